@@ -1,0 +1,8 @@
+// Package exectrace reads Go execution traces of every format since Go 1.11, fast and in bounded memory.
+//
+// It is for two kinds of use. [Trace.Totals] tells how long each goroutine and each P was in which
+// state. [Trace.Events] gives the events one by one, in order and with states attached, for questions of one's own.
+//
+// The package refuses nothing it can decode: of a truncated, damaged or crashed process' trace it gives
+// every event that can be read, and says as a [Gap] what was lost and when.
+package exectrace

@@ -1,0 +1,3 @@
+module github.com/whystall/whystall
+
+go 1.26

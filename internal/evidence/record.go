@@ -1,0 +1,82 @@
+package evidence
+
+// Shape is the form of a record; the set is closed, streams are open.
+type Shape uint8
+
+const (
+	Event    Shape = iota + 1 // something happened at Time
+	Interval                  // something lasted from Time to End
+	Sample                    // a value seen at Time; with Stack: an amount at a stack
+	Counter                   // a value that only grows, read at Time
+	Fact                      // true of the whole recording; Text or Value
+	GapShape                  // nothing is known from Time to End; Text tells why
+)
+
+// Record is one thing that was read, on the case's clock.
+type Record struct {
+	Stream string // "/place/thing:unit", as in runtime/metrics
+	Shape  Shape
+	Time   int64 // ns, CLOCK_MONOTONIC; 0 where only the order of reads is known
+	End    int64 // Interval, Gap
+	Value  float64
+	Text   string
+	Stack  []string // function names, innermost first
+	N      int64    // Sample with Stack: how many times
+}
+
+// Stream declares a stream; a source names its own in its own file.
+type Stream struct {
+	Name string
+	Doc  string
+}
+
+// Set is the records of a case by stream, small sources only: bulk ones stay in columns.
+type Set struct {
+	byStream map[string][]Record
+}
+
+// Add appends a record to its stream.
+func (s *Set) Add(r Record) {
+	if s.byStream == nil {
+		s.byStream = map[string][]Record{}
+	}
+	s.byStream[r.Stream] = append(s.byStream[r.Stream], r)
+}
+
+// Has tells whether anything was read of the stream.
+func (s *Set) Has(stream string) bool { return len(s.byStream[stream]) > 0 }
+
+// All gives a stream's records in the order they were added.
+func (s *Set) All(stream string) []Record { return s.byStream[stream] }
+
+// Fact gives the first fact of a stream.
+func (s *Set) Fact(stream string) (Record, bool) {
+	for _, r := range s.byStream[stream] {
+		if r.Shape == Fact {
+			return r, true
+		}
+	}
+	return Record{}, false
+}
+
+// Delta is the growth of a counter between its first and last reading, and the ns between the two;
+// false with fewer than two readings. A counter that fell was restarted: false.
+func (s *Set) Delta(stream string) (growth float64, ns int64, ok bool) {
+	var first, last *Record
+	for i := range s.byStream[stream] {
+		r := &s.byStream[stream][i]
+		if r.Shape != Counter {
+			continue
+		}
+		if first == nil {
+			first = r
+		} else if last != nil && r.Value < last.Value {
+			return 0, 0, false
+		}
+		last = r
+	}
+	if first == last || last.Value < first.Value {
+		return 0, 0, false
+	}
+	return last.Value - first.Value, last.Time - first.Time, true
+}

@@ -1,0 +1,57 @@
+// Package finding is what a detector may say: plain data, no behaviour beyond ordering.
+package finding
+
+// Confidence grades a finding; see the manual's chapter "how sure".
+type Confidence string
+
+const (
+	Proven    Confidence = "proven"    // who was awaited and what held it are both measured, for at least 80 % of the claim
+	Supported Confidence = "supported" // one of the two is measured, or two independent counters agree
+	Possible  Confidence = "possible"  // the evidence is compatible with it, no more
+)
+
+// Explains is the amount of an account that a finding claims. One of the three is set.
+type Explains struct {
+	NS    int64 `json:"ns,omitempty"`     // of the slow requests' time
+	CPUNS int64 `json:"cpu_ns,omitempty"` // of the capacity ledger
+	Bytes int64 `json:"bytes,omitempty"`  // of the memory ledger
+}
+
+// Evidence is one line of proof and where it was read.
+type Evidence struct {
+	Text   string `json:"text"`
+	Source string `json:"source"`
+}
+
+// Finding is one cause that explains part of an account.
+type Finding struct {
+	Cause      string     `json:"cause"` // the detector's name
+	Title      string     `json:"title"`
+	Confidence Confidence `json:"confidence"`
+	Explains   Explains   `json:"explains"`
+	Share      float64    `json:"share"`      // of the account's total, 0..1
+	BecauseOf  string     `json:"because_of"` // the cause it is a mechanism of; "" for a root
+	Summary    string     `json:"summary"`
+	Evidence   []Evidence `json:"evidence"`
+	Remedy     []string   `json:"remedy"` // commands or changes, one a line
+	Verify     string     `json:"verify"` // the command that checks the remedy
+}
+
+// RuledOut is a cause that was looked for and is not there.
+type RuledOut struct {
+	Cause string `json:"cause"`
+	Why   string `json:"why"`
+}
+
+// NotChecked is a cause that could not be looked for.
+type NotChecked struct {
+	Cause   string   `json:"cause"`
+	Missing []string `json:"missing"` // what was not there, and what would bring it
+}
+
+// Result is what all detectors said.
+type Result struct {
+	Findings   []Finding    `json:"findings"` // roots ranked first, each followed by its mechanisms
+	RuledOut   []RuledOut   `json:"ruled_out"`
+	NotChecked []NotChecked `json:"not_checked"`
+}

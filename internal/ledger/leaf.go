@@ -1,0 +1,47 @@
+package ledger
+
+// Leaf is what the last actor of a chain was doing: the cause an instant is booked to.
+type Leaf string
+
+// Leaves, in the field's words; they are the JSON's account causes.
+const (
+	LeafOnCPU         Leaf = "on CPU" // called running by the runtime; whether it was on a CPU needs kernel evidence
+	LeafRunnable      Leaf = "runnable in Go"
+	LeafSTW           Leaf = "stop-the-world" // Detail: kind
+	LeafSTWWork       Leaf = "stop-the-world work"
+	LeafAssist        Leaf = "mark assist"
+	LeafAssistCredit  Leaf = "mark assist (waiting for credit)"
+	LeafSweep         Leaf = "sweep"
+	LeafMarkTermQueue Leaf = "mark termination, queued"
+	LeafGCStartQueue  Leaf = "GC start, queued"
+	LeafSTWQueue      Leaf = "stop-the-world, queued"
+	LeafStackScan     Leaf = "stack scan"
+	LeafNetwork       Leaf = "network"
+	LeafTimer         Leaf = "timer"
+	LeafSyscall       Leaf = "syscall"
+	LeafLockBetween   Leaf = "lock, between holders"
+	LeafLockUnseen    Leaf = "lock, holder unseen"
+	LeafRuntimeIdle   Leaf = "runtime idle"
+	LeafPreviousEnd   Leaf = "previous request's end"
+	LeafGap           Leaf = "unexplained (gap)"
+	LeafOrder         Leaf = "unexplained (order)"
+	LeafLookback      Leaf = "unexplained (look-back)"
+	LeafLimit         Leaf = "unexplained (limit)"
+	LeafNotWoken      Leaf = "unexplained (not woken)"
+	LeafBeforeTrace   Leaf = "unexplained (before trace)"
+	LeafBornOutside   Leaf = "unexplained (born outside)"
+	LeafUnknown       Leaf = "unexplained (state unknown)"
+)
+
+// Class is the kind of a request's own wait that an account was reached through.
+type Class string
+
+// Classes of waits.
+const (
+	ClassOwn     Class = "own"     // not through a wait: the request's own goroutine
+	ClassMessage Class = "message" // channel, select, WaitGroup, Cond, coroutine
+	ClassLock    Class = "lock"
+	ClassOutside Class = "outside" // network, timer
+	ClassRuntime Class = "runtime" // GC and the scheduler's own
+	ClassUnknown Class = "unknown"
+)
