@@ -1,0 +1,3 @@
+module github.com/whystall/whystall/bench
+
+go 1.26
