@@ -1,0 +1,78 @@
+package request
+
+import (
+	"regexp"
+
+	"github.com/whystall/whystall/exectrace"
+)
+
+// Source resolves what events name by id. An [exectrace.Trace] is one.
+type Source interface {
+	Frames(dst []exectrace.Frame, id exectrace.StackID) []exectrace.Frame
+	String(id exectrace.StringID) string
+}
+
+// Options of a Finder. The zero value is right for most.
+type Options struct {
+	// Entry: only groups whose entry function, or requests whose name, matches; unknown loops too, that else
+	// are not listed beside known servers. Nil: all.
+	Entry *regexp.Regexp
+	// Lookback bounds how long an open activation holds [Finder.Oldest] back, ns; 0: 10 s.
+	Lookback exectrace.Time
+}
+
+// GroupID is the index of a group in [Finder.Groups]. NoGroup is none.
+type GroupID uint32
+
+// NoGroup is the group of what is not inside any activation.
+const NoGroup = ^GroupID(0)
+
+// NameID names an activation, see [Finder.Name]. 0 is no name.
+type NameID uint32
+
+// Activation is one unit of work: G was busy with it during [Begin, End). Those of one goroutine are disjoint
+// and come in order.
+type Activation struct {
+	G          exectrace.GoID
+	Begin, End exectrace.Time
+	// PrevEnd: when it is after Begin, [Begin, PrevEnd) is what the goroutine still had to do for the request before:
+	// no wait for work lay between the two. The ledger books waits in it to "previous request's end".
+	PrevEnd exectrace.Time
+	Slot    uint32 // of G
+	Group   GroupID
+	Name    NameID  // handler, task or region, where known
+	LeftOut LeftOut // not 0: counted, not to be explained
+	Writes  uint32  // write calls seen to its own connection; more than one in a pipelined loop may be several requests
+}
+
+// LeftOut says why an activation is counted and not explained.
+type LeftOut uint8
+
+const (
+	Kept       LeftOut = iota
+	Ours               // made by whoever records: pprof and trace handlers
+	Hijacked           // the connection was taken over: its end is unknown
+	Stream             // writes three times or more, each after a wait of its own: its length is its reader's affair
+	OpenBegin          // was under way when the trace began
+	OpenEnd            // was under way when the trace ended
+	Elsewhere          // the task ended on another goroutine, and the one that began it did not wait for that
+	Lost               // a Gap of the trace lies inside
+	Unfiltered         // does not match Options.Entry
+	leftOutCount
+)
+
+var leftOutText = [leftOutCount]string{"", "whystall's own", "hijacked", "stream", "open at the trace's begin",
+	"open at the trace's end", "task ended on another goroutine", "lost events inside", "not asked for"}
+
+func (l LeftOut) String() string { return leftOutText[l%leftOutCount] }
+
+// Group is the activations with one entry function and kind.
+type Group struct {
+	Entry    string // entry function: "main.(*Server).serve"
+	Kind     string // "net/http", "http2", "grpc", "fasthttp", "task", "region", "loop", "goroutine"
+	Boundary string // in words: "from the end of the wait at main.readLoop to the next"
+	Count    int64  // complete and kept
+	LeftOut  [leftOutCount]int64
+	Listed   bool   // to be shown; a group that is not is a background loop or serves the requests
+	Why      string // why it is not listed, or what is uncertain about its boundaries; "" nothing
+}
