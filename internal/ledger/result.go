@@ -89,6 +89,7 @@ type Account struct {
 
 	Instead []Instead // for LeafRunnable: what ran instead; sums to NS
 	Sites   []Site    // largest sites below: allocation sites, syscall sites, at most 5
+	Through []Site    // locks on the path below the first wait: Func is the lock's site, NS what went through it; at most 5; empty for ClassLock
 	Tags    Tags
 }
 
@@ -120,8 +121,9 @@ type Site struct {
 	Func string
 	File string
 	Line int
+	Via  string // of a syscall: the outermost function of os, net, syscall or internal/poll below Func: "os.(*File).Write"; "" else
 	NS   int64
-	N    int64
+	N    int64 // times: calls, allocations that assisted, waits
 }
 
 // Capacity is Ps x wall, added up exactly.
@@ -154,6 +156,7 @@ type STW struct {
 	Awaited                     string // entry function of the goroutine that stopped last
 	AwaitedStack                []string
 	SlowNS                      int64 // of slow requests' time booked to it
+	SlowRequests                int   // how many slow requests lost time to it
 	Ours                        bool  // our own profile fetch or the trace's own start or end
 }
 
