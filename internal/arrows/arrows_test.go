@@ -1,0 +1,204 @@
+package arrows
+
+import (
+	"fmt"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+const module = "github.com/whystall/whystall/"
+
+// Data flows down this list; imports point up it. Beside a room stands what it may import besides std:
+// rooms by their folder, other modules by their path or the begin of it. A room's subfolders are of the
+// room unless they are listed. A room with nothing beside it, and every room not listed, may import std only.
+const rooms = `
+exectrace
+internal/evidence   github.com/klauspost/compress
+internal/format     internal/evidence github.com/google/pprof/profile
+internal/collect    internal/evidence internal/format
+internal/timeline   internal/evidence exectrace
+internal/request    exectrace
+internal/ledger     internal/timeline internal/request exectrace
+internal/finding
+internal/detect     internal/evidence internal/timeline internal/ledger internal/finding
+internal/report     internal/evidence internal/timeline internal/ledger internal/finding
+internal/cli        exectrace internal/ github.com/alecthomas/kong
+internal/need
+internal/arrows
+cmd/whystall        internal/cli
+`
+
+// What tests may import beyond their room's own list, and every test besides. Tests read real traces, so
+// all may use the reader.
+const testRooms = `
+*                   exectrace internal/need
+exectrace           golang.org/x/exp/trace
+internal/ledger     internal/evidence
+internal/detect     internal/format internal/request
+internal/report     internal/format internal/request internal/detect
+internal/cli        github.com/rogpeppe/go-internal/testscript github.com/google/pprof/profile
+internal/format     internal/timeline
+cmd/whystall        github.com/rogpeppe/go-internal/testscript
+`
+
+func TestArrows(t *testing.T) {
+	found, files := check(os.DirFS("../.."))
+	for _, f := range found {
+		t.Error(f)
+	}
+	// A test that found no sources would pass whatever they import.
+	if files < 20 {
+		t.Errorf("only %d Go files seen", files)
+	}
+	for room := range list(rooms) {
+		if entries, _ := os.ReadDir("../../" + room); len(entries) == 0 {
+			t.Errorf("%s: in the list of rooms, but not there", room)
+		}
+	}
+}
+
+// check gives each import that the lists do not allow, and how many files were read.
+func check(repo fs.FS) (found []string, files int) {
+	allowed, allowedInTests := list(rooms), list(testRooms)
+	walk := func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			found = append(found, err.Error())
+			return nil
+		}
+		if d.IsDir() {
+			_, err := fs.Stat(repo, path.Join(name, "go.mod"))
+			foreign := err == nil && name != "." // a module of its own
+			if foreign || name != "." && (d.Name()[0] == '.' || d.Name()[0] == '_' || d.Name() == "testdata") {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if path.Ext(name) != ".go" {
+			return nil
+		}
+		files++
+		src, err := fs.ReadFile(repo, name)
+		if err != nil {
+			found = append(found, err.Error())
+			return nil
+		}
+		set := token.NewFileSet()
+		f, err := parser.ParseFile(set, name, src, parser.ImportsOnly)
+		if err != nil {
+			found = append(found, err.Error())
+			return nil
+		}
+		room := roomOf(path.Dir(name), allowed)
+		may := allowed[room]
+		if strings.HasSuffix(name, "_test.go") {
+			may = append(append(append([]string{room}, may...), allowedInTests["*"]...), allowedInTests[room]...)
+		}
+		for _, spec := range f.Imports {
+			p, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				found = append(found, fmt.Sprintf("%s: %v", set.Position(spec.Pos()), err))
+			} else if !permitted(p, room, may) {
+				found = append(found, fmt.Sprintf("%s: %s may not import %q", set.Position(spec.Pos()), room, p))
+			}
+		}
+		return nil
+	}
+	if err := fs.WalkDir(repo, ".", walk); err != nil {
+		found = append(found, err.Error())
+	}
+	return found, files
+}
+
+// permitted tells whether a file of room may import p. Only std has no dot in its path's first
+// element; "C" has none either, and is refused because the binary is static.
+func permitted(p, room string, may []string) bool {
+	first, _, _ := strings.Cut(p, "/")
+	if !strings.Contains(first, ".") {
+		return p != "C"
+	}
+	own, isOwn := strings.CutPrefix(p, module)
+	if isOwn {
+		p = own
+		if within(p, room) { // a room's own subfolders
+			return true
+		}
+	}
+	for _, m := range may {
+		if within(p, m) {
+			return true
+		}
+	}
+	return false
+}
+
+// within tells whether p is the folder dir or under it; a dir that ends in a slash is only what is under it.
+func within(p, dir string) bool {
+	return p == dir || strings.HasPrefix(p, strings.TrimSuffix(dir, "/")+"/")
+}
+
+// roomOf is the longest listed folder that holds dir, else dir itself.
+func roomOf(dir string, rooms map[string][]string) string {
+	for d := dir; d != "."; d = path.Dir(d) {
+		if _, ok := rooms[d]; ok {
+			return d
+		}
+	}
+	return dir
+}
+
+func list(text string) map[string][]string {
+	m := map[string][]string{}
+	for line := range strings.Lines(text) {
+		if f := strings.Fields(line); len(f) > 0 {
+			m[f[0]] = f[1:]
+		}
+	}
+	return m
+}
+
+// TestCheck sees to it that TestArrows can fail.
+func TestCheck(t *testing.T) {
+	for _, c := range []struct {
+		file, imports string
+		ok            bool
+	}{
+		{"exectrace/a.go", "sort", true},
+		{"exectrace/a.go", "C", false},
+		{"exectrace/a.go", "golang.org/x/exp/trace", false},
+		{"exectrace/a_test.go", "golang.org/x/exp/trace", true},
+		{"exectrace/a_test.go", module + "exectrace", true},
+		{"exectrace/sub/a.go", module + "exectrace", true},
+		{"exectrace/a.go", module + "internal/evidence", false},
+		{"internal/ledger/a.go", module + "internal/timeline", true},
+		{"internal/ledger/a.go", module + "internal/timelinex", false},
+		{"internal/timeline/a.go", module + "internal/ledger", false},
+		{"internal/finding/a.go", module + "internal/ledger", false},
+		{"internal/ledger/a.go", "github.com/alecthomas/kong", false},
+		{"internal/ledger/a_test.go", "golang.org/x/exp/trace", false},
+		{"internal/cli/a.go", "github.com/alecthomas/kong", true},
+		{"internal/cli/a.go", "github.com/alecthomas/kongplete", false},
+		{"internal/new/a.go", module + "internal/ledger", false},
+		{"internal/new/a.go", "os", true},
+		{"internal/ledger/testdata/a.go", "github.com/x/y", true},
+		{"lab/a.go", "github.com/x/y", true},
+	} {
+		repo := fstest.MapFS{
+			"lab/go.mod": {Data: []byte("module lab\n")},
+			c.file:       {Data: fmt.Appendf(nil, "package p\nimport _ %q\n", c.imports)},
+		}
+		if found, _ := check(repo); (len(found) == 0) != c.ok {
+			t.Errorf("%s imports %s: found %q, want allowed %v", c.file, c.imports, found, c.ok)
+		}
+	}
+	broken := fstest.MapFS{"exectrace/a.go": {Data: []byte("package")}}
+	if found, _ := check(broken); len(found) != 1 {
+		t.Errorf("a file that does not parse: found %q, want one", found)
+	}
+}
