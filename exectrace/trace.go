@@ -2,8 +2,8 @@ package exectrace
 
 import (
 	"errors"
-	"io"
 	"iter"
+	"runtime"
 )
 
 // Version is the format of a trace: the minor version of the Go release that introduced it,
@@ -17,51 +17,118 @@ type Options struct {
 	MaxSpool int64  // bytes of a pipe to spool at most; 0: 16 GiB
 }
 
-// Trace is one execution trace.
-type Trace struct{}
+// Trace is one execution trace. Its methods are not safe for concurrent use.
+type Trace struct {
+	data    []byte // the whole file, header included; often a mapping, which may fault: see guard
+	mapped  bool
+	closed  bool
+	version Version
+	opt     Options
+	spooled []Gap // of MaxSpool, before any read
+	tables  tables
+	slots   slots
+	read    read
+}
 
 var errTODO = errors.New("exectrace: not written yet")
 
-// Open maps the trace in the named file.
-func Open(name string, o Options) (*Trace, error) { return nil, errTODO }
-
-// New reads the trace from r, which is spooled to a temporary file.
-func New(r io.Reader, o Options) (*Trace, error) { return nil, errTODO }
+var errClosed = errors.New("read trace: it is closed")
 
 // FromBytes reads the trace in b, which must not change.
-func FromBytes(b []byte, o Options) (*Trace, error) { return nil, errTODO }
+func FromBytes(b []byte, o Options) (*Trace, error) {
+	return newTrace(b, o)
+}
 
-// Close unmaps the file and removes what was spooled.
-func (t *Trace) Close() error { return nil }
+func newTrace(b []byte, o Options) (*Trace, error) {
+	v, err := sniff(b)
+	if err != nil {
+		return nil, err
+	}
+	if o.Workers <= 0 {
+		o.Workers = runtime.NumCPU()
+	}
+	t := &Trace{data: b, version: v, opt: o}
+	t.tables.init()
+	return t, nil
+}
 
 // Version tells the format.
-func (t *Trace) Version() Version { return 0 }
-
-// Lacks lists what this format does not record, in words: for reports.
-func (t *Trace) Lacks() []string { return nil }
-
-// Clock tells what Time is. It is complete after a whole read.
-func (t *Trace) Clock() Clock { return Clock{} }
+func (t *Trace) Version() Version { return t.version }
 
 // Blocks gives the events in order, some thousand at a time. A block is overwritten by the next.
-// It may be ranged over more than once, not concurrently.
-func (t *Trace) Blocks() iter.Seq[[]Event] { return nil }
+// It may be ranged over more than once, not concurrently; ids of strings and stacks are the same each time.
+func (t *Trace) Blocks() iter.Seq[[]Event] {
+	return func(yield func([]Event) bool) {
+		t.begin()
+		switch {
+		case t.closed:
+			t.read.fail(errClosed)
+		case t.version < 22:
+			t.blocksV1(yield)
+		default:
+			t.blocksV2(yield)
+		}
+		t.end()
+	}
+}
+
+// begin forgets the last read, but for what is interned: ids stay as they are.
+func (t *Trace) begin() {
+	t.slots.reset()
+	t.tables.full = ""
+	t.read = read{
+		stats: Stats{Bytes: int64(len(t.data))},
+		gaps:  append([]Gap(nil), t.spooled...),
+		clock: t.read.clock,
+	}
+}
+
+func (t *Trace) end() {
+	if what := t.tables.full; what != "" {
+		t.read.gap(Gap{Reason: "more distinct " + what + " than are kept; the rest read as none"})
+	}
+}
 
 // Events gives the events one by one, in order. The event is overwritten by the next.
-func (t *Trace) Events() iter.Seq[*Event] { return nil }
+func (t *Trace) Events() iter.Seq[*Event] {
+	return func(yield func(*Event) bool) {
+		for block := range t.Blocks() {
+			for i := range block {
+				if !yield(&block[i]) {
+					return
+				}
+			}
+		}
+	}
+}
 
 // Err tells why the last read ended before the trace's end: the file shrank or could not be read. Damage
 // inside the trace is no error but a Gap.
-func (t *Trace) Err() error { return nil }
+func (t *Trace) Err() error { return t.read.err }
 
 // Gaps lists what the last read could not decode.
-func (t *Trace) Gaps() []Gap { return nil }
+func (t *Trace) Gaps() []Gap { return t.read.gaps }
 
 // Stats counts what the last read saw.
-func (t *Trace) Stats() Stats { return Stats{} }
+func (t *Trace) Stats() Stats { return t.read.stats }
+
+// Clock tells what Time is. It is complete after a whole read.
+func (t *Trace) Clock() Clock { return t.read.clock }
 
 // String is the text of id, as the trace has it: untrusted.
-func (t *Trace) String(id StringID) string { return "" }
+func (t *Trace) String(id StringID) string { return t.tables.string(id) }
 
 // Frames appends the frames of stack id to dst, innermost first. Names are as the trace has them: untrusted.
-func (t *Trace) Frames(dst []Frame, id StackID) []Frame { return dst }
+func (t *Trace) Frames(dst []Frame, id StackID) []Frame { return t.tables.appendFrames(dst, id) }
+
+// Lacks lists what this format does not record, in words: for reports.
+func (t *Trace) Lacks() []string {
+	var l []string
+	if t.version < 22 {
+		l = append(l, "thread ids", "the cause and stack of stop-the-world pauses", "a clock to join with the kernel's")
+	}
+	if t.version < 25 {
+		l = append(l, "wall-clock time")
+	}
+	return append(l, "time off the CPU inside running", "lock addresses and holders")
+}

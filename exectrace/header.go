@@ -1,0 +1,41 @@
+package exectrace
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+)
+
+// ErrNotTrace is returned, wrapped, for bytes that do not begin like a Go execution trace.
+var ErrNotTrace = errors.New("not a Go execution trace")
+
+// headerLen is the length of "go 1.NN trace\0\0\0", with which every format begins.
+const headerLen = 16
+
+var versions = [...]Version{11, 19, 21, 22, 23, 25, 26}
+
+// sniff reads the header. A version that no Go release has written yet is taken for the newest we know:
+// formats so far only added events, and events that are not known end up as gaps.
+func sniff(b []byte) (Version, error) {
+	if len(b) < headerLen || string(b[:5]) != "go 1." || string(b[7:headerLen]) != " trace\x00\x00\x00" {
+		if len(b) > 0 && len(b) < headerLen && bytes.HasPrefix([]byte("go 1."), b[:min(len(b), 5)]) {
+			return 0, fmt.Errorf("read header: %w: it ends after %d bytes", ErrNotTrace, len(b))
+		}
+		return 0, fmt.Errorf("read header: %w: it begins with %q", ErrNotTrace, b[:min(len(b), headerLen)])
+	}
+	d1, d0 := b[5], b[6]
+	if d1 < '0' || d1 > '9' || d0 < '0' || d0 > '9' {
+		return 0, fmt.Errorf("read header: %w: version %q", ErrNotTrace, b[3:7])
+	}
+	v := Version(d1-'0')*10 + Version(d0-'0')
+	for _, known := range versions {
+		if v == known {
+			return v, nil
+		}
+	}
+	if v < versions[0] {
+		// Go 1.5 to 1.10 wrote "go 1.5 trace" and other headers; nothing runs them any more.
+		return 0, fmt.Errorf("read header: format 1.%d is older than 1.11", v)
+	}
+	return 0, fmt.Errorf("read header: format 1.%d is not known: known are %v", v, versions)
+}
