@@ -1,0 +1,149 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"sort"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/whystall/whystall/internal/report"
+)
+
+// Exit statuses. Scripts rely on them: they are listed in the help.
+const (
+	statusNothing  = 0 // looked, nothing found
+	statusFound    = 1
+	statusUsage    = 2
+	statusNoLook   = 3 // could not look: input unreadable, service unreachable, nothing in it that any detector can use
+	statusInternal = statusNoLook
+)
+
+// console is what a command may use of the world. Commands get it bound by kong:
+//
+//	func (c *recordCmd) Run(con *console) error
+//
+// A nil error is status 0; an [exit] carries another one; any other error is printed as one line on stderr and means
+// statusNoLook. Use [usagef] for what the user typed wrongly.
+type console struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	getenv         func(string) string
+}
+
+// command is an entry of the table of commands. Each file adds its own with register.
+type command struct {
+	Name  string
+	Help  string // one line
+	Order int    // place in the help
+	New   func() any
+}
+
+var commands []*command
+
+func register(c *command) *command {
+	commands = append(commands, c)
+	return c
+}
+
+// exit ends a command with a status and without another word.
+type exit int
+
+func (e exit) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
+
+// usageError is what the user typed wrongly.
+type usageError struct{ error }
+
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+const description = `whystall tells why a Linux service is slow when CPU, disk and network look fine: it accounts for every nanosecond
+that slow requests waited, and names the cause with its proof.
+
+Examples:
+  curl -o trace.out http://localhost:6060/debug/pprof/trace?seconds=10
+  whystall explain trace.out                                        what did the slow requests wait for?
+  whystall diagnose --pprof http://localhost:6060 --for 20s         record, explain, print
+  whystall record --pprof http://localhost:6060 -o slow.case        only record
+  whystall explain slow.case --format json                          for a program
+  whystall causes lock-contention                                   a page of the manual
+
+Exit status:
+  0  nothing found
+  1  a cause was found
+  2  wrong usage
+  3  could not look (what and why is on standard error)`
+
+// Main runs the command line args (without the program's name) and gives the exit status.
+func Main(args []string, stdin io.Reader, stdout, stderr io.Writer, getenv func(string) string) int {
+	con := &console{stdin: stdin, stdout: stdout, stderr: stderr, getenv: getenv}
+	// kong calls Exit after --help and --version, and returns: the parse goes on, and must not be heard of.
+	left := -1
+	parser, err := newParser(con, func(status int) {
+		if left < 0 {
+			left = status
+		}
+	})
+	if err != nil {
+		return con.fail(err)
+	}
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	ctx, err := parser.Parse(args)
+	if left >= 0 {
+		return left
+	}
+	if err != nil {
+		return con.fail(usageError{err})
+	}
+	return con.fail(ctx.Run(con))
+}
+
+func newParser(con *console, leave func(int)) (*kong.Kong, error) {
+	var root struct{}
+	options := []kong.Option{
+		kong.Name("whystall"),
+		kong.Description(description),
+		kong.Writers(con.stdout, con.stderr),
+		kong.Exit(leave),
+		kong.Help(printHelp),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
+	}
+	for _, c := range sorted() {
+		options = append(options, kong.DynamicCommand(c.Name, c.Help, "", c.New()))
+	}
+	return kong.New(&root, options...)
+}
+
+func sorted() []*command {
+	s := append([]*command(nil), commands...)
+	sort.SliceStable(s, func(i, j int) bool { return s[i].Order < s[j].Order })
+	return s
+}
+
+// fail prints err as one line and gives the status it means.
+func (con *console) fail(err error) int {
+	if err == nil {
+		return statusNothing
+	}
+	var status exit
+	if errors.As(err, &status) {
+		return int(status)
+	}
+	var usage usageError
+	if errors.As(err, &usage) {
+		con.say("%v; see whystall --help", err)
+		return statusUsage
+	}
+	con.say("%v", err)
+	return statusNoLook
+}
+
+// say prints one line on stderr. Errors quote names from files and from servers: what a terminal would act upon is
+// made visible, and a line break cannot forge a second line.
+func (con *console) say(format string, args ...any) {
+	s := strings.TrimSpace(fmt.Sprintf(format, args...))
+	fmt.Fprintf(con.stderr, "whystall: %s\n", report.Printable(s))
+}

@@ -1,0 +1,128 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Printable makes s safe for a terminal and for one line: whatever is not a letter, mark, number, punctuation, symbol or
+// plain space is shown as an escape: control characters (ESC, line breaks, C1), direction changes,
+// zero-width and private characters, and bytes that are no UTF-8.
+func Printable(s string) string {
+	clean := true
+	for _, r := range s {
+		if !unicode.IsPrint(r) || r == utf8.RuneError {
+			clean = false
+			break
+		}
+	}
+	if clean {
+		return s
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); {
+		r, n := utf8.DecodeRuneInString(s[i:])
+		switch {
+		case r == utf8.RuneError && n <= 1:
+			fmt.Fprintf(&b, `\x%02x`, s[i])
+		case unicode.IsPrint(r):
+			b.WriteRune(r)
+		case r == '\n':
+			b.WriteString(`\n`)
+		case r == '\t':
+			b.WriteString(`\t`)
+		case r < 0x100:
+			fmt.Fprintf(&b, `\x%02x`, r)
+		case r < 0x10000:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		default:
+			fmt.Fprintf(&b, `\U%08x`, r)
+		}
+		i += n
+	}
+	return b.String()
+}
+
+// width is how many columns of a terminal a printable s takes.
+func width(s string) int {
+	n := 0
+	for _, r := range s {
+		n += runeWidth(r)
+	}
+	return n
+}
+
+// runeWidth knows the wide scripts and emoji by block; the few ambiguous characters count as one.
+func runeWidth(r rune) int {
+	switch {
+	case r < 0x300:
+		return 1
+	case unicode.In(r, unicode.Mn, unicode.Me):
+		return 0
+	case r >= 0x1100 && r <= 0x115f, r >= 0x2e80 && r <= 0xa4cf, r >= 0xac00 && r <= 0xd7a3, r >= 0xf900 && r <= 0xfaff,
+		r >= 0xfe30 && r <= 0xfe6f, r >= 0xff00 && r <= 0xff60, r >= 0xffe0 && r <= 0xffe6, r >= 0x1f300 && r <= 0x1faff,
+		r >= 0x20000 && r <= 0x3fffd:
+		return 2
+	}
+	return 1
+}
+
+// middle shortens s to at most max columns by leaving out its middle: of a symbol the package's first words and the
+// function's last tell most.
+func middle(s string, max int) string {
+	if width(s) <= max {
+		return s
+	}
+	if max < 2 {
+		return "…"[:len("…")*max]
+	}
+	r := []rune(s)
+	tail := (max - 1) * 2 / 3
+	head := max - 1 - tail
+	return cut(r, head) + "…" + reverse(cut([]rune(reverse(string(r))), tail))
+}
+
+// cut is the beginning of r that fits in max columns.
+func cut(r []rune, max int) string {
+	n := 0
+	for i, c := range r {
+		if n += runeWidth(c); n > max {
+			return string(r[:i])
+		}
+	}
+	return string(r)
+}
+
+func reverse(s string) string {
+	r := []rune(s)
+	for i, j := 0, len(r)-1; i < j; i, j = i+1, j-1 {
+		r[i], r[j] = r[j], r[i]
+	}
+	return string(r)
+}
+
+// wrap breaks s at spaces into lines of at most max columns; a word longer than a line is shortened in its middle.
+func wrap(s string, max int) []string {
+	var lines []string
+	line, n := "", 0
+	for _, word := range strings.Fields(s) {
+		word = middle(word, max)
+		w := width(word)
+		if n > 0 && n+1+w > max {
+			lines = append(lines, line)
+			line, n = "", 0
+		}
+		if n > 0 {
+			line += " "
+			n++
+		}
+		line += word
+		n += w
+	}
+	if n > 0 || len(lines) == 0 {
+		lines = append(lines, line)
+	}
+	return lines
+}
