@@ -1,0 +1,3 @@
+module github.com/whystall/whystall/lab
+
+go 1.26

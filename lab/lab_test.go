@@ -1,0 +1,173 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestCases(t *testing.T) {
+	cases, err := loadCases()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(cases) == 0 {
+		t.Fatal("no cases")
+	}
+	for _, c := range cases {
+		if c.Title == "" || len(c.Story) == 0 {
+			t.Errorf("%s: no title or no story", c.Name)
+		}
+		names := map[string]bool{}
+		for _, v := range c.Variants {
+			names[v.Name] = true
+			if (v.Name == "ill") != (v.Root == c.Name) {
+				t.Errorf("%s, %s: the root is %q", c.Name, v.Name, v.Root)
+			}
+			for _, never := range v.Never {
+				if never == v.Root {
+					t.Errorf("%s, %s: %s is both the root and never to be named", c.Name, v.Name, never)
+				}
+			}
+		}
+		if !names["ill"] || !names["cured"] {
+			t.Errorf("%s: wants variants ill and cured", c.Name)
+		}
+	}
+}
+
+// diagnosed runs a variant and gives whystall's report of it as far as this test reads it.
+func diagnosed(t *testing.T, variant string) (causes []string, requests int64) {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	if status := lab(t.Context(), []string{"run", "sched-latency", "--variant", variant, "--for", "5s", "--format", "json"}, &stdout, &stderr); status != 0 {
+		t.Fatalf("status %d\n%s%s", status, &stderr, &stdout)
+	}
+	t.Logf("%s", &stderr)
+	var report struct {
+		Requests struct{ Count int64 }
+		Findings []struct {
+			Cause     string
+			BecauseOf string `json:"because_of"`
+		}
+	}
+	if err := json.Unmarshal(stdout.Bytes(), &report); err != nil {
+		t.Fatalf("%v\n%s", err, &stdout)
+	}
+	for _, f := range report.Findings {
+		if f.BecauseOf == "" {
+			causes = append(causes, f.Cause)
+		}
+	}
+	return causes, report.Requests.Count
+}
+
+func TestIll(t *testing.T) {
+	causes, requests := diagnosed(t, "ill")
+	if len(causes) == 0 || causes[0] != "sched-latency" {
+		t.Errorf("found %v of %d requests, want sched-latency first", causes, requests)
+	}
+}
+
+func TestCured(t *testing.T) {
+	causes, requests := diagnosed(t, "cured")
+	for _, c := range causes {
+		if c == "sched-latency" {
+			t.Errorf("found %v of %d requests, want no sched-latency", causes, requests)
+		}
+	}
+}
+
+// TestStopped interrupts a run once its processes serve: it ends, and leaves neither them nor its files.
+func TestStopped(t *testing.T) {
+	tmp := t.TempDir()
+	t.Setenv("TMPDIR", tmp)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	out := &watched{word: "what the clients see", seen: make(chan struct{})}
+	go func() {
+		<-out.seen
+		cancel()
+	}()
+	var stderr bytes.Buffer
+	if status := lab(ctx, []string{"run", "sched-latency"}, out, &stderr); status != exitFailed || !strings.Contains(stderr.String(), "stopped") {
+		t.Errorf("status %d, %q; want %d, stopped", status, &stderr, exitFailed)
+	}
+	if left, _ := filepath.Glob(filepath.Join(tmp, "whystall-*")); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+	for _, pid := range out.pids() {
+		if exec.Command("kill", "-0", pid).Run() == nil {
+			t.Errorf("process %s is left behind", pid)
+		}
+	}
+}
+
+// watched tells when a word was written.
+type watched struct {
+	bytes.Buffer
+	word string
+	seen chan struct{}
+	done bool
+}
+
+func (w *watched) Write(p []byte) (int, error) {
+	n, err := w.Buffer.Write(p)
+	if !w.done && strings.Contains(w.String(), w.word) {
+		w.done = true
+		close(w.seen)
+	}
+	return n, err
+}
+
+func (w *watched) pids() (pids []string) {
+	f := strings.Fields(w.String())
+	for i := range f {
+		if f[i] == "pid" && i+1 < len(f) {
+			pids = append(pids, f[i+1])
+		}
+	}
+	return pids
+}
+
+// TestOrphan: a process of a case ends with its standard input, so with the lab, however that ends.
+func TestOrphan(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "sched-latency")
+	if err := build(t.Context(), ".", program, "./sched-latency"); err != nil {
+		t.Fatal(err)
+	}
+	c, err := start(t.Context(), "job", 0, program, []string{"job", "-job", "1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.in.Close()
+	if err := c.cmd.Wait(); err != nil {
+		t.Errorf("ended with %v, want 0", err)
+	}
+}
+
+func TestUsage(t *testing.T) {
+	for _, args := range [][]string{
+		nil, {"run"}, {"run", "no-such-case"}, {"run", "sched-latency", "--variant", "no-such"},
+		{"run", "sched-latency", "--for", "1ms"}, {"run", "sched-latency", "more"}, {"list", "more"},
+	} {
+		var stderr bytes.Buffer
+		if status := lab(t.Context(), args, &stderr, &stderr); status != exitUsage || stderr.Len() == 0 {
+			t.Errorf("%v: status %d, %q; want %d and a word why", args, status, &stderr, exitUsage)
+		}
+	}
+}
+
+func TestStartFails(t *testing.T) {
+	begin := time.Now()
+	_, err := start(t.Context(), "store", 0, os.Args[0], []string{"-test.run", "^$"})
+	if err == nil || time.Since(begin) > 9*time.Second {
+		t.Errorf("a program that never says ready: %v after %v", err, time.Since(begin))
+	}
+}

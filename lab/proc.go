@@ -1,0 +1,138 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/whystall/whystall/lab/witness"
+)
+
+// child is one of a case's processes. It ends when its standard input does, so it cannot outlive the
+// lab, and it is killed at the end of a run besides.
+type child struct {
+	name  string
+	args  []string // without nice
+	cmd   *exec.Cmd
+	in    io.WriteCloser
+	lines chan string // of its output; closed at its end
+	says  map[string]string
+	errs  tail
+}
+
+// start runs the process and waits until it says that it is ready.
+func start(ctx context.Context, name string, nice int, program string, args []string) (*child, error) {
+	c := &child{name: name, args: args, lines: make(chan string), says: map[string]string{}}
+	if nice != 0 {
+		// As a program, not a system call: on Linux that would lower one thread only.
+		program, args = "nice", append([]string{"-n", strconv.Itoa(nice), program}, args...)
+	}
+	c.cmd = exec.CommandContext(ctx, program, args...)
+	c.cmd.WaitDelay = time.Second
+	c.cmd.Stderr = &c.errs
+	var err error
+	if c.in, err = c.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	out, err := c.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", name, err)
+	}
+	go func() {
+		defer close(c.lines)
+		for s := bufio.NewScanner(out); s.Scan(); {
+			c.lines <- s.Text()
+		}
+	}()
+	line, err := c.line(ctx, 10*time.Second)
+	if err == nil && !strings.HasPrefix(line, "ready") {
+		err = fmt.Errorf("want ready, got %q", line)
+	}
+	if err != nil {
+		c.stop()
+		return nil, fmt.Errorf("start %s: %w", name, err)
+	}
+	for _, pair := range strings.Fields(line)[1:] {
+		k, v, _ := strings.Cut(pair, "=")
+		c.says[k] = v
+	}
+	return c, nil
+}
+
+var errTimeout = errors.New("no answer")
+
+// line is the next line of the child's output.
+func (c *child) line(ctx context.Context, within time.Duration) (string, error) {
+	timeout := time.NewTimer(within)
+	defer timeout.Stop()
+	select {
+	case l, ok := <-c.lines:
+		if !ok {
+			return "", errors.New("it ended: " + c.errs.String())
+		}
+		return l, nil
+	case <-ctx.Done():
+		return "", ctx.Err()
+	case <-timeout.C:
+		return "", fmt.Errorf("%w in %v", errTimeout, within)
+	}
+}
+
+// mark asks a clients process for its figures since the last mark.
+func (c *child) mark(ctx context.Context) ([]witness.Figures, error) {
+	if _, err := io.WriteString(c.in, "mark\n"); err != nil {
+		return nil, fmt.Errorf("ask %s: %w: %s", c.name, err, &c.errs)
+	}
+	line, err := c.line(ctx, 10*time.Second)
+	if err != nil {
+		return nil, fmt.Errorf("ask %s: %w", c.name, err)
+	}
+	var f []witness.Figures
+	if err := json.Unmarshal([]byte(line), &f); err != nil {
+		return nil, fmt.Errorf("ask %s: %w", c.name, err)
+	}
+	return f, nil
+}
+
+// stop kills the process and waits for its end.
+func (c *child) stop() {
+	c.cmd.Process.Kill()
+	go func() {
+		for range c.lines { // so that its reader ends
+		}
+	}()
+	c.cmd.Wait()
+}
+
+// tail keeps the last of what a child writes to its standard error.
+type tail struct {
+	mu sync.Mutex
+	b  []byte
+}
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.b = append(t.b, p...)
+	if extra := len(t.b) - 4096; extra > 0 {
+		t.b = t.b[extra:]
+	}
+	return len(p), nil
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return strings.TrimSpace(string(t.b))
+}

@@ -1,0 +1,113 @@
+// Package witness is what a case's clients know of a service from outside: how long each request took. No
+// detector reads it; it is what a diagnosis is held against.
+//
+// A client process records into Series and calls Serve, which answers the lab over its standard
+// input and output: one line in, "mark", one line of JSON out, the figures since the last mark.
+// The end of the input ends the process: when the lab dies, however it dies, so do its processes.
+package witness
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Figures sum up one series between two marks.
+type Figures struct {
+	Name   string        `json:"name"`
+	N      int           `json:"n"`
+	Failed int           `json:"failed"`
+	Wall   time.Duration `json:"wall_ns"` // between the marks
+	P50    time.Duration `json:"p50_ns"`
+	P99    time.Duration `json:"p99_ns"`
+	Max    time.Duration `json:"max_ns"`
+}
+
+// String is the figures in words, without the name.
+func (f Figures) String() string {
+	if f.N == 0 {
+		return fmt.Sprintf("no answer in %.1f s (%d failed)", f.Wall.Seconds(), f.Failed)
+	}
+	s := fmt.Sprintf("%.0f/s, p50 %s, p99 %s, max %s", float64(f.N)/f.Wall.Seconds(), ms(f.P50), ms(f.P99), ms(f.Max))
+	if f.Failed > 0 {
+		s += fmt.Sprintf(", %d failed", f.Failed)
+	}
+	return s
+}
+
+func ms(d time.Duration) string {
+	if d < 10*time.Millisecond {
+		return fmt.Sprintf("%.2f ms", float64(d)/1e6)
+	}
+	return fmt.Sprintf("%.0f ms", float64(d)/1e6)
+}
+
+// Series records durations; many goroutines may.
+type Series struct {
+	name   string
+	mu     sync.Mutex
+	since  time.Time
+	all    []time.Duration
+	failed int
+}
+
+// NewSeries begins a series.
+func NewSeries(name string) *Series { return &Series{name: name, since: time.Now()} }
+
+// Add records that a request which began at begin ends now.
+func (s *Series) Add(begin time.Time, err error) {
+	d := time.Since(begin)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil {
+		s.failed++
+		return
+	}
+	s.all = append(s.all, d)
+}
+
+// Mark gives the figures since the last mark. Quantiles are of the sorted durations, nearest rank.
+func (s *Series) Mark() Figures {
+	s.mu.Lock()
+	all, failed, since := s.all, s.failed, s.since
+	s.all, s.failed, s.since = nil, 0, time.Now()
+	s.mu.Unlock()
+	f := Figures{Name: s.name, N: len(all), Failed: failed, Wall: time.Since(since)}
+	if len(all) > 0 {
+		slices.Sort(all)
+		f.P50, f.P99, f.Max = all[(len(all)-1)/2], all[(len(all)-1)*99/100], all[len(all)-1]
+	}
+	return f
+}
+
+// Ready tells the lab that this process serves, and where: pairs of key and value.
+func Ready(w io.Writer, pairs ...string) {
+	line := []string{"ready"}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		line = append(line, pairs[i]+"="+pairs[i+1])
+	}
+	fmt.Fprintln(w, strings.Join(line, " "))
+}
+
+// Serve answers marks until r ends.
+func Serve(r io.Reader, w io.Writer, series ...*Series) error {
+	in := bufio.NewScanner(r)
+	for in.Scan() {
+		if in.Text() != "mark" {
+			return fmt.Errorf("read command: %q, want mark", in.Text())
+		}
+		all := make([]Figures, 0, len(series))
+		for _, s := range series {
+			all = append(all, s.Mark())
+		}
+		if err := json.NewEncoder(w).Encode(all); err != nil {
+			return err
+		}
+	}
+	return in.Err()
+}
