@@ -28,6 +28,7 @@ type Trace struct {
 	tables  tables
 	slots   slots
 	read    read
+	v1      *v1Index // formats before 1.22: what the first pass found
 }
 
 var errTODO = errors.New("exectrace: not written yet")

@@ -1,0 +1,460 @@
+package exectrace
+
+import (
+	"bytes"
+	"fmt"
+)
+
+// v1Index is what the first pass over a trace of formats 1.11 to 1.21 finds. The pass is needed because
+// the clock's rate and the stacks stand at the end, and because each P's batches lie scattered. It walks every
+// record but keeps only where batches, strings and stacks are: 16 bytes a batch of 64 KB.
+type v1Index struct {
+	procs   []v1Proc
+	byPid   map[int32]int
+	samples []v1Span // batches that hold CPU samples
+	strings v1Offsets
+	stacks  v1Offsets
+	late    []v1Late
+	holes   []v1Hole
+	freq    uint64
+	first   uint64 // ticks of the first event
+	last    uint64
+	batches int64
+	hasStk  bool // an event refers to a stack
+	lost    int64
+}
+
+// v1Proc is one P's batches, in order. P -1 holds what threads without a P wrote.
+type v1Proc struct {
+	pid   int32
+	spans []v1Span
+
+	// of the pass itself
+	n      uint64    // timed events
+	ts     uint64    // of the last one
+	ck     [4]uint64 // ts of the last four events whose number is a multiple of 32
+	opened bool
+}
+
+// v1Span is one batch's bytes, header included.
+type v1Span struct {
+	off   int64
+	n     uint32
+	flags uint32
+}
+
+const (
+	spanHole    = 1 << iota // damaged at its end: what follows on this P does not continue it
+	spanScouted             // its syscall exits are known already
+)
+
+// v1Late is a batch with a syscall exit that lies further back than v1Cursor looks ahead.
+type v1Late struct {
+	ticks uint64
+	proc  int32
+	span  int32
+}
+
+// v1Hole is a stretch of the file that could not be read, in ticks.
+type v1Hole struct {
+	begin, end uint64
+	proc       int
+	bytes      int64
+	why        string
+}
+
+// v1MaxID bounds the numbers of strings and stacks: 8 MB each, four times what tables keeps.
+const v1MaxID = 1 << 20
+
+// v1Offsets finds a numbered record's bytes. The runtime numbers from 1 without holes; a hostile file need not, and what
+// lies beyond the dense part is left out.
+type v1Offsets struct {
+	off []int64
+	n   int
+}
+
+func (o *v1Offsets) put(id uint64, off int64) {
+	if id == 0 || id > min(uint64(2*o.n)+64<<10, v1MaxID) {
+		return
+	}
+	if int(id) >= len(o.off) {
+		o.off = append(o.off, make([]int64, int(id)+1-len(o.off))...)
+	}
+	// Of two with one number the first counts, so that what an id means does not change.
+	if o.off[id] == 0 {
+		o.off[id] = off
+		o.n++
+	}
+}
+
+func (o *v1Offsets) get(id uint32) int64 {
+	if int64(id) >= int64(len(o.off)) {
+		return 0
+	}
+	return o.off[id]
+}
+
+// v1Scan is the state of the first pass.
+type v1Scan struct {
+	*v1Index
+	data   []byte
+	shapes *[256]v1Shape
+
+	p       int // index of the current P, -1 before any
+	start   int // of the current batch
+	events  bool
+	samples bool
+	min     uint64 // earliest late exit of this batch, 0 none
+	timers  int
+}
+
+func v1Scanned(data []byte, v Version) *v1Index {
+	x := &v1Index{byPid: map[int32]int{}}
+	s := &v1Scan{v1Index: x, data: data, shapes: v1Shapes(v), p: -1}
+	off := headerLen
+	for off < len(data) {
+		end, why := s.walk(off)
+		s.closeBatch(end, why != "")
+		if why == "" {
+			break
+		}
+		next := s.resync(end + 1)
+		s.hole(end, next, why)
+		off = next
+	}
+	s.finish()
+	return x
+}
+
+// walk reads records from off until the end or until one that cannot be one.
+func (s *v1Scan) walk(off int) (int, string) {
+	data := s.data
+	var p *v1Proc
+	if s.p >= 0 {
+		p = &s.procs[s.p]
+	}
+	for off < len(data) {
+		at := off
+		b := data[off]
+		d := s.shapes[b]
+		off++
+		if p == nil && d.shape != shapeBatch {
+			return at, "no batch begins here"
+		}
+		switch d.shape {
+		case shapeTimed:
+			v, n := v1Uvarint(data, off)
+			if n == 0 || v > v1MaxDelta {
+				return at, "an event's time is damaged"
+			}
+			off = n
+			p.ts += v
+			p.n++
+			if p.n&31 == 0 {
+				p.ck[p.n>>5&3] = p.ts
+			}
+			if !p.opened {
+				s.open(p)
+			}
+			s.events = true
+			if b == v1GoSysExitLocal|2<<6 {
+				if _, n = v1Uvarint(data, off); n != 0 {
+					v, n = v1Uvarint(data, n)
+				}
+				if n == 0 {
+					return at, "an event is cut off"
+				}
+				off = n
+				s.exit(p, v)
+				continue
+			}
+			for k := d.values; k > 1; k-- {
+				for {
+					if off >= len(data) {
+						return at, "an event is cut off"
+					}
+					c := data[off]
+					off++
+					if c < 0x80 {
+						break
+					}
+				}
+			}
+		case shapePrefixed:
+			size, n := v1Uvarint(data, off)
+			if n == 0 || size > v1MaxRecord || int(size) > len(data)-n {
+				return at, "an event is cut off"
+			}
+			off = n + int(size)
+			typ := b & 63
+			if typ == v1CPUSample {
+				s.sample(data[n:off])
+				continue
+			}
+			v, n := v1Uvarint(data[:off], n)
+			if n == 0 || v > v1MaxDelta {
+				return at, "an event's time is damaged"
+			}
+			p.ts += v
+			p.n++
+			if p.n&31 == 0 {
+				p.ck[p.n>>5&3] = p.ts
+			}
+			if !p.opened {
+				s.open(p)
+			}
+			s.events = true
+			switch typ {
+			case v1GoSysExit:
+				for k := 0; k < 3 && n != 0; k++ {
+					v, n = v1Uvarint(data[:off], n)
+				}
+				if n != 0 {
+					s.exit(p, v)
+				}
+			case v1Log:
+				size, n := v1Uvarint(data, off)
+				if n == 0 || size > v1MaxString || int(size) > len(data)-n {
+					return at, "a log message is cut off"
+				}
+				off = n + int(size)
+			}
+		case shapeBatch:
+			pid, ticks, n, ok := v1Header(data, at)
+			if !ok {
+				return at, "a batch's head is damaged"
+			}
+			i, known := s.byPid[pid]
+			if !known && len(s.procs) >= v1MaxProcs {
+				return at, fmt.Sprintf("a batch of P %d is one P too many", pid)
+			}
+			s.closeBatch(at, false)
+			if !known {
+				i = len(s.procs)
+				s.byPid[pid] = i
+				s.procs = append(s.procs, v1Proc{pid: pid})
+			}
+			s.batches++
+			s.p, s.start = i, at
+			p = &s.procs[i]
+			p.ts = ticks
+			off = n
+		case shapeString:
+			id, n := v1Uvarint(data, off)
+			var size uint64
+			if n != 0 {
+				off = n
+				size, n = v1Uvarint(data, off)
+			}
+			if n == 0 || size > v1MaxString || int(size) > len(data)-n {
+				return at, "a string is cut off"
+			}
+			s.strings.put(id, int64(off))
+			off = n + int(size)
+		case shapeStack:
+			size, n := v1Uvarint(data, off)
+			if n == 0 || size > v1MaxRecord || int(size) > len(data)-n {
+				return at, "a stack is cut off"
+			}
+			off = n + int(size)
+			if id, n := v1Uvarint(data[:off], n); n != 0 {
+				s.stacks.put(id, int64(n))
+			}
+		case shapeUntimed:
+			v, n := v1Uvarint(data, off)
+			if n == 0 {
+				return at, "a record is cut off"
+			}
+			off = n
+			if b == v1Frequency && v > 0 && v < 1<<40 {
+				s.freq = v
+			}
+		default:
+			return at, fmt.Sprintf("%#02x begins no event", b)
+		}
+	}
+	return off, ""
+}
+
+// v1Header reads a batch's head at off: the P, -1 for none, and the ticks it begins at.
+func v1Header(data []byte, off int) (pid int32, ticks uint64, end int, ok bool) {
+	v, n := v1Uvarint(data, off+1)
+	if n == 0 || v >= 1<<20 && v != 1<<64-1 {
+		return 0, 0, 0, false
+	}
+	ticks, end = v1Uvarint(data, n)
+	return int32(v), ticks, end, end != 0 && ticks < 1<<63
+}
+
+// open notes the first event of a P, which may be the trace's. Only first events count: one damaged
+// batch head later on must not move the origin of time.
+func (s *v1Scan) open(p *v1Proc) {
+	p.opened = true
+	if s.first == 0 || p.ts < s.first {
+		s.first = p.ts
+	}
+}
+
+// exit looks at a syscall's exit: its record stands where the goroutine got a P again, which may be long after. When
+// more than some 64 events of this P lie between, the second pass must be told to look for it in time.
+func (s *v1Scan) exit(p *v1Proc, real uint64) {
+	if real != 0 && real < p.ck[(p.n>>5-2)&3] && p.n >= 64 && (s.min == 0 || real < s.min) {
+		s.min = real
+	}
+}
+
+func (s *v1Scan) sample(b []byte) {
+	s.samples = true
+	if _, n := v1Uvarint(b, 0); n != 0 {
+		if v, n := v1Uvarint(b, n); n != 0 && (s.first == 0 || v < s.first && s.first-v < 1<<32) {
+			s.first = v
+		}
+	}
+}
+
+func (s *v1Scan) closeBatch(end int, damaged bool) {
+	if s.p < 0 {
+		return
+	}
+	p := &s.procs[s.p]
+	sp := v1Span{off: int64(s.start), n: uint32(min(end-s.start, 1<<32-1))}
+	if damaged {
+		sp.flags = spanHole
+	}
+	if s.samples {
+		s.v1Index.samples = append(s.v1Index.samples, sp)
+	}
+	if s.events || damaged {
+		if s.min != 0 {
+			s.late = append(s.late, v1Late{s.min, int32(s.p), int32(len(p.spans))})
+		}
+		p.spans = append(p.spans, sp)
+	}
+	s.last = max(s.last, p.ts)
+	s.events, s.samples, s.min = false, false, 0
+}
+
+// v1Probe is how many records must follow a batch's head for it to be taken for one after damage.
+const v1Probe = 24
+
+// resync finds the next batch from off on, len(data) if there is none.
+func (s *v1Scan) resync(off int) int {
+	for {
+		if off >= len(s.data) {
+			return len(s.data)
+		}
+		i := bytes.IndexByte(s.data[off:], v1BatchByte)
+		if i < 0 {
+			return len(s.data)
+		}
+		off += i
+		if s.plausible(off) {
+			return off
+		}
+		off++
+	}
+}
+
+func (s *v1Scan) plausible(off int) bool {
+	pid, ticks, n, ok := v1Header(s.data, off)
+	if !ok || s.first != 0 && (ticks < s.first || ticks-s.first > v1MaxDelta) {
+		return false
+	}
+	if _, known := s.byPid[pid]; !known && (pid > v1MaxProcs || len(s.procs) >= v1MaxProcs) {
+		return false
+	}
+	for k := 0; k < v1Probe && n < len(s.data); k++ {
+		d := s.shapes[s.data[n]]
+		n++
+		values := int(d.values)
+		switch d.shape {
+		case shapeBad:
+			return false
+		case shapeBatch:
+			if _, _, n, ok = v1Header(s.data, n-1); !ok {
+				return false
+			}
+			continue
+		case shapeString:
+			values = 1
+		case shapePrefixed, shapeStack:
+			values = 0
+		}
+		log := s.data[n-1] == v1Log|3<<6
+		for ; values > 0; values-- {
+			if _, n = v1Uvarint(s.data, n); n == 0 {
+				return false
+			}
+		}
+		blobs := 0
+		switch {
+		case log:
+			blobs = 2
+		case d.shape == shapeString, d.shape == shapePrefixed, d.shape == shapeStack:
+			blobs = 1
+		}
+		for ; blobs > 0; blobs-- {
+			size, m := v1Uvarint(s.data, n)
+			if m == 0 || size > v1MaxString || int(size) > len(s.data)-m {
+				return false
+			}
+			n = m + int(size)
+		}
+	}
+	return true
+}
+
+// maxV1Holes bounds the list; what comes after extends the last.
+const maxV1Holes = 4096
+
+// hole notes that [from,to) of the file is lost. Its end in time is set by finish.
+func (s *v1Scan) hole(from, to int, why string) {
+	h := v1Hole{proc: s.p, bytes: int64(to - from), why: fmt.Sprintf("damage at byte %d: %s", from, why)}
+	if s.p >= 0 {
+		h.begin = s.procs[s.p].ts
+		h.why = fmt.Sprintf("batch of P %d is damaged at byte %d: %s", s.procs[s.p].pid, from, why)
+	}
+	s.lost += h.bytes
+	h.end = h.begin
+	if to < len(s.data) {
+		if _, ticks, _, ok := v1Header(s.data, to); ok {
+			h.end = max(h.begin, ticks)
+			if h.begin == 0 {
+				h.begin = ticks
+			}
+		}
+	}
+	if n := len(s.holes); n >= maxV1Holes {
+		l := &s.holes[n-1]
+		l.begin, l.end = min(l.begin, h.begin), max(l.end, h.end)
+		l.bytes += h.bytes
+		l.why = "more damage than is listed one by one"
+	} else {
+		s.holes = append(s.holes, h)
+	}
+	// What stood before the damage is closed; the next batch begins anew.
+	s.p = -1
+}
+
+// finish ends each hole where its P's next batch begins, or with the trace.
+func (s *v1Scan) finish() {
+	for i := range s.holes {
+		h := &s.holes[i]
+		if h.proc < 0 {
+			continue
+		}
+		sp := s.procs[h.proc].spans
+		end := s.last
+		for k, a := 0, len(sp); k < a; {
+			// The first span that begins after the hole: spans are in file order.
+			m := int(uint(k+a) / 2)
+			_, ticks, _, ok := v1Header(s.data, int(sp[m].off))
+			if ok && ticks > h.begin {
+				end, a = min(end, ticks), m
+			} else {
+				k = m + 1
+			}
+		}
+		h.end = max(h.end, end)
+	}
+}
