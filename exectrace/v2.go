@@ -1,4 +1,362 @@
 package exectrace
 
+import (
+	"fmt"
+	"sync"
+)
+
 // blocksV2 reads formats 1.22 and later.
-func (t *Trace) blocksV2(yield func([]Event) bool) { t.read.fail(errTODO) }
+//
+//  1. An indexer walks the batch headers and sends the generations off in order.
+//  2. Workers decode one generation each (v2merge.go) into a short queue of blocks.
+//  3. Here the queues are emptied in the order of the generations: ids of strings, stacks and goroutines become the
+//     trace's, states known from earlier generations are filled in, and the block goes to yield.
+//
+// Memory is bounded by the queues whatever the file's size: a worker that is ahead waits.
+func (t *Trace) blocksV2(yield func([]Event) bool) {
+	p := &pipeline{
+		t:     t,
+		order: make(chan *job, t.opt.Workers),
+		jobs:  make(chan *job, t.opt.Workers),
+		done:  make(chan struct{}),
+		free:  make(chan []Event, 4*t.opt.Workers+queueBlocks),
+	}
+	defer p.wg.Wait()
+	defer close(p.done)
+	p.start()
+	c := &consumer{t: t}
+	for j := range p.order {
+		if err := guard(func() error { c.generation(j); return nil }); err != nil {
+			t.read.fail(err)
+			return
+		}
+		for b := range j.out {
+			c.block(b.ev)
+			if len(b.ev) > 0 && !yield(b.ev) {
+				return
+			}
+			select {
+			case p.free <- b.ev[:0]:
+			default:
+			}
+			if b.end != nil {
+				c.endGeneration(j, b.end)
+				if b.end.err != nil {
+					t.read.fail(b.end.err)
+					return
+				}
+			}
+		}
+	}
+	if p.err != nil {
+		t.read.fail(p.err)
+		return
+	}
+	if ev := c.finish(); ev != nil {
+		yield(ev)
+	}
+}
+
+// queueBlocks is how many blocks a worker may be ahead of the consumer.
+const queueBlocks = 8
+
+type job struct {
+	g    *generation
+	freq uint64
+	out  chan block
+}
+
+type pipeline struct {
+	t     *Trace
+	order chan *job // to the consumer
+	jobs  chan *job // to the workers
+	done  chan struct{}
+	free  chan []Event
+	wg    sync.WaitGroup
+	err   error // of the indexer; read after order is closed
+}
+
+func (p *pipeline) start() {
+	p.wg.Add(1)
+	go func() {
+		defer p.wg.Done()
+		defer close(p.jobs)
+		defer close(p.order)
+		p.err = guard(func() error { p.index(); return nil })
+	}()
+	for range p.t.opt.Workers {
+		p.wg.Add(1)
+		go func() {
+			defer p.wg.Done()
+			w := &worker{data: p.t.data}
+			for j := range p.jobs {
+				p.work(w, j)
+			}
+		}()
+	}
+}
+
+// index sends each generation off when the next one's beginning is known.
+func (p *pipeline) index() {
+	x := &indexer{data: p.t.data, off: headerLen, version: p.t.version}
+	freq := uint64(0)
+	g := x.next()
+	for g != nil {
+		next := x.next()
+		g.endTs = g.maxTs + tsSlack
+		if next != nil && !next.restart && next.minTs >= g.maxTs {
+			// Buffers that were open at the switch may reach a little into the next one.
+			g.endTs = min(g.endTs, next.minTs+next.minTs/1e6+1<<20)
+		}
+		if g.freq != 0 {
+			freq = g.freq
+		} else if freq == 0 {
+			freq = p.laterFreq(next, x)
+		}
+		j := &job{g: g, freq: freq, out: make(chan block, queueBlocks)}
+		select {
+		case p.order <- j:
+		case <-p.done:
+			return
+		}
+		select {
+		case p.jobs <- j:
+		case <-p.done:
+			return
+		}
+		g = next
+	}
+}
+
+// laterFreq finds the clock's frequency for a first generation that lost its own.
+func (p *pipeline) laterFreq(next *generation, x *indexer) uint64 {
+	if next != nil && next.freq != 0 {
+		return next.freq
+	}
+	ahead := *x
+	for range 64 {
+		g := ahead.next()
+		if g == nil {
+			break
+		}
+		if g.freq != 0 {
+			return g.freq
+		}
+	}
+	return linuxFreq
+}
+
+// linuxFreq is the clock of every trace made on Linux or macOS: CLOCK_MONOTONIC in units of 64 ns.
+const linuxFreq = 1e9 / 64
+
+// work decodes one generation.
+func (p *pipeline) work(w *worker, j *job) {
+	defer close(j.out)
+	w.reset(j.g, j.freq)
+	w.stopped = false
+	w.send = func(full []Event) ([]Event, bool) {
+		select {
+		case j.out <- block{ev: full}:
+		case <-p.done:
+			return full, false
+		}
+		return p.empty(), true
+	}
+	w.buf = p.empty()
+	err := guard(func() error { w.decode(); return nil })
+	w.end.stats.Events += int64(len(w.buf))
+	w.end.err = err
+	end := w.end
+	select {
+	case j.out <- block{ev: w.buf, end: &end}:
+	case <-p.done:
+	}
+	w.buf = nil
+}
+
+func (p *pipeline) empty() []Event {
+	select {
+	case b := <-p.free:
+		return b
+	default:
+		return make([]Event, 0, blockEvents)
+	}
+}
+
+// consumer turns a generation's ids into the trace's.
+type consumer struct {
+	t        *Trace
+	last     Time
+	gens     int
+	strs     []localString // by the generation's id
+	stacks   []StackID     // by the generation's id
+	slots    []uint32      // by the generation's goroutine index: slot+1
+	states   []State       // by slot
+	stw      []StringID    // by slot: the kind of the open stop-the-world
+	seen     []uint32      // by slot: the last generation it was in
+	procs    []State       // by P
+	tasks    map[uint64]task
+	reasons  map[StringID]Reason
+	lossy    bool
+	complete bool
+	one      [1]Event
+}
+
+type localString struct {
+	id     StringID
+	reason Reason
+}
+
+type task struct {
+	name   StringID
+	parent uint64
+}
+
+// maxTasks bounds what is remembered of tasks that never end.
+const maxTasks = 128 << 10
+
+// generation readies the tables for the blocks of j. It reads the mapping.
+func (c *consumer) generation(j *job) {
+	c.gens++
+	clear(c.slots)
+	c.readStrings(j.g)
+	c.readStacks(j.g)
+	t := c.t
+	clk := &t.read.clock
+	if c.gens == 1 {
+		*clk = Clock{Monotonic: j.freq == linuxFreq}
+	}
+	if s := j.g.snap; s.ok && !clk.Wall {
+		clk.Wall = true
+		clk.MonoNS = int64(scale(s.ts, j.freq))
+		clk.WallNS = int64(s.wallSec)*1e9 + int64(s.wallNs)
+	}
+	c.complete = j.g.complete && len(j.g.lost) == 0
+}
+
+// endGeneration adds up what the worker counted, and after a loss forgets goroutines that a complete
+// generation did not mention: their end was lost.
+func (c *consumer) endGeneration(j *job, e *genEnd) {
+	s := &c.t.read.stats
+	s.Generations += e.stats.Generations
+	s.Batches += e.stats.Batches
+	s.Events += e.stats.Events
+	s.Repaired += e.stats.Repaired
+	s.Experimental += e.stats.Experimental
+	s.Dropped += e.stats.Dropped
+	for _, g := range e.gaps {
+		c.t.read.gap(g)
+		c.lossy = true
+	}
+	if c.lossy && c.complete && len(e.gaps) == 0 {
+		for slot := range c.t.slots.goid {
+			if c.seen[slot] != uint32(c.gens) {
+				c.t.slots.end(c.t.slots.goid[slot])
+			}
+		}
+		c.lossy = false
+	}
+}
+
+// finish is the event that ends the trace.
+func (c *consumer) finish() []Event {
+	if c.gens == 0 {
+		return nil
+	}
+	c.one[0] = blank
+	c.one[0].Kind, c.one[0].Time = KindSync, c.last
+	c.t.read.stats.Events++
+	return c.one[:]
+}
+
+func (c *consumer) readStrings(g *generation) {
+	c.strs = c.strs[:0]
+	total := 0
+	for _, s := range g.strings {
+		total += s.end - s.off
+	}
+	for _, s := range g.strings {
+		d := c.t.data[s.off:s.end]
+		for i := 1; i < len(d); {
+			if d[i] != evString {
+				c.tableGap(g, "string", s, i)
+				break
+			}
+			var id, n uint64
+			id, i = uvarint(d, i+1)
+			n, i = uvarint(d, i)
+			if i > len(d) || n > maxString || int(n) > len(d)-i {
+				c.tableGap(g, "string", s, i)
+				break
+			}
+			// Ids count up from one; each takes three bytes, so an honest one cannot be above this.
+			if id <= uint64(total) && id > 0 {
+				str := c.t.tables.internString(d[i : i+int(n)])
+				for uint64(len(c.strs)) <= id {
+					c.strs = append(c.strs, localString{})
+				}
+				c.strs[id] = localString{str, c.reason(str)}
+			}
+			i += int(n)
+		}
+	}
+}
+
+func (c *consumer) tableGap(g *generation, what string, s span, i int) {
+	c.t.read.gap(Gap{
+		Begin: c.last, End: c.last, Bytes: int64(s.end - s.off - min(i, s.end-s.off)),
+		Reason: fmt.Sprintf("a table of %ss is damaged at offset %d: some read as none", what, s.off+min(i, s.end-s.off)),
+	})
+}
+
+func (c *consumer) readStacks(g *generation) {
+	c.stacks = c.stacks[:0]
+	total := 0
+	for _, s := range g.stacks {
+		total += s.end - s.off
+	}
+	var frames [maxDepth]uint32
+	for _, s := range g.stacks {
+		d := c.t.data[s.off:s.end]
+		for i := 1; i < len(d); {
+			if d[i] != evStack {
+				c.tableGap(g, "stack", s, i)
+				break
+			}
+			var id, n uint64
+			id, i = uvarint(d, i+1)
+			n, i = uvarint(d, i)
+			if i > len(d) || n > maxStackDepthRaw {
+				c.tableGap(g, "stack", s, i)
+				break
+			}
+			for k := range int(n) {
+				var pc, fn, file, line uint64
+				pc, i = uvarint(d, i)
+				fn, i = uvarint(d, i)
+				file, i = uvarint(d, i)
+				line, i = uvarint(d, i)
+				if k < maxDepth {
+					frames[k] = c.t.tables.internFrame(pc, c.str(fn), c.str(file), line)
+				}
+			}
+			if i > len(d) {
+				c.tableGap(g, "stack", s, i)
+				break
+			}
+			if id <= uint64(total) && id > 0 {
+				for uint64(len(c.stacks)) <= id {
+					c.stacks = append(c.stacks, 0)
+				}
+				c.stacks[id] = c.t.tables.internStack(frames[:min(n, maxDepth)])
+			}
+		}
+	}
+}
+
+func (c *consumer) str(id uint64) StringID {
+	if id < uint64(len(c.strs)) {
+		return c.strs[id].id
+	}
+	return 0
+}

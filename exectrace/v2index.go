@@ -1,0 +1,258 @@
+package exectrace
+
+import "fmt"
+
+// span is a range of bytes of the file.
+type span struct{ off, end int }
+
+// batchRef is a batch of events.
+type batchRef struct {
+	span
+	m, ts uint64
+	cut   bool // its end is missing
+}
+
+// lost is a piece of a generation that no batch could be found in.
+type lost struct {
+	span
+	reason string
+}
+
+// generation is what the indexer finds of one: which bytes are what, nothing decoded but the clock.
+type generation struct {
+	num      uint64
+	batches  []batchRef
+	strings  []span
+	stacks   []span
+	samples  []span
+	lost     []lost
+	minTs    uint64
+	maxTs    uint64 // of batch headers
+	endTs    uint64 // nothing of it is later: the next one's beginning, or far behind maxTs
+	freq     uint64 // ticks a second; 0 unknown
+	snap     snapshot
+	complete bool // its end is in the file
+	restart  bool // it does not follow the one before
+	skipped  int64
+}
+
+type snapshot struct {
+	ok              bool
+	ts, mono        uint64
+	wallSec, wallNs uint64
+}
+
+// maxBatches bounds what is indexed of one generation: 16 GB of full batches.
+const maxBatches = 1 << 18
+
+// tsSlack is how far two batches of one generation may lie apart in time before one is taken
+// for damage: half a day of 64 ns ticks, and an hour at 1 GHz.
+const tsSlack = 1 << 42
+
+// indexer finds the batches of a trace, a generation at a time, by their headers alone.
+type indexer struct {
+	data    []byte
+	off     int
+	version Version
+	cur     *generation
+	prevEnd int // where the last batch's header began
+}
+
+// next gives the next generation, nil at the end of the trace.
+//
+// A generation ends where its number changes, and from 1.26 on at its mark. Where no header can be read, the search for
+// the next plausible one starts behind the header of the batch before: its size may be what is damaged.
+func (x *indexer) next() *generation {
+	g := x.cur
+	x.cur = nil
+	var last *batchRef
+	lastHead := -1
+	for x.off < len(x.data) {
+		h, ok := parseHeader(x.data[x.off:])
+		if ok && !x.plausible(g, h, x.off) {
+			ok = false
+		}
+		if !ok {
+			from := x.off + 1
+			if lastHead >= 0 {
+				from = lastHead + 1
+			}
+			bad := x.off
+			x.off = x.resync(g, from)
+			if g == nil {
+				g = &generation{restart: true}
+			}
+			if last != nil && x.off < last.end {
+				// The batch before claimed more than it has.
+				last.end, last.cut = x.off, true
+				bad = x.off
+			}
+			if n := x.off - bad; n > 0 || last == nil {
+				g.lost = append(g.lost, lost{span{bad, x.off}, fmt.Sprintf("%d bytes at offset %d hold no batch", n, bad)})
+			}
+			last, lastHead = nil, -1
+			continue
+		}
+		if h.kind == evEndOfGeneration {
+			x.off++
+			if g != nil && g.num != 0 {
+				g.complete = true
+				return g
+			}
+			continue
+		}
+		if g != nil && g.num != 0 && h.gen != g.num {
+			x.cur = &generation{restart: h.gen != g.num+1}
+			if x.version < 26 {
+				g.complete = g.freq != 0 && (len(g.strings) > 0 || len(g.stacks) > 0)
+			}
+			return g
+		}
+		if g == nil {
+			g = &generation{}
+		}
+		lastHead = x.off
+		last = x.add(g, h)
+		x.off += h.n + h.size
+		if x.off > len(x.data) {
+			n := x.off - len(x.data)
+			x.off = len(x.data)
+			g.lost = append(g.lost, lost{span{x.off, x.off}, fmt.Sprintf("the trace is truncated: %d bytes of its last batch are missing", n)})
+			return g
+		}
+	}
+	if g != nil && x.version < 26 {
+		g.complete = g.freq != 0 && (len(g.strings) > 0 || len(g.stacks) > 0)
+	}
+	return g
+}
+
+// plausible tells whether h, read at off, can be the next header after those of g.
+func (x *indexer) plausible(g *generation, h header, off int) bool {
+	if h.kind == evEndOfGeneration {
+		return x.version >= 26
+	}
+	if g == nil || g.num == 0 {
+		return true
+	}
+	if h.gen == g.num {
+		return apart(h.ts, g.maxTs) < tsSlack
+	}
+	if h.gen == g.num+1 && apart(h.ts, g.maxTs) < tsSlack {
+		return true
+	}
+	// Another trace may follow. Then so does a second batch of its generation.
+	n, ok := parseHeader(x.data[min(len(x.data), off+h.n+h.size):])
+	return ok && (n.gen == h.gen || n.gen == h.gen+1)
+}
+
+func apart(a, b uint64) uint64 {
+	if a > b {
+		return a - b
+	}
+	return b - a
+}
+
+// resync finds the next offset from on where a plausible batch begins that another plausible header, or the
+// end, follows.
+func (x *indexer) resync(g *generation, from int) int {
+	for o := from; o < len(x.data); o++ {
+		if c := x.data[o]; c != evEventBatch && c != evExperimental {
+			continue
+		}
+		h, ok := parseHeader(x.data[o:])
+		if !ok || h.size == 0 {
+			continue
+		}
+		if g != nil && g.num != 0 {
+			if (h.gen != g.num && h.gen != g.num+1) || apart(h.ts, g.maxTs) > tsSlack {
+				continue
+			}
+		} else if h.gen > 1<<32 {
+			continue
+		}
+		end := o + h.n + h.size
+		if end == len(x.data) {
+			return o
+		}
+		if end > len(x.data) {
+			// Truncated: believe it only where the damage did not begin anew.
+			if g != nil && g.num == h.gen {
+				return o
+			}
+			continue
+		}
+		n, ok := parseHeader(x.data[end:])
+		if ok && (n.kind == evEndOfGeneration && x.version >= 26 ||
+			n.kind != evEndOfGeneration && (n.gen == h.gen || n.gen == h.gen+1) && apart(n.ts, h.ts) < tsSlack) {
+			return o
+		}
+	}
+	return len(x.data)
+}
+
+// add files the batch under what its first byte says it is. It returns a batch of events.
+func (x *indexer) add(g *generation, h header) *batchRef {
+	if g.num == 0 {
+		g.num = h.gen
+		g.minTs, g.maxTs = h.ts, h.ts
+	}
+	s := span{x.off + h.n, min(x.off+h.n+h.size, len(x.data))}
+	if s.off >= s.end {
+		return nil
+	}
+	if h.kind == evExperimental {
+		g.skipped++
+		return nil
+	}
+	switch x.data[s.off] {
+	case evStrings:
+		g.strings = append(g.strings, s)
+	case evStacks:
+		g.stacks = append(g.stacks, s)
+	case evCPUSamples:
+		g.samples = append(g.samples, s)
+	case evFrequency, evSync:
+		x.sync(g, s, h.ts)
+	default:
+		g.minTs, g.maxTs = min(g.minTs, h.ts), max(g.maxTs, h.ts)
+		if len(g.batches) >= maxBatches {
+			g.lost = append(g.lost[:min(len(g.lost), 64)], lost{s, "a generation has more batches than are read"})
+			return nil
+		}
+		g.batches = append(g.batches, batchRef{span: s, m: h.m, ts: h.ts, cut: s.end-s.off < h.size})
+		return &g.batches[len(g.batches)-1]
+	}
+	g.minTs, g.maxTs = min(g.minTs, h.ts), max(g.maxTs, h.ts)
+	return nil
+}
+
+// sync reads the frequency and, from 1.25 on, the clocks.
+func (x *indexer) sync(g *generation, s span, ts uint64) {
+	d := x.data[s.off:s.end]
+	i := 0
+	if d[0] == evSync {
+		i++
+	}
+	for i < len(d) {
+		c := d[i]
+		i++
+		var v [4]uint64
+		switch c {
+		case evFrequency:
+			v[0], i = uvarint(d, i)
+			if i <= len(d) && v[0] > 0 && g.freq == 0 {
+				g.freq = v[0]
+			}
+		case evClockSnapshot:
+			for k := range v {
+				v[k], i = uvarint(d, i)
+			}
+			if i <= len(d) {
+				g.snap = snapshot{true, ts + v[0], v[1], v[2], v[3]}
+			}
+		default:
+			return
+		}
+	}
+}

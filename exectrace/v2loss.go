@@ -1,0 +1,132 @@
+package exectrace
+
+import "fmt"
+
+// tellLost begins a generation that is known to have lost something: where is not known, so
+// all of it is in doubt. Its events follow all the same.
+func (w *worker) tellLost() {
+	g := w.gen
+	if len(g.lost) == 0 && g.complete {
+		return
+	}
+	reason, bytes := "the generation's end is missing: the process ended or the trace was cut", int64(0)
+	for k, l := range g.lost {
+		if k == 0 {
+			reason = l.reason
+		}
+		bytes += int64(l.end - l.off)
+	}
+	if n := len(g.lost); n > 1 {
+		reason += fmt.Sprintf(", and %d more places", n-1)
+	}
+	w.lossy = true
+	w.gap(g.minTs, w.lastTs(), reason, bytes)
+}
+
+// lastTs bounds the generation's last event from above: where the next one begins, or the
+// last event of the batches that can be read.
+func (w *worker) lastTs() uint64 {
+	if t := w.gen.endTs; t < w.gen.maxTs+tsSlack {
+		return t
+	}
+	last := w.gen.maxTs
+	for k := range w.gen.batches {
+		if w.chain[k] >= 0 {
+			continue
+		}
+		b := &w.gen.batches[k]
+		d := w.data[b.off:b.end]
+		ts := b.ts
+		for i := 0; i < len(d); {
+			typ := d[i]
+			dt, j := uvarint(d, i+1)
+			if !timed(typ) || j > len(d) || dt > tsSlack {
+				break
+			}
+			ts += dt
+			i = skipArgs(d, typ, j)
+		}
+		last = max(last, ts)
+	}
+	return last
+}
+
+// damaged tells that the rest of c's batch cannot be decoded, and what M runs then is unknown.
+func (w *worker) damaged(c *cursor) {
+	b := &w.gen.batches[c.batch]
+	end := w.lastTs()
+	if n := w.chain[c.batch]; n >= 0 {
+		end = max(c.ts, w.gen.batches[n].ts)
+	}
+	rest := len(c.d) - min(c.i, len(c.d))
+	w.gap(c.ts, end, fmt.Sprintf("a batch of thread %d is damaged at offset %d: %d bytes are lost", c.m, b.off+min(c.i, len(c.d)), rest), int64(rest))
+	c.i = len(c.d)
+	b.cut = false // said
+	w.unbind(c)
+}
+
+// unbind forgets what M runs: it lost events.
+func (w *worker) unbind(c *cursor) {
+	if c.g >= 0 {
+		w.gs[c.g].status = 0
+	}
+	if c.p >= 0 && c.p < int32(len(w.ps)) {
+		w.ps[c.p].status = 0
+	}
+	c.g, c.p = -1, -1
+}
+
+// gap emits a gap, one inside another's range once a millisecond at most.
+func (w *worker) gap(begin, end uint64, reason string, bytes int64) {
+	w.lossy = true
+	end = max(begin, end)
+	b, e := w.time(begin), w.time(end)
+	if len(w.end.gaps) < maxGaps {
+		w.end.gaps = append(w.end.gaps, Gap{Begin: b, End: e, Reason: reason, Bytes: bytes})
+	} else {
+		l := &w.end.gaps[maxGaps-1]
+		l.Begin, l.End, l.Bytes = min(l.Begin, b), max(l.End, e), l.Bytes+bytes
+	}
+	w.gapEnd = max(w.gapEnd, end)
+	ev := blank
+	ev.Kind, ev.Time = KindGap, b
+	ev.Arg[0] = uint64(e)
+	w.emit(ev)
+}
+
+// inconsistent tells that c's event contradicts what is known, so something before it was lost.
+func (w *worker) inconsistent(c *cursor, what string) {
+	if w.lossy && c.ts <= w.gapEnd {
+		return // said already
+	}
+	w.gap(c.ts, c.ts+w.ticks(holdLossNS), fmt.Sprintf("thread %d: %s: something before it was lost", c.m, what), 0)
+}
+
+// skipArgs gives the index behind the arguments of an event.
+func skipArgs(d []byte, typ byte, i int) int {
+	n := argCount(typ)
+	for ; n > 0; n-- {
+		_, i = uvarint(d, i)
+	}
+	return i
+}
+
+func argCount(typ byte) uint8 {
+	if typ >= evSpan && typ <= evGoroutineFree {
+		return spanArgs[typ-evSpan]
+	}
+	return v2Args[typ]
+}
+
+// v2Args counts the varints after the time of each event.
+var v2Args = [256]uint8{
+	evProcsChange: 2, evProcStart: 2, evProcStop: 0, evProcSteal: 3, evProcStatus: 2,
+	evGoCreate: 3, evGoCreateSyscall: 1, evGoStart: 2, evGoDestroy: 0, evGoDestroySyscall: 0,
+	evGoStop: 2, evGoBlock: 2, evGoUnblock: 3, evGoSyscallBegin: 2, evGoSyscallEnd: 0, evGoSyscallEndBlocked: 0, evGoStatus: 3,
+	evSTWBegin: 2, evSTWEnd: 0, evGCActive: 1, evGCBegin: 2, evGCEnd: 1,
+	evGCSweepActive: 1, evGCSweepBegin: 1, evGCSweepEnd: 2,
+	evGCMarkAssistActive: 1, evGCMarkAssistBegin: 1, evGCMarkAssistEnd: 0,
+	evHeapAlloc: 1, evHeapGoal: 1, evGoLabel: 1,
+	evUserTaskBegin: 4, evUserTaskEnd: 2, evUserRegionBegin: 3, evUserRegionEnd: 3, evUserLog: 4,
+	evGoSwitch: 2, evGoSwitchDestroy: 2, evGoCreateBlocked: 3, evGoStatusStack: 4,
+}

@@ -1,0 +1,406 @@
+package exectrace
+
+import (
+	"math/bits"
+	"slices"
+)
+
+// A worker decodes one generation on its own: every goroutine and P that does anything in a generation has its
+// status written before that, so no state need be carried from one to the next.
+//
+//  1. Batches are chained per M; each M has a cursor with the time of its next event decoded.
+//  2. A heap orders cursors by that time. The first runs until its next event is later than the
+//     second's: only one event in twenty changes the M, so the heap is touched that often.
+//  3. Starts, wakings, steals carry sequence numbers of their G or P. One that does not fit yet stops its M, which
+//     is held aside; after each event of the others it is tried again.
+//  4. What cannot fit any more (something was lost) goes on by time after holdTicks: a gap says so.
+//  5. Events go to blocks with ids of this generation; the consumer turns them into the trace's.
+
+// holdNS is how long in the trace's time an M is held for a number that does not come. A thief
+// that the kernel throttled between stealing a P and writing that down takes this long to
+// explain its victim; clocks of Linux are never that far apart. After the first loss in a generation hope is shorter.
+const (
+	holdNS     = 300e6
+	holdLossNS = 2e6
+)
+
+const never = ^uint64(0)
+
+type cursor struct {
+	d     []byte // the current batch
+	i     int    // behind the type and time of the pending event
+	ts    uint64 // of the pending event
+	upTo  uint64 // no event of this batch is later, or it is damaged
+	m     ThreadID
+	batch int32 // the current one, or -1
+	first int32
+	g     int32 // index of the goroutine it runs, or -1
+	p     int32
+	typ   byte
+}
+
+type goroutine struct {
+	id     uint64
+	seq    uint64
+	status uint8 // goRunnable…; 0 unknown
+}
+
+type proc struct {
+	seq    uint64
+	status uint8 // procRunning…; 0 unknown
+}
+
+type heapEntry struct {
+	ts uint64
+	c  int32
+}
+
+// sample is one CPU sample.
+type sample struct {
+	ts, m, p, g, stack uint64
+}
+
+type block struct {
+	ev  []Event
+	end *genEnd // with the last block of a generation
+}
+
+// genEnd is what a worker says of a whole generation.
+type genEnd struct {
+	stats Stats
+	gaps  []Gap
+	err   error
+}
+
+type worker struct {
+	data []byte
+	gen  *generation
+	freq uint64
+	mul  uint64 // ns a tick if whole, else 0
+
+	chain []int32   // by batch: the M's next one, or -1
+	ms    goMap     // M -> cursor
+	cur   []*cursor // pointers stay valid while it grows
+	heap  []heapEntry
+	held  []heapEntry
+
+	ids    goMap // goroutine -> index
+	gs     []goroutine
+	gfree  []int32
+	ps     []proc
+	gcSeq  uint64
+	gcSeen bool
+
+	samples []sample
+	nextS   int
+
+	buf     []Event
+	lossy   bool
+	gapEnd  uint64 // the end of the last gap told
+	force   bool
+	end     genEnd
+	send    func([]Event) ([]Event, bool) // hands over a full block, gives an empty one
+	stopped bool
+}
+
+// reset readies w for another generation; it keeps its memory.
+func (w *worker) reset(g *generation, freq uint64) {
+	w.gen, w.freq = g, freq
+	w.mul = 0
+	if freq != 0 && 1e9%freq == 0 {
+		w.mul = 1e9 / freq
+	}
+	w.ms.reset()
+	w.ids.reset()
+	w.cur, w.heap, w.held = w.cur[:0], w.heap[:0], w.held[:0]
+	w.gs, w.gfree, w.ps = w.gs[:0], w.gfree[:0], w.ps[:0]
+	w.gcSeen = false
+	w.samples, w.nextS = w.samples[:0], 0
+	w.gapEnd, w.lossy, w.force = 0, false, false
+	w.end = genEnd{}
+}
+
+// time turns ticks into nanoseconds, exactly: rounded down, 128 bits wide in between.
+func (w *worker) time(ts uint64) Time {
+	if w.mul != 0 {
+		return Time(ts * w.mul)
+	}
+	return scale(ts, w.freq)
+}
+
+func scale(ts, freq uint64) Time {
+	hi, lo := bits.Mul64(ts, 1e9)
+	if hi >= freq {
+		return Time(1<<63 - 1)
+	}
+	q, _ := bits.Div64(hi, lo, freq)
+	return Time(min(q, 1<<63-1))
+}
+
+// ticks turns nanoseconds into ticks, about.
+func (w *worker) ticks(ns uint64) uint64 {
+	hi, lo := bits.Mul64(ns, w.freq)
+	if hi >= 1e9 {
+		return never >> 1
+	}
+	q, _ := bits.Div64(hi, lo, 1e9)
+	return q
+}
+
+// decode reads the generation and hands out its blocks, all but the last.
+func (w *worker) decode() {
+	g := w.gen
+	w.end.stats.Generations = 1
+	w.end.stats.Batches = int64(len(g.batches) + len(g.strings) + len(g.stacks) + len(g.samples))
+	w.end.stats.Experimental = g.skipped
+	w.readSamples()
+	w.emit(Event{Time: w.time(g.minTs), G: NoGoroutine, On: NoGoroutine, M: NoThread, P: NoProc, Proc: NoProc,
+		Slot: NoSlot, OnSlot: NoSlot, Kind: KindSync})
+	w.begin()
+	w.tellLost()
+
+	hold := w.ticks(holdNS)
+	for !w.stopped {
+		if w.lossy {
+			hold = w.ticks(holdLossNS)
+		}
+		if len(w.held) > 0 && w.tryHeld(hold) {
+			continue
+		}
+		if len(w.heap) == 0 {
+			if len(w.held) == 0 {
+				break
+			}
+			continue
+		}
+		top := w.heap[0]
+		if w.nextS < len(w.samples) && top.ts > w.samples[w.nextS].ts {
+			w.emitSample()
+			continue
+		}
+		limit := w.second()
+		if w.nextS < len(w.samples) {
+			limit = min(limit, w.samples[w.nextS].ts)
+		}
+		w.step(top, limit, len(w.held) > 0)
+	}
+	for w.nextS < len(w.samples) && !w.stopped {
+		w.emitSample()
+	}
+}
+
+// step runs the heap's first cursor and puts it where it belongs then.
+func (w *worker) step(top heapEntry, limit uint64, once bool) {
+	switch w.run(w.cur[top.c], limit, once) {
+	case ranOn:
+		w.heap[0].ts = w.cur[top.c].ts
+		w.down(0)
+	case ranOut:
+		w.pop()
+	case ranStuck:
+		w.pop()
+		e := heapEntry{w.cur[top.c].ts, top.c}
+		at, _ := slices.BinarySearchFunc(w.held, e, func(a, b heapEntry) int {
+			if a.ts <= b.ts {
+				return -1
+			}
+			return 1
+		})
+		w.held = slices.Insert(w.held, at, e)
+		w.end.stats.Repaired++
+	}
+}
+
+// tryHeld tries the held cursors, oldest first, and puts the first that goes on back into the heap. One that is
+// held too long is made to.
+func (w *worker) tryHeld(hold uint64) bool {
+	for k := range w.held {
+		e := w.held[k]
+		c := w.cur[e.c]
+		force := k == 0 && (len(w.heap) == 0 || w.heap[0].ts-min(w.heap[0].ts, e.ts) > hold)
+		w.force = force
+		r := w.run(c, e.ts, true)
+		w.force = false
+		if r == ranStuck {
+			continue
+		}
+		w.held = slices.Delete(w.held, k, k+1)
+		if r == ranOn {
+			w.push(heapEntry{c.ts, e.c})
+		}
+		return true
+	}
+	return false
+}
+
+// second is the time of the heap's second entry.
+func (w *worker) second() uint64 {
+	h := w.heap
+	t := uint64(never)
+	if len(h) > 1 {
+		t = h[1].ts
+	}
+	if len(h) > 2 {
+		t = min(t, h[2].ts)
+	}
+	return t
+}
+
+func (w *worker) push(e heapEntry) {
+	w.heap = append(w.heap, e)
+	h := w.heap
+	i := len(h) - 1
+	for i > 0 && h[(i-1)/2].ts > e.ts {
+		h[i] = h[(i-1)/2]
+		i = (i - 1) / 2
+	}
+	h[i] = e
+}
+
+func (w *worker) down(i int) {
+	h := w.heap
+	e := h[i]
+	for {
+		k := 2*i + 1
+		if k >= len(h) {
+			break
+		}
+		if k+1 < len(h) && h[k+1].ts < h[k].ts {
+			k++
+		}
+		if h[k].ts >= e.ts {
+			break
+		}
+		h[i] = h[k]
+		i = k
+	}
+	h[i] = e
+}
+
+func (w *worker) pop() {
+	n := len(w.heap) - 1
+	w.heap[0] = w.heap[n]
+	w.heap = w.heap[:n]
+	if n > 0 {
+		w.down(0)
+	}
+}
+
+// begin chains the batches per M and opens a cursor on each.
+func (w *worker) begin() {
+	bs := w.gen.batches
+	w.chain = slices.Grow(w.chain[:0], len(bs))[:len(bs)]
+	tails := make([]int32, 0, 64)
+	for k := range bs {
+		w.chain[k] = -1
+		c := w.cursorOf(bs[k].m)
+		if int(c) == len(tails) {
+			tails = append(tails, int32(k))
+			w.cur[c].first = int32(k)
+			continue
+		}
+		w.chain[tails[c]] = int32(k)
+		tails[c] = int32(k)
+	}
+	for k := range w.cur {
+		c := w.cur[k]
+		c.batch = c.first
+		w.open(c)
+		if w.advance(c) {
+			w.push(heapEntry{c.ts, int32(k)})
+		}
+	}
+}
+
+// cursorOf gives the index of m's cursor, a new one if it has none.
+func (w *worker) cursorOf(m uint64) int32 {
+	if v, ok := w.ms.get(m); ok {
+		return int32(v)
+	}
+	k := int32(len(w.cur))
+	if int(k) < cap(w.cur) {
+		w.cur = w.cur[:k+1]
+	} else {
+		w.cur = append(w.cur, nil)
+	}
+	if w.cur[k] == nil {
+		w.cur[k] = new(cursor)
+	}
+	*w.cur[k] = cursor{m: ThreadID(m), batch: -1, first: -1, g: -1, p: -1}
+	w.ms.put(m, uint32(k))
+	return k
+}
+
+// open points c at its current batch.
+func (w *worker) open(c *cursor) {
+	b := &w.gen.batches[c.batch]
+	c.d = w.data[b.off:b.end]
+	c.i = 0
+	c.ts = b.ts
+	c.upTo = w.gen.endTs
+	if n := w.chain[c.batch]; n >= 0 && w.gen.batches[n].ts >= b.ts {
+		c.upTo = w.gen.batches[n].ts
+	}
+}
+
+// advance decodes the type and time of c's next event, going from batch to batch; false at the end of the last.
+func (w *worker) advance(c *cursor) bool {
+	for {
+		if c.i < len(c.d) {
+			c.typ = c.d[c.i]
+			dt, i := uvarint(c.d, c.i+1)
+			ts := c.ts + dt
+			if i <= len(c.d) && ts <= c.upTo && ts >= c.ts && timed(c.typ) {
+				c.i, c.ts = i, ts
+				return true
+			}
+			w.damaged(c)
+		} else if w.gen.batches[c.batch].cut {
+			w.damaged(c)
+		}
+		n := w.chain[c.batch]
+		if n < 0 {
+			c.d, c.i = nil, 0
+			return false
+		}
+		c.batch = n
+		ts := c.ts
+		w.open(c)
+		c.ts = max(c.ts, min(ts, c.upTo))
+	}
+}
+
+func timed(typ byte) bool {
+	return typ >= evProcsChange && typ <= evGoStatusStack || typ >= evSpan && typ <= evGoroutineFree
+}
+
+// readSamples collects and orders the CPU samples.
+func (w *worker) readSamples() {
+	for _, s := range w.gen.samples {
+		d := w.data[s.off:s.end]
+		for i := 1; i < len(d) && d[i] == evCPUSample; {
+			var v [5]uint64
+			i++
+			for k := range v {
+				v[k], i = uvarint(d, i)
+			}
+			if i > len(d) || len(w.samples) >= maxSamples {
+				w.end.stats.Dropped++
+				break
+			}
+			w.samples = append(w.samples, sample{v[0], v[1], v[2], v[3], v[4]})
+		}
+	}
+	slices.SortStableFunc(w.samples, func(a, b sample) int {
+		if a.ts < b.ts {
+			return -1
+		}
+		if a.ts > b.ts {
+			return 1
+		}
+		return 0
+	})
+}
+
+// maxSamples bounds the CPU samples of one generation: 100 a second on each of a thousand CPUs.
+const maxSamples = 100_000

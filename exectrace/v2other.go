@@ -1,0 +1,258 @@
+package exectrace
+
+// other is run's cases for the events that are rare: it gives the index behind the arguments, and ranOut
+// where the event could be decoded but not placed.
+func (w *worker) other(c *cursor, now Time) (int, int) {
+	d, i := c.d, c.i
+	var v [4]uint64
+	n := argCount(c.typ)
+	for k := range v[:n] {
+		v[k], i = uvarint(d, i)
+	}
+	if i > len(d) {
+		return i, ranOn
+	}
+	on, onSlot := w.running(c)
+	ev := Event{
+		Time: now, G: on, On: on, M: c.m, P: ProcID(c.p), Proc: NoProc, Slot: onSlot, OnSlot: onSlot,
+	}
+	switch c.typ {
+	case evGoStatus, evGoStatusStack:
+		return w.goStatus(c, now, v, i)
+	case evProcStatus:
+		return w.procStatus(c, now, v, i)
+	case evProcSteal:
+		return w.procSteal(c, now, v, i)
+	case evGoSwitch, evGoSwitchDestroy:
+		return w.goSwitch(c, now, v, i)
+	case evGoCreateSyscall:
+		k, ok := w.ids.get(v[0])
+		if ok {
+			w.inconsistent(c, "a goroutine is created twice")
+		} else {
+			k = w.newG(v[0])
+		}
+		w.gs[k].status, w.gs[k].seq = goSyscall, 0
+		ev.G, ev.Slot, ev.Kind, ev.From, ev.To, ev.Reason = GoID(v[0]), k, KindGoroutine, NotExist, Syscall, ReasonCreate
+		c.g = int32(k)
+	case evGoDestroySyscall:
+		if !w.mustRun(c, goSyscall) {
+			c.g = -1
+			return i, ranOut
+		}
+		if c.p >= 0 {
+			// The thread goes back to C: its P is as good as stolen.
+			ev.G, ev.Slot, ev.Kind, ev.Proc, ev.From, ev.To = NoGoroutine, NoSlot, KindProc, ProcID(c.p), Syscall, Idle
+			ev.Arg[0] = uint64(c.m)
+			w.emit(ev)
+			w.ps[c.p].status = procAbandoned
+		}
+		w.destroy(c, now, Syscall)
+		c.p = -1
+		return i, ranOn
+	case evSTWBegin:
+		ev.Kind, ev.Range, ev.Name, ev.Stack = KindRangeBegin, RangeSTW, stringID(v[0]), stackID(v[1])
+	case evSTWEnd:
+		ev.Kind, ev.Range = KindRangeEnd, RangeSTW
+	case evGCActive, evGCBegin, evGCEnd:
+		// Begin and end happen on different threads; their number is the whole trace's.
+		if w.gcSeen && v[0] != w.gcSeq+1 {
+			if !w.force {
+				return i, ranStuck
+			}
+			w.force = false
+			w.inconsistent(c, "a GC phase out of order")
+		}
+		w.gcSeen, w.gcSeq = true, v[0]
+		ev.G, ev.Slot, ev.Range = NoGoroutine, NoSlot, RangeGC
+		switch c.typ {
+		case evGCActive:
+			ev.Kind = KindRangeActive
+		case evGCBegin:
+			ev.Kind, ev.Stack = KindRangeBegin, stackID(v[1])
+		case evGCEnd:
+			ev.Kind = KindRangeEnd
+		}
+	case evGCSweepActive:
+		if v[0] >= maxProc {
+			return pastEnd, ranOn
+		}
+		ev.G, ev.Slot, ev.Kind, ev.Range, ev.Proc = NoGoroutine, NoSlot, KindRangeActive, RangeSweep, ProcID(v[0])
+	case evGCSweepBegin:
+		ev.Kind, ev.Range, ev.Proc, ev.Stack = KindRangeBegin, RangeSweep, ProcID(c.p), stackID(v[0])
+	case evGCSweepEnd:
+		ev.Kind, ev.Range, ev.Proc, ev.Arg = KindRangeEnd, RangeSweep, ProcID(c.p), [2]uint64{v[0], v[1]}
+	case evGCMarkAssistActive:
+		k, ok := w.ids.get(v[0])
+		if !ok {
+			k = w.newG(v[0])
+		}
+		ev.G, ev.Slot, ev.Kind, ev.Range = GoID(v[0]), k, KindRangeActive, RangeAssist
+	case evGCMarkAssistBegin:
+		ev.Kind, ev.Range, ev.Stack = KindRangeBegin, RangeAssist, stackID(v[0])
+	case evGCMarkAssistEnd:
+		ev.Kind, ev.Range = KindRangeEnd, RangeAssist
+	case evHeapAlloc:
+		ev.G, ev.Slot, ev.Kind, ev.Metric, ev.Arg[0] = NoGoroutine, NoSlot, KindMetric, MetricHeapLive, v[0]
+	case evHeapGoal:
+		ev.G, ev.Slot, ev.Kind, ev.Metric, ev.Arg[0] = NoGoroutine, NoSlot, KindMetric, MetricHeapGoal, v[0]
+	case evProcsChange:
+		ev.G, ev.Slot, ev.Kind, ev.Metric, ev.Arg[0], ev.Stack = NoGoroutine, NoSlot, KindMetric, MetricGOMAXPROCS, v[0], stackID(v[1])
+	case evGoLabel:
+		ev.Kind, ev.Name = KindLabel, stringID(v[0])
+	case evUserTaskBegin:
+		ev.Kind, ev.Arg, ev.Name, ev.Stack = KindTaskBegin, [2]uint64{v[0], v[1]}, stringID(v[2]), stackID(v[3])
+	case evUserTaskEnd:
+		ev.Kind, ev.Arg[0], ev.Stack = KindTaskEnd, v[0], stackID(v[1])
+	case evUserRegionBegin:
+		ev.Kind, ev.Arg[0], ev.Name, ev.Stack = KindRegionBegin, v[0], stringID(v[1]), stackID(v[2])
+	case evUserRegionEnd:
+		ev.Kind, ev.Arg[0], ev.Name, ev.Stack = KindRegionEnd, v[0], stringID(v[1]), stackID(v[2])
+	case evUserLog:
+		ev.Kind, ev.Arg[0], ev.Name, ev.Arg[1], ev.Stack = KindLog, v[0], stringID(v[1]), uint64(stringID(v[2])), stackID(v[3])
+	default: // of an experiment
+		w.end.stats.Experimental++
+		return i, ranOn
+	}
+	w.emit(ev)
+	return i, ranOn
+}
+
+// goStatus says what a goroutine does at the generation's beginning: it starts its numbers and, when it runs or is in
+// a syscall, binds it to its M.
+func (w *worker) goStatus(c *cursor, now Time, v [4]uint64, i int) (int, int) {
+	if v[2] == 0 || v[2] >= uint64(len(goStates)) {
+		return pastEnd, ranOn
+	}
+	k, ok := w.ids.get(v[0])
+	if !ok {
+		k = w.newG(v[0])
+	} else if s := w.gs[k].status; s != uint8(v[2]) && s != 0 {
+		w.inconsistent(c, "a goroutine's status is not what it was")
+	}
+	w.gs[k].status, w.gs[k].seq = uint8(v[2]), 0
+	on := c
+	if v[2] == goSyscall && ThreadID(v[1]) != c.m && ThreadID(v[1]) != NoThread {
+		on = w.cur[w.cursorOf(v[1])]
+	}
+	if v[2] == goRunning || v[2] == goSyscall {
+		on.g = int32(k)
+	}
+	ev := Event{
+		Time: now, G: GoID(v[0]), On: NoGoroutine, M: on.m, P: ProcID(on.p), Proc: NoProc, Slot: k, OnSlot: NoSlot,
+		Kind: KindGoroutine, To: goStates[v[2]], Reason: ReasonStatus, Stack: stackID(v[3]),
+	}
+	if v[2] == goRunnable || v[2] == goWaiting {
+		// Whoever wrote the status has nothing to do with it.
+		ev.M, ev.P = NoThread, NoProc
+	}
+	w.emit(ev)
+	return i, ranOn
+}
+
+// procStatus does the same for a P.
+func (w *worker) procStatus(c *cursor, now Time, v [4]uint64, i int) (int, int) {
+	if v[0] >= maxProc || v[1] == 0 || v[1] >= uint64(len(procStates)) {
+		return pastEnd, ranOn
+	}
+	p := w.proc(v[0])
+	if p.status != 0 && p.status != uint8(v[1]) && !(v[1] == procAbandoned && p.status == procSyscall) {
+		w.inconsistent(c, "a P's status is not what it was")
+	}
+	on, onSlot := w.running(c)
+	ev := Event{
+		Time: now, G: NoGoroutine, On: on, M: c.m, P: ProcID(c.p), Proc: ProcID(v[0]), Slot: NoSlot, OnSlot: onSlot,
+		Kind: KindProc, To: procStates[v[1]], Reason: ReasonStatus,
+	}
+	if v[1] == procAbandoned {
+		ev.Arg[0] = 1 // for the consumer: it may know more
+	}
+	p.status, p.seq = uint8(v[1]), 0
+	if v[1] == procRunning || v[1] == procSyscall {
+		c.p = int32(v[0])
+	}
+	w.emit(ev)
+	return i, ranOn
+}
+
+// procSteal takes a P from a thread in a syscall.
+func (w *worker) procSteal(c *cursor, now Time, v [4]uint64, i int) (int, int) {
+	if v[0] >= maxProc {
+		return pastEnd, ranOn
+	}
+	p := w.proc(v[0])
+	if p.status != procSyscall && p.status != procAbandoned || p.seq+1 != v[1] {
+		if !w.force {
+			return i, ranStuck
+		}
+		w.force = false
+		w.inconsistent(c, "a P is stolen out of order")
+	}
+	on, onSlot := w.running(c)
+	ev := Event{
+		Time: now, G: NoGoroutine, On: on, M: c.m, P: ProcID(c.p), Proc: ProcID(v[0]), Slot: NoSlot, OnSlot: onSlot,
+		Kind: KindProc, From: Syscall, To: Idle, Arg: [2]uint64{v[2]},
+	}
+	if p.status == procAbandoned {
+		ev.From = Idle
+	} else if j, ok := w.ms.get(v[2]); ok && w.cur[j].p == int32(v[0]) {
+		w.cur[j].p = -1
+	} else if w.ps[v[0]].status == procSyscall {
+		w.takeP(c, int32(v[0]))
+	}
+	p.status, p.seq = procIdle, v[1]
+	w.emit(ev)
+	return i, ranOn
+}
+
+// goSwitch hands the M from one coroutine to another: the other is woken, this one waits or ends, the other runs.
+func (w *worker) goSwitch(c *cursor, now Time, v [4]uint64, i int) (int, int) {
+	k, ok := w.ids.get(v[0])
+	if !ok || w.gs[k].status != goWaiting || w.gs[k].seq+1 != v[1] {
+		if !w.force {
+			return i, ranStuck
+		}
+		w.force = false
+		if !ok {
+			k = w.newG(v[0])
+		}
+		w.inconsistent(c, "a coroutine switch out of order")
+	}
+	on, onSlot := w.running(c)
+	ev := Event{
+		Time: now, G: GoID(v[0]), On: on, M: c.m, P: ProcID(c.p), Proc: NoProc, Slot: k, OnSlot: onSlot,
+		Kind: KindGoroutine, From: Waiting, To: Runnable, Reason: ReasonUnblock,
+	}
+	w.emit(ev)
+	if c.g >= 0 && c.g != int32(k) {
+		if c.typ == evGoSwitchDestroy {
+			w.destroy(c, now, Running)
+		} else {
+			w.gs[c.g].status = goWaiting
+			w.emit(Event{
+				Time: now, G: on, On: on, M: c.m, P: ProcID(c.p), Proc: NoProc, Slot: onSlot, OnSlot: onSlot,
+				Kind: KindGoroutine, From: Running, To: Waiting, Reason: ReasonCoroutine,
+			})
+		}
+	}
+	w.gs[k].status, w.gs[k].seq = goRunning, v[1]
+	ev.On, ev.OnSlot, ev.From, ev.To, ev.Reason = NoGoroutine, NoSlot, Runnable, Running, ReasonStart
+	w.emit(ev)
+	c.g = int32(k)
+	return i, ranOn
+}
+
+// emitSample hands out the next CPU sample.
+func (w *worker) emitSample() {
+	s := w.samples[w.nextS]
+	w.nextS++
+	ev := blank
+	ev.Time, ev.Kind, ev.M, ev.Stack = w.time(s.ts), KindSample, ThreadID(s.m), stackID(s.stack)
+	if s.p < maxProc {
+		ev.P = ProcID(s.p)
+	}
+	if s.g != 0 {
+		ev.G, ev.On = GoID(s.g), GoID(s.g)
+	}
+	w.emit(ev)
+}

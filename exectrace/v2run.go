@@ -1,0 +1,389 @@
+package exectrace
+
+// What run came back for.
+const (
+	ranOn    = iota // the next event is later than the limit
+	ranOut          // the M has no more events
+	ranStuck        // the next event's number does not fit yet
+)
+
+// run decodes c's events up to limit, or one. The pending event's type and time are decoded already. This is the hot
+// path: each case decodes its own arguments, checks that it fits, changes states, and fills an Event in place.
+func (w *worker) run(c *cursor, limit uint64, once bool) int {
+	for {
+		d, i := c.d, c.i
+		if len(w.buf) > cap(w.buf)-4 {
+			if !w.flush() {
+				return ranOut
+			}
+		}
+		now := w.time(c.ts)
+		switch c.typ {
+		case evGoStart:
+			var id, seq uint64
+			id, i = uvarint(d, i)
+			seq, i = uvarint(d, i)
+			if i > len(d) {
+				break
+			}
+			k, ok := w.ids.get(id)
+			if !ok || w.gs[k].status != goRunnable || w.gs[k].seq+1 != seq || c.p < 0 || c.g >= 0 {
+				if !w.force && w.waitFor(c, ok, k) {
+					return ranStuck
+				}
+				if !ok {
+					k = w.newG(id)
+				}
+				if w.force {
+					w.inconsistent(c, "a start out of order")
+				}
+				w.force = false
+				w.takeG(c, k)
+			}
+			w.gs[k].status, w.gs[k].seq = goRunning, seq
+			w.emit(Event{
+				Time: now, G: GoID(id), On: NoGoroutine, M: c.m, P: ProcID(c.p), Proc: NoProc, Slot: k, OnSlot: NoSlot,
+				Kind: KindGoroutine, From: Runnable, To: Running, Reason: ReasonStart,
+			})
+			c.g = int32(k)
+
+		case evGoUnblock:
+			var id, seq, stack uint64
+			id, i = uvarint(d, i)
+			seq, i = uvarint(d, i)
+			stack, i = uvarint(d, i)
+			if i > len(d) {
+				break
+			}
+			k, ok := w.ids.get(id)
+			if !ok || w.gs[k].status != goWaiting || w.gs[k].seq+1 != seq {
+				if !w.force {
+					return ranStuck
+				}
+				w.force = false
+				if !ok {
+					k = w.newG(id)
+				}
+				w.inconsistent(c, "a waking out of order")
+			}
+			w.gs[k].status, w.gs[k].seq = goRunnable, seq
+			on, onSlot := w.running(c)
+			w.emit(Event{
+				Time: now, G: GoID(id), On: on, M: c.m, P: ProcID(c.p), Proc: NoProc, Slot: k, OnSlot: onSlot, OnStack: stackID(stack),
+				Kind: KindGoroutine, From: Waiting, To: Runnable, Reason: ReasonUnblock,
+			})
+
+		case evGoBlock, evGoStop:
+			var why, stack uint64
+			why, i = uvarint(d, i)
+			stack, i = uvarint(d, i)
+			if i > len(d) {
+				break
+			}
+			if !w.mustRun(c, goRunning) {
+				w.end.stats.Dropped++
+				c.g = -1
+				goto next
+			}
+			to, status := Waiting, uint8(goWaiting)
+			if c.typ == evGoStop {
+				to, status = Runnable, goRunnable
+			}
+			g := &w.gs[c.g]
+			g.status = status
+			w.emit(Event{
+				Time: now, G: GoID(g.id), On: GoID(g.id), M: c.m, P: ProcID(c.p), Proc: NoProc, Slot: uint32(c.g), OnSlot: uint32(c.g),
+				Stack: stackID(stack), Name: stringID(why), Kind: KindGoroutine, From: Running, To: to, Reason: reasonByName,
+			})
+			c.g = -1
+
+		case evGoSyscallBegin:
+			var seq, stack uint64
+			seq, i = uvarint(d, i)
+			stack, i = uvarint(d, i)
+			if i > len(d) {
+				break
+			}
+			if !w.mustRun(c, goRunning) {
+				w.end.stats.Dropped++
+				goto next
+			}
+			if c.p >= 0 {
+				p := &w.ps[c.p]
+				if p.seq+1 != seq && p.status != 0 {
+					w.inconsistent(c, "a syscall's P has another number")
+				}
+				p.status, p.seq = procSyscall, seq
+			}
+			g := &w.gs[c.g]
+			g.status = goSyscall
+			w.emit(Event{
+				Time: now, G: GoID(g.id), On: GoID(g.id), M: c.m, P: ProcID(c.p), Proc: NoProc, Slot: uint32(c.g), OnSlot: uint32(c.g),
+				Stack: stackID(stack), Kind: KindGoroutine, From: Running, To: Syscall, Reason: ReasonSyscall,
+			})
+
+		case evGoSyscallEnd:
+			if !w.mustRun(c, goSyscall) {
+				w.end.stats.Dropped++
+				goto next
+			}
+			if c.p >= 0 {
+				w.ps[c.p].status = procRunning
+			}
+			g := &w.gs[c.g]
+			g.status = goRunning
+			w.emit(Event{
+				Time: now, G: GoID(g.id), On: GoID(g.id), M: c.m, P: ProcID(c.p), Proc: NoProc, Slot: uint32(c.g), OnSlot: uint32(c.g),
+				Kind: KindGoroutine, From: Syscall, To: Running, Reason: ReasonSyscall,
+			})
+
+		case evGoSyscallEndBlocked:
+			if c.p >= 0 && w.ps[c.p].status == procSyscall {
+				if !w.force {
+					return ranStuck
+				}
+				w.force = false
+				w.inconsistent(c, "a syscall's P was never stolen")
+				w.ps[c.p].status = 0
+				c.p = -1
+			}
+			if !w.mustRun(c, goSyscall) {
+				w.end.stats.Dropped++
+				c.g = -1
+				goto next
+			}
+			g := &w.gs[c.g]
+			g.status = goRunnable
+			w.emit(Event{
+				Time: now, G: GoID(g.id), On: GoID(g.id), M: c.m, P: ProcID(c.p), Proc: NoProc, Slot: uint32(c.g), OnSlot: uint32(c.g),
+				Kind: KindGoroutine, From: Syscall, To: Runnable, Reason: ReasonSyscallBlocked,
+			})
+			c.g = -1
+
+		case evProcStart:
+			var id, seq uint64
+			id, i = uvarint(d, i)
+			seq, i = uvarint(d, i)
+			if i > len(d) || id >= maxProc {
+				break
+			}
+			p := w.proc(id)
+			if p.status != procIdle || p.seq+1 != seq || c.p >= 0 {
+				if !w.force {
+					return ranStuck
+				}
+				w.force = false
+				w.inconsistent(c, "a P starts out of order")
+				w.takeP(c, int32(id))
+			}
+			p.status, p.seq = procRunning, seq
+			on, onSlot := w.running(c)
+			w.emit(Event{
+				Time: now, G: NoGoroutine, On: on, M: c.m, P: NoProc, Proc: ProcID(id), Slot: NoSlot, OnSlot: onSlot,
+				Kind: KindProc, From: Idle, To: Running,
+			})
+			c.p = int32(id)
+
+		case evProcStop:
+			if c.p < 0 {
+				w.inconsistent(c, "a P stops that never ran")
+				w.end.stats.Dropped++
+				goto next
+			}
+			p := &w.ps[c.p]
+			from := Running
+			if p.status == procSyscall {
+				from = Syscall
+			}
+			p.status = procIdle
+			on, onSlot := w.running(c)
+			w.emit(Event{
+				Time: now, G: NoGoroutine, On: on, M: c.m, P: ProcID(c.p), Proc: ProcID(c.p), Slot: NoSlot, OnSlot: onSlot,
+				Kind: KindProc, From: from, To: Idle,
+			})
+			c.p = -1
+
+		case evGoCreate, evGoCreateBlocked:
+			var id, start, stack uint64
+			id, i = uvarint(d, i)
+			start, i = uvarint(d, i)
+			stack, i = uvarint(d, i)
+			if i > len(d) {
+				break
+			}
+			k, ok := w.ids.get(id)
+			if ok {
+				w.inconsistent(c, "a goroutine is created twice")
+			} else {
+				k = w.newG(id)
+			}
+			to, status := Runnable, uint8(goRunnable)
+			if c.typ == evGoCreateBlocked {
+				to, status = Waiting, goWaiting
+			}
+			w.gs[k].status, w.gs[k].seq = status, 0
+			on, onSlot := w.running(c)
+			w.emit(Event{
+				Time: now, G: GoID(id), On: on, M: c.m, P: ProcID(c.p), Proc: NoProc, Slot: k, OnSlot: onSlot,
+				Stack: stackID(start), OnStack: stackID(stack), Kind: KindGoroutine, From: NotExist, To: to, Reason: ReasonCreate,
+			})
+
+		case evGoDestroy:
+			if !w.mustRun(c, goRunning) {
+				w.end.stats.Dropped++
+				c.g = -1
+				goto next
+			}
+			w.destroy(c, now, Running)
+
+		default:
+			var r int
+			if i, r = w.other(c, now); r == ranStuck {
+				return r
+			} else if r == ranOut {
+				w.end.stats.Dropped++
+			}
+		}
+		if i > len(d) {
+			// Arguments that do not end, or that no runtime writes.
+			w.damaged(c)
+			i = len(c.d)
+		}
+	next:
+		c.i = i
+		if !w.advance(c) {
+			return ranOut
+		}
+		if c.ts > limit || once {
+			return ranOn
+		}
+	}
+}
+
+// emit appends ev to the block. The caller has seen to its room.
+func (w *worker) emit(ev Event) {
+	n := len(w.buf)
+	if n == cap(w.buf) {
+		if !w.flush() {
+			return
+		}
+		n = 0
+	}
+	w.buf = w.buf[:n+1]
+	w.buf[n] = ev
+}
+
+// flush hands the block over; false when nobody wants more.
+func (w *worker) flush() bool {
+	if w.stopped {
+		w.buf = w.buf[:0]
+		return false
+	}
+	w.end.stats.Events += int64(len(w.buf))
+	buf, ok := w.send(w.buf)
+	w.buf = buf[:0]
+	if !ok {
+		w.stopped = true
+	}
+	return ok
+}
+
+func stackID(v uint64) StackID   { return StackID(min(v, 1<<32-1)) }
+func stringID(v uint64) StringID { return StringID(min(v, 1<<32-1)) }
+
+// reasonByName has the consumer look the reason up by Name.
+const reasonByName = reasonCount
+
+// running gives the goroutine on c.
+func (w *worker) running(c *cursor) (GoID, uint32) {
+	if c.g < 0 {
+		return NoGoroutine, NoSlot
+	}
+	return GoID(w.gs[c.g].id), uint32(c.g)
+}
+
+// mustRun tells whether c has a goroutine in this status, and puts right what loss left in another.
+func (w *worker) mustRun(c *cursor, status uint8) bool {
+	if c.g < 0 {
+		w.inconsistent(c, "an event of a goroutine that never started here")
+		return false
+	}
+	if g := &w.gs[c.g]; g.status != status {
+		w.inconsistent(c, "an event of a goroutine in another state")
+		if g.status != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// waitFor tells whether a start that does not fit is worth holding back. Where a loss took the M's own
+// context, nothing that others do will help.
+func (w *worker) waitFor(c *cursor, known bool, k uint32) bool {
+	return !w.lossy || !known || w.gs[k].status != goRunnable || c.p >= 0 && c.g < 0
+}
+
+// newG makes room for a goroutine that was not heard of in this generation.
+func (w *worker) newG(id uint64) uint32 {
+	var k uint32
+	if n := len(w.gfree); n > 0 {
+		k = uint32(w.gfree[n-1])
+		w.gfree = w.gfree[:n-1]
+		w.gs[k] = goroutine{id: id}
+	} else {
+		k = uint32(len(w.gs))
+		w.gs = append(w.gs, goroutine{id: id})
+	}
+	w.ids.put(id, k)
+	return k
+}
+
+// takeG takes k from whatever other M was thought to run it, and from c what it ran.
+func (w *worker) takeG(c *cursor, k uint32) {
+	if w.gs[k].status == goRunning || w.gs[k].status == goSyscall {
+		for j := range w.cur {
+			if w.cur[j].g == int32(k) {
+				w.cur[j].g = -1
+			}
+		}
+	}
+	if c.g >= 0 && c.g != int32(k) {
+		w.gs[c.g].status = 0
+	}
+	c.g = -1
+}
+
+// takeP does the same for a P.
+func (w *worker) takeP(c *cursor, p int32) {
+	for j := range w.cur {
+		if w.cur[j].p == p {
+			w.cur[j].p = -1
+		}
+	}
+	if c.p >= 0 && c.p != p {
+		w.ps[c.p].status = 0
+	}
+	c.p = -1
+}
+
+// proc gives the P's state. The number is below maxProc.
+func (w *worker) proc(id uint64) *proc {
+	for uint64(len(w.ps)) <= id {
+		w.ps = append(w.ps, proc{})
+	}
+	return &w.ps[id]
+}
+
+// destroy ends c's goroutine.
+func (w *worker) destroy(c *cursor, now Time, from State) {
+	k := c.g
+	g := &w.gs[k]
+	w.emit(Event{
+		Time: now, G: GoID(g.id), On: GoID(g.id), M: c.m, P: ProcID(c.p), Proc: NoProc, Slot: uint32(k), OnSlot: uint32(k),
+		Kind: KindGoroutine, From: from, To: NotExist, Reason: ReasonEnd,
+	})
+	w.ids.del(g.id)
+	*g = goroutine{}
+	w.gfree = append(w.gfree, k)
+	c.g = -1
+}
