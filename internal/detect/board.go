@@ -1,0 +1,198 @@
+package detect
+
+import (
+	"fmt"
+	"sort"
+
+	"github.com/whystall/whystall/internal/finding"
+	"github.com/whystall/whystall/internal/ledger"
+)
+
+// board is where claims meet: of each account of the slow column what is left, and who took the rest.
+type board struct {
+	r      *ledger.Result
+	passes []*Pass
+	left   []int64
+	takers [][]taker
+}
+
+type taker struct {
+	p  *Pass
+	ns int64
+}
+
+func newBoard(r *ledger.Result) *board {
+	b := &board{r: r}
+	if r == nil {
+		return b
+	}
+	b.left = make([]int64, len(r.Slow.Accounts))
+	b.takers = make([][]taker, len(r.Slow.Accounts))
+	for i := range r.Slow.Accounts {
+		b.left[i] = max(0, r.Slow.Accounts[i].NS)
+	}
+	return b
+}
+
+// arbitrate decides about one detector's claims. Deeper detectors were decided before, so what they took is
+// theirs; who loses half of his claim to them, or keeps less than the floor, is their mechanism.
+func (b *board) arbitrate(p *Pass) {
+	floor := p.det.Floor
+	if p.floor != nil {
+		floor = *p.floor
+	}
+	if p.cpuOf > 0 {
+		switch {
+		case p.cpu > p.cpuOf:
+			p.outcome, p.why = failed, fmt.Sprintf("claims %d ns of an account of %d ns", p.cpu, p.cpuOf)
+		case ratio(p.cpu, p.cpuOf) < floor.Share:
+			p.Clear("%s of CPU time, below %s", percent(ratio(p.cpu, p.cpuOf)), percent(floor.Share))
+		default:
+			p.outcome = found
+		}
+		return
+	}
+	if len(p.claims) == 0 {
+		p.Clear("slow requests lost no time to it")
+		return
+	}
+	if !b.valid(p) {
+		return
+	}
+	total := p.Claimed()
+	if why := b.below(floor, total); why != "" {
+		p.Clear("%s", why)
+		return
+	}
+	free, over := int64(0), make([][]taker, len(p.claims))
+	for i := range p.claims {
+		c := &p.claims[i]
+		c.granted = min(c.ns, b.left[c.account])
+		free += c.granted
+		over[i] = b.overlap(c)
+	}
+	if (total-free)*2 < total && b.below(floor, free) == "" {
+		p.outcome = found
+		for _, c := range p.claims {
+			b.left[c.account] -= c.granted
+			b.takers[c.account] = append(b.takers[c.account], taker{p, c.granted})
+		}
+		return
+	}
+	b.submit(p, over, free)
+}
+
+// valid holds a detector to its accounts: a claim above one is the detector's fault and no finding.
+func (b *board) valid(p *Pass) bool {
+	sum := map[int]int64{}
+	for _, c := range p.claims {
+		if sum[c.account] += c.ns; sum[c.account] > b.r.Slow.Accounts[c.account].NS {
+			p.outcome, p.why = failed, fmt.Sprintf("claims %d ns of an account of %d ns", sum[c.account], b.r.Slow.Accounts[c.account].NS)
+			return false
+		}
+	}
+	return true
+}
+
+// below tells in words that a loss is under the floor, "" if it is not.
+func (b *board) below(f Floor, ns int64) string {
+	per, share := perRequest(&b.r.Slow, ns), ratio(ns, b.r.Slow.WallNS)
+	if per >= f.NS && share >= f.Share && ns > 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s per slow request, %s; worth a finding from %s and %s on", dur(per), percent(share), dur(f.NS), percent(f.Share))
+}
+
+// overlap tells whose the part of a claim is that is not free, in proportion to what each took.
+func (b *board) overlap(c *claim) []taker {
+	lost, taken := c.ns-c.granted, int64(0)
+	for _, t := range b.takers[c.account] {
+		taken += t.ns
+	}
+	var over []taker
+	for _, t := range b.takers[c.account] {
+		over = append(over, taker{t.p, scale(lost, t.ns, taken)})
+	}
+	return over
+}
+
+// submit puts p under the root that took most of its claim. What p explains then is only that part.
+func (b *board) submit(p *Pass, over [][]taker, free int64) {
+	sums, order := map[*Pass]int64{}, []*Pass{}
+	for _, ts := range over {
+		for _, t := range ts {
+			if _, ok := sums[t.p]; !ok {
+				order = append(order, t.p)
+			}
+			sums[t.p] += t.ns
+		}
+	}
+	for _, q := range order {
+		if p.root == nil || sums[q] > sums[p.root] {
+			p.root = q
+		}
+	}
+	if p.root == nil || sums[p.root] == 0 {
+		p.root = nil
+		p.Clear("%s", b.below(p.det.Floor, free))
+		return
+	}
+	p.outcome = found
+	for i := range p.claims {
+		p.claims[i].granted = 0
+		for _, t := range over[i] {
+			if t.p == p.root {
+				p.claims[i].granted += t.ns
+			}
+		}
+	}
+}
+
+// ranked gives the findings, roots by what they cost beyond the usual, each followed by its mechanisms.
+func (b *board) ranked() []finding.Finding {
+	var roots []*Pass
+	under := map[*Pass][]*Pass{}
+	for _, p := range b.passes {
+		if p.outcome != found {
+			continue
+		}
+		if p.root != nil && p.root.outcome == found {
+			under[p.root] = append(under[p.root], p)
+		} else {
+			p.finding.BecauseOf = ""
+			roots = append(roots, p)
+		}
+	}
+	sort.SliceStable(roots, func(i, j int) bool { return roots[i].score() > roots[j].score() })
+	fs := []finding.Finding{}
+	for _, p := range roots {
+		fs = append(fs, p.finding)
+		sort.SliceStable(under[p], func(i, j int) bool { return under[p][i].NS() > under[p][j].NS() })
+		for _, q := range under[p] {
+			fs = append(fs, q.finding)
+		}
+	}
+	return fs
+}
+
+// score is the matched excess of what was granted (an account below the usual is not netted against others). Where
+// usual requests suffer half as much as the slow ones, the difference says little: then all of it counts.
+func (p *Pass) score() (ns int64) {
+	if p.Ledger == nil || len(p.claims) == 0 {
+		return 0
+	}
+	var all, excess, usual, matched int64
+	for _, c := range p.claims {
+		a := &p.Ledger.Slow.Accounts[c.account]
+		all += c.granted
+		excess += scale(min(a.NS, a.ExcessNS), c.granted, a.NS)
+		usual += scale(usualNS(p.Ledger, a), c.granted, a.NS)
+	}
+	for i := range p.Ledger.Slow.Accounts {
+		matched |= p.Ledger.Slow.Accounts[i].ExcessNS
+	}
+	if matched == 0 || 2*perRequest(&p.Ledger.Median, usual) >= perRequest(&p.Ledger.Slow, all) {
+		return all
+	}
+	return excess
+}

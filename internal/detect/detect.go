@@ -1,0 +1,173 @@
+package detect
+
+import (
+	"fmt"
+	"sort"
+
+	"github.com/whystall/whystall/internal/evidence"
+	"github.com/whystall/whystall/internal/finding"
+	"github.com/whystall/whystall/internal/ledger"
+)
+
+// The road of a run:
+//
+//  1. detectors in the order of their Depth: what is nearer to the root of chains looks first
+//  2. Look claims time on accounts of the slow column (or CPU of the capacity ledger), or says clear, or what is missing
+//  3. arbitrate grants what nobody deeper took; who loses the larger part becomes a mechanism of who took it
+//  4. Tell puts what was granted in words
+//  5. roots are ranked, each followed by its mechanisms
+
+// Trace is the need of detectors that read accounts; they come from an execution trace, not from a stream.
+const Trace = "/go/trace:events"
+
+// Floor is the least loss worth a person's attention. Both must be reached: something always leads the slowest
+// requests, also of a service in perfect health.
+type Floor struct {
+	NS    int64   // per slow request, on average
+	Share float64 // of the slow requests' wall
+}
+
+// Detector finds one cause. The zero Floor finds everything.
+type Detector struct {
+	Name  string // the cause, in words
+	Title string // one line
+	Doc   string // the manual page: mechanism, evidence, look-alikes, remedy, sources
+	Needs []string
+	Floor Floor
+	Depth int // order of looking: a cause before its mechanisms
+
+	// Look claims what may be due to the cause. It must not depend on what later detectors would claim.
+	Look func(*Pass)
+	// Tell writes summary, evidence and remedy of what was granted.
+	Tell func(*Pass, *finding.Finding)
+}
+
+// Facts is what is known of the target beside accounts and streams.
+type Facts struct {
+	// Again is the command that records and explains the same target once more: "whystall diagnose --pprof URL --for 20s".
+	Again string
+	CPUs  int // the target may use; 0: not known
+}
+
+var table []*Detector
+
+func register(d *Detector) *Detector {
+	table = append(table, d)
+	return d
+}
+
+// detectors gives the table in the order of looking.
+func detectors() []*Detector {
+	ds := append([]*Detector(nil), table...)
+	sort.Slice(ds, func(i, j int) bool {
+		if ds[i].Depth != ds[j].Depth {
+			return ds[i].Depth < ds[j].Depth
+		}
+		return ds[i].Name < ds[j].Name
+	})
+	return ds
+}
+
+// Run lets every detector look at one recording. The result is nil where no execution trace was read, the set may
+// be nil too. It never fails: a detector that does is listed as not checked, with its error.
+func Run(r *ledger.Result, set *evidence.Set, facts Facts) finding.Result {
+	return run(detectors(), r, set, facts)
+}
+
+func run(ds []*Detector, r *ledger.Result, set *evidence.Set, facts Facts) finding.Result {
+	if set == nil {
+		set = &evidence.Set{}
+	}
+	b := newBoard(r)
+	var out finding.Result
+	for _, d := range ds {
+		p := &Pass{Ledger: r, Set: set, Facts: facts, det: d, board: b}
+		b.passes = append(b.passes, p)
+		if p.missing = p.lacking(); len(p.missing) > 0 {
+			p.outcome = notChecked
+			continue
+		}
+		p.guard(d.Look)
+		if p.outcome == undecided {
+			b.arbitrate(p)
+		}
+	}
+	for _, p := range b.passes {
+		if p.outcome == found {
+			p.finding = p.words()
+		}
+	}
+	out.Findings = b.ranked()
+	for _, p := range b.passes {
+		switch p.outcome {
+		case clear:
+			out.RuledOut = append(out.RuledOut, finding.RuledOut{Cause: p.det.Name, Why: p.why})
+		case failed:
+			// A detector's fault must not cost the report, nor pass for a clean bill.
+			p.missing = []string{"the detector failed: " + p.why + "; please report this"}
+		}
+		if len(p.missing) > 0 && p.outcome != found {
+			out.NotChecked = append(out.NotChecked, finding.NotChecked{Cause: p.det.Name, Missing: p.missing})
+		}
+	}
+	out.NotChecked = append(out.NotChecked, blind(r)...)
+	return out
+}
+
+// lacking tells what is missing of the detector's needs, any one of which is enough, and what would bring it.
+func (p *Pass) lacking() []string {
+	var missing []string
+	for _, n := range p.det.Needs {
+		if n != Trace {
+			if p.Set.Has(n) {
+				return nil
+			}
+			missing = append(missing, n+": "+bring(n))
+			continue
+		}
+		if why := p.blindTrace(); why != "" {
+			missing = append(missing, why)
+			continue
+		}
+		return nil
+	}
+	return missing
+}
+
+// blindTrace tells why accounts cannot be read, "" if they can.
+func (p *Pass) blindTrace() string {
+	switch r := p.Ledger; {
+	case r == nil:
+		return "execution trace: " + bring(Trace)
+	case r.Slow.Requests == 0 || r.Slow.WallNS <= 0:
+		why := r.Requests.NoRequestsCause
+		if why == "" {
+			why = fmt.Sprintf("%d complete, %d open at the trace's begin or end", r.Requests.Count, r.Requests.Open)
+		}
+		return "no request to explain in the execution trace (" + why + "): record for longer and under load, or name the entry with --entry"
+	}
+	return ""
+}
+
+// bring tells what would bring a stream.
+func bring(stream string) string {
+	switch stream {
+	case Trace:
+		return "record one with whystall diagnose --pprof URL, or give a trace.out"
+	case "/go/gc/cycles:gc-cycles", "/go/sched/gomaxprocs:threads":
+		return "served by /metrics (Prometheus client) or /debug/vars (expvar), read twice"
+	case "/pprof/mutex/delay:ns":
+		return "/debug/pprof/mutex, with runtime.SetMutexProfileFraction set in the service"
+	}
+	return "not recorded"
+}
+
+// guard runs a detector's function; a panic is that detector's failure and nobody else's.
+func (p *Pass) guard(f func(*Pass)) {
+	defer func() {
+		if e := recover(); e != nil {
+			p.outcome, p.why = failed, fmt.Sprint(e)
+		}
+	}()
+	f(p)
+}

@@ -1,0 +1,199 @@
+package detect
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/whystall/whystall/internal/finding"
+	"github.com/whystall/whystall/internal/ledger"
+)
+
+const gcCycles = "/go/gc/cycles:gc-cycles"
+
+var _ = register(&Detector{
+	Name:  "frequent-gc",
+	Title: "GC runs so often that requests pay for it",
+	Needs: []string{Trace, gcCycles},
+	Depth: 20,
+	// The cost is spread over many small things, each harmless: together they must be a seventh of a slow request
+	// and several ms, and GC must take the share of CPU that frequentGC tells.
+	Floor: Floor{NS: 5e6, Share: 0.15},
+	Doc: `What happens
+  A cycle begins whenever the heap has grown from what was live by GOGC percent. With a small live heap (the goal
+  is never below 4 MiB x GOGC/100), a small GOGC, or a GOMEMLIMIT close to the live heap, that is a few MB of
+  allocation: cycles follow each other, many a second. Each takes a quarter of the Ps while it marks, stops the world
+  twice, makes allocating goroutines assist, and flushes every P's caches. Requests lose time in all of these, and
+  no single one looks alarming.
+
+Evidence
+  Cycles a second, heap goal against live heap, share of used CPU that GC took, and the slow column: mark assist,
+  waits for credit and for mark termination, sweeps, stop-the-worlds of GC, and time runnable while GC workers ran.
+  Which call sites start the cycles and assist. Without a trace: runtime metrics or memstats read twice give cycles
+  and CPU; what requests lost is then not known, and the finding is possible at most.
+
+Not to be taken for
+  Many cycles alone: a busy server with a small heap collects ten times a second and nobody notices. Time lost counts.
+  GC that is slow because the process gets no CPU: then GC's share of the CPU used is as usual, and the run queue
+  is the cause. Idle-priority GC workers: they use Ps that had nothing to do, and are counted apart.
+  A neighbour that suffers from our GC (golang/go#17969).
+
+Remedy
+  GOGC up (GOGC=200, 400) while memory lasts, with GOMEMLIMIT as the guard; if GOMEMLIMIT is the reason, raise it.
+  With a tiny live heap: GOGC=off with GOMEMLIMIT well above the live heap, or GOGC large enough for a goal of 64 MiB.
+  Allocate less at the sites named: reuse buffers, sync.Pool, no per-request formatting or reflection.
+
+Sources
+  golang/go#22743, #23044 (tiny heaps), #58106, #48409 (GOMEMLIMIT near the live heap: GC up to half of the CPU),
+  #18534, #40225; the Go GC guide, go.dev/doc/gc-guide.`,
+	Look: lookFrequentGC,
+	Tell: tellFrequentGC,
+})
+
+// Two cycles a second is where a cycle's parts cannot be far from any request; a quarter of the CPU in use is what
+// the pacer aims at *while marking*, so a process that is there on average hardly does without GC.
+const (
+	gcRate  = 2.0
+	gcShare = 0.25
+)
+
+func lookFrequentGC(p *Pass) {
+	if p.blindTrace() != "" {
+		lookGCMetrics(p)
+		return
+	}
+	r := p.Ledger
+	share := ratio(gcWork(&r.Capacity), used(&r.Capacity))
+	if r.GC.PerSecond < gcRate || share < gcShare {
+		p.Clear("%.1f cycles a second, GC took %s of the CPU used; worth a look from %.0f a second and %s on", r.GC.PerSecond, percent(share), gcRate, percent(gcShare))
+		return
+	}
+	for i := range r.Slow.Accounts {
+		a := &r.Slow.Accounts[i]
+		switch {
+		case a.Leaf == ledger.LeafRunnable:
+			p.Claim(i, instead(a, "gc"))
+		case gcLeaf(a):
+			p.Claim(i, a.NS)
+		}
+	}
+}
+
+// gcLeaf tells whether all of an account is GC's.
+func gcLeaf(a *ledger.Account) bool {
+	switch a.Leaf {
+	case ledger.LeafAssist, ledger.LeafAssistCredit, ledger.LeafMarkTermQueue, ledger.LeafGCStartQueue, ledger.LeafStackScan, ledger.LeafSweep:
+		return true
+	case ledger.LeafSTW, ledger.LeafSTWWork:
+		return gcKind(a.Detail)
+	}
+	return false
+}
+
+// gcKind tells the stop-the-worlds of a GC cycle by the names that traces of all formats use.
+func gcKind(kind string) bool {
+	k := strings.ToLower(kind)
+	return strings.Contains(k, "termination") || strings.HasPrefix(k, "gc")
+}
+
+// gcWork is GC's CPU time that the program had to do without: idle-priority workers give way.
+func gcWork(c *ledger.Capacity) int64 { return max(0, c.GCNS-c.IdleGCNS) }
+
+// used is the part of the Ps that somebody used. Both it and GC's part grow alike when the host gives no CPU, so
+// their ratio does not mistake an overloaded host for a busy collector.
+func used(c *ledger.Capacity) int64 { return c.RunningNS + c.SyscallNS + gcWork(c) }
+
+func lookGCMetrics(p *Pass) {
+	n, ns, ok := p.Set.Delta(gcCycles)
+	if !ok || ns <= 0 {
+		p.Blind("GC cycles: one reading only, or the process was restarted; read /metrics or /debug/vars twice, or record an execution trace")
+		return
+	}
+	rate := n / (float64(ns) / 1e9)
+	gc, _, okGC := p.Set.Delta("/go/cpu/gc:ns")
+	total, _, okTotal := p.Set.Delta("/go/cpu/total:ns")
+	if rate < gcRate {
+		p.Clear("%.1f cycles a second", rate)
+		return
+	}
+	if !okGC || !okTotal || total <= 0 {
+		p.Blind(fmt.Sprintf("%.1f GC cycles a second, but not what they cost: needs an execution trace, or /cpu/classes of runtime/metrics in /metrics", rate))
+		return
+	}
+	idle, _, _ := p.Set.Delta("/go/cpu/idle:ns")
+	if busy := total - idle; busy <= 0 || gc/busy < gcShare {
+		p.Clear("%.1f cycles a second, GC took %s of the CPU used", rate, percent(gc/max(busy, 1)))
+		return
+	}
+	p.ClaimCPU(int64(min(gc, total)), int64(total))
+	p.Doubt("without an execution trace it is not known what requests lost to it")
+}
+
+func tellFrequentGC(p *Pass, f *finding.Finding) {
+	why := gcReason(p)
+	if len(p.claims) == 0 {
+		n, ns, _ := p.Set.Delta(gcCycles)
+		f.Summary = fmt.Sprintf("GC ran %.1f cycles a second and took %s of the CPU time available%s", n/(float64(ns)/1e9), percent(f.Share), why)
+		p.Proof("runtime metrics", "%.0f cycles in %s, %s of CPU time", n, dur(ns), dur(p.cpu))
+	} else {
+		g, c := &p.Ledger.GC, &p.Ledger.Capacity
+		f.Summary = fmt.Sprintf("GC runs %.1f times a second%s; slow requests lose %s each to it (%s of their time)", g.PerSecond, why, p.per(p.NS()), p.share(p.NS()))
+		p.Proof("execution trace: GC", "%d cycles, marking %s of the time; GC took %s of the CPU used (workers and assists; idle-priority workers not counted)",
+			g.Cycles, percent(ratio(g.MarkNS, c.WallNS)), percent(ratio(gcWork(c), used(c))))
+		if g.GoalMax > 0 {
+			p.Proof("execution trace: heap", "goal %s to %s, largest heap after marking %s", size(g.GoalMin), size(g.GoalMax), size(g.LiveMax))
+		}
+		if len(g.TriggerSites) > 0 {
+			p.Proof("execution trace: GC", "cycles are started at %s", sites(g.TriggerSites, 0, 3))
+		}
+		if len(g.AssistSites) > 0 {
+			p.Proof("execution trace: mark assist", "assists (%s in all) at %s", dur(g.AssistNS), sites(g.AssistSites, g.AssistNS, 3))
+		}
+	}
+	f.Remedy = append(f.Remedy, gcRemedies(p)...)
+	f.Verify = p.verify("frequent-gc is gone and cycles a second have fallen")
+}
+
+// gcReason reads the settings where the service shows them.
+func gcReason(p *Pass) string {
+	if gogc, ok := latest(p, "/go/gc/gogc:percent"); ok && gogc >= 0 && gogc < 50 {
+		p.Proof("runtime metrics", "GOGC is %.0f (the default is 100)", gogc)
+		return fmt.Sprintf(" (GOGC is %.0f)", gogc)
+	}
+	limit, okL := latest(p, "/go/gc/gomemlimit:bytes")
+	live, okV := latest(p, "/go/gc/heap/live:bytes")
+	if okL && okV && limit > 0 && live > 0 && live > 0.8*limit {
+		p.Proof("runtime metrics", "live heap %s of GOMEMLIMIT %s", size(int64(live)), size(int64(limit)))
+		return fmt.Sprintf(" (the live heap, %s, is close to GOMEMLIMIT)", size(int64(live)))
+	}
+	if p.Ledger != nil && p.Ledger.GC.GoalMax > 0 {
+		g := p.Ledger.GC
+		if g.GoalMax <= 16<<20 {
+			return fmt.Sprintf(" (the heap's goal is %s at most)", size(g.GoalMax))
+		}
+		if g.LiveMax > 0 && float64(g.GoalMax) < 1.5*float64(g.LiveMax) {
+			return fmt.Sprintf(" (the heap may grow from %s to %s only)", size(g.LiveMax), size(g.GoalMax))
+		}
+	}
+	return ""
+}
+
+func gcRemedies(p *Pass) []string {
+	rs := []string{"see what is set: GOGC, GOMEMLIMIT, debug.SetGCPercent; raise GOGC (GOGC=200 or more) with GOMEMLIMIT as the guard"}
+	if p.Ledger != nil && p.Ledger.GC.GoalMax > 0 && p.Ledger.GC.GoalMax <= 64<<20 {
+		rs = append(rs, "the heap is small: GOGC=off GOMEMLIMIT=256MiB (well above the live heap) makes cycles rare at little memory")
+	}
+	site := "the sites that allocate most: go tool pprof -sample_index=alloc_space URL/debug/pprof/heap"
+	if p.Ledger != nil && len(p.Ledger.GC.AssistSites) > 0 {
+		site = p.Ledger.GC.AssistSites[0].Func + "; " + site
+	}
+	return append(rs, "allocate less at "+site)
+}
+
+// latest gives a stream's last sample.
+func latest(p *Pass, stream string) (float64, bool) {
+	rs := p.Set.All(stream)
+	if len(rs) == 0 {
+		return 0, false
+	}
+	return rs[len(rs)-1].Value, true
+}

@@ -1,0 +1,126 @@
+package detect
+
+import (
+	"fmt"
+
+	"github.com/whystall/whystall/internal/finding"
+	"github.com/whystall/whystall/internal/ledger"
+)
+
+const procsStream = "/go/sched/gomaxprocs:threads"
+
+var _ = register(&Detector{
+	Name:  "gomaxprocs",
+	Title: "GOMAXPROCS does not fit the CPUs",
+	Needs: []string{Trace, procsStream},
+	Depth: 10,
+	Floor: queueFloor,
+	Doc: `What happens
+  GOMAXPROCS is how many goroutines may run at once. Far fewer Ps than CPUs: goroutines queue for a P while CPUs are
+  idle. More Ps than CPUs: threads that Go calls running wait for a CPU in the kernel, with a P, a lock or the end of
+  a stop-the-world in their hands; under a quota all of them are throttled together.
+
+Evidence
+  GOMAXPROCS (trace or metrics) against the CPUs the process may use; too few: all Ps busy, goroutines runnable all
+  the time; too many: silences with fewer goroutines running than Ps.
+  The setting alone is a risk and never a cause: without time lost there is no finding. Whether CPUs were idle, or
+  threads throttled, only the kernel knows, so that the finding is possible and no more.
+
+Not to be taken for
+  A server that is full: as many Ps as CPUs, all busy, is sched-latency. GOMAXPROCS 2 with a limit below one CPU is
+  by design since Go 1.25 (golang/go#74283).
+  After an upgrade to Go 1.25 or later: GOMAXPROCS follows the cgroup's limit and may have dropped.
+
+Remedy
+  Too few: raise GOMAXPROCS to the CPUs. GODEBUG=containermaxprocs=0 if Go 1.25 lowered it and no throttling shows.
+  Too many: GOMAXPROCS = the effective quota, the minimum over all ancestors of the cgroup (Go looks at one, golang/go#81180).
+  Then verify on requests, not on pauses.
+
+Sources
+  golang/go#81180, #74283, #59715, #18534; observIQ/bindplane-otel-collector#3630; the case "GC pauses often above 100 ms":
+  GOMAXPROCS 76 with a quota of half a CPU, 2019.`,
+	Look: lookGomaxprocs,
+	Tell: tellGomaxprocs,
+})
+
+// procs gives GOMAXPROCS and the CPUs the target may use; 0 is not known.
+func procs(p *Pass) (ps, cpus int) {
+	if p.Ledger != nil {
+		ps, cpus = p.Ledger.Capacity.Procs, p.Ledger.Capacity.CPUs
+	}
+	if v, ok := latest(p, procsStream); ok && ps == 0 && v > 0 && v < 1e6 {
+		ps = int(v)
+	}
+	if cpus == 0 {
+		cpus = p.Facts.CPUs
+	}
+	return ps, cpus
+}
+
+func lookGomaxprocs(p *Pass) {
+	ps, cpus := procs(p)
+	switch {
+	case ps == 0:
+		p.Blind("GOMAXPROCS: neither the trace nor /metrics tells")
+		return
+	case cpus == 0:
+		p.Blind(fmt.Sprintf("how many CPUs the target may use (GOMAXPROCS is %d): compare with nproc and the cgroup's cpu.max on its host", ps))
+		return
+	case p.blindTrace() != "":
+		if ps == cpus {
+			p.Clear("GOMAXPROCS is %d, as many as CPUs", ps)
+			return
+		}
+		p.Blind(fmt.Sprintf("whether time is lost to GOMAXPROCS %d with %d CPUs: needs an execution trace", ps, cpus))
+		return
+	case 2*ps <= cpus:
+		lookTooFew(p, ps, cpus)
+	case ps > cpus:
+		lookTooMany(p, ps, cpus)
+	default:
+		p.Clear("GOMAXPROCS is %d with %d CPUs", ps, cpus)
+	}
+}
+
+// lookTooFew claims waiting for a P if all Ps were busy and there was work for twice as many.
+func lookTooFew(p *Pass, ps, cpus int) {
+	c := &p.Ledger.Capacity
+	if idle := ratio(c.IdleNS+c.IdleWorkNS+c.IdleGCNS, c.TotalNS); idle > 0.15 || c.RunnableAvg < float64(ps) {
+		p.Clear("GOMAXPROCS is %d with %d CPUs, but Ps were idle %s of the time and %.1f goroutines were waiting for one on average", ps, cpus, percent(idle), c.RunnableAvg)
+		return
+	}
+	p.ClaimWhere(func(a *ledger.Account) bool { return a.Leaf == ledger.LeafRunnable })
+	p.Doubt("that CPUs were idle meanwhile is not measured")
+}
+
+// lookTooMany claims what passed while the process stood still.
+func lookTooMany(p *Pass, ps, cpus int) {
+	s := &p.Ledger.Silences
+	for i := range p.Ledger.Slow.Accounts {
+		a := &p.Ledger.Slow.Accounts[i]
+		p.Claim(i, min(a.NS, scale(a.Tags.SilenceNS, s.FewNS, s.NS)))
+	}
+	if why := p.board.below(p.det.Floor, p.Claimed()); why != "" {
+		p.Clear("GOMAXPROCS is %d with %d CPUs: a risk, but slow requests lost only %s each while the process stood still", ps, cpus, p.per(p.Claimed()))
+		return
+	}
+	p.Doubt("that it was the number of Ps which made the process stand still is not measured; a busy host does the same")
+}
+
+func tellGomaxprocs(p *Pass, f *finding.Finding) {
+	ps, cpus := procs(p)
+	c := &p.Ledger.Capacity
+	p.Proof("execution trace", "GOMAXPROCS is %d", ps)
+	p.Proof("host", "%s", times(int64(cpus), "CPU", "CPUs"))
+	if ps < cpus {
+		f.Summary = fmt.Sprintf("slow requests wait %s (%s of their time) for one of %d Ps, on a machine with %d CPUs", p.per(p.NS()), p.share(p.NS()), ps, cpus)
+		p.Proof("ledger: capacity", "Ps busy %s of the time, %.1f goroutines waiting for one on average, %d at most", percent(1-ratio(c.IdleNS+c.IdleWorkNS, c.TotalNS)), c.RunnableAvg, c.RunnableMax)
+		f.Remedy = append(f.Remedy, fmt.Sprintf("if top shows idle CPUs and there is no quota: GOMAXPROCS=%d, or unset it", cpus),
+			"Go 1.25 and later take it from the cgroup's limit: see cpu.max; GODEBUG=containermaxprocs=0 turns that off")
+	} else {
+		f.Summary = fmt.Sprintf("slow requests lose %s (%s of their time) while the whole process stands still, and GOMAXPROCS (%d) is above the CPUs (%d)", p.per(p.NS()), p.share(p.NS()), ps, cpus)
+		f.Remedy = append(f.Remedy, fmt.Sprintf("GOMAXPROCS=%d or less: the smallest quota among the cgroup's ancestors (cat cpu.max, or cpu.cfs_quota_us / cpu.cfs_period_us)", cpus),
+			"see throttling: nr_throttled and throttled time in the cgroup's cpu.stat")
+	}
+	f.Verify = p.verify("p99 is below " + dur(p.Ledger.Requests.P99) + "; judge by requests, not by pauses")
+}

@@ -1,0 +1,298 @@
+package detect
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+
+	"github.com/whystall/whystall/internal/finding"
+	"github.com/whystall/whystall/internal/ledger"
+)
+
+// Half a time slice of the scheduler a request, and a tenth of it: below, a mutex in a server under load is at work
+// as it should be.
+var lockFloor = Floor{NS: 5e6, Share: 0.10}
+
+// lookLocks claims the time behind locks that ok accepts, directly or further down the chain of waits.
+func lookLocks(p *Pass, ok func(*ledger.Lock) bool) {
+	r := p.Ledger
+	for i := range r.Slow.Accounts {
+		a := &r.Slow.Accounts[i]
+		if a.Class == ledger.ClassLock {
+			if ok(lockOf(r, a.Site)) {
+				p.Claim(i, a.NS)
+			}
+			continue
+		}
+		var through int64
+		for _, s := range a.Through {
+			if ok(lockOf(r, s.Func)) {
+				through += s.NS
+			}
+		}
+		p.Claim(i, min(through, a.NS))
+	}
+}
+
+// lockOf gives the class of locks with a site; one that the ledger does not list has this site alone.
+func lockOf(r *ledger.Result, site string) *ledger.Lock {
+	for i := range r.Locks {
+		for _, s := range r.Locks[i].Sites {
+			if s == site {
+				return &r.Locks[i]
+			}
+		}
+	}
+	return &ledger.Lock{Sites: []string{site}}
+}
+
+// claimedLocks gives the classes behind what was granted, by how much.
+func claimedLocks(p *Pass, ok func(*ledger.Lock) bool) (locks []*ledger.Lock) {
+	ns := map[*ledger.Lock]int64{}
+	add := func(site string, n int64) {
+		l := lockOf(p.Ledger, site)
+		if !ok(l) {
+			return
+		}
+		for _, have := range locks {
+			if have == l || have.Sites[0] == l.Sites[0] {
+				ns[have] += n
+				return
+			}
+		}
+		locks = append(locks, l)
+		ns[l] += n
+	}
+	p.granted(func(a *ledger.Account, granted int64) {
+		if a.Class == ledger.ClassLock {
+			add(a.Site, granted)
+			return
+		}
+		for _, s := range a.Through {
+			add(s.Func, scale(s.NS, granted, a.NS))
+		}
+	})
+	sort.SliceStable(locks, func(i, j int) bool { return ns[locks[i]] > ns[locks[j]] })
+	return locks
+}
+
+// isLogger tells a logger's lock by the package of its sites, or of the frames that wait when the site itself is
+// the descriptor's lock behind a logger.
+func isLogger(l *ledger.Lock) bool {
+	for _, s := range l.Sites {
+		if loggerFunc(s) {
+			return true
+		}
+	}
+	// Without a mutex of its own a logger queues at its file's lock. A program's own lock may be taken on the way to
+	// a log line as well, so that a logger above another site says nothing.
+	fd := false
+	for _, s := range l.Sites {
+		fd = fd || strings.HasPrefix(s, "internal/poll.") || strings.HasPrefix(s, "os.(*File)")
+	}
+	for _, f := range l.Stack {
+		if fd && loggerFunc(f.Func) {
+			return true
+		}
+	}
+	return false
+}
+
+// loggerPackages are import paths of loggers and of the writers made for them, without a major version.
+var loggerPackages = []string{
+	"log",
+	"github.com/sirupsen/logrus", "go.uber.org/zap", "github.com/rs/zerolog", "k8s.io/klog", "github.com/golang/glog",
+	"github.com/go-kit/log", "github.com/go-kit/kit/log", "github.com/hashicorp/go-hclog", "github.com/apex/log",
+	"github.com/phuslu/log", "github.com/charmbracelet/log", "github.com/inconshreveable/log15", "go.elastic.co/ecszap",
+	"gopkg.in/natefinch/lumberjack", "github.com/natefinch/lumberjack", "github.com/cihub/seelog",
+}
+
+func loggerFunc(name string) bool {
+	if i := strings.LastIndex(name, "/vendor/"); i >= 0 {
+		name = name[i+len("/vendor/"):]
+	}
+	for _, p := range loggerPackages {
+		// After the path comes the package's dot, a version ("/v2.", "%2ev2.") or a package below; "logic.F" is none of them.
+		if rest, ok := strings.CutPrefix(name, p); ok && rest != "" && strings.IndexByte("./%", rest[0]) >= 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// tellLocks is the evidence both lock detectors share. It gives what holders mostly did.
+func tellLocks(p *Pass, locks []*ledger.Lock) (mostly ledger.Leaf, share float64) {
+	did, inferred := map[ledger.Leaf]int64{}, p.tagged(func(t *ledger.Tags) int64 { return t.InferredNS })
+	p.granted(func(a *ledger.Account, ns int64) { did[a.Leaf] += ns })
+	var leaves []ledger.Leaf
+	for l := range did {
+		leaves = append(leaves, l)
+	}
+	sort.Slice(leaves, func(i, j int) bool {
+		if did[leaves[i]] != did[leaves[j]] {
+			return did[leaves[i]] > did[leaves[j]]
+		}
+		return leaves[i] < leaves[j]
+	})
+	var parts []string
+	for i, l := range leaves {
+		if i < 5 {
+			parts = append(parts, fmt.Sprintf("%s %s", l, percent(ratio(did[l], p.NS()))))
+		}
+	}
+	p.Proof("execution trace: unlockers (inferred)", "while requests waited, those who unlocked were: %s", strings.Join(parts, ", "))
+	for i, l := range locks {
+		if i == 3 {
+			p.Proof("execution trace: locks", "%s more", times(int64(len(locks)-3), "site", "sites"))
+			break
+		}
+		tellLock(p, l)
+	}
+	if 2*inferred > p.NS() {
+		p.Doubt("several queues were seen at these sites at once, so that one site is more than one lock: who held which is inferred by site only")
+	}
+	if unseen := did[ledger.LeafLockUnseen]; 2*unseen > p.NS() {
+		p.Doubt("for most of the waiting no holder was seen")
+	}
+	tellMutexProfile(p, locks)
+	if len(leaves) == 0 {
+		return "", 0
+	}
+	return leaves[0], ratio(did[leaves[0]], p.NS())
+}
+
+func tellLock(p *Pass, l *ledger.Lock) {
+	s := strings.Join(l.Sites[:min(len(l.Sites), 4)], ", ")
+	if l.Waits == 0 {
+		p.Proof("execution trace: locks", "%s", s)
+		return
+	}
+	s += fmt.Sprintf(": %s of all goroutines, %s in all", times(l.Waits, "wait", "waits"), dur(l.WaitNS))
+	if l.MaxQueue > 1 {
+		s += fmt.Sprintf(", up to %d in the queue", l.MaxQueue)
+	}
+	if l.Queues > 1 {
+		s += fmt.Sprintf("; %d queues at once: this site is more than one lock", l.Queues)
+	}
+	p.Proof("execution trace: locks", "%s", s)
+	if l.Handoffs > 0 {
+		p.Proof("execution trace: locks", "%s: in %s the woken waiter was runnable, not running, while the others waited for it", l.Sites[0], times(l.Handoffs, "hand-off", "hand-offs"))
+	}
+	if len(l.Sleeping) > 0 {
+		p.Proof("execution trace: locks", "%s: holders were off in %s", l.Sites[0], sites(l.Sleeping, 0, 3))
+	}
+}
+
+// tellMutexProfile sets the second counter beside the trace, where the service keeps it.
+func tellMutexProfile(p *Pass, locks []*ledger.Lock) {
+	switch state, why := mutexProfile(p); state {
+	case profileOff:
+		p.Proof("not checked", "%s", why)
+	case profileOn:
+		var all, at float64
+		for _, rec := range p.Set.All(mutexStream) {
+			all += rec.Value
+			if stackAt(rec.Stack, locks) {
+				at += rec.Value
+			}
+		}
+		if all > 0 {
+			p.Proof("mutex profile", "%s of its %s of waiting was ended by unlocking at these sites", percent(at/all), dur(int64(all)))
+		}
+	}
+}
+
+func stackAt(stack []string, locks []*ledger.Lock) bool {
+	for _, f := range stack {
+		for _, l := range locks {
+			for _, s := range l.Sites {
+				if f == s {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+const mutexStream = "/pprof/mutex/delay:ns"
+
+type profileState uint8
+
+const (
+	profileOff profileState = iota
+	profileOn
+)
+
+// mutexProfile tells whether the mutex profile says anything. One whose rate is unset is empty for that reason.
+func mutexProfile(p *Pass) (profileState, string) {
+	rate, ok := p.Set.Fact("/pprof/mutex/fraction:events")
+	switch {
+	case !ok && !p.Set.Has(mutexStream):
+		return profileOff, "mutex profile: " + bring(mutexStream)
+	case ok && rate.Value == 0:
+		return profileOff, "mutex profile: its rate is not set; runtime.SetMutexProfileFraction(100) in the service turns it on"
+	}
+	return profileOn, ""
+}
+
+// profileAlone tells what a mutex profile without a trace has.
+func profileAlone(p *Pass) string {
+	state, why := mutexProfile(p)
+	if state == profileOff {
+		return why
+	}
+	at, all := map[string]float64{}, 0.0
+	for _, rec := range p.Set.All(mutexStream) {
+		all += rec.Value
+		at[unlockSite(rec.Stack)] += rec.Value
+	}
+	top := ""
+	for s, v := range at {
+		if top == "" || v > at[top] || v == at[top] && s < top {
+			top = s
+		}
+	}
+	if all == 0 {
+		return "the mutex profile is on and empty, but which requests waited only an execution trace shows"
+	}
+	return fmt.Sprintf("the mutex profile has %s of waiting, most of it (%s) ended by unlocking at %s; whether requests waited there only an execution trace shows",
+		dur(int64(all)), percent(at[top]/all), top)
+}
+
+// unlockSite is the first frame outside of sync.
+func unlockSite(stack []string) string {
+	for _, f := range stack {
+		if !strings.HasPrefix(f, "sync.") && !strings.HasPrefix(f, "internal/sync.") {
+			return f
+		}
+	}
+	return "an unknown place"
+}
+
+// lookRuntimeLocks says what a trace cannot show of locks.
+func lookRuntimeLocks(p *Pass) {
+	if state, why := mutexProfile(p); state == profileOff {
+		p.Missing("the runtime's own locks (heap, scheduler), which a trace does not show: %s", why)
+	}
+}
+
+// lockRemedies depend on what the holders did far more than on the lock.
+func lockRemedies(f *finding.Finding, mostly ledger.Leaf, site string) {
+	switch mostly {
+	case ledger.LeafOnCPU:
+		f.Remedy = append(f.Remedy, "shorten what runs under the lock at "+site+": compute before, take it only to swap the result in",
+			"shard the lock (by key or by P), or read without it: atomic.Pointer to an immutable copy, sync.Map for mostly-read maps")
+	case ledger.LeafRunnable, ledger.LeafLockBetween:
+		f.Remedy = append(f.Remedy, "holders mostly wait for a P, not for the work under the lock: take the lock less often (batch, shard), so that fewer hand-offs are needed",
+			"give the process more CPU; a shorter critical section alone will not help much")
+	case ledger.LeafTimer, ledger.LeafNetwork:
+		f.Remedy = append(f.Remedy, "do not wait under the lock at "+site+": release it around network calls and sleeps, or use singleflight for one key instead of a lock for all")
+	case ledger.LeafSyscall:
+		f.Remedy = append(f.Remedy, "move the call out of the lock at "+site+": hand the work to one goroutine through a bounded channel")
+	case ledger.LeafAssist, ledger.LeafSweep, ledger.LeafAssistCredit:
+		f.Remedy = append(f.Remedy, "allocate outside the lock at "+site+": holders pay for GC while the others wait")
+	default:
+		f.Remedy = append(f.Remedy, "shorten what is done under the lock at "+site+", or shard it")
+	}
+}

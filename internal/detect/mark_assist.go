@@ -1,0 +1,50 @@
+package detect
+
+import (
+	"fmt"
+
+	"github.com/whystall/whystall/internal/finding"
+	"github.com/whystall/whystall/internal/ledger"
+)
+
+var _ = register(&Detector{
+	Name:  "mark-assist",
+	Title: "Requests are made to mark the heap for GC",
+	Needs: []string{Trace},
+	Depth: 60,
+	Floor: gcFloor,
+	Doc: `What happens
+  While GC marks, a goroutine that allocates faster than the background workers mark must do marking work in
+  proportion before its allocation returns. It is the pacer's brake: who allocates in bursts, or while the heap is
+  near its goal, pays inside his request, and is called running all the while.
+
+Evidence
+  Slow column: "mark assist", own or of whom requests wait for, and the allocation sites that assisted most.
+
+Not to be taken for
+  Waiting for credit without working, and for the end of marking: gc-queue. Work of the request itself: assists
+  are ranges on the goroutine and are cut out of "on CPU". An assist that is long because its thread lost the CPU
+  (quota, hogs): silences and run queue latency then say so. Cycles that follow each other: frequent-gc is the root.
+
+Remedy
+  Allocate less at the sites named: reuse buffers (sync.Pool), preallocate, avoid per-request maps and formatting.
+  GOGC up with GOMEMLIMIT as the guard: fewer cycles and more room before the goal.
+  Spread bursts: bound how many requests allocate large results at once.
+
+Sources
+  golang/go#40225, #14812, #21107; the Go GC guide, go.dev/doc/gc-guide.`,
+	Look: func(p *Pass) {
+		p.ClaimWhere(func(a *ledger.Account) bool { return a.Leaf == ledger.LeafAssist })
+	},
+	Tell: func(p *Pass, f *finding.Finding) {
+		at := ""
+		if ss := p.Ledger.GC.AssistSites; len(ss) > 0 {
+			at = ", most of it allocating at " + ss[0].Func
+			p.Proof("execution trace: mark assist", "all goroutines: %s, at %s", dur(p.Ledger.GC.AssistNS), sites(ss, p.Ledger.GC.AssistNS, 4))
+		}
+		f.Summary = fmt.Sprintf("slow requests spend %s (%s of their time) marking the heap for GC before their allocations return%s", p.per(p.NS()), p.share(p.NS()), at)
+		tellGC(p)
+		f.Remedy = append(f.Remedy, gcRemedies(p)...)
+		f.Verify = p.verify("'mark assist' of slow requests is below " + p.per(p.NS()) + " per request")
+	},
+})

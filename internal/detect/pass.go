@@ -1,0 +1,241 @@
+package detect
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+
+	"github.com/whystall/whystall/internal/evidence"
+	"github.com/whystall/whystall/internal/finding"
+	"github.com/whystall/whystall/internal/ledger"
+)
+
+type outcome uint8
+
+const (
+	undecided outcome = iota
+	found
+	clear
+	notChecked
+	failed
+)
+
+// Pass is what one detector sees of one recording, and what it says about it.
+type Pass struct {
+	Ledger *ledger.Result // nil without an execution trace
+	Set    *evidence.Set
+	Facts  Facts
+
+	det     *Detector
+	board   *board
+	outcome outcome
+	why     string
+	missing []string
+	claims  []claim
+	cpu     int64 // claimed of cpuOf
+	cpuOf   int64
+	floor   *Floor
+	root    *Pass
+	doubt   string // why the finding is possible and no more
+	finding finding.Finding
+}
+
+// claim is a part of one account of the slow column. Granted is what is left of it after arbitration.
+type claim struct {
+	account     int
+	ns, granted int64
+}
+
+// Claim claims ns of an account of the slow column, by its index.
+func (p *Pass) Claim(account int, ns int64) {
+	if ns > 0 {
+		p.claims = append(p.claims, claim{account: account, ns: ns})
+	}
+}
+
+// ClaimWhere claims whole accounts.
+func (p *Pass) ClaimWhere(ok func(*ledger.Account) bool) {
+	for i := range p.Ledger.Slow.Accounts {
+		if a := &p.Ledger.Slow.Accounts[i]; ok(a) {
+			p.Claim(i, a.NS)
+		}
+	}
+}
+
+// ClaimCPU claims CPU time out of a total, for causes that make every request equally slow.
+func (p *Pass) ClaimCPU(ns, of int64) { p.cpu, p.cpuOf = ns, of }
+
+// Claimed is the sum of what was claimed so far.
+func (p *Pass) Claimed() (ns int64) {
+	for _, c := range p.claims {
+		ns += c.ns
+	}
+	return ns
+}
+
+// Lower sets a floor of its own for what this detector claims now; the reason stands where it is called.
+func (p *Pass) Lower(f Floor) { p.floor = &f }
+
+// Clear says that the cause was looked for and is not there.
+func (p *Pass) Clear(format string, args ...any) {
+	p.outcome, p.why = clear, fmt.Sprintf(format, args...)
+}
+
+// Blind says that nothing could be looked at.
+func (p *Pass) Blind(missing ...string) {
+	p.outcome, p.missing = notChecked, append(p.missing, missing...)
+}
+
+// Missing says that a part could not be looked at; what was found or cleared stands.
+func (p *Pass) Missing(format string, args ...any) {
+	p.missing = append(p.missing, fmt.Sprintf(format, args...))
+}
+
+// Doubt caps the finding at possible.
+func (p *Pass) Doubt(format string, args ...any) {
+	if p.doubt == "" {
+		p.doubt = fmt.Sprintf(format, args...)
+	}
+}
+
+// Proof attaches a line of evidence.
+func (p *Pass) Proof(source, format string, args ...any) {
+	p.finding.Evidence = append(p.finding.Evidence, finding.Evidence{Text: fmt.Sprintf(format, args...), Source: source})
+}
+
+// Found tells whether a deeper detector found its cause, as a root.
+func (p *Pass) Found(name string) bool {
+	for _, q := range p.board.passes {
+		if q.det.Name == name && q.outcome == found {
+			return true
+		}
+	}
+	return false
+}
+
+// NS is what was granted.
+func (p *Pass) NS() (ns int64) {
+	for _, c := range p.claims {
+		ns += c.granted
+	}
+	return ns
+}
+
+// per gives ns a slow request, in words.
+func (p *Pass) per(ns int64) string { return dur(perRequest(&p.Ledger.Slow, ns)) }
+
+// share gives ns as a share of the slow requests' wall, in words.
+func (p *Pass) share(ns int64) string { return percent(ratio(ns, p.Ledger.Slow.WallNS)) }
+
+// granted walks the accounts that something was granted of, largest first.
+func (p *Pass) granted(f func(a *ledger.Account, ns int64)) {
+	cs := append([]claim(nil), p.claims...)
+	sort.SliceStable(cs, func(i, j int) bool { return cs[i].granted > cs[j].granted })
+	for _, c := range cs {
+		if c.granted > 0 {
+			f(&p.Ledger.Slow.Accounts[c.account], c.granted)
+		}
+	}
+}
+
+// tagged sums a tag over what was granted, in proportion.
+func (p *Pass) tagged(tag func(*ledger.Tags) int64) (ns int64) {
+	p.granted(func(a *ledger.Account, granted int64) { ns += scale(tag(&a.Tags), granted, a.NS) })
+	return ns
+}
+
+// words makes the finding of what was granted.
+func (p *Pass) words() finding.Finding {
+	f := &p.finding
+	f.Cause, f.Title = p.det.Name, p.det.Title
+	f.Evidence, f.Remedy = []finding.Evidence{}, []string{}
+	if p.root != nil {
+		f.BecauseOf = p.root.det.Name
+	}
+	if p.cpuOf > 0 && len(p.claims) == 0 {
+		f.Explains.CPUNS, f.Share = p.cpu, ratio(p.cpu, p.cpuOf)
+	} else {
+		f.Explains.NS, f.Share = p.NS(), ratio(p.NS(), p.Ledger.Slow.WallNS)
+		p.quote()
+		p.standstill()
+	}
+	p.guard(func(p *Pass) { p.det.Tell(p, f) })
+	// What held a runnable or running goroutine is not in a Go trace: nothing is above supported.
+	f.Confidence = finding.Supported
+	if p.doubt != "" {
+		f.Confidence = finding.Possible
+		p.Proof("whystall", "no more than possible: %s", p.doubt)
+	}
+	if f.Verify == "" {
+		f.Verify = p.verify("")
+	}
+	return *f
+}
+
+// quote attaches the accounts that the claim rests on.
+func (p *Pass) quote() {
+	n, rest, restNS := 0, 0, int64(0)
+	p.granted(func(a *ledger.Account, ns int64) {
+		if n++; n > 4 {
+			rest++
+			restNS += ns
+			return
+		}
+		usual := usualNS(p.Ledger, a)
+		p.Proof("ledger: slow column", "%s: %s per request, %s; usual requests %s", accountName(a), p.per(ns), p.share(ns),
+			dur(perRequest(&p.Ledger.Median, scale(usual, ns, a.NS))))
+	})
+	if rest > 0 {
+		p.Proof("ledger: slow column", "%d more accounts of the kind: %s per request", rest, p.per(restNS))
+	}
+}
+
+// standstill doubts a claim whose time mostly passed while the whole process stood still: then the state a
+// goroutine happened to be in says nothing about why.
+func (p *Pass) standstill() {
+	s := &p.Ledger.Silences
+	ns := p.tagged(func(t *ledger.Tags) int64 { return t.SilenceNS })
+	if ns == 0 {
+		return
+	}
+	p.Proof("execution trace: silences", "%s of it passed while no thread of the process recorded anything for 20 ms or more with work runnable (%d silences, %s in all, longest %s)",
+		percent(ratio(ns, p.NS())), s.N, dur(s.NS), dur(s.Max))
+	if scale(ns, s.FewNS, s.NS)*2 > p.NS() {
+		p.Doubt("for most of this time the whole process stood still with fewer goroutines running than Ps; throttling by a CPU quota or an overloaded host looks like this, and only the kernel can tell")
+	}
+}
+
+// verify gives the command that checks the remedy and what it should show.
+func (p *Pass) verify(want string) string {
+	cmd := p.Facts.Again
+	if cmd == "" {
+		cmd = "whystall diagnose --pprof http://HOST:PORT --for 20s"
+	}
+	if want == "" {
+		want = p.det.Name + " is gone from the findings"
+		if p.Ledger != nil && p.Ledger.Requests.P99 > 0 {
+			want += " and p99 is below " + dur(p.Ledger.Requests.P99)
+		}
+	}
+	return cmd + "   # under the same load; " + want
+}
+
+// accountName names an account in one clause.
+func accountName(a *ledger.Account) string {
+	s := string(a.Leaf)
+	if a.Detail != "" {
+		s += " (" + a.Detail + ")"
+	}
+	switch {
+	case a.Class == ledger.ClassOwn || a.Actor == "":
+		s = "own " + s
+	case a.Class == ledger.ClassLock:
+		s += " of the lock's holder " + a.Actor
+	default:
+		s += " of " + a.Actor + ", which the request waited for"
+	}
+	if a.Site != "" {
+		s += ", at " + a.Site
+	}
+	return strings.TrimSpace(s)
+}

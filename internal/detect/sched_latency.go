@@ -1,0 +1,248 @@
+package detect
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+
+	"github.com/whystall/whystall/internal/finding"
+	"github.com/whystall/whystall/internal/ledger"
+)
+
+var _ = register(&Detector{
+	Name:  "sched-latency",
+	Title: "Runnable goroutines wait for a P (run queue latency in Go)",
+	Needs: []string{Trace},
+	Depth: 80,
+	Floor: queueFloor,
+	Doc: `What happens
+  A goroutine whose socket is ready, whose channel was closed or whose timer fired does not run: it is put in a
+  run queue and waits for a P. Go's scheduler knows no priorities, so the goroutine that everybody waits for queues
+  like any other. It hurts most at the head of the line: one goroutine that batches or distributes the work of all
+  callers. While it waits, all of them do, though each of them is merely blocked on a channel.
+
+Evidence
+  Slow column: "runnable in Go", own or of the goroutine that requests wait for; how many requests waited through
+  it at once; what ran on the Ps instead (other requests, background goroutines, GC workers); into how many
+  stretches the waiting of a request was cut, while GC was marking and outside it.
+  /sched/latencies of runtime/metrics shows the sum for the process, not for requests. The histogram of Go 1.26 is
+  not comparable with that of 1.25 (golang/go#79391).
+
+Not to be taken for
+  Kernel run queue delay and throttling: a thread that Go calls running may be off the CPU, its P is lost with it,
+  and goroutines queue behind it. From Go's side it looks the same, except that the process stands still (silences)
+  and that slices of running goroutines last longer than 10 ms. It is "not checked" without kernel evidence.
+  A lock whose holder is runnable: if requests lose more time there than in the plain run queue, the finding is
+  lock-contention. GC workers that fill the Ps because cycles follow each other: frequent-gc.
+  Network readiness noticed late: with all Ps busy only sysmon polls, every 10 ms or so (golang/go#51651). That
+  delay comes before the unblock event and is in "network".
+
+Remedy
+  Give the process CPU: fewer neighbours on its CPUs, a larger quota, or more Ps if GOMAXPROCS is below the CPUs.
+  Bound what ran instead: a background job in one or two goroutines, not one a CPU; break long loops up.
+  At the head of the line: several batchers, or let callers do the work themselves under a lock.
+  Split the process, so that batch work and latency-critical work do not share Ps.
+
+Sources
+  Arthur Mao, Go runtime related problems in TiDB production environment, Gopher China 2020: 4.3 ms, sometimes over
+  10 ms, from socket ready to running at the goroutine that batches requests. golang/go#51651, #38860, #18534.`,
+	Look: lookSchedLatency,
+	Tell: tellSchedLatency,
+})
+
+// A goroutine may run 10 ms before the scheduler preempts it (forcePreemptNS in runtime/proc.go). A busy and
+// healthy server makes requests wait a few turns of others, each far shorter; who waits longer than a whole
+// time slice waits for more than the queue of a full house.
+var queueFloor = Floor{NS: 10e6, Share: 0.20}
+
+// Head of the line has a floor of its own: one goroutine that is late makes everybody late, on top of what each
+// waits himself. The published case was 4.3 ms.
+var headFloor = Floor{NS: 4e6, Share: 0.20}
+
+func lookSchedLatency(p *Pass) {
+	all := runQueueRules(p.Ledger)
+	gcTaken := p.Found("frequent-gc")
+	var ns, gc int64
+	for i := range p.Ledger.Slow.Accounts {
+		a := &p.Ledger.Slow.Accounts[i]
+		if a.Leaf != ledger.LeafRunnable || a.Class == ledger.ClassLock && !all {
+			continue
+		}
+		// What GC workers ran instead of is frequent-gc's where that was found; the rest may still be worth it.
+		g := int64(0)
+		if gcTaken {
+			g = instead(a, "gc")
+		}
+		p.Claim(i, a.NS-g)
+		ns += a.NS - g
+		gc += g
+	}
+	if gc > 0 && p.board.below(queueFloor, ns) != "" {
+		p.claims = nil
+		p.ClaimWhere(func(a *ledger.Account) bool {
+			return a.Leaf == ledger.LeafRunnable && (all || a.Class != ledger.ClassLock)
+		})
+	}
+	if h := headOfLine(p.Ledger); h != nil && 2*h.NS >= p.Claimed() {
+		p.Lower(headFloor)
+	}
+}
+
+// runQueueRules tells whether requests lose more in the plain run queue than behind lock holders that are in it.
+// Then holders queue because everybody does; otherwise the lock makes the queue, and lock detectors keep it.
+func runQueueRules(r *ledger.Result) bool {
+	var plain, locks int64
+	for i := range r.Slow.Accounts {
+		a := &r.Slow.Accounts[i]
+		switch {
+		case a.Leaf != ledger.LeafRunnable:
+		case a.Class == ledger.ClassLock:
+			locks += a.NS
+		default:
+			plain += a.NS
+		}
+	}
+	return plain >= locks && perRequest(&r.Slow, plain) >= queueFloor.NS
+}
+
+// headOfLine gives the largest account of time that several requests at once waited for one runnable goroutine.
+func headOfLine(r *ledger.Result) (head *ledger.Account) {
+	for i := range r.Slow.Accounts {
+		a := &r.Slow.Accounts[i]
+		if a.Leaf == ledger.LeafRunnable && a.Class == ledger.ClassMessage && a.Actors == 1 && a.MaxQueue > 1 &&
+			(head == nil || a.NS > head.NS) {
+			head = a
+		}
+	}
+	return head
+}
+
+// instead sums what ran instead by kind.
+func instead(a *ledger.Account, kind string) (ns int64) {
+	for _, w := range a.Instead {
+		if w.Kind == kind {
+			ns += w.NS
+		}
+	}
+	return min(ns, a.NS)
+}
+
+func tellSchedLatency(p *Pass, f *finding.Finding) {
+	kinds, who := map[string]int64{}, map[string]*ledger.Instead{}
+	var slices, gcSlices, preempted, newborn int64
+	p.granted(func(a *ledger.Account, ns int64) {
+		for _, w := range a.Instead {
+			kinds[w.Kind] += scale(w.NS, ns, a.NS)
+			if who[w.Who] == nil {
+				who[w.Who] = &ledger.Instead{Who: w.Who, Kind: w.Kind}
+			}
+			who[w.Who].NS += scale(w.NS, ns, a.NS)
+		}
+		slices += a.Tags.Slices
+		gcSlices += a.Tags.GCSlices
+		preempted += scale(a.Tags.PreemptNS, ns, a.NS)
+		newborn += scale(a.Tags.NewbornNS, ns, a.NS)
+	})
+	total, r := p.NS(), p.Ledger
+	head := headOfLine(r)
+	if head != nil && 2*head.NS >= total {
+		f.Summary = fmt.Sprintf("slow requests wait %s (%s of their time) because one goroutine they all wait for, %s (up to %d of them at once), is ready to run and gets no P",
+			p.per(total), p.share(total), head.Actor, head.MaxQueue)
+		f.Remedy = append(f.Remedy, "relieve the head of the line: run several of "+head.Actor+", or let callers do its work themselves")
+	} else {
+		f.Summary = fmt.Sprintf("slow requests spend %s (%s of their time) ready to run but without a P (GOMAXPROCS %d)",
+			p.per(total), p.share(total), r.Capacity.Procs)
+		if head != nil {
+			p.Proof("ledger: slow column", "head of the line: up to %d requests at once waited for %s to get a P, %s per request",
+				head.MaxQueue, head.Actor, p.per(head.NS))
+		}
+	}
+	ran := ranInstead(who, total)
+	if ran != "" {
+		f.Summary += "; meanwhile the Ps ran " + firstClause(ran)
+		p.Proof("execution trace: what ran instead", "%s", ran)
+	}
+	if slices > 0 {
+		n := float64(slices) / float64(r.Slow.Requests)
+		p.Proof("execution trace", "cut into %.1f stretches per request, %.1f of them while GC was marking; %s after being preempted, %s as newborn goroutines",
+			n, float64(gcSlices)/float64(r.Slow.Requests), percent(ratio(preempted, total)), percent(ratio(newborn, total)))
+	}
+	if c := r.Capacity; c.TotalNS > 0 {
+		p.Proof("ledger: capacity", "of %d Ps x %s: running %s, GC %s, in syscalls %s, idle while work waited %s, idle %s; runnable goroutines %.1f on average, %d at most",
+			c.Procs, dur(c.WallNS), percent(ratio(c.RunningNS, c.TotalNS)), percent(ratio(c.GCNS, c.TotalNS)), percent(ratio(c.SyscallNS, c.TotalNS)),
+			percent(ratio(c.IdleWorkNS, c.TotalNS)), percent(ratio(c.IdleNS, c.TotalNS)), c.RunnableAvg, c.RunnableMax)
+	}
+	if ns, _, ok := p.Set.Delta("/go/sched/latency:ns"); ok {
+		if n, _, ok := p.Set.Delta("/go/sched/latency:events"); ok && n > 0 {
+			p.Proof("runtime metrics: /sched/latencies", "%.0f waits for a P of %s on average, all goroutines", n, dur(int64(ns/n)))
+		}
+	}
+	if 2*(kinds["idle"]+kinds["unknown"]) > total {
+		p.Doubt("for most of this time Ps were idle or it is not known what they did: then threads were slow to wake, which only the kernel can explain")
+	}
+	p.Proof("not checked", "whether the threads of running goroutines were on a CPU all the time: that needs kernel evidence; another process on the CPUs or a quota looks the same from here")
+	f.Remedy = append(f.Remedy, schedRemedies(p, kinds, who)...)
+	f.Verify = p.verify("'runnable in Go' of slow requests is below " + p.per(total) + " per request")
+}
+
+func schedRemedies(p *Pass, kinds map[string]int64, who map[string]*ledger.Instead) (rs []string) {
+	total := p.NS()
+	if 4*kinds["background"] >= total {
+		rs = append(rs, "bound or move what ran instead ("+largest(who, "background")+"): fewer goroutines at once, in another process, or off-peak")
+	}
+	if 4*kinds["gc"] >= total {
+		rs = append(rs, "collect garbage less often: GOGC=200 or more with GOMEMLIMIT as the guard; allocate less per request")
+	}
+	rs = append(rs, "see who else uses the CPUs: top -H; cat /proc/pressure/cpu; the cgroup's cpu.stat (nr_throttled)",
+		fmt.Sprintf("give the process CPU: move neighbours off its CPUs (taskset, cpuset, nice), raise the quota, or raise GOMAXPROCS (now %d) if the machine has idle CPUs", p.Ledger.Capacity.Procs))
+	if 2*kinds["request"] >= total {
+		rs = append(rs, "requests wait for each other: bound how many are worked on at once, or add instances")
+	}
+	return rs
+}
+
+// ranInstead lists the largest by share of whole.
+func ranInstead(who map[string]*ledger.Instead, whole int64) string {
+	ws := make([]*ledger.Instead, 0, len(who))
+	for _, w := range who {
+		ws = append(ws, w)
+	}
+	sort.Slice(ws, func(i, j int) bool {
+		if ws[i].NS != ws[j].NS {
+			return ws[i].NS > ws[j].NS
+		}
+		return ws[i].Who < ws[j].Who
+	})
+	var parts []string
+	for i, w := range ws {
+		if i == 5 || w.NS*100 < whole {
+			break
+		}
+		t := fmt.Sprintf("%s %s", w.Who, percent(ratio(w.NS, whole)))
+		if w.Kind == "request" || w.Kind == "background" {
+			t = fmt.Sprintf("%s (%s) %s", w.Who, w.Kind, percent(ratio(w.NS, whole)))
+		}
+		parts = append(parts, t)
+	}
+	return strings.Join(parts, ", ")
+}
+
+func firstClause(s string) string {
+	if parts := strings.SplitN(s, ", ", 3); len(parts) == 3 {
+		return parts[0] + ", " + parts[1]
+	}
+	return s
+}
+
+func largest(who map[string]*ledger.Instead, kind string) string {
+	var best *ledger.Instead
+	for _, w := range who {
+		if w.Kind == kind && (best == nil || w.NS > best.NS || w.NS == best.NS && w.Who < best.Who) {
+			best = w
+		}
+	}
+	if best == nil {
+		return kind
+	}
+	return best.Who
+}

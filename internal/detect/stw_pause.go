@@ -1,0 +1,224 @@
+package detect
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/whystall/whystall/internal/finding"
+	"github.com/whystall/whystall/internal/ledger"
+)
+
+var _ = register(&Detector{
+	Name:  "stw-pause",
+	Title: "Stop-the-world pauses hold requests up",
+	Needs: []string{Trace},
+	Depth: 40,
+	// Go stops the world twice a cycle, for tens of microseconds; a healthy process with many Ps has ranges of
+	// several ms in which no request lost anything. So the time lost counts, never the range.
+	Floor: Floor{NS: 5e6, Share: 0.10},
+	Doc: `What happens
+  The runtime stops every P: twice in a GC cycle (sweep termination, mark termination), and for ReadMemStats, goroutine
+  profiles, GOMAXPROCS changes, the start and end of a trace. A stop has three parts. Until the last P stopped:
+  everybody but that P is idle. Stopped: the initiator works. Starting: other goroutines run again, only the initiator
+  is still waking threads. The third part, often the longest, delays nobody but the initiator.
+
+Evidence
+  Slow column: "stop-the-world", by kind. For the pauses that cost most: who initiated, where, who was awaited last and
+  what it did, and the three parts. With the trace alone the awaited one is inferred from the last P that stopped
+  (supported at most); why its thread was late, and how the time before was shared, needs the kernel side. Formats
+  before Go 1.22 give range and kind only.
+
+Not to be taken for
+  A long range in which no request lost time. Pauses of our own recording: profile fetches and the trace's start
+  and end are named and not counted. ReadMemStats on a timer (expvar, an old metrics client, a logging loop): a real
+  cause, but it is the scrape, not GC; look at the kind. Waits for the end of marking, which no pause figure contains:
+  gc-queue. A CPU quota or hogs: the awaited thread had no CPU; long pauses are then a symptom.
+
+Remedy
+  By kind. ReadMemStats: runtime/metrics instead, or scrape less. Goroutine profiles: without debug=2, less often.
+  GC, with one goroutine awaited for long: a loop without preemption points (Go before 1.14) or one huge clear or copy
+  (makeslice or memmove of 100s of MB): do it in chunks. GC, nobody in particular: fewer cycles (GOGC), fewer Ps, CPU.
+
+Sources
+  golang/go#10958 (tight loops), #35825, #31222, #42642 (large memclr), #13613, #63423, #63340 (ReadMemStats, goroutine
+  profile), #73835 (GOMEMLIMIT exceeded); cockroachdb/cockroach#119461.`,
+	Look: lookSTW,
+	Tell: tellSTW,
+})
+
+func lookSTW(p *Pass) {
+	r := p.Ledger
+	// Our own pauses are not the service's: what they cost is taken off account by account, as far as it reaches.
+	ours := map[string]int64{}
+	var oursNS int64
+	for i := range r.STWs {
+		if s := &r.STWs[i]; s.Ours {
+			ours[s.Kind] += s.SlowNS
+			oursNS += s.SlowNS
+		}
+	}
+	for i := range r.Slow.Accounts {
+		a := &r.Slow.Accounts[i]
+		if !stwLeaf(a.Leaf) {
+			continue
+		}
+		off := min(a.NS, ours[a.Detail])
+		ours[a.Detail] -= off
+		p.Claim(i, a.NS-off)
+	}
+	if why := p.board.below(p.det.Floor, p.Claimed()); why != "" {
+		longest := "no stop-the-world of 100 us or more"
+		if len(r.STWs) > 0 {
+			s := &r.STWs[0]
+			longest = fmt.Sprintf("the longest of %s took %s (%s)%s", times(int64(len(r.STWs)), "range", "ranges"), dur(s.End-s.Begin), s.Kind, oursText(s))
+		}
+		if oursNS > 0 {
+			longest += fmt.Sprintf("; %s per slow request were pauses of our own recording, not counted", p.per(oursNS))
+		}
+		p.Clear("%s; slow requests lost %s each (%s of their time)", longest, p.per(p.Claimed()), p.share(p.Claimed()))
+	}
+}
+
+func oursText(s *ledger.STW) string {
+	if s.Ours {
+		return ", our own recording"
+	}
+	return ""
+}
+
+func stwLeaf(l ledger.Leaf) bool {
+	return l == ledger.LeafSTW || l == ledger.LeafSTWWork || l == ledger.LeafSTWQueue
+}
+
+func tellSTW(p *Pass, f *finding.Finding) {
+	kinds, order := map[string]int64{}, []string{}
+	p.granted(func(a *ledger.Account, ns int64) {
+		if _, ok := kinds[a.Detail]; !ok {
+			order = append(order, a.Detail)
+		}
+		kinds[a.Detail] += ns
+	})
+	kind := order[0]
+	for _, k := range order {
+		if kinds[k] > kinds[kind] {
+			kind = k
+		}
+	}
+	worst, n := worstSTW(p.Ledger, kind)
+	f.Summary = fmt.Sprintf("slow requests stand still for %s (%s of their time) while the world is stopped, mostly for %s", p.per(p.NS()), p.share(p.NS()), orUnknown(kind))
+	awaited := map[string]int64{}
+	var stopping, stopped, starting int64
+	for _, s := range worst {
+		p.Proof("execution trace: stop-the-world", "%s", stwLine(p, s))
+		if s.LastStop > 0 {
+			stopping += s.LastStop - s.Begin
+			stopped += s.Start - s.LastStop
+			if s.Awaited != "" {
+				awaited[s.Awaited] += s.LastStop - s.Begin
+			}
+		}
+		starting += max(0, s.End-s.Start)
+	}
+	if n > len(worst) {
+		p.Proof("execution trace: stop-the-world", "%d more of at least 100 us of this kind", n-len(worst))
+	}
+	if who := most(awaited); who != "" && stopping > stopped {
+		f.Summary += fmt.Sprintf("; in the worst of them most of the time passes until the last P stops, which ran %s", who)
+	}
+	if len(worst) > 0 {
+		p.Proof("execution trace: stop-the-world", "in these: %s until the last P stopped, %s stopped, %s starting (delays the initiator only)", dur(stopping), dur(stopped), dur(starting))
+	}
+	p.Proof("not checked", "why the awaited thread was late: that needs kernel evidence; the awaited goroutine is inferred from the last P that stopped")
+	stwRemedy(p, f, kind, worst, most(awaited))
+	f.Verify = p.verify("'stop-the-world' of slow requests is below " + p.per(p.NS()) + " per request")
+}
+
+// worstSTW gives the three pauses of a kind that cost requests most, and how many there are.
+func worstSTW(r *ledger.Result, kind string) (worst []*ledger.STW, n int) {
+	for i := range r.STWs {
+		s := &r.STWs[i]
+		if s.Kind != kind || s.Ours {
+			continue
+		}
+		n++
+		at := len(worst)
+		for at > 0 && worst[at-1].SlowNS < s.SlowNS {
+			at--
+		}
+		if at < 3 {
+			worst = append(worst[:at], append([]*ledger.STW{s}, worst[at:]...)...)
+			worst = worst[:min(3, len(worst))]
+		}
+	}
+	return worst, n
+}
+
+func stwLine(p *Pass, s *ledger.STW) string {
+	t := fmt.Sprintf("%s, %s, at +%.3f s", dur(s.End-s.Begin), orUnknown(s.Kind), float64(s.Begin-p.Ledger.Begin)/1e9)
+	if s.Initiator != "" {
+		t += ", by " + s.Initiator
+	}
+	if s.Site != "" && s.Site != s.Initiator {
+		t += " in " + s.Site
+	}
+	switch {
+	case s.LastStop > 0:
+		t += fmt.Sprintf(": %s until the last P stopped", dur(s.LastStop-s.Begin))
+		if s.Awaited != "" {
+			t += " (" + s.Awaited
+			if len(s.AwaitedStack) > 0 && s.AwaitedStack[0] != s.Awaited {
+				t += " in " + s.AwaitedStack[0]
+			}
+			t += ")"
+		}
+		t += fmt.Sprintf(", %s stopped, %s starting", dur(s.Start-s.LastStop), dur(s.End-s.Start))
+	case s.Start > 0 && s.Start < s.End:
+		t += fmt.Sprintf(": nobody was awaited, %s stopped, %s starting", dur(s.Start-s.Begin), dur(s.End-s.Start))
+	}
+	if s.SlowRequests > 0 {
+		t += fmt.Sprintf("; %s lost %s in all", times(int64(s.SlowRequests), "slow request", "slow requests"), dur(s.SlowNS))
+	}
+	return t
+}
+
+func stwRemedy(p *Pass, f *finding.Finding, kind string, worst []*ledger.STW, awaited string) {
+	k := strings.ToLower(kind)
+	who := ""
+	if len(worst) > 0 && worst[0].Site != "" {
+		who = " (" + worst[0].Site + ")"
+	}
+	switch {
+	case strings.Contains(k, "mem stats") || strings.Contains(k, "memstats"):
+		f.Remedy = append(f.Remedy, "read runtime/metrics instead of runtime.ReadMemStats"+who+": it does not stop the world; or scrape less often",
+			"an old metrics client: upgrade prometheus/client_golang (v1.12 and later use runtime/metrics); expvar's memstats calls ReadMemStats at every request")
+	case strings.Contains(k, "goroutine profile") || strings.Contains(k, "stack trace"):
+		f.Remedy = append(f.Remedy, "take goroutine profiles less often"+who+", never with debug=2: it stops the world for as long as it writes every stack")
+	case strings.Contains(k, "gomaxprocs"):
+		f.Remedy = append(f.Remedy, "do not call runtime.GOMAXPROCS repeatedly"+who)
+	case gcKind(kind):
+		if awaited != "" {
+			f.Remedy = append(f.Remedy, "break up what "+awaited+" does in one go: clear and copy large slices in chunks, no long loops without calls under Go before 1.14")
+		}
+		f.Remedy = append(f.Remedy, "fewer cycles: raise GOGC with GOMEMLIMIT as the guard",
+			"see whether the process gets its CPUs: the cgroup's cpu.stat (nr_throttled), cat /proc/pressure/cpu; GOMAXPROCS not above the quota")
+	default:
+		f.Remedy = append(f.Remedy, "find who stops the world"+who+" and do it less often")
+	}
+}
+
+// most gives the key with the largest value.
+func most(m map[string]int64) (key string) {
+	for k, v := range m {
+		if key == "" || v > m[key] || v == m[key] && k < key {
+			key = k
+		}
+	}
+	return key
+}
+
+func orUnknown(s string) string {
+	if s == "" {
+		return "an unknown kind"
+	}
+	return s
+}

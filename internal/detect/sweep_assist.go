@@ -1,0 +1,97 @@
+package detect
+
+import (
+	"fmt"
+
+	"github.com/whystall/whystall/internal/finding"
+	"github.com/whystall/whystall/internal/ledger"
+)
+
+var _ = register(&Detector{
+	Name:  "sweep-assist",
+	Title: "An allocation sweeps far more than it gets",
+	Needs: []string{Trace},
+	Depth: 50,
+	// Rare and huge: one request in fifty may bear all of it, so the share may be small.
+	Floor: Floor{NS: 5e6, Share: 0.05},
+	Doc: `What happens
+  After GC marked, an allocation that needs a span sweeps spans of its size until one has a free object. If nearly
+  all of them are full of live objects, one allocation may sweep a gigabyte to find one slot. It happens right after a
+  cycle, to whoever comes first: an update by primary key takes 800 ms instead of 30.
+
+Evidence
+  Slow column: "sweep". Single sweeps of 5 ms or more, bytes swept against bytes reclaimed, and where they allocate.
+
+Not to be taken for
+  Small sweeps that reclaim nothing: they are always there, most allocations after a cycle make one, each a few us.
+  Without one long sweep that swept far more than it reclaimed there is no finding.
+  A sweep whose thread lost the CPU: bytes swept then do not account for its time.
+
+Remedy
+  A newer Go: from 1.15 or so on an allocation gives up after a bounded number of spans. Until then: fewer live objects of
+  that size (8 KiB objects have a span each): pool or pack them, or a larger GOGC for fewer cycles.
+
+Sources
+  golang/go#18155; Arthur Mao, Go runtime related problems in TiDB production environment, Gopher China 2020: 1 GiB swept,
+  8 KiB reclaimed. Measured with 2 GB of live 8 KiB objects: Go 1.13 sweeps 1.2 GB in 50-117 ms, 1.16 2-3 ms, 1.26 0.1 ms.`,
+	Look: lookSweepAssist,
+	Tell: tellSweepAssist,
+})
+
+const (
+	longSweep  = int64(5e6)
+	sweepWaste = 8          // swept to reclaimed: what a span's worth of live objects cannot be at a normal heap
+	sweepBytes = int64(1e6) // below this nothing that is swept takes 5 ms by itself
+)
+
+func lookSweepAssist(p *Pass) {
+	p.ClaimWhere(func(a *ledger.Account) bool { return a.Leaf == ledger.LeafSweep })
+	if len(p.claims) > 0 && wasteful(p.Ledger) == nil {
+		p.Clear("%s per slow request in small sweeps; none took %s and swept %d times what it reclaimed", p.per(p.Claimed()), dur(longSweep), sweepWaste)
+	}
+}
+
+// wasteful gives the sweeps that fit the cause.
+func wasteful(r *ledger.Result) (ss []*ledger.Sweep) {
+	for i := range r.Sweeps {
+		s := &r.Sweeps[i]
+		if s.End-s.Begin >= longSweep && s.Swept >= sweepBytes && s.Swept/sweepWaste >= s.Reclaimed {
+			ss = append(ss, s)
+		}
+	}
+	return ss
+}
+
+func tellSweepAssist(p *Pass, f *finding.Finding) {
+	ss := wasteful(p.Ledger)
+	top := ss[0]
+	for _, s := range ss {
+		if s.SlowNS > top.SlowNS || s.SlowNS == top.SlowNS && s.End-s.Begin > top.End-top.Begin {
+			top = s
+		}
+	}
+	f.Summary = fmt.Sprintf("slow requests spend %s each (%s of their time) sweeping inside an allocation; the worst swept %s to reclaim %s in %s",
+		p.per(p.NS()), p.share(p.NS()), size(top.Swept), size(top.Reclaimed), dur(top.End-top.Begin))
+	for i, s := range ss {
+		if i == 3 {
+			p.Proof("execution trace: sweep", "%d more of the kind", len(ss)-3)
+			break
+		}
+		at := ""
+		if s.Site != "" {
+			at = ", allocating at " + s.Site
+		}
+		p.Proof("execution trace: sweep", "at +%.3f s: swept %s, reclaimed %s in %s%s", float64(s.Begin-p.Ledger.Begin)/1e9, size(s.Swept), size(s.Reclaimed), dur(s.End-s.Begin), at)
+	}
+	f.Remedy = append(f.Remedy, "build with a newer Go: since 1.15 or so an allocation gives up after a bounded number of spans (golang/go#18155)",
+		"fewer live objects of one size class at "+orUnknownSite(top.Site)+": pool them, pack several into one allocation",
+		"fewer cycles: raise GOGC with GOMEMLIMIT as the guard")
+	f.Verify = p.verify("no sweep of 5 ms in slow requests")
+}
+
+func orUnknownSite(s string) string {
+	if s == "" {
+		return "the allocation site"
+	}
+	return s
+}

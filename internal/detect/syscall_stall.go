@@ -1,0 +1,133 @@
+package detect
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+
+	"github.com/whystall/whystall/internal/finding"
+	"github.com/whystall/whystall/internal/ledger"
+)
+
+var _ = register(&Detector{
+	Name:  "syscall-stall",
+	Title: "Requests wait inside a system call",
+	Needs: []string{Trace},
+	Depth: 30,
+	// A disk that is asked to sync takes milliseconds, and a thread may lose its CPU in a call; 10 ms a request and a
+	// fifth of it are beyond both.
+	Floor: Floor{NS: 10e6, Share: 0.20},
+	Doc: `What happens
+  A system call (or a call into C) does not return for a long time: fsync or write on a slow disk, write on a pipe or
+  terminal that nobody reads fast enough, open on a network file system, a resolver in C. The thread is blocked in
+  the kernel. Go hands its P to others, so nothing else looks busy; but whoever holds a lock meanwhile (a logger, a
+  write-ahead log) stops everybody behind it.
+
+Evidence
+  Slow column: "syscall", own or of the goroutine or lock holder that requests wait for, with the call sites. What the
+  kernel did inside the call a trace does not show. Traces of Go 1.11-1.21 record only calls that blocked.
+
+Not to be taken for
+  Reads and writes on sockets: Go's are non-blocking, time in them is work or a lost CPU; they are not counted here.
+  A process that stands still (quota, host overloaded): calls that happened to be under way look long. Then the
+  time lies in silences, and the finding is possible at most.
+  The lock in front of the call: it is the mechanism, the call is the root. Faster locking does not help.
+
+Remedy
+  A pipe behind a logger: mend its reader (log driver, collector), or write through a bounded buffer that may drop.
+  Disk: move the write-ahead log to a disk of its own, sync fewer times (group commit), or out of the request.
+  Calls into C: bound them, move them to goroutines of their own; netgo instead of the C resolver (GODEBUG=netdns=go).
+
+Sources
+  sirupsen/logrus#1213, erigontech/erigon#20652 (stdout pipe full); etcd's disk guide (fsync p99 under 10 ms);
+  golang/go#63978 (C resolver threads).`,
+	Look: lookSyscallStall,
+	Tell: tellSyscallStall,
+})
+
+func lookSyscallStall(p *Pass) {
+	for i := range p.Ledger.Slow.Accounts {
+		a := &p.Ledger.Slow.Accounts[i]
+		if a.Leaf != ledger.LeafSyscall {
+			continue
+		}
+		var sockets int64
+		for _, s := range a.Sites {
+			if nonblocking(&s) {
+				sockets += s.NS
+			}
+		}
+		p.Claim(i, a.NS-min(a.NS, sockets))
+	}
+}
+
+// nonblocking tells calls on sockets: the runtime parks the goroutine instead of blocking in them.
+func nonblocking(s *ledger.Site) bool {
+	return strings.HasPrefix(s.Via, "net.") || strings.HasPrefix(s.Func, "net.(*")
+}
+
+// callSites sums the sites of what was granted, largest first.
+func callSites(p *Pass) (ss []ledger.Site) {
+	p.granted(func(a *ledger.Account, ns int64) {
+		for _, s := range a.Sites {
+			if nonblocking(&s) {
+				continue
+			}
+			s.NS = scale(s.NS, ns, a.NS)
+			if i := siteIndex(ss, s); i >= 0 {
+				ss[i].NS += s.NS
+				ss[i].N += s.N
+			} else {
+				ss = append(ss, s)
+			}
+		}
+	})
+	sort.SliceStable(ss, func(i, j int) bool { return ss[i].NS > ss[j].NS })
+	return ss
+}
+
+func siteIndex(ss []ledger.Site, s ledger.Site) int {
+	for i := range ss {
+		if ss[i].Func == s.Func && ss[i].Line == s.Line && ss[i].Via == s.Via {
+			return i
+		}
+	}
+	return -1
+}
+
+func tellSyscallStall(p *Pass, f *finding.Finding) {
+	ss := callSites(p)
+	where, via, actor := "sites that the trace does not name", "", ""
+	if len(ss) > 0 {
+		where, via = sites(ss[:1], 0, 1), ss[0].Via
+		p.Proof("execution trace: syscalls", "call sites: %s", sites(ss, p.NS(), 4))
+		// Sites keep the five largest an account: a long tail is not there to be summed.
+		if ss[0].NS*3 < p.NS() {
+			p.Doubt("the time is spread over many call sites; threads that lose their CPU inside calls look like this, which only the kernel can tell")
+		}
+	}
+	var own int64
+	p.granted(func(a *ledger.Account, ns int64) {
+		switch {
+		case a.Class == ledger.ClassOwn:
+			own += ns
+		case actor == "":
+			actor = a.Actor
+		}
+	})
+	f.Summary = fmt.Sprintf("slow requests lose %s (%s of their time) to a system call in %s", p.per(p.NS()), p.share(p.NS()), where)
+	if 2*own < p.NS() && actor != "" {
+		f.Summary += fmt.Sprintf("; it is made by %s, which they wait for", actor)
+	}
+	p.Proof("not checked", "what the kernel did inside the call: that needs kernel evidence")
+	site := ""
+	if len(ss) > 0 {
+		site = ss[0].Func
+	}
+	if logs := loggerFunc(site) || strings.Contains(via, "os.(*File).Write"); logs {
+		f.Remedy = append(f.Remedy, "see what the file is: ls -l /proc/PID/fd; a pipe or terminal: mend its reader (log driver, collector, journald), or put a bounded buffer in front that drops and counts when full")
+	}
+	f.Remedy = append(f.Remedy, "see what the call waits for: cat /proc/PID/task/*/stack (root), cat /proc/pressure/io, strace -f -T -p PID for a moment (it slows the process)",
+		"take the call out of the request and out of locks: one goroutine behind a bounded channel, or one call for many requests (group commit)")
+	f.Verify = p.verify("'syscall' of slow requests is below " + p.per(p.NS()) + " per request")
+}
