@@ -31,17 +31,17 @@ func TestTextTwin(t *testing.T) {
 
 func TestTextErrors(t *testing.T) {
 	for line, want := range map[string]string{
-		``:                     `stream "": want /place/thing:unit`,
-		`x t=1`:                `stream "x": want /place/thing:unit`,
-		`/x blob t=1`:          `shape "blob": want event, interval, sample, counter, fact or gap`,
-		`/x t=1 t=2`:           `field t: given twice`,
-		`/x t=one`:             `field t: strconv.ParseInt: parsing "one": invalid syntax`,
-		`/x v=NaN`:             `field v: want a finite number`,
-		`/x sample 7`:          `field "7": want key=value`,
-		`/x text=go`:           `field text: want a quoted string`,
-		`/x text="go"v=1`:      `field text: text after the closing quote`,
-		`/x w=1`:               `field "w": want t, end, v, n, text or at`,
-		"/x\x1b[31m t=1":       `stream "/x\x1b[31m": want printable ASCII without blanks`,
+		``:                      `stream "": want /place/thing:unit`,
+		`x t=1`:                 `stream "x": want /place/thing:unit`,
+		`/x blob t=1`:           `shape "blob": want event, interval, sample, counter, fact or gap`,
+		`/x t=1 t=2`:            `field t: given twice`,
+		`/x t=one`:              `field t: strconv.ParseInt: parsing "one": invalid syntax`,
+		`/x v=NaN`:              `field v: want a finite number`,
+		`/x sample 7`:           `field "7": want key=value`,
+		`/x text=go`:            `field text: want a quoted string`,
+		`/x text="go"v=1`:       `field text: text after the closing quote`,
+		`/x w=1`:                `field "w": want t, end, v, n, text or at`,
+		"/x\x1b[31m t=1":        `stream "/x\x1b[31m": want printable ASCII without blanks`,
 		`/x fact text="a` + "`": `field text: want a quoted string`,
 	} {
 		if _, err := ParseRecord(line); err == nil || err.Error() != want {

@@ -1,0 +1,128 @@
+package evidence
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Schema is the newest layout of a case that this program writes and reads.
+const Schema = 1
+
+// Moment is an instant on both clocks of the recording machine, read together.
+type Moment struct {
+	UTC    time.Time `json:"utc"`
+	MonoNS int64     `json:"mono_ns"` // CLOCK_MONOTONIC; 0 where the system has none
+}
+
+// Manifest says how a case came to be. It holds no credentials and nothing of the environment.
+type Manifest struct {
+	Schema     int         `json:"schema"`
+	Whystall   string      `json:"whystall"` // version of the recorder
+	Begun      Moment      `json:"begun"`
+	Ended      Moment      `json:"ended"` // zero while recording, or when that was killed
+	Stopped    string      `json:"stopped,omitempty"`
+	Host       Host        `json:"host"` // the recorder's machine, which need not be the target's
+	Target     Target      `json:"target"`
+	AskedNS    int64       `json:"asked_ns"` // how long was to be recorded
+	Collectors []Collector `json:"collectors"`
+	Requests   []Request   `json:"requests"`
+}
+
+// Host is what is harmless of the recording machine.
+type Host struct {
+	OS   string `json:"os"`
+	Arch string `json:"arch"`
+	CPUs int    `json:"cpus"`
+}
+
+// Target is what was recorded.
+type Target struct {
+	URL string `json:"url,omitempty"` // without user, password, query
+}
+
+// State is a collector's outcome.
+type State string
+
+// A collector's outcomes.
+const (
+	Ready       State = "ready"       // it brought all it should
+	Unavailable State = "unavailable" // the target does not have it; Why
+	Broken      State = "broken"      // it brought a part or nothing; Why
+)
+
+// Collector is what one collector did.
+type Collector struct {
+	Name    string   `json:"name"`
+	State   State    `json:"state"`
+	Why     string   `json:"why,omitempty"`
+	Members []string `json:"members,omitempty"`
+}
+
+// Request is one of our own requests to the target: a pause in its time may be our doing.
+type Request struct {
+	Member string `json:"member"`           // what it brought
+	Path   string `json:"path"`             // without query
+	Sent   Moment `json:"sent"`             //
+	First  Moment `json:"first,omitzero"`   // first byte of the body; zero: none came
+	Ended  Moment `json:"ended,omitzero"`   // zero: it was running when recording was killed
+	Bytes  int64  `json:"bytes"`            // of the body
+	Lost   string `json:"lost,omitempty"`   // why the body is not whole
+	Status int    `json:"status,omitempty"` // of HTTP; 0: no answer
+}
+
+// Lost tells what is missing of a member; "" when it is whole.
+func (m *Manifest) Lost(member string) string {
+	for _, r := range m.Requests {
+		if r.Member == member && r.Lost != "" {
+			return r.Lost
+		}
+	}
+	return ""
+}
+
+// Of gives the request that brought a member.
+func (m *Manifest) Of(member string) (Request, bool) {
+	for _, r := range m.Requests {
+		if r.Member == member {
+			return r, true
+		}
+	}
+	return Request{}, false
+}
+
+// WallOffset is what to add to a time of the trace to get ns of the Unix epoch, for a trace that lacks
+// wall-clock snapshots. begin is its first time. sameClock tells that the trace's clock is the recorder's own, so that the
+// offset is exact; else it is as good as the network was quick. ok is false where nothing is known.
+func (m *Manifest) WallOffset(begin int64, monotonic bool) (offset int64, sameClock, ok bool) {
+	r, found := m.Of(TraceMember)
+	if !found || r.Sent.UTC.IsZero() {
+		return 0, false, false
+	}
+	// Two machines' monotonic clocks differ by their uptimes, so a begin that lies within the request
+	// is the same clock for all practical purposes.
+	end := r.Ended.MonoNS
+	if end == 0 {
+		end = r.Sent.MonoNS + int64(time.Minute)
+	}
+	if monotonic && r.Sent.MonoNS != 0 && begin >= r.Sent.MonoNS && begin <= end {
+		return r.Sent.UTC.UnixNano() - r.Sent.MonoNS, true, true
+	}
+	return r.Sent.UTC.UnixNano() - begin, false, true
+}
+
+// ParseManifest reads a manifest. One of a newer layout is an error; fields it does not know are left out.
+func ParseManifest(b []byte) (*Manifest, error) {
+	var m Manifest
+	if err := json.Unmarshal(b, &m); err != nil {
+		return nil, fmt.Errorf("read manifest.json: %w", err)
+	}
+	if m.Schema < 1 {
+		return nil, errors.New("read manifest.json: no schema version: this is not a case")
+	}
+	if m.Schema > Schema {
+		return nil, fmt.Errorf("read manifest.json: made by whystall %.40q with schema %d, this one reads up to %d: use a newer whystall", m.Whystall, m.Schema, Schema)
+	}
+	return &m, nil
+}

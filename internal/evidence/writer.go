@@ -1,0 +1,194 @@
+package evidence
+
+import (
+	"archive/zip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+)
+
+const (
+	// TraceMember is the member that holds the execution trace. It is stored uncompressed, so that it
+	// can be mapped where it lies.
+	TraceMember = "trace.out"
+
+	manifestMember = "manifest.json"
+	partSuffix     = ".part"
+	zipTemp        = ".case.zip" // inside the folder: the same file system, and left out when a folder is opened
+)
+
+// Writer makes a case. While it does, the case is the folder NAME.part, which opens like a case; Finish makes the file of it.
+type Writer struct {
+	name  string
+	dir   string
+	force bool
+
+	mu sync.Mutex
+	m  Manifest
+}
+
+// Create begins the case file name, and refuses where one is unless force.
+func Create(name string, force bool, m Manifest) (*Writer, error) {
+	w := &Writer{name: name, dir: name + partSuffix, force: force, m: m}
+	if err := w.checkName(); err != nil {
+		return nil, err
+	}
+	err := os.Mkdir(w.dir, 0o700)
+	if errors.Is(err, fs.ErrExist) {
+		if !force {
+			return nil, fmt.Errorf("create %s: is there from another recording: explain it or remove it, or use --force", w.dir)
+		}
+		// Only what is a case of ours is removed for the asking.
+		if _, statErr := os.Lstat(filepath.Join(w.dir, manifestMember)); statErr != nil {
+			return nil, fmt.Errorf("create %s: is there and is no case: remove it, or choose another name", w.dir)
+		}
+		if err = os.RemoveAll(w.dir); err == nil {
+			err = os.Mkdir(w.dir, 0o700)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("create %s: %w", w.dir, cause(err))
+	}
+	if err := w.Update(func(*Manifest) {}); err != nil {
+		os.RemoveAll(w.dir)
+		return nil, err
+	}
+	return w, nil
+}
+
+func (w *Writer) checkName() error {
+	st, err := os.Lstat(w.name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("create %s: %w", w.name, cause(err))
+	case st.IsDir():
+		return fmt.Errorf("create %s: is a folder: choose another name", w.name)
+	case !w.force:
+		return fmt.Errorf("create %s: is there already: choose another name, or use --force", w.name)
+	}
+	return nil
+}
+
+// Dir is the folder that holds what was recorded so far.
+func (w *Writer) Dir() string { return w.dir }
+
+// Member creates a member, 0600. The caller closes it.
+func (w *Writer) Member(name string) (*os.File, error) {
+	if err := checkMember(name); err != nil {
+		return nil, err
+	}
+	return os.OpenFile(filepath.Join(w.dir, name), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+}
+
+// Remove takes back a member that turned out to be nothing.
+func (w *Writer) Remove(name string) { os.Remove(filepath.Join(w.dir, name)) }
+
+// Update changes the manifest and writes it at once, so that a killed recording tells what it did.
+func (w *Writer) Update(change func(*Manifest)) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	change(&w.m)
+	w.m.Schema = Schema
+	b, err := json.MarshalIndent(&w.m, "", "  ")
+	if err != nil {
+		return fmt.Errorf("write manifest.json: %w", err)
+	}
+	// A rename, so that no reader meets a half one, and the old one stays when the disk is full.
+	temp := filepath.Join(w.dir, "."+manifestMember)
+	if err := os.WriteFile(temp, append(b, '\n'), 0o600); err != nil {
+		os.Remove(temp)
+		return fmt.Errorf("write %s: %w", filepath.Join(w.dir, manifestMember), cause(err))
+	}
+	return os.Rename(temp, filepath.Join(w.dir, manifestMember))
+}
+
+// Finish makes the case file of the folder and removes that. After an error the folder is still there and opens.
+func (w *Writer) Finish() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	temp := filepath.Join(w.dir, zipTemp)
+	if err := w.zip(temp); err != nil {
+		os.Remove(temp)
+		return fmt.Errorf("write %s: %w; what was recorded is in %s", w.name, cause(err), w.dir)
+	}
+	// A link fails where a file appeared meanwhile; a rename would replace it.
+	err := os.Link(temp, w.name)
+	if err != nil && (w.force || !errors.Is(err, fs.ErrExist)) {
+		if err = w.checkName(); err == nil {
+			err = os.Rename(temp, w.name)
+		}
+	}
+	if err != nil {
+		os.Remove(temp)
+		return fmt.Errorf("write %s: %w; what was recorded is in %s", w.name, cause(err), w.dir)
+	}
+	if err := os.RemoveAll(w.dir); err != nil {
+		return fmt.Errorf("remove %s: %w", w.dir, cause(err))
+	}
+	return nil
+}
+
+// Discard removes all that was recorded.
+func (w *Writer) Discard() error { return os.RemoveAll(w.dir) }
+
+func (w *Writer) zip(temp string) (err error) {
+	f, err := os.OpenFile(temp, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	entries, err := os.ReadDir(w.dir)
+	if err != nil {
+		return err
+	}
+	names := []string{manifestMember}
+	for _, e := range entries {
+		if n := e.Name(); n != manifestMember && e.Type().IsRegular() && checkMember(n) == nil {
+			names = append(names, n)
+		}
+	}
+	slices.Sort(names[1:])
+	z := zip.NewWriter(f)
+	for _, n := range names {
+		h := &zip.FileHeader{Name: n, Method: zip.Deflate, Modified: w.m.Begun.UTC}
+		if n == TraceMember || strings.HasSuffix(n, ".gz") {
+			h.Method = zip.Store
+		}
+		h.SetMode(0o600)
+		to, err := z.CreateHeader(h)
+		if err != nil {
+			return err
+		}
+		from, err := os.Open(filepath.Join(w.dir, n))
+		if err != nil {
+			return err
+		}
+		_, err = io.Copy(to, from)
+		if err := errors.Join(err, from.Close()); err != nil {
+			return err
+		}
+	}
+	return z.Close()
+}
+
+// cause takes the operation and path off an error of package os: messages name them themselves.
+func cause(err error) error {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	var l *os.LinkError
+	if errors.As(err, &l) {
+		return l.Err
+	}
+	return err
+}
