@@ -1,5 +1,7 @@
 module github.com/whystall/whystall
 
-go 1.26
+go 1.26.0
 
 require github.com/alecthomas/kong v1.17.0
+
+require golang.org/x/exp v0.0.0-20260908205506-85c1c2202aba

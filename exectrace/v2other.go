@@ -159,13 +159,16 @@ func (w *worker) procStatus(c *cursor, now Time, v [4]uint64, i int) (int, int) 
 	if p.status != 0 && p.status != uint8(v[1]) && !(v[1] == procAbandoned && p.status == procSyscall) {
 		w.inconsistent(c, "a P's status is not what it was")
 	}
-	on, onSlot := w.running(c)
 	ev := Event{
-		Time: now, G: NoGoroutine, On: on, M: c.m, P: ProcID(c.p), Proc: ProcID(v[0]), Slot: NoSlot, OnSlot: onSlot,
+		Time: now, G: NoGoroutine, On: NoGoroutine, M: c.m, P: NoProc, Proc: ProcID(v[0]), Slot: NoSlot, OnSlot: NoSlot,
 		Kind: KindProc, To: procStates[v[1]], Reason: ReasonStatus,
 	}
-	if v[1] == procAbandoned {
+	switch v[1] {
+	case procAbandoned:
 		ev.Arg[0] = 1 // for the consumer: it may know more
+		ev.M = NoThread
+	case procIdle:
+		ev.M = NoThread
 	}
 	p.status, p.seq = uint8(v[1]), 0
 	if v[1] == procRunning || v[1] == procSyscall {
