@@ -120,6 +120,11 @@ const (
 	v1MaxProcs = 2048
 	// v1MaxDelta bounds the time between two events of one P: days, at any tick.
 	v1MaxDelta = 1 << 46
+	// v1MaxSkew is how far a P's clock may go back when its thread changes the CPU.
+	v1MaxSkew = 1 << 30
+	// v1Slack is how long an event waits for one that must come before it and bears a later time, about a
+	// millisecond. With synchronous clocks only events of the same tick wait.
+	v1Slack = 1 << 16
 )
 
 // v1Uvarint reads a base-128 number at b[i:]. The second result is where it ends, 0 when it does not.

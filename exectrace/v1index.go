@@ -2,7 +2,9 @@ package exectrace
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
+	"slices"
 )
 
 // v1Index is what the first pass over a trace of formats 1.11 to 1.21 finds. The pass is needed because
@@ -20,8 +22,10 @@ type v1Index struct {
 	first   uint64 // ticks of the first event
 	last    uint64
 	batches int64
-	hasStk  bool // an event refers to a stack
-	lost    int64
+
+	// filled as events refer to them
+	stackIDs  v1IDs
+	stringIDs v1IDs
 }
 
 // v1Proc is one P's batches, in order. P -1 holds what threads without a P wrote.
@@ -43,10 +47,8 @@ type v1Span struct {
 	flags uint32
 }
 
-const (
-	spanHole    = 1 << iota // damaged at its end: what follows on this P does not continue it
-	spanScouted             // its syscall exits are known already
-)
+// spanHole: damaged at its end; what follows on this P does not continue it.
+const spanHole = 1
 
 // v1Late is a batch with a syscall exit that lies further back than v1Cursor looks ahead.
 type v1Late struct {
@@ -105,7 +107,6 @@ type v1Scan struct {
 	events  bool
 	samples bool
 	min     uint64 // earliest late exit of this batch, 0 none
-	timers  int
 }
 
 func v1Scanned(data []byte, v Version) *v1Index {
@@ -144,7 +145,7 @@ func (s *v1Scan) walk(off int) (int, string) {
 		switch d.shape {
 		case shapeTimed:
 			v, n := v1Uvarint(data, off)
-			if n == 0 || v > v1MaxDelta {
+			if n == 0 || v > v1MaxDelta && -v > v1MaxSkew {
 				return at, "an event's time is damaged"
 			}
 			off = n
@@ -192,7 +193,7 @@ func (s *v1Scan) walk(off int) (int, string) {
 				continue
 			}
 			v, n := v1Uvarint(data[:off], n)
-			if n == 0 || v > v1MaxDelta {
+			if n == 0 || v > v1MaxDelta && -v > v1MaxSkew {
 				return at, "an event's time is damaged"
 			}
 			p.ts += v
@@ -414,7 +415,6 @@ func (s *v1Scan) hole(from, to int, why string) {
 		h.begin = s.procs[s.p].ts
 		h.why = fmt.Sprintf("batch of P %d is damaged at byte %d: %s", s.procs[s.p].pid, from, why)
 	}
-	s.lost += h.bytes
 	h.end = h.begin
 	if to < len(s.data) {
 		if _, ticks, _, ok := v1Header(s.data, to); ok {
@@ -438,6 +438,7 @@ func (s *v1Scan) hole(from, to int, why string) {
 
 // finish ends each hole where its P's next batch begins, or with the trace.
 func (s *v1Scan) finish() {
+	slices.SortFunc(s.late, func(a, b v1Late) int { return cmp.Compare(a.ticks, b.ticks) })
 	for i := range s.holes {
 		h := &s.holes[i]
 		if h.proc < 0 {
@@ -457,4 +458,5 @@ func (s *v1Scan) finish() {
 		}
 		h.end = max(h.end, end)
 	}
+	slices.SortStableFunc(s.holes, func(a, b v1Hole) int { return cmp.Compare(a.begin, b.begin) })
 }

@@ -1,0 +1,395 @@
+package exectrace
+
+import (
+	"math/bits"
+	"slices"
+)
+
+// How formats 1.11 to 1.21 are put in order:
+//
+//  1. v1Scanned finds each P's batches, and the clock's rate, which stands at the end.
+//  2. A cursor a P decodes its stream a chunk at a time. Within a P the order of the file is the order of events.
+//  3. The streams are merged by time, in runs: as long as one P's next event is not later than any other's it stays that P's turn.
+//  4. An event that starts, wakes or creates a goroutine waits until that goroutine is where the event finds it: the right
+//     state and, unless it is "local", the right sequence number. Such events meet in one tick. If nobody
+//     brings the goroutine there, events are missing: that is a gap, and every actor begins anew.
+//  5. A syscall's exit stands in the file where the goroutine got a P. It is told when it happened: see v1Exit.
+//  6. A syscall that blocked is known by the P's next event, GoSysBlock. The cursor has it in its chunk.
+
+// What a goroutine may be found in. It differs from State: a syscall that blocked is a wait.
+const (
+	v1Dead = iota
+	v1Runnable
+	v1Running
+	v1Waiting
+)
+
+// v1G is what the merge knows of a goroutine, by slot.
+type v1G struct {
+	last  uint64 // ticks of its last event
+	epoch uint32 // what is known is void when this is not the merge's
+	seq   uint32
+	entry uint32 // stack it was created with
+	p     int32  // index of the cursor it runs on
+	where uint8
+	state State
+}
+
+// v1Merge makes one stream of events of a trace. It belongs to one goroutine, and hands full blocks to flush.
+type v1Merge struct {
+	*v1Index
+	data    []byte
+	version Version
+	shapes  *[256]v1Shape
+	flush   func(v1Block) (v1Block, bool) // gives the next block to fill; false: stop
+	clock   v1Clock
+
+	cursors []v1Cursor
+	heap    []*v1Cursor // by the time of their next event
+	samples v1Samples
+	exits   v1Exits
+	scouted map[int64]struct{}
+	nLate   int
+	nHole   int
+	due     uint64 // earliest of exit, scouting, sample and hole
+
+	slots    slots
+	gs       []v1G
+	epoch    uint32
+	lossy    bool   // goroutines may turn up that nobody introduced
+	holeEnd  uint64 // until here nothing is expected to fit; 0 outside
+	quiet    bool   // what does not fit soon after lastGap is put down to it
+	lastGap  Time
+	patience int
+
+	init    bool     // the runtime introduces what exists already
+	pending []uint32 // slots of those of which no state is known yet
+	gcSeq   uint64
+	gcKnown bool
+	stw     GoID
+	stwSlot uint32
+	stwKind uint32
+
+	now     Time // of the last event
+	nowTick uint64
+	out     v1Block
+	stopped bool
+
+	repaired, dropped int64
+}
+
+// v1Block is what the merge hands over. Stacks and strings in it are still numbers of the file.
+type v1Block struct {
+	ev   []Event
+	gaps []Gap
+}
+
+// v1Clock turns ticks into nanoseconds since the first event, rounded down, exactly.
+type v1Clock struct {
+	first, freq uint64
+	perTick     float64
+}
+
+func (c *v1Clock) set(first, freq uint64) {
+	*c = v1Clock{first, freq, 1e9 / float64(freq)}
+}
+
+func (c *v1Clock) at(ticks uint64) Time {
+	if ticks <= c.first {
+		return 0
+	}
+	d := ticks - c.first
+	if d >= 1<<52 {
+		// Months: only damage says so.
+		hi, lo := bits.Mul64(d, 1e9)
+		if hi >= c.freq {
+			return 1<<63 - 1
+		}
+		q, _ := bits.Div64(hi, lo, c.freq)
+		return Time(min(q, 1<<63-1))
+	}
+	// A division costs more than the rest of an event. The product in floating point is off by less than one
+	// unless the trace is of months; what it is off by shows in the remainder, which is exact modulo 2^64.
+	q := uint64(float64(d) * c.perTick)
+	r := int64(d*1e9 - q*c.freq)
+	for r < 0 {
+		q--
+		r += int64(c.freq)
+	}
+	for r >= int64(c.freq) {
+		q++
+		r -= int64(c.freq)
+	}
+	return Time(q)
+}
+
+func (m *v1Merge) run() {
+	m.cursors = make([]v1Cursor, len(m.procs))
+	for i := range m.procs {
+		c := &m.cursors[i]
+		*c = v1Cursor{m: m, pid: m.procs[i].pid, idx: int32(i), spans: m.procs[i].spans, slot: NoSlot}
+		c.fill()
+		if len(c.buf) > 0 {
+			m.heap = append(m.heap, c)
+		}
+	}
+	m.samples.fill()
+	m.rebuild()
+	m.setDue()
+	m.emit(KindSync)
+	for len(m.heap) > 0 && !m.stopped {
+		m.turn()
+	}
+	if !m.stopped {
+		m.dueUntil(1<<64 - 1)
+		m.endInit()
+		m.emit(KindSync)
+	}
+}
+
+// turn merges one P's events until another P is due.
+func (m *v1Merge) turn() {
+	c := m.heap[0]
+	limit := uint64(1<<64 - 1)
+	if len(m.heap) > 1 {
+		limit = m.heap[1].ts0()
+		if len(m.heap) > 2 {
+			limit = min(limit, m.heap[2].ts0())
+		}
+	}
+	for !m.stopped {
+		r := &c.buf[c.i]
+		if r.ts > limit {
+			break
+		}
+		if r.ts > m.due {
+			m.dueUntil(r.ts)
+		}
+		if !m.apply(c, r, r.ts == limit, false) {
+			m.stuck(c)
+			return
+		}
+		if !m.advance(c) {
+			m.remove(c)
+			return
+		}
+	}
+	m.settle(0)
+}
+
+// advance leaves c at its next event; false at its end.
+func (m *v1Merge) advance(c *v1Cursor) bool {
+	c.i++
+	if len(c.buf)-c.i <= v1Ahead {
+		c.fill()
+		return len(c.buf) > 0
+	}
+	return true
+}
+
+func (c *v1Cursor) ts0() uint64 { return c.buf[c.i].ts }
+
+func (c *v1Cursor) before(o *v1Cursor) bool {
+	a, b := c.ts0(), o.ts0()
+	return a < b || a == b && c.idx < o.idx
+}
+
+// settle moves the cursor at heap[i] down to its place.
+func (m *v1Merge) settle(i int) {
+	h := m.heap
+	c := h[i]
+	for {
+		k := 2*i + 1
+		if k >= len(h) {
+			break
+		}
+		if k+1 < len(h) && h[k+1].before(h[k]) {
+			k++
+		}
+		if !h[k].before(c) {
+			break
+		}
+		h[i] = h[k]
+		i = k
+	}
+	h[i] = c
+}
+
+// remove takes out a cursor that is at its end.
+func (m *v1Merge) remove(c *v1Cursor) {
+	i := slices.Index(m.heap, c)
+	m.heap = slices.Delete(m.heap, i, i+1)
+	m.rebuild()
+	m.ended(c)
+}
+
+func (m *v1Merge) rebuild() {
+	for i := len(m.heap)/2 - 1; i >= 0; i-- {
+		m.settle(i)
+	}
+}
+
+// v1Patience bounds how many events may pass one that waits.
+const v1Patience = 4096
+
+// stuck is called when the earliest event cannot be: it waits for one of another P that bears the same time, or
+// a slightly later one if the CPUs' clocks differ.
+func (m *v1Merge) stuck(c *v1Cursor) {
+	until := c.ts0()
+	if m.holeEnd == 0 {
+		until += v1Slack
+	}
+	for m.patience < v1Patience && !m.stopped {
+		m.patience++
+		if o := m.ready(c, until); o >= 0 {
+			m.repaired++
+			m.next(m.heap[o])
+			if m.apply(c, &c.buf[c.i], false, false) {
+				m.patience = 0
+				m.next(c)
+				return
+			}
+			continue
+		}
+		break
+	}
+	m.patience = 0
+	m.apply(c, &c.buf[c.i], false, true)
+	m.next(c)
+}
+
+// next leaves c at its next event and the heap in order.
+func (m *v1Merge) next(c *v1Cursor) {
+	if m.advance(c) {
+		m.rebuild()
+	} else {
+		m.remove(c)
+	}
+}
+
+// ready merges the earliest event that can be, other than c's, and gives its cursor's place in the heap.
+func (m *v1Merge) ready(c *v1Cursor, until uint64) int {
+	after, afterIdx := uint64(0), int32(-1)
+	for range m.heap {
+		best := -1
+		for i, o := range m.heap {
+			t := o.ts0()
+			if o == c || t > until || t < after || t == after && o.idx <= afterIdx {
+				continue
+			}
+			if best < 0 || o.before(m.heap[best]) {
+				best = i
+			}
+		}
+		if best < 0 {
+			return -1
+		}
+		o := m.heap[best]
+		r := &o.buf[o.i]
+		if r.ts > m.due {
+			m.dueUntil(r.ts)
+		}
+		if m.apply(o, r, false, false) {
+			return best
+		}
+		after, afterIdx = r.ts, o.idx
+	}
+	return -1
+}
+
+// setDue finds when something is next to be told that stands in no P's stream.
+func (m *v1Merge) setDue() {
+	d := uint64(1<<64 - 1)
+	if len(m.exits) > 0 {
+		d = m.exits[0].ticks
+	}
+	if m.nLate < len(m.late) {
+		d = min(d, m.late[m.nLate].ticks)
+	}
+	if m.nHole < len(m.holes) {
+		d = min(d, m.holes[m.nHole].begin)
+	}
+	if m.holeEnd != 0 {
+		d = min(d, m.holeEnd)
+	}
+	if len(m.samples.heap) > 0 {
+		d = min(d, m.samples.heap[0].ticks)
+	}
+	m.due = d
+}
+
+// dueUntil tells what is due before ts, in order.
+func (m *v1Merge) dueUntil(ts uint64) {
+	for m.setDue(); m.due < ts && !m.stopped; m.setDue() {
+		switch d := m.due; {
+		case m.nLate < len(m.late) && m.late[m.nLate].ticks == d:
+			m.scout(m.late[m.nLate])
+			m.nLate++
+		case m.nHole < len(m.holes) && m.holes[m.nHole].begin == d:
+			h := m.holes[m.nHole]
+			m.nHole++
+			m.hole(h.begin, h.end, h.why, h.bytes)
+		case m.holeEnd == d:
+			m.tick(d)
+			m.holeEnd = 0
+			m.epoch++
+			m.quiet, m.lastGap = true, m.now
+		case len(m.samples.heap) > 0 && m.samples.heap[0].ticks == d:
+			m.sample(m.samples.next())
+		default:
+			m.exit(m.exits.pop())
+		}
+	}
+}
+
+// hole tells of what could not be read. Its end comes as an event of its own kind of being due.
+func (m *v1Merge) hole(begin, end uint64, why string, bytes int64) {
+	m.tick(begin)
+	e := m.emit(KindGap)
+	e.Arg[0] = uint64(max(m.clock.at(end), e.Time))
+	m.out.gaps = append(m.out.gaps, Gap{Begin: e.Time, End: Time(e.Arg[0]), Reason: why, Bytes: bytes})
+	m.epoch++
+	m.lossy = true
+	m.gcKnown = false
+	if end > begin {
+		m.holeEnd = max(m.holeEnd, end)
+	}
+}
+
+// ended is called when a P's stream ends. In a trace that was cut off each ends somewhere else, and
+// what the others say from there on is not the whole.
+func (m *v1Merge) ended(c *v1Cursor) {
+	if m.freq != 0 || c.state == Idle && c.epoch == m.epoch || c.pid < 0 || m.holeEnd > m.last || len(m.heap) == 0 {
+		return
+	}
+	m.hole(m.nowTick, m.last+1, "the trace ends before it is complete: the last events of some Ps are missing", 0)
+}
+
+// tick sets the time of the events that follow. It never goes back.
+func (m *v1Merge) tick(ticks uint64) {
+	if ticks > m.nowTick {
+		m.nowTick = ticks
+		m.now = m.clock.at(ticks)
+	}
+}
+
+// emit gives an event to fill in.
+func (m *v1Merge) emit(k Kind) *Event {
+	if len(m.out.ev) == cap(m.out.ev) {
+		if m.stopped {
+			m.out.ev = m.out.ev[:0]
+		} else {
+			var ok bool
+			if m.out, ok = m.flush(m.out); !ok {
+				m.stopped = true
+			}
+		}
+	}
+	n := len(m.out.ev)
+	m.out.ev = m.out.ev[:n+1]
+	e := &m.out.ev[n]
+	*e = blank
+	e.Kind = k
+	e.Time = m.now
+	return e
+}

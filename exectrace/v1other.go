@@ -1,0 +1,121 @@
+package exectrace
+
+// v1Builtin marks a string that is not the file's: an index into v1STW.
+const v1Builtin = 1 << 31
+
+// other handles the events that need no order but that of time.
+func (m *v1Merge) other(c *v1Cursor, r *v1Rec) {
+	m.tick(r.ts)
+	switch r.typ {
+	case v1Gomaxprocs:
+		m.endInit() // the runtime has introduced all goroutines and starts the world
+		m.metric(c, MetricGOMAXPROCS, r).Stack = StackID(r.stk)
+	case v1HeapAlloc:
+		m.metric(c, MetricHeapLive, r)
+	case v1HeapGoal:
+		m.metric(c, MetricHeapGoal, r)
+
+	case v1ProcStart, v1ProcStop:
+		e := m.emit(KindProc)
+		e.Proc = ProcID(c.pid)
+		if c.epoch == m.epoch {
+			e.From = c.state
+		}
+		e.To = Running
+		if r.typ == v1ProcStop {
+			e.To, e.P = Idle, e.Proc
+			c.g, c.slot = 0, NoSlot
+		}
+		c.state, c.epoch = e.To, m.epoch
+
+	case v1GCStart:
+		e := m.on(c, KindRangeBegin)
+		e.Range, e.Stack = RangeGC, StackID(r.stk)
+	case v1GCDone:
+		m.on(c, KindRangeEnd).Range = RangeGC
+	case v1STWStart:
+		m.stw, m.stwSlot = NoGoroutine, NoSlot
+		if c.g != 0 {
+			m.stw, m.stwSlot = c.g, c.slot
+		}
+		m.stwKind = v1Builtin | v1STWKind(m.version, r.a[0])
+		m.stop(c, KindRangeBegin)
+	case v1STWDone:
+		m.stop(c, KindRangeEnd)
+		m.stw, m.stwSlot, m.stwKind = NoGoroutine, NoSlot, v1Builtin
+	case v1SweepStart:
+		e := m.on(c, KindRangeBegin)
+		e.Range, e.Proc, e.Stack = RangeSweep, ProcID(c.pid), StackID(r.stk)
+	case v1SweepDone:
+		e := m.on(c, KindRangeEnd)
+		e.Range, e.Proc = RangeSweep, ProcID(c.pid)
+		e.Arg[0], e.Arg[1] = r.a[0], r.a[1]
+	case v1AssistStart:
+		m.own(c, KindRangeBegin, r).Range = RangeAssist
+	case v1AssistDone:
+		m.own(c, KindRangeEnd, r).Range = RangeAssist
+
+	case v1TaskCreate:
+		e := m.own(c, KindTaskBegin, r)
+		e.Arg[0], e.Arg[1], e.Name = r.a[0], r.a[1], StringID(r.a[2])
+	case v1TaskEnd:
+		m.own(c, KindTaskEnd, r).Arg[0] = r.a[0]
+	case v1Region:
+		k := KindRegionBegin
+		switch r.a[1] {
+		case 0:
+		case 1:
+			k = KindRegionEnd
+		default:
+			m.dropped++
+			return
+		}
+		e := m.own(c, k, r)
+		e.Arg[0], e.Name = r.a[0], StringID(r.a[2])
+	case v1Log:
+		e := m.own(c, KindLog, r)
+		// The message stands in the file: where, until the block is handed out.
+		e.Arg[0], e.Arg[1], e.Name = r.a[0], r.a[2], StringID(r.a[1])
+
+	case v1None:
+		c.g, c.slot = 0, NoSlot
+	}
+}
+
+func (m *v1Merge) metric(c *v1Cursor, k Metric, r *v1Rec) *Event {
+	e := m.on(c, KindMetric)
+	e.Metric, e.Arg[0] = k, r.a[0]
+	return e
+}
+
+// own gives an event of c's goroutine about itself.
+func (m *v1Merge) own(c *v1Cursor, k Kind, r *v1Rec) *Event {
+	e := m.on(c, k)
+	e.G, e.Slot = e.On, e.OnSlot
+	e.Stack = StackID(r.stk)
+	return e
+}
+
+// stop tells of a stop-the-world, which is its initiator's whoever starts the world again.
+func (m *v1Merge) stop(c *v1Cursor, k Kind) {
+	e := m.on(c, k)
+	e.Range, e.Name = RangeSTW, StringID(m.stwKind)
+	e.G, e.Slot = m.stw, m.stwSlot
+}
+
+func (m *v1Merge) sample(s v1Sample) {
+	m.tick(s.ticks)
+	e := m.emit(KindSample)
+	e.P, e.Stack = ProcID(s.pid), StackID(s.stk)
+	if s.g != 0 {
+		slot, isNew := m.slots.get(GoID(s.g))
+		if isNew {
+			if int(slot) >= len(m.gs) {
+				m.gs = append(m.gs, v1G{})
+			}
+			m.gs[slot] = v1G{epoch: m.epoch - 1, p: -1} // a sample says nothing of its state
+		}
+		e.G, e.Slot = GoID(s.g), slot
+		e.On, e.OnSlot = e.G, slot
+	}
+}
