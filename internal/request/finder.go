@@ -1,10 +1,66 @@
 package request
 
 import (
+	"hash/maphash"
 	"iter"
 
 	"github.com/whystall/whystall/exectrace"
 )
+
+// phase is how far a goroutine is with an activation.
+type phase uint8
+
+const (
+	phaseNone     phase = iota // in none that is known of
+	phaseIdle                  // waits for work
+	phaseMaybe                 // would be in one since begin, if what comes proves to be a request
+	phaseOpen                  // in one since begin
+	phaseHijacked              // never again
+)
+
+// flags of a gstate. Those from flagOpenBegin on belong to the activation and go with it.
+type flags uint16
+
+const (
+	flagChild     flags = 1 << iota // created inside an activation: what it does is part of that
+	flagWaiting                     // blocked now
+	flagTail                        // still finishing the request before
+	flagAborting                    // waits in abortPendingRead
+	flagWriting                     // in a system call of finishRequest
+	flagUser                        // open is a user's task or region
+	flagOpenBegin                   // begin was not seen
+	flagOurs
+	flagWaited   // had a wait of its own since its last write
+	flagServed   // woke a goroutine that was inside an activation of another group
+	flagSpawned  // created a goroutine
+	flagRPC      // streaming
+	flagClosing  // closes its connection
+	flagDeferred // task has ended, the goroutine still waits for that to reach it
+	flagsKept    = flagChild | flagWaiting
+)
+
+// gstate is what a goroutine is in the middle of. One a slot.
+type gstate struct {
+	begin, prevEnd exectrace.Time
+	flushed        exectrace.Time // net/http: finishRequest's last write; deferred task: its end
+	id             exectrace.GoID
+	task           uint64 // of the open user activation
+	slot           uint32 // its own
+	serial         uint32 // of the activation, for the horizon's queue
+	entry          uint32
+	site           uint32 // unknown loops: where it blocked
+	wokenBy        uint32 // slot of who woke it last; NoSlot: nobody
+	ender          uint32 // deferred task: slot of who ended it
+	name           NameID
+	writes         uint32
+	group          GroupID
+	regions        uint16 // depth of open regions
+	streamed       uint8
+	role           role
+	phase          phase
+	class          waitClass // of its present wait
+	flags          flags
+}
 
 // Finder finds activations. Use: NewFinder, Learn on the stream's beginning, Event for every event of a fresh
 // pass in order, Finish. It is for one goroutine.
@@ -12,37 +68,433 @@ type Finder struct {
 	src Source
 	o   Options
 	out []Activation
+
+	gs      []gstate
+	stacks  []stackInfo
+	entries []entry
+	sites   []site
+	groups  []Group
+	names   []string
+	queue   queue
+	tasks   map[uint64]task
+
+	entryIDs map[string]uint32
+	siteIDs  map[uint64]uint32
+	nameIDs  map[string]NameID
+	groupIDs map[groupKey]GroupID
+	frames   []exectrace.Frame
+	seed     maphash.Seed
+	now      exectrace.Time
+	lost     int64 // tasks beyond maxTasks
 }
 
 // NewFinder makes a Finder for the trace whose stacks src resolves.
 func NewFinder(src Source, o Options) *Finder {
-	if o.Lookback == 0 {
+	if o.Lookback <= 0 {
 		o.Lookback = 10e9
 	}
-	return &Finder{src: src, o: o}
+	return &Finder{src: src, o: o, entries: make([]entry, 1), sites: make([]site, 1), names: make([]string, 1), tasks: map[uint64]task{},
+		entryIDs: map[string]uint32{}, siteIDs: map[uint64]uint32{}, nameIDs: map[string]NameID{},
+		groupIDs: map[groupKey]GroupID{}, seed: maphash.MakeSeed()}
 }
 
+// learnEvents and learnTime bound the look ahead: a few per cent of the pass over a trace of 50 MB.
+const (
+	learnEvents = 300_000
+	learnTime   = 5e9
+)
+
 // Learn looks at a bounded beginning of the trace for the loops of unknown programs, so that the
-// first pass over the whole finds them from their first event. Without it they are found from when they repeat themselves.
-func (f *Finder) Learn(blocks iter.Seq[[]exectrace.Event]) {}
+// pass over the whole finds them from their first event. Without it they are found from when they have repeated themselves.
+func (f *Finder) Learn(blocks iter.Seq[[]exectrace.Event]) {
+	n, first := 0, exectrace.Time(0)
+	for b := range blocks {
+		if n == 0 && len(b) > 0 {
+			first = b[0].Time
+		}
+		for i := range b {
+			f.Event(&b[i])
+		}
+		n += len(b)
+		if n > learnEvents || f.now-first > learnTime {
+			break
+		}
+	}
+	for i := 1; i < len(f.entries); i++ {
+		f.decide(uint32(i), 3)
+	}
+	// What was learned about stacks and entries stays; what happened has not happened yet.
+	clear(f.gs)
+	f.gs, f.out, f.now, f.lost, f.queue = f.gs[:0], nil, 0, 0, queue{}
+	clear(f.tasks)
+	for i := range f.entries {
+		f.entries[i].forget()
+	}
+	for i := range f.groups {
+		f.groups[i].Count, f.groups[i].LeftOut = 0, [leftOutCount]int64{}
+	}
+}
 
 // Event takes the next event, before anybody applies it to the states of goroutines, and returns the activations it
 // closes: nearly always none. The slice is overwritten by the next call. An activation's End may
 // be earlier than the event: what proves an end can come after it.
-func (f *Finder) Event(ev *exectrace.Event) []Activation { return nil }
+func (f *Finder) Event(ev *exectrace.Event) []Activation {
+	if len(f.out) != 0 {
+		f.out = f.out[:0]
+	}
+	f.now = ev.Time
+	switch ev.Kind {
+	case exectrace.KindGoroutine:
+		switch {
+		case ev.To == exectrace.Running && ev.From == exectrace.Runnable,
+			ev.To == exectrace.Runnable && ev.From == exectrace.Running:
+			return nil
+		}
+		f.goroutine(ev)
+	case exectrace.KindTaskBegin:
+		f.taskBegin(ev)
+	case exectrace.KindTaskEnd:
+		f.taskEnd(ev)
+	case exectrace.KindRegionBegin:
+		f.regionBegin(ev)
+	case exectrace.KindRegionEnd:
+		f.regionEnd(ev)
+	case exectrace.KindRangeBegin:
+		if g := f.at(ev.G, ev.Slot); g != nil && ev.Stack != 0 {
+			f.see(g, f.stack(ev.Stack), ev.Time)
+		}
+	case exectrace.KindGap:
+		f.gap()
+	}
+	return f.out
+}
+
+// maxSlots bounds the table against a damaged trace.
+const maxSlots = 1 << 22
+
+// at is the state of the goroutine in slot, begun afresh if another has taken it over.
+func (f *Finder) at(id exectrace.GoID, slot uint32) *gstate {
+	if slot >= maxSlots {
+		return nil
+	}
+	f.grow(slot)
+	g := &f.gs[slot]
+	if g.id != id {
+		f.abandon(g, Lost)
+		f.reset(g, id, slot)
+	}
+	return g
+}
+
+func (f *Finder) grow(slot uint32) {
+	if int(slot) >= len(f.gs) && slot < maxSlots {
+		f.gs = append(f.gs, make([]gstate, int(slot)+1-len(f.gs)+len(f.gs)/4)...)
+	}
+}
+
+func (f *Finder) reset(g *gstate, id exectrace.GoID, slot uint32) {
+	*g = gstate{id: id, slot: slot, serial: g.serial + 1, wokenBy: exectrace.NoSlot, group: NoGroup}
+}
+
+// on is the goroutine that made ev happen to another; nil if none did.
+func (f *Finder) on(ev *exectrace.Event) *gstate {
+	if ev.On == exectrace.NoGoroutine || ev.OnSlot == ev.Slot {
+		return nil
+	}
+	return f.at(ev.On, ev.OnSlot)
+}
+
+func (f *Finder) goroutine(ev *exectrace.Event) {
+	f.grow(ev.OnSlot) // before pointers into the table are taken
+	g := f.at(ev.G, ev.Slot)
+	if g == nil {
+		return
+	}
+	switch {
+	case ev.From == ev.To || ev.From == exectrace.Undetermined || ev.Reason == exectrace.ReasonStatus:
+		f.status(g, ev)
+		return
+	case ev.From == exectrace.NotExist:
+		f.create(g, ev)
+		return
+	}
+	switch ev.To {
+	case exectrace.Waiting:
+		f.block(g, ev)
+	case exectrace.Syscall:
+		if ev.Stack != 0 {
+			in := f.enter(g, ev.Stack)
+			f.see(g, in, ev.Time)
+			if in.marks&(markWrite|markNetWrite) != 0 {
+				f.write(g, in)
+			}
+			if in.where == whereFinish && in.marks&markWrite != 0 {
+				g.flags |= flagWriting
+			}
+		}
+	case exectrace.NotExist:
+		f.end(g, ev.Time)
+	case exectrace.Running, exectrace.Runnable:
+		switch ev.From {
+		case exectrace.Waiting:
+			f.wake(g, ev)
+		case exectrace.Syscall:
+			if g.flags&flagWriting != 0 {
+				g.flags &^= flagWriting
+				if g.phase == phaseOpen {
+					g.flushed = ev.Time
+				}
+			}
+		}
+	}
+}
+
+// enter is what the stack of g's own event means; the first tells what g is.
+func (f *Finder) enter(g *gstate, id exectrace.StackID) *stackInfo {
+	in := f.stack(id)
+	if g.role == roleNone && in.entry != 0 {
+		g.entry, g.role = in.entry, f.entries[in.entry].role
+		if g.role == roleLife && g.phase == phaseNone {
+			f.open(g, f.now, flagOpenBegin)
+			f.proven(g)
+		}
+	}
+	return in
+}
+
+// status is a goroutine met while it already does something, or met again at a generation's begin.
+func (f *Finder) status(g *gstate, ev *exectrace.Event) {
+	if ev.From == ev.To && ev.From != exectrace.Undetermined && g.role != roleNone {
+		return
+	}
+	var in *stackInfo
+	if ev.Stack != 0 {
+		in = f.enter(g, ev.Stack)
+	}
+	if ev.To == exectrace.Waiting && g.flags&flagWaiting == 0 {
+		g.flags |= flagWaiting
+		g.class = classOf(ev.Reason)
+		// only idleness can be told: of anything else the begin was not seen
+		if in != nil && g.phase == phaseNone {
+			if f.isIdle(g, in) {
+				g.phase = phaseIdle
+			} else {
+				f.see(g, in, ev.Time)
+			}
+		}
+	}
+}
+
+// create: g begins to live. A creation without the creator's stack is a goroutine that was there when the trace began.
+func (f *Finder) create(g *gstate, ev *exectrace.Event) {
+	f.abandon(g, Lost)
+	f.reset(g, ev.G, ev.Slot)
+	g.wokenBy = ev.OnSlot
+	fresh := ev.OnStack != 0
+	if ev.Stack != 0 {
+		in := f.stack(ev.Stack)
+		g.entry, g.role = in.entry, f.entries[in.entry].role
+	}
+	if !fresh {
+		if g.role == roleLife {
+			f.open(g, ev.Time, flagOpenBegin)
+			f.proven(g)
+		}
+		return
+	}
+	if on := f.on(ev); on != nil {
+		in := f.enter(on, ev.OnStack)
+		if on.role == roleHTTP1 && in.where == whereFresh {
+			f.httpFresh(on, ev.Time)
+		}
+		f.see(on, in, ev.Time)
+		on.flags |= flagSpawned
+		switch {
+		case on.flags&flagChild != 0 && on.role == roleUnknown, on.phase == phaseOpen && (on.role != roleUnknown || on.flags&flagUser != 0):
+			g.flags |= flagChild
+		}
+		if g.role == roleUnknown && f.entries[on.entry].accepts {
+			f.entries[g.entry].accepted = true
+		}
+	}
+	switch g.role {
+	case roleLife:
+		g.flags &^= flagChild
+		f.open(g, ev.Time, 0)
+		f.proven(g)
+	case roleHTTP1:
+		g.flags &^= flagChild
+		f.open(g, ev.Time, 0) // the first request may be there already
+	case roleUnknown:
+		f.born(g, ev.Time)
+	}
+}
+
+// block: g waits from now on.
+func (f *Finder) block(g *gstate, ev *exectrace.Event) {
+	g.flags |= flagWaiting
+	g.class = classOf(ev.Reason)
+	g.site = 0
+	if g.role == roleNever {
+		return
+	}
+	in := f.enter(g, ev.Stack)
+	switch g.role {
+	case roleHTTP1:
+		f.httpBlock(g, in, ev.Time)
+	case roleLoop, roleUnknown:
+		f.loopBlock(g, in, ev.Time)
+	default:
+		f.see(g, in, ev.Time)
+	}
+	if in.marks&(markWrite|markNetWrite) != 0 {
+		f.write(g, in)
+	} else if g.class.own() && (in.marks&markBody == 0 || in.marks&markRPC != 0) {
+		g.flags |= flagWaited
+	}
+}
+
+// wake: g's wait is over.
+func (f *Finder) wake(g *gstate, ev *exectrace.Event) {
+	g.flags &^= flagWaiting
+	if ev.OnSlot != exectrace.NoSlot && ev.OnSlot != ev.Slot {
+		f.wakes(g, ev)
+	} else if g.role == roleUnknown {
+		f.woken(g, nil)
+	}
+	g.wokenBy = ev.OnSlot
+	if g.flags&flagDeferred != 0 {
+		f.deferredEnd(g, ev)
+	}
+	switch g.role {
+	case roleHTTP1:
+		switch {
+		case g.phase == phaseIdle:
+			f.open(g, ev.Time, 0)
+		case g.flags&flagAborting != 0:
+			g.flags &^= flagAborting
+			if g.phase == phaseMaybe {
+				g.prevEnd = ev.Time
+			}
+		}
+	case roleLoop, roleUnknown:
+		if g.phase == phaseIdle {
+			f.open(g, ev.Time, 0)
+			f.proven(g)
+		}
+	}
+}
+
+// wakes: On wakes g, and what On's stack and state tell of On.
+func (f *Finder) wakes(g *gstate, ev *exectrace.Event) {
+	on := f.on(ev)
+	if on == nil {
+		return
+	}
+	if g.role == roleUnknown {
+		f.woken(g, on)
+	}
+	if on.role == roleNever || ev.OnStack == 0 && on.role != roleUnknown {
+		return
+	}
+	in := f.enter(on, ev.OnStack)
+	if on.role == roleHTTP1 && in.marks&markAbort != 0 {
+		f.httpAbort(on, in, ev.Time)
+		return
+	}
+	f.see(on, in, ev.Time)
+	if in.marks&markWrite != 0 {
+		f.write(on, in)
+	}
+	// g waits in the middle of an activation: on works for it
+	if g.phase == phaseOpen && g.entry != on.entry {
+		on.flags |= flagServed
+	}
+}
+
+// see: g stands at a stack. It proves what g is in, and may name it.
+func (f *Finder) see(g *gstate, in *stackInfo, t exectrace.Time) {
+	if g.role == roleHTTP1 {
+		f.httpSee(g, in, t)
+	}
+	if g.phase != phaseOpen {
+		return
+	}
+	if g.name == 0 && g.flags&flagUser == 0 {
+		g.name = in.name
+	}
+	if in.marks&markOurs != 0 {
+		g.flags |= flagOurs
+	}
+	if in.marks&markRPC != 0 {
+		g.flags |= flagRPC
+	}
+}
+
+// write: g writes to a connection, its request's own if the stack shows it.
+func (f *Finder) write(g *gstate, in *stackInfo) {
+	if g.phase != phaseOpen {
+		return
+	}
+	if in.marks&markWrite == 0 && (g.role == roleHTTP1 || g.role == roleLife) {
+		return // to somebody else
+	}
+	if g.writes < 1<<30 {
+		g.writes++
+	}
+	if g.flags&flagWaited != 0 {
+		g.flags &^= flagWaited
+		if g.streamed < 255 {
+			g.streamed++
+		}
+	}
+}
+
+// end: the goroutine is no more.
+func (f *Finder) end(g *gstate, t exectrace.Time) {
+	switch {
+	case g.flags&flagDeferred != 0 || g.flags&flagUser != 0:
+		f.abandon(g, Elsewhere)
+	case g.role == roleHTTP1:
+		f.httpEnd(g, t)
+	case g.role == roleLife:
+		if g.phase == phaseOpen {
+			f.close(g, t)
+		}
+	case g.role == roleUnknown:
+		f.died(g, t)
+	}
+	f.reset(g, 0, g.slot)
+}
+
+// gap: events are missing, so ends and begins may be.
+func (f *Finder) gap() {
+	for i := range f.gs {
+		g := &f.gs[i]
+		f.abandon(g, Lost)
+		if g.phase != phaseHijacked {
+			g.phase = phaseNone
+		}
+		g.flags &= flagChild
+		g.regions = 0
+	}
+	clear(f.tasks)
+}
 
 // Finish returns the activations still open when the trace ends at end, as left out.
-func (f *Finder) Finish(end exectrace.Time) []Activation { return nil }
+func (f *Finder) Finish(end exectrace.Time) []Activation {
+	f.out, f.now = f.out[:0], end
+	for i := range f.gs {
+		f.abandon(&f.gs[i], OpenEnd)
+	}
+	f.list()
+	return f.out
+}
 
 // Current tells in which group's activation, as far as known now, the goroutine of slot is.
-func (f *Finder) Current(slot uint32) GroupID { return NoGroup }
-
-// Oldest is the time from which on history is needed for activations that are open at now: at most Options.Lookback
-// before it. Long polls are given up on, not waited for.
-func (f *Finder) Oldest(now exectrace.Time) exectrace.Time { return now }
-
-// Groups lists the groups found so far. Counts and Listed are right after Finish.
-func (f *Finder) Groups() []Group { return nil }
-
-// Name is the text of id: from the trace, untrusted.
-func (f *Finder) Name(id NameID) string { return "" }
+func (f *Finder) Current(slot uint32) GroupID {
+	if int(slot) < len(f.gs) && f.gs[slot].phase == phaseOpen {
+		return f.gs[slot].group
+	}
+	return NoGroup
+}

@@ -70,9 +70,13 @@ func (l LeftOut) String() string { return leftOutText[l%leftOutCount] }
 type Group struct {
 	Entry    string // entry function: "main.(*Server).serve"
 	Kind     string // "net/http", "http2", "grpc", "fasthttp", "task", "region", "loop", "goroutine"
+	Name     string // of the task or region, untrusted; else ""
 	Boundary string // in words: "from the end of the wait at main.readLoop to the next"
 	Count    int64  // complete and kept
 	LeftOut  [leftOutCount]int64
 	Listed   bool   // to be shown; a group that is not is a background loop or serves the requests
 	Why      string // why it is not listed, or what is uncertain about its boundaries; "" nothing
+
+	entry uint32
+	asked uint8 // 1 does not match Options.Entry, 2 does; 0 not tried
 }
