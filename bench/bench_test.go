@@ -1,0 +1,56 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestBench runs the whole of it on traces too small to say anything.
+func TestBench(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds and runs whystall")
+	}
+	var out bytes.Buffer
+	if err := bench(t.Context(), []string{"--runs", "1", "--sizes", "1", "--dir", t.TempDir()}, &out); err != nil {
+		t.Fatalf("%v\n%s", err, &out)
+	}
+	t.Logf("%s", &out)
+	for _, want := range []string{"1 MB: ", "format of Go 1.21: ", "x/exp/trace, empty loop", "whystall reader", "whystall explain", "go tool trace"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in the table", want)
+		}
+	}
+}
+
+func TestMedian(t *testing.T) {
+	m := median([]cost{{cpu: 3, wall: 9, rss: 1}, {cpu: 1, wall: 7, rss: 5}, {cpu: 2, wall: 8, rss: 2}})
+	if want := (cost{cpu: 2, wall: 8, rss: 5}); m != want {
+		t.Errorf("got %+v, want %+v", m, want)
+	}
+}
+
+func TestVerdict(t *testing.T) {
+	for _, c := range []struct {
+		ratio float64
+		want  string
+	}{{8, "1/8.0 (goal 1/8: met)"}, {7.9, "1/7.9 (goal 1/8: MISSED)"}, {0.5, "2.0 times (goal 1/8: MISSED)"}} {
+		if got := fraction(c.ratio) + verdict(c.ratio, 8); got != c.want {
+			t.Errorf("%v: got %q, want %q", c.ratio, got, c.want)
+		}
+	}
+}
+
+func TestCPUTime(t *testing.T) {
+	c, _, err := runProgram(t.Context(), program{name: "sleep", args: []string{"sleep", "0.1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.wall < 100*time.Millisecond || c.cpu >= c.wall || c.rss == 0 {
+		t.Errorf("of a sleep: %+v", c)
+	}
+	if _, _, err := runProgram(t.Context(), program{name: "false", args: []string{"false"}}); err == nil {
+		t.Error("a program that fails is no error")
+	}
+}

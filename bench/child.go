@@ -1,0 +1,70 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime/metrics"
+
+	"github.com/whystall/whystall/exectrace"
+	"golang.org/x/exp/trace"
+)
+
+// child reads a trace in this process, and prints what the table needs besides rusage: events, and the bytes
+// of heap that the runtime took from the system, which no process lives under.
+func child(reader, name string) error {
+	read := map[string]func(string) (int64, error){"xexp": readXExp, "totals": readTotals}[reader]
+	if read == nil {
+		return fmt.Errorf("no reader %q", reader)
+	}
+	events, err := read(name)
+	if err != nil {
+		return fmt.Errorf("read %s with %s: %w", name, reader, err)
+	}
+	heap := []metrics.Sample{
+		{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/unused:bytes"},
+		{Name: "/memory/classes/heap/free:bytes"}, {Name: "/memory/classes/heap/released:bytes"},
+	}
+	metrics.Read(heap)
+	var bytes uint64
+	for _, s := range heap {
+		bytes += s.Value.Uint64()
+	}
+	fmt.Printf("events=%d heap=%d\n", events, bytes)
+	return nil
+}
+
+// readXExp is the least that the reference reader does: it orders and decodes events, and keeps nothing.
+func readXExp(name string) (events int64, err error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	r, err := trace.NewReader(f)
+	if err != nil {
+		return 0, err
+	}
+	for {
+		if _, err := r.ReadEvent(); errors.Is(err, io.EOF) {
+			return events, nil
+		} else if err != nil {
+			return events, err
+		}
+		events++
+	}
+}
+
+// readTotals is whystall's own loop: order, decode, and the states of all actors added up.
+func readTotals(name string) (events int64, err error) {
+	t, err := exectrace.Open(name, exectrace.Options{})
+	if err != nil {
+		return 0, err
+	}
+	defer t.Close()
+	for block := range t.Blocks() {
+		events += int64(len(block))
+	}
+	return events, t.Err()
+}
