@@ -76,7 +76,7 @@ func middle(s string, max int) string {
 		return s
 	}
 	if max < 2 {
-		return "…"[:len("…")*max]
+		return "…"
 	}
 	r := []rune(s)
 	tail := (max - 1) * 2 / 3
@@ -103,12 +103,15 @@ func reverse(s string) string {
 	return string(r)
 }
 
-// wrap breaks s at spaces into lines of at most max columns; a word longer than a line is shortened in its middle.
-func wrap(s string, max int) []string {
+// wrap breaks s at spaces into lines of at most max columns. A word longer than a line is shortened in its middle, unless
+// whole: half a command or URL is worse than a long line.
+func wrap(s string, max int, whole bool) []string {
 	var lines []string
 	line, n := "", 0
 	for _, word := range strings.Fields(s) {
-		word = middle(word, max)
+		if !whole {
+			word = middle(word, max)
+		}
 		w := width(word)
 		if n > 0 && n+1+w > max {
 			lines = append(lines, line)

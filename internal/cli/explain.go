@@ -1,0 +1,145 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"time"
+
+	"github.com/whystall/whystall/internal/detect"
+	"github.com/whystall/whystall/internal/report"
+)
+
+var _ = register(&command{
+	Name: "explain", Help: "Tell what slow requests waited for, from files.", Order: 10,
+	New: func() any { return &explainCmd{} },
+})
+
+type explainCmd struct {
+	Files []string `arg:"" name:"file" help:"Execution traces, cases, folders NAME.case.part, pprof profiles, /metrics and gctrace text: in any order, known by their content; - reads standard input."`
+	Output string `short:"o" placeholder:"FILE" help:"Write the report to FILE instead of standard output."`
+	explainFlags
+}
+
+// explainFlags are the flags of every command that explains.
+type explainFlags struct {
+	Entry    string        `placeholder:"REGEX" help:"Only requests whose entry function or name matches."`
+	SlowOver time.Duration `placeholder:"DURATION" help:"Slow are requests over this; else the slowest 1 % of each group, at least 10 in all."`
+	Format   string        `enum:"text,json,markdown" default:"text" placeholder:"FORMAT" help:"text, json or markdown."`
+}
+
+func (*explainCmd) Help() string {
+	return `Examples:
+  whystall explain trace.out                          a Go execution trace, of any version since 1.11
+  whystall explain slow.case                          what whystall record made
+  whystall explain trace.out mutex.pb.gz metrics.txt  more evidence, more causes that can be checked
+  curl -s http://localhost:6060/debug/pprof/trace?seconds=5 | whystall explain -
+  whystall explain trace.out --entry 'api\.' --slow-over 200ms
+  whystall explain trace.out --format json | jq '.findings[].cause'
+
+Exit status: 0 nothing found, 1 a cause was found, 2 wrong usage, 3 could not look.`
+}
+
+func (c *explainCmd) Run(con *console) error { return con.explain(c.Files, c.explainFlags, c.Output, "") }
+
+// explain reads the files, explains what they hold and prints the report: the shared end of explain and diagnose. output is
+// the file for the report, "" for standard output; again is the command that would record the same target once more, for
+// the line "verify", "" where it is not known. What went wrong with a file is on stderr and in the report; the
+// error is an exit, or what else there is to say.
+func (con *console) explain(files []string, f explainFlags, output, again string) error {
+	if f.SlowOver < 0 {
+		return usagef("--slow-over %v: must be more than zero", f.SlowOver)
+	}
+	var entry *regexp.Regexp
+	if f.Entry != "" {
+		var err error
+		if entry, err = regexp.Compile(f.Entry); err != nil {
+			return usagef("--entry: %v", err)
+		}
+	}
+	started, cpu := time.Now(), cpuTime()
+	in := con.load(files)
+	defer in.close()
+	for _, i := range in.inputs {
+		if i.Error != "" {
+			con.say("%s", i.Error)
+		}
+	}
+	s := report.Source{Target: in.target, Inputs: in.inputs, Gaps: in.gaps, Entry: f.Entry, SlowOver: int64(f.SlowOver)}
+	s.Cost.Recorder = in.recorder
+	if in.trace != nil {
+		var err error
+		if s.Ledger, err = con.account(in, entry, f.SlowOver); err != nil {
+			con.say("%v", err)
+			s.Errors = append(s.Errors, err.Error())
+		}
+	}
+	if in.nothing() {
+		return exit(statusNoLook)
+	}
+	s.Found = detect.Run(s.Ledger, in.set, detect.Facts{Again: again, CPUs: in.target.CPUs})
+	s.Cost.ExplainNS, s.Cost.ExplainCPUNS = int64(time.Since(started)), cpuTime()-cpu
+	r := report.New(s)
+	if err := con.print(r, f.Format, output); err != nil {
+		return err
+	}
+	return exit(statusOf(r))
+}
+
+// statusOf is the exit status that a report means. Where something was found it does not matter what else could not
+// be read; where nothing was, it does: a check that a script relies on must not pass because a file was damaged.
+func statusOf(r *report.Report) int {
+	if len(r.Findings) > 0 {
+		return statusFound
+	}
+	for _, in := range r.Inputs {
+		if in.Error != "" {
+			return statusNoLook
+		}
+	}
+	if len(r.Errors) > 0 || len(r.RuledOut) == 0 {
+		return statusNoLook
+	}
+	return statusNothing
+}
+
+func (con *console) print(r *report.Report, format, output string) (err error) {
+	w := con.stdout
+	if output != "" {
+		file, err := os.OpenFile(output, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+		if err != nil {
+			return fmt.Errorf("write report: %w", err)
+		}
+		defer func() { err = errors.Join(err, file.Close()) }()
+		w = file
+	}
+	switch format {
+	case "json":
+		err = r.JSON(w)
+	case "markdown":
+		err = r.Markdown(w)
+	default:
+		err = r.Text(w, report.TextOptions{Colour: con.colour(w)})
+	}
+	if err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	return nil
+}
+
+// colour tells whether w shows colours and its reader wants them.
+func (con *console) colour(w io.Writer) bool {
+	return con.getenv("NO_COLOR") == "" && con.getenv("TERM") != "dumb" && terminal(w)
+}
+
+// terminal tells whether w is one, near enough: other character devices do not mind.
+func terminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	st, err := f.Stat()
+	return err == nil && st.Mode()&os.ModeCharDevice != 0
+}

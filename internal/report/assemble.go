@@ -1,0 +1,219 @@
+package report
+
+import (
+	"fmt"
+
+	"github.com/whystall/whystall/internal/finding"
+	"github.com/whystall/whystall/internal/ledger"
+)
+
+// Source is what a report is made of.
+type Source struct {
+	Target   Target
+	Inputs   []Input
+	Ledger   *ledger.Result // nil: no execution trace could be read
+	Found    finding.Result
+	Gaps     []Gap  // of inputs other than the trace
+	SlowOver int64  // ns, as asked for; 0: the slowest 1 % of each group
+	Entry    string // as asked for
+	Cost     Cost
+	Errors   []string
+}
+
+// New assembles a report. Sums are checked here once more: who reads the report gets to know if one does not hold.
+func New(s Source) *Report {
+	r := &Report{
+		Schema: SchemaVersion, Target: s.Target, Inputs: s.Inputs, Cost: s.Cost,
+		Findings: s.Found.Findings, RuledOut: s.Found.RuledOut, NotChecked: s.Found.NotChecked,
+		Errors: append([]string{}, s.Errors...), Gaps: []Gap{},
+	}
+	if l := s.Ledger; l != nil {
+		r.fromLedger(l)
+	} else {
+		r.Requests.NoneCause = "no execution trace was read"
+		r.Recording.Clock = "trace start"
+	}
+	r.Gaps = append(r.Gaps, s.Gaps...)
+	r.Requests.SlowSelect = "the slowest 1 % of each group, at least 10 in all"
+	if s.SlowOver > 0 {
+		r.Requests.SlowSelect = "those over " + duration(s.SlowOver)
+	}
+	if s.Entry != "" {
+		r.Requests.SlowSelect += ", of entries that match " + s.Entry
+	}
+	r.noNulls()
+	return r
+}
+
+func (r *Report) fromLedger(l *ledger.Result) {
+	r.Recording = Recording{
+		BeginUTC: stamp(l.Begin, l.Wall, l.WallOffset), EndUTC: stamp(l.End, l.Wall, l.WallOffset),
+		BeginNS: l.Begin, EndNS: l.End, Clock: "trace start",
+	}
+	if l.Monotonic {
+		r.Recording.Clock = "monotonic"
+	}
+	if l.Reader.Format > 0 {
+		r.Recording.TraceFormat = fmt.Sprintf("go1.%d", l.Reader.Format)
+	}
+	if r.Target.GOMAXPROCS == 0 {
+		r.Target.GOMAXPROCS = l.Capacity.Procs
+	}
+	if r.Target.CPUs == 0 {
+		r.Target.CPUs = l.Capacity.CPUs
+	}
+	q := &l.Requests
+	r.Requests = Requests{
+		Count: q.Count, P50NS: q.P50, P99NS: q.P99, MaxNS: q.Max, Slow: q.Slow, Open: q.Open, NotKept: q.NotKept,
+		Limited: q.Limited, LeftOut: leftOut(q.LeftOut), NoneCause: q.NoRequestsCause,
+	}
+	for _, g := range q.Groups {
+		var n int64
+		for _, c := range g.LeftOut {
+			n += c.N
+		}
+		r.Requests.Groups = append(r.Requests.Groups, Group{
+			Entry: g.Entry, Kind: g.Kind, Boundary: g.Boundary, Count: g.Count, P50NS: g.P50, P99NS: g.P99, MaxNS: g.Max,
+			SlowOverNS: g.SlowOver, Slow: g.Slow, LeftOut: n, LeftOutWhy: leftOut(g.LeftOut),
+		})
+	}
+	for _, s := range q.Slowest {
+		r.Requests.Slowest = append(r.Requests.Slowest, Request{
+			UTC: stamp(s.Begin, l.Wall, l.WallOffset), BeginNS: s.Begin, OffsetNS: s.Begin - l.Begin, WallNS: s.End - s.Begin,
+			Entry: s.Entry, Name: s.Name, Goroutine: s.Goroutine, Reason: s.Reason, Accounts: accounts(s.Accounts, s.End-s.Begin),
+		})
+	}
+	r.Ledger = Ledger{Slow: column(&l.Slow), Median: column(&l.Median), All: column(&l.All), Capacity: capacity(&l.Capacity)}
+	r.check("slow", &l.Slow)
+	r.check("median", &l.Median)
+	r.check("all", &l.All)
+	var sum int64
+	for _, a := range r.Ledger.Capacity.Accounts {
+		sum += a.NS
+	}
+	if sum != l.Capacity.TotalNS {
+		r.Errors = append(r.Errors, fmt.Sprintf("internal error: the capacity ledger adds up to %d ns of %d ns; please report this", sum, l.Capacity.TotalNS))
+	}
+	for i := range l.Slow.Accounts {
+		switch a := &l.Slow.Accounts[i]; a.Leaf {
+		case ledger.LeafOnCPU:
+			r.NotLookedAt.RunningNS += a.NS
+		case ledger.LeafSyscall:
+			r.NotLookedAt.SyscallNS += a.NS
+		}
+	}
+	r.NotLookedAt.Silences = Silences{Count: l.Silences.N, NS: l.Silences.NS, SlowNS: l.Silences.SlowNS, MaxNS: l.Silences.Max}
+	for _, g := range l.Gaps {
+		r.Gaps = append(r.Gaps, Gap{BeginNS: g.Begin, EndNS: g.End, BeginUTC: stamp(g.Begin, l.Wall, l.WallOffset), Source: "execution trace", Reason: g.Reason})
+	}
+	r.Lacks = l.Lacks
+	c := &r.Cost
+	c.MaxHeap, c.Bytes, c.Events = max(c.MaxHeap, l.Reader.MaxHeap), l.Reader.Bytes, l.Reader.Events
+	if c.ExplainNS == 0 {
+		c.ExplainNS = l.Reader.NS
+	}
+}
+
+// check holds a column to its sum.
+func (r *Report) check(name string, c *ledger.Column) {
+	var sum int64
+	for i := range c.Accounts {
+		sum += c.Accounts[i].NS
+	}
+	if sum != c.WallNS {
+		r.Errors = append(r.Errors, fmt.Sprintf("internal error: the ledger of %s requests adds up to %d ns of %d ns; please report this", name, sum, c.WallNS))
+	}
+}
+
+func leftOut(cs []ledger.Count) []LeftOut {
+	out := []LeftOut{}
+	for _, c := range cs {
+		if c.N > 0 {
+			out = append(out, LeftOut{c.Reason, c.N})
+		}
+	}
+	return out
+}
+
+func column(c *ledger.Column) Column {
+	return Column{Requests: c.Requests, WallNS: c.WallNS, Accounts: accounts(c.Accounts, c.WallNS)}
+}
+
+func accounts(as []ledger.Account, wall int64) []Account {
+	out := make([]Account, 0, len(as))
+	for i := range as {
+		a := &as[i]
+		b := Account{
+			Cause: string(a.Leaf), NS: a.NS, Share: share(a.NS, wall), Class: string(a.Class), Actor: a.Actor, Site: a.Site,
+			Detail: a.Detail, ExcessNS: a.ExcessNS, Requests: a.Requests, Largest: a.Largest, Actors: a.Actors, MaxQueue: a.MaxQueue,
+		}
+		for _, w := range a.Instead {
+			b.Instead = append(b.Instead, Instead(w))
+		}
+		for _, s := range a.Sites {
+			b.Sites = append(b.Sites, Site{Func: s.Func, File: s.File, Line: s.Line, NS: s.NS, N: s.N})
+		}
+		t := AccountTags{SilenceNS: a.Tags.SilenceNS, GCNS: a.Tags.GCNS, STWNS: a.Tags.STWNS, InferredNS: a.Tags.InferredNS, HandoffNS: a.Tags.HandoffNS}
+		if t != (AccountTags{}) {
+			b.Tags = &t
+		}
+		out = append(out, b)
+	}
+	return out
+}
+
+func capacity(c *ledger.Capacity) Capacity {
+	out := Capacity{Procs: c.Procs, CPUs: c.CPUs, WallNS: c.WallNS, TotalNS: c.TotalNS, RunnableMax: c.RunnableMax, RunnableAvg: c.RunnableAvg, Accounts: []CapacityRow{}}
+	for _, a := range []CapacityRow{
+		{Cause: "running the program", NS: c.RunningNS},
+		{Cause: "garbage collection", NS: c.GCNS},
+		{Cause: "in a syscall", NS: c.SyscallNS},
+		{Cause: "world stopped", NS: c.StoppedNS},
+		{Cause: "idle while work waited", NS: c.IdleWorkNS},
+		{Cause: "idle", NS: c.IdleNS},
+		{Cause: "unexplained", NS: c.UnknownNS},
+	} {
+		a.Share = share(a.NS, c.TotalNS)
+		out.Accounts = append(out.Accounts, a)
+	}
+	return out
+}
+
+func share(ns, whole int64) float64 {
+	if whole <= 0 {
+		return 0
+	}
+	return float64(ns) / float64(whole)
+}
+
+// noNulls makes every list a list: a reader of the JSON need not tell null from empty.
+func (r *Report) noNulls() {
+	list(&r.Inputs)
+	list(&r.Findings)
+	list(&r.RuledOut)
+	list(&r.NotChecked)
+	list(&r.Lacks)
+	list(&r.Cost.Recorder)
+	list(&r.Requests.LeftOut)
+	list(&r.Requests.Groups)
+	list(&r.Requests.Slowest)
+	list(&r.Ledger.Slow.Accounts)
+	list(&r.Ledger.Median.Accounts)
+	list(&r.Ledger.All.Accounts)
+	list(&r.Ledger.Capacity.Accounts)
+	r.Findings = append([]finding.Finding{}, r.Findings...)
+	for i := range r.Findings {
+		list(&r.Findings[i].Evidence)
+		list(&r.Findings[i].Remedy)
+	}
+	r.NotChecked = append([]finding.NotChecked{}, r.NotChecked...)
+	for i := range r.NotChecked {
+		list(&r.NotChecked[i].Missing)
+	}
+}
+
+func list[T any](s *[]T) {
+	if *s == nil {
+		*s = []T{}
+	}
+}

@@ -1,0 +1,85 @@
+package report
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+func render(t *testing.T, r *Report, format string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	var err error
+	switch format {
+	case "txt":
+		err = r.Text(&b, TextOptions{})
+	case "json":
+		err = r.JSON(&b)
+	case "md":
+		err = r.Markdown(&b)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func samples() map[string]Source {
+	blind := ill()
+	blind.Ledger, blind.Found.Findings, blind.Found.RuledOut = nil, nil, nil
+	return map[string]Source{"ill": ill(), "healthy": healthy(), "hostile": hostile(), "blind": blind}
+}
+
+func TestGolden(t *testing.T) {
+	for name, s := range samples() {
+		for _, format := range []string{"txt", "json", "md"} {
+			got := render(t, New(s), format)
+			file := filepath.Join("testdata", name+"."+format)
+			if *update {
+				if err := os.WriteFile(file, got, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(got, want) {
+				t.Errorf("%s differs; go test ./internal/report -update, and read the difference\n%s", file, got)
+			}
+		}
+	}
+}
+
+// A terminal or a browser must not act upon what came from the input, and a person must be able to read it.
+func TestPrintsSafely(t *testing.T) {
+	for name, s := range samples() {
+		for _, format := range []string{"txt", "json", "md"} {
+			out := string(render(t, New(s), format))
+			for _, c := range out {
+				if c != '\n' && !unicode.IsPrint(c) {
+					t.Errorf("%s.%s prints %U", name, format, c)
+				}
+			}
+			if format == "txt" {
+				for _, l := range strings.Split(out, "\n") {
+					if width(l) > Columns {
+						t.Errorf("%s.txt: %d columns: %s", name, width(l), l)
+					}
+				}
+			}
+		}
+	}
+	md := string(render(t, New(hostile()), "md"))
+	for _, bad := range []string{"\nFOUND 0 causes"} {
+		if strings.Contains(md, bad) {
+			t.Errorf("markdown has %q", bad)
+		}
+	}
+}

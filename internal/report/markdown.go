@@ -1,0 +1,281 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Markdown prints the report for a ticket: GitHub's flavour, the parts as in the text, folded where long.
+func (r *Report) Markdown(w io.Writer) error {
+	m := &markdown{}
+	m.line("## %s", escape(r.title()))
+	for _, e := range r.Errors {
+		m.line("\n> **%s**", escape(e))
+	}
+	m.verdict(r)
+	m.requests(r)
+	m.ledger(r)
+	m.details(r)
+	m.slowest(r)
+	m.capacity(r)
+	m.lookedFor(r)
+	m.lost(r)
+	if s := r.cost(); s != "" {
+		m.line("\n<sub>whystall itself: %s</sub>", escape(s))
+	}
+	_, err := io.WriteString(w, m.b.String())
+	return err
+}
+
+type markdown struct{ b strings.Builder }
+
+func (m *markdown) line(format string, args ...any) {
+	fmt.Fprintf(&m.b, format, args...)
+	m.b.WriteByte('\n')
+}
+
+// escape makes text plain in markdown: no emphasis, links, images, tables, HTML, mentions; not across lines either.
+// A mention is broken by an empty comment, which is how the flavours that have them leave it alone.
+func escape(s string) string {
+	var b strings.Builder
+	runes := []rune(Printable(s))
+	for i, c := range runes {
+		next := rune(0)
+		if i+1 < len(runes) {
+			next = runes[i+1]
+		}
+		switch {
+		case c == '&':
+			b.WriteString("&amp;")
+		case c == '<':
+			b.WriteString("&lt;")
+		case c == '>':
+			b.WriteString("&gt;")
+		case c == '@' && next > ' ':
+			b.WriteString("@<!-- -->")
+		case c == ':' && next == '/':
+			b.WriteString("&#58;")
+		case c == '.' && i >= 3 && strings.EqualFold(string(runes[i-3:i]), "www"):
+			b.WriteString("&#46;")
+		case strings.ContainsRune("\\`*_{}[]|~$", c), strings.ContainsRune("#!", c) && next > ' ':
+			b.WriteByte('\\')
+			b.WriteRune(c)
+		case i == 0 && strings.ContainsRune("#+-=", c):
+			b.WriteByte('\\')
+			b.WriteRune(c)
+		default:
+			b.WriteRune(c)
+		}
+	}
+	return b.String()
+}
+
+// code is a code span; in one, nothing but its own fence and a table's bar has a meaning.
+func code(s string) string {
+	s = Printable(s)
+	if s == "" {
+		return ""
+	}
+	fence := "`"
+	for strings.Contains(s, fence) {
+		fence += "`"
+	}
+	if s[0] == '`' || s[len(s)-1] == '`' || s[0] == ' ' {
+		s = " " + s + " "
+	}
+	return fence + strings.ReplaceAll(s, "|", `\|`) + fence
+}
+
+func (m *markdown) verdict(r *Report) {
+	if len(r.Findings) == 0 {
+		title, rest := r.nothing()
+		m.line("\n**%s.** %s", sentenceCase(title), escape(strings.ReplaceAll(rest, "NOT CHECKED", "not checked")))
+		return
+	}
+	m.line("\n**Found %s:**\n", plural(int64(r.roots()), "cause", "causes"))
+	n := 0
+	for i := range r.Findings {
+		f := &r.Findings[i]
+		if f.BecauseOf != "" {
+			m.line("   - seen as %s, which %s, %s", code(f.Cause), escape(r.amount(f)), f.Confidence)
+			continue
+		}
+		n++
+		m.line("%d. **%s** %s, %s. %s", n, escape(f.Cause), escape(r.amount(f)), f.Confidence, escape(sentence(f.Summary)))
+	}
+}
+
+func sentenceCase(s string) string {
+	if s == "" {
+		return s
+	}
+	return s[:1] + strings.ToLower(s[1:])
+}
+
+func (m *markdown) requests(r *Report) {
+	q := &r.Requests
+	m.line("\n### Requests\n")
+	if q.Count == 0 {
+		m.line("None. %s", escape(sentence(q.NoneCause)))
+		return
+	}
+	m.line("%s; slow: %s.\n", plural(q.Count, "request", "requests"), escape(q.SlowSelect))
+	m.line("| entry | count | p50 | p99 | max | slow |")
+	m.line("|---|--:|--:|--:|--:|--:|")
+	if len(q.Groups) != 1 {
+		m.line("| all | %s | %s | %s | %s | %d |", count(q.Count), duration(q.P50NS), duration(q.P99NS), duration(q.MaxNS), q.Slow)
+	}
+	for i := range q.Groups {
+		if i == maxGroups && len(q.Groups) > maxGroups+1 {
+			m.line("| %d more | | | | | |", len(q.Groups)-i)
+			break
+		}
+		g := &q.Groups[i]
+		kind := ""
+		if g.Kind != "" && g.Kind != "loop" {
+			kind = " " + escape(g.Kind)
+		}
+		m.line("| %s%s | %s | %s | %s | %s | %d |", code(g.Entry), kind, count(g.Count), duration(g.P50NS), duration(g.P99NS), duration(g.MaxNS), g.Slow)
+	}
+	if s := r.leftOut(); s != "" {
+		m.line("\nNot counted: %s.", escape(s))
+	}
+}
+
+func (m *markdown) ledger(r *Report) {
+	if r.Ledger.Slow.Requests == 0 || r.Ledger.Slow.WallNS == 0 {
+		return
+	}
+	t := newTable(&r.Ledger)
+	m.line("\n### Where slow requests spend their time\n")
+	m.line("Per request, in %s: %s slow, %s in the middle of their group.\n", t.scale.name, count(int64(t.slowRequests)), count(int64(t.medianReq)))
+	m.line("| cause | share | slow | median |")
+	m.line("|---|--:|--:|--:|")
+	for i := range t.rows {
+		w := &t.rows[i]
+		median := "-"
+		if t.medianReq > 0 {
+			median = t.scale.print(w.medianDigits)
+		}
+		m.line("| %s | %s %% | %s | %s |", escape(w.label(func(s string) string { return s })), tenths(w.share), t.scale.print(w.slowDigits), median)
+	}
+	median := "-"
+	if t.medianReq > 0 {
+		median = t.scale.print(t.medianTotal)
+	}
+	m.line("| **total** | 100.0 %% | %s | %s |", t.scale.print(t.slowTotal), median)
+	if s := r.notLookedInto(); s != "" {
+		m.line("\nNot looked into: %s", escape(s))
+	}
+}
+
+func (m *markdown) details(r *Report) {
+	n := 0
+	for i := range r.Findings {
+		f := &r.Findings[i]
+		if f.BecauseOf == "" {
+			n++
+			m.line("\n### %d. %s: %s\n", n, escape(f.Cause), escape(f.Title))
+		} else {
+			m.line("\n#### %s: %s\n\nBecause of %s.", escape(f.Cause), escape(f.Title), code(f.BecauseOf))
+		}
+		m.line("%s\n", escape(sentence(f.Summary)))
+		m.line("How sure: **%s**, %s.\n", f.Confidence, sure(f.Confidence))
+		if len(f.Evidence) > 0 {
+			m.line("| evidence | read where |\n|---|---|")
+			for _, e := range f.Evidence {
+				m.line("| %s | %s |", escape(e.Text), escape(e.Source))
+			}
+			m.line("")
+		}
+		for j, s := range f.Remedy {
+			if j == 0 {
+				m.line("Remedy:\n")
+			}
+			m.line("- %s", code(s))
+		}
+		if f.Verify != "" {
+			m.line("\nVerify: %s", code(f.Verify))
+		}
+	}
+}
+
+func (m *markdown) slowest(r *Report) {
+	q := &r.Requests
+	if len(q.Slowest) == 0 {
+		return
+	}
+	unit := "begin (offset)"
+	if q.Slowest[0].UTC != nil {
+		unit = "begin (UTC)"
+	}
+	m.line("\n### Slowest requests\n\n| %s | took | request | reason |\n|---|--:|---|---|", unit)
+	for i := range q.Slowest {
+		s := &q.Slowest[i]
+		name := s.Name
+		if name == "" {
+			name = s.Entry
+		}
+		m.line("| %s | %s | %s | %s |", escape(s.when("")), duration(s.WallNS), code(name), escape(s.Reason))
+	}
+}
+
+func (m *markdown) capacity(r *Report) {
+	c := &r.Ledger.Capacity
+	if c.TotalNS == 0 {
+		return
+	}
+	m.line("\n### Capacity\n\n%s x %s; runnable goroutines waiting for a P: %.1f on average, %d at most.\n", plural(int64(c.Procs), "P", "Ps"), duration(c.WallNS), c.RunnableAvg, c.RunnableMax)
+	m.line("| account | share | time |\n|---|--:|--:|")
+	ns := make([]int64, len(c.Accounts))
+	for i := range c.Accounts {
+		ns[i] = c.Accounts[i].NS
+	}
+	for i, n := range apportion(ns, 1000) {
+		m.line("| %s | %s %% | %s |", c.Accounts[i].Cause, tenths(n), duration(ns[i]))
+	}
+}
+
+func (m *markdown) lookedFor(r *Report) {
+	if len(r.RuledOut) > 0 {
+		m.line("\n### Ruled out\n")
+		for _, o := range r.RuledOut {
+			m.line("- %s: %s", code(o.Cause), escape(o.Why))
+		}
+	}
+	if len(r.NotChecked) > 0 {
+		m.line("\n### Not checked\n")
+		for _, n := range r.NotChecked {
+			m.line("- %s: %s", code(n.Cause), escape(strings.Join(n.Missing, "; ")))
+		}
+	}
+}
+
+func (m *markdown) lost(r *Report) {
+	var items []string
+	for _, in := range r.Inputs {
+		if in.Error != "" {
+			items = append(items, "not read: "+code(in.Name)+": "+escape(in.Error))
+		}
+	}
+	for i := range r.Gaps {
+		if i == maxGaps && len(r.Gaps) > maxGaps+1 {
+			items = append(items, fmt.Sprintf("lost: %d more gaps", len(r.Gaps)-i))
+			break
+		}
+		items = append(items, "lost: "+escape(r.gap(&r.Gaps[i])))
+	}
+	if s := &r.NotLookedAt.Silences; s.Count > 0 {
+		items = append(items, "silences: "+escape(silences(s)))
+	}
+	for _, l := range r.Lacks {
+		items = append(items, "this trace format does not record "+escape(l))
+	}
+	if len(items) > 0 {
+		m.line("\n### What the recording lacks\n")
+		for _, s := range items {
+			m.line("- %s", s)
+		}
+	}
+}

@@ -1,0 +1,131 @@
+package report
+
+import (
+	"fmt"
+	"math/bits"
+	"sort"
+	"strconv"
+)
+
+// duration prints ns with three figures and a unit.
+func duration(ns int64) string {
+	f := float64(ns)
+	switch {
+	case ns < 0:
+		return "-" + duration(-ns)
+	case f >= 999.5e6:
+		return figures(f/1e9) + " s"
+	case f >= 999.5e3:
+		return figures(f/1e6) + " ms"
+	case f >= 999.5:
+		return figures(f/1e3) + " us"
+	}
+	return strconv.FormatInt(ns, 10) + " ns"
+}
+
+func figures(f float64) string {
+	switch {
+	case f >= 99.95:
+		return fmt.Sprintf("%.0f", f)
+	case f >= 9.995:
+		return fmt.Sprintf("%.1f", f)
+	}
+	return fmt.Sprintf("%.2f", f)
+}
+
+func size(bytes int64) string {
+	f := float64(bytes)
+	switch {
+	case f >= 1<<30:
+		return figures(f/(1<<30)) + " GiB"
+	case f >= 1<<20:
+		return figures(f/(1<<20)) + " MiB"
+	case f >= 1<<10:
+		return figures(f/(1<<10)) + " KiB"
+	}
+	return fmt.Sprintf("%d B", bytes)
+}
+
+// count prints n with spaces between thousands.
+func count(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + " " + s[i:]
+	}
+	return s
+}
+
+func plural(n int64, one, many string) string {
+	if n == 1 {
+		return count(n) + " " + one
+	}
+	return count(n) + " " + many
+}
+
+func percent(share float64) string { return fmt.Sprintf("%.1f %%", share*100) }
+
+// apportion rounds parts to whole units so that they add up to the given number of units, as shares that are printed
+// must: each gets its floor, the largest remainders one more (the method of Hare and Niemeyer).
+func apportion(parts []int64, units int64) []int64 {
+	out := make([]int64, len(parts))
+	var whole uint64
+	for _, p := range parts {
+		whole += uint64(max(p, 0))
+	}
+	if whole == 0 || units <= 0 {
+		return out
+	}
+	rest := make([]uint64, len(parts))
+	left := units
+	for i, p := range parts {
+		hi, lo := bits.Mul64(uint64(max(p, 0)), uint64(units))
+		q, r := bits.Div64(hi%whole, lo, whole)
+		out[i], rest[i] = int64(q), r
+		left -= out[i]
+	}
+	order := make([]int, len(parts))
+	for i := range order {
+		order[i] = i
+	}
+	sort.SliceStable(order, func(i, j int) bool { return rest[order[i]] > rest[order[j]] })
+	for _, i := range order {
+		if left == 0 {
+			break
+		}
+		out[i]++
+		left--
+	}
+	return out
+}
+
+// tenths prints a number of tenths: 680 is "68.0".
+func tenths(n int64) string { return fmt.Sprintf("%d.%d", n/10, n%10) }
+
+// scale is a unit for a whole column: how many ns a printed last digit has, its decimals and its name.
+type scale struct {
+	digit    int64
+	decimals int
+	name     string
+}
+
+// scaleFor fits numbers up to ns, four or more figures of the largest.
+func scaleFor(ns int64) scale {
+	switch {
+	case ns >= 100e9:
+		return scale{1e8, 1, "s"}
+	case ns >= 10e9:
+		return scale{1e7, 2, "s"}
+	case ns >= 100e6:
+		return scale{1e5, 1, "ms"}
+	case ns >= 1e6:
+		return scale{1e4, 2, "ms"}
+	}
+	return scale{1e2, 1, "us"}
+}
+
+func (s scale) print(digits int64) string {
+	if s.decimals == 1 {
+		return tenths(digits)
+	}
+	return fmt.Sprintf("%d.%02d", digits/100, digits%100)
+}

@@ -1,0 +1,228 @@
+package report
+
+import (
+	"time"
+
+	"github.com/whystall/whystall/internal/finding"
+)
+
+// SchemaVersion is the version of the JSON. It grows when a field changes its meaning or goes; new fields do not count.
+const SchemaVersion = 1
+
+// Report is everything that is told, in the shape of the JSON (schema.json describes it). Strings that came from the
+// input are in it as they were; each renderer makes them safe for its own kind of reader.
+type Report struct {
+	Schema      int                  `json:"schema"`
+	Target      Target               `json:"target"`
+	Recording   Recording            `json:"recording"`
+	Inputs      []Input              `json:"inputs"`
+	Requests    Requests             `json:"requests"`
+	Ledger      Ledger               `json:"ledger"`
+	Findings    []finding.Finding    `json:"findings"` // roots ranked first, each followed by its mechanisms
+	RuledOut    []finding.RuledOut   `json:"ruled_out"`
+	NotChecked  []finding.NotChecked `json:"not_checked"`
+	NotLookedAt NotLookedAt          `json:"not_looked_into"`
+	Gaps        []Gap                `json:"gaps"`
+	Lacks       []string             `json:"lacks"`  // what the trace's format does not record
+	Errors      []string             `json:"errors"` // faults of whystall itself: sums that do not add up
+	Cost        Cost                 `json:"cost"`
+}
+
+// Target is the service that was looked at, as far as the recording tells.
+type Target struct {
+	Name       string `json:"name,omitempty"`
+	PID        int    `json:"pid,omitempty"`
+	URL        string `json:"url,omitempty"` // where its pprof pages were
+	Host       string `json:"host,omitempty"`
+	GoVersion  string `json:"go_version,omitempty"`
+	GOMAXPROCS int    `json:"gomaxprocs,omitempty"`
+	CPUs       int    `json:"cpus,omitempty"` // 0: not known
+}
+
+// Recording is when and by which clock.
+type Recording struct {
+	BeginUTC    *string `json:"begin_utc"` // RFC 3339 with nanoseconds; null where the recording has no wall clock
+	EndUTC      *string `json:"end_utc"`
+	BeginNS     int64   `json:"begin_ns"`
+	EndNS       int64   `json:"end_ns"`
+	Clock       string  `json:"clock"`        // of all ..._ns moments: "monotonic" (CLOCK_MONOTONIC) or "trace start"
+	TraceFormat string  `json:"trace_format"` // "go1.26"; "" without a trace
+}
+
+// Input is one file that was given, or one member of a case.
+type Input struct {
+	Name  string `json:"name"`
+	Kind  string `json:"kind,omitempty"`  // "execution trace", "mutex profile"
+	Error string `json:"error,omitempty"` // why it could not be used
+}
+
+// Requests tells which units of work were found.
+type Requests struct {
+	Count      int64     `json:"count"` // complete ones
+	P50NS      int64     `json:"p50_ns"`
+	P99NS      int64     `json:"p99_ns"`
+	MaxNS      int64     `json:"max_ns"`
+	Slow       int       `json:"slow"`       // in the slow column
+	Open       int64     `json:"open"`       // under way at the begin or end: counted, never explained
+	NotKept    int64     `json:"not_kept"`   // slow, not kept for explaining
+	Limited    int64     `json:"limited"`    // whose explanation met a limit
+	LeftOut    []LeftOut `json:"left_out"`   // why and how many
+	NoneCause  string    `json:"none_cause"` // why no request was found; "" if some were
+	Groups     []Group   `json:"groups"`
+	Slowest    []Request `json:"slowest"`
+	SlowSelect string    `json:"slow_are"` // in words: which requests count as slow
+}
+
+// LeftOut is a number of requests that were not counted, and why.
+type LeftOut struct {
+	Reason string `json:"reason"`
+	Count  int64  `json:"count"`
+}
+
+// Group is the requests with one entry function and kind.
+type Group struct {
+	Entry      string    `json:"entry"`
+	Kind       string    `json:"kind"`
+	Boundary   string    `json:"boundary"`
+	Count      int64     `json:"count"`
+	P50NS      int64     `json:"p50_ns"`
+	P99NS      int64     `json:"p99_ns"`
+	MaxNS      int64     `json:"max_ns"`
+	SlowOverNS int64     `json:"slow_over_ns"`
+	Slow       int       `json:"slow"`
+	LeftOut    int64     `json:"left_out"`
+	LeftOutWhy []LeftOut `json:"left_out_why"`
+}
+
+// Request is one of the slowest.
+type Request struct {
+	UTC       *string   `json:"utc"` // of its begin; null without a wall clock
+	BeginNS   int64     `json:"begin_ns"`
+	OffsetNS  int64     `json:"offset_ns"` // of its begin from the recording's
+	WallNS    int64     `json:"wall_ns"`
+	Entry     string    `json:"entry"`
+	Name      string    `json:"name,omitempty"` // task, region, method and path pattern
+	Goroutine int64     `json:"goroutine"`
+	Reason    string    `json:"reason"`
+	Accounts  []Account `json:"accounts"`
+}
+
+// Ledger is the columns of time and the capacity.
+type Ledger struct {
+	Slow     Column   `json:"slow"`
+	Median   Column   `json:"median"`
+	All      Column   `json:"all"`
+	Capacity Capacity `json:"capacity"`
+}
+
+// Column is one ledger; its accounts add up to WallNS exactly.
+type Column struct {
+	Requests int       `json:"requests"`
+	WallNS   int64     `json:"wall_ns"`
+	Accounts []Account `json:"accounts"`
+}
+
+// Account is time with one cause.
+type Account struct {
+	Cause    string       `json:"cause"` // what the last actor of the chain was doing
+	NS       int64        `json:"ns"`
+	Share    float64      `json:"share"` // of the column's wall, 0..1
+	Class    string       `json:"class"` // of the request's own wait it was reached through: own, message, lock, outside, runtime, unknown
+	Actor    string       `json:"actor,omitempty"`
+	Site     string       `json:"site,omitempty"`
+	Detail   string       `json:"detail,omitempty"`
+	ExcessNS int64        `json:"excess_ns,omitempty"` // matched excess over usual requests
+	Requests int          `json:"requests,omitempty"`  // in how many it occurs
+	Largest  int          `json:"largest,omitempty"`   // of how many it is the largest
+	Actors   int          `json:"actors,omitempty"`
+	MaxQueue int          `json:"max_queue,omitempty"`
+	Instead  []Instead    `json:"instead,omitempty"`
+	Sites    []Site       `json:"sites,omitempty"`
+	Tags     *AccountTags `json:"tags,omitempty"`
+}
+
+// AccountTags are parts of an account that have a property; they overlap.
+type AccountTags struct {
+	SilenceNS  int64 `json:"silence_ns,omitempty"`
+	GCNS       int64 `json:"gc_ns,omitempty"`
+	STWNS      int64 `json:"stw_ns,omitempty"`
+	InferredNS int64 `json:"inferred_ns,omitempty"`
+	HandoffNS  int64 `json:"handoff_ns,omitempty"`
+}
+
+// Instead is what ran while somebody was runnable.
+type Instead struct {
+	Who  string `json:"who"`
+	Kind string `json:"kind"`
+	NS   int64  `json:"ns"`
+}
+
+// Site is a place in the program.
+type Site struct {
+	Func string `json:"func"`
+	File string `json:"file,omitempty"`
+	Line int    `json:"line,omitempty"`
+	NS   int64  `json:"ns"`
+	N    int64  `json:"n,omitempty"`
+}
+
+// Capacity is what the Ps did: its accounts add up to TotalNS exactly.
+type Capacity struct {
+	Procs       int           `json:"procs"`
+	CPUs        int           `json:"cpus,omitempty"`
+	WallNS      int64         `json:"wall_ns"`
+	TotalNS     int64         `json:"total_ns"`
+	Accounts    []CapacityRow `json:"accounts"`
+	RunnableMax int           `json:"runnable_max"`
+	RunnableAvg float64       `json:"runnable_avg"`
+}
+
+// CapacityRow is one account of the capacity.
+type CapacityRow struct {
+	Cause string  `json:"cause"`
+	NS    int64   `json:"ns"`
+	Share float64 `json:"share"`
+}
+
+// NotLookedAt is time of slow requests that was booked to what the runtime calls it, and whose inside no evidence shows.
+type NotLookedAt struct {
+	RunningNS int64    `json:"running_ns"`
+	SyscallNS int64    `json:"syscall_ns"`
+	Silences  Silences `json:"silences"`
+}
+
+// Silences are stretches without any event though something was runnable.
+type Silences struct {
+	Count  int64 `json:"count"`
+	NS     int64 `json:"ns"`
+	SlowNS int64 `json:"slow_ns"`
+	MaxNS  int64 `json:"max_ns"`
+}
+
+// Gap is what was lost, with its time where it has one.
+type Gap struct {
+	BeginNS  int64   `json:"begin_ns"`
+	EndNS    int64   `json:"end_ns"`
+	BeginUTC *string `json:"begin_utc"`
+	Source   string  `json:"source,omitempty"`
+	Reason   string  `json:"reason"`
+}
+
+// Cost is what whystall itself took.
+type Cost struct {
+	ExplainNS    int64    `json:"explain_ns"` // wall time of explaining
+	ExplainCPUNS int64    `json:"explain_cpu_ns"`
+	MaxHeap      int64    `json:"max_heap_bytes"`
+	Bytes        int64    `json:"trace_bytes"`
+	Events       int64    `json:"trace_events"`
+	Recorder     []string `json:"recorder"` // what recording cost the target and lost, in words; from the case
+}
+
+// stamp gives a moment's UTC, nil without a wall clock.
+func stamp(ns int64, wall bool, offset int64) *string {
+	if !wall {
+		return nil
+	}
+	s := time.Unix(0, ns+offset).UTC().Format("2006-01-02T15:04:05.000000000Z")
+	return &s
+}

@@ -1,0 +1,206 @@
+package report
+
+import (
+	"sort"
+	"strings"
+)
+
+// The ledger as a person reads it, in steps:
+//
+//  1. accounts of at least 1 % of the slow requests' time have a row of their own, the largest first, up to maxRows
+//  2. of the rest, those with the same class and cause share a row if together they reach 1 %
+//  3. what is left is "other"; everything unexplained is one row, always there
+//  4. shares and times are rounded so that what is printed adds up to the total that is printed
+
+const maxRows = 12
+
+// row is a line of the ledger.
+type row struct {
+	account     *Account // the one, or the largest of those folded
+	folded      int      // accounts in it, when there is more than one
+	other       bool
+	unexplained bool
+	ns, median  int64
+	largest     int
+
+	share, slowDigits, medianDigits int64 // rounded: tenths of a percent; digits of the table's scale
+}
+
+// table is a ledger made ready.
+type table struct {
+	rows                    []row
+	scale                   scale
+	slowTotal, medianTotal  int64 // digits of the scale, per request
+	slowRequests, medianReq int
+}
+
+type rowKey struct{ class, cause, actor, site, detail string }
+
+func keyOf(a *Account) rowKey { return rowKey{a.Class, a.Cause, a.Actor, a.Site, a.Detail} }
+
+func isUnexplained(cause string) bool {
+	return strings.HasPrefix(cause, "unexplained") || cause == "lock, holder unseen"
+}
+
+func newTable(l *Ledger) *table {
+	slow, median := &l.Slow, &l.Median
+	t := &table{slowRequests: slow.Requests, medianReq: median.Requests}
+	order := make([]*Account, 0, len(slow.Accounts))
+	for i := range slow.Accounts {
+		order = append(order, &slow.Accounts[i])
+	}
+	sort.SliceStable(order, func(i, j int) bool { return order[i].NS > order[j].NS })
+
+	rowOf := map[rowKey]int{}
+	var rest []*Account
+	for _, a := range order {
+		if isUnexplained(a.Cause) || a.NS*100 < slow.WallNS || len(t.rows) == maxRows {
+			rest = append(rest, a)
+			continue
+		}
+		rowOf[keyOf(a)] = len(t.rows)
+		t.rows = append(t.rows, row{account: a, folded: 1, ns: a.NS, largest: a.Largest})
+	}
+	folds := map[rowKey]int64{}
+	for _, a := range rest {
+		folds[rowKey{class: a.Class, cause: a.Cause}] += a.NS
+	}
+	own := len(t.rows)
+	other, unexplained := row{other: true}, row{unexplained: true}
+	for _, a := range rest {
+		fold := rowKey{class: a.Class, cause: a.Cause}
+		to := &other
+		if isUnexplained(a.Cause) {
+			to = &unexplained
+		} else if folds[fold]*100 >= slow.WallNS {
+			i, ok := rowOf[fold]
+			if !ok {
+				i = len(t.rows)
+				rowOf[fold] = i
+				t.rows = append(t.rows, row{account: a})
+			}
+			to = &t.rows[i]
+		}
+		to.ns += a.NS
+		to.largest += a.Largest
+		to.folded++
+	}
+	// A fold's key has neither actor nor site; an account without both that has a row of its own takes the fold in.
+	for i := range median.Accounts {
+		m := &median.Accounts[i]
+		switch j, ok := rowOf[keyOf(m)]; {
+		case ok:
+			t.rows[j].median += m.NS
+		case isUnexplained(m.Cause):
+			unexplained.median += m.NS
+		default:
+			if j, ok := rowOf[rowKey{class: m.Class, cause: m.Cause}]; ok && (j >= own || t.rows[j].folded > 1) {
+				t.rows[j].median += m.NS
+			} else {
+				other.median += m.NS
+			}
+		}
+	}
+	sort.SliceStable(t.rows, func(i, j int) bool { return t.rows[i].ns > t.rows[j].ns })
+	if other.ns > 0 || other.median > 0 {
+		t.rows = append(t.rows, other)
+	}
+	t.rows = append(t.rows, unexplained)
+	t.round(slow, median)
+	return t
+}
+
+func (t *table) round(slow, median *Column) {
+	ns, med := make([]int64, len(t.rows)), make([]int64, len(t.rows))
+	for i := range t.rows {
+		ns[i], med[i] = t.rows[i].ns, t.rows[i].median
+	}
+	t.scale = scaleFor(perRequest(slow))
+	t.slowTotal = (perRequest(slow) + t.scale.digit/2) / t.scale.digit
+	t.medianTotal = (perRequest(median) + t.scale.digit/2) / t.scale.digit
+	shares, s, m := apportion(ns, 1000), apportion(ns, t.slowTotal), apportion(med, t.medianTotal)
+	for i := range t.rows {
+		t.rows[i].share, t.rows[i].slowDigits, t.rows[i].medianDigits = shares[i], s[i], m[i]
+	}
+}
+
+func perRequest(c *Column) int64 {
+	if c.Requests == 0 {
+		return 0
+	}
+	return c.WallNS / int64(c.Requests)
+}
+
+// label describes a row in words; name prints a symbol as the caller wants it.
+func (w *row) label(name func(string) string) string {
+	switch {
+	case w.unexplained:
+		return "unexplained"
+	case w.other:
+		return "other (" + plural(int64(w.folded), "account", "accounts") + " below 1 %)"
+	case w.folded > 1:
+		return describe(&Account{Class: w.account.Class, Cause: w.account.Cause}, name) + " (" + plural(int64(w.folded), "account", "accounts") + ")"
+	}
+	return describe(w.account, name)
+}
+
+// describe names an account in one clause.
+func describe(a *Account, name func(string) string) string {
+	cause := a.Cause
+	if a.Detail != "" {
+		cause += " (" + name(a.Detail) + ")"
+	}
+	at := func(prefix string) string {
+		if a.Site == "" {
+			return ""
+		}
+		return prefix + name(a.Site)
+	}
+	switch a.Class {
+	case "lock":
+		if strings.HasPrefix(a.Cause, "lock, ") {
+			return "lock" + at(" at ") + ": " + strings.TrimPrefix(cause, "lock, ")
+		}
+		if a.Actor == "" {
+			return "lock" + at(" at ") + ": holder " + cause
+		}
+		return "lock" + at(" at ") + ": holder " + name(a.Actor) + " " + cause
+	case "message":
+		if a.Actor == "" {
+			return cause + at(": awaited at ")
+		}
+		return cause + ": " + name(a.Actor) + at(", awaited at ")
+	case "own":
+		return cause + at(", at ")
+	}
+	if a.Actor != "" {
+		return cause + " of " + name(a.Actor) + at(", at ")
+	}
+	return cause + at(", at ")
+}
+
+// fitted describes in at most max columns: import paths go first, then the middles of names.
+func fitted(max int, describe func(name func(string) string) string) string {
+	s := describe(Printable)
+	if width(s) <= max {
+		return s
+	}
+	s = describe(func(n string) string { return Printable(shortFunc(n)) })
+	for limit := max; width(s) > max && limit >= 12; limit-- {
+		s = describe(func(n string) string { return middle(Printable(shortFunc(n)), limit) })
+	}
+	return middle(s, max)
+}
+
+// shortFunc leaves the directories of a symbol's import path out: "caddyhttp.(*Server).ServeHTTP". Slashes in type
+// arguments and receivers stay.
+func shortFunc(s string) string {
+	end := strings.IndexAny(s, "([ ")
+	if end < 0 {
+		end = len(s)
+	}
+	if i := strings.LastIndexByte(s[:end], '/'); i >= 0 {
+		return s[i+1:]
+	}
+	return s
+}

@@ -1,0 +1,549 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/whystall/whystall/internal/finding"
+)
+
+// Columns is the width of the text report.
+const Columns = 100
+
+// TextOptions is how the text is to look.
+type TextOptions struct {
+	Colour bool
+}
+
+// page collects the text. Every string that may come from the input passes Printable before it reaches the page.
+type page struct {
+	b      strings.Builder
+	colour bool
+}
+
+const (
+	bold   = "1"
+	red    = "1;31"
+	green  = "1;32"
+	yellow = "33"
+	dim    = "2"
+)
+
+func (p *page) paint(style, s string) string {
+	if !p.colour || s == "" {
+		return s
+	}
+	return "\x1b[" + style + "m" + s + "\x1b[0m"
+}
+
+func (p *page) line(format string, args ...any) {
+	p.b.WriteString(strings.TrimRight(fmt.Sprintf(format, args...), " "))
+	p.b.WriteByte('\n')
+}
+
+// heading begins a section.
+func (p *page) heading(title, rest string) {
+	p.line("")
+	title = middle(title, Columns/2)
+	if rest != "" {
+		rest = "  " + middle(Printable(rest), Columns-2-width(title))
+	}
+	p.line("%s%s", p.paint(bold, title), p.paint(dim, rest))
+}
+
+// par prints text after a label, wrapped, with the following lines under the first one's text.
+func (p *page) par(label, text string) { p.wrapped(label, width(label), text, false) }
+
+// note is par for labels that are words of a sentence: the following lines are only indented.
+func (p *page) note(label, text string) { p.wrapped("  "+label, 6, text, false) }
+
+// command is par for what a person may copy.
+func (p *page) command(label, text string) { p.wrapped(label, width(label), text, true) }
+
+func (p *page) wrapped(label string, hang int, text string, whole bool) {
+	// The label takes part in the first line's breaks as one word would: as placeholders of its width beyond the hang.
+	text = strings.Repeat("\x00", max(width(label)-hang, 0)) + Printable(text)
+	for i, l := range wrap(text, Columns-hang, whole) {
+		if l = strings.TrimLeft(l, "\x00"); i == 0 {
+			p.line("%s%s", label, l)
+		} else {
+			p.line("%s%s", strings.Repeat(" ", hang), l)
+		}
+	}
+}
+
+// Text prints the report for a person: the answer in the first lines, its proof below.
+func (r *Report) Text(w io.Writer, o TextOptions) error {
+	p := &page{colour: o.Colour}
+	p.title(r)
+	p.verdict(r)
+	p.requests(r)
+	p.ledger(r)
+	p.details(r)
+	p.slowest(r)
+	p.capacity(r)
+	p.lookedFor(r)
+	p.lost(r)
+	p.cost(r)
+	_, err := io.WriteString(w, p.b.String())
+	return err
+}
+
+func (p *page) title(r *Report) {
+	p.line("%s", p.paint(bold, middle(Printable(r.title()), Columns)))
+	for _, e := range r.Errors {
+		p.par("  ", e)
+	}
+}
+
+// title tells what was looked at and when, in one line.
+func (r *Report) title() string {
+	t := &r.Target
+	var parts []string
+	name := t.Name
+	if name == "" {
+		name = t.URL
+	}
+	if name == "" && len(r.Inputs) == 1 {
+		name = r.Inputs[0].Name
+	}
+	if t.PID != 0 {
+		name = strings.TrimSpace(fmt.Sprintf("%s pid %d", name, t.PID))
+	}
+	if t.Host != "" {
+		name += " on " + t.Host
+	}
+	if name != "" {
+		parts = append(parts, name)
+	}
+	switch {
+	case t.GoVersion != "":
+		parts = append(parts, t.GoVersion)
+	case r.Recording.TraceFormat != "":
+		parts = append(parts, "trace format "+r.Recording.TraceFormat)
+	}
+	if t.GOMAXPROCS > 0 {
+		parts = append(parts, fmt.Sprintf("GOMAXPROCS %d", t.GOMAXPROCS))
+	}
+	if d := r.Recording.EndNS - r.Recording.BeginNS; d > 0 {
+		when := duration(d)
+		if u := r.Recording.BeginUTC; u != nil {
+			when += " from " + clock(*u, len("2006-01-02T15:04:05")) + " UTC"
+		}
+		parts = append(parts, when)
+	}
+	return "whystall: " + strings.Join(parts, ", ")
+}
+
+// clock is the first n characters of an RFC 3339 time, readable.
+func clock(utc string, n int) string {
+	if len(utc) < n {
+		return utc
+	}
+	return strings.Replace(utc[:n], "T", " ", 1)
+}
+
+// roots are the findings that nothing else explains.
+func (r *Report) roots() (n int) {
+	for i := range r.Findings {
+		if r.Findings[i].BecauseOf == "" {
+			n++
+		}
+	}
+	return n
+}
+
+func (p *page) verdict(r *Report) {
+	p.line("")
+	if len(r.Findings) == 0 {
+		title, rest := r.nothing()
+		style := green
+		if title != nothingFound {
+			style = yellow
+		}
+		p.line("%s", p.paint(style, title))
+		p.par("  ", rest)
+		return
+	}
+	p.line("%s", p.paint(red, "FOUND "+plural(int64(r.roots()), "cause", "causes")))
+	n := 0
+	for i := range r.Findings {
+		f := &r.Findings[i]
+		if f.BecauseOf != "" {
+			p.line("    seen as %s, which %s, %s", middle(Printable(f.Cause), 22), r.amount(f), f.Confidence)
+			continue
+		}
+		n++
+		p.line("%2d. %s %s, %s", n, p.paint(bold, middle(Printable(f.Cause), 26)), r.amount(f), f.Confidence)
+		p.par("    ", sentence(f.Summary))
+	}
+}
+
+const nothingFound = "NOTHING FOUND"
+
+// nothing says what "nothing found" means here: what was looked for, what could not be.
+func (r *Report) nothing() (title, rest string) {
+	looked, blind := len(r.RuledOut), len(r.NotChecked)
+	if looked == 0 {
+		why := r.Requests.NoneCause
+		if why == "" {
+			why = "no cause could be checked"
+		}
+		return "COULD NOT LOOK", sentence(why) + " What is missing is listed below."
+	}
+	rest = fmt.Sprintf("%s looked for and not there.", plural(int64(looked), "cause was", "causes were"))
+	if blind > 0 {
+		rest += fmt.Sprintf(" %s not be looked for: see NOT CHECKED below.", plural(int64(blind), "cause could", "causes could"))
+	}
+	return nothingFound, rest
+}
+
+// amount tells how much a finding explains.
+func (r *Report) amount(f *finding.Finding) string {
+	switch e := f.Explains; {
+	case e.NS > 0 && r.Ledger.Slow.Requests > 0:
+		return fmt.Sprintf("explains %s of the slow requests' time (%s each)", percent(f.Share), duration(e.NS/int64(r.Ledger.Slow.Requests)))
+	case e.CPUNS > 0:
+		return fmt.Sprintf("explains %s of CPU time (%s)", percent(f.Share), duration(e.CPUNS))
+	case e.Bytes > 0:
+		return fmt.Sprintf("explains %s of memory (%s)", percent(f.Share), size(e.Bytes))
+	}
+	return "explains " + percent(f.Share)
+}
+
+// sentence makes a clause a sentence.
+func sentence(s string) string {
+	s = strings.TrimSpace(s)
+	if s == "" {
+		return s
+	}
+	if c := s[0]; c >= 'a' && c <= 'z' && !strings.ContainsAny(strings.SplitN(s, " ", 2)[0], ".(_") {
+		s = string(c-'a'+'A') + s[1:]
+	}
+	if !strings.ContainsAny(s[len(s)-1:], ".!?:") {
+		s += "."
+	}
+	return s
+}
+
+const maxGroups = 5
+
+func (p *page) requests(r *Report) {
+	q := &r.Requests
+	if q.Count == 0 {
+		p.heading("REQUESTS", "none")
+		why := q.NoneCause
+		if why == "" {
+			why = fmt.Sprintf("no request began and ended within the recording; %d were under way at its begin or end", q.Open)
+		}
+		p.par("  ", sentence(why))
+		return
+	}
+	p.heading("REQUESTS", fmt.Sprintf("%s; slow: %s", plural(q.Count, "request", "requests"), q.SlowSelect))
+	p.line("  %9s %9s %9s %9s %6s  %s", "count", "p50", "p99", "max", "slow", "entry")
+	groups := q.Groups
+	if len(groups) != 1 {
+		p.line("  %9s %9s %9s %9s %6d  %s", count(q.Count), duration(q.P50NS), duration(q.P99NS), duration(q.MaxNS), q.Slow, "all")
+	}
+	for i := range groups {
+		if i == maxGroups && len(groups) > maxGroups+1 {
+			var n int64
+			for j := i; j < len(groups); j++ {
+				n += groups[j].Count
+			}
+			p.line("  %9s %39s  %d more entries (all of them: --format json)", count(n), "", len(groups)-i)
+			break
+		}
+		g := &groups[i]
+		text := fitted(Columns-51, func(name func(string) string) string {
+			if g.Kind == "" || g.Kind == "loop" {
+				return name(g.Entry)
+			}
+			return name(g.Entry) + " (" + name(g.Kind) + ")"
+		})
+		p.line("  %9s %9s %9s %9s %6d  %s", count(g.Count), duration(g.P50NS), duration(g.P99NS), duration(g.MaxNS), g.Slow, text)
+	}
+	if s := r.leftOut(); s != "" {
+		p.note("not counted: ", s)
+	}
+}
+
+// leftOut tells what was counted apart, "" if nothing was.
+func (r *Report) leftOut() string {
+	q := &r.Requests
+	var parts []string
+	if q.Open > 0 {
+		parts = append(parts, count(q.Open)+" under way at the begin or end")
+	}
+	for _, l := range q.LeftOut {
+		parts = append(parts, count(l.Count)+" "+l.Reason)
+	}
+	if q.NotKept > 0 {
+		parts = append(parts, count(q.NotKept)+" slow ones whose history was not kept")
+	}
+	if q.Limited > 0 {
+		parts = append(parts, count(q.Limited)+" whose explanation met a limit")
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (p *page) ledger(r *Report) {
+	if r.Ledger.Slow.Requests == 0 || r.Ledger.Slow.WallNS == 0 {
+		return
+	}
+	t := newTable(&r.Ledger)
+	p.heading("WHERE SLOW REQUESTS SPEND THEIR TIME", fmt.Sprintf("%s per request", t.scale.name))
+	p.line("  %7s %8s %8s  %s", "share", "slow", "median", "cause")
+	for i := range t.rows {
+		w := &t.rows[i]
+		label := fitted(Columns-29, w.label)
+		median := "-"
+		if t.medianReq > 0 {
+			median = t.scale.print(w.medianDigits)
+		}
+		p.line("  %5s %% %8s %8s  %s", tenths(w.share), t.scale.print(w.slowDigits), median, label)
+	}
+	median, of := "-", ""
+	if t.medianReq > 0 {
+		median, of = t.scale.print(t.medianTotal), fmt.Sprintf(", median: %s in the middle of their group", count(int64(t.medianReq)))
+	}
+	p.line("  %5s %% %8s %8s  %s", "100.0", t.scale.print(t.slowTotal), median,
+		p.paint(dim, fmt.Sprintf("slow: %s%s", plural(int64(t.slowRequests), "request", "requests"), of)))
+	if s := r.notLookedInto(); s != "" {
+		p.note("not looked into: ", s)
+	}
+}
+
+// notLookedInto tells of time that has a name and yet may hide something; "" if there is none.
+func (r *Report) notLookedInto() string {
+	c, n := &r.Ledger.Slow, &r.NotLookedAt
+	if c.Requests == 0 || n.RunningNS+n.SyscallNS == 0 {
+		return ""
+	}
+	each := func(ns int64) string {
+		return duration(ns/int64(c.Requests)) + " (" + percent(share(ns, c.WallNS)) + ")"
+	}
+	return "on CPU " + each(n.RunningNS) + " and syscall " + each(n.SyscallNS) + " a request are the runtime's view; whether the thread ran, and what a syscall waited for, only the kernel knows."
+}
+
+func (p *page) details(r *Report) {
+	n := 0
+	for i := range r.Findings {
+		f := &r.Findings[i]
+		title, under := "", ""
+		if f.BecauseOf == "" {
+			n++
+			title = fmt.Sprintf("%d. %s", n, f.Cause)
+		} else {
+			title = "   " + f.Cause
+			under = "because of " + f.BecauseOf + ": "
+		}
+		p.heading(Printable(title), under+f.Title)
+		if f.BecauseOf != "" {
+			p.par("   ", sentence(f.Summary))
+		}
+		p.line("   how sure: %s, %s", f.Confidence, sure(f.Confidence))
+		for j, e := range f.Evidence {
+			label := "   evidence: "
+			if j > 0 {
+				label = "             "
+			}
+			text := e.Text
+			if e.Source != "" {
+				text += "  [" + e.Source + "]"
+			}
+			p.par(label+"- ", text)
+		}
+		for j, m := range f.Remedy {
+			label := "   remedy:   "
+			if j > 0 {
+				label = "             "
+			}
+			p.command(label+"- ", m)
+		}
+		if f.Verify != "" {
+			p.command("   verify:   ", f.Verify)
+		}
+	}
+}
+
+func sure(c finding.Confidence) string {
+	switch c {
+	case finding.Proven:
+		return "who was awaited and what held it are both measured"
+	case finding.Supported:
+		return "one of who was awaited and what held it is measured, or two counters agree"
+	case finding.Possible:
+		return "the evidence is compatible with it, no more"
+	}
+	return "not graded"
+}
+
+func (p *page) slowest(r *Report) {
+	q := &r.Requests
+	if len(q.Slowest) == 0 {
+		return
+	}
+	unit, day := "begin: offset from the recording's begin", ""
+	if u := q.Slowest[0].UTC; u != nil {
+		day = clock(*u, len("2006-01-02"))
+		unit = "begin: UTC, " + day
+	}
+	p.heading("SLOWEST REQUESTS", unit)
+	names, nameWidth := make([]string, len(q.Slowest)), 0
+	for i := range q.Slowest {
+		s := &q.Slowest[i]
+		switch {
+		case s.Name != "":
+			names[i] = middle(Printable(s.Name), 28)
+		case len(q.Groups) > 1:
+			names[i] = middle(Printable(shortFunc(s.Entry)), 28)
+		}
+		nameWidth = max(nameWidth, width(names[i]))
+	}
+	for i := range q.Slowest {
+		s := &q.Slowest[i]
+		label := fmt.Sprintf("  %15s %9s  ", s.when(day), duration(s.WallNS))
+		if nameWidth > 0 {
+			label += names[i] + strings.Repeat(" ", nameWidth-width(names[i])+2)
+		}
+		p.par(label, s.Reason)
+	}
+}
+
+// when prints the begin: time of day, with the date where it is not the heading's.
+func (s *Request) when(day string) string {
+	if s.UTC == nil {
+		return fmt.Sprintf("+%d.%06d s", s.OffsetNS/1e9, s.OffsetNS%1e9/1e3)
+	}
+	t := clock(*s.UTC, len("2006-01-02T15:04:05.000000"))
+	if rest, ok := strings.CutPrefix(t, day+" "); ok && day != "" {
+		return rest
+	}
+	return t
+}
+
+func (p *page) capacity(r *Report) {
+	c := &r.Ledger.Capacity
+	if c.TotalNS == 0 {
+		return
+	}
+	p.heading("CAPACITY", fmt.Sprintf("%s x %s", plural(int64(c.Procs), "P", "Ps"), duration(c.WallNS)))
+	ns := make([]int64, len(c.Accounts))
+	for i := range c.Accounts {
+		ns[i] = c.Accounts[i].NS
+	}
+	var parts []string
+	for i, n := range apportion(ns, 1000) {
+		if ns[i] > 0 {
+			parts = append(parts, fmt.Sprintf("%s %s %%", c.Accounts[i].Cause, tenths(n)))
+		}
+	}
+	p.par("  ", strings.Join(parts, ", "))
+	p.line("  runnable goroutines waiting for a P: %.1f on average, %d at most", c.RunnableAvg, c.RunnableMax)
+}
+
+func (p *page) lookedFor(r *Report) {
+	if len(r.RuledOut) > 0 {
+		p.heading("RULED OUT", "")
+		for _, o := range r.RuledOut {
+			p.item(o.Cause, o.Why)
+		}
+	}
+	if len(r.NotChecked) > 0 {
+		p.heading("NOT CHECKED", "what could not be looked for, and what is missing")
+		for _, n := range r.NotChecked {
+			p.item(n.Cause, strings.Join(n.Missing, "; "))
+		}
+	}
+}
+
+func (p *page) item(name, text string) {
+	name = middle(Printable(name), 22)
+	p.par("  "+name+strings.Repeat(" ", max(18-width(name), 0)+2), text)
+}
+
+const maxGaps = 5
+
+func (p *page) lost(r *Report) {
+	if len(r.Gaps) == 0 && len(r.Lacks) == 0 && r.failedInputs() == 0 && r.NotLookedAt.Silences.Count == 0 {
+		return
+	}
+	p.heading("WHAT THE RECORDING LACKS", "")
+	for _, in := range r.Inputs {
+		if in.Error != "" {
+			p.note("not read: ", in.Name+": "+in.Error)
+		}
+	}
+	for i := range r.Gaps {
+		if i == maxGaps && len(r.Gaps) > maxGaps+1 {
+			p.line("  lost: %d more gaps (all of them: --format json)", len(r.Gaps)-i)
+			break
+		}
+		p.note("lost: ", r.gap(&r.Gaps[i]))
+	}
+	if s := &r.NotLookedAt.Silences; s.Count > 0 {
+		p.note("silences: ", silences(s))
+	}
+	for _, l := range r.Lacks {
+		p.note("this trace format does not record ", l)
+	}
+}
+
+func silences(s *Silences) string {
+	return fmt.Sprintf("%s without an event of any thread though work was runnable, %s in all, %s at most, %s of the slow requests' time: the process may have stood still (CPU quota, host)",
+		plural(s.Count, "stretch of 20 ms or more", "stretches of 20 ms or more"), duration(s.NS), duration(s.MaxNS), duration(s.SlowNS))
+}
+
+// gap tells what was lost and when.
+func (r *Report) gap(g *Gap) string {
+	s := g.Reason
+	if g.EndNS > g.BeginNS {
+		at := fmt.Sprintf("+%.3f s", float64(g.BeginNS-r.Recording.BeginNS)/1e9)
+		if g.BeginUTC != nil {
+			at = clock(*g.BeginUTC, len("2006-01-02T15:04:05.000")) + " UTC"
+		}
+		s = duration(g.EndNS-g.BeginNS) + " from " + at + ": " + s
+	}
+	if g.Source != "" {
+		s += "  [" + g.Source + "]"
+	}
+	return s
+}
+
+func (r *Report) failedInputs() (n int) {
+	for _, in := range r.Inputs {
+		if in.Error != "" {
+			n++
+		}
+	}
+	return n
+}
+
+func (p *page) cost(r *Report) {
+	if s := r.cost(); s != "" {
+		p.line("")
+		p.wrapped("whystall itself: ", 4, s, false)
+	}
+}
+
+// cost tells what recording and explaining took.
+func (r *Report) cost() string {
+	c := &r.Cost
+	parts := append([]string{}, c.Recorder...)
+	if c.ExplainNS > 0 {
+		s := "explaining took " + duration(c.ExplainNS)
+		if c.ExplainCPUNS > 0 {
+			s += " (" + duration(c.ExplainCPUNS) + " CPU)"
+		}
+		if c.Events > 0 {
+			s += fmt.Sprintf(" for %s events, %s", count(c.Events), size(c.Bytes))
+		}
+		if c.MaxHeap > 0 {
+			s += ", at most " + size(c.MaxHeap) + " of heap"
+		}
+		parts = append(parts, s)
+	}
+	return strings.Join(parts, "; ")
+}
