@@ -71,15 +71,15 @@ func detectors() []*Detector {
 // Run lets every detector look at one recording. The result is nil where no execution trace was read, the set may
 // be nil too. It never fails: a detector that does is listed as not checked, with its error.
 func Run(r *ledger.Result, set *evidence.Set, facts Facts) finding.Result {
-	return run(detectors(), r, set, facts)
+	return look(detectors(), r, set, facts).result()
 }
 
-func run(ds []*Detector, r *ledger.Result, set *evidence.Set, facts Facts) finding.Result {
+// look is steps 1 to 4.
+func look(ds []*Detector, r *ledger.Result, set *evidence.Set, facts Facts) *board {
 	if set == nil {
 		set = &evidence.Set{}
 	}
 	b := newBoard(r)
-	var out finding.Result
 	for _, d := range ds {
 		p := &Pass{Ledger: r, Set: set, Facts: facts, det: d, board: b}
 		b.passes = append(b.passes, p)
@@ -97,7 +97,12 @@ func run(ds []*Detector, r *ledger.Result, set *evidence.Set, facts Facts) findi
 			p.finding = p.words()
 		}
 	}
-	out.Findings = b.ranked()
+	return b
+}
+
+// result is step 5: what everybody said, none left out.
+func (b *board) result() (out finding.Result) {
+	out.Findings, out.RuledOut = b.ranked(), []finding.RuledOut{}
 	for _, p := range b.passes {
 		switch p.outcome {
 		case clear:
@@ -110,7 +115,7 @@ func run(ds []*Detector, r *ledger.Result, set *evidence.Set, facts Facts) findi
 			out.NotChecked = append(out.NotChecked, finding.NotChecked{Cause: p.det.Name, Missing: p.missing})
 		}
 	}
-	out.NotChecked = append(out.NotChecked, blind(r)...)
+	out.NotChecked = append(out.NotChecked, blind(b.r)...)
 	return out
 }
 

@@ -19,32 +19,35 @@ var _ = register(&Detector{
 	// and several ms, and GC must take the share of CPU that frequentGC tells.
 	Floor: Floor{NS: 5e6, Share: 0.15},
 	Doc: `What happens
-  A cycle begins whenever the heap has grown from what was live by GOGC percent. With a small live heap (the goal
-  is never below 4 MiB x GOGC/100), a small GOGC, or a GOMEMLIMIT close to the live heap, that is a few MB of
-  allocation: cycles follow each other, many a second. Each takes a quarter of the Ps while it marks, stops the world
-  twice, makes allocating goroutines assist, and flushes every P's caches. Requests lose time in all of these, and
-  no single one looks alarming.
+  A cycle begins whenever the heap has grown from what was live by GOGC percent. With a small live
+  heap (the goal is never below 4 MiB x GOGC/100), a small GOGC, or a GOMEMLIMIT close to the live
+  heap, that is a few MB of allocation: cycles follow each other, many a second. Each takes a
+  quarter of the Ps while it marks, stops the world twice, makes allocating goroutines assist, and
+  flushes every P's caches. Requests lose time in all of these, and no single one looks alarming.
 
 Evidence
-  Cycles a second, heap goal against live heap, share of used CPU that GC took, and the slow column: mark assist,
-  waits for credit and for mark termination, sweeps, stop-the-worlds of GC, and time runnable while GC workers ran.
-  Which call sites start the cycles and assist. Without a trace: runtime metrics or memstats read twice give cycles
-  and CPU; what requests lost is then not known, and the finding is possible at most.
+  Cycles a second, heap goal against live heap, share of used CPU that GC took, and the slow
+  column: mark assist, waits for credit and for mark termination, sweeps, stop-the-worlds of GC,
+  and time runnable while GC workers ran. Which call sites start the cycles and assist. Without a
+  trace: runtime metrics or memstats read twice give cycles and CPU; what requests lost is then
+  not known, and the finding is possible at most.
 
 Not to be taken for
-  Many cycles alone: a busy server with a small heap collects ten times a second and nobody notices. Time lost counts.
-  GC that is slow because the process gets no CPU: then GC's share of the CPU used is as usual, and the run queue
-  is the cause. Idle-priority GC workers: they use Ps that had nothing to do, and are counted apart.
-  A neighbour that suffers from our GC (golang/go#17969).
+  Many cycles alone: a busy server with a small heap collects ten times a second and nobody
+  notices. Time lost counts. GC that is slow because the process gets no CPU: then GC's share of
+  the CPU used is as usual, and the run queue is the cause. Idle-priority GC workers: they use Ps
+  that had nothing to do, and are counted apart. A neighbour that suffers from our GC
+  (golang/go#17969).
 
 Remedy
-  GOGC up (GOGC=200, 400) while memory lasts, with GOMEMLIMIT as the guard; if GOMEMLIMIT is the reason, raise it.
-  With a tiny live heap: GOGC=off with GOMEMLIMIT well above the live heap, or GOGC large enough for a goal of 64 MiB.
-  Allocate less at the sites named: reuse buffers, sync.Pool, no per-request formatting or reflection.
+  GOGC up (GOGC=200, 400) while memory lasts, with GOMEMLIMIT as the guard; if GOMEMLIMIT is the
+  reason, raise it. With a tiny live heap: GOGC=off with GOMEMLIMIT well above the live heap, or
+  GOGC large enough for a goal of 64 MiB. Allocate less at the sites named: reuse buffers,
+  sync.Pool, no per-request formatting or reflection.
 
 Sources
-  golang/go#22743, #23044 (tiny heaps), #58106, #48409 (GOMEMLIMIT near the live heap: GC up to half of the CPU),
-  #18534, #40225; the Go GC guide, go.dev/doc/gc-guide.`,
+  golang/go#22743, #23044 (tiny heaps), #58106, #48409 (GOMEMLIMIT near the live heap: GC up to
+  half of the CPU), #18534, #40225; the Go GC guide, go.dev/doc/gc-guide.`,
 	Look: lookFrequentGC,
 	Tell: tellFrequentGC,
 })

@@ -14,27 +14,30 @@ var _ = register(&Detector{
 	Depth: 70,
 	Floor: gcFloor,
 	Doc: `What happens
-  Allocating goroutines can be made to wait by GC without any stop-the-world: for the semaphore under which one of
-  them ends marking (gcMarkDone, which makes every P pass a safe point: a ragged barrier), for the one that starts
-  a cycle (gcStart), for scan credit when their assist found no work to do, or suspended while their stack is scanned.
-  One slow holder makes a convoy. gctrace, PauseNs and the pause histograms show none of it.
+  Allocating goroutines can be made to wait by GC without any stop-the-world: for the semaphore
+  under which one of them ends marking (gcMarkDone, which makes every P pass a safe point: a
+  ragged barrier), for the one that starts a cycle (gcStart), for scan credit when their assist
+  found no work to do, or suspended while their stack is scanned. One slow holder makes a convoy.
+  gctrace, PauseNs and the pause histograms show none of it.
 
 Evidence
-  Slow column: "mark termination, queued", "GC start, queued", "mark assist (waiting for credit)", "stack scan".
-  Whom they waited for and what that goroutine did, where the trace has it.
+  Slow column: "mark termination, queued", "GC start, queued", "mark assist (waiting for credit)",
+  "stack scan". Whom they waited for and what that goroutine did, where the trace has it.
 
 Not to be taken for
-  Locks of the program: in the trace the reason is the same word ("sync"), the stack tells them apart.
-  Mark assist that works (mark-assist), and the world stopped (stw-pause). A process without CPU: the barrier waits
-  for every P's thread, so hogs and quotas make it long [with half a CPU of quota 36 barriers over 2 ms, the longest
-  116 ms, beside 3 such pauses]; then it goes with sched-latency or silences.
+  Locks of the program: in the trace the reason is the same word ("sync"), the stack tells them
+  apart. Mark assist that works (mark-assist), and the world stopped (stw-pause). A process
+  without CPU: the barrier waits for every P's thread, so hogs and quotas make it long [with half
+  a CPU of quota 36 barriers over 2 ms, the longest 116 ms, beside 3 such pauses]; then it goes
+  with sched-latency or silences.
 
 Remedy
-  Fewer cycles: GOGC up, GOMEMLIMIT as the guard. Allocate less in requests. CPU for the process, Ps not above the quota.
-  Many goroutines that allocate at once: bound them.
+  Fewer cycles: GOGC up, GOMEMLIMIT as the guard. Allocate less in requests. CPU for the process,
+  Ps not above the quota. Many goroutines that allocate at once: bound them.
 
 Sources
-  golang/go#72932 (goroutines blocked in mallocgc starting a GC); runtime/mgc.go (gcMarkDone, gcStart), mgcmark.go.`,
+  golang/go#72932 (goroutines blocked in mallocgc starting a GC); runtime/mgc.go (gcMarkDone,
+  gcStart), mgcmark.go.`,
 	Look: func(p *Pass) {
 		p.ClaimWhere(func(a *ledger.Account) bool {
 			switch a.Leaf {
@@ -53,8 +56,8 @@ Sources
 		})
 		f.Summary = fmt.Sprintf("slow requests queue %s (%s of their time) inside the garbage collector, mostly for '%s'; no pause figure shows it", p.per(p.NS()), p.share(p.NS()), top.Leaf)
 		tellGC(p)
-		if q := plainQueue(p); 2*q >= p.NS() {
-			p.Proof("ledger: slow column", "requests also wait %s each for a P: what GC waits for here may be waiting for a P or a CPU as well", p.per(q))
+		if q := plainQueue(p); q >= 2*p.NS() && p.root == nil {
+			p.Doubt("requests wait %s each for a P, twice as long or more; whom GC waits for is likely to wait for the same", p.per(q))
 		}
 		f.Remedy = append(f.Remedy, gcRemedies(p)...)
 		f.Remedy = append(f.Remedy, "see whether the process gets its CPUs: every P must pass a safe point before marking ends; cat /proc/pressure/cpu, the cgroup's cpu.stat")

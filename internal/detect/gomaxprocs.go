@@ -16,29 +16,31 @@ var _ = register(&Detector{
 	Depth: 10,
 	Floor: queueFloor,
 	Doc: `What happens
-  GOMAXPROCS is how many goroutines may run at once. Far fewer Ps than CPUs: goroutines queue for a P while CPUs are
-  idle. More Ps than CPUs: threads that Go calls running wait for a CPU in the kernel, with a P, a lock or the end of
-  a stop-the-world in their hands; under a quota all of them are throttled together.
+  GOMAXPROCS is how many goroutines may run at once. Far fewer Ps than CPUs: goroutines queue for
+  a P while CPUs are idle. More Ps than CPUs: threads that Go calls running wait for a CPU in the
+  kernel, with a P, a lock or the end of a stop-the-world in their hands; under a quota all of
+  them are throttled together.
 
 Evidence
-  GOMAXPROCS (trace or metrics) against the CPUs the process may use; too few: all Ps busy, goroutines runnable all
-  the time; too many: silences with fewer goroutines running than Ps.
-  The setting alone is a risk and never a cause: without time lost there is no finding. Whether CPUs were idle, or
-  threads throttled, only the kernel knows, so that the finding is possible and no more.
+  GOMAXPROCS (trace or metrics) against the CPUs the process may use; too few: all Ps busy,
+  goroutines runnable all the time; too many: silences with fewer goroutines running than Ps. The
+  setting alone is a risk and never a cause: without time lost there is no finding. Whether CPUs
+  were idle, or threads throttled, only the kernel knows, so that the finding is possible and no
+  more.
 
 Not to be taken for
-  A server that is full: as many Ps as CPUs, all busy, is sched-latency. GOMAXPROCS 2 with a limit below one CPU is
-  by design since Go 1.25 (golang/go#74283).
-  After an upgrade to Go 1.25 or later: GOMAXPROCS follows the cgroup's limit and may have dropped.
+  A server that is full: as many Ps as CPUs, all busy, is sched-latency. GOMAXPROCS 2 with a limit
+  below one CPU is by design since Go 1.25 (golang/go#74283). After an upgrade to Go 1.25 or
+  later: GOMAXPROCS follows the cgroup's limit and may have dropped.
 
 Remedy
-  Too few: raise GOMAXPROCS to the CPUs. GODEBUG=containermaxprocs=0 if Go 1.25 lowered it and no throttling shows.
-  Too many: GOMAXPROCS = the effective quota, the minimum over all ancestors of the cgroup (Go looks at one, golang/go#81180).
-  Then verify on requests, not on pauses.
+  Too few: raise GOMAXPROCS to the CPUs. GODEBUG=containermaxprocs=0 if Go 1.25 lowered it and no
+  throttling shows. Too many: GOMAXPROCS = the effective quota, the minimum over all ancestors of
+  the cgroup (Go looks at one, golang/go#81180). Then verify on requests, not on pauses.
 
 Sources
-  golang/go#81180, #74283, #59715, #18534; observIQ/bindplane-otel-collector#3630; the case "GC pauses often above 100 ms":
-  GOMAXPROCS 76 with a quota of half a CPU, 2019.`,
+  golang/go#81180, #74283, #59715, #18534; observIQ/bindplane-otel-collector#3630; the case "GC
+  pauses often above 100 ms": GOMAXPROCS 76 with a quota of half a CPU, 2019.`,
 	Look: lookGomaxprocs,
 	Tell: tellGomaxprocs,
 })

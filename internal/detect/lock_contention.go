@@ -14,34 +14,37 @@ var _ = register(&Detector{
 	Depth: 95,
 	Floor: lockFloor,
 	Doc: `What happens
-  Requests wait for a sync.Mutex or sync.RWMutex (also one inside singleflight, a pool, a cache) that others hold.
-  After 1 ms of waiting a sync.Mutex goes into starvation mode: each unlock hands it to the head of the queue, who
-  first has to be scheduled. With many waiters the lock is then mostly held by goroutines that wait for a P, and
-  throughput falls suddenly while the CPU is not full.
+  Requests wait for a sync.Mutex or sync.RWMutex (also one inside singleflight, a pool, a cache)
+  that others hold. After 1 ms of waiting a sync.Mutex goes into starvation mode: each unlock
+  hands it to the head of the queue, who first has to be scheduled. With many waiters the lock is
+  then mostly held by goroutines that wait for a P, and throughput falls suddenly while the CPU is
+  not full.
 
 Evidence
-  Slow column: time behind the lock's site, cut by what those did who unlocked it: on CPU, runnable, asleep, in
-  a syscall. Hand-offs where the woken waiter was runnable. A trace has no lock address and no acquire event: holders
-  are inferred from successive unlocks, which caps the finding at supported. A mutex profile, where its rate is set,
-  is a second counter; it also shows the runtime's own locks, which a trace does not.
+  Slow column: time behind the lock's site, cut by what those did who unlocked it: on CPU,
+  runnable, asleep, in a syscall. Hand-offs where the woken waiter was runnable. A trace has no
+  lock address and no acquire event: holders are inferred from successive unlocks, which caps the
+  finding at supported. A mutex profile, where its rate is set, is a second counter; it also shows
+  the runtime's own locks, which a trace does not.
 
 Not to be taken for
-  Waits of the garbage collector and of stop-the-worlds: their reason in the trace is the same ("sync"), the
-  stack is not (gc-queue, stw-pause). A WaitGroup or Cond: these wait for work, not for a lock.
-  One site is not one lock: a mutex in every object of a type has one site and many queues.
-  A syscall under the lock (a slow pipe, a disk): then the syscall is the root. A process without CPU: if requests
-  lose more in the plain run queue than behind holders in it, sched-latency is the root and the lock repeats it.
-  A logger's lock: logger-lock.
+  Waits of the garbage collector and of stop-the-worlds: their reason in the trace is the same
+  ("sync"), the stack is not (gc-queue, stw-pause). A WaitGroup or Cond: these wait for work, not
+  for a lock. One site is not one lock: a mutex in every object of a type has one site and many
+  queues. A syscall under the lock (a slow pipe, a disk): then the syscall is the root. A process
+  without CPU: if requests lose more in the plain run queue than behind holders in it,
+  sched-latency is the root and the lock repeats it. A logger's lock: logger-lock.
 
 Remedy
-  What the holders did decides. On CPU: shorten the section, shard, copy-on-write. Runnable: fewer hand-offs (batch,
-  shard) or more CPU; a shorter section hardly helps. Asleep or in a call: do not wait under the lock.
-  RWMutex: one slow reader stops the writer, and the waiting writer stops every new reader.
+  What the holders did decides. On CPU: shorten the section, shard, copy-on-write. Runnable: fewer
+  hand-offs (batch, shard) or more CPU; a shorter section hardly helps. Asleep or in a call: do
+  not wait under the lock. RWMutex: one slow reader stops the writer, and the waiting writer stops
+  every new reader.
 
 Sources
-  Arthur Mao, Go runtime related problems in TiDB production environment, Gopher China 2020: QPS stops at 60 % CPU.
-  golang/go#33747 (collapse under starvation mode); sync/mutex.go for the two modes; golang/go#61427, #61428 for the
-  page heap's locks.`,
+  Arthur Mao, Go runtime related problems in TiDB production environment, Gopher China 2020: QPS
+  stops at 60 % CPU. golang/go#33747 (collapse under starvation mode); sync/mutex.go for the two
+  modes; golang/go#61427, #61428 for the page heap's locks.`,
 	Look: func(p *Pass) {
 		if why := p.blindTrace(); why != "" {
 			// A profile has no requests: what it counts may be background work that nobody waited for.

@@ -13,28 +13,32 @@ var _ = register(&Detector{
 	Depth: 90,
 	Floor: lockFloor,
 	Doc: `What happens
-  A logger serialises its writers with one mutex. logrus held it over formatting and writing; log and zap's
-  lockedWriteSyncer hold it over the write, slog's handlers likewise. Without a logger's mutex the file's own
-  lock (fdMutex, one a descriptor) does the same, and worse. Every request that logs in its hot path queues there, though
-  it looks like an in-memory service; the garbage of formatting starts GCs, and GC is blamed.
+  A logger serialises its writers with one mutex. logrus held it over formatting and writing; log
+  and zap's lockedWriteSyncer hold it over the write, slog's handlers likewise. Without a logger's
+  mutex the file's own lock (fdMutex, one a descriptor) does the same, and worse. Every request
+  that logs in its hot path queues there, though it looks like an in-memory service; the garbage
+  of formatting starts GCs, and GC is blamed.
 
 Evidence
-  Slow column: time behind a lock whose site is in a logger's package (log, log/slog, logrus, zap, zerolog, klog, glog,
-  hclog, go-kit, lumberjack), or behind fdMutex with a logger above it; what those did who unlocked it.
+  Slow column: time behind a lock whose site is in a logger's package (log, log/slog, logrus, zap,
+  zerolog, klog, glog, hclog, go-kit, lumberjack), or behind fdMutex with a logger above it; what
+  those did who unlocked it.
 
 Not to be taken for
-  A slow pipe, terminal, disk or log collector behind the logger: holders then sit in write(2), the write is the root
-  (syscall-stall) and the logger's lock repeats it to everybody. More speed in the logger would not help.
-  Holders that are mostly runnable: the lock is handed from goroutine to goroutine, each waiting for a P.
+  A slow pipe, terminal, disk or log collector behind the logger: holders then sit in write(2),
+  the write is the root (syscall-stall) and the logger's lock repeats it to everybody. More speed
+  in the logger would not help. Holders that are mostly runnable: the lock is handed from
+  goroutine to goroutine, each waiting for a P.
 
 Remedy
-  Log less in the hot path: sample, raise the level, one line a request. Format before taking the lock.
-  Write through a bounded buffer and one writer that drops or counts when full: zapcore.BufferedWriteSyncer, zerolog/diode.
-  logrus: a release with the narrow lock, or SetNoLock for writers that are atomic by themselves (O_APPEND files).
+  Log less in the hot path: sample, raise the level, one line a request. Format before taking the
+  lock. Write through a bounded buffer and one writer that drops or counts when full:
+  zapcore.BufferedWriteSyncer, zerolog/diode. logrus: a release with the narrow lock, or SetNoLock
+  for writers that are atomic by themselves (O_APPEND files).
 
 Sources
-  lggomez, Log everything, just not every single thing, 2021-01-02: the lock removed made fdMutex 50-100 times worse.
-  sirupsen/logrus#1213, #376; erigontech/erigon#20652 (stdout pipe full).`,
+  lggomez, Log everything, just not every single thing, 2021-01-02: the lock removed made fdMutex
+  50-100 times worse. sirupsen/logrus#1213, #376; erigontech/erigon#20652 (stdout pipe full).`,
 	Look: func(p *Pass) {
 		lookLocks(p, isLogger)
 		if len(p.claims) == 0 {

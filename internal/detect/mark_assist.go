@@ -14,22 +14,25 @@ var _ = register(&Detector{
 	Depth: 60,
 	Floor: gcFloor,
 	Doc: `What happens
-  While GC marks, a goroutine that allocates faster than the background workers mark must do marking work in
-  proportion before its allocation returns. It is the pacer's brake: who allocates in bursts, or while the heap is
-  near its goal, pays inside his request, and is called running all the while.
+  While GC marks, a goroutine that allocates faster than the background workers mark must do
+  marking work in proportion before its allocation returns. It is the pacer's brake: who allocates
+  in bursts, or while the heap is near its goal, pays inside his request, and is called running
+  all the while.
 
 Evidence
-  Slow column: "mark assist", own or of whom requests wait for, and the allocation sites that assisted most.
+  Slow column: "mark assist", own or of whom requests wait for, and the allocation sites that
+  assisted most.
 
 Not to be taken for
-  Waiting for credit without working, and for the end of marking: gc-queue. Work of the request itself: assists
-  are ranges on the goroutine and are cut out of "on CPU". An assist that is long because its thread lost the CPU
-  (quota, hogs): silences and run queue latency then say so. Cycles that follow each other: frequent-gc is the root.
+  Waiting for credit without working, and for the end of marking: gc-queue. Work of the request
+  itself: assists are ranges on the goroutine and are cut out of "on CPU". An assist that is long
+  because its thread lost the CPU (quota, hogs): silences and run queue latency then say so.
+  Cycles that follow each other: frequent-gc is the root.
 
 Remedy
-  Allocate less at the sites named: reuse buffers (sync.Pool), preallocate, avoid per-request maps and formatting.
-  GOGC up with GOMEMLIMIT as the guard: fewer cycles and more room before the goal.
-  Spread bursts: bound how many requests allocate large results at once.
+  Allocate less at the sites named: reuse buffers (sync.Pool), preallocate, avoid per-request maps
+  and formatting. GOGC up with GOMEMLIMIT as the guard: fewer cycles and more room before the
+  goal. Spread bursts: bound how many requests allocate large results at once.
 
 Sources
   golang/go#40225, #14812, #21107; the Go GC guide, go.dev/doc/gc-guide.`,
@@ -44,6 +47,9 @@ Sources
 		}
 		f.Summary = fmt.Sprintf("slow requests spend %s (%s of their time) marking the heap for GC before their allocations return%s", p.per(p.NS()), p.share(p.NS()), at)
 		tellGC(p)
+		if q := plainQueue(p); q >= 2*p.NS() && p.root == nil {
+			p.Doubt("requests wait %s each for a P, twice as long or more; an assist whose thread lost the CPU looks long as well", p.per(q))
+		}
 		f.Remedy = append(f.Remedy, gcRemedies(p)...)
 		f.Verify = p.verify("'mark assist' of slow requests is below " + p.per(p.NS()) + " per request")
 	},

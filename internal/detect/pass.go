@@ -181,9 +181,11 @@ func (p *Pass) quote() {
 			restNS += ns
 			return
 		}
-		usual := usualNS(p.Ledger, a)
-		p.Proof("ledger: slow column", "%s: %s per request, %s; usual requests %s", accountName(a), p.per(ns), p.share(ns),
-			dur(perRequest(&p.Ledger.Median, scale(usual, ns, a.NS))))
+		usual := ""
+		if m := &p.Ledger.Median; m.Requests > 0 {
+			usual = "; usual requests " + dur(perRequest(m, scale(usualNS(p.Ledger, a), ns, a.NS)))
+		}
+		p.Proof("ledger: slow column", "%s: %s per request, %s%s", accountName(a), p.per(ns), p.share(ns), usual)
 	})
 	if rest > 0 {
 		p.Proof("ledger: slow column", "%d more accounts of the kind: %s per request", rest, p.per(restNS))
@@ -231,6 +233,8 @@ func accountName(a *ledger.Account) string {
 		s = "own " + s
 	case a.Class == ledger.ClassLock:
 		s += " of the lock's holder " + a.Actor
+	case a.Class == ledger.ClassRuntime:
+		s += ", held up by " + a.Actor
 	default:
 		s += " of " + a.Actor + ", which the request waited for"
 	}

@@ -16,36 +16,40 @@ var _ = register(&Detector{
 	Depth: 80,
 	Floor: queueFloor,
 	Doc: `What happens
-  A goroutine whose socket is ready, whose channel was closed or whose timer fired does not run: it is put in a
-  run queue and waits for a P. Go's scheduler knows no priorities, so the goroutine that everybody waits for queues
-  like any other. It hurts most at the head of the line: one goroutine that batches or distributes the work of all
-  callers. While it waits, all of them do, though each of them is merely blocked on a channel.
+  A goroutine whose socket is ready, whose channel was closed or whose timer fired does not run:
+  it is put in a run queue and waits for a P. Go's scheduler knows no priorities, so the goroutine
+  that everybody waits for queues like any other. It hurts most at the head of the line: one
+  goroutine that batches or distributes the work of all callers. While it waits, all of them do,
+  though each of them is merely blocked on a channel.
 
 Evidence
-  Slow column: "runnable in Go", own or of the goroutine that requests wait for; how many requests waited through
-  it at once; what ran on the Ps instead (other requests, background goroutines, GC workers); into how many
-  stretches the waiting of a request was cut, while GC was marking and outside it.
-  /sched/latencies of runtime/metrics shows the sum for the process, not for requests. The histogram of Go 1.26 is
-  not comparable with that of 1.25 (golang/go#79391).
+  Slow column: "runnable in Go", own or of the goroutine that requests wait for; how many requests
+  waited through it at once; what ran on the Ps instead (other requests, background goroutines, GC
+  workers); into how many stretches the waiting of a request was cut, while GC was marking and
+  outside it. /sched/latencies of runtime/metrics shows the sum for the process, not for requests.
+  The histogram of Go 1.26 is not comparable with that of 1.25 (golang/go#79391).
 
 Not to be taken for
-  Kernel run queue delay and throttling: a thread that Go calls running may be off the CPU, its P is lost with it,
-  and goroutines queue behind it. From Go's side it looks the same, except that the process stands still (silences)
-  and that slices of running goroutines last longer than 10 ms. It is "not checked" without kernel evidence.
-  A lock whose holder is runnable: if requests lose more time there than in the plain run queue, the finding is
-  lock-contention. GC workers that fill the Ps because cycles follow each other: frequent-gc.
-  Network readiness noticed late: with all Ps busy only sysmon polls, every 10 ms or so (golang/go#51651). That
-  delay comes before the unblock event and is in "network".
+  Kernel run queue delay and throttling: a thread that Go calls running may be off the CPU, its P
+  is lost with it, and goroutines queue behind it. From Go's side it looks the same, except that
+  the process stands still (silences) and that slices of running goroutines last longer than 10
+  ms. It is "not checked" without kernel evidence. A lock whose holder is runnable: if requests
+  lose more time there than in the plain run queue, the finding is lock-contention. GC workers
+  that fill the Ps because cycles follow each other: frequent-gc. Network readiness noticed late:
+  with all Ps busy only sysmon polls, every 10 ms or so (golang/go#51651). That delay comes before
+  the unblock event and is in "network".
 
 Remedy
-  Give the process CPU: fewer neighbours on its CPUs, a larger quota, or more Ps if GOMAXPROCS is below the CPUs.
-  Bound what ran instead: a background job in one or two goroutines, not one a CPU; break long loops up.
-  At the head of the line: several batchers, or let callers do the work themselves under a lock.
-  Split the process, so that batch work and latency-critical work do not share Ps.
+  Give the process CPU: fewer neighbours on its CPUs, a larger quota, or more Ps if GOMAXPROCS is
+  below the CPUs. Bound what ran instead: a background job in one or two goroutines, not one a
+  CPU; break long loops up. At the head of the line: several batchers, or let callers do the work
+  themselves under a lock. Split the process, so that batch work and latency-critical work do not
+  share Ps.
 
 Sources
-  Arthur Mao, Go runtime related problems in TiDB production environment, Gopher China 2020: 4.3 ms, sometimes over
-  10 ms, from socket ready to running at the goroutine that batches requests. golang/go#51651, #38860, #18534.`,
+  Arthur Mao, Go runtime related problems in TiDB production environment, Gopher China 2020: 4.3
+  ms, sometimes over 10 ms, from socket ready to running at the goroutine that batches requests.
+  golang/go#51651, #38860, #18534.`,
 	Look: lookSchedLatency,
 	Tell: tellSchedLatency,
 })

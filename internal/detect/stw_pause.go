@@ -2,6 +2,7 @@ package detect
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/finding"
@@ -17,31 +18,34 @@ var _ = register(&Detector{
 	// several ms in which no request lost anything. So the time lost counts, never the range.
 	Floor: Floor{NS: 5e6, Share: 0.10},
 	Doc: `What happens
-  The runtime stops every P: twice in a GC cycle (sweep termination, mark termination), and for ReadMemStats, goroutine
-  profiles, GOMAXPROCS changes, the start and end of a trace. A stop has three parts. Until the last P stopped:
-  everybody but that P is idle. Stopped: the initiator works. Starting: other goroutines run again, only the initiator
-  is still waking threads. The third part, often the longest, delays nobody but the initiator.
+  The runtime stops every P: twice in a GC cycle (sweep termination, mark termination), and for
+  ReadMemStats, goroutine profiles, GOMAXPROCS changes, the start and end of a trace. A stop has
+  three parts. Until the last P stopped: everybody but that P is idle. Stopped: the initiator
+  works. Starting: other goroutines run again, only the initiator is still waking threads. The
+  third part, often the longest, delays nobody but the initiator.
 
 Evidence
-  Slow column: "stop-the-world", by kind. For the pauses that cost most: who initiated, where, who was awaited last and
-  what it did, and the three parts. With the trace alone the awaited one is inferred from the last P that stopped
-  (supported at most); why its thread was late, and how the time before was shared, needs the kernel side. Formats
-  before Go 1.22 give range and kind only.
+  Slow column: "stop-the-world", by kind. For the pauses that cost most: who initiated, where, who
+  was awaited last and what it did, and the three parts. With the trace alone the awaited one is
+  inferred from the last P that stopped (supported at most); why its thread was late, and how the
+  time before was shared, needs the kernel side. Formats before Go 1.22 give range and kind only.
 
 Not to be taken for
-  A long range in which no request lost time. Pauses of our own recording: profile fetches and the trace's start
-  and end are named and not counted. ReadMemStats on a timer (expvar, an old metrics client, a logging loop): a real
-  cause, but it is the scrape, not GC; look at the kind. Waits for the end of marking, which no pause figure contains:
-  gc-queue. A CPU quota or hogs: the awaited thread had no CPU; long pauses are then a symptom.
+  A long range in which no request lost time. Pauses of our own recording: profile fetches and the
+  trace's start and end are named and not counted. ReadMemStats on a timer (expvar, an old metrics
+  client, a logging loop): a real cause, but it is the scrape, not GC; look at the kind. Waits for
+  the end of marking, which no pause figure contains: gc-queue. A CPU quota or hogs: the awaited
+  thread had no CPU; long pauses are then a symptom.
 
 Remedy
-  By kind. ReadMemStats: runtime/metrics instead, or scrape less. Goroutine profiles: without debug=2, less often.
-  GC, with one goroutine awaited for long: a loop without preemption points (Go before 1.14) or one huge clear or copy
-  (makeslice or memmove of 100s of MB): do it in chunks. GC, nobody in particular: fewer cycles (GOGC), fewer Ps, CPU.
+  By kind. ReadMemStats: runtime/metrics instead, or scrape less. Goroutine profiles: without
+  debug=2, less often. GC, with one goroutine awaited for long: a loop without preemption points
+  (Go before 1.14) or one huge clear or copy (makeslice or memmove of 100s of MB): do it in
+  chunks. GC, nobody in particular: fewer cycles (GOGC), fewer Ps, CPU.
 
 Sources
-  golang/go#10958 (tight loops), #35825, #31222, #42642 (large memclr), #13613, #63423, #63340 (ReadMemStats, goroutine
-  profile), #73835 (GOMEMLIMIT exceeded); cockroachdb/cockroach#119461.`,
+  golang/go#10958 (tight loops), #35825, #31222, #42642 (large memclr), #13613, #63423, #63340
+  (ReadMemStats, goroutine profile), #73835 (GOMEMLIMIT exceeded); cockroachdb/cockroach#119461.`,
 	Look: lookSTW,
 	Tell: tellSTW,
 })
@@ -120,7 +124,11 @@ func tellSTW(p *Pass, f *finding.Finding) {
 		starting += max(0, s.End-s.Start)
 	}
 	if n > len(worst) {
-		p.Proof("execution trace: stop-the-world", "%d more of at least 100 us of this kind", n-len(worst))
+		every := ""
+		if t := period(p.Ledger, kind); t > 0 && !gcKind(kind) {
+			every = ", one every " + dur(t)
+		}
+		p.Proof("execution trace: stop-the-world", "%d of at least 100 us of this kind%s", n, every)
 	}
 	if who := most(awaited); who != "" && stopping > stopped {
 		f.Summary += fmt.Sprintf("; in the worst of them most of the time passes until the last P stops, which ran %s", who)
@@ -151,6 +159,25 @@ func worstSTW(r *ledger.Result, kind string) (worst []*ledger.STW, n int) {
 		}
 	}
 	return worst, n
+}
+
+// period gives the median distance of the pauses of a kind: a scrape's rhythm betrays it.
+func period(r *ledger.Result, kind string) int64 {
+	var at, gaps []int64
+	for i := range r.STWs {
+		if s := &r.STWs[i]; s.Kind == kind && !s.Ours {
+			at = append(at, s.Begin)
+		}
+	}
+	slices.Sort(at)
+	for i := 1; i < len(at); i++ {
+		gaps = append(gaps, at[i]-at[i-1])
+	}
+	if len(gaps) < 3 {
+		return 0
+	}
+	slices.Sort(gaps)
+	return gaps[len(gaps)/2]
 }
 
 func stwLine(p *Pass, s *ledger.STW) string {

@@ -15,25 +15,29 @@ var _ = register(&Detector{
 	// Rare and huge: one request in fifty may bear all of it, so the share may be small.
 	Floor: Floor{NS: 5e6, Share: 0.05},
 	Doc: `What happens
-  After GC marked, an allocation that needs a span sweeps spans of its size until one has a free object. If nearly
-  all of them are full of live objects, one allocation may sweep a gigabyte to find one slot. It happens right after a
-  cycle, to whoever comes first: an update by primary key takes 800 ms instead of 30.
+  After GC marked, an allocation that needs a span sweeps spans of its size until one has a free
+  object. If nearly all of them are full of live objects, one allocation may sweep a gigabyte to
+  find one slot. It happens right after a cycle, to whoever comes first: an update by primary key
+  takes 800 ms instead of 30.
 
 Evidence
-  Slow column: "sweep". Single sweeps of 5 ms or more, bytes swept against bytes reclaimed, and where they allocate.
+  Slow column: "sweep". Single sweeps of 5 ms or more, bytes swept against bytes reclaimed, and
+  where they allocate.
 
 Not to be taken for
-  Small sweeps that reclaim nothing: they are always there, most allocations after a cycle make one, each a few us.
-  Without one long sweep that swept far more than it reclaimed there is no finding.
-  A sweep whose thread lost the CPU: bytes swept then do not account for its time.
+  Small sweeps that reclaim nothing: they are always there, most allocations after a cycle make
+  one, each a few us. Without one long sweep that swept far more than it reclaimed there is no
+  finding. A sweep whose thread lost the CPU: bytes swept then do not account for its time.
 
 Remedy
-  A newer Go: from 1.15 or so on an allocation gives up after a bounded number of spans. Until then: fewer live objects of
-  that size (8 KiB objects have a span each): pool or pack them, or a larger GOGC for fewer cycles.
+  A newer Go: in 1.16 and later the same load sweeps for 3 ms at most. Until then: fewer live
+  objects of that size (8 KiB objects have a span each): pool or pack them, or a larger GOGC for
+  fewer cycles.
 
 Sources
-  golang/go#18155; Arthur Mao, Go runtime related problems in TiDB production environment, Gopher China 2020: 1 GiB swept,
-  8 KiB reclaimed. Measured with 2 GB of live 8 KiB objects: Go 1.13 sweeps 1.2 GB in 50-117 ms, 1.16 2-3 ms, 1.26 0.1 ms.`,
+  golang/go#18155; Arthur Mao, Go runtime related problems in TiDB production environment, Gopher
+  China 2020: 1 GiB swept, 8 KiB reclaimed. Measured with 2 GB of live 8 KiB objects: Go 1.13
+  sweeps 1.2 GB in 50-117 ms, 1.16 2-3 ms, 1.26 0.1 ms.`,
 	Look: lookSweepAssist,
 	Tell: tellSweepAssist,
 })
@@ -83,7 +87,7 @@ func tellSweepAssist(p *Pass, f *finding.Finding) {
 		}
 		p.Proof("execution trace: sweep", "at +%.3f s: swept %s, reclaimed %s in %s%s", float64(s.Begin-p.Ledger.Begin)/1e9, size(s.Swept), size(s.Reclaimed), dur(s.End-s.Begin), at)
 	}
-	f.Remedy = append(f.Remedy, "build with a newer Go: since 1.15 or so an allocation gives up after a bounded number of spans (golang/go#18155)",
+	f.Remedy = append(f.Remedy, "build with a newer Go: 1.16 and later are free of it as far as it was measured (golang/go#18155)",
 		"fewer live objects of one size class at "+orUnknownSite(top.Site)+": pool them, pack several into one allocation",
 		"fewer cycles: raise GOGC with GOMEMLIMIT as the guard")
 	f.Verify = p.verify("no sweep of 5 ms in slow requests")

@@ -18,29 +18,33 @@ var _ = register(&Detector{
 	// fifth of it are beyond both.
 	Floor: Floor{NS: 10e6, Share: 0.20},
 	Doc: `What happens
-  A system call (or a call into C) does not return for a long time: fsync or write on a slow disk, write on a pipe or
-  terminal that nobody reads fast enough, open on a network file system, a resolver in C. The thread is blocked in
-  the kernel. Go hands its P to others, so nothing else looks busy; but whoever holds a lock meanwhile (a logger, a
-  write-ahead log) stops everybody behind it.
+  A system call (or a call into C) does not return for a long time: fsync or write on a slow disk,
+  write on a pipe or terminal that nobody reads fast enough, open on a network file system, a
+  resolver in C. The thread is blocked in the kernel. Go hands its P to others, so nothing else
+  looks busy; but whoever holds a lock meanwhile (a logger, a write-ahead log) stops everybody
+  behind it.
 
 Evidence
-  Slow column: "syscall", own or of the goroutine or lock holder that requests wait for, with the call sites. What the
-  kernel did inside the call a trace does not show. Traces of Go 1.11-1.21 record only calls that blocked.
+  Slow column: "syscall", own or of the goroutine or lock holder that requests wait for, with the
+  call sites. What the kernel did inside the call a trace does not show. Traces of Go 1.11-1.21
+  record only calls that blocked.
 
 Not to be taken for
-  Reads and writes on sockets: Go's are non-blocking, time in them is work or a lost CPU; they are not counted here.
-  A process that stands still (quota, host overloaded): calls that happened to be under way look long. Then the
-  time lies in silences, and the finding is possible at most.
-  The lock in front of the call: it is the mechanism, the call is the root. Faster locking does not help.
+  Reads and writes on sockets: Go's are non-blocking, time in them is work or a lost CPU; they are
+  not counted here. A process that stands still (quota, host overloaded): calls that happened to
+  be under way look long. Then the time lies in silences, and the finding is possible at most. The
+  lock in front of the call: it is the mechanism, the call is the root. Faster locking does not
+  help.
 
 Remedy
-  A pipe behind a logger: mend its reader (log driver, collector), or write through a bounded buffer that may drop.
-  Disk: move the write-ahead log to a disk of its own, sync fewer times (group commit), or out of the request.
-  Calls into C: bound them, move them to goroutines of their own; netgo instead of the C resolver (GODEBUG=netdns=go).
+  A pipe behind a logger: mend its reader (log driver, collector), or write through a bounded
+  buffer that may drop. Disk: move the write-ahead log to a disk of its own, sync fewer times
+  (group commit), or out of the request. Calls into C: bound them, move them to goroutines of
+  their own; netgo instead of the C resolver (GODEBUG=netdns=go).
 
 Sources
-  sirupsen/logrus#1213, erigontech/erigon#20652 (stdout pipe full); etcd's disk guide (fsync p99 under 10 ms);
-  golang/go#63978 (C resolver threads).`,
+  sirupsen/logrus#1213, erigontech/erigon#20652 (stdout pipe full); etcd's disk guide (fsync p99
+  under 10 ms); golang/go#63978 (C resolver threads).`,
 	Look: lookSyscallStall,
 	Tell: tellSyscallStall,
 })

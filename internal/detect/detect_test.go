@@ -1,0 +1,264 @@
+package detect
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/whystall/whystall/internal/evidence"
+	"github.com/whystall/whystall/internal/ledger"
+)
+
+var update = flag.Bool("update", false, "rewrite the want section of the cases")
+
+// TestCases runs every case: accounts written by hand, or a trace's text twin, and what all detectors say of it.
+func TestCases(t *testing.T) {
+	files, err := filepath.Glob("testdata/*/*.txtar")
+	if err != nil || len(files) < 30 {
+		t.Fatalf("%d cases, %v", len(files), err)
+	}
+	for _, name := range files {
+		dir := filepath.Base(filepath.Dir(name))
+		t.Run(dir+"/"+strings.TrimSuffix(filepath.Base(name), ".txtar"), func(t *testing.T) {
+			raw, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			parts := sections(string(raw))
+			b := caseBoard(t, parts)
+			honest(t, b)
+			got := verdict(b, dir)
+			if *update {
+				text := string(raw)
+				if i := strings.Index(text, "-- want --\n"); i >= 0 {
+					text = text[:i]
+				}
+				if err := os.WriteFile(name, []byte(text+"-- want --\n"+got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if want := parts["want"]; got != want {
+				t.Errorf("got:\n%s\nwant:\n%s", got, want)
+			}
+		})
+	}
+}
+
+// Every detector has a case of each kind: found, clear, blind.
+func TestEveryDetectorHasCases(t *testing.T) {
+	for _, d := range table {
+		for _, kind := range []string{"found", "clear", "blind"} {
+			names, _ := filepath.Glob("testdata/" + d.Name + "/" + kind + "*.txtar")
+			if len(names) == 0 {
+				t.Errorf("%s: no case %s*.txtar", d.Name, kind)
+			}
+			for _, n := range names {
+				raw, err := os.ReadFile(n)
+				if err != nil {
+					t.Fatal(err)
+				}
+				word := map[string]string{"found": "found " + d.Name, "clear": "ruled out " + d.Name, "blind": "not checked " + d.Name}[kind]
+				if !strings.Contains(sections(string(raw))["want"], word) {
+					t.Errorf("%s: its want has no %q", n, word)
+				}
+			}
+		}
+	}
+}
+
+// sections splits a txtar file.
+func sections(s string) map[string]string {
+	parts := map[string]string{}
+	name := ""
+	for _, line := range strings.SplitAfter(s, "\n") {
+		if t, ok := strings.CutPrefix(strings.TrimRight(line, "\n"), "-- "); ok && strings.HasSuffix(t, " --") {
+			name = strings.TrimSuffix(t, " --")
+			parts[name] = ""
+			continue
+		}
+		parts[name] += line
+	}
+	return parts
+}
+
+var amount = regexp.MustCompile(`(-?\d+(?:\.\d+)?)(ns|us|ms|s|KiB|MiB|GiB)\b`)
+
+var units = map[string]float64{"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+
+// parseLedger reads a Result in JSON, whose numbers may have a unit: 20ms, 1.5GiB.
+func parseLedger(text string) (*ledger.Result, error) {
+	var lines []string
+	for _, l := range strings.Split(text, "\n") {
+		if !strings.HasPrefix(strings.TrimSpace(l), "#") {
+			lines = append(lines, l)
+		}
+	}
+	text = strings.Join(lines, "\n")
+	var out strings.Builder
+	for i, quoted := range strings.Split(text, `"`) {
+		if i%2 == 1 {
+			out.WriteString(`"` + quoted + `"`)
+			continue
+		}
+		out.WriteString(amount.ReplaceAllStringFunc(quoted, func(s string) string {
+			m := amount.FindStringSubmatch(s)
+			f, _ := strconv.ParseFloat(m[1], 64)
+			return strconv.FormatInt(int64(f*units[m[2]]), 10)
+		}))
+	}
+	d := json.NewDecoder(bytes.NewBufferString(out.String()))
+	d.DisallowUnknownFields()
+	r := new(ledger.Result)
+	return r, d.Decode(r)
+}
+
+// caseBoard looks at a case.
+func caseBoard(t *testing.T, parts map[string]string) *board {
+	t.Helper()
+	var r *ledger.Result
+	var err error
+	switch {
+	case parts["ledger"] != "":
+		if r, err = parseLedger(parts["ledger"]); err != nil {
+			t.Fatalf("ledger: %v", err)
+		}
+	}
+	set := new(evidence.Set)
+	records, err := evidence.ParseText(strings.NewReader(parts["evidence"]))
+	if err != nil {
+		t.Fatalf("evidence: %v", err)
+	}
+	for _, rec := range records {
+		set.Add(rec)
+	}
+	var facts Facts
+	for _, line := range strings.Split(strings.TrimSpace(parts["facts"]), "\n") {
+		if n, ok := strings.CutPrefix(line, "cpus "); ok {
+			if facts.CPUs, err = strconv.Atoi(n); err != nil {
+				t.Fatal(err)
+			}
+		} else if line != "" {
+			t.Fatalf("facts: %q", line)
+		}
+	}
+	return look(detectors(), r, set, facts)
+}
+
+// verdict prints every finding, and what the named detector ruled out or could not check.
+func verdict(b *board, name string) string {
+	r := b.result()
+	var s strings.Builder
+	for _, f := range r.Findings {
+		because := ""
+		if f.BecauseOf != "" {
+			because = " because of " + f.BecauseOf
+		}
+		what := dur(f.Explains.NS)
+		if f.Explains.CPUNS > 0 {
+			what = dur(f.Explains.CPUNS) + " of CPU"
+		}
+		fmt.Fprintf(&s, "found %s%s: %s, %s, %s\n", f.Cause, because, f.Confidence, what, percent(f.Share))
+		if f.Cause != name {
+			continue
+		}
+		fmt.Fprintf(&s, "  %s\n", f.Summary)
+		for _, e := range f.Evidence {
+			fmt.Fprintf(&s, "  - %s: %s\n", e.Source, e.Text)
+		}
+		for _, e := range f.Remedy {
+			fmt.Fprintf(&s, "  > %s\n", e)
+		}
+		fmt.Fprintf(&s, "  $ %s\n", f.Verify)
+	}
+	if len(r.Findings) == 0 {
+		s.WriteString("nothing found\n")
+	}
+	for _, f := range r.RuledOut {
+		if f.Cause == name {
+			fmt.Fprintf(&s, "ruled out %s: %s\n", f.Cause, f.Why)
+		}
+	}
+	for _, f := range r.NotChecked {
+		if f.Cause == name {
+			fmt.Fprintf(&s, "not checked %s: %s\n", f.Cause, strings.Join(f.Missing, "; "))
+		}
+	}
+	return s.String()
+}
+
+// honest holds a run to what no verdict may break.
+func honest(t *testing.T, b *board) {
+	t.Helper()
+	granted := map[int]int64{}
+	for _, p := range b.passes {
+		if p.outcome == undecided || p.outcome == failed {
+			t.Errorf("%s: outcome %d: %s", p.det.Name, p.outcome, p.why)
+		}
+		if p.outcome == clear && p.why == "" || p.outcome == notChecked && len(p.missing) == 0 {
+			t.Errorf("%s: no word of why", p.det.Name)
+		}
+		if p.outcome != found {
+			continue
+		}
+		f := p.finding
+		if f.Summary == "" || len(f.Evidence) == 0 || len(f.Remedy) == 0 || !strings.HasPrefix(f.Verify, "whystall ") {
+			t.Errorf("%s: a finding without summary, evidence, remedy or verify: %+v", p.det.Name, f)
+		}
+		if f.Confidence == "proven" {
+			t.Errorf("%s: proven from a trace alone", p.det.Name)
+		}
+		if (f.Explains.NS > 0) == (f.Explains.CPUNS > 0) || f.Share <= 0 || f.Share > 1 {
+			t.Errorf("%s: explains %+v, share %v", p.det.Name, f.Explains, f.Share)
+		}
+		if p.root != nil {
+			if p.NS() > p.root.NS() {
+				t.Errorf("%s: explains %d ns, its root %s only %d", p.det.Name, p.NS(), p.root.det.Name, p.root.NS())
+			}
+			continue
+		}
+		for _, c := range p.claims {
+			if granted[c.account] += c.granted; granted[c.account] > b.r.Slow.Accounts[c.account].NS {
+				t.Errorf("%s: roots claim %d ns of account %+v", p.det.Name, granted[c.account], b.r.Slow.Accounts[c.account])
+			}
+		}
+	}
+}
+
+func TestManual(t *testing.T) {
+	want := []string{"frequent-gc", "gc-queue", "gomaxprocs", "lock-contention", "logger-lock", "mark-assist",
+		"sched-latency", "stw-pause", "sweep-assist", "syscall-stall"}
+	var got []string
+	for _, c := range Causes() {
+		got = append(got, c.Name)
+		for _, part := range []string{"What happens\n", "\nEvidence\n", "\nNot to be taken for\n", "\nRemedy\n", "\nSources\n"} {
+			if !strings.Contains(c.Doc, part) {
+				t.Errorf("%s: its page has no part %q", c.Name, strings.TrimSpace(part))
+			}
+		}
+		for i, line := range strings.Split(c.Doc, "\n") {
+			if len([]rune(line)) > 100 {
+				t.Errorf("%s: line %d of its page has %d columns", c.Name, i+1, len([]rune(line)))
+			}
+		}
+		if c.Title == "" || len(c.Needs) == 0 {
+			t.Errorf("%s: no title or no needs", c.Name)
+		}
+		if _, ok := Manual(c.Name); !ok {
+			t.Errorf("%s: not in the manual", c.Name)
+		}
+	}
+	if strings.Join(got, " ") != strings.Join(want, " ") {
+		t.Errorf("pages %v, want %v", got, want)
+	}
+	if _, ok := Manual("gremlins"); ok {
+		t.Error("a page for gremlins")
+	}
+}
