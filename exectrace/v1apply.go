@@ -143,7 +143,7 @@ func (m *v1Merge) apply(c *v1Cursor, r *v1Rec, tie, force bool) bool {
 		if s == nil {
 			return false
 		}
-		m.running(r)
+		m.tick(r.ts)
 		if r.local {
 			s.seq++
 		} else {
@@ -281,7 +281,8 @@ func (m *v1Merge) without(c *v1Cursor, r *v1Rec, force bool) bool {
 	return true
 }
 
-// running is tick, for events that end the introduction of what exists already.
+// running is tick, for events that only a goroutine of a running world makes. Wake-ups by the network poller stand before
+// the first GOMAXPROCS.
 func (m *v1Merge) running(r *v1Rec) {
 	if m.init {
 		m.endInit()

@@ -224,8 +224,11 @@ func v1Blob(data []byte, off int) int {
 func (m *v1Merge) scout(l v1Late) {
 	c := &m.cursors[l.proc]
 	s := &c.spans[l.span]
-	if int(l.span) < c.next || len(m.exits) >= v1MaxExits {
+	if int(l.span) < c.next-1 || len(m.exits) >= v1MaxExits {
 		return
+	}
+	if int(l.span) == c.next-1 {
+		c.scouted = true // some of its exits are told twice then, which does no harm
 	}
 	m.scouted[v1LateKey(l.proc, l.span)] = struct{}{}
 	_, ts, off, ok := v1Header(m.data, int(s.off))
