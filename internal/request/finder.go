@@ -228,8 +228,8 @@ func (f *Finder) goroutine(ev *exectrace.Event) {
 			if in.marks&(markWrite|markNetWrite) != 0 {
 				f.write(g, in)
 			}
-			if in.where == whereFinish && in.marks&markWrite != 0 {
-				g.flags |= flagWriting
+			if in.marks&markFlush != 0 && g.role == roleHTTP1 {
+				f.httpFlush(g)
 			}
 		}
 	case exectrace.NotExist:

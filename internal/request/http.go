@@ -28,7 +28,24 @@ func (f *Finder) httpBlock(g *gstate, in *stackInfo, t exectrace.Time) {
 		g.phase = phaseIdle
 	default:
 		f.see(g, in, t)
+		if in.marks&markFlush != 0 {
+			g.flushed = 0 // the client reads slowly: the write goes on after this
+		}
 	}
+}
+
+// httpFlush: the last flush of an answer begins to write. A second one in an open activation is another request's,
+// that left no other trace: its body was not read, and its handler did nothing that shows.
+func (f *Finder) httpFlush(g *gstate) {
+	if g.phase != phaseOpen {
+		return
+	}
+	if g.flushed > g.begin {
+		end := g.flushed
+		f.close(g, end)
+		f.openAs(g, end, 0)
+	}
+	g.flags |= flagWriting
 }
 
 // httpAbort: the background reader is being stopped.

@@ -35,6 +35,7 @@ const (
 	markAccept                    // waits for a connection
 	markRPC                       // a streaming RPC's handler
 	markNetWrite                  // writes to some connection
+	markFlush                     // finishRequest's last flush: once a request
 )
 
 // stackInfo is what a stack means, worked out once.
@@ -122,8 +123,8 @@ func (f *Finder) classify(frames []exectrace.Frame) stackInfo {
 	if truncated && in.where == whereNone {
 		in.where = whereHandler // only a handler goes so deep; read on goroutines of net/http alone
 	}
-	if in.marks&markNetWrite != 0 && in.where == whereFinish {
-		in.marks |= markWrite
+	if in.where == whereFinish && callee(frames, "(*response).finishRequest", is("bufio.(*Writer).Flush")) && callee(frames, "(*Writer).Flush", is("net/http.checkConnErrorWriter.Write")) {
+		in.marks |= markFlush
 	}
 	if handler > 0 {
 		in.name = f.handlerName(frames[:handler])

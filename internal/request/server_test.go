@@ -1,0 +1,327 @@
+package request
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/pprof"
+	"runtime/trace"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/whystall/whystall/exectrace"
+)
+
+// record traces what work does in this process and finds its activations.
+func record(t *testing.T, o Options, work func()) (*Finder, []Activation) {
+	t.Helper()
+	var buf bytes.Buffer
+	if err := trace.Start(&buf); err != nil {
+		t.Skip(err) // somebody traces the test itself
+	}
+	work()
+	trace.Stop()
+	tr, err := exectrace.FromBytes(buf.Bytes(), exectrace.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tr.Close()
+	return run(t, tr, o)
+}
+
+// group is the one with that kind.
+func group(t *testing.T, f *Finder, kind string) (GroupID, Group) {
+	t.Helper()
+	for i, g := range f.Groups() {
+		if g.Kind == kind {
+			return GroupID(i), g
+		}
+	}
+	t.Fatalf("no group of kind %s in %+v", kind, f.Groups())
+	return 0, Group{}
+}
+
+// near: within one per cent.
+func near(t *testing.T, what string, got, want int64) {
+	t.Helper()
+	if d := got - want; d*100 > want || -d*100 > want {
+		t.Errorf("%s: found %d, the client counted %d", what, got, want)
+	} else {
+		t.Logf("%s: found %d, the client counted %d", what, got, want)
+	}
+}
+
+// answer is a handler with a bit of everything a handler does.
+func answer(w http.ResponseWriter, r *http.Request) {
+	switch r.URL.Path {
+	case "/sleep":
+		time.Sleep(20 * time.Millisecond)
+	case "/read":
+		io.Copy(io.Discard, r.Body)
+	case "/big":
+		w.Write(make([]byte, 300_000))
+		return
+	case "/flushed": // leaves nothing for the end of the request to flush
+		w.Header().Set("Content-Length", "2")
+		w.Write([]byte("ok"))
+		w.(http.Flusher).Flush()
+		return
+	case "/close":
+		w.Header().Set("Connection", "close")
+	}
+	fmt.Fprintln(w, "hello", r.URL.Path)
+}
+
+func serve(t *testing.T, h http.HandlerFunc, set func(*httptest.Server)) *httptest.Server {
+	t.Helper()
+	s := httptest.NewUnstartedServer(h)
+	if set != nil {
+		set(s)
+	}
+	if s.TLS != nil || s.EnableHTTP2 {
+		s.StartTLS()
+	} else {
+		s.Start()
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+// load sends n requests to each path from clients goroutines and returns how many were answered.
+func load(t *testing.T, s *httptest.Server, clients, n int, paths ...string) int64 {
+	var count atomic.Int64
+	var wg sync.WaitGroup
+	tp := s.Client().Transport.(*http.Transport)
+	tp.MaxIdleConnsPerHost = clients
+	for range clients {
+		wg.Go(func() {
+			for i := range n {
+				for _, p := range paths {
+					method, body := "GET", io.Reader(nil)
+					if strings.HasPrefix(p, "/read") {
+						method, body = "POST", strings.NewReader(strings.Repeat("x", 5000))
+					}
+					if strings.HasPrefix(p, "/ignore") {
+						method, body = "POST", strings.NewReader("ignored")
+					}
+					req, _ := http.NewRequestWithContext(context.Background(), method, fmt.Sprintf("%s%s?%d", s.URL, p, i), body)
+					resp, err := s.Client().Do(req)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					io.Copy(io.Discard, resp.Body)
+					resp.Body.Close()
+					count.Add(1)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	tp.CloseIdleConnections()
+	return count.Load()
+}
+
+func TestHTTP(t *testing.T) {
+	for _, tc := range []struct {
+		name, kind string
+		set        func(*httptest.Server)
+		clients, n int
+		paths      []string
+	}{
+		{"keep-alive", "net/http", nil, 8, 200, []string{"/"}},
+		{"one connection", "net/http", nil, 1, 300, []string{"/"}},
+		{"mixed", "net/http", nil, 8, 30, []string{"/", "/sleep", "/read", "/ignore", "/big", "/flushed"}},
+		{"flushed", "net/http", nil, 8, 100, []string{"/flushed"}},
+		{"close", "net/http", nil, 4, 50, []string{"/close"}},
+		{"no keep-alive", "net/http", func(s *httptest.Server) { s.Config.SetKeepAlivesEnabled(false) }, 4, 50, []string{"/", "/flushed"}},
+		{"TLS", "net/http", func(s *httptest.Server) { s.TLS = &tls.Config{NextProtos: []string{"http/1.1"}} }, 4, 50, []string{"/", "/sleep", "/read", "/big"}},
+		{"TLS close", "net/http", func(s *httptest.Server) { s.TLS = &tls.Config{NextProtos: []string{"http/1.1"}} }, 2, 20, []string{"/close"}},
+		{"HTTP/2", "http2", func(s *httptest.Server) { s.EnableHTTP2 = true }, 8, 60, []string{"/", "/sleep", "/read", "/big"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var want int64
+			f, as := record(t, Options{}, func() {
+				s := serve(t, answer, tc.set)
+				want = load(t, s, tc.clients, tc.n, tc.paths...)
+				s.Close()
+			})
+			report(t, f, as)
+			id, g := group(t, f, tc.kind)
+			near(t, "requests", g.Count, want)
+			wellFormed(t, as)
+			if !g.Listed {
+				t.Error("not listed")
+			}
+			// What sleeps 20 ms takes 20 ms, and there are as many of those as were asked for.
+			if strings.Contains(strings.Join(tc.paths, " "), "/sleep") {
+				slow := 0
+				for _, d := range kept(as, id) {
+					if d >= 20*time.Millisecond {
+						slow++
+					}
+				}
+				if slow < tc.clients*tc.n {
+					t.Errorf("%d requests of 20 ms or more, want at least %d", slow, tc.clients*tc.n)
+				}
+			}
+			for i, o := range f.Groups() {
+				if GroupID(i) != id && o.Listed {
+					t.Errorf("listed beside the server: %+v", o)
+				}
+			}
+		})
+	}
+}
+
+// The next request is there before the last is answered: no wait for work divides the two.
+func TestPipelined(t *testing.T) {
+	const conns, batch, rounds = 4, 20, 25
+	var count atomic.Int64
+	f, as := record(t, Options{}, func() {
+		s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/sleep" {
+				time.Sleep(time.Millisecond)
+			}
+			io.WriteString(w, "hello")
+		}, nil)
+		var wg sync.WaitGroup
+		for c := range conns {
+			path := []string{"/", "/sleep"}[c%2]
+			wg.Go(func() {
+				conn, err := net.Dial("tcp", s.Listener.Addr().String())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer conn.Close()
+				r := bufio.NewReader(conn)
+				for range rounds {
+					io.WriteString(conn, strings.Repeat("GET "+path+" HTTP/1.1\r\nHost: x\r\n\r\n", batch))
+					for range batch {
+						resp, err := http.ReadResponse(r, nil)
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						io.Copy(io.Discard, resp.Body)
+						count.Add(1)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		s.Close()
+	})
+	report(t, f, as)
+	wellFormed(t, as)
+	_, g := group(t, f, "net/http")
+	near(t, "requests", g.Count, count.Load())
+}
+
+// A body that arrives slowly is one request, as long as the body took.
+func TestSlowBody(t *testing.T) {
+	const n, chunks = 10, 5
+	for _, h2 := range []bool{false, true} {
+		f, as := record(t, Options{}, func() {
+			s := serve(t, answer, func(s *httptest.Server) { s.EnableHTTP2 = h2 })
+			for range n {
+				pr, pw := io.Pipe()
+				go func() {
+					for range chunks {
+						time.Sleep(4 * time.Millisecond)
+						io.WriteString(pw, "chunk")
+					}
+					pw.Close()
+				}()
+				resp, err := s.Client().Post(s.URL+"/read", "text/plain", pr)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				io.Copy(io.Discard, resp.Body)
+				resp.Body.Close()
+			}
+			s.Close()
+		})
+		report(t, f, as)
+		wellFormed(t, as)
+		kind := map[bool]string{false: "net/http", true: "http2"}[h2]
+		id, g := group(t, f, kind)
+		near(t, kind, g.Count, n)
+		// the first chunk's sleep is the client's own
+		if ds := kept(as, id); len(ds) > 0 && ds[0] < (chunks-1)*4*time.Millisecond {
+			t.Errorf("%s: a request with a slow body took %v", kind, ds[0])
+		}
+	}
+}
+
+// Streams and hijacked connections are counted, not explained; so are the recorder's own requests.
+func TestLeftOut(t *testing.T) {
+	const n = 6
+	handler := func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/events":
+			for range 4 {
+				time.Sleep(time.Millisecond)
+				fmt.Fprint(w, "data: x\n\n")
+				w.(http.Flusher).Flush()
+			}
+		case "/hijack":
+			c, rw, err := w.(http.Hijacker).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			rw.WriteString("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok")
+			rw.Flush()
+			time.Sleep(time.Millisecond)
+			c.Close()
+		case "/debug/pprof/heap":
+			pprof.Handler("heap").ServeHTTP(w, r)
+		default:
+			fmt.Fprintln(w, "plain")
+		}
+	}
+	for _, h2 := range []bool{false, true} {
+		paths := []string{"/plain", "/events", "/debug/pprof/heap"}
+		if !h2 {
+			paths = append(paths, "/hijack")
+		}
+		f, as := record(t, Options{}, func() {
+			s := serve(t, handler, func(s *httptest.Server) { s.EnableHTTP2 = h2 })
+			load(t, s, 1, n, paths...)
+			s.Close()
+		})
+		report(t, f, as)
+		wellFormed(t, as)
+		_, g := group(t, f, map[bool]string{false: "net/http", true: "http2"}[h2])
+		if g.Count != n || g.LeftOut[Stream] != n || g.LeftOut[Ours] != n || !h2 && g.LeftOut[Hijacked] != n {
+			t.Errorf("HTTP/2 %v: kept %d, left out %v; want %d of each", h2, g.Count, g.LeftOut, n)
+		}
+	}
+}
+
+// wellFormed: begins before it ends, and one goroutine does one at a time.
+func wellFormed(t testing.TB, as []Activation) {
+	t.Helper()
+	last := map[exectrace.GoID]exectrace.Time{}
+	for _, a := range as {
+		if a.End < a.Begin || a.PrevEnd > a.End {
+			t.Errorf("malformed: %+v", a)
+		}
+		if a.Begin < last[a.G] {
+			t.Errorf("overlaps the one before on its goroutine, which ended at %d: %+v", last[a.G], a)
+		}
+		last[a.G] = a.End
+	}
+}
