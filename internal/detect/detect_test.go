@@ -238,7 +238,7 @@ func TestManual(t *testing.T) {
 	var got []string
 	for _, c := range Causes() {
 		got = append(got, c.Name)
-		for _, part := range []string{"What happens\n", "\nEvidence\n", "\nNot to be taken for\n", "\nRemedy\n", "\nSources\n"} {
+		for _, part := range []string{"What happens\n", "\nEvidence\n", "\nNot to be taken for\n", "\nRemedy\n", "\nVerify\n", "\nSources\n"} {
 			if !strings.Contains(c.Doc, part) {
 				t.Errorf("%s: its page has no part %q", c.Name, strings.TrimSpace(part))
 			}

@@ -45,6 +45,10 @@ Remedy
   GOGC large enough for a goal of 64 MiB. Allocate less at the sites named: reuse buffers,
   sync.Pool, no per-request formatting or reflection.
 
+Verify
+  whystall diagnose under the same load: cycles a second fall, and mark assist, the GC queues and
+  p99 with them. Watch memory: the heap's goal grows by what GOGC was raised.
+
 Sources
   golang/go#22743, #23044 (tiny heaps), #58106, #48409 (GOMEMLIMIT near the live heap: GC up to
   half of the CPU), #18534, #40225; the Go GC guide, go.dev/doc/gc-guide.`,

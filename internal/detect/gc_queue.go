@@ -35,6 +35,10 @@ Remedy
   Fewer cycles: GOGC up, GOMEMLIMIT as the guard. Allocate less in requests. CPU for the process,
   Ps not above the quota. Many goroutines that allocate at once: bound them.
 
+Verify
+  whystall diagnose under the same load: the queued accounts of slow requests fall. Pause figures
+  prove nothing here, they never contained it.
+
 Sources
   golang/go#72932 (goroutines blocked in mallocgc starting a GC); runtime/mgc.go (gcMarkDone,
   gcStart), mgcmark.go.`,

@@ -38,6 +38,10 @@ Remedy
   throttling shows. Too many: GOMAXPROCS = the effective quota, the minimum over all ancestors of
   the cgroup (Go looks at one, golang/go#81180). Then verify on requests, not on pauses.
 
+Verify
+  whystall diagnose under the same load with the new setting: p99 falls. Fewer or shorter pauses
+  alone are no proof; nr_throttled may stay high in the cured run too.
+
 Sources
   golang/go#81180, #74283, #59715, #18534; observIQ/bindplane-otel-collector#3630; the case "GC
   pauses often above 100 ms": GOMAXPROCS 76 with a quota of half a CPU, 2019.`,

@@ -41,6 +41,10 @@ Remedy
   not wait under the lock. RWMutex: one slow reader stops the writer, and the waiting writer stops
   every new reader.
 
+Verify
+  whystall diagnose under the same load: time behind the named site falls, and no other site takes
+  its place; throughput rises.
+
 Sources
   Arthur Mao, Go runtime related problems in TiDB production environment, Gopher China 2020: QPS
   stops at 60 % CPU. golang/go#33747 (collapse under starvation mode); sync/mutex.go for the two

@@ -33,8 +33,12 @@ Not to be taken for
 Remedy
   Log less in the hot path: sample, raise the level, one line a request. Format before taking the
   lock. Write through a bounded buffer and one writer that drops or counts when full:
-  zapcore.BufferedWriteSyncer, zerolog/diode. logrus: a release with the narrow lock, or SetNoLock
-  for writers that are atomic by themselves (O_APPEND files).
+  zapcore.BufferedWriteSyncer (fewer writes), zerolog/diode (drops and counts). logrus: a release
+  with the narrow lock, or SetNoLock for writers that are atomic by themselves (O_APPEND files).
+
+Verify
+  whystall diagnose under the same load: time behind the logger's site falls and the file's own
+  lock does not take its place.
 
 Sources
   lggomez, Log everything, just not every single thing, 2021-01-02: the lock removed made fdMutex
@@ -58,7 +62,7 @@ Sources
 			f.Remedy = append(f.Remedy, "mend the slow write first: who reads the log is too slow; the lock only spreads it")
 		}
 		f.Remedy = append(f.Remedy, "log less in the hot path: raise the level, sample, one line per request",
-			"put a bounded buffer and one writer between logger and file: zapcore.BufferedWriteSyncer, zerolog/diode, slog over a buffered writer; let it drop and count when full")
+			"put a bounded buffer and one writer between logger and file: zapcore.BufferedWriteSyncer makes fewer writes, zerolog/diode drops and counts when full")
 		lockRemedies(f, mostly, site)
 		f.Verify = p.verify("waiting behind " + site + " is below " + p.per(p.NS()) + " per request")
 	},

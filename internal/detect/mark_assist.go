@@ -34,6 +34,9 @@ Remedy
   and formatting. GOGC up with GOMEMLIMIT as the guard: fewer cycles and more room before the
   goal. Spread bursts: bound how many requests allocate large results at once.
 
+Verify
+  whystall diagnose under the same load: "mark assist" of slow requests falls, and p99 with it.
+
 Sources
   golang/go#40225, #14812, #21107; the Go GC guide, go.dev/doc/gc-guide.`,
 	Look: func(p *Pass) {

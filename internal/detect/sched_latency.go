@@ -46,6 +46,11 @@ Remedy
   themselves under a lock. Split the process, so that batch work and latency-critical work do not
   share Ps.
 
+Verify
+  whystall diagnose under the same load: "runnable in Go" of slow requests falls by what the
+  finding claimed, and so does p99. If it stays while the Ps have idle time, threads are slow to
+  get a CPU.
+
 Sources
   Arthur Mao, Go runtime related problems in TiDB production environment, Gopher China 2020: 4.3
   ms, sometimes over 10 ms, from socket ready to running at the goroutine that batches requests.

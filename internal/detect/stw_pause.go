@@ -43,6 +43,10 @@ Remedy
   (Go before 1.14) or one huge clear or copy (makeslice or memmove of 100s of MB): do it in
   chunks. GC, nobody in particular: fewer cycles (GOGC), fewer Ps, CPU.
 
+Verify
+  whystall diagnose under the same load: "stop-the-world" of slow requests falls. Judge by what
+  requests lost, not by the longest range.
+
 Sources
   golang/go#10958 (tight loops), #35825, #31222, #42642 (large memclr), #13613, #63423, #63340
   (ReadMemStats, goroutine profile), #73835 (GOMEMLIMIT exceeded); cockroachdb/cockroach#119461.`,

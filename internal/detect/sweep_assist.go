@@ -34,6 +34,9 @@ Remedy
   objects of that size (8 KiB objects have a span each): pool or pack them, or a larger GOGC for
   fewer cycles.
 
+Verify
+  whystall diagnose for several GC cycles: no sweep of 5 ms in slow requests.
+
 Sources
   golang/go#18155; Arthur Mao, Go runtime related problems in TiDB production environment, Gopher
   China 2020: 1 GiB swept, 8 KiB reclaimed. Measured with 2 GB of live 8 KiB objects: Go 1.13

@@ -42,6 +42,10 @@ Remedy
   (group commit), or out of the request. Calls into C: bound them, move them to goroutines of
   their own; netgo instead of the C resolver (GODEBUG=netdns=go).
 
+Verify
+  whystall diagnose under the same load: "syscall" of slow requests falls, and time behind locks
+  whose holders made the call falls with it.
+
 Sources
   sirupsen/logrus#1213, erigontech/erigon#20652 (stdout pipe full); etcd's disk guide (fsync p99
   under 10 ms); golang/go#63978 (C resolver threads).`,
