@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/http/pprof"
@@ -119,7 +118,7 @@ func startGateway(storeAddr string, procs int) (url, profURL string, err error) 
 			return
 		}
 		w.Header().Set("ETag", fmt.Sprintf(`"%x"`, sha256.Sum256(v)))
-		io.WriteString(w, string(v))
+		w.Write(v)
 	})
 	if url, err = serve(mux); err != nil {
 		return "", "", err
