@@ -18,8 +18,8 @@ var _ = register(&command{
 })
 
 type explainCmd struct {
-	Files []string `arg:"" name:"file" help:"Execution traces, cases, folders NAME.case.part, pprof profiles, /metrics and gctrace text: in any order, known by their content; - reads standard input."`
-	Output string `short:"o" placeholder:"FILE" help:"Write the report to FILE instead of standard output."`
+	Files  []string `arg:"" name:"file" help:"Execution traces, cases, folders NAME.case.part, pprof profiles, /metrics and gctrace text: in any order, known by their content; - reads standard input."`
+	Output string   `short:"o" placeholder:"FILE" help:"Write the report to FILE instead of standard output."`
 	explainFlags
 }
 
@@ -42,7 +42,9 @@ func (*explainCmd) Help() string {
 Exit status: 0 nothing found, 1 a cause was found, 2 wrong usage, 3 could not look.`
 }
 
-func (c *explainCmd) Run(con *console) error { return con.explain(c.Files, c.explainFlags, c.Output, "") }
+func (c *explainCmd) Run(con *console) error {
+	return con.explain(c.Files, c.explainFlags, c.Output, "")
+}
 
 // explain reads the files, explains what they hold and prints the report: the shared end of explain and diagnose. output is
 // the file for the report, "" for standard output; again is the command that would record the same target once more, for
