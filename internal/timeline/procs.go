@@ -1,0 +1,442 @@
+package timeline
+
+import (
+	"sort"
+
+	"github.com/whystall/whystall/exectrace"
+)
+
+// Who held a P, besides a goroutine by its entry function ([FuncID]).
+const (
+	WhoUnknown uint32 = 0 // a goroutine whose entry is not known, or nothing known
+
+	WhoGCDedicated = ^uint32(0) - iota // GC workers, by mode
+	WhoGCIdle
+	WhoGCFractional
+	whoNobody
+)
+
+// What a P was doing.
+type category uint8
+
+const (
+	procUnknown category = iota
+	procIdle             // without a goroutine
+	procRun
+	procGC
+	procGCIdle
+	procSyscall
+	categories
+)
+
+type proc struct {
+	since     int64
+	slot      uint32 // goroutine on it, or NoSlot
+	who       uint32
+	cat       category
+	active    bool // started and not stopped
+	lastStack uint32
+	lastIdent uint32
+}
+
+// Capacity is what the Ps did with their time, ns; it adds up to Total.
+type Capacity struct {
+	Running, GC, IdleGC, Syscall, Stopped, IdleWork, Idle, Unknown int64
+	Total                                                          int64
+}
+
+// procs is who holds the Ps, and a bounded history of it.
+//
+// The history is a ring of blocks. A block is a stretch of time with every occupation that lies in it, long ones cut
+// at its borders, so a block's sums by who are exact and a question for a long stretch adds
+// blocks instead of occupations.
+type procs struct {
+	ps         []proc
+	n          [categories]int32
+	gomax      int32
+	gomaxMost  int32
+	set        bool
+	changed    bool
+	flushed    int64 // up to here cap is right
+	cap        Capacity
+	runnableNS float64
+	whoNS      []int64 // by FuncID
+	gcNS       [4]int64
+
+	blocks []procBlock // ring
+	first  uint64      // number of the oldest kept
+	next   uint64      // number of the one that is filled
+	sums   []int64     // scratch, by FuncID
+}
+
+type occupation struct{ begin, end, who uint32 } // relative to the block
+
+// Occupant is a share of the Ps' time.
+type Occupant struct {
+	Who uint32
+	NS  int64
+}
+
+type procBlock struct {
+	begin, end int64
+	count      int32
+	occ        []occupation
+	sum        []Occupant
+}
+
+const (
+	procBlocks   = 1024 // about 3 MB
+	blockOcc     = 192
+	blockNS      = 1 << 30
+	maxProcs     = 1 << 16
+	whoSpecialAt = whoNobody // who at or above is no FuncID
+)
+
+func (p *procs) init() {
+	p.blocks = make([]procBlock, 0, 64)
+}
+
+func (p *procs) count() int32 { return max(p.gomax, p.busy()) }
+
+func (p *procs) busy() int32 { return p.n[procRun] + p.n[procGC] + p.n[procGCIdle] + p.n[procSyscall] }
+
+// flush adds the time up to now to the capacity.
+func (p *procs) flush(now int64, work bool, r *ranges) {
+	dt := now - p.flushed
+	p.flushed = now
+	c := &p.cap
+	busy := p.busy()
+	total := max(p.gomax, busy)
+	unknown := min(p.n[procUnknown]+max(p.gomax-int32(len(p.ps)), 0), total-busy)
+	idle := total - busy - unknown
+	c.Total += int64(total) * dt
+	c.Running += int64(p.n[procRun]) * dt
+	c.GC += int64(p.n[procGC]+p.n[procGCIdle]) * dt
+	c.IdleGC += int64(p.n[procGCIdle]) * dt
+	c.Syscall += int64(p.n[procSyscall]) * dt
+	c.Unknown += int64(unknown) * dt
+	switch {
+	case r.stopped():
+		c.Stopped += int64(idle) * dt
+	case work:
+		c.IdleWork += int64(idle) * dt
+	default:
+		c.Idle += int64(idle) * dt
+	}
+	for b := p.block().begin; now-b >= blockNS; b = p.block().begin {
+		p.rotate(min(now, b+blockNS))
+	}
+}
+
+// setCount takes a new GOMAXPROCS. The first is taken to have held from the beginning.
+func (p *procs) setCount(n uint64, now int64) {
+	c := int32(min(n, maxProcs))
+	switch {
+	case !p.set:
+		p.set = true
+		if miss := int64(c)*now - p.cap.Total; miss > 0 {
+			p.cap.Unknown += miss
+			p.cap.Total += miss
+		}
+	case c != p.gomax:
+		p.changed = true
+		p.rotate(now)
+	}
+	p.gomax = c
+	p.gomaxMost = max(p.gomaxMost, c)
+}
+
+// at is P i, made if it is not there; nil for a number that no P has.
+func (p *procs) at(i int32) *proc {
+	if i < 0 || i >= maxProcs {
+		return nil
+	}
+	for int(i) >= len(p.ps) {
+		p.ps = append(p.ps, proc{slot: exectrace.NoSlot, who: whoNobody})
+		p.n[procUnknown]++
+	}
+	return &p.ps[i]
+}
+
+// change ends what P was doing.
+func (p *procs) change(x *proc, cat category, now int64) {
+	if x.who != whoNobody {
+		p.occupied(x, now)
+	}
+	x.since = now
+	p.n[x.cat]--
+	p.n[cat]++
+	x.cat = cat
+}
+
+// occupied writes down that x was held by x.who until now.
+func (p *procs) occupied(x *proc, now int64) {
+	d := now - x.since
+	if d <= 0 {
+		return
+	}
+	if x.who < whoSpecialAt {
+		for int(x.who) >= len(p.whoNS) {
+			p.whoNS = append(p.whoNS, make([]int64, max(64, len(p.whoNS)))...)
+		}
+		p.whoNS[x.who] += d
+	} else {
+		p.gcNS[^x.who&3] += d
+	}
+	b := p.block()
+	b.occ = append(b.occ, occupation{uint32(x.since - b.begin), uint32(now - b.begin), x.who})
+	if len(b.occ) >= blockOcc && len(b.occ) >= 4*len(p.ps) {
+		// x itself must not be written again by the rotation
+		who := x.who
+		x.who = whoNobody
+		p.rotate(now)
+		x.who = who
+	}
+}
+
+func (p *procs) block() *procBlock {
+	if len(p.blocks) == 0 {
+		p.blocks = append(p.blocks, procBlock{})
+	}
+	return &p.blocks[p.next%uint64(len(p.blocks))]
+}
+
+// rotate closes the block at now and begins the next.
+func (p *procs) rotate(now int64) {
+	b := p.block()
+	if now == b.begin {
+		return
+	}
+	for i := range p.ps {
+		if x := &p.ps[i]; x.who != whoNobody && now > x.since {
+			b.occ = append(b.occ, occupation{uint32(x.since - b.begin), uint32(now - b.begin), x.who})
+			if x.who < whoSpecialAt {
+				for int(x.who) >= len(p.whoNS) {
+					p.whoNS = append(p.whoNS, make([]int64, max(64, len(p.whoNS)))...)
+				}
+				p.whoNS[x.who] += now - x.since
+			} else {
+				p.gcNS[^x.who&3] += now - x.since
+			}
+			x.since = now
+		}
+	}
+	b.end = now
+	b.count = max(p.count(), 1)
+	p.sum(b)
+	p.next++
+	if len(p.blocks) < procBlocks {
+		p.blocks = append(p.blocks, procBlock{})
+		p.blocks[len(p.blocks)-1].begin = now
+		return
+	}
+	n := p.block()
+	*n = procBlock{begin: now, occ: n.occ[:0], sum: n.sum[:0]}
+	p.first = p.next - procBlocks + 1
+}
+
+// sum adds up a block by who.
+func (p *procs) sum(b *procBlock) {
+	b.sum = b.sum[:0]
+	for _, o := range b.occ {
+		i := 0
+		for i < len(b.sum) && b.sum[i].Who != o.who {
+			i++
+		}
+		if i == len(b.sum) {
+			b.sum = append(b.sum, Occupant{Who: o.who})
+		}
+		b.sum[i].NS += int64(o.end - o.begin)
+	}
+}
+
+// take puts the goroutine at slot on P i; old is who was on it.
+func (p *procs) take(i int32, slot, who uint32, now int64) (old uint32, ok bool) {
+	x := p.at(i)
+	if x == nil {
+		return 0, false
+	}
+	old = x.slot
+	p.change(x, runs(who), now)
+	x.slot, x.who, x.active = slot, who, true
+	return old, true
+}
+
+func runs(who uint32) category {
+	switch who {
+	case WhoGCIdle:
+		return procGCIdle
+	case WhoGCDedicated, WhoGCFractional:
+		return procGC
+	}
+	return procRun
+}
+
+// rename tells that it is a GC worker that is on P i.
+func (p *procs) rename(i int32, who uint32, now int64) {
+	x := &p.ps[i]
+	p.change(x, runs(who), now)
+	x.who = who
+}
+
+// release takes whoever is on P i away.
+func (p *procs) release(i int32, now int64, ident, stack uint32) {
+	x := &p.ps[i]
+	p.change(x, procIdle, now)
+	x.slot, x.who = exectrace.NoSlot, whoNobody
+	x.lastIdent, x.lastStack = ident, stack
+}
+
+func (p *procs) syscall(i int32, now int64) {
+	p.change(&p.ps[i], procSyscall, now)
+}
+
+func (p *procs) back(i int32, now int64) {
+	x := &p.ps[i]
+	p.change(x, runs(x.who), now)
+}
+
+// assist counts the P's time as the collector's, or the program's again.
+func (p *procs) assist(i int32, on bool, now int64) {
+	x := &p.ps[i]
+	cat := runs(x.who)
+	if on && cat == procRun {
+		cat = procGC
+	}
+	if x.cat != cat && x.cat != procSyscall {
+		p.change(x, cat, now)
+	}
+}
+
+// forget makes every P unknown: a gap.
+func (p *procs) forget(now int64) {
+	for i := range p.ps {
+		x := &p.ps[i]
+		p.change(x, procUnknown, now)
+		x.slot, x.who, x.active, x.lastIdent, x.lastStack = exectrace.NoSlot, whoNobody, false, 0, 0
+	}
+}
+
+// Occupants adds to dst who held the Ps during [s,e), in ns of P time, and returns the Ps' whole time in what is still
+// known of it: what dst lacks of that the Ps were idle. Dst's sums are by who, in no particular order.
+func (t *Timeline) Occupants(s, e int64, dst []Occupant) (_ []Occupant, total int64) {
+	p := &t.procs
+	add := func(who uint32, ns int64) {
+		for i := range dst {
+			if dst[i].Who == who {
+				dst[i].NS += ns
+				return
+			}
+		}
+		dst = append(dst, Occupant{who, ns})
+	}
+	if len(p.blocks) == 0 {
+		return dst, 0
+	}
+	size := uint64(len(p.blocks))
+	// the block that is being filled has no borders at its end: what holds a P now is added
+	cur := p.block()
+	if b, end := max(s, cur.begin), min(e, t.now); b < end {
+		total += int64(max(p.count(), 1)) * (end - b)
+		overlap(cur, b, end, add)
+		for i := range p.ps {
+			if x := &p.ps[i]; x.who != whoNobody && x.since < end {
+				add(x.who, end-max(b, x.since))
+			}
+		}
+	}
+	lo := p.first + uint64(sort.Search(int(p.next-p.first), func(i int) bool { return p.blocks[(p.first+uint64(i))%size].end > s }))
+	for n := lo; n < p.next; n++ {
+		b := &p.blocks[n%size]
+		if b.begin >= e {
+			break
+		}
+		from, to := max(s, b.begin), min(e, b.end)
+		total += int64(b.count) * (to - from)
+		if from == b.begin && to == b.end {
+			for _, o := range b.sum {
+				add(o.Who, o.NS)
+			}
+			continue
+		}
+		overlap(b, from, to, add)
+	}
+	return dst, total
+}
+
+func overlap(b *procBlock, from, to int64, add func(uint32, int64)) {
+	for _, o := range b.occ {
+		s, e := max(b.begin+int64(o.begin), from), min(b.begin+int64(o.end), to)
+		if s < e {
+			add(o.who, e-s)
+		}
+	}
+}
+
+// Capacity is what the Ps did up to now.
+func (t *Timeline) Capacity() Capacity { return t.procs.cap }
+
+// Procs is the largest GOMAXPROCS there was.
+func (t *Timeline) Procs() int { return int(max(t.procs.gomaxMost, t.procs.count())) }
+
+// Runnable is the most and the average number of goroutines that were runnable at once.
+func (t *Timeline) Runnable() (most int, avg float64) {
+	if t.now > 0 {
+		avg = t.procs.runnableNS / float64(t.now)
+	}
+	return int(t.runnableMax), avg
+}
+
+// RunningBy lists how long the goroutines with each entry function held a P, and the GC's workers by mode.
+func (t *Timeline) RunningBy() []Occupant {
+	var l []Occupant
+	p := &t.procs
+	for who, ns := range p.whoNS {
+		if ns > 0 {
+			l = append(l, Occupant{uint32(who), ns})
+		}
+	}
+	for _, who := range []uint32{WhoGCDedicated, WhoGCIdle, WhoGCFractional} {
+		if ns := p.gcNS[^who&3]; ns > 0 {
+			l = append(l, Occupant{who, ns})
+		}
+	}
+	return l
+}
+
+// proc takes a P from one state to another.
+func (t *Timeline) proc(ev *exectrace.Event, now int64) {
+	p := &t.procs
+	x := p.at(int32(ev.Proc))
+	if x == nil {
+		return
+	}
+	was := x.active
+	switch ev.To {
+	case exectrace.Running:
+		x.active = true
+		if x.cat == procUnknown {
+			p.change(x, procIdle, now)
+		}
+	case exectrace.Syscall:
+		x.active = true
+		if x.cat != procSyscall && x.slot == exectrace.NoSlot {
+			p.change(x, procSyscall, now)
+		}
+	default:
+		x.active = false
+		if x.slot != exectrace.NoSlot {
+			if g := t.Slot(x.slot); g != nil && g.proc == int32(ev.Proc) {
+				x.lastIdent, x.lastStack = g.Ident, g.stack
+				g.proc = -1
+			}
+		}
+		if x.cat != procIdle || x.who != whoNobody {
+			p.change(x, procIdle, now)
+		}
+		x.slot, x.who = exectrace.NoSlot, whoNobody
+	}
+	if t.ranges.phase != stwNone && ev.From != exectrace.Undetermined && was != x.active {
+		t.ranges.procChanged(t, x, ev, now)
+	}
+}
