@@ -1,0 +1,77 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/whystall/whystall/internal/collect"
+)
+
+var _ = register(&command{
+	Name: "diagnose", Help: "Record a running service, explain, print: the main job.", Order: 20,
+	New: func() any { return &diagnoseCmd{} },
+})
+
+type diagnoseCmd struct {
+	recordFlags
+	Output string `short:"o" placeholder:"FILE" help:"Keep the case in FILE; else it is removed once explained."`
+	Force  bool   `help:"Write over a case that is there."`
+	explainFlags
+}
+
+func (*diagnoseCmd) Help() string {
+	return `Examples:
+  whystall diagnose --pprof http://localhost:6060
+  whystall diagnose --pprof localhost:6060 --for 60s -o keep.case
+  whystall diagnose --pprof http://localhost:6060 --entry 'api\.' --slow-over 200ms --format json
+
+Ctrl-C ends the recording early: what was recorded is explained.
+
+Exit status: 0 nothing found, 1 a cause was found, 2 wrong usage, 3 could not look.`
+}
+
+func (c *diagnoseCmd) Run(con *console) error {
+	o, err := c.options(con)
+	if err != nil {
+		return err
+	}
+	again := c.again()
+	if c.Output != "" {
+		if err := con.record(o, c.Output, c.Force); err != nil {
+			return err
+		}
+		con.say("%s written", c.Output)
+		return con.explain([]string{c.Output}, c.explainFlags, "", again)
+	}
+	name, remove, err := tempCase()
+	if err != nil {
+		return fmt.Errorf("create a temporary case: %w", err)
+	}
+	w, err := con.recordPart(o, name, false)
+	if err != nil {
+		// A full disk leaves a folder that the message names.
+		if w == nil && !strings.Contains(err.Error(), name) {
+			remove()
+		}
+		return err
+	}
+	defer remove()
+	// The folder explains as it is: packing it would take time and the disk twice.
+	return con.explain([]string{w.Dir()}, c.explainFlags, "", again)
+}
+
+// again is the command that would do the same, without what is secret.
+func (c *diagnoseCmd) again() string {
+	s := "whystall diagnose --pprof " + shellWord(collect.Shown(c.Pprof)) + " --for " + c.For.String()
+	for _, h := range c.Header {
+		key, _, _ := strings.Cut(h, ":")
+		s += " --header " + shellWord(strings.TrimSpace(key)+": ...")
+	}
+	if c.Entry != "" {
+		s += " --entry " + shellWord(c.Entry)
+	}
+	if c.SlowOver > 0 {
+		s += " --slow-over " + c.SlowOver.String()
+	}
+	return s
+}

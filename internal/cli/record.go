@@ -1,0 +1,223 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/whystall/whystall/internal/collect"
+	"github.com/whystall/whystall/internal/evidence"
+)
+
+var _ = register(&command{
+	Name: "record", Help: "Record a running service into a case, to explain later.", Order: 30,
+	New: func() any { return &recordCmd{} },
+})
+
+type recordCmd struct {
+	recordFlags
+	Output string `short:"o" placeholder:"FILE" help:"The case to write; default whystall-TIME.case."`
+	Force  bool   `help:"Write over a case that is there."`
+}
+
+// recordFlags are the flags of every command that records.
+type recordFlags struct {
+	Pprof   string        `required:"" placeholder:"URL" help:"Where the service serves net/http/pprof: http://host:port, with any prefix; host:port is enough."`
+	For     time.Duration `default:"20s" placeholder:"DURATION" help:"How long to record: ${default} unless told; whole seconds."`
+	Header  []string      `sep:"none" placeholder:"'K: V'" help:"Send this header with each request; may be repeated. Never kept or printed."`
+	MaxSize byteSize      `default:"1GiB" placeholder:"SIZE" help:"Cut what is larger, a trace above all: ${default} unless told. What came before the cut is kept and explains."`
+	CPU     bool          `name:"cpu" help:"Take a CPU profile as well. It interrupts the service 100 times a second and CPU."`
+}
+
+func (*recordCmd) Help() string {
+	return `Examples:
+  whystall record --pprof http://localhost:6060 -o slow.case
+  whystall record --pprof https://shop.example/admin/debug/pprof/ --header 'Authorization: Bearer ...' --for 60s
+  whystall record --pprof :6060 --max-size 200MiB --force -o slow.case
+  whystall explain slow.case
+
+Ctrl-C ends a recording early: what was recorded is kept. While recording, the case is the folder FILE.part, which explains as well.
+
+Exit status: 0 recorded, 2 wrong usage, 3 could not record.`
+}
+
+func (c *recordCmd) Run(con *console) error {
+	o, err := c.options(con)
+	if err != nil {
+		return err
+	}
+	name := c.Output
+	if name == "" {
+		name = "whystall-" + time.Now().UTC().Format("20060102T150405Z") + ".case"
+	}
+	if err := con.record(o, name, c.Force); err != nil {
+		return err
+	}
+	st, err := os.Stat(name)
+	if err != nil {
+		return err
+	}
+	con.say("%s written, %s; next: whystall explain %s", name, byteSize(st.Size()), shellWord(name))
+	return nil
+}
+
+// record records into the case file name.
+func (con *console) record(o collect.Options, name string, force bool) error {
+	w, err := con.recordPart(o, name, force)
+	if err != nil {
+		return err
+	}
+	return w.Finish()
+}
+
+// recordPart records into the folder of the case name. Where nothing was recorded no folder is left; where the disk is full what came is.
+func (con *console) recordPart(o collect.Options, name string, force bool) (*evidence.Writer, error) {
+	m, err := collect.Begin(o)
+	if err != nil {
+		return nil, usagef("--pprof: %v", err)
+	}
+	w, err := evidence.Create(name, force, m)
+	if err != nil {
+		return nil, err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	// The second Ctrl-C is the system's: it ends the program at once, and the folder stays.
+	context.AfterFunc(ctx, stop)
+	show := con.progress()
+	o.Progress = show.update
+	err = collect.Run(ctx, o, w)
+	show.clear()
+	var why *collect.Error
+	if errors.As(err, &why) && why.Full {
+		return nil, fmt.Errorf("%w; what was recorded is in %s: whystall explain %s", err, w.Dir(), shellWord(w.Dir()))
+	}
+	if err != nil {
+		w.Discard()
+		return nil, err
+	}
+	return w, nil
+}
+
+// options checks what the user typed.
+func (f *recordFlags) options(con *console) (collect.Options, error) {
+	o := collect.Options{URL: f.Pprof, Headers: f.Header, For: f.For, MaxSize: int64(f.MaxSize), CPU: f.CPU, Version: version()}
+	if f.For < time.Second || f.For > time.Hour || f.For%time.Second != 0 {
+		return o, usagef("--for %v: want whole seconds from 1s to 1h", f.For)
+	}
+	if f.MaxSize < 64<<10 {
+		return o, usagef("--max-size %s: want at least 64KiB", f.MaxSize)
+	}
+	if err := collect.Check(o); err != nil {
+		return o, usagef("%v", err)
+	}
+	return o, nil
+}
+
+// byteSize is a number of bytes as people write it: 500MB, 1GiB, 65536.
+type byteSize int64
+
+var byteUnits = []struct {
+	name string
+	n    int64
+}{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"GB", 1e9}, {"MB", 1e6}, {"KB", 1e3}, {"kB", 1e3}, {"G", 1 << 30}, {"M", 1 << 20}, {"K", 1 << 10}, {"B", 1}, {"", 1}}
+
+// UnmarshalText is how kong reads a flag.
+func (b *byteSize) UnmarshalText(text []byte) error {
+	for _, u := range byteUnits {
+		number, ok := strings.CutSuffix(string(text), u.name)
+		if !ok {
+			continue
+		}
+		n, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+		if err != nil || n < 0 || !(n*float64(u.n) < 1<<62) {
+			break
+		}
+		*b = byteSize(n * float64(u.n))
+		return nil
+	}
+	return fmt.Errorf("size %q: want bytes, or a number with KiB, MiB, GiB, kB, MB or GB", text)
+}
+
+func (b byteSize) String() string {
+	switch {
+	case b >= 1<<30:
+		return fmt.Sprintf("%.3gGiB", float64(b)/(1<<30))
+	case b >= 1<<20:
+		return fmt.Sprintf("%.3gMiB", float64(b)/(1<<20))
+	case b >= 1<<10:
+		return fmt.Sprintf("%.3gKiB", float64(b)/(1<<10))
+	}
+	return fmt.Sprintf("%dB", int64(b))
+}
+
+// progress shows how a recording goes: on a terminal as a line that changes, else a line at its begin and for each note.
+type progress struct {
+	con   *console
+	live  bool
+	shown int // width of the line that stands there
+	said  bool
+}
+
+func (con *console) progress() *progress {
+	return &progress{con: con, live: terminal(con.stderr) && con.getenv("TERM") != "dumb"}
+}
+
+func (p *progress) update(u collect.Progress) {
+	if u.Note != "" {
+		p.clear()
+		p.con.say("%s", u.Note)
+		return
+	}
+	if !p.live {
+		if u.Of > 0 && !p.said {
+			p.said = true
+			p.con.say("recording for %s; Ctrl-C ends it early and keeps what was recorded", u.Of)
+		}
+		return
+	}
+	line := u.Doing
+	if u.Of > 0 {
+		line = fmt.Sprintf("recording %s of %s, trace %s; Ctrl-C ends it early", u.Elapsed.Truncate(time.Second), u.Of, byteSize(u.Received))
+	}
+	// Blanks instead of an escape sequence: they clear a line on every terminal.
+	fmt.Fprintf(p.con.stderr, "\r%-*s", p.shown, line)
+	p.shown = len(line)
+}
+
+func (p *progress) clear() {
+	if p.shown > 0 {
+		fmt.Fprintf(p.con.stderr, "\r%*s\r", p.shown, "")
+		p.shown = 0
+	}
+}
+
+// shellWord quotes a name for a command that is to be pasted.
+func shellWord(s string) string {
+	plain := func(c rune) bool {
+		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("./_-+:@%,=", c)
+	}
+	if s != "" && strings.IndexFunc(s, func(c rune) bool { return !plain(c) }) < 0 {
+		if s[0] == '-' {
+			return "./" + s
+		}
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// tempCase names a case in a folder of its own that remove takes away.
+func tempCase() (name string, remove func(), err error) {
+	dir, err := os.MkdirTemp("", "whystall-")
+	if err != nil {
+		return "", nil, err
+	}
+	return filepath.Join(dir, "live.case"), func() { os.RemoveAll(dir) }, nil
+}

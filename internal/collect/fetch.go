@@ -1,0 +1,258 @@
+package collect
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/whystall/whystall/internal/evidence"
+	"github.com/whystall/whystall/internal/format"
+)
+
+const defaultMaxSize = 1 << 30
+
+// session is one recording.
+type session struct {
+	o        Options
+	at       address
+	header   http.Header
+	client   *http.Client
+	w        *evidence.Writer
+	received atomic.Int64 // of the trace, for progress
+}
+
+func newSession(o Options) (*session, error) {
+	at, err := parseAddress(o.URL)
+	if err != nil {
+		return nil, err
+	}
+	header, err := parseHeaders(o.Headers)
+	if err != nil {
+		return nil, err
+	}
+	if o.MaxSize == 0 {
+		o.MaxSize = defaultMaxSize
+	}
+	if o.Now == nil {
+		o.Now = now
+	}
+	// The ticker and the recording both tell.
+	var one sync.Mutex
+	tell := o.Progress
+	o.Progress = func(p Progress) {
+		if tell != nil {
+			one.Lock()
+			defer one.Unlock()
+			tell(p)
+		}
+	}
+	o.Timing = o.Timing.filled()
+	if header.Get("User-Agent") == "" {
+		header.Set("User-Agent", "whystall/"+o.Version)
+	}
+	s := &session{o: o, at: at, header: header}
+	dial := &net.Dialer{Timeout: o.Timing.Connect}
+	s.client = &http.Client{
+		// Bytes are kept as they came, so nobody is asked to pack them on the way.
+		Transport:     &http.Transport{Proxy: http.ProxyFromEnvironment, DialContext: dial.DialContext, TLSHandshakeTimeout: o.Timing.Connect, DisableCompression: true, ForceAttemptHTTP2: true},
+		CheckRedirect: s.redirect,
+	}
+	return s, nil
+}
+
+// redirect follows only within the origin the user named: package http would send our headers along.
+func (s *session) redirect(r *http.Request, via []*http.Request) error {
+	if r.URL.Scheme != s.at.origin.Scheme || !strings.EqualFold(r.URL.Host, s.at.origin.Host) {
+		return elsewhere{r.URL.Scheme + "://" + r.URL.Host + r.URL.Path}
+	}
+	if len(via) >= 5 {
+		return errRedirect
+	}
+	return nil
+}
+
+// fetch brings one body into its member and returns what went wrong. What came before it did is kept.
+func (s *session) fetch(ctx context.Context, f Fetch, hint string) (bytesKept int64, fail *failure) {
+	req := evidence.Request{Member: f.Member, Path: s.at.path(f), Sent: s.o.Now()}
+	s.note(req)
+	defer func() {
+		req.Ended, req.Bytes = s.o.Now(), bytesKept
+		if fail != nil {
+			req.Lost = fail.text
+		}
+		if err := s.note(req); err != nil && fail == nil {
+			fail = failf(full, "%v", err)
+		}
+	}()
+
+	query := f.Query
+	quiet := s.o.Timing.Quiet
+	ends := time.Now()
+	if f.For {
+		query = fmt.Sprintf("seconds=%d", max(1, int(s.o.For.Seconds()+0.5)))
+		// An idle service has nothing to send until the end, not even its header.
+		ends = ends.Add(s.o.For)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	patience := func() time.Duration { return max(0, time.Until(ends)) + quiet }
+	watch := time.AfterFunc(patience(), func() { cancel(errQuiet) })
+	defer watch.Stop()
+
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.at.of(f, query), nil)
+	if err != nil {
+		return 0, failf(noAnswer, "%v", root(err))
+	}
+	r.Header = s.header.Clone()
+	if h := r.Header.Get("Host"); h != "" {
+		r.Host = h
+	}
+	resp, err := s.client.Do(r)
+	if err != nil {
+		return 0, noResponse(ctx, err, quiet)
+	}
+	defer resp.Body.Close()
+	req.Status = resp.StatusCode
+	body := &watched{r: resp.Body, watch: watch, patience: patience, first: func() { req.First = s.o.Now() }}
+	buf := bufio.NewReaderSize(body, format.HeadSize)
+	if resp.StatusCode != http.StatusOK {
+		said, _ := buf.Peek(1024)
+		return 0, badStatus(resp.StatusCode, said, req.Path, hint, s.o.For)
+	}
+	head, err := buf.Peek(512)
+	if kind := format.Identify(head); !wanted(f, kind) {
+		switch {
+		case len(head) == 0 && err != nil && err != io.EOF:
+			return 0, broken(ctx, err, quiet)
+		case kind == format.KindHTML:
+			return 0, failf(absent, "%s answers with a web page: name the address of the service's own port, not of a page", req.Path)
+		case kind == format.KindEmpty:
+			return 0, failf(refused, "%s answered with nothing", req.Path)
+		}
+		return 0, failf(refused, "%s answered with something that is not %s", req.Path, f.Want[0])
+	}
+	return s.keep(ctx, f, buf, quiet)
+}
+
+func wanted(f Fetch, kind format.Kind) bool {
+	if kind == format.KindGzip { // profiles come packed; their parser looks inside
+		kind = format.KindPprof
+	}
+	return slices.Contains(f.Want, kind)
+}
+
+// keep copies a body into its member.
+func (s *session) keep(ctx context.Context, f Fetch, body io.Reader, quiet time.Duration) (int64, *failure) {
+	limit := f.Max
+	if limit == 0 || limit > s.o.MaxSize {
+		limit = s.o.MaxSize
+	}
+	if f.Keep != nil {
+		b, err := io.ReadAll(io.LimitReader(body, limit+1))
+		if err != nil {
+			return 0, broken(ctx, err, quiet)
+		}
+		if int64(len(b)) > limit {
+			return 0, failf(refused, "it is larger than %s", size(limit))
+		}
+		if b, err = f.Keep(b); err != nil {
+			return 0, failf(refused, "%s: %v", s.at.path(f), err)
+		}
+		body = bytes.NewReader(b)
+	}
+	out, err := s.w.Member(f.Member)
+	if err != nil {
+		return 0, failf(full, "create %s: %v", f.Member, root(err))
+	}
+	n, fail := s.copy(ctx, out, body, limit, f, quiet)
+	if err := out.Close(); err != nil && fail == nil {
+		fail = failf(full, "write %s: %v", f.Member, root(err))
+	}
+	if n == 0 {
+		s.w.Remove(f.Member)
+	}
+	return n, fail
+}
+
+func (s *session) copy(ctx context.Context, out *os.File, body io.Reader, limit int64, f Fetch, quiet time.Duration) (n int64, fail *failure) {
+	b := make([]byte, 64<<10)
+	for {
+		got, err := body.Read(b[:min(int64(len(b)), limit-n+1)])
+		if over := n + int64(got) - limit; over > 0 {
+			got -= int(over)
+			if fail = failf(cut, "cut at --max-size %s", size(limit)); f.Head {
+				fail = nil
+			}
+			err = io.EOF
+		}
+		wrote, writeErr := out.Write(b[:got])
+		n += int64(wrote)
+		if f.Member == evidence.TraceMember {
+			s.received.Store(n)
+		}
+		switch {
+		case writeErr != nil:
+			return n, failf(full, "write %s: %v", f.Member, root(writeErr))
+		case errors.Is(err, io.EOF):
+			return n, fail
+		case err != nil:
+			return n, broken(ctx, err, quiet)
+		}
+	}
+}
+
+// watched puts the watchdog off with every byte that comes.
+type watched struct {
+	r        io.Reader
+	watch    *time.Timer
+	patience func() time.Duration
+	first    func()
+}
+
+func (w *watched) Read(p []byte) (int, error) {
+	n, err := w.r.Read(p)
+	if n > 0 {
+		w.watch.Reset(w.patience())
+		if w.first != nil {
+			w.first()
+			w.first = nil
+		}
+	}
+	return n, err
+}
+
+// note puts a request into the manifest, in place of what it said of the same one before.
+func (s *session) note(r evidence.Request) error {
+	return s.w.Update(func(m *evidence.Manifest) {
+		for i := range m.Requests {
+			if m.Requests[i].Member == r.Member {
+				m.Requests[i] = r
+				return
+			}
+		}
+		m.Requests = append(m.Requests, r)
+	})
+}
+
+func size(n int64) string {
+	switch {
+	case n >= 1<<30 && n%(1<<30) == 0:
+		return fmt.Sprintf("%d GiB", n>>30)
+	case n >= 1<<20:
+		return fmt.Sprintf("%d MiB", n>>20)
+	case n >= 1<<10:
+		return fmt.Sprintf("%d KiB", n>>10)
+	}
+	return fmt.Sprintf("%d bytes", n)
+}

@@ -1,0 +1,11 @@
+package collect
+
+var _ = register(&Collector{
+	Name:  "heap",
+	Doc:   "The heap profile before and after: which sites allocate, and what is live. As it is since the last GC: gc=1 would force one.",
+	Order: 30,
+	Fetches: []Fetch{
+		{Phase: Before, Path: "heap", Member: "heap.begin.pb.gz", Want: pprofKind, Max: maxProfile},
+		{Phase: After, Path: "heap", Member: "heap.end.pb.gz", Want: pprofKind, Max: maxProfile},
+	},
+})

@@ -1,0 +1,16 @@
+package collect
+
+import "github.com/whystall/whystall/internal/format"
+
+// A page of metrics is seldom over 1 MiB; some exporters have 100.
+const maxMetrics = 128 << 20
+
+var _ = register(&Collector{
+	Name:  "metrics",
+	Doc:   "The service's page of Prometheus metrics before and after, for the runtime's and the process' own. Old client libraries stop the world to fill it, so it is fetched outside the trace's time.",
+	Order: 40,
+	Fetches: []Fetch{
+		{Phase: Before, Path: "metrics", Root: true, Member: "metrics.begin.txt", Want: []format.Kind{format.KindMetrics}, Max: maxMetrics},
+		{Phase: After, Path: "metrics", Root: true, Member: "metrics.end.txt", Want: []format.Kind{format.KindMetrics}, Max: maxMetrics},
+	},
+})
