@@ -88,6 +88,13 @@ func (f *Finder) httpSee(g *gstate, in *stackInfo, t exectrace.Time) {
 		return
 	}
 	switch in.where {
+	case whereIdle:
+		if g.phase == phaseOpen { // reads on without having had to wait
+			end := g.flushedOr(t)
+			f.close(g, end)
+			f.open(g, end, 0)
+		}
+		g.flags &^= flagTail
 	case whereHandler:
 		switch {
 		case g.phase == phaseMaybe:
