@@ -58,7 +58,7 @@ func escape(s string) string {
 			b.WriteString("&#58;")
 		case c == '.' && i >= 3 && strings.EqualFold(string(runes[i-3:i]), "www"):
 			b.WriteString("&#46;")
-		case strings.ContainsRune("\\`*_{}[]|~$", c), strings.ContainsRune("#!", c) && next > ' ':
+		case strings.ContainsRune("\\`*_[]|~$", c), strings.ContainsRune("#!", c) && next > ' ':
 			b.WriteByte('\\')
 			b.WriteRune(c)
 		case i == 0 && strings.ContainsRune("#+-=", c):
@@ -71,7 +71,10 @@ func escape(s string) string {
 	return b.String()
 }
 
-// code is a code span; in one, nothing but its own fence and a table's bar has a meaning.
+// cell is code in a table, where a bar ends the cell even inside a span.
+func cell(s string) string { return strings.ReplaceAll(code(s), "|", `\|`) }
+
+// code is a code span; in one, nothing but its own fence has a meaning.
 func code(s string) string {
 	s = Printable(s)
 	if s == "" {
@@ -84,13 +87,13 @@ func code(s string) string {
 	if s[0] == '`' || s[len(s)-1] == '`' || s[0] == ' ' {
 		s = " " + s + " "
 	}
-	return fence + strings.ReplaceAll(s, "|", `\|`) + fence
+	return fence + s + fence
 }
 
 func (m *markdown) verdict(r *Report) {
 	if len(r.Findings) == 0 {
 		title, rest := r.nothing()
-		m.line("\n**%s.** %s", sentenceCase(title), escape(strings.ReplaceAll(rest, "NOT CHECKED", "not checked")))
+		m.line("\n**%s.** %s", sentenceCase(title), escape(rest))
 		return
 	}
 	m.line("\n**Found %s:**\n", plural(int64(r.roots()), "cause", "causes"))
@@ -136,7 +139,7 @@ func (m *markdown) requests(r *Report) {
 		if g.Kind != "" && g.Kind != "loop" {
 			kind = " " + escape(g.Kind)
 		}
-		m.line("| %s%s | %s | %s | %s | %s | %d |", code(g.Entry), kind, count(g.Count), duration(g.P50NS), duration(g.P99NS), duration(g.MaxNS), g.Slow)
+		m.line("| %s%s | %s | %s | %s | %s | %d |", cell(g.Entry), kind, count(g.Count), duration(g.P50NS), duration(g.P99NS), duration(g.MaxNS), g.Slow)
 	}
 	if s := r.leftOut(); s != "" {
 		m.line("\nNot counted: %s.", escape(s))
@@ -178,7 +181,7 @@ func (m *markdown) details(r *Report) {
 			n++
 			m.line("\n### %d. %s: %s\n", n, escape(f.Cause), escape(f.Title))
 		} else {
-			m.line("\n#### %s: %s\n\nBecause of %s.", escape(f.Cause), escape(f.Title), code(f.BecauseOf))
+			m.line("\n#### %s: %s\n\nBecause of %s.\n", escape(f.Cause), escape(f.Title), code(f.BecauseOf))
 		}
 		m.line("%s\n", escape(sentence(f.Summary)))
 		m.line("How sure: **%s**, %s.\n", f.Confidence, sure(f.Confidence))
@@ -193,7 +196,7 @@ func (m *markdown) details(r *Report) {
 			if j == 0 {
 				m.line("Remedy:\n")
 			}
-			m.line("- %s", code(s))
+			m.line("- %s", escape(s))
 		}
 		if f.Verify != "" {
 			m.line("\nVerify: %s", code(f.Verify))
@@ -217,7 +220,7 @@ func (m *markdown) slowest(r *Report) {
 		if name == "" {
 			name = s.Entry
 		}
-		m.line("| %s | %s | %s | %s |", escape(s.when("")), duration(s.WallNS), code(name), escape(s.Reason))
+		m.line("| %s | %s | %s | %s |", escape(s.when("")), duration(s.WallNS), cell(name), escape(s.Reason))
 	}
 }
 
@@ -246,8 +249,12 @@ func (m *markdown) lookedFor(r *Report) {
 	}
 	if len(r.NotChecked) > 0 {
 		m.line("\n### Not checked\n")
-		for _, n := range r.NotChecked {
-			m.line("- %s: %s", code(n.Cause), escape(strings.Join(n.Missing, "; ")))
+		for _, u := range r.unchecked() {
+			names := make([]string, len(u.causes))
+			for i, c := range u.causes {
+				names[i] = code(c)
+			}
+			m.line("- %s: %s", strings.Join(names, ", "), escape(u.missing))
 		}
 	}
 }
@@ -269,8 +276,8 @@ func (m *markdown) lost(r *Report) {
 	if s := &r.NotLookedAt.Silences; s.Count > 0 {
 		items = append(items, "silences: "+escape(silences(s)))
 	}
-	for _, l := range r.Lacks {
-		items = append(items, "this trace format does not record "+escape(l))
+	if len(r.Lacks) > 0 {
+		items = append(items, "not recorded by this trace format: "+escape(strings.Join(r.Lacks, "; ")))
 	}
 	if len(items) > 0 {
 		m.line("\n### What the recording lacks\n")

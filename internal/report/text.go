@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/finding"
@@ -194,7 +195,11 @@ func (r *Report) nothing() (title, rest string) {
 	}
 	rest = fmt.Sprintf("%s looked for and not there.", plural(int64(looked), "cause was", "causes were"))
 	if blind > 0 {
-		rest += fmt.Sprintf(" %s not be looked for: see NOT CHECKED below.", plural(int64(blind), "cause could", "causes could"))
+		names := make([]string, blind)
+		for i, n := range r.NotChecked {
+			names[i] = n.Cause
+		}
+		rest += " Not looked for (why is below): " + strings.Join(names, ", ") + "."
 	}
 	return nothingFound, rest
 }
@@ -453,10 +458,35 @@ func (p *page) lookedFor(r *Report) {
 	}
 	if len(r.NotChecked) > 0 {
 		p.heading("NOT CHECKED", "what could not be looked for, and what is missing")
-		for _, n := range r.NotChecked {
-			p.item(n.Cause, strings.Join(n.Missing, "; "))
+		for _, u := range r.unchecked() {
+			if len(u.causes) == 1 {
+				p.item(u.causes[0], u.missing)
+				continue
+			}
+			p.par("  ", strings.Join(u.causes, ", ")+":")
+			p.par(strings.Repeat(" ", 22), u.missing)
 		}
 	}
+}
+
+// unchecked is causes that lack the same.
+type unchecked struct {
+	causes  []string
+	missing string
+}
+
+// unchecked gives what could not be looked for, causes that lack the same together.
+func (r *Report) unchecked() (us []unchecked) {
+	for _, n := range r.NotChecked {
+		missing := strings.Join(n.Missing, "; ")
+		i := slices.IndexFunc(us, func(u unchecked) bool { return u.missing == missing })
+		if i < 0 {
+			i = len(us)
+			us = append(us, unchecked{missing: missing})
+		}
+		us[i].causes = append(us[i].causes, n.Cause)
+	}
+	return us
 }
 
 func (p *page) item(name, text string) {
@@ -486,8 +516,8 @@ func (p *page) lost(r *Report) {
 	if s := &r.NotLookedAt.Silences; s.Count > 0 {
 		p.note("silences: ", silences(s))
 	}
-	for _, l := range r.Lacks {
-		p.note("this trace format does not record ", l)
+	if len(r.Lacks) > 0 {
+		p.note("not recorded by this trace format: ", strings.Join(r.Lacks, "; "))
 	}
 }
 
