@@ -73,8 +73,8 @@ func (p *Pass) Claimed() (ns int64) {
 	return ns
 }
 
-// Lower sets a floor of its own for what this detector claims now; the reason stands where it is called.
-func (p *Pass) Lower(f Floor) { p.floor = &f }
+// SetFloor sets another floor for what this detector claims now; the reason stands where it is called.
+func (p *Pass) SetFloor(f Floor) { p.floor = &f }
 
 // Clear says that the cause was looked for and is not there.
 func (p *Pass) Clear(format string, args ...any) {

@@ -64,6 +64,10 @@ Sources
 // time slice waits for more than the queue of a full house.
 var queueFloor = Floor{NS: 10e6, Share: 0.20}
 
+// Clients that never rest (a load generator) fill any server: then requests wait for each other, as many turns as
+// there are requests. That the CPU is full shows anywhere; it is worth saying when people notice the wait.
+var fullFloor = Floor{NS: 50e6, Share: 0.20}
+
 // Head of the line has a floor of its own: one goroutine that is late makes everybody late, on top of what each
 // waits himself. The published case was 4.3 ms.
 var headFloor = Floor{NS: 4e6, Share: 0.20}
@@ -91,10 +95,28 @@ func lookSchedLatency(p *Pass) {
 		p.ClaimWhere(func(a *ledger.Account) bool {
 			return a.Leaf == ledger.LeafRunnable && (all || a.Class != ledger.ClassLock)
 		})
+		return
 	}
 	if h := headOfLine(p.Ledger); h != nil && 2*h.NS >= p.Claimed() {
-		p.Lower(headFloor)
+		p.SetFloor(headFloor)
+	} else if fullHouse(p) && p.board.below(queueFloor, p.Claimed()) == "" {
+		p.SetFloor(fullFloor)
+		if why := p.board.below(fullFloor, p.Claimed()); why != "" {
+			p.Clear("requests wait for each other, with hardly anything else on the Ps: a full house, not an illness; %s", why)
+		}
 	}
+}
+
+// fullHouse tells whether requests merely wait for each other: what ran instead was requests and the GC they make,
+// and the process did not stand still.
+func fullHouse(p *Pass) bool {
+	var strange int64
+	for _, c := range p.claims {
+		a := &p.Ledger.Slow.Accounts[c.account]
+		other := a.NS - instead(a, "request") - instead(a, "gc")
+		strange += scale(min(a.NS, max(0, other)+a.Tags.SilenceNS), c.ns, a.NS)
+	}
+	return 4*strange < p.Claimed()
 }
 
 // runQueueRules tells whether requests lose more in the plain run queue than behind lock holders that are in it.
