@@ -102,16 +102,17 @@ func (p *pipeline) index() {
 	freq := uint64(0)
 	g := x.next()
 	for g != nil {
-		next := x.next()
+		next := x.next() // so that g knows where it ends
 		g.endTs = g.maxTs + tsSlack
-		if next != nil && !next.restart && next.minTs >= g.maxTs {
-			// Buffers that were open at the switch may reach a little into the next one.
-			g.endTs = min(g.endTs, next.minTs+next.minTs/1e6+1<<20)
-		}
 		if g.freq != 0 {
 			freq = g.freq
 		} else if freq == 0 {
 			freq = p.laterFreq(next, x)
+		}
+		if next != nil && !next.restart && next.minTs >= g.minTs {
+			// An M may be off its CPU between taking the time and writing an event, so
+			// generations overlap a little.
+			g.endTs = max(g.maxTs, next.minTs) + freq
 		}
 		j := &job{g: g, freq: freq, out: make(chan block, queueBlocks)}
 		select {
