@@ -5,3 +5,9 @@ go 1.26.0
 require github.com/alecthomas/kong v1.17.0
 
 require golang.org/x/exp v0.0.0-20260908205506-85c1c2202aba
+
+require (
+	github.com/rogpeppe/go-internal v1.16.0
+	golang.org/x/sys v0.48.0 // indirect
+	golang.org/x/tools v0.50.0 // indirect
+)
