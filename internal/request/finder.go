@@ -160,7 +160,10 @@ func (f *Finder) Event(ev *exectrace.Event) []Activation {
 	case exectrace.KindRegionEnd:
 		f.regionEnd(ev)
 	case exectrace.KindRangeBegin:
-		if g := f.at(ev.G, ev.Slot); g != nil && ev.Stack != 0 {
+		if ev.Range != exectrace.RangeSTW || ev.Stack == 0 {
+			return nil
+		}
+		if g := f.at(ev.G, ev.Slot); g != nil {
 			f.see(g, f.stack(ev.Stack), ev.Time)
 		}
 	case exectrace.KindGap:

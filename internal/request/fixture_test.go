@@ -3,6 +3,7 @@ package request
 import (
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -57,17 +58,79 @@ func report(t testing.TB, f *Finder, as []Activation) {
 	}
 }
 
-func TestFixtures(t *testing.T) {
-	names, _ := filepath.Glob("../../exectrace/testdata/*.trace")
-	for _, n := range names {
-		t.Run(filepath.Base(n), func(t *testing.T) {
-			tr, err := exectrace.Open(n, exectrace.Options{})
-			if err != nil {
-				t.Fatal(err)
+// fixture opens one of the reader's traces.
+func fixture(t testing.TB, name string) *exectrace.Trace {
+	t.Helper()
+	tr, err := exectrace.Open(filepath.Join("../../exectrace/testdata", name+".trace"), exectrace.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { tr.Close() })
+	return tr
+}
+
+// readers counts the background readers created: net/http starts one a request that has no body left to read, and none
+// of these servers is sent bodies. It knows nothing of how requests are found.
+func readers(tr *exectrace.Trace) (n int64) {
+	var fr []exectrace.Frame
+	for ev := range tr.Events() {
+		if ev.Kind == exectrace.KindGoroutine && ev.From == exectrace.NotExist && ev.OnStack != 0 {
+			if fr = tr.Frames(fr[:0], ev.Stack); len(fr) > 0 && fr[len(fr)-1].Func == "net/http.(*connReader).backgroundRead" {
+				n++
 			}
-			defer tr.Close()
+		}
+	}
+	return n
+}
+
+// Real servers: as many requests as background readers, and in Caddy's case, where 95 % of the requests begin without a wait
+// for them, requests of 2 ms and not of half a second. The windows are those of traces taken on a busy machine.
+func TestFixtures(t *testing.T) {
+	for _, tc := range []struct {
+		name     string
+		low, top time.Duration // of the median
+		pool     bool          // its worker pool was seen to serve requests
+	}{
+		{"caddy-go1.26", 1900 * time.Microsecond, 2200 * time.Microsecond, false},
+		{"srv-go1.13.15", 5 * time.Millisecond, 15 * time.Millisecond, true},
+		{"srv-go1.16.15", 3 * time.Millisecond, 10 * time.Millisecond, true},
+		{"srv-go1.20.14", 3 * time.Millisecond, 10 * time.Millisecond, true},
+		{"srv-go1.21.13", 3 * time.Millisecond, 10 * time.Millisecond, true},
+		{"srv-go1.22.12", 5 * time.Millisecond, 15 * time.Millisecond, true},
+		{"srv-go1.26", 3 * time.Millisecond, 10 * time.Millisecond, true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			tr := fixture(t, tc.name)
 			f, as := run(t, tr, Options{})
 			report(t, f, as)
+			wellFormed(t, as)
+			id, g := group(t, f, "net/http")
+			near(t, "requests beside background readers", g.Count+g.LeftOut[Ours]+g.LeftOut[OpenEnd], readers(tr))
+			if p50 := quantile(kept(as, id), .5); p50 < tc.low || p50 > tc.top {
+				t.Errorf("median %v, want %v to %v", p50, tc.low, tc.top)
+			}
+			for _, id := range f.Listed() {
+				if g := f.Groups()[id]; g.Kind != "net/http" {
+					t.Errorf("listed beside the server: %+v", g)
+				}
+			}
+			pool := false
+			for _, g := range f.Groups() {
+				pool = pool || g.Entry == "main.main.func1" && strings.HasPrefix(g.Why, "serves others")
+			}
+			if pool != tc.pool {
+				t.Errorf("worker pool seen to serve requests: %v, want %v", pool, tc.pool)
+			}
 		})
+	}
+}
+
+// The same bytes give the same activations, with and without the look ahead for a server that is known.
+func TestDeterministic(t *testing.T) {
+	tr := fixture(t, "srv-go1.26")
+	_, a := run(t, tr, Options{})
+	_, b := run(t, tr, Options{})
+	if !slices.Equal(a, b) {
+		t.Error("two runs differ")
 	}
 }
