@@ -56,6 +56,17 @@ Sources
 func lookSyscallStall(p *Pass) {
 	for i := range p.Ledger.Slow.Accounts {
 		a := &p.Ledger.Slow.Accounts[i]
+		if a.Leaf == ledger.LeafNetwork {
+			// A pipe that the program itself opened is polled like a socket: a full one parks the goroutine.
+			var files int64
+			for _, s := range a.Sites {
+				if polledFile(&s) {
+					files += s.NS
+				}
+			}
+			p.Claim(i, min(a.NS, files))
+			continue
+		}
 		if a.Leaf != ledger.LeafSyscall {
 			continue
 		}
@@ -69,19 +80,26 @@ func lookSyscallStall(p *Pass) {
 	}
 }
 
+// polledFile tells waits for a file, not a socket.
+func polledFile(s *ledger.Site) bool { return strings.HasPrefix(s.Via, "os.(*File).") }
+
 // nonblocking tells calls on sockets: the runtime parks the goroutine instead of blocking in them.
 func nonblocking(s *ledger.Site) bool {
 	return strings.HasPrefix(s.Via, "net.") || strings.HasPrefix(s.Func, "net.(*")
 }
 
 // callSites sums the sites of what was granted, largest first.
-func callSites(p *Pass) (ss []ledger.Site) {
+func callSites(p *Pass) (ss []ledger.Site, polled int64) {
 	p.granted(func(a *ledger.Account, ns int64) {
 		for _, s := range a.Sites {
-			if nonblocking(&s) {
+			if nonblocking(&s) || a.Leaf == ledger.LeafNetwork && !polledFile(&s) {
 				continue
 			}
-			s.NS = scale(s.NS, ns, a.NS)
+			if a.Leaf == ledger.LeafNetwork {
+				polled += s.NS
+			} else {
+				s.NS = scale(s.NS, ns, a.NS)
+			}
 			if i := siteIndex(ss, s); i >= 0 {
 				ss[i].NS += s.NS
 				ss[i].N += s.N
@@ -91,7 +109,7 @@ func callSites(p *Pass) (ss []ledger.Site) {
 		}
 	})
 	sort.SliceStable(ss, func(i, j int) bool { return ss[i].NS > ss[j].NS })
-	return ss
+	return ss, polled
 }
 
 func siteIndex(ss []ledger.Site, s ledger.Site) int {
@@ -104,7 +122,7 @@ func siteIndex(ss []ledger.Site, s ledger.Site) int {
 }
 
 func tellSyscallStall(p *Pass, f *finding.Finding) {
-	ss := callSites(p)
+	ss, polled := callSites(p)
 	where, via, actor := "sites that the trace does not name", "", ""
 	if len(ss) > 0 {
 		where, via = sites(ss[:1], 0, 1), ss[0].Via
@@ -113,6 +131,9 @@ func tellSyscallStall(p *Pass, f *finding.Finding) {
 		if ss[0].NS*3 < p.NS() {
 			p.Doubt("the time is spread over many call sites; threads that lose their CPU inside calls look like this, which only the kernel can tell")
 		}
+	}
+	if polled > 0 {
+		p.Proof("execution trace: file waits", "%s of it parked on a file that the runtime polls (a pipe or terminal), not inside a call", percent(ratio(polled, p.NS())))
 	}
 	var own int64
 	p.granted(func(a *ledger.Account, ns int64) {

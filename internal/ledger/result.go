@@ -121,7 +121,7 @@ type Site struct {
 	Func string
 	File string
 	Line int
-	Via  string // of a syscall: the outermost function of os, net, syscall or internal/poll below Func: "os.(*File).Write"; "" else
+	Via  string // of a syscall or a network wait: the outermost function of os, net, syscall or internal/poll below Func: "os.(*File).Write"; "" else
 	NS   int64
 	N    int64 // times: calls, allocations that assisted, waits
 }
