@@ -20,9 +20,9 @@ func (m *v1Merge) know(g uint64) (uint32, *v1G) {
 	}
 	s := &m.gs[slot]
 	if isNew {
-		*s = v1G{epoch: m.epoch, p: -1}
+		*s = v1G{epoch: m.epoch, p: -1, free: true}
 	} else if s.epoch != m.epoch {
-		s.epoch, s.state, s.seq, s.where = m.epoch, Undetermined, 0, v1Dead
+		s.epoch, s.state, s.free, s.where = m.epoch, Undetermined, true, v1Dead
 	}
 	return slot, s
 }
@@ -32,7 +32,7 @@ func (m *v1Merge) know(g uint64) (uint32, *v1G) {
 func (m *v1Merge) claim(g uint64, where uint8, seq uint64, local, tie, force bool) (uint32, *v1G) {
 	slot, s := m.find(g)
 	if s != nil {
-		if s.where == where && (local || s.seq == uint32(seq)) {
+		if s.where == where && (local || s.free || s.seq == uint32(seq)) {
 			return slot, s
 		}
 	} else if where == v1Dead || m.lossy && !tie {
@@ -45,6 +45,15 @@ func (m *v1Merge) claim(g uint64, where uint8, seq uint64, local, tie, force boo
 		m.broken(g, s)
 	}
 	return m.know(g)
+}
+
+// count goes on to the sequence number that the goroutine's next event must have.
+func (s *v1G) count(r *v1Rec) {
+	if r.local {
+		s.seq++
+		return
+	}
+	s.seq, s.free = uint32(r.a[1])+1, false
 }
 
 // v1Quiet is how long after a gap what does not fit is still put down to it.
@@ -117,11 +126,7 @@ func (m *v1Merge) apply(c *v1Cursor, r *v1Rec, tie, force bool) bool {
 			return false
 		}
 		m.tick(r.ts)
-		if r.local {
-			s.seq++
-		} else {
-			s.seq = uint32(r.a[1]) + 1
-		}
+		s.count(r)
 		s.where, s.last, s.p = v1Running, r.ts, c.idx
 		c.g, c.slot = GoID(r.a[0]), slot
 		if m.init {
@@ -144,11 +149,7 @@ func (m *v1Merge) apply(c *v1Cursor, r *v1Rec, tie, force bool) bool {
 			return false
 		}
 		m.tick(r.ts)
-		if r.local {
-			s.seq++
-		} else {
-			s.seq = uint32(r.a[1]) + 1
-		}
+		s.count(r)
 		s.where, s.last = v1Runnable, r.ts
 		e := m.on(c, KindGoroutine)
 		e.G, e.Slot = GoID(r.a[0]), slot
@@ -162,11 +163,7 @@ func (m *v1Merge) apply(c *v1Cursor, r *v1Rec, tie, force bool) bool {
 			return false
 		}
 		m.tick(r.ts)
-		if r.local {
-			s.seq++
-		} else {
-			s.seq = uint32(r.a[1]) + 1
-		}
+		s.count(r)
 		s.where, s.last = v1Runnable, r.ts
 		if s.state != Runnable {
 			m.back(GoID(r.a[0]), slot, s)
@@ -178,7 +175,8 @@ func (m *v1Merge) apply(c *v1Cursor, r *v1Rec, tie, force bool) bool {
 			return false
 		}
 		m.tick(r.ts)
-		s.where, s.seq, s.last, s.entry = v1Runnable, 1, r.ts, uint32(r.a[1])
+		s.where, s.last, s.entry = v1Runnable, r.ts, uint32(r.a[1])
+		s.seq, s.free = 1, false
 		if m.init {
 			m.pending = append(m.pending, slot)
 			break
@@ -195,7 +193,8 @@ func (m *v1Merge) apply(c *v1Cursor, r *v1Rec, tie, force bool) bool {
 			return false
 		}
 		m.tick(r.ts)
-		s.where, s.seq, s.last = v1Waiting, 2, r.ts
+		s.where, s.last = v1Waiting, r.ts
+		s.seq, s.free = 2, false
 		to := Waiting
 		if r.typ == v1GoInSyscall {
 			to = Syscall

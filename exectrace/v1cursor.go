@@ -65,7 +65,7 @@ func (c *v1Cursor) open() bool {
 	if c.hole {
 		// The P's goroutine from before the damage may not be the one after it.
 		c.hole = false
-		c.buf = append(c.buf, v1Rec{ts: c.ts})
+		c.buf = append(c.buf, v1Rec{ts: min(c.ts, c.limit)})
 		return true
 	}
 	if c.next >= len(c.spans) {
@@ -123,6 +123,7 @@ func (c *v1Cursor) decode() {
 		}
 		c.buf = append(c.buf, v1Rec{})
 		r := &c.buf[len(c.buf)-1]
+		was := ts
 		v, n := v1Uvarint(data, off)
 		ts += v
 		r.ts = ts
@@ -142,6 +143,7 @@ func (c *v1Cursor) decode() {
 			// Its bytes are there but do not say what they should, or say a time after the next batch's begin.
 			c.buf = c.buf[:len(c.buf)-1]
 			c.m.dropped++
+			ts = was
 			if end != 0 {
 				n = end
 			} else if n == 0 {

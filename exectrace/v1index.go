@@ -61,7 +61,7 @@ type v1Late struct {
 type v1Hole struct {
 	begin, end uint64
 	proc       int
-	bytes      int64
+	at, bytes  int64 // of the file
 	why        string
 }
 
@@ -331,7 +331,6 @@ func (s *v1Scan) closeBatch(end int, damaged bool) {
 		}
 		p.spans = append(p.spans, sp)
 	}
-	s.last = max(s.last, p.ts)
 	s.events, s.samples, s.min = false, false, 0
 }
 
@@ -410,7 +409,7 @@ const maxV1Holes = 4096
 
 // hole notes that [from,to) of the file is lost. Its end in time is set by finish.
 func (s *v1Scan) hole(from, to int, why string) {
-	h := v1Hole{proc: s.p, bytes: int64(to - from), why: fmt.Sprintf("damage at byte %d: %s", from, why)}
+	h := v1Hole{proc: s.p, at: int64(from), bytes: int64(to - from), why: fmt.Sprintf("damage at byte %d: %s", from, why)}
 	if s.p >= 0 {
 		h.begin = s.procs[s.p].ts
 		h.why = fmt.Sprintf("batch of P %d is damaged at byte %d: %s", s.procs[s.p].pid, from, why)
@@ -439,24 +438,23 @@ func (s *v1Scan) hole(from, to int, why string) {
 // finish ends each hole where its P's next batch begins, or with the trace.
 func (s *v1Scan) finish() {
 	slices.SortFunc(s.late, func(a, b v1Late) int { return cmp.Compare(a.ticks, b.ticks) })
+	for i := range s.procs {
+		s.last = max(s.last, s.procs[i].ts)
+	}
 	for i := range s.holes {
 		h := &s.holes[i]
 		if h.proc < 0 {
 			continue
 		}
-		sp := s.procs[h.proc].spans
-		end := s.last
-		for k, a := 0, len(sp); k < a; {
-			// The first span that begins after the hole: spans are in file order.
-			m := int(uint(k+a) / 2)
-			_, ticks, _, ok := v1Header(s.data, int(sp[m].off))
-			if ok && ticks > h.begin {
-				end, a = min(end, ticks), m
-			} else {
-				k = m + 1
+		sp, end := s.procs[h.proc].spans, s.last
+		k, _ := slices.BinarySearchFunc(sp, h.at, func(s v1Span, at int64) int { return cmp.Compare(s.off, at) })
+		if k < len(sp) {
+			if _, ticks, _, ok := v1Header(s.data, int(sp[k].off)); ok {
+				end = ticks
 			}
 		}
-		h.end = max(h.end, end)
+		// Damage may have hit the times just before it, before it showed.
+		h.begin, h.end = min(h.begin, end), end
 	}
 	slices.SortStableFunc(s.holes, func(a, b v1Hole) int { return cmp.Compare(a.begin, b.begin) })
 }

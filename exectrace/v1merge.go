@@ -33,6 +33,7 @@ type v1G struct {
 	p     int32  // index of the cursor it runs on
 	where uint8
 	state State
+	free  bool // its sequence number is not known, any will do
 }
 
 // v1Merge makes one stream of events of a trace. It belongs to one goroutine, and hands full blocks to flush.
@@ -236,7 +237,8 @@ const v1Patience = 4096
 // a slightly later one if the CPUs' clocks differ.
 func (m *v1Merge) stuck(c *v1Cursor) {
 	until := c.ts0()
-	if m.holeEnd == 0 {
+	if !m.lossy {
+		// After a loss an event that cannot be is the rule, and to let others pass it would disorder them too.
 		until += v1Slack
 	}
 	for m.patience < v1Patience && !m.stopped {
@@ -382,6 +384,7 @@ func (m *v1Merge) emit(k Kind) *Event {
 			var ok bool
 			if m.out, ok = m.flush(m.out); !ok {
 				m.stopped = true
+				m.out.ev = m.out.ev[:0] // the reader broke off: what is left of this turn goes nowhere
 			}
 		}
 	}
