@@ -3,7 +3,7 @@ package collect
 import "github.com/whystall/whystall/internal/format"
 
 // A page of metrics is seldom over 1 MiB; some exporters have 100.
-const maxMetrics = 128 << 20
+const maxMetrics = 64 << 20
 
 var _ = register(&Collector{
 	Name:  "metrics",

@@ -2,8 +2,11 @@ package format
 
 import (
 	"bytes"
+	"encoding/binary"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/whystall/whystall/internal/evidence"
 )
 
 // Kind is what a file is, known by its content. Its text is for people.
@@ -52,9 +55,30 @@ func Identify(head []byte) Kind {
 	return identifyText(head)
 }
 
-// looksLikeProto recognises an uncompressed profile: field 1, a ValueType of which the first field is an index.
+// looksLikeProto recognises an uncompressed profile: its first field is a ValueType (sample_type, or period_type as Go writes it),
+// and all fields that head has room for are those of profile.proto.
 func looksLikeProto(head []byte) bool {
-	return len(head) > 4 && head[0] == 0x0a && head[1] >= 2 && head[1] <= 22 && (head[2] == 0x08 || head[2] == 0x10)
+	const valueType = 1<<1 | 1<<11
+	const lengths, numbers = 1<<1 | 1<<2 | 1<<3 | 1<<4 | 1<<5 | 1<<6 | 1<<11 | 1<<13, 1<<7 | 1<<8 | 1<<9 | 1<<10 | 1<<12 | 1<<13 | 1<<14 | 1<<15
+	for n := 0; n < 32 && len(head) > 0; n++ {
+		field, wire := head[0]>>3, head[0]&7
+		size, used := binary.Uvarint(head[1:])
+		if head[0]&0x80 != 0 || n == 0 && valueType>>field&1 == 0 {
+			return false
+		}
+		switch {
+		case wire == 2 && lengths>>field&1 == 1:
+			if used <= 0 || n == 0 && size > 22 { // two numbers
+				return false
+			}
+			used += int(min(size, HeadSize))
+		case wire == 0 && numbers>>field&1 == 1 && used > 0:
+		default:
+			return false
+		}
+		head = head[min(len(head), 1+used):]
+	}
+	return true
 }
 
 // identifyText looks at the first lines. A log may begin with anything before its first gctrace line, so all of head is looked at.
@@ -84,7 +108,7 @@ func identifyText(head []byte) Kind {
 			return KindMetrics
 		case gctraceStart(line) >= 0:
 			return KindGCTrace
-		case strings.HasPrefix(line, "/") && streamLine(line):
+		case isRecord(line):
 			return KindRecords
 		}
 		if _, ok := parseSample(line); ok {
@@ -92,4 +116,9 @@ func identifyText(head []byte) Kind {
 		}
 	}
 	return KindUnknown
+}
+
+func isRecord(line string) bool {
+	_, err := evidence.ParseRecord(line)
+	return err == nil
 }

@@ -1,5 +1,197 @@
 package format
 
-func parseSample(string) (struct{}, bool) { return struct{}{}, false }
-func gctraceStart(string) int             { return -1 }
-func streamLine(string) bool              { return true }
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/whystall/whystall/internal/evidence"
+)
+
+// metric maps a series of a metrics page to a stream.
+type metric struct {
+	name   string
+	stream string
+	shape  evidence.Shape
+	scale  float64
+}
+
+// metrics lists the series that tell something of the runtime or the process: those of client_golang's collectors and of
+// what names its own like them. Where a page has several for one stream, the one listed first is taken.
+var metrics = []metric{
+	{"go_sched_gomaxprocs_threads", "/go/sched/gomaxprocs:threads", evidence.Sample, 1},
+	{"go_gomaxprocs", "/go/sched/gomaxprocs:threads", evidence.Sample, 1},
+	{"go_goroutines", "/go/sched/goroutines:goroutines", evidence.Sample, 1},
+	{"go_sched_goroutines_goroutines", "/go/sched/goroutines:goroutines", evidence.Sample, 1},
+	{"go_threads", "/go/sched/threads:threads", evidence.Sample, 1},
+	{"go_sched_latencies_seconds_sum", "/go/sched/latency:ns", evidence.Counter, 1e9},
+	{"go_sched_latencies_seconds_count", "/go/sched/latency:events", evidence.Counter, 1},
+	{"go_gc_duration_seconds_count", "/go/gc/cycles:gc-cycles", evidence.Counter, 1},
+	{"go_gc_cycles_total_gc_cycles_total", "/go/gc/cycles:gc-cycles", evidence.Counter, 1},
+	{"go_gc_duration_seconds_sum", "/go/gc/pauses:ns", evidence.Counter, 1e9},
+	{"go_gc_gogc_percent", "/go/gc/gogc:percent", evidence.Sample, 1},
+	{"go_gc_gomemlimit_bytes", "/go/gc/gomemlimit:bytes", evidence.Sample, 1},
+	{"go_memstats_next_gc_bytes", "/go/gc/heap/goal:bytes", evidence.Sample, 1},
+	{"go_gc_heap_goal_bytes", "/go/gc/heap/goal:bytes", evidence.Sample, 1},
+	{"go_gc_heap_live_bytes", "/go/gc/heap/live:bytes", evidence.Sample, 1},
+	{"go_memstats_gc_cpu_fraction", "/go/gc/cpu-fraction:ratio", evidence.Sample, 1},
+	{"go_cpu_classes_total_cpu_seconds_total", "/go/cpu/total:ns", evidence.Counter, 1e9},
+	{"go_cpu_classes_gc_total_cpu_seconds_total", "/go/cpu/gc:ns", evidence.Counter, 1e9},
+	{"go_cpu_classes_gc_mark_assist_cpu_seconds_total", "/go/cpu/gc/assist:ns", evidence.Counter, 1e9},
+	{"go_cpu_classes_idle_cpu_seconds_total", "/go/cpu/idle:ns", evidence.Counter, 1e9},
+	{"go_memstats_heap_alloc_bytes", "/go/memory/heap/alloc:bytes", evidence.Sample, 1},
+	{"go_memstats_alloc_bytes", "/go/memory/heap/alloc:bytes", evidence.Sample, 1},
+	{"go_memstats_alloc_bytes_total", "/go/memory/heap/allocs:bytes", evidence.Counter, 1},
+	{"go_memstats_mallocs_total", "/go/memory/heap/allocs:objects", evidence.Counter, 1},
+	{"go_memstats_heap_inuse_bytes", "/go/memory/heap/inuse:bytes", evidence.Sample, 1},
+	{"go_memstats_heap_idle_bytes", "/go/memory/heap/idle:bytes", evidence.Sample, 1},
+	{"go_memstats_heap_released_bytes", "/go/memory/heap/released:bytes", evidence.Sample, 1},
+	{"go_memstats_heap_sys_bytes", "/go/memory/heap/sys:bytes", evidence.Sample, 1},
+	{"go_memstats_stack_inuse_bytes", "/go/memory/stacks/inuse:bytes", evidence.Sample, 1},
+	{"go_memstats_sys_bytes", "/go/memory/sys:bytes", evidence.Sample, 1},
+	{"go_sync_mutex_wait_total_seconds_total", "/go/sync/mutex/wait:ns", evidence.Counter, 1e9},
+	{"process_cpu_seconds_total", "/process/cpu:ns", evidence.Counter, 1e9},
+	{"process_resident_memory_bytes", "/process/rss:bytes", evidence.Sample, 1},
+	{"process_start_time_seconds", "/process/start:unix-ns", evidence.Fact, 1e9},
+}
+
+var metricIndex = func() map[string]int {
+	m := map[string]int{}
+	for i, e := range metrics {
+		m[e.name] = i
+	}
+	return m
+}()
+
+// Metrics parses a page in the Prometheus text format, or OpenMetrics', read at time t. Series of which nothing is
+// known here are not looked at. A series that is there more than once, because a page speaks for several processes,
+// is a gap. The first error does not end the parse: what else is on the page is returned with it.
+func Metrics(page []byte, t int64) ([]evidence.Record, error) {
+	var (
+		first error
+		found = make([][]float64, len(metrics))
+		out   []evidence.Record
+		text  = string(page)
+	)
+	for n := 1; text != ""; n++ {
+		var line string
+		line, text, _ = strings.Cut(text, "\n")
+		name := line[:nameLen(line)]
+		if name == "go_info" {
+			if v, ok := label(line[len(name):], "version"); ok {
+				out = append(out, evidence.Record{Stream: "/go/version:text", Shape: evidence.Fact, Time: t, Text: v})
+			}
+			continue
+		}
+		i, known := metricIndex[name]
+		if !known {
+			continue
+		}
+		s, ok := parseSample(line)
+		if !ok {
+			if first == nil {
+				first = fmt.Errorf("read metrics: line %d: %s: want name{labels} value", n, name)
+			}
+			continue
+		}
+		if !math.IsNaN(s.value) && !math.IsInf(s.value, 0) {
+			found[i] = append(found[i], s.value)
+		}
+	}
+	done := map[string]bool{}
+	for i, values := range found {
+		m := metrics[i]
+		if len(values) == 0 || done[m.stream] {
+			continue
+		}
+		done[m.stream] = true
+		if len(values) > 1 {
+			out = append(out, evidence.Record{Stream: m.stream, Shape: evidence.GapShape, Time: t, End: t,
+				Text: fmt.Sprintf("the page has %d series %s: it speaks for several processes", len(values), m.name)})
+			continue
+		}
+		out = append(out, evidence.Record{Stream: m.stream, Shape: m.shape, Time: t, Value: values[0] * m.scale})
+	}
+	return out, first
+}
+
+type sample struct {
+	name  string
+	value float64
+}
+
+// parseSample parses one line: name, labels, value, and perhaps a timestamp or an exemplar, which are left out.
+func parseSample(line string) (sample, bool) {
+	n := nameLen(line)
+	if n == 0 {
+		return sample{}, false
+	}
+	s := sample{name: line[:n]}
+	rest := line[n:]
+	if strings.HasPrefix(rest, "{") {
+		end := labelsEnd(rest)
+		if end < 0 {
+			return sample{}, false
+		}
+		rest = rest[end:]
+	}
+	fields := strings.Fields(rest)
+	if len(fields) == 0 || rest[0] != ' ' && rest[0] != '\t' && len(rest) == len(line)-n {
+		return sample{}, false
+	}
+	v, err := strconv.ParseFloat(fields[0], 64)
+	s.value = v
+	return s, err == nil
+}
+
+func nameLen(line string) int {
+	for i, c := range []byte(line) {
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' || c == ':'
+		if !letter && (i == 0 || c < '0' || c > '9') {
+			return i
+		}
+	}
+	return len(line)
+}
+
+// labelsEnd is the offset behind the closing brace, minding quotes; -1 without one.
+func labelsEnd(s string) int {
+	quoted := false
+	for i := 0; i < len(s); i++ {
+		switch {
+		case quoted && s[i] == '\\':
+			i++
+		case s[i] == '"':
+			quoted = !quoted
+		case !quoted && s[i] == '}':
+			return i + 1
+		}
+	}
+	return -1
+}
+
+// label finds a label's value in "{...} 1".
+func label(s, key string) (string, bool) {
+	end := labelsEnd(s)
+	if end < 0 || !strings.HasPrefix(s, "{") {
+		return "", false
+	}
+	for s = s[1 : end-1]; s != ""; {
+		k, rest, ok := strings.Cut(s, "=")
+		if !ok {
+			return "", false
+		}
+		rest = strings.TrimLeft(rest, " ")
+		q, err := strconv.QuotedPrefix(rest)
+		if err != nil {
+			return "", false
+		}
+		if strings.TrimSpace(k) == key {
+			v, err := strconv.Unquote(q)
+			return v, err == nil
+		}
+		s = strings.TrimLeft(rest[len(q):], ", ")
+	}
+	return "", false
+}

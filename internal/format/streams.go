@@ -53,9 +53,11 @@ var Streams = []evidence.Stream{
 	{Name: "/pprof/block/delay:ns", Doc: "Sample with Stack, where a goroutine was blocked. N events. The profile's rate is nowhere to be read: when it is empty it may be off."},
 	{Name: "/pprof/block/scope:ns", Doc: "Fact, as of mutex."},
 	{Name: "/pprof/heap/allocs:bytes", Doc: "Sample with Stack, where bytes were allocated. N objects."},
+	{Name: "/pprof/heap/allocs/profiling:bytes", Doc: "Sample. What taking profiles and traces allocated; allocs is without it."},
 	{Name: "/pprof/heap/inuse:bytes", Doc: "Sample with Stack, where live bytes were allocated. N objects."},
 	{Name: "/pprof/heap/scope:ns", Doc: "Fact, as of mutex, for allocs; inuse is as of the last GC before the last reading."},
 	{Name: "/pprof/goroutine/count:goroutines", Doc: "Sample with Stack. Value and N: goroutines there."},
 	{Name: "/pprof/cpu/time:ns", Doc: "Sample with Stack, where the CPU was used. N samples."},
+	{Name: "/pprof/cpu/profiling:ns", Doc: "Sample. What taking profiles and traces used; time is without it."},
 	{Name: "/pprof/cpu/scope:ns", Doc: "Fact. Value: time the profile covers."},
 }

@@ -1,0 +1,100 @@
+package format
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/whystall/whystall/internal/evidence"
+)
+
+// Item is one file's content, or one member's of a case.
+type Item struct {
+	Name string // for errors, and to tell an empty mutex profile from an empty block profile
+	Data []byte
+	Time int64 // CLOCK_MONOTONIC ns when it was read; 0: not known. Items of one kind are in the order they were read.
+}
+
+// Gather parses items and puts what they say together: readings of one profile are subtracted, and where two sources speak of
+// the same stream the first listed here is taken: metrics, expvar, gctrace. The errors are one for each item that could not be
+// read, or not wholly; problems[i] is about items[i], nil where there is none.
+func Gather(items []Item) (set *evidence.Set, kinds []Kind, problems []error) {
+	set = &evidence.Set{}
+	kinds = make([]Kind, len(items))
+	problems = make([]error, len(items))
+	g := gatherer{sources: map[Kind][]evidence.Record{}, profiles: map[ProfileKind][]*Profile{}, at: map[ProfileKind]int64{}, item: map[ProfileKind]int{}}
+	for i, it := range items {
+		kinds[i], problems[i] = g.read(i, it)
+	}
+	for _, kind := range []ProfileKind{ProfileMutex, ProfileBlock, ProfileHeap, ProfileGoroutine, ProfileCPU} {
+		if len(g.profiles[kind]) == 0 {
+			continue
+		}
+		records, err := Profiles(kind, g.profiles[kind], g.at[kind])
+		if err != nil {
+			problems[g.item[kind]] = fmt.Errorf("%s: %w", items[g.item[kind]].Name, err)
+		}
+		g.sources[KindPprof] = append(g.sources[KindPprof], records...)
+	}
+	for _, source := range []Kind{KindMetrics, KindVars, KindGCTrace, KindMutexText, KindPprof, KindRecords} {
+		had := map[string]bool{}
+		for _, r := range g.sources[source] {
+			if _, seen := had[r.Stream]; !seen {
+				had[r.Stream] = set.Has(r.Stream)
+			}
+			if !had[r.Stream] {
+				set.Add(r)
+			}
+		}
+	}
+	return set, kinds, problems
+}
+
+type gatherer struct {
+	sources  map[Kind][]evidence.Record
+	profiles map[ProfileKind][]*Profile
+	at       map[ProfileKind]int64
+	item     map[ProfileKind]int
+}
+
+func (g *gatherer) read(i int, it Item) (Kind, error) {
+	data, err := Gunzip(it.Data, maxUnpacked)
+	if err != nil {
+		return KindGzip, fmt.Errorf("read %s: %w", it.Name, err)
+	}
+	kind := Identify(data[:min(len(data), HeadSize)])
+	if kind == KindUnknown && hasGCTrace(data) {
+		kind = KindGCTrace // a log may be long before its first one
+	}
+	var records []evidence.Record
+	switch kind {
+	case KindPprof:
+		p, err := ParseProfile(data)
+		if err != nil {
+			return kind, fmt.Errorf("%s: %w", it.Name, err)
+		}
+		which := p.Which(it.Name)
+		if which == ProfileOther {
+			return kind, fmt.Errorf("read %s: a pprof profile of %v: not one that is used here", it.Name, p.Types)
+		}
+		g.profiles[which] = append(g.profiles[which], p)
+		g.at[which], g.item[which] = it.Time, i
+		return kind, nil
+	case KindMutexText:
+		records, err = MutexText(data, it.Time)
+	case KindMetrics:
+		records, err = Metrics(data, it.Time)
+	case KindVars:
+		records, err = Vars(data, it.Time)
+	case KindGCTrace:
+		records, err = GCTrace(data)
+	case KindRecords:
+		records, err = evidence.ParseText(bytes.NewReader(data))
+	default:
+		return kind, fmt.Errorf("read %s: %s: not a kind of file that is used here", it.Name, kind)
+	}
+	g.sources[kind] = append(g.sources[kind], records...)
+	if err != nil {
+		err = fmt.Errorf("%s: %w", it.Name, err)
+	}
+	return kind, err
+}

@@ -1,0 +1,142 @@
+package format
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/whystall/whystall/internal/evidence"
+)
+
+// GCTrace parses the lines that GODEBUG=gctrace=1 prints, wherever they stand in a log. Their shape since Go 1.5
+// (package runtime's documentation):
+//
+//	gc 7 @1.234s 5%: 0.018+1.2+0.003 ms clock, 0.14+0.35/1.1/0+0.02 ms cpu, 4->5->1 MB, 4 MB goal, 0 MB stacks, 0 MB globals, 8 P (forced)
+//
+// Times are ns since the program began. A line that begins like one and does not go on like one is an error; the rest is
+// returned with it.
+func GCTrace(log []byte) ([]evidence.Record, error) {
+	var (
+		out   []evidence.Record
+		first error
+		text  = string(log)
+	)
+	for n := 1; text != ""; n++ {
+		var line string
+		line, text, _ = strings.Cut(text, "\n")
+		at := gctraceStart(line)
+		if at < 0 {
+			continue
+		}
+		records, err := gctraceLine(line[at:])
+		if err != nil && first == nil {
+			first = fmt.Errorf("read gctrace: line %d: %w", n, err)
+		}
+		out = append(out, records...)
+	}
+	return out, first
+}
+
+// gctraceStart is where in a line of a log "gc 7 @" stands; -1 where it does not.
+func gctraceStart(line string) int {
+	for from := 0; ; {
+		i := strings.Index(line[from:], "gc ")
+		if i < 0 {
+			return -1
+		}
+		i += from
+		digits := strings.TrimLeft(line[i+3:], "0123456789")
+		boundary := i == 0 || strings.ContainsRune(" \t:|\"", rune(line[i-1]))
+		if boundary && len(digits) < len(line)-i-3 && strings.HasPrefix(digits, " @") {
+			return i
+		}
+		from = i + 3
+	}
+}
+
+// hasGCTrace tells whether a log has such a line anywhere.
+func hasGCTrace(log []byte) bool {
+	for len(log) > 0 {
+		line, rest, _ := bytes.Cut(log, []byte("\n"))
+		if bytes.Contains(line, []byte("gc ")) && gctraceStart(string(line)) >= 0 {
+			return true
+		}
+		log = rest
+	}
+	return false
+}
+
+func gctraceLine(line string) ([]evidence.Record, error) {
+	head, rest, ok := strings.Cut(line, ": ")
+	f := strings.Fields(head)
+	if !ok || len(f) != 4 || f[2][0] != '@' {
+		return nil, fmt.Errorf("want gc N @TIMEs P%%: ..., got %.60q", line)
+	}
+	number, err1 := strconv.ParseFloat(f[1], 64)
+	began, err2 := strconv.ParseFloat(strings.TrimSuffix(f[2][1:], "s"), 64)
+	percent, err3 := strconv.ParseFloat(strings.TrimSuffix(f[3], "%"), 64)
+	if err1 != nil || err2 != nil || err3 != nil || !(began >= 0 && began < 1e9) || !(number < 1<<53) || !(math.Abs(percent) < 1e6) {
+		return nil, fmt.Errorf("numbers of %.60q", head)
+	}
+	t := int64(began * 1e9)
+	out := []evidence.Record{
+		{Stream: "/go/gc/cycles:gc-cycles", Shape: evidence.Counter, Time: t, Value: number},
+		{Stream: "/go/gctrace/cpu:percent", Shape: evidence.Sample, Time: t, Value: percent},
+	}
+	for i, part := range strings.Split(strings.TrimSpace(rest), ", ") {
+		part = strings.TrimSpace(part)
+		switch {
+		case i == 0:
+			clock, ok := strings.CutSuffix(part, " ms clock")
+			ms, err := sumOf(clock, 3)
+			if !ok || err != nil {
+				return out, fmt.Errorf("want A+B+C ms clock, got %.60q", part)
+			}
+			out = append(out,
+				evidence.Record{Stream: "/go/gctrace/cycle:ns", Shape: evidence.Interval, Time: t, End: t + int64((ms[0]+ms[1]+ms[2])*1e6), Value: math.Round((ms[0] + ms[1] + ms[2]) * 1e6)},
+				evidence.Record{Stream: "/go/gctrace/stw:ns", Shape: evidence.Sample, Time: t, Value: math.Round((ms[0] + ms[2]) * 1e6)})
+		case strings.HasSuffix(part, " MB goal"):
+			mb, err := strconv.ParseFloat(strings.TrimSuffix(part, " MB goal"), 64)
+			if err != nil || !(mb >= 0 && mb < 1e12) {
+				return out, fmt.Errorf("goal %.60q", part)
+			}
+			out = append(out, evidence.Record{Stream: "/go/gc/heap/goal:bytes", Shape: evidence.Sample, Time: t, Value: mb * (1 << 20)})
+		case strings.Contains(part, "->"):
+			sizes := strings.Split(strings.TrimSuffix(part, " MB"), "->")
+			mb, err := strconv.ParseFloat(sizes[len(sizes)-1], 64)
+			if err != nil || len(sizes) != 3 || !(mb >= 0 && mb < 1e12) {
+				return out, fmt.Errorf("heap %.60q", part)
+			}
+			out = append(out, evidence.Record{Stream: "/go/gc/heap/live:bytes", Shape: evidence.Sample, Time: t, Value: mb * (1 << 20)})
+		case strings.HasSuffix(part, " P") || strings.HasSuffix(part, " P (forced)"):
+			if strings.HasSuffix(part, " (forced)") {
+				out = append(out, evidence.Record{Stream: "/go/gctrace/forced:events", Shape: evidence.Event, Time: t})
+			}
+			ps, err := strconv.Atoi(strings.Fields(part)[0])
+			if err != nil || ps < 1 {
+				return out, fmt.Errorf("Ps %.60q", part)
+			}
+			out = append(out, evidence.Record{Stream: "/go/sched/gomaxprocs:threads", Shape: evidence.Sample, Time: t, Value: float64(ps)})
+		}
+	}
+	return out, nil
+}
+
+// sumOf parses n numbers joined by +.
+func sumOf(s string, n int) ([]float64, error) {
+	parts := strings.Split(s, "+")
+	if len(parts) != n {
+		return nil, fmt.Errorf("want %d numbers", n)
+	}
+	out := make([]float64, n)
+	for i, p := range parts {
+		v, err := strconv.ParseFloat(p, 64)
+		if err != nil || !(v >= 0 && v < 1e9) {
+			return nil, fmt.Errorf("number %.20q", p)
+		}
+		out[i] = v
+	}
+	return out, nil
+}
