@@ -21,7 +21,7 @@ var update = flag.Bool("update", false, "rewrite the want section of the cases")
 // TestCases runs every case: accounts written by hand, or a trace's text twin, and what all detectors say of it.
 func TestCases(t *testing.T) {
 	files, err := filepath.Glob("testdata/*/*.txtar")
-	if err != nil || len(files) < 30 {
+	if err != nil || len(files) < 60 {
 		t.Fatalf("%d cases, %v", len(files), err)
 	}
 	for _, name := range files {

@@ -144,7 +144,11 @@ func tellSyscallStall(p *Pass, f *finding.Finding) {
 			actor = a.Actor
 		}
 	})
-	f.Summary = fmt.Sprintf("slow requests lose %s (%s of their time) to a system call in %s", p.per(p.NS()), p.share(p.NS()), where)
+	to := "to a system call in"
+	if 2*polled > p.NS() {
+		to = "waiting for a pipe or terminal in"
+	}
+	f.Summary = fmt.Sprintf("slow requests lose %s (%s of their time) %s %s", p.per(p.NS()), p.share(p.NS()), to, where)
 	if 2*own < p.NS() && actor != "" {
 		f.Summary += fmt.Sprintf("; it is made by %s, which they wait for", actor)
 	}
@@ -158,5 +162,5 @@ func tellSyscallStall(p *Pass, f *finding.Finding) {
 	}
 	f.Remedy = append(f.Remedy, "see what the call waits for: cat /proc/PID/task/*/stack (root), cat /proc/pressure/io, strace -f -T -p PID for a moment (it slows the process)",
 		"take the call out of the request and out of locks: one goroutine behind a bounded channel, or one call for many requests (group commit)")
-	f.Verify = p.verify("'syscall' of slow requests is below " + p.per(p.NS()) + " per request")
+	f.Verify = p.verify("what slow requests lose to this call is below " + p.per(p.NS()) + " per request")
 }
