@@ -19,7 +19,7 @@ const (
 )
 
 // flags of a gstate. Those from flagOpenBegin on belong to the activation and go with it.
-type flags uint16
+type flags uint32
 
 const (
 	flagChild     flags = 1 << iota // created inside an activation: what it does is part of that
@@ -36,7 +36,9 @@ const (
 	flagRPC      // streaming
 	flagClosing  // closes its connection
 	flagDeferred // task has ended, the goroutine still waits for that to reach it
-	flagsKept    = flagChild | flagWaiting
+	flagWrote    // unknown loops: wrote to a connection since it last read
+	flagFresh    // its creation was seen, no wait for work since
+	flagsKept    = flagChild | flagWaiting | flagWrote | flagFresh
 )
 
 // gstate is what a goroutine is in the middle of. One a slot.
@@ -45,6 +47,7 @@ type gstate struct {
 	flushed        exectrace.Time // net/http: finishRequest's last write; deferred task: its end
 	id             exectrace.GoID
 	task           uint64 // of the open user activation
+	visited        uint64 // unknown loops: sites where it has waited, a bit each
 	slot           uint32 // its own
 	serial         uint32 // of the activation, for the horizon's queue
 	entry          uint32
@@ -227,6 +230,13 @@ func (f *Finder) goroutine(ev *exectrace.Event) {
 	case exectrace.Syscall:
 		if ev.Stack != 0 {
 			in := f.enter(g, ev.Stack)
+			if (g.role == roleUnknown || g.role == roleLoop) && f.isIdle(g, in) {
+				f.loopRead(g, ev.Time)
+				return
+			}
+			if g.role == roleUnknown {
+				f.learnRead(g, in)
+			}
 			f.see(g, in, ev.Time)
 			if in.marks&(markWrite|markNetWrite) != 0 {
 				f.write(g, in)
@@ -329,6 +339,7 @@ func (f *Finder) create(g *gstate, ev *exectrace.Event) {
 		g.flags &^= flagChild
 		f.open(g, ev.Time, 0) // the first request may be there already
 	case roleUnknown:
+		g.flags |= flagFresh
 		f.born(g, ev.Time)
 	}
 }
@@ -436,6 +447,7 @@ func (f *Finder) see(g *gstate, in *stackInfo, t exectrace.Time) {
 
 // write: g writes to a connection, its request's own if the stack shows it.
 func (f *Finder) write(g *gstate, in *stackInfo) {
+	f.again(g)
 	if g.phase != phaseOpen {
 		return
 	}

@@ -108,14 +108,14 @@ func (f *Finder) list() {
 	for i := range f.groups {
 		gr := &f.groups[i]
 		e := &f.entries[gr.entry]
-		gr.Listed, gr.Why = true, ""
+		gr.Listed, gr.Why = gr.Count > 0 || gr.LeftOut != [leftOutCount]int64{}, ""
 		switch {
 		case gr.Kind == "loop":
 			tiers[i] = f.sites[e.idleSite].tier()
 		case gr.Kind == "goroutine":
 			tiers[i] = tierLife
 		}
-		if tiers[i] != tierKnown && f.o.Entry == nil {
+		if tiers[i] != tierKnown && f.o.Entry == nil && gr.Listed {
 			gr.Listed, gr.Why = f.ownWork(e)
 		}
 		if gr.Listed {

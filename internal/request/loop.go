@@ -42,7 +42,9 @@ type site struct {
 	entry   uint32
 	depth   int32  // frames from its innermost program frame to the root
 	frame   string // that frame's function
-	blocks  uint32
+	local   uint8  // its number among the entry's sites, as far as there are bits
+	blocks  uint32 // waits, and reads that did not have to
+	returns uint32 // of blocks: by members that had waited here before
 	net     uint32
 	timer   uint32
 	other   uint32 // a goroutine of another entry function
@@ -116,7 +118,7 @@ func (f *Finder) loopBlock(g *gstate, in *stackInfo, t exectrace.Time) {
 		return
 	}
 	if f.isIdle(g, in) {
-		if g.phase == phaseOpen {
+		if g.phase == phaseOpen { // else it was only looking whether there is more to do
 			if k := f.entries[g.entry].kind; k != nil && k.needWrite && g.writes == 0 {
 				g.serial++
 			} else {
@@ -124,11 +126,34 @@ func (f *Finder) loopBlock(g *gstate, in *stackInfo, t exectrace.Time) {
 			}
 		}
 		g.phase = phaseIdle
+		g.flags &^= flagFresh
 	} else {
+		f.again(g)
 		f.see(g, in, t)
 	}
 	if g.role == roleUnknown {
 		f.learn(g, in)
+	}
+}
+
+// loopRead: a member reads where it also waits for work. After an answer was written, or on a new connection, this is the
+// next request, if one is there already: what follows will tell.
+func (f *Finder) loopRead(g *gstate, t exectrace.Time) {
+	switch {
+	case g.flags&flagUser != 0 && g.phase == phaseOpen:
+	case g.phase == phaseOpen && g.writes > 0:
+		f.close(g, t)
+		f.open(g, t, flagTail)
+	case g.phase != phaseOpen && g.flags&flagFresh != 0:
+		f.open(g, t, flagTail)
+	}
+	g.flags &^= flagFresh
+}
+
+// again: a loop that read on without a wait does something: there was a next request.
+func (f *Finder) again(g *gstate) {
+	if g.phase == phaseMaybe && g.flags&flagTail != 0 && g.role != roleHTTP1 {
+		f.proven(g)
 	}
 }
 
@@ -142,14 +167,36 @@ func (f *Finder) learn(g *gstate, in *stackInfo) {
 		return
 	}
 	g.site = in.site
-	bit := uint64(1) << (uint64(g.id) * 0x9e3779b97f4a7c15 >> 58)
-	s := &f.sites[in.site]
-	s.blocks++
-	s.members |= bit
-	e.members |= bit
+	f.visit(g, in.site)
 	if e.blocks++; e.blocks >= e.next {
 		e.next *= 4
 		f.decide(g.entry, 8)
+	}
+}
+
+// visit counts that g is at the site, and whether it has been before.
+func (f *Finder) visit(g *gstate, id uint32) {
+	s := &f.sites[id]
+	bit := uint64(1) << (uint64(g.id) * 0x9e3779b97f4a7c15 >> 58)
+	s.blocks++
+	s.members |= bit
+	f.entries[g.entry].members |= bit
+	if been := uint64(1) << (s.local & 63); g.visited&been != 0 {
+		s.returns++
+	} else {
+		g.visited |= been
+	}
+	g.flags &^= flagWrote
+}
+
+// learnRead counts a read that did not have to wait, after an answer: where its loop begins again on a busy connection.
+func (f *Finder) learnRead(g *gstate, in *stackInfo) {
+	switch {
+	case in.marks&markNetWrite != 0:
+		g.flags |= flagWrote
+	case g.flags&flagWrote != 0 && in.marks&markNetRead != 0 && in.site != 0 && f.entries[g.entry].idleSite == 0:
+		f.visit(g, in.site)
+		f.sites[in.site].net++
 	}
 }
 
@@ -179,30 +226,42 @@ func (f *Finder) woken(g, on *gstate) {
 }
 
 // decide picks the idle wait of an unknown group: the shallowest place that every member returns to and that is
-// ended from outside the group; network before channel before timer. At a place to be chosen every
-// member must have returned returns times on average.
+// ended from outside the group; network before channel before timer. At a place to be chosen members must have returned
+// at least returns times.
 func (f *Finder) decide(id uint32, returns uint32) {
 	e := &f.entries[id]
 	if e.role != roleUnknown || e.idleSite != 0 || e.accepts || e.marked {
 		return
 	}
-	best := uint32(0)
+	var best, soon uint32 // soon: would be better, but has not been returned to often enough
 	for _, sid := range e.sites {
 		s := &f.sites[sid]
 		good, all := s.net+s.timer+s.other-min(s.other, s.replies), s.net+s.timer+s.other+s.bad
 		switch {
-		case s.blocks < returns, int(s.blocks) <= bits.OnesCount64(s.members),
-			good == 0, good*2 < all,
+		case s.tier() == tierTimer && f.shallower(e, s): // sleeps in the middle of its work
+		case s.returns == 0, s.returns*3 < s.blocks, good == 0, good*2 < all,
 			bits.OnesCount64(s.members)*10 < bits.OnesCount64(e.members)*9:
-			continue
-		}
-		if best == 0 || f.before(s, &f.sites[best], e.accepted) {
+		case s.returns < returns:
+			if soon == 0 || f.before(s, &f.sites[soon], e.accepted) {
+				soon = sid
+			}
+		case best == 0 || f.before(s, &f.sites[best], e.accepted):
 			best = sid
 		}
 	}
-	if best != 0 {
+	if best != 0 && (soon == 0 || f.before(&f.sites[best], &f.sites[soon], e.accepted)) {
 		e.idleSite = best
 	}
+}
+
+// shallower: the group also waits for messages nearer its root than s.
+func (f *Finder) shallower(e *entry, s *site) bool {
+	for _, id := range e.sites {
+		if o := &f.sites[id]; o.depth < s.depth && o.net+o.other > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // before: a is the better idle wait.
@@ -252,7 +311,7 @@ func (f *Finder) born(g *gstate, t exectrace.Time) {
 // died: its end. What was busy since its idle wait saw its connection or its queue close: that is no request.
 func (f *Finder) died(g *gstate, t exectrace.Time) {
 	e := &f.entries[g.entry]
-	if g.phase != phaseMaybe || g.flags&flagChild != 0 || e.idleSite != 0 || e.marked {
+	if g.phase != phaseMaybe || g.flags&(flagChild|flagTail) != 0 || e.idleSite != 0 || e.marked {
 		g.phase = phaseNone
 		return
 	}

@@ -35,6 +35,7 @@ const (
 	markAccept                    // waits for a connection
 	markRPC                       // a streaming RPC's handler
 	markNetWrite                  // writes to some connection
+	markNetRead                   // reads from some connection
 	markFlush                     // finishRequest's last flush: once a request
 )
 
@@ -101,6 +102,8 @@ func (f *Finder) classify(frames []exectrace.Frame) stackInfo {
 			}
 		case strings.HasPrefix(name, "internal/poll.(*FD).Write"), strings.HasPrefix(name, "internal/poll.(*FD).WriteTo"), name == "internal/poll.SendFile", name == "internal/poll.Splice":
 			in.marks |= markNetWrite
+		case strings.HasPrefix(name, "internal/poll.(*FD).Read"):
+			in.marks |= markNetRead
 		case strings.HasPrefix(name, "net.(*") && (strings.HasSuffix(name, "Listener).Accept") || strings.HasSuffix(name, "Listener).AcceptTCP") || strings.HasSuffix(name, ").accept")):
 			in.marks |= markAccept
 		case strings.HasPrefix(name, "runtime/trace.Start"), strings.Contains(name, "/pprofhandler."):
@@ -231,7 +234,7 @@ func (f *Finder) siteOf(frames []exectrace.Frame, entry uint32) uint32 {
 	}
 	id := uint32(len(f.sites))
 	f.siteIDs[key] = id
-	f.sites = append(f.sites, site{entry: entry, depth: int32(len(frames) - top), frame: frames[top].Func})
+	f.sites = append(f.sites, site{entry: entry, local: uint8(len(f.entries[entry].sites)), depth: int32(len(frames) - top), frame: frames[top].Func})
 	f.entries[entry].sites = append(f.entries[entry].sites, id)
 	return id
 }

@@ -1,0 +1,233 @@
+package request
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// The clients of these servers are another process: inside the server's they would be loops of their own.
+func TestMain(m *testing.M) {
+	if addr := os.Getenv("WHYSTALL_TEST_CLIENT"); addr != "" {
+		lineClient(addr)
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// lineClient sends lines over conns connections, each the given number of times, and waits for each answer.
+func lineClient(addr string) {
+	conns, _ := strconv.Atoi(os.Getenv("WHYSTALL_TEST_CONNS"))
+	n, _ := strconv.Atoi(os.Getenv("WHYSTALL_TEST_N"))
+	var wg sync.WaitGroup
+	for range conns {
+		wg.Go(func() {
+			if os.Getenv("WHYSTALL_TEST_ONESHOT") != "" {
+				for range n {
+					c, err := net.Dial("tcp", addr)
+					if err != nil {
+						fmt.Fprintln(os.Stderr, err)
+						os.Exit(1)
+					}
+					io.WriteString(c, "ping\n")
+					bufio.NewReader(c).ReadString('\n')
+					c.Close()
+				}
+				return
+			}
+			c, err := net.Dial("tcp", addr)
+			if err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(1)
+			}
+			defer c.Close()
+			r := bufio.NewReader(c)
+			for range n {
+				io.WriteString(c, "ping\n")
+				if _, err := r.ReadString('\n'); err != nil {
+					fmt.Fprintln(os.Stderr, err)
+					os.Exit(1)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// lines runs the client process against addr.
+func lines(t *testing.T, addr net.Addr, conns, n int, env ...string) {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "WHYSTALL_TEST_CLIENT="+addr.String(), fmt.Sprint("WHYSTALL_TEST_CONNS=", conns), fmt.Sprint("WHYSTALL_TEST_N=", n))
+	cmd.Env = append(cmd.Env, env...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("client: %v: %s", err, out)
+	}
+}
+
+// lineServer serves conn on a goroutine a connection; stop waits for all of them.
+func lineServer(t *testing.T, conn func(net.Conn)) (addr net.Addr, stop func()) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	wg.Add(1)
+	go func() {
+		defer wg.Done()
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			wg.Add(1)
+			go func() {
+				defer wg.Done()
+				serveConn(c, conn)
+			}()
+		}
+	}()
+	return l.Addr(), func() { l.Close(); wg.Wait() }
+}
+
+//go:noinline
+func serveConn(c net.Conn, conn func(net.Conn)) { defer c.Close(); conn(c) }
+
+// listed are the groups shown, as "kind entry".
+func listed(f *Finder) string {
+	var s []string
+	for _, id := range f.Listed() {
+		g := f.Groups()[id]
+		s = append(s, g.Kind+" "+g.Entry[strings.LastIndexByte(g.Entry, '/')+1:])
+	}
+	return strings.Join(s, ", ")
+}
+
+func TestLoop(t *testing.T) {
+	const conns, n = 4, 100
+	work := func() { time.Sleep(200 * time.Microsecond) }
+	type job struct{ done chan struct{} }
+	for _, tc := range []struct {
+		name   string
+		run    func(t *testing.T)
+		listed string // exactly
+		count  int64
+	}{
+		{"a goroutine a connection", func(t *testing.T) {
+			addr, stop := lineServer(t, func(c net.Conn) {
+				r := bufio.NewReader(c)
+				for {
+					if _, err := r.ReadString('\n'); err != nil {
+						return
+					}
+					work()
+					io.WriteString(c, "pong\n")
+				}
+			})
+			lines(t, addr, conns, n)
+			stop()
+		}, "loop request.lineServer.func1.1", conns * n},
+		{"connections and a pool", func(t *testing.T) {
+			jobs := make(chan job)
+			for range 2 {
+				go func() {
+					for j := range jobs {
+						work()
+						close(j.done)
+					}
+				}()
+			}
+			addr, stop := lineServer(t, func(c net.Conn) {
+				r := bufio.NewReader(c)
+				for {
+					if _, err := readLine(r); err != nil { // deeper than the wait for the pool
+						return
+					}
+					j := job{make(chan struct{})}
+					jobs <- j
+					<-j.done
+					io.WriteString(c, "pong\n")
+				}
+			})
+			lines(t, addr, conns, n)
+			stop()
+			close(jobs)
+		}, "loop request.lineServer.func1.1", conns * n},
+		{"beside a little HTTP", func(t *testing.T) {
+			addr, stop := lineServer(t, func(c net.Conn) {
+				r := bufio.NewReader(c)
+				for {
+					if _, err := r.ReadString('\n'); err != nil {
+						return
+					}
+					work()
+					io.WriteString(c, "pong\n")
+				}
+			})
+			s := httptest.NewServer(http.HandlerFunc(answer))
+			for range 2 {
+				if resp, err := http.Get(s.URL); err == nil {
+					resp.Body.Close()
+				}
+			}
+			lines(t, addr, conns, n)
+			s.Close()
+			stop()
+		}, "loop request.lineServer.func1.1, net/http http.(*conn).serve", conns * n},
+		{"a connection a request", func(t *testing.T) {
+			addr, stop := lineServer(t, func(c net.Conn) {
+				if _, err := bufio.NewReader(c).ReadString('\n'); err == nil {
+					work()
+					io.WriteString(c, "pong\n")
+				}
+			})
+			lines(t, addr, conns, n, "WHYSTALL_TEST_ONESHOT=1")
+			stop()
+		}, "goroutine request.lineServer.func1.1", conns * n},
+		{"a queue", func(t *testing.T) {
+			jobs := make(chan job)
+			var wg sync.WaitGroup
+			for range 3 {
+				wg.Go(func() { consume(jobs, work) })
+			}
+			for range conns * n {
+				time.Sleep(100 * time.Microsecond)
+				jobs <- job{}
+			}
+			close(jobs)
+			wg.Wait()
+		}, "loop sync.(*WaitGroup).Go.func1", conns * n},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			f, as := record(t, Options{}, func() { tc.run(t) })
+			report(t, f, as)
+			wellFormed(t, as)
+			if got := listed(f); got != tc.listed {
+				t.Errorf("listed %q, want %q", got, tc.listed)
+			}
+			if ids := f.Listed(); len(ids) > 0 {
+				// the last of each connection ends with it, and is not one
+				near(t, "requests", f.Groups()[ids[0]].Count, tc.count)
+			}
+		})
+	}
+}
+
+//go:noinline
+func readLine(r *bufio.Reader) (string, error) { return r.ReadString('\n') }
+
+//go:noinline
+func consume[T any](jobs chan T, work func()) {
+	for range jobs {
+		work()
+	}
+}
