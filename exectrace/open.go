@@ -40,6 +40,28 @@ func Open(name string, o Options) (*Trace, error) {
 	return t, nil
 }
 
+// OpenSection maps the trace that lies in the named file from offset on, size bytes long: a member that an archive stores
+// uncompressed. It behaves like Open.
+func OpenSection(name string, offset, size int64, o Options) (*Trace, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !st.Mode().IsRegular() || offset < 0 || size < 0 || offset > st.Size() || size > st.Size()-offset {
+		return nil, fmt.Errorf("open %s: has no %d bytes at offset %d", name, size, offset)
+	}
+	t, err := openAt(f, offset, size, o)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", name, err)
+	}
+	return t, nil
+}
+
 // New reads the trace from r until its end into a temporary file, which has no name any more when New
 // returns, and maps that. An error of r is returned only if nothing was read; later it is a Gap.
 func New(r io.Reader, o Options) (*Trace, error) {
@@ -72,19 +94,24 @@ func New(r io.Reader, o Options) (*Trace, error) {
 	return t, nil
 }
 
-func openFile(f *os.File, size int64, o Options) (*Trace, error) {
-	data, mapped, err := mapFile(f, size)
+func openFile(f *os.File, size int64, o Options) (*Trace, error) { return openAt(f, 0, size, o) }
+
+// openAt maps what lies before offset too: a mapping begins at a page, and addresses cost nothing.
+func openAt(f *os.File, offset, size int64, o Options) (*Trace, error) {
+	data, mapped, err := mapFile(f, offset+size)
 	if err != nil {
 		return nil, fmt.Errorf("map: %w", err)
 	}
 	var t *Trace
-	if err := guard(func() (err error) { t, err = newTrace(data, o); return }); err != nil {
+	if err := guard(func() (err error) { t, err = newTrace(data[offset:], o); return }); err != nil {
 		if mapped {
 			unmap(data)
 		}
 		return nil, err
 	}
-	t.mapped = mapped
+	if mapped {
+		t.mapping = data
+	}
 	return t, nil
 }
 
@@ -94,9 +121,9 @@ func (t *Trace) Close() error {
 		return nil
 	}
 	t.closed = true
-	data := t.data
-	t.data = nil
-	if t.mapped {
+	data := t.mapping
+	t.data, t.mapping = nil, nil
+	if data != nil {
 		return unmap(data)
 	}
 	return nil

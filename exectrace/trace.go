@@ -20,7 +20,7 @@ type Options struct {
 // Trace is one execution trace. Its methods are not safe for concurrent use.
 type Trace struct {
 	data    []byte // the whole file, header included; often a mapping, which may fault: see guard
-	mapped  bool
+	mapping []byte // what Close unmaps; nil where data is the caller's
 	closed  bool
 	version Version
 	opt     Options
