@@ -41,10 +41,10 @@ func (w *worker) run(c *cursor, limit uint64, once bool) int {
 				w.takeG(c, k)
 			}
 			w.gs[k].status, w.gs[k].seq = goRunning, seq
-			w.emit(Event{
+			*w.next() = Event{
 				Time: now, G: GoID(id), On: NoGoroutine, M: c.m, P: ProcID(c.p), Proc: NoProc, Slot: k, OnSlot: NoSlot,
 				Kind: KindGoroutine, From: Runnable, To: Running, Reason: ReasonStart,
-			})
+			}
 			c.g = int32(k)
 
 		case evGoUnblock:
@@ -68,10 +68,10 @@ func (w *worker) run(c *cursor, limit uint64, once bool) int {
 			}
 			w.gs[k].status, w.gs[k].seq = goRunnable, seq
 			on, onSlot := w.running(c)
-			w.emit(Event{
+			*w.next() = Event{
 				Time: now, G: GoID(id), On: on, M: c.m, P: ProcID(c.p), Proc: NoProc, Slot: k, OnSlot: onSlot, OnStack: stackID(stack),
 				Kind: KindGoroutine, From: Waiting, To: Runnable, Reason: ReasonUnblock,
-			})
+			}
 
 		case evGoBlock, evGoStop:
 			var why, stack uint64
@@ -91,10 +91,10 @@ func (w *worker) run(c *cursor, limit uint64, once bool) int {
 			}
 			g := &w.gs[c.g]
 			g.status = status
-			w.emit(Event{
+			*w.next() = Event{
 				Time: now, G: GoID(g.id), On: GoID(g.id), M: c.m, P: ProcID(c.p), Proc: NoProc, Slot: uint32(c.g), OnSlot: uint32(c.g),
 				Stack: stackID(stack), Name: stringID(why), Kind: KindGoroutine, From: Running, To: to, Reason: reasonByName,
-			})
+			}
 			c.g = -1
 
 		case evGoSyscallBegin:
@@ -117,10 +117,10 @@ func (w *worker) run(c *cursor, limit uint64, once bool) int {
 			}
 			g := &w.gs[c.g]
 			g.status = goSyscall
-			w.emit(Event{
+			*w.next() = Event{
 				Time: now, G: GoID(g.id), On: GoID(g.id), M: c.m, P: ProcID(c.p), Proc: NoProc, Slot: uint32(c.g), OnSlot: uint32(c.g),
 				Stack: stackID(stack), Kind: KindGoroutine, From: Running, To: Syscall, Reason: ReasonSyscall,
-			})
+			}
 
 		case evGoSyscallEnd:
 			if !w.mustRun(c, goSyscall) {
@@ -132,10 +132,10 @@ func (w *worker) run(c *cursor, limit uint64, once bool) int {
 			}
 			g := &w.gs[c.g]
 			g.status = goRunning
-			w.emit(Event{
+			*w.next() = Event{
 				Time: now, G: GoID(g.id), On: GoID(g.id), M: c.m, P: ProcID(c.p), Proc: NoProc, Slot: uint32(c.g), OnSlot: uint32(c.g),
 				Kind: KindGoroutine, From: Syscall, To: Running, Reason: ReasonSyscall,
-			})
+			}
 
 		case evGoSyscallEndBlocked:
 			if c.p >= 0 && w.ps[c.p].status == procSyscall {
@@ -154,10 +154,10 @@ func (w *worker) run(c *cursor, limit uint64, once bool) int {
 			}
 			g := &w.gs[c.g]
 			g.status = goRunnable
-			w.emit(Event{
+			*w.next() = Event{
 				Time: now, G: GoID(g.id), On: GoID(g.id), M: c.m, P: ProcID(c.p), Proc: NoProc, Slot: uint32(c.g), OnSlot: uint32(c.g),
 				Kind: KindGoroutine, From: Syscall, To: Runnable, Reason: ReasonSyscallBlocked,
-			})
+			}
 			c.g = -1
 
 		case evProcStart:
@@ -178,10 +178,10 @@ func (w *worker) run(c *cursor, limit uint64, once bool) int {
 			}
 			p.status, p.seq = procRunning, seq
 			on, onSlot := w.running(c)
-			w.emit(Event{
+			*w.next() = Event{
 				Time: now, G: NoGoroutine, On: on, M: c.m, P: NoProc, Proc: ProcID(id), Slot: NoSlot, OnSlot: onSlot,
 				Kind: KindProc, From: Idle, To: Running,
-			})
+			}
 			c.p = int32(id)
 
 		case evProcStop:
@@ -197,10 +197,10 @@ func (w *worker) run(c *cursor, limit uint64, once bool) int {
 			}
 			p.status = procIdle
 			on, onSlot := w.running(c)
-			w.emit(Event{
+			*w.next() = Event{
 				Time: now, G: NoGoroutine, On: on, M: c.m, P: ProcID(c.p), Proc: ProcID(c.p), Slot: NoSlot, OnSlot: onSlot,
 				Kind: KindProc, From: from, To: Idle,
-			})
+			}
 			c.p = -1
 
 		case evGoCreate, evGoCreateBlocked:
@@ -223,10 +223,10 @@ func (w *worker) run(c *cursor, limit uint64, once bool) int {
 			}
 			w.gs[k].status, w.gs[k].seq = status, 0
 			on, onSlot := w.running(c)
-			w.emit(Event{
+			*w.next() = Event{
 				Time: now, G: GoID(id), On: on, M: c.m, P: ProcID(c.p), Proc: NoProc, Slot: k, OnSlot: onSlot,
 				Stack: stackID(start), OnStack: stackID(stack), Kind: KindGoroutine, From: NotExist, To: to, Reason: ReasonCreate,
-			})
+			}
 
 		case evGoDestroy:
 			if !w.mustRun(c, goRunning) {
@@ -258,6 +258,13 @@ func (w *worker) run(c *cursor, limit uint64, once bool) int {
 			return ranOn
 		}
 	}
+}
+
+// next gives room for an event. The caller has seen to it.
+func (w *worker) next() *Event {
+	n := len(w.buf)
+	w.buf = w.buf[:n+1]
+	return &w.buf[n]
 }
 
 // emit appends ev to the block. The caller has seen to its room.
@@ -378,10 +385,10 @@ func (w *worker) proc(id uint64) *proc {
 func (w *worker) destroy(c *cursor, now Time, from State) {
 	k := c.g
 	g := &w.gs[k]
-	w.emit(Event{
+	*w.next() = Event{
 		Time: now, G: GoID(g.id), On: GoID(g.id), M: c.m, P: ProcID(c.p), Proc: NoProc, Slot: uint32(k), OnSlot: uint32(k),
 		Kind: KindGoroutine, From: from, To: NotExist, Reason: ReasonEnd,
-	})
+	}
 	w.ids.del(g.id)
 	*g = goroutine{}
 	w.gfree = append(w.gfree, k)
