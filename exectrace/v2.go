@@ -14,13 +14,7 @@ import (
 //
 // Memory is bounded by the queues whatever the file's size: a worker that is ahead waits.
 func (t *Trace) blocksV2(yield func([]Event) bool) {
-	p := &pipeline{
-		t:     t,
-		order: make(chan *job, t.opt.Workers),
-		jobs:  make(chan *job, t.opt.Workers),
-		done:  make(chan struct{}),
-		free:  make(chan []Event, 4*t.opt.Workers+queueBlocks),
-	}
+	p := t.pipeline()
 	defer p.wg.Wait()
 	defer close(p.done)
 	p.start()
@@ -35,10 +29,7 @@ func (t *Trace) blocksV2(yield func([]Event) bool) {
 			if len(b.ev) > 0 && !yield(b.ev) {
 				return
 			}
-			select {
-			case p.free <- b.ev[:0]:
-			default:
-			}
+			p.recycle(b.ev)
 			if b.end != nil {
 				c.endGeneration(j, b.end)
 				if b.end.err != nil {
@@ -66,6 +57,13 @@ type job struct {
 	out  chan block
 }
 
+// summed is what a worker hands over of a generation that it could sum up.
+type summed struct {
+	s    *swift
+	mul  uint64
+	last uint64 // of the samples, which the sums do not have
+}
+
 type pipeline struct {
 	t     *Trace
 	order chan *job // to the consumer
@@ -74,6 +72,9 @@ type pipeline struct {
 	free  chan []Event
 	wg    sync.WaitGroup
 	err   error // of the indexer; read after order is closed
+
+	sums  bool        // for totals: no events where sums do
+	spare chan *swift // memory of generations that were added up
 }
 
 func (p *pipeline) start() {
@@ -164,15 +165,48 @@ func (p *pipeline) work(w *worker, j *job) {
 		return p.empty(), true
 	}
 	w.buf = p.empty()
-	err := guard(func() error { w.decode(); return nil })
+	var sum *summed
+	err := guard(func() error {
+		if p.sums {
+			if sum = p.sum(w); sum != nil {
+				return nil
+			}
+		}
+		w.decode()
+		return nil
+	})
 	w.end.stats.Events += int64(len(w.buf))
 	w.end.err = err
 	end := w.end
 	select {
-	case j.out <- block{ev: w.buf, end: &end}:
+	case j.out <- block{ev: w.buf, end: &end, sum: sum}:
 	case <-p.done:
 	}
 	w.buf = nil
+}
+
+// sum adds the generation up without order; nil if that cannot be done.
+func (p *pipeline) sum(w *worker) *summed {
+	var s *swift
+	select {
+	case s = <-p.spare:
+	default:
+		s = new(swift)
+	}
+	if !s.run(w) {
+		w.end = genEnd{}
+		return nil
+	}
+	w.readSamples()
+	r := &summed{s: s, mul: w.mul}
+	if n := len(w.samples); n > 0 {
+		r.last = w.samples[n-1].ts
+	}
+	w.end.stats.Generations = 1
+	w.end.stats.Batches = w.gen.batchCount()
+	w.end.stats.Events = s.n + int64(len(w.samples)) + 1
+	w.end.stats.Experimental += w.gen.skipped
+	return r
 }
 
 func (p *pipeline) empty() []Event {
@@ -360,4 +394,62 @@ func (c *consumer) str(id uint64) StringID {
 		return c.strs[id].id
 	}
 	return 0
+}
+
+// totalsV2 adds the trace up for a, a generation at a time and without order where that can be done.
+func (t *Trace) totalsV2(a *summer) {
+	p := t.pipeline()
+	p.sums = true
+	p.spare = make(chan *swift, t.opt.Workers)
+	defer p.wg.Wait()
+	defer close(p.done)
+	p.start()
+	c := &consumer{t: t}
+	for j := range p.order {
+		if err := guard(func() error { c.generation(j); return nil }); err != nil {
+			t.read.fail(err)
+			return
+		}
+		for b := range j.out {
+			if b.sum != nil {
+				a.generation(c, b.sum, c.gens == 1)
+				select {
+				case p.spare <- b.sum.s:
+				default:
+				}
+			} else {
+				c.block(b.ev)
+				a.events(b.ev)
+			}
+			p.recycle(b.ev)
+			if b.end != nil {
+				c.endGeneration(j, b.end)
+				if b.end.err != nil {
+					t.read.fail(b.end.err)
+					return
+				}
+			}
+		}
+	}
+	t.read.stats.Events++ // the Sync at the end
+	if p.err != nil {
+		t.read.fail(p.err)
+	}
+}
+
+func (t *Trace) pipeline() *pipeline {
+	return &pipeline{
+		t:     t,
+		order: make(chan *job, t.opt.Workers),
+		jobs:  make(chan *job, t.opt.Workers),
+		done:  make(chan struct{}),
+		free:  make(chan []Event, 4*t.opt.Workers+queueBlocks),
+	}
+}
+
+func (p *pipeline) recycle(b []Event) {
+	select {
+	case p.free <- b[:0]:
+	default:
+	}
 }

@@ -256,3 +256,7 @@ func (x *indexer) sync(g *generation, s span, ts uint64) {
 		}
 	}
 }
+
+func (g *generation) batchCount() int64 {
+	return int64(len(g.batches) + len(g.strings) + len(g.stacks) + len(g.samples))
+}

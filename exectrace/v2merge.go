@@ -63,6 +63,7 @@ type sample struct {
 type block struct {
 	ev  []Event
 	end *genEnd // with the last block of a generation
+	sum *summed // instead of events
 }
 
 // genEnd is what a worker says of a whole generation.
@@ -151,7 +152,7 @@ func (w *worker) ticks(ns uint64) uint64 {
 func (w *worker) decode() {
 	g := w.gen
 	w.end.stats.Generations = 1
-	w.end.stats.Batches = int64(len(g.batches) + len(g.strings) + len(g.stacks) + len(g.samples))
+	w.end.stats.Batches = g.batchCount()
 	w.end.stats.Experimental = g.skipped
 	w.readSamples()
 	w.emit(Event{Time: w.time(g.minTs), G: NoGoroutine, On: NoGoroutine, M: NoThread, P: NoProc, Proc: NoProc,

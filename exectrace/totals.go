@@ -1,0 +1,278 @@
+package exectrace
+
+// StateTimes is how long something was in each State, in nanoseconds, by State: t[Running]. What a Gap hides, and what was before
+// the first status of a goroutine that is older than the trace, is t[Undetermined].
+type StateTimes [stateCount]int64
+
+const stateCount = Idle + 1
+
+// GoroutineTotal is the life of one goroutine, as far as the trace has it.
+type GoroutineTotal struct {
+	G       GoID
+	Entry   StringID // the function it began with: the outermost of any of its stacks
+	Created Time     // or when it was first seen, if it is Older than the trace
+	Ended   Time     // or the trace's end, if it is still Alive then
+	Older   bool
+	Alive   bool
+	NS      StateTimes
+}
+
+// EntryTotal sums up all goroutines that began with one function.
+type EntryTotal struct {
+	Entry      StringID
+	Goroutines int64
+	NS         StateTimes
+}
+
+// ProcTotal is what became of one P.
+type ProcTotal struct {
+	P  ProcID
+	NS StateTimes // Running, Idle, Syscall, Undetermined
+}
+
+// Interval is a stop-the-world or a GC cycle's concurrent mark.
+type Interval struct {
+	Begin, End Time
+	Open       bool     // it lasts beyond the trace's end
+	G          GoID     // who stopped the world
+	Name       StringID // what for
+	Stack      StackID
+}
+
+// Counts counts what happened, over all goroutines.
+type Counts struct {
+	Tasks, Regions, Logs       int64 // begun
+	SweptBytes, ReclaimedBytes uint64
+	HeapLiveMax                uint64 // bytes
+}
+
+// Totals is a trace summed up.
+type Totals struct {
+	Begin, End Time
+	Entries    []EntryTotal // the longest running first
+	Procs      []ProcTotal
+	Pauses     []Interval // stop-the-worlds, in order
+	GCs        []Interval // concurrent marks, in order
+	AssistNS   int64      // in GC mark assist, over all goroutines
+	SweepNS    int64      // in sweeps, over all Ps
+	Counts
+}
+
+// maxIntervals bounds Pauses and GCs, maxEntries Entries: the rest is summed up under the entry 0.
+const (
+	maxIntervals = 128 << 10
+	maxEntries   = 32 << 10
+)
+
+// Totals reads the whole trace and tells how long every goroutine and P was in which state. It takes a fraction of
+// what going through the events does: where nothing was lost, sums need no order.
+//
+// each, if not nil, gets every goroutine when it has ended, and those alive at the trace's end, by number; what it
+// points to is overwritten. Totals itself keeps only sums, so memory does not grow with the trace.
+//
+// Within a Gap all states are unknown. A worker's mistake about an event's place (see Stats.Repaired) can only happen in
+// Events: there an event that had to wait for another's number has that one's time, here it has its own.
+func (t *Trace) Totals(each func(*GoroutineTotal)) *Totals {
+	t.begin()
+	a := newSummer(t, each)
+	switch {
+	case t.closed:
+		t.read.fail(errClosed)
+	case t.version < 22:
+		t.blocksV1(func(b []Event) bool { a.events(b); return true })
+	default:
+		t.totalsV2(a)
+	}
+	t.end()
+	return a.finish()
+}
+
+// life is a goroutine that has not ended.
+type life struct {
+	GoroutineTotal
+	since Time
+	state State
+	named bool
+}
+
+// summer adds up generations, summed or event by event.
+type summer struct {
+	t     *Trace
+	each  func(*GoroutineTotal)
+	sum   Totals
+	ids   goMap // goroutine -> index in lives
+	lives []life
+	free  []uint32
+	procs []life // by P: only NS, since and state
+	entry map[StringID]int
+	first bool // before any event
+
+	pause map[GoID]int // open stop-the-world of each goroutine: index into Pauses
+	gc    int          // open GC cycle: index into GCs, or -1
+
+	assist, sweep map[int64]Time // where events are added up: open since, by G and by P
+	// where generations are: how many are open
+	assists, sweeps int64
+}
+
+func newSummer(t *Trace, each func(*GoroutineTotal)) *summer {
+	return &summer{
+		t: t, each: each, entry: map[StringID]int{}, first: true, pause: map[GoID]int{}, gc: -1,
+		assist: map[int64]Time{}, sweep: map[int64]Time{},
+	}
+}
+
+// life finds g, or begins one at ts.
+func (a *summer) life(g GoID, ts Time) *life {
+	if k, ok := a.ids.get(uint64(g)); ok {
+		return &a.lives[k]
+	}
+	var k uint32
+	if n := len(a.free); n > 0 {
+		k = a.free[n-1]
+		a.free = a.free[:n-1]
+	} else {
+		k = uint32(len(a.lives))
+		a.lives = append(a.lives, life{})
+	}
+	a.ids.put(uint64(g), k)
+	l := &a.lives[k]
+	*l = life{GoroutineTotal: GoroutineTotal{G: g, Created: ts, Older: true}, since: ts}
+	return l
+}
+
+// to ends l's state at ts and begins another.
+func (l *life) to(ts Time, s State) {
+	l.NS[l.state] += int64(ts - l.since)
+	l.since, l.state = ts, s
+}
+
+// end hands l out and forgets it.
+func (a *summer) end(l *life, ts Time) {
+	l.Ended = ts
+	if l.state != NotExist {
+		l.to(ts, NotExist)
+	}
+	a.ended(&l.GoroutineTotal)
+	if k, ok := a.ids.get(uint64(l.G)); ok {
+		a.ids.del(uint64(l.G))
+		a.free = append(a.free, k)
+	}
+}
+
+func (a *summer) ended(g *GoroutineTotal) {
+	k, ok := a.entry[g.Entry]
+	if !ok {
+		e := g.Entry
+		if len(a.entry) >= maxEntries {
+			e = 0
+		}
+		if k, ok = a.entry[e]; !ok {
+			k = len(a.sum.Entries)
+			a.sum.Entries = append(a.sum.Entries, EntryTotal{Entry: e})
+			a.entry[e] = k
+		}
+	}
+	e := &a.sum.Entries[k]
+	e.Goroutines++
+	for s, ns := range g.NS {
+		e.NS[s] += ns
+	}
+	if a.each != nil {
+		a.each(g)
+	}
+}
+
+// entryOf is the function a stack began with.
+func (a *summer) entryOf(id StackID) StringID {
+	tb := &a.t.tables
+	if int(id) >= len(tb.stacks) {
+		return 0
+	}
+	s := tb.stacks[id]
+	w := tb.words.get(s.at, s.n)
+	for k := len(w) - 1; k >= 0; k-- {
+		fn := tb.frames[w[k]].fn
+		if k > 0 && tb.strings[fn] == "runtime.goexit" {
+			continue
+		}
+		return fn
+	}
+	return 0
+}
+
+func (a *summer) proc(p ProcID, ts Time) *life {
+	for int(p) >= len(a.procs) {
+		a.procs = append(a.procs, life{GoroutineTotal: GoroutineTotal{Created: -1}})
+	}
+	l := &a.procs[p]
+	if l.Created < 0 {
+		l.Created, l.since = ts, ts
+	}
+	return l
+}
+
+func (a *summer) span(begin, end Time) {
+	if a.first {
+		a.sum.Begin, a.first = begin, false
+	}
+	a.sum.End = max(a.sum.End, end)
+}
+
+// begin and end of a stop-the-world or GC cycle.
+func (a *summer) mark(m Interval, rng Range, kind Kind) {
+	if rng == RangeSTW {
+		k, open := a.pause[m.G]
+		switch {
+		case kind == KindRangeBegin && len(a.sum.Pauses) < maxIntervals:
+			m.Open = true
+			a.pause[m.G] = len(a.sum.Pauses)
+			a.sum.Pauses = append(a.sum.Pauses, m)
+		case kind == KindRangeEnd && open:
+			a.sum.Pauses[k].End, a.sum.Pauses[k].Open = m.Begin, false
+			delete(a.pause, m.G)
+		}
+		return
+	}
+	switch {
+	case kind == KindRangeEnd && a.gc >= 0:
+		a.sum.GCs[a.gc].End, a.sum.GCs[a.gc].Open = m.Begin, false
+		a.gc = -1
+	case kind == KindRangeBegin || kind == KindRangeActive && a.gc < 0:
+		if len(a.sum.GCs) < maxIntervals {
+			m.Open = true
+			a.gc = len(a.sum.GCs)
+			a.sum.GCs = append(a.sum.GCs, m)
+		}
+	}
+}
+
+// lost makes every state unknown from ts on.
+func (a *summer) lost(ts Time) {
+	for k := range a.lives {
+		if l := &a.lives[k]; l.state != NotExist {
+			l.to(max(ts, l.since), Undetermined)
+		}
+	}
+	for k := range a.procs {
+		if l := &a.procs[k]; l.Created >= 0 {
+			l.to(max(ts, l.since), Undetermined)
+		}
+	}
+	a.lostRanges(ts)
+}
+
+// lostRanges ends at ts the assists and sweeps that are open.
+func (a *summer) lostRanges(ts Time) {
+	a.sum.AssistNS += a.assists * int64(ts)
+	a.sum.SweepNS += a.sweeps * int64(ts)
+	a.assists, a.sweeps = 0, 0
+	for g, since := range a.assist {
+		a.sum.AssistNS += int64(ts - since)
+		delete(a.assist, g)
+	}
+	for p, since := range a.sweep {
+		a.sum.SweepNS += int64(ts - since)
+		delete(a.sweep, p)
+	}
+}

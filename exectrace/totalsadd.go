@@ -1,0 +1,235 @@
+package exectrace
+
+import (
+	"cmp"
+	"slices"
+)
+
+// events adds up events that are in order.
+func (a *summer) events(b []Event) {
+	for i := range b {
+		e := &b[i]
+		a.span(e.Time, e.Time)
+		switch e.Kind {
+		case KindGoroutine:
+			a.goroutine(e)
+		case KindProc:
+			a.proc(e.Proc, e.Time).to(e.Time, e.To)
+		case KindGap:
+			a.lost(e.Time)
+		case KindRangeBegin, KindRangeActive, KindRangeEnd:
+			a.ranges(e)
+		case KindMetric:
+			if e.Metric == MetricHeapLive {
+				a.sum.HeapLiveMax = max(a.sum.HeapLiveMax, e.Arg[0])
+			}
+		case KindTaskBegin:
+			a.sum.Tasks++
+		case KindRegionBegin:
+			a.sum.Regions++
+		case KindLog:
+			a.sum.Logs++
+		}
+	}
+}
+
+func (a *summer) goroutine(e *Event) {
+	l := a.life(e.G, e.Time)
+	if e.From == NotExist && e.Reason != ReasonStatus {
+		l.Older = false
+		l.NS[Undetermined] = 0
+		l.Created = e.Time
+		l.named = true
+		l.Entry = a.entryOf(e.Stack)
+	} else if !l.named && e.Stack != 0 && e.Reason != ReasonUnblock {
+		l.named = true
+		l.Entry = a.entryOf(e.Stack)
+	}
+	// A P goes into the syscall with its goroutine and comes out with it.
+	if e.P >= 0 && e.G == e.On {
+		if e.To == Syscall && e.From == Running {
+			a.proc(e.P, e.Time).to(e.Time, Syscall)
+		} else if e.To == Running && e.From == Syscall {
+			a.proc(e.P, e.Time).to(e.Time, Running)
+		}
+	}
+	l.to(e.Time, e.To)
+	if e.To == NotExist {
+		a.end(l, e.Time)
+	}
+}
+
+func (a *summer) ranges(e *Event) {
+	switch e.Range {
+	case RangeSTW, RangeGC:
+		a.mark(Interval{Begin: e.Time, G: e.G, Name: e.Name, Stack: e.Stack}, e.Range, e.Kind)
+	case RangeAssist:
+		a.sum.AssistNS += open(a.assist, &a.assists, int64(e.G), e)
+	case RangeSweep:
+		a.sum.SweepNS += open(a.sweep, &a.sweeps, int64(e.Proc), e)
+		if e.Kind == KindRangeEnd {
+			a.sum.SweptBytes += e.Arg[0]
+			a.sum.ReclaimedBytes += e.Arg[1]
+		}
+	}
+}
+
+// open begins or ends a range of key, and gives what to add to the sum of its times. n counts those that a generation
+// before left open, whose key is not known: their beginnings are in the sum already.
+func open(since map[int64]Time, n *int64, key int64, e *Event) int64 {
+	s, ok := since[key]
+	switch {
+	case e.Kind == KindRangeBegin || e.Kind == KindRangeActive && !ok && *n == 0:
+		since[key] = e.Time
+	case e.Kind == KindRangeEnd && ok:
+		delete(since, key)
+		return int64(e.Time - s)
+	case e.Kind == KindRangeEnd && *n > 0:
+		*n--
+		return int64(e.Time)
+	}
+	return 0
+}
+
+// generation adds up a generation that was summed without order.
+func (a *summer) generation(c *consumer, j *summed, first bool) {
+	s, mul := j.s, j.mul
+	at := func(rel uint64) Time { return Time((s.min + rel) * mul) }
+	end := at(s.max)
+	a.span(at(0), max(end, Time(j.last*mul)))
+	for k := range s.gs {
+		if g := &s.gs[k]; g.id != 0 {
+			a.summedG(c, g, at, mul, end)
+		}
+	}
+	for k := range s.ps {
+		p := &s.ps[k]
+		if p.state == 0 {
+			continue
+		}
+		l := a.proc(ProcID(k), at(p.first))
+		state := procStates[p.state]
+		if p.lost && (l.state == Syscall || l.state == Running) {
+			state = Syscall
+		}
+		known := l.state
+		if known != state {
+			known = Undetermined
+		}
+		l.NS[known] += int64(at(p.first) - l.since)
+		for x, v := range p.acc {
+			st := [...]State{Running, Idle, Syscall, state}[x]
+			l.NS[st] += int64(v&^stillOpen) * int64(mul)
+			if v&stillOpen != 0 {
+				l.state = st
+			}
+		}
+		l.since = end
+	}
+	slices.SortStableFunc(s.marks, func(a, b mark) int { return cmp.Compare(a.ts, b.ts) })
+	for _, m := range s.marks {
+		a.mark(Interval{Begin: at(m.ts), G: m.g, Name: c.str(uint64(m.name)), Stack: c.stack(m.stack)}, m.rng, m.kind)
+	}
+	add := func(o openSum, n *int64, since map[int64]Time) int64 {
+		ticks, opened := o.ticks, o.open
+		if first {
+			ticks, opened = ticks-o.activeTicks, opened+o.active
+		}
+		ns := ticks*int64(mul) - opened*int64(s.min*mul)
+		*n += opened
+		// What events before left open is open now without a key.
+		for k, t := range since {
+			ns -= int64(t)
+			*n++
+			delete(since, k)
+		}
+		return ns
+	}
+	a.sum.AssistNS += add(s.assist, &a.assists, a.assist)
+	a.sum.SweepNS += add(s.sweep, &a.sweeps, a.sweep)
+	n := &s.counts
+	a.sum.Tasks += n.Tasks
+	a.sum.Regions += n.Regions
+	a.sum.Logs += n.Logs
+	a.sum.SweptBytes += n.SweptBytes
+	a.sum.ReclaimedBytes += n.ReclaimedBytes
+	a.sum.HeapLiveMax = max(a.sum.HeapLiveMax, n.HeapLiveMax)
+}
+
+func (a *summer) summedG(c *consumer, g *swiftG, at func(uint64) Time, mul uint64, end Time) {
+	if g.start && g.end != 0 {
+		// Its whole life: it need not be remembered.
+		r := GoroutineTotal{G: GoID(g.id), Entry: a.entryOf(c.stack(StackID(g.stack))), Created: at(g.first), Ended: at(g.end)}
+		g.addTo(&r.NS, mul)
+		a.ended(&r)
+		return
+	}
+	first := at(g.first)
+	l := a.life(GoID(g.id), first)
+	if g.start {
+		l.Older = false
+	} else if known := goStates[g.state]; l.state == known {
+		l.NS[known] += int64(first - l.since)
+	} else {
+		l.NS[Undetermined] += int64(first - l.since)
+	}
+	if !l.named && g.stack != 0 {
+		l.named = true
+		l.Entry = a.entryOf(c.stack(StackID(g.stack)))
+	}
+	l.state = g.addTo(&l.NS, mul)
+	l.since = end
+	if g.end != 0 {
+		l.since = at(g.end)
+		l.state = NotExist
+		a.end(l, l.since)
+	}
+}
+
+// addTo adds g's times and gives the state that it is in at the end.
+func (g *swiftG) addTo(ns *StateTimes, mul uint64) State {
+	now := NotExist
+	for x, v := range g.acc {
+		st := [...]State{Runnable, Running, Waiting, Syscall}[x]
+		ns[st] += int64(v&^stillOpen) * int64(mul)
+		if v&stillOpen != 0 {
+			now = st
+		}
+	}
+	return now
+}
+
+// finish closes what is open and orders the sums.
+func (a *summer) finish() *Totals {
+	end := a.sum.End
+	open := make([]uint32, 0, len(a.lives))
+	for k := range a.lives {
+		if a.lives[k].state != NotExist {
+			open = append(open, uint32(k))
+		}
+	}
+	slices.SortFunc(open, func(x, y uint32) int { return cmp.Compare(a.lives[x].G, a.lives[y].G) })
+	for _, k := range open {
+		l := &a.lives[k]
+		l.Alive = true
+		a.end(l, max(end, l.since))
+	}
+	for k := range a.procs {
+		if l := &a.procs[k]; l.Created >= 0 {
+			l.to(max(end, l.since), Undetermined)
+			a.sum.Procs = append(a.sum.Procs, ProcTotal{ProcID(k), l.NS})
+		}
+	}
+	for _, l := range [][]Interval{a.sum.Pauses, a.sum.GCs} {
+		for k := range l {
+			if l[k].Open {
+				l[k].End = end
+			}
+		}
+	}
+	a.lostRanges(end)
+	slices.SortStableFunc(a.sum.Entries, func(x, y EntryTotal) int {
+		return cmp.Or(cmp.Compare(y.NS[Running], x.NS[Running]), cmp.Compare(x.Entry, y.Entry))
+	})
+	return &a.sum
+}

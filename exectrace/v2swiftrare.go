@@ -1,0 +1,299 @@
+package exectrace
+
+// rare handles the events that the hot loop leaves: the argument's index i is behind the time ts.
+func (s *swift) rare(m *swiftM, typ byte, d []byte, i int, ts uint64) (int, bool) {
+	if !timed(typ) {
+		return i, false
+	}
+	var v [4]uint64
+	for k := range v[:argCount(typ)] {
+		v[k], i = uvarint(d, i)
+	}
+	if i > len(d) {
+		return i, false
+	}
+	val := ts | one
+	switch typ {
+	case evGoStatus, evGoStatusStack:
+		return i, s.goStatus(m, v, ts)
+	case evProcStatus:
+		return i, s.procStatus(m, v, ts)
+	case evProcStart:
+		if v[0] >= maxProc || m.p >= 0 && !m.syscall {
+			return i, false
+		}
+		p := s.p(v[0])
+		p.acc[accPIdle] += val
+		p.acc[accPRunning] -= val
+		m.p, m.syscall = int32(v[0]), false
+	case evProcStop:
+		if m.p < 0 {
+			return i, false
+		}
+		p := &s.ps[m.p]
+		if m.syscall {
+			p.acc[accPSyscall] += val
+		} else {
+			p.acc[accPRunning] += val
+		}
+		p.acc[accPIdle] -= val
+		m.p, m.syscall = -1, false
+	case evProcSteal:
+		if v[0] >= maxProc {
+			return i, false
+		}
+		p := s.p(v[0])
+		if p.lost && v[1] == 1 {
+			p.acc[accPLost] += val
+		} else {
+			p.acc[accPSyscall] += val
+		}
+		p.acc[accPIdle] -= val
+		if v[2] == m.m {
+			m.p, m.syscall = -1, false
+		}
+		// Any other victim learns of it where its syscall ends blocked.
+	case evGoSyscallEndBlocked:
+		if m.g < 0 && !s.pend(m) {
+			return i, false
+		}
+		g := &s.gs[m.g]
+		g.acc[accSyscall] += val
+		g.acc[accRunnable] -= val
+		m.g = -1
+		if m.syscall {
+			m.p, m.syscall = -1, false
+		}
+	case evGoDestroy:
+		if m.g < 0 {
+			return i, false
+		}
+		g := &s.gs[m.g]
+		g.acc[accRunning] += val
+		g.end = ts
+		m.g = -1
+	case evGoDestroySyscall:
+		if m.g < 0 && !s.pend(m) || m.p >= 0 {
+			return i, false // with a P, what becomes of it depends on the order
+		}
+		g := &s.gs[m.g]
+		g.acc[accSyscall] += val
+		g.end = ts
+		m.g = -1
+	case evGoCreateSyscall:
+		k := s.g(v[0])
+		g := &s.gs[k]
+		if g.first != noTime || m.g >= 0 {
+			return i, false
+		}
+		g.first = ts
+		g.acc[accSyscall] -= val
+		m.g, m.fresh = int32(k), false
+	case evGoSwitch, evGoSwitchDestroy:
+		if m.g < 0 {
+			return i, false
+		}
+		k := s.g(v[0])
+		cur, next := &s.gs[m.g], &s.gs[k]
+		cur.acc[accRunning] += val
+		if typ == evGoSwitch {
+			cur.acc[accWaiting] -= val
+		} else {
+			cur.end = ts
+		}
+		next.acc[accWaiting] += val
+		next.acc[accRunning] -= val
+		m.g = int32(k)
+		s.n += 2
+	case evGoCreate, evGoCreateBlocked:
+		s.create(typ, v[0], v[1], ts)
+	case evSTWBegin, evSTWEnd:
+		if m.g < 0 {
+			return i, false
+		}
+		k := mark{ts: ts, g: GoID(s.gs[m.g].id), rng: RangeSTW, kind: KindRangeEnd}
+		if typ == evSTWBegin {
+			k.kind, k.name, k.stack = KindRangeBegin, stringID(v[0]), stackID(v[1])
+		}
+		return i, s.mark(k)
+	case evGCActive, evGCBegin, evGCEnd:
+		k := mark{ts: ts, g: NoGoroutine, rng: RangeGC, kind: KindRangeActive}
+		if typ == evGCBegin {
+			k.kind, k.stack = KindRangeBegin, stackID(v[1])
+		} else if typ == evGCEnd {
+			k.kind = KindRangeEnd
+		}
+		return i, s.mark(k)
+	case evGCSweepActive:
+		s.sweep.active++
+		s.sweep.activeTicks += int64(ts)
+	case evGCSweepBegin:
+		s.sweep.open++
+		s.sweep.ticks -= int64(ts)
+	case evGCSweepEnd:
+		s.sweep.open--
+		s.sweep.ticks += int64(ts)
+		s.counts.SweptBytes += v[0]
+		s.counts.ReclaimedBytes += v[1]
+	case evGCMarkAssistActive:
+		s.assist.active++
+		s.assist.activeTicks += int64(ts)
+	case evGCMarkAssistBegin:
+		s.assist.open++
+		s.assist.ticks -= int64(ts)
+	case evGCMarkAssistEnd:
+		s.assist.open--
+		s.assist.ticks += int64(ts)
+	case evHeapAlloc:
+		s.counts.HeapLiveMax = max(s.counts.HeapLiveMax, v[0])
+	case evUserTaskBegin:
+		s.counts.Tasks++
+	case evUserRegionBegin:
+		s.counts.Regions++
+	case evUserLog:
+		s.counts.Logs++
+	}
+	if typ >= evSpan {
+		s.w.end.stats.Experimental++
+		s.n--
+	}
+	return i, !s.bad
+}
+
+// maxMarks bounds the pauses and cycles of one generation.
+const maxMarks = 64 << 10
+
+func (s *swift) mark(k mark) bool {
+	if len(s.marks) < maxMarks {
+		s.marks = append(s.marks, k)
+	}
+	return true
+}
+
+func (s *swift) goStatus(m *swiftM, v [4]uint64, ts uint64) bool {
+	if v[2] == 0 || v[2] >= uint64(len(goStates)) {
+		return false
+	}
+	k := s.g(v[0])
+	g := &s.gs[k]
+	if g.first != noTime {
+		return false
+	}
+	g.first, g.state = ts, uint8(v[2])
+	g.acc[accOf[v[2]]] -= ts | one
+	if g.stack == 0 {
+		g.stack = uint32(min(v[3], 1<<32-1))
+	}
+	switch v[2] {
+	case goRunning:
+		if m.g >= 0 {
+			return false
+		}
+		m.g, m.fresh = int32(k), false
+	case goSyscall:
+		o := m
+		if v[1] != m.m {
+			if ThreadID(v[1]) == NoThread {
+				return true
+			}
+			o = s.thread(v[1])
+		}
+		if o.fresh {
+			o.g, o.fresh = int32(k), false
+			return true
+		}
+		if o.pending < 0 {
+			return false
+		}
+		s.fold(o, k)
+	}
+	return true
+}
+
+// fold gives k what was added up for the stand-in of o's goroutine.
+func (s *swift) fold(o *swiftM, k uint32) {
+	p, g := &s.gs[o.pending], &s.gs[k]
+	for a := range g.acc {
+		g.acc[a] += p.acc[a]
+	}
+	if p.end != 0 {
+		g.end = p.end
+	}
+	if o.g == o.pending {
+		o.g = int32(k)
+	}
+	*p = swiftG{}
+	o.pending = -1
+}
+
+// accOf gives the accumulator of a status.
+var accOf = [...]uint8{goRunnable: accRunnable, goRunning: accRunning, goSyscall: accSyscall, goWaiting: accWaiting}
+
+func (s *swift) procStatus(m *swiftM, v [4]uint64, ts uint64) bool {
+	if v[0] >= maxProc || v[1] == 0 || v[1] >= uint64(len(procStates)) {
+		return false
+	}
+	p := s.p(v[0])
+	if p.state != 0 {
+		return false
+	}
+	p.first, p.state, p.lost = ts, uint8(v[1]), v[1] == procAbandoned
+	p.acc[v[1]-1] -= ts | one
+	if v[1] == procRunning || v[1] == procSyscall {
+		if m.p >= 0 {
+			return false
+		}
+		m.p, m.syscall = int32(v[0]), v[1] == procSyscall
+	}
+	return true
+}
+
+func (s *swift) p(id uint64) *swiftP {
+	for uint64(len(s.ps)) <= id {
+		s.ps = append(s.ps, swiftP{})
+	}
+	return &s.ps[id]
+}
+
+// close ends every state that is open at the generation's end, and tells whether all sums hold.
+func (s *swift) close() bool {
+	end := s.max
+	for k := range s.gs {
+		g := &s.gs[k]
+		if g.first == noTime {
+			return false
+		}
+		n, ok := closeSums(g.acc[:], end)
+		if !ok || g.id != 0 && n != 0 && g.end != 0 || g.id != 0 && n != 1 && g.end == 0 {
+			return false
+		}
+	}
+	for k := range s.ps {
+		p := &s.ps[k]
+		n, ok := closeSums(p.acc[:], end)
+		if !ok || n > 1 || p.state == 0 && p.acc != [4]uint64{} {
+			return false
+		}
+	}
+	return true
+}
+
+// closeSums adds the end to the sums that were opened once more than closed, which it marks, and counts them.
+func closeSums(acc []uint64, end uint64) (open int, ok bool) {
+	for a := range acc {
+		if int64(acc[a]) < 0 {
+			acc[a] += end | one
+			open++
+			if acc[a] > end {
+				return open, false
+			}
+			acc[a] |= stillOpen
+		} else if acc[a] > end {
+			return open, false
+		}
+	}
+	return open, true
+}
+
+// stillOpen marks the sum of the state that lasts beyond the generation.
+const stillOpen = 1 << 63
