@@ -140,7 +140,7 @@ func (t *tables) string(id StringID) string {
 }
 
 func (t *tables) appendFrames(dst []Frame, id StackID) []Frame {
-	if int64(id) >= int64(len(t.stacks)) {
+	if id == 0 || int64(id) >= int64(len(t.stacks)) {
 		return dst
 	}
 	s := t.stacks[id]

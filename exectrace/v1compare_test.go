@@ -44,12 +44,19 @@ func TestV1Reference(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			if testing.Short() && len(data) > 2<<20 {
+				t.Skip("4 s; without -short")
+			}
 			v1Compare(t, data)
 		})
 	}
 }
 
-var v1Fixtures = []string{"srv-go1.13.15.trace", "srv-go1.16.15.trace", "srv-go1.20.14.trace", "srv-go1.21.13.trace"}
+// The odd ones are of testdata/odd: CPU samples, logs, stop-the-worlds of all kinds, many Ps, calls that block.
+var v1Fixtures = []string{
+	"odd-go1.13.15.trace", "odd-go1.20.14.trace", "odd-go1.21.13.trace",
+	"srv-go1.13.15.trace", "srv-go1.16.15.trace", "srv-go1.20.14.trace", "srv-go1.21.13.trace",
+}
 
 func v1Compare(t *testing.T, data []byte) {
 	tr, err := FromBytes(data, Options{})
