@@ -2,23 +2,27 @@ package cli
 
 import (
 	"fmt"
-	"regexp"
-	"time"
 
 	"github.com/whystall/whystall/exectrace"
 	"github.com/whystall/whystall/internal/evidence"
-	"github.com/whystall/whystall/internal/ledger"
+	"github.com/whystall/whystall/internal/format"
 	"github.com/whystall/whystall/internal/report"
 )
 
-// loaded is what the files held.
+// loaded is what all files held.
 type loaded struct {
-	trace    *exectrace.Trace
-	set      *evidence.Set
-	inputs   []report.Input
-	target   report.Target
-	gaps     []report.Gap
-	recorder []string
+	trace     *exectrace.Trace
+	traceName string
+	manifest  *evidence.Manifest // of the case that the trace is from; nil without one
+	set       *evidence.Set
+	inputs    []report.Input
+	target    report.Target
+	gaps      []report.Gap // what a case lacks
+	recorder  []string
+
+	items []format.Item
+	of    []int  // of items: the input
+	whole []bool // of items: it is all of its input, not a member of a case
 }
 
 func (in *loaded) close() {
@@ -39,30 +43,104 @@ func (in *loaded) nothing() bool {
 
 // load reads the files. One that fails does not lose the others: its error stands with it.
 func (con *console) load(files []string) *loaded {
-	in := &loaded{set: &evidence.Set{}}
+	in := &loaded{}
+	left := int64(maxItems)
 	for _, name := range files {
-		i := report.Input{Name: name}
-		if err := in.add(con, name, &i); err != nil {
-			i.Error = err.Error()
+		i, err := openInput(name, con.stdin, &left)
+		if err == nil {
+			err = in.add(i)
 		}
-		in.inputs = append(in.inputs, i)
+		r := report.Input{Name: name}
+		if i != nil {
+			r.Name, r.Kind = i.name, string(i.kind)
+		}
+		if err != nil {
+			r.Kind, r.Error = "", err.Error()
+		}
+		in.inputs = append(in.inputs, r)
+	}
+	in.gather()
+	if v, ok := in.set.Fact("/go/version:text"); ok {
+		in.target.GoVersion = v.Text
 	}
 	return in
 }
 
-func (in *loaded) add(con *console, name string, i *report.Input) error {
+// add takes what one input holds.
+func (in *loaded) add(i *input) error {
+	n := len(in.inputs)
+	for _, item := range i.items {
+		in.items = append(in.items, item)
+		in.of = append(in.of, n)
+		in.whole = append(in.whole, i.c == nil)
+	}
+	for _, note := range i.notes {
+		in.gaps = append(in.gaps, report.Gap{Source: i.name, Reason: note})
+	}
+	if i.c != nil {
+		in.addCase(i.name, i.c)
+	}
+	if i.trace == nil {
+		return nil
+	}
 	if in.trace != nil {
-		return fmt.Errorf("read %s: a second execution trace: one is explained at a time", name)
+		i.trace.Close()
+		return fmt.Errorf("read %s: a second execution trace, and one is explained at a time: give it without %s", i.name, in.traceName)
 	}
-	t, err := exectrace.Open(name, exectrace.Options{})
-	if err != nil {
-		return err
+	in.trace, in.traceName = i.trace, i.name
+	if i.c != nil {
+		in.manifest = i.c.Manifest
 	}
-	in.trace, i.Kind = t, "execution trace"
 	return nil
 }
 
-// account makes the ledgers of the trace.
-func (con *console) account(in *loaded, entry *regexp.Regexp, slowOver time.Duration) (*ledger.Result, error) {
-	return nil, fmt.Errorf("explain: the ledger is not part of this build yet")
+// addCase takes what a manifest tells of the target and of what was not recorded.
+func (in *loaded) addCase(name string, c *evidence.Case) {
+	m := c.Manifest
+	if in.target.URL == "" {
+		in.target.URL = m.Target.URL
+	}
+	for _, q := range m.Requests {
+		if q.Lost != "" {
+			in.gaps = append(in.gaps, report.Gap{Source: name, Reason: q.Member + ": " + q.Lost})
+		}
+	}
+	for _, l := range m.Collectors {
+		if l.State != evidence.Ready && l.Why != "" {
+			in.gaps = append(in.gaps, report.Gap{Source: "recording of " + l.Name, Reason: l.Why})
+		}
+	}
+	var bytes int64
+	for _, q := range m.Requests {
+		bytes += q.Bytes
+	}
+	cost := fmt.Sprintf("recording asked the target %d times and fetched %s", len(m.Requests), byteSize(bytes))
+	if !m.Ended.UTC.IsZero() {
+		cost += fmt.Sprintf(" in %.1f s", m.Ended.UTC.Sub(m.Begun.UTC).Seconds())
+	}
+	in.recorder = append(in.recorder, cost)
+}
+
+// gather parses the small files together: two readings of one profile are subtracted, whichever files they came in.
+func (in *loaded) gather() {
+	set, kinds, problems := format.Gather(in.items)
+	in.set = set
+	for i, err := range problems {
+		switch input := &in.inputs[in.of[i]]; {
+		case !in.whole[i] && err != nil:
+			in.gaps = append(in.gaps, report.Gap{Source: input.Name, Reason: err.Error()})
+		case err != nil:
+			input.Error = err.Error() + hint(kinds[i])
+		case in.whole[i]:
+			input.Kind = string(kinds[i])
+		}
+	}
+}
+
+// hint is what to do about a file of a kind that does not help.
+func hint(kind format.Kind) string {
+	if kind == format.KindUnknown {
+		return "; whystall explain --help tells what is"
+	}
+	return ""
 }

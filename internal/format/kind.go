@@ -2,7 +2,9 @@ package format
 
 import (
 	"bytes"
+	"compress/gzip"
 	"encoding/binary"
+	"io"
 	"strings"
 	"unicode/utf8"
 
@@ -121,4 +123,36 @@ func identifyText(head []byte) Kind {
 func isRecord(line string) bool {
 	_, err := evidence.ParseRecord(line)
 	return err == nil
+}
+
+// PeekGzip tells what is in a gzip file of which head are the first bytes, and gives a reader of its content if r reads it from its begin.
+func PeekGzip(head []byte, r io.Reader) (Kind, io.Reader) {
+	z, err := gzip.NewReader(bytes.NewReader(head))
+	if err != nil {
+		return KindGzip, r
+	}
+	inner := make([]byte, HeadSize)
+	n, _ := io.ReadFull(z, inner) // head may end in the middle of a block: what came is enough
+	kind := Identify(inner[:n])
+	if n == 0 {
+		return KindGzip, r
+	}
+	return kind, &lazyGzip{r: r}
+}
+
+// lazyGzip opens the gzip stream at the first read: its reader reads ahead.
+type lazyGzip struct {
+	r io.Reader
+	z *gzip.Reader
+}
+
+func (l *lazyGzip) Read(p []byte) (int, error) {
+	if l.z == nil {
+		z, err := gzip.NewReader(l.r)
+		if err != nil {
+			return 0, err
+		}
+		l.z = z
+	}
+	return l.z.Read(p)
 }

@@ -153,21 +153,26 @@ func (m *markdown) ledger(r *Report) {
 	t := newTable(&r.Ledger)
 	m.line("\n### Where slow requests spend their time\n")
 	m.line("Per request, in %s: %s slow, %s in the middle of their group.\n", t.scale.name, count(int64(t.slowRequests)), count(int64(t.medianReq)))
-	m.line("| cause | share | slow | median |")
-	m.line("|---|--:|--:|--:|")
+	m.line("| cause | share | slow | median | largest part of |")
+	m.line("|---|--:|--:|--:|--:|")
 	for i := range t.rows {
 		w := &t.rows[i]
 		median := "-"
 		if t.medianReq > 0 {
 			median = t.scale.print(w.medianDigits)
 		}
-		m.line("| %s | %s %% | %s | %s |", escape(w.label(func(s string) string { return s })), tenths(w.share), t.scale.print(w.slowDigits), median)
+		plain := func(s string) string { return s }
+		label := escape(w.label(plain))
+		if s := w.meanwhile(plain); s != "" {
+			label += "<br>" + escape(s)
+		}
+		m.line("| %s | %s %% | %s | %s | %d |", label, tenths(w.share), t.scale.print(w.slowDigits), median, w.largest)
 	}
 	median := "-"
 	if t.medianReq > 0 {
 		median = t.scale.print(t.medianTotal)
 	}
-	m.line("| **total** | 100.0 %% | %s | %s |", t.scale.print(t.slowTotal), median)
+	m.line("| **total** | 100.0 %% | %s | %s | |", t.scale.print(t.slowTotal), median)
 	if s := r.notLookedInto(); s != "" {
 		m.line("\nNot looked into: %s", escape(s))
 	}

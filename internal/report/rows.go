@@ -2,6 +2,7 @@ package report
 
 import (
 	"sort"
+	"strconv"
 	"strings"
 )
 
@@ -21,7 +22,8 @@ type row struct {
 	other       bool
 	unexplained bool
 	ns, median  int64
-	largest     int
+	largest     int // of how many slow requests it is the largest account
+	instead     []Instead
 
 	share, slowDigits, medianDigits int64 // rounded: tenths of a percent; digits of the table's scale
 }
@@ -59,7 +61,7 @@ func newTable(l *Ledger) *table {
 			continue
 		}
 		rowOf[keyOf(a)] = len(t.rows)
-		t.rows = append(t.rows, row{account: a, folded: 1, ns: a.NS, largest: a.Largest})
+		t.rows = append(t.rows, row{account: a, folded: 1, ns: a.NS, largest: a.Largest, instead: a.Instead})
 	}
 	folds := map[rowKey]int64{}
 	for _, a := range rest {
@@ -84,6 +86,7 @@ func newTable(l *Ledger) *table {
 		to.ns += a.NS
 		to.largest += a.Largest
 		to.folded++
+		to.instead = append(to.instead[:len(to.instead):len(to.instead)], a.Instead...)
 	}
 	// A fold's key has neither actor nor site; an account without both that has a row of its own takes the fold in.
 	for i := range median.Accounts {
@@ -131,6 +134,46 @@ func perRequest(c *Column) int64 {
 	return c.WallNS / int64(c.Requests)
 }
 
+// meanwhile tells what ran while the row's goroutines were runnable, largest first; "" where it is not known or the
+// row is too small to matter.
+func (w *row) meanwhile(name func(string) string) string {
+	if w.share < 50 || len(w.instead) == 0 || w.other || w.unexplained {
+		return ""
+	}
+	type key struct{ who, kind string }
+	sums, order, whole := map[key]int64{}, []key{}, int64(0)
+	for _, i := range w.instead {
+		k := key{i.Who, i.Kind}
+		if _, ok := sums[k]; !ok {
+			order = append(order, k)
+		}
+		sums[k] += i.NS
+		whole += i.NS
+	}
+	sort.SliceStable(order, func(i, j int) bool { return sums[order[i]] > sums[order[j]] })
+	var parts []string
+	var rest int64
+	for i, k := range order {
+		if i >= 4 || sums[k]*50 < whole {
+			rest += sums[k]
+			continue
+		}
+		who := name(k.who)
+		if k.kind == "request" {
+			who = "other requests (" + who + ")"
+		}
+		parts = append(parts, who+" "+share2(sums[k], whole))
+	}
+	if rest*100 >= whole {
+		parts = append(parts, "others "+share2(rest, whole))
+	}
+	return "meanwhile: " + strings.Join(parts, ", ")
+}
+
+func share2(ns, whole int64) string {
+	return strconv.FormatInt((ns*100+whole/2)/max(whole, 1), 10) + " %"
+}
+
 // label describes a row in words; name prints a symbol as the caller wants it.
 func (w *row) label(name func(string) string) string {
 	switch {
@@ -171,6 +214,9 @@ func describe(a *Account, name func(string) string) string {
 		}
 		return cause + ": " + name(a.Actor) + at(", awaited at ")
 	case "own":
+		if a.Site == "" && (a.Cause == "on CPU" || a.Cause == "runnable in Go") {
+			return cause + ": the request itself"
+		}
 		return cause + at(", at ")
 	}
 	if a.Actor != "" {

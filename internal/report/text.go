@@ -3,7 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
-	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/whystall/whystall/internal/finding"
@@ -299,22 +299,36 @@ func (p *page) ledger(r *Report) {
 	}
 	t := newTable(&r.Ledger)
 	p.heading("WHERE SLOW REQUESTS SPEND THEIR TIME", fmt.Sprintf("%s per request", t.scale.name))
-	p.line("  %7s %8s %8s  %s", "share", "slow", "median", "cause")
+	const format = "  %7s %7s %7s %7s  %s"
+	const before = 35 // columns in front of the cause
+	p.line(format, "share", "slow", "median", "largest", "cause")
 	for i := range t.rows {
 		w := &t.rows[i]
-		label := fitted(Columns-29, w.label)
-		median := "-"
+		median, largest := "-", ""
 		if t.medianReq > 0 {
 			median = t.scale.print(w.medianDigits)
 		}
-		p.line("  %5s %% %8s %8s  %s", tenths(w.share), t.scale.print(w.slowDigits), median, label)
+		if w.largest > 0 {
+			largest = strconv.Itoa(w.largest)
+		}
+		// A second line is better than names cut to nothing.
+		label := wrap(fitted(2*(Columns-before)-20, w.label), Columns-before, false)
+		p.line(format, tenths(w.share)+" %", t.scale.print(w.slowDigits), median, largest, label[0])
+		for _, l := range label[1:] {
+			p.line("%*s%s", before+2, "", l)
+		}
+		if s := w.meanwhile(func(s string) string { return middle(Printable(shortFunc(s)), 40) }); s != "" {
+			for _, l := range wrap(s, Columns-before-4, false) {
+				p.line("%*s%s", before+4, "", p.paint(dim, l))
+			}
+		}
 	}
 	median, of := "-", ""
 	if t.medianReq > 0 {
-		median, of = t.scale.print(t.medianTotal), fmt.Sprintf(", median: %s in the middle of their group", count(int64(t.medianReq)))
+		median, of = t.scale.print(t.medianTotal), fmt.Sprintf("; median: %s in the middle of their group", count(int64(t.medianReq)))
 	}
-	p.line("  %5s %% %8s %8s  %s", "100.0", t.scale.print(t.slowTotal), median,
-		p.paint(dim, fmt.Sprintf("slow: %s%s", plural(int64(t.slowRequests), "request", "requests"), of)))
+	p.line(format, "100.0 %", t.scale.print(t.slowTotal), median, "", "")
+	p.note("slow: ", fmt.Sprintf("%s%s; largest: of how many slow ones it is the largest part.", plural(int64(t.slowRequests), "request", "requests"), of))
 	if s := r.notLookedInto(); s != "" {
 		p.note("not looked into: ", s)
 	}
@@ -330,250 +344,4 @@ func (r *Report) notLookedInto() string {
 		return duration(ns/int64(c.Requests)) + " (" + percent(share(ns, c.WallNS)) + ")"
 	}
 	return "on CPU " + each(n.RunningNS) + " and syscall " + each(n.SyscallNS) + " a request are the runtime's view; whether the thread ran, and what a syscall waited for, only the kernel knows."
-}
-
-func (p *page) details(r *Report) {
-	n := 0
-	for i := range r.Findings {
-		f := &r.Findings[i]
-		title, under := "", ""
-		if f.BecauseOf == "" {
-			n++
-			title = fmt.Sprintf("%d. %s", n, f.Cause)
-		} else {
-			title = "   " + f.Cause
-			under = "because of " + f.BecauseOf + ": "
-		}
-		p.heading(Printable(title), under+f.Title)
-		if f.BecauseOf != "" {
-			p.par("   ", sentence(f.Summary))
-		}
-		p.line("   how sure: %s, %s", f.Confidence, sure(f.Confidence))
-		for j, e := range f.Evidence {
-			label := "   evidence: "
-			if j > 0 {
-				label = "             "
-			}
-			text := e.Text
-			if e.Source != "" {
-				text += "  [" + e.Source + "]"
-			}
-			p.par(label+"- ", text)
-		}
-		for j, m := range f.Remedy {
-			label := "   remedy:   "
-			if j > 0 {
-				label = "             "
-			}
-			p.command(label+"- ", m)
-		}
-		if f.Verify != "" {
-			p.command("   verify:   ", f.Verify)
-		}
-	}
-}
-
-func sure(c finding.Confidence) string {
-	switch c {
-	case finding.Proven:
-		return "who was awaited and what held it are both measured"
-	case finding.Supported:
-		return "one of who was awaited and what held it is measured, or two counters agree"
-	case finding.Possible:
-		return "the evidence is compatible with it, no more"
-	}
-	return "not graded"
-}
-
-func (p *page) slowest(r *Report) {
-	q := &r.Requests
-	if len(q.Slowest) == 0 {
-		return
-	}
-	unit, day := "begin: offset from the recording's begin", ""
-	if u := q.Slowest[0].UTC; u != nil {
-		day = clock(*u, len("2006-01-02"))
-		unit = "begin: UTC, " + day
-	}
-	p.heading("SLOWEST REQUESTS", unit)
-	names, nameWidth := make([]string, len(q.Slowest)), 0
-	for i := range q.Slowest {
-		s := &q.Slowest[i]
-		switch {
-		case s.Name != "":
-			names[i] = middle(Printable(s.Name), 28)
-		case len(q.Groups) > 1:
-			names[i] = middle(Printable(shortFunc(s.Entry)), 28)
-		}
-		nameWidth = max(nameWidth, width(names[i]))
-	}
-	for i := range q.Slowest {
-		s := &q.Slowest[i]
-		label := fmt.Sprintf("  %15s %9s  ", s.when(day), duration(s.WallNS))
-		if nameWidth > 0 {
-			label += names[i] + strings.Repeat(" ", nameWidth-width(names[i])+2)
-		}
-		p.par(label, s.Reason)
-	}
-}
-
-// when prints the begin: time of day, with the date where it is not the heading's.
-func (s *Request) when(day string) string {
-	if s.UTC == nil {
-		return fmt.Sprintf("+%d.%06d s", s.OffsetNS/1e9, s.OffsetNS%1e9/1e3)
-	}
-	t := clock(*s.UTC, len("2006-01-02T15:04:05.000000"))
-	if rest, ok := strings.CutPrefix(t, day+" "); ok && day != "" {
-		return rest
-	}
-	return t
-}
-
-func (p *page) capacity(r *Report) {
-	c := &r.Ledger.Capacity
-	if c.TotalNS == 0 {
-		return
-	}
-	p.heading("CAPACITY", fmt.Sprintf("%s x %s", plural(int64(c.Procs), "P", "Ps"), duration(c.WallNS)))
-	ns := make([]int64, len(c.Accounts))
-	for i := range c.Accounts {
-		ns[i] = c.Accounts[i].NS
-	}
-	var parts []string
-	for i, n := range apportion(ns, 1000) {
-		if ns[i] > 0 {
-			parts = append(parts, fmt.Sprintf("%s %s %%", c.Accounts[i].Cause, tenths(n)))
-		}
-	}
-	p.par("  ", strings.Join(parts, ", "))
-	p.line("  runnable goroutines waiting for a P: %.1f on average, %d at most", c.RunnableAvg, c.RunnableMax)
-}
-
-func (p *page) lookedFor(r *Report) {
-	if len(r.RuledOut) > 0 {
-		p.heading("RULED OUT", "")
-		for _, o := range r.RuledOut {
-			p.item(o.Cause, o.Why)
-		}
-	}
-	if len(r.NotChecked) > 0 {
-		p.heading("NOT CHECKED", "what could not be looked for, and what is missing")
-		for _, u := range r.unchecked() {
-			if len(u.causes) == 1 {
-				p.item(u.causes[0], u.missing)
-				continue
-			}
-			p.par("  ", strings.Join(u.causes, ", ")+":")
-			p.par(strings.Repeat(" ", 22), u.missing)
-		}
-	}
-}
-
-// unchecked is causes that lack the same.
-type unchecked struct {
-	causes  []string
-	missing string
-}
-
-// unchecked gives what could not be looked for, causes that lack the same together.
-func (r *Report) unchecked() (us []unchecked) {
-	for _, n := range r.NotChecked {
-		missing := strings.Join(n.Missing, "; ")
-		i := slices.IndexFunc(us, func(u unchecked) bool { return u.missing == missing })
-		if i < 0 {
-			i = len(us)
-			us = append(us, unchecked{missing: missing})
-		}
-		us[i].causes = append(us[i].causes, n.Cause)
-	}
-	return us
-}
-
-func (p *page) item(name, text string) {
-	name = middle(Printable(name), 22)
-	p.par("  "+name+strings.Repeat(" ", max(18-width(name), 0)+2), text)
-}
-
-const maxGaps = 5
-
-func (p *page) lost(r *Report) {
-	if len(r.Gaps) == 0 && len(r.Lacks) == 0 && r.failedInputs() == 0 && r.NotLookedAt.Silences.Count == 0 {
-		return
-	}
-	p.heading("WHAT THE RECORDING LACKS", "")
-	for _, in := range r.Inputs {
-		if in.Error != "" {
-			p.note("not read: ", in.Name+": "+in.Error)
-		}
-	}
-	for i := range r.Gaps {
-		if i == maxGaps && len(r.Gaps) > maxGaps+1 {
-			p.line("  lost: %d more gaps (all of them: --format json)", len(r.Gaps)-i)
-			break
-		}
-		p.note("lost: ", r.gap(&r.Gaps[i]))
-	}
-	if s := &r.NotLookedAt.Silences; s.Count > 0 {
-		p.note("silences: ", silences(s))
-	}
-	if len(r.Lacks) > 0 {
-		p.note("not recorded by this trace format: ", strings.Join(r.Lacks, "; "))
-	}
-}
-
-func silences(s *Silences) string {
-	return fmt.Sprintf("%s without an event of any thread though work was runnable, %s in all, %s at most, %s of the slow requests' time: the process may have stood still (CPU quota, host)",
-		plural(s.Count, "stretch of 20 ms or more", "stretches of 20 ms or more"), duration(s.NS), duration(s.MaxNS), duration(s.SlowNS))
-}
-
-// gap tells what was lost and when.
-func (r *Report) gap(g *Gap) string {
-	s := g.Reason
-	if g.EndNS > g.BeginNS {
-		at := fmt.Sprintf("+%.3f s", float64(g.BeginNS-r.Recording.BeginNS)/1e9)
-		if g.BeginUTC != nil {
-			at = clock(*g.BeginUTC, len("2006-01-02T15:04:05.000")) + " UTC"
-		}
-		s = duration(g.EndNS-g.BeginNS) + " from " + at + ": " + s
-	}
-	if g.Source != "" {
-		s += "  [" + g.Source + "]"
-	}
-	return s
-}
-
-func (r *Report) failedInputs() (n int) {
-	for _, in := range r.Inputs {
-		if in.Error != "" {
-			n++
-		}
-	}
-	return n
-}
-
-func (p *page) cost(r *Report) {
-	if s := r.cost(); s != "" {
-		p.line("")
-		p.wrapped("whystall itself: ", 4, s, false)
-	}
-}
-
-// cost tells what recording and explaining took.
-func (r *Report) cost() string {
-	c := &r.Cost
-	parts := append([]string{}, c.Recorder...)
-	if c.ExplainNS > 0 {
-		s := "explaining took " + duration(c.ExplainNS)
-		if c.ExplainCPUNS > 0 {
-			s += " (" + duration(c.ExplainCPUNS) + " CPU)"
-		}
-		if c.Events > 0 {
-			s += fmt.Sprintf(" for %s events, %s", count(c.Events), size(c.Bytes))
-		}
-		if c.MaxHeap > 0 {
-			s += ", at most " + size(c.MaxHeap) + " of heap"
-		}
-		parts = append(parts, s)
-	}
-	return strings.Join(parts, "; ")
 }

@@ -1,0 +1,180 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/whystall/whystall/exectrace"
+	"github.com/whystall/whystall/internal/evidence"
+	"github.com/whystall/whystall/internal/format"
+)
+
+// Bounds of what is read whole. A trace is not: it is mapped.
+const (
+	maxItem  = 64 << 20  // one profile, page of metrics, log
+	maxItems = 512 << 20 // all of them
+	maxTrace = 16 << 30  // of a packed trace or a pipe, unpacked into a temporary file
+)
+
+// input is one file, known by its content.
+type input struct {
+	name  string
+	kind  format.Kind
+	trace *exectrace.Trace // nil: it has none
+	items []format.Item    // to be gathered with those of other files
+	c     *evidence.Case   // nil: it is no case
+	notes []string         // members that could not be read, and why
+}
+
+// openInput opens a file, a case or its folder, or with "-" standard input. left is how many bytes
+// of items may still be read.
+func openInput(name string, stdin io.Reader, left *int64) (*input, error) {
+	in := &input{name: name}
+	if name == "-" {
+		in.name = "standard input"
+		return in, in.stream(stdin, left)
+	}
+	st, err := os.Stat(name)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", name, plain(err))
+	}
+	if st.IsDir() {
+		return in, in.openCase(name, left)
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", name, plain(err))
+	}
+	defer f.Close()
+	if !st.Mode().IsRegular() {
+		return in, in.stream(f, left)
+	}
+	head := make([]byte, format.HeadSize)
+	n, err := io.ReadFull(f, head)
+	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+		return nil, fmt.Errorf("read %s: %w", name, plain(err))
+	}
+	switch in.kind = format.Identify(head[:n]); in.kind {
+	case format.KindTrace:
+		in.trace, err = exectrace.Open(name, exectrace.Options{})
+		return in, err
+	case format.KindZip:
+		return in, in.openCase(name, left)
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, plain(err))
+	}
+	return in, in.stream(f, left)
+}
+
+// stream takes what can be read but once: a trace, packed or not, or an item.
+func (in *input) stream(r io.Reader, left *int64) error {
+	head := make([]byte, format.HeadSize)
+	n, err := io.ReadFull(r, head)
+	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+		return fmt.Errorf("read %s: %w", in.name, plain(err))
+	}
+	head = head[:n]
+	r = io.MultiReader(strings.NewReader(string(head)), r)
+	in.kind = format.Identify(head)
+	if in.kind == format.KindGzip {
+		inner, z := format.PeekGzip(head, r)
+		if in.kind = inner; inner == format.KindTrace {
+			r = z
+		}
+	}
+	switch in.kind {
+	case format.KindEmpty:
+		return fmt.Errorf("read %s: it is empty", in.name)
+	case format.KindHTML:
+		return fmt.Errorf("read %s: it is a web page: fetch the file itself, with curl -o or whystall record", in.name)
+	case format.KindZip:
+		return fmt.Errorf("read %s: a case cannot be read from a pipe: name the file", in.name)
+	case format.KindTrace:
+		in.trace, err = exectrace.New(r, exectrace.Options{MaxSpool: maxTrace})
+		return err
+	}
+	return in.item(in.name, r, 0, left)
+}
+
+// item reads one whole.
+func (in *input) item(name string, r io.Reader, at int64, left *int64) error {
+	limit := min(maxItem, *left)
+	b, err := io.ReadAll(io.LimitReader(r, limit+1))
+	if err != nil {
+		return fmt.Errorf("read %s: %w", name, plain(err))
+	}
+	if int64(len(b)) > limit {
+		return fmt.Errorf("read %s: more than %d MiB, and no execution trace: cut out what matters", name, limit>>20)
+	}
+	*left -= int64(len(b))
+	in.items = append(in.items, format.Item{Name: name, Data: b, Time: at})
+	return nil
+}
+
+// openCase opens a case: its trace where it lies, its other members as items.
+func (in *input) openCase(name string, left *int64) error {
+	c, err := evidence.Open(name)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	in.c = c
+	in.kind = kindCase
+	for _, member := range c.Names() {
+		where := name + ":" + member
+		if member == evidence.TraceMember {
+			err = in.caseTrace(c)
+		} else {
+			err = in.member(c, member, where, left)
+		}
+		if err != nil {
+			in.notes = append(in.notes, err.Error())
+		}
+	}
+	return nil
+}
+
+const kindCase format.Kind = "a case"
+
+func (in *input) member(c *evidence.Case, member, where string, left *int64) error {
+	r, err := c.OpenMember(member)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	var at int64
+	if req, ok := c.Manifest.Of(member); ok {
+		if at = req.First.MonoNS; at == 0 {
+			at = req.Sent.MonoNS
+		}
+	}
+	return in.item(where, r, at, left)
+}
+
+func (in *input) caseTrace(c *evidence.Case) (err error) {
+	if file, offset, size, ok := c.Locate(evidence.TraceMember); ok {
+		in.trace, err = exectrace.OpenSection(file, offset, size, exectrace.Options{})
+		return err
+	}
+	// Somebody packed it: a case made by record stores it plainly.
+	r, err := c.OpenMember(evidence.TraceMember)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	in.trace, err = exectrace.New(r, exectrace.Options{MaxSpool: maxTrace})
+	return err
+}
+
+// plain takes operation and path off an error of package os, where the message names them already.
+func plain(err error) error {
+	var p *os.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	return err
+}
