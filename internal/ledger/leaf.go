@@ -31,6 +31,7 @@ const (
 	LeafBeforeTrace   Leaf = "unexplained (before trace)"
 	LeafBornOutside   Leaf = "unexplained (born outside)"
 	LeafUnknown       Leaf = "unexplained (state unknown)"
+	LeafOther         Leaf = "another goroutine" // column All only: a wait that was not followed
 )
 
 // Class is the kind of a request's own wait that an account was reached through.

@@ -90,6 +90,7 @@ type Account struct {
 	Instead []Instead // for LeafRunnable: what ran instead; sums to NS
 	Sites   []Site    // largest sites below: allocation sites, syscall sites, at most 5
 	Through []Site    // locks on the path below the first wait: Func is the lock's site, NS what went through it; at most 5; empty for ClassLock
+	Holders []Instead // of GC and stop-the-world queues: who ended the waits
 	Tags    Tags
 }
 
@@ -218,8 +219,9 @@ type Gap struct {
 
 // Reader says what reading cost and met.
 type Reader struct {
-	Format                                                       int
-	Bytes, Events, Generations, Repaired, Experimental, Lookback int64
-	MaxHeap                                                      int64
-	NS                                                           int64
+	Format                                             int
+	Bytes, Events, Generations, Repaired, Experimental int64
+	Visits                                             int64 // segments looked at to explain
+	MaxHeap                                            int64 // bytes of heap objects, the most that was seen
+	NS                                                 int64
 }

@@ -274,8 +274,10 @@ func kindOf(name string) frameKind {
 		return frameOther
 	case has("runtime.gcMarkDone"):
 		return frameMarkDone
-	case has("runtime.gcStart"):
+	case has("runtime.gcStart", "runtime.gcBgMarkStartWorkers"):
 		return frameGCStart
+	case has("runtime.gcWaitOnMark"), name == "runtime.GC":
+		return frameMarkDone
 	case has("runtime.stopTheWorld", "runtime.ReadMemStats", "runtime.traceAdvance", "runtime.GOMAXPROCS", "runtime.StartTrace",
 		"runtime.StopTrace", "runtime.startTheWorld", "runtime.traceStart", "runtime.goroutineProfile", "runtime.stopTrace"):
 		return frameSTW
@@ -345,3 +347,6 @@ func (s *Stacks) class(reason exectrace.Reason, id exectrace.StackID) Wait {
 	}
 	return WaitUnknown
 }
+
+// Unlocks tells whether a waker's stack is an unlock of a lock, whose site then names the lock.
+func (s *Stacks) Unlocks(id exectrace.StackID) bool { return s.Get(id).kind == frameMutex }

@@ -1,0 +1,254 @@
+package ledger
+
+import (
+	"github.com/whystall/whystall/exectrace"
+	"github.com/whystall/whystall/internal/timeline"
+)
+
+// leafCode is a Leaf in one byte, for keys.
+type leafCode uint8
+
+const (
+	codeOnCPU leafCode = iota
+	codeRunnable
+	codeSTW
+	codeSTWWork
+	codeAssist
+	codeAssistCredit
+	codeSweep
+	codeMarkTermQueue
+	codeGCStartQueue
+	codeSTWQueue
+	codeStackScan
+	codeNetwork
+	codeTimer
+	codeSyscall
+	codeLockBetween
+	codeLockUnseen
+	codeRuntimeIdle
+	codePreviousEnd
+	codeGap
+	codeOrder
+	codeLookback
+	codeLimit
+	codeNotWoken
+	codeBeforeTrace
+	codeBornOutside
+	codeUnknown
+	codeOther // wait of a request that was not followed: column All
+	leafCodes
+)
+
+var leafOf = [leafCodes]Leaf{
+	LeafOnCPU, LeafRunnable, LeafSTW, LeafSTWWork, LeafAssist, LeafAssistCredit, LeafSweep, LeafMarkTermQueue, LeafGCStartQueue,
+	LeafSTWQueue, LeafStackScan, LeafNetwork, LeafTimer, LeafSyscall, LeafLockBetween, LeafLockUnseen, LeafRuntimeIdle, LeafPreviousEnd,
+	LeafGap, LeafOrder, LeafLookback, LeafLimit, LeafNotWoken, LeafBeforeTrace, LeafBornOutside, LeafUnknown, LeafOther,
+}
+
+// classCode is a Class in one byte.
+type classCode uint8
+
+const (
+	classOwn classCode = iota
+	classMessage
+	classLock
+	classOutside
+	classRuntime
+	classUnknown
+	classCodes
+)
+
+var classOf = [classCodes]Class{ClassOwn, ClassMessage, ClassLock, ClassOutside, ClassRuntime, ClassUnknown}
+
+// classOfWait is the class a request's own wait has.
+func classOfWait(w timeline.Wait, by timeline.Ender) classCode {
+	switch w {
+	case timeline.WaitNetwork:
+		if by == timeline.EnderGoroutine { // a deadline or Close
+			return classMessage
+		}
+		return classOutside
+	case timeline.WaitTimer:
+		return classOutside
+	case timeline.WaitMessage:
+		if by == timeline.EnderP || by == timeline.EnderNobody {
+			return classOutside
+		}
+		return classMessage
+	case timeline.WaitLock:
+		return classLock
+	case timeline.WaitUnknown:
+		return classUnknown
+	}
+	return classRuntime
+}
+
+// waitLeaf is the leaf of a wait that is not followed.
+func waitLeaf(w timeline.Wait) leafCode {
+	switch w {
+	case timeline.WaitNetwork:
+		return codeNetwork
+	case timeline.WaitTimer, timeline.WaitMessage:
+		return codeTimer // of a message without a goroutine that sent it: a timer's channel
+	case timeline.WaitAssistCredit:
+		return codeAssistCredit
+	case timeline.WaitMarkTerm:
+		return codeMarkTermQueue
+	case timeline.WaitGCStart:
+		return codeGCStartQueue
+	case timeline.WaitSTW:
+		return codeSTWQueue
+	case timeline.WaitScan:
+		return codeStackScan
+	case timeline.WaitIdle:
+		return codeRuntimeIdle
+	}
+	return codeUnknown
+}
+
+// account is the key of an Account.
+type account struct {
+	class  classCode
+	leaf   leafCode
+	actor  timeline.FuncID
+	site   timeline.FuncID
+	detail exectrace.StringID // kind of stop-the-world
+}
+
+// factKind says what a fact adds to an account.
+type factKind uint8
+
+const (
+	factNS       factKind = iota
+	factActor             // ref: low bits of the actor's number
+	factStack             // ref: StackID where the actor was
+	factStackN            // ref: StackID, ns: how many times
+	factThrough           // ref: site of a lock on the path below the first wait
+	factLock              // ref: site of the first lock on the path
+	factWho               // ref: who held the Ps instead
+	factSTW               // ref: number of the stop-the-world
+	factSweep             // ref: number of the sweep
+	factQueue             // ns: how many waited at once; the largest counts
+	factHolder            // ref: entry of who held what a runtime queue waited for
+	factSilence           // tags from here on
+	factGC                // overlap with the mark phase
+	factInSTW             // overlap with a stop-the-world's range
+	factInAssist          // while an assist was open
+	factInSweep
+	factNewborn
+	factPreempt
+	factSyscall
+	factHandoff
+	factInferred
+	factSlices
+	factGCSlices
+)
+
+// fact is one number about a part of an activation, 16 bytes.
+type fact struct {
+	account uint32
+	ref     uint32
+	w       uint64 // ns << 8 | kind
+}
+
+func (f fact) kind() factKind { return factKind(f.w) }
+func (f fact) ns() int64      { return int64(f.w >> 8) }
+
+// table maps pairs of words to small dense numbers: open addressing, no deletion but all at once.
+type table struct {
+	keys  [][2]uint64
+	slots []uint32 // number + 1
+}
+
+func (t *table) reset() {
+	t.keys = t.keys[:0]
+	clear(t.slots)
+}
+
+// get gives the number of the key, a new one if it was not there.
+func (t *table) get(a, b uint64) (n uint32, isNew bool) {
+	if len(t.keys)*2 >= len(t.slots) {
+		t.grow()
+	}
+	mask := uint64(len(t.slots) - 1)
+	for i := hash2(a, b); ; i++ {
+		s := t.slots[i&mask]
+		if s == 0 {
+			t.keys = append(t.keys, [2]uint64{a, b})
+			t.slots[i&mask] = uint32(len(t.keys))
+			return uint32(len(t.keys) - 1), true
+		}
+		if t.keys[s-1] == [2]uint64{a, b} {
+			return s - 1, false
+		}
+	}
+}
+
+func (t *table) grow() {
+	t.slots = make([]uint32, max(256, 2*len(t.slots)))
+	mask := uint64(len(t.slots) - 1)
+	for n, k := range t.keys {
+		i := hash2(k[0], k[1])
+		for t.slots[i&mask] != 0 {
+			i++
+		}
+		t.slots[i&mask] = uint32(n + 1)
+	}
+}
+
+// hash2 mixes two words (the finalizer of splitmix64).
+func hash2(a, b uint64) uint64 {
+	x := a*0x9e3779b97f4a7c15 ^ b
+	x ^= x >> 30
+	x *= 0xbf58476d1ce4e5b9
+	x ^= x >> 27
+	x *= 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+// accounts numbers the keys.
+type accounts struct {
+	t    table
+	list []account
+}
+
+const maxAccounts = 1 << 15
+
+func (a *accounts) id(k account) uint32 {
+	if len(a.list) >= maxAccounts { // names are dropped, time is not
+		k.site, k.detail = 0, 0
+		if len(a.list) >= 2*maxAccounts {
+			k.actor = 0
+		}
+	}
+	n, isNew := a.t.get(uint64(k.class)<<40|uint64(k.leaf)<<32|uint64(k.actor), uint64(k.site)<<32|uint64(k.detail))
+	if isNew {
+		a.list = append(a.list, k)
+	}
+	return n
+}
+
+// scratch collects the facts of one activation.
+type scratch struct {
+	t     table
+	facts []fact
+}
+
+func (s *scratch) reset() {
+	s.t.reset()
+	s.facts = s.facts[:0]
+}
+
+func (s *scratch) add(acct uint32, kind factKind, ref uint32, ns int64) {
+	n, isNew := s.t.get(uint64(acct)<<8|uint64(kind), uint64(ref))
+	if isNew {
+		s.facts = append(s.facts, fact{acct, ref, uint64(ns)<<8 | uint64(kind)})
+		return
+	}
+	f := &s.facts[n]
+	if kind == factQueue {
+		f.w = uint64(max(f.ns(), ns))<<8 | uint64(kind)
+		return
+	}
+	f.w += uint64(ns) << 8
+}

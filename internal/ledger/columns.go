@@ -1,0 +1,664 @@
+package ledger
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/whystall/whystall/exectrace"
+	"github.com/whystall/whystall/internal/request"
+	"github.com/whystall/whystall/internal/timeline"
+)
+
+const (
+	atLeast    = 10 // slow ones in all
+	slowestN   = 10
+	topSites   = 5
+	nearest    = 20 // usual requests that a slow one is matched with, or 2 %
+	topInstead = 20
+)
+
+// result decides who is slow, who is usual, and adds up.
+func (p *pass) result() *Result {
+	r := &Result{Lacks: p.src.Lacks(), Monotonic: p.src.Clock().Monotonic}
+	if c := p.src.Clock(); c.Wall {
+		r.Wall, r.WallOffset = true, c.WallNS-c.MonoNS
+	}
+	list := p.f.Groups()
+	slow := p.choose(r, list)
+	var median []*kept
+	for id, g := range p.groups {
+		if g == nil || id >= len(list) || !list[id].Listed {
+			continue
+		}
+		lo, hi := g.hist.quantile(0.4), g.hist.quantile(0.6)
+		for _, k := range g.usual() {
+			if w := k.wall(); bucketAt(bucket(w)) >= lo && bucketAt(bucket(w)) <= hi {
+				median = append(median, k)
+			}
+		}
+	}
+	entries := map[string]bool{}
+	for id := range list {
+		if list[id].Listed && list[id].Count > 0 {
+			entries[list[id].Entry] = true
+		}
+	}
+	s := p.column(slow, entries)
+	m := p.column(median, entries)
+	p.excess(s, slow)
+	r.Slow, r.Median = s.done(p), m.done(p)
+	r.All = p.columnAll(list)
+	p.slowest(r, list)
+	p.tables(r, s)
+	p.capacity(r)
+	return r
+}
+
+// usual lists the sample, without who turned out to be slow, by own running time.
+func (g *group) usual() []*kept {
+	var l []*kept
+	for _, s := range g.others {
+		for _, k := range s {
+			if !k.slow {
+				l = append(l, k)
+			}
+		}
+	}
+	slices.SortFunc(l, func(a, b *kept) int {
+		return cmp.Or(cmp.Compare(a.own, b.own), cmp.Compare(a.hash, b.hash), cmp.Compare(a.begin, b.begin))
+	})
+	return l
+}
+
+// choose fills in r.Requests and returns who is slow, slowest first within each group.
+func (p *pass) choose(r *Result, list []request.Group) (slow []*kept) {
+	q := &r.Requests
+	leftOut := map[string]int64{}
+	var all histogram
+	type rest struct {
+		k     *kept
+		g     *group
+		id    int
+		ratio float64
+	}
+	var next []rest
+	gs := make([]Group, len(list))
+	for id, l := range list {
+		out := &gs[id]
+		*out = Group{Entry: l.Entry, Kind: l.Kind, Boundary: l.Boundary}
+		for why, n := range l.LeftOut {
+			if n == 0 || request.LeftOut(why) == request.Kept {
+				continue
+			}
+			text := request.LeftOut(why).String()
+			out.LeftOut = append(out.LeftOut, Count{text, n})
+			if !l.Listed {
+				continue
+			}
+			switch request.LeftOut(why) {
+			case request.OpenBegin, request.OpenEnd:
+				q.Open += n
+			default:
+				leftOut[text] += n
+			}
+		}
+		if !l.Listed || id >= len(p.groups) || p.groups[id] == nil {
+			continue
+		}
+		g := p.groups[id]
+		out.Count, out.Max = g.count, g.max
+		out.P50, out.P99 = g.hist.quantile(0.5), g.hist.quantile(0.99)
+		q.Count += g.count
+		q.Max = max(q.Max, g.max)
+		all.merge(&g.hist)
+		if g.gone > 0 {
+			leftOut["goroutine not found"] += g.gone
+		}
+		slices.SortFunc(g.cands, slower)
+		n := int((g.count + 50) / 100)
+		if p.o.SlowOver > 0 {
+			n = int(g.over)
+		}
+		if n > len(g.cands) {
+			q.NotKept += int64(n - len(g.cands))
+			n = len(g.cands)
+		}
+		if n > 0 && p.o.SlowOver == 0 {
+			// a candidate that was let go while the threshold was higher
+			last := g.cands[n-1].wall()
+			have := int64(0)
+			for _, k := range g.cands[:n] {
+				if bucket(k.wall()) > bucket(last) {
+					have++
+				}
+			}
+			q.NotKept += max(0, g.hist.above(last)-have)
+		}
+		for _, k := range g.cands[:n] {
+			k.slow = true
+		}
+		slow = append(slow, g.cands[:n]...)
+		for _, k := range g.cands[n:] {
+			next = append(next, rest{k, g, id, float64(k.wall()) / float64(max(out.P50, 1))})
+		}
+	}
+	if p.o.SlowOver == 0 && len(slow) < atLeast {
+		// those that are slowest for their group
+		slices.SortFunc(next, func(a, b rest) int {
+			return cmp.Or(cmp.Compare(b.ratio, a.ratio), slower(a.k, b.k), cmp.Compare(a.id, b.id))
+		})
+		for _, n := range next[:min(len(next), atLeast-len(slow))] {
+			n.k.slow = true
+			slow = append(slow, n.k)
+		}
+	}
+	for id := range gs {
+		if id < len(p.groups) && p.groups[id] != nil && list[id].Listed {
+			for _, k := range p.groups[id].cands {
+				if k.slow {
+					gs[id].Slow++
+					if gs[id].SlowOver == 0 || k.wall() < gs[id].SlowOver {
+						gs[id].SlowOver = k.wall()
+					}
+				}
+			}
+		}
+		if gs[id].Count > 0 || list[id].Listed && len(gs[id].LeftOut) > 0 {
+			q.Groups = append(q.Groups, gs[id])
+		}
+	}
+	slices.SortStableFunc(q.Groups, func(a, b Group) int { return cmp.Compare(b.Count, a.Count) })
+	for _, k := range slow {
+		if k.limited {
+			q.Limited++
+		}
+	}
+	q.Slow = len(slow)
+	q.P50, q.P99 = all.quantile(0.5), all.quantile(0.99)
+	for _, text := range slices.Sorted(maps.Keys(leftOut)) {
+		q.LeftOut = append(q.LeftOut, Count{text, leftOut[text]})
+	}
+	if q.Count == 0 {
+		q.NoRequestsCause = noRequests(list)
+	}
+	return slow
+}
+
+// noRequests says why there is nothing to explain.
+func noRequests(list []request.Group) string {
+	if len(list) == 0 {
+		return "no goroutine was seen that takes work in a loop, nor tasks, regions or a known server"
+	}
+	var why []string
+	for _, l := range list {
+		if l.Why != "" && !slices.Contains(why, l.Why) && len(why) < 3 {
+			why = append(why, l.Why)
+		}
+	}
+	if len(why) == 0 {
+		return "no request began and ended inside the trace"
+	}
+	return strings.Join(why, "; ")
+}
+
+// sum is an account while it is added up.
+type sum struct {
+	key      account
+	ns       int64
+	excess   float64
+	requests int
+	largest  int
+	queue    int64
+	tags     Tags
+	actors   map[uint32]bool
+	who      map[uint32]int64
+	stacks   map[uint32]*SiteNS
+	through  map[uint32]int64
+	holders  map[uint32]int64
+}
+
+// SiteNS is time and times.
+type SiteNS struct{ ns, n int64 }
+
+// column is a ledger while it is added up.
+type column struct {
+	requests int
+	wall     int64
+	sums     []*sum // by account number; nil: does not occur
+	entries  map[string]bool
+	locks    map[uint32]map[uint32]int64 // site -> account -> ns
+	stw      map[uint32]*SiteNS          // number -> ns, requests
+	sweeps   map[uint32]int64
+	silence  int64
+}
+
+func (p *pass) column(list []*kept, entries map[string]bool) *column {
+	c := &column{
+		requests: len(list), sums: make([]*sum, len(p.acc.list)), entries: entries,
+		locks: map[uint32]map[uint32]int64{}, stw: map[uint32]*SiteNS{}, sweeps: map[uint32]int64{},
+	}
+	for _, k := range list {
+		c.wall += k.wall()
+		var largest *sum
+		var most int64
+		stws := map[uint32]bool{}
+		for _, f := range k.facts {
+			s := c.sums[f.account]
+			if s == nil {
+				s = &sum{key: p.acc.list[f.account]}
+				c.sums[f.account] = s
+			}
+			ns := f.ns()
+			switch f.kind() {
+			case factNS:
+				s.ns += ns
+				s.requests++
+				if ns > most {
+					largest, most = s, ns
+				}
+			case factActor:
+				if s.actors == nil {
+					s.actors = map[uint32]bool{}
+				}
+				s.actors[f.ref] = true
+			case factStack, factStackN:
+				if s.stacks == nil {
+					s.stacks = map[uint32]*SiteNS{}
+				}
+				x := s.stacks[f.ref]
+				if x == nil {
+					x = &SiteNS{}
+					s.stacks[f.ref] = x
+				}
+				if f.kind() == factStack {
+					x.ns += ns
+				} else {
+					x.n += ns
+				}
+			case factThrough:
+				s.through = addTo(s.through, f.ref, ns)
+			case factWho:
+				s.who = addTo(s.who, f.ref, ns)
+			case factHolder:
+				s.holders = addTo(s.holders, f.ref, ns)
+			case factLock:
+				c.locks[f.ref] = addTo(c.locks[f.ref], f.account, ns)
+			case factSTW:
+				x := c.stw[f.ref]
+				if x == nil {
+					x = &SiteNS{}
+					c.stw[f.ref] = x
+				}
+				x.ns += ns
+				if !stws[f.ref] {
+					stws[f.ref] = true
+					x.n++
+				}
+			case factSweep:
+				c.sweeps[f.ref] += ns
+			case factQueue:
+				s.queue = max(s.queue, ns)
+			default:
+				s.tag(f.kind(), ns)
+				if f.kind() == factSilence {
+					c.silence += ns
+				}
+			}
+		}
+		if largest != nil {
+			largest.largest++
+		}
+	}
+	return c
+}
+
+func addTo(m map[uint32]int64, k uint32, ns int64) map[uint32]int64 {
+	if m == nil {
+		m = map[uint32]int64{}
+	}
+	m[k] += ns
+	return m
+}
+
+func (s *sum) tag(k factKind, ns int64) {
+	t := &s.tags
+	for kind, at := range map[factKind]*int64{
+		factSilence: &t.SilenceNS, factGC: &t.GCNS, factInSTW: &t.STWNS, factInAssist: &t.AssistNS, factInSweep: &t.SweepNS,
+		factNewborn: &t.NewbornNS, factPreempt: &t.PreemptNS, factSyscall: &t.SyscallNS, factHandoff: &t.HandoffNS,
+		factInferred: &t.InferredNS, factSlices: &t.Slices, factGCSlices: &t.GCSlices,
+	} {
+		if kind == k {
+			*at += ns
+			return
+		}
+	}
+}
+
+// excess is ledger rules' section 8: each slow request against the middle fifth, by duration, of those of its group
+// with the nearest own running time.
+func (p *pass) excess(c *column, slow []*kept) {
+	usual := map[*group][]*kept{}
+	isSlow := map[*kept]*group{}
+	for _, g := range p.groups {
+		if g == nil {
+			continue
+		}
+		for _, k := range g.cands {
+			if k.slow {
+				isSlow[k] = g
+			}
+		}
+	}
+	for _, s := range c.sums {
+		if s != nil {
+			s.excess = float64(s.ns)
+		}
+	}
+	for _, k := range slow {
+		g := isSlow[k]
+		u, ok := usual[g]
+		if !ok {
+			u = g.usual()
+			usual[g] = u
+		}
+		near := nearestOwn(u, k.own)
+		near = middleFifth(near)
+		for _, n := range near {
+			for _, f := range n.facts {
+				if f.kind() != factNS {
+					continue
+				}
+				if s := c.sums[f.account]; s != nil {
+					s.excess -= float64(f.ns()) / float64(len(near))
+				}
+			}
+		}
+	}
+}
+
+// nearestOwn are the 2 %, at least 20, of u, which is ordered by own running time, whose own is nearest.
+func nearestOwn(u []*kept, own int64) []*kept {
+	n := max(nearest, len(u)/50)
+	if len(u) <= n {
+		return u
+	}
+	hi, _ := slices.BinarySearchFunc(u, own, func(k *kept, own int64) int { return cmp.Compare(k.own, own) })
+	lo := hi
+	for hi-lo < n {
+		switch {
+		case lo == 0:
+			hi++
+		case hi == len(u) || own-u[lo-1].own <= u[hi].own-own:
+			lo--
+		default:
+			hi++
+		}
+	}
+	return u[lo:hi]
+}
+
+func middleFifth(l []*kept) []*kept {
+	if len(l) == 0 {
+		return nil
+	}
+	l = slices.Clone(l)
+	slices.SortFunc(l, slower)
+	lo := len(l) * 2 / 5
+	return l[lo:max(lo+1, len(l)*3/5)]
+}
+
+// done writes the column down.
+func (c *column) done(p *pass) Column {
+	out := Column{Requests: c.requests, WallNS: c.wall}
+	for _, s := range c.sums {
+		if s == nil || s.ns == 0 {
+			continue
+		}
+		a := p.account(s.key)
+		a.NS, a.ExcessNS, a.Requests, a.Largest, a.MaxQueue, a.Tags = s.ns, int64(s.excess), s.requests, s.largest, int(s.queue), s.tags
+		a.Actors = len(s.actors)
+		a.Sites = p.sites(s.stacks, s.key.leaf)
+		if len(a.Sites) > 0 && a.Detail == "" && a.Class != ClassOwn {
+			a.Detail = a.Sites[0].Func
+		}
+		for site, ns := range s.through {
+			a.Through = append(a.Through, Site{Func: p.tl.Func(timeline.FuncID(site)), NS: ns})
+		}
+		if s.key.class == classLock {
+			a.Through = nil
+		}
+		a.Through = top(a.Through)
+		a.Instead = p.insteadOf(s.who, c.entries, s.ns)
+		a.Holders = p.insteadOf(s.holders, c.entries, 0)
+		out.Accounts = append(out.Accounts, a)
+	}
+	sortAccounts(out.Accounts)
+	return out
+}
+
+func sortAccounts(l []Account) {
+	slices.SortFunc(l, func(a, b Account) int {
+		return cmp.Or(cmp.Compare(b.NS, a.NS), cmp.Compare(a.Leaf, b.Leaf), cmp.Compare(a.Class, b.Class),
+			cmp.Compare(a.Actor, b.Actor), cmp.Compare(a.Site, b.Site), cmp.Compare(a.Detail, b.Detail))
+	})
+}
+
+func top(l []Site) []Site {
+	slices.SortFunc(l, func(a, b Site) int {
+		return cmp.Or(cmp.Compare(b.NS, a.NS), cmp.Compare(a.Func, b.Func), cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Via, b.Via))
+	})
+	return l[:min(len(l), topSites)]
+}
+
+// account is the key in words.
+func (p *pass) account(k account) Account {
+	return Account{
+		Leaf: leafOf[k.leaf], Class: classOf[k.class], Actor: p.tl.Func(k.actor), Site: p.tl.Func(k.site), Detail: p.src.String(k.detail),
+	}
+}
+
+// sites adds stacks up by place.
+func (p *pass) sites(stacks map[uint32]*SiteNS, leaf leafCode) []Site {
+	byPlace := map[Site]*SiteNS{}
+	for id, x := range stacks {
+		s := p.site(exectrace.StackID(id))
+		y := byPlace[s]
+		if y == nil {
+			y = &SiteNS{}
+			byPlace[s] = y
+		}
+		y.ns += x.ns
+		y.n += x.n
+	}
+	var l []Site
+	for s, x := range byPlace {
+		if s.Func == "" {
+			continue
+		}
+		s.NS, s.N = x.ns, x.n
+		l = append(l, s)
+	}
+	return top(l)
+}
+
+// site is where a stack stands in the program.
+func (p *pass) site(id exectrace.StackID) Site {
+	if id == 0 {
+		return Site{}
+	}
+	want := p.tl.Get(id).Site
+	var via string
+	for _, f := range p.src.Frames(nil, id) {
+		name := timeline.Plain(f.Func)
+		if name == p.tl.Func(want) {
+			return Site{Func: name, File: f.File, Line: f.Line, Via: via}
+		}
+		for _, pkg := range []string{"os.", "net.", "syscall.", "internal/poll."} {
+			if strings.HasPrefix(name, pkg) {
+				via = name
+			}
+		}
+	}
+	return Site{Func: p.tl.Func(want)}
+}
+
+// insteadOf names who held the Ps. The smallest beyond topInstead are added up as others, so that it sums to ns.
+func (p *pass) insteadOf(who map[uint32]int64, entries map[string]bool, ns int64) []Instead {
+	if len(who) == 0 {
+		return nil
+	}
+	byName := map[Instead]int64{}
+	for w, n := range who {
+		byName[p.name(w, entries)] += n
+	}
+	var l []Instead
+	for i, n := range byName {
+		i.NS = n
+		l = append(l, i)
+	}
+	slices.SortFunc(l, func(a, b Instead) int { return cmp.Or(cmp.Compare(b.NS, a.NS), cmp.Compare(a.Who, b.Who)) })
+	if len(l) > topInstead {
+		rest := Instead{Who: "others", Kind: "background"}
+		for _, i := range l[topInstead:] {
+			rest.NS += i.NS
+		}
+		l = append(l[:topInstead], rest)
+	}
+	return l
+}
+
+func (p *pass) name(who uint32, entries map[string]bool) Instead {
+	switch who {
+	case whoIdle:
+		return Instead{Who: "idle P", Kind: "idle"}
+	case whoUnknown, timeline.WhoUnknown:
+		return Instead{Who: "unknown", Kind: "unknown"}
+	case timeline.WhoGCDedicated:
+		return Instead{Who: "GC worker (dedicated)", Kind: "gc"}
+	case timeline.WhoGCIdle:
+		return Instead{Who: "GC worker (idle)", Kind: "gc"}
+	case timeline.WhoGCFractional:
+		return Instead{Who: "GC worker (fractional)", Kind: "gc"}
+	}
+	fn := p.tl.Func(timeline.FuncID(who))
+	switch {
+	case strings.HasPrefix(fn, "runtime.gcBgMarkWorker"):
+		return Instead{Who: "GC worker", Kind: "gc"}
+	case strings.HasPrefix(fn, "runtime.") && fn != "runtime.main":
+		return Instead{Who: fn, Kind: "runtime"}
+	case entries[fn]:
+		return Instead{Who: fn, Kind: "request"}
+	}
+	return Instead{Who: fn, Kind: "background"}
+}
+
+// columnAll adds up every activation of the listed groups.
+func (p *pass) columnAll(list []request.Group) Column {
+	out := Column{}
+	by := map[account]*Account{}
+	for id, g := range p.groups {
+		if g == nil || id >= len(list) || !list[id].Listed {
+			continue
+		}
+		out.Requests += int(g.count)
+		out.WallNS += g.all.wall
+		for n, k := range g.all.t.keys {
+			a := account{class: classCode(k[0] >> 8), leaf: leafCode(k[0])}
+			if stack := exectrace.StackID(k[1]); stack != 0 {
+				info := p.tl.Get(stack)
+				a.site = info.Site
+				if a.class == classLock {
+					a.site = info.LockSite
+				}
+			}
+			x := by[a]
+			if x == nil {
+				v := p.account(a)
+				x = &v
+				by[a] = x
+			}
+			x.NS += g.all.ns[n]
+		}
+	}
+	for _, a := range by {
+		if a.NS > 0 {
+			out.Accounts = append(out.Accounts, *a)
+		}
+	}
+	sortAccounts(out.Accounts)
+	return out
+}
+
+// slowest lists the ten slowest of all groups with a line of reason each.
+func (p *pass) slowest(r *Result, list []request.Group) {
+	type one struct {
+		k  *kept
+		id int
+	}
+	var l []one
+	for id, g := range p.groups {
+		if g == nil || id >= len(list) || !list[id].Listed {
+			continue
+		}
+		for _, k := range g.cands {
+			if k.slow {
+				l = append(l, one{k, id})
+			}
+		}
+	}
+	slices.SortFunc(l, func(a, b one) int { return cmp.Or(slower(a.k, b.k), cmp.Compare(a.id, b.id)) })
+	for _, o := range l[:min(len(l), slowestN)] {
+		q := Request{
+			Begin: p.tl.Abs(o.k.begin), End: p.tl.Abs(o.k.end), Goroutine: o.k.goid, Entry: list[o.id].Entry, Name: p.f.Name(o.k.name),
+		}
+		for _, f := range o.k.facts {
+			if f.kind() == factNS {
+				a := p.account(p.acc.list[f.account])
+				a.NS = f.ns()
+				q.Accounts = append(q.Accounts, a)
+			}
+		}
+		sortAccounts(q.Accounts)
+		q.Reason = reason(q.Accounts, o.k.wall())
+		r.Requests.Slowest = append(r.Requests.Slowest, q)
+	}
+}
+
+// reason says in a line where most of the time went.
+func reason(l []Account, wall int64) string {
+	var parts []string
+	for _, a := range l[:min(len(l), 2)] {
+		if len(parts) > 0 && a.NS*5 < wall {
+			break
+		}
+		parts = append(parts, fmt.Sprintf("%s %s", milli(a.NS), Describe(a)))
+	}
+	return strings.Join(parts, "; ")
+}
+
+func milli(ns int64) string { return fmt.Sprintf("%.1f ms", float64(ns)/1e6) }
+
+// Describe says in words what an account is.
+func Describe(a Account) string {
+	s := string(a.Leaf)
+	if a.Leaf == LeafSTW && a.Detail != "" {
+		s += " (" + a.Detail + ")"
+	}
+	if a.Actor != "" {
+		s += " of " + a.Actor
+	}
+	if a.Site != "" {
+		switch a.Class {
+		case ClassOwn:
+			s += " in " + a.Site
+		case ClassLock:
+			s += ", for the lock in " + a.Site
+		default:
+			s += ", waited for in " + a.Site
+		}
+	}
+	return s
+}

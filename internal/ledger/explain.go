@@ -1,0 +1,412 @@
+package ledger
+
+import (
+	"cmp"
+
+	"github.com/whystall/whystall/exectrace"
+	"github.com/whystall/whystall/internal/timeline"
+)
+
+// The walk. An activation (A,[a,b)) is explained backwards, from b to a, looking only at what is past:
+//  1. The cursor is at b. A's segments are walked from the one that covers b to older ones.
+//  2. Each is clipped to [a, cursor) and emitted as a piece, which moves the cursor to the piece's begin. So the
+//     pieces are disjoint, in order and without a hole by construction, and when the walk ends the cursor must be at a.
+//  3. A wait that another goroutine U ended is not emitted: a frame for U is pushed, bounded below by the wait's
+//     begin, and U is walked from the segment in which it ended the wait. When the cursor reaches the
+//     frame's bound the frame is popped and the walk goes on where the wait began.
+//  4. Where U's first segment is reached and the bound is not, U's maker is walked instead.
+//  5. A lock's wait pushes two frames: one for the lock and on it one for the unlocker, bounded by where it can have
+//     acquired the lock. When the cursor comes back to the lock's frame above its bound, the last unlock of the
+//     class before the cursor names the holder before (locks.go).
+//
+// What the ring no longer has, or a gap hides, is unexplained from there down to the frame's bound.
+
+// Limits of one activation, ledger rules section 11.
+const (
+	maxDepth  = 4096
+	maxVisits = 1 << 16
+)
+
+// frame is one actor, or one lock, on the path.
+type frame struct {
+	lo       int64 // the story is told down to here
+	ident    uint32
+	seg      uint32          // next to look at
+	site     timeline.FuncID // of a lock's frame: the lock's site
+	rel      int             // of a lock's frame: releases from here on were used, see locks
+	class    uint32          // of a lock's frame: its class
+	lock     bool
+	inferred bool            // the holder is known by class only
+	holder   bool            // walks a holder of a lock
+	first    timeline.FuncID // site of the first lock on the path; 0 none
+	through  timeline.FuncID // the same below the first wait
+}
+
+// piece is what is emitted.
+type piece struct {
+	lo, hi  int64
+	leaf    leafCode
+	class   classCode
+	depth   int
+	ident   uint32
+	site    timeline.FuncID    // of the request's first wait, or of its own syscall
+	stack   exectrace.StackID  // where the actor was
+	seg     *timeline.Segment  // nil without one
+	kind    exectrace.StringID // of the stop-the-world
+	n       uint32             // number of the stop-the-world or sweep
+	lock    timeline.FuncID    // site of the first lock on the path; 0 none
+	through timeline.FuncID    // site of the first lock on the path below the first wait; 0 none
+	queue   int32              // how many waited where the request did
+	flags   pieceFlags
+}
+
+type pieceFlags uint8
+
+const (
+	pieceInferred pieceFlags = 1 << iota
+	pieceHandoff
+)
+
+// explainer walks. It is made once and used for every activation.
+type explainer struct {
+	tl    *timeline.Timeline
+	locks *locks
+
+	stack  []frame
+	cursor int64
+	visits int
+	total  int64 // visits of all activations
+	limit  bool  // this activation met one
+	prev   int64 // waits before this belong to the request before
+	out    func(*piece)
+
+	// the first wait on the path now
+	class classCode
+	site  timeline.FuncID
+	queue int32
+
+	onPath []uint32 // by ident: serial of the walk it is on the path of
+	serial uint32
+}
+
+// explain tells the story of the goroutine g during [a,b) to x.out, latest piece first.
+func (x *explainer) explain(g *timeline.G, a, b, prevEnd int64) {
+	t := x.tl
+	x.stack = x.stack[:0]
+	x.cursor, x.visits, x.limit, x.prev = b, 0, false, prevEnd
+	x.serial++
+	x.own()
+	t.Pin(g)
+	if at, stale := t.StaleAt(g); stale {
+		x.emitTo(max(a, at), codeGap, g.Ident, nil)
+	}
+	x.push(frame{lo: a, ident: g.Ident, seg: uint32(g.Cur)})
+	var newer *timeline.Segment // of the request's own goroutine
+	for len(x.stack) > 0 {
+		f := &x.stack[len(x.stack)-1]
+		if x.cursor <= f.lo {
+			x.pop()
+			continue
+		}
+		if f.lock {
+			x.holderBefore(f)
+			continue
+		}
+		depth := len(x.stack) - 1
+		if depth == 0 {
+			x.own()
+		}
+		x.visits++
+		if x.visits > maxVisits {
+			x.limit = true
+			x.emitTo(f.lo, codeLimit, f.ident, nil)
+			continue
+		}
+		s := t.Seg(f.seg)
+		if s == nil {
+			x.emitTo(f.lo, codeLookback, f.ident, nil)
+			continue
+		}
+		start := t.Start(s)
+		if start < x.cursor {
+			if depth == 0 {
+				x.queue = 0
+				if newer != nil && newer.State() == timeline.Runnable && newer.Why() == timeline.WhyWoken {
+					x.queue = int32(newer.Ender)
+				}
+			}
+			if x.segment(f, s, max(start, f.lo), depth) {
+				// a frame was pushed, f may have moved; its next segment was set before
+				newer = s
+				continue
+			}
+			f = &x.stack[len(x.stack)-1]
+		}
+		if depth == 0 {
+			newer = s
+		}
+		if x.cursor > f.lo {
+			x.older(f, s)
+		}
+	}
+	x.total += int64(x.visits)
+}
+
+// own resets the path to the request's own goroutine.
+func (x *explainer) own() {
+	x.class, x.site, x.queue = classOwn, 0, 0
+}
+
+// older goes on to the segment before s, or to the goroutine's maker.
+func (x *explainer) older(f *frame, s *timeline.Segment) {
+	if s.State() == timeline.Runnable && s.Why() == timeline.WhyNewborn {
+		switch s.By() {
+		case timeline.EnderGoroutine:
+			x.mark(f.ident, false)
+			if x.marked(s.Ender) {
+				x.emitTo(f.lo, codeOrder, f.ident, s)
+				return
+			}
+			f.ident, f.seg = s.Ender, s.EnderSeg
+			x.mark(f.ident, true)
+		case timeline.EnderP:
+			x.emitTo(f.lo, codeTimer, f.ident, s) // time.AfterFunc
+		default:
+			x.emitTo(f.lo, codeBornOutside, f.ident, s)
+		}
+		return
+	}
+	switch {
+	case s.First() && s.Gap():
+		x.emitTo(f.lo, codeGap, f.ident, nil)
+	case s.First():
+		x.emitTo(f.lo, codeBeforeTrace, f.ident, nil)
+	case s.Prev == 0:
+		x.emitTo(f.lo, codeLookback, f.ident, nil)
+	default:
+		f.seg = s.Prev
+	}
+}
+
+func (x *explainer) push(f frame) {
+	if f.ident != 0 && !f.lock {
+		x.mark(f.ident, true)
+	}
+	x.stack = append(x.stack, f)
+}
+
+func (x *explainer) pop() {
+	f := &x.stack[len(x.stack)-1]
+	if !f.lock {
+		x.mark(f.ident, false)
+	}
+	x.stack = x.stack[:len(x.stack)-1]
+}
+
+func (x *explainer) mark(ident uint32, on bool) {
+	for int(ident) >= len(x.onPath) {
+		x.onPath = append(x.onPath, make([]uint32, max(256, len(x.onPath)))...)
+	}
+	x.onPath[ident] = 0
+	if on {
+		x.onPath[ident] = x.serial
+	}
+}
+
+func (x *explainer) marked(ident uint32) bool {
+	return int(ident) < len(x.onPath) && x.onPath[ident] == x.serial
+}
+
+// segment books [lo, cursor), which s covers. It tells whether a frame was pushed for it instead.
+func (x *explainer) segment(f *frame, s *timeline.Segment, lo int64, depth int) (pushed bool) {
+	switch s.State() {
+	case timeline.Running:
+		leaf := codeOnCPU
+		switch {
+		case s.STW():
+			leaf = codeSTWWork
+		case s.Sweep():
+			leaf = codeSweep
+		case s.Assist():
+			leaf = codeAssist
+		}
+		x.emitTo(lo, leaf, f.ident, s)
+	case timeline.Runnable:
+		x.stoppable(lo, codeRunnable, f, s)
+	case timeline.Syscall:
+		if depth == 0 {
+			x.site = x.tl.Get(exectrace.StackID(s.Stack)).Site
+		}
+		x.emitTo(lo, codeSyscall, f.ident, s)
+	case timeline.Waiting:
+		return x.wait(f, s, lo, depth)
+	default:
+		leaf := codeUnknown
+		if s.Gap() {
+			leaf = codeGap
+		}
+		x.emitTo(lo, leaf, f.ident, s)
+	}
+	return false
+}
+
+// stoppable books [lo, cursor) as leaf but for what of it the world was stopped.
+func (x *explainer) stoppable(lo int64, leaf leafCode, f *frame, s *timeline.Segment) {
+	for x.cursor > lo {
+		begin, end, n, ok := x.tl.Stopped(lo, x.cursor)
+		if !ok {
+			x.emitTo(lo, leaf, f.ident, s)
+			return
+		}
+		x.emitTo(end, leaf, f.ident, s)
+		stws, base := x.tl.STWs()
+		p := x.piece(begin, codeSTW, f.ident, s)
+		p.n, p.kind = n, stws[n-base].Kind
+		x.emit(&p)
+	}
+}
+
+// wait books or follows a wait.
+func (x *explainer) wait(f *frame, s *timeline.Segment, lo int64, depth int) (pushed bool) {
+	w, by := s.Wait(), s.By()
+	if depth == 0 {
+		info := x.tl.Get(exectrace.StackID(s.Stack))
+		x.class, x.site = classOfWait(w, by), info.Site
+		if w == timeline.WaitLock {
+			x.site = info.LockSite
+		}
+		// The part before prev belongs to what was left of the request before.
+		if x.prev > lo {
+			if x.cursor > x.prev {
+				if x.wait2(f, s, x.prev, depth) {
+					return true // the rest is met again when the frame is done: seg stays
+				}
+			} else {
+				x.emitTo(lo, codePreviousEnd, f.ident, s)
+				return false
+			}
+			x.emitTo(lo, codePreviousEnd, f.ident, s)
+			return false
+		}
+	}
+	return x.wait2(f, s, lo, depth)
+}
+
+func (x *explainer) wait2(f *frame, s *timeline.Segment, lo int64, depth int) (pushed bool) {
+	w, by := s.Wait(), s.By()
+	switch w {
+	case timeline.WaitMessage, timeline.WaitUnknown, timeline.WaitLock, timeline.WaitNetwork:
+		switch by {
+		case timeline.EnderGoroutine:
+			return x.follow(f, s, lo, depth)
+		case timeline.EnderNone:
+			leaf := codeNotWoken
+			if s.First() {
+				leaf = codeBeforeTrace
+			}
+			if w == timeline.WaitNetwork {
+				leaf = codeNetwork // still waiting: what for is known
+			}
+			x.emitTo(lo, leaf, f.ident, s)
+			return false
+		}
+		switch w {
+		case timeline.WaitUnknown:
+			leaf := codeUnknown
+			if s.First() {
+				leaf = codeBeforeTrace
+			}
+			x.emitTo(lo, leaf, f.ident, s)
+			return false
+		case timeline.WaitLock:
+			site := x.tl.Get(exectrace.StackID(s.Stack)).LockSite
+			if lo < x.cursor {
+				p := x.piece(lo, codeLockUnseen, f.ident, s)
+				p.lock = cmp.Or(p.lock, site)
+				x.emit(&p)
+			}
+			return false
+		}
+		x.emitTo(lo, waitLeaf(w), f.ident, s)
+	case timeline.WaitTimer:
+		x.emitTo(lo, codeTimer, f.ident, s)
+	case timeline.WaitIdle:
+		x.emitTo(lo, codeRuntimeIdle, f.ident, s)
+	default:
+		x.stoppable(lo, waitLeaf(w), f, s)
+	}
+	return false
+}
+
+// follow pushes the frames for who ended a wait.
+func (x *explainer) follow(f *frame, s *timeline.Segment, lo int64, depth int) bool {
+	if x.marked(s.Ender) {
+		x.emitTo(lo, codeOrder, f.ident, s)
+		return false
+	}
+	if len(x.stack) >= maxDepth {
+		x.limit = true
+		x.emitTo(lo, codeLimit, f.ident, s)
+		return false
+	}
+	next := frame{lo: lo, ident: s.Ender, seg: s.EnderSeg, inferred: f.inferred, first: f.first, through: f.through}
+	if s.Wait() == timeline.WaitLock {
+		site := x.tl.Get(exectrace.StackID(s.Stack)).LockSite
+		next.first = cmp.Or(f.first, site)
+		if depth > 0 {
+			next.through = cmp.Or(f.through, site)
+		}
+		lock := next
+		lock.lock, lock.site, lock.class, lock.rel = true, site, x.locks.class(site), -1
+		x.push(lock)
+		next.lo = x.locks.acquired(x.tl, lock.class, s.EnderSeg, lo, &x.visits)
+		next.holder = true
+	}
+	x.push(next)
+	return true
+}
+
+// piece begins a piece from the cursor down to lo.
+func (x *explainer) piece(lo int64, leaf leafCode, ident uint32, s *timeline.Segment) piece {
+	p := piece{lo: lo, hi: x.cursor, leaf: leaf, class: x.class, depth: len(x.stack) - 1, ident: ident,
+		site: x.site, seg: s, queue: x.queue}
+	if s != nil {
+		switch s.State() {
+		case timeline.Running, timeline.Waiting, timeline.Syscall:
+			p.stack = exectrace.StackID(s.Stack)
+		}
+		if leaf == codeSweep {
+			p.n = s.Ender
+		}
+	}
+	if n := len(x.stack); n > 0 {
+		f := &x.stack[n-1]
+		p.lock, p.through = f.first, f.through
+		if f.inferred {
+			p.flags |= pieceInferred
+		}
+		if f.holder && leaf == codeRunnable && s != nil && s.Why() == timeline.WhyWoken {
+			if b := x.tl.Seg(s.Prev); b != nil && b.State() == timeline.Waiting && b.Wait() == timeline.WaitLock {
+				p.flags |= pieceHandoff
+			}
+		}
+	}
+	return p
+}
+
+// emitTo books [lo, cursor) and moves the cursor there.
+func (x *explainer) emitTo(lo int64, leaf leafCode, ident uint32, s *timeline.Segment) {
+	if lo >= x.cursor {
+		return
+	}
+	p := x.piece(lo, leaf, ident, s)
+	x.emit(&p)
+}
+
+func (x *explainer) emit(p *piece) {
+	if p.lo >= x.cursor {
+		return
+	}
+	x.out(p)
+	x.cursor = p.lo
+}

@@ -1,0 +1,392 @@
+package ledger
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+
+	"github.com/whystall/whystall/internal/request"
+	"github.com/whystall/whystall/internal/timeline"
+)
+
+// Who is explained. Only at the end is it known who is slow; explaining must happen when an activation ends. So
+// those are explained and kept that are at least 0.8 of the group's running 99th percentile, or beyond the 97.5th, thinned out as the
+// percentiles move, and a sample of the others: in each octave of own running time those with the smallest hashes.
+
+const (
+	maxKept     = 14 << 20 // bytes of facts
+	perStratum  = 24
+	strata      = 48
+	alwaysBelow = 256 // activations of a group that are all kept at first
+	maxGroups   = 1 << 14
+)
+
+// kept is an explained activation.
+type kept struct {
+	begin, end int64
+	own        int64 // running
+	goid       int64
+	hash       uint64
+	facts      []fact
+	name       request.NameID
+	limited    bool
+	slow       bool
+}
+
+func (k *kept) wall() int64 { return k.end - k.begin }
+
+func (k *kept) size() int { return 96 + 16*len(k.facts) }
+
+// slower orders by wall, longest first.
+func slower(a, b *kept) int {
+	return cmp.Or(cmp.Compare(b.wall(), a.wall()), cmp.Compare(a.begin, b.begin), cmp.Compare(a.goid, b.goid))
+}
+
+// group is what is known of the activations of one request.GroupID.
+type group struct {
+	count   int64
+	gone    int64 // whose goroutine was not there any more
+	sum     int64 // of wall
+	max     int64
+	over    int64 // at least Options.SlowOver
+	hist    histogram
+	thr     int64 // below it nobody is a candidate
+	cands   []*kept
+	others  [strata][]*kept // by hash, smallest first
+	dropped bool            // candidates were thinned below what was asked for
+
+	all allColumn
+}
+
+func (p *pass) group(id request.GroupID) *group {
+	if id >= maxGroups {
+		return nil
+	}
+	for int(id) >= len(p.groups) {
+		p.groups = append(p.groups, nil)
+	}
+	if p.groups[id] == nil {
+		p.groups[id] = &group{}
+	}
+	return p.groups[id]
+}
+
+func (g *group) add(wall int64) {
+	g.count++
+	g.sum += wall
+	g.max = max(g.max, wall)
+	g.hist.add(wall)
+	if g.count >= alwaysBelow && g.count%64 == 0 {
+		g.thr = max(g.floor(), min(g.hist.quantile(0.99)*4/5, g.hist.quantile(0.975)))
+	}
+}
+
+// floor keeps a threshold that was raised for lack of room.
+func (g *group) floor() int64 {
+	if g.dropped {
+		return g.thr
+	}
+	return 0
+}
+
+// candidate tells whether an activation may turn out to be slow.
+func (g *group) candidate(wall, slowOver int64) bool {
+	if slowOver > 0 {
+		if wall >= slowOver {
+			g.over++
+		}
+		return wall >= max(slowOver, g.floor())
+	}
+	return wall >= g.thr
+}
+
+func (g *group) keep(k *kept) (bytes int) {
+	g.cands = append(g.cands, k)
+	bytes = k.size()
+	if n := len(g.cands); n >= 2*alwaysBelow && n >= int(g.count/32) && n%64 == 0 {
+		bytes -= g.thin(max(g.thr, 0))
+	}
+	return bytes
+}
+
+// thin drops candidates below thr.
+func (g *group) thin(thr int64) (bytes int) {
+	g.cands = slices.DeleteFunc(g.cands, func(k *kept) bool {
+		if k.wall() >= thr {
+			return false
+		}
+		bytes += k.size()
+		return true
+	})
+	return bytes
+}
+
+// shrink makes room: every group keeps the slower half of its candidates, and who ran instead only of them.
+func (p *pass) shrink() {
+	for _, g := range p.groups {
+		if g == nil || len(g.cands) < 32 {
+			continue
+		}
+		slices.SortFunc(g.cands, slower)
+		n := max(16, len(g.cands)/2)
+		g.thr = max(g.thr, g.cands[n-1].wall())
+		g.dropped = true
+		g.cands = g.cands[:n]
+	}
+	p.bytes = 0
+	for _, g := range p.groups {
+		if g == nil {
+			continue
+		}
+		for _, k := range g.cands {
+			p.bytes += k.size()
+		}
+		for _, s := range g.others {
+			for _, k := range s {
+				p.bytes += k.size()
+			}
+		}
+	}
+	if p.bytes > maxKept*3/4 { // many groups: their samples
+		for _, g := range p.groups {
+			if g == nil {
+				continue
+			}
+			for i := range g.others {
+				for len(g.others[i]) > 2 {
+					n := len(g.others[i]) - 1
+					p.bytes -= g.others[i][n].size()
+					g.others[i] = g.others[i][:n]
+				}
+			}
+		}
+	}
+}
+
+func stratum(own int64) int { return min(bits.Len64(uint64(max(own, 0))), strata-1) }
+
+// wants tells whether the sample of others has room.
+func (g *group) wants(own int64, hash uint64) bool {
+	s := g.others[stratum(own)]
+	return len(s) < perStratum || hash < s[len(s)-1].hash
+}
+
+func (g *group) sample(k *kept) (bytes int) {
+	s := &g.others[stratum(k.own)]
+	i, _ := slices.BinarySearchFunc(*s, k.hash, func(a *kept, h uint64) int { return cmp.Compare(a.hash, h) })
+	*s = slices.Insert(*s, i, k)
+	bytes = k.size()
+	if len(*s) > perStratum {
+		bytes -= (*s)[perStratum].size()
+		(*s)[perStratum] = nil
+		*s = (*s)[:perStratum]
+	}
+	return bytes
+}
+
+// histogram counts durations in buckets of 3 %: its sums depend on no order.
+type histogram struct {
+	n int64
+	b []uint32
+}
+
+func bucket(ns int64) int {
+	if ns < 32 {
+		return int(max(ns, 0))
+	}
+	e := bits.Len64(uint64(ns)) - 1
+	return (e-4)*32 + int(ns>>(e-5)) - 32
+}
+
+// bucketAt is the least duration of a bucket.
+func bucketAt(i int) int64 {
+	if i < 32 {
+		return int64(i)
+	}
+	e := i/32 + 4
+	return int64(i%32+32) << (e - 5)
+}
+
+func (h *histogram) add(ns int64) {
+	i := bucket(ns)
+	if i >= len(h.b) {
+		h.b = append(h.b, make([]uint32, i+33-len(h.b))...)
+	}
+	h.b[i]++
+	h.n++
+}
+
+func (h *histogram) merge(o *histogram) {
+	for len(h.b) < len(o.b) {
+		h.b = append(h.b, 0)
+	}
+	for i, n := range o.b {
+		h.b[i] += n
+	}
+	h.n += o.n
+}
+
+// quantile is the least duration of the bucket that the quantile lies in.
+func (h *histogram) quantile(q float64) int64 {
+	if h.n == 0 {
+		return 0
+	}
+	// from above: what is asked for is mostly there
+	left := h.n - int64(q*float64(h.n))
+	for i := len(h.b) - 1; i >= 0; i-- {
+		left -= int64(h.b[i])
+		if left <= 0 {
+			return bucketAt(i)
+		}
+	}
+	return 0
+}
+
+// above counts what lies in buckets over that of ns.
+func (h *histogram) above(ns int64) (n int64) {
+	for i := bucket(ns) + 1; i < len(h.b); i++ {
+		n += int64(h.b[i])
+	}
+	return n
+}
+
+// mulDiv is a*b/c without overflow.
+func mulDiv(a, b, c int64) int64 {
+	hi, lo := bits.Mul64(uint64(a), uint64(b))
+	if hi >= uint64(c) {
+		return 0
+	}
+	q, _ := bits.Div64(hi, lo, uint64(c))
+	return int64(q)
+}
+
+// allColumn adds up every activation of a group by its own states.
+type allColumn struct {
+	wall int64
+	t    table
+	ns   []int64
+}
+
+func (c *allColumn) add(class classCode, leaf leafCode, stack uint32, ns int64) {
+	n, isNew := c.t.get(uint64(class)<<8|uint64(leaf), uint64(stack))
+	if isNew {
+		c.ns = append(c.ns, 0)
+	}
+	c.ns[n] += ns
+}
+
+// own adds [b,e) of g to the group's column of all, by g's own states, and returns how long it ran.
+func (p *pass) own(grp *group, g *timeline.G, b, e, prevEnd int64) (running int64) {
+	tl, c := p.tl, &grp.all
+	c.wall += e - b
+	cursor := e
+	emit := func(lo int64, class classCode, leaf leafCode, stack uint32) {
+		if lo < cursor {
+			c.add(class, leaf, stack, cursor-lo)
+			cursor = lo
+		}
+	}
+	tl.Pin(g)
+	if at, stale := tl.StaleAt(g); stale {
+		emit(max(b, at), classOwn, codeGap, 0)
+	}
+	seq := uint32(g.Cur)
+	for cursor > b {
+		s := tl.Seg(seq)
+		if s == nil {
+			emit(b, classOwn, codeLookback, 0)
+			break
+		}
+		if start := tl.Start(s); start < cursor {
+			lo := max(start, b)
+			switch s.State() {
+			case timeline.Running:
+				running += cursor - lo
+				leaf := codeOnCPU
+				switch {
+				case s.STW():
+					leaf = codeSTWWork
+				case s.Sweep():
+					leaf = codeSweep
+				case s.Assist():
+					leaf = codeAssist
+				}
+				emit(lo, classOwn, leaf, 0)
+			case timeline.Runnable:
+				p.ownStoppable(lo, &cursor, c, classOwn, codeRunnable, 0)
+			case timeline.Syscall:
+				emit(lo, classOwn, codeSyscall, s.Stack)
+			case timeline.Waiting:
+				if prevEnd > lo { // the tail of the request before
+					p.ownWait(max(lo, min(prevEnd, cursor)), &cursor, c, s)
+					emit(lo, classOwn, codePreviousEnd, 0)
+				} else {
+					p.ownWait(lo, &cursor, c, s)
+				}
+			default:
+				leaf := codeUnknown
+				if s.Gap() {
+					leaf = codeGap
+				}
+				emit(lo, classOwn, leaf, 0)
+			}
+		}
+		if cursor <= b {
+			break
+		}
+		switch {
+		case s.First() && s.Gap():
+			emit(b, classOwn, codeGap, 0)
+		case s.First():
+			emit(b, classOwn, codeBeforeTrace, 0)
+		case s.Prev == 0:
+			// born inside: a goroutine's life is the activation, which does not begin before it
+			emit(b, classOwn, codeLookback, 0)
+		default:
+			seq = s.Prev
+		}
+	}
+	return running
+}
+
+func (p *pass) ownStoppable(lo int64, cursor *int64, c *allColumn, class classCode, leaf leafCode, stack uint32) {
+	for *cursor > lo {
+		begin, end, _, ok := p.tl.Stopped(lo, *cursor)
+		if !ok {
+			begin, end = lo, lo
+		}
+		if end < *cursor {
+			c.add(class, leaf, stack, *cursor-end)
+		}
+		if begin < end {
+			c.add(class, codeSTW, 0, end-begin)
+		}
+		*cursor = begin
+	}
+}
+
+func (p *pass) ownWait(lo int64, cursor *int64, c *allColumn, s *timeline.Segment) {
+	if lo >= *cursor {
+		return
+	}
+	w, by := s.Wait(), s.By()
+	class, leaf := classOfWait(w, by), waitLeaf(w)
+	switch w {
+	case timeline.WaitAssistCredit, timeline.WaitMarkTerm, timeline.WaitGCStart, timeline.WaitSTW, timeline.WaitScan:
+		p.ownStoppable(lo, cursor, c, class, leaf, s.Stack)
+		return
+	case timeline.WaitMessage, timeline.WaitLock, timeline.WaitUnknown, timeline.WaitNetwork:
+		switch {
+		case by == timeline.EnderGoroutine:
+			leaf = codeOther
+		case by == timeline.EnderNone && w != timeline.WaitNetwork:
+			leaf = codeNotWoken
+		case w == timeline.WaitLock:
+			leaf = codeLockUnseen
+		case w == timeline.WaitUnknown && s.First():
+			leaf = codeBeforeTrace
+		}
+	}
+	c.add(class, leaf, s.Stack, *cursor-lo)
+	*cursor = lo
+}

@@ -1,0 +1,312 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"runtime/metrics"
+	"time"
+
+	"github.com/whystall/whystall/exectrace"
+	"github.com/whystall/whystall/internal/request"
+	"github.com/whystall/whystall/internal/timeline"
+)
+
+// One pass, in steps:
+//  1. The finder looks at a bounded beginning of the trace to learn what its loops are.
+//  2. Each event goes to the finder, which may say that activations ended, then to the timeline.
+//  3. An ended activation is added to the column of all by its own states (own). If it may be printed, because it
+//     is slow in its group or one of the sample of usual ones, it is explained now, looking back (explain.go),
+//     and what was found is kept as a few facts (keep.go).
+//  4. At the end it is decided who is slow and who is usual, and the columns are added up (columns.go).
+
+// Options of Run. The zero value is right for most.
+type Options struct {
+	Entry    *regexp.Regexp // only groups whose entry function, or requests whose name, matches
+	SlowOver int64          // ns: slow is what took at least as long; 0: the slowest 1 % of each group, at least 10 in all
+	Bytes    int            // of history to keep; 0: 24 MiB
+}
+
+// finder says which units of work there are: a [request.Finder].
+type finder interface {
+	Event(*exectrace.Event) []request.Activation
+	Finish(end exectrace.Time) []request.Activation
+	Groups() []request.Group
+	Name(request.NameID) string
+}
+
+// Run reads src once, after a look at its beginning, and accounts for it. What the trace lost is in the
+// result and no error; an error with a result means that the trace ended early or, worse, that a sum is wrong.
+func Run(ctx context.Context, src timeline.Source, o Options) (*Result, error) {
+	f := request.NewFinder(src, request.Options{Entry: o.Entry})
+	f.Learn(src.Blocks())
+	return run(ctx, src, f, o)
+}
+
+// pass is the state of one pass.
+type pass struct {
+	o     Options
+	src   timeline.Source
+	tl    *timeline.Timeline
+	f     finder
+	locks locks
+	x     explainer
+	acc   accounts
+	cur   scratch
+	who   []timeline.Occupant // scratch
+
+	groups []*group // by request.GroupID
+	bytes  int      // of facts that are kept
+	seen   bool     // an activation ended
+	wrong  error    // the first sum that was wrong
+
+	curFacts []fact
+	instead  bool // the activation that is explained wants to know who ran instead
+}
+
+func run(ctx context.Context, src timeline.Source, f finder, o Options) (*Result, error) {
+	began := time.Now()
+	tl := timeline.New(src, timeline.Options{Bytes: o.Bytes})
+	p := &pass{o: o, src: src, tl: tl, f: f, locks: locks{tl: tl}}
+	p.x = explainer{tl: tl, locks: &p.locks, out: p.piece}
+	var begin, end exectrace.Time
+	var events int64
+	heap := newHeapGauge()
+	err := func() error {
+		for block := range src.Blocks() {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if len(block) == 0 {
+				continue
+			}
+			if events == 0 {
+				begin, end = block[0].Time, block[0].Time
+			}
+			events += int64(len(block))
+			for i := range block {
+				ev := &block[i]
+				if acts := f.Event(ev); len(acts) > 0 {
+					tl.Advance(ev.Time)
+					for j := range acts {
+						p.activation(&acts[j])
+					}
+				}
+				tl.Apply(ev)
+				if tl.Woken.Lock {
+					p.locks.woken(&tl.Woken)
+				}
+			}
+			end = max(end, block[len(block)-1].Time)
+			heap.look()
+		}
+		return nil
+	}()
+	if err != nil {
+		return nil, fmt.Errorf("account for trace: %w", err)
+	}
+	tl.Advance(end)
+	for _, a := range f.Finish(end) {
+		p.activation(&a)
+	}
+	r := p.result()
+	r.Begin, r.End = int64(begin), int64(end)
+	st := src.Stats()
+	r.Reader = Reader{
+		Format: int(src.Version()), Bytes: st.Bytes, Events: events, Generations: st.Generations, Repaired: st.Repaired,
+		Experimental: st.Experimental, Visits: p.x.total, MaxHeap: heap.max, NS: time.Since(began).Nanoseconds(),
+	}
+	return r, errors.Join(src.Err(), p.wrong)
+}
+
+// heapGauge watches the heap's size: the promise is one of the whole process.
+type heapGauge struct {
+	s   []metrics.Sample
+	n   int
+	max int64
+}
+
+func newHeapGauge() *heapGauge {
+	return &heapGauge{s: []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}}
+}
+
+func (h *heapGauge) look() {
+	if h.n++; h.n%16 != 1 {
+		return
+	}
+	metrics.Read(h.s)
+	if h.s[0].Value.Kind() == metrics.KindUint64 {
+		h.max = max(h.max, int64(h.s[0].Value.Uint64()))
+	}
+}
+
+// activation takes a unit of work that ended.
+func (p *pass) activation(a *request.Activation) {
+	grp := p.group(a.Group)
+	if grp == nil || a.LeftOut != request.Kept {
+		return
+	}
+	g := p.tl.Slot(a.Slot)
+	b, e := p.tl.Rel(a.Begin), p.tl.Rel(a.End)
+	e = min(e, p.tl.Now())
+	if g == nil || p.tl.Who(g.Ident).GoID != a.G || e < b {
+		grp.gone++
+		return
+	}
+	wall := e - b
+	own := p.own(grp, g, b, e, p.tl.Rel(a.PrevEnd))
+	grp.add(wall)
+
+	h := hash2(uint64(a.G), uint64(b))
+	cand := grp.candidate(wall, p.o.SlowOver)
+	other := grp.wants(own, h)
+	if !cand && !other {
+		return
+	}
+	k := &kept{begin: b, end: e, own: own, goid: int64(a.G), name: a.Name, hash: h}
+	p.explain(k, g, p.tl.Rel(a.PrevEnd), cand)
+	if cand {
+		p.bytes += grp.keep(k)
+	}
+	if other {
+		p.bytes += grp.sample(k)
+	}
+	if p.bytes > maxKept {
+		p.shrink()
+	}
+}
+
+// explain fills in k's facts.
+func (p *pass) explain(k *kept, g *timeline.G, prevEnd int64, instead bool) {
+	p.cur.reset()
+	p.instead = instead
+	p.x.explain(g, k.begin, k.end, prevEnd)
+	k.limited = p.x.limit
+	var sum int64
+	for _, f := range p.cur.facts {
+		if f.kind() == factNS {
+			sum += f.ns()
+		}
+	}
+	if p.wrong == nil && (sum != k.end-k.begin || p.x.cursor != k.begin && k.begin != k.end) {
+		p.wrong = fmt.Errorf("account for goroutine %d from %d ns: internal error: pieces add up to %d ns of %d", k.goid, k.begin, sum, k.end-k.begin)
+	}
+	k.facts = append(make([]fact, 0, len(p.cur.facts)), p.cur.facts...)
+}
+
+// piece books one piece of the activation that is explained.
+func (p *pass) piece(q *piece) {
+	key := account{class: q.class, leaf: q.leaf, detail: q.kind}
+	key.site = q.site
+	id := p.tl.Who(q.ident)
+	if q.depth > 0 {
+		key.actor = id.Entry
+	} else if q.class == classOwn && q.leaf != codeSyscall {
+		key.site = 0
+	}
+	ns := q.hi - q.lo
+	acct := p.acc.id(key)
+	c := &p.cur
+	c.add(acct, factNS, 0, ns)
+	if q.depth > 0 {
+		c.add(acct, factActor, uint32(id.GoID), 0)
+		if q.queue > 0 {
+			c.add(acct, factQueue, 0, int64(q.queue))
+		}
+	}
+	if q.stack != 0 {
+		c.add(acct, factStack, uint32(q.stack), ns)
+		c.add(acct, factStackN, uint32(q.stack), 1)
+	}
+	if q.lock != 0 {
+		c.add(acct, factLock, uint32(q.lock), ns)
+		if q.flags&pieceInferred != 0 {
+			c.add(acct, factInferred, 0, ns)
+		}
+		if q.flags&pieceHandoff != 0 {
+			c.add(acct, factHandoff, 0, ns)
+		}
+	}
+	if q.through != 0 {
+		c.add(acct, factThrough, uint32(q.through), ns)
+	}
+	p.tags(acct, q, ns)
+}
+
+// tags books what else is true of a piece.
+func (p *pass) tags(acct uint32, q *piece, ns int64) {
+	c, tl := &p.cur, p.tl
+	tag := func(kind factKind, ns int64) {
+		if ns > 0 {
+			c.add(acct, kind, 0, ns)
+		}
+	}
+	if ns >= timeline.SilenceNS/4 || len(tl.Silences) > 0 {
+		tag(factSilence, tl.SilenceIn(q.lo, q.hi))
+	}
+	gc := tl.MarkNS(q.lo, q.hi)
+	tag(factGC, gc)
+	tag(factInSTW, tl.RangeNS(q.lo, q.hi))
+	if s := q.seg; s != nil {
+		if s.Assist() {
+			tag(factInAssist, ns)
+		}
+		if s.Sweep() {
+			tag(factInSweep, ns)
+		}
+		if w := s.State(); w == timeline.Waiting && s.By() == timeline.EnderGoroutine && q.leaf >= codeMarkTermQueue && q.leaf <= codeSTWQueue ||
+			q.leaf == codeAssistCredit && s.By() == timeline.EnderGoroutine {
+			c.add(acct, factHolder, uint32(tl.EntryOf(s.Ender)), ns)
+		}
+	}
+	switch q.leaf {
+	case codeRunnable:
+		tag(factSlices, 1)
+		if gc > 0 {
+			tag(factGCSlices, 1)
+		}
+		switch q.seg.Why() {
+		case timeline.WhyNewborn:
+			tag(factNewborn, ns)
+		case timeline.WhyPreempted:
+			tag(factPreempt, ns)
+		case timeline.WhySyscall:
+			tag(factSyscall, ns)
+		}
+		if p.instead {
+			p.ranInstead(acct, q, ns)
+		}
+	case codeSTW:
+		c.add(acct, factSTW, q.n, ns)
+	case codeSweep:
+		c.add(acct, factSweep, q.n, ns)
+	}
+}
+
+// ranInstead splits a runnable piece by who held the Ps: each P counts the same, what rounding leaves goes to the largest.
+func (p *pass) ranInstead(acct uint32, q *piece, ns int64) {
+	list, total := p.tl.Occupants(q.lo, q.hi, p.who[:0])
+	p.who = list
+	if total <= 0 {
+		p.cur.add(acct, factWho, whoUnknown, ns)
+		return
+	}
+	left := ns
+	for _, o := range list {
+		share := min(left, mulDiv(o.NS, ns, total))
+		if share > 0 {
+			p.cur.add(acct, factWho, o.Who, share)
+			left -= share
+		}
+	}
+	if left > 0 {
+		p.cur.add(acct, factWho, whoIdle, left)
+	}
+}
+
+// Besides timeline's: nobody held a P, or it is not known who did.
+const (
+	whoIdle    = ^uint32(0) - 16
+	whoUnknown = ^uint32(0) - 17
+)

@@ -1,0 +1,206 @@
+package ledger
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/whystall/whystall/exectrace"
+	"github.com/whystall/whystall/internal/timeline"
+)
+
+const (
+	leastSTW = 100e3 // ns
+	mostSTWs = 1000
+)
+
+// tables fills in what is listed beside the columns.
+func (p *pass) tables(r *Result, slow *column) {
+	p.stws(r, slow)
+	p.gc(r)
+	for _, s := range p.tl.Sweeps() {
+		r.Sweeps = append(r.Sweeps, Sweep{
+			Begin: p.tl.Abs(s.Begin), End: p.tl.Abs(s.End), Swept: s.Swept, Reclaimed: s.Reclaimed,
+			Goroutine: int64(s.GoID), Site: p.site(s.Stack).Func, SlowNS: slow.sweeps[s.N],
+		})
+	}
+	p.lockTable(r, slow)
+	q := p.tl.Silence
+	r.Silences = Silences{N: q.N, NS: q.NS, FewNS: q.FewNS, Max: q.Max, SlowNS: slow.silence}
+	for _, g := range p.src.Gaps() {
+		r.Gaps = append(r.Gaps, Gap{Begin: int64(g.Begin), End: int64(g.End), Reason: g.Reason})
+	}
+}
+
+func (p *pass) stws(r *Result, slow *column) {
+	list, base := p.tl.STWs()
+	for i, s := range list {
+		end := s.End
+		if end == 0 {
+			end = p.tl.Now()
+		}
+		x := slow.stw[base+uint32(i)]
+		if end-s.Begin < leastSTW && x == nil {
+			continue
+		}
+		o := STW{
+			Begin: p.tl.Abs(s.Begin), Start: p.tl.Abs(cmp.Or(s.Start, end)), End: p.tl.Abs(end), Kind: p.src.String(s.Kind),
+			Goroutine: int64(s.GoID), Initiator: p.tl.Func(s.Initiator), Awaited: p.tl.Func(s.Awaited),
+		}
+		if s.LastStop != 0 {
+			o.LastStop = p.tl.Abs(s.LastStop)
+		}
+		o.Site, o.Ours = p.stwSite(s.Stack)
+		for _, f := range p.src.Frames(nil, s.AwaitedStack) {
+			o.AwaitedStack = append(o.AwaitedStack, f.Func)
+		}
+		if strings.Contains(o.Kind, "trace") {
+			o.Ours = true
+		}
+		if x != nil {
+			o.SlowNS, o.SlowRequests = x.ns, int(x.n)
+		}
+		r.STWs = append(r.STWs, o)
+	}
+	slices.SortStableFunc(r.STWs, func(a, b STW) int { return cmp.Compare(b.End-b.Begin, a.End-a.Begin) })
+	r.STWs = r.STWs[:min(len(r.STWs), mostSTWs)]
+}
+
+// stwSite is what the initiator was doing, and whether it was recording.
+func (p *pass) stwSite(id exectrace.StackID) (site string, ours bool) {
+	for _, f := range p.src.Frames(nil, id) {
+		name := f.Func
+		if site == "" && !strings.HasPrefix(name, "runtime.") {
+			site = name
+		}
+		for _, pkg := range []string{"net/http/pprof.", "runtime/pprof.", "runtime/trace."} {
+			if strings.HasPrefix(name, pkg) {
+				ours = true
+			}
+		}
+	}
+	return site, ours
+}
+
+func (p *pass) gc(r *Result) {
+	g := p.tl.GC()
+	r.GC = GC{Cycles: g.Cycles, MarkNS: g.MarkNS, GoalMin: g.GoalMin, GoalMax: g.GoalMax, LiveMax: g.LiveMax, AssistNS: g.AssistNS}
+	if wall := p.tl.Now(); wall > 0 {
+		r.GC.PerSecond = float64(g.Cycles) / (float64(wall) / 1e9)
+	}
+	sum := func(m map[exectrace.StackID]*timeline.SiteSum) []Site {
+		by := map[uint32]*SiteNS{}
+		for id, s := range m {
+			by[uint32(id)] = &SiteNS{s.NS, s.N}
+		}
+		l := p.sites(by, codeAssist)
+		slices.SortStableFunc(l, func(a, b Site) int { return cmp.Or(cmp.Compare(b.NS, a.NS), cmp.Compare(b.N, a.N)) })
+		return l
+	}
+	r.GC.AssistSites, r.GC.TriggerSites = sum(g.Assists), sum(g.Triggers)
+	for _, o := range p.tl.RunningBy() {
+		switch o.Who {
+		case timeline.WhoGCDedicated, timeline.WhoGCFractional:
+			r.GC.DedicatedNS += o.NS
+		case timeline.WhoGCIdle:
+			r.GC.IdleNS += o.NS
+		}
+	}
+}
+
+// lockTable adds up the locks that slow requests waited for, by class, and the most waited for of the others.
+func (p *pass) lockTable(r *Result, slow *column) {
+	type row struct {
+		class uint32
+		ns    map[uint32]int64 // account -> ns
+	}
+	byClass := map[uint32]*row{}
+	for site, accounts := range slow.locks {
+		c := p.locks.class(timeline.FuncID(site))
+		x := byClass[c]
+		if x == nil {
+			x = &row{class: c, ns: map[uint32]int64{}}
+			byClass[c] = x
+		}
+		for a, ns := range accounts {
+			x.ns[a] += ns
+		}
+	}
+	for c := range p.locks.classes {
+		if k := &p.locks.classes[c]; byClass[uint32(c)] == nil && k.waits > 0 {
+			byClass[uint32(c)] = &row{class: uint32(c)}
+		}
+	}
+	for _, x := range byClass {
+		k := &p.locks.classes[x.class]
+		l := Lock{Waits: k.waits, WaitNS: k.waitNS, Handoffs: k.handoffs, MaxQueue: int(k.maxQueue), HolderNS: map[string]int64{}}
+		for _, s := range k.sites {
+			l.Sites = append(l.Sites, p.tl.Func(s))
+		}
+		slices.Sort(l.Sites)
+		l.Stack = p.stackOf(k.stacks)
+		holders := map[string]int64{}
+		sleeping := map[uint32]*SiteNS{}
+		for a, ns := range x.ns {
+			key := p.acc.list[a]
+			l.SlowNS += ns
+			switch key.leaf {
+			case codeLockBetween:
+				l.BetweenNS += ns
+				continue
+			case codeLockUnseen:
+				l.UnseenNS += ns
+				continue
+			}
+			holders[p.tl.Func(key.actor)] += ns
+			l.HolderNS[string(leafOf[key.leaf])] += ns
+			if s := slow.sums[a]; s != nil && key.leaf != codeOnCPU && key.class == classLock {
+				for id, y := range s.stacks {
+					sleeping[id] = &SiteNS{y.ns, y.n}
+				}
+			}
+		}
+		for who, ns := range holders {
+			l.Holders = append(l.Holders, Instead{Who: who, Kind: "holder", NS: ns})
+		}
+		slices.SortFunc(l.Holders, func(a, b Instead) int { return cmp.Or(cmp.Compare(b.NS, a.NS), cmp.Compare(a.Who, b.Who)) })
+		l.Holders = l.Holders[:min(len(l.Holders), topInstead)]
+		l.Sleeping = p.sites(sleeping, codeSyscall)
+		r.Locks = append(r.Locks, l)
+	}
+	slices.SortFunc(r.Locks, func(a, b Lock) int {
+		return cmp.Or(cmp.Compare(b.SlowNS, a.SlowNS), cmp.Compare(b.WaitNS, a.WaitNS), slices.Compare(a.Sites, b.Sites))
+	})
+	r.Locks = r.Locks[:min(len(r.Locks), 100)]
+}
+
+// stackOf is the frames of the stack that waited most often.
+func (p *pass) stackOf(stacks map[exectrace.StackID]int64) []Site {
+	var best exectrace.StackID
+	var most int64
+	for id, n := range stacks {
+		if n > most || n == most && id < best {
+			best, most = id, n
+		}
+	}
+	var l []Site
+	for _, f := range p.src.Frames(nil, best) {
+		l = append(l, Site{Func: f.Func, File: f.File, Line: f.Line})
+	}
+	return l
+}
+
+// capacity writes down what the Ps did; the parts add up to TotalNS by construction, which the tests hold it to.
+func (p *pass) capacity(r *Result) {
+	c := p.tl.Capacity()
+	r.Capacity = Capacity{
+		Procs: p.tl.Procs(), WallNS: p.tl.Now(), TotalNS: c.Total, RunningNS: c.Running, GCNS: c.GC, SyscallNS: c.Syscall,
+		StoppedNS: c.Stopped, IdleWorkNS: c.IdleWork, IdleNS: c.Idle, UnknownNS: c.Unknown, IdleGCNS: c.IdleGC,
+	}
+	r.Capacity.RunnableMax, r.Capacity.RunnableAvg = p.tl.Runnable()
+	for _, o := range p.tl.RunningBy() {
+		r.Capacity.Running = append(r.Capacity.Running, Site{Func: p.name(o.Who, nil).Who, NS: o.NS})
+	}
+	slices.SortFunc(r.Capacity.Running, func(a, b Site) int { return cmp.Or(cmp.Compare(b.NS, a.NS), cmp.Compare(a.Func, b.Func)) })
+	r.Capacity.Running = r.Capacity.Running[:min(len(r.Capacity.Running), 20)]
+}
