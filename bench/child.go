@@ -14,7 +14,7 @@ import (
 // child reads a trace in this process, and prints what the table needs besides rusage: events, and the bytes
 // of heap that the runtime took from the system, which no process lives under.
 func child(reader, name string) error {
-	read := map[string]func(string) (int64, error){"xexp": readXExp, "totals": readTotals}[reader]
+	read := map[string]func(string) (int64, error){"xexp": readXExp, "totals": readTotals, "events": readEvents}[reader]
 	if read == nil {
 		return fmt.Errorf("no reader %q", reader)
 	}
@@ -56,8 +56,24 @@ func readXExp(name string) (events int64, err error) {
 	}
 }
 
-// readTotals is whystall's own loop: order, decode, and the states of all actors added up.
+// readTotals is whystall's own loop: the states of all actors, added up. Each goroutine's sums are asked for,
+// so that they are made.
 func readTotals(name string) (events int64, err error) {
+	t, err := exectrace.Open(name, exectrace.Options{})
+	if err != nil {
+		return 0, err
+	}
+	defer t.Close()
+	goroutines := 0
+	totals := t.Totals(func(*exectrace.GoroutineTotal) { goroutines++ })
+	if goroutines == 0 || len(totals.Procs) == 0 {
+		return 0, errors.New("no goroutines or no Ps")
+	}
+	return t.Stats().Events, t.Err()
+}
+
+// readEvents is what the reference reader's loop gives: each event decoded and in order, here with states.
+func readEvents(name string) (events int64, err error) {
 	t, err := exectrace.Open(name, exectrace.Options{})
 	if err != nil {
 		return 0, err

@@ -92,6 +92,7 @@ func bench(ctx context.Context, args []string, out io.Writer) error {
 	for i, tr := range traces {
 		programs := []program{
 			{name: "x/exp/trace, empty loop", args: []string{self, "child", "xexp", tr.name}},
+			{name: "whystall reader, every event", args: []string{self, "child", "events", tr.name}},
 			{name: "whystall reader, all states", args: []string{self, "child", "totals", tr.name}, goal: 8},
 			{name: "whystall explain, to the ledger", args: []string{whystall, "explain", tr.name}, goal: 4, found: true},
 		}
