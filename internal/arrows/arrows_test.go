@@ -40,6 +40,7 @@ cmd/whystall        internal/cli
 const testRooms = `
 *                   exectrace internal/need
 exectrace           golang.org/x/exp/trace
+internal/request    internal/timeline
 internal/ledger     internal/evidence
 internal/detect     internal/format internal/request
 internal/report     internal/format internal/request internal/detect
