@@ -105,7 +105,8 @@ type summer struct {
 	free  []uint32
 	procs []life // by P: only NS, since and state
 	entry map[StringID]int
-	first bool // before any event
+	first bool           // before any event
+	one   GoroutineTotal // for each
 
 	pause map[GoID]int // open stop-the-world of each goroutine: index into Pauses
 	gc    int          // open GC cycle: index into GCs, or -1

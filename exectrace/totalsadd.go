@@ -97,14 +97,14 @@ func (a *summer) generation(c *consumer, j *summed, first bool) {
 	at := func(rel uint64) Time { return Time((s.min + rel) * mul) }
 	end := at(s.max)
 	a.span(at(0), max(end, Time(j.last*mul)))
-	for k := range s.gs {
-		if g := &s.gs[k]; g.id != 0 {
+	for k := range s.gs.n {
+		if g := s.gs.at(k); g.id != 0 {
 			a.summedG(c, g, at, mul, end)
 		}
 	}
 	for k := range s.ps {
-		p := &s.ps[k]
-		if p.state == 0 {
+		p := s.ps[k]
+		if p == nil || p.state == 0 {
 			continue
 		}
 		l := a.proc(ProcID(k), at(p.first))
@@ -159,9 +159,10 @@ func (a *summer) generation(c *consumer, j *summed, first bool) {
 func (a *summer) summedG(c *consumer, g *swiftG, at func(uint64) Time, mul uint64, end Time) {
 	if g.start && g.end != 0 {
 		// Its whole life: it need not be remembered.
-		r := GoroutineTotal{G: GoID(g.id), Entry: a.entryOf(c.stack(StackID(g.stack))), Created: at(g.first), Ended: at(g.end)}
+		r := &a.one
+		*r = GoroutineTotal{G: GoID(g.id), Entry: a.entryOf(c.stack(StackID(g.stack))), Created: at(g.first), Ended: at(g.end)}
 		g.addTo(&r.NS, mul)
-		a.ended(&r)
+		a.ended(r)
 		return
 	}
 	first := at(g.first)

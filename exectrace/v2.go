@@ -90,8 +90,21 @@ func (p *pipeline) start() {
 		go func() {
 			defer p.wg.Done()
 			w := &worker{data: p.t.data}
-			for j := range p.jobs {
-				p.work(w, j)
+			for {
+				// Memory first, then the job: else later generations could take all of it.
+				var s *swift
+				if p.sums {
+					select {
+					case s = <-p.spare:
+					case <-p.done:
+						return
+					}
+				}
+				j, ok := <-p.jobs
+				if !ok {
+					return
+				}
+				p.work(w, j, s)
 			}
 		}()
 	}
@@ -152,7 +165,7 @@ func (p *pipeline) laterFreq(next *generation, x *indexer) uint64 {
 const linuxFreq = 1e9 / 64
 
 // work decodes one generation.
-func (p *pipeline) work(w *worker, j *job) {
+func (p *pipeline) work(w *worker, j *job, s *swift) {
 	defer close(j.out)
 	w.reset(j.g, j.freq)
 	w.stopped = false
@@ -167,10 +180,11 @@ func (p *pipeline) work(w *worker, j *job) {
 	w.buf = p.empty()
 	var sum *summed
 	err := guard(func() error {
-		if p.sums {
-			if sum = p.sum(w); sum != nil {
+		if s != nil {
+			if sum = p.sum(w, s); sum != nil {
 				return nil
 			}
+			p.spare <- s
 		}
 		w.decode()
 		return nil
@@ -186,13 +200,7 @@ func (p *pipeline) work(w *worker, j *job) {
 }
 
 // sum adds the generation up without order; nil if that cannot be done.
-func (p *pipeline) sum(w *worker) *summed {
-	var s *swift
-	select {
-	case s = <-p.spare:
-	default:
-		s = new(swift)
-	}
+func (p *pipeline) sum(w *worker, s *swift) *summed {
 	if !s.run(w) {
 		w.end = genEnd{}
 		return nil
@@ -401,6 +409,9 @@ func (t *Trace) totalsV2(a *summer) {
 	p := t.pipeline()
 	p.sums = true
 	p.spare = make(chan *swift, t.opt.Workers)
+	for range t.opt.Workers {
+		p.spare <- new(swift)
+	}
 	defer p.wg.Wait()
 	defer close(p.done)
 	p.start()
@@ -413,10 +424,7 @@ func (t *Trace) totalsV2(a *summer) {
 		for b := range j.out {
 			if b.sum != nil {
 				a.generation(c, b.sum, c.gens == 1)
-				select {
-				case p.spare <- b.sum.s:
-				default:
-				}
+				p.spare <- b.sum.s
 			} else {
 				c.block(b.ev)
 				a.events(b.ev)

@@ -59,29 +59,30 @@ const (
 
 type swiftM struct {
 	m       uint64
-	g, p    int32 // -1 none
-	pending int32 // what stands for the goroutine that it had from before, or -1
-	syscall bool  // its P is in a syscall with it
-	fresh   bool  // nothing is known of it yet
+	g       *swiftG // nil none
+	p       *swiftP
+	pending *swiftG // what stands for the goroutine that it had from before
+	syscall bool    // its P is in a syscall with it
+	fresh   bool    // nothing is known of it yet
 }
 
 // swift decodes one generation.
 type swift struct {
 	w    *worker
-	gs   []swiftG
-	ids  goMap
-	ps   []swiftP
+	gs   arena[swiftG]
+	ids  pages
+	ps   []*swiftP // by P; nil: not heard of
 	ms   []*swiftM // pointers stay valid while it grows
 	mids goMap
 	min  uint64
 	max  uint64 // the last event's time
 	n    int64
 
-	marks   []mark
-	assist  openSum
-	sweep   openSum
-	counts  Counts
-	bad     bool
+	marks  []mark
+	assist openSum
+	sweep  openSum
+	counts Counts
+	bad    bool
 }
 
 // mark is a beginning or an end of a stop-the-world or of a GC cycle.
@@ -109,7 +110,8 @@ func (s *swift) run(w *worker) bool {
 	if w.mul == 0 || !g.complete || len(g.lost) > 0 {
 		return false
 	}
-	*s = swift{w: w, gs: s.gs[:0], ids: s.ids, ps: s.ps[:0], ms: s.ms[:0], mids: s.mids, marks: s.marks[:0]}
+	*s = swift{w: w, gs: s.gs, ids: s.ids, ps: s.ps[:0], ms: s.ms[:0], mids: s.mids, marks: s.marks[:0]}
+	s.gs.reset()
 	s.ids.reset()
 	s.mids.reset()
 	s.min = g.minTs
@@ -158,104 +160,120 @@ func (s *swift) batch(b *batchRef) bool {
 const swiftTail = 128
 
 // events decodes those that begin before end. It gives the time of the last and the index behind it.
+//
+// What bounds it is the chain from one event's index to the next one's. So an event is loaded whole, eight bytes at once,
+// and its length comes from its stop bits in a few instructions, while the values are worked out beside that. Only an event
+// longer than that loads its arguments again.
 func (s *swift) events(m *swiftM, d []byte, end int, ts uint64) (uint64, int, bool) {
 	i := 0
-	gs := s.gs
 	n := int64(0)
 	for i < end {
 		w := first8(d, i)
 		typ := byte(w)
-		w >>= 8
-		stops := stopBits(w) &^ (0xff << 56) // seven bytes are there
-		at := bits.TrailingZeros64(stops)
-		if at > 40 { // no stop, or a distance of more than five bytes
-			s.gs = gs
-			return ts, i, false
+		stops := stopBits(w) &^ 0xff
+		at := bits.TrailingZeros64(stops) // the last byte of the time
+		if at > 40 {
+			// A distance of more than four bytes: twenty seconds.
+			dt, k := uvarint(d, i+1)
+			if ts += dt; ts >= one/2 || k > len(d) {
+				goto bad
+			}
+			n++
+			var ok bool
+			if i, ok = s.rare(m, typ, d, k, ts); !ok {
+				goto bad
+			}
+			continue
 		}
-		ts += varint(w, stops)
-		i += 2 + at>>3
-		a := first8(d, i)
-		as := stopBits(a)
+		ts += varint4(w>>8, stops>>8)
 		val := ts | one
 		n++
+		// as are the ends of the arguments, from base on; a and ao begin with the first of them.
+		as := stops & (stops - 1)
+		base := i
+		a, ao := w>>(at+1), as>>(at+1)
+		again := false
+	args:
 		switch typ {
 		case evGoStart:
 			as1 := as & (as - 1)
-			if as1 == 0 || as&short == 0 || m.g >= 0 {
+			if as1 == 0 {
+				goto long
+			}
+			i = base + bits.TrailingZeros64(as1)>>3 + 1
+			if ao&short == 0 || m.g != nil {
 				goto bad
 			}
-			k := s.g(varint(a, as))
-			gs = s.gs
-			g := &gs[k]
+			g := s.g(varint(a, ao))
 			g.acc[accRunnable] += val
 			g.acc[accRunning] -= val
-			m.g, m.fresh = int32(k), false
-			i += bits.TrailingZeros64(as1)>>3 + 1
+			m.g, m.fresh = g, false
 
 		case evGoUnblock:
-			as1 := as & (as - 1)
-			as2 := as1 & (as1 - 1)
-			if as2 == 0 || as&short == 0 {
+			as2 := as & (as - 1)
+			as2 &= as2 - 1
+			if as2 == 0 {
+				goto long
+			}
+			i = base + bits.TrailingZeros64(as2)>>3 + 1
+			if ao&short == 0 {
 				goto bad
 			}
-			k := s.g(varint(a, as))
-			gs = s.gs
-			g := &gs[k]
+			g := s.g(varint(a, ao))
 			g.acc[accWaiting] += val
 			g.acc[accRunnable] -= val
-			i += bits.TrailingZeros64(as2)>>3 + 1
 
 		case evGoBlock, evGoStop:
 			as1 := as & (as - 1)
-			if as1 == 0 || m.g < 0 {
+			if as1 == 0 {
+				goto long
+			}
+			i = base + bits.TrailingZeros64(as1)>>3 + 1
+			g := m.g
+			if g == nil {
 				goto bad
 			}
-			g := &gs[m.g]
 			g.acc[accRunning] += val
 			if typ == evGoBlock {
 				g.acc[accWaiting] -= val
 			} else {
 				g.acc[accRunnable] -= val
 			}
-			l0 := bits.TrailingZeros64(as) + 1
 			if g.stack == 0 {
-				g.stack = uint32(varint(a>>l0, as>>l0))
+				g.stack = second(a, ao)
 			}
-			m.g = -1
-			i += bits.TrailingZeros64(as1)>>3 + 1
+			m.g = nil
 
 		case evGoSyscallBegin:
 			as1 := as & (as - 1)
-			if as1 == 0 || m.g < 0 || m.p < 0 {
+			if as1 == 0 {
+				goto long
+			}
+			i = base + bits.TrailingZeros64(as1)>>3 + 1
+			g, p := m.g, m.p
+			if g == nil || p == nil {
 				goto bad
 			}
-			g := &gs[m.g]
 			g.acc[accRunning] += val
 			g.acc[accSyscall] -= val
-			l0 := bits.TrailingZeros64(as) + 1
 			if g.stack == 0 {
-				g.stack = uint32(varint(a>>l0, as>>l0))
+				g.stack = second(a, ao)
 			}
-			p := &s.ps[m.p]
 			p.acc[accPRunning] += val
 			p.acc[accPSyscall] -= val
 			m.syscall = true
-			i += bits.TrailingZeros64(as1)>>3 + 1
 
 		case evGoSyscallEnd:
-			if m.g < 0 {
-				if !s.pend(m) {
-					goto bad
-				}
-				gs = s.gs
-			}
-			g := &gs[m.g]
-			g.acc[accSyscall] += val
-			g.acc[accRunning] -= val
-			if m.p < 0 || !m.syscall {
+			i += at>>3 + 1
+			if m.g == nil && !s.pend(m) {
 				goto bad
 			}
-			p := &s.ps[m.p]
+			g, p := m.g, m.p
+			if p == nil || !m.syscall {
+				goto bad
+			}
+			g.acc[accSyscall] += val
+			g.acc[accRunning] -= val
 			p.acc[accPSyscall] += val
 			p.acc[accPRunning] -= val
 			m.syscall = false
@@ -264,29 +282,38 @@ func (s *swift) events(m *swiftM, d []byte, end int, ts uint64) (uint64, int, bo
 			as2 := as & (as - 1)
 			as2 &= as2 - 1
 			if as2 == 0 {
-				var ok bool
-				if i, ok = s.rare(m, typ, d, i, ts); !ok {
-					goto bad
-				}
-				gs = s.gs
-				continue
+				goto long
 			}
+			i = base + bits.TrailingZeros64(as2)>>3 + 1
 			if typ == evUserRegionBegin {
 				s.counts.Regions++
 			} else if typ != evUserRegionEnd {
-				l0 := bits.TrailingZeros64(as) + 1
-				s.create(typ, varint(a, as), varint(a>>l0, as>>l0), ts)
-				gs = s.gs
+				s.create(typ, varint(a, ao), uint64(second(a, ao)), ts)
 			}
-			i += bits.TrailingZeros64(as2)>>3 + 1
 
 		default:
 			var ok bool
-			if i, ok = s.rare(m, typ, d, i, ts); !ok {
+			if i, ok = s.rare(m, typ, d, i+at>>3+1, ts); !ok {
 				goto bad
 			}
-			gs = s.gs
 		}
+		continue
+	long:
+		i += at>>3 + 1
+		if again {
+			// Longer than eight bytes even so.
+			var ok bool
+			if i, ok = s.rare(m, typ, d, base, ts); !ok {
+				goto bad
+			}
+			continue
+		}
+		again = true
+		base = i
+		a = first8(d, i)
+		as = stopBits(a)
+		ao = as
+		goto args
 	}
 	s.n += n
 	s.max = max(s.max, ts)
@@ -295,18 +322,28 @@ bad:
 	return ts, i, false
 }
 
-func (s *swift) g(id uint64) uint32 {
-	if k, ok := s.ids.get(id); ok {
-		return k
-	}
-	return s.newG(id)
+// second is the value of the second varint in a.
+func second(a, stops uint64) uint32 {
+	n := bits.TrailingZeros64(stops) + 1
+	return uint32(varint(a>>n, stops>>n))
 }
 
-func (s *swift) newG(id uint64) uint32 {
-	k := uint32(len(s.gs))
-	s.gs = append(s.gs, swiftG{id: id, first: noTime})
-	s.ids.put(id, k)
-	return k
+// varint4 is varint for at most four bytes.
+func varint4(w, stops uint64) uint64 {
+	x := w & (stops ^ (stops - 1))
+	return x&0x7f | x>>1&0x3f80 | x>>2&0x1fc000 | x>>3&0xfe00000
+}
+
+// g finds a goroutine or makes room for it.
+func (s *swift) g(id uint64) *swiftG {
+	page := s.ids.get(id / pageSize)
+	if g := page[id%pageSize]; g != nil {
+		return g
+	}
+	g := s.gs.new()
+	*g = swiftG{id: id, first: noTime}
+	page[id%pageSize] = g
+	return g
 }
 
 // noTime is the first time of a goroutine whose status or creation has not come by yet.
@@ -316,7 +353,7 @@ func (s *swift) thread(m uint64) *swiftM {
 	k, ok := s.mids.get(m)
 	if !ok {
 		k = uint32(len(s.ms))
-		s.ms = append(s.ms, &swiftM{m: m, g: -1, p: -1, pending: -1, fresh: true})
+		s.ms = append(s.ms, &swiftM{m: m, fresh: true})
 		s.mids.put(m, k)
 	}
 	return s.ms[k]
@@ -328,15 +365,14 @@ func (s *swift) pend(m *swiftM) bool {
 	if !m.fresh {
 		return false
 	}
-	k := uint32(len(s.gs))
-	s.gs = append(s.gs, swiftG{first: noTime})
-	m.pending, m.g, m.fresh = int32(k), int32(k), false
+	g := s.gs.new()
+	*g = swiftG{first: noTime}
+	m.pending, m.g, m.fresh = g, g, false
 	return true
 }
 
 func (s *swift) create(typ byte, id, start, ts uint64) {
-	k := s.g(id)
-	g := &s.gs[k]
+	g := s.g(id)
 	if g.first != noTime {
 		s.bad = true
 		return

@@ -14,30 +14,32 @@ func (s *swift) rare(m *swiftM, typ byte, d []byte, i int, ts uint64) (int, bool
 	}
 	val := ts | one
 	switch typ {
+	case evGoStart, evGoUnblock, evGoBlock, evGoStop, evGoSyscallBegin, evGoSyscallEnd:
+		return i, s.long(m, typ, v, val)
 	case evGoStatus, evGoStatusStack:
 		return i, s.goStatus(m, v, ts)
 	case evProcStatus:
 		return i, s.procStatus(m, v, ts)
 	case evProcStart:
-		if v[0] >= maxProc || m.p >= 0 && !m.syscall {
+		if v[0] >= maxProc || m.p != nil && !m.syscall {
 			return i, false
 		}
 		p := s.p(v[0])
 		p.acc[accPIdle] += val
 		p.acc[accPRunning] -= val
-		m.p, m.syscall = int32(v[0]), false
+		m.p, m.syscall = p, false
 	case evProcStop:
-		if m.p < 0 {
+		if m.p == nil {
 			return i, false
 		}
-		p := &s.ps[m.p]
+		p := m.p
 		if m.syscall {
 			p.acc[accPSyscall] += val
 		} else {
 			p.acc[accPRunning] += val
 		}
 		p.acc[accPIdle] -= val
-		m.p, m.syscall = -1, false
+		m.p, m.syscall = nil, false
 	case evProcSteal:
 		if v[0] >= maxProc {
 			return i, false
@@ -50,51 +52,49 @@ func (s *swift) rare(m *swiftM, typ byte, d []byte, i int, ts uint64) (int, bool
 		}
 		p.acc[accPIdle] -= val
 		if v[2] == m.m {
-			m.p, m.syscall = -1, false
+			m.p, m.syscall = nil, false
 		}
 		// Any other victim learns of it where its syscall ends blocked.
 	case evGoSyscallEndBlocked:
-		if m.g < 0 && !s.pend(m) {
+		if m.g == nil && !s.pend(m) {
 			return i, false
 		}
-		g := &s.gs[m.g]
+		g := m.g
 		g.acc[accSyscall] += val
 		g.acc[accRunnable] -= val
-		m.g = -1
+		m.g = nil
 		if m.syscall {
-			m.p, m.syscall = -1, false
+			m.p, m.syscall = nil, false
 		}
 	case evGoDestroy:
-		if m.g < 0 {
+		if m.g == nil {
 			return i, false
 		}
-		g := &s.gs[m.g]
+		g := m.g
 		g.acc[accRunning] += val
 		g.end = ts
-		m.g = -1
+		m.g = nil
 	case evGoDestroySyscall:
-		if m.g < 0 && !s.pend(m) || m.p >= 0 {
+		if m.g == nil && !s.pend(m) || m.p != nil {
 			return i, false // with a P, what becomes of it depends on the order
 		}
-		g := &s.gs[m.g]
+		g := m.g
 		g.acc[accSyscall] += val
 		g.end = ts
-		m.g = -1
+		m.g = nil
 	case evGoCreateSyscall:
-		k := s.g(v[0])
-		g := &s.gs[k]
-		if g.first != noTime || m.g >= 0 {
+		g := s.g(v[0])
+		if g.first != noTime || m.g != nil {
 			return i, false
 		}
 		g.first = ts
 		g.acc[accSyscall] -= val
-		m.g, m.fresh = int32(k), false
+		m.g, m.fresh = g, false
 	case evGoSwitch, evGoSwitchDestroy:
-		if m.g < 0 {
+		if m.g == nil {
 			return i, false
 		}
-		k := s.g(v[0])
-		cur, next := &s.gs[m.g], &s.gs[k]
+		cur, next := m.g, s.g(v[0])
 		cur.acc[accRunning] += val
 		if typ == evGoSwitch {
 			cur.acc[accWaiting] -= val
@@ -103,15 +103,15 @@ func (s *swift) rare(m *swiftM, typ byte, d []byte, i int, ts uint64) (int, bool
 		}
 		next.acc[accWaiting] += val
 		next.acc[accRunning] -= val
-		m.g = int32(k)
+		m.g = next
 		s.n += 2
 	case evGoCreate, evGoCreateBlocked:
-		s.create(typ, v[0], v[1], ts)
+		s.create(typ, v[0], min(v[1], 1<<32-1), ts)
 	case evSTWBegin, evSTWEnd:
-		if m.g < 0 {
+		if m.g == nil {
 			return i, false
 		}
-		k := mark{ts: ts, g: GoID(s.gs[m.g].id), rng: RangeSTW, kind: KindRangeEnd}
+		k := mark{ts: ts, g: GoID(m.g.id), rng: RangeSTW, kind: KindRangeEnd}
 		if typ == evSTWBegin {
 			k.kind, k.name, k.stack = KindRangeBegin, stringID(v[0]), stackID(v[1])
 		}
@@ -160,6 +160,58 @@ func (s *swift) rare(m *swiftM, typ byte, d []byte, i int, ts uint64) (int, bool
 	return i, !s.bad
 }
 
+// long does what the hot loop does, for events that are too long for it.
+func (s *swift) long(m *swiftM, typ byte, v [4]uint64, val uint64) bool {
+	var g *swiftG
+	switch typ {
+	case evGoStart, evGoUnblock:
+		g = s.g(v[0])
+	default:
+		if g = m.g; g == nil {
+			return false
+		}
+		if g.stack == 0 && typ != evGoSyscallEnd {
+			g.stack = uint32(min(v[1], 1<<32-1))
+		}
+	}
+	switch typ {
+	case evGoStart:
+		if m.g != nil {
+			return false
+		}
+		g.acc[accRunnable] += val
+		g.acc[accRunning] -= val
+		m.g, m.fresh = g, false
+	case evGoUnblock:
+		g.acc[accWaiting] += val
+		g.acc[accRunnable] -= val
+	case evGoBlock:
+		g.acc[accRunning] += val
+		g.acc[accWaiting] -= val
+		m.g = nil
+	case evGoStop:
+		g.acc[accRunning] += val
+		g.acc[accRunnable] -= val
+		m.g = nil
+	case evGoSyscallBegin, evGoSyscallEnd:
+		if m.p == nil || m.syscall == (typ == evGoSyscallBegin) {
+			return false
+		}
+		g.acc[accRunning] += val
+		g.acc[accSyscall] -= val
+		m.p.acc[accPRunning] += val
+		m.p.acc[accPSyscall] -= val
+		if typ == evGoSyscallEnd {
+			g.acc[accRunning] -= 2 * val
+			g.acc[accSyscall] += 2 * val
+			m.p.acc[accPRunning] -= 2 * val
+			m.p.acc[accPSyscall] += 2 * val
+		}
+		m.syscall = typ == evGoSyscallBegin
+	}
+	return true
+}
+
 // maxMarks bounds the pauses and cycles of one generation.
 const maxMarks = 64 << 10
 
@@ -174,8 +226,7 @@ func (s *swift) goStatus(m *swiftM, v [4]uint64, ts uint64) bool {
 	if v[2] == 0 || v[2] >= uint64(len(goStates)) {
 		return false
 	}
-	k := s.g(v[0])
-	g := &s.gs[k]
+	g := s.g(v[0])
 	if g.first != noTime {
 		return false
 	}
@@ -186,10 +237,10 @@ func (s *swift) goStatus(m *swiftM, v [4]uint64, ts uint64) bool {
 	}
 	switch v[2] {
 	case goRunning:
-		if m.g >= 0 {
+		if m.g != nil {
 			return false
 		}
-		m.g, m.fresh = int32(k), false
+		m.g, m.fresh = g, false
 	case goSyscall:
 		o := m
 		if v[1] != m.m {
@@ -199,20 +250,20 @@ func (s *swift) goStatus(m *swiftM, v [4]uint64, ts uint64) bool {
 			o = s.thread(v[1])
 		}
 		if o.fresh {
-			o.g, o.fresh = int32(k), false
+			o.g, o.fresh = g, false
 			return true
 		}
-		if o.pending < 0 {
+		if o.pending == nil {
 			return false
 		}
-		s.fold(o, k)
+		s.fold(o, g)
 	}
 	return true
 }
 
 // fold gives k what was added up for the stand-in of o's goroutine.
-func (s *swift) fold(o *swiftM, k uint32) {
-	p, g := &s.gs[o.pending], &s.gs[k]
+func (s *swift) fold(o *swiftM, g *swiftG) {
+	p := o.pending
 	for a := range g.acc {
 		g.acc[a] += p.acc[a]
 	}
@@ -220,10 +271,10 @@ func (s *swift) fold(o *swiftM, k uint32) {
 		g.end = p.end
 	}
 	if o.g == o.pending {
-		o.g = int32(k)
+		o.g = g
 	}
 	*p = swiftG{}
-	o.pending = -1
+	o.pending = nil
 }
 
 // accOf gives the accumulator of a status.
@@ -240,26 +291,29 @@ func (s *swift) procStatus(m *swiftM, v [4]uint64, ts uint64) bool {
 	p.first, p.state, p.lost = ts, uint8(v[1]), v[1] == procAbandoned
 	p.acc[v[1]-1] -= ts | one
 	if v[1] == procRunning || v[1] == procSyscall {
-		if m.p >= 0 {
+		if m.p != nil {
 			return false
 		}
-		m.p, m.syscall = int32(v[0]), v[1] == procSyscall
+		m.p, m.syscall = p, v[1] == procSyscall
 	}
 	return true
 }
 
 func (s *swift) p(id uint64) *swiftP {
 	for uint64(len(s.ps)) <= id {
-		s.ps = append(s.ps, swiftP{})
+		s.ps = append(s.ps, nil)
 	}
-	return &s.ps[id]
+	if s.ps[id] == nil {
+		s.ps[id] = new(swiftP)
+	}
+	return s.ps[id]
 }
 
 // close ends every state that is open at the generation's end, and tells whether all sums hold.
 func (s *swift) close() bool {
 	end := s.max
-	for k := range s.gs {
-		g := &s.gs[k]
+	for k := range s.gs.n {
+		g := s.gs.at(k)
 		if g.first == noTime {
 			return false
 		}
@@ -269,7 +323,10 @@ func (s *swift) close() bool {
 		}
 	}
 	for k := range s.ps {
-		p := &s.ps[k]
+		p := s.ps[k]
+		if p == nil {
+			continue
+		}
 		n, ok := closeSums(p.acc[:], end)
 		if !ok || n > 1 || p.state == 0 && p.acc != [4]uint64{} {
 			return false
