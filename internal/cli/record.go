@@ -187,9 +187,14 @@ func (p *progress) update(u collect.Progress) {
 	if u.Of > 0 {
 		line = fmt.Sprintf("recording %s of %s, trace %s; Ctrl-C ends it early", u.Elapsed.Truncate(time.Second), u.Of, byteSize(u.Received))
 	}
+	p.line(line)
+}
+
+// line puts a line in the place of the last one.
+func (p *progress) line(s string) {
 	// Blanks instead of an escape sequence: they clear a line on every terminal.
-	fmt.Fprintf(p.con.stderr, "\r%-*s", p.shown, line)
-	p.shown = len(line)
+	fmt.Fprintf(p.con.stderr, "\r%-*s", p.shown, s)
+	p.shown = len(s)
 }
 
 func (p *progress) clear() {

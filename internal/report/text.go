@@ -106,8 +106,10 @@ func (r *Report) title() string {
 	if name == "" {
 		name = t.URL
 	}
-	if name == "" && len(r.Inputs) == 1 {
-		name = r.Inputs[0].Name
+	for i := range r.Inputs {
+		if name == "" && r.Inputs[i].Error == "" {
+			name = r.Inputs[i].Name
+		}
 	}
 	if t.PID != 0 {
 		name = strings.TrimSpace(fmt.Sprintf("%s pid %d", name, t.PID))
