@@ -78,6 +78,7 @@ type Options struct {
 type Timing struct {
 	Connect time.Duration // 10 s
 	Quiet   time.Duration // without a byte, beyond the recording's own time: 20 s
+	Whole   time.Duration // until its end, beyond the recording's own time: 2 min
 	Busy    time.Duration // how long to wait for somebody else's trace to end: 30 s
 	Retry   time.Duration // between tries while it goes on: 2 s
 	Last    time.Duration // for what is fetched after Ctrl-C: 5 s
@@ -91,6 +92,7 @@ func (t Timing) filled() Timing {
 	}
 	set(&t.Connect, 10*time.Second)
 	set(&t.Quiet, 20*time.Second)
+	set(&t.Whole, 2*time.Minute)
 	set(&t.Busy, 30*time.Second)
 	set(&t.Retry, 2*time.Second)
 	set(&t.Last, 5*time.Second)

@@ -41,6 +41,7 @@ func failf(kind failureKind, format string, args ...any) *failure {
 
 var (
 	errQuiet    = errors.New("quiet")
+	errEndless  = errors.New("endless")
 	errRedirect = errors.New("redirect")
 )
 
@@ -122,7 +123,7 @@ func badStatus(code int, body []byte, path string, hint string, asked time.Durat
 	case code == http.StatusBadRequest && strings.Contains(text, "writetimeout"):
 		return failf(refused, "the service's WriteTimeout is shorter than %s: use a shorter --for", asked)
 	case code >= 500 && strings.Contains(text, "already"):
-		return failf(busy, "somebody else is taking one of this service at the moment: try again when theirs has ended")
+		return failf(busy, "somebody else is taking a trace or profile there at the moment: try again when theirs has ended")
 	}
 	said := firstLine(body)
 	if said != "" {
@@ -148,6 +149,8 @@ func broken(ctx context.Context, err error, quiet time.Duration) *failure {
 	switch {
 	case errors.Is(context.Cause(ctx), errQuiet):
 		return failf(cut, "the service sent nothing for %s", quiet)
+	case errors.Is(context.Cause(ctx), errEndless):
+		return failf(cut, "the service did not come to an end in time")
 	case ctx.Err() != nil:
 		return failf(stopped, "stopped")
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):

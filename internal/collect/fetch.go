@@ -106,6 +106,9 @@ func (s *session) fetch(ctx context.Context, f Fetch, hint string) (bytesKept in
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	// A service that drips would keep us for ever.
+	whole := time.AfterFunc(max(0, time.Until(ends))+s.o.Timing.Whole, func() { cancel(errEndless) })
+	defer whole.Stop()
 	patience := func() time.Duration { return max(0, time.Until(ends)) + quiet }
 	watch := time.AfterFunc(patience(), func() { cancel(errQuiet) })
 	defer watch.Stop()
@@ -246,13 +249,13 @@ func (s *session) note(r evidence.Request) error {
 }
 
 func size(n int64) string {
-	switch {
-	case n >= 1<<30 && n%(1<<30) == 0:
-		return fmt.Sprintf("%d GiB", n>>30)
-	case n >= 1<<20:
-		return fmt.Sprintf("%d MiB", n>>20)
-	case n >= 1<<10:
-		return fmt.Sprintf("%d KiB", n>>10)
+	for _, u := range []struct {
+		n    int64
+		name string
+	}{{1 << 30, "GiB"}, {1 << 20, "MiB"}, {1 << 10, "KiB"}} {
+		if n >= u.n {
+			return strings.TrimSuffix(fmt.Sprintf("%.1f", float64(n)/float64(u.n)), ".0") + " " + u.name
+		}
 	}
 	return fmt.Sprintf("%d bytes", n)
 }

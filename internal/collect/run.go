@@ -175,7 +175,7 @@ func (r *run) takeTrace(ctx context.Context, c *Collector) (int64, *failure) {
 			return n, fail
 		}
 		if !told {
-			r.o.Progress(Progress{Note: fmt.Sprintf("trace: somebody else is taking one of this service: waiting up to %s for it to end", r.o.Timing.Busy)})
+			r.o.Progress(Progress{Note: fmt.Sprintf("trace: somebody else is taking a trace there: waiting up to %s for it to end", r.o.Timing.Busy)})
 		}
 		select {
 		case <-time.After(r.o.Timing.Retry):
