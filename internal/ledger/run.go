@@ -63,13 +63,23 @@ type pass struct {
 
 	curFacts []fact
 	instead  bool // the activation that is explained wants to know who ran instead
+	look     func(*piece) // tests: sees every piece
 }
 
 func run(ctx context.Context, src timeline.Source, f finder, o Options) (*Result, error) {
-	began := time.Now()
+	return newPass(src, f, o).run(ctx)
+}
+
+func newPass(src timeline.Source, f finder, o Options) *pass {
 	tl := timeline.New(src, timeline.Options{Bytes: o.Bytes})
 	p := &pass{o: o, src: src, tl: tl, f: f, locks: locks{tl: tl}}
 	p.x = explainer{tl: tl, locks: &p.locks, out: p.piece}
+	return p
+}
+
+func (p *pass) run(ctx context.Context) (*Result, error) {
+	began := time.Now()
+	src, tl, f := p.src, p.tl, p.f
 	var begin, end exectrace.Time
 	var events int64
 	heap := newHeapGauge()
@@ -197,6 +207,9 @@ func (p *pass) explain(k *kept, g *timeline.G, prevEnd int64, instead bool) {
 
 // piece books one piece of the activation that is explained.
 func (p *pass) piece(q *piece) {
+	if p.look != nil {
+		p.look(q)
+	}
 	key := account{class: q.class, leaf: q.leaf, detail: q.kind}
 	key.site = q.site
 	id := p.tl.Who(q.ident)
