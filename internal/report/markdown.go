@@ -225,7 +225,7 @@ func (m *markdown) slowest(r *Report) {
 		if name == "" {
 			name = s.Entry
 		}
-		m.line("| %s | %s | %s | %s |", escape(s.when("")), duration(s.WallNS), cell(name), escape(s.Reason))
+		m.line("| %s | %s | %s | %s |", escape(s.when("")), duration(s.WallNS), cell(name), escape(s.why()))
 	}
 }
 

@@ -57,7 +57,7 @@ func sure(c finding.Confidence) string {
 	case finding.Proven:
 		return "who was awaited and what held it are both measured"
 	case finding.Supported:
-		return "one of who was awaited and what held it is measured, or two counters agree"
+		return "either who was awaited or what held it is measured, or two counters agree"
 	case finding.Possible:
 		return "the evidence is compatible with it, no more"
 	}
@@ -74,34 +74,61 @@ func (p *page) slowest(r *Report) {
 		day = clock(*u, len("2006-01-02"))
 		unit = "begin: UTC, " + day
 	}
+	names, same := make([]string, len(q.Slowest)), true
+	for i := range q.Slowest {
+		s := &q.Slowest[i]
+		names[i] = Printable(s.Name)
+		if s.Name == "" {
+			names[i] = Printable(s.Entry)
+		}
+		if width(names[i]) > maxName {
+			names[i] = middle(Printable(shortFunc(names[i])), maxName)
+		}
+		same = same && names[i] == names[0]
+	}
+	if same && len(names) > 1 {
+		unit += "; all of " + names[0]
+	}
 	p.heading("SLOWEST REQUESTS", unit)
-	names, nameWidth := make([]string, len(q.Slowest)), 0
-	for i := range q.Slowest {
-		s := &q.Slowest[i]
-		switch {
-		case s.Name != "":
-			names[i] = middle(Printable(s.Name), 28)
-		case len(q.Groups) > 1:
-			names[i] = middle(Printable(shortFunc(s.Entry)), 28)
-		}
-		nameWidth = max(nameWidth, width(names[i]))
+	wide := 0
+	for _, n := range names {
+		wide = max(wide, width(n))
 	}
 	for i := range q.Slowest {
 		s := &q.Slowest[i]
-		label := fmt.Sprintf("  %15s %9s  ", s.when(day), duration(s.WallNS))
-		if nameWidth > 0 {
-			label += names[i] + strings.Repeat(" ", nameWidth-width(names[i])+2)
+		label := fmt.Sprintf("  %12s %9s  ", s.when(day), duration(s.WallNS))
+		if !same || len(names) == 1 {
+			label += names[i] + strings.Repeat(" ", wide-width(names[i])+2)
 		}
-		p.par(label, s.Reason)
+		p.par(label, s.why())
 	}
+}
+
+// maxName is how wide the name of a request may be beside its reason.
+const maxName = 28
+
+// why tells in a line where the time went, in the words of the ledger above: its largest parts.
+func (s *Request) why() string {
+	var parts []string
+	for i := range s.Accounts {
+		a := &s.Accounts[i]
+		if len(parts) == 2 || i == 1 && (s.Accounts[0].NS*2 >= s.WallNS || a.NS*5 < s.WallNS) {
+			break
+		}
+		parts = append(parts, duration(a.NS)+" "+describe(a, shortFunc))
+	}
+	if len(parts) == 0 {
+		return s.Reason
+	}
+	return strings.Join(parts, "; ")
 }
 
 // when prints the begin: time of day, with the date where it is not the heading's.
 func (s *Request) when(day string) string {
 	if s.UTC == nil {
-		return fmt.Sprintf("+%d.%06d s", s.OffsetNS/1e9, s.OffsetNS%1e9/1e3)
+		return fmt.Sprintf("+%d.%03d s", s.OffsetNS/1e9, s.OffsetNS%1e9/1e6)
 	}
-	t := clock(*s.UTC, len("2006-01-02T15:04:05.000000"))
+	t := clock(*s.UTC, len("2006-01-02T15:04:05.000"))
 	if rest, ok := strings.CutPrefix(t, day+" "); ok && day != "" {
 		return rest
 	}

@@ -137,7 +137,7 @@ func perRequest(c *Column) int64 {
 // meanwhile tells what ran while the row's goroutines were runnable, largest first; "" where it is not known or the
 // row is too small to matter.
 func (w *row) meanwhile(name func(string) string) string {
-	if w.share < 50 || len(w.instead) == 0 || w.other || w.unexplained {
+	if w.share < 100 || len(w.instead) == 0 || w.other || w.unexplained {
 		return ""
 	}
 	type key struct{ who, kind string }
@@ -154,7 +154,7 @@ func (w *row) meanwhile(name func(string) string) string {
 	var parts []string
 	var rest int64
 	for i, k := range order {
-		if i >= 4 || sums[k]*50 < whole {
+		if i >= 3 || sums[k]*25 < whole {
 			rest += sums[k]
 			continue
 		}
@@ -187,11 +187,15 @@ func (w *row) label(name func(string) string) string {
 	return describe(w.account, name)
 }
 
-// describe names an account in one clause.
+// describe names an account in one clause: what was done, by whom if not by the request itself, and where.
 func describe(a *Account, name func(string) string) string {
-	cause := a.Cause
-	if a.Detail != "" {
+	cause, place := a.Cause, ""
+	switch {
+	case a.Detail == "" || a.Detail == a.Site:
+	case strings.HasPrefix(a.Cause, "stop-the-world") && !strings.HasSuffix(a.Cause, "queued"):
 		cause += " (" + name(a.Detail) + ")"
+	default:
+		place = " in " + name(a.Detail) // where the actor waited
 	}
 	at := func(prefix string) string {
 		if a.Site == "" {
@@ -199,30 +203,33 @@ func describe(a *Account, name func(string) string) string {
 		}
 		return prefix + name(a.Site)
 	}
+	if a.Cause == "previous request's end" {
+		return cause + ": the connection was still busy with the one before"
+	}
 	switch a.Class {
 	case "lock":
-		if strings.HasPrefix(a.Cause, "lock, ") {
-			return "lock" + at(" at ") + ": " + strings.TrimPrefix(cause, "lock, ")
+		if rest, ok := strings.CutPrefix(a.Cause, "lock, "); ok {
+			return "lock" + at(" at ") + ": " + rest
 		}
 		if a.Actor == "" {
-			return "lock" + at(" at ") + ": holder " + cause
+			return "lock" + at(" at ") + ": its holder " + cause + place
 		}
-		return "lock" + at(" at ") + ": holder " + name(a.Actor) + " " + cause
+		return "lock" + at(" at ") + ": its holder " + name(a.Actor) + " " + cause + place
 	case "message":
 		if a.Actor == "" {
-			return cause + at(": awaited at ")
+			return cause + place + at(": awaited at ")
 		}
-		return cause + ": " + name(a.Actor) + at(", awaited at ")
+		return cause + ": " + name(a.Actor) + place + at(", awaited at ")
 	case "own":
-		if a.Site == "" && (a.Cause == "on CPU" || a.Cause == "runnable in Go") {
+		if a.Site == "" && place == "" && (a.Cause == "on CPU" || a.Cause == "runnable in Go") {
 			return cause + ": the request itself"
 		}
-		return cause + at(", at ")
+		return cause + place + at(", at ")
 	}
 	if a.Actor != "" {
-		return cause + " of " + name(a.Actor) + at(", at ")
+		return cause + " of " + name(a.Actor) + place + at(", at ")
 	}
-	return cause + at(", at ")
+	return cause + place + at(", at ")
 }
 
 // fitted describes in at most max columns: import paths go first, then the middles of names.

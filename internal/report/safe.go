@@ -108,7 +108,13 @@ func reverse(s string) string {
 func wrap(s string, max int, whole bool) []string {
 	var lines []string
 	line, n := "", 0
-	for _, word := range strings.Fields(s) {
+	words := strings.Fields(s)
+	for i := 0; i < len(words); i++ {
+		word := words[i]
+		if i+1 < len(words) && unitWord(words[i+1]) && word[len(word)-1] >= '0' && word[len(word)-1] <= '9' {
+			word += " " + words[i+1] // a number stays with its unit
+			i++
+		}
 		if !whole {
 			word = middle(word, max)
 		}
@@ -128,4 +134,13 @@ func wrap(s string, max int, whole bool) []string {
 		lines = append(lines, line)
 	}
 	return lines
+}
+
+// unitWord tells whether s is a unit, and what may follow one in a text.
+func unitWord(s string) bool {
+	switch strings.TrimRight(s, ".,;:)") {
+	case "%", "ns", "us", "ms", "s", "B", "KiB", "MiB", "GiB":
+		return true
+	}
+	return false
 }

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"path"
 	"strconv"
 	"strings"
 
@@ -108,7 +109,7 @@ func (r *Report) title() string {
 	}
 	for i := range r.Inputs {
 		if name == "" && r.Inputs[i].Error == "" {
-			name = r.Inputs[i].Name
+			name = middle(path.Base(r.Inputs[i].Name), 40)
 		}
 	}
 	if t.PID != 0 {
@@ -345,5 +346,5 @@ func (r *Report) notLookedInto() string {
 	each := func(ns int64) string {
 		return duration(ns/int64(c.Requests)) + " (" + percent(share(ns, c.WallNS)) + ")"
 	}
-	return "on CPU " + each(n.RunningNS) + " and syscall " + each(n.SyscallNS) + " a request are the runtime's view; whether the thread ran, and what a syscall waited for, only the kernel knows."
+	return "on CPU " + each(n.RunningNS) + " and syscall " + each(n.SyscallNS) + " a request: whether threads really ran, and what syscalls waited for, takes kernel evidence to tell."
 }
