@@ -91,8 +91,8 @@ func run(ctx context.Context, c Case, v Variant, o options, stdout, stderr io.Wr
 	}
 
 	// 4. The diagnosis, as of any process.
-	args := []string{"diagnose", "--pprof", pprof, "--for", o.record.String(), "-o", filepath.Join(dir, "lab.case"), "--format", o.format}
-	fmt.Fprintf(say, "\n$ whystall %s\n\n", strings.Join(args[:5], " "))
+	args := []string{"diagnose", "--pprof", pprof, "--for", o.record.String(), "--format", o.format}
+	fmt.Fprintf(say, "\n$ whystall %s\n\n", strings.Join(args, " "))
 	status, err = diagnose(ctx, whystall, args, stdout, stderr)
 	if err != nil {
 		return 0, err
