@@ -75,9 +75,10 @@ type explainer struct {
 	stack  []frame
 	cursor int64
 	visits int
-	total  int64 // visits of all activations
-	limit  bool  // this activation met one
-	prev   int64 // waits before this belong to the request before
+	total  int64  // visits of all activations
+	limit  bool   // this activation met one
+	stale  uint32 // the segment of the request's goroutine that a gap cut off
+	prev   int64  // waits before this belong to the request before
 	out    func(*piece)
 
 	// the first wait on the path now
@@ -96,9 +97,11 @@ func (x *explainer) explain(g *timeline.G, a, b, prevEnd int64) {
 	x.cursor, x.visits, x.limit, x.prev = b, 0, false, prevEnd
 	x.serial++
 	x.own()
+	x.stale = 0
 	t.Pin(g)
 	if at, stale := t.StaleAt(g); stale {
 		x.emitTo(max(a, at), codeGap, g.Ident, nil)
+		x.stale = uint32(g.Cur)
 	}
 	x.push(frame{lo: a, ident: g.Ident, seg: uint32(g.Cur)})
 	var newer *timeline.Segment // of the request's own goroutine
@@ -303,6 +306,9 @@ func (x *explainer) wait2(f *frame, s *timeline.Segment, lo int64, depth int) (p
 			leaf := codeNotWoken
 			if s.First() {
 				leaf = codeBeforeTrace
+			}
+			if s.Gap() || depth == 0 && x.stale == f.seg {
+				leaf = codeGap
 			}
 			if w == timeline.WaitNetwork {
 				leaf = codeNetwork // still waiting: what for is known

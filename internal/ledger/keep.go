@@ -287,7 +287,8 @@ func (p *pass) own(grp *group, g *timeline.G, b, e, prevEnd int64) (running int6
 		}
 	}
 	tl.Pin(g)
-	if at, stale := tl.StaleAt(g); stale {
+	at, stale := tl.StaleAt(g)
+	if stale {
 		emit(max(b, at), classOwn, codeGap, 0)
 	}
 	seq := uint32(g.Cur)
@@ -318,10 +319,10 @@ func (p *pass) own(grp *group, g *timeline.G, b, e, prevEnd int64) (running int6
 				emit(lo, classOwn, codeSyscall, s.Stack)
 			case timeline.Waiting:
 				if prevEnd > lo { // the tail of the request before
-					p.ownWait(max(lo, min(prevEnd, cursor)), &cursor, c, s)
+					p.ownWait(max(lo, min(prevEnd, cursor)), &cursor, c, s, stale)
 					emit(lo, classOwn, codePreviousEnd, 0)
 				} else {
-					p.ownWait(lo, &cursor, c, s)
+					p.ownWait(lo, &cursor, c, s, stale)
 				}
 			default:
 				leaf := codeUnknown
@@ -343,7 +344,7 @@ func (p *pass) own(grp *group, g *timeline.G, b, e, prevEnd int64) (running int6
 			// born inside: a goroutine's life is the activation, which does not begin before it
 			emit(b, classOwn, codeLookback, 0)
 		default:
-			seq = s.Prev
+			seq, stale = s.Prev, false
 		}
 	}
 	return running
@@ -365,7 +366,7 @@ func (p *pass) ownStoppable(lo int64, cursor *int64, c *allColumn, class classCo
 	}
 }
 
-func (p *pass) ownWait(lo int64, cursor *int64, c *allColumn, s *timeline.Segment) {
+func (p *pass) ownWait(lo int64, cursor *int64, c *allColumn, s *timeline.Segment, stale bool) {
 	if lo >= *cursor {
 		return
 	}
@@ -379,6 +380,8 @@ func (p *pass) ownWait(lo int64, cursor *int64, c *allColumn, s *timeline.Segmen
 		switch {
 		case by == timeline.EnderGoroutine:
 			leaf = codeOther
+		case by == timeline.EnderNone && w != timeline.WaitNetwork && (stale || s.Gap()):
+			leaf = codeGap
 		case by == timeline.EnderNone && w != timeline.WaitNetwork:
 			leaf = codeNotWoken
 		case w == timeline.WaitLock:

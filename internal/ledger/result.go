@@ -168,7 +168,8 @@ type GC struct {
 	PerSecond    float64 // cycles
 	GoalMin      int64   // bytes
 	GoalMax      int64
-	LiveMax      int64
+	LiveMax      int64 // largest heap seen, dead objects not yet swept included
+	Marked, Goal int64 // averages over the cycles: heap found live, and the goal that followed from it; 0 not known
 	AssistNS     int64 // of all goroutines
 	AssistSites  []Site
 	TriggerSites []Site // who started cycles

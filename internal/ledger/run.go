@@ -62,7 +62,7 @@ type pass struct {
 	wrong  error    // the first sum that was wrong
 
 	curFacts []fact
-	instead  bool // the activation that is explained wants to know who ran instead
+	instead  bool         // the activation that is explained wants to know who ran instead
 	look     func(*piece) // tests: sees every piece
 }
 

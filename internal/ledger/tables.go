@@ -84,7 +84,8 @@ func (p *pass) stwSite(id exectrace.StackID) (site string, ours bool) {
 
 func (p *pass) gc(r *Result) {
 	g := p.tl.GC()
-	r.GC = GC{Cycles: g.Cycles, MarkNS: g.MarkNS, GoalMin: g.GoalMin, GoalMax: g.GoalMax, LiveMax: g.LiveMax, AssistNS: g.AssistNS}
+	r.GC = GC{Cycles: g.Cycles, MarkNS: g.MarkNS, GoalMin: g.GoalMin, GoalMax: g.GoalMax, LiveMax: g.LiveMax,
+		Marked: g.Marked, Goal: g.Goal, AssistNS: g.AssistNS}
 	if wall := p.tl.Now(); wall > 0 {
 		r.GC.PerSecond = float64(g.Cycles) / (float64(wall) / 1e9)
 	}

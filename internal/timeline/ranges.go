@@ -71,6 +71,9 @@ type ranges struct {
 	triggers map[exectrace.StackID]*SiteSum
 
 	GoalMin, GoalMax, LiveMax int64
+
+	low, goalNow               int64 // smallest heap since the last cycle began: what that cycle found live
+	markedSum, goalSum, marked int64 // of cycles of which both are known
 }
 
 // SiteSum is what happened at one stack.
@@ -85,6 +88,25 @@ func (r *ranges) goal(bytes int64) {
 		r.GoalMin = bytes
 	}
 	r.GoalMax = max(r.GoalMax, bytes)
+	r.goalNow = bytes
+}
+
+func (r *ranges) live(bytes int64) {
+	r.LiveMax = max(r.LiveMax, bytes)
+	if r.low == 0 || bytes < r.low {
+		r.low = bytes
+	}
+}
+
+// room remembers how far the heap was let grow since the cycle before: from what that found live to the goal. Sums
+// are of KiB, so that no number of cycles overflows them.
+func (r *ranges) room() {
+	if r.low > 0 && r.goalNow > 0 && r.Cycles > 0 {
+		r.markedSum += r.low >> 10
+		r.goalSum += r.goalNow >> 10
+		r.marked++
+	}
+	r.low = 0
 }
 
 // forget ends what a gap leaves open.
@@ -191,6 +213,7 @@ func (r *ranges) gc(ev *exectrace.Event, now int64, begins bool) {
 			r.marks = r.marks[:copy(r.marks, r.marks[n/2:])]
 		}
 		r.marks = append(r.marks, Mark{Begin: now})
+		r.room()
 		r.Cycles++
 		if ev.Stack != 0 {
 			r.triggers = addSite(r.triggers, ev.Stack, 0)
@@ -414,6 +437,7 @@ func (t *Timeline) SilenceIn(s, e int64) (ns int64) {
 type GC struct {
 	Cycles, MarkNS, AssistNS  int64
 	GoalMin, GoalMax, LiveMax int64
+	Marked, Goal              int64 // averages over the cycles: heap found live, goal until the next; 0 not known
 	Assists, Triggers         map[exectrace.StackID]*SiteSum
 }
 
@@ -422,6 +446,9 @@ func (t *Timeline) GC() GC {
 	r := &t.ranges
 	g := GC{Cycles: r.Cycles, MarkNS: r.MarkNS, AssistNS: r.assistNS, GoalMin: r.GoalMin, GoalMax: r.GoalMax, LiveMax: r.LiveMax,
 		Assists: r.assists, Triggers: r.triggers}
+	if r.marked > 0 {
+		g.Marked, g.Goal = r.markedSum/r.marked<<10, r.goalSum/r.marked<<10
+	}
 	if n := len(r.marks); n > 0 && r.marks[n-1].End == 0 {
 		g.MarkNS += t.now - r.marks[n-1].Begin
 	}

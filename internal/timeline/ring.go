@@ -74,7 +74,7 @@ const (
 	metaSweep  = 1 << 10
 	metaSTW    = 1 << 11
 	metaFirst  = 1 << 12 // nothing is known of the goroutine before
-	metaGap    = 1 << 13 // unknown because of a gap
+	metaGap    = 1 << 13 // unknown because of a gap; of another state: a gap cut its end off
 	metaRanges = metaAssist | metaSweep | metaSTW
 )
 
@@ -85,7 +85,9 @@ func (s *Segment) By() Ender    { return Ender(s.w >> metaEnder & 3) }
 func (s *Segment) Assist() bool { return s.w&metaAssist != 0 }
 func (s *Segment) Sweep() bool  { return s.w&metaSweep != 0 }
 func (s *Segment) STW() bool    { return s.w&metaSTW != 0 }
-func (s *Segment) Gap() bool    { return s.w&metaGap != 0 }
+
+// Gap tells of an unknown segment that a gap is why, of another that a gap cut it off.
+func (s *Segment) Gap() bool { return s.w&metaGap != 0 }
 
 // First tells that before it nothing is known of the goroutine: it was there when the trace, or what could be read of it, began.
 func (s *Segment) First() bool { return s.w&metaFirst != 0 }

@@ -209,7 +209,7 @@ func (t *Timeline) Apply(ev *exectrace.Event) {
 		case exectrace.MetricGOMAXPROCS:
 			t.procs.setCount(ev.Arg[0], now)
 		case exectrace.MetricHeapLive:
-			t.ranges.LiveMax = max(t.ranges.LiveMax, int64(min(ev.Arg[0], 1<<62)))
+			t.ranges.live(int64(min(ev.Arg[0], 1<<62)))
 		case exectrace.MetricHeapGoal:
 			t.ranges.goal(int64(min(ev.Arg[0], 1<<62)))
 		}
@@ -380,6 +380,8 @@ func (t *Timeline) revive(g *G, now int64) {
 	g.epoch = uint32(len(t.gaps))
 	g.proc = -1
 	if g.Cur != 0 {
+		t.Pin(g)
+		t.at(g.Cur).w |= metaGap // who ended it cannot be known any more
 		t.enter(g, max(at, g.start), uint64(Unknown)|metaGap, 0)
 	}
 	g.meta = uint64(Unknown) | metaGap
