@@ -70,8 +70,8 @@ const (
 // each, if not nil, gets every goroutine when it has ended, and those alive at the trace's end, by number; what it
 // points to is overwritten. Totals itself keeps only sums, so memory does not grow with the trace.
 //
-// Within a Gap all states are unknown. A worker's mistake about an event's place (see Stats.Repaired) can only happen in
-// Events: there an event that had to wait for another's number has that one's time, here it has its own.
+// Within a Gap all states are unknown. Each event counts at its own time, where Events moves those that come
+// too late for their place to that place's time: the sums of the two may differ by some microseconds a generation.
 func (t *Trace) Totals(each func(*GoroutineTotal)) *Totals {
 	t.begin()
 	a := newSummer(t, each)

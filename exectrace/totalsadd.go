@@ -97,10 +97,8 @@ func (a *summer) generation(c *consumer, j *summed, first bool) {
 	at := func(rel uint64) Time { return Time((s.min + rel) * mul) }
 	end := at(s.max)
 	a.span(at(0), max(end, Time(j.last*mul)))
-	for k := range s.gs.n {
-		if g := s.gs.at(k); g.id != 0 {
-			a.summedG(c, g, at, mul, end)
-		}
+	for g := range s.all() {
+		a.summedG(c, g, at, mul, end)
 	}
 	for k := range s.ps {
 		p := s.ps[k]

@@ -28,6 +28,8 @@ type Trace struct {
 	tables  tables
 	slots   slots
 	read    read
+
+	ownTimes bool // tests: events keep their times even where those decrease
 	v1      *v1Index // formats before 1.22: what the first pass found
 }
 

@@ -5,10 +5,11 @@ func (c *consumer) block(b []Event) {
 	last := c.last
 	for i := range b {
 		e := &b[i]
-		if e.Time < last {
+		if e.Time >= last {
+			last = e.Time
+		} else if !c.t.ownTimes {
 			e.Time = last
 		}
-		last = e.Time
 		if e.Stack != 0 {
 			e.Stack = c.stack(e.Stack)
 		}

@@ -1,13 +1,17 @@
 package exectrace
 
 // pageSize is how many goroutine numbers share a page. A P takes numbers sixteen at a time, so those of a
-// page live at the same time and their pointers share cache lines.
-const pageSize = 16
+// page live at the same time.
+const pageSize = 8
 
-type page [pageSize]*swiftG
+// page holds goroutines whose id is 0 where there is none.
+type page [pageSize]swiftG
 
-// pages finds goroutines by number: a hash table of pages. The pages in use are few and stay in the
-// first-level cache where a table of the goroutines themselves would not.
+// maxPages bounds a generation's goroutines: 16 MB. One that has more is read in order, which takes less memory each.
+const maxPages = 32 << 10
+
+// pages finds goroutines by number: a hash table of pages. The entries of the pages in use are few and stay in the
+// caches where a table of the goroutines themselves would not.
 type pages struct {
 	e    []pageEntry
 	n    int
@@ -75,7 +79,7 @@ type arena[T any] struct {
 	n      int
 }
 
-const arenaChunk = 512
+const arenaChunk = 128
 
 func (a *arena[T]) new() *T {
 	c, i := a.n/arenaChunk, a.n%arenaChunk

@@ -68,15 +68,15 @@ type swiftM struct {
 
 // swift decodes one generation.
 type swift struct {
-	w    *worker
-	gs   arena[swiftG]
-	ids  pages
-	ps   []*swiftP // by P; nil: not heard of
-	ms   []*swiftM // pointers stay valid while it grows
-	mids goMap
-	min  uint64
-	max  uint64 // the last event's time
-	n    int64
+	w     *worker
+	ids   pages
+	pends []*swiftG // those that stand for others
+	ps    []*swiftP // by P; nil: not heard of
+	ms    []*swiftM // pointers stay valid while it grows
+	mids  goMap
+	min   uint64
+	max   uint64 // the last event's time
+	n     int64
 
 	marks  []mark
 	assist openSum
@@ -110,14 +110,13 @@ func (s *swift) run(w *worker) bool {
 	if w.mul == 0 || !g.complete || len(g.lost) > 0 {
 		return false
 	}
-	*s = swift{w: w, gs: s.gs, ids: s.ids, ps: s.ps[:0], ms: s.ms[:0], mids: s.mids, marks: s.marks[:0]}
-	s.gs.reset()
+	*s = swift{w: w, ids: s.ids, pends: s.pends[:0], ps: s.ps[:0], ms: s.ms[:0], mids: s.mids, marks: s.marks[:0]}
 	s.ids.reset()
 	s.mids.reset()
 	s.min = g.minTs
 	for k := range g.batches {
 		b := &g.batches[k]
-		if b.cut || b.ts < s.min || b.ts-s.min >= one/2 || !s.batch(b) {
+		if b.cut || b.ts < s.min || b.ts-s.min >= one/2 || !s.batch(b) || s.ids.n > maxPages {
 			return false
 		}
 	}
@@ -336,13 +335,10 @@ func varint4(w, stops uint64) uint64 {
 
 // g finds a goroutine or makes room for it.
 func (s *swift) g(id uint64) *swiftG {
-	page := s.ids.get(id / pageSize)
-	if g := page[id%pageSize]; g != nil {
-		return g
+	g := &s.ids.get(id / pageSize)[id%pageSize]
+	if g.id == 0 {
+		g.id, g.first = id, noTime
 	}
-	g := s.gs.new()
-	*g = swiftG{id: id, first: noTime}
-	page[id%pageSize] = g
 	return g
 }
 
@@ -365,8 +361,8 @@ func (s *swift) pend(m *swiftM) bool {
 	if !m.fresh {
 		return false
 	}
-	g := s.gs.new()
-	*g = swiftG{first: noTime}
+	g := &swiftG{first: noTime}
+	s.pends = append(s.pends, g)
 	m.pending, m.g, m.fresh = g, g, false
 	return true
 }

@@ -1,5 +1,7 @@
 package exectrace
 
+import "iter"
+
 // rare handles the events that the hot loop leaves: the argument's index i is behind the time ts.
 func (s *swift) rare(m *swiftM, typ byte, d []byte, i int, ts uint64) (int, bool) {
 	if !timed(typ) {
@@ -312,13 +314,14 @@ func (s *swift) p(id uint64) *swiftP {
 // close ends every state that is open at the generation's end, and tells whether all sums hold.
 func (s *swift) close() bool {
 	end := s.max
-	for k := range s.gs.n {
-		g := s.gs.at(k)
+	for _, g := range s.pends {
 		if g.first == noTime {
-			return false
+			return false // nobody said whom it stands for
 		}
+	}
+	for g := range s.all() {
 		n, ok := closeSums(g.acc[:], end)
-		if !ok || g.id != 0 && n != 0 && g.end != 0 || g.id != 0 && n != 1 && g.end == 0 {
+		if !ok || g.first == noTime || (n == 0) != (g.end != 0) || n > 1 {
 			return false
 		}
 	}
@@ -333,6 +336,20 @@ func (s *swift) close() bool {
 		}
 	}
 	return true
+}
+
+// all gives the goroutines, in an order that depends on the trace alone.
+func (s *swift) all() iter.Seq[*swiftG] {
+	return func(yield func(*swiftG) bool) {
+		for k := range s.ids.mem.n {
+			p := s.ids.mem.at(k)
+			for x := range p {
+				if p[x].id != 0 && !yield(&p[x]) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // closeSums adds the end to the sums that were opened once more than closed, which it marks, and counts them.

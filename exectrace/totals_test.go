@@ -1,0 +1,101 @@
+package exectrace
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestTotals holds the way without order to the one that adds up event by event, whose times TestReference holds to the
+// reference's. They differ in one thing: generations overlap by some microseconds, and events that are handed
+// out later than others that they precede get those's time, as in the reference. Totals needs no order and
+// keeps each event's own time; so do the events here.
+func TestTotals(t *testing.T) {
+	for _, name := range fixtures(t) {
+		t.Run(name, func(t *testing.T) {
+			tr := openFixture(t, name)
+			tr.ownTimes = true
+			type pair struct {
+				t *Totals
+				g []GoroutineTotal
+			}
+			var want, got pair
+			a := newSummer(tr, func(g *GoroutineTotal) { want.g = append(want.g, *g) })
+			for b := range tr.Blocks() {
+				a.events(b)
+			}
+			want.t = a.finish()
+			wantStats := tr.Stats()
+			got.t = tr.Totals(func(g *GoroutineTotal) { got.g = append(got.g, *g) })
+			if err := tr.Err(); err != nil {
+				t.Fatal(err)
+			}
+			for _, p := range []*pair{&want, &got} {
+				slices.SortFunc(p.g, func(a, b GoroutineTotal) int { return int(a.G - b.G) })
+			}
+			if len(want.g) == 0 || len(want.g) != len(got.g) {
+				t.Fatalf("want %d goroutines, got %d", len(want.g), len(got.g))
+			}
+			bad := 0
+			for i := range want.g {
+				w, g := want.g[i], got.g[i]
+				if w.Entry != g.Entry && w.Older {
+					g.Entry = w.Entry // any of its stacks: they begin alike but where they are cut
+				}
+				if w != g {
+					if bad++; bad < 4 {
+						t.Errorf("goroutine %d:\nwant %+v\ngot  %+v", w.G, w, g)
+					}
+				}
+			}
+			if !reflect.DeepEqual(want.t, got.t) {
+				t.Errorf("want %+v\ngot  %+v", brief(want.t), brief(got.t))
+			}
+			wantStats.Repaired = 0
+			if s := tr.Stats(); s != wantStats {
+				t.Errorf("stats: want %+v, got %+v", wantStats, s)
+			}
+		})
+	}
+}
+
+// brief leaves the long lists out.
+func brief(t *Totals) Totals {
+	b := *t
+	b.Entries, b.Pauses, b.GCs = b.Entries[:min(3, len(b.Entries))], b.Pauses[:min(3, len(b.Pauses))], b.GCs[:min(3, len(b.GCs))]
+	return b
+}
+
+func fixtures(tb testing.TB) []string {
+	tb.Helper()
+	names, err := filepath.Glob("testdata/*.trace")
+	if err != nil || len(names) == 0 {
+		tb.Fatal("no traces in testdata")
+	}
+	for i, n := range names {
+		names[i] = strings.TrimSuffix(filepath.Base(n), ".trace")
+	}
+	return names
+}
+
+func openFixture(tb testing.TB, name string) *Trace {
+	tb.Helper()
+	tr, err := Open("testdata/"+name+".trace", Options{})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { tr.Close() })
+	return tr
+}
+
+func readFixture(tb testing.TB, name string) []byte {
+	tb.Helper()
+	b, err := os.ReadFile("testdata/" + name + ".trace")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return b
+}
