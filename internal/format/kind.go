@@ -57,30 +57,46 @@ func Identify(head []byte) Kind {
 	return identifyText(head)
 }
 
-// looksLikeProto recognises an uncompressed profile: its first field is a ValueType (sample_type, or period_type as Go writes it),
-// and all fields that head has room for are those of profile.proto.
+// looksLikeProto recognises an uncompressed profile: all fields that head has room for are those of profile.proto, and a ValueType
+// is among them. Go writes that first or, of a CPU profile, second.
 func looksLikeProto(head []byte) bool {
-	const valueType = 1<<1 | 1<<11
+	const valueTypes = 1<<1 | 1<<11
 	const lengths, numbers = 1<<1 | 1<<2 | 1<<3 | 1<<4 | 1<<5 | 1<<6 | 1<<11 | 1<<13, 1<<7 | 1<<8 | 1<<9 | 1<<10 | 1<<12 | 1<<13 | 1<<14 | 1<<15
+	typed := false
 	for n := 0; n < 32 && len(head) > 0; n++ {
 		field, wire := head[0]>>3, head[0]&7
 		size, used := binary.Uvarint(head[1:])
-		if head[0]&0x80 != 0 || n == 0 && valueType>>field&1 == 0 {
-			return false
-		}
 		switch {
+		case head[0]&0x80 != 0 || used <= 0:
+			return typed && len(head) < 10 // cut where head ends
 		case wire == 2 && lengths>>field&1 == 1:
-			if used <= 0 || n == 0 && size > 22 { // two numbers
-				return false
+			if valueTypes>>field&1 == 1 {
+				if !isValueType(head[1:]) {
+					return false
+				}
+				typed = true
 			}
 			used += int(min(size, HeadSize))
-		case wire == 0 && numbers>>field&1 == 1 && used > 0:
+		case wire == 0 && numbers>>field&1 == 1:
 		default:
 			return false
 		}
 		head = head[min(len(head), 1+used):]
 	}
-	return true
+	return typed
+}
+
+// isValueType recognises a short message of two indexes, its length in front.
+func isValueType(b []byte) bool {
+	if len(b) == 0 || b[0] < 2 || b[0] > 22 || int(b[0]) >= len(b) {
+		return false
+	}
+	return fields(b[1:1+b[0]], func(num uint64, wire int, _ uint64, _ []byte) error {
+		if wire != 0 || num > 2 {
+			return errWire
+		}
+		return nil
+	}) == nil
 }
 
 // identifyText looks at the first lines. A log may begin with anything before its first gctrace line, so all of head is looked at.

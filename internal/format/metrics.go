@@ -142,6 +142,11 @@ func parseSample(line string) (sample, bool) {
 	}
 	v, err := strconv.ParseFloat(fields[0], 64)
 	s.value = v
+	if len(fields) > 1 && fields[1] != "#" {
+		if _, notTime := strconv.ParseFloat(fields[1], 64); notTime != nil || len(fields) > 2 && fields[2] != "#" {
+			return s, false
+		}
+	}
 	return s, err == nil
 }
 
