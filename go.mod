@@ -4,12 +4,9 @@ go 1.26.0
 
 require github.com/alecthomas/kong v1.17.0
 
-require golang.org/x/exp v0.0.0-20260908205506-85c1c2202aba
-
 require (
-	github.com/chzyer/readline v1.5.1 // indirect
-	github.com/google/pprof v0.0.0-20260906184651-6331bc6350fe // indirect
-	github.com/ianlancetaylor/demangle v0.0.0-20250417193237-f615e6bd150b // indirect
+	github.com/google/pprof v0.0.0-20260906184651-6331bc6350fe
+	golang.org/x/exp v0.0.0-20260908205506-85c1c2202aba
 )
 
 require (
