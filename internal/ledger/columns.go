@@ -511,8 +511,13 @@ func (p *pass) insteadOf(who map[uint32]int64, entries map[string]bool, ns int64
 		return nil
 	}
 	byName := map[Instead]int64{}
+	left := ns
 	for w, n := range who {
 		byName[p.name(w, entries)] += n
+		left -= n
+	}
+	if left > 0 { // of requests that were not known to be slow when they ended
+		byName[Instead{Who: "unknown", Kind: "unknown"}] += left
 	}
 	var l []Instead
 	for i, n := range byName {

@@ -51,6 +51,7 @@ type group struct {
 	over    int64 // at least Options.SlowOver
 	hist    histogram
 	thr     int64 // below it nobody is a candidate
+	hot     int64 // from it on it is worth asking who ran instead
 	cands   []*kept
 	others  [strata][]*kept // by hash, smallest first
 	dropped bool            // candidates were thinned below what was asked for
@@ -77,7 +78,8 @@ func (g *group) add(wall int64) {
 	g.max = max(g.max, wall)
 	g.hist.add(wall)
 	if g.count >= alwaysBelow && g.count%64 == 0 {
-		g.thr = max(g.floor(), min(g.hist.quantile(0.99)*4/5, g.hist.quantile(0.975)))
+		g.hot = g.hist.quantile(0.99) * 4 / 5
+		g.thr = max(g.floor(), min(g.hot, g.hist.quantile(0.975)))
 	}
 }
 

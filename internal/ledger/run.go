@@ -175,7 +175,7 @@ func (p *pass) activation(a *request.Activation) {
 		return
 	}
 	k := &kept{begin: b, end: e, own: own, goid: int64(a.G), name: a.Name, hash: h}
-	p.explain(k, g, p.tl.Rel(a.PrevEnd), cand)
+	p.explain(k, g, p.tl.Rel(a.PrevEnd), cand && (wall >= grp.hot || p.o.SlowOver > 0))
 	if cand {
 		p.bytes += grp.keep(k)
 	}

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -9,9 +10,13 @@ import (
 	"github.com/whystall/whystall/exectrace"
 )
 
-// traces lists the real traces that are kept with their reader.
+// traces lists the real traces that are kept with their reader, or those that WHYSTALL_TRACES, a glob, names.
 func traces(t testing.TB) []string {
-	l, err := filepath.Glob("../../exectrace/testdata/*.trace")
+	glob := os.Getenv("WHYSTALL_TRACES")
+	if glob == "" {
+		glob = "../../exectrace/testdata/*.trace"
+	}
+	l, err := filepath.Glob(glob)
 	if err != nil || len(l) == 0 {
 		t.Fatalf("no traces: %v", err)
 	}

@@ -56,17 +56,22 @@ type procs struct {
 	gomax      int32
 	gomaxMost  int32
 	set        bool
-	changed    bool
-	flushed    int64 // up to here cap is right
-	cap        Capacity
-	runnableNS float64
+	gomaxNS    int64 // GOMAXPROCS x time up to gomaxAt
+	gomaxAt    int64
+	byCat      [categories]int64 // up to each P's since
+	cap        Capacity          // the idle ones, up to idleAt
+	idleAt     int64
+	work       bool // a goroutine is runnable
+	stopped    bool // the world is, or is being stopped
+	runnableNS int64
 	whoNS      []int64 // by FuncID
 	gcNS       [4]int64
 
-	blocks []procBlock // ring
-	first  uint64      // number of the oldest kept
-	next   uint64      // number of the one that is filled
-	sums   []int64     // scratch, by FuncID
+	blocks   []procBlock // ring
+	first    uint64      // number of the oldest kept
+	next     uint64      // number of the one that is filled
+	rotateAt int64       // when it must be closed for its length
+	sums     []int64     // scratch, by FuncID
 }
 
 type occupation struct{ begin, end, who uint32 } // relative to the block
@@ -85,8 +90,8 @@ type procBlock struct {
 }
 
 const (
-	procBlocks   = 1024 // about 3 MB
-	blockOcc     = 192
+	procBlocks   = 4096 // about 4 MB
+	blockOcc     = 48
 	blockNS      = 1 << 30
 	maxProcs     = 1 << 16
 	whoSpecialAt = whoNobody // who at or above is no FuncID
@@ -94,38 +99,61 @@ const (
 
 func (p *procs) init() {
 	p.blocks = make([]procBlock, 0, 64)
+	p.rotateAt = blockNS
 }
 
 func (p *procs) count() int32 { return max(p.gomax, p.busy()) }
 
 func (p *procs) busy() int32 { return p.n[procRun] + p.n[procGC] + p.n[procGCIdle] + p.n[procSyscall] }
 
-// flush adds the time up to now to the capacity.
-func (p *procs) flush(now int64, work bool, r *ranges) {
-	dt := now - p.flushed
-	p.flushed = now
-	c := &p.cap
-	busy := p.busy()
-	total := max(p.gomax, busy)
-	unknown := min(p.n[procUnknown]+max(p.gomax-int32(len(p.ps)), 0), total-busy)
-	idle := total - busy - unknown
-	c.Total += int64(total) * dt
-	c.Running += int64(p.n[procRun]) * dt
-	c.GC += int64(p.n[procGC]+p.n[procGCIdle]) * dt
-	c.IdleGC += int64(p.n[procGCIdle]) * dt
-	c.Syscall += int64(p.n[procSyscall]) * dt
-	c.Unknown += int64(unknown) * dt
+// idle adds the time that Ps were idle up to now, of which kind it was.
+func (p *procs) idle(now int64) {
+	d := now - p.idleAt
+	p.idleAt = now
+	n := p.n[procIdle]
+	if p.set {
+		n = min(n, max(p.gomax-p.busy(), 0)) // Ps that a smaller GOMAXPROCS took away are not idle
+	}
+	if d <= 0 || n == 0 {
+		return
+	}
 	switch {
-	case r.stopped():
-		c.Stopped += int64(idle) * dt
-	case work:
-		c.IdleWork += int64(idle) * dt
+	case p.stopped:
+		p.cap.Stopped += int64(n) * d
+	case p.work:
+		p.cap.IdleWork += int64(n) * d
 	default:
-		c.Idle += int64(idle) * dt
+		p.cap.Idle += int64(n) * d
 	}
-	for b := p.block().begin; now-b >= blockNS; b = p.block().begin {
-		p.rotate(min(now, b+blockNS))
+}
+
+// setWork tells whether a goroutine is runnable, setStopped whether the world is.
+func (p *procs) setWork(on bool, now int64) {
+	p.idle(now)
+	p.work = on
+}
+
+func (p *procs) setStopped(on bool, now int64) {
+	if p.stopped != on {
+		p.idle(now)
+		p.stopped = on
 	}
+}
+
+// capacity adds up to now. What the Ps' states do not tell of GOMAXPROCS x time is unknown.
+func (p *procs) capacity(now int64) Capacity {
+	p.idle(now)
+	c := p.cap
+	by := p.byCat
+	for i := range p.ps {
+		x := &p.ps[i]
+		by[x.cat] += now - x.since
+	}
+	c.Running, c.GC, c.IdleGC, c.Syscall = by[procRun], by[procGC]+by[procGCIdle], by[procGCIdle], by[procSyscall]
+	known := c.Running + c.GC + c.Syscall + c.Stopped + c.IdleWork + c.Idle
+	c.Total = max(known, p.gomaxNS+int64(p.gomax)*(now-p.gomaxAt))
+	c.Unknown = c.Total - known
+	return c
 }
 
 // setCount takes a new GOMAXPROCS. The first is taken to have held from the beginning.
@@ -134,12 +162,10 @@ func (p *procs) setCount(n uint64, now int64) {
 	switch {
 	case !p.set:
 		p.set = true
-		if miss := int64(c)*now - p.cap.Total; miss > 0 {
-			p.cap.Unknown += miss
-			p.cap.Total += miss
-		}
 	case c != p.gomax:
-		p.changed = true
+		p.idle(now)
+		p.gomaxNS += int64(p.gomax) * (now - p.gomaxAt)
+		p.gomaxAt = now
 		p.rotate(now)
 	}
 	p.gomax = c
@@ -160,9 +186,13 @@ func (p *procs) at(i int32) *proc {
 
 // change ends what P was doing.
 func (p *procs) change(x *proc, cat category, now int64) {
+	if x.cat == procIdle || cat == procIdle {
+		p.idle(now)
+	}
 	if x.who != whoNobody {
 		p.occupied(x, now)
 	}
+	p.byCat[x.cat] += now - x.since
 	x.since = now
 	p.n[x.cat]--
 	p.n[cat]++
@@ -185,7 +215,7 @@ func (p *procs) occupied(x *proc, now int64) {
 	}
 	b := p.block()
 	b.occ = append(b.occ, occupation{uint32(x.since - b.begin), uint32(now - b.begin), x.who})
-	if len(b.occ) >= blockOcc && len(b.occ) >= 4*len(p.ps) {
+	if len(b.occ) >= blockOcc && len(b.occ) >= 2*len(p.ps) {
 		// x itself must not be written again by the rotation
 		who := x.who
 		x.who = whoNobody
@@ -218,9 +248,11 @@ func (p *procs) rotate(now int64) {
 			} else {
 				p.gcNS[^x.who&3] += now - x.since
 			}
+			p.byCat[x.cat] += now - x.since
 			x.since = now
 		}
 	}
+	p.rotateAt = now + blockNS
 	b.end = now
 	b.count = max(p.count(), 1)
 	p.sum(b)
@@ -374,7 +406,7 @@ func overlap(b *procBlock, from, to int64, add func(uint32, int64)) {
 }
 
 // Capacity is what the Ps did up to now.
-func (t *Timeline) Capacity() Capacity { return t.procs.cap }
+func (t *Timeline) Capacity() Capacity { return t.procs.capacity(t.now) }
 
 // Procs is the largest GOMAXPROCS there was.
 func (t *Timeline) Procs() int { return int(max(t.procs.gomaxMost, t.procs.count())) }
@@ -382,7 +414,7 @@ func (t *Timeline) Procs() int { return int(max(t.procs.gomaxMost, t.procs.count
 // Runnable is the most and the average number of goroutines that were runnable at once.
 func (t *Timeline) Runnable() (most int, avg float64) {
 	if t.now > 0 {
-		avg = t.procs.runnableNS / float64(t.now)
+		avg = float64(t.procs.runnableNS) / float64(t.now)
 	}
 	return int(t.runnableMax), avg
 }

@@ -81,8 +81,6 @@ type SiteSum struct {
 	NS, N int64
 }
 
-func (r *ranges) stopped() bool { return r.phase == stwAwait || r.phase == stwStopped }
-
 func (r *ranges) goal(bytes int64) {
 	if r.GoalMin == 0 || bytes < r.GoalMin {
 		r.GoalMin = bytes
@@ -311,6 +309,7 @@ func (t *Timeline) stwBegin(ev *exectrace.Event, g *G, slot uint32, now int64) {
 	if r.others == 0 && t.src.Version() >= 22 {
 		r.phase = stwStopped
 	}
+	t.procs.setStopped(true, now)
 }
 
 // procChanged follows the Ps during a stop-the-world.
@@ -324,6 +323,7 @@ func (r *ranges) procChanged(t *Timeline, x *proc, ev *exectrace.Event, now int6
 		r.others++
 		if r.phase == stwStopped && !byInitiator {
 			r.phase, s.Start = stwStarting, now
+			t.procs.setStopped(false, now)
 		}
 		return
 	}
@@ -354,6 +354,7 @@ func (t *Timeline) stwEnd(now int64) {
 		s.Start = now
 	}
 	r.phase = stwNone
+	t.procs.setStopped(false, now)
 }
 
 // STWs lists the stop-the-worlds that are kept, oldest first; the number of the first is base.

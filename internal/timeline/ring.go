@@ -99,10 +99,9 @@ func (s *Segment) start() int64 { return int64(s.w >> 16) }
 // its number from 1 on; numbers go on while the oldest segments are overwritten. Links between
 // segments are checked when followed: what they name may be gone.
 type ring struct {
-	segs   []Segment
-	limit  uint32 // of len(segs), a power of two
-	head   uint64 // number of the next segment
-	oldest uint64 // the oldest that is kept
+	segs   []Segment // their number is a power of two
+	head   uint64    // number of the next segment
+	oldest uint64    // the oldest that is kept
 }
 
 func (r *ring) init(limit int) {
@@ -110,8 +109,9 @@ func (r *ring) init(limit int) {
 	for int(n)*2 <= limit {
 		n *= 2
 	}
-	r.limit, r.head, r.oldest = n, 1, 1
-	r.segs = make([]Segment, 1<<12)
+	r.head, r.oldest = 1, 1
+	// All at once: what is not used yet is address space, not memory, and nothing has to move.
+	r.segs = make([]Segment, n)
 }
 
 // alive tells whether segment number seq is still kept.
@@ -131,12 +131,6 @@ func (r *ring) at(seq uint64) *Segment { return &r.segs[uint32(seq)&uint32(len(r
 func (r *ring) add() (*Segment, uint64) {
 	if uint32(r.head) == 0 {
 		r.head++ // 0 is no segment
-	}
-	if r.head >= uint64(len(r.segs)) && uint32(len(r.segs)) < r.limit {
-		// until it is full for the first time nothing wraps, so the places stay
-		segs := make([]Segment, 2*len(r.segs))
-		copy(segs, r.segs)
-		r.segs = segs
 	}
 	seq := r.head
 	r.head++

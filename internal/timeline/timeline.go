@@ -165,8 +165,10 @@ func (t *Timeline) Advance(at exectrace.Time) int64 {
 		if now-t.now > SilenceNS && t.runnable > 0 && now > t.inGapUntil {
 			t.silence(t.now, now)
 		}
-		t.procs.flush(now, t.runnable > 0, &t.ranges)
-		t.procs.runnableNS += float64(t.runnable) * float64(now-t.now)
+		for now >= t.procs.rotateAt {
+			t.procs.rotate(t.procs.rotateAt)
+		}
+		t.procs.runnableNS += int64(t.runnable) * (now - t.now)
 		t.now = now
 	}
 	return t.now
@@ -252,9 +254,11 @@ func (t *Timeline) gap(begin, end int64) {
 	}
 	t.inGapUntil = max(t.inGapUntil, end)
 	t.runnable = 0
+	t.procs.setWork(false, begin)
 	clear(t.waiting)
 	t.procs.forget(begin)
 	t.ranges.forget(begin)
+	t.procs.setStopped(false, begin)
 	t.lostAll = true
 }
 
@@ -318,7 +322,9 @@ func (t *Timeline) leave(g *G, now int64) {
 	}
 	switch State(g.meta & 7) {
 	case Runnable:
-		t.runnable--
+		if t.runnable--; t.runnable == 0 {
+			t.procs.setWork(false, now)
+		}
 	case Waiting:
 		if int(g.site) < len(t.waiting) {
 			t.waiting[g.site]--
@@ -499,7 +505,9 @@ func (t *Timeline) goroutine(ev *exectrace.Event, now int64) {
 }
 
 func (t *Timeline) ready() {
-	t.runnable++
+	if t.runnable++; t.runnable == 1 {
+		t.procs.setWork(true, t.now)
+	}
 	t.runnableMax = max(t.runnableMax, t.runnable)
 }
 
