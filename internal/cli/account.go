@@ -29,12 +29,15 @@ func (con *console) account(in *loaded, entry *regexp.Regexp, slowOver time.Dura
 	if err != nil {
 		err = fmt.Errorf("explain %s: %w", in.traceName, err)
 	}
-	if r == nil || r.Wall || in.manifest == nil {
+	if r == nil || in.manifest == nil {
 		return r, err
 	}
-	// Formats before 1.25 have no wall clock; the recorder knew when it asked.
 	offset, exact, ok := in.manifest.WallOffset(r.Begin, r.Monotonic)
-	if !ok {
+	if exact && in.target.CPUs == 0 {
+		in.target.CPUs = in.manifest.Host.CPUs // one clock, so one machine
+	}
+	// Formats before 1.25 have no wall clock; the recorder knew when it asked.
+	if !ok || r.Wall {
 		return r, err
 	}
 	r.Wall, r.WallOffset = true, offset

@@ -100,14 +100,16 @@ func (in *loaded) addCase(name string, c *evidence.Case) {
 	if in.target.URL == "" {
 		in.target.URL = m.Target.URL
 	}
-	for _, q := range m.Requests {
-		if q.Lost != "" {
-			in.gaps = append(in.gaps, report.Gap{Source: name, Reason: q.Member + ": " + q.Lost})
-		}
-	}
+	said := map[string]bool{} // one reason may be that of each request of a collector
 	for _, l := range m.Collectors {
 		if l.State != evidence.Ready && l.Why != "" {
+			said[l.Why] = true
 			in.gaps = append(in.gaps, report.Gap{Source: "recording of " + l.Name, Reason: l.Why})
+		}
+	}
+	for _, q := range m.Requests {
+		if q.Lost != "" && !said[q.Lost] {
+			in.gaps = append(in.gaps, report.Gap{Source: name, Reason: q.Member + ": " + q.Lost})
 		}
 	}
 	var bytes int64
