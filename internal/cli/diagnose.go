@@ -35,29 +35,29 @@ func (c *diagnoseCmd) Run(con *console) error {
 	if err != nil {
 		return err
 	}
-	again := c.again()
-	if c.Output != "" {
-		if err := con.record(o, c.Output, c.Force); err != nil {
-			return err
+	name := c.Output
+	if name == "" {
+		var remove func()
+		if name, remove, err = tempCase(); err != nil {
+			return fmt.Errorf("create a temporary case: %w", err)
 		}
-		con.say("%s written", c.Output)
-		return con.explain([]string{c.Output}, c.explainFlags, "", again)
+		defer remove()
 	}
-	name, remove, err := tempCase()
-	if err != nil {
-		return fmt.Errorf("create a temporary case: %w", err)
-	}
-	w, err := con.recordPart(o, name, false)
-	if err != nil {
-		// A full disk leaves a folder that the message names.
-		if w == nil && !strings.Contains(err.Error(), name) {
-			remove()
-		}
+	w, err := con.recordPart(o, name, c.Force)
+	if w == nil {
 		return err
 	}
-	defer remove()
+	if err == nil && c.Output != "" {
+		if err = w.Finish(); err == nil {
+			con.say("%s written", name)
+			return con.explain([]string{name}, c.explainFlags, "", c.again())
+		}
+	}
+	if err != nil {
+		con.say("%v; what was recorded is explained", err) // the disk is full
+	}
 	// The folder explains as it is: packing it would take time and the disk twice.
-	return con.explain([]string{w.Dir()}, c.explainFlags, "", again)
+	return con.explain([]string{w.Dir()}, c.explainFlags, "", c.again())
 }
 
 // again is the command that would do the same, without what is secret.

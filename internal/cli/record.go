@@ -71,13 +71,17 @@ func (c *recordCmd) Run(con *console) error {
 // record records into the case file name.
 func (con *console) record(o collect.Options, name string, force bool) error {
 	w, err := con.recordPart(o, name, force)
+	if w != nil && err != nil {
+		return fmt.Errorf("%w; what was recorded is in %s: free some space, or whystall explain %s", err, w.Dir(), shellWord(w.Dir()))
+	}
 	if err != nil {
 		return err
 	}
 	return w.Finish()
 }
 
-// recordPart records into the folder of the case name. Where nothing was recorded no folder is left; where the disk is full what came is.
+// recordPart records into the folder of the case name. Where nothing was recorded no folder is left; where the disk is full
+// what came is, and the writer comes with the error.
 func (con *console) recordPart(o collect.Options, name string, force bool) (*evidence.Writer, error) {
 	m, err := collect.Begin(o)
 	if err != nil {
@@ -97,7 +101,7 @@ func (con *console) recordPart(o collect.Options, name string, force bool) (*evi
 	show.clear()
 	var why *collect.Error
 	if errors.As(err, &why) && why.Full {
-		return nil, fmt.Errorf("%w; what was recorded is in %s: whystall explain %s", err, w.Dir(), shellWord(w.Dir()))
+		return w, err
 	}
 	if err != nil {
 		w.Discard()

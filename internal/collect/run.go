@@ -69,7 +69,9 @@ func Run(ctx context.Context, o Options, w *evidence.Writer) error {
 	if err := w.Update(func(m *evidence.Manifest) { m.Ended, m.Stopped = s.o.Now(), stopped }); err != nil && fail == nil {
 		fail = failf(full, "%v", err)
 	}
-	run.tell(stopped != "")
+	if fail == nil || fail.kind != full {
+		run.tell(stopped != "")
+	}
 	return run.verdict(fail)
 }
 
