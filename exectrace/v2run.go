@@ -5,12 +5,18 @@ const (
 	ranOn    = iota // the next event is later than the limit
 	ranOut          // the M has no more events
 	ranStuck        // the next event's number does not fit yet
+	sprinted        // the next event is not one of sprint's
 )
 
 // run decodes c's events up to limit, or one. The pending event's type and time are decoded already. This is the hot
 // path: each case decodes its own arguments, checks that it fits, changes states, and fills an Event in place.
 func (w *worker) run(c *cursor, limit uint64, once bool) int {
 	for {
+		if !once && w.mul != 0 {
+			if r := w.sprint(c, limit); r != sprinted {
+				return r
+			}
+		}
 		d, i := c.d, c.i
 		if len(w.buf) > cap(w.buf)-4 {
 			if !w.flush() {
