@@ -2,6 +2,7 @@ package request
 
 import (
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -31,6 +32,8 @@ func BenchmarkEvent(b *testing.B) {
 			var spent time.Duration
 			warm := make([]exectrace.Event, 0, 8192)
 			for range b.N {
+				f := NewFinder(tr, Options{})
+				f.Learn(slices.Values(blocks))
 				for _, blk := range blocks {
 					warm = append(warm[:0], blk...) // as in life, the events are in the cache when they are looked at
 					begin := time.Now()

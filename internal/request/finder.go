@@ -96,7 +96,7 @@ func NewFinder(src Source, o Options) *Finder {
 	if o.Lookback <= 0 {
 		o.Lookback = 10e9
 	}
-	return &Finder{src: src, o: o, entries: make([]entry, 1), sites: make([]site, 1), names: make([]string, 1), tasks: map[uint64]task{},
+	return &Finder{src: src, o: o, entries: []entry{{group: NoGroup, lastUser: NoGroup}}, sites: make([]site, 1), names: make([]string, 1), tasks: map[uint64]task{},
 		entryIDs: map[string]uint32{}, siteIDs: map[uint64]uint32{}, nameIDs: map[string]NameID{},
 		groupIDs: map[groupKey]GroupID{}, seed: maphash.MakeSeed()}
 }

@@ -41,6 +41,22 @@ func (f *Finder) Name(id NameID) string {
 // groupOf is the group of the activation that g has just been proven to be in.
 func (f *Finder) groupOf(g *gstate) GroupID {
 	e := &f.entries[g.entry]
+	if g.flags&flagUser == 0 {
+		if e.group == NoGroup || e.kind == nil && e.groupSite != e.idleSite {
+			e.group, e.groupSite = f.newGroup(g), e.idleSite
+		}
+		return e.group
+	}
+	// a goroutine mostly does the same thing again
+	if last := e.lastUser; last == NoGroup || f.groups[last].name != g.name || (f.groups[last].Kind == "task") != (g.task != 0) {
+		e.lastUser = f.newGroup(g)
+	}
+	return e.lastUser
+}
+
+// newGroup finds or makes the group of g's activation.
+func (f *Finder) newGroup(g *gstate) GroupID {
+	e := &f.entries[g.entry]
 	k := groupKey{entry: g.entry}
 	boundary := ""
 	switch {
@@ -65,7 +81,7 @@ func (f *Finder) groupOf(g *gstate) GroupID {
 	if name == "runtime.main" {
 		name = "main.main"
 	}
-	f.groups = append(f.groups, Group{Entry: name, Kind: k.kind, Name: f.Name(k.name), Boundary: boundary, entry: g.entry})
+	f.groups = append(f.groups, Group{Entry: name, Kind: k.kind, Name: f.Name(k.name), Boundary: boundary, entry: g.entry, name: k.name})
 	return id
 }
 

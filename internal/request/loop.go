@@ -70,6 +70,10 @@ type entry struct {
 	whole    bool   // decided: born, works, dies
 	died     uint32 // members whose whole life was seen
 
+	group     GroupID // of its activations that are nobody's tasks or regions; NoGroup: none yet
+	groupSite uint32  // idleSite when group was set
+	lastUser  GroupID // of its last task or region
+
 	// of the kept activations:
 	count, served, spawned, wrote int64
 }
@@ -86,7 +90,7 @@ func (f *Finder) entry(name string) uint32 {
 	}
 	id := uint32(len(f.entries))
 	f.entryIDs[name] = id
-	e := entry{name: name, role: roleUnknown, next: 32}
+	e := entry{name: name, role: roleUnknown, next: 32, group: NoGroup, lastUser: NoGroup}
 	for i := range servers {
 		if s := &servers[i]; s.match(name) {
 			e.role, e.kind, e.idle = s.role, s, s.idle

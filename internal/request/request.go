@@ -78,5 +78,6 @@ type Group struct {
 	Why      string // why it is not listed, or what is uncertain about its boundaries; "" nothing
 
 	entry uint32
+	name  NameID
 	asked uint8 // 1 does not match Options.Entry, 2 does; 0 not tried
 }

@@ -36,6 +36,7 @@ const (
 	markRPC                       // a streaming RPC's handler
 	markNetWrite                  // writes to some connection
 	markNetRead                   // reads from some connection
+	markClient                    // waits for an answer to a request of its own: never idle
 	markFlush                     // finishRequest's last flush: once a request
 )
 
@@ -121,7 +122,7 @@ func (f *Finder) classify(frames []exectrace.Frame) stackInfo {
 				in.marks |= markRPC
 			}
 		}
-		in.marks |= http2Marks(name)
+		in.marks |= http2Marks(name) | clientMarks(name)
 	}
 	if truncated && in.where == whereNone {
 		in.where = whereHandler // only a handler goes so deep; read on goroutines of net/http alone
@@ -136,7 +137,7 @@ func (f *Finder) classify(frames []exectrace.Frame) stackInfo {
 		if idle := f.entries[in.entry].idle; idle != nil && idle(frames) {
 			in.marks |= markIdle
 		}
-		if f.entries[in.entry].role == roleUnknown {
+		if f.entries[in.entry].role == roleUnknown && in.marks&markClient == 0 {
 			in.site = f.siteOf(frames, in.entry)
 		}
 	}
@@ -174,6 +175,16 @@ func http2Marks(name string) mark {
 	return 0
 }
 
+func clientMarks(name string) mark {
+	switch {
+	case strings.HasPrefix(name, "net/http.(*Client)."), strings.HasPrefix(name, "net/http.(*Transport).roundTrip"),
+		strings.HasPrefix(name, "database/sql.(*"), strings.HasPrefix(name, "google.golang.org/grpc.(*ClientConn).Invoke"),
+		strings.HasPrefix(name, "net/rpc.(*Client).Call"):
+		return markClient
+	}
+	return 0
+}
+
 // httpWhere tells the part of the loop by what (*conn).serve called.
 func httpWhere(callee string) where {
 	switch callee {
@@ -203,7 +214,8 @@ func (f *Finder) handlerName(inner []exectrace.Frame) NameID {
 	for i := len(inner) - 1; i >= 0; i-- {
 		name := inner[i].Func
 		switch base := pkgBase(name); {
-		case strings.HasPrefix(name, "net/http."), base == "http2", base == "grpc", strings.HasPrefix(name, "runtime."):
+		case strings.HasPrefix(name, "net/http."), base == "http2", base == "grpc", strings.HasPrefix(name, "runtime."),
+			strings.Contains(name, "/grpc/internal/"):
 			continue
 		case isStd(name) && !strings.HasPrefix(name, "net/http"):
 			return 0 // the server's own reading or writing
