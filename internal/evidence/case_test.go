@@ -195,6 +195,7 @@ func TestOpenUntrusted(t *testing.T) {
 		"bomb":      {zipOf(t, manifestMember, strings.Repeat(" ", maxManifest+1)), "read manifest.json in FILE: more than 16 MiB"},
 		"json":      {zipOf(t, manifestMember, "{"), "read manifest.json: unexpected end of JSON input"},
 		"other":     {zipOf(t, manifestMember, "{}"), "read manifest.json: no schema version: this is not a case"},
+		"lists":     {zipOf(t, manifestMember, `{"schema":1,"requests":[`+strings.Repeat("{},", 5000)+"{}]}"), "read manifest.json: lists 5001 requests and 0 collectors, a case at most 4096"},
 		"newer":     {zipOf(t, manifestMember, `{"schema":9,"whystall":"v9"}`), `read manifest.json: made by whystall "v9" with schema 9, this one reads up to 1: use a newer whystall`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -226,6 +227,13 @@ func TestOpenFolderLeavesLinksOut(t *testing.T) {
 	}
 	if len(c.Names()) != 0 {
 		t.Errorf("members %v, want none", c.Names())
+	}
+}
+
+func TestManifestWordsAreBounded(t *testing.T) {
+	m, err := ParseManifest([]byte(`{"schema":1,"collectors":[{"why":"` + strings.Repeat("é", 1000) + `"}]}`))
+	if err != nil || len(m.Collectors[0].Why) != 503 {
+		t.Errorf("%v, %d bytes", err, len(m.Collectors[0].Why))
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -124,5 +125,30 @@ func ParseManifest(b []byte) (*Manifest, error) {
 	if m.Schema > Schema {
 		return nil, fmt.Errorf("read manifest.json: made by whystall %.40q with schema %d, this one reads up to %d: use a newer whystall", m.Whystall, m.Schema, Schema)
 	}
+	// What a report prints of it is bounded: a manifest may be 16 MiB.
+	if len(m.Requests) > maxMembers || len(m.Collectors) > maxMembers {
+		return nil, fmt.Errorf("read manifest.json: lists %d requests and %d collectors, a case at most %d", len(m.Requests), len(m.Collectors), maxMembers)
+	}
+	for _, s := range []*string{&m.Whystall, &m.Stopped, &m.Target.URL} {
+		clip(s)
+	}
+	for i := range m.Requests {
+		r := &m.Requests[i]
+		clip(&r.Member)
+		clip(&r.Path)
+		clip(&r.Lost)
+	}
+	for i := range m.Collectors {
+		clip(&m.Collectors[i].Name)
+		clip(&m.Collectors[i].Why)
+	}
 	return &m, nil
+}
+
+const maxWords = 500
+
+func clip(s *string) {
+	if len(*s) > maxWords {
+		*s = strings.ToValidUTF8((*s)[:maxWords], "") + "…"
+	}
 }

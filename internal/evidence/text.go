@@ -35,6 +35,7 @@ func (s Shape) String() string {
 const (
 	maxLine   = 1 << 20
 	maxFrames = 1024
+	maxTexts  = 1 << 20
 )
 
 // AppendText appends the text twin of r, without a newline.
@@ -197,7 +198,9 @@ func ParseText(r io.Reader) ([]Record, error) {
 		if err != nil {
 			return out, fmt.Errorf("line %d: %w", n, err)
 		}
-		out = append(out, rec)
+		if out = append(out, rec); len(out) > maxTexts {
+			return out, fmt.Errorf("line %d: more than %d records", n, maxTexts)
+		}
 	}
 	return out, sc.Err()
 }

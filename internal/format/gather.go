@@ -3,6 +3,7 @@ package format
 import (
 	"bytes"
 	"fmt"
+	"slices"
 
 	"github.com/whystall/whystall/internal/evidence"
 )
@@ -21,7 +22,7 @@ func Gather(items []Item) (set *evidence.Set, kinds []Kind, problems []error) {
 	set = &evidence.Set{}
 	kinds = make([]Kind, len(items))
 	problems = make([]error, len(items))
-	g := gatherer{sources: map[Kind][]evidence.Record{}, profiles: map[ProfileKind][]*Profile{}, at: map[ProfileKind]int64{}, item: map[ProfileKind]int{}}
+	g := gatherer{left: maxAllUnpacked, sources: map[Kind][]evidence.Record{}, profiles: map[ProfileKind][]*Profile{}, at: map[ProfileKind]int64{}, item: map[ProfileKind]int{}}
 	for i, it := range items {
 		kinds[i], problems[i] = g.read(i, it)
 	}
@@ -49,7 +50,15 @@ func Gather(items []Item) (set *evidence.Set, kinds []Kind, problems []error) {
 	return set, kinds, problems
 }
 
+// Bounds of all items together: a case from anywhere may have thousands of them, each packed small.
+const (
+	maxAllUnpacked = 1 << 30
+	maxRecords     = 2 << 20
+)
+
 type gatherer struct {
+	left     int64 // bytes that may still be unpacked
+	records  int
 	sources  map[Kind][]evidence.Record
 	profiles map[ProfileKind][]*Profile
 	at       map[ProfileKind]int64
@@ -57,10 +66,14 @@ type gatherer struct {
 }
 
 func (g *gatherer) read(i int, it Item) (Kind, error) {
-	data, err := Gunzip(it.Data, maxUnpacked)
+	data, err := Gunzip(it.Data, min(maxUnpacked, g.left))
+	if err != nil && g.left < maxUnpacked {
+		err = fmt.Errorf("unpack: with the files before it more than %d MiB", maxAllUnpacked>>20)
+	}
 	if err != nil {
 		return KindGzip, fmt.Errorf("read %s: %w", it.Name, err)
 	}
+	g.left = max(0, g.left-int64(len(data)))
 	kind := Identify(data[:min(len(data), HeadSize)])
 	if kind == KindUnknown && hasGCTrace(data) {
 		kind = KindGCTrace // a log may be long before its first one
@@ -76,7 +89,7 @@ func (g *gatherer) read(i int, it Item) (Kind, error) {
 		if which == ProfileOther {
 			return kind, fmt.Errorf("read %s: a pprof profile of %v: not one that is used here", it.Name, p.Types)
 		}
-		g.profiles[which] = append(g.profiles[which], p)
+		g.profiles[which] = firstAndLast(append(g.profiles[which], p))
 		g.at[which], g.item[which] = it.Time, i
 		return kind, nil
 	case KindMutexText:
@@ -92,9 +105,21 @@ func (g *gatherer) read(i int, it Item) (Kind, error) {
 	default:
 		return kind, fmt.Errorf("read %s: %s: not a kind of file that is used here", it.Name, kind)
 	}
+	if g.records += len(records); g.records > maxRecords {
+		return kind, fmt.Errorf("read %s: more than %d records in all", it.Name, maxRecords)
+	}
 	g.sources[kind] = append(g.sources[kind], records...)
 	if err != nil {
 		err = fmt.Errorf("%s: %w", it.Name, err)
 	}
 	return kind, err
+}
+
+// firstAndLast keeps of many readings those that are used.
+func firstAndLast(p []*Profile) []*Profile {
+	slices.SortStableFunc(p, byTime)
+	if len(p) > 2 {
+		p = []*Profile{p[0], p[len(p)-1]}
+	}
+	return p
 }

@@ -10,6 +10,9 @@ import (
 	"github.com/whystall/whystall/internal/evidence"
 )
 
+// maxCycles bounds what a log can make us hold: days of an ordinary program, half an hour of one at 50 cycles a second.
+const maxCycles = 100_000
+
 // GCTrace parses the lines that GODEBUG=gctrace=1 prints, wherever they stand in a log. Their shape since Go 1.5
 // (package runtime's documentation):
 //
@@ -19,9 +22,10 @@ import (
 // returned with it.
 func GCTrace(log []byte) ([]evidence.Record, error) {
 	var (
-		out   []evidence.Record
-		first error
-		text  = string(log)
+		out    []evidence.Record
+		first  error
+		text   = string(log)
+		cycles int
 	)
 	for n := 1; text != ""; n++ {
 		var line string
@@ -29,6 +33,9 @@ func GCTrace(log []byte) ([]evidence.Record, error) {
 		at := gctraceStart(line)
 		if at < 0 {
 			continue
+		}
+		if cycles++; cycles > maxCycles {
+			return out, fmt.Errorf("read gctrace: line %d: more than %d cycles: the rest is left out", n, maxCycles)
 		}
 		records, err := gctraceLine(line[at:])
 		if err != nil && first == nil {

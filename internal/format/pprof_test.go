@@ -189,6 +189,27 @@ func TestProfileBombs(t *testing.T) {
 	}
 }
 
+// Thousands of readings, each packed small, are not all held.
+func TestGatherBounded(t *testing.T) {
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	z.Write([]byte{0x0a, 4, 0x08, 1, 0x10, 2})
+	z.Write(bytes.Repeat([]byte{0x7a, 0}, maxUnpacked/2-100)) // field 15: none of ours
+	z.Close()
+	items := make([]Item, 40)
+	for i := range items {
+		items[i] = Item{Name: "x", Data: packed.Bytes()}
+	}
+	_, _, problems := Gather(items)
+	if err := problems[len(items)-1]; err == nil || !strings.Contains(err.Error(), "unpack: with the files before it more than 1024 MiB") {
+		t.Errorf("the last of %d bombs of 64 MiB: %v", len(items), err)
+	}
+	log := bytes.Repeat([]byte("gc 1 @0s 0%: 0+0+0 ms clock\n"), maxCycles+1)
+	if r, err := GCTrace(log); err == nil || len(r) != 4*maxCycles {
+		t.Errorf("%d records, %v", len(r), err)
+	}
+}
+
 func TestMutexText(t *testing.T) {
 	for in, want := range map[string]string{
 		"--- mutex:\ncycles/second=3\nsampling period=0\n": "",

@@ -85,7 +85,7 @@ func Profiles(kind ProfileKind, readings []*Profile, t int64) ([]evidence.Record
 	if len(readings) == 0 || len(values) == 0 {
 		return nil, errors.New("read profile: of no kind that is known here")
 	}
-	slices.SortStableFunc(readings, func(a, b *Profile) int { return cmp.Compare(a.TimeNS, b.TimeNS) })
+	slices.SortStableFunc(readings, byTime)
 	first, last := readings[0], readings[len(readings)-1]
 	covers := last.DurationNS
 	if covers > 0 || first == last {
@@ -114,6 +114,8 @@ func Profiles(kind ProfileKind, readings []*Profile, t int64) ([]evidence.Record
 	}
 	return out, nil
 }
+
+func byTime(a, b *Profile) int { return cmp.Compare(a.TimeNS, b.TimeNS) }
 
 // records gives a stream's records, largest first; base is subtracted.
 func (v profileValue) records(p, base *Profile, t int64) ([]evidence.Record, error) {
