@@ -30,6 +30,9 @@ type cost struct {
 // pageGoal is how much cheaper than go tool trace's first page a printed ledger is to be.
 const pageGoal = 100
 
+// nameWidth aligns names to the left in a table that is aligned to the right.
+const nameWidth = 34
+
 func compare(ctx context.Context, out io.Writer, tr traceFile, programs []program, runs int) error {
 	costs := make([][]cost, len(programs))
 	skipped := make([]string, len(programs))
@@ -65,12 +68,12 @@ func compare(ctx context.Context, out io.Writer, tr traceFile, programs []progra
 
 	fmt.Fprintf(out, "\n%s: %.1f MB, %s events as x/exp/trace counts them; medians of %d\n", tr.title, float64(tr.size)/1e6, events, runs)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "\tCPU s\twall s\tmax RSS MB\tprivate MB\tGo heap MB\tCPU of x/exp's\t")
+	fmt.Fprintln(w, strings.Repeat(" ", nameWidth)+"\tCPU s\twall s\tmax RSS MB\tprivate MB\tGo heap MB\tCPU of x/exp's\t")
 	first := median(costs[0])
 	var ledger, page cost
 	for i, p := range programs {
 		if len(costs[i]) == 0 {
-			fmt.Fprintf(w, "%s\tnot run: %s\t\n", p.name, skipped[i])
+			fmt.Fprintf(w, "%-*s\tnot run: %s\t\n", nameWidth, p.name, skipped[i])
 			continue
 		}
 		c := median(costs[i])
@@ -82,7 +85,7 @@ func compare(ctx context.Context, out io.Writer, tr traceFile, programs []progra
 		if p.goal > 0 {
 			share += verdict(ratio, p.goal)
 		}
-		fmt.Fprintf(w, "%s\t%.2f\t%.2f\t%s\t%s\t%s\t%s\t\n", p.name, c.cpu.Seconds(), c.wall.Seconds(), mb(c.rss), mb(c.private), mb(c.heap), share)
+		fmt.Fprintf(w, "%-*s\t%.2f\t%.2f\t%s\t%s\t%s\t%s\t\n", nameWidth, p.name, c.cpu.Seconds(), c.wall.Seconds(), mb(c.rss), mb(c.private), mb(c.heap), share)
 		if p.page != "" {
 			page = c
 		} else {
