@@ -148,9 +148,12 @@ func (f *Finder) Event(ev *exectrace.Event) []Activation {
 	f.now = ev.Time
 	switch ev.Kind {
 	case exectrace.KindGoroutine:
+		// Most events tell nothing of requests: who got or left a P, and who came back from a call that was no flush.
 		switch {
 		case ev.To == exectrace.Running && ev.From == exectrace.Runnable,
 			ev.To == exectrace.Runnable && ev.From == exectrace.Running:
+			return nil
+		case ev.From == exectrace.Syscall && ev.To != exectrace.NotExist && int(ev.Slot) < len(f.gs) && f.gs[ev.Slot].flags&flagWriting == 0:
 			return nil
 		}
 		f.goroutine(ev)
@@ -228,7 +231,7 @@ func (f *Finder) goroutine(ev *exectrace.Event) {
 	case exectrace.Waiting:
 		f.block(g, ev)
 	case exectrace.Syscall:
-		if ev.Stack != 0 {
+		if ev.Stack != 0 && g.role != roleNever {
 			in := f.enter(g, ev.Stack)
 			if (g.role == roleUnknown || g.role == roleLoop) && f.isIdle(g, in) {
 				f.loopRead(g, ev.Time)
@@ -264,7 +267,12 @@ func (f *Finder) goroutine(ev *exectrace.Event) {
 
 // enter is what the stack of g's own event means; the first tells what g is.
 func (f *Finder) enter(g *gstate, id exectrace.StackID) *stackInfo {
-	in := f.stack(id)
+	var in *stackInfo
+	if int(id) < len(f.stacks) && f.stacks[id].known {
+		in = &f.stacks[id]
+	} else {
+		in = f.stack(id)
+	}
 	if g.role == roleNone && in.entry != 0 {
 		g.entry, g.role = in.entry, f.entries[in.entry].role
 		if g.role == roleLife && g.phase == phaseNone {

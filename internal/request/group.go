@@ -154,8 +154,9 @@ func (f *Finder) list() {
 		switch tiers[i] {
 		case tierKnown:
 			continue
-		case tierNet:
-			enough = gr.Count > above
+		case tierNet: // beside a known server it must look like one too: it answers
+			e := &f.entries[gr.entry]
+			enough = above == 0 || gr.Count > above && (e.accepted || e.wrote*2 >= e.count)
 		case tierChan:
 			enough = gr.Count > 10*above
 		default:

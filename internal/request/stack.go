@@ -178,6 +178,7 @@ func http2Marks(name string) mark {
 func clientMarks(name string) mark {
 	switch {
 	case strings.HasPrefix(name, "net/http.(*Client)."), strings.HasPrefix(name, "net/http.(*Transport).roundTrip"),
+		strings.HasPrefix(name, "net/http.(*bodyEOFSignal)."), strings.HasPrefix(name, "net/http.http2transportResponseBody."),
 		strings.HasPrefix(name, "database/sql.(*"), strings.HasPrefix(name, "google.golang.org/grpc.(*ClientConn).Invoke"),
 		strings.HasPrefix(name, "net/rpc.(*Client).Call"):
 		return markClient
