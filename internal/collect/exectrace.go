@@ -7,7 +7,7 @@ import (
 
 var _ = register(&Collector{
 	Name:  "trace",
-	Doc:   "The execution trace: who was in which state when. Starting it stops the world for well under a millisecond; while it runs it costs 1 to 2 % of CPU.",
+	Doc:   "The execution trace: who was in which state when. Starting and ending it stops the world briefly.",
 	Order: 50,
 	Hint:  "import net/http/pprof in the service, or name the address where it serves it",
 	Fetches: []Fetch{

@@ -2,7 +2,7 @@ package collect
 
 import "github.com/whystall/whystall/internal/format"
 
-// A page of metrics is seldom over 1 MiB; some exporters have 100.
+// maxMetrics is far more than a service's own page has.
 const maxMetrics = 64 << 20
 
 var _ = register(&Collector{

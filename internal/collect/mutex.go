@@ -2,7 +2,7 @@ package collect
 
 import "github.com/whystall/whystall/internal/format"
 
-// Profiles are some 100 KiB to some MiB; more is not one we could use.
+// maxProfile is far more than a real profile has; more is not one we could use.
 const maxProfile = 64 << 20
 
 var pprofKind = []format.Kind{format.KindPprof}

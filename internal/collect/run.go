@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/whystall/whystall/internal/evidence"
@@ -79,8 +80,9 @@ type run struct {
 	*session
 	mu      sync.Mutex
 	outcome map[string]*evidence.Collector
-	kept    int  // members with something in them
-	heard   bool // an answer came
+	kept    int          // members with something in them
+	heard   bool         // an answer came
+	begun   atomic.Int64 // of the last try at the trace, for progress
 	trace   *failure
 }
 
@@ -132,6 +134,7 @@ func (r *run) skip(c *Collector, phase Phase) bool {
 func (r *run) during(ctx context.Context) *failure {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	r.begun.Store(time.Now().UnixNano())
 	begun := time.Now()
 	var beside sync.WaitGroup
 	for _, c := range All() {
@@ -144,7 +147,7 @@ func (r *run) during(ctx context.Context) *failure {
 			}
 		}
 	}
-	ticking := r.tick(begun)
+	ticking := r.tick()
 	trace := find("trace")
 	n, fail := r.takeTrace(ctx, trace)
 	if fail != nil && (fail.kind == absent || fail.kind == refused) && r.kept > 0 {
@@ -172,6 +175,7 @@ func (r *run) during(ctx context.Context) *failure {
 func (r *run) takeTrace(ctx context.Context, c *Collector) (int64, *failure) {
 	until := time.Now().Add(r.o.Timing.Busy)
 	for told := false; ; told = true {
+		r.begun.Store(time.Now().UnixNano())
 		n, fail := r.fetch(ctx, c.Fetches[0], c.Hint)
 		if fail == nil || fail.kind != busy || time.Now().Add(r.o.Timing.Retry).After(until) {
 			return n, fail
@@ -188,14 +192,14 @@ func (r *run) takeTrace(ctx context.Context, c *Collector) (int64, *failure) {
 }
 
 // tick tells how the trace goes, until the function it returns is called.
-func (r *run) tick(begun time.Time) func() {
+func (r *run) tick() func() {
 	done := make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		t := time.NewTicker(250 * time.Millisecond)
 		defer t.Stop()
 		for {
-			r.o.Progress(Progress{Doing: "recording", Elapsed: time.Since(begun), Of: r.o.For, Received: r.received.Load()})
+			r.o.Progress(Progress{Doing: "recording", Elapsed: time.Since(time.Unix(0, r.begun.Load())), Of: r.o.For, Received: r.received.Load()})
 			select {
 			case <-t.C:
 			case <-done:

@@ -9,7 +9,7 @@ import (
 
 var _ = register(&Collector{
 	Name:  "vars",
-	Doc:   "memstats of /debug/vars before and after. Filling it stops the world for some 10 us, so it is fetched outside the trace's time. Other variables are not kept: the command line is one of them.",
+	Doc:   "memstats of /debug/vars before and after. Filling it stops the world briefly (runtime.ReadMemStats), so it is fetched outside the trace's time. Other variables are not kept: the command line is one of them.",
 	Order: 45,
 	Fetches: []Fetch{
 		{Phase: Before, Path: "debug/vars", Root: true, Member: "vars.begin.json", Want: []format.Kind{format.KindVars}, Max: maxProfile, Keep: keepMemstats},
