@@ -41,7 +41,7 @@ func recordIn(t *testing.T, ctx context.Context, dir, url string, change func(*O
 	var mu sync.Mutex
 	o := Options{
 		URL: url, Headers: []string{"X-Api-Key: " + secret}, For: time.Second, Version: "test",
-		Timing: Timing{Connect: 2 * time.Second, Quiet: 300 * time.Millisecond, Busy: 50 * time.Millisecond, Retry: 10 * time.Millisecond},
+		Timing: Timing{Connect: 30 * time.Second, Quiet: time.Minute, Busy: 50 * time.Millisecond, Retry: 10 * time.Millisecond},
 		Progress: func(p Progress) {
 			if p.Note != "" {
 				mu.Lock()

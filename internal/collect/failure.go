@@ -83,7 +83,8 @@ func noResponse(ctx context.Context, err error, quiet time.Duration) *failure {
 		return failf(noAnswer, "connect: %v; check the address", root(err))
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		return failf(noAnswer, "it closed the connection without an answer: it may not speak HTTP there, or have ended")
-	case strings.Contains(err.Error(), "malformed HTTP"), strings.Contains(err.Error(), "unsupported protocol scheme"):
+	case strings.Contains(err.Error(), "malformed HTTP"), strings.Contains(err.Error(), "readLoopPeekFail"), // it spoke first
+		strings.Contains(err.Error(), "unsupported protocol scheme"):
 		return failf(noAnswer, "it does not speak HTTP there: name the port that serves %s", profPath)
 	}
 	return failf(noAnswer, "%v", root(err))

@@ -95,7 +95,11 @@ func TestNothingRecorded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := record(t, t.Context(), tc.url, nil)
+			r := record(t, t.Context(), tc.url, func(o *Options) {
+				if name == "mute" {
+					o.Timing.Quiet = 300 * time.Millisecond
+				}
+			})
 			var e *Error
 			if !errors.As(r.err, &e) {
 				t.Fatalf("got %v, want an Error", r.err)
@@ -147,13 +151,13 @@ func TestPartKept(t *testing.T) {
 		lost  string
 	}{
 		"dies":   {func(w http.ResponseWriter, r *http.Request) { part(w); panic(http.ErrAbortHandler) }, nil, 10016, "the service closed the connection before the end"},
-		"stalls": {func(w http.ResponseWriter, r *http.Request) { part(w); <-r.Context().Done() }, nil, 10016, "the service sent nothing for 300ms"},
+		"stalls": {func(w http.ResponseWriter, r *http.Request) { part(w); <-r.Context().Done() }, func(o *Options) { o.Timing.Quiet = 3 * time.Second }, 10016, "the service sent nothing for 3s"},
 		"drips": {func(w http.ResponseWriter, r *http.Request) {
 			for part(w); r.Context().Err() == nil; time.Sleep(5 * time.Millisecond) {
 				w.Write([]byte("y"))
 				w.(http.Flusher).Flush()
 			}
-		}, func(o *Options) { o.Timing.Whole = 100 * time.Millisecond }, -1, "the service did not come to an end in time"},
+		}, func(o *Options) { o.Timing.Whole = 3 * time.Second }, -1, "the service did not come to an end in time"},
 		"large": {sendTrace, func(o *Options) { o.MaxSize = 5000 }, 5000, "cut at --max-size 4.9 KiB"},
 	} {
 		t.Run(name, func(t *testing.T) {
