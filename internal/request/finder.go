@@ -38,6 +38,7 @@ const (
 	flagDeferred // task has ended, the goroutine still waits for that to reach it
 	flagWrote    // unknown loops: wrote to a connection since it last read
 	flagFresh    // its creation was seen, no wait for work since
+	flagWoke     // woke at begin from a wait that began before the trace, and has done nothing since
 	flagsKept    = flagChild | flagWaiting | flagWrote | flagFresh
 )
 
@@ -142,20 +143,30 @@ func (f *Finder) Learn(blocks iter.Seq[[]exectrace.Event]) {
 // closes: nearly always none. The slice is overwritten by the next call. An activation's End may
 // be earlier than the event: what proves an end can come after it.
 func (f *Finder) Event(ev *exectrace.Event) []Activation {
+	// Most events tell nothing of requests: other kinds, who got or left a P, who came back from a call that was no flush.
+	if ev.Kind != exectrace.KindGoroutine {
+		if telling>>ev.Kind&1 == 0 || ev.Kind == exectrace.KindRangeBegin && ev.Range != exectrace.RangeSTW {
+			return nil
+		}
+	} else if ev.From == exectrace.Runnable && ev.To == exectrace.Running || ev.From == exectrace.Running && ev.To == exectrace.Runnable {
+		return nil
+	} else if ev.From == exectrace.Syscall && ev.To != exectrace.NotExist && int(ev.Slot) < len(f.gs) && f.gs[ev.Slot].flags&flagWriting == 0 {
+		return nil
+	}
+	return f.event(ev)
+}
+
+// telling are the kinds that may tell something.
+const telling = 1<<exectrace.KindGoroutine | 1<<exectrace.KindTaskBegin | 1<<exectrace.KindTaskEnd | 1<<exectrace.KindRegionBegin |
+	1<<exectrace.KindRegionEnd | 1<<exectrace.KindRangeBegin | 1<<exectrace.KindGap
+
+func (f *Finder) event(ev *exectrace.Event) []Activation {
 	if len(f.out) != 0 {
 		f.out = f.out[:0]
 	}
 	f.now = ev.Time
 	switch ev.Kind {
 	case exectrace.KindGoroutine:
-		// Most events tell nothing of requests: who got or left a P, and who came back from a call that was no flush.
-		switch {
-		case ev.To == exectrace.Running && ev.From == exectrace.Runnable,
-			ev.To == exectrace.Runnable && ev.From == exectrace.Running:
-			return nil
-		case ev.From == exectrace.Syscall && ev.To != exectrace.NotExist && int(ev.Slot) < len(f.gs) && f.gs[ev.Slot].flags&flagWriting == 0:
-			return nil
-		}
 		f.goroutine(ev)
 	case exectrace.KindTaskBegin:
 		f.taskBegin(ev)
@@ -166,10 +177,7 @@ func (f *Finder) Event(ev *exectrace.Event) []Activation {
 	case exectrace.KindRegionEnd:
 		f.regionEnd(ev)
 	case exectrace.KindRangeBegin:
-		if ev.Range != exectrace.RangeSTW || ev.Stack == 0 {
-			return nil
-		}
-		if g := f.at(ev.G, ev.Slot); g != nil {
+		if g := f.at(ev.G, ev.Slot); g != nil && ev.Stack != 0 {
 			f.see(g, f.stack(ev.Stack), ev.Time)
 		}
 	case exectrace.KindGap:
@@ -215,16 +223,17 @@ func (f *Finder) on(ev *exectrace.Event) *gstate {
 
 func (f *Finder) goroutine(ev *exectrace.Event) {
 	f.grow(ev.OnSlot) // before pointers into the table are taken
+	if ev.From == exectrace.NotExist && ev.To != exectrace.NotExist && ev.Slot < maxSlots {
+		f.grow(ev.Slot)
+		f.create(&f.gs[ev.Slot], ev)
+		return
+	}
 	g := f.at(ev.G, ev.Slot)
 	if g == nil {
 		return
 	}
-	switch {
-	case ev.From == ev.To || ev.From == exectrace.Undetermined || ev.Reason == exectrace.ReasonStatus:
+	if ev.From == ev.To || ev.From == exectrace.Undetermined || ev.Reason == exectrace.ReasonStatus {
 		f.status(g, ev)
-		return
-	case ev.From == exectrace.NotExist:
-		f.create(g, ev)
 		return
 	}
 	switch ev.To {
@@ -354,7 +363,7 @@ func (f *Finder) create(g *gstate, ev *exectrace.Event) {
 
 // block: g waits from now on.
 func (f *Finder) block(g *gstate, ev *exectrace.Event) {
-	g.flags |= flagWaiting
+	g.flags = g.flags&^flagWoke | flagWaiting
 	g.class = classOf(ev.Reason)
 	g.site = 0
 	if g.role == roleNever {
@@ -387,6 +396,11 @@ func (f *Finder) wake(g *gstate, ev *exectrace.Event) {
 	g.wokenBy = ev.OnSlot
 	if g.flags&flagDeferred != 0 {
 		f.deferredEnd(g, ev)
+	}
+	if g.phase == phaseNone && g.role != roleNever {
+		// If it was an idle wait its next read will tell.
+		g.flags |= flagWoke
+		g.begin = ev.Time
 	}
 	switch g.role {
 	case roleHTTP1:
@@ -487,7 +501,8 @@ func (f *Finder) end(g *gstate, t exectrace.Time) {
 	case g.role == roleUnknown:
 		f.died(g, t)
 	}
-	f.reset(g, 0, g.slot)
+	// the next in its slot is begun afresh by its id
+	g.id, g.role, g.phase, g.flags, g.serial = 0, roleNone, phaseNone, 0, g.serial+1
 }
 
 // gap: events are missing, so ends and begins may be.

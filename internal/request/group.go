@@ -154,9 +154,9 @@ func (f *Finder) list() {
 		switch tiers[i] {
 		case tierKnown:
 			continue
-		case tierNet: // beside a known server it must look like one too: it answers
+		case tierNet: // beside a known server it must look like one too, by answering, or be far more than that
 			e := &f.entries[gr.entry]
-			enough = above == 0 || gr.Count > above && (e.accepted || e.wrote*2 >= e.count)
+			enough = gr.Count > above && (e.accepted || e.wrote*2 >= e.count) || gr.Count > 100*above
 		case tierChan:
 			enough = gr.Count > 10*above
 		default:

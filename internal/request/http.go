@@ -93,6 +93,8 @@ func (f *Finder) httpSee(g *gstate, in *stackInfo, t exectrace.Time) {
 			end := g.flushedOr(t)
 			f.close(g, end)
 			f.open(g, end, 0)
+		} else if g.phase == phaseNone && g.flags&flagWoke != 0 {
+			f.open(g, g.begin, 0)
 		}
 		g.flags &^= flagTail
 	case whereHandler:

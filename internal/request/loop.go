@@ -148,6 +148,8 @@ func (f *Finder) loopRead(g *gstate, t exectrace.Time) {
 	case g.phase == phaseOpen && g.writes > 0:
 		f.close(g, t)
 		f.open(g, t, flagTail)
+	case g.phase == phaseNone && g.flags&flagWoke != 0:
+		f.open(g, g.begin, flagTail)
 	case g.phase != phaseOpen && g.flags&flagFresh != 0:
 		f.open(g, t, flagTail)
 	}
