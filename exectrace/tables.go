@@ -226,6 +226,9 @@ func (c *chunks) put(w []uint32) uint32 {
 }
 
 func (c *chunks) get(at, n uint32) []uint32 {
+	if n == 0 {
+		return nil
+	}
 	o := at % chunkWords
 	return c.c[at/chunkWords][o : o+n]
 }

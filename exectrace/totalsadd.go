@@ -97,6 +97,7 @@ func (a *summer) generation(c *consumer, j *summed, first bool) {
 	at := func(rel uint64) Time { return Time((s.min + rel) * mul) }
 	end := at(s.max)
 	a.span(at(0), max(end, Time(j.last*mul)))
+	c.last = max(c.last, end) // if the next is read event by event, none may be earlier
 	for g := range s.all() {
 		a.summedG(c, g, at, mul, end)
 	}
@@ -114,7 +115,7 @@ func (a *summer) generation(c *consumer, j *summed, first bool) {
 		if known != state {
 			known = Undetermined
 		}
-		l.NS[known] += int64(at(p.first) - l.since)
+		l.NS[known] = max(0, l.NS[known]+int64(at(p.first)-l.since))
 		for x, v := range p.acc {
 			st := [...]State{Running, Idle, Syscall, state}[x]
 			l.NS[st] += int64(v&^stillOpen) * int64(mul)
@@ -168,9 +169,10 @@ func (a *summer) summedG(c *consumer, g *swiftG, at func(uint64) Time, mul uint6
 	if g.start {
 		l.Older = false
 	} else if known := goStates[g.state]; l.state == known {
-		l.NS[known] += int64(first - l.since)
+		// Generations overlap a little; of another trace behind this one nothing is sure.
+		l.NS[known] = max(0, l.NS[known]+int64(first-l.since))
 	} else {
-		l.NS[Undetermined] += int64(first - l.since)
+		l.NS[Undetermined] += max(0, int64(first-l.since))
 	}
 	if !l.named && g.stack != 0 {
 		l.named = true

@@ -113,11 +113,11 @@ func (p *pipeline) start() {
 // index sends each generation off when the next one's beginning is known.
 func (p *pipeline) index() {
 	x := &indexer{data: p.t.data, off: headerLen, version: p.t.version}
-	freq := uint64(0)
+	freq, high := uint64(0), uint64(0)
 	g := x.next()
 	for g != nil {
 		next := x.next() // so that g knows where it ends
-		g.endTs = g.maxTs + tsSlack
+		g.endTs = g.lastTs + tsSlack
 		if g.freq != 0 {
 			freq = g.freq
 		} else if freq == 0 {
@@ -126,8 +126,12 @@ func (p *pipeline) index() {
 		if next != nil && !next.restart && next.minTs >= g.minTs {
 			// An M may be off its CPU between taking the time and writing an event, so
 			// generations overlap a little.
-			g.endTs = max(g.maxTs, next.minTs) + freq
+			g.endTs = max(g.lastTs, next.minTs) + freq
 		}
+		if g.minTs+freq < high {
+			g.restart = true // a trace of earlier follows
+		}
+		high = max(high, g.lastTs)
 		j := &job{g: g, freq: freq, out: make(chan block, queueBlocks)}
 		select {
 		case p.order <- j:

@@ -27,7 +27,8 @@ type generation struct {
 	samples  []span
 	lost     []lost
 	minTs    uint64
-	maxTs    uint64 // of batch headers
+	maxTs    uint64 // of batch headers; those of tables are written seconds later at times
+	lastTs   uint64 // of the headers of batches of events
 	endTs    uint64 // nothing of it is later: the next one's beginning, or far behind maxTs
 	freq     uint64 // ticks a second; 0 unknown
 	snap     snapshot
@@ -68,6 +69,14 @@ func (x *indexer) next() *generation {
 	var last *batchRef
 	lastHead := -1
 	for x.off < len(x.data) {
+		if x.another(x.off) {
+			x.off += headerLen
+			if g != nil && g.num != 0 {
+				x.cur = &generation{restart: true}
+				return x.finish(g)
+			}
+			continue
+		}
 		h, ok := parseHeader(x.data[x.off:])
 		if ok && !x.plausible(g, h, x.off) {
 			ok = false
@@ -88,7 +97,7 @@ func (x *indexer) next() *generation {
 				bad = x.off
 			}
 			if n := x.off - bad; n > 0 || last == nil {
-				g.lost = append(g.lost, lost{span{bad, x.off}, fmt.Sprintf("%d bytes at offset %d hold no batch", n, bad)})
+				g.lose(span{bad, x.off}, fmt.Sprintf("%d bytes at offset %d hold no batch", n, bad))
 			}
 			last, lastHead = nil, -1
 			continue
@@ -103,10 +112,7 @@ func (x *indexer) next() *generation {
 		}
 		if g != nil && g.num != 0 && h.gen != g.num {
 			x.cur = &generation{restart: h.gen != g.num+1}
-			if x.version < 26 {
-				g.complete = g.freq != 0 && (len(g.strings) > 0 || len(g.stacks) > 0)
-			}
-			return g
+			return x.finish(g)
 		}
 		if g == nil {
 			g = &generation{}
@@ -117,10 +123,27 @@ func (x *indexer) next() *generation {
 		if x.off > len(x.data) {
 			n := x.off - len(x.data)
 			x.off = len(x.data)
-			g.lost = append(g.lost, lost{span{x.off, x.off}, fmt.Sprintf("the trace is truncated: %d bytes of its last batch are missing", n)})
+			g.lose(span{x.off, x.off}, fmt.Sprintf("the trace is truncated: %d bytes of its last batch are missing", n))
 			return g
 		}
 	}
+	return x.finish(g)
+}
+
+// maxLost bounds the places of one generation that are told apart.
+const maxLost = 64
+
+func (g *generation) lose(s span, reason string) {
+	if n := len(g.lost); n >= maxLost {
+		l := &g.lost[n-1]
+		*l = lost{span{l.off, l.off + l.end - l.off + s.end - s.off}, l.reason}
+		return
+	}
+	g.lost = append(g.lost, lost{s, reason})
+}
+
+// finish tells whether g is whole where no mark says so: its tables are written last.
+func (x *indexer) finish(g *generation) *generation {
 	if g != nil && x.version < 26 {
 		g.complete = g.freq != 0 && (len(g.strings) > 0 || len(g.stacks) > 0)
 	}
@@ -141,9 +164,40 @@ func (x *indexer) plausible(g *generation, h header, off int) bool {
 	if h.gen == g.num+1 && apart(h.ts, g.maxTs) < tsSlack {
 		return true
 	}
-	// Another trace may follow. Then so does a second batch of its generation.
-	n, ok := parseHeader(x.data[min(len(x.data), off+h.n+h.size):])
-	return ok && (n.gen == h.gen || n.gen == h.gen+1)
+	// Generations between may be missing. Then a second batch of this one follows.
+	return h.gen > g.num && apart(h.ts, g.maxTs) < tsSlack && x.chain(off, 2)
+}
+
+// chain tells whether n headers follow one another from off on, of one generation or the next and close in time.
+func (x *indexer) chain(off, n int) bool {
+	h, ok := parseHeader(x.data[off:])
+	for ; ok && n > 1; n-- {
+		off += h.n + h.size
+		if off == len(x.data) {
+			return true
+		}
+		if off > len(x.data) {
+			return false
+		}
+		if x.version >= 26 && x.data[off] == evEndOfGeneration {
+			return true
+		}
+		next, ok := parseHeader(x.data[off:])
+		if !ok || next.gen != h.gen && next.gen != h.gen+1 || apart(next.ts, h.ts) > tsSlack {
+			return false
+		}
+		h = next
+	}
+	return ok
+}
+
+// another tells whether another trace begins at off: files are joined like that.
+func (x *indexer) another(off int) bool {
+	if x.data[off] != 'g' {
+		return false
+	}
+	v, err := sniff(x.data[off:min(len(x.data), off+headerLen)])
+	return err == nil && v >= 22
 }
 
 func apart(a, b uint64) uint64 {
@@ -153,38 +207,35 @@ func apart(a, b uint64) uint64 {
 	return b - a
 }
 
-// resync finds the next offset from on where a plausible batch begins that another plausible header, or the
-// end, follows.
+// resync finds the next offset from on where another trace begins, or a batch that can be of g or the generation behind
+// it and that another one, or the end, follows.
 func (x *indexer) resync(g *generation, from int) int {
 	for o := from; o < len(x.data); o++ {
-		if c := x.data[o]; c != evEventBatch && c != evExperimental {
+		switch x.data[o] {
+		case 'g':
+			if x.another(o) {
+				return o
+			}
+			continue
+		case evEventBatch, evExperimental:
+		default:
 			continue
 		}
 		h, ok := parseHeader(x.data[o:])
 		if !ok || h.size == 0 {
 			continue
 		}
-		if g != nil && g.num != 0 {
-			if (h.gen != g.num && h.gen != g.num+1) || apart(h.ts, g.maxTs) > tsSlack {
-				continue
-			}
-		} else if h.gen > 1<<32 {
-			continue
-		}
-		end := o + h.n + h.size
-		if end == len(x.data) {
-			return o
-		}
-		if end > len(x.data) {
-			// Truncated: believe it only where the damage did not begin anew.
-			if g != nil && g.num == h.gen {
+		if g == nil || g.num == 0 {
+			// Nothing to compare it with: then three in a row.
+			if h.gen < 1<<32 && x.chain(o, 3) {
 				return o
 			}
 			continue
 		}
-		n, ok := parseHeader(x.data[end:])
-		if ok && (n.kind == evEndOfGeneration && x.version >= 26 ||
-			n.kind != evEndOfGeneration && (n.gen == h.gen || n.gen == h.gen+1) && apart(n.ts, h.ts) < tsSlack) {
+		if h.gen != g.num && h.gen != g.num+1 || apart(h.ts, g.maxTs) > tsSlack {
+			continue
+		}
+		if x.chain(o, 2) || h.gen == g.num && o+h.n+h.size > len(x.data) {
 			return o
 		}
 	}
@@ -205,6 +256,10 @@ func (x *indexer) add(g *generation, h header) *batchRef {
 		g.skipped++
 		return nil
 	}
+	if len(g.strings)+len(g.stacks)+len(g.samples) >= maxBatches {
+		g.lose(s, "a generation has more tables than are read")
+		return nil
+	}
 	switch x.data[s.off] {
 	case evStrings:
 		g.strings = append(g.strings, s)
@@ -217,9 +272,10 @@ func (x *indexer) add(g *generation, h header) *batchRef {
 	default:
 		g.minTs, g.maxTs = min(g.minTs, h.ts), max(g.maxTs, h.ts)
 		if len(g.batches) >= maxBatches {
-			g.lost = append(g.lost[:min(len(g.lost), 64)], lost{s, "a generation has more batches than are read"})
+			g.lose(s, "a generation has more batches than are read")
 			return nil
 		}
+		g.lastTs = max(g.lastTs, h.ts)
 		g.batches = append(g.batches, batchRef{span: s, m: h.m, ts: h.ts, cut: s.end-s.off < h.size})
 		return &g.batches[len(g.batches)-1]
 	}

@@ -6,6 +6,9 @@ import "fmt"
 // all of it is in doubt. Its events follow all the same.
 func (w *worker) tellLost() {
 	g := w.gen
+	if g.restart {
+		w.gap(g.minTs, g.minTs, "a generation does not follow the one before it: something is missing, or another trace begins", 0)
+	}
 	if len(g.lost) == 0 && g.complete {
 		return
 	}
@@ -26,10 +29,10 @@ func (w *worker) tellLost() {
 // lastTs bounds the generation's last event from above: where the next one begins, or the
 // last event of the batches that can be read.
 func (w *worker) lastTs() uint64 {
-	if t := w.gen.endTs; t < w.gen.maxTs+tsSlack {
+	if t := w.gen.endTs; t < w.gen.lastTs+tsSlack {
 		return t
 	}
-	last := w.gen.maxTs
+	last := w.gen.lastTs
 	for k := range w.gen.batches {
 		if w.chain[k] >= 0 {
 			continue

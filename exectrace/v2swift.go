@@ -107,7 +107,7 @@ type openSum struct {
 // run decodes all batches; false if the generation has to be read in order.
 func (s *swift) run(w *worker) bool {
 	g := w.gen
-	if w.mul == 0 || !g.complete || len(g.lost) > 0 {
+	if w.mul == 0 || !g.complete || g.restart || len(g.lost) > 0 {
 		return false
 	}
 	*s = swift{w: w, ids: s.ids, pends: s.pends[:0], ps: s.ps[:0], ms: s.ms[:0], mids: s.mids, marks: s.marks[:0]}
