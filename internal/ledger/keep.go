@@ -10,14 +10,14 @@ import (
 )
 
 // Who is explained. Only at the end is it known who is slow; explaining must happen when an activation ends. So
-// those are explained and kept that are at least 0.8 of the group's running 99th percentile, or beyond the 97.5th, thinned out as the
-// percentiles move, and a sample of the others: in each octave of own running time those with the smallest hashes.
+// those are explained and kept that are at least 0.8 of the group's running 99th percentile, or among the slowest
+// 2 %, at least 600, of the group up to then, thinned out as that moves, and a sample of the others: in each octave of own running time those with the smallest hashes.
 
 const (
 	maxKept     = 14 << 20 // bytes of facts
 	perStratum  = 24
 	strata      = 48
-	alwaysBelow = 256 // activations of a group that are all kept at first
+	alwaysBelow = 600 // the slowest so many that a group has had are always kept
 	maxGroups   = 1 << 14
 )
 
@@ -77,9 +77,11 @@ func (g *group) add(wall int64) {
 	g.sum += wall
 	g.max = max(g.max, wall)
 	g.hist.add(wall)
-	if g.count >= alwaysBelow && g.count%64 == 0 {
-		g.hot = g.hist.quantile(0.99) * 4 / 5
-		g.thr = max(g.floor(), min(g.hot, g.hist.quantile(0.975)))
+	if g.count > alwaysBelow && g.count%64 == 0 {
+		n := float64(g.count)
+		p99 := g.hist.quantile(0.99) * 4 / 5
+		g.hot = min(p99, g.hist.quantile(1-max(0.015, alwaysBelow/2/n)))
+		g.thr = max(g.floor(), min(p99, g.hist.quantile(1-max(0.02, alwaysBelow/n))))
 	}
 }
 
@@ -105,7 +107,7 @@ func (g *group) candidate(wall, slowOver int64) bool {
 func (g *group) keep(k *kept) (bytes int) {
 	g.cands = append(g.cands, k)
 	bytes = k.size()
-	if n := len(g.cands); n >= 2*alwaysBelow && n >= int(g.count/32) && n%64 == 0 {
+	if n := len(g.cands); n >= 2*alwaysBelow && n%64 == 0 {
 		bytes -= g.thin(max(g.thr, 0))
 	}
 	return bytes

@@ -64,6 +64,7 @@ type pass struct {
 	curFacts []fact
 	instead  bool         // the activation that is explained wants to know who ran instead
 	look     func(*piece) // tests: sees every piece
+	told     func()       // tests: an activation was explained
 }
 
 func run(ctx context.Context, src timeline.Source, f finder, o Options) (*Result, error) {
@@ -201,6 +202,9 @@ func (p *pass) explain(k *kept, g *timeline.G, prevEnd int64, instead bool) {
 	}
 	if p.wrong == nil && (sum != k.end-k.begin || p.x.cursor != k.begin && k.begin != k.end) {
 		p.wrong = fmt.Errorf("account for goroutine %d from %d ns: internal error: pieces add up to %d ns of %d", k.goid, k.begin, sum, k.end-k.begin)
+	}
+	if p.told != nil {
+		p.told()
 	}
 	k.facts = append(make([]fact, 0, len(p.cur.facts)), p.cur.facts...)
 }

@@ -157,7 +157,13 @@ func (p *pass) lockTable(r *Result, slow *column) {
 			l.HolderNS[string(leafOf[key.leaf])] += ns
 			if s := slow.sums[a]; s != nil && key.leaf != codeOnCPU && key.class == classLock {
 				for id, y := range s.stacks {
-					sleeping[id] = &SiteNS{y.ns, y.n}
+					z := sleeping[id]
+					if z == nil {
+						z = &SiteNS{}
+						sleeping[id] = z
+					}
+					z.ns += y.ns
+					z.n += y.n
 				}
 			}
 		}
