@@ -113,7 +113,12 @@ func (f *Finder) classify(frames []exectrace.Frame) stackInfo {
 		if strings.HasSuffix(name, "erverConn).runHandler") && i > 0 {
 			handler = i
 		}
-		if pkgBase(name) == "grpc" {
+		switch pkgBase(name) {
+		case "fasthttp":
+			if methodOf(name) == "(*Server).serveConn" {
+				handler = i
+			}
+		case "grpc":
 			switch methodOf(name) {
 			case "(*Server).processUnaryRPC":
 				handler = i
@@ -215,7 +220,7 @@ func (f *Finder) handlerName(inner []exectrace.Frame) NameID {
 	for i := len(inner) - 1; i >= 0; i-- {
 		name := inner[i].Func
 		switch base := pkgBase(name); {
-		case strings.HasPrefix(name, "net/http."), base == "http2", base == "grpc", strings.HasPrefix(name, "runtime."),
+		case strings.HasPrefix(name, "net/http."), base == "http2", base == "grpc", base == "fasthttp", strings.HasPrefix(name, "runtime."),
 			strings.Contains(name, "/grpc/internal/"):
 			continue
 		case isStd(name) && !strings.HasPrefix(name, "net/http"):
