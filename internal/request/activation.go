@@ -7,6 +7,9 @@ func (f *Finder) open(g *gstate, t exectrace.Time, with flags) {
 	g.phase, g.begin, g.prevEnd, g.flushed = phaseMaybe, t, 0, 0
 	g.name, g.writes, g.streamed, g.task = 0, 0, 0, 0
 	g.flags = g.flags&flagsKept | with
+	if t < f.gapEnd {
+		g.flags |= flagLost
+	}
 	g.serial++
 	g.group = NoGroup
 	f.push(begin{t, g.slot, g.serial})
@@ -26,6 +29,8 @@ func (f *Finder) close(g *gstate, t exectrace.Time) {
 	switch {
 	case g.flags&flagOurs != 0:
 		why = Ours
+	case g.flags&flagLost != 0:
+		why = Lost
 	case g.flags&flagOpenBegin != 0:
 		why = OpenBegin
 	case g.streamed >= 3 && g.flags&flagUser == 0 && g.role != roleUnknown:
