@@ -127,6 +127,9 @@ func (in *loaded) addCase(name string, c *evidence.Case) {
 func (in *loaded) gather() {
 	set, kinds, problems := format.Gather(in.items)
 	in.set = set
+	for _, g := range set.Gaps() {
+		in.gaps = append(in.gaps, report.Gap{Source: g.Stream, Reason: g.Text})
+	}
 	for i, err := range problems {
 		switch input := &in.inputs[in.of[i]]; {
 		case !in.whole[i] && err != nil:

@@ -98,8 +98,6 @@ func (r recording) has(member string) bool { return r.c.Size(member) > 0 }
 // fakeTrace begins like a trace: what follows is for exectrace to judge.
 var fakeTrace = append([]byte("go 1.26 trace\x00\x00\x00"), bytes.Repeat([]byte("x"), 10000)...)
 
-const fakeMutex = "--- mutex:\ncycles/second=1\nsampling period=7\n"
-
 // service answers profiles like a real one, and the trace with the given handler.
 func service(trace http.HandlerFunc) *http.ServeMux {
 	mux := http.NewServeMux()

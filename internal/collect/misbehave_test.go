@@ -67,8 +67,7 @@ func TestNothingRecorded(t *testing.T) {
 	other := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		t.Errorf("a redirect to another host was followed, with header %q", r.Header.Get("X-Api-Key"))
 	}))
-	var loop string
-	loop = serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.URL.Path, http.StatusFound) }))
+	loop := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.URL.Path, http.StatusFound) }))
 
 	for name, tc := range map[string]struct{ url, want string }{
 		"nobody":    {nobody, "connection refused: nothing listens there; check host and port"},

@@ -1,5 +1,10 @@
 package evidence
 
+import (
+	"maps"
+	"slices"
+)
+
 // Shape is the form of a record; the set is closed, streams are open.
 type Shape uint8
 
@@ -43,8 +48,28 @@ func (s *Set) Add(r Record) {
 	s.byStream[r.Stream] = append(s.byStream[r.Stream], r)
 }
 
-// Has tells whether anything was read of the stream.
-func (s *Set) Has(stream string) bool { return len(s.byStream[stream]) > 0 }
+// Has tells whether anything was read of the stream. A gap is nothing.
+func (s *Set) Has(stream string) bool {
+	for _, r := range s.byStream[stream] {
+		if r.Shape != GapShape {
+			return true
+		}
+	}
+	return false
+}
+
+// Gaps lists what is known to be missing, by stream.
+func (s *Set) Gaps() []Record {
+	var out []Record
+	for _, stream := range slices.Sorted(maps.Keys(s.byStream)) {
+		for _, r := range s.byStream[stream] {
+			if r.Shape == GapShape {
+				out = append(out, r)
+			}
+		}
+	}
+	return out
+}
 
 // All gives a stream's records in the order they were added.
 func (s *Set) All(stream string) []Record { return s.byStream[stream] }

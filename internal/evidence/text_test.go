@@ -71,3 +71,13 @@ func FuzzParseRecord(f *testing.F) {
 		}
 	})
 }
+
+// A stream of which only the loss is known was not read.
+func TestGapIsNothing(t *testing.T) {
+	var s Set
+	s.Add(Record{Stream: "/b", Shape: GapShape, Text: "restarted"})
+	s.Add(Record{Stream: "/a", Shape: Sample})
+	if s.Has("/b") || !s.Has("/a") || len(s.Gaps()) != 1 || s.Gaps()[0].Stream != "/b" {
+		t.Errorf("has %v %v, gaps %v", s.Has("/a"), s.Has("/b"), s.Gaps())
+	}
+}

@@ -123,7 +123,7 @@ func gctraceLine(line string) ([]evidence.Record, error) {
 			}
 			ps, err := strconv.Atoi(strings.Fields(part)[0])
 			if err != nil || ps < 1 {
-				return out, fmt.Errorf("Ps %.60q", part)
+				return out, fmt.Errorf("number of Ps %.60q", part)
 			}
 			out = append(out, evidence.Record{Stream: "/go/sched/gomaxprocs:threads", Shape: evidence.Sample, Time: t, Value: float64(ps)})
 		}
