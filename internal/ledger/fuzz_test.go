@@ -1,0 +1,70 @@
+package ledger
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/whystall/whystall/exectrace"
+	"github.com/whystall/whystall/internal/timeline"
+)
+
+// FuzzText: whatever the timeline, no panic, no hang, and every sum is exact.
+func FuzzText(f *testing.F) {
+	names, _ := filepath.Glob("testdata/*.txtar")
+	for _, name := range names {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(section(string(b), "timeline"))
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		src, err := timeline.ParseText(strings.NewReader(s))
+		if err != nil {
+			return
+		}
+		fuzzRun(t, src)
+	})
+}
+
+// FuzzTrace: the same of traces, damaged in any way.
+func FuzzTrace(f *testing.F) {
+	for _, name := range traces(f) {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b[:min(len(b), 24<<10)])
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if len(b) > 1<<20 {
+			return
+		}
+		tr, err := exectrace.FromBytes(b, exectrace.Options{Workers: 1})
+		if err != nil {
+			return
+		}
+		defer tr.Close()
+		fuzzRun(t, tr)
+	})
+}
+
+func fuzzRun(t *testing.T, src timeline.Source) {
+	for _, o := range []Options{{Bytes: 1 << 17}, {Bytes: 1 << 17, SlowOver: 1}} {
+		hang := time.AfterFunc(10*time.Second, func() { panic("ledger.Run hangs") })
+		r, err := Run(context.Background(), src, o)
+		hang.Stop()
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkSums(t, r)
+		if _, err := json.Marshal(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
