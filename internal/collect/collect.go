@@ -35,6 +35,7 @@ type Collector struct {
 type Fetch struct {
 	Phase  Phase
 	Path   string // below /debug/pprof, or below the service's root with Root
+	Else   string // path to ask where there is nothing at Path
 	Root   bool
 	Query  string
 	For    bool // the answer takes as long as the recording: "seconds" is added

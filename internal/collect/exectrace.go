@@ -11,6 +11,7 @@ var _ = register(&Collector{
 	Order: 50,
 	Hint:  "import net/http/pprof in the service, or name the address where it serves it",
 	Fetches: []Fetch{
-		{Phase: During, Path: "trace", For: true, Member: evidence.TraceMember, Want: []format.Kind{format.KindTrace}},
+		// etcd 3.4 serves it under a name that ends in a blank.
+		{Phase: During, Path: "trace", Else: "trace ", For: true, Member: evidence.TraceMember, Want: []format.Kind{format.KindTrace}},
 	},
 })

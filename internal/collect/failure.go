@@ -76,7 +76,7 @@ func noResponse(ctx context.Context, err error, quiet time.Duration) *failure {
 	case errors.As(err, &alert), errors.Is(err, http.ErrSchemeMismatch):
 		return failf(noAnswer, "it does not speak TLS there: use http://")
 	case errors.As(err, &cert), errors.As(err, &host):
-		return failf(noAnswer, "%v; name the host its certificate is for, or have its authority installed", root(err))
+		return failf(noAnswer, "%v; name the host its certificate is for, or set SSL_CERT_FILE to its authority's", root(err))
 	case errors.As(err, &op) && op.Op == "dial" && op.Timeout():
 		return failf(noAnswer, "no answer to connecting: check the address and what filters the way there")
 	case errors.As(err, &op) && op.Op == "dial":

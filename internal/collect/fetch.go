@@ -83,7 +83,22 @@ func (s *session) redirect(r *http.Request, via []*http.Request) error {
 }
 
 // fetch brings one body into its member and returns what went wrong. What came before it did is kept.
-func (s *session) fetch(ctx context.Context, f Fetch, hint string) (bytesKept int64, fail *failure) {
+func (s *session) fetch(ctx context.Context, f Fetch, hint string) (int64, *failure) {
+	n, fail := s.fetchOne(ctx, f, hint)
+	if f.Else != "" && fail != nil && fail.kind == absent {
+		other := f
+		other.Path, other.Else = f.Else, ""
+		if m, failOther := s.fetchOne(ctx, other, hint); failOther == nil || failOther.kind != absent {
+			return m, failOther
+		}
+		req := evidence.Request{Member: f.Member, Path: s.at.path(f), Sent: s.o.Now(), Lost: fail.text}
+		req.Ended = req.Sent
+		s.note(req)
+	}
+	return n, fail
+}
+
+func (s *session) fetchOne(ctx context.Context, f Fetch, hint string) (bytesKept int64, fail *failure) {
 	req := evidence.Request{Member: f.Member, Path: s.at.path(f), Sent: s.o.Now()}
 	s.note(req)
 	defer func() {

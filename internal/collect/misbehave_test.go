@@ -76,7 +76,7 @@ func TestNothingRecorded(t *testing.T) {
 		"mute":      {listener(t, hold), "it took the connection and did not answer for 300ms: it may be stopped or overloaded; try again"},
 		"plain":     {"https" + strings.TrimPrefix(plain, "http"), "it does not speak TLS there: use http://"},
 		"secure":    {"http" + strings.TrimPrefix(secure.URL, "https"), "it speaks TLS there: use https://"},
-		"stranger":  {secure.URL, "x509: certificate signed by unknown authority; name the host its certificate is for, or have its authority installed"},
+		"stranger":  {secure.URL, "x509: certificate signed by unknown authority; name the host its certificate is for, or set SSL_CERT_FILE to its authority's"},
 		"no pprof":  {plain, "the service has no /debug/pprof/trace (404): import net/http/pprof in the service, or name the address where it serves it"},
 		"page":      {reply(200, "<!DOCTYPE html><title>x</title>"), "/debug/pprof/trace answers with a web page: name the address of the service's own port, not of a page"},
 		"empty":     {reply(200, ""), "/debug/pprof/trace answered with nothing"},
@@ -244,6 +244,20 @@ func TestNoTrace(t *testing.T) {
 	}
 	if r.state("metrics") != "unavailable: the service has no /metrics (404)" {
 		t.Errorf("metrics %s", r.state("metrics"))
+	}
+}
+
+// etcd 3.4 registers its trace as "/debug/pprof/trace ".
+func TestTraceWithBlank(t *testing.T) {
+	r := record(t, t.Context(), serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/debug/pprof/trace " || r.FormValue("seconds") != "1" {
+			http.NotFound(w, r)
+			return
+		}
+		w.Write(fakeTrace)
+	})), nil)
+	if r.err != nil || !r.has(evidence.TraceMember) || r.state("trace") != "ready" {
+		t.Errorf("%v, trace %s", r.err, r.state("trace"))
 	}
 }
 
