@@ -29,11 +29,9 @@ type Trace struct {
 	slots   slots
 	read    read
 
-	ownTimes bool // tests: events keep their times even where those decrease
-	v1      *v1Index // formats before 1.22: what the first pass found
+	ownTimes bool     // tests: events keep their times even where those decrease
+	v1       *v1Index // formats before 1.22: what the first pass found
 }
-
-var errTODO = errors.New("exectrace: not written yet")
 
 var errClosed = errors.New("read trace: it is closed")
 

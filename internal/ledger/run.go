@@ -58,13 +58,11 @@ type pass struct {
 
 	groups []*group // by request.GroupID
 	bytes  int      // of facts that are kept
-	seen   bool     // an activation ended
 	wrong  error    // the first sum that was wrong
 
-	curFacts []fact
-	instead  bool         // the activation that is explained wants to know who ran instead
-	look     func(*piece) // tests: sees every piece
-	told     func()       // tests: an activation was explained
+	instead bool         // the activation that is explained wants to know who ran instead
+	look    func(*piece) // tests: sees every piece
+	told    func()       // tests: an activation was explained
 }
 
 func run(ctx context.Context, src timeline.Source, f finder, o Options) (*Result, error) {

@@ -71,7 +71,6 @@ type procs struct {
 	first    uint64      // number of the oldest kept
 	next     uint64      // number of the one that is filled
 	rotateAt int64       // when it must be closed for its length
-	sums     []int64     // scratch, by FuncID
 }
 
 type occupation struct{ begin, end, who uint32 } // relative to the block

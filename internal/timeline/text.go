@@ -170,14 +170,13 @@ const (
 
 // textG is one goroutine block.
 type textG struct {
-	name    string
-	id      exectrace.GoID
-	entry   string
-	line    int
-	states  []textState // for checks while parsing and for who runs when
-	last    int64       // of the last state line
-	rank    int
-	running bool // state while generating
+	name   string
+	id     exectrace.GoID
+	entry  string
+	line   int
+	states []textState // for checks while parsing and for who runs when
+	last   int64       // of the last state line
+	rank   int
 }
 
 type textState struct {
