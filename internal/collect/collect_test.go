@@ -197,3 +197,23 @@ func TestKeepMemstats(t *testing.T) {
 		}
 	}
 }
+
+// Whatever somebody types, what is shown and what is said of an error have no password in them.
+func FuzzAddress(f *testing.F) {
+	f.Add("http://u:" + secret + "@h:1/x/debug/pprof/trace?seconds=1")
+	f.Add(":6060")
+	f.Add("u:" + secret + "@h")
+	f.Fuzz(func(t *testing.T, s string) {
+		a, err := parseAddress(s)
+		if err != nil {
+			return
+		}
+		if strings.Contains(a.shown(), "@") && a.origin.User != nil && !strings.Contains(a.prof, "@") && !strings.Contains(a.prof, "%40") {
+			t.Errorf("%q is shown as %q", s, a.shown())
+		}
+		again, err := parseAddress(a.shown())
+		if err != nil || again.shown() != a.shown() {
+			t.Errorf("%q is shown as %q, which is %q, %v", s, a.shown(), again.shown(), err)
+		}
+	})
+}
