@@ -31,6 +31,7 @@ const (
 	flagOpenBegin                   // begin was not seen
 	flagOurs
 	flagWaited   // had a wait of its own since its last write
+	flagPassing  // had a wait for the body of an answer it asked for
 	flagServed   // woke a goroutine that was inside an activation of another group
 	flagSpawned  // created a goroutine
 	flagRPC      // streaming

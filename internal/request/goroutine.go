@@ -162,6 +162,8 @@ func (f *Finder) block(g *gstate, ev *exectrace.Event) {
 	}
 	if in.marks&(markWrite|markNetWrite) != 0 {
 		f.write(g, in)
+	} else if in.marks&markAnswer != 0 {
+		g.flags |= flagPassing
 	} else if g.class.own() && (in.marks&markBody == 0 || in.marks&markRPC != 0) {
 		g.flags |= flagWaited
 	}
@@ -261,11 +263,14 @@ func (f *Finder) write(g *gstate, in *stackInfo) {
 	if g.writes < 1<<30 {
 		g.writes++
 	}
-	if g.flags&flagWaited != 0 {
-		g.flags &^= flagWaited
-		if g.streamed < 255 {
-			g.streamed++
-		}
+	// Who passes a long answer on waits for it too. That is a slow body, unless each piece is pushed on.
+	push := in.marks&markPush != 0
+	if (g.flags&flagWaited != 0 || g.flags&flagPassing != 0 && push) && g.streamed < 255 {
+		g.streamed++
+	}
+	g.flags &^= flagWaited
+	if push {
+		g.flags &^= flagPassing
 	}
 }
 

@@ -159,6 +159,17 @@ goroutine R net/http.(*connReader).backgroundRead
 	13 running
 	24 end
 `, "net/http [10,20) hijacked"},
+		{"a handler that panics", `
+goroutine C net/http.(*conn).serve
+	0 waiting network at PEEK
+	10 runnable by P
+	11 running
+	12 syscall at main.h<HANDLER
+	13 running
+	20 syscall at syscall.Close<net/http.(*conn).close<net/http.(*conn).serve.func1<runtime.gopanic<main.h<HANDLER
+	21 running
+	22 end
+`, "net/http main.h [10,22)"},
 		{"a stream", `
 goroutine C net/http.(*conn).serve
 	0 waiting network at PEEK

@@ -23,7 +23,7 @@ const (
 )
 
 // mark is a property of a stack.
-type mark uint16
+type mark uint32
 
 const (
 	markAbort    mark = 1 << iota // net/http stops the background reader
@@ -37,6 +37,8 @@ const (
 	markNetWrite                  // writes to some connection
 	markNetRead                   // reads from some connection
 	markClient                    // waits for an answer to a request of its own: never idle
+	markAnswer                    // reads the body of an answer to a request of its own
+	markPush                      // the handler asked for what it has written to be sent now
 	markFlush                     // finishRequest's last flush: once a request
 )
 
@@ -98,6 +100,8 @@ func (f *Finder) classify(frames []exectrace.Frame) stackInfo {
 				if in.where == whereNone && i > 0 {
 					in.where = httpWhere(frames[i-1].Func)
 				}
+			case "net/http.(*conn).close":
+				in.where = whereClose // also below a handler's panic
 			case "net/http.serverHandler.ServeHTTP":
 				handler = i
 			}
@@ -157,6 +161,8 @@ func httpMarks(name string) mark {
 		return markHijack
 	case "net/http.checkConnErrorWriter.Write", "net/http.(*response).ReadFrom":
 		return markWrite
+	case "net/http.(*response).Flush", "net/http.(*response).FlushError":
+		return markPush
 	case "net/http.(*connReader).Read": // clients' connections have none
 		return markBody
 	}
@@ -174,6 +180,8 @@ func http2Marks(name string) mark {
 		"(*http2Server).Write", "(*http2Server).write", "(*http2Server).writeHeader", "(*http2Server).WriteHeader",
 		"(*http2Server).writeStatus", "(*http2Server).WriteStatus":
 		return markWrite
+	case "(*responseWriter).Flush", "(*responseWriter).FlushError", "(*http2responseWriter).Flush", "(*http2responseWriter).FlushError":
+		return markPush
 	case "(*requestBody).Read", "(*http2requestBody).Read", "(*recvBufferReader).Read", "(*recvBufferReader).ReadMessageHeader":
 		return markBody
 	}
@@ -182,8 +190,9 @@ func http2Marks(name string) mark {
 
 func clientMarks(name string) mark {
 	switch {
+	case name == "net/http.(*bodyEOFSignal).Read", strings.HasSuffix(name, "ransportResponseBody.Read"):
+		return markClient | markAnswer
 	case strings.HasPrefix(name, "net/http.(*Client)."), strings.HasPrefix(name, "net/http.(*Transport).roundTrip"),
-		strings.HasPrefix(name, "net/http.(*bodyEOFSignal)."), strings.HasPrefix(name, "net/http.http2transportResponseBody."),
 		strings.HasPrefix(name, "database/sql.(*"), strings.HasPrefix(name, "google.golang.org/grpc.(*ClientConn).Invoke"),
 		strings.HasPrefix(name, "net/rpc.(*Client).Call"):
 		return markClient
