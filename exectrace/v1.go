@@ -45,7 +45,12 @@ func (t *Trace) blocksV1(yield func([]Event) bool) {
 		case <-stop:
 			return b, false
 		}
-		return <-free, true
+		select {
+		case b = <-free:
+			return b, true
+		case <-stop: // whoever left takes blocks off full, and gives none back
+			return b, false
+		}
 	}
 	var err error
 	go func() {
@@ -67,7 +72,10 @@ func (t *Trace) blocksV1(yield func([]Event) bool) {
 	}
 }
 
-func newV1Block() v1Block { return v1Block{ev: make([]Event, 0, blockEvents)} }
+// v1BlockEvents is the number of events handed over at once: waking the other goroutine costs some microseconds.
+const v1BlockEvents = 4 * blockEvents
+
+func newV1Block() v1Block { return v1Block{ev: make([]Event, 0, v1BlockEvents)} }
 
 func (t *Trace) newV1Merge() *v1Merge {
 	m := &v1Merge{
@@ -75,7 +83,6 @@ func (t *Trace) newV1Merge() *v1Merge {
 		data:    t.data,
 		version: t.version,
 		shapes:  v1Shapes(t.version),
-		scouted: map[int64]struct{}{},
 		init:    true,
 		stw:     NoGoroutine,
 		stwSlot: NoSlot,

@@ -1,5 +1,9 @@
 package exectrace
 
+import (
+	"slices"
+)
+
 // v1Rec is one decoded event. A "Local" form, whose sequence number is implied, has v1Local in local.
 type v1Rec struct {
 	ts    uint64 // ticks
@@ -81,7 +85,6 @@ func (c *v1Cursor) open() bool {
 	c.off, c.end = off, int(s.off)+int(s.n)
 	c.ts = ticks
 	c.hole = s.flags&spanHole != 0
-	_, c.scouted = c.m.scouted[v1LateKey(c.idx, int32(c.next-1))]
 	c.limit = 1<<64 - 1
 	if c.next < len(c.spans) {
 		if _, ticks, _, ok := v1Header(c.m.data, int(c.spans[c.next].off)); ok && ticks >= c.ts {
@@ -97,12 +100,20 @@ func (c *v1Cursor) decode() {
 	data := c.m.data[:c.end]
 	off, ts := c.off, c.ts
 	for off < len(data) && len(c.buf) < v1Chunk {
+		if len(c.buf) == cap(c.buf) {
+			c.buf = slices.Grow(c.buf, v1Chunk/8)
+		}
 		b := data[off]
 		d := c.m.shapes[b]
 		off++
 		end := 0
 		switch d.shape {
 		case shapeTimed:
+			if n := c.quick(data, off, b&63, int(d.values), ts); n > 0 {
+				ts = c.buf[len(c.buf)-1].ts
+				off = n
+				continue
+			}
 		case shapePrefixed:
 			size, n := v1Uvarint(data, off)
 			if n == 0 || size > v1MaxRecord || int(size) > len(data)-n {
@@ -179,8 +190,60 @@ func (c *v1Cursor) decode() {
 	c.off, c.ts = off, ts
 }
 
+// quick appends the event whose numbers begin at off and gives where they end; 0 leaves it to decode: syscall exits, numbers of more than
+// three bytes, the batch's last bytes and what is later than it may be.
+func (c *v1Cursor) quick(data []byte, off int, typ uint8, values int, ts uint64) int {
+	if len(data)-off < 16 || typ == v1GoSysExitLocal {
+		return 0
+	}
+	p := (*[16]byte)(data[off:])
+	var x [4]uint64
+	i := 0
+	for k := 0; k < values; k++ {
+		v := uint64(p[i&15])
+		i++
+		if v >= 0x80 {
+			b := uint64(p[i&15])
+			i++
+			v = v&0x7f | b&0x7f<<7
+			if b >= 0x80 {
+				b := uint64(p[i&15])
+				i++
+				v |= b << 14
+				if b >= 0x80 {
+					return 0
+				}
+			}
+		}
+		x[k&3] = v
+	}
+	ts += x[0]
+	if ts > c.limit {
+		return 0
+	}
+	n := len(c.buf)
+	c.buf = c.buf[:n+1]
+	r := &c.buf[n]
+	*r = v1Rec{ts: ts, typ: typ}
+	if v1HasStack[typ] {
+		r.stk = uint32(x[(values-1)&3])
+		if values == 3 {
+			r.a[0] = x[1]
+		}
+	} else {
+		r.a[0], r.a[1] = x[1], x[2]
+	}
+	switch typ {
+	case v1GoStartLocal:
+		r.typ, r.local = v1GoStart, true
+	case v1GoUnblockLocal:
+		r.typ, r.local = v1GoUnblock, true
+	}
+	return off + i
+}
+
 func (c *v1Cursor) exit(r *v1Rec) {
-	if real := r.a[2]; real != 0 && real < r.ts && !c.scouted {
+	if real := r.a[2]; real != 0 && real < r.ts {
 		c.m.exits.push(v1Exit{real, r.a[0]})
 		c.m.due = min(c.m.due, real)
 	}
@@ -222,20 +285,15 @@ func v1Blob(data []byte, off int) int {
 	return n + int(size)
 }
 
-// scout reads the syscall exits of a batch ahead of its turn.
+// scout reads the syscall exits of a part of a batch ahead of its turn. Those that the cursor finds itself are told
+// twice then, which does no harm: the second time the goroutine is not in that syscall.
 func (m *v1Merge) scout(l v1Late) {
-	c := &m.cursors[l.proc]
-	s := &c.spans[l.span]
-	if int(l.span) < c.next-1 || len(m.exits) >= v1MaxExits {
+	if int(l.span) < m.cursors[l.proc].next-1 {
 		return
 	}
-	if int(l.span) == c.next-1 {
-		c.scouted = true // some of its exits are told twice then, which does no harm
-	}
-	m.scouted[v1LateKey(l.proc, l.span)] = struct{}{}
-	_, ts, off, ok := v1Header(m.data, int(s.off))
-	data := m.data[:int(s.off)+int(s.n)]
-	for ok && off < len(data) {
+	ts, off := l.ts, int(l.off)
+	data := m.data[:off+int(l.n)]
+	for off < len(data) {
 		b := data[off]
 		d := m.shapes[b]
 		at := off
@@ -280,8 +338,6 @@ func (m *v1Merge) scout(l v1Late) {
 		}
 	}
 }
-
-func v1LateKey(proc, span int32) int64 { return int64(proc)<<32 | int64(span) }
 
 // v1Exit is when a goroutine came back from a syscall that had blocked.
 type v1Exit struct {

@@ -114,6 +114,9 @@ const (
 
 	// v1MaxRecord bounds a length prefix: 128 frames of four numbers are 5 KB at most.
 	v1MaxRecord = 8 << 10
+	// v1MinFreq and v1MaxFreq are the clocks that can be: ticks a second, some tens of millions on every machine seen.
+	v1MinFreq = 1e5
+	v1MaxFreq = 1e11
 	// v1MaxString is the runtime's own limit on a log message and far above that of a name.
 	v1MaxString = 1 << 20
 	// v1MaxProcs bounds the streams that are merged at once; no machine has had more CPUs.
@@ -139,6 +142,7 @@ func v1Uvarint(b []byte, i int) (uint64, int) {
 	return v1UvarintSlow(b, i)
 }
 
+//go:noinline
 func v1UvarintSlow(b []byte, i int) (uint64, int) {
 	var v uint64
 	for s := uint(0); s < 70 && uint(i) < uint(len(b)); s += 7 {

@@ -52,9 +52,13 @@ const spanHole = 1
 
 // v1Late is a batch with a syscall exit that lies further back than v1Cursor looks ahead.
 type v1Late struct {
-	ticks uint64
+	ticks uint64 // the earliest such exit
+	ts    uint64 // of the event before the first record
+	off   int64  // the first record
+	n     uint32 // bytes until after the last
 	proc  int32
 	span  int32
+	exits int32
 }
 
 // v1Hole is a stretch of the file that could not be read, in ticks.
@@ -106,7 +110,7 @@ type v1Scan struct {
 	start   int // of the current batch
 	events  bool
 	samples bool
-	min     uint64 // earliest late exit of this batch, 0 none
+	late1   v1Late // of this batch
 }
 
 func v1Scanned(data []byte, v Version) *v1Index {
@@ -144,11 +148,27 @@ func (s *v1Scan) walk(off int) (int, string) {
 		}
 		switch d.shape {
 		case shapeTimed:
+			if n, v := v1Quick(data, off, int(d.values)); n > 0 && b != v1GoSysExitLocal|2<<6 {
+				off = n
+				p.ts += v
+				p.n++
+				if p.n&31 == 0 {
+					p.ck[p.n>>5&3] = p.ts
+				}
+				if !s.events {
+					s.events = true
+					if !p.opened {
+						s.open(p)
+					}
+				}
+				continue
+			}
 			v, n := v1Uvarint(data, off)
 			if n == 0 || v > v1MaxDelta && -v > v1MaxSkew {
 				return at, "an event's time is damaged"
 			}
 			off = n
+			ts := p.ts
 			p.ts += v
 			p.n++
 			if p.n&31 == 0 {
@@ -166,7 +186,7 @@ func (s *v1Scan) walk(off int) (int, string) {
 					return at, "an event is cut off"
 				}
 				off = n
-				s.exit(p, v)
+				s.exit(p, v, at, off, ts)
 				continue
 			}
 			for k := d.values; k > 1; k-- {
@@ -196,6 +216,7 @@ func (s *v1Scan) walk(off int) (int, string) {
 			if n == 0 || v > v1MaxDelta && -v > v1MaxSkew {
 				return at, "an event's time is damaged"
 			}
+			ts := p.ts
 			p.ts += v
 			p.n++
 			if p.n&31 == 0 {
@@ -211,7 +232,7 @@ func (s *v1Scan) walk(off int) (int, string) {
 					v, n = v1Uvarint(data[:off], n)
 				}
 				if n != 0 {
-					s.exit(p, v)
+					s.exit(p, v, at, off, ts)
 				}
 			case v1Log:
 				size, n := v1Uvarint(data, off)
@@ -267,7 +288,7 @@ func (s *v1Scan) walk(off int) (int, string) {
 				return at, "a record is cut off"
 			}
 			off = n
-			if b == v1Frequency && v > 0 && v < 1<<40 {
+			if b == v1Frequency && v >= v1MinFreq && v <= v1MaxFreq {
 				s.freq = v
 			}
 		default:
@@ -275,6 +296,37 @@ func (s *v1Scan) walk(off int) (int, string) {
 		}
 	}
 	return off, ""
+}
+
+// v1Quick steps over an event's numbers and gives the first, the time; 0 if one of them has more than three bytes or the file ends
+// soon.
+func v1Quick(data []byte, off, values int) (int, uint64) {
+	if len(data)-off < 16 {
+		return 0, 0
+	}
+	p := (*[16]byte)(data[off:])
+	v := uint64(p[0])
+	i := 1
+	if v >= 0x80 {
+		v = v&0x7f | uint64(p[1]&0x7f)<<7
+		i = 2
+		if p[1] >= 0x80 {
+			v |= uint64(p[2]) << 14
+			i = 3
+			if p[2] >= 0x80 {
+				return 0, 0
+			}
+		}
+	}
+	for k := 1; k < values; k++ {
+		for p[i&15] >= 0x80 {
+			if i++; i > 12 {
+				return 0, 0
+			}
+		}
+		i++
+	}
+	return off + i, v
 }
 
 // v1Header reads a batch's head at off: the P, -1 for none, and the ticks it begins at.
@@ -298,10 +350,17 @@ func (s *v1Scan) open(p *v1Proc) {
 
 // exit looks at a syscall's exit: its record stands where the goroutine got a P again, which may be long after. When
 // more than some 64 events of this P lie between, the second pass must be told to look for it in time.
-func (s *v1Scan) exit(p *v1Proc, real uint64) {
-	if real != 0 && real < p.ck[(p.n>>5-2)&3] && p.n >= 64 && (s.min == 0 || real < s.min) {
-		s.min = real
+func (s *v1Scan) exit(p *v1Proc, real uint64, at, end int, before uint64) {
+	if real == 0 || p.n < 64 || real >= p.ck[(p.n>>5-2)&3] {
+		return
 	}
+	l := &s.late1
+	if l.exits == 0 {
+		*l = v1Late{ticks: real, ts: before, off: int64(at)}
+	}
+	l.exits++
+	l.ticks = min(l.ticks, real)
+	l.n = uint32(int64(end) - l.off)
 }
 
 func (s *v1Scan) sample(b []byte) {
@@ -326,12 +385,13 @@ func (s *v1Scan) closeBatch(end int, damaged bool) {
 		s.v1Index.samples = append(s.v1Index.samples, sp)
 	}
 	if s.events || damaged {
-		if s.min != 0 {
-			s.late = append(s.late, v1Late{s.min, int32(s.p), int32(len(p.spans))})
+		if s.late1.exits > 0 {
+			s.late1.proc, s.late1.span = int32(s.p), int32(len(p.spans))
+			s.late = append(s.late, s.late1)
 		}
 		p.spans = append(p.spans, sp)
 	}
-	s.events, s.samples, s.min = false, false, 0
+	s.events, s.samples, s.late1 = false, false, v1Late{}
 }
 
 // v1Probe is how many records must follow a batch's head for it to be taken for one after damage.

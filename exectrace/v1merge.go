@@ -49,7 +49,6 @@ type v1Merge struct {
 	heap    []*v1Cursor // by the time of their next event
 	samples v1Samples
 	exits   v1Exits
-	scouted map[int64]struct{}
 	nLate   int
 	nHole   int
 	due     uint64 // earliest of exit, scouting, sample and hole
@@ -88,11 +87,15 @@ type v1Block struct {
 // v1Clock turns ticks into nanoseconds since the first event, rounded down, exactly.
 type v1Clock struct {
 	first, freq uint64
-	perTick     float64
+	mul         uint64 // 1e9/freq * 2^v1ClockShift, rounded down
 }
 
+// v1ClockShift leaves mul below 2^63 for the lowest rate, v1MinFreq.
+const v1ClockShift = 49
+
 func (c *v1Clock) set(first, freq uint64) {
-	*c = v1Clock{first, freq, 1e9 / float64(freq)}
+	mul, _ := bits.Div64(1e9>>(64-v1ClockShift), 1e9<<v1ClockShift&(1<<64-1), freq)
+	*c = v1Clock{first, freq, mul}
 }
 
 func (c *v1Clock) at(ticks uint64) Time {
@@ -100,8 +103,8 @@ func (c *v1Clock) at(ticks uint64) Time {
 		return 0
 	}
 	d := ticks - c.first
-	if d >= 1<<52 {
-		// Months: only damage says so.
+	if d >= 1<<46 {
+		// Weeks: only damage says so.
 		hi, lo := bits.Mul64(d, 1e9)
 		if hi >= c.freq {
 			return 1<<63 - 1
@@ -109,17 +112,12 @@ func (c *v1Clock) at(ticks uint64) Time {
 		q, _ := bits.Div64(hi, lo, c.freq)
 		return Time(min(q, 1<<63-1))
 	}
-	// A division costs more than the rest of an event. The product in floating point is off by less than one
-	// unless the trace is of months; what it is off by shows in the remainder, which is exact modulo 2^64.
-	q := uint64(float64(d) * c.perTick)
-	r := int64(d*1e9 - q*c.freq)
-	for r < 0 {
-		q--
-		r += int64(c.freq)
-	}
-	for r >= int64(c.freq) {
+	// A division costs more than the rest of an event. The product is too small by less than one, since
+	// d < 2^46 and mul is off by less than 2^-49; whether it is shows in the remainder.
+	hi, lo := bits.Mul64(d, c.mul)
+	q := hi<<(64-v1ClockShift) | lo>>v1ClockShift
+	if d*1e9-q*c.freq >= c.freq {
 		q++
-		r -= int64(c.freq)
 	}
 	return Time(q)
 }

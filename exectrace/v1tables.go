@@ -19,13 +19,24 @@ func (m *v1IDs) get(n uint32, o *v1Offsets, look func(off int64) uint32) uint32 
 // v1Intern puts ids where the merge left numbers of the file. What no event refers to is never read, so a trace's
 // whole table of stacks, 200 MB with some compilers' traces, costs nothing.
 func (t *Trace) v1Intern(ev []Event) {
+	stacks := t.v1.stackIDs
 	for i := range ev {
 		e := &ev[i]
-		if e.Stack != 0 {
-			e.Stack = StackID(t.v1Stack(uint32(e.Stack)))
+		if n := e.Stack; n != 0 {
+			if int(n) < len(stacks) && stacks[n] != 0 {
+				e.Stack = StackID(stacks[n] - 1)
+			} else {
+				e.Stack = StackID(t.v1Stack(uint32(n)))
+				stacks = t.v1.stackIDs
+			}
 		}
-		if e.OnStack != 0 {
-			e.OnStack = StackID(t.v1Stack(uint32(e.OnStack)))
+		if n := e.OnStack; n != 0 {
+			if int(n) < len(stacks) && stacks[n] != 0 {
+				e.OnStack = StackID(stacks[n] - 1)
+			} else {
+				e.OnStack = StackID(t.v1Stack(uint32(n)))
+				stacks = t.v1.stackIDs
+			}
 		}
 		if e.Name != 0 {
 			e.Name = t.v1Name(uint32(e.Name))
