@@ -130,6 +130,8 @@ func (f *Finder) list() {
 			tiers[i] = f.sites[e.idleSite].tier()
 		case gr.Kind == "goroutine":
 			tiers[i] = tierLife
+		case gr.Kind == "task" && f.lost > 0:
+			gr.Why = fmt.Sprintf("%d tasks were not followed: more than %d were open at once", f.lost, maxTasks)
 		}
 		if tiers[i] != tierKnown && f.o.Entry == nil && gr.Listed {
 			gr.Listed, gr.Why = f.ownWork(e)
