@@ -144,7 +144,8 @@ func guard(f func() error) (err error) {
 	return f()
 }
 
-// asFault tells a fault from any other panic, which goes on.
+// asFault makes an error of a fault, and of any other panic: a mistake of ours must not end the process that reads
+// a trace. Tests take such an error for a failure.
 func asFault(p any) error {
 	if e, ok := p.(interface {
 		error
@@ -152,5 +153,5 @@ func asFault(p any) error {
 	}); ok {
 		return fmt.Errorf("%w (%v)", errFault, e)
 	}
-	panic(p)
+	return fmt.Errorf("read trace: internal error: %v", p)
 }

@@ -188,11 +188,13 @@ func (p *pipeline) work(w *worker, j *job, s *swift) {
 			if sum = p.sum(w, s); sum != nil {
 				return nil
 			}
-			p.spare <- s
 		}
 		w.decode()
 		return nil
 	})
+	if s != nil && sum == nil {
+		p.spare <- s
+	}
 	w.end.stats.Events += int64(len(w.buf))
 	w.end.err = err
 	end := w.end

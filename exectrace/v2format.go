@@ -64,6 +64,8 @@ const (
 	evGoroutineFree  = 136
 	maxBatch         = 64 << 10
 	maxString        = 1 << 10
+	maxTicks         = 1 << 56 // times above this are damage: a hundred years at 20 MHz; no sum overflows
+	maxGo            = 1 << 62 // a goroutine number above this, or 0, is damage
 	maxProc          = 1 << 16 // a P number above this is damage
 	maxStackDepthRaw = 1 << 10 // frames of one stack that are skipped over rather than believed
 )
@@ -154,7 +156,7 @@ func parseHeader(d []byte) (h header, ok bool) {
 	h.m, i = uvarint(d, i)
 	h.ts, i = uvarint(d, i)
 	size, i = uvarint(d, i)
-	if i > len(d) || h.gen == 0 || size > maxBatch {
+	if i > len(d) || h.gen == 0 || size > maxBatch || h.ts >= maxTicks {
 		return h, false
 	}
 	h.size, h.n = int(size), i

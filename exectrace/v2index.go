@@ -43,6 +43,9 @@ type snapshot struct {
 	wallSec, wallNs uint64
 }
 
+// maxFreq bounds the clock's frequency: no counter runs at 100 GHz.
+const maxFreq = 100e9
+
 // maxBatches bounds what is indexed of one generation: 16 GB of full batches.
 const maxBatches = 1 << 18
 
@@ -93,7 +96,7 @@ func (x *indexer) next() *generation {
 			}
 			if last != nil && x.off < last.end {
 				// The batch before claimed more than it has.
-				last.end, last.cut = x.off, true
+				last.end, last.cut = max(last.off, x.off), true
 				bad = x.off
 			}
 			if n := x.off - bad; n > 0 || last == nil {
@@ -297,7 +300,7 @@ func (x *indexer) sync(g *generation, s span, ts uint64) {
 		switch c {
 		case evFrequency:
 			v[0], i = uvarint(d, i)
-			if i <= len(d) && v[0] > 0 && g.freq == 0 {
+			if i <= len(d) && v[0] > 0 && v[0] <= maxFreq && g.freq == 0 {
 				g.freq = v[0]
 			}
 		case evClockSnapshot:
@@ -305,7 +308,7 @@ func (x *indexer) sync(g *generation, s span, ts uint64) {
 				v[k], i = uvarint(d, i)
 			}
 			if i <= len(d) {
-				g.snap = snapshot{true, ts + v[0], v[1], v[2], v[3]}
+				g.snap = snapshot{true, ts + min(v[0], maxTicks), v[1], v[2], v[3]}
 			}
 		default:
 			return

@@ -109,7 +109,7 @@ type worker struct {
 func (w *worker) reset(g *generation, freq uint64) {
 	w.gen, w.freq = g, freq
 	w.mul = 0
-	if freq != 0 && 1e9%freq == 0 {
+	if freq != 0 && 1e9%freq == 0 && 1e9/freq <= 64 { // larger ones might overflow
 		w.mul = 1e9 / freq
 	}
 	w.ms.reset()
@@ -391,7 +391,7 @@ func (w *worker) readSamples() {
 				w.end.stats.Dropped++
 				break
 			}
-			w.samples = append(w.samples, sample{v[0], v[1], v[2], v[3], v[4]})
+			w.samples = append(w.samples, sample{min(v[0], maxTicks), v[1], v[2], v[3], v[4]})
 		}
 	}
 	slices.SortStableFunc(w.samples, func(a, b sample) int {

@@ -12,6 +12,12 @@ func (w *worker) other(c *cursor, now Time) (int, int) {
 	if i > len(d) {
 		return i, ranOn
 	}
+	switch c.typ {
+	case evGoStatus, evGoStatusStack, evGoSwitch, evGoSwitchDestroy, evGoCreateSyscall, evGCMarkAssistActive:
+		if v[0]-1 >= maxGo {
+			return pastEnd, ranOn
+		}
+	}
 	on, onSlot := w.running(c)
 	ev := Event{
 		Time: now, G: on, On: on, M: c.m, P: ProcID(c.p), Proc: NoProc, Slot: onSlot, OnSlot: onSlot,
@@ -254,7 +260,7 @@ func (w *worker) emitSample() {
 	if s.p < maxProc {
 		ev.P = ProcID(s.p)
 	}
-	if s.g != 0 {
+	if s.g-1 < maxGo {
 		ev.G, ev.On = GoID(s.g), GoID(s.g)
 	}
 	w.emit(ev)

@@ -29,7 +29,8 @@ func (w *worker) run(c *cursor, limit uint64, once bool) int {
 			var id, seq uint64
 			id, i = uvarint(d, i)
 			seq, i = uvarint(d, i)
-			if i > len(d) {
+			if i > len(d) || id-1 >= maxGo {
+				i = pastEnd
 				break
 			}
 			k, ok := w.ids.get(id)
@@ -58,7 +59,8 @@ func (w *worker) run(c *cursor, limit uint64, once bool) int {
 			id, i = uvarint(d, i)
 			seq, i = uvarint(d, i)
 			stack, i = uvarint(d, i)
-			if i > len(d) {
+			if i > len(d) || id-1 >= maxGo {
+				i = pastEnd
 				break
 			}
 			k, ok := w.ids.get(id)
@@ -171,6 +173,7 @@ func (w *worker) run(c *cursor, limit uint64, once bool) int {
 			id, i = uvarint(d, i)
 			seq, i = uvarint(d, i)
 			if i > len(d) || id >= maxProc {
+				i = pastEnd
 				break
 			}
 			p := w.proc(id)
@@ -214,7 +217,8 @@ func (w *worker) run(c *cursor, limit uint64, once bool) int {
 			id, i = uvarint(d, i)
 			start, i = uvarint(d, i)
 			stack, i = uvarint(d, i)
-			if i > len(d) {
+			if i > len(d) || id-1 >= maxGo {
+				i = pastEnd
 				break
 			}
 			k, ok := w.ids.get(id)

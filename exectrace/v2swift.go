@@ -120,7 +120,7 @@ func (s *swift) run(w *worker) bool {
 			return false
 		}
 	}
-	return s.close()
+	return !s.bad && s.close()
 }
 
 // short are the bytes that the last byte of a varint must be among for varint to decode it.
@@ -338,6 +338,7 @@ func (s *swift) g(id uint64) *swiftG {
 	g := &s.ids.get(id / pageSize)[id%pageSize]
 	if g.id == 0 {
 		g.id, g.first = id, noTime
+		s.bad = s.bad || id == 0
 	}
 	return g
 }

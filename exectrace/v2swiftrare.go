@@ -16,6 +16,12 @@ func (s *swift) rare(m *swiftM, typ byte, d []byte, i int, ts uint64) (int, bool
 	}
 	val := ts | one
 	switch typ {
+	case evGoStart, evGoUnblock, evGoStatus, evGoStatusStack, evGoSwitch, evGoSwitchDestroy, evGoCreate, evGoCreateBlocked, evGoCreateSyscall, evGCMarkAssistActive:
+		if v[0]-1 >= maxGo {
+			return i, false
+		}
+	}
+	switch typ {
 	case evGoStart, evGoUnblock, evGoBlock, evGoStop, evGoSyscallBegin, evGoSyscallEnd:
 		return i, s.long(m, typ, v, val)
 	case evGoStatus, evGoStatusStack:
