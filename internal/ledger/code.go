@@ -228,27 +228,65 @@ func (a *accounts) id(k account) uint32 {
 	return n
 }
 
-// scratch collects the facts of one activation.
+// scratch collects the facts of one activation: open addressing as in table, with keys of one word.
 type scratch struct {
-	t     table
+	keys  []uint64
+	slots []uint32 // number + 1
 	facts []fact
 }
 
 func (s *scratch) reset() {
-	s.t.reset()
-	s.facts = s.facts[:0]
+	mask := uint64(len(s.slots) - 1)
+	if len(s.facts)*4 > len(s.slots) {
+		clear(s.slots)
+	} else { // from the last to the first: each then is at the end of its run
+		for n := len(s.keys); n > 0; n-- {
+			i := hash1(s.keys[n-1])
+			for s.slots[i&mask] != uint32(n) {
+				i++
+			}
+			s.slots[i&mask] = 0
+		}
+	}
+	s.keys, s.facts = s.keys[:0], s.facts[:0]
 }
 
+func hash1(x uint64) uint64 {
+	x *= 0x9e3779b97f4a7c15
+	return x ^ x>>29
+}
+
+// add needs accounts below 2^25 and kinds below 2^7, which they are.
 func (s *scratch) add(acct uint32, kind factKind, ref uint32, ns int64) {
-	n, isNew := s.t.get(uint64(acct)<<8|uint64(kind), uint64(ref))
-	if isNew {
-		s.facts = append(s.facts, fact{acct, ref, uint64(ns)<<8 | uint64(kind)})
-		return
+	if len(s.facts)*2 >= len(s.slots) {
+		s.slots = make([]uint32, max(512, 2*len(s.slots)))
+		mask := uint64(len(s.slots) - 1)
+		for n, k := range s.keys {
+			i := hash1(k)
+			for s.slots[i&mask] != 0 {
+				i++
+			}
+			s.slots[i&mask] = uint32(n + 1)
+		}
 	}
-	f := &s.facts[n]
-	if kind == factQueue {
-		f.w = uint64(max(f.ns(), ns))<<8 | uint64(kind)
-		return
+	key := uint64(acct)<<39 | uint64(kind)<<32 | uint64(ref)
+	mask := uint64(len(s.slots) - 1)
+	for i := hash1(key); ; i++ {
+		n := s.slots[i&mask]
+		if n == 0 {
+			s.keys = append(s.keys, key)
+			s.facts = append(s.facts, fact{acct, ref, uint64(ns)<<8 | uint64(kind)})
+			s.slots[i&mask] = uint32(len(s.facts))
+			return
+		}
+		if s.keys[n-1] == key {
+			f := &s.facts[n-1]
+			if kind == factQueue {
+				f.w = uint64(max(f.ns(), ns))<<8 | uint64(kind)
+			} else {
+				f.w += uint64(ns) << 8
+			}
+			return
+		}
 	}
-	f.w += uint64(ns) << 8
 }

@@ -80,6 +80,7 @@ type explainer struct {
 	stale  uint32 // the segment of the request's goroutine that a gap cut off
 	prev   int64  // waits before this belong to the request before
 	out    func(*piece)
+	p      piece
 
 	// the first wait on the path now
 	class classCode
@@ -265,7 +266,7 @@ func (x *explainer) stoppable(lo int64, leaf leafCode, f *frame, s *timeline.Seg
 		stws, base := x.tl.STWs()
 		p := x.piece(begin, codeSTW, f.ident, s)
 		p.n, p.kind = n, stws[n-base].Kind
-		x.emit(&p)
+		x.emit(p)
 	}
 }
 
@@ -329,7 +330,7 @@ func (x *explainer) wait2(f *frame, s *timeline.Segment, lo int64, depth int) (p
 			if lo < x.cursor {
 				p := x.piece(lo, codeLockUnseen, f.ident, s)
 				p.lock = cmp.Or(p.lock, site)
-				x.emit(&p)
+				x.emit(p)
 			}
 			return false
 		}
@@ -372,9 +373,10 @@ func (x *explainer) follow(f *frame, s *timeline.Segment, lo int64, depth int) b
 	return true
 }
 
-// piece begins a piece from the cursor down to lo.
-func (x *explainer) piece(lo int64, leaf leafCode, ident uint32, s *timeline.Segment) piece {
-	p := piece{lo: lo, hi: x.cursor, leaf: leaf, class: x.class, depth: len(x.stack) - 1, ident: ident,
+// piece begins a piece from the cursor down to lo. It is overwritten by the next.
+func (x *explainer) piece(lo int64, leaf leafCode, ident uint32, s *timeline.Segment) *piece {
+	p := &x.p
+	*p = piece{lo: lo, hi: x.cursor, leaf: leaf, class: x.class, depth: len(x.stack) - 1, ident: ident,
 		site: x.site, seg: s, queue: x.queue}
 	if s != nil {
 		switch s.State() {
@@ -405,8 +407,7 @@ func (x *explainer) emitTo(lo int64, leaf leafCode, ident uint32, s *timeline.Se
 	if lo >= x.cursor {
 		return
 	}
-	p := x.piece(lo, leaf, ident, s)
-	x.emit(&p)
+	x.emit(x.piece(lo, leaf, ident, s))
 }
 
 func (x *explainer) emit(p *piece) {

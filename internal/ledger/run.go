@@ -232,7 +232,10 @@ func (p *pass) piece(q *piece) {
 	}
 	if q.stack != 0 {
 		c.add(acct, factStack, uint32(q.stack), ns)
-		c.add(acct, factStackN, uint32(q.stack), 1)
+		switch q.leaf {
+		case codeSyscall, codeAssist, codeSweep, codeAssistCredit:
+			c.add(acct, factStackN, uint32(q.stack), 1)
+		}
 	}
 	if q.lock != 0 {
 		c.add(acct, factLock, uint32(q.lock), ns)

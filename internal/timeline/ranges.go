@@ -52,6 +52,8 @@ const (
 type ranges struct {
 	stws     []STW
 	stwsLost uint32 // number of the first in stws
+	near     int    // see before
+	nearMark int
 	phase    stwPhase
 	others   int32 // Ps other than the initiator's that are not stopped
 	initM    exectrace.ThreadID
@@ -360,18 +362,25 @@ func (t *Timeline) stwEnd(now int64) {
 // STWs lists the stop-the-worlds that are kept, oldest first; the number of the first is base.
 func (t *Timeline) STWs() (list []STW, base uint32) { return t.ranges.stws, t.ranges.stwsLost }
 
+// before is the number of stop-the-worlds that began before e. Who explains asks for ever earlier times, so that the
+// last answer is near.
+func (t *Timeline) before(e int64) int {
+	l, i := t.ranges.stws, min(t.ranges.near, len(t.ranges.stws))
+	for i < len(l) && l[i].Begin < e {
+		i++
+	}
+	for i > 0 && l[i-1].Begin >= e {
+		i--
+	}
+	t.ranges.near = i
+	return i
+}
+
 // Stopped gives, of what of [s,e) the world was being stopped or was stopped, the latest stretch, and the number of
 // the stop-the-world. False: none.
 func (t *Timeline) Stopped(s, e int64) (begin, end int64, n uint32, ok bool) {
 	l := t.ranges.stws
-	i := len(l)
-	if i == 0 || s >= l[i-1].until(t.now) {
-		return 0, 0, 0, false
-	}
-	if e <= l[i-1].Begin {
-		i = sort.Search(i, func(i int) bool { return l[i].Begin >= e })
-	}
-	for i--; i >= 0; i-- {
+	for i := t.before(e) - 1; i >= 0; i-- {
 		begin, end = max(s, l[i].Begin), min(e, l[i].until(t.now))
 		if begin < end {
 			return begin, end, t.ranges.stwsLost + uint32(i), true
@@ -393,7 +402,7 @@ func (s *STW) until(now int64) int64 {
 // RangeNS is how much of [s,e) overlaps with a stop-the-world's whole range, its starting included.
 func (t *Timeline) RangeNS(s, e int64) (ns int64) {
 	l := t.ranges.stws
-	for i := sort.Search(len(l), func(i int) bool { return l[i].Begin >= e }) - 1; i >= 0; i-- {
+	for i := t.before(e) - 1; i >= 0; i-- {
 		end := l[i].End
 		if end == 0 {
 			end = t.now
@@ -408,8 +417,15 @@ func (t *Timeline) RangeNS(s, e int64) (ns int64) {
 
 // MarkNS is how much of [s,e) the concurrent mark phase was open.
 func (t *Timeline) MarkNS(s, e int64) (ns int64) {
-	l := t.ranges.marks
-	for i := len(l) - 1; i >= 0; i-- {
+	l, i := t.ranges.marks, min(t.ranges.nearMark, len(t.ranges.marks))
+	for i < len(l) && l[i].Begin < e {
+		i++
+	}
+	for i > 0 && l[i-1].Begin >= e {
+		i--
+	}
+	t.ranges.nearMark = i
+	for i--; i >= 0; i-- {
 		end := l[i].End
 		if end == 0 {
 			end = t.now

@@ -29,13 +29,14 @@ type G struct {
 	site   FuncID // where it waits
 	proc   int32  // the P it is on, or -1
 	epoch  uint32 // gaps that it knows of
+	who    uint32 // on a P: its entry function or kind of GC worker
+	goid   exectrace.GoID
 }
 
 // Ident is who a goroutine is. It is kept as long as a segment may refer to it.
 type Ident struct {
 	GoID  exectrace.GoID
 	Entry FuncID // its entry function, once known
-	Mode  uint32 // of a GC worker: WhoGCDedicated, …
 }
 
 // Woken is a goroutine that the last event woke from a lock.
@@ -218,7 +219,7 @@ func (t *Timeline) Apply(ev *exectrace.Event) {
 	case exectrace.KindLabel:
 		if g := t.Slot(ev.Slot); g != nil {
 			if who := workerMode(t.src.String(ev.Name)); who != 0 {
-				t.idents[g.Ident].Mode = who
+				g.who = who
 				if g.proc >= 0 && State(g.meta&7) == Running {
 					t.procs.rename(g.proc, who, now)
 				}
@@ -298,14 +299,14 @@ func (t *Timeline) slotOf(slot uint32, id exectrace.GoID) (g *G, isNew bool) {
 		t.slots = append(t.slots, make([]G, max(16, len(t.slots)))...)
 	}
 	g = &t.slots[slot]
-	if g.Ident != 0 && t.idents[g.Ident].GoID == id {
+	if g.goid == id && g.Ident != 0 {
 		return g, false
 	}
 	if g.Ident != 0 {
 		t.leave(g, t.now)
 		t.detach(g)
 	}
-	*g = G{Ident: t.newIdent(id), proc: -1, epoch: uint32(len(t.gaps))}
+	*g = G{Ident: t.newIdent(id), goid: id, proc: -1, epoch: uint32(len(t.gaps))}
 	return g, true
 }
 
@@ -540,19 +541,17 @@ func (t *Timeline) learnWait(g *G, ev *exectrace.Event) {
 }
 
 func (t *Timeline) learnEntry(g *G, ev *exectrace.Event) {
-	if id := &t.idents[g.Ident]; id.Entry == 0 && ev.Stack != 0 {
-		id.Entry = t.Get(ev.Stack).Entry
+	if g.who == 0 && ev.Stack != 0 {
+		if id := &t.idents[g.Ident]; id.Entry == 0 {
+			id.Entry = t.Get(ev.Stack).Entry
+			g.who = uint32(id.Entry)
+		}
 	}
 }
 
 // place puts g on the event's P.
 func (t *Timeline) place(g *G, ev *exectrace.Event, now int64, syscall bool) {
-	id := &t.idents[g.Ident]
-	who := uint32(id.Entry)
-	if id.Mode != 0 {
-		who = id.Mode
-	}
-	if old, ok := t.procs.take(int32(ev.P), ev.Slot, who, now); ok {
+	if old, ok := t.procs.take(int32(ev.P), ev.Slot, g.who, now); ok {
 		g.proc = int32(ev.P)
 		if syscall {
 			t.procs.syscall(g.proc, now)
