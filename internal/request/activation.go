@@ -25,6 +25,9 @@ func (f *Finder) proven(g *gstate) {
 
 // close ends g's open activation at t.
 func (f *Finder) close(g *gstate, t exectrace.Time) {
+	if g.phase != phaseOpen {
+		return
+	}
 	why := Kept
 	switch {
 	case g.flags&flagOurs != 0:
@@ -40,6 +43,7 @@ func (f *Finder) close(g *gstate, t exectrace.Time) {
 	}
 	f.emit(g, t, why)
 	g.phase = phaseNone
+	g.flags &= flagsKept
 }
 
 // abandon gives up what g is in the middle of.
