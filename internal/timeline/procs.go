@@ -68,6 +68,7 @@ type procs struct {
 	gcNS       [4]int64
 
 	blocks   []procBlock // ring
+	cur      *procBlock  // the one that is filled
 	first    uint64      // number of the oldest kept
 	next     uint64      // number of the one that is filled
 	rotateAt int64       // when it must be closed for its length
@@ -97,7 +98,8 @@ const (
 )
 
 func (p *procs) init() {
-	p.blocks = make([]procBlock, 0, 64)
+	p.blocks = make([]procBlock, 1, procBlocks)
+	p.cur = &p.blocks[0]
 	p.rotateAt = blockNS
 }
 
@@ -223,12 +225,7 @@ func (p *procs) occupied(x *proc, now int64) {
 	}
 }
 
-func (p *procs) block() *procBlock {
-	if len(p.blocks) == 0 {
-		p.blocks = append(p.blocks, procBlock{})
-	}
-	return &p.blocks[p.next%uint64(len(p.blocks))]
-}
+func (p *procs) block() *procBlock { return p.cur }
 
 // rotate closes the block at now and begins the next.
 func (p *procs) rotate(now int64) {
@@ -254,21 +251,23 @@ func (p *procs) rotate(now int64) {
 	p.rotateAt = now + blockNS
 	b.end = now
 	b.count = max(p.count(), 1)
-	p.sum(b)
+	b.sum = b.sum[:0]
 	p.next++
 	if len(p.blocks) < procBlocks {
-		p.blocks = append(p.blocks, procBlock{})
-		p.blocks[len(p.blocks)-1].begin = now
+		p.blocks = append(p.blocks, procBlock{begin: now})
+		p.cur = &p.blocks[len(p.blocks)-1]
 		return
 	}
-	n := p.block()
-	*n = procBlock{begin: now, occ: n.occ[:0], sum: n.sum[:0]}
+	p.cur = &p.blocks[p.next%procBlocks]
+	*p.cur = procBlock{begin: now, occ: p.cur.occ[:0], sum: p.cur.sum[:0]}
 	p.first = p.next - procBlocks + 1
 }
 
-// sum adds up a block by who.
-func (p *procs) sum(b *procBlock) {
-	b.sum = b.sum[:0]
+// total adds up a block by who, once it is asked for.
+func (b *procBlock) total() []Occupant {
+	if len(b.sum) > 0 {
+		return b.sum
+	}
 	for _, o := range b.occ {
 		i := 0
 		for i < len(b.sum) && b.sum[i].Who != o.who {
@@ -279,6 +278,7 @@ func (p *procs) sum(b *procBlock) {
 		}
 		b.sum[i].NS += int64(o.end - o.begin)
 	}
+	return b.sum
 }
 
 // take puts the goroutine at slot on P i; old is who was on it.
@@ -361,9 +361,6 @@ func (t *Timeline) Occupants(s, e int64, dst []Occupant) (_ []Occupant, total in
 		}
 		dst = append(dst, Occupant{who, ns})
 	}
-	if len(p.blocks) == 0 {
-		return dst, 0
-	}
 	size := uint64(len(p.blocks))
 	// the block that is being filled has no borders at its end: what holds a P now is added
 	cur := p.block()
@@ -385,7 +382,7 @@ func (t *Timeline) Occupants(s, e int64, dst []Occupant) (_ []Occupant, total in
 		from, to := max(s, b.begin), min(e, b.end)
 		total += int64(b.count) * (to - from)
 		if from == b.begin && to == b.end {
-			for _, o := range b.sum {
+			for _, o := range b.total() {
 				add(o.Who, o.NS)
 			}
 			continue
