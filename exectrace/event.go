@@ -45,7 +45,10 @@ const (
 	// (each generation begins with some) has From == To.
 	KindGoroutine
 
-	// KindProc: Proc went From one state To another: running, idle, or in a syscall.
+	// KindProc: Proc went From one state To another: running, idle, or in a syscall. A P that goes into
+	// a syscall with its goroutine, and out again, has no event of its own for that: the goroutine's has its
+	// number in P. Only a theft or a stop ends that, From Syscall To Idle; of a theft Arg[0] is the thread that lost it
+	// and M the thief. As with goroutines, a status (Reason is ReasonStatus) only repeats.
 	KindProc
 
 	// KindRangeBegin and KindRangeEnd enclose what Range says; KindRangeActive says it was open
@@ -152,6 +155,9 @@ const (
 )
 
 // Event is one event. The fields that its Kind does not use have their zero or No... value.
+//
+// Time never decreases. Where an event had to wait for another whose number it needs, it has that one's time. P and On
+// are those before the event: of a KindProc start P is NoProc, of a goroutine's start On is NoGoroutine.
 //
 // G, P and M are the actors the event is about; On is the goroutine that made it happen. For a
 // goroutine that blocks the two are the same; for one that is made runnable G is woken, On the
