@@ -31,7 +31,6 @@ type v1Cursor struct {
 	end     int
 	ts      uint64
 	limit   uint64 // where the P's next batch begins: no event of this one is later
-	scouted bool   // its syscall exits are known already
 	hole    bool   // it is damaged at its end
 	drained bool
 

@@ -93,13 +93,6 @@ func (o *v1Offsets) put(id uint64, off int64) {
 	}
 }
 
-func (o *v1Offsets) get(id uint32) int64 {
-	if int64(id) >= int64(len(o.off)) {
-		return 0
-	}
-	return o.off[id]
-}
-
 // v1Scan is the state of the first pass.
 type v1Scan struct {
 	*v1Index

@@ -59,7 +59,6 @@ type indexer struct {
 	off     int
 	version Version
 	cur     *generation
-	prevEnd int // where the last batch's header began
 }
 
 // next gives the next generation, nil at the end of the trace.

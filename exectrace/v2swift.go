@@ -151,7 +151,7 @@ func (s *swift) batch(b *batchRef) bool {
 	}
 	var tail [2*swiftTail + 64]byte
 	n := copy(tail[:], d[i:])
-	ts, i, ok = s.events(m, tail[:], n, ts)
+	_, i, ok = s.events(m, tail[:], n, ts)
 	return ok && i == n
 }
 

@@ -160,11 +160,6 @@ type table struct {
 	slots []uint32 // number + 1
 }
 
-func (t *table) reset() {
-	t.keys = t.keys[:0]
-	clear(t.slots)
-}
-
 // get gives the number of the key, a new one if it was not there.
 func (t *table) get(a, b uint64) (n uint32, isNew bool) {
 	if len(t.keys)*2 >= len(t.slots) {
