@@ -12,7 +12,7 @@ type Version int
 
 // Options of Open, New. The zero value is right for most.
 type Options struct {
-	Workers  int    // goroutines that decode; 0: as many as CPUs
+	Workers  int    // goroutines that decode; 0: as many as CPUs, 16 at most
 	TempDir  string // where a pipe is spooled; "": os.TempDir
 	MaxSpool int64  // bytes of a pipe to spool at most; 0: 16 GiB
 }
@@ -46,7 +46,7 @@ func newTrace(b []byte, o Options) (*Trace, error) {
 		return nil, err
 	}
 	if o.Workers <= 0 {
-		o.Workers = runtime.NumCPU()
+		o.Workers = min(runtime.NumCPU(), 16)
 	}
 	t := &Trace{data: b, version: v, opt: o}
 	t.tables.init()

@@ -229,12 +229,16 @@ func (p *pipeline) empty() []Event {
 	}
 }
 
+// maxSwift bounds how many generations are summed at once: each may take 16 MB.
+const maxSwift = 3
+
 // totalsV2 adds the trace up for a, a generation at a time and without order where that can be done.
 func (t *Trace) totalsV2(a *summer) {
 	p := t.pipeline()
 	p.sums = true
-	p.spare = make(chan *swift, t.opt.Workers)
-	for range t.opt.Workers {
+	n := min(t.opt.Workers, maxSwift)
+	p.spare = make(chan *swift, n)
+	for range n {
 		p.spare <- new(swift)
 	}
 	defer p.wg.Wait()
