@@ -18,6 +18,7 @@ type Result struct {
 	Sweeps   []Sweep // largest first, at most 100
 	Locks    []Lock  // by ns of slow requests
 	Silences Silences
+	Sockets  SocketCalls
 	Gaps     []Gap
 	Reader   Reader
 	Lacks    []string // what this trace's format does not record
@@ -210,6 +211,13 @@ type Silences struct {
 	SlowNS int64 // of slow requests' time inside one
 	FewNS  int64 // of NS, with fewer running goroutines than Ps
 	Max    int64
+}
+
+// SocketCalls are the reads and writes of sockets of all goroutines, which never block their thread: where they are
+// long the thread was off its CPU. Empty for formats before 1.22, and without those that met a stop-the-world.
+type SocketCalls struct {
+	N, NS        int64
+	Long, LongNS int64 // of them those of 2 ms or more
 }
 
 // Gap is what was lost.

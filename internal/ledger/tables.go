@@ -27,6 +27,7 @@ func (p *pass) tables(r *Result, slow *column) {
 	p.lockTable(r, slow)
 	q := p.tl.Silence
 	r.Silences = Silences{N: q.N, NS: q.NS, FewNS: q.FewNS, Max: q.Max, SlowNS: slow.silence}
+	r.Sockets = SocketCalls(p.tl.Calls)
 	for _, g := range p.src.Gaps() {
 		r.Gaps = append(r.Gaps, Gap{Begin: int64(g.Begin), End: int64(g.End), Reason: g.Reason})
 	}
@@ -54,7 +55,8 @@ func (p *pass) stws(r *Result, slow *column) {
 		for _, f := range p.src.Frames(nil, s.AwaitedStack) {
 			o.AwaitedStack = append(o.AwaitedStack, f.Func)
 		}
-		if strings.Contains(o.Kind, "trace") {
+		switch o.Kind {
+		case "start trace", "stop trace":
 			o.Ours = true
 		}
 		if x != nil {

@@ -12,6 +12,7 @@ type FuncID uint32
 // Stack is what a stack means.
 type Stack struct {
 	known    bool
+	socket   bool // reads or writes a socket: the runtime parks the goroutine rather than let such a call block
 	deadline bool // a socket's deadline or Close is at work: its goroutine really is the ender
 	kind     frameKind
 	Site     FuncID // innermost function that is no plumbing
@@ -61,6 +62,7 @@ const (
 	traitPlumb                     // passes bytes on: net, bufio, …
 	traitEnd                       // below it there is no program: runtime.goexit, runtime.main
 	traitDeadline
+	traitSocket
 )
 
 // NewStacks resolves stacks with src.
@@ -114,6 +116,7 @@ func (s *Stacks) learn(id exectrace.StackID) *Stack {
 			break
 		}
 		info.Entry = fn
+		info.socket = info.socket || t&traitSocket != 0
 		if t&traitDeadline != 0 {
 			info.deadline = true
 		}
@@ -196,6 +199,8 @@ func traitsOf(name string) trait {
 	case "internal/poll.(*pollDesc).evict", "internal/poll.setDeadlineImpl", "internal/poll.runtime_pollSetDeadline",
 		"internal/poll.runtime_pollUnblock", "internal/poll.(*FD).Close":
 		t |= traitDeadline
+	case "net.(*netFD).Read", "net.(*netFD).Write":
+		t |= traitSocket
 	}
 	pkg := name
 	slash := strings.LastIndexByte(name, '/')

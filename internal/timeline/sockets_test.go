@@ -1,0 +1,48 @@
+package timeline
+
+import (
+	"strings"
+	"testing"
+)
+
+// A socket's call that is long tells of a lost CPU; not so a file's, nor one that a stopped world kept from returning.
+func TestSocketCalls(t *testing.T) {
+	const trace = `
+unit 1ms
+version %
+procs 3
+goroutine A main.serve
+	0 running
+	1 syscall at syscall.write<internal/poll.(*FD).Write<net.(*netFD).Write<net.(*conn).Write<main.serve
+	1.01 running
+	2 syscall at syscall.write<internal/poll.(*FD).Write<net.(*netFD).Write<net.(*conn).Write<main.serve
+	7 running
+	8 syscall at syscall.fsync<internal/poll.(*FD).Fsync<os.(*File).Sync<main.serve
+	18 running
+	20 syscall at syscall.read<internal/poll.(*FD).Read<net.(*netFD).Read<net.(*conn).Read<main.serve
+	30 running
+	31 end
+goroutine B main.scrape
+	0 running
+	21..29 stw read mem stats at runtime.ReadMemStats<main.scrape
+	31 end
+`
+	for _, c := range []struct {
+		version string
+		want    SocketCalls
+	}{
+		{"26", SocketCalls{N: 2, NS: 5_010_000, Long: 1, LongNS: 5_000_000}},
+		{"19", SocketCalls{}},
+	} {
+		src := MustText(strings.Replace(trace, "%", c.version, 1))
+		tl := New(src, Options{})
+		for block := range src.Blocks() {
+			for i := range block {
+				tl.Apply(&block[i])
+			}
+		}
+		if tl.Calls != c.want {
+			t.Errorf("version %s: %+v, want %+v", c.version, tl.Calls, c.want)
+		}
+	}
+}
