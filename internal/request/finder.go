@@ -52,7 +52,7 @@ type gstate struct {
 	task           uint64 // of the open user activation
 	visited        uint64 // unknown loops: sites where it has waited, a bit each
 	slot           uint32 // its own
-	serial         uint32 // of the activation, for the horizon's queue
+	serial         uint32 // of the activation
 	entry          uint32
 	site           uint32 // unknown loops: where it blocked
 	wokenBy        uint32 // slot of who woke it last; NoSlot: nobody
@@ -81,7 +81,6 @@ type Finder struct {
 	sites   []site
 	groups  []Group
 	names   []string
-	queue   queue
 	tasks   map[uint64]task
 
 	entryIDs map[string]uint32
@@ -97,9 +96,6 @@ type Finder struct {
 
 // NewFinder makes a Finder for the trace whose stacks src resolves.
 func NewFinder(src Source, o Options) *Finder {
-	if o.Lookback <= 0 {
-		o.Lookback = 10e9
-	}
 	return &Finder{src: src, o: o, entries: []entry{{group: NoGroup, lastUser: NoGroup}}, sites: make([]site, 1), names: make([]string, 1), tasks: map[uint64]task{},
 		entryIDs: map[string]uint32{}, siteIDs: map[uint64]uint32{}, nameIDs: map[string]NameID{},
 		groupIDs: map[groupKey]GroupID{}, seed: maphash.MakeSeed()}
@@ -132,7 +128,7 @@ func (f *Finder) Learn(blocks iter.Seq[[]exectrace.Event]) {
 	}
 	// What was learned about stacks and entries stays; what happened has not happened yet.
 	clear(f.gs)
-	f.gs, f.out, f.now, f.gapEnd, f.lost, f.queue = f.gs[:0], nil, 0, 0, 0, queue{}
+	f.gs, f.out, f.now, f.gapEnd, f.lost = f.gs[:0], nil, 0, 0, 0
 	clear(f.tasks)
 	for i := range f.entries {
 		f.entries[i].forget()
@@ -247,12 +243,4 @@ func (f *Finder) Finish(end exectrace.Time) []Activation {
 	}
 	f.list()
 	return f.out
-}
-
-// Current tells in which group's activation, as far as known now, the goroutine of slot is.
-func (f *Finder) Current(slot uint32) GroupID {
-	if int(slot) < len(f.gs) && f.gs[slot].phase == phaseOpen {
-		return f.gs[slot].group
-	}
-	return NoGroup
 }

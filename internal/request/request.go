@@ -17,8 +17,6 @@ type Options struct {
 	// Entry: only groups whose entry function, or requests whose name, matches; unknown loops too, that else
 	// are not listed beside known servers. Nil: all.
 	Entry *regexp.Regexp
-	// Lookback bounds how long an open activation holds [Finder.Oldest] back, ns; 0: 10 s.
-	Lookback exectrace.Time
 }
 
 // GroupID is the index of a group in [Finder.Groups]. NoGroup is none.
