@@ -16,6 +16,9 @@ func blind(r *ledger.Result) []finding.NotChecked {
 		cpu = append(cpu, fmt.Sprintf("a reason to look: %s with no event of any thread for 20 ms or more while work was runnable, %s in all, %s of the slow requests' time; on the host see cat /proc/pressure/cpu, the cgroup's cpu.stat (nr_throttled) and top",
 			times(r.Silences.N, "silence", "silences"), dur(r.Silences.NS), dur(r.Silences.SlowNS)))
 	}
+	if why := shortOfCPU(r); why != "" {
+		cpu = append(cpu, "a reason to look: "+why+"; on the host see cat /proc/pressure/cpu, the cgroup's cpu.stat (nr_throttled) and top")
+	}
 	return []finding.NotChecked{
 		{Cause: "cpu-contention", Missing: cpu},
 		{Cause: "direct-reclaim", Missing: []string{"kernel evidence of memory stalls (reclaim, compaction, page faults), which this version does not record"}},

@@ -2,6 +2,7 @@ package detect
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/whystall/whystall/internal/evidence"
 	"github.com/whystall/whystall/internal/ledger"
+	"github.com/whystall/whystall/internal/timeline"
 )
 
 var update = flag.Bool("update", false, "rewrite the want section of the cases")
@@ -129,6 +131,14 @@ func caseBoard(t *testing.T, parts map[string]string) *board {
 	case parts["ledger"] != "":
 		if r, err = parseLedger(parts["ledger"]); err != nil {
 			t.Fatalf("ledger: %v", err)
+		}
+	case parts["trace"] != "":
+		src, err := timeline.ParseText(strings.NewReader(parts["trace"]))
+		if err != nil {
+			t.Fatalf("trace: %v", err)
+		}
+		if r, err = ledger.Run(context.Background(), src, ledger.Options{}); err != nil {
+			t.Fatalf("trace: %v", err)
 		}
 	}
 	set := new(evidence.Set)

@@ -50,6 +50,7 @@ Sources
 			}
 			return false
 		})
+		unlessShortOfCPU(p)
 	},
 	Tell: func(p *Pass, f *finding.Finding) {
 		var top *ledger.Account
@@ -91,7 +92,17 @@ func tellGC(p *Pass) {
 	}
 	p.Proof("execution trace: GC", "%s, %.1f a second, marking %s of the time; GC took %s of the CPU used",
 		times(g.Cycles, "cycle", "cycles"), g.PerSecond, percent(ratio(g.MarkNS, c.WallNS)), percent(ratio(gcWork(c), used(c))))
-	if g.GoalMax > 0 {
-		p.Proof("execution trace: heap", "goal %s to %s, largest heap after marking %s", size(g.GoalMin), size(g.GoalMax), size(g.LiveMax))
+	tellHeap(p)
+}
+
+func tellHeap(p *Pass) {
+	g := &p.Ledger.GC
+	if g.GoalMax == 0 {
+		return
 	}
+	live := ""
+	if g.Marked > 0 {
+		live = fmt.Sprintf("found live %s on average, goal after that %s (GOGC=100 doubles it); ", size(g.Marked), size(g.Goal))
+	}
+	p.Proof("execution trace: heap", "%sgoals from %s to %s", live, size(g.GoalMin), size(g.GoalMax))
 }

@@ -154,6 +154,9 @@ func tellLocks(p *Pass, locks []*ledger.Lock) (mostly ledger.Leaf, share float64
 	if unseen := did[ledger.LeafLockUnseen]; 2*unseen > p.NS() {
 		p.Doubt("for most of the waiting no holder was seen")
 	}
+	if why := shortOfCPU(p.Ledger); why != "" && 2*(did[ledger.LeafOnCPU]+did[ledger.LeafRunnable]+did[ledger.LeafLockBetween]) > p.NS() {
+		p.Doubt("%s; so holders took longer than their work", why)
+	}
 	tellMutexProfile(p, locks)
 	if len(leaves) == 0 {
 		return "", 0

@@ -41,6 +41,7 @@ Sources
   golang/go#40225, #14812, #21107; the Go GC guide, go.dev/doc/gc-guide.`,
 	Look: func(p *Pass) {
 		p.ClaimWhere(func(a *ledger.Account) bool { return a.Leaf == ledger.LeafAssist })
+		unlessShortOfCPU(p)
 	},
 	Tell: func(p *Pass, f *finding.Finding) {
 		at := ""

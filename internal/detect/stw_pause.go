@@ -74,6 +74,13 @@ func lookSTW(p *Pass) {
 		ours[a.Detail] -= off
 		p.Claim(i, a.NS-off)
 	}
+	if gcPauses(p) {
+		unlessShortOfCPU(p)
+		unlessStandstill(p)
+		if p.outcome != undecided {
+			return
+		}
+	}
 	if why := p.board.below(p.det.Floor, p.Claimed()); why != "" {
 		longest := "no stop-the-world of 100 us or more"
 		if len(r.STWs) > 0 {
@@ -85,6 +92,18 @@ func lookSTW(p *Pass) {
 		}
 		p.Clear("%s; slow requests lost %s each (%s of their time)", longest, p.per(p.Claimed()), p.share(p.Claimed()))
 	}
+}
+
+// gcPauses tells whether half of what was claimed are pauses of GC cycles: they stop the world for next to nothing,
+// so that what makes them long is elsewhere. Other kinds do work while it is stopped.
+func gcPauses(p *Pass) bool {
+	var gc int64
+	for _, c := range p.claims {
+		if gcKind(p.Ledger.Slow.Accounts[c.account].Detail) {
+			gc += c.ns
+		}
+	}
+	return 2*gc >= p.Claimed()
 }
 
 func oursText(s *ledger.STW) string {

@@ -132,6 +132,9 @@ func tellSyscallStall(p *Pass, f *finding.Finding) {
 			p.Doubt("the time is spread over many call sites; threads that lose their CPU inside calls look like this, which only the kernel can tell")
 		}
 	}
+	if why := shortOfCPU(p.Ledger); why != "" && 2*polled < p.NS() {
+		p.Doubt("%s; other calls look long for the same reason", why)
+	}
 	if polled > 0 {
 		p.Proof("execution trace: file waits", "%s of it parked on a file that the runtime polls (a pipe or terminal), not inside a call", percent(ratio(polled, p.NS())))
 	}

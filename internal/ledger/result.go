@@ -167,6 +167,7 @@ type GC struct {
 	Cycles       int64
 	MarkNS       int64   // time with the mark phase open
 	PerSecond    float64 // cycles
+	Forced       int64   // of Cycles, those that runtime.GC or debug.FreeOSMemory began
 	GoalMin      int64   // bytes
 	GoalMax      int64
 	LiveMax      int64 // largest heap seen, dead objects not yet swept included

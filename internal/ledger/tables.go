@@ -101,6 +101,14 @@ func (p *pass) gc(r *Result) {
 		return l
 	}
 	r.GC.AssistSites, r.GC.TriggerSites = sum(g.Assists), sum(g.Triggers)
+	for id, s := range g.Triggers {
+		for _, f := range p.src.Frames(nil, id) {
+			if f.Func == "runtime.GC" || f.Func == "runtime/debug.freeOSMemory" {
+				r.GC.Forced += s.N
+				break
+			}
+		}
+	}
 	for _, o := range p.tl.RunningBy() {
 		switch o.Who {
 		case timeline.WhoGCDedicated, timeline.WhoGCFractional:

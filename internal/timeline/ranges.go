@@ -1,6 +1,7 @@
 package timeline
 
 import (
+	"cmp"
 	"sort"
 
 	"github.com/whystall/whystall/exectrace"
@@ -74,6 +75,7 @@ type ranges struct {
 
 	GoalMin, GoalMax, LiveMax int64
 
+	liveNow                    int64
 	low, goalNow               int64 // smallest heap since the last cycle began: what that cycle found live
 	markedSum, goalSum, marked int64 // of cycles of which both are known
 }
@@ -93,6 +95,7 @@ func (r *ranges) goal(bytes int64) {
 
 func (r *ranges) live(bytes int64) {
 	r.LiveMax = max(r.LiveMax, bytes)
+	r.liveNow = bytes
 	if r.low == 0 || bytes < r.low {
 		r.low = bytes
 	}
@@ -101,9 +104,10 @@ func (r *ranges) live(bytes int64) {
 // room remembers how far the heap was let grow since the cycle before: from what that found live to the goal. Sums
 // are of KiB, so that no number of cycles overflows them.
 func (r *ranges) room() {
-	if r.low > 0 && r.goalNow > 0 && r.Cycles > 0 {
+	// With GOGC=off the goal is 0, and what starts cycles is the memory limit: the heap was let grow to what it is.
+	if goal := cmp.Or(r.goalNow, r.liveNow); r.low > 0 && goal > 0 && r.Cycles > 0 {
 		r.markedSum += r.low >> 10
-		r.goalSum += r.goalNow >> 10
+		r.goalSum += goal >> 10
 		r.marked++
 	}
 	r.low = 0
