@@ -56,7 +56,7 @@ Sources
 			return
 		}
 		lookLocks(p, notLogger)
-		if len(p.claims) == 0 {
+		if len(p.claims) == 0 && p.outcome == undecided {
 			p.Clear("slow requests waited for no lock of the program, by the execution trace")
 		}
 		lookRuntimeLocks(p)

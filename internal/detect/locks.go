@@ -32,6 +32,12 @@ func lookLocks(p *Pass, ok func(*ledger.Lock) bool) {
 		}
 		p.Claim(i, min(through, a.NS))
 	}
+	unlessStretched(p, func(a *ledger.Account) bool { return ranOrQueued(a.Leaf) })
+}
+
+// ranOrQueued tells what holders do that takes longer without a CPU.
+func ranOrQueued(l ledger.Leaf) bool {
+	return l == ledger.LeafOnCPU || l == ledger.LeafRunnable || l == ledger.LeafLockBetween
 }
 
 // lockOf gives the class of locks with a site; one that the ledger does not list has this site alone.
@@ -123,7 +129,13 @@ func loggerFunc(name string) bool {
 // tellLocks is the evidence both lock detectors share. It gives what holders mostly did.
 func tellLocks(p *Pass, locks []*ledger.Lock) (mostly ledger.Leaf, share float64) {
 	did, inferred := map[ledger.Leaf]int64{}, p.tagged(func(t *ledger.Tags) int64 { return t.InferredNS })
-	p.granted(func(a *ledger.Account, ns int64) { did[a.Leaf] += ns })
+	var stretched int64
+	p.granted(func(a *ledger.Account, ns int64) {
+		did[a.Leaf] += ns
+		if ranOrQueued(a.Leaf) {
+			stretched += ns
+		}
+	})
 	var leaves []ledger.Leaf
 	for l := range did {
 		leaves = append(leaves, l)
@@ -154,7 +166,7 @@ func tellLocks(p *Pass, locks []*ledger.Lock) (mostly ledger.Leaf, share float64
 	if unseen := did[ledger.LeafLockUnseen]; 2*unseen > p.NS() {
 		p.Doubt("for most of the waiting no holder was seen")
 	}
-	if why := shortOfCPU(p.Ledger); why != "" && 2*(did[ledger.LeafOnCPU]+did[ledger.LeafRunnable]+did[ledger.LeafLockBetween]) > p.NS() {
+	if why := shortOfCPU(p.Ledger); why != "" && 2*stretched > p.NS() {
 		p.Doubt("%s; so holders took longer than their work", why)
 	}
 	tellMutexProfile(p, locks)

@@ -45,7 +45,7 @@ Sources
   50-100 times worse. sirupsen/logrus#1213, #376; erigontech/erigon#20652 (stdout pipe full).`,
 	Look: func(p *Pass) {
 		lookLocks(p, isLogger)
-		if len(p.claims) == 0 {
+		if len(p.claims) == 0 && p.outcome == undecided {
 			p.Clear("slow requests waited for no logger's lock, by the execution trace")
 		}
 	},

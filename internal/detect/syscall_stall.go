@@ -78,6 +78,18 @@ func lookSyscallStall(p *Pass) {
 		}
 		p.Claim(i, a.NS-min(a.NS, sockets))
 	}
+	unlessStretched(p, func(a *ledger.Account) bool { return a.Leaf == ledger.LeafSyscall && !waitsForDisk(a) })
+}
+
+// waitsForDisk tells calls that wait by what they are for.
+func waitsForDisk(a *ledger.Account) bool {
+	var ns int64
+	for _, s := range a.Sites {
+		if v := strings.ToLower(s.Via + " " + s.Func); strings.Contains(v, "sync") || strings.Contains(v, "flock") {
+			ns += s.NS
+		}
+	}
+	return 2*ns > a.NS
 }
 
 // polledFile tells waits for a file, not a socket.
