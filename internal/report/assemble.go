@@ -147,17 +147,27 @@ func accounts(as []ledger.Account, wall int64) []Account {
 			Cause: string(a.Leaf), NS: a.NS, Share: share(a.NS, wall), Class: string(a.Class), Actor: a.Actor, Site: a.Site,
 			Detail: a.Detail, ExcessNS: a.ExcessNS, Requests: a.Requests, Largest: a.Largest, Actors: a.Actors, MaxQueue: a.MaxQueue,
 		}
-		for _, w := range a.Instead {
-			b.Instead = append(b.Instead, Instead(w))
-		}
-		for _, s := range a.Sites {
-			b.Sites = append(b.Sites, Site{Func: s.Func, File: s.File, Line: s.Line, NS: s.NS, N: s.N})
-		}
+		b.Instead, b.Holders = insteads(a.Instead), insteads(a.Holders)
+		b.Sites, b.Through = sites(a.Sites), sites(a.Through)
 		t := AccountTags{SilenceNS: a.Tags.SilenceNS, GCNS: a.Tags.GCNS, STWNS: a.Tags.STWNS, InferredNS: a.Tags.InferredNS, HandoffNS: a.Tags.HandoffNS}
 		if t != (AccountTags{}) {
 			b.Tags = &t
 		}
 		out = append(out, b)
+	}
+	return out
+}
+
+func insteads(l []ledger.Instead) (out []Instead) {
+	for _, w := range l {
+		out = append(out, Instead(w))
+	}
+	return out
+}
+
+func sites(l []ledger.Site) (out []Site) {
+	for _, s := range l {
+		out = append(out, Site{Func: s.Func, File: s.File, Line: s.Line, Via: s.Via, NS: s.NS, N: s.N})
 	}
 	return out
 }

@@ -138,6 +138,8 @@ type Account struct {
 	MaxQueue int          `json:"max_queue,omitempty"`
 	Instead  []Instead    `json:"instead,omitempty"`
 	Sites    []Site       `json:"sites,omitempty"`
+	Through  []Site       `json:"through,omitempty"` // locks on the path below the first wait
+	Holders  []Instead    `json:"holders,omitempty"` // of GC and stop-the-world queues: who ended the waits
 	Tags     *AccountTags `json:"tags,omitempty"`
 }
 
@@ -162,6 +164,7 @@ type Site struct {
 	Func string `json:"func"`
 	File string `json:"file,omitempty"`
 	Line int    `json:"line,omitempty"`
+	Via  string `json:"via,omitempty"` // of a syscall: the outermost function of os, net, syscall below Func
 	NS   int64  `json:"ns"`
 	N    int64  `json:"n,omitempty"`
 }

@@ -175,7 +175,7 @@ func (p *page) verdict(r *Report) {
 	for i := range r.Findings {
 		f := &r.Findings[i]
 		if f.BecauseOf != "" {
-			p.line("    seen as %s, which %s, %s", middle(Printable(f.Cause), 22), r.amount(f), f.Confidence)
+			p.par("    seen as ", fmt.Sprintf("%s, which %s, %s", middle(Printable(f.Cause), 22), r.amount(f), f.Confidence))
 			continue
 		}
 		n++
