@@ -144,7 +144,13 @@ func tellSyscallStall(p *Pass, f *finding.Finding) {
 			p.Doubt("the time is spread over many call sites; threads that lose their CPU inside calls look like this, which only the kernel can tell")
 		}
 	}
-	if why := shortOfCPU(p.Ledger); why != "" && 2*polled < p.NS() {
+	var disk int64
+	p.granted(func(a *ledger.Account, ns int64) {
+		if a.Leaf == ledger.LeafSyscall && waitsForDisk(a) {
+			disk += ns
+		}
+	})
+	if why := shortOfCPU(p.Ledger); why != "" && 2*(polled+disk) < p.NS() {
 		p.Doubt("%s; other calls look long for the same reason", why)
 	}
 	if polled > 0 {

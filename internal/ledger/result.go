@@ -215,7 +215,8 @@ type Silences struct {
 }
 
 // SocketCalls are the reads and writes of sockets of all goroutines, which never block their thread: where they are
-// long the thread was off its CPU. Empty for formats before 1.22, and without those that met a stop-the-world.
+// long the thread was off its CPU. Without those of them that met a stop-the-world; formats before 1.22 do not tell
+// how long the short ones are: 10 us each is assumed.
 type SocketCalls struct {
 	N, NS        int64
 	Long, LongNS int64 // of them those of 2 ms or more

@@ -32,7 +32,7 @@ goroutine B main.scrape
 		want    SocketCalls
 	}{
 		{"26", SocketCalls{N: 2, NS: 5_010_000, Long: 1, LongNS: 5_000_000}},
-		{"19", SocketCalls{}},
+		{"19", SocketCalls{N: 2, NS: 5_010_000, Long: 1, LongNS: 5_000_000}},
 	} {
 		src := MustText(strings.Replace(trace, "%", c.version, 1))
 		tl := New(src, Options{})

@@ -109,8 +109,12 @@ type SilenceSum struct {
 // nothing to do [healthy servers: 10 us on average, 0-3 % of the time in calls this long; beside CPU hogs 16-89 %].
 const LongCallNS = 2e6
 
+// shortCallNS stands for calls whose end a trace does not record: formats before 1.22 have only that of a call which
+// lost its P, and some of those end within this.
+const shortCallNS = 10e3
+
 // SocketCalls adds up reads and writes of sockets. They do not block, so that a long one tells of a thread that lost
-// its CPU. Formats before 1.22 have no end of a call that was short: then it is empty.
+// its CPU.
 type SocketCalls struct{ N, NS, Long, LongNS int64 }
 
 func (c *SocketCalls) add(ns int64) {
@@ -528,7 +532,7 @@ func (t *Timeline) goroutine(ev *exectrace.Event, now int64) {
 
 // called counts a call that ended if it is a socket's.
 func (t *Timeline) called(g *G, now int64) {
-	if t.src.Version() < 22 || !t.Get(exectrace.StackID(g.stack)).socket {
+	if !t.Get(exectrace.StackID(g.stack)).socket {
 		return
 	}
 	if now-g.start >= LongCallNS {
@@ -537,7 +541,11 @@ func (t *Timeline) called(g *G, now int64) {
 			return
 		}
 	}
-	t.Calls.add(now - g.start)
+	ns := now - g.start
+	if t.src.Version() < 22 {
+		ns = max(ns, shortCallNS)
+	}
+	t.Calls.add(ns)
 }
 
 func (t *Timeline) ready() {
