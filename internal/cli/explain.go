@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -61,6 +60,9 @@ func (con *console) explain(files []string, f explainFlags, output, again string
 			return usagef("--entry: %v", err)
 		}
 	}
+	if err := notInput(output, files); err != nil {
+		return err
+	}
 	started, cpu := time.Now(), cpuTime()
 	in := con.load(files)
 	defer in.close()
@@ -80,6 +82,9 @@ func (con *console) explain(files []string, f explainFlags, output, again string
 	}
 	if in.nothing() {
 		return exit(statusNoLook)
+	}
+	if f.Entry != "" && s.Ledger != nil && s.Ledger.Requests.Count == 0 {
+		s.Ledger.Requests.NoRequestsCause = fmt.Sprintf("no request that --entry %s matches began and ended inside the trace; without it the report lists the entries", shellWord(f.Entry))
 	}
 	s.Found = detect.Run(s.Ledger, in.set, detect.Facts{Again: again, CPUs: in.target.CPUs})
 	s.Cost.ExplainNS, s.Cost.ExplainCPUNS = int64(time.Since(started)), cpuTime()-cpu
@@ -107,16 +112,36 @@ func statusOf(r *report.Report) int {
 	return statusNothing
 }
 
-func (con *console) print(r *report.Report, format, output string) (err error) {
-	w := con.stdout
-	if output != "" {
-		file, err := os.OpenFile(output, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-		if err != nil {
-			return fmt.Errorf("write report: %w", err)
-		}
-		defer func() { err = errors.Join(err, file.Close()) }()
-		w = file
+// notInput keeps -o from writing over what is to be read: evidence is often there but once.
+func notInput(output string, files []string) error {
+	out, err := os.Stat(output)
+	if output == "" || err != nil {
+		return nil
 	}
+	for _, name := range files {
+		if in, err := os.Stat(name); err == nil && os.SameFile(out, in) {
+			return usagef("--output %s: is one of the files to explain", output)
+		}
+	}
+	return nil
+}
+
+func (con *console) print(r *report.Report, format, output string) error {
+	if output == "" {
+		return con.printTo(con.stdout, r, format)
+	}
+	file, err := os.OpenFile(output, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	err = con.printTo(file, r, format)
+	if cerr := file.Close(); err == nil && cerr != nil {
+		err = fmt.Errorf("write report: %w", cerr)
+	}
+	return err
+}
+
+func (con *console) printTo(w io.Writer, r *report.Report, format string) (err error) {
 	switch format {
 	case "json":
 		err = r.JSON(w)
