@@ -87,7 +87,11 @@ func (p *page) slowest(r *Report) {
 		same = same && names[i] == names[0]
 	}
 	if same && len(names) > 1 {
-		unit += "; all of " + names[0]
+		name := q.Slowest[0].Name
+		if name == "" {
+			name = q.Slowest[0].Entry
+		}
+		unit += "; all of " + shortFunc(name)
 	}
 	p.heading("SLOWEST REQUESTS", unit)
 	wide := 0

@@ -191,7 +191,11 @@ func (r *Report) nothing() (title, rest string) {
 	looked, blind := len(r.RuledOut), len(r.NotChecked)
 	if looked == 0 {
 		why := r.Requests.NoneCause
-		if why == "" {
+		switch {
+		case why != "":
+		case r.Requests.Count > 0 && r.Requests.Slow == 0:
+			why = "no request was slow (" + r.Requests.SlowSelect + "), so there is nothing to explain"
+		default:
 			why = "no cause could be checked"
 		}
 		return "COULD NOT LOOK", sentence(why) + " What is missing is listed below."
