@@ -216,7 +216,7 @@ func tellSchedLatency(p *Pass, f *finding.Finding) {
 		p.Doubt("for most of this time Ps were idle or it is not known what they did: then threads were slow to wake, which only the kernel can explain")
 	}
 	if why := shortOfCPU(r); why != "" {
-		p.Proof("execution trace: socket calls", "%s", why)
+		p.Proof("execution trace: off the CPU", "%s", why)
 	}
 	p.Proof("not checked", "whether the threads of running goroutines were on a CPU all the time: that needs kernel evidence; another process on the CPUs or a quota looks the same from here")
 	f.Remedy = append(f.Remedy, schedRemedies(p, kinds, who)...)

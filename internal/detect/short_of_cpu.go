@@ -2,18 +2,23 @@ package detect
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/whystall/whystall/internal/ledger"
 )
 
-// A quarter of the socket calls' time in calls that no work explains means that threads lose about as much of
-// whatever they do [healthy, 2 CPUs: 0-3 %, on a busy host up to 15 %; beside 8 CPU hogs 16-89 %]. Few such calls may
-// be one hiccup of the host.
+// A quarter of what should take microseconds in moments of 2 ms and more means that threads lose about as much of
+// whatever they do. Measured on 2 CPUs, socket calls and wake-ups: healthy 0-5 % each, on a busy host up to 15 %, beside
+// 8 CPU hogs 12-84 %, with half a CPU of quota 3-89 %. A few such moments may be one hiccup of the host.
 const (
-	longCallsShare = 4   // one in
-	longCallsWall  = 200 // one in, of the recording
-	longCallsLeast = 5
+	longShare = 4   // one in
+	longWall  = 200 // one in, of the recording
+	longLeast = 5
 )
+
+func tooLong(r *ledger.Result, m *ledger.Moments) bool {
+	return m.Long >= longLeast && m.LongNS >= m.NS/longShare && m.LongNS >= r.Capacity.WallNS/longWall
+}
 
 // shortOfCPU tells by what it shows that the threads of the process were kept off their CPUs, "" if it does not. Then
 // all that is measured on a running goroutine, a GC worker or a stopping P is longer than its work, and what took
@@ -22,12 +27,19 @@ func shortOfCPU(r *ledger.Result) string {
 	if r == nil {
 		return ""
 	}
-	s := &r.Sockets
-	if s.Long < longCallsLeast || s.LongNS < s.NS/longCallsShare || s.LongNS < r.Capacity.WallNS/longCallsWall {
+	var why []string
+	if s := &r.Sockets; tooLong(r, s) {
+		why = append(why, fmt.Sprintf("of %s in reads and writes of sockets, which do not block, %s passed in %d of %d calls that took 2 ms or more",
+			dur(s.NS), percent(ratio(s.LongNS, s.NS)), s.Long, s.N))
+	}
+	if w := &r.Wakes; tooLong(r, w) {
+		why = append(why, fmt.Sprintf("%d times work waited 2 ms or more beside an idle P, %s of all such waiting (%s)",
+			w.Long, percent(ratio(w.LongNS, w.NS)), dur(w.NS)))
+	}
+	if len(why) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("threads of the process were kept off their CPUs: of %s in reads and writes of sockets, which do not block, %s passed in %d of %d calls that took 2 ms or more",
-		dur(s.NS), percent(ratio(s.LongNS, s.NS)), s.Long, s.N)
+	return "threads of the process were kept off their CPUs: " + strings.Join(why, ", and ")
 }
 
 // unlessShortOfCPU takes claims back which a lack of CPU explains as well, if they are enough for a finding. Where

@@ -18,7 +18,8 @@ type Result struct {
 	Sweeps   []Sweep // largest first, at most 100
 	Locks    []Lock  // by ns of slow requests
 	Silences Silences
-	Sockets  SocketCalls
+	Sockets  Moments // reads and writes of sockets of all goroutines, which never block their thread
+	Wakes    Moments // stretches in which work waited beside an idle P
 	Gaps     []Gap
 	Reader   Reader
 	Lacks    []string // what this trace's format does not record
@@ -214,10 +215,10 @@ type Silences struct {
 	Max    int64
 }
 
-// SocketCalls are the reads and writes of sockets of all goroutines, which never block their thread: where they are
-// long the thread was off its CPU. Without those of them that met a stop-the-world; formats before 1.22 do not tell
-// how long the short ones are: 10 us each is assumed.
-type SocketCalls struct {
+// Moments are what takes microseconds where threads get a CPU when they want one: socket calls, without those that met a
+// stop-the-world (formats before 1.22 do not tell how long the short ones are: 10 us each is assumed), and how long
+// idle Ps leave work waiting.
+type Moments struct {
 	N, NS        int64
 	Long, LongNS int64 // of them those of 2 ms or more
 }

@@ -128,6 +128,9 @@ func (p *procs) idle(now int64) {
 	}
 }
 
+// free tells whether a P is idle that could run something.
+func (p *procs) free() bool { return p.n[procIdle] > 0 && p.set && p.busy() < p.gomax && !p.stopped }
+
 // setWork tells whether a goroutine is runnable, setStopped whether the world is.
 func (p *procs) setWork(on bool, now int64) {
 	p.idle(now)

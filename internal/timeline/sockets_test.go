@@ -6,7 +6,7 @@ import (
 )
 
 // A socket's call that is long tells of a lost CPU; not so a file's, nor one that a stopped world kept from returning.
-func TestSocketCalls(t *testing.T) {
+func TestMoments(t *testing.T) {
 	const trace = `
 unit 1ms
 version %
@@ -29,10 +29,10 @@ goroutine B main.scrape
 `
 	for _, c := range []struct {
 		version string
-		want    SocketCalls
+		want    Moments
 	}{
-		{"26", SocketCalls{N: 2, NS: 5_010_000, Long: 1, LongNS: 5_000_000}},
-		{"19", SocketCalls{N: 2, NS: 5_010_000, Long: 1, LongNS: 5_000_000}},
+		{"26", Moments{N: 2, NS: 5_010_000, Long: 1, LongNS: 5_000_000}},
+		{"19", Moments{N: 2, NS: 5_010_000, Long: 1, LongNS: 5_000_000}},
 	} {
 		src := MustText(strings.Replace(trace, "%", c.version, 1))
 		tl := New(src, Options{})
@@ -44,5 +44,34 @@ goroutine B main.scrape
 		if tl.Calls != c.want {
 			t.Errorf("version %s: %+v, want %+v", c.version, tl.Calls, c.want)
 		}
+	}
+}
+
+// An idle P leaves work waiting only until a woken thread has a CPU.
+func TestWakes(t *testing.T) {
+	src := MustText(`
+unit 1ms
+procs 2
+goroutine A main.serve
+	0 running
+	1 waiting network at internal/poll.(*FD).Read
+	2 runnable by P
+	2.05 running
+	3 waiting network at internal/poll.(*FD).Read
+	4 runnable by P
+	9 running
+	10 waiting network at internal/poll.(*FD).Read
+goroutine B main.compute
+	0 running
+	20 end
+`)
+	tl := New(src, Options{})
+	for block := range src.Blocks() {
+		for i := range block {
+			tl.Apply(&block[i])
+		}
+	}
+	if want := (Moments{N: 2, NS: 5_050_000, Long: 1, LongNS: 5_000_000}); tl.Wakes != want {
+		t.Errorf("%+v, want %+v", tl.Wakes, want)
 	}
 }
