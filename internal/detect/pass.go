@@ -36,6 +36,7 @@ type Pass struct {
 	cpuOf   int64
 	floor   *Floor
 	root    *Pass
+	silent  bool   // what was claimed is silent by its nature: a silence is no sign of anything else
 	doubt   string // why the finding is possible and no more
 	finding finding.Finding
 }
@@ -197,7 +198,7 @@ func (p *Pass) quote() {
 func (p *Pass) standstill() {
 	s := &p.Ledger.Silences
 	ns := p.tagged(func(t *ledger.Tags) int64 { return t.SilenceNS })
-	if ns == 0 {
+	if ns == 0 || p.silent {
 		return
 	}
 	p.Proof("execution trace: silences", "%s of it passed while no thread of the process recorded anything for 20 ms or more with work runnable (%d silences, %s in all, longest %s)",

@@ -74,7 +74,9 @@ func lookSTW(p *Pass) {
 		ours[a.Detail] -= off
 		p.Claim(i, a.NS-off)
 	}
-	if gcPauses(p) {
+	// While a stack dump or ReadMemStats works nobody else can say anything.
+	p.silent = !gcPauses(p)
+	if !p.silent {
 		unlessShortOfCPU(p)
 		unlessStandstill(p)
 		if p.outcome != undecided {
