@@ -2,6 +2,7 @@ package detect
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 
@@ -96,10 +97,23 @@ func isLogger(l *ledger.Lock) bool {
 	for _, s := range l.Sites {
 		fd = fd || strings.HasPrefix(s, "internal/poll.") || strings.HasPrefix(s, "os.(*File)")
 	}
-	for _, f := range l.Stack {
+	for i, f := range l.Stack {
 		if fd && loggerFunc(f.Func) {
 			return true
 		}
+		// The lock of what a logger writes to, a file that rotates for example, is the logger's too.
+		if i > 0 && loggerFunc(f.Func) && isWrite(l.Stack[i-1].Func) && slices.Contains(l.Sites, l.Stack[i-1].Func) {
+			return true
+		}
+	}
+	return false
+}
+
+// isWrite tells a method that an io.Writer or a logger's sink has.
+func isWrite(name string) bool {
+	switch name[strings.LastIndexByte(name, '.')+1:] {
+	case "Write", "WriteString", "WriteLevel":
+		return true
 	}
 	return false
 }

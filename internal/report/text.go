@@ -6,6 +6,7 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/whystall/whystall/internal/finding"
 )
@@ -137,7 +138,12 @@ func (r *Report) title() string {
 		}
 		parts = append(parts, when)
 	}
-	return "whystall: " + strings.Join(parts, ", ")
+	title := "whystall: " + strings.Join(parts, ", ")
+	if long := utf8.RuneCountInString(title) - Columns; long > 0 && name != "" {
+		parts[0] = middle(name, max(16, utf8.RuneCountInString(name)-long))
+		title = "whystall: " + strings.Join(parts, ", ")
+	}
+	return title
 }
 
 // clock is the first n characters of an RFC 3339 time, readable.
