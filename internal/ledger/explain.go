@@ -228,7 +228,14 @@ func (x *explainer) segment(f *frame, s *timeline.Segment, lo int64, depth int) 
 		leaf := codeOnCPU
 		switch {
 		case s.STW():
-			leaf = codeSTWWork
+			// Who stops the world says what for: the kind tells GC, which allocating starts, from work the program asked for.
+			p := x.piece(lo, codeSTWWork, f.ident, s)
+			if n, ok := x.tl.STWBefore(lo, x.cursor); ok {
+				stws, base := x.tl.STWs()
+				p.n, p.kind = n, stws[n-base].Kind
+			}
+			x.emit(p)
+			return false
 		case s.Sweep():
 			leaf = codeSweep
 		case s.Assist():

@@ -260,9 +260,18 @@ func (p *pass) tags(acct uint32, q *piece, ns int64) {
 			c.add(acct, kind, 0, ns)
 		}
 	}
-	if ns >= timeline.SilenceNS/4 || len(tl.Silences) > 0 {
-		tag(factSilence, tl.SilenceIn(q.lo, q.hi))
+	switch q.leaf {
+	case codeSTW, codeSTWWork:
+		if q.kind != 0 {
+			c.add(acct, factSTW, q.n, ns)
+		}
+	case codeSweep:
+		c.add(acct, factSweep, q.n, ns)
 	}
+	if !p.instead {
+		return // a usual one, or soon to be known as one
+	}
+	tag(factSilence, tl.SilenceIn(q.lo, q.hi))
 	gc := tl.MarkNS(q.lo, q.hi)
 	tag(factGC, gc)
 	tag(factInSTW, tl.RangeNS(q.lo, q.hi))
@@ -278,8 +287,7 @@ func (p *pass) tags(acct uint32, q *piece, ns int64) {
 			c.add(acct, factHolder, uint32(tl.EntryOf(s.Ender)), ns)
 		}
 	}
-	switch q.leaf {
-	case codeRunnable:
+	if q.leaf == codeRunnable {
 		tag(factSlices, 1)
 		if gc > 0 {
 			tag(factGCSlices, 1)
@@ -292,13 +300,7 @@ func (p *pass) tags(acct uint32, q *piece, ns int64) {
 		case timeline.WhySyscall:
 			tag(factSyscall, ns)
 		}
-		if p.instead {
-			p.ranInstead(acct, q, ns)
-		}
-	case codeSTW:
-		c.add(acct, factSTW, q.n, ns)
-	case codeSweep:
-		c.add(acct, factSweep, q.n, ns)
+		p.ranInstead(acct, q, ns)
 	}
 }
 

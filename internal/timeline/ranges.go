@@ -396,6 +396,15 @@ func (t *Timeline) Stopped(s, e int64) (begin, end int64, n uint32, ok bool) {
 	return 0, 0, 0, false
 }
 
+// STWBefore gives the number of the last stop-the-world that began before e and had not ended by s.
+func (t *Timeline) STWBefore(s, e int64) (n uint32, ok bool) {
+	i := t.before(e) - 1
+	if i < 0 || t.ranges.stws[i].End != 0 && t.ranges.stws[i].End <= s {
+		return 0, false
+	}
+	return t.ranges.stwsLost + uint32(i), true
+}
+
 func (s *STW) until(now int64) int64 {
 	if s.Start != 0 {
 		return s.Start
