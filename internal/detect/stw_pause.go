@@ -158,7 +158,7 @@ func tellSTW(p *Pass, f *finding.Finding) {
 	if who := most(awaited); who != "" && stopping > stopped {
 		f.Summary += fmt.Sprintf("; in the worst of them most of the time passes until the last P stops, which ran %s", who)
 	}
-	if len(worst) > 0 {
+	if stopping+stopped > 0 {
 		p.Proof("execution trace: stop-the-world", "in these: %s until the last P stopped, %s stopped, %s starting (delays the initiator only)", dur(stopping), dur(stopped), dur(starting))
 	}
 	p.Proof("not checked", "why the awaited thread was late: that needs kernel evidence; the awaited goroutine is inferred from the last P that stopped")
@@ -250,6 +250,9 @@ func stwRemedy(p *Pass, f *finding.Finding, kind string, worst []*ledger.STW, aw
 	case gcKind(kind):
 		if awaited != "" {
 			f.Remedy = append(f.Remedy, "break up what "+awaited+" does in one go: clear and copy large slices in chunks, no long loops without calls under Go before 1.14")
+		}
+		if v := p.Ledger.Reader.Format; v > 0 && v < 22 {
+			f.Remedy = append(f.Remedy, "a loop without calls cannot be preempted by Go before 1.14 and holds every pause up until it ends: look for one (a CPU profile has it), build with a newer Go")
 		}
 		f.Remedy = append(f.Remedy, "fewer cycles: raise GOGC with GOMEMLIMIT as the guard",
 			"see whether the process gets its CPUs: the cgroup's cpu.stat (nr_throttled), cat /proc/pressure/cpu; GOMAXPROCS not above the quota")
