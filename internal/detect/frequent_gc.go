@@ -34,8 +34,10 @@ Evidence
 
 Not to be taken for
   Many cycles alone: a busy server with a small heap collects ten times a second and nobody
-  notices. Time lost counts. GC that is slow because the process gets no CPU: then GC's share of
-  the CPU used is as usual, and the run queue is the cause. Idle-priority GC workers: they use Ps
+  notices. Time lost counts. GC that is slow because the process gets no CPU: that stretches workers
+  more than requests [20 % of the CPU used became 41 % beside 8 hogs]. Socket calls and wake-ups of
+  2 ms and more tell; then only a heap that hardly may grow, and cycles that the program asks for,
+  are findings, and the rest is "not checked". Idle-priority GC workers: they use Ps
   that had nothing to do, and are counted apart. A neighbour that suffers from our GC
   (golang/go#17969).
 

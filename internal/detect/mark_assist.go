@@ -26,7 +26,8 @@ Evidence
 Not to be taken for
   Waiting for credit without working, and for the end of marking: gc-queue. Work of the request
   itself: assists are ranges on the goroutine and are cut out of "on CPU". An assist that is long
-  because its thread lost the CPU (quota, hogs): silences and run queue latency then say so.
+  because its thread lost the CPU (quota, hogs): long socket calls and late wake-ups tell, and it
+  is "not checked" then.
   Cycles that follow each other: frequent-gc is the root.
 
 Remedy

@@ -33,11 +33,12 @@ Not to be taken for
   Kernel run queue delay and throttling: a thread that Go calls running may be off the CPU, its P
   is lost with it, and goroutines queue behind it. From Go's side it looks the same, except that
   the process stands still (silences) and that slices of running goroutines last longer than 10
-  ms. It is "not checked" without kernel evidence. A lock whose holder is runnable: if requests
-  lose more time there than in the plain run queue, the finding is lock-contention. GC workers
-  that fill the Ps because cycles follow each other: frequent-gc. Network readiness noticed late:
-  with all Ps busy only sysmon polls, every 10 ms or so (golang/go#51651). That delay comes before
-  the unblock event and is in "network".
+  ms, that socket calls, which do not block, take 2 ms and more, and that work waits as long
+  beside idle Ps: the finding says so. Why it is so is "not checked" without kernel evidence. A
+  lock whose holder is runnable: if requests lose more time there than in the plain run queue, the
+  finding is lock-contention. GC workers that fill the Ps because cycles follow each other:
+  frequent-gc. Network readiness noticed late: with all Ps busy only sysmon polls, every 10 ms or
+  so (golang/go#51651). That delay comes before the unblock event and is in "network".
 
 Remedy
   Give the process CPU: fewer neighbours on its CPUs, a larger quota, or more Ps if GOMAXPROCS is
@@ -216,6 +217,7 @@ func tellSchedLatency(p *Pass, f *finding.Finding) {
 		p.Doubt("for most of this time Ps were idle or it is not known what they did: then threads were slow to wake, which only the kernel can explain")
 	}
 	if why := shortOfCPU(r); why != "" {
+		f.Summary += "; threads of the process were kept off their CPUs meanwhile"
 		p.Proof("execution trace: off the CPU", "%s", why)
 	}
 	p.Proof("not checked", "whether the threads of running goroutines were on a CPU all the time: that needs kernel evidence; another process on the CPUs or a quota looks the same from here")

@@ -35,7 +35,8 @@ Not to be taken for
   trace's start and end are named and not counted. ReadMemStats on a timer (expvar, an old metrics
   client, a logging loop): a real cause, but it is the scrape, not GC; look at the kind. Waits for
   the end of marking, which no pause figure contains: gc-queue. A CPU quota or hogs: the awaited
-  thread had no CPU; long pauses are then a symptom.
+  thread had no CPU; long pauses are then a symptom. Long socket calls, late wake-ups and a single
+  pause without any event tell; GC's pauses are "not checked" then.
 
 Remedy
   By kind. ReadMemStats: runtime/metrics instead, or scrape less. Goroutine profiles: without
