@@ -122,10 +122,8 @@ func (p *pass) choose(r *Result, list []request.Group) (slow []*kept) {
 		if p.o.SlowOver > 0 {
 			n = int(g.over)
 		}
-		if n > len(g.cands) {
-			q.NotKept += int64(n - len(g.cands))
-			n = len(g.cands)
-		}
+		missing := int64(max(0, n-len(g.cands)))
+		n = min(n, len(g.cands))
 		if n > 0 && p.o.SlowOver == 0 {
 			// a candidate that was let go while the threshold was higher
 			last := g.cands[n-1].wall()
@@ -135,8 +133,9 @@ func (p *pass) choose(r *Result, list []request.Group) (slow []*kept) {
 					have++
 				}
 			}
-			q.NotKept += max(0, g.hist.above(last)-have)
+			missing = max(missing, g.hist.above(last)-have)
 		}
+		q.NotKept += missing
 		for _, k := range g.cands[:n] {
 			k.slow = true
 		}

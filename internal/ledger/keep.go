@@ -10,8 +10,8 @@ import (
 )
 
 // Who is explained. Only at the end is it known who is slow; explaining must happen when an activation ends. So
-// those are explained and kept that are at least 0.8 of the group's running 99th percentile, or among the slowest
-// 2 %, at least 600, of the group up to then, thinned out as that moves, and a sample of the others: in each octave of own running time those with the smallest hashes.
+// those are explained and kept that are among the slowest 2 % (1.25 % when they are very many), at least 600, of their
+// group up to then, thinned out as that moves, and a sample of the others: in each octave of own running time those with the smallest hashes.
 
 const (
 	maxKept     = 14 << 20 // bytes of facts
@@ -44,17 +44,17 @@ func slower(a, b *kept) int {
 
 // group is what is known of the activations of one request.GroupID.
 type group struct {
-	count   int64
-	gone    int64 // whose goroutine was not there any more
-	sum     int64 // of wall
-	max     int64
-	over    int64 // at least Options.SlowOver
-	hist    histogram
-	thr     int64 // below it nobody is a candidate
-	hot     int64 // from it on it is worth asking who ran instead
-	cands   []*kept
-	others  [strata][]*kept // by hash, smallest first
-	dropped bool            // candidates were thinned below what was asked for
+	count  int64
+	gone   int64 // whose goroutine was not there any more
+	sum    int64 // of wall
+	max    int64
+	over   int64 // at least Options.SlowOver
+	hist   histogram
+	thr    int64 // below it nobody is a candidate
+	hot    int64 // from it on it is worth asking who ran instead
+	cands  []*kept
+	others [strata][]*kept // by hash, smallest first
+	floor  int64           // raised for lack of room
 
 	all allColumn
 }
@@ -80,17 +80,13 @@ func (g *group) add(wall int64) {
 	if g.count > alwaysBelow && g.count%64 == 0 {
 		n := float64(g.count)
 		p99 := g.hist.quantile(0.99) * 4 / 5
+		share := 0.02
+		if g.count > 50_000 {
+			share = 0.0125 // what it is moves little by then
+		}
 		g.hot = min(p99, g.hist.quantile(1-max(0.015, alwaysBelow/2/n)))
-		g.thr = max(g.floor(), min(p99, g.hist.quantile(1-max(0.02, alwaysBelow/n))))
+		g.thr = max(g.floor, g.hist.quantile(1-max(share, alwaysBelow/n)))
 	}
-}
-
-// floor keeps a threshold that was raised for lack of room.
-func (g *group) floor() int64 {
-	if g.dropped {
-		return g.thr
-	}
-	return 0
 }
 
 // candidate tells whether an activation may turn out to be slow.
@@ -99,7 +95,7 @@ func (g *group) candidate(wall, slowOver int64) bool {
 		if wall >= slowOver {
 			g.over++
 		}
-		return wall >= max(slowOver, g.floor())
+		return wall >= max(slowOver, g.floor)
 	}
 	return wall >= g.thr
 }
@@ -125,46 +121,81 @@ func (g *group) thin(thr int64) (bytes int) {
 	return bytes
 }
 
-// shrink makes room: every group keeps the slower half of its candidates, and who ran instead only of them.
+// shrink makes room: the group that takes most keeps the slower half of its candidates. Groups of unknown loops come first
+// as long as they take more than a quarter of the room: it is only known at the end which of them are shown.
 func (p *pass) shrink() {
-	for _, g := range p.groups {
-		if g == nil || len(g.cands) < 32 {
-			continue
-		}
-		slices.SortFunc(g.cands, slower)
-		n := max(16, len(g.cands)/2)
-		g.thr = max(g.thr, g.cands[n-1].wall())
-		g.dropped = true
-		g.cands = g.cands[:n]
-	}
+	list := p.f.Groups()
 	p.bytes = 0
-	for _, g := range p.groups {
+	var unknown int
+	sizes := make([]int, len(p.groups))
+	for id, g := range p.groups {
 		if g == nil {
 			continue
-		}
-		for _, k := range g.cands {
-			p.bytes += k.size()
 		}
 		for _, s := range g.others {
 			for _, k := range s {
 				p.bytes += k.size()
 			}
 		}
+		for _, k := range g.cands {
+			sizes[id] += k.size()
+		}
+		p.bytes += sizes[id]
+		if isUnknown(list, id) {
+			unknown += sizes[id]
+		}
 	}
-	if p.bytes > maxKept*3/4 { // many groups: their samples
-		for _, g := range p.groups {
-			if g == nil {
-				continue
+	for p.bytes > maxKept*3/4 {
+		most := -1
+		for id, size := range sizes {
+			if size > 0 && len(p.groups[id].cands) >= 32 && (unknown <= maxKept/4 || isUnknown(list, id)) && (most < 0 || size > sizes[most]) {
+				most = id
 			}
-			for i := range g.others {
-				for len(g.others[i]) > 2 {
-					n := len(g.others[i]) - 1
-					p.bytes -= g.others[i][n].size()
-					g.others[i] = g.others[i][:n]
-				}
+		}
+		if most < 0 {
+			break
+		}
+		freed := p.groups[most].halve()
+		p.bytes -= freed
+		sizes[most] -= freed
+		if isUnknown(list, most) {
+			unknown -= freed
+		}
+	}
+	if p.bytes <= maxKept*3/4 {
+		return
+	}
+	for _, g := range p.groups { // very many groups: their samples
+		if g == nil {
+			continue
+		}
+		for i := range g.others {
+			for len(g.others[i]) > 2 {
+				n := len(g.others[i]) - 1
+				p.bytes -= g.others[i][n].size()
+				g.others[i][n] = nil
+				g.others[i] = g.others[i][:n]
 			}
 		}
 	}
+}
+
+func isUnknown(list []request.Group, id int) bool {
+	return id < len(list) && (list[id].Kind == "loop" || list[id].Kind == "goroutine")
+}
+
+// halve drops the faster half of the candidates.
+func (g *group) halve() (bytes int) {
+	slices.SortFunc(g.cands, slower)
+	n := len(g.cands) / 2
+	g.floor = max(g.floor, g.cands[n-1].wall())
+	g.thr = max(g.thr, g.floor)
+	for _, k := range g.cands[n:] {
+		bytes += k.size()
+	}
+	clear(g.cands[n:])
+	g.cands = g.cands[:n]
+	return bytes
 }
 
 func stratum(own int64) int { return min(bits.Len64(uint64(max(own, 0))), strata-1) }

@@ -86,7 +86,7 @@ type Account struct {
 	ExcessNS int64 // slow column only: matched excess over requests that were usual (ledger rules, section 8)
 	Requests int   // in how many requests it occurs
 	Largest  int   // of how many requests it is the largest account
-	Actors   int   // how many goroutines were the actor; 0 for ClassOwn
+	Actors   int   // how many goroutines were the actor, at most 4 of each request counted; 0 for ClassOwn
 	MaxQueue int   // most requests that waited through this account at one instant
 
 	Instead []Instead // for LeafRunnable: what ran instead; sums to NS

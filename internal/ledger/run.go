@@ -60,6 +60,11 @@ type pass struct {
 	bytes  int      // of facts that are kept
 	wrong  error    // the first sum that was wrong
 
+	ofAccount []int64 // scratch of worth, by account: time, and actors kept
+	actors    []uint8
+	small     scratch
+	others    timeline.FuncID // the actor of what is too short to be told apart
+
 	instead bool         // the activation that is explained wants to know who ran instead
 	look    func(*piece) // tests: sees every piece
 	told    func()       // tests: an activation was explained
@@ -72,6 +77,7 @@ func run(ctx context.Context, src timeline.Source, f finder, o Options) (*Result
 func newPass(src timeline.Source, f finder, o Options) *pass {
 	tl := timeline.New(src, timeline.Options{Bytes: o.Bytes})
 	p := &pass{o: o, src: src, tl: tl, f: f, locks: locks{tl: tl}}
+	p.others = tl.Name("(others)")
 	p.x = explainer{tl: tl, locks: &p.locks, out: p.piece}
 	return p
 }
@@ -204,7 +210,54 @@ func (p *pass) explain(k *kept, g *timeline.G, prevEnd int64, instead bool) {
 	if p.told != nil {
 		p.told()
 	}
-	k.facts = append(make([]fact, 0, len(p.cur.facts)), p.cur.facts...)
+	k.facts = p.worth(k.wall())
+}
+
+// maxActors is how many actors of one account are kept of one request.
+const maxActors = 4
+
+// worth copies the facts of the activation. A slow request has hundreds, most of them about microseconds: of accounts
+// below 1/200 of the wall time only the times are kept, of those below 1/500 not by actor, either.
+func (p *pass) worth(wall int64) []fact {
+	for len(p.ofAccount) < len(p.acc.list) {
+		p.ofAccount = append(p.ofAccount, 0)
+		p.actors = append(p.actors, 0)
+	}
+	for _, f := range p.cur.facts {
+		if f.kind() == factNS {
+			p.ofAccount[f.account], p.actors[f.account] = f.ns(), 0
+		}
+	}
+	p.small.reset()
+	all := p.cur.facts
+	n := 0
+	for _, f := range all {
+		ns := p.ofAccount[f.account]
+		if ns*200 >= wall {
+			if f.kind() == factActor {
+				// that they are many is known from a few
+				if p.actors[f.account] = min(p.actors[f.account]+1, maxActors+1); p.actors[f.account] > maxActors {
+					continue
+				}
+			}
+			all[n] = f
+			n++
+			continue
+		}
+		switch f.kind() {
+		case factNS, factSTW, factSweep, factLock, factThrough:
+		default:
+			continue
+		}
+		id := f.account
+		if key := p.acc.list[id]; ns*500 < wall && key.actor != 0 {
+			key.actor = p.others
+			id = p.acc.id(key)
+		}
+		p.small.add(id, f.kind(), f.ref, f.ns())
+	}
+	facts := make([]fact, 0, n+len(p.small.facts))
+	return append(append(facts, all[:n]...), p.small.facts...)
 }
 
 // piece books one piece of the activation that is explained.

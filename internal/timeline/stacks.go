@@ -81,6 +81,9 @@ func (s *Stacks) Func(id FuncID) string {
 	return s.names[id]
 }
 
+// Name gives an id to a name that need not be a function's.
+func (s *Stacks) Name(name string) FuncID { return s.intern(name) }
+
 func (s *Stacks) intern(name string) FuncID {
 	id, ok := s.byName[name]
 	if !ok {
