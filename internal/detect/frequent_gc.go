@@ -178,6 +178,9 @@ func tellFrequentGC(p *Pass, f *finding.Finding) {
 			p.Proof("execution trace: mark assist", "assists (%s in all) at %s", dur(g.AssistNS), sites(g.AssistSites, g.AssistNS, 3))
 		}
 	}
+	if why := shortOfCPU(p.Ledger); why != "" {
+		p.Doubt("%s; that the cycles are many is certain, not that they alone cost what they seem to", why)
+	}
 	f.Remedy = append(f.Remedy, gcRemedies(p)...)
 	f.Verify = p.verify("frequent-gc is gone and cycles a second have fallen")
 }
