@@ -74,8 +74,9 @@ var fullFloor = Floor{NS: 50e6, Share: 0.20}
 var headFloor = Floor{NS: 4e6, Share: 0.20}
 
 func lookSchedLatency(p *Pass) {
-	// Short of CPU, lock detectors blame no lock: what its holders queue is part of the same queue.
-	all := runQueueRules(p.Ledger) || shortOfCPU(p.Ledger) != ""
+	// Short of CPU, lock detectors blame no lock that usual requests hardly wait for: what its holders queue is part of
+	// the same queue then.
+	all := runQueueRules(p.Ledger) || shortOfCPU(p.Ledger) != "" && locksAreNew(p.Ledger)
 	gcTaken := p.Found("frequent-gc")
 	var ns, gc int64
 	for i := range p.Ledger.Slow.Accounts {

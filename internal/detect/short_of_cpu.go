@@ -99,3 +99,15 @@ func unlessStandstill(p *Pass) {
 		p.per(p.Claimed()), p.share(p.Claimed()), percent(ratio(silent, p.Claimed()))))
 	p.claims = nil
 }
+
+// locksAreNew tells whether usual requests wait a twentieth or less of what slow ones do behind the same locks.
+func locksAreNew(r *ledger.Result) bool {
+	var slow, usual int64
+	for i := range r.Slow.Accounts {
+		if a := &r.Slow.Accounts[i]; a.Class == ledger.ClassLock {
+			slow += a.NS
+			usual += usualNS(r, a)
+		}
+	}
+	return 20*perRequest(&r.Median, usual) < perRequest(&r.Slow, slow)
+}
