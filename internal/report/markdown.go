@@ -124,17 +124,18 @@ func (m *markdown) requests(r *Report) {
 		return
 	}
 	m.line("%s; slow: %s.\n", plural(q.Count, "request", "requests"), escape(q.SlowSelect))
+	groups := q.counted()
 	m.line("| entry | count | p50 | p99 | max | slow |")
 	m.line("|---|--:|--:|--:|--:|--:|")
-	if len(q.Groups) != 1 {
+	if len(groups) != 1 {
 		m.line("| all | %s | %s | %s | %s | %d |", count(q.Count), duration(q.P50NS), duration(q.P99NS), duration(q.MaxNS), q.Slow)
 	}
-	for i := range q.Groups {
-		if i == maxGroups && len(q.Groups) > maxGroups+1 {
-			m.line("| %d more | | | | | |", len(q.Groups)-i)
+	for i := range groups {
+		if i == maxGroups && len(groups) > maxGroups+1 {
+			m.line("| %d more | | | | | |", len(groups)-i)
 			break
 		}
-		g := &q.Groups[i]
+		g := &groups[i]
 		kind := ""
 		if g.Kind != "" && g.Kind != "loop" {
 			kind = " " + escape(g.Kind)

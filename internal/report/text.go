@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -260,7 +261,7 @@ func (p *page) requests(r *Report) {
 	}
 	p.heading("REQUESTS", fmt.Sprintf("%s; slow: %s", plural(q.Count, "request", "requests"), q.SlowSelect))
 	p.line("  %9s %9s %9s %9s %6s  %s", "count", "p50", "p99", "max", "slow", "entry")
-	groups := q.Groups
+	groups := q.counted()
 	if len(groups) != 1 {
 		p.line("  %9s %9s %9s %9s %6d  %s", count(q.Count), duration(q.P50NS), duration(q.P99NS), duration(q.MaxNS), q.Slow, "all")
 	}
@@ -285,6 +286,11 @@ func (p *page) requests(r *Report) {
 	if s := r.leftOut(); s != "" {
 		p.note("not counted: ", s)
 	}
+}
+
+// counted gives the groups that have a request to show: one whose all were left out has none.
+func (q *Requests) counted() []Group {
+	return slices.DeleteFunc(slices.Clone(q.Groups), func(g Group) bool { return g.Count == 0 })
 }
 
 // leftOut tells what was counted apart, "" if nothing was.
