@@ -139,6 +139,10 @@ func (s *Stacks) learn(id exectrace.StackID) *Stack {
 			info.Site = fn
 		}
 	}
+	if len(s.frames) == 1 && s.names[info.Entry] == "runtime.asyncPreempt" {
+		// A leaf without a frame was preempted: its callers are not on the stack, and this is not where it began.
+		info.Entry = 0
+	}
 	if channel && info.kind <= frameNone {
 		info.kind = frameChan
 	}
