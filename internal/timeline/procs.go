@@ -72,6 +72,7 @@ type procs struct {
 	first    uint64      // number of the oldest kept
 	next     uint64      // number of the one that is filled
 	rotateAt int64       // when it must be closed for its length
+	near     uint64      // see from
 }
 
 type occupation struct{ begin, end, who uint32 } // relative to the block
@@ -110,6 +111,9 @@ func (p *procs) busy() int32 { return p.n[procRun] + p.n[procGC] + p.n[procGCIdl
 // idle adds the time that Ps were idle up to now, of which kind it was.
 func (p *procs) idle(now int64) {
 	d := now - p.idleAt
+	if d == 0 {
+		return // one goroutine left the P and the next took it
+	}
 	p.idleAt = now
 	n := p.n[procIdle]
 	if p.set {
@@ -364,7 +368,6 @@ func (t *Timeline) Occupants(s, e int64, dst []Occupant) (_ []Occupant, total in
 		}
 		dst = append(dst, Occupant{who, ns})
 	}
-	size := uint64(len(p.blocks))
 	// the block that is being filled has no borders at its end: what holds a P now is added
 	cur := p.block()
 	if b, end := max(s, cur.begin), min(e, t.now); b < end {
@@ -376,9 +379,8 @@ func (t *Timeline) Occupants(s, e int64, dst []Occupant) (_ []Occupant, total in
 			}
 		}
 	}
-	lo := p.first + uint64(sort.Search(int(p.next-p.first), func(i int) bool { return p.blocks[(p.first+uint64(i))%size].end > s }))
-	for n := lo; n < p.next; n++ {
-		b := &p.blocks[n%size]
+	for n := p.from(s); n < p.next; n++ {
+		b := &p.blocks[n%procBlocks]
 		if b.begin >= e {
 			break
 		}
@@ -395,11 +397,36 @@ func (t *Timeline) Occupants(s, e int64, dst []Occupant) (_ []Occupant, total in
 	return dst, total
 }
 
+// from is the number of the first closed block that ends after s. Who explains asks for ever earlier times, so that the
+// last answer is near.
+func (p *procs) from(s int64) uint64 {
+	n := min(max(p.near, p.first), p.next)
+	for steps := 0; ; steps++ {
+		switch {
+		case steps > 32:
+			n = p.first + uint64(sort.Search(int(p.next-p.first), func(i int) bool { return p.blocks[(p.first+uint64(i))%procBlocks].end > s }))
+		case n > p.first && p.blocks[(n-1)%procBlocks].end > s:
+			n--
+			continue
+		case n < p.next && p.blocks[n%procBlocks].end <= s:
+			n++
+			continue
+		}
+		p.near = n
+		return n
+	}
+}
+
+// overlap adds what of [from,to) the block's occupations cover. They are in order of their ends.
 func overlap(b *procBlock, from, to int64, add func(uint32, int64)) {
-	for _, o := range b.occ {
-		s, e := max(b.begin+int64(o.begin), from), min(b.begin+int64(o.end), to)
-		if s < e {
-			add(o.who, e-s)
+	lo, hi := uint32(max(from-b.begin, 0)), uint32(min(to-b.begin, 1<<32-1))
+	for i := len(b.occ) - 1; i >= 0; i-- {
+		o := &b.occ[i]
+		if o.end <= lo {
+			break
+		}
+		if o.begin < hi {
+			add(o.who, int64(min(o.end, hi)-max(o.begin, lo)))
 		}
 	}
 }
