@@ -147,26 +147,41 @@ func (f *Finder) Event(ev *exectrace.Event) []Activation {
 		if telling>>ev.Kind&1 == 0 || ev.Kind == exectrace.KindRangeBegin && ev.Range != exectrace.RangeSTW {
 			return nil
 		}
-	} else if ev.From == exectrace.Runnable && ev.To == exectrace.Running || ev.From == exectrace.Running && ev.To == exectrace.Runnable {
-		return nil
-	} else if ev.From == exectrace.Syscall && ev.To != exectrace.NotExist && int(ev.Slot) < len(f.gs) && f.gs[ev.Slot].flags&flagWriting == 0 {
-		return nil
+		return f.other(ev)
 	}
-	return f.event(ev)
+	switch ev.From {
+	case exectrace.Runnable:
+		if ev.To == exectrace.Running {
+			return nil
+		}
+	case exectrace.Running:
+		if ev.To == exectrace.Runnable {
+			return nil
+		}
+	case exectrace.Syscall:
+		if ev.To != exectrace.NotExist && int(ev.Slot) < len(f.gs) && f.gs[ev.Slot].flags&flagWriting == 0 {
+			return nil
+		}
+	}
+	if len(f.out) != 0 {
+		f.out = f.out[:0]
+	}
+	f.now = ev.Time
+	f.goroutine(ev)
+	return f.out
 }
 
-// telling are the kinds that may tell something.
-const telling = 1<<exectrace.KindGoroutine | 1<<exectrace.KindTaskBegin | 1<<exectrace.KindTaskEnd | 1<<exectrace.KindRegionBegin |
+// telling are the kinds besides KindGoroutine that may tell something.
+const telling = 1<<exectrace.KindTaskBegin | 1<<exectrace.KindTaskEnd | 1<<exectrace.KindRegionBegin |
 	1<<exectrace.KindRegionEnd | 1<<exectrace.KindRangeBegin | 1<<exectrace.KindGap
 
-func (f *Finder) event(ev *exectrace.Event) []Activation {
+// other takes an event of another kind.
+func (f *Finder) other(ev *exectrace.Event) []Activation {
 	if len(f.out) != 0 {
 		f.out = f.out[:0]
 	}
 	f.now = ev.Time
 	switch ev.Kind {
-	case exectrace.KindGoroutine:
-		f.goroutine(ev)
 	case exectrace.KindTaskBegin:
 		f.taskBegin(ev)
 	case exectrace.KindTaskEnd:

@@ -443,8 +443,11 @@ func (t *Timeline) actor(slot uint32, id exectrace.GoID, now int64) *G {
 // goroutine takes a goroutine from one state to another.
 func (t *Timeline) goroutine(ev *exectrace.Event, now int64) {
 	var first uint64
-	g, isNew := t.slotOf(ev.Slot, ev.G)
-	if g == nil {
+	var g *G
+	isNew := false
+	if int(ev.Slot) < len(t.slots) && t.slots[ev.Slot].goid == ev.G && t.slots[ev.Slot].Ident != 0 {
+		g = &t.slots[ev.Slot] // as slotOf does, without the call
+	} else if g, isNew = t.slotOf(ev.Slot, ev.G); g == nil {
 		return
 	}
 	if now < t.inGapUntil {
