@@ -1,8 +1,11 @@
 package exectrace
 
-// block puts the trace's ids for the generation's, in place, and fills in what only earlier generations know.
+// block puts the trace's ids for the generation's, in place, and fills in what only earlier generations know. What
+// differs from event to event without a pattern is no branch here: an absent stack and an absent goroutine have entries
+// of their own in the tables.
 func (c *consumer) block(b []Event) {
 	last := c.last
+	slots, stacks, states := c.slots, c.stacks, c.states
 	for i := range b {
 		e := &b[i]
 		if e.Time >= last {
@@ -10,58 +13,77 @@ func (c *consumer) block(b []Event) {
 		} else if !c.t.ownTimes {
 			e.Time = last
 		}
-		if e.Stack != 0 {
-			e.Stack = c.stack(e.Stack)
-		}
-		if e.OnStack != 0 {
-			e.OnStack = c.stack(e.OnStack)
-		}
-		if e.OnSlot != NoSlot {
-			e.OnSlot = c.slot(e.OnSlot, e.On)
+		e.Stack = stackOf(stacks, e.Stack)
+		e.OnStack = stackOf(stacks, e.OnStack)
+		if k := e.OnSlot + 1; uint(k) < uint(len(slots)) && slots[k] != slotUnknown {
+			e.OnSlot = slots[k]
+		} else {
+			e.OnSlot = c.newSlot(e.OnSlot, e.On)
+			slots, states = c.slots, c.states
 		}
 		if e.Kind != KindGoroutine {
 			c.other(e)
+			slots, states = c.slots, c.states
 			continue
 		}
 		local := e.Slot
-		slot := c.slot(local, e.G)
-		e.Slot = slot
-		switch e.Reason {
-		case reasonByName:
-			c.nameReason(e)
-		case ReasonStatus:
-			e.From = c.states[slot]
-		case ReasonEnd:
-			c.slots[local] = 0
-			c.states[slot] = NotExist
-			c.t.slots.end(e.G)
-			continue
+		slot := uint32(slotUnknown)
+		if k := local + 1; uint(k) < uint(len(slots)) {
+			slot = slots[k]
 		}
-		c.states[slot] = e.To
+		if uint(slot) >= uint(len(states)) {
+			slot = c.newSlot(local, e.G)
+			slots, states = c.slots, c.states
+		}
+		e.Slot = slot
+		if e.Reason == reasonByName {
+			c.nameReason(e)
+		} else if e.Reason == ReasonStatus {
+			e.From = states[slot]
+		} else if e.Reason == ReasonEnd {
+			slots[local+1] = slotUnknown
+			c.t.slots.end(e.G)
+		}
+		states[slot] = e.To
 	}
 	c.last = last
 }
 
-func (c *consumer) stack(id StackID) StackID {
-	if int(id) < len(c.stacks) {
-		return c.stacks[id]
+func stackOf(stacks []StackID, id StackID) StackID {
+	if uint(id) < uint(len(stacks)) {
+		return stacks[id]
 	}
 	return 0
 }
 
+func (c *consumer) stack(id StackID) StackID { return stackOf(c.stacks, id) }
+
+// slotUnknown stands in consumer.slots for a goroutine that had no event in this generation yet.
+const slotUnknown = NoSlot - 1
+
 // slot is the trace's slot of the generation's goroutine k, which is g.
 func (c *consumer) slot(k uint32, g GoID) uint32 {
-	if uint(k) < uint(len(c.slots)) {
-		if s := c.slots[k]; s != 0 {
-			return s - 1
+	if uint(k+1) < uint(len(c.slots)) {
+		if s := c.slots[k+1]; s != slotUnknown {
+			return s
 		}
 	}
 	return c.newSlot(k, g)
 }
 
+// resetSlots forgets the generation's goroutines. Slot 0 is that of none.
+func (c *consumer) resetSlots() {
+	if len(c.slots) == 0 {
+		c.slots = append(c.slots, NoSlot)
+	}
+	for k := range c.slots[1:] {
+		c.slots[k+1] = slotUnknown
+	}
+}
+
 func (c *consumer) newSlot(k uint32, g GoID) uint32 {
-	for int(k) >= len(c.slots) {
-		c.slots = append(c.slots, 0)
+	for int(k)+1 >= len(c.slots) {
+		c.slots = append(c.slots, slotUnknown)
 	}
 	s, isNew := c.t.slots.get(g)
 	for int(s) >= len(c.states) {
@@ -73,7 +95,7 @@ func (c *consumer) newSlot(k uint32, g GoID) uint32 {
 		c.states[s], c.stw[s] = Undetermined, 0
 	}
 	c.seen[s] = uint32(c.gens)
-	c.slots[k] = s + 1
+	c.slots[k+1] = s
 	return s
 }
 

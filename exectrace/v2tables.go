@@ -9,7 +9,7 @@ type consumer struct {
 	gens     int
 	strs     []localString // by the generation's id
 	stacks   []StackID     // by the generation's id
-	slots    []uint32      // by the generation's goroutine index: slot+1
+	slots    []uint32      // by the generation's goroutine index + 1, see resetSlots
 	states   []State       // by slot
 	stw      []StringID    // by slot: the kind of the open stop-the-world
 	seen     []uint32      // by slot: the last generation it was in
@@ -37,7 +37,7 @@ const maxTasks = 128 << 10
 // generation readies the tables for the blocks of j. It reads the mapping.
 func (c *consumer) generation(j *job) {
 	c.gens++
-	clear(c.slots)
+	c.resetSlots()
 	c.readStrings(j.g)
 	c.readStacks(j.g)
 	t := c.t
