@@ -38,7 +38,8 @@ const (
 
 	// KindGap: from Time until Time(Arg[0]) events are missing; Gap tells why. Whatever was
 	// known of any actor's state is not to be trusted in between: restart each at its first
-	// event or status from there on.
+	// event or status from there on. The loss began at Time(Arg[1]), which is earlier than Time where it showed
+	// only in what came after: what actors are said to have done since then is not sure either.
 	KindGap
 
 	// KindGoroutine: G went From one state To another. A status that only repeats what is known

@@ -73,7 +73,8 @@ func (m *v1Merge) broken(g uint64, s *v1G) {
 		begin = min(begin, m.clock.at(s.last))
 	}
 	m.quiet, m.lastGap = true, m.now
-	m.emit(KindGap).Arg[0] = uint64(m.now)
+	e := m.emit(KindGap)
+	e.Arg[0], e.Arg[1] = uint64(m.now), uint64(begin)
 	why := "events are missing: a goroutine runs that nobody started"
 	if g != 0 {
 		why = "events of goroutine " + utoa(g) + " are missing"

@@ -346,7 +346,7 @@ func (m *v1Merge) dueUntil(ts uint64) {
 func (m *v1Merge) hole(begin, end uint64, why string, bytes int64) {
 	m.tick(begin)
 	e := m.emit(KindGap)
-	e.Arg[0] = uint64(max(m.clock.at(end), e.Time))
+	e.Arg[0], e.Arg[1] = uint64(max(m.clock.at(end), e.Time)), uint64(min(m.clock.at(begin), e.Time))
 	m.out.gaps = append(m.out.gaps, Gap{Begin: e.Time, End: Time(e.Arg[0]), Reason: why, Bytes: bytes})
 	m.epoch++
 	m.lossy = true

@@ -93,7 +93,7 @@ func (w *worker) gap(begin, end uint64, reason string, bytes int64) {
 	w.gapEnd = max(w.gapEnd, end)
 	ev := blank
 	ev.Kind, ev.Time = KindGap, b
-	ev.Arg[0] = uint64(e)
+	ev.Arg[0], ev.Arg[1] = uint64(e), uint64(b)
 	w.emit(ev)
 }
 
