@@ -69,11 +69,28 @@ func brief(t *Totals) Totals {
 	return b
 }
 
+// shortBytes is the largest trace that is read with -short: the race detector makes reading ten times slower.
+const shortBytes = 3 << 20
+
+// often is n, or with -short so few that the race detector's run stays short.
+func often(n, short int) int {
+	if testing.Short() {
+		return short
+	}
+	return n
+}
+
 func fixtures(tb testing.TB) []string {
 	tb.Helper()
 	names, err := filepath.Glob("testdata/*.trace")
 	if err != nil || len(names) == 0 {
 		tb.Fatal("no traces in testdata")
+	}
+	if testing.Short() {
+		names = slices.DeleteFunc(names, func(n string) bool {
+			i, err := os.Stat(n)
+			return err != nil || i.Size() > shortBytes
+		})
 	}
 	for i, n := range names {
 		names[i] = strings.TrimSuffix(filepath.Base(n), ".trace")

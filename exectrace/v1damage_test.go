@@ -96,8 +96,9 @@ func TestV1Truncated(t *testing.T) {
 	for _, p := range tr.v1.procs {
 		records += int64(p.n)
 	}
-	for i := range 40 {
-		cut := headerLen + i*(len(data)-headerLen)/40 + i*7
+	cuts := often(40, 3)
+	for i := range cuts {
+		cut := headerLen + i*(len(data)-headerLen)/cuts + i*7
 		short := v1Read(t, data[:cut], nil)
 		if len(short.Gaps()) == 0 {
 			t.Errorf("cut at %d: no gap", cut)
@@ -121,11 +122,11 @@ func TestV1Truncated(t *testing.T) {
 // comes before is untouched, a gap is told, and next to nothing after is invented (events that come too early or too late because what they
 // should wait for is missing).
 func TestV1DroppedBatch(t *testing.T) {
-	for _, name := range []string{"srv-go1.13.15.trace", "srv-go1.21.13.trace"} {
+	for _, name := range []string{"srv-go1.13.15.trace", "srv-go1.21.13.trace"}[:often(2, 1)] {
 		data, whole, tr := v1Whole(t, name)
 		for p := range tr.v1.procs {
 			spans := tr.v1.procs[p].spans
-			for k := 1; k < len(spans)-1; k += 11 {
+			for k := 1; k < len(spans)-1; k += often(11, 200) {
 				sp := spans[k]
 				_, ticks, _, _ := v1Header(data, int(sp.off))
 				var clock v1Clock
@@ -160,7 +161,7 @@ func TestV1Damaged(t *testing.T) {
 	data, whole, tr := v1Whole(t, "srv-go1.20.14.trace")
 	total := int(tr.Stats().Events)
 	r := rand.New(rand.NewPCG(1, 2))
-	for range 12 {
+	for range often(12, 1) {
 		bad := slices.Clone(data)
 		at := len(data)/10 + r.IntN(len(data)*8/10)
 		for i := range 40 {

@@ -109,7 +109,7 @@ func TestWorkers(t *testing.T) {
 	for _, name := range fixtures(t) {
 		data := readFixture(t, name)
 		var first checked
-		for w := 1; w <= 4; w++ {
+		for w := 1; w <= often(4, 2); w++ {
 			tr, err := FromBytes(data, Options{Workers: w})
 			if err != nil {
 				t.Fatal(err)
@@ -134,8 +134,9 @@ func TestTruncated(t *testing.T) {
 	data := readFixture(t, v2Fixture)
 	whole, _ := checkAll(t, data, 2)
 	last := 0
-	for k := range 60 {
-		n := headerLen + (len(data)-headerLen)*k/60 + k*k%97
+	cuts := often(60, 6)
+	for k := range cuts {
+		n := headerLen + (len(data)-headerLen)*k/cuts + k*k%97
 		c, tr := checkAll(t, data[:n], 2)
 		if n > headerLen+100 && len(tr.Gaps()) == 0 {
 			t.Errorf("cut at %d: no gap", n)
@@ -165,7 +166,7 @@ func TestFlipped(t *testing.T) {
 	whole, _ := checkAll(t, data, 2)
 	rng := rand.New(rand.NewPCG(1, 2))
 	buf := make([]byte, len(data))
-	for _, flips := range []int{1, 1, 1, 1, 1, 1, 3, 3, 10, 10, 100, 1000} {
+	for _, flips := range []int{1, 10, 1000, 1, 1, 1, 1, 1, 3, 3, 10, 100}[:often(12, 3)] {
 		copy(buf, data)
 		var at []int
 		for range flips {
@@ -188,7 +189,7 @@ func TestDropped(t *testing.T) {
 	x := &indexer{data: data, off: headerLen, version: 22}
 	n := 0
 	for g := x.next(); g != nil; g = x.next() {
-		for k := 0; k < len(g.batches); k += 7 {
+		for k := 0; k < len(g.batches); k += often(7, 70) {
 			b := g.batches[k]
 			events := 0
 			for i, d := 0, data[b.off:b.end]; i < len(d); events++ {
