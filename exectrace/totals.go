@@ -102,6 +102,7 @@ type summer struct {
 	sum   Totals
 	ids   goMap // goroutine -> index in lives
 	lives []life
+	slots []uint32 // by slot: index in lives of the goroutine that was there last
 	free  []uint32
 	procs []life // by P: only NS, since and state
 	entry map[StringID]int
@@ -139,6 +140,25 @@ func (a *summer) life(g GoID, ts Time) *life {
 	a.ids.put(uint64(g), k)
 	l := &a.lives[k]
 	*l = life{GoroutineTotal: GoroutineTotal{G: g, Created: ts, Older: true}, since: ts}
+	return l
+}
+
+// lifeOf does the same for e's goroutine, and remembers where it is: its slot is the same until its end.
+func (a *summer) lifeOf(e *Event) *life {
+	if uint(e.Slot) < uint(len(a.slots)) {
+		if k := a.slots[e.Slot]; uint(k) < uint(len(a.lives)) {
+			if l := &a.lives[k]; l.G == e.G && l.state != NotExist {
+				return l
+			}
+		}
+	}
+	l := a.life(e.G, e.Time)
+	if e.Slot != NoSlot {
+		for uint(e.Slot) >= uint(len(a.slots)) {
+			a.slots = append(a.slots, 0)
+		}
+		a.slots[e.Slot], _ = a.ids.get(uint64(e.G))
+	}
 	return l
 }
 

@@ -34,7 +34,7 @@ func (a *summer) events(b []Event) {
 }
 
 func (a *summer) goroutine(e *Event) {
-	l := a.life(e.G, e.Time)
+	l := a.lifeOf(e)
 	if e.From == NotExist && e.Reason != ReasonStatus {
 		l.Older = false
 		l.NS[Undetermined] = 0
