@@ -44,7 +44,7 @@ func TestV1Reference(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if testing.Short() && len(data) > shortBytes {
+			if testing.Short() && len(data) > shortBytes/2 {
 				t.Skip("4 s; without -short")
 			}
 			v1Compare(t, data)

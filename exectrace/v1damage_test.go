@@ -126,7 +126,7 @@ func TestV1DroppedBatch(t *testing.T) {
 		data, whole, tr := v1Whole(t, name)
 		for p := range tr.v1.procs {
 			spans := tr.v1.procs[p].spans
-			for k := 1; k < len(spans)-1; k += often(11, 200) {
+			for k := 1; k < len(spans)-1; k += often(11, 1000) {
 				sp := spans[k]
 				_, ticks, _, _ := v1Header(data, int(sp.off))
 				var clock v1Clock

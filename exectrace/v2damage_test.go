@@ -189,7 +189,7 @@ func TestDropped(t *testing.T) {
 	x := &indexer{data: data, off: headerLen, version: 22}
 	n := 0
 	for g := x.next(); g != nil; g = x.next() {
-		for k := 0; k < len(g.batches); k += often(7, 70) {
+		for k := 0; k < len(g.batches); k += often(7, 400) {
 			b := g.batches[k]
 			events := 0
 			for i, d := 0, data[b.off:b.end]; i < len(d); events++ {
