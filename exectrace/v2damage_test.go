@@ -189,7 +189,7 @@ func TestDropped(t *testing.T) {
 	x := &indexer{data: data, off: headerLen, version: 22}
 	n := 0
 	for g := x.next(); g != nil; g = x.next() {
-		for k := 0; k < len(g.batches); k += often(7, 400) {
+		for k := 0; k < len(g.batches); k += often(7, 4000) {
 			b := g.batches[k]
 			events := 0
 			for i, d := 0, data[b.off:b.end]; i < len(d); events++ {
@@ -220,6 +220,9 @@ func TestDropped(t *testing.T) {
 }
 
 func TestGarbage(t *testing.T) {
+	if testing.Short() {
+		t.Skip("20 s under the race detector; without -short")
+	}
 	data := readFixture(t, v2Fixture)
 	whole, _ := checkAll(t, data, 2)
 	rng := rand.New(rand.NewPCG(3, 4))
