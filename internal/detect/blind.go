@@ -14,7 +14,7 @@ func blind(r *ledger.Result) []finding.NotChecked {
 	// A host that others use as well stands still now and then; a twentieth of the slow requests' time is no accident.
 	if r != nil && 20*r.Silences.SlowNS >= r.Slow.WallNS && r.Silences.SlowNS > 0 {
 		cpu = append(cpu, fmt.Sprintf("a reason to look: %s with no event of any thread for 20 ms or more while work was runnable, %s in all, %s of the slow requests' time; on the host see cat /proc/pressure/cpu, the cgroup's cpu.stat (nr_throttled) and top",
-			times(r.Silences.N, "silence", "silences"), dur(r.Silences.NS), dur(r.Silences.SlowNS)))
+			times(r.Silences.N, "silence", "silences"), finding.Duration(r.Silences.NS), finding.Duration(r.Silences.SlowNS)))
 	}
 	if why := shortOfCPU(r); why != "" {
 		cpu = append(cpu, "a reason to look: "+why+"; on the host see cat /proc/pressure/cpu, the cgroup's cpu.stat (nr_throttled) and top")

@@ -100,7 +100,7 @@ func (b *board) below(f Floor, ns int64) string {
 	if per >= f.NS && share >= f.Share && ns > 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s per slow request, %s; worth a finding from %s and %s on", dur(per), percent(share), dur(f.NS), percent(f.Share))
+	return fmt.Sprintf("%s per slow request, %s; worth a finding from %s and %s on", finding.Duration(per), percent(share), finding.Duration(f.NS), percent(f.Share))
 }
 
 // overlap tells whose the part of a claim is that is not free, in proportion to what each took.

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/whystall/whystall/internal/evidence"
+	"github.com/whystall/whystall/internal/finding"
 	"github.com/whystall/whystall/internal/ledger"
 	"github.com/whystall/whystall/internal/timeline"
 )
@@ -171,9 +172,9 @@ func verdict(b *board, name string) string {
 		if f.BecauseOf != "" {
 			because = " because of " + f.BecauseOf
 		}
-		what := dur(f.Explains.NS)
+		what := finding.Duration(f.Explains.NS)
 		if f.Explains.CPUNS > 0 {
-			what = dur(f.Explains.CPUNS) + " of CPU"
+			what = finding.Duration(f.Explains.CPUNS) + " of CPU"
 		}
 		fmt.Fprintf(&s, "found %s%s: %s, %s, %s\n", f.Cause, because, f.Confidence, what, percent(f.Share))
 		if f.Cause != name {

@@ -164,7 +164,7 @@ func tellFrequentGC(p *Pass, f *finding.Finding) {
 	if len(p.claims) == 0 {
 		n, ns, _ := p.Set.Delta(gcCycles)
 		f.Summary = fmt.Sprintf("GC ran %.1f cycles a second and took %s of the CPU time available%s", n/(float64(ns)/1e9), percent(f.Share), why)
-		p.Proof("runtime metrics", "%.0f cycles in %s, %s of CPU time", n, dur(ns), dur(p.cpu))
+		p.Proof("runtime metrics", "%.0f cycles in %s, %s of CPU time", n, finding.Duration(ns), finding.Duration(p.cpu))
 	} else {
 		g, c := &p.Ledger.GC, &p.Ledger.Capacity
 		f.Summary = fmt.Sprintf("GC runs %.1f times a second%s; slow requests lose %s each to it (%s of their time)", g.PerSecond, why, p.per(p.NS()), p.share(p.NS()))
@@ -175,7 +175,7 @@ func tellFrequentGC(p *Pass, f *finding.Finding) {
 			p.Proof("execution trace: GC", "cycles are started at %s", sites(g.TriggerSites, 0, 3))
 		}
 		if len(g.AssistSites) > 0 {
-			p.Proof("execution trace: mark assist", "assists (%s in all) at %s", dur(g.AssistNS), sites(g.AssistSites, g.AssistNS, 3))
+			p.Proof("execution trace: mark assist", "assists (%s in all) at %s", finding.Duration(g.AssistNS), sites(g.AssistSites, g.AssistNS, 3))
 		}
 	}
 	if why := shortOfCPU(p.Ledger); why != "" {
@@ -194,8 +194,8 @@ func gcReason(p *Pass) string {
 	limit, okL := latest(p, "/go/gc/gomemlimit:bytes")
 	live, okV := latest(p, "/go/gc/heap/live:bytes")
 	if okL && okV && limit > 0 && live > 0 && live > 0.8*limit {
-		p.Proof("runtime metrics", "live heap %s of GOMEMLIMIT %s", size(int64(live)), size(int64(limit)))
-		return fmt.Sprintf(" (the live heap, %s, is close to GOMEMLIMIT)", size(int64(live)))
+		p.Proof("runtime metrics", "live heap %s of GOMEMLIMIT %s", finding.Bytes(int64(live)), finding.Bytes(int64(limit)))
+		return fmt.Sprintf(" (the live heap, %s, is close to GOMEMLIMIT)", finding.Bytes(int64(live)))
 	}
 	if p.Ledger != nil {
 		g := &p.Ledger.GC
@@ -203,14 +203,14 @@ func gcReason(p *Pass) string {
 			return " because the program asks for it (runtime.GC or debug.FreeOSMemory)" + forcedAt(g)
 		}
 		if cramped(g) && g.GoalMax == 0 {
-			p.Proof("execution trace: heap", "found live %s on average, cycles began at %s; the goal is 0: GOGC is off and the memory limit starts them", size(g.Marked), size(g.Goal))
-			return fmt.Sprintf(" because the live heap, %s, is close to GOMEMLIMIT (GOGC is off)", size(g.Marked))
+			p.Proof("execution trace: heap", "found live %s on average, cycles began at %s; the goal is 0: GOGC is off and the memory limit starts them", finding.Bytes(g.Marked), finding.Bytes(g.Goal))
+			return fmt.Sprintf(" because the live heap, %s, is close to GOMEMLIMIT (GOGC is off)", finding.Bytes(g.Marked))
 		}
 		if cramped(g) {
-			return fmt.Sprintf(" because the heap may grow from %s to %s only", size(g.Marked), size(g.Goal))
+			return fmt.Sprintf(" because the heap may grow from %s to %s only", finding.Bytes(g.Marked), finding.Bytes(g.Goal))
 		}
 		if g.GoalMax > 0 && g.GoalMax <= 16<<20 {
-			return fmt.Sprintf(" (the heap's goal is %s at most)", size(g.GoalMax))
+			return fmt.Sprintf(" (the heap's goal is %s at most)", finding.Bytes(g.GoalMax))
 		}
 	}
 	return ""
@@ -220,7 +220,7 @@ func roomText(g *ledger.GC) string {
 	if g.Marked == 0 {
 		return ""
 	}
-	return fmt.Sprintf(", the heap may grow from %s to %s", size(g.Marked), size(g.Goal))
+	return fmt.Sprintf(", the heap may grow from %s to %s", finding.Bytes(g.Marked), finding.Bytes(g.Goal))
 }
 
 // forcedAt names where most cycles begin.
@@ -238,7 +238,7 @@ func gcRemedies(p *Pass) []string {
 	}
 	rs := []string{"see what is set: GOGC, GOMEMLIMIT, debug.SetGCPercent; raise GOGC (GOGC=200 or more) with GOMEMLIMIT as the guard"}
 	if p.Ledger != nil && p.Ledger.GC.GoalMax == 0 && cramped(&p.Ledger.GC) {
-		rs = []string{"raise GOMEMLIMIT well above the live heap (" + size(p.Ledger.GC.Marked) + "), or hold less: with GOGC=off it alone starts cycles, without end once live data reach it"}
+		rs = []string{"raise GOMEMLIMIT well above the live heap (" + finding.Bytes(p.Ledger.GC.Marked) + "), or hold less: with GOGC=off it alone starts cycles, without end once live data reach it"}
 	}
 	if p.Ledger != nil && p.Ledger.GC.GoalMax > 0 && p.Ledger.GC.GoalMax <= 64<<20 {
 		rs = append(rs, "the heap is small: GOGC=off GOMEMLIMIT=256MiB (well above the live heap) makes cycles rare at little memory")

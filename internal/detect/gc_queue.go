@@ -102,7 +102,7 @@ func tellHeap(p *Pass) {
 	}
 	live := ""
 	if g.Marked > 0 {
-		live = fmt.Sprintf("found live %s on average, goal after that %s (GOGC=100 doubles it); ", size(g.Marked), size(g.Goal))
+		live = fmt.Sprintf("found live %s on average, goal after that %s (GOGC=100 doubles it); ", finding.Bytes(g.Marked), finding.Bytes(g.Goal))
 	}
-	p.Proof("execution trace: heap", "%sgoals from %s to %s", live, size(g.GoalMin), size(g.GoalMax))
+	p.Proof("execution trace: heap", "%sgoals from %s to %s", live, finding.Bytes(g.GoalMin), finding.Bytes(g.GoalMax))
 }

@@ -128,5 +128,5 @@ func tellGomaxprocs(p *Pass, f *finding.Finding) {
 		f.Remedy = append(f.Remedy, fmt.Sprintf("GOMAXPROCS=%d or less: the smallest quota among the cgroup's ancestors (cat cpu.max, or cpu.cfs_quota_us / cpu.cfs_period_us)", cpus),
 			"see throttling: nr_throttled and throttled time in the cgroup's cpu.stat")
 	}
-	f.Verify = p.verify("p99 is below " + dur(p.Ledger.Requests.P99) + "; judge by requests, not by pauses")
+	f.Verify = p.verify("p99 is below " + finding.Duration(p.Ledger.Requests.P99) + "; judge by requests, not by pauses")
 }

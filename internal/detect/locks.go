@@ -196,12 +196,9 @@ func tellLock(p *Pass, l *ledger.Lock) {
 		p.Proof("execution trace: locks", "%s", s)
 		return
 	}
-	s += fmt.Sprintf(": %s of all goroutines, %s in all", times(l.Waits, "wait", "waits"), dur(l.WaitNS))
+	s += fmt.Sprintf(": %s of all goroutines, %s in all", times(l.Waits, "wait", "waits"), finding.Duration(l.WaitNS))
 	if l.MaxQueue > 1 {
 		s += fmt.Sprintf(", up to %d in the queue", l.MaxQueue)
-	}
-	if l.Queues > 1 {
-		s += fmt.Sprintf("; %d queues at once: this site is more than one lock", l.Queues)
 	}
 	p.Proof("execution trace: locks", "%s", s)
 	if l.Handoffs > 0 {
@@ -226,7 +223,7 @@ func tellMutexProfile(p *Pass, locks []*ledger.Lock) {
 			}
 		}
 		if all > 0 {
-			p.Proof("mutex profile", "%s of its %s of waiting was ended by unlocking at these sites", percent(at/all), dur(int64(all)))
+			p.Proof("mutex profile", "%s of its %s of waiting was ended by unlocking at these sites", percent(at/all), finding.Duration(int64(all)))
 		}
 	}
 }
@@ -286,7 +283,7 @@ func profileAlone(p *Pass) string {
 		return "the mutex profile is on and empty, but which requests waited only an execution trace shows"
 	}
 	return fmt.Sprintf("the mutex profile has %s of waiting, most of it (%s) ended by unlocking at %s; whether requests waited there only an execution trace shows",
-		dur(int64(all)), percent(at[top]/all), top)
+		finding.Duration(int64(all)), percent(at[top]/all), top)
 }
 
 // unlockSite is the first frame outside of sync.

@@ -123,7 +123,7 @@ func (p *Pass) NS() (ns int64) {
 }
 
 // per gives ns a slow request, in words.
-func (p *Pass) per(ns int64) string { return dur(perRequest(&p.Ledger.Slow, ns)) }
+func (p *Pass) per(ns int64) string { return finding.Duration(perRequest(&p.Ledger.Slow, ns)) }
 
 // share gives ns as a share of the slow requests' wall, in words.
 func (p *Pass) share(ns int64) string { return percent(ratio(ns, p.Ledger.Slow.WallNS)) }
@@ -184,7 +184,7 @@ func (p *Pass) quote() {
 		}
 		usual := ""
 		if m := &p.Ledger.Median; m.Requests > 0 {
-			usual = "; usual requests " + dur(perRequest(m, scale(usualNS(p.Ledger, a), ns, a.NS)))
+			usual = "; usual requests " + finding.Duration(perRequest(m, scale(usualNS(p.Ledger, a), ns, a.NS)))
 		}
 		p.Proof("ledger: slow column", "%s: %s per request, %s%s", accountName(a), p.per(ns), p.share(ns), usual)
 	})
@@ -202,7 +202,7 @@ func (p *Pass) standstill() {
 		return
 	}
 	p.Proof("execution trace: silences", "%s of it passed while no thread of the process recorded anything for 20 ms or more with work runnable (%d silences, %s in all, longest %s)",
-		percent(ratio(ns, p.NS())), s.N, dur(s.NS), dur(s.Max))
+		percent(ratio(ns, p.NS())), s.N, finding.Duration(s.NS), finding.Duration(s.Max))
 	if scale(ns, s.FewNS, s.NS)*2 > p.NS() {
 		p.Doubt("for most of this time the whole process stood still with fewer goroutines running than Ps; throttling by a CPU quota or an overloaded host looks like this, and only the kernel can tell")
 	}
@@ -217,7 +217,7 @@ func (p *Pass) verify(want string) string {
 	if want == "" {
 		want = p.det.Name + " is gone from the findings"
 		if p.Ledger != nil && p.Ledger.Requests.P99 > 0 {
-			want += " and p99 is below " + dur(p.Ledger.Requests.P99)
+			want += " and p99 is below " + finding.Duration(p.Ledger.Requests.P99)
 		}
 	}
 	return cmd + "   # under the same load; " + want

@@ -207,12 +207,12 @@ func tellSchedLatency(p *Pass, f *finding.Finding) {
 	}
 	if c := r.Capacity; c.TotalNS > 0 {
 		p.Proof("ledger: capacity", "of %d Ps x %s: running %s, GC %s, in syscalls %s, idle while work waited %s, idle %s; runnable goroutines %.1f on average, %d at most",
-			c.Procs, dur(c.WallNS), percent(ratio(c.RunningNS, c.TotalNS)), percent(ratio(c.GCNS, c.TotalNS)), percent(ratio(c.SyscallNS, c.TotalNS)),
+			c.Procs, finding.Duration(c.WallNS), percent(ratio(c.RunningNS, c.TotalNS)), percent(ratio(c.GCNS, c.TotalNS)), percent(ratio(c.SyscallNS, c.TotalNS)),
 			percent(ratio(c.IdleWorkNS, c.TotalNS)), percent(ratio(c.IdleNS, c.TotalNS)), c.RunnableAvg, c.RunnableMax)
 	}
 	if ns, _, ok := p.Set.Delta("/go/sched/latency:ns"); ok {
 		if n, _, ok := p.Set.Delta("/go/sched/latency:events"); ok && n > 0 {
-			p.Proof("runtime metrics: /sched/latencies", "%.0f waits for a P of %s on average, all goroutines", n, dur(int64(ns/n)))
+			p.Proof("runtime metrics: /sched/latencies", "%.0f waits for a P of %s on average, all goroutines", n, finding.Duration(int64(ns/n)))
 		}
 	}
 	if 2*(kinds["idle"]+kinds["unknown"]) > total {

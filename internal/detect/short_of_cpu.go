@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/whystall/whystall/internal/finding"
 	"github.com/whystall/whystall/internal/ledger"
 )
 
@@ -30,11 +31,11 @@ func shortOfCPU(r *ledger.Result) string {
 	var why []string
 	if s := &r.Sockets; tooLong(r, s) {
 		why = append(why, fmt.Sprintf("of %s in reads and writes of sockets, which do not block, %s passed in %d of %d calls that took 2 ms or more",
-			dur(s.NS), percent(ratio(s.LongNS, s.NS)), s.Long, s.N))
+			finding.Duration(s.NS), percent(ratio(s.LongNS, s.NS)), s.Long, s.N))
 	}
 	if w := &r.Wakes; tooLong(r, w) {
 		why = append(why, fmt.Sprintf("%d times work waited 2 ms or more beside an idle P, %s of all such waiting (%s)",
-			w.Long, percent(ratio(w.LongNS, w.NS)), dur(w.NS)))
+			w.Long, percent(ratio(w.LongNS, w.NS)), finding.Duration(w.NS)))
 	}
 	if len(why) == 0 {
 		return ""

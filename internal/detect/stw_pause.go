@@ -88,7 +88,7 @@ func lookSTW(p *Pass) {
 		longest := "no stop-the-world of 100 us or more"
 		if len(r.STWs) > 0 {
 			s := &r.STWs[0]
-			longest = fmt.Sprintf("the longest of %s took %s (%s)%s", times(int64(len(r.STWs)), "range", "ranges"), dur(s.End-s.Begin), s.Kind, oursText(s))
+			longest = fmt.Sprintf("the longest of %s took %s (%s)%s", times(int64(len(r.STWs)), "range", "ranges"), finding.Duration(s.End-s.Begin), s.Kind, oursText(s))
 		}
 		if oursNS > 0 {
 			longest += fmt.Sprintf("; %s per slow request were pauses of our own recording, not counted", p.per(oursNS))
@@ -152,7 +152,7 @@ func tellSTW(p *Pass, f *finding.Finding) {
 	if n > len(worst) {
 		every := ""
 		if t := period(p.Ledger, kind); t > 0 && !gcKind(kind) {
-			every = ", one every " + dur(t)
+			every = ", one every " + finding.Duration(t)
 		}
 		p.Proof("execution trace: stop-the-world", "%d of at least 100 us of this kind%s", n, every)
 	}
@@ -160,7 +160,7 @@ func tellSTW(p *Pass, f *finding.Finding) {
 		f.Summary += fmt.Sprintf("; in the worst of them most of the time passes until the last P stops, which ran %s", who)
 	}
 	if stopping+stopped > 0 {
-		p.Proof("execution trace: stop-the-world", "in these: %s until the last P stopped, %s stopped, %s starting (delays the initiator only)", dur(stopping), dur(stopped), dur(starting))
+		p.Proof("execution trace: stop-the-world", "in these: %s until the last P stopped, %s stopped, %s starting (delays the initiator only)", finding.Duration(stopping), finding.Duration(stopped), finding.Duration(starting))
 	}
 	p.Proof("not checked", "why the awaited thread was late: that needs kernel evidence; the awaited goroutine is inferred from the last P that stopped")
 	stwRemedy(p, f, kind, worst, most(awaited))
@@ -207,7 +207,7 @@ func period(r *ledger.Result, kind string) int64 {
 }
 
 func stwLine(p *Pass, s *ledger.STW) string {
-	t := fmt.Sprintf("%s, %s, at +%.3f s", dur(s.End-s.Begin), orUnknown(s.Kind), float64(s.Begin-p.Ledger.Begin)/1e9)
+	t := fmt.Sprintf("%s, %s, at +%.3f s", finding.Duration(s.End-s.Begin), orUnknown(s.Kind), float64(s.Begin-p.Ledger.Begin)/1e9)
 	if s.Initiator != "" {
 		t += ", by " + s.Initiator
 	}
@@ -216,7 +216,7 @@ func stwLine(p *Pass, s *ledger.STW) string {
 	}
 	switch {
 	case s.LastStop > 0:
-		t += fmt.Sprintf(": %s until the last P stopped", dur(s.LastStop-s.Begin))
+		t += fmt.Sprintf(": %s until the last P stopped", finding.Duration(s.LastStop-s.Begin))
 		if s.Awaited != "" {
 			t += " (" + s.Awaited
 			if len(s.AwaitedStack) > 0 && s.AwaitedStack[0] != s.Awaited {
@@ -224,12 +224,12 @@ func stwLine(p *Pass, s *ledger.STW) string {
 			}
 			t += ")"
 		}
-		t += fmt.Sprintf(", %s stopped, %s starting", dur(s.Start-s.LastStop), dur(s.End-s.Start))
+		t += fmt.Sprintf(", %s stopped, %s starting", finding.Duration(s.Start-s.LastStop), finding.Duration(s.End-s.Start))
 	case s.Start > 0 && s.Start < s.End:
-		t += fmt.Sprintf(": nobody was awaited, %s stopped, %s starting", dur(s.Start-s.Begin), dur(s.End-s.Start))
+		t += fmt.Sprintf(": nobody was awaited, %s stopped, %s starting", finding.Duration(s.Start-s.Begin), finding.Duration(s.End-s.Start))
 	}
 	if s.SlowRequests > 0 {
-		t += fmt.Sprintf("; %s lost %s in all", times(int64(s.SlowRequests), "slow request", "slow requests"), dur(s.SlowNS))
+		t += fmt.Sprintf("; %s lost %s in all", times(int64(s.SlowRequests), "slow request", "slow requests"), finding.Duration(s.SlowNS))
 	}
 	return t
 }

@@ -54,7 +54,7 @@ const (
 func lookSweepAssist(p *Pass) {
 	p.ClaimWhere(func(a *ledger.Account) bool { return a.Leaf == ledger.LeafSweep })
 	if len(p.claims) > 0 && wasteful(p.Ledger) == nil {
-		p.Clear("%s per slow request in small sweeps; none took %s and swept %d times what it reclaimed", p.per(p.Claimed()), dur(longSweep), sweepWaste)
+		p.Clear("%s per slow request in small sweeps; none took %s and swept %d times what it reclaimed", p.per(p.Claimed()), finding.Duration(longSweep), sweepWaste)
 	}
 }
 
@@ -78,7 +78,7 @@ func tellSweepAssist(p *Pass, f *finding.Finding) {
 		}
 	}
 	f.Summary = fmt.Sprintf("slow requests spend %s each (%s of their time) sweeping inside an allocation; the worst swept %s to reclaim %s in %s",
-		p.per(p.NS()), p.share(p.NS()), size(top.Swept), size(top.Reclaimed), dur(top.End-top.Begin))
+		p.per(p.NS()), p.share(p.NS()), finding.Bytes(top.Swept), finding.Bytes(top.Reclaimed), finding.Duration(top.End-top.Begin))
 	for i, s := range ss {
 		if i == 3 {
 			p.Proof("execution trace: sweep", "%d more of the kind", len(ss)-3)
@@ -88,7 +88,7 @@ func tellSweepAssist(p *Pass, f *finding.Finding) {
 		if s.Site != "" {
 			at = ", allocating at " + s.Site
 		}
-		p.Proof("execution trace: sweep", "at +%.3f s: swept %s, reclaimed %s in %s%s", float64(s.Begin-p.Ledger.Begin)/1e9, size(s.Swept), size(s.Reclaimed), dur(s.End-s.Begin), at)
+		p.Proof("execution trace: sweep", "at +%.3f s: swept %s, reclaimed %s in %s%s", float64(s.Begin-p.Ledger.Begin)/1e9, finding.Bytes(s.Swept), finding.Bytes(s.Reclaimed), finding.Duration(s.End-s.Begin), at)
 	}
 	f.Remedy = append(f.Remedy, "build with a newer Go: 1.16 and later are free of it as far as it was measured (golang/go#18155)",
 		"fewer live objects of one size class at "+orUnknownSite(top.Site)+": pool them, pack several into one allocation",

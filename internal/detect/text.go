@@ -8,45 +8,6 @@ import (
 	"github.com/whystall/whystall/internal/ledger"
 )
 
-// dur prints ns with three figures.
-func dur(ns int64) string {
-	f := float64(ns)
-	switch {
-	case f < 0:
-		return "-" + dur(-ns)
-	case f >= 1e9:
-		return figures(f/1e9) + " s"
-	case f >= 1e6:
-		return figures(f/1e6) + " ms"
-	case f >= 1e3:
-		return figures(f/1e3) + " us"
-	}
-	return fmt.Sprintf("%d ns", ns)
-}
-
-func figures(f float64) string {
-	switch {
-	case f >= 100:
-		return fmt.Sprintf("%.0f", f)
-	case f >= 10:
-		return fmt.Sprintf("%.1f", f)
-	}
-	return fmt.Sprintf("%.2f", f)
-}
-
-func size(bytes int64) string {
-	f := float64(bytes)
-	switch {
-	case f >= 1<<30:
-		return figures(f/(1<<30)) + " GiB"
-	case f >= 1<<20:
-		return figures(f/(1<<20)) + " MiB"
-	case f >= 1<<10:
-		return figures(f/(1<<10)) + " KiB"
-	}
-	return fmt.Sprintf("%d B", bytes)
-}
-
 func percent(r float64) string {
 	if r > 0 && r < 0.095 {
 		return fmt.Sprintf("%.1f %%", r*100)

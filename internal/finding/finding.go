@@ -1,4 +1,4 @@
-// Package finding is what a detector may say: plain data, no behaviour beyond ordering.
+// Package finding is what a detector may say: plain data, and how an amount is said.
 package finding
 
 // Confidence grades a finding; see the manual's chapter "how sure".

@@ -198,7 +198,6 @@ type Lock struct {
 	WaitNS    int64
 	Handoffs  int64 // woken waiter had to wait for a P while everybody else waited: starvation mode
 	MaxQueue  int
-	Queues    int // more than one queue at once was seen: several instances
 	Holders   []Instead
 	HolderNS  map[string]int64 // what holders did: leaf -> ns
 	Sleeping  []Site           // where holders slept or were in syscalls

@@ -36,7 +36,7 @@ func New(s Source) *Report {
 	r.Gaps = append(r.Gaps, s.Gaps...)
 	r.Requests.SlowSelect = "the slowest 1 % of each group, at least 10 in all"
 	if s.SlowOver > 0 {
-		r.Requests.SlowSelect = "those over " + duration(s.SlowOver)
+		r.Requests.SlowSelect = "those over " + finding.Duration(s.SlowOver)
 	}
 	if s.Entry != "" {
 		r.Requests.SlowSelect += ", of entries that match " + s.Entry

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/whystall/whystall/internal/finding"
 )
 
 // Markdown prints the report for a ticket: GitHub's flavour, the parts as in the text, folded where long.
@@ -128,7 +130,7 @@ func (m *markdown) requests(r *Report) {
 	m.line("| entry | count | p50 | p99 | max | slow |")
 	m.line("|---|--:|--:|--:|--:|--:|")
 	if len(groups) != 1 {
-		m.line("| all | %s | %s | %s | %s | %d |", count(q.Count), duration(q.P50NS), duration(q.P99NS), duration(q.MaxNS), q.Slow)
+		m.line("| all | %s | %s | %s | %s | %d |", count(q.Count), finding.Duration(q.P50NS), finding.Duration(q.P99NS), finding.Duration(q.MaxNS), q.Slow)
 	}
 	for i := range groups {
 		if i == maxGroups && len(groups) > maxGroups+1 {
@@ -140,7 +142,7 @@ func (m *markdown) requests(r *Report) {
 		if g.Kind != "" && g.Kind != "loop" {
 			kind = " " + escape(g.Kind)
 		}
-		m.line("| %s%s | %s | %s | %s | %s | %d |", cell(g.Entry), kind, count(g.Count), duration(g.P50NS), duration(g.P99NS), duration(g.MaxNS), g.Slow)
+		m.line("| %s%s | %s | %s | %s | %s | %d |", cell(g.Entry), kind, count(g.Count), finding.Duration(g.P50NS), finding.Duration(g.P99NS), finding.Duration(g.MaxNS), g.Slow)
 	}
 	if s := r.leftOut(); s != "" {
 		m.line("\nNot counted: %s.", escape(s))
@@ -226,7 +228,7 @@ func (m *markdown) slowest(r *Report) {
 		if name == "" {
 			name = s.Entry
 		}
-		m.line("| %s | %s | %s | %s |", escape(s.when("")), duration(s.WallNS), cell(name), escape(s.why()))
+		m.line("| %s | %s | %s | %s |", escape(s.when("")), finding.Duration(s.WallNS), cell(name), escape(s.why()))
 	}
 }
 
@@ -235,14 +237,14 @@ func (m *markdown) capacity(r *Report) {
 	if c.TotalNS == 0 {
 		return
 	}
-	m.line("\n### Capacity\n\n%s x %s; runnable goroutines waiting for a P: %.1f on average, %d at most.\n", plural(int64(c.Procs), "P", "Ps"), duration(c.WallNS), c.RunnableAvg, c.RunnableMax)
+	m.line("\n### Capacity\n\n%s x %s; runnable goroutines waiting for a P: %.1f on average, %d at most.\n", plural(int64(c.Procs), "P", "Ps"), finding.Duration(c.WallNS), c.RunnableAvg, c.RunnableMax)
 	m.line("| account | share | time |\n|---|--:|--:|")
 	ns := make([]int64, len(c.Accounts))
 	for i := range c.Accounts {
 		ns[i] = c.Accounts[i].NS
 	}
 	for i, n := range apportion(ns, 1000) {
-		m.line("| %s | %s %% | %s |", c.Accounts[i].Cause, tenths(n), duration(ns[i]))
+		m.line("| %s | %s %% | %s |", c.Accounts[i].Cause, tenths(n), finding.Duration(ns[i]))
 	}
 }
 

@@ -7,45 +7,6 @@ import (
 	"strconv"
 )
 
-// duration prints ns with three figures and a unit.
-func duration(ns int64) string {
-	f := float64(ns)
-	switch {
-	case ns < 0:
-		return "-" + duration(-ns)
-	case f >= 999.5e6:
-		return figures(f/1e9) + " s"
-	case f >= 999.5e3:
-		return figures(f/1e6) + " ms"
-	case f >= 999.5:
-		return figures(f/1e3) + " us"
-	}
-	return strconv.FormatInt(ns, 10) + " ns"
-}
-
-func figures(f float64) string {
-	switch {
-	case f >= 99.95:
-		return fmt.Sprintf("%.0f", f)
-	case f >= 9.995:
-		return fmt.Sprintf("%.1f", f)
-	}
-	return fmt.Sprintf("%.2f", f)
-}
-
-func size(bytes int64) string {
-	f := float64(bytes)
-	switch {
-	case f >= 1<<30:
-		return figures(f/(1<<30)) + " GiB"
-	case f >= 1<<20:
-		return figures(f/(1<<20)) + " MiB"
-	case f >= 1<<10:
-		return figures(f/(1<<10)) + " KiB"
-	}
-	return fmt.Sprintf("%d B", bytes)
-}
-
 // count prints n with spaces between thousands.
 func count(n int64) string {
 	s := strconv.FormatInt(n, 10)

@@ -100,7 +100,7 @@ func (p *page) slowest(r *Report) {
 	}
 	for i := range q.Slowest {
 		s := &q.Slowest[i]
-		label := fmt.Sprintf("  %12s %9s  ", s.when(day), duration(s.WallNS))
+		label := fmt.Sprintf("  %12s %9s  ", s.when(day), finding.Duration(s.WallNS))
 		if !same || len(names) == 1 {
 			label += names[i] + strings.Repeat(" ", wide-width(names[i])+2)
 		}
@@ -119,7 +119,7 @@ func (s *Request) why() string {
 		if len(parts) == 2 || i == 1 && (s.Accounts[0].NS*2 >= s.WallNS || a.NS*5 < s.WallNS) {
 			break
 		}
-		parts = append(parts, duration(a.NS)+" "+describe(a, shortFunc))
+		parts = append(parts, finding.Duration(a.NS)+" "+describe(a, shortFunc))
 	}
 	if len(parts) == 0 {
 		return s.Reason
@@ -144,7 +144,7 @@ func (p *page) capacity(r *Report) {
 	if c.TotalNS == 0 {
 		return
 	}
-	p.heading("CAPACITY", fmt.Sprintf("%s x %s", plural(int64(c.Procs), "P", "Ps"), duration(c.WallNS)))
+	p.heading("CAPACITY", fmt.Sprintf("%s x %s", plural(int64(c.Procs), "P", "Ps"), finding.Duration(c.WallNS)))
 	ns := make([]int64, len(c.Accounts))
 	for i := range c.Accounts {
 		ns[i] = c.Accounts[i].NS
@@ -237,7 +237,7 @@ func (p *page) lost(r *Report) {
 
 func silences(s *Silences) string {
 	return fmt.Sprintf("%s without an event of any thread though work was runnable, %s in all, %s at most, %s of the slow requests' time: the process may have stood still (CPU quota, host)",
-		plural(s.Count, "stretch of 20 ms or more", "stretches of 20 ms or more"), duration(s.NS), duration(s.MaxNS), duration(s.SlowNS))
+		plural(s.Count, "stretch of 20 ms or more", "stretches of 20 ms or more"), finding.Duration(s.NS), finding.Duration(s.MaxNS), finding.Duration(s.SlowNS))
 }
 
 // gap tells what was lost and when.
@@ -248,7 +248,7 @@ func (r *Report) gap(g *Gap) string {
 		if g.BeginUTC != nil {
 			at = clock(*g.BeginUTC, len("2006-01-02T15:04:05.000")) + " UTC"
 		}
-		s = duration(g.EndNS-g.BeginNS) + " from " + at + ": " + s
+		s = finding.Duration(g.EndNS-g.BeginNS) + " from " + at + ": " + s
 	}
 	if g.Source != "" {
 		s += "  [" + g.Source + "]"
@@ -277,15 +277,15 @@ func (r *Report) cost() string {
 	c := &r.Cost
 	parts := append([]string{}, c.Recorder...)
 	if c.ExplainNS > 0 {
-		s := "explaining took " + duration(c.ExplainNS)
+		s := "explaining took " + finding.Duration(c.ExplainNS)
 		if c.ExplainCPUNS > 0 {
-			s += " (" + duration(c.ExplainCPUNS) + " CPU)"
+			s += " (" + finding.Duration(c.ExplainCPUNS) + " CPU)"
 		}
 		if c.Events > 0 {
-			s += fmt.Sprintf(" for %s events, %s", count(c.Events), size(c.Bytes))
+			s += fmt.Sprintf(" for %s events, %s", count(c.Events), finding.Bytes(c.Bytes))
 		}
 		if c.MaxHeap > 0 {
-			s += ", at most " + size(c.MaxHeap) + " of heap"
+			s += ", at most " + finding.Bytes(c.MaxHeap) + " of heap"
 		}
 		parts = append(parts, s)
 	}

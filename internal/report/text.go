@@ -133,7 +133,7 @@ func (r *Report) title() string {
 		parts = append(parts, fmt.Sprintf("GOMAXPROCS %d", t.GOMAXPROCS))
 	}
 	if d := r.Recording.EndNS - r.Recording.BeginNS; d > 0 {
-		when := duration(d)
+		when := finding.Duration(d)
 		if u := r.Recording.BeginUTC; u != nil {
 			when += " from " + clock(*u, len("2006-01-02T15:04:05")) + " UTC"
 		}
@@ -222,11 +222,11 @@ func (r *Report) nothing() (title, rest string) {
 func (r *Report) amount(f *finding.Finding) string {
 	switch e := f.Explains; {
 	case e.NS > 0 && r.Ledger.Slow.Requests > 0:
-		return fmt.Sprintf("explains %s of the slow requests' time (%s each)", percent(f.Share), duration(e.NS/int64(r.Ledger.Slow.Requests)))
+		return fmt.Sprintf("explains %s of the slow requests' time (%s each)", percent(f.Share), finding.Duration(e.NS/int64(r.Ledger.Slow.Requests)))
 	case e.CPUNS > 0:
-		return fmt.Sprintf("explains %s of CPU time (%s)", percent(f.Share), duration(e.CPUNS))
+		return fmt.Sprintf("explains %s of CPU time (%s)", percent(f.Share), finding.Duration(e.CPUNS))
 	case e.Bytes > 0:
-		return fmt.Sprintf("explains %s of memory (%s)", percent(f.Share), size(e.Bytes))
+		return fmt.Sprintf("explains %s of memory (%s)", percent(f.Share), finding.Bytes(e.Bytes))
 	}
 	return "explains " + percent(f.Share)
 }
@@ -263,7 +263,7 @@ func (p *page) requests(r *Report) {
 	p.line("  %9s %9s %9s %9s %6s  %s", "count", "p50", "p99", "max", "slow", "entry")
 	groups := q.counted()
 	if len(groups) != 1 {
-		p.line("  %9s %9s %9s %9s %6d  %s", count(q.Count), duration(q.P50NS), duration(q.P99NS), duration(q.MaxNS), q.Slow, "all")
+		p.line("  %9s %9s %9s %9s %6d  %s", count(q.Count), finding.Duration(q.P50NS), finding.Duration(q.P99NS), finding.Duration(q.MaxNS), q.Slow, "all")
 	}
 	for i := range groups {
 		if i == maxGroups && len(groups) > maxGroups+1 {
@@ -281,7 +281,7 @@ func (p *page) requests(r *Report) {
 			}
 			return name(g.Entry) + " (" + name(g.Kind) + ")"
 		})
-		p.line("  %9s %9s %9s %9s %6d  %s", count(g.Count), duration(g.P50NS), duration(g.P99NS), duration(g.MaxNS), g.Slow, text)
+		p.line("  %9s %9s %9s %9s %6d  %s", count(g.Count), finding.Duration(g.P50NS), finding.Duration(g.P99NS), finding.Duration(g.MaxNS), g.Slow, text)
 	}
 	if s := r.leftOut(); s != "" {
 		p.note("not counted: ", s)
@@ -360,7 +360,7 @@ func (r *Report) notLookedInto() string {
 		return ""
 	}
 	each := func(ns int64) string {
-		return duration(ns/int64(c.Requests)) + " (" + percent(share(ns, c.WallNS)) + ")"
+		return finding.Duration(ns/int64(c.Requests)) + " (" + percent(share(ns, c.WallNS)) + ")"
 	}
 	return "on CPU " + each(n.RunningNS) + " and syscall " + each(n.SyscallNS) + " a request: whether threads really ran, and what syscalls waited for, takes kernel evidence to tell."
 }
