@@ -1,0 +1,270 @@
+package ledger
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/whystall/whystall/exectrace"
+	"github.com/whystall/whystall/internal/request"
+	"github.com/whystall/whystall/internal/timeline"
+)
+
+// done writes the column down.
+func (c *column) done(p *pass) Column {
+	out := Column{Requests: c.requests, WallNS: c.wall}
+	for _, s := range c.sums {
+		if s == nil || s.ns == 0 {
+			continue
+		}
+		a := p.account(s.key)
+		a.NS, a.ExcessNS, a.Requests, a.Largest, a.MaxQueue, a.Tags = s.ns, int64(s.excess), s.requests, s.largest, int(s.queue), s.tags
+		a.Actors = len(s.actors)
+		a.Sites = p.sites(s.stacks, s.key.leaf)
+		if len(a.Sites) > 0 && a.Detail == "" && a.Class != ClassOwn {
+			a.Detail = a.Sites[0].Func
+		}
+		for site, ns := range s.through {
+			a.Through = append(a.Through, Site{Func: p.tl.Func(timeline.FuncID(site)), NS: ns})
+		}
+		if s.key.class == classLock {
+			a.Through = nil
+		}
+		a.Through = top(a.Through)
+		a.Instead = p.insteadOf(s.who, c.entries, s.ns)
+		a.Holders = p.insteadOf(s.holders, c.entries, 0)
+		out.Accounts = append(out.Accounts, a)
+	}
+	sortAccounts(out.Accounts)
+	return out
+}
+
+func sortAccounts(l []Account) {
+	slices.SortFunc(l, func(a, b Account) int {
+		return cmp.Or(cmp.Compare(b.NS, a.NS), cmp.Compare(a.Leaf, b.Leaf), cmp.Compare(a.Class, b.Class),
+			cmp.Compare(a.Actor, b.Actor), cmp.Compare(a.Site, b.Site), cmp.Compare(a.Detail, b.Detail))
+	})
+}
+
+func top(l []Site) []Site {
+	slices.SortFunc(l, func(a, b Site) int {
+		return cmp.Or(cmp.Compare(b.NS, a.NS), cmp.Compare(a.Func, b.Func), cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Via, b.Via))
+	})
+	return l[:min(len(l), topSites)]
+}
+
+// account is the key in words.
+func (p *pass) account(k account) Account {
+	return Account{
+		Leaf: leafOf[k.leaf], Class: classOf[k.class], Actor: p.tl.Func(k.actor), Site: p.tl.Func(k.site), Detail: p.src.String(k.detail),
+	}
+}
+
+// sites adds stacks up by place.
+func (p *pass) sites(stacks map[uint32]*SiteNS, leaf leafCode) []Site {
+	byPlace := map[Site]*SiteNS{}
+	for id, x := range stacks {
+		s := p.site(exectrace.StackID(id))
+		y := byPlace[s]
+		if y == nil {
+			y = &SiteNS{}
+			byPlace[s] = y
+		}
+		y.ns += x.ns
+		y.n += x.n
+	}
+	var l []Site
+	for s, x := range byPlace {
+		if s.Func == "" {
+			continue
+		}
+		s.NS, s.N = x.ns, x.n
+		l = append(l, s)
+	}
+	return top(l)
+}
+
+// site is where a stack stands in the program.
+func (p *pass) site(id exectrace.StackID) Site {
+	if id == 0 {
+		return Site{}
+	}
+	want := p.tl.Get(id).Site
+	var via string
+	for _, f := range p.src.Frames(nil, id) {
+		name := timeline.Plain(f.Func)
+		if name == p.tl.Func(want) {
+			return Site{Func: name, File: f.File, Line: f.Line, Via: via}
+		}
+		for _, pkg := range []string{"os.", "net.", "syscall.", "internal/poll."} {
+			if strings.HasPrefix(name, pkg) {
+				via = name
+			}
+		}
+	}
+	return Site{Func: p.tl.Func(want)}
+}
+
+// insteadOf names who held the Ps. The smallest beyond topInstead are added up as others, so that it sums to ns.
+func (p *pass) insteadOf(who map[uint32]int64, entries map[string]bool, ns int64) []Instead {
+	if len(who) == 0 {
+		return nil
+	}
+	byName := map[Instead]int64{}
+	left := ns
+	for w, n := range who {
+		byName[p.name(w, entries)] += n
+		left -= n
+	}
+	if left > 0 { // of requests that were not known to be slow when they ended
+		byName[Instead{Who: "unknown", Kind: "unknown"}] += left
+	}
+	var l []Instead
+	for i, n := range byName {
+		i.NS = n
+		l = append(l, i)
+	}
+	slices.SortFunc(l, func(a, b Instead) int { return cmp.Or(cmp.Compare(b.NS, a.NS), cmp.Compare(a.Who, b.Who)) })
+	if len(l) > topInstead {
+		rest := Instead{Who: "others", Kind: "background"}
+		for _, i := range l[topInstead:] {
+			rest.NS += i.NS
+		}
+		l = append(l[:topInstead], rest)
+	}
+	return l
+}
+
+func (p *pass) name(who uint32, entries map[string]bool) Instead {
+	switch who {
+	case whoIdle:
+		return Instead{Who: "idle P", Kind: "idle"}
+	case whoUnknown, timeline.WhoUnknown:
+		return Instead{Who: "unknown", Kind: "unknown"}
+	case timeline.WhoGCDedicated:
+		return Instead{Who: "GC worker (dedicated)", Kind: "gc"}
+	case timeline.WhoGCIdle:
+		return Instead{Who: "GC worker (idle)", Kind: "gc"}
+	case timeline.WhoGCFractional:
+		return Instead{Who: "GC worker (fractional)", Kind: "gc"}
+	}
+	fn := p.tl.Func(timeline.FuncID(who))
+	switch {
+	case strings.HasPrefix(fn, "runtime.gcBgMarkWorker"):
+		return Instead{Who: "GC worker", Kind: "gc"}
+	case strings.HasPrefix(fn, "runtime.") && fn != "runtime.main":
+		return Instead{Who: fn, Kind: "runtime"}
+	case entries[fn]:
+		return Instead{Who: fn, Kind: "request"}
+	}
+	return Instead{Who: fn, Kind: "background"}
+}
+
+// columnAll adds up every activation of the listed groups.
+func (p *pass) columnAll(list []request.Group) Column {
+	out := Column{}
+	by := map[account]*Account{}
+	for id, g := range p.groups {
+		if g == nil || id >= len(list) || !list[id].Listed {
+			continue
+		}
+		out.Requests += int(g.count)
+		out.WallNS += g.all.wall
+		for n, k := range g.all.t.keys {
+			a := account{class: classCode(k[0] >> 8), leaf: leafCode(k[0])}
+			if stack := exectrace.StackID(k[1]); stack != 0 {
+				info := p.tl.Get(stack)
+				a.site = info.Site
+				if a.class == classLock {
+					a.site = info.LockSite
+				}
+			}
+			x := by[a]
+			if x == nil {
+				v := p.account(a)
+				x = &v
+				by[a] = x
+			}
+			x.NS += g.all.ns[n]
+		}
+	}
+	for _, a := range by {
+		if a.NS > 0 {
+			out.Accounts = append(out.Accounts, *a)
+		}
+	}
+	sortAccounts(out.Accounts)
+	return out
+}
+
+// slowest lists the ten slowest of all groups with a line of reason each.
+func (p *pass) slowest(r *Result, list []request.Group) {
+	type one struct {
+		k  *kept
+		id int
+	}
+	var l []one
+	for id, g := range p.groups {
+		if g == nil || id >= len(list) || !list[id].Listed {
+			continue
+		}
+		for _, k := range g.cands {
+			if k.slow {
+				l = append(l, one{k, id})
+			}
+		}
+	}
+	slices.SortFunc(l, func(a, b one) int { return cmp.Or(slower(a.k, b.k), cmp.Compare(a.id, b.id)) })
+	for _, o := range l[:min(len(l), slowestN)] {
+		q := Request{
+			Begin: p.tl.Abs(o.k.begin), End: p.tl.Abs(o.k.end), Goroutine: o.k.goid, Entry: list[o.id].Entry, Name: p.f.Name(o.k.name),
+		}
+		for _, f := range o.k.facts {
+			if f.kind() == factNS {
+				a := p.account(p.acc.list[f.account])
+				a.NS = f.ns()
+				q.Accounts = append(q.Accounts, a)
+			}
+		}
+		sortAccounts(q.Accounts)
+		q.Reason = reason(q.Accounts, o.k.wall())
+		r.Requests.Slowest = append(r.Requests.Slowest, q)
+	}
+}
+
+// reason says in a line where most of the time went.
+func reason(l []Account, wall int64) string {
+	var parts []string
+	for _, a := range l[:min(len(l), 2)] {
+		if len(parts) > 0 && a.NS*5 < wall {
+			break
+		}
+		parts = append(parts, fmt.Sprintf("%s %s", milli(a.NS), Describe(a)))
+	}
+	return strings.Join(parts, "; ")
+}
+
+func milli(ns int64) string { return fmt.Sprintf("%.1f ms", float64(ns)/1e6) }
+
+// Describe says in words what an account is.
+func Describe(a Account) string {
+	s := string(a.Leaf)
+	if a.Leaf == LeafSTW && a.Detail != "" {
+		s += " (" + a.Detail + ")"
+	}
+	if a.Actor != "" {
+		s += " of " + a.Actor
+	}
+	if a.Site != "" {
+		switch a.Class {
+		case ClassOwn:
+			s += " in " + a.Site
+		case ClassLock:
+			s += ", for the lock in " + a.Site
+		default:
+			s += ", waited for in " + a.Site
+		}
+	}
+	return s
+}
