@@ -36,11 +36,27 @@ type Host struct {
 	OS   string `json:"os"`
 	Arch string `json:"arch"`
 	CPUs int    `json:"cpus"`
+
+	Kernel string `json:"kernel,omitempty"` // release
 }
 
 // Target is what was recorded.
 type Target struct {
 	URL string `json:"url,omitempty"` // without user, password, query
+
+	// Of a process on the recording machine. What could not be read is zero.
+	PID       int               `json:"pid,omitempty"`
+	NSPID     int               `json:"ns_pid,omitempty"` // in its innermost pid namespace
+	Comm      string            `json:"comm,omitempty"`
+	Exe       string            `json:"exe,omitempty"`
+	Args      []string          `json:"args,omitempty"`       // only when asked for
+	Runtime   string            `json:"runtime,omitempty"`    // "go", "jvm", "python"; "" native
+	GoVersion string            `json:"go_version,omitempty"` // from the binary
+	BuildID   string            `json:"build_id,omitempty"`
+	Started   int64             `json:"started_mono_ns,omitempty"`
+	Container bool              `json:"container,omitempty"` // other pid, mount or cgroup namespace than the recorder
+	Env       map[string]string `json:"env,omitempty"`       // of the allow-list only
+	Ended     string            `json:"ended,omitempty"`     // the process exited or ran another program meanwhile: what is known of it
 }
 
 // State is a collector's outcome.
@@ -59,6 +75,17 @@ type Collector struct {
 	State   State    `json:"state"`
 	Why     string   `json:"why,omitempty"`
 	Members []string `json:"members,omitempty"`
+	Cost    *Cost    `json:"cost,omitempty"` // of what records all the time
+}
+
+// Cost is what a collector took of the machine, as far as it can be known.
+type Cost struct {
+	CPUNS    int64  `json:"cpu_ns"`              // its own threads
+	KernelNS int64  `json:"kernel_ns,omitempty"` // its programs in the kernel, which run in the time of whoever they watch
+	TargetNS int64  `json:"target_ns,omitempty"` // CPU time of the target meanwhile
+	Records  int64  `json:"records,omitempty"`
+	Lost     int64  `json:"lost,omitempty"`
+	Lowered  string `json:"lowered,omitempty"` // which detail was given up, and when
 }
 
 // Request is one of our own requests to the target: a pause in its time may be our doing.

@@ -31,7 +31,25 @@ const (
 	LeafBeforeTrace   Leaf = "unexplained (before trace)"
 	LeafBornOutside   Leaf = "unexplained (born outside)"
 	LeafUnknown       Leaf = "unexplained (state unknown)"
-	LeafOther         Leaf = "another goroutine" // column All only: a wait that was not followed
+
+	// What the kernel's records tell. Detail: behind whom, "own threads" or a command's name; of LeafAsleep the function.
+	LeafThrottled  Leaf = "throttled"
+	LeafNoCPU      Leaf = "no CPU"
+	LeafAsleep     Leaf = "asleep"
+	LeafLatePoll   Leaf = "late poll"
+	LeafFault      Leaf = "fault"
+	LeafReclaim    Leaf = "direct reclaim"
+	LeafMemcg      Leaf = "memory cgroup reclaim"
+	LeafCompaction Leaf = "compaction"
+	LeafMmapLock   Leaf = "mmap_lock"
+	LeafTLB        Leaf = "TLB flush"
+	LeafDisk       Leaf = "disk"
+	LeafNUMA       Leaf = "NUMA migration"
+	LeafPipe       Leaf = "pipe"
+	LeafLock       Leaf = "lock" // of native code: its holder is not known
+	LeafMissing    Leaf = "unexplained (kernel records missing)"
+
+	LeafOther Leaf = "another goroutine" // column All only: a wait that was not followed
 )
 
 // Class is the kind of a request's own wait that an account was reached through.

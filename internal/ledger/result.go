@@ -23,6 +23,11 @@ type Result struct {
 	Gaps     []Gap
 	Reader   Reader
 	Lacks    []string // what this trace's format does not record
+
+	Kernel *Kernel // nil without the kernel's records
+	CPUs   *CPUs   // nil without them
+	Memory *Memory // nil where the target's memory was not read
+	Native bool    // requests are those of threads: there is no Go trace
 }
 
 // Requests tells which units of work were found.

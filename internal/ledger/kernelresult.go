@@ -1,0 +1,167 @@
+package ledger
+
+// Kernel is what the kernel's records tell of the target beside its requests. Without them a Result has none.
+type Kernel struct {
+	Source     string   // "bpf", "perf"
+	Release    string   // of the kernel
+	Begin, End int64    // what the records cover, CLOCK_MONOTONIC
+	PerTask    bool     // the kernel marks each throttled thread; else throttling is supported at most
+	AllTasks   bool     // others' switches were recorded: who ran instead is known
+	Missing    []string // what this kernel or user did not permit to see
+	Lost       int64    // records that are known to be lost
+	UnknownNS  int64    // of the target's threads' time for which records are missing
+	Joined     bool     // a Go trace with the same clock and thread ids was there
+	Align      Align
+	Fair       Fair
+
+	OnNS, QueuedNS, ThrottledNS, BlockedNS int64       // sums over the target's threads
+	StoodNS                                int64       // wall time in which no thread of the target ran, and one was throttled
+	Switches, Involuntary                  int64       // of the target's threads
+	Threads                                []ThreadSum // those with most on-CPU and queued time, at most 40
+	ThreadsSeen                            int64
+	Neighbours                             []Neighbour // who held the CPU while the target's threads were queued there; largest first, at most 20
+	RunnableAvg                            float64     // threads of the target on a CPU or queued, by time
+	RunnableMax                            int
+	GlanceAvg                              float64 // how many a reader of /proc that walks the threads one by one would have called running
+	ShortSleeps                            int64   // sleeps below 1 ms that a timer ended: pollers
+	ShortSleepers                          int     // threads that did 100 or more a second
+
+	Churn    Churn
+	Reclaim  Spans // direct reclaim, global
+	Memcg    Spans // of a memory cgroup
+	Compact  Spans
+	Faults   Spans // with a known duration
+	FaultsN  int64 // all
+	Major    Spans
+	Huge     Spans
+	MmapLock Spans // waits, for reading and writing; Sites: who waits; By: who changed the address space meanwhile
+	TLB      Spans // flushes that the target caused; N only where their time is not known
+	NUMA     Spans
+	Disk     Spans
+	Late     Late
+	Futexes  []Futex // by time waited, at most 20
+	Barriers []Barrier
+}
+
+// Align says how well the two clocks and records fit.
+type Align struct {
+	Transitions int64 // of goroutines, checked against their threads' states
+	OffCPU      int64 // of them on a thread that was not on a CPU
+	Dropped     int64 // not counted: pile-ups at a generation's begin, repeated states
+	MinNS       int64 // least time from a thread's switch-in to its first event; 0 not known
+}
+
+// Fair is the fair control of section 9 of the rules for joining: of pairs of events of one thread as far apart as a stop-the-world is long, how
+// many look as if something had held the thread up.
+type Fair struct {
+	Pairs, Covered, Edge int64
+}
+
+// ThreadSum is one thread's time.
+type ThreadSum struct {
+	TID                                    uint32
+	Comm                                   string
+	OnNS, QueuedNS, ThrottledNS, BlockedNS int64
+}
+
+// Neighbour is who held CPUs while the target's threads were queued there.
+type Neighbour struct {
+	Comm   string
+	PID    uint32
+	Cgroup string
+	Own    bool // threads of the target
+	NS     int64
+}
+
+// Churn is threads made and ended.
+type Churn struct {
+	Created, Exited              int64
+	FirstP50, FirstP99, FirstMax int64  // ns from creation to first run
+	LifeP50                      int64  // ns from creation to exit; 0 none
+	CreateNS, ExitNS             int64  // time that threads spent blocked or queued within clone, and within exit, munmap and madvise of stacks
+	Makers                       []Site // who makes them
+}
+
+// Spans sums up stretches of one kind.
+type Spans struct {
+	N, NS, Max int64
+	Order      int       // the largest that was asked for
+	Flags      []Instead // by gfp flags, reason, or address space, in words
+	Sites      []Site    // user functions in which they happened, at most 10
+	By         []Instead // threads that did them
+}
+
+// Late is how late the kernel's readiness reached the program.
+type Late struct {
+	Sockets, Timers LateSum
+}
+
+// LateSum sums up latenesses in ns.
+type LateSum struct {
+	N, NS, P50, P99, Max int64
+}
+
+// Futex is one lock, condition or note by its address.
+type Futex struct {
+	Address  uint64
+	Name     string // of the lock where it can be known: "stack_cache_lock", "runtime: heap", or the function that waits
+	Kind     string // "mutex", "condition", "runtime lock", "note", "not known"
+	Inferred bool
+	Waits    int64
+	WaitNS   int64
+	MaxQueue int
+	Sites    []Site
+	Holders  []Instead        // threads, by name
+	HolderNS map[string]int64 // what holders did meanwhile: leaf -> ns
+}
+
+// Barrier is one long ragged barrier of the runtime, or one stop-the-world: whom it waited for and what kept that thread.
+type Barrier struct {
+	Begin, End int64
+	Kind       string    // "safe-point", or of the stop-the-world
+	Initiator  uint32    // TID
+	Awaited    uint32    // TID; 0: nobody had to be awaited, or it is not known
+	ByNote     bool      // Awaited is who woke the note; else the thread of the last P
+	StoppedNS  int64     // world stopped: Begin to t2
+	DelayedNS  int64     // only the initiator: t2 to End
+	Leaves     []Instead // what it was spent on; sums to End - Begin
+	Hops       []string  // one line an event, for the proof
+	Grade      string    // "proven", "supported", "possible"
+	SlowNS     int64
+}
+
+// CPUs is the capacity ledger of CPUs: allowed CPUs x wall, added up exactly.
+type CPUs struct {
+	Allowed     int // CPUs that the target may use
+	WallNS      int64
+	TotalNS     int64
+	RunningNS   int64 // the target
+	ThrottledNS int64 // not running it while its group was out of quota
+	OthersNS    int64 // taken by others while its threads were queued
+	UnusedNS    int64 // not used while its work waited
+	RestNS      int64
+	UnknownNS   int64
+	Unused      []Instead // on what its work waited
+	Quota       float64   // CPUs, least over all ancestors; 0 none
+	QuotaAt     string    // the cgroup that has it
+	QuotaNS     int64     // quota x wall
+	UsedNS      int64     // of it used, by the cgroup's own count
+	StealNS     int64     // of the host's CPUs, shown beside
+}
+
+// Memory is the memory ledger: resident bytes, added up exactly.
+type Memory struct {
+	RSS         int64
+	Live        int64 // heap objects, by the runtime
+	Idle        int64 // heap the runtime keeps and has not returned
+	Released    int64 // returned, and still resident
+	Huge        int64 // of what is beyond the runtime's view, held by huge pages
+	LazyFree    int64 // returned by MADV_FREE, for the kernel to take when it wants
+	Stacks      int64
+	Runtime     int64 // the runtime's other memory
+	NotGo       int64
+	Unexplained int64
+	AnonHuge    int64 // beside: AnonHugePages of the process; -1 not known
+	Limit       int64 // effective memory limit of its cgroup; 0 none
+	Begin, End  int64 // RSS at the recording's begin and end
+}

@@ -1,0 +1,75 @@
+package timeline
+
+import "github.com/whystall/whystall/internal/evidence/kernel"
+
+// Doing is what a thread does, by the kernel's events alone.
+type Doing uint8
+
+const (
+	ThreadUnknown   Doing = iota // records are missing
+	ThreadOn                     // on a CPU
+	ThreadQueued                 // runnable, in a CPU's run queue
+	ThreadThrottled              // its group is out of quota
+	ThreadBlocked
+	ThreadGone // not born yet, or ended
+)
+
+// Block is what a blocked thread waits in, from its kernel stack and its system call. Within a wait the innermost holds:
+// a reclaim inside a fault is reclaim.
+type Block uint8
+
+const (
+	BlockUnknown    Block = iota // neither stack nor system call is known
+	BlockOther                   // known, and none of these
+	BlockFutex                   // a lock, a condition, a note: Stretch.Futex is its address
+	BlockNetwork                 // sockets and the calls that wait for them
+	BlockTimer                   // sleeps
+	BlockPipe                    // pipes, terminals
+	BlockDisk                    // a file's blocks
+	BlockFault                   // page fault, none of the below
+	BlockReclaim                 // direct reclaim
+	BlockMemcg                   // reclaim of its memory cgroup, or over its limit
+	BlockCompaction              //
+	BlockMmapLock                //
+	BlockTLB                     // TLB flush, other CPUs' answers
+	BlockNUMA                    // hinting fault, migration of pages
+	BlockChild                   // wait4 and the like, join
+	BlockIdle                    // of kernel threads: nothing to do
+)
+
+// Stretch is one thread in one state.
+type Stretch struct {
+	Begin, End  int64 // CLOCK_MONOTONIC
+	Doing       Doing
+	Block       Block // of ThreadBlocked; of ThreadOn and ThreadQueued what it was in the middle of, where a record tells: BlockFault...
+	CPU         int32 // where it ran or is queued; -1 not known
+	Approx      bool  // the end of a throttled stretch is not marked by an event
+	Preempted   bool  // of ThreadQueued: it had been running; else it was woken, or throttled before
+	Unthrottled bool  // of ThreadQueued: after ThreadThrottled
+	Syscall     int32 // number of the system call it is blocked in, -1 none or not known
+	Arg         uint64
+	Futex       uint64 // of BlockFutex; 0 not known
+	Kernel      uint32 // StackID, where recorded
+	User        uint32
+
+	// Of ThreadBlocked, who ended it.
+	Waker       uint32 // TID; 0 not seen
+	ByInterrupt bool   // a device or a timer, Waker is a bystander
+	WakerTarget bool
+	WakerSignal bool   // by a signal sent to it, SIGURG: not the end of what it waited for
+	WakerKernel uint32 // StackID
+	WakerUser   uint32
+}
+
+// Share is who held a CPU, and how long.
+type Share struct {
+	TID uint32 // 0: idle
+	NS  int64
+}
+
+// Kernel is what the kernel's records tell: who was in which state when. Times are CLOCK_MONOTONIC, as the records have them, not relative to a
+// Timeline's base. It is read whole before the trace: it looks anywhere.
+type Kernel struct {
+	kernelState
+	src kernel.Source
+}

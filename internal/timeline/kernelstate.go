@@ -1,0 +1,3 @@
+package timeline
+
+type kernelState struct{}
