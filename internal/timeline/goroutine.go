@@ -83,6 +83,9 @@ func (t *Timeline) Pin(g *G) {
 	}
 	s, seq := t.add()
 	*s = Segment{w: uint64(g.start)<<16 | g.meta, Stack: g.stack}
+	if st := State(g.meta & 7); st == Running || st == Syscall {
+		s.EnderSeg = g.thread
+	}
 	g.Cur = seq
 }
 
@@ -110,8 +113,28 @@ func (t *Timeline) run(g *G, now int64, meta uint64) {
 		stack = g.astack
 	}
 	s := t.enter(g, now, meta|uint64(Running), stack)
+	s.EnderSeg, g.thread = t.thread, t.thread
 	if g.ranges&metaSweep != 0 {
 		s.Ender = g.sweep
+	}
+}
+
+// call begins a segment in a syscall.
+func (t *Timeline) call(g *G, now int64, meta uint64, stack uint32) {
+	s := t.enter(g, now, meta|uint64(Syscall), stack)
+	s.EnderSeg, g.thread = t.thread, t.thread
+}
+
+// moved cuts the segment of a goroutine that a status finds on another thread than it was on.
+func (t *Timeline) moved(g *G, now int64) {
+	if t.thread == noThread || t.thread == g.thread {
+		return
+	}
+	switch State(g.meta & 7) {
+	case Running:
+		t.run(g, now, 0)
+	case Syscall:
+		t.call(g, now, 0, g.stack)
 	}
 }
 
@@ -186,6 +209,7 @@ func (t *Timeline) goroutine(ev *exectrace.Event, now int64) {
 			if ev.Stack != 0 && g.stack == 0 && State(g.meta&7) == Waiting {
 				t.learnWait(g, ev)
 			}
+			t.moved(g, now)
 			return // a status that repeats what is known
 		}
 	}
@@ -206,7 +230,7 @@ func (t *Timeline) goroutine(ev *exectrace.Event, now int64) {
 	if ev.To == exectrace.Syscall && g.proc >= 0 && State(g.meta&7) == Running {
 		t.learnEntry(g, ev)
 		t.procs.syscall(g.proc, now)
-		t.enter(g, now, uint64(Syscall)|first, uint32(ev.Stack))
+		t.call(g, now, first, uint32(ev.Stack))
 		return
 	}
 	from := State(g.meta & 7)
@@ -240,7 +264,7 @@ func (t *Timeline) goroutine(ev *exectrace.Event, now int64) {
 		t.wait(g)
 	case exectrace.Syscall:
 		t.learnEntry(g, ev)
-		t.enter(g, now, uint64(Syscall)|first, uint32(ev.Stack))
+		t.call(g, now, first, uint32(ev.Stack))
 		t.place(g, ev, now, true)
 	case exectrace.NotExist:
 		t.detach(g)
@@ -348,7 +372,7 @@ func (t *Timeline) born(g *G, ev *exectrace.Event, now int64) {
 		t.run(g, now, 0)
 		t.place(g, ev, now, false)
 	case exectrace.Syscall: // a C thread that came in
-		t.enter(g, now, uint64(Syscall), uint32(ev.Stack))
+		t.call(g, now, 0, uint32(ev.Stack))
 		t.place(g, ev, now, true)
 	default: // a coroutine waits to be switched to
 		t.enter(g, now, uint64(Waiting)|uint64(WaitMessage)<<metaWait, 0)

@@ -17,7 +17,9 @@ type STW struct {
 	Stack                       exectrace.StackID
 	Awaited                     FuncID // entry function of the goroutine on the P that stopped last
 	AwaitedStack                exectrace.StackID
-	Open                        bool // its end was not seen
+	Thread                      uint32 // of the initiator, as the traced process sees it; 0 not known
+	AwaitedThread               uint32 // that stopped the last P. A thief's, where the P was retaken; 0 none or not known
+	Open                        bool   // its end was not seen
 }
 
 // Sweep is one sweep by an allocating goroutine.
@@ -305,7 +307,7 @@ func (t *Timeline) stwBegin(ev *exectrace.Event, g *G, slot uint32, now int64) {
 	if id.Entry == 0 && ev.Stack != 0 {
 		id.Entry = t.Get(ev.Stack).Entry
 	}
-	r.stws = append(r.stws, STW{Begin: now, Kind: ev.Name, GoID: id.GoID, Initiator: id.Entry, Stack: ev.Stack})
+	r.stws = append(r.stws, STW{Begin: now, Kind: ev.Name, GoID: id.GoID, Initiator: id.Entry, Stack: ev.Stack, Thread: known(ev.M)})
 	r.phase, r.initM, r.initP, r.initSlot, r.others = stwAwait, ev.M, g.proc, slot, 0
 	for i := range t.procs.ps {
 		if t.procs.ps[i].active && int32(i) != g.proc {
@@ -316,6 +318,14 @@ func (t *Timeline) stwBegin(ev *exectrace.Event, g *G, slot uint32, now int64) {
 		r.phase = stwStopped
 	}
 	t.procs.setStopped(true, now)
+}
+
+// known is a thread's id, 0 for none.
+func known(m exectrace.ThreadID) uint32 {
+	if m < 0 || m >= 1<<32 {
+		return 0
+	}
+	return uint32(m)
 }
 
 // procChanged follows the Ps during a stop-the-world.
@@ -340,6 +350,7 @@ func (r *ranges) procChanged(t *Timeline, x *proc, ev *exectrace.Event, now int6
 	if !byInitiator {
 		s.LastStop = now
 		s.Awaited, s.AwaitedStack = 0, exectrace.StackID(x.lastStack)
+		s.AwaitedThread = known(ev.M)
 		if x.lastIdent != 0 {
 			s.Awaited = t.idents[x.lastIdent].Entry
 		}

@@ -57,7 +57,7 @@ const (
 //
 // Ender and EnderSeg are, by State: waiting: who ended it; runnable: of a newborn its maker, else Ender is
 // the number of goroutines that waited at the same place when it was woken; running: Ender is the number of the
-// sweep it is in.
+// sweep it is in. Of running and syscall EnderSeg is the thread, see [Segment.Thread].
 type Segment struct {
 	w        uint64 // start, relative to the timeline's base, << 16 | meta
 	Prev     uint32 // of the same goroutine; 0: none, or it is no longer kept
@@ -91,6 +91,18 @@ func (s *Segment) Gap() bool { return s.w&metaGap != 0 }
 
 // First tells that before it nothing is known of the goroutine: it was there when the trace, or what could be read of it, began.
 func (s *Segment) First() bool { return s.w&metaFirst != 0 }
+
+// noThread is [exectrace.NoThread] in 32 bits, which no thread id of Linux fills.
+const noThread = ^uint32(0)
+
+// Thread is the id of the thread that a running or syscall segment was on, as the traced process sees it; 0 where that
+// is not known: in other states, and in formats before 1.22.
+func (s *Segment) Thread() uint32 {
+	if st := s.State(); st != Running && st != Syscall || s.EnderSeg == noThread {
+		return 0
+	}
+	return s.EnderSeg
+}
 
 // start is relative to the base.
 func (s *Segment) start() int64 { return int64(s.w >> 16) }

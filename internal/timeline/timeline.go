@@ -18,7 +18,8 @@ type Options struct {
 type G struct {
 	Cur    uint64 // number of the segment it is in, which may be no longer kept; 0: nobody is here
 	Ident  uint32
-	start  int64 // of the segment it is in
+	thread uint32 // of the running or syscall segment it is in
+	start  int64  // of the segment it is in
 	meta   uint64
 	stack  uint32
 	ranges uint64 // meta bits of the ranges it is in
@@ -65,6 +66,8 @@ type Timeline struct {
 	base exectrace.Time
 	any  bool // there was an event
 	now  int64
+
+	thread uint32 // of the event that is applied
 
 	slots  []G
 	idents []Ident
@@ -225,6 +228,7 @@ func (t *Timeline) silence(b, e int64) {
 func (t *Timeline) Apply(ev *exectrace.Event) {
 	now := t.Advance(ev.Time)
 	t.Woken.Lock = false
+	t.thread = uint32(ev.M)
 	switch ev.Kind {
 	case exectrace.KindGoroutine:
 		t.goroutine(ev, now)
