@@ -6,6 +6,7 @@ require github.com/alecthomas/kong v1.17.0
 
 require (
 	github.com/google/pprof v0.0.0-20260906184651-6331bc6350fe
+	github.com/klauspost/compress v1.20.3
 	golang.org/x/exp v0.0.0-20260908205506-85c1c2202aba
 )
 

@@ -127,6 +127,7 @@ type Record struct {
 // Thread is who a thread is. A later one with the same TID replaces it from there on: it called itself something
 // else, or the number was used again.
 type Thread struct {
+	Since  int64 // from when on; 0: from the begin
 	TID    uint32
 	PID    uint32 // thread group
 	NSTID  uint32 // TID in the target's innermost pid namespace, as its own trace has it; 0 not known

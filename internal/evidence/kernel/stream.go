@@ -1,15 +1,76 @@
 package kernel
 
-// Source gives a stream in order: what a [Reader] and a text twin both are. Records come in the order of their Time; a stretch
-// stands at its begin.
+// Source gives a stream in order: what a [Reader] and a text twin both are. Records come in the order of their Time; a
+// stretch stands at its begin.
 type Source interface {
 	Header() Header
-	// Each calls f with the records in order, in blocks that the next overwrites.
+	// Each calls f with the records in order, in blocks that the next overwrites. It may be called again.
 	Each(f func([]Record) error) error
-	// Threads gives everybody who was named; complete once Each has ended. At gives who tid was at a time.
+	// Threads gives everybody who was named, in the order of Since; complete once Each has ended.
 	Threads() []Thread
-	// Stack gives the frames of a StackID, innermost first.
+	// Stack gives the frames of a StackID, innermost first; complete once Each has ended.
 	Stack(id uint32) []Frame
-	// Ended tells how the stream ended: "" whole, else what is missing and why.
+	// Ended tells how the stream ended: "" whole, else what is missing and why. Complete once Each has ended.
 	Ended() string
+}
+
+// The layout of a stream. A magic line, then blocks:
+//
+//	mark   4 bytes "\xffwkb", by which a reader finds the next block after damage
+//	kind   1 byte
+//	size   4 bytes little endian, of the body
+//	raw    4 bytes, of the body once decompressed
+//	sum    4 bytes, CRC-32C of the body
+//	body   zstd
+//
+// A block of header is JSON. One of records is items, each begun by a byte: a record's Kind, or the definition of a
+// thread, a frame or a stack, which stands before what refers to it. Times are differences within a block, so that each
+// can be read without the ones before. A block of late records has those whose time is before what was
+// written already: stretches, which are written at their end but stand at their begin. A reader fetches these first.
+const (
+	magic     = "whystall kernel stream 1\n"
+	blockMark = "\xffwkb"
+	headSize  = 4 + 1 + 4 + 4 + 4
+
+	blockHeader  = 1
+	blockRecords = 2
+	blockLate    = 3
+	blockEnd     = 4
+
+	itemThread = 0xf1
+	itemStack  = 0xf2
+	itemFrame  = 0xf3
+)
+
+// Bounds of what a stream from anywhere may make us hold.
+const (
+	maxBody    = 4 << 20
+	maxLate    = 1 << 20
+	maxThreads = 1 << 20
+	maxStacks  = 1 << 20
+	maxFrames  = 1 << 21
+	maxDepth   = 256
+	maxName    = 1 << 12
+)
+
+// Bits of a record's second byte: which fields follow.
+const (
+	hasOther = 1 << iota
+	hasKernel
+	hasUser
+	hasArg0
+	hasArg1
+	hasArg2
+	sameTID // who leaves is who came last on that CPU
+	hasFlags
+)
+
+// chain remembers who came last on each CPU: who leaves next need not be named.
+type chain struct{ last [256]uint32 }
+
+func (c *chain) at(cpu uint16) uint32 { return c.last[uint8(cpu)] }
+func (c *chain) set(r *Record) {
+	if r.Kind == Switch {
+		c.last[uint8(r.CPU)] = r.Other
+	}
 }
