@@ -2,7 +2,9 @@ package collect
 
 import (
 	"context"
+	"errors"
 	"io"
+	"sort"
 
 	"github.com/whystall/whystall/internal/evidence"
 )
@@ -17,10 +19,21 @@ type Process struct {
 	WithArgs bool
 	Budget   float64 // share of the target's CPU time that recording it may cost
 	Stacks   bool
+
+	// MaxSize is how many bytes the member may have: a Write beyond it returns ErrCut and writes what fits. A collector may look
+	// at it beforehand, and lower its detail.
+	MaxSize int64
+	// Recording is called by Record once it records, so that what must lie within its time can begin; nil in tests. A collector
+	// that never calls it is waited for until its first write, and some seconds at most.
+	Recording func()
 }
 
+// ErrCut is what a Write beyond --max-size returns: Record ends then, and what came is kept.
+var ErrCut = errors.New("cut at --max-size")
+
 // Local is a collector of a process on this machine. Probe tells beforehand whether it would work, nil, or why not and what would
-// permit it; it changes nothing. Record writes the member until ctx ends, and leaves nothing behind, whatever happens.
+// permit it; it changes nothing. Record writes the member until ctx ends, and leaves nothing behind, whatever happens. Of those
+// with the same Member the first by Order that is ready runs; where it breaks before its first byte, the next.
 type Local struct {
 	Name    string
 	Doc     string
@@ -36,4 +49,11 @@ var locals []*Local
 func registerLocal(c *Local) *Local {
 	locals = append(locals, c)
 	return c
+}
+
+// Locals lists the collectors of local processes in the order they are tried.
+func Locals() []*Local {
+	s := append([]*Local(nil), locals...)
+	sort.SliceStable(s, func(i, j int) bool { return s[i].Order < s[j].Order })
+	return s
 }
