@@ -157,7 +157,7 @@ func TestEachStops(t *testing.T) {
 }
 
 func FuzzReader(f *testing.F) {
-	stream, _ := made(f, 300)
+	stream, _ := made(f, 12)
 	f.Add(stream)
 	f.Add(stream[:len(stream)/2])
 	f.Fuzz(func(t *testing.T, b []byte) {
