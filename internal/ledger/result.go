@@ -113,6 +113,10 @@ type Tags struct {
 	SyscallNS  int64 // runnable since a syscall
 	HandoffNS  int64 // lock: holder had been woken and was not running yet
 	InferredNS int64 // the holder is inferred by class, not by instance
+	MeasuredNS int64 // joined: who was awaited and what held it are both events of the kernel or the runtime; not by coverage ("no thread of the process ran"), nor inferred
+	SocketNS   int64 // joined: data was there, and the goroutine that waits for them not yet runnable; any leaf
+	DueNS      int64 // joined: the timer was due, likewise
+	BarrierNS  int64 // joined: in a ragged barrier of the runtime; as STWNS a path, not a leaf
 	Slices     int64 // number of runnable stretches
 	GCSlices   int64 // of them, while marking
 }
@@ -120,7 +124,7 @@ type Tags struct {
 // Instead is what held the Ps while somebody was runnable.
 type Instead struct {
 	Who  string // entry function; "GC worker (dedicated)", "GC worker (idle)", "idle P", "unknown"
-	Kind string // "request", "background", "gc", "runtime", "idle", "unknown"
+	Kind string // "request", "background", "gc", "runtime", "idle", "unknown"; joined: "throttled", "no CPU" (Who: behind whom) of Ps whose threads were not on a CPU
 	NS   int64
 }
 
