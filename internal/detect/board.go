@@ -14,6 +14,7 @@ type board struct {
 	passes []*Pass
 	left   []int64
 	takers [][]taker
+	pools  map[string][]taker // by term of the capacity and memory ledgers
 }
 
 type taker struct {
@@ -41,15 +42,8 @@ func (b *board) arbitrate(p *Pass) {
 	if p.floor != nil {
 		floor = *p.floor
 	}
-	if p.cpuOf > 0 {
-		switch {
-		case p.cpu > p.cpuOf:
-			p.outcome, p.why = failed, fmt.Sprintf("claims %d ns of an account of %d ns", p.cpu, p.cpuOf)
-		case ratio(p.cpu, p.cpuOf) < floor.Share:
-			p.Clear("%s of CPU time, below %s", percent(ratio(p.cpu, p.cpuOf)), percent(floor.Share))
-		default:
-			p.outcome = found
-		}
+	if len(p.pools) > 0 {
+		b.arbitratePools(p, floor)
 		return
 	}
 	if len(p.claims) == 0 {
@@ -138,12 +132,35 @@ func (b *board) submit(p *Pass, over [][]taker, free int64) {
 		return
 	}
 	p.outcome = found
+	b.through(p)
 	for i := range p.claims {
 		p.claims[i].granted = 0
 		for _, t := range over[i] {
 			if t.p == p.root {
 				p.claims[i].granted += t.ns
 			}
+		}
+	}
+}
+
+// through finds the mechanism of p's root that claims most of the same time: a pause is long because of throttling,
+// which is because of GOMAXPROCS.
+func (b *board) through(p *Pass) {
+	mine := map[int]int64{}
+	for _, c := range p.claims {
+		mine[c.account] += c.ns
+	}
+	var most int64
+	for _, q := range b.passes {
+		if q == p || q.outcome != found || q.root != p.root {
+			continue
+		}
+		var same int64
+		for _, c := range q.claims {
+			same += min(c.ns, mine[c.account])
+		}
+		if same > most && 2*same > p.Claimed() {
+			p.via, most = q, same
 		}
 	}
 }
@@ -179,7 +196,7 @@ func (b *board) ranked() []finding.Finding {
 // usual requests suffer half as much as the slow ones, the difference says little: then all of it counts.
 func (p *Pass) score() (ns int64) {
 	if p.Ledger == nil || len(p.claims) == 0 {
-		return 0
+		return p.poolScore()
 	}
 	var all, excess, usual, matched int64
 	for _, c := range p.claims {

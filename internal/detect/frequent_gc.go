@@ -164,7 +164,7 @@ func tellFrequentGC(p *Pass, f *finding.Finding) {
 	if len(p.claims) == 0 {
 		n, ns, _ := p.Set.Delta(gcCycles)
 		f.Summary = fmt.Sprintf("GC ran %.1f cycles a second and took %s of the CPU time available%s", n/(float64(ns)/1e9), percent(f.Share), why)
-		p.Proof("runtime metrics", "%.0f cycles in %s, %s of CPU time", n, finding.Duration(ns), finding.Duration(p.cpu))
+		p.Proof("runtime metrics", "%.0f cycles in %s, %s of CPU time", n, finding.Duration(ns), finding.Duration(p.pooled()))
 	} else {
 		g, c := &p.Ledger.GC, &p.Ledger.Capacity
 		f.Summary = fmt.Sprintf("GC runs %.1f times a second%s; slow requests lose %s each to it (%s of their time)", g.PerSecond, why, p.per(p.NS()), p.share(p.NS()))

@@ -32,12 +32,17 @@ type Pass struct {
 	why     string
 	missing []string
 	claims  []claim
-	cpu     int64 // claimed of cpuOf
-	cpuOf   int64
+	pools   []poolClaim // instead of claims, where no request is visible or bytes are lost
+	poolOf  int64       // what the pools are a share of
+	weight  float64     // share of what everybody lost, for ranking pools beside claims
+	bytes   bool        // pools hold bytes
 	floor   *Floor
 	root    *Pass
+	via     *Pass  // mechanism of root that took most of the same: the chain goes through it
 	silent  bool   // what was claimed is silent by its nature: a silence is no sign of anything else
 	doubt   string // why the finding is possible and no more
+	capped  string // why it is supported and no more
+	known   int64  // of what was granted: who was awaited and what held it are both measured
 	finding finding.Finding
 }
 
@@ -64,7 +69,13 @@ func (p *Pass) ClaimWhere(ok func(*ledger.Account) bool) {
 }
 
 // ClaimCPU claims CPU time out of a total, for causes that make every request equally slow.
-func (p *Pass) ClaimCPU(ns, of int64) { p.cpu, p.cpuOf = ns, of }
+func (p *Pass) ClaimCPU(ns, of int64) { p.pool("CPU time seen by "+p.det.Name, ns, of, of) }
+
+// ClaimBytes claims memory that a term of the memory ledger holds, out of a total.
+func (p *Pass) ClaimBytes(term string, bytes, holds, of int64) {
+	p.bytes = true
+	p.pool(term, bytes, holds, of)
+}
 
 // Claimed is the sum of what was claimed so far.
 func (p *Pass) Claimed() (ns int64) {
@@ -114,6 +125,13 @@ func (p *Pass) Found(name string) bool {
 	return false
 }
 
+// Cap says why the finding is supported and no more.
+func (p *Pass) Cap(format string, args ...any) {
+	if p.capped == "" {
+		p.capped = fmt.Sprintf(format, args...)
+	}
+}
+
 // NS is what was granted.
 func (p *Pass) NS() (ns int64) {
 	for _, c := range p.claims {
@@ -152,21 +170,22 @@ func (p *Pass) words() finding.Finding {
 	f.Evidence, f.Remedy = []finding.Evidence{}, []string{}
 	if p.root != nil {
 		f.BecauseOf = p.root.det.Name
+		if p.via != nil {
+			f.BecauseOf = p.via.det.Name
+		}
 	}
-	if p.cpuOf > 0 && len(p.claims) == 0 {
-		f.Explains.CPUNS, f.Share = p.cpu, ratio(p.cpu, p.cpuOf)
-	} else {
+	switch {
+	case len(p.pools) > 0 && p.bytes:
+		f.Explains.Bytes, f.Share = p.pooled(), ratio(p.pooled(), p.poolOf)
+	case len(p.pools) > 0:
+		f.Explains.CPUNS, f.Share = p.pooled(), ratio(p.pooled(), p.poolOf)
+	default:
 		f.Explains.NS, f.Share = p.NS(), ratio(p.NS(), p.Ledger.Slow.WallNS)
 		p.quote()
 		p.standstill()
 	}
 	p.guard(func(p *Pass) { p.det.Tell(p, f) })
-	// What held a runnable or running goroutine is not in a Go trace: nothing is above supported.
-	f.Confidence = finding.Supported
-	if p.doubt != "" {
-		f.Confidence = finding.Possible
-		p.Proof("whystall", "no more than possible: %s", p.doubt)
-	}
+	p.grade(f)
 	if f.Verify == "" {
 		f.Verify = p.verify("")
 	}

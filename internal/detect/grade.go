@@ -1,0 +1,96 @@
+package detect
+
+import (
+	"fmt"
+
+	"github.com/whystall/whystall/internal/finding"
+	"github.com/whystall/whystall/internal/ledger"
+)
+
+// grade says how sure a finding is. Proven needs both ends measured, who was awaited and what held it, for 80 % of the claim; what
+// held a runnable or running goroutine is not in a Go trace, so without the kernel's records nothing is above supported.
+func (p *Pass) grade(f *finding.Finding) {
+	f.Confidence = finding.Supported
+	amount := p.NS()
+	if len(p.pools) > 0 {
+		amount = p.pooled()
+	}
+	if p.known > 0 {
+		p.capKernel()
+	}
+	switch {
+	case p.doubt != "":
+		f.Confidence = finding.Possible
+		p.Proof("whystall", "no more than possible: %s", p.doubt)
+	case float64(p.known) < 0.8*float64(amount) || p.known <= 0:
+	case p.capped != "":
+		p.Proof("whystall", "no more than supported: %s", p.capped)
+	default:
+		f.Confidence = finding.Proven
+	}
+}
+
+// capKernel caps what rests on the kernel's records where they have holes.
+func (p *Pass) capKernel() {
+	k := kernelOf(p)
+	switch {
+	case k == nil:
+		p.Cap("without the kernel's records")
+	case float64(k.UnknownNS) > 0.05*float64(k.OnNS+k.QueuedNS+k.ThrottledNS+k.UnknownNS):
+		p.Cap("for %s of its threads' time records are missing", finding.Duration(k.UnknownNS))
+	case k.Joined && k.Align.Transitions > 0 && float64(k.Align.OffCPU) > 0.0005*float64(k.Align.Transitions):
+		p.Cap("%s of the goroutines' events fall on threads that the kernel's records have off the CPU", percent(ratio(k.Align.OffCPU, k.Align.Transitions)))
+	}
+}
+
+// measure counts what was granted on accounts whose ends are both events: neither a holder that is inferred, nor a lock on the path, nor
+// coverage without identity.
+func (p *Pass) measure() {
+	p.granted(func(a *ledger.Account, ns int64) {
+		if a.Class == ledger.ClassLock {
+			return
+		}
+		known := a.Tags.MeasuredNS
+		for _, s := range a.Through {
+			known -= s.NS
+		}
+		known -= a.Tags.InferredNS
+		p.known += scale(max(0, min(known, a.NS)), ns, a.NS)
+	})
+}
+
+// fairControl prints beside what rests on stop-the-worlds how many stretches as long look like them by accident.
+func (p *Pass) fairControl() {
+	k := kernelOf(p)
+	if k == nil || k.Fair.Pairs == 0 {
+		return
+	}
+	p.Proof("kernel records: fair control", "of %d pairs of events of one thread, as far apart as these stop-the-worlds are long, %s look as if something had held the thread up, %s to the end; so coverage alone proves nothing here, only who woke whom",
+		k.Fair.Pairs, percent(ratio(k.Fair.Covered, k.Fair.Pairs)), percent(ratio(k.Fair.Edge, k.Fair.Pairs)))
+}
+
+func kernelOf(p *Pass) *ledger.Kernel {
+	if p.Ledger == nil {
+		return nil
+	}
+	return p.Ledger.Kernel
+}
+
+// joined tells whether the accounts of slow requests have the kernel's leaves.
+func joined(r *ledger.Result) bool {
+	return r != nil && r.Kernel != nil && (r.Kernel.Joined || r.Native) && r.Slow.Requests > 0 && r.Slow.WallNS > 0
+}
+
+// wall is how long the kernel's records last.
+func wall(k *ledger.Kernel) int64 { return max(1, k.End-k.Begin) }
+
+// perSecond says a rate.
+func perSecond(n int64, k *ledger.Kernel) string {
+	r := rate(n, k)
+	if r >= 10 || r == 0 {
+		return fmt.Sprintf("%.0f a second", r)
+	}
+	return fmt.Sprintf("%.1f a second", r)
+}
+
+func rate(n int64, k *ledger.Kernel) float64 { return float64(n) / (float64(wall(k)) / 1e9) }
