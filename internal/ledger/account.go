@@ -56,9 +56,13 @@ func top(l []Site) []Site {
 
 // account is the key in words.
 func (p *pass) account(k account) Account {
-	return Account{
-		Leaf: leafOf[k.leaf], Class: classOf[k.class], Actor: p.tl.Func(k.actor), Site: p.tl.Func(k.site), Detail: p.src.String(k.detail),
+	a := Account{Leaf: leafOf[k.leaf], Class: classOf[k.class], Actor: p.tl.Func(k.actor), Site: p.tl.Func(k.site)}
+	if k.leaf.named() {
+		a.Detail = p.tl.Func(timeline.FuncID(k.detail))
+	} else {
+		a.Detail = p.src.String(exectrace.StringID(k.detail))
 	}
+	return a
 }
 
 // sites adds stacks up by place.

@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"github.com/whystall/whystall/exectrace"
 	"github.com/whystall/whystall/internal/timeline"
 )
 
@@ -36,6 +35,23 @@ const (
 	codeBornOutside
 	codeUnknown
 	codeOther // wait of a request that was not followed: column All
+
+	// by the kernel's records
+	codeThrottled
+	codeNoCPU
+	codeAsleep
+	codeLatePoll
+	codeFault
+	codeReclaim
+	codeMemcg
+	codeCompaction
+	codeMmapLock
+	codeTLB
+	codeDisk
+	codeNUMA
+	codePipe
+	codeLock
+	codeMissing
 	leafCodes
 )
 
@@ -43,6 +59,8 @@ var leafOf = [leafCodes]Leaf{
 	LeafOnCPU, LeafRunnable, LeafSTW, LeafSTWWork, LeafAssist, LeafAssistCredit, LeafSweep, LeafMarkTermQueue, LeafGCStartQueue,
 	LeafSTWQueue, LeafStackScan, LeafNetwork, LeafTimer, LeafSyscall, LeafLockBetween, LeafLockUnseen, LeafRuntimeIdle, LeafPreviousEnd,
 	LeafGap, LeafOrder, LeafLookback, LeafLimit, LeafNotWoken, LeafBeforeTrace, LeafBornOutside, LeafUnknown, LeafOther,
+	LeafThrottled, LeafNoCPU, LeafAsleep, LeafLatePoll, LeafFault, LeafReclaim, LeafMemcg, LeafCompaction, LeafMmapLock, LeafTLB, LeafDisk,
+	LeafNUMA, LeafPipe, LeafLock, LeafMissing,
 }
 
 // classCode is a Class in one byte.
@@ -112,8 +130,11 @@ type account struct {
 	leaf   leafCode
 	actor  timeline.FuncID
 	site   timeline.FuncID
-	detail exectrace.StringID // kind of stop-the-world
+	detail uint32 // of a stop-the-world its kind, an exectrace.StringID; of what the kernel told a timeline.FuncID in words
 }
+
+// named tells that the detail of accounts with this leaf is a name.
+func (l leafCode) named() bool { return l != codeSTW && l != codeSTWWork }
 
 // factKind says what a fact adds to an account.
 type factKind uint8
@@ -142,6 +163,11 @@ const (
 	factInferred
 	factSlices
 	factGCSlices
+	factMeasured
+	factSocket // ready by the kernel's records, and not yet runnable
+	factDue
+	factBarrier
+	factBehind // ref: who had the CPU, see joiner.who
 )
 
 // fact is one number about a part of an activation, 16 bytes.

@@ -265,7 +265,7 @@ func (p *pass) piece(q *piece) {
 	if p.look != nil {
 		p.look(q)
 	}
-	key := account{class: q.class, leaf: q.leaf, detail: q.kind}
+	key := account{class: q.class, leaf: q.leaf, detail: uint32(q.kind)}
 	key.site = q.site
 	id := p.tl.Who(q.ident)
 	if q.depth > 0 {
