@@ -20,6 +20,7 @@ const module = "github.com/whystall/whystall/"
 // room unless they are listed. A room with nothing beside it, and every room not listed, may import std only.
 const rooms = `
 exectrace
+internal/sensor/symbol github.com/ianlancetaylor/demangle
 internal/evidence   github.com/klauspost/compress
 internal/format     internal/evidence github.com/google/pprof/profile
 internal/collect    internal/evidence internal/format

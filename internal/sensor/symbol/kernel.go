@@ -1,0 +1,173 @@
+package symbol
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+const (
+	maxKernelSymbols = 1 << 20
+	maxKernelNames   = 64 << 20
+
+	// kallsyms has no sizes: a function lasts until the next symbol. The last of a module, or of the kernel's text, is followed by a gap.
+	maxKernelFunction = 64 << 10
+)
+
+// KernelTable has the kernel's functions by address.
+type KernelTable struct {
+	all     []kernelSymbol
+	names   []byte
+	modules []string
+}
+
+type kernelSymbol struct {
+	addr   uint64
+	name   uint32
+	length uint16
+	module uint16 // 0 the kernel itself
+	code   bool
+}
+
+// Kernel reads /proc/kallsyms below root, "" for this machine's. Where the addresses are hidden it is an error that says what shows them.
+func Kernel(root string) (*KernelTable, error) {
+	name := filepath.Join(root, "/proc/kallsyms")
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	k, err := parseKallsyms(f)
+	if errors.Is(err, errHidden) {
+		restrict := ""
+		if b, err := os.ReadFile(filepath.Join(root, "/proc/sys/kernel/kptr_restrict")); err == nil {
+			restrict = " (kernel.kptr_restrict is " + strings.TrimSpace(string(b)) + ")"
+		}
+		return nil, fmt.Errorf("read %s: not permitted: addresses are hidden%s: needs CAP_SYSLOG, or root with kernel.kptr_restrict at most 1", name, restrict)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	return k, nil
+}
+
+var errHidden = errors.New("addresses are hidden")
+
+// parseKallsyms reads lines "ffffffff81000000 T _stext" and, of modules, "... t nf_hook\t[nf_tables]".
+func parseKallsyms(r io.Reader) (*KernelTable, error) {
+	k := &KernelTable{modules: []string{"kernel"}}
+	module := map[string]uint16{}
+	s := bufio.NewScanner(r)
+	lines, shown := 0, false
+	for s.Scan() {
+		lines++
+		f := bytes.Fields(s.Bytes())
+		if len(f) < 3 || len(f[1]) != 1 {
+			return nil, fmt.Errorf("line %d: want 3 fields, got %d", lines, len(f))
+		}
+		addr, err := strconv.ParseUint(string(f[0]), 16, 64)
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %w", lines, err)
+		}
+		if addr == 0 {
+			continue
+		}
+		shown = true
+		kind := f[1][0] | 0x20
+		// Per-CPU offsets and absolute numbers lie below the kernel's half.
+		if addr>>63 == 0 || kind == 'a' || kind == 'u' {
+			continue
+		}
+		if len(k.all) == maxKernelSymbols || len(k.names) > maxKernelNames {
+			return nil, fmt.Errorf("line %d: over %d symbols", lines, maxKernelSymbols)
+		}
+		sym := kernelSymbol{addr: addr, code: kind == 't' || kind == 'w'}
+		if len(f) > 3 {
+			name := strings.Trim(string(f[3]), "[]")
+			id, ok := module[name]
+			if !ok && len(k.modules) < 1<<16-1 {
+				id = uint16(len(k.modules))
+				module[name] = id
+				k.modules = append(k.modules, name)
+			}
+			sym.module = id
+		}
+		// Of data only the address is of use: it ends a function.
+		if sym.code {
+			name := f[2][:min(len(f[2]), maxName)]
+			sym.name, sym.length = uint32(len(k.names)), uint16(len(name))
+			k.names = append(k.names, name...)
+		}
+		k.all = append(k.all, sym)
+	}
+	if err := s.Err(); err != nil {
+		return nil, fmt.Errorf("line %d: %w", lines+1, err)
+	}
+	if lines > 0 && !shown {
+		return nil, errHidden
+	}
+	slices.SortStableFunc(k.all, func(a, b kernelSymbol) int {
+		switch {
+		case a.addr < b.addr:
+			return -1
+		case a.addr > b.addr:
+			return 1
+		}
+		return 0
+	})
+	k.all, k.names = slices.Clip(k.all), slices.Clip(k.names)
+	return k, nil
+}
+
+// Lookup tells which function of the kernel has the address. A nil table gives the address alone.
+func (k *KernelTable) Lookup(addr uint64) Frame {
+	if k == nil {
+		return Frame{Addr: addr, Module: "kernel"}
+	}
+	i, _ := slices.BinarySearchFunc(k.all, addr, func(s kernelSymbol, addr uint64) int {
+		if s.addr <= addr {
+			return -1
+		}
+		return 1
+	})
+	if i == 0 || i == len(k.all) {
+		return Frame{Addr: addr, Module: "kernel"}
+	}
+	last := k.all[i-1]
+	fr := Frame{Addr: addr, Module: k.modules[last.module]}
+	if addr-last.addr >= maxKernelFunction || last.module != k.all[i].module && addr-last.addr >= maxAsm {
+		return Frame{Addr: addr, Module: "kernel"}
+	}
+	// Of the names of one address the first function's: the table lists aliases after it.
+	for ; i > 0 && k.all[i-1].addr == last.addr; i-- {
+		if s := k.all[i-1]; s.code {
+			fr.Func = string(k.names[s.name : s.name+uint32(s.length)])
+			fr.Module = k.modules[s.module]
+		}
+	}
+	fr.Offset = addr - last.addr
+	if fr.Func == "" {
+		return Frame{Addr: addr, Module: "kernel"}
+	}
+	return fr
+}
+
+// Stack appends the frames of a stack, innermost first: of all but the first the address is where a call returns to, so the call before it is meant.
+func (k *KernelTable) Stack(pcs []uint64, dst []Frame) []Frame {
+	for i, pc := range pcs {
+		fr := k.Lookup(pc - min(uint64(i), 1))
+		fr.Addr = pc
+		if i > 0 && fr.Func != "" {
+			fr.Offset++
+		}
+		dst = append(dst, fr)
+	}
+	return dst
+}

@@ -1,0 +1,17 @@
+//go:build !unix
+
+package symbol
+
+import (
+	"bytes"
+	"errors"
+	"os"
+)
+
+const nonblock = 0
+
+func identity(string) (dev, inode uint64, err error) { return 0, 0, errors.ErrUnsupported }
+
+func isMapped(*os.File, mapping) (bool, error) { return false, errors.ErrUnsupported }
+
+func ownVDSO() (*bytes.Reader, error) { return nil, errors.ErrUnsupported }

@@ -1,0 +1,190 @@
+package symbol
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/ianlancetaylor/demangle"
+)
+
+// module is one file that code is mapped from. Its symbols are read at the first look-up.
+type module struct {
+	path  string
+	exe   bool // it is the process's program
+	file  *os.File
+	ready bool // headers were read
+	named bool // symbol tables were
+
+	im    *image
+	goTab *pclntab
+	tabs  []*funcs
+	debug *os.File
+}
+
+func (m *module) close() {
+	for _, f := range []*os.File{m.file, m.debug} {
+		if f != nil {
+			f.Close()
+		}
+	}
+	*m = module{path: m.path, exe: m.exe, ready: true, named: true}
+}
+
+// resolve names one address of a mapping; at least one frame, the outermost last.
+func (t *Table) resolve(m *mapping, addr uint64) []Frame {
+	off := addr - m.start + m.offset
+	fr := Frame{Addr: addr, Module: m.path, Offset: off}
+	mod := m.mod
+	switch {
+	case m.path == "[vdso]":
+		mod = t.vdso()
+		fr.Offset = addr - m.start
+		off = fr.Offset
+	case mod == nil:
+		// Code made on the fly, whatever the runtime calls its memory.
+		if fr.Module == "" || strings.HasPrefix(fr.Module, "[anon") || fr.Module == "[heap]" || fr.Module == "[stack]" {
+			fr.Module = "[anon]"
+		}
+		fr.Offset = addr - m.start
+		return []Frame{fr}
+	}
+	t.load(mod)
+	if mod.im == nil {
+		return []Frame{fr}
+	}
+	linked, ok := mod.im.address(off)
+	if !ok {
+		return []Frame{fr}
+	}
+	fr.Offset = linked
+	if names := mod.goTab.frames(linked, nil); len(names) > 0 {
+		frames := make([]Frame, len(names))
+		for i, s := range names {
+			frames[i] = fr
+			frames[i].Func, frames[i].Inlined = s, i < len(names)-1
+		}
+		return frames
+	}
+	t.loadFuncs(mod)
+	for _, f := range mod.tabs {
+		if s := f.find(linked); s != "" {
+			fr.Func = Demangle(s)
+			break
+		}
+	}
+	return []Frame{fr}
+}
+
+// load reads what tables a module has: Go's own, the full symbol table, that of an installed debug file, the exported symbols.
+func (t *Table) load(m *module) {
+	if m.ready {
+		return
+	}
+	m.ready = true
+	if m.file == nil {
+		return
+	}
+	st, err := m.file.Stat()
+	if err != nil {
+		t.problem(m.path, err)
+		return
+	}
+	if m.im, err = readELF(m.file, st.Size()); err != nil {
+		t.problem(m.path, err)
+		return
+	}
+	if m.goTab, err = readPclntab(m.im); err != nil && !errors.Is(err, errNoTable) {
+		t.problem(m.path, err)
+	}
+}
+
+// loadFuncs reads symbol tables. Of a Go program they are asked only about what its own table lacks: C code.
+func (t *Table) loadFuncs(m *module) {
+	if m.named {
+		return
+	}
+	m.named = true
+	add := func(im *image, table string) bool {
+		f, err := readFuncs(im, table)
+		if err != nil {
+			t.problem(m.path, err)
+			return false
+		}
+		if f == nil || len(f.all) == 0 {
+			return false
+		}
+		if t.tabled+len(f.all) > maxTabled {
+			t.problem(m.path, errors.New("symbols not kept: other files have too many already"))
+			return false
+		}
+		t.tabled += len(f.all)
+		m.tabs = append(m.tabs, f)
+		return true
+	}
+	if add(m.im, ".symtab") {
+		return
+	}
+	if im := t.debugFile(m); im != nil && add(im, ".symtab") {
+		return
+	}
+	add(m.im, ".dynsym")
+}
+
+// debugFile looks for the separate debug file of a build id, in the target's file system and in ours.
+func (t *Table) debugFile(m *module) *image {
+	id := m.im.buildID
+	if len(id) < 6 {
+		return nil
+	}
+	name := "usr/lib/debug/.build-id/" + id[:2] + "/" + id[2:] + ".debug"
+	for _, root := range []string{filepath.Join(t.dir, "root"), t.host + "/"} {
+		f, err := openBelow(root, name)
+		if err != nil {
+			continue
+		}
+		if st, err := f.Stat(); err == nil {
+			if im, err := readELF(f, st.Size()); err == nil && im.buildID == id {
+				m.debug = f
+				return im
+			}
+		}
+		f.Close()
+	}
+	return nil
+}
+
+// vdso reads our own: the kernel maps the same one into everybody of a word size.
+func (t *Table) vdso() *module {
+	if t.kernel == nil {
+		t.kernel = &module{path: "[vdso]", ready: true}
+		if r, err := ownVDSO(); err != nil {
+			t.problem("[vdso]", err)
+		} else if t.kernel.im, err = readELF(r, r.Size()); err != nil {
+			t.problem("[vdso]", err)
+		}
+	}
+	return t.kernel
+}
+
+// Demangle gives a C++ or Rust name as its language has it, without parameters; any other as it is.
+func Demangle(name string) (out string) {
+	if !strings.HasPrefix(name, "_Z") && !strings.HasPrefix(name, "_R") && !strings.HasPrefix(name, "__Z") {
+		return name
+	}
+	// Names come from files that anybody may have made.
+	defer func() {
+		if recover() != nil {
+			out = name
+		}
+	}()
+	if len(name) > 2<<10 {
+		return name
+	}
+	s, err := demangle.ToString(name, demangle.NoParams, demangle.MaxLength(9))
+	if err != nil || s == "" {
+		return name
+	}
+	return s
+}

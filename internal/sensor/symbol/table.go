@@ -1,0 +1,342 @@
+package symbol
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+)
+
+const (
+	maxOpen    = 512     // files kept open
+	maxCached  = 1 << 16 // addresses
+	maxTabled  = 3 << 19 // functions kept of all files together: 24 MiB
+	rereadGap  = time.Second
+	rereadMost = 16 * time.Second
+)
+
+// Table is the code of one process. It may be used by several goroutines. A first look-up in a file reads its symbols, which takes a second for
+// the largest: whoever empties a ring buffer should not be the one who looks up.
+type Table struct {
+	mu   sync.Mutex
+	dir  string // /proc/PID
+	host string // "" or a test's folder
+	now  func() time.Time
+
+	cur, prev *space // prev: before the latest exec
+	execAt    int64
+
+	files    map[fileKey]*module
+	open     int
+	tabled   int
+	kernel   *module // the vdso
+	problems map[string]string
+}
+
+// space is what is mapped between two execs.
+type space struct {
+	maps  []mapping
+	cache map[uint64][]Frame
+	read  time.Time
+	gap   time.Duration
+	main  *module
+}
+
+type fileKey struct{ dev, inode uint64 }
+
+// New reads the memory map of a process and opens the files that it runs from, so that they can be read when it has ended. root is
+// where /proc is: "" this machine's. Close closes them.
+func New(pid int, root string) (*Table, error) {
+	t := &Table{
+		dir:      filepath.Join(root, "/proc", strconv.Itoa(pid)),
+		host:     root,
+		now:      time.Now,
+		files:    map[fileKey]*module{},
+		problems: map[string]string{},
+	}
+	t.cur = &space{cache: map[uint64][]Frame{}}
+	if err := t.readMaps(t.cur); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// Close closes the files. Frames of before remain good.
+func (t *Table) Close() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, m := range t.files {
+		m.close()
+	}
+	t.files, t.open = map[fileKey]*module{}, 0
+	return nil
+}
+
+// Exec tells that the process runs another program from a time on, in the clock that Stack's at is in.
+func (t *Table) Exec(at int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.prev, t.execAt = t.cur, at
+	t.cur = &space{cache: map[uint64][]Frame{}}
+	if err := t.readMaps(t.cur); err != nil {
+		t.problem(t.dir, err)
+	}
+}
+
+// User tells which function of the process had the address at a time.
+func (t *Table) User(addr uint64, at int64) Frame {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return last(t.look(t.space(at), addr))
+}
+
+// Stack appends the frames of a user stack, innermost first. Of all addresses but the first the call before it is meant. A Go address may give
+// several frames: those inlined there, and the function they were inlined into.
+func (t *Table) Stack(pcs []uint64, at int64, dst []Frame) []Frame {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.space(at)
+	for i, pc := range pcs {
+		back := min(uint64(i), 1, pc)
+		for _, fr := range t.look(s, pc-back) {
+			fr.Addr = pc
+			if fr.Module != "" {
+				fr.Offset += back
+			}
+			dst = append(dst, fr)
+		}
+	}
+	return dst
+}
+
+// Problems says which files could not be read, and why: file, cause.
+func (t *Table) Problems() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var all []string
+	for file, why := range t.problems {
+		all = append(all, file+": "+why)
+	}
+	slices.Sort(all)
+	return all
+}
+
+func (t *Table) problem(file string, err error) {
+	if len(t.problems) < 256 {
+		t.problems[file] = err.Error()
+	}
+}
+
+func (t *Table) space(at int64) *space {
+	if t.prev != nil && at < t.execAt {
+		return t.prev
+	}
+	return t.cur
+}
+
+func last(frames []Frame) Frame {
+	if len(frames) == 0 {
+		return Frame{}
+	}
+	return frames[len(frames)-1]
+}
+
+// look gives the frames of one address. What it returns is the cache's.
+func (t *Table) look(s *space, addr uint64) []Frame {
+	if fr, ok := s.cache[addr]; ok {
+		return fr
+	}
+	m := s.mapped(addr)
+	if m == nil && s == t.cur && t.now().Sub(s.read) >= s.gap {
+		n := len(s.maps)
+		if err := t.readMaps(s); err != nil {
+			t.problem(t.dir, err)
+		}
+		m = s.mapped(addr)
+		// Somebody who runs from nowhere, a JIT's freed code for one, must not make us read forever.
+		if m == nil && len(s.maps) == n {
+			s.gap = min(2*s.gap, rereadMost)
+		} else {
+			s.gap = rereadGap
+		}
+	}
+	if m == nil {
+		return []Frame{{Addr: addr}} // not cached: the next reading may know
+	}
+	frames := t.resolve(m, addr)
+	if len(s.cache) >= maxCached {
+		clear(s.cache)
+	}
+	s.cache[addr] = frames
+	return frames
+}
+
+func (s *space) mapped(addr uint64) *mapping {
+	i, found := slices.BinarySearchFunc(s.maps, addr, func(m mapping, addr uint64) int {
+		switch {
+		case m.end <= addr:
+			return -1
+		case m.start > addr:
+			return 1
+		}
+		return 0
+	})
+	if !found {
+		return nil
+	}
+	return &s.maps[i]
+}
+
+// readMaps reads the map and opens what is new in it. What was mapped before and is not now remains known, unless something else is there.
+func (t *Table) readMaps(s *space) error {
+	s.read = t.now()
+	if s.gap == 0 {
+		s.gap = rereadGap
+	}
+	name := filepath.Join(t.dir, "maps")
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	maps, err := parseMaps(f)
+	if err != nil && len(maps) == 0 {
+		return fmt.Errorf("read %s: %w", name, err)
+	}
+	if err != nil {
+		t.problem(name, err)
+	}
+	for i := range maps {
+		m := &maps[i]
+		if m.inode == 0 {
+			continue
+		}
+		key := fileKey{m.dev, m.inode}
+		mod, ok := t.files[key]
+		if !ok {
+			mod = &module{path: m.path}
+			t.files[key] = mod
+			t.openFile(mod, *m)
+		}
+		m.mod = mod
+		if mod.exe && s.main == nil {
+			s.main = mod
+		}
+	}
+	s.maps = merge(maps, s.maps)
+	return nil
+}
+
+// merge adds to the mappings of now the older ones that none of them touches.
+func merge(now, old []mapping) []mapping {
+	all := slices.Clone(now)
+	for _, o := range old {
+		i, _ := slices.BinarySearchFunc(now, o.start, func(m mapping, start uint64) int {
+			if m.end <= start {
+				return -1
+			}
+			return 1
+		})
+		if (i == len(now) || now[i].start >= o.end) && len(all) < 2*maxMappings {
+			all = append(all, o)
+		}
+	}
+	slices.SortFunc(all, func(a, b mapping) int {
+		if a.start < b.start {
+			return -1
+		}
+		return 1
+	})
+	return all
+}
+
+// openFile opens a mapped file, by the ways that are left when it was deleted or lies in another mount namespace, safest first.
+func (t *Table) openFile(mod *module, m mapping) {
+	if t.open >= maxOpen {
+		t.problem(m.path, fmt.Errorf("not read: %d files are open already", maxOpen))
+		return
+	}
+	var why error
+	try := func(f *os.File, err error) bool {
+		if err != nil {
+			if why == nil || !errors.Is(err, os.ErrNotExist) {
+				why = err
+			}
+			return false
+		}
+		mod.file = f
+		t.open++
+		return true
+	}
+	exe := filepath.Join(t.dir, "exe")
+	if dev, inode, err := identity(exe); err == nil && inode == m.inode && dev == m.dev {
+		mod.exe = true
+		if try(openRegular(exe)) {
+			return
+		}
+	}
+	if try(openRegular(filepath.Join(t.dir, "map_files", fmt.Sprintf("%x-%x", m.start, m.end)))) {
+		mod.exe = mod.exe || t.isExe(mod, exe)
+		return
+	}
+	if m.deleted {
+		t.problem(m.path, errors.New("it was deleted, and needs CAP_SYS_ADMIN to be read"))
+		return
+	}
+	f, err := openBelow(filepath.Join(t.dir, "root"), m.path)
+	if err == nil {
+		if same, why := isMapped(f, m); !same {
+			f.Close()
+			f, err = nil, why
+		}
+	}
+	if try(f, err) {
+		mod.exe = mod.exe || t.isExe(mod, exe)
+		return
+	}
+	t.problem(m.path, why)
+}
+
+// isExe tells whether the open file is the process's program, where the map's device number does not tell (overlayfs, btrfs).
+func (t *Table) isExe(mod *module, exe string) bool {
+	a, err := os.Stat(exe)
+	b, err2 := mod.file.Stat()
+	return err == nil && err2 == nil && os.SameFile(a, b)
+}
+
+// openRegular opens a file of the target if it is a regular one: opening a device or a pipe may do something.
+func openRegular(name string) (*os.File, error) {
+	st, err := os.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !st.Mode().IsRegular() {
+		return nil, fmt.Errorf("open %s: no regular file", name)
+	}
+	return os.OpenFile(name, os.O_RDONLY|nonblock, 0)
+}
+
+// openBelow opens a file by its name in the target's mount namespace. Symbolic links that lead out of it are refused: they would be followed in ours.
+func openBelow(root, name string) (*os.File, error) {
+	r, err := os.OpenRoot(root)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	name = filepath.Clean("/" + name)[1:]
+	st, err := r.Lstat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !st.Mode().IsRegular() {
+		return nil, fmt.Errorf("open %s: no regular file", name)
+	}
+	return r.OpenFile(name, os.O_RDONLY|nonblock, 0)
+}
+
+var _ io.ReaderAt = (*os.File)(nil)
