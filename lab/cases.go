@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"path"
+
+	"github.com/whystall/whystall/lab/settings"
 )
 
 // A case is a folder with a program (package main, one binary whose first argument is its role) and this file.
@@ -17,7 +19,9 @@ var caseFiles embed.FS
 type Case struct {
 	Name     string    `json:"-"` // the folder's: also the cause's
 	Title    string    `json:"title"`
-	Story    []string  `json:"story"` // what a person would know before looking, one paragraph a string
+	Story    []string  `json:"story"`  // what a person would know before looking, one paragraph a string
+	Remedy   string    `json:"remedy"` // what the cured variant does, as one would do it
+	Amount   string    `json:"amount"` // what the witness is: "latency" (ill minus cured, of the same slow share), or "" unknown
 	Variants []Variant `json:"variants"`
 }
 
@@ -28,18 +32,35 @@ type Variant struct {
 	Doc   string    `json:"doc"`
 	Start []Process `json:"start"` // in this order
 
+	Settings []Setting `json:"settings"` // of the machine, put back at the end
+	Memory   int64     `json:"memory"`   // bytes that it takes, if it is much
+	Nodes    int       `json:"nodes"`    // NUMA nodes that it takes, if more than one
+	WarmUp   string    `json:"warm_up"`  // until the symptom is there; default 1s
+
 	Root  string   `json:"root"`  // the cause to be found; "" none
 	May   []string `json:"may"`   // causes that may be named besides
-	Never []string `json:"never"` // causes that must not
+	Never []string `json:"never"` // causes that must not; "*" all but root and may
+}
+
+// Setting is a file of /proc or /sys and its value.
+type Setting struct {
+	Path  string `json:"path"`
+	Value string `json:"value"`
 }
 
 // Process is one of a variant's processes. An argument may quote what an earlier one said in its ready
-// line: {store.addr} is the addr of the process store. The process "server" is the one diagnosed, and
-// says where its pprof is; "clients" answers marks (package witness).
+// line: {store.addr} is the addr of the process store, {cpus} the number of CPUs, {NAME.folder} its
+// folder. The process "server" is the one diagnosed; "clients" answers marks (package witness) or,
+// where there is none, the server does.
 type Process struct {
-	Name string   `json:"name"`
-	Nice int      `json:"nice"`
-	Args []string `json:"args"`
+	Name    string            `json:"name"`
+	Program string            `json:"program"` // see builder.program
+	Nice    int               `json:"nice"`
+	CPUs    string            `json:"cpus"` // the ones it may use, as taskset takes them
+	Env     map[string]string `json:"env"`
+	Cgroup  settings.Limits   `json:"cgroup"`
+	Folder  bool              `json:"folder"` // it gets a folder of its own, removed at the end
+	Args    []string          `json:"args"`
 }
 
 func loadCases() ([]Case, error) {

@@ -42,6 +42,45 @@ func TestCases(t *testing.T) {
 	}
 }
 
+// TestMain lets the test binary be its own watchdog, as the lab is.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 3 && os.Args[1] == "watchdog" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// A verdict is judged by the root that is first, and by what is named at all.
+func TestJudge(t *testing.T) {
+	ill := Variant{Root: "a", May: []string{"b"}, Never: []string{"*"}}
+	healthy := Variant{Never: []string{"*"}}
+	lax := Variant{Root: "a", Never: []string{"c"}}
+	for _, c := range []struct {
+		v        *Variant
+		findings string // cause<root
+		ok       bool
+	}{
+		{&ill, "a", true}, {&ill, "a b<a", true}, {&ill, "a b", true}, {&ill, "b a", false}, {&ill, "", false}, {&ill, "a c<a", false},
+		{&healthy, "", true}, {&healthy, "a", false}, {&lax, "a d", true}, {&lax, "a c", false},
+	} {
+		var r report
+		for _, f := range strings.Fields(c.findings) {
+			cause, root, _ := strings.Cut(f, "<")
+			r.Findings = append(r.Findings, struct {
+				Cause      string
+				BecauseOf  string `json:"because_of"`
+				Confidence string
+				Explains   struct{ NS, CPUNS, Bytes float64 }
+			}{Cause: cause, BecauseOf: root})
+		}
+		var got verdict
+		if got.read(&r, c.v); got.ok != c.ok {
+			t.Errorf("%q for root %q: %s; want ok %v", c.findings, c.v.Root, got.words(), c.ok)
+		}
+	}
+}
+
 // diagnosed runs a variant and gives whystall's report of it as far as this test reads it.
 func diagnosed(t *testing.T, variant string) (causes []string, requests int64) {
 	t.Helper()
@@ -139,10 +178,10 @@ func (w *watched) pids() (pids []string) {
 // TestOrphan: a process of a case ends with its standard input, so with the lab, however that ends.
 func TestOrphan(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "sched-latency")
-	if err := build(t.Context(), ".", program, "./sched-latency"); err != nil {
+	if err := goBuild(t.Context(), "go", ".", program, "./sched-latency"); err != nil {
 		t.Fatal(err)
 	}
-	c, err := start(t.Context(), "job", 0, program, []string{"job", "-job", "1"})
+	c, err := start(t.Context(), &Process{Name: "job"}, program, []string{"job", "-job", "1"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +205,7 @@ func TestUsage(t *testing.T) {
 
 func TestStartFails(t *testing.T) {
 	begin := time.Now()
-	_, err := start(t.Context(), "store", 0, os.Args[0], []string{"-test.run", "^$"})
+	_, err := start(t.Context(), &Process{Name: "store"}, os.Args[0], []string{"-test.run", "^$"}, nil)
 	if err == nil || time.Since(begin) > 9*time.Second {
 		t.Errorf("a program that never says ready: %v after %v", err, time.Since(begin))
 	}

@@ -4,9 +4,11 @@
 //
 //	go run -C lab . list
 //	go run -C lab . run sched-latency
+//	go run -C lab . verify
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -16,21 +18,37 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
+
+	"github.com/whystall/whystall/lab/settings"
 )
 
 const usage = `usage: lab list
        lab run CASE [--variant NAME] [--for 10s] [--format text|json|markdown]
+       lab verify [CASE[/VARIANT]...] [--times 3] [--for 10s] [-o FILE] [--keep FOLDER]
 
-run starts the case's server and its clients, diagnoses the server with whystall and stops everything.
-Exit status: 0 whystall looked, and found something or nothing; 2 wrong usage; 3 something went wrong.
+run tells a case's story: it starts the server and its clients, shows what these see, diagnoses the server with
+whystall, and does the same once cured; with --variant it runs that one only. verify runs every variant, or those
+named, several times, holds what whystall says against what is known, and writes a table of it.
+Exit status: 0 done, whatever was found; 1 verify: something was missed or wrongly named; 2 wrong usage;
+3 something went wrong.
 `
 
 const (
+	exitMissed = 1
 	exitUsage  = 2
 	exitFailed = 3
 )
 
 func main() {
+	if len(os.Args) == 3 && os.Args[1] == "watchdog" { // started by ourselves, see package settings
+		if err := settings.Watch(os.Stdin, os.Args[2]); err != nil {
+			os.Exit(exitFailed)
+		}
+		return
+	}
+	if err := settings.Heal(); err != nil {
+		fmt.Fprintln(os.Stderr, "lab: put back what a killed run left:", err)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	ctx, cancel := context.WithCancel(ctx)
 	go endWithParent(ctx, cancel)
@@ -50,6 +68,8 @@ func lab(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exitFailed
 	}
 	switch {
+	case args[0] == "verify":
+		return verifyArgs(ctx, cases, args[1:], stdout, stderr)
 	case args[0] == "list" && len(args) == 1:
 		for _, c := range cases {
 			fmt.Fprintf(stdout, "%s: %s\n", c.Name, c.Title)
@@ -73,7 +93,7 @@ func runArgs(ctx context.Context, cases []Case, args []string, stdout, stderr io
 	fs := flag.NewFlagSet("run", flag.ContinueOnError)
 	fs.SetOutput(stderr)
 	fs.Usage = func() { fmt.Fprint(stderr, usage) }
-	variant := fs.String("variant", "ill", "")
+	variant := fs.String("variant", "", "")
 	fs.DurationVar(&o.record, "for", 10*time.Second, "")
 	fs.StringVar(&o.format, "format", "text", "")
 	if fs.Parse(args[1:]) != nil {
@@ -83,33 +103,44 @@ func runArgs(ctx context.Context, cases []Case, args []string, stdout, stderr io
 		fmt.Fprintf(stderr, "lab: want one CASE, and --for of at least 1s\n%s", usage)
 		return exitUsage
 	}
-	for _, c := range cases {
-		if c.Name != name {
-			continue
-		}
-		for _, v := range c.Variants {
-			if v.Name != *variant {
-				continue
-			}
-			status, err := run(ctx, c, v, o, stdout, stderr)
-			if ctx.Err() != nil { // whatever it broke
-				err = errors.New("stopped; nothing was left running")
-			}
-			if err != nil {
-				fmt.Fprintln(stderr, "lab:", err)
-				return exitFailed
-			}
-			if status > 1 {
-				fmt.Fprintf(stderr, "lab: whystall's exit status is %d\n", status)
-				return exitFailed
-			}
-			return 0
-		}
+	o.only = *variant != ""
+	c := find(cases, name)
+	if c == nil {
+		fmt.Fprintf(stderr, "lab: no case %q; lab list shows them\n", name)
+		return exitUsage
+	}
+	v := c.variant(cmp.Or(*variant, "ill"))
+	if v == nil {
 		fmt.Fprintf(stderr, "lab: %s has no variant %q; lab list shows them\n", name, *variant)
 		return exitUsage
 	}
-	fmt.Fprintf(stderr, "lab: no case %q; lab list shows them\n", name)
-	return exitUsage
+	status, err := run(ctx, c, v, o, stdout, stderr)
+	if ctx.Err() != nil { // whatever it broke
+		err = errors.New("stopped; nothing was left running")
+	}
+	var why skip
+	if errors.As(err, &why) {
+		fmt.Fprintf(stderr, "lab: %s, %s: %v\n", c.Name, v.Name, why)
+		return 0
+	}
+	if err != nil {
+		fmt.Fprintln(stderr, "lab:", err)
+		return exitFailed
+	}
+	if status > 1 {
+		fmt.Fprintf(stderr, "lab: whystall's exit status is %d\n", status)
+		return exitFailed
+	}
+	return 0
+}
+
+func find(cases []Case, name string) *Case {
+	for i := range cases {
+		if cases[i].Name == name {
+			return &cases[i]
+		}
+	}
+	return nil
 }
 
 // endWithParent stops the run when the parent is gone: "go run" does not pass a SIGTERM on.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -20,7 +21,8 @@ import (
 // lab, and it is killed at the end of a run besides.
 type child struct {
 	name  string
-	args  []string // without nice
+	pid   int
+	args  []string // without what it was started through
 	cmd   *exec.Cmd
 	in    io.WriteCloser
 	lines chan string // of its output; closed at its end
@@ -28,14 +30,28 @@ type child struct {
 	errs  tail
 }
 
-// start runs the process and waits until it says that it is ready.
-func start(ctx context.Context, name string, nice int, program string, args []string) (*child, error) {
-	c := &child{name: name, args: args, lines: make(chan string), says: map[string]string{}}
-	if nice != 0 {
+// start runs the process, joined to the cgroups whose cgroup.procs are given, and waits until it says that it is ready.
+func start(ctx context.Context, p *Process, program string, args, join []string) (*child, error) {
+	c := &child{name: p.Name, args: args, lines: make(chan string), says: map[string]string{}}
+	name := p.Name
+	command := append([]string{program}, args...)
+	if p.Nice != 0 {
 		// As a program, not a system call: on Linux that would lower one thread only.
-		program, args = "nice", append([]string{"-n", strconv.Itoa(nice), program}, args...)
+		command = append([]string{"nice", "-n", strconv.Itoa(p.Nice)}, command...)
 	}
-	c.cmd = exec.CommandContext(ctx, program, args...)
+	if p.CPUs != "" {
+		command = append([]string{"taskset", "-c", p.CPUs}, command...)
+	}
+	if len(join) > 0 {
+		// The shell joins before it becomes the program, which so never runs outside.
+		script := "for f in $1; do echo $$ > $f || exit 9; done; shift; exec \"$@\""
+		command = append([]string{"sh", "-c", script, "sh", strings.Join(join, " ")}, command...)
+	}
+	c.cmd = exec.CommandContext(ctx, command[0], command[1:]...)
+	c.cmd.Env = os.Environ()
+	for k, v := range p.Env {
+		c.cmd.Env = append(c.cmd.Env, k+"="+v)
+	}
 	c.cmd.WaitDelay = time.Second
 	c.cmd.Stderr = &c.errs
 	var err error
@@ -49,13 +65,14 @@ func start(ctx context.Context, name string, nice int, program string, args []st
 	if err := c.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
+	c.pid = c.cmd.Process.Pid
 	go func() {
 		defer close(c.lines)
 		for s := bufio.NewScanner(out); s.Scan(); {
 			c.lines <- s.Text()
 		}
 	}()
-	line, err := c.line(ctx, 10*time.Second)
+	line, err := c.line(ctx, readyWithin)
 	if err == nil && !strings.HasPrefix(line, "ready") {
 		err = fmt.Errorf("want ready, got %q", line)
 	}
@@ -69,6 +86,9 @@ func start(ctx context.Context, name string, nice int, program string, args []st
 	}
 	return c, nil
 }
+
+// readyWithin is how long a process may take to be ready: one fills 2 GiB of memory first.
+const readyWithin = 2 * time.Minute
 
 var errTimeout = errors.New("no answer")
 

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -16,114 +17,111 @@ import (
 type options struct {
 	record time.Duration
 	format string
+	only   bool // the named variant, without the remedy
 }
 
-const (
-	warmUp = time.Second
-	look   = 3 * time.Second // what the symptom is measured over
-)
+const look = 4 * time.Second // what the symptom is measured over
 
-// run tells the story of a case: the symptom by the clients' figures, then whystall's report of the
-// server, then what the clients saw meanwhile. It gives whystall's exit status.
-func run(ctx context.Context, c Case, v Variant, o options, stdout, stderr io.Writer) (status int, err error) {
-	// 1. Build. The lab's own words go to stderr where stdout is for a program to read.
+// run tells the story of a case: the symptom by the clients' figures, what whystall says of the server, the remedy, and the
+// clients again. It gives whystall's exit status.
+func run(ctx context.Context, c *Case, v *Variant, o options, stdout, stderr io.Writer) (status int, err error) {
+	// The lab's own words go to stderr where stdout is for a program to read.
 	say := stdout
 	if o.format != "text" {
 		say = stderr
-	}
-	if _, err := os.Stat("../cmd/whystall"); err != nil {
-		return 0, fmt.Errorf("find whystall's source: %w; start the lab as: go run -C lab . run %s", err, c.Name)
 	}
 	dir, err := os.MkdirTemp("", "whystall-lab-")
 	if err != nil {
 		return 0, err
 	}
 	defer os.RemoveAll(dir)
+	b := &builder{dir: dir, say: say, done: map[string]string{}}
 	fmt.Fprintf(say, "%s (%s): %s\n\n", c.Name, v.Name, c.Title)
 	for _, p := range append(c.Story, "Here: "+v.Doc+".") {
 		fmt.Fprintf(say, "%s\n", wrap(p, 98))
 	}
-	fmt.Fprintf(say, "\nbuilding whystall and the case ...\n")
-	whystall, program := filepath.Join(dir, "whystall"), filepath.Join(dir, c.Name)
-	if err := build(ctx, "..", whystall, "./cmd/whystall"); err != nil {
-		return 0, err
-	}
-	if err := build(ctx, ".", program, "./"+c.Name); err != nil {
-		return 0, err
-	}
-
-	// 2. Start the processes, each of which may need what an earlier one says.
-	says := map[string]string{}
-	children := map[string]*child{}
-	for _, p := range v.Start {
-		args, err := fill(p.Args, says)
-		if err != nil {
-			return 0, err
-		}
-		child, err := start(ctx, p.Name, p.Nice, program, args)
-		if err != nil {
-			return 0, err
-		}
-		defer child.stop()
-		children[p.Name] = child
-		for k, v := range child.says {
-			says[p.Name+"."+k] = v
-		}
-		fmt.Fprintf(say, "  %-8s pid %-7d %s\n", p.Name, child.cmd.Process.Pid, child.describe())
-	}
-	clients, pprof := children["clients"], says["server.pprof"]
-	if clients == nil || pprof == "" {
-		return 0, fmt.Errorf("read case %s: variant %s has no clients, or its server no pprof", c.Name, v.Name)
-	}
-
-	// 3. The symptom.
-	if err := wait(ctx, clients, warmUp); err != nil {
-		return 0, err
-	}
-	if _, err := clients.mark(ctx); err != nil {
-		return 0, err
-	}
-	if err := wait(ctx, clients, look); err != nil {
-		return 0, err
-	}
-	if err := symptom(ctx, clients, say, fmt.Sprintf("what the clients see, %.0f s long:", look.Seconds())); err != nil {
-		return 0, err
-	}
-
-	// 4. The diagnosis, as of any process.
-	args := []string{"diagnose", "--pprof", pprof, "--for", o.record.String(), "--format", o.format}
-	fmt.Fprintf(say, "\n$ whystall %s\n\n", strings.Join(args, " "))
-	status, err = diagnose(ctx, whystall, args, stdout, stderr)
+	fmt.Fprintln(say)
+	whystall, err := b.whystall(ctx)
 	if err != nil {
 		return 0, err
 	}
 
-	// 5. What the clients saw while whystall looked: recording has its price.
-	if err := symptom(ctx, clients, say, "what the clients saw meanwhile:"); err != nil {
-		return 0, err
-	}
-	for name, child := range children {
-		select {
-		case _, open := <-child.lines:
-			if !open {
-				return 0, fmt.Errorf("%s died: %s", name, &child.errs)
-			}
-		default:
+	// 1. The symptom and its diagnosis, as of any process.
+	caseFile := filepath.Join(dir, c.Name+".case")
+	ill, err := func() (ill *seen, err error) {
+		s, err := set(ctx, b, c, v)
+		if err != nil {
+			return nil, err
 		}
+		defer func() { err = errors.Join(err, s.end()) }()
+		for _, p := range s.order {
+			fmt.Fprintf(say, "  %-8s pid %-7d %s\n", p.name, p.pid, p.describe())
+		}
+		if err := wait(ctx, s.clients(), v.warmUp()); err != nil {
+			return nil, err
+		}
+		if ill, err = s.watch(ctx, look); err != nil {
+			return nil, err
+		}
+		ill.print(say, fmt.Sprintf("what the clients see, %.0f s long:", look.Seconds()))
+		args := []string{"diagnose", "--pid", strconv.Itoa(s.pid()), "--for", o.record.String(), "--format", o.format}
+		fmt.Fprintf(say, "\n$ whystall %s\n\n", strings.Join(args, " "))
+		if status, err = diagnose(ctx, whystall, append(args, "-o", caseFile), stdout, stderr); err != nil {
+			return nil, err
+		}
+		// What the clients saw while whystall looked: recording has its price.
+		figures, err := s.clients().mark(ctx)
+		if err != nil {
+			return nil, err
+		}
+		(&seen{figures: figures}).print(say, "what the clients saw meanwhile:")
+		return ill, s.dead()
+	}()
+	if err != nil || o.only {
+		return status, err
 	}
+
+	// 2. The remedy.
+	cured := c.variant("cured")
+	fmt.Fprintf(say, "\nthe remedy: %s\n", wrap(c.remedy(), 86))
+	fmt.Fprintln(say)
+	s, err := set(ctx, b, c, cured)
+	if err != nil {
+		return status, err
+	}
+	defer func() { err = errors.Join(err, s.end()) }()
+	if err := wait(ctx, s.clients(), cured.warmUp()); err != nil {
+		return status, err
+	}
+	after, err := s.watch(ctx, look)
+	if err != nil {
+		return status, err
+	}
+	compare(say, ill, after)
 	return status, nil
 }
 
-func build(ctx context.Context, dir, out, pkg string) error {
-	cmd := exec.CommandContext(ctx, "go", "build", "-C", dir, "-o", out, pkg)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if b, err := cmd.CombinedOutput(); err != nil {
-		if ctx.Err() != nil {
-			return ctx.Err()
+func (c *Case) variant(name string) *Variant {
+	for i := range c.Variants {
+		if c.Variants[i].Name == name {
+			return &c.Variants[i]
 		}
-		return fmt.Errorf("build %s: %w\n%s", pkg, err, b)
 	}
 	return nil
+}
+
+func (c *Case) remedy() string {
+	if c.Remedy != "" {
+		return c.Remedy
+	}
+	return c.variant("cured").Doc
+}
+
+func (v *Variant) warmUp() time.Duration {
+	if d, err := time.ParseDuration(v.WarmUp); err == nil {
+		return d
+	}
+	return time.Second
 }
 
 // diagnose runs whystall on the lab's own terminal. It is interrupted, not killed, so that it can
@@ -142,18 +140,6 @@ func diagnose(ctx context.Context, whystall string, args []string, stdout, stder
 		return exit.ExitCode(), nil
 	}
 	return 0, err
-}
-
-func symptom(ctx context.Context, clients *child, w io.Writer, title string) error {
-	figures, err := clients.mark(ctx)
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(w, "\n%s\n", title)
-	for _, f := range figures {
-		fmt.Fprintf(w, "  %-26s %s\n", f.Name+":", f)
-	}
-	return nil
 }
 
 // wait lets the service run; a client that dies ends it.

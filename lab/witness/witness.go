@@ -23,6 +23,8 @@ type Figures struct {
 	N      int           `json:"n"`
 	Failed int           `json:"failed"`
 	Wall   time.Duration `json:"wall_ns"` // between the marks
+	Mean   time.Duration `json:"mean_ns"`
+	Slow   time.Duration `json:"slow_ns"` // mean of the slowest 1 %, at least 10
 	P50    time.Duration `json:"p50_ns"`
 	P99    time.Duration `json:"p99_ns"`
 	Max    time.Duration `json:"max_ns"`
@@ -80,9 +82,19 @@ func (s *Series) Mark() Figures {
 	f := Figures{Name: s.name, N: len(all), Failed: failed, Wall: time.Since(since)}
 	if len(all) > 0 {
 		slices.Sort(all)
+		f.Mean = mean(all)
+		f.Slow = mean(all[len(all)-min(len(all), max(10, len(all)/100)):])
 		f.P50, f.P99, f.Max = all[(len(all)-1)/2], all[(len(all)-1)*99/100], all[len(all)-1]
 	}
 	return f
+}
+
+func mean(l []time.Duration) time.Duration {
+	var sum time.Duration
+	for _, d := range l {
+		sum += d
+	}
+	return sum / time.Duration(len(l))
 }
 
 // Ready tells the lab that this process serves, and where: pairs of key and value.

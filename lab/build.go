@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+// builder builds whystall and the programs of cases, each once.
+type builder struct {
+	dir  string // of what it builds
+	say  io.Writer
+	done map[string]string // by program: its binary
+}
+
+// whystall builds the project's own binary.
+func (b *builder) whystall(ctx context.Context) (string, error) {
+	if _, err := os.Stat("../cmd/whystall"); err != nil {
+		return "", fmt.Errorf("find whystall's source: %w; start the lab as: go run -C lab . list", err)
+	}
+	return b.once("whystall", func(out string) error { return goBuild(ctx, "go", "..", out, "./cmd/whystall") })
+}
+
+// program builds a process' program:
+//
+//	""                  the case's folder, a Go package
+//	"go1.13.15:old"     the module in the case's folder old, with that toolchain, which is fetched on first use
+//	"server.cc"         a C++20 file in the case's folder
+func (b *builder) program(ctx context.Context, c *Case, program string) (string, error) {
+	return b.once(c.Name+"/"+program, func(out string) error {
+		version, dir, old := strings.Cut(program, ":")
+		switch {
+		case program == "":
+			return goBuild(ctx, "go", ".", out, "./"+c.Name)
+		case old:
+			tool, err := toolchain(ctx, version, b.say)
+			if err != nil {
+				return err
+			}
+			return goBuild(ctx, tool, filepath.Join(c.Name, dir), out, ".")
+		case strings.HasSuffix(program, ".cc"):
+			cmd := exec.CommandContext(ctx, "g++", "-std=c++20", "-O2", "-g", "-fno-omit-frame-pointer", "-pthread", "-o", out, filepath.Join(c.Name, program))
+			text, err := cmd.CombinedOutput()
+			if errors.Is(err, exec.ErrNotFound) {
+				return skip("g++ is not installed: apt-get install g++")
+			}
+			if err != nil {
+				return fmt.Errorf("build %s/%s: %w\n%s", c.Name, program, err, text)
+			}
+			return nil
+		}
+		return fmt.Errorf("read case %s: program %q is not known", c.Name, program)
+	})
+}
+
+func (b *builder) once(name string, make func(out string) error) (string, error) {
+	if out, ok := b.done[name]; ok {
+		return out, nil
+	}
+	base := strings.NewReplacer("/", "-", ":", "-", ".cc", "").Replace(strings.TrimSuffix(name, "/"))
+	dir := filepath.Join(b.dir, fmt.Sprint(len(b.done)))
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	out := filepath.Join(dir, base)
+	fmt.Fprintf(b.say, "building %s ...\n", base)
+	if err := make(out); err != nil {
+		return "", err
+	}
+	b.done[name] = out
+	return out, nil
+}
+
+func goBuild(ctx context.Context, tool, dir, out, pkg string) error {
+	cmd := exec.CommandContext(ctx, tool, "build", "-o", out, pkg)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if tool != "go" {
+		// An old toolchain knows neither go.work nor flags that are set for a newer one.
+		cmd.Env = append(cmd.Env, "GOFLAGS=", "GOTOOLCHAIN=local", "GOROOT="+filepath.Dir(filepath.Dir(tool)), "GO111MODULE=on", "GOEXPERIMENT=")
+	}
+	if b, err := cmd.CombinedOutput(); err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return fmt.Errorf("build %s in %s: %w\n%s", pkg, dir, err, b)
+	}
+	return nil
+}
+
+// toolchain gives the go command of a released version, such as go1.13.15, fetched through the module proxy.
+func toolchain(ctx context.Context, version string, say io.Writer) (string, error) {
+	fmt.Fprintf(say, "fetching the toolchain of %s, unless it is there (100 MB, once) ...\n", version)
+	module := fmt.Sprintf("golang.org/toolchain@v0.0.1-%s.%s-%s", version, runtime.GOOS, runtime.GOARCH)
+	// Outside any module: the lab's own needs no such thing.
+	cmd := exec.CommandContext(ctx, "go", "mod", "download", "-json", module)
+	cmd.Dir = os.TempDir()
+	out, err := cmd.Output()
+	var got struct{ Dir, Error string }
+	if jsonErr := json.Unmarshal(out, &got); jsonErr != nil || got.Dir == "" {
+		return "", skip(fmt.Sprintf("the toolchain of %s cannot be fetched: %s", version, strings.TrimSpace(got.Error+fmt.Sprint(" ", errOr(err, jsonErr)))))
+	}
+	// The module cache keeps no modes.
+	for _, dir := range []string{"bin", "pkg/tool"} {
+		err := filepath.WalkDir(filepath.Join(got.Dir, dir), func(path string, d fs.DirEntry, err error) error {
+			if err == nil && d.Type().IsRegular() {
+				info, err := d.Info()
+				if err == nil && info.Mode()&0o100 == 0 {
+					return os.Chmod(path, 0o755)
+				}
+			}
+			return err
+		})
+		if err != nil {
+			return "", fmt.Errorf("prepare the toolchain of %s: %w", version, err)
+		}
+	}
+	return filepath.Join(got.Dir, "bin", "go"), nil
+}
+
+func errOr(a, b error) error {
+	if a != nil {
+		return a
+	}
+	return b
+}
+
+// skip is why a variant cannot run here.
+type skip string
+
+func (s skip) Error() string { return "skipped: " + string(s) }

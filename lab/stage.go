@@ -1,0 +1,259 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/whystall/whystall/lab/settings"
+	"github.com/whystall/whystall/lab/witness"
+)
+
+// stage is a variant with its processes started.
+type stage struct {
+	c       *Case
+	v       *Variant
+	journal *settings.Journal // nil where nothing is changed
+	child   map[string]*child
+	order   []*child
+	says    map[string]string
+}
+
+// leastFree is how much memory a memory-hungry variant leaves to the machine.
+const leastFree = 3 << 30
+
+// set starts a variant's processes, each of which may need what an earlier one says. What the machine lacks for it is a skip.
+func set(ctx context.Context, b *builder, c *Case, v *Variant) (s *stage, err error) {
+	if v.Memory > 0 {
+		free, err := available()
+		if err != nil {
+			return nil, err
+		}
+		if free < v.Memory+leastFree {
+			return nil, skip(fmt.Sprintf("it takes %d MiB and 3 GiB must stay free; %d MiB are", v.Memory>>20, free>>20))
+		}
+	}
+	if v.Nodes > nodes() {
+		return nil, skip(fmt.Sprintf("it takes %d NUMA nodes, here is %d; in a virtual machine: lab qemu %s", v.Nodes, nodes(), c.Name))
+	}
+	s = &stage{c: c, v: v, child: map[string]*child{}, says: map[string]string{"cpus": strconv.Itoa(runtime.NumCPU())}}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.end())
+			s = nil
+		}
+	}()
+	programs := map[string]string{}
+	for i := range v.Start {
+		p := &v.Start[i]
+		if programs[p.Name], err = b.program(ctx, c, p.Program); err != nil {
+			return s, err
+		}
+		if p.Cgroup != (settings.Limits{}) && os.Geteuid() != 0 {
+			return s, skip("making a cgroup takes root")
+		}
+	}
+	if len(v.Settings) > 0 && os.Geteuid() != 0 {
+		return s, skip("changing settings takes root")
+	}
+	if v.changes() {
+		if s.journal, err = settings.Begin(os.Args[0], "watchdog"); err != nil {
+			return s, err
+		}
+	}
+	for _, set := range v.Settings {
+		if err = s.journal.Set(set.Path, set.Value); err != nil {
+			return s, err
+		}
+	}
+	for i := range v.Start {
+		p := &v.Start[i]
+		if p.Folder {
+			dir, err := os.MkdirTemp("", "whystall-lab-")
+			if err != nil {
+				return s, err
+			}
+			if err := s.journal.Remove(dir); err != nil {
+				return s, err
+			}
+			s.says[p.Name+".folder"] = dir
+		}
+		args, err := fill(p.Args, s.says)
+		if err != nil {
+			return s, err
+		}
+		var join []string
+		if p.Cgroup != (settings.Limits{}) {
+			if join, err = s.journal.Cgroup(p.Name, p.Cgroup); err != nil {
+				return s, err
+			}
+		}
+		child, err := start(ctx, p, programs[p.Name], args, join)
+		if err != nil {
+			return s, err
+		}
+		s.child[p.Name] = child
+		s.order = append(s.order, child)
+		for k, v := range child.says {
+			s.says[p.Name+"."+k] = v
+		}
+	}
+	if s.child["server"] == nil || s.clients() == nil {
+		return s, fmt.Errorf("read case %s: variant %s has no server, or nobody who knows its figures", c.Name, v.Name)
+	}
+	return s, nil
+}
+
+// changes tells whether something has to be put back.
+func (v *Variant) changes() bool {
+	for _, p := range v.Start {
+		if p.Folder || p.Cgroup != (settings.Limits{}) {
+			return true
+		}
+	}
+	return len(v.Settings) > 0
+}
+
+// clients is who knows the figures: the process clients or, where units of work are the server's own, the server.
+func (s *stage) clients() *child {
+	if c := s.child["clients"]; c != nil {
+		return c
+	}
+	return s.child["server"]
+}
+
+// pid of the process to be diagnosed.
+func (s *stage) pid() int { return s.child["server"].pid }
+
+// end stops everything, the last first, and puts back what was changed.
+func (s *stage) end() error {
+	for i := len(s.order) - 1; i >= 0; i-- {
+		s.order[i].stop()
+	}
+	if s.journal == nil {
+		return nil
+	}
+	return s.journal.End()
+}
+
+// dead tells of a process that ended by itself.
+func (s *stage) dead() error {
+	for _, c := range s.order {
+		select {
+		case _, open := <-c.lines:
+			if !open {
+				return fmt.Errorf("%s died: %s", c.name, &c.errs)
+			}
+		default:
+		}
+	}
+	return nil
+}
+
+// watch lets the service run for d, and gives its figures of that time.
+func (s *stage) watch(ctx context.Context, d time.Duration) (*seen, error) {
+	if _, err := s.clients().mark(ctx); err != nil {
+		return nil, err
+	}
+	before := usedBy(s.pid())
+	if err := wait(ctx, s.clients(), d); err != nil {
+		return nil, err
+	}
+	after := usedBy(s.pid())
+	figures, err := s.clients().mark(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &seen{figures: figures, used: after.since(before), wall: d}, s.dead()
+}
+
+// seen is what is known of a stretch of a variant's life without whystall.
+type seen struct {
+	figures []witness.Figures
+	used    used
+	wall    time.Duration
+}
+
+func (x *seen) print(w io.Writer, title string) {
+	fmt.Fprintf(w, "\n%s\n", title)
+	for _, f := range x.figures {
+		fmt.Fprintf(w, "  %-28s %s\n", f.Name+":", f)
+	}
+}
+
+// usage is what a process used, by the kernel's own counts.
+type used struct {
+	cpu            time.Duration
+	minor, major   int64
+	threads        int64
+	voluntary, inv int64 // context switches of the threads that live
+}
+
+func (u used) since(b used) used {
+	return used{u.cpu - b.cpu, u.minor - b.minor, u.major - b.major, u.threads, max(u.voluntary-b.voluntary, 0), max(u.inv-b.inv, 0)}
+}
+
+func usedBy(pid int) (u used) {
+	dir := "/proc/" + strconv.Itoa(pid)
+	b, err := os.ReadFile(dir + "/stat")
+	if err != nil {
+		return u
+	}
+	_, rest, _ := strings.Cut(string(b), ") ")
+	f := strings.Fields(rest)
+	if len(f) < 18 {
+		return u
+	}
+	n := func(i int) int64 { v, _ := strconv.ParseInt(f[i], 10, 64); return v }
+	u.minor, u.major, u.threads = n(7), n(9), n(17)
+	u.cpu = time.Duration(n(11)+n(12)) * (time.Second / 100) // USER_HZ is 100 wherever Go runs
+	tasks, _ := os.ReadDir(dir + "/task")
+	for _, t := range tasks {
+		b, _ := os.ReadFile(dir + "/task/" + t.Name() + "/status")
+		for line := range strings.Lines(string(b)) {
+			key, value, _ := strings.Cut(line, ":")
+			v, _ := strconv.ParseInt(strings.TrimSpace(value), 10, 64)
+			switch key {
+			case "voluntary_ctxt_switches":
+				u.voluntary += v
+			case "nonvoluntary_ctxt_switches":
+				u.inv += v
+			}
+		}
+	}
+	return u
+}
+
+// available is how much memory could be had without swapping.
+func available() (int64, error) {
+	b, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return 0, fmt.Errorf("read memory: %w", err)
+	}
+	for line := range strings.Lines(string(b)) {
+		if f := strings.Fields(line); len(f) > 1 && f[0] == "MemAvailable:" {
+			kb, err := strconv.ParseInt(f[1], 10, 64)
+			return kb << 10, err
+		}
+	}
+	return 0, errors.New("read memory: no MemAvailable")
+}
+
+func nodes() int {
+	entries, _ := os.ReadDir("/sys/devices/system/node")
+	n := 0
+	for _, e := range entries {
+		if id, ok := strings.CutPrefix(e.Name(), "node"); ok {
+			if _, err := strconv.Atoi(id); err == nil {
+				n++
+			}
+		}
+	}
+	return max(n, 1)
+}
