@@ -1,13 +1,19 @@
 package format
 
-import "github.com/whystall/whystall/internal/evidence"
+import (
+	"slices"
+
+	"github.com/whystall/whystall/internal/evidence"
+)
 
 // Streams lists every stream that this room can give. A test holds the list to what the parsers do.
 //
 // Shapes: a Counter has one reading for each time it was fetched, in order: use Set.Delta. A Sample with
 // Stack is already a difference where the profile was read twice: the Fact "scope" of its profile tells.
 // A stream without records was not read: "not checked", never zero.
-var Streams = []evidence.Stream{
+var Streams = slices.Concat(goStreams, procStreams)
+
+var goStreams = []evidence.Stream{
 	// From /metrics (client_golang's go_* and process_* series) and /debug/vars (memstats).
 	{Name: "/go/version:text", Doc: "Fact. Go version of the target: \"go1.26.1\"."},
 	{Name: "/go/sched/gomaxprocs:threads", Doc: "Sample. GOMAXPROCS."},
