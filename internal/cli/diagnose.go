@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/whystall/whystall/internal/collect"
@@ -21,6 +22,7 @@ type diagnoseCmd struct {
 
 func (*diagnoseCmd) Help() string {
 	return `Examples:
+  whystall diagnose --pid 4121
   whystall diagnose --pprof http://localhost:6060
   whystall diagnose --pprof localhost:6060 --for 60s -o keep.case
   whystall diagnose --pprof http://localhost:6060 --entry 'api\.' --slow-over 200ms --format json
@@ -62,7 +64,14 @@ func (c *diagnoseCmd) Run(con *console) error {
 
 // again is the command that would do the same, without what is secret.
 func (c *diagnoseCmd) again() string {
-	s := "whystall diagnose --pprof " + shellWord(collect.Shown(c.Pprof)) + " --for " + c.For.String()
+	s := "whystall diagnose"
+	if c.Pid != 0 {
+		s += " --pid " + strconv.Itoa(c.Pid)
+	}
+	if c.Pprof != "" {
+		s += " --pprof " + shellWord(collect.Shown(c.Pprof))
+	}
+	s += " --for " + c.For.String()
 	for _, h := range c.Header {
 		key, _, _ := strings.Cut(h, ":")
 		s += " --header " + shellWord(strings.TrimSpace(key)+": ...")

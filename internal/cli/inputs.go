@@ -9,6 +9,7 @@ import (
 
 	"github.com/whystall/whystall/exectrace"
 	"github.com/whystall/whystall/internal/evidence"
+	"github.com/whystall/whystall/internal/evidence/kernel"
 	"github.com/whystall/whystall/internal/format"
 )
 
@@ -25,6 +26,7 @@ type input struct {
 	kind  format.Kind
 	trace *exectrace.Trace // nil: it has none
 	items []format.Item    // to be gathered with those of other files
+	kern  *kernel.Reader   // the kernel's records; nil: it has none
 	c     *evidence.Case   // nil: it is no case
 	notes []string         // members that could not be read, and why
 }
@@ -126,9 +128,12 @@ func (in *input) openCase(name string, left *int64) error {
 	in.kind = kindCase
 	for _, member := range c.Names() {
 		where := name + ":" + member
-		if member == evidence.TraceMember {
+		switch member {
+		case evidence.TraceMember:
 			err = in.caseTrace(c)
-		} else {
+		case kernel.Member:
+			err = in.caseKernel(c)
+		default:
 			err = in.member(c, member, where, left)
 		}
 		if err != nil {
@@ -169,6 +174,31 @@ func (in *input) caseTrace(c *evidence.Case) (err error) {
 	in.trace, err = exectrace.New(r, exectrace.Options{MaxSpool: maxTrace})
 	return err
 }
+
+// caseKernel opens the kernel's stream, which is read from its begin more than once.
+func (in *input) caseKernel(c *evidence.Case) (err error) {
+	in.kern, err = kernel.NewReader(func() (io.ReadCloser, error) {
+		again, err := evidence.Open(c.Name)
+		if err != nil {
+			return nil, err
+		}
+		r, err := again.OpenMember(kernel.Member)
+		if err != nil {
+			again.Close()
+			return nil, err
+		}
+		return &memberOf{r, again}, nil
+	})
+	return err
+}
+
+// memberOf is a member that closes its case with it.
+type memberOf struct {
+	io.ReadCloser
+	c *evidence.Case
+}
+
+func (m *memberOf) Close() error { return errors.Join(m.ReadCloser.Close(), m.c.Close()) }
 
 // plain takes operation and path off an error of package os, where the message names them already.
 func plain(err error) error {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/whystall/whystall/exectrace"
 	"github.com/whystall/whystall/internal/evidence"
+	"github.com/whystall/whystall/internal/evidence/kernel"
 	"github.com/whystall/whystall/internal/format"
 	"github.com/whystall/whystall/internal/report"
 )
@@ -13,7 +14,8 @@ import (
 type loaded struct {
 	trace     *exectrace.Trace
 	traceName string
-	manifest  *evidence.Manifest // of the case that the trace is from; nil without one
+	manifest  *evidence.Manifest // of the case that the trace, or the kernel's records are from; nil without one
+	kern      *kernel.Reader
 	set       *evidence.Set
 	inputs    []report.Input
 	target    report.Target
@@ -60,7 +62,7 @@ func (con *console) load(files []string) *loaded {
 		in.inputs = append(in.inputs, r)
 	}
 	in.gather()
-	if v, ok := in.set.Fact("/go/version:text"); ok {
+	if v, ok := in.set.Fact("/go/version:text"); ok && in.target.GoVersion == "" {
 		in.target.GoVersion = v.Text
 	}
 	return in
@@ -80,6 +82,12 @@ func (in *loaded) add(i *input) error {
 	if i.c != nil {
 		in.addCase(i.name, i.c)
 	}
+	if i.kern != nil && in.kern == nil {
+		in.kern = i.kern
+		if in.trace == nil {
+			in.manifest = i.c.Manifest
+		}
+	}
 	if i.trace == nil {
 		return nil
 	}
@@ -97,8 +105,19 @@ func (in *loaded) add(i *input) error {
 // addCase takes what a manifest tells of the target and of what was not recorded.
 func (in *loaded) addCase(name string, c *evidence.Case) {
 	m := c.Manifest
+	t := &m.Target
 	if in.target.URL == "" {
-		in.target.URL = m.Target.URL
+		in.target.URL = t.URL
+	}
+	if in.target.PID == 0 && t.PID != 0 {
+		in.target.PID, in.target.Name, in.target.Runtime, in.target.Container = t.PID, t.Comm, t.Runtime, t.Container
+		in.target.GoVersion, in.target.CPUs = t.GoVersion, m.Host.CPUs
+	}
+	if t.Ended != "" {
+		in.gaps = append(in.gaps, report.Gap{Source: name, Reason: "the target did not stay: " + t.Ended})
+	}
+	if c.Partial && m.Ended.UTC.IsZero() {
+		in.gaps = append(in.gaps, report.Gap{Source: name, Reason: "recording goes on, or was killed: explained is what had been written"})
 	}
 	said := map[string]bool{} // one reason may be that of each request of a collector
 	for _, l := range m.Collectors {

@@ -29,15 +29,23 @@ type recordCmd struct {
 
 // recordFlags are the flags of every command that records.
 type recordFlags struct {
-	Pprof   string        `required:"" placeholder:"URL" help:"Where the service serves net/http/pprof: http://host:port, with any prefix; host:port is enough."`
+	Pid     int           `placeholder:"N" help:"The process to record: its threads, as the kernel sees them, and what its runtime tells. Needs Linux; as root more is seen (whystall doctor)."`
+	Pprof   string        `placeholder:"URL" help:"Where the service serves net/http/pprof: http://host:port, with any prefix; host:port is enough. With --pid it is looked for on the process' own loopback ports unless told."`
 	For     time.Duration `default:"20s" placeholder:"DURATION" help:"How long to record: ${default} unless told; whole seconds."`
 	Header  []string      `sep:"none" placeholder:"'K: V'" help:"Send this header with each request; may be repeated. Never kept or printed."`
 	MaxSize byteSize      `default:"1GiB" placeholder:"SIZE" help:"Cut what is larger, a trace above all: ${default} unless told. What came before the cut is kept and explains."`
 	CPU     bool          `name:"cpu" help:"Take a CPU profile as well. It interrupts the service 100 times a second and CPU."`
+
+	Budget   float64 `default:"6" placeholder:"PERCENT" help:"Lower the detail before recording costs the process more than this part of its CPU time: ${default} % unless told."`
+	WithArgs bool    `help:"Keep the process' command-line arguments in the case; they may hold secrets."`
+	NoProbe  bool    `help:"Do not look for the process' pprof pages."`
+	NoKernel bool    `help:"Do not record the kernel's events of the process."`
+	NoStacks bool    `help:"Record the kernel's events without stacks: cheaper, and less can be named."`
 }
 
 func (*recordCmd) Help() string {
 	return `Examples:
+  whystall record --pid 4121 -o slow.case
   whystall record --pprof http://localhost:6060 -o slow.case
   whystall record --pprof https://shop.example/admin/debug/pprof/ --header 'Authorization: Bearer ...' --for 60s
   whystall record --pprof :6060 --max-size 200MiB --force -o slow.case
@@ -85,7 +93,7 @@ func (con *console) record(o collect.Options, name string, force bool) error {
 func (con *console) recordPart(o collect.Options, name string, force bool) (*evidence.Writer, error) {
 	m, err := collect.Begin(o)
 	if err != nil {
-		return nil, usagef("--pprof: %v", err)
+		return nil, err
 	}
 	w, err := evidence.Create(name, force, m)
 	if err != nil {
@@ -112,7 +120,20 @@ func (con *console) recordPart(o collect.Options, name string, force bool) (*evi
 
 // options checks what the user typed.
 func (f *recordFlags) options(con *console) (collect.Options, error) {
-	o := collect.Options{URL: f.Pprof, Headers: f.Header, For: f.For, MaxSize: int64(f.MaxSize), CPU: f.CPU, Version: version()}
+	o := collect.Options{
+		URL: f.Pprof, PID: f.Pid, Headers: f.Header, For: f.For, MaxSize: int64(f.MaxSize), CPU: f.CPU, Version: version(),
+		Budget: f.Budget / 100, WithArgs: f.WithArgs, NoProbe: f.NoProbe, NoKernel: f.NoKernel, NoStacks: f.NoStacks,
+	}
+	switch {
+	case f.Pid == 0 && f.Pprof == "":
+		return o, usagef("want --pid N, or --pprof URL for a service elsewhere")
+	case f.Pid < 0:
+		return o, usagef("--pid %d: want the number of a process", f.Pid)
+	case f.Pid == 0 && (f.WithArgs || f.NoProbe || f.NoKernel || f.NoStacks):
+		return o, usagef("--with-args, --no-probe, --no-kernel and --no-stacks are about a process: name it with --pid")
+	case !(f.Budget > 0 && f.Budget <= 100):
+		return o, usagef("--budget %v: want a percentage, as 6", f.Budget)
+	}
 	if f.For < time.Second || f.For > time.Hour || f.For%time.Second != 0 {
 		return o, usagef("--for %v: want whole seconds from 1s to 1h", f.For)
 	}
@@ -189,7 +210,7 @@ func (p *progress) update(u collect.Progress) {
 	}
 	line := u.Doing
 	if u.Of > 0 {
-		line = fmt.Sprintf("recording %s of %s, trace %s; Ctrl-C ends it early", u.Elapsed.Truncate(time.Second), u.Of, byteSize(u.Received))
+		line = fmt.Sprintf("recording %s of %s, %s so far; Ctrl-C ends it early", u.Elapsed.Truncate(time.Second), u.Of, byteSize(u.Received))
 	}
 	p.line(line)
 }

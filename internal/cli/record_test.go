@@ -301,8 +301,10 @@ func TestRecordUsage(t *testing.T) {
 		"--max-size 10B: want at least 64KiB":            {"--pprof", url, "--max-size", "10"},
 		"header 2: want 'Key: value'":                    {"--pprof", url, "--header", "A: x, y", "--header", "sesame"},
 		`address: scheme "unix": want http or https`:     {"--pprof", "unix:///run/x"},
-		"missing flags: --pprof=URL":                     {},
-		"unknown flag --pid":                             {"--pprof", url, "--pid", "1"},
+		"want --pid N, or --pprof URL":                   {},
+		"--pid -1: want the number of a process":         {"--pid=-1"},
+		"--budget 0: want a percentage":                  {"--pid", "1", "--budget", "0"},
+		"are about a process":                            {"--pprof", url, "--no-stacks"},
 	} {
 		for _, command := range []string{"record", "diagnose"} {
 			status, stdout, stderr := run(append([]string{command}, args...)...)

@@ -62,13 +62,22 @@ func All() []*Collector {
 
 // Options of a recording.
 type Options struct {
-	URL      string
+	URL      string   // of the pprof pages; "" with a PID: they are looked for
+	PID      int      // of a process on this machine; 0: none, only the URL is asked
 	Headers  []string // "Key: value"; sent with every request, never kept or printed
 	For      time.Duration
 	MaxSize  int64 // bytes of one body; 0: 1 GiB
 	CPU      bool  // take a CPU profile as well; it interrupts the service 100 times a second and CPU
 	Version  string
 	Progress func(Progress) // nil: none; called from one goroutine at a time
+
+	// Of a process.
+	WithArgs bool
+	NoProbe  bool    // do not look for its pprof pages
+	NoKernel bool    // leave the kernel's event stream out
+	NoStacks bool    // of that, leave the stacks out
+	Budget   float64 // share of the target's CPU time that recording may cost it; 0: 0.06
+	Brief    bool    // a segment of many: no readings before and after, which are cumulative and cost the target some
 
 	// For tests; the zero values are right.
 	Now    func() evidence.Moment

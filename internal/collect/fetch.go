@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -25,17 +26,22 @@ const defaultMaxSize = 1 << 30
 // session is one recording.
 type session struct {
 	o        Options
+	asks     bool // there are pprof pages to ask
 	at       address
 	header   http.Header
 	client   *http.Client
 	w        *evidence.Writer
 	received atomic.Int64 // of the trace, for progress
+	wrote    atomic.Int64 // bytes that local collectors wrote
 }
 
 func newSession(o Options) (*session, error) {
-	at, err := parseAddress(o.URL)
-	if err != nil {
-		return nil, err
+	var at address
+	var err error
+	if o.URL != "" || o.PID == 0 {
+		if at, err = parseAddress(o.URL); err != nil {
+			return nil, err
+		}
 	}
 	header, err := parseHeaders(o.Headers)
 	if err != nil {
@@ -61,14 +67,20 @@ func newSession(o Options) (*session, error) {
 	if header.Get("User-Agent") == "" {
 		header.Set("User-Agent", "whystall/"+o.Version)
 	}
-	s := &session{o: o, at: at, header: header}
-	dial := &net.Dialer{Timeout: o.Timing.Connect}
+	if o.Budget == 0 {
+		o.Budget = 0.06
+	}
+	s := &session{o: o, at: at, header: header, asks: o.URL != ""}
+	s.connect((&net.Dialer{Timeout: o.Timing.Connect}).DialContext, http.ProxyFromEnvironment)
+	return s, nil
+}
+
+func (s *session) connect(dial func(context.Context, string, string) (net.Conn, error), proxy func(*http.Request) (*url.URL, error)) {
 	s.client = &http.Client{
 		// Bytes are kept as they came, so nobody is asked to pack them on the way.
-		Transport:     &http.Transport{Proxy: http.ProxyFromEnvironment, DialContext: dial.DialContext, TLSHandshakeTimeout: o.Timing.Connect, DisableCompression: true, ForceAttemptHTTP2: true},
+		Transport:     &http.Transport{Proxy: proxy, DialContext: dial, TLSHandshakeTimeout: s.o.Timing.Connect, DisableCompression: true, ForceAttemptHTTP2: true},
 		CheckRedirect: s.redirect,
 	}
-	return s, nil
 }
 
 // redirect follows only within the origin the user named: package http would send our headers along.

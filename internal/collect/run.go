@@ -16,9 +16,13 @@ import (
 
 // A recording goes:
 //
-//  1. Before: profiles and metrics that are cumulative are read a first time. The first answer shows whether anybody is there.
-//  2. During: the trace, and what is to run together with it. Where the service has no trace, the time is waited out.
-//  3. After: the cumulative ones a second time, those that take the longest away from the trace last.
+//  1. Of a process: it is looked at once, and its pprof pages are looked for (probe.go).
+//  2. Before: profiles and metrics that are cumulative are read a first time. The first answer shows whether anybody is there.
+//  3. Local collectors start (localrun.go), and are waited for until they record.
+//  4. During: the trace, and what is to run together with it. Where the service has no trace, the time is waited out. A
+//     process that ends, ends it.
+//  5. Local collectors are stopped: what they saw reaches from before the trace to after it.
+//  6. After: the cumulative ones a second time, those that take the longest away from the trace last.
 //
 // Each step is in the manifest before it begins, so a killed recording tells how far it came.
 
@@ -37,19 +41,27 @@ func Check(o Options) error {
 	return err
 }
 
-// Begin is the manifest to create a case with.
+// Begin is the manifest to create a case with. An [Error] tells that the process cannot be recorded.
 func Begin(o Options) (evidence.Manifest, error) {
 	s, err := newSession(o)
 	if err != nil {
 		return evidence.Manifest{}, err
 	}
-	return evidence.Manifest{
+	m := evidence.Manifest{
 		Whystall: o.Version,
 		Begun:    s.o.Now(),
-		Host:     evidence.Host{OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU()},
-		Target:   evidence.Target{URL: s.at.shown()},
+		Host:     evidence.Host{OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(), Kernel: release()},
 		AskedNS:  int64(o.For),
-	}, nil
+	}
+	if o.PID != 0 {
+		if m.Target, _, err = identify(o.PID, o.WithArgs); err != nil {
+			return m, err
+		}
+	}
+	if s.asks {
+		m.Target.URL = s.at.shown()
+	}
+	return m, nil
 }
 
 // Run records into w. It returns an error when nothing was recorded that explain could use, or the disk is full; what went wrong besides is in
@@ -59,10 +71,10 @@ func Run(ctx context.Context, o Options, w *evidence.Writer) error {
 	if err != nil {
 		return err
 	}
-	defer s.client.CloseIdleConnections()
 	s.w = w
 	run := &run{session: s, outcome: map[string]*evidence.Collector{}}
 	fail := run.phases(ctx)
+	s.client.CloseIdleConnections()
 	stopped := ""
 	if ctx.Err() != nil {
 		stopped = "by the user"
@@ -78,8 +90,10 @@ func Run(ctx context.Context, o Options, w *evidence.Writer) error {
 
 type run struct {
 	*session
+	target  *watch // nil without a process
 	mu      sync.Mutex
 	outcome map[string]*evidence.Collector
+	order   []string     // of outcome, as they came
 	kept    int          // members with something in them
 	heard   bool         // an answer came
 	begun   atomic.Int64 // of the last try at the trace, for progress
@@ -87,12 +101,25 @@ type run struct {
 }
 
 func (r *run) phases(ctx context.Context) *failure {
-	r.o.Progress(Progress{Doing: "reading profiles"})
-	if fail := r.each(ctx, Before); fail != nil || ctx.Err() != nil {
-		return fail
+	if r.o.PID != 0 {
+		r.find(ctx)
 	}
-	if fail := r.during(ctx); fail != nil {
-		return fail
+	if r.asks && !r.o.Brief {
+		r.o.Progress(Progress{Doing: "reading profiles"})
+		if fail := r.each(ctx, Before); r.alone(fail) || ctx.Err() != nil {
+			return fail
+		}
+	}
+	stop := r.startLocals(ctx)
+	fail := r.during(ctx)
+	if f := stop(); f != nil {
+		fail = f
+	}
+	if fail != nil {
+		if r.alone(fail) {
+			return fail
+		}
+		fail = nil
 	}
 	// After Ctrl-C the second readings are still worth a moment: without them the first ones say nothing.
 	if ctx.Err() != nil {
@@ -100,8 +127,56 @@ func (r *run) phases(ctx context.Context) *failure {
 		defer cancel()
 		ctx = last
 	}
-	r.o.Progress(Progress{Doing: "reading profiles again"})
-	return r.each(ctx, After)
+	if r.asks && !r.o.Brief && !r.target.gone() {
+		r.o.Progress(Progress{Doing: "reading profiles again"})
+		if fail = r.each(ctx, After); !r.alone(fail) {
+			fail = nil
+		}
+	}
+	return fail
+}
+
+// alone tells whether a failure of the pprof pages ends the recording: beside a process' own collectors it does not.
+func (r *run) alone(fail *failure) bool {
+	if fail == nil || r.target == nil || fail.kind == full {
+		return fail != nil
+	}
+	if r.asks {
+		r.asks = false
+		r.o.Progress(Progress{Note: fmt.Sprintf("%s: %s; going on with what the kernel tells", r.at.shown(), fail.text)})
+	}
+	return false
+}
+
+// find looks for the process' pprof pages where the user named none.
+func (r *run) find(ctx context.Context) {
+	var t evidence.Target
+	r.w.Update(func(m *evidence.Manifest) { t = m.Target })
+	r.target = newWatch(r.o.PID, t.Exe)
+	if r.asks || t.Runtime != "go" {
+		return
+	}
+	p := profiles{why: "--no-probe was given: name the address with --pprof for the runtime's side"}
+	if !r.o.NoProbe {
+		r.o.Progress(Progress{Doing: "looking for its pprof pages"})
+		p = probeProfiles(ctx, &t)
+	}
+	if p.url == "" {
+		r.settle(evidence.Collector{Name: "pprof", State: evidence.Unavailable, Why: p.why})
+		return
+	}
+	at, err := parseAddress(p.url)
+	if err != nil {
+		return
+	}
+	r.at, r.asks = at, true
+	if p.dial != nil {
+		r.connect(p.dial, nil)
+	}
+	r.w.Update(func(m *evidence.Manifest) { m.Target.URL = at.shown() })
+	if !r.o.Brief {
+		r.o.Progress(Progress{Note: "pprof pages found at " + at.shown()})
+	}
 }
 
 // each runs a phase's fetches one after another: two at once would be in each other's figures.
@@ -136,6 +211,15 @@ func (r *run) during(ctx context.Context) *failure {
 	defer cancel()
 	r.begun.Store(time.Now().UnixNano())
 	begun := time.Now()
+	ticking := r.tick()
+	defer ticking()
+	if r.target != nil {
+		defer r.target.until(cancel)()
+	}
+	if !r.asks {
+		r.wait(ctx, begun)
+		return nil
+	}
 	var beside sync.WaitGroup
 	for _, c := range All() {
 		if c.Name == "trace" || c.Asked && !r.o.CPU {
@@ -147,16 +231,16 @@ func (r *run) during(ctx context.Context) *failure {
 			}
 		}
 	}
-	ticking := r.tick()
 	trace := find("trace")
 	n, fail := r.takeTrace(ctx, trace)
-	if fail != nil && (fail.kind == absent || fail.kind == refused) && r.kept > 0 {
+	switch {
+	case fail != nil && (fail.kind == absent || fail.kind == refused) && r.kept > 0:
 		// The profiles and metrics of that time are still worth having.
 		r.o.Progress(Progress{Note: "trace: " + fail.text})
-		select {
-		case <-time.After(time.Until(begun.Add(r.o.For))):
-		case <-ctx.Done():
-		}
+		r.wait(ctx, begun)
+	case fail != nil && fail.kind != full && r.target != nil:
+		// So is what the kernel tells. Where it ended because the process did, there is no more to wait for.
+		r.wait(ctx, begun)
 	}
 	ticking()
 	r.trace = fail
@@ -169,6 +253,14 @@ func (r *run) during(ctx context.Context) *failure {
 		return fail
 	}
 	return nil
+}
+
+// wait waits the recording's time out.
+func (r *run) wait(ctx context.Context, begun time.Time) {
+	select {
+	case <-time.After(time.Until(begun.Add(r.o.For))):
+	case <-ctx.Done():
+	}
 }
 
 // takeTrace waits for a while where somebody else is taking one.
@@ -191,7 +283,7 @@ func (r *run) takeTrace(ctx context.Context, c *Collector) (int64, *failure) {
 	}
 }
 
-// tick tells how the trace goes, until the function it returns is called.
+// tick tells how the recording goes, until the function it returns is called.
 func (r *run) tick() func() {
 	done := make(chan struct{})
 	var wg sync.WaitGroup
@@ -199,7 +291,7 @@ func (r *run) tick() func() {
 		t := time.NewTicker(250 * time.Millisecond)
 		defer t.Stop()
 		for {
-			r.o.Progress(Progress{Doing: "recording", Elapsed: time.Since(time.Unix(0, r.begun.Load())), Of: r.o.For, Received: r.received.Load()})
+			r.o.Progress(Progress{Doing: "recording", Elapsed: time.Since(time.Unix(0, r.begun.Load())), Of: r.o.For, Received: r.received.Load() + r.wrote.Load()})
 			select {
 			case <-t.C:
 			case <-done:
@@ -218,6 +310,7 @@ func (r *run) book(c *Collector, f Fetch, n int64, fail *failure) {
 	if o == nil {
 		o = &evidence.Collector{Name: c.Name, State: evidence.Ready}
 		r.outcome[c.Name] = o
+		r.order = append(r.order, c.Name)
 	}
 	if fail == nil || fail.kind != noAnswer {
 		r.heard = true
@@ -233,14 +326,39 @@ func (r *run) book(c *Collector, f Fetch, n int64, fail *failure) {
 			o.State = evidence.Unavailable
 		}
 	}
+	r.write()
+}
+
+// settle puts a collector's outcome into the manifest, in place of what was said of it before.
+func (r *run) settle(c evidence.Collector) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.outcome[c.Name] == nil {
+		r.order = append(r.order, c.Name)
+	}
+	r.outcome[c.Name] = &c
+	r.write()
+}
+
+// write writes the outcomes: those of the pprof table in its order, then the others as they came.
+func (r *run) write() {
+	names := make([]string, 0, len(r.order))
+	for _, c := range All() {
+		if r.outcome[c.Name] != nil {
+			names = append(names, c.Name)
+		}
+	}
+	for _, n := range r.order {
+		if !slices.Contains(names, n) {
+			names = append(names, n)
+		}
+	}
 	r.w.Update(func(m *evidence.Manifest) {
 		m.Collectors = m.Collectors[:0:0]
-		for _, c := range All() {
-			if o := r.outcome[c.Name]; o != nil {
-				kept := *o
-				kept.Members = slices.Clone(o.Members)
-				m.Collectors = append(m.Collectors, kept)
-			}
+		for _, n := range names {
+			kept := *r.outcome[n]
+			kept.Members = slices.Clone(kept.Members)
+			m.Collectors = append(m.Collectors, kept)
 		}
 	})
 }
@@ -248,13 +366,16 @@ func (r *run) book(c *Collector, f Fetch, n int64, fail *failure) {
 // tell says in a line each what is not as it should be. What a service merely does not offer is left to the report,
 // which has it under what could not be checked.
 func (r *run) tell(stopped bool) {
-	for _, c := range All() {
-		o := r.outcome[c.Name]
-		if o == nil || o.State != evidence.Broken || stopped && strings.HasPrefix(o.Why, "stopped") {
+	for _, name := range r.order {
+		o := r.outcome[name]
+		if o.State != evidence.Broken || stopped && strings.HasPrefix(o.Why, "stopped") {
 			continue
 		}
-		if c.Name == "trace" && slices.Contains(o.Members, evidence.TraceMember) {
+		switch {
+		case name == "trace" && slices.Contains(o.Members, evidence.TraceMember):
 			r.o.Progress(Progress{Note: fmt.Sprintf("trace: %s; the %s that came are kept", o.Why, size(r.received.Load()))})
+		case find(name) == nil || name == "trace" && r.target != nil:
+			r.o.Progress(Progress{Note: name + ": " + o.Why})
 		}
 	}
 }
@@ -262,6 +383,9 @@ func (r *run) tell(stopped bool) {
 // verdict turns what happened into the one error a person sees.
 func (r *run) verdict(fail *failure) error {
 	what := "record " + r.at.shown()
+	if r.target != nil {
+		what = fmt.Sprintf("record pid %d", r.o.PID)
+	}
 	switch {
 	case fail != nil && fail.kind == full:
 		return &Error{What: "record", Why: fail.text, Full: true}
@@ -274,7 +398,17 @@ func (r *run) verdict(fail *failure) error {
 	case r.trace != nil:
 		return &Error{What: what, Why: r.trace.text}
 	}
-	return &Error{What: what, Why: errNothing.Error()}
+	return &Error{What: what, Why: r.nothing()}
+}
+
+// nothing tells why nothing at all came.
+func (r *run) nothing() string {
+	for _, name := range r.order {
+		if o := r.outcome[name]; o.Why != "" {
+			return name + ": " + o.Why
+		}
+	}
+	return errNothing.Error()
 }
 
 var errNothing = errors.New("stopped before anything was recorded")

@@ -17,7 +17,8 @@ type Moment struct {
 	MonoNS int64     `json:"mono_ns"` // CLOCK_MONOTONIC; 0 where the system has none
 }
 
-// Manifest says how a case came to be. It holds no credentials and nothing of the environment.
+// Manifest says how a case came to be. It holds no credentials, of the target's environment a few names that steer runtimes,
+// and its arguments only where they were asked for.
 type Manifest struct {
 	Schema     int         `json:"schema"`
 	Whystall   string      `json:"whystall"` // version of the recorder
@@ -29,6 +30,7 @@ type Manifest struct {
 	AskedNS    int64       `json:"asked_ns"` // how long was to be recorded
 	Collectors []Collector `json:"collectors"`
 	Requests   []Request   `json:"requests"`
+	Recorder   *Cost       `json:"recorder,omitempty"` // the whole recorder while local collectors ran
 }
 
 // Host is what is harmless of the recording machine.
@@ -156,8 +158,19 @@ func ParseManifest(b []byte) (*Manifest, error) {
 	if len(m.Requests) > maxMembers || len(m.Collectors) > maxMembers {
 		return nil, fmt.Errorf("read manifest.json: lists %d requests and %d collectors, a case at most %d", len(m.Requests), len(m.Collectors), maxMembers)
 	}
-	for _, s := range []*string{&m.Whystall, &m.Stopped, &m.Target.URL} {
+	t := &m.Target
+	for _, s := range []*string{&m.Whystall, &m.Stopped, &m.Host.Kernel, &t.URL, &t.Comm, &t.Exe, &t.Runtime, &t.GoVersion, &t.BuildID, &t.Ended} {
 		clip(s)
+	}
+	if len(t.Args) > maxMembers || len(t.Env) > maxMembers {
+		return nil, fmt.Errorf("read manifest.json: the target has %d arguments and %d variables, a case at most %d", len(t.Args), len(t.Env), maxMembers)
+	}
+	for i := range t.Args {
+		clip(&t.Args[i])
+	}
+	for k, v := range t.Env {
+		clip(&v)
+		t.Env[k] = v
 	}
 	for i := range m.Requests {
 		r := &m.Requests[i]
@@ -168,6 +181,9 @@ func ParseManifest(b []byte) (*Manifest, error) {
 	for i := range m.Collectors {
 		clip(&m.Collectors[i].Name)
 		clip(&m.Collectors[i].Why)
+		if c := m.Collectors[i].Cost; c != nil {
+			clip(&c.Lowered)
+		}
 	}
 	return &m, nil
 }

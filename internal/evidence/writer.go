@@ -160,7 +160,7 @@ func (w *Writer) zip(temp string) (err error) {
 	z := zip.NewWriter(f)
 	for _, n := range names {
 		h := &zip.FileHeader{Name: n, Method: zip.Deflate, Modified: w.m.Begun.UTC}
-		if n == TraceMember || strings.HasSuffix(n, ".gz") {
+		if n == TraceMember || strings.HasSuffix(n, ".gz") || strings.HasSuffix(n, ".stream") { // packed already
 			h.Method = zip.Store
 		}
 		h.SetMode(0o600)

@@ -36,7 +36,9 @@ type Target struct {
 	Host       string `json:"host,omitempty"`
 	GoVersion  string `json:"go_version,omitempty"`
 	GOMAXPROCS int    `json:"gomaxprocs,omitempty"`
-	CPUs       int    `json:"cpus,omitempty"` // 0: not known
+	CPUs       int    `json:"cpus,omitempty"`    // 0: not known
+	Runtime    string `json:"runtime,omitempty"` // "go", "jvm", "python"; "" native or not known
+	Container  bool   `json:"container,omitempty"`
 }
 
 // Recording is when and by which clock.

@@ -1,0 +1,87 @@
+package collect
+
+import (
+	"bufio"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// listening is a TCP socket that somebody listens on.
+type listening struct {
+	addr  netip.AddrPort
+	inode uint64
+}
+
+// parseListeners reads /proc/PID/net/tcp or tcp6 up to the first socket that is no listener: the kernel lists those first, and
+// a busy host has a hundred thousand others.
+func parseListeners(r io.Reader) (ls []listening, err error) {
+	const listen = "0A"
+	lines := bufio.NewScanner(r)
+	for n := 0; lines.Scan() && n < 4096; n++ {
+		if n == 0 {
+			continue // names of columns
+		}
+		f := strings.Fields(lines.Text())
+		if len(f) < 10 {
+			return ls, fmt.Errorf("line %d: want 10 fields, got %d", n+1, len(f))
+		}
+		if f[3] != listen {
+			break
+		}
+		addr, err := parseHexAddr(f[1])
+		if err != nil {
+			return ls, fmt.Errorf("line %d: %w", n+1, err)
+		}
+		inode, err := strconv.ParseUint(f[9], 10, 64)
+		if err != nil {
+			return ls, fmt.Errorf("line %d: inode: %w", n+1, err)
+		}
+		ls = append(ls, listening{addr, inode})
+	}
+	return ls, lines.Err()
+}
+
+// parseHexAddr reads "0100007F:1F90": 32-bit words in the machine's order, which is little-endian wherever this runs.
+func parseHexAddr(s string) (netip.AddrPort, error) {
+	host, port, _ := strings.Cut(s, ":")
+	b, err := hex.DecodeString(host)
+	p, err2 := strconv.ParseUint(port, 16, 16)
+	if err != nil || err2 != nil || len(b) != 4 && len(b) != 16 {
+		return netip.AddrPort{}, fmt.Errorf("address %.50q", s)
+	}
+	for i := 0; i < len(b); i += 4 {
+		binary.BigEndian.PutUint32(b[i:], binary.LittleEndian.Uint32(b[i:]))
+	}
+	addr, _ := netip.AddrFromSlice(b)
+	return netip.AddrPortFrom(addr.Unmap(), uint16(p)), nil
+}
+
+// maxAsked is how many listeners of a target are asked for profiles; more is a proxy, not a service.
+const maxAsked = 16
+
+// loopback gives the addresses at which listeners are reached without leaving the machine: those on loopback first, since
+// that is where profiles are put, then those on every address.
+func loopback(ls []listening) (at []netip.AddrPort) {
+	for _, wild := range []bool{false, true} {
+		for _, l := range ls {
+			a := l.addr.Addr()
+			switch {
+			case wild && a == netip.IPv4Unspecified(), wild && a == netip.IPv6Unspecified():
+				// A socket on [::] takes IPv4 as well, nearly always; and not every host has IPv6 on loopback.
+				a = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+			case wild || !a.IsLoopback():
+				continue
+			}
+			if p := netip.AddrPortFrom(a, l.addr.Port()); !slices.Contains(at, p) && len(at) < maxAsked {
+				at = append(at, p)
+			}
+		}
+	}
+	return at
+}

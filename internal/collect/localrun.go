@@ -1,0 +1,298 @@
+package collect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/whystall/whystall/internal/evidence"
+	"github.com/whystall/whystall/internal/evidence/kernel"
+)
+
+// How long local collectors may take to begin and to end. Loading the kernel's programs takes some hundred ms, resolving
+// a large program's symbols at the end some seconds.
+const (
+	toBegin = 10 * time.Second
+	toEnd   = 60 * time.Second
+	// linger is how much longer than the trace they record: events of its last moments reach us later.
+	linger = 50 * time.Millisecond
+)
+
+// startLocals starts the process' collectors, waits until they record, and gives what ends them and says what of that
+// is a failure of our own.
+func (r *run) startLocals(ctx context.Context) (stop func() *failure) {
+	if r.target == nil {
+		return func() *failure { return nil }
+	}
+	r.o.Progress(Progress{Doing: "attaching"})
+	// Ctrl-C ends the recording first, and that them.
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	cpu := ownCPU()
+	var wg sync.WaitGroup
+	var begin []chan struct{}
+	var failed error
+	var one sync.Mutex
+	for _, cs := range r.byMember() {
+		began := make(chan struct{})
+		begin = append(begin, began)
+		wg.Go(func() {
+			once := sync.OnceFunc(func() { close(began) })
+			defer once()
+			if err := r.local(ctx, cs, once); err != nil {
+				one.Lock()
+				failed = err
+				one.Unlock()
+			}
+		})
+	}
+	patience := time.After(toBegin)
+	for _, b := range begin {
+		select {
+		case <-b:
+		case <-patience:
+			patience = time.After(0)
+		}
+	}
+	r.target.begin()
+	return func() *failure {
+		time.Sleep(linger)
+		r.o.Progress(Progress{Doing: "ending"})
+		cancel()
+		done := make(chan struct{})
+		go func() { wg.Wait(); close(done) }()
+		select {
+		case <-done:
+		case <-time.After(toEnd):
+			r.o.Progress(Progress{Note: fmt.Sprintf("a collector did not end within %s: what it wrote is kept", toEnd)})
+		}
+		cost := evidence.Cost{CPUNS: ownCPU() - cpu, TargetNS: r.target.used()}
+		r.w.Update(func(m *evidence.Manifest) {
+			m.Recorder = &cost
+			m.Target.Ended = r.target.story()
+		})
+		one.Lock()
+		defer one.Unlock()
+		if failed != nil {
+			return failf(full, "%v", failed)
+		}
+		return nil
+	}
+}
+
+// byMember groups the collectors that offer the same member, in their order.
+func (r *run) byMember() (groups [][]*Local) {
+	at := map[string]int{}
+	for _, c := range Locals() {
+		if r.o.NoKernel && c.Member == kernel.Member {
+			continue
+		}
+		i, ok := at[c.Member]
+		if !ok {
+			i = len(groups)
+			at[c.Member] = i
+			groups = append(groups, nil)
+		}
+		groups[i] = append(groups[i], c)
+	}
+	return groups
+}
+
+// local runs the first of cs that works. The error is one of our own disk.
+func (r *run) local(ctx context.Context, cs []*Local, began func()) error {
+	var t evidence.Target
+	r.w.Update(func(m *evidence.Manifest) { t = m.Target })
+	p := Process{PID: r.o.PID, NSPID: t.NSPID, For: int64(r.o.For), WithArgs: r.o.WithArgs, Budget: r.o.Budget, Stacks: !r.o.NoStacks, MaxSize: r.o.MaxSize, Recording: began}
+	for _, c := range cs {
+		if err := c.Probe(p); err != nil {
+			r.settle(evidence.Collector{Name: c.Name, State: evidence.Unavailable, Why: oneLine(err)})
+			continue
+		}
+		out := evidence.Collector{Name: c.Name, State: evidence.Broken, Why: "it was recording when whystall was ended", Members: []string{c.Member}}
+		r.settle(out)
+		f, err := r.w.Member(c.Member)
+		if err != nil {
+			return fmt.Errorf("create %s: %w", c.Member, root(err))
+		}
+		w := &bounded{w: f, left: r.o.MaxSize, began: began, count: func(n int) { r.wrote.Add(int64(n)) }}
+		cost, err := c.Record(ctx, p, w)
+		if e := f.Close(); e != nil && w.disk == nil {
+			w.disk = e
+		}
+		out.Cost, out.State, out.Why = cost, evidence.Ready, ""
+		if w.n == 0 {
+			r.w.Remove(c.Member)
+			out.Members = nil
+		}
+		if err != nil || w.n == 0 {
+			out.State = evidence.Broken
+			if out.Why = "it wrote nothing"; err != nil {
+				out.Why = oneLine(err)
+			}
+		}
+		if w.cut {
+			out.State, out.Why = evidence.Broken, "cut at --max-size "+size(r.o.MaxSize)
+		}
+		r.settle(out)
+		if w.n > 0 {
+			r.mu.Lock()
+			r.kept++
+			r.mu.Unlock()
+		}
+		if w.disk != nil {
+			return fmt.Errorf("write %s: %w", c.Member, root(w.disk))
+		}
+		if w.n > 0 || ctx.Err() != nil {
+			return nil
+		}
+	}
+	return nil
+}
+
+func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
+
+// bounded writes at most left bytes.
+type bounded struct {
+	w     io.Writer
+	left  int64
+	n     int64
+	cut   bool
+	disk  error // of our own disk
+	began func()
+	count func(int)
+}
+
+func (b *bounded) Write(p []byte) (int, error) {
+	if b.began != nil {
+		b.began()
+		b.began = nil
+	}
+	if b.cut {
+		return 0, ErrCut
+	}
+	over := int64(len(p)) > b.left
+	if over {
+		p = p[:b.left]
+	}
+	n, err := b.w.Write(p)
+	b.n += int64(n)
+	b.left -= int64(n)
+	b.count(n)
+	if err != nil {
+		if b.disk == nil && errors.Is(err, syscall.ENOSPC) {
+			b.disk = err
+		}
+		return n, err
+	}
+	if over {
+		b.cut = true
+		return n, ErrCut
+	}
+	return n, nil
+}
+
+// watch looks after a target: its end, another program in its place, its CPU time.
+type watch struct {
+	mu        sync.Mutex
+	l         life
+	cpu, last int64
+	said      []string
+	ended     bool
+}
+
+// newWatch begins to know pid. It may have ended by now.
+func newWatch(pid int, exe string) *watch {
+	w := &watch{l: life{pid: pid, exe: exe}}
+	if s, ok := readProcStat(pid); ok {
+		w.l.start, w.cpu, w.last = s.start, s.cpuNS, s.cpuNS
+	}
+	return w
+}
+
+func (w *watch) begin() {
+	w.look()
+	w.mu.Lock()
+	w.cpu = w.last
+	w.mu.Unlock()
+}
+
+// look looks once and tells whether the target is there.
+func (w *watch) look() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.ended {
+		return false
+	}
+	was := w.l.exe
+	ended, s := w.l.look()
+	now := time.Now().UTC().Format("15:04:05.000 UTC")
+	switch {
+	case ended != "":
+		w.ended = true
+		w.said = append(w.said, ended+" at "+now)
+		return false
+	case w.l.exe != was && len(w.said) < 10:
+		w.said = append(w.said, fmt.Sprintf("it runs another program, %s, since %s", w.l.exe, now))
+	}
+	w.last = s.cpuNS
+	return true
+}
+
+// until calls end when the target is gone; the function it returns ends the watch.
+func (w *watch) until(end func()) func() {
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		t := time.NewTicker(200 * time.Millisecond)
+		defer t.Stop()
+		for {
+			if !w.look() {
+				end()
+				return
+			}
+			select {
+			case <-t.C:
+			case <-done:
+				return
+			}
+		}
+	})
+	return func() { close(done); wg.Wait() }
+}
+
+func (w *watch) gone() bool {
+	if w == nil {
+		return false
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.ended
+}
+
+// used is the target's CPU time since begin, to within 10 ms, up to when it was last seen.
+func (w *watch) used() int64 {
+	w.look()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.last - w.cpu
+}
+
+func (w *watch) story() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return strings.Join(w.said, "; ")
+}
+
+func readProcStat(pid int) (procStat, bool) {
+	b, err := os.ReadFile(procDir(pid) + "/stat")
+	if err != nil {
+		return procStat{}, false
+	}
+	s, err := parseStat(b)
+	return s, err == nil
+}

@@ -1,0 +1,173 @@
+package collect
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"unsafe"
+
+	"github.com/whystall/whystall/internal/evidence"
+)
+
+// identify tells who pid is. An error is one line with what to do.
+func identify(pid int, withArgs bool) (t evidence.Target, s procStat, err error) {
+	what := fmt.Sprintf("pid %d", pid)
+	dir := procDir(pid)
+	b, err := readSome(filepath.Join(dir, "stat"))
+	if err != nil {
+		return t, s, &Error{What: what, Why: noProcess(pid)}
+	}
+	if s, err = parseStat(b); err != nil {
+		return t, s, fmt.Errorf("read %s/stat: %w", dir, err)
+	}
+	what = fmt.Sprintf("pid %d (%s)", pid, s.comm)
+	status, _ := readSome(filepath.Join(dir, "status"))
+	switch tgid, _ := strconv.Atoi(statusField(status, "Tgid")); {
+	case s.kernel:
+		return t, s, &Error{What: what, Why: "is a kernel thread, which no program is behind: name the process that waits for it"}
+	case tgid != 0 && tgid != pid:
+		return t, s, &Error{What: what, Why: fmt.Sprintf("is a thread of process %d: use --pid %d", tgid, tgid)}
+	case s.state == 'Z' || s.state == 'X':
+		return t, s, &Error{What: what, Why: fmt.Sprintf("has ended, and its parent %d has not asked for its status", s.parent)}
+	case pid == os.Getpid():
+		return t, s, &Error{What: what, Why: "is whystall itself"}
+	}
+	exe, err := os.Readlink(filepath.Join(dir, "exe"))
+	if errors.Is(err, fs.ErrPermission) {
+		return t, s, &Error{What: what, Why: notOurs(dir)}
+	} else if err != nil {
+		return t, s, &Error{What: what, Why: "it is ending"}
+	}
+	t = evidence.Target{PID: pid, NSPID: nsPID(status, pid), Comm: s.comm, Exe: exe, Started: startedAt(s.start), Container: elsewhereNS(dir)}
+	if b, err := readSome(filepath.Join(dir, "environ")); err == nil {
+		t.Env = parseEnv(b)
+	}
+	if withArgs {
+		if b, err := readSome(filepath.Join(dir, "cmdline")); err == nil && len(b) > 0 {
+			t.Args = parseArgs(b)
+		}
+	}
+	bin := examine(filepath.Join(dir, "exe"), exe)
+	t.Runtime, t.GoVersion, t.BuildID = bin.runtime, bin.goVersion, bin.buildID
+	return t, s, nil
+}
+
+// readSome reads a small file of /proc, cut at 4 MiB.
+func readSome(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, 4<<20))
+}
+
+// noProcess tells apart what /proc does not show and what is not there.
+func noProcess(pid int) string {
+	if err := syscall.Kill(pid, 0); err == nil || errors.Is(err, syscall.EPERM) {
+		return "belongs to somebody else and /proc hides it (mount option hidepid): run whystall as root"
+	}
+	if _, err := os.Stat("/proc/self/stat"); err != nil {
+		return "/proc is not mounted here: mount it, or in a container share the host's pid namespace"
+	}
+	return "no such process here: pgrep -a NAME lists pids; from within a container only its own pid namespace is seen"
+}
+
+// notOurs tells what would permit to look at a process.
+func notOurs(dir string) string {
+	if os.Geteuid() == 0 {
+		return "root here may not look at it: CAP_SYS_PTRACE is missing (in a container: --cap-add SYS_PTRACE, or --privileged)"
+	}
+	st, err := os.Stat(dir)
+	if err != nil {
+		return "it is ending"
+	}
+	uid := st.Sys().(*syscall.Stat_t).Uid
+	if int(uid) == os.Geteuid() {
+		return "is yours, but may not be looked at (it changed its user or has capabilities): run whystall as root"
+	}
+	name := strconv.Itoa(int(uid))
+	if u, err := user.LookupId(name); err == nil {
+		name = u.Username
+	}
+	return "belongs to user " + name + ": run whystall as that user or as root (sudo whystall ...), or name its address with --pprof alone"
+}
+
+// nsPID is the last pid of the line NSpid: the one in the innermost namespace.
+func nsPID(status []byte, pid int) int {
+	if f := strings.Fields(statusField(status, "NSpid")); len(f) > 0 {
+		if n, err := strconv.Atoi(f[len(f)-1]); err == nil {
+			return n
+		}
+	}
+	return pid
+}
+
+// elsewhereNS tells whether the process lives in other namespaces than we.
+func elsewhereNS(dir string) bool {
+	for _, ns := range []string{"pid", "mnt", "cgroup"} {
+		ours, err := os.Readlink("/proc/self/ns/" + ns)
+		theirs, err2 := os.Readlink(filepath.Join(dir, "ns", ns))
+		if err == nil && err2 == nil && ours != theirs {
+			return true
+		}
+	}
+	return false
+}
+
+// startedAt is ticks since boot as CLOCK_MONOTONIC, which stands still while the machine is suspended.
+func startedAt(ticks int64) int64 {
+	const clockBoottime = 7
+	var ts syscall.Timespec
+	if _, _, errno := syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, clockBoottime, uintptr(unsafe.Pointer(&ts)), 0); errno != 0 {
+		return 0
+	}
+	return ticks*(1e9/userHZ) - (ts.Nano() - monotonic())
+}
+
+// life is what the watch of a target needs to know it again.
+type life struct {
+	pid   int
+	start int64
+	exe   string
+}
+
+// look tells whether the target is still there: "" if it is, as it was.
+func (l *life) look() (ended string, s procStat) {
+	b, err := readSome(filepath.Join(procDir(l.pid), "stat"))
+	if err == nil {
+		s, err = parseStat(b)
+	}
+	if err != nil || s.start != l.start || s.state == 'Z' || s.state == 'X' {
+		return "the process ended", s
+	}
+	if exe, err := os.Readlink(filepath.Join(procDir(l.pid), "exe")); err == nil && exe != l.exe {
+		// An update replaces a program's file under it; the process goes on as it was.
+		if exe != l.exe+" (deleted)" {
+			l.exe = exe
+			return "", s
+		}
+	}
+	return "", s
+}
+
+// children lists the processes that pid has made and that live; their threads are not pid's.
+func children(pid int) (pids []int) {
+	b, err := readSome(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+	if err != nil {
+		return nil
+	}
+	for _, f := range strings.Fields(string(b)) {
+		if n, err := strconv.Atoi(f); err == nil {
+			pids = append(pids, n)
+		}
+	}
+	return pids
+}
