@@ -18,6 +18,8 @@ const (
 	// of task_struct.__state: 0 running, 1 interruptible, 2 uninterruptible... Flags: Preempted, Throttled, GroupThrottled,
 	// and Target, OtherTarget of whom they are true. Of a blocked thread of the target Arg[1] is the system call
 	// it is in, plus one (0: none, a fault for one), and Arg[2] that call's first argument (a futex address, a file descriptor).
+	// Without privilege only the target's own comings and goings are seen: the other of the two is then Unseen, and NotRunning says
+	// of a thread that it blocks, its state not being known.
 	Switch
 
 	// WaitStack: the stacks of TID's wait that ended just now or, with Flag Leaving, begins now.
@@ -90,6 +92,12 @@ const (
 
 	kinds
 )
+
+// Unseen stands for a thread that the recorder may not look at, or none: whoever had the CPU before or after.
+const Unseen = ^uint32(0)
+
+// NotRunning is the state of a Switch of which is known only that it is not 0.
+const NotRunning = 1 << 62
 
 // Flags of a Record.
 type Flags uint16
