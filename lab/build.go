@@ -32,7 +32,8 @@ func (b *builder) whystall(ctx context.Context) (string, error) {
 // program builds a process' program:
 //
 //	""                  the case's folder, a Go package
-//	"go1.13.15:old"     the module in the case's folder old, with that toolchain, which is fetched on first use
+//	":server"           the module in the case's folder server
+//	"go1.13.15:server"  the same with that toolchain, which is fetched on first use
 //	"server.cc"         a C++20 file in the case's folder
 func (b *builder) program(ctx context.Context, c *Case, program string) (string, error) {
 	return b.once(c.Name+"/"+program, func(out string) error {
@@ -40,6 +41,8 @@ func (b *builder) program(ctx context.Context, c *Case, program string) (string,
 		switch {
 		case program == "":
 			return goBuild(ctx, "go", ".", out, "./"+c.Name)
+		case old && version == "":
+			return goBuild(ctx, "go", filepath.Join(c.Name, dir), out, ".")
 		case old:
 			tool, err := toolchain(ctx, version, b.say)
 			if err != nil {

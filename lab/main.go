@@ -16,6 +16,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -45,6 +46,9 @@ func main() {
 			os.Exit(exitFailed)
 		}
 		return
+	}
+	if os.Geteuid() != 0 { // who may not change settings may still make folders
+		settings.Folder = filepath.Join(os.TempDir(), "whystall-lab-journals")
 	}
 	if err := settings.Heal(); err != nil {
 		fmt.Fprintln(os.Stderr, "lab: put back what a killed run left:", err)

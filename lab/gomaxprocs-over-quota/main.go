@@ -1,0 +1,49 @@
+// Gomaxprocs-over-quota: the clients of a service in a container, and neighbours of its machine. The service itself is in the folder
+// server, for the Go it is built with matters.
+package main
+
+import (
+	"crypto/sha256"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/whystall/whystall/lab/witness"
+)
+
+func main() {
+	if err := role(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "gomaxprocs-over-quota:", err)
+		os.Exit(1)
+	}
+}
+
+func role(args []string) error {
+	if len(args) == 0 {
+		return fmt.Errorf("want a role: clients or neighbours")
+	}
+	fs := flag.NewFlagSet(args[0], flag.ExitOnError)
+	url := fs.String("url", "", "clients: the service's URL")
+	n := fs.Int("n", 50, "how many")
+	think := fs.Duration("think", time.Second, "clients: the pause between an answer and the next request")
+	fs.Parse(args[1:])
+	switch args[0] {
+	case "clients":
+		return witness.HTTP("requests", *url, *n, *think)
+	case "neighbours":
+		for range *n {
+			go func() {
+				sum := sha256.Sum256(nil)
+				for {
+					sum = sha256.Sum256(sum[:])
+				}
+			}()
+		}
+		witness.Ready(os.Stdout)
+		_, err := io.Copy(io.Discard, os.Stdin)
+		return err
+	}
+	return fmt.Errorf("no role %q", args[0])
+}
