@@ -1,0 +1,98 @@
+// Count counts to 50 000 000 again and again, beside threads that wait or that yield. It answers "mark" on standard input with how long the
+// counts took since the last mark.
+//
+//	count COUNTERS waiting N      N threads that are blocked
+//	count COUNTERS yielding N     N threads that are always runnable: sched_yield in a loop
+//	count COUNTERS polling N      N threads that sleep 50 us in a loop
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <iostream>
+#include <mutex>
+#include <sched.h>
+#include <string>
+#include <thread>
+#include <vector>
+
+using Clock = std::chrono::steady_clock;
+
+static std::mutex mu;
+static std::vector<long> done;
+static Clock::time_point since = Clock::now();
+
+__attribute__((noinline)) static void count_up() {
+  volatile long n = 0;
+  for (long i = 0; i < 50000000; i++) n = i;
+  (void)n;
+}
+
+static std::string mark() {
+  std::vector<long> all;
+  Clock::time_point begin;
+  {
+    std::lock_guard<std::mutex> l(mu);
+    all.swap(done);
+    begin = since;
+    since = Clock::now();
+  }
+  long wall = std::chrono::nanoseconds(Clock::now() - begin).count();
+  std::sort(all.begin(), all.end());
+  size_t n = all.size(), slow = std::min(n, std::max<size_t>(10, n / 100));
+  long sum = 0, slowest = 0;
+  for (size_t i = 0; i < n; i++) {
+    sum += all[i];
+    if (i >= n - slow) slowest += all[i];
+  }
+  char buf[512];
+  snprintf(buf, sizeof buf,
+           "[{\"name\":\"counts to 50 000 000\",\"n\":%zu,\"failed\":0,\"wall_ns\":%ld,\"mean_ns\":%ld,\"slow_ns\":%ld,\"p50_ns\":%ld,\"p99_ns\":%ld,\"max_ns\":%ld}]\n",
+           n, wall, n ? sum / (long)n : 0, slow ? slowest / (long)slow : 0, n ? all[(n - 1) / 2] : 0, n ? all[(n - 1) * 99 / 100] : 0, n ? all[n - 1] : 0);
+  return buf;
+}
+
+static std::mutex never_mu;
+static std::condition_variable never;
+
+int main(int argc, char **argv) {
+  if (argc < 4) {
+    fprintf(stderr, "usage: count COUNTERS waiting|yielding|polling N\n");
+    return 2;
+  }
+  int counters = atoi(argv[1]), n = atoi(argv[3]);
+  std::string how = argv[2];
+  for (int i = 0; i < n; i++) {
+    std::thread([how] {
+      if (how == "yielding")
+        for (;;) sched_yield();
+      if (how == "polling")
+        for (;;) std::this_thread::sleep_for(std::chrono::microseconds(50));
+      std::unique_lock<std::mutex> l(never_mu);
+      never.wait(l, [] { return false; });
+    }).detach();
+  }
+  for (int i = 0; i < counters; i++) {
+    std::thread([] {
+      for (;;) {
+        auto begin = Clock::now();
+        count_up();
+        long ns = std::chrono::nanoseconds(Clock::now() - begin).count();
+        {
+          std::lock_guard<std::mutex> l(mu);
+          done.push_back(ns);
+        }
+        // A counter rests as a worker does that waits for its next piece.
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      }
+    }).detach();
+  }
+  printf("ready\n");
+  fflush(stdout);
+  std::string line;
+  while (std::getline(std::cin, line)) {
+    fputs(mark().c_str(), stdout);
+    fflush(stdout);
+  }
+  _Exit(0);
+}
