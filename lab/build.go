@@ -32,15 +32,22 @@ func (b *builder) whystall(ctx context.Context) (string, error) {
 // program builds a process' program:
 //
 //	""                  the case's folder, a Go package
+//	"clients"           the package that is common to cases
 //	":server"           the module in the case's folder server
 //	"go1.13.15:server"  the same with that toolchain, which is fetched on first use
 //	"server.cc"         a C++20 file in the case's folder
 func (b *builder) program(ctx context.Context, c *Case, program string) (string, error) {
-	return b.once(c.Name+"/"+program, func(out string) error {
+	name := c.Name + "/" + program
+	if program == "clients" {
+		name = program
+	}
+	return b.once(name, func(out string) error {
 		version, dir, old := strings.Cut(program, ":")
 		switch {
 		case program == "":
 			return goBuild(ctx, "go", ".", out, "./"+c.Name)
+		case program == "clients":
+			return goBuild(ctx, "go", ".", out, "./clients")
 		case old && version == "":
 			return goBuild(ctx, "go", filepath.Join(c.Name, dir), out, ".")
 		case old:

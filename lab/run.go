@@ -160,11 +160,17 @@ func wait(ctx context.Context, clients *child, d time.Duration) error {
 func fill(args []string, says map[string]string) ([]string, error) {
 	var out []string
 	for _, a := range args {
-		if name, ok := strings.CutPrefix(a, "{"); ok {
-			name = strings.TrimSuffix(name, "}")
-			if a, ok = says[name]; !ok {
+		for {
+			before, rest, open := strings.Cut(a, "{")
+			name, after, closed := strings.Cut(rest, "}")
+			if !open || !closed {
+				break
+			}
+			value, ok := says[name]
+			if !ok {
 				return nil, fmt.Errorf("read case: no earlier process says {%s}", name)
 			}
+			a = before + value + after
 		}
 		out = append(out, a)
 	}

@@ -1,5 +1,5 @@
-// Gomaxprocs-over-quota: the clients of a service in a container, and neighbours of its machine. The service itself is in the folder
-// server, for the Go it is built with matters.
+// Clients is what stands around the services of the cases: clients of one over HTTP, and neighbours that want its
+// CPUs.
 package main
 
 import (
@@ -15,7 +15,7 @@ import (
 
 func main() {
 	if err := role(os.Args[1:]); err != nil {
-		fmt.Fprintln(os.Stderr, "gomaxprocs-over-quota:", err)
+		fmt.Fprintln(os.Stderr, "clients:", err)
 		os.Exit(1)
 	}
 }

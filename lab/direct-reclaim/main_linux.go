@@ -1,0 +1,94 @@
+// Direct-reclaim is a service that answers from memory which it takes fresh for each request, as a query's buffers are, while a scan in the same
+// process fills the page cache.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	_ "net/http/pprof"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/whystall/whystall/lab/witness"
+)
+
+func main() {
+	if err := serve(); err != nil {
+		fmt.Fprintln(os.Stderr, "direct-reclaim:", err)
+		os.Exit(1)
+	}
+}
+
+func serve() error {
+	folder := flag.String("folder", "", "for the file that is scanned; none: no scan")
+	mib := flag.Int("mib", 1024, "of the file")
+	buffer := flag.Int("buffer", 8, "MiB that a request takes")
+	flag.Parse()
+	http.HandleFunc("/query", func(w http.ResponseWriter, r *http.Request) {
+		size := *buffer << 20
+		// Straight from the system, as large buffers of a database are.
+		b, err := syscall.Mmap(-1, 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		sum := 0
+		for i := 0; i < size; i += 4096 {
+			b[i] = byte(i)
+			sum += int(b[i])
+		}
+		syscall.Munmap(b)
+		fmt.Fprintln(w, sum)
+	})
+	if *folder != "" {
+		name := filepath.Join(*folder, "table")
+		if err := fill(name, *mib); err != nil {
+			return err
+		}
+		go scan(name)
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	go http.Serve(ln, nil)
+	witness.Ready(os.Stdout, "url", "http://"+ln.Addr().String()+"/query")
+	_, err = io.Copy(io.Discard, os.Stdin)
+	return err
+}
+
+func fill(name string, mib int) error {
+	f, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	block := make([]byte, 1<<20)
+	for range mib {
+		if _, err := f.Write(block); err != nil {
+			f.Close()
+			return err
+		}
+	}
+	return f.Close()
+}
+
+// scan reads the file again and again: a backup, or a table scan.
+func scan(name string) {
+	block := make([]byte, 1<<20)
+	for {
+		f, err := os.Open(name)
+		if err != nil {
+			return
+		}
+		for {
+			if _, err := f.Read(block); err != nil {
+				break
+			}
+		}
+		f.Close()
+	}
+}
