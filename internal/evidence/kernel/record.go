@@ -158,6 +158,7 @@ type Frame struct {
 type Header struct {
 	Source   string // "bpf" or "perf"
 	Kernel   string // release: "6.18.44"
+	Arch     string // as GOARCH has it, for the numbers of system calls; "" is amd64
 	PID      uint32 // of the target, in the host's namespace
 	CPUs     []int  // the ones that were online
 	PerTask  bool   // the kernel throttles per task, so that Throttled is exact
