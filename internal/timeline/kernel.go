@@ -43,7 +43,9 @@ type Stretch struct {
 	Doing       Doing
 	Block       Block // of ThreadBlocked; of ThreadOn and ThreadQueued what it was in the middle of, where a record tells: BlockFault...
 	CPU         int32 // where it ran or is queued; -1 not known
-	Approx      bool  // the end of a throttled stretch is not marked by an event
+	Whole       Span  // the stretch before it was cut to what was asked for
+	Approx      bool  // no event marks its end: of ThreadThrottled the unthrottling, of ThreadBlocked the waking, so that a part of it may be queued
+	ByGroup     bool  // of ThreadThrottled: known by its group's count alone, as before Linux 6.18: supported at most
 	Preempted   bool  // of ThreadQueued: it had been running; else it was woken, or throttled before
 	Unthrottled bool  // of ThreadQueued: after ThreadThrottled
 	Syscall     int32 // number of the system call it is blocked in, -1 none or not known
@@ -59,16 +61,24 @@ type Stretch struct {
 	WakerSignal bool   // by a signal sent to it, SIGURG: not the end of what it waited for
 	WakerKernel uint32 // StackID
 	WakerUser   uint32
+	WakerCall   int32 // the waker's system call, -1 none or not known
+	WakerArg    uint64
 }
+
+// Span is a stretch of time, CLOCK_MONOTONIC.
+type Span struct{ Begin, End int64 }
 
 // Share is who held a CPU, and how long.
 type Share struct {
-	TID uint32 // 0: idle
+	TID uint32 // 0: idle; NobodyKnown
 	NS  int64
 }
 
+// NobodyKnown stands for who is not known.
+const NobodyKnown = ^uint32(0)
+
 // Kernel is what the kernel's records tell: who was in which state when. Times are CLOCK_MONOTONIC, as the records have them, not relative to a
-// Timeline's base. It is read whole before the trace: it looks anywhere.
+// Timeline's base. It is read whole before the trace: it looks anywhere. Its methods may be called by several goroutines.
 type Kernel struct {
 	kernelState
 	src kernel.Source

@@ -1,0 +1,245 @@
+package timeline
+
+import "sort"
+
+// ProcessState is what the target as a whole does at an instant. The first that holds.
+type ProcessState uint8
+
+const (
+	ProcessUnknown   ProcessState = iota // no thread is known to be on a CPU, and of one it is not known
+	ProcessOn                            // some thread is on a CPU
+	ProcessThrottled                     // none is, and one is throttled
+	ProcessQueued                        // none is on a CPU or throttled, and one is queued
+	ProcessNone                          // none wants a CPU
+)
+
+// ProcessTile is a stretch of the whole target.
+type ProcessTile struct {
+	Begin, End int64
+	State      ProcessState
+	TID        uint32 // throttled: of one that is; queued: of the one that is queued longest; else 0
+}
+
+// processRun is a tile without its end.
+type processRun struct {
+	begin int64
+	tid   uint32
+	state ProcessState
+}
+
+// runnable is how many threads wanted a CPU, by time.
+type runnable struct {
+	ns   int64 // sum over threads
+	most int
+	hist []int64 // ns by number, the last of them and above
+}
+
+// maxRunnable is the last number of RunnableNS.
+const maxRunnable = 1024
+
+// Process appends what the target did in [lo,hi) to dst. The tiles are exact.
+func (k *Kernel) Process(lo, hi int64, dst []ProcessTile) []ProcessTile {
+	lo, hi = clampTime(lo), clampTime(hi)
+	k.processOnce.Do(k.sweep)
+	at := lo
+	if to := min(hi, k.begin); at < to {
+		dst = append(dst, ProcessTile{Begin: at, End: to})
+		at = to
+	}
+	l := k.process
+	for i := max(sort.Search(len(l), func(i int) bool { return l[i].begin > at })-1, 0); i < len(l) && at < hi; i++ {
+		end := k.end
+		if i+1 < len(l) {
+			end = l[i+1].begin
+		}
+		if end = min(end, hi); end > at {
+			dst = append(dst, ProcessTile{at, end, l[i].state, l[i].tid})
+			at = end
+		}
+	}
+	if at < hi {
+		dst = append(dst, ProcessTile{Begin: at, End: hi})
+	}
+	return dst
+}
+
+// Runnable is how many threads of the target were on a CPU or queued: the average by time, the most, and ns by number (the last: and above).
+func (k *Kernel) Runnable() (avg float64, most int, byNumber []int64) {
+	k.processOnce.Do(k.sweep)
+	if d := k.end - k.begin; d > 0 {
+		avg = float64(k.runnable.ns) / float64(d)
+	}
+	return avg, k.runnable.most, k.runnable.hist
+}
+
+// edge is a segment's begin.
+type edge struct {
+	at  int64 // from k.begin
+	th  int32
+	seg int32
+}
+
+// sweep lays the threads' segments over one another.
+func (k *Kernel) sweep() {
+	n := 0
+	for i := range k.threads {
+		n += len(k.threads[i].segs)
+	}
+	edges := make([]edge, 0, n)
+	for i := range k.threads {
+		for j := range k.threads[i].segs {
+			edges = append(edges, edge{max(k.threads[i].segs[j].begin-k.begin, 0), int32(i), int32(j)})
+		}
+	}
+	edges = sortEdges(edges)
+
+	var count [ThreadGone + 1]int // of threads by state; of those that are unknown, only who may be on a CPU
+	var queue, throttled waiters
+	k.runnable.hist = make([]int64, maxRunnable+1)
+	last := int64(0)
+	total := func(to int64) {
+		if d := to - last; d > 0 {
+			r := count[ThreadOn] + count[ThreadQueued]
+			k.runnable.ns += int64(r) * d
+			k.runnable.most = max(k.runnable.most, r)
+			k.runnable.hist[min(r, maxRunnable)] += d
+			last = to
+		}
+	}
+	for i := 0; i < len(edges); {
+		at := edges[i].at
+		total(at)
+		for ; i < len(edges) && edges[i].at == at; i++ {
+			e := edges[i]
+			segs := k.threads[e.th].segs
+			s := &segs[e.seg]
+			from := ThreadGone
+			if e.seg > 0 {
+				if old := &segs[e.seg-1]; old.doing() != ThreadUnknown || old.meta&ksegMissing != 0 {
+					from = old.doing()
+					count[from]--
+				}
+			}
+			d := s.doing()
+			if d != ThreadUnknown || s.meta&ksegMissing != 0 {
+				count[d]++
+			}
+			if d == ThreadQueued && from != ThreadQueued {
+				queue.add(e.th, e.seg)
+			}
+			if d == ThreadThrottled && from != ThreadThrottled {
+				throttled.add(e.th, e.seg)
+			}
+		}
+		r := processRun{begin: k.begin + at}
+		switch {
+		case count[ThreadOn] > 0:
+			r.state = ProcessOn
+		case count[ThreadUnknown] > 0:
+			r.state = ProcessUnknown
+		case count[ThreadThrottled] > 0:
+			r.state, r.tid = ProcessThrottled, throttled.first(k, ThreadThrottled, r.begin)
+		case count[ThreadQueued] > 0:
+			r.state, r.tid = ProcessQueued, queue.first(k, ThreadQueued, r.begin)
+		default:
+			r.state = ProcessNone
+		}
+		if m := len(k.process); m == 0 || k.process[m-1].state != r.state || k.process[m-1].tid != r.tid {
+			k.process = append(k.process, r)
+		}
+	}
+	total(k.end - k.begin)
+}
+
+// waiters is who is in a state, in the order in which they came to it. Who left is found out when it is first.
+type waiters struct {
+	list []waiter
+	head int
+}
+
+type waiter struct{ th, seg int32 }
+
+func (w *waiters) add(th, seg int32) {
+	if w.head > 1024 && w.head*2 > len(w.list) {
+		w.list = w.list[:copy(w.list, w.list[w.head:])]
+		w.head = 0
+	}
+	w.list = append(w.list, waiter{th, seg})
+}
+
+// first is the thread that has been in state d longest at time t.
+func (w *waiters) first(k *Kernel, d Doing, t int64) uint32 {
+	for ; w.head < len(w.list); w.head++ {
+		x := w.list[w.head]
+		th := &k.threads[x.th]
+		// It may have moved to other CPUs' queues since.
+		for i := int(x.seg); i < len(th.segs) && th.segs[i].doing() == d; i++ {
+			if k.segEnd(th, i) > t || i == len(th.segs)-1 {
+				return th.tid
+			}
+			w.list[w.head].seg = int32(i)
+		}
+	}
+	return 0
+}
+
+// sortEdges sorts by time, 16 bits at a time: there are millions, almost in order of few threads each. Those of one
+// instant keep their order, which is by thread and segment.
+func sortEdges(l []edge) []edge {
+	most := int64(0)
+	for i := range l {
+		most = max(most, l[i].at)
+	}
+	if len(l) < 1<<12 {
+		sort.SliceStable(l, func(i, j int) bool { return l[i].at < l[j].at })
+		return l
+	}
+	tmp := make([]edge, len(l))
+	count := make([]int32, 1<<16+1)
+	for shift := 0; shift < 64 && most>>shift > 0; shift += 16 {
+		clear(count)
+		for i := range l {
+			count[l[i].at>>shift&0xffff+1]++
+		}
+		for i := 1; i < len(count); i++ {
+			count[i] += count[i-1]
+		}
+		for i := range l {
+			d := l[i].at >> shift & 0xffff
+			tmp[count[d]] = l[i]
+			count[d]++
+		}
+		l, tmp = tmp, l
+	}
+	return l
+}
+
+// Glance is what a reader of /proc sees who walks the threads one by one every so often and needs a while for each: how
+// many it finds in state running, on average and at most. A throttled thread and one in a run queue are running to it, one that it reads while
+// it sleeps is not, whatever it did before and after.
+func (k *Kernel) Glance(every, each int64) (avg float64, most int) {
+	if every <= 0 || len(k.threads) == 0 {
+		return 0, 0
+	}
+	every = max(every, (k.end-k.begin)/1000)
+	walks, sum := 0, 0
+	for begin := k.begin; begin < k.end && begin+int64(len(k.threads))*each <= k.end; begin += every {
+		seen := 0
+		for i := range k.threads {
+			th := &k.threads[i]
+			if j := th.at(begin + int64(i)*each); j >= 0 {
+				switch th.segs[j].doing() {
+				case ThreadOn, ThreadQueued, ThreadThrottled:
+					seen++
+				}
+			}
+		}
+		walks++
+		sum += seen
+		most = max(most, seen)
+	}
+	if walks > 0 {
+		avg = float64(sum) / float64(walks)
+	}
+	return avg, most
+}

@@ -1,0 +1,438 @@
+package timeline
+
+import (
+	"cmp"
+	"slices"
+	"sort"
+
+	"github.com/whystall/whystall/internal/evidence/kernel"
+)
+
+// Header is the stream's.
+func (k *Kernel) Header() kernel.Header { return k.header }
+
+// Span is what the records cover. Outside of it every thread is unknown.
+func (k *Kernel) Span() (begin, end int64) { return k.begin, k.end }
+
+// Dropped is the time before which records were given up to bound memory; 0 none were.
+func (k *Kernel) Dropped() int64 { return k.dropped }
+
+// Levels are the recorder's levels of detail by time.
+func (k *Kernel) Levels() []Level { return k.levels }
+
+// Totals are sums over all threads of the target.
+func (k *Kernel) Totals() Totals { return k.totals }
+
+// Stack gives the frames of a StackID, innermost first.
+func (k *Kernel) Stack(id uint32) []kernel.Frame {
+	if id == 0 {
+		return nil
+	}
+	return k.src.Stack(id)
+}
+
+// Ended tells how the stream ended: "" whole.
+func (k *Kernel) Ended() string { return k.src.Ended() }
+
+// Stretches appends what thread tid did in [lo,hi) to dst, oldest first. They tile it exactly.
+func (k *Kernel) Stretches(tid uint32, lo, hi int64, dst []Stretch) []Stretch {
+	lo, hi = clampTime(lo), clampTime(hi)
+	th := k.find(tid)
+	if th == nil {
+		if lo < hi {
+			dst = append(dst, Stretch{Begin: lo, End: hi, CPU: -1, Syscall: -1, WakerCall: -1, Whole: Span{lo, hi}})
+		}
+		return dst
+	}
+	k.each(th, lo, hi, func(s *Stretch) bool {
+		dst = append(dst, *s)
+		return true
+	})
+	return dst
+}
+
+// At is the stretch of tid that covers t, not cut.
+func (k *Kernel) At(tid uint32, t int64) Stretch {
+	t = clampTime(t)
+	s := Stretch{Begin: t, End: t + 1, CPU: -1, Syscall: -1, WakerCall: -1, Whole: Span{t, t + 1}}
+	if th := k.find(tid); th != nil {
+		k.each(th, t, t+1, func(got *Stretch) bool {
+			s = *got
+			return false
+		})
+	}
+	return s
+}
+
+// Each calls f with every stretch of every thread of the target in [lo,hi), thread by thread, oldest first. s is overwritten by the next.
+func (k *Kernel) Each(lo, hi int64, f func(tid uint32, s *Stretch)) {
+	lo, hi = clampTime(lo), clampTime(hi)
+	for i := range k.threads {
+		th := &k.threads[i]
+		k.each(th, lo, hi, func(s *Stretch) bool {
+			f(th.tid, s)
+			return true
+		})
+	}
+}
+
+// each calls f with the stretches of th that tile [lo,hi).
+func (k *Kernel) each(th *kthread, lo, hi int64, f func(*Stretch) bool) {
+	if lo >= hi {
+		return
+	}
+	var s Stretch
+	blank := func(b, e int64, d Doing) bool {
+		s = Stretch{Begin: b, End: e, Doing: d, CPU: -1, Syscall: -1, WakerCall: -1, Whole: Span{b, e}}
+		return f(&s)
+	}
+	at := lo
+	if first := k.first(th); at < first {
+		to := min(first, hi)
+		if !blank(at, to, ThreadUnknown) {
+			return
+		}
+		at = to
+	}
+	over := sort.Search(len(th.overlay), func(i int) bool { return th.overlay[i].end > at })
+	for i := th.at(at); i >= 0 && i < len(th.segs) && at < hi; i++ {
+		whole := Span{th.segs[i].begin, k.segEnd(th, i)}
+		end := min(whole.End, hi)
+		if end <= at {
+			continue
+		}
+		k.expand(th, &th.segs[i], &s)
+		s.Whole = whole
+		cuts := s.Doing == ThreadOn || s.Doing == ThreadQueued || s.Doing == ThreadBlocked
+		block := s.Block
+		for at < end {
+			s.Begin, s.End, s.Block = at, end, block
+			if cuts {
+				for over < len(th.overlay) && th.overlay[over].end <= at {
+					over++
+				}
+				if over < len(th.overlay) {
+					switch o := &th.overlay[over]; {
+					case o.begin <= at:
+						s.End = min(end, o.end)
+						s.Block = within(block, o.block, s.Doing)
+					default:
+						s.End = min(end, o.begin)
+					}
+				}
+			}
+			at = s.End
+			if !f(&s) {
+				return
+			}
+		}
+	}
+	if at < hi {
+		d := ThreadUnknown
+		if s := th.last(); s != nil && s.doing() == ThreadGone {
+			d = ThreadGone
+		}
+		blank(at, hi, d)
+	}
+}
+
+// first is from when on th's segments tell.
+func (k *kernelState) first(th *kthread) int64 {
+	if len(th.segs) == 0 {
+		return maxTimeNS
+	}
+	return th.segs[0].begin
+}
+
+// within joins what the stack of a wait says with a record of a stretch around it.
+func within(stack, record Block, d Doing) Block {
+	if d != ThreadBlocked || stack == BlockUnknown {
+		return record
+	}
+	switch stack {
+	case BlockOther, BlockDisk, BlockTimer:
+		// How something waits that has a name of its own.
+		if record != BlockOther && record != BlockDisk {
+			return record
+		}
+	}
+	return stack
+}
+
+// expand makes a segment a Stretch, without its times.
+func (k *Kernel) expand(th *kthread, g *kseg, s *Stretch) {
+	*s = Stretch{Doing: g.doing(), CPU: int32(g.cpu), Syscall: -1, WakerCall: -1,
+		Approx: g.meta&ksegApprox != 0, Preempted: g.meta&ksegPreempted != 0, Unthrottled: g.meta&ksegUnthrottled != 0, ByGroup: g.meta&ksegByGroup != 0}
+	switch s.Doing {
+	case ThreadQueued, ThreadThrottled, ThreadBlocked:
+	default:
+		return
+	}
+	if g.off == 0 || int(g.off) > len(th.offs) {
+		return
+	}
+	o := &th.offs[g.off-1]
+	s.Kernel, s.User, s.Syscall, s.Arg = o.kernel, o.user, int32(o.call), o.arg
+	if o.asked {
+		s.Waker, s.WakerKernel, s.WakerUser, s.WakerCall, s.WakerArg = o.waker, o.wkern, o.wuser, int32(o.wcall), o.warg
+		s.ByInterrupt, s.WakerTarget = o.flags&koffInterrupt != 0, o.flags&koffTarget != 0
+		s.WakerSignal = o.flags&koffSignal != 0
+	}
+	if s.Doing == ThreadBlocked {
+		s.Block = o.block
+		if s.Block == BlockFutex && o.flags&koffFutex != 0 {
+			s.Futex = o.arg
+		}
+	}
+}
+
+// Behind appends who held the CPU that tid was queued at, or was throttled at, in [lo,hi), largest first. They add up to hi-lo; what of it tid was not off a CPU
+// that is known, or nobody knows who was on it, is NobodyKnown's. Where others' switches were folded a part of a stretch gets its
+// share of what the whole stretch tells.
+func (k *Kernel) Behind(tid uint32, lo, hi int64, dst []Share) []Share {
+	lo, hi = clampTime(lo), clampTime(hi)
+	if lo >= hi {
+		return dst
+	}
+	from := len(dst)
+	add := func(tid uint32, ns int64) {
+		if ns <= 0 {
+			return
+		}
+		for i := from; i < len(dst); i++ {
+			if dst[i].TID == tid {
+				dst[i].NS += ns
+				return
+			}
+		}
+		dst = append(dst, Share{tid, ns})
+	}
+	at := lo
+	if th := k.find(tid); th != nil {
+		i := th.at(at)
+		if i < 0 {
+			i = 0
+		}
+		for ; i < len(th.segs) && th.segs[i].begin < hi; i++ {
+			s := &th.segs[i]
+			b, e := max(s.begin, at), min(k.segEnd(th, i), hi)
+			if e <= b || s.cpu < 0 || s.doing() != ThreadQueued && s.doing() != ThreadThrottled {
+				continue
+			}
+			add(NobodyKnown, b-at)
+			unknown := int64(0)
+			k.held(int(s.cpu), b, e, func(tid uint32, ns int64) {
+				if tid == NobodyKnown {
+					unknown += ns
+				} else {
+					add(tid, ns)
+				}
+			})
+			if unknown > 0 {
+				unknown -= k.folded(th, Span{s.begin, k.segEnd(th, i)}, e-b, unknown, add)
+			}
+			add(NobodyKnown, unknown)
+			at = e
+		}
+	}
+	add(NobodyKnown, hi-at)
+	slices.SortStableFunc(dst[from:], func(a, b Share) int {
+		return cmp.Or(cmp.Compare(b.NS, a.NS), cmp.Compare(a.TID, b.TID))
+	})
+	return dst
+}
+
+// held tells who was on a CPU in [lo,hi); the parts add up.
+func (k *kernelState) held(cpu int, lo, hi int64, f func(tid uint32, ns int64)) {
+	k.runs(cpu, lo, hi, func(r Run) { f(r.TID, r.End-r.Begin) })
+}
+
+// folded gives the Held records of a queued stretch, of which ns were asked for, and unknown of them are not known otherwise. It returns how much it gave.
+func (k *kernelState) folded(th *kthread, whole Span, ns, unknown int64, add func(uint32, int64)) (gave int64) {
+	i := sort.Search(len(th.until), func(i int) bool { return th.until[i] > whole.Begin })
+	length := whole.End - whole.Begin
+	for ; i < len(th.events); i++ {
+		e := &k.events[th.events[i]]
+		if e.Begin > whole.End {
+			break
+		}
+		if e.Kind != kernel.Held || e.Begin <= whole.Begin || length <= 0 {
+			continue
+		}
+		part := int64(float64(min(e.Arg[0], uint64(length))) * float64(ns) / float64(length))
+		part = min(part, unknown-gave)
+		add(e.Other, part)
+		gave += max(part, 0)
+	}
+	return gave
+}
+
+// Run is a stretch of a CPU.
+type Run struct {
+	Begin, End int64
+	TID        uint32 // 0: idle; NobodyKnown
+}
+
+// Runs appends who was on a CPU in [lo,hi), oldest first. They tile it exactly.
+func (k *Kernel) Runs(cpu int, lo, hi int64, dst []Run) []Run {
+	k.runs(cpu, clampTime(lo), clampTime(hi), func(r Run) { dst = append(dst, r) })
+	return dst
+}
+
+// runs tiles [lo,hi) of a CPU.
+func (k *kernelState) runs(cpu int, lo, hi int64, f func(Run)) {
+	if lo >= hi {
+		return
+	}
+	if cpu < 0 || cpu >= len(k.cpus) || len(k.cpus[cpu].runs) == 0 {
+		f(Run{lo, hi, NobodyKnown})
+		return
+	}
+	c := &k.cpus[cpu]
+	at := lo
+	if first := c.runs[0].begin; at < first {
+		to := min(first, hi)
+		f(Run{at, to, NobodyKnown})
+		at = to
+	}
+	lost := sort.Search(len(c.lost), func(i int) bool { return c.lost[i].End > at })
+	for i := c.at(at); i >= 0 && i < len(c.runs) && at < hi; i++ {
+		end := max(k.end, c.runs[i].begin)
+		if i+1 < len(c.runs) {
+			end = c.runs[i+1].begin
+		}
+		end = min(end, hi)
+		for at < end {
+			r := Run{at, end, c.runs[i].tid}
+			if c.runs[i].bad {
+				r.TID = NobodyKnown
+			}
+			for lost < len(c.lost) && c.lost[lost].End <= at {
+				lost++
+			}
+			if lost < len(c.lost) {
+				if l := c.lost[lost]; l.Begin <= at {
+					r.End, r.TID = min(end, l.End), NobodyKnown
+				} else {
+					r.End = min(end, l.Begin)
+				}
+			}
+			at = r.End
+			f(r)
+		}
+	}
+	if at < hi {
+		f(Run{at, hi, NobodyKnown})
+	}
+}
+
+// CPUs lists the CPUs that were online, or had a record.
+func (k *Kernel) CPUs() (list []int) {
+	list = append(list, k.header.CPUs...)
+	for i := range k.cpus {
+		if len(k.cpus[i].runs) > 0 {
+			list = append(list, i)
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// Name tells who tid was at a time; false: it was never named.
+func (k *Kernel) Name(tid uint32, at int64) (kernel.Thread, bool) {
+	l := k.names[tid]
+	if len(l) == 0 {
+		return kernel.Thread{TID: tid}, false
+	}
+	i := sort.Search(len(l), func(i int) bool { return l[i].Since > at })
+	return l[max(i-1, 0)], true
+}
+
+// FromNS is the thread of the target that its own trace calls nstid; 0: none is known. Where no thread has a second
+// number they are the same.
+func (k *Kernel) FromNS(nstid uint32) uint32 {
+	if len(k.byNS) > 0 {
+		return k.byNS[nstid]
+	}
+	if k.find(nstid) != nil {
+		return nstid
+	}
+	return 0
+}
+
+// ThreadLife is one life of a thread of the target.
+type ThreadLife struct {
+	TID                uint32
+	Birth, First, Exit int64  // creation, first on a CPU after it, exit; 0 not seen
+	Maker              uint32 // TID; 0 not seen
+	User               uint32 // StackID of the maker
+}
+
+// Threads lists the threads of the target that were seen, one entry for each life.
+func (k *Kernel) Threads() []ThreadLife {
+	l := make([]ThreadLife, 0, len(k.threads))
+	for i := range k.threads {
+		th := &k.threads[i]
+		if len(th.lives) == 0 {
+			l = append(l, ThreadLife{TID: th.tid})
+		}
+		for _, x := range th.lives {
+			l = append(l, ThreadLife{th.tid, x.birth, x.first, x.exit, x.maker, x.user})
+		}
+	}
+	return l
+}
+
+// Waking is one end of a wait.
+type Waking struct {
+	Time      int64
+	Begin     int64 // of the wait
+	Waker     uint32
+	Interrupt bool // Waker is a bystander
+	Target    bool // Waker is of the target
+	Signal    bool
+	Kernel    uint32 // StackIDs of the waker
+	User      uint32
+	Call      int32
+	Arg       uint64
+}
+
+// Woken appends the wakings of tid in [lo,hi), oldest first.
+func (k *Kernel) Woken(tid uint32, lo, hi int64, dst []Waking) []Waking {
+	th := k.find(tid)
+	if th == nil {
+		return dst
+	}
+	for i := max(th.at(lo), 1); i < len(th.segs) && th.segs[i].begin < hi; i++ {
+		g, prev := &th.segs[i], &th.segs[i-1]
+		if g.begin < lo || g.doing() != ThreadQueued || prev.doing() == ThreadQueued || prev.doing() == ThreadThrottled || prev.doing() == ThreadOn {
+			continue
+		}
+		var s Stretch
+		if k.expand(th, g, &s); s.Waker != 0 || s.ByInterrupt {
+			dst = append(dst, Waking{g.begin, prev.begin, s.Waker, s.ByInterrupt, s.WakerTarget, s.WakerSignal, s.WakerKernel, s.WakerUser, s.WakerCall, s.WakerArg})
+		}
+	}
+	return dst
+}
+
+// FutexWakes appends the calls by threads of the target to wake who waits at addr, in [lo,hi), oldest first.
+func (k *Kernel) FutexWakes(addr uint64, lo, hi int64, dst []Event) []Event {
+	k.futexOnce.Do(func() {
+		k.futexes = map[uint64][]uint32{}
+		for i := range k.events {
+			if e := &k.events[i]; e.Kind == kernel.FutexWake {
+				k.futexes[e.Arg[0]] = append(k.futexes[e.Arg[0]], uint32(i))
+			}
+		}
+	})
+	l := k.futexes[addr]
+	for i := sort.Search(len(l), func(i int) bool { return k.events[l[i]].Begin >= lo }); i < len(l); i++ {
+		e := &k.events[l[i]]
+		if e.Begin >= hi {
+			break
+		}
+		dst = append(dst, *e)
+	}
+	return dst
+}

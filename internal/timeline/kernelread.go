@@ -1,0 +1,572 @@
+package timeline
+
+import (
+	"fmt"
+
+	"github.com/whystall/whystall/internal/evidence/kernel"
+)
+
+// KernelOptions bound what a Kernel keeps. The zero value is right for most.
+type KernelOptions struct {
+	Bytes int // of columns; 0: 256 MiB
+}
+
+// NewKernel reads a stream whole. See [Kernel].
+func NewKernel(src kernel.Source) (*Kernel, error) { return NewKernelWith(src, KernelOptions{}) }
+
+// NewKernelWith is NewKernel with bounds. An error is the source's: what it gave before is lost.
+//
+// The states follow from the switches:
+//  1. A thread that leaves its CPU is throttled if the record says so, queued if it could have run on, else blocked.
+//  2. A waking ends blocked, and it is queued until it comes to a CPU.
+//  3. Throttled ends with the last unthrottling of its CPU before it comes back, and it is queued from there on.
+//  4. Who leaves a CPU must be who came last. Else records are missing: who leaves was there since an unknown moment, and who came
+//     last left at one. Both are unknown for that long.
+//  5. Before a thread's first record nothing is known; only that one who leaves had been there.
+func NewKernelWith(src kernel.Source, o KernelOptions) (*Kernel, error) {
+	k := &Kernel{src: src}
+	k.limit = o.Bytes
+	if k.limit <= 0 {
+		k.limit = 256 << 20
+	}
+	k.header = src.Header()
+	k.noWake = k.header.Source == "perf"
+	b := kbuilder{kernelState: &k.kernelState}
+	for _, c := range k.header.CPUs {
+		b.cpu(c)
+	}
+	err := src.Each(func(recs []kernel.Record) error {
+		for i := range recs {
+			b.record(&recs[i])
+		}
+		b.trim()
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the kernel's records: %w", err)
+	}
+	b.finish(src)
+	return k, nil
+}
+
+// kbuilder is what is needed while reading.
+type kbuilder struct {
+	*kernelState
+	any bool
+	now int64
+}
+
+const (
+	segBytes    = 16
+	offBytes    = 48
+	runBytes    = 16
+	eventBytes  = 80 // with what lists it by thread
+	threadBytes = 512
+	maxKthreads = 1 << 18
+	maxLives    = 1 << 20
+)
+
+func (b *kbuilder) record(r *kernel.Record) {
+	t := clampTime(r.Time)
+	if !b.any {
+		b.any, b.begin, b.now = true, t, t
+		b.end = t
+	}
+	// The order is promised. Of a source that breaks its promise the later time holds.
+	t = max(t, b.now)
+	b.now, b.end = t, t
+	switch r.Kind {
+	case kernel.Switch:
+		b.switched(r, t)
+	case kernel.Waking:
+		b.waking(r, t)
+	case kernel.Wakeup:
+		b.wakeup(r, t)
+	case kernel.WaitStack:
+		b.stack(r, t)
+	case kernel.Unthrottle:
+		if c := b.cpu(int(r.CPU)); c != nil {
+			c.mark = t
+		}
+		b.event(r, t)
+	case kernel.Clone:
+		b.clone(r, t)
+	case kernel.Exit:
+		b.exit(r, t)
+	case kernel.Signal:
+		if th := b.find(r.Other); th != nil {
+			th.signalled, th.signaller = t, r.TID
+		}
+		b.event(r, t)
+	case kernel.Lost:
+		b.lost(r, t)
+	case kernel.Detail:
+		if len(b.levels) < 1<<16 {
+			b.levels = append(b.levels, Level{t, int(min(r.Arg[0], 1<<20))})
+		}
+	case kernel.None:
+	default:
+		b.event(r, t)
+	}
+}
+
+// cpu is CPU n, made if it is not there; nil for a number that none has.
+func (b *kbuilder) cpu(n int) *kcpu {
+	if n < 0 || n >= 1<<13 {
+		return nil
+	}
+	if n >= len(b.cpus) {
+		b.cpus = append(b.cpus, make([]kcpu, n+1-len(b.cpus))...)
+	}
+	return &b.cpus[n]
+}
+
+// thread is the target's thread tid, made if it is not there; nil where there are too many.
+func (b *kbuilder) thread(tid uint32) *kthread {
+	if th := b.find(tid); th != nil {
+		return th
+	}
+	if tid == 0 || len(b.threads) >= maxKthreads {
+		b.crowd++
+		return nil
+	}
+	b.index.set(tid, int32(len(b.threads)))
+	b.threads = append(b.threads, kthread{tid: tid})
+	b.bytes += threadBytes
+	return &b.threads[len(b.threads)-1]
+}
+
+// push begins th's next segment at t, which is not before its last.
+func (b *kbuilder) push(th *kthread, t int64, d Doing, cpu int16, off uint32, meta uint16) *kseg {
+	meta |= uint16(d)
+	n := len(th.segs)
+	if n == 0 && t > b.begin {
+		th.segs = append(th.segs, kseg{begin: b.begin, cpu: -1, meta: uint16(ThreadUnknown)})
+		b.bytes += segBytes
+		n++
+	}
+	if n > 0 && th.segs[n-1].begin >= t {
+		th.segs[n-1] = kseg{th.segs[n-1].begin, off, cpu, meta}
+		return &th.segs[n-1]
+	}
+	th.segs = append(th.segs, kseg{t, off, cpu, meta})
+	b.bytes += segBytes
+	return &th.segs[n]
+}
+
+// unknown makes th unknown from t on: records are missing.
+func (b *kbuilder) unknown(th *kthread, t int64) {
+	if n := len(th.segs); n > 0 {
+		t = max(t, th.segs[n-1].begin)
+	}
+	b.push(th, t, ThreadUnknown, -1, 0, ksegMissing)
+}
+
+func (th *kthread) last() *kseg {
+	if n := len(th.segs); n > 0 {
+		return &th.segs[n-1]
+	}
+	return nil
+}
+
+// off begins a time off a CPU and gives its number.
+func (b *kbuilder) off(th *kthread) (*koff, uint32) {
+	th.offs = append(th.offs, koff{call: -1, wcall: -1})
+	b.bytes += offBytes
+	return &th.offs[len(th.offs)-1], uint32(len(th.offs))
+}
+
+func cpuOf(n uint16) int16 {
+	if n > 1<<15-1 {
+		return -1
+	}
+	return int16(n)
+}
+
+// deadState has the bits of task_struct.__state that a thread leaves its CPU with for the last time.
+const deadState = 0x10 | 0x20 | 0x80
+
+func (b *kbuilder) switched(r *kernel.Record, t int64) {
+	c := b.cpu(int(r.CPU))
+	since, broken := b.begin, false
+	if c != nil && b.header.AllTasks {
+		if n := len(c.runs); n > 0 {
+			prev := &c.runs[n-1]
+			since = prev.begin
+			if prev.tid != r.TID {
+				prev.bad = true
+				old := b.find(prev.tid)
+				broken = true
+				if old != nil || r.Flags&kernel.Target != 0 {
+					b.totals.Breaks++
+				}
+				if old != nil {
+					if s := old.last(); s != nil && s.doing() == ThreadOn && s.cpu == cpuOf(r.CPU) {
+						b.unknown(old, s.begin)
+					}
+				}
+			}
+		} else {
+			c.runs = append(c.runs, run{begin: b.begin, tid: r.TID})
+			b.bytes += runBytes
+		}
+		c.runs = append(c.runs, run{begin: t, tid: r.Other})
+		b.bytes += runBytes
+	}
+	if r.Flags&kernel.Target != 0 {
+		if th := b.thread(r.TID); th != nil {
+			b.leave(th, r, t, since, broken)
+		}
+	}
+	if r.Flags&kernel.OtherTarget != 0 {
+		if th := b.thread(r.Other); th != nil {
+			b.come(th, r, t)
+		}
+	}
+}
+
+// leave takes th from its CPU. since is when the one before came to it; broken tells that this was not th.
+func (b *kbuilder) leave(th *kthread, r *kernel.Record, t, since int64, broken bool) {
+	cpu := cpuOf(r.CPU)
+	s := th.last()
+	switch {
+	case s == nil && !broken:
+		b.push(th, since, ThreadOn, cpu, 0, 0)
+	case s == nil:
+		b.unknown(th, since)
+	case s.doing() == ThreadOn && s.cpu == cpu && !broken:
+	case s.doing() == ThreadOn:
+		b.unknown(th, s.begin)
+	case !b.header.AllTasks:
+		b.unknown(th, s.begin)
+	default:
+		b.unknown(th, since)
+	}
+	b.totals.Switches++
+	o, n := b.off(th)
+	o.kernel, o.user = r.Kernel, r.User
+	if th.leaving != [2]uint32{} {
+		o.kernel, o.user = th.leaving[0], th.leaving[1]
+		th.leaving = [2]uint32{}
+	}
+	throttled := r.Flags&kernel.Throttled != 0
+	could := r.Arg[0] == 0 || r.Flags&kernel.Preempted != 0
+	byGroup := !throttled && could && !b.header.PerTask && r.Flags&kernel.GroupThrottled != 0
+	switch {
+	case throttled:
+		b.push(th, t, ThreadThrottled, cpu, n, 0)
+	case byGroup:
+		b.push(th, t, ThreadThrottled, cpu, n, ksegByGroup)
+	case could:
+		b.push(th, t, ThreadQueued, cpu, n, ksegPreempted)
+	case r.Arg[0]&deadState != 0:
+		b.push(th, t, ThreadGone, -1, 0, 0)
+		b.ended(th, t)
+		return
+	default:
+		if r.Arg[1] != 0 && r.Arg[1] <= 1<<15 {
+			o.call, o.arg = int16(r.Arg[1]-1), r.Arg[2]
+		}
+		b.push(th, t, ThreadBlocked, cpu, n, 0)
+	}
+	if could {
+		b.totals.Involuntary++
+	}
+}
+
+// come puts th on its CPU.
+func (b *kbuilder) come(th *kthread, r *kernel.Record, t int64) {
+	cpu := cpuOf(r.CPU)
+	s := th.last()
+	if s != nil {
+		switch s.doing() {
+		case ThreadOn:
+			b.unknown(th, s.begin)
+		case ThreadThrottled:
+			b.unthrottle(th, s, t)
+		case ThreadBlocked:
+			if s.begin-th.pendingAt <= raceNS && th.pendingAt != 0 {
+				b.race(th, s, cpu)
+			} else {
+				s.meta |= ksegApprox
+			}
+		case ThreadQueued:
+			if s.cpu < 0 {
+				s.cpu = cpu
+			}
+		case ThreadGone:
+			b.unknown(th, s.begin)
+		}
+	} else if t > b.begin {
+		b.push(th, b.begin, ThreadUnknown, -1, 0, ksegAway)
+	}
+	th.pendingAt = 0
+	if l := th.life(); l != nil && l.first == 0 && l.birth != 0 {
+		l.first = t
+	}
+	off := uint32(0)
+	if s = th.last(); s != nil {
+		off = s.off
+	}
+	b.push(th, t, ThreadOn, cpu, off, 0)
+}
+
+// unthrottle ends s, in which th was throttled, at the last mark of its CPU.
+func (b *kbuilder) unthrottle(th *kthread, s *kseg, t int64) {
+	if s.cpu >= 0 {
+		if c := b.cpu(int(s.cpu)); c != nil && c.mark > s.begin && c.mark <= t {
+			b.push(th, c.mark, ThreadQueued, s.cpu, s.off, ksegUnthrottled)
+			return
+		}
+	}
+	s.meta |= ksegApprox
+}
+
+// raceNS is how long before a switch a waking may have come that undoes it: both CPUs are between two lines of the scheduler.
+const raceNS = 1e6
+
+// race tells that s, in which th seemed to block, was none: the waking had come before the switch, when it was about to.
+func (b *kbuilder) race(th *kthread, s *kseg, cpu int16) {
+	if s.off != 0 {
+		o := &th.offs[s.off-1]
+		b.wake(o, &th.pending)
+	}
+	s.meta = uint16(ThreadQueued)
+	s.cpu = cpu
+	th.pendingAt = 0
+}
+
+func (b *kbuilder) wake(o, by *koff) {
+	o.waker, o.wkern, o.wuser, o.wcall, o.warg, o.flags, o.asked = by.waker, by.wkern, by.wuser, by.wcall, by.warg, by.flags, true
+}
+
+// signalNS is how long before a waking the signal that causes it was sent, at most: both happen in one call.
+const signalNS = 50e3
+
+func (b *kbuilder) waking(r *kernel.Record, t int64) {
+	th := b.thread(r.TID)
+	if th == nil {
+		return
+	}
+	by := koff{waker: r.Other, wkern: r.Kernel, wuser: r.User, wcall: -1}
+	if r.Flags&kernel.Interrupt != 0 {
+		by.flags |= koffInterrupt
+	}
+	if r.Flags&kernel.OtherTarget != 0 {
+		by.flags |= koffTarget
+		if r.Arg[1] != 0 && r.Arg[1] <= 1<<15 {
+			by.wcall, by.warg = int16(r.Arg[1]-1), r.Arg[2]
+		}
+	}
+	if th.signalled != 0 && th.signaller == r.Other && t-th.signalled <= signalNS {
+		by.flags |= koffSignal
+		th.signalled = 0
+	}
+	s := th.last()
+	switch {
+	case s == nil:
+		if t > b.begin {
+			b.push(th, b.begin, ThreadUnknown, -1, 0, ksegAway)
+		}
+		o, n := b.off(th)
+		b.wake(o, &by)
+		b.push(th, t, ThreadQueued, -1, n, 0)
+	case s.doing() == ThreadBlocked:
+		if s.off != 0 {
+			b.wake(&th.offs[s.off-1], &by)
+		}
+		th.pendingAt = 0
+		b.push(th, t, ThreadQueued, -1, s.off, 0)
+	case s.doing() == ThreadUnknown, s.doing() == ThreadGone:
+		o, n := b.off(th)
+		b.wake(o, &by)
+		b.push(th, t, ThreadQueued, -1, n, 0)
+	default:
+		th.pending, th.pendingAt = by, t
+	}
+}
+
+func (b *kbuilder) wakeup(r *kernel.Record, t int64) {
+	th := b.thread(r.TID)
+	if th == nil {
+		return
+	}
+	cpu := cpuOf(uint16(min(r.Arg[0], 1<<16-1)))
+	s := th.last()
+	if r.Flags&kernel.New != 0 {
+		if l := th.life(); l == nil || l.exit != 0 || l.birth == 0 {
+			b.born(th, t, 0, 0)
+		}
+		if s == nil && t > b.begin {
+			b.push(th, b.begin, ThreadGone, -1, 0, 0)
+		}
+		b.push(th, t, ThreadQueued, cpu, 0, 0)
+		return
+	}
+	if s == nil {
+		if t > b.begin {
+			b.push(th, b.begin, ThreadUnknown, -1, 0, ksegAway)
+		}
+		if r.Flags&kernel.Migrate == 0 {
+			b.push(th, t, ThreadQueued, cpu, 0, 0)
+		}
+		return
+	}
+	switch s.doing() {
+	case ThreadQueued, ThreadThrottled:
+		switch {
+		case s.cpu < 0:
+			s.cpu = cpu
+		case s.cpu != cpu:
+			b.push(th, t, s.doing(), cpu, s.off, s.meta&^7)
+		}
+	case ThreadBlocked:
+		if r.Flags&kernel.Migrate != 0 {
+			return // it is moved where it will be woken
+		}
+		if th.pendingAt != 0 && s.begin-th.pendingAt <= raceNS {
+			b.race(th, s, cpu)
+			return
+		}
+		s.meta |= ksegApprox // the waking before it is missing
+		b.push(th, t, ThreadQueued, cpu, s.off, 0)
+	case ThreadUnknown, ThreadGone:
+		if r.Flags&kernel.Migrate == 0 {
+			b.push(th, t, ThreadQueued, cpu, 0, 0)
+		}
+	}
+}
+
+// stack gives a wait its stacks.
+func (b *kbuilder) stack(r *kernel.Record, t int64) {
+	th := b.find(r.TID)
+	if th == nil {
+		return
+	}
+	s := th.last()
+	if s == nil {
+		return
+	}
+	if r.Flags&kernel.Leaving != 0 && s.doing() == ThreadOn {
+		th.leaving = [2]uint32{r.Kernel, r.User}
+		return
+	}
+	if s.off == 0 || int(s.off) > len(th.offs) {
+		return
+	}
+	o := &th.offs[s.off-1]
+	if r.Kernel != 0 {
+		o.kernel = r.Kernel
+	}
+	if r.User != 0 {
+		o.user = r.User
+	}
+}
+
+func (th *kthread) life() *life {
+	if n := len(th.lives); n > 0 {
+		return &th.lives[n-1]
+	}
+	return nil
+}
+
+func (b *kbuilder) born(th *kthread, t int64, maker, user uint32) {
+	b.totals.Created++
+	if len(th.lives) < maxLives {
+		th.lives = append(th.lives, life{birth: t, maker: maker, user: user})
+		b.bytes += 40
+	}
+	th.exiting = false
+}
+
+func (b *kbuilder) clone(r *kernel.Record, t int64) {
+	th := b.thread(r.TID)
+	b.event(r, t)
+	if th == nil {
+		return
+	}
+	if l := th.life(); l != nil && l.exit == 0 && l.maker == 0 && l.birth != 0 {
+		l.maker, l.user = r.Other, r.User // it was seen before who made it
+		return
+	}
+	s := th.last()
+	if s == nil {
+		b.push(th, b.begin, ThreadGone, -1, 0, 0)
+	} else if s.doing() != ThreadGone {
+		b.push(th, t, ThreadGone, -1, 0, 0) // the number was used again, and the exit is missing
+	}
+	b.born(th, t, r.Other, r.User)
+}
+
+func (b *kbuilder) exit(r *kernel.Record, t int64) {
+	th := b.thread(r.TID)
+	b.event(r, t)
+	if th == nil {
+		return
+	}
+	if !b.header.AllTasks {
+		b.push(th, t, ThreadGone, -1, 0, 0)
+		b.ended(th, t)
+		return
+	}
+	th.exiting = true
+	if l := th.life(); l != nil && l.exit == 0 {
+		l.exit = t
+	} else if len(th.lives) < maxLives {
+		th.lives = append(th.lives, life{exit: t})
+		b.bytes += 40
+	}
+	b.totals.Exited++
+}
+
+// ended notes the end of th's life unless its exit was seen.
+func (b *kbuilder) ended(th *kthread, t int64) {
+	l := th.life()
+	switch {
+	case th.exiting:
+	case l != nil && l.exit == 0:
+		l.exit = t
+		b.totals.Exited++
+	case len(th.lives) < maxLives:
+		th.lives = append(th.lives, life{exit: t})
+		b.totals.Exited++
+	}
+	th.exiting = false
+}
+
+func (b *kbuilder) event(r *kernel.Record, t int64) {
+	e := Event{Kind: r.Kind, Flags: r.Flags, Begin: t, End: t, TID: r.TID, Other: r.Other, CPU: cpuOf(r.CPU),
+		Kernel: r.Kernel, User: r.User, Arg: [2]uint64{r.Arg[1], r.Arg[2]}}
+	switch r.Kind {
+	case kernel.Fault, kernel.Reclaim, kernel.Compaction, kernel.MmapLock, kernel.KernelLock, kernel.Disk:
+		e.End = t + int64(min(r.Arg[0], maxTimeNS))
+	case kernel.Held:
+		e.Arg[0] = r.Arg[0]
+	case kernel.Unthrottle, kernel.Sample:
+		e.Arg[0] = r.Arg[0]
+	}
+	b.events = append(b.events, e)
+	b.bytes += eventBytes
+}
+
+// lost notes a stretch in which a CPU's records are missing.
+func (b *kbuilder) lost(r *kernel.Record, t int64) {
+	stacks := int64(min(r.Arg[1], r.Arg[0], maxTimeNS))
+	n := int64(min(r.Arg[0], maxTimeNS)) - stacks
+	b.totals.Lost = min(b.totals.Lost+n, maxTimeNS)
+	b.totals.LostStacks = min(b.totals.LostStacks+stacks, maxTimeNS)
+	if n == 0 {
+		return
+	}
+	c := b.cpu(int(r.CPU))
+	if c == nil {
+		return
+	}
+	s := Span{t, t + int64(min(r.Arg[2], maxTimeNS))}
+	if m := len(c.lost); m > 0 && s.Begin <= c.lost[m-1].End {
+		c.lost[m-1].End = max(c.lost[m-1].End, s.End)
+		return
+	}
+	c.lost = append(c.lost, s)
+	b.bytes += 16
+}
