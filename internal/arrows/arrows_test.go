@@ -21,9 +21,11 @@ const module = "github.com/whystall/whystall/"
 const rooms = `
 exectrace
 internal/sensor/symbol github.com/ianlancetaylor/demangle
+internal/sensor/perfevent golang.org/x/sys
+internal/sensor/bpf github.com/cilium/ebpf golang.org/x/sys
 internal/evidence   github.com/klauspost/compress
 internal/format     internal/evidence github.com/google/pprof/profile
-internal/collect    internal/evidence internal/format
+internal/collect    internal/evidence internal/format internal/sensor/
 internal/timeline   internal/evidence exectrace
 internal/request    exectrace
 internal/ledger     internal/timeline internal/request exectrace

@@ -1,0 +1,38 @@
+//go:build !linux
+
+package perfevent
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Reader reads what the kernel records. There is none here.
+type Reader struct{}
+
+// Open works on Linux only.
+func Open(Options) (*Reader, error) {
+	return nil, fmt.Errorf("open perf events: %w", errors.ErrUnsupported)
+}
+
+// Probe tells whether Open would work.
+func Probe(Options) error { return errors.ErrUnsupported }
+
+// Wait and the others do nothing.
+func (*Reader) Wait(time.Duration) error { return errors.ErrUnsupported }
+
+// Read reads nothing.
+func (*Reader) Read(func(*Record)) error { return errors.ErrUnsupported }
+
+// Horizon is 0.
+func (*Reader) Horizon() int64 { return 0 }
+
+// CPUs are none.
+func (*Reader) CPUs() []int { return nil }
+
+// Missing is nothing.
+func (*Reader) Missing() []string { return nil }
+
+// Close does nothing.
+func (*Reader) Close() error { return nil }

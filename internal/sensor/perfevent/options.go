@@ -1,0 +1,20 @@
+package perfevent
+
+// Options say what to record.
+type Options struct {
+	PID int // the threads of this process
+
+	// AllTasks records everybody on all CPUs instead. It needs CAP_PERFMON, or kernel.perf_event_paranoid at most 0.
+	AllTasks bool
+
+	Switches     bool   // who comes to a CPU and leaves it, thread names, births and ends
+	SwitchStacks bool   // the stacks of who leaves; needs Kernel
+	MajorFaults  bool   //
+	MinorFaults  uint64 // one of so many; 0 none
+	ClockNS      uint64 // a CPU sample every so many ns of CPU time; 0 none
+
+	Stacks bool // call chains of samples and faults
+	Kernel bool // the kernel's share of stacks, and samples in the kernel: CAP_PERFMON, or kernel.perf_event_paranoid at most 1
+
+	RingBytes int // of each CPU's ring; 0: what the user is permitted, up to 512 KiB. A power of two
+}
