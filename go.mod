@@ -10,9 +10,13 @@ require (
 	golang.org/x/exp v0.0.0-20260908205506-85c1c2202aba
 )
 
+require github.com/cilium/ebpf v0.22.0
+
 require (
 	github.com/ianlancetaylor/demangle v0.0.0-20260724033716-83e58baca724
 	github.com/rogpeppe/go-internal v1.16.0
-	golang.org/x/sys v0.48.0 // indirect
+	golang.org/x/sys v0.48.0
 	golang.org/x/tools v0.50.0 // indirect
 )
+
+tool github.com/cilium/ebpf/cmd/bpf2go

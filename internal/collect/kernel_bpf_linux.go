@@ -1,0 +1,427 @@
+package collect
+
+import (
+	"context"
+	"errors"
+	"io"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"github.com/whystall/whystall/internal/evidence"
+	"github.com/whystall/whystall/internal/evidence/kernel"
+	"github.com/whystall/whystall/internal/sensor/bpf"
+	"github.com/whystall/whystall/internal/sensor/symbol"
+)
+
+var _ = registerLocal(&Local{
+	Name:   "kernel",
+	Doc:    "Hears from the kernel, by eBPF, which threads are on which CPUs, who wakes the target's, and what they wait for.",
+	Order:  10,
+	Member: kernel.Member,
+	Probe:  func(Process) error { return bpf.Probe() },
+	Record: recordBPF,
+})
+
+const (
+	// drainEvery keeps a ring of 2 MiB below half at 500 000 events a second; a fuller one is read again at once.
+	drainEvery = 20 * time.Millisecond
+	flushEvery = 250 * time.Millisecond
+	// settle is how long after the others an event may come that an interrupt held up.
+	settle = 50 * time.Millisecond
+)
+
+// recordBPF reads the rings, and has what takes longer done beside: another goroutine names the frames of stacks.
+func recordBPF(ctx context.Context, p Process, w io.Writer) (_ *evidence.Cost, err error) {
+	runtime.LockOSThread() // its CPU time is read by thread
+	defer runtime.UnlockOSThread()
+	began := threadCPU()
+	r, err := bpf.Open(bpf.Options{PID: p.PID})
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	s := &bpfStream{r: r, cgroups: newCgroupPaths(p.Root), threads: map[uint32]*bpfThread{}, stacks: map[uint64]uint32{}}
+	named := newNaming(p)
+	if s.w, err = kernel.NewWriter(w, s.header(named)); err != nil {
+		return nil, err
+	}
+	if err := s.everybody(); err != nil {
+		return nil, err
+	}
+	named.start(s.w)
+	if p.Recording != nil {
+		p.Recording()
+	}
+	s.naming = named
+	used := processCPU(p.PID)
+	err = s.run(ctx)
+	cpu := named.end()
+	cost := &evidence.Cost{CPUNS: threadCPU() - began + cpu, Lost: s.lost}
+	if used >= 0 {
+		cost.TargetNS = max(0, s.lastCPU-used)
+	}
+	if e := s.w.Close(); err == nil {
+		err = e
+	}
+	_, cost.Records = s.w.Written()
+	if errors.Is(err, ErrCut) {
+		err = nil // the runner says so
+	}
+	return cost, err
+}
+
+// bpfStream turns events into records.
+type bpfStream struct {
+	r       *bpf.Recorder
+	w       *kernel.Writer
+	naming  *naming
+	cgroups *cgroupPaths
+	threads map[uint32]*bpfThread
+	seen    [4096]uint32 // threads known to be written, by their low bits
+	stacks  map[uint64]uint32
+	batch   []kernel.Record
+	losses  []bpf.Loss
+	lost    int64
+	lossAt  int64
+	last    int64 // newest event
+	lastCPU int64
+	broken  error // first event that could not be read
+}
+
+type bpfThread struct {
+	bpf.Thread
+	since   int64
+	written bool
+}
+
+// Threads of the machine that are remembered, to be named when they turn up: some 100 bytes each.
+const maxThreads = 1 << 17
+
+func (s *bpfStream) header(n *naming) kernel.Header {
+	h := kernel.Header{
+		Source: "bpf", Kernel: release(), Arch: runtime.GOARCH, PID: s.r.Target.TID, CPUs: s.r.CPUs, PerTask: s.r.PerTask, AllTasks: true,
+		Features: s.r.Features, Missing: append(append([]string(nil), s.r.Missing...), n.missing...),
+	}
+	if n.table != nil {
+		if notes, err := n.table.Notes(); err == nil {
+			h.StopNote, h.SafeNote, h.NoteFrom = notes.Stop, notes.Safe, notes.From
+		}
+	}
+	return h
+}
+
+// everybody remembers who is there, after the programs were attached: whom they tell of later is newer.
+func (s *bpfStream) everybody() error {
+	all, err := s.r.Threads()
+	if err != nil {
+		return err
+	}
+	for _, t := range all {
+		if len(s.threads) < maxThreads || t.FromTarget {
+			s.threads[t.TID] = &bpfThread{Thread: t}
+		}
+	}
+	return nil
+}
+
+func (s *bpfStream) run(ctx context.Context) error {
+	drain := time.NewTicker(drainEvery)
+	defer drain.Stop()
+	flushed := time.Now()
+	s.lossAt = monotonic()
+	for ended := false; !ended; {
+		select {
+		case <-ctx.Done():
+			ended = true
+		case <-drain.C:
+		}
+		upTo, err := s.drain()
+		for err == nil && s.r.Fullest() > 0.25 && ctx.Err() == nil {
+			upTo, err = s.drain()
+		}
+		if err != nil {
+			return err
+		}
+		if ended || time.Since(flushed) >= flushEvery {
+			flushed = time.Now()
+			s.count()
+			if err := s.w.Flush(upTo - int64(settle)); err != nil {
+				return err
+			}
+			if cpu := processCPU(int(s.r.Target.SelfTID)); cpu > 0 {
+				s.lastCPU = cpu
+			}
+		}
+	}
+	return s.broken
+}
+
+func (s *bpfStream) drain() (upTo int64, err error) {
+	s.batch = s.batch[:0]
+	upTo, broken := s.r.Read(s.event)
+	if broken != nil && s.broken == nil {
+		s.broken = broken
+	}
+	return upTo, s.w.Records(s.batch)
+}
+
+// event takes one event. It runs for every switch of the machine.
+func (s *bpfStream) event(e *bpf.Event) {
+	if int(e.Kind) >= len(kinds) {
+		return
+	}
+	switch e.Kind {
+	case bpf.Named:
+		s.name(e)
+		return
+	case bpf.Defined:
+		if id, isNew := s.stack(e.ID); isNew {
+			s.naming.put(id, e)
+		}
+		return
+	}
+	kind := kinds[e.Kind]
+	if kind == kernel.None {
+		return
+	}
+	s.batch = append(s.batch, kernel.Record{
+		Time: e.Time, TID: e.TID, Other: e.Other, CPU: e.CPU, Kind: kind, Flags: flagsOf(e.Flags), Arg: e.Arg,
+	})
+	rec := &s.batch[len(s.batch)-1]
+	if e.Kernel != 0 {
+		rec.Kernel, _ = s.stack(e.Kernel)
+	}
+	if e.User != 0 {
+		rec.User, _ = s.stack(e.User)
+	}
+	s.who(e.TID)
+	s.who(e.Other)
+	switch e.Kind {
+	case bpf.Waking:
+		if t := s.threads[e.Other]; t != nil && t.Kernel && serves(t.Comm) {
+			rec.Flags |= kernel.Interrupt
+		}
+	case bpf.Exec:
+		s.naming.exec(e.Time)
+	}
+}
+
+// serves tells whether a kernel's thread does nothing but what interrupts left.
+func serves(comm string) bool {
+	return strings.HasPrefix(comm, "ksoftirqd/") || strings.HasPrefix(comm, "irq/")
+}
+
+// kinds are the record's kinds by the event's.
+var kinds = [...]kernel.Kind{
+	bpf.Switch: kernel.Switch, bpf.Waking: kernel.Waking, bpf.Wakeup: kernel.Wakeup, bpf.Fork: kernel.Clone, bpf.Exit: kernel.Exit,
+	bpf.Exec: kernel.Exec, bpf.WaitStack: kernel.WaitStack, bpf.Unthrottle: kernel.Unthrottle, bpf.Signal: kernel.Signal,
+	bpf.Delivered: kernel.Delivered, bpf.Sample: kernel.Sample, bpf.Fault: kernel.Fault, bpf.Reclaim: kernel.Reclaim,
+	bpf.Compaction: kernel.Compaction, bpf.MmapLock: kernel.MmapLock, bpf.TLBFlush: kernel.TLBFlush, bpf.KernelLock: kernel.KernelLock,
+	bpf.NUMAMove: kernel.NUMAMove, bpf.SocketReady: kernel.SocketReady, bpf.TimerDue: kernel.TimerDue, bpf.Held: kernel.Held,
+}
+
+var flagPairs = [...]struct {
+	of bpf.Flags
+	is kernel.Flags
+}{
+	{bpf.Preempted, kernel.Preempted}, {bpf.Throttled, kernel.Throttled}, {bpf.GroupThrottled, kernel.GroupThrottled},
+	{bpf.Target, kernel.Target}, {bpf.OtherTarget, kernel.OtherTarget}, {bpf.Interrupt, kernel.Interrupt}, {bpf.New, kernel.New},
+	{bpf.Migrate, kernel.Migrate}, {bpf.Memcg, kernel.Memcg}, {bpf.Write, kernel.Write}, {bpf.Leaving, kernel.Leaving},
+}
+
+func flagsOf(f bpf.Flags) (k kernel.Flags) {
+	if f == 0 {
+		return 0
+	}
+	for _, p := range flagPairs {
+		if f&p.of != 0 {
+			k |= p.is
+		}
+	}
+	return k
+}
+
+// who writes who a thread is when it turns up first.
+func (s *bpfStream) who(tid uint32) {
+	if tid == 0 || s.seen[tid%uint32(len(s.seen))] == tid {
+		return
+	}
+	s.seen[tid%uint32(len(s.seen))] = tid
+	if t := s.threads[tid]; t != nil && !t.written {
+		s.write(t)
+	}
+}
+
+func (s *bpfStream) write(t *bpfThread) {
+	t.written = true
+	out := kernel.Thread{
+		Since: t.since, TID: t.TID, PID: t.PID, Comm: t.Comm, Cgroup: s.cgroups.path(t.Cgroup), Target: t.FromTarget, Kernel: t.Kernel,
+	}
+	if t.FromTarget {
+		out.NSTID = t.NSTID
+	}
+	s.w.Thread(out) // an error stays, and the next Records returns it
+}
+
+// name takes a thread's new name, or a new thread, at the time it has it. Those that have turned up are written at once.
+func (s *bpfStream) name(e *bpf.Event) {
+	old := s.threads[e.TID]
+	if old == nil && len(s.threads) >= maxThreads {
+		s.forget()
+	}
+	t := &bpfThread{Thread: e.Thread, since: e.Time}
+	s.threads[e.TID] = t
+	if old != nil && old.written || e.Thread.FromTarget {
+		s.write(t)
+		return
+	}
+	if s.seen[e.TID%uint32(len(s.seen))] == e.TID {
+		s.seen[e.TID%uint32(len(s.seen))] = 0
+	}
+}
+
+// forget makes room: of a machine that makes threads all the time, those that were written need not be remembered.
+func (s *bpfStream) forget() {
+	for tid, t := range s.threads {
+		if t.written || !t.FromTarget {
+			delete(s.threads, tid)
+		}
+	}
+	clear(s.seen[:])
+}
+
+// stack gives a stack's number in the stream.
+func (s *bpfStream) stack(hash uint64) (id uint32, isNew bool) {
+	if id = s.stacks[hash]; id == 0 {
+		id, isNew = uint32(len(s.stacks)+1), true
+		s.stacks[hash] = id
+	}
+	return id, isNew
+}
+
+// count writes what was lost.
+func (s *bpfStream) count() {
+	now := monotonic()
+	s.losses = s.r.Losses(s.losses[:0])
+	for _, l := range s.losses {
+		s.lost += int64(l.Events)
+		s.w.Records([]kernel.Record{{
+			Time: s.lossAt, CPU: uint16(l.CPU), Kind: kernel.Lost, Arg: [3]uint64{l.Events + l.Stacks, l.Stacks, uint64(now - s.lossAt)},
+		}})
+	}
+	s.lossAt = now
+}
+
+// naming finds the frames of stacks, in a goroutine of its own: the first look into a large program takes a second.
+type naming struct {
+	table   *symbol.Table
+	kernel  *symbol.KernelTable
+	missing []string
+	todo    chan unnamed
+	done    sync.WaitGroup
+	cpu     int64
+	dropped int64
+}
+
+type unnamed struct {
+	id     uint32
+	at     int64
+	user   bool
+	exec   bool
+	frames []uint64
+}
+
+func newNaming(p Process) *naming {
+	n := &naming{todo: make(chan unnamed, 4096)}
+	var err error
+	if n.table, err = symbol.New(p.PID, p.Root); err != nil {
+		n.missing = append(n.missing, "names of the target's functions: "+err.Error())
+	}
+	if n.kernel, err = symbol.Kernel(p.Root); err != nil {
+		n.missing = append(n.missing, "names of the kernel's functions: "+err.Error())
+	}
+	return n
+}
+
+func (n *naming) start(w *kernel.Writer) {
+	n.done.Go(func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		began := threadCPU()
+		var frames []symbol.Frame
+		var out []kernel.Frame
+		for u := range n.todo {
+			frames = frames[:0]
+			switch {
+			case u.exec:
+				if n.table != nil {
+					n.table.Exec(u.at)
+				}
+				continue
+			case u.user && n.table != nil:
+				frames = n.table.Stack(u.frames, u.at, frames)
+			case !u.user && n.kernel != nil:
+				frames = n.kernel.Stack(u.frames, frames)
+			default:
+				for _, a := range u.frames {
+					frames = append(frames, symbol.Frame{Addr: a})
+				}
+			}
+			out = out[:0]
+			for _, f := range frames {
+				out = append(out, kernel.Frame{Addr: f.Addr, Func: f.Func, Module: f.Module, Offset: f.Offset})
+			}
+			w.Stack(u.id, out)
+		}
+		n.cpu = threadCPU() - began
+	})
+}
+
+func (n *naming) put(id uint32, e *bpf.Event) {
+	n.send(unnamed{id: id, at: e.Time, user: e.IsUser, frames: append([]uint64(nil), e.Stack...)})
+}
+
+func (n *naming) exec(at int64) { n.send(unnamed{exec: true, at: at}) }
+
+// send never waits long for the one who names: the rings must be read.
+func (n *naming) send(u unnamed) {
+	select {
+	case n.todo <- u:
+	default:
+		n.dropped++
+	}
+}
+
+// end waits until all is named, and gives the CPU time it took.
+func (n *naming) end() int64 {
+	close(n.todo)
+	n.done.Wait()
+	if n.table != nil {
+		n.table.Close()
+	}
+	return n.cpu
+}
+
+// threadCPU is the CPU time of the calling thread, ns.
+func threadCPU() int64 {
+	const rusageThread = 1
+	var u syscall.Rusage
+	if syscall.Getrusage(rusageThread, &u) != nil {
+		return 0
+	}
+	return u.Utime.Nano() + u.Stime.Nano()
+}
+
+// processCPU is the CPU time of a process, ns, by the clock that each has; -1 when it is gone.
+func processCPU(pid int) int64 {
+	clock := ^uintptr(pid)<<3 | 2 // MAKE_PROCESS_CPUCLOCK(pid, CPUCLOCK_SCHED)
+	var ts syscall.Timespec
+	if _, _, errno := syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, clock, uintptr(unsafe.Pointer(&ts)), 0); errno != 0 {
+		return -1
+	}
+	return ts.Nano()
+}

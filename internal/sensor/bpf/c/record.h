@@ -1,0 +1,202 @@
+// What the programs tell, as internal/sensor/bpf/decode.go reads it, and how they tell it.
+#pragma once
+#include "helpers.h"
+
+// Kinds; decode.go has the same list.
+enum {
+	K_SWITCH = 1,
+	K_WAKING,
+	K_WAKEUP,
+	K_FORK,
+	K_EXIT,
+	K_EXEC,
+	K_NAME,
+	K_STACK,
+	K_WAIT_STACK,
+	K_UNTHROTTLE,
+	K_SIGNAL,
+	K_DELIVERED,
+	K_SAMPLE,
+	K_FAULT,
+	K_RECLAIM,
+	K_COMPACTION,
+	K_MMAP_LOCK,
+	K_TLB_FLUSH,
+	K_KERNEL_LOCK,
+	K_NUMA_MOVE,
+	K_SOCKET_READY,
+	K_TIMER_DUE,
+	K_HELD,
+};
+
+// Flags, likewise.
+enum {
+	F_PREEMPTED = 1,
+	F_THROTTLED = 2,
+	F_GROUP_THROTTLED = 4,
+	F_TARGET = 8,
+	F_OTHER_TARGET = 16,
+	F_INTERRUPT = 32,
+	F_NEW = 64,
+	F_MIGRATE = 128,
+	F_MEMCG = 256,
+	F_WRITE = 512,
+	F_KERNEL_THREAD = 1024,
+	F_LEAVING = 2048,
+};
+
+// A record is one of three sizes, told apart by the ring's own length of it.
+struct small {
+	u64 time;
+	u32 tid, other;
+	u32 arg;
+	u16 flags;
+	u8 kind, pad;
+};
+
+struct middle {
+	struct small s;
+	u64 arg[3];
+};
+
+struct large {
+	struct middle m;
+	u64 kernel, user; // stacks' hashes
+};
+
+struct name {
+	struct small s; // other: tgid; arg: number in its innermost pid namespace
+	u32 self_tid, self_tgid; // in the recorder's pid namespace; 0 not in it
+	u64 cgroup;
+	char comm[16];
+};
+
+// Set before loading.
+const volatile u32 target;         // tgid, in the first pid namespace
+const volatile u32 self_ns;        // inode of the recorder's pid namespace
+const volatile u32 state_arg;      // whether sched_switch tells prev_state (Linux 5.18)
+const volatile u32 preempt_from;   // PREEMPT_
+const volatile u32 cgroup_default; // whether the cpu controller is in the default hierarchy
+
+enum { PREEMPT_STACK, PREEMPT_VAR, PREEMPT_HOT, PREEMPT_THREAD };
+
+// One ring for each CPU: a shared one takes a lock that all CPUs' switches would meet at. 
+struct ring {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 16);
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__array(values, struct ring);
+} rings SEC(".maps");
+
+// What was lost, by CPU: a line of the cache each.
+struct loss {
+	u64 records, stacks, pad[6];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct loss);
+} losses SEC(".maps");
+
+INLINE void lost(u32 cpu, bool stack)
+{
+	struct loss *l = map_lookup(&losses, &cpu);
+	if (!l)
+		return;
+	// An interrupt's program may run inside this one.
+	__sync_fetch_and_add(stack ? &l->stacks : &l->records, 1);
+}
+
+INLINE void *reserve(u32 size)
+{
+	u32 cpu = get_smp_processor_id();
+	void *ring = map_lookup(&rings, &cpu);
+	void *r = ring ? ringbuf_reserve(ring, size, 0) : 0;
+	if (unlikely(!r))
+		lost(cpu, 0);
+	return r;
+}
+
+INLINE void submit(void *r)
+{
+	ringbuf_submit(r, BPF_RB_NO_WAKEUP);
+}
+
+INLINE void fill(struct small *s, u8 kind, u16 flags, u64 time, u32 tid, u32 other, u32 arg)
+{
+	s->time = time;
+	s->tid = tid;
+	s->other = other;
+	s->arg = arg;
+	s->flags = flags;
+	s->kind = kind;
+	s->pad = 0;
+}
+
+INLINE void tell(u8 kind, u16 flags, u32 tid, u32 other, u32 arg)
+{
+	struct small *s = reserve(sizeof(*s));
+	if (!s)
+		return;
+	fill(s, kind, flags, ktime_get_ns(), tid, other, arg);
+	submit(s);
+}
+
+// A constant that the loader replaces by the kernel's per-CPU variable of that name, as no loader in Go binds it.
+#define percpu(marker)                                     \
+	({                                                     \
+		void *p;                                           \
+		asm volatile("%0 = " #marker " ll" : "=r"(p));     \
+		this_cpu_ptr(p);                                   \
+	})
+
+// syscall_of: the number of the system call that a task of the target is in, plus one, and its first argument.
+INLINE void syscall_of(struct task_struct *t, u64 *nr, u64 *first)
+{
+	struct pt_regs *r = task_pt_regs(t);
+#if defined(__TARGET_ARCH_x86)
+	s64 n = r->orig_ax;
+	*first = r->di;
+#else
+	s64 n = r->syscallno;
+	*first = r->orig_x0;
+#endif
+	*nr = n < 0 ? 0 : n + 1;
+}
+
+// in_interrupt: whether current is a bystander. By the count of preemption: bits of softirq being served, hardirq, NMI.
+// Else by our own stack: interrupts in the kernel run on one of their own, those in user mode on the task's, which is then
+// in no system call. A page fault or the way back to user mode that wakes somebody is taken for an interrupt as well.
+INLINE bool in_interrupt(struct task_struct *by)
+{
+	int count = 0;
+	if (preempt_from == PREEMPT_VAR) {
+		count = *(int *)percpu(0x5ca1ab1e00000001);
+	} else if (preempt_from == PREEMPT_HOT) {
+		count = ((struct pcpu_hot *)percpu(0x5ca1ab1e00000002))->preempt_count;
+	} else if (preempt_from == PREEMPT_THREAD) {
+		count = by->thread_info.preempt_count;
+	} else {
+		if (!by->pid)
+			return 1;
+		struct pt_regs *regs = task_pt_regs(by); // the stack's bottom
+		u64 above;
+		asm volatile("%0 = %1\n%0 -= r10" : "=&r"(above) : "r"(regs));
+		if (above >= 16384)
+			return 1;
+		u64 nr, first;
+		if (!by->mm)
+			return 0;
+		syscall_of(by, &nr, &first);
+		return !nr;
+	}
+	return count & 0x00ff0100;
+}

@@ -1,0 +1,154 @@
+package bpf
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+)
+
+// Kind says what an Event tells. c/record.h has the same list.
+type Kind uint8
+
+// Kinds. What TID, Other, Arg and the stacks mean is beside each; where nothing is said they are zero.
+const (
+	Switch     Kind = iota + 1 // TID left a CPU in state Arg[0], Other came; of a blocked thread of the target Arg[1], Arg[2] are its system call plus one and its first argument
+	Waking                     // TID of the target is being woken by Other; Arg as of Switch, of a waker of the target; stacks its
+	Wakeup                     // TID of the target was queued on CPU Arg[0]
+	Fork                       // TID, in process Arg[0], was made by Other of the target
+	Exit                       // TID of the target ended
+	Exec                       // TID of the target runs another program; it had the number Arg[0] before
+	Named                      // a Thread
+	Defined                    // a stack, for the first time
+	WaitStack                  // of TID's wait, stacks
+	Unthrottle                 // Arg[0]: 0 a quota's period timer, 1 its slack timer, 2 the call to a CPU
+	Signal                     // SIGURG from TID to Other
+	Delivered                  // SIGURG to TID
+	Sample                     // TID was on CPU, stacks
+	Fault
+	Reclaim
+	Compaction
+	MmapLock
+	TLBFlush
+	KernelLock
+	NUMAMove
+	SocketReady
+	TimerDue
+	Held
+)
+
+// Flags of an Event.
+type Flags uint16
+
+// Flags.
+const (
+	Preempted      Flags = 1 << iota
+	Throttled            // task_struct.throttled
+	GroupThrottled       // its cfs_rq's throttle_count is not 0
+	Target               // TID is of the target
+	OtherTarget          // Other is
+	Interrupt            // told from an interrupt: Other is a bystander
+	New
+	Migrate
+	Memcg
+	Write
+	KernelThread
+	Leaving
+)
+
+// Event is one thing that the kernel told. Time is ns of CLOCK_MONOTONIC; thread numbers are of the first pid namespace. Kernel
+// and User name stacks by a hash; 0 is none.
+type Event struct {
+	Time   int64
+	TID    uint32
+	Other  uint32
+	CPU    uint16
+	Flags  Flags
+	Kind   Kind
+	Arg    [3]uint64
+	Kernel uint64
+	User   uint64
+
+	Thread Thread   // of Named
+	Stack  []uint64 // of Defined: addresses, innermost first; valid until the next event
+	IsUser bool     // of Defined
+	ID     uint64   // of Defined: its hash
+}
+
+// Thread is who a thread is.
+type Thread struct {
+	TID, PID   uint32
+	NSTID      uint32 // TID in its innermost pid namespace
+	SelfTID    uint32 // in the recorder's; 0 it has none there
+	Cgroup     uint64 // inode number of its folder in the hierarchy of the cpu controller
+	Comm       string
+	Kernel     bool
+	FromTarget bool
+}
+
+const (
+	smallSize  = 24
+	middleSize = 48
+	largeSize  = 64
+	nameSize   = 56
+	maxDepth   = 127
+)
+
+// decode reads one record of a ring into e. It allocates nothing but a thread's name and, once, room for a stack.
+func decode(b []byte, e *Event) error {
+	if len(b) < smallSize {
+		return fmt.Errorf("decode event: %d bytes, want at least %d", len(b), smallSize)
+	}
+	le := binary.LittleEndian
+	e.Time = int64(le.Uint64(b))
+	e.TID = le.Uint32(b[8:])
+	e.Other = le.Uint32(b[12:])
+	e.Arg = [3]uint64{uint64(le.Uint32(b[16:]))}
+	e.Flags = Flags(le.Uint16(b[20:]))
+	e.Kind = Kind(b[22])
+	e.Kernel, e.User = 0, 0
+	switch {
+	case e.Kind == 0 || e.Kind > Held:
+		return fmt.Errorf("decode event: kind %d is not known", e.Kind)
+	case e.Kind == Named:
+		if len(b) < nameSize {
+			return fmt.Errorf("decode event: thread of %d bytes, want %d", len(b), nameSize)
+		}
+		e.Thread = decodeThread(b)
+	case e.Kind == Defined:
+		if len(b) < smallSize+8 || (len(b)-smallSize)%8 != 0 {
+			return fmt.Errorf("decode event: stack of %d bytes", len(b))
+		}
+		e.ID = le.Uint64(b[smallSize:])
+		e.IsUser = e.Arg[0] != 0
+		e.Stack = e.Stack[:0]
+		for b = b[smallSize+8:]; len(b) > 0 && len(e.Stack) < maxDepth; b = b[8:] {
+			e.Stack = append(e.Stack, le.Uint64(b))
+		}
+	case len(b) >= middleSize:
+		for i := range e.Arg {
+			e.Arg[i] = le.Uint64(b[smallSize+8*i:])
+		}
+		if len(b) >= largeSize {
+			e.Kernel = le.Uint64(b[middleSize:])
+			e.User = le.Uint64(b[middleSize+8:])
+		}
+	}
+	return nil
+}
+
+// decodeThread reads a struct name of at least nameSize bytes.
+func decodeThread(b []byte) Thread {
+	le := binary.LittleEndian
+	flags := Flags(le.Uint16(b[20:]))
+	comm, _, _ := bytes.Cut(b[40:nameSize], []byte{0})
+	return Thread{
+		TID:        le.Uint32(b[8:]),
+		PID:        le.Uint32(b[12:]),
+		NSTID:      le.Uint32(b[16:]),
+		SelfTID:    le.Uint32(b[24:]),
+		Cgroup:     le.Uint64(b[32:]),
+		Comm:       string(comm),
+		Kernel:     flags&KernelThread != 0,
+		FromTarget: flags&Target != 0,
+	}
+}

@@ -1,0 +1,232 @@
+package bpf
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"github.com/cilium/ebpf/btf"
+	"golang.org/x/sys/unix"
+)
+
+// program is one program, what it is attached to, and what is not seen without it.
+type program struct {
+	name       string // of the C function
+	tracepoint string
+	tells      string
+	vital      bool
+}
+
+var programs = []program{
+	{"sched_switch", "sched_switch", "who is on which CPU", true},
+	{"sched_waking", "sched_waking", "who wakes whom", true},
+	{"sched_wakeup", "sched_wakeup", "run queues", false},
+	{"sched_wakeup_new", "sched_wakeup_new", "new threads' run queues", false},
+	{"sched_migrate_task", "sched_migrate_task", "moves between CPUs", false},
+	{"process_fork", "sched_process_fork", "threads made while recording", true},
+	{"rename", "task_rename", "new names of threads", false},
+	{"process_exec", "sched_process_exec", "that the target runs another program", false},
+	{"process_exit", "sched_process_exit", "ends of threads", false},
+}
+
+// kernelTypes is what the running kernel tells of itself.
+type kernelTypes struct {
+	spec *btf.Spec
+}
+
+func loadTypes() (*kernelTypes, error) {
+	spec, err := btf.LoadKernelSpec()
+	if err != nil {
+		return nil, fmt.Errorf("read types of the kernel: %w: needs a kernel with CONFIG_DEBUG_INFO_BTF, 5.8 or later", err)
+	}
+	return &kernelTypes{spec}, nil
+}
+
+// tracepoint tells whether there is one of that name, and how many arguments it has.
+func (k *kernelTypes) tracepoint(name string) (args int, ok bool) {
+	var def *btf.Typedef
+	if k.spec.TypeByName("btf_trace_"+name, &def) != nil {
+		return 0, false
+	}
+	ptr, ok := def.Type.(*btf.Pointer)
+	if !ok {
+		return 0, false
+	}
+	proto, ok := ptr.Target.(*btf.FuncProto)
+	if !ok {
+		return 0, false
+	}
+	return len(proto.Params) - 1, true
+}
+
+func (k *kernelTypes) field(typ, name string) bool {
+	var s *btf.Struct
+	if k.spec.TypeByName(typ, &s) != nil {
+		return false
+	}
+	for _, m := range s.Members {
+		if m.Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// variable gives the type id of a per-CPU variable, 0 where there is none.
+func (k *kernelTypes) variable(name string) btf.TypeID {
+	var v *btf.Var
+	if k.spec.TypeByName(name, &v) != nil {
+		return 0
+	}
+	id, err := k.spec.TypeID(v)
+	if err != nil {
+		return 0
+	}
+	return id
+}
+
+// Where the programs learn whether they run in an interrupt; record.h has the same list.
+const (
+	preemptStack = iota
+	preemptVar
+	preemptHot
+	preemptThread
+)
+
+// preemptFrom tries what the kernel's types promise: its variables have addresses only where it was built with CONFIG_KALLSYMS_ALL.
+func preemptFrom(types *kernelTypes) uint32 {
+	if runtime.GOARCH == "arm64" {
+		return preemptThread
+	}
+	from := uint32(preemptStack)
+	if types.variable("__preempt_count") != 0 {
+		from = preemptVar
+	} else if types.variable("pcpu_hot") != 0 && types.field("pcpu_hot", "preempt_count") {
+		from = preemptHot
+	}
+	if from == preemptStack {
+		return from
+	}
+	spec, err := loadWhystall()
+	if err != nil {
+		return preemptStack
+	}
+	l, err := newLoader(spec, types, 0, from)
+	if err != nil {
+		return preemptStack
+	}
+	defer l.close()
+	if _, err := l.program(whystallProgSchedWaking); err != nil {
+		return preemptStack
+	}
+	return from
+}
+
+// Constants in the programs that stand for addresses of per-CPU variables; see percpu in record.h.
+const (
+	markPreempt = 0x5ca1ab1e00000001
+	markHot     = 0x5ca1ab1e00000002
+)
+
+// bind replaces them: a load with the pseudo source 3 (BPF_PSEUDO_BTF_ID) gets the variable's address from the kernel.
+func (k *kernelTypes) bind(p *ebpf.ProgramSpec, from uint32) {
+	const pseudoBTFID = asm.R3
+	var wanted btf.TypeID
+	switch from {
+	case preemptVar:
+		wanted = k.variable("__preempt_count")
+	case preemptHot:
+		wanted = k.variable("pcpu_hot")
+	}
+	for i := range p.Instructions {
+		ins := &p.Instructions[i]
+		if !ins.OpCode.IsDWordLoad() || ins.Src != 0 {
+			continue
+		}
+		var id btf.TypeID
+		switch uint64(ins.Constant) {
+		case markPreempt:
+			id = k.variable("__preempt_count")
+		case markHot:
+			id = k.variable("pcpu_hot")
+		default:
+			continue
+		}
+		// A branch not taken is not looked at, but its constants are.
+		if ins.Constant = int64(id); id == wanted && id != 0 {
+			ins.Src = pseudoBTFID
+		}
+	}
+}
+
+// defaultHierarchy tells whether the cpu controller is in cgroup v2.
+func defaultHierarchy() bool {
+	f, err := os.Open("/proc/cgroups")
+	if err != nil {
+		return true // Linux without v1 has no such file
+	}
+	defer f.Close()
+	for s := bufio.NewScanner(f); s.Scan(); {
+		if w := strings.Fields(s.Text()); len(w) > 1 && w[0] == "cpu" {
+			return w[1] == "0"
+		}
+	}
+	return true
+}
+
+// selfNS is the inode of our own pid namespace.
+func selfNS() (uint32, error) {
+	var st unix.Stat_t
+	if err := unix.Stat("/proc/self/ns/pid", &st); err != nil {
+		return 0, fmt.Errorf("stat /proc/self/ns/pid: %w", err)
+	}
+	return uint32(st.Ino), nil
+}
+
+// Permit is what would permit recording, where that is what is missing.
+const Permit = "needs CAP_BPF and CAP_PERFMON: run it with sudo, or once: sudo setcap cap_bpf,cap_perfmon,cap_sys_ptrace,cap_dac_read_search+ep "
+
+// Probe tells whether programs may be loaded here: nil, or why not and what would permit it. It leaves nothing behind.
+func Probe() error {
+	types, err := loadTypes()
+	if err != nil {
+		return err
+	}
+	for _, p := range programs {
+		if _, ok := types.tracepoint(p.tracepoint); p.vital && !ok {
+			return fmt.Errorf("load programs: this kernel has no tracepoint %s", p.tracepoint)
+		}
+	}
+	spec, err := loadWhystall()
+	if err != nil {
+		return fmt.Errorf("load programs: %w", err)
+	}
+	l, err := newLoader(spec, types, 0, preemptStack)
+	if err != nil {
+		return err
+	}
+	defer l.close()
+	_, err = l.program("everybody")
+	return err
+}
+
+// refusal says in words why the kernel refused.
+func refusal(what string, err error) error {
+	var ve *ebpf.VerifierError
+	switch {
+	case errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) && !errors.As(err, &ve):
+		self, e := os.Executable()
+		if e != nil {
+			self = "whystall"
+		}
+		return fmt.Errorf("%s: %w: %s%s", what, unix.EPERM, Permit, self)
+	case errors.As(err, &ve):
+		return fmt.Errorf("%s: refused by this kernel: %v", what, err)
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}

@@ -1,0 +1,225 @@
+package bpf
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
+)
+
+// loader makes the maps at once and the programs one by one, so that one that the kernel refuses leaves the others.
+type loader struct {
+	spec     *ebpf.CollectionSpec
+	types    *kernelTypes
+	maps     map[string]*ebpf.Map
+	rings    []*ring
+	links    []io.Closer
+	loaded   []*ebpf.Program
+	lossView []byte
+}
+
+// ringBytes is the room of each CPU's ring: the whole is bounded, and a ring holds half a second of 100 000 switches a second where
+// there are few CPUs.
+func ringBytes(cpus int) uint32 {
+	const whole = 8 << 20
+	size := uint32(2 << 20)
+	for size > 64<<10 && int(size)*cpus > whole {
+		size /= 2
+	}
+	return size
+}
+
+func newLoader(spec *ebpf.CollectionSpec, types *kernelTypes, target, preempt uint32) (_ *loader, err error) {
+	l := &loader{spec: spec, types: types, maps: map[string]*ebpf.Map{}}
+	defer func() {
+		if err != nil {
+			l.close()
+		}
+	}()
+	ns, err := selfNS()
+	if err != nil {
+		return nil, err
+	}
+	stateArg := uint32(0)
+	if n, _ := types.tracepoint("sched_switch"); n >= 4 {
+		stateArg = 1
+	}
+	def := uint32(0)
+	if defaultHierarchy() {
+		def = 1
+	}
+	for name, v := range map[string]uint32{
+		whystallVarTarget: target, whystallVarSelfNs: ns, whystallVarStateArg: stateArg,
+		whystallVarPreemptFrom: preempt, whystallVarCgroupDefault: def,
+	} {
+		if err := spec.Variables[name].Set(v); err != nil {
+			return nil, fmt.Errorf("load programs: set %s: %w", name, err)
+		}
+	}
+	cpus, err := ebpf.PossibleCPU()
+	if err != nil {
+		return nil, fmt.Errorf("count CPUs: %w", err)
+	}
+	rings := spec.Maps[whystallMapRings]
+	rings.MaxEntries = uint32(cpus)
+	spec.Maps[whystallMapLosses].MaxEntries = uint32(cpus)
+	for _, p := range spec.Programs {
+		types.bind(p, preempt)
+	}
+	only := spec.Copy()
+	only.Programs = nil
+	c, err := ebpf.NewCollection(only)
+	if err != nil {
+		return nil, refusal("make maps", err)
+	}
+	l.maps = c.Maps
+	return l, nil
+}
+
+// program loads one. It is closed with the loader.
+func (l *loader) program(name string) (*ebpf.Program, error) {
+	p := l.spec.Programs[name]
+	if p == nil {
+		return nil, fmt.Errorf("load program %s: not in the object", name)
+	}
+	one := &ebpf.CollectionSpec{
+		Maps: l.spec.Maps, Types: l.spec.Types, ByteOrder: l.spec.ByteOrder,
+		Programs: map[string]*ebpf.ProgramSpec{name: p},
+	}
+	c, err := ebpf.NewCollectionWithOptions(one, ebpf.CollectionOptions{MapReplacements: l.maps})
+	if err != nil {
+		return nil, refusal("load program "+name, err)
+	}
+	prog := c.DetachProgram(name)
+	c.Close()
+	l.loaded = append(l.loaded, prog)
+	return prog, nil
+}
+
+// openRings gives each online CPU a ring. What one tells that comes online later is counted as lost.
+func (l *loader) openRings() error {
+	cpus, err := onlineCPUs()
+	if err != nil {
+		return err
+	}
+	for _, cpu := range cpus {
+		r, err := newRing(cpu, ringBytes(len(cpus)))
+		if err != nil {
+			return err
+		}
+		l.rings = append(l.rings, r)
+		if err := l.maps[whystallMapRings].Put(uint32(cpu), uint32(r.m.FD())); err != nil {
+			return fmt.Errorf("give CPU %d its ring: %w", cpu, err)
+		}
+	}
+	losses := l.maps[whystallMapLosses]
+	view, err := unix.Mmap(losses.FD(), 0, int(losses.MaxEntries()*losses.ValueSize()), unix.PROT_READ, unix.MAP_SHARED)
+	if err != nil {
+		return fmt.Errorf("map counts of losses: %w", err)
+	}
+	l.lossView = view
+	return nil
+}
+
+// attach loads a program and attaches it to its tracepoint.
+func (l *loader) attach(p program) error {
+	if _, ok := l.types.tracepoint(p.tracepoint); !ok {
+		return fmt.Errorf("%s: no tracepoint %s", p.tells, p.tracepoint)
+	}
+	prog, err := l.program(p.name)
+	if err != nil {
+		return fmt.Errorf("%s: %w", p.tells, err)
+	}
+	ln, err := link.AttachTracing(link.TracingOptions{Program: prog})
+	if err != nil {
+		return fmt.Errorf("%s: %w", p.tells, refusal("attach "+p.name, err))
+	}
+	l.links = append(l.links, ln)
+	return nil
+}
+
+// everybody asks an iterator for all threads of the machine.
+func (l *loader) everybody() ([]Thread, error) {
+	prog, err := l.program("everybody")
+	if err != nil {
+		return nil, err
+	}
+	it, err := link.AttachIter(link.IterOptions{Program: prog})
+	if err != nil {
+		return nil, refusal("list threads", err)
+	}
+	defer it.Close()
+	r, err := it.Open()
+	if err != nil {
+		return nil, refusal("list threads", err)
+	}
+	defer r.Close()
+	// 4 million threads are the most that a kernel can have.
+	b, err := io.ReadAll(io.LimitReader(r, nameSize<<22))
+	if err != nil {
+		return nil, fmt.Errorf("list threads: %w", err)
+	}
+	threads := make([]Thread, 0, len(b)/nameSize)
+	for ; len(b) >= nameSize; b = b[nameSize:] {
+		threads = append(threads, decodeThread(b))
+	}
+	return threads, nil
+}
+
+func (l *loader) close() {
+	for _, c := range slices.Backward(l.links) {
+		c.Close()
+	}
+	for _, p := range l.loaded {
+		p.Close()
+	}
+	for _, r := range l.rings {
+		r.close()
+	}
+	if l.lossView != nil {
+		unix.Munmap(l.lossView)
+	}
+	for _, m := range l.maps {
+		m.Close()
+	}
+	*l = loader{}
+}
+
+// ErrGone is that no process has the number.
+var ErrGone = errors.New("no such process")
+
+// find gives the target's number in the first pid namespace, by its number in ours.
+func find(pid int, types *kernelTypes) (Thread, error) {
+	spec, err := loadWhystall()
+	if err != nil {
+		return Thread{}, fmt.Errorf("load programs: %w", err)
+	}
+	l, err := newLoader(spec, types, 0, preemptStack)
+	if err != nil {
+		return Thread{}, err
+	}
+	defer l.close()
+	all, err := l.everybody()
+	if err != nil {
+		return Thread{}, err
+	}
+	for _, t := range all {
+		if int(t.SelfTID) == pid && t.TID == t.PID {
+			return t, nil
+		}
+	}
+	return Thread{}, fmt.Errorf("find process %d: %w", pid, ErrGone)
+}
+
+// monotonic is the programs' clock.
+func monotonic() int64 {
+	var ts unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts) != nil {
+		return 0
+	}
+	return ts.Nano()
+}

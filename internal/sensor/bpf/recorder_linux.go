@@ -1,0 +1,173 @@
+package bpf
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"unsafe"
+)
+
+// Recorder hears of one process. Its methods are for one goroutine.
+type Recorder struct {
+	Target   Thread   // the target's first thread
+	CPUs     []int    // those that were online
+	PerTask  bool     // the kernel throttles by task: Throttled is exact
+	Features []string // what is told
+	Missing  []string // what this kernel does not permit, in words
+
+	l      *loader
+	event  Event
+	lost   []Loss
+	begins int64 // time from which all rings were read whole
+}
+
+// Loss is how many events, and how many stacks, were lost on a CPU since the last word of it.
+type Loss struct {
+	CPU     int
+	Events  uint64
+	Stacks  uint64
+	eventsT uint64 // in all
+	stacksT uint64
+}
+
+// Options of a Recorder.
+type Options struct {
+	PID int // of the target, in our own pid namespace
+}
+
+// Open attaches the programs. What is not vital and not permitted is in Missing.
+func Open(o Options) (_ *Recorder, err error) {
+	types, err := loadTypes()
+	if err != nil {
+		return nil, err
+	}
+	target, err := find(o.PID, types)
+	if err != nil {
+		return nil, err
+	}
+	spec, err := loadWhystall()
+	if err != nil {
+		return nil, fmt.Errorf("load programs: %w", err)
+	}
+	l, err := newLoader(spec, types, target.TID, preemptFrom(types))
+	if err != nil {
+		return nil, err
+	}
+	r := &Recorder{Target: target, l: l, PerTask: types.field("task_struct", "throttled")}
+	defer func() {
+		if err != nil {
+			r.Close()
+		}
+	}()
+	if err := l.openRings(); err != nil {
+		return nil, err
+	}
+	for _, ring := range l.rings {
+		r.CPUs = append(r.CPUs, ring.cpu)
+	}
+	for _, p := range programs {
+		err := l.attach(p)
+		switch {
+		case err == nil:
+			r.Features = append(r.Features, p.tells)
+		case p.vital:
+			return nil, err
+		default:
+			r.Missing = append(r.Missing, err.Error())
+		}
+	}
+	r.begins = monotonic()
+	r.lost = make([]Loss, len(l.lossView)/64)
+	return r, nil
+}
+
+// Threads lists all threads of the machine.
+func (r *Recorder) Threads() ([]Thread, error) { return r.l.everybody() }
+
+// Fullest is the share that is filled of the fullest ring.
+func (r *Recorder) Fullest() float64 {
+	var most uint64
+	for _, ring := range r.l.rings {
+		most = max(most, ring.filled())
+	}
+	return float64(most) / float64(r.l.rings[0].size)
+}
+
+// Read gives all events that there are, each CPU's in the order of their times but for those of an interrupt inside another
+// event. What f gets is valid until it returns. All events before upTo have been given, if no CPU stood still in the midst of
+// writing one. An error is of the first record that could not be read; the others were given.
+func (r *Recorder) Read(f func(*Event)) (upTo int64, err error) {
+	now := monotonic()
+	all := true
+	for _, ring := range r.l.rings {
+		r.event.CPU = uint16(ring.cpu)
+		whole, e := ring.read(func(b []byte) error {
+			if err := decode(b, &r.event); err != nil {
+				return err
+			}
+			f(&r.event)
+			return nil
+		})
+		if e != nil && err == nil {
+			err = e
+		}
+		all = all && whole
+	}
+	if all {
+		r.begins = now
+	}
+	return r.begins, err
+}
+
+// Losses lists what was lost since the last call.
+func (r *Recorder) Losses(dst []Loss) []Loss {
+	for cpu := range r.lost {
+		l := &r.lost[cpu]
+		at := r.l.lossView[64*cpu:]
+		events := atomic.LoadUint64((*uint64)(unsafe.Pointer(&at[0])))
+		stacks := atomic.LoadUint64((*uint64)(unsafe.Pointer(&at[8])))
+		if events != l.eventsT || stacks != l.stacksT {
+			dst = append(dst, Loss{CPU: cpu, Events: events - l.eventsT, Stacks: stacks - l.stacksT})
+			l.eventsT, l.stacksT = events, stacks
+		}
+	}
+	return dst
+}
+
+// Close detaches everything.
+func (r *Recorder) Close() {
+	if r.l != nil {
+		r.l.close()
+		r.l = nil
+	}
+}
+
+// onlineCPUs reads the list from /sys: the runtime's count honours our own affinity.
+func onlineCPUs() ([]int, error) {
+	const file = "/sys/devices/system/cpu/online"
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("read CPUs: %w", err)
+	}
+	return parseCPUs(strings.TrimSpace(string(b)))
+}
+
+func parseCPUs(list string) (cpus []int, err error) {
+	for part := range strings.SplitSeq(list, ",") {
+		first, last, isRange := strings.Cut(part, "-")
+		a, err := strconv.Atoi(first)
+		b := a
+		if err == nil && isRange {
+			b, err = strconv.Atoi(last)
+		}
+		if err != nil || a < 0 || b < a || b > 1<<16 {
+			return nil, fmt.Errorf("read list of CPUs: %.40q is none", list)
+		}
+		for ; a <= b; a++ {
+			cpus = append(cpus, a)
+		}
+	}
+	return cpus, nil
+}
