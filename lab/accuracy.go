@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -126,7 +127,7 @@ func amount(rows []row, r *row) (explained, seenBy float64) {
 	}
 	ill, ok := slowMean(r)
 	for i := range rows {
-		if rows[i].c == r.c && rows[i].v.Name == "cured" && ok {
+		if rows[i].c == r.c && rows[i].v.Name == cmp.Or(r.v.Cured, "cured") && ok {
 			if cured, ok := slowMean(&rows[i]); ok {
 				seenBy = ill - cured
 			}

@@ -95,7 +95,7 @@ func goBuild(ctx context.Context, tool, dir, out, pkg string) error {
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if tool != "go" {
 		// An old toolchain knows neither go.work nor flags that are set for a newer one.
-		cmd.Env = append(cmd.Env, "GOFLAGS=", "GOTOOLCHAIN=local", "GOROOT="+filepath.Dir(filepath.Dir(tool)), "GO111MODULE=on", "GOEXPERIMENT=")
+		cmd.Env = append(cmd.Env, "GOENV=off", "GOFLAGS=", "GOTOOLCHAIN=local", "GOROOT="+filepath.Dir(filepath.Dir(tool)), "GO111MODULE=on", "GOEXPERIMENT=")
 	}
 	if b, err := cmd.CombinedOutput(); err != nil {
 		if ctx.Err() != nil {

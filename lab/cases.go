@@ -37,6 +37,7 @@ type Variant struct {
 	Nodes    int       `json:"nodes"`    // NUMA nodes that it takes, if more than one
 	WarmUp   string    `json:"warm_up"`  // until the symptom is there; default 1s
 
+	Cured string   `json:"cured"` // the variant to hold it against; default "cured"
 	Root  string   `json:"root"`  // the cause to be found; "" none
 	May   []string `json:"may"`   // causes that may be named besides
 	Never []string `json:"never"` // causes that must not; "*" all but root and may

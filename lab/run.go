@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -82,7 +83,7 @@ func run(ctx context.Context, c *Case, v *Variant, o options, stdout, stderr io.
 	}
 
 	// 2. The remedy.
-	cured := c.variant("cured")
+	cured := c.variant(cmp.Or(v.Cured, "cured"))
 	fmt.Fprintf(say, "\nthe remedy: %s\n", wrap(c.remedy(), 86))
 	fmt.Fprintln(say)
 	s, err := set(ctx, b, c, cured)
