@@ -21,6 +21,8 @@ type loaded struct {
 	target    report.Target
 	gaps      []report.Gap // what a case lacks
 	recorder  []string
+	tiers     []report.Tier
+	cost      *report.TierCost
 
 	items []format.Item
 	of    []int  // of items: the input
@@ -121,8 +123,14 @@ func (in *loaded) addCase(name string, c *evidence.Case) {
 	}
 	said := map[string]bool{} // one reason may be that of each request of a collector
 	for _, l := range m.Collectors {
+		if t.PID != 0 {
+			in.tiers = append(in.tiers, report.Tier{Name: l.Name, State: string(l.State), Why: l.Why, Cost: tierCost(l.Cost)})
+		}
 		if l.State != evidence.Ready && l.Why != "" {
 			said[l.Why] = true
+			if l.State == evidence.Unavailable && t.PID != 0 {
+				continue // the tiers tell it
+			}
 			in.gaps = append(in.gaps, report.Gap{Source: "recording of " + l.Name, Reason: l.Why})
 		}
 	}
@@ -130,6 +138,12 @@ func (in *loaded) addCase(name string, c *evidence.Case) {
 		if q.Lost != "" && !said[q.Lost] {
 			in.gaps = append(in.gaps, report.Gap{Source: name, Reason: q.Member + ": " + q.Lost})
 		}
+	}
+	if in.cost == nil {
+		in.cost = tierCost(m.Recorder)
+	}
+	if len(m.Requests) == 0 {
+		return
 	}
 	var bytes int64
 	for _, q := range m.Requests {
@@ -140,6 +154,13 @@ func (in *loaded) addCase(name string, c *evidence.Case) {
 		cost += fmt.Sprintf(" in %.1f s", m.Ended.UTC.Sub(m.Begun.UTC).Seconds())
 	}
 	in.recorder = append(in.recorder, cost)
+}
+
+func tierCost(c *evidence.Cost) *report.TierCost {
+	if c == nil {
+		return nil
+	}
+	return &report.TierCost{CPUNS: c.CPUNS, KernelNS: c.KernelNS, TargetNS: c.TargetNS, Records: c.Records, Lost: c.Lost, Lowered: c.Lowered}
 }
 
 // gather parses the small files together: two readings of one profile are subtracted, whichever files they came in.

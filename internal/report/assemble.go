@@ -18,6 +18,7 @@ type Source struct {
 	Entry    string // as asked for
 	Cost     Cost
 	Errors   []string
+	Tiers    []Tier
 }
 
 // New assembles a report. Sums are checked here once more: who reads the report gets to know if one does not hold.
@@ -25,7 +26,7 @@ func New(s Source) *Report {
 	r := &Report{
 		Schema: SchemaVersion, Target: s.Target, Inputs: s.Inputs, Cost: s.Cost,
 		Findings: s.Found.Findings, RuledOut: s.Found.RuledOut, NotChecked: s.Found.NotChecked,
-		Errors: append([]string{}, s.Errors...), Gaps: []Gap{},
+		Errors: append([]string{}, s.Errors...), Gaps: []Gap{}, Tiers: s.Tiers,
 	}
 	if l := s.Ledger; l != nil {
 		r.fromLedger(l)
@@ -41,6 +42,7 @@ func New(s Source) *Report {
 	if s.Entry != "" {
 		r.Requests.SlowSelect += ", of entries that match " + s.Entry
 	}
+	r.Unseen = r.unseen()
 	r.noNulls()
 	return r
 }
@@ -83,6 +85,7 @@ func (r *Report) fromLedger(l *ledger.Result) {
 			Entry: s.Entry, Name: s.Name, Goroutine: s.Goroutine, Reason: s.Reason, Accounts: accounts(s.Accounts, s.End-s.Begin),
 		})
 	}
+	r.Native = l.Native
 	r.Ledger = Ledger{Slow: column(&l.Slow), Median: column(&l.Median), All: column(&l.All), Capacity: capacity(&l.Capacity)}
 	r.check("slow", &l.Slow)
 	r.check("median", &l.Median)
@@ -102,6 +105,7 @@ func (r *Report) fromLedger(l *ledger.Result) {
 			r.NotLookedAt.SyscallNS += a.NS
 		}
 	}
+	r.fromKernel(l)
 	r.NotLookedAt.Silences = Silences{Count: l.Silences.N, NS: l.Silences.NS, SlowNS: l.Silences.SlowNS, MaxNS: l.Silences.Max}
 	for _, g := range l.Gaps {
 		r.Gaps = append(r.Gaps, Gap{BeginNS: g.Begin, EndNS: g.End, BeginUTC: stamp(g.Begin, l.Wall, l.WallOffset), Source: "execution trace", Reason: g.Reason})
@@ -111,6 +115,15 @@ func (r *Report) fromLedger(l *ledger.Result) {
 	c.MaxHeap, c.Bytes, c.Events = max(c.MaxHeap, l.Reader.MaxHeap), l.Reader.Bytes, l.Reader.Events
 	if c.ExplainNS == 0 {
 		c.ExplainNS = l.Reader.NS
+	}
+}
+
+// sum holds a ledger to its total.
+func (r *Report) sum(what string, total int64, parts func(yield func(int64))) {
+	var sum int64
+	parts(func(n int64) { sum += n })
+	if sum != total {
+		r.Errors = append(r.Errors, fmt.Sprintf("internal error: the %s adds up to %d of %d; please report this", what, sum, total))
 	}
 }
 
@@ -149,7 +162,8 @@ func accounts(as []ledger.Account, wall int64) []Account {
 		}
 		b.Instead, b.Holders = insteads(a.Instead), insteads(a.Holders)
 		b.Sites, b.Through = sites(a.Sites), sites(a.Through)
-		t := AccountTags{SilenceNS: a.Tags.SilenceNS, GCNS: a.Tags.GCNS, STWNS: a.Tags.STWNS, InferredNS: a.Tags.InferredNS, HandoffNS: a.Tags.HandoffNS}
+		t := AccountTags{SilenceNS: a.Tags.SilenceNS, GCNS: a.Tags.GCNS, STWNS: a.Tags.STWNS, InferredNS: a.Tags.InferredNS, HandoffNS: a.Tags.HandoffNS,
+			BarrierNS: a.Tags.BarrierNS, MeasuredNS: a.Tags.MeasuredNS, SocketNS: a.Tags.SocketNS, DueNS: a.Tags.DueNS}
 		if t != (AccountTags{}) {
 			b.Tags = &t
 		}
@@ -203,6 +217,8 @@ func (r *Report) noNulls() {
 	list(&r.RuledOut)
 	list(&r.NotChecked)
 	list(&r.Lacks)
+	list(&r.Tiers)
+	list(&r.Unseen)
 	list(&r.Cost.Recorder)
 	list(&r.Requests.LeftOut)
 	list(&r.Requests.Groups)

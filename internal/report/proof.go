@@ -276,6 +276,9 @@ func (p *page) cost(r *Report) {
 func (r *Report) cost() string {
 	c := &r.Cost
 	parts := append([]string{}, c.Recorder...)
+	if s := r.recording(); s != "" {
+		parts = append(parts, s)
+	}
 	if c.ExplainNS > 0 {
 		s := "explaining took " + finding.Duration(c.ExplainNS)
 		if c.ExplainCPUNS > 0 {
@@ -290,4 +293,39 @@ func (r *Report) cost() string {
 		parts = append(parts, s)
 	}
 	return strings.Join(parts, "; ")
+}
+
+// recording tells what recording a process cost it, and what was lost or lowered.
+func (r *Report) recording() string {
+	c := r.Cost.Recording
+	if c == nil {
+		return ""
+	}
+	var kernel, records, lost int64
+	var lowered []string
+	for _, t := range r.Tiers {
+		if t.Cost == nil {
+			continue
+		}
+		kernel += t.Cost.KernelNS
+		records += t.Cost.Records
+		lost += t.Cost.Lost
+		if t.Cost.Lowered != "" {
+			lowered = append(lowered, t.Cost.Lowered)
+		}
+	}
+	s := "its recorder took " + finding.Duration(c.CPUNS) + " CPU"
+	if kernel > 0 {
+		s += " and its programs in the kernel " + finding.Duration(kernel)
+	}
+	if c.TargetNS > 0 {
+		s += fmt.Sprintf(", %s of the %s that the target took", percent(share(c.CPUNS+kernel, c.TargetNS)), finding.Duration(c.TargetNS))
+	}
+	if records > 0 {
+		s += fmt.Sprintf(", for %s records of the kernel, %s lost", count(records), count(lost))
+	}
+	if len(lowered) > 0 {
+		s += "; detail was lowered: " + strings.Join(lowered, "; ")
+	}
+	return s
 }

@@ -25,6 +25,10 @@ type Report struct {
 	Gaps        []Gap                `json:"gaps"`
 	Lacks       []string             `json:"lacks"`  // what the trace's format does not record
 	Errors      []string             `json:"errors"` // faults of whystall itself: sums that do not add up
+	Native      bool                 `json:"native"` // requests are those of threads: there is no Go trace
+	Tiers       []Tier               `json:"tiers"`  // what recorded; empty where that is not known
+	Unseen      []string             `json:"unseen"` // what could not be seen of a process, and what that costs in certainty
+	Kernel      *Kernel              `json:"kernel"` // null without the kernel's records
 	Cost        Cost                 `json:"cost"`
 }
 
@@ -115,6 +119,8 @@ type Ledger struct {
 	Median   Column   `json:"median"`
 	All      Column   `json:"all"`
 	Capacity Capacity `json:"capacity"`
+	CPUs     *CPUs    `json:"cpus"`   // null without the kernel's records
+	Memory   *Memory  `json:"memory"` // null where the target's memory was not read
 }
 
 // Column is one ledger; its accounts add up to WallNS exactly.
@@ -150,6 +156,10 @@ type AccountTags struct {
 	SilenceNS  int64 `json:"silence_ns,omitempty"`
 	GCNS       int64 `json:"gc_ns,omitempty"`
 	STWNS      int64 `json:"stw_ns,omitempty"`
+	BarrierNS  int64 `json:"barrier_ns,omitempty"`
+	MeasuredNS int64 `json:"measured_ns,omitempty"` // who was awaited and what held it are both events
+	SocketNS   int64 `json:"socket_ready_ns,omitempty"`
+	DueNS      int64 `json:"timer_due_ns,omitempty"`
 	InferredNS int64 `json:"inferred_ns,omitempty"`
 	HandoffNS  int64 `json:"handoff_ns,omitempty"`
 }
@@ -221,6 +231,8 @@ type Cost struct {
 	Bytes        int64    `json:"trace_bytes"`
 	Events       int64    `json:"trace_events"`
 	Recorder     []string `json:"recorder"` // what recording cost the target and lost, in words; from the case
+
+	Recording *TierCost `json:"recording,omitempty"` // the whole recorder, while it recorded a process
 }
 
 // stamp gives a moment's UTC, nil without a wall clock.

@@ -24,6 +24,7 @@ type row struct {
 	ns, median  int64
 	largest     int // of how many slow requests it is the largest account
 	instead     []Instead
+	stw, fence  int64 // of ns: while the world was stopped, in a ragged barrier
 
 	share, slowDigits, medianDigits int64 // rounded: tenths of a percent; digits of the table's scale
 }
@@ -62,6 +63,7 @@ func newTable(l *Ledger) *table {
 		}
 		rowOf[keyOf(a)] = len(t.rows)
 		t.rows = append(t.rows, row{account: a, folded: 1, ns: a.NS, largest: a.Largest, instead: a.Instead})
+		t.rows[len(t.rows)-1].tag(a)
 	}
 	folds := map[rowKey]int64{}
 	for _, a := range rest {
@@ -87,6 +89,7 @@ func newTable(l *Ledger) *table {
 		to.largest += a.Largest
 		to.folded++
 		to.instead = append(to.instead[:len(to.instead):len(to.instead)], a.Instead...)
+		to.tag(a)
 	}
 	// A fold's key has neither actor nor site; an account without both that has a row of its own takes the fold in.
 	for i := range median.Accounts {
@@ -132,6 +135,33 @@ func perRequest(c *Column) int64 {
 		return 0
 	}
 	return c.WallNS / int64(c.Requests)
+}
+
+func (w *row) tag(a *Account) {
+	if a.Tags != nil {
+		w.stw += a.Tags.STWNS
+		w.fence += a.Tags.BarrierNS
+	}
+}
+
+// within tells how much of what the kernel's records name passed in pauses of the runtime: a path there, and no cause.
+func (w *row) within() string {
+	if w.account == nil || w.other || w.unexplained || strings.HasPrefix(w.account.Cause, "stop-the-world") {
+		return ""
+	}
+	var parts []string
+	for _, p := range []struct {
+		ns    int64
+		words string
+	}{{w.stw, " while the world was stopped"}, {w.fence, " in a ragged barrier"}} {
+		if p.ns*100 >= w.ns && p.ns > 0 {
+			parts = append(parts, share2(p.ns, w.ns)+p.words)
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "of it " + strings.Join(parts, ", ")
 }
 
 // meanwhile tells what ran while the row's goroutines were runnable, largest first; "" where it is not known or the
@@ -192,6 +222,10 @@ func describe(a *Account, name func(string) string) string {
 	cause, place := a.Cause, ""
 	switch {
 	case a.Detail == "" || a.Detail == a.Site:
+	case a.Cause == "no CPU":
+		cause += " (" + name(a.Detail) + ")" // behind whom
+	case a.Cause == "asleep":
+		cause += " in " + name(a.Detail)
 	case strings.HasPrefix(a.Cause, "stop-the-world") && !strings.HasSuffix(a.Cause, "queued"):
 		cause += " (" + name(a.Detail) + ")"
 	default:
@@ -210,6 +244,9 @@ func describe(a *Account, name func(string) string) string {
 	case "lock":
 		if rest, ok := strings.CutPrefix(a.Cause, "lock, "); ok {
 			return "lock" + at(" at ") + ": " + rest
+		}
+		if cause == "lock" { // of native code
+			return "lock" + at(" at ") + ": its holder is not known"
 		}
 		if a.Actor == "" {
 			return "lock" + at(" at ") + ": its holder " + cause + place

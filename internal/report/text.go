@@ -86,8 +86,13 @@ func (r *Report) Text(w io.Writer, o TextOptions) error {
 	p.ledger(r)
 	p.details(r)
 	p.slowest(r)
+	p.pauses(r)
 	p.capacity(r)
+	p.cpus(r)
+	p.memory(r)
+	p.threads(r)
 	p.lookedFor(r)
+	p.tiers(r)
 	p.lost(r)
 	p.cost(r)
 	_, err := io.WriteString(w, p.b.String())
@@ -126,6 +131,10 @@ func (r *Report) title() string {
 	switch {
 	case t.GoVersion != "":
 		parts = append(parts, t.GoVersion)
+	case r.Native && t.Runtime != "":
+		parts = append(parts, t.Runtime+", as plain threads")
+	case r.Native:
+		parts = append(parts, "native")
 	case r.Recording.TraceFormat != "":
 		parts = append(parts, "trace format "+r.Recording.TraceFormat)
 	}
@@ -336,6 +345,9 @@ func (p *page) ledger(r *Report) {
 		for _, l := range label[1:] {
 			p.line("%*s%s", before+2, "", l)
 		}
+		if s := w.within(); s != "" && r.Kernel != nil {
+			p.line("%*s%s", before+4, "", p.paint(dim, s))
+		}
 		if s := w.meanwhile(func(s string) string { return middle(Printable(shortFunc(s)), 40) }); s != "" {
 			for _, l := range wrap(s, Columns-before-4, false) {
 				p.line("%*s%s", before+4, "", p.paint(dim, l))
@@ -356,7 +368,7 @@ func (p *page) ledger(r *Report) {
 // notLookedInto tells of time that has a name and yet may hide something; "" if there is none.
 func (r *Report) notLookedInto() string {
 	c, n := &r.Ledger.Slow, &r.NotLookedAt
-	if c.Requests == 0 || n.RunningNS+n.SyscallNS == 0 {
+	if c.Requests == 0 || n.RunningNS+n.SyscallNS == 0 || r.Kernel != nil {
 		return ""
 	}
 	each := func(ns int64) string {
