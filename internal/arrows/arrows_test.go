@@ -27,8 +27,8 @@ internal/evidence   github.com/klauspost/compress
 internal/format     internal/evidence github.com/google/pprof/profile
 internal/collect    internal/evidence internal/format internal/sensor/
 internal/timeline   internal/evidence exectrace
-internal/request    exectrace
-internal/ledger     internal/timeline internal/request exectrace
+internal/request    internal/timeline internal/evidence exectrace
+internal/ledger     internal/timeline internal/request internal/evidence exectrace
 internal/finding
 internal/detect     internal/evidence internal/timeline internal/ledger internal/finding
 internal/report     internal/evidence internal/timeline internal/ledger internal/finding
@@ -43,8 +43,6 @@ cmd/whystall        internal/cli
 const testRooms = `
 *                   exectrace internal/need
 exectrace           golang.org/x/exp/trace
-internal/request    internal/timeline
-internal/ledger     internal/evidence
 internal/detect     internal/format internal/request
 internal/report     internal/format internal/request internal/detect
 internal/cli        github.com/rogpeppe/go-internal/testscript github.com/google/pprof/profile

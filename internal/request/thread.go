@@ -1,0 +1,206 @@
+package request
+
+import (
+	"cmp"
+
+	"github.com/whystall/whystall/internal/timeline"
+)
+
+// Units of work of native threads, whose kernel timeline is all that is known of them. In steps:
+//  1. Each thread's life is cut into waits, and its waits are counted by site: what was waited in, the file descriptor or address,
+//     and the stack where that is whole (threadsite.go).
+//  2. Each life that waited often enough is told by itself what its wait for work is; short lives are judged together with
+//     those that look like them (threadrole.go). Who waits for work in the same way is one group.
+//  3. A unit of work is from the wake-up out of the wait for work to the next; or the whole life, for groups whose threads are born
+//     and die and never wait for work twice; or from birth to the first wait for work.
+//  4. Groups that only serve others' units are not requests (threadlist.go).
+
+// Unit is one unit of work of a thread: it was busy with it during [Begin, End), CLOCK_MONOTONIC. Those of one thread
+// are disjoint.
+type Unit struct {
+	Begin, End int64
+	TID        uint32
+	Waker      uint32 // the thread of the target that gave it; 0 none
+	Group      GroupID
+	LeftOut    LeftOut
+}
+
+// Threads is which units of work a program's threads have.
+type Threads struct {
+	Groups []Group // the index is the GroupID
+	Units  []Unit  // by thread, each in order of time
+	Cause  string  // why no group is listed; "" when one is
+
+	lives []life
+	byTID map[uint32][]int32 // lives in order of time
+	roles []threadRole
+}
+
+// Bounds of what a stream from anywhere may make us hold.
+const (
+	maxLives = 1 << 17
+	maxUnits = 1 << 21
+)
+
+// life is one thread from its creation, or the recording's begin, to its end.
+type life struct {
+	begin, end int64
+	tid        uint32
+	maker      uint32
+	born, died bool
+	name       int32 // of nameOf: comm pattern and entry function
+	sites      []lifeSite
+	best       int32 // of sites; -1 none
+	role       int32 // of roles; -1 none
+	onNS       int64
+	blocks     int32
+	unsure     bool // two sites could be its wait for work
+}
+
+// FindThreads looks for units of work in what the target's threads did.
+func FindThreads(k *timeline.Kernel, o Options) *Threads {
+	f := &threadFinder{k: k, o: o, stacks: map[uint32]*threadStack{}, names: map[threadName]int32{}, sigs: map[string]uint32{}}
+	f.t.byTID = map[uint32][]int32{}
+	f.calls = multiplexes[cmp.Or(k.Header().Arch, "amd64")]
+	f.lookAt()
+	if f.goFrames {
+		f.t.Cause = "a Go program: its requests are goroutines, which only its execution trace tells"
+		return &f.t
+	}
+	f.judge()
+	f.units()
+	f.list()
+	return &f.t
+}
+
+// threadFinder is the state of FindThreads.
+type threadFinder struct {
+	k        *timeline.Kernel
+	o        Options
+	t        Threads
+	stacks   map[uint32]*threadStack
+	names    map[threadName]int32
+	nameOf   []threadName
+	sigs     map[string]uint32
+	dropped  int64   // lives beyond maxLives
+	tooMany  int64   // units beyond maxUnits
+	ofGroup  []int32 // role by group
+	goFrames bool
+	calls    map[int32]multiplex
+	waitedOn map[uint64]map[uint32]bool // exact futex address -> who ever waited there, at most 64
+	entry    string                     // of the life that is looked at
+	wakings  []timeline.Waking
+}
+
+// threadName is what threads are told apart by before anything is known of what they do.
+type threadName struct{ comm, entry string }
+
+// Name is what the thread tid is called at a time: its entry function where its stacks tell it, else its name.
+func (t *Threads) Name(tid uint32, at int64) string {
+	l := t.life(tid, at)
+	if l == nil || l.role < 0 {
+		return ""
+	}
+	return t.roles[l.role].entry
+}
+
+// life is tid's at a time, nil without one.
+func (t *Threads) life(tid uint32, at int64) *life {
+	for _, n := range t.byTID[tid] {
+		if l := &t.lives[n]; at >= l.begin && at <= l.end {
+			return l
+		}
+	}
+	return nil
+}
+
+// lookAt counts every wait of every thread.
+func (f *threadFinder) lookAt() {
+	f.waitedOn = map[uint64]map[uint32]bool{}
+	births := map[uint32][]timeline.ThreadLife{}
+	for _, x := range f.k.Threads() {
+		if x.Birth != 0 {
+			births[x.TID] = append(births[x.TID], x)
+		}
+	}
+	lo, hi := f.k.Span()
+	f.k.Each(lo, hi, func(tid uint32, s *timeline.Stretch) {
+		if s.Doing == timeline.ThreadBlocked && s.Block == timeline.BlockFutex && s.Futex != 0 {
+			f.wait(s.Futex, tid)
+		}
+	})
+	var l *life
+	var w lifeWaits
+	finish := func() {
+		if l != nil {
+			w.into(f, l)
+			f.keepLife(l)
+			l = nil
+		}
+	}
+	f.k.Each(lo, hi, func(tid uint32, s *timeline.Stretch) {
+		if l != nil && l.tid != tid {
+			finish()
+		}
+		if s.Doing == timeline.ThreadGone {
+			if l != nil {
+				l.died = true
+			}
+			finish()
+			return
+		}
+		if l == nil {
+			l = &life{begin: s.Begin, tid: tid, best: -1, role: -1}
+			for _, x := range births[tid] {
+				if x.Birth <= s.End && (x.Exit == 0 || x.Exit >= s.Begin) {
+					l.born, l.maker = true, x.Maker
+				}
+			}
+			w.reset()
+		}
+		l.end = s.End
+		switch s.Doing {
+		case timeline.ThreadOn:
+			l.onNS += s.End - s.Begin
+		case timeline.ThreadBlocked:
+			if s.End == s.Whole.End && s.End < hi { // else nobody ended it
+				w.add(f, l, s)
+			}
+		}
+	})
+	finish()
+}
+
+func (f *threadFinder) keepLife(l *life) {
+	if len(f.t.lives) >= maxLives {
+		f.dropped++
+		return
+	}
+	th, _ := f.k.Name(l.tid, l.begin+(l.end-l.begin)/2)
+	n := threadName{comm: commPattern(th.Comm), entry: f.entry}
+	id, ok := f.names[n]
+	if !ok {
+		id = int32(len(f.nameOf))
+		f.names[n] = id
+		f.nameOf = append(f.nameOf, n)
+	}
+	l.name = id
+	f.t.byTID[l.tid] = append(f.t.byTID[l.tid], int32(len(f.t.lives)))
+	f.t.lives = append(f.t.lives, *l)
+}
+
+// commPattern is a thread's name with its numbers left out: "worker-12" and "worker-3" do the same.
+func commPattern(comm string) string {
+	b := make([]byte, 0, len(comm))
+	for i := 0; i < len(comm); i++ {
+		c := comm[i]
+		if c >= '0' && c <= '9' {
+			if len(b) > 0 && i > 0 && comm[i-1] >= '0' && comm[i-1] <= '9' {
+				continue
+			}
+			c = '#'
+		}
+		b = append(b, c)
+	}
+	return string(b)
+}

@@ -1,0 +1,192 @@
+package request
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/whystall/whystall/internal/evidence/kernel"
+	"github.com/whystall/whystall/internal/timeline"
+)
+
+// script writes what threads did as the text twin of a kernel stream. Each thread has a CPU of its own.
+type script struct {
+	b strings.Builder
+}
+
+const (
+	stEpoll = iota + 1
+	stRecv
+	stFutex
+	stNet
+	stWake
+	stTimer
+	stSleep
+	stMaker
+)
+
+func newScript() *script {
+	s := &script{}
+	s.line("header source=bpf kernel=6.18 pid=10 cpus=0 alltasks pertask")
+	s.line("stack id=%d schedule;ep_poll;do_epoll_wait", stEpoll)
+	s.line("stack id=%d schedule;wait_woken;sk_wait_data;tcp_recvmsg_locked;tcp_recvmsg", stRecv)
+	s.line("stack id=%d schedule;futex_do_wait;__futex_wait;futex_wait;do_futex", stFutex)
+	s.line("stack id=%d ep_poll_callback;sock_def_readable;tcp_rcv_established;net_rx_action", stNet)
+	s.line("stack id=%d wake_up_q;futex_wake;do_futex", stWake)
+	s.line("stack id=%d hrtimer_wakeup;__hrtimer_run_queues;hrtimer_interrupt", stTimer)
+	s.line("stack id=%d schedule;do_nanosleep;hrtimer_nanosleep", stSleep)
+	s.line("stack id=%d main;__libc_start_call_main", stMaker)
+	return s
+}
+
+func (s *script) line(f string, a ...any) { fmt.Fprintf(&s.b, f+"\n", a...) }
+
+func (s *script) thread(tid int, comm string) {
+	s.line("thread tid=%d pid=10 comm=%s target", tid, comm)
+}
+
+// on: tid runs on its CPU, then blocks in call (plus one) with its first argument.
+func (s *script) on(tid, from, to, call int, arg uint64, stack int) {
+	s.line("switch t=%d cpu=%d other=%d flags=othertarget", from, tid, tid)
+	s.line("switch t=%d cpu=%d tid=%d flags=target args=1,%d,%d kernel=%d", to, tid, tid, call, arg, stack)
+}
+
+func (s *script) wokenBy(tid, t, waker int, stack int) {
+	if waker == 0 {
+		s.line("waking t=%d tid=%d flags=target,interrupt kernel=%d", t, tid, stack)
+	} else {
+		s.line("waking t=%d tid=%d other=%d flags=target,othertarget kernel=%d args=0,203,0", t, tid, waker, stack)
+	}
+}
+
+func (s *script) born(tid, t, maker int) {
+	s.line("clone t=%d tid=%d other=%d flags=target,othertarget user=%d", t, tid, maker, stMaker)
+	s.line("wakeup t=%d tid=%d flags=target,new args=%d,0,0", t+1, tid, tid)
+}
+
+func (s *script) dies(tid, from, to int) {
+	s.line("switch t=%d cpu=%d other=%d flags=othertarget", from, tid, tid)
+	s.line("exit t=%d tid=%d flags=target", to-1, tid)
+	s.line("switch t=%d cpu=%d tid=%d flags=target args=128,0,0", to, tid, tid)
+}
+
+func (s *script) find(t *testing.T) *Threads {
+	t.Helper()
+	src, err := kernel.ParseText(s.b.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := timeline.NewKernel(src)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return FindThreads(k, Options{})
+}
+
+func tellThreads(f *Threads) string {
+	var b strings.Builder
+	for i, g := range f.Groups {
+		fmt.Fprintf(&b, "%d %s, %s, %s: %d listed=%v %s\n", i, g.Entry, g.Kind, g.Boundary, g.Count, g.Listed, g.Why)
+		for why, n := range g.LeftOut {
+			if n > 0 {
+				fmt.Fprintf(&b, "  %s: %d\n", LeftOut(why), n)
+			}
+		}
+	}
+	if f.Cause != "" {
+		fmt.Fprintf(&b, "none: %s\n", f.Cause)
+	}
+	return b.String()
+}
+
+func wantThreads(t *testing.T, f *Threads, want string) {
+	t.Helper()
+	if got := tellThreads(f); strings.TrimSpace(got) != strings.TrimSpace(want) {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
+// An epoll server: each wake-up from the network to the next wait is a unit; a wake-up by epoll's own timeout is none.
+func TestThreadEpoll(t *testing.T) {
+	s := newScript()
+	s.thread(11, "srv")
+	at := 1000
+	for i := range 20 {
+		s.on(11, at, at+500, 233, 5, stEpoll)
+		stack := stNet
+		if i%5 == 4 {
+			stack = stTimer
+		}
+		s.wokenBy(11, at+900, 0, stack)
+		at += 1000
+	}
+	s.on(11, at, at+500, 233, 5, stEpoll)
+	f := s.find(t)
+	wantThreads(t, f, `
+0 srv, thread loop, from the end of the wait in poll, select or epoll to the next: 16 listed=true boundaries were learned from where its threads wait
+  open at the trace's begin: 1`)
+	for _, u := range f.Units {
+		if u.LeftOut == Kept && (u.End-u.Begin != 600 || u.TID != 11) {
+			t.Errorf("unit %+v, want 600 ns: from the wake-up, with the wait for a CPU", u)
+		}
+	}
+}
+
+// Workers wait for a condition that a thread of the network signals; a mutex that they share is no wait for work.
+func TestThreadPool(t *testing.T) {
+	s := newScript()
+	for _, tid := range []int{11, 12, 13} {
+		s.thread(tid, "srv")
+	}
+	at := 1000
+	for i := range 30 {
+		w := 12 + i%2
+		o := 25 - w
+		s.on(11, at, at+100, 233, 5, stEpoll) // hands on at +50
+		s.wokenBy(w, at+50, 11, stWake)
+		s.on(w, at+60, at+200, 203, 0x7000, stFutex) // mutex
+		s.wokenBy(w, at+300, o, stWake)
+		s.on(w, at+310, at+800, 203, uint64(0x5000+4*(i/2%2)), stFutex) // condition
+		s.wokenBy(11, at+950, 0, stNet)
+		at += 1000
+	}
+	f := s.find(t)
+	wantThreads(t, f, `
+0 srv, thread loop, from the end of the wait in poll, select or epoll to the next: 29 listed=false hands its work on to srv
+  open at the trace's begin: 1
+1 srv, thread loop, from the end of the wait in futex 0x5000 to the next: 28 listed=true boundaries were learned from where its threads wait
+  open at the trace's begin: 2`)
+}
+
+// Threads that are born, work and die: their lives are the units, their maker has none.
+func TestThreadLife(t *testing.T) {
+	s := newScript()
+	s.thread(11, "app")
+	at := 1000
+	for i := range 6 {
+		tid := 20 + i
+		s.thread(tid, "app")
+		s.on(11, at, at+100, 203, uint64(0x9000+64*i), stFutex) // joins
+		s.born(tid, at+50, 11)
+		s.dies(tid, at+300, at+700)
+		s.wokenBy(11, at+699, tid, stWake)
+		at += 1000
+	}
+	s.on(11, at, at+100, 203, 0x9999, stFutex)
+	f := s.find(t)
+	wantThreads(t, f, `
+0 app, thread, from the thread's creation to its end: 6 listed=true its threads are born and die`)
+}
+
+// A thread that never waits has no requests, and that is said.
+func TestThreadBusy(t *testing.T) {
+	s := newScript()
+	s.thread(11, "busy")
+	s.line("switch t=1000 cpu=11 other=11 flags=othertarget")
+	for i := range 20 {
+		s.line("switch t=%d cpu=11 tid=11 flags=target,preempted", 2000+1000*i)
+		s.line("switch t=%d cpu=11 other=11 flags=othertarget", 2000+1000*i+10)
+	}
+	wantThreads(t, s.find(t), `
+none: busy was never seen to wait for work: what follows without a wait cannot be told apart`)
+}

@@ -1,0 +1,296 @@
+package request
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/whystall/whystall/internal/timeline"
+)
+
+// threadRole is a group of threads that wait for work in the same way.
+type threadRole struct {
+	key    roleKey
+	entry  string // what it is called
+	whole  bool   // born, works, dies
+	tier   tier
+	site   lifeSite // its wait for work, added up over its members
+	lives  int
+	unsure bool // there were members that could not be told
+
+	loop, start GroupID // its groups; NoGroup: none yet
+	wallNS      int64   // of its kept units
+	busyNS      int64
+}
+
+// roleKey: threads with one name that wait for work in the same kind of place.
+type roleKey struct {
+	name  int32
+	whole bool
+	block timeline.Block
+	multi multiplex
+	sig   uint32
+	addr  uint64 // of a futex that several threads wait on: one queue
+}
+
+// judge gives lives their roles.
+func (f *threadFinder) judge() {
+	shared := map[uint64]int{} // futex words that are some life's wait for work
+	for i := range f.t.lives {
+		l := &f.t.lives[i]
+		l.best = f.choose(l)
+		if l.best >= 0 && l.sites[l.best].key.block == timeline.BlockFutex {
+			shared[l.sites[l.best].key.arg]++
+		}
+	}
+	roles := map[roleKey]int32{}
+	role := func(k roleKey) int32 {
+		n, ok := roles[k]
+		if !ok {
+			n = int32(len(f.t.roles))
+			roles[k] = n
+			name := f.nameOf[k.name]
+			f.t.roles = append(f.t.roles, threadRole{key: k, whole: k.whole, entry: cmp.Or(name.entry, name.comm), loop: NoGroup, start: NoGroup})
+		}
+		return n
+	}
+	keyOf := func(l *life, s *lifeSite) roleKey {
+		k := roleKey{name: l.name, block: s.key.block, multi: s.key.multi, sig: s.key.sig}
+		if s.key.block == timeline.BlockFutex && shared[s.key.arg] > 1 {
+			k.addr = s.key.arg
+		}
+		return k
+	}
+	var rest []int32
+	byName := map[int32][]int32{} // roles
+	for i := range f.t.lives {
+		l := &f.t.lives[i]
+		if l.best < 0 {
+			rest = append(rest, int32(i))
+			continue
+		}
+		l.role = role(keyOf(l, &l.sites[l.best]))
+		r := &f.t.roles[l.role]
+		r.lives++
+		r.site.add(&l.sites[l.best])
+		r.site.key = l.sites[l.best].key
+		if !slices.Contains(byName[l.name], l.role) {
+			byName[l.name] = append(byName[l.name], l.role)
+		}
+	}
+	// Lives too short to be told by themselves are like those of the same name that wait in such a place.
+	pools := map[int32][]int32{}
+	for _, i := range rest {
+		l := &f.t.lives[i]
+		for _, n := range byName[l.name] {
+			r := &f.t.roles[n]
+			for j := range l.sites {
+				s := &l.sites[j]
+				if !l.unsure && s.key.block == r.key.block && s.key.multi == r.key.multi && s.key.sig == r.key.sig && (r.key.addr == 0 || r.key.addr == s.key.arg) && s.bad == 0 {
+					l.best, l.role = int32(j), n
+				}
+			}
+		}
+		if l.role >= 0 {
+			f.t.roles[l.role].lives++
+			continue
+		}
+		if !l.unsure {
+			pools[l.name] = append(pools[l.name], i)
+		}
+	}
+	names := make([]int32, 0, len(pools))
+	for n := range pools {
+		names = append(names, n)
+	}
+	slices.Sort(names)
+	for _, n := range names {
+		f.judgeTogether(pools[n], role)
+	}
+	for i := range f.t.roles {
+		r := &f.t.roles[i]
+		r.tier = r.site.tier()
+		if r.whole {
+			r.tier = tierLife
+		}
+	}
+	for i := range f.t.lives {
+		if l := &f.t.lives[i]; l.role >= 0 {
+			f.t.roles[l.role].busyNS += l.onNS
+		}
+	}
+}
+
+// Least numbers of waits by which one life is told by itself, and many are together.
+const (
+	leastWaits    = 4
+	leastReturns  = 8
+	leastLives    = 3
+	clearlyMore   = 50 // times as many waits decide between two places of one kind whose stacks are not known
+	usualMembers  = 10 // nine in ten members have the place
+	mostAsMembers = 9
+)
+
+// choose picks the wait for work of a life that waited often; -1 none.
+func (f *threadFinder) choose(l *life) int32 {
+	best := int32(-1)
+	for i := range l.sites {
+		s := &l.sites[i]
+		if s.blocks < leastWaits || !canBeIdle(s) {
+			continue
+		}
+		if best < 0 || f.beforeSite(s, &l.sites[best]) {
+			best = int32(i)
+		}
+	}
+	if best < 0 {
+		return -1
+	}
+	b := &l.sites[best]
+	for i := range l.sites {
+		s := &l.sites[i]
+		if int32(i) == best || s.blocks < leastWaits || !canBeIdle(s) || s.tier() != b.tier() || s.key.multi != b.key.multi && b.tier() == tierNet {
+			continue
+		}
+		if s.key.sig != 0 && b.key.sig != 0 && f.depthOf(s) != f.depthOf(b) {
+			continue
+		}
+		if b.blocks < clearlyMore*s.blocks && s.blocks < clearlyMore*b.blocks {
+			l.unsure = true // which of the two it is nobody can tell
+			return -1
+		}
+	}
+	return best
+}
+
+// canBeIdle: what ended it was mostly from outside.
+func canBeIdle(s *lifeSite) bool {
+	switch s.key.block {
+	case timeline.BlockNetwork, timeline.BlockPipe, timeline.BlockFutex, timeline.BlockTimer:
+	default:
+		return false
+	}
+	if s.tier() == tierTimer {
+		return s.timer*2 >= s.all() && s.timer > 0
+	}
+	return (s.good()+s.timer)*2 >= s.all()
+}
+
+func (f *threadFinder) depthOf(s *lifeSite) int { return f.stack(s.user).depth }
+
+// beforeSite: a is the better wait for work: nearer the root where that is known; network before queue before timer; waits
+// for many's events before connections before one's bytes.
+func (f *threadFinder) beforeSite(a, b *lifeSite) bool {
+	if (a.tier() == tierTimer) != (b.tier() == tierTimer) {
+		return b.tier() == tierTimer
+	}
+	if a.key.sig != 0 && b.key.sig != 0 && a.key.sig != b.key.sig {
+		if d, e := f.depthOf(a), f.depthOf(b); d != e {
+			return d < e
+		}
+	}
+	if a.tier() != b.tier() {
+		return a.tier() < b.tier()
+	}
+	if a.key.multi != b.key.multi {
+		// A thread that takes a connection and reads from it: bytes come more often where connections live long.
+		if a.key.multi == multiAccept && b.key.multi < multiAccept {
+			return a.blocks*3 >= b.blocks
+		}
+		if b.key.multi == multiAccept && a.key.multi < multiAccept {
+			return b.blocks*3 < a.blocks
+		}
+		return a.key.multi > b.key.multi
+	}
+	return a.blocks > b.blocks
+}
+
+// judgeTogether decides on lives of one name none of which waited often: their waits of one kind are added up. Where members
+// come back to one it is their wait for work; else, where they are born and die, their whole life is the unit.
+func (f *threadFinder) judgeTogether(ids []int32, role func(roleKey) int32) {
+	type kind struct {
+		block timeline.Block
+		multi multiplex
+		sig   uint32
+		addr  uint64
+	}
+	type many struct {
+		lifeSite
+		members, returns uint32
+	}
+	kinds := map[kind]*many{}
+	var order []kind
+	whole, alive := 0, 0
+	for _, i := range ids {
+		l := &f.t.lives[i]
+		if l.born && l.died {
+			whole++
+		} else if !l.died {
+			alive++
+		}
+		seen := map[kind]bool{}
+		for j := range l.sites {
+			s := &l.sites[j]
+			k := kind{s.key.block, s.key.multi, s.key.sig, 0}
+			if s.key.block == timeline.BlockFutex {
+				k.addr = s.key.arg
+			}
+			m := kinds[k]
+			if m == nil {
+				m = &many{lifeSite: lifeSite{key: s.key}}
+				kinds[k] = m
+				order = append(order, k)
+			}
+			m.add(s)
+			if s.blocks > 1 || seen[k] {
+				m.returns += s.blocks - 1
+				if seen[k] {
+					m.returns++
+				}
+			}
+			if !seen[k] {
+				m.members++
+				seen[k] = true
+			}
+		}
+	}
+	var best *many
+	var bestKind kind
+	for _, k := range order {
+		m := kinds[k]
+		if m.members*usualMembers < uint32(len(ids))*mostAsMembers || m.returns < leastReturns || m.returns*3 < m.blocks || !canBeIdle(&m.lifeSite) || m.tier() == tierTimer {
+			continue
+		}
+		if best == nil || f.beforeSite(&m.lifeSite, &best.lifeSite) {
+			best, bestKind = m, k
+		}
+	}
+	if best != nil {
+		n := role(roleKey{name: f.t.lives[ids[0]].name, block: bestKind.block, multi: bestKind.multi, sig: bestKind.sig, addr: bestKind.addr})
+		r := &f.t.roles[n]
+		r.site.add(&best.lifeSite)
+		r.site.key = best.key
+		for _, i := range ids {
+			l := &f.t.lives[i]
+			for j := range l.sites {
+				s := &l.sites[j]
+				if s.key.block == bestKind.block && s.key.multi == bestKind.multi && s.key.sig == bestKind.sig && (bestKind.addr == 0 || s.key.arg == bestKind.addr) {
+					l.best, l.role = int32(j), n
+				}
+			}
+			if l.role >= 0 {
+				r.lives++
+			}
+		}
+		return
+	}
+	if whole < leastLives || whole < alive {
+		return
+	}
+	n := role(roleKey{name: f.t.lives[ids[0]].name, whole: true})
+	for _, i := range ids {
+		if l := &f.t.lives[i]; l.born || l.died {
+			l.role = n
+			f.t.roles[n].lives++
+		}
+	}
+}

@@ -1,0 +1,382 @@
+package request
+
+import (
+	"strings"
+
+	"github.com/whystall/whystall/internal/evidence/kernel"
+	"github.com/whystall/whystall/internal/timeline"
+)
+
+// siteKey is a place where one thread waits. A wait's first argument is part of it where that tells places apart: a file
+// descriptor or a futex's address, not a pointer to the caller's stack.
+type siteKey struct {
+	arg   uint64
+	sig   uint32 // of the whole user stack; 0 not known
+	call  int32
+	block timeline.Block
+	multi multiplex
+}
+
+// multiplex is how a wait for events takes them.
+type multiplex uint8
+
+const (
+	multiNone   multiplex = iota
+	multiRead             // one descriptor's bytes
+	multiAccept           // connections
+	multiMany             // poll, select and epoll: the events of many
+)
+
+// lifeSite is a place where one thread waits, and who ended those waits.
+type lifeSite struct {
+	key     siteKey
+	blocks  uint32
+	net     uint32
+	timer   uint32
+	other   uint32 // another thread of the target
+	replies uint32 // of other: one that the waiter itself had woken since: an answer
+	bad     uint32 // what no wait for work ends with, or a wait that cannot be one
+	user    uint32 // a stack, for its name
+	kern    uint32
+}
+
+func (s *lifeSite) all() uint32  { return s.net + s.timer + s.other + s.bad }
+func (s *lifeSite) good() uint32 { return s.net + s.other - min(s.other, s.replies) }
+
+func (s *lifeSite) tier() tier {
+	switch {
+	case s.good() == 0:
+		return tierTimer
+	case s.net >= s.other:
+		return tierNet
+	}
+	return tierChan
+}
+
+func (s *lifeSite) add(o *lifeSite) {
+	s.blocks += o.blocks
+	s.net += o.net
+	s.timer += o.timer
+	s.other += o.other
+	s.replies += o.replies
+	s.bad += o.bad
+	if s.user == 0 {
+		s.user = o.user
+	}
+	if s.kern == 0 {
+		s.kern = o.kern
+	}
+}
+
+// mostDescriptors: a larger argument is no file descriptor.
+const mostDescriptors = 1 << 20
+
+// multiplexes are the calls that take several events, or connections, by their numbers.
+var multiplexes = map[string]map[int32]multiplex{
+	"amd64": {7: multiMany, 23: multiMany, 232: multiMany, 270: multiMany, 271: multiMany, 281: multiMany, 441: multiMany, 43: multiAccept, 288: multiAccept},
+	"arm64": {22: multiMany, 72: multiMany, 73: multiMany, 441: multiMany, 202: multiAccept, 242: multiAccept},
+}
+
+// maxSites bounds the places of one life: a thread that waits in ever new ones has no wait for work.
+const maxSites = 256
+
+// lifeWaits collects the waits of one life.
+type lifeWaits struct {
+	sites []lifeSite
+	index map[siteKey]int
+	entry string
+	full  bool
+}
+
+func (w *lifeWaits) reset() {
+	w.sites, w.entry, w.full = w.sites[:0], "", false
+	clear(w.index)
+}
+
+func (w *lifeWaits) add(f *threadFinder, l *life, s *timeline.Stretch) {
+	l.blocks++
+	key := f.keyOf(s)
+	st := f.stack(s.User)
+	if st.goFrames {
+		f.goFrames = true
+	}
+	if st.entry != "" && w.entry == "" {
+		w.entry = st.entry
+	}
+	n, ok := w.index[key]
+	if !ok {
+		if len(w.sites) >= maxSites {
+			w.full = true
+			return
+		}
+		if w.index == nil {
+			w.index = map[siteKey]int{}
+		}
+		n = len(w.sites)
+		w.index[key] = n
+		w.sites = append(w.sites, lifeSite{key: key})
+	}
+	x := &w.sites[n]
+	x.blocks++
+	if x.user == 0 || x.kern == 0 {
+		x.user, x.kern = s.User, s.Kernel
+	}
+	switch f.endOf(s) {
+	case endNet:
+		x.net++
+	case endTimer:
+		x.timer++
+	case endThread:
+		// Who is on the other side of a mutex waits there too; who gives work does not wait for it.
+		if s.Block == timeline.BlockFutex && (st.lock || f.waitedOn[s.Futex][s.Waker]) {
+			x.bad++
+			break
+		}
+		x.other++
+		if x.other <= 64 && f.answered(s, l.tid) {
+			x.replies++
+		}
+	case endSignal:
+	default:
+		x.bad++
+	}
+}
+
+// wait remembers that tid waited on a futex.
+func (f *threadFinder) wait(addr uint64, tid uint32) {
+	m := f.waitedOn[addr]
+	if m == nil {
+		if len(f.waitedOn) >= 1<<16 {
+			return
+		}
+		m = map[uint32]bool{}
+		f.waitedOn[addr] = m
+	}
+	if len(m) < 64 {
+		m[tid] = true
+	}
+}
+
+// answered tells whether who ended the wait s of tid had itself been woken by tid since the wait before.
+func (f *threadFinder) answered(s *timeline.Stretch, tid uint32) bool {
+	f.wakings = f.k.Woken(s.Waker, s.Whole.Begin-answerNS, s.Whole.End, f.wakings[:0])
+	for i := range f.wakings {
+		if w := &f.wakings[i]; w.Waker == tid && !w.Interrupt {
+			return true
+		}
+	}
+	return false
+}
+
+// answerNS is how long before its wait a thread asked for what it waits for.
+const answerNS = 1e6
+
+// into gives the life its sites. A wait whose stack is not known was at the place that has most of those with the same argument.
+func (w *lifeWaits) into(f *threadFinder, l *life) {
+	f.entry = w.entry
+	if w.full {
+		return
+	}
+	for i := range w.sites {
+		s := &w.sites[i]
+		most := -1
+		for j := range w.sites {
+			if o := &w.sites[j]; j != i && s.key.lessThan(&o.key) && (most < 0 || o.blocks > w.sites[most].blocks) {
+				most = j
+			}
+		}
+		if most >= 0 {
+			w.sites[most].add(s)
+			s.blocks = 0
+		}
+	}
+	for i := range w.sites {
+		if w.sites[i].blocks > 0 {
+			l.sites = append(l.sites, w.sites[i])
+		}
+	}
+}
+
+// lessThan: k may be the place o, of which more is known.
+func (k *siteKey) lessThan(o *siteKey) bool {
+	if k.arg != o.arg || k.call != o.call {
+		return false
+	}
+	blocks := k.block == o.block || k.block == timeline.BlockUnknown
+	sigs := k.sig == o.sig || k.sig == 0
+	return blocks && sigs && *k != *o
+}
+
+// keyOf is the place of a wait.
+func (f *threadFinder) keyOf(s *timeline.Stretch) siteKey {
+	k := siteKey{block: s.Block, sig: f.stack(s.User).sig, call: s.Syscall}
+	switch s.Block {
+	case timeline.BlockFutex:
+		k.arg = s.Futex &^ 7 // a condition's two words lie side by side and take turns
+	case timeline.BlockNetwork, timeline.BlockPipe, timeline.BlockUnknown:
+		if s.Arg < mostDescriptors {
+			k.arg = s.Arg
+		}
+		if s.Syscall >= 0 {
+			k.multi = f.calls[s.Syscall]
+		} else {
+			k.multi = f.stack(s.Kernel).multi
+		}
+	}
+	return k
+}
+
+// ending is what ended a wait.
+type ending uint8
+
+const (
+	endOther  ending = iota
+	endNet           // from outside: the network, another process
+	endTimer         // it was long enough
+	endThread        // a thread of the target
+	endSignal        // not its end
+)
+
+func (f *threadFinder) endOf(s *timeline.Stretch) ending {
+	if s.WakerSignal {
+		return endSignal
+	}
+	byThread := s.WakerTarget && !s.ByInterrupt && s.Waker != 0
+	byTimer := s.ByInterrupt && f.stack(s.WakerKernel).timer
+	switch s.Block {
+	case timeline.BlockNetwork, timeline.BlockPipe:
+		switch {
+		case byTimer:
+			return endTimer
+		case byThread:
+			return endThread
+		case s.ByInterrupt || s.Waker != 0:
+			return endNet
+		}
+	case timeline.BlockFutex:
+		switch {
+		case byThread:
+			return endThread
+		case s.ByInterrupt:
+			return endTimer
+		case s.Waker != 0: // another process shares the memory
+			return endNet
+		}
+	case timeline.BlockTimer:
+		return endTimer
+	}
+	return endOther
+}
+
+// threadStack is what a stack means.
+type threadStack struct {
+	sig      uint32 // 0: not whole
+	depth    int
+	entry    string
+	lock     bool // waits for a mutex
+	timer    bool // a timer's interrupt
+	goFrames bool
+	multi    multiplex
+}
+
+func (f *threadFinder) stack(id uint32) *threadStack {
+	if st, ok := f.stacks[id]; ok {
+		return st
+	}
+	st := &threadStack{}
+	if id != 0 {
+		frames := f.k.Stack(id)
+		f.learnStack(st, frames)
+	}
+	f.stacks[id] = st
+	return st
+}
+
+func (f *threadFinder) learnStack(st *threadStack, frames []kernel.Frame) {
+	var b strings.Builder
+	for i := range frames {
+		fr := &frames[i]
+		if fr.Inferred {
+			break // it may never have been called: no place to tell others from
+		}
+		name := fr.Func
+		switch {
+		case strings.HasPrefix(name, "hrtimer_") || name == "process_timeout" || name == "it_real_fn":
+			st.timer = true
+		case strings.HasPrefix(name, "ep_poll") || name == "do_epoll_wait" || strings.HasPrefix(name, "do_sys_poll") || name == "do_poll" ||
+			name == "do_select" || name == "core_sys_select":
+			st.multi = multiMany
+		case strings.HasSuffix(name, "_accept") || strings.HasPrefix(name, "do_accept") || strings.HasPrefix(name, "__sys_accept"):
+			st.multi = multiAccept
+		case name == "runtime.mcall" || name == "runtime.findRunnable" || name == "runtime.schedule" || name == "runtime.mstart" || name == "runtime.goexit":
+			st.goFrames = true
+		}
+		if i < 4 && isLockWait(name) {
+			st.lock = true
+		}
+		if threadRoot(name) {
+			if i > 0 {
+				st.depth = i
+				sig, ok := f.sigs[b.String()]
+				if !ok && len(f.sigs) < 1<<16 {
+					sig = uint32(len(f.sigs) + 1)
+					f.sigs[b.String()] = sig
+				}
+				st.sig = sig
+				st.entry = entryBelow(frames[:i])
+			}
+			return
+		}
+		if name == "" && fr.Module == "" {
+			return // nothing stands below what is not code
+		}
+		b.WriteString(name)
+		if name == "" {
+			b.WriteString(fr.Module)
+			for v := fr.Offset; v != 0; v >>= 8 {
+				b.WriteByte(byte(v))
+			}
+		}
+		b.WriteByte(0)
+	}
+}
+
+// isLockWait knows the functions that wait for a mutex, not a condition.
+func isLockWait(name string) bool {
+	for _, p := range []string{"__lll_lock_wait", "pthread_mutex_lock", "___pthread_mutex_lock", "__pthread_mutex_lock", "__GI___pthread_mutex_lock",
+		"pthread_rwlock_", "__pthread_rwlock_", "___pthread_rwlock_", "pthread_mutex_timedlock", "pthread_mutex_clocklock"} {
+		if strings.HasPrefix(name, p) {
+			return true
+		}
+	}
+	return strings.Contains(name, "futex") && strings.Contains(name, "lock_contended") // Rust's Mutex and RwLock
+}
+
+// threadRoot knows what stands above a thread's own code.
+func threadRoot(name string) bool {
+	switch name {
+	case "start_thread", "clone", "clone3", "__clone", "__clone3", "__GI___clone3", "__clone_internal", "_start", "__libc_start_main",
+		"__libc_start_call_main", "__libc_start_main_impl":
+		return true
+	}
+	return strings.HasPrefix(name, "__libc_start_")
+}
+
+// entryBelow is the outermost function that is the program's own.
+func entryBelow(frames []kernel.Frame) string {
+	for i := len(frames) - 1; i >= 0; i-- {
+		name := frames[i].Func
+		switch {
+		case name == "":
+			return ""
+		case strings.HasPrefix(name, "std::thread::"), strings.HasPrefix(name, "std::__invoke"), strings.HasPrefix(name, "void std::__invoke"),
+			strings.HasPrefix(name, "execute_native_thread_routine"), strings.HasPrefix(name, "std::sys::"), strings.HasPrefix(name, "core::ops::function::"),
+			strings.HasPrefix(name, "std::sys_common::"), strings.HasPrefix(name, "std::panicking::"), strings.HasPrefix(name, "std::panic::"),
+			strings.HasPrefix(name, "<alloc::boxed::Box<"), strings.HasPrefix(name, "std::rt::"), strings.HasPrefix(name, "__rust_"),
+			strings.HasPrefix(name, "thread_native_entry"), strings.HasPrefix(name, "Thread::call_run"):
+			continue
+		}
+		return name
+	}
+	return ""
+}

@@ -1,0 +1,210 @@
+package request
+
+import (
+	"fmt"
+
+	"github.com/whystall/whystall/internal/timeline"
+)
+
+// units cuts each life with a role into units of work.
+func (f *threadFinder) units() {
+	lo, hi := f.k.Span()
+	var c cutter
+	c.f = f
+	f.k.Each(lo, hi, func(tid uint32, s *timeline.Stretch) {
+		if c.l != nil && (c.l.tid != tid || s.Begin >= c.l.end && s.Doing == timeline.ThreadGone) {
+			c.end()
+		}
+		if s.Doing == timeline.ThreadGone {
+			return
+		}
+		if c.l == nil {
+			c.begin(f.t.lifeAt(tid, s.Begin))
+		}
+		if c.l != nil {
+			c.see(s)
+		}
+	})
+	c.end()
+}
+
+// lifeAt is tid's that begins at a time.
+func (t *Threads) lifeAt(tid uint32, at int64) *life {
+	for _, n := range t.byTID[tid] {
+		if l := &t.lives[n]; l.begin == at && l.role >= 0 {
+			return l
+		}
+	}
+	return nil
+}
+
+// cutter cuts one life into units.
+type cutter struct {
+	f    *threadFinder
+	l    *life
+	r    *threadRole
+	open bool
+	u    Unit
+	lost bool // records are missing within
+	head bool // it was under way when the recording began
+	born bool
+}
+
+func (c *cutter) begin(l *life) {
+	c.l = l
+	if l == nil {
+		return
+	}
+	c.r = &c.f.t.roles[l.role]
+	c.open, c.lost = true, false
+	c.head, c.born = !l.born, l.born
+	c.u = Unit{Begin: l.begin, TID: l.tid}
+	if l.born {
+		c.u.Waker = l.maker
+	}
+}
+
+func (c *cutter) see(s *timeline.Stretch) {
+	if c.r.whole {
+		if s.Doing == timeline.ThreadUnknown {
+			c.lost = true
+		}
+		return
+	}
+	switch {
+	case s.Doing == timeline.ThreadUnknown:
+		c.lost = true
+	case s.Doing != timeline.ThreadBlocked || s.End != s.Whole.End || !c.idle(s):
+	default:
+		if c.open {
+			c.close(s.Whole.Begin, Kept)
+		}
+		switch c.f.endOf(s) {
+		case endSignal:
+			return
+		case endTimer:
+			if c.r.tier != tierTimer { // it only looked whether there is more to do
+				return
+			}
+		}
+		if _, hi := c.f.k.Span(); s.End >= hi {
+			return
+		}
+		c.open, c.lost, c.head, c.born = true, false, false, false
+		c.u = Unit{Begin: s.End, TID: c.l.tid}
+		if s.WakerTarget && !s.ByInterrupt {
+			c.u.Waker = s.Waker
+		}
+	}
+}
+
+// idle tells whether the thread waits for work.
+func (c *cutter) idle(s *timeline.Stretch) bool {
+	k := c.f.keyOf(s)
+	own := &c.l.sites[max(c.l.best, 0)].key
+	return c.l.best >= 0 && (k == *own || k.lessThan(own))
+}
+
+func (c *cutter) end() {
+	if c.l == nil {
+		return
+	}
+	if c.open {
+		why := OpenEnd
+		switch {
+		case c.l.died && c.r.whole:
+			why = Kept
+		case c.l.died:
+			// It saw its connection or its queue close: no unit of work.
+			c.open = false
+		case c.head:
+			why = OpenBegin
+		}
+		if c.open {
+			c.close(c.l.end, why)
+		}
+	}
+	c.l, c.open = nil, false
+}
+
+func (c *cutter) close(at int64, why LeftOut) {
+	c.open = false
+	switch {
+	case why != Kept:
+	case c.head:
+		why = OpenBegin
+	case c.lost:
+		why = Lost
+	}
+	u := c.u
+	u.End, u.LeftOut = at, why
+	u.Group = c.group()
+	g := &c.f.t.Groups[u.Group]
+	if c.f.o.Entry != nil && why == Kept && !c.f.o.Entry.MatchString(g.Entry) {
+		u.LeftOut = Unfiltered
+	}
+	if u.LeftOut == Kept {
+		g.Count++
+		c.r.wallNS += u.End - u.Begin
+	} else {
+		g.LeftOut[u.LeftOut]++
+	}
+	if len(c.f.t.Units) >= maxUnits {
+		c.f.tooMany++
+		return
+	}
+	c.f.t.Units = append(c.f.t.Units, u)
+}
+
+// group is the one of the open unit.
+func (c *cutter) group() GroupID {
+	r := c.r
+	at, kind := &r.loop, "thread loop"
+	switch {
+	case r.whole:
+		kind = "thread"
+	case c.born:
+		at, kind = &r.start, "thread start"
+	}
+	if *at == NoGroup {
+		*at = GroupID(len(c.f.t.Groups))
+		g := Group{Entry: r.entry, Kind: kind}
+		switch kind {
+		case "thread":
+			g.Boundary = "from the thread's creation to its end"
+		case "thread start":
+			g.Boundary = "from the thread's creation to its first wait in " + c.f.waitName(&r.site)
+		default:
+			g.Boundary = "from the end of the wait in " + c.f.waitName(&r.site) + " to the next"
+		}
+		c.f.t.Groups = append(c.f.t.Groups, g)
+		c.f.ofGroup = append(c.f.ofGroup, c.l.role)
+	}
+	return *at
+}
+
+// waitName says in words where a thread waits for work.
+func (f *threadFinder) waitName(s *lifeSite) string {
+	if s.key.sig != 0 {
+		for _, fr := range f.k.Stack(s.user) {
+			if fr.Func != "" {
+				return fr.Func
+			}
+		}
+	}
+	switch s.key.block {
+	case timeline.BlockFutex:
+		return fmt.Sprintf("futex 0x%x", s.key.arg)
+	case timeline.BlockTimer:
+		return "a sleep"
+	case timeline.BlockPipe:
+		return fmt.Sprintf("a read of the pipe at descriptor %d", s.key.arg)
+	}
+	switch s.key.multi {
+	case multiMany:
+		return "poll, select or epoll"
+	case multiAccept:
+		return "accept"
+	}
+	return fmt.Sprintf("a read of the socket at descriptor %d", s.key.arg)
+}
