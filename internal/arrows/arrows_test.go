@@ -20,6 +20,7 @@ const module = "github.com/whystall/whystall/"
 // room unless they are listed. A room with nothing beside it, and every room not listed, may import std only.
 const rooms = `
 exectrace
+internal/sensor/proc
 internal/sensor/symbol github.com/ianlancetaylor/demangle
 internal/sensor/perfevent golang.org/x/sys
 internal/sensor/bpf github.com/cilium/ebpf golang.org/x/sys

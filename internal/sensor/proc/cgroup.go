@@ -1,0 +1,218 @@
+package proc
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// Finding a process' groups:
+//
+//  1. /proc/PID/cgroup gives its path in each hierarchy, and mountinfo what part of the hierarchy is mounted where. The kernel writes
+//     both relative to the *reader's* cgroup namespace, whatever that of the target is, so they fit each other: a path begins with "/.."
+//     where the target is outside ours.
+//  2. Three tables of mounts are tried: our own; that of process 1, through its root, which is the host's where pid namespaces are
+//     shared; the target's own. The one that shows most ancestors is taken.
+//  3. Where none fits, the target is looked for in the cgroup.procs of the mounted groups.
+//
+// Whether the top of what is mounted is the root of the hierarchy is told by files that only the root lacks or has: a namespace's
+// number is no proof, as a folder may be mounted alone.
+
+// Group is one hierarchy's view of the process.
+type Group struct {
+	Controller string // "cpu", "memory", "cpuset", "cpuacct"
+	V2         bool
+	Top        string // folder of the highest level that can be seen, a path of ours
+	Root       string // what cgroup that is, as seen from our namespace
+	Own        string // the process' own cgroup, likewise: Root or below it
+	Hidden     string // why ancestors of Top cannot be seen; "" Top is the root of the hierarchy
+}
+
+// Levels gives the folders from the process' own group up to Top, with the cgroup that each is.
+func (g *Group) Levels() (dirs, paths []string) {
+	rest := strings.Trim(strings.TrimPrefix(g.Own, g.Root), "/")
+	for {
+		dirs = append(dirs, filepath.Join(g.Top, rest))
+		paths = append(paths, path.Join(g.Root, rest))
+		if rest == "" || len(dirs) == maxLevels {
+			return dirs, paths
+		}
+		if rest = path.Dir(rest); rest == "." {
+			rest = ""
+		}
+	}
+}
+
+// Bounds: cgroups nest some ten deep; a host has some thousand groups.
+const (
+	maxLevels = 64
+	maxWalk   = 20000
+	maxRead   = 4 << 20
+)
+
+// Controllers are those that Groups looks for.
+var Controllers = []string{"cpu", "cpuacct", "cpuset", "memory"}
+
+// Groups finds the process' groups. A controller whose hierarchy is not mounted, or that v2 has not enabled for any level, is missing from the answer,
+// with a reason in why.
+func (f FS) Groups(pid int) (groups []Group, why []string, err error) {
+	b, err := f.read(fmt.Sprintf("/proc/%d/cgroup", pid))
+	if err != nil {
+		return nil, nil, err
+	}
+	member := parseMembership(b)
+	for _, c := range Controllers {
+		g, reason := f.group(pid, c, member)
+		if reason != "" {
+			why = append(why, c+": "+reason)
+			continue
+		}
+		groups = append(groups, g)
+	}
+	return groups, why, nil
+}
+
+func (f FS) group(pid int, controller string, member membership) (Group, string) {
+	own, v1 := member[controller]
+	if !v1 {
+		var ok bool
+		if own, ok = member[""]; !ok {
+			return Group{}, "the process is in no hierarchy that has it"
+		}
+	}
+	best, levels := Group{}, 0
+	for _, view := range []struct{ table, prefix string }{
+		{"/proc/self/mountinfo", ""},
+		{"/proc/1/mountinfo", "/proc/1/root"},
+		{fmt.Sprintf("/proc/%d/mountinfo", pid), fmt.Sprintf("/proc/%d/root", pid)},
+	} {
+		b, err := f.read(view.table)
+		if err != nil {
+			continue
+		}
+		for _, m := range parseMountinfo(b) {
+			if m.v2 == v1 || v1 && !has(m.controllers, controller) {
+				continue
+			}
+			g := Group{Controller: controller, V2: m.v2, Top: f.Path(view.prefix + m.point), Root: m.root, Own: own}
+			if !within(own, m.root) && !f.search(&g, pid) {
+				continue
+			}
+			dirs, _ := g.Levels()
+			if _, err := os.Stat(dirs[0]); err != nil {
+				continue // something else is mounted over it
+			}
+			g.Hidden = hidden(&g)
+			if n := len(dirs); n > levels || n == levels && best.Hidden != "" && g.Hidden == "" {
+				best, levels = g, n
+			}
+		}
+		if levels > 0 && best.Hidden == "" {
+			break
+		}
+	}
+	switch {
+	case levels == 0:
+		return best, fmt.Sprintf("no mount shows the group %s: mount the cgroup file system, or run on the host", own)
+	case best.V2 && !enabled(&best):
+		return best, "cgroup v2 has not enabled it for the process"
+	}
+	return best, ""
+}
+
+// hidden tells whether Top is the root of its hierarchy: v2 has cgroup.type everywhere but there, v1 has release_agent only there.
+func hidden(g *Group) string {
+	file, want := "release_agent", true
+	if g.V2 {
+		file, want = "cgroup.type", false
+	}
+	_, err := os.Stat(filepath.Join(g.Top, file))
+	if (err == nil) == want {
+		return ""
+	}
+	return fmt.Sprintf("only %s and what is below it is mounted here: its ancestors' limits are not known", g.Root)
+}
+
+// enabled tells whether a v2 hierarchy has the controller for any of the levels.
+func enabled(g *Group) bool {
+	if g.Controller == "cpuacct" {
+		return false // of v1 alone: cpu.stat has it in v2
+	}
+	dirs, _ := g.Levels()
+	for _, d := range dirs {
+		b, err := readFile(filepath.Join(d, "cgroup.controllers"))
+		if err == nil && has(strings.Fields(string(b)), g.Controller) {
+			return true
+		}
+	}
+	return false
+}
+
+// search looks for pid in the groups below g.Top, in which case it corrects Root and Own. It is for mounts whose root cannot be
+// related to the target's path by name: those of another namespace.
+func (f FS) search(g *Group, pid int) bool {
+	want, seen, found := []byte(strconv.Itoa(pid)), 0, ""
+	filepath.WalkDir(g.Top, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() {
+			return nil
+		}
+		if seen++; seen > maxWalk {
+			return fs.SkipAll
+		}
+		b, err := readFile(filepath.Join(name, "cgroup.procs"))
+		if err != nil {
+			return nil
+		}
+		for line := range bytes.Lines(b) {
+			if bytes.Equal(bytes.TrimSpace(line), want) {
+				found = name
+				return fs.SkipAll
+			}
+		}
+		return nil
+	})
+	if found == "" {
+		return false
+	}
+	rel, err := filepath.Rel(g.Top, found)
+	if err != nil {
+		return false
+	}
+	g.Own = path.Join(g.Root, rel)
+	return within(g.Own, g.Root)
+}
+
+// within tells whether the cgroup p is root or below it. A path that leads out of our namespace is below only what is named the same.
+func within(p, root string) bool {
+	if root == "/" {
+		return !strings.HasPrefix(p, "/..")
+	}
+	return p == root || strings.HasPrefix(p, strings.TrimSuffix(root, "/")+"/")
+}
+
+func has(list []string, s string) bool {
+	for _, l := range list {
+		if l == s {
+			return true
+		}
+	}
+	return false
+}
+
+func (f FS) read(name string) ([]byte, error) { return readFile(f.Path(name)) }
+
+// readFile reads a file of the kernel's, cut at 4 MiB.
+func readFile(name string) ([]byte, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return io.ReadAll(io.LimitReader(file, maxRead))
+}
