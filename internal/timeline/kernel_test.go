@@ -173,10 +173,10 @@ func exact(k *Kernel, windows int) error {
 	tids = tids[:min(len(tids), 20)]
 	var edges []int64
 	for _, e := range []int64{begin - 5, begin, begin + 1, begin + (end-begin)/3, begin + (end-begin)/2, end - 1, end, end + 5} {
-		edges = append(edges, e)
+		edges = append(edges, clampTime(e))
 	}
 	for i := 0; i < len(k.events) && len(edges) < windows; i++ {
-		edges = append(edges, k.events[i].Begin, k.events[i].End)
+		edges = append(edges, clampTime(k.events[i].Begin), clampTime(k.events[i].End))
 	}
 	edges = edges[:min(len(edges), 40)]
 	for _, lo := range edges {

@@ -243,14 +243,20 @@ func (b *kbuilder) leave(th *kthread, r *kernel.Record, t, since int64, broken b
 		b.unknown(th, since)
 	}
 	b.totals.Switches++
-	o, n := b.off(th)
-	o.kernel, o.user = r.Kernel, r.User
+	stacks := [2]uint32{r.Kernel, r.User}
 	if th.leaving != [2]uint32{} {
-		o.kernel, o.user = th.leaving[0], th.leaving[1]
+		stacks = th.leaving
 		th.leaving = [2]uint32{}
 	}
 	throttled := r.Flags&kernel.Throttled != 0
 	could := r.Arg[0] == 0 || r.Flags&kernel.Preempted != 0
+	// Who only lost its CPU has nothing to tell, and there are many of them.
+	var o *koff
+	n := uint32(0)
+	if !could && !throttled || stacks != [2]uint32{} {
+		o, n = b.off(th)
+		o.kernel, o.user = stacks[0], stacks[1]
+	}
 	byGroup := !throttled && could && !b.header.PerTask && r.Flags&kernel.GroupThrottled != 0
 	switch {
 	case throttled:
@@ -451,8 +457,19 @@ func (b *kbuilder) stack(r *kernel.Record, t int64) {
 		th.leaving = [2]uint32{r.Kernel, r.User}
 		return
 	}
-	if s.off == 0 || int(s.off) > len(th.offs) {
+	if s.doing() == ThreadUnknown || s.doing() == ThreadGone {
 		return
+	}
+	if s.off == 0 {
+		// of the whole time off a CPU
+		_, n := b.off(th)
+		s.off = n
+		for i := len(th.segs) - 2; i >= 0 && th.segs[i].off == 0; i-- {
+			if d := th.segs[i].doing(); d != ThreadQueued && d != ThreadThrottled && d != ThreadBlocked {
+				break
+			}
+			th.segs[i].off = n
+		}
 	}
 	o := &th.offs[s.off-1]
 	if r.Kernel != 0 {
