@@ -23,6 +23,14 @@ func (p *pass) result() *Result {
 	if c := p.src.Clock(); c.Wall {
 		r.Wall, r.WallOffset = true, c.WallNS-c.MonoNS
 	}
+	s := p.ledgers(r)
+	p.tables(r, s)
+	p.capacity(r)
+	return r
+}
+
+// ledgers fills in the requests and the three columns, and gives the slow one for what else is added up from it.
+func (p *pass) ledgers(r *Result) *column {
 	list := p.f.Groups()
 	slow := p.choose(r, list)
 	var median []*kept
@@ -49,9 +57,7 @@ func (p *pass) result() *Result {
 	r.Slow, r.Median = s.done(p), m.done(p)
 	r.All = p.columnAll(list)
 	p.slowest(r, list)
-	p.tables(r, s)
-	p.capacity(r)
-	return r
+	return s
 }
 
 // usual lists the sample, without who turned out to be slow, by own running time.
@@ -211,6 +217,7 @@ type sum struct {
 	tags     Tags
 	actors   map[uint32]bool
 	who      map[uint32]int64
+	behind   map[uint32]int64 // who had the CPU
 	stacks   map[uint32]*SiteNS
 	through  map[uint32]int64
 	holders  map[uint32]int64
@@ -228,13 +235,14 @@ type column struct {
 	locks    map[uint32]map[uint32]int64 // site -> account -> ns
 	stw      map[uint32]*SiteNS          // number -> ns, requests
 	sweeps   map[uint32]int64
+	barriers map[uint32]int64
 	silence  int64
 }
 
 func (p *pass) column(list []*kept, entries map[string]bool) *column {
 	c := &column{
 		requests: len(list), sums: make([]*sum, len(p.acc.list)), entries: entries,
-		locks: map[uint32]map[uint32]int64{}, stw: map[uint32]*SiteNS{}, sweeps: map[uint32]int64{},
+		locks: map[uint32]map[uint32]int64{}, stw: map[uint32]*SiteNS{}, sweeps: map[uint32]int64{}, barriers: map[uint32]int64{},
 	}
 	for _, k := range list {
 		c.wall += k.wall()
@@ -295,6 +303,10 @@ func (p *pass) column(list []*kept, entries map[string]bool) *column {
 				}
 			case factSweep:
 				c.sweeps[f.ref] += ns
+			case factOfBarrier:
+				c.barriers[f.ref] += ns
+			case factBehind:
+				s.behind = addTo(s.behind, f.ref, ns)
 			case factQueue:
 				s.queue = max(s.queue, ns)
 			default:
@@ -324,7 +336,8 @@ func (s *sum) tag(k factKind, ns int64) {
 	for kind, at := range map[factKind]*int64{
 		factSilence: &t.SilenceNS, factGC: &t.GCNS, factInSTW: &t.STWNS, factInAssist: &t.AssistNS, factInSweep: &t.SweepNS,
 		factNewborn: &t.NewbornNS, factPreempt: &t.PreemptNS, factSyscall: &t.SyscallNS, factHandoff: &t.HandoffNS,
-		factInferred: &t.InferredNS, factSlices: &t.Slices, factGCSlices: &t.GCSlices,
+		factInferred: &t.InferredNS, factMeasured: &t.MeasuredNS, factSocket: &t.SocketNS, factDue: &t.DueNS, factBarrier: &t.BarrierNS,
+		factSlices: &t.Slices, factGCSlices: &t.GCSlices,
 	} {
 		if kind == k {
 			*at += ns
