@@ -26,7 +26,9 @@ import (
 // With AllTasks there is one set of events a CPU, and no list.
 
 const (
-	defaultRing = 512 << 10
+	defaultRing = 512 << 10 // of a CPU
+	ringsTotal  = 16 << 20  // of all CPUs together
+	leastRing   = 64 << 10
 	maxEvents   = 1 << 15 // the kernel keeps some KiB for each
 	maxPasses   = 8
 )
@@ -120,7 +122,9 @@ func (r *Reader) open() (err error) {
 func (r *Reader) openRings() error {
 	size := r.o.RingBytes
 	if size == 0 {
-		size = defaultRing
+		for size = defaultRing; size*len(r.cpus) > ringsTotal && size > leastRing; {
+			size /= 2
+		}
 	}
 	if size&(size-1) != 0 || size < os.Getpagesize() || size > 1<<28 {
 		return fmt.Errorf("open perf events: ring of %d bytes: want a power of two of at least a page", size)
@@ -295,6 +299,22 @@ func (r *Reader) drop(to int) {
 		unix.Close(fd)
 	}
 	r.fds = r.fds[:to]
+}
+
+// Stop ends the recording of one kind of event, for threads made since as well.
+func (r *Reader) Stop(e Event) error {
+	for _, fd := range r.fds {
+		id, err := eventID(fd)
+		if err != nil {
+			return fmt.Errorf("read perf event's id: %w", err)
+		}
+		if r.events[id].event == e {
+			if err := unix.IoctlSetInt(fd, unix.PERF_EVENT_IOC_DISABLE, 0); err != nil {
+				return fmt.Errorf("disable perf event: %w", err)
+			}
+		}
+	}
+	return nil
 }
 
 // Wait returns when a ring is a quarter full, or after d.

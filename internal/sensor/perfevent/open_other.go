@@ -34,5 +34,8 @@ func (*Reader) CPUs() []int { return nil }
 // Missing is nothing.
 func (*Reader) Missing() []string { return nil }
 
+// Stop does nothing.
+func (*Reader) Stop(Event) error { return errors.ErrUnsupported }
+
 // Close does nothing.
 func (*Reader) Close() error { return nil }

@@ -1,0 +1,201 @@
+package collect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"time"
+
+	"github.com/whystall/whystall/internal/evidence"
+	"github.com/whystall/whystall/internal/evidence/kernel"
+	"github.com/whystall/whystall/internal/sensor/perfevent"
+)
+
+var _ = registerLocal(&Local{
+	Name:   "kernel-perf",
+	Doc:    "Where eBPF is not permitted: hears by perf_event when the target's threads come to a CPU and leave it, their page faults, and samples of what they run.",
+	Order:  20,
+	Member: kernel.Member,
+	Probe:  func(p Process) error { _, err := perfReach(p); return err },
+	Record: recordPerf,
+})
+
+// reach is how far perf_event_open lets us see.
+type reach struct {
+	whole  bool // switches of all tasks
+	kernel bool // the kernel's share of stacks
+	why    []string
+}
+
+// perfReach tries what is permitted, most first. The error is of the least that is of use.
+func perfReach(p Process) (r reach, err error) {
+	if err := perfevent.Probe(perfevent.Options{AllTasks: true, Switches: true, Kernel: true}); err != nil {
+		r.why = append(r.why, "who ran while the target's threads did not: "+err.Error())
+	} else {
+		r.whole = true
+	}
+	if err := perfevent.Probe(perfevent.Options{PID: p.PID, Switches: true, SwitchStacks: true, Kernel: true}); err != nil {
+		r.why = append(r.why, "the stacks of waits, and why a thread left its CPU but for preemption: "+err.Error())
+	} else {
+		r.kernel = true
+		return r, nil
+	}
+	return r, perfevent.Probe(perfevent.Options{PID: p.PID, Switches: true})
+}
+
+// sampleNS is the distance of CPU samples: 1 kHz.
+const sampleNS = 1e6
+
+const (
+	perfWait  = 50 * time.Millisecond // a ring that is a quarter full is read at once
+	perfFlush = 250 * time.Millisecond
+)
+
+// recordPerf writes what perf_event tells. It goes as the eBPF collector does: this goroutine empties the rings, another names stacks.
+func recordPerf(ctx context.Context, p Process, w io.Writer) (_ *evidence.Cost, err error) {
+	runtime.LockOSThread() // its CPU time is read by thread
+	defer runtime.UnlockOSThread()
+	began := threadCPU()
+	can, err := perfReach(p)
+	if err != nil {
+		return nil, err
+	}
+	s := newPerfStream(p)
+	if err := s.open(can); err != nil {
+		return nil, err
+	}
+	defer s.close()
+	named := newNaming(p)
+	s.naming = named
+	if s.w, err = kernel.NewWriter(w, s.header(can, named)); err != nil {
+		return nil, err
+	}
+	s.people.everybody(s.w)
+	named.start(s.w)
+	if p.Recording != nil {
+		p.Recording()
+	}
+	s.used = processCPU(p.PID)
+	s.lastUsed = s.used
+	err = s.run(ctx)
+	cost := &evidence.Cost{CPUNS: threadCPU() - began + named.end(), Lost: s.lost, Lowered: s.lowered}
+	if s.used >= 0 {
+		cost.TargetNS = max(0, s.lastUsed-s.used)
+	}
+	if e := s.w.Close(); err == nil {
+		err = e
+	}
+	_, cost.Records = s.w.Written()
+	if errors.Is(err, ErrCut) {
+		err = nil // the runner says so
+	}
+	return cost, err
+}
+
+func (s *perfStream) open(can reach) error {
+	// Of a thread's own events each is looked at whenever it is switched: the fewer the better.
+	own := perfevent.Options{PID: s.p.PID, MajorFaults: true, ClockNS: sampleNS, Stacks: true, Kernel: can.kernel, SwitchStacks: can.kernel && s.p.Stacks, Switches: !can.whole}
+	if can.whole {
+		all, err := perfevent.Open(perfevent.Options{AllTasks: true, Switches: true, Kernel: true})
+		if err != nil {
+			return err
+		}
+		s.readers = append(s.readers, all)
+	}
+	r, err := perfevent.Open(own)
+	if err != nil {
+		s.close()
+		return err
+	}
+	s.readers = append(s.readers, r)
+	s.own, s.stacking = r, own.SwitchStacks
+	return nil
+}
+
+func (s *perfStream) close() {
+	for _, r := range s.readers {
+		r.Close()
+	}
+}
+
+func (s *perfStream) header(can reach, n *naming) kernel.Header {
+	h := kernel.Header{
+		Source: "perf", Kernel: release(), Arch: runtime.GOARCH, PID: uint32(s.p.PID), CPUs: s.own.CPUs(), AllTasks: can.whole,
+		Features: []string{"switches of the target", "CPU samples every 1 ms", "major faults"},
+		Missing:  append(can.why, n.missing...),
+	}
+	if can.whole {
+		h.Features[0] = "switches of all tasks"
+	}
+	if s.stacking {
+		h.Features = append(h.Features, "stacks at switch-out")
+	}
+	h.Missing = append(h.Missing,
+		"who wakes a thread, and since when a woken one is queued: perf_event without tracepoints does not tell",
+		"throttling by a quota: it looks like preemption",
+		"reclaim, compaction, mmap_lock waits, TLB flushes, futex calls, signals: they need eBPF",
+	)
+	for _, r := range s.readers {
+		h.Missing = append(h.Missing, r.Missing()...)
+	}
+	if n.table != nil {
+		if notes, err := n.table.Notes(); err == nil {
+			h.StopNote, h.SafeNote, h.NoteFrom = notes.Stop, notes.Safe, notes.From
+		}
+	}
+	return h
+}
+
+func (s *perfStream) run(ctx context.Context) error {
+	flushed := time.Now()
+	for ended := false; !ended; {
+		// Only one ring is waited for: the one that fills fastest.
+		if err := s.readers[0].Wait(perfWait); err != nil {
+			return fmt.Errorf("wait for perf events: %w", err)
+		}
+		ended = ctx.Err() != nil
+		rounds := 1
+		if ended {
+			rounds = 2 // the second sees what was being written during the first
+		}
+		for range rounds {
+			if err := s.read(); err != nil {
+				return err
+			}
+		}
+		if !ended && time.Since(flushed) < perfFlush {
+			continue
+		}
+		if err := s.w.Flush(s.horizon() - int64(settle)); err != nil {
+			return err
+		}
+		if cpu := processCPU(s.p.PID); cpu > 0 {
+			s.lastUsed = cpu
+		}
+		s.budget(time.Since(flushed))
+		flushed = time.Now()
+	}
+	return s.broken
+}
+
+func (s *perfStream) horizon() int64 {
+	h := s.readers[0].Horizon()
+	for _, r := range s.readers[1:] {
+		h = min(h, r.Horizon())
+	}
+	return h
+}
+
+func (s *perfStream) read() error {
+	s.batch = s.batch[:0]
+	for _, r := range s.readers {
+		if err := r.Read(s.record); err != nil && s.broken == nil {
+			s.broken = err
+		}
+	}
+	s.majors()
+	s.people.meet(s.w)
+	return s.w.Records(s.batch)
+}

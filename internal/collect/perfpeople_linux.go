@@ -1,0 +1,200 @@
+package collect
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/whystall/whystall/internal/evidence/kernel"
+	"github.com/whystall/whystall/internal/sensor/perfevent"
+)
+
+// people knows threads by name: those of the target, and others when they turn up on a CPU. The kernel tells of births and new
+// names; who was there before is read from /proc once.
+type people struct {
+	p       Process
+	sameNS  bool
+	known   map[uint32]*person
+	todo    []uint32 // turned up, not written yet
+	cgroups map[uint32]string
+}
+
+type person struct {
+	kernel.Thread
+	written bool
+	read    bool // /proc was, or the kernel told all there is
+}
+
+const maxPeople = 1 << 16
+
+func newPeople(p Process) *people {
+	return &people{p: p, sameNS: samePIDNamespace(p), known: map[uint32]*person{}, cgroups: map[uint32]string{}}
+}
+
+func samePIDNamespace(p Process) bool {
+	ours, err := os.Readlink("/proc/self/ns/pid")
+	theirs, err2 := os.Readlink(filepath.Join(procDir(p.PID), "ns/pid"))
+	return err == nil && err2 == nil && ours == theirs
+}
+
+// everybody writes the target's threads.
+func (l *people) everybody(w *kernel.Writer) {
+	entries, err := os.ReadDir(filepath.Join(procDir(l.p.PID), "task"))
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		if tid, err := strconv.ParseUint(e.Name(), 10, 32); err == nil {
+			l.seen(uint32(l.p.PID), uint32(tid))
+		}
+	}
+	l.meet(w)
+}
+
+func (l *people) isTarget(tid uint32) bool {
+	t := l.known[tid]
+	return t != nil && t.Target
+}
+
+// seen notes that a thread turned up.
+func (l *people) seen(pid, tid uint32) {
+	if tid == 0 || tid == ^uint32(0) {
+		return
+	}
+	t := l.known[tid]
+	if t == nil {
+		if len(l.known) >= maxPeople {
+			l.forget()
+		}
+		t = &person{Thread: kernel.Thread{TID: tid, PID: pid, Target: pid == uint32(l.p.PID)}}
+		l.known[tid] = t
+	}
+	if !t.written {
+		t.written = true
+		l.todo = append(l.todo, tid)
+	}
+}
+
+// forget makes room on a machine that makes threads all the time.
+func (l *people) forget() {
+	for tid, t := range l.known {
+		if !t.Target {
+			delete(l.known, tid)
+		}
+	}
+	clear(l.cgroups)
+	if len(l.known) >= maxPeople {
+		clear(l.known)
+	}
+}
+
+// born takes over what a new thread has of its maker.
+func (l *people) born(r *perfevent.Record) {
+	t := &person{Thread: kernel.Thread{Since: r.Time, TID: r.TID, PID: r.PID, Target: r.PID == uint32(l.p.PID)}}
+	if maker := l.known[r.OtherTID]; maker != nil && maker.read {
+		t.Comm, t.Kernel, t.Cgroup, t.read = maker.Comm, maker.Kernel, maker.Cgroup, true
+		if t.Target {
+			t.read = l.sameNS // its number in its own namespace has to be read
+			t.NSTID = t.TID
+		}
+	}
+	if len(l.known) >= maxPeople {
+		l.forget()
+	}
+	l.known[r.TID] = t
+	if t.Target {
+		l.seen(t.PID, t.TID)
+	}
+}
+
+// named takes a thread's new name. One that was written is written again.
+func (l *people) named(r *perfevent.Record) {
+	t := l.known[r.TID]
+	if t == nil {
+		return // it will be read when it turns up
+	}
+	again := *t
+	again.Comm, again.Since = r.Name, r.Time
+	again.written = false
+	l.known[r.TID] = &again
+	if t.written {
+		l.seen(again.PID, r.TID)
+	}
+}
+
+// gone forgets a thread: its number may be used again.
+func (l *people) gone(r *perfevent.Record) {
+	if t := l.known[r.TID]; t != nil && t.written && !t.Target {
+		delete(l.known, r.TID)
+	}
+}
+
+// meet writes who turned up.
+func (l *people) meet(w *kernel.Writer) {
+	for _, tid := range l.todo {
+		t := l.known[tid]
+		if t == nil {
+			continue
+		}
+		if !t.read {
+			l.read(t)
+		}
+		w.Thread(t.Thread) // an error stays, and the next Records returns it
+	}
+	l.todo = l.todo[:0]
+}
+
+// read asks /proc who a thread is. Of one that has ended what the kernel told remains.
+func (l *people) read(t *person) {
+	t.read = true
+	dir := filepath.Join(procDir(int(t.PID)), "task", strconv.Itoa(int(t.TID)))
+	if b, err := readSome(filepath.Join(dir, "stat")); err == nil {
+		if st, err := parseStat(b); err == nil {
+			t.Kernel = st.kernel
+			if t.Comm == "" {
+				t.Comm = st.comm
+			}
+		}
+	}
+	if !t.Kernel {
+		path, ok := l.cgroups[t.PID]
+		if !ok {
+			b, _ := readSome(filepath.Join(procDir(int(t.PID)), "cgroup"))
+			path = cpuCgroup(string(b))
+			l.cgroups[t.PID] = path
+		}
+		t.Cgroup = path
+	}
+	if t.Target {
+		t.NSTID = t.TID
+		if l.sameNS {
+			return
+		}
+		t.NSTID = 0
+		if b, err := readSome(filepath.Join(dir, "status")); err == nil {
+			t.NSTID = uint32(nsPID(b, 0))
+		}
+	}
+}
+
+// cpuCgroup finds the group that has the cpu controller in /proc/PID/cgroup: "4:cpu,cpuacct:/a", else v2's "0::/a".
+func cpuCgroup(text string) string {
+	v2 := ""
+	for line := range strings.SplitSeq(text, "\n") {
+		_, rest, _ := strings.Cut(line, ":")
+		controllers, path, ok := strings.Cut(rest, ":")
+		if !ok {
+			continue
+		}
+		if strings.HasPrefix(line, "0::") {
+			v2 = path
+		}
+		for c := range strings.SplitSeq(controllers, ",") {
+			if c == "cpu" {
+				return path
+			}
+		}
+	}
+	return v2
+}
