@@ -25,8 +25,8 @@ type row struct {
 }
 
 func main() {
-	mib := flag.Int("mib", 1536, "of pages")
-	percent := flag.Int("gogc", 20, "GOGC")
+	mib := flag.Int("mib", 4096, "of pages")
+	percent := flag.Int("gogc", 6, "GOGC")
 	flag.Parse()
 	debug.SetGCPercent(*percent)
 	pages := make([]*page, *mib*128)
@@ -35,22 +35,26 @@ func main() {
 		pages[i][0] = byte(i)
 	}
 	var mu sync.Mutex
+	old := map[int][]*page{}
 	http.HandleFunc("/query", func(w http.ResponseWriter, r *http.Request) {
 		// A read: a tree of small rows, garbage once it is answered.
 		root := &row{}
-		for i := 0; i < 2000; i++ {
+		for i := 0; i < 20000; i++ {
 			root.links = append(root.links, &row{key: i, text: fmt.Sprint("row ", i)})
 		}
 		n := 0
 		for _, l := range root.links {
 			n += len(l.text)
 		}
-		// One query in ten updates a row by its key.
-		if rand.Intn(10) == 0 {
+		// One query in four updates a row by its key.
+		if rand.Intn(4) == 0 {
 			p := new(page)
 			p[1] = byte(n)
 			mu.Lock()
-			pages[rand.Intn(len(pages))] = p
+			key := rand.Intn(len(pages))
+			// Old versions stay for those who still read them: nothing is freed.
+			old[key] = append(old[key], pages[key])
+			pages[key] = p
 			mu.Unlock()
 		}
 		fmt.Fprintln(w, n)
