@@ -33,6 +33,9 @@ func (c *column) done(p *pass) Column {
 		}
 		a.Through = top(a.Through)
 		a.Instead = p.insteadOf(s.who, c.entries, s.ns)
+		if s.key.leaf == codeNoCPU {
+			a.Instead = p.behindOf(s.behind, s.ns)
+		}
 		a.Holders = p.insteadOf(s.holders, c.entries, 0)
 		out.Accounts = append(out.Accounts, a)
 	}
@@ -140,6 +143,32 @@ func (p *pass) insteadOf(who map[uint32]int64, entries map[string]bool, ns int64
 	return l
 }
 
+// behindOf names who had the CPU that was waited for.
+func (p *pass) behindOf(who map[uint32]int64, ns int64) []Instead {
+	var l []Instead
+	for ref, n := range who {
+		i := Instead{Who: "unknown", Kind: "unknown"}
+		if int64(ref) < int64(len(p.j.who)) {
+			i = p.j.who[ref]
+		}
+		i.NS = n
+		l = addInstead(l, i)
+		ns -= n
+	}
+	if ns > 0 {
+		l = addInstead(l, Instead{Who: "unknown", Kind: "unknown", NS: ns})
+	}
+	sortInstead(l)
+	if len(l) > topInstead {
+		rest := Instead{Who: "others", Kind: "neighbour"}
+		for _, i := range l[topInstead:] {
+			rest.NS += i.NS
+		}
+		l = append(l[:topInstead], rest)
+	}
+	return l
+}
+
 func (p *pass) name(who uint32, entries map[string]bool) Instead {
 	switch who {
 	case whoIdle:
@@ -176,8 +205,8 @@ func (p *pass) columnAll(list []request.Group) Column {
 		out.Requests += int(g.count)
 		out.WallNS += g.all.wall
 		for n, k := range g.all.t.keys {
-			a := account{class: classCode(k[0] >> 8), leaf: leafCode(k[0])}
-			if stack := exectrace.StackID(k[1]); stack != 0 {
+			a := account{class: classCode(k[0] >> 8), leaf: leafCode(k[0]), detail: uint32(k[1] >> 32)}
+			if stack := exectrace.StackID(uint32(k[1])); stack != 0 {
 				info := p.tl.Get(stack)
 				a.site = info.Site
 				if a.class == classLock {
@@ -254,8 +283,12 @@ func milli(ns int64) string { return fmt.Sprintf("%.1f ms", float64(ns)/1e6) }
 // Describe says in words what an account is.
 func Describe(a Account) string {
 	s := string(a.Leaf)
-	if a.Leaf == LeafSTW && a.Detail != "" {
+	switch {
+	case a.Detail == "":
+	case a.Leaf == LeafSTW, a.Leaf == LeafNoCPU:
 		s += " (" + a.Detail + ")"
+	case a.Leaf == LeafAsleep:
+		s += " in " + a.Detail
 	}
 	if a.Actor != "" {
 		s += " of " + a.Actor

@@ -136,6 +136,15 @@ type account struct {
 // named tells that the detail of accounts with this leaf is a name.
 func (l leafCode) named() bool { return l != codeSTW && l != codeSTWWork }
 
+// hasSite tells that of a request's own time the place is part of the account: where it called the kernel.
+func (l leafCode) hasSite() bool {
+	switch l {
+	case codeSyscall, codeDisk, codePipe, codeLock, codeNetwork, codeTimer:
+		return true
+	}
+	return false
+}
+
 // factKind says what a fact adds to an account.
 type factKind uint8
 
@@ -167,7 +176,8 @@ const (
 	factSocket // ready by the kernel's records, and not yet runnable
 	factDue
 	factBarrier
-	factBehind // ref: who had the CPU, see joiner.who
+	factOfBarrier // ref: number of the barrier
+	factBehind    // ref: who had the CPU, see joiner.who
 )
 
 // fact is one number about a part of an activation, 16 bytes.

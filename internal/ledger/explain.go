@@ -58,6 +58,11 @@ type piece struct {
 	through timeline.FuncID    // site of the first lock on the path below the first wait; 0 none
 	queue   int32              // how many waited where the request did
 	flags   pieceFlags
+
+	// joined
+	detail timeline.FuncID // behind whom, or asleep in what
+	tid    uint32          // of codeNoCPU: who had the CPU
+	path   *path           // of a stop-the-world or barrier; nil without one
 }
 
 type pieceFlags uint8
@@ -65,6 +70,11 @@ type pieceFlags uint8
 const (
 	pieceInferred pieceFlags = 1 << iota
 	pieceHandoff
+	pieceMeasured // joined: both ends are events
+	pieceStopped  // joined: the world was stopped
+	pieceBarrier  // joined: in a ragged barrier
+	pieceSocket   // joined: data was there, the goroutine not yet runnable
+	pieceDue      // joined: the timer was due, likewise
 )
 
 // explainer walks. It is made once and used for every activation.
@@ -81,6 +91,8 @@ type explainer struct {
 	prev   int64  // waits before this belong to the request before
 	out    func(*piece)
 	p      piece
+	j      *joiner    // nil without kernel records of the same clock
+	late   pieceFlags // of what is booked now
 
 	// the first wait on the path now
 	class classCode
@@ -225,9 +237,12 @@ func (x *explainer) marked(ident uint32) bool {
 func (x *explainer) segment(f *frame, s *timeline.Segment, lo int64, depth int) (pushed bool) {
 	switch s.State() {
 	case timeline.Running:
-		leaf := codeOnCPU
-		switch {
-		case s.STW():
+		leaf := runningLeaf(s)
+		if x.j != nil {
+			x.joinRunning(f, s, lo, leaf, false)
+			return false
+		}
+		if leaf == codeSTWWork {
 			// Who stops the world says what for: the kind tells GC, which allocating starts, from work the program asked for.
 			p := x.piece(lo, codeSTWWork, f.ident, s)
 			if n, ok := x.tl.STWBefore(lo, x.cursor); ok {
@@ -236,17 +251,21 @@ func (x *explainer) segment(f *frame, s *timeline.Segment, lo int64, depth int) 
 			}
 			x.emit(p)
 			return false
-		case s.Sweep():
-			leaf = codeSweep
-		case s.Assist():
-			leaf = codeAssist
 		}
 		x.emitTo(lo, leaf, f.ident, s)
 	case timeline.Runnable:
+		if x.j != nil {
+			x.joinRunnable(f, s, lo, 0)
+			return false
+		}
 		x.stoppable(lo, codeRunnable, f, s)
 	case timeline.Syscall:
 		if depth == 0 {
 			x.site = x.tl.Get(exectrace.StackID(s.Stack)).Site
+		}
+		if x.j != nil {
+			x.joinRunning(f, s, lo, codeSyscall, true)
+			return false
 		}
 		x.emitTo(lo, codeSyscall, f.ident, s)
 	case timeline.Waiting:
@@ -259,6 +278,19 @@ func (x *explainer) segment(f *frame, s *timeline.Segment, lo int64, depth int) 
 		x.emitTo(lo, leaf, f.ident, s)
 	}
 	return false
+}
+
+// runningLeaf is what a running goroutine did by the runtime's word.
+func runningLeaf(s *timeline.Segment) leafCode {
+	switch {
+	case s.STW():
+		return codeSTWWork
+	case s.Sweep():
+		return codeSweep
+	case s.Assist():
+		return codeAssist
+	}
+	return codeOnCPU
 }
 
 // stoppable books [lo, cursor) as leaf but for what of it the world was stopped.
@@ -341,12 +373,22 @@ func (x *explainer) wait2(f *frame, s *timeline.Segment, lo int64, depth int) (p
 			}
 			return false
 		}
+		if x.j != nil {
+			x.joinWait(f, s, lo)
+		}
 		x.emitTo(lo, waitLeaf(w), f.ident, s)
 	case timeline.WaitTimer:
+		if x.j != nil {
+			x.joinWait(f, s, lo)
+		}
 		x.emitTo(lo, codeTimer, f.ident, s)
 	case timeline.WaitIdle:
 		x.emitTo(lo, codeRuntimeIdle, f.ident, s)
 	default:
+		if x.j != nil {
+			x.joinStoppable(f, s, lo, waitLeaf(w))
+			return false
+		}
 		x.stoppable(lo, waitLeaf(w), f, s)
 	}
 	return false

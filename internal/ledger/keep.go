@@ -303,7 +303,12 @@ type allColumn struct {
 }
 
 func (c *allColumn) add(class classCode, leaf leafCode, stack uint32, ns int64) {
-	n, isNew := c.t.get(uint64(class)<<8|uint64(leaf), uint64(stack))
+	c.book(class, leaf, stack, 0, ns)
+}
+
+// book adds time of a leaf. Stack is where the request's wait or call stands, detail as in account.
+func (c *allColumn) book(class classCode, leaf leafCode, stack, detail uint32, ns int64) {
+	n, isNew := c.t.get(uint64(class)<<8|uint64(leaf), uint64(detail)<<32|uint64(stack))
 	if isNew {
 		c.ns = append(c.ns, 0)
 	}
@@ -335,8 +340,10 @@ func (p *pass) own(grp *group, g *timeline.G, b, e, prevEnd int64) (running int6
 		}
 		if start := tl.Start(s); start < cursor {
 			lo := max(start, b)
-			switch s.State() {
-			case timeline.Running:
+			switch state := s.State(); {
+			case p.j != nil && (state == timeline.Running || state == timeline.Syscall || state == timeline.Runnable):
+				running += p.ownJoined(grp, g, s, seq, lo, &cursor)
+			case state == timeline.Running:
 				running += cursor - lo
 				leaf := codeOnCPU
 				switch {
@@ -348,16 +355,16 @@ func (p *pass) own(grp *group, g *timeline.G, b, e, prevEnd int64) (running int6
 					leaf = codeAssist
 				}
 				emit(lo, classOwn, leaf, 0)
-			case timeline.Runnable:
+			case state == timeline.Runnable:
 				p.ownStoppable(lo, &cursor, c, classOwn, codeRunnable, 0)
-			case timeline.Syscall:
+			case state == timeline.Syscall:
 				emit(lo, classOwn, codeSyscall, s.Stack)
-			case timeline.Waiting:
+			case state == timeline.Waiting:
 				if prevEnd > lo { // the tail of the request before
-					p.ownWait(max(lo, min(prevEnd, cursor)), &cursor, c, s, stale)
+					p.ownWait(max(lo, min(prevEnd, cursor)), &cursor, grp, g, s, seq, stale)
 					emit(lo, classOwn, codePreviousEnd, 0)
 				} else {
-					p.ownWait(lo, &cursor, c, s, stale)
+					p.ownWait(lo, &cursor, grp, g, s, seq, stale)
 				}
 			default:
 				leaf := codeUnknown
@@ -401,12 +408,16 @@ func (p *pass) ownStoppable(lo int64, cursor *int64, c *allColumn, class classCo
 	}
 }
 
-func (p *pass) ownWait(lo int64, cursor *int64, c *allColumn, s *timeline.Segment, stale bool) {
+func (p *pass) ownWait(lo int64, cursor *int64, grp *group, g *timeline.G, s *timeline.Segment, seq uint32, stale bool) {
 	if lo >= *cursor {
 		return
 	}
+	c := &grp.all
 	w, by := s.Wait(), s.By()
 	class, leaf := classOfWait(w, by), waitLeaf(w)
+	if p.j != nil && p.ownJoinedWait(grp, g, s, seq, lo, cursor, class, leaf) {
+		return
+	}
 	switch w {
 	case timeline.WaitAssistCredit, timeline.WaitMarkTerm, timeline.WaitGCStart, timeline.WaitSTW, timeline.WaitScan:
 		p.ownStoppable(lo, cursor, c, class, leaf, s.Stack)

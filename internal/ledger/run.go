@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/whystall/whystall/exectrace"
+	"github.com/whystall/whystall/internal/evidence"
 	"github.com/whystall/whystall/internal/request"
 	"github.com/whystall/whystall/internal/timeline"
 )
@@ -26,6 +27,9 @@ type Options struct {
 	Entry    *regexp.Regexp // only groups whose entry function, or requests whose name, matches
 	SlowOver int64          // ns: slow is what took at least as long; 0: the slowest 1 % of each group, at least 10 in all
 	Bytes    int            // of history to keep; 0: 24 MiB
+
+	Kernel *timeline.Kernel // what the kernel recorded of the same process; nil without it
+	Set    *evidence.Set    // small readings beside it: quota, allowed CPUs; nil without them
 }
 
 // finder says which units of work there are: a [request.Finder].
@@ -52,6 +56,8 @@ type pass struct {
 	f     finder
 	locks locks
 	x     explainer
+	y     explainer // of the column of all: books a request's own states only
+	j     *joiner   // nil without kernel records of the same clock
 	acc   accounts
 	cur   scratch
 	who   []timeline.Occupant // scratch
@@ -64,6 +70,11 @@ type pass struct {
 	actors    []uint8
 	small     scratch
 	others    timeline.FuncID // the actor of what is too short to be told apart
+
+	misplaced bool // goroutines' transitions fall where their threads were off a CPU: the clocks do not fit
+	flight    flight
+	ownGroup  *group // scratch of the column of all
+	ownRan    int64
 
 	instead bool         // the activation that is explained wants to know who ran instead
 	look    func(*piece) // tests: sees every piece
@@ -79,6 +90,10 @@ func newPass(src timeline.Source, f finder, o Options) *pass {
 	p := &pass{o: o, src: src, tl: tl, f: f, locks: locks{tl: tl}}
 	p.others = tl.Name("(others)")
 	p.x = explainer{tl: tl, locks: &p.locks, out: p.piece}
+	if o.Kernel != nil && src.Version() >= 22 {
+		p.j = newJoiner(o.Kernel, tl)
+		p.y = explainer{tl: tl, out: p.ownPiece}
+	}
 	return p
 }
 
@@ -98,6 +113,7 @@ func (p *pass) run(ctx context.Context) (*Result, error) {
 			}
 			if events == 0 {
 				begin, end = block[0].Time, block[0].Time
+				p.join(begin)
 			}
 			events += int64(len(block))
 			for i := range block {
@@ -111,6 +127,9 @@ func (p *pass) run(ctx context.Context) (*Result, error) {
 				tl.Apply(ev)
 				if tl.Woken.Lock {
 					p.locks.woken(&tl.Woken)
+				}
+				if p.j != nil && ev.Kind == exectrace.KindGoroutine && ev.To == exectrace.Runnable && ev.From == exectrace.Waiting {
+					p.j.woken(ev)
 				}
 			}
 			end = max(end, block[len(block)-1].Time)
@@ -154,6 +173,20 @@ func (h *heapGauge) look() {
 	if h.s[0].Value.Kind() == metrics.KindUint64 {
 		h.max = max(h.max, int64(h.s[0].Value.Uint64()))
 	}
+}
+
+// join begins to join, if the trace's clock is the kernel's and the two lie beside each other.
+func (p *pass) join(begin exectrace.Time) {
+	if p.j == nil {
+		return
+	}
+	if !p.src.Clock().Monotonic {
+		p.j = nil
+		return
+	}
+	p.tl.Advance(begin)
+	p.j.start()
+	p.x.j, p.y.j = p.j, p.j
 }
 
 // activation takes a unit of work that ended.
@@ -245,7 +278,7 @@ func (p *pass) worth(wall int64) []fact {
 			continue
 		}
 		switch f.kind() {
-		case factNS, factSTW, factSweep, factLock, factThrough:
+		case factNS, factSTW, factSweep, factLock, factThrough, factOfBarrier:
 		default:
 			continue
 		}
@@ -266,11 +299,14 @@ func (p *pass) piece(q *piece) {
 		p.look(q)
 	}
 	key := account{class: q.class, leaf: q.leaf, detail: uint32(q.kind)}
+	if q.leaf.named() {
+		key.detail = uint32(q.detail)
+	}
 	key.site = q.site
 	id := p.tl.Who(q.ident)
 	if q.depth > 0 {
 		key.actor = id.Entry
-	} else if q.class == classOwn && q.leaf != codeSyscall {
+	} else if q.class == classOwn && !q.leaf.hasSite() {
 		key.site = 0
 	}
 	ns := q.hi - q.lo
@@ -286,7 +322,7 @@ func (p *pass) piece(q *piece) {
 	if q.stack != 0 {
 		c.add(acct, factStack, uint32(q.stack), ns)
 		switch q.leaf {
-		case codeSyscall, codeAssist, codeSweep, codeAssistCredit:
+		case codeSyscall, codeAssist, codeSweep, codeAssistCredit, codeDisk, codePipe, codeLock:
 			c.add(acct, factStackN, uint32(q.stack), 1)
 		}
 	}
@@ -313,13 +349,27 @@ func (p *pass) tags(acct uint32, q *piece, ns int64) {
 			c.add(acct, kind, 0, ns)
 		}
 	}
-	switch q.leaf {
-	case codeSTW, codeSTWWork:
-		if q.kind != 0 {
+	switch {
+	case q.path != nil: // whatever the leaf: a stop-the-world is a path
+		if !q.path.barrier {
 			c.add(acct, factSTW, q.n, ns)
+		} else {
+			c.add(acct, factOfBarrier, q.path.n, ns)
 		}
-	case codeSweep:
+	case (q.leaf == codeSTW || q.leaf == codeSTWWork) && q.kind != 0:
+		c.add(acct, factSTW, q.n, ns)
+	case q.leaf == codeSweep:
 		c.add(acct, factSweep, q.n, ns)
+	}
+	if q.leaf == codeNoCPU {
+		c.add(acct, factBehind, p.j.refOf(q.tid), ns)
+	}
+	if q.flags&(pieceMeasured|pieceStopped|pieceBarrier|pieceSocket|pieceDue) != 0 {
+		for flag, kind := range joinTags {
+			if q.flags&flag != 0 {
+				c.add(acct, kind, 0, ns)
+			}
+		}
 	}
 	if !p.instead {
 		return // a usual one, or soon to be known as one
@@ -327,7 +377,9 @@ func (p *pass) tags(acct uint32, q *piece, ns int64) {
 	tag(factSilence, tl.SilenceIn(q.lo, q.hi))
 	gc := tl.MarkNS(q.lo, q.hi)
 	tag(factGC, gc)
-	tag(factInSTW, tl.RangeNS(q.lo, q.hi))
+	if p.j == nil {
+		tag(factInSTW, tl.RangeNS(q.lo, q.hi))
+	}
 	if s := q.seg; s != nil {
 		if s.Assist() {
 			tag(factInAssist, ns)
@@ -355,6 +407,11 @@ func (p *pass) tags(acct uint32, q *piece, ns int64) {
 		}
 		p.ranInstead(acct, q, ns)
 	}
+}
+
+// joinTags are the facts that a piece's flags say of it.
+var joinTags = map[pieceFlags]factKind{
+	pieceMeasured: factMeasured, pieceStopped: factInSTW, pieceBarrier: factBarrier, pieceSocket: factSocket, pieceDue: factDue,
 }
 
 // ranInstead splits a runnable piece by who held the Ps: each P counts the same, what rounding leaves goes to the largest.

@@ -1,0 +1,310 @@
+package ledger
+
+import (
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+
+	"github.com/whystall/whystall/internal/evidence"
+	"github.com/whystall/whystall/internal/timeline"
+)
+
+// The capacity ledger of CPUs. For each allowed CPU and instant, the first that holds:
+//  1. a thread of the target is on it: running;
+//  2. nobody knows who is on it: unknown;
+//  3. the target's group is out of quota, since a thread of it is throttled: throttled;
+//  4. somebody else is on it, and a thread of the target is queued: taken by others;
+//  5. work of the target waited, a request or a queued thread: unused;
+//  6. the rest.
+//
+// So it adds up to CPUs x wall by construction, which the tests hold it to.
+
+// span is a stretch of time.
+type span struct{ lo, hi int64 }
+
+// spans are disjoint and in order once merged.
+type spans []span
+
+// maxSpans bounds what requests in flight may take: beyond it the shortest holes between them are closed.
+const maxSpans = 1 << 17
+
+// merge sorts and joins what overlaps or touches.
+func (l spans) merge() spans {
+	slices.SortFunc(l, func(a, b span) int {
+		switch {
+		case a.lo < b.lo:
+			return -1
+		case a.lo > b.lo:
+			return 1
+		}
+		return 0
+	})
+	n := 0
+	for _, s := range l {
+		if s.lo >= s.hi {
+			continue
+		}
+		if n > 0 && s.lo <= l[n-1].hi {
+			l[n-1].hi = max(l[n-1].hi, s.hi)
+			continue
+		}
+		l[n] = s
+		n++
+	}
+	return l[:n]
+}
+
+// flight collects when requests were under way: they come in the order of their ends.
+type flight struct{ l spans }
+
+func (f *flight) add(lo, hi int64) {
+	for n := len(f.l); n > 0 && f.l[n-1].hi >= lo; n-- { // those that this one touches
+		lo, hi = min(lo, f.l[n-1].lo), max(hi, f.l[n-1].hi)
+		f.l = f.l[:n-1]
+	}
+	if lo >= hi {
+		return
+	}
+	f.l = append(f.l, span{lo, hi})
+	if len(f.l) >= maxSpans {
+		f.halve()
+	}
+}
+
+// halve closes the shorter half of the holes.
+func (f *flight) halve() {
+	holes := make([]int64, 0, len(f.l))
+	for i := 1; i < len(f.l); i++ {
+		holes = append(holes, f.l[i].lo-f.l[i-1].hi)
+	}
+	slices.Sort(holes)
+	limit := holes[len(holes)/2]
+	n := 0
+	for i := 1; i < len(f.l); i++ {
+		if f.l[i].lo-f.l[n].hi <= limit {
+			f.l[n].hi = f.l[i].hi
+			continue
+		}
+		n++
+		f.l[n] = f.l[i]
+	}
+	f.l = f.l[:n+1]
+}
+
+// What holds of the target at an instant, whoever is on a CPU.
+const (
+	outOfQuota = 1 << iota
+	someQueued
+	inFlight
+)
+
+// mark is what holds from a time on.
+type mark struct {
+	at   int64
+	bits uint8
+}
+
+// marks lays spans over one another.
+func marks(lists ...spans) []mark {
+	type edge struct {
+		at  int64
+		bit uint8
+	}
+	var edges []edge
+	for i, l := range lists {
+		for _, s := range l {
+			edges = append(edges, edge{s.lo, 1 << i}, edge{s.hi, 1 << i})
+		}
+	}
+	// each list's spans are disjoint and do not touch, so that every edge turns its bit
+	sort.Slice(edges, func(i, j int) bool { return edges[i].at < edges[j].at })
+	out := []mark{{at: -1 << 62}}
+	for _, e := range edges {
+		last := &out[len(out)-1]
+		if e.at == last.at {
+			last.bits ^= e.bit
+			continue
+		}
+		out = append(out, mark{e.at, last.bits ^ e.bit})
+	}
+	return out
+}
+
+// cpus makes the ledger. Requests are the times, CLOCK_MONOTONIC, at which requests were under way; on is what they waited for, to share the unused
+// time out by.
+func cpus(k *timeline.Kernel, set *evidence.Set, requests spans, on []Instead) *CPUs {
+	b, e := k.Span()
+	if b >= e {
+		return nil
+	}
+	list := allowed(set)
+	if list == nil {
+		list = k.CPUs()
+	}
+	c := &CPUs{Allowed: len(list), WallNS: e - b}
+	c.TotalNS = int64(len(list)) * c.WallNS
+	var throttled, queued spans
+	k.Each(b, e, func(tid uint32, s *timeline.Stretch) {
+		switch s.Doing {
+		case timeline.ThreadThrottled:
+			throttled = append(throttled, span{s.Begin, s.End})
+		case timeline.ThreadQueued:
+			queued = append(queued, span{s.Begin, s.End})
+		}
+	})
+	l := marks(throttled.merge(), queued.merge(), requests)
+	ours := map[uint32]bool{}
+	var runs []timeline.Run
+	for _, cpu := range list {
+		runs = k.Runs(cpu, b, e, runs[:0])
+		at := 0
+		for _, r := range runs {
+			mine, ok := ours[r.TID]
+			if !ok && r.TID != 0 && r.TID != timeline.NobodyKnown {
+				t, _ := k.Name(r.TID, r.Begin)
+				mine = t.Target
+				ours[r.TID] = mine
+			}
+			for at+1 < len(l) && l[at+1].at <= r.Begin {
+				at++
+			}
+			for lo := r.Begin; lo < r.End; {
+				hi := r.End
+				for at+1 < len(l) && l[at+1].at <= lo {
+					at++
+				}
+				if at+1 < len(l) {
+					hi = min(hi, l[at+1].at)
+				}
+				c.add(hi-lo, r.TID, mine, l[at].bits)
+				lo = hi
+			}
+		}
+	}
+	c.Unused = shareOut(on, c.UnusedNS)
+	c.quota(set)
+	return c
+}
+
+func (c *CPUs) add(ns int64, tid uint32, mine bool, bits uint8) {
+	switch {
+	case mine:
+		c.RunningNS += ns
+	case tid == timeline.NobodyKnown:
+		c.UnknownNS += ns
+	case bits&outOfQuota != 0:
+		c.ThrottledNS += ns
+	case tid != 0 && bits&someQueued != 0:
+		c.OthersNS += ns
+	case bits&(someQueued|inFlight) != 0:
+		c.UnusedNS += ns
+	default:
+		c.RestNS += ns
+	}
+}
+
+// shareOut divides ns as on is divided, to the last of them.
+func shareOut(on []Instead, ns int64) []Instead {
+	var total int64
+	for _, i := range on {
+		total += i.NS
+	}
+	if ns <= 0 || total <= 0 {
+		return nil
+	}
+	out := slices.Clone(on)
+	left := ns
+	for i := range out {
+		out[i].NS = min(left, mulDiv(on[i].NS, ns, total))
+		left -= out[i].NS
+	}
+	out[0].NS += left
+	return out
+}
+
+// waited is what the requests of a column waited for: the time in which they wanted something else than a CPU, or got none, largest first.
+func waited(c *Column) []Instead {
+	by := map[string]int64{}
+	for i := range c.Accounts {
+		a := &c.Accounts[i]
+		switch a.Leaf {
+		case LeafOnCPU, LeafAssist, LeafSweep, LeafSTWWork, LeafPreviousEnd:
+			continue
+		}
+		who := string(a.Leaf)
+		switch {
+		case a.Class == ClassLock:
+			who += ", for the lock in " + a.Site
+		case a.Class != ClassOwn && a.Site != "":
+			who += ", waited for in " + a.Site
+		case a.Site != "":
+			who += " in " + a.Site
+		}
+		by[who] += a.NS
+	}
+	l := make([]Instead, 0, len(by))
+	for who, ns := range by {
+		l = append(l, Instead{Who: who, Kind: "wait", NS: ns})
+	}
+	sortInstead(l)
+	if len(l) > topInstead {
+		rest := Instead{Who: "others", Kind: "wait"}
+		for _, i := range l[topInstead:] {
+			rest.NS += i.NS
+		}
+		l = append(l[:topInstead], rest)
+	}
+	return l
+}
+
+// quota fills in what the group's files tell, beside the sums.
+func (c *CPUs) quota(set *evidence.Set) {
+	if set == nil {
+		return
+	}
+	if q, ok := set.Fact("/cgroup/cpu/quota:cpus"); ok && q.Value > 0 && q.Value < 1<<20 {
+		c.Quota = q.Value
+		c.QuotaNS = int64(q.Value * float64(c.WallNS))
+		at, _ := set.Fact("/cgroup/cpu/quota-at:path")
+		c.QuotaAt = at.Text
+	}
+	// The counters were read about when the records begin and end: their rate is what counts.
+	rate := func(stream string) int64 {
+		grown, ns, ok := set.Delta(stream)
+		if !ok || ns <= 0 {
+			return 0
+		}
+		return int64(grown / float64(ns) * float64(c.WallNS))
+	}
+	c.UsedNS, c.StealNS = rate("/cgroup/cpu/used:ns"), rate("/host/steal:ns")
+}
+
+// allowed lists the CPUs that the target may use; nil where that was not read.
+func allowed(set *evidence.Set) []int {
+	const most = 1 << 13 // as the kernel's NR_CPUS
+	if set == nil {
+		return nil
+	}
+	fact, ok := set.Fact("/process/cpus-allowed:list")
+	if !ok {
+		return nil
+	}
+	var l []int
+	for _, f := range strings.Split(strings.TrimSpace(fact.Text), ",") {
+		from, to, isRange := strings.Cut(f, "-")
+		lo, err := strconv.Atoi(from)
+		hi := lo
+		if err == nil && isRange {
+			hi, err = strconv.Atoi(to)
+		}
+		if err != nil || lo < 0 || hi < lo || hi >= most {
+			return nil
+		}
+		for n := lo; n <= hi; n++ {
+			l = append(l, n)
+		}
+	}
+	slices.Sort(l)
+	return slices.Compact(l)
+}

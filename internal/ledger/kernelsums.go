@@ -1,0 +1,393 @@
+package ledger
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/whystall/whystall/internal/evidence"
+	"github.com/whystall/whystall/internal/evidence/kernel"
+	"github.com/whystall/whystall/internal/timeline"
+)
+
+const (
+	topThreads    = 40
+	topNeighbours = 20
+	topSpanSites  = 10
+	pollerRate    = 100 // short sleeps a second that make a thread a poller
+	shortSleepNS  = 1e6
+)
+
+// kernelSums adds up what the kernel's records tell of the target, whoever its requests are.
+func kernelSums(k *timeline.Kernel, set *evidence.Set) *Kernel {
+	h, tot := k.Header(), k.Totals()
+	b, e := k.Span()
+	r := &Kernel{Source: h.Source, Release: h.Kernel, Begin: b, End: e, PerTask: h.PerTask, AllTasks: h.AllTasks, Missing: slices.Clone(h.Missing),
+		Lost: tot.Lost, UnknownNS: tot.BreakNS, Switches: tot.Switches, Involuntary: tot.Involuntary}
+	if s := k.Ended(); s != "" {
+		r.Missing = append(r.Missing, s)
+	}
+	if d := k.Dropped(); d != 0 {
+		r.Missing = append(r.Missing, fmt.Sprintf("records before %.1f s from the end were given up to bound memory", float64(e-d)/1e9))
+	}
+	r.RunnableAvg, r.RunnableMax, _ = k.Runnable()
+	r.GlanceAvg = glance(k, set)
+	for _, t := range k.Process(b, e, nil) {
+		if t.State == timeline.ProcessThrottled {
+			r.StoodNS += t.End - t.Begin
+		}
+	}
+	threadSums(k, r)
+	events(k, r)
+	return r
+}
+
+// glance is what a reader that walks the threads one by one found running: as it was read, else as the records say that it would have been.
+func glance(k *timeline.Kernel, set *evidence.Set) float64 {
+	if set != nil {
+		var sum float64
+		n := 0
+		for _, s := range set.All("/process/threads/running:threads") {
+			if s.Shape == evidence.Sample {
+				sum += s.Value
+				n++
+			}
+		}
+		if n > 1 {
+			return sum / float64(n)
+		}
+	}
+	avg, _ := k.Glance(1e9, 20e3)
+	return avg
+}
+
+// makesThreads, endsThreads: system calls by number.
+type callSet struct{ clone, end, space []int32 }
+
+func callsOf(arch string) callSet {
+	if arch == "arm64" {
+		return callSet{clone: []int32{220, 435}, end: []int32{93, 94, 215, 233}, space: []int32{215, 222, 226, 233, 216, 214}}
+	}
+	return callSet{clone: []int32{56, 435}, end: []int32{60, 231, 11, 28}, space: []int32{9, 10, 11, 12, 25, 28}}
+}
+
+// threadSums adds up the threads' states and what follows from them.
+func threadSums(k *timeline.Kernel, r *Kernel) {
+	calls := callsOf(k.Header().Arch)
+	wall := float64(r.End-r.Begin) / 1e9
+	by := map[uint32]*ThreadSum{}
+	held := map[uint32]int64{}
+	short := map[uint32]int{}
+	space := map[uint32]int64{}
+	var shares []timeline.Share
+	k.Each(r.Begin, r.End, func(tid uint32, s *timeline.Stretch) {
+		t := by[tid]
+		if t == nil {
+			t = &ThreadSum{TID: tid}
+			by[tid] = t
+		}
+		ns := s.End - s.Begin
+		switch s.Doing {
+		case timeline.ThreadOn:
+			t.OnNS += ns
+		case timeline.ThreadQueued:
+			t.QueuedNS += ns
+			shares = k.Behind(tid, s.Begin, s.End, shares[:0])
+			for _, x := range shares {
+				if x.TID != timeline.NobodyKnown {
+					held[x.TID] += x.NS
+				}
+			}
+		case timeline.ThreadThrottled:
+			t.ThrottledNS += ns
+		case timeline.ThreadBlocked:
+			t.BlockedNS += ns
+			if whole := s.Whole.End - s.Whole.Begin; s.Block == timeline.BlockTimer && s.ByInterrupt && whole < shortSleepNS && s.Whole.End == s.End {
+				short[tid]++
+			}
+		default:
+			return
+		}
+		if s.Syscall >= 0 && s.Doing != timeline.ThreadThrottled {
+			switch {
+			case slices.Contains(calls.clone, s.Syscall):
+				r.Churn.CreateNS += ns
+			case slices.Contains(calls.end, s.Syscall):
+				r.Churn.ExitNS += ns
+			}
+			if slices.Contains(calls.space, s.Syscall) {
+				space[tid] += ns
+			}
+		}
+	})
+	name := func(tid uint32) string {
+		t, _ := k.Name(tid, r.End)
+		return plainComm(t.Comm)
+	}
+	for _, t := range by {
+		r.OnNS += t.OnNS
+		r.QueuedNS += t.QueuedNS
+		r.ThrottledNS += t.ThrottledNS
+		r.BlockedNS += t.BlockedNS
+		t.Comm = name(t.TID)
+		r.Threads = append(r.Threads, *t)
+	}
+	r.ThreadsSeen = int64(len(by))
+	slices.SortFunc(r.Threads, func(a, b ThreadSum) int {
+		return cmp.Or(cmp.Compare(b.OnNS+b.QueuedNS, a.OnNS+a.QueuedNS), cmp.Compare(a.TID, b.TID))
+	})
+	r.Threads = r.Threads[:min(len(r.Threads), topThreads)]
+	for _, n := range short {
+		r.ShortSleeps += int64(n)
+		if float64(n) >= pollerRate*max(wall, 1) {
+			r.ShortSleepers++
+		}
+	}
+	r.Neighbours = neighbours(k, held, r.End)
+	for tid, ns := range space {
+		r.MmapLock.By = addInstead(r.MmapLock.By, Instead{Who: name(tid), Kind: "thread", NS: ns})
+	}
+	churn(k, r)
+}
+
+// neighbours names who held CPUs. Idle is nobody.
+func neighbours(k *timeline.Kernel, held map[uint32]int64, at int64) []Neighbour {
+	by := map[Neighbour]int64{}
+	for tid, ns := range held {
+		if tid == 0 {
+			continue
+		}
+		t, _ := k.Name(tid, at)
+		n := Neighbour{Comm: plainComm(t.Comm), PID: t.PID, Cgroup: t.Cgroup, Own: t.Target}
+		if t.Target {
+			n = Neighbour{Comm: behindOwn, PID: t.PID, Own: true}
+		}
+		if t.Kernel {
+			n.PID = 0
+		}
+		by[n] += ns
+	}
+	l := make([]Neighbour, 0, len(by))
+	for n, ns := range by {
+		n.NS = ns
+		l = append(l, n)
+	}
+	slices.SortFunc(l, func(a, b Neighbour) int {
+		return cmp.Or(cmp.Compare(b.NS, a.NS), cmp.Compare(a.Comm, b.Comm), cmp.Compare(a.PID, b.PID), cmp.Compare(a.Cgroup, b.Cgroup))
+	})
+	return l[:min(len(l), topNeighbours)]
+}
+
+// churn adds up threads made and ended.
+func churn(k *timeline.Kernel, r *Kernel) {
+	var first, life []int64
+	makers := map[string]*Site{}
+	for _, t := range k.Threads() {
+		if t.Birth != 0 && t.Birth >= r.Begin {
+			r.Churn.Created++
+			if t.First >= t.Birth {
+				first = append(first, t.First-t.Birth)
+			}
+			if t.Exit > t.Birth {
+				life = append(life, t.Exit-t.Birth)
+			}
+			if s := placeOf(k, t.User); s.Func != "" {
+				addSite(makers, s, 0)
+			}
+		}
+		if t.Exit != 0 {
+			r.Churn.Exited++
+		}
+	}
+	r.Churn.FirstP50, r.Churn.FirstP99, r.Churn.FirstMax = quantiles(first)
+	r.Churn.LifeP50, _, _ = quantiles(life)
+	r.Churn.Makers = sitesOf(makers)
+}
+
+// quantiles are the median, the 99th percentile and the largest; 0 of nothing.
+func quantiles(l []int64) (p50, p99, most int64) {
+	if len(l) == 0 {
+		return 0, 0, 0
+	}
+	slices.Sort(l)
+	at := func(q float64) int64 { return l[min(len(l)-1, int(q*float64(len(l))))] }
+	return at(0.5), at(0.99), l[len(l)-1]
+}
+
+// spanSum is a Spans while it is added up.
+type spanSum struct {
+	out   *Spans
+	flags map[string]int64
+	sites map[string]*Site
+	by    map[string]int64
+}
+
+// events adds up the rarer records.
+func events(k *timeline.Kernel, r *Kernel) {
+	sum := map[*Spans]*spanSum{}
+	add := func(s *Spans, e *timeline.Event, flag string) {
+		x := sum[s]
+		if x == nil {
+			x = &spanSum{out: s, flags: map[string]int64{}, sites: map[string]*Site{}, by: map[string]int64{}}
+			sum[s] = x
+		}
+		ns := e.End - e.Begin
+		s.N++
+		s.NS += ns
+		s.Max = max(s.Max, ns)
+		weight := max(ns, 1) // moments count
+		if flag != "" {
+			x.flags[flag] += weight
+		}
+		if p := placeOf(k, e.User); p.Func != "" {
+			addSite(x.sites, p, ns)
+		}
+		t, _ := k.Name(e.TID, e.Begin)
+		x.by[plainComm(t.Comm)] += weight
+	}
+	k.Events(math.MinInt64, math.MaxInt64, func(e *timeline.Event) bool {
+		switch e.Kind {
+		case kernel.Reclaim:
+			s := &r.Reclaim
+			if e.Flags&kernel.Memcg != 0 {
+				s = &r.Memcg
+			}
+			s.Order = max(s.Order, int(min(e.Arg[0], 64)))
+			add(s, e, gfpWords(e.Arg[1]))
+		case kernel.Compaction:
+			r.Compact.Order = max(r.Compact.Order, int(min(e.Arg[0], 64)))
+			add(&r.Compact, e, gfpWords(e.Arg[1]))
+		case kernel.Fault:
+			r.FaultsN++
+			if e.End > e.Begin {
+				add(&r.Faults, e, "")
+			}
+			if e.Flags&kernel.Major != 0 {
+				add(&r.Major, e, "")
+			}
+			if e.Flags&kernel.Huge != 0 {
+				add(&r.Huge, e, "")
+			}
+		case kernel.MmapLock:
+			flag := "to read"
+			if e.Flags&kernel.Write != 0 {
+				flag = "to write"
+			}
+			add(&r.MmapLock, e, flag)
+		case kernel.TLBFlush:
+			add(&r.TLB, e, tlbReason(e.Arg[1]))
+		case kernel.NUMAMove:
+			add(&r.NUMA, e, fmt.Sprintf("to node %d", min(e.Arg[1], 1<<16)))
+		case kernel.Disk:
+			add(&r.Disk, e, "")
+		}
+		return true
+	}, kernel.Reclaim, kernel.Compaction, kernel.Fault, kernel.MmapLock, kernel.TLBFlush, kernel.NUMAMove, kernel.Disk)
+	for s, x := range sum {
+		s.Flags = insteadByName(x.flags, "flag")
+		s.Sites = sitesOf(x.sites)
+		if s != &r.MmapLock { // who changes the address space is told by the calls they were in
+			s.By = insteadByName(x.by, "thread")
+		}
+	}
+	sortInstead(r.MmapLock.By)
+	r.MmapLock.By = r.MmapLock.By[:min(len(r.MmapLock.By), topInstead)]
+}
+
+// tlbReason is the kernel's reason of a flush, include/linux/mm_types.h.
+func tlbReason(n uint64) string {
+	words := []string{"task switch", "remote shootdown", "local shootdown", "local mm shootdown", "remote send IPI", "remote wrong CPU"}
+	if n < uint64(len(words)) {
+		return words[n]
+	}
+	return "other"
+}
+
+// gfpWords says what an allocation allowed. The bits moved between releases; those told apart here are where they are since 4.x: see
+// include/linux/gfp_types.h of the kernel.
+func gfpWords(flags uint64) string {
+	var l []string
+	for _, f := range []struct {
+		bit  uint64
+		name string
+	}{{0x40, "IO"}, {0x80, "FS"}, {0x400, "direct reclaim"}, {0x2000, "no warning"}, {0x4000, "retry"}, {0x8000, "no fail"}, {0x10000, "no retry"}, {0x40000, "compound"}} {
+		if flags&f.bit != 0 {
+			l = append(l, f.name)
+		}
+	}
+	return strings.Join(l, ", ")
+}
+
+func insteadByName(by map[string]int64, kind string) []Instead {
+	l := make([]Instead, 0, len(by))
+	for who, ns := range by {
+		l = append(l, Instead{Who: who, Kind: kind, NS: ns})
+	}
+	sortInstead(l)
+	return l[:min(len(l), topInstead)]
+}
+
+func sortInstead(l []Instead) {
+	slices.SortFunc(l, func(a, b Instead) int {
+		return cmp.Or(cmp.Compare(b.NS, a.NS), cmp.Compare(a.Who, b.Who), cmp.Compare(a.Kind, b.Kind))
+	})
+}
+
+// addInstead adds to the entry of the same name.
+func addInstead(l []Instead, i Instead) []Instead {
+	for n := range l {
+		if l[n].Who == i.Who && l[n].Kind == i.Kind {
+			l[n].NS += i.NS
+			return l
+		}
+	}
+	return append(l, i)
+}
+
+func addSite(m map[string]*Site, s Site, ns int64) {
+	x := m[s.Func]
+	if x == nil {
+		if len(m) >= 1<<12 {
+			return
+		}
+		x = &s
+		m[s.Func] = x
+	}
+	x.NS += ns
+	x.N++
+}
+
+func sitesOf(m map[string]*Site) []Site {
+	l := make([]Site, 0, len(m))
+	for _, s := range m {
+		l = append(l, *s)
+	}
+	slices.SortFunc(l, func(a, b Site) int {
+		return cmp.Or(cmp.Compare(b.NS, a.NS), cmp.Compare(b.N, a.N), cmp.Compare(a.Func, b.Func))
+	})
+	return l[:min(len(l), topSpanSites)]
+}
+
+// placeOf is the program's function on a user stack: the innermost with a name that only passes nothing on.
+func placeOf(k *timeline.Kernel, stack uint32) Site {
+	last := Site{}
+	for _, f := range k.Stack(stack) {
+		if f.Func == "" {
+			continue
+		}
+		last = Site{Func: f.Func, File: f.Module}
+		if !sleepPlumbing(f.Func) && !systemModule(f.Module) {
+			return last
+		}
+	}
+	return last
+}
+
+// systemModule tells of a module that it is the C library or the loader.
+func systemModule(module string) bool {
+	name := module[strings.LastIndexByte(module, '/')+1:]
+	return name == "kernel" || strings.HasPrefix(name, "libc.so") || strings.HasPrefix(name, "libc-") || strings.HasPrefix(name, "libpthread") ||
+		strings.HasPrefix(name, "ld-linux") || strings.HasPrefix(name, "ld-musl") || name == "[vdso]"
+}

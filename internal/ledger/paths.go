@@ -1,0 +1,426 @@
+package ledger
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"sort"
+
+	"github.com/whystall/whystall/exectrace"
+	"github.com/whystall/whystall/internal/evidence/kernel"
+	"github.com/whystall/whystall/internal/timeline"
+)
+
+// A stop-the-world is a path and no leaf (rules of joining, sections 4 to 6): until everybody stopped it is told by what the awaited thread did,
+// before and after that by what the initiator did. A ragged barrier is one wait for the awaited. What the walk of a thread (threadwalk.go) finds
+// are the parts; they tile the path exactly.
+
+// path is one stop-the-world or barrier. Times are relative.
+type path struct {
+	n         uint32 // of a stop-the-world its number, of a barrier that in the list
+	barrier   bool
+	kind      exectrace.StringID
+	begin     int64
+	await     int64 // the initiator sleeps on the note; 0: nobody was awaited
+	stop      int64 // the awaited woke it
+	start     int64 // the world starts again; of a barrier its end
+	end       int64
+	initiator uint32
+	awaited   uint32
+	byNote    bool
+	parts     []part
+	hops      []hop
+	inferred  bool // a hop was
+	byGroup   bool // throttling is known by the group's count alone
+	missing   int64
+}
+
+// hop is one event on a path, for the proof.
+type hop struct {
+	at, until int64
+	text      string
+}
+
+const (
+	maxHops     = 24
+	hopShare    = 20 // a stretch is told when it is that part of the path, or a ms
+	namedPct    = 80 // grades, section 6
+	supportPct  = 50
+	unknownPct  = 5
+	mostPaths   = 1000
+	mostDelayNS = 1e6
+)
+
+// paths has those that were looked at.
+type paths struct {
+	j        *joiner
+	walk     *threadWalk
+	stws     map[uint32]*path
+	barriers []*path // in order, disjoint
+	near     int
+}
+
+func (p *paths) init(j *joiner) {
+	p.j, p.stws, p.walk = j, map[uint32]*path{}, newThreadWalk(j.k)
+	p.findBarriers()
+}
+
+// stw is the path of stop-the-world n.
+func (p *paths) stw(n uint32) *path {
+	if t := p.stws[n]; t != nil {
+		return t
+	}
+	list, base := p.j.tl.STWs()
+	if n < base || int(n-base) >= len(list) {
+		return nil
+	}
+	s := &list[n-base]
+	end := s.End
+	if end == 0 {
+		end = p.j.tl.Now()
+	}
+	t := &path{n: n, kind: s.Kind, begin: s.Begin, start: cmp.Or(s.Start, end), end: end, initiator: p.j.host(s.Thread)}
+	if s.LastStop != 0 && s.AwaitedThread != 0 && s.AwaitedThread != s.Thread {
+		t.await, t.stop, t.awaited = s.Begin, s.LastStop, p.j.host(s.AwaitedThread)
+	}
+	p.anatomy(t, s)
+	p.tell(t)
+	if s.End != 0 { // else it is told again once it ended
+		p.stws[n] = t
+	}
+	return t
+}
+
+// tell fills in the parts.
+func (p *paths) tell(t *path) {
+	t.start = min(max(t.start, t.begin), t.end)
+	if t.await != 0 || t.stop != 0 {
+		t.await = min(max(t.await, t.begin), t.start)
+		t.stop = min(max(t.stop, t.await), t.start)
+	}
+	t.hop(t.begin, t.begin, "thread %d begins", t.initiator)
+	if t.awaited != 0 && t.stop > t.await {
+		p.thread(t, t.initiator, t.begin, t.await, "")
+		t.hop(t.await, t.await, "it waits for thread %d", t.awaited)
+		p.thread(t, t.awaited, t.await, t.stop, "awaited ")
+		by := "stops last of the Ps' threads"
+		if t.byNote {
+			by = "wakes it (futex)"
+		}
+		t.hop(t.stop, t.stop, "thread %d %s", t.awaited, by)
+		p.thread(t, t.initiator, t.stop, t.end, "")
+	} else {
+		p.thread(t, t.initiator, t.begin, t.end, "")
+	}
+	if !t.barrier && t.start < t.end {
+		t.hop(t.start, t.start, "the world starts; thread %d is on its way until %.2f", t.initiator, ms(t.end-t.begin))
+	}
+	slices.SortStableFunc(t.hops, func(a, b hop) int { return cmp.Compare(a.at, b.at) })
+}
+
+func (t *path) hop(at, until int64, format string, args ...any) {
+	if len(t.hops) < 4*maxHops {
+		t.hops = append(t.hops, hop{at, until, fmt.Sprintf(format, args...)})
+	}
+}
+
+// thread appends what kept tid in [lo,hi).
+func (p *paths) thread(t *path, tid uint32, lo, hi int64, who string) {
+	j := p.j
+	if lo >= hi {
+		return
+	}
+	if tid == 0 { // not in the records: what the runtime tells is all
+		t.parts = append(t.parts, part{lo: lo, hi: hi, leaf: codeMissing})
+		t.missing += hi - lo
+		return
+	}
+	first := len(t.parts)
+	p.walk.out = func(q *threadPiece) {
+		b, e := q.lo-j.base, q.hi-j.base
+		x := part{lo: b, hi: e, leaf: q.leaf, measured: true}
+		for _, h := range q.hops {
+			if h.inferred {
+				t.inferred, x.measured = true, false
+			}
+		}
+		name := who + fmt.Sprintf("thread %d", q.tid)
+		switch q.leaf {
+		case codeOnCPU:
+			x.on = true
+		case codeNoCPU:
+			t.parts = j.byShares(t.parts, q.by, b, e)
+			t.stretch(b, e, "%s: no CPU", name)
+			return
+		case codeThrottled:
+			x.measured = !q.at.ByGroup
+			t.byGroup = t.byGroup || q.at.ByGroup
+		case codeAsleep:
+			x.detail = j.sleep(&q.at)
+		case codeMissing, codeUnknown, codeLimit:
+			x.leaf, x.measured = codeMissing, false
+			t.missing += e - b
+		}
+		t.parts = append(t.parts, x)
+		text := string(leafOf[x.leaf])
+		if x.leaf == codeAsleep && x.detail != 0 {
+			text += " in " + j.tl.Func(x.detail)
+		}
+		t.stretch(b, e, "%s: %s", name, text)
+	}
+	p.walk.thread(tid, j.base+lo, j.base+hi)
+	if who != "" {
+		p.preemptible(t, tid, first, lo, hi)
+	}
+}
+
+// stretch tells of a stretch that matters.
+func (t *path) stretch(lo, hi int64, format string, args ...any) {
+	if ns := hi - lo; ns*hopShare >= t.end-t.begin || ns >= mostDelayNS {
+		t.hop(lo, hi, format, args...)
+	}
+}
+
+// preemptible finds out why an awaited thread that was on a CPU did not stop: parts from first on are its. It was asked to by a signal and did not, or
+// nobody asked.
+func (p *paths) preemptible(t *path, tid uint32, first int, lo, hi int64) {
+	j := p.j
+	var on int64
+	for i := first; i < len(t.parts); i++ {
+		if t.parts[i].on {
+			on += t.parts[i].hi - t.parts[i].lo
+		}
+	}
+	if on < 100e3 {
+		return
+	}
+	sent, delivered := 0, 0
+	j.k.Events(j.base+lo, j.base+hi, func(e *timeline.Event) bool {
+		switch {
+		case e.Kind == kernel.Delivered && e.TID == tid:
+			delivered++
+		case e.Kind == kernel.Signal && e.Other == tid:
+			sent++
+		}
+		return true
+	}, kernel.Signal, kernel.Delivered)
+	where := map[string]int{}
+	best, total := "", 0
+	j.k.EventsOf(tid, j.base+lo, j.base+hi, func(e *timeline.Event) bool {
+		if f := placeOf(j.k, e.User); f.Func != "" {
+			total++
+			if where[f.Func]++; where[f.Func] > where[best] || where[f.Func] == where[best] && f.Func < best {
+				best = f.Func
+			}
+		}
+		return true
+	}, kernel.Sample)
+	what := "on CPU, asked to stop by no signal"
+	if delivered > 0 {
+		what = "not preemptible"
+	} else if sent > 0 {
+		what = "on CPU, signal sent and not delivered"
+	}
+	if best != "" {
+		what += " in " + best
+		t.hop(lo, hi, "awaited thread %d: %s: %d signals sent, %d delivered; %d of %d samples", tid, what, sent, delivered, where[best], total)
+	} else {
+		t.hop(lo, hi, "awaited thread %d: %s: %d signals sent, %d delivered", tid, what, sent, delivered)
+	}
+	id := j.detail(what)
+	for i := first; i < len(t.parts); i++ {
+		if t.parts[i].on {
+			t.parts[i].detail = id
+			t.parts[i].named = delivered > 0
+		}
+	}
+}
+
+// cut appends the path's parts within [lo,hi), which it covers.
+func (t *path) cut(dst []part, lo, hi int64) []part {
+	i := sort.Search(len(t.parts), func(i int) bool { return t.parts[i].hi > lo })
+	at := lo
+	for ; i < len(t.parts) && t.parts[i].lo < hi; i++ {
+		q := t.parts[i]
+		q.lo, q.hi = max(q.lo, at), min(q.hi, hi)
+		if q.lo > at {
+			dst = append(dst, part{lo: at, hi: q.lo, leaf: codeMissing})
+		}
+		at = q.hi
+		dst = append(dst, q)
+	}
+	if at < hi {
+		dst = append(dst, part{lo: at, hi: hi, leaf: codeMissing})
+	}
+	return dst
+}
+
+// stopped gives the latest stretch of [lo,hi) in which the world was being stopped or was stopped, with its path.
+func (p *paths) stopped(lo, hi int64) (t *path, b, e int64, ok bool) {
+	for hi > lo {
+		b, e, n, ok := p.j.tl.Stopped(lo, hi)
+		if !ok {
+			return nil, 0, 0, false
+		}
+		t := p.stw(n)
+		if t == nil {
+			return nil, 0, 0, false
+		}
+		if e = min(e, t.start); b < e {
+			return t, b, e, true
+		}
+		hi = b
+	}
+	return nil, 0, 0, false
+}
+
+// of gives the latest stretch of [lo,hi) in which thread tid was the initiator of a path and waited for it. stw: the goroutine stops the world.
+func (p *paths) of(tid uint32, lo, hi int64, stw bool) (t *path, b, e int64, ok bool) {
+	if stw {
+		if n, found := p.j.tl.STWBefore(lo, hi); found {
+			if t = p.stw(n); t != nil && t.initiator == tid {
+				if b, e = max(lo, t.begin), min(hi, t.start); b < e {
+					return t, b, e, true
+				}
+			}
+		}
+	}
+	for {
+		if t, b, e, ok = p.barrier(lo, hi); !ok || t.initiator == tid {
+			return t, b, e, ok
+		}
+		hi = b
+	}
+}
+
+// barrier gives the latest stretch of [lo,hi) in a ragged barrier.
+func (p *paths) barrier(lo, hi int64) (t *path, b, e int64, ok bool) {
+	if len(p.barriers) == 0 {
+		return nil, 0, 0, false
+	}
+	i := sort.Search(len(p.barriers), func(i int) bool { return p.barriers[i].begin >= hi }) - 1
+	if i < 0 || p.barriers[i].end <= lo {
+		return nil, 0, 0, false
+	}
+	t = p.barriers[i]
+	return t, max(lo, t.begin), min(hi, t.end), true
+}
+
+// results writes the paths down that are long or cost slow requests something, most of that first.
+func (p *paths) results(q *pass, slow *column) (l []Barrier) {
+	list, base := p.j.tl.STWs()
+	for i := range list {
+		n := base + uint32(i)
+		ns := int64(0)
+		if x := slow.stw[n]; x != nil {
+			ns = x.ns
+		}
+		if list[i].End == 0 || list[i].End-list[i].Begin < leastSTW && ns == 0 {
+			continue
+		}
+		if t := p.stw(n); t != nil {
+			b := t.result(q)
+			b.SlowNS = ns
+			l = append(l, b)
+		}
+	}
+	for _, t := range p.barriers {
+		ns := slow.barriers[t.n]
+		if t.end-t.begin < leastSTW && ns == 0 {
+			continue
+		}
+		b := t.result(q)
+		b.SlowNS = ns
+		l = append(l, b)
+	}
+	slices.SortStableFunc(l, func(a, b Barrier) int {
+		return cmp.Or(cmp.Compare(b.SlowNS, a.SlowNS), cmp.Compare(b.End-b.Begin, a.End-a.Begin), cmp.Compare(a.Begin, b.Begin))
+	})
+	return l[:min(len(l), mostPaths)]
+}
+
+// result is the path in words.
+func (t *path) result(q *pass) Barrier {
+	b := Barrier{Begin: q.tl.Abs(t.begin), End: q.tl.Abs(t.end), Kind: q.src.String(t.kind), Initiator: t.initiator, Awaited: t.awaited, ByNote: t.byNote,
+		StoppedNS: t.start - t.begin, DelayedNS: t.end - t.start}
+	if t.barrier {
+		b.Kind = "safe-point"
+	}
+	by := map[Instead]int64{}
+	var named, ns int64
+	for i := range t.parts {
+		x := &t.parts[i]
+		n := x.hi - x.lo
+		ns += n
+		by[Instead{Who: q.describe(x), Kind: string(leafOf[x.leaf])}] += n
+		if x.isNamed() {
+			named += n
+		}
+	}
+	for i, n := range by {
+		i.NS = n
+		b.Leaves = append(b.Leaves, i)
+	}
+	sortInstead(b.Leaves)
+	hops := t.hops
+	if len(hops) > maxHops {
+		// the short stretches first
+		hops = slices.Clone(hops)
+		slices.SortStableFunc(hops, func(a, b hop) int {
+			return cmp.Or(cmp.Compare(min(a.until-a.at, 1), min(b.until-b.at, 1)), cmp.Compare(b.until-b.at, a.until-a.at))
+		})
+		hops = hops[:maxHops]
+		slices.SortStableFunc(hops, func(a, b hop) int { return cmp.Compare(a.at, b.at) })
+	}
+	for _, h := range hops {
+		if h.until > h.at {
+			b.Hops = append(b.Hops, fmt.Sprintf("%.2f..%.2f  %s", ms(h.at-t.begin), ms(h.until-t.begin), h.text))
+		} else {
+			b.Hops = append(b.Hops, fmt.Sprintf("%.2f  %s", ms(h.at-t.begin), h.text))
+		}
+	}
+	b.Grade = t.grade(named, ns, q.misplaced)
+	return b
+}
+
+func ms(ns int64) float64 { return float64(ns) / 1e6 }
+
+// isNamed: section 6 counts what says who or what held the thread.
+func (x *part) isNamed() bool {
+	switch x.leaf {
+	case codeOnCPU:
+		return x.named
+	case codeThrottled, codeFault, codeReclaim, codeMemcg, codeCompaction, codeMmapLock, codeTLB, codeDisk, codeNUMA:
+		return true
+	case codeNoCPU:
+		return x.tid != timeline.NobodyKnown
+	}
+	return false
+}
+
+// describe is a part's leaf in words.
+func (p *pass) describe(x *part) string {
+	s := string(leafOf[x.leaf])
+	d := p.tl.Func(x.detail)
+	switch {
+	case d == "":
+		return s
+	case x.leaf == codeNoCPU:
+		return s + " (" + d + ")"
+	case x.leaf == codeAsleep:
+		return s + " in " + d
+	}
+	return d
+}
+
+// grade is section 6 of the rules of joining.
+func (t *path) grade(named, ns int64, misplaced bool) string {
+	awaits := t.stop > t.await // time that hangs on who was awaited
+	switch {
+	case ns <= 0 || named*100 < ns*supportPct:
+		return "possible"
+	case named*100 < ns*namedPct, awaits && !t.byNote && (t.stop-t.await)*100 > ns*unknownPct, t.inferred, t.byGroup, t.missing*100 > ns*unknownPct, misplaced:
+		return "supported"
+	}
+	return "proven"
+}
