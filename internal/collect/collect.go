@@ -117,3 +117,6 @@ type Progress struct {
 	Of       time.Duration
 	Received int64 // bytes of the trace
 }
+
+// Release is the running kernel's, "" where it is not told.
+func Release() string { return release() }

@@ -103,6 +103,9 @@ func reverse(s string) string {
 	return string(r)
 }
 
+// Wrap breaks s at spaces into lines of at most max columns. A word longer than that stays whole: it may be a command.
+func Wrap(s string, max int) []string { return wrap(s, max, true) }
+
 // wrap breaks s at spaces into lines of at most max columns. A word longer than a line is shortened in its middle, unless
 // whole: half a command or URL is worse than a long line.
 func wrap(s string, max int, whole bool) []string {

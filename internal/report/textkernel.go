@@ -375,7 +375,7 @@ func (r *Report) looked() (out [][2]string) {
 	return out
 }
 
-func isKernelTier(name string) bool { return name == "kernel" || name == "bpf" || name == "perf" }
+func isKernelTier(name string) bool { return name == "kernel" || strings.HasPrefix(name, "kernel-") }
 
 func isRuntimeTier(name string) bool {
 	switch name {

@@ -1,0 +1,135 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os/signal"
+	"runtime"
+	"strings"
+	"syscall"
+
+	"github.com/whystall/whystall/internal/collect"
+	"github.com/whystall/whystall/internal/evidence"
+	"github.com/whystall/whystall/internal/report"
+)
+
+var _ = register(&command{
+	Name: "doctor", Help: "Tell what this machine and user permit to be seen.", Order: 35,
+	New: func() any { return &doctorCmd{} },
+})
+
+type doctorCmd struct {
+	Pid     int    `placeholder:"N" help:"Tell it of this process."`
+	NoProbe bool   `help:"Do not look for the process' pprof pages."`
+	Format  string `enum:"text,json" default:"text" placeholder:"FORMAT" help:"text or json."`
+}
+
+func (*doctorCmd) Help() string {
+	return `Nothing is recorded, and nothing is changed. Of a process its index of pprof pages is asked for.
+
+Examples:
+  whystall doctor
+  whystall doctor --pid 4121
+  sudo whystall doctor --pid 4121 --format json | jq '.abilities[] | select(.ready | not)'
+
+Exit status: 0 all can be seen, 1 something cannot or only in part, 2 wrong usage, 3 the process cannot be recorded.`
+}
+
+// diagnosis is the JSON of doctor.
+type diagnosis struct {
+	Schema    int               `json:"schema"`
+	Host      evidence.Host     `json:"host"`
+	Target    *evidence.Target  `json:"target,omitempty"`
+	Abilities []collect.Ability `json:"abilities"`
+}
+
+func (c *doctorCmd) Run(con *console) error {
+	if c.Pid < 0 {
+		return usagef("--pid %d: want the number of a process", c.Pid)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	t, as, err := collect.Doctor(ctx, c.Pid, !c.NoProbe)
+	if err != nil {
+		return err
+	}
+	d := diagnosis{Schema: 1, Host: evidence.Host{OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(), Kernel: collect.Release()}, Abilities: as}
+	if c.Pid != 0 {
+		d.Target = &t
+	}
+	if c.Format == "json" {
+		enc := json.NewEncoder(con.stdout)
+		enc.SetIndent("", "  ")
+		err = enc.Encode(d)
+	} else {
+		err = con.tellDoctor(&d)
+	}
+	if err != nil {
+		return fmt.Errorf("write: %w", err)
+	}
+	for _, a := range as {
+		if !a.Ready || a.Part {
+			return exit(statusFound)
+		}
+	}
+	return nil
+}
+
+func (con *console) tellDoctor(d *diagnosis) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s, %s, %d CPUs\n", d.Host.OS, d.Host.Kernel, d.Host.Arch, d.Host.CPUs)
+	if t := d.Target; t != nil {
+		what := t.GoVersion
+		if what == "" {
+			if what = t.Runtime; what == "" {
+				what = "native"
+			}
+		}
+		if t.Container {
+			what += ", in namespaces of its own"
+		}
+		fmt.Fprintf(&b, "pid %d, %s, %s: %s\n", t.PID, t.Comm, t.Exe, what)
+	}
+	tier := ""
+	for _, a := range d.Abilities {
+		if a.Tier != tier {
+			tier = a.Tier
+			fmt.Fprintf(&b, "\n%s\n", tierTitle(tier))
+		}
+		state := "yes"
+		switch {
+		case !a.Ready:
+			state = "no"
+		case a.Part:
+			state = "part"
+		}
+		const hang = 31
+		for i, l := range report.Wrap(a.Say, report.Columns-hang) {
+			if i == 0 {
+				fmt.Fprintf(&b, "  %-4s  %-22s %s\n", state, a.Name, l)
+			} else {
+				fmt.Fprintf(&b, "%*s%s\n", hang, "", l)
+			}
+		}
+		if a.More != "" {
+			fmt.Fprintf(&b, "%*smore: %s\n", hang, "", a.More)
+		}
+	}
+	// Names come from the process: what a terminal would act upon is made visible, line by line.
+	for l := range strings.Lines(b.String()) {
+		if _, err := fmt.Fprintln(con.stdout, report.Printable(strings.TrimRight(l, " \n"))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func tierTitle(tier string) string {
+	return map[string]string{
+		"runtime":    "THE RUNTIME: what goroutines wait for",
+		"system":     "/PROC, /SYS, CGROUPS: quotas, limits, pressure, memory",
+		"perf_event": "PERF_EVENT: when its threads run, without eBPF",
+		"eBPF":       "EBPF: who ran instead, who woke whom, throttling, reclaim, locks",
+	}[tier]
+}

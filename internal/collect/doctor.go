@@ -1,0 +1,110 @@
+package collect
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/whystall/whystall/internal/evidence"
+	"github.com/whystall/whystall/internal/evidence/kernel"
+)
+
+// Ability is one thing that a recording takes of the machine and the user, and whether it is there.
+type Ability struct {
+	Tier  string `json:"tier"` // "runtime", "system", "perf_event", "eBPF"; of a collector or of what several need
+	Name  string `json:"name"`
+	Ready bool   `json:"ready"`
+	Part  bool   `json:"partly,omitempty"` // there, and less than it could be
+	Say   string `json:"says"`             // what it is, or why it is not there
+	More  string `json:"more,omitempty"`   // the one command that would permit more
+}
+
+// Doctor tells what a recording of a process could see, without recording. pid 0: of any process; that of a process asks its pprof
+// index where probe is set. An [Error] tells that this process cannot be recorded at all.
+func Doctor(ctx context.Context, pid int, probe bool) (t evidence.Target, as []Ability, err error) {
+	p := Process{PID: pid, Budget: 0.06, Stacks: true}
+	if pid != 0 {
+		if t, _, err = identify(pid, false); err != nil {
+			return t, nil, err
+		}
+		p.NSPID = t.NSPID
+		as = append(as, runtimeOf(ctx, &t, probe))
+	} else {
+		p.PID, p.NSPID = standIn()
+	}
+	for _, c := range Locals() {
+		a := Ability{Tier: "system", Name: c.Name, Ready: true, Say: firstSentence(c.Doc)}
+		switch {
+		case c.Member == kernel.Member && strings.Contains(c.Name, "perf"):
+			a.Tier = "perf_event"
+		case c.Member == kernel.Member:
+			a.Tier = "eBPF"
+		}
+		if err := c.Probe(p); err != nil {
+			a.Ready, a.Say = false, oneLine(err)
+		}
+		as = append(as, a)
+	}
+	as = append(as, machine()...)
+	order := []string{"runtime", "system", "perf_event", "eBPF"}
+	slices.SortStableFunc(as, func(a, b Ability) int { return slices.Index(order, a.Tier) - slices.Index(order, b.Tier) })
+	return t, as, nil
+}
+
+// runtimeOf tells whether the process' own runtime can be asked.
+func runtimeOf(ctx context.Context, t *evidence.Target, probe bool) Ability {
+	a := Ability{Tier: "runtime", Name: "pprof"}
+	switch {
+	case t.Runtime == "go" && !probe:
+		a.Part, a.Ready = true, servesProfiles(filepath.Join(procDir(t.PID), "exe"))
+		a.Say = "its program has no net/http/pprof in it"
+		if a.Ready {
+			a.Say = "its program has net/http/pprof in it; --no-probe was given, so it was not asked"
+		}
+	case t.Runtime == "go":
+		p := probeProfiles(ctx, t)
+		a.Ready, a.Say = p.url != "", p.why
+		if a.Ready {
+			a.Say = "served at " + p.url + profPath + "/: execution trace and profiles"
+		}
+	default:
+		what := map[string]string{"jvm": "a Java program", "python": "a Python program"}[t.Runtime]
+		if what == "" {
+			what = "a native program"
+		}
+		a.Say = what + ": its threads are told as plain threads, from the kernel alone"
+		a.Ready = t.Runtime == ""
+		a.Part = t.Runtime != ""
+	}
+	return a
+}
+
+func firstSentence(s string) string {
+	s, _, _ = strings.Cut(s, ". ")
+	return strings.TrimSuffix(s, ".")
+}
+
+func ability(tier, name string, ready bool, say, more string) Ability {
+	if ready {
+		more = ""
+	}
+	return Ability{Tier: tier, Name: name, Ready: ready, Say: say, More: more}
+}
+
+// paranoid tells what kernel.perf_event_paranoid permits a user without CAP_PERFMON.
+func paranoid(level int, privileged bool) Ability {
+	a := Ability{Tier: "perf_event", Name: "perf_event_paranoid", Ready: true, Say: fmt.Sprintf("%d", level)}
+	switch {
+	case privileged:
+		a.Say += ", which does not bind this user"
+	case level >= 3:
+		a.Ready, a.Say, a.More = false, a.Say+": nothing is permitted without CAP_PERFMON", "sudo sysctl kernel.perf_event_paranoid=2"
+	case level == 2:
+		a.Part, a.Say, a.More = true, a.Say+": own processes only, and no kernel stacks", "sudo sysctl kernel.perf_event_paranoid=1"
+	case level == 1:
+		a.Part, a.Say, a.More = true, a.Say+": own processes, with kernel stacks; not who ran instead", "sudo sysctl kernel.perf_event_paranoid=0"
+	}
+	return a
+}
