@@ -37,7 +37,7 @@ func fill(n int) {
 
 func search(w http.ResponseWriter, r *http.Request) {
 	var hits []article
-	for i := 0; i < 600; i++ {
+	for i := 0; i < 3000; i++ {
 		a := *catalogue[rand.Intn(len(catalogue))]
 		a.Tags = append([]string(nil), a.Tags...)
 		hits = append(hits, a)
