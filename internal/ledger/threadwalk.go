@@ -1,21 +1,26 @@
 package ledger
 
-import "github.com/whystall/whystall/internal/timeline"
+import (
+	"strings"
+
+	"github.com/whystall/whystall/internal/evidence/kernel"
+	"github.com/whystall/whystall/internal/timeline"
+)
 
 // threadPiece is one piece of a thread's story.
 type threadPiece struct {
 	lo, hi int64
 	leaf   leafCode
 	tid    uint32           // whose time it is: the thread itself, or the one it waited for
-	at     timeline.Stretch // what that thread was in; its Begin and End are not clipped. Doing is ThreadUnknown without records
-	by     []timeline.Share // of codeNoCPU: who held the CPU; adds up to hi-lo
+	at     timeline.Stretch // what that thread was in, cut to the piece; Doing is ThreadUnknown without records
+	by     []timeline.Share // of codeNoCPU: who held the CPU; adds up to hi-lo. Overwritten after emit
 	hops   []threadHop      // the waits that were followed to tid, outermost first; overwritten after emit
 }
 
 // threadHop is one wait that was followed to who ended it.
 type threadHop struct {
 	waiter, waker uint32
-	wait          timeline.Stretch // of waiter; its End is the moment of the wake-up
+	wait          timeline.Stretch // of waiter; the end of its Whole is the moment of the wake-up
 	kind          hopKind
 	inferred      bool // waker held the lock by what is known of the lock's wake-ups, not by an event of its own
 }
@@ -26,7 +31,7 @@ type hopKind uint8
 const (
 	hopMessage hopKind = iota // a condition, a note, a pipe: who woke it
 	hopLock                   // a lock: who held it
-	hopLife                   // the end of a thread or child
+	hopLife                   // the end of a thread
 	hopMaker                  // it was not born yet: who made it
 )
 
@@ -37,7 +42,359 @@ const maxThreadHops = 7
 // another thread of the target ended by a release is followed to what that thread did meanwhile, clipped to the wait, never
 // to a thread that is on the path already; all others are leaves of tid.
 func explainThread(k *timeline.Kernel, tid uint32, lo, hi int64, emit func(*threadPiece)) {
-	if lo < hi {
-		emit(&threadPiece{lo: lo, hi: hi, leaf: codeUnknown, tid: tid})
+	w := newThreadWalk(k)
+	w.out = emit
+	w.thread(tid, lo, hi)
+}
+
+// threadWalk explains threads one after the other. What it learns of stacks and addresses it keeps.
+type threadWalk struct {
+	k      *timeline.Kernel
+	out    func(*threadPiece)
+	stacks map[uint32]wakeStack
+	locks  map[uint64]bool // by address: whether it is a lock, see isLock
+	addrs  map[uint64]*address
+	makers map[uint32][]timeline.ThreadLife
+
+	p       threadPiece
+	hops    []threadHop
+	visits  int
+	buf     [maxThreadHops + 2][]timeline.Stretch
+	shares  []timeline.Share
+	wakes   []timeline.Event
+	wakings []timeline.Waking
+}
+
+func newThreadWalk(k *timeline.Kernel) *threadWalk {
+	w := &threadWalk{k: k, stacks: map[uint32]wakeStack{}, locks: map[uint64]bool{}}
+	return w
+}
+
+// thread tells the story of tid in [lo,hi).
+func (w *threadWalk) thread(tid uint32, lo, hi int64) {
+	w.hops, w.visits = w.hops[:0], 0
+	w.walk(tid, lo, hi)
+}
+
+func (w *threadWalk) walk(tid uint32, lo, hi int64) {
+	depth := len(w.hops)
+	list := w.k.Stretches(tid, lo, hi, w.buf[depth][:0])
+	w.buf[depth] = list
+	for i := range list {
+		s := &list[i]
+		if w.visits++; w.visits > maxVisits {
+			w.emit(tid, s.Begin, hi, codeLimit, s)
+			return
+		}
+		switch s.Doing {
+		case timeline.ThreadOn:
+			leaf := codeOnCPU
+			// In the middle of a fault or a reclaim that is what it works on.
+			if l, ok := blockLeaf(s.Block); ok && s.Block >= timeline.BlockDisk && s.Block <= timeline.BlockNUMA {
+				leaf = l
+			}
+			w.emit(tid, s.Begin, s.End, leaf, s)
+		case timeline.ThreadQueued:
+			w.shares = w.k.Behind(tid, s.Begin, s.End, w.shares[:0])
+			w.emit(tid, s.Begin, s.End, codeNoCPU, s)
+		case timeline.ThreadThrottled:
+			w.emit(tid, s.Begin, s.End, codeThrottled, s)
+		case timeline.ThreadBlocked:
+			w.blocked(tid, s)
+		case timeline.ThreadGone:
+			w.gone(tid, s)
+		default:
+			w.emit(tid, s.Begin, s.End, codeMissing, s)
+		}
+	}
+}
+
+func (w *threadWalk) emit(tid uint32, lo, hi int64, leaf leafCode, s *timeline.Stretch) {
+	if lo >= hi {
+		return
+	}
+	w.p = threadPiece{lo: lo, hi: hi, leaf: leaf, tid: tid, at: *s, hops: w.hops}
+	w.p.at.Begin, w.p.at.End = lo, hi
+	if leaf == codeNoCPU {
+		w.p.by = w.shares
+	}
+	w.out(&w.p)
+}
+
+// blocked explains a wait: a leaf by what it waited in, or what who ended it did meanwhile.
+func (w *threadWalk) blocked(tid uint32, s *timeline.Stretch) {
+	leaf, _ := blockLeaf(s.Block)
+	switch s.Block {
+	case timeline.BlockFutex, timeline.BlockPipe, timeline.BlockNetwork, timeline.BlockChild, timeline.BlockOther, timeline.BlockUnknown:
+	default:
+		w.emit(tid, s.Begin, s.End, leaf, s)
+		return
+	}
+	end := w.endOf(tid, s)
+	kind, ok := w.releases(s, &end)
+	switch {
+	case !ok || w.onPath(tid, end.Waker) || len(w.hops) >= maxThreadHops:
+		if s.Block == timeline.BlockFutex && w.isLock(s) {
+			leaf = codeLock
+		}
+		w.emit(tid, s.Begin, s.End, leaf, s)
+	case kind == hopLock:
+		w.lock(tid, s, &end)
+	default:
+		w.follow(tid, end.Waker, s, s.Begin, s.End, kind, false)
+	}
+}
+
+// follow tells what waker did in [lo,hi), while tid waited for it in s.
+func (w *threadWalk) follow(tid, waker uint32, s *timeline.Stretch, lo, hi int64, kind hopKind, inferred bool) {
+	if lo >= hi {
+		return
+	}
+	w.hops = append(w.hops, threadHop{waiter: tid, waker: waker, wait: *s, kind: kind, inferred: inferred})
+	w.walk(waker, lo, hi)
+	w.hops = w.hops[:len(w.hops)-1]
+}
+
+// onPath: to follow a wait to waker would meet a thread twice.
+func (w *threadWalk) onPath(tid, waker uint32) bool {
+	if waker == tid {
+		return true
+	}
+	for i := range w.hops {
+		if h := &w.hops[i]; h.waiter == waker || h.waker == waker {
+			return true
+		}
+	}
+	return false
+}
+
+// signalNS is how long after a signal a thread goes on with the wait that the signal interrupted: its handler runs, and
+// where there is no CPU that takes a while.
+const signalNS = 100e6
+
+// endOf is how the wait s ended. A signal ends no wait: it is the next end of the same wait that counts.
+func (w *threadWalk) endOf(tid uint32, s *timeline.Stretch) timeline.Stretch {
+	end := *s
+	for range 8 {
+		if !end.WakerSignal {
+			return end
+		}
+		next := timeline.Stretch{}
+		w.wakings = w.k.Woken(tid, end.Whole.End+1, end.Whole.End+signalNS, w.wakings[:0])
+		for i := range w.wakings {
+			at := w.k.At(tid, w.wakings[i].Time-1)
+			if at.Doing == timeline.ThreadBlocked {
+				next = at
+				break
+			}
+		}
+		if next.Doing != timeline.ThreadBlocked || next.Block != s.Block || next.Futex != s.Futex || next.Arg != s.Arg {
+			break
+		}
+		end = next
+	}
+	return end
+}
+
+// releases tells whether who ended a wait let go of what was waited for, and of what kind that is.
+func (w *threadWalk) releases(s, end *timeline.Stretch) (hopKind, bool) {
+	if end.Waker == 0 || !end.WakerTarget || end.ByInterrupt || end.WakerSignal {
+		return 0, false
+	}
+	user, kern := w.stack(end.WakerUser), w.stack(end.WakerKernel)
+	if user.goFrames {
+		// The runtime wakes threads for many reasons; only these let go of what was waited for.
+		if !user.goRelease {
+			return 0, false
+		}
+		if user.goUnlock {
+			return hopLock, true
+		}
+		return hopMessage, true
+	}
+	switch s.Block {
+	case timeline.BlockFutex:
+		switch {
+		case kern.exit:
+			return hopLife, true
+		case kern.futex, end.WakerCall >= 0 && end.WakerArg != 0 && end.WakerArg&^7 == s.Futex&^7:
+		default:
+			return 0, false // by whom and out of what is not known
+		}
+		if w.isLock(s) {
+			return hopLock, true
+		}
+		return hopMessage, true
+	case timeline.BlockChild:
+		return hopLife, kern.exit
+	case timeline.BlockPipe, timeline.BlockNetwork:
+		return hopMessage, kern.write
+	}
+	return hopMessage, kern.futex || kern.write
+}
+
+// lock explains a wait for a lock by who held it. While somebody waits each release shows: it wakes. So who released it first
+// after the wait began held it until then, and had it when the wait began; who released it next got it after that, and so on to the one that ended the wait.
+func (w *threadWalk) lock(tid uint32, s, end *timeline.Stretch) {
+	at, to := s.Begin, s.End
+	from := s.Whole.Begin
+	if s.Futex != 0 {
+		w.wakes = w.k.FutexWakes(s.Futex, from, end.Whole.End+1, w.wakes[:0])
+	} else {
+		w.wakes = w.wakes[:0]
+	}
+	releases := append([]timeline.Event(nil), w.wakes[:min(len(w.wakes), mostReleased)]...)
+	first := true
+	for i := range releases {
+		r := &releases[i]
+		if r.TID == tid {
+			continue
+		}
+		until := min(r.Begin, to)
+		if i == len(releases)-1 && r.TID == end.Waker {
+			until = to // it is in the call that ends the wait
+		}
+		if until > at {
+			w.held(tid, r.TID, s, at, until, from, first)
+			at = until
+		}
+		first, from = false, r.Begin
+	}
+	if at < to {
+		w.held(tid, end.Waker, s, at, to, from, first)
+	}
+}
+
+// mostReleased bounds how many holders of one wait are told apart; the last stands for those beyond.
+const mostReleased = 4096
+
+// held tells what holder did in [lo,hi), which it ended by its release. Unless it was the first to release, it got the lock after from: a wait for something
+// else before that was none with the lock.
+func (w *threadWalk) held(tid, holder uint32, s *timeline.Stretch, lo, hi, from int64, first bool) {
+	if w.onPath(tid, holder) || len(w.hops) >= maxThreadHops {
+		w.emit(tid, lo, hi, codeLock, w.cut(s, lo, hi))
+		return
+	}
+	if !first {
+		if got := w.acquired(holder, s, from, hi); got > lo {
+			w.emit(tid, lo, min(got, hi), codeLockBetween, w.cut(s, lo, min(got, hi)))
+			lo = min(got, hi)
+		}
+	}
+	w.follow(tid, holder, s, lo, hi, hopLock, !first || s.Futex == 0)
+}
+
+func (w *threadWalk) cut(s *timeline.Stretch, lo, hi int64) *timeline.Stretch {
+	c := *s
+	c.Begin, c.End = lo, hi
+	return &c
+}
+
+// acquired is the earliest moment at which holder can have got the lock that s waits for, given up by another at from: after its own
+// wait for it; else, for one that never waited, after its last wait for something from outside.
+func (w *threadWalk) acquired(holder uint32, s *timeline.Stretch, from, hi int64) int64 {
+	got := from
+	list := w.k.Stretches(holder, from, hi, nil)
+	for i := len(list) - 1; i >= 0; i-- {
+		x := &list[i]
+		if x.Doing != timeline.ThreadBlocked {
+			continue
+		}
+		switch x.Block {
+		case timeline.BlockFutex:
+			if x.Futex == s.Futex {
+				return x.End
+			}
+		case timeline.BlockNetwork, timeline.BlockPipe, timeline.BlockTimer:
+			got = max(got, x.End)
+		}
+	}
+	return got
+}
+
+// gone explains the time of a thread before its birth by who made it.
+func (w *threadWalk) gone(tid uint32, s *timeline.Stretch) {
+	if w.makers == nil {
+		w.makers = map[uint32][]timeline.ThreadLife{}
+		for _, l := range w.k.Threads() {
+			if l.Birth != 0 {
+				w.makers[l.TID] = append(w.makers[l.TID], l)
+			}
+		}
+	}
+	for _, l := range w.makers[tid] {
+		// born at the end of this time, or shortly before: between its creation and its first run queue it is not there either
+		if l.Birth < s.Whole.Begin || l.Birth > s.Whole.End {
+			continue
+		}
+		if l.Maker == 0 || w.onPath(tid, l.Maker) || len(w.hops) >= maxThreadHops {
+			break
+		}
+		w.follow(tid, l.Maker, s, s.Begin, s.End, hopMaker, false)
+		return
+	}
+	w.emit(tid, s.Begin, s.End, codeBornOutside, s)
+}
+
+// wakeStack is what a stack says of a waker.
+type wakeStack struct {
+	goFrames  bool // of Go's runtime
+	goRelease bool
+	goUnlock  bool
+	futex     bool // the kernel's call to wake
+	exit      bool
+	write     bool
+	libc      bool // waits in the C library's own call
+	lock      bool // waits for a mutex
+	cond      bool // waits for a condition
+}
+
+func (w *threadWalk) stack(id uint32) wakeStack {
+	st, ok := w.stacks[id]
+	if ok || id == 0 {
+		return st
+	}
+	frames := w.k.Stack(id)
+	for i := range frames {
+		st.learn(&frames[i], i)
+	}
+	w.stacks[id] = st
+	return st
+}
+
+func (st *wakeStack) learn(f *kernel.Frame, depth int) {
+	name := f.Func
+	if f.Inferred {
+		return // it may never have been called
+	}
+	if rest, ok := strings.CutPrefix(name, "runtime."); ok {
+		st.goFrames = true
+		switch strings.TrimSuffix(rest, ".abi0") {
+		case "unlock", "unlock2", "unlock2Wake", "unlockWithRank":
+			st.goRelease, st.goUnlock = true, true
+		case "semrelease", "semrelease1", "notewakeup":
+			st.goRelease = true
+		}
+		return
+	}
+	switch name {
+	case "futex_wake", "do_futex", "futex_wake_op", "futex_requeue", "futex_unlock_pi", "__x64_sys_futex", "__arm64_sys_futex", "__ia32_sys_futex":
+		st.futex = true
+	case "do_exit", "mm_release", "exit_mm_release", "exec_mm_release":
+		st.exit = true
+	case "pipe_write", "anon_pipe_write", "eventfd_write", "vfs_write", "ksys_write", "do_writev", "__sys_sendto", "__sys_sendmsg", "___sys_sendmsg",
+		"unix_stream_sendmsg", "unix_dgram_sendmsg", "sock_write_iter", "eventfd_signal", "eventfd_signal_mask":
+		st.write = true
+	}
+	if depth == 0 && name != "syscall" && (strings.Contains(f.Module, "libc.so") || strings.Contains(f.Module, "libc-") || strings.Contains(f.Module, "libpthread")) {
+		st.libc = true
+	}
+	if depth < 4 {
+		switch kindOfWait(name) {
+		case futexMutex:
+			st.lock = true
+		case futexCondition, futexJoin, futexBarrier, futexSemaphore:
+			st.cond = true
+		}
 	}
 }

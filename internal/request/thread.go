@@ -177,7 +177,7 @@ func (f *threadFinder) keepLife(l *life) {
 		return
 	}
 	th, _ := f.k.Name(l.tid, l.begin+(l.end-l.begin)/2)
-	n := threadName{comm: commPattern(th.Comm), entry: f.entry}
+	n := threadName{comm: CommPattern(th.Comm), entry: f.entry}
 	id, ok := f.names[n]
 	if !ok {
 		id = int32(len(f.nameOf))
@@ -189,8 +189,8 @@ func (f *threadFinder) keepLife(l *life) {
 	f.t.lives = append(f.t.lives, *l)
 }
 
-// commPattern is a thread's name with its numbers left out: "worker-12" and "worker-3" do the same.
-func commPattern(comm string) string {
+// CommPattern is a thread's name with its numbers left out: "worker-12" and "worker-3" do the same.
+func CommPattern(comm string) string {
 	b := make([]byte, 0, len(comm))
 	for i := 0; i < len(comm); i++ {
 		c := comm[i]

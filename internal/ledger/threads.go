@@ -1,0 +1,397 @@
+package ledger
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/whystall/whystall/exectrace"
+	"github.com/whystall/whystall/internal/request"
+	"github.com/whystall/whystall/internal/timeline"
+)
+
+// The ledger of native threads. Units of work are found first (package request); each is added to the column of all by its own states,
+// and explained (threadwalk.go) if it may be printed. Who is kept and how columns are added up is that of goroutines' (keep.go, columns.go).
+
+// RunThreads accounts for a program of which nothing is known but what the kernel recorded of its threads. An error with a
+// result means that a sum is wrong.
+func RunThreads(ctx context.Context, k *timeline.Kernel, o Options) (*Result, error) {
+	return newThreadPass(k, o).run(ctx)
+}
+
+// threadPass is a pass whose actors are threads.
+type threadPass struct {
+	*pass
+	k     *timeline.Kernel
+	walk  *threadWalk
+	units *request.Threads
+	src   *threadSource
+
+	actors map[uint32]timeline.FuncID // by TID
+	locks  map[uint64]uint32          // number of a lock by its address
+	addrs  []uint64                   // of locks, by number
+	sum    int64                      // of the unit that is explained
+	at     int64
+	buf    []timeline.Stretch
+}
+
+func newThreadPass(k *timeline.Kernel, o Options) *threadPass {
+	src := &threadSource{k: k, byPlace: map[string]exectrace.StackID{}, places: []string{""}}
+	o.Kernel = k
+	t := &threadPass{k: k, src: src, walk: newThreadWalk(k), actors: map[uint32]timeline.FuncID{}, locks: map[uint64]uint32{}}
+	t.units = request.FindThreads(k, request.Options{Entry: o.Entry})
+	t.pass = newPass(src, threadGroups{t.units}, o)
+	t.j = newJoiner(k, t.tl)
+	t.walk.out = t.tell
+	return t
+}
+
+func (t *threadPass) run(ctx context.Context) (*Result, error) {
+	begin, end := t.k.Span()
+	t.tl.Advance(exectrace.Time(begin))
+	t.tl.Advance(exectrace.Time(end))
+	for i := range t.units.Units {
+		if i%1024 == 0 && ctx.Err() != nil {
+			return nil, fmt.Errorf("account for threads: %w", ctx.Err())
+		}
+		t.unit(&t.units.Units[i])
+	}
+	r := &Result{Native: true, Monotonic: true, Begin: begin, End: end}
+	s := t.ledgers(r)
+	if r.Requests.Count == 0 && t.units.Cause != "" {
+		r.Requests.NoRequestsCause = t.units.Cause
+	}
+	t.lockTable(r, s)
+	r.Kernel = kernelSums(t.k, t.o.Set)
+	fillFutexes(t.k, r.Kernel)
+	r.CPUs = cpus(t.k, t.o.Set, t.flight(), waited(&r.All))
+	return r, t.wrong
+}
+
+// flight is when units of the listed groups were under way.
+func (t *threadPass) flight() (l spans) {
+	for i := range t.units.Units {
+		if u := &t.units.Units[i]; t.units.Groups[u.Group].Listed {
+			l = append(l, span{u.Begin, u.End})
+		}
+	}
+	return l.merge()
+}
+
+// unit takes a unit of work.
+func (t *threadPass) unit(u *request.Unit) {
+	grp := t.group(u.Group)
+	if grp == nil || u.LeftOut != request.Kept {
+		return
+	}
+	b, e := t.tl.Rel(exectrace.Time(u.Begin)), t.tl.Rel(exectrace.Time(u.End))
+	wall := e - b
+	if wall != u.End-u.Begin { // longer than any recording: a damaged one
+		grp.gone++
+		return
+	}
+	own := t.own(grp, u)
+	grp.add(wall)
+	h := hash2(uint64(u.TID), uint64(b))
+	cand, other := grp.candidate(wall, t.o.SlowOver), grp.wants(own, h)
+	if !cand && !other {
+		return
+	}
+	k := &kept{begin: b, end: e, own: own, goid: int64(u.TID), hash: h}
+	t.explain(k, u)
+	if cand {
+		t.bytes += grp.keep(k)
+	}
+	if other {
+		t.bytes += grp.sample(k)
+	}
+	if t.bytes > maxKept {
+		t.shrink()
+	}
+}
+
+// own adds a unit to its group's column of all, by the thread's own states, and returns how long it was on a CPU.
+func (t *threadPass) own(grp *group, u *request.Unit) (on int64) {
+	c := &grp.all
+	c.wall += u.End - u.Begin
+	t.buf = t.k.Stretches(u.TID, u.Begin, u.End, t.buf[:0])
+	for i := range t.buf {
+		s := &t.buf[i]
+		class, leaf := t.ownLeaf(s)
+		if leaf == codeOnCPU {
+			on += s.End - s.Begin
+		}
+		place := exectrace.StackID(0)
+		if s.Doing == timeline.ThreadBlocked {
+			place = t.src.place(sleepsIn(t.k, s))
+		}
+		c.add(class, leaf, uint32(place), s.End-s.Begin)
+	}
+	return on
+}
+
+// ownLeaf is what a thread's own stretch is booked to where its waits are not followed.
+func (t *threadPass) ownLeaf(s *timeline.Stretch) (classCode, leafCode) {
+	switch s.Doing {
+	case timeline.ThreadOn:
+		if leaf, ok := blockLeaf(s.Block); ok && s.Block >= timeline.BlockDisk && s.Block <= timeline.BlockNUMA {
+			return classOwn, leaf
+		}
+		return classOwn, codeOnCPU
+	case timeline.ThreadQueued:
+		return classOwn, codeNoCPU
+	case timeline.ThreadThrottled:
+		return classOwn, codeThrottled
+	case timeline.ThreadBlocked:
+		leaf, _ := blockLeaf(s.Block)
+		if s.Block == timeline.BlockFutex && t.walk.isLock(s) {
+			leaf = codeLock
+		}
+		return classOfLeaf(leaf), leaf
+	case timeline.ThreadGone:
+		return classOwn, codeBornOutside
+	}
+	return classOwn, codeMissing
+}
+
+// classOfLeaf is the class of a wait that was not followed.
+func classOfLeaf(l leafCode) classCode {
+	switch l {
+	case codeNetwork, codeTimer:
+		return classOutside
+	case codeLock, codeLockBetween:
+		return classLock
+	}
+	return classOwn
+}
+
+// explain fills in k's facts.
+func (t *threadPass) explain(k *kept, u *request.Unit) {
+	t.cur.reset()
+	t.sum, t.at = 0, u.Begin
+	t.walk.thread(u.TID, u.Begin, u.End)
+	k.limited = t.walk.visits > maxVisits
+	if t.wrong == nil && (t.sum != u.End-u.Begin || t.at != u.End) {
+		t.wrong = fmt.Errorf("account for thread %d from %d ns: internal error: pieces add up to %d ns of %d", u.TID, u.Begin, t.sum, u.End-u.Begin)
+	}
+	if t.told != nil {
+		t.told()
+	}
+	k.facts = t.worth(k.wall())
+}
+
+// tell books one piece.
+func (t *threadPass) tell(q *threadPiece) {
+	if q.lo == t.at {
+		t.at = q.hi
+	}
+	if q.leaf != codeNoCPU {
+		t.book(q, 0, timeline.NobodyKnown, q.hi-q.lo, t.measures(q))
+		return
+	}
+	left := q.hi - q.lo
+	for _, s := range q.by {
+		ns := min(s.NS, left)
+		if s.TID == timeline.NobodyKnown || ns <= 0 {
+			continue
+		}
+		left -= ns
+		t.book(q, t.j.behindWhom(s.TID, q.lo).detail, s.TID, ns, t.measures(q))
+	}
+	if left > 0 {
+		t.book(q, 0, timeline.NobodyKnown, left, false)
+	}
+}
+
+// measures: both ends of the piece are events.
+func (t *threadPass) measures(q *threadPiece) bool {
+	for i := range q.hops {
+		if q.hops[i].inferred {
+			return false
+		}
+	}
+	switch {
+	case q.leaf >= codeLockBetween && q.leaf <= codeOther, q.leaf == codeMissing, q.leaf == codeLock:
+		return false
+	case q.leaf == codeThrottled:
+		return !q.at.ByGroup
+	}
+	return true
+}
+
+// book books ns of a piece.
+func (t *threadPass) book(q *threadPiece, behind timeline.FuncID, who uint32, ns int64, measured bool) {
+	t.sum += ns
+	key := account{class: classOfLeaf(q.leaf), leaf: q.leaf, detail: uint32(behind)}
+	wait := &q.at
+	lock := uint64(0)
+	if len(q.hops) > 0 {
+		h := &q.hops[0]
+		wait = &h.wait
+		if key.class = classMessage; h.kind == hopLock {
+			key.class, lock = classLock, h.wait.Futex
+		}
+		key.actor = t.actor(q.tid, q.lo)
+	} else if key.class == classLock {
+		lock = q.at.Futex
+	}
+	if wait.Doing == timeline.ThreadBlocked && (len(q.hops) > 0 || q.leaf.hasSite() || key.class == classLock) {
+		key.site = t.j.detail(sleepsIn(t.k, wait))
+	}
+	if q.leaf == codeAsleep {
+		key.detail = uint32(t.j.sleep(&q.at))
+	}
+	acct := t.acc.id(key)
+	c := &t.cur
+	c.add(acct, factNS, 0, ns)
+	if len(q.hops) > 0 {
+		c.add(acct, factActor, q.tid, 0)
+	}
+	if q.at.Doing == timeline.ThreadBlocked {
+		if place := t.src.place(sleepsIn(t.k, &q.at)); place != 0 {
+			c.add(acct, factStack, uint32(place), ns)
+			c.add(acct, factStackN, uint32(place), 1)
+		}
+	}
+	if lock != 0 {
+		c.add(acct, factLock, t.lock(lock), ns)
+	}
+	for i := range q.hops {
+		if h := &q.hops[i]; i > 0 && h.kind == hopLock {
+			c.add(acct, factThrough, uint32(t.j.detail(sleepsIn(t.k, &h.wait))), ns)
+			break
+		}
+	}
+	for i := range q.hops {
+		if q.hops[i].inferred {
+			c.add(acct, factInferred, 0, ns)
+			break
+		}
+	}
+	if q.leaf == codeNoCPU {
+		c.add(acct, factBehind, t.j.refOf(who), ns)
+	}
+	if measured {
+		c.add(acct, factMeasured, 0, ns)
+	}
+}
+
+// actor is what a thread is called.
+func (t *threadPass) actor(tid uint32, at int64) timeline.FuncID {
+	id, ok := t.actors[tid]
+	if !ok {
+		name := t.units.Name(tid, at)
+		if name == "" {
+			th, _ := t.k.Name(tid, at)
+			name = request.CommPattern(th.Comm)
+		}
+		id = t.tl.Name(cmp.Or(name, "unknown"))
+		t.actors[tid] = id
+	}
+	return id
+}
+
+// lock is the number of a lock.
+func (t *threadPass) lock(addr uint64) uint32 {
+	n, ok := t.locks[addr]
+	if !ok {
+		n = uint32(len(t.addrs))
+		t.locks[addr] = n
+		t.addrs = append(t.addrs, addr)
+	}
+	return n
+}
+
+// lockTable lists the locks that slow units waited for.
+func (t *threadPass) lockTable(r *Result, slow *column) {
+	t.walk.queues()
+	for n, accounts := range slow.locks {
+		if int(n) >= len(t.addrs) {
+			continue
+		}
+		addr := t.addrs[n]
+		a := t.walk.addresses()[addr]
+		l := Lock{Sites: t.walk.lockSites(addr), HolderNS: map[string]int64{}}
+		if a != nil {
+			l.Waits, l.WaitNS, l.MaxQueue = a.blocks, a.ns, a.deepest
+			l.Stack = t.walk.frames(a.user)
+		}
+		holders := map[string]int64{}
+		for id, ns := range accounts {
+			key := t.acc.list[id]
+			l.SlowNS += ns
+			switch key.leaf {
+			case codeLockBetween:
+				l.BetweenNS += ns
+				continue
+			case codeLock:
+				l.UnseenNS += ns
+				continue
+			}
+			holders[t.tl.Func(key.actor)] += ns
+			l.HolderNS[string(leafOf[key.leaf])] += ns
+		}
+		for who, ns := range holders {
+			l.Holders = append(l.Holders, Instead{Who: who, Kind: "holder", NS: ns})
+		}
+		sortInstead(l.Holders)
+		l.Holders = l.Holders[:min(len(l.Holders), topInstead)]
+		r.Locks = append(r.Locks, l)
+	}
+	slices.SortFunc(r.Locks, func(a, b Lock) int {
+		return cmp.Or(cmp.Compare(b.SlowNS, a.SlowNS), cmp.Compare(b.WaitNS, a.WaitNS), cmp.Compare(b.Waits, a.Waits), slices.Compare(a.Sites, b.Sites))
+	})
+	r.Locks = r.Locks[:min(len(r.Locks), 100)]
+}
+
+// threadGroups is the groups of threads' units, as a pass wants them.
+type threadGroups struct{ t *request.Threads }
+
+func (threadGroups) Event(*exectrace.Event) []request.Activation { return nil }
+func (threadGroups) Finish(exectrace.Time) []request.Activation  { return nil }
+func (g threadGroups) Groups() []request.Group                   { return g.t.Groups }
+func (threadGroups) Name(request.NameID) string                  { return "" }
+
+// threadSource is a trace without an event. Its stacks are the places where threads wait.
+type threadSource struct {
+	k       *timeline.Kernel
+	byPlace map[string]exectrace.StackID
+	places  []string
+}
+
+// place numbers a place. 0 is none.
+func (s *threadSource) place(name string) exectrace.StackID {
+	if name == "" {
+		return 0
+	}
+	id, ok := s.byPlace[name]
+	if !ok {
+		if len(s.places) >= mostDetails {
+			return 0
+		}
+		id = exectrace.StackID(len(s.places))
+		s.byPlace[name] = id
+		s.places = append(s.places, name)
+	}
+	return id
+}
+
+func (*threadSource) Version() exectrace.Version       { return 0 }
+func (*threadSource) Lacks() []string                  { return nil }
+func (*threadSource) Clock() exectrace.Clock           { return exectrace.Clock{Monotonic: true} }
+func (*threadSource) Gaps() []exectrace.Gap            { return nil }
+func (*threadSource) Stats() exectrace.Stats           { return exectrace.Stats{} }
+func (*threadSource) Err() error                       { return nil }
+func (*threadSource) String(exectrace.StringID) string { return "" }
+func (*threadSource) Blocks() iter.Seq[[]exectrace.Event] {
+	return func(func([]exectrace.Event) bool) {}
+}
+
+func (s *threadSource) Frames(dst []exectrace.Frame, id exectrace.StackID) []exectrace.Frame {
+	if id == 0 || int(id) >= len(s.places) {
+		return dst
+	}
+	return append(dst, exectrace.Frame{Func: s.places[id]})
+}
