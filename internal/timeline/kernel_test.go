@@ -58,6 +58,13 @@ func (s *Stretch) text() string {
 	return b.String()
 }
 
+func (p *Pause) write(b *strings.Builder) {
+	fmt.Fprintf(b, "\t%d prepare %d await %d stopped %d starting %d: %s by %d, awaited %d (%d, %s)\n", p.Begin, p.Await, p.Stopped, p.Starting, p.End, p.Kind, p.Initiator, p.Awaited, p.Known, p.How)
+	for _, h := range p.Hops {
+		fmt.Fprintf(b, "\t\t%d %d %s (%s)\n", h.Time, h.TID, h.What, h.How)
+	}
+}
+
 // tell is everything that k says of what was asked for in a golden's "ask" lines.
 func tell(k *Kernel, asks []string) (string, error) {
 	var b strings.Builder
@@ -96,6 +103,23 @@ func tell(k *Kernel, asks []string) (string, error) {
 		case "futexwakes":
 			for _, e := range k.FutexWakes(uint64(tid), lo, hi, nil) {
 				fmt.Fprintf(&b, "\t%d tid=%d op=%d\n", e.Begin, e.TID, e.Arg[1])
+			}
+		case "notes":
+			fmt.Fprintf(&b, "\t%+v\n", k.Notes())
+		case "pause": // begin end initiator laststop lastthread start
+			r := PauseRange{Kind: "GC (sweep termination)", Begin: lo, End: hi, Initiator: uint32(tid)}
+			if _, err := fmt.Sscan(strings.Join(f[4:], " "), &r.LastStop, &r.LastThread, &r.Start); err != nil {
+				return "", fmt.Errorf("%s: %w", a, err)
+			}
+			p := k.Pause(r)
+			p.write(&b)
+		case "barriers":
+			for _, p := range k.Barriers() {
+				p.write(&b)
+			}
+		case "stws":
+			for _, p := range k.StopTheWorlds() {
+				p.write(&b)
 			}
 		case "threads":
 			for _, l := range k.Threads() {
@@ -161,6 +185,13 @@ func kernelOf(t testing.TB, stream string) *Kernel {
 		t.Fatal(err)
 	}
 	return k
+}
+
+func (p *Pause) check() error {
+	if p.Begin > p.Await || p.Await > p.Stopped || p.Stopped > p.Starting || p.Starting > p.End {
+		return fmt.Errorf("a pause's phases are out of order: %+v", p)
+	}
+	return nil
 }
 
 // exact asks everything of some windows and checks that the answers tile them.
@@ -238,6 +269,18 @@ func exact(k *Kernel, windows int) error {
 			}
 			k.FutexWakes(4096, lo, hi, nil)
 			k.Events(lo, hi, func(*Event) bool { return true })
+		}
+	}
+	for _, p := range append(k.Barriers(), k.StopTheWorlds()...) {
+		if err := p.check(); err != nil {
+			return err
+		}
+	}
+	for _, r := range []PauseRange{{Begin: begin, End: end, Initiator: 1}, {Begin: begin + 5, End: end - 5, Initiator: 3, LastStop: begin + 7, LastThread: 2, Start: begin + 9},
+		{Begin: end, End: begin, Initiator: 1, LastStop: end, LastThread: 4}} {
+		p := k.Pause(r)
+		if err := p.check(); err != nil {
+			return err
 		}
 	}
 	k.Glance(1e9, 1000)

@@ -30,6 +30,9 @@ type kernelState struct {
 	futexOnce sync.Once
 	futexes   map[uint64][]uint32 // numbers of FutexWake events by address
 
+	notesOnce sync.Once
+	notes     Notes
+
 	processOnce sync.Once
 	process     []processRun
 	runnable    runnable

@@ -1,0 +1,340 @@
+package timeline
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/whystall/whystall/internal/evidence/kernel"
+)
+
+// A stop-the-world, or a ragged barrier, in its phases:
+//
+//	Begin      Await                Stopped    Starting              End
+//	|--prepare-|--somebody awaited--|--stopped-|--restart delayed----|
+//
+// The world is stopped for others from Begin to Starting; from there to End only the initiator is delayed. Of a barrier there is one phase,
+// from Await, which is Begin, to Stopped, and what the initiator then needed to come back.
+
+// Known is how it is known who was awaited.
+type Known uint8
+
+const (
+	KnownNot    Known = iota // somebody may have been awaited, it is not known who
+	KnownNobody              // nobody had to be
+	KnownWake                // by the futex wake on the note
+	KnownWaking              // by who woke the initiator from the note
+	KnownStop                // by the thread of the last P that stopped, which a thief can be: supported at most
+)
+
+// Hop is an event that proves a part.
+type Hop struct {
+	Time int64
+	TID  uint32
+	What string // "sleeps on sched.stopnote"
+	How  string // which record tells it: "futex wait"
+}
+
+// Pause is one stop-the-world or ragged barrier. Times are CLOCK_MONOTONIC, thread ids the host's.
+type Pause struct {
+	Begin, Await, Stopped, Starting, End int64
+
+	Kind      string // the runtime's word; "safe-point" of a barrier, "stop-the-world" without a trace
+	Barrier   bool
+	Initiator uint32 // 0 not known
+	Awaited   uint32 // 0 nobody, or not known
+	Known     Known
+	How       string // Known in words, with where the note's address is from
+	NoEnd     bool   // from the kernel alone: when it began and ended is not known, only what the notes tell
+	Hops      []Hop
+}
+
+// PauseRange is a stop-the-world as the trace tells it. Times are CLOCK_MONOTONIC, thread ids the host's.
+type PauseRange struct {
+	Begin, End int64
+	Kind       string
+	Initiator  uint32
+	LastStop   int64  // when the last P stopped; 0 none had to, or not known
+	LastThread uint32 // by which thread
+	Start      int64  // first P that another thread started again; End or 0: not seen
+}
+
+// PauseRange is what t tells of a stop-the-world that has ended.
+func (t *Timeline) PauseRange(k *Kernel, s *STW) PauseRange {
+	r := PauseRange{Begin: t.Abs(s.Begin), End: t.Abs(s.End), Kind: t.src.String(s.Kind), Initiator: k.FromNS(s.Thread), Start: t.Abs(s.Start)}
+	if s.LastStop != 0 {
+		r.LastStop, r.LastThread = t.Abs(s.LastStop), k.FromNS(s.AwaitedThread)
+	}
+	return r
+}
+
+// Pauses is the anatomy of the stop-the-worlds that t keeps and k's records cover, oldest first.
+func (t *Timeline) Pauses(k *Kernel) (l []Pause) {
+	begin, end := k.Span()
+	for i := range t.ranges.stws {
+		s := &t.ranges.stws[i]
+		if s.End == 0 || s.Open || t.Abs(s.Begin) < begin || t.Abs(s.End) > end {
+			continue
+		}
+		l = append(l, k.Pause(t.PauseRange(k, s)))
+	}
+	return l
+}
+
+// Pause finds the phases of a stop-the-world and who was awaited.
+func (k *Kernel) Pause(r PauseRange) Pause {
+	p := Pause{Begin: clampTime(r.Begin), End: max(clampTime(r.Begin), clampTime(r.End)), Kind: r.Kind, Initiator: r.Initiator}
+	p.Await, p.Stopped, p.Starting = p.End, p.End, p.End
+	start := p.End
+	if r.Start > p.Begin {
+		start = min(start, clampTime(r.Start))
+	}
+	p.hop(p.Begin, r.Initiator, "begins: "+r.Kind, "trace")
+	note := k.Notes().Stop
+	slept, t1 := int64(0), int64(0)
+	if note.Address != 0 && r.Initiator != 0 {
+		slept = k.sleptOn(r.Initiator, note.Address, p.Begin, p.End)
+		t1 = k.awaited(&p, note, "sched.stopnote", slept)
+	}
+	switch {
+	case p.Known == KnownWake, p.Known == KnownWaking:
+	case r.LastStop != 0 && r.LastThread != 0 && r.LastThread != r.Initiator && (note.Address == 0 || slept != 0 || !k.wakesKnown()):
+		// Without a wake, or without knowing where to look for it, the last P to stop is whose thread was awaited unless it was retaken.
+		p.Known, p.Awaited, t1 = KnownStop, r.LastThread, min(max(clampTime(r.LastStop), p.Begin), start)
+		p.How = "thread of the last P that stopped, by the trace; where that P was retaken it is the thief"
+		p.hop(t1, p.Awaited, "stops the last P", "trace")
+	case note.Address != 0 && k.wakesKnown() && slept == 0 && k.known(r.Initiator, p.Begin, p.End):
+		p.Known, p.How = KnownNobody, "no wake of sched.stopnote: no P had to be awaited"
+	default:
+		p.How = "who was awaited is not recorded"
+	}
+	if t1 != 0 {
+		p.Stopped = min(max(t1, p.Begin), p.End)
+		p.Await = p.Stopped
+		switch {
+		case slept != 0:
+			p.Await = min(slept, p.Stopped)
+		case p.Known == KnownStop:
+			p.Await = p.Begin
+		}
+	} else {
+		p.Stopped = p.Begin
+		p.Await = p.Begin
+		if slept != 0 {
+			p.Await, p.Stopped = slept, max(slept, start)
+		}
+	}
+	p.restart(k, start)
+	return p
+}
+
+// restart finds when the initiator let the world go on: its first futex wake of another word, or the first P that another thread starts.
+func (p *Pause) restart(k *Kernel, start int64) {
+	p.Starting = max(min(start, p.End), p.Stopped)
+	how, who := "trace", uint32(0)
+	k.EventsOf(p.Initiator, p.Stopped+1, p.End, func(e *Event) bool {
+		if e.Begin <= p.Stopped || e.Begin >= p.Starting {
+			return e.Begin < p.Starting
+		}
+		if e.User != 0 && !inStack(k.Stack(e.User), "runtime.startTheWorld") {
+			return true // it releases a lock of the runtime
+		}
+		p.Starting, how, who = e.Begin, "futex wake", p.Initiator
+		return false
+	}, kernel.FutexWake)
+	if p.Starting < p.End {
+		p.hop(p.Starting, who, "the world starts again", how)
+	}
+	if !p.NoEnd {
+		p.hop(p.End, p.Initiator, "ends", "trace")
+	}
+}
+
+func (p *Pause) hop(t int64, tid uint32, what, how string) {
+	p.Hops = append(p.Hops, Hop{t, tid, what, how})
+}
+
+// sleptOn is when tid first slept on addr in [lo,hi); 0 never.
+func (k *Kernel) sleptOn(tid uint32, addr uint64, lo, hi int64) int64 {
+	th := k.find(tid)
+	if th == nil {
+		return 0
+	}
+	for i := max(th.at(lo), 0); i < len(th.segs) && th.segs[i].begin < hi; i++ {
+		s := &th.segs[i]
+		if s.begin >= lo && s.doing() == ThreadBlocked && s.off != 0 {
+			if o := &th.offs[s.off-1]; o.flags&koffFutex != 0 && o.arg == addr {
+				return s.begin
+			}
+		}
+	}
+	return 0
+}
+
+// awaited finds who woke the note in the pause, and when.
+func (k *Kernel) awaited(p *Pause, note Note, name string, slept int64) (t1 int64) {
+	if slept != 0 {
+		p.hop(slept, p.Initiator, "sleeps on "+name, "futex wait")
+	}
+	for _, e := range k.FutexWakes(note.Address, p.Begin, p.End, nil) {
+		if e.TID == p.Initiator {
+			continue
+		}
+		p.Known, p.Awaited = KnownWake, e.TID
+		p.How = fmt.Sprintf("futex wake on %s (address: %s)", name, note.How)
+		p.hop(e.Begin, e.TID, "wakes "+name, "futex wake")
+		return e.Begin
+	}
+	if slept == 0 {
+		return 0
+	}
+	// The call was not recorded; who woke the sleeper may have been.
+	for _, w := range k.Woken(p.Initiator, slept, p.End, nil) {
+		if w.Begin < slept || w.Interrupt || w.Signal || !w.Target {
+			continue
+		}
+		if s := k.At(p.Initiator, w.Begin); s.Futex != note.Address {
+			continue
+		}
+		p.Known, p.Awaited = KnownWaking, w.Waker
+		p.How = fmt.Sprintf("who woke the initiator from %s (address: %s)", name, note.How)
+		p.hop(w.Time, w.Waker, "wakes the initiator from "+name, "sched_waking")
+		return w.Time
+	}
+	return 0
+}
+
+// known tells whether all of [lo,hi) of tid is.
+func (k *Kernel) known(tid uint32, lo, hi int64) bool {
+	th := k.find(tid)
+	if th == nil {
+		return false
+	}
+	ok := true
+	k.each(th, lo, hi, func(s *Stretch) bool {
+		ok = s.Doing != ThreadUnknown
+		return ok
+	})
+	return ok
+}
+
+// wakesKnown tells whether futex wakes are recorded at all: their absence says something then.
+func (k *Kernel) wakesKnown() bool {
+	k.FutexWakes(0, 0, 0, nil)
+	return len(k.futexes) > 0
+}
+
+func inStack(frames []kernel.Frame, prefix string) bool {
+	for _, f := range frames {
+		if strings.HasPrefix(f.Func, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// Barriers are the ragged barriers of the runtime that somebody waited for, by the notes alone, oldest first.
+func (k *Kernel) Barriers() []Pause { return k.byNote(k.Notes().Safe, "sched.safePointNote", true) }
+
+// StopTheWorlds are the stop-the-worlds in which somebody had to be awaited, by the notes alone: for a process without a trace that could be joined. When they began, and
+// whether the initiator was delayed after the restart, is known only as far as stacks tell.
+func (k *Kernel) StopTheWorlds() []Pause { return k.byNote(k.Notes().Stop, "sched.stopnote", false) }
+
+// byNote joins the sleeps on a note up to each wake of it.
+func (k *Kernel) byNote(note Note, name string, barrier bool) (l []Pause) {
+	if note.Address == 0 {
+		return nil
+	}
+	waits := k.noteWaits(note.Address)
+	wakes := k.FutexWakes(note.Address, k.begin, k.end+1, nil)
+	for i := 0; i < len(waits); {
+		first := waits[i]
+		p := Pause{Begin: first.begin, Await: first.begin, Kind: "stop-the-world", Barrier: barrier, Initiator: first.tid, NoEnd: true, Stopped: first.end}
+		if barrier {
+			p.Kind = "safe-point"
+		}
+		p.hop(first.begin, first.tid, "sleeps on "+name, "futex wait")
+		for len(wakes) > 0 && wakes[0].Begin < first.begin {
+			wakes = wakes[1:]
+		}
+		// Its sleeps of 100 us each, until somebody else wakes the note. Another wait between two of them is what comes after: the wake is missing.
+		until := int64(maxTimeNS)
+		if len(wakes) > 0 {
+			until = wakes[0].Begin
+		}
+		last, whole := first, true
+		for i++; i < len(waits) && waits[i].begin <= until; i++ {
+			if waits[i].tid != first.tid || k.waitsElse(first.tid, last.end, waits[i].begin) {
+				whole = false
+				break
+			}
+			last = waits[i]
+		}
+		p.Stopped = last.end
+		switch {
+		case whole && len(wakes) > 0 && wakes[0].TID != first.tid:
+			p.Known, p.Awaited, p.Stopped = KnownWake, wakes[0].TID, until
+			p.How = fmt.Sprintf("futex wake on %s (address: %s)", name, note.How)
+			p.hop(until, p.Awaited, "wakes "+name, "futex wake")
+			wakes = wakes[1:]
+		case last.released:
+			p.Known, p.Awaited = KnownWaking, last.waker
+			p.How = fmt.Sprintf("who woke the initiator from %s (address: %s)", name, note.How)
+			p.hop(last.end, last.waker, "wakes the initiator from "+name, "sched_waking")
+		default:
+			p.How = "the wake is not recorded"
+		}
+		k.finish(&p)
+		l = append(l, p)
+	}
+	return l
+}
+
+// waitsElse tells whether tid blocks in [lo,hi).
+func (k *Kernel) waitsElse(tid uint32, lo, hi int64) bool {
+	th := k.find(tid)
+	for i := th.at(lo); i >= 0 && i < len(th.segs) && th.segs[i].begin < hi; i++ {
+		if s := &th.segs[i]; s.begin >= lo && s.doing() == ThreadBlocked {
+			return true
+		}
+	}
+	return false
+}
+
+// finish finds how a pause that only the notes tell of ends.
+func (k *Kernel) finish(p *Pause) {
+	th := k.find(p.Initiator)
+	back := p.Stopped
+	i := th.at(p.Stopped)
+	for ; i >= 0 && i < len(th.segs) && th.segs[i].doing() != ThreadOn && th.segs[i].doing() != ThreadUnknown; i++ {
+		back = max(back, k.segEnd(th, i))
+	}
+	p.Starting, p.End = p.Stopped, back
+	if p.Barrier {
+		return
+	}
+	// The first wake that the initiator then does starts another thread.
+	p.End = min(k.end, back+1e9)
+	p.restart(k, p.End)
+	if p.Starting >= p.End {
+		p.Starting, p.End = back, back
+		return
+	}
+	p.End = max(p.Starting, back)
+	// While its stack says that it restarts the world it is not done.
+	for ; i >= 0 && i < len(th.segs); i++ {
+		s := &th.segs[i]
+		switch s.doing() {
+		case ThreadOn:
+			continue
+		case ThreadUnknown, ThreadGone:
+			return
+		}
+		if s.off == 0 || int(s.off) > len(th.offs) || !inStack(k.Stack(th.offs[s.off-1].user), "runtime.startTheWorld") {
+			if s.begin > p.Starting {
+				return
+			}
+			continue
+		}
+		p.End = max(p.End, k.segEnd(th, i))
+	}
+}
