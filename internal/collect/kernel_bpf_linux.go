@@ -38,8 +38,8 @@ const (
 func recordBPF(ctx context.Context, p Process, w io.Writer) (_ *evidence.Cost, err error) {
 	runtime.LockOSThread() // its CPU time is read by thread
 	defer runtime.UnlockOSThread()
-	began := threadCPU()
-	r, err := bpf.Open(bpf.Options{PID: p.PID})
+	began := threadTime()
+	r, err := bpf.Open(bpf.Options{PID: p.PID, Stacks: p.Stacks})
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ func recordBPF(ctx context.Context, p Process, w io.Writer) (_ *evidence.Cost, e
 	used := processCPU(p.PID)
 	err = s.run(ctx)
 	cpu := named.end()
-	cost := &evidence.Cost{CPUNS: threadCPU() - began + cpu, Lost: s.lost}
+	cost := &evidence.Cost{CPUNS: threadTime() - began + cpu, Lost: s.lost}
 	if used >= 0 {
 		cost.TargetNS = max(0, s.lastCPU-used)
 	}
@@ -99,7 +99,7 @@ type bpfThread struct {
 }
 
 // Threads of the machine that are remembered, to be named when they turn up: some 100 bytes each.
-const maxThreads = 1 << 17
+const maxKnown = 1 << 17
 
 func (s *bpfStream) header(n *naming) kernel.Header {
 	h := kernel.Header{
@@ -121,7 +121,7 @@ func (s *bpfStream) everybody() error {
 		return err
 	}
 	for _, t := range all {
-		if len(s.threads) < maxThreads || t.FromTarget {
+		if len(s.threads) < maxKnown || t.FromTarget {
 			s.threads[t.TID] = &bpfThread{Thread: t}
 		}
 	}
@@ -230,7 +230,7 @@ var flagPairs = [...]struct {
 }{
 	{bpf.Preempted, kernel.Preempted}, {bpf.Throttled, kernel.Throttled}, {bpf.GroupThrottled, kernel.GroupThrottled},
 	{bpf.Target, kernel.Target}, {bpf.OtherTarget, kernel.OtherTarget}, {bpf.Interrupt, kernel.Interrupt}, {bpf.New, kernel.New},
-	{bpf.Migrate, kernel.Migrate}, {bpf.Memcg, kernel.Memcg}, {bpf.Write, kernel.Write}, {bpf.Leaving, kernel.Leaving},
+	{bpf.Migrate, kernel.Migrate}, {bpf.Memcg, kernel.Memcg}, {bpf.Write, kernel.Write}, {bpf.Leaving, kernel.Leaving}, {bpf.Major, kernel.Major},
 }
 
 func flagsOf(f bpf.Flags) (k kernel.Flags) {
@@ -270,7 +270,7 @@ func (s *bpfStream) write(t *bpfThread) {
 // name takes a thread's new name, or a new thread, at the time it has it. Those that have turned up are written at once.
 func (s *bpfStream) name(e *bpf.Event) {
 	old := s.threads[e.TID]
-	if old == nil && len(s.threads) >= maxThreads {
+	if old == nil && len(s.threads) >= maxKnown {
 		s.forget()
 	}
 	t := &bpfThread{Thread: e.Thread, since: e.Time}
@@ -351,7 +351,7 @@ func (n *naming) start(w *kernel.Writer) {
 	n.done.Go(func() {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
-		began := threadCPU()
+		began := threadTime()
 		var frames []symbol.Frame
 		var out []kernel.Frame
 		for u := range n.todo {
@@ -365,7 +365,7 @@ func (n *naming) start(w *kernel.Writer) {
 			case u.user && n.table != nil:
 				frames = n.table.Stack(u.frames, u.at, frames)
 			case !u.user && n.kernel != nil:
-				frames = n.kernel.Stack(u.frames, frames)
+				frames = trimProbe(n.kernel.Stack(u.frames, frames))
 			default:
 				for _, a := range u.frames {
 					frames = append(frames, symbol.Frame{Addr: a})
@@ -373,12 +373,22 @@ func (n *naming) start(w *kernel.Writer) {
 			}
 			out = out[:0]
 			for _, f := range frames {
-				out = append(out, kernel.Frame{Addr: f.Addr, Func: f.Func, Module: f.Module, Offset: f.Offset})
+				out = append(out, kernel.Frame{Addr: f.Addr, Func: f.Func, Module: f.Module, Offset: f.Offset, Inferred: f.Inferred})
 			}
 			w.Stack(u.id, out)
 		}
-		n.cpu = threadCPU() - began
+		n.cpu = threadTime() - began
 	})
+}
+
+// trimProbe takes away the frames of the program itself, and of how the kernel came to call it.
+func trimProbe(frames []symbol.Frame) []symbol.Frame {
+	for i, f := range frames {
+		if !strings.HasPrefix(f.Func, "bpf_") && !strings.HasPrefix(f.Func, "__bpf_") && !strings.HasPrefix(f.Func, "__traceiter_") {
+			return frames[i:]
+		}
+	}
+	return frames
 }
 
 func (n *naming) put(id uint32, e *bpf.Event) {
@@ -406,8 +416,8 @@ func (n *naming) end() int64 {
 	return n.cpu
 }
 
-// threadCPU is the CPU time of the calling thread, ns.
-func threadCPU() int64 {
+// threadTime is the CPU time of the calling thread, ns.
+func threadTime() int64 {
 	const rusageThread = 1
 	var u syscall.Rusage
 	if syscall.Getrusage(rusageThread, &u) != nil {

@@ -53,6 +53,7 @@ const (
 	Write
 	KernelThread
 	Leaving
+	Major
 )
 
 // Event is one thing that the kernel told. Time is ns of CLOCK_MONOTONIC; thread numbers are of the first pid namespace. Kernel

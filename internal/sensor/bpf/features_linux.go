@@ -16,35 +16,71 @@ import (
 
 // program is one program, what it is attached to, and what is not seen without it.
 type program struct {
-	name       string // of the C function
-	tracepoint string
-	tells      string
-	vital      bool
+	name  string // of the C function
+	on    string // the tracepoint
+	tells string
+	how   how
 }
 
+// how says what is special about a program.
+type how uint8
+
+const (
+	vital     how = 1 << iota // nothing is of use without it
+	rawOnly                   // tp_btf refuses the tracepoint
+	perf                      // no tracepoint: a perf event on each CPU
+	ofStacks                  // only with stacks
+	elsewhere                 // newer kernels only: another way is taken, nothing is missing
+)
+
 var programs = []program{
-	{"sched_switch", "sched_switch", "who is on which CPU", true},
-	{"sched_waking", "sched_waking", "who wakes whom", true},
-	{"sched_wakeup", "sched_wakeup", "run queues", false},
-	{"sched_wakeup_new", "sched_wakeup_new", "new threads' run queues", false},
-	{"sched_migrate_task", "sched_migrate_task", "moves between CPUs", false},
-	{"process_fork", "sched_process_fork", "threads made while recording", true},
-	{"rename", "task_rename", "new names of threads", false},
-	{"process_exec", "sched_process_exec", "that the target runs another program", false},
-	{"process_exit", "sched_process_exit", "ends of threads", false},
+	{"sched_switch", "sched_switch", "who is on which CPU", vital},
+	{"sched_exit", "sched_exit_tp", "stacks as a thread returns", ofStacks | elsewhere},
+	{"sched_waking", "sched_waking", "who wakes whom", vital},
+	{"sched_wakeup", "sched_wakeup", "run queues", 0},
+	{"sched_wakeup_new", "sched_wakeup_new", "new threads' run queues", 0},
+	{"sched_migrate_task", "sched_migrate_task", "moves between CPUs", 0},
+	{"process_fork", "sched_process_fork", "threads made while recording", vital},
+	{"rename", "task_rename", "new names of threads", 0},
+	{"process_exec", "sched_process_exec", "that the target runs another program", 0},
+	{"process_exit", "sched_process_exit", "ends of threads", 0},
+	{"hrtimer_expire", "hrtimer_expire_entry", "when a quota gives time, and timers", 0},
+	{"hrtimer_expired", "hrtimer_expire_exit", "the end of timers", 0},
+	{"csd_function", "csd_function_entry", "when a quota gives time to another CPU", rawOnly},
+	{"signal_generate", "signal_generate", "preemption asked", 0},
+	{"signal_deliver", "signal_deliver", "preemption delivered", 0},
+	{"reclaim_begin", "mm_vmscan_direct_reclaim_begin", "direct reclaim", 0},
+	{"reclaim_end", "mm_vmscan_direct_reclaim_end", "the end of direct reclaim", 0},
+	{"memcg_reclaim_begin", "mm_vmscan_memcg_reclaim_begin", "reclaim of a memory cgroup", 0},
+	{"memcg_reclaim_end", "mm_vmscan_memcg_reclaim_end", "the end of reclaim of a memory cgroup", 0},
+	{"compaction_try", "mm_compaction_try_to_compact_pages", "what is compacted for", 0},
+	{"compaction_begin", "mm_compaction_begin", "compaction", 0},
+	{"compaction_end", "mm_compaction_end", "the end of compaction", 0},
+	{"mmap_lock_start", "mmap_lock_start_locking", "waits for mmap_lock", 0},
+	{"mmap_lock_acquired", "mmap_lock_acquire_returned", "the end of waits for mmap_lock", 0},
+	{"tlb_flush", "tlb_flush", "TLB flushes", 0},
+	{"migrate_pages", "mm_migrate_pages", "pages moved between NUMA nodes", 0},
+	{"contention_begin", "contention_begin", "waits for the kernel's locks", 0},
+	{"contention_end", "contention_end", "the end of waits for the kernel's locks", 0},
+	{"page_fault", "page_fault_user", "page faults", 0},
+	{"fault_minor", "minor page faults", "ends of minor page faults", perf},
+	{"fault_major", "major page faults", "ends of major page faults", perf},
+	{"sample", "cpu-clock", "samples of what runs", perf | ofStacks},
 }
 
 // kernelTypes is what the running kernel tells of itself.
 type kernelTypes struct {
-	spec *btf.Spec
+	spec  *btf.Spec
+	cache *btf.Cache // decoding them takes 60 ms: once
 }
 
 func loadTypes() (*kernelTypes, error) {
-	spec, err := btf.LoadKernelSpec()
+	cache := btf.NewCache()
+	spec, err := cache.Kernel()
 	if err != nil {
 		return nil, fmt.Errorf("read types of the kernel: %w: needs a kernel with CONFIG_DEBUG_INFO_BTF, 5.8 or later", err)
 	}
-	return &kernelTypes{spec}, nil
+	return &kernelTypes{spec, cache}, nil
 }
 
 // tracepoint tells whether there is one of that name, and how many arguments it has.
@@ -198,8 +234,8 @@ func Probe() error {
 		return err
 	}
 	for _, p := range programs {
-		if _, ok := types.tracepoint(p.tracepoint); p.vital && !ok {
-			return fmt.Errorf("load programs: this kernel has no tracepoint %s", p.tracepoint)
+		if _, ok := types.tracepoint(p.on); p.how&vital != 0 && !ok {
+			return fmt.Errorf("load programs: this kernel has no tracepoint %s", p.on)
 		}
 	}
 	spec, err := loadWhystall()

@@ -16,10 +16,12 @@ type loader struct {
 	spec     *ebpf.CollectionSpec
 	types    *kernelTypes
 	maps     map[string]*ebpf.Map
+	vars     map[string]*ebpf.Variable
 	rings    []*ring
 	links    []io.Closer
 	loaded   []*ebpf.Program
 	lossView []byte
+	lister   *ebpf.Program
 }
 
 // ringBytes is the room of each CPU's ring: the whole is bounded, and a ring holds half a second of 100 000 switches a second where
@@ -44,21 +46,19 @@ func newLoader(spec *ebpf.CollectionSpec, types *kernelTypes, target, preempt ui
 	if err != nil {
 		return nil, err
 	}
-	stateArg := uint32(0)
-	if n, _ := types.tracepoint("sched_switch"); n >= 4 {
-		stateArg = 1
-	}
-	def := uint32(0)
-	if defaultHierarchy() {
-		def = 1
-	}
+	switchArgs, _ := types.tracepoint("sched_switch")
+	migrateArgs, _ := types.tracepoint("mm_migrate_pages")
+	_, atExit := types.tracepoint("sched_exit_tp")
 	for name, v := range map[string]uint32{
-		whystallVarTarget: target, whystallVarSelfNs: ns, whystallVarStateArg: stateArg,
-		whystallVarPreemptFrom: preempt, whystallVarCgroupDefault: def,
+		whystallVarTarget: target, whystallVarSelfNs: ns, whystallVarPreemptFrom: preempt, whystallVarStateArg: bit(switchArgs >= 4),
+		whystallVarCgroupDefault: bit(defaultHierarchy()), whystallVarMigrateArgs: uint32(migrateArgs), whystallVarAtExit: bit(atExit),
 	} {
 		if err := spec.Variables[name].Set(v); err != nil {
 			return nil, fmt.Errorf("load programs: set %s: %w", name, err)
 		}
+	}
+	if err := spec.Variables[whystallVarSamplePeriod].Set(uint64(SamplePeriod)); err != nil {
+		return nil, fmt.Errorf("load programs: set the period of samples: %w", err)
 	}
 	cpus, err := ebpf.PossibleCPU()
 	if err != nil {
@@ -70,18 +70,29 @@ func newLoader(spec *ebpf.CollectionSpec, types *kernelTypes, target, preempt ui
 	for _, p := range spec.Programs {
 		types.bind(p, preempt)
 	}
-	only := spec.Copy()
+	return l, nil
+}
+
+// makeMaps comes when all constants are set.
+func (l *loader) makeMaps() error {
+	only := l.spec.Copy()
 	only.Programs = nil
 	c, err := ebpf.NewCollection(only)
 	if err != nil {
-		return nil, refusal("make maps", err)
+		return refusal("make maps", err)
 	}
 	l.maps = c.Maps
-	return l, nil
+	l.vars = c.Variables
+	return nil
 }
 
 // program loads one. It is closed with the loader.
 func (l *loader) program(name string) (*ebpf.Program, error) {
+	if len(l.maps) == 0 {
+		if err := l.makeMaps(); err != nil {
+			return nil, err
+		}
+	}
 	p := l.spec.Programs[name]
 	if p == nil {
 		return nil, fmt.Errorf("load program %s: not in the object", name)
@@ -90,7 +101,7 @@ func (l *loader) program(name string) (*ebpf.Program, error) {
 		Maps: l.spec.Maps, Types: l.spec.Types, ByteOrder: l.spec.ByteOrder,
 		Programs: map[string]*ebpf.ProgramSpec{name: p},
 	}
-	c, err := ebpf.NewCollectionWithOptions(one, ebpf.CollectionOptions{MapReplacements: l.maps})
+	c, err := ebpf.NewCollectionWithOptions(one, ebpf.CollectionOptions{MapReplacements: l.maps, Cache: l.types.cache})
 	if err != nil {
 		return nil, refusal("load program "+name, err)
 	}
@@ -125,16 +136,48 @@ func (l *loader) openRings() error {
 	return nil
 }
 
-// attach loads a program and attaches it to its tracepoint.
+// functions tells the programs where the kernel's functions are whose calls by timers they look for.
+func (l *loader) functions() error {
+	names := map[string]string{
+		"sched_cfs_period_timer": whystallVarPeriodTimer, "sched_cfs_slack_timer": whystallVarSlackTimer,
+		"__cfsb_csd_unthrottle": whystallVarCsdUnthrottle, "hrtimer_wakeup": whystallVarWakeupTimer,
+	}
+	addrs, err := addresses(names)
+	for name, addr := range addrs {
+		if e := l.spec.Variables[names[name]].Set(addr); e != nil {
+			return fmt.Errorf("load programs: set %s: %w", name, e)
+		}
+	}
+	return err
+}
+
+func bit(b bool) uint32 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// attach loads a program and attaches it.
 func (l *loader) attach(p program) error {
-	if _, ok := l.types.tracepoint(p.tracepoint); !ok {
-		return fmt.Errorf("%s: no tracepoint %s", p.tells, p.tracepoint)
+	if p.how&perf == 0 {
+		if _, ok := l.types.tracepoint(p.on); !ok {
+			return fmt.Errorf("%s: no tracepoint %s", p.tells, p.on)
+		}
 	}
 	prog, err := l.program(p.name)
 	if err != nil {
 		return fmt.Errorf("%s: %w", p.tells, err)
 	}
-	ln, err := link.AttachTracing(link.TracingOptions{Program: prog})
+	var ln io.Closer
+	switch {
+	case p.how&perf != 0:
+		ln, err = l.attachPerf(p, prog)
+	case p.how&rawOnly != 0:
+		ln, err = link.AttachRawTracepoint(link.RawTracepointOptions{Name: p.on, Program: prog})
+	default:
+		ln, err = link.AttachTracing(link.TracingOptions{Program: prog})
+	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", p.tells, refusal("attach "+p.name, err))
 	}
@@ -144,11 +187,13 @@ func (l *loader) attach(p program) error {
 
 // everybody asks an iterator for all threads of the machine.
 func (l *loader) everybody() ([]Thread, error) {
-	prog, err := l.program("everybody")
-	if err != nil {
-		return nil, err
+	if l.lister == nil {
+		var err error
+		if l.lister, err = l.program(whystallProgEverybody); err != nil {
+			return nil, err
+		}
 	}
-	it, err := link.AttachIter(link.IterOptions{Program: prog})
+	it, err := link.AttachIter(link.IterOptions{Program: l.lister})
 	if err != nil {
 		return nil, refusal("list threads", err)
 	}

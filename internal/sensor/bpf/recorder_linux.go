@@ -34,7 +34,8 @@ type Loss struct {
 
 // Options of a Recorder.
 type Options struct {
-	PID int // of the target, in our own pid namespace
+	PID    int  // of the target, in our own pid namespace
+	Stacks bool // whether stacks are taken at all
 }
 
 // Open attaches the programs. What is not vital and not permitted is in Missing.
@@ -61,6 +62,15 @@ func Open(o Options) (_ *Recorder, err error) {
 			r.Close()
 		}
 	}()
+	if err := l.functions(); err != nil {
+		r.Missing = append(r.Missing, "when a quota gives time: "+err.Error())
+	}
+	if err := spec.Variables[whystallVarStacks].Set(bit(o.Stacks)); err != nil {
+		return nil, fmt.Errorf("load programs: set stacks: %w", err)
+	}
+	if err := l.makeMaps(); err != nil {
+		return nil, err
+	}
 	if err := l.openRings(); err != nil {
 		return nil, err
 	}
@@ -68,16 +78,23 @@ func Open(o Options) (_ *Recorder, err error) {
 		r.CPUs = append(r.CPUs, ring.cpu)
 	}
 	for _, p := range programs {
+		if p.how&ofStacks != 0 && !o.Stacks {
+			continue
+		}
 		err := l.attach(p)
 		switch {
 		case err == nil:
 			r.Features = append(r.Features, p.tells)
-		case p.vital:
+		case p.how&vital != 0:
 			return nil, err
-		default:
+		case p.how&elsewhere == 0:
 			r.Missing = append(r.Missing, err.Error())
 		}
 	}
+	if l.lister, err = l.program(whystallProgEverybody); err != nil {
+		return nil, err
+	}
+	l.types = nil // some MB
 	r.begins = monotonic()
 	r.lost = make([]Loss, len(l.lossView)/64)
 	return r, nil

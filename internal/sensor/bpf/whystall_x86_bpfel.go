@@ -13,6 +13,14 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type whystallCpu struct {
+	_       structs.HostLayout
+	Pending uint64
+	Due     uint64
+	Budget  uint64
+	Pad     uint64
+}
+
 type whystallLoss struct {
 	_       structs.HostLayout
 	Records uint64
@@ -20,27 +28,125 @@ type whystallLoss struct {
 	Pad     [6]uint64
 }
 
+type whystallStack struct {
+	_ structs.HostLayout
+	S struct {
+		_     structs.HostLayout
+		Time  uint64
+		Tid   uint32
+		Other uint32
+		Arg   uint32
+		Flags uint16
+		Kind  uint8
+		Pad   uint8
+	}
+	Hash uint64
+	Addr [128]uint64
+}
+
+type whystallThread struct {
+	_       structs.HostLayout
+	Left    uint64
+	Owed    uint64
+	User    uint64
+	Reclaim struct {
+		_  structs.HostLayout
+		At uint64
+		A  uint64
+		B  uint64
+	}
+	Memcg struct {
+		_  structs.HostLayout
+		At uint64
+		A  uint64
+		B  uint64
+	}
+	Compaction struct {
+		_  structs.HostLayout
+		At uint64
+		A  uint64
+		B  uint64
+	}
+	Mmap struct {
+		_  structs.HostLayout
+		At uint64
+		A  uint64
+		B  uint64
+	}
+	Lock struct {
+		_  structs.HostLayout
+		At uint64
+		A  uint64
+		B  uint64
+	}
+	Fault struct {
+		_  structs.HostLayout
+		At uint64
+		A  uint64
+		B  uint64
+	}
+	LockAddr uint64
+	Due      uint64
+}
+
 // Names of all BPF objects in the ELF.
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	whystallMapLosses            = "losses"
-	whystallMapRings             = "rings"
-	whystallProgEverybody        = "everybody"
-	whystallProgProcessExec      = "process_exec"
-	whystallProgProcessExit      = "process_exit"
-	whystallProgProcessFork      = "process_fork"
-	whystallProgRename           = "rename"
-	whystallProgSchedMigrateTask = "sched_migrate_task"
-	whystallProgSchedSwitch      = "sched_switch"
-	whystallProgSchedWakeup      = "sched_wakeup"
-	whystallProgSchedWakeupNew   = "sched_wakeup_new"
-	whystallProgSchedWaking      = "sched_waking"
-	whystallVarCgroupDefault     = "cgroup_default"
-	whystallVarPreemptFrom       = "preempt_from"
-	whystallVarSelfNs            = "self_ns"
-	whystallVarStateArg          = "state_arg"
-	whystallVarTarget            = "target"
+	whystallMapCpus               = "cpus"
+	whystallMapLosses             = "losses"
+	whystallMapRings              = "rings"
+	whystallMapScratch            = "scratch"
+	whystallMapThreads            = "threads"
+	whystallMapTold               = "told"
+	whystallProgCompactionBegin   = "compaction_begin"
+	whystallProgCompactionEnd     = "compaction_end"
+	whystallProgCompactionTry     = "compaction_try"
+	whystallProgContentionBegin   = "contention_begin"
+	whystallProgContentionEnd     = "contention_end"
+	whystallProgCsdFunction       = "csd_function"
+	whystallProgEverybody         = "everybody"
+	whystallProgFaultMajor        = "fault_major"
+	whystallProgFaultMinor        = "fault_minor"
+	whystallProgHrtimerExpire     = "hrtimer_expire"
+	whystallProgHrtimerExpired    = "hrtimer_expired"
+	whystallProgMemcgReclaimBegin = "memcg_reclaim_begin"
+	whystallProgMemcgReclaimEnd   = "memcg_reclaim_end"
+	whystallProgMigratePages      = "migrate_pages"
+	whystallProgMmapLockAcquired  = "mmap_lock_acquired"
+	whystallProgMmapLockStart     = "mmap_lock_start"
+	whystallProgPageFault         = "page_fault"
+	whystallProgProcessExec       = "process_exec"
+	whystallProgProcessExit       = "process_exit"
+	whystallProgProcessFork       = "process_fork"
+	whystallProgReclaimBegin      = "reclaim_begin"
+	whystallProgReclaimEnd        = "reclaim_end"
+	whystallProgRename            = "rename"
+	whystallProgSample            = "sample"
+	whystallProgSchedExit         = "sched_exit"
+	whystallProgSchedMigrateTask  = "sched_migrate_task"
+	whystallProgSchedSwitch       = "sched_switch"
+	whystallProgSchedWakeup       = "sched_wakeup"
+	whystallProgSchedWakeupNew    = "sched_wakeup_new"
+	whystallProgSchedWaking       = "sched_waking"
+	whystallProgSignalDeliver     = "signal_deliver"
+	whystallProgSignalGenerate    = "signal_generate"
+	whystallProgTlbFlush          = "tlb_flush"
+	whystallVarAtExit             = "at_exit"
+	whystallVarCgroupDefault      = "cgroup_default"
+	whystallVarCsdUnthrottle      = "csd_unthrottle"
+	whystallVarFold               = "fold"
+	whystallVarMigrateArgs        = "migrate_args"
+	whystallVarPeriodTimer        = "period_timer"
+	whystallVarPreemptFrom        = "preempt_from"
+	whystallVarSamplePeriod       = "sample_period"
+	whystallVarSelfNs             = "self_ns"
+	whystallVarSlackTimer         = "slack_timer"
+	whystallVarStacks             = "stacks"
+	whystallVarStateArg           = "state_arg"
+	whystallVarTarget             = "target"
+	whystallVarWaitFloor          = "wait_floor"
+	whystallVarWakeupTimer        = "wakeup_timer"
 )
 
 // loadWhystall returns the embedded CollectionSpec for whystall.
@@ -85,35 +191,72 @@ type whystallSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type whystallProgramSpecs struct {
-	Everybody        *ebpf.ProgramSpec `ebpf:"everybody"`
-	ProcessExec      *ebpf.ProgramSpec `ebpf:"process_exec"`
-	ProcessExit      *ebpf.ProgramSpec `ebpf:"process_exit"`
-	ProcessFork      *ebpf.ProgramSpec `ebpf:"process_fork"`
-	Rename           *ebpf.ProgramSpec `ebpf:"rename"`
-	SchedMigrateTask *ebpf.ProgramSpec `ebpf:"sched_migrate_task"`
-	SchedSwitch      *ebpf.ProgramSpec `ebpf:"sched_switch"`
-	SchedWakeup      *ebpf.ProgramSpec `ebpf:"sched_wakeup"`
-	SchedWakeupNew   *ebpf.ProgramSpec `ebpf:"sched_wakeup_new"`
-	SchedWaking      *ebpf.ProgramSpec `ebpf:"sched_waking"`
+	CompactionBegin   *ebpf.ProgramSpec `ebpf:"compaction_begin"`
+	CompactionEnd     *ebpf.ProgramSpec `ebpf:"compaction_end"`
+	CompactionTry     *ebpf.ProgramSpec `ebpf:"compaction_try"`
+	ContentionBegin   *ebpf.ProgramSpec `ebpf:"contention_begin"`
+	ContentionEnd     *ebpf.ProgramSpec `ebpf:"contention_end"`
+	CsdFunction       *ebpf.ProgramSpec `ebpf:"csd_function"`
+	Everybody         *ebpf.ProgramSpec `ebpf:"everybody"`
+	FaultMajor        *ebpf.ProgramSpec `ebpf:"fault_major"`
+	FaultMinor        *ebpf.ProgramSpec `ebpf:"fault_minor"`
+	HrtimerExpire     *ebpf.ProgramSpec `ebpf:"hrtimer_expire"`
+	HrtimerExpired    *ebpf.ProgramSpec `ebpf:"hrtimer_expired"`
+	MemcgReclaimBegin *ebpf.ProgramSpec `ebpf:"memcg_reclaim_begin"`
+	MemcgReclaimEnd   *ebpf.ProgramSpec `ebpf:"memcg_reclaim_end"`
+	MigratePages      *ebpf.ProgramSpec `ebpf:"migrate_pages"`
+	MmapLockAcquired  *ebpf.ProgramSpec `ebpf:"mmap_lock_acquired"`
+	MmapLockStart     *ebpf.ProgramSpec `ebpf:"mmap_lock_start"`
+	PageFault         *ebpf.ProgramSpec `ebpf:"page_fault"`
+	ProcessExec       *ebpf.ProgramSpec `ebpf:"process_exec"`
+	ProcessExit       *ebpf.ProgramSpec `ebpf:"process_exit"`
+	ProcessFork       *ebpf.ProgramSpec `ebpf:"process_fork"`
+	ReclaimBegin      *ebpf.ProgramSpec `ebpf:"reclaim_begin"`
+	ReclaimEnd        *ebpf.ProgramSpec `ebpf:"reclaim_end"`
+	Rename            *ebpf.ProgramSpec `ebpf:"rename"`
+	Sample            *ebpf.ProgramSpec `ebpf:"sample"`
+	SchedExit         *ebpf.ProgramSpec `ebpf:"sched_exit"`
+	SchedMigrateTask  *ebpf.ProgramSpec `ebpf:"sched_migrate_task"`
+	SchedSwitch       *ebpf.ProgramSpec `ebpf:"sched_switch"`
+	SchedWakeup       *ebpf.ProgramSpec `ebpf:"sched_wakeup"`
+	SchedWakeupNew    *ebpf.ProgramSpec `ebpf:"sched_wakeup_new"`
+	SchedWaking       *ebpf.ProgramSpec `ebpf:"sched_waking"`
+	SignalDeliver     *ebpf.ProgramSpec `ebpf:"signal_deliver"`
+	SignalGenerate    *ebpf.ProgramSpec `ebpf:"signal_generate"`
+	TlbFlush          *ebpf.ProgramSpec `ebpf:"tlb_flush"`
 }
 
 // whystallMapSpecs contains maps before they are loaded into the kernel.
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type whystallMapSpecs struct {
-	Losses *ebpf.MapSpec `ebpf:"losses"`
-	Rings  *ebpf.MapSpec `ebpf:"rings"`
+	Cpus    *ebpf.MapSpec `ebpf:"cpus"`
+	Losses  *ebpf.MapSpec `ebpf:"losses"`
+	Rings   *ebpf.MapSpec `ebpf:"rings"`
+	Scratch *ebpf.MapSpec `ebpf:"scratch"`
+	Threads *ebpf.MapSpec `ebpf:"threads"`
+	Told    *ebpf.MapSpec `ebpf:"told"`
 }
 
 // whystallVariableSpecs contains global variables before they are loaded into the kernel.
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type whystallVariableSpecs struct {
+	AtExit        *ebpf.VariableSpec `ebpf:"at_exit"`
 	CgroupDefault *ebpf.VariableSpec `ebpf:"cgroup_default"`
+	CsdUnthrottle *ebpf.VariableSpec `ebpf:"csd_unthrottle"`
+	Fold          *ebpf.VariableSpec `ebpf:"fold"`
+	MigrateArgs   *ebpf.VariableSpec `ebpf:"migrate_args"`
+	PeriodTimer   *ebpf.VariableSpec `ebpf:"period_timer"`
 	PreemptFrom   *ebpf.VariableSpec `ebpf:"preempt_from"`
+	SamplePeriod  *ebpf.VariableSpec `ebpf:"sample_period"`
 	SelfNs        *ebpf.VariableSpec `ebpf:"self_ns"`
+	SlackTimer    *ebpf.VariableSpec `ebpf:"slack_timer"`
+	Stacks        *ebpf.VariableSpec `ebpf:"stacks"`
 	StateArg      *ebpf.VariableSpec `ebpf:"state_arg"`
 	Target        *ebpf.VariableSpec `ebpf:"target"`
+	WaitFloor     *ebpf.VariableSpec `ebpf:"wait_floor"`
+	WakeupTimer   *ebpf.VariableSpec `ebpf:"wakeup_timer"`
 }
 
 // whystallObjects contains all objects after they have been loaded into the kernel.
@@ -136,14 +279,22 @@ func (o *whystallObjects) Close() error {
 //
 // It can be passed to loadWhystallObjects or ebpf.CollectionSpec.LoadAndAssign.
 type whystallMaps struct {
-	Losses *ebpf.Map `ebpf:"losses"`
-	Rings  *ebpf.Map `ebpf:"rings"`
+	Cpus    *ebpf.Map `ebpf:"cpus"`
+	Losses  *ebpf.Map `ebpf:"losses"`
+	Rings   *ebpf.Map `ebpf:"rings"`
+	Scratch *ebpf.Map `ebpf:"scratch"`
+	Threads *ebpf.Map `ebpf:"threads"`
+	Told    *ebpf.Map `ebpf:"told"`
 }
 
 func (m *whystallMaps) Close() error {
 	return _WhystallClose(
+		m.Cpus,
 		m.Losses,
 		m.Rings,
+		m.Scratch,
+		m.Threads,
+		m.Told,
 	)
 }
 
@@ -151,41 +302,97 @@ func (m *whystallMaps) Close() error {
 //
 // It can be passed to loadWhystallObjects or ebpf.CollectionSpec.LoadAndAssign.
 type whystallVariables struct {
+	AtExit        *ebpf.Variable `ebpf:"at_exit"`
 	CgroupDefault *ebpf.Variable `ebpf:"cgroup_default"`
+	CsdUnthrottle *ebpf.Variable `ebpf:"csd_unthrottle"`
+	Fold          *ebpf.Variable `ebpf:"fold"`
+	MigrateArgs   *ebpf.Variable `ebpf:"migrate_args"`
+	PeriodTimer   *ebpf.Variable `ebpf:"period_timer"`
 	PreemptFrom   *ebpf.Variable `ebpf:"preempt_from"`
+	SamplePeriod  *ebpf.Variable `ebpf:"sample_period"`
 	SelfNs        *ebpf.Variable `ebpf:"self_ns"`
+	SlackTimer    *ebpf.Variable `ebpf:"slack_timer"`
+	Stacks        *ebpf.Variable `ebpf:"stacks"`
 	StateArg      *ebpf.Variable `ebpf:"state_arg"`
 	Target        *ebpf.Variable `ebpf:"target"`
+	WaitFloor     *ebpf.Variable `ebpf:"wait_floor"`
+	WakeupTimer   *ebpf.Variable `ebpf:"wakeup_timer"`
 }
 
 // whystallPrograms contains all programs after they have been loaded into the kernel.
 //
 // It can be passed to loadWhystallObjects or ebpf.CollectionSpec.LoadAndAssign.
 type whystallPrograms struct {
-	Everybody        *ebpf.Program `ebpf:"everybody"`
-	ProcessExec      *ebpf.Program `ebpf:"process_exec"`
-	ProcessExit      *ebpf.Program `ebpf:"process_exit"`
-	ProcessFork      *ebpf.Program `ebpf:"process_fork"`
-	Rename           *ebpf.Program `ebpf:"rename"`
-	SchedMigrateTask *ebpf.Program `ebpf:"sched_migrate_task"`
-	SchedSwitch      *ebpf.Program `ebpf:"sched_switch"`
-	SchedWakeup      *ebpf.Program `ebpf:"sched_wakeup"`
-	SchedWakeupNew   *ebpf.Program `ebpf:"sched_wakeup_new"`
-	SchedWaking      *ebpf.Program `ebpf:"sched_waking"`
+	CompactionBegin   *ebpf.Program `ebpf:"compaction_begin"`
+	CompactionEnd     *ebpf.Program `ebpf:"compaction_end"`
+	CompactionTry     *ebpf.Program `ebpf:"compaction_try"`
+	ContentionBegin   *ebpf.Program `ebpf:"contention_begin"`
+	ContentionEnd     *ebpf.Program `ebpf:"contention_end"`
+	CsdFunction       *ebpf.Program `ebpf:"csd_function"`
+	Everybody         *ebpf.Program `ebpf:"everybody"`
+	FaultMajor        *ebpf.Program `ebpf:"fault_major"`
+	FaultMinor        *ebpf.Program `ebpf:"fault_minor"`
+	HrtimerExpire     *ebpf.Program `ebpf:"hrtimer_expire"`
+	HrtimerExpired    *ebpf.Program `ebpf:"hrtimer_expired"`
+	MemcgReclaimBegin *ebpf.Program `ebpf:"memcg_reclaim_begin"`
+	MemcgReclaimEnd   *ebpf.Program `ebpf:"memcg_reclaim_end"`
+	MigratePages      *ebpf.Program `ebpf:"migrate_pages"`
+	MmapLockAcquired  *ebpf.Program `ebpf:"mmap_lock_acquired"`
+	MmapLockStart     *ebpf.Program `ebpf:"mmap_lock_start"`
+	PageFault         *ebpf.Program `ebpf:"page_fault"`
+	ProcessExec       *ebpf.Program `ebpf:"process_exec"`
+	ProcessExit       *ebpf.Program `ebpf:"process_exit"`
+	ProcessFork       *ebpf.Program `ebpf:"process_fork"`
+	ReclaimBegin      *ebpf.Program `ebpf:"reclaim_begin"`
+	ReclaimEnd        *ebpf.Program `ebpf:"reclaim_end"`
+	Rename            *ebpf.Program `ebpf:"rename"`
+	Sample            *ebpf.Program `ebpf:"sample"`
+	SchedExit         *ebpf.Program `ebpf:"sched_exit"`
+	SchedMigrateTask  *ebpf.Program `ebpf:"sched_migrate_task"`
+	SchedSwitch       *ebpf.Program `ebpf:"sched_switch"`
+	SchedWakeup       *ebpf.Program `ebpf:"sched_wakeup"`
+	SchedWakeupNew    *ebpf.Program `ebpf:"sched_wakeup_new"`
+	SchedWaking       *ebpf.Program `ebpf:"sched_waking"`
+	SignalDeliver     *ebpf.Program `ebpf:"signal_deliver"`
+	SignalGenerate    *ebpf.Program `ebpf:"signal_generate"`
+	TlbFlush          *ebpf.Program `ebpf:"tlb_flush"`
 }
 
 func (p *whystallPrograms) Close() error {
 	return _WhystallClose(
+		p.CompactionBegin,
+		p.CompactionEnd,
+		p.CompactionTry,
+		p.ContentionBegin,
+		p.ContentionEnd,
+		p.CsdFunction,
 		p.Everybody,
+		p.FaultMajor,
+		p.FaultMinor,
+		p.HrtimerExpire,
+		p.HrtimerExpired,
+		p.MemcgReclaimBegin,
+		p.MemcgReclaimEnd,
+		p.MigratePages,
+		p.MmapLockAcquired,
+		p.MmapLockStart,
+		p.PageFault,
 		p.ProcessExec,
 		p.ProcessExit,
 		p.ProcessFork,
+		p.ReclaimBegin,
+		p.ReclaimEnd,
 		p.Rename,
+		p.Sample,
+		p.SchedExit,
 		p.SchedMigrateTask,
 		p.SchedSwitch,
 		p.SchedWakeup,
 		p.SchedWakeupNew,
 		p.SchedWaking,
+		p.SignalDeliver,
+		p.SignalGenerate,
+		p.TlbFlush,
 	)
 }
 

@@ -97,6 +97,20 @@ struct pt_regs {
 #error "architecture not known"
 #endif
 
+struct hrtimer_clock_base {
+	int clockid;
+};
+
+struct timerqueue_node {
+	s64 expires;
+};
+
+struct hrtimer {
+	struct timerqueue_node node;
+	void *function;
+	struct hrtimer_clock_base *base;
+};
+
 struct seq_file;
 
 struct bpf_iter_meta {
@@ -110,6 +124,13 @@ struct bpf_iter__task {
 
 #pragma clang attribute pop
 
+// Values of enums are relocated as well.
+#define ENUM(type, value) __builtin_preserve_enum_value(*(enum type *)value, 1)
+
 enum cgroup_subsys_id {
-	cpu_cgrp_id = 1, // relocated
+	cpu_cgrp_id = 1,
+};
+
+enum migrate_reason {
+	MR_NUMA_MISPLACED = 5,
 };

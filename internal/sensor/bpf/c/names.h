@@ -1,12 +1,12 @@
 // Who the threads are: everybody there at the begin, by an iterator; who comes later, by fork; new names, by rename.
 #pragma once
-#include "record.h"
+#include "thread.h"
 
 INLINE u64 cgroup_of(struct task_struct *t)
 {
 	if (cgroup_default)
 		return t->cgroups->dfl_cgrp->kn->id;
-	return t->cgroups->subsys[__builtin_preserve_enum_value(*(enum cgroup_subsys_id *)cpu_cgrp_id, 1)]->cgroup->kn->id;
+	return t->cgroups->subsys[ENUM(cgroup_subsys_id, cpu_cgrp_id)]->cgroup->kn->id;
 }
 
 // numbers_of finds a task's numbers in its own innermost pid namespace and in the recorder's. Namespaces nest 32 deep at most;
@@ -104,7 +104,10 @@ SEC("tp_btf/sched_process_exit")
 int process_exit(u64 *ctx)
 {
 	struct task_struct *t = (void *)ctx[0];
-	if (t->tgid == target)
-		tell(K_EXIT, F_TARGET, t->pid, 0, 0);
+	if (t->tgid == target) {
+		u32 tid = t->pid;
+		tell(K_EXIT, F_TARGET, tid, 0, 0);
+		map_delete(&threads, &tid);
+	}
 	return 0;
 }

@@ -43,6 +43,7 @@ enum {
 	F_WRITE = 512,
 	F_KERNEL_THREAD = 1024,
 	F_LEAVING = 2048,
+	F_MAJOR = 4096,
 };
 
 // A record is one of three sizes, told apart by the ring's own length of it.
@@ -80,6 +81,16 @@ const volatile u32 cgroup_default; // whether the cpu controller is in the defau
 
 enum { PREEMPT_STACK, PREEMPT_VAR, PREEMPT_HOT, PREEMPT_THREAD };
 
+const volatile u32 at_exit;        // whether sched_exit_tp tells when a thread is back (Linux 6.16)
+const volatile u32 migrate_args;   // how many mm_migrate_pages has
+const volatile u64 sample_period;  // ns
+const volatile u64 period_timer, slack_timer, csd_unthrottle, wakeup_timer; // addresses of functions, 0 not known
+
+// Changed while running: what is told in less detail.
+volatile u32 stacks = 1;           // whether stacks are taken
+volatile u32 fold;                 // whether others' switches are folded
+volatile u64 wait_floor = 1000000; // ns from which a wait's stacks are told; of shorter ones as many as make so much together
+
 // One ring for each CPU: a shared one takes a lock that all CPUs' switches would meet at. 
 struct ring {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -106,24 +117,29 @@ struct {
 	__type(value, struct loss);
 } losses SEC(".maps");
 
-INLINE void lost(u32 cpu, bool stack)
+static __attribute__((noinline)) int lost(u32 cpu, bool stack)
 {
 	struct loss *l = map_lookup(&losses, &cpu);
 	if (!l)
-		return;
+		return 0;
 	// An interrupt's program may run inside this one.
-	__sync_fetch_and_add(stack ? &l->stacks : &l->records, 1);
+	if (stack)
+		__sync_fetch_and_add(&l->stacks, 1);
+	else
+		__sync_fetch_and_add(&l->records, 1);
+	return 0;
 }
 
-INLINE void *reserve(u32 size)
-{
-	u32 cpu = get_smp_processor_id();
-	void *ring = map_lookup(&rings, &cpu);
-	void *r = ring ? ringbuf_reserve(ring, size, 0) : 0;
-	if (unlikely(!r))
-		lost(cpu, 0);
-	return r;
-}
+// reserve has a place of the size in the ring. The verifier wants to see the size as a constant.
+#define reserve(size)                                                  \
+	({                                                                 \
+		u32 cpu_ = get_smp_processor_id();                             \
+		void *ring_ = map_lookup(&rings, &cpu_);                       \
+		void *r_ = ring_ ? ringbuf_reserve(ring_, size, 0) : 0;        \
+		if (unlikely(!r_))                                             \
+			lost(cpu_, 0);                                             \
+		r_;                                                            \
+	})
 
 INLINE void submit(void *r)
 {

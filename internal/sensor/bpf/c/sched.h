@@ -1,6 +1,61 @@
-// Who is on a CPU, who woke whom, and into which run queue.
+// Who is on a CPU, who woke whom, and into which run queue; stacks of waits and of wakers.
 #pragma once
-#include "record.h"
+#include "thread.h"
+
+// tell_wait tells the stacks of a wait that ended.
+INLINE void tell_wait(u64 began, u32 tid, u64 kernel, u64 user)
+{
+	if (!kernel && !user)
+		return;
+	struct large *l = reserve(sizeof(*l));
+	if (!l)
+		return;
+	fill(&l->m.s, K_WAIT_STACK, F_TARGET, ktime_get_ns(), tid, 0, 0);
+	l->m.arg[0] = l->m.arg[1] = l->m.arg[2] = 0;
+	l->kernel = kernel;
+	l->user = user;
+	submit(l);
+}
+
+// leaving remembers that a thread of the target begins to wait.
+INLINE void leaving(void *ctx, struct task_struct *prev, u64 now)
+{
+	if (!stacks)
+		return;
+	struct thread *t = thread_of(prev->pid);
+	if (!t)
+		return;
+	t->left = now;
+	t->user = 0;
+	// Without word of its return the user stack must be taken now, before it is known whether the wait will be long: a
+	// few thousand a second.
+	struct cpu *c = this_cpu();
+	if (!at_exit && c && now > c->budget) {
+		c->budget = now + 200000;
+		t->user = stack_of(ctx, 0, 1);
+	}
+}
+
+// coming looks whether the wait that ends is to be told.
+INLINE void coming(struct task_struct *next, u64 now, struct cpu *c)
+{
+	u32 tid = next->pid;
+	struct thread *t = map_lookup(&threads, &tid);
+	if (!t || !t->left)
+		return;
+	u64 left = t->left;
+	t->left = 0;
+	u64 owed = t->owed + (now - left);
+	if (owed < wait_floor) {
+		t->owed = owed;
+		return;
+	}
+	t->owed = 0;
+	if (at_exit)
+		c->pending = left;
+	else
+		tell_wait(left, tid, kernel_stack_of(next), t->user);
+}
 
 SEC("tp_btf/sched_switch")
 int sched_switch(u64 *ctx)
@@ -12,6 +67,7 @@ int sched_switch(u64 *ctx)
 	// The argument is what the scheduler acted upon: the field may have been changed since by who wakes it.
 	u32 state = state_arg ? (u32)ctx[3] : prev->__state;
 	u16 flags = (preempt ? F_PREEMPTED : 0) | (leaves ? F_TARGET : 0) | (comes ? F_OTHER_TARGET : 0);
+	bool blocks = leaves && state && !preempt;
 
 	if (leaves) {
 		if (field_exists(prev->throttled)) {
@@ -22,23 +78,56 @@ int sched_switch(u64 *ctx)
 				flags |= F_GROUP_THROTTLED;
 		}
 	}
-	if (leaves && state && !preempt) {
+	if (blocks) {
 		struct middle *m = reserve(sizeof(*m));
-		if (!m)
-			return 0;
-		fill(&m->s, K_SWITCH, flags, now, prev->pid, next->pid, state);
-		m->arg[0] = state;
-		syscall_of(prev, &m->arg[1], &m->arg[2]);
-		submit(m);
-		return 0;
+		if (m) {
+			fill(&m->s, K_SWITCH, flags, now, prev->pid, next->pid, state);
+			m->arg[0] = state;
+			syscall_of(prev, &m->arg[1], &m->arg[2]);
+			submit(m);
+		}
+		if (!(state & 0x80)) // TASK_DEAD: it is not coming back
+			leaving(ctx, prev, now);
+	} else {
+		struct small *s = reserve(sizeof(*s));
+		if (s) {
+			fill(s, K_SWITCH, flags, now, prev->pid, next->pid, state);
+			submit(s);
+		}
 	}
-	struct small *s = reserve(sizeof(*s));
-	if (!s)
-		return 0;
-	fill(s, K_SWITCH, flags, now, prev->pid, next->pid, state);
-	submit(s);
+	struct cpu *c = this_cpu();
+	if (c) {
+		c->pending = 0;
+		if (comes && stacks)
+			coming(next, now, c);
+	}
 	return 0;
 }
+
+// A thread is back from the scheduler, with its own stacks.
+SEC("tp_btf/sched_exit_tp")
+int sched_exit(u64 *ctx)
+{
+	struct cpu *c = this_cpu();
+	if (!c || !c->pending)
+		return 0;
+	u64 began = c->pending;
+	c->pending = 0;
+	struct task_struct *t = get_current_task_btf();
+	if (t->tgid != target)
+		return 0;
+	u64 kernel = stack_of(ctx, 0, 0), user = stack_of(ctx, 0, 1);
+	tell_wait(began, t->pid, kernel, user);
+	return 0;
+}
+
+#if defined(__TARGET_ARCH_x86)
+#define NR_FUTEX 202
+#define NR_TGKILL 234
+#else
+#define NR_FUTEX 98
+#define NR_TGKILL 131
+#endif
 
 SEC("tp_btf/sched_waking")
 int sched_waking(u64 *ctx)
@@ -49,19 +138,40 @@ int sched_waking(u64 *ctx)
 	struct task_struct *by = get_current_task_btf();
 	if (in_interrupt(by)) {
 		tell(K_WAKING, F_TARGET | F_INTERRUPT | (by->tgid == target ? F_OTHER_TARGET : 0), t->pid, by->pid, 0);
+		struct cpu *c = this_cpu();
+		if (c && c->due) {
+			struct middle *m = reserve(sizeof(*m));
+			if (m) {
+				fill(&m->s, K_TIMER_DUE, F_TARGET, ktime_get_ns(), t->pid, 0, 0);
+				m->arg[0] = m->arg[2] = 0;
+				m->arg[1] = c->due;
+				submit(m);
+			}
+			c->due = 0;
+		}
 		return 0;
 	}
 	if (by->tgid != target) {
 		tell(K_WAKING, F_TARGET, t->pid, by->pid, 0);
 		return 0;
 	}
+	u64 nr, first, kernel = 0, user = 0;
+	syscall_of(by, &nr, &first);
+	if (stacks) {
+		user = stack_of(ctx, 0, 1);
+		// Of these calls the number says it all.
+		if (nr != NR_FUTEX + 1 && nr != NR_TGKILL + 1)
+			kernel = stack_of(ctx, 0, 0);
+	}
 	struct large *l = reserve(sizeof(*l));
 	if (!l)
 		return 0;
 	fill(&l->m.s, K_WAKING, F_TARGET | F_OTHER_TARGET, ktime_get_ns(), t->pid, by->pid, 0);
 	l->m.arg[0] = 0;
-	syscall_of(by, &l->m.arg[1], &l->m.arg[2]);
-	l->kernel = l->user = 0;
+	l->m.arg[1] = nr;
+	l->m.arg[2] = first;
+	l->kernel = kernel;
+	l->user = user;
 	submit(l);
 	return 0;
 }

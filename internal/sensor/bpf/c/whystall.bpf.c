@@ -4,7 +4,10 @@
 // looks first whether it is concerned at all. tp_btf where the kernel allows it, so that no debug information of
 // the kernel's internals is needed beyond its own BTF; no kprobe, no fentry: not every kernel has them.
 #include "record.h"
+#include "memory.h"
 #include "names.h"
+#include "quota.h"
 #include "sched.h"
+#include "signal.h"
 
 char _license[] SEC("license") = "GPL";

@@ -1,0 +1,78 @@
+// Stacks are told once, by a hash of their addresses; records have the hash. bpf_get_stackid would lose one in ten, as two
+// stacks often fall on one of its slots.
+#pragma once
+#include "record.h"
+
+#define DEPTH 127
+
+struct stack {
+	struct small s; // arg: whether a user stack
+	u64 hash;
+	u64 addr[DEPTH + 1];
+};
+
+// By CPU and by who writes: the scheduler's programs run without interrupts, and samples come in one.
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 2);
+	__type(key, u32);
+	__type(value, struct stack);
+} scratch SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 32768);
+	__type(key, u64);
+	__type(value, u32);
+} told SEC(".maps");
+
+// tell_stack gives the hash of bytes of addresses in st, having told them if that is new; 0 when that was not possible.
+static __attribute__((noinline)) u64 tell_stack(struct stack *st, long bytes, u32 user)
+{
+	if (!st || bytes < 8)
+		return 0;
+	u32 n = (u32)bytes / 8;
+	u64 h = 0x9e3779b97f4a7c15 + user;
+	for (u32 i = 0; i < DEPTH; i++) {
+		if (i >= n)
+			break;
+		h ^= st->addr[i];
+		h *= 0xff51afd7ed558ccd;
+		h ^= h >> 32;
+	}
+	h |= 1;
+	if (map_lookup(&told, &h))
+		return h;
+	u32 cpu = get_smp_processor_id(), one = 1;
+	void *ring = map_lookup(&rings, &cpu);
+	if (!ring)
+		return 0;
+	fill(&st->s, K_STACK, 0, ktime_get_ns(), 0, 0, user);
+	st->hash = h;
+	u64 size = sizeof(st->s) + 8 + (n & 127) * 8;
+	if (ringbuf_output(ring, st, size, BPF_RB_NO_WAKEUP)) {
+		lost(cpu, 1);
+		return 0;
+	}
+	map_update(&told, &h, &one, 0);
+	return h;
+}
+
+// stack_of tells the stack of the current task.
+INLINE u64 stack_of(void *ctx, u32 slot, bool user)
+{
+	struct stack *st = map_lookup(&scratch, &slot);
+	if (!st)
+		return 0;
+	return tell_stack(st, get_stack(ctx, st->addr, DEPTH * 8, user ? BPF_F_USER_STACK : 0), user);
+}
+
+// kernel_stack_of tells where in the kernel a task sleeps.
+INLINE u64 kernel_stack_of(struct task_struct *t)
+{
+	u32 slot = 0;
+	struct stack *st = map_lookup(&scratch, &slot);
+	if (!st)
+		return 0;
+	return tell_stack(st, get_task_stack(t, st->addr, DEPTH * 8, 0), 0);
+}
