@@ -26,6 +26,7 @@ func (p *pass) result() *Result {
 	s := p.ledgers(r)
 	p.tables(r, s)
 	p.capacity(r)
+	p.kernel(r, s)
 	return r
 }
 

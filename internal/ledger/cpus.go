@@ -58,15 +58,21 @@ func (l spans) merge() spans {
 // flight collects when requests were under way: they come in the order of their ends.
 type flight struct{ l spans }
 
+// add takes a request.
 func (f *flight) add(lo, hi int64) {
-	for n := len(f.l); n > 0 && f.l[n-1].hi >= lo; n-- { // those that this one touches
-		lo, hi = min(lo, f.l[n-1].lo), max(hi, f.l[n-1].hi)
-		f.l = f.l[:n-1]
-	}
 	if lo >= hi {
 		return
 	}
-	f.l = append(f.l, span{lo, hi})
+	to := len(f.l)
+	for to > 0 && f.l[to-1].lo > hi {
+		to-- // some are told a little late
+	}
+	from := to
+	for from > 0 && f.l[from-1].hi >= lo { // those that this one touches
+		from--
+		lo, hi = min(lo, f.l[from].lo), max(hi, f.l[from].hi)
+	}
+	f.l = slices.Replace(f.l, from, to, span{lo, hi})
 	if len(f.l) >= maxSpans {
 		f.halve()
 	}
@@ -138,9 +144,10 @@ func cpus(k *timeline.Kernel, set *evidence.Set, requests spans, on []Instead) *
 	if b >= e {
 		return nil
 	}
-	list := allowed(set)
-	if list == nil {
-		list = k.CPUs()
+	list := k.CPUs()
+	if l := allowed(set); l != nil {
+		// what the target might use if it were online is nothing it lacks
+		list = slices.DeleteFunc(list, func(n int) bool { _, ok := slices.BinarySearch(l, n); return !ok })
 	}
 	c := &CPUs{Allowed: len(list), WallNS: e - b}
 	c.TotalNS = int64(len(list)) * c.WallNS

@@ -36,6 +36,8 @@ type joiner struct {
 	begin, end int64 // relative, of what the records cover
 	paths      paths
 	ready      readiness
+	sockets    lateness
+	timers     lateness
 
 	tids    map[uint32]uint32 // thread as the trace has it -> in the host's namespace; 0 not known
 	behind  map[uint32]behind // by TID
@@ -76,10 +78,10 @@ func newJoiner(k *timeline.Kernel, tl *timeline.Timeline) *joiner {
 	return j
 }
 
-// start is called when the timeline's base is known.
-func (j *joiner) start() {
+// start is called when the base of times is known.
+func (j *joiner) start(base int64) {
 	b, e := j.k.Span()
-	j.base = j.tl.Abs(0)
+	j.base = base
 	j.begin, j.end = b-j.base, e-j.base
 	j.ready.init(j.k, j.base)
 	j.paths.init(j)
@@ -621,10 +623,12 @@ func (j *joiner) woken(ev *exectrace.Event) {
 	case timeline.WaitNetwork:
 		if r, ok := j.ready.socket(tid, begin, at); ok {
 			j.ready.add(cur.Prev, r, pieceSocket)
+			j.sockets.add(at - r)
 		}
 	case timeline.WaitTimer, timeline.WaitMessage:
 		if r, ok := j.ready.timer(j, tid, begin, at); ok {
 			j.ready.add(cur.Prev, r, pieceDue)
+			j.timers.add(at - r)
 		}
 	}
 }
@@ -686,4 +690,21 @@ func (p *pass) ownJoinedWait(grp *group, g *timeline.G, s *timeline.Segment, seq
 	}
 	*cursor = p.y.cursor
 	return *cursor <= lo
+}
+
+// lateness adds up how late readiness reached the program.
+type lateness struct {
+	h       histogram
+	ns, max int64
+}
+
+func (l *lateness) add(ns int64) {
+	ns = max(ns, 0)
+	l.h.add(ns)
+	l.ns += ns
+	l.max = max(l.max, ns)
+}
+
+func (l *lateness) sum() LateSum {
+	return LateSum{N: l.h.n, NS: l.ns, P50: l.h.quantile(0.5), P99: l.h.quantile(0.99), Max: l.max}
 }

@@ -20,8 +20,10 @@ type path struct {
 	n         uint32 // of a stop-the-world its number, of a barrier that in the list
 	barrier   bool
 	kind      exectrace.StringID
+	kindName  string
+	how       string // how it is known who was awaited
 	begin     int64
-	await     int64 // the initiator sleeps on the note; 0: nobody was awaited
+	await     int64 // the initiator waits for the others
 	stop      int64 // the awaited woke it
 	start     int64 // the world starts again; of a barrier its end
 	end       int64
@@ -70,51 +72,73 @@ func (p *paths) stw(n uint32) *path {
 	if t := p.stws[n]; t != nil {
 		return t
 	}
-	list, base := p.j.tl.STWs()
+	j := p.j
+	list, base := j.tl.STWs()
 	if n < base || int(n-base) >= len(list) {
 		return nil
 	}
-	s := &list[n-base]
-	end := s.End
-	if end == 0 {
-		end = p.j.tl.Now()
+	s := list[n-base]
+	open := s.End == 0
+	if open {
+		s.End = j.tl.Now()
 	}
-	t := &path{n: n, kind: s.Kind, begin: s.Begin, start: cmp.Or(s.Start, end), end: end, initiator: p.j.host(s.Thread)}
-	if s.LastStop != 0 && s.AwaitedThread != 0 && s.AwaitedThread != s.Thread {
-		t.await, t.stop, t.awaited = s.Begin, s.LastStop, p.j.host(s.AwaitedThread)
+	t := &path{n: n, kind: s.Kind}
+	if s.Begin < j.begin || s.End > j.end || s.Thread == 0 || j.host(s.Thread) == 0 {
+		// The runtime's word is all there is.
+		t.begin, t.start, t.end = s.Begin, cmp.Or(s.Start, s.End), s.End
+		t.parts = []part{{lo: s.Begin, hi: s.End, leaf: codeOnCPU, on: true}}
+	} else {
+		pause := j.k.Pause(j.tl.PauseRange(j.k, &s))
+		p.tell(t, &pause)
 	}
-	p.anatomy(t, s)
-	p.tell(t)
-	if s.End != 0 { // else it is told again once it ended
+	if !open { // else it is told again once it ended
 		p.stws[n] = t
 	}
 	return t
 }
 
-// tell fills in the parts.
-func (p *paths) tell(t *path) {
-	t.start = min(max(t.start, t.begin), t.end)
-	if t.await != 0 || t.stop != 0 {
-		t.await = min(max(t.await, t.begin), t.start)
-		t.stop = min(max(t.stop, t.await), t.start)
-	}
-	t.hop(t.begin, t.begin, "thread %d begins", t.initiator)
-	if t.awaited != 0 && t.stop > t.await {
-		p.thread(t, t.initiator, t.begin, t.await, "")
-		t.hop(t.await, t.await, "it waits for thread %d", t.awaited)
-		p.thread(t, t.awaited, t.await, t.stop, "awaited ")
-		by := "stops last of the Ps' threads"
-		if t.byNote {
-			by = "wakes it (futex)"
+// findBarriers lists the ragged barriers, and without a trace the stop-the-worlds that the notes tell of.
+func (p *paths) findBarriers() {
+	for _, b := range p.j.k.Barriers() {
+		t := &path{n: uint32(len(p.barriers)), barrier: true}
+		if n := len(p.barriers); n > 0 { // who comes back late from one may overlap with the next
+			b.Begin = max(b.Begin, p.barriers[n-1].end+p.j.base)
 		}
-		t.hop(t.stop, t.stop, "thread %d %s", t.awaited, by)
-		p.thread(t, t.initiator, t.stop, t.end, "")
+		if b.Begin < b.End {
+			p.tell(t, &b)
+			p.barriers = append(p.barriers, t)
+		}
+	}
+}
+
+// tell fills t in from the phases: the initiator's story, but that of the awaited while the initiator waits for it.
+func (p *paths) tell(t *path, b *timeline.Pause) {
+	base := p.j.base
+	t.kindName = b.Kind
+	t.begin, t.end = b.Begin-base, b.End-base
+	within := func(at, from int64) int64 { return min(max(at-base, from), t.end) }
+	t.await = within(b.Await, t.begin)
+	t.stop = within(b.Stopped, t.await)
+	t.start = within(b.Starting, t.stop)
+	if t.barrier {
+		t.start = t.end
+	}
+	t.initiator, t.awaited, t.how = b.Initiator, b.Awaited, b.How
+	t.byNote = b.Known == timeline.KnownWake || b.Known == timeline.KnownWaking
+	for _, h := range b.Hops {
+		text := h.What
+		if h.TID != 0 {
+			text = fmt.Sprintf("thread %d %s", h.TID, h.What)
+		}
+		t.hop(h.Time-base, h.Time-base, "%s (%s)", text, h.How)
+	}
+	p.thread(t, t.initiator, t.begin, t.await, "")
+	if t.awaited != 0 {
+		p.thread(t, t.awaited, t.await, t.stop, "awaited ")
 	} else {
-		p.thread(t, t.initiator, t.begin, t.end, "")
+		p.thread(t, t.initiator, t.await, t.stop, "")
 	}
-	if !t.barrier && t.start < t.end {
-		t.hop(t.start, t.start, "the world starts; thread %d is on its way until %.2f", t.initiator, ms(t.end-t.begin))
-	}
+	p.thread(t, t.initiator, t.stop, t.end, "")
 	slices.SortStableFunc(t.hops, func(a, b hop) int { return cmp.Compare(a.at, b.at) })
 }
 
@@ -306,6 +330,26 @@ func (p *paths) barrier(lo, hi int64) (t *path, b, e int64, ok bool) {
 	return t, max(lo, t.begin), min(hi, t.end), true
 }
 
+// byNotes are the paths of a process without a trace that could be joined: the stop-the-worlds and barriers in which somebody was awaited.
+func (p *paths) byNotes(q *pass) (l []Barrier) {
+	for _, b := range p.j.k.StopTheWorlds() {
+		t := &path{}
+		p.tell(t, &b)
+		if t.end-t.begin >= leastSTW {
+			l = append(l, t.result(q, p.j))
+		}
+	}
+	for _, t := range p.barriers {
+		if t.end-t.begin >= leastSTW {
+			l = append(l, t.result(q, p.j))
+		}
+	}
+	slices.SortStableFunc(l, func(a, b Barrier) int {
+		return cmp.Or(cmp.Compare(b.End-b.Begin, a.End-a.Begin), cmp.Compare(a.Begin, b.Begin))
+	})
+	return l[:min(len(l), mostPaths)]
+}
+
 // results writes the paths down that are long or cost slow requests something, most of that first.
 func (p *paths) results(q *pass, slow *column) (l []Barrier) {
 	list, base := p.j.tl.STWs()
@@ -318,8 +362,8 @@ func (p *paths) results(q *pass, slow *column) (l []Barrier) {
 		if list[i].End == 0 || list[i].End-list[i].Begin < leastSTW && ns == 0 {
 			continue
 		}
-		if t := p.stw(n); t != nil {
-			b := t.result(q)
+		if t := p.stw(n); t != nil && (t.kindName != "" || ns > 0) {
+			b := t.result(q, p.j)
 			b.SlowNS = ns
 			l = append(l, b)
 		}
@@ -329,7 +373,7 @@ func (p *paths) results(q *pass, slow *column) (l []Barrier) {
 		if t.end-t.begin < leastSTW && ns == 0 {
 			continue
 		}
-		b := t.result(q)
+		b := t.result(q, p.j)
 		b.SlowNS = ns
 		l = append(l, b)
 	}
@@ -340,12 +384,9 @@ func (p *paths) results(q *pass, slow *column) (l []Barrier) {
 }
 
 // result is the path in words.
-func (t *path) result(q *pass) Barrier {
-	b := Barrier{Begin: q.tl.Abs(t.begin), End: q.tl.Abs(t.end), Kind: q.src.String(t.kind), Initiator: t.initiator, Awaited: t.awaited, ByNote: t.byNote,
+func (t *path) result(q *pass, j *joiner) Barrier {
+	b := Barrier{Begin: j.base + t.begin, End: j.base + t.end, Kind: cmp.Or(t.kindName, q.src.String(t.kind)), Initiator: t.initiator, Awaited: t.awaited, ByNote: t.byNote,
 		StoppedNS: t.start - t.begin, DelayedNS: t.end - t.start}
-	if t.barrier {
-		b.Kind = "safe-point"
-	}
 	by := map[Instead]int64{}
 	var named, ns int64
 	for i := range t.parts {
@@ -371,6 +412,9 @@ func (t *path) result(q *pass) Barrier {
 		})
 		hops = hops[:maxHops]
 		slices.SortStableFunc(hops, func(a, b hop) int { return cmp.Compare(a.at, b.at) })
+	}
+	if t.how != "" {
+		b.Hops = append(b.Hops, "who was awaited: "+t.how)
 	}
 	for _, h := range hops {
 		if h.until > h.at {

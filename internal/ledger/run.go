@@ -73,6 +73,7 @@ type pass struct {
 
 	misplaced bool // goroutines' transitions fall where their threads were off a CPU: the clocks do not fit
 	flight    flight
+	align     alignment
 	ownGroup  *group // scratch of the column of all
 	ownRan    int64
 
@@ -128,8 +129,11 @@ func (p *pass) run(ctx context.Context) (*Result, error) {
 				if tl.Woken.Lock {
 					p.locks.woken(&tl.Woken)
 				}
-				if p.j != nil && ev.Kind == exectrace.KindGoroutine && ev.To == exectrace.Runnable && ev.From == exectrace.Waiting {
-					p.j.woken(ev)
+				if p.j != nil {
+					p.align.event(p.j, ev)
+					if ev.Kind == exectrace.KindGoroutine && ev.To == exectrace.Runnable && ev.From == exectrace.Waiting {
+						p.j.woken(ev)
+					}
 				}
 			}
 			end = max(end, block[len(block)-1].Time)
@@ -185,7 +189,7 @@ func (p *pass) join(begin exectrace.Time) {
 		return
 	}
 	p.tl.Advance(begin)
-	p.j.start()
+	p.j.start(p.tl.Abs(0))
 	p.x.j, p.y.j = p.j, p.j
 }
 
@@ -205,6 +209,9 @@ func (p *pass) activation(a *request.Activation) {
 	wall := e - b
 	own := p.own(grp, g, b, e, p.tl.Rel(a.PrevEnd))
 	grp.add(wall)
+	if p.j != nil {
+		p.flight.add(b, e)
+	}
 
 	h := hash2(uint64(a.G), uint64(b))
 	cand := grp.candidate(wall, p.o.SlowOver)

@@ -1,0 +1,63 @@
+package ledger
+
+import (
+	"context"
+	"slices"
+
+	"github.com/whystall/whystall/exectrace"
+	"github.com/whystall/whystall/internal/timeline"
+)
+
+// maxMisplaced is the share of goroutines' transitions, in 1/100 %, that may fall where their thread was off a CPU before the clocks and
+// records are said not to fit.
+const maxMisplaced = 5
+
+// kernel fills in what the kernel's records tell beside the requests.
+func (p *pass) kernel(r *Result, slow *column) {
+	k := p.o.Kernel
+	if k == nil {
+		return
+	}
+	r.Kernel = kernelSums(k, p.o.Set)
+	fillFutexes(k, r.Kernel)
+	var requests spans
+	if p.j != nil {
+		r.Kernel.Joined = true
+		r.Kernel.Late = Late{Sockets: p.j.sockets.sum(), Timers: p.j.timers.sum()}
+		r.Kernel.Align = p.align.sum()
+		a := r.Kernel.Align
+		p.misplaced = a.OffCPU*100_00 > a.Transitions*maxMisplaced
+		r.Kernel.Barriers = p.j.paths.results(p, slow)
+		requests = slices.Clone(p.flight.l)
+		for i := range requests {
+			requests[i].lo += p.j.base
+			requests[i].hi += p.j.base
+		}
+	} else {
+		begin, _ := k.Span()
+		j := newJoiner(k, p.tl)
+		j.start(begin)
+		r.Kernel.Barriers = j.paths.byNotes(p)
+	}
+	on := &r.Median
+	if on.Requests == 0 {
+		on = &r.Slow
+	}
+	r.CPUs = cpus(k, p.o.Set, requests, waited(on))
+}
+
+// RunKernel tells what the kernel's records tell of a Go program without a trace: CPUs, threads, pauses by the runtime's notes. Its requests are goroutines',
+// which threads take up in turn: there are none to be seen.
+func RunKernel(ctx context.Context, k *timeline.Kernel, o Options) (*Result, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	o.Kernel = k
+	b, e := k.Span()
+	p := newPass(&threadSource{k: k, byPlace: map[string]exectrace.StackID{}, places: []string{""}}, nil, o)
+	p.j = nil
+	r := &Result{Begin: b, End: e, Monotonic: true}
+	r.Requests.NoRequestsCause = "there is no execution trace that tells of goroutines, and a Go program's threads serve whichever of them can run"
+	p.kernel(r, &column{})
+	return r, nil
+}
