@@ -38,7 +38,7 @@ type threadPass struct {
 }
 
 func newThreadPass(k *timeline.Kernel, o Options) *threadPass {
-	src := &threadSource{k: k, byPlace: map[string]exectrace.StackID{}, places: []string{""}}
+	src := newThreadSource()
 	o.Kernel = k
 	t := &threadPass{k: k, src: src, walk: newThreadWalk(k), actors: map[uint32]timeline.FuncID{}, locks: map[uint64]uint32{}}
 	t.units = request.FindThreads(k, request.Options{Entry: o.Entry})
@@ -356,9 +356,12 @@ func (threadGroups) Name(request.NameID) string                  { return "" }
 
 // threadSource is a trace without an event. Its stacks are the places where threads wait.
 type threadSource struct {
-	k       *timeline.Kernel
 	byPlace map[string]exectrace.StackID
 	places  []string
+}
+
+func newThreadSource() *threadSource {
+	return &threadSource{byPlace: map[string]exectrace.StackID{}, places: []string{""}}
 }
 
 // place numbers a place. 0 is none.
