@@ -34,8 +34,11 @@ type Detector struct {
 	Doc   string // the manual page: mechanism, evidence, look-alikes, remedy, sources
 	Needs []string
 	Floor Floor
-	Depth int // order of looking: a cause before its mechanisms
+	Depth int  // order of looking: a cause before its mechanisms
+	Go    bool // of Go's runtime: not listed for a program that has none
 
+	// Hint gives reasons to look for it all the same, where Needs are missing. It may be nil.
+	Hint func(*ledger.Result) []string
 	// Look claims what may be due to the cause. It must not depend on what later detectors would claim.
 	Look func(*Pass)
 	// Tell writes summary, evidence and remedy of what was granted.
@@ -47,6 +50,9 @@ type Facts struct {
 	// Again is the command that records and explains the same target once more: "whystall diagnose --pprof URL --for 20s".
 	Again string
 	CPUs  int // the target may use; 0: not known
+
+	Runtime   string // of the target: "go", "jvm", "python", "native"; "" not known
+	GoVersion string // "go1.26.1"; "" not known
 }
 
 var table []*Detector
@@ -81,9 +87,15 @@ func look(ds []*Detector, r *ledger.Result, set *evidence.Set, facts Facts) *boa
 	}
 	b := newBoard(r)
 	for _, d := range ds {
+		if d.Go && noGo(r, facts) {
+			continue
+		}
 		p := &Pass{Ledger: r, Set: set, Facts: facts, det: d, board: b}
 		b.passes = append(b.passes, p)
 		if p.missing = p.lacking(); len(p.missing) > 0 {
+			if d.Hint != nil && r != nil {
+				p.missing = append(p.missing, d.Hint(r)...)
+			}
 			p.outcome = notChecked
 			continue
 		}
@@ -115,14 +127,25 @@ func (b *board) result() (out finding.Result) {
 			out.NotChecked = append(out.NotChecked, finding.NotChecked{Cause: p.det.Name, Missing: p.missing})
 		}
 	}
-	out.NotChecked = append(out.NotChecked, blind(b.r)...)
 	return out
+}
+
+// noGo tells a program without Go's runtime: causes within that are neither there nor ruled out.
+func noGo(r *ledger.Result, facts Facts) bool {
+	return r != nil && r.Native && facts.Runtime != "go" || facts.Runtime != "" && facts.Runtime != "go"
 }
 
 // lacking tells what is missing of the detector's needs, any one of which is enough, and what would bring it.
 func (p *Pass) lacking() []string {
 	var missing []string
 	for _, n := range p.det.Needs {
+		if n == KernelRecords {
+			if why := p.blindKernel(); why != "" {
+				missing = append(missing, why)
+				continue
+			}
+			return nil
+		}
 		if n != Trace {
 			if p.Set.Has(n) {
 				return nil
@@ -142,7 +165,7 @@ func (p *Pass) lacking() []string {
 // blindTrace tells why accounts cannot be read, "" if they can.
 func (p *Pass) blindTrace() string {
 	switch r := p.Ledger; {
-	case r == nil:
+	case r == nil, r.Native && p.det.Go:
 		return "execution trace: " + bring(Trace)
 	case r.Slow.Requests == 0 || r.Slow.WallNS <= 0:
 		why := r.Requests.NoRequestsCause
@@ -159,6 +182,8 @@ func bring(stream string) string {
 	switch stream {
 	case Trace:
 		return "record one with whystall diagnose --pprof URL, or give a trace.out"
+	case KernelRecords:
+		return "whystall diagnose --pid PID on the target's host; whystall doctor tells what it may see there"
 	case "/go/gc/cycles:gc-cycles", "/go/sched/gomaxprocs:threads":
 		return "served by /metrics (Prometheus client) or /debug/vars (expvar), read twice"
 	case "/pprof/mutex/delay:ns":

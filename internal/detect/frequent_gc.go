@@ -15,6 +15,7 @@ var _ = register(&Detector{
 	Title: "GC runs so often that requests pay for it",
 	Needs: []string{Trace, gcCycles},
 	Depth: 20,
+	Go:    true,
 	// The cost is spread over many small things, each harmless: together they must be a seventh of a slow request.
 	// That GC takes the share of the CPU it must take here is harm of its own, so 2 ms are enough.
 	Floor: Floor{NS: 2e6, Share: 0.15},
@@ -34,11 +35,11 @@ Evidence
 
 Not to be taken for
   Many cycles alone: a busy server with a small heap collects ten times a second and nobody
-  notices. Time lost counts. GC that is slow because the process gets no CPU: that stretches workers
-  more than requests [20 % of the CPU used became 41 % beside 8 hogs]. Socket calls and wake-ups of
-  2 ms and more tell; then only a heap that hardly may grow, and cycles that the program asks for,
-  are findings, and the rest is "not checked". Idle-priority GC workers: they use Ps
-  that had nothing to do, and are counted apart. A neighbour that suffers from our GC
+  notices. Time lost counts. GC that is slow because the process gets no CPU: that stretches
+  workers more than requests [20 % of the CPU used became 41 % beside 8 hogs]. Socket calls and
+  wake-ups of 2 ms and more tell; then only a heap that hardly may grow, and cycles that the
+  program asks for, are findings, and the rest is "not checked". Idle-priority GC workers: they
+  use Ps that had nothing to do, and are counted apart. A neighbour that suffers from our GC
   (golang/go#17969).
 
 Remedy
@@ -92,6 +93,8 @@ func lookFrequentGC(p *Pass) {
 		return
 	}
 	// A heap that hardly may grow and cycles that the program asks for are there whatever the CPUs do.
+	// Joined, what requests lost is split exactly; but who held the Ps is Go's own count of running, which stretches.
+	stretched := joined(r) && kernelShort(r) != ""
 	if why := shortOfCPU(r); why != "" && !cramped(&r.GC) && !forced(&r.GC) {
 		p.Blind(fmt.Sprintf("whether GC is too much (%.1f cycles a second, %s of the CPU used%s): %s; that stretches marking, so give the process its CPUs and record again",
 			r.GC.PerSecond, percent(share), roomText(&r.GC), why))
@@ -101,7 +104,9 @@ func lookFrequentGC(p *Pass) {
 		a := &r.Slow.Accounts[i]
 		switch {
 		case a.Leaf == ledger.LeafRunnable:
-			p.Claim(i, instead(a, "gc"))
+			if !stretched {
+				p.Claim(i, instead(a, "gc"))
+			}
 		case gcLeaf(a):
 			// While the whole process stands still, what a goroutine happens to wait for did not make it.
 			p.Claim(i, a.NS-min(a.NS, a.Tags.SilenceNS))

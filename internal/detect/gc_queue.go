@@ -12,6 +12,7 @@ var _ = register(&Detector{
 	Title: "Requests queue for the garbage collector's own locks and credit",
 	Needs: []string{Trace},
 	Depth: 70,
+	Go:    true,
 	Floor: gcFloor,
 	Doc: `What happens
   Allocating goroutines can be made to wait by GC without any stop-the-world: for the semaphore
@@ -43,13 +44,14 @@ Sources
   golang/go#72932 (goroutines blocked in mallocgc starting a GC); runtime/mgc.go (gcMarkDone,
   gcStart), mgcmark.go.`,
 	Look: func(p *Pass) {
-		p.ClaimWhere(func(a *ledger.Account) bool {
-			switch a.Leaf {
-			case ledger.LeafMarkTermQueue, ledger.LeafGCStartQueue, ledger.LeafAssistCredit, ledger.LeafStackScan:
-				return true
+		p.ClaimWhere(leaf(ledger.LeafMarkTermQueue, ledger.LeafGCStartQueue, ledger.LeafAssistCredit, ledger.LeafStackScan))
+		if joined(p.Ledger) { // a ragged barrier is a path as well: what held it up is the account
+			for i := range p.Ledger.Slow.Accounts {
+				if a := &p.Ledger.Slow.Accounts[i]; keptOff(a.Leaf) {
+					p.Claim(i, min(a.NS, a.Tags.BarrierNS))
+				}
 			}
-			return false
-		})
+		}
 		unlessShortOfCPU(p)
 	},
 	Tell: func(p *Pass, f *finding.Finding) {
@@ -59,13 +61,29 @@ Sources
 				top = a
 			}
 		})
-		f.Summary = fmt.Sprintf("slow requests queue %s (%s of their time) inside the garbage collector, mostly for '%s'; no pause figure shows it", p.per(p.NS()), p.share(p.NS()), top.Leaf)
+		if joined(p.Ledger) {
+			tellBarriers(p, true)
+			p.fairControl()
+			p.measure()
+		}
+		what := "for '" + string(top.Leaf) + "'"
+		if keptOff(top.Leaf) {
+			what = "at ragged barriers whose last thread was '" + string(top.Leaf) + "'"
+		}
+		f.Summary = fmt.Sprintf("slow requests queue %s (%s of their time) inside the garbage collector, mostly %s; no pause figure shows it", p.per(p.NS()), p.share(p.NS()), what)
 		tellGC(p)
 		if q := plainQueue(p); q >= 2*p.NS() && p.root == nil {
 			p.Doubt("requests wait %s each for a P, twice as long or more; whom GC waits for is likely to wait for the same", p.per(q))
 		}
-		f.Remedy = append(f.Remedy, gcRemedies(p)...)
-		f.Remedy = append(f.Remedy, "see whether the process gets its CPUs: every P must pass a safe point before marking ends; cat /proc/pressure/cpu, the cgroup's cpu.stat")
+		switch {
+		case p.root != nil && joined(p.Ledger):
+			f.Remedy = append(f.Remedy, "the barriers are a symptom: see "+p.finding.BecauseOf)
+		case joined(p.Ledger):
+			f.Remedy = append(f.Remedy, gcRemedies(p)...)
+		default:
+			f.Remedy = append(f.Remedy, gcRemedies(p)...)
+			f.Remedy = append(f.Remedy, "see whether the process gets its CPUs: every P must pass a safe point before marking ends; cat /proc/pressure/cpu, the cgroup's cpu.stat")
+		}
 		f.Verify = p.verify("'" + string(top.Leaf) + "' of slow requests is below " + p.per(p.NS()) + " per request")
 	},
 })

@@ -14,6 +14,7 @@ var _ = register(&Detector{
 	Title: "GOMAXPROCS does not fit the CPUs",
 	Needs: []string{Trace, procsStream},
 	Depth: 10,
+	Go:    true,
 	Floor: queueFloor,
 	Doc: `What happens
   GOMAXPROCS is how many goroutines may run at once. Far fewer Ps than CPUs: goroutines queue for
@@ -25,10 +26,11 @@ Evidence
   GOMAXPROCS (trace or metrics) against the CPUs the process may use; too few: all Ps busy,
   goroutines runnable all the time; too many: silences with fewer goroutines running than Ps. The
   setting alone is a risk and never a cause: without time lost there is no finding. Whether CPUs
-  were idle, or threads throttled, only the kernel knows, so that the finding is possible and no
-  more.
+  were idle, or threads queued behind threads of the same process, only the kernel's records tell;
+  without them the finding is possible and no more.
 
 Not to be taken for
+  A CPU quota below GOMAXPROCS: gomaxprocs-over-quota. Neighbours on the CPUs: cpu-contention.
   A server that is full: as many Ps as CPUs, all busy, is sched-latency. GOMAXPROCS 2 with a limit
   below one CPU is by design since Go 1.25 (golang/go#74283). After an upgrade to Go 1.25 or
   later: GOMAXPROCS follows the cgroup's limit and may have dropped.
@@ -56,6 +58,9 @@ func procs(p *Pass) (ps, cpus int) {
 	}
 	if v, ok := latest(p, procsStream); ok && ps == 0 && v > 0 && v < 1e6 {
 		ps = int(v)
+	}
+	if p.Ledger != nil && p.Ledger.CPUs != nil && p.Ledger.CPUs.Allowed > 0 {
+		cpus = p.Ledger.CPUs.Allowed
 	}
 	if cpus == 0 {
 		cpus = p.Facts.CPUs
@@ -96,11 +101,24 @@ func lookTooFew(p *Pass, ps, cpus int) {
 		return
 	}
 	p.ClaimWhere(func(a *ledger.Account) bool { return a.Leaf == ledger.LeafRunnable })
-	p.Doubt("that CPUs were idle meanwhile is not measured")
+	if c := p.Ledger.CPUs; c == nil || p.Ledger.Kernel == nil {
+		p.Doubt("that CPUs were idle meanwhile is not measured")
+	} else if free := ratio(c.RestNS+c.UnusedNS, c.TotalNS); free < 0.25 {
+		p.claims = nil
+		p.Clear("GOMAXPROCS is %d with %d CPUs, but only %s of the CPUs were not in use", ps, cpus, percent(free))
+	}
 }
 
-// lookTooMany claims what passed while the process stood still.
+// lookTooMany claims what requests waited behind own threads, where the kernel shows it; else what passed while the
+// process stood still.
 func lookTooMany(p *Pass, ps, cpus int) {
+	if joined(p.Ledger) {
+		claimOwnQueue(p)
+		if why := p.board.below(p.det.Floor, p.Claimed()); why != "" {
+			p.Clear("GOMAXPROCS is %d with %d CPUs: a risk, but slow requests waited only %s each for a CPU behind own threads", ps, cpus, p.per(p.Claimed()))
+		}
+		return
+	}
 	s := &p.Ledger.Silences
 	for i := range p.Ledger.Slow.Accounts {
 		a := &p.Ledger.Slow.Accounts[i]
@@ -118,12 +136,25 @@ func tellGomaxprocs(p *Pass, f *finding.Finding) {
 	c := &p.Ledger.Capacity
 	p.Proof("execution trace", "GOMAXPROCS is %d", ps)
 	p.Proof("host", "%s", times(int64(cpus), "CPU", "CPUs"))
-	if ps < cpus {
+	if c := p.Ledger.CPUs; c != nil && ps < cpus {
+		p.Proof("kernel records", "of %d CPUs x %s nobody needed %s meanwhile", c.Allowed, finding.Duration(c.WallNS), percent(ratio(c.RestNS+c.UnusedNS, c.TotalNS)))
+	}
+	switch {
+	case ps < cpus:
 		f.Summary = fmt.Sprintf("slow requests wait %s (%s of their time) for one of %d Ps, on a machine with %d CPUs", p.per(p.NS()), p.share(p.NS()), ps, cpus)
 		p.Proof("ledger: capacity", "Ps busy %s of the time, %.1f goroutines waiting for one on average, %d at most", percent(1-ratio(c.IdleNS+c.IdleWorkNS, c.TotalNS)), c.RunnableAvg, c.RunnableMax)
 		f.Remedy = append(f.Remedy, fmt.Sprintf("if top shows idle CPUs and there is no quota: GOMAXPROCS=%d, or unset it", cpus),
 			"Go 1.25 and later take it from the cgroup's limit: see cpu.max; GODEBUG=containermaxprocs=0 turns that off")
-	} else {
+	case joined(p.Ledger):
+		f.Summary = fmt.Sprintf("slow requests wait %s (%s of their time) for a CPU behind other threads of the process: GOMAXPROCS is %d with %d CPUs", p.per(p.NS()), p.share(p.NS()), ps, cpus)
+		threadsLine(p)
+		heldLine(p)
+		p.measure()
+		if !p.Ledger.Kernel.AllTasks {
+			p.Cap("switches of other processes were not recorded")
+		}
+		f.Remedy = append(f.Remedy, fmt.Sprintf("GOMAXPROCS=%d or less; it costs nothing where all CPUs were in use anyway", cpus))
+	default:
 		f.Summary = fmt.Sprintf("slow requests lose %s (%s of their time) while the whole process stands still, and GOMAXPROCS (%d) is above the CPUs (%d)", p.per(p.NS()), p.share(p.NS()), ps, cpus)
 		f.Remedy = append(f.Remedy, fmt.Sprintf("GOMAXPROCS=%d or less: the smallest quota among the cgroup's ancestors (cat cpu.max, or cpu.cfs_quota_us / cpu.cfs_period_us)", cpus),
 			"see throttling: nr_throttled and throttled time in the cgroup's cpu.stat")

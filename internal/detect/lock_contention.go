@@ -10,7 +10,7 @@ import (
 var _ = register(&Detector{
 	Name:  "lock-contention",
 	Title: "Requests queue for a lock",
-	Needs: []string{Trace, mutexStream},
+	Needs: []string{Trace, mutexStream, KernelRecords},
 	Depth: 95,
 	Floor: lockFloor,
 	Doc: `What happens
@@ -25,7 +25,9 @@ Evidence
   runnable, asleep, in a syscall. Hand-offs where the woken waiter was runnable. A trace has no
   lock address and no acquire event: holders are inferred from successive unlocks, which caps the
   finding at supported. A mutex profile, where its rate is set, is a second counter; it also shows
-  the runtime's own locks, which a trace does not.
+  the runtime's own locks, which a trace does not. With the kernel's records: futex waits of the
+  runtime's own locks (page heap, scheduler; since Go 1.24 by the function that locks, an
+  inference), and of native threads, with the holder where the lock's word or its wakers tell.
 
 Not to be taken for
   Waits of the garbage collector and of stop-the-worlds: their reason in the trace is the same
@@ -33,7 +35,9 @@ Not to be taken for
   for a lock. One site is not one lock: a mutex in every object of a type has one site and many
   queues. A syscall under the lock (a slow pipe, a disk): then the syscall is the root. A process
   without CPU: if requests lose more in the plain run queue than behind holders in it,
-  sched-latency is the root and the lock repeats it. A logger's lock: logger-lock.
+  sched-latency is the root and the lock repeats it. A holder that is descheduled, throttled or
+  queued behind a neighbour: what keeps the holder is the root, and the lock its mechanism. A
+  logger's lock: logger-lock.
 
 Remedy
   What the holders did decides. On CPU: shorten the section, shard, copy-on-write. Runnable: fewer
@@ -51,23 +55,44 @@ Sources
   modes; golang/go#61427, #61428 for the page heap's locks.`,
 	Look: func(p *Pass) {
 		if why := p.blindTrace(); why != "" {
-			// A profile has no requests: what it counts may be background work that nobody waited for.
-			p.Blind(why, profileAlone(p))
+			lookFutexes(p, why)
 			return
 		}
 		lookLocks(p, notLogger)
+		lookThreadLocks(p)
 		if len(p.claims) == 0 && p.outcome == undecided {
-			p.Clear("slow requests waited for no lock of the program, by the execution trace")
+			if p.Ledger.Native {
+				p.Clear("slow requests waited for no lock, by the kernel's records")
+			} else {
+				p.Clear("slow requests waited for no lock of the program, by the execution trace")
+			}
 		}
-		lookRuntimeLocks(p)
+		if kernelOf(p) == nil {
+			lookRuntimeLocks(p)
+		}
 	},
 	Tell: func(p *Pass, f *finding.Finding) {
+		if len(p.pools) > 0 {
+			tellFutexes(p, f)
+			return
+		}
+		if p.Ledger.Native {
+			tellThreadLocks(p, f)
+			return
+		}
+		if asleep := p.grantedOf(func(a *ledger.Account) bool {
+			return a.Class != ledger.ClassLock && (a.Leaf == ledger.LeafAsleep || a.Leaf == ledger.LeafLock)
+		}); 2*asleep > p.NS() {
+			tellRuntimeLocks(p, f)
+			return
+		}
 		locks := claimedLocks(p, notLogger)
 		mostly, share := tellLocks(p, locks)
 		site := "an unnamed site"
 		if len(locks) > 0 {
 			site = locks[0].Sites[0]
 		}
+		tellRuntimeFutexes(p)
 		f.Summary = fmt.Sprintf("slow requests wait %s (%s of their time) for a lock taken at %s; while they wait its holders are mostly '%s' (%s)",
 			p.per(p.NS()), p.share(p.NS()), site, mostly, percent(share))
 		lockRemedies(f, mostly, site)

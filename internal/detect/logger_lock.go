@@ -11,6 +11,7 @@ var _ = register(&Detector{
 	Title: "Requests queue for the logger's lock",
 	Needs: []string{Trace},
 	Depth: 90,
+	Go:    true,
 	Floor: lockFloor,
 	Doc: `What happens
   A logger serialises its writers with one mutex. logrus held it over formatting and writing; log

@@ -12,6 +12,7 @@ var _ = register(&Detector{
 	Title: "Requests are made to mark the heap for GC",
 	Needs: []string{Trace},
 	Depth: 60,
+	Go:    true,
 	Floor: gcFloor,
 	Doc: `What happens
   While GC marks, a goroutine that allocates faster than the background workers mark must do

@@ -217,7 +217,7 @@ func (p *Pass) quote() {
 func (p *Pass) standstill() {
 	s := &p.Ledger.Silences
 	ns := p.tagged(func(t *ledger.Tags) int64 { return t.SilenceNS })
-	if ns == 0 || p.silent {
+	if ns == 0 || p.silent || joined(p.Ledger) {
 		return
 	}
 	p.Proof("execution trace: silences", "%s of it passed while no thread of the process recorded anything for 20 ms or more with work runnable (%d silences, %s in all, longest %s)",

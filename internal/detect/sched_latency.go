@@ -14,6 +14,7 @@ var _ = register(&Detector{
 	Title: "Runnable goroutines wait for a P (run queue latency in Go)",
 	Needs: []string{Trace},
 	Depth: 80,
+	Go:    true,
 	Floor: queueFloor,
 	Doc: `What happens
   A goroutine whose socket is ready, whose channel was closed or whose timer fired does not run:
@@ -34,8 +35,9 @@ Not to be taken for
   is lost with it, and goroutines queue behind it. From Go's side it looks the same, except that
   the process stands still (silences) and that slices of running goroutines last longer than 10
   ms, that socket calls, which do not block, take 2 ms and more, and that work waits as long
-  beside idle Ps: the finding says so. Why it is so is "not checked" without kernel evidence. A
-  lock whose holder is runnable: if requests lose more time there than in the plain run queue, the
+  beside idle Ps: the finding says so. With the kernel's records such time is not here but
+  throttled, or without CPU, and a queue that is of that making stands under those causes. A lock
+  whose holder is runnable: if requests lose more time there than in the plain run queue, the
   finding is lock-contention. GC workers that fill the Ps because cycles follow each other:
   frequent-gc. Network readiness noticed late: with all Ps busy only sysmon polls, every 10 ms or
   so (golang/go#51651). That delay comes before the unblock event and is in "network".
@@ -81,7 +83,7 @@ func lookSchedLatency(p *Pass) {
 	var ns, gc int64
 	for i := range p.Ledger.Slow.Accounts {
 		a := &p.Ledger.Slow.Accounts[i]
-		if a.Leaf != ledger.LeafRunnable || a.Class == ledger.ClassLock && !all {
+		if !runnableIn(a) || a.Class == ledger.ClassLock && !all {
 			continue
 		}
 		// What GC workers ran instead of is frequent-gc's where that was found; the rest may still be worth it.
@@ -89,14 +91,16 @@ func lookSchedLatency(p *Pass) {
 		if gcTaken {
 			g = instead(a, "gc")
 		}
-		p.Claim(i, a.NS-g)
-		ns += a.NS - g
+		// Before somebody told it that it could run it was in no queue: that is netpoll-late's and timer-late's.
+		own := max(0, a.NS-g-late(a))
+		p.Claim(i, own)
+		ns += own
 		gc += g
 	}
 	if gc > 0 && p.board.below(queueFloor, ns) != "" {
 		p.claims = nil
 		p.ClaimWhere(func(a *ledger.Account) bool {
-			return a.Leaf == ledger.LeafRunnable && (all || a.Class != ledger.ClassLock)
+			return runnableIn(a) && (all || a.Class != ledger.ClassLock)
 		})
 		return
 	}
@@ -110,11 +114,16 @@ func lookSchedLatency(p *Pass) {
 	}
 }
 
+// runnableIn tells what waited in Go's run queue; joined, also beside idle Ps while no thread of the process was awake.
+func runnableIn(a *ledger.Account) bool {
+	return a.Leaf == ledger.LeafRunnable || a.Leaf == ledger.LeafLatePoll
+}
+
 // fullHouse tells whether requests merely wait for each other: what ran instead was requests and the GC they make,
 // the process did not stand still, and Ps were not idle for want of a thread that woke up [idle Ps hold 2-7 % of
 // such waits in full and healthy servers, 22 % beside CPU hogs].
 func fullHouse(p *Pass) bool {
-	if shortOfCPU(p.Ledger) != "" {
+	if shortOfCPU(p.Ledger) != "" || kernelShort(p.Ledger) != "" {
 		return false
 	}
 	var strange int64
@@ -222,7 +231,14 @@ func tellSchedLatency(p *Pass, f *finding.Finding) {
 		f.Summary += "; threads of the process were kept off their CPUs meanwhile"
 		p.Proof("execution trace: off the CPU", "%s", why)
 	}
-	p.Proof("not checked", "whether the threads of running goroutines were on a CPU all the time: that needs kernel evidence; another process on the CPUs or a quota looks the same from here")
+	if joined(r) {
+		o := wantedCPU(r.Kernel)
+		p.Proof("kernel records", "meanwhile some thread of the process was on a CPU; threads that wanted one were on it %s of the time, queued %s, throttled %s",
+			percent(ratio(o.on, o.wanted)), percent(ratio(o.queued, o.wanted)), percent(ratio(o.throttled, o.wanted)))
+		p.measure()
+	} else {
+		p.Proof("not checked", "whether the threads of running goroutines were on a CPU all the time: that needs the kernel's records; another process on the CPUs or a quota looks the same from here")
+	}
 	f.Remedy = append(f.Remedy, schedRemedies(p, kinds, who)...)
 	f.Verify = p.verify("'runnable in Go' of slow requests is below " + p.per(total) + " per request")
 }
@@ -234,6 +250,21 @@ func schedRemedies(p *Pass, kinds map[string]int64, who map[string]*ledger.Inste
 	}
 	if 4*kinds["gc"] >= total && shortOfCPU(p.Ledger) == "" {
 		rs = append(rs, "collect garbage less often: GOGC=200 or more with GOMEMLIMIT as the guard; allocate less per request")
+	}
+	if joined(p.Ledger) {
+		switch {
+		case p.root != nil:
+			return append(rs, "the run queue is a symptom: see "+p.finding.BecauseOf)
+		case kernelShort(p.Ledger) == "":
+			rs = append(rs, fmt.Sprintf("its threads had their CPUs: more CPUs and Ps (GOMAXPROCS is %d), or less work for them", p.Ledger.Capacity.Procs))
+		default:
+			rs = append(rs, fmt.Sprintf("more CPU for the process: threads that wanted a CPU were on it %s of the time; GOMAXPROCS is %d",
+				percent(ratio(wantedCPU(p.Ledger.Kernel).on, wantedCPU(p.Ledger.Kernel).wanted)), p.Ledger.Capacity.Procs))
+		}
+		if 2*kinds["request"] >= total {
+			rs = append(rs, "requests wait for each other: bound how many are worked on at once, or add instances")
+		}
+		return rs
 	}
 	rs = append(rs, "see who else uses the CPUs: top -H; cat /proc/pressure/cpu; the cgroup's cpu.stat (nr_throttled)",
 		fmt.Sprintf("give the process CPU: move neighbours off its CPUs (taskset, cpuset, nice), raise the quota, or raise GOMAXPROCS (now %d) if the machine has idle CPUs", p.Ledger.Capacity.Procs))

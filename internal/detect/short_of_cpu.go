@@ -25,10 +25,14 @@ func tooLong(r *ledger.Result, m *ledger.Moments) bool {
 // all that is measured on a running goroutine, a GC worker or a stopping P is longer than its work, and what took
 // long is not thereby the cause.
 func shortOfCPU(r *ledger.Result) string {
-	if r == nil {
+	// Where the accounts have the kernel's leaves the time is split, and nothing has to be guessed.
+	if r == nil || joined(r) {
 		return ""
 	}
 	var why []string
+	if k := kernelShort(r); k != "" {
+		why = append(why, k)
+	}
 	if s := &r.Sockets; tooLong(r, s) {
 		why = append(why, fmt.Sprintf("of %s in reads and writes of sockets, which do not block, %s passed in %d of %d calls that took 2 ms or more",
 			finding.Duration(s.NS), percent(ratio(s.LongNS, s.NS)), s.Long, s.N))
@@ -41,6 +45,20 @@ func shortOfCPU(r *ledger.Result) string {
 		return ""
 	}
 	return "threads of the process were kept off their CPUs: " + strings.Join(why, ", and ")
+}
+
+// cpuHints gives reasons to look for a lack of CPU where the kernel's records are missing.
+func cpuHints(r *ledger.Result) (hints []string) {
+	const how = "; on the host see cat /proc/pressure/cpu, the cgroup's cpu.stat (nr_throttled) and top"
+	// A host that others use as well stands still now and then; a twentieth of the slow requests' time is no accident.
+	if 20*r.Silences.SlowNS >= r.Slow.WallNS && r.Silences.SlowNS > 0 {
+		hints = append(hints, fmt.Sprintf("a reason to look: %s with no event of any thread for 20 ms or more while work was runnable, %s in all, %s of the slow requests' time",
+			times(r.Silences.N, "silence", "silences"), finding.Duration(r.Silences.NS), finding.Duration(r.Silences.SlowNS))+how)
+	}
+	if why := shortOfCPU(r); why != "" {
+		hints = append(hints, "a reason to look: "+why+how)
+	}
+	return hints
 }
 
 // unlessShortOfCPU takes claims back which a lack of CPU explains as well, if they are enough for a finding. Where
@@ -93,7 +111,7 @@ func unlessStandstill(p *Pass) {
 			second = ns
 		}
 	}
-	if p.outcome != undecided || 2*(first+second) < p.Claimed() || 2*silent <= p.Claimed() || p.board.below(p.det.Floor, p.Claimed()) != "" {
+	if joined(p.Ledger) || p.outcome != undecided || 2*(first+second) < p.Claimed() || 2*silent <= p.Claimed() || p.board.below(p.det.Floor, p.Claimed()) != "" {
 		return
 	}
 	p.Blind(fmt.Sprintf("whether %s per slow request (%s) are GC's: %s of it passed while no thread of the process recorded anything for 20 ms or more, which a pause does not make; see who else uses the CPUs, and record again",

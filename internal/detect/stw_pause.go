@@ -1,6 +1,7 @@
 package detect
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ var _ = register(&Detector{
 	Title: "Stop-the-world pauses hold requests up",
 	Needs: []string{Trace},
 	Depth: 40,
+	Go:    true,
 	// Go stops the world twice a cycle, for tens of microseconds; a healthy process with many Ps has ranges of
 	// several ms in which no request lost anything. So the time lost counts, never the range.
 	Floor: Floor{NS: 5e6, Share: 0.10},
@@ -27,8 +29,10 @@ var _ = register(&Detector{
 Evidence
   Slow column: "stop-the-world", by kind. For the pauses that cost most: who initiated, where, who
   was awaited last and what it did, and the three parts. With the trace alone the awaited one is
-  inferred from the last P that stopped (supported at most); why its thread was late, and how the
-  time before was shared, needs the kernel side. Formats before Go 1.22 give range and kind only.
+  inferred from the last P that stopped (supported at most). With the kernel's records each long
+  one is followed, hop by hop, to who woke the initiator and what kept that thread: throttled, no
+  CPU because of whom, asleep on which lock; the pause then stands under that cause. Formats
+  before Go 1.22 give range and kind only.
 
 Not to be taken for
   A long range in which no request lost time. Pauses of our own recording: profile fetches and the
@@ -66,9 +70,16 @@ func lookSTW(p *Pass) {
 			oursNS += s.SlowNS
 		}
 	}
+	oursLeft := oursNS
 	for i := range r.Slow.Accounts {
 		a := &r.Slow.Accounts[i]
 		if !stwLeaf(a.Leaf) {
+			// Joined, a stop-the-world is a path: what held it up is the account, the tag says that it was on the way.
+			if joined(r) && keptOff(a.Leaf) {
+				off := min(a.Tags.STWNS, oursLeft)
+				oursLeft -= off
+				p.Claim(i, min(a.NS, a.Tags.STWNS-off))
+			}
 			continue
 		}
 		off := min(a.NS, ours[a.Detail])
@@ -102,7 +113,7 @@ func lookSTW(p *Pass) {
 func gcPauses(p *Pass) bool {
 	var gc int64
 	for _, c := range p.claims {
-		if gcKind(p.Ledger.Slow.Accounts[c.account].Detail) {
+		if a := &p.Ledger.Slow.Accounts[c.account]; gcKind(a.Detail) {
 			gc += c.ns
 		}
 	}
@@ -116,6 +127,16 @@ func oursText(s *ledger.STW) string {
 	return ""
 }
 
+// keptOff tells what the kernel shows of a thread that is not on a CPU.
+func keptOff(l ledger.Leaf) bool {
+	switch l {
+	case ledger.LeafThrottled, ledger.LeafNoCPU, ledger.LeafAsleep, ledger.LeafFault, ledger.LeafReclaim, ledger.LeafMemcg, ledger.LeafCompaction,
+		ledger.LeafMmapLock, ledger.LeafTLB, ledger.LeafDisk, ledger.LeafNUMA, ledger.LeafPipe, ledger.LeafLock:
+		return true
+	}
+	return false
+}
+
 func stwLeaf(l ledger.Leaf) bool {
 	return l == ledger.LeafSTW || l == ledger.LeafSTWWork || l == ledger.LeafSTWQueue
 }
@@ -123,11 +144,17 @@ func stwLeaf(l ledger.Leaf) bool {
 func tellSTW(p *Pass, f *finding.Finding) {
 	kinds, order := map[string]int64{}, []string{}
 	p.granted(func(a *ledger.Account, ns int64) {
+		if !stwLeaf(a.Leaf) {
+			return
+		}
 		if _, ok := kinds[a.Detail]; !ok {
 			order = append(order, a.Detail)
 		}
 		kinds[a.Detail] += ns
 	})
+	if len(order) == 0 {
+		order = append(order, costliest(p.Ledger))
+	}
 	kind := order[0]
 	for _, k := range order {
 		if kinds[k] > kinds[kind] {
@@ -162,9 +189,85 @@ func tellSTW(p *Pass, f *finding.Finding) {
 	if stopping+stopped > 0 {
 		p.Proof("execution trace: stop-the-world", "in these: %s until the last P stopped, %s stopped, %s starting (delays the initiator only)", finding.Duration(stopping), finding.Duration(stopped), finding.Duration(starting))
 	}
-	p.Proof("not checked", "why the awaited thread was late: that needs kernel evidence; the awaited goroutine is inferred from the last P that stopped")
-	stwRemedy(p, f, kind, worst, most(awaited))
+	if joined(p.Ledger) {
+		tellBarriers(p, false)
+		p.fairControl()
+		p.measure()
+	} else {
+		p.Proof("not checked", "why the awaited thread was late: that needs the kernel's records; the awaited goroutine is inferred from the last P that stopped")
+	}
+	if p.root != nil && joined(p.Ledger) {
+		f.Remedy = append(f.Remedy, "the pauses are a symptom: see "+p.finding.BecauseOf)
+	} else {
+		stwRemedy(p, f, kind, worst, most(awaited))
+	}
 	f.Verify = p.verify("'stop-the-world' of slow requests is below " + p.per(p.NS()) + " per request")
+}
+
+// costliest is the kind of stop-the-world that cost slow requests most.
+func costliest(r *ledger.Result) string {
+	by := map[string]int64{}
+	for i := range r.STWs {
+		if s := &r.STWs[i]; !s.Ours {
+			by[s.Kind] += s.SlowNS
+		}
+	}
+	if r.Kernel != nil && len(by) == 0 {
+		for i := range r.Kernel.Barriers {
+			if b := &r.Kernel.Barriers[i]; b.Kind != "safe-point" {
+				by[b.Kind] += b.SlowNS
+			}
+		}
+	}
+	return most(by)
+}
+
+// tellBarriers follows the costliest stop-the-worlds, or ragged barriers, hop by hop.
+func tellBarriers(p *Pass, ragged bool) {
+	k := p.Ledger.Kernel
+	var bs []*ledger.Barrier
+	grades := map[string]int64{}
+	for i := range k.Barriers {
+		b := &k.Barriers[i]
+		if (b.Kind == "safe-point") != ragged {
+			continue
+		}
+		bs = append(bs, b)
+		grades[b.Grade] += b.SlowNS
+	}
+	slices.SortStableFunc(bs, func(a, b *ledger.Barrier) int { return cmp.Compare(b.SlowNS, a.SlowNS) })
+	what := "stop-the-worlds"
+	if ragged {
+		what = "ragged barriers"
+	}
+	for i, b := range bs {
+		if i == 2 {
+			break
+		}
+		t := fmt.Sprintf("%s at +%.3f s, %s: %s", finding.Duration(b.End-b.Begin), float64(b.Begin-k.Begin)/1e9, b.Kind, whoList(b.Leaves, 4))
+		if !ragged {
+			t += fmt.Sprintf("; the world stopped %s, only the initiator delayed %s", finding.Duration(b.StoppedNS), finding.Duration(b.DelayedNS))
+		}
+		p.Proof("kernel records: "+what, "%s (%s)", t, orUnknown(b.Grade))
+		for j, h := range b.Hops {
+			if j == 8 {
+				p.Proof("kernel records: "+what, "  %d more events", len(b.Hops)-8)
+				break
+			}
+			p.Proof("kernel records: "+what, "  %s", h)
+		}
+	}
+	if len(bs) > 0 {
+		p.Proof("kernel records: "+what, "%d were followed; of what they cost slow requests %s is proven, %s supported", len(bs),
+			percent(ratio(grades["proven"], sumOf(grades))), percent(ratio(grades["supported"], sumOf(grades))))
+	}
+}
+
+func sumOf(m map[string]int64) (sum int64) {
+	for _, v := range m {
+		sum += v
+	}
+	return sum
 }
 
 // worstSTW gives the three pauses of a kind that cost requests most, and how many there are.
@@ -255,8 +358,10 @@ func stwRemedy(p *Pass, f *finding.Finding, kind string, worst []*ledger.STW, aw
 		if v := p.Ledger.Reader.Format; v > 0 && v < 22 {
 			f.Remedy = append(f.Remedy, "a loop without calls cannot be preempted by Go before 1.14 and holds every pause up until it ends: look for one (a CPU profile has it), build with a newer Go")
 		}
-		f.Remedy = append(f.Remedy, "fewer cycles: raise GOGC with GOMEMLIMIT as the guard",
-			"see whether the process gets its CPUs: the cgroup's cpu.stat (nr_throttled), cat /proc/pressure/cpu; GOMAXPROCS not above the quota")
+		f.Remedy = append(f.Remedy, "fewer cycles: raise GOGC with GOMEMLIMIT as the guard")
+		if !joined(p.Ledger) {
+			f.Remedy = append(f.Remedy, "see whether the process gets its CPUs: the cgroup's cpu.stat (nr_throttled), cat /proc/pressure/cpu; GOMAXPROCS not above the quota")
+		}
 	default:
 		f.Remedy = append(f.Remedy, "find who stops the world"+who+" and do it less often")
 	}

@@ -12,6 +12,7 @@ var _ = register(&Detector{
 	Title: "An allocation sweeps far more than it gets",
 	Needs: []string{Trace},
 	Depth: 50,
+	Go:    true,
 	// Rare and huge: one request in fifty may bear all of it, so the share may be small.
 	Floor: Floor{NS: 5e6, Share: 0.05},
 	Doc: `What happens

@@ -26,8 +26,9 @@ var _ = register(&Detector{
 
 Evidence
   Slow column: "syscall", own or of the goroutine or lock holder that requests wait for, with the
-  call sites. What the kernel did inside the call a trace does not show. Traces of Go 1.11-1.21
-  record only calls that blocked.
+  call sites. What the kernel did inside the call a trace does not show; with the kernel's records
+  time on the disk, in reclaim, in a fault or without CPU is not here but with its own cause, and
+  "pipe" is told apart. Traces of Go 1.11-1.21 record only calls that blocked.
 
 Not to be taken for
   Reads and writes on sockets: Go's are non-blocking, time in them is work or a lost CPU; they are
@@ -65,6 +66,10 @@ func lookSyscallStall(p *Pass) {
 				}
 			}
 			p.Claim(i, min(a.NS, files))
+			continue
+		}
+		if a.Leaf == ledger.LeafPipe {
+			p.Claim(i, a.NS)
 			continue
 		}
 		if a.Leaf != ledger.LeafSyscall {
@@ -173,7 +178,12 @@ func tellSyscallStall(p *Pass, f *finding.Finding) {
 	if 2*own < p.NS() && actor != "" {
 		f.Summary += fmt.Sprintf("; it is made by %s, which they wait for", actor)
 	}
-	p.Proof("not checked", "what the kernel did inside the call: that needs kernel evidence")
+	if joined(p.Ledger) {
+		p.Proof("kernel records", "the thread was blocked in the call: no disk, no reclaim, no fault, no lack of CPU")
+		p.measure()
+	} else {
+		p.Proof("not checked", "what the kernel did inside the call: that needs the kernel's records")
+	}
 	site := ""
 	if len(ss) > 0 {
 		site = ss[0].Func

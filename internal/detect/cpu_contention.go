@@ -1,0 +1,207 @@
+package detect
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+
+	"github.com/whystall/whystall/internal/finding"
+	"github.com/whystall/whystall/internal/ledger"
+)
+
+var _ = register(&Detector{
+	Name:  "cpu-contention",
+	Title: "Threads wait for a CPU that others have",
+	Needs: []string{KernelRecords},
+	Depth: 14,
+	// A thread that waits less than a few time slices of the kernel (2.8 ms here, 4 ms in many) meets the neighbours that every host has.
+	Floor: queueFloor,
+	Hint:  cpuHints,
+	Doc: `What happens
+  A thread that is ready to run waits in a CPU's run queue, because another one runs there: a
+  neighbour's, or one of the same process. While it waits it may hold a lock, the end of a
+  stop-the-world, or a P with goroutines queued behind it, so that many requests wait for one
+  thread. Go calls the goroutine "running" all the while.
+
+Evidence
+  Switch records of all CPUs: for each wait of a thread of the target, who held that CPU, by
+  command, pid and cgroup. Time in the slow column: "no CPU (own threads)" or "no CPU (NAME)". A
+  CPU that was idle while a thread waited for it is said as such: wake-up latency, or the
+  hypervisor ran something else (steal, printed beside it). Where no request is visible, the CPU
+  time that others took while threads of the target were queued.
+
+Not to be taken for
+  Throttling: a thread that is out of quota waits for nobody (cpu-throttled). Steal: the
+  hypervisor took the CPU, and no neighbour here is to blame. A full Go run queue, with the
+  threads on their CPUs (sched-latency). More Ps than CPUs: then the other threads are Go's own
+  and the number of Ps is the root (gomaxprocs, gomaxprocs-over-quota). Many more runnable threads
+  than CPUs: runqueue-saturation. A busy neighbour that took nothing from a request.
+
+Remedy
+  Neighbours: move them (taskset -pc, cpuset.cpus, systemd AllowedCPUs=), lower their weight
+  (cpu.weight, CPUWeight=, nice), or give this process a larger one. A weight costs the neighbour
+  only what is contended. Own threads: fewer of them, or more CPUs.
+
+Verify
+  whystall diagnose under the same load: "no CPU" of slow requests falls, and the neighbour is
+  gone from the list.
+
+Sources
+  Documentation/scheduler/sched-eevdf.rst, admin-guide/cgroup-v2.rst (cpu.weight); LinuxKI's run
+  queue reports; golang/go#17969 (idle GC workers disturb neighbours).`,
+	Look: lookContention,
+	Tell: tellContention,
+})
+
+// A tenth of the CPUs that the target may use, taken while it was queued there, and a fifth of its wish for CPU: what a busy host takes
+// of a healthy process in passing is less.
+const (
+	othersShare = 0.10
+	queuedShare = 0.20
+)
+
+func lookContention(p *Pass) {
+	r, k := p.Ledger, p.Ledger.Kernel
+	if joined(r) {
+		claimContention(p)
+		if len(p.claims) == 0 {
+			p.Clear("slow requests waited for no CPU; %s", queuedText(k))
+		}
+		return
+	}
+	_, others, _ := queueShare(k)
+	o := wantedCPU(k)
+	if r.CPUs == nil || ratio(r.CPUs.OthersNS, r.CPUs.TotalNS) < othersShare || ratio(others, o.wanted) < queuedShare {
+		p.Clear("others took %s of the CPUs while its threads were queued; %s", percent(othersOf(r)), queuedText(k))
+		return
+	}
+	p.claimTerm(termOthers, r.CPUs.OthersNS, ratio(others, o.wanted))
+}
+
+func claimContention(p *Pass) {
+	p.ClaimWhere(func(a *ledger.Account) bool { return a.Leaf == ledger.LeafNoCPU && !isIdle(a.Detail) })
+	if p.board.below(p.det.Floor, p.Claimed()) != "" {
+		// Nobody had the CPU: worth saying, with a doubt, where that is what was lost.
+		p.ClaimWhere(func(a *ledger.Account) bool { return a.Leaf == ledger.LeafNoCPU && isIdle(a.Detail) })
+	}
+	p.claimHeld(p.Ledger.Kernel.QueuedNS)
+}
+
+func othersOf(r *ledger.Result) float64 {
+	if r.CPUs == nil {
+		return 0
+	}
+	return ratio(r.CPUs.OthersNS, r.CPUs.TotalNS)
+}
+
+func queuedText(k *ledger.Kernel) string {
+	o := wantedCPU(k)
+	own, others, _ := queueShare(k)
+	return fmt.Sprintf("its threads were queued for %s of the time in which they wanted a CPU (behind own threads %s, behind others %s)",
+		percent(ratio(o.queued, o.wanted)), percent(ratio(own, o.wanted)), percent(ratio(others, o.wanted)))
+}
+
+// whom sums what was granted by whom the thread waited behind.
+func whom(p *Pass) (own, idle, others int64, names []ledger.Instead) {
+	by := map[string]int64{}
+	add := func(who string, ns int64) {
+		switch {
+		case isOwn(who):
+			own += ns
+		case isIdle(who):
+			idle += ns
+		default:
+			others += ns
+			if who == "" {
+				who = "somebody who was not recorded"
+			}
+			by[who] += ns
+		}
+	}
+	p.granted(func(a *ledger.Account, ns int64) {
+		if a.Leaf == ledger.LeafNoCPU {
+			add(a.Detail, ns)
+		}
+	})
+	for who, ns := range by {
+		names = append(names, ledger.Instead{Who: who, NS: ns})
+	}
+	sort.Slice(names, func(i, j int) bool {
+		if names[i].NS != names[j].NS {
+			return names[i].NS > names[j].NS
+		}
+		return names[i].Who < names[j].Who
+	})
+	return own, idle, others, names
+}
+
+func tellContention(p *Pass, f *finding.Finding) {
+	k := p.Ledger.Kernel
+	ownQ, othersQ, _ := queueShare(k)
+	var own, idle, others int64
+	var names []ledger.Instead
+	if len(p.pools) > 0 {
+		own, others = 0, p.pooled()
+		f.Summary = fmt.Sprintf("others took %s of CPU time (%s of what the process may use) while its threads were queued for it", finding.Duration(p.pooled()), percent(ratio(p.pooled(), p.poolOf)))
+		p.known = p.pooled()
+	} else {
+		own, idle, others, names = whom(p)
+		behind := "threads of the process itself"
+		switch {
+		case others >= own && others >= idle && len(names) > 0:
+			behind = names[0].Who
+			if len(names) > 1 && 4*names[1].NS > names[0].NS {
+				behind += " and " + names[1].Who
+			}
+		case idle > own:
+			behind = "nobody: the CPU was idle, so it is wake-up latency or steal"
+		}
+		f.Summary = fmt.Sprintf("slow requests wait %s (%s of their time) for a CPU, mostly behind %s", p.per(p.NS()), p.share(p.NS()), behind)
+		p.Proof("ledger: slow column", "behind own threads %s, behind others %s, with the CPU idle %s", p.share(own), p.share(others), p.share(idle))
+		p.measure()
+	}
+	if n := neighbours(k, false, 5); n != "" {
+		p.Proof("kernel records: who held the CPU where threads were queued", "others: %s", n)
+	}
+	if ownQ > 0 {
+		p.Proof("kernel records: who held the CPU where threads were queued", "own threads: %s", finding.Duration(ownQ))
+	}
+	threadsLine(p)
+	heldLine(p)
+	steal(p)
+	if !k.AllTasks {
+		p.Cap("switches of other processes were not recorded: who ran instead is not known")
+	}
+	if 2*idle > own+others+idle {
+		p.Doubt("most of the time the CPU was idle while the thread was queued there: wake-up latency or steal, no neighbour")
+	}
+	if idle > own+others {
+		f.Remedy = append(f.Remedy, "a virtual machine: look at steal (top, /proc/stat) and ask for a host that is less full",
+			"bare metal: idle states that take long to leave; cpupower idle-set -D 50 costs power")
+	} else if own > others {
+		f.Remedy = append(f.Remedy, fmt.Sprintf("own threads wait for each other (%.1f wanted a CPU on average): fewer threads at once, or more CPUs", k.RunnableAvg))
+	} else {
+		top, ok := topNeighbour(k)
+		who := "the neighbour"
+		if ok {
+			who = top.Comm
+			if top.PID != 0 {
+				f.Remedy = append(f.Remedy, fmt.Sprintf("move %s away: taskset -apc CPUS %d, or cpuset.cpus of its cgroup; it then has fewer CPUs", top.Comm, top.PID))
+			}
+		}
+		f.Remedy = append(f.Remedy, "or weigh: systemctl set-property UNIT CPUWeight=1000 for this process, or renice 19 for "+who+"; it costs the other only where both want the same CPU")
+		if othersQ == 0 {
+			f.Remedy = append(f.Remedy, "see who it is: top -H; cat /proc/pressure/cpu")
+		}
+	}
+	f.Verify = p.verify("'no CPU' of slow requests falls")
+}
+
+func topNeighbour(k *ledger.Kernel) (top ledger.Neighbour, ok bool) {
+	for _, n := range k.Neighbours {
+		if !n.Own && n.PID != 0 && !strings.HasPrefix(n.Comm, "swapper") && (!ok || n.NS > top.NS) {
+			top, ok = n, true
+		}
+	}
+	return top, ok
+}

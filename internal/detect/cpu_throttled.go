@@ -1,0 +1,232 @@
+package detect
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/whystall/whystall/internal/evidence"
+	"github.com/whystall/whystall/internal/finding"
+	"github.com/whystall/whystall/internal/ledger"
+)
+
+var _ = register(&Detector{
+	Name:  "cpu-throttled",
+	Title: "The CPU quota of a cgroup stops the process",
+	Needs: []string{KernelRecords},
+	Depth: 12,
+	// A tenth of the slow requests' time. Throttling comes in tens of ms, so the absolute part only keeps noise out.
+	Floor: Floor{NS: 5e6, Share: 0.10},
+	Hint:  cpuHints,
+	Doc: `What happens
+  A cgroup with a CPU quota (cpu.max; cpu.cfs_quota_us) gets that much CPU time in each period,
+  100 ms as a rule, on all CPUs together. When it is used up every thread of the group that wants
+  to run is stopped until the next period, whatever it holds: a lock, the end of a stop-the-world,
+  a request. Many threads at once use the quota up in the first few ms of a period; what follows
+  is a pause of the whole process. CPU usage stays low, because stopped threads use none.
+
+Evidence
+  Threads that left their CPU because of the quota, each marked by the kernel (Linux 6.18 and
+  later), until the period's timer let them run again; the queue after that is cpu-contention's.
+  Where the quota is: every ancestor's cpu.max and cpu.stat, since any of them may be the one. The
+  part of wall time in which no thread ran and one was throttled. Before 6.18 only the group is
+  marked, not the thread: supported at most. Where no request is visible, the share of wall.
+
+Not to be taken for
+  Contention: other threads had the CPU then; here it may have been idle. nr_throttled by itself:
+  a program at its quota is throttled in 93-98 % of its periods, cured ones too. A quota that is
+  used up by work that nobody waits for. Throttled far below the quota, on Linux before 5.4 and
+  without the backport of de53fd7aedb: CPUs kept slices that expired.
+
+Remedy
+  Raise or remove the quota, at the level named; a share (cpu.weight, cpu.shares, CPU requests)
+  protects neighbours without stopping anybody. Fewer threads at once: GOMAXPROCS, GC workers,
+  pool sizes (gomaxprocs-over-quota is then the root). cpu.max.burst (5.14) lets a group save
+  quota for bursts. A longer period makes pauses rarer and longer, a shorter one the reverse.
+
+Verify
+  whystall diagnose under the same load: 'throttled' of slow requests falls, p99 with it.
+  nr_throttled is no measure.
+
+Sources
+  Documentation/scheduler/sched-bwc.rst, admin-guide/cgroup-v2.rst; kubernetes#67577, #70585,
+  #97445; golang/go#59715; the case "GC pauses often above 100 ms", 2019.`,
+	Look: lookThrottled,
+	Tell: tellThrottled,
+})
+
+// stoodShare is the least part of wall time that makes throttling worth a finding where no request is visible: at 100 ms a period a
+// pause of 10 ms in each.
+const stoodShare = 0.10
+
+func lookThrottled(p *Pass) {
+	r, k := p.Ledger, p.Ledger.Kernel
+	if why := unseen(k, "throttl"); why != "" && k.ThrottledNS == 0 {
+		p.Blind(why)
+		return
+	}
+	if joined(r) {
+		claimThrottled(p)
+		if len(p.claims) == 0 {
+			p.Clear("no thread was throttled while a slow request needed it%s", quotaText(r.CPUs))
+		}
+		return
+	}
+	stood := ratio(k.StoodNS, wall(k))
+	if r.CPUs == nil || stood < stoodShare {
+		p.Clear("for %s of the wall time no thread of the process ran and one was throttled%s; worth a finding from %s on", percent(stood), quotaText(r.CPUs), percent(stoodShare))
+		return
+	}
+	p.claimTerm(termThrottled, r.CPUs.ThrottledNS, stood)
+}
+
+// claimThrottled claims what requests lost to the quota: their own thread or one they waited for, and Ps held by throttled threads.
+func claimThrottled(p *Pass) {
+	p.ClaimWhere(leaf(ledger.LeafThrottled))
+	p.claimHeld(p.Ledger.Kernel.ThrottledNS)
+}
+
+func quotaText(c *ledger.CPUs) string {
+	switch {
+	case c == nil:
+		return ""
+	case c.Quota <= 0:
+		return "; no quota was seen at any level"
+	}
+	return fmt.Sprintf("; the quota is %s CPUs at %s", cpusText(c.Quota), c.QuotaAt)
+}
+
+func cpusText(q float64) string {
+	return strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%.2f", q), "0"), ".")
+}
+
+func tellThrottled(p *Pass, f *finding.Finding) {
+	k, c := p.Ledger.Kernel, p.Ledger.CPUs
+	at, quota := throttledAt(p)
+	where := "a cgroup is out of its CPU quota"
+	if at != "" {
+		where = "the cgroup " + at + " is out of its CPU quota"
+		if quota > 0 {
+			where += " of " + cpusText(quota) + " CPUs"
+		}
+	}
+	stood := percent(ratio(k.StoodNS, wall(k)))
+	if len(p.pools) > 0 {
+		f.Summary = fmt.Sprintf("for %s of the time no thread of the process may run, because %s", stood, where)
+	} else {
+		f.Summary = fmt.Sprintf("slow requests stand still for %s (%s of their time) because %s", p.per(p.NS()), p.share(p.NS()), where)
+	}
+	p.Proof("kernel records", "no thread of the process ran and one was throttled for %s of %s, %s", finding.Duration(k.StoodNS), finding.Duration(wall(k)), stood)
+	threadsLine(p)
+	heldLine(p)
+	quotaProof(p)
+	levelProof(p)
+	through := p.tagged(func(t *ledger.Tags) int64 { return t.STWNS })
+	if through > 0 {
+		p.Proof("ledger: slow column", "of it %s while the world was stopped or being stopped: long pauses are its symptom", p.share(through))
+	}
+	measureThrottled(p)
+	full := c != nil && c.QuotaNS > 0 && float64(c.UsedNS) > 0.9*float64(c.QuotaNS)
+	if full {
+		f.Remedy = append(f.Remedy, "the quota is used to "+percent(ratio(c.UsedNS, c.QuotaNS))+": raise it, or give the process less to do; fewer threads alone give back a part only")
+	} else if c != nil && c.QuotaNS > 0 && c.UsedNS > 0 {
+		f.Remedy = append(f.Remedy, "only "+percent(ratio(c.UsedNS, c.QuotaNS))+" of the quota is used: bursts of many threads use it up early in a period; fewer threads at once (GOMAXPROCS, pools), or cpu.max.burst")
+	}
+	f.Remedy = append(f.Remedy, raiseQuota(p, at)...)
+	f.Verify = p.verify("'throttled' of slow requests falls; nr_throttled is no measure, it stays high in cured programs too")
+}
+
+// measureThrottled: the kernel's mark on the thread is both who was awaited and what held it.
+func measureThrottled(p *Pass) {
+	k := p.Ledger.Kernel
+	if len(p.pools) > 0 {
+		p.known = p.pooled()
+	} else {
+		p.measure()
+	}
+	if !k.PerTask {
+		p.Cap("before Linux 6.18 the kernel marks the throttled group, not the thread")
+	}
+}
+
+// throttledAt gives the cgroup whose quota it is: the level whose own count of throttled time grew most; else the one with the least quota.
+func throttledAt(p *Pass) (path string, quota float64) {
+	var most float64
+	for level, grew := range levels(p, "/cgroup/level/cpu/throttled:ns") {
+		if grew > most || grew == most && grew > 0 && len(level) < len(path) {
+			path, most = level, grew
+		}
+	}
+	if path != "" {
+		for _, rec := range p.Set.All("/cgroup/level/cpu/quota:cpus") {
+			if rec.Text == path {
+				return path, rec.Value
+			}
+		}
+		return path, 0
+	}
+	if c := p.Ledger.CPUs; c != nil && c.Quota > 0 {
+		return c.QuotaAt, c.Quota
+	}
+	return "", 0
+}
+
+// levels gives how much a counter of a stream with a reading a level grew, by level.
+func levels(p *Pass, stream string) map[string]float64 {
+	first, grew := map[string]float64{}, map[string]float64{}
+	for _, rec := range p.Set.All(stream) {
+		if rec.Shape != evidence.Counter {
+			continue
+		}
+		if v, ok := first[rec.Text]; !ok {
+			first[rec.Text] = rec.Value
+		} else if d := rec.Value - v; d > 0 {
+			grew[rec.Text] = d
+		}
+	}
+	return grew
+}
+
+func quotaProof(p *Pass) {
+	c := p.Ledger.CPUs
+	if c == nil || c.Quota <= 0 {
+		if rec, ok := p.Set.Fact("/cgroup/hidden:text"); ok {
+			p.Proof("not checked", "the quota is at a level that could not be seen: %s", rec.Text)
+		}
+		return
+	}
+	used := ""
+	if c.UsedNS > 0 && c.QuotaNS > 0 {
+		used = fmt.Sprintf(", of which the group used %s (%s)", finding.Duration(c.UsedNS), percent(ratio(c.UsedNS, c.QuotaNS)))
+	}
+	p.Proof("cgroup: "+c.QuotaAt, "effective quota %s CPUs of %d allowed: %s in %s of wall%s", cpusText(c.Quota), c.Allowed, finding.Duration(c.QuotaNS), finding.Duration(c.WallNS), used)
+}
+
+func levelProof(p *Pass) {
+	grew := levels(p, "/cgroup/level/cpu/throttled:ns")
+	n := 0
+	for _, rec := range p.Set.All("/cgroup/level/cpu/quota:cpus") {
+		if n++; n > 4 {
+			break
+		}
+		p.Proof("cpu.stat of "+rec.Text, "quota %s CPUs; throttled for %s, added up over its CPUs", cpusText(rec.Value), finding.Duration(int64(grew[rec.Text])))
+	}
+}
+
+// raiseQuota gives the commands that raise a quota, by version of the cgroup.
+func raiseQuota(p *Pass, at string) []string {
+	if at == "" {
+		at = "GROUP"
+	}
+	path := strings.TrimPrefix(at, "/sys/fs/cgroup")
+	var rs []string
+	if rec, ok := p.Set.Fact("/cgroup/version:text"); ok && rec.Text == "v1" {
+		dir := at
+		if !strings.HasPrefix(at, "/sys/fs/cgroup") {
+			dir = "/sys/fs/cgroup/cpu" + path
+		}
+		rs = append(rs, "raise the quota: echo 200000 > "+dir+"/cpu.cfs_quota_us (2 CPUs; -1 takes it away); it costs the neighbours what this process then uses")
+	} else {
+		rs = append(rs, "raise the quota: echo '200000 100000' > /sys/fs/cgroup"+path+"/cpu.max (2 CPUs; 'max 100000' takes it away); it costs the neighbours what this process then uses")
+	}
+	return append(rs, "the same in a unit: systemctl set-property UNIT CPUQuota=200%; in Kubernetes resources.limits.cpu, or only requests, which become a share and stop nobody")
+}

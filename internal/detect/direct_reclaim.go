@@ -1,0 +1,213 @@
+package detect
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/whystall/whystall/internal/finding"
+	"github.com/whystall/whystall/internal/ledger"
+)
+
+var _ = register(&Detector{
+	Name:  "direct-reclaim",
+	Title: "Threads have to free memory before they get any",
+	Needs: []string{KernelRecords},
+	Depth: 15,
+	// Rare and huge, as sweep-assist: one request in fifty may bear all of it.
+	Floor: Floor{NS: 5e6, Share: 0.05},
+	Doc: `What happens
+  An allocation in the kernel (a page fault, a read, a socket buffer, a huge page) finds no free
+  memory of the order it wants, and kswapd is not fast enough or not asked: the thread itself
+  scans and frees pages, or moves pages together to get a large block (compaction), and waits for
+  a second, now and then. Page cache fills all memory by design, so "available" is high meanwhile.
+  In a memory cgroup at its limit the same happens inside of it, and no counter of the host moves.
+
+Evidence
+  Stretches of the target's threads in direct reclaim, of the host or of a memory cgroup, and in
+  compaction, with the order and flags that were asked for, and the call that wanted the memory.
+  Beside them allocstall and compact_stall of /proc/vmstat, free memory against the zones'
+  watermarks, blocks of high order in buddyinfo, page cache; of a cgroup its limit, its page cache
+  and how often it was hit.
+
+Not to be taken for
+  Reclaim by others: the host's counters move, no thread of the target was in it. Memory that is
+  short of nothing: a fault that takes long for another reason (page-fault), huge pages cleared. A
+  memory.high below the need: the cgroup's own throttling, named as such.
+
+Remedy
+  Of the host: vm.min_free_kbytes (and vm.watermark_scale_factor) so that kswapd begins earlier:
+  the lesser of NUMA nodes x 0.5 % of memory and 4 GB an instance; it costs that much memory less
+  to use. Of order 9: transparent_hugepage/defrag to defer or madvise. Of a cgroup: a higher
+  memory.max, or less page cache in it (O_DIRECT, fadvise DONTNEED, fewer files a container).
+
+Verify
+  whystall diagnose over a time in which it happened before: no stretch of reclaim in slow
+  requests; allocstall in /proc/vmstat stands still (of a cgroup: failcnt or memory.events max).
+
+Sources
+  The case of allocation stalls that make SQL jitter, TiDB community, 2024-11-28: min_free 16 MiB
+  on a 768 GB host; kubernetes#131319, #125720; kubernetes/enhancements#2570 (memory.high).`,
+	Look: lookReclaim,
+	Tell: tellReclaim,
+})
+
+var reclaimLeaves = []ledger.Leaf{ledger.LeafReclaim, ledger.LeafMemcg, ledger.LeafCompaction}
+
+// reclaimShare is the least part of wall time that one thread was in reclaim, where no request is visible.
+const reclaimShare = 0.05
+
+func lookReclaim(p *Pass) {
+	r, k := p.Ledger, p.Ledger.Kernel
+	n, ns := k.Reclaim.N+k.Memcg.N+k.Compact.N, k.Reclaim.NS+k.Memcg.NS+k.Compact.NS
+	why := unseen(k, "reclaim")
+	if why != "" && n == 0 {
+		p.Blind(why)
+		return
+	}
+	if joined(r) {
+		p.ClaimWhere(leaf(reclaimLeaves...))
+		if len(p.claims) == 0 {
+			p.Clear("%s", reclaimText(p, n, ns))
+		}
+		return
+	}
+	// Threads in reclaim run, or wait for pages to be written: both are terms of the ledger.
+	if r.CPUs == nil || ratio(ns, wall(k)) < reclaimShare {
+		p.Clear("%s", reclaimText(p, n, ns))
+		return
+	}
+	p.claimTerm(termUnused, min(ns, r.CPUs.UnusedNS), ratio(ns, wall(k)))
+	if ns > r.CPUs.UnusedNS {
+		p.claimTerm(termRunning, min(ns-r.CPUs.UnusedNS, r.CPUs.RunningNS), ratio(ns, wall(k)))
+	}
+	p.Cap("no request is visible: who waited for these threads is not known")
+}
+
+func reclaimText(p *Pass, n, ns int64) string {
+	t := "no thread of the process was in direct reclaim or compaction"
+	if n > 0 {
+		t = fmt.Sprintf("%s of its threads in direct reclaim or compaction, %s in all, none in a slow request", times(n, "stretch", "stretches"), finding.Duration(ns))
+	}
+	if d, _, ok := p.Set.Delta("/host/vmstat/allocstall:stalls"); ok && d > 0 {
+		t += fmt.Sprintf("; the host counted %.0f, by all its processes", d)
+	}
+	return t
+}
+
+func tellReclaim(p *Pass, f *finding.Finding) {
+	k := p.Ledger.Kernel
+	memcg, global, compact := k.Memcg.NS, k.Reclaim.NS, k.Compact.NS
+	if len(p.pools) == 0 {
+		memcg, global, compact = p.grantedOf(leaf(ledger.LeafMemcg)), p.grantedOf(leaf(ledger.LeafReclaim)), p.grantedOf(leaf(ledger.LeafCompaction))
+		p.measure()
+	} else {
+		p.known = p.pooled()
+	}
+	where := "of the host's memory"
+	if memcg > global+compact {
+		where = "of its memory cgroup"
+	}
+	order := max(k.Reclaim.Order, k.Memcg.Order, k.Compact.Order)
+	if len(p.pools) > 0 {
+		f.Summary = fmt.Sprintf("threads of the process spend %s in direct reclaim %s", finding.Duration(memcg+global+compact), where)
+	} else {
+		f.Summary = fmt.Sprintf("slow requests spend %s (%s of their time) in direct reclaim %s", p.per(p.NS()), p.share(p.NS()), where)
+	}
+	if compact > global+memcg {
+		f.Summary += fmt.Sprintf(", most of it in compaction for blocks of order %d (%s)", order, finding.Bytes(4096<<min(order, 20)))
+	}
+	spansLine(p, "direct reclaim of the host", &k.Reclaim)
+	spansLine(p, "reclaim of the memory cgroup", &k.Memcg)
+	spansLine(p, "compaction", &k.Compact)
+	if order > 0 {
+		p.Proof("kernel records", "largest order asked for: %d (%s)", order, finding.Bytes(4096<<min(order, 20)))
+	}
+	reclaimCounters(p, memcg > global+compact)
+	if memcg > global+compact {
+		cgroupReclaimRemedy(p, f)
+		return
+	}
+	if order >= 9 || compact > global {
+		f.Remedy = append(f.Remedy, "huge pages are asked for: echo defer+madvise > /sys/kernel/mm/transparent_hugepage/defrag; faults then take small pages when there is no large block")
+	}
+	total, _ := latest(p, "/host/memory/total:bytes")
+	nodes := 1.0
+	if rec, ok := p.Set.Fact("/host/numa/nodes:nodes"); ok && rec.Value > 0 {
+		nodes = rec.Value
+	}
+	kb := "KB"
+	if total > 0 {
+		kb = fmt.Sprintf("%.0f", min(nodes*0.005*total, 4<<30)/1024)
+	}
+	f.Remedy = append(f.Remedy, "let kswapd begin earlier: sysctl vm.min_free_kbytes="+kb+" (the lesser of nodes x 0.5 % of memory and 4 GB an instance); it costs that much memory less to use, and raising it at once reclaims at once",
+		"or sysctl vm.watermark_scale_factor=100 (1 % of memory between the watermarks)",
+		"less page cache: who reads or writes files beside this service? O_DIRECT, fadvise DONTNEED, or a memory cgroup of its own")
+	f.Verify = p.verify("no direct reclaim in slow requests, allocstall in /proc/vmstat stands still")
+}
+
+func cgroupReclaimRemedy(p *Pass, f *finding.Finding) {
+	at := "its memory cgroup"
+	if rec, ok := p.Set.Fact("/cgroup/memory/limit-at:path"); ok && rec.Text != "" {
+		at = rec.Text
+	}
+	high, _, okHigh := p.Set.Delta("/cgroup/memory/events/high:events")
+	if okHigh && high > 0 {
+		f.Remedy = append(f.Remedy, "memory.high is below the need: raise it, or write max to it, and rely on memory.max")
+	}
+	f.Remedy = append(f.Remedy, "raise the limit of "+at+" (memory.max; systemctl set-property UNIT MemoryMax=; resources.limits.memory)",
+		"page cache counts against it: fewer or smaller files read and written in the cgroup, O_DIRECT, or posix_fadvise(DONTNEED) after use",
+		"a soft bound for the heap below the limit: GOMEMLIMIT (Go), -Xmx (Java)")
+	f.Verify = p.verify("no reclaim in slow requests, memory.events max (or failcnt) stands still")
+}
+
+func reclaimCounters(p *Pass, memcg bool) {
+	delta := func(source, stream, what string) {
+		if d, ns, ok := p.Set.Delta(stream); ok && d > 0 {
+			p.Proof(source, "%s: %.0f in %s", what, d, finding.Duration(ns))
+		}
+	}
+	delta("/proc/vmstat", "/host/vmstat/allocstall:stalls", "allocstall, all processes")
+	delta("/proc/vmstat", "/host/vmstat/compact/stall:stalls", "compact_stall, all processes")
+	delta("memory cgroup", "/cgroup/memory/events/max:events", "limit hit")
+	delta("memory cgroup", "/cgroup/memory/events/high:events", "memory.high hit")
+	if memcg {
+		limit, ok1 := p.Set.Fact("/cgroup/memory/limit:bytes")
+		file, ok2 := latest(p, "/cgroup/memory/file:bytes")
+		used, ok3 := latest(p, "/cgroup/memory/used:bytes")
+		if ok1 && ok2 && ok3 && limit.Value > 0 {
+			p.Proof("memory cgroup", "limit %s, used %s, of it page cache %s", finding.Bytes(int64(limit.Value)), finding.Bytes(int64(used)), finding.Bytes(int64(file)))
+		}
+		return
+	}
+	total, ok1 := latest(p, "/host/memory/total:bytes")
+	free, ok2 := latest(p, "/host/memory/free:bytes")
+	cached, ok3 := latest(p, "/host/memory/cached:bytes")
+	if ok1 && ok2 && ok3 {
+		t := fmt.Sprintf("%s in all, free %s, page cache %s", finding.Bytes(int64(total)), finding.Bytes(int64(free)), finding.Bytes(int64(cached)))
+		if avail, ok := latest(p, "/host/memory/available:bytes"); ok {
+			t += ", available " + finding.Bytes(int64(avail))
+		}
+		p.Proof("/proc/meminfo", "%s", t)
+	}
+	if min, ok := p.Set.Fact("/host/sysctl/vm.min_free_kbytes:bytes"); ok {
+		p.Proof("sysctl", "vm.min_free_kbytes is %s", finding.Bytes(int64(min.Value)))
+	}
+	if zones := noHigh(p); len(zones) > 0 {
+		p.Proof("/proc/buddyinfo", "no free block of 2 MiB in %s", strings.Join(zones, ", "))
+	}
+}
+
+// noHigh lists zones that have free memory and no large block of it.
+func noHigh(p *Pass) (zones []string) {
+	last := map[string]float64{}
+	for _, rec := range p.Set.All("/host/buddy/huge:bytes") {
+		last[rec.Text] = rec.Value
+	}
+	for _, rec := range p.Set.All("/host/buddy/free:bytes") {
+		if v, ok := last[rec.Text]; ok && v == 0 && rec.Value > 0 {
+			zones = append(zones, rec.Text)
+			delete(last, rec.Text)
+		}
+	}
+	return zones
+}

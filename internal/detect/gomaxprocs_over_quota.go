@@ -1,0 +1,188 @@
+package detect
+
+import (
+	"fmt"
+
+	"github.com/whystall/whystall/internal/finding"
+	"github.com/whystall/whystall/internal/ledger"
+)
+
+var _ = register(&Detector{
+	Name:  "gomaxprocs-over-quota",
+	Title: "GOMAXPROCS is above the CPU quota",
+	Needs: []string{KernelRecords},
+	Depth: 5,
+	Go:    true,
+	Floor: Floor{NS: 5e6, Share: 0.10},
+	Doc: `What happens
+  GOMAXPROCS Ps run on as many threads at once, and a GC cycle wakes workers on all idle ones. A
+  quota of half a CPU then lasts for less than a ms of each period, and the rest of the period the
+  process stands still: whoever was to stop for the world, or to start it again, is throttled or
+  queued behind the process's own threads. Requests see pauses of 100 ms at a tenth of a CPU in
+  use.
+
+Evidence
+  GOMAXPROCS > max(1, ceil(effective quota in CPUs)), the effective quota being the least of all
+  ancestors; and time that was lost by it: throttled, or queued behind own threads, with more
+  threads at once than the quota has CPUs. Both are the kernel's records. Long stop-the-worlds and
+  ragged barriers stand under it as its symptoms.
+
+Not to be taken for
+  A large number of Ps that costs nothing: without time lost there is no finding. A program that
+  is throttled with a single busy thread: any number of Ps is throttled alike (cpu-throttled).
+  Neighbours on the CPU: their part is cpu-contention's. GOMAXPROCS 2 at half a CPU is Go 1.25's
+  own floor, and still it if time was lost.
+
+Remedy
+  GOMAXPROCS=N, N the quota rounded up, at least 1; by hand, by go.uber.org/automaxprocs, or by Go
+  1.25 and later, which looks at the cgroup's own limit, no ancestor's (golang/go#81180), and
+  never goes below 2. Or raise the quota. It costs: fewer goroutines at once where the quota had
+  room for bursts. At one P the symptom goes while throttling may stay: half of the loss stayed in
+  one measurement.
+
+Verify
+  whystall diagnose under the same load: judge by requests, p99 and 'throttled'; pauses and
+  nr_throttled prove nothing.
+
+Sources
+  The case "GC pauses often above 100 ms", 40 QPS at a tenth of a core, GOMAXPROCS 76 with half a
+  CPU, 2019; golang/go#59715, #74283, #81180; go.uber.org/automaxprocs.`,
+	Look: lookOverQuota,
+	Tell: tellOverQuota,
+})
+
+func lookOverQuota(p *Pass) {
+	r, k := p.Ledger, p.Ledger.Kernel
+	limit := limitCPUs(r.CPUs)
+	ps, from := procsOf(p)
+	switch {
+	case r.CPUs == nil:
+		p.Blind("the effective CPU quota: the cgroup was not read")
+		return
+	case limit == 0:
+		if rec, ok := p.Set.Fact("/cgroup/hidden:text"); ok && k.ThrottledNS > 0 {
+			p.Blind("the quota that throttles it is at a level that cannot be seen from here: " + rec.Text)
+			return
+		}
+		p.Clear("no CPU quota at any level that was seen")
+		return
+	case ps == 0:
+		p.Blind("GOMAXPROCS: neither the trace, nor /metrics, nor the environment tells")
+		return
+	case ps <= limit:
+		p.Clear("GOMAXPROCS is %d with a quota of %s CPUs", ps, cpusText(r.CPUs.Quota))
+		return
+	}
+	if one := oneThread(r, limit); one != "" {
+		p.Clear("GOMAXPROCS is %d with a quota of %s CPUs, but %s: fewer Ps would be throttled alike", ps, cpusText(r.CPUs.Quota), one)
+		return
+	}
+	if !joined(r) {
+		stood := ratio(k.StoodNS, wall(k))
+		if stood < stoodShare {
+			p.Clear("GOMAXPROCS is %d with a quota of %s CPUs: a risk, but no thread ran and one was throttled for only %s of the time", ps, cpusText(r.CPUs.Quota), percent(stood))
+			return
+		}
+		p.claimTerm(termThrottled, r.CPUs.ThrottledNS, stood)
+		if from != "" {
+			p.Cap("GOMAXPROCS is not measured but %s", from)
+		}
+		return
+	}
+	p.ClaimWhere(leaf(ledger.LeafThrottled))
+	throttled := p.Claimed()
+	p.ClaimWhere(ownQueue)
+	own, _, _ := queueShare(k)
+	p.claimHeld(k.ThrottledNS + own)
+	if why := p.board.below(p.det.Floor, p.Claimed()); why != "" || throttled == 0 {
+		p.Clear("GOMAXPROCS is %d with a quota of %s CPUs: a risk, but slow requests lost only %s each to throttling and %s behind own threads",
+			ps, cpusText(r.CPUs.Quota), p.per(throttled), p.per(p.Claimed()-throttled))
+	}
+}
+
+// ownQueue tells what requests waited for a CPU behind the process's own threads.
+func ownQueue(a *ledger.Account) bool { return a.Leaf == ledger.LeafNoCPU && isOwn(a.Detail) }
+
+// claimOwnQueue claims it, and what of Go's run queue it makes.
+func claimOwnQueue(p *Pass) {
+	p.ClaimWhere(ownQueue)
+	own, _, _ := queueShare(p.Ledger.Kernel)
+	p.claimHeld(own)
+}
+
+// oneThread tells that no more threads than the quota has CPUs wanted to run at once, so that the number of Ps did not use the quota up.
+// While the process stands still about one thread is throttled then: that many for each CPU of the limit, and sysmon.
+func oneThread(r *ledger.Result, limit int) string {
+	k := r.Kernel
+	if k.RunnableMax > 0 && k.RunnableMax <= limit {
+		return fmt.Sprintf("at most %s wanted a CPU at once", times(int64(k.RunnableMax), "thread", "threads"))
+	}
+	if k.StoodNS > 0 {
+		if at := ratio(k.ThrottledNS, k.StoodNS); at < 1.25*float64(limit) {
+			return fmt.Sprintf("while it stood still %.1f threads were throttled on average", at)
+		}
+	}
+	return ""
+}
+
+// procsOf gives GOMAXPROCS; from says how it was found where nothing read it from the runtime.
+func procsOf(p *Pass) (ps int, from string) {
+	if ps, _ = procs(p); ps > 0 {
+		return ps, ""
+	}
+	if rec, ok := p.Set.Fact("/env/GOMAXPROCS:procs"); ok && rec.Value >= 1 && rec.Value < 1e6 {
+		return int(rec.Value), "taken from the environment"
+	}
+	// Without the variable the runtime takes the CPUs of its affinity mask; from Go 1.25 on the quota as well, with a floor of 2.
+	if c := p.Ledger.CPUs; c != nil && c.Allowed > 0 && goBefore(p.Facts.GoVersion, 25) {
+		return c.Allowed, "the runtime's default, the CPUs it may use"
+	}
+	return 0, ""
+}
+
+// goBefore tells a version of Go older than 1.minor; one that is not known is none.
+func goBefore(version string, minor int) bool {
+	var m int
+	if n, _ := fmt.Sscanf(version, "go1.%d", &m); n != 1 {
+		return false
+	}
+	return m < minor
+}
+
+func tellOverQuota(p *Pass, f *finding.Finding) {
+	r, k := p.Ledger, p.Ledger.Kernel
+	ps, from := procsOf(p)
+	limit, quota := limitCPUs(r.CPUs), cpusText(r.CPUs.Quota)
+	if len(p.pools) > 0 {
+		f.Summary = fmt.Sprintf("GOMAXPROCS is %d with a quota of %s CPUs at %s; for %s of the time no thread of the process may run", ps, quota, r.CPUs.QuotaAt, percent(ratio(k.StoodNS, wall(k))))
+	} else {
+		throttled := p.grantedOf(leaf(ledger.LeafThrottled))
+		f.Summary = fmt.Sprintf("GOMAXPROCS is %d with a quota of %s CPUs at %s; slow requests lose %s (%s of their time) to it: throttled %s, queued behind own threads %s",
+			ps, quota, r.CPUs.QuotaAt, p.per(p.NS()), p.share(p.NS()), p.share(throttled), p.share(p.grantedOf(leaf(ledger.LeafNoCPU))))
+	}
+	if from == "" {
+		from = "read from the runtime"
+	}
+	p.Proof("runtime", "GOMAXPROCS is %d, %s; the quota has room for %d", ps, from, limit)
+	quotaProof(p)
+	p.Proof("kernel records", "no thread of the process ran and one was throttled for %s of the time; %.1f threads throttled on average meanwhile, %d on a CPU or queued at most",
+		percent(ratio(k.StoodNS, wall(k))), ratio(k.ThrottledNS, max(1, k.StoodNS)), k.RunnableMax)
+	heldLine(p)
+	measureThrottled(p)
+	f.Remedy = append(f.Remedy, fmt.Sprintf("GOMAXPROCS=%d in the environment, or import _ \"go.uber.org/automaxprocs\"; build with Go 1.25 or later, which takes it from the cgroup's own limit but never below 2 and from no ancestor", limit),
+		"or raise the quota to what the Ps use; see cpu-throttled")
+	if c := r.CPUs; c.QuotaNS > 0 && float64(c.UsedNS) > 0.9*float64(c.QuotaNS) {
+		f.Remedy = append(f.Remedy, "the quota is used to "+percent(ratio(c.UsedNS, c.QuotaNS))+": fewer Ps give back a part, the rest needs a larger quota or less work")
+	}
+	f.Verify = p.verify("'throttled' of slow requests falls and p99 with it; judge by requests, not by pauses")
+}
+
+// grantedOf is what was granted of some accounts.
+func (p *Pass) grantedOf(ok func(*ledger.Account) bool) (sum int64) {
+	p.granted(func(a *ledger.Account, ns int64) {
+		if ok(a) {
+			sum += ns
+		}
+	})
+	return sum
+}

@@ -1,0 +1,250 @@
+package detect
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/whystall/whystall/internal/finding"
+	"github.com/whystall/whystall/internal/ledger"
+)
+
+// KernelRecords is the need of detectors that read what the kernel told of the target's threads.
+const KernelRecords = "/kernel/records"
+
+// Terms of the capacity ledger of CPUs, for claims where no request is visible.
+const (
+	termRunning   = "CPUs: running"
+	termThrottled = "CPUs: throttled"
+	termOthers    = "CPUs: taken by others"
+	termUnused    = "CPUs: unused"
+)
+
+// blindKernel tells why the kernel's records cannot be read, "" if they can.
+func (p *Pass) blindKernel() string {
+	if kernelOf(p) == nil {
+		return "the kernel's records: " + bring(KernelRecords)
+	}
+	return ""
+}
+
+// unseen gives the first of what this kernel or user did not permit that speaks of any of the words.
+func unseen(k *ledger.Kernel, words ...string) string {
+	for _, m := range k.Missing {
+		for _, w := range words {
+			if strings.Contains(strings.ToLower(m), w) {
+				return m
+			}
+		}
+	}
+	return ""
+}
+
+// claimTerm claims a part of the capacity ledger, told as a share of all CPUs that the target may use. Weight is the share of wall
+// time that everybody lost: one thread of a machine of 64 CPUs that is throttled all the time has lost all of its time.
+func (p *Pass) claimTerm(term string, ns int64, weight float64) {
+	c := p.Ledger.CPUs
+	holds := map[string]int64{termRunning: c.RunningNS, termThrottled: c.ThrottledNS, termOthers: c.OthersNS, termUnused: c.UnusedNS}[term]
+	p.pool(term, min(ns, holds), holds, c.TotalNS)
+	p.weight = weight
+	p.SetFloor(Floor{})
+}
+
+// off is how the time in which threads wanted a CPU was spent, by the kernel's records.
+type off struct{ wanted, on, queued, throttled int64 }
+
+func wantedCPU(k *ledger.Kernel) off {
+	return off{wanted: k.OnNS + k.QueuedNS + k.ThrottledNS, on: k.OnNS, queued: k.QueuedNS, throttled: k.ThrottledNS}
+}
+
+// kernelShort tells by the kernel's records that threads were kept off their CPUs, "" if they were not: a quarter of the time in which
+// they wanted one. Beside 8 hogs goroutines that Go called running were on a CPU 32-59 % of it, with half a CPU of quota 5-36 %, in a
+// healthy process 79 %, with 76 Ps on two CPUs 44 %.
+func kernelShort(r *ledger.Result) string {
+	if r == nil || r.Kernel == nil {
+		return ""
+	}
+	o := wantedCPU(r.Kernel)
+	if o.wanted < wall(r.Kernel)/100 || 4*o.on > 3*o.wanted {
+		return ""
+	}
+	return fmt.Sprintf("of the time in which they wanted a CPU they were on one %s, throttled %s, queued %s, by the kernel's records",
+		percent(ratio(o.on, o.wanted)), percent(ratio(o.throttled, o.wanted)), percent(ratio(o.queued, o.wanted)))
+}
+
+// isOwn tells the threads of the target among those behind whom a thread waited for a CPU.
+func isOwn(detail string) bool {
+	return detail == "own threads" || strings.HasPrefix(detail, "own thread")
+}
+
+// isIdle tells a CPU that had nothing to run while a thread waited there.
+func isIdle(detail string) bool {
+	return strings.HasPrefix(detail, "idle") || strings.HasPrefix(detail, "wake-up latency")
+}
+
+// queueShare gives of all time that threads were queued the part behind own threads, behind others, and beside an idle CPU.
+func queueShare(k *ledger.Kernel) (own, others, idle int64) {
+	for _, n := range k.Neighbours {
+		switch {
+		case n.Own:
+			own += n.NS
+		case n.PID == 0 || isIdle(n.Comm) || strings.HasPrefix(n.Comm, "swapper"):
+			idle += n.NS
+		default:
+			others += n.NS
+		}
+	}
+	return own, others, idle
+}
+
+// limitCPUs is the least that the effective quota leaves whole, as a number of Ps: max(1, ceil(quota)); 0 without a quota.
+func limitCPUs(c *ledger.CPUs) int {
+	if c == nil || c.Quota <= 0 || c.Quota > 1e6 {
+		return 0
+	}
+	return max(1, int(math.Ceil(c.Quota-1e-6)))
+}
+
+// neighbours lists who held the CPUs meanwhile, largest first.
+func neighbours(k *ledger.Kernel, own bool, most int) string {
+	var all int64
+	for _, n := range k.Neighbours {
+		all += n.NS
+	}
+	var parts []string
+	for _, n := range k.Neighbours {
+		if n.Own != own || len(parts) == most || 100*n.NS < all {
+			continue
+		}
+		who := n.Comm
+		if n.PID != 0 {
+			who += fmt.Sprintf(" (pid %d", n.PID)
+			if n.Cgroup != "" && n.Cgroup != "/" {
+				who += ", cgroup " + n.Cgroup
+			}
+			who += ")"
+		} else if who == "" {
+			who = "nobody: the CPU was idle"
+		}
+		parts = append(parts, fmt.Sprintf("%s %s, %s", who, finding.Duration(n.NS), percent(ratio(n.NS, all))))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// threadsLine tells what the target's threads did.
+func threadsLine(p *Pass) {
+	k := kernelOf(p)
+	p.Proof("kernel records: threads", "%s of wall, %d threads: on a CPU %s, queued %s, throttled %s in all; %.1f on a CPU or queued on average, %d at most",
+		finding.Duration(wall(k)), k.ThreadsSeen, finding.Duration(k.OnNS), finding.Duration(k.QueuedNS), finding.Duration(k.ThrottledNS), k.RunnableAvg, k.RunnableMax)
+}
+
+// steal says what the hypervisor took, where that is known and not little.
+func steal(p *Pass) {
+	if c := p.Ledger.CPUs; c != nil && c.WallNS > 0 && 100*c.StealNS > c.WallNS {
+		p.Proof("/proc/stat", "steal: the hypervisor ran something else for %s, all CPUs of the host together", finding.Duration(c.StealNS))
+	}
+}
+
+// spansLine says how many stretches of a kind there were.
+func spansLine(p *Pass, what string, s *ledger.Spans) {
+	if s.N == 0 {
+		return
+	}
+	k := kernelOf(p)
+	t := fmt.Sprintf("%s: %d (%s)", what, s.N, perSecond(s.N, k))
+	if s.NS > 0 {
+		t += fmt.Sprintf(", %s in all, the longest %s", finding.Duration(s.NS), finding.Duration(s.Max))
+	}
+	p.Proof("kernel records", "%s", t)
+	if len(s.Sites) > 0 {
+		p.Proof("kernel records", "%s at %s", what, sites(s.Sites, s.NS, 4))
+	}
+	if w := whoList(s.By, 4); w != "" {
+		p.Proof("kernel records", "%s by %s", what, w)
+	}
+	if w := whoList(s.Flags, 4); w != "" {
+		p.Proof("kernel records", "%s: %s", what, w)
+	}
+}
+
+// whoList prints names with their time, or their number where no time is known.
+func whoList(ws []ledger.Instead, most int) string {
+	var all int64
+	for _, w := range ws {
+		all += w.NS
+	}
+	var parts []string
+	for i, w := range ws {
+		if i == most {
+			break
+		}
+		t := w.Who
+		if all > 0 {
+			t += " " + percent(ratio(w.NS, all))
+		}
+		parts = append(parts, t)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// sum adds up accounts of slow requests.
+func sum(r *ledger.Result, ok func(*ledger.Account) bool) (ns int64) {
+	for i := range r.Slow.Accounts {
+		if a := &r.Slow.Accounts[i]; ok(a) {
+			ns += a.NS
+		}
+	}
+	return ns
+}
+
+// leaf tells accounts by what the last actor was doing.
+func leaf(ls ...ledger.Leaf) func(*ledger.Account) bool {
+	return func(a *ledger.Account) bool {
+		for _, l := range ls {
+			if a.Leaf == l {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+// late is the part of an account in which nobody had told the goroutine yet that it could run.
+func late(a *ledger.Account) int64 { return min(a.NS, a.Tags.SocketNS+a.Tags.DueNS) }
+
+// wouldBeBusy is how busy the Ps had been, had their threads never been kept off a CPU: the same work in less time.
+func wouldBeBusy(r *ledger.Result) float64 {
+	o, c := wantedCPU(r.Kernel), &r.Capacity
+	return ratio(used(c), c.TotalNS) * ratio(o.on, o.wanted)
+}
+
+// full is how busy Ps are where goroutines queue for one whatever the threads get.
+const full = 0.8
+
+// claimHeld claims a part of the time that goroutines waited for a P. If the threads were kept off their CPUs, and the same work would have
+// left the Ps idle otherwise, then that queue is of the same making; part is what of the threads' loss this cause has. It is
+// added only where the cause lost time enough by itself.
+func (p *Pass) claimHeld(part int64) {
+	r := p.Ledger
+	if p.board.below(p.det.Floor, p.Claimed()) != "" || kernelShort(r) == "" || r.Capacity.TotalNS == 0 || wouldBeBusy(r) >= full {
+		return
+	}
+	o := wantedCPU(r.Kernel)
+	lost := o.queued + o.throttled
+	for i := range r.Slow.Accounts {
+		if a := &r.Slow.Accounts[i]; a.Leaf == ledger.LeafRunnable {
+			p.Claim(i, scale(a.NS-late(a), min(part, lost), lost))
+		}
+	}
+}
+
+// heldLine says what was claimed of the Go run queue, and why.
+func heldLine(p *Pass) {
+	ns := p.grantedOf(leaf(ledger.LeafRunnable))
+	if ns == 0 {
+		return
+	}
+	c := &p.Ledger.Capacity
+	p.Proof("ledger: slow column", "%s of it in Go's run queue: Ps were busy %s of the time with goroutines whose threads had no CPU; with their CPUs the same work would have kept them busy %s",
+		p.share(ns), percent(ratio(used(c), c.TotalNS)), percent(wouldBeBusy(p.Ledger)))
+}

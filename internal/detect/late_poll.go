@@ -1,0 +1,57 @@
+package detect
+
+import (
+	"fmt"
+
+	"github.com/whystall/whystall/internal/finding"
+	"github.com/whystall/whystall/internal/ledger"
+)
+
+// lateFloor: the published case was 4.3 ms from ready to running, most of it before the goroutine was runnable.
+var lateFloor = Floor{NS: 4e6, Share: 0.20}
+
+// lookLate claims what passed between the kernel's readiness and the goroutine being runnable, outside of what else held it up then:
+// a quota, a neighbour, a stopped world are causes of their own, and the run queue comes after it.
+func lookLate(p *Pass, what string, tag func(*ledger.Tags) int64, late *ledger.LateSum, words ...string) {
+	r, k := p.Ledger, p.Ledger.Kernel
+	text := fmt.Sprintf("%d %s seen by the kernel, to the wake-up p50 %s, p99 %s, longest %s", late.N, what, finding.Duration(late.P50), finding.Duration(late.P99), finding.Duration(late.Max))
+	switch why := unseen(k, words...); {
+	case late.N == 0 && why != "":
+		p.Blind(why)
+		return
+	case !joined(r) || r.Native:
+		p.Blind("which goroutine waited for what: needs an execution trace that can be joined with the kernel's records (Go 1.22 or later); " + text)
+		return
+	case late.N == 0:
+		p.Clear("no %s was seen by the kernel for this process", what)
+		return
+	}
+	for i := range r.Slow.Accounts {
+		a := &r.Slow.Accounts[i]
+		if a.Leaf == ledger.LeafRunnable || a.Leaf == ledger.LeafLatePoll || a.Leaf == ledger.LeafNetwork || a.Leaf == ledger.LeafTimer {
+			p.Claim(i, min(a.NS, tag(&a.Tags)))
+		}
+	}
+	if len(p.claims) == 0 {
+		p.Clear("%s; no slow request lost time to it beyond what else held it up", text)
+	} else if why := p.board.below(p.det.Floor, p.Claimed()); why != "" {
+		p.Clear("%s; %s", text, why)
+	}
+}
+
+func tellLate(p *Pass, f *finding.Finding, what string, late *ledger.LateSum) {
+	c := &p.Ledger.Capacity
+	f.Summary = fmt.Sprintf("slow requests lose %s (%s of their time) between the moment at which %s and the runtime's notice of it", p.per(p.NS()), p.share(p.NS()), what)
+	busy := p.grantedOf(leaf(ledger.LeafRunnable))
+	if 2*busy > p.NS() {
+		f.Summary += fmt.Sprintf("; meanwhile all %d Ps were busy, and only sysmon looks then, every 10 ms or so", c.Procs)
+	}
+	p.Proof("kernel records", "to the wake-up: p50 %s, p99 %s, longest %s, of %d", finding.Duration(late.P50), finding.Duration(late.P99), finding.Duration(late.Max), late.N)
+	if c.TotalNS > 0 {
+		p.Proof("ledger: capacity", "Ps busy %s of the time, %.1f goroutines waiting for one on average", percent(1-ratio(c.IdleNS+c.IdleWorkNS, c.TotalNS)), c.RunnableAvg)
+	}
+	p.measure()
+	f.Remedy = append(f.Remedy, "keep a P free to poll: fewer CPU-bound goroutines than Ps, long loops broken up, batch work in another process",
+		fmt.Sprintf("more CPUs and Ps (GOMAXPROCS is %d) if the host has idle ones", c.Procs))
+	f.Verify = p.verify("the lateness of slow requests is below " + p.per(p.NS()) + " per request")
+}

@@ -1,0 +1,107 @@
+package detect
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/whystall/whystall/internal/finding"
+	"github.com/whystall/whystall/internal/ledger"
+)
+
+var _ = register(&Detector{
+	Name:  "mmap-lock",
+	Title: "Threads wait for the lock of their address space",
+	Needs: []string{KernelRecords},
+	Depth: 19,
+	Floor: Floor{NS: 5e6, Share: 0.10},
+	Doc: `What happens
+  Every process has one lock around its map of memory. mmap, munmap, mprotect, madvise and the
+  creation and end of a thread's stack take it to write; page faults and readers of
+  /proc/PID/smaps to read. One writer that takes long, or a queue of them, and everybody who
+  touches new memory waits, at a CPU that is half idle.
+
+Evidence
+  Waits for mmap_lock of the target's threads: how long, to read or to write, in which functions;
+  who changed the address space meanwhile, and how often.
+
+Not to be taken for
+  tlb-shootdown: the writer waits for other CPUs to forget the mapping; that is the time inside
+  the lock, this the time in front of it. Locks of the program (lock-contention). Threads made and
+  ended all the time: thread-churn is the root then. A monitor that reads smaps (cadvisor, atop):
+  it holds the lock from outside of the process, named where it was seen.
+
+Remedy
+  Fewer changes: keep threads and memory instead of returning them (a pool; larger
+  M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of glibc; jemalloc with retain; for Go a larger GOGC,
+  GODEBUG=madvdontneed=0). Fault memory in before it is needed (MAP_POPULATE). Kernels from 6.4 on
+  fault under a lock per mapping. No smaps scrapes.
+
+Verify
+  whystall diagnose under the same load: "mmap_lock" of slow requests falls.
+
+Sources
+  OpenSearch#20933, golang/go#65038; cadvisor#3679, atop#94 (smaps);
+  Documentation/mm/process_addrs.rst.`,
+	Look: lookMmapLock,
+	Tell: tellMmapLock,
+})
+
+func lookMmapLock(p *Pass) {
+	r, k := p.Ledger, p.Ledger.Kernel
+	if why := unseen(k, "mmap_lock", "mmap lock"); why != "" && k.MmapLock.N == 0 {
+		p.Blind(why)
+		return
+	}
+	text := "no thread of the process waited for mmap_lock"
+	if k.MmapLock.N > 0 {
+		text = fmt.Sprintf("%s for mmap_lock, %s in all, the longest %s", times(k.MmapLock.N, "wait", "waits"), finding.Duration(k.MmapLock.NS), finding.Duration(k.MmapLock.Max))
+	}
+	if joined(r) {
+		p.ClaimWhere(leaf(ledger.LeafMmapLock))
+		if len(p.claims) == 0 {
+			p.Clear("%s, none in a slow request", text)
+		}
+		return
+	}
+	if r.CPUs == nil || ratio(k.MmapLock.NS, wall(k)) < stallShare {
+		p.Clear("%s", text)
+		return
+	}
+	p.claimTerm(termUnused, min(k.MmapLock.NS, r.CPUs.UnusedNS), ratio(k.MmapLock.NS, wall(k)))
+	p.Cap("no request is visible: who waited for these threads is not known")
+}
+
+func tellMmapLock(p *Pass, f *finding.Finding) {
+	k := p.Ledger.Kernel
+	if len(p.pools) > 0 {
+		f.Summary = fmt.Sprintf("threads of the process wait %s for the lock of their address space", finding.Duration(k.MmapLock.NS))
+		p.known = p.pooled()
+	} else {
+		f.Summary = fmt.Sprintf("slow requests wait %s (%s of their time) for the lock of the address space (mmap_lock)", p.per(p.NS()), p.share(p.NS()))
+		p.measure()
+	}
+	if len(k.MmapLock.By) > 0 {
+		f.Summary += "; it is changed meanwhile by " + whoList(k.MmapLock.By, 2)
+	} else {
+		p.Cap("who held the lock meanwhile is not known")
+	}
+	m := &k.MmapLock
+	p.Proof("kernel records", "%s for mmap_lock (%s), %s in all, the longest %s", times(m.N, "wait", "waits"), perSecond(m.N, k), finding.Duration(m.NS), finding.Duration(m.Max))
+	if len(m.Sites) > 0 {
+		p.Proof("kernel records", "who waits: %s", sites(m.Sites, m.NS, 4))
+	}
+	if len(m.By) > 0 {
+		p.Proof("kernel records", "who changed the address space meanwhile: %s", whoList(m.By, 5))
+	}
+	if len(m.Flags) > 0 {
+		p.Proof("kernel records", "%s", whoList(m.Flags, 4))
+	}
+	by := strings.ToLower(whoList(m.By, 5) + sites(m.Sites, 0, 5))
+	if strings.Contains(by, "madvise") || strings.Contains(by, "munmap") || strings.Contains(by, "free") {
+		f.Remedy = append(f.Remedy, "return memory less often: MALLOC_TRIM_THRESHOLD_ and MALLOC_MMAP_THRESHOLD_ of glibc, retain of jemalloc, GOGC and GOMEMLIMIT for Go; it costs resident memory")
+	}
+	f.Remedy = append(f.Remedy, "keep threads: each one's stack is mapped and unmapped under this lock; a pool, or GLIBC_TUNABLES=glibc.pthread.stack_cache_size=BYTES",
+		"nobody should read /proc/PID/smaps of it on a timer; smaps_rollup takes the lock as well",
+		"Linux 6.4 and later fault under a lock per mapping")
+	f.Verify = p.verify("'mmap_lock' of slow requests falls")
+}

@@ -1,0 +1,46 @@
+package detect
+
+import (
+	"github.com/whystall/whystall/internal/finding"
+	"github.com/whystall/whystall/internal/ledger"
+)
+
+var _ = register(&Detector{
+	Name:  "netpoll-late",
+	Title: "The runtime notices late that a socket is ready",
+	Needs: []string{KernelRecords},
+	Depth: 32,
+	Go:    true,
+	Floor: lateFloor,
+	Doc: `What happens
+  Data arrive, the socket is ready; but a goroutine becomes runnable only when some thread asks
+  the network poller. A P that looks for work asks. When all Ps are busy for long only sysmon
+  does, every 10 ms or so. To the program, and in its trace, all of it looks like a slow network.
+
+Evidence
+  The kernel's time of readiness (data queued to the socket) against the moment at which the
+  waiting goroutine became runnable; time in the slow column that was "network" until the kernel
+  was asked. What the process's threads did meanwhile: on their CPUs, all Ps busy; or asleep.
+
+Not to be taken for
+  A full run queue: the goroutine is runnable and waits for a P after it (sched-latency). Threads
+  that had no CPU or no quota: then nobody could poll (cpu-contention, cpu-throttled). A slow
+  peer: data come late, and readiness with them.
+
+Remedy
+  Keep a P free: bound CPU-bound goroutines below GOMAXPROCS, break up long loops, move batch work
+  to another process. More Ps where CPUs are idle.
+
+Verify
+  whystall diagnose under the same load: the lateness printed here falls.
+
+Sources
+  golang/go#51651; Arthur Mao, Gopher China 2020: 4.3 ms, sometimes over 10, from ready to
+  running; runtime/proc.go (sysmon, findRunnable).`,
+	Look: func(p *Pass) {
+		lookLate(p, "sockets that became ready", func(t *ledger.Tags) int64 { return t.SocketNS }, &p.Ledger.Kernel.Late.Sockets, "socket")
+	},
+	Tell: func(p *Pass, f *finding.Finding) {
+		tellLate(p, f, "their socket is ready", &p.Ledger.Kernel.Late.Sockets)
+	},
+})

@@ -1,0 +1,106 @@
+package detect
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/whystall/whystall/internal/finding"
+	"github.com/whystall/whystall/internal/ledger"
+)
+
+var _ = register(&Detector{
+	Name:  "numa-balancing",
+	Title: "The kernel moves pages between NUMA nodes under the process",
+	Needs: []string{KernelRecords},
+	Depth: 17,
+	Floor: Floor{NS: 2e6, Share: 0.05},
+	Doc: `What happens
+  With kernel.numa_balancing the kernel takes the mapping of pages away now and then, to see by
+  the fault which node uses them, and moves pages or threads together. A process with threads on
+  all nodes has no good place: pages go to and fro, every touch faults, a fault waits for a
+  migration. More cores do not help; 229 000 minor faults a second became 8 700 when the process
+  was bound.
+
+Evidence
+  Migrations and hinting faults in which the target's threads waited; pages of the target moved,
+  by node; the host's numa_hint_faults, numa_pages_migrated; number of nodes and the setting.
+
+Not to be taken for
+  A host with one node: nothing to balance. The setting by itself, or faults without time lost: it
+  helps programs that have one place. Other faults (page-fault), compaction (direct-reclaim),
+  which migrates pages as well.
+
+Remedy
+  Bind the process to a node: numactl --cpunodebind=0 --membind=0, or an instance for each node;
+  it costs the other node's CPUs and memory (membind may run out: --preferred does not). Or sysctl
+  kernel.numa_balancing=0, which leaves what is remote remote.
+
+Verify
+  whystall diagnose under the same load: time in NUMA migration falls, minor faults of the process
+  with it.
+
+Sources
+  Arthur Mao, Gopher China 2020 (229 k and 8.7 k faults/s); golang/go#14406; scylladb#1120;
+  DeepEP#624; Documentation/admin-guide/sysctl/kernel.rst.`,
+	Look: lookNUMA,
+	Tell: tellNUMA,
+})
+
+// numaMoves is how many pages a second are a reason to ask what moving them costs: a page takes some us.
+const numaMoves = 5000
+
+func lookNUMA(p *Pass) {
+	r, k := p.Ledger, p.Ledger.Kernel
+	if rec, ok := p.Set.Fact("/host/numa/nodes:nodes"); ok && rec.Value == 1 && k.NUMA.N == 0 {
+		p.Clear("the host has one NUMA node")
+		return
+	}
+	if why := unseen(k, "numa"); why != "" && k.NUMA.N == 0 {
+		p.Blind(why)
+		return
+	}
+	text := fmt.Sprintf("%s pages of the process moved between nodes", perSecond(k.NUMA.N, k))
+	if joined(r) {
+		p.ClaimWhere(func(a *ledger.Account) bool {
+			return a.Leaf == ledger.LeafNUMA || a.Leaf == ledger.LeafFault && strings.Contains(strings.ToLower(a.Detail), "numa")
+		})
+		if p.board.below(p.det.Floor, p.Claimed()) == "" {
+			return
+		}
+	} else if r.CPUs != nil && ratio(k.NUMA.NS, wall(k)) >= stallShare {
+		p.claimTerm(termUnused, min(k.NUMA.NS, r.CPUs.UnusedNS), ratio(k.NUMA.NS, wall(k)))
+		p.Cap("no request is visible: who waited for these threads is not known")
+		return
+	}
+	lost := p.Claimed()
+	p.claims = nil
+	if k.NUMA.NS == 0 && rate(k.NUMA.N, k) >= numaMoves {
+		p.Blind(text + ", but not how long its threads waited for it: bind it to a node (numactl --cpunodebind=0 --membind=0) and compare")
+		return
+	}
+	p.Clear("%s, %s waiting for it in slow requests", text, finding.Duration(lost))
+}
+
+func tellNUMA(p *Pass, f *finding.Finding) {
+	k := p.Ledger.Kernel
+	if len(p.pools) > 0 {
+		f.Summary = fmt.Sprintf("threads of the process wait %s for pages that are moved between NUMA nodes", finding.Duration(k.NUMA.NS))
+		p.known = p.pooled()
+	} else {
+		f.Summary = fmt.Sprintf("slow requests wait %s (%s of their time) for pages that the kernel moves between NUMA nodes", p.per(p.NS()), p.share(p.NS()))
+		p.measure()
+	}
+	p.Proof("kernel records", "%s pages of the process moved between nodes; %s page faults", perSecond(k.NUMA.N, k), perSecond(k.FaultsN, k))
+	spansLine(p, "moved", &k.NUMA)
+	for _, s := range []struct{ stream, what string }{{"/host/vmstat/numa/hint-faults:faults", "numa_hint_faults"}, {"/host/vmstat/numa/migrated:pages", "numa_pages_migrated"}} {
+		if d, ns, ok := p.Set.Delta(s.stream); ok && ns > 0 {
+			p.Proof("/proc/vmstat", "%s: %.0f a second, all processes", s.what, d/(float64(ns)/1e9))
+		}
+	}
+	if rec, ok := p.Set.Fact("/host/numa/nodes:nodes"); ok {
+		p.Proof("host", "%.0f NUMA nodes", rec.Value)
+	}
+	f.Remedy = append(f.Remedy, "bind it to a node: numactl --cpunodebind=0 --membind=0 COMMAND, or one instance a node; it costs the other nodes' CPUs and memory",
+		"or sysctl kernel.numa_balancing=0, for the whole host; what is remote then stays remote")
+	f.Verify = p.verify("'NUMA migration' of slow requests falls")
+}

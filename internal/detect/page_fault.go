@@ -1,0 +1,115 @@
+package detect
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/whystall/whystall/internal/finding"
+	"github.com/whystall/whystall/internal/ledger"
+)
+
+var _ = register(&Detector{
+	Name:  "page-fault",
+	Title: "Touching memory takes long: page faults",
+	Needs: []string{KernelRecords},
+	Depth: 22,
+	Floor: Floor{NS: 5e6, Share: 0.10},
+	Doc: `What happens
+  The first touch of a page enters the kernel. A minor fault takes a microsecond. A major one
+  reads a file or swap: the binary itself after its pages were dropped, a mapped database, swapped
+  heap. A huge one clears 2 MiB, 100 us or more, and may compact memory for them. Go calls the
+  goroutine running all the while.
+
+Evidence
+  Stretches of the target's threads in page faults: major (of which files where it is known),
+  huge, and others that took long; waits for the disk inside of faults; counts of major and minor
+  faults.
+
+Not to be taken for
+  Reclaim or compaction inside the fault (direct-reclaim), waiting for mmap_lock in it
+  (mmap-lock), NUMA hinting faults (numa-balancing): the innermost one holds. A read() that waits
+  for the disk: disk-wait. Many minor faults that take a microsecond each: no finding.
+
+Remedy
+  Major: more memory or a larger memory limit, less page cache by others; swap off or swappiness
+  low for latency; mlock or MAP_POPULATE for what is hot. Huge: THP to madvise, or defrag to
+  defer; it costs TLB misses. A heap that is returned and touched again: a larger GOGC,
+  GOMEMLIMIT; M_TRIM_THRESHOLD.
+
+Verify
+  whystall diagnose under the same load: "fault" of slow requests falls; pgmajfault of the cgroup
+  stands still.
+
+Sources
+  Documentation/admin-guide/mm/transhuge.rst; scylladb#8828, redis#7381 (huge faults); proc(5),
+  majflt.`,
+	Look: lookFault,
+	Tell: tellFault,
+})
+
+// byFault tells an account of waiting for the disk that was inside a page fault.
+func byFault(a *ledger.Account) bool {
+	return a.Leaf == ledger.LeafDisk && strings.Contains(a.Detail, "fault")
+}
+
+// stallShare is the least part of wall time that one thread spent in such stretches, where no request is visible.
+const stallShare = 0.10
+
+func lookFault(p *Pass) {
+	r, k := p.Ledger, p.Ledger.Kernel
+	if joined(r) {
+		p.ClaimWhere(func(a *ledger.Account) bool { return a.Leaf == ledger.LeafFault || byFault(a) })
+		if len(p.claims) == 0 {
+			p.Clear("%s", faultText(k))
+		}
+		return
+	}
+	if why := unseen(k, "page fault", "fault"); why != "" && k.FaultsN == 0 {
+		p.Blind(why)
+		return
+	}
+	ns := max(k.Faults.NS, k.Major.NS+k.Huge.NS)
+	if r.CPUs == nil || ratio(ns, wall(k)) < stallShare {
+		p.Clear("%s", faultText(k))
+		return
+	}
+	p.claimTerm(termUnused, min(ns, r.CPUs.UnusedNS), ratio(ns, wall(k)))
+	p.Cap("no request is visible: who waited for these threads is not known")
+}
+
+func faultText(k *ledger.Kernel) string {
+	return fmt.Sprintf("%s page faults, %s major (%s), %s huge (%s)", perSecond(k.FaultsN, k), perSecond(k.Major.N, k), finding.Duration(k.Major.NS), perSecond(k.Huge.N, k), finding.Duration(k.Huge.NS))
+}
+
+func tellFault(p *Pass, f *finding.Finding) {
+	k := p.Ledger.Kernel
+	kind := "page faults"
+	switch {
+	case k.Major.NS >= k.Huge.NS && 2*k.Major.NS > k.Faults.NS:
+		kind = "major page faults, which read a file or swap"
+	case 2*k.Huge.NS > k.Faults.NS:
+		kind = "faults for huge pages, which clear 2 MiB each"
+	}
+	if len(p.pools) > 0 {
+		f.Summary = fmt.Sprintf("threads of the process spend %s in %s", finding.Duration(k.Faults.NS), kind)
+		p.known = p.pooled()
+	} else {
+		f.Summary = fmt.Sprintf("slow requests spend %s (%s of their time) in %s", p.per(p.NS()), p.share(p.NS()), kind)
+		p.measure()
+	}
+	p.Proof("kernel records", "%s", faultText(k))
+	spansLine(p, "faults with a known duration", &k.Faults)
+	spansLine(p, "major faults", &k.Major)
+	spansLine(p, "huge faults", &k.Huge)
+	if d, _, ok := p.Set.Delta("/host/vmstat/swap/in:pages"); ok && d > 0 {
+		p.Proof("/proc/vmstat", "%.0f pages came from swap, all processes", d)
+	}
+	if strings.HasPrefix(kind, "faults for huge") {
+		f.Remedy = append(f.Remedy, "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled, or defrag to defer; or for this process prctl(PR_SET_THP_DISABLE); it costs TLB misses")
+	} else {
+		f.Remedy = append(f.Remedy, "see what was dropped: memory limit against use, swap (vm.swappiness, swapoff), page cache taken by others; give the process memory",
+			"keep what is hot: mlock, MAP_POPULATE, or read it once at the start (vmtouch -l)")
+	}
+	f.Remedy = append(f.Remedy, "memory that is returned and touched again faults again: a larger GOGC with GOMEMLIMIT (Go), a larger M_TRIM_THRESHOLD (glibc)")
+	f.Verify = p.verify("'fault' of slow requests falls")
+}

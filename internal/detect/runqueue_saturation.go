@@ -1,0 +1,120 @@
+package detect
+
+import (
+	"fmt"
+
+	"github.com/whystall/whystall/internal/finding"
+	"github.com/whystall/whystall/internal/ledger"
+)
+
+var _ = register(&Detector{
+	Name:  "runqueue-saturation",
+	Title: "More threads want to run than there are CPUs",
+	Needs: []string{KernelRecords},
+	Depth: 11,
+	Floor: queueFloor,
+	Doc: `What happens
+  Hundreds of threads are runnable at once, on a few CPUs. Each gets a slice of a few ms and then
+  waits for all others; a request that needs ten slices waits ten rounds. Threads that poll with
+  short sleeps, spin or yield are runnable time and again without doing work. Blocked threads cost
+  nothing: 5 000 of them took 14 % of a program's throughput, 500 that yield took 36 % and made
+  160 000 involuntary switches a second.
+
+Evidence
+  Threads of the process on a CPU or queued, by time, against the CPUs it may use (its quota where
+  that is less); time in the slow column behind own threads; involuntary switches; threads that
+  sleep for less than a ms 100 times a second or more. Beside it what a glance like top's would
+  have seen: it reads one thread after the other and finds few of them running.
+
+Not to be taken for
+  Many threads that are blocked. Neighbours (cpu-contention), a quota (cpu-throttled). More Ps of
+  Go than CPUs: gomaxprocs is the root then.
+
+Remedy
+  Bound the threads that may run at once, near the CPUs: a pool with a queue instead of a thread a
+  task. Wait for an event (futex, condition, eventfd) instead of polling with usleep or
+  sched_yield. It costs: a bounded pool queues work that threads would have started.
+
+Verify
+  whystall diagnose under the same load: threads on a CPU or queued near the CPUs, "no CPU (own
+  threads)" of slow requests falls.
+
+Sources
+  In-depth analysis of TiFlash: the blocking problem of thread creation and release under
+  multi-concurrency, PingCAP: 500 runnable threads cost, 5 000 blocked ones do not; top
+  under-counts.`,
+	Look: lookSaturation,
+	Tell: tellSaturation,
+})
+
+// Twice as many runnable threads as CPUs, on average: at once that many everybody gets half a CPU or less.
+const saturated = 2.0
+
+func runnableLimit(r *ledger.Result) float64 {
+	cpus := 0.0
+	if c := r.CPUs; c != nil {
+		cpus = float64(c.Allowed)
+		if c.Quota > 0 && c.Quota < cpus {
+			cpus = max(1, c.Quota)
+		}
+	}
+	return cpus
+}
+
+func lookSaturation(p *Pass) {
+	r, k := p.Ledger, p.Ledger.Kernel
+	cpus := runnableLimit(r)
+	if cpus == 0 {
+		p.Blind("how many CPUs the target may use")
+		return
+	}
+	if k.RunnableAvg < saturated*cpus {
+		p.Clear("%.1f of %d threads wanted a CPU on average, on %s CPUs; worth a look from %.0f times as many on", k.RunnableAvg, k.ThreadsSeen, cpusText(cpus), saturated)
+		return
+	}
+	if joined(r) {
+		claimOwnQueue(p)
+		if len(p.claims) == 0 {
+			p.Clear("%.1f threads wanted a CPU on average, on %s CPUs, but slow requests did not wait behind them", k.RunnableAvg, cpusText(cpus))
+		}
+		return
+	}
+	own, others, _ := queueShare(k)
+	if others >= own {
+		p.Clear("%.1f threads wanted a CPU on average, on %s CPUs, but more of the time behind others (%s) than behind each other (%s)", k.RunnableAvg, cpusText(cpus), finding.Duration(others), finding.Duration(own))
+		return
+	}
+	if r.CPUs == nil || float64(r.CPUs.RunningNS) < 0.5*cpus*float64(r.CPUs.WallNS) {
+		p.Clear("%.1f threads wanted a CPU on average, on %s CPUs, but they used less than half of them", k.RunnableAvg, cpusText(cpus))
+		return
+	}
+	p.claimTerm(termRunning, r.CPUs.RunningNS, ratio(own, k.OnNS+k.QueuedNS+k.ThrottledNS))
+	p.Doubt("no request is visible, so that it is not known who waited for the threads that were queued")
+}
+
+func tellSaturation(p *Pass, f *finding.Finding) {
+	k := p.Ledger.Kernel
+	cpus := cpusText(runnableLimit(p.Ledger))
+	if len(p.pools) > 0 {
+		f.Summary = fmt.Sprintf("%.0f threads want a CPU on average, on %s CPUs, so that each runs %s of the time in which it wants to", k.RunnableAvg, cpus, percent(ratio(k.OnNS, wantedCPU(k).wanted)))
+	} else {
+		f.Summary = fmt.Sprintf("slow requests wait %s (%s of their time) behind other threads of the process: %.0f threads want a CPU on average, on %s CPUs", p.per(p.NS()), p.share(p.NS()), k.RunnableAvg, cpus)
+		p.measure()
+	}
+	threadsLine(p)
+	heldLine(p)
+	p.Proof("kernel records", "%s switches, of them involuntary %s", perSecond(k.Switches, k), perSecond(k.Involuntary, k))
+	if k.ShortSleepers > 0 {
+		p.Proof("kernel records", "%s sleep for less than a ms 100 times a second or more: pollers (%s such sleeps)", times(int64(k.ShortSleepers), "thread", "threads"), perSecond(k.ShortSleeps, k))
+		f.Remedy = append(f.Remedy, "wait for an event instead of polling: "+times(int64(k.ShortSleepers), "thread sleeps", "threads sleep")+" for less than a ms time and again (usleep, nanosleep, select with a short timeout)")
+	}
+	if k.GlanceAvg > 0 {
+		p.Proof("kernel records", "a glance at the threads one by one, as top does, would have called %.1f of them running", k.GlanceAvg)
+	}
+	if !k.AllTasks {
+		p.Cap("switches of other processes were not recorded")
+	}
+	f.Remedy = append(f.Remedy, "run no more threads at once than about "+cpus+": a pool with a queue in front; it costs waiting in that queue, which is shorter than the rounds here",
+		"more CPUs or a larger quota, if the work is needed")
+	f.Verify = p.verify("threads that want a CPU are near the number of CPUs")
+}

@@ -1,0 +1,238 @@
+package detect
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+
+	"github.com/whystall/whystall/internal/finding"
+	"github.com/whystall/whystall/internal/ledger"
+)
+
+// lookThreadLocks claims waits of threads for locks that no trace shows: of native code, and of the runtime itself. What the holder of
+// one did meanwhile is the account's leaf; where that is a lack of CPU or quota the deeper detectors have it.
+func lookThreadLocks(p *Pass) {
+	k := kernelOf(p)
+	if k == nil || !joined(p.Ledger) {
+		return
+	}
+	for i := range p.Ledger.Slow.Accounts {
+		a := &p.Ledger.Slow.Accounts[i]
+		switch {
+		case a.Class == ledger.ClassLock: // claimed already
+		case a.Leaf == ledger.LeafLock, a.Leaf == ledger.LeafAsleep && runtimeLock(k, a.Detail):
+			var through int64
+			for _, s := range a.Through {
+				through += s.NS
+			}
+			p.Claim(i, max(0, a.NS-through))
+		}
+	}
+}
+
+// runtimeLock tells a function in which the runtime waits for one of its own locks, by the futexes that were seen.
+func runtimeLock(k *ledger.Kernel, fn string) bool {
+	for i := range k.Futexes {
+		f := &k.Futexes[i]
+		if f.Kind != "runtime lock" || fn == "" {
+			continue
+		}
+		if f.Name == fn {
+			return true
+		}
+		for _, s := range f.Sites {
+			if s.Func == fn {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// lockFutex tells locks among futexes: a condition waits for work.
+func lockFutex(f *ledger.Futex) bool { return f.Kind == "mutex" || f.Kind == "runtime lock" }
+
+// sleepNames lists where threads slept, by how long.
+func sleepNames(p *Pass) string {
+	by := map[string]int64{}
+	p.granted(func(a *ledger.Account, ns int64) {
+		if (a.Leaf == ledger.LeafAsleep || a.Leaf == ledger.LeafLock) && a.Detail+a.Site != "" {
+			name := a.Detail
+			if name == "" {
+				name = a.Site
+			}
+			by[name] += ns
+		}
+	})
+	var names []string
+	for n := range by {
+		names = append(names, n)
+	}
+	sort.Slice(names, func(i, j int) bool {
+		if by[names[i]] != by[names[j]] {
+			return by[names[i]] > by[names[j]]
+		}
+		return names[i] < names[j]
+	})
+	return strings.Join(names[:min(2, len(names))], ", ")
+}
+
+// futexLine says what is known of one.
+func futexLine(f *ledger.Futex) string {
+	t := fmt.Sprintf("%s (%s)%s: %s, %s in all, up to %d in the queue", orUnknownLock(f.Name), f.Kind, inferredText(f.Inferred), times(f.Waits, "wait", "waits"), finding.Duration(f.WaitNS), f.MaxQueue)
+	if len(f.Holders) > 0 {
+		t += "; held by " + whoList(f.Holders, 3)
+	}
+	if len(f.HolderNS) > 0 {
+		t += "; its holders meanwhile: " + holderText(f.HolderNS)
+	}
+	return t
+}
+
+func holderText(m map[string]int64) string {
+	var ws []ledger.Instead
+	for k, v := range m {
+		ws = append(ws, ledger.Instead{Who: k, NS: v})
+	}
+	sort.Slice(ws, func(i, j int) bool {
+		if ws[i].NS != ws[j].NS {
+			return ws[i].NS > ws[j].NS
+		}
+		return ws[i].Who < ws[j].Who
+	})
+	return whoList(ws, 4)
+}
+
+// tellRuntimeLocks is the finding where most of it are locks that the runtime, or C code, sleeps on: whoever holds one is not followed.
+func tellRuntimeLocks(p *Pass, f *finding.Finding) {
+	names := sleepNames(p)
+	if names == "" {
+		names = "functions without a name"
+	}
+	f.Summary = fmt.Sprintf("threads of slow requests sleep %s (%s of their time) on locks of the runtime or of C code, in %s", p.per(p.NS()), p.share(p.NS()), names)
+	tellRuntimeFutexes(p)
+	p.Cap("the name of the lock is inferred from the function that takes it")
+	f.Remedy = append(f.Remedy, "the runtime's page heap (allocSpan, freeSpan): allocate fewer large objects, reuse buffers, newer Go; its scheduler (findRunnable, schedule): fewer goroutines that sleep and wake, fewer Ps",
+		"C code: fewer calls at once, or the library's own settings")
+	f.Verify = p.verify("sleeping in " + names + " is below " + p.per(p.NS()) + " per request")
+}
+
+func tellRuntimeFutexes(p *Pass) {
+	k := kernelOf(p)
+	if k == nil {
+		return
+	}
+	n := 0
+	for i := range k.Futexes {
+		if f := &k.Futexes[i]; f.Kind == "runtime lock" && n < 2 {
+			n++
+			p.Proof("kernel records: futex", "%s", futexLine(f))
+		}
+	}
+}
+
+// tellThreadLocks is the finding for native programs.
+func tellThreadLocks(p *Pass, f *finding.Finding) {
+	k := p.Ledger.Kernel
+	did := map[string]int64{}
+	var sites []ledger.Instead
+	by := map[string]int64{}
+	p.granted(func(a *ledger.Account, ns int64) {
+		did[string(a.Leaf)] += ns
+		name := a.Site
+		if name == "" {
+			name = a.Detail
+		}
+		if name == "" {
+			name = "a function without a name"
+		}
+		by[name] += ns
+	})
+	for n, ns := range by {
+		sites = append(sites, ledger.Instead{Who: n, NS: ns})
+	}
+	sort.Slice(sites, func(i, j int) bool {
+		if sites[i].NS != sites[j].NS {
+			return sites[i].NS > sites[j].NS
+		}
+		return sites[i].Who < sites[j].Who
+	})
+	f.Summary = fmt.Sprintf("slow requests wait %s (%s of their time) for a lock, in %s", p.per(p.NS()), p.share(p.NS()), sites[0].Who)
+	unseen := did[string(ledger.LeafLock)] + did[string(ledger.LeafLockUnseen)]
+	if 2*unseen > p.NS() {
+		p.Proof("kernel records", "for %s of it the holder is not known", percent(ratio(unseen, p.NS())))
+		p.Cap("who held the lock is not known for most of it")
+	} else {
+		f.Summary += fmt.Sprintf("; its holders meanwhile: %s", holderText(did))
+	}
+	p.Proof("ledger: slow column", "where they wait: %s", whoList(sites, 4))
+	var top *ledger.Futex
+	for i := range k.Futexes {
+		if fu := &k.Futexes[i]; lockFutex(fu) {
+			if top == nil {
+				top = fu
+			}
+			if fu.WaitNS*5 >= top.WaitNS {
+				p.Proof("kernel records: futex", "%s", futexLine(fu))
+			}
+		}
+	}
+	p.measure()
+	mostly := ledger.Leaf(most(did))
+	f.Remedy = append(f.Remedy, threadLockRemedy(mostly, sites[0].Who)...)
+	f.Verify = p.verify("waiting for the lock is below " + p.per(p.NS()) + " per request")
+}
+
+func threadLockRemedy(mostly ledger.Leaf, site string) []string {
+	switch mostly {
+	case ledger.LeafTimer, ledger.LeafNetwork, ledger.LeafDisk, ledger.LeafPipe, ledger.LeafSyscall, ledger.LeafAsleep:
+		return []string{"do not wait under the lock taken at " + site + ": the holder is in '" + string(mostly) + "' while the others queue; release it around the call"}
+	case ledger.LeafOnCPU:
+		return []string{"shorten what runs under the lock taken at " + site + ", or shard it: by key, by thread, a read-write lock where most only read"}
+	}
+	return []string{"find who holds the lock taken at " + site + ": gdb -p PID -batch -ex 'thread apply all bt' stops the process for a moment", "shorten what is done under it, or shard it"}
+}
+
+// lookFutexes is for where no request is visible: the ledger's unused CPUs, while work waited for locks.
+func lookFutexes(p *Pass, why string) {
+	r := p.Ledger
+	if r == nil || r.Kernel == nil || r.CPUs == nil {
+		// A profile has no requests: what it counts may be background work that nobody waited for.
+		p.Blind(why, profileAlone(p))
+		return
+	}
+	ns := lockUnused(r)
+	if ratio(ns, r.CPUs.TotalNS) < 0.2 {
+		p.Clear("no request is visible; CPUs were unused while threads waited for locks for %s of the time, worth a finding from 20 %% on", percent(ratio(ns, r.CPUs.TotalNS)))
+		return
+	}
+	p.claimTerm(termUnused, ns, ratio(ns, r.CPUs.TotalNS))
+	p.Cap("no request is visible: whether anybody waited for these threads is not known")
+}
+
+// lockUnused is the CPU time that was not used while work waited for locks.
+func lockUnused(r *ledger.Result) (ns int64) {
+	for _, u := range r.CPUs.Unused {
+		if u.Who == "lock" || strings.HasPrefix(u.Who, "lock ") || u.Kind == "lock" {
+			ns += u.NS
+		}
+	}
+	return min(ns, r.CPUs.UnusedNS)
+}
+
+func tellFutexes(p *Pass, f *finding.Finding) {
+	k := p.Ledger.Kernel
+	f.Summary = fmt.Sprintf("%s of the CPUs are not used while threads of the process wait for locks", percent(ratio(p.pooled(), p.poolOf)))
+	n := 0
+	name := "the lock"
+	for i := range k.Futexes {
+		if fu := &k.Futexes[i]; lockFutex(fu) && n < 3 {
+			if n++; n == 1 && len(fu.Sites) > 0 {
+				name = fu.Sites[0].Func
+			}
+			p.Proof("kernel records: futex", "%s", futexLine(fu))
+		}
+	}
+	threadsLine(p)
+	f.Remedy = append(f.Remedy, threadLockRemedy("", name)...)
+}

@@ -1,0 +1,44 @@
+package detect
+
+import (
+	"github.com/whystall/whystall/internal/finding"
+	"github.com/whystall/whystall/internal/ledger"
+)
+
+var _ = register(&Detector{
+	Name:  "timer-late",
+	Title: "Timers fire late",
+	Needs: []string{KernelRecords},
+	Depth: 33,
+	Go:    true,
+	Floor: lateFloor,
+	Doc: `What happens
+  A timer of Go lies in the heap of a P and is looked at when that P schedules, or when an idle
+  thread's sleep in the kernel ends. A P that runs one goroutine for long does not look; then
+  sysmon or a thief must. Sleeps, timeouts, tickers and deadlines are late by ms.
+
+Evidence
+  When the timer was due and when the goroutine became runnable; the kernel's own timers, due and
+  fired, of the threads that slept for them; what the process's threads did meanwhile.
+
+Not to be taken for
+  A long sleep: it is the program's wish until it is due. The run queue after it (sched-latency).
+  Threads without CPU or quota (cpu-contention, cpu-throttled). Timer slack of 50 us, which every
+  thread has.
+
+Remedy
+  As of netpoll-late: a P free to look, no long loops. Go 1.14.0 and 1.14.1 starved timers:
+  1.14.2.
+
+Verify
+  whystall diagnose under the same load: the lateness printed here falls.
+
+Sources
+  golang/go#38860, #38119, #41699; runtime/time.go; prctl(2), PR_SET_TIMERSLACK.`,
+	Look: func(p *Pass) {
+		lookLate(p, "timers", func(t *ledger.Tags) int64 { return t.DueNS }, &p.Ledger.Kernel.Late.Timers, "timer")
+	},
+	Tell: func(p *Pass, f *finding.Finding) {
+		tellLate(p, f, "their timer is due", &p.Ledger.Kernel.Late.Timers)
+	},
+})

@@ -1,0 +1,93 @@
+package detect
+
+import (
+	"fmt"
+
+	"github.com/whystall/whystall/internal/finding"
+	"github.com/whystall/whystall/internal/ledger"
+)
+
+var _ = register(&Detector{
+	Name:  "tlb-shootdown",
+	Title: "Threads wait for other CPUs to forget a mapping",
+	Needs: []string{KernelRecords},
+	Depth: 18,
+	Floor: Floor{NS: 5e6, Share: 0.10},
+	Doc: `What happens
+  Who unmaps memory, or takes a right from it, must make every CPU that runs a thread of the
+  process forget it: an interrupt to each, and a wait until the last has answered. A CPU that is
+  busy with interrupts off, or a virtual one that does not run, makes it ms. The more threads run,
+  the more CPUs have to answer.
+
+Evidence
+  Flushes that the target's threads caused, by reason and pages; time they waited for the answers,
+  where the kernel shows it; TLB and call-function interrupts of the host.
+
+Not to be taken for
+  mmap-lock: threads that wait in front of who unmaps; they wait for the lock, not for other CPUs.
+  Many flushes that cost nothing: a flush takes microseconds on a calm host, so a rate alone is no
+  finding. Threads made and ended all the time: thread-churn is the root.
+
+Remedy
+  Unmap and madvise less often: keep memory and threads (allocator settings as of mmap-lock, a
+  thread pool). Bind the process to fewer CPUs or one node, so that fewer have to answer.
+  numa_balancing and khugepaged cause flushes of their own.
+
+Verify
+  whystall diagnose under the same load: "TLB flush" of slow requests falls; grep TLB
+  /proc/interrupts grows slower.
+
+Sources
+  In-depth analysis of TiFlash, PingCAP: the holder of the stack cache's lock waits for shootdown
+  interrupts in munmap; arch/x86/mm/tlb.c.`,
+	Look: lookTLB,
+	Tell: tellTLB,
+})
+
+// flushRate is how many flushes a second are a reason to ask what they cost: at 10 us each, a tenth of a CPU.
+const flushRate = 10000
+
+func lookTLB(p *Pass) {
+	r, k := p.Ledger, p.Ledger.Kernel
+	text := fmt.Sprintf("%s flushes by the process", perSecond(k.TLB.N, k))
+	if joined(r) {
+		p.ClaimWhere(leaf(ledger.LeafTLB))
+		if p.board.below(p.det.Floor, p.Claimed()) == "" {
+			return
+		}
+	} else if r.CPUs != nil && ratio(k.TLB.NS, wall(k)) >= stallShare {
+		p.claimTerm(termRunning, min(k.TLB.NS, r.CPUs.RunningNS), ratio(k.TLB.NS, wall(k)))
+		p.Cap("no request is visible: who waited for these threads is not known")
+		return
+	}
+	p.claims = nil
+	switch {
+	case k.TLB.N == 0 && unseen(k, "tlb") != "":
+		p.Blind(unseen(k, "tlb"))
+	case k.TLB.NS == 0 && rate(k.TLB.N, k) >= flushRate:
+		p.Blind(text + ", but this kernel does not show how long they wait for other CPUs: perf top -e cycles:k, look for smp_call_function_many_cond")
+	default:
+		p.Clear("%s, %s waiting for them", text, finding.Duration(k.TLB.NS))
+	}
+}
+
+func tellTLB(p *Pass, f *finding.Finding) {
+	k := p.Ledger.Kernel
+	if len(p.pools) > 0 {
+		f.Summary = fmt.Sprintf("threads of the process wait %s for other CPUs to flush their TLBs", finding.Duration(k.TLB.NS))
+		p.known = p.pooled()
+	} else {
+		f.Summary = fmt.Sprintf("slow requests wait %s (%s of their time) for other CPUs to flush their TLBs", p.per(p.NS()), p.share(p.NS()))
+		p.measure()
+	}
+	p.Proof("kernel records", "%s flushes by the process", perSecond(k.TLB.N, k))
+	spansLine(p, "TLB flushes", &k.TLB)
+	for _, s := range []struct{ stream, what string }{{"/host/interrupts/tlb:interrupts", "TLB shootdowns"}, {"/host/interrupts/call-function:interrupts", "call-function interrupts"}} {
+		if d, ns, ok := p.Set.Delta(s.stream); ok && ns > 0 {
+			p.Proof("/proc/interrupts", "%s received: %.0f a second, all CPUs", s.what, d/(float64(ns)/1e9))
+		}
+	}
+	f.Remedy = append(f.Remedy, "unmap less often: keep threads (a pool) and memory (MALLOC_TRIM_THRESHOLD_, retain of jemalloc); it costs resident memory",
+		"fewer CPUs have to answer if the process runs on fewer: taskset, cpuset.cpus, numactl --cpunodebind; it costs parallelism")
+	f.Verify = p.verify("'TLB flush' of slow requests falls")
+}
