@@ -14,33 +14,72 @@ import (
 
 	"github.com/whystall/whystall/exectrace"
 	"github.com/whystall/whystall/internal/ledger"
+	"github.com/whystall/whystall/internal/report"
+	"github.com/whystall/whystall/internal/timeline"
 )
 
 // memoryLimit is soft and keeps the promise of 64 MiB of heap for a trace of any size: what the runtime needs besides
 // is 11 MiB, what is live 44 to 48 in a trace of 500 MB, with few pointers, so that its dozen collections take 1 to 10 ms.
 const memoryLimit = 72 << 20
 
-// account makes the ledgers of the trace. An error with a result: the trace ended early, or a sum is wrong.
+// kernelLimit is what the columns of the kernel's records may take besides (timeline.KernelOptions).
+const kernelLimit = 320 << 20
+
+// account makes the ledgers of the trace, of the kernel's records, or of both on one clock. An error with a result: the trace
+// ended early, or a sum is wrong. Without a trace the requests are those of threads.
 func (con *console) account(in *loaded, entry *regexp.Regexp, slowOver time.Duration) (*ledger.Result, error) {
 	// Ctrl-C is heard here so that diagnose can remove its temporary folder.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if con.getenv("GOMEMLIMIT") == "" {
-		defer debug.SetMemoryLimit(debug.SetMemoryLimit(memoryLimit))
+	name := in.traceName
+	if in.kern != nil && in.trace != nil && in.kernName != in.traceName {
+		in.gaps = append(in.gaps, report.Gap{Source: in.kernName, Reason: "its kernel records are left out: the execution trace is from " + in.traceName + ", another recording"})
+		in.kern = nil
 	}
-	src := &watched{Trace: in.trace, show: con.progress()}
-	r, err := ledger.Run(ctx, src, ledger.Options{Entry: entry, SlowOver: int64(slowOver)})
-	src.show.clear()
+	if con.getenv("GOMEMLIMIT") == "" {
+		limit := int64(memoryLimit)
+		if in.kern != nil {
+			limit += kernelLimit
+		}
+		defer debug.SetMemoryLimit(debug.SetMemoryLimit(limit))
+	}
+	if in.kern != nil {
+		var err error
+		if in.threads, err = timeline.NewKernel(in.kern); err != nil {
+			in.gaps = append(in.gaps, report.Gap{Source: "kernel", Reason: err.Error()})
+		} else if why := in.kern.Ended(); why != "" {
+			in.gaps = append(in.gaps, report.Gap{Source: "kernel", Reason: why})
+		}
+	}
+	o := ledger.Options{Entry: entry, SlowOver: int64(slowOver), Kernel: in.threads, Set: in.set}
+	var r *ledger.Result
+	var err error
+	if in.trace != nil {
+		src := &watched{Trace: in.trace, show: con.progress()}
+		r, err = ledger.Run(ctx, src, o)
+		src.show.clear()
+	}
+	if r == nil && in.threads != nil && ctx.Err() == nil {
+		// Also of a trace that cannot be read: what the kernel told is there all the same.
+		if err != nil {
+			in.gaps = append(in.gaps, report.Gap{Source: in.traceName, Reason: err.Error()})
+		}
+		r, err = ledger.RunThreads(ctx, in.threads, o)
+		name = "the kernel's records"
+	}
 	if errors.Is(err, context.Canceled) {
-		return nil, fmt.Errorf("explain %s: interrupted", in.traceName)
+		return nil, fmt.Errorf("explain %s: interrupted", name)
 	}
 	if err != nil {
-		err = fmt.Errorf("explain %s: %w", in.traceName, err)
+		err = fmt.Errorf("explain %s: %w", name, err)
 	}
 	if r == nil || in.manifest == nil {
 		return r, err
 	}
 	offset, exact, ok := in.manifest.WallOffset(r.Begin, r.Monotonic)
+	if b := in.manifest.Begun; r.Kernel != nil && r.Monotonic && b.MonoNS != 0 {
+		offset, exact, ok = b.UTC.UnixNano()-b.MonoNS, true, true // the kernel's clock is the recorder's
+	}
 	if exact && in.target.CPUs == 0 {
 		in.target.CPUs = in.manifest.Host.CPUs // one clock, so one machine
 	}

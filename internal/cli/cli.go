@@ -39,6 +39,8 @@ type command struct {
 	Help  string // one line
 	Order int    // place in the help
 	New   func() any
+
+	Hidden bool // whystall's own: in no list
 }
 
 var commands []*command
@@ -62,10 +64,11 @@ const description = `whystall tells why a Linux service is slow when CPU, disk a
 that slow requests waited, and names the cause with its proof.
 
 Examples:
-  curl -o trace.out http://localhost:6060/debug/pprof/trace?seconds=10
-  whystall explain trace.out                                        what did the slow requests wait for?
-  whystall diagnose --pprof http://localhost:6060 --for 20s         record, explain, print
-  whystall record --pprof http://localhost:6060 -o slow.case        only record
+  whystall diagnose --pid 4121                                      record 20 s, explain, print
+  whystall diagnose --pprof http://localhost:6060 --for 60s         a Go service elsewhere
+  whystall record --pid 4121 --for 1h --slow-over 500ms             wait for the stall
+  whystall doctor --pid 4121                                        what may be seen of it here?
+  whystall explain trace.out                                        files that you have
   whystall explain slow.case --format json                          for a program
   whystall causes lock-contention                                   a page of the manual
 
@@ -112,7 +115,11 @@ func newParser(con *console, leave func(int)) (*kong.Kong, error) {
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
 	}
 	for _, c := range sorted() {
-		options = append(options, kong.DynamicCommand(c.Name, c.Help, "", c.New()))
+		var tags []string
+		if c.Hidden {
+			tags = append(tags, `hidden:""`)
+		}
+		options = append(options, kong.DynamicCommand(c.Name, c.Help, "", c.New(), tags...))
 	}
 	return kong.New(&root, options...)
 }

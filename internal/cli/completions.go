@@ -60,6 +60,9 @@ type completionFlag struct {
 func completable(app *kong.Application) []completion {
 	var out []completion
 	for _, n := range app.Children {
+		if n.Hidden {
+			continue
+		}
 		c := completion{name: n.Name, help: n.Help}
 		for _, p := range n.Positional {
 			switch {

@@ -33,7 +33,7 @@ Exit status: 0 nothing found, 1 a cause was found, 2 wrong usage, 3 could not lo
 }
 
 func (c *diagnoseCmd) Run(con *console) error {
-	o, err := c.options(con)
+	o, err := c.options(con, maxFor)
 	if err != nil {
 		return err
 	}

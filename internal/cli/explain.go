@@ -73,13 +73,12 @@ func (con *console) explain(files []string, f explainFlags, output, again string
 	}
 	s := report.Source{Target: in.target, Inputs: in.inputs, Gaps: in.gaps, Entry: f.Entry, SlowOver: int64(f.SlowOver)}
 	s.Cost.Recorder, s.Cost.Recording, s.Tiers = in.recorder, in.cost, in.tiers
-	if in.trace != nil {
-		var err error
-		if s.Ledger, err = con.account(in, entry, f.SlowOver); err != nil {
-			con.say("%v", err)
-			s.Errors = append(s.Errors, err.Error())
-		}
+	var err error
+	if s.Ledger, err = con.account(in, entry, f.SlowOver); err != nil {
+		con.say("%v", err)
+		s.Errors = append(s.Errors, err.Error())
 	}
+	s.Gaps = in.gaps // account may have met some
 	if in.nothing() {
 		return exit(statusNoLook)
 	}

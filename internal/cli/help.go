@@ -14,6 +14,9 @@ func printHelp(options kong.HelpOptions, ctx *kong.Context) error {
 	if node == nil {
 		fmt.Fprintf(w, "Usage: whystall COMMAND [flags]\n\n%s\n\nCommands:\n", ctx.Model.Help)
 		for _, c := range ctx.Model.Children {
+			if c.Hidden {
+				continue
+			}
 			fmt.Fprintf(w, "  %-12s %s\n", c.Name, c.Help)
 		}
 		fmt.Fprintf(w, "\nwhystall COMMAND --help tells more of a command.\n")

@@ -8,6 +8,7 @@ import (
 	"github.com/whystall/whystall/internal/evidence/kernel"
 	"github.com/whystall/whystall/internal/format"
 	"github.com/whystall/whystall/internal/report"
+	"github.com/whystall/whystall/internal/timeline"
 )
 
 // loaded is what all files held.
@@ -16,6 +17,8 @@ type loaded struct {
 	traceName string
 	manifest  *evidence.Manifest // of the case that the trace, or the kernel's records are from; nil without one
 	kern      *kernel.Reader
+	kernName  string
+	threads   *timeline.Kernel // what kern holds, once account has read it
 	set       *evidence.Set
 	inputs    []report.Input
 	target    report.Target
@@ -85,7 +88,7 @@ func (in *loaded) add(i *input) error {
 		in.addCase(i.name, i.c)
 	}
 	if i.kern != nil && in.kern == nil {
-		in.kern = i.kern
+		in.kern, in.kernName = i.kern, i.name
 		if in.trace == nil {
 			in.manifest = i.c.Manifest
 		}

@@ -25,6 +25,10 @@ type recordCmd struct {
 	recordFlags
 	Output string `short:"o" placeholder:"FILE" help:"The case to write; default whystall-TIME.case."`
 	Force  bool   `help:"Write over a case that is there."`
+
+	SlowOver    time.Duration `placeholder:"DURATION" help:"Watch for --for, and save only what surrounds a request that takes this long or, where requests cannot be seen, a standstill of the process. Each is a case of its own, FILE-UTC.case."`
+	Entry       string        `placeholder:"REGEX" help:"With --slow-over: only requests whose entry function or name matches."`
+	MaxCaptures int           `default:"10" placeholder:"N" help:"With --slow-over: end after so many; ${default} unless told."`
 }
 
 // recordFlags are the flags of every command that records.
@@ -49,17 +53,35 @@ func (*recordCmd) Help() string {
   whystall record --pprof http://localhost:6060 -o slow.case
   whystall record --pprof https://shop.example/admin/debug/pprof/ --header 'Authorization: Bearer ...' --for 60s
   whystall record --pprof :6060 --max-size 200MiB --force -o slow.case
+  whystall record --pid 4121 --for 1h --slow-over 500ms -o shop
   whystall explain slow.case
 
 Ctrl-C ends a recording early: what was recorded is kept. While recording, the case is the folder FILE.part, which explains as well.
+
+With --slow-over it waits for the stall: segments of 20 s are recorded back to back, each is judged while the next is recorded, and only one that holds a request
+that took so long is saved, with the one before it. A request that begins in one segment and ends in the next is not seen whole; what happens now and then happens again.
 
 Exit status: 0 recorded, 2 wrong usage, 3 could not record.`
 }
 
 func (c *recordCmd) Run(con *console) error {
-	o, err := c.options(con)
+	longest := maxFor
+	if c.SlowOver > 0 {
+		longest = maxWatch
+	}
+	o, err := c.options(con, longest)
 	if err != nil {
 		return err
+	}
+	switch {
+	case c.SlowOver < 0 || c.SlowOver > 0 && c.SlowOver < time.Millisecond || c.SlowOver > segmentLength/2:
+		return usagef("--slow-over %v: want 1ms to %s", c.SlowOver, segmentLength/2)
+	case c.MaxCaptures < 1:
+		return usagef("--max-captures %d: want at least 1", c.MaxCaptures)
+	case c.SlowOver > 0:
+		return c.watch(con, o)
+	case c.Entry != "":
+		return usagef("--entry: is for --slow-over; a recording holds all requests")
 	}
 	name := c.Output
 	if name == "" {
@@ -118,8 +140,19 @@ func (con *console) recordPart(o collect.Options, name string, force bool) (*evi
 	return w, nil
 }
 
+// How long a recording, and a watch, may last.
+const (
+	maxFor   = time.Hour
+	maxWatch = 7 * 24 * time.Hour
+)
+
+// plainDuration leaves out what is zero: 1h.
+func plainDuration(d time.Duration) string {
+	return strings.TrimSuffix(strings.TrimSuffix(d.String(), "0s"), "0m")
+}
+
 // options checks what the user typed.
-func (f *recordFlags) options(con *console) (collect.Options, error) {
+func (f *recordFlags) options(con *console, longest time.Duration) (collect.Options, error) {
 	o := collect.Options{
 		URL: f.Pprof, PID: f.Pid, Headers: f.Header, For: f.For, MaxSize: int64(f.MaxSize), CPU: f.CPU, Version: version(),
 		Budget: f.Budget / 100, WithArgs: f.WithArgs, NoProbe: f.NoProbe, NoKernel: f.NoKernel, NoStacks: f.NoStacks,
@@ -134,8 +167,8 @@ func (f *recordFlags) options(con *console) (collect.Options, error) {
 	case !(f.Budget > 0 && f.Budget <= 100):
 		return o, usagef("--budget %v: want a percentage, as 6", f.Budget)
 	}
-	if f.For < time.Second || f.For > time.Hour || f.For%time.Second != 0 {
-		return o, usagef("--for %v: want whole seconds from 1s to 1h", f.For)
+	if f.For < time.Second || f.For > longest || f.For%time.Second != 0 {
+		return o, usagef("--for %v: want whole seconds from 1s to %s", f.For, plainDuration(longest))
 	}
 	if f.MaxSize < 64<<10 {
 		return o, usagef("--max-size %s: want at least 64KiB", f.MaxSize)

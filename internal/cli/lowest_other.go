@@ -1,0 +1,9 @@
+//go:build !unix
+
+package cli
+
+import "os/exec"
+
+func apart(*exec.Cmd) {}
+
+func lowest(int) {}
