@@ -19,11 +19,18 @@ type builder struct {
 	dir  string // of what it builds
 	say  io.Writer
 	done map[string]string // by program: its binary
+
+	prebuilt string // folder of programs that are there already: in a virtual machine, which has no Go
+	static   bool   // for such a machine
+}
+
+func prebuiltName(program string) string {
+	return strings.NewReplacer("/", "_", ":", "_").Replace(program)
 }
 
 // whystall builds the project's own binary.
 func (b *builder) whystall(ctx context.Context) (string, error) {
-	if _, err := os.Stat("../cmd/whystall"); err != nil {
+	if _, err := os.Stat("../cmd/whystall"); err != nil && b.prebuilt == "" {
 		return "", fmt.Errorf("find whystall's source: %w; start the lab as: go run -C lab . list", err)
 	}
 	return b.once("whystall", func(out string) error { return goBuild(ctx, "go", "..", out, "./cmd/whystall") })
@@ -57,7 +64,11 @@ func (b *builder) program(ctx context.Context, c *Case, program string) (string,
 			}
 			return goBuild(ctx, tool, filepath.Join(c.Name, dir), out, ".")
 		case strings.HasSuffix(program, ".cc"):
-			cmd := exec.CommandContext(ctx, "g++", "-std=c++20", "-O2", "-g", "-fno-omit-frame-pointer", "-pthread", "-o", out, filepath.Join(c.Name, program))
+			link := "-pthread"
+			if b.static {
+				link = "-static"
+			}
+			cmd := exec.CommandContext(ctx, "g++", link, "-std=c++20", "-O2", "-g", "-fno-omit-frame-pointer", "-pthread", "-o", out, filepath.Join(c.Name, program))
 			text, err := cmd.CombinedOutput()
 			if errors.Is(err, exec.ErrNotFound) {
 				return skip("g++ is not installed: apt-get install g++")
@@ -74,6 +85,13 @@ func (b *builder) program(ctx context.Context, c *Case, program string) (string,
 func (b *builder) once(name string, make func(out string) error) (string, error) {
 	if out, ok := b.done[name]; ok {
 		return out, nil
+	}
+	if b.prebuilt != "" {
+		file := filepath.Join(b.prebuilt, prebuiltName(name))
+		if _, err := os.Stat(file); err != nil {
+			return "", skip("its program is not in this virtual machine")
+		}
+		return file, nil
 	}
 	base := strings.NewReplacer("/", "-", ":", "-", ".cc", "").Replace(strings.TrimSuffix(name, "/"))
 	dir := filepath.Join(b.dir, fmt.Sprint(len(b.done)))

@@ -25,11 +25,13 @@ import (
 
 const usage = `usage: lab list
        lab run CASE [--variant NAME] [--for 10s] [--format text|json|markdown]
+       lab qemu --kernel VMLINUZ [...] -- run|verify CASE ...
        lab verify [CASE[/VARIANT]...] [--times 3] [--for 10s] [-o FILE] [--keep FOLDER]
 
 run tells a case's story: it starts the server and its clients, shows what these see, diagnoses the server with
 whystall, and does the same once cured; with --variant it runs that one only. verify runs every variant, or those
 named, several times, holds what whystall says against what is known, and writes a table of it.
+qemu does either in a virtual machine, for NUMA nodes and other kernels: lab qemu alone tells more.
 Exit status: 0 done, whatever was found; 1 verify: something was missed or wrongly named; 2 wrong usage;
 3 something went wrong.
 `
@@ -39,6 +41,9 @@ const (
 	exitUsage  = 2
 	exitFailed = 3
 )
+
+// prebuilt is the folder of programs that are built already.
+var prebuilt string
 
 func main() {
 	if len(os.Args) == 3 && os.Args[1] == "watchdog" { // started by ourselves, see package settings
@@ -66,12 +71,17 @@ func lab(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprint(stderr, usage)
 		return exitUsage
 	}
+	if len(args) > 2 && args[0] == "--prebuilt" { // in a virtual machine of lab qemu
+		prebuilt, args = args[1], args[2:]
+	}
 	cases, err := loadCases()
 	if err != nil {
 		fmt.Fprintln(stderr, "lab:", err)
 		return exitFailed
 	}
 	switch {
+	case args[0] == "qemu":
+		return qemuArgs(ctx, cases, args[1:], stdout, stderr)
 	case args[0] == "verify":
 		return verifyArgs(ctx, cases, args[1:], stdout, stderr)
 	case args[0] == "list" && len(args) == 1:

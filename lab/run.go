@@ -36,7 +36,7 @@ func run(ctx context.Context, c *Case, v *Variant, o options, stdout, stderr io.
 		return 0, err
 	}
 	defer os.RemoveAll(dir)
-	b := &builder{dir: dir, say: say, done: map[string]string{}}
+	b := &builder{dir: dir, say: say, done: map[string]string{}, prebuilt: prebuilt}
 	fmt.Fprintf(say, "%s (%s): %s\n\n", c.Name, v.Name, c.Title)
 	for _, p := range append(c.Story, "Here: "+v.Doc+".") {
 		fmt.Fprintf(say, "%s\n", wrap(p, 98))

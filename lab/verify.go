@@ -110,7 +110,7 @@ func verify(ctx context.Context, cases []Case, o verifyOptions, say io.Writer) (
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	b := &builder{dir: dir, say: say, done: map[string]string{}}
+	b := &builder{dir: dir, say: say, done: map[string]string{}, prebuilt: prebuilt}
 	whystall, err := b.whystall(ctx)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,87 @@
+// Numa-balancing joins tables in memory, with workers on every CPU. What a worker reads lies on any node; the kernel unmaps pages now and then
+// to see who uses them, and moves them to whoever that is.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	_ "net/http/pprof"
+	"os"
+	"runtime"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"github.com/whystall/whystall/lab/witness"
+)
+
+const mpolBind = 2
+
+func main() {
+	if err := join(); err != nil {
+		fmt.Fprintln(os.Stderr, "numa-balancing:", err)
+		os.Exit(1)
+	}
+}
+
+func join() error {
+	mib := flag.Int("mib", 128, "of the table")
+	bind := flag.Bool("bind", false, "use the CPUs and the memory of node 0 only")
+	flag.Parse()
+	if *bind && os.Getenv("LAB_BOUND") == "" {
+		return bound()
+	}
+	table := make([]uint64, *mib<<20/8)
+	for i := range table {
+		table[i] = uint64(i)
+	}
+	units := witness.NewSeries("units of 1 000 000 lookups")
+	for range runtime.NumCPU() {
+		go func() {
+			r := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
+			sum := uint64(0)
+			for {
+				begin := time.Now()
+				for range 1000000 {
+					sum += table[r.Uint64N(uint64(len(table)))]
+				}
+				units.Add(begin, nil)
+				sink(sum)
+			}
+		}()
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	go http.Serve(ln, nil)
+	witness.Ready(os.Stdout)
+	return witness.Serve(os.Stdin, os.Stdout, units)
+}
+
+//go:noinline
+func sink(uint64) {}
+
+// bound starts the program again, bound to node 0: threads that exist already cannot be bound together.
+func bound() error {
+	runtime.LockOSThread()
+	b, err := os.ReadFile("/sys/devices/system/node/node0/cpumap")
+	if err != nil {
+		return err
+	}
+	var cpus uint64
+	if _, err := fmt.Sscanf(string(b), "%x", &cpus); err != nil {
+		return fmt.Errorf("read the CPUs of node 0: %q", b)
+	}
+	if _, _, e := syscall.RawSyscall(syscall.SYS_SCHED_SETAFFINITY, 0, unsafe.Sizeof(cpus), uintptr(unsafe.Pointer(&cpus))); e != 0 {
+		return fmt.Errorf("bind to the CPUs of node 0: %w", e)
+	}
+	node := uint64(1)
+	if _, _, e := syscall.RawSyscall(syscall.SYS_SET_MEMPOLICY, mpolBind, uintptr(unsafe.Pointer(&node)), 8); e != 0 {
+		return fmt.Errorf("bind to the memory of node 0: %w", e)
+	}
+	return syscall.Exec("/proc/self/exe", os.Args, append(os.Environ(), "LAB_BOUND=1"))
+}
