@@ -15,7 +15,7 @@ import (
 	"github.com/whystall/whystall/internal/timeline"
 )
 
-func kernelText(t testing.TB, text string) *timeline.Kernel {
+func kernelTwin(t testing.TB, text string) *timeline.Kernel {
 	t.Helper()
 	src, err := kernel.ParseText(text)
 	if err != nil {
@@ -83,7 +83,7 @@ func TestThreadStories(t *testing.T) {
 					stream.WriteString(line)
 				}
 			}
-			k := kernelText(t, stream.String())
+			k := kernelTwin(t, stream.String())
 			for _, a := range asks {
 				var tid uint32
 				var lo, hi int64
