@@ -54,9 +54,16 @@ type claim struct {
 
 // Claim claims ns of an account of the slow column, by its index.
 func (p *Pass) Claim(account int, ns int64) {
-	if ns > 0 {
-		p.claims = append(p.claims, claim{account: account, ns: ns})
+	if ns <= 0 {
+		return
 	}
+	for i := range p.claims {
+		if c := &p.claims[i]; c.account == account {
+			c.ns += ns
+			return
+		}
+	}
+	p.claims = append(p.claims, claim{account: account, ns: ns})
 }
 
 // ClaimWhere claims whole accounts.

@@ -31,6 +31,93 @@ func TestRandomAccounts(t *testing.T) {
 	}
 }
 
+// TestRandomKernel does the same with the kernel's leaves, and with the capacity ledger where no request is visible.
+func TestRandomKernel(t *testing.T) {
+	by, proven := map[string]int{}, 0
+	for seed := range uint64(6000) {
+		rnd := rand.New(rand.NewPCG(seed, 11))
+		r := randomResult(rnd)
+		randomKernel(rnd, r)
+		b := look(detectors(), r, nil, Facts{CPUs: int(seed % 9), Runtime: []string{"", "go", "jvm"}[seed%3]})
+		honest(t, b)
+		for _, f := range b.result().Findings {
+			by[f.Cause]++
+			if f.Confidence == "proven" {
+				proven++
+			}
+		}
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+	for _, d := range table {
+		if by[d.Name] == 0 && d.Needs[0] == KernelRecords {
+			t.Errorf("%s was never found", d.Name)
+		}
+	}
+	if proven == 0 {
+		t.Error("nothing was ever proven")
+	}
+}
+
+func randomKernel(rnd *rand.Rand, r *ledger.Result) {
+	pick := func(ss ...string) string { return ss[rnd.IntN(len(ss))] }
+	part := func(n int64) int64 {
+		if n <= 0 || rnd.IntN(3) == 0 {
+			return 0
+		}
+		return rnd.Int64N(n + 1)
+	}
+	leaves := []ledger.Leaf{ledger.LeafThrottled, ledger.LeafNoCPU, ledger.LeafNoCPU, ledger.LeafAsleep, ledger.LeafLatePoll, ledger.LeafFault, ledger.LeafReclaim,
+		ledger.LeafMemcg, ledger.LeafCompaction, ledger.LeafMmapLock, ledger.LeafTLB, ledger.LeafDisk, ledger.LeafNUMA, ledger.LeafPipe, ledger.LeafLock, ledger.LeafMissing}
+	spans := func() ledger.Spans {
+		s := ledger.Spans{N: part(500000), NS: part(40e9), Max: part(1e9), Order: rnd.IntN(80)}
+		if rnd.IntN(2) == 0 {
+			s.By = []ledger.Instead{{Who: "a", NS: part(1e9)}}
+			s.Sites = []ledger.Site{{Func: pick("munmap", "start_thread"), NS: part(1e9)}}
+		}
+		return s
+	}
+	for i := range r.Slow.Accounts {
+		a := &r.Slow.Accounts[i]
+		if rnd.IntN(2) == 0 {
+			a.Leaf = leaves[rnd.IntN(len(leaves))]
+			a.Detail = pick("own threads", "hog", "wake-up latency or steal", "page fault", "runtime.findRunnable", "pthread_create", "")
+			a.Instead = nil
+		}
+		a.Tags.MeasuredNS, a.Tags.STWNS, a.Tags.BarrierNS = part(a.NS), part(a.NS), part(a.NS)
+		a.Tags.SocketNS, a.Tags.DueNS, a.Tags.NewbornNS = part(a.NS), part(a.NS), part(a.NS)
+	}
+	k := &ledger.Kernel{Source: "bpf", End: 20e9, PerTask: rnd.IntN(2) == 0, AllTasks: rnd.IntN(4) > 0, UnknownNS: part(1e9), Joined: rnd.IntN(4) > 0,
+		OnNS: part(40e9), QueuedNS: part(40e9), ThrottledNS: part(200e9), BlockedNS: part(90e9), StoodNS: part(20e9), ThreadsSeen: 9,
+		RunnableAvg: rnd.Float64() * 30, RunnableMax: rnd.IntN(60), Switches: part(1e6), Reclaim: spans(), Memcg: spans(), Compact: spans(), Faults: spans(), Major: spans(),
+		Huge: spans(), MmapLock: spans(), TLB: spans(), NUMA: spans(), Disk: spans(), FaultsN: part(1e6)}
+	k.Late.Sockets = ledger.LateSum{N: part(900), NS: part(1e9), Max: part(1e9)}
+	k.Late.Timers = ledger.LateSum{N: part(900), NS: part(1e9), Max: part(1e9)}
+	k.Churn = ledger.Churn{Created: part(90000), Exited: part(90000), CreateNS: part(90e9), ExitNS: part(90e9)}
+	k.Neighbours = []ledger.Neighbour{{Comm: "web", PID: 4, Own: true, NS: part(20e9)}, {Comm: "hog", PID: 5, Cgroup: "/x", NS: part(20e9)}, {NS: part(1e9)}}
+	k.Futexes = []ledger.Futex{{Name: "f", Kind: pick("mutex", "condition", "runtime lock"), Waits: part(90), WaitNS: part(90e9), Sites: []ledger.Site{{Func: "runtime.findRunnable"}}}}
+	if rnd.IntN(5) == 0 {
+		k.Missing = []string{pick("mmap_lock waits: no such tracepoint", "reclaim: not permitted", "throttling: none")}
+	}
+	r.Kernel = k
+	if rnd.IntN(6) > 0 {
+		c := &ledger.CPUs{Allowed: 1 + rnd.IntN(8), WallNS: 20e9, RunningNS: part(40e9), ThrottledNS: part(40e9), OthersNS: part(40e9), UnusedNS: part(40e9), RestNS: part(40e9)}
+		c.TotalNS = c.RunningNS + c.ThrottledNS + c.OthersNS + c.UnusedNS + c.RestNS
+		if rnd.IntN(2) == 0 {
+			c.Quota, c.QuotaAt, c.QuotaNS, c.UsedNS = 0.25*float64(1+rnd.IntN(9)), "/a", 10e9, part(10e9)
+		}
+		c.Unused = []ledger.Instead{{Who: "lock", NS: part(c.UnusedNS)}}
+		r.CPUs = c
+	}
+	switch rnd.IntN(6) {
+	case 0:
+		r.Native = true
+	case 1: // no request is visible
+		r.Slow, r.Median = ledger.Column{}, ledger.Column{}
+	}
+}
+
 func randomResult(rnd *rand.Rand) *ledger.Result {
 	pick := func(ss ...string) string { return ss[rnd.IntN(len(ss))] }
 	leaves := []ledger.Leaf{ledger.LeafOnCPU, ledger.LeafRunnable, ledger.LeafRunnable, ledger.LeafSTW, ledger.LeafSTWWork, ledger.LeafAssist, ledger.LeafAssistCredit,
