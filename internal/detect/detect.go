@@ -132,7 +132,11 @@ func (b *board) result() (out finding.Result) {
 
 // noGo tells a program without Go's runtime: causes within that are neither there nor ruled out.
 func noGo(r *ledger.Result, facts Facts) bool {
-	return r != nil && r.Native && facts.Runtime != "go" || facts.Runtime != "" && facts.Runtime != "go"
+	runtime := facts.Runtime
+	if runtime == "" && facts.GoVersion != "" {
+		runtime = "go"
+	}
+	return runtime != "go" && (runtime != "" || r != nil && r.Native)
 }
 
 // lacking tells what is missing of the detector's needs, any one of which is enough, and what would bring it.
