@@ -19,5 +19,6 @@ type Frame struct {
 	// kernel from Func's begin.
 	Offset uint64
 
-	Inlined bool // Func was inlined into the next frame's, which has the same Addr
+	Inferred bool // callers between this frame and the one before may be missing: that one's code keeps no frame pointers
+	Inlined  bool // Func was inlined into the next frame's, which has the same Addr
 }

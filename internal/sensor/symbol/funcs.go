@@ -138,10 +138,14 @@ func (f *funcs) best(i int) string {
 		if h.mark || h.size != g.size {
 			continue
 		}
-		s := f.im.text(f.names, h.name)
+		// "clock_nanosleep@@GLIBC_2.17": the version is the linker's affair.
+		s, _, _ := strings.Cut(f.im.text(f.names, h.name), "@")
 		rank := 4*min(len(s)-len(strings.TrimLeft(s, "_")), 3) + [4]int{2, 0, 1, 3}[h.bind&3]
 		if strings.HasPrefix(s, "_Z") || strings.HasPrefix(s, "_R") {
 			rank -= 4 // mangled, not meant to be hidden
+		}
+		if strings.HasPrefix(s, "__GI_") {
+			rank += 8 // glibc's names for its own use
 		}
 		if s != "" && (best == "" || rank < least || rank == least && s < best) {
 			best, least = s, rank

@@ -20,7 +20,9 @@ type module struct {
 	im    *image
 	goTab *pclntab
 	tabs  []*funcs
-	debug *os.File
+
+	frames int8 // frame pointers: 0 not known yet, 1 keeps them, -1 does not
+	debug  *os.File
 }
 
 func (m *module) close() {

@@ -95,16 +95,38 @@ func (t *Table) User(addr uint64, at int64) Frame {
 	return last(t.look(t.space(at), addr))
 }
 
-// Stack appends the frames of a user stack, innermost first. Of all addresses but the first the call before it is meant. A Go address may give
-// several frames: those inlined there, and the function they were inlined into.
+// Stack appends the frames of a user stack, innermost first, as far as they can be believed. Of all addresses but the first the call before it is meant. A
+// Go address may give several frames: those inlined there, and the function they were inlined into.
 func (t *Table) Stack(pcs []uint64, at int64, dst []Frame) []Frame {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := t.space(at)
+	loose := false // the frame before keeps no frame pointer
 	for i, pc := range pcs {
 		back := min(uint64(i), 1, pc)
-		for _, fr := range t.look(s, pc-back) {
+		frames := t.look(s, pc-back)
+		m := s.mapped(pc - back)
+		if i > 0 && m == nil {
+			break
+		}
+		inferred, keeps := loose, true
+		switch {
+		case m == nil || m.path == "[vdso]": // the kernel's vdso keeps them
+		case m.mod == nil || m.mod.im == nil: // made on the fly, or not to be read
+			keeps = false
+		case m.mod.goTab == nil:
+			keeps = t.framePointers(m.mod)
+			if follows, known := m.mod.im.follows(frames[0].Offset + back); i > 0 && known && !follows {
+				return dst
+			}
+		}
+		if i > 0 && loose && !keeps {
+			break
+		}
+		loose = !keeps
+		for _, fr := range frames {
 			fr.Addr = pc
+			fr.Inferred = inferred
 			if fr.Module != "" {
 				fr.Offset += back
 			}
