@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/whystall/whystall/exectrace"
+	"github.com/whystall/whystall/internal/evidence/kernel"
 	"github.com/whystall/whystall/internal/request"
 	"github.com/whystall/whystall/internal/timeline"
 )
@@ -74,6 +75,7 @@ type goldenCase struct {
 	names map[exectrace.GoID]string
 	acts  []request.Activation
 	unit  float64
+	k     *timeline.Kernel // nil without a section kernel
 }
 
 func parseCase(t *testing.T, archive string) goldenCase {
@@ -84,6 +86,9 @@ func parseCase(t *testing.T, archive string) goldenCase {
 		t.Fatal(err)
 	}
 	c := goldenCase{src: src, names: map[exectrace.GoID]string{}, unit: 1e6}
+	if text := section(archive, "kernel"); text != "" {
+		c.k = twinOf(t, text)
+	}
 	n := exectrace.GoID(0)
 	ids := map[string]exectrace.GoID{}
 	for _, l := range strings.Split(text, "\n") {
@@ -118,7 +123,7 @@ func parseCase(t *testing.T, archive string) goldenCase {
 func (c goldenCase) tell(t *testing.T) (string, *Result) {
 	t.Helper()
 	acts := slices.Clone(c.acts)
-	p := newPass(c.src, &byHand{list: acts, slots: map[exectrace.GoID]uint32{}}, Options{SlowOver: 1})
+	p := newPass(c.src, &byHand{list: acts, slots: map[exectrace.GoID]uint32{}}, Options{SlowOver: 1, Kernel: c.k})
 	var out strings.Builder
 	var lines []string
 	n, sum := 0, int64(0)
@@ -153,6 +158,7 @@ func (c goldenCase) tell(t *testing.T) (string, *Result) {
 		if q.leaf == codeSTW {
 			line += ", " + c.src.String(q.kind)
 		}
+		line += tellJoined(p, q)
 		if q.flags&pieceInferred != 0 {
 			line += ", inferred"
 		}
@@ -178,6 +184,39 @@ func (c goldenCase) tell(t *testing.T) (string, *Result) {
 	}
 	checkSums(t, r)
 	return out.String(), r
+}
+
+// twinOf is the kernel's side of a case.
+func twinOf(t testing.TB, text string) *timeline.Kernel {
+	t.Helper()
+	src, err := kernel.ParseText(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := timeline.NewKernel(src)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+// tellJoined is what a piece knows from the kernel.
+func tellJoined(p *pass, q *piece) (s string) {
+	if q.detail != 0 {
+		s += " [" + p.tl.Func(q.detail) + "]"
+	}
+	if q.leaf == codeNoCPU && p.j.refOf(q.tid) < whoUnknown {
+		s += " behind " + p.j.who[p.j.refOf(q.tid)].Who
+	}
+	for _, f := range []struct {
+		flag pieceFlags
+		text string
+	}{{pieceMeasured, "measured"}, {pieceStopped, "world stopped"}, {pieceBarrier, "barrier"}, {pieceSocket, "data there"}, {pieceDue, "due"}} {
+		if q.flags&f.flag != 0 {
+			s += ", " + f.text
+		}
+	}
+	return s
 }
 
 func TestGolden(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 
-	"github.com/whystall/whystall/exectrace"
 	"github.com/whystall/whystall/internal/timeline"
 )
 
@@ -54,7 +53,7 @@ func RunKernel(ctx context.Context, k *timeline.Kernel, o Options) (*Result, err
 	}
 	o.Kernel = k
 	b, e := k.Span()
-	p := newPass(&threadSource{k: k, byPlace: map[string]exectrace.StackID{}, places: []string{""}}, nil, o)
+	p := newPass(newThreadSource(), nil, o)
 	p.j = nil
 	r := &Result{Begin: b, End: e, Monotonic: true}
 	r.Requests.NoRequestsCause = "there is no execution trace that tells of goroutines, and a Go program's threads serve whichever of them can run"

@@ -56,6 +56,39 @@ func checkSums(t testing.TB, r *Result) {
 	if got := c.RunningNS + c.GCNS + c.SyscallNS + c.StoppedNS + c.IdleWorkNS + c.IdleNS + c.UnknownNS; got != c.TotalNS {
 		t.Errorf("capacity adds up to %d ns of %d", got, c.TotalNS)
 	}
+	checkKernel(t, r)
+}
+
+// checkKernel holds what the kernel's records told to what is promised of it.
+func checkKernel(t testing.TB, r *Result) {
+	t.Helper()
+	if c := r.CPUs; c != nil {
+		if got := c.RunningNS + c.ThrottledNS + c.OthersNS + c.UnusedNS + c.RestNS + c.UnknownNS; got != c.TotalNS || c.TotalNS != int64(c.Allowed)*c.WallNS {
+			t.Errorf("CPUs add up to %d ns of %d, %d CPUs x %d ns", got, c.TotalNS, c.Allowed, c.WallNS)
+		}
+		var ns int64
+		for _, i := range c.Unused {
+			ns += i.NS
+		}
+		if c.Unused != nil && ns != c.UnusedNS {
+			t.Errorf("unused CPUs: on what adds up to %d ns of %d", ns, c.UnusedNS)
+		}
+	}
+	if r.Kernel == nil {
+		return
+	}
+	for _, b := range r.Kernel.Barriers {
+		var ns int64
+		for _, i := range b.Leaves {
+			ns += i.NS
+		}
+		if ns != b.End-b.Begin {
+			t.Errorf("%s from %d: leaves add up to %d ns of %d", b.Kind, b.Begin, ns, b.End-b.Begin)
+		}
+		if b.StoppedNS+b.DelayedNS != b.End-b.Begin {
+			t.Errorf("%s from %d: stopped %d and delayed %d of %d", b.Kind, b.Begin, b.StoppedNS, b.DelayedNS, b.End-b.Begin)
+		}
+	}
 }
 
 func unexplained(c Column) (ns int64) {
