@@ -78,7 +78,7 @@ func recordPerf(ctx context.Context, p Process, w io.Writer) (_ *evidence.Cost, 
 		p.Recording()
 	}
 	s.used = processCPU(p.PID)
-	s.lastUsed = s.used
+	s.lastUsed, s.spent, s.looked = s.used, s.used, time.Now()
 	err = s.run(ctx)
 	cost := &evidence.Cost{CPUNS: threadCPU() - began + named.end(), Lost: s.lost, Lowered: s.lowered}
 	if s.used >= 0 {
@@ -174,7 +174,7 @@ func (s *perfStream) run(ctx context.Context) error {
 		if cpu := processCPU(s.p.PID); cpu > 0 {
 			s.lastUsed = cpu
 		}
-		s.budget(time.Since(flushed))
+		s.budget()
 		flushed = time.Now()
 	}
 	return s.broken
@@ -191,6 +191,7 @@ func (s *perfStream) horizon() int64 {
 func (s *perfStream) read() error {
 	s.batch = s.batch[:0]
 	for _, r := range s.readers {
+		s.from = r
 		if err := r.Read(s.record); err != nil && s.broken == nil {
 			s.broken = err
 		}

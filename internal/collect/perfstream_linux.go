@@ -16,6 +16,7 @@ type perfStream struct {
 	p        Process
 	readers  []*perfevent.Reader
 	own      *perfevent.Reader // the target's own events
+	from     *perfevent.Reader // the one that is being read
 	w        *kernel.Writer
 	naming   *naming
 	people   *people
@@ -28,8 +29,9 @@ type perfStream struct {
 	lost     int64
 	broken   error
 	stacking bool
-	taken    int64 // switch stacks since the last look at the budget
-	spent    int64 // target's CPU time at it
+	looked   time.Time // at the budget, the last time
+	taken    int64     // switch stacks since
+	spent    int64     // the target's CPU time then
 	lowered  string
 	used     int64
 	lastUsed int64
@@ -102,11 +104,13 @@ func (s *perfStream) lose(r *perfevent.Record) {
 	}
 	s.lost += int64(r.Count)
 	lost := kernel.Record{Kind: kernel.Lost, Time: since, CPU: uint16(r.CPU), Arg: [3]uint64{r.Count, 0, uint64(r.Time - since)}}
-	if r.Kind == perfevent.LostSamples {
+	// Beside the whole machine's switches the target's own events are samples and stacks.
+	if r.Kind == perfevent.LostSamples || len(s.readers) > 1 && s.from == s.own {
 		lost.Arg[1] = r.Count
+	} else {
+		c.known = false
 	}
 	s.add(lost)
-	c.known = false
 }
 
 // wholeSwitch makes one record of the two that the kernel writes of a switch: of who leaves, and of who comes.
@@ -119,10 +123,10 @@ func (s *perfStream) wholeSwitch(r *perfevent.Record) {
 			c.at = r.Time
 			return
 		}
-		// The record of who left is missing: how he did is not known. The kernel often leaves out the idle task's, which
-		// matters to nobody; of another this says it.
+		// The record of who left is missing. Where he is the one who came last only how he left is not known, which matters of the
+		// target's threads alone; else it is not known who was here, and since when.
 		prev, next, prevPID, nextPID = next, prev, nextPID, prevPID
-		if c.at != 0 && (prev != 0 || c.tid != 0) {
+		if consistent := c.known && c.tid == prev; c.at != 0 && !(consistent && prevPID != uint32(s.p.PID)) {
 			s.add(kernel.Record{Kind: kernel.Lost, Time: c.at, CPU: uint16(r.CPU), Arg: [3]uint64{1, 0, uint64(max(0, r.Time-c.at))}})
 			s.lost++
 		}
@@ -275,20 +279,26 @@ func compareTimes(a, b int64) int {
 // stackNS is what a stack at a switch costs the thread that leaves, measured on a virtual machine of 2026 with Linux 6.18.
 const stackNS = 2000
 
+// budgetGap is over how long the cost is taken: of less a burst would decide.
+const budgetGap = time.Second
+
 // budget gives up the stacks of waits once they cost the target more than it was allowed to.
-func (s *perfStream) budget(passed time.Duration) {
-	taken, spent := s.taken, s.lastUsed-s.spent
-	first := s.spent == 0
-	s.taken, s.spent = 0, s.lastUsed
-	if !s.stacking || first || s.p.Budget <= 0 || passed <= 0 {
+func (s *perfStream) budget() {
+	passed := time.Since(s.looked)
+	if !s.stacking || s.p.Budget <= 0 || passed < budgetGap {
 		return
 	}
-	if cost := taken * stackNS; float64(cost) > s.p.Budget*float64(max(spent, 0)) && cost > passed.Nanoseconds()/100 {
-		if err := s.own.Stop(perfevent.SwitchOut); err != nil {
-			return
-		}
-		s.stacking = false
-		s.lowered = fmt.Sprintf("stacks of waits were given up at %s: %d in %s", time.Now().UTC().Format("15:04:05 UTC"), taken, passed.Round(time.Millisecond))
-		s.w.Records([]kernel.Record{{Kind: kernel.Detail, Time: monotonic(), Arg: [3]uint64{1}}})
+	taken, spent := s.taken, s.lastUsed-s.spent
+	s.taken, s.spent, s.looked = 0, s.lastUsed, time.Now()
+	// Of a target that hardly runs any cost is a large share, and none is much: a hundredth of a CPU is always allowed.
+	cost := taken * stackNS
+	if float64(cost) <= s.p.Budget*float64(max(spent, 0)) || cost <= passed.Nanoseconds()/100 {
+		return
 	}
+	if err := s.own.Stop(perfevent.SwitchOut); err != nil {
+		return
+	}
+	s.stacking = false
+	s.lowered = fmt.Sprintf("stacks of waits were given up at %s: %d in %s", time.Now().UTC().Format("15:04:05 UTC"), taken, passed.Round(time.Millisecond))
+	s.w.Records([]kernel.Record{{Kind: kernel.Detail, Time: monotonic(), Arg: [3]uint64{1}}})
 }

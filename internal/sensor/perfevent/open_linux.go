@@ -26,9 +26,9 @@ import (
 // With AllTasks there is one set of events a CPU, and no list.
 
 const (
-	defaultRing = 512 << 10 // of a CPU
-	ringsTotal  = 16 << 20  // of all CPUs together
-	leastRing   = 64 << 10
+	defaultRing = 2 << 20  // of a CPU
+	ringsTotal  = 16 << 20 // of all CPUs together
+	leastRing   = 128 << 10
 	maxEvents   = 1 << 15 // the kernel keeps some KiB for each
 	maxPasses   = 8
 )

@@ -16,5 +16,5 @@ type Options struct {
 	Stacks bool // call chains of samples and faults
 	Kernel bool // the kernel's share of stacks, and samples in the kernel: CAP_PERFMON, or kernel.perf_event_paranoid at most 1
 
-	RingBytes int // of each CPU's ring; 0: what the user is permitted, up to 512 KiB. A power of two
+	RingBytes int // of each CPU's ring; 0: what the user is permitted, up to 2 MiB. A power of two
 }
