@@ -6,15 +6,11 @@ import (
 	"io"
 	"runtime"
 	"strings"
-	"sync"
-	"syscall"
 	"time"
-	"unsafe"
 
 	"github.com/whystall/whystall/internal/evidence"
 	"github.com/whystall/whystall/internal/evidence/kernel"
 	"github.com/whystall/whystall/internal/sensor/bpf"
-	"github.com/whystall/whystall/internal/sensor/symbol"
 )
 
 var _ = registerLocal(&Local{
@@ -53,21 +49,20 @@ func recordBPF(ctx context.Context, p Process, w io.Writer) (_ *evidence.Cost, e
 		return nil, err
 	}
 	named.start(s.w)
+	s.budget = newBPFBudget(r, p)
 	if p.Recording != nil {
 		p.Recording()
 	}
 	s.naming = named
-	used := processCPU(p.PID)
 	err = s.run(ctx)
-	cpu := named.end()
-	cost := &evidence.Cost{CPUNS: threadTime() - began + cpu, Lost: s.lost}
-	if used >= 0 {
-		cost.TargetNS = max(0, s.lastCPU-used)
-	}
+	cost := &evidence.Cost{Lost: s.lost}
+	cost.KernelNS, cost.TargetNS, cost.Lowered = s.budget.end(s.events)
+	cost.CPUNS = named.end()
 	if e := s.w.Close(); err == nil {
 		err = e
 	}
 	_, cost.Records = s.w.Written()
+	cost.CPUNS += threadTime() - began
 	if errors.Is(err, ErrCut) {
 		err = nil // the runner says so
 	}
@@ -79,6 +74,8 @@ type bpfStream struct {
 	r       *bpf.Recorder
 	w       *kernel.Writer
 	naming  *naming
+	budget  *bpfBudget
+	events  int64
 	cgroups *cgroupPaths
 	threads map[uint32]*bpfThread
 	seen    [4096]uint32 // threads known to be written, by their low bits
@@ -87,8 +84,6 @@ type bpfStream struct {
 	losses  []bpf.Loss
 	lost    int64
 	lossAt  int64
-	last    int64 // newest event
-	lastCPU int64
 	broken  error // first event that could not be read
 }
 
@@ -146,14 +141,15 @@ func (s *bpfStream) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if ended || time.Since(flushed) >= flushEvery {
-			flushed = time.Now()
+		now := time.Now()
+		if level, lower := s.budget.tick(now, s.events); lower {
+			s.w.Records([]kernel.Record{{Time: monotonic(), Kind: kernel.Detail, Arg: [3]uint64{uint64(level)}}})
+		}
+		if ended || now.Sub(flushed) >= flushEvery {
+			flushed = now
 			s.count()
 			if err := s.w.Flush(upTo - int64(settle)); err != nil {
 				return err
-			}
-			if cpu := processCPU(int(s.r.Target.SelfTID)); cpu > 0 {
-				s.lastCPU = cpu
 			}
 		}
 	}
@@ -166,6 +162,7 @@ func (s *bpfStream) drain() (upTo int64, err error) {
 	if broken != nil && s.broken == nil {
 		s.broken = broken
 	}
+	s.events += int64(len(s.batch))
 	return upTo, s.w.Records(s.batch)
 }
 
@@ -314,124 +311,4 @@ func (s *bpfStream) count() {
 		}})
 	}
 	s.lossAt = now
-}
-
-// naming finds the frames of stacks, in a goroutine of its own: the first look into a large program takes a second.
-type naming struct {
-	table   *symbol.Table
-	kernel  *symbol.KernelTable
-	missing []string
-	todo    chan unnamed
-	done    sync.WaitGroup
-	cpu     int64
-	dropped int64
-}
-
-type unnamed struct {
-	id     uint32
-	at     int64
-	user   bool
-	exec   bool
-	frames []uint64
-}
-
-func newNaming(p Process) *naming {
-	n := &naming{todo: make(chan unnamed, 4096)}
-	var err error
-	if n.table, err = symbol.New(p.PID, p.Root); err != nil {
-		n.missing = append(n.missing, "names of the target's functions: "+err.Error())
-	}
-	if n.kernel, err = symbol.Kernel(p.Root); err != nil {
-		n.missing = append(n.missing, "names of the kernel's functions: "+err.Error())
-	}
-	return n
-}
-
-func (n *naming) start(w *kernel.Writer) {
-	n.done.Go(func() {
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		began := threadTime()
-		var frames []symbol.Frame
-		var out []kernel.Frame
-		for u := range n.todo {
-			frames = frames[:0]
-			switch {
-			case u.exec:
-				if n.table != nil {
-					n.table.Exec(u.at)
-				}
-				continue
-			case u.user && n.table != nil:
-				frames = n.table.Stack(u.frames, u.at, frames)
-			case !u.user && n.kernel != nil:
-				frames = trimProbe(n.kernel.Stack(u.frames, frames))
-			default:
-				for _, a := range u.frames {
-					frames = append(frames, symbol.Frame{Addr: a})
-				}
-			}
-			out = out[:0]
-			for _, f := range frames {
-				out = append(out, kernel.Frame{Addr: f.Addr, Func: f.Func, Module: f.Module, Offset: f.Offset, Inferred: f.Inferred})
-			}
-			w.Stack(u.id, out)
-		}
-		n.cpu = threadTime() - began
-	})
-}
-
-// trimProbe takes away the frames of the program itself, and of how the kernel came to call it.
-func trimProbe(frames []symbol.Frame) []symbol.Frame {
-	for i, f := range frames {
-		if !strings.HasPrefix(f.Func, "bpf_") && !strings.HasPrefix(f.Func, "__bpf_") && !strings.HasPrefix(f.Func, "__traceiter_") {
-			return frames[i:]
-		}
-	}
-	return frames
-}
-
-func (n *naming) put(id uint32, e *bpf.Event) {
-	n.send(unnamed{id: id, at: e.Time, user: e.IsUser, frames: append([]uint64(nil), e.Stack...)})
-}
-
-func (n *naming) exec(at int64) { n.send(unnamed{exec: true, at: at}) }
-
-// send never waits long for the one who names: the rings must be read.
-func (n *naming) send(u unnamed) {
-	select {
-	case n.todo <- u:
-	default:
-		n.dropped++
-	}
-}
-
-// end waits until all is named, and gives the CPU time it took.
-func (n *naming) end() int64 {
-	close(n.todo)
-	n.done.Wait()
-	if n.table != nil {
-		n.table.Close()
-	}
-	return n.cpu
-}
-
-// threadTime is the CPU time of the calling thread, ns.
-func threadTime() int64 {
-	const rusageThread = 1
-	var u syscall.Rusage
-	if syscall.Getrusage(rusageThread, &u) != nil {
-		return 0
-	}
-	return u.Utime.Nano() + u.Stime.Nano()
-}
-
-// processCPU is the CPU time of a process, ns, by the clock that each has; -1 when it is gone.
-func processCPU(pid int) int64 {
-	clock := ^uintptr(pid)<<3 | 2 // MAKE_PROCESS_CPUCLOCK(pid, CPUCLOCK_SCHED)
-	var ts syscall.Timespec
-	if _, _, errno := syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, clock, uintptr(unsafe.Pointer(&ts)), 0); errno != 0 {
-		return -1
-	}
-	return ts.Nano()
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
@@ -18,8 +17,8 @@ type loader struct {
 	maps     map[string]*ebpf.Map
 	vars     map[string]*ebpf.Variable
 	rings    []*ring
-	links    []io.Closer
-	loaded   []*ebpf.Program
+	links    map[string]io.Closer // by program
+	loaded   map[string]*ebpf.Program
 	lossView []byte
 	lister   *ebpf.Program
 }
@@ -35,13 +34,8 @@ func ringBytes(cpus int) uint32 {
 	return size
 }
 
-func newLoader(spec *ebpf.CollectionSpec, types *kernelTypes, target, preempt uint32) (_ *loader, err error) {
-	l := &loader{spec: spec, types: types, maps: map[string]*ebpf.Map{}}
-	defer func() {
-		if err != nil {
-			l.close()
-		}
-	}()
+func newLoader(spec *ebpf.CollectionSpec, types *kernelTypes, target, preempt uint32) (l *loader, err error) {
+	l = &loader{spec: spec, types: types, links: map[string]io.Closer{}, loaded: map[string]*ebpf.Program{}}
 	ns, err := selfNS()
 	if err != nil {
 		return nil, err
@@ -107,7 +101,7 @@ func (l *loader) program(name string) (*ebpf.Program, error) {
 	}
 	prog := c.DetachProgram(name)
 	c.Close()
-	l.loaded = append(l.loaded, prog)
+	l.loaded[name] = prog
 	return prog, nil
 }
 
@@ -181,7 +175,7 @@ func (l *loader) attach(p program) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", p.tells, refusal("attach "+p.name, err))
 	}
-	l.links = append(l.links, ln)
+	l.links[p.name] = ln
 	return nil
 }
 
@@ -216,7 +210,7 @@ func (l *loader) everybody() ([]Thread, error) {
 }
 
 func (l *loader) close() {
-	for _, c := range slices.Backward(l.links) {
+	for _, c := range l.links {
 		c.Close()
 	}
 	for _, p := range l.loaded {

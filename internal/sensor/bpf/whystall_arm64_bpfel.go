@@ -14,11 +14,19 @@ import (
 )
 
 type whystallCpu struct {
-	_       structs.HostLayout
-	Pending uint64
-	Due     uint64
-	Budget  uint64
-	Pad     uint64
+	_        structs.HostLayout
+	Pending  uint64
+	Due      uint64
+	UserAt   uint64
+	KernelAt uint64
+	Since    uint64
+	Next     uint64
+	Slices   [16]struct {
+		_    structs.HostLayout
+		From uint64
+		To   uint64
+		Tid  uint64
+	}
 }
 
 type whystallLoss struct {
@@ -86,7 +94,7 @@ type whystallThread struct {
 		B  uint64
 	}
 	LockAddr uint64
-	Due      uint64
+	Queued   uint64
 }
 
 // Names of all BPF objects in the ELF.

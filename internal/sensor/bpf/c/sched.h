@@ -18,21 +18,45 @@ INLINE void tell_wait(u64 began, u32 tid, u64 kernel, u64 user)
 }
 
 // leaving remembers that a thread of the target begins to wait.
-INLINE void leaving(void *ctx, struct task_struct *prev, u64 now)
+INLINE void leaving(void *ctx, struct task_struct *prev, u64 now, bool blocks)
 {
-	if (!stacks)
-		return;
 	struct thread *t = thread_of(prev->pid);
 	if (!t)
+		return;
+	if (!blocks) {
+		t->queued = now;
+		return;
+	}
+	t->queued = 0;
+	if (!stacks)
 		return;
 	t->left = now;
 	t->user = 0;
 	// Without word of its return the user stack must be taken now, before it is known whether the wait will be long: a
 	// few thousand a second.
 	struct cpu *c = this_cpu();
-	if (!at_exit && c && now > c->budget) {
-		c->budget = now + 200000;
+	if (!at_exit && c && now > c->user_at) {
+		c->user_at = now + 200000;
 		t->user = stack_of(ctx, 0, 1);
+	}
+}
+
+// held tells who had the CPU while a thread of the target was queued: the last few of them.
+INLINE void held(struct cpu *c, u32 tid, u64 queued, u64 now)
+{
+	u32 at = c->next;
+	for (u32 i = 0; i < SLICES; i++) {
+		struct slice *s = &c->slices[(at + i) % SLICES];
+		if (!s->tid || s->to <= queued)
+			continue;
+		u64 from = s->from > queued ? s->from : queued;
+		struct middle *m = reserve(sizeof(*m));
+		if (!m)
+			return;
+		fill(&m->s, K_HELD, F_TARGET, s->to < now ? s->to : now, tid, s->tid, 0);
+		m->arg[0] = s->to - from;
+		m->arg[1] = m->arg[2] = 0;
+		submit(m);
 	}
 }
 
@@ -41,10 +65,17 @@ INLINE void coming(struct task_struct *next, u64 now, struct cpu *c)
 {
 	u32 tid = next->pid;
 	struct thread *t = map_lookup(&threads, &tid);
-	if (!t || !t->left)
+	if (!t)
+		return;
+	if (fold && t->queued)
+		held(c, tid, t->queued, now);
+	t->queued = 0;
+	if (!t->left)
 		return;
 	u64 left = t->left;
 	t->left = 0;
+	if (!stacks)
+		return;
 	u64 owed = t->owed + (now - left);
 	if (owed < wait_floor) {
 		t->owed = owed;
@@ -86,21 +117,30 @@ int sched_switch(u64 *ctx)
 			syscall_of(prev, &m->arg[1], &m->arg[2]);
 			submit(m);
 		}
-		if (!(state & 0x80)) // TASK_DEAD: it is not coming back
-			leaving(ctx, prev, now);
-	} else {
+	} else if (!fold || leaves || comes) {
 		struct small *s = reserve(sizeof(*s));
 		if (s) {
 			fill(s, K_SWITCH, flags, now, prev->pid, next->pid, state);
 			submit(s);
 		}
 	}
+	// TASK_DEAD is not coming back.
+	if (leaves && !(state & 0x80) && (stacks || fold))
+		leaving(ctx, prev, now, blocks);
 	struct cpu *c = this_cpu();
-	if (c) {
-		c->pending = 0;
-		if (comes && stacks)
-			coming(next, now, c);
+	if (!c)
+		return 0;
+	c->pending = 0;
+	if (fold && !leaves && prev->pid) {
+		struct slice *s = &c->slices[c->next % SLICES];
+		s->from = c->since;
+		s->to = now;
+		s->tid = prev->pid;
+		c->next++;
 	}
+	c->since = now;
+	if (comes && (stacks || fold))
+		coming(next, now, c);
 	return 0;
 }
 
@@ -159,9 +199,13 @@ int sched_waking(u64 *ctx)
 	syscall_of(by, &nr, &first);
 	if (stacks) {
 		user = stack_of(ctx, 0, 1);
-		// Of these calls the number says it all.
-		if (nr != NR_FUTEX + 1 && nr != NR_TGKILL + 1)
+		// The call's number says nearly all of what the kernel's side could tell, which costs twice as much: a few.
+		struct cpu *c = this_cpu();
+		u64 now = ktime_get_ns();
+		if (nr != NR_FUTEX + 1 && nr != NR_TGKILL + 1 && c && now > c->kernel_at) {
+			c->kernel_at = now + 1000000;
 			kernel = stack_of(ctx, 0, 0);
+		}
 	}
 	struct large *l = reserve(sizeof(*l));
 	if (!l)
@@ -178,8 +222,14 @@ int sched_waking(u64 *ctx)
 
 INLINE void queued(struct task_struct *t, u32 cpu, u16 flags)
 {
-	if (t->tgid == target)
-		tell(K_WAKEUP, F_TARGET | flags, t->pid, 0, cpu);
+	if (t->tgid != target)
+		return;
+	tell(K_WAKEUP, F_TARGET | flags, t->pid, 0, cpu);
+	if (fold && !(flags & F_MIGRATE)) {
+		struct thread *m = thread_of(t->pid);
+		if (m)
+			m->queued = ktime_get_ns();
+	}
 }
 
 SEC("tp_btf/sched_wakeup")

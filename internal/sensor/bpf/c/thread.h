@@ -12,7 +12,7 @@ struct thread {
 	u64 user;        // user stack of the wait, where that had to be taken as it began
 	struct begin reclaim, memcg, compaction, mmap, lock, fault;
 	u64 lock_addr;
-	u64 due;         // of the timer that woke it
+	u64 queued;      // since when it waits for a CPU; 0 not
 };
 
 struct {
@@ -34,12 +34,23 @@ INLINE struct thread *thread_of(u32 tid)
 	return map_lookup(&threads, &tid);
 }
 
+#define SLICES 16
+
+// One that is not of the target had a CPU.
+struct slice {
+	u64 from, to;
+	u64 tid;
+};
+
 // What a CPU's programs leave for each other.
 struct cpu {
 	u64 pending;  // the thread that comes owes the stacks of a wait: since when it waited
 	u64 due;      // of the timer that is being served
-	u64 budget;   // ns, when the next user stack may be taken as a wait begins
-	u64 pad;
+	u64 user_at;  // when the next user stack may be taken as a wait begins
+	u64 kernel_at; // when the next kernel stack of a waker may be
+	u64 since;    // when the last switch was
+	u64 next;     // of slices, the oldest
+	struct slice slices[SLICES];
 };
 
 struct {

@@ -1,0 +1,111 @@
+package collect
+
+import (
+	"runtime"
+	"strings"
+	"sync"
+
+	"github.com/whystall/whystall/internal/evidence/kernel"
+	"github.com/whystall/whystall/internal/sensor/bpf"
+	"github.com/whystall/whystall/internal/sensor/symbol"
+)
+
+// naming finds the frames of stacks, in a goroutine of its own: the first look into a large program takes a second.
+type naming struct {
+	table   *symbol.Table
+	kernel  *symbol.KernelTable
+	missing []string
+	todo    chan unnamed
+	done    sync.WaitGroup
+	cpu     int64
+	dropped int64
+}
+
+type unnamed struct {
+	id     uint32
+	at     int64
+	user   bool
+	exec   bool
+	frames []uint64
+}
+
+func newNaming(p Process) *naming {
+	n := &naming{todo: make(chan unnamed, 4096)}
+	var err error
+	if n.table, err = symbol.New(p.PID, p.Root); err != nil {
+		n.missing = append(n.missing, "names of the target's functions: "+err.Error())
+	}
+	if n.kernel, err = symbol.Kernel(p.Root); err != nil {
+		n.missing = append(n.missing, "names of the kernel's functions: "+err.Error())
+	}
+	return n
+}
+
+func (n *naming) start(w *kernel.Writer) {
+	n.done.Go(func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		began := threadTime()
+		var frames []symbol.Frame
+		var out []kernel.Frame
+		for u := range n.todo {
+			frames = frames[:0]
+			switch {
+			case u.exec:
+				if n.table != nil {
+					n.table.Exec(u.at)
+				}
+				continue
+			case u.user && n.table != nil:
+				frames = n.table.Stack(u.frames, u.at, frames)
+			case !u.user && n.kernel != nil:
+				frames = trimProbe(n.kernel.Stack(u.frames, frames))
+			default:
+				for _, a := range u.frames {
+					frames = append(frames, symbol.Frame{Addr: a})
+				}
+			}
+			out = out[:0]
+			for _, f := range frames {
+				out = append(out, kernel.Frame{Addr: f.Addr, Func: f.Func, Module: f.Module, Offset: f.Offset, Inferred: f.Inferred})
+			}
+			w.Stack(u.id, out)
+		}
+		n.cpu = threadTime() - began
+	})
+}
+
+// trimProbe takes away the frames of the program itself, and of how the kernel came to call it.
+func trimProbe(frames []symbol.Frame) []symbol.Frame {
+	for i, f := range frames {
+		if !strings.HasPrefix(f.Func, "bpf_") && !strings.HasPrefix(f.Func, "__bpf_") && !strings.HasPrefix(f.Func, "__traceiter_") {
+			return frames[i:]
+		}
+	}
+	return frames
+}
+
+func (n *naming) put(id uint32, e *bpf.Event) {
+	n.send(unnamed{id: id, at: e.Time, user: e.IsUser, frames: append([]uint64(nil), e.Stack...)})
+}
+
+func (n *naming) exec(at int64) { n.send(unnamed{exec: true, at: at}) }
+
+// send never waits long for the one who names: the rings must be read.
+func (n *naming) send(u unnamed) {
+	select {
+	case n.todo <- u:
+	default:
+		n.dropped++
+	}
+}
+
+// end waits until all is named, and gives the CPU time it took.
+func (n *naming) end() int64 {
+	close(n.todo)
+	n.done.Wait()
+	if n.table != nil {
+		n.table.Close()
+	}
+	return n.cpu
+}

@@ -1,0 +1,97 @@
+package bpf
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+)
+
+// Levels of detail, each giving up what it says beside what the ones before it do. Switches of the target, its wake-ups
+// and who did them are told at every level.
+var Levels = []string{
+	"everything",
+	"others' switches are folded into who held a CPU while a thread of the target was queued there",
+	"no samples, TLB flushes, minor faults or waits for kernel locks; stacks of waits from 10 ms on",
+	"no stacks",
+}
+
+// Lower sets a level of detail; it goes one way.
+func (r *Recorder) Lower(level int) error {
+	set := func(name string, v any) error {
+		if err := r.l.vars[name].Set(v); err != nil {
+			return fmt.Errorf("lower detail: set %s: %w", name, err)
+		}
+		return nil
+	}
+	detach := func(programs ...string) {
+		for _, p := range programs {
+			if c := r.l.links[p]; c != nil {
+				c.Close()
+				delete(r.l.links, p)
+			}
+		}
+	}
+	if level >= 1 {
+		if err := set(whystallVarFold, uint32(1)); err != nil {
+			return err
+		}
+	}
+	if level >= 2 {
+		detach(whystallProgSample, whystallProgTlbFlush, whystallProgFaultMinor, whystallProgContentionBegin, whystallProgContentionEnd)
+		if err := set(whystallVarWaitFloor, uint64(10_000_000)); err != nil {
+			return err
+		}
+	}
+	if level >= 3 {
+		if err := set(whystallVarStacks, uint32(0)); err != nil {
+			return err
+		}
+		detach(whystallProgSchedExit)
+	}
+	return nil
+}
+
+// Meter measures what the programs cost: while it runs the kernel takes the time of each run, which itself costs 50 ns a run, so
+// it is for a small part of the recording.
+type Meter struct {
+	stats io.Closer
+	ran   map[string]uint64
+}
+
+// Measure begins to measure. It needs CAP_SYS_ADMIN, and changes no setting of the machine.
+func (r *Recorder) Measure() (*Meter, error) {
+	stats, err := ebpf.EnableStats(unix.BPF_STATS_RUN_TIME)
+	if err != nil {
+		return nil, fmt.Errorf("measure programs: %w", err)
+	}
+	m := &Meter{stats: stats, ran: map[string]uint64{}}
+	m.ran = r.ran()
+	return m, nil
+}
+
+// statsCost is what taking the time adds to the time taken.
+const statsCost = 20
+
+func (r *Recorder) ran() map[string]uint64 {
+	ran := map[string]uint64{}
+	for name, p := range r.l.loaded {
+		s, err := p.Stats()
+		if err != nil {
+			continue
+		}
+		ns := uint64(s.Runtime)
+		ran[name] = ns - min(ns, s.RunCount*statsCost)
+	}
+	return ran
+}
+
+// Stop ends it and gives the CPU time that the programs took since Measure, ns.
+func (m *Meter) Stop(r *Recorder) (ns uint64) {
+	for name, n := range r.ran() {
+		ns += n - min(n, m.ran[name])
+	}
+	m.stats.Close()
+	return ns
+}
