@@ -22,7 +22,9 @@ switch t=10000000 cpu=0 tid=11 other=0 flags=target args=1
 	}
 	same := ev(3000, 1)
 	same.From = same.To
-	sync := func(at int64) exectrace.Event { return exectrace.Event{Time: exectrace.Time(at), Kind: exectrace.KindSync} }
+	sync := func(at int64) exectrace.Event {
+		return exectrace.Event{Time: exectrace.Time(at), Kind: exectrace.KindSync}
+	}
 	for _, c := range []struct {
 		name   string
 		events []exectrace.Event

@@ -96,6 +96,7 @@ type noteWait struct {
 	begin, end int64 // asleep
 	waker      uint32
 	released   bool // woken by a thread of the target, not by a signal or a timer
+	futex      bool // in a futex call on the note
 }
 
 // noteWaits lists who slept on the note at addr.
@@ -112,8 +113,10 @@ func (k *Kernel) noteWaits(addr uint64) []noteWait {
 			if o.flags&koffFutex == 0 || o.arg != addr {
 				continue
 			}
-			l = append(l, noteWait{th.tid, s.begin, k.segEnd(th, j), o.waker,
-				o.asked && o.flags&(koffInterrupt|koffSignal) == 0 && o.flags&koffTarget != 0})
+			w := noteWait{tid: th.tid, begin: s.begin, end: k.segEnd(th, j), waker: o.waker}
+			w.futex = o.wcall >= 0 && k.isFutex(int32(o.wcall)) && o.warg == addr
+			w.released = o.asked && o.flags&(koffInterrupt|koffSignal) == 0 && o.flags&koffTarget != 0 && (o.wcall < 0 || w.futex)
+			l = append(l, w)
 		}
 	}
 	slices.SortFunc(l, func(a, b noteWait) int {

@@ -21,8 +21,8 @@ type Known uint8
 const (
 	KnownNot    Known = iota // somebody may have been awaited, it is not known who
 	KnownNobody              // nobody had to be
-	KnownWake                // by the futex wake on the note
-	KnownWaking              // by who woke the initiator from the note
+	KnownWake                // by the futex wake on the note: the call itself, or what it was as it woke the initiator
+	KnownWaking              // by who woke the initiator from the note, it is not known in which call
 	KnownStop                // by the thread of the last P that stopped, which a thief can be: supported at most
 )
 
@@ -97,13 +97,16 @@ func (k *Kernel) Pause(r PauseRange) Pause {
 	}
 	switch {
 	case p.Known == KnownWake, p.Known == KnownWaking:
-	case r.LastStop != 0 && r.LastThread != 0 && r.LastThread != r.Initiator && (note.Address == 0 || slept != 0 || !k.wakesKnown()):
+	case r.LastStop != 0 && r.LastThread != 0 && r.LastThread != r.Initiator && (note.Address == 0 || slept != 0 || !k.callsKnown):
 		// Without a wake, or without knowing where to look for it, the last P to stop is whose thread was awaited unless it was retaken.
 		p.Known, p.Awaited, t1 = KnownStop, r.LastThread, min(max(clampTime(r.LastStop), p.Begin), start)
 		p.How = "thread of the last P that stopped, by the trace; where that P was retaken it is the thief"
 		p.hop(t1, p.Awaited, "stops the last P", "trace")
-	case note.Address != 0 && k.wakesKnown() && slept == 0 && k.known(r.Initiator, p.Begin, p.End):
-		p.Known, p.How = KnownNobody, "no wake of sched.stopnote: no P had to be awaited"
+	case note.Address != 0 && slept == 0 && k.callsKnown && k.known(r.Initiator, p.Begin, p.End):
+		p.Known, p.How = KnownNobody, "the initiator did not sleep on sched.stopnote: no P had to be awaited"
+		if k.wakesKnown() {
+			p.How = "no wake of sched.stopnote: no P had to be awaited"
+		}
 	default:
 		p.How = "who was awaited is not recorded"
 	}
@@ -195,12 +198,33 @@ func (k *Kernel) awaited(p *Pause, note Note, name string, slept int64) (t1 int6
 		if s := k.At(p.Initiator, w.Begin); s.Futex != note.Address {
 			continue
 		}
-		p.Known, p.Awaited = KnownWaking, w.Waker
-		p.How = fmt.Sprintf("who woke the initiator from %s (address: %s)", name, note.How)
-		p.hop(w.Time, w.Waker, "wakes the initiator from "+name, "sched_waking")
+		futex := w.Call >= 0 && k.isFutex(w.Call)
+		if w.Call >= 0 && (!futex || w.Arg != note.Address) {
+			continue // something else that wakes
+		}
+		p.wokenBy(w.Time, w.Waker, futex, name, note)
 		return w.Time
 	}
 	return 0
+}
+
+// wokenBy notes who woke the initiator from the note.
+func (p *Pause) wokenBy(t int64, waker uint32, futex bool, name string, note Note) {
+	p.Awaited, p.Known = waker, KnownWaking
+	p.How = fmt.Sprintf("who woke the initiator from %s (address: %s)", name, note.How)
+	how := "sched_waking"
+	if futex {
+		p.Known = KnownWake
+		p.How = fmt.Sprintf("futex wake on %s (address: %s)", name, note.How)
+		how = "sched_waking in the futex call"
+	}
+	p.hop(t, waker, "wakes the initiator from "+name, how)
+}
+
+// isFutex tells whether a system call takes a futex's address first.
+func (k *kernelState) isFutex(call int32) bool {
+	c := k.calls()
+	return c != nil && call < 1<<15 && (c.futex[int16(call)] || call == 454)
 }
 
 // known tells whether all of [lo,hi) of tid is.
@@ -262,7 +286,7 @@ func (k *Kernel) byNote(note Note, name string, barrier bool) (l []Pause) {
 			until = wakes[0].Begin
 		}
 		last, whole := first, true
-		for i++; i < len(waits) && waits[i].begin <= until; i++ {
+		for i++; i < len(waits) && waits[i].begin <= until && !last.released; i++ {
 			if waits[i].tid != first.tid || k.waitsElse(first.tid, last.end, waits[i].begin) {
 				whole = false
 				break
@@ -277,9 +301,7 @@ func (k *Kernel) byNote(note Note, name string, barrier bool) (l []Pause) {
 			p.hop(until, p.Awaited, "wakes "+name, "futex wake")
 			wakes = wakes[1:]
 		case last.released:
-			p.Known, p.Awaited = KnownWaking, last.waker
-			p.How = fmt.Sprintf("who woke the initiator from %s (address: %s)", name, note.How)
-			p.hop(last.end, last.waker, "wakes the initiator from "+name, "sched_waking")
+			p.wokenBy(last.end, last.waker, last.futex, name, note)
 		default:
 			p.How = "the wake is not recorded"
 		}

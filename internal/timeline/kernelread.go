@@ -30,7 +30,6 @@ func NewKernelWith(src kernel.Source, o KernelOptions) (*Kernel, error) {
 		k.limit = 256 << 20
 	}
 	k.header = src.Header()
-	k.noWake = k.header.Source == "perf"
 	b := kbuilder{kernelState: &k.kernelState}
 	for _, c := range k.header.CPUs {
 		b.cpu(c)
@@ -272,6 +271,7 @@ func (b *kbuilder) leave(th *kthread, r *kernel.Record, t, since int64, broken b
 	default:
 		if r.Arg[1] != 0 && r.Arg[1] <= 1<<15 {
 			o.call, o.arg = int16(r.Arg[1]-1), r.Arg[2]
+			b.callsKnown = true
 		}
 		b.push(th, t, ThreadBlocked, cpu, n, 0)
 	}

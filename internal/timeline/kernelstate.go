@@ -19,7 +19,8 @@ type kernelState struct {
 	names   map[uint32][]kernel.Thread // by TID, in order of Since
 	byNS    map[uint32]uint32
 	levels  []Level
-	noWake  bool // wakings are not recorded
+
+	callsKnown bool // of a blocked thread its system call is recorded
 
 	bytes   int
 	limit   int
