@@ -20,41 +20,50 @@ const (
 // meanwhile, told from the longest waits.
 func fillFutexes(k *timeline.Kernel, r *Kernel) {
 	w := newThreadWalk(k)
-	w.queues()
-	type one struct {
-		addr uint64
-		a    *address
-	}
-	var l []one
-	for addr, a := range w.addresses() {
-		if a.ns >= leastFutexNS {
-			l = append(l, one{addr, a})
-		}
-	}
-	// Time spent in conditions is mostly idleness; locks are told first.
-	lock := map[uint64]bool{}
-	for _, o := range l {
-		lock[o.addr] = w.lockAt(o.addr)
-	}
-	slices.SortFunc(l, func(a, b one) int {
-		return cmp.Or(-compareBool(lock[a.addr], lock[b.addr]), cmp.Compare(b.a.ns, a.a.ns), cmp.Compare(a.addr, b.addr))
+	l := foldConditions(k.Futexes())
+	l = slices.DeleteFunc(l, func(f *timeline.Futex) bool { return f.NS < leastFutexNS })
+	// Time spent in conditions is mostly idleness: locks are told first, with room left for five others.
+	slices.SortFunc(l, func(a, b *timeline.Futex) int {
+		return cmp.Or(-compareBool(a.Kind.Lock(), b.Kind.Lock()), cmp.Compare(b.NS, a.NS), cmp.Compare(a.Addr, b.Addr))
 	})
 	locks := 0
-	for locks < len(l) && lock[l[locks].addr] {
+	for locks < len(l) && l[locks].Kind.Lock() {
 		locks++
 	}
-	// at least five places for the others
 	keep := append(slices.Clone(l[:min(locks, topFutexes-min(5, len(l)-locks))]), l[locks:]...)
 	keep = keep[:min(len(keep), topFutexes)]
 	at := map[uint64]int{}
-	for i, o := range keep {
-		at[o.addr] = i
-		f := Futex{Address: o.addr, Waits: o.a.blocks, WaitNS: o.a.ns, MaxQueue: o.a.deepest, HolderNS: map[string]int64{}}
-		f.Name, f.Kind, f.Inferred = w.nameAt(o.addr)
+	for i, u := range keep {
+		at[u.Addr] = i
+		if u.Kind == timeline.FutexCondition {
+			at[u.Addr^4] = i
+		}
+		f := Futex{Address: u.Addr, Waits: u.Waits, WaitNS: u.NS, MaxQueue: u.Queue, HolderNS: map[string]int64{}, Kind: u.Kind.String(), Inferred: u.Inferred}
+		f.Name = w.lockName(u)
 		r.Futexes = append(r.Futexes, f)
 	}
-	w.holders(r, at, lock)
+	w.holders(r, at)
 	slices.SortStableFunc(r.Futexes, func(a, b Futex) int { return cmp.Compare(b.WaitNS, a.WaitNS) })
+}
+
+// foldConditions joins the two words of a condition, which take turns.
+func foldConditions(l []*timeline.Futex) []*timeline.Futex {
+	out := l[:0]
+	for _, f := range l {
+		if n := len(out); n > 0 && out[n-1].Kind == timeline.FutexCondition && f.Kind == timeline.FutexCondition && out[n-1].Addr|4 == f.Addr {
+			both := *out[n-1]
+			both.Waits += f.Waits
+			both.NS += f.NS
+			both.Queue = max(both.Queue, f.Queue)
+			if both.User == 0 {
+				both.User = f.User
+			}
+			out[n-1] = &both
+			continue
+		}
+		out = append(out, f)
+	}
+	return out
 }
 
 func compareBool(a, b bool) int {
@@ -89,7 +98,7 @@ func (l *longest) Pop() any {
 }
 
 // holders fills in sites, holders and what they did.
-func (w *threadWalk) holders(r *Kernel, at map[uint64]int, lock map[uint64]bool) {
+func (w *threadWalk) holders(r *Kernel, at map[uint64]int) {
 	lists := make([]longest, len(r.Futexes))
 	sites := make([]map[string]*Site, len(r.Futexes))
 	w.k.Each(r.Begin, r.End, func(tid uint32, s *timeline.Stretch) {
@@ -106,7 +115,7 @@ func (w *threadWalk) holders(r *Kernel, at map[uint64]int, lock map[uint64]bool)
 		if name := sleepsIn(w.k, s); name != "" {
 			addSite(sites[n], Site{Func: name}, s.Whole.End-s.Whole.Begin)
 		}
-		if !lock[s.Futex] {
+		if !w.isLock(s) {
 			return
 		}
 		heap.Push(&lists[n], longWait{tid, s.Whole.Begin, s.Whole.End})
@@ -140,45 +149,6 @@ func (w *threadWalk) holders(r *Kernel, at map[uint64]int, lock map[uint64]bool)
 	}
 }
 
-// queues counts how many waited at once at each address.
-func (w *threadWalk) queues() {
-	lo, hi := w.k.Span()
-	type edge struct {
-		at int64
-		in int8
-	}
-	edges := map[uint64][]edge{}
-	n := 0
-	w.k.Each(lo, hi, func(tid uint32, s *timeline.Stretch) {
-		if s.Doing != timeline.ThreadBlocked || s.Block != timeline.BlockFutex || s.End != s.Whole.End || s.Futex == 0 || n >= 1<<21 {
-			return
-		}
-		n++
-		edges[s.Futex] = append(edges[s.Futex], edge{s.Whole.Begin, 1}, edge{s.Whole.End, -1})
-	})
-	for addr, l := range edges {
-		a := w.addresses()[addr]
-		if a == nil {
-			continue
-		}
-		slices.SortFunc(l, func(a, b edge) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.in, b.in)) })
-		now := 0
-		for _, e := range l {
-			now += int(e.in)
-			a.deepest = max(a.deepest, now)
-		}
-	}
-}
-
-// lockAt tells whether the futex at an address is a lock.
-func (w *threadWalk) lockAt(addr uint64) bool {
-	a := w.addresses()[addr]
-	if a == nil {
-		return false
-	}
-	return w.isLock(&timeline.Stretch{Futex: addr, User: a.user})
-}
-
 // libraryLocks are the C library's own locks by a function that takes them; what is below the wait's own function tells.
 var libraryLocks = []struct{ lock, funcs string }{
 	{"stack_cache_lock", "allocate_stack get_cached_stack __nptl_free_stacks __nptl_deallocate_stack __nptl_free_tcb __deallocate_stack __free_stacks queue_stack pthread_create ___pthread_create __pthread_create_2_1"},
@@ -187,64 +157,62 @@ var libraryLocks = []struct{ lock, funcs string }{
 	{"stdio", "_IO_fwrite fwrite _IO_puts puts fputs _IO_fputs vfprintf __vfprintf_internal fflush _IO_fflush flockfile __flockfile _IO_flockfile"},
 }
 
-// nameAt names the lock or condition at an address by the stack of its longest wait.
-func (w *threadWalk) nameAt(addr uint64) (name, kind string, inferred bool) {
-	a := w.addresses()[addr]
-	if a == nil {
-		return "", futexUnknown, true
-	}
-	frames := w.k.Stack(a.user)
-	private := false
-	for i := range frames {
-		f := &frames[i]
-		if kind == "" && i < 4 && !f.Inferred {
-			kind = kindOfWait(f.Func)
-		}
+// lockName names what is waited for by the stack of its longest wait: the C library's own lock, or the program's function that waits; "" where the
+// stack ends in the C library.
+func (w *threadWalk) lockName(u *timeline.Futex) string {
+	for _, f := range w.k.Stack(u.User) {
 		fn, _, _ := strings.Cut(f.Func, "@")
-		private = private || strings.HasPrefix(fn, "__lll_lock_wait_private")
-		if name != "" || fn == "" {
+		if fn == "" {
 			continue
 		}
-		for _, l := range libraryLocks {
-			if slices.Contains(strings.Fields(l.funcs), fn) && systemModule(f.Module) {
-				name, inferred = l.lock, f.Inferred
-				break
+		if !systemModule(f.Module) {
+			if u.Kind == timeline.FutexRuntime && sleepPlumbing(fn) {
+				continue
+			}
+			if u.Kind == timeline.FutexRuntime {
+				return "runtime: " + strings.TrimPrefix(fn, "runtime.")
+			}
+			if !sleepPlumbing(fn) {
+				return fn // below the program's own code nothing tells of this lock
+			}
+			continue
+		}
+		if u.Kind.Lock() {
+			for _, l := range libraryLocks {
+				if slices.Contains(strings.Fields(l.funcs), fn) {
+					return l.lock
+				}
 			}
 		}
-		if !systemModule(f.Module) {
-			break // below the program's own code nothing tells of this lock
-		}
 	}
-	if name != "" && kind != futexCondition {
-		return name, futexMutex, inferred
-	}
-	name = sleepsIn(w.k, &timeline.Stretch{User: a.user})
-	switch {
-	case kind == futexRuntime:
-		name = "runtime: " + strings.TrimPrefix(name, "runtime.")
-	case kind != "":
-	case a.joins*2 > a.blocks:
-		kind, inferred = futexJoin, true
-	case w.lockAt(addr):
-		kind, inferred = futexMutex, true
-	case a.waits > 0 && a.libc*2 > a.seen:
-		kind, inferred = futexCondition, true
-	default:
-		kind, inferred = futexUnknown, true
-	}
-	if private && name == "" {
-		name = "a lock of the C library"
-	}
-	return name, kind, inferred
+	return ""
 }
 
-// lockSites are the functions that wait for a lock, or its name.
-func (w *threadWalk) lockSites(addr uint64) []string {
-	name, _, _ := w.nameAt(addr)
-	if name == "" {
-		name = fmt.Sprintf("futex 0x%x", addr)
+// waitSite is what a request's wait is called: the program's function that waits, else the lock's address or what the kernel was asked.
+func waitSite(k *timeline.Kernel, s *timeline.Stretch) string {
+	name := ""
+	for _, f := range k.Stack(s.User) {
+		if f.Func != "" && !sleepPlumbing(f.Func) {
+			name = f.Func
+			if !systemModule(f.Module) {
+				return name
+			}
+		}
 	}
-	return []string{name}
+	if s.Block == timeline.BlockFutex && s.Futex != 0 {
+		kind, addr := "futex", s.Futex
+		if f := k.Futex(s.Futex); f != nil && f.Kind != timeline.FutexUnknown {
+			kind = f.Kind.String()
+			if f.Kind == timeline.FutexCondition {
+				addr &^= 7
+			}
+		}
+		return fmt.Sprintf("the %s at 0x%x", kind, addr)
+	}
+	if name != "" {
+		return name
+	}
+	return sleepsIn(k, s)
 }
 
 // frames are a stack's, for showing.

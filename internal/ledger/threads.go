@@ -125,7 +125,7 @@ func (t *threadPass) own(grp *group, u *request.Unit) (on int64) {
 		}
 		place := exectrace.StackID(0)
 		if s.Doing == timeline.ThreadBlocked {
-			place = t.src.place(sleepsIn(t.k, s))
+			place = t.src.place(waitSite(t.k, s))
 		}
 		c.add(class, leaf, uint32(place), s.End-s.Begin)
 	}
@@ -238,7 +238,7 @@ func (t *threadPass) book(q *threadPiece, behind timeline.FuncID, who uint32, ns
 		lock = q.at.Futex
 	}
 	if wait.Doing == timeline.ThreadBlocked && (len(q.hops) > 0 || q.leaf.hasSite() || key.class == classLock) {
-		key.site = t.j.detail(sleepsIn(t.k, wait))
+		key.site = t.j.detail(waitSite(t.k, wait))
 	}
 	if q.leaf == codeAsleep {
 		key.detail = uint32(t.j.sleep(&q.at))
@@ -250,7 +250,7 @@ func (t *threadPass) book(q *threadPiece, behind timeline.FuncID, who uint32, ns
 		c.add(acct, factActor, q.tid, 0)
 	}
 	if q.at.Doing == timeline.ThreadBlocked {
-		if place := t.src.place(sleepsIn(t.k, &q.at)); place != 0 {
+		if place := t.src.place(waitSite(t.k, &q.at)); place != 0 {
 			c.add(acct, factStack, uint32(place), ns)
 			c.add(acct, factStackN, uint32(place), 1)
 		}
@@ -260,7 +260,7 @@ func (t *threadPass) book(q *threadPiece, behind timeline.FuncID, who uint32, ns
 	}
 	for i := range q.hops {
 		if h := &q.hops[i]; i > 0 && h.kind == hopLock {
-			c.add(acct, factThrough, uint32(t.j.detail(sleepsIn(t.k, &h.wait))), ns)
+			c.add(acct, factThrough, uint32(t.j.detail(waitSite(t.k, &h.wait))), ns)
 			break
 		}
 	}
@@ -306,17 +306,21 @@ func (t *threadPass) lock(addr uint64) uint32 {
 
 // lockTable lists the locks that slow units waited for.
 func (t *threadPass) lockTable(r *Result, slow *column) {
-	t.walk.queues()
 	for n, accounts := range slow.locks {
 		if int(n) >= len(t.addrs) {
 			continue
 		}
 		addr := t.addrs[n]
-		a := t.walk.addresses()[addr]
-		l := Lock{Sites: t.walk.lockSites(addr), HolderNS: map[string]int64{}}
-		if a != nil {
-			l.Waits, l.WaitNS, l.MaxQueue = a.blocks, a.ns, a.deepest
-			l.Stack = t.walk.frames(a.user)
+		l := Lock{HolderNS: map[string]int64{}}
+		if f := t.k.Futex(addr); f != nil {
+			l.Waits, l.WaitNS, l.MaxQueue = f.Waits, f.NS, f.Queue
+			l.Stack = t.walk.frames(f.User)
+			if name := t.walk.lockName(f); name != "" {
+				l.Sites = []string{name}
+			}
+		}
+		if l.Sites == nil {
+			l.Sites = []string{waitSite(t.k, &timeline.Stretch{Block: timeline.BlockFutex, Futex: addr})}
 		}
 		holders := map[string]int64{}
 		for id, ns := range accounts {

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"sort"
 	"strings"
 
 	"github.com/whystall/whystall/internal/evidence/kernel"
@@ -52,8 +53,6 @@ type threadWalk struct {
 	k      *timeline.Kernel
 	out    func(*threadPiece)
 	stacks map[uint32]wakeStack
-	locks  map[uint64]bool // by address: whether it is a lock, see isLock
-	addrs  map[uint64]*address
 	makers map[uint32][]timeline.ThreadLife
 
 	p       threadPiece
@@ -61,12 +60,11 @@ type threadWalk struct {
 	visits  int
 	buf     [maxThreadHops + 2][]timeline.Stretch
 	shares  []timeline.Share
-	wakes   []timeline.Event
 	wakings []timeline.Waking
 }
 
 func newThreadWalk(k *timeline.Kernel) *threadWalk {
-	w := &threadWalk{k: k, stacks: map[uint32]wakeStack{}, locks: map[uint64]bool{}}
+	w := &threadWalk{k: k, stacks: map[uint32]wakeStack{}}
 	return w
 }
 
@@ -238,19 +236,19 @@ func (w *threadWalk) releases(s, end *timeline.Stretch) (hopKind, bool) {
 func (w *threadWalk) lock(tid uint32, s, end *timeline.Stretch) {
 	at, to := s.Begin, s.End
 	from := s.Whole.Begin
-	if s.Futex != 0 {
-		w.wakes = w.k.FutexWakes(s.Futex, from, end.Whole.End+1, w.wakes[:0])
-	} else {
-		w.wakes = w.wakes[:0]
+	var releases []timeline.Release
+	if f := w.k.Futex(s.Futex); f != nil {
+		i := sort.Search(len(f.Releases), func(i int) bool { return f.Releases[i].Time >= from })
+		j := i + sort.Search(len(f.Releases)-i, func(j int) bool { return f.Releases[i+j].Time > end.Whole.End })
+		releases = f.Releases[i:min(j, i+mostReleased)]
 	}
-	releases := append([]timeline.Event(nil), w.wakes[:min(len(w.wakes), mostReleased)]...)
 	first := true
 	for i := range releases {
 		r := &releases[i]
 		if r.TID == tid {
 			continue
 		}
-		until := min(r.Begin, to)
+		until := min(r.Time, to)
 		if i == len(releases)-1 && r.TID == end.Waker {
 			until = to // it is in the call that ends the wait
 		}
@@ -258,7 +256,7 @@ func (w *threadWalk) lock(tid uint32, s, end *timeline.Stretch) {
 			w.held(tid, r.TID, s, at, until, from, first)
 			at = until
 		}
-		first, from = false, r.Begin
+		first, from = false, r.Time
 	}
 	if at < to {
 		w.held(tid, end.Waker, s, at, to, from, first)
@@ -294,7 +292,7 @@ func (w *threadWalk) cut(s *timeline.Stretch, lo, hi int64) *timeline.Stretch {
 // wait for it; else, for one that never waited, after its last wait for something from outside.
 func (w *threadWalk) acquired(holder uint32, s *timeline.Stretch, from, hi int64) int64 {
 	got := from
-	list := w.k.Stretches(holder, from, hi, nil)
+	list := w.k.Stretches(holder, from-1, hi, nil) // its own wait may end at that very moment
 	for i := len(list) - 1; i >= 0; i-- {
 		x := &list[i]
 		if x.Doing != timeline.ThreadBlocked {
@@ -344,9 +342,6 @@ type wakeStack struct {
 	futex     bool // the kernel's call to wake
 	exit      bool
 	write     bool
-	libc      bool // waits in the C library's own call
-	lock      bool // waits for a mutex
-	cond      bool // waits for a condition
 }
 
 func (w *threadWalk) stack(id uint32) wakeStack {
@@ -356,13 +351,13 @@ func (w *threadWalk) stack(id uint32) wakeStack {
 	}
 	frames := w.k.Stack(id)
 	for i := range frames {
-		st.learn(&frames[i], i)
+		st.learn(&frames[i])
 	}
 	w.stacks[id] = st
 	return st
 }
 
-func (st *wakeStack) learn(f *kernel.Frame, depth int) {
+func (st *wakeStack) learn(f *kernel.Frame) {
 	name := f.Func
 	if f.Inferred {
 		return // it may never have been called
@@ -386,15 +381,10 @@ func (st *wakeStack) learn(f *kernel.Frame, depth int) {
 		"unix_stream_sendmsg", "unix_dgram_sendmsg", "sock_write_iter", "eventfd_signal", "eventfd_signal_mask":
 		st.write = true
 	}
-	if depth == 0 && name != "syscall" && (strings.Contains(f.Module, "libc.so") || strings.Contains(f.Module, "libc-") || strings.Contains(f.Module, "libpthread")) {
-		st.libc = true
-	}
-	if depth < 4 {
-		switch kindOfWait(name) {
-		case futexMutex:
-			st.lock = true
-		case futexCondition, futexJoin, futexBarrier, futexSemaphore:
-			st.cond = true
-		}
-	}
+}
+
+// isLock tells whether a futex that somebody waits for is a lock: its holder is who matters.
+func (w *threadWalk) isLock(s *timeline.Stretch) bool {
+	f := w.k.Futex(s.Futex)
+	return f != nil && f.Kind.Lock()
 }

@@ -87,8 +87,8 @@ type threadFinder struct {
 	ofGroup  []int32 // role by group
 	goFrames bool
 	calls    map[int32]multiplex
-	waitedOn map[uint64]map[uint32]bool // exact futex address -> who ever waited there, at most 64
-	entry    string                     // of the life that is looked at
+	entry    string // of the life that is looked at
+	tid      uint32 // whose stretch is looked at
 	wakings  []timeline.Waking
 }
 
@@ -116,7 +116,6 @@ func (t *Threads) life(tid uint32, at int64) *life {
 
 // lookAt counts every wait of every thread.
 func (f *threadFinder) lookAt() {
-	f.waitedOn = map[uint64]map[uint32]bool{}
 	births := map[uint32][]timeline.ThreadLife{}
 	for _, x := range f.k.Threads() {
 		if x.Birth != 0 {
@@ -124,11 +123,6 @@ func (f *threadFinder) lookAt() {
 		}
 	}
 	lo, hi := f.k.Span()
-	f.k.Each(lo, hi, func(tid uint32, s *timeline.Stretch) {
-		if s.Doing == timeline.ThreadBlocked && s.Block == timeline.BlockFutex && s.Futex != 0 {
-			f.wait(s.Futex, tid)
-		}
-	})
 	var l *life
 	var w lifeWaits
 	finish := func() {
@@ -139,6 +133,7 @@ func (f *threadFinder) lookAt() {
 		}
 	}
 	f.k.Each(lo, hi, func(tid uint32, s *timeline.Stretch) {
+		f.tid = tid
 		if l != nil && l.tid != tid {
 			finish()
 		}

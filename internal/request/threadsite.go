@@ -127,8 +127,8 @@ func (w *lifeWaits) add(f *threadFinder, l *life, s *timeline.Stretch) {
 	case endTimer:
 		x.timer++
 	case endThread:
-		// Who is on the other side of a mutex waits there too; who gives work does not wait for it.
-		if s.Block == timeline.BlockFutex && (st.lock || f.waitedOn[s.Futex][s.Waker]) {
+		// Who is on the other side of a lock does not give work.
+		if s.Block == timeline.BlockFutex && f.isLock(s.Futex) {
 			x.bad++
 			break
 		}
@@ -142,19 +142,10 @@ func (w *lifeWaits) add(f *threadFinder, l *life, s *timeline.Stretch) {
 	}
 }
 
-// wait remembers that tid waited on a futex.
-func (f *threadFinder) wait(addr uint64, tid uint32) {
-	m := f.waitedOn[addr]
-	if m == nil {
-		if len(f.waitedOn) >= 1<<16 {
-			return
-		}
-		m = map[uint32]bool{}
-		f.waitedOn[addr] = m
-	}
-	if len(m) < 64 {
-		m[tid] = true
-	}
+// isLock tells whether a futex is a lock, or another that no work comes by.
+func (f *threadFinder) isLock(addr uint64) bool {
+	u := f.k.Futex(addr)
+	return u != nil && (u.Kind.Lock() || u.Kind == timeline.FutexJoin || u.Kind == timeline.FutexBarrier)
 }
 
 // answered tells whether who ended the wait s of tid had itself been woken by tid since the wait before.
@@ -242,7 +233,7 @@ func (f *threadFinder) endOf(s *timeline.Stretch) ending {
 		return endSignal
 	}
 	byThread := s.WakerTarget && !s.ByInterrupt && s.Waker != 0
-	byTimer := s.ByInterrupt && f.stack(s.WakerKernel).timer
+	byTimer := s.ByInterrupt && (f.stack(s.WakerKernel).timer || f.timerDue(s))
 	switch s.Block {
 	case timeline.BlockNetwork, timeline.BlockPipe:
 		switch {
@@ -268,12 +259,23 @@ func (f *threadFinder) endOf(s *timeline.Stretch) ending {
 	return endOther
 }
 
+// timerDue tells that a timer of the waiter's own went off when its wait ended.
+func (f *threadFinder) timerDue(s *timeline.Stretch) (yes bool) {
+	f.k.EventsOf(f.tid, s.Whole.End-dueNS, s.Whole.End+1, func(*timeline.Event) bool {
+		yes = true
+		return false
+	}, kernel.TimerDue)
+	return yes
+}
+
+// dueNS is how long before a waking the timer went off that causes it: both happen in one interrupt.
+const dueNS = 20e3
+
 // threadStack is what a stack means.
 type threadStack struct {
 	sig      uint32 // 0: not whole
 	depth    int
 	entry    string
-	lock     bool // waits for a mutex
 	timer    bool // a timer's interrupt
 	goFrames bool
 	multi    multiplex
@@ -311,9 +313,6 @@ func (f *threadFinder) learnStack(st *threadStack, frames []kernel.Frame) {
 		case name == "runtime.mcall" || name == "runtime.findRunnable" || name == "runtime.schedule" || name == "runtime.mstart" || name == "runtime.goexit":
 			st.goFrames = true
 		}
-		if i < 4 && isLockWait(name) {
-			st.lock = true
-		}
 		if threadRoot(name) {
 			if i > 0 {
 				st.depth = i
@@ -339,17 +338,6 @@ func (f *threadFinder) learnStack(st *threadStack, frames []kernel.Frame) {
 		}
 		b.WriteByte(0)
 	}
-}
-
-// isLockWait knows the functions that wait for a mutex, not a condition.
-func isLockWait(name string) bool {
-	for _, p := range []string{"__lll_lock_wait", "pthread_mutex_lock", "___pthread_mutex_lock", "__pthread_mutex_lock", "__GI___pthread_mutex_lock",
-		"pthread_rwlock_", "__pthread_rwlock_", "___pthread_rwlock_", "pthread_mutex_timedlock", "pthread_mutex_clocklock"} {
-		if strings.HasPrefix(name, p) {
-			return true
-		}
-	}
-	return strings.Contains(name, "futex") && strings.Contains(name, "lock_contended") // Rust's Mutex and RwLock
 }
 
 // threadRoot knows what stands above a thread's own code.

@@ -12,6 +12,7 @@ func (f *threadFinder) units() {
 	var c cutter
 	c.f = f
 	f.k.Each(lo, hi, func(tid uint32, s *timeline.Stretch) {
+		f.tid = tid
 		if c.l != nil && (c.l.tid != tid || s.Begin >= c.l.end && s.Doing == timeline.ThreadGone) {
 			c.end()
 		}

@@ -31,6 +31,9 @@ type kernelState struct {
 	futexOnce sync.Once
 	futexes   map[uint64][]uint32 // numbers of FutexWake events by address
 
+	useOnce sync.Once
+	uses    map[uint64]*Futex // by address
+
 	notesOnce sync.Once
 	notes     Notes
 

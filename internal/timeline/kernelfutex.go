@@ -1,0 +1,365 @@
+package timeline
+
+import (
+	"sort"
+	"strings"
+
+	"github.com/whystall/whystall/internal/evidence/kernel"
+)
+
+// FutexKind is what a futex is of.
+type FutexKind uint8
+
+const (
+	FutexUnknown FutexKind = iota
+	FutexMutex             // a lock: who held it is who matters
+	FutexCondition
+	FutexJoin // the end of a thread
+	FutexBarrier
+	FutexSemaphore
+	FutexRuntime // a lock of Go's runtime
+	FutexNote    // one of its notes or semaphores
+
+	futexKinds
+)
+
+// Futex is what was done with one address, by all waits and wake-ups.
+type Futex struct {
+	Addr     uint64
+	Kind     FutexKind
+	Inferred bool // Kind is told by how the address was used, not by functions' names
+	Waits    int64
+	NS       int64  // waited
+	Queue    int    // most that waited at once
+	User     uint32 // StackID of the longest wait that has one
+	Releases []Release
+
+	votes              [futexKinds]int64
+	plain, set         int64 // waits by the plain operation, and by the one with a bit set
+	libc, stacks       int64 // waits in the C library, of those with a stack
+	longest            int64
+	waiters, releasers map[uint32]bool
+	edges              []futexEdge
+}
+
+// Release is one wake-up of who waited.
+type Release struct {
+	Time int64
+	TID  uint32
+	User uint32 // StackID
+}
+
+type futexEdge struct {
+	at int64
+	in int8
+}
+
+// Bounds of what a stream from anywhere may make us hold.
+const (
+	mostFutexes  = 1 << 15
+	mostOfFutex  = 64 // threads that are told apart
+	mostReleases = 1 << 20
+)
+
+// Futex is what is known of the futex at addr; nil where nobody was seen to wait for it. A condition of glibc's has two words, side by
+// side: ask for either.
+func (k *Kernel) Futex(addr uint64) *Futex {
+	k.useOnce.Do(k.learnFutexes)
+	if f := k.uses[addr]; f != nil {
+		return f
+	}
+	return nil
+}
+
+// Futexes lists all, in order of their addresses.
+func (k *Kernel) Futexes() []*Futex {
+	k.useOnce.Do(k.learnFutexes)
+	l := make([]*Futex, 0, len(k.uses))
+	for _, f := range k.uses {
+		l = append(l, f)
+	}
+	sort.Slice(l, func(i, j int) bool { return l[i].Addr < l[j].Addr })
+	return l
+}
+
+func (k *Kernel) learnFutexes() {
+	k.uses = map[uint64]*Futex{}
+	says := map[uint32]futexWords{}
+	words := func(id uint32) futexWords {
+		w, ok := says[id]
+		if !ok && id != 0 {
+			w = wordsOf(k.Stack(id))
+			says[id] = w
+		}
+		return w
+	}
+	at := func(addr uint64) *Futex {
+		f := k.uses[addr]
+		if f == nil && len(k.uses) < mostFutexes && addr != 0 {
+			f = &Futex{Addr: addr, waiters: map[uint32]bool{}, releasers: map[uint32]bool{}}
+			k.uses[addr] = f
+		}
+		return f
+	}
+	note := func(m map[uint32]bool, tid uint32) {
+		if len(m) < mostOfFutex {
+			m[tid] = true
+		}
+	}
+	releases, edges := 0, 0
+	lo, hi := k.Span()
+	calls := k.calls()
+	stacks := stackClasses{src: k.src, known: map[uint32]stackClass{}}
+	k.Each(lo, hi+1, func(tid uint32, s *Stretch) {
+		if s.Doing != ThreadBlocked || s.Block != BlockFutex || s.End != s.Whole.End {
+			return
+		}
+		f := at(s.Futex)
+		if f == nil {
+			return
+		}
+		ns := s.Whole.End - s.Whole.Begin
+		f.Waits++
+		f.NS += ns
+		note(f.waiters, tid)
+		if edges++; edges < mostReleases {
+			f.edges = append(f.edges, futexEdge{s.Whole.Begin, 1}, futexEdge{s.Whole.End, -1})
+		}
+		if s.User != 0 {
+			f.stacks++
+			if ns > f.longest {
+				f.User, f.longest = s.User, ns
+			}
+			w := words(s.User)
+			f.votes[w.waits]++
+			if w.libc {
+				f.libc++
+			}
+			if w.timed {
+				f.set++
+			}
+		}
+		if !s.WakerTarget || s.ByInterrupt || s.WakerSignal || s.Waker == 0 {
+			return
+		}
+		if stacks.of(s.WakerKernel).exit || s.WakerCall >= 0 && calls != nil && calls.exits[int16(s.WakerCall)] {
+			f.votes[FutexJoin]++
+		} else {
+			f.votes[words(s.WakerUser).wakes]++
+			note(f.releasers, s.Waker)
+		}
+		if releases++; releases < mostReleases {
+			f.Releases = append(f.Releases, Release{s.Whole.End, s.Waker, s.WakerUser})
+		}
+	})
+	k.Events(lo, hi+1, func(e *Event) bool {
+		if e.Kind == kernel.FutexWait {
+			if f := k.uses[e.Arg[0]]; f != nil {
+				switch e.Arg[1] & futexOpMask {
+				case futexOpWait:
+					f.plain++
+				case futexOpLockPI, futexOpLockPI2:
+					f.votes[FutexMutex]++
+				default:
+					f.set++
+				}
+			}
+			return true
+		}
+		if f := k.uses[e.Arg[0]]; f != nil {
+			note(f.releasers, e.TID)
+			f.votes[words(e.User).wakes]++
+			if releases++; releases < mostReleases {
+				f.Releases = append(f.Releases, Release{e.Begin, e.TID, e.User})
+			}
+		}
+		return true
+	}, kernel.FutexWait, kernel.FutexWake)
+	for _, f := range k.uses {
+		f.decide()
+	}
+}
+
+// Operations of the futex call, without their flags.
+const (
+	futexOpMask    = 127
+	futexOpWait    = 0
+	futexOpLockPI  = 6
+	futexOpLockPI2 = 13
+)
+
+// sameReleaseNS is how long a call to wake takes.
+const sameReleaseNS = 50e3
+
+// decide judges a futex by what was seen of it.
+func (f *Futex) decide() {
+	sort.Slice(f.Releases, func(i, j int) bool {
+		a, b := &f.Releases[i], &f.Releases[j]
+		return a.Time < b.Time || a.Time == b.Time && a.TID < b.TID
+	})
+	// The call to wake and the waking it brings are one release.
+	n := 0
+	for _, r := range f.Releases {
+		if n > 0 && f.Releases[n-1].TID == r.TID && r.Time-f.Releases[n-1].Time <= sameReleaseNS {
+			continue
+		}
+		f.Releases[n] = r
+		n++
+	}
+	f.Releases = f.Releases[:n]
+	// ends first: who begins to wait when another ends did not wait beside it
+	sort.Slice(f.edges, func(i, j int) bool {
+		return f.edges[i].at < f.edges[j].at || f.edges[i].at == f.edges[j].at && f.edges[i].in < f.edges[j].in
+	})
+	now := 0
+	for _, e := range f.edges {
+		now += int(e.in)
+		f.Queue = max(f.Queue, now)
+	}
+	f.edges = nil
+	best := FutexUnknown
+	for kind := FutexUnknown + 1; kind < futexKinds; kind++ {
+		if f.votes[kind] > f.votes[best] || best == FutexUnknown && f.votes[kind] > 0 {
+			best = kind
+		}
+	}
+	if best != FutexUnknown {
+		f.Kind = best
+		return
+	}
+	f.Inferred = true
+	both := 0
+	for tid := range f.releasers {
+		if f.waiters[tid] {
+			both++
+		}
+	}
+	switch {
+	// glibc's locks wait by the plain operation; its conditions, joins and semaphores by the one with a bit set. Others, as Rust's, use the latter for all.
+	case f.plain > f.set:
+		f.Kind = FutexMutex
+	case f.libc*2 > f.stacks && f.set > 0:
+		f.Kind = FutexCondition
+	// Who lets go of a lock waits for it at times as well, and who signals a condition does not.
+	case both > 0 && both*2 >= len(f.releasers):
+		f.Kind = FutexMutex
+	case len(f.releasers) > 0 && f.Waits >= 8:
+		f.Kind = FutexCondition
+	}
+}
+
+// futexWords is what a stack's functions say of a futex.
+type futexWords struct {
+	waits, wakes FutexKind
+	libc         bool // the call is the C library's own, not one that a program made itself
+	timed        bool // by the function that all but locks share
+}
+
+func wordsOf(frames []kernel.Frame) (w futexWords) {
+	for i := range frames {
+		f := &frames[i]
+		if f.Inferred || i >= 6 {
+			return w // what was inferred may never have been called
+		}
+		if i == 0 {
+			w.libc = f.Func != "syscall" && (strings.Contains(f.Module, "libc.so") || strings.Contains(f.Module, "libc-") || strings.Contains(f.Module, "libpthread"))
+		}
+		name := plainWaits(f.Func)
+		w.timed = w.timed || strings.HasPrefix(name, "futex_abstimed_wait")
+		if w.waits == FutexUnknown {
+			w.waits = waitsFor(name)
+		}
+		if w.wakes == FutexUnknown {
+			w.wakes = letsGo(name)
+		}
+	}
+	return w
+}
+
+// plainWaits is a function's name without what the C library puts before and after it.
+func plainWaits(name string) string {
+	name = strings.TrimLeft(name, "_")
+	name = strings.TrimLeft(strings.TrimPrefix(name, "GI_"), "_")
+	name, _, _ = strings.Cut(name, "@")
+	return name
+}
+
+func hasAny(name string, prefixes ...string) bool {
+	for _, p := range prefixes {
+		if strings.HasPrefix(name, p) {
+			return true
+		}
+	}
+	return false
+}
+
+// waitsFor tells by a function's name what its callers wait for.
+func waitsFor(name string) FutexKind {
+	switch {
+	case hasAny(name, "lll_lock_wait", "lll_timedlock_wait", "pthread_mutex_", "pthread_rwlock_", "pthread_once", "std::mutex::", "std::shared_mutex::"):
+		return FutexMutex
+	case hasAny(name, "pthread_cond_", "std::condition_variable", "cnd_"):
+		return FutexCondition
+	case hasAny(name, "pthread_join", "pthread_clockjoin", "pthread_timedjoin", "thrd_join", "std::thread::join"):
+		return FutexJoin
+	case hasAny(name, "pthread_barrier_"):
+		return FutexBarrier
+	case hasAny(name, "sem_wait", "new_sem_wait", "sem_timedwait", "sem_clockwait"):
+		return FutexSemaphore
+	case hasAny(name, "runtime.lock2", "runtime.lockWithRank"), name == "runtime.lock":
+		return FutexRuntime
+	case hasAny(name, "runtime.note", "runtime.sema", "runtime.stopm", "runtime.mPark"):
+		return FutexNote
+	case hasAny(name, "parking_lot::condvar"):
+		return FutexCondition
+	case hasAny(name, "parking_lot::raw_mutex", "parking_lot::raw_rwlock"):
+		return FutexMutex
+	}
+	return ofRust(name)
+}
+
+// letsGo tells by a function's name what its callers let go of.
+func letsGo(name string) FutexKind {
+	switch {
+	case hasAny(name, "lll_lock_wake", "lll_unlock_wake", "pthread_mutex_unlock", "pthread_rwlock_unlock"):
+		return FutexMutex
+	case hasAny(name, "pthread_cond_", "std::condition_variable", "cnd_"):
+		return FutexCondition
+	case hasAny(name, "pthread_barrier_"):
+		return FutexBarrier
+	case hasAny(name, "sem_post", "new_sem_post"):
+		return FutexSemaphore
+	case hasAny(name, "runtime.unlock"):
+		return FutexRuntime
+	case hasAny(name, "runtime.note", "runtime.sema"):
+		return FutexNote
+	case hasAny(name, "parking_lot::condvar"):
+		return FutexCondition
+	case hasAny(name, "parking_lot::raw_mutex", "parking_lot::raw_rwlock"):
+		return FutexMutex
+	}
+	return ofRust(name)
+}
+
+// ofRust knows the standard library's own, whatever the path to them has been: std::sys::sync::mutex::futex, std::sys::unix::locks...
+func ofRust(name string) FutexKind {
+	if !strings.Contains(name, "std::sys::") && !strings.Contains(name, "std::sync::") {
+		return FutexUnknown
+	}
+	low := strings.ToLower(name)
+	switch {
+	case strings.Contains(low, "condvar"):
+		return FutexCondition
+	case strings.Contains(low, "mutex"), strings.Contains(low, "rwlock"), strings.Contains(low, "once"):
+		return FutexMutex
+	}
+	return FutexUnknown
+}
+
+// String is the kind in words.
+func (k FutexKind) String() string {
+	return [...]string{"not known", "mutex", "condition", "join", "barrier", "semaphore", "runtime lock", "note"}[k%futexKinds]
+}
+
+// Lock: who held it is who matters.
+func (k FutexKind) Lock() bool { return k == FutexMutex || k == FutexRuntime }
