@@ -1,0 +1,168 @@
+package timeline
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/whystall/whystall/exectrace"
+	"github.com/whystall/whystall/internal/evidence/kernel"
+)
+
+// recorded reads a stream and a trace that were recorded together.
+func recorded(t testing.TB, dir string) (*Kernel, *Timeline, *Aligner) {
+	t.Helper()
+	r, err := kernel.NewReader(func() (io.ReadCloser, error) { return os.Open(dir + "/kernel.stream") })
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := NewKernel(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr, err := exectrace.Open(dir+"/trace.out", exectrace.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { tr.Close() })
+	tl, a := New(tr, Options{}), k.Aligner()
+	for block := range tr.Blocks() {
+		for i := range block {
+			tl.Apply(&block[i])
+			a.Event(&block[i])
+		}
+	}
+	return k, tl, a
+}
+
+// One second of a real service with 76 Ps and a quota of half a CPU, beside builds on both CPUs, on Linux 6.18 with Go 1.26. What
+// other programs were called was taken out.
+func TestRecorded(t *testing.T) {
+	k, tl, a := recorded(t, "testdata/quota76")
+	if err := exact(k, 12); err != nil {
+		t.Error(err)
+	}
+	var b strings.Builder
+	begin, end := k.Span()
+
+	// The clocks agree, and whoever changes a goroutine's state is on a CPU.
+	sum := a.Result()
+	fmt.Fprintf(&b, "align %+v\n", sum)
+	if sum.Transitions < 10000 || sum.OffCPU*10000 > sum.Transitions*5 || sum.MinNS <= 0 || sum.Unknown*20 > sum.Transitions {
+		t.Errorf("%+v", sum)
+	}
+
+	// Who wakes another is on a CPU, and so is who is sampled there: other records than the switches that say where threads were.
+	wakers, samples := [2]int{}, [2]int{}
+	var wakings []Waking
+	for _, l := range k.Threads() {
+		wakings = k.Woken(l.TID, begin, end, wakings[:0])
+		for _, w := range wakings {
+			if !w.Target || w.Interrupt {
+				continue
+			}
+			switch k.At(w.Waker, w.Time).Doing {
+			case ThreadOn:
+				wakers[0]++
+			case ThreadUnknown:
+			default:
+				wakers[1]++
+				t.Errorf("at %d thread %d woke %d, and was %s", w.Time, w.Waker, l.TID, doingWords[k.At(w.Waker, w.Time).Doing])
+			}
+		}
+	}
+	k.Events(begin, end, func(e *Event) bool {
+		switch k.At(e.TID, e.Begin).Doing {
+		case ThreadOn:
+			samples[0]++
+		case ThreadUnknown:
+		default:
+			samples[1]++
+			t.Errorf("at %d thread %d was sampled on a CPU, and was %s", e.Begin, e.TID, doingWords[k.At(e.TID, e.Begin).Doing])
+		}
+		return true
+	}, kernel.Sample)
+	fmt.Fprintf(&b, "wakers on a CPU %d, samples %d\n", wakers[0], samples[0])
+	if wakers[0] < 1000 || samples[0] < 100 {
+		t.Errorf("only %d wakers and %d samples were checked", wakers[0], samples[0])
+	}
+
+	// Records are missing beside a few switches, for little time.
+	fmt.Fprintf(&b, "%+v\n", k.Totals())
+	if tot := k.Totals(); tot.BreakNS > 20e6 {
+		t.Errorf("%+v", tot)
+	}
+
+	// Who was awaited is known of all stop-the-worlds, by the note of nearly all; and the last P's thread is mostly the same.
+	known, same := [5]int{}, [2]int{}
+	var long []Pause
+	var lengths []int64
+	stws, _ := tl.STWs()
+	for i := range stws {
+		if stws[i].End == 0 || stws[i].Open {
+			continue
+		}
+		r := tl.PauseRange(k, &stws[i])
+		p := k.Pause(r)
+		if err := p.check(); err != nil {
+			t.Error(err)
+		}
+		if p.Begin != r.Begin || p.End != r.End {
+			t.Errorf("a pause of %d..%d became %d..%d", r.Begin, r.End, p.Begin, p.End)
+		}
+		known[p.Known]++
+		if p.Known == KnownWake && r.LastThread != 0 {
+			if p.Awaited == r.LastThread {
+				same[0]++
+			} else {
+				same[1]++
+			}
+		}
+		if p.End-p.Begin > 2e6 {
+			long = append(long, p)
+			lengths = append(lengths, p.End-p.Begin)
+		}
+	}
+	fmt.Fprintf(&b, "stop-the-worlds: not known %d, nobody %d, by the wake %d, by the waking %d, by the last P %d; the last P's thread is who woke %d, is not %d\n",
+		known[0], known[1], known[2], known[3], known[4], same[0], same[1])
+	if known[KnownNot] != 0 || known[KnownWake] < 10 || same[0] < 3*same[1] {
+		t.Errorf("known %v, same %v", known, same)
+	}
+	bknown := [5]int{}
+	for _, p := range k.Barriers() {
+		bknown[p.Known]++
+	}
+	fmt.Fprintf(&b, "barriers: not known %d, by the wake %d\n", bknown[KnownNot], bknown[KnownWake])
+	if bknown[KnownWake] < 9*bknown[KnownNot] {
+		t.Errorf("barriers known %v", bknown)
+	}
+
+	// The controls: coverage is worth little under a quota, the initiator's coming back at the very end is not chance.
+	var real Control
+	for _, p := range long {
+		_, covered, edge := k.HeldUp(p.Initiator, p.Begin, p.End)
+		real.add(covered, edge)
+	}
+	fair, random, other := a.Fair(lengths, 50), k.RandomWindows(lengths, 50), k.Uninvolved(long)
+	fmt.Fprintf(&b, "covered and edge, of: real %v, fair %v, random %v, uninvolved %v\n", real, fair, random, other)
+	share := func(c Control) float64 { return float64(c.Edge) / float64(c.N) }
+	if real.N < 5 || share(real) < 0.8 || share(random) > 0.05 || share(other) > 0.05 || share(fair) > share(real)/2 || fair.N < 300 {
+		t.Error("the controls look like the pauses")
+	}
+
+	const golden = "testdata/quota76/want.txt"
+	if *update {
+		if err := os.WriteFile(golden, []byte(b.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b.String() != string(want) {
+		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
+	}
+}
