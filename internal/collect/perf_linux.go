@@ -50,7 +50,7 @@ const sampleNS = 1e6
 
 const (
 	perfWait  = 50 * time.Millisecond // a ring that is a quarter full is read at once
-	perfFlush = 250 * time.Millisecond
+	perfFlush = 200 * time.Millisecond
 )
 
 // recordPerf writes what perf_event tells. It goes as the eBPF collector does: this goroutine empties the rings, another names stacks.
@@ -96,13 +96,15 @@ func recordPerf(ctx context.Context, p Process, w io.Writer) (_ *evidence.Cost, 
 
 func (s *perfStream) open(can reach) error {
 	// Of a thread's own events each is looked at whenever it is switched: the fewer the better.
-	own := perfevent.Options{PID: s.p.PID, MajorFaults: true, ClockNS: sampleNS, Stacks: true, Kernel: can.kernel, SwitchStacks: can.kernel && s.p.Stacks, Switches: !can.whole}
+	own := perfevent.Options{PID: s.p.PID, MajorFaults: true, Stacks: true, Kernel: can.kernel, SwitchStacks: can.kernel && s.p.Stacks}
 	if can.whole {
-		all, err := perfevent.Open(perfevent.Options{AllTasks: true, Switches: true, Kernel: true})
+		all, err := perfevent.Open(perfevent.Options{AllTasks: true, Switches: true, Kernel: true, Stacks: true, ClockNS: sampleNS})
 		if err != nil {
 			return err
 		}
 		s.readers = append(s.readers, all)
+	} else {
+		own.Switches, own.ClockNS = true, sampleNS
 	}
 	r, err := perfevent.Open(own)
 	if err != nil {
@@ -111,6 +113,10 @@ func (s *perfStream) open(can reach) error {
 	}
 	s.readers = append(s.readers, r)
 	s.own, s.stacking = r, own.SwitchStacks
+	if !can.whole {
+		s.clock = true
+		return s.clockOff()
+	}
 	return nil
 }
 
@@ -123,11 +129,11 @@ func (s *perfStream) close() {
 func (s *perfStream) header(can reach, n *naming) kernel.Header {
 	h := kernel.Header{
 		Source: "perf", Kernel: release(), Arch: runtime.GOARCH, PID: uint32(s.p.PID), CPUs: s.own.CPUs(), AllTasks: can.whole,
-		Features: []string{"switches of the target", "CPU samples every 1 ms", "major faults"},
+		Features: []string{"switches of the target", "CPU samples every 1 ms while it switches seldom", "major faults"},
 		Missing:  append(can.why, n.missing...),
 	}
 	if can.whole {
-		h.Features[0] = "switches of all tasks"
+		h.Features[0], h.Features[1] = "switches of all tasks", "CPU samples every 1 ms"
 	}
 	if s.stacking {
 		h.Features = append(h.Features, "stacks at switch-out")

@@ -54,8 +54,9 @@ func pingpong() {
 		made := make(chan int)
 		go func() {
 			runtime.LockOSThread() // and ends with the goroutine
-			computeForTest(30_000_000)
-			made <- syscall.Gettid()
+			tid := syscall.Gettid()
+			computeForTest(1_000_000_000) // half a second of CPU or more
+			made <- tid
 		}()
 		fmt.Println(<-made)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"slices"
+	"strings"
 	"time"
 	"unsafe"
 
@@ -13,28 +14,32 @@ import (
 
 // perfStream turns perf_event's records into the stream's.
 type perfStream struct {
-	p        Process
-	readers  []*perfevent.Reader
-	own      *perfevent.Reader // the target's own events
-	from     *perfevent.Reader // the one that is being read
-	w        *kernel.Writer
-	naming   *naming
-	people   *people
-	batch    []kernel.Record
-	cpus     map[uint32]*perfCPU
-	stacks   map[uint64]uint32
-	seed     maphash.Seed
-	faults   []kernel.Record
-	left     map[uint32]int64 // when the target's threads last blocked
-	lost     int64
-	broken   error
-	stacking bool
-	looked   time.Time // at the budget, the last time
-	taken    int64     // switch stacks since
-	spent    int64     // the target's CPU time then
-	lowered  string
-	used     int64
-	lastUsed int64
+	p          Process
+	readers    []*perfevent.Reader
+	own        *perfevent.Reader // the target's own events
+	from       *perfevent.Reader // the one that is being read
+	w          *kernel.Writer
+	naming     *naming
+	people     *people
+	batch      []kernel.Record
+	cpus       map[uint32]*perfCPU
+	stacks     map[uint64]uint32
+	seed       maphash.Seed
+	faults     []kernel.Record
+	left       map[uint32]int64 // when the target's threads last blocked
+	lost       int64
+	broken     error
+	stacking   bool
+	looked     time.Time // at the budget, the last time
+	taken      int64     // switch stacks since
+	switched   int64     // switch-outs of the target
+	clock      bool      // CPU samples are of single threads, and turned on and off
+	clockIsOff bool
+	lookedOnce bool
+	spent      int64 // the target's CPU time then
+	lowered    string
+	used       int64
+	lastUsed   int64
 }
 
 // perfCPU is what is known of a CPU: who is on it, and since when.
@@ -142,6 +147,7 @@ func (s *perfStream) wholeSwitch(r *perfevent.Record) {
 	rec := kernel.Record{Kind: kernel.Switch, Time: r.Time, CPU: uint16(r.CPU), TID: prev, Other: next}
 	s.leave(&rec, r.Preempt || prev == 0)
 	if prevPID == uint32(s.p.PID) {
+		s.switched++
 		rec.Flags |= kernel.Target
 	}
 	if nextPID == uint32(s.p.PID) {
@@ -170,6 +176,7 @@ func (s *perfStream) ownSwitch(r *perfevent.Record) {
 	s.people.seen(r.PID, r.TID)
 	rec := kernel.Record{Kind: kernel.Switch, Time: r.Time, CPU: uint16(r.CPU), TID: r.TID, Other: kernel.Unseen, Flags: kernel.Target}
 	if r.Out {
+		s.switched++
 		s.leave(&rec, r.Preempt)
 	} else {
 		rec.TID, rec.Other, rec.Flags = kernel.Unseen, r.TID, kernel.OtherTarget
@@ -276,29 +283,76 @@ func compareTimes(a, b int64) int {
 	return 0
 }
 
-// stackNS is what a stack at a switch costs the thread that leaves, measured on a virtual machine of 2026 with Linux 6.18.
-const stackNS = 2000
+// What things cost the thread that is switched, measured on a virtual machine of 2026 with Linux 6.18: a switch record with both its
+// halves, a stack, and the timer of a thread's CPU clock, which is set and cleared each time.
+const (
+	switchNS = 1000
+	stackNS  = 3000
+	clockNS  = 6000
+)
 
-// budgetGap is over how long the cost is taken: of less a burst would decide.
-const budgetGap = time.Second
+// budgetGap is over how long the cost is taken: of less a burst would decide. The first look is early: until then no CPU is sampled.
+const (
+	budgetGap   = time.Second
+	budgetFirst = 200 * time.Millisecond
+)
 
-// budget gives up the stacks of waits once they cost the target more than it was allowed to.
+// budget gives up the stacks of waits once they cost the target more than it was allowed to, and samples its threads' CPU clocks
+// only while that is cheap.
 func (s *perfStream) budget() {
 	passed := time.Since(s.looked)
-	if !s.stacking || s.p.Budget <= 0 || passed < budgetGap {
+	if passed < budgetFirst || s.lookedOnce && passed < budgetGap {
 		return
 	}
-	taken, spent := s.taken, s.lastUsed-s.spent
-	s.taken, s.spent, s.looked = 0, s.lastUsed, time.Now()
+	s.lookedOnce = true
+	taken, switched, spent := s.taken, s.switched, s.lastUsed-s.spent
+	s.taken, s.switched, s.spent, s.looked = 0, 0, s.lastUsed, time.Now()
 	// Of a target that hardly runs any cost is a large share, and none is much: a hundredth of a CPU is always allowed.
-	cost := taken * stackNS
-	if float64(cost) <= s.p.Budget*float64(max(spent, 0)) || cost <= passed.Nanoseconds()/100 {
+	may := int64(max(s.p.Budget*float64(max(spent, 0)), float64(passed)/100))
+	if s.p.Budget <= 0 {
+		may = 1 << 62
+	}
+	may -= switched * switchNS
+	if s.stacking {
+		if taken*stackNS > may {
+			if err := s.own.Stop(perfevent.SwitchOut); err == nil {
+				s.stacking = false
+				s.lower("stacks of waits were given up at %s: %d in %s", taken, passed)
+				s.w.Records([]kernel.Record{{Kind: kernel.Detail, Time: monotonic(), Arg: [3]uint64{1}}})
+			}
+		} else {
+			may -= taken * stackNS
+		}
+	}
+	switch dear := switched*clockNS > may; {
+	case !s.clock || dear == s.clockIsOff:
+	case !dear:
+		if s.own.Start(perfevent.CPUClock) == nil {
+			s.clockIsOff = false
+		}
+	default:
+		if s.clockOff() == nil {
+			s.lower("CPU samples were left out at %s: %d switches in %s", switched, passed)
+		}
+	}
+}
+
+func (s *perfStream) clockOff() error {
+	if err := s.own.Stop(perfevent.CPUClock); err != nil {
+		return err
+	}
+	s.clockIsOff = true
+	return nil
+}
+
+// lower notes what was given up, each thing once.
+func (s *perfStream) lower(format string, n int64, passed time.Duration) {
+	what, _, _ := strings.Cut(format, "%s")
+	if strings.Contains(s.lowered, what) {
 		return
 	}
-	if err := s.own.Stop(perfevent.SwitchOut); err != nil {
-		return
+	if s.lowered != "" {
+		s.lowered += "; "
 	}
-	s.stacking = false
-	s.lowered = fmt.Sprintf("stacks of waits were given up at %s: %d in %s", time.Now().UTC().Format("15:04:05 UTC"), taken, passed.Round(time.Millisecond))
-	s.w.Records([]kernel.Record{{Kind: kernel.Detail, Time: monotonic(), Arg: [3]uint64{1}}})
+	s.lowered += fmt.Sprintf(format, time.Now().UTC().Format("15:04:05 UTC"), n, passed.Round(time.Millisecond))
 }

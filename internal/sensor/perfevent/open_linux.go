@@ -301,16 +301,21 @@ func (r *Reader) drop(to int) {
 	r.fds = r.fds[:to]
 }
 
-// Stop ends the recording of one kind of event, for threads made since as well.
-func (r *Reader) Stop(e Event) error {
+// Stop ends the recording of one kind of event for now, for threads made since as well.
+func (r *Reader) Stop(e Event) error { return r.turn(e, unix.PERF_EVENT_IOC_DISABLE) }
+
+// Start begins it again. All that was asked for is on when Open returns.
+func (r *Reader) Start(e Event) error { return r.turn(e, unix.PERF_EVENT_IOC_ENABLE) }
+
+func (r *Reader) turn(e Event, how uint) error {
 	for _, fd := range r.fds {
 		id, err := eventID(fd)
 		if err != nil {
 			return fmt.Errorf("read perf event's id: %w", err)
 		}
 		if r.events[id].event == e {
-			if err := unix.IoctlSetInt(fd, unix.PERF_EVENT_IOC_DISABLE, 0); err != nil {
-				return fmt.Errorf("disable perf event: %w", err)
+			if err := unix.IoctlSetInt(fd, how, 0); err != nil {
+				return fmt.Errorf("turn perf event on or off: %w", err)
 			}
 		}
 	}

@@ -37,5 +37,8 @@ func (*Reader) Missing() []string { return nil }
 // Stop does nothing.
 func (*Reader) Stop(Event) error { return errors.ErrUnsupported }
 
+// Start does nothing.
+func (*Reader) Start(Event) error { return errors.ErrUnsupported }
+
 // Close does nothing.
 func (*Reader) Close() error { return nil }

@@ -11,7 +11,10 @@ type Options struct {
 	SwitchStacks bool   // the stacks of who leaves; needs Kernel
 	MajorFaults  bool   //
 	MinorFaults  uint64 // one of so many; 0 none
-	ClockNS      uint64 // a CPU sample every so many ns of CPU time; 0 none
+
+	// ClockNS takes a CPU sample every so many ns of CPU time; 0 none. Of single threads a timer is set and cleared at each of their switches, 5 us
+	// on a virtual machine; of AllTasks it runs on.
+	ClockNS uint64
 
 	Stacks bool // call chains of samples and faults
 	Kernel bool // the kernel's share of stacks, and samples in the kernel: CAP_PERFMON, or kernel.perf_event_paranoid at most 1
