@@ -13,7 +13,7 @@ type Alignment struct {
 	Transitions int64 // that were checked
 	OffCPU      int64 // of them by a thread that was not on a CPU then
 	Dropped     int64 // not checked: repeated states, pile-ups at a generation's begin
-	Unknown     int64 // not checked: the thread is not known, or its records are missing
+	Unknown     int64 // not checked: the thread is not known, or its records are missing. Before and after the recording there is nothing to check
 	MinNS       int64 // least time from a thread's switch-in to its first transition; 0 none was seen
 }
 
@@ -121,8 +121,11 @@ func (a *Aligner) settle(h pileUp, dropped bool) {
 }
 
 func (a *Aligner) check(tid uint32, t int64, sum *Alignment) {
+	if t < a.k.begin || t >= a.k.end {
+		return // nothing was recorded then
+	}
 	th := a.k.find(tid)
-	if th == nil || t < a.k.begin || t > a.k.end {
+	if th == nil {
 		sum.Unknown++
 		return
 	}
