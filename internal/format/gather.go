@@ -16,7 +16,7 @@ type Item struct {
 }
 
 // Gather parses items and puts what they say together: readings of one profile are subtracted, and where two sources speak of
-// the same stream the first listed here is taken: metrics, expvar, gctrace. The errors are one for each item that could not be
+// the same stream the first listed here is taken: the kernel's files, metrics, expvar, gctrace. The errors are one for each item that could not be
 // read, or not wholly; problems[i] is about items[i], nil where there is none.
 func Gather(items []Item) (set *evidence.Set, kinds []Kind, problems []error) {
 	set = &evidence.Set{}
@@ -36,7 +36,10 @@ func Gather(items []Item) (set *evidence.Set, kinds []Kind, problems []error) {
 		}
 		g.sources[KindPprof] = append(g.sources[KindPprof], records...)
 	}
-	for _, source := range []Kind{KindMetrics, KindVars, KindGCTrace, KindMutexText, KindPprof, KindRecords} {
+	if g.proc != nil {
+		g.sources[KindReadings] = g.proc.finish()
+	}
+	for _, source := range []Kind{KindReadings, KindMetrics, KindVars, KindGCTrace, KindMutexText, KindPprof, KindRecords} {
 		had := map[string]bool{}
 		for _, r := range g.sources[source] {
 			if _, seen := had[r.Stream]; !seen {
@@ -63,6 +66,7 @@ type gatherer struct {
 	profiles map[ProfileKind][]*Profile
 	at       map[ProfileKind]int64
 	item     map[ProfileKind]int
+	proc     *procState // of all files of the kernel's; nil: there are none
 }
 
 func (g *gatherer) read(i int, it Item) (Kind, error) {
@@ -103,6 +107,12 @@ func (g *gatherer) read(i int, it Item) (Kind, error) {
 	case KindRecords:
 		records, err = evidence.ParseText(bytes.NewReader(data))
 	default:
+		if kind == KindUnknown {
+			kind = byName(it.Name, data)
+		}
+		if kind == KindReadings || procFileOf(kind) != nil {
+			return kind, g.readProc(kind, it.Name, data, it.Time)
+		}
 		return kind, fmt.Errorf("read %s: %s: not a kind of file that is used here", it.Name, kind)
 	}
 	if g.records += len(records); g.records > maxRecords {
@@ -122,4 +132,18 @@ func firstAndLast(p []*Profile) []*Profile {
 		p = []*Profile{p[0], p[len(p)-1]}
 	}
 	return p
+}
+
+func (g *gatherer) readProc(kind Kind, name string, data []byte, t int64) error {
+	if g.proc == nil {
+		g.proc = newProcState()
+	}
+	err := g.proc.read(kind, name, data, t)
+	if err != nil {
+		err = fmt.Errorf("%s: read %s: %w", name, kind, err)
+	}
+	if len(g.proc.out) > maxRecords {
+		return fmt.Errorf("read %s: more than %d records in all", name, maxRecords)
+	}
+	return err
 }

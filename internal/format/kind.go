@@ -105,6 +105,9 @@ func identifyText(head []byte) Kind {
 	if !utf8.ValidString(text[:max(0, len(text)-utf8.UTFMax)]) {
 		text = strings.ToValidUTF8(text, "?")
 	}
+	if kind := identifyProc(text); kind != KindUnknown {
+		return kind
+	}
 	start := strings.ToLower(strings.TrimLeft(text, " \t\r\n"))
 	if strings.HasPrefix(start, "<!doctype") || strings.HasPrefix(start, "<html") || strings.HasPrefix(start, "<?xml") || strings.HasPrefix(start, "<head") {
 		return KindHTML

@@ -11,6 +11,7 @@ import "github.com/whystall/whystall/internal/evidence"
 var procStreams = []evidence.Stream{
 	{Name: "/cgroup/version:text", Doc: "Fact. \"v1\" or \"v2\", of the cpu controller."},
 	{Name: "/cgroup/path:path", Doc: "Fact. The target's own group, of the cpu controller, as seen from our mount."},
+	{Name: "/cgroup/cpu/files:path", Doc: "Fact. Where that group's files are, by mountinfo and /proc/PID/cgroup."},
 	{Name: "/cgroup/hidden:text", Doc: "Fact. Which ancestors could not be seen, so that a quota or a limit there is not known."},
 	{Name: "/cgroup/cpu/quota:cpus", Doc: "Fact. Effective quota: the least of all levels. 0 with Text \"no quota\": every level seen, none has one. No record: not known."},
 	{Name: "/cgroup/cpu/quota-at:path", Doc: "Fact. Text: the level that has the effective quota."},
