@@ -1,0 +1,63 @@
+package collect
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/whystall/whystall/internal/evidence"
+	"github.com/whystall/whystall/internal/sensor/proc"
+)
+
+// maxSmaps is the resident memory up to which smaps_rollup is read. The kernel walks every page table entry with the
+// target's mmap_lock held, and whoever maps memory meanwhile waits.
+const maxSmaps = 512 << 20
+
+var _ = registerLocal(&Local{
+	Name:   "smaps",
+	Doc:    "Reads smaps_rollup of the process once, at the end, and not at all where more than 512 MiB are resident: it takes the process' mmap_lock.",
+	Order:  25,
+	Member: "smaps_rollup.txt",
+	Probe: func(p Process) error {
+		if err := smallEnough(p); err != nil {
+			return err
+		}
+		// Opening asks for permission; only reading walks.
+		return canOpen(p, pidFile(p.PID, "smaps_rollup"))
+	},
+	Record: recordSmaps,
+})
+
+func smallEnough(p Process) error {
+	b, err := readAtMost(proc.FS{Root: p.Root}.Path(pidFile(p.PID, "status")), 64<<10)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", pidFile(p.PID, "status"), root(err))
+	}
+	kb, err := strconv.ParseInt(strings.TrimSuffix(statusField(b, "VmRSS"), " kB"), 10, 64)
+	if err != nil {
+		return fmt.Errorf("read %s: no VmRSS", pidFile(p.PID, "status"))
+	}
+	if kb<<10 > maxSmaps {
+		return fmt.Errorf("read smaps_rollup: not done, as %d MiB are resident and it would hold up whoever maps memory: the process' share of huge pages is not known (the most it is done for is %d MiB)", kb>>10, maxSmaps>>20)
+	}
+	return nil
+}
+
+func recordSmaps(ctx context.Context, p Process, w io.Writer) (*evidence.Cost, error) {
+	if p.Recording != nil {
+		p.Recording()
+	}
+	<-ctx.Done()
+	// It may have grown meanwhile.
+	if err := smallEnough(p); err != nil {
+		return nil, err
+	}
+	r := begin(p, w)
+	r.do(func() {
+		r.file(pidFile(p.PID, "smaps_rollup"), nil)
+		r.file(pidFile(p.PID, "status"), nil)
+	})
+	return r.end()
+}

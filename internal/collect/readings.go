@@ -1,0 +1,173 @@
+package collect
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"runtime"
+	"syscall"
+	"time"
+
+	"github.com/whystall/whystall/internal/evidence"
+	"github.com/whystall/whystall/internal/format"
+	"github.com/whystall/whystall/internal/sensor/proc"
+)
+
+// readings writes a member of files of the kernel's as they came, one after another, each under a line with its time and path: what a person can
+// read as well. format.Readings reads it back.
+type readings struct {
+	fs   proc.FS
+	w    io.Writer
+	buf  []byte
+	n    int64 // files read
+	cpu  int64 // ns of CPU that it took
+	fail error // of the member; what cannot be read is written there, and none
+}
+
+// maxReading bounds one file: /proc/vmstat has 6 KB, a cut /proc/interrupts of 256 CPUs 20 KB.
+const maxReading = 1 << 20
+
+func begin(p Process, w io.Writer) *readings {
+	return &readings{fs: proc.FS{Root: p.Root}, w: w, buf: format.AppendReadingsHead(nil, os.Getpagesize(), userHZ)}
+}
+
+// file reads a file, and writes what keep lets through of it; nil keeps all. A file that is not there, as older and newer kernels have others, leaves
+// no word; one that may not be read its reason.
+func (r *readings) file(name string, keep func([]byte) []byte) bool {
+	t := monotonic()
+	b, err := readAtMost(r.fs.Path(name), maxReading)
+	r.n++
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ESRCH):
+		return false
+	case err != nil:
+		r.buf = format.AppendUnread(r.buf, t, name, root(err).Error())
+		return false
+	}
+	if keep != nil {
+		b = keep(b)
+	}
+	r.buf = format.AppendReading(r.buf, t, name, b)
+	return true
+}
+
+// text writes what did not come from a file.
+func (r *readings) text(name, text string) {
+	r.buf = format.AppendReading(r.buf, monotonic(), name, []byte(text))
+}
+
+// unread writes why something could not be had.
+func (r *readings) unread(name, why string) {
+	r.buf = format.AppendUnread(r.buf, monotonic(), name, why)
+}
+
+func (r *readings) flush() bool {
+	if r.fail == nil && len(r.buf) > 0 {
+		_, r.fail = r.w.Write(r.buf)
+	}
+	r.buf = r.buf[:0]
+	return r.fail == nil
+}
+
+// do runs one round and counts its CPU time. The thread is ours for that long only.
+func (r *readings) do(round func()) bool {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	c := threadCPU()
+	round()
+	ok := r.flush()
+	r.cpu += threadCPU() - c
+	return ok
+}
+
+// every runs a round each interval until ctx ends. After a thousand of them it doubles the interval, so that an hour is bounded as well; a round
+// that costs more than a thousandth of a CPU lengthens it at once.
+func (r *readings) every(ctx context.Context, interval time.Duration, round func(n int)) {
+	t := time.NewTimer(interval)
+	defer t.Stop()
+	for n := 1; ; n++ {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+		before := r.cpu
+		if !r.do(func() { round(n) }) {
+			return
+		}
+		if n%1000 == 0 {
+			interval *= 2
+		}
+		t.Reset(max(interval, min(time.Duration(r.cpu-before)*1000, 10*time.Second)))
+	}
+}
+
+func (r *readings) end() (*evidence.Cost, error) {
+	r.flush()
+	return &evidence.Cost{CPUNS: r.cpu, Records: r.n}, r.fail
+}
+
+func readAtMost(name string, limit int64) ([]byte, error) {
+	// The package os would ask whether the file can be polled, which costs more than the reading.
+	fd, err := syscall.Open(name, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
+	}
+	defer syscall.Close(fd)
+	b := make([]byte, 0, 4096)
+	for {
+		if len(b) == cap(b) {
+			b = append(b, 0)[:len(b)]
+		}
+		n, err := syscall.Read(fd, b[len(b):cap(b)])
+		switch {
+		case err == syscall.EINTR:
+		case err != nil:
+			return nil, &fs.PathError{Op: "read", Path: name, Err: err}
+		case n == 0:
+			return b, nil
+		default:
+			if b = b[:len(b)+n]; int64(len(b)) >= limit {
+				return b[:limit], nil
+			}
+		}
+	}
+}
+
+// keepLines keeps the lines whose first word, without a colon at its end, is wanted.
+func keepLines(want func(first string) bool) func([]byte) []byte {
+	return func(b []byte) (out []byte) {
+		for line := range bytes.Lines(b) {
+			f := bytes.TrimLeft(line, " \t")
+			end := bytes.IndexAny(f, " \t\n:")
+			if end >= 0 && want(string(f[:end])) {
+				out = append(out, line...)
+			}
+		}
+		return out
+	}
+}
+
+func pidFile(pid int, name string) string { return fmt.Sprintf("/proc/%d/%s", pid, name) }
+
+// canRead is a probe: the file can be opened.
+func canRead(p Process, name string) error {
+	_, err := readAtMost(proc.FS{Root: p.Root}.Path(name), 1<<16)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", name, root(err))
+	}
+	return nil
+}
+
+// canOpen is a probe for files whose reading costs.
+func canOpen(p Process, name string) error {
+	f, err := os.Open(proc.FS{Root: p.Root}.Path(name))
+	if err != nil {
+		return fmt.Errorf("open %s: %w", name, root(err))
+	}
+	return f.Close()
+}
