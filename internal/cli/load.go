@@ -20,6 +20,7 @@ type loaded struct {
 	kernName  string
 	threads   *timeline.Kernel // what kern holds, once account has read it
 	set       *evidence.Set
+	env       map[string]string // of the target, from its case
 	inputs    []report.Input
 	target    report.Target
 	gaps      []report.Gap // what a case lacks
@@ -170,6 +171,9 @@ func tierCost(c *evidence.Cost) *report.TierCost {
 func (in *loaded) gather() {
 	set, kinds, problems := format.Gather(in.items)
 	in.set = set
+	for _, r := range format.Env(in.env) {
+		set.Add(r)
+	}
 	for _, g := range set.Gaps() {
 		in.gaps = append(in.gaps, report.Gap{Source: g.Stream, Reason: g.Text})
 	}
