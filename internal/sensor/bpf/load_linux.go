@@ -106,13 +106,16 @@ func (l *loader) program(name string) (*ebpf.Program, error) {
 }
 
 // openRings gives each online CPU a ring. What one tells that comes online later is counted as lost.
-func (l *loader) openRings() error {
+func (l *loader) openRings(size int) error {
 	cpus, err := onlineCPUs()
 	if err != nil {
 		return err
 	}
+	if size == 0 {
+		size = int(ringBytes(len(cpus)))
+	}
 	for _, cpu := range cpus {
-		r, err := newRing(cpu, ringBytes(len(cpus)))
+		r, err := newRing(cpu, uint32(size))
 		if err != nil {
 			return err
 		}

@@ -36,6 +36,7 @@ type Loss struct {
 type Options struct {
 	PID    int  // of the target, in our own pid namespace
 	Stacks bool // whether stacks are taken at all
+	Ring   int  // bytes of each CPU's ring, a power of two; 0: by the number of CPUs
 }
 
 // Open attaches the programs. What is not vital and not permitted is in Missing.
@@ -71,7 +72,7 @@ func Open(o Options) (_ *Recorder, err error) {
 	if err := l.makeMaps(); err != nil {
 		return nil, err
 	}
-	if err := l.openRings(); err != nil {
+	if err := l.openRings(o.Ring); err != nil {
 		return nil, err
 	}
 	for _, ring := range l.rings {

@@ -182,9 +182,11 @@ int sched_waking(u64 *ctx)
 		if (c && c->due) {
 			struct middle *m = reserve(sizeof(*m));
 			if (m) {
-				fill(&m->s, K_TIMER_DUE, F_TARGET, ktime_get_ns(), t->pid, 0, 0);
+				u64 now = ktime_get_ns();
+				fill(&m->s, K_TIMER_DUE, F_TARGET, now, t->pid, 0, 0);
 				m->arg[0] = m->arg[2] = 0;
-				m->arg[1] = c->due;
+				// Within its slack a timer may fire early.
+				m->arg[1] = c->due < now ? c->due : now;
 				submit(m);
 			}
 			c->due = 0;
