@@ -78,10 +78,8 @@ func threadSums(k *timeline.Kernel, r *Kernel) {
 	calls := callsOf(k.Header().Arch)
 	wall := float64(r.End-r.Begin) / 1e9
 	by := map[uint32]*ThreadSum{}
-	held := map[uint32]int64{}
 	short := map[uint32]int{}
 	space := map[uint32]int64{}
-	var shares []timeline.Share
 	k.Each(r.Begin, r.End, func(tid uint32, s *timeline.Stretch) {
 		t := by[tid]
 		if t == nil {
@@ -94,12 +92,6 @@ func threadSums(k *timeline.Kernel, r *Kernel) {
 			t.OnNS += ns
 		case timeline.ThreadQueued:
 			t.QueuedNS += ns
-			shares = k.Behind(tid, s.Begin, s.End, shares[:0])
-			for _, x := range shares {
-				if x.TID != timeline.NobodyKnown {
-					held[x.TID] += x.NS
-				}
-			}
 		case timeline.ThreadThrottled:
 			t.ThrottledNS += ns
 		case timeline.ThreadBlocked:
@@ -145,7 +137,7 @@ func threadSums(k *timeline.Kernel, r *Kernel) {
 			r.ShortSleepers++
 		}
 	}
-	r.Neighbours = neighbours(k, held, r.End)
+	r.Neighbours = neighbours(k, heldBy(k), r.End)
 	for tid, ns := range space {
 		r.MmapLock.By = addInstead(r.MmapLock.By, Instead{Who: name(tid), Kind: "thread", NS: ns})
 	}

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -232,4 +233,52 @@ func FuzzThreads(f *testing.F) {
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) { checkThreads(t, b[:min(len(b), 1+12*300)]) })
+}
+
+// heldBy is the sum of what each queued stretch tells, where nothing was folded.
+func TestHeldBy(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(9, 10))
+	some := 0
+	for range 200 {
+		b := make([]byte, 1+12*300)
+		for j := range b {
+			b[j] = byte(rnd.Uint32())
+		}
+		for j := 9; j < len(b); j += 12 {
+			b[j] %= 200
+		}
+		src := recordsOf(b)
+		src.recs = slices.DeleteFunc(src.recs, func(r kernel.Record) bool { return r.Kind == kernel.Held })
+		k, err := timeline.NewKernel(src)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lo, hi := k.Span()
+		want := map[uint32]int64{}
+		k.Each(lo, hi, func(tid uint32, s *timeline.Stretch) {
+			if s.Doing != timeline.ThreadQueued {
+				return
+			}
+			for _, x := range k.Behind(tid, s.Begin, s.End, nil) {
+				if x.TID != timeline.NobodyKnown {
+					want[x.TID] += x.NS
+				}
+			}
+		})
+		got := heldBy(k)
+		for tid, ns := range want {
+			some++
+			if got[tid] != ns {
+				t.Errorf("thread %d: %d ns, want %d", tid, got[tid], ns)
+			}
+		}
+		for tid, ns := range got {
+			if want[tid] != ns {
+				t.Errorf("thread %d: %d ns, want %d", tid, ns, want[tid])
+			}
+		}
+	}
+	if some == 0 {
+		t.Error("nobody was queued")
+	}
 }
