@@ -105,14 +105,16 @@ type LateSum struct {
 type Futex struct {
 	Address  uint64
 	Name     string // of the lock where it can be known: "stack_cache_lock", "runtime: heap", or the function that waits
-	Kind     string // "mutex", "condition", "runtime lock", "note", "not known"
-	Inferred bool
+	Kind     string // "mutex", "condition", "join", "barrier", "semaphore", "runtime lock", "note", "not known"
+	Inferred bool   // Kind is told by how the address was used, not by functions' names
 	Waits    int64
 	WaitNS   int64
 	MaxQueue int
 	Sites    []Site
 	Holders  []Instead        // threads, by name
-	HolderNS map[string]int64 // what holders did meanwhile: leaf -> ns
+	HolderNS map[string]int64 // what holders did meanwhile: leaf -> ns, of the longest waits
+	// HolderInferred: some holders are known by who released the lock next, the one before having let go while others waited.
+	HolderInferred bool
 }
 
 // Barrier is one long ragged barrier of the runtime, or one stop-the-world: whom it waited for and what kept that thread.

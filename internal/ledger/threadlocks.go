@@ -137,7 +137,7 @@ func (w *threadWalk) holders(r *Kernel, at map[uint64]int) {
 				}
 				th, _ := w.k.Name(p.hops[0].waker, p.lo)
 				who[fmt.Sprintf("%s (thread %d)", th.Comm, p.hops[0].waker)] += ns
-				f.Inferred = f.Inferred || p.hops[0].inferred
+				f.HolderInferred = f.HolderInferred || p.hops[0].inferred
 			}
 			w.thread(l.tid, l.begin, l.end)
 		}

@@ -44,17 +44,17 @@ const (
 
 // life is one thread from its creation, or the recording's begin, to its end.
 type life struct {
-	begin, end int64
-	tid        uint32
-	maker      uint32
-	born, died bool
-	name       int32 // of nameOf: comm pattern and entry function
-	sites      []lifeSite
-	best       int32 // of sites; -1 none
-	role       int32 // of roles; -1 none
-	onNS       int64
-	blocks     int32
-	unsure     bool // two sites could be its wait for work
+	begin, end   int64
+	tid          uint32
+	maker        uint32
+	born, died   bool
+	name         int32 // of nameOf: comm pattern and entry function
+	sites        []lifeSite
+	best         int32 // of sites; -1 none
+	role         int32 // of roles; -1 none
+	onNS, busyNS int64 // on a CPU; that, or wanting to be
+	blocks       int32
+	unsure       bool // two sites could be its wait for work
 }
 
 // FindThreads looks for units of work in what the target's threads did.
@@ -157,6 +157,9 @@ func (f *threadFinder) lookAt() {
 		switch s.Doing {
 		case timeline.ThreadOn:
 			l.onNS += s.End - s.Begin
+			l.busyNS += s.End - s.Begin
+		case timeline.ThreadQueued, timeline.ThreadThrottled:
+			l.busyNS += s.End - s.Begin
 		case timeline.ThreadBlocked:
 			if s.End == s.Whole.End && s.End < hi { // else nobody ended it
 				w.add(f, l, s)
@@ -171,7 +174,10 @@ func (f *threadFinder) keepLife(l *life) {
 		f.dropped++
 		return
 	}
-	th, _ := f.k.Name(l.tid, l.begin+(l.end-l.begin)/2)
+	th, ok := f.k.Name(l.tid, l.begin+(l.end-l.begin)/2)
+	if !ok || th.Comm == "" { // it ended before it was named: threads begin with their maker's name
+		th, _ = f.k.Name(cmp.Or(l.maker, f.k.Header().PID), l.begin)
+	}
 	n := threadName{comm: CommPattern(th.Comm), entry: f.entry}
 	id, ok := f.names[n]
 	if !ok {

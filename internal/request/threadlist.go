@@ -164,7 +164,7 @@ func (f *threadFinder) cause() {
 	for i := range t.lives {
 		l := &t.lives[i]
 		unsure = unsure || l.unsure
-		if l.role < 0 && (busy < 0 || l.onNS > t.lives[busy].onNS) {
+		if l.role < 0 && (busy < 0 || l.busyNS > t.lives[busy].busyNS) {
 			busy = int32(i)
 		}
 	}
@@ -179,7 +179,7 @@ func (f *threadFinder) cause() {
 		why = append(why, "no thread of the target was seen")
 	case unsure:
 		why = append(why, "a thread waits in several places, and without whole stacks nobody can tell which of them is for work")
-	case busy >= 0 && t.lives[busy].onNS*5 > t.lives[busy].end-t.lives[busy].begin:
+	case busy >= 0 && t.lives[busy].busyNS*2 > t.lives[busy].end-t.lives[busy].begin:
 		why = append(why, fmt.Sprintf("%s was never seen to wait for work: what follows without a wait cannot be told apart", f.nameOf[t.lives[busy].name].comm))
 	case len(why) == 0:
 		why = append(why, "no thread was seen to wait for work again and again, to be woken from outside")

@@ -131,7 +131,7 @@ func (k *Kernel) learnFutexes() {
 				f.User, f.longest = s.User, ns
 			}
 			w := words(s.User)
-			f.votes[w.waits]++
+			f.votes[w.waits] += 4 // who waits knows better than who wakes
 			if w.libc {
 				f.libc++
 			}
@@ -298,6 +298,8 @@ func waitsFor(name string) FutexKind {
 	switch {
 	case hasAny(name, "lll_lock_wait", "lll_timedlock_wait", "pthread_mutex_", "pthread_rwlock_", "pthread_once", "std::mutex::", "std::shared_mutex::"):
 		return FutexMutex
+	case hasAny(name, "pthread_cond_signal", "pthread_cond_broadcast"):
+		return FutexBarrier // glibc's signaller waits until those it woke before have left
 	case hasAny(name, "pthread_cond_", "std::condition_variable", "cnd_"):
 		return FutexCondition
 	case hasAny(name, "pthread_join", "pthread_clockjoin", "pthread_timedjoin", "thrd_join", "std::thread::join"):
