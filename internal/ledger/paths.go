@@ -319,7 +319,7 @@ func (p *paths) of(tid uint32, lo, hi int64, stw bool) (t *path, b, e int64, ok 
 
 // barrier gives the latest stretch of [lo,hi) in a ragged barrier.
 func (p *paths) barrier(lo, hi int64) (t *path, b, e int64, ok bool) {
-	if len(p.barriers) == 0 {
+	if len(p.barriers) == 0 || hi <= lo {
 		return nil, 0, 0, false
 	}
 	i := sort.Search(len(p.barriers), func(i int) bool { return p.barriers[i].begin >= hi }) - 1
