@@ -68,6 +68,10 @@ func (f *threadFinder) background(of []served, outside int64) {
 		if !g.Listed {
 			continue
 		}
+		if r.key.gives && r.wallNS < t.roles[r.gives].wallNS {
+			g.Listed, g.Why = false, "hands its work on to "+t.roles[r.gives].entry
+			continue
+		}
 		switch r.tier {
 		case tierTimer:
 			if life > 0 {

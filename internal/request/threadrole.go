@@ -17,6 +17,9 @@ type threadRole struct {
 	lives  int
 	unsure bool // there were members that could not be told
 
+	queues map[uint64]bool // futexes at which its members wait for work besides
+	gives  int32           // of key.gives: the role whose queue it fills
+
 	loop, start GroupID // its groups; NoGroup: none yet
 	wallNS      int64   // of its kept units
 	busyNS      int64
@@ -30,6 +33,7 @@ type roleKey struct {
 	multi multiplex
 	sig   uint32
 	addr  uint64 // of a futex that several threads wait on: one queue
+	gives bool   // fills a queue of those with the same key
 }
 
 // judge gives lives their roles.
@@ -113,11 +117,96 @@ func (f *threadFinder) judge() {
 			r.tier = tierLife
 		}
 	}
+	f.queues()
+}
+
+// queues looks for a second wait for work of threads that wait for the network: a queue, from which they take their next connection. It is a condition that
+// several of them wait at, and that a thread signals which itself waits for the network, not there, and was not asked by them: neither a lock's nor
+// an answer's. Who fills the queue is a role of its own.
+func (f *threadFinder) queues() {
+	type at struct {
+		role int32
+		addr uint64
+	}
+	type use struct{ lives, all, answers, given uint32 }
+	uses := map[at]*use{}
+	givers := map[at]map[uint32]bool{}
 	for i := range f.t.lives {
-		if l := &f.t.lives[i]; l.role >= 0 {
-			f.t.roles[l.role].busyNS += l.onNS
+		l := &f.t.lives[i]
+		if l.role < 0 || f.t.roles[l.role].tier != tierNet || f.t.roles[l.role].whole {
+			continue
+		}
+		for j := range l.sites {
+			s := &l.sites[j]
+			if s.key.block != timeline.BlockFutex || s.other == 0 {
+				continue
+			}
+			n := at{l.role, s.key.arg}
+			u := uses[n]
+			if u == nil {
+				u = &use{}
+				uses[n], givers[n] = u, map[uint32]bool{}
+			}
+			u.lives++
+			u.all += s.all()
+			u.answers += s.replies
+			if g := f.t.first(s.giver); g != nil && g.role >= 0 && f.t.roles[g.role].tier == tierNet && !g.waitsAt(s.key.arg) {
+				u.given += s.other
+				givers[n][s.giver] = true
+			}
 		}
 	}
+	var fills []int32
+	for n, u := range uses {
+		if u.lives < 2 || u.given*5 < u.all*4 || u.answers*5 > u.all {
+			continue
+		}
+		r := &f.t.roles[n.role]
+		if r.queues == nil {
+			r.queues = map[uint64]bool{}
+		}
+		r.queues[n.addr] = true
+		for tid := range givers[n] {
+			for _, i := range f.t.byTID[tid] {
+				if f.t.lives[i].role == n.role {
+					fills = append(fills, i)
+				}
+			}
+		}
+	}
+	slices.Sort(fills)
+	for _, i := range slices.Compact(fills) {
+		l := &f.t.lives[i]
+		k := f.t.roles[l.role].key
+		k.gives = true
+		n := slices.IndexFunc(f.t.roles, func(r threadRole) bool { return r.key == k })
+		if n < 0 {
+			n = len(f.t.roles)
+			r := f.t.roles[l.role]
+			r.key, r.lives, r.queues, r.gives = k, 0, nil, l.role
+			f.t.roles = append(f.t.roles, r)
+		}
+		f.t.roles[l.role].lives--
+		f.t.roles[n].lives++
+		l.role = int32(n)
+	}
+}
+
+// first is tid's first life, nil without one.
+func (t *Threads) first(tid uint32) *life {
+	if l := t.byTID[tid]; len(l) > 0 {
+		return &t.lives[l[0]]
+	}
+	return nil
+}
+
+func (l *life) waitsAt(addr uint64) bool {
+	for i := range l.sites {
+		if s := &l.sites[i]; s.key.block == timeline.BlockFutex && s.key.arg == addr {
+			return true
+		}
+	}
+	return false
 }
 
 // Least numbers of waits by which one life is told by itself, and many are together.

@@ -38,6 +38,8 @@ type lifeSite struct {
 	bad     uint32 // what no wait for work ends with, or a wait that cannot be one
 	user    uint32 // a stack, for its name
 	kern    uint32
+	giver   uint32 // who ended most of other, where somebody ended most
+	given   int32
 }
 
 func (s *lifeSite) all() uint32  { return s.net + s.timer + s.other + s.bad }
@@ -133,6 +135,14 @@ func (w *lifeWaits) add(f *threadFinder, l *life, s *timeline.Stretch) {
 			break
 		}
 		x.other++
+		switch {
+		case x.giver == s.Waker:
+			x.given++
+		case x.given > 0:
+			x.given--
+		default:
+			x.giver, x.given = s.Waker, 1
+		}
 		if x.other <= 64 && f.answered(s, l.tid) {
 			x.replies++
 		}

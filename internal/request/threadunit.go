@@ -102,6 +102,9 @@ func (c *cutter) see(s *timeline.Stretch) {
 // idle tells whether the thread waits for work.
 func (c *cutter) idle(s *timeline.Stretch) bool {
 	k := c.f.keyOf(s)
+	if k.block == timeline.BlockFutex && c.r.queues[k.arg] {
+		return true
+	}
 	own := &c.l.sites[max(c.l.best, 0)].key
 	return c.l.best >= 0 && (k == *own || k.lessThan(own))
 }
