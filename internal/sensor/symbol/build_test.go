@@ -114,7 +114,7 @@ func buildELF(syms []symDef, dynamic bool, more map[string][]byte) []byte {
 }
 
 func openELF(b []byte) (*image, error) {
-	return readELF(bytes.NewReader(b), int64(len(b)))
+	return readELF(&sliced{b}, int64(len(b)))
 }
 
 // goDef is a function of a table that buildPclntab makes.

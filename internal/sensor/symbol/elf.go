@@ -55,7 +55,7 @@ const (
 )
 
 var wanted = []string{".symtab", ".strtab", ".dynsym", ".dynstr", ".text", ".gopclntab", ".data.rel.ro.gopclntab", ".go.module",
-	".data", ".noptrdata", ".data.rel.ro", ".rela.dyn"}
+	".data", ".noptrdata", ".data.rel.ro", ".rela.dyn", ".eh_frame_hdr", ".eh_frame"}
 
 // readELF reads headers, section names and the build id: some KiB.
 func readELF(r io.ReaderAt, size int64) (*image, error) {

@@ -223,6 +223,7 @@ func FuzzELF(f *testing.F) {
 			".gopclntab": buildPclntab(magic, []goDef{{"main.main", textAt}, {"main.f", textAt + 0x40}}, textAt+0x80), ".go.module": make([]byte, 512), ".rela.dyn": make([]byte, 480),
 		}), uint64(textAt+0x41))
 	}
+	f.Add(cfiELF(), uint64(textAt+4))
 	f.Fuzz(func(t *testing.T, b []byte, addr uint64) {
 		im, err := openELF(b)
 		if err != nil {
@@ -231,6 +232,7 @@ func FuzzELF(f *testing.F) {
 		im.address(addr)
 		im.place(addr)
 		im.follows(addr)
+		im.cfi(addr)
 		for _, table := range []string{".symtab", ".dynsym"} {
 			if tab, err := readFuncs(im, table); err == nil && tab != nil {
 				for i := range uint64(8) {

@@ -21,7 +21,8 @@ type module struct {
 	goTab *pclntab
 	tabs  []*funcs
 
-	frames int8 // frame pointers: 0 not known yet, 1 keeps them, -1 does not
+	rows   map[uint64]cfiRow // by linked address
+	frames int8              // frame pointers: 0 not known yet, 1 keeps them, -1 does not
 	debug  *os.File
 }
 

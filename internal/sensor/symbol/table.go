@@ -124,14 +124,19 @@ func (t *Table) Stack(pcs []uint64, at int64, dst []Frame) []Frame {
 			break
 		}
 		loose = !keeps
-		for _, fr := range frames {
-			fr.Addr = pc
-			fr.Inferred = inferred
-			if fr.Module != "" {
-				fr.Offset += back
-			}
-			dst = append(dst, fr)
+		dst = appendFrames(dst, frames, pc, back, inferred)
+	}
+	return dst
+}
+
+// appendFrames appends what look gave for the address back bytes before pc.
+func appendFrames(dst, frames []Frame, pc, back uint64, inferred bool) []Frame {
+	for _, fr := range frames {
+		fr.Addr, fr.Inferred = pc, inferred
+		if fr.Module != "" {
+			fr.Offset += back
 		}
+		dst = append(dst, fr)
 	}
 	return dst
 }
