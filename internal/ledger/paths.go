@@ -327,7 +327,8 @@ func (p *paths) barrier(lo, hi int64) (t *path, b, e int64, ok bool) {
 		return nil, 0, 0, false
 	}
 	t = p.barriers[i]
-	return t, max(lo, t.begin), min(hi, t.end), true
+	b, e = max(lo, t.begin), min(hi, t.end)
+	return t, b, e, b < e
 }
 
 // byNotes are the paths of a process without a trace that could be joined: the stop-the-worlds and barriers in which somebody was awaited.
