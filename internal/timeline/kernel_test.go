@@ -96,6 +96,10 @@ func tell(k *Kernel, asks []string) (string, error) {
 			for _, w := range k.Woken(uint32(tid), lo, hi, nil) {
 				fmt.Fprintf(&b, "\t%+v\n", w)
 			}
+		case "wakesby":
+			for _, w := range k.WakesBy(uint32(tid), lo, hi, nil) {
+				fmt.Fprintf(&b, "\t%+v\n", w)
+			}
 		case "runs":
 			for _, r := range k.Runs(int(tid), lo, hi, nil) {
 				fmt.Fprintf(&b, "\t%d..%d %d\n", r.Begin, r.End, int32(r.TID))
@@ -240,6 +244,7 @@ func exact(k *Kernel, windows int) error {
 					return fmt.Errorf("behind %d in %d..%d: %d", tid, lo, hi, sum)
 				}
 				k.Woken(tid, lo, hi, nil)
+				k.WakesBy(tid, lo, hi, nil)
 				k.At(tid, lo)
 				k.EventsOf(tid, lo, hi, func(*Event) bool { return true })
 				k.Name(tid, lo)

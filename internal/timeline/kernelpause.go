@@ -144,6 +144,13 @@ func (p *Pause) restart(k *Kernel, start int64) {
 		p.Starting, how, who = e.Begin, "futex wake", p.Initiator
 		return false
 	}, kernel.FutexWake)
+	for _, w := range k.WakesBy(p.Initiator, p.Stopped+1, p.Starting, nil) {
+		if w.Signal || w.Call >= 0 && !k.isFutex(w.Call) || w.User != 0 && !inStack(k.Stack(w.User), "runtime.startTheWorld") {
+			continue
+		}
+		p.Starting, how, who = w.Time, "sched_waking by the initiator", p.Initiator
+		break
+	}
 	if p.Starting < p.End {
 		p.hop(p.Starting, who, "the world starts again", how)
 	}

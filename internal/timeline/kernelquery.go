@@ -385,6 +385,7 @@ func (k *Kernel) Threads() []ThreadLife {
 
 // Waking is one end of a wait.
 type Waking struct {
+	TID       uint32 // who was woken
 	Time      int64
 	Begin     int64 // of the wait
 	Waker     uint32
@@ -404,14 +405,56 @@ func (k *Kernel) Woken(tid uint32, lo, hi int64, dst []Waking) []Waking {
 		return dst
 	}
 	for i := max(th.at(lo), 1); i < len(th.segs) && th.segs[i].begin < hi; i++ {
-		g, prev := &th.segs[i], &th.segs[i-1]
-		if g.begin < lo || g.doing() != ThreadQueued || prev.doing() == ThreadQueued || prev.doing() == ThreadThrottled || prev.doing() == ThreadOn {
-			continue
+		if w, ok := k.wokenAt(th, i); ok && w.Time >= lo {
+			dst = append(dst, w)
 		}
-		var s Stretch
-		if k.expand(th, g, &s); s.Waker != 0 || s.ByInterrupt {
-			dst = append(dst, Waking{g.begin, prev.begin, s.Waker, s.ByInterrupt, s.WakerTarget, s.WakerSignal, s.WakerKernel, s.WakerUser, s.WakerCall, s.WakerArg})
+	}
+	return dst
+}
+
+// wokenAt is the waking with which segment i of th begins.
+func (k *Kernel) wokenAt(th *kthread, i int) (w Waking, ok bool) {
+	g, prev := &th.segs[i], &th.segs[i-1]
+	if g.doing() != ThreadQueued || g.off == 0 || g.meta&(ksegPreempted|ksegUnthrottled) != 0 || prev.doing() == ThreadQueued || prev.doing() == ThreadThrottled {
+		return w, false
+	}
+	o := &th.offs[g.off-1]
+	if !o.asked {
+		return w, false
+	}
+	begin := prev.begin
+	if prev.doing() == ThreadOn {
+		begin = g.begin // it was about to sleep
+	}
+	return Waking{th.tid, g.begin, begin, o.waker, o.flags&koffInterrupt != 0, o.flags&koffTarget != 0, o.flags&koffSignal != 0,
+		o.wkern, o.wuser, int32(o.wcall), o.warg}, true
+}
+
+// WakesBy appends the wakings of threads of the target by thread tid of the target in [lo,hi), oldest first.
+func (k *Kernel) WakesBy(tid uint32, lo, hi int64, dst []Waking) []Waking {
+	k.wakersOnce.Do(func() {
+		k.wakers = map[uint32][]wakeRef{}
+		for i := range k.threads {
+			th := &k.threads[i]
+			for j := 1; j < len(th.segs); j++ {
+				if w, ok := k.wokenAt(th, j); ok && w.Target && !w.Interrupt {
+					k.wakers[w.Waker] = append(k.wakers[w.Waker], wakeRef{int32(i), int32(j)})
+				}
+			}
 		}
+		for _, l := range k.wakers {
+			slices.SortFunc(l, func(a, b wakeRef) int {
+				return cmp.Or(cmp.Compare(k.threads[a.th].segs[a.seg].begin, k.threads[b.th].segs[b.seg].begin), cmp.Compare(a.th, b.th))
+			})
+		}
+	})
+	l := k.wakers[tid]
+	for i := sort.Search(len(l), func(i int) bool { return k.threads[l[i].th].segs[l[i].seg].begin >= lo }); i < len(l); i++ {
+		w, ok := k.wokenAt(&k.threads[l[i].th], int(l[i].seg))
+		if !ok || w.Time >= hi {
+			break
+		}
+		dst = append(dst, w)
 	}
 	return dst
 }

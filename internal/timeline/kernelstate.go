@@ -31,6 +31,9 @@ type kernelState struct {
 	futexOnce sync.Once
 	futexes   map[uint64][]uint32 // numbers of FutexWake events by address
 
+	wakersOnce sync.Once
+	wakers     map[uint32][]wakeRef // by who woke
+
 	useOnce sync.Once
 	uses    map[uint64]*Futex // by address
 
@@ -79,6 +82,9 @@ const (
 )
 
 func (s *kseg) doing() Doing { return Doing(s.meta & 7) }
+
+// wakeRef names the segment with which a waking begins.
+type wakeRef struct{ th, seg int32 }
 
 // koff is one time off a CPU, from the switch that left it to the one that came back.
 type koff struct {
