@@ -26,6 +26,7 @@ type unnamed struct {
 	at     int64
 	user   bool
 	exec   bool
+	exact  bool // of a user stack: by symbol.Table.Unwind, not by frame pointers
 	frames []uint64
 }
 
@@ -56,6 +57,8 @@ func (n *naming) start(w *kernel.Writer) {
 					n.table.Exec(u.at)
 				}
 				continue
+			case u.user && u.exact && n.table != nil:
+				frames = n.table.Exact(u.frames, u.at, frames)
 			case u.user && n.table != nil:
 				frames = n.table.Stack(u.frames, u.at, frames)
 			case !u.user && n.kernel != nil:

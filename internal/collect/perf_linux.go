@@ -11,6 +11,7 @@ import (
 	"github.com/whystall/whystall/internal/evidence"
 	"github.com/whystall/whystall/internal/evidence/kernel"
 	"github.com/whystall/whystall/internal/sensor/perfevent"
+	"github.com/whystall/whystall/internal/sensor/symbol"
 )
 
 var _ = registerLocal(&Local{
@@ -79,6 +80,7 @@ func recordPerf(ctx context.Context, p Process, w io.Writer) (_ *evidence.Cost, 
 	}
 	s.used = processCPU(p.PID)
 	s.lastUsed, s.spent, s.looked = s.used, s.used, time.Now()
+	s.dutyAt, s.share = s.looked, 1
 	err = s.run(ctx)
 	cost := &evidence.Cost{CPUNS: threadCPU() - began + named.end(), Lost: s.lost, Lowered: s.lowered}
 	if s.used >= 0 {
@@ -97,6 +99,14 @@ func recordPerf(ctx context.Context, p Process, w io.Writer) (_ *evidence.Cost, 
 func (s *perfStream) open(can reach) error {
 	// Of a thread's own events each is looked at whenever it is switched: the fewer the better.
 	own := perfevent.Options{PID: s.p.PID, MajorFaults: true, Stacks: true, Kernel: can.kernel, SwitchStacks: can.kernel && s.p.Stacks}
+	// Go keeps frame pointers; of others' code the bytes of the stack are needed.
+	if t, err := symbol.New(s.p.PID, s.p.Root); err == nil {
+		if t.Binary().Runtime == "" && own.SwitchStacks && runtime.GOARCH == "amd64" {
+			s.unwinder, own.StackBytes = t, stackBytes
+		} else {
+			t.Close()
+		}
+	}
 	if can.whole {
 		all, err := perfevent.Open(perfevent.Options{AllTasks: true, Switches: true, Kernel: true, Stacks: true, ClockNS: sampleNS})
 		if err != nil {
@@ -124,7 +134,13 @@ func (s *perfStream) close() {
 	for _, r := range s.readers {
 		r.Close()
 	}
+	if s.unwinder != nil {
+		s.unwinder.Close()
+	}
 }
+
+// stackBytes hold the innermost ten or so callers of compiled code.
+const stackBytes = 2 << 10
 
 func (s *perfStream) header(can reach, n *naming) kernel.Header {
 	h := kernel.Header{
@@ -157,10 +173,10 @@ func (s *perfStream) header(can reach, n *naming) kernel.Header {
 func (s *perfStream) run(ctx context.Context) error {
 	flushed := time.Now()
 	for ended := false; !ended; {
-		// Only one ring is waited for: the one that fills fastest.
-		if err := s.readers[0].Wait(perfWait); err != nil {
+		if err := perfevent.Wait(perfWait, s.readers...); err != nil {
 			return fmt.Errorf("wait for perf events: %w", err)
 		}
+		s.duty()
 		ended = ctx.Err() != nil
 		rounds := 1
 		if ended {

@@ -48,19 +48,21 @@ func pingpong() {
 			syscall.Write(there[1], one)
 			syscall.Read(back[0], b)
 			if n%10 == 0 {
-				computeForTest(100_000)
+				computed += computeForTest(100_000)
 			}
 		}
 		made := make(chan int)
 		go func() {
 			runtime.LockOSThread() // and ends with the goroutine
 			tid := syscall.Gettid()
-			computeForTest(1_000_000_000) // half a second of CPU or more
+			computed += computeForTest(1_000_000_000) // half a second of CPU or more
 			made <- tid
 		}()
 		fmt.Println(<-made)
 	}
 }
+
+var computed int
 
 //go:noinline
 func computeForTest(n int) (sum int) {
@@ -228,14 +230,14 @@ func TestPerfCollector(t *testing.T) {
 	if born == 0 && !old[fresh] || freshOuts == 0 {
 		t.Errorf("a thread made meanwhile: %d births, %d switches", born, freshOuts)
 	}
-	computed := 0
+	inCompute := 0
 	for f, n := range funcs {
 		if strings.HasSuffix(f, "collect.computeForTest") {
-			computed = n
+			inCompute = n
 		}
 	}
-	if sampled == 0 || computed == 0 {
-		t.Errorf("%d samples, %d in the function that computes: %v", sampled, computed, funcs)
+	if sampled == 0 || inCompute == 0 {
+		t.Errorf("%d samples, %d in the function that computes: %v", sampled, inCompute, funcs)
 	}
 	named := map[uint32]string{}
 	for _, th := range r.Threads() {

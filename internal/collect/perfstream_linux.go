@@ -10,36 +10,43 @@ import (
 
 	"github.com/whystall/whystall/internal/evidence/kernel"
 	"github.com/whystall/whystall/internal/sensor/perfevent"
+	"github.com/whystall/whystall/internal/sensor/symbol"
 )
 
 // perfStream turns perf_event's records into the stream's.
 type perfStream struct {
-	p          Process
-	readers    []*perfevent.Reader
-	own        *perfevent.Reader // the target's own events
-	from       *perfevent.Reader // the one that is being read
-	w          *kernel.Writer
-	naming     *naming
-	people     *people
-	batch      []kernel.Record
-	cpus       map[uint32]*perfCPU
-	stacks     map[uint64]uint32
-	seed       maphash.Seed
-	faults     []kernel.Record
-	left       map[uint32]int64 // when the target's threads last blocked
-	lost       int64
-	broken     error
-	stacking   bool
-	looked     time.Time // at the budget, the last time
-	taken      int64     // switch stacks since
-	switched   int64     // switch-outs of the target
-	clock      bool      // CPU samples are of single threads, and turned on and off
-	clockIsOff bool
-	lookedOnce bool
-	spent      int64 // the target's CPU time then
-	lowered    string
-	used       int64
-	lastUsed   int64
+	p            Process
+	readers      []*perfevent.Reader
+	own          *perfevent.Reader // the target's own events
+	from         *perfevent.Reader // the one that is being read
+	w            *kernel.Writer
+	naming       *naming
+	people       *people
+	batch        []kernel.Record
+	cpus         map[uint32]*perfCPU
+	stacks       map[uint64]uint32
+	seed         maphash.Seed
+	unwinder     *symbol.Table // of its own: naming holds the other while it reads symbols
+	pcs          []uint64
+	faults       []kernel.Record
+	left         map[uint32]int64 // when the target's threads last blocked
+	lost         int64
+	broken       error
+	stacking     bool
+	looked       time.Time // at the budget, the last time
+	taken        int64     // switch stacks since
+	switched     int64     // switch-outs of the target
+	clock        bool      // CPU samples are of single threads, and turned on and off
+	clockIsOff   bool
+	lookedOnce   bool
+	share        float64 // of the time in which stacks are taken
+	stacksOn     int64   // ns of it since the last look
+	stacksAreOff bool
+	dutyAt       time.Time
+	spent        int64 // the target's CPU time then
+	lowered      string
+	used         int64
+	lastUsed     int64
 }
 
 // perfCPU is what is known of a CPU: who is on it, and since when.
@@ -92,6 +99,9 @@ func (s *perfStream) record(r *perfevent.Record) {
 		if r.Exec && r.PID == uint32(s.p.PID) {
 			s.add(kernel.Record{Kind: kernel.Exec, Time: r.Time, CPU: uint16(r.CPU), TID: r.TID, Flags: kernel.Target})
 			s.naming.exec(r.Time)
+			if s.unwinder != nil {
+				s.unwinder.Exec(r.Time)
+			}
 		}
 	case perfevent.Lost, perfevent.LostSamples:
 		s.lose(r)
@@ -188,7 +198,7 @@ func (s *perfStream) sample(r *perfevent.Record) {
 	if r.PID != uint32(s.p.PID) {
 		return
 	}
-	rec := kernel.Record{Time: r.Time, CPU: uint16(r.CPU), TID: r.TID, Flags: kernel.Target, Kernel: s.stack(r, r.Kernel, false), User: s.stack(r, r.User, true)}
+	rec := kernel.Record{Time: r.Time, CPU: uint16(r.CPU), TID: r.TID, Flags: kernel.Target, Kernel: s.stack(r.Time, r.Kernel, kernelStack), User: s.userStack(r)}
 	switch r.Event {
 	case perfevent.CPUClock:
 		rec.Kind, rec.Arg[0] = kernel.Sample, r.Period
@@ -207,17 +217,36 @@ func (s *perfStream) sample(r *perfevent.Record) {
 	s.add(rec)
 }
 
+// How a stack was taken.
+const (
+	kernelStack  = iota
+	framePointer // follows frame pointers
+	unwoundStack // by call frame information
+)
+
+// userStack takes the kernel's, or where that would lack callers unwinds the copied bytes.
+func (s *perfStream) userStack(r *perfevent.Record) uint32 {
+	if len(r.Stack) == 0 || s.unwinder == nil {
+		return s.stack(r.Time, r.User, framePointer)
+	}
+	s.pcs = s.unwinder.Unwind(symbol.Regs{IP: r.IP, SP: r.SP, BP: r.BP}, r.Stack, r.Time, s.pcs[:0])
+	if len(s.pcs) < 2 {
+		return s.stack(r.Time, r.User, framePointer)
+	}
+	return s.stack(r.Time, s.pcs, unwoundStack)
+}
+
 // stack gives a stack's number in the stream, and has it named when it is new.
-func (s *perfStream) stack(r *perfevent.Record, pcs []uint64, user bool) uint32 {
+func (s *perfStream) stack(at int64, pcs []uint64, how int) uint32 {
 	if len(pcs) == 0 {
 		return 0
 	}
-	hash := maphash.Bytes(s.seed, unsafe.Slice((*byte)(unsafe.Pointer(&pcs[0])), 8*len(pcs)))
+	hash := maphash.Bytes(s.seed, unsafe.Slice((*byte)(unsafe.Pointer(&pcs[0])), 8*len(pcs))) ^ uint64(how)
 	id := s.stacks[hash]
 	if id == 0 && len(s.stacks) < maxPerfStacks {
 		id = uint32(len(s.stacks) + 1)
 		s.stacks[hash] = id
-		s.naming.send(unnamed{id: id, at: r.Time, user: user, frames: slices.Clone(pcs)})
+		s.naming.send(unnamed{id: id, at: at, user: how != kernelStack, exact: how == unwoundStack, frames: slices.Clone(pcs)})
 	}
 	return id
 }
@@ -289,6 +318,7 @@ const (
 	switchNS = 1000
 	stackNS  = 3000
 	clockNS  = 6000
+	copyNS   = 1000 // of 2 KiB beside a stack
 )
 
 // budgetGap is over how long the cost is taken: of less a burst would decide. The first look is early: until then no CPU is sampled.
@@ -297,8 +327,8 @@ const (
 	budgetFirst = 200 * time.Millisecond
 )
 
-// budget gives up the stacks of waits once they cost the target more than it was allowed to, and samples its threads' CPU clocks
-// only while that is cheap.
+// budget takes the stacks of waits less often where they would cost the target more than it was allowed to, and samples its threads' CPU
+// clocks only while that is cheap.
 func (s *perfStream) budget() {
 	passed := time.Since(s.looked)
 	if passed < budgetFirst || s.lookedOnce && passed < budgetGap {
@@ -314,15 +344,15 @@ func (s *perfStream) budget() {
 	}
 	may -= switched * switchNS
 	if s.stacking {
-		if taken*stackNS > may {
-			if err := s.own.Stop(perfevent.SwitchOut); err == nil {
-				s.stacking = false
-				s.lower("stacks of waits were given up at %s: %d in %s", taken, passed)
-				s.w.Records([]kernel.Record{{Kind: kernel.Detail, Time: monotonic(), Arg: [3]uint64{1}}})
-			}
-		} else {
-			may -= taken * stackNS
+		// What they would have cost, had they been on all the time.
+		full := max(taken, 1) * s.stackCost() * int64(passed) / max(s.stacksOn, int64(passed)/100)
+		share := min(1, max(float64(may)/float64(full), leastShare))
+		if share < 1 && s.share == 1 {
+			s.lower("stacks of waits are taken part of the time since %s: they would be %d in %s", full/s.stackCost(), passed)
+			s.w.Records([]kernel.Record{{Kind: kernel.Detail, Time: monotonic(), Arg: [3]uint64{1}}})
 		}
+		s.share, s.stacksOn = share, 0
+		may -= int64(share * float64(full))
 	}
 	switch dear := switched*clockNS > may; {
 	case !s.clock || dear == s.clockIsOff:
@@ -335,6 +365,38 @@ func (s *perfStream) budget() {
 			s.lower("CPU samples were left out at %s: %d switches in %s", switched, passed)
 		}
 	}
+}
+
+// Stacks that would cost too much are taken in a part of each dutyCycle: that keeps what they are of in proportion.
+const (
+	dutyCycle  = 500 * time.Millisecond
+	leastShare = 0.02
+)
+
+// duty turns stacks on and off as their share asks.
+func (s *perfStream) duty() {
+	if !s.stacking {
+		return
+	}
+	now := time.Now()
+	if !s.stacksAreOff {
+		s.stacksOn += int64(now.Sub(s.dutyAt))
+	}
+	s.dutyAt = now
+	off := s.share < 1 && time.Duration(now.UnixNano())%dutyCycle > time.Duration(s.share*float64(dutyCycle))
+	switch {
+	case off == s.stacksAreOff:
+	case off && s.own.Stop(perfevent.SwitchOut) == nil, !off && s.own.Start(perfevent.SwitchOut) == nil:
+		s.stacksAreOff = off
+	}
+}
+
+// stackCost is what a stack costs the thread whose it is.
+func (s *perfStream) stackCost() int64 {
+	if s.unwinder != nil {
+		return stackNS + copyNS
+	}
+	return stackNS
 }
 
 func (s *perfStream) clockOff() error {

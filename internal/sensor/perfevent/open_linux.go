@@ -47,7 +47,7 @@ type Reader struct {
 	before  int64
 	horizon int64
 	rec     Record
-	stacks  bool
+	format  format
 
 	children bool // processes that the target forks inherit as well: before Linux 5.13 it cannot be helped
 }
@@ -60,9 +60,18 @@ type opened struct {
 	tid   uint32
 }
 
+// regsOf are the registers that lead through a stack.
+var regsOf = map[string]uint64{"amd64": regsAMD64, "arm64": regsARM64}
+
+const maxStackBytes = 16 << 10
+
+func formatOf(o Options) format {
+	return format{chains: o.Stacks || o.SwitchStacks, stacks: o.StackBytes > 0 && o.StackBytes <= maxStackBytes && o.StackBytes%8 == 0 && regsOf[runtime.GOARCH] != 0}
+}
+
 // Open begins to record. An error says what would permit it.
 func Open(o Options) (*Reader, error) {
-	r := &Reader{o: o, events: map[uint64]opened{}, late: map[uint32]bool{}, stacks: o.Stacks || o.SwitchStacks}
+	r := &Reader{o: o, events: map[uint64]opened{}, late: map[uint32]bool{}, format: formatOf(o)}
 	if err := r.open(); err != nil {
 		r.Close()
 		return nil, err
@@ -72,7 +81,7 @@ func Open(o Options) (*Reader, error) {
 
 // Probe tells whether Open would work, by opening one of each event that is asked for and closing it.
 func Probe(o Options) error {
-	r := &Reader{o: o, events: map[uint64]opened{}, stacks: o.Stacks || o.SwitchStacks}
+	r := &Reader{o: o, events: map[uint64]opened{}, format: formatOf(o)}
 	defer r.Close()
 	cpus, err := onlineCPUs()
 	if err != nil {
@@ -166,8 +175,13 @@ func (r *Reader) attr(e Event, watermark uint32) *unix.PerfEventAttr {
 	if !r.o.Kernel {
 		a.Bits |= unix.PerfBitExcludeKernel
 	}
-	if r.stacks {
+	if r.format.chains {
 		a.Sample_type |= sampleCallchain
+	}
+	if r.format.stacks {
+		a.Sample_type |= sampleRegsUser | sampleStackUser
+		a.Sample_regs_user = regsOf[runtime.GOARCH]
+		a.Sample_stack_user = uint32(r.o.StackBytes)
 	}
 	if !r.o.Kernel {
 		a.Bits |= unix.PerfBitExcludeCallchainKernel
@@ -322,11 +336,13 @@ func (r *Reader) turn(e Event, how uint) error {
 	return nil
 }
 
-// Wait returns when a ring is a quarter full, or after d.
-func (r *Reader) Wait(d time.Duration) error {
-	fds := make([]unix.PollFd, len(r.owners))
-	for i, fd := range r.owners {
-		fds[i] = unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}
+// Wait returns when a ring of one of the readers is a quarter full, or after d.
+func Wait(d time.Duration, readers ...*Reader) error {
+	var fds []unix.PollFd
+	for _, r := range readers {
+		for _, fd := range r.owners {
+			fds = append(fds, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
+		}
 	}
 	_, err := unix.Poll(fds, int(d.Milliseconds()))
 	if errors.Is(err, unix.EINTR) {
@@ -341,7 +357,7 @@ func (r *Reader) Read(f func(*Record)) error {
 	var first error
 	for _, g := range r.rings {
 		err := g.read(func(b []byte) {
-			err := decode(b, r.stacks, &r.rec)
+			err := decode(b, r.format, &r.rec)
 			if err != nil {
 				if !errors.Is(err, errSkip) && first == nil {
 					first = err

@@ -20,7 +20,7 @@ func Open(Options) (*Reader, error) {
 func Probe(Options) error { return errors.ErrUnsupported }
 
 // Wait and the others do nothing.
-func (*Reader) Wait(time.Duration) error { return errors.ErrUnsupported }
+func Wait(time.Duration, ...*Reader) error { return errors.ErrUnsupported }
 
 // Read reads nothing.
 func (*Reader) Read(func(*Record)) error { return errors.ErrUnsupported }

@@ -17,6 +17,9 @@ type Options struct {
 	ClockNS uint64
 
 	Stacks bool // call chains of samples and faults
+	// StackBytes copies so many bytes of the user's stack with each of them; 0 none, else a multiple of 8. Code without frame pointers needs it.
+	StackBytes int
+
 	Kernel bool // the kernel's share of stacks, and samples in the kernel: CAP_PERFMON, or kernel.perf_event_paranoid at most 1
 
 	RingBytes int // of each CPU's ring; 0: what the user is permitted, up to 2 MiB. A power of two

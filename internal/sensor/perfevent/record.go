@@ -55,6 +55,10 @@ type Record struct {
 	Name     string
 	Kernel   []uint64 // stacks, innermost first
 	User     []uint64
+
+	// With StackBytes: the thread's registers as it entered the kernel, and a copy of its stack from SP on. nil of a kernel thread.
+	IP, SP, BP uint64
+	Stack      []byte
 }
 
 // What every event of ours asks for, so that any record can be read without knowing whose it is.
@@ -65,6 +69,8 @@ const (
 	sampleCallchain  = 1 << 5
 	sampleCPU        = 1 << 7
 	samplePeriod     = 1 << 8
+	sampleRegsUser   = 1 << 12
+	sampleStackUser  = 1 << 13
 	sampleIdentifier = 1 << 16
 
 	sampleType = sampleIdentifier | sampleTID | sampleTime | sampleAddr | sampleCPU | samplePeriod
@@ -78,6 +84,10 @@ const (
 	miscPreempt  = 1 << 14
 	maxCallchain = 1 << 10
 
+	// Of amd64's registers BP, SP and IP, in this order; of arm64's x29, SP and PC.
+	regsAMD64 = 1<<6 | 1<<7 | 1<<8
+	regsARM64 = 1<<29 | 1<<31 | 1<<32
+
 	contextKernel = ^uint64(128) + 1
 	contextUser   = ^uint64(512) + 1
 	contextMax    = ^uint64(4095) + 1
@@ -89,8 +99,14 @@ var (
 	errSkip = errors.New("unknown kind")
 )
 
-// decode reads one record, header included, as the kernel wrote it. stacks tells that samples have call chains.
-func decode(b []byte, stacks bool, r *Record) error {
+// format says what samples have.
+type format struct {
+	chains bool
+	stacks bool // registers and bytes of the stack
+}
+
+// decode reads one record, header included, as the kernel wrote it.
+func decode(b []byte, f format, r *Record) error {
 	if len(b) < headSize {
 		return errShort
 	}
@@ -102,7 +118,7 @@ func decode(b []byte, stacks bool, r *Record) error {
 	*r = Record{Kind: kind, Kernel: r.Kernel[:0], User: r.User[:0]}
 	b = b[headSize:]
 	if kind == Sample {
-		return r.sample(b, stacks)
+		return r.sample(b, f)
 	}
 	if len(b) < trailSize {
 		return errShort
@@ -155,7 +171,7 @@ func decode(b []byte, stacks bool, r *Record) error {
 	return nil
 }
 
-func (r *Record) sample(b []byte, stacks bool) error {
+func (r *Record) sample(b []byte, f format) error {
 	if len(b) < bodySize {
 		return errShort
 	}
@@ -166,22 +182,56 @@ func (r *Record) sample(b []byte, stacks bool) error {
 	r.Addr = le.Uint64(b[24:])
 	r.CPU = le.Uint32(b[32:])
 	r.Period = le.Uint64(b[40:])
-	if !stacks {
+	b = b[bodySize:]
+	if f.chains {
+		if len(b) < 8 {
+			return errShort
+		}
+		n := le.Uint64(b)
+		b = b[8:]
+		if n > maxCallchain || uint64(len(b)) < 8*n {
+			return fmt.Errorf("call chain of %d in %d bytes", n, len(b))
+		}
+		r.chain(b[:8*n])
+		b = b[8*n:]
+	}
+	if !f.stacks {
 		return nil
 	}
-	b = b[bodySize:]
+	if len(b) < 8 {
+		return errShort
+	}
+	// No registers: the sample is of a kernel thread, or of one that is ending.
+	if abi := le.Uint64(b); abi == 0 {
+		b = b[8:]
+	} else {
+		if len(b) < 4*8 {
+			return errShort
+		}
+		r.BP, r.SP, r.IP = le.Uint64(b[8:]), le.Uint64(b[16:]), le.Uint64(b[24:])
+		b = b[4*8:]
+	}
 	if len(b) < 8 {
 		return errShort
 	}
 	n := le.Uint64(b)
 	b = b[8:]
-	if n > maxCallchain || uint64(len(b)) < 8*n {
-		return fmt.Errorf("call chain of %d in %d bytes", n, len(b))
+	if n == 0 {
+		return nil
 	}
-	// Marks in the chain say whose addresses follow.
+	if n > uint64(len(b)) || uint64(len(b))-n < 8 {
+		return fmt.Errorf("stack of %d bytes in %d", n, len(b))
+	}
+	// What follows says how many of the bytes the kernel could copy.
+	r.Stack = b[:min(n, le.Uint64(b[n:]))]
+	return nil
+}
+
+// chain takes a call chain apart: marks in it say whose addresses follow.
+func (r *Record) chain(b []byte) {
 	var to *[]uint64
-	for ; n > 0; n, b = n-1, b[8:] {
-		ip := le.Uint64(b)
+	for ; len(b) >= 8; b = b[8:] {
+		ip := binary.LittleEndian.Uint64(b)
 		switch {
 		case ip == contextKernel:
 			to = &r.Kernel
@@ -193,5 +243,4 @@ func (r *Record) sample(b []byte, stacks bool) error {
 			*to = append(*to, ip)
 		}
 	}
-	return nil
 }
