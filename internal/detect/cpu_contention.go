@@ -181,13 +181,20 @@ func tellContention(p *Pass, f *finding.Finding) {
 	} else if own > others {
 		f.Remedy = append(f.Remedy, fmt.Sprintf("own threads wait for each other (%.1f wanted a CPU on average): fewer threads at once, or more CPUs", k.RunnableAvg))
 	} else {
-		top, ok := topNeighbour(k)
-		who := "the neighbour"
-		if ok {
+		who := ""
+		if len(names) > 0 {
+			who = names[0].Who
+		}
+		top, n := neighbour(k, who)
+		switch {
+		case n == 0:
+			who = "the neighbour"
+		case n == 1:
 			who = top.Comm
-			if top.PID != 0 {
-				f.Remedy = append(f.Remedy, fmt.Sprintf("move %s away: taskset -apc CPUS %d, or cpuset.cpus of its cgroup; it then has fewer CPUs", top.Comm, top.PID))
-			}
+			f.Remedy = append(f.Remedy, fmt.Sprintf("move %s away: taskset -apc CPUS %d, or cpuset.cpus of its cgroup; it then has fewer CPUs", top.Comm, top.PID))
+		default:
+			who = top.Comm
+			f.Remedy = append(f.Remedy, fmt.Sprintf("move the %d processes %s away: cpuset.cpus of their cgroup (AllowedCPUs= of the unit), or start them under taskset -c CPUS; they then have fewer CPUs", n, top.Comm))
 		}
 		f.Remedy = append(f.Remedy, "or weigh: systemctl set-property UNIT CPUWeight=1000 for this process, or renice 19 for "+who+"; it costs the other only where both want the same CPU")
 		if othersQ == 0 {
@@ -197,11 +204,17 @@ func tellContention(p *Pass, f *finding.Finding) {
 	f.Verify = p.verify("'no CPU' of slow requests falls")
 }
 
-func topNeighbour(k *ledger.Kernel) (top ledger.Neighbour, ok bool) {
-	for _, n := range k.Neighbours {
-		if !n.Own && n.PID != 0 && !strings.HasPrefix(n.Comm, "swapper") && (!ok || n.NS > top.NS) {
-			top, ok = n, true
+// neighbour gives the largest of the others, of those called who if there are any, and how many processes are called so.
+func neighbour(k *ledger.Kernel, who string) (top ledger.Neighbour, n int) {
+	for pass := 0; pass < 2 && n == 0; pass++ {
+		for _, b := range k.Neighbours {
+			if b.Own || b.PID == 0 || strings.HasPrefix(b.Comm, "swapper") || pass == 0 && b.Comm != who || n > 0 && b.Comm != top.Comm {
+				continue
+			}
+			if n++; n == 1 {
+				top = b
+			}
 		}
 	}
-	return top, ok
+	return top, n
 }

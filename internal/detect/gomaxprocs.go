@@ -84,6 +84,8 @@ func lookGomaxprocs(p *Pass) {
 		}
 		p.Blind(fmt.Sprintf("whether time is lost to GOMAXPROCS %d with %d CPUs: needs an execution trace", ps, cpus))
 		return
+	case p.Found("gomaxprocs-over-quota"):
+		p.Clear("GOMAXPROCS is %d with %d CPUs, but the quota is less than those: see gomaxprocs-over-quota", ps, cpus)
 	case 2*ps <= cpus:
 		lookTooFew(p, ps, cpus)
 	case ps > cpus:

@@ -94,19 +94,27 @@ func lookSaturation(p *Pass) {
 
 func tellSaturation(p *Pass, f *finding.Finding) {
 	k := p.Ledger.Kernel
-	cpus := cpusText(runnableLimit(p.Ledger))
+	cpus := cpusText(runnableLimit(p.Ledger)) + " CPUs"
+	if cpus == "1 CPUs" {
+		cpus = "1 CPU"
+	}
 	if len(p.pools) > 0 {
-		f.Summary = fmt.Sprintf("%.0f threads want a CPU on average, on %s CPUs, so that each runs %s of the time in which it wants to", k.RunnableAvg, cpus, percent(ratio(k.OnNS, wantedCPU(k).wanted)))
+		f.Summary = fmt.Sprintf("%.0f threads want a CPU on average, on %s, so that each runs %s of the time in which it wants to", k.RunnableAvg, cpus, percent(ratio(k.OnNS, wantedCPU(k).wanted)))
 	} else {
-		f.Summary = fmt.Sprintf("slow requests wait %s (%s of their time) behind other threads of the process: %.0f threads want a CPU on average, on %s CPUs", p.per(p.NS()), p.share(p.NS()), k.RunnableAvg, cpus)
+		f.Summary = fmt.Sprintf("slow requests wait %s (%s of their time) behind other threads of the process: %.0f threads want a CPU on average, on %s", p.per(p.NS()), p.share(p.NS()), k.RunnableAvg, cpus)
 		p.measure()
 	}
 	threadsLine(p)
 	heldLine(p)
 	p.Proof("kernel records", "%s switches, of them involuntary %s", perSecond(k.Switches, k), perSecond(k.Involuntary, k))
-	if k.ShortSleepers > 0 {
-		p.Proof("kernel records", "%s sleep for less than a ms 100 times a second or more: pollers (%s such sleeps)", times(int64(k.ShortSleepers), "thread", "threads"), perSecond(k.ShortSleeps, k))
-		f.Remedy = append(f.Remedy, "wait for an event instead of polling: "+times(int64(k.ShortSleepers), "thread sleeps", "threads sleep")+" for less than a ms time and again (usleep, nanosleep, select with a short timeout)")
+	// Go's sysmon sleeps 20 us to 10 ms by design, one in a process.
+	pollers := k.ShortSleepers
+	if !noGo(p.Ledger, p.Facts) {
+		pollers--
+	}
+	if pollers > 0 {
+		p.Proof("kernel records", "%s sleep for less than a ms 100 times a second or more: pollers (%s such sleeps)", times(int64(pollers), "thread", "threads"), perSecond(k.ShortSleeps, k))
+		f.Remedy = append(f.Remedy, "wait for an event instead of polling: "+times(int64(pollers), "thread sleeps", "threads sleep")+" for less than a ms time and again (usleep, nanosleep, select with a short timeout)")
 	}
 	if k.GlanceAvg > 0 {
 		p.Proof("kernel records", "a glance at the threads one by one, as top does, would have called %.1f of them running", k.GlanceAvg)
@@ -114,7 +122,7 @@ func tellSaturation(p *Pass, f *finding.Finding) {
 	if !k.AllTasks {
 		p.Cap("switches of other processes were not recorded")
 	}
-	f.Remedy = append(f.Remedy, "run no more threads at once than about "+cpus+": a pool with a queue in front; it costs waiting in that queue, which is shorter than the rounds here",
+	f.Remedy = append(f.Remedy, "run no more threads at once than there are CPUs ("+cpus+"): a pool with a queue in front; it costs waiting in that queue, which is shorter than the rounds here",
 		"more CPUs or a larger quota, if the work is needed")
 	f.Verify = p.verify("threads that want a CPU are near the number of CPUs")
 }
