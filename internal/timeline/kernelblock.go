@@ -219,7 +219,7 @@ func blocks(by map[Block]string) map[string]Block {
 type callClass struct {
 	blocks         map[int16]Block
 	futex, signals map[int16]bool
-	exits          map[int16]bool
+	exits, kills   map[int16]bool // the end of a thread, of all of them
 	// poll and select, which without a file are sleeps: their first argument is 0 then
 	polls map[int16]bool
 }
@@ -234,7 +234,7 @@ var callsByArch = map[string]*callClass{
 			BlockDisk:    {26, 74, 75, 162, 277, 306},
 			BlockOther:   {34, 128, 130},
 		}),
-		futex: set(202, 455), exits: set(60, 231), signals: set(62, 129, 200, 234, 297, 424), polls: set(7, 23, 270, 271),
+		futex: set(202, 455), exits: set(60), kills: set(231), signals: set(62, 129, 200, 234, 297, 424), polls: set(7, 23, 270, 271),
 	},
 	"arm64": {
 		blocks: numbers(map[Block][]int16{
@@ -245,7 +245,7 @@ var callsByArch = map[string]*callClass{
 			BlockDisk:    {81, 82, 83, 84, 227, 267},
 			BlockOther:   {133, 137},
 		}),
-		futex: set(98, 455), exits: set(93, 94), signals: set(129, 130, 131, 138, 240, 424), polls: set(72, 73),
+		futex: set(98, 455), exits: set(93), kills: set(94), signals: set(129, 130, 131, 138, 240, 424), polls: set(72, 73),
 	},
 }
 

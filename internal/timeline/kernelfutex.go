@@ -142,9 +142,12 @@ func (k *Kernel) learnFutexes() {
 		if !s.WakerTarget || s.ByInterrupt || s.WakerSignal || s.Waker == 0 {
 			return
 		}
-		if stacks.of(s.WakerKernel).exit || s.WakerCall >= 0 && calls != nil && calls.exits[int16(s.WakerCall)] {
+		switch call := int16(s.WakerCall); {
+		case calls != nil && calls.kills[call]:
+			return // all threads are being ended: nobody let go of anything
+		case stacks.of(s.WakerKernel).exit, calls != nil && calls.exits[call]:
 			f.votes[FutexJoin]++
-		} else {
+		default:
 			f.votes[words(s.WakerUser).wakes]++
 			note(f.releasers, s.Waker)
 		}
@@ -178,6 +181,12 @@ func (k *Kernel) learnFutexes() {
 	for _, f := range k.uses {
 		f.decide()
 	}
+}
+
+// Exits tells of a waker's system call that it ended its thread: who joins it is woken.
+func (k *Kernel) Exits(call int32) bool {
+	c := k.calls()
+	return c != nil && call >= 0 && call < 1<<15 && c.exits[int16(call)]
 }
 
 // Operations of the futex call, without their flags.
@@ -217,6 +226,9 @@ func (f *Futex) decide() {
 		f.Queue = max(f.Queue, now)
 	}
 	f.edges = nil
+	if f.votes[FutexJoin]*2 < int64(len(f.Releases)) {
+		f.votes[FutexJoin] = 0 // a thread may let go of something else with its last breath
+	}
 	best := FutexUnknown
 	for kind := FutexUnknown + 1; kind < futexKinds; kind++ {
 		if f.votes[kind] > f.votes[best] || best == FutexUnknown && f.votes[kind] > 0 {

@@ -6,7 +6,7 @@ import "sort"
 type ProcessState uint8
 
 const (
-	ProcessUnknown   ProcessState = iota // no thread is known to be on a CPU, and of one it is not known
+	ProcessUnknown   ProcessState = iota // no thread is known to be on a CPU, and of one it is not known whether it is, or whether it wants to be
 	ProcessOn                            // some thread is on a CPU
 	ProcessThrottled                     // none is, and one is throttled
 	ProcessQueued                        // none is on a CPU or throttled, and one is queued
@@ -93,7 +93,7 @@ func (k *Kernel) sweep() {
 	}
 	edges = sortEdges(edges)
 
-	var count [ThreadGone + 1]int // of threads by state; of those that are unknown, only who may be on a CPU
+	var count [ThreadGone + 2]int // of threads by state, see countAs
 	var queue, throttled waiters
 	k.runnable.hist = make([]int64, maxRunnable+1)
 	last := int64(0)
@@ -113,17 +113,12 @@ func (k *Kernel) sweep() {
 			e := edges[i]
 			segs := k.threads[e.th].segs
 			s := &segs[e.seg]
-			from := ThreadGone
+			from, d := ThreadGone, s.countAs()
 			if e.seg > 0 {
-				if old := &segs[e.seg-1]; old.doing() != ThreadUnknown || old.meta&ksegMissing != 0 {
-					from = old.doing()
-					count[from]--
-				}
+				from = segs[e.seg-1].countAs()
+				count[from]--
 			}
-			d := s.doing()
-			if d != ThreadUnknown || s.meta&ksegMissing != 0 {
-				count[d]++
-			}
+			count[d]++
 			if d == ThreadQueued && from != ThreadQueued {
 				queue.add(e.th, e.seg)
 			}
@@ -141,6 +136,8 @@ func (k *Kernel) sweep() {
 			r.state, r.tid = ProcessThrottled, throttled.first(k, ThreadThrottled, r.begin)
 		case count[ThreadQueued] > 0:
 			r.state, r.tid = ProcessQueued, queue.first(k, ThreadQueued, r.begin)
+		case count[countAway] > 0:
+			r.state = ProcessUnknown
 		default:
 			r.state = ProcessNone
 		}
@@ -149,6 +146,24 @@ func (k *Kernel) sweep() {
 		}
 	}
 	total(k.end - k.begin)
+}
+
+// countAway is counted of who is on no CPU, and nothing else is known of it.
+const countAway = ThreadGone + 1
+
+// countAs is the state that a segment counts as. Who was not seen yet and was on no CPU slept for all that anybody knows.
+func (s *kseg) countAs() Doing {
+	d := s.doing()
+	if d != ThreadUnknown {
+		return d
+	}
+	switch s.meta & (ksegMissing | ksegAway) {
+	case ksegMissing:
+		return ThreadUnknown
+	case ksegMissing | ksegAway:
+		return countAway
+	}
+	return ThreadGone
 }
 
 // waiters is who is in a state, in the order in which they came to it. Who left is found out when it is first.

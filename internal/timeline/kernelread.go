@@ -201,7 +201,9 @@ func (b *kbuilder) switched(r *kernel.Record, t int64) {
 				}
 				if old != nil {
 					if s := old.last(); s != nil && s.doing() == ThreadOn && s.cpu == cpuOf(r.CPU) {
+						// By now somebody else left that CPU: it is on none.
 						b.unknown(old, s.begin)
+						b.push(old, t, ThreadUnknown, -1, 0, ksegMissing|ksegAway)
 					}
 				}
 			}
