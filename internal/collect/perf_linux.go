@@ -101,14 +101,14 @@ func (s *perfStream) open(can reach) error {
 	own := perfevent.Options{PID: s.p.PID, MajorFaults: true, Stacks: true, Kernel: can.kernel, SwitchStacks: can.kernel && s.p.Stacks}
 	// Go keeps frame pointers; of others' code the bytes of the stack are needed.
 	if t, err := symbol.New(s.p.PID, s.p.Root); err == nil {
-		if t.Binary().Runtime == "" && own.SwitchStacks && runtime.GOARCH == "amd64" {
+		if t.Binary().Runtime != "go" && s.p.Stacks && runtime.GOARCH == "amd64" {
 			s.unwinder, own.StackBytes = t, stackBytes
 		} else {
 			t.Close()
 		}
 	}
 	if can.whole {
-		all, err := perfevent.Open(perfevent.Options{AllTasks: true, Switches: true, Kernel: true, Stacks: true, ClockNS: sampleNS})
+		all, err := perfevent.Open(perfevent.Options{AllTasks: true, Switches: true, Kernel: true, Stacks: true, ClockNS: sampleNS, StackBytes: own.StackBytes})
 		if err != nil {
 			return err
 		}
