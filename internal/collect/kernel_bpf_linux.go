@@ -5,7 +5,9 @@ import (
 	"errors"
 	"io"
 	"runtime"
+	"runtime/debug"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/whystall/whystall/internal/evidence"
@@ -26,6 +28,9 @@ const (
 	// drainEvery keeps a ring of 2 MiB below half at 500 000 events a second; a fuller one is read again at once.
 	drainEvery = 20 * time.Millisecond
 	flushEvery = 250 * time.Millisecond
+	// batchMost and flushMost bound the records kept, which matters at some 100 000 a second.
+	batchMost = 4096
+	flushMost = 1 << 16
 	// settle is how long after the others an event may come that an interrupt held up.
 	settle = 50 * time.Millisecond
 )
@@ -34,14 +39,16 @@ const (
 func recordBPF(ctx context.Context, p Process, w io.Writer) (_ *evidence.Cost, err error) {
 	runtime.LockOSThread() // its CPU time is read by thread
 	defer runtime.UnlockOSThread()
+	defer preferThread()()
 	began := threadTime()
+	named := newNaming(p) // first: it takes as long as a ring may wait to be read
+	defer named.close()
 	r, err := bpf.Open(bpf.Options{PID: p.PID, Stacks: p.Stacks})
 	if err != nil {
 		return nil, err
 	}
 	defer r.Close()
 	s := &bpfStream{r: r, cgroups: newCgroupPaths(p.Root), threads: map[uint32]*bpfThread{}, stacks: map[uint64]uint32{}}
-	named := newNaming(p)
 	if s.w, err = kernel.NewWriter(w, s.header(named)); err != nil {
 		return nil, err
 	}
@@ -49,6 +56,7 @@ func recordBPF(ctx context.Context, p Process, w io.Writer) (_ *evidence.Cost, e
 		return nil, err
 	}
 	named.start(s.w)
+	debug.FreeOSMemory() // the kernel's types took 20 MB
 	s.budget = newBPFBudget(r, p)
 	if p.Recording != nil {
 		p.Recording()
@@ -81,6 +89,7 @@ type bpfStream struct {
 	seen    [4096]uint32 // threads known to be written, by their low bits
 	stacks  map[uint64]uint32
 	batch   []kernel.Record
+	kept    int // records since the last flush
 	losses  []bpf.Loss
 	lost    int64
 	lossAt  int64
@@ -145,8 +154,8 @@ func (s *bpfStream) run(ctx context.Context) error {
 		if level, lower := s.budget.tick(now, s.events); lower {
 			s.w.Records([]kernel.Record{{Time: monotonic(), Kind: kernel.Detail, Arg: [3]uint64{uint64(level)}}})
 		}
-		if ended || now.Sub(flushed) >= flushEvery {
-			flushed = now
+		if ended || now.Sub(flushed) >= flushEvery || s.kept > flushMost {
+			flushed, s.kept = now, 0
 			s.count()
 			if err := s.w.Flush(upTo - int64(settle)); err != nil {
 				return err
@@ -157,13 +166,19 @@ func (s *bpfStream) run(ctx context.Context) error {
 }
 
 func (s *bpfStream) drain() (upTo int64, err error) {
-	s.batch = s.batch[:0]
 	upTo, broken := s.r.Read(s.event)
 	if broken != nil && s.broken == nil {
 		s.broken = broken
 	}
+	return upTo, s.put()
+}
+
+func (s *bpfStream) put() error {
 	s.events += int64(len(s.batch))
-	return upTo, s.w.Records(s.batch)
+	s.kept += len(s.batch)
+	err := s.w.Records(s.batch)
+	s.batch = s.batch[:0]
+	return err
 }
 
 // event takes one event. It runs for every switch of the machine.
@@ -184,6 +199,9 @@ func (s *bpfStream) event(e *bpf.Event) {
 	kind := kinds[e.Kind]
 	if kind == kernel.None {
 		return
+	}
+	if len(s.batch) >= batchMost {
+		s.put() // an error stays in the writer
 	}
 	s.batch = append(s.batch, kernel.Record{
 		Time: e.Time, TID: e.TID, Other: e.Other, CPU: e.CPU, Kind: kind, Flags: flagsOf(e.Flags), Arg: e.Arg,
@@ -311,4 +329,15 @@ func (s *bpfStream) count() {
 		}})
 	}
 	s.lossAt = now
+}
+
+// preferThread lets the calling thread run before others, where that is permitted, until the function it returns: on a machine that is full
+// of work the rings would overflow before we got a CPU. It takes a few hundredths of one.
+func preferThread() (restore func()) {
+	const prioProcess, nice = 0, -10
+	was, err := syscall.Getpriority(prioProcess, 0) // of the thread; the system call answers 20 minus it
+	if err != nil || syscall.Setpriority(prioProcess, 0, nice) != nil {
+		return func() {}
+	}
+	return func() { syscall.Setpriority(prioProcess, 0, 20-was) }
 }

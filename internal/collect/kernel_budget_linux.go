@@ -35,12 +35,13 @@ type bpfBudget struct {
 
 	level   int
 	lowered []string
+	windows int
 }
 
 const (
 	meterFirst  = 300 * time.Millisecond
 	meterWindow = 100 * time.Millisecond
-	meterEvery  = 2 * time.Second
+	meterEvery  = time.Second
 
 	// eventNS is what an event is taken to cost where programs cannot be measured; stacks included, on the machine this was
 	// written on.
@@ -94,6 +95,10 @@ func (b *bpfBudget) judge(now time.Time, events int64) (level int, lower bool) {
 	}
 	b.programsNS += programs
 	b.at, b.own, b.target, b.events = now, own, target, events
+	// The first window holds what is done once: everybody's names, each stack for the first time.
+	if b.windows++; b.windows < 2 {
+		return 0, false
+	}
 	if b.share <= 0 || cost <= b.share*used || cost <= cheap*float64(wall) || b.level+1 >= len(bpf.Levels) {
 		return 0, false
 	}

@@ -107,8 +107,12 @@ func (n *naming) send(u unnamed) {
 func (n *naming) end() int64 {
 	close(n.todo)
 	n.done.Wait()
+	return n.cpu
+}
+
+// close gives the files back.
+func (n *naming) close() {
 	if n.table != nil {
 		n.table.Close()
 	}
-	return n.cpu
 }
