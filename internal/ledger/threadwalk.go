@@ -213,7 +213,7 @@ func (w *threadWalk) releases(s, end *timeline.Stretch) (hopKind, bool) {
 	switch s.Block {
 	case timeline.BlockFutex:
 		switch {
-		case kern.exit:
+		case kern.exit, w.k.Exits(end.WakerCall):
 			return hopLife, true
 		case kern.futex, end.WakerCall >= 0 && end.WakerArg != 0 && end.WakerArg&^7 == s.Futex&^7:
 		default:
@@ -226,7 +226,8 @@ func (w *threadWalk) releases(s, end *timeline.Stretch) (hopKind, bool) {
 	case timeline.BlockChild:
 		return hopLife, kern.exit
 	case timeline.BlockPipe, timeline.BlockNetwork:
-		return hopMessage, kern.write
+		// Without a kernel stack the call that it was in must do: who is in none was interrupted.
+		return hopMessage, kern.write || end.WakerKernel == 0 && end.WakerCall >= 0
 	}
 	return hopMessage, kern.futex || kern.write
 }

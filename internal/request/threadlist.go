@@ -79,7 +79,7 @@ func (f *threadFinder) background(of []served, outside int64) {
 			}
 		case tierChan:
 			// Given by units of another group: the longer part of the work is the request.
-			if from := mostly(&of[i]); from != NoGroup && from != GroupID(i) && t.Groups[from].Count > 0 {
+			if from := mostly(&of[i]); from != NoGroup && from != GroupID(i) && t.roles[f.ofGroup[from]].tier != tierTimer {
 				giver := &t.roles[f.ofGroup[from]]
 				if r.wallNS <= giver.wallNS {
 					if t.Groups[from].Listed {

@@ -53,7 +53,7 @@ func (f *threadFinder) judge() {
 			n = int32(len(f.t.roles))
 			roles[k] = n
 			name := f.nameOf[k.name]
-			f.t.roles = append(f.t.roles, threadRole{key: k, whole: k.whole, entry: cmp.Or(name.entry, name.comm), loop: NoGroup, start: NoGroup})
+			f.t.roles = append(f.t.roles, threadRole{key: k, whole: k.whole, entry: cmp.Or(name.entry, name.comm, "a thread without a name"), loop: NoGroup, start: NoGroup})
 		}
 		return n
 	}

@@ -152,10 +152,10 @@ func (w *lifeWaits) add(f *threadFinder, l *life, s *timeline.Stretch) {
 	}
 }
 
-// isLock tells whether a futex is a lock, or another that no work comes by.
+// isLock tells whether a futex is a lock, or another that no work comes by: what is not known gives none.
 func (f *threadFinder) isLock(addr uint64) bool {
 	u := f.k.Futex(addr)
-	return u != nil && (u.Kind.Lock() || u.Kind == timeline.FutexJoin || u.Kind == timeline.FutexBarrier)
+	return u == nil || u.Kind != timeline.FutexCondition && u.Kind != timeline.FutexSemaphore
 }
 
 // answered tells whether who ended the wait s of tid had itself been woken by tid since the wait before.
