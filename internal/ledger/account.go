@@ -269,6 +269,7 @@ func (p *pass) slowest(r *Result, list []request.Group) {
 // reason says in a line where most of the time went.
 func reason(l []Account, wall int64) string {
 	var parts []string
+	l = grouped(l)
 	for _, a := range l[:min(len(l), 2)] {
 		if len(parts) > 0 && a.NS*5 < wall {
 			break
@@ -276,6 +277,40 @@ func reason(l []Account, wall int64) string {
 		parts = append(parts, fmt.Sprintf("%s %s", milli(a.NS), Describe(a)))
 	}
 	return strings.Join(parts, "; ")
+}
+
+// grouped adds up the accounts of a request that differ only in who had the CPU, or in which wait it was that had none.
+func grouped(l []Account) []Account {
+	var off, rest []Account
+	var total, whose int64
+	by := map[string]int64{}
+	for _, a := range l {
+		if a.Leaf != LeafNoCPU {
+			rest = append(rest, a)
+			continue
+		}
+		off = append(off, a)
+		total += a.NS
+		by[a.Detail] += a.NS
+	}
+	if len(off) < 2 {
+		return l
+	}
+	one := Account{Leaf: LeafNoCPU, Class: ClassOwn, NS: total}
+	for who, ns := range by {
+		if who != "" && (ns > whose || ns == whose && who < one.Detail) {
+			one.Detail, whose = who, ns
+		}
+	}
+	if one.Detail != "" && whose*10 < total*9 {
+		one.Detail = "mostly " + one.Detail
+		if whose*2 < total {
+			one.Detail = fmt.Sprintf("%d programs, most of it %s", len(by), one.Detail[len("mostly "):])
+		}
+	}
+	l = append(rest, one)
+	sortAccounts(l)
+	return l
 }
 
 func milli(ns int64) string { return fmt.Sprintf("%.1f ms", float64(ns)/1e6) }

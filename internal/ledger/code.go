@@ -137,7 +137,9 @@ type account struct {
 func (l leafCode) named() bool { return l != codeSTW && l != codeSTWWork }
 
 // offCPU tells that a thread had no CPU: where it stood has nothing to do with it.
-func (l leafCode) offCPU() bool { return l == codeThrottled || l == codeNoCPU || l == codeLatePoll || l == codeMissing }
+func (l leafCode) offCPU() bool {
+	return l == codeThrottled || l == codeNoCPU || l == codeLatePoll || l == codeMissing
+}
 
 // hasSite tells that of a request's own time the place is part of the account: where it called the kernel.
 func (l leafCode) hasSite() bool {

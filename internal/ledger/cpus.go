@@ -12,7 +12,8 @@ import (
 
 // The capacity ledger of CPUs. For each allowed CPU and instant, the first that holds:
 //  1. a thread of the target is on it: running;
-//  2. nobody knows who is on it: unknown;
+//  2. nobody knows who is on it: unknown. While the recorder folds others' switches who leaves a gap is none of the target's: that
+//     is throttled as in 3, else taken by others where a thread of the target is queued on that very CPU, else unknown;
 //  3. the target's group is out of quota, since a thread of it is throttled: throttled;
 //  4. somebody else is on it, and a thread of the target is queued: taken by others;
 //  5. work of the target waited, a request or a queued thread: unused;
@@ -103,6 +104,8 @@ const (
 	outOfQuota = 1 << iota
 	someQueued
 	inFlight
+	folding  // others' switches were not recorded one by one
+	queuedAt // a thread of the target is queued on this very CPU; only while folding
 )
 
 // mark is what holds from a time on.
@@ -152,19 +155,29 @@ func cpus(k *timeline.Kernel, set *evidence.Set, requests spans, on []Instead) *
 	c := &CPUs{Allowed: len(list), WallNS: e - b}
 	c.TotalNS = int64(len(list)) * c.WallNS
 	var throttled, queued spans
+	folded := foldedSpans(k, b, e)
+	queues := map[int32]spans{}
 	k.Each(b, e, func(tid uint32, s *timeline.Stretch) {
 		switch s.Doing {
 		case timeline.ThreadThrottled:
 			throttled = append(throttled, span{s.Begin, s.End})
 		case timeline.ThreadQueued:
 			queued = append(queued, span{s.Begin, s.End})
+			if len(folded) > 0 && s.CPU >= 0 && s.End > folded[0].lo {
+				queues[s.CPU] = append(queues[s.CPU], span{s.Begin, s.End})
+			}
 		}
 	})
-	l := marks(throttled.merge(), queued.merge(), requests)
+	throttled, queued = throttled.merge(), queued.merge()
+	all := marks(throttled, queued, requests)
 	ours := map[uint32]bool{}
 	var runs []timeline.Run
 	for _, cpu := range list {
 		runs = k.Runs(cpu, b, e, runs[:0])
+		l := all
+		if len(folded) > 0 {
+			l = marks(throttled, queued, requests, folded, queues[int32(cpu)].merge())
+		}
 		at := 0
 		for _, r := range runs {
 			mine, ok := ours[r.TID]
@@ -194,11 +207,31 @@ func cpus(k *timeline.Kernel, set *evidence.Set, requests spans, on []Instead) *
 	return c
 }
 
+// foldedSpans is when the recorder's detail was lowered so far that others' switches were not recorded one by one.
+func foldedSpans(k *timeline.Kernel, b, e int64) (l spans) {
+	from := int64(-1)
+	for _, v := range k.Levels() {
+		switch {
+		case v.Level > 0 && from < 0:
+			from = max(v.Time, b)
+		case v.Level == 0 && from >= 0:
+			l = append(l, span{from, v.Time})
+			from = -1
+		}
+	}
+	if from >= 0 {
+		l = append(l, span{from, e})
+	}
+	return l.merge()
+}
+
 func (c *CPUs) add(ns int64, tid uint32, mine bool, bits uint8) {
 	switch {
 	case mine:
 		c.RunningNS += ns
-	case tid == timeline.NobodyKnown:
+	case tid == timeline.NobodyKnown && bits&folding != 0 && bits&(outOfQuota|queuedAt) == queuedAt:
+		c.OthersNS += ns
+	case tid == timeline.NobodyKnown && (bits&folding == 0 || bits&(outOfQuota|someQueued) == someQueued):
 		c.UnknownNS += ns
 	case bits&outOfQuota != 0:
 		c.ThrottledNS += ns

@@ -215,7 +215,7 @@ func (p *paths) preemptible(t *path, tid uint32, first int, lo, hi int64) {
 			on += t.parts[i].hi - t.parts[i].lo
 		}
 	}
-	if on < 100e3 {
+	if on < mostDelayNS && on*hopShare < hi-lo {
 		return
 	}
 	sent, delivered := 0, 0
