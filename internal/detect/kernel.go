@@ -244,7 +244,7 @@ func heldLine(p *Pass) {
 	if ns == 0 {
 		return
 	}
-	c := &p.Ledger.Capacity
-	p.Proof("ledger: slow column", "%s of it in Go's run queue: Ps were busy %s of the time with goroutines whose threads had no CPU; with their CPUs the same work would have kept them busy %s",
-		p.share(ns), percent(ratio(used(c), c.TotalNS)), percent(wouldBeBusy(p.Ledger)))
+	o := wantedCPU(p.Ledger.Kernel)
+	p.Proof("ledger: slow column", "%s of it in Go's run queue, since the threads that held the Ps, or were to wake up for them, were on a CPU only %s of the time in which they wanted one; with their CPUs the same work would have kept the Ps busy %s of the time",
+		p.share(ns), percent(ratio(o.on, o.wanted)), percent(wouldBeBusy(p.Ledger)))
 }

@@ -224,7 +224,7 @@ func tellSchedLatency(p *Pass, f *finding.Finding) {
 			p.Proof("runtime metrics: /sched/latencies", "%.0f waits for a P of %s on average, all goroutines", n, finding.Duration(int64(ns/n)))
 		}
 	}
-	if 2*(kinds["idle"]+kinds["unknown"]) > total {
+	if 2*(kinds["idle"]+kinds["unknown"]) > total && !joined(r) {
 		p.Doubt("for most of this time Ps were idle or it is not known what they did: then threads were slow to wake, which only the kernel can explain")
 	}
 	if why := shortOfCPU(r); why != "" {
