@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"sync"
 	"time"
 
 	"github.com/whystall/whystall/internal/evidence"
@@ -64,12 +65,15 @@ func recordPerf(ctx context.Context, p Process, w io.Writer) (_ *evidence.Cost, 
 		return nil, err
 	}
 	s := newPerfStream(p)
+	// First what takes its time: from open on the rings fill.
+	named := newNaming(p)
+	naming := sync.OnceValue(named.end)
+	defer naming()
+	s.naming = named
 	if err := s.open(can); err != nil {
 		return nil, err
 	}
 	defer s.close()
-	named := newNaming(p)
-	s.naming = named
 	if s.w, err = kernel.NewWriter(w, s.header(can, named)); err != nil {
 		return nil, err
 	}
@@ -82,7 +86,7 @@ func recordPerf(ctx context.Context, p Process, w io.Writer) (_ *evidence.Cost, 
 	s.lastUsed, s.spent, s.looked = s.used, s.used, time.Now()
 	s.dutyAt, s.share = s.looked, 1
 	err = s.run(ctx)
-	cost := &evidence.Cost{CPUNS: threadCPU() - began + named.end(), Lost: s.lost, Lowered: s.lowered}
+	cost := &evidence.Cost{CPUNS: threadCPU() - began + naming(), Lost: s.lost, Lowered: s.lowered}
 	if s.used >= 0 {
 		cost.TargetNS = max(0, s.lastUsed-s.used)
 	}

@@ -22,6 +22,7 @@ type module struct {
 	tabs  []*funcs
 
 	rows   map[uint64]cfiRow // by linked address
+	calls  map[uint64]bool   // whether a call stands before it
 	frames int8              // frame pointers: 0 not known yet, 1 keeps them, -1 does not
 	debug  *os.File
 }

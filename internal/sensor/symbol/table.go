@@ -116,7 +116,7 @@ func (t *Table) Stack(pcs []uint64, at int64, dst []Frame) []Frame {
 			keeps = false
 		case m.mod.goTab == nil:
 			keeps = t.framePointers(m.mod)
-			if follows, known := m.mod.im.follows(frames[0].Offset + back); i > 0 && known && !follows {
+			if i > 0 && !m.mod.returns(frames[0].Offset+back) {
 				return dst
 			}
 		}

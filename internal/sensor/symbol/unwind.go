@@ -59,10 +59,8 @@ func (t *Table) Unwind(r Regs, stack []byte, at int64, dst []uint64) []uint64 {
 		// A copy of a stack whose bytes were not what the code said ends at the first address that no call returns to.
 		if mod = m.mod; mod != nil && back > 0 {
 			if t.load(mod); mod.im != nil && mod.goTab == nil {
-				if linked, ok := mod.im.address(next - m.start + m.offset); ok {
-					if follows, known := mod.im.follows(linked); known && !follows {
-						break
-					}
+				if linked, ok := mod.im.address(next - m.start + m.offset); ok && !mod.returns(linked) {
+					break
 				}
 			}
 		}
@@ -70,6 +68,20 @@ func (t *Table) Unwind(r Regs, stack []byte, at int64, dst []uint64) []uint64 {
 		dst = append(dst, pc)
 	}
 	return dst
+}
+
+// returns tells whether a call may return to an address. It remembers, as the same ones come again and again.
+func (m *module) returns(linked uint64) bool {
+	may, ok := m.calls[linked]
+	if !ok {
+		follows, known := m.im.follows(linked)
+		may = follows || !known
+		if m.calls == nil || len(m.calls) >= maxRows {
+			m.calls = map[uint64]bool{}
+		}
+		m.calls[linked] = may
+	}
+	return may
 }
 
 // rowOf finds the call frame information for an address.
