@@ -24,6 +24,8 @@ func (p *pass) kernel(r *Result, slow *column) {
 		r.Kernel.Joined = true
 		r.Kernel.Late = Late{Sockets: p.j.sockets.sum(), Timers: p.j.timers.sum()}
 		r.Kernel.Align = p.align.sum()
+		stws, _ := p.tl.STWs()
+		r.Kernel.Fair = p.align.fair(stws)
 		a := r.Kernel.Align
 		p.misplaced = a.OffCPU*100_00 > a.Transitions*maxMisplaced
 		r.Kernel.Barriers = p.j.paths.results(p, slow)

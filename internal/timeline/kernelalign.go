@@ -1,6 +1,7 @@
 package timeline
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"slices"
 	"sort"
@@ -29,17 +30,24 @@ const (
 
 // Aligner checks transitions. Feed it every event of the trace in order.
 type Aligner struct {
-	k     *Kernel
-	sum   Alignment
-	at    int64 // of the batch
-	batch []uint32
-	sync  int64 // begin of the generation
-	any   bool
-	held  []pileUp // whose generation may begin yet
-	first map[uint32]int64
-	tids  map[exectrace.ThreadID]uint32
-	kept  map[uint32][]int64 // times of transitions by thread
-	n     int
+	k       *Kernel
+	sum     Alignment
+	at      int64 // of the batch
+	batch   []*aligned
+	sync    int64 // begin of the generation
+	any     bool
+	held    []pileUp // whose generation may begin yet
+	threads map[exectrace.ThreadID]*aligned
+	n       int // transitions kept
+}
+
+// aligned is a thread as the trace names it.
+type aligned struct {
+	tid   uint32
+	th    *kthread // nil without records
+	seg   int      // where the last transition was
+	first int64    // begin of the stretch on a CPU whose first transition was seen
+	kept  []int64  // times of transitions
 }
 
 type pileUp struct {
@@ -50,7 +58,7 @@ type pileUp struct {
 
 // Aligner makes a checker of a trace with the same clock.
 func (k *Kernel) Aligner() *Aligner {
-	return &Aligner{k: k, first: map[uint32]int64{}, tids: map[exectrace.ThreadID]uint32{}, kept: map[uint32][]int64{}}
+	return &Aligner{k: k, threads: map[exectrace.ThreadID]*aligned{}}
 }
 
 // Event takes the trace's next event.
@@ -73,16 +81,18 @@ func (a *Aligner) Event(ev *exectrace.Event) {
 			a.flush()
 			a.at = t
 		}
-		tid, ok := a.tids[ev.M]
-		if !ok {
+		x := a.threads[ev.M]
+		if x == nil {
+			x = &aligned{}
 			if ev.M > 0 && ev.M < 1<<32 {
-				tid = a.k.FromNS(uint32(ev.M))
+				x.tid = a.k.FromNS(uint32(ev.M))
+				x.th = a.k.find(x.tid)
 			}
-			if len(a.tids) < maxKthreads {
-				a.tids[ev.M] = tid
+			if len(a.threads) < maxKthreads {
+				a.threads[ev.M] = x
 			}
 		}
-		a.batch = append(a.batch, tid)
+		a.batch = append(a.batch, x)
 	}
 }
 
@@ -92,8 +102,8 @@ func (a *Aligner) flush() {
 		return
 	}
 	h := pileUp{at: a.at, n: int64(len(a.batch))}
-	for _, tid := range a.batch {
-		a.check(tid, a.at, &h.Alignment)
+	for _, x := range a.batch {
+		a.check(x, a.at, &h.Alignment)
 	}
 	a.batch = a.batch[:0]
 	for len(a.held) > 0 && a.at-a.held[0].at > pileNS {
@@ -120,25 +130,29 @@ func (a *Aligner) settle(h pileUp, dropped bool) {
 	a.sum.Unknown += h.Unknown
 }
 
-func (a *Aligner) check(tid uint32, t int64, sum *Alignment) {
+func (a *Aligner) check(x *aligned, t int64, sum *Alignment) {
 	if t < a.k.begin || t >= a.k.end {
 		return // nothing was recorded then
 	}
-	th := a.k.find(tid)
+	th := x.th
 	if th == nil {
 		sum.Unknown++
 		return
 	}
-	i := th.at(t)
+	i := x.seg
+	if i >= len(th.segs) || th.segs[i].begin > t || a.k.segEnd(th, i) <= t {
+		i = th.at(t)
+	}
 	if i < 0 {
 		sum.Unknown++
 		return
 	}
+	x.seg = i
 	on := th.segs[i].doing() == ThreadOn
 	switch {
 	case on:
-		if begin := th.segs[i].begin; a.first[tid] != begin {
-			a.first[tid] = begin
+		if begin := th.segs[i].begin; x.first != begin {
+			x.first = begin
 			if d := t - begin; d > 0 && (a.sum.MinNS == 0 || d < a.sum.MinNS) {
 				a.sum.MinNS = d
 			}
@@ -157,7 +171,7 @@ func (a *Aligner) check(tid uint32, t int64, sum *Alignment) {
 	}
 	if on && a.n < maxKept {
 		a.n++
-		a.kept[tid] = append(a.kept[tid], t)
+		x.kept = append(x.kept, t)
 	}
 }
 
@@ -215,11 +229,13 @@ func (c *Control) add(covered, edge bool) {
 // Fair is the fair control: pairs of transitions of one thread, as far apart as the lengths given, n of each. What share of
 // them looks like a pause that something held up is what such a look is worth.
 func (a *Aligner) Fair(lengths []int64, n int) (c Control) {
-	var tids []uint32
-	for tid := range a.kept {
-		tids = append(tids, tid)
+	var threads []*aligned
+	for _, x := range a.threads {
+		if len(x.kept) > 0 {
+			threads = append(threads, x)
+		}
 	}
-	slices.Sort(tids)
+	slices.SortFunc(threads, func(x, y *aligned) int { return cmp.Compare(x.tid, y.tid) })
 	total := a.n
 	if total == 0 {
 		return c
@@ -232,20 +248,19 @@ func (a *Aligner) Fair(lengths []int64, n int) (c Control) {
 		for got, tries := 0, 0; got < n && tries < 20*n; tries++ {
 			// any transition, each as likely
 			at := rnd.IntN(total)
-			var l []int64
-			var tid uint32
-			for _, tid = range tids {
-				l = a.kept[tid]
-				if at < len(l) {
+			var x *aligned
+			for _, x = range threads {
+				if at < len(x.kept) {
 					break
 				}
-				at -= len(l)
+				at -= len(x.kept)
 			}
+			l := x.kept
 			j := sort.Search(len(l), func(i int) bool { return l[i] >= l[at]+length })
 			if j == len(l) || l[j]-l[at] > length+length/5+20_000 {
 				continue
 			}
-			_, covered, edge := a.k.HeldUp(tid, l[at], l[j])
+			_, covered, edge := a.k.HeldUp(x.tid, l[at], l[j])
 			c.add(covered, edge)
 			got++
 		}
