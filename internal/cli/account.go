@@ -73,6 +73,9 @@ func (con *console) account(in *loaded, entry *regexp.Regexp, slowOver time.Dura
 	if err != nil {
 		err = fmt.Errorf("explain %s: %w", name, err)
 	}
+	if r != nil && r.Memory == nil {
+		r.Memory = ledger.MemoryOf(in.set, in.target.Runtime != "" && in.target.Runtime != "go")
+	}
 	if r == nil || in.manifest == nil {
 		return r, err
 	}

@@ -1,0 +1,198 @@
+package detect
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/whystall/whystall/internal/finding"
+	"github.com/whystall/whystall/internal/ledger"
+)
+
+const (
+	rssStream  = "/process/rss:bytes"
+	hugeStream = "/process/anon-huge:bytes"
+)
+
+var _ = register(&Detector{
+	Name:  "thp-bloat",
+	Title: "Huge pages fill memory that the Go runtime has given back",
+	Depth: 90,
+	Go:    true,
+	// A tenth of the resident memory; and see bloatLeast.
+	Floor: Floor{Share: 0.10},
+	Doc: `What happens
+  The runtime gives unused 4 KiB pages back to the kernel. Where transparent huge pages are on, the
+  kernel's khugepaged later merges what is left of each 2 MiB with fresh empty pages into one huge
+  page: what was given back is resident again, and the runtime does not know. The process holds
+  far more memory than its heap, idle heap and stacks: 29 MB became 622 within 5 s, in the worst
+  case [Go 1.21, khugepaged sped up]; two nodes of one database held 4.8 and 2.4 GB.
+
+Evidence
+  Resident memory, less mapped files, against what the runtime believes to hold (Sys - HeapReleased
+  of runtime.MemStats): the gap decides. AnonHugePages of the process (smaps_rollup, read at most
+  once and not of a large process), the cgroup's anon_thp; huge pages that khugepaged made
+  meanwhile; the settings of transparent huge pages, which alone prove nothing.
+
+Not to be taken for
+  MADV_FREE: Go 1.12 to 1.15 give memory back so that the kernel takes it only when it needs it;
+  resident memory stays high as well, without any huge page (LazyFree in smaps), and harms nobody.
+  Memory that is not Go's: C libraries, mapped files. A heap that is large: the runtime knows of
+  it. Huge pages under the live heap: they help.
+
+Remedy
+  For all: echo 0 > /sys/kernel/mm/transparent_hugepage/khugepaged/max_ptes_none (a huge page is then
+  made only of what is in use), or echo madvise > /sys/kernel/mm/transparent_hugepage/enabled. For the process: prctl
+  PR_SET_THP_DISABLE in what starts it; Go 1.21.1 to 1.21.x: a newer release, GODEBUG=disablethp=1
+  (1.21.6 and later). It costs the speed that huge pages bring to a large live heap.
+
+Verify
+  Resident memory falls to what the runtime holds: whystall diagnose again after the process has been
+  restarted, as huge pages that exist are not split by the setting.
+
+Sources
+  Arthur Mao, Gopher China 2020; golang/go#8832, #55328, #61718, #64332; Documentation/admin-guide/mm/transhuge.rst;
+  the Go GC guide, go.dev/doc/gc-guide, on transparent huge pages.`,
+	Look: lookTHPBloat,
+	Tell: tellTHPBloat,
+})
+
+// bloatLeast is worth a person's attention; the runtime's own figures are some MiB off what is resident.
+const bloatLeast = 64 << 20
+
+// hugePage is that of x86 and of arm64 with small pages of 4 KiB.
+const hugePage = 2 << 20
+
+// memory is the ledger's, or one of the readings alone where there is no trace.
+func (p *Pass) memory() *ledger.Memory {
+	if p.Ledger != nil && p.Ledger.Memory != nil {
+		return p.Ledger.Memory
+	}
+	return ledger.MemoryOf(p.Set, false)
+}
+
+func lookTHPBloat(p *Pass) {
+	m := p.memory()
+	if m == nil {
+		lookSmapsAlone(p)
+		return
+	}
+	held := m.Held()
+	if held == 0 {
+		p.Blind("what the Go runtime believes to hold: needs runtime.MemStats (/debug/vars of expvar, or go_memstats_* of /metrics)")
+		return
+	}
+	gap := max(0, m.RSS-m.NotGo-held) // beyond the runtime's view
+	if gap < bloatLeast || ratio(gap, m.RSS) < p.det.Floor.Share {
+		p.Clear("%s resident, %s more than the runtime and mapped files account for; worth a look from %s and %s on",
+			finding.Bytes(m.RSS), finding.Bytes(gap), finding.Bytes(bloatLeast), percent(p.det.Floor.Share))
+		return
+	}
+	if m.AnonHuge >= 0 {
+		if m.Huge < bloatLeast {
+			p.Clear("%s resident beyond what the runtime holds, and huge pages can explain %s of it%s", finding.Bytes(gap), finding.Bytes(m.Huge), lazyText(m))
+			return
+		}
+		p.ClaimBytes("huge pages beyond the runtime's view", m.Huge, m.Huge, m.RSS)
+		return
+	}
+	// Without smaps the cgroup's own count is a bound from above: others may be in it.
+	huge, ok := latest(p, "/cgroup/memory/anon-huge:bytes")
+	released, _ := latest(p, "/go/memory/heap/released:bytes")
+	part := min(int64(huge), gap, int64(released))
+	switch {
+	case ok && part < bloatLeast:
+		p.Clear("%s resident beyond what the runtime holds, and its memory cgroup has %s in huge pages", finding.Bytes(gap), finding.Bytes(int64(huge)))
+	case lazyGo(p.Facts.GoVersion):
+		p.Blind(fmt.Sprintf("%s resident beyond what the runtime holds; %s gives memory back by MADV_FREE, which looks the same: only smaps tells, which is not read of so large a process (grep -E 'LazyFree|AnonHuge' /proc/PID/smaps_rollup, once)",
+			finding.Bytes(gap), p.Facts.GoVersion))
+	case !ok:
+		p.Blind(fmt.Sprintf("%s resident beyond what the runtime holds, but not whether in huge pages: needs smaps_rollup, which is not read of so large a process, or the memory cgroup's memory.stat", finding.Bytes(gap)))
+	default:
+		p.ClaimBytes("unexplained", min(part, m.Unexplained), m.Unexplained, m.RSS)
+		p.Cap("huge pages are counted by the memory cgroup, which may hold other processes")
+		if p.Facts.GoVersion == "" {
+			p.Doubt("the Go version is not known: 1.12 to 1.15 give memory back by MADV_FREE, which looks the same")
+		}
+	}
+}
+
+// lookSmapsAlone is for a smaps somebody attached: huge pages in Go's heap, and no word of what the runtime holds there.
+func lookSmapsAlone(p *Pass) {
+	arena, okArena := latest(p, "/process/smaps/go-arena:bytes")
+	huge, okHuge := latest(p, "/process/smaps/go-arena/anon-huge:bytes")
+	switch {
+	case !okArena && !p.Set.Has(hugeStream):
+		p.Blind("resident memory: needs a recording of the process (--pid), or its smaps")
+	case !okArena || !okHuge:
+		p.Blind("what of the resident memory is Go's heap: needs runtime.MemStats (/debug/vars, or go_memstats_* of /metrics), or a whole smaps")
+	case int64(huge) < bloatLeast || huge/arena < p.det.Floor.Share:
+		p.Clear("%s of the %s resident in Go's heap are huge pages", finding.Bytes(int64(huge)), finding.Bytes(int64(arena)))
+	default:
+		p.ClaimBytes("huge pages in Go's heap", int64(huge), int64(arena), int64(arena))
+		p.Doubt("what the runtime holds is not known: huge pages under live memory help; compare with Sys - HeapReleased of runtime.MemStats, or with smaps of a node that has huge pages off")
+	}
+}
+
+// lazyGo tells the versions that use MADV_FREE unless told otherwise.
+func lazyGo(version string) bool {
+	for _, v := range []string{"go1.12", "go1.13", "go1.14", "go1.15"} {
+		if version == v || strings.HasPrefix(version, v+".") {
+			return true
+		}
+	}
+	return false
+}
+
+func lazyText(m *ledger.Memory) string {
+	if m.LazyFree < bloatLeast {
+		return ""
+	}
+	return fmt.Sprintf("; %s were given back by MADV_FREE (LazyFree): the kernel takes them when it needs memory", finding.Bytes(m.LazyFree))
+}
+
+func tellTHPBloat(p *Pass, f *finding.Finding) {
+	m := p.memory()
+	if m == nil {
+		f.Summary = fmt.Sprintf("%s of Go's resident heap are huge pages", finding.Bytes(p.pooled()))
+		p.Proof("smaps", "AnonHugePages %s in the mappings at 0xc000000000", finding.Bytes(p.pooled()))
+	} else {
+		f.Summary = fmt.Sprintf("%s of %s resident are huge pages that fill what the Go runtime has given back", finding.Bytes(p.pooled()), finding.Bytes(m.RSS))
+		released, _ := latest(p, "/go/memory/heap/released:bytes")
+		p.Proof("memory ledger", "resident %s, mapped files %s, the runtime holds %s (Sys - HeapReleased; it has released %s)",
+			finding.Bytes(m.RSS), finding.Bytes(m.NotGo), finding.Bytes(m.Held()), finding.Bytes(int64(released)))
+		if m.AnonHuge >= 0 {
+			p.Proof("smaps_rollup", "AnonHugePages %s, LazyFree %s", finding.Bytes(m.AnonHuge), finding.Bytes(m.LazyFree))
+			// Huge pages that cannot lie under what the runtime holds, even if that were nothing but huge pages.
+			if 2*max(0, m.AnonHuge-m.Held()) < p.pooled() {
+				p.Doubt("most of the huge pages may lie under what the runtime holds, and other memory beyond it")
+			}
+		}
+		if huge, ok := latest(p, "/cgroup/memory/anon-huge:bytes"); ok {
+			p.Proof("memory.stat", "anonymous memory of the cgroup in huge pages: %s", finding.Bytes(int64(huge)))
+		}
+		if m.End > m.Begin+bloatLeast {
+			p.Proof("/proc/PID/stat", "resident memory grew from %s to %s meanwhile", finding.Bytes(m.Begin), finding.Bytes(m.End))
+		}
+	}
+	// Only merging fills what was given back. Memory of C comes in huge pages at its first touch, which is counted apart.
+	if n, ok := latest(p, "/host/vmstat/thp/collapse:pages"); ok && int64(n)*hugePage < p.pooled()/2 {
+		p.Doubt("khugepaged has made %.0f huge pages since the host began, too few for this: memory of C libraries in huge pages looks the same", n)
+	}
+	if n, _, ok := p.Set.Delta("/host/vmstat/thp/collapse:pages"); ok && n > 0 {
+		p.Proof("/proc/vmstat", "khugepaged made %.0f huge pages meanwhile (all processes)", n)
+	}
+	if r, ok := p.Set.Fact("/host/thp/enabled:text"); ok {
+		text := "transparent_hugepage/enabled is " + r.Text
+		if none, ok := p.Set.Fact("/host/thp/khugepaged/max-ptes-none:pages"); ok {
+			text += fmt.Sprintf(", khugepaged/max_ptes_none %.0f of 511", none.Value)
+		}
+		p.Proof("settings", "%s", text)
+	}
+	f.Remedy = append(f.Remedy,
+		"echo 0 > /sys/kernel/mm/transparent_hugepage/khugepaged/max_ptes_none: huge pages are then made only of what is in use",
+		"or echo madvise > /sys/kernel/mm/transparent_hugepage/enabled; both are for the whole host, and end with a reboot; restart the process to be rid of what is there")
+	if strings.HasPrefix(p.Facts.GoVersion, "go1.21") {
+		f.Remedy = append(f.Remedy, "or, for this process alone: a newer Go, or GODEBUG=disablethp=1 (1.21.6 and later)")
+	}
+	f.Verify = p.verify("resident memory has fallen to what the runtime holds")
+}
