@@ -28,7 +28,7 @@ func (t *Table) Unwind(r Regs, stack []byte, at int64, dst []uint64) []uint64 {
 	dst = append(dst, pc)
 	back := uint64(0) // of an address that a call returns to, the call is meant
 	for range maxUnwound {
-		row, mod := t.rowOf(s, pc-back)
+		row := t.rowOf(s, pc-back)
 		if !row.ok || row.last {
 			break
 		}
@@ -57,7 +57,7 @@ func (t *Table) Unwind(r Regs, stack []byte, at int64, dst []uint64) []uint64 {
 			break
 		}
 		// A copy of a stack whose bytes were not what the code said ends at the first address that no call returns to.
-		if mod = m.mod; mod != nil && back > 0 {
+		if mod := m.mod; mod != nil && back > 0 {
 			if t.load(mod); mod.im != nil && mod.goTab == nil {
 				if linked, ok := mod.im.address(next - m.start + m.offset); ok && !mod.returns(linked) {
 					break
@@ -85,25 +85,25 @@ func (m *module) returns(linked uint64) bool {
 }
 
 // rowOf finds the call frame information for an address.
-func (t *Table) rowOf(s *space, addr uint64) (cfiRow, *module) {
+func (t *Table) rowOf(s *space, addr uint64) cfiRow {
 	m := s.mapped(addr)
 	if m == nil {
-		return cfiRow{}, nil
+		return cfiRow{}
 	}
 	mod, off := m.mod, addr-m.start+m.offset
 	if m.path == "[vdso]" {
 		mod, off = t.vdso(), addr-m.start
 	}
 	if mod == nil {
-		return cfiRow{}, nil
+		return cfiRow{}
 	}
 	t.load(mod)
 	if mod.im == nil {
-		return cfiRow{}, mod
+		return cfiRow{}
 	}
 	linked, ok := mod.im.address(off)
 	if !ok {
-		return cfiRow{}, mod
+		return cfiRow{}
 	}
 	row, ok := mod.rows[linked]
 	if !ok {
@@ -113,7 +113,7 @@ func (t *Table) rowOf(s *space, addr uint64) (cfiRow, *module) {
 		}
 		mod.rows[linked] = row
 	}
-	return row, mod
+	return row
 }
 
 // Exact appends the frames of addresses that Unwind gave: none is doubted.
