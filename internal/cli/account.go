@@ -31,6 +31,7 @@ func (con *console) account(in *loaded, entry *regexp.Regexp, slowOver time.Dura
 	// Ctrl-C is heard here so that diagnose can remove its temporary folder.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop) // the second Ctrl-C is the system's, and ends it at once
 	name := in.traceName
 	if in.kern != nil && in.trace != nil && in.kernName != in.traceName {
 		in.gaps = append(in.gaps, report.Gap{Source: in.kernName, Reason: "its kernel records are left out: the execution trace is from " + in.traceName + ", another recording"})

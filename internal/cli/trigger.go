@@ -98,6 +98,10 @@ func (t *trigger) run(ctx context.Context, until time.Time) error {
 		if s == nil {
 			return err
 		}
+		if t.left <= 0 {
+			s.w.Discard()
+			return nil
+		}
 		t.segments++
 		last := err != nil || ctx.Err() != nil || !time.Now().Before(until)
 		judging = make(chan error, 1)
@@ -107,10 +111,6 @@ func (t *trigger) run(ctx context.Context, until time.Time) error {
 				return e
 			}
 			return err
-		}
-		if t.left <= 0 {
-			s.w.Discard()
-			return nil
 		}
 		go func(done chan error) { done <- judge() }(judging)
 	}
