@@ -190,6 +190,10 @@ func bring(stream string) string {
 		return "whystall diagnose --pid PID on the target's host; whystall doctor tells what it may see there"
 	case "/go/gc/cycles:gc-cycles", "/go/sched/gomaxprocs:threads":
 		return "served by /metrics (Prometheus client) or /debug/vars (expvar), read twice"
+	case rssStream:
+		return "whystall diagnose --pid PID on the target's host"
+	case hugeStream:
+		return "the process' smaps_rollup"
 	case "/pprof/mutex/delay:ns":
 		return "/debug/pprof/mutex, with runtime.SetMutexProfileFraction set in the service"
 	}

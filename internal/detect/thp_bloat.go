@@ -16,6 +16,7 @@ const (
 var _ = register(&Detector{
 	Name:  "thp-bloat",
 	Title: "Huge pages fill memory that the Go runtime has given back",
+	Needs: []string{rssStream, hugeStream}, // either
 	Depth: 90,
 	Go:    true,
 	// A tenth of the resident memory; and see bloatLeast.
@@ -40,18 +41,17 @@ Not to be taken for
   it. Huge pages under the live heap: they help.
 
 Remedy
-  For all: echo 0 > /sys/kernel/mm/transparent_hugepage/khugepaged/max_ptes_none (a huge page is then
-  made only of what is in use), or echo madvise > /sys/kernel/mm/transparent_hugepage/enabled. For the process: prctl
-  PR_SET_THP_DISABLE in what starts it; Go 1.21.1 to 1.21.x: a newer release, GODEBUG=disablethp=1
-  (1.21.6 and later). It costs the speed that huge pages bring to a large live heap.
+  For all: echo 0 > /sys/kernel/mm/transparent_hugepage/khugepaged/max_ptes_none (a huge page is
+  then made only of what is in use), or madvise instead of always in its enabled. For the process:
+  prctl PR_SET_THP_DISABLE in what starts it; Go 1.21.6 and later: GODEBUG=disablethp=1. It costs the speed that huge pages bring to a large live heap.
 
 Verify
   Resident memory falls to what the runtime holds: whystall diagnose again after the process has been
   restarted, as huge pages that exist are not split by the setting.
 
 Sources
-  Arthur Mao, Gopher China 2020; golang/go#8832, #55328, #61718, #64332; Documentation/admin-guide/mm/transhuge.rst;
-  the Go GC guide, go.dev/doc/gc-guide, on transparent huge pages.`,
+  Arthur Mao, Gopher China 2020; golang/go#8832, #55328, #61718, #64332;
+  Documentation/admin-guide/mm/transhuge.rst; the Go GC guide, go.dev/doc/gc-guide.`,
 	Look: lookTHPBloat,
 	Tell: tellTHPBloat,
 })
@@ -191,8 +191,8 @@ func tellTHPBloat(p *Pass, f *finding.Finding) {
 	f.Remedy = append(f.Remedy,
 		"echo 0 > /sys/kernel/mm/transparent_hugepage/khugepaged/max_ptes_none: huge pages are then made only of what is in use",
 		"or echo madvise > /sys/kernel/mm/transparent_hugepage/enabled; both are for the whole host, and end with a reboot; restart the process to be rid of what is there")
-	if strings.HasPrefix(p.Facts.GoVersion, "go1.21") {
-		f.Remedy = append(f.Remedy, "or, for this process alone: a newer Go, or GODEBUG=disablethp=1 (1.21.6 and later)")
+	if !lazyGo(p.Facts.GoVersion) {
+		f.Remedy = append(f.Remedy, "or, for this process alone: GODEBUG=disablethp=1 (Go 1.21.6 and later)")
 	}
 	f.Verify = p.verify("resident memory has fallen to what the runtime holds")
 }
