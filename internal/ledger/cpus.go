@@ -12,8 +12,9 @@ import (
 
 // The capacity ledger of CPUs. For each allowed CPU and instant, the first that holds:
 //  1. a thread of the target is on it: running;
-//  2. nobody knows who is on it: unknown. While the recorder folds others' switches who leaves a gap is none of the target's: that
-//     is throttled as in 3, else taken by others where a thread of the target is queued on that very CPU, else unknown;
+//  2. nobody knows who is on it: unknown. While the recorder folds others' switches, who leaves a gap is none of the target's: that
+//     is throttled as in 3, taken by others where a thread of the target is queued on that very CPU, unknown where
+//     one is queued elsewhere, and as in 5 and 6 where none is;
 //  3. the target's group is out of quota, since a thread of it is throttled: throttled;
 //  4. somebody else is on it, and a thread of the target is queued: taken by others;
 //  5. work of the target waited, a request or a queued thread: unused;

@@ -59,11 +59,16 @@ type paths struct {
 	walk     *threadWalk
 	stws     map[uint32]*path
 	barriers []*path // in order, disjoint
-	near     int
+	signals  map[uint32][]int64 // SIGURG, by who it was sent to
 }
 
 func (p *paths) init(j *joiner) {
-	p.j, p.stws, p.walk = j, map[uint32]*path{}, newThreadWalk(j.k)
+	p.j, p.stws, p.walk, p.signals = j, map[uint32]*path{}, newThreadWalk(j.k), map[uint32][]int64{}
+	b, e := j.k.Span()
+	j.k.Events(b, e+1, func(e *timeline.Event) bool {
+		p.signals[e.Other] = append(p.signals[e.Other], e.Begin)
+		return true
+	}, kernel.Signal)
 	p.findBarriers()
 }
 
@@ -219,26 +224,23 @@ func (p *paths) preemptible(t *path, tid uint32, first int, lo, hi int64) {
 		return
 	}
 	sent, delivered := 0, 0
-	j.k.Events(j.base+lo, j.base+hi, func(e *timeline.Event) bool {
-		switch {
-		case e.Kind == kernel.Delivered && e.TID == tid:
-			delivered++
-		case e.Kind == kernel.Signal && e.Other == tid:
-			sent++
-		}
-		return true
-	}, kernel.Signal, kernel.Delivered)
+	l := p.signals[tid]
+	for i, _ := slices.BinarySearch(l, j.base+lo); i < len(l) && l[i] < j.base+hi; i++ {
+		sent++
+	}
 	where := map[string]int{}
 	best, total := "", 0
 	j.k.EventsOf(tid, j.base+lo, j.base+hi, func(e *timeline.Event) bool {
-		if f := placeOf(j.k, e.User); f.Func != "" {
+		if e.Kind == kernel.Delivered {
+			delivered++
+		} else if f := placeOf(j.k, e.User); f.Func != "" {
 			total++
 			if where[f.Func]++; where[f.Func] > where[best] || where[f.Func] == where[best] && f.Func < best {
 				best = f.Func
 			}
 		}
 		return true
-	}, kernel.Sample)
+	}, kernel.Sample, kernel.Delivered)
 	what := "on CPU, asked to stop by no signal"
 	if delivered > 0 {
 		what = "not preemptible"
