@@ -58,7 +58,10 @@ func lookDisk(p *Pass) {
 	if joined(r) {
 		p.ClaimWhere(func(a *ledger.Account) bool { return a.Leaf == ledger.LeafDisk && !byFault(a) })
 		if len(p.claims) == 0 {
-			p.Clear("%s, none in a slow request", text)
+			if k.Disk.N > 0 {
+				text += ", none in a slow request"
+			}
+			p.Clear("%s", text)
 		}
 		return
 	}

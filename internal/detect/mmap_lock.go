@@ -59,7 +59,10 @@ func lookMmapLock(p *Pass) {
 	if joined(r) {
 		p.ClaimWhere(leaf(ledger.LeafMmapLock))
 		if len(p.claims) == 0 {
-			p.Clear("%s, none in a slow request", text)
+			if k.MmapLock.N > 0 {
+				text += ", none in a slow request"
+			}
+			p.Clear("%s", text)
 		}
 		return
 	}

@@ -184,9 +184,13 @@ func tellThreadLocks(p *Pass, f *finding.Finding) {
 }
 
 func threadLockRemedy(mostly ledger.Leaf, site string) []string {
+	does := "in '" + string(mostly) + "'"
+	if mostly == ledger.LeafTimer {
+		does = "asleep for a timer"
+	}
 	switch mostly {
 	case ledger.LeafTimer, ledger.LeafNetwork, ledger.LeafDisk, ledger.LeafPipe, ledger.LeafSyscall, ledger.LeafAsleep:
-		return []string{"do not wait under the lock taken at " + site + ": the holder is in '" + string(mostly) + "' while the others queue; release it around the call"}
+		return []string{"do not wait under the lock taken at " + site + ": the holder is " + does + " while the others queue; release it around the call"}
 	case ledger.LeafOnCPU:
 		return []string{"shorten what runs under the lock taken at " + site + ", or shard it: by key, by thread, a read-write lock where most only read"}
 	}

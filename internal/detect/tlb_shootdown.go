@@ -66,6 +66,8 @@ func lookTLB(p *Pass) {
 		p.Blind(unseen(k, "tlb"))
 	case k.TLB.NS == 0 && rate(k.TLB.N, k) >= flushRate:
 		p.Blind(text + ", but this kernel does not show how long they wait for other CPUs: perf top -e cycles:k, look for smp_call_function_many_cond")
+	case k.TLB.NS == 0 && p.Claimed() == 0:
+		p.Clear("%s; how long each waits for other CPUs is not shown, worth asking from %d a second on", text, flushRate)
 	default:
 		p.Clear("%s, %s waiting for them", text, finding.Duration(k.TLB.NS))
 	}
