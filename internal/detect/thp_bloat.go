@@ -41,9 +41,10 @@ Not to be taken for
   it. Huge pages under the live heap: they help.
 
 Remedy
-  For all: echo 0 > /sys/kernel/mm/transparent_hugepage/khugepaged/max_ptes_none (a huge page is
-  then made only of what is in use), or madvise instead of always in its enabled. For the process:
-  prctl PR_SET_THP_DISABLE in what starts it; Go 1.21.6 and later: GODEBUG=disablethp=1. It costs the speed that huge pages bring to a large live heap.
+  For all: echo 0 > /sys/kernel/mm/transparent_hugepage/khugepaged/max_ptes_none: a huge page is
+  then made only of what is in use. Or madvise instead of always in ../enabled.
+  For the process: prctl PR_SET_THP_DISABLE in what starts it; Go 1.21.6 and later:
+  GODEBUG=disablethp=1. It costs the speed that huge pages bring to a large live heap.
 
 Verify
   Resident memory falls to what the runtime holds: whystall diagnose again after the process has been
