@@ -3,16 +3,20 @@ package collect
 import (
 	"context"
 	"errors"
+	"hash/maphash"
 	"io"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
+	"unsafe"
 
 	"github.com/whystall/whystall/internal/evidence"
 	"github.com/whystall/whystall/internal/evidence/kernel"
 	"github.com/whystall/whystall/internal/sensor/bpf"
+	"github.com/whystall/whystall/internal/sensor/symbol"
 )
 
 var _ = registerLocal(&Local{
@@ -43,12 +47,16 @@ func recordBPF(ctx context.Context, p Process, w io.Writer) (_ *evidence.Cost, e
 	began := threadTime()
 	named := newNaming(p) // first: it takes as long as a ring may wait to be read
 	defer named.close()
-	r, err := bpf.Open(bpf.Options{PID: p.PID, Stacks: p.Stacks})
+	unwinder := newUnwinder(p, named)
+	if unwinder != nil {
+		defer unwinder.Close()
+	}
+	r, err := bpf.Open(bpf.Options{PID: p.PID, Stacks: p.Stacks, Copy: unwinder != nil})
 	if err != nil {
 		return nil, err
 	}
 	defer r.Close()
-	s := &bpfStream{r: r, cgroups: newCgroupPaths(p.Root), threads: map[uint32]*bpfThread{}, stacks: map[uint64]uint32{}}
+	s := &bpfStream{r: r, cgroups: newCgroupPaths(p.Root), threads: map[uint32]*bpfThread{}, stacks: map[uint64]uint32{}, seed: maphash.MakeSeed()}
 	if s.w, err = kernel.NewWriter(w, s.header(named)); err != nil {
 		return nil, err
 	}
@@ -62,6 +70,7 @@ func recordBPF(ctx context.Context, p Process, w io.Writer) (_ *evidence.Cost, e
 		p.Recording()
 	}
 	s.naming = named
+	s.unwinder = unwinder
 	err = s.run(ctx)
 	cost := &evidence.Cost{Lost: s.lost}
 	cost.KernelNS, cost.TargetNS, cost.Lowered = s.budget.end(s.events)
@@ -79,21 +88,25 @@ func recordBPF(ctx context.Context, p Process, w io.Writer) (_ *evidence.Cost, e
 
 // bpfStream turns events into records.
 type bpfStream struct {
-	r       *bpf.Recorder
-	w       *kernel.Writer
-	naming  *naming
-	budget  *bpfBudget
-	events  int64
-	cgroups *cgroupPaths
-	threads map[uint32]*bpfThread
-	seen    [4096]uint32 // threads known to be written, by their low bits
-	stacks  map[uint64]uint32
-	batch   []kernel.Record
-	kept    int // records since the last flush
-	losses  []bpf.Loss
-	lost    int64
-	lossAt  int64
-	broken  error // first event that could not be read
+	r        *bpf.Recorder
+	w        *kernel.Writer
+	naming   *naming
+	unwinder *symbol.Table     // of its own: naming holds the other while it reads symbols
+	copied   [1024]copiedStack // by CPU: the last
+	pcs      []uint64
+	seed     maphash.Seed
+	budget   *bpfBudget
+	events   int64
+	cgroups  *cgroupPaths
+	threads  map[uint32]*bpfThread
+	seen     [4096]uint32 // threads known to be written, by their low bits
+	stacks   map[uint64]uint32
+	batch    []kernel.Record
+	kept     int // records since the last flush
+	losses   []bpf.Loss
+	lost     int64
+	lossAt   int64
+	broken   error // first event that could not be read
 }
 
 type bpfThread struct {
@@ -183,12 +196,12 @@ func (s *bpfStream) put() error {
 
 // event takes one event. It runs for every switch of the machine.
 func (s *bpfStream) event(e *bpf.Event) {
-	if int(e.Kind) >= len(kinds) {
-		return
-	}
 	switch e.Kind {
 	case bpf.Named:
 		s.name(e)
+		return
+	case bpf.Copied:
+		s.copied[int(e.CPU)%len(s.copied)] = copiedStack{e.ID, s.unwound(e)}
 		return
 	case bpf.Defined:
 		if id, isNew := s.stack(e.ID); isNew {
@@ -196,10 +209,10 @@ func (s *bpfStream) event(e *bpf.Event) {
 		}
 		return
 	}
-	kind := kinds[e.Kind]
-	if kind == kernel.None {
+	if int(e.Kind) >= len(kinds) || kinds[e.Kind] == kernel.None {
 		return
 	}
+	kind := kinds[e.Kind]
 	if len(s.batch) >= batchMost {
 		s.put() // an error stays in the writer
 	}
@@ -210,7 +223,9 @@ func (s *bpfStream) event(e *bpf.Event) {
 	if e.Kernel != 0 {
 		rec.Kernel, _ = s.stack(e.Kernel)
 	}
-	if e.User != 0 {
+	if c := &s.copied[int(e.CPU)%len(s.copied)]; e.User != 0 && c.hash == e.User {
+		rec.User = c.id
+	} else if e.User&1 != 0 { // a hash
 		rec.User, _ = s.stack(e.User)
 	}
 	s.who(e.TID)
@@ -222,7 +237,46 @@ func (s *bpfStream) event(e *bpf.Event) {
 		}
 	case bpf.Exec:
 		s.naming.exec(e.Time)
+		if s.unwinder != nil {
+			s.unwinder.Exec(e.Time)
+		}
 	}
+}
+
+// copiedStack is which stack a copy came to.
+type copiedStack struct {
+	hash uint64
+	id   uint32
+}
+
+// newUnwinder gives what finds callers in code without frame pointers; nil for Go, which has them.
+func newUnwinder(p Process, n *naming) *symbol.Table {
+	if !p.Stacks || runtime.GOARCH != "amd64" || n.table == nil || n.table.Binary().Runtime == "go" {
+		return nil
+	}
+	t, err := symbol.New(p.PID, p.Root)
+	if err != nil {
+		return nil
+	}
+	return t
+}
+
+// unwound gives the number of the stack that a copy holds, 0 where it tells nothing.
+func (s *bpfStream) unwound(e *bpf.Event) uint32 {
+	if s.unwinder == nil {
+		return 0
+	}
+	s.pcs = s.unwinder.Unwind(symbol.Regs{IP: e.IP, SP: e.SP, BP: e.BP}, e.Bytes, e.Time, s.pcs[:0])
+	if len(s.pcs) == 0 {
+		return 0
+	}
+	// Frame pointers' stacks are by the programs' hash, which is odd.
+	hash := maphash.Bytes(s.seed, unsafe.Slice((*byte)(unsafe.Pointer(&s.pcs[0])), 8*len(s.pcs))) &^ 1
+	id, isNew := s.stack(hash)
+	if isNew {
+		s.naming.send(unnamed{id: id, at: e.Time, user: true, exact: true, frames: slices.Clone(s.pcs)})
+	}
+	return id
 }
 
 // serves tells whether a kernel's thread does nothing but what interrupts left.
@@ -327,6 +381,11 @@ func (s *bpfStream) count() {
 		s.w.Records([]kernel.Record{{
 			Time: s.lossAt, CPU: uint16(l.CPU), Kind: kernel.Lost, Arg: [3]uint64{l.Events + l.Stacks, l.Stacks, uint64(now - s.lossAt)},
 		}})
+	}
+	// Stacks that came faster than they could be named have a number and no frames.
+	if n := s.naming.dropped; n > 0 {
+		s.naming.dropped = 0
+		s.w.Records([]kernel.Record{{Time: s.lossAt, Kind: kernel.Lost, Arg: [3]uint64{uint64(n), uint64(n), uint64(now - s.lossAt)}}})
 	}
 	s.lossAt = now
 }

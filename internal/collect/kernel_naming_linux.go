@@ -80,9 +80,11 @@ func (n *naming) start(w *kernel.Writer) {
 
 // trimProbe takes away the frames of the program itself, and of how the kernel came to call it.
 func trimProbe(frames []symbol.Frame) []symbol.Frame {
-	for i, f := range frames {
-		if !strings.HasPrefix(f.Func, "bpf_") && !strings.HasPrefix(f.Func, "__bpf_") && !strings.HasPrefix(f.Func, "__traceiter_") {
-			return frames[i:]
+	// The program itself was not there yet when the kernel's symbols were read.
+	for i := min(len(frames), 5) - 1; i >= 0; i-- {
+		f := frames[i].Func
+		if strings.HasPrefix(f, "bpf_trace_run") || strings.HasPrefix(f, "__bpf_trace_") || strings.HasPrefix(f, "__traceiter_") || strings.HasPrefix(f, "bpf_prog_") {
+			return frames[i+1:]
 		}
 	}
 	return frames
@@ -107,10 +109,11 @@ func (n *naming) send(u unnamed) {
 func (n *naming) end() int64 {
 	close(n.todo)
 	n.done.Wait()
+	n.close()
 	return n.cpu
 }
 
-// close gives the files back.
+// close gives the files back; once more does no harm.
 func (n *naming) close() {
 	if n.table != nil {
 		n.table.Close()

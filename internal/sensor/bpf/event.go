@@ -34,6 +34,9 @@ const (
 	SocketReady
 	TimerDue
 	Held
+	Copied // a copy of the innermost bytes of a user stack, which the next event of the CPU has by its hash
+
+	kinds
 )
 
 // Flags of an Event.
@@ -72,7 +75,11 @@ type Event struct {
 	Thread Thread   // of Named
 	Stack  []uint64 // of Defined: addresses, innermost first; valid until the next event
 	IsUser bool     // of Defined
-	ID     uint64   // of Defined: its hash
+	ID     uint64   // of Defined and Copied: its hash
+	Bytes  []byte   // of Copied: from SP on; valid until the next event
+	IP     uint64   // of Copied: registers
+	SP     uint64
+	BP     uint64
 }
 
 // Thread is who a thread is.
@@ -91,6 +98,7 @@ const (
 	middleSize = 48
 	largeSize  = 64
 	nameSize   = 56
+	copySize   = 56 // and the bytes
 	maxDepth   = 127
 )
 
@@ -108,7 +116,7 @@ func decode(b []byte, e *Event) error {
 	e.Kind = Kind(b[22])
 	e.Kernel, e.User = 0, 0
 	switch {
-	case e.Kind == 0 || e.Kind > Held:
+	case e.Kind == 0 || e.Kind >= kinds:
 		return fmt.Errorf("decode event: kind %d is not known", e.Kind)
 	case e.Kind == Named:
 		if len(b) < nameSize {
@@ -125,6 +133,12 @@ func decode(b []byte, e *Event) error {
 		for b = b[smallSize+8:]; len(b) > 0 && len(e.Stack) < maxDepth; b = b[8:] {
 			e.Stack = append(e.Stack, le.Uint64(b))
 		}
+	case e.Kind == Copied:
+		if len(b) < copySize {
+			return fmt.Errorf("decode event: copy of %d bytes", len(b))
+		}
+		e.ID, e.IP, e.SP, e.BP = le.Uint64(b[24:]), le.Uint64(b[32:]), le.Uint64(b[40:]), le.Uint64(b[48:])
+		e.Bytes = b[copySize:]
 	case len(b) >= middleSize:
 		for i := range e.Arg {
 			e.Arg[i] = le.Uint64(b[smallSize+8*i:])

@@ -13,7 +13,7 @@ import (
 var Levels = []string{
 	"everything",
 	"others' switches are folded into who held a CPU while a thread of the target was queued there",
-	"no samples, TLB flushes, minor faults or waits for kernel locks; stacks of waits from 10 ms on",
+	"no samples, TLB flushes, minor faults or waits for kernel locks; stacks of waits from 10 ms on, and none beyond frame pointers",
 	"no stacks",
 }
 
@@ -41,6 +41,9 @@ func (r *Recorder) Lower(level int) error {
 	if level >= 2 {
 		detach(whystallProgSample, whystallProgTlbFlush, whystallProgFaultMinor, whystallProgContentionBegin, whystallProgContentionEnd)
 		if err := set(whystallVarWaitFloor, uint64(10_000_000)); err != nil {
+			return err
+		}
+		if err := set(whystallVarCopies, uint32(0)); err != nil {
 			return err
 		}
 	}

@@ -36,6 +36,7 @@ type Loss struct {
 type Options struct {
 	PID    int  // of the target, in our own pid namespace
 	Stacks bool // whether stacks are taken at all
+	Copy   bool // whether user stacks are copied, for programs without frame pointers
 	Ring   int  // bytes of each CPU's ring, a power of two; 0: by the number of CPUs
 }
 
@@ -68,6 +69,9 @@ func Open(o Options) (_ *Recorder, err error) {
 	}
 	if err := spec.Variables[whystallVarStacks].Set(bit(o.Stacks)); err != nil {
 		return nil, fmt.Errorf("load programs: set stacks: %w", err)
+	}
+	if err := spec.Variables[whystallVarCopies].Set(bit(o.Copy)); err != nil {
+		return nil, fmt.Errorf("load programs: set copies: %w", err)
 	}
 	if err := l.makeMaps(); err != nil {
 		return nil, err

@@ -19,6 +19,8 @@ type whystallCpu struct {
 	Due      uint64
 	UserAt   uint64
 	KernelAt uint64
+	CopyAt   [2]uint64
+	Copies   uint64
 	Since    uint64
 	Next     uint64
 	Slices   [16]struct {
@@ -142,6 +144,7 @@ const (
 	whystallProgTlbFlush          = "tlb_flush"
 	whystallVarAtExit             = "at_exit"
 	whystallVarCgroupDefault      = "cgroup_default"
+	whystallVarCopies             = "copies"
 	whystallVarCsdUnthrottle      = "csd_unthrottle"
 	whystallVarFold               = "fold"
 	whystallVarMigrateArgs        = "migrate_args"
@@ -252,6 +255,7 @@ type whystallMapSpecs struct {
 type whystallVariableSpecs struct {
 	AtExit        *ebpf.VariableSpec `ebpf:"at_exit"`
 	CgroupDefault *ebpf.VariableSpec `ebpf:"cgroup_default"`
+	Copies        *ebpf.VariableSpec `ebpf:"copies"`
 	CsdUnthrottle *ebpf.VariableSpec `ebpf:"csd_unthrottle"`
 	Fold          *ebpf.VariableSpec `ebpf:"fold"`
 	MigrateArgs   *ebpf.VariableSpec `ebpf:"migrate_args"`
@@ -312,6 +316,7 @@ func (m *whystallMaps) Close() error {
 type whystallVariables struct {
 	AtExit        *ebpf.Variable `ebpf:"at_exit"`
 	CgroupDefault *ebpf.Variable `ebpf:"cgroup_default"`
+	Copies        *ebpf.Variable `ebpf:"copies"`
 	CsdUnthrottle *ebpf.Variable `ebpf:"csd_unthrottle"`
 	Fold          *ebpf.Variable `ebpf:"fold"`
 	MigrateArgs   *ebpf.Variable `ebpf:"migrate_args"`

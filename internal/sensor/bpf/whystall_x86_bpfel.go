@@ -13,12 +13,33 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type whystallCopy struct {
+	_ structs.HostLayout
+	S struct {
+		_     structs.HostLayout
+		Time  uint64
+		Tid   uint32
+		Other uint32
+		Arg   uint32
+		Flags uint16
+		Kind  uint8
+		Pad   uint8
+	}
+	Hash  uint64
+	Ip    uint64
+	Sp    uint64
+	Bp    uint64
+	Bytes [2048]uint8
+}
+
 type whystallCpu struct {
 	_        structs.HostLayout
 	Pending  uint64
 	Due      uint64
 	UserAt   uint64
 	KernelAt uint64
+	CopyAt   [2]uint64
+	Copies   uint64
 	Since    uint64
 	Next     uint64
 	Slices   [16]struct {
@@ -101,6 +122,7 @@ type whystallThread struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	whystallMapCopying            = "copying"
 	whystallMapCpus               = "cpus"
 	whystallMapLosses             = "losses"
 	whystallMapRings              = "rings"
@@ -142,6 +164,7 @@ const (
 	whystallProgTlbFlush          = "tlb_flush"
 	whystallVarAtExit             = "at_exit"
 	whystallVarCgroupDefault      = "cgroup_default"
+	whystallVarCopies             = "copies"
 	whystallVarCsdUnthrottle      = "csd_unthrottle"
 	whystallVarFold               = "fold"
 	whystallVarMigrateArgs        = "migrate_args"
@@ -238,6 +261,7 @@ type whystallProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type whystallMapSpecs struct {
+	Copying *ebpf.MapSpec `ebpf:"copying"`
 	Cpus    *ebpf.MapSpec `ebpf:"cpus"`
 	Losses  *ebpf.MapSpec `ebpf:"losses"`
 	Rings   *ebpf.MapSpec `ebpf:"rings"`
@@ -252,6 +276,7 @@ type whystallMapSpecs struct {
 type whystallVariableSpecs struct {
 	AtExit        *ebpf.VariableSpec `ebpf:"at_exit"`
 	CgroupDefault *ebpf.VariableSpec `ebpf:"cgroup_default"`
+	Copies        *ebpf.VariableSpec `ebpf:"copies"`
 	CsdUnthrottle *ebpf.VariableSpec `ebpf:"csd_unthrottle"`
 	Fold          *ebpf.VariableSpec `ebpf:"fold"`
 	MigrateArgs   *ebpf.VariableSpec `ebpf:"migrate_args"`
@@ -287,6 +312,7 @@ func (o *whystallObjects) Close() error {
 //
 // It can be passed to loadWhystallObjects or ebpf.CollectionSpec.LoadAndAssign.
 type whystallMaps struct {
+	Copying *ebpf.Map `ebpf:"copying"`
 	Cpus    *ebpf.Map `ebpf:"cpus"`
 	Losses  *ebpf.Map `ebpf:"losses"`
 	Rings   *ebpf.Map `ebpf:"rings"`
@@ -297,6 +323,7 @@ type whystallMaps struct {
 
 func (m *whystallMaps) Close() error {
 	return _WhystallClose(
+		m.Copying,
 		m.Cpus,
 		m.Losses,
 		m.Rings,
@@ -312,6 +339,7 @@ func (m *whystallMaps) Close() error {
 type whystallVariables struct {
 	AtExit        *ebpf.Variable `ebpf:"at_exit"`
 	CgroupDefault *ebpf.Variable `ebpf:"cgroup_default"`
+	Copies        *ebpf.Variable `ebpf:"copies"`
 	CsdUnthrottle *ebpf.Variable `ebpf:"csd_unthrottle"`
 	Fold          *ebpf.Variable `ebpf:"fold"`
 	MigrateArgs   *ebpf.Variable `ebpf:"migrate_args"`

@@ -21,6 +21,7 @@ static u64 (*ktime_get_ns)(void) = (void *)5;
 static u32 (*get_smp_processor_id)(void) = (void *)8;
 static long (*get_numa_node_id)(void) = (void *)42;
 static long (*get_stack)(void *, void *, u32, u64) = (void *)67;
+static long (*probe_read_user)(void *, u32, const void *) = (void *)112;
 static long (*probe_read_kernel)(void *, u32, const void *) = (void *)113;
 static long (*probe_read_kernel_str)(void *, u32, const void *) = (void *)115;
 static long (*seq_write)(struct seq_file *, const void *, u32) = (void *)127;

@@ -85,8 +85,11 @@ struct pcpu_hot {
 
 #if defined(__TARGET_ARCH_x86)
 struct pt_regs {
+	unsigned long bp;
 	unsigned long di;
 	unsigned long orig_ax;
+	unsigned long ip;
+	unsigned long sp;
 };
 #elif defined(__TARGET_ARCH_arm64)
 struct pt_regs {

@@ -27,6 +27,7 @@ enum {
 	K_SOCKET_READY,
 	K_TIMER_DUE,
 	K_HELD,
+	K_COPY,
 };
 
 // Flags, likewise.
@@ -88,6 +89,7 @@ const volatile u64 period_timer, slack_timer, csd_unthrottle, wakeup_timer; // a
 
 // Changed while running: what is told in less detail.
 volatile u32 stacks = 1;           // whether stacks are taken
+volatile u32 copies;             // whether the stack's bytes are copied, of programs without frame pointers
 volatile u32 fold;                 // whether others' switches are folded
 volatile u64 wait_floor = 1000000; // ns from which a wait's stacks are told; of shorter ones as many as make so much together
 

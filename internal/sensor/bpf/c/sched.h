@@ -37,7 +37,7 @@ INLINE void leaving(void *ctx, struct task_struct *prev, u64 now, bool blocks)
 	struct cpu *c = this_cpu();
 	if (!at_exit && c && now > c->user_at) {
 		c->user_at = now + 200000;
-		t->user = stack_of(ctx, 0, 1);
+		t->user = user_stack_of(ctx, prev, 0, 1000000);
 	}
 }
 
@@ -156,7 +156,7 @@ int sched_exit(u64 *ctx)
 	struct task_struct *t = get_current_task_btf();
 	if (t->tgid != target)
 		return 0;
-	u64 kernel = stack_of(ctx, 0, 0), user = stack_of(ctx, 0, 1);
+	u64 kernel = stack_of(ctx, 0, 0), user = user_stack_of(ctx, t, 0, 1000000);
 	tell_wait(began, t->pid, kernel, user);
 	return 0;
 }
@@ -200,7 +200,7 @@ int sched_waking(u64 *ctx)
 	u64 nr, first, kernel = 0, user = 0;
 	syscall_of(by, &nr, &first);
 	if (stacks) {
-		user = stack_of(ctx, 0, 1);
+		user = user_stack_of(ctx, by, 1, 500000);
 		// The call's number says nearly all of what the kernel's side could tell, which costs twice as much: a few.
 		struct cpu *c = this_cpu();
 		u64 now = ktime_get_ns();

@@ -48,6 +48,8 @@ struct cpu {
 	u64 due;      // of the timer that is being served
 	u64 user_at;  // when the next user stack may be taken as a wait begins
 	u64 kernel_at; // when the next kernel stack of a waker may be
+	u64 copy_at[2]; // up to when the time is used in which stacks may be copied, of waits and of wakers
+	u64 copies;   // so far, for their names
 	u64 since;    // when the last switch was
 	u64 next;     // of slices, the oldest
 	struct slice slices[SLICES];
@@ -64,6 +66,74 @@ INLINE struct cpu *this_cpu(void)
 {
 	u32 zero = 0;
 	return map_lookup(&cpus, &zero);
+}
+
+#if defined(__TARGET_ARCH_x86)
+#define COPY 2048
+
+// A copy of the innermost bytes of a user stack, to be unwound by who reads it.
+struct copy {
+	struct small s;
+	u64 hash, ip, sp, bp;
+	u8 bytes[COPY];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct copy);
+} copying SEC(".maps");
+
+// copy_of tells a copy of the current task's user stack, and gives its name; 0 when there is none.
+static __attribute__((noinline)) u64 copy_of(struct pt_regs *r, struct cpu *c)
+{
+	u32 zero = 0, cpu = get_smp_processor_id();
+	struct copy *st = map_lookup(&copying, &zero);
+	void *ring = map_lookup(&rings, &cpu);
+	if (!st || !ring || !c || !r)
+		return 0;
+	st->ip = r->ip;
+	st->sp = r->sp;
+	st->bp = r->bp;
+	u32 n = COPY;
+	if (probe_read_user(st->bytes, COPY, (void *)st->sp)) {
+		// The stack ends before: up to the end of the page, which is mapped.
+		n = 4096 - (st->sp & 4095);
+		if (n > COPY - 1)
+			return 0;
+		if (probe_read_user(st->bytes, n, (void *)st->sp))
+			return 0;
+	}
+	st->hash = ++c->copies << 17 | (u64)cpu << 1; // even: hashes are odd
+	fill(&st->s, K_COPY, 0, ktime_get_ns(), 0, 0, 1);
+	if (ringbuf_output(ring, st, sizeof(*st) - COPY + n, BPF_RB_NO_WAKEUP)) {
+		lost(cpu, 1);
+		return 0;
+	}
+	return st->hash;
+}
+#endif
+
+// user_stack_of tells the current task's user stack by frame pointers, or as a copy: of each kind one in gap ns on average.
+INLINE u64 user_stack_of(void *ctx, struct task_struct *t, u32 kind, u64 gap)
+{
+#if defined(__TARGET_ARCH_x86)
+	if (copies) {
+		struct cpu *c = this_cpu();
+		u64 now = ktime_get_ns();
+		u64 used = c ? c->copy_at[kind & 1] : now;
+		if (used + 50 * gap < now)
+			used = now - 50 * gap; // so many may come at once
+		if (c && used + gap <= now) {
+			c->copy_at[kind & 1] = used + gap;
+			u64 name = copy_of(task_pt_regs(t), c);
+			if (name)
+				return name;
+		}
+	}
+#endif
+	return stack_of(ctx, 0, 1);
 }
 
 // end tells a stretch that ends now, if it lasted.
