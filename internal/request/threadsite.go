@@ -146,7 +146,7 @@ func (w *lifeWaits) add(f *threadFinder, l *life, s *timeline.Stretch) {
 		if x.other <= 64 && f.answered(s, l.tid) {
 			x.replies++
 		}
-	case endSignal:
+	case endSignal, endUnseen:
 	default:
 		x.bad++
 	}
@@ -236,11 +236,15 @@ const (
 	endTimer         // it was long enough
 	endThread        // a thread of the target
 	endSignal        // not its end
+	endUnseen        // the waking was not recorded
 )
 
 func (f *threadFinder) endOf(s *timeline.Stretch) ending {
 	if s.WakerSignal {
 		return endSignal
+	}
+	if s.Waker == 0 && !s.ByInterrupt && s.Block != timeline.BlockTimer {
+		return endUnseen
 	}
 	byThread := s.WakerTarget && !s.ByInterrupt && s.Waker != 0
 	byTimer := s.ByInterrupt && (f.stack(s.WakerKernel).timer || f.timerDue(s))
