@@ -241,6 +241,9 @@ func (b *kbuilder) leave(th *kthread, r *kernel.Record, t, since int64, broken b
 	case !b.header.AllTasks:
 		b.unknown(th, s.begin)
 	default:
+		if s.doing() == ThreadThrottled {
+			b.unthrottle(th, s, since)
+		}
 		b.unknown(th, since)
 	}
 	b.totals.Switches++

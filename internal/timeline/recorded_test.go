@@ -54,6 +54,24 @@ func TestRecorded(t *testing.T) {
 		t.Errorf("%+v", sum)
 	}
 
+	// With another clock, or a clock that is off by 0.2 ms, they would not.
+	shifted := k.Aligner()
+	tr, err := exectrace.Open("testdata/quota76/trace.out", exectrace.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tr.Close()
+	for block := range tr.Blocks() {
+		for i := range block {
+			ev := block[i]
+			ev.Time += 200_000
+			shifted.Event(&ev)
+		}
+	}
+	if s := shifted.Result(); s.OffCPU*100 < s.Transitions*10 {
+		t.Errorf("a trace shifted by 0.2 ms fits as well: %+v", s)
+	}
+
 	// Who wakes another is on a CPU, and so is who is sampled there: other records than the switches that say where threads were.
 	wakers, samples := [2]int{}, [2]int{}
 	var wakings []Waking
