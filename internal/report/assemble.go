@@ -47,6 +47,9 @@ func New(s Source) *Report {
 	return r
 }
 
+// offCPU is what every trace lacks, and the kernel's records have.
+const offCPU = "time off the CPU inside running"
+
 func (r *Report) fromLedger(l *ledger.Result) {
 	r.Recording = Recording{
 		BeginUTC: stamp(l.Begin, l.Wall, l.WallOffset), EndUTC: stamp(l.End, l.Wall, l.WallOffset),
@@ -110,7 +113,11 @@ func (r *Report) fromLedger(l *ledger.Result) {
 	for _, g := range l.Gaps {
 		r.Gaps = append(r.Gaps, Gap{BeginNS: g.Begin, EndNS: g.End, BeginUTC: stamp(g.Begin, l.Wall, l.WallOffset), Source: "execution trace", Reason: g.Reason})
 	}
-	r.Lacks = l.Lacks
+	for _, s := range l.Lacks {
+		if s != offCPU || !r.joined() {
+			r.Lacks = append(r.Lacks, s)
+		}
+	}
 	c := &r.Cost
 	c.MaxHeap, c.Bytes, c.Events = max(c.MaxHeap, l.Reader.MaxHeap), l.Reader.Bytes, l.Reader.Events
 	if c.ExplainNS == 0 {

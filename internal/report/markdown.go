@@ -20,8 +20,11 @@ func (r *Report) Markdown(w io.Writer) error {
 	m.ledger(r)
 	m.details(r)
 	m.slowest(r)
+	m.pauses(r)
 	m.capacity(r)
+	m.kernel(r)
 	m.lookedFor(r)
+	m.tiers(r)
 	m.lost(r)
 	if s := r.cost(); s != "" {
 		m.line("\n<sub>whystall itself: %s</sub>", escape(s))
@@ -248,6 +251,82 @@ func (m *markdown) capacity(r *Report) {
 	}
 }
 
+// pauses shows the long stop-the-worlds and barriers that cost slow requests most.
+func (m *markdown) pauses(r *Report) {
+	bs := r.longest()
+	if len(bs) == 0 {
+		return
+	}
+	m.line("\n### Pauses\n")
+	for i := range bs {
+		b := &bs[i]
+		m.line("- %s", escape(b.words()))
+		if s := whoList(b.Leaves, b.EndNS-b.BeginNS, 4); s != "" {
+			m.line("  - spent on: %s", escape(s))
+		}
+		for j, h := range b.Hops {
+			if j == maxHops && len(b.Hops) > maxHops+1 {
+				break
+			}
+			m.line("  - %s", escape(h))
+		}
+	}
+	if s := r.Kernel.Fair.words(); s != "" {
+		m.line("\n%s.", escape(sentence(s)))
+	}
+}
+
+// kernel shows the ledgers of CPUs and memory, and the threads.
+func (m *markdown) kernel(r *Report) {
+	if c := r.Ledger.CPUs; c != nil {
+		m.line("\n### CPUs\n\n%s that it may use x %s; %s.\n", plural(int64(c.Allowed), "CPU", "CPUs"), finding.Duration(c.WallNS), escape(c.beside()))
+		m.line("| account | share | time |\n|---|--:|--:|")
+		ns := make([]int64, len(c.Accounts))
+		for i := range c.Accounts {
+			ns[i] = c.Accounts[i].NS
+		}
+		for i, n := range apportion(ns, 1000) {
+			m.line("| %s | %s %% | %s |", c.Accounts[i].Cause, tenths(n), finding.Duration(ns[i]))
+		}
+	}
+	if l := r.Ledger.Memory; l != nil {
+		m.line("\n### Memory\n\n%s resident. %s\n", finding.Bytes(l.RSS), escape(sentence(l.beside())))
+		m.line("| account | share | bytes |\n|---|--:|--:|")
+		for _, a := range l.rows() {
+			m.line("| %s | %s | %s |", escape(a.Account), a.share, finding.Bytes(a.Bytes))
+		}
+	}
+	k := r.Kernel
+	if k == nil {
+		return
+	}
+	m.line("\n### Threads\n\n| on CPU | queued | throttled | blocked | tid | name |\n|--:|--:|--:|--:|--:|---|")
+	m.line("| %s | %s | %s | %s | | all %s |", finding.Duration(k.OnNS), finding.Duration(k.QueuedNS), finding.Duration(k.ThrottledNS), finding.Duration(k.BlockedNS), count(k.ThreadsSeen))
+	for i := range k.Threads {
+		if t := &k.Threads[i]; i < maxThreads {
+			m.line("| %s | %s | %s | %s | %d | %s |", finding.Duration(t.OnNS), finding.Duration(t.QueuedNS), finding.Duration(t.ThrottledNS), finding.Duration(t.BlockedNS), t.TID, cell(t.Comm))
+		}
+	}
+	m.line("\n%s", escape(sentence(k.running())))
+	if s := k.who(); s != "" {
+		m.line("While they were queued, on their CPU: %s.", escape(s))
+	}
+}
+
+// tiers tells what recorded, and what could not be seen.
+func (m *markdown) tiers(r *Report) {
+	if len(r.Tiers) == 0 && r.Kernel == nil {
+		return
+	}
+	m.line("\n### What was looked at\n")
+	for _, t := range r.looked() {
+		m.line("- %s: %s", escape(t[0]), escape(t[1]))
+	}
+	for _, s := range r.Unseen {
+		m.line("- not seen: %s", escape(s))
+	}
+}
+
 func (m *markdown) lookedFor(r *Report) {
 	if len(r.RuledOut) > 0 {
 		m.line("\n### Ruled out\n")
@@ -274,14 +353,15 @@ func (m *markdown) lost(r *Report) {
 			items = append(items, "not read: "+code(in.Name)+": "+escape(in.Error))
 		}
 	}
-	for i := range r.Gaps {
-		if i == maxGaps && len(r.Gaps) > maxGaps+1 {
-			items = append(items, fmt.Sprintf("lost: %d more gaps", len(r.Gaps)-i))
+	gaps := r.merged()
+	for i := range gaps {
+		if i == maxGaps && len(gaps) > maxGaps+1 {
+			items = append(items, fmt.Sprintf("lost: %d more gaps", len(gaps)-i))
 			break
 		}
-		items = append(items, "lost: "+escape(r.gap(&r.Gaps[i])))
+		items = append(items, "lost: "+escape(r.gap(&gaps[i])))
 	}
-	if s := &r.NotLookedAt.Silences; s.Count > 0 {
+	if s := &r.NotLookedAt.Silences; s.Count > 0 && !r.joined() {
 		items = append(items, "silences: "+escape(silences(s)))
 	}
 	if len(r.Lacks) > 0 {

@@ -174,7 +174,7 @@ func (p *page) lookedFor(r *Report) {
 				continue
 			}
 			p.par("  ", strings.Join(u.causes, ", ")+":")
-			p.par(strings.Repeat(" ", 22), u.missing)
+			p.par(strings.Repeat(" ", 24), u.missing)
 		}
 	}
 }
@@ -201,13 +201,13 @@ func (r *Report) unchecked() (us []unchecked) {
 
 func (p *page) item(name, text string) {
 	name = middle(Printable(name), 22)
-	p.par("  "+name+strings.Repeat(" ", max(18-width(name), 0)+2), text)
+	p.par("  "+name+strings.Repeat(" ", max(21-width(name), 0)+1), text)
 }
 
 const maxGaps = 5
 
 func (p *page) lost(r *Report) {
-	if len(r.Gaps) == 0 && len(r.Lacks) == 0 && r.failedInputs() == 0 && r.NotLookedAt.Silences.Count == 0 {
+	if len(r.Gaps) == 0 && len(r.Lacks) == 0 && r.failedInputs() == 0 && (r.NotLookedAt.Silences.Count == 0 || r.joined()) {
 		return
 	}
 	p.heading("WHAT THE RECORDING LACKS", "")
@@ -216,23 +216,44 @@ func (p *page) lost(r *Report) {
 			p.note("not read: ", in.Name+": "+in.Error)
 		}
 	}
-	for i := range r.Gaps {
-		if i == maxGaps && len(r.Gaps) > maxGaps+1 {
-			p.line("  lost: %d more gaps (all of them: --format json)", len(r.Gaps)-i)
+	gaps := r.merged()
+	for i := range gaps {
+		if i == maxGaps && len(gaps) > maxGaps+1 {
+			p.line("  lost: %d more gaps (all of them: --format json)", len(gaps)-i)
 			break
 		}
-		if g := &r.Gaps[i]; g.EndNS > g.BeginNS {
+		if g := &gaps[i]; g.EndNS > g.BeginNS {
 			p.note("lost: ", r.gap(g))
 		} else {
 			p.note("missing: ", r.gap(g))
 		}
 	}
-	if s := &r.NotLookedAt.Silences; s.Count > 0 {
+	if s := &r.NotLookedAt.Silences; s.Count > 0 && !r.joined() {
 		p.note("silences: ", silences(s))
 	}
 	if len(r.Lacks) > 0 {
 		p.note("not recorded by this trace format: ", strings.Join(r.Lacks, "; "))
 	}
+}
+
+// joined tells whether the kernel's records say what threads did that the runtime calls running.
+func (r *Report) joined() bool { return r.Kernel != nil && r.Kernel.Joined }
+
+// merged gives the gaps for a person: what one reason left out of several sources is one.
+func (r *Report) merged() (out []Gap) {
+	for _, g := range r.Gaps {
+		i := slices.IndexFunc(out, func(o Gap) bool {
+			return o.Reason == g.Reason && o.EndNS <= o.BeginNS && g.EndNS <= g.BeginNS && o.Source != ""
+		})
+		if i < 0 || g.Source == "" {
+			out = append(out, g)
+			continue
+		}
+		if out[i].Source != g.Source {
+			out[i].Source += ", " + g.Source
+		}
+	}
+	return out
 }
 
 func silences(s *Silences) string {
