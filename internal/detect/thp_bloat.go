@@ -47,8 +47,8 @@ Remedy
   GODEBUG=disablethp=1. It costs the speed that huge pages bring to a large live heap.
 
 Verify
-  Resident memory falls to what the runtime holds: whystall diagnose again after the process has been
-  restarted, as huge pages that exist are not split by the setting.
+  Resident memory falls to what the runtime holds: whystall diagnose again after the process has
+  been restarted, as huge pages that exist are not split by the setting.
 
 Sources
   Arthur Mao, Gopher China 2020; golang/go#8832, #55328, #61718, #64332;
