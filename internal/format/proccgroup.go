@@ -66,7 +66,10 @@ func (s *procState) levelOf(controller, file string) *level {
 		if dir != g.top && !strings.HasPrefix(dir, strings.TrimSuffix(g.top, "/")+"/") {
 			return nil
 		}
-		key.path = path.Join(g.root, strings.TrimPrefix(dir, g.top))
+		// Not path.Join: a root of another namespace begins with "/..".
+		if key.path = g.root; dir != g.top {
+			key.path = strings.TrimSuffix(g.root, "/") + "/" + strings.Trim(strings.TrimPrefix(dir, g.top), "/")
+		}
 	}
 	l := s.levels[key]
 	if l == nil {

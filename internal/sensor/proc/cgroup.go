@@ -39,7 +39,7 @@ func (g *Group) Levels() (dirs, paths []string) {
 	rest := strings.Trim(strings.TrimPrefix(g.Own, g.Root), "/")
 	for {
 		dirs = append(dirs, filepath.Join(g.Top, rest))
-		paths = append(paths, path.Join(g.Root, rest))
+		paths = append(paths, below(g.Root, rest))
 		if rest == "" || len(dirs) == maxLevels {
 			return dirs, paths
 		}
@@ -184,16 +184,29 @@ func (f FS) search(g *Group, pid int) bool {
 	if err != nil {
 		return false
 	}
-	g.Own = path.Join(g.Root, rel)
+	if g.Own = g.Root; rel != "." {
+		g.Own = below(g.Root, rel)
+	}
 	return within(g.Own, g.Root)
 }
 
 // within tells whether the cgroup p is root or below it. A path that leads out of our namespace is below only what is named the same.
 func within(p, root string) bool {
+	if strings.Contains("/"+strings.TrimPrefix(p, root)+"/", "/../") {
+		return false // root itself may begin with it
+	}
 	if root == "/" {
-		return !strings.HasPrefix(p, "/..")
+		return true
 	}
 	return p == root || strings.HasPrefix(p, strings.TrimSuffix(root, "/")+"/")
+}
+
+// below puts a path under a group. One that begins with "/.." must stay as it is: path.Join would take that for a step up.
+func below(root, rest string) string {
+	if rest == "" {
+		return root
+	}
+	return strings.TrimSuffix(root, "/") + "/" + rest
 }
 
 func has(list []string, s string) bool {
