@@ -11,6 +11,10 @@ import (
 // Header is the stream's.
 func (k *Kernel) Header() kernel.Header { return k.header }
 
+// SeesThrottling tells whether the records tell throttled from queued. Without it a thread that its quota keeps from running
+// is queued like any other.
+func (k *Kernel) SeesThrottling() bool { return k.header.Source != "perf" }
+
 // Span is what the records cover. Outside of it every thread is unknown.
 func (k *Kernel) Span() (begin, end int64) { return k.begin, k.end }
 
@@ -184,158 +188,6 @@ func (k *Kernel) expand(th *kthread, g *kseg, s *Stretch) {
 			s.Futex = o.arg
 		}
 	}
-}
-
-// Behind appends who held the CPU that tid was queued at, or was throttled at, in [lo,hi), largest first. They add up to hi-lo; what of it tid was not off a CPU
-// that is known, or nobody knows who was on it, is NobodyKnown's. Where others' switches were folded a part of a stretch gets its
-// share of what the whole stretch tells.
-func (k *Kernel) Behind(tid uint32, lo, hi int64, dst []Share) []Share {
-	lo, hi = clampTime(lo), clampTime(hi)
-	if lo >= hi {
-		return dst
-	}
-	from := len(dst)
-	add := func(tid uint32, ns int64) {
-		if ns <= 0 {
-			return
-		}
-		for i := from; i < len(dst); i++ {
-			if dst[i].TID == tid {
-				dst[i].NS += ns
-				return
-			}
-		}
-		dst = append(dst, Share{tid, ns})
-	}
-	at := lo
-	if th := k.find(tid); th != nil {
-		i := th.at(at)
-		if i < 0 {
-			i = 0
-		}
-		for ; i < len(th.segs) && th.segs[i].begin < hi; i++ {
-			s := &th.segs[i]
-			b, e := max(s.begin, at), min(k.segEnd(th, i), hi)
-			if e <= b || s.cpu < 0 || s.doing() != ThreadQueued && s.doing() != ThreadThrottled {
-				continue
-			}
-			add(NobodyKnown, b-at)
-			unknown := int64(0)
-			k.held(int(s.cpu), b, e, func(tid uint32, ns int64) {
-				if tid == NobodyKnown {
-					unknown += ns
-				} else {
-					add(tid, ns)
-				}
-			})
-			if unknown > 0 {
-				unknown -= k.folded(th, Span{s.begin, k.segEnd(th, i)}, e-b, unknown, add)
-			}
-			add(NobodyKnown, unknown)
-			at = e
-		}
-	}
-	add(NobodyKnown, hi-at)
-	slices.SortStableFunc(dst[from:], func(a, b Share) int {
-		return cmp.Or(cmp.Compare(b.NS, a.NS), cmp.Compare(a.TID, b.TID))
-	})
-	return dst
-}
-
-// held tells who was on a CPU in [lo,hi); the parts add up.
-func (k *kernelState) held(cpu int, lo, hi int64, f func(tid uint32, ns int64)) {
-	k.runs(cpu, lo, hi, func(r Run) { f(r.TID, r.End-r.Begin) })
-}
-
-// folded gives the Held records of a queued stretch, of which ns were asked for, and unknown of them are not known otherwise. It returns how much it gave.
-func (k *kernelState) folded(th *kthread, whole Span, ns, unknown int64, add func(uint32, int64)) (gave int64) {
-	i := sort.Search(len(th.until), func(i int) bool { return th.until[i] > whole.Begin })
-	length := whole.End - whole.Begin
-	for ; i < len(th.events); i++ {
-		e := &k.events[th.events[i]]
-		if e.Begin > whole.End {
-			break
-		}
-		if e.Kind != kernel.Held || e.Begin <= whole.Begin || length <= 0 {
-			continue
-		}
-		part := int64(float64(min(e.Arg[0], uint64(length))) * float64(ns) / float64(length))
-		part = min(part, unknown-gave)
-		add(e.Other, part)
-		gave += max(part, 0)
-	}
-	return gave
-}
-
-// Run is a stretch of a CPU.
-type Run struct {
-	Begin, End int64
-	TID        uint32 // 0: idle; NobodyKnown
-}
-
-// Runs appends who was on a CPU in [lo,hi), oldest first. They tile it exactly.
-func (k *Kernel) Runs(cpu int, lo, hi int64, dst []Run) []Run {
-	k.runs(cpu, clampTime(lo), clampTime(hi), func(r Run) { dst = append(dst, r) })
-	return dst
-}
-
-// runs tiles [lo,hi) of a CPU.
-func (k *kernelState) runs(cpu int, lo, hi int64, f func(Run)) {
-	if lo >= hi {
-		return
-	}
-	if cpu < 0 || cpu >= len(k.cpus) || len(k.cpus[cpu].runs) == 0 {
-		f(Run{lo, hi, NobodyKnown})
-		return
-	}
-	c := &k.cpus[cpu]
-	at := lo
-	if first := c.runs[0].begin; at < first {
-		to := min(first, hi)
-		f(Run{at, to, NobodyKnown})
-		at = to
-	}
-	lost := sort.Search(len(c.lost), func(i int) bool { return c.lost[i].End > at })
-	for i := c.at(at); i >= 0 && i < len(c.runs) && at < hi; i++ {
-		end := max(k.end, c.runs[i].begin)
-		if i+1 < len(c.runs) {
-			end = c.runs[i+1].begin
-		}
-		end = min(end, hi)
-		for at < end {
-			r := Run{at, end, c.runs[i].tid}
-			if c.runs[i].bad {
-				r.TID = NobodyKnown
-			}
-			for lost < len(c.lost) && c.lost[lost].End <= at {
-				lost++
-			}
-			if lost < len(c.lost) {
-				if l := c.lost[lost]; l.Begin <= at {
-					r.End, r.TID = min(end, l.End), NobodyKnown
-				} else {
-					r.End = min(end, l.Begin)
-				}
-			}
-			at = r.End
-			f(r)
-		}
-	}
-	if at < hi {
-		f(Run{at, hi, NobodyKnown})
-	}
-}
-
-// CPUs lists the CPUs that were online, or had a record.
-func (k *Kernel) CPUs() (list []int) {
-	list = append(list, k.header.CPUs...)
-	for i := range k.cpus {
-		if len(k.cpus[i].runs) > 0 {
-			list = append(list, i)
-		}
-	}
-	slices.Sort(list)
-	return slices.Compact(list)
 }
 
 // Name tells who tid was at a time; false: it was never named.

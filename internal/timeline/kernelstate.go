@@ -139,7 +139,6 @@ type run struct {
 type kcpu struct {
 	runs []run
 	mark int64 // last unthrottling
-	any  bool
 	lost []Span
 }
 
