@@ -89,6 +89,8 @@ type threadFinder struct {
 	calls    map[int32]multiplex
 	entry    string // of the life that is looked at
 	tid      uint32 // whose stretch is looked at
+	waits    int64
+	unknown  int64 // of them, in nobody knows what
 	wakings  []timeline.Waking
 }
 
@@ -161,6 +163,10 @@ func (f *threadFinder) lookAt() {
 		case timeline.ThreadQueued, timeline.ThreadThrottled:
 			l.busyNS += s.End - s.Begin
 		case timeline.ThreadBlocked:
+			f.waits++
+			if f.blockOf(s) == timeline.BlockUnknown {
+				f.unknown++
+			}
 			if s.End == s.Whole.End && s.End < hi { // else nobody ended it
 				w.add(f, l, s)
 			}

@@ -210,21 +210,49 @@ func (k *siteKey) lessThan(o *siteKey) bool {
 
 // keyOf is the place of a wait.
 func (f *threadFinder) keyOf(s *timeline.Stretch) siteKey {
-	k := siteKey{block: s.Block, sig: f.stack(s.User).sig, call: s.Syscall}
-	switch s.Block {
+	k := siteKey{block: f.blockOf(s), sig: f.stack(s.User).sig, call: s.Syscall}
+	switch k.block {
 	case timeline.BlockFutex:
 		k.arg = s.Futex &^ 7 // a condition's two words lie side by side and take turns
 	case timeline.BlockNetwork, timeline.BlockPipe, timeline.BlockUnknown:
 		if s.Arg < mostDescriptors {
 			k.arg = s.Arg
 		}
-		if s.Syscall >= 0 {
+		switch {
+		case s.Syscall >= 0:
 			k.multi = f.calls[s.Syscall]
-		} else {
+		case s.Kernel != 0:
 			k.multi = f.stack(s.Kernel).multi
+		default:
+			k.multi = f.stack(s.User).multi
 		}
 	}
 	return k
+}
+
+// blockOf is what a wait is in: where the kernel's side was not recorded, by the function that asked for it.
+func (f *threadFinder) blockOf(s *timeline.Stretch) timeline.Block {
+	if s.Block != timeline.BlockUnknown {
+		return s.Block
+	}
+	return f.stack(s.User).asks
+}
+
+// asksFor tells by a function of the C library what its caller waits for.
+func asksFor(name string) (timeline.Block, multiplex) {
+	name = strings.TrimPrefix(strings.TrimLeft(name, "_"), "GI_")
+	name = strings.TrimPrefix(strings.TrimLeft(name, "_"), "libc_")
+	switch name {
+	case "epoll_wait", "epoll_pwait", "epoll_pwait2", "poll", "ppoll", "select", "pselect":
+		return timeline.BlockNetwork, multiMany
+	case "accept", "accept4":
+		return timeline.BlockNetwork, multiAccept
+	case "recv", "recvfrom", "recvmsg", "recvmmsg":
+		return timeline.BlockNetwork, multiNone
+	case "nanosleep", "clock_nanosleep", "clock_nanosleep_time64":
+		return timeline.BlockTimer, multiNone
+	}
+	return timeline.BlockUnknown, multiNone
 }
 
 // ending is what ended a wait.
@@ -243,21 +271,21 @@ func (f *threadFinder) endOf(s *timeline.Stretch) ending {
 	if s.WakerSignal {
 		return endSignal
 	}
-	if s.Waker == 0 && !s.ByInterrupt && s.Block != timeline.BlockTimer {
+	block := f.blockOf(s)
+	if s.Waker == 0 && !s.ByInterrupt && block != timeline.BlockTimer && block != timeline.BlockNetwork {
 		return endUnseen
 	}
 	byThread := s.WakerTarget && !s.ByInterrupt && s.Waker != 0
 	byTimer := s.ByInterrupt && (f.stack(s.WakerKernel).timer || f.timerDue(s))
-	switch s.Block {
+	switch block {
 	case timeline.BlockNetwork, timeline.BlockPipe:
 		switch {
 		case byTimer:
 			return endTimer
 		case byThread:
 			return endThread
-		case s.ByInterrupt || s.Waker != 0:
-			return endNet
 		}
+		return endNet
 	case timeline.BlockFutex:
 		switch {
 		case byThread:
@@ -291,6 +319,7 @@ type threadStack struct {
 	depth    int
 	entry    string
 	timer    bool // a timer's interrupt
+	asks     timeline.Block
 	goFrames bool
 	multi    multiplex
 }
@@ -326,6 +355,11 @@ func (f *threadFinder) learnStack(st *threadStack, frames []kernel.Frame) {
 			st.multi = multiAccept
 		case name == "runtime.mcall" || name == "runtime.findRunnable" || name == "runtime.schedule" || name == "runtime.mstart" || name == "runtime.goexit":
 			st.goFrames = true
+		}
+		if i < 2 && st.asks == timeline.BlockUnknown {
+			if b, m := asksFor(name); b != timeline.BlockUnknown {
+				st.asks, st.multi = b, m
+			}
 		}
 		if threadRoot(name) {
 			if i > 0 {
