@@ -434,7 +434,7 @@ func (x *explainer) alongPath(f *frame, s *timeline.Segment, t *path, b, e int64
 		}
 		leaf := q.leaf
 		if q.on {
-			leaf = work
+			leaf, q.detail = work, 0
 		}
 		p := x.piece(q.lo, leaf, f.ident, s)
 		p.n, p.path = t.n, t

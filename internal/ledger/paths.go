@@ -60,6 +60,7 @@ type paths struct {
 	stws     map[uint32]*path
 	barriers []*path // in order, disjoint
 	signals  map[uint32][]int64 // SIGURG, by who it was sent to
+	asked    bool               // that it is sent is recorded at all
 }
 
 func (p *paths) init(j *joiner) {
@@ -69,6 +70,7 @@ func (p *paths) init(j *joiner) {
 		p.signals[e.Other] = append(p.signals[e.Other], e.Begin)
 		return true
 	}, kernel.Signal)
+	p.asked = len(p.signals) > 0 || slices.Contains(j.k.Header().Features, "preemption asked")
 	p.findBarriers()
 }
 
@@ -220,7 +222,7 @@ func (p *paths) preemptible(t *path, tid uint32, first int, lo, hi int64) {
 			on += t.parts[i].hi - t.parts[i].lo
 		}
 	}
-	if on < mostDelayNS && on*hopShare < hi-lo {
+	if !p.asked || on < mostDelayNS && on*hopShare < hi-lo {
 		return
 	}
 	sent, delivered := 0, 0

@@ -313,8 +313,8 @@ func (p *pass) piece(q *piece) {
 	id := p.tl.Who(q.ident)
 	if q.depth > 0 {
 		key.actor = id.Entry
-	} else if q.class == classOwn && !q.leaf.hasSite() {
-		key.site = 0
+	} else if q.class == classOwn && !q.leaf.hasSite() || q.path != nil && (q.leaf.offCPU() || q.leaf == codeAsleep) {
+		key.site = 0 // what the thread of a path lacks has nothing to do with where this request stands
 	}
 	ns := q.hi - q.lo
 	acct := p.acc.id(key)
