@@ -115,8 +115,8 @@ type bpfThread struct {
 	written bool
 }
 
-// Threads of the machine that are remembered, to be named when they turn up: some 100 bytes each.
-const maxKnown = 1 << 17
+// Threads of the machine that are remembered, to be named when they turn up: some 150 bytes each.
+const maxKnown = 1 << 16
 
 func (s *bpfStream) header(n *naming) kernel.Header {
 	h := kernel.Header{
@@ -138,7 +138,7 @@ func (s *bpfStream) everybody() error {
 		return err
 	}
 	for _, t := range all {
-		if len(s.threads) < maxKnown || t.FromTarget {
+		if len(s.threads) < maxKnown/2 || t.FromTarget {
 			s.threads[t.TID] = &bpfThread{Thread: t}
 		}
 	}
@@ -340,7 +340,7 @@ func (s *bpfStream) write(t *bpfThread) {
 func (s *bpfStream) name(e *bpf.Event) {
 	old := s.threads[e.TID]
 	if old == nil && len(s.threads) >= maxKnown {
-		s.forget()
+		s.forget(e.Time)
 	}
 	t := &bpfThread{Thread: e.Thread, since: e.Time}
 	s.threads[e.TID] = t
@@ -353,14 +353,17 @@ func (s *bpfStream) name(e *bpf.Event) {
 	}
 }
 
-// forget makes room: of a machine that makes threads all the time, those that were written need not be remembered.
-func (s *bpfStream) forget() {
-	for tid, t := range s.threads {
-		if t.written || !t.FromTarget {
-			delete(s.threads, tid)
-		}
-	}
+// forget makes room on a machine that makes threads all the time: those that are still there are asked for again.
+func (s *bpfStream) forget(now int64) {
+	clear(s.threads)
 	clear(s.seen[:])
+	all, err := s.r.Threads()
+	if err != nil {
+		return // their names stay unknown
+	}
+	for _, t := range all[:min(len(all), maxKnown/2)] {
+		s.threads[t.TID] = &bpfThread{Thread: t, since: now}
+	}
 }
 
 // stack gives a stack's number in the stream.

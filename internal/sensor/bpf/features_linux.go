@@ -225,7 +225,7 @@ func selfNS() (uint32, error) {
 }
 
 // Permit is what would permit recording, where that is what is missing.
-const Permit = "needs CAP_BPF and CAP_PERFMON: run it with sudo, or once: sudo setcap cap_bpf,cap_perfmon,cap_sys_ptrace,cap_dac_read_search+ep "
+const Permit = "needs CAP_BPF and CAP_PERFMON: run it with sudo, or once: sudo setcap cap_bpf,cap_perfmon,cap_sys_ptrace,cap_syslog,cap_dac_read_search+ep "
 
 // Probe tells whether programs may be loaded here: nil, or why not and what would permit it. It leaves nothing behind.
 func Probe() error {
