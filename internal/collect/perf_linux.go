@@ -84,7 +84,7 @@ func recordPerf(ctx context.Context, p Process, w io.Writer) (_ *evidence.Cost, 
 	}
 	s.used = processCPU(p.PID)
 	s.lastUsed, s.spent, s.looked = s.used, s.used, time.Now()
-	s.dutyAt, s.share = s.looked, 1
+	s.dutyAt, s.share, s.cpuAt = s.looked, 1, threadCPU()
 	err = s.run(ctx)
 	cost := &evidence.Cost{CPUNS: threadCPU() - began + naming(), Lost: s.lost, Lowered: s.lowered}
 	if s.used >= 0 {
@@ -111,13 +111,7 @@ func (s *perfStream) open(can reach) error {
 			t.Close()
 		}
 	}
-	if can.whole {
-		all, err := perfevent.Open(perfevent.Options{AllTasks: true, Switches: true, Kernel: true, Stacks: true, ClockNS: sampleNS, StackBytes: own.StackBytes})
-		if err != nil {
-			return err
-		}
-		s.readers = append(s.readers, all)
-	} else {
+	if !can.whole {
 		own.Switches, own.ClockNS = true, sampleNS
 	}
 	r, err := perfevent.Open(own)
@@ -131,6 +125,13 @@ func (s *perfStream) open(can reach) error {
 		s.clock = true
 		return s.clockOff()
 	}
+	// Last, as thousands of threads take a while to open: a lost switch is worse than a lost stack.
+	all, err := perfevent.Open(perfevent.Options{AllTasks: true, Switches: true, Kernel: true, Stacks: true, ClockNS: sampleNS, StackBytes: own.StackBytes})
+	if err != nil {
+		s.close()
+		return err
+	}
+	s.readers = append(s.readers, all)
 	return nil
 }
 

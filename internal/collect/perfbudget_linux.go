@@ -17,6 +17,7 @@ const (
 	stackNS  = 3600
 	copyNS   = 500
 	clockNS  = 1000
+	readNS   = 150 // our own, for a record without stacks
 )
 
 // budgetGap is over how long the cost is taken: of less a burst would decide. The first look is early: until then no CPU is sampled.
@@ -40,13 +41,19 @@ func (s *perfStream) budget() {
 	if s.p.Budget <= 0 {
 		may = 1 << 62
 	}
-	may -= switched * switchNS
+	// Our own time counts as well. What is more of it than reading takes is for stacks.
+	cpu := threadCPU()
+	ours := cpu - s.cpuAt
+	reading := min(ours, s.seen*readNS)
+	s.cpuAt, s.seen = cpu, 0
+	may -= switched*switchNS + reading
 	if s.stacking {
 		// What they would have cost, had they been on all the time.
-		full := max(taken, 1) * s.stackCost() * int64(passed) / max(s.stacksOn, int64(passed)/100)
+		one := s.stackCost() + (ours-reading)/max(taken, 1)
+		full := max(taken, 1) * one * int64(passed) / max(s.stacksOn, int64(passed)/100)
 		share := min(1, max(float64(may)/float64(full), leastShare))
 		if share < 1 && s.share == 1 {
-			s.lower("stacks of waits are taken part of the time since %s: they would be %d in %s", full/s.stackCost(), passed)
+			s.lower("stacks of waits are taken part of the time since %s: they would be %d in %s", full/one, passed)
 			s.w.Records([]kernel.Record{{Kind: kernel.Detail, Time: monotonic(), Arg: [3]uint64{1}}})
 		}
 		s.share, s.stacksOn = share, 0

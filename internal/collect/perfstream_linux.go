@@ -21,6 +21,8 @@ type perfStream struct {
 	naming       *naming
 	people       *people
 	batch        []kernel.Record
+	seen         int64 // records since the last look at the budget
+	cpuAt        int64 // our own CPU time then
 	cpus         map[uint32]*perfCPU
 	stacks       map[uint64]uint32
 	seed         maphash.Seed
@@ -75,6 +77,7 @@ func (s *perfStream) cpu(n uint32) *perfCPU {
 
 // record takes one record. It runs for every switch of the machine.
 func (s *perfStream) record(r *perfevent.Record) {
+	s.seen++
 	switch r.Kind {
 	case perfevent.SwitchCPUWide:
 		s.wholeSwitch(r)
