@@ -54,6 +54,7 @@ func beService() {
 			}
 		}()
 	}
+	http.HandleFunc("/nap", func(http.ResponseWriter, *http.Request) { time.Sleep(5 * time.Millisecond) })
 	fmt.Println(l.Addr())
 	go http.Serve(l, nil)
 	io.Copy(io.Discard, os.Stdin)
