@@ -176,6 +176,9 @@ func (p *Pass) blindTrace() string {
 		if why == "" {
 			why = fmt.Sprintf("%d complete, %d open at the trace's begin or end", r.Requests.Count, r.Requests.Open)
 		}
+		if r.Native {
+			return "no request among its threads (" + why + "): record for longer and under load"
+		}
 		return "no request to explain in the execution trace (" + why + "): record for longer and under load, or name the entry with --entry"
 	}
 	return ""

@@ -22,8 +22,12 @@ const (
 
 // blindKernel tells why the kernel's records cannot be read, "" if they can.
 func (p *Pass) blindKernel() string {
-	if kernelOf(p) == nil {
+	switch k := kernelOf(p); {
+	case k == nil:
 		return "the kernel's records: " + bring(KernelRecords)
+	case k.ThreadsSeen == 0:
+		// A recorder that got no CPU itself, or a target that ended at once: nothing was looked at.
+		return "the kernel's records: they tell of no thread of the process; record again, for longer"
 	}
 	return ""
 }

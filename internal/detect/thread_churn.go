@@ -67,8 +67,15 @@ func ofChurn(names ...string) bool {
 }
 
 // churnNS is the part of an account that passed in making and ending threads.
-func churnNS(a *ledger.Account) int64 {
+func churnNS(k *ledger.Kernel, a *ledger.Account) int64 {
 	if ofChurn(a.Site, a.Detail) {
+		return a.NS
+	}
+	if a.Class == ledger.ClassLock && stackCache(k, a.Site) != nil {
+		// A holder that a neighbour or a quota keeps from its CPU is held up by those.
+		if a.Leaf == ledger.LeafThrottled || a.Leaf == ledger.LeafNoCPU && !isOwn(a.Detail) {
+			return 0
+		}
 		return a.NS
 	}
 	var ns int64
@@ -89,6 +96,18 @@ func churnNS(a *ledger.Account) int64 {
 	return min(a.NS, max(ns, at))
 }
 
+// stackCache gives the lock at an account's site if it is taken by what makes and ends threads: the C library's, around the stacks it
+// keeps. Nothing exports its name.
+func stackCache(k *ledger.Kernel, site string) *ledger.Futex {
+	for i := range k.Futexes {
+		f := &k.Futexes[i]
+		if f.Address != 0 && f.Kind == "mutex" && strings.Contains(site, fmt.Sprintf("%#x", f.Address)) && ofSites(f.Sites) {
+			return f
+		}
+	}
+	return nil
+}
+
 func lookChurn(p *Pass) {
 	r, k := p.Ledger, p.Ledger.Kernel
 	c := &k.Churn
@@ -105,7 +124,7 @@ func lookChurn(p *Pass) {
 	}
 	if joined(r) {
 		for i := range r.Slow.Accounts {
-			p.Claim(i, churnNS(&r.Slow.Accounts[i]))
+			p.Claim(i, churnNS(k, &r.Slow.Accounts[i]))
 		}
 		if len(p.claims) == 0 {
 			p.Clear("%s, but slow requests lost no time to it", text)
@@ -142,7 +161,7 @@ func tellChurn(p *Pass, f *finding.Finding) {
 	}
 	for i := range k.Futexes {
 		if fu := &k.Futexes[i]; ofChurn(fu.Name) || ofSites(fu.Sites) {
-			p.Proof("kernel records", "%s: %s, %s in all, up to %d in the queue%s", orUnknownLock(fu.Name), times(fu.Waits, "wait", "waits"), finding.Duration(fu.WaitNS), fu.MaxQueue, inferredText(fu.Inferred))
+			p.Proof("kernel records", "%s: %s, %s in all, up to %d in the queue%s", churnLock(fu), times(fu.Waits, "wait", "waits"), finding.Duration(fu.WaitNS), fu.MaxQueue, inferredText(fu.Inferred || fu.Name == ""))
 			break
 		}
 	}
@@ -157,6 +176,13 @@ func tellChurn(p *Pass, f *finding.Finding) {
 	f.Remedy = append(f.Remedy, "keep threads: a pool with a bounded queue"+who+"; a database: thread_cache_size, pool-of-threads; clients: keep connections. It costs the memory of idle threads",
 		"GLIBC_TUNABLES=glibc.pthread.stack_cache_size=1073741824 (1 GiB of stacks kept), or smaller stacks (pthread_attr_setstacksize, ulimit -s); in a steady stream of threads it changed nothing where it was measured")
 	f.Verify = p.verify("threads made a second fall")
+}
+
+func churnLock(f *ledger.Futex) string {
+	if f.Name == "" && ofSites(f.Sites) {
+		return "the C library's stack cache lock"
+	}
+	return orUnknownLock(f.Name)
 }
 
 func ofSites(ss []ledger.Site) bool {

@@ -79,7 +79,7 @@ func sleepNames(p *Pass) string {
 
 // futexLine says what is known of one.
 func futexLine(f *ledger.Futex) string {
-	t := fmt.Sprintf("%s (%s)%s: %s, %s in all, up to %d in the queue", orUnknownLock(f.Name), f.Kind, inferredText(f.Inferred), times(f.Waits, "wait", "waits"), finding.Duration(f.WaitNS), f.MaxQueue)
+	t := fmt.Sprintf("%s (%s)%s: %s, %s in all, up to %d in the queue", churnLock(f), f.Kind, inferredText(f.Inferred || f.Name == "" && ofSites(f.Sites)), times(f.Waits, "wait", "waits"), finding.Duration(f.WaitNS), f.MaxQueue)
 	if len(f.Holders) > 0 {
 		t += "; held by " + whoList(f.Holders, 3)
 	}
