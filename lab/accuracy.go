@@ -20,7 +20,8 @@ func writeAccuracy(rows []row, o verifyOptions, stdout io.Writer) error {
 		"`go run -C lab . verify`; the figures are of one machine and one day.\n\n", o.record)
 	fmt.Fprintf(&b, "Linux %s, %d CPUs, %s, %s, %d runs a variant.\n\n", strings.TrimSpace(string(release)), runtime.NumCPU(), runtime.Version(), time.Now().UTC().Format("2006-01-02"), o.times)
 	fmt.Fprintf(&b, "The amount is what the first root explains of a slow request, against what the witness saw: the clients' mean over the slowest 1 %% (at least 10), ill\n"+
-		"minus cured. No detector reads the witness. A forbidden cause that is named is a false alarm even where the right root is first.\n\n")
+		"minus cured. No detector reads the witness. A forbidden cause that is named is a false alarm even where the right root is first. Where processes that are not the\n"+
+		"lab's used more than %.0f %% of the CPUs, cpu-contention is no false alarm, and the verdict tells how much they used.\n\n", 100*busyShare)
 	fmt.Fprintf(&b, "| case | variant | expected root | may be named | verdicts | explained | witness | verdict after |\n|---|---|---|---|---|---|---|---|\n")
 	var ill, hit, quiet, calm, runs int
 	var errors []float64

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/whystall/whystall/lab/settings"
@@ -228,6 +229,34 @@ func usedBy(pid int) (u used) {
 		}
 	}
 	return u
+}
+
+// busy is the CPU time that the whole machine has used; steal is none of it.
+func busy() time.Duration {
+	b, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return 0
+	}
+	line, _, _ := strings.Cut(string(b), "\n")
+	var sum time.Duration
+	for i, f := range strings.Fields(line) {
+		if i >= 1 && i <= 7 && i != 4 && i != 5 { // all but idle and iowait
+			n, _ := strconv.ParseInt(f, 10, 64)
+			sum += time.Duration(n) * (time.Second / 100)
+		}
+	}
+	return sum
+}
+
+// own is the CPU time of the variant's processes and of whystall, which is a child that ended.
+func (s *stage) own() time.Duration {
+	var r syscall.Rusage
+	syscall.Getrusage(syscall.RUSAGE_CHILDREN, &r)
+	sum := time.Duration(r.Utime.Nano() + r.Stime.Nano())
+	for _, c := range s.order {
+		sum += usedBy(c.pid).cpu
+	}
+	return sum
 }
 
 // available is how much memory could be had without swapping.
