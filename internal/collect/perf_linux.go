@@ -85,6 +85,9 @@ func recordPerf(ctx context.Context, p Process, w io.Writer) (_ *evidence.Cost, 
 	s.used = processCPU(p.PID)
 	s.lastUsed, s.spent, s.looked = s.used, s.used, time.Now()
 	s.dutyAt, s.share, s.cpuAt = s.looked, 1, threadCPU()
+	if p.Budget > 0 {
+		s.share = firstShare
+	}
 	err = s.run(ctx)
 	cost := &evidence.Cost{CPUNS: threadCPU() - began + naming(), Lost: s.lost, Lowered: s.lowered}
 	if s.used >= 0 {

@@ -52,8 +52,9 @@ func (s *perfStream) budget() {
 		one := s.stackCost() + (ours-reading)/max(taken, 1)
 		full := max(taken, 1) * one * int64(passed) / max(s.stacksOn, int64(passed)/100)
 		share := min(1, max(float64(may)/float64(full), leastShare))
-		if share < 1 && s.share == 1 {
-			s.lower("stacks of waits are taken part of the time since %s: they would be %d in %s", full/one, passed)
+		if share < 1 && !s.fewer {
+			s.fewer = true
+			s.lower("stacks of waits are taken part of the time since %s: %d came in %s, each costs the target some us", taken, passed)
 			s.w.Records([]kernel.Record{{Kind: kernel.Detail, Time: monotonic(), Arg: [3]uint64{1}}})
 		}
 		s.share, s.stacksOn = share, 0
@@ -76,6 +77,7 @@ func (s *perfStream) budget() {
 const (
 	dutyCycle  = 500 * time.Millisecond
 	leastShare = 0.02
+	firstShare = 0.1 // until it is known how many there are
 )
 
 // duty turns stacks on and off as their share asks.

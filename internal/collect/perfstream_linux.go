@@ -40,6 +40,7 @@ type perfStream struct {
 	clockIsOff   bool
 	lookedOnce   bool
 	share        float64 // of the time in which stacks are taken
+	fewer        bool    // that they are not all taken was told
 	stacksOn     int64   // ns of it since the last look
 	stacksAreOff bool
 	dutyAt       time.Time
