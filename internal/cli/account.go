@@ -65,7 +65,11 @@ func (con *console) account(in *loaded, entry *regexp.Regexp, slowOver time.Dura
 		if err != nil {
 			in.gaps = append(in.gaps, report.Gap{Source: in.traceName, Reason: err.Error()})
 		}
-		r, err = ledger.RunThreads(ctx, in.threads, o)
+		if in.target.Runtime == "go" {
+			r, err = ledger.RunKernel(ctx, in.threads, o) // its threads' waits for work are the runtime's, and no requests
+		} else {
+			r, err = ledger.RunThreads(ctx, in.threads, o)
+		}
 		name = "the kernel's records"
 	}
 	if errors.Is(err, context.Canceled) {
