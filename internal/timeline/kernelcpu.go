@@ -4,13 +4,11 @@ import (
 	"cmp"
 	"slices"
 	"sort"
-
-	"github.com/whystall/whystall/internal/evidence/kernel"
 )
 
 // Behind appends who held the CPU that tid was queued at, or was throttled at, in [lo,hi), largest first. They add up to hi-lo; what of it tid was not off a CPU
-// that is known, or nobody knows who was on it, is NobodyKnown's. Where others' switches were folded a part of a stretch gets its
-// share of what the whole stretch tells.
+// that is known, or nobody knows who was on it, is NobodyKnown's.
+// Where others' switches were folded it is what the recorder told of them; when nobody was on that CPU it did not.
 func (k *Kernel) Behind(tid uint32, lo, hi int64, dst []Share) []Share {
 	lo, hi = clampTime(lo), clampTime(hi)
 	if lo >= hi {
@@ -42,18 +40,7 @@ func (k *Kernel) Behind(tid uint32, lo, hi int64, dst []Share) []Share {
 				continue
 			}
 			add(NobodyKnown, b-at)
-			unknown := int64(0)
-			k.held(int(s.cpu), b, e, func(tid uint32, ns int64) {
-				if tid == NobodyKnown {
-					unknown += ns
-				} else {
-					add(tid, ns)
-				}
-			})
-			if unknown > 0 {
-				unknown -= k.folded(th, Span{s.begin, k.segEnd(th, i)}, e-b, unknown, add)
-			}
-			add(NobodyKnown, unknown)
+			k.runs(int(s.cpu), b, e, func(r Run) { add(r.TID, r.End-r.Begin) })
 			at = e
 		}
 	}
@@ -62,31 +49,6 @@ func (k *Kernel) Behind(tid uint32, lo, hi int64, dst []Share) []Share {
 		return cmp.Or(cmp.Compare(b.NS, a.NS), cmp.Compare(a.TID, b.TID))
 	})
 	return dst
-}
-
-// held tells who was on a CPU in [lo,hi); the parts add up.
-func (k *kernelState) held(cpu int, lo, hi int64, f func(tid uint32, ns int64)) {
-	k.runs(cpu, lo, hi, func(r Run) { f(r.TID, r.End-r.Begin) })
-}
-
-// folded gives the Held records of a queued stretch, of which ns were asked for, and unknown of them are not known otherwise. It returns how much it gave.
-func (k *kernelState) folded(th *kthread, whole Span, ns, unknown int64, add func(uint32, int64)) (gave int64) {
-	i := sort.Search(len(th.until), func(i int) bool { return th.until[i] > whole.Begin })
-	length := whole.End - whole.Begin
-	for ; i < len(th.events); i++ {
-		e := &k.events[th.events[i]]
-		if e.Begin > whole.End {
-			break
-		}
-		if e.Kind != kernel.Held || e.Begin <= whole.Begin || length <= 0 {
-			continue
-		}
-		part := int64(float64(min(e.Arg[0], uint64(length))) * float64(ns) / float64(length))
-		part = min(part, unknown-gave)
-		add(e.Other, part)
-		gave += max(part, 0)
-	}
-	return gave
 }
 
 // Run is a stretch of a CPU.
@@ -140,7 +102,11 @@ func (k *kernelState) runs(cpu int, lo, hi int64, f func(Run)) {
 				}
 			}
 			at = r.End
-			f(r)
+			if c.runs[i].bad {
+				c.told(r, f)
+			} else {
+				f(r)
+			}
 		}
 	}
 	if at < hi {
@@ -158,4 +124,23 @@ func (k *Kernel) CPUs() (list []int) {
 	}
 	slices.Sort(list)
 	return slices.Compact(list)
+}
+
+// told splits a stretch in which switches are missing by what was told of it otherwise.
+func (c *kcpu) told(r Run, f func(Run)) {
+	at := r.Begin
+	for i := sort.Search(len(c.held), func(i int) bool { return c.held[i].end > at }); i < len(c.held) && c.held[i].begin < r.End; i++ {
+		h := &c.held[i]
+		if h.begin > at {
+			f(Run{at, h.begin, NobodyKnown})
+			at = h.begin
+		}
+		if end := min(h.end, r.End); end > at {
+			f(Run{at, end, h.tid})
+			at = end
+		}
+	}
+	if at < r.End {
+		f(Run{at, r.End, NobodyKnown})
+	}
 }

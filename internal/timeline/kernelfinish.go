@@ -1,6 +1,7 @@
 package timeline
 
 import (
+	"cmp"
 	"slices"
 	"sort"
 
@@ -54,7 +55,8 @@ func (b *kbuilder) cut(t int64) {
 			c.runs[0].begin = max(c.runs[0].begin, min(t, b.end))
 		}
 		c.lost = slices.DeleteFunc(c.lost, func(s Span) bool { return s.End <= t })
-		b.bytes += len(c.runs)*runBytes + len(c.lost)*16
+		c.held = slices.DeleteFunc(c.held, func(h hold) bool { return h.end <= t })
+		b.bytes += len(c.runs)*runBytes + len(c.lost)*16 + len(c.held)*24
 	}
 	b.events = slices.DeleteFunc(b.events, func(e Event) bool { return e.End < t })
 	b.bytes += len(b.events) * eventBytes
@@ -74,6 +76,9 @@ func (b *kbuilder) finish(src kernel.Source) {
 		}
 	}
 	b.holes()
+	for i := range b.cpus {
+		b.holds(&b.cpus[i])
+	}
 	for i := range b.events {
 		e := &b.events[i]
 		if th := b.find(e.TID); th != nil {
@@ -107,6 +112,26 @@ func (b *kbuilder) finish(src kernel.Source) {
 		})
 	}
 	b.classify(src)
+}
+
+// holds puts what was told of a CPU in order, each instant once.
+func (b *kbuilder) holds(c *kcpu) {
+	if n := len(c.runs); n > 0 && b.fold && b.find(c.runs[n-1].tid) == nil {
+		c.runs[n-1].bad = true
+	}
+	slices.SortFunc(c.held, func(x, y hold) int {
+		return cmp.Or(cmp.Compare(x.begin, y.begin), cmp.Compare(y.end, x.end), cmp.Compare(x.tid, y.tid))
+	})
+	out := c.held[:0]
+	at := int64(-2 * maxTimeNS)
+	for _, h := range c.held {
+		if h.begin = max(h.begin, at); h.end <= h.begin {
+			continue
+		}
+		out = append(out, h)
+		at = h.end
+	}
+	c.held = out
 }
 
 // classify tells of each wait what it was in.

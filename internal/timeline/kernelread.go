@@ -51,8 +51,9 @@ func NewKernelWith(src kernel.Source, o KernelOptions) (*Kernel, error) {
 // kbuilder is what is needed while reading.
 type kbuilder struct {
 	*kernelState
-	any bool
-	now int64
+	any  bool
+	now  int64
+	fold bool // others' switches are folded
 }
 
 const (
@@ -99,7 +100,10 @@ func (b *kbuilder) record(r *kernel.Record) {
 		b.event(r, t)
 	case kernel.Lost:
 		b.lost(r, t)
+	case kernel.Held:
+		b.held(r, t)
 	case kernel.Detail:
+		b.fold = r.Arg[0] > 0 && b.header.Source != "perf"
 		if len(b.levels) < 1<<16 {
 			b.levels = append(b.levels, Level{t, int(min(r.Arg[0], 1<<20))})
 		}
@@ -289,13 +293,27 @@ func (b *kbuilder) event(r *kernel.Record, t int64) {
 	switch r.Kind {
 	case kernel.Fault, kernel.Reclaim, kernel.Compaction, kernel.MmapLock, kernel.KernelLock, kernel.Disk:
 		e.End = t + int64(min(r.Arg[0], maxTimeNS))
-	case kernel.Held:
-		e.Arg[0] = r.Arg[0]
 	case kernel.Unthrottle, kernel.Sample:
 		e.Arg[0] = r.Arg[0]
 	}
 	b.events = append(b.events, e)
 	b.bytes += eventBytes
+}
+
+// held notes who had a CPU. The same is told for each thread that was queued there.
+func (b *kbuilder) held(r *kernel.Record, t int64) {
+	c := b.cpu(int(r.CPU))
+	ns := int64(min(r.Arg[0], maxTimeNS))
+	if c == nil || ns == 0 || b.find(r.Other) != nil {
+		return // who is of the target is told by its switches
+	}
+	h := hold{t - ns, t, r.Other}
+	if n := len(c.held); n > 0 && c.held[n-1].end == h.end && c.held[n-1].tid == h.tid {
+		c.held[n-1].begin = min(c.held[n-1].begin, h.begin)
+		return
+	}
+	c.held = append(c.held, h)
+	b.bytes += 24
 }
 
 // lost notes a stretch in which a CPU's records are missing.

@@ -1,7 +1,9 @@
 package timeline
 
 import (
+	"cmp"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/whystall/whystall/internal/evidence/kernel"
@@ -317,6 +319,63 @@ func TestKernelMissing(t *testing.T) {
 	}
 	if checked < 100 {
 		t.Errorf("only %d gaps were checked", checked)
+	}
+}
+
+// With others' switches folded, who was in the way is still told rightly, but for idle, of which nothing is told.
+func TestKernelFolded(t *testing.T) {
+	s := simulate(2, 8, 6, 10000, true, 17)
+	own := func(tid uint32) bool { return tid >= 100 && tid < 108 }
+	less := s.records
+	less.recs = []kernel.Record{{Time: s.recs[0].Time, Kind: kernel.Detail, Arg: [3]uint64{1}}}
+	for _, r := range s.recs {
+		if r.Kind != kernel.Switch || own(r.TID) || own(r.Other) {
+			less.recs = append(less.recs, r)
+		}
+	}
+	for tid, l := range s.states {
+		for _, q := range l {
+			if q.Doing != ThreadQueued || q.End == 0 {
+				continue
+			}
+			for _, r := range s.held[q.CPU] {
+				if b, e := max(r.Begin, q.Begin), min(r.End, q.End); b < e && r.TID != 0 && !own(r.TID) {
+					less.recs = append(less.recs, kernel.Record{Time: e, Kind: kernel.Held, CPU: uint16(q.CPU), TID: tid, Other: r.TID, Flags: kernel.Target, Arg: [3]uint64{uint64(e - b)}})
+				}
+			}
+		}
+	}
+	slices.SortStableFunc(less.recs, func(a, b kernel.Record) int { return cmp.Compare(a.Time, b.Time) })
+	k, err := NewKernel(&less)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checked := 0
+	for tid := range s.states {
+		for _, g := range k.Stretches(tid, 0, s.recs[len(s.recs)-4].Time, nil) {
+			if g.Doing != ThreadQueued {
+				continue
+			}
+			want := map[uint32]int64{}
+			for _, r := range s.held[g.CPU] {
+				if d := min(r.End, g.End) - max(r.Begin, g.Begin); d > 0 {
+					want[r.TID] += d
+				}
+			}
+			if idle := want[0]; idle > 0 {
+				delete(want, 0)
+				want[NobodyKnown] = idle
+			}
+			for _, b := range k.Behind(tid, g.Begin, g.End, nil) {
+				if want[b.TID] != b.NS {
+					t.Fatalf("thread %d queued %d..%d on %d: behind %d for %d ns, want %v", tid, g.Begin, g.End, g.CPU, int32(b.TID), b.NS, want)
+				}
+				checked++
+			}
+		}
+	}
+	if tot := k.Totals(); checked < 1000 || tot.Breaks != 0 {
+		t.Errorf("%d checked, %+v", checked, tot)
 	}
 }
 

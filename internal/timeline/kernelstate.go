@@ -133,12 +133,19 @@ type kthread struct {
 type run struct {
 	begin int64
 	tid   uint32
-	bad   bool // the next record does not fit: until when it was there is not known
+	bad   bool // the next record does not fit, or others' switches are folded: until when it was there is not known
+}
+
+// hold is who had a CPU while others' switches are folded, as far as that was told.
+type hold struct {
+	begin, end int64
+	tid        uint32
 }
 
 type kcpu struct {
 	runs []run
 	mark int64 // last unthrottling
+	held []hold
 	lost []Span
 }
 

@@ -19,7 +19,9 @@ func (b *kbuilder) switched(r *kernel.Record, t int64) {
 		if n := len(c.runs); n > 0 {
 			prev := &c.runs[n-1]
 			since = prev.begin
-			if prev.tid != r.TID {
+			if b.fold && r.Flags&kernel.Target == 0 && b.find(prev.tid) == nil {
+				prev.bad = true // others may have come and gone
+			} else if prev.tid != r.TID {
 				prev.bad = true
 				old := b.find(prev.tid)
 				broken = true
@@ -35,7 +37,7 @@ func (b *kbuilder) switched(r *kernel.Record, t int64) {
 				}
 			}
 		} else {
-			c.runs = append(c.runs, run{begin: b.begin, tid: r.TID})
+			c.runs = append(c.runs, run{begin: b.begin, tid: r.TID, bad: b.fold && r.Flags&kernel.Target == 0})
 			b.bytes += runBytes
 		}
 		c.runs = append(c.runs, run{begin: t, tid: r.Other})

@@ -81,7 +81,8 @@ const (
 	// Disk: a stretch of TID waiting for a file's blocks: Arg[1] the device, Arg[2] the inode, 0 not known.
 	Disk
 
-	// Held: while others' switches are folded: on CPU, thread Other held the CPU for Arg[0] ns while TID of the target was queued there.
+	// Held: while others' switches are folded: on CPU, thread Other held the CPU for Arg[0] ns up to Time, while TID of the target
+	// was queued there. When nobody did is not told.
 	Held
 
 	// Lost: Arg[0] records were lost on CPU since the last word of it, Arg[1] of them stacks. A stretch from Time to Time+Arg[2].
