@@ -67,6 +67,7 @@ func FindThreads(k *timeline.Kernel, o Options) *Threads {
 		f.t.Cause = "a Go program: its requests are goroutines, which only its execution trace tells"
 		return &f.t
 	}
+	f.nameAlike()
 	f.judge()
 	f.units()
 	f.list()
@@ -194,6 +195,46 @@ func (f *threadFinder) keepLife(l *life) {
 	l.name = id
 	f.t.byTID[l.tid] = append(f.t.byTID[l.tid], int32(len(f.t.lives)))
 	f.t.lives = append(f.t.lives, *l)
+}
+
+// nameAlike gives lives whose entry function no stack told that of the others with their name, born or found, where nearly all
+// of those have the same.
+func (f *threadFinder) nameAlike() {
+	type kin struct {
+		comm string
+		born bool
+	}
+	entries := map[kin]map[int32]int{}
+	for i := range f.t.lives {
+		l := &f.t.lives[i]
+		if n := f.nameOf[l.name]; n.entry != "" && l.tid != f.k.Header().PID {
+			k := kin{n.comm, l.born}
+			if entries[k] == nil {
+				entries[k] = map[int32]int{}
+			}
+			entries[k][l.name]++
+		}
+	}
+	usual := map[kin]int32{}
+	for k, by := range entries {
+		most, sum := int32(-1), 0
+		for n, c := range by {
+			sum += c
+			if most < 0 || c > by[most] || c == by[most] && n < most {
+				most = n
+			}
+		}
+		if by[most]*5 >= sum*4 {
+			usual[k] = most
+		}
+	}
+	for i := range f.t.lives {
+		l := &f.t.lives[i]
+		n := f.nameOf[l.name]
+		if like, ok := usual[kin{n.comm, l.born}]; ok && n.entry == "" && l.tid != f.k.Header().PID {
+			l.name = like
+		}
+	}
 }
 
 // CommPattern is a thread's name with its numbers left out: "worker-12" and "worker-3" do the same.

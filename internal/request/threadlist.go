@@ -36,6 +36,7 @@ func (f *threadFinder) list() {
 		}
 	}
 	if f.o.Entry == nil {
+		f.makers()
 		f.background(of, outside)
 	}
 	for i := range t.Groups {
@@ -52,6 +53,24 @@ func (f *threadFinder) list() {
 		}
 	}
 	f.cause()
+}
+
+// makers leaves out who only makes a thread for each connection: the threads' own groups have the work.
+func (f *threadFinder) makers() {
+	t := &f.t
+	made := map[int32]int64{}
+	for i := range t.lives {
+		l := &t.lives[i]
+		if m := t.life(l.maker, l.begin); l.born && l.role >= 0 && m != nil && m.role >= 0 && m.role != l.role {
+			made[m.role]++
+		}
+	}
+	for i := range t.Groups {
+		g, r := &t.Groups[i], f.ofGroup[i]
+		if n := made[r]; g.Listed && n*5 >= g.Count*4 {
+			g.Listed, g.Why = false, fmt.Sprintf("hands its work on: it made %d threads", n)
+		}
+	}
 }
 
 // background leaves out groups that look like the background of others.

@@ -66,13 +66,34 @@ func (f *threadFinder) judge() {
 	}
 	var rest []int32
 	byName := map[int32][]int32{} // roles
-	for i := range f.t.lives {
-		l := &f.t.lives[i]
-		if l.best < 0 {
-			rest = append(rest, int32(i))
-			continue
+	// Those whose stacks are not known come last: they are like the others with the same name and kind of wait.
+	known := map[roleKey]roleKey{}
+	var order []int32
+	for _, whole := range []bool{true, false} {
+		for i := range f.t.lives {
+			l := &f.t.lives[i]
+			if l.best >= 0 && (l.sites[l.best].key.sig != 0) == whole {
+				order = append(order, int32(i))
+			}
 		}
-		l.role = role(keyOf(l, &l.sites[l.best]))
+	}
+	for i := range f.t.lives {
+		if f.t.lives[i].best < 0 {
+			rest = append(rest, int32(i))
+		}
+	}
+	for _, i := range order {
+		l := &f.t.lives[i]
+		k := keyOf(l, &l.sites[l.best])
+		if blank := k; blank.sig != 0 {
+			blank.sig = 0
+			if _, ok := known[blank]; !ok {
+				known[blank] = k
+			}
+		} else if like, ok := known[k]; ok {
+			k = like
+		}
+		l.role = role(k)
 		r := &f.t.roles[l.role]
 		r.lives++
 		r.site.add(&l.sites[l.best])
@@ -89,7 +110,7 @@ func (f *threadFinder) judge() {
 			r := &f.t.roles[n]
 			for j := range l.sites {
 				s := &l.sites[j]
-				if !l.unsure && s.key.block == r.key.block && s.key.multi == r.key.multi && s.key.sig == r.key.sig && (r.key.addr == 0 || r.key.addr == s.key.arg) && s.bad == 0 {
+				if !l.unsure && s.key.block == r.key.block && s.key.multi == r.key.multi && (s.key.sig == r.key.sig || s.key.sig == 0) && (r.key.addr == 0 || r.key.addr == s.key.arg) && s.bad == 0 {
 					l.best, l.role = int32(j), n
 				}
 			}
@@ -306,6 +327,29 @@ func (f *threadFinder) judgeTogether(ids []int32, role func(roleKey) int32) {
 		lifeSite
 		members, returns uint32
 	}
+	// A place is told apart by its stack only if all have one.
+	type blind struct {
+		block timeline.Block
+		multi multiplex
+	}
+	without := map[blind]bool{}
+	for _, i := range ids {
+		for j := range f.t.lives[i].sites {
+			if k := &f.t.lives[i].sites[j].key; k.sig == 0 {
+				without[blind{k.block, k.multi}] = true
+			}
+		}
+	}
+	of := func(s *lifeSite) kind {
+		k := kind{block: s.key.block, multi: s.key.multi}
+		if !without[blind{k.block, k.multi}] {
+			k.sig = s.key.sig
+		}
+		if k.block == timeline.BlockFutex {
+			k.addr = s.key.arg
+		}
+		return k
+	}
 	kinds := map[kind]*many{}
 	var order []kind
 	whole, alive := 0, 0
@@ -319,10 +363,7 @@ func (f *threadFinder) judgeTogether(ids []int32, role func(roleKey) int32) {
 		seen := map[kind]bool{}
 		for j := range l.sites {
 			s := &l.sites[j]
-			k := kind{s.key.block, s.key.multi, s.key.sig, 0}
-			if s.key.block == timeline.BlockFutex {
-				k.addr = s.key.arg
-			}
+			k := of(s)
 			m := kinds[k]
 			if m == nil {
 				m = &many{lifeSite: lifeSite{key: s.key}}
@@ -362,7 +403,7 @@ func (f *threadFinder) judgeTogether(ids []int32, role func(roleKey) int32) {
 			l := &f.t.lives[i]
 			for j := range l.sites {
 				s := &l.sites[j]
-				if s.key.block == bestKind.block && s.key.multi == bestKind.multi && s.key.sig == bestKind.sig && (bestKind.addr == 0 || s.key.arg == bestKind.addr) {
+				if of(s) == bestKind {
 					l.best, l.role = int32(j), n
 				}
 			}

@@ -403,6 +403,8 @@ func entryBelow(frames []kernel.Frame) string {
 	for i := len(frames) - 1; i >= 0; i-- {
 		name := frames[i].Func
 		switch {
+		case strings.Contains(frames[i].Module, "libc.so"), strings.Contains(frames[i].Module, "ld-"):
+			continue // the library's own work at a thread's begin or end
 		case name == "":
 			return ""
 		case strings.HasPrefix(name, "std::thread::"), strings.HasPrefix(name, "std::__invoke"), strings.HasPrefix(name, "void std::__invoke"),

@@ -2,6 +2,7 @@ package request
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/whystall/whystall/internal/timeline"
 )
@@ -190,10 +191,19 @@ func (c *cutter) group() GroupID {
 // waitName says in words where a thread waits for work.
 func (f *threadFinder) waitName(s *lifeSite) string {
 	if s.key.sig != 0 {
+		call := ""
 		for _, fr := range f.k.Stack(s.user) {
-			if fr.Func != "" {
-				return fr.Func
+			switch {
+			case fr.Inferred, fr.Func == "":
+			case call == "" && fr.Func[0] != '_':
+				call = fr.Func
 			}
+			if call != "" && fr.Func != "" && fr.Func != call && !fr.Inferred && !strings.Contains(fr.Module, "libc.so") {
+				return call + ", called by " + fr.Func
+			}
+		}
+		if call != "" {
+			return call
 		}
 	}
 	switch s.key.block {
