@@ -212,54 +212,68 @@ func (t *path) stretch(lo, hi int64, format string, args ...any) {
 	}
 }
 
-// preemptible finds out why an awaited thread that was on a CPU did not stop: parts from first on are its. It was asked to by a signal and did not, or
-// nobody asked.
+// askedBeforeNS is how long before it sleeps the initiator asks the others to stop, at most.
+const askedBeforeNS = 1e6
+
+// preemptible finds out why an awaited thread that was on a CPU did not stop: parts from first on are its. Either it was on a CPU long after a signal that
+// asks to stop was delivered to it, or none was sent. A function is named where most samples agree.
 func (p *paths) preemptible(t *path, tid uint32, first int, lo, hi int64) {
 	j := p.j
-	var on int64
-	for i := first; i < len(t.parts); i++ {
-		if t.parts[i].on {
-			on += t.parts[i].hi - t.parts[i].lo
+	onAfter := func(at int64) (on int64) {
+		for _, q := range t.parts[first:] {
+			if q.on {
+				on += max(0, q.hi-max(q.lo, at))
+			}
 		}
+		return on
 	}
-	if !p.asked || on < mostDelayNS && on*hopShare < hi-lo {
+	matters := func(on int64) bool { return on >= mostDelayNS || on >= mostDelayNS/10 && on*hopShare >= hi-lo }
+	if !p.asked || !matters(onAfter(lo)) {
 		return
 	}
-	sent, delivered := 0, 0
+	from := j.base + lo - askedBeforeNS
 	l := p.signals[tid]
-	for i, _ := slices.BinarySearch(l, j.base+lo); i < len(l) && l[i] < j.base+hi; i++ {
+	sent := 0
+	for i, _ := slices.BinarySearch(l, from); i < len(l) && l[i] < j.base+hi; i++ {
 		sent++
 	}
+	delivered, told := 0, hi
 	where := map[string]int{}
 	best, total := "", 0
-	j.k.EventsOf(tid, j.base+lo, j.base+hi, func(e *timeline.Event) bool {
-		if e.Kind == kernel.Delivered {
+	j.k.EventsOf(tid, from, j.base+hi, func(e *timeline.Event) bool {
+		switch {
+		case e.Kind == kernel.Delivered:
 			delivered++
-		} else if f := placeOf(j.k, e.User); f.Func != "" {
+			told = min(told, max(lo, e.Begin-j.base))
+		case e.Begin >= j.base+lo:
 			total++
-			if where[f.Func]++; where[f.Func] > where[best] || where[f.Func] == where[best] && f.Func < best {
-				best = f.Func
+			if f := placeOf(j.k, e.User); f.Func != "" {
+				if where[f.Func]++; where[f.Func] > where[best] || where[f.Func] == where[best] && f.Func < best {
+					best = f.Func
+				}
 			}
 		}
 		return true
 	}, kernel.Sample, kernel.Delivered)
-	what := "on CPU, asked to stop by no signal"
-	if delivered > 0 {
+	what := ""
+	switch {
+	case delivered > 0 && matters(onAfter(told)):
 		what = "not preemptible"
-	} else if sent > 0 {
-		what = "on CPU, signal sent and not delivered"
+	case sent == 0 && delivered == 0:
+		what, told = "on CPU, asked to stop by no signal", lo
+	default:
+		return
 	}
-	if best != "" {
+	said := fmt.Sprintf("%d signals sent, %d delivered", sent, delivered)
+	if where[best]*2 > total {
 		what += " in " + best
-		t.hop(lo, hi, "awaited thread %d: %s: %d signals sent, %d delivered; %d of %d samples", tid, what, sent, delivered, where[best], total)
-	} else {
-		t.hop(lo, hi, "awaited thread %d: %s: %d signals sent, %d delivered", tid, what, sent, delivered)
+		said += fmt.Sprintf("; %d of %d samples", where[best], total)
 	}
+	t.hop(told, hi, "awaited thread %d: %s: %s", tid, what, said)
 	id := j.detail(what)
 	for i := first; i < len(t.parts); i++ {
-		if t.parts[i].on {
-			t.parts[i].detail = id
-			t.parts[i].named = delivered > 0
+		if q := &t.parts[i]; q.on && q.hi > told {
+			q.detail, q.named = id, delivered > 0
 		}
 	}
 }
