@@ -71,6 +71,7 @@ func (b *board) arbitrate(p *Pass) {
 			b.left[c.account] -= c.granted
 			b.takers[c.account] = append(b.takers[c.account], taker{p, c.granted})
 		}
+		b.asSymptom(p)
 		return
 	}
 	b.submit(p, over, free)
@@ -143,6 +144,19 @@ func (b *board) submit(p *Pass, over [][]taker, free int64) {
 	}
 }
 
+// asSymptom puts p under the cause that it is a symptom of. Where a trace cannot be joined that cause claims of the CPUs, and p of
+// requests, so that their claims do not meet.
+func (b *board) asSymptom(p *Pass) {
+	for _, q := range b.passes {
+		if p.symptom == "" || q.det.Name != p.symptom || q.outcome != found || len(q.pools) == 0 {
+			continue
+		}
+		if p.root = q; q.root != nil {
+			p.root, p.via = q.root, q
+		}
+	}
+}
+
 // through finds the mechanism of p's root that claims most of the same time: a pause is long because of throttling,
 // which is because of GOMAXPROCS.
 func (b *board) through(p *Pass) {
@@ -174,7 +188,11 @@ func (b *board) ranked() []finding.Finding {
 			continue
 		}
 		if p.root != nil && p.root.outcome == found {
-			under[p.root] = append(under[p.root], p)
+			root := p.root
+			for root.root != nil && root.root.outcome == found {
+				root = root.root
+			}
+			under[root] = append(under[root], p)
 		} else {
 			p.finding.BecauseOf = ""
 			roots = append(roots, p)

@@ -38,6 +38,7 @@ type Pass struct {
 	bytes   bool        // pools hold bytes
 	floor   *Floor
 	root    *Pass
+	symptom string // a cause of which this is a symptom if it was found there, though it claims of another ledger
 	via     *Pass  // mechanism of root that took most of the same: the chain goes through it
 	silent  bool   // what was claimed is silent by its nature: a silence is no sign of anything else
 	doubt   string // why the finding is possible and no more

@@ -76,6 +76,14 @@ var fullFloor = Floor{NS: 50e6, Share: 0.20}
 var headFloor = Floor{NS: 4e6, Share: 0.20}
 
 func lookSchedLatency(p *Pass) {
+	// A trace that cannot be joined: what kept its threads off their CPUs is in the ledger of CPUs alone.
+	if r := p.Ledger; !joined(r) && kernelShort(r) != "" && r.Capacity.TotalNS > 0 && wouldBeBusy(r) < full {
+		if o := wantedCPU(r.Kernel); o.throttled > o.queued {
+			p.symptom = "cpu-throttled"
+		} else {
+			p.symptom = "cpu-contention"
+		}
+	}
 	// Short of CPU, lock detectors blame no lock that usual requests hardly wait for: what its holders queue is part of
 	// the same queue then.
 	all := runQueueRules(p.Ledger) || shortOfCPU(p.Ledger) != "" && locksAreNew(p.Ledger)
