@@ -26,7 +26,7 @@ func (*causesCmd) Help() string {
 func (c *causesCmd) Run(con *console) error {
 	if c.Name == "" {
 		for _, m := range detect.Causes() {
-			fmt.Fprintf(con.stdout, "%-18s %s\n", m.Name, m.Title)
+			fmt.Fprintf(con.stdout, "%-22s %s\n", m.Name, m.Title)
 		}
 		return nil
 	}
