@@ -56,7 +56,7 @@ func recordBPF(ctx context.Context, p Process, w io.Writer) (_ *evidence.Cost, e
 		return nil, err
 	}
 	defer r.Close()
-	s := &bpfStream{r: r, cgroups: newCgroupPaths(p.Root), threads: map[uint32]*bpfThread{}, stacks: map[uint64]uint32{}, seed: maphash.MakeSeed()}
+	s := &bpfStream{r: r, cgroups: newCgroupPaths(p.Root), threads: map[uint32]*bpfThread{}, stacks: map[uint64]stackID{}, seed: maphash.MakeSeed()}
 	if s.w, err = kernel.NewWriter(w, s.header(named)); err != nil {
 		return nil, err
 	}
@@ -100,7 +100,7 @@ type bpfStream struct {
 	cgroups  *cgroupPaths
 	threads  map[uint32]*bpfThread
 	seen     [4096]uint32 // threads known to be written, by their low bits
-	stacks   map[uint64]uint32
+	stacks   map[uint64]stackID
 	batch    []kernel.Record
 	kept     int // records since the last flush
 	losses   []bpf.Loss
@@ -204,7 +204,7 @@ func (s *bpfStream) event(e *bpf.Event) {
 		s.copied[int(e.CPU)%len(s.copied)] = copiedStack{e.ID, s.unwound(e)}
 		return
 	case bpf.Defined:
-		if id, isNew := s.stack(e.ID); isNew {
+		if id, isNew := s.define(e.ID); isNew {
 			s.naming.put(id, e)
 		}
 		return
@@ -221,12 +221,12 @@ func (s *bpfStream) event(e *bpf.Event) {
 	})
 	rec := &s.batch[len(s.batch)-1]
 	if e.Kernel != 0 {
-		rec.Kernel, _ = s.stack(e.Kernel)
+		rec.Kernel = s.stack(e.Kernel)
 	}
 	if c := &s.copied[int(e.CPU)%len(s.copied)]; e.User != 0 && c.hash == e.User {
 		rec.User = c.id
 	} else if e.User&1 != 0 { // a hash
-		rec.User, _ = s.stack(e.User)
+		rec.User = s.stack(e.User)
 	}
 	s.who(e.TID)
 	s.who(e.Other)
@@ -272,7 +272,7 @@ func (s *bpfStream) unwound(e *bpf.Event) uint32 {
 	}
 	// Frame pointers' stacks are by the programs' hash, which is odd.
 	hash := maphash.Bytes(s.seed, unsafe.Slice((*byte)(unsafe.Pointer(&s.pcs[0])), 8*len(s.pcs))) &^ 1
-	id, isNew := s.stack(hash)
+	id, isNew := s.define(hash)
 	if isNew {
 		s.naming.send(unnamed{id: id, at: e.Time, user: true, exact: true, frames: slices.Clone(s.pcs)})
 	}
@@ -366,13 +366,33 @@ func (s *bpfStream) forget(now int64) {
 	}
 }
 
-// stack gives a stack's number in the stream.
-func (s *bpfStream) stack(hash uint64) (id uint32, isNew bool) {
-	if id = s.stacks[hash]; id == 0 {
-		id, isNew = uint32(len(s.stacks)+1), true
-		s.stacks[hash] = id
+// Stacks that are told apart; beyond them records have none. A program that runs code it makes on the fly has ever new ones.
+const maxBPFStacks = 1 << 18
+
+// stackID is a stack's number in the stream, and whether its frames have come: another CPU's ring may speak of it first.
+type stackID struct {
+	id      uint32
+	defined bool
+}
+
+// stack gives a stack's number in the stream, 0 when there are too many.
+func (s *bpfStream) stack(hash uint64) uint32 {
+	k, ok := s.stacks[hash]
+	if !ok && len(s.stacks) < maxBPFStacks {
+		k.id = uint32(len(s.stacks) + 1)
+		s.stacks[hash] = k
 	}
-	return id, isNew
+	return k.id
+}
+
+// define gives a stack's number, and whether this is the first time that its frames come.
+func (s *bpfStream) define(hash uint64) (id uint32, isNew bool) {
+	id = s.stack(hash)
+	if id == 0 || s.stacks[hash].defined {
+		return id, false
+	}
+	s.stacks[hash] = stackID{id, true}
+	return id, true
 }
 
 // count writes what was lost.
