@@ -39,7 +39,7 @@ type threadPass struct {
 
 func newThreadPass(k *timeline.Kernel, o Options) *threadPass {
 	src := newThreadSource()
-	o.Kernel = k
+	o.Kernel, o.Bytes = k, 1<<16 // of goroutines, of which there are none
 	t := &threadPass{k: k, src: src, walk: newThreadWalk(k), actors: map[uint32]timeline.FuncID{}, locks: map[uint64]uint32{}}
 	t.units = request.FindThreads(k, request.Options{Entry: o.Entry})
 	t.pass = newPass(src, threadGroups{t.units}, o)

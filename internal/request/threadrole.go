@@ -9,20 +9,18 @@ import (
 
 // threadRole is a group of threads that wait for work in the same way.
 type threadRole struct {
-	key    roleKey
-	entry  string // what it is called
-	whole  bool   // born, works, dies
-	tier   tier
-	site   lifeSite // its wait for work, added up over its members
-	lives  int
-	unsure bool // there were members that could not be told
+	key   roleKey
+	entry string // what it is called
+	whole bool   // born, works, dies
+	tier  tier
+	site  lifeSite // its wait for work, added up over its members
+	lives int
 
 	queues map[uint64]bool // futexes at which its members wait for work besides
 	gives  int32           // of key.gives: the role whose queue it fills
 
 	loop, start GroupID // its groups; NoGroup: none yet
 	wallNS      int64   // of its kept units
-	busyNS      int64
 }
 
 // roleKey: threads with one name that wait for work in the same kind of place.
