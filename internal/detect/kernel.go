@@ -191,16 +191,6 @@ func whoList(ws []ledger.Instead, most int) string {
 	return strings.Join(parts, ", ")
 }
 
-// sum adds up accounts of slow requests.
-func sum(r *ledger.Result, ok func(*ledger.Account) bool) (ns int64) {
-	for i := range r.Slow.Accounts {
-		if a := &r.Slow.Accounts[i]; ok(a) {
-			ns += a.NS
-		}
-	}
-	return ns
-}
-
 // leaf tells accounts by what the last actor was doing.
 func leaf(ls ...ledger.Leaf) func(*ledger.Account) bool {
 	return func(a *ledger.Account) bool {
