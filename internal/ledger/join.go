@@ -21,7 +21,7 @@ type part struct {
 	lo, hi   int64
 	leaf     leafCode
 	detail   timeline.FuncID // behind whom, or asleep in what
-	tid      uint32          // of codeNoCPU: who had the CPU, 0 idle
+	tid      uint32          // of codeNoCPU: who had the CPU, 0 idle; of a path's work: who was at it
 	measured bool            // what held it is an event of the very thread
 	on       bool            // of a path: somebody was at work on it
 	named    bool            // of a path: why it went on is known

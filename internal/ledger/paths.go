@@ -58,7 +58,7 @@ type paths struct {
 	j        *joiner
 	walk     *threadWalk
 	stws     map[uint32]*path
-	barriers []*path // in order, disjoint
+	barriers []*path            // in order, disjoint
 	signals  map[uint32][]int64 // SIGURG, by who it was sent to
 	asked    bool               // that it is sent is recorded at all
 }
@@ -178,7 +178,7 @@ func (p *paths) thread(t *path, tid uint32, lo, hi int64, who string) {
 		name := who + fmt.Sprintf("thread %d", q.tid)
 		switch q.leaf {
 		case codeOnCPU:
-			x.on = true
+			x.on, x.tid = true, q.tid
 		case codeNoCPU:
 			t.parts = j.byShares(t.parts, q.by, b, e)
 			t.stretch(b, e, "%s: no CPU", name)
@@ -221,7 +221,7 @@ func (p *paths) preemptible(t *path, tid uint32, first int, lo, hi int64) {
 	j := p.j
 	onAfter := func(at int64) (on int64) {
 		for _, q := range t.parts[first:] {
-			if q.on {
+			if q.on && q.tid == tid {
 				on += max(0, q.hi-max(q.lo, at))
 			}
 		}
@@ -260,20 +260,21 @@ func (p *paths) preemptible(t *path, tid uint32, first int, lo, hi int64) {
 	case delivered > 0 && matters(onAfter(told)):
 		what = "not preemptible"
 	case sent == 0 && delivered == 0:
-		what, told = "on CPU, asked to stop by no signal", lo
+		what, told = "on CPU (no signal sent)", lo
 	default:
 		return
 	}
 	said := fmt.Sprintf("%d signals sent, %d delivered", sent, delivered)
-	if where[best]*2 > total {
+	agreed := where[best]*2 > total
+	if agreed {
 		what += " in " + best
 		said += fmt.Sprintf("; %d of %d samples", where[best], total)
 	}
 	t.hop(told, hi, "awaited thread %d: %s: %s", tid, what, said)
 	id := j.detail(what)
 	for i := first; i < len(t.parts); i++ {
-		if q := &t.parts[i]; q.on && q.hi > told {
-			q.detail, q.named = id, delivered > 0
+		if q := &t.parts[i]; q.on && q.tid == tid && q.hi > told {
+			q.detail, q.named = id, delivered > 0 || agreed
 		}
 	}
 }
