@@ -115,7 +115,6 @@ func (r *Reader) Each(f func([]Record) error) error {
 	if err != nil {
 		return fmt.Errorf("read %s: %w", Member, err)
 	}
-	r.ended = ""
 	sortRecords(r.late)
 	late := r.late
 	var block []Record
@@ -126,7 +125,8 @@ func (r *Reader) Each(f func([]Record) error) error {
 		switch kind {
 		case blockEnd:
 			whole = true
-			return nil
+			_, err := b.body()
+			return err
 		case blockRecords:
 		default:
 			return nil
