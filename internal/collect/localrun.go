@@ -296,3 +296,22 @@ func readProcStat(pid int) (procStat, bool) {
 	s, err := parseStat(b)
 	return s, err == nil
 }
+
+// family names a process' children, which are not recorded with it: the one who works may be one of them, as under a shell, a supervisor or a
+// master of workers. "" where it has none.
+func family(pid int) string {
+	kids := children(pid)
+	if len(kids) == 0 {
+		return ""
+	}
+	var names []string
+	for i, k := range kids {
+		if i == 3 {
+			names = append(names, fmt.Sprintf("%d more", len(kids)-i))
+			break
+		}
+		s, _ := readProcStat(k)
+		names = append(names, fmt.Sprintf("%d (%s)", k, s.comm))
+	}
+	return fmt.Sprintf("pid %d has processes of its own, which are not recorded with it: %s; name that one whose work is slow", pid, strings.Join(names, ", "))
+}

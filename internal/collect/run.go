@@ -153,6 +153,9 @@ func (r *run) find(ctx context.Context) {
 	var t evidence.Target
 	r.w.Update(func(m *evidence.Manifest) { t = m.Target })
 	r.target = newWatch(r.o.PID, t.Exe)
+	if s := family(r.o.PID); s != "" && !r.o.Brief {
+		r.o.Progress(Progress{Note: s})
+	}
 	if r.asks || t.Runtime != "go" {
 		return
 	}

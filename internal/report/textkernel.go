@@ -37,6 +37,10 @@ func (p *page) cpus(r *Report) {
 	for i := range c.Accounts {
 		ns[i] = c.Accounts[i].NS
 	}
+	if ns[len(ns)-1] == c.TotalNS {
+		p.par("  ", "Who used them was not seen: that takes the switches of all tasks.")
+		ns = nil
+	}
 	for i, n := range apportion(ns, 1000) {
 		if ns[i] > 0 || i < 3 {
 			p.line("  %7s  %s  %9s  %s", tenths(n)+" %", bar(ns[i], c.TotalNS), finding.Duration(ns[i]), c.Accounts[i].Cause)
