@@ -79,7 +79,7 @@ func lookTHPBloat(p *Pass) {
 	}
 	held := m.Held()
 	if held == 0 {
-		p.Blind("what the Go runtime believes to hold: needs runtime.MemStats (/debug/vars of expvar, or go_memstats_* of /metrics)")
+		p.Blind("what the Go runtime believes to hold: needs runtime.MemStats (/debug/pprof/heap?debug=1, /debug/vars, or go_memstats_* of /metrics)")
 		return
 	}
 	gap := max(0, m.RSS-m.NotGo-held) // beyond the runtime's view
@@ -125,7 +125,7 @@ func lookSmapsAlone(p *Pass) {
 	case !okArena && !p.Set.Has(hugeStream):
 		p.Blind("resident memory: needs a recording of the process (--pid), or its smaps")
 	case !okArena || !okHuge:
-		p.Blind("what of the resident memory is Go's heap: needs runtime.MemStats (/debug/vars, or go_memstats_* of /metrics), or a whole smaps")
+		p.Blind("what of the resident memory is Go's heap: needs runtime.MemStats (/debug/pprof/heap?debug=1, /debug/vars, or go_memstats_* of /metrics), or a whole smaps")
 	case int64(huge) < bloatLeast || huge/arena < p.det.Floor.Share:
 		p.Clear("%s of the %s resident in Go's heap are huge pages", finding.Bytes(int64(huge)), finding.Bytes(int64(arena)))
 	default:

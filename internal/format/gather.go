@@ -16,7 +16,7 @@ type Item struct {
 }
 
 // Gather parses items and puts what they say together: readings of one profile are subtracted, and where two sources speak of
-// the same stream the first listed here is taken: the kernel's files, metrics, expvar, gctrace. The errors are one for each item that could not be
+// the same stream the first listed here is taken: the kernel's files, metrics, expvar, a heap profile as text, gctrace. The errors are one for each item that could not be
 // read, or not wholly; problems[i] is about items[i], nil where there is none.
 func Gather(items []Item) (set *evidence.Set, kinds []Kind, problems []error) {
 	set = &evidence.Set{}
@@ -39,7 +39,7 @@ func Gather(items []Item) (set *evidence.Set, kinds []Kind, problems []error) {
 	if g.proc != nil {
 		g.sources[KindReadings] = g.proc.finish()
 	}
-	for _, source := range []Kind{KindReadings, KindMetrics, KindVars, KindGCTrace, KindMutexText, KindPprof, KindRecords} {
+	for _, source := range []Kind{KindReadings, KindMetrics, KindVars, KindHeapText, KindGCTrace, KindMutexText, KindPprof, KindRecords} {
 		had := map[string]bool{}
 		for _, r := range g.sources[source] {
 			if _, seen := had[r.Stream]; !seen {
@@ -102,6 +102,8 @@ func (g *gatherer) read(i int, it Item) (Kind, error) {
 		records, err = Metrics(data, it.Time)
 	case KindVars:
 		records, err = Vars(data, it.Time)
+	case KindHeapText:
+		records, err = HeapText(data, it.Time)
 	case KindGCTrace:
 		records, err = GCTrace(data)
 	case KindRecords:

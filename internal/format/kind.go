@@ -23,6 +23,7 @@ const (
 	KindGzip      Kind = "gzip"
 	KindZip       Kind = "a zip"
 	KindMutexText Kind = "a mutex profile as text"
+	KindHeapText  Kind = "a heap profile as text"
 	KindMetrics   Kind = "Prometheus metrics"
 	KindVars      Kind = "expvar JSON"
 	KindGCTrace   Kind = "gctrace lines"
@@ -47,6 +48,8 @@ func Identify(head []byte) Kind {
 		return KindZip
 	case bytes.HasPrefix(head, []byte("--- mutex:\n")):
 		return KindMutexText
+	case bytes.HasPrefix(head, []byte("heap profile: ")), bytes.HasPrefix(head, []byte(memStatsHead)):
+		return KindHeapText
 	}
 	if looksLikeProto(head) {
 		return KindPprof

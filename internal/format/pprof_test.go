@@ -268,3 +268,19 @@ func FuzzVars(f *testing.F) {
 	f.Add(testdata(f, "vars.begin.json"))
 	f.Fuzz(func(t *testing.T, page []byte) { Vars(page, 1) })
 }
+
+func FuzzHeapText(f *testing.F) {
+	f.Add(testdata(f, "heap-text.txt"))
+	f.Add(testdata(f, "memstats.txt"))
+	f.Fuzz(func(t *testing.T, page []byte) {
+		part, partErr := HeapTextMemStats(page)
+		if len(part) > maxMemStats {
+			t.Fatalf("kept %d bytes", len(part))
+		}
+		all, err := HeapText(page, 1)
+		kept, _ := HeapText(part, 1)
+		if partErr == nil && len(all) != len(kept) || len(all) > 0 && partErr != nil {
+			t.Fatalf("the whole page gives %d records, its kept part %d: %v", len(all), len(kept), err)
+		}
+	})
+}

@@ -14,7 +14,7 @@ import (
 var Streams = slices.Concat(goStreams, procStreams)
 
 var goStreams = []evidence.Stream{
-	// From /metrics (client_golang's go_* and process_* series) and /debug/vars (memstats).
+	// From /metrics (client_golang's go_* and process_* series) and /debug/vars (memstats); sizes also from the text of /debug/pprof/heap?debug=1.
 	{Name: "/go/version:text", Doc: "Fact. Go version of the target: \"go1.26.1\"."},
 	{Name: "/go/sched/gomaxprocs:threads", Doc: "Sample. GOMAXPROCS."},
 	{Name: "/go/sched/goroutines:goroutines", Doc: "Sample. Goroutines that exist."},

@@ -383,7 +383,7 @@ func isKernelTier(name string) bool { return name == "kernel" || strings.HasPref
 
 func isRuntimeTier(name string) bool {
 	switch name {
-	case "trace", "mutex", "block", "goroutine", "heap", "metrics", "vars", "cpu", "pprof":
+	case "trace", "mutex", "block", "goroutine", "heap", "memstats", "metrics", "vars", "cpu", "pprof":
 		return true
 	}
 	return false
