@@ -38,6 +38,7 @@ type frame struct {
 	lock     bool
 	inferred bool            // the holder is known by class only
 	holder   bool            // walks a holder of a lock
+	sema     leafCode        // walks who had a semaphore of the collector: the leaf of what is its own work; 0 none
 	first    timeline.FuncID // site of the first lock on the path; 0 none
 	through  timeline.FuncID // the same below the first wait
 }
@@ -176,6 +177,10 @@ func (x *explainer) own() {
 // older goes on to the segment before s, or to the goroutine's maker.
 func (x *explainer) older(f *frame, s *timeline.Segment) {
 	if s.State() == timeline.Runnable && s.Why() == timeline.WhyNewborn {
+		if f.sema != 0 {
+			x.emitTo(f.lo, f.sema, f.ident, s) // its maker had no semaphore for it
+			return
+		}
 		switch s.By() {
 		case timeline.EnderGoroutine:
 			x.mark(f.ident, false)
@@ -238,6 +243,9 @@ func (x *explainer) segment(f *frame, s *timeline.Segment, lo int64, depth int) 
 	switch s.State() {
 	case timeline.Running:
 		leaf := runningLeaf(s)
+		if f.sema != 0 && leaf == codeOnCPU {
+			leaf = f.sema
+		}
 		if x.j != nil {
 			x.joinRunning(f, s, lo, leaf, false)
 			return false
@@ -337,6 +345,11 @@ func (x *explainer) wait(f *frame, s *timeline.Segment, lo int64, depth int) (pu
 
 func (x *explainer) wait2(f *frame, s *timeline.Segment, lo int64, depth int) (pushed bool) {
 	w, by := s.Wait(), s.By()
+	if f.sema != 0 && !collects(w) {
+		// Before this wait it cannot have had the semaphore: who had it then is not known.
+		x.emitTo(f.lo, f.sema, f.ident, s)
+		return false
+	}
 	switch w {
 	case timeline.WaitMessage, timeline.WaitUnknown, timeline.WaitLock, timeline.WaitNetwork:
 		switch by {
@@ -386,6 +399,9 @@ func (x *explainer) wait2(f *frame, s *timeline.Segment, lo int64, depth int) (p
 		x.emitTo(lo, codeRuntimeIdle, f.ident, s)
 	default:
 		if x.j != nil {
+			if x.followSemaphore(f, s, lo) {
+				return true
+			}
 			x.joinStoppable(f, s, lo, waitLeaf(w))
 			return false
 		}
@@ -420,6 +436,34 @@ func (x *explainer) follow(f *frame, s *timeline.Segment, lo int64, depth int) b
 	}
 	x.push(next)
 	return true
+}
+
+// followSemaphore pushes a frame for whoever let a goroutine begin a collection or stop the world: the semaphore was free when that
+// one released it, and what kept it until then kept the waiter. With the trace alone the wait is a leaf: that its
+// holder had no CPU is not seen there.
+func (x *explainer) followSemaphore(f *frame, s *timeline.Segment, lo int64) bool {
+	w := s.Wait()
+	if w != timeline.WaitGCStart && w != timeline.WaitSTW || s.By() != timeline.EnderGoroutine || x.marked(s.Ender) || len(x.stack) >= maxDepth {
+		return false
+	}
+	// While the world was stopped that is what it waited for.
+	if _, _, e, ok := x.j.paths.stopped(lo, x.cursor); ok {
+		if e >= x.cursor {
+			return false
+		}
+		lo = e
+	}
+	x.push(frame{lo: lo, ident: s.Ender, seg: s.EnderSeg, sema: waitLeaf(w), inferred: f.inferred, first: f.first, through: f.through})
+	return true
+}
+
+// collects tells of waits that are the collector's own.
+func collects(w timeline.Wait) bool {
+	switch w {
+	case timeline.WaitAssistCredit, timeline.WaitMarkTerm, timeline.WaitGCStart, timeline.WaitSTW, timeline.WaitScan:
+		return true
+	}
+	return false
 }
 
 // piece begins a piece from the cursor down to lo. It is overwritten by the next.
