@@ -5,6 +5,7 @@ import (
 	"errors"
 	"hash/maphash"
 	"io"
+	"os"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -88,6 +89,7 @@ func recordBPF(ctx context.Context, p Process, w io.Writer) (_ *evidence.Cost, e
 
 // bpfStream turns events into records.
 type bpfStream struct {
+	self     uint32 // our own process, in the host's namespace; 0 until it was met
 	r        *bpf.Recorder
 	w        *kernel.Writer
 	naming   *naming
@@ -138,6 +140,9 @@ func (s *bpfStream) everybody() error {
 		return err
 	}
 	for _, t := range all {
+		if t.SelfTID == uint32(os.Getpid()) {
+			s.self = t.PID
+		}
 		if len(s.threads) < maxKnown/2 || t.FromTarget {
 			s.threads[t.TID] = &bpfThread{Thread: t}
 		}
@@ -332,6 +337,10 @@ func (s *bpfStream) write(t *bpfThread) {
 	}
 	if t.FromTarget {
 		out.NSTID = t.NSTID
+	}
+	// A report that names the recorder as a neighbour must not be taken to speak of another one.
+	if s.self != 0 && t.PID == s.self {
+		out.Comm = "whystall, this recording"
 	}
 	s.w.Thread(out) // an error stays, and the next Records returns it
 }
