@@ -64,3 +64,15 @@ func TestCPUTime(t *testing.T) {
 		t.Error("a program that fails is no error")
 	}
 }
+
+// TestQuartiles: the middle half of an odd and an even number.
+func TestQuartiles(t *testing.T) {
+	for _, c := range []struct {
+		of              []float64
+		low, mid, right float64
+	}{{[]float64{5, 1, 3, 2, 4}, 2, 3, 4}, {[]float64{4, 3, 2, 1}, 2, 2.5, 3}, {[]float64{7}, 7, 7, 7}} {
+		if low, mid, right := quartiles(c.of); low != c.low || mid != c.mid || right != c.right {
+			t.Errorf("%v: got %v %v %v", c.of, low, mid, right)
+		}
+	}
+}

@@ -14,6 +14,9 @@ import (
 // child reads a trace in this process, and prints what the table needs besides rusage: events, and the bytes
 // of heap that the runtime took from the system, which no process lives under.
 func child(reader, name string) error {
+	if f := helpers[reader]; f != nil {
+		return f(name)
+	}
 	read := map[string]func(string) (int64, error){"xexp": readXExp, "totals": readTotals, "events": readEvents}[reader]
 	if read == nil {
 		return fmt.Errorf("no reader %q", reader)

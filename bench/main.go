@@ -3,6 +3,7 @@
 // that the project holds itself to.
 //
 //	go run -C bench .
+//	sudo go run -C bench . overhead
 package main
 
 import (
@@ -21,6 +22,7 @@ import (
 )
 
 const usage = `usage: bench [--runs 5] [--sizes 50,500] [--dir DIR] [--go-tool-trace=false]
+       bench overhead [--help]      what recording costs
 
 Makes traces of these sizes in MB, and one of a format before 1.22, and reads them with whystall and with its peers.
 With --dir the traces are kept there and used again. go tool trace reads the smallest only, once, and only
@@ -36,7 +38,11 @@ func main() {
 		return
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := bench(ctx, os.Args[1:], os.Stdout)
+	run, args := bench, os.Args[1:]
+	if len(args) > 0 && args[0] == "overhead" {
+		run, args = overhead, args[1:]
+	}
+	err := run(ctx, args, os.Stdout)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -72,11 +78,9 @@ func bench(ctx context.Context, args []string, out io.Writer) error {
 	if *dir == "" {
 		*dir = tmp
 	}
-	whystall := filepath.Join(tmp, "whystall")
-	build := exec.CommandContext(ctx, "go", "build", "-C", "..", "-o", whystall, "./cmd/whystall")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if b, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("build whystall: %w\n%s", err, b)
+	whystall, err := buildWhystall(ctx, tmp)
+	if err != nil {
+		return err
 	}
 	traces, err := makeTraces(ctx, *dir, mbs, out)
 	if err != nil {
@@ -104,4 +108,14 @@ func bench(ctx context.Context, args []string, out io.Writer) error {
 		}
 	}
 	return nil
+}
+
+func buildWhystall(ctx context.Context, dir string) (string, error) {
+	whystall := filepath.Join(dir, "whystall")
+	build := exec.CommandContext(ctx, "go", "build", "-C", "..", "-o", whystall, "./cmd/whystall")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if b, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build whystall: %w\n%s", err, b)
+	}
+	return whystall, nil
 }

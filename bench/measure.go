@@ -5,11 +5,13 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -181,4 +183,14 @@ func warm(name string) error {
 	defer f.Close()
 	_, err = io.Copy(io.Discard, f)
 	return err
+}
+
+// quartiles gives the bounds of the middle half, and the median.
+func quartiles(l []float64) (low, mid, high float64) {
+	if len(l) == 0 {
+		return math.NaN(), math.NaN(), math.NaN()
+	}
+	l = slices.Sorted(slices.Values(l))
+	n := len(l)
+	return l[n/4], (l[(n-1)/2] + l[n/2]) / 2, l[n-1-n/4]
 }
