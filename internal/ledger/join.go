@@ -611,26 +611,36 @@ func (j *joiner) woken(ev *exectrace.Event) {
 	if w == nil || w.State() != timeline.Waiting || w.By() != timeline.EnderP && w.By() != timeline.EnderNobody {
 		return
 	}
-	if ev.M < 0 || ev.M >= 1<<32 {
-		return
-	}
-	tid := j.host(uint32(ev.M))
-	if tid == 0 {
-		return
-	}
 	begin, at := j.tl.Start(w), j.tl.Now()
 	switch w.Wait() {
 	case timeline.WaitNetwork:
-		if r, ok := j.ready.socket(tid, begin, at); ok {
+		tid, called := j.caller(w)
+		if r, ok := j.ready.socket(tid, called, begin, at); ok && tid != 0 {
 			j.ready.add(cur.Prev, r, pieceSocket)
 			j.sockets.add(at - r)
 		}
 	case timeline.WaitTimer, timeline.WaitMessage:
-		if r, ok := j.ready.timer(j, tid, begin, at); ok {
+		if ev.M < 0 || ev.M >= 1<<32 {
+			return
+		}
+		tid := j.host(uint32(ev.M))
+		if r, ok := j.ready.timer(j, tid, begin, at); ok && tid != 0 {
 			j.ready.add(cur.Prev, r, pieceDue)
 			j.timers.add(at - r)
 		}
 	}
+}
+
+// caller is the thread on which a goroutine was before its wait w, and since when: in its last system call, where it made one.
+func (j *joiner) caller(w *timeline.Segment) (tid uint32, since int64) {
+	s := j.tl.Seg(w.Prev)
+	if s == nil || s.State() != timeline.Running && s.State() != timeline.Syscall {
+		return 0, 0
+	}
+	if c := j.tl.Seg(s.Prev); s.State() == timeline.Running && c != nil && c.State() == timeline.Syscall {
+		s = c
+	}
+	return j.host(s.Thread()), j.tl.Start(s)
 }
 
 // ownFrame makes y ready to book a segment of g's own.

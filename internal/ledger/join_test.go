@@ -108,9 +108,9 @@ func newRandomKernel(seed uint64, begin, end int64, tids []uint32) *randomKernel
 		case n < 18:
 			x.Kind = kernel.Unthrottle
 		case n < 19:
-			x.Kind, x.TID, x.Arg = []kernel.Kind{kernel.SocketReady, kernel.SocketTaken, kernel.TimerDue}[rnd.IntN(3)], target, [3]uint64{0, rnd.Uint64N(4), 0}
-			if x.Kind == kernel.TimerDue {
-				x.Arg[1] = uint64(max(at-step, 0))
+			x.Kind, x.TID, x.Arg = []kernel.Kind{kernel.SocketReady, kernel.TimerDue}[rnd.IntN(2)], target, [3]uint64{0, uint64(max(at-step, 0)), 0}
+			if x.Kind == kernel.SocketReady {
+				x.Other, x.Arg = tids[rnd.IntN(len(tids))], [3]uint64{rnd.Uint64N(uint64(3 * step)), rnd.Uint64N(4), uint64(max(at-rnd.Int64N(3*step), 0))}
 			}
 		default:
 			x.Kind, x.TID = []kernel.Kind{kernel.Fault, kernel.Reclaim, kernel.MmapLock, kernel.Disk, kernel.Signal, kernel.Delivered, kernel.Sample}[rnd.IntN(7)], target

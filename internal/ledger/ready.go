@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"sort"
@@ -11,23 +12,21 @@ import (
 
 // readiness knows since when what a goroutine waited for was there, by the kernel: data for its socket, or its timer's time.
 //
-// The trace names the thread that made the goroutine runnable, not the socket. That thread's last return from waiting for events
-// tells which sockets it came back with; of several the one that was ready last is taken, so that never too much is
-// called late. A thread's timer was set for the earliest of the runtime's timers: only the first goroutine that the thread wakes by
+// The trace names neither the socket nor the read that follows. But who waits for a socket has found it empty just before: the thread it
+// then ran on, in the last call before the wait, is in the socket's record. So the first data after that, read by somebody
+// after the wait had ended, is what it waited for. A socket that was not found empty, or not read afterwards, tells nothing.
+// A thread's timer was set for the earliest of the runtime's timers: only the first goroutine that the thread wakes by
 // a timer after it was woken by its own is known to have been due then.
 type readiness struct {
 	base  int64
-	data  map[uint64][]int64 // socket -> times at which data came
-	taken map[uint32][]taken // thread -> its returns, in order
+	data  map[uint32][]socketData // by the thread that found the socket empty, in the order of that
 	due   map[uint32][]timerDue
 	used  map[uint32]int64 // thread -> the expiry that was given to a goroutine already
 	slots []readyAt        // by number of the wait's segment
 }
 
-type taken struct {
-	at   int64
-	sock uint64
-}
+// socketData is one coming of data for a socket that had been found empty.
+type socketData struct{ empty, ready, taken int64 }
 
 type timerDue struct{ fired, due int64 }
 
@@ -37,27 +36,30 @@ type readyAt struct {
 	at   int64
 }
 
-// batchNS is how far apart the records of the sockets of one return lie at most.
-const batchNS = 20e3
+// clocksNS is how far the trace's and the kernel's times may lie apart.
+const clocksNS = 2e3
 
 func (r *readiness) init(k *timeline.Kernel, base int64) {
 	r.base = base
-	r.data, r.taken, r.due, r.used = map[uint64][]int64{}, map[uint32][]taken{}, map[uint32][]timerDue{}, map[uint32]int64{}
+	r.data, r.due, r.used = map[uint32][]socketData{}, map[uint32][]timerDue{}, map[uint32]int64{}
 	k.Events(math.MinInt64, math.MaxInt64, func(e *timeline.Event) bool {
 		at := e.Begin - base
 		switch e.Kind {
 		case kernel.SocketReady:
-			r.data[e.Arg[0]] = append(r.data[e.Arg[0]], at)
-		case kernel.SocketTaken:
-			r.taken[e.TID] = append(r.taken[e.TID], taken{at, e.Arg[0]})
+			if empty := int64(min(e.Arg[1], math.MaxInt64)) - base; empty <= at && e.Other != 0 {
+				r.data[e.Other] = append(r.data[e.Other], socketData{empty, at, e.End - base})
+			}
 		case kernel.TimerDue:
 			if due := int64(min(e.Arg[0], math.MaxInt64)) - base; due <= at {
 				r.due[e.TID] = append(r.due[e.TID], timerDue{at, due})
 			}
 		}
 		return true
-	}, kernel.SocketReady, kernel.SocketTaken, kernel.TimerDue)
-	if len(r.taken)+len(r.due) > 0 {
+	}, kernel.SocketReady, kernel.TimerDue)
+	for _, l := range r.data {
+		slices.SortFunc(l, func(a, b socketData) int { return cmp.Compare(a.empty, b.empty) })
+	}
+	if len(r.data)+len(r.due) > 0 {
 		r.slots = make([]readyAt, 1<<15)
 	}
 }
@@ -75,25 +77,14 @@ func (r *readiness) of(seg uint32) (at int64, late pieceFlags, ok bool) {
 	return s.at, s.late, s.seg == seg
 }
 
-// socket is since when the wait that began at begin, and that thread tid ended at, had its data.
-func (r *readiness) socket(tid uint32, begin, at int64) (int64, bool) {
-	l := r.taken[tid]
-	i := sort.Search(len(l), func(i int) bool { return l[i].at > at }) - 1
-	if i < 0 || l[i].at < begin {
+// socket is since when the wait in [begin,at) had its data. Thread tid was in its last call before it from called on.
+func (r *readiness) socket(tid uint32, called, begin, at int64) (int64, bool) {
+	l := r.data[tid]
+	i := sort.Search(len(l), func(i int) bool { return l[i].empty > begin+clocksNS }) - 1
+	if i < 0 || l[i].empty < called-clocksNS || l[i].ready > at || l[i].taken < at-clocksNS {
 		return 0, false
 	}
-	best, ok := int64(0), false
-	for last := l[i].at; i >= 0 && last-l[i].at <= batchNS && l[i].at >= begin; i-- {
-		times := r.data[l[i].sock]
-		n, _ := slices.BinarySearch(times, begin)
-		if n == len(times) || times[n] > l[i].at {
-			return 0, false // when its data came was not seen
-		}
-		if !ok || times[n] > best {
-			best, ok = times[n], true
-		}
-	}
-	return best, ok
+	return max(l[i].ready, begin), true
 }
 
 // timer is since when the wait's timer was due.

@@ -72,10 +72,12 @@ const (
 	// NUMAMove: TID's pages were moved: Arg[1] of them, to node Arg[2].
 	NUMAMove
 
-	// SocketReady: data came for socket Arg[1] (its number is of this recording only). SocketTaken: TID of the target's wait for
-	// events returned with it. TimerDue: a timer that wakes TID was due at Arg[1] and fired at Time.
+	// SocketReady: a stretch from when data came for socket Arg[1] (its number is of this recording only) to TID's read of it. Other
+	// had found the socket empty at Arg[2]; both are of the target.
 	SocketReady
-	SocketTaken
+	_ // of streams that nobody has
+
+	// TimerDue: a timer that wakes TID was due at Arg[1] and fired at Time.
 	TimerDue
 
 	// Disk: a stretch of TID waiting for a file's blocks: Arg[1] the device, Arg[2] the inode, 0 not known.

@@ -62,6 +62,8 @@ var programs = []program{
 	{"migrate_pages", "mm_migrate_pages", "pages moved between NUMA nodes", 0},
 	{"contention_begin", "contention_begin", "waits for the kernel's locks", 0},
 	{"contention_end", "contention_end", "the end of waits for the kernel's locks", 0},
+	{"socket_ready", "sk_data_ready", "when sockets have data", 0},
+	{"socket_read", "sock_recv_length", "who finds sockets empty, and who reads them", 0},
 	{"page_fault", "page_fault_user", "page faults", 0},
 	{"fault_minor", "minor page faults", "ends of minor page faults", perf},
 	{"fault_major", "major page faults", "ends of major page faults", perf},

@@ -38,6 +38,15 @@ type whystallLoss struct {
 	Pad     [6]uint64
 }
 
+type whystallSocket struct {
+	_      structs.HostLayout
+	Empty  uint64
+	Ready  uint64
+	Number uint64
+	By     uint32
+	Pad    uint32
+}
+
 type whystallStack struct {
 	_ structs.HostLayout
 	S struct {
@@ -107,6 +116,7 @@ const (
 	whystallMapLosses             = "losses"
 	whystallMapRings              = "rings"
 	whystallMapScratch            = "scratch"
+	whystallMapSockets            = "sockets"
 	whystallMapThreads            = "threads"
 	whystallMapTold               = "told"
 	whystallProgCompactionBegin   = "compaction_begin"
@@ -141,6 +151,8 @@ const (
 	whystallProgSchedWaking       = "sched_waking"
 	whystallProgSignalDeliver     = "signal_deliver"
 	whystallProgSignalGenerate    = "signal_generate"
+	whystallProgSocketRead        = "socket_read"
+	whystallProgSocketReady       = "socket_ready"
 	whystallProgTlbFlush          = "tlb_flush"
 	whystallVarAtExit             = "at_exit"
 	whystallVarCgroupDefault      = "cgroup_default"
@@ -153,6 +165,7 @@ const (
 	whystallVarSamplePeriod       = "sample_period"
 	whystallVarSelfNs             = "self_ns"
 	whystallVarSlackTimer         = "slack_timer"
+	whystallVarSocketNumbers      = "socket_numbers"
 	whystallVarStacks             = "stacks"
 	whystallVarStateArg           = "state_arg"
 	whystallVarTarget             = "target"
@@ -234,6 +247,8 @@ type whystallProgramSpecs struct {
 	SchedWaking       *ebpf.ProgramSpec `ebpf:"sched_waking"`
 	SignalDeliver     *ebpf.ProgramSpec `ebpf:"signal_deliver"`
 	SignalGenerate    *ebpf.ProgramSpec `ebpf:"signal_generate"`
+	SocketRead        *ebpf.ProgramSpec `ebpf:"socket_read"`
+	SocketReady       *ebpf.ProgramSpec `ebpf:"socket_ready"`
 	TlbFlush          *ebpf.ProgramSpec `ebpf:"tlb_flush"`
 }
 
@@ -245,6 +260,7 @@ type whystallMapSpecs struct {
 	Losses  *ebpf.MapSpec `ebpf:"losses"`
 	Rings   *ebpf.MapSpec `ebpf:"rings"`
 	Scratch *ebpf.MapSpec `ebpf:"scratch"`
+	Sockets *ebpf.MapSpec `ebpf:"sockets"`
 	Threads *ebpf.MapSpec `ebpf:"threads"`
 	Told    *ebpf.MapSpec `ebpf:"told"`
 }
@@ -264,6 +280,7 @@ type whystallVariableSpecs struct {
 	SamplePeriod  *ebpf.VariableSpec `ebpf:"sample_period"`
 	SelfNs        *ebpf.VariableSpec `ebpf:"self_ns"`
 	SlackTimer    *ebpf.VariableSpec `ebpf:"slack_timer"`
+	SocketNumbers *ebpf.VariableSpec `ebpf:"socket_numbers"`
 	Stacks        *ebpf.VariableSpec `ebpf:"stacks"`
 	StateArg      *ebpf.VariableSpec `ebpf:"state_arg"`
 	Target        *ebpf.VariableSpec `ebpf:"target"`
@@ -295,6 +312,7 @@ type whystallMaps struct {
 	Losses  *ebpf.Map `ebpf:"losses"`
 	Rings   *ebpf.Map `ebpf:"rings"`
 	Scratch *ebpf.Map `ebpf:"scratch"`
+	Sockets *ebpf.Map `ebpf:"sockets"`
 	Threads *ebpf.Map `ebpf:"threads"`
 	Told    *ebpf.Map `ebpf:"told"`
 }
@@ -305,6 +323,7 @@ func (m *whystallMaps) Close() error {
 		m.Losses,
 		m.Rings,
 		m.Scratch,
+		m.Sockets,
 		m.Threads,
 		m.Told,
 	)
@@ -325,6 +344,7 @@ type whystallVariables struct {
 	SamplePeriod  *ebpf.Variable `ebpf:"sample_period"`
 	SelfNs        *ebpf.Variable `ebpf:"self_ns"`
 	SlackTimer    *ebpf.Variable `ebpf:"slack_timer"`
+	SocketNumbers *ebpf.Variable `ebpf:"socket_numbers"`
 	Stacks        *ebpf.Variable `ebpf:"stacks"`
 	StateArg      *ebpf.Variable `ebpf:"state_arg"`
 	Target        *ebpf.Variable `ebpf:"target"`
@@ -368,6 +388,8 @@ type whystallPrograms struct {
 	SchedWaking       *ebpf.Program `ebpf:"sched_waking"`
 	SignalDeliver     *ebpf.Program `ebpf:"signal_deliver"`
 	SignalGenerate    *ebpf.Program `ebpf:"signal_generate"`
+	SocketRead        *ebpf.Program `ebpf:"socket_read"`
+	SocketReady       *ebpf.Program `ebpf:"socket_ready"`
 	TlbFlush          *ebpf.Program `ebpf:"tlb_flush"`
 }
 
@@ -405,6 +427,8 @@ func (p *whystallPrograms) Close() error {
 		p.SchedWaking,
 		p.SignalDeliver,
 		p.SignalGenerate,
+		p.SocketRead,
+		p.SocketReady,
 		p.TlbFlush,
 	)
 }

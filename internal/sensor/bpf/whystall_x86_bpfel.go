@@ -57,6 +57,15 @@ type whystallLoss struct {
 	Pad     [6]uint64
 }
 
+type whystallSocket struct {
+	_      structs.HostLayout
+	Empty  uint64
+	Ready  uint64
+	Number uint64
+	By     uint32
+	Pad    uint32
+}
+
 type whystallStack struct {
 	_ structs.HostLayout
 	S struct {
@@ -127,6 +136,7 @@ const (
 	whystallMapLosses             = "losses"
 	whystallMapRings              = "rings"
 	whystallMapScratch            = "scratch"
+	whystallMapSockets            = "sockets"
 	whystallMapThreads            = "threads"
 	whystallMapTold               = "told"
 	whystallProgCompactionBegin   = "compaction_begin"
@@ -161,6 +171,8 @@ const (
 	whystallProgSchedWaking       = "sched_waking"
 	whystallProgSignalDeliver     = "signal_deliver"
 	whystallProgSignalGenerate    = "signal_generate"
+	whystallProgSocketRead        = "socket_read"
+	whystallProgSocketReady       = "socket_ready"
 	whystallProgTlbFlush          = "tlb_flush"
 	whystallVarAtExit             = "at_exit"
 	whystallVarCgroupDefault      = "cgroup_default"
@@ -173,6 +185,7 @@ const (
 	whystallVarSamplePeriod       = "sample_period"
 	whystallVarSelfNs             = "self_ns"
 	whystallVarSlackTimer         = "slack_timer"
+	whystallVarSocketNumbers      = "socket_numbers"
 	whystallVarStacks             = "stacks"
 	whystallVarStateArg           = "state_arg"
 	whystallVarTarget             = "target"
@@ -254,6 +267,8 @@ type whystallProgramSpecs struct {
 	SchedWaking       *ebpf.ProgramSpec `ebpf:"sched_waking"`
 	SignalDeliver     *ebpf.ProgramSpec `ebpf:"signal_deliver"`
 	SignalGenerate    *ebpf.ProgramSpec `ebpf:"signal_generate"`
+	SocketRead        *ebpf.ProgramSpec `ebpf:"socket_read"`
+	SocketReady       *ebpf.ProgramSpec `ebpf:"socket_ready"`
 	TlbFlush          *ebpf.ProgramSpec `ebpf:"tlb_flush"`
 }
 
@@ -266,6 +281,7 @@ type whystallMapSpecs struct {
 	Losses  *ebpf.MapSpec `ebpf:"losses"`
 	Rings   *ebpf.MapSpec `ebpf:"rings"`
 	Scratch *ebpf.MapSpec `ebpf:"scratch"`
+	Sockets *ebpf.MapSpec `ebpf:"sockets"`
 	Threads *ebpf.MapSpec `ebpf:"threads"`
 	Told    *ebpf.MapSpec `ebpf:"told"`
 }
@@ -285,6 +301,7 @@ type whystallVariableSpecs struct {
 	SamplePeriod  *ebpf.VariableSpec `ebpf:"sample_period"`
 	SelfNs        *ebpf.VariableSpec `ebpf:"self_ns"`
 	SlackTimer    *ebpf.VariableSpec `ebpf:"slack_timer"`
+	SocketNumbers *ebpf.VariableSpec `ebpf:"socket_numbers"`
 	Stacks        *ebpf.VariableSpec `ebpf:"stacks"`
 	StateArg      *ebpf.VariableSpec `ebpf:"state_arg"`
 	Target        *ebpf.VariableSpec `ebpf:"target"`
@@ -317,6 +334,7 @@ type whystallMaps struct {
 	Losses  *ebpf.Map `ebpf:"losses"`
 	Rings   *ebpf.Map `ebpf:"rings"`
 	Scratch *ebpf.Map `ebpf:"scratch"`
+	Sockets *ebpf.Map `ebpf:"sockets"`
 	Threads *ebpf.Map `ebpf:"threads"`
 	Told    *ebpf.Map `ebpf:"told"`
 }
@@ -328,6 +346,7 @@ func (m *whystallMaps) Close() error {
 		m.Losses,
 		m.Rings,
 		m.Scratch,
+		m.Sockets,
 		m.Threads,
 		m.Told,
 	)
@@ -348,6 +367,7 @@ type whystallVariables struct {
 	SamplePeriod  *ebpf.Variable `ebpf:"sample_period"`
 	SelfNs        *ebpf.Variable `ebpf:"self_ns"`
 	SlackTimer    *ebpf.Variable `ebpf:"slack_timer"`
+	SocketNumbers *ebpf.Variable `ebpf:"socket_numbers"`
 	Stacks        *ebpf.Variable `ebpf:"stacks"`
 	StateArg      *ebpf.Variable `ebpf:"state_arg"`
 	Target        *ebpf.Variable `ebpf:"target"`
@@ -391,6 +411,8 @@ type whystallPrograms struct {
 	SchedWaking       *ebpf.Program `ebpf:"sched_waking"`
 	SignalDeliver     *ebpf.Program `ebpf:"signal_deliver"`
 	SignalGenerate    *ebpf.Program `ebpf:"signal_generate"`
+	SocketRead        *ebpf.Program `ebpf:"socket_read"`
+	SocketReady       *ebpf.Program `ebpf:"socket_ready"`
 	TlbFlush          *ebpf.Program `ebpf:"tlb_flush"`
 }
 
@@ -428,6 +450,8 @@ func (p *whystallPrograms) Close() error {
 		p.SchedWaking,
 		p.SignalDeliver,
 		p.SignalGenerate,
+		p.SocketRead,
+		p.SocketReady,
 		p.TlbFlush,
 	)
 }

@@ -9,5 +9,6 @@
 #include "quota.h"
 #include "sched.h"
 #include "signal.h"
+#include "socket.h"
 
 char _license[] SEC("license") = "GPL";
