@@ -126,6 +126,16 @@ func TestCaseWithDamage(t *testing.T) {
 	}
 }
 
+// What a case tells of the target's environment are records as any other.
+func TestCaseEnvironment(t *testing.T) {
+	var in loaded
+	in.addCase("x.case", &evidence.Case{Manifest: &evidence.Manifest{Target: evidence.Target{PID: 7, Env: map[string]string{"GOMAXPROCS": "76"}}}})
+	in.gather()
+	if r, ok := in.set.Fact("/env/GOMAXPROCS:procs"); !ok || r.Value != 76 {
+		t.Errorf("%+v, %v", r, ok)
+	}
+}
+
 func TestItemsAreBounded(t *testing.T) {
 	left := int64(1000)
 	in, err := openInput("-", strings.NewReader(strings.Repeat("go_goroutines 7\n", 50)), &left)
