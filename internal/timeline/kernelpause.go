@@ -341,8 +341,19 @@ func (k *Kernel) finish(p *Pause) {
 	if p.Barrier {
 		return
 	}
-	// The first wake that the initiator then does starts another thread.
+	// The first wake that the initiator then does starts another thread. Where it sleeps first, elsewhere than in the restart, the world had been
+	// started before, by no wake that was seen.
 	p.End = min(k.end, back+1e9)
+	for j := max(i, 0); j < len(th.segs) && th.segs[j].begin < p.End; j++ {
+		s := &th.segs[j]
+		if s.begin < back || s.doing() != ThreadBlocked && s.doing() != ThreadUnknown && s.doing() != ThreadGone {
+			continue
+		}
+		if s.doing() == ThreadBlocked && s.off != 0 && int(s.off) <= len(th.offs) && inStack(k.Stack(th.offs[s.off-1].user), "runtime.startTheWorld") {
+			continue
+		}
+		p.End = s.begin
+	}
 	p.restart(k, p.End)
 	if p.Starting >= p.End {
 		p.Starting, p.End = back, back
