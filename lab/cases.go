@@ -60,7 +60,8 @@ type Process struct {
 	CPUs    string            `json:"cpus"` // the ones it may use, as taskset takes them
 	Env     map[string]string `json:"env"`
 	Cgroup  settings.Limits   `json:"cgroup"`
-	Folder  bool              `json:"folder"` // it gets a folder of its own, removed at the end
+	Session bool              `json:"session"` // one of its own: the kernel's autogroups then share the CPUs between it and others by process, not by thread
+	Folder  bool              `json:"folder"`  // it gets a folder of its own, removed at the end
 	Args    []string          `json:"args"`
 }
 

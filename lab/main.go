@@ -26,11 +26,12 @@ import (
 const usage = `usage: lab list
        lab run CASE [--variant NAME] [--for 10s] [--format text|json|markdown]
        lab qemu --kernel VMLINUZ [...] -- run|verify CASE ...
-       lab verify [CASE[/VARIANT]...] [--times 3] [--for 10s] [-o FILE] [--keep FOLDER]
+       lab verify [CASE[/VARIANT]...] [--times 3] [--for 10s] [-o FILE] [--keep FOLDER [--all]]
 
 run tells a case's story: it starts the server and its clients, shows what these see, diagnoses the server with
 whystall, and does the same once cured; with --variant it runs that one only. verify runs every variant, or those
-named, several times, holds what whystall says against what is known, and writes a table of it.
+named, several times, holds what whystall says against what is known, and writes a table of it; --keep keeps what it recorded
+where the verdict was wrong, with --all always.
 qemu does either in a virtual machine, for NUMA nodes and other kernels: lab qemu alone tells more.
 Exit status: 0 done, whatever was found; 1 verify: something was missed or wrongly named; 2 wrong usage;
 3 something went wrong.
@@ -58,6 +59,7 @@ func main() {
 	if err := settings.Heal(); err != nil {
 		fmt.Fprintln(os.Stderr, "lab: put back what a killed run left:", err)
 	}
+	sweep()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	ctx, cancel := context.WithCancel(ctx)
 	go endWithParent(ctx, cancel)

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/whystall/whystall/lab/witness"
@@ -52,6 +53,7 @@ func start(ctx context.Context, p *Process, program string, args, join []string)
 	for k, v := range p.Env {
 		c.cmd.Env = append(c.cmd.Env, k+"="+v)
 	}
+	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: p.Session}
 	c.cmd.WaitDelay = time.Second
 	c.cmd.Stderr = &c.errs
 	var err error

@@ -31,11 +31,11 @@ func run(ctx context.Context, c *Case, v *Variant, o options, stdout, stderr io.
 	if o.format != "text" {
 		say = stderr
 	}
-	dir, err := os.MkdirTemp("", "whystall-lab-")
+	dir, remove, err := tempDir()
 	if err != nil {
 		return 0, err
 	}
-	defer os.RemoveAll(dir)
+	defer remove()
 	b := &builder{dir: dir, say: say, done: map[string]string{}, prebuilt: prebuilt}
 	fmt.Fprintf(say, "%s (%s): %s\n\n", c.Name, v.Name, c.Title)
 	for _, p := range append(c.Story, "Here: "+v.Doc+".") {

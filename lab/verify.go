@@ -27,6 +27,7 @@ type verifyOptions struct {
 	record time.Duration
 	output string
 	keep   string // folder for the cases of wrong verdicts
+	all    bool   // keep those of right ones too
 	only   []string
 }
 
@@ -39,6 +40,7 @@ func verifyArgs(ctx context.Context, cases []Case, args []string, stdout, stderr
 	fs.DurationVar(&o.record, "for", 10*time.Second, "")
 	fs.StringVar(&o.output, "o", "", "")
 	fs.StringVar(&o.keep, "keep", "", "")
+	fs.BoolVar(&o.all, "all", false, "")
 	for len(args) > 0 && !strings.HasPrefix(args[0], "-") {
 		o.only, args = append(o.only, args[0]), args[1:]
 	}
@@ -110,11 +112,11 @@ func (r *row) wrong() bool {
 }
 
 func verify(ctx context.Context, cases []Case, o verifyOptions, say io.Writer) (rows []row, err error) {
-	dir, err := os.MkdirTemp("", "whystall-lab-")
+	dir, remove, err := tempDir()
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
+	defer remove()
 	b := &builder{dir: dir, say: say, done: map[string]string{}, prebuilt: prebuilt}
 	whystall, err := b.whystall(ctx)
 	if err != nil {
@@ -202,7 +204,7 @@ func judge(ctx context.Context, b *builder, whystall string, c *Case, v *Variant
 		return got, fmt.Errorf("read whystall's report: %w", err)
 	}
 	got.read(&r, v)
-	if !got.ok && o.keep != "" {
+	if (!got.ok || o.all) && o.keep != "" {
 		name := filepath.Join(o.keep, filepath.Base(caseFile))
 		if err := errors.Join(os.MkdirAll(o.keep, 0o755), os.Rename(caseFile, name)); err != nil {
 			return got, err

@@ -1,5 +1,5 @@
-// Direct-reclaim is a service that answers from memory which it takes fresh for each request, as a query's buffers are, while a scan in the same
-// process fills the page cache.
+// Direct-reclaim is a service that answers from memory which it takes fresh for each request, as a query's buffers are, while a scan or a backup
+// in the same process fills the page cache.
 package main
 
 import (
@@ -26,6 +26,8 @@ func main() {
 func serve() error {
 	folder := flag.String("folder", "", "for the file that is scanned; none: no scan")
 	mib := flag.Int("mib", 1024, "of the file")
+	backup := flag.Bool("backup", false, "write the file again and again instead of reading it")
+	sparse := flag.Bool("sparse", false, "the file is a hole: reading it fills the page cache without a disk")
 	buffer := flag.Int("buffer", 8, "MiB that a request takes")
 	flag.Parse()
 	http.HandleFunc("/query", func(w http.ResponseWriter, r *http.Request) {
@@ -46,10 +48,14 @@ func serve() error {
 	})
 	if *folder != "" {
 		name := filepath.Join(*folder, "table")
-		if err := fill(name, *mib); err != nil {
+		if err := fill(name, *mib, *sparse); err != nil {
 			return err
 		}
-		go scan(name)
+		if *backup {
+			go write(name, *mib)
+		} else {
+			go scan(name)
+		}
 	}
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -61,10 +67,17 @@ func serve() error {
 	return err
 }
 
-func fill(name string, mib int) error {
+func fill(name string, mib int, sparse bool) error {
 	f, err := os.Create(name)
 	if err != nil {
 		return err
+	}
+	if sparse {
+		if err := f.Truncate(int64(mib) << 20); err != nil {
+			f.Close()
+			return err
+		}
+		return f.Close()
 	}
 	block := make([]byte, 1<<20)
 	for range mib {
@@ -74,6 +87,12 @@ func fill(name string, mib int) error {
 		}
 	}
 	return f.Close()
+}
+
+// write writes the file anew again and again: a backup.
+func write(name string, mib int) {
+	for fill(name, mib, false) == nil {
+	}
 }
 
 // scan reads the file again and again: a backup, or a table scan.

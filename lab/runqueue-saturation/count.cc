@@ -1,10 +1,11 @@
 // Count counts to 50 000 000 again and again, beside threads that wait or that yield. It answers "mark" on standard input with how long the
 // counts took since the last mark.
 //
-//	count COUNTERS waiting N      N threads that are blocked
-//	count COUNTERS yielding N     N threads that are always runnable: sched_yield in a loop
-//	count COUNTERS polling N      N threads that sleep 50 us in a loop
+//	count COUNTERS waiting N         N threads that are blocked
+//	count COUNTERS yielding N [US]   N threads that are always runnable: they look for work for US, yield, and look again
+//	count COUNTERS polling N [US]    N threads that look for work, sleep US, and look again
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
@@ -52,22 +53,33 @@ static std::string mark() {
   return buf;
 }
 
+static std::atomic<long> work;
+
+static bool look(std::chrono::microseconds how_long) {
+  auto until = Clock::now() + how_long;
+  do
+    if (work.load(std::memory_order_relaxed) > 0) return true;
+  while (Clock::now() < until);
+  return false;
+}
+
 static std::mutex never_mu;
 static std::condition_variable never;
 
 int main(int argc, char **argv) {
   if (argc < 4) {
-    fprintf(stderr, "usage: count COUNTERS waiting|yielding|polling N\n");
+    fprintf(stderr, "usage: count COUNTERS waiting|yielding|polling N [US]\n");
     return 2;
   }
   int counters = atoi(argv[1]), n = atoi(argv[3]);
   std::string how = argv[2];
+  std::chrono::microseconds us(argc > 4 ? atoi(argv[4]) : how == "polling" ? 50 : 0);
   for (int i = 0; i < n; i++) {
-    std::thread([how] {
+    std::thread([how, us] {
       if (how == "yielding")
-        for (;;) sched_yield();
+        while (!look(us)) sched_yield();
       if (how == "polling")
-        for (;;) std::this_thread::sleep_for(std::chrono::microseconds(50));
+        while (!look(std::chrono::microseconds(0))) std::this_thread::sleep_for(us);
       std::unique_lock<std::mutex> l(never_mu);
       never.wait(l, [] { return false; });
     }).detach();
