@@ -155,8 +155,10 @@ func cpus(k *timeline.Kernel, set *evidence.Set, requests spans, on []Instead) *
 	}
 	c := &CPUs{Allowed: len(list), WallNS: e - b}
 	c.TotalNS = int64(len(list)) * c.WallNS
+	c.quota(set)
 	var throttled, queued spans
 	folded := foldedSpans(k, b, e)
+	used := groupUse{at: c.QuotaAt, known: map[uint32]bool{}}
 	queues := map[int32]spans{}
 	k.Each(b, e, func(tid uint32, s *timeline.Stretch) {
 		switch s.Doing {
@@ -187,6 +189,7 @@ func cpus(k *timeline.Kernel, set *evidence.Set, requests spans, on []Instead) *
 				mine = t.Target
 				ours[r.TID] = mine
 			}
+			used.add(k, &r, mine)
 			for at+1 < len(l) && l[at+1].at <= r.Begin {
 				at++
 			}
@@ -204,8 +207,37 @@ func cpus(k *timeline.Kernel, set *evidence.Set, requests spans, on []Instead) *
 		}
 	}
 	c.Unused = shareOut(on, c.UnusedNS)
-	c.quota(set)
+	if c.UsedNS == 0 && c.QuotaNS > 0 && k.Header().AllTasks && (len(folded) == 0 || !used.others) {
+		c.UsedNS = used.ns
+	}
 	return c
+}
+
+// groupUse adds up what the threads of the group that has the quota ran. With cgroup v1 CPU time is counted in another hierarchy, where
+// the process may be in another group.
+type groupUse struct {
+	at     string
+	known  map[uint32]bool // by thread not of the target: whether it is in the group
+	ns     int64
+	others bool // threads beside the target's are
+}
+
+func (u *groupUse) add(k *timeline.Kernel, r *timeline.Run, mine bool) {
+	if u.at == "" || r.TID == 0 || r.TID == timeline.NobodyKnown {
+		return
+	}
+	in, ok := mine, mine
+	if !mine {
+		if in, ok = u.known[r.TID]; !ok {
+			t, _ := k.Name(r.TID, r.Begin)
+			in = t.Cgroup == u.at || strings.HasPrefix(t.Cgroup, strings.TrimSuffix(u.at, "/")+"/")
+			u.known[r.TID] = in
+			u.others = u.others || in
+		}
+	}
+	if in {
+		u.ns += r.End - r.Begin
+	}
 }
 
 // foldedSpans is when the recorder's detail was lowered so far that others' switches were not recorded one by one.

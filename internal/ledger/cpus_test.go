@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/whystall/whystall/internal/evidence"
@@ -25,6 +26,24 @@ func TestCPUs(t *testing.T) {
 	}
 	if len(r.CPUs.Unused) == 0 {
 		t.Error("not said what the work waited for")
+	}
+}
+
+// TestQuotaUsed: where the group's own count is missing, what its threads ran: the target's 40 ms, and the hog's 4 if it is in a group below.
+func TestQuotaUsed(t *testing.T) {
+	b, err := os.ReadFile("testdata/join-runnable.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for cgroup, want := range map[string]int64{"": 40e6, "/other": 40e6, "/app2": 40e6, "/app/batch": 44e6, "/app": 44e6} {
+		text := strings.Replace(string(b), "comm=etcd", "comm=etcd cgroup="+cgroup, 1)
+		k := parseCase(t, text).k
+		set := &evidence.Set{}
+		set.Add(evidence.Record{Stream: "/cgroup/cpu/quota:cpus", Shape: evidence.Fact, Value: 0.5})
+		set.Add(evidence.Record{Stream: "/cgroup/cpu/quota-at:path", Shape: evidence.Fact, Text: "/app"})
+		if c := cpus(k, set, nil, nil); c.QuotaNS != 20e6 || c.UsedNS != want {
+			t.Errorf("hog in %q: %d ns used of %d, want %d", cgroup, c.UsedNS, c.QuotaNS, want)
+		}
 	}
 }
 

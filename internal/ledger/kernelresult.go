@@ -147,7 +147,7 @@ type CPUs struct {
 	Quota       float64   // CPUs, least over all ancestors; 0 none
 	QuotaAt     string    // the cgroup that has it
 	QuotaNS     int64     // quota x wall
-	UsedNS      int64     // of it used, by the cgroup's own count
+	UsedNS      int64     // of it used, by the cgroup's own count, else by what its threads ran; 0 not known
 	StealNS     int64     // of the host's CPUs, shown beside
 }
 
