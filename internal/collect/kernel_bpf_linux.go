@@ -66,7 +66,7 @@ func recordBPF(ctx context.Context, p Process, w io.Writer) (_ *evidence.Cost, e
 	}
 	named.start(s.w)
 	debug.FreeOSMemory() // the kernel's types took 20 MB
-	s.budget = newBPFBudget(r, p)
+	s.budget = newBPFBudget(r, p, named.spent.Load)
 	if p.Recording != nil {
 		p.Recording()
 	}
@@ -74,7 +74,7 @@ func recordBPF(ctx context.Context, p Process, w io.Writer) (_ *evidence.Cost, e
 	s.unwinder = unwinder
 	err = s.run(ctx)
 	cost := &evidence.Cost{Lost: s.lost}
-	cost.KernelNS, cost.TargetNS, cost.Lowered = s.budget.end(s.events)
+	cost.KernelNS, cost.TargetNS, cost.Lowered = s.budget.end(s.seenEvents())
 	cost.CPUNS = named.end()
 	if e := s.w.Close(); err == nil {
 		err = e
@@ -99,6 +99,7 @@ type bpfStream struct {
 	seed     maphash.Seed
 	budget   *bpfBudget
 	events   int64
+	foreign  int64 // of them, switches with which the target has nothing to do
 	cgroups  *cgroupPaths
 	threads  map[uint32]*bpfThread
 	seen     [4096]uint32 // threads known to be written, by their low bits
@@ -169,8 +170,8 @@ func (s *bpfStream) run(ctx context.Context) error {
 			return err
 		}
 		now := time.Now()
-		if level, lower := s.budget.tick(now, s.events); lower {
-			s.w.Records([]kernel.Record{{Time: monotonic(), Kind: kernel.Detail, Arg: [3]uint64{uint64(level)}}})
+		if rec, lower := s.budget.tick(now, s.seenEvents()); lower {
+			s.w.Records([]kernel.Record{rec})
 		}
 		if ended || now.Sub(flushed) >= flushEvery || s.kept > flushMost {
 			flushed, s.kept = now, 0
@@ -190,6 +191,8 @@ func (s *bpfStream) drain() (upTo int64, err error) {
 	}
 	return upTo, s.put()
 }
+
+func (s *bpfStream) seenEvents() seen { return seen{s.events, s.foreign} }
 
 func (s *bpfStream) put() error {
 	s.events += int64(len(s.batch))
@@ -236,6 +239,10 @@ func (s *bpfStream) event(e *bpf.Event) {
 	s.who(e.TID)
 	s.who(e.Other)
 	switch e.Kind {
+	case bpf.Switch:
+		if e.Flags&(bpf.Target|bpf.OtherTarget) == 0 {
+			s.foreign++
+		}
 	case bpf.Waking:
 		if t := s.threads[e.Other]; t != nil && t.Kernel && serves(t.Comm) {
 			rec.Flags |= kernel.Interrupt

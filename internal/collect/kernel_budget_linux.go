@@ -7,18 +7,20 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/whystall/whystall/internal/evidence/kernel"
 	"github.com/whystall/whystall/internal/sensor/bpf"
 )
 
-// bpfBudget watches what recording costs against what the target uses, and lowers the detail in steps when it is too much.
+// bpfBudget watches what recording costs against what the target uses, and gives up detail in steps when it is too much.
 //
 // The programs' time is measured in windows, as measuring costs by itself, and taken to be the same between them. The first
 // window comes early: a short recording should know its cost as well.
 type bpfBudget struct {
-	r     *bpf.Recorder
-	pid   int
-	share float64
-	begun time.Time
+	r      *bpf.Recorder
+	pid    int
+	share  float64
+	begun  time.Time
+	beside func() int64 // CPU time of our other threads, ns
 
 	meter  *bpf.Meter
 	opened time.Time
@@ -30,12 +32,19 @@ type bpfBudget struct {
 	own        int64
 	target     int64
 	first      int64
-	events     int64
+	seen       seen
 	programsNS float64
 
-	level   int
+	over    int // windows in a row that cost too much
+	gone    [bpf.Steps]bool
 	lowered []string
 	windows int
+}
+
+// seen is how many events came.
+type seen struct {
+	events  int64
+	foreign int64 // switches with which the target has nothing to do
 }
 
 const (
@@ -47,45 +56,54 @@ const (
 	// written on.
 	eventNS = 400
 
-	// cheap is the share of one CPU that recording may always take: a target that does nothing has no budget.
-	cheap = 0.005
+	// leastBudget is the share of one CPU that recording may always take. A target that is throttled, or does nearly nothing, has no CPU time of which
+	// a share were worth anything, and what our own threads take is not taken from its quota.
+	leastBudget = 0.02
+
+	// foldFrom is the share of events that must be others' switches for folding them to be worth what it costs the verdict.
+	foldFrom = 0.25
 )
 
-func newBPFBudget(r *bpf.Recorder, p Process) *bpfBudget {
+func newBPFBudget(r *bpf.Recorder, p Process, beside func() int64) *bpfBudget {
 	now := time.Now()
-	b := &bpfBudget{r: r, pid: p.PID, share: p.Budget, begun: now, next: now.Add(meterFirst), at: now, own: threadTime(), target: processCPU(p.PID)}
+	b := &bpfBudget{r: r, pid: p.PID, share: p.Budget, begun: now, beside: beside, next: now.Add(meterFirst), at: now, target: processCPU(p.PID)}
+	b.own = b.used()
 	b.first = b.target
 	return b
 }
 
-// tick is called often, with how many events came so far. It tells the new level when it has lowered the detail.
-func (b *bpfBudget) tick(now time.Time, events int64) (level int, lower bool) {
+func (b *bpfBudget) used() int64 { return threadTime() + b.beside() }
+
+// tick is called often, with what came so far. It tells what to write when it has lowered the detail.
+func (b *bpfBudget) tick(now time.Time, s seen) (rec kernel.Record, lower bool) {
 	if b.meter == nil {
 		if now.Before(b.next) {
-			return 0, false
+			return rec, false
 		}
 		b.opened, b.next = now, now.Add(meterEvery)
 		if !b.blind {
 			m, err := b.r.Measure()
 			if b.meter, b.blind = m, err != nil; !b.blind {
-				return 0, false
+				return rec, false
 			}
 		}
 	} else if now.Sub(b.opened) < meterWindow {
-		return 0, false
+		return rec, false
 	} else {
 		b.rate = float64(b.meter.Stop(b.r)) / float64(now.Sub(b.opened))
 		b.meter = nil
 	}
-	return b.judge(now, events)
+	return b.judge(now, s)
 }
 
 // judge compares since the last time.
-func (b *bpfBudget) judge(now time.Time, events int64) (level int, lower bool) {
-	own, wall := threadTime(), now.Sub(b.at)
+func (b *bpfBudget) judge(now time.Time, s seen) (rec kernel.Record, lower bool) {
+	own, wall := b.used(), now.Sub(b.at)
 	programs := b.rate * float64(wall)
+	events := s.events - b.seen.events
+	foreign := s.foreign - b.seen.foreign
 	if b.blind {
-		programs = float64(events-b.events) * eventNS
+		programs = float64(events) * eventNS
 	}
 	cost := float64(own-b.own) + programs
 	target := processCPU(b.pid)
@@ -94,31 +112,48 @@ func (b *bpfBudget) judge(now time.Time, events int64) (level int, lower bool) {
 		target, used = b.target, 0
 	}
 	b.programsNS += programs
-	b.at, b.own, b.target, b.events = now, own, target, events
+	b.at, b.own, b.target, b.seen = now, own, target, s
 	// The first window holds what is done once: everybody's names, each stack for the first time.
-	if b.windows++; b.windows < 2 {
-		return 0, false
+	if b.windows++; b.windows < 2 || b.share <= 0 {
+		return rec, false
 	}
-	if b.share <= 0 || cost <= b.share*used || cost <= cheap*float64(wall) || b.level+1 >= len(bpf.Levels) {
-		return 0, false
+	may := max(b.share*used, leastBudget*float64(wall))
+	if cost <= may {
+		b.over = 0
+		return rec, false
 	}
-	if err := b.r.Lower(b.level + 1); err != nil {
-		return 0, false
+	// One window may hold a burst of stacks that are named once.
+	if b.over++; b.over < 2 && cost < 4*may {
+		return rec, false
 	}
-	b.level++
-	b.lowered = append(b.lowered, fmt.Sprintf("from %.1f s on: %s", now.Sub(b.begun).Seconds(), bpf.Levels[b.level]))
-	return b.level, true
+	b.over = 0
+	for step := range bpf.Steps {
+		if b.gone[step] || step == bpf.Fold && float64(foreign) < foldFrom*float64(events) {
+			continue
+		}
+		if b.r.Lower(step) != nil {
+			return rec, false
+		}
+		b.gone[step] = true
+		b.lowered = append(b.lowered, fmt.Sprintf("from %.1f s on: %s", now.Sub(b.begun).Seconds(), step))
+		rec = kernel.Record{Time: monotonic(), Kind: kernel.Detail, Arg: [3]uint64{uint64(len(b.lowered))}}
+		if !b.gone[bpf.Fold] {
+			rec.Arg[1] = 1
+		}
+		return rec, true
+	}
+	return rec, false
 }
 
 // end gives what it came to: CPU time of the programs and of the target, and what was given up.
-func (b *bpfBudget) end(events int64) (programs, target int64, lowered string) {
+func (b *bpfBudget) end(s seen) (programs, target int64, lowered string) {
 	now := time.Now()
 	if b.meter != nil {
 		b.rate = float64(b.meter.Stop(b.r)) / float64(max(1, now.Sub(b.opened)))
 		b.meter = nil
 	}
 	b.share = 0
-	b.judge(now, events)
+	b.judge(now, s)
 	return int64(b.programsNS), max(0, b.target-b.first), strings.Join(b.lowered, "; ")
 }
 

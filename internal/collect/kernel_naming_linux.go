@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/whystall/whystall/internal/evidence/kernel"
 	"github.com/whystall/whystall/internal/sensor/bpf"
@@ -18,6 +19,7 @@ type naming struct {
 	todo    chan unnamed
 	done    sync.WaitGroup
 	cpu     int64
+	spent   atomic.Int64 // CPU time so far, ns
 	dropped int64
 }
 
@@ -73,6 +75,9 @@ func (n *naming) start(w *kernel.Writer) {
 				out = append(out, kernel.Frame{Addr: f.Addr, Func: f.Func, Module: f.Module, Offset: f.Offset, Inferred: f.Inferred})
 			}
 			w.Stack(u.id, out)
+			if len(n.todo)%32 == 0 {
+				n.spent.Store(threadTime() - began)
+			}
 		}
 		n.cpu = threadTime() - began
 	})

@@ -36,8 +36,8 @@ func (s *perfStream) budget() {
 	s.lookedOnce = true
 	taken, switched, spent := s.taken, s.switched, s.lastUsed-s.spent
 	s.taken, s.switched, s.spent, s.looked = 0, 0, s.lastUsed, time.Now()
-	// Of a target that hardly runs any cost is a large share, and none is much: a hundredth of a CPU is always allowed.
-	may := int64(max(s.p.Budget*float64(max(spent, 0)), float64(passed)/100))
+	// Of a target that hardly runs any cost is a large share, and none is much.
+	may := int64(max(s.p.Budget*float64(max(spent, 0)), leastBudget*float64(passed)))
 	if s.p.Budget <= 0 {
 		may = 1 << 62
 	}
@@ -55,7 +55,7 @@ func (s *perfStream) budget() {
 		if share < 1 && !s.fewer {
 			s.fewer = true
 			s.lower("stacks of waits are taken part of the time since %s: %d came in %s, each costs the target some us", taken, passed)
-			s.w.Records([]kernel.Record{{Kind: kernel.Detail, Time: monotonic(), Arg: [3]uint64{1}}})
+			s.w.Records([]kernel.Record{{Kind: kernel.Detail, Time: monotonic(), Arg: [3]uint64{1, 1}}})
 		}
 		s.share, s.stacksOn = share, 0
 		may -= int64(share * float64(full))

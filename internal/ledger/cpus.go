@@ -245,9 +245,9 @@ func foldedSpans(k *timeline.Kernel, b, e int64) (l spans) {
 	from := int64(-1)
 	for _, v := range k.Levels() {
 		switch {
-		case v.Level > 0 && from < 0:
+		case v.Folded && from < 0:
 			from = max(v.Time, b)
-		case v.Level == 0 && from >= 0:
+		case !v.Folded && from >= 0:
 			l = append(l, span{from, v.Time})
 			from = -1
 		}

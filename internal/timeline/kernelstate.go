@@ -47,8 +47,9 @@ type kernelState struct {
 
 // Level is the recorder's level of detail from a time on.
 type Level struct {
-	Time  int64
-	Level int
+	Time   int64
+	Level  int
+	Folded bool // others' switches are not told one by one
 }
 
 // Totals are sums over all threads of the target.

@@ -29,7 +29,7 @@ const (
 	// Other a bystander. With OtherTarget the stacks are the waker's, Arg[1] its system call plus one, Arg[2] that call's first argument.
 	Waking
 
-	// Wakeup: TID was put into the run queue of CPU Arg[0]. New: first time. Migrate: moved to CPU Arg[0].
+	// Wakeup: TID was put into the run queue of CPU Arg[0]. New: first time. Migrate: moved to CPU Arg[0]. GroupThrottled: that queue is out of quota.
 	Wakeup
 
 	// Clone: Other of the target made TID. Exit: TID ended. Exec: TID runs another program.
@@ -90,7 +90,7 @@ const (
 	// Lost: Arg[0] records were lost on CPU since the last word of it, Arg[1] of them stacks. A stretch from Time to Time+Arg[2].
 	Lost
 
-	// Detail: the recorder's level of detail is Arg[0] from here on; the Levels say what each leaves out.
+	// Detail: the recorder's level of detail is Arg[0] from here on, 0 all of it. Above that others' switches are folded, unless Arg[1] is 1.
 	Detail
 
 	kinds

@@ -46,7 +46,7 @@ type Flags uint16
 const (
 	Preempted      Flags = 1 << iota
 	Throttled            // task_struct.throttled
-	GroupThrottled       // its cfs_rq's throttle_count is not 0
+	GroupThrottled       // its cfs_rq's throttle_count is not 0; of Switch, Wakeup
 	Target               // TID is of the target
 	OtherTarget          // Other is
 	Interrupt            // told from an interrupt: Other is a bystander

@@ -1,6 +1,7 @@
 package bpf
 
 import (
+	"errors"
 	"fmt"
 	"io"
 
@@ -8,17 +9,34 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Levels of detail, each giving up what it says beside what the ones before it do. Switches of the target, its wake-ups
-// and who did them are told at every level.
-var Levels = []string{
-	"everything",
-	"others' switches are folded into who held a CPU while a thread of the target was queued there",
-	"no samples, TLB flushes, minor faults or waits for kernel locks; stacks of waits from 10 ms on, and none beyond frame pointers",
-	"no stacks",
+// A Step gives up some detail. Switches of the target, its wake-ups and who did them are told whatever is given up.
+type Step int
+
+// The steps, in the order in which they matter least. Fold is worth it only where others switch much.
+const (
+	Fold Step = iota
+	Seldom
+	NoCopies
+	NoStacks
+
+	Steps
+)
+
+// String says in words what is given up.
+func (s Step) String() string {
+	return [...]string{
+		"others' switches are folded into who held a CPU while a thread of the target was queued there",
+		"CPU samples are taken each 10 ms; no TLB flushes, minor faults or waits for kernel locks",
+		"stacks of waits are taken from 10 ms on, and none beyond frame pointers; no CPU samples",
+		"no stacks",
+	}[s]
 }
 
-// Lower sets a level of detail; it goes one way.
-func (r *Recorder) Lower(level int) error {
+// Seldom's sample period, ns.
+const seldomPeriod = 10 * SamplePeriod
+
+// Lower gives up some detail, for good.
+func (r *Recorder) Lower(step Step) error {
 	set := func(name string, v any) error {
 		if err := r.l.vars[name].Set(v); err != nil {
 			return fmt.Errorf("lower detail: set %s: %w", name, err)
@@ -33,25 +51,23 @@ func (r *Recorder) Lower(level int) error {
 			}
 		}
 	}
-	if level >= 1 {
-		if err := set(whystallVarFold, uint32(1)); err != nil {
-			return err
+	switch step {
+	case Fold:
+		return set(whystallVarFold, uint32(1))
+	case Seldom:
+		detach(whystallProgTlbFlush, whystallProgFaultMinor, whystallProgContentionBegin, whystallProgContentionEnd)
+		if samples, ok := r.l.links[whystallProgSample].(perfEvents); ok {
+			if err := samples.period(seldomPeriod); err != nil {
+				return fmt.Errorf("lower detail: %w", err)
+			}
+			return set(whystallVarSamplePeriod, uint64(seldomPeriod))
 		}
-	}
-	if level >= 2 {
-		detach(whystallProgSample, whystallProgTlbFlush, whystallProgFaultMinor, whystallProgContentionBegin, whystallProgContentionEnd)
-		if err := set(whystallVarWaitFloor, uint64(10_000_000)); err != nil {
-			return err
-		}
-		if err := set(whystallVarCopies, uint32(0)); err != nil {
-			return err
-		}
-	}
-	if level >= 3 {
-		if err := set(whystallVarStacks, uint32(0)); err != nil {
-			return err
-		}
-		detach(whystallProgSchedExit)
+	case NoCopies:
+		detach(whystallProgSample)
+		return errors.Join(set(whystallVarWaitFloor, uint64(10_000_000)), set(whystallVarCopies, uint32(0)))
+	case NoStacks:
+		detach(whystallProgSample, whystallProgSchedExit)
+		return set(whystallVarStacks, uint32(0))
 	}
 	return nil
 }

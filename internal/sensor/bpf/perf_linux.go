@@ -27,6 +27,16 @@ func (p perfEvents) Close() error {
 	return nil
 }
 
+// period sets how many ns lie between two.
+func (p perfEvents) period(ns uint64) error {
+	for _, fd := range p {
+		if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.PERF_EVENT_IOC_PERIOD, uintptr(unsafe.Pointer(&ns))); errno != 0 {
+			return fmt.Errorf("set the period of samples: %w", errno)
+		}
+	}
+	return nil
+}
+
 // attachPerf opens a software event on each CPU that calls the program: for every fault, or by the clock.
 func (l *loader) attachPerf(p program, prog *ebpf.Program) (perfEvents, error) {
 	attr := unix.PerfEventAttr{Type: unix.PERF_TYPE_SOFTWARE, Sample: 1}

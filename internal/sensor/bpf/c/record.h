@@ -84,14 +84,14 @@ enum { PREEMPT_STACK, PREEMPT_VAR, PREEMPT_HOT, PREEMPT_THREAD };
 
 const volatile u32 at_exit;        // whether sched_exit_tp tells when a thread is back (Linux 6.16)
 const volatile u32 migrate_args;   // how many mm_migrate_pages has
-const volatile u64 sample_period;  // ns
 const volatile u64 period_timer, slack_timer, csd_unthrottle, wakeup_timer; // addresses of functions, 0 not known
 
 // Changed while running: what is told in less detail.
 volatile u32 stacks = 1;           // whether stacks are taken
 volatile u32 copies;             // whether the stack's bytes are copied, of programs without frame pointers
 volatile u32 fold;                 // whether others' switches are folded
-volatile u64 wait_floor = 1000000; // ns from which a wait's stacks are told; of shorter ones as many as make so much together
+volatile u64 sample_period;        // ns
+volatile u64 wait_floor = 1000000; // ns from which a wait's stacks are told; of shorter ones one for each few floors that they come to together
 
 // One ring for each CPU: a shared one takes a lock that all CPUs' switches would meet at. 
 struct ring {

@@ -60,6 +60,9 @@ INLINE void held(struct cpu *c, u32 tid, u64 queued, u64 now)
 	}
 }
 
+// So many times the floor short waits come to before one of them is told.
+#define SHORTS 5
+
 // coming looks whether the wait that ends is to be told.
 INLINE void coming(struct task_struct *next, u64 now, struct cpu *c)
 {
@@ -76,16 +79,28 @@ INLINE void coming(struct task_struct *next, u64 now, struct cpu *c)
 	t->left = 0;
 	if (!stacks)
 		return;
-	u64 owed = t->owed + (now - left);
-	if (owed < wait_floor) {
-		t->owed = owed;
-		return;
+	u64 floor = wait_floor, took = now - left;
+	if (took < floor) {
+		// What short waits are for is told now and then: on a busy server they would cost more than all else.
+		u64 owed = t->owed + took;
+		if (owed < SHORTS * floor) {
+			t->owed = owed;
+			return;
+		}
+		t->owed = 0;
 	}
-	t->owed = 0;
 	if (at_exit)
 		c->pending = left;
 	else
 		tell_wait(left, tid, kernel_stack_of(next), t->user);
+}
+
+// group_throttled tells that t's run queue is out of quota. Newer kernels mark the thread itself, and are not asked.
+INLINE u16 group_throttled(struct task_struct *t)
+{
+	if (!field_exists(t->throttled) && field_exists(((struct cfs_rq *)0)->throttle_count) && t->se.cfs_rq->throttle_count)
+		return F_GROUP_THROTTLED;
+	return 0;
 }
 
 SEC("tp_btf/sched_switch")
@@ -101,13 +116,9 @@ int sched_switch(u64 *ctx)
 	bool blocks = leaves && state && !preempt;
 
 	if (leaves) {
-		if (field_exists(prev->throttled)) {
-			if (prev->throttled)
-				flags |= F_THROTTLED;
-		} else if (field_exists(((struct cfs_rq *)0)->throttle_count)) {
-			if (prev->se.cfs_rq->throttle_count)
-				flags |= F_GROUP_THROTTLED;
-		}
+		if (field_exists(prev->throttled) && prev->throttled)
+			flags |= F_THROTTLED;
+		flags |= group_throttled(prev);
 	}
 	if (blocks) {
 		struct middle *m = reserve(sizeof(*m));
@@ -238,7 +249,7 @@ SEC("tp_btf/sched_wakeup")
 int sched_wakeup(u64 *ctx)
 {
 	struct task_struct *t = (void *)ctx[0];
-	queued(t, t->thread_info.cpu, 0);
+	queued(t, t->thread_info.cpu, group_throttled(t));
 	return 0;
 }
 
@@ -246,7 +257,7 @@ SEC("tp_btf/sched_wakeup_new")
 int sched_wakeup_new(u64 *ctx)
 {
 	struct task_struct *t = (void *)ctx[0];
-	queued(t, t->thread_info.cpu, F_NEW);
+	queued(t, t->thread_info.cpu, F_NEW | group_throttled(t));
 	return 0;
 }
 
