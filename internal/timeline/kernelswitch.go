@@ -232,6 +232,11 @@ func (b *kbuilder) wakeup(r *kernel.Record, t int64) {
 		return
 	}
 	cpu := cpuOf(uint16(min(r.Arg[0], 1<<16-1)))
+	// Before Linux 6.18 a thread that is woken while its group has no quota does not run at all until there is some.
+	waits, meta := ThreadQueued, uint16(0)
+	if r.Flags&kernel.GroupThrottled != 0 && r.Flags&kernel.Migrate == 0 && !b.header.PerTask {
+		waits, meta = ThreadThrottled, ksegByGroup
+	}
 	s := th.last()
 	if r.Flags&kernel.New != 0 {
 		if l := th.life(); l == nil || l.exit != 0 || l.birth == 0 {
@@ -240,7 +245,7 @@ func (b *kbuilder) wakeup(r *kernel.Record, t int64) {
 		if s == nil && t > b.begin {
 			b.push(th, b.begin, ThreadGone, -1, 0, 0)
 		}
-		b.push(th, t, ThreadQueued, cpu, 0, 0)
+		b.push(th, t, waits, cpu, 0, meta)
 		return
 	}
 	if s == nil {
@@ -248,13 +253,18 @@ func (b *kbuilder) wakeup(r *kernel.Record, t int64) {
 			b.push(th, b.begin, ThreadUnknown, -1, 0, ksegAway)
 		}
 		if r.Flags&kernel.Migrate == 0 {
-			b.push(th, t, ThreadQueued, cpu, 0, 0)
+			b.push(th, t, waits, cpu, 0, meta)
 		}
 		return
 	}
 	switch s.doing() {
 	case ThreadQueued, ThreadThrottled:
 		switch {
+		case waits == ThreadThrottled && s.doing() == ThreadQueued:
+			if s.cpu < 0 {
+				s.cpu = cpu
+			}
+			b.push(th, t, waits, cpu, s.off, meta)
 		case s.cpu < 0:
 			s.cpu = cpu
 		case s.cpu != cpu:
@@ -269,10 +279,10 @@ func (b *kbuilder) wakeup(r *kernel.Record, t int64) {
 			return
 		}
 		s.meta |= ksegApprox // the waking before it is missing
-		b.push(th, t, ThreadQueued, cpu, s.off, 0)
+		b.push(th, t, waits, cpu, s.off, meta)
 	case ThreadUnknown, ThreadGone:
 		if r.Flags&kernel.Migrate == 0 {
-			b.push(th, t, ThreadQueued, cpu, 0, 0)
+			b.push(th, t, waits, cpu, 0, meta)
 		}
 	}
 }
