@@ -1,6 +1,7 @@
 package collect
 
 import (
+	"bufio"
 	"fmt"
 	"os"
 	"strconv"
@@ -77,7 +78,7 @@ func machine() (as []Ability) {
 		a.Part, a.Say = true, "Linux "+rel+" tells that a group is throttled, not which of its threads (6.18 does): supported, never proven"
 	}
 	as = append(as, a)
-	if sym, err := firstSymbol(); err != nil || !sym {
+	if shown, err := symbolsShown(); err != nil || !shown {
 		more := ""
 		if os.Geteuid() == 0 {
 			more = "sudo sysctl kernel.kptr_restrict=1"
@@ -144,18 +145,20 @@ func atLeast(release string, major, minor int) bool {
 	return a > major || a == major && b >= minor
 }
 
-// firstSymbol tells whether kernel addresses are shown to us.
-func firstSymbol() (bool, error) {
+// symbolsShown tells whether kernel addresses are shown to us. The first symbols are none to go by: on x86 before Linux 6.15 per-CPU
+// variables are counted from address zero.
+func symbolsShown() (bool, error) {
 	f, err := os.Open("/proc/kallsyms")
 	if err != nil {
 		return false, err
 	}
 	defer f.Close()
-	var b [64]byte
-	n, err := f.Read(b[:])
-	if err != nil {
-		return false, err
+	for s := bufio.NewScanner(f); s.Scan(); {
+		// "ffffffff81000000 T _text"
+		w := strings.Fields(s.Text())
+		if len(w) >= 3 && (w[1] == "T" || w[1] == "t") {
+			return strings.Trim(w[0], "0") != "", nil
+		}
 	}
-	addr, _, _ := strings.Cut(string(b[:n]), " ")
-	return strings.Trim(addr, "0") != "", nil
+	return false, nil
 }

@@ -403,6 +403,11 @@ func quota(t *testing.T, pid int) {
 	home := v2
 	if _, err := os.Stat(filepath.Join(v1, "cpu.cfs_quota_us")); err == nil || exists(filepath.Join(v1, "tasks")) {
 		dir, file, value, home = filepath.Join(v1, "whystall-test-"+strconv.Itoa(pid)), "cpu.cfs_quota_us", "10000", v1
+	} else if control := filepath.Join(v2, "cgroup.subtree_control"); !enabled(control) {
+		if err := os.WriteFile(control, []byte("+cpu"), 0); err != nil {
+			need.Missing(t, "cgroup", err.Error())
+		}
+		t.Cleanup(func() { os.WriteFile(control, []byte("-cpu"), 0) })
 	}
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		need.Missing(t, "cgroup", err.Error())
@@ -418,6 +423,12 @@ func quota(t *testing.T, pid int) {
 			need.Missing(t, "cgroup", err.Error())
 		}
 	}
+}
+
+// enabled tells whether a group of version 2 gives its groups the cpu controller.
+func enabled(control string) bool {
+	b, _ := os.ReadFile(control)
+	return slices.Contains(strings.Fields(string(b)), "cpu")
 }
 
 func exists(name string) bool {
