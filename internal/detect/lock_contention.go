@@ -61,6 +61,10 @@ Sources
 		lookLocks(p, notLogger)
 		lookThreadLocks(p)
 		if len(p.claims) == 0 && p.outcome == undecided {
+			if p.Ledger.Native && lockUnused(p.Ledger) > 0 {
+				lookFutexes(p, "")
+				return
+			}
 			if p.Ledger.Native {
 				p.Clear("slow requests waited for no lock, by the kernel's records")
 			} else {

@@ -197,7 +197,7 @@ func threadLockRemedy(mostly ledger.Leaf, site string) []string {
 	return []string{"find who holds the lock taken at " + site + ": gdb -p PID -batch -ex 'thread apply all bt' stops the process for a moment", "shorten what is done under it, or shard it"}
 }
 
-// lookFutexes is for where no request is visible: the ledger's unused CPUs, while work waited for locks.
+// lookFutexes is for where no request is visible, or none that waits for a lock: the ledger's unused CPUs, while work waited for locks.
 func lookFutexes(p *Pass, why string) {
 	r := p.Ledger
 	if r == nil || r.Kernel == nil || r.CPUs == nil {
@@ -207,17 +207,20 @@ func lookFutexes(p *Pass, why string) {
 	}
 	ns := lockUnused(r)
 	if ratio(ns, r.CPUs.TotalNS) < 0.2 {
-		p.Clear("no request is visible; CPUs were unused while threads waited for locks for %s of the time, worth a finding from 20 %% on", percent(ratio(ns, r.CPUs.TotalNS)))
+		p.Clear("no request that waits for a lock is visible; CPUs were unused while threads waited for locks for %s of the time, worth a finding from 20 %% on", percent(ratio(ns, r.CPUs.TotalNS)))
 		return
 	}
 	p.claimTerm(termUnused, ns, ratio(ns, r.CPUs.TotalNS))
-	p.Cap("no request is visible: whether anybody waited for these threads is not known")
+	p.Cap("these waits are in no request that is visible: whether anybody waited for these threads is not known")
 }
 
 // lockUnused is the CPU time that was not used while work waited for locks.
 func lockUnused(r *ledger.Result) (ns int64) {
+	if r.CPUs == nil {
+		return 0
+	}
 	for _, u := range r.CPUs.Unused {
-		if u.Who == "lock" || strings.HasPrefix(u.Who, "lock ") || u.Kind == "lock" {
+		if u.Kind == "lock" {
 			ns += u.NS
 		}
 	}

@@ -66,7 +66,10 @@ func (t *threadPass) run(ctx context.Context) (*Result, error) {
 	t.lockTable(r, s)
 	r.Kernel = kernelSums(t.k, t.o.Set)
 	fillFutexes(t.k, r.Kernel)
-	r.CPUs = cpus(t.k, t.o.Set, t.flight(), waited(&r.All))
+	waits, on := t.lockWaits(r.Kernel)
+	on = append(on, waited(&r.All)...)
+	sortInstead(on)
+	r.CPUs = cpus(t.k, t.o.Set, append(t.flight(), waits...).merge(), on)
 	return r, t.wrong
 }
 
