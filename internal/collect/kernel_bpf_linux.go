@@ -30,9 +30,11 @@ var _ = registerLocal(&Local{
 })
 
 const (
-	// drainEvery keeps a ring of 2 MiB below half at 500 000 events a second; a fuller one is read again at once.
-	drainEvery = 20 * time.Millisecond
-	flushEvery = 250 * time.Millisecond
+	// drainEvery keeps a ring of 2 MiB below half at 500 000 events a second; a fuller one is read again at once. What is nearly
+	// empty is read seldom, as waking up costs more than reading then.
+	drainEvery  = 20 * time.Millisecond
+	drainSeldom = 80 * time.Millisecond
+	flushEvery  = 250 * time.Millisecond
 	// batchMost and flushMost bound the records kept, which matters at some 100 000 a second.
 	batchMost = 4096
 	flushMost = 1 << 16
@@ -52,7 +54,12 @@ func recordBPF(ctx context.Context, p Process, w io.Writer) (_ *evidence.Cost, e
 	if unwinder != nil {
 		defer unwinder.Close()
 	}
-	r, err := bpf.Open(bpf.Options{PID: p.PID, Stacks: p.Stacks, Copy: unwinder != nil})
+	o := bpf.Options{PID: p.PID, Stacks: p.Stacks, Copy: unwinder != nil}
+	if named.kernel != nil {
+		o.Address = named.kernel.Address // reading them takes as long as all the rest
+	}
+	o.Loaded = debug.FreeOSMemory // the kernel's types took 20 MB
+	r, err := bpf.Open(o)
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +72,6 @@ func recordBPF(ctx context.Context, p Process, w io.Writer) (_ *evidence.Cost, e
 		return nil, err
 	}
 	named.start(s.w)
-	debug.FreeOSMemory() // the kernel's types took 20 MB
 	s.budget = newBPFBudget(r, p, named.spent.Load)
 	if p.Recording != nil {
 		p.Recording()
@@ -152,7 +158,7 @@ func (s *bpfStream) everybody() error {
 }
 
 func (s *bpfStream) run(ctx context.Context) error {
-	drain := time.NewTicker(drainEvery)
+	drain := time.NewTimer(drainEvery)
 	defer drain.Stop()
 	flushed := time.Now()
 	s.lossAt = monotonic()
@@ -162,6 +168,11 @@ func (s *bpfStream) run(ctx context.Context) error {
 			ended = true
 		case <-drain.C:
 		}
+		next := drainEvery
+		if s.r.Fullest() < 1.0/16 {
+			next = drainSeldom
+		}
+		drain.Reset(next)
 		upTo, err := s.drain()
 		for err == nil && s.r.Fullest() > 0.25 && ctx.Err() == nil {
 			upTo, err = s.drain()
@@ -217,7 +228,7 @@ func (s *bpfStream) event(e *bpf.Event) {
 		}
 		return
 	}
-	if int(e.Kind) >= len(kinds) || kinds[e.Kind] == kernel.None {
+	if int(e.Kind) >= len(kinds) || kinds[e.Kind] == kernel.None || e.Time < s.r.Since {
 		return
 	}
 	kind := kinds[e.Kind]
@@ -432,7 +443,7 @@ func (s *bpfStream) count() {
 // preferThread lets the calling thread run before others, where that is permitted, until the function it returns: on a machine that is full
 // of work the rings would overflow before we got a CPU. It takes a few hundredths of one.
 func preferThread() (restore func()) {
-	const prioProcess, nice = 0, -10
+	const prioProcess, nice = 0, -20
 	was, err := syscall.Getpriority(prioProcess, 0) // of the thread; the system call answers 20 minus it
 	if err != nil || syscall.Setpriority(prioProcess, 0, nice) != nil {
 		return func() {}

@@ -134,12 +134,23 @@ func (l *loader) openRings(size int) error {
 }
 
 // functions tells the programs where the kernel's functions are whose calls by timers they look for.
-func (l *loader) functions() error {
+// known tells those that somebody has read already; nil: nobody has.
+func (l *loader) functions(known func(name string) (uint64, bool)) error {
 	names := map[string]string{
 		"sched_cfs_period_timer": whystallVarPeriodTimer, "sched_cfs_slack_timer": whystallVarSlackTimer,
 		"__cfsb_csd_unthrottle": whystallVarCsdUnthrottle, "hrtimer_wakeup": whystallVarWakeupTimer,
 	}
-	addrs, err := addresses(names)
+	addrs, err := map[string]uint64{}, error(nil)
+	if known != nil {
+		for name := range names {
+			if addr, ok := known(name); ok {
+				addrs[name] = addr
+			}
+		}
+		err = lacking(names, addrs, false)
+	} else {
+		addrs, err = addresses(names)
+	}
 	for name, addr := range addrs {
 		if e := l.spec.Variables[names[name]].Set(addr); e != nil {
 			return fmt.Errorf("load programs: set %s: %w", name, e)
@@ -155,17 +166,22 @@ func bit(b bool) uint32 {
 	return 0
 }
 
-// attach loads a program and attaches it.
-func (l *loader) attach(p program) error {
+// load loads what is to be attached.
+func (l *loader) load(p program) (*ebpf.Program, error) {
 	if p.how&perf == 0 {
 		if _, ok := l.types.tracepoint(p.on); !ok {
-			return fmt.Errorf("%s: no tracepoint %s", p.tells, p.on)
+			return nil, fmt.Errorf("%s: no tracepoint %s", p.tells, p.on)
 		}
 	}
 	prog, err := l.program(p.name)
 	if err != nil {
-		return fmt.Errorf("%s: %w", p.tells, err)
+		return nil, fmt.Errorf("%s: %w", p.tells, err)
 	}
+	return prog, nil
+}
+
+// attach attaches a program that was loaded.
+func (l *loader) attach(p program, prog *ebpf.Program) (err error) {
 	var ln io.Closer
 	switch {
 	case p.how&perf != 0:

@@ -94,6 +94,11 @@ func addresses[V any](names map[string]V) (map[string]uint64, error) {
 		}
 		found[string(name)] = addr
 	}
+	return found, lacking(names, found, hidden)
+}
+
+// lacking is the error of names that were not found; nil where all were.
+func lacking[V any](names map[string]V, found map[string]uint64, hidden bool) error {
 	var without []string
 	for n := range names {
 		if found[n] == 0 {
@@ -103,9 +108,9 @@ func addresses[V any](names map[string]V) (map[string]uint64, error) {
 	slices.Sort(without)
 	switch {
 	case len(without) == 0:
-		return found, nil
+		return nil
 	case hidden:
-		return found, errors.New("/proc/kallsyms hides addresses: needs CAP_SYSLOG, or kernel.kptr_restrict=0")
+		return errors.New("/proc/kallsyms hides addresses: needs CAP_SYSLOG, or kernel.kptr_restrict=0")
 	}
-	return found, fmt.Errorf("/proc/kallsyms lacks %q", without)
+	return fmt.Errorf("/proc/kallsyms lacks %q", without)
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"unsafe"
+
+	"github.com/cilium/ebpf"
 )
 
 // Recorder hears of one process. Its methods are for one goroutine.
@@ -16,6 +18,7 @@ type Recorder struct {
 	PerTask  bool     // the kernel throttles by task: Throttled is exact
 	Features []string // what is told
 	Missing  []string // what this kernel does not permit, in words
+	Since    int64    // when the last program was attached: what is told of before is not all there was
 
 	l      *loader
 	event  Event
@@ -38,6 +41,12 @@ type Options struct {
 	Stacks bool // whether stacks are taken at all
 	Copy   bool // whether user stacks are copied, for programs without frame pointers
 	Ring   int  // bytes of each CPU's ring, a power of two; 0: by the number of CPUs
+
+	// Address tells where a function of the kernel is; nil: /proc/kallsyms is read.
+	Address func(name string) (uint64, bool)
+
+	// Loaded is called before the first program is attached, from when on the rings fill.
+	Loaded func()
 }
 
 // Open attaches the programs. What is not vital and not permitted is in Missing.
@@ -64,7 +73,7 @@ func Open(o Options) (_ *Recorder, err error) {
 			r.Close()
 		}
 	}()
-	if err := l.functions(); err != nil {
+	if err := l.functions(o.Address); err != nil {
 		r.Missing = append(r.Missing, "when a quota gives time: "+err.Error())
 	}
 	if err := spec.Variables[whystallVarStacks].Set(bit(o.Stacks)); err != nil {
@@ -82,24 +91,51 @@ func Open(o Options) (_ *Recorder, err error) {
 	for _, ring := range l.rings {
 		r.CPUs = append(r.CPUs, ring.cpu)
 	}
+	// Loading takes some hundred ms: what is attached first would fill its ring, and tell of threads whose wakers nobody sees.
+	loaded := map[string]*ebpf.Program{}
+	failed := func(p program, err error) error {
+		switch {
+		case p.how&vital != 0:
+			return err
+		case p.how&elsewhere == 0:
+			r.Missing = append(r.Missing, err.Error())
+		}
+		return nil
+	}
 	for _, p := range programs {
 		if p.how&ofStacks != 0 && !o.Stacks {
 			continue
 		}
-		err := l.attach(p)
-		switch {
-		case err == nil:
-			r.Features = append(r.Features, p.tells)
-		case p.how&vital != 0:
-			return nil, err
-		case p.how&elsewhere == 0:
-			r.Missing = append(r.Missing, err.Error())
+		prog, err := l.load(p)
+		if err != nil {
+			if err = failed(p, err); err != nil {
+				return nil, err
+			}
+			continue
 		}
+		loaded[p.name] = prog
 	}
 	if l.lister, err = l.program(whystallProgEverybody); err != nil {
 		return nil, err
 	}
 	l.types = nil // some MB
+	if o.Loaded != nil {
+		o.Loaded()
+	}
+	for _, p := range programs {
+		prog := loaded[p.name]
+		if prog == nil {
+			continue
+		}
+		if err := l.attach(p, prog); err != nil {
+			if err = failed(p, err); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		r.Features = append(r.Features, p.tells)
+	}
+	r.Since = monotonic()
 	r.begins = monotonic()
 	r.lost = make([]Loss, len(l.lossView)/64)
 	return r, nil

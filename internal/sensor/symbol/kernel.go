@@ -2,14 +2,12 @@ package symbol
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -65,14 +63,15 @@ func parseKallsyms(r io.Reader) (*KernelTable, error) {
 	k := &KernelTable{modules: []string{"kernel"}}
 	module := map[string]uint16{}
 	s := bufio.NewScanner(r)
+	s.Buffer(make([]byte, 64<<10), 64<<10)
 	lines, shown := 0, false
 	for s.Scan() {
 		lines++
-		f := bytes.Fields(s.Bytes())
-		if len(f) < 3 || len(f[1]) != 1 {
-			return nil, fmt.Errorf("line %d: want 3 fields, got %d", lines, len(f))
+		f, ok := kallsymsFields(s.Bytes())
+		if !ok {
+			return nil, fmt.Errorf("line %d: want an address, a kind and a name", lines)
 		}
-		addr, err := strconv.ParseUint(string(f[0]), 16, 64)
+		addr, err := parseHex(f[0])
 		if err != nil {
 			return nil, fmt.Errorf("line %d: %w", lines, err)
 		}
@@ -89,7 +88,7 @@ func parseKallsyms(r io.Reader) (*KernelTable, error) {
 			return nil, fmt.Errorf("line %d: over %d symbols", lines, maxKernelSymbols)
 		}
 		sym := kernelSymbol{addr: addr, code: kind == 't' || kind == 'w'}
-		if len(f) > 3 {
+		if len(f[3]) > 0 {
 			name := strings.Trim(string(f[3]), "[]")
 			id, ok := module[name]
 			if !ok && len(k.modules) < 1<<16-1 {
@@ -113,6 +112,7 @@ func parseKallsyms(r io.Reader) (*KernelTable, error) {
 	if lines > 0 && !shown {
 		return nil, errHidden
 	}
+	// The kernel's own come in order, those of modules do not.
 	slices.SortStableFunc(k.all, func(a, b kernelSymbol) int {
 		switch {
 		case a.addr < b.addr:
@@ -124,6 +124,53 @@ func parseKallsyms(r io.Reader) (*KernelTable, error) {
 	})
 	k.all, k.names = slices.Clip(k.all), slices.Clip(k.names)
 	return k, nil
+}
+
+// kallsymsFields splits a line at spaces and tabs; the fourth field is empty where the kernel itself has the symbol. There are some 200 000
+// lines, read while the recorder begins.
+func kallsymsFields(line []byte) (f [4][]byte, ok bool) {
+	for i := range f {
+		for len(line) > 0 && (line[0] == ' ' || line[0] == '\t') {
+			line = line[1:]
+		}
+		n := 0
+		for n < len(line) && line[n] != ' ' && line[n] != '\t' {
+			n++
+		}
+		f[i], line = line[:n], line[n:]
+	}
+	return f, len(f[1]) == 1 && len(f[2]) > 0
+}
+
+func parseHex(b []byte) (v uint64, err error) {
+	if len(b) == 0 || len(b) > 16 {
+		return 0, fmt.Errorf("%.20q is no address", b)
+	}
+	for _, c := range b {
+		switch {
+		case c >= '0' && c <= '9':
+			c -= '0'
+		case c|0x20 >= 'a' && c|0x20 <= 'f':
+			c = c | 0x20 - 'a' + 10
+		default:
+			return 0, fmt.Errorf("%.20q is no address", b)
+		}
+		v = v<<4 | uint64(c)
+	}
+	return v, nil
+}
+
+// Address finds a function of the kernel by its name.
+func (k *KernelTable) Address(name string) (addr uint64, ok bool) {
+	if k == nil {
+		return 0, false
+	}
+	for _, s := range k.all {
+		if s.code && s.module == 0 && int(s.length) == len(name) && string(k.names[s.name:int(s.name)+len(name)]) == name {
+			return s.addr, true
+		}
+	}
+	return 0, false
 }
 
 // Lookup tells which function of the kernel has the address. A nil table gives the address alone.
