@@ -165,6 +165,7 @@ const (
 	whystallVarSamplePeriod       = "sample_period"
 	whystallVarSelfNs             = "self_ns"
 	whystallVarSlackTimer         = "slack_timer"
+	whystallVarSocketMask         = "socket_mask"
 	whystallVarSocketNumbers      = "socket_numbers"
 	whystallVarStacks             = "stacks"
 	whystallVarStateArg           = "state_arg"
@@ -280,6 +281,7 @@ type whystallVariableSpecs struct {
 	SamplePeriod  *ebpf.VariableSpec `ebpf:"sample_period"`
 	SelfNs        *ebpf.VariableSpec `ebpf:"self_ns"`
 	SlackTimer    *ebpf.VariableSpec `ebpf:"slack_timer"`
+	SocketMask    *ebpf.VariableSpec `ebpf:"socket_mask"`
 	SocketNumbers *ebpf.VariableSpec `ebpf:"socket_numbers"`
 	Stacks        *ebpf.VariableSpec `ebpf:"stacks"`
 	StateArg      *ebpf.VariableSpec `ebpf:"state_arg"`
@@ -344,6 +346,7 @@ type whystallVariables struct {
 	SamplePeriod  *ebpf.Variable `ebpf:"sample_period"`
 	SelfNs        *ebpf.Variable `ebpf:"self_ns"`
 	SlackTimer    *ebpf.Variable `ebpf:"slack_timer"`
+	SocketMask    *ebpf.Variable `ebpf:"socket_mask"`
 	SocketNumbers *ebpf.Variable `ebpf:"socket_numbers"`
 	Stacks        *ebpf.Variable `ebpf:"stacks"`
 	StateArg      *ebpf.Variable `ebpf:"state_arg"`

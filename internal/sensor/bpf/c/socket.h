@@ -20,6 +20,12 @@ struct {
 } sockets SEC(".maps");
 
 volatile u64 socket_numbers;
+volatile u32 socket_mask; // of the sockets one in so many plus one is looked at
+
+INLINE bool passed_over(u64 sk)
+{
+	return (u32)(sk * 0x9e3779b97f4a7c15 >> 40) & socket_mask;
+}
 
 #define EAGAIN 11
 
@@ -27,6 +33,8 @@ SEC("tp_btf/sk_data_ready")
 int socket_ready(u64 *ctx)
 {
 	u64 sk = ctx[0];
+	if (passed_over(sk))
+		return 0;
 	struct socket *s = map_lookup(&sockets, &sk);
 	if (s && s->empty && !s->ready)
 		s->ready = ktime_get_ns();
@@ -39,9 +47,14 @@ int socket_read(u64 *ctx)
 	struct task_struct *t = get_current_task_btf();
 	if (t->tgid != target)
 		return 0;
-	u64 sk = ctx[0], now = ktime_get_ns();
+	u64 sk = ctx[0];
+	if (passed_over(sk))
+		return 0;
 	int got = ctx[1];
 	struct socket *s = map_lookup(&sockets, &sk);
+	if (got != -EAGAIN && (!s || !s->empty))
+		return 0;
+	u64 now = ktime_get_ns();
 	if (got == -EAGAIN) {
 		if (!s) {
 			struct socket fresh = {.empty = now, .by = t->pid};
@@ -55,8 +68,6 @@ int socket_read(u64 *ctx)
 		s->by = t->pid;
 		return 0;
 	}
-	if (!s)
-		return 0;
 	u64 empty = s->empty, ready = s->ready;
 	s->empty = 0;
 	s->ready = 0;
