@@ -14,7 +14,7 @@ import (
 //	go118  1.18, 1.19     pcs are 4 bytes, from the begin of text
 //	go120  1.20 and later; the header's begin of text is 0 since 1.26 (moduledata has it)
 //
-// It is read where it lies, a few words a look-up: that of a 500 MB program has 60 MB.
+// It is read where it lies, a few pages: that of a 500 MB program has 60 MB.
 type pclntab struct {
 	r       *io.SectionReader
 	version int
@@ -53,7 +53,7 @@ func readPclntab(im *image) (*pclntab, error) {
 			return nil, errNoTable
 		}
 	}
-	t := &pclntab{r: io.NewSectionReader(im.r, int64(sec.off), int64(sec.size)), im: im}
+	t := &pclntab{r: io.NewSectionReader(&paged{r: im.r}, int64(sec.off), int64(sec.size)), im: im}
 	if err := t.header(sec); err != nil {
 		return nil, fmt.Errorf("read Go function table: %w", err)
 	}
