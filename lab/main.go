@@ -25,6 +25,7 @@ import (
 
 const usage = `usage: lab list
        lab run CASE [--variant NAME] [--for 10s] [--format text|json|markdown]
+       lab experiment CASE [--for 2s]
        lab qemu --kernel VMLINUZ [...] -- run|verify CASE ...
        lab verify [CASE[/VARIANT]...] [--times 3] [--for 10s] [-o FILE] [--keep FOLDER [--all]]
 
@@ -32,6 +33,7 @@ run tells a case's story: it starts the server and its clients, shows what these
 whystall, and does the same once cured; with --variant it runs that one only. verify runs every variant, or those
 named, several times, holds what whystall says against what is known, and writes a table of it; --keep keeps what it recorded
 where the verdict was wrong, with --all always.
+experiment runs what was published of thread-churn or runqueue-saturation and prints the tables, as run does at its end.
 qemu does either in a virtual machine, for NUMA nodes and other kernels: lab qemu alone tells more.
 Exit status: 0 done, whatever was found; 1 verify: something was missed or wrongly named; 2 wrong usage;
 3 something went wrong.
@@ -96,6 +98,8 @@ func lab(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 0
 	case args[0] == "run" && len(args) > 1:
 		return runArgs(ctx, cases, args[1:], stdout, stderr)
+	case args[0] == "experiment" && len(args) > 1:
+		return experimentArgs(ctx, cases, args[1:], stdout, stderr)
 	case args[0] == "help" || args[0] == "-h" || args[0] == "--help":
 		fmt.Fprint(stdout, usage)
 		return 0
@@ -145,6 +149,35 @@ func runArgs(ctx context.Context, cases []Case, args []string, stdout, stderr io
 	}
 	if status > 1 {
 		fmt.Fprintf(stderr, "lab: whystall's exit status is %d\n", status)
+		return exitFailed
+	}
+	return 0
+}
+
+func experimentArgs(ctx context.Context, cases []Case, args []string, stdout, stderr io.Writer) int {
+	fs := flag.NewFlagSet("experiment", flag.ContinueOnError)
+	fs.SetOutput(stderr)
+	fs.Usage = func() { fmt.Fprint(stderr, usage) }
+	d := fs.Duration("for", 2*time.Second, "")
+	c := find(cases, args[0])
+	if fs.Parse(args[1:]) != nil {
+		return exitUsage
+	}
+	if c == nil || len(experiments[c.Name].rows) == 0 || fs.NArg() > 0 || *d < 100*time.Millisecond {
+		fmt.Fprintf(stderr, "lab: want thread-churn or runqueue-saturation, and --for of at least 100ms\n%s", usage)
+		return exitUsage
+	}
+	err := tryAll(ctx, c, experiments[c.Name], *d, stdout)
+	if ctx.Err() != nil {
+		err = errors.New("stopped; nothing was left running")
+	}
+	var why skip
+	if errors.As(err, &why) {
+		fmt.Fprintf(stderr, "lab: %s: %v\n", c.Name, why)
+		return 0
+	}
+	if err != nil {
+		fmt.Fprintln(stderr, "lab:", err)
 		return exitFailed
 	}
 	return 0

@@ -99,7 +99,14 @@ func run(ctx context.Context, c *Case, v *Variant, o options, stdout, stderr io.
 		return status, err
 	}
 	compare(say, ill, after)
-	return status, nil
+	e, ok := experiments[c.Name]
+	if !ok {
+		return status, nil
+	}
+	if err := s.end(); err != nil {
+		return status, err
+	}
+	return status, tryAll(ctx, c, e, 2*time.Second, say)
 }
 
 func (c *Case) variant(name string) *Variant {

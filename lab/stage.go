@@ -137,10 +137,13 @@ func (s *stage) end() error {
 	for i := len(s.order) - 1; i >= 0; i-- {
 		s.order[i].stop()
 	}
+	s.order = nil
 	if s.journal == nil {
 		return nil
 	}
-	return s.journal.End()
+	j := s.journal
+	s.journal = nil
+	return j.End()
 }
 
 // dead tells of a process that ended by itself.

@@ -3,7 +3,7 @@
 //
 //	count COUNTERS waiting N         N threads that are blocked
 //	count COUNTERS yielding N [US]   N threads that are always runnable: they look for work for US, yield, and look again
-//	count COUNTERS polling N [US]    N threads that look for work, sleep US, and look again
+//	count COUNTERS polling N [US]    N threads that look for work for US, sleep 50 us, and look again
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -73,13 +73,13 @@ int main(int argc, char **argv) {
   }
   int counters = atoi(argv[1]), n = atoi(argv[3]);
   std::string how = argv[2];
-  std::chrono::microseconds us(argc > 4 ? atoi(argv[4]) : how == "polling" ? 50 : 0);
+  std::chrono::microseconds us(argc > 4 ? atoi(argv[4]) : 0);
   for (int i = 0; i < n; i++) {
     std::thread([how, us] {
       if (how == "yielding")
         while (!look(us)) sched_yield();
       if (how == "polling")
-        while (!look(std::chrono::microseconds(0))) std::this_thread::sleep_for(us);
+        while (!look(us)) std::this_thread::sleep_for(std::chrono::microseconds(50));
       std::unique_lock<std::mutex> l(never_mu);
       never.wait(l, [] { return false; });
     }).detach();
