@@ -568,10 +568,10 @@ func (x *explainer) joinBarrier(f *frame, s *timeline.Segment, lo int64, leaf le
 	for x.cursor > lo {
 		t, b, e, ok := x.j.paths.barrier(lo, x.cursor)
 		if !ok {
-			x.emitTo(lo, leaf, f.ident, s)
+			x.joinCollected(f, s, lo, leaf)
 			return
 		}
-		x.emitTo(e, leaf, f.ident, s)
+		x.joinCollected(f, s, e, leaf)
 		x.alongPath(f, s, t, b, e, leaf)
 	}
 }
@@ -588,13 +588,35 @@ func (x *explainer) joinStoppable(f *frame, s *timeline.Segment, lo int64, leaf 
 			if leaf == codeMarkTermQueue {
 				x.joinBarrier(f, s, e, leaf)
 			} else {
-				x.emitTo(e, leaf, f.ident, s)
+				x.joinCollected(f, s, e, leaf)
 			}
 		}
 		if b < e {
 			x.alongPath(f, s, t, b, e, codeSTW)
 		}
 	}
+}
+
+// joinCollected books [lo,cursor) of a wait for the garbage collector as leaf, but where no thread of the process was on a CPU although one wanted to be: whoever
+// is waited for is of this process, and did not get on for want of quota or CPU either. That is coverage and no hop, so it is not measured.
+func (x *explainer) joinCollected(f *frame, s *timeline.Segment, lo int64, leaf leafCode) {
+	j := x.j
+	if leaf == codeUnknown || !j.covered(lo, x.cursor) {
+		x.emitTo(lo, leaf, f.ident, s)
+		return
+	}
+	x.emitTo(max(lo, j.end), leaf, f.ident, s) // of before and after the recording nothing is known
+	j.parts = j.together(j.parts[:0], max(lo, j.begin), x.cursor)
+	l := j.parts
+	for i := len(l) - 1; i >= 0; i-- {
+		q := l[i]
+		if q.lo >= x.cursor || q.leaf != codeThrottled && q.leaf != codeNoCPU {
+			continue
+		}
+		x.emitTo(q.hi, leaf, f.ident, s)
+		x.emitPart(x.piece(q.lo, q.leaf, f.ident, s), &q)
+	}
+	x.emitTo(lo, leaf, f.ident, s)
 }
 
 // woken looks at a goroutine that just became runnable: what it waited for may have been ready before.
