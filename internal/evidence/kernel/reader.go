@@ -198,7 +198,6 @@ type blockReader struct {
 	z    *zstd.Decoder
 	buf  []byte // body as it stands in the file
 	out  []byte
-	lost string
 }
 
 func (b *blockReader) lose(why string) {
