@@ -76,7 +76,7 @@ type Options struct {
 	NoProbe  bool    // do not look for its pprof pages
 	NoKernel bool    // leave the kernel's event stream out
 	NoStacks bool    // of that, leave the stacks out
-	Budget   float64 // share of the target's CPU time that recording may cost it; 0: 0.06
+	Budget   float64 // share of the target's CPU time that recording may cost, or a third of that of one CPU; 0: 0.06
 	Brief    bool    // a segment of many: no readings before and after, which are cumulative and cost the target some
 
 	// For tests; the zero values are right.

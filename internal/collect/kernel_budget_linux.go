@@ -56,9 +56,9 @@ const (
 	// written on.
 	eventNS = 400
 
-	// leastBudget is the share of one CPU that recording may always take. A target that is throttled, or does nearly nothing, has no CPU time of which
-	// a share were worth anything, and what our own threads take is not taken from its quota.
-	leastBudget = 0.02
+	// ofOneCPU is the part of the budget's share that recording may take of one CPU whatever the target uses: 2 % of 6. A target that is
+	// throttled, or does nearly nothing, has no CPU time of which a share were worth anything, and what our own threads take is not taken from its quota.
+	ofOneCPU = 1.0 / 3
 
 	// foldFrom is the share of events that must be others' switches for folding them to be worth what it costs the verdict.
 	foldFrom = 0.25
@@ -117,7 +117,7 @@ func (b *bpfBudget) judge(now time.Time, s seen) (rec kernel.Record, lower bool)
 	if b.windows++; b.windows < 2 || b.share <= 0 {
 		return rec, false
 	}
-	may := max(b.share*used, leastBudget*float64(wall))
+	may := b.share * max(used, ofOneCPU*float64(wall))
 	if cost <= may {
 		b.over = 0
 		return rec, false

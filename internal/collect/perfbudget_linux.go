@@ -37,7 +37,7 @@ func (s *perfStream) budget() {
 	taken, switched, spent := s.taken, s.switched, s.lastUsed-s.spent
 	s.taken, s.switched, s.spent, s.looked = 0, 0, s.lastUsed, time.Now()
 	// Of a target that hardly runs any cost is a large share, and none is much.
-	may := int64(max(s.p.Budget*float64(max(spent, 0)), leastBudget*float64(passed)))
+	may := int64(s.p.Budget * max(float64(spent), ofOneCPU*float64(passed)))
 	if s.p.Budget <= 0 {
 		may = 1 << 62
 	}
