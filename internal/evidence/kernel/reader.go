@@ -192,12 +192,12 @@ func (r *Reader) Each(f func([]Record) error) error {
 
 // blockReader is one block of a pass.
 type blockReader struct {
-	r    *Reader
-	raw  uint32
-	sum  uint32
-	z    *zstd.Decoder
-	buf  []byte // body as it stands in the file
-	out  []byte
+	r   *Reader
+	raw uint32
+	sum uint32
+	z   *zstd.Decoder
+	buf []byte // body as it stands in the file
+	out []byte
 }
 
 func (b *blockReader) lose(why string) {
