@@ -40,6 +40,7 @@ type whystallLoss struct {
 
 type whystallSocket struct {
 	_      structs.HostLayout
+	Sk     uint64
 	Empty  uint64
 	Ready  uint64
 	Number uint64
@@ -65,6 +66,7 @@ type whystallStack struct {
 
 type whystallThread struct {
 	_       structs.HostLayout
+	Tid     uint64
 	Left    uint64
 	Owed    uint64
 	User    uint64

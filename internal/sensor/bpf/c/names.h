@@ -107,7 +107,7 @@ int process_exit(u64 *ctx)
 	if (t->tgid == target) {
 		u32 tid = t->pid;
 		tell(K_EXIT, F_TARGET, tid, 0, 0);
-		map_delete(&threads, &tid);
+		forget_thread(tid);
 	}
 	return 0;
 }

@@ -67,7 +67,7 @@ INLINE void held(struct cpu *c, u32 tid, u64 queued, u64 now)
 INLINE void coming(struct task_struct *next, u64 now, struct cpu *c)
 {
 	u32 tid = next->pid;
-	struct thread *t = map_lookup(&threads, &tid);
+	struct thread *t = thread_known(tid);
 	if (!t)
 		return;
 	if (fold && t->queued)

@@ -4,6 +4,7 @@
 #include "thread.h"
 
 struct socket {
+	u64 sk;
 	u64 empty; // when a thread of the target found it so; 0 it has not since it read from it
 	u64 ready; // when data came after that; 0 not yet
 	u64 number;
@@ -11,20 +12,28 @@ struct socket {
 	u32 pad;
 };
 
-// By address of the socket, those that the target reads: of more than these the least used are forgotten.
+#define SOCKETS 16384 // a power of two
+
+// By a hash of the socket's address, those that the target reads. Of two with the same one the first is forgotten. The programs run for
+// every read of the machine, and an array costs a tenth of a hash.
 struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 16384);
-	__type(key, u64);
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, SOCKETS);
+	__type(key, u32);
 	__type(value, struct socket);
 } sockets SEC(".maps");
 
 volatile u64 socket_numbers;
 volatile u32 socket_mask; // of the sockets one in so many plus one is looked at
 
-INLINE bool passed_over(u64 sk)
+// socket_at gives a socket's place, which may have another; 0 where it is passed over.
+INLINE struct socket *socket_at(u64 sk)
 {
-	return (u32)(sk * 0x9e3779b97f4a7c15 >> 40) & socket_mask;
+	u64 h = sk * 0x9e3779b97f4a7c15;
+	if ((u32)(h >> 32) & socket_mask)
+		return 0;
+	u32 at = h >> 50;
+	return map_lookup(&sockets, &at);
 }
 
 #define EAGAIN 11
@@ -33,10 +42,8 @@ SEC("tp_btf/sk_data_ready")
 int socket_ready(u64 *ctx)
 {
 	u64 sk = ctx[0];
-	if (passed_over(sk))
-		return 0;
-	struct socket *s = map_lookup(&sockets, &sk);
-	if (s && s->empty && !s->ready)
+	struct socket *s = socket_at(sk);
+	if (s && s->sk == sk && s->empty && !s->ready)
 		s->ready = ktime_get_ns();
 	return 0;
 }
@@ -48,26 +55,24 @@ int socket_read(u64 *ctx)
 	if (t->tgid != target)
 		return 0;
 	u64 sk = ctx[0];
-	if (passed_over(sk))
+	struct socket *s = socket_at(sk);
+	if (!s)
 		return 0;
 	int got = ctx[1];
-	struct socket *s = map_lookup(&sockets, &sk);
-	if (got != -EAGAIN && (!s || !s->empty))
-		return 0;
-	u64 now = ktime_get_ns();
 	if (got == -EAGAIN) {
-		if (!s) {
-			struct socket fresh = {.empty = now, .by = t->pid};
-			fresh.number = __sync_fetch_and_add(&socket_numbers, 1) + 1;
-			map_update(&sockets, &sk, &fresh, 0);
-			return 0;
+		if (s->sk != sk) {
+			s->sk = sk;
+			s->number = __sync_fetch_and_add(&socket_numbers, 1) + 1;
 		}
 		// Data that came while this call looked is not taken for what ends the wait after it: too late rather than too early.
 		s->ready = 0;
-		s->empty = now;
+		s->empty = ktime_get_ns();
 		s->by = t->pid;
 		return 0;
 	}
+	if (s->sk != sk || !s->empty)
+		return 0;
+	u64 now = ktime_get_ns();
 	u64 empty = s->empty, ready = s->ready;
 	s->empty = 0;
 	s->ready = 0;
