@@ -108,7 +108,7 @@ func (b *builder) once(name string, make func(out string) error) (string, error)
 }
 
 func goBuild(ctx context.Context, tool, dir, out, pkg string) error {
-	cmd := exec.CommandContext(ctx, tool, "build", "-o", out, pkg)
+	cmd := exec.CommandContext(ctx, tool, "build", "-trimpath", "-o", out, pkg)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if tool != "go" {

@@ -72,7 +72,7 @@ func tryAll(ctx context.Context, c *Case, e experiment, d time.Duration, w io.Wr
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "\nthe published experiment, %.0f s each, on %d CPUs:\n%s\n\n", d.Seconds(), runtime.NumCPU(), wrap(e.intro, 98))
+	fmt.Fprintf(w, "\nthe published experiment, %v each, on %d CPUs:\n%s\n\n", d, runtime.NumCPU(), wrap(e.intro, 98))
 	row := func(name, cpus, rate, p50, p99, created50, created99, glance, fact string) {
 		fmt.Fprintf(w, "  %-33s %5s %7s %8s %8s ", name, cpus, rate, p50, p99)
 		if e.creates {

@@ -27,12 +27,12 @@ const usage = `usage: lab list
        lab run CASE [--variant NAME] [--for 10s] [--format text|json|markdown]
        lab experiment CASE [--for 2s]
        lab qemu --kernel VMLINUZ [...] -- run|verify CASE ...
-       lab verify [CASE[/VARIANT]...] [--times 3] [--for 10s] [-o FILE] [--keep FOLDER [--all]]
+       lab verify [CASE[/VARIANT]...] [--times 3] [--for 10s] [-o FILE] [--keep FOLDER [--all]] [--right FOLDER]
 
 run tells a case's story: it starts the server and its clients, shows what these see, diagnoses the server with
 whystall, and does the same once cured; with --variant it runs that one only. verify runs every variant, or those
 named, several times, holds what whystall says against what is known, and writes a table of it; --keep keeps what it recorded
-where the verdict was wrong, with --all always.
+where the verdict was wrong, with --all always; --right a recording of each variant whose verdict was right, for tests.
 experiment runs what was published of thread-churn or runqueue-saturation and prints the tables, as run does at its end.
 qemu does either in a virtual machine, for NUMA nodes and other kernels: lab qemu alone tells more.
 Exit status: 0 done, whatever was found; 1 verify: something was missed or wrongly named; 2 wrong usage;

@@ -165,16 +165,16 @@ func (s *stage) watch(ctx context.Context, d time.Duration) (*seen, error) {
 	if _, err := s.clients().mark(ctx); err != nil {
 		return nil, err
 	}
-	before := usedBy(s.pid())
+	before, begun := usedBy(s.pid()), time.Now()
 	if err := wait(ctx, s.clients(), d); err != nil {
 		return nil, err
 	}
-	after := usedBy(s.pid())
+	after, wall := usedBy(s.pid()), time.Since(begun)
 	figures, err := s.clients().mark(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return &seen{figures: figures, used: after.since(before), wall: d}, s.dead()
+	return &seen{figures: figures, used: after.since(before), wall: wall}, s.dead()
 }
 
 // seen is what is known of a stretch of a variant's life without whystall.

@@ -28,6 +28,7 @@ type verifyOptions struct {
 	output string
 	keep   string // folder for the cases of wrong verdicts
 	all    bool   // keep those of right ones too
+	right  string // folder for a case of each variant whose verdict was right
 	only   []string
 }
 
@@ -41,6 +42,7 @@ func verifyArgs(ctx context.Context, cases []Case, args []string, stdout, stderr
 	fs.StringVar(&o.output, "o", "", "")
 	fs.StringVar(&o.keep, "keep", "", "")
 	fs.BoolVar(&o.all, "all", false, "")
+	fs.StringVar(&o.right, "right", "", "")
 	for len(args) > 0 && !strings.HasPrefix(args[0], "-") {
 		o.only, args = append(o.only, args[0]), args[1:]
 	}
@@ -204,6 +206,16 @@ func judge(ctx context.Context, b *builder, whystall string, c *Case, v *Variant
 		return got, fmt.Errorf("read whystall's report: %w", err)
 	}
 	got.read(&r, v)
+	// Tests explain it anywhere and at any time: it must hold without allowance for a busy machine.
+	if o.right != "" && got.ok && got.others <= busyShare {
+		b, err := os.ReadFile(caseFile)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(o.right, c.Name+"."+v.Name+".case"), b, 0o644)
+		}
+		if err != nil {
+			return got, err
+		}
+	}
 	if (!got.ok || o.all) && o.keep != "" {
 		name := filepath.Join(o.keep, filepath.Base(caseFile))
 		if err := errors.Join(os.MkdirAll(o.keep, 0o755), os.Rename(caseFile, name)); err != nil {
