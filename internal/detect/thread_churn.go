@@ -53,7 +53,7 @@ Sources
 const churnRate = 100
 
 // churnWords are functions that make and end threads, and their stacks.
-var churnWords = []string{"pthread_create", "allocate_stack", "start_thread", "__nptl_", "stack_cache", "clone", "thread_create", "std::thread", "pthread_exit", "exit_thread", "newosproc", "pthread_join", "advise_stack", "free_stack"}
+var churnWords = []string{"pthread_create", "allocate_stack", "start_thread", "__nptl_", "stack_cache", "clone", "thread_create", "std::thread", "pthread_exit", "exit_thread", "newosproc", "pthread_join", "advise_stack", "free_stack", "of its stack, as the thread ends"}
 
 func ofChurn(names ...string) bool {
 	for _, n := range names {

@@ -80,6 +80,7 @@ func threadSums(k *timeline.Kernel, r *Kernel) {
 	by := map[uint32]*ThreadSum{}
 	short := map[uint32]int{}
 	space := map[uint32]int64{}
+	made := newThreadLives(k)
 	k.Each(r.Begin, r.End, func(tid uint32, s *timeline.Stretch) {
 		t := by[tid]
 		if t == nil {
@@ -92,6 +93,9 @@ func threadSums(k *timeline.Kernel, r *Kernel) {
 			t.OnNS += ns
 		case timeline.ThreadQueued:
 			t.QueuedNS += ns
+			if made.making(tid, s) {
+				r.Churn.CreateNS += ns
+			}
 		case timeline.ThreadThrottled:
 			t.ThrottledNS += ns
 		case timeline.ThreadBlocked:

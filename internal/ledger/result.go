@@ -108,7 +108,7 @@ type Tags struct {
 	STWNS      int64 // overlap with a stop-the-world range
 	AssistNS   int64
 	SweepNS    int64
-	NewbornNS  int64 // runnable since its creation
+	NewbornNS  int64 // runnable since its creation; of a thread also: its maker, put off its CPU by it at that moment
 	PreemptNS  int64 // runnable since it was preempted
 	SyscallNS  int64 // runnable since a syscall
 	HandoffNS  int64 // lock: holder had been woken and was not running yet

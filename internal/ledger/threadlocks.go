@@ -190,14 +190,23 @@ func (w *threadWalk) lockName(u *timeline.Futex) string {
 
 // waitSite is what a request's wait is called: the program's function that waits, else the lock's address or what the kernel was asked.
 func waitSite(k *timeline.Kernel, s *timeline.Stretch) string {
-	name := ""
+	name, maker := "", ""
 	for _, f := range k.Stack(s.User) {
 		if f.Func != "" && !sleepPlumbing(f.Func) {
 			name = f.Func
-			if !systemModule(f.Module) {
+			if threadMakers[name] && systemModule(f.Module) {
+				maker = name
+			}
+			if !systemModule(f.Module) && !strings.HasPrefix(name, "std::thread::") {
+				if maker != "" {
+					return maker + ", called by " + name
+				}
 				return name
 			}
 		}
+	}
+	if maker != "" {
+		return maker
 	}
 	if s.Block == timeline.BlockFutex && s.Futex != 0 {
 		kind, addr := "futex", s.Futex

@@ -128,7 +128,7 @@ func (t *threadPass) own(grp *group, u *request.Unit) (on int64) {
 		}
 		place := exectrace.StackID(0)
 		if s.Doing == timeline.ThreadBlocked {
-			place = t.src.place(waitSite(t.k, s))
+			place = t.src.place(t.siteOf(u.TID, s))
 		}
 		c.add(class, leaf, uint32(place), s.End-s.Begin)
 	}
@@ -228,11 +228,11 @@ func (t *threadPass) measures(q *threadPiece) bool {
 func (t *threadPass) book(q *threadPiece, behind timeline.FuncID, who uint32, ns int64, measured bool) {
 	t.sum += ns
 	key := account{class: classOfLeaf(q.leaf), leaf: q.leaf, detail: uint32(behind)}
-	wait := &q.at
+	wait, waiter := &q.at, q.tid
 	lock := uint64(0)
 	if len(q.hops) > 0 {
 		h := &q.hops[0]
-		wait = &h.wait
+		wait, waiter = &h.wait, h.waiter
 		if key.class = classMessage; h.kind == hopLock {
 			key.class, lock = classLock, h.wait.Futex
 		}
@@ -241,7 +241,7 @@ func (t *threadPass) book(q *threadPiece, behind timeline.FuncID, who uint32, ns
 		lock = q.at.Futex
 	}
 	if wait.Doing == timeline.ThreadBlocked && (len(q.hops) > 0 || q.leaf.hasSite() || key.class == classLock) {
-		key.site = t.j.detail(waitSite(t.k, wait))
+		key.site = t.j.detail(t.siteOf(waiter, wait))
 	}
 	if q.leaf == codeAsleep {
 		key.detail = uint32(t.j.sleep(&q.at))
@@ -253,7 +253,7 @@ func (t *threadPass) book(q *threadPiece, behind timeline.FuncID, who uint32, ns
 		c.add(acct, factActor, q.tid, 0)
 	}
 	if q.at.Doing == timeline.ThreadBlocked {
-		if place := t.src.place(waitSite(t.k, &q.at)); place != 0 {
+		if place := t.src.place(t.siteOf(q.tid, &q.at)); place != 0 {
 			c.add(acct, factStack, uint32(place), ns)
 			c.add(acct, factStackN, uint32(place), 1)
 		}
@@ -275,6 +275,9 @@ func (t *threadPass) book(q *threadPiece, behind timeline.FuncID, who uint32, ns
 	}
 	if q.leaf == codeNoCPU {
 		c.add(acct, factBehind, t.j.refOf(who), ns)
+		if t.walk.lives().making(q.tid, &q.at) {
+			c.add(acct, factNewborn, 0, ns)
+		}
 	}
 	if measured {
 		c.add(acct, factMeasured, 0, ns)

@@ -53,7 +53,7 @@ type threadWalk struct {
 	k      *timeline.Kernel
 	out    func(*threadPiece)
 	stacks map[uint32]wakeStack
-	makers map[uint32][]timeline.ThreadLife
+	known  *threadLives
 
 	p       threadPiece
 	hops    []threadHop
@@ -311,17 +311,20 @@ func (w *threadWalk) acquired(holder uint32, s *timeline.Stretch, from, hi int64
 	return got
 }
 
+// lives is read once it is asked for.
+func (w *threadWalk) lives() *threadLives {
+	if w.known == nil {
+		w.known = newThreadLives(w.k)
+	}
+	return w.known
+}
+
 // gone explains the time of a thread before its birth by who made it.
 func (w *threadWalk) gone(tid uint32, s *timeline.Stretch) {
-	if w.makers == nil {
-		w.makers = map[uint32][]timeline.ThreadLife{}
-		for _, l := range w.k.Threads() {
-			if l.Birth != 0 {
-				w.makers[l.TID] = append(w.makers[l.TID], l)
-			}
+	for _, l := range w.lives().of[tid] {
+		if l.Birth == 0 {
+			continue
 		}
-	}
-	for _, l := range w.makers[tid] {
 		// born at the end of this time, or shortly before: between its creation and its first run queue it is not there either
 		if l.Birth < s.Whole.Begin || l.Birth > s.Whole.End {
 			continue
