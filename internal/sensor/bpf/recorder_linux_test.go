@@ -291,6 +291,11 @@ func TestFutex(t *testing.T) {
 	a := play(t, "futex")
 	r := record(t, Options{PID: a.cmd.Process.Pid, Stacks: true})
 	t.Logf("not told here: %q", r.Missing)
+	for _, m := range r.Missing {
+		if strings.Contains(m, "refused by this kernel") {
+			t.Errorf("a program of ours is wrong: %s", m)
+		}
+	}
 	n := numbers(t, a.do("go"))
 	events := all(t, r)
 	waiter, waker, addr := self(t, r, events, n[0]), self(t, r, events, n[1]), n[2]
