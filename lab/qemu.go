@@ -8,10 +8,13 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 )
@@ -25,6 +28,9 @@ const qemuUsage = `usage: lab qemu --kernel VMLINUZ [--nodes 2] [--cpus 4] [--me
 VMLINUZ is a kernel with everything built in that a machine without disks needs, such as Debian's cloud kernels:
   apt-get download linux-image-6.1.0-53-cloud-amd64 && dpkg -x linux-image-*.deb k && ls k/boot
 It takes qemu-system-x86_64 and a static busybox: apt-get install qemu-system-x86 busybox-static
+QEMU 10.0 works. 7.2, which Debian 12 has, corrupts the CPU's flags: kernels crash, and stacks are missing. There:
+  apt-get install -t bookworm-backports qemu-system-x86
+run shows a case with its first variant, or --variant NAME; verify judges CASE/VARIANT. Few clients come, as nothing is fast.
 `
 
 func qemuArgs(ctx context.Context, cases []Case, args []string, stdout, stderr io.Writer) int {
@@ -115,6 +121,9 @@ func qemu(ctx context.Context, c *Case, kernel string, nodes, cpus, memory int, 
 		machine = append(machine, "-object", fmt.Sprintf("memory-backend-ram,size=%dM,id=m%d", memory/nodes, n),
 			"-numa", fmt.Sprintf("node,memdev=m%d,cpus=%d-%d", n, n*(cpus/nodes), (n+1)*(cpus/nodes)-1))
 	}
+	if v, err := exec.CommandContext(ctx, "qemu-system-x86_64", "--version").Output(); err == nil && tooOld(string(v)) {
+		fmt.Fprintln(stderr, "this QEMU is older than 10.0; 7.2 is known to corrupt the CPU's flags, so that kernels crash and stacks are missing")
+	}
 	fmt.Fprintf(stderr, "booting %s with %d CPUs on %d nodes, emulated: this takes minutes ...\n", filepath.Base(kernel), cpus, nodes)
 	cmd := exec.CommandContext(ctx, "qemu-system-x86_64", machine...)
 	out := &statusOf{w: stdout}
@@ -131,7 +140,14 @@ func qemu(ctx context.Context, c *Case, kernel string, nodes, cpus, memory int, 
 	return out.status, nil
 }
 
-// initScript is the machine's first process.
+// tooOld tells a version of QEMU that was not seen to work.
+func tooOld(version string) bool {
+	var major int
+	n, _ := fmt.Sscanf(version, "QEMU emulator version %d.", &major)
+	return n == 1 && major < 10
+}
+
+// initScript is the machine's first process. The lab gets no terminal, which would be shown its progress line by line.
 func initScript(args []string) string {
 	var quoted []string
 	for _, a := range args {
@@ -146,14 +162,18 @@ mount -t sysfs sys /sys
 mount -t devtmpfs dev /dev
 mount -t tmpfs tmp /tmp
 mount -t tracefs trace /sys/kernel/tracing
+mount -t debugfs debug /sys/kernel/debug
 mount -t cgroup2 cgroup /sys/fs/cgroup
 ip link set lo up
 echo "Linux $(uname -r), $(ls -d /sys/devices/system/node/node* | wc -l) nodes"
-/lab --prebuilt /prebuilt ` + strings.Join(quoted, " ") + `
-echo "lab ended with $?"
+export LAB_CLIENTS=4
+{ /lab --prebuilt /prebuilt ` + strings.Join(quoted, " ") + `; echo "lab ended with $?"; } < /dev/null 2>&1 | cat
 poweroff -f
 `
 }
+
+// escapes is what the firmware writes to move a terminal's cursor, and our own report's colours.
+var escapes = regexp.MustCompile("\x1b(c|\\[[0-9;?]*[A-Za-z])")
 
 // statusOf passes the machine's console on and reads the lab's exit status off it.
 type statusOf struct {
@@ -171,7 +191,7 @@ func (s *statusOf) Write(p []byte) (int, error) {
 			}
 			continue
 		}
-		line := strings.TrimRight(string(s.line), "\r")
+		line := strings.TrimRight(escapes.ReplaceAllString(string(s.line), ""), "\r")
 		s.line = s.line[:0]
 		if _, err := fmt.Sscanf(line, "lab ended with %d", &s.status); err == nil {
 			s.ended = true
@@ -205,7 +225,8 @@ func pack(image string, files map[string]string, init string) error {
 		add(dir, 0o040755, nil)
 	}
 	add("init", 0o100755, []byte(init))
-	for name, file := range files {
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		file := files[name]
 		data, err := os.ReadFile(file)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue

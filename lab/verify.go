@@ -227,9 +227,9 @@ func judge(ctx context.Context, b *builder, whystall string, c *Case, v *Variant
 
 // read judges a report: the root must be first, and nothing may be named, as a root or below one, that is forbidden.
 func (got *verdict) read(r *report, v *Variant) {
-	forbidden := func(cause string) bool {
+	forbidden := func(cause, root string) bool {
 		// On a machine that others use, waiting for them is no false alarm; nor is what comes of it.
-		if got.others > busyShare && cause == "cpu-contention" {
+		if got.others > busyShare && (cause == "cpu-contention" || root == "cpu-contention") {
 			return false
 		}
 		if cause == v.Root || slices.Contains(v.May, cause) {
@@ -249,7 +249,7 @@ func (got *verdict) read(r *report, v *Variant) {
 		} else {
 			got.under = append(got.under, f.Cause)
 		}
-		if forbidden(f.Cause) && !slices.Contains(got.forbid, f.Cause) {
+		if forbidden(f.Cause, f.BecauseOf) && !slices.Contains(got.forbid, f.Cause) {
 			got.forbid = append(got.forbid, f.Cause)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"time"
 
 	"github.com/whystall/whystall/lab/witness"
@@ -26,7 +27,11 @@ func role(args []string) error {
 	}
 	fs := flag.NewFlagSet(args[0], flag.ExitOnError)
 	url := fs.String("url", "", "clients: the service's URL")
-	n := fs.Int("n", 50, "how many")
+	most := 50
+	if n, err := strconv.Atoi(os.Getenv("LAB_CLIENTS")); err == nil && n > 0 { // an emulated machine serves no more
+		most = n
+	}
+	n := fs.Int("n", most, "how many")
 	think := fs.Duration("think", time.Second, "clients: the pause between an answer and the next request")
 	fs.Parse(args[1:])
 	switch args[0] {

@@ -18,7 +18,10 @@ import (
 	"github.com/whystall/whystall/lab/witness"
 )
 
-const mpolBind = 2
+const (
+	mpolBind       = 2
+	madvNoHugePage = 15
+)
 
 func main() {
 	if err := join(); err != nil {
@@ -28,24 +31,32 @@ func main() {
 }
 
 func join() error {
-	mib := flag.Int("mib", 128, "of the table")
+	mib := flag.Int("mib", 64, "of the table")
 	bind := flag.Bool("bind", false, "use the CPUs and the memory of node 0 only")
 	flag.Parse()
 	if *bind && os.Getenv("LAB_BOUND") == "" {
 		return bound()
 	}
-	table := make([]uint64, *mib<<20/8)
+	// Outside the heap and in small pages: a page that one worker's node pulls away is one that others' workers fault for.
+	mem, err := syscall.Mmap(-1, 0, *mib<<20, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
+	if err != nil {
+		return fmt.Errorf("map the table: %w", err)
+	}
+	if err := syscall.Madvise(mem, madvNoHugePage); err != nil {
+		return fmt.Errorf("ask for small pages: %w", err)
+	}
+	table := unsafe.Slice((*uint64)(unsafe.Pointer(&mem[0])), len(mem)/8)
 	for i := range table {
 		table[i] = uint64(i)
 	}
-	units := witness.NewSeries("units of 1 000 000 lookups")
+	units := witness.NewSeries("units of 100 000 lookups")
 	for range runtime.NumCPU() {
 		go func() {
 			r := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
 			sum := uint64(0)
 			for {
 				begin := time.Now()
-				for range 1000000 {
+				for range 100000 {
 					sum += table[r.Uint64N(uint64(len(table)))]
 				}
 				units.Add(begin, nil)
