@@ -115,7 +115,7 @@ func (r *Reader) Each(f func([]Record) error) error {
 	if err != nil {
 		return fmt.Errorf("read %s: %w", Member, err)
 	}
-	sortRecords(r.late)
+	r.late, _ = sortRecords(r.late, nil)
 	late := r.late
 	var block []Record
 	var horizon int64

@@ -77,7 +77,7 @@ func ParseText(text string) (*Text, error) {
 			return nil, fmt.Errorf("read kernel stream: line %d: %w", n+1, err)
 		}
 	}
-	sortRecords(t.recs)
+	t.recs, _ = sortRecords(t.recs, nil)
 	return t, nil
 }
 

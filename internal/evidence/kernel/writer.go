@@ -25,6 +25,7 @@ type Writer struct {
 	w         io.Writer
 	z         *zstd.Encoder
 	pending   []Record // not final yet
+	spare     []Record // room to sort them
 	horizon   int64    // all records before it were written
 	items     []byte   // of the block that is being made
 	late      []byte
@@ -148,7 +149,7 @@ func (w *Writer) Flush(upTo int64) error {
 }
 
 func (w *Writer) flush(upTo int64) {
-	sortRecords(w.pending)
+	w.pending, w.spare = sortRecords(w.pending, w.spare)
 	n, _ := slices.BinarySearchFunc(w.pending, upTo, func(r Record, t int64) int { return cmp.Compare(r.Time, t) })
 	for i := range w.pending[:n] {
 		r := &w.pending[i]
@@ -171,26 +172,46 @@ func (w *Writer) flush(upTo int64) {
 	w.pending = w.pending[:copy(w.pending, w.pending[n:])]
 }
 
-// sortRecords puts records in the order of their times, those of one time staying as they came. Few are out of order, most
-// of them by a little.
-func sortRecords(l []Record) {
-	far := 0
+// sortRecords puts records in the order of their times, those of one time staying as they came, and gives them and room for the next
+// time. They come in runs, one for each time that a CPU's ring was read.
+func sortRecords(l, room []Record) (sorted, spare []Record) {
+	var ends []int
 	for i := 1; i < len(l); i++ {
-		if l[i].Time >= l[i-1].Time {
-			continue
-		}
-		r := l[i]
-		j := i
-		for ; j > 0 && l[j-1].Time > r.Time; j-- {
-			l[j] = l[j-1]
-			far++
-		}
-		l[j] = r
-		if far > 8*len(l) {
-			slices.SortStableFunc(l, func(a, b Record) int { return cmp.Compare(a.Time, b.Time) })
-			return
+		if l[i].Time < l[i-1].Time {
+			ends = append(ends, i)
 		}
 	}
+	switch {
+	case len(ends) == 0:
+		return l, room
+	case len(ends) > len(l)/8:
+		slices.SortStableFunc(l, func(a, b Record) int { return cmp.Compare(a.Time, b.Time) })
+		return l, room
+	}
+	room = slices.Grow(room[:0], len(l))[:len(l)]
+	for ends = append(ends, len(l)); len(ends) > 1; l, room = room, l {
+		at, n := 0, 0
+		for k := 0; k < len(ends); k += 2 {
+			mid, end := ends[k], ends[min(k+1, len(ends)-1)]
+			merge(room[at:end], l[at:mid], l[mid:end])
+			ends[n] = end
+			at, n = end, n+1
+		}
+		ends = ends[:n]
+	}
+	return l, room
+}
+
+func merge(dst, a, b []Record) {
+	for len(a) > 0 && len(b) > 0 {
+		if b[0].Time < a[0].Time {
+			dst[0], b = b[0], b[1:]
+		} else {
+			dst[0], a = a[0], a[1:]
+		}
+		dst = dst[1:]
+	}
+	copy(dst[copy(dst, a):], b)
 }
 
 func appendRecord(b []byte, r *Record, last int64, c *chain) []byte {
