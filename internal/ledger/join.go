@@ -161,6 +161,8 @@ func (j *joiner) stretch(dst []part, tid uint32, s *timeline.Stretch, b, e int64
 	case timeline.ThreadBlocked:
 		leaf, ok := blockLeaf(s.Block)
 		switch {
+		case s.Block == timeline.BlockStopped:
+			p.leaf, p.detail = codeAsleep, j.sleep(s)
 		case ok && leaf == codeAsleep && call:
 			p.leaf = codeLock // of C code: the runtime makes no goroutine wait for a futex in a call of its own
 			p.detail = j.sleep(s)
@@ -293,6 +295,9 @@ func blockLeaf(b timeline.Block) (leafCode, bool) {
 
 // sleep is the function that a blocked thread sleeps in: the innermost of the user stack that is no plumbing, else of the kernel's.
 func (j *joiner) sleep(s *timeline.Stretch) timeline.FuncID {
+	if s.Block == timeline.BlockStopped {
+		return j.detail(stopped)
+	}
 	key := [2]uint32{s.User, s.Kernel}
 	id, ok := j.sleeps[key]
 	if ok {
@@ -305,8 +310,14 @@ func (j *joiner) sleep(s *timeline.Stretch) timeline.FuncID {
 	return id
 }
 
+// stopped is what a thread sleeps in that SIGSTOP, a debugger or the like stopped.
+const stopped = "a stop by a signal or a debugger"
+
 // sleepsIn names the function: "" where no stack was recorded.
 func sleepsIn(k *timeline.Kernel, s *timeline.Stretch) string {
+	if s.Block == timeline.BlockStopped {
+		return stopped
+	}
 	last := ""
 	for _, f := range k.Stack(s.User) {
 		if f.Func == "" {

@@ -190,6 +190,9 @@ func (w *threadWalk) lockName(u *timeline.Futex) string {
 
 // waitSite is what a request's wait is called: the program's function that waits, else the lock's address or what the kernel was asked.
 func waitSite(k *timeline.Kernel, s *timeline.Stretch) string {
+	if s.Block == timeline.BlockStopped {
+		return stopped
+	}
 	name, maker := "", ""
 	for _, f := range k.Stack(s.User) {
 		if f.Func != "" && !sleepPlumbing(f.Func) {

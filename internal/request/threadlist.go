@@ -201,7 +201,11 @@ func (f *threadFinder) cause() {
 	case len(t.lives) == 0:
 		why = append(why, "no thread of the target was seen")
 	case f.unknown*2 > f.waits:
-		why = append(why, "what its threads waited in was not recorded, so that a wait for work cannot be told from any other: that needs privilege")
+		w := "what its threads waited in was not recorded, so that a wait for work cannot be told from any other"
+		if f.k.Header().Source == "perf" {
+			w += ": that needs privilege"
+		}
+		why = append(why, w)
 	case unsure:
 		why = append(why, "a thread waits in several places, and without whole stacks nobody can tell which of them is for work")
 	case busy >= 0 && t.lives[busy].busyNS*2 > t.lives[busy].end-t.lives[busy].begin:

@@ -35,6 +35,7 @@ const (
 	BlockNUMA                    // hinting fault, migration of pages
 	BlockChild                   // wait4 and the like, join
 	BlockIdle                    // of kernel threads: nothing to do
+	BlockStopped                 // SIGSTOP and the like, or a debugger, whatever it was in
 )
 
 // Stretch is one thread in one state.

@@ -148,6 +148,10 @@ func (b *kbuilder) classify(src kernel.Source) {
 					o.block = c
 				}
 			}
+			if o.flags&koffStopped != 0 {
+				o.block = BlockStopped // before it goes back to what its stack tells
+				continue
+			}
 			if calls != nil && o.call >= 0 && calls.futex[o.call] {
 				o.flags |= koffFutex
 			}

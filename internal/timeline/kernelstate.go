@@ -102,7 +102,8 @@ const (
 	koffInterrupt = 1 << iota
 	koffTarget
 	koffSignal
-	koffFutex // arg is a futex's address
+	koffFutex   // arg is a futex's address
+	koffStopped // by a signal, or for who traces it
 )
 
 // life is one thread's life: its number may be used again.

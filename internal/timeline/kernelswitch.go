@@ -12,6 +12,9 @@ func cpuOf(n uint16) int16 {
 // deadState has the bits of task_struct.__state that a thread leaves its CPU with for the last time.
 const deadState = 0x10 | 0x20 | 0x80
 
+// stoppedState has the bits of one that is stopped by a signal, or for who traces it.
+const stoppedState = 0x4 | 0x8
+
 func (b *kbuilder) switched(r *kernel.Record, t int64) {
 	c := b.cpu(int(r.CPU))
 	since, broken := b.begin, false
@@ -107,6 +110,9 @@ func (b *kbuilder) leave(th *kthread, r *kernel.Record, t, since int64, broken b
 			o.call, o.arg = int16(r.Arg[1]-1), r.Arg[2]
 			b.callsKnown = true
 		}
+		if r.Arg[0]&stoppedState != 0 {
+			o.flags |= koffStopped
+		}
 		b.push(th, t, ThreadBlocked, cpu, n, 0)
 	}
 	if could {
@@ -177,7 +183,7 @@ func (b *kbuilder) race(th *kthread, s *kseg, cpu int16) {
 }
 
 func (b *kbuilder) wake(o, by *koff) {
-	o.waker, o.wkern, o.wuser, o.wcall, o.warg, o.flags, o.asked = by.waker, by.wkern, by.wuser, by.wcall, by.warg, by.flags, true
+	o.waker, o.wkern, o.wuser, o.wcall, o.warg, o.flags, o.asked = by.waker, by.wkern, by.wuser, by.wcall, by.warg, by.flags|o.flags&koffStopped, true
 }
 
 // signalNS is how long before a waking the signal that causes it was sent, at most: both happen in one call.
