@@ -19,13 +19,14 @@ import (
 	"time"
 )
 
-const overheadUsage = `usage: bench overhead [--pairs 20] [--window 1.5s] [--settle 1.5s] [--only NAMES] [--load=false] [--server=false]
+const overheadUsage = `usage: bench overhead [--pairs 20] [--window 1.5s] [--settle 2.5s] [--only NAMES] [--load=false] [--server=false]
 
 What recording costs. A Go HTTP server under load, by wrk where it is installed, else by a generator of our own:
 its CPU time (user and system) per request while a recorder is attached, over that without one in the windows
 just before and after; the median of all pairs, and their middle half. perf and libbpf-tools' offcputime are
 measured in the same run where they are installed. Then a program that does nothing but switch threads, 30 000
 and 200 000 times a second: the recorder's own CPU time and memory, what it lost, the case and its explanation.
+--settle is how long a recorder has been attached before it is measured: whystall keeps its --budget by then.
 
 As root. --only measures some: nostacks,stacks,perf,perf-all,offcputime,trace.
 `
@@ -85,7 +86,7 @@ func overhead(ctx context.Context, args []string, out io.Writer) error {
 	fs.Usage = func() { fmt.Fprint(fs.Output(), overheadUsage) }
 	pairs := fs.Int("pairs", 20, "")
 	window := fs.Duration("window", 1500*time.Millisecond, "")
-	settle := fs.Duration("settle", 1500*time.Millisecond, "")
+	settle := fs.Duration("settle", 2500*time.Millisecond, "")
 	only := fs.String("only", "", "")
 	load := fs.Bool("load", true, "")
 	server := fs.Bool("server", true, "")

@@ -51,6 +51,7 @@ const (
 	meterFirst  = 300 * time.Millisecond
 	meterWindow = 100 * time.Millisecond
 	meterEvery  = time.Second
+	meterBegin  = 3 * time.Second // for so long it is measured more often: what is too dear should not be for long
 
 	// eventNS is what an event is taken to cost where programs cannot be measured; stacks included, on the machine this was
 	// written on.
@@ -81,6 +82,9 @@ func (b *bpfBudget) tick(now time.Time, s seen) (rec kernel.Record, lower bool) 
 			return rec, false
 		}
 		b.opened, b.next = now, now.Add(meterEvery)
+		if now.Sub(b.begun) < meterBegin {
+			b.next = now.Add(meterEvery / 3)
+		}
 		if !b.blind {
 			m, err := b.r.Measure()
 			if b.meter, b.blind = m, err != nil; !b.blind {

@@ -26,7 +26,7 @@ const (
 func (s Step) String() string {
 	return [...]string{
 		"others' switches are folded into who held a CPU while a thread of the target was queued there",
-		"CPU samples are taken each 10 ms, of one socket in eight it is told since when it had data; no TLB flushes, minor faults or waits for kernel locks",
+		"CPU samples are taken each 10 ms, stacks of waits from 3 ms on, of one socket in eight it is told since when it had data; no TLB flushes, minor faults or waits for kernel locks",
 		"stacks of waits are taken from 10 ms on, and none beyond frame pointers; no CPU samples",
 		"no stacks",
 	}[s]
@@ -64,7 +64,7 @@ func (r *Recorder) Lower(step Step) error {
 				return err
 			}
 		}
-		return set(whystallVarSocketMask, uint32(7))
+		return errors.Join(set(whystallVarWaitFloor, uint64(3_000_000)), set(whystallVarSocketMask, uint32(7)))
 	case NoCopies:
 		detach(whystallProgSample)
 		return errors.Join(set(whystallVarWaitFloor, uint64(10_000_000)), set(whystallVarCopies, uint32(0)))

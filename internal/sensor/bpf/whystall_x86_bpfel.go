@@ -42,7 +42,7 @@ type whystallCpu struct {
 	Copies   uint64
 	Since    uint64
 	Next     uint64
-	Slices   [16]struct {
+	Slices   [32]struct {
 		_    structs.HostLayout
 		From uint64
 		To   uint64

@@ -55,7 +55,7 @@ INLINE void forget_thread(u32 tid)
 		t->tid = 0;
 }
 
-#define SLICES 16
+#define SLICES 32
 
 // One that is not of the target had a CPU.
 struct slice {
