@@ -66,6 +66,7 @@ func lookReclaim(p *Pass) {
 	}
 	if joined(r) {
 		p.ClaimWhere(leaf(reclaimLeaves...))
+		claimHeldUp(p)
 		if len(p.claims) == 0 {
 			p.Clear("%s", reclaimText(p, n, ns))
 		}
@@ -81,6 +82,25 @@ func lookReclaim(p *Pass) {
 		p.claimTerm(termRunning, min(ns-r.CPUs.UnusedNS, r.CPUs.RunningNS), ratio(ns, wall(k)))
 	}
 	p.Cap("no request is visible: who waited for these threads is not known")
+}
+
+// heldByReclaim is the least part of the waits for mmap_lock that passes while others reclaim, for reclaim to be what they wait for:
+// who holds the lock is not recorded, and less may be by chance.
+const heldByReclaim = 0.8
+
+// claimHeldUp claims waits for mmap_lock whose holder has to free memory first: a fault in a new mapping holds it.
+func claimHeldUp(p *Pass) {
+	k := p.Ledger.Kernel
+	share := ratio(k.MmapReclaimNS, k.MmapLock.NS)
+	// In a process that reclaims all the time everything passes meanwhile.
+	if len(p.claims) == 0 || share < heldByReclaim || share < 1.25*ratio(k.Reclaim.NS+k.Memcg.NS+k.Compact.NS, wall(k)) {
+		return
+	}
+	for i := range p.Ledger.Slow.Accounts {
+		if a := &p.Ledger.Slow.Accounts[i]; a.Leaf == ledger.LeafMmapLock {
+			p.Claim(i, int64(share*float64(a.NS)))
+		}
+	}
 }
 
 func reclaimText(p *Pass, n, ns int64) string {
@@ -111,10 +131,16 @@ func tellReclaim(p *Pass, f *finding.Finding) {
 	if len(p.pools) > 0 {
 		f.Summary = fmt.Sprintf("threads of the process spend %s in direct reclaim %s", finding.Duration(memcg+global+compact), where)
 	} else {
-		f.Summary = fmt.Sprintf("slow requests spend %s (%s of their time) in direct reclaim %s", p.per(p.NS()), p.share(p.NS()), where)
+		own := memcg + global + compact
+		f.Summary = fmt.Sprintf("slow requests spend %s (%s of their time) in direct reclaim %s", p.per(own), p.share(own), where)
 	}
 	if compact > global+memcg {
 		f.Summary += fmt.Sprintf(", most of it in compaction for blocks of order %d (%s)", order, finding.Bytes(4096<<min(order, 20)))
+	}
+	if held := p.grantedOf(leaf(ledger.LeafMmapLock)); held > 0 {
+		f.Summary += fmt.Sprintf("; and %s for mmap_lock while a thread of the process is in it", p.per(held))
+		p.Proof("kernel records", "%s of the waits for mmap_lock passed while another thread was in reclaim: a fault in a new mapping holds it", percent(ratio(k.MmapReclaimNS, k.MmapLock.NS)))
+		p.Cap("who held mmap_lock is not recorded")
 	}
 	spansLine(p, "direct reclaim of the host", &k.Reclaim)
 	spansLine(p, "reclaim of the memory cgroup", &k.Memcg)

@@ -35,6 +35,10 @@ type Kernel struct {
 	Major    Spans
 	Huge     Spans
 	MmapLock Spans // waits, for reading and writing; Sites: who waits; By: who changed the address space meanwhile
+	// MmapReclaimNS is how much of the waits for mmap_lock passed while a thread of the target was in reclaim or compaction. Who
+	// waits for the lock is in neither, so that it is others: whoever faults in a new mapping holds the lock meanwhile.
+	MmapReclaimNS int64
+
 	TLB      Spans // flushes that the target caused; N only where their time is not known
 	NUMA     Spans
 	Disk     Spans

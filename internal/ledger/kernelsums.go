@@ -223,6 +223,7 @@ type spanSum struct {
 // events adds up the rarer records.
 func events(k *timeline.Kernel, r *Kernel) {
 	sum := map[*Spans]*spanSum{}
+	var freeing, waits []lasting // of mmap_lock
 	add := func(s *Spans, e *timeline.Event, flag string) {
 		x := sum[s]
 		if x == nil {
@@ -252,9 +253,11 @@ func events(k *timeline.Kernel, r *Kernel) {
 			}
 			s.Order = max(s.Order, int(min(e.Arg[0], 64)))
 			add(s, e, gfpWords(e.Arg[1]))
+			freeing = append(freeing, lasting{e.Begin, e.End})
 		case kernel.Compaction:
 			r.Compact.Order = max(r.Compact.Order, int(min(e.Arg[0], 64)))
 			add(&r.Compact, e, gfpWords(e.Arg[1]))
+			freeing = append(freeing, lasting{e.Begin, e.End})
 		case kernel.Fault:
 			r.FaultsN++
 			if e.End > e.Begin {
@@ -272,6 +275,7 @@ func events(k *timeline.Kernel, r *Kernel) {
 				flag = "to write"
 			}
 			add(&r.MmapLock, e, flag)
+			waits = append(waits, lasting{e.Begin, e.End})
 		case kernel.TLBFlush:
 			add(&r.TLB, e, tlbReason(e.Arg[1]))
 		case kernel.NUMAMove:
@@ -281,6 +285,7 @@ func events(k *timeline.Kernel, r *Kernel) {
 		}
 		return true
 	}, kernel.Reclaim, kernel.Compaction, kernel.Fault, kernel.MmapLock, kernel.TLBFlush, kernel.NUMAMove, kernel.Disk)
+	r.MmapReclaimNS = covered(waits, freeing)
 	for s, x := range sum {
 		s.Flags = insteadByName(x.flags, "flag")
 		s.Sites = sitesOf(x.sites)
@@ -290,6 +295,28 @@ func events(k *timeline.Kernel, r *Kernel) {
 	}
 	sortInstead(r.MmapLock.By)
 	r.MmapLock.By = r.MmapLock.By[:min(len(r.MmapLock.By), topInstead)]
+}
+
+type lasting struct{ begin, end int64 }
+
+// covered is how much of the spans of, each on its own, lies within the union of by.
+func covered(of, by []lasting) (ns int64) {
+	slices.SortFunc(by, func(a, b lasting) int { return cmp.Compare(a.begin, b.begin) })
+	var union []lasting
+	for _, s := range by {
+		if n := len(union); n > 0 && s.begin <= union[n-1].end {
+			union[n-1].end = max(union[n-1].end, s.end)
+		} else if s.end > s.begin {
+			union = append(union, s)
+		}
+	}
+	for _, s := range of {
+		i, _ := slices.BinarySearchFunc(union, s.begin, func(u lasting, t int64) int { return cmp.Compare(u.end, t) })
+		for ; i < len(union) && union[i].begin < s.end; i++ {
+			ns += max(0, min(s.end, union[i].end)-max(s.begin, union[i].begin))
+		}
+	}
+	return ns
 }
 
 // tlbReason is the kernel's reason of a flush, include/linux/mm_types.h.
