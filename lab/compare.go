@@ -3,6 +3,9 @@ package main
 import (
 	"fmt"
 	"io"
+	"math"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -29,6 +32,53 @@ func compare(w io.Writer, before, after *seen) {
 	row("server: switches, involuntary", per(before.used.inv, before), per(after.used.inv, after))
 	row("server: minor faults", per(before.used.minor, before), per(after.used.minor, after))
 	row("server: major faults", per(before.used.major, before), per(after.used.major, after))
+	if before.said == nil || after.said == nil {
+		return
+	}
+	// By whystall's word: nobody outside the process sees its pauses.
+	if len(before.said.pauses()) > 0 {
+		p, q := before.said.pauses(), after.said.pauses()
+		row("pauses: long ones", fmt.Sprintf("%.1f /s", float64(len(p))/before.said.seconds()), fmt.Sprintf("%.1f /s", float64(len(q))/after.said.seconds()))
+		row("  longest", longest(p), longest(q))
+	}
+	fmt.Fprintf(w, "\n  whystall found before: %s; after: %s\n", before.said.roots(), after.said.roots())
+}
+
+// pauses are the long stop-the-worlds and barriers, how long nothing else could go on in each.
+func (r *report) pauses() (all []time.Duration) {
+	if r.Kernel != nil {
+		for _, b := range r.Kernel.Barriers {
+			all = append(all, time.Duration(b.StoppedNS+b.DelayedNS))
+		}
+	}
+	return all
+}
+
+func (r *report) seconds() float64 {
+	if r.Kernel == nil || r.Kernel.EndNS <= r.Kernel.BeginNS {
+		return math.Inf(1)
+	}
+	return float64(r.Kernel.EndNS-r.Kernel.BeginNS) / 1e9
+}
+
+func longest(all []time.Duration) string {
+	if len(all) == 0 {
+		return "none"
+	}
+	return short(slices.Max(all))
+}
+
+func (r *report) roots() string {
+	var names []string
+	for _, f := range r.Findings {
+		if f.BecauseOf == "" {
+			names = append(names, f.Cause)
+		}
+	}
+	if len(names) == 0 {
+		return "nothing"
+	}
+	return strings.Join(names, ", ")
 }
 
 func short(d time.Duration) string {

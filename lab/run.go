@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -76,6 +78,9 @@ func run(ctx context.Context, c *Case, v *Variant, o options, stdout, stderr io.
 			return nil, err
 		}
 		(&seen{figures: figures}).print(say, "what the clients saw meanwhile:")
+		if ill.said, err = ask(ctx, whystall, "explain", caseFile); err != nil {
+			return nil, err
+		}
 		return ill, s.dead()
 	}()
 	if err != nil || o.only {
@@ -96,6 +101,9 @@ func run(ctx context.Context, c *Case, v *Variant, o options, stdout, stderr io.
 	}
 	after, err := s.watch(ctx, look)
 	if err != nil {
+		return status, err
+	}
+	if after.said, err = ask(ctx, whystall, "diagnose", "--pid", strconv.Itoa(s.pid()), "--for", look.String(), "-o", filepath.Join(dir, "cured.case")); err != nil {
 		return status, err
 	}
 	compare(say, ill, after)
@@ -148,6 +156,23 @@ func diagnose(ctx context.Context, whystall string, args []string, stdout, stder
 		return exit.ExitCode(), nil
 	}
 	return 0, err
+}
+
+// ask has whystall tell of a process or case as a program reads it.
+func ask(ctx context.Context, whystall string, args ...string) (*report, error) {
+	var out bytes.Buffer
+	status, err := diagnose(ctx, whystall, append(args, "--format", "json"), &out, io.Discard)
+	if err == nil && status > 1 {
+		err = fmt.Errorf("whystall %s: exit status %d", args[0], status)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var r report
+	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
+		return nil, fmt.Errorf("read whystall's report: %w", err)
+	}
+	return &r, nil
 }
 
 // wait lets the service run; a client that dies ends it.

@@ -182,6 +182,7 @@ type seen struct {
 	figures []witness.Figures
 	used    used
 	wall    time.Duration
+	said    *report // of whystall, afterwards; nil where it was not asked
 }
 
 func (x *seen) print(w io.Writer, title string) {

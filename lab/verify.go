@@ -155,8 +155,16 @@ func verify(ctx context.Context, cases []Case, o verifyOptions, say io.Writer) (
 	return rows, nil
 }
 
-// report is what verify reads of whystall's.
+// report is what is read of whystall's.
 type report struct {
+	Kernel *struct {
+		BeginNS  int64 `json:"begin_ns"`
+		EndNS    int64 `json:"end_ns"`
+		Barriers []struct {
+			StoppedNS int64 `json:"stopped_ns"`
+			DelayedNS int64 `json:"delayed_ns"`
+		}
+	}
 	Requests struct {
 		Count int64
 		Slow  int64
