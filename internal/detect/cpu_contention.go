@@ -101,6 +101,9 @@ func queuedText(k *ledger.Kernel) string {
 		percent(ratio(o.queued, o.wanted)), percent(ratio(own, o.wanted)), percent(ratio(others, o.wanted)))
 }
 
+// untold is who had a CPU where the records do not tell it: others' switches were folded, or none were asked for.
+const untold = "somebody who was not recorded"
+
 // whom sums what was granted by whom the thread waited behind.
 func whom(p *Pass) (own, idle, others int64, names []ledger.Instead) {
 	by := map[string]int64{}
@@ -113,7 +116,7 @@ func whom(p *Pass) (own, idle, others int64, names []ledger.Instead) {
 		default:
 			others += ns
 			if who == "" {
-				who = "somebody who was not recorded"
+				who = untold
 			}
 			by[who] += ns
 		}
@@ -150,7 +153,9 @@ func tellContention(p *Pass, f *finding.Finding) {
 		switch {
 		case others >= own && others >= idle && len(names) > 0:
 			behind = names[0].Who
-			if len(names) > 1 && 4*names[1].NS > names[0].NS {
+			if top, n := neighbour(k, ""); behind == untold && k.AllTasks && n > 0 {
+				behind = "others, most of whose turns were not told one by one; of those told most were " + top.Comm + "'s"
+			} else if len(names) > 1 && 4*names[1].NS > names[0].NS {
 				behind += " and " + names[1].Who
 			}
 		case idle > own:

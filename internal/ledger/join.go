@@ -608,7 +608,7 @@ func (x *explainer) joinStoppable(f *frame, s *timeline.Segment, lo int64, leaf 
 	}
 }
 
-// joinCollected books [lo,cursor) of a wait for the garbage collector as leaf, but where no thread of the process was on a CPU although one wanted to be: whoever
+// joinCollected books [lo,cursor) of a wait for the garbage collector, or for the next to take a lock, as leaf, but where no thread of the process was on a CPU although one wanted to be: whoever
 // is waited for is of this process, and did not get on for want of quota or CPU either. That is coverage and no hop, so it is not measured.
 func (x *explainer) joinCollected(f *frame, s *timeline.Segment, lo int64, leaf leafCode) {
 	j := x.j

@@ -216,7 +216,11 @@ func (x *explainer) holderBefore(f *frame) {
 		if acquired >= r.at {
 			continue
 		}
-		x.emitTo(r.at, codeLockBetween, f.ident, nil)
+		if x.j != nil {
+			x.joinCollected(f, nil, r.at, codeLockBetween)
+		} else {
+			x.emitTo(r.at, codeLockBetween, f.ident, nil)
+		}
 		f.rel = i
 		x.push(frame{lo: acquired, ident: r.ident, seg: r.seg, holder: true, inferred: true, first: f.first, through: f.through})
 		return
