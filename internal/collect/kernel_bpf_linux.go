@@ -6,9 +6,11 @@ import (
 	"hash/maphash"
 	"io"
 	"os"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -64,7 +66,7 @@ func recordBPF(ctx context.Context, p Process, w io.Writer) (_ *evidence.Cost, e
 		return nil, err
 	}
 	defer r.Close()
-	s := &bpfStream{r: r, cgroups: newCgroupPaths(p.Root), threads: map[uint32]*bpfThread{}, stacks: map[uint64]stackID{}, seed: maphash.MakeSeed()}
+	s := &bpfStream{r: r, files: fileWaits{fds: filepath.Join(p.Root, "/proc", strconv.Itoa(p.PID), "fd")}, cgroups: newCgroupPaths(p.Root), threads: map[uint32]*bpfThread{}, stacks: map[uint64]stackID{}, seed: maphash.MakeSeed()}
 	if s.w, err = kernel.NewWriter(w, s.header(named)); err != nil {
 		return nil, err
 	}
@@ -116,6 +118,7 @@ type bpfStream struct {
 	lost     int64
 	lossAt   int64
 	broken   error // first event that could not be read
+	files    fileWaits
 }
 
 type bpfThread struct {
@@ -251,6 +254,9 @@ func (s *bpfStream) event(e *bpf.Event) {
 	s.who(e.Other)
 	switch e.Kind {
 	case bpf.Switch:
+		if e.Arg[1] != 0 && e.Arg[0]&uninterruptible != 0 {
+			s.files.wait(s, e)
+		}
 		if e.Flags&(bpf.Target|bpf.OtherTarget) == 0 {
 			s.foreign++
 		}

@@ -30,6 +30,7 @@ type unnamed struct {
 	exec   bool
 	exact  bool // of a user stack: by symbol.Table.Unwind, not by frame pointers
 	frames []uint64
+	file   string // instead of frames: what a wait is for
 }
 
 func newNaming(p Process) *naming {
@@ -54,6 +55,8 @@ func (n *naming) start(w *kernel.Writer) {
 		for u := range n.todo {
 			frames = frames[:0]
 			switch {
+			case u.file != "":
+				frames = append(frames, symbol.Frame{Module: u.file})
 			case u.exec:
 				if n.table != nil {
 					n.table.Exec(u.at)

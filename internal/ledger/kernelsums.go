@@ -81,6 +81,7 @@ func threadSums(k *timeline.Kernel, r *Kernel) {
 	short := map[uint32]int{}
 	space := map[uint32]int64{}
 	made := newThreadLives(k)
+	disk := newSpanSum(&r.Disk)
 	k.Each(r.Begin, r.End, func(tid uint32, s *timeline.Stretch) {
 		t := by[tid]
 		if t == nil {
@@ -100,6 +101,9 @@ func threadSums(k *timeline.Kernel, r *Kernel) {
 			t.ThrottledNS += ns
 		case timeline.ThreadBlocked:
 			t.BlockedNS += ns
+			if s.Block == timeline.BlockDisk {
+				disk.add(k, tid, s.Begin, ns, s.User, "")
+			}
 			if whole := s.Whole.End - s.Whole.Begin; s.Block == timeline.BlockTimer && s.ByInterrupt && whole < shortSleepNS && s.Whole.End == s.End {
 				short[tid]++
 			}
@@ -142,6 +146,8 @@ func threadSums(k *timeline.Kernel, r *Kernel) {
 		}
 	}
 	r.Neighbours = neighbours(k, heldBy(k), r.End)
+	diskFiles(k, disk)
+	disk.done(true)
 	for tid, ns := range space {
 		r.MmapLock.By = addInstead(r.MmapLock.By, Instead{Who: name(tid), Kind: "thread", NS: ns})
 	}
@@ -220,6 +226,45 @@ type spanSum struct {
 	by    map[string]int64
 }
 
+func newSpanSum(out *Spans) *spanSum {
+	return &spanSum{out: out, flags: map[string]int64{}, sites: map[string]*Site{}, by: map[string]int64{}}
+}
+
+func (x *spanSum) add(k *timeline.Kernel, tid uint32, at, ns int64, user uint32, flag string) {
+	x.out.N++
+	x.out.NS += ns
+	x.out.Max = max(x.out.Max, ns)
+	weight := max(ns, 1) // moments count
+	if flag != "" {
+		x.flags[flag] += weight
+	}
+	if p := placeOf(k, user); p.Func != "" {
+		addSite(x.sites, p, ns)
+	}
+	t, _ := k.Name(tid, at)
+	x.by[plainComm(t.Comm)] += weight
+}
+
+// done fills in the lists; by: also that of threads.
+func (x *spanSum) done(by bool) {
+	x.out.Flags = insteadByName(x.flags, "flag")
+	x.out.Sites = sitesOf(x.sites)
+	if by {
+		x.out.By = insteadByName(x.by, "thread")
+	}
+}
+
+// diskFiles shares the waits for a disk out among the files that were told as they began.
+func diskFiles(k *timeline.Kernel, x *spanSum) {
+	k.Events(math.MinInt64, math.MaxInt64, func(e *timeline.Event) bool {
+		frames := k.Stack(e.User)
+		if s := k.At(e.TID, e.Begin); s.Doing == timeline.ThreadBlocked && s.Block == timeline.BlockDisk && len(frames) == 1 {
+			x.flags[frames[0].Module] += s.Whole.End - s.Whole.Begin
+		}
+		return true
+	}, kernel.Disk)
+}
+
 // events adds up the rarer records.
 func events(k *timeline.Kernel, r *Kernel) {
 	sum := map[*Spans]*spanSum{}
@@ -227,22 +272,10 @@ func events(k *timeline.Kernel, r *Kernel) {
 	add := func(s *Spans, e *timeline.Event, flag string) {
 		x := sum[s]
 		if x == nil {
-			x = &spanSum{out: s, flags: map[string]int64{}, sites: map[string]*Site{}, by: map[string]int64{}}
+			x = newSpanSum(s)
 			sum[s] = x
 		}
-		ns := e.End - e.Begin
-		s.N++
-		s.NS += ns
-		s.Max = max(s.Max, ns)
-		weight := max(ns, 1) // moments count
-		if flag != "" {
-			x.flags[flag] += weight
-		}
-		if p := placeOf(k, e.User); p.Func != "" {
-			addSite(x.sites, p, ns)
-		}
-		t, _ := k.Name(e.TID, e.Begin)
-		x.by[plainComm(t.Comm)] += weight
+		x.add(k, e.TID, e.Begin, e.End-e.Begin, e.User, flag)
 	}
 	k.Events(math.MinInt64, math.MaxInt64, func(e *timeline.Event) bool {
 		switch e.Kind {
@@ -280,18 +313,12 @@ func events(k *timeline.Kernel, r *Kernel) {
 			add(&r.TLB, e, tlbReason(e.Arg[1]))
 		case kernel.NUMAMove:
 			add(&r.NUMA, e, fmt.Sprintf("to node %d", min(e.Arg[1], 1<<16)))
-		case kernel.Disk:
-			add(&r.Disk, e, "")
 		}
 		return true
-	}, kernel.Reclaim, kernel.Compaction, kernel.Fault, kernel.MmapLock, kernel.TLBFlush, kernel.NUMAMove, kernel.Disk)
+	}, kernel.Reclaim, kernel.Compaction, kernel.Fault, kernel.MmapLock, kernel.TLBFlush, kernel.NUMAMove)
 	r.MmapReclaimNS = covered(waits, freeing)
 	for s, x := range sum {
-		s.Flags = insteadByName(x.flags, "flag")
-		s.Sites = sitesOf(x.sites)
-		if s != &r.MmapLock { // who changes the address space is told by the calls they were in
-			s.By = insteadByName(x.by, "thread")
-		}
+		x.done(s != &r.MmapLock) // who changes the address space is told by the calls they were in
 	}
 	sortInstead(r.MmapLock.By)
 	r.MmapLock.By = r.MmapLock.By[:min(len(r.MmapLock.By), topInstead)]

@@ -80,7 +80,8 @@ const (
 	// TimerDue: a timer that wakes TID was due at Arg[1] and fired at Time.
 	TimerDue
 
-	// Disk: a stretch of TID waiting for a file's blocks: Arg[1] the device, Arg[2] the inode, 0 not known.
+	// Disk: TID begins to wait in a call on a file; User is a stack of one frame, whose Module is the file. Whether it waits for a disk its
+	// kernel stack tells. Not of every wait. Arg[0] is 0, or how long a wait took that is known to be for the file's blocks.
 	Disk
 
 	// Held: while others' switches are folded: on CPU, thread Other held the CPU for Arg[0] ns up to Time, while TID of the target

@@ -1,0 +1,60 @@
+package collect
+
+import (
+	"hash/maphash"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"github.com/whystall/whystall/internal/evidence/kernel"
+	"github.com/whystall/whystall/internal/sensor/bpf"
+)
+
+// uninterruptible is the bit of a thread's state in which it waits for a disk, among others.
+const uninterruptible = 2
+
+// fileCalls are the system calls whose first argument is the file that they read, write or sync, by GOARCH.
+var fileCalls = map[string]map[uint64]bool{
+	"amd64": {0: true, 1: true, 17: true, 18: true, 19: true, 20: true, 40: true, 74: true, 75: true, 76: true, 77: true, 78: true, 187: true, 217: true, 277: true, 285: true, 295: true, 296: true, 327: true, 328: true, 306: true},
+	"arm64": {46: true, 47: true, 61: true, 63: true, 64: true, 65: true, 66: true, 67: true, 68: true, 69: true, 70: true, 71: true, 82: true, 83: true, 84: true, 213: true, 267: true, 286: true, 287: true},
+}
+
+// fileWaits names the files that threads wait in, by their descriptors: a number may be another file's soon, so it is looked up at once, though
+// not all the time.
+type fileWaits struct {
+	fds  string
+	last [64]struct {
+		fd, at int64
+		id     uint32
+	}
+}
+
+// fileNS is how long a descriptor's name is taken to hold.
+const fileNS = 100e6
+
+func (f *fileWaits) wait(s *bpfStream, e *bpf.Event) {
+	if !fileCalls[runtime.GOARCH][e.Arg[1]-1] || e.Arg[2] >= 1<<31 {
+		return
+	}
+	l := &f.last[e.Arg[2]%uint64(len(f.last))]
+	if l.fd != int64(e.Arg[2]) || l.at == 0 || e.Time-l.at > fileNS {
+		if l.fd != int64(e.Arg[2]) && l.at != 0 && e.Time-l.at < fileNS/100 {
+			return // another of the same slot: no more than a thousand a second of them
+		}
+		l.fd, l.at, l.id = int64(e.Arg[2]), e.Time, 0
+		path, err := os.Readlink(filepath.Join(f.fds, strconv.FormatUint(e.Arg[2], 10)))
+		if err == nil && strings.HasPrefix(path, "/") { // not a socket or a pipe
+			id, isNew := s.define(maphash.String(s.seed, path) &^ 1)
+			if isNew {
+				s.naming.send(unnamed{id: id, at: e.Time, user: true, file: path})
+			}
+			l.id = id
+		}
+	}
+	if l.id == 0 {
+		return
+	}
+	s.batch = append(s.batch, kernel.Record{Time: e.Time, TID: e.TID, CPU: e.CPU, Kind: kernel.Disk, Flags: kernel.Target, User: l.id})
+}
