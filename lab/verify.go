@@ -215,7 +215,8 @@ func judge(ctx context.Context, b *builder, whystall string, c *Case, v *Variant
 	}
 	got.read(&r, v)
 	// Tests explain it anywhere and at any time: it must hold without allowance for a busy machine.
-	if o.right != "" && got.ok && got.others <= busyShare {
+	var strict verdict
+	if strict.read(&r, v); o.right != "" && strict.ok {
 		b, err := os.ReadFile(caseFile)
 		if err == nil {
 			err = os.WriteFile(filepath.Join(o.right, c.Name+"."+v.Name+".case"), b, 0o644)
