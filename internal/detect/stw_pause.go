@@ -31,8 +31,10 @@ Evidence
   was awaited last and what it did, and the three parts. With the trace alone the awaited one is
   inferred from the last P that stopped (supported at most). With the kernel's records each long
   one is followed, hop by hop, to who woke the initiator and what kept that thread: throttled, no
-  CPU because of whom, asleep on which lock; the pause then stands under that cause. Formats
-  before Go 1.22 give range and kind only.
+  CPU because of whom, asleep on which lock; the pause then stands under that cause. A wake-up that
+  comes while the initiator is off its sleep, to ask again, is not seen: calls of futex are not
+  recorded, as that would cost each system call of the host 90 ns. Then the last P that stopped
+  names the awaited one, supported at most. Formats before Go 1.22 give range and kind only.
 
 Not to be taken for
   A long range in which no request lost time. Pauses of our own recording: profile fetches and the
