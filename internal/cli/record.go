@@ -40,7 +40,7 @@ type recordFlags struct {
 	MaxSize byteSize      `default:"1GiB" placeholder:"SIZE" help:"Cut what is larger, a trace above all: ${default} unless told. What came before the cut is kept and explains."`
 	CPU     bool          `name:"cpu" help:"Take a CPU profile as well. It interrupts the service 100 times a second and CPU."`
 
-	Budget   float64 `default:"6" placeholder:"PERCENT" help:"Lower the detail when recording costs more than this part of the CPU time that the process uses, and more than a third of that part of one CPU: ${default} % unless told, and 2 % of one CPU."`
+	Budget   float64 `default:"6" placeholder:"PERCENT" help:"Lower the detail when recording costs more than this part of the CPU time that the process uses, and more than a third of that part of one CPU beside 3 % for its own threads: ${default} % unless told."`
 	WithArgs bool    `help:"Keep the process' command-line arguments in the case; they may hold secrets."`
 	NoProbe  bool    `help:"Do not look for the process' pprof pages."`
 	NoKernel bool    `help:"Do not record the kernel's events of the process."`

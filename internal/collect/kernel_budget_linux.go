@@ -27,6 +27,7 @@ type bpfBudget struct {
 	next   time.Time
 	blind  bool    // the kernel does not let us measure
 	rate   float64 // ns of programs per ns
+	ran    bpf.Ran // of the last window
 
 	at         time.Time // up to when the figures below are
 	own        int64
@@ -61,6 +62,12 @@ const (
 	// throttled, or does nearly nothing, has no CPU time of which a share were worth anything, and what our own threads take is not taken from its quota.
 	ofOneCPU = 1.0 / 3
 
+	// ownFree is what our own threads may take of one CPU beside that.
+	ownFree = 0.03
+
+	// worthFrom is the share of the cost that a step must spare.
+	worthFrom = 0.08
+
 	// foldFrom is the share of events that must be others' switches for folding them to be worth what it costs the verdict.
 	foldFrom = 0.25
 )
@@ -94,10 +101,26 @@ func (b *bpfBudget) tick(now time.Time, s seen) (rec kernel.Record, lower bool) 
 	} else if now.Sub(b.opened) < meterWindow {
 		return rec, false
 	} else {
-		b.rate = float64(b.meter.Stop(b.r)) / float64(now.Sub(b.opened))
-		b.meter = nil
+		b.close(now)
 	}
 	return b.judge(now, s)
+}
+
+func (b *bpfBudget) close(now time.Time) {
+	b.ran = b.meter.Stop(b.r)
+	b.rate = float64(b.ran.All) / float64(max(1, now.Sub(b.opened)))
+	b.meter = nil
+}
+
+// worth tells whether a step would spare enough of the cost for what it takes from the verdict.
+func (b *bpfBudget) worth(step bpf.Step, cost, programs, foreign float64) bool {
+	switch {
+	case step == bpf.Fold:
+		return foreign >= foldFrom
+	case b.blind || b.ran.All == 0:
+		return true
+	}
+	return programs*float64(b.ran.Spared[step])/float64(b.ran.All) >= worthFrom*cost
 }
 
 // judge compares since the last time.
@@ -109,7 +132,8 @@ func (b *bpfBudget) judge(now time.Time, s seen) (rec kernel.Record, lower bool)
 	if b.blind {
 		programs = float64(events) * eventNS
 	}
-	cost := float64(own-b.own) + programs
+	ours := own - b.own
+	cost := float64(ours) + programs
 	target := processCPU(b.pid)
 	used := float64(target - b.target)
 	if target < 0 { // it is gone
@@ -121,7 +145,7 @@ func (b *bpfBudget) judge(now time.Time, s seen) (rec kernel.Record, lower bool)
 	if b.windows++; b.windows < 2 || b.share <= 0 {
 		return rec, false
 	}
-	may := b.share * max(used, ofOneCPU*float64(wall))
+	may := max(b.share*used, b.share*ofOneCPU*float64(wall)+min(ownFree*float64(wall), float64(ours)))
 	if cost <= may {
 		b.over = 0
 		return rec, false
@@ -132,7 +156,7 @@ func (b *bpfBudget) judge(now time.Time, s seen) (rec kernel.Record, lower bool)
 	}
 	b.over = 0
 	for step := range bpf.Steps {
-		if b.gone[step] || step == bpf.Fold && float64(foreign) < foldFrom*float64(events) {
+		if b.gone[step] || !b.worth(step, cost, programs, float64(foreign)/float64(max(1, events))) {
 			continue
 		}
 		if b.r.Lower(step) != nil {
@@ -153,8 +177,7 @@ func (b *bpfBudget) judge(now time.Time, s seen) (rec kernel.Record, lower bool)
 func (b *bpfBudget) end(s seen) (programs, target int64, lowered string) {
 	now := time.Now()
 	if b.meter != nil {
-		b.rate = float64(b.meter.Stop(b.r)) / float64(max(1, now.Sub(b.opened)))
-		b.meter = nil
+		b.close(now)
 	}
 	b.share = 0
 	b.judge(now, s)

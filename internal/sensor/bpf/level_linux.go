@@ -109,11 +109,34 @@ func (r *Recorder) ran() map[string]uint64 {
 	return ran
 }
 
-// Stop ends it and gives the CPU time that the programs took since Measure, ns.
-func (m *Meter) Stop(r *Recorder) (ns uint64) {
+// Ran is CPU time that programs took, ns: all of them, and what each step would have spared of it. How much others' switches
+// are of it only who reads the events knows.
+type Ran struct {
+	All    uint64
+	Spared [Steps]uint64
+}
+
+// Stop ends it and tells what the programs took since Measure.
+func (m *Meter) Stop(r *Recorder) (ran Ran) {
 	for name, n := range r.ran() {
-		ns += n - min(n, m.ran[name])
+		n -= min(n, m.ran[name])
+		ran.All += n
+		switch name {
+		case whystallProgSchedSwitch:
+			ran.Spared[Fold] += n
+		case whystallProgTlbFlush, whystallProgFaultMinor, whystallProgContentionBegin, whystallProgContentionEnd, whystallProgSocketRead, whystallProgSocketReady:
+			ran.Spared[Seldom] += n
+		case whystallProgSample:
+			ran.Spared[Seldom] += n
+			ran.Spared[NoCopies] += n
+		case whystallProgSchedExit:
+			ran.Spared[Seldom] += n / 2
+			ran.Spared[NoCopies] += n
+			ran.Spared[NoStacks] += n
+		case whystallProgSchedWaking:
+			ran.Spared[NoStacks] += n / 2
+		}
 	}
 	m.stats.Close()
-	return ns
+	return ran
 }
