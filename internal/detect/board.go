@@ -147,12 +147,15 @@ func (b *board) submit(p *Pass, over [][]taker, free int64) {
 // asSymptom puts p under the cause that it is a symptom of. Where a trace cannot be joined that cause claims of the CPUs, and p of
 // requests, so that their claims do not meet.
 func (b *board) asSymptom(p *Pass) {
-	for _, q := range b.passes {
-		if p.symptom == "" || q.det.Name != p.symptom || q.outcome != found || len(q.pools) == 0 {
-			continue
-		}
-		if p.root = q; q.root != nil {
-			p.root, p.via = q.root, q
+	for _, name := range p.symptom {
+		for _, q := range b.passes {
+			if q.det.Name != name || q.outcome != found || len(q.pools) == 0 {
+				continue
+			}
+			if p.root = q; q.root != nil {
+				p.root, p.via = q.root, q
+			}
+			return
 		}
 	}
 }

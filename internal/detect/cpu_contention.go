@@ -71,6 +71,10 @@ func lookContention(p *Pass) {
 	}
 	_, others, _ := queueShare(k)
 	o := wantedCPU(k)
+	if !k.AllTasks && ratio(o.queued, o.wanted) >= queuedShare {
+		p.Blind(fmt.Sprintf("who had the CPUs for which its threads were queued %s of the time in which they wanted one: without privilege others' switches are not recorded (see whystall doctor)", percent(ratio(o.queued, o.wanted))))
+		return
+	}
 	if r.CPUs == nil || ratio(r.CPUs.OthersNS, r.CPUs.TotalNS) < othersShare || ratio(others, o.wanted) < queuedShare {
 		p.Clear("others took %s of the CPUs while its threads were queued; %s", percent(othersOf(r)), queuedText(k))
 		return

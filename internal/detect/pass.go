@@ -38,12 +38,12 @@ type Pass struct {
 	bytes   bool        // pools hold bytes
 	floor   *Floor
 	root    *Pass
-	symptom string // a cause of which this is a symptom if it was found there, though it claims of another ledger
-	via     *Pass  // mechanism of root that took most of the same: the chain goes through it
-	silent  bool   // what was claimed is silent by its nature: a silence is no sign of anything else
-	doubt   string // why the finding is possible and no more
-	capped  string // why it is supported and no more
-	known   int64  // of what was granted: who was awaited and what held it are both measured
+	symptom []string // causes of which this is a symptom if one was found, the likeliest first, though it claims of another ledger
+	via     *Pass    // mechanism of root that took most of the same: the chain goes through it
+	silent  bool     // what was claimed is silent by its nature: a silence is no sign of anything else
+	doubt   string   // why the finding is possible and no more
+	capped  string   // why it is supported and no more
+	known   int64    // of what was granted: who was awaited and what held it are both measured
 	finding finding.Finding
 }
 

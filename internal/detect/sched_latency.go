@@ -79,9 +79,9 @@ func lookSchedLatency(p *Pass) {
 	// A trace that cannot be joined: what kept its threads off their CPUs is in the ledger of CPUs alone.
 	if r := p.Ledger; !joined(r) && kernelShort(r) != "" && r.Capacity.TotalNS > 0 && wouldBeBusy(r) < full {
 		if o := wantedCPU(r.Kernel); o.throttled > o.queued {
-			p.symptom = "cpu-throttled"
+			p.symptom = []string{"cpu-throttled", "cpu-contention"}
 		} else {
-			p.symptom = "cpu-contention"
+			p.symptom = []string{"cpu-contention", "cpu-throttled"}
 		}
 	}
 	// Short of CPU, lock detectors blame no lock that usual requests hardly wait for: what its holders queue is part of
