@@ -7,9 +7,11 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
@@ -208,7 +210,8 @@ func measureServer(ctx context.Context, out io.Writer, whystall, tmp string, pai
 	}
 	w.Flush()
 	for _, a := range all {
-		for what, n := range a.lowered {
+		for _, what := range slices.Sorted(maps.Keys(a.lowered)) {
+			n := a.lowered[what]
 			fmt.Fprintf(out, "%s: detail lowered in %d of %d: %s\n", a.name, n, len(a.ratios), what)
 		}
 	}
@@ -258,11 +261,16 @@ func (a *attachable) attached(ctx context.Context, pid int, file string, settle 
 		<-ended
 	}
 	if k, e := kernelCost(file); e == nil && k.Lowered != "" {
-		_, what, _ := strings.Cut(k.Lowered, ": ")
-		a.lowered[what]++
+		for _, what := range loweredFrom.Split(k.Lowered, -1) {
+			if what = strings.Trim(what, "; "); what != "" {
+				a.lowered[what]++
+			}
+		}
 	}
 	return c, err
 }
+
+var loweredFrom = regexp.MustCompile(`from [0-9.]+ s on: `)
 
 func lastLine(s string) string {
 	s = strings.TrimSpace(s)
