@@ -85,6 +85,9 @@ func (con *console) explain(files []string, f explainFlags, output, again string
 	if f.Entry != "" && s.Ledger != nil && s.Ledger.Requests.Count == 0 {
 		s.Ledger.Requests.NoRequestsCause = fmt.Sprintf("no request that --entry %s matches began and ended inside the trace; without it the report lists the entries", shellWord(f.Entry))
 	}
+	if m := in.manifest; again == "" && m != nil && m.Target.PID != 0 {
+		again = "whystall diagnose --pid PID --for 20s" // the process of the case is long gone
+	}
 	s.Found = detect.Run(s.Ledger, in.set, detect.Facts{Again: again, CPUs: in.target.CPUs, Runtime: in.target.Runtime, GoVersion: in.target.GoVersion})
 	s.Cost.ExplainNS, s.Cost.ExplainCPUNS = int64(time.Since(started)), cpuTime()-cpu
 	r := report.New(s)

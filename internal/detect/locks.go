@@ -211,6 +211,9 @@ func tellLock(p *Pass, l *ledger.Lock) {
 
 // tellMutexProfile sets the second counter beside the trace, where the service keeps it.
 func tellMutexProfile(p *Pass, locks []*ledger.Lock) {
+	if p.Ledger.Native {
+		return
+	}
 	switch state, why := mutexProfile(p); state {
 	case profileOff:
 		p.Proof("not checked", "%s", why)
@@ -298,6 +301,9 @@ func unlockSite(stack []string) string {
 
 // lookRuntimeLocks says what a trace cannot show of locks.
 func lookRuntimeLocks(p *Pass) {
+	if p.Ledger != nil && p.Ledger.Native {
+		return // no Go runtime, no profile of it
+	}
 	if state, why := mutexProfile(p); state == profileOff {
 		p.Missing("the runtime's own locks (heap, scheduler), which a trace does not show: %s", why)
 	}

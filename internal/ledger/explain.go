@@ -438,34 +438,6 @@ func (x *explainer) follow(f *frame, s *timeline.Segment, lo int64, depth int) b
 	return true
 }
 
-// followSemaphore pushes a frame for whoever let a goroutine begin a collection or stop the world: the semaphore was free when that
-// one released it, and what kept it until then kept the waiter. With the trace alone the wait is a leaf: that its
-// holder had no CPU is not seen there.
-func (x *explainer) followSemaphore(f *frame, s *timeline.Segment, lo int64) bool {
-	w := s.Wait()
-	if w != timeline.WaitGCStart && w != timeline.WaitSTW || s.By() != timeline.EnderGoroutine || x.marked(s.Ender) || len(x.stack) >= maxDepth {
-		return false
-	}
-	// While the world was stopped that is what it waited for.
-	if _, _, e, ok := x.j.paths.stopped(lo, x.cursor); ok {
-		if e >= x.cursor {
-			return false
-		}
-		lo = e
-	}
-	x.push(frame{lo: lo, ident: s.Ender, seg: s.EnderSeg, sema: waitLeaf(w), inferred: f.inferred, first: f.first, through: f.through})
-	return true
-}
-
-// collects tells of waits that are the collector's own.
-func collects(w timeline.Wait) bool {
-	switch w {
-	case timeline.WaitAssistCredit, timeline.WaitMarkTerm, timeline.WaitGCStart, timeline.WaitSTW, timeline.WaitScan:
-		return true
-	}
-	return false
-}
-
 // piece begins a piece from the cursor down to lo. It is overwritten by the next.
 func (x *explainer) piece(lo int64, leaf leafCode, ident uint32, s *timeline.Segment) *piece {
 	p := &x.p

@@ -1,0 +1,307 @@
+package ledger
+
+import (
+	"github.com/whystall/whystall/internal/timeline"
+)
+
+// joinRunning books [lo,cursor) of a running or syscall segment by what its thread did.
+func (x *explainer) joinRunning(f *frame, s *timeline.Segment, lo int64, on leafCode, call bool) {
+	j := x.j
+	if s.Thread() == 0 || !j.covered(lo, x.cursor) {
+		x.trusted(lo, on, f.ident, s)
+		return
+	}
+	tid := j.host(s.Thread())
+	for x.cursor > lo {
+		from := lo
+		var p *path
+		if !call && tid != 0 {
+			// Whoever stops the world or waits for a barrier is on its path until the world starts again.
+			var ok bool
+			if p, from, _, ok = j.paths.of(tid, lo, x.cursor, s.STW()); !ok {
+				from, p = lo, nil
+			}
+		}
+		after := from
+		if p != nil {
+			after = min(x.cursor, p.start)
+		}
+		if after < x.cursor {
+			x.parts(f, s, j.thread(j.parts[:0], tid, after, x.cursor, on, call))
+		}
+		if p != nil {
+			work := on
+			if !p.barrier {
+				work = codeSTWWork
+			}
+			x.alongPath(f, s, p, from, after, work)
+		}
+	}
+}
+
+// trusted books what only the runtime tells.
+func (x *explainer) trusted(lo int64, on leafCode, ident uint32, s *timeline.Segment) {
+	p := x.piece(lo, on, ident, s)
+	x.ofSTW(p, lo)
+	x.emit(p)
+}
+
+// ofSTW names the stop-the-world that a piece of its initiator is of.
+func (x *explainer) ofSTW(p *piece, lo int64) {
+	if p.leaf != codeSTWWork {
+		return
+	}
+	if n, ok := x.tl.STWBefore(lo, x.cursor); ok {
+		stws, base := x.tl.STWs()
+		p.n, p.kind = n, stws[n-base].Kind
+	}
+}
+
+// parts emits parts that tile up to the cursor, latest first.
+func (x *explainer) parts(f *frame, s *timeline.Segment, l []part) {
+	x.j.parts = l[:0]
+	for i := len(l) - 1; i >= 0; i-- {
+		q := &l[i]
+		if q.lo >= x.cursor {
+			continue
+		}
+		p := x.piece(q.lo, q.leaf, f.ident, s)
+		if q.leaf == codeSTWWork {
+			x.ofSTW(p, q.lo)
+		}
+		x.emitPart(p, q)
+	}
+}
+
+// emitPart emits a piece with what the part knows.
+func (x *explainer) emitPart(p *piece, q *part) {
+	p.detail, p.tid = q.detail, q.tid
+	if q.measured {
+		p.flags |= pieceMeasured
+	}
+	x.emit(p)
+}
+
+// alongPath books [b,e), which ends at the cursor, by a path's own leaves. work is the leaf of what of it was on a CPU.
+func (x *explainer) alongPath(f *frame, s *timeline.Segment, t *path, b, e int64, work leafCode) {
+	x.j.parts = t.cut(x.j.parts[:0], b, e)
+	l := x.j.parts
+	for i := len(l) - 1; i >= 0; i-- {
+		q := l[i]
+		if q.lo >= x.cursor {
+			continue
+		}
+		leaf := q.leaf
+		if q.on {
+			leaf, q.detail = work, 0
+		}
+		p := x.piece(q.lo, leaf, f.ident, s)
+		p.n, p.path = t.n, t
+		p.flags |= x.late
+		switch {
+		case t.barrier:
+			p.flags |= pieceBarrier
+		default:
+			p.flags |= pieceStopped
+		}
+		if !leaf.named() {
+			p.kind = t.kind
+			q.detail = 0
+		}
+		x.emitPart(p, &q)
+	}
+}
+
+// joinRunnable books [lo,cursor) of who could run or, with late, could be told to: inside a stopped world the stop's own leaves, else
+// by what the threads of the process did.
+func (x *explainer) joinRunnable(f *frame, s *timeline.Segment, lo int64, late pieceFlags) {
+	j := x.j
+	for x.cursor > lo {
+		t, b, e, ok := j.paths.stopped(lo, x.cursor)
+		if !ok {
+			b, e = lo, lo
+		}
+		if e < x.cursor {
+			x.free(f, s, e, late)
+		}
+		if b < e {
+			x.late = late
+			x.alongPath(f, s, t, b, e, codeSTW)
+			x.late = 0
+		}
+	}
+}
+
+// free books [lo,cursor) while the world was not stopped.
+func (x *explainer) free(f *frame, s *timeline.Segment, lo int64, late pieceFlags) {
+	j := x.j
+	leaf := codeRunnable
+	if lo < j.begin || x.cursor > j.end { // before or after the recording
+		if lo < j.begin && x.cursor > j.begin {
+			x.free(f, s, j.begin, late)
+		}
+		if x.cursor > j.end {
+			x.emitLate(x.piece(max(lo, j.end), leaf, f.ident, s), late)
+		}
+		if lo < j.begin || x.cursor <= lo {
+			x.emitLate(x.piece(lo, leaf, f.ident, s), late)
+			return
+		}
+	}
+	j.parts = j.together(j.parts[:0], lo, x.cursor)
+	l := j.parts
+	for i := len(l) - 1; i >= 0; i-- {
+		q := l[i]
+		if q.lo >= x.cursor {
+			continue
+		}
+		p := x.piece(q.lo, q.leaf, f.ident, s)
+		p.flags |= late
+		if q.leaf == codeLatePoll && late == 0 && !x.idleP(q.lo, q.hi) {
+			p.leaf = codeRunnable // behind goroutines whose threads were blocked
+		}
+		x.emitPart(p, &q)
+	}
+}
+
+func (x *explainer) emitLate(p *piece, late pieceFlags) {
+	p.flags |= late
+	x.emit(p)
+}
+
+// idleP tells whether a P was free at some time of [lo,hi).
+func (x *explainer) idleP(lo, hi int64) bool {
+	list, total := x.tl.Occupants(lo, hi, x.j.occ[:0])
+	x.j.occ = list
+	for _, o := range list {
+		total -= o.NS
+	}
+	return total > 0
+}
+
+// together appends the parts of [lo,hi) by what the threads of the process did together, section 8 (b) to (e) of the rules. It is coverage and no
+// hop, so none is measured.
+func (j *joiner) together(dst []part, lo, hi int64) []part {
+	j.tiles = j.k.Process(j.base+lo, j.base+hi, j.tiles[:0])
+	for _, t := range j.tiles {
+		b, e := t.Begin-j.base, t.End-j.base
+		leaf := codeMissing
+		switch t.State {
+		case timeline.ProcessOn:
+			leaf = codeRunnable
+		case timeline.ProcessThrottled:
+			leaf = codeThrottled
+		case timeline.ProcessNone:
+			leaf = codeLatePoll
+		case timeline.ProcessQueued:
+			from := len(dst)
+			j.shares = j.k.Behind(t.TID, t.Begin, t.End, j.shares[:0])
+			dst = j.byShares(dst, j.shares, b, e)
+			for n := from; n < len(dst); n++ {
+				dst[n].measured = false
+			}
+			continue
+		}
+		if n := len(dst); n > 0 && dst[n-1].leaf == leaf && dst[n-1].hi == b {
+			dst[n-1].hi = e
+			continue
+		}
+		dst = append(dst, part{lo: b, hi: e, leaf: leaf})
+	}
+	return dst
+}
+
+// joinWait books the part of a wait for a socket or a timer in which that was ready.
+func (x *explainer) joinWait(f *frame, s *timeline.Segment, lo int64) {
+	at, late, ok := x.j.ready.of(f.seg)
+	if !ok {
+		return
+	}
+	if at = max(at, lo); at < x.cursor {
+		x.joinRunnable(f, s, at, late)
+	}
+}
+
+// joinBarrier books of [lo,cursor) what was spent in ragged barriers as their own leaves, the rest as leaf.
+func (x *explainer) joinBarrier(f *frame, s *timeline.Segment, lo int64, leaf leafCode) {
+	for x.cursor > lo {
+		t, b, e, ok := x.j.paths.barrier(lo, x.cursor)
+		if !ok {
+			x.joinCollected(f, s, lo, leaf)
+			return
+		}
+		x.joinCollected(f, s, e, leaf)
+		x.alongPath(f, s, t, b, e, leaf)
+	}
+}
+
+// joinStoppable books [lo,cursor) of a wait of the runtime's own: a stopped world's leaves, for who waits for the end of a mark phase
+// the ragged barrier's, else leaf.
+func (x *explainer) joinStoppable(f *frame, s *timeline.Segment, lo int64, leaf leafCode) {
+	for x.cursor > lo {
+		t, b, e, ok := x.j.paths.stopped(lo, x.cursor)
+		if !ok {
+			b, e = lo, lo
+		}
+		if e < x.cursor {
+			if leaf == codeMarkTermQueue {
+				x.joinBarrier(f, s, e, leaf)
+			} else {
+				x.joinCollected(f, s, e, leaf)
+			}
+		}
+		if b < e {
+			x.alongPath(f, s, t, b, e, codeSTW)
+		}
+	}
+}
+
+// joinCollected books [lo,cursor) of a wait for the garbage collector, or for the next to take a lock, as leaf, but where no thread of the process was on a CPU although one wanted to be: whoever
+// is waited for is of this process, and did not get on for want of quota or CPU either. That is coverage and no hop, so it is not measured.
+func (x *explainer) joinCollected(f *frame, s *timeline.Segment, lo int64, leaf leafCode) {
+	j := x.j
+	if leaf == codeUnknown || !j.covered(lo, x.cursor) {
+		x.emitTo(lo, leaf, f.ident, s)
+		return
+	}
+	x.emitTo(max(lo, j.end), leaf, f.ident, s) // of before and after the recording nothing is known
+	j.parts = j.together(j.parts[:0], max(lo, j.begin), x.cursor)
+	l := j.parts
+	for i := len(l) - 1; i >= 0; i-- {
+		q := l[i]
+		if q.lo >= x.cursor || q.leaf != codeThrottled && q.leaf != codeNoCPU {
+			continue
+		}
+		x.emitTo(q.hi, leaf, f.ident, s)
+		x.emitPart(x.piece(q.lo, q.leaf, f.ident, s), &q)
+	}
+	x.emitTo(lo, leaf, f.ident, s)
+}
+
+// followSemaphore pushes a frame for whoever let a goroutine begin a collection or stop the world: the semaphore was free when that
+// one released it, and what kept it until then kept the waiter. With the trace alone the wait is a leaf: that its
+// holder had no CPU is not seen there.
+func (x *explainer) followSemaphore(f *frame, s *timeline.Segment, lo int64) bool {
+	w := s.Wait()
+	if w != timeline.WaitGCStart && w != timeline.WaitSTW || s.By() != timeline.EnderGoroutine || x.marked(s.Ender) || len(x.stack) >= maxDepth {
+		return false
+	}
+	// While the world was stopped that is what it waited for.
+	if _, _, e, ok := x.j.paths.stopped(lo, x.cursor); ok {
+		if e >= x.cursor {
+			return false
+		}
+		lo = e
+	}
+	x.push(frame{lo: lo, ident: s.Ender, seg: s.EnderSeg, sema: waitLeaf(w), inferred: f.inferred, first: f.first, through: f.through})
+	return true
+}
+
+// collects tells of waits that are the collector's own.
+func collects(w timeline.Wait) bool {
+	switch w {
+	case timeline.WaitAssistCredit, timeline.WaitMarkTerm, timeline.WaitGCStart, timeline.WaitSTW, timeline.WaitScan:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,101 @@
+package ledger
+
+import (
+	"strings"
+
+	"github.com/whystall/whystall/internal/timeline"
+)
+
+// blockLeaf is the leaf of what a thread is blocked in; false where that is not known, or none that has a leaf.
+func blockLeaf(b timeline.Block) (leafCode, bool) {
+	switch b {
+	case timeline.BlockFutex:
+		return codeAsleep, true
+	case timeline.BlockNetwork:
+		return codeNetwork, true
+	case timeline.BlockTimer:
+		return codeTimer, true
+	case timeline.BlockPipe:
+		return codePipe, true
+	case timeline.BlockDisk:
+		return codeDisk, true
+	case timeline.BlockFault:
+		return codeFault, true
+	case timeline.BlockReclaim:
+		return codeReclaim, true
+	case timeline.BlockMemcg:
+		return codeMemcg, true
+	case timeline.BlockCompaction:
+		return codeCompaction, true
+	case timeline.BlockMmapLock:
+		return codeMmapLock, true
+	case timeline.BlockTLB:
+		return codeTLB, true
+	case timeline.BlockNUMA:
+		return codeNUMA, true
+	}
+	return codeAsleep, false
+}
+
+// sleep is the function that a blocked thread sleeps in: the innermost of the user stack that is no plumbing, else of the kernel's.
+func (j *joiner) sleep(s *timeline.Stretch) timeline.FuncID {
+	if s.Block == timeline.BlockStopped {
+		return j.detail(stopped)
+	}
+	key := [2]uint32{s.User, s.Kernel}
+	id, ok := j.sleeps[key]
+	if ok {
+		return id
+	}
+	if name := sleepsIn(j.k, s); name != "" {
+		id = j.detail(name)
+	}
+	j.sleeps[key] = id
+	return id
+}
+
+// stopped is what a thread sleeps in that SIGSTOP, a debugger or the like stopped.
+const stopped = "a stop by a signal or a debugger"
+
+// sleepsIn names the function: "" where no stack was recorded.
+func sleepsIn(k *timeline.Kernel, s *timeline.Stretch) string {
+	if s.Block == timeline.BlockStopped {
+		return stopped
+	}
+	last := ""
+	for _, f := range k.Stack(s.User) {
+		if f.Func == "" {
+			continue
+		}
+		last = f.Func
+		if !sleepPlumbing(f.Func) {
+			return f.Func
+		}
+	}
+	if last != "" {
+		return last
+	}
+	for _, f := range k.Stack(s.Kernel) {
+		switch f.Func {
+		case "", "__schedule", "schedule", "schedule_timeout", "schedule_hrtimeout_range", "schedule_hrtimeout_range_clock", "io_schedule",
+			"preempt_schedule_irq", "preempt_schedule_common", "__cond_resched":
+			continue
+		}
+		return f.Func
+	}
+	return ""
+}
+
+// sleepPlumbing tells of a function that it only passes on that its caller wants to sleep or to lock.
+func sleepPlumbing(name string) bool {
+	name = strings.TrimSuffix(strings.TrimSuffix(name, ".abi0"), ".goroutine")
+	switch name {
+	case "runtime.futex", "runtime.futexsleep", "runtime.lock", "runtime.lock2", "runtime.lockWithRank", "runtime.(*mLockProfile).start",
+		"runtime.notesleep", "runtime.notetsleep", "runtime.notetsleep_internal", "runtime.notetsleepg", "runtime.semasleep", "runtime.mPark",
+		"runtime.usleep", "runtime.osyield", "runtime.systemstack", "runtime.systemstack_switch", "runtime.mcall", "runtime.semacquire",
+		"syscall", "__futex_abstimed_wait_common", "__futex_abstimed_wait_common64", "__futex_abstimed_wait_cancelable64", "futex_wait", "__lll_lock_wait", "__lll_lock_wait_private",
+		"pthread_mutex_lock", "__pthread_mutex_lock", "___pthread_mutex_lock", "pthread_cond_wait", "__pthread_cond_wait", "pthread_cond_timedwait":
+		return true
+	}
+	return false
+}
