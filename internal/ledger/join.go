@@ -355,10 +355,10 @@ func (p *pass) ownJoined(grp *group, g *timeline.G, s *timeline.Segment, seq uin
 // ownJoinedWait books of a wait in the column of all what the kernel's records tell, down to where they tell nothing. It says whether that was all.
 func (p *pass) ownJoinedWait(grp *group, g *timeline.G, s *timeline.Segment, seq uint32, lo int64, cursor *int64, class classCode, leaf leafCode) bool {
 	f := p.ownFrame(grp, g, seq, lo, *cursor, class)
-	switch w := s.Wait(); w {
-	case timeline.WaitAssistCredit, timeline.WaitMarkTerm, timeline.WaitGCStart, timeline.WaitSTW, timeline.WaitScan:
+	switch w := s.Wait(); {
+	case collects(w):
 		p.y.joinStoppable(f, s, lo, leaf)
-	case timeline.WaitNetwork, timeline.WaitTimer, timeline.WaitMessage:
+	case w == timeline.WaitNetwork || w == timeline.WaitTimer || w == timeline.WaitMessage:
 		if s.By() != timeline.EnderGoroutine {
 			p.y.joinWait(f, s, lo)
 		}

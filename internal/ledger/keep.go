@@ -418,10 +418,11 @@ func (p *pass) ownWait(lo int64, cursor *int64, grp *group, g *timeline.G, s *ti
 	if p.j != nil && p.ownJoinedWait(grp, g, s, seq, lo, cursor, class, leaf) {
 		return
 	}
-	switch w {
-	case timeline.WaitAssistCredit, timeline.WaitMarkTerm, timeline.WaitGCStart, timeline.WaitSTW, timeline.WaitScan:
+	if collects(w) {
 		p.ownStoppable(lo, cursor, c, class, leaf, s.Stack)
 		return
+	}
+	switch w {
 	case timeline.WaitMessage, timeline.WaitLock, timeline.WaitUnknown, timeline.WaitNetwork:
 		switch {
 		case by == timeline.EnderGoroutine:

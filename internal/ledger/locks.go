@@ -158,9 +158,9 @@ func (l *locks) acquired(tl *timeline.Timeline, class, seq uint32, lo int64, vis
 		outside := false
 		switch s.State() {
 		case timeline.Waiting:
-			switch s.Wait() {
-			case timeline.WaitAssistCredit, timeline.WaitMarkTerm, timeline.WaitGCStart, timeline.WaitSTW, timeline.WaitScan:
-			case timeline.WaitLock:
+			switch w := s.Wait(); {
+			case collects(w):
+			case w == timeline.WaitLock:
 				site := tl.Get(exectrace.StackID(s.Stack)).LockSite
 				outside = l.class(site) != class && !l.has(class, exectrace.StackID(s.Stack))
 			default:
