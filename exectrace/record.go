@@ -1,0 +1,201 @@
+package exectrace
+
+import "iter"
+
+// Op says what a Record tells. It stands for Kind, From, To and most of what else an Event says, so that one switch
+// over it is all a consumer needs.
+type Op uint8
+
+const (
+	OpOther       Op = iota // anything else: Batch.Other[Arg] has it whole
+	OpStart                 // Runnable to Running
+	OpWake                  // Waiting to Runnable; Arg: the waker's slot or NoSlot; Stack: the waker's
+	OpBlock                 // Running to Waiting, for Reason (and Name); Stack
+	OpStop                  // Running to Runnable, for Reason (and Name); Stack
+	OpSyscall               // Running to Syscall; Stack
+	OpSyscallEnd            // Syscall to Running, with its P
+	OpCreate                // NotExist to Runnable; its number is in Batch.Born; Stack: where it starts; Arg: its maker's slot or NoSlot; Name: a StackID, the maker's
+	OpEnd                   // Running to NotExist; the slot is free then
+	OpRegionBegin           // region Name of task Arg; Stack
+	OpRegionEnd             // the same
+	OpSweepBegin            // of the P; Slot: who runs there, or NoSlot; Stack
+	OpSweepEnd              // the same; Arg: bytes swept; Name: bytes reclaimed
+	OpHeapLive              // Slot: who runs there, or NoSlot; Arg and, above it, Name: bytes
+	opCount
+)
+
+// Record is an Event in 32 bytes, for those that nearly all are.
+//
+// The goroutine is known by its slot alone. The first event of one on a slot, be it as G or On, is an OpCreate or an
+// OpOther, so whoever has seen that knows its number; the slot is its own until its OpEnd or another's first event.
+type Record struct {
+	Time   Time
+	Slot   uint32
+	Arg    uint32
+	Stack  StackID
+	Name   StringID
+	M      uint32 // its lower 32 bits, which on Linux are all; ^0 is NoThread
+	P      int16
+	Op     Op
+	Reason Reason
+}
+
+// Batch is a stretch of events in order: Records in which each OpOther stands for an Event of Other, and each OpCreate
+// for a number in Born, in the same order.
+type Batch struct {
+	Records []Record
+	Other   []Event
+	Born    []GoID
+}
+
+// Batches gives the same events as Blocks in the same order, in a third of the bytes. A batch is overwritten by the next.
+func (t *Trace) Batches() iter.Seq[*Batch] {
+	return func(yield func(*Batch) bool) {
+		var p Packer
+		var b Batch
+		for block := range t.Blocks() {
+			b.Reset()
+			for i := range block {
+				p.Add(&b, &block[i])
+			}
+			if !yield(&b) {
+				return
+			}
+		}
+	}
+}
+
+// Reset empties b and keeps its memory.
+func (b *Batch) Reset() { b.Records, b.Other, b.Born = b.Records[:0], b.Other[:0], b.Born[:0] }
+
+// Packer makes Records of Events that come one by one, for sources that are no Trace. The zero value is ready.
+type Packer struct {
+	goid []GoID // by slot: who was told whole
+}
+
+// Add appends e to b.
+func (p *Packer) Add(b *Batch, e *Event) {
+	r := Record{Time: e.Time, Slot: e.Slot, Stack: e.Stack, Name: e.Name, M: uint32(e.M), P: int16(e.P), Reason: e.Reason, Op: opOf(e)}
+	switch r.Op {
+	case OpWake:
+		r.Arg, r.Stack = e.OnSlot, e.OnStack
+	case OpCreate:
+		r.Arg, r.Name = e.OnSlot, StringID(e.OnStack)
+	case OpRegionBegin, OpRegionEnd:
+		r.Arg = uint32(e.Arg[0])
+	case OpSweepEnd:
+		r.Arg, r.Name = uint32(e.Arg[0]), StringID(e.Arg[1])
+	case OpHeapLive:
+		r.Slot, r.Arg, r.Name = e.OnSlot, uint32(e.Arg[0]), StringID(e.Arg[0]>>32)
+	}
+	g, on := p.knows(e.Slot, e.G), p.knows(e.OnSlot, e.On)
+	if e.Kind == KindGoroutine && e.To == NotExist && e.Slot < uint32(len(p.goid)) {
+		p.goid[e.Slot] = NoGoroutine
+	}
+	by := e.G
+	if r.Op == OpHeapLive {
+		by = e.On
+	}
+	// Whatever the record does not have must be what Op says of it, or it goes whole.
+	switch {
+	case r.Op == OpOther || !g && r.Op != OpCreate || !on || r.event(by, e.On, e.M) != *e:
+		r = Record{Time: e.Time, Slot: e.Slot, Arg: uint32(len(b.Other)), M: uint32(e.M), P: int16(e.P)}
+		b.Other = append(b.Other, *e)
+	case r.Op == OpCreate:
+		b.Born = append(b.Born, e.G)
+	}
+	b.Records = append(b.Records, r)
+}
+
+// maxPackSlots bounds what a source that is no Trace can ask for.
+const maxPackSlots = 1 << 22
+
+// knows tells whether g was told of on that slot, and that it is now.
+func (p *Packer) knows(slot uint32, g GoID) bool {
+	if slot == NoSlot {
+		return g == NoGoroutine
+	}
+	if slot >= maxPackSlots {
+		return false
+	}
+	for uint(slot) >= uint(len(p.goid)) {
+		p.goid = append(p.goid, NoGoroutine)
+	}
+	known := p.goid[slot] == g
+	p.goid[slot] = g
+	return known
+}
+
+// opOf is what e may be packed as.
+func opOf(e *Event) Op {
+	switch e.Kind {
+	case KindRegionBegin:
+		return OpRegionBegin
+	case KindRegionEnd:
+		return OpRegionEnd
+	case KindRangeBegin:
+		return OpSweepBegin
+	case KindRangeEnd:
+		return OpSweepEnd
+	case KindMetric:
+		return OpHeapLive
+	case KindGoroutine:
+		for op := OpStart; op <= OpEnd; op++ {
+			if x := &opEvents[op]; x.From == e.From && x.To == e.To {
+				return op
+			}
+		}
+	}
+	return OpOther
+}
+
+// opEvents is what Records of each Op have in common.
+var opEvents = [opCount]Event{
+	OpStart:       {On: NoGoroutine, OnSlot: NoSlot, Proc: NoProc, Kind: KindGoroutine, From: Runnable, To: Running},
+	OpWake:        {Proc: NoProc, Kind: KindGoroutine, From: Waiting, To: Runnable},
+	OpBlock:       {Proc: NoProc, Kind: KindGoroutine, From: Running, To: Waiting},
+	OpStop:        {Proc: NoProc, Kind: KindGoroutine, From: Running, To: Runnable},
+	OpSyscall:     {Proc: NoProc, Kind: KindGoroutine, From: Running, To: Syscall},
+	OpSyscallEnd:  {Proc: NoProc, Kind: KindGoroutine, From: Syscall, To: Running},
+	OpCreate:      {Proc: NoProc, Kind: KindGoroutine, From: NotExist, To: Runnable},
+	OpEnd:         {Proc: NoProc, Kind: KindGoroutine, From: Running, To: NotExist},
+	OpRegionBegin: {Proc: NoProc, Kind: KindRegionBegin},
+	OpRegionEnd:   {Proc: NoProc, Kind: KindRegionEnd},
+	OpSweepBegin:  {Kind: KindRangeBegin, Range: RangeSweep},
+	OpSweepEnd:    {Kind: KindRangeEnd, Range: RangeSweep},
+	OpHeapLive:    {G: NoGoroutine, Proc: NoProc, Slot: NoSlot, Kind: KindMetric, Metric: MetricHeapLive},
+}
+
+// event is the Event of a record that is not OpOther: g is the goroutine at Slot, on the one at Arg of an OpWake
+// or OpCreate, m the thread.
+func (r *Record) event(g, on GoID, m ThreadID) Event {
+	e := opEvents[r.Op]
+	e.Time, e.M, e.P = r.Time, m, ProcID(r.P)
+	switch r.Op {
+	case OpHeapLive:
+		e.On, e.OnSlot, e.Arg[0] = g, r.Slot, uint64(r.Name)<<32|uint64(r.Arg)
+		return e
+	case OpStart:
+		e.G, e.Slot, e.Stack, e.Name, e.Reason = g, r.Slot, r.Stack, r.Name, r.Reason
+		return e
+	case OpCreate:
+		e.G, e.Slot, e.On, e.OnSlot, e.Stack, e.OnStack, e.Reason = g, r.Slot, on, r.Arg, r.Stack, StackID(r.Name), r.Reason
+		return e
+	case OpWake:
+		e.G, e.Slot, e.On, e.OnSlot, e.OnStack, e.Name, e.Reason = g, r.Slot, on, r.Arg, r.Stack, r.Name, r.Reason
+		return e
+	}
+	e.G, e.On, e.Slot, e.OnSlot, e.Stack = g, g, r.Slot, r.Slot, r.Stack
+	switch r.Op {
+	case OpSweepBegin:
+		e.Proc = ProcID(r.P)
+	case OpSweepEnd:
+		e.Proc, e.Arg = ProcID(r.P), [2]uint64{uint64(r.Arg), uint64(r.Name)}
+	case OpRegionBegin, OpRegionEnd:
+		e.Arg[0] = uint64(r.Arg)
+		fallthrough
+	default:
+		e.Name, e.Reason = r.Name, r.Reason
+	}
+	return e
+}
