@@ -21,12 +21,16 @@ func (t *Trace) blocksV2(yield func([]Event) bool) {
 			t.read.fail(err)
 			return
 		}
+		n := 0
 		for b := range j.out {
 			c.block(b.ev)
 			if len(b.ev) > 0 && !yield(b.ev) {
 				return
 			}
 			p.recycle(b.ev)
+			if n++; n%turnBlocks == 0 {
+				j.room <- struct{}{}
+			}
 			if b.end != nil {
 				c.endGeneration(j, b.end)
 				if b.end.err != nil {
@@ -45,13 +49,18 @@ func (t *Trace) blocksV2(yield func([]Event) bool) {
 	}
 }
 
-// queueBlocks is how many blocks a worker may be ahead of the consumer.
-const queueBlocks = 8
+// queueBlocks is how many blocks a worker may be ahead of the consumer. One that is that far ahead is woken for several
+// at a time: a thread's going to sleep and waking cost as much as some hundred events.
+const (
+	queueBlocks = 8
+	turnBlocks  = 4
+)
 
 type job struct {
 	g    *generation
 	freq uint64
 	out  chan block
+	room chan struct{} // for turnBlocks blocks each
 }
 
 // summed is what a worker hands over of a generation that it could sum up.
@@ -129,7 +138,10 @@ func (p *pipeline) index() {
 			g.restart = true // a trace of earlier follows
 		}
 		high = max(high, g.lastTs)
-		j := &job{g: g, freq: freq, out: make(chan block, queueBlocks)}
+		j := &job{g: g, freq: freq, out: make(chan block, queueBlocks+1), room: make(chan struct{}, queueBlocks/turnBlocks)}
+		for range cap(j.room) {
+			j.room <- struct{}{}
+		}
 		select {
 		case p.order <- j:
 		case <-p.done:
@@ -170,7 +182,15 @@ func (p *pipeline) work(w *worker, j *job, s *swift) {
 	defer close(j.out)
 	w.reset(j.g, j.freq)
 	w.stopped = false
+	n := 0
 	w.send = func(full []Event) ([]Event, bool) {
+		if n++; n%turnBlocks == 1 {
+			select {
+			case <-j.room:
+			case <-p.done:
+				return full, false
+			}
+		}
 		select {
 		case j.out <- block{ev: full}:
 		case <-p.done:
@@ -250,7 +270,11 @@ func (t *Trace) totalsV2(a *summer) {
 			t.read.fail(err)
 			return
 		}
+		n := 0
 		for b := range j.out {
+			if n++; n%turnBlocks == 0 {
+				j.room <- struct{}{}
+			}
 			if b.sum != nil {
 				a.generation(c, b.sum, c.gens == 1)
 				p.spare <- b.sum.s
