@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -19,20 +18,26 @@ func writeAccuracy(rows []row, o verifyOptions, stdout io.Writer) error {
 	fmt.Fprintf(&b, "# Accuracy\n\nWhat whystall said of every variant of the lab's cases, each diagnosed as a stranger's process for %v. Made by\n"+
 		"`go run -C lab . verify`; the figures are of one machine and one day.\n\n", o.record)
 	fmt.Fprintf(&b, "Linux %s, %d CPUs, %s, %s, %d runs a variant.\n\n", strings.TrimSpace(string(release)), runtime.NumCPU(), runtime.Version(), time.Now().UTC().Format("2006-01-02"), o.times)
-	fmt.Fprintf(&b, "The amount is what the first root explains of a slow request, against what the witness saw: the clients' mean over the slowest 1 %% (at least 10), ill\n"+
-		"minus cured. No detector reads the witness. A forbidden cause that is named is a false alarm even where the right root is first. Where processes that are not the\n"+
-		"lab's used more than %.0f %% of the CPUs, cpu-contention is no false alarm, and the verdict tells how much they used.\n\n", 100*busyShare)
-	fmt.Fprintf(&b, "| case | variant | expected root | may be named | verdicts | explained | witness | verdict after |\n|---|---|---|---|---|---|---|---|\n")
-	var ill, hit, quiet, calm, runs int
-	var errors []float64
+	fmt.Fprintf(&b, `*Explained* is what the expected root explains of a slow request, mean over the runs in which it was found. The *witness* is what no detector
+reads. "latency": the clients' mean over the slow requests, minus that over the same share of the slowest ones of all cured runs, of requests that began and
+ended while whystall recorded. "lost": what the service itself measured, where the trouble is injected, of those slow requests. "rss": its memory, minus the cured
+one's. In brackets are single runs. Mechanisms under a root and grades are followed by in how many runs they were said.
+
+A forbidden cause that is named is a false alarm even where the right root is first. *Others* is the largest share of the CPUs that processes used which are not the
+lab's: where it is over %.0f %%, cpu-contention is no false alarm of that run.
+
+`, 100*busyShare)
+	fmt.Fprintf(&b, "| case | variant | expected root | may be named | verdicts | explained | witness | error | others | verdict after |\n|---|---|---|---|---|---|---|---|---|---|\n")
+	var ill, hit, calm, runs int
+	var wrong []float64
 	for i := range rows {
 		r := &rows[i]
-		explained, seenBy := amount(rows, r)
-		if explained > 0 && seenBy > 0 {
-			errors = append(errors, math.Abs(explained-seenBy)/seenBy)
+		a := amountOf(rows, r)
+		explained, seen, off := a.words(r)
+		if part, ok := a.error(); ok {
+			wrong = append(wrong, math.Abs(part))
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s | %s |\n", r.c.Name, r.v.Name, dash(r.v.Root), dash(strings.Join(r.v.May, ", ")), r.verdicts(),
-			millis(explained), r.witnessWords(seenBy), r.after())
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", r.c.Name, r.v.Name, dash(r.v.Root), dash(strings.Join(r.v.May, ", ")), r.verdicts(), explained, seen, off, r.others(), r.after())
 		for _, v := range r.runs {
 			runs++
 			if r.v.Root != "" {
@@ -41,17 +46,22 @@ func writeAccuracy(rows []row, o verifyOptions, stdout io.Writer) error {
 					hit++
 				}
 			}
-			quiet++
 			if len(v.forbid) == 0 && v.err == "" {
 				calm++
 			}
 		}
 	}
 	fmt.Fprintf(&b, "\n- Recall: the expected root was first in %d of %d runs of variants that have one.\n", hit, ill)
-	fmt.Fprintf(&b, "- False alarms: a forbidden cause was named in %d of %d runs.\n", quiet-calm, quiet)
-	if len(errors) > 0 {
-		slices.Sort(errors)
-		fmt.Fprintf(&b, "- Error of the amount: median %.0f %%, largest %.0f %%, over %d variants.\n", 100*errors[len(errors)/2], 100*errors[len(errors)-1], len(errors))
+	fmt.Fprintf(&b, "- False alarms: a forbidden cause was named in %d of %d runs.\n", runs-calm, runs)
+	if n := len(wrong); n > 0 {
+		slices.Sort(wrong)
+		within := 0
+		for _, x := range wrong {
+			if x <= 0.2 {
+				within++
+			}
+		}
+		fmt.Fprintf(&b, "- Error of the amount: within 20 %% for %d of %d variants; median %.0f %%, largest %.0f %%.\n", within, n, 100*wrong[n/2], 100*wrong[n-1])
 	}
 	if o.output == "" {
 		_, err := io.WriteString(stdout, b.String())
@@ -67,40 +77,83 @@ func dash(s string) string {
 	return s
 }
 
-func millis(ns float64) string {
-	if ns <= 0 {
-		return "-"
-	}
-	return fmt.Sprintf("%.1f ms", ns/1e6)
-}
-
-// verdicts sums equal ones up.
+// verdicts sums those up that name the same roots, and are as right.
 func (r *row) verdicts() string {
 	if r.skipped != "" {
 		return "skipped: " + r.skipped
 	}
-	var words []string
+	type same struct {
+		key           string
+		n             int
+		grades, under []string
+	}
+	var all []*same
+	for i := range r.runs {
+		v := &r.runs[i]
+		key := "nothing found"
+		if len(v.causes) > 0 {
+			key = strings.Join(v.causes, ", ")
+		}
+		if v.err != "" {
+			key = "failed: " + v.err
+		}
+		key += v.wrong()
+		at := slices.IndexFunc(all, func(s *same) bool { return s.key == key })
+		if at < 0 {
+			at, all = len(all), append(all, &same{key: key})
+		}
+		s := all[at]
+		s.n++
+		if len(v.causes) > 0 {
+			s.grades = append(s.grades, v.grade)
+		}
+		s.under = append(s.under, v.under...)
+	}
+	var cells []string
+	for _, s := range all {
+		roots, wrong, isWrong := strings.Cut(s.key, "; ")
+		cell := fmt.Sprintf("%d x %s", s.n, roots)
+		if len(s.grades) > 0 {
+			cell += " (" + counted(s.grades, s.n) + ")"
+		}
+		if len(s.under) > 0 {
+			cell += "; under it " + counted(s.under, s.n)
+		}
+		if isWrong {
+			cell += "; " + wrong
+		}
+		cells = append(cells, strings.ReplaceAll(strings.ReplaceAll(cell, "|", "/"), "\n", " "))
+	}
+	return strings.Join(cells, "<br>")
+}
+
+// counted lists words, each once, the most frequent first, with how often it was said where that is not in all n runs.
+func counted(all []string, n int) string {
 	count := map[string]int{}
-	for _, v := range r.runs {
-		w := v.words()
+	var words []string
+	for _, w := range all {
 		if count[w]++; count[w] == 1 {
 			words = append(words, w)
 		}
 	}
+	slices.SortStableFunc(words, func(a, b string) int { return count[b] - count[a] })
 	for i, w := range words {
-		words[i] = strings.ReplaceAll(strings.ReplaceAll(fmt.Sprintf("%d x %s", count[w], w), "|", "/"), "\n", " ")
+		if count[w] < n {
+			words[i] = fmt.Sprintf("%s %d", w, count[w])
+		}
 	}
-	return strings.Join(words, "<br>")
+	return strings.Join(words, ", ")
 }
 
-func (r *row) witnessWords(ns float64) string {
-	if r.v.Root == "" {
+func (r *row) others() string {
+	worst := 0.0
+	for _, v := range r.runs {
+		worst = max(worst, v.others)
+	}
+	if len(r.runs) == 0 {
 		return "-"
 	}
-	if r.c.Amount == "" {
-		return "amount unknown"
-	}
-	return millis(ns)
+	return fmt.Sprintf("%.0f %%", 100*worst)
 }
 
 func (r *row) after() string {
@@ -108,45 +161,8 @@ func (r *row) after() string {
 	for _, v := range r.runs {
 		worst = max(worst, v.after)
 	}
+	if len(r.runs) == 0 {
+		return "-"
+	}
 	return fmt.Sprintf("%.1f s", worst.Seconds())
-}
-
-// amount is the mean over the runs of what the first root explains of a slow request, and the witness' own.
-func amount(rows []row, r *row) (explained, seenBy float64) {
-	if r.v.Root == "" || r.c.Amount != "latency" {
-		return 0, 0
-	}
-	n := 0
-	for _, v := range r.runs {
-		if !v.missed && v.err == "" {
-			explained += v.explains
-			n++
-		}
-	}
-	if n > 0 {
-		explained /= float64(n)
-	}
-	ill, ok := slowMean(r)
-	for i := range rows {
-		if rows[i].c == r.c && rows[i].v.Name == cmp.Or(r.v.Cured, "cured") && ok {
-			if cured, ok := slowMean(&rows[i]); ok {
-				seenBy = ill - cured
-			}
-		}
-	}
-	return explained, seenBy
-}
-
-func slowMean(r *row) (float64, bool) {
-	sum, n := 0.0, 0
-	for _, v := range r.runs {
-		if len(v.witness) > 0 && v.witness[0].N > 0 {
-			sum += float64(v.witness[0].Slow)
-			n++
-		}
-	}
-	if n == 0 {
-		return 0, false
-	}
-	return sum / float64(n), true
 }

@@ -12,16 +12,59 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 )
 
 // builder builds whystall and the programs of cases, each once.
 type builder struct {
-	dir  string // of what it builds
-	say  io.Writer
-	done map[string]string // by program: its binary
+	dir string // of what it builds
+	say io.Writer
+
+	mu   sync.Mutex
+	done map[string]*built // by program
 
 	prebuilt string // folder of programs that are there already: in a virtual machine, which has no Go
 	static   bool   // for such a machine
+}
+
+// built is a program's binary, or why there is none.
+type built struct {
+	once sync.Once
+	file string
+	err  error
+}
+
+func newBuilder(dir string, say io.Writer, prebuilt string) *builder {
+	return &builder{dir: dir, say: say, done: map[string]*built{}, prebuilt: prebuilt}
+}
+
+// all builds whystall, and the variants' programs beside each other: nothing is to be built while something is measured. Those that
+// cannot be built are told when their variant is run.
+func (b *builder) all(ctx context.Context, which []chosen) (whystall string, err error) {
+	type program struct {
+		c    *Case
+		name string
+	}
+	programs := map[program]bool{}
+	for _, x := range which {
+		for _, p := range x.v.Start {
+			programs[program{x.c, p.Program}] = true
+		}
+	}
+	if whystall, err = b.whystall(ctx); err != nil {
+		return "", err
+	}
+	var builds sync.WaitGroup
+	places := make(chan struct{}, runtime.NumCPU())
+	for p := range programs {
+		builds.Go(func() {
+			places <- struct{}{}
+			defer func() { <-places }()
+			b.program(ctx, p.c, p.name)
+		})
+	}
+	builds.Wait()
+	return whystall, ctx.Err()
 }
 
 func prebuiltName(program string) string {
@@ -83,9 +126,19 @@ func (b *builder) program(ctx context.Context, c *Case, program string) (string,
 }
 
 func (b *builder) once(name string, make func(out string) error) (string, error) {
-	if out, ok := b.done[name]; ok {
-		return out, nil
+	b.mu.Lock()
+	got := b.done[name]
+	if got == nil {
+		got = &built{}
+		b.done[name] = got
 	}
+	dir := filepath.Join(b.dir, fmt.Sprint(len(b.done)))
+	b.mu.Unlock()
+	got.once.Do(func() { got.file, got.err = b.build(name, dir, make) })
+	return got.file, got.err
+}
+
+func (b *builder) build(name, dir string, make func(out string) error) (string, error) {
 	if b.prebuilt != "" {
 		file := filepath.Join(b.prebuilt, prebuiltName(name))
 		if _, err := os.Stat(file); err != nil {
@@ -94,17 +147,12 @@ func (b *builder) once(name string, make func(out string) error) (string, error)
 		return file, nil
 	}
 	base := strings.NewReplacer("/", "-", ":", "-", ".cc", "").Replace(strings.TrimSuffix(name, "/"))
-	dir := filepath.Join(b.dir, fmt.Sprint(len(b.done)))
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}
-	out := filepath.Join(dir, base)
 	fmt.Fprintf(b.say, "building %s ...\n", base)
-	if err := make(out); err != nil {
-		return "", err
-	}
-	b.done[name] = out
-	return out, nil
+	out := filepath.Join(dir, base)
+	return out, make(out)
 }
 
 func goBuild(ctx context.Context, tool, dir, out, pkg string) error {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"embed"
 	"encoding/json"
 	"fmt"
@@ -21,7 +22,7 @@ type Case struct {
 	Title    string    `json:"title"`
 	Story    []string  `json:"story"`  // what a person would know before looking, one paragraph a string
 	Remedy   string    `json:"remedy"` // what the cured variant does, as one would do it
-	Amount   string    `json:"amount"` // what the witness is: "latency" (ill minus cured, of the same slow share), or "" unknown
+	Amount   string    `json:"amount"` // what the witness is of variants that have a root: "latency", "lost" or "rss", see accuracy.go; "" there is none
 	Variants []Variant `json:"variants"`
 }
 
@@ -37,11 +38,15 @@ type Variant struct {
 	Nodes    int       `json:"nodes"`    // NUMA nodes that it takes, if more than one
 	WarmUp   string    `json:"warm_up"`  // until the symptom is there; default 1s
 
-	Cured string   `json:"cured"` // the variant to hold it against; default "cured"
-	Root  string   `json:"root"`  // the cause to be found; "" none
-	May   []string `json:"may"`   // causes that may be named besides
-	Never []string `json:"never"` // causes that must not; "*" all but root and may
+	Cured  string   `json:"cured"`  // the variant to hold it against; default "cured"
+	Amount string   `json:"amount"` // if it is not the case's; "none" for none
+	Root   string   `json:"root"`   // the cause to be found; "" none
+	May    []string `json:"may"`    // causes that may be named besides
+	Never  []string `json:"never"`  // causes that must not; "*" all but root and may
 }
+
+// cured is the variant without this one's trouble.
+func (v *Variant) cured() string { return cmp.Or(v.Cured, "cured") }
 
 // Setting is a file of /proc or /sys and its value.
 type Setting struct {

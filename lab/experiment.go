@@ -53,6 +53,25 @@ var experiments = map[string]experiment{
 	},
 }
 
+func experimentArgs(ctx context.Context, o options, args []string) int {
+	fs := o.flags("experiment")
+	d := fs.Duration("for", 2*time.Second, "")
+	c := find(o.cases, args[0])
+	if fs.Parse(args[1:]) != nil {
+		return exitUsage
+	}
+	if c == nil || len(experiments[c.Name].rows) == 0 || fs.NArg() > 0 || *d < 100*time.Millisecond {
+		fmt.Fprintf(o.stderr, "lab: want thread-churn or runqueue-saturation, and --for of at least 100ms\n%s", usage)
+		return exitUsage
+	}
+	dir, remove, err := tempDir()
+	if err == nil {
+		defer remove()
+		err = tryAll(ctx, newBuilder(dir, o.stderr, o.prebuilt), c, experiments[c.Name], *d, o.stdout)
+	}
+	return o.ended(ctx, c.Name, err)
+}
+
 // measured is what one way gave.
 type measured struct {
 	seen
@@ -61,13 +80,7 @@ type measured struct {
 }
 
 // tryAll runs the ways, each for d, and prints their table and plots.
-func tryAll(ctx context.Context, c *Case, e experiment, d time.Duration, w io.Writer) error {
-	dir, remove, err := tempDir()
-	if err != nil {
-		return err
-	}
-	defer remove()
-	b := &builder{dir: dir, say: w, done: map[string]string{}, prebuilt: prebuilt}
+func tryAll(ctx context.Context, b *builder, c *Case, e experiment, d time.Duration, w io.Writer) error {
 	program, err := b.program(ctx, c, e.program)
 	if err != nil {
 		return err

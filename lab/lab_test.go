@@ -67,12 +67,7 @@ func TestJudge(t *testing.T) {
 		var r report
 		for _, f := range strings.Fields(c.findings) {
 			cause, root, _ := strings.Cut(f, "<")
-			r.Findings = append(r.Findings, struct {
-				Cause      string
-				BecauseOf  string `json:"because_of"`
-				Confidence string
-				Explains   struct{ NS, CPUNS, Bytes float64 }
-			}{Cause: cause, BecauseOf: root})
+			r.Findings = append(r.Findings, found{Cause: cause, BecauseOf: root})
 		}
 		var got verdict
 		if got.read(&r, c.v); got.ok != c.ok {

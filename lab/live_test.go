@@ -40,7 +40,7 @@ func labReady(t *testing.T) (*builder, string) {
 	if testing.Short() {
 		t.Skip("records live programs for half a minute")
 	}
-	b := &builder{dir: t.TempDir(), say: t.Output(), done: map[string]string{}}
+	b := newBuilder(t.TempDir(), t.Output(), "")
 	whystall, err := b.whystall(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -75,7 +75,7 @@ func expect(t *testing.T, b *builder, whystall, name, variant string) {
 	}
 	c := find(cases, name)
 	v := c.variant(variant)
-	got, err := judge(t.Context(), b, whystall, c, v, verifyOptions{record: 5 * time.Second}, b.dir)
+	got, err := judge(t.Context(), b, whystall, chosen{c, v}, 5*time.Second, filepath.Join(b.dir, name+"."+variant+".case"))
 	var why skip
 	if errors.As(err, &why) {
 		need(t, "cgroup", false, string(why))
@@ -110,7 +110,7 @@ func TestRenamed(t *testing.T) {
 		if at != "" {
 			key += ":" + at
 		}
-		b.done[key] = out
+		b.once(key, func(as string) error { return os.Rename(out, as) })
 		expect(t, b, whystall, name, "ill")
 	}
 }

@@ -8,7 +8,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -17,6 +16,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -26,16 +26,20 @@ import (
 const usage = `usage: lab list
        lab run CASE [--variant NAME] [--for 10s] [--format text|json|markdown]
        lab experiment CASE [--for 2s]
+       lab verify [--only CASE[/VARIANT]]... [--times 3] [--for 6s] [-o FILE] [--keep FOLDER [--all]]
+       lab record-cases [--only CASE[/VARIANT]]... [-o FOLDER] [--tries 4] [--all] [--wrong]
        lab qemu --kernel VMLINUZ [...] -- run|verify CASE ...
-       lab verify [CASE[/VARIANT]...] [--times 3] [--for 10s] [-o FILE] [--keep FOLDER [--all]] [--right FOLDER]
 
 run tells a case's story: it starts the server and its clients, shows what these see, diagnoses the server with
-whystall, and does the same once cured; with --variant it runs that one only. verify runs every variant, or those
-named, several times, holds what whystall says against what is known, and writes a table of it; --keep keeps what it recorded
-where the verdict was wrong, with --all always; --right a recording of each variant whose verdict was right, for tests.
-experiment runs what was published of thread-churn or runqueue-saturation and prints the tables, as run does at its end.
+whystall, and does the same once cured; with --variant it runs that one only. experiment runs what was published of
+thread-churn or runqueue-saturation and prints the tables, as run does at its end.
+verify runs every variant, or those of --only, several times, holds what whystall says against what is known, and writes a
+table of it; --keep keeps what it recorded where the verdict was wrong, with --all always.
+record-cases keeps a short recording of each variant, for tests: of those that have none or whose verdict is wrong by
+now, with --all of every one. It tries until the verdict is right, and says why where it is not; with --wrong it keeps
+the last one then. Both want a machine that does nothing else.
 qemu does either in a virtual machine, for NUMA nodes and other kernels: lab qemu alone tells more.
-Exit status: 0 done, whatever was found; 1 verify: something was missed or wrongly named; 2 wrong usage;
+Exit status: 0 done, whatever was found; 1 verify, record-cases: something was missed or wrongly named; 2 wrong usage;
 3 something went wrong.
 `
 
@@ -44,9 +48,6 @@ const (
 	exitUsage  = 2
 	exitFailed = 3
 )
-
-// prebuilt is the folder of programs that are built already.
-var prebuilt string
 
 func main() {
 	if len(os.Args) == 3 && os.Args[1] == "watchdog" { // started by ourselves, see package settings
@@ -70,37 +71,48 @@ func main() {
 	os.Exit(status)
 }
 
+// options are what all commands share.
+type options struct {
+	cases    []Case
+	prebuilt string // folder of programs that are built already; "" none
+	stdout   io.Writer
+	stderr   io.Writer
+}
+
 func lab(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	if len(args) == 0 {
-		fmt.Fprint(stderr, usage)
-		return exitUsage
-	}
-	if len(args) > 2 && args[0] == "--prebuilt" { // in a virtual machine of lab qemu
-		prebuilt, args = args[1], args[2:]
-	}
 	cases, err := loadCases()
 	if err != nil {
 		fmt.Fprintln(stderr, "lab:", err)
 		return exitFailed
 	}
+	o := options{cases: cases, stdout: stdout, stderr: stderr}
+	if len(args) > 2 && args[0] == "--prebuilt" { // in a virtual machine of lab qemu
+		o.prebuilt, args = args[1], args[2:]
+	}
+	command := ""
+	if len(args) > 0 {
+		command, args = args[0], args[1:]
+	}
 	switch {
-	case args[0] == "qemu":
-		return qemuArgs(ctx, cases, args[1:], stdout, stderr)
-	case args[0] == "verify":
-		return verifyArgs(ctx, cases, args[1:], stdout, stderr)
-	case args[0] == "list" && len(args) == 1:
+	case command == "qemu":
+		return qemuArgs(ctx, cases, args, stdout, stderr)
+	case command == "verify":
+		return verifyArgs(ctx, o, args)
+	case command == "record-cases":
+		return recordArgs(ctx, o, args)
+	case command == "list" && len(args) == 0:
 		for _, c := range cases {
 			fmt.Fprintf(stdout, "%s: %s\n", c.Name, c.Title)
 			for _, v := range c.Variants {
-				fmt.Fprintf(stdout, "  %-16s %s\n", v.Name, v.Doc)
+				fmt.Fprintf(stdout, "  %-23s %s\n", v.Name, v.Doc)
 			}
 		}
 		return 0
-	case args[0] == "run" && len(args) > 1:
-		return runArgs(ctx, cases, args[1:], stdout, stderr)
-	case args[0] == "experiment" && len(args) > 1:
-		return experimentArgs(ctx, cases, args[1:], stdout, stderr)
-	case args[0] == "help" || args[0] == "-h" || args[0] == "--help":
+	case command == "run" && len(args) > 0:
+		return runArgs(ctx, o, args)
+	case command == "experiment" && len(args) > 0:
+		return experimentArgs(ctx, o, args)
+	case command == "help" || command == "-h" || command == "--help":
 		fmt.Fprint(stdout, usage)
 		return 0
 	}
@@ -108,76 +120,26 @@ func lab(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return exitUsage
 }
 
-func runArgs(ctx context.Context, cases []Case, args []string, stdout, stderr io.Writer) int {
-	name, o := args[0], options{}
-	fs := flag.NewFlagSet("run", flag.ContinueOnError)
-	fs.SetOutput(stderr)
-	fs.Usage = func() { fmt.Fprint(stderr, usage) }
-	variant := fs.String("variant", "", "")
-	fs.DurationVar(&o.record, "for", 10*time.Second, "")
-	fs.StringVar(&o.format, "format", "text", "")
-	if fs.Parse(args[1:]) != nil {
-		return exitUsage
-	}
-	if fs.NArg() > 0 || o.record < time.Second {
-		fmt.Fprintf(stderr, "lab: want one CASE, and --for of at least 1s\n%s", usage)
-		return exitUsage
-	}
-	o.only = *variant != ""
-	c := find(cases, name)
-	if c == nil {
-		fmt.Fprintf(stderr, "lab: no case %q; lab list shows them\n", name)
-		return exitUsage
-	}
-	v := c.variant(cmp.Or(*variant, "ill"))
-	if v == nil {
-		fmt.Fprintf(stderr, "lab: %s has no variant %q; lab list shows them\n", name, *variant)
-		return exitUsage
-	}
-	status, err := run(ctx, c, v, o, stdout, stderr)
+// flags is an empty set of a command's flags.
+func (o *options) flags(name string) *flag.FlagSet {
+	fs := flag.NewFlagSet(name, flag.ContinueOnError)
+	fs.SetOutput(o.stderr)
+	fs.Usage = func() { fmt.Fprint(o.stderr, usage) }
+	return fs
+}
+
+// ended gives the exit status of a command that ended with err, which it tells.
+func (o *options) ended(ctx context.Context, what string, err error) int {
 	if ctx.Err() != nil { // whatever it broke
 		err = errors.New("stopped; nothing was left running")
 	}
 	var why skip
 	if errors.As(err, &why) {
-		fmt.Fprintf(stderr, "lab: %s, %s: %v\n", c.Name, v.Name, why)
+		fmt.Fprintf(o.stderr, "lab: %s: %v\n", what, why)
 		return 0
 	}
 	if err != nil {
-		fmt.Fprintln(stderr, "lab:", err)
-		return exitFailed
-	}
-	if status > 1 {
-		fmt.Fprintf(stderr, "lab: whystall's exit status is %d\n", status)
-		return exitFailed
-	}
-	return 0
-}
-
-func experimentArgs(ctx context.Context, cases []Case, args []string, stdout, stderr io.Writer) int {
-	fs := flag.NewFlagSet("experiment", flag.ContinueOnError)
-	fs.SetOutput(stderr)
-	fs.Usage = func() { fmt.Fprint(stderr, usage) }
-	d := fs.Duration("for", 2*time.Second, "")
-	c := find(cases, args[0])
-	if fs.Parse(args[1:]) != nil {
-		return exitUsage
-	}
-	if c == nil || len(experiments[c.Name].rows) == 0 || fs.NArg() > 0 || *d < 100*time.Millisecond {
-		fmt.Fprintf(stderr, "lab: want thread-churn or runqueue-saturation, and --for of at least 100ms\n%s", usage)
-		return exitUsage
-	}
-	err := tryAll(ctx, c, experiments[c.Name], *d, stdout)
-	if ctx.Err() != nil {
-		err = errors.New("stopped; nothing was left running")
-	}
-	var why skip
-	if errors.As(err, &why) {
-		fmt.Fprintf(stderr, "lab: %s: %v\n", c.Name, why)
-		return 0
-	}
-	if err != nil {
-		fmt.Fprintln(stderr, "lab:", err)
+		fmt.Fprintln(o.stderr, "lab:", err)
 		return exitFailed
 	}
 	return 0
@@ -190,6 +152,38 @@ func find(cases []Case, name string) *Case {
 		}
 	}
 	return nil
+}
+
+// chosen is one variant of a case.
+type chosen struct {
+	c *Case
+	v *Variant
+}
+
+func (x chosen) String() string { return x.c.Name + "/" + x.v.Name }
+
+// choose gives the variants that are named, CASE or CASE/VARIANT, or all.
+func choose(cases []Case, only []string) (all []chosen, err error) {
+	for _, name := range only {
+		c, v, hasVariant := strings.Cut(name, "/")
+		if found := find(cases, c); found == nil || hasVariant && found.variant(v) == nil {
+			return nil, fmt.Errorf("no %q; lab list shows them", name)
+		}
+	}
+	for i := range cases {
+		c := &cases[i]
+		for j := range c.Variants {
+			x := chosen{c, &c.Variants[j]}
+			ok := len(only) == 0
+			for _, name := range only {
+				ok = ok || name == c.Name || name == x.String()
+			}
+			if ok {
+				all = append(all, x)
+			}
+		}
+	}
+	return all, nil
 }
 
 // endWithParent stops the run when the parent is gone: "go run" does not pass a SIGTERM on.

@@ -70,7 +70,9 @@ func start(ctx context.Context, p *Process, program string, args, join []string)
 	c.pid = c.cmd.Process.Pid
 	go func() {
 		defer close(c.lines)
-		for s := bufio.NewScanner(out); s.Scan(); {
+		s := bufio.NewScanner(out)
+		s.Buffer(nil, 256<<20) // figures of every request are a line
+		for s.Scan() {
 			c.lines <- s.Text()
 		}
 	}()
@@ -111,12 +113,16 @@ func (c *child) line(ctx context.Context, within time.Duration) (string, error) 
 	}
 }
 
-// mark asks a clients process for its figures since the last mark.
-func (c *child) mark(ctx context.Context) ([]witness.Figures, error) {
-	if _, err := io.WriteString(c.in, "mark\n"); err != nil {
+// mark asks a clients process for its figures since the last mark, and with all for every request.
+func (c *child) mark(ctx context.Context, all bool) ([]witness.Figures, error) {
+	word := "mark\n"
+	if all {
+		word = "mark all\n"
+	}
+	if _, err := io.WriteString(c.in, word); err != nil {
 		return nil, fmt.Errorf("ask %s: %w: %s", c.name, err, &c.errs)
 	}
-	line, err := c.line(ctx, 10*time.Second)
+	line, err := c.line(ctx, 20*time.Second)
 	if err != nil {
 		return nil, fmt.Errorf("ask %s: %w", c.name, err)
 	}

@@ -84,7 +84,8 @@ func qemu(ctx context.Context, c *Case, kernel string, nodes, cpus, memory int, 
 	if err := os.Mkdir(built, 0o755); err != nil {
 		return 0, err
 	}
-	b := &builder{dir: dir, say: stderr, done: map[string]string{}, static: true}
+	b := newBuilder(dir, stderr, "")
+	b.static = true
 	if _, err := b.whystall(ctx); err != nil {
 		return 0, err
 	}
@@ -100,8 +101,10 @@ func qemu(ctx context.Context, c *Case, kernel string, nodes, cpus, memory int, 
 		}
 	}
 	files := map[string]string{"bin/busybox": busybox}
-	for name, file := range b.done {
-		files["prebuilt/"+prebuiltName(name)] = file
+	for name, p := range b.done {
+		if p.err == nil {
+			files["prebuilt/"+prebuiltName(name)] = p.file
+		}
 	}
 	self := filepath.Join(dir, "lab")
 	if err := goBuild(ctx, "go", ".", self, "."); err != nil {

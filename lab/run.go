@@ -17,28 +17,60 @@ import (
 	"time"
 )
 
-type options struct {
+type runOptions struct {
+	options
 	record time.Duration
 	format string
 	only   bool // the named variant, without the remedy
+}
+
+func runArgs(ctx context.Context, shared options, args []string) int {
+	name, o := args[0], runOptions{options: shared}
+	fs := o.flags("run")
+	variant := fs.String("variant", "", "")
+	fs.DurationVar(&o.record, "for", 10*time.Second, "")
+	fs.StringVar(&o.format, "format", "text", "")
+	if fs.Parse(args[1:]) != nil {
+		return exitUsage
+	}
+	if fs.NArg() > 0 || o.record < time.Second {
+		fmt.Fprintf(o.stderr, "lab: want one CASE, and --for of at least 1s\n%s", usage)
+		return exitUsage
+	}
+	o.only = *variant != ""
+	c := find(o.cases, name)
+	if c == nil {
+		fmt.Fprintf(o.stderr, "lab: no case %q; lab list shows them\n", name)
+		return exitUsage
+	}
+	v := c.variant(cmp.Or(*variant, "ill"))
+	if v == nil {
+		fmt.Fprintf(o.stderr, "lab: %s has no variant %q; lab list shows them\n", name, *variant)
+		return exitUsage
+	}
+	status, err := run(ctx, c, v, o)
+	if err == nil && status > 1 {
+		err = fmt.Errorf("whystall's exit status is %d", status)
+	}
+	return o.ended(ctx, c.Name+", "+v.Name, err)
 }
 
 const look = 4 * time.Second // what the symptom is measured over
 
 // run tells the story of a case: the symptom by the clients' figures, what whystall says of the server, the remedy, and the
 // clients again. It gives whystall's exit status.
-func run(ctx context.Context, c *Case, v *Variant, o options, stdout, stderr io.Writer) (status int, err error) {
+func run(ctx context.Context, c *Case, v *Variant, o runOptions) (status int, err error) {
 	// The lab's own words go to stderr where stdout is for a program to read.
-	say := stdout
+	say := o.stdout
 	if o.format != "text" {
-		say = stderr
+		say = o.stderr
 	}
 	dir, remove, err := tempDir()
 	if err != nil {
 		return 0, err
 	}
 	defer remove()
-	b := &builder{dir: dir, say: say, done: map[string]string{}, prebuilt: prebuilt}
+	b := newBuilder(dir, say, o.prebuilt)
 	fmt.Fprintf(say, "%s (%s): %s\n\n", c.Name, v.Name, c.Title)
 	for _, p := range append(c.Story, "Here: "+v.Doc+".") {
 		fmt.Fprintf(say, "%s\n", wrap(p, 98))
@@ -69,11 +101,11 @@ func run(ctx context.Context, c *Case, v *Variant, o options, stdout, stderr io.
 		ill.print(say, fmt.Sprintf("what the clients see, %.0f s long:", look.Seconds()))
 		args := []string{"diagnose", "--pid", strconv.Itoa(s.pid()), "--for", o.record.String(), "--format", o.format}
 		fmt.Fprintf(say, "\n$ whystall %s\n\n", strings.Join(args, " "))
-		if status, err = diagnose(ctx, whystall, append(args, "-o", caseFile), stdout, stderr); err != nil {
+		if status, err = diagnose(ctx, whystall, append(args, "-o", caseFile), o.stdout, o.stderr); err != nil {
 			return nil, err
 		}
 		// What the clients saw while whystall looked: recording has its price.
-		figures, err := s.clients().mark(ctx)
+		figures, err := s.clients().mark(ctx, false)
 		if err != nil {
 			return nil, err
 		}
@@ -88,7 +120,7 @@ func run(ctx context.Context, c *Case, v *Variant, o options, stdout, stderr io.
 	}
 
 	// 2. The remedy.
-	cured := c.variant(cmp.Or(v.Cured, "cured"))
+	cured := c.variant(v.cured())
 	fmt.Fprintf(say, "\nthe remedy: %s\n", wrap(c.remedy(), 86))
 	fmt.Fprintln(say)
 	s, err := set(ctx, b, c, cured)
@@ -114,7 +146,7 @@ func run(ctx context.Context, c *Case, v *Variant, o options, stdout, stderr io.
 	if err := s.end(); err != nil {
 		return status, err
 	}
-	return status, tryAll(ctx, c, e, 2*time.Second, say)
+	return status, tryAll(ctx, b, c, e, 2*time.Second, say)
 }
 
 func (c *Case) variant(name string) *Variant {

@@ -19,59 +19,120 @@ type labVariant struct {
 	Never []string
 }
 
-// TestLabRecordings explains short recordings of the lab's variants: the known root is found first, and nothing that is
-// forbidden is named at all. They are made, on a machine with nothing else to do, by
-//
-//	go run -C lab . verify --times 1 --for 2s --right ../internal/cli/testdata/lab
-func TestLabRecordings(t *testing.T) {
-	files, err := filepath.Glob("testdata/lab/*.case")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no recordings: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".case"), func(t *testing.T) {
-			t.Parallel()
-			v := knownOf(t, file)
-			status, stdout, stderr := run("explain", file, "--format", "json")
-			if status > 1 {
-				t.Fatalf("status %d: %s", status, stderr)
-			}
-			var r report.Report
-			if err := json.Unmarshal([]byte(stdout), &r); err != nil {
-				t.Fatal(err)
-			}
-			var roots []string
-			for _, f := range r.Findings {
-				if f.BecauseOf == "" {
-					roots = append(roots, f.Cause)
-				}
-				allowed := f.Cause == v.Root || slices.Contains(v.May, f.Cause)
-				if !allowed && (slices.Contains(v.Never, "*") || slices.Contains(v.Never, f.Cause)) {
-					t.Errorf("names %s (%s), which is not there", f.Cause, f.Confidence)
-				}
-			}
-			if v.Root != "" && (len(roots) == 0 || roots[0] != v.Root) {
-				t.Errorf("finds %v, want %s first", roots, v.Root)
-			}
-		})
-	}
+// labMissed are the recordings of which whystall says something else than is known of their variant, and why. One that is right by now
+// fails: it is to be taken off.
+var labMissed = map[string]string{}
+
+// labAbsent are the variants without a recording, and why. One that has one fails.
+var labAbsent = map[string]string{
+	"numa-balancing.ill":     "takes two NUMA nodes",
+	"numa-balancing.cured":   "takes two NUMA nodes",
+	"numa-balancing.healthy": "takes two NUMA nodes",
+
+	"direct-reclaim.healthy":           "not recorded yet",
+	"gomaxprocs-over-quota.ill-go1.13": "not recorded yet",
+	"gomaxprocs-over-quota.cured":      "not recorded yet",
+	"gomaxprocs-over-quota.healthy":    "not recorded yet",
+	"lock-contention.ill-computing":    "not recorded yet",
+	"lock-contention.cured-computing":  "not recorded yet",
+	"lock-contention.cured":            "not recorded yet",
+	"lock-contention.healthy":          "not recorded yet",
+	"logger-lock.ill":                  "not recorded yet",
+	"logger-lock.cured":                "not recorded yet",
+	"runqueue-saturation.ill-polling":  "not recorded yet",
+	"runqueue-saturation.cured":        "not recorded yet",
+	"sched-latency.cured":              "not recorded yet",
+	"sched-latency.healthy":            "not recorded yet",
+	"sched-latency.like-slow-store":    "not recorded yet",
+	"sweep-assist.ill":                 "not recorded yet",
+	"sweep-assist.cured":               "not recorded yet",
+	"sweep-assist.healthy":             "not recorded yet",
+	"sweep-assist.like-small-sweeps":   "not recorded yet",
+	"thp-bloat.cured":                  "not recorded yet",
+	"thp-bloat.healthy":                "not recorded yet",
+	"thp-bloat.like-madv-free":         "not recorded yet",
+	"thp-bloat.like-not-returned":      "not recorded yet",
+	"thread-churn.ill":                 "not recorded yet",
+	"thread-churn.cured":               "not recorded yet",
+	"thread-churn.healthy":             "not recorded yet",
+	"thread-churn.like-many-threads":   "not recorded yet",
 }
 
-// knownOf reads what the lab knows of the variant that a recording CASE.VARIANT.case is of.
-func knownOf(t *testing.T, file string) labVariant {
-	t.Helper()
-	name, variant, _ := strings.Cut(strings.TrimSuffix(filepath.Base(file), ".case"), ".")
-	b, err := os.ReadFile(filepath.Join("..", "..", "lab", name, "case.json"))
+// TestLabRecordings explains a short recording of each of the lab's variants: the known root is found first, and nothing that is
+// forbidden is named at all. They are made, on a machine with nothing else to do, by
+//
+//	go run -C lab . record-cases
+func TestLabRecordings(t *testing.T) {
+	cases, err := filepath.Glob("../../lab/*/case.json")
+	if err != nil || len(cases) == 0 {
+		t.Fatalf("no cases: %v", err)
+	}
+	files, err := filepath.Glob("testdata/lab/*.case")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var c struct{ Variants []labVariant }
-	if err := json.Unmarshal(b, &c); err != nil {
+	known := map[string]bool{}
+	for _, file := range cases {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var c struct{ Variants []labVariant }
+		if err := json.Unmarshal(b, &c); err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range c.Variants {
+			name := filepath.Base(filepath.Dir(file)) + "." + v.Name
+			known[name] = true
+			recording := filepath.Join("testdata", "lab", name+".case")
+			absent, missed := labAbsent[name], labMissed[name]
+			if has := slices.Contains(files, recording); has == (absent != "") {
+				t.Errorf("%s: has a recording: %v; known to have none: %q", name, has, absent)
+			} else if has {
+				t.Run(name, func(t *testing.T) {
+					t.Parallel()
+					wrong := labWrong(t, recording, v)
+					switch {
+					case missed != "" && len(wrong) == 0:
+						t.Errorf("is right by now, and known as missed: %s", missed)
+					case missed != "":
+						t.Logf("known as missed: %s: %s", missed, strings.Join(wrong, "; "))
+					case len(wrong) > 0:
+						t.Error(strings.Join(wrong, "; "))
+					}
+				})
+			}
+		}
+	}
+	for _, file := range files {
+		if name := strings.TrimSuffix(filepath.Base(file), ".case"); !known[name] {
+			t.Errorf("%s: the lab has no such variant", name)
+		}
+	}
+}
+
+// labWrong tells what is wrong about what is said of a recording.
+func labWrong(t *testing.T, file string, v labVariant) (wrong []string) {
+	status, stdout, stderr := run("explain", file, "--format", "json")
+	if status > 1 {
+		t.Fatalf("status %d: %s", status, stderr)
+	}
+	var r report.Report
+	if err := json.Unmarshal([]byte(stdout), &r); err != nil {
 		t.Fatal(err)
 	}
-	i := slices.IndexFunc(c.Variants, func(v labVariant) bool { return v.Name == variant })
-	if i < 0 {
-		t.Fatalf("the lab has no variant %s of %s", variant, name)
+	var roots []string
+	for _, f := range r.Findings {
+		if f.BecauseOf == "" {
+			roots = append(roots, f.Cause)
+		}
+		allowed := f.Cause == v.Root || slices.Contains(v.May, f.Cause)
+		if !allowed && (slices.Contains(v.Never, "*") || slices.Contains(v.Never, f.Cause)) {
+			wrong = append(wrong, "names "+f.Cause+", which is not there")
+		}
 	}
-	return c.Variants[i]
+	if v.Root != "" && (len(roots) == 0 || roots[0] != v.Root) {
+		wrong = append(wrong, "finds "+strings.Join(roots, ", ")+", want "+v.Root+" first")
+	}
+	return wrong
 }

@@ -33,10 +33,11 @@ func role(args []string) error {
 	}
 	n := fs.Int("n", most, "how many")
 	think := fs.Duration("think", time.Second, "clients: the pause between an answer and the next request")
+	rate := fs.Float64("rate", 0, "clients: requests that begin a second whatever became of others, at most -n at once; 0: as answers come")
 	fs.Parse(args[1:])
 	switch args[0] {
 	case "clients":
-		return witness.HTTP("requests", *url, *n, *think)
+		return witness.HTTP("requests", witness.Load{URL: *url, Clients: *n, Think: *think, Rate: *rate})
 	case "neighbours":
 		for range *n {
 			go func() {

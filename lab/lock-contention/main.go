@@ -13,6 +13,7 @@ import (
 	_ "net/http/pprof"
 	"os"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -30,16 +31,24 @@ type table struct {
 	rows []usage
 }
 
-func (t *table) record(id, bytes int) {
+// lock takes the lock and gives how long that took: the witness of this case, for the client and for nobody else.
+func (t *table) lock() time.Duration {
+	begin := time.Now()
 	t.mu.Lock()
+	return time.Since(begin)
+}
+
+func (t *table) record(id, bytes int) (waited time.Duration) {
+	waited = t.lock()
 	defer t.mu.Unlock()
 	t.rows[id].Calls++
 	t.rows[id].Bytes += int64(bytes)
+	return waited
 }
 
 // heaviest sorts the table, or a copy of it, and gives the ten rows with most bytes.
-func (t *table) heaviest(outside bool) []usage {
-	t.mu.Lock()
+func (t *table) heaviest(outside bool) (ten []usage, waited time.Duration) {
+	waited = t.lock()
 	rows := slices.Clone(t.rows)
 	if outside {
 		t.mu.Unlock()
@@ -47,23 +56,21 @@ func (t *table) heaviest(outside bool) []usage {
 		defer t.mu.Unlock()
 	}
 	slices.SortFunc(rows, func(a, b usage) int { return int(b.Bytes - a.Bytes) })
-	return rows[:10]
+	return rows[:10], waited
 }
 
 // report writes the statistics to a slow place, such as a log that another machine takes.
-func (t *table) report(outside bool, takes time.Duration) []usage {
+func (t *table) report(outside bool, takes time.Duration) (ten []usage, waited time.Duration) {
+	waited = t.lock()
+	rows := slices.Clone(t.rows[:10])
 	if outside {
-		t.mu.Lock()
-		rows := slices.Clone(t.rows[:10])
 		t.mu.Unlock()
 		go time.Sleep(takes) // who sends it is nobody's caller
-		return rows
+		return rows, waited
 	}
-	t.mu.Lock()
 	defer t.mu.Unlock()
-	rows := slices.Clone(t.rows[:10])
 	time.Sleep(takes)
-	return rows
+	return rows, waited
 }
 
 func main() {
@@ -78,8 +85,9 @@ func main() {
 	}
 	slow := slowService(*downstream)
 	http.HandleFunc("/call", func(w http.ResponseWriter, r *http.Request) {
-		t.record(rand.IntN(*rows), rand.IntN(1000))
+		waited, ten := t.record(rand.IntN(*rows), rand.IntN(1000)), []usage(nil)
 		if rand.IntN(50) == 0 {
+			more := time.Duration(0)
 			switch {
 			case *downstream > 0:
 				resp, err := http.Get(slow)
@@ -87,10 +95,15 @@ func main() {
 					resp.Body.Close()
 				}
 			case *sleeps > 0:
-				json.NewEncoder(w).Encode(t.report(*outside, *sleeps))
+				ten, more = t.report(*outside, *sleeps)
 			default:
-				json.NewEncoder(w).Encode(t.heaviest(*outside))
+				ten, more = t.heaviest(*outside)
 			}
+			waited += more
+		}
+		w.Header().Set(witness.LostHeader, strconv.FormatInt(int64(waited), 10))
+		if ten != nil {
+			json.NewEncoder(w).Encode(ten)
 		}
 		fmt.Fprintln(w, "ok")
 	})

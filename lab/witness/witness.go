@@ -2,7 +2,8 @@
 // detector reads it; it is what a diagnosis is held against.
 //
 // A client process records into Series and calls Serve, which answers the lab over its standard
-// input and output: one line in, "mark", one line of JSON out, the figures since the last mark.
+// input and output: one line in, "mark", one line of JSON out, the figures since the last mark; "mark all" gives every request besides,
+// so that those of a stretch can be told from others afterwards.
 // The end of the input ends the process: when the lab dies, however it dies, so do its processes.
 package witness
 
@@ -28,7 +29,16 @@ type Figures struct {
 	P50    time.Duration `json:"p50_ns"`
 	P99    time.Duration `json:"p99_ns"`
 	Max    time.Duration `json:"max_ns"`
+
+	All []Request `json:"all,omitempty"` // asked for by "mark all"; a program that cannot has none
 }
+
+// Request is when one began, in ns of the Unix epoch, how long it took in ns, and how much of that the service itself knows to have lost to
+// the trouble that its case makes: 0 where it does not tell.
+type Request [3]int64
+
+// LostHeader is where a service tells how many ns a request lost: an injected duration, measured where it is injected.
+const LostHeader = "Lost-Ns"
 
 // String is the figures in words, without the name.
 func (f Figures) String() string {
@@ -54,7 +64,7 @@ type Series struct {
 	name   string
 	mu     sync.Mutex
 	since  time.Time
-	all    []time.Duration
+	all    []Request
 	failed int
 }
 
@@ -62,7 +72,10 @@ type Series struct {
 func NewSeries(name string) *Series { return &Series{name: name, since: time.Now()} }
 
 // Add records that a request which began at begin ends now.
-func (s *Series) Add(begin time.Time, err error) {
+func (s *Series) Add(begin time.Time, err error) { s.AddLost(begin, 0, err) }
+
+// AddLost is Add of a request of which the service says what it lost.
+func (s *Series) AddLost(begin time.Time, lost time.Duration, err error) {
 	d := time.Since(begin)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,21 +83,28 @@ func (s *Series) Add(begin time.Time, err error) {
 		s.failed++
 		return
 	}
-	s.all = append(s.all, d)
+	s.all = append(s.all, Request{begin.UnixNano(), int64(d), int64(lost)})
 }
 
-// Mark gives the figures since the last mark. Quantiles are of the sorted durations, nearest rank.
-func (s *Series) Mark() Figures {
+// Mark gives the figures since the last mark, and with all every request. Quantiles are of the sorted durations, nearest rank.
+func (s *Series) Mark(all bool) Figures {
 	s.mu.Lock()
-	all, failed, since := s.all, s.failed, s.since
+	taken, failed, since := s.all, s.failed, s.since
 	s.all, s.failed, s.since = nil, 0, time.Now()
 	s.mu.Unlock()
-	f := Figures{Name: s.name, N: len(all), Failed: failed, Wall: time.Since(since)}
-	if len(all) > 0 {
-		slices.Sort(all)
-		f.Mean = mean(all)
-		f.Slow = mean(all[len(all)-min(len(all), max(10, len(all)/100)):])
-		f.P50, f.P99, f.Max = all[(len(all)-1)/2], all[(len(all)-1)*99/100], all[len(all)-1]
+	f := Figures{Name: s.name, N: len(taken), Failed: failed, Wall: time.Since(since)}
+	if all {
+		f.All = taken
+	}
+	if len(taken) > 0 {
+		took := make([]time.Duration, len(taken))
+		for i, r := range taken {
+			took[i] = time.Duration(r[1])
+		}
+		slices.Sort(took)
+		f.Mean = mean(took)
+		f.P50, f.P99, f.Max = took[(len(took)-1)/2], took[(len(took)-1)*99/100], took[len(took)-1]
+		f.Slow = mean(took[len(took)-min(len(took), max(10, len(took)/100)):])
 	}
 	return f
 }
@@ -110,12 +130,12 @@ func Ready(w io.Writer, pairs ...string) {
 func Serve(r io.Reader, w io.Writer, series ...*Series) error {
 	in := bufio.NewScanner(r)
 	for in.Scan() {
-		if in.Text() != "mark" {
-			return fmt.Errorf("read command: %q, want mark", in.Text())
+		if in.Text() != "mark" && in.Text() != "mark all" {
+			return fmt.Errorf("read command: %q, want mark or mark all", in.Text())
 		}
 		all := make([]Figures, 0, len(series))
 		for _, s := range series {
-			all = append(all, s.Mark())
+			all = append(all, s.Mark(in.Text() == "mark all"))
 		}
 		if err := json.NewEncoder(w).Encode(all); err != nil {
 			return err
