@@ -69,7 +69,8 @@ const (
 	// KernelLock: a stretch of TID waiting for a lock of the kernel; Arg[1] its address, Arg[2] the flags of contention_begin.
 	KernelLock
 
-	// NUMAMove: TID's pages were moved: Arg[1] of them, to node Arg[2].
+	// NUMAMove: a stretch of TID in faults that NUMA balancing had made, short ones told as one. Arg[1] pages were moved meanwhile. Of Arg[2] the
+	// low 16 bits are the node of its CPU, the next 16 how many of the faults were for memory of another node, the high 32 how many there were: 0 not known.
 	NUMAMove
 
 	// SocketReady: a stretch from when data came for socket Arg[1] (its number is of this recording only) to TID's read of it. Other

@@ -59,13 +59,12 @@ var programs = []program{
 	{"mmap_lock_start", "mmap_lock_start_locking", "waits for mmap_lock", 0},
 	{"mmap_lock_acquired", "mmap_lock_acquire_returned", "the end of waits for mmap_lock", 0},
 	{"tlb_flush", "tlb_flush", "TLB flushes", 0},
-	{"migrate_pages", "mm_migrate_pages", "pages moved between NUMA nodes", 0},
 	{"contention_begin", "contention_begin", "waits for the kernel's locks", 0},
 	{"contention_end", "contention_end", "the end of waits for the kernel's locks", 0},
 	{"socket_ready", "sk_data_ready", "when sockets have data", 0},
 	{"socket_read", "sock_recv_length", "who finds sockets empty, and who reads them", 0},
-	{"page_fault", "page_fault_user", "page faults", 0},
-	{"fault_minor", "minor page faults", "ends of minor page faults", perf},
+	{"page_fault", "page_fault_user", "page faults, and those of NUMA balancing", 0},
+	{"fault_minor", "minor page faults", "ends of minor page faults and those of NUMA balancing", perf},
 	{"fault_major", "major page faults", "ends of major page faults", perf},
 	{"sample", "cpu-clock", "samples of what runs", perf | ofStacks},
 }
@@ -150,11 +149,7 @@ func preemptFrom(types *kernelTypes) uint32 {
 	if from == preemptStack {
 		return from
 	}
-	spec, err := loadWhystall()
-	if err != nil {
-		return preemptStack
-	}
-	l, err := newLoader(spec, types, 0, from)
+	l, err := trial(types, from)
 	if err != nil {
 		return preemptStack
 	}
@@ -240,11 +235,7 @@ func Probe() error {
 			return fmt.Errorf("load programs: this kernel has no tracepoint %s", p.on)
 		}
 	}
-	spec, err := loadWhystall()
-	if err != nil {
-		return fmt.Errorf("load programs: %w", err)
-	}
-	l, err := newLoader(spec, types, 0, preemptStack)
+	l, err := trial(types, preemptStack)
 	if err != nil {
 		return err
 	}

@@ -41,11 +41,10 @@ func newLoader(spec *ebpf.CollectionSpec, types *kernelTypes, target, preempt ui
 		return nil, err
 	}
 	switchArgs, _ := types.tracepoint("sched_switch")
-	migrateArgs, _ := types.tracepoint("mm_migrate_pages")
 	_, atExit := types.tracepoint("sched_exit_tp")
 	for name, v := range map[string]uint32{
 		whystallVarTarget: target, whystallVarSelfNs: ns, whystallVarPreemptFrom: preempt, whystallVarStateArg: bit(switchArgs >= 4),
-		whystallVarCgroupDefault: bit(defaultHierarchy()), whystallVarMigrateArgs: uint32(migrateArgs), whystallVarAtExit: bit(atExit),
+		whystallVarCgroupDefault: bit(defaultHierarchy()), whystallVarAtExit: bit(atExit),
 	} {
 		if err := spec.Variables[name].Set(v); err != nil {
 			return nil, fmt.Errorf("load programs: set %s: %w", name, err)
@@ -65,6 +64,15 @@ func newLoader(spec *ebpf.CollectionSpec, types *kernelTypes, target, preempt ui
 		types.bind(p, preempt)
 	}
 	return l, nil
+}
+
+// trial is a loader for what needs no target: to see what loads, or to list threads.
+func trial(types *kernelTypes, preempt uint32) (*loader, error) {
+	spec, err := loadWhystall()
+	if err != nil {
+		return nil, fmt.Errorf("load programs: %w", err)
+	}
+	return newLoader(spec, types, 0, preempt)
 }
 
 // makeMaps comes when all constants are set.
@@ -252,11 +260,7 @@ var ErrGone = errors.New("no such process")
 
 // find gives the target's number in the first pid namespace, by its number in ours.
 func find(pid int, types *kernelTypes) (Thread, error) {
-	spec, err := loadWhystall()
-	if err != nil {
-		return Thread{}, fmt.Errorf("load programs: %w", err)
-	}
-	l, err := newLoader(spec, types, 0, preemptStack)
+	l, err := trial(types, preemptStack)
 	if err != nil {
 		return Thread{}, err
 	}

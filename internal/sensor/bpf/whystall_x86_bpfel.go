@@ -84,49 +84,33 @@ type whystallStack struct {
 }
 
 type whystallThread struct {
-	_       structs.HostLayout
-	Tid     uint64
-	Left    uint64
-	Owed    uint64
-	User    uint64
-	Reclaim struct {
+	_    structs.HostLayout
+	Tid  uint64
+	Left uint64
+	Owed uint64
+	User uint64
+	Open [6]struct {
 		_  structs.HostLayout
 		At uint64
 		A  uint64
 		B  uint64
 	}
-	Memcg struct {
-		_  structs.HostLayout
-		At uint64
-		A  uint64
-		B  uint64
+	Hints struct {
+		_      structs.HostLayout
+		Ns     uint64
+		Moved  uint32
+		Faults uint32
+		Remote uint32
+		_      [4]byte
 	}
-	Compaction struct {
-		_  structs.HostLayout
-		At uint64
-		A  uint64
-		B  uint64
+	Numa struct {
+		_      structs.HostLayout
+		Remote uint32
+		Local  uint32
+		Moved  uint32
 	}
-	Mmap struct {
-		_  structs.HostLayout
-		At uint64
-		A  uint64
-		B  uint64
-	}
-	Lock struct {
-		_  structs.HostLayout
-		At uint64
-		A  uint64
-		B  uint64
-	}
-	Fault struct {
-		_  structs.HostLayout
-		At uint64
-		A  uint64
-		B  uint64
-	}
-	LockAddr uint64
-	Queued   uint64
+	_      [4]byte
+	Queued uint64
 }
 
 // Names of all BPF objects in the ELF.
@@ -154,7 +138,6 @@ const (
 	whystallProgHrtimerExpired    = "hrtimer_expired"
 	whystallProgMemcgReclaimBegin = "memcg_reclaim_begin"
 	whystallProgMemcgReclaimEnd   = "memcg_reclaim_end"
-	whystallProgMigratePages      = "migrate_pages"
 	whystallProgMmapLockAcquired  = "mmap_lock_acquired"
 	whystallProgMmapLockStart     = "mmap_lock_start"
 	whystallProgPageFault         = "page_fault"
@@ -181,7 +164,6 @@ const (
 	whystallVarCopies             = "copies"
 	whystallVarCsdUnthrottle      = "csd_unthrottle"
 	whystallVarFold               = "fold"
-	whystallVarMigrateArgs        = "migrate_args"
 	whystallVarPeriodTimer        = "period_timer"
 	whystallVarPreemptFrom        = "preempt_from"
 	whystallVarSamplePeriod       = "sample_period"
@@ -251,7 +233,6 @@ type whystallProgramSpecs struct {
 	HrtimerExpired    *ebpf.ProgramSpec `ebpf:"hrtimer_expired"`
 	MemcgReclaimBegin *ebpf.ProgramSpec `ebpf:"memcg_reclaim_begin"`
 	MemcgReclaimEnd   *ebpf.ProgramSpec `ebpf:"memcg_reclaim_end"`
-	MigratePages      *ebpf.ProgramSpec `ebpf:"migrate_pages"`
 	MmapLockAcquired  *ebpf.ProgramSpec `ebpf:"mmap_lock_acquired"`
 	MmapLockStart     *ebpf.ProgramSpec `ebpf:"mmap_lock_start"`
 	PageFault         *ebpf.ProgramSpec `ebpf:"page_fault"`
@@ -298,7 +279,6 @@ type whystallVariableSpecs struct {
 	Copies        *ebpf.VariableSpec `ebpf:"copies"`
 	CsdUnthrottle *ebpf.VariableSpec `ebpf:"csd_unthrottle"`
 	Fold          *ebpf.VariableSpec `ebpf:"fold"`
-	MigrateArgs   *ebpf.VariableSpec `ebpf:"migrate_args"`
 	PeriodTimer   *ebpf.VariableSpec `ebpf:"period_timer"`
 	PreemptFrom   *ebpf.VariableSpec `ebpf:"preempt_from"`
 	SamplePeriod  *ebpf.VariableSpec `ebpf:"sample_period"`
@@ -365,7 +345,6 @@ type whystallVariables struct {
 	Copies        *ebpf.Variable `ebpf:"copies"`
 	CsdUnthrottle *ebpf.Variable `ebpf:"csd_unthrottle"`
 	Fold          *ebpf.Variable `ebpf:"fold"`
-	MigrateArgs   *ebpf.Variable `ebpf:"migrate_args"`
 	PeriodTimer   *ebpf.Variable `ebpf:"period_timer"`
 	PreemptFrom   *ebpf.Variable `ebpf:"preempt_from"`
 	SamplePeriod  *ebpf.Variable `ebpf:"sample_period"`
@@ -397,7 +376,6 @@ type whystallPrograms struct {
 	HrtimerExpired    *ebpf.Program `ebpf:"hrtimer_expired"`
 	MemcgReclaimBegin *ebpf.Program `ebpf:"memcg_reclaim_begin"`
 	MemcgReclaimEnd   *ebpf.Program `ebpf:"memcg_reclaim_end"`
-	MigratePages      *ebpf.Program `ebpf:"migrate_pages"`
 	MmapLockAcquired  *ebpf.Program `ebpf:"mmap_lock_acquired"`
 	MmapLockStart     *ebpf.Program `ebpf:"mmap_lock_start"`
 	PageFault         *ebpf.Program `ebpf:"page_fault"`
@@ -436,7 +414,6 @@ func (p *whystallPrograms) Close() error {
 		p.HrtimerExpired,
 		p.MemcgReclaimBegin,
 		p.MemcgReclaimEnd,
-		p.MigratePages,
 		p.MmapLockAcquired,
 		p.MmapLockStart,
 		p.PageFault,

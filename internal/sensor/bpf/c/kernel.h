@@ -76,6 +76,8 @@ struct task_struct {
 	struct pid *thread_pid;
 	char comm[16];
 	struct css_set *cgroups;
+	unsigned long numa_faults_locality[3]; // with NUMA balancing
+	unsigned long numa_pages_migrated;
 };
 
 // Linux 6.2 to 6.14 on x86 keep the count here.
@@ -132,8 +134,4 @@ struct bpf_iter__task {
 
 enum cgroup_subsys_id {
 	cpu_cgrp_id = 1,
-};
-
-enum migrate_reason {
-	MR_NUMA_MISPLACED = 5,
 };

@@ -1,5 +1,5 @@
-// What a thread of the target does for memory: stretches of reclaim, compaction, waiting for an address space, page faults; pages
-// flushed and moved.
+// What a thread of the target does for memory: stretches of reclaim, compaction, waiting for an address space, page faults,
+// those of NUMA balancing apart; pages flushed.
 #pragma once
 #include "thread.h"
 
@@ -20,44 +20,48 @@ INLINE void start(struct begin *b, u64 first, u64 second)
 	b->b = second;
 }
 
-SEC("tp_btf/mm_vmscan_direct_reclaim_begin")
-int reclaim_begin(u64 *ctx)
+// opens begins a stretch of the current thread.
+INLINE int opens(u32 stretch, u64 first, u64 second)
 {
 	u32 tid;
 	struct thread *t = ours(&tid);
 	if (t)
-		start(&t->reclaim, (u32)ctx[0], (u32)ctx[1]);
+		start(&t->open[stretch], first, second);
 	return 0;
+}
+
+// closes ends it, and tells it if it lasted.
+INLINE int closes(u32 stretch, u8 kind, u16 flags, u64 floor)
+{
+	u32 tid;
+	struct thread *t = ours(&tid);
+	if (t)
+		end(kind, flags, tid, &t->open[stretch], floor);
+	return 0;
+}
+
+SEC("tp_btf/mm_vmscan_direct_reclaim_begin")
+int reclaim_begin(u64 *ctx)
+{
+	return opens(RECLAIM, (u32)ctx[0], (u32)ctx[1]);
 }
 
 SEC("tp_btf/mm_vmscan_direct_reclaim_end")
 int reclaim_end(u64 *ctx)
 {
-	u32 tid;
-	struct thread *t = ours(&tid);
-	if (t)
-		end(K_RECLAIM, 0, tid, &t->reclaim, 0);
-	return 0;
+	return closes(RECLAIM, K_RECLAIM, 0, 0);
 }
 
 SEC("tp_btf/mm_vmscan_memcg_reclaim_begin")
 int memcg_reclaim_begin(u64 *ctx)
 {
-	u32 tid;
-	struct thread *t = ours(&tid);
-	if (t)
-		start(&t->memcg, (u32)ctx[0], (u32)ctx[1]);
-	return 0;
+	return opens(MEMCG, (u32)ctx[0], (u32)ctx[1]);
 }
 
 SEC("tp_btf/mm_vmscan_memcg_reclaim_end")
 int memcg_reclaim_end(u64 *ctx)
 {
-	u32 tid;
-	struct thread *t = ours(&tid);
-	if (t)
-		end(K_RECLAIM, F_MEMCG, tid, &t->memcg, 0);
-	return 0;
+	return closes(MEMCG, K_RECLAIM, F_MEMCG, 0);
 }
 
 // Which order is asked for: told before each of the zones is compacted.
@@ -67,8 +71,8 @@ int compaction_try(u64 *ctx)
 	u32 tid;
 	struct thread *t = ours(&tid);
 	if (t) {
-		t->compaction.a = (u32)ctx[0];
-		t->compaction.b = (u32)ctx[1];
+		t->open[COMPACTION].a = (u32)ctx[0];
+		t->open[COMPACTION].b = (u32)ctx[1];
 	}
 	return 0;
 }
@@ -79,18 +83,14 @@ int compaction_begin(u64 *ctx)
 	u32 tid;
 	struct thread *t = ours(&tid);
 	if (t)
-		t->compaction.at = ktime_get_ns();
+		t->open[COMPACTION].at = ktime_get_ns();
 	return 0;
 }
 
 SEC("tp_btf/mm_compaction_end")
 int compaction_end(u64 *ctx)
 {
-	u32 tid;
-	struct thread *t = ours(&tid);
-	if (t)
-		end(K_COMPACTION, 0, tid, &t->compaction, 0);
-	return 0;
+	return closes(COMPACTION, K_COMPACTION, 0, 0);
 }
 
 // A wait shorter than this is no wait: the lock was free, or nearly.
@@ -99,21 +99,13 @@ int compaction_end(u64 *ctx)
 SEC("tp_btf/mmap_lock_start_locking")
 int mmap_lock_start(u64 *ctx)
 {
-	u32 tid;
-	struct thread *t = ours(&tid);
-	if (t)
-		start(&t->mmap, ctx[0], 0);
-	return 0;
+	return opens(MMAP, ctx[0], 0);
 }
 
 SEC("tp_btf/mmap_lock_acquire_returned")
 int mmap_lock_acquired(u64 *ctx)
 {
-	u32 tid;
-	struct thread *t = ours(&tid);
-	if (t)
-		end(K_MMAP_LOCK, ctx[1] & 1 ? F_WRITE : 0, tid, &t->mmap, SHORT);
-	return 0;
+	return closes(MMAP, K_MMAP_LOCK, ctx[1] & 1 ? F_WRITE : 0, SHORT);
 }
 
 // Who flushes others, and its own by a change of its mappings; not what a switch or somebody's call makes.
@@ -137,42 +129,13 @@ int tlb_flush(u64 *ctx)
 	return 0;
 }
 
-// Pages moved to the node of the CPU that a thread runs on, as it touched them.
-SEC("tp_btf/mm_migrate_pages")
-int migrate_pages(u64 *ctx)
-{
-	struct task_struct *t = get_current_task_btf();
-	// Linux 6.7 put an argument before the reason.
-	u32 reason;
-	if (migrate_args >= 8) {
-		reason = ctx[7];
-		asm volatile("" : "+r"(reason)); // else the two become one, of an address that the verifier refuses
-	} else {
-		reason = ctx[6];
-	}
-	if (t->tgid != target || reason != ENUM(migrate_reason, MR_NUMA_MISPLACED))
-		return 0;
-	struct middle *m = reserve(sizeof(*m));
-	if (!m)
-		return 0;
-	fill(&m->s, K_NUMA_MOVE, F_TARGET, ktime_get_ns(), t->pid, 0, 0);
-	m->arg[0] = 0;
-	m->arg[1] = ctx[0];
-	m->arg[2] = get_numa_node_id();
-	submit(m);
-	return 0;
-}
-
 SEC("tp_btf/contention_begin")
 int contention_begin(u64 *ctx)
 {
 	struct task_struct *task = get_current_task_btf();
 	if (task->tgid != target || in_interrupt(task))
 		return 0;
-	struct thread *t = thread_of(task->pid);
-	if (t)
-		start(&t->lock, ctx[0], (u32)ctx[1]);
-	return 0;
+	return opens(LOCK, ctx[0], (u32)ctx[1]);
 }
 
 SEC("tp_btf/contention_end")
@@ -181,28 +144,77 @@ int contention_end(u64 *ctx)
 	u32 tid;
 	struct thread *t = ours(&tid);
 	// An interrupt's own locks come between begin and end.
-	if (t && t->lock.at && t->lock.a == ctx[0])
-		end(K_KERNEL_LOCK, 0, tid, &t->lock, SHORT);
+	if (t && t->open[LOCK].at && t->open[LOCK].a == ctx[0])
+		end(K_KERNEL_LOCK, 0, tid, &t->open[LOCK], SHORT);
 	return 0;
+}
+
+// The kernel counts the faults that NUMA balancing made of each thread: on memory of another node, and of its own. It begins anew now and
+// then, so that only whether they have changed tells something.
+INLINE void numa_counts(struct task_struct *task, struct numa *n)
+{
+	n->remote = task->numa_faults_locality[0];
+	n->local = task->numa_faults_locality[1];
+	n->moved = task->numa_pages_migrated;
 }
 
 SEC("tp_btf/page_fault_user")
 int page_fault(u64 *ctx)
 {
-	u32 tid;
-	struct thread *t = ours(&tid);
-	if (t)
-		start(&t->fault, ctx[0], ctx[2]);
+	struct task_struct *task = get_current_task_btf();
+	if (task->tgid != target)
+		return 0;
+	struct thread *t = thread_of(task->pid);
+	if (!t)
+		return 0;
+	if (field_exists(task->numa_pages_migrated))
+		numa_counts(task, &t->numa);
+	start(&t->open[FAULT], ctx[0], ctx[2]);
 	return 0;
+}
+
+// hinted takes a fault that ends now if NUMA balancing had made it. There may be hundreds of thousands a second: short ones are told together,
+// as if they had come one after the other up to now.
+INLINE bool hinted(struct task_struct *task, struct thread *t)
+{
+	u64 at = t->open[FAULT].at;
+	if (!field_exists(task->numa_pages_migrated) || !at)
+		return 0;
+	struct numa now;
+	numa_counts(task, &now);
+	if (now.remote == t->numa.remote && now.local == t->numa.local && now.moved == t->numa.moved)
+		return 0;
+	u64 end = ktime_get_ns();
+	struct hints *h = &t->hints;
+	t->open[FAULT].at = 0;
+	h->ns += end - at;
+	h->moved += now.moved - t->numa.moved;
+	h->faults++;
+	if (now.remote != t->numa.remote)
+		h->remote++;
+	if (h->ns < SHORT)
+		return 1;
+	struct middle *m = reserve(sizeof(*m));
+	if (m) {
+		fill(&m->s, K_NUMA_MOVE, F_TARGET, end - h->ns, task->pid, 0, 0);
+		m->arg[0] = h->ns;
+		m->arg[1] = h->moved;
+		m->arg[2] = (u64)h->faults << 32 | h->remote << 16 | (u16)get_numa_node_id();
+		submit(m);
+	}
+	*h = (struct hints){};
+	return 1;
 }
 
 // The kernel's software events tell a fault as it ends, and whether it was a major one.
 INLINE int fault_end(u16 flags, u64 floor)
 {
-	u32 tid;
-	struct thread *t = ours(&tid);
-	if (t)
-		end(K_FAULT, flags, tid, &t->fault, floor);
+	struct task_struct *task = get_current_task_btf();
+	if (task->tgid != target)
+		return 0;
+	struct thread *t = thread_of(task->pid);
+	if (t && !hinted(task, t))
+		end(K_FAULT, flags, task->pid, &t->open[FAULT], floor);
 	return 0;
 }
 

@@ -83,7 +83,6 @@ const volatile u32 cgroup_default; // whether the cpu controller is in the defau
 enum { PREEMPT_STACK, PREEMPT_VAR, PREEMPT_HOT, PREEMPT_THREAD };
 
 const volatile u32 at_exit;        // whether sched_exit_tp tells when a thread is back (Linux 6.16)
-const volatile u32 migrate_args;   // how many mm_migrate_pages has
 const volatile u64 period_timer, slack_timer, csd_unthrottle, wakeup_timer; // addresses of functions, 0 not known
 
 // Changed while running: what is told in less detail.

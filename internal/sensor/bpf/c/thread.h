@@ -6,13 +6,28 @@ struct begin {
 	u64 at, a, b;
 };
 
+// What a thread may be in the middle of.
+enum { RECLAIM, MEMCG, COMPACTION, MMAP, LOCK, FAULT, STRETCHES };
+
+// What the kernel had counted as a fault began, see numa_counts.
+struct numa {
+	u32 remote, local, moved;
+};
+
+// Faults of NUMA balancing that were not told yet.
+struct hints {
+	u64 ns;
+	u32 moved, faults, remote;
+};
+
 struct thread {
 	u64 tid;
 	u64 left;        // when it was switched out blocked; 0 not
 	u64 owed;        // ns of waits whose stacks were not told
 	u64 user;        // user stack of the wait, where that had to be taken as it began
-	struct begin reclaim, memcg, compaction, mmap, lock, fault;
-	u64 lock_addr;
+	struct begin open[STRETCHES];
+	struct hints hints;
+	struct numa numa;
 	u64 queued;      // since when it waits for a CPU; 0 not
 };
 
