@@ -22,8 +22,11 @@ var _ = register(&Detector{
   was bound.
 
 Evidence
-  Migrations and hinting faults in which the target's threads waited; pages of the target moved,
-  by node; the host's numa_hint_faults, numa_pages_migrated; number of nodes and the setting.
+  Time that the target's threads spent in hinting faults, migrations included, by the node of their
+  CPU: on a CPU and yet not at work. How many pages moved, and how many of the faults were for
+  memory of another node, by the kernel's own count of each thread; samples of the threads that look
+  for pages to take away. The host's numa_hint_faults and numa_pages_migrated beside them; number
+  of nodes and the setting.
 
 Not to be taken for
   A host with one node: nothing to balance. The setting by itself, or faults without time lost: it
@@ -46,8 +49,16 @@ Sources
 	Tell: tellNUMA,
 })
 
-// numaMoves is how many pages a second are a reason to ask what moving them costs: a page takes some us.
+// numaMoves is how many hinting faults a second are a reason to ask what they cost: each takes some us.
 const numaMoves = 5000
+
+func numaText(k *ledger.Kernel) string {
+	t := perSecond(k.NUMA.N, k) + " hinting faults of the process"
+	if k.NUMAPages > 0 || k.NUMARemote > 0 {
+		t += fmt.Sprintf(", %s of them for memory of another node, %s pages moved", percent(ratio(k.NUMARemote, k.NUMA.N)), perSecond(k.NUMAPages, k))
+	}
+	return t
+}
 
 func lookNUMA(p *Pass) {
 	r, k := p.Ledger, p.Ledger.Kernel
@@ -59,7 +70,7 @@ func lookNUMA(p *Pass) {
 		p.Blind(why)
 		return
 	}
-	text := fmt.Sprintf("%s pages of the process moved between nodes", perSecond(k.NUMA.N, k))
+	text := numaText(k)
 	if joined(r) {
 		p.ClaimWhere(func(a *ledger.Account) bool {
 			return a.Leaf == ledger.LeafNUMA || a.Leaf == ledger.LeafFault && strings.Contains(strings.ToLower(a.Detail), "numa")
@@ -68,30 +79,37 @@ func lookNUMA(p *Pass) {
 			return
 		}
 	} else if r.CPUs != nil && ratio(k.NUMA.NS, wall(k)) >= stallShare {
-		p.claimTerm(termUnused, min(k.NUMA.NS, r.CPUs.UnusedNS), ratio(k.NUMA.NS, wall(k)))
+		// A fault is work on a CPU, but where it waits for somebody else's migration of the same page.
+		p.claimTerm(termRunning, min(k.NUMA.NS, r.CPUs.RunningNS), ratio(k.NUMA.NS, wall(k)))
+		if k.NUMA.NS > r.CPUs.RunningNS {
+			p.claimTerm(termUnused, min(k.NUMA.NS-r.CPUs.RunningNS, r.CPUs.UnusedNS), ratio(k.NUMA.NS, wall(k)))
+		}
 		p.Cap("no request is visible: who waited for these threads is not known")
 		return
 	}
 	lost := p.Claimed()
 	p.claims = nil
 	if k.NUMA.NS == 0 && rate(k.NUMA.N, k) >= numaMoves {
-		p.Blind(text + ", but not how long its threads waited for it: bind it to a node (numactl --cpunodebind=0 --membind=0) and compare")
+		p.Blind(text + "; how long its threads were in them is not known: bind it to a node (numactl --cpunodebind=0 --membind=0) and compare")
 		return
 	}
-	p.Clear("%s, %s waiting for it in slow requests", text, finding.Duration(lost))
+	if joined(r) {
+		text += fmt.Sprintf(", %s in slow requests", finding.Duration(lost))
+	}
+	p.Clear("%s, %s in all", text, finding.Duration(k.NUMA.NS))
 }
 
 func tellNUMA(p *Pass, f *finding.Finding) {
 	k := p.Ledger.Kernel
 	if len(p.pools) > 0 {
-		f.Summary = fmt.Sprintf("threads of the process wait %s for pages that are moved between NUMA nodes", finding.Duration(k.NUMA.NS))
+		f.Summary = fmt.Sprintf("threads of the process spend %s in faults by which the kernel looks for the NUMA node of their memory, and moves it", finding.Duration(k.NUMA.NS))
 		p.known = p.pooled()
 	} else {
-		f.Summary = fmt.Sprintf("slow requests wait %s (%s of their time) for pages that the kernel moves between NUMA nodes", p.per(p.NS()), p.share(p.NS()))
+		f.Summary = fmt.Sprintf("slow requests spend %s (%s of their time) in faults by which the kernel looks for the NUMA node of their memory, and moves it", p.per(p.NS()), p.share(p.NS()))
 		p.measure()
 	}
-	p.Proof("kernel records", "%s pages of the process moved between nodes; %s page faults", perSecond(k.NUMA.N, k), perSecond(k.FaultsN, k))
-	spansLine(p, "moved", &k.NUMA)
+	p.Proof("kernel records", "%s; %s page faults in all", numaText(k), perSecond(k.FaultsN, k))
+	spansLine(p, "hinting faults", &k.NUMA)
 	for _, s := range []struct{ stream, what string }{{"/host/vmstat/numa/hint-faults:faults", "numa_hint_faults"}, {"/host/vmstat/numa/migrated:pages", "numa_pages_migrated"}} {
 		if d, ns, ok := p.Set.Delta(s.stream); ok && ns > 0 {
 			p.Proof("/proc/vmstat", "%s: %.0f a second, all processes", s.what, d/(float64(ns)/1e9))
@@ -99,6 +117,9 @@ func tellNUMA(p *Pass, f *finding.Finding) {
 	}
 	if rec, ok := p.Set.Fact("/host/numa/nodes:nodes"); ok {
 		p.Proof("host", "%.0f NUMA nodes", rec.Value)
+	}
+	if k.NUMARemote > 0 {
+		p.Proof("whystall", "what reading memory of another node costs beside is not in the amount: no counter tells it here")
 	}
 	f.Remedy = append(f.Remedy, "bind it to a node: numactl --cpunodebind=0 --membind=0 COMMAND, or one instance a node; it costs the other nodes' CPUs and memory",
 		"or sysctl kernel.numa_balancing=0, for the whole host; what is remote then stays remote")

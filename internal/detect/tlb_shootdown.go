@@ -20,8 +20,8 @@ var _ = register(&Detector{
   the more CPUs have to answer.
 
 Evidence
-  Flushes that the target's threads caused, by reason and pages; time they waited for the answers,
-  where the kernel shows it; TLB and call-function interrupts of the host.
+  CPU samples of the target's threads inside of flushes: who waits for the answers waits on its CPU.
+  In which calls, and how many flushes there were; TLB and call-function interrupts of the host.
 
 Not to be taken for
   mmap-lock: threads that wait in front of who unmaps; they wait for the lock, not for other CPUs.
@@ -65,25 +65,33 @@ func lookTLB(p *Pass) {
 	case k.TLB.N == 0 && unseen(k, "tlb") != "":
 		p.Blind(unseen(k, "tlb"))
 	case k.TLB.NS == 0 && rate(k.TLB.N, k) >= flushRate:
-		p.Blind(text + ", but this kernel does not show how long they wait for other CPUs: perf top -e cycles:k, look for smp_call_function_many_cond")
-	case k.TLB.NS == 0 && p.Claimed() == 0:
-		p.Clear("%s; how long each waits for other CPUs is not shown, worth asking from %d a second on", text, flushRate)
+		p.Blind(text + ", and no CPU samples that tell how long its threads were in them: record with stacks, or perf top -e cycles:k and look for smp_call_function_many_cond")
+	case k.TLB.NS == 0:
+		p.Clear("%s, no CPU sample of its threads in one", text)
 	default:
-		p.Clear("%s, %s waiting for them", text, finding.Duration(k.TLB.NS))
+		p.Clear("%s, %s of its threads' CPU time in them, by samples", text, finding.Duration(k.TLB.NS))
 	}
 }
 
 func tellTLB(p *Pass, f *finding.Finding) {
 	k := p.Ledger.Kernel
 	if len(p.pools) > 0 {
-		f.Summary = fmt.Sprintf("threads of the process wait %s for other CPUs to flush their TLBs", finding.Duration(k.TLB.NS))
+		f.Summary = fmt.Sprintf("threads of the process spend %s in flushing TLBs, waiting for other CPUs to do it", finding.Duration(k.TLB.NS))
 		p.known = p.pooled()
 	} else {
-		f.Summary = fmt.Sprintf("slow requests wait %s (%s of their time) for other CPUs to flush their TLBs", p.per(p.NS()), p.share(p.NS()))
+		f.Summary = fmt.Sprintf("slow requests spend %s (%s of their time) in flushing TLBs, waiting for other CPUs to do it", p.per(p.NS()), p.share(p.NS()))
 		p.measure()
 	}
-	p.Proof("kernel records", "%s flushes by the process", perSecond(k.TLB.N, k))
-	spansLine(p, "TLB flushes", &k.TLB)
+	if k.TLB.N > 0 {
+		p.Proof("kernel records", "%s flushes by the process", perSecond(k.TLB.N, k))
+	}
+	p.Proof("CPU samples", "%s of its threads' %s on CPUs in flushes", finding.Duration(k.TLB.NS), finding.Duration(k.OnNS))
+	for _, l := range []struct{ what, list string }{{"in", whoList(k.TLB.Flags, 4)}, {"called by", sites(k.TLB.Sites, 0, 4)}, {"threads:", whoList(k.TLB.By, 4)}} {
+		if l.list != "" {
+			p.Proof("CPU samples", "of them %s %s", l.what, l.list)
+		}
+	}
+	p.Cap("how long each flush takes is known by samples only")
 	for _, s := range []struct{ stream, what string }{{"/host/interrupts/tlb:interrupts", "TLB shootdowns"}, {"/host/interrupts/call-function:interrupts", "call-function interrupts"}} {
 		if d, ns, ok := p.Set.Delta(s.stream); ok && ns > 0 {
 			p.Proof("/proc/interrupts", "%s received: %.0f a second, all CPUs", s.what, d/(float64(ns)/1e9))

@@ -149,7 +149,7 @@ func (j *joiner) stretch(dst []part, tid uint32, s *timeline.Stretch, b, e int64
 	case timeline.ThreadOn:
 		// In the middle of a fault or a reclaim that is what it works on.
 		if leaf, ok := blockLeaf(s.Block); ok && s.Block >= timeline.BlockDisk && s.Block <= timeline.BlockNUMA {
-			p.leaf = leaf
+			p.leaf, p.measured = leaf, !s.Sampled
 		} else if p.leaf = on; on == codeSyscall {
 			p.leaf = codeOnCPU
 		}

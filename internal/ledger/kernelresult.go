@@ -30,8 +30,8 @@ type Kernel struct {
 	Reclaim  Spans // direct reclaim, global
 	Memcg    Spans // of a memory cgroup
 	Compact  Spans
-	Faults   Spans // with a known duration
-	FaultsN  int64 // all
+	Faults   Spans // those that took 10 us or more, and all major ones
+	FaultsN  int64 // all, by the process' own counters; where those were not read the ones of Faults
 	Major    Spans
 	Huge     Spans
 	MmapLock Spans // waits, for reading and writing; Sites: who waits; By: who changed the address space meanwhile
@@ -39,12 +39,14 @@ type Kernel struct {
 	// waits for the lock is in neither, so that it is others: whoever faults in a new mapping holds the lock meanwhile.
 	MmapReclaimNS int64
 
-	TLB      Spans // flushes that the target caused; N only where their time is not known
-	NUMA     Spans
-	Disk     Spans
-	Late     Late
-	Futexes  []Futex // by time waited, at most 20
-	Barriers []Barrier
+	TLB        Spans // flushes that the target caused; NS by samples, 0 not known
+	NUMA       Spans // faults that NUMA balancing made, by the node of who touched the memory; NS what they took, 0 not known
+	NUMARemote int64 // of them for memory of another node
+	NUMAPages  int64 // moved meanwhile
+	Disk       Spans
+	Late       Late
+	Futexes    []Futex // by time waited, at most 20
+	Barriers   []Barrier
 }
 
 // Align says how well the two clocks and records fit.

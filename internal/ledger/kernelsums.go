@@ -41,7 +41,20 @@ func kernelSums(k *timeline.Kernel, set *evidence.Set) *Kernel {
 	}
 	threadSums(k, r)
 	events(k, r)
+	if minor, _, ok := grown(set, "/process/faults/minor:faults"); ok {
+		major, _, _ := grown(set, "/process/faults/major:faults")
+		r.FaultsN = max(r.FaultsN, minor+major)
+	}
 	return r
+}
+
+// grown is by how much a counter has grown while it was read, and how long that was.
+func grown(set *evidence.Set, stream string) (n, ns int64, ok bool) {
+	if set == nil {
+		return 0, 0, false
+	}
+	d, ns, ok := set.Delta(stream)
+	return whole(d), ns, ok
 }
 
 // glance is what a reader that walks the threads one by one found running: as it was read, else as the records say that it would have been.
@@ -92,6 +105,9 @@ func threadSums(k *timeline.Kernel, r *Kernel) {
 		switch s.Doing {
 		case timeline.ThreadOn:
 			t.OnNS += ns
+			if s.Block == timeline.BlockTLB {
+				r.TLB.NS += ns
+			}
 		case timeline.ThreadQueued:
 			t.QueuedNS += ns
 			if made.making(tid, s) {
@@ -101,6 +117,9 @@ func threadSums(k *timeline.Kernel, r *Kernel) {
 			t.ThrottledNS += ns
 		case timeline.ThreadBlocked:
 			t.BlockedNS += ns
+			if s.Block == timeline.BlockTLB {
+				r.TLB.NS += ns
+			}
 			if s.Block == timeline.BlockDisk {
 				disk.add(k, tid, s.Begin, ns, s.User, "")
 			}
@@ -310,18 +329,57 @@ func events(k *timeline.Kernel, r *Kernel) {
 			add(&r.MmapLock, e, flag)
 			waits = append(waits, lasting{e.Begin, e.End})
 		case kernel.TLBFlush:
-			add(&r.TLB, e, tlbReason(e.Arg[1]))
+			r.TLB.N++
 		case kernel.NUMAMove:
-			add(&r.NUMA, e, fmt.Sprintf("to node %d", min(e.Arg[1], 1<<16)))
+			add(&r.NUMA, e, fmt.Sprintf("on node %d", e.Arg[1]&0xffff))
+			if n := int64(e.Arg[1] >> 32); n > 0 {
+				r.NUMA.N += n - 1
+				r.NUMARemote += min(n, int64(e.Arg[1]>>16&0xffff))
+			}
+			r.NUMAPages = min(r.NUMAPages+int64(min(e.Arg[0], 1<<32)), 1<<55)
 		}
 		return true
 	}, kernel.Reclaim, kernel.Compaction, kernel.Fault, kernel.MmapLock, kernel.TLBFlush, kernel.NUMAMove)
 	r.MmapReclaimNS = covered(waits, freeing)
+	flushCalls(k, &r.TLB)
 	for s, x := range sum {
 		x.done(s != &r.MmapLock) // who changes the address space is told by the calls they were in
 	}
 	sortInstead(r.MmapLock.By)
 	r.MmapLock.By = r.MmapLock.By[:min(len(r.MmapLock.By), topInstead)]
+}
+
+// flushCalls says what the target's threads called, and from where, as samples met them flushing TLBs.
+func flushCalls(k *timeline.Kernel, out *Spans) {
+	calls := map[uint32]string{} // by kernel stack; "": no flush
+	sampled := Spans{}
+	x := newSpanSum(&sampled)
+	k.Events(math.MinInt64, math.MaxInt64, func(e *timeline.Event) bool {
+		call, ok := calls[e.Kernel]
+		if !ok {
+			call = flushCall(k.Stack(e.Kernel))
+			calls[e.Kernel] = call
+		}
+		if call != "" {
+			x.add(k, e.TID, e.Begin, int64(min(e.Arg[0], math.MaxInt32)), e.User, call)
+		}
+		return true
+	}, kernel.Sample)
+	x.done(true)
+	out.Flags, out.Sites, out.By = sampled.Flags, sampled.Sites, sampled.By
+}
+
+// flushCall is the system call that flushes TLBs with this kernel stack, "" if it flushes none.
+func flushCall(frames []kernel.Frame) string {
+	if timeline.BlockOf(frames) != timeline.BlockTLB {
+		return ""
+	}
+	for _, f := range frames {
+		if _, name, ok := strings.Cut(f.Func, "_sys_"); ok && strings.HasPrefix(f.Func, "__") {
+			return name
+		}
+	}
+	return "no system call"
 }
 
 type lasting struct{ begin, end int64 }
@@ -344,15 +402,6 @@ func covered(of, by []lasting) (ns int64) {
 		}
 	}
 	return ns
-}
-
-// tlbReason is the kernel's reason of a flush, include/linux/mm_types.h.
-func tlbReason(n uint64) string {
-	words := []string{"task switch", "remote shootdown", "local shootdown", "local mm shootdown", "remote send IPI", "remote wrong CPU"}
-	if n < uint64(len(words)) {
-		return words[n]
-	}
-	return "other"
 }
 
 // gfpWords says what an allocation allowed. The bits moved between releases; those told apart here are where they are since 4.x: see

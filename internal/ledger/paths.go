@@ -169,7 +169,7 @@ func (p *paths) thread(t *path, tid uint32, lo, hi int64, who string) {
 	first := len(t.parts)
 	p.walk.out = func(q *threadPiece) {
 		b, e := q.lo-j.base, q.hi-j.base
-		x := part{lo: b, hi: e, leaf: q.leaf, measured: true}
+		x := part{lo: b, hi: e, leaf: q.leaf, measured: !q.at.Sampled}
 		for _, h := range q.hops {
 			if h.inferred {
 				t.inferred, x.measured = true, false

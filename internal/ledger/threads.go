@@ -220,6 +220,8 @@ func (t *threadPass) measures(q *threadPiece) bool {
 		return false
 	case q.leaf == codeThrottled:
 		return !q.at.ByGroup
+	case q.at.Sampled:
+		return false
 	}
 	return true
 }

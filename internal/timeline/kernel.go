@@ -43,6 +43,7 @@ type Stretch struct {
 	Begin, End  int64 // CLOCK_MONOTONIC
 	Doing       Doing
 	Block       Block // of ThreadBlocked; of ThreadOn and ThreadQueued what it was in the middle of, where a record tells: BlockFault...
+	Sampled     bool  // of ThreadOn: Block is what samples say, right in sum and not at each instant
 	CPU         int32 // where it ran or is queued; -1 not known
 	Whole       Span  // the stretch before it was cut to what was asked for
 	Approx      bool  // no event marks its end: of ThreadThrottled the unthrottling, of ThreadBlocked the waking, so that a part of it may be queued

@@ -76,7 +76,8 @@ func classify(frames []kernel.Frame) (c stackClass) {
 		case b == BlockUnknown:
 		case c.block == BlockUnknown:
 			c.block = b
-		case c.block == BlockReclaim && b == BlockMemcg, c.block == BlockNUMA && b == BlockCompaction:
+		case c.block == BlockReclaim && b == BlockMemcg, c.block == BlockNUMA && b == BlockCompaction,
+			c.block == BlockTLB && (b == BlockNUMA || b == BlockReclaim || b == BlockMemcg || b == BlockCompaction):
 			c.block = b // the same code, called for another reason
 		}
 		if weak == BlockUnknown {

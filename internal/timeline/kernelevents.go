@@ -73,6 +73,7 @@ func kindSet(kinds []kernel.Kind) uint64 {
 type overlaid struct {
 	begin, end int64
 	block      Block
+	sampled    bool
 }
 
 // blockOf is what a stretch's record says its thread was in.
@@ -89,6 +90,8 @@ func (e *Event) blockOf() Block {
 		return BlockCompaction
 	case kernel.MmapLock:
 		return BlockMmapLock
+	case kernel.NUMAMove:
+		return BlockNUMA
 	case kernel.KernelLock:
 		return BlockOther
 	case kernel.Disk:
@@ -111,7 +114,7 @@ func (k *kernelState) overlays(th *kthread) {
 			if n := len(th.overlay); n > 0 && th.overlay[n-1].end == at && th.overlay[n-1].block == top {
 				th.overlay[n-1].end = to
 			} else {
-				th.overlay = append(th.overlay, overlaid{at, to, top})
+				th.overlay = append(th.overlay, overlaid{begin: at, end: to, block: top})
 			}
 		}
 		at = max(at, to)

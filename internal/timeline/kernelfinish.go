@@ -90,8 +90,10 @@ func (b *kbuilder) finish(src kernel.Source) {
 			th.until = append(th.until, until)
 		}
 	}
+	stacks := &stackClasses{src, map[uint32]stackClass{}}
 	for i := range b.threads {
 		b.overlays(&b.threads[i])
+		b.sampled(&b.threads[i], stacks)
 	}
 	b.names, b.byNS = map[uint32][]kernel.Thread{}, map[uint32]uint32{}
 	for _, t := range src.Threads() {
@@ -111,7 +113,7 @@ func (b *kbuilder) finish(src kernel.Source) {
 			return 0
 		})
 	}
-	b.classify(src)
+	b.classify(stacks)
 }
 
 // holds puts what was told of a CPU in order, each instant once.
@@ -135,8 +137,7 @@ func (b *kbuilder) holds(c *kcpu) {
 }
 
 // classify tells of each wait what it was in.
-func (b *kbuilder) classify(src kernel.Source) {
-	stacks := stackClasses{src, map[uint32]stackClass{}}
+func (b *kbuilder) classify(stacks *stackClasses) {
 	calls := b.calls()
 	for i := range b.threads {
 		offs := b.threads[i].offs

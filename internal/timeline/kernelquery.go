@@ -110,7 +110,7 @@ func (k *Kernel) each(th *kthread, lo, hi int64, f func(*Stretch) bool) {
 		cuts := s.Doing == ThreadOn || s.Doing == ThreadQueued || s.Doing == ThreadBlocked
 		block := s.Block
 		for at < end {
-			s.Begin, s.End, s.Block = at, end, block
+			s.Begin, s.End, s.Block, s.Sampled = at, end, block, false
 			if cuts {
 				for over < len(th.overlay) && th.overlay[over].end <= at {
 					over++
@@ -119,7 +119,7 @@ func (k *Kernel) each(th *kthread, lo, hi int64, f func(*Stretch) bool) {
 					switch o := &th.overlay[over]; {
 					case o.begin <= at:
 						s.End = min(end, o.end)
-						s.Block = within(block, o.block, s.Doing)
+						s.Block, s.Sampled = within(block, o.block, s.Doing), o.sampled
 					default:
 						s.End = min(end, o.begin)
 					}

@@ -1,0 +1,76 @@
+package timeline
+
+import (
+	"slices"
+
+	"github.com/whystall/whystall/internal/evidence/kernel"
+)
+
+// mostSampled is how many periods of a thread's CPU time one of its samples stands for at most: of who runs in short turns the samples
+// come irregularly, and all of them together still stand for 98 % of it.
+const mostSampled = 4
+
+// sampled lays over the time in which th was on a CPU, and no record tells in the middle of what, what the kernel stacks of its samples tell. Of
+// work that has no records of its begin and end: flushing TLBs, which waits for other CPUs on its own, and looking for pages to be moved between nodes.
+// Each sample stands for the time since the one before it, so that the sums are right, and single instants are not.
+func (k *kernelState) sampled(th *kthread, stacks *stackClasses) {
+	var found []overlaid // latest first in each sample's
+	prev := k.begin
+	for _, n := range th.events {
+		e := &k.events[n]
+		if e.Kind != kernel.Sample {
+			continue
+		}
+		if b := stacks.of(e.Kernel).block; b == BlockTLB || b == BlockNUMA {
+			from := len(found)
+			found = k.standFor(th, found, b, prev, e.Begin, mostSampled*int64(min(e.Arg[0], maxTimeNS/mostSampled)))
+			slices.Reverse(found[from:])
+		}
+		prev = e.Begin
+	}
+	if len(found) == 0 {
+		return
+	}
+	th.overlay = append(th.overlay, found...)
+	slices.SortFunc(th.overlay, func(x, y overlaid) int {
+		if x.begin < y.begin {
+			return -1
+		}
+		return 1 // they are disjoint
+	})
+}
+
+// standFor appends the last ns of [lo,hi) in which th was on a CPU and in the middle of nothing, latest first.
+func (k *kernelState) standFor(th *kthread, dst []overlaid, block Block, lo, hi, ns int64) []overlaid {
+	over := len(th.overlay) - 1
+	for i := th.at(hi); i >= 0 && ns > 0; i-- {
+		s := &th.segs[i]
+		end := min(hi, k.segEnd(th, i))
+		if end <= lo {
+			break
+		}
+		if s.doing() != ThreadOn {
+			continue
+		}
+		begin := max(lo, s.begin)
+		for end > begin && ns > 0 {
+			for over >= 0 && th.overlay[over].begin >= end {
+				over--
+			}
+			from := begin
+			if over >= 0 && th.overlay[over].end > begin {
+				from = max(begin, th.overlay[over].end)
+			}
+			if from < end {
+				from = max(from, end-ns)
+				dst = append(dst, overlaid{from, end, block, true})
+				ns -= end - from
+			}
+			if over < 0 || th.overlay[over].end <= begin {
+				break
+			}
+			end = th.overlay[over].begin
+		}
+	}
+	return dst
+}
