@@ -4,73 +4,81 @@ package exectrace
 // page live at the same time.
 const pageSize = 8
 
-// page holds goroutines whose id is 0 where there is none.
+// page holds goroutines; who was not heard of has no times.
 type page [pageSize]swiftG
 
-// maxPages bounds a generation's goroutines: 16 MB. One that has more is read in order, which takes less memory each.
+// leafPages is how many pages share a leaf, 512 numbers: half a KB of pointers.
+const leafPages = 64
+
+type leaf [leafPages]*page
+
+// maxPages bounds a generation's goroutines: 16 MB of pages and leaves. One that has more is read in order, which takes less memory each.
 const maxPages = 32 << 10
 
-// pages finds goroutines by number: a hash table of pages. The entries of the pages in use are few and stay in the
-// caches where a table of the goroutines themselves would not.
+// pages finds goroutines by number: number -> leaf -> page. Numbers count up, so those that live now fill a few leaves,
+// eight goroutines to a pointer and sixty-four to a cache line, where a hash table of pages had four pages to a line and one
+// probe in four went astray. The leaves in use are found in a direct-mapped table; others are in a map.
 type pages struct {
-	e    []pageEntry
-	n    int
-	bits uint
-	mem  arena[page]
+	top    *[1 << topBits]topEntry
+	leaves map[uint64]*leaf
+	n      int // pages and leaves
+	mem    arena[page]
+	memL   arena[leaf]
 }
 
-type pageEntry struct {
-	key uint64 // page number + 1
-	p   *page
+// topBits: 64 KB where goroutines are scattered over millions of numbers, a few lines of that where they are not.
+const topBits = 12
+
+type topEntry struct {
+	key uint64 // number/(pageSize*leafPages) + 1
+	l   *leaf
 }
 
-func (t *pages) get(key uint64) *page {
-	mask := len(t.e) - 1
-	if mask >= 0 {
-		for i := int(key*0x9e3779b97f4a7c15>>(64-t.bits)) & mask; ; i = (i + 1) & mask {
-			e := &t.e[i&mask]
-			if e.key == key+1 {
-				return e.p
-			}
-			if e.key == 0 {
-				break
-			}
+// get gives the goroutine with the number.
+func (t *pages) get(id uint64) *swiftG {
+	e := &t.top[id/(pageSize*leafPages)%(1<<topBits)]
+	if e.key == id/(pageSize*leafPages)+1 {
+		if p := e.l[id/pageSize%leafPages]; p != nil {
+			return &p[id%pageSize]
 		}
 	}
-	return t.add(key)
+	return t.add(id)
 }
 
-func (t *pages) add(key uint64) *page {
-	if 2*(t.n+1) > len(t.e) {
-		old := t.e
-		t.bits = max(8, t.bits+1)
-		t.e = make([]pageEntry, 1<<t.bits)
-		for _, e := range old {
-			if e.key != 0 {
-				t.place(e)
-			}
+func (t *pages) add(id uint64) *swiftG {
+	key := id / (pageSize * leafPages)
+	l := t.leaves[key]
+	if l == nil {
+		l = t.memL.new()
+		*l = leaf{}
+		if t.leaves == nil {
+			t.leaves = map[uint64]*leaf{}
+		}
+		t.leaves[key] = l
+		t.n++
+	}
+	t.top[key%(1<<topBits)] = topEntry{key + 1, l}
+	p := l[id/pageSize%leafPages]
+	if p == nil {
+		p = t.mem.new()
+		l[id/pageSize%leafPages] = p
+		t.n++
+		for k := range p {
+			p[k] = swiftG{id: id&^(pageSize-1) + uint64(k), first: noTime}
 		}
 	}
-	p := t.mem.new()
-	*p = page{}
-	t.place(pageEntry{key + 1, p})
-	t.n++
-	return p
-}
-
-func (t *pages) place(e pageEntry) {
-	mask := len(t.e) - 1
-	i := int((e.key-1)*0x9e3779b97f4a7c15>>(64-t.bits)) & mask
-	for t.e[i].key != 0 {
-		i = (i + 1) & mask
-	}
-	t.e[i] = e
+	return &p[id%pageSize]
 }
 
 func (t *pages) reset() {
-	clear(t.e)
+	if t.top == nil {
+		t.top = new([1 << topBits]topEntry)
+	}
+	clear(t.top[:])
+	clear(t.leaves)
 	t.n = 0
 	t.mem.reset()
+	t.memL.reset()
 }
 
 // arena hands out Ts that stay where they are, and takes all back at once.

@@ -203,7 +203,7 @@ func (s *swift) events(m *swiftM, d []byte, end int, ts uint64) (uint64, int, bo
 			if ao&short == 0 || m.g != nil {
 				goto bad
 			}
-			g := s.g(varint(a, ao))
+			g := s.ids.get(varint(a, ao))
 			g.acc[accRunnable] += val
 			g.acc[accRunning] -= val
 			m.g, m.fresh = g, false
@@ -218,7 +218,7 @@ func (s *swift) events(m *swiftM, d []byte, end int, ts uint64) (uint64, int, bo
 			if ao&short == 0 {
 				goto bad
 			}
-			g := s.g(varint(a, ao))
+			g := s.ids.get(varint(a, ao))
 			g.acc[accWaiting] += val
 			g.acc[accRunnable] -= val
 
@@ -333,16 +333,6 @@ func varint4(w, stops uint64) uint64 {
 	return x&0x7f | x>>1&0x3f80 | x>>2&0x1fc000 | x>>3&0xfe00000
 }
 
-// g finds a goroutine or makes room for it.
-func (s *swift) g(id uint64) *swiftG {
-	g := &s.ids.get(id / pageSize)[id%pageSize]
-	if g.id == 0 {
-		g.id, g.first = id, noTime
-		s.bad = s.bad || id == 0
-	}
-	return g
-}
-
 // noTime is the first time of a goroutine whose status or creation has not come by yet.
 const noTime = ^uint64(0)
 
@@ -369,7 +359,7 @@ func (s *swift) pend(m *swiftM) bool {
 }
 
 func (s *swift) create(typ byte, id, start, ts uint64) {
-	g := s.g(id)
+	g := s.ids.get(id)
 	if g.first != noTime {
 		s.bad = true
 		return

@@ -91,7 +91,7 @@ func (s *swift) rare(m *swiftM, typ byte, d []byte, i int, ts uint64) (int, bool
 		g.end = ts
 		m.g = nil
 	case evGoCreateSyscall:
-		g := s.g(v[0])
+		g := s.ids.get(v[0])
 		if g.first != noTime || m.g != nil {
 			return i, false
 		}
@@ -102,7 +102,7 @@ func (s *swift) rare(m *swiftM, typ byte, d []byte, i int, ts uint64) (int, bool
 		if m.g == nil {
 			return i, false
 		}
-		cur, next := m.g, s.g(v[0])
+		cur, next := m.g, s.ids.get(v[0])
 		cur.acc[accRunning] += val
 		if typ == evGoSwitch {
 			cur.acc[accWaiting] -= val
@@ -173,7 +173,7 @@ func (s *swift) long(m *swiftM, typ byte, v [4]uint64, val uint64) bool {
 	var g *swiftG
 	switch typ {
 	case evGoStart, evGoUnblock:
-		g = s.g(v[0])
+		g = s.ids.get(v[0])
 	default:
 		if g = m.g; g == nil {
 			return false
@@ -234,7 +234,7 @@ func (s *swift) goStatus(m *swiftM, v [4]uint64, ts uint64) bool {
 	if v[2] == 0 || v[2] >= uint64(len(goStates)) {
 		return false
 	}
-	g := s.g(v[0])
+	g := s.ids.get(v[0])
 	if g.first != noTime {
 		return false
 	}
@@ -327,7 +327,7 @@ func (s *swift) close() bool {
 	}
 	for g := range s.all() {
 		n, ok := closeSums(g.acc[:], end)
-		if !ok || g.first == noTime || (n == 0) != (g.end != 0) || n > 1 {
+		if !ok || g.first == noTime || g.id == 0 || (n == 0) != (g.end != 0) || n > 1 {
 			return false
 		}
 	}
@@ -350,13 +350,16 @@ func (s *swift) all() iter.Seq[*swiftG] {
 		for k := range s.ids.mem.n {
 			p := s.ids.mem.at(k)
 			for x := range p {
-				if p[x].id != 0 && !yield(&p[x]) {
+				if p[x].used() && !yield(&p[x]) {
 					return
 				}
 			}
 		}
 	}
 }
+
+// used tells whether g was heard of.
+func (g *swiftG) used() bool { return g.first != noTime || g.acc != [accCount]uint64{} }
 
 // closeSums adds the end to the sums that were opened once more than closed, which it marks, and counts them.
 func closeSums(acc []uint64, end uint64) (open int, ok bool) {
