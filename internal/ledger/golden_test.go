@@ -69,11 +69,13 @@ func (f *byHand) Groups() []request.Group {
 
 func (f *byHand) Name(request.NameID) string { return "" }
 
-// goldenCase is one archive: a timeline as text, activations "A 1 13" or "A 1 13 prev 5", and what is wanted.
+// goldenCase is one archive: a timeline as text, activations "A 1 13", "A 1 13 prev 5", or "A 5 13 asked 1" whose request was there before, and
+// what is wanted.
 type goldenCase struct {
 	src   timeline.Source
 	names map[exectrace.GoID]string
 	acts  []request.Activation
+	asked map[exectrace.Time]int64 // by begin: since when the request was there
 	unit  float64
 	k     *timeline.Kernel // nil without a section kernel
 }
@@ -85,7 +87,7 @@ func parseCase(t *testing.T, archive string) goldenCase {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := goldenCase{src: src, names: map[exectrace.GoID]string{}, unit: 1e6}
+	c := goldenCase{src: src, names: map[exectrace.GoID]string{}, asked: map[exectrace.Time]int64{}, unit: 1e6}
 	if text := section(archive, "kernel"); text != "" {
 		c.k = twinOf(t, text)
 	}
@@ -110,7 +112,9 @@ func parseCase(t *testing.T, archive string) goldenCase {
 			t.Fatalf("activation %q: want goroutine, begin, end", l)
 		}
 		a := request.Activation{G: ids[f[0]], Begin: at(f[1]), End: at(f[2])}
-		if len(f) == 5 {
+		if len(f) == 5 && f[3] == "asked" {
+			c.asked[a.Begin] = int64(at(f[4]))
+		} else if len(f) == 5 {
 			a.PrevEnd = at(f[4])
 		}
 		c.acts = append(c.acts, a)
@@ -138,6 +142,9 @@ func (c goldenCase) tell(t *testing.T) (string, *Result) {
 	p.look = func(q *piece) {
 		a := c.acts[n]
 		b, e := int64(a.Begin), int64(a.End)
+		if at, ok := c.asked[a.Begin]; ok {
+			b = at
+		}
 		if sum == 0 {
 			next = e
 		}

@@ -282,6 +282,7 @@ func (j *joiner) woken(ev *exectrace.Event) {
 		tid, called := j.caller(w)
 		if r, ok := j.ready.socket(tid, called, begin, at); ok && tid != 0 {
 			j.ready.add(cur.Prev, r, pieceSocket)
+			j.ready.wokenAt(g.Ident, r, at)
 			j.sockets.add(at - r)
 		}
 	case timeline.WaitTimer, timeline.WaitMessage:

@@ -315,10 +315,10 @@ func (c *allColumn) book(class classCode, leaf leafCode, stack, detail uint32, n
 	c.ns[n] += ns
 }
 
-// own adds [b,e) of g to the group's column of all, by g's own states, and returns how long it ran.
-func (p *pass) own(grp *group, g *timeline.G, b, e, prevEnd int64) (running int64) {
+// own adds [b,e) of g to the group's column of all, by g's own states, and returns how long it ran and when the request was there by the
+// kernel, which may be before b.
+func (p *pass) own(grp *group, g *timeline.G, b, e, prevEnd int64) (running, begin int64) {
 	tl, c := p.tl, &grp.all
-	c.wall += e - b
 	cursor := e
 	emit := func(lo int64, class classCode, leaf leafCode, stack uint32) {
 		if lo < cursor {
@@ -375,7 +375,14 @@ func (p *pass) own(grp *group, g *timeline.G, b, e, prevEnd int64) (running int6
 			}
 		}
 		if cursor <= b {
-			break
+			if p.j == nil || s.State() != timeline.Runnable || s.Prev == 0 || tl.Start(s) != b {
+				break
+			}
+			at, ok := p.j.ready.request(g.Ident, s.Prev, b)
+			if !ok || at >= b {
+				break
+			}
+			b = at
 		}
 		switch {
 		case s.First() && s.Gap():
@@ -389,7 +396,8 @@ func (p *pass) own(grp *group, g *timeline.G, b, e, prevEnd int64) (running int6
 			seq, stale = s.Prev, false
 		}
 	}
-	return running
+	c.wall += e - b
+	return running, b
 }
 
 func (p *pass) ownStoppable(lo int64, cursor *int64, c *allColumn, class classCode, leaf leafCode, stack uint32) {

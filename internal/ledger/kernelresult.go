@@ -5,6 +5,8 @@ type Kernel struct {
 	Source     string   // "bpf", "perf"
 	Release    string   // of the kernel
 	Begin, End int64    // what the records cover, CLOCK_MONOTONIC
+	Wall       bool     // WallOffset is known
+	WallOffset int64    // add to a time of the records for nanoseconds of the Unix epoch: an older trace has a clock of its own
 	PerTask    bool     // the kernel marks each throttled thread; else throttling is supported at most
 	AllTasks   bool     // others' switches were recorded: who ran instead is known
 	Missing    []string // what this kernel or user did not permit to see

@@ -21,8 +21,9 @@ type readiness struct {
 	base  int64
 	data  map[uint32][]socketData // by the thread that found the socket empty, in the order of that
 	due   map[uint32][]timerDue
-	used  map[uint32]int64 // thread -> the expiry that was given to a goroutine already
-	slots []readyAt        // by number of the wait's segment
+	used  map[uint32]int64   // thread -> the expiry that was given to a goroutine already
+	slots []readyAt          // by number of the wait's segment
+	begun map[uint32]readyAt // by goroutine: its last such wait for a socket, which outlasts the slots
 }
 
 // socketData is one coming of data for a socket that had been found empty.
@@ -31,10 +32,14 @@ type socketData struct{ empty, ready, taken int64 }
 type timerDue struct{ fired, due int64 }
 
 type readyAt struct {
-	seg  uint32
-	late pieceFlags
-	at   int64
+	seg   uint32
+	late  pieceFlags
+	at    int64
+	woken int64 // when the goroutine was told; only of begun
 }
+
+// maxBegun bounds for how many goroutines that is remembered.
+const maxBegun = 1 << 15
 
 // clocksNS is how far the trace's and the kernel's times may lie apart.
 const clocksNS = 2e3
@@ -62,10 +67,30 @@ func (r *readiness) init(k *timeline.Kernel, base int64) {
 	if len(r.data)+len(r.due) > 0 {
 		r.slots = make([]readyAt, 1<<15)
 	}
+	r.begun = map[uint32]readyAt{}
 }
 
 func (r *readiness) add(seg uint32, at int64, late pieceFlags) {
-	r.slots[seg%uint32(len(r.slots))] = readyAt{seg, late, at}
+	r.slots[seg%uint32(len(r.slots))] = readyAt{seg: seg, late: late, at: at}
+}
+
+// wokenAt remembers when the goroutine was told of what had been ready since at.
+func (r *readiness) wokenAt(ident uint32, at, woken int64) {
+	if len(r.begun) >= maxBegun {
+		clear(r.begun)
+	}
+	r.begun[ident] = readyAt{at: at, woken: woken}
+}
+
+// request is since when the request was there for which a goroutine was woken at begin, from a wait with that segment. The runtime's word
+// begins a request only when somebody asked for it: what a client waited before that would be nobody's.
+func (r *readiness) request(ident, seg uint32, begin int64) (at int64, ok bool) {
+	l, ok := r.begun[ident]
+	if !ok || l.woken != begin {
+		return 0, false
+	}
+	r.add(seg, l.at, pieceSocket) // the slot may have been taken since
+	return l.at, true
 }
 
 // of gives since when the wait with that segment could have ended.

@@ -206,8 +206,8 @@ func (p *pass) activation(a *request.Activation) {
 		grp.gone++
 		return
 	}
+	own, b := p.own(grp, g, b, e, p.tl.Rel(a.PrevEnd))
 	wall := e - b
-	own := p.own(grp, g, b, e, p.tl.Rel(a.PrevEnd))
 	grp.add(wall)
 	if p.j != nil {
 		p.flight.add(b, e)
