@@ -85,8 +85,11 @@ func (con *console) account(in *loaded, entry *regexp.Regexp, slowOver time.Dura
 		return r, err
 	}
 	offset, exact, ok := in.manifest.WallOffset(r.Begin, r.Monotonic)
-	if b := in.manifest.Begun; r.Kernel != nil && r.Monotonic && b.MonoNS != 0 {
-		offset, exact, ok = b.UTC.UnixNano()-b.MonoNS, true, true // the kernel's clock is the recorder's
+	if b := in.manifest.Begun; r.Kernel != nil && b.MonoNS != 0 {
+		r.Kernel.Wall, r.Kernel.WallOffset = true, b.UTC.UnixNano()-b.MonoNS // the kernel's clock is the recorder's
+		if r.Monotonic {
+			offset, exact, ok = r.Kernel.WallOffset, true, true
+		}
 	}
 	if exact && in.target.CPUs == 0 {
 		in.target.CPUs = in.manifest.Host.CPUs // one clock, so one machine

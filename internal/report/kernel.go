@@ -254,10 +254,14 @@ func kernelOf(k *ledger.Kernel, l *ledger.Result) *Kernel {
 			Sites: sites(f.Sites), Holders: insteads(f.Holders), HolderNS: f.HolderNS,
 		})
 	}
+	wall, offset := l.Wall && l.Monotonic, l.WallOffset
+	if k.Wall {
+		wall, offset = true, k.WallOffset
+	}
 	for i := range k.Barriers {
 		b := &k.Barriers[i]
 		out.Barriers = append(out.Barriers, Barrier{
-			BeginNS: b.Begin, EndNS: b.End, UTC: stamp(b.Begin, l.Wall, l.WallOffset), Kind: b.Kind, Initiator: b.Initiator, Awaited: b.Awaited, ByNote: b.ByNote,
+			BeginNS: b.Begin, EndNS: b.End, UTC: stamp(b.Begin, wall, offset), Kind: b.Kind, Initiator: b.Initiator, Awaited: b.Awaited, ByNote: b.ByNote,
 			StoppedNS: b.StoppedNS, DelayedNS: b.DelayedNS, Leaves: append([]Instead{}, insteads(b.Leaves)...), Hops: append([]string{}, b.Hops...),
 			Grade: b.Grade, SlowNS: b.SlowNS,
 		})
