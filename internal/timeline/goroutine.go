@@ -380,8 +380,7 @@ func (t *Timeline) born(g *G, ev *exectrace.Event, now int64) {
 	}
 }
 
-// wake ends g's wait and notes who did it, unless that is known to be a lie: the event names the thread's
-// current goroutine also when the runtime polls the network or runs timers on its behalf.
+// wake ends g's wait and notes who did it, unless that is known to be a lie.
 func (t *Timeline) wake(g *G, ev *exectrace.Event, now int64) {
 	by, ident, seg := EnderNobody, uint32(0), uint64(0)
 	slot := ev.Slot
@@ -397,18 +396,7 @@ func (t *Timeline) wake(g *G, ev *exectrace.Event, now int64) {
 	}
 	w := Wait(g.meta >> metaWait & 15)
 	if by == EnderGoroutine {
-		switch w {
-		case WaitNetwork:
-			if ev.OnStack == 0 || !t.Get(ev.OnStack).deadline {
-				by = EnderP
-			}
-		case WaitTimer:
-			by = EnderP
-		default:
-			if e := t.idents[ident].Entry; e != 0 && e == t.timerproc {
-				by = EnderP // Go before 1.14 has a goroutine for timers
-			}
-		}
+		by = t.believed(w, ident, ev.OnStack)
 	}
 	queue := t.waiting[g.site]
 	begin, stack := g.start, g.stack

@@ -111,16 +111,13 @@ func (p *procs) busy() int32 { return p.n[procRun] + p.n[procGC] + p.n[procGCIdl
 // idle adds the time that Ps were idle up to now, of which kind it was.
 func (p *procs) idle(now int64) {
 	d := now - p.idleAt
-	if d == 0 {
-		return // one goroutine left the P and the next took it
-	}
 	p.idleAt = now
 	n := p.n[procIdle]
-	if p.set {
-		n = min(n, max(p.gomax-p.busy(), 0)) // Ps that a smaller GOMAXPROCS took away are not idle
-	}
 	if d <= 0 || n == 0 {
 		return
+	}
+	if p.set {
+		n = min(n, max(p.gomax-p.busy(), 0)) // Ps that a smaller GOMAXPROCS took away are not idle
 	}
 	switch {
 	case p.stopped:

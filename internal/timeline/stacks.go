@@ -15,6 +15,9 @@ type Stack struct {
 	socket   bool // reads or writes a socket: the runtime parks the goroutine rather than let such a call block
 	deadline bool // a socket's deadline or Close is at work: its goroutine really is the ender
 	kind     frameKind
+	classed  bool
+	reason   exectrace.Reason // the last that it was met with, and what wait that is, if classed
+	wait     Wait
 	Site     FuncID // innermost function that is no plumbing
 	LockSite FuncID // first above sync and wrappers of locks
 	Entry    FuncID // outermost: the goroutine's entry function, unless the stack was cut

@@ -68,6 +68,7 @@ type Timeline struct {
 	now  int64
 
 	thread uint32 // of the event that is applied
+	long   bool   // tests: no short cuts
 
 	slots  []G
 	idents []Ident
@@ -187,24 +188,30 @@ func (t *Timeline) Advance(at exectrace.Time) int64 {
 	if !t.any {
 		t.any, t.base = true, at
 	}
-	now := t.Rel(at)
-	if now > t.now {
-		if now-t.now > SilenceNS && t.runnable > 0 && now > t.inGapUntil {
-			t.silence(t.now, now)
-		}
-		for now >= t.procs.rotateAt {
-			t.procs.rotate(t.procs.rotateAt)
-		}
-		if t.runnable > 0 && t.procs.free() {
-			t.wakeNS += now - t.now
-		} else if t.wakeNS > 0 {
-			t.Wakes.add(t.wakeNS)
-			t.wakeNS = 0
-		}
-		t.procs.runnableNS += int64(t.runnable) * (now - t.now)
-		t.now = now
+	if now := t.Rel(at); now > t.now {
+		t.tick(now)
 	}
 	return t.now
+}
+
+// tick adds up what is true between events.
+func (t *Timeline) tick(now int64) {
+	if d := now - t.now; t.runnable > 0 {
+		if d > SilenceNS && now > t.inGapUntil {
+			t.silence(t.now, now)
+		}
+		t.procs.runnableNS += int64(t.runnable) * d
+	}
+	for now >= t.procs.rotateAt {
+		t.procs.rotate(t.procs.rotateAt)
+	}
+	if t.runnable > 0 && t.procs.free() {
+		t.wakeNS += now - t.now
+	} else if t.wakeNS > 0 {
+		t.Wakes.add(t.wakeNS)
+		t.wakeNS = 0
+	}
+	t.now = now
 }
 
 // maxSilences bounds the list; a 20 ms silence at a time these are 22 minutes of them.
@@ -231,7 +238,9 @@ func (t *Timeline) Apply(ev *exectrace.Event) {
 	t.thread = uint32(ev.M)
 	switch ev.Kind {
 	case exectrace.KindGoroutine:
-		t.goroutine(ev, now)
+		if t.long || !t.swift(ev, now) {
+			t.goroutine(ev, now)
+		}
 	case exectrace.KindProc:
 		if now >= t.inGapUntil {
 			t.proc(ev, now)

@@ -1,0 +1,166 @@
+package timeline
+
+import "github.com/whystall/whystall/exectrace"
+
+// swift does what goroutine does for the three transitions that three quarters of all events are: a goroutine is woken, gets
+// a P, and blocks. It takes them where nothing is lost, new, or no longer kept, and both sides agree on what was before; of
+// anything else it says false and has done nothing.
+func (t *Timeline) swift(ev *exectrace.Event, now int64) bool {
+	if uint(ev.Slot) >= uint(len(t.slots)) || now < t.inGapUntil || ev.From == ev.To {
+		return false
+	}
+	g := &t.slots[ev.Slot]
+	if g.goid != ev.G || g.Ident == 0 || g.Cur < t.oldest || int(g.epoch) != len(t.gaps) {
+		return false
+	}
+	switch State(g.meta & 7) {
+	case Runnable:
+		return ev.To == exectrace.Running && t.swiftStart(g, ev.Slot, int32(ev.P), now)
+	case Running:
+		return ev.To == exectrace.Waiting && t.swiftBlock(g, ev.Stack, ev.Reason, now)
+	case Waiting:
+		if ev.To != exectrace.Runnable {
+			return false
+		}
+		on := exectrace.NoSlot
+		if ev.On != exectrace.NoGoroutine && ev.OnSlot != ev.Slot {
+			if on = ev.OnSlot; uint(on) >= uint(len(t.slots)) || t.slots[on].goid != ev.On {
+				return false
+			}
+		}
+		return t.swiftWake(g, on, int32(ev.P), ev.OnStack, now)
+	}
+	return false
+}
+
+func (t *Timeline) swiftStart(g *G, slot uint32, proc int32, now int64) bool {
+	p := &t.procs
+	if uint(proc) >= uint(len(p.ps)) || g.proc >= 0 {
+		return false
+	}
+	x := &p.ps[proc]
+	if x.cat != procIdle || x.slot != exectrace.NoSlot || x.who != whoNobody {
+		return false
+	}
+	t.lostAll = false
+	p.idle(now)
+	if t.runnable--; t.runnable == 0 {
+		p.work = false
+	}
+	cat := runs(g.who)
+	p.byCat[procIdle] += now - x.since
+	p.n[procIdle]--
+	p.n[cat]++
+	x.since, x.slot, x.who, x.cat, x.active = now, slot, g.who, cat, true
+	g.proc = proc
+	g.ranges &^= metaSweep
+	g.stack = 0
+	if g.ranges&^metaAssist != 0 {
+		g.stack = g.rstack
+	} else if g.ranges != 0 {
+		g.stack = g.astack
+	}
+	g.thread = t.thread
+	s := t.next(g, now, uint64(Running)|g.ranges)
+	s.Stack, s.Ender, s.EnderSeg = g.stack, 0, t.thread
+	return true
+}
+
+func (t *Timeline) swiftBlock(g *G, stack exectrace.StackID, reason exectrace.Reason, now int64) bool {
+	p := &t.procs
+	if uint(g.proc) >= uint(len(p.ps)) || uint(stack) >= uint(len(t.infos)) {
+		return false
+	}
+	info := &t.infos[stack]
+	if !info.known {
+		return false
+	}
+	t.lostAll = false
+	if g.who == 0 && stack != 0 {
+		if id := &t.idents[g.Ident]; id.Entry == 0 {
+			id.Entry = info.Entry
+			g.who = uint32(id.Entry)
+		}
+	}
+	p.release(g.proc, now, g.Ident, uint32(stack))
+	g.proc = -1
+	g.ranges &^= metaSweep
+	if !info.classed || info.reason != reason {
+		info.wait, info.reason, info.classed = t.class(reason, stack), reason, true
+	}
+	g.site = info.Site
+	if info.wait == WaitLock {
+		g.site = info.LockSite
+	}
+	for uint(g.site) >= uint(len(t.waiting)) {
+		t.waiting = append(t.waiting, make([]int32, max(64, len(t.waiting)))...)
+	}
+	t.waiting[g.site]++
+	g.stack = uint32(stack)
+	s := t.next(g, now, uint64(Waiting)|uint64(info.wait)<<metaWait|g.ranges)
+	s.Stack, s.Ender, s.EnderSeg = g.stack, 0, 0
+	return true
+}
+
+func (t *Timeline) swiftWake(g *G, on uint32, proc int32, stack exectrace.StackID, now int64) bool {
+	by, ident, seg := EnderNobody, uint32(0), uint64(0)
+	if on != exectrace.NoSlot {
+		o := &t.slots[on]
+		if o.Ident == 0 || o.Cur < t.oldest || int(o.epoch) != len(t.gaps) {
+			return false
+		}
+		by, ident, seg = EnderGoroutine, o.Ident, o.Cur
+	} else if exectrace.ProcID(proc) != exectrace.NoProc {
+		by = EnderP
+	}
+	if int(g.site) >= len(t.waiting) {
+		return false
+	}
+	t.lostAll = false
+	w := Wait(g.meta >> metaWait & 15)
+	if by == EnderGoroutine {
+		by = t.believed(w, ident, stack)
+	}
+	queue := t.waiting[g.site]
+	t.waiting[g.site]--
+	wait := t.at(g.Cur)
+	wait.w |= uint64(by) << metaEnder
+	wait.Ender, wait.EnderSeg = ident, uint32(seg)
+	if w == WaitLock {
+		t.Woken = Woken{
+			Lock: true, Waiter: g.Ident, Begin: g.start, End: now, Stack: exectrace.StackID(g.stack),
+			By: by, Waker: ident, Seg: uint32(seg), OnStack: stack, Site: g.site, Queue: queue,
+		}
+	}
+	g.stack = uint32(stack)
+	s := t.next(g, now, uint64(Runnable)|uint64(WhyWoken)<<metaWait|g.ranges)
+	s.Stack, s.Ender, s.EnderSeg = g.stack, uint32(queue), 0
+	t.ready()
+	return true
+}
+
+// next is the segment after one that is kept. Its Stack, Ender and EnderSeg are the caller's.
+func (t *Timeline) next(g *G, now int64, meta uint64) *Segment {
+	s, seq := t.add()
+	s.w, s.Prev = uint64(now)<<16|meta, uint32(g.Cur)
+	g.Cur, g.start, g.meta = seq, now, meta
+	return s
+}
+
+// believed is who ended a wait that the event says a goroutine did. The event names the thread's current goroutine also
+// when the runtime polls the network or runs timers on its behalf.
+func (t *Timeline) believed(w Wait, ident uint32, stack exectrace.StackID) Ender {
+	switch w {
+	case WaitNetwork:
+		if stack == 0 || !t.Get(stack).deadline {
+			return EnderP
+		}
+	case WaitTimer:
+		return EnderP
+	default:
+		if e := t.idents[ident].Entry; e != 0 && e == t.timerproc {
+			return EnderP // Go before 1.14 has a goroutine for timers
+		}
+	}
+	return EnderGoroutine
+}
