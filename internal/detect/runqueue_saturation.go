@@ -61,9 +61,6 @@ func runnableLimit(r *ledger.Result) float64 {
 	return cpus
 }
 
-// flooded is how many times as many threads as CPUs leave no doubt that everything takes many times as long.
-const flooded = 10
-
 func lookSaturation(p *Pass) {
 	r, k := p.Ledger, p.Ledger.Kernel
 	cpus := runnableLimit(r)
@@ -76,10 +73,6 @@ func lookSaturation(p *Pass) {
 		return
 	}
 	if joined(r) {
-		if k.RunnableAvg >= flooded*cpus {
-			// Loops that poll are requests as well, short ones and most of them; what works waits far longer, in all.
-			p.SetFloor(Floor{NS: 1e6, Share: queueFloor.Share})
-		}
 		claimOwnQueue(p)
 		if len(p.claims) == 0 {
 			p.Clear("%.1f threads wanted a CPU on average, on %s CPUs, but slow requests did not wait behind them", k.RunnableAvg, cpusText(cpus))

@@ -190,3 +190,57 @@ func TestThreadBusy(t *testing.T) {
 	wantThreads(t, s.find(t), `
 none: busy was never seen to wait for work: what follows without a wait cannot be told apart`)
 }
+
+// Threads that look for work every 100 us have no requests where others have: of eight that do, and one that works for 3 ms and rests for 5, only the latter's
+// units are listed. Alone they are told, since nothing else is known.
+func TestThreadPollers(t *testing.T) {
+	for _, works := range []bool{true, false} {
+		s := newScript()
+		for tid := 20; tid < 28; tid++ {
+			s.thread(tid, "look")
+			for at := 1_000_000; at < 90_000_000; at += 200_000 {
+				s.on(tid, at, at+100_000, 231, 0, stSleep)
+				s.wokenBy(tid, at+190_000, 0, stTimer)
+			}
+		}
+		if works {
+			s.thread(11, "work")
+			for at := 1_000_000; at < 90_000_000; at += 8_000_000 {
+				s.on(11, at, at+3_000_000, 231, 0, stSleep)
+				s.wokenBy(11, at+7_990_000, 0, stTimer)
+			}
+		}
+		for _, g := range s.find(t).Groups {
+			if want := g.Entry == "work" || !works; g.Listed != want {
+				t.Errorf("beside work %v: %s listed=%v %s", works, g.Entry, g.Listed, g.Why)
+			}
+		}
+	}
+}
+
+// A thread for each connection that reads with read(2), of whose waits no stack was taken: its descriptor is known to be a socket.
+func TestThreadReadsSocket(t *testing.T) {
+	for _, c := range []struct {
+		file   string
+		listed int
+	}{{"", 0}, {"file t=900 tid=11 flags=target args=7,1", 1}, {"file t=900 tid=11 flags=target args=7,0", 0}} {
+		s := newScript()
+		s.thread(11, "srv")
+		if c.file != "" {
+			s.line("%s", c.file)
+		}
+		for at := 1000; at < 21000; at += 1000 {
+			s.on(11, at, at+500, 1, 7, 0)
+			s.wokenBy(11, at+900, 0, stNet)
+		}
+		n := 0
+		for _, g := range s.find(t).Groups {
+			if g.Listed {
+				n++
+			}
+		}
+		if n != c.listed {
+			t.Errorf("%q: %d groups are listed, want %d", c.file, n, c.listed)
+		}
+	}
+}

@@ -37,6 +37,7 @@ func (f *threadFinder) list() {
 	}
 	if f.o.Entry == nil {
 		f.makers()
+		f.pollers()
 		f.background(of, outside)
 	}
 	for i := range t.Groups {
@@ -69,6 +70,22 @@ func (f *threadFinder) makers() {
 		g, r := &t.Groups[i], f.ofGroup[i]
 		if n := made[r]; g.Listed && n*5 >= g.Count*4 {
 			g.Listed, g.Why = false, fmt.Sprintf("hands its work on: it made %d threads", n)
+		}
+	}
+}
+
+// pollers leaves out who only looks for work time and again, where others have some: most of the times there is none, and how long a look
+// takes nobody waits for.
+func (f *threadFinder) pollers() {
+	t := &f.t
+	polls := func(g int) bool { return t.Groups[g].Listed && t.roles[f.ofGroup[g]].site.polls() }
+	works := false
+	for i := range t.Groups {
+		works = works || t.Groups[i].Listed && !polls(i)
+	}
+	for i := range t.Groups {
+		if works && polls(i) {
+			t.Groups[i].Listed, t.Groups[i].Why = false, "polls: sleeps less than a ms, looks for work and sleeps again"
 		}
 	}
 }

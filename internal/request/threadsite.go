@@ -33,6 +33,7 @@ type lifeSite struct {
 	blocks  uint32
 	net     uint32
 	timer   uint32
+	short   uint32 // of timer: for less than shortSleepNS
 	other   uint32 // another thread of the target
 	replies uint32 // of other: one that the waiter itself had woken since: an answer
 	bad     uint32 // what no wait for work ends with, or a wait that cannot be one
@@ -55,10 +56,17 @@ func (s *lifeSite) tier() tier {
 	return tierChan
 }
 
+// shortSleepNS: who sleeps for less waits for nothing that takes time, it looks again.
+const shortSleepNS = 1e6
+
+// polls: its members wake by themselves to look whether there is work, and sleep again.
+func (s *lifeSite) polls() bool { return s.tier() == tierTimer && s.short*10 >= s.blocks*9 }
+
 func (s *lifeSite) add(o *lifeSite) {
 	s.blocks += o.blocks
 	s.net += o.net
 	s.timer += o.timer
+	s.short += o.short
 	s.other += o.other
 	s.replies += o.replies
 	s.bad += o.bad
@@ -128,6 +136,9 @@ func (w *lifeWaits) add(f *threadFinder, l *life, s *timeline.Stretch) {
 		x.net++
 	case endTimer:
 		x.timer++
+		if s.Whole.End-s.Whole.Begin < shortSleepNS {
+			x.short++
+		}
 	case endThread:
 		// Who is on the other side of a lock does not give work.
 		if s.Block == timeline.BlockFutex && f.isLock(s.Futex) {
