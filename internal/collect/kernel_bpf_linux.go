@@ -254,8 +254,12 @@ func (s *bpfStream) event(e *bpf.Event) {
 	s.who(e.Other)
 	switch e.Kind {
 	case bpf.Switch:
-		if e.Arg[1] != 0 && e.Arg[0]&uninterruptible != 0 {
+		switch {
+		case e.Arg[1] == 0:
+		case e.Arg[0]&uninterruptible != 0:
 			s.files.wait(s, e)
+		case e.Arg[0] != 0 && e.Flags&bpf.Preempted == 0:
+			s.files.kind(s, e)
 		}
 		if e.Flags&(bpf.Target|bpf.OtherTarget) == 0 {
 			s.foreign++

@@ -21,11 +21,16 @@ var fileCalls = map[string]map[uint64]bool{
 	"arm64": {46: true, 47: true, 61: true, 63: true, 64: true, 65: true, 66: true, 67: true, 68: true, 69: true, 70: true, 71: true, 82: true, 83: true, 84: true, 213: true, 267: true, 286: true, 287: true},
 }
 
+var ownFileCalls = fileCalls[runtime.GOARCH]
+
 // fileWaits names the files that threads wait in, by their descriptors: a number may be another file's soon, so it is looked up at once, though
 // not all the time.
 type fileWaits struct {
-	fds  string
-	last [64]struct {
+	fds   string
+	kinds map[uint64]fileKind
+	asked int64 // second in which looks were counted, and how many there were
+	looks int
+	last  [64]struct {
 		fd, at int64
 		id     uint32
 	}
@@ -35,7 +40,7 @@ type fileWaits struct {
 const fileNS = 100e6
 
 func (f *fileWaits) wait(s *bpfStream, e *bpf.Event) {
-	if !fileCalls[runtime.GOARCH][e.Arg[1]-1] || e.Arg[2] >= 1<<31 {
+	if !ownFileCalls[e.Arg[1]-1] || e.Arg[2] >= 1<<31 {
 		return
 	}
 	l := &f.last[e.Arg[2]%uint64(len(f.last))]
@@ -57,4 +62,63 @@ func (f *fileWaits) wait(s *bpfStream, e *bpf.Event) {
 		return
 	}
 	s.batch = append(s.batch, kernel.Record{Time: e.Time, TID: e.TID, CPU: e.CPU, Kind: kernel.Disk, Flags: kernel.Target, User: l.id})
+}
+
+// fileKind is what a descriptor was when it was last looked at.
+type fileKind struct {
+	at   int64
+	kind uint64
+}
+
+const (
+	kindNS    = 1e9     // how long a descriptor's kind is taken to hold
+	mostKinds = 1 << 14 // descriptors that are remembered
+	mostLooks = 2000    // a second: some 2 us each
+)
+
+// kind tells what a thread waits for in a call that takes any file: without a stack nothing else tells a socket from a pipe.
+func (f *fileWaits) kind(s *bpfStream, e *bpf.Event) {
+	fd := e.Arg[2]
+	if !ownFileCalls[e.Arg[1]-1] || fd >= 1<<31 {
+		return
+	}
+	was, known := f.kinds[fd]
+	if known && e.Time-was.at < kindNS || !known && len(f.kinds) >= mostKinds {
+		return
+	}
+	if second := e.Time / 1e9; second != f.asked {
+		f.asked, f.looks = second, 0
+	}
+	if f.looks++; f.looks > mostLooks {
+		return
+	}
+	path, err := os.Readlink(filepath.Join(f.fds, strconv.FormatUint(fd, 10)))
+	if err != nil {
+		return // closed meanwhile: the next wait tells
+	}
+	now := fileKind{e.Time, kindOfFile(path)}
+	if f.kinds == nil {
+		f.kinds = map[uint64]fileKind{}
+	}
+	f.kinds[fd] = now
+	if !known || now.kind != was.kind {
+		s.batch = append(s.batch, kernel.Record{Time: e.Time, TID: e.TID, CPU: e.CPU, Kind: kernel.File, Flags: kernel.Target, Arg: [3]uint64{fd, now.kind}})
+	}
+}
+
+// kindOfFile tells by what the kernel calls a descriptor's file, see proc_pid_fd(5). A file with a path is not looked at: it may be on a
+// server that does not answer.
+func kindOfFile(path string) uint64 {
+	for _, p := range []struct {
+		prefix string
+		kind   uint64
+	}{
+		{"socket:", kernel.FileSocket}, {"pipe:", kernel.FilePipe}, {"anon_inode:[eventfd", kernel.FilePipe}, {"anon_inode:[signalfd", kernel.FilePipe},
+		{"anon_inode:[timerfd", kernel.FilePipe}, {"anon_inode:inotify", kernel.FilePipe}, {"/dev/pts/", kernel.FilePipe}, {"/dev/tty", kernel.FilePipe},
+	} {
+		if strings.HasPrefix(path, p.prefix) {
+			return p.kind
+		}
+	}
+	return kernel.FileOther
 }

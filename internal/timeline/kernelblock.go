@@ -216,13 +216,15 @@ func blocks(by map[Block]string) map[string]Block {
 	return m
 }
 
-// callClass is what a system call waits for where no stack tells. Calls that wait for whatever their file is are not there.
+// callClass is what a system call waits for where no stack tells.
 type callClass struct {
 	blocks         map[int16]Block
 	futex, signals map[int16]bool
 	exits, kills   map[int16]bool // the end of a thread, of all of them
 	// poll and select, which without a file are sleeps: their first argument is 0 then
 	polls map[int16]bool
+	// calls that wait for whatever the file is that their first argument numbers
+	files map[int16]bool
 }
 
 var callsByArch = map[string]*callClass{
@@ -236,6 +238,7 @@ var callsByArch = map[string]*callClass{
 			BlockOther:   {34, 128, 130},
 		}),
 		futex: set(202, 455), exits: set(60), kills: set(231), signals: set(62, 129, 200, 234, 297, 424), polls: set(7, 23, 270, 271),
+		files: set(0, 1, 19, 20, 40, 295, 296, 327, 328),
 	},
 	"arm64": {
 		blocks: numbers(map[Block][]int16{
@@ -247,6 +250,7 @@ var callsByArch = map[string]*callClass{
 			BlockOther:   {133, 137},
 		}),
 		futex: set(98, 455), exits: set(93), kills: set(94), signals: set(129, 130, 131, 138, 240, 424), polls: set(72, 73),
+		files: set(63, 64, 65, 66, 69, 70, 71, 286, 287),
 	},
 }
 

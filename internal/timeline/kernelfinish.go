@@ -147,6 +147,8 @@ func (b *kbuilder) classify(stacks *stackClasses) {
 			if o.block == BlockUnknown || o.block == BlockOther {
 				if c := calls.of(o.call, o.arg); c != BlockUnknown {
 					o.block = c
+				} else if o.block == BlockUnknown && calls != nil && calls.files[o.call] && o.flags&koffDeep == 0 {
+					o.block = b.files[o.arg]
 				}
 			}
 			if o.flags&koffStopped != 0 {

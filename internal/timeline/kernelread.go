@@ -54,6 +54,8 @@ type kbuilder struct {
 	any  bool
 	now  int64
 	fold bool // others' switches are folded
+
+	files map[uint64]Block // what a wait for a descriptor is in; BlockUnknown where it was several kinds of file
 }
 
 const (
@@ -91,6 +93,8 @@ func (b *kbuilder) record(r *kernel.Record) {
 		b.event(r, t)
 	case kernel.Clone:
 		b.clone(r, t)
+	case kernel.File:
+		b.file(r)
 	case kernel.Exit:
 		b.exit(r, t)
 	case kernel.Signal:
@@ -299,6 +303,30 @@ func (b *kbuilder) event(r *kernel.Record, t int64) {
 	b.events = append(b.events, e)
 	b.bytes += eventBytes
 }
+
+// file notes what a descriptor is.
+func (b *kbuilder) file(r *kernel.Record) {
+	is := BlockUnknown
+	switch r.Arg[1] {
+	case kernel.FileSocket:
+		is = BlockNetwork
+	case kernel.FilePipe:
+		is = BlockPipe
+	}
+	was, told := b.files[r.Arg[0]]
+	switch {
+	case told && was != is:
+		is = BlockUnknown
+	case !told && len(b.files) >= mostDescriptors:
+		return
+	case b.files == nil:
+		b.files = map[uint64]Block{}
+	}
+	b.files[r.Arg[0]] = is
+}
+
+// mostDescriptors bounds those whose kind is kept.
+const mostDescriptors = 1 << 16
 
 // held notes who had a CPU. The same is told for each thread that was queued there.
 func (b *kbuilder) held(r *kernel.Record, t int64) {

@@ -104,6 +104,7 @@ const (
 	koffSignal
 	koffFutex   // arg is a futex's address
 	koffStopped // by a signal, or for who traces it
+	koffDeep    // uninterruptible: no wait for who writes
 )
 
 // life is one thread's life: its number may be used again.

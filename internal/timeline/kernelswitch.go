@@ -12,6 +12,9 @@ func cpuOf(n uint16) int16 {
 // deadState has the bits of task_struct.__state that a thread leaves its CPU with for the last time.
 const deadState = 0x10 | 0x20 | 0x80
 
+// deepState has the bit of one that no signal wakes.
+const deepState = 0x2
+
 // stoppedState has the bits of one that is stopped by a signal, or for who traces it.
 const stoppedState = 0x4 | 0x8
 
@@ -112,6 +115,9 @@ func (b *kbuilder) leave(th *kthread, r *kernel.Record, t, since int64, broken b
 		}
 		if r.Arg[0]&stoppedState != 0 {
 			o.flags |= koffStopped
+		}
+		if r.Arg[0]&deepState != 0 {
+			o.flags |= koffDeep
 		}
 		b.push(th, t, ThreadBlocked, cpu, n, 0)
 	}

@@ -76,7 +76,10 @@ const (
 	// SocketReady: a stretch from when data came for socket Arg[1] (its number is of this recording only) to TID's read of it. Other
 	// had found the socket empty at Arg[2]; both are of the target.
 	SocketReady
-	_ // of streams that nobody has
+
+	// File: the target's descriptor Arg[0] is, from about Time on, a socket (Arg[1] is 1), or a pipe, a terminal or another file whose reader
+	// waits for who writes (2), or anything else (0). TID waited in a call on it. Told once, and when it changes.
+	File
 
 	// TimerDue: a timer that wakes TID was due at Arg[1] and fired at Time.
 	TimerDue
@@ -158,6 +161,13 @@ type Frame struct {
 	Offset   uint64 // in the module's file, or from Func's begin in the kernel
 	Inferred bool   // found by scanning the stack: it may never have been called
 }
+
+// What a File is, its Arg[1].
+const (
+	FileOther = iota
+	FileSocket
+	FilePipe
+)
 
 // Header says how the stream came to be.
 type Header struct {

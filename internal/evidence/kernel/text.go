@@ -23,7 +23,7 @@ var kindNames = [kinds]string{
 	Switch: "switch", WaitStack: "waitstack", Waking: "waking", Wakeup: "wakeup", Clone: "clone", Exit: "exit", Exec: "exec",
 	FutexWake: "futexwake", FutexWait: "futexwait", Unthrottle: "unthrottle", Signal: "signal", Delivered: "delivered",
 	Sample: "sample", Fault: "fault", Reclaim: "reclaim", Compaction: "compaction", MmapLock: "mmaplock", TLBFlush: "tlbflush",
-	KernelLock: "kernellock", NUMAMove: "numamove", SocketReady: "socketready", TimerDue: "timerdue",
+	KernelLock: "kernellock", NUMAMove: "numamove", SocketReady: "socketready", File: "file", TimerDue: "timerdue",
 	Disk: "disk", Held: "held", Lost: "lost", Detail: "detail",
 }
 
