@@ -138,6 +138,9 @@ func (r *run) local(ctx context.Context, cs []*Local, began func()) error {
 		if w.cut {
 			out.State, out.Why = evidence.Broken, "cut at --max-size "+size(r.o.MaxSize)
 		}
+		if w.n == 0 && out.State == evidence.Broken && r.target.gone() {
+			out.State, out.Why = evidence.Unavailable, "the process had ended" // said in the first lines; no fault of the collector
+		}
 		r.settle(out)
 		if w.n > 0 {
 			r.mu.Lock()
@@ -196,6 +199,9 @@ func (b *bounded) Write(p []byte) (int, error) {
 	return n, nil
 }
 
+// mostSaid bounds what is told of a target that does this all the time.
+const mostSaid = 10
+
 // watch looks after a target: its end, another program in its place, its CPU time.
 type watch struct {
 	mu        sync.Mutex
@@ -203,6 +209,7 @@ type watch struct {
 	cpu, last int64
 	said      []string
 	ended     bool
+	stopped   bool
 }
 
 // newWatch begins to know pid. It may have ended by now.
@@ -236,8 +243,12 @@ func (w *watch) look() bool {
 		w.ended = true
 		w.said = append(w.said, ended+" at "+now)
 		return false
-	case w.l.exe != was && len(w.said) < 10:
+	case len(w.said) >= mostSaid:
+	case w.l.exe != was:
 		w.said = append(w.said, fmt.Sprintf("it runs another program, %s, since %s", w.l.exe, now))
+	case s.stopped() != w.stopped:
+		w.stopped = s.stopped()
+		w.said = append(w.said, map[bool]string{true: "it is stopped by a signal (SIGSTOP, or Ctrl-Z) at ", false: "it goes on at "}[w.stopped]+now)
 	}
 	w.last = s.cpuNS
 	return true

@@ -83,6 +83,9 @@ func noProcess(pid int) string {
 // notOurs tells what would permit to look at a process.
 func notOurs(dir string) string {
 	if os.Geteuid() == 0 {
+		if status, err := readSome("/proc/self/status"); err == nil && hasCapability(status, capPtrace) {
+			return "root here may not look at it, though it has CAP_SYS_PTRACE: a security module forbids it (Landlock, AppArmor, SELinux), or it lives in a user namespace that is not below this one"
+		}
 		return "root here may not look at it: CAP_SYS_PTRACE is missing (in a container: --cap-add SYS_PTRACE, or --privileged)"
 	}
 	st, err := os.Stat(dir)

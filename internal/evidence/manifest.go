@@ -58,7 +58,7 @@ type Target struct {
 	Started   int64             `json:"started_mono_ns,omitempty"`
 	Container bool              `json:"container,omitempty"` // other pid, mount or cgroup namespace than the recorder
 	Env       map[string]string `json:"env,omitempty"`       // of the allow-list only
-	Ended     string            `json:"ended,omitempty"`     // the process exited or ran another program meanwhile: what is known of it
+	Ended     string            `json:"ended,omitempty"`     // the process exited, ran another program or was stopped meanwhile: what is known of it
 }
 
 // State is a collector's outcome.

@@ -470,7 +470,7 @@ func refused(what string, o Options, err error) error {
 	if b, err := os.ReadFile("/proc/sys/kernel/perf_event_paranoid"); err == nil {
 		is = strings.TrimSpace(string(b))
 	}
-	if n, err := strconv.Atoi(is); err == nil && n <= want {
+	if n, e := strconv.Atoi(is); e == nil && n <= want {
 		return fmt.Errorf("%s: not permitted, though kernel.perf_event_paranoid is %s: another user's process, or a container's seccomp filter: run as root, or give the container CAP_PERFMON: %w", what, is, err)
 	}
 	return fmt.Errorf("%s: not permitted, kernel.perf_event_paranoid is %s: run as root, or permit it: sysctl kernel.perf_event_paranoid=%d: %w", what, is, want, err)

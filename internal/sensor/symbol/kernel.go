@@ -48,7 +48,7 @@ func Kernel(root string) (*KernelTable, error) {
 		if b, err := os.ReadFile(filepath.Join(root, "/proc/sys/kernel/kptr_restrict")); err == nil {
 			restrict = " (kernel.kptr_restrict is " + strings.TrimSpace(string(b)) + ")"
 		}
-		return nil, fmt.Errorf("read %s: not permitted: addresses are hidden%s: needs CAP_SYSLOG, or root with kernel.kptr_restrict at most 1", name, restrict)
+		return nil, fmt.Errorf("read %s: not permitted: addresses are hidden%s: needs CAP_SYSLOG and kernel.kptr_restrict at most 1, or kernel.kptr_restrict 0 with kernel.perf_event_paranoid at most 1", name, restrict)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)
