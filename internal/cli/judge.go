@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/whystall/whystall/internal/ledger"
 	"github.com/whystall/whystall/internal/timeline"
 )
 
@@ -62,38 +63,17 @@ func (c *judgeCmd) Run(con *console) error {
 	return json.NewEncoder(con.stdout).Encode(v)
 }
 
-// standstill is the longest time in which no thread ran though one was queued or throttled. Short runs end it, as those in which a
-// throttled thread is switched out again: they are too short for any work.
+// standstill is the longest time in which no thread ran though one was queued or throttled, and how many took over.
 func standstill(k *timeline.Kernel, over int64) verdict {
-	const blip = 50_000
 	v := verdict{What: "standstill"}
-	lo, hi := k.Span()
-	var begin, end int64 // of the stretch that goes on; 0: none
-	flush := func() {
-		if d := end - begin; begin != 0 {
-			if d > v.NS {
-				v.NS, v.at = d, begin
-			}
-			if d >= over {
-				v.Count++
-			}
+	for i, s := range ledger.Standstills(k, 1) {
+		if i == 0 {
+			v.NS, v.at = s.End-s.Begin, s.Begin
 		}
-		begin, end = 0, 0
-	}
-	for _, t := range k.Process(lo, hi, nil) {
-		switch {
-		case t.State == timeline.ProcessThrottled || t.State == timeline.ProcessQueued:
-			if begin == 0 {
-				begin = t.Begin
-			}
-			end = t.End
-		case t.State == timeline.ProcessOn && t.End-t.Begin <= blip && begin != 0:
-			// it ends the stretch only if nothing waits after it
-		default:
-			flush()
+		if s.End-s.Begin >= over {
+			v.Count++
 		}
 	}
-	flush()
 	return v
 }
 

@@ -75,6 +75,10 @@ func lookContention(p *Pass) {
 		p.Blind(fmt.Sprintf("who had the CPUs for which its threads were queued %s of the time in which they wanted one: without privilege others' switches are not recorded (see whystall doctor)", percent(ratio(o.queued, o.wanted))))
 		return
 	}
+	if n, _, share := asked(p, false); n > 0 && r.CPUs != nil && r.CPUs.OthersNS > 0 {
+		p.claimTerm(termOthers, r.CPUs.OthersNS, share)
+		return
+	}
 	if r.CPUs == nil || ratio(r.CPUs.OthersNS, r.CPUs.TotalNS) < othersShare || ratio(others, o.wanted) < queuedShare {
 		p.Clear("others took %s of the CPUs while its threads were queued; %s", percent(othersOf(r)), queuedText(k))
 		return
@@ -150,6 +154,10 @@ func tellContention(p *Pass, f *finding.Finding) {
 	if len(p.pools) > 0 {
 		own, others = 0, p.pooled()
 		f.Summary = fmt.Sprintf("others took %s of CPU time (%s of what the process may use) while its threads were queued for it", finding.Duration(p.pooled()), percent(ratio(p.pooled(), p.poolOf)))
+		if n, longest, _ := asked(p, false); n > 0 {
+			f.Summary += fmt.Sprintf("; the process stood still for that for %s or more %s, at most %s at %s", finding.Duration(p.Facts.SlowOver), times(int64(n), "time", "times"),
+				finding.Duration(longest.End-longest.Begin), p.at(longest.Begin))
+		}
 		p.known = p.pooled()
 	} else {
 		own, idle, others, names = whom(p)
@@ -211,6 +219,9 @@ func tellContention(p *Pass, f *finding.Finding) {
 		}
 	}
 	f.Verify = p.verify("'no CPU' of slow requests falls")
+	if p.Ledger.Requests.Count == 0 {
+		f.Verify = p.verify("'taken by others' and the threads' 'queued' fall")
+	}
 }
 
 // neighbour gives the largest of the others, of those called who if there are any, and how many processes are called so.

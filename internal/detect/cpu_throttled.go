@@ -72,11 +72,36 @@ func lookThrottled(p *Pass) {
 		return
 	}
 	stood := ratio(k.StoodNS, wall(k))
+	if n, _, share := asked(p, true); n > 0 && r.CPUs != nil && stood < stoodShare {
+		p.claimTerm(termThrottled, r.CPUs.ThrottledNS, share)
+		return
+	}
 	if r.CPUs == nil || stood < stoodShare {
 		p.Clear("for %s of the wall time no thread of the process ran and one was throttled%s; worth a finding from %s on", percent(stood), quotaText(r.CPUs), percent(stoodShare))
 		return
 	}
 	p.claimTerm(termThrottled, r.CPUs.ThrottledNS, stood)
+}
+
+// asked tells of the standstills that took as long as the user calls slow: how many are the quota's, or for lack of a CPU, the longest of
+// those, and their share of all that is slow so. None where the user did not tell.
+func asked(p *Pass, throttled bool) (n int, longest ledger.Standstill, share float64) {
+	var all, these int64
+	for _, s := range p.Ledger.Kernel.Standstills {
+		d := s.End - s.Begin
+		if p.Facts.SlowOver == 0 || d < p.Facts.SlowOver {
+			continue
+		}
+		all += d
+		if throttled == (2*s.ThrottledNS >= d) {
+			if n == 0 {
+				longest = s // the longest come first
+			}
+			n++
+			these += d
+		}
+	}
+	return n, longest, ratio(these, all)
 }
 
 // claimThrottled claims what requests lost to the quota: their own thread or one they waited for, and Ps held by throttled threads.
@@ -112,6 +137,10 @@ func tellThrottled(p *Pass, f *finding.Finding) {
 	stood := percent(ratio(k.StoodNS, wall(k)))
 	if len(p.pools) > 0 {
 		f.Summary = fmt.Sprintf("for %s of the time no thread of the process may run, because %s", stood, where)
+		if n, longest, _ := asked(p, true); n > 0 {
+			f.Summary = fmt.Sprintf("the process stood still for %s or more %s, at most %s at %s, because %s",
+				finding.Duration(p.Facts.SlowOver), times(int64(n), "time", "times"), finding.Duration(longest.End-longest.Begin), p.at(longest.Begin), where)
+		}
 	} else {
 		f.Summary = fmt.Sprintf("slow requests stand still for %s (%s of their time) because %s", p.per(p.NS()), p.share(p.NS()), where)
 	}
@@ -215,7 +244,7 @@ func levelProof(p *Pass) {
 // raiseQuota gives the commands that raise a quota, by version of the cgroup.
 func raiseQuota(p *Pass, at string) []string {
 	if at == "" {
-		at = "GROUP"
+		at = "/GROUP"
 	}
 	path := strings.TrimPrefix(at, "/sys/fs/cgroup")
 	var rs []string

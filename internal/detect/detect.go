@@ -50,6 +50,8 @@ type Facts struct {
 	// Again is the command that records and explains the same target once more: "whystall diagnose --pprof URL --for 20s".
 	Again string
 	CPUs  int // the target may use; 0: not known
+	// SlowOver is what the user calls slow, ns; 0: not told. Where no request is visible it is held against standstills.
+	SlowOver int64
 
 	Runtime   string // of the target: "go", "jvm", "python", "native"; "" not known
 	GoVersion string // "go1.26.1"; "" not known

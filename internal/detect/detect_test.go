@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/whystall/whystall/internal/evidence"
 	"github.com/whystall/whystall/internal/finding"
@@ -160,6 +161,12 @@ func caseBoard(t *testing.T, parts map[string]string) *board {
 			if facts.CPUs, err = strconv.Atoi(n); err != nil {
 				t.Fatal(err)
 			}
+		} else if v, ok := strings.CutPrefix(line, "slow-over "); ok {
+			d, err := time.ParseDuration(v)
+			if err != nil {
+				t.Fatal(err)
+			}
+			facts.SlowOver = int64(d)
 		} else if line != "" {
 			t.Fatalf("facts: %q", line)
 		}

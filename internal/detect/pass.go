@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sort"
 	"strings"
+	"time"
 
 	"github.com/whystall/whystall/internal/evidence"
 	"github.com/whystall/whystall/internal/finding"
@@ -233,6 +234,14 @@ func (p *Pass) standstill() {
 	if scale(ns, s.FewNS, s.NS)*2 > p.NS() {
 		p.Doubt("for most of this time the whole process stood still with fewer goroutines running than Ps; throttling by a CPU quota or an overloaded host looks like this, and only the kernel can tell")
 	}
+}
+
+// at is an instant for a person: UTC where the recording tells, else since its begin.
+func (p *Pass) at(ns int64) string {
+	if r := p.Ledger; r.Wall {
+		return time.Unix(0, ns+r.WallOffset).UTC().Format("15:04:05.000 UTC")
+	}
+	return fmt.Sprintf("+%.3f s", float64(ns-p.Ledger.Begin)/1e9)
 }
 
 // verify gives the command that checks the remedy and what it should show.

@@ -224,7 +224,8 @@ func costliest(r *ledger.Result) string {
 	return most(by)
 }
 
-// tellBarriers follows the costliest stop-the-worlds, or ragged barriers, hop by hop.
+// tellBarriers tells what the costliest stop-the-worlds, or ragged barriers, waited for. Their steps are in the ledger's list of barriers,
+// and printed from there.
 func tellBarriers(p *Pass, ragged bool) {
 	k := p.Ledger.Kernel
 	var bs []*ledger.Barrier
@@ -246,21 +247,14 @@ func tellBarriers(p *Pass, ragged bool) {
 		if i == 2 {
 			break
 		}
-		t := fmt.Sprintf("%s at +%.3f s, %s: %s", finding.Duration(b.End-b.Begin), float64(b.Begin-k.Begin)/1e9, b.Kind, whoList(b.Leaves, 4))
+		t := fmt.Sprintf("%s at %s, %s: %s", finding.Duration(b.End-b.Begin), p.at(b.Begin), b.Kind, whoList(b.Leaves, 4))
 		if !ragged {
 			t += fmt.Sprintf("; the world stopped %s, only the initiator delayed %s", finding.Duration(b.StoppedNS), finding.Duration(b.DelayedNS))
 		}
 		p.Proof("kernel records: "+what, "%s (%s)", t, orUnknown(b.Grade))
-		for j, h := range b.Hops {
-			if j == 8 {
-				p.Proof("kernel records: "+what, "  %d more events", len(b.Hops)-8)
-				break
-			}
-			p.Proof("kernel records: "+what, "  %s", h)
-		}
 	}
 	if len(bs) > 0 {
-		p.Proof("kernel records: "+what, "%d were followed; of what they cost slow requests %s is proven, %s supported", len(bs),
+		p.Proof("kernel records: "+what, "%d were followed, step by step under PAUSES; of what they cost slow requests %s is proven, %s supported", len(bs),
 			percent(ratio(grades["proven"], sumOf(grades))), percent(ratio(grades["supported"], sumOf(grades))))
 	}
 }
@@ -312,7 +306,7 @@ func period(r *ledger.Result, kind string) int64 {
 }
 
 func stwLine(p *Pass, s *ledger.STW) string {
-	t := fmt.Sprintf("%s, %s, at +%.3f s", finding.Duration(s.End-s.Begin), orUnknown(s.Kind), float64(s.Begin-p.Ledger.Begin)/1e9)
+	t := fmt.Sprintf("%s, %s, at %s", finding.Duration(s.End-s.Begin), orUnknown(s.Kind), p.at(s.Begin))
 	if s.Initiator != "" {
 		t += ", by " + s.Initiator
 	}

@@ -89,7 +89,7 @@ func tellSweepAssist(p *Pass, f *finding.Finding) {
 		if s.Site != "" {
 			at = ", allocating at " + s.Site
 		}
-		p.Proof("execution trace: sweep", "at +%.3f s: swept %s, reclaimed %s in %s%s", float64(s.Begin-p.Ledger.Begin)/1e9, finding.Bytes(s.Swept), finding.Bytes(s.Reclaimed), finding.Duration(s.End-s.Begin), at)
+		p.Proof("execution trace: sweep", "at %s: swept %s, reclaimed %s in %s%s", p.at(s.Begin), finding.Bytes(s.Swept), finding.Bytes(s.Reclaimed), finding.Duration(s.End-s.Begin), at)
 	}
 	f.Remedy = append(f.Remedy, "build with a newer Go: 1.16 and later are free of it as far as it was measured (golang/go#18155)",
 		"fewer live objects of one size class at "+orUnknownSite(top.Site)+": pool them, pack several into one allocation",

@@ -16,10 +16,11 @@ type Kernel struct {
 	Align      Align
 	Fair       Fair
 
-	OnNS, QueuedNS, ThrottledNS, BlockedNS int64       // sums over the target's threads
-	StoodNS                                int64       // wall time in which no thread of the target ran, and one was throttled
-	Switches, Involuntary                  int64       // of the target's threads
-	Threads                                []ThreadSum // those with most on-CPU and queued time, at most 40
+	OnNS, QueuedNS, ThrottledNS, BlockedNS int64        // sums over the target's threads
+	StoodNS                                int64        // wall time in which no thread of the target ran, and one was throttled
+	Standstills                            []Standstill // of 10 ms and more, the longest first, at most 20
+	Switches, Involuntary                  int64        // of the target's threads
+	Threads                                []ThreadSum  // those with most on-CPU and queued time, at most 40
 	ThreadsSeen                            int64
 	Neighbours                             []Neighbour // who held the CPU while the target's threads were queued there; largest first, at most 20
 	RunnableAvg                            float64     // threads of the target on a CPU or queued, by time

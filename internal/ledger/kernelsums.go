@@ -39,6 +39,8 @@ func kernelSums(k *timeline.Kernel, set *evidence.Set) *Kernel {
 			r.StoodNS += t.End - t.Begin
 		}
 	}
+	r.Standstills = Standstills(k, leastStandstill)
+	r.Standstills = r.Standstills[:min(len(r.Standstills), mostStandstills)]
 	threadSums(k, r)
 	events(k, r)
 	if minor, _, ok := grown(set, "/process/faults/minor:faults"); ok {

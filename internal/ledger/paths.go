@@ -438,9 +438,9 @@ func (t *path) result(q *pass, j *joiner) Barrier {
 	}
 	for _, h := range hops {
 		if h.until > h.at {
-			b.Hops = append(b.Hops, fmt.Sprintf("%.2f..%.2f  %s", ms(h.at-t.begin), ms(h.until-t.begin), h.text))
+			b.Hops = append(b.Hops, fmt.Sprintf("+%.2f to +%.2f ms  %s", ms(h.at-t.begin), ms(h.until-t.begin), h.text))
 		} else {
-			b.Hops = append(b.Hops, fmt.Sprintf("%.2f  %s", ms(h.at-t.begin), h.text))
+			b.Hops = append(b.Hops, fmt.Sprintf("+%.2f ms  %s", ms(h.at-t.begin), h.text))
 		}
 	}
 	b.Grade = t.grade(named, ns, q.misplaced)

@@ -188,7 +188,7 @@ func TestThreadBusy(t *testing.T) {
 		s.line("switch t=%d cpu=11 other=11 flags=othertarget", 2000+1000*i+10)
 	}
 	wantThreads(t, s.find(t), `
-none: busy was never seen to wait for work: what follows without a wait cannot be told apart`)
+none: no wait for work was seen in busy: units of work that follow each other without one cannot be told apart`)
 }
 
 // Threads that look for work every 100 us have no requests where others have: of eight that do, and one that works for 3 ms and rests for 5, only the latter's

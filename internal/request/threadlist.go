@@ -226,7 +226,7 @@ func (f *threadFinder) cause() {
 	case unsure:
 		why = append(why, "a thread waits in several places, and without whole stacks nobody can tell which of them is for work")
 	case busy >= 0 && t.lives[busy].busyNS*2 > t.lives[busy].end-t.lives[busy].begin:
-		why = append(why, fmt.Sprintf("%s was never seen to wait for work: what follows without a wait cannot be told apart", f.nameOf[t.lives[busy].name].comm))
+		why = append(why, fmt.Sprintf("no wait for work was seen in %s: units of work that follow each other without one cannot be told apart", f.nameOf[t.lives[busy].name].comm))
 	case len(why) == 0:
 		why = append(why, "no thread was seen to wait for work again and again, to be woken from outside")
 	}

@@ -108,7 +108,7 @@ func (k *Kernel) Pause(r PauseRange) Pause {
 			p.How = "no wake of sched.stopnote: no P had to be awaited"
 		}
 	default:
-		p.How = "who was awaited is not recorded"
+		p.How = "not recorded"
 	}
 	if t1 != 0 {
 		p.Stopped = min(max(t1, p.Begin), p.End)

@@ -1,0 +1,52 @@
+package ledger
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/whystall/whystall/internal/timeline"
+)
+
+// Standstill is a stretch in which no thread of the target ran though one was queued or throttled.
+type Standstill struct {
+	Begin, End  int64 // CLOCK_MONOTONIC, ns
+	ThrottledNS int64 // of it: a thread was throttled; else one was queued
+}
+
+const (
+	leastStandstill = 10e6 // shorter ones are every busy machine's
+	mostStandstills = 20
+)
+
+// Standstills lists those of at least least ns, the longest first. A run of up to 50 us does not end one, as that in which a throttled
+// thread is switched out again: it is too short for any work.
+func Standstills(k *timeline.Kernel, least int64) (l []Standstill) {
+	const blip = 50_000
+	lo, hi := k.Span()
+	var s Standstill
+	flush := func() {
+		if d := s.End - s.Begin; d >= least && d > 0 {
+			l = append(l, s)
+		}
+		s = Standstill{}
+	}
+	for _, t := range k.Process(lo, hi, nil) {
+		switch {
+		case t.State == timeline.ProcessThrottled || t.State == timeline.ProcessQueued:
+			if s.Begin == 0 {
+				s.Begin = t.Begin
+			}
+			s.End = t.End
+			if t.State == timeline.ProcessThrottled {
+				s.ThrottledNS += t.End - t.Begin
+			}
+		case t.State == timeline.ProcessOn && t.End-t.Begin <= blip && s.Begin != 0:
+			// it ends the stretch only if nothing waits after it
+		default:
+			flush()
+		}
+	}
+	flush()
+	slices.SortStableFunc(l, func(a, b Standstill) int { return cmp.Compare(b.End-b.Begin, a.End-a.Begin) })
+	return l
+}
