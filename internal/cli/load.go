@@ -117,11 +117,8 @@ func (in *loaded) addCase(name string, c *evidence.Case) {
 	}
 	if in.target.PID == 0 && t.PID != 0 {
 		in.target.PID, in.target.Name, in.target.Runtime, in.target.Container = t.PID, t.Comm, t.Runtime, t.Container
-		in.target.GoVersion, in.target.CPUs = t.GoVersion, m.Host.CPUs
+		in.target.GoVersion, in.target.CPUs, in.target.Ended = t.GoVersion, m.Host.CPUs, t.Ended
 		in.env = t.Env
-	}
-	if t.Ended != "" {
-		in.gaps = append(in.gaps, report.Gap{Source: name, Reason: "the target did not stay: " + t.Ended})
 	}
 	if c.Partial && m.Ended.UTC.IsZero() {
 		in.gaps = append(in.gaps, report.Gap{Source: name, Reason: "recording goes on, or was killed: explained is what had been written"})

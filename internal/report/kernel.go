@@ -35,19 +35,20 @@ type Kernel struct {
 	Alignment Align    `json:"alignment"`
 	Fair      Fair     `json:"fair_control"`
 
-	OnNS        int64       `json:"on_ns"` // sums over threads
-	QueuedNS    int64       `json:"queued_ns"`
-	ThrottledNS int64       `json:"throttled_ns"`
-	BlockedNS   int64       `json:"blocked_ns"`
-	StoodNS     int64       `json:"stood_ns"` // wall time in which no thread ran and one was throttled
-	Switches    int64       `json:"switches"`
-	Involuntary int64       `json:"involuntary"`
-	ThreadsSeen int64       `json:"threads_seen"`
-	Threads     []Thread    `json:"threads"`
-	Neighbours  []Neighbour `json:"neighbours"`
-	RunnableAvg float64     `json:"runnable_avg"`
-	RunnableMax int         `json:"runnable_max"`
-	GlanceAvg   float64     `json:"glance_avg"` // running threads as a reader of /proc sees them, one by one
+	OnNS        int64        `json:"on_ns"` // sums over threads
+	QueuedNS    int64        `json:"queued_ns"`
+	ThrottledNS int64        `json:"throttled_ns"`
+	BlockedNS   int64        `json:"blocked_ns"`
+	StoodNS     int64        `json:"stood_ns"`    // wall time in which no thread ran and one was throttled
+	Standstills []Standstill `json:"standstills"` // of 10 ms and more in which no thread ran and one was queued or throttled; the longest first, at most 20
+	Switches    int64        `json:"switches"`
+	Involuntary int64        `json:"involuntary"`
+	ThreadsSeen int64        `json:"threads_seen"`
+	Threads     []Thread     `json:"threads"`
+	Neighbours  []Neighbour  `json:"neighbours"`
+	RunnableAvg float64      `json:"runnable_avg"`
+	RunnableMax int          `json:"runnable_max"`
+	GlanceAvg   float64      `json:"glance_avg"` // running threads as a reader of /proc sees them, one by one
 
 	ShortSleeps   int64       `json:"short_sleeps"`
 	ShortSleepers int         `json:"short_sleepers"`
@@ -117,6 +118,14 @@ type Stretches struct {
 	Flags []Instead `json:"flags,omitempty"`
 	Sites []Site    `json:"sites,omitempty"`
 	By    []Instead `json:"by,omitempty"`
+}
+
+// Standstill is a stretch in which no thread ran though one was queued or throttled.
+type Standstill struct {
+	BeginNS     int64   `json:"begin_ns"`
+	EndNS       int64   `json:"end_ns"`
+	UTC         *string `json:"utc"`
+	ThrottledNS int64   `json:"throttled_ns"` // of it
 }
 
 // Late sums up how late the kernel's readiness reached the program.
@@ -226,7 +235,10 @@ func kernelOf(k *ledger.Kernel, l *ledger.Result) *Kernel {
 			LifeP50NS: k.Churn.LifeP50, CreateNS: k.Churn.CreateNS, ExitNS: k.Churn.ExitNS, Makers: append([]Site{}, sites(k.Churn.Makers)...),
 		},
 		SocketsLate: lateOf(k.Late.Sockets), TimersLate: lateOf(k.Late.Timers),
-		Stretches: []Stretches{}, Futexes: []Futex{}, Barriers: []Barrier{},
+		Standstills: []Standstill{}, Stretches: []Stretches{}, Futexes: []Futex{}, Barriers: []Barrier{},
+	}
+	for _, s := range k.Standstills {
+		out.Standstills = append(out.Standstills, Standstill{BeginNS: s.Begin, EndNS: s.End, UTC: stamp(s.Begin, l.Wall, l.WallOffset), ThrottledNS: s.ThrottledNS})
 	}
 	for _, t := range k.Threads {
 		out.Threads = append(out.Threads, Thread{TID: t.TID, Comm: t.Comm, OnNS: t.OnNS, QueuedNS: t.QueuedNS, ThrottledNS: t.ThrottledNS, BlockedNS: t.BlockedNS})

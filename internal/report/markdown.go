@@ -12,6 +12,9 @@ import (
 func (r *Report) Markdown(w io.Writer) error {
 	m := &markdown{}
 	m.line("## %s", escape(r.title()))
+	if s := r.Target.Ended; s != "" {
+		m.line("\nMeanwhile: %s", escape(s))
+	}
 	for _, e := range r.Errors {
 		m.line("\n> **%s**", escape(e))
 	}

@@ -43,6 +43,7 @@ type Target struct {
 	CPUs       int    `json:"cpus,omitempty"`    // 0: not known
 	Runtime    string `json:"runtime,omitempty"` // "go", "jvm", "python"; "" native or not known
 	Container  bool   `json:"container,omitempty"`
+	Ended      string `json:"ended,omitempty"` // the process ended, ran another program or was stopped meanwhile: what is known of it
 }
 
 // Recording is when and by which clock.

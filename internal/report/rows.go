@@ -8,10 +8,11 @@ import (
 
 // The ledger as a person reads it, in steps:
 //
-//  1. accounts of at least 1 % of the slow requests' time have a row of their own, the largest first, up to maxRows
-//  2. of the rest, those with the same class and cause share a row if together they reach 1 %
-//  3. what is left is "other"; everything unexplained is one row, always there
-//  4. shares and times are rounded so that what is printed adds up to the total that is printed
+//  1. time without a CPU is one account for all neighbours that had it: on a busy machine they are many, and the row names the first
+//  2. accounts of at least 1 % of the slow requests' time have a row of their own, the largest first, up to maxRows
+//  3. of the rest, those with the same class and cause share a row if together they reach 1 %
+//  4. what is left is "other"; everything unexplained is one row, always there
+//  5. shares and times are rounded so that what is printed adds up to the total that is printed
 
 const maxRows = 12
 
@@ -39,7 +40,59 @@ type table struct {
 
 type rowKey struct{ class, cause, actor, site, detail string }
 
-func keyOf(a *Account) rowKey { return rowKey{a.Class, a.Cause, a.Actor, a.Site, a.Detail} }
+func keyOf(a *Account) rowKey {
+	k := rowKey{a.Class, a.Cause, a.Actor, a.Site, a.Detail}
+	if a.behindOthers() {
+		k.detail = "\x00others"
+	}
+	return k
+}
+
+// behindOthers tells whether a is time in which a neighbour had the CPU.
+func (a *Account) behindOthers() bool {
+	return a.Cause == "no CPU" && a.Detail != "" && a.Detail != "own threads" && !strings.HasPrefix(a.Detail, "wake-up latency") && !strings.HasPrefix(a.Detail, "whystall")
+}
+
+// neighbours adds up what stood behind different neighbours and is the same otherwise. as is in the order of size.
+func neighbours(as []*Account) (out []*Account) {
+	at := map[rowKey]int{}
+	names := map[int][]string{}
+	for _, a := range as {
+		i, ok := at[keyOf(a)]
+		if !a.behindOthers() || !ok {
+			at[keyOf(a)] = len(out)
+			names[len(out)] = []string{a.Detail}
+			out = append(out, a)
+			continue
+		}
+		if len(names[i]) == 1 {
+			sum := *out[i] // the report's own stays as it is
+			if sum.Tags != nil {
+				tags := *sum.Tags
+				sum.Tags = &tags
+			}
+			out[i] = &sum
+		}
+		s := out[i]
+		s.NS += a.NS
+		s.Largest += a.Largest
+		s.Instead = append(s.Instead[:len(s.Instead):len(s.Instead)], a.Instead...)
+		if a.Tags != nil {
+			if s.Tags == nil {
+				s.Tags = &AccountTags{}
+			}
+			s.Tags.STWNS += a.Tags.STWNS
+			s.Tags.BarrierNS += a.Tags.BarrierNS
+		}
+		names[i] = append(names[i], a.Detail)
+		s.Detail = strings.Join(names[i][:min(2, len(names[i]))], ", ")
+		if n := len(names[i]) - 2; n > 0 {
+			s.Detail += ", " + strconv.Itoa(n) + " more"
+		}
+	}
+	sort.SliceStable(out, func(i, j int) bool { return out[i].NS > out[j].NS })
+	return out
+}
 
 func isUnexplained(cause string) bool {
 	return strings.HasPrefix(cause, "unexplained") || cause == "lock, holder unseen"
@@ -53,6 +106,7 @@ func newTable(l *Ledger) *table {
 		order = append(order, &slow.Accounts[i])
 	}
 	sort.SliceStable(order, func(i, j int) bool { return order[i].NS > order[j].NS })
+	order = neighbours(order)
 
 	rowOf := map[rowKey]int{}
 	var rest []*Account

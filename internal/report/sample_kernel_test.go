@@ -26,9 +26,10 @@ func throttled() Source {
 		Threads:     []ledger.ThreadSum{{TID: 4121, Comm: "api-server", OnNS: 5_000 * ms, QueuedNS: 1_000 * ms, ThrottledNS: 9_000 * ms, BlockedNS: 5_000 * ms}, {TID: 4130, Comm: "api-server", OnNS: 4_800 * ms, QueuedNS: 2_000 * ms, ThrottledNS: 8_000 * ms, BlockedNS: 5_200 * ms}},
 		ThreadsSeen: 81, Neighbours: []ledger.Neighbour{{Comm: "api-server", PID: 4121, Own: true, NS: 2_500 * ms}, {Comm: "etcd", PID: 77, Cgroup: "/system.slice/etcd.service", NS: 450 * ms}, {Comm: "idle", NS: 50 * ms}},
 		RunnableAvg: 12.3, RunnableMax: 78, GlanceAvg: 6.1,
-		Churn: ledger.Churn{Created: 33, Exited: 2, FirstP50: 110_000, FirstP99: 20 * ms, FirstMax: 31 * ms},
-		Memcg: ledger.Spans{N: 15, NS: 24 * ms, Max: 9 * ms, Sites: []ledger.Site{{Func: "main.grow", NS: 20 * ms, N: 12}}},
-		Late:  ledger.Late{Sockets: ledger.LateSum{N: 900, NS: 900 * ms, P50: 80_000, P99: 21 * ms, Max: 73 * ms}},
+		Churn:       ledger.Churn{Created: 33, Exited: 2, FirstP50: 110_000, FirstP99: 20 * ms, FirstMax: 31 * ms},
+		Memcg:       ledger.Spans{N: 15, NS: 24 * ms, Max: 9 * ms, Sites: []ledger.Site{{Func: "main.grow", NS: 20 * ms, N: 12}}},
+		Late:        ledger.Late{Sockets: ledger.LateSum{N: 900, NS: 900 * ms, P50: 80_000, P99: 21 * ms, Max: 73 * ms}},
+		Standstills: []ledger.Standstill{{Begin: begin + 2_926*ms, End: begin + 3_001*ms, ThrottledNS: 75 * ms}},
 		Futexes: []ledger.Futex{{Address: 0xc000123456, Name: "runtime: heap", Kind: "runtime lock", Inferred: true, Waits: 50, WaitNS: 40 * ms, MaxQueue: 4,
 			Holders: []ledger.Instead{{Who: "api-server", Kind: "thread", NS: 30 * ms}}, HolderNS: map[string]int64{"throttled": 30 * ms}}},
 		Barriers: []ledger.Barrier{

@@ -101,6 +101,9 @@ func (r *Report) Text(w io.Writer, o TextOptions) error {
 
 func (p *page) title(r *Report) {
 	p.line("%s", p.paint(bold, middle(Printable(r.title()), Columns)))
+	if s := r.Target.Ended; s != "" {
+		p.par("  ", "meanwhile: "+s)
+	}
 	for _, e := range r.Errors {
 		p.par("  ", e)
 	}

@@ -162,12 +162,39 @@ func (p *page) threads(r *Report) {
 	if s := k.who(); s != "" {
 		p.note("while they were queued, on their CPU: ", s)
 	}
+	if s := k.standstills(); s != "" {
+		p.note("", s)
+	}
 	for i := range k.Stretches {
 		p.note("", k.Stretches[i].words())
 	}
 	if s := k.rest(); s != "" {
 		p.note("", s)
 	}
+}
+
+// standstills tells when the whole process wanted to run and did not.
+func (k *Kernel) standstills() string {
+	if len(k.Standstills) == 0 {
+		return ""
+	}
+	more := ""
+	if len(k.Standstills) == 20 {
+		more = " or more"
+	}
+	s := &k.Standstills[0]
+	t := fmt.Sprintf("no thread ran for 10 ms or more, though one was queued or throttled, %s%s; at most %s", plural(int64(len(k.Standstills)), "time", "times"), more, finding.Duration(s.EndNS-s.BeginNS))
+	if s.UTC != nil {
+		t += " at " + timeOfDay(*s.UTC)
+	}
+	return t + ", throttled " + share2(s.ThrottledNS, s.EndNS-s.BeginNS)
+}
+
+// timeOfDay is the part of an RFC 3339 time that tells instants of a recording apart.
+func timeOfDay(utc string) string {
+	const day = len("2006-01-02 ")
+	t := clock(utc, len("2006-01-02T15:04:05.000"))
+	return t[min(day, len(t)):] + " UTC"
 }
 
 // running tells of the run queue.
@@ -249,7 +276,11 @@ func (p *page) pauses(r *Report) {
 		return
 	}
 	k := r.Kernel
-	p.heading("PAUSES", fmt.Sprintf("%s, those first that cost slow requests most", plural(int64(len(k.Barriers)), "long stop-the-world or barrier", "long stop-the-worlds and barriers")))
+	which := ""
+	if n := len(k.Barriers); n > len(bs) {
+		which = fmt.Sprintf("; the %d that cost slow requests most", len(bs))
+	}
+	p.heading("PAUSES", plural(int64(len(k.Barriers)), "long stop-the-world or barrier", "long stop-the-worlds and barriers")+which)
 	for i := range bs {
 		b := &bs[i]
 		p.par("  ", b.words())
@@ -287,7 +318,7 @@ func (r *Report) longest() []Barrier {
 func (b *Barrier) words() string {
 	at := ""
 	if b.UTC != nil {
-		at = " at " + clock(*b.UTC, len("2006-01-02T15:04:05.000"))[len("2006-01-02 "):] + " UTC"
+		at = " at " + timeOfDay(*b.UTC)
 	}
 	s := fmt.Sprintf("%s%s: %s", finding.Duration(b.EndNS-b.BeginNS), at, b.Kind)
 	if b.Kind != "safe-point" {
@@ -300,6 +331,9 @@ func (b *Barrier) words() string {
 		s += fmt.Sprintf("; awaited: thread %d, which woke the note", b.Awaited)
 	case b.Awaited != 0:
 		s += fmt.Sprintf("; awaited: thread %d, by the last P that stopped", b.Awaited)
+	}
+	if b.SlowNS > 0 {
+		s += "; slow requests lost " + finding.Duration(b.SlowNS) + " in all"
 	}
 	if b.Grade != "" {
 		s += "; " + b.Grade
