@@ -77,7 +77,10 @@ func (v *verdict) seen(kind string, rows []row, base int) (float64, string) {
 	var sum, n float64
 	for i := range rows[base].runs {
 		c := &rows[base].runs[i]
-		cured, got := float64(c.resident), c.err == ""
+		if c.err != "" {
+			continue
+		}
+		cured, got := float64(c.resident), true
 		if kind == "latency" {
 			cured, got = slowMean(c.witnessed, v.share, 1)
 		}

@@ -6,7 +6,10 @@ import (
 	"embed"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"path"
+	"slices"
+	"strconv"
 
 	"github.com/whystall/whystall/lab/settings"
 )
@@ -47,6 +50,21 @@ type Variant struct {
 
 // cured is the variant without this one's trouble.
 func (v *Variant) cured() string { return cmp.Or(v.Cured, "cured") }
+
+// fewer is the variant with at most n clients.
+func (v *Variant) fewer(n int) *Variant {
+	few := *v
+	few.Start = slices.Clone(v.Start)
+	for i := range few.Start {
+		env := maps.Clone(few.Start[i].Env)
+		if env == nil {
+			env = map[string]string{}
+		}
+		env["LAB_CLIENTS"] = strconv.Itoa(n)
+		few.Start[i].Env = env
+	}
+	return &few
+}
 
 // Setting is a file of /proc or /sys and its value.
 type Setting struct {

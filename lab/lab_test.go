@@ -42,9 +42,9 @@ func TestCases(t *testing.T) {
 	}
 }
 
-// TestMain lets the test binary be its own watchdog, as the lab is.
+// TestMain lets the test binary be the lab, and its watchdog.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 3 && os.Args[1] == "watchdog" {
+	if len(os.Args) == 3 && os.Args[1] == "watchdog" || os.Getenv("LAB_TEST") != "" {
 		main()
 		return
 	}

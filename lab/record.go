@@ -14,7 +14,7 @@ import (
 // A recording of every variant, short enough to lie in the repository, is a test of the detectors that takes neither privilege nor
 // time. What a short window holds is luck where the trouble comes now and then, so windows are tried until one is right.
 
-// maxRecording is how large a recording may be, in bytes.
+// maxRecording is how large a recording may be, in bytes: the repository holds one of each variant.
 const maxRecording = 1 << 20
 
 type recordOptions struct {
@@ -115,73 +115,102 @@ func (o *recordOptions) file(x chosen) string {
 	return filepath.Join(o.folder, x.c.Name+"."+x.v.Name+".case")
 }
 
-// record tries windows of one run of a variant, and of another run where those are used up, until one is right and small.
+// record tries windows until one is right and small: two of a run, then of another run; shorter ones, then those of fewer clients,
+// where they are too large.
 func (o *recordOptions) record(ctx context.Context, b *builder, whystall string, x chosen, dir string) (words string, ok bool, err error) {
-	last := ""     // the last recording that is small enough
-	seconds := 2   // shorter where it is too large
-	var s *stage   // the run whose windows are tried
-	const each = 2 // windows a run
+	var s *stage
+	last := ""
 	defer func() {
 		if s != nil {
 			err = errors.Join(err, s.end())
 		}
 		os.Remove(last)
 	}()
-	for try := range o.tries {
-		if try%each == 0 {
-			if s != nil {
-				if err := s.end(); err != nil {
-					return "", false, err
-				}
+	seconds, clients, windows := 2, 64, 0
+	for try := 0; try < o.tries; {
+		if s == nil {
+			run := chosen{x.c, x.v}
+			if clients < 64 {
+				run.v = x.v.fewer(clients)
 			}
-			if s, err = set(ctx, b, x.c, x.v); err != nil {
-				return "", false, err
+			if s, err = set(ctx, b, run.c, run.v); err == nil {
+				err = wait(ctx, s.clients(), x.v.warmUp())
 			}
-			if err := wait(ctx, s.clients(), x.v.warmUp()); err != nil {
+			if err != nil {
 				return "", false, err
 			}
 		}
 		file := caseName(dir, x)
-		others := s.others()
-		status, err := diagnose(ctx, whystall, []string{"record", "--pid", strconv.Itoa(s.pid()), "--for", fmt.Sprintf("%ds", seconds), "-o", file}, io.Discard, io.Discard)
-		busy := others()
-		if err == nil && status != 0 {
-			err = fmt.Errorf("whystall record: exit status %d", status)
-		}
-		if err == nil {
-			err = s.dead()
-		}
+		got, size, err := o.window(ctx, whystall, s, x.v, seconds, file)
 		if err != nil {
 			return "", false, err
 		}
-		st, err := os.Stat(file)
-		if err != nil {
-			return "", false, err
-		}
-		if st.Size() > maxRecording {
+		fmt.Fprintf(o.stderr, "%s: %d s, at most %d clients: %d KB: %s\n", x, seconds, clients, size>>10, got.words())
+		if size > maxRecording {
 			os.Remove(file)
-			words = fmt.Sprintf("%d KB of %d s are too large", st.Size()>>10, seconds)
-			seconds = max(1, seconds-1)
-			continue
+			words = fmt.Sprintf("%d KB of %d s are too large", size>>10, seconds)
+			switch {
+			case seconds > 1:
+				seconds--
+				continue
+			case clients <= 2:
+				return "NOT KEPT, " + words, false, nil
+			}
+			clients /= 2
+		} else {
+			os.Remove(last)
+			last = file
+			try++
+			words = fmt.Sprintf("%d KB of %d s: %s", size>>10, seconds, got.words())
+			if clients < 64 {
+				words = fmt.Sprintf("%d clients, %s", clients, words)
+			}
+			if got.others > busyShare {
+				words += fmt.Sprintf("; others used %.0f %% of the CPUs", 100*got.others)
+			}
+			if got.ok {
+				return fmt.Sprintf("kept at the %d. try, %s", try, words), true, keep(file, o.file(x))
+			}
+			if windows++; windows%2 != 0 {
+				continue
+			}
 		}
-		os.Remove(last)
-		last = file
-		got, err := said(ctx, whystall, file, x.v)
-		if err != nil {
+		done := s
+		s = nil
+		if err := done.end(); err != nil {
 			return "", false, err
-		}
-		words = fmt.Sprintf("%d KB of %d s: %s", st.Size()>>10, seconds, got.words())
-		if busy > busyShare {
-			words += fmt.Sprintf("; others used %.0f %% of the CPUs", 100*busy)
-		}
-		if got.ok {
-			return fmt.Sprintf("kept at the %d. try, %s", try+1, words), true, keep(file, o.file(x))
 		}
 	}
-	if last == "" || !o.wrong {
+	if !o.wrong {
 		return fmt.Sprintf("NOT KEPT after %d tries, %s", o.tries, words), false, nil
 	}
 	return fmt.Sprintf("KEPT WRONG after %d tries, %s", o.tries, words), false, keep(last, o.file(x))
+}
+
+// window records a window of a run into file and tells what whystall says of it, and how large it is.
+func (o *recordOptions) window(ctx context.Context, whystall string, s *stage, v *Variant, seconds int, file string) (got verdict, size int64, err error) {
+	others := s.others()
+	status, err := diagnose(ctx, whystall, []string{"record", "--pid", strconv.Itoa(s.pid()), "--for", fmt.Sprintf("%ds", seconds), "-o", file}, io.Discard, io.Discard)
+	used := others()
+	if err == nil && status != 0 {
+		err = fmt.Errorf("whystall record: exit status %d", status)
+	}
+	if err == nil {
+		err = s.dead()
+	}
+	if err != nil {
+		return got, 0, err
+	}
+	st, err := os.Stat(file)
+	if err != nil {
+		return got, 0, err
+	}
+	if st.Size() > maxRecording {
+		return verdict{err: "too large"}, st.Size(), nil
+	}
+	got, err = said(ctx, whystall, file, v)
+	got.others = used
+	return got, st.Size(), err
 }
 
 // said is what whystall says of a recording. Tests explain it anywhere and at any time: no allowance is made for a machine that others used.

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strconv"
 	"time"
 
 	"github.com/whystall/whystall/lab/witness"
@@ -27,17 +26,17 @@ func role(args []string) error {
 	}
 	fs := flag.NewFlagSet(args[0], flag.ExitOnError)
 	url := fs.String("url", "", "clients: the service's URL")
-	most := 50
-	if n, err := strconv.Atoi(os.Getenv("LAB_CLIENTS")); err == nil && n > 0 { // an emulated machine serves no more
-		most = n
-	}
-	n := fs.Int("n", most, "how many")
+	n := fs.Int("n", 50, "how many")
 	think := fs.Duration("think", time.Second, "clients: the pause between an answer and the next request")
 	rate := fs.Float64("rate", 0, "clients: requests that begin a second whatever became of others, at most -n at once; 0: as answers come")
+	slow := fs.Int("slow-readers", 0, "clients: so many of them take an answer at 512 KiB/s")
 	fs.Parse(args[1:])
+	if few := witness.Few(); args[0] == "clients" && few > 0 {
+		*n, *rate = min(*n, few), min(*rate, float64(few))
+	}
 	switch args[0] {
 	case "clients":
-		return witness.HTTP("requests", witness.Load{URL: *url, Clients: *n, Think: *think, Rate: *rate})
+		return witness.HTTP("requests", witness.Load{URL: *url, Clients: *n, Think: *think, Rate: *rate, SlowReaders: *slow, ReadRate: 512 << 10})
 	case "neighbours":
 		for range *n {
 			go func() {

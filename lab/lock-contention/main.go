@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -78,7 +79,9 @@ func main() {
 	outside := flag.Bool("outside", false, "sort and report outside the lock")
 	sleeps := flag.Duration("sleeps", 0, "a report waits this long for somebody else, instead of sorting")
 	downstream := flag.Duration("downstream", 0, "one call in 50 waits this long for another service")
+	answer := flag.Int("answer", 0, "KiB of every answer")
 	flag.Parse()
+	body := bytes.Repeat([]byte{'x'}, *answer<<10)
 	t := &table{rows: make([]usage, *rows)}
 	for i := range t.rows {
 		t.rows[i] = usage{ID: i, Bytes: rand.Int64N(1 << 30)}
@@ -105,6 +108,7 @@ func main() {
 		if ten != nil {
 			json.NewEncoder(w).Encode(ten)
 		}
+		w.Write(body)
 		fmt.Fprintln(w, "ok")
 	})
 	ln, err := net.Listen("tcp", "127.0.0.1:0")

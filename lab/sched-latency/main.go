@@ -52,6 +52,9 @@ func role(args []string) error {
 		startJob(*goroutines)
 		witness.Ready(os.Stdout)
 	case "clients":
+		if few := witness.Few(); few > 0 {
+			*n = min(*n, few)
+		}
 		return clients(*url, *storeAddr, *n)
 	default:
 		return fmt.Errorf("no role %q", args[0])

@@ -1,12 +1,16 @@
 package witness
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"os"
 	"strconv"
+	"syscall"
 	"time"
 )
 
@@ -18,18 +22,26 @@ type Load struct {
 	// Rate is how many requests begin a second, whatever became of those before, as those of many people do: clients that wait for their
 	// answers ask less while the service is stalled, and so hardly see it. A request counts from the moment it was due. 0: by Clients and Think.
 	Rate float64
+	// SlowReaders of the clients take an answer at so many bytes a second, as over a bad link: the service waits for them, if its answer is
+	// larger than what the kernel keeps of it.
+	SlowReaders, ReadRate int
 }
 
 // HTTP makes the load, and answers marks. It returns at the end of standard input.
 func HTTP(name string, l Load) error {
-	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: l.Clients}, Timeout: time.Minute}
-	one := func() (lost time.Duration, err error) {
+	quick := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: l.Clients}, Timeout: time.Minute}
+	slow := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: l.Clients, DialContext: smallBuffer}, Timeout: time.Minute}
+	one := func(i int) (lost time.Duration, err error) {
+		client, rate := quick, 0
+		if i < l.SlowReaders {
+			client, rate = slow, l.ReadRate
+		}
 		resp, err := client.Get(l.URL)
 		if err != nil {
 			return 0, err
 		}
 		defer resp.Body.Close()
-		if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+		if err := take(resp.Body, rate); err != nil {
 			return 0, err
 		}
 		if resp.StatusCode != http.StatusOK {
@@ -39,12 +51,12 @@ func HTTP(name string, l Load) error {
 		return time.Duration(ns), nil
 	}
 	// The first answer shows that the service is there.
-	if _, err := one(); err != nil {
+	if _, err := one(l.Clients); err != nil {
 		return err
 	}
 	series := NewSeries(name)
-	add := func(begin time.Time) {
-		lost, err := one()
+	add := func(begin time.Time, i int) {
+		lost, err := one(i)
 		series.AddLost(begin, lost, err)
 	}
 	if l.Rate > 0 {
@@ -55,7 +67,7 @@ func HTTP(name string, l Load) error {
 				random := rand.New(rand.NewPCG(1, uint64(i)))
 				time.Sleep(time.Duration(random.Float64() * float64(l.Think)))
 				for {
-					add(time.Now())
+					add(time.Now(), i)
 					if l.Think > 0 {
 						time.Sleep(time.Duration(random.ExpFloat64() * float64(l.Think)))
 					}
@@ -67,8 +79,37 @@ func HTTP(name string, l Load) error {
 	return Serve(os.Stdin, os.Stdout, series)
 }
 
+// take reads an answer at bytesPerSecond; 0 as fast as it comes.
+func take(r io.Reader, bytesPerSecond int) error {
+	const piece = 16 << 10
+	for {
+		n, err := io.CopyN(io.Discard, r, piece)
+		if bytesPerSecond > 0 {
+			time.Sleep(time.Duration(n) * time.Second / time.Duration(bytesPerSecond))
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// smallBuffer connects with a small receive buffer, so that what a slow client has not read stays with the service.
+func smallBuffer(ctx context.Context, network, addr string) (net.Conn, error) {
+	d := net.Dialer{Control: func(_, _ string, c syscall.RawConn) error {
+		var err error
+		if cerr := c.Control(func(fd uintptr) { err = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 32<<10) }); cerr != nil {
+			return cerr
+		}
+		return err
+	}}
+	return d.DialContext(ctx, network, addr)
+}
+
 // arrive begins requests at the moments of a Poisson process. One for which there is no place fails.
-func arrive(l Load, add func(time.Time), series *Series) {
+func arrive(l Load, add func(time.Time, int), series *Series) {
 	random := rand.New(rand.NewPCG(1, 0))
 	places := make(chan struct{}, l.Clients)
 	for due := time.Now(); ; {
@@ -77,7 +118,7 @@ func arrive(l Load, add func(time.Time), series *Series) {
 		select {
 		case places <- struct{}{}:
 			go func() {
-				add(due)
+				add(due, l.Clients)
 				<-places
 			}()
 		default:

@@ -12,7 +12,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -115,6 +117,12 @@ func mean(l []time.Duration) time.Duration {
 		sum += d
 	}
 	return sum / time.Duration(len(l))
+}
+
+// Few is how many clients there may be at most, 0 any number: an emulated machine serves no more, a short recording holds no more.
+func Few() int {
+	n, _ := strconv.Atoi(os.Getenv("LAB_CLIENTS"))
+	return n
 }
 
 // Ready tells the lab that this process serves, and where: pairs of key and value.
