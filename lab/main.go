@@ -28,7 +28,7 @@ const usage = `usage: lab list
        lab experiment CASE [--for 2s]
        lab verify [--only CASE[/VARIANT]]... [--times 3] [--for 6s] [-o FILE] [--keep FOLDER [--all]]
        lab record-cases [--only CASE[/VARIANT]]... [-o FOLDER] [--tries 4] [--all] [--wrong]
-       lab qemu --kernel VMLINUZ [...] -- run|verify CASE ...
+       lab qemu [--kernel VMLINUZ] [...] CASE[/VARIANT]
 
 run tells a case's story: it starts the server and its clients, shows what these see, diagnoses the server with
 whystall, and does the same once cured; with --variant it runs that one only. experiment runs what was published of

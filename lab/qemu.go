@@ -13,7 +13,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -23,42 +22,44 @@ import (
 // timed: what is found counts, not how long it took. It boots a kernel with an initramfs of a static busybox, whystall, this lab and the
 // case's programs, and runs "lab run" or "lab verify" inside.
 
-const qemuUsage = `usage: lab qemu --kernel VMLINUZ [--nodes 2] [--cpus 4] [--memory 4096] [--within 10m] -- run|verify CASE ...
+const qemuUsage = `usage: lab qemu [--kernel VMLINUZ] [--nodes 2] [--cpus 4] [--memory 4096] [--within 15m] CASE[/VARIANT]
+       lab qemu [...] -- run|verify CASE ...
 
-VMLINUZ is a kernel with everything built in that a machine without disks needs, such as Debian's cloud kernels:
-  apt-get download linux-image-6.1.0-53-cloud-amd64 && dpkg -x linux-image-*.deb k && ls k/boot
-It takes qemu-system-x86_64 and a static busybox: apt-get install qemu-system-x86 busybox-static
-QEMU 10.0 works. 7.2, which Debian 12 has, corrupts the CPU's flags: kernels crash, and stacks are missing. There:
+CASE is run as "lab run CASE --for 20s" does; CASE/VARIANT is that variant alone. Few clients come, as nothing is fast.
+It takes qemu-system-x86_64, version 10 or later, and a static busybox: apt-get install qemu-system-x86 busybox-static
+Debian 12 has 7.2, which corrupts the CPU's flags, so that kernels crash and stacks are missing; there:
   apt-get install -t bookworm-backports qemu-system-x86
-run shows a case with its first variant, or --variant NAME; verify judges CASE/VARIANT. Few clients come, as nothing is fast.
+VMLINUZ is a kernel with everything built in that a machine without disks needs, such as Debian's cloud kernels. Without
+--kernel it is that of Debian's linux-image-cloud-amd64, which apt-get downloads (not installs) on first use; elsewhere:
+  dpkg -x linux-image-6.1.0-53-cloud-amd64_*.deb k && ls k/boot
 `
 
 func qemuArgs(ctx context.Context, cases []Case, args []string, stdout, stderr io.Writer) int {
 	fs := flag.NewFlagSet("qemu", flag.ContinueOnError)
 	fs.SetOutput(stderr)
 	fs.Usage = func() { fmt.Fprint(stderr, qemuUsage) }
-	kernel := fs.String("kernel", "", "")
-	nodes := fs.Int("nodes", 2, "")
-	cpus := fs.Int("cpus", 4, "")
-	memory := fs.Int("memory", 4096, "")
-	within := fs.Duration("within", 10*time.Minute, "")
+	var m machine
+	fs.StringVar(&m.kernel, "kernel", "", "")
+	fs.IntVar(&m.nodes, "nodes", 2, "")
+	fs.IntVar(&m.cpus, "cpus", 4, "")
+	fs.IntVar(&m.memory, "memory", 4096, "")
+	within := fs.Duration("within", 15*time.Minute, "")
 	if fs.Parse(args) != nil {
 		return exitUsage
 	}
-	rest := fs.Args()
-	if *kernel == "" || len(rest) < 2 || rest[0] != "run" && rest[0] != "verify" || *nodes < 1 || *cpus < *nodes {
+	rest := inside(fs.Args())
+	if len(rest) < 2 || rest[0] != "run" && rest[0] != "verify" || m.nodes < 1 || m.cpus < m.nodes {
 		fmt.Fprint(stderr, qemuUsage)
 		return exitUsage
 	}
-	name, _, _ := strings.Cut(rest[1], "/")
-	c := find(cases, name)
-	if c == nil {
-		fmt.Fprintf(stderr, "lab: no case %q; lab list shows them\n", name)
+	which, err := meant(cases, rest)
+	if err != nil {
+		fmt.Fprintf(stderr, "lab: %v\n", err)
 		return exitUsage
 	}
 	ctx, cancel := context.WithTimeout(ctx, *within)
 	defer cancel()
-	status, err := qemu(ctx, c, *kernel, *nodes, *cpus, *memory, rest, stdout, stderr)
+	status, err := m.run(ctx, which, rest, stdout, stderr)
 	if err != nil {
 		fmt.Fprintln(stderr, "lab:", err)
 		return exitFailed
@@ -66,13 +67,81 @@ func qemuArgs(ctx context.Context, cases []Case, args []string, stdout, stderr i
 	return status
 }
 
-func qemu(ctx context.Context, c *Case, kernel string, nodes, cpus, memory int, args []string, stdout, stderr io.Writer) (int, error) {
+// inside makes what the lab in the machine is asked for of our own arguments. Attaching takes an emulated machine 20 s, in which
+// nothing is recorded; with less than 20 s after it what a second sees here would not be met there.
+func inside(args []string) []string {
+	if len(args) == 1 {
+		name, variant, ok := strings.Cut(args[0], "/")
+		args = []string{"run", name}
+		if ok {
+			args = append(args, "--variant", variant)
+		}
+	}
+	if len(args) > 0 && !slices.ContainsFunc(args, func(a string) bool { return a == "--for" || strings.HasPrefix(a, "--for=") }) {
+		args = append(slices.Clone(args), "--for", "20s")
+	}
+	return args
+}
+
+// meant gives the variants for which the lab in the machine needs programs: toolchains of others are not fetched for nothing.
+func meant(cases []Case, args []string) ([]chosen, error) {
+	fs := flag.NewFlagSet("", flag.ContinueOnError)
+	fs.SetOutput(io.Discard)
+	var only []string
+	variant := fs.String("variant", "", "")
+	fs.Func("only", "", func(s string) error { only = append(only, s); return nil })
+	for _, ignored := range []string{"for", "format", "times", "o", "keep"} {
+		fs.String(ignored, "", "")
+	}
+	fs.Bool("all", false, "")
+	rest := args[1:]
+	for len(rest) > 0 { // flags and names, mixed
+		if !strings.HasPrefix(rest[0], "-") {
+			only, rest = append(only, rest[0]), rest[1:]
+			continue
+		}
+		if err := fs.Parse(rest); err != nil {
+			return nil, err
+		}
+		rest = fs.Args()
+	}
+	if args[0] == "run" && len(only) == 1 {
+		c := find(cases, only[0])
+		if c == nil {
+			return nil, fmt.Errorf("no case %q; lab list shows them", only[0])
+		}
+		if *variant == "" {
+			only = []string{c.Name + "/ill", c.Name + "/" + c.variant("ill").cured()}
+		} else {
+			only = []string{c.Name + "/" + *variant}
+		}
+	}
+	return choose(cases, only)
+}
+
+// machine is the one to be emulated.
+type machine struct {
+	kernel              string // file; "" Debian's
+	nodes, cpus, memory int    // memory in MiB
+}
+
+// run boots it with the lab and the variants' programs, and gives the exit status of the lab in it.
+func (m *machine) run(ctx context.Context, which []chosen, args []string, stdout, stderr io.Writer) (int, error) {
 	busybox, err := exec.LookPath("busybox")
 	if err != nil {
 		return 0, fmt.Errorf("find busybox: %w; apt-get install busybox-static", err)
 	}
-	if _, err := exec.LookPath("qemu-system-x86_64"); err != nil || runtime.GOARCH != "amd64" {
-		return 0, fmt.Errorf("find qemu-system-x86_64: %v; apt-get install qemu-system-x86", err)
+	if err := emulator(ctx); err != nil {
+		return 0, err
+	}
+	kernel := m.kernel
+	if kernel == "" {
+		kernel, err = debianKernel(ctx, stderr)
+	} else {
+		_, err = os.Stat(kernel)
+	}
+	if err != nil {
+		return 0, err
 	}
 	dir, err := os.MkdirTemp("", "whystall-lab-")
 	if err != nil {
@@ -80,31 +149,18 @@ func qemu(ctx context.Context, c *Case, kernel string, nodes, cpus, memory int, 
 	}
 	defer os.RemoveAll(dir)
 	// 1. Everything that is built, under the names that the lab inside will look for.
-	built := filepath.Join(dir, "prebuilt")
-	if err := os.Mkdir(built, 0o755); err != nil {
-		return 0, err
-	}
 	b := newBuilder(dir, stderr, "")
 	b.static = true
-	if _, err := b.whystall(ctx); err != nil {
+	if _, err := b.all(ctx, which); err != nil {
 		return 0, err
 	}
-	for i := range c.Variants {
-		for _, p := range c.Variants[i].Start {
-			if _, err := b.program(ctx, c, p.Program); err != nil {
-				var why skip
-				if errors.As(err, &why) {
-					continue
-				}
-				return 0, err
-			}
-		}
-	}
 	files := map[string]string{"bin/busybox": busybox}
-	for name, p := range b.done {
-		if p.err == nil {
-			files["prebuilt/"+prebuiltName(name)] = p.file
+	for name, built := range b.done {
+		var why skip
+		if built.err != nil && !errors.As(built.err, &why) {
+			return 0, built.err
 		}
+		files["prebuilt/"+prebuiltName(name)] = built.file
 	}
 	self := filepath.Join(dir, "lab")
 	if err := goBuild(ctx, "go", ".", self, "."); err != nil {
@@ -117,18 +173,8 @@ func qemu(ctx context.Context, c *Case, kernel string, nodes, cpus, memory int, 
 		return 0, err
 	}
 	// 3. The machine.
-	machine := []string{"-accel", "tcg,thread=single", "-cpu", "max", "-machine", "q35,hpet=off", "-m", fmt.Sprint(memory),
-		"-smp", fmt.Sprintf("%d,sockets=%d,cores=%d", cpus, nodes, cpus/nodes), "-nographic", "-no-reboot", "-nodefaults", "-serial", "stdio",
-		"-kernel", kernel, "-initrd", image, "-append", "console=ttyS0 quiet panic=-1 tsc=reliable delayacct schedstats=enable"}
-	for n := range nodes {
-		machine = append(machine, "-object", fmt.Sprintf("memory-backend-ram,size=%dM,id=m%d", memory/nodes, n),
-			"-numa", fmt.Sprintf("node,memdev=m%d,cpus=%d-%d", n, n*(cpus/nodes), (n+1)*(cpus/nodes)-1))
-	}
-	if v, err := exec.CommandContext(ctx, "qemu-system-x86_64", "--version").Output(); err == nil && tooOld(string(v)) {
-		fmt.Fprintln(stderr, "this QEMU is older than 10.0; 7.2 is known to corrupt the CPU's flags, so that kernels crash and stacks are missing")
-	}
-	fmt.Fprintf(stderr, "booting %s with %d CPUs on %d nodes, emulated: this takes minutes ...\n", filepath.Base(kernel), cpus, nodes)
-	cmd := exec.CommandContext(ctx, "qemu-system-x86_64", machine...)
+	fmt.Fprintf(stderr, "booting %s with %d CPUs on %d nodes, emulated: this takes minutes ...\n", filepath.Base(kernel), m.cpus, m.nodes)
+	cmd := exec.CommandContext(ctx, "qemu-system-x86_64", m.flags(kernel, image)...)
 	out := &statusOf{w: stdout}
 	cmd.Stdout, cmd.Stderr = out, stderr
 	if err := cmd.Run(); err != nil && ctx.Err() == nil {
@@ -143,11 +189,15 @@ func qemu(ctx context.Context, c *Case, kernel string, nodes, cpus, memory int, 
 	return out.status, nil
 }
 
-// tooOld tells a version of QEMU that was not seen to work.
-func tooOld(version string) bool {
-	var major int
-	n, _ := fmt.Sscanf(version, "QEMU emulator version %d.", &major)
-	return n == 1 && major < 10
+func (m *machine) flags(kernel, image string) []string {
+	l := []string{"-accel", "tcg,thread=single", "-cpu", "max", "-machine", "q35,hpet=off", "-m", fmt.Sprint(m.memory),
+		"-smp", fmt.Sprintf("%d,sockets=%d,cores=%d", m.cpus, m.nodes, m.cpus/m.nodes), "-nographic", "-no-reboot", "-nodefaults", "-serial", "stdio",
+		"-kernel", kernel, "-initrd", image, "-append", "console=ttyS0 quiet panic=-1 tsc=reliable delayacct schedstats=enable"}
+	for n := range m.nodes {
+		l = append(l, "-object", fmt.Sprintf("memory-backend-ram,size=%dM,id=m%d", m.memory/m.nodes, n),
+			"-numa", fmt.Sprintf("node,memdev=m%d,cpus=%d-%d", n, n*(m.cpus/m.nodes), (n+1)*(m.cpus/m.nodes)-1))
+	}
+	return l
 }
 
 // initScript is the machine's first process. The lab gets no terminal, which would be shown its progress line by line.

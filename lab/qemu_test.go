@@ -105,15 +105,41 @@ func TestQEMUUsage(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{
-		nil, {"--kernel", "k"}, {"--kernel", "k", "--", "list", "x"}, {"--kernel", "k", "--nodes", "3", "--cpus", "2", "--", "run", "lock-contention"},
-		{"--", "run", "lock-contention"}, {"--kernel", "k", "--", "run", "no-such-case"},
+		nil, {"--kernel", "k"}, {"--kernel", "k", "--", "list", "x"}, {"--kernel", "k", "lock-contention/no-such-variant"}, {"--kernel", "k", "--nodes", "3", "--cpus", "2", "--", "run", "lock-contention"},
+		{"no-such-case"}, {"--kernel", "k", "--", "run", "no-such-case"},
 	} {
 		var errs strings.Builder
 		if got := qemuArgs(context.Background(), cases, args, io.Discard, &errs); got != exitUsage || errs.Len() == 0 {
 			t.Errorf("lab qemu %q: status %d, says %q", args, got, errs.String())
 		}
 	}
-	if !tooOld("QEMU emulator version 7.2.22 (Debian 1:7.2)") || tooOld("QEMU emulator version 10.0.2") || tooOld("") {
-		t.Error("versions of QEMU are told wrongly")
+	for says, want := range map[string]bool{"QEMU emulator version 7.2.22 (Debian 1:7.2)": true, "QEMU emulator version 10.0.2": false, "": false} {
+		if _, old := tooOld(says); old != want {
+			t.Errorf("%q is too old: %v", says, old)
+		}
+	}
+}
+
+// TestMeant: only what the machine will run is built.
+func TestMeant(t *testing.T) {
+	cases, err := loadCases()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for args, want := range map[string]string{
+		"numa-balancing":         "[numa-balancing/ill numa-balancing/cured]",
+		"numa-balancing/healthy": "[numa-balancing/healthy]",
+		"run gomaxprocs-over-quota --variant cured --for 10s":     "[gomaxprocs-over-quota/cured]",
+		"verify --times 1 --only numa-balancing/ill":              "[numa-balancing/ill]",
+		"verify numa-balancing/ill numa-balancing/cured --for 5s": "[numa-balancing/ill numa-balancing/cured]",
+	} {
+		rest := inside(strings.Fields(args))
+		got, err := meant(cases, rest)
+		if err != nil || fmt.Sprint(got) != want {
+			t.Errorf("%q: %v, %v; want %s", args, got, err, want)
+		}
+		if n := strings.Count(strings.Join(rest, " "), "--for"); n != 1 {
+			t.Errorf("%q has --for %d times", rest, n)
+		}
 	}
 }

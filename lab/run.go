@@ -135,7 +135,7 @@ func run(ctx context.Context, c *Case, v *Variant, o runOptions) (status int, er
 	if err != nil {
 		return status, err
 	}
-	if after.said, err = ask(ctx, whystall, "diagnose", "--pid", strconv.Itoa(s.pid()), "--for", look.String(), "-o", filepath.Join(dir, "cured.case")); err != nil {
+	if after.said, err = ask(ctx, whystall, "diagnose", "--pid", strconv.Itoa(s.pid()), "--for", o.record.String(), "-o", filepath.Join(dir, "cured.case")); err != nil {
 		return status, err
 	}
 	compare(say, ill, after)

@@ -15,10 +15,10 @@ import (
 	"github.com/whystall/whystall/internal/evidence/kernel"
 )
 
-// How long local collectors may take to begin and to end. Loading the kernel's programs takes some hundred ms, resolving
-// a large program's symbols at the end some seconds.
+// How long local collectors may take to begin and to end. Loading the kernel's programs takes some hundred ms, on a machine that has no
+// CPU to spare a hundred times that, and what is recorded before is of no use; resolving a large program's symbols at the end takes some seconds.
 const (
-	toBegin = 10 * time.Second
+	toBegin = 60 * time.Second
 	toEnd   = 60 * time.Second
 	// linger is how much longer than the trace they record: events of its last moments reach us later.
 	linger = 50 * time.Millisecond
@@ -32,6 +32,7 @@ func (r *run) startLocals(ctx context.Context) (stop func() *failure) {
 	}
 	r.o.Progress(Progress{Doing: "attaching"})
 	// Ctrl-C ends the recording first, and that them.
+	interrupted := ctx.Done()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	cpu := ownCPU()
 	var wg sync.WaitGroup
@@ -55,6 +56,7 @@ func (r *run) startLocals(ctx context.Context) (stop func() *failure) {
 	for _, b := range begin {
 		select {
 		case <-b:
+		case <-interrupted:
 		case <-patience:
 			patience = time.After(0)
 		}

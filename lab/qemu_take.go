@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+// What a virtual machine takes: an emulator that is known to work, and a kernel.
+
+// leastQEMU is the first that was seen to work. 7.2 corrupts the CPU's flags: kernels crash, and stacks are missing.
+const leastQEMU = 10
+
+// emulator tells why there is none that would do.
+func emulator(ctx context.Context) error {
+	const install = "apt-get install qemu-system-x86 (Debian 12: with -t bookworm-backports)"
+	if runtime.GOARCH != "amd64" {
+		return fmt.Errorf("find an emulator: the lab's machine is an x86, this is %s", runtime.GOARCH)
+	}
+	if _, err := exec.LookPath("qemu-system-x86_64"); err != nil {
+		return fmt.Errorf("find QEMU %d or later: %w; %s", leastQEMU, err, install)
+	}
+	out, err := exec.CommandContext(ctx, "qemu-system-x86_64", "--version").Output()
+	if err != nil {
+		return fmt.Errorf("ask QEMU for its version: %w", err)
+	}
+	if version, old := tooOld(string(out)); old {
+		return fmt.Errorf("QEMU %s is too old: it takes %d or later, as 7.2 is known to corrupt the CPU's flags; %s", version, leastQEMU, install)
+	}
+	return nil
+}
+
+// tooOld tells a version of QEMU that was not seen to work.
+func tooOld(says string) (version string, old bool) {
+	var major, minor int
+	n, _ := fmt.Sscanf(says, "QEMU emulator version %d.%d", &major, &minor)
+	return fmt.Sprintf("%d.%d", major, minor), n == 2 && major < leastQEMU
+}
+
+// debianKernel is the kernel that Debian's linux-image-cloud-amd64 would install, unpacked in the user's cache.
+func debianKernel(ctx context.Context, say io.Writer) (string, error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(cache, "whystall-lab", "kernel")
+	there := func() string {
+		files, _ := filepath.Glob(filepath.Join(dir, "boot", "vmlinuz-*"))
+		if len(files) == 0 {
+			return ""
+		}
+		return files[len(files)-1]
+	}
+	if k := there(); k != "" {
+		return k, nil
+	}
+	const other = "give one by --kernel; lab qemu alone tells which"
+	out, err := exec.CommandContext(ctx, "apt-cache", "depends", "--important", "linux-image-cloud-amd64").Output()
+	_, name, ok := strings.Cut(string(out), "Depends: ")
+	name, _, _ = strings.Cut(name, "\n")
+	if err != nil || !ok || !strings.HasPrefix(name, "linux-image-") {
+		return "", fmt.Errorf("find a kernel: apt-cache knows no linux-image-cloud-amd64; %s", other)
+	}
+	fmt.Fprintf(say, "fetching %s ...\n", name)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	temp, err := os.MkdirTemp(dir, "fetch-")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(temp)
+	for _, c := range [][]string{{"apt-get", "download", "-qq", "-o", "APT::Sandbox::User=root", name}, {"sh", "-c", "dpkg -x linux-image-*.deb unpacked"}} {
+		cmd := exec.CommandContext(ctx, c[0], c[1:]...)
+		cmd.Dir = temp
+		if b, err := cmd.CombinedOutput(); err != nil {
+			return "", fmt.Errorf("fetch %s: %w: %s; %s", name, err, strings.TrimSpace(string(b)), other)
+		}
+	}
+	// Of the package no more than the kernel is wanted. It is there whole or not at all.
+	if err := os.Rename(filepath.Join(temp, "unpacked", "boot"), filepath.Join(dir, "boot")); err != nil {
+		return "", fmt.Errorf("unpack %s: %w", name, err)
+	}
+	if k := there(); k != "" {
+		return k, nil
+	}
+	return "", fmt.Errorf("unpack %s: there is no vmlinuz in it; %s", name, other)
+}
