@@ -66,7 +66,7 @@ func recordBPF(ctx context.Context, p Process, w io.Writer) (_ *evidence.Cost, e
 		return nil, err
 	}
 	defer r.Close()
-	s := &bpfStream{r: r, files: fileWaits{fds: filepath.Join(p.Root, "/proc", strconv.Itoa(p.PID), "fd")}, cgroups: newCgroupPaths(p.Root), threads: map[uint32]*bpfThread{}, stacks: map[uint64]stackID{}, seed: maphash.MakeSeed()}
+	s := &bpfStream{r: r, files: fileWaits{fds: filepath.Join(p.Root, "/proc", strconv.Itoa(p.PID), "fd")}, mapped: mappedFiles{maps: filepath.Join(p.Root, "/proc", strconv.Itoa(p.PID), "maps")}, cgroups: newCgroupPaths(p.Root), threads: map[uint32]*bpfThread{}, stacks: map[uint64]stackID{}, seed: maphash.MakeSeed()}
 	if s.w, err = kernel.NewWriter(w, s.header(named)); err != nil {
 		return nil, err
 	}
@@ -119,6 +119,7 @@ type bpfStream struct {
 	lossAt   int64
 	broken   error // first event that could not be read
 	files    fileWaits
+	mapped   mappedFiles
 }
 
 type bpfThread struct {
@@ -267,6 +268,10 @@ func (s *bpfStream) event(e *bpf.Event) {
 	case bpf.Waking:
 		if t := s.threads[e.Other]; t != nil && t.Kernel && serves(t.Comm) {
 			rec.Flags |= kernel.Interrupt
+		}
+	case bpf.Fault:
+		if e.Flags&bpf.Major != 0 {
+			rec.User = s.mapped.fault(s, e)
 		}
 	case bpf.Exec:
 		s.naming.exec(e.Time)

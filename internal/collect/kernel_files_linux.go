@@ -51,11 +51,7 @@ func (f *fileWaits) wait(s *bpfStream, e *bpf.Event) {
 		l.fd, l.at, l.id = int64(e.Arg[2]), e.Time, 0
 		path, err := os.Readlink(filepath.Join(f.fds, strconv.FormatUint(e.Arg[2], 10)))
 		if err == nil && strings.HasPrefix(path, "/") { // not a socket or a pipe
-			id, isNew := s.define(maphash.String(s.seed, path) &^ 1)
-			if isNew {
-				s.naming.send(unnamed{id: id, at: e.Time, user: true, file: path})
-			}
-			l.id = id
+			l.id = s.fileStack(path, e.Time)
 		}
 	}
 	if l.id == 0 {
@@ -121,4 +117,13 @@ func kindOfFile(path string) uint64 {
 		}
 	}
 	return kernel.FileOther
+}
+
+// fileStack is the number of a stack of one frame, whose module is the file.
+func (s *bpfStream) fileStack(path string, at int64) uint32 {
+	id, isNew := s.define(maphash.String(s.seed, path) &^ 1)
+	if isNew {
+		s.naming.send(unnamed{id: id, at: at, user: true, file: path})
+	}
+	return id
 }

@@ -87,6 +87,9 @@ func tellFault(p *Pass, f *finding.Finding) {
 	switch {
 	case k.Major.NS >= k.Huge.NS && 2*k.Major.NS > k.Faults.NS:
 		kind = "major page faults, which read a file or swap"
+		if l := k.Major.Flags; len(l) > 0 && 2*l[0].NS > k.Major.NS {
+			kind = "major page faults, which read a file, mostly " + l[0].Who
+		}
 	case 2*k.Huge.NS > k.Faults.NS:
 		kind = "faults for huge pages, which clear 2 MiB each"
 	}

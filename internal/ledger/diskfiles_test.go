@@ -22,8 +22,12 @@ disk t=5000000 cpu=0 tid=10 flags=target user=3
 waking t=7000000 cpu=0 tid=10 other=0 flags=target,interrupt
 switch t=7000000 cpu=0 tid=0 other=10 flags=othertarget
 waitstack t=7000000 cpu=0 tid=10 kernel=2
+fault t=7200000 cpu=0 tid=10 flags=target,major user=3 args=500000,4096,4
 switch t=8000000 cpu=0 tid=10 other=0 flags=target args=1,1,0
 `), nil)
+	if m := r.Major; m.N != 1 || m.NS != 5e5 || len(m.Sites) != 0 || len(m.Flags) != 1 || m.Flags[0].Who != "/data/table" {
+		t.Errorf("got %+v, want one major fault of 0.5 ms for /data/table", m)
+	}
 	d := r.Disk
 	if d.N != 1 || d.NS != 3e6 || d.Max != 3e6 || len(d.Flags) != 1 || d.Flags[0].Who != "/data/table" || d.Flags[0].NS != 3e6 {
 		t.Errorf("got %+v, want one wait of 3 ms for /data/table", d)

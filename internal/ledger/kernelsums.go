@@ -278,12 +278,20 @@ func (x *spanSum) done(by bool) {
 // diskFiles shares the waits for a disk out among the files that were told as they began.
 func diskFiles(k *timeline.Kernel, x *spanSum) {
 	k.Events(math.MinInt64, math.MaxInt64, func(e *timeline.Event) bool {
-		frames := k.Stack(e.User)
-		if s := k.At(e.TID, e.Begin); s.Doing == timeline.ThreadBlocked && s.Block == timeline.BlockDisk && len(frames) == 1 {
-			x.flags[frames[0].Module] += s.Whole.End - s.Whole.Begin
+		file := fileOf(k, e.User)
+		if s := k.At(e.TID, e.Begin); s.Doing == timeline.ThreadBlocked && s.Block == timeline.BlockDisk && file != "" {
+			x.flags[file] += s.Whole.End - s.Whole.Begin
 		}
 		return true
 	}, kernel.Disk)
+}
+
+// fileOf is the file that a record's stack of one frame stands for, "" where it is none.
+func fileOf(k *timeline.Kernel, stack uint32) string {
+	if frames := k.Stack(stack); len(frames) == 1 && frames[0].Func == "" {
+		return frames[0].Module
+	}
+	return ""
 }
 
 // events adds up the rarer records.
@@ -318,7 +326,7 @@ func events(k *timeline.Kernel, r *Kernel) {
 				add(&r.Faults, e, "")
 			}
 			if e.Flags&kernel.Major != 0 {
-				add(&r.Major, e, "")
+				add(&r.Major, e, fileOf(k, e.User))
 			}
 			if e.Flags&kernel.Huge != 0 {
 				add(&r.Huge, e, "")

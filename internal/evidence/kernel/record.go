@@ -52,7 +52,7 @@ const (
 	Sample
 
 	// Fault: a stretch of TID in a page fault at address Arg[1], Arg[2] its error code. Flags: Major, Huge. Arg[0] is 0 where only
-	// its begin is known.
+	// its begin is known. Of a major one User is a stack of one frame, whose Module is the file, where one is mapped there.
 	Fault
 
 	// Reclaim: a stretch of TID in direct reclaim; Arg[1] the order asked for, Arg[2] gfp flags; with Memcg that of a
