@@ -1,6 +1,8 @@
 package main
 
 import (
+	"archive/zip"
+	"compress/flate"
 	"context"
 	"errors"
 	"fmt"
@@ -153,10 +155,10 @@ func (o *recordOptions) record(ctx context.Context, b *builder, whystall string,
 			case seconds > 1:
 				seconds--
 				continue
-			case clients <= 2:
+			case clients <= 4:
 				return "NOT KEPT, " + words, false, nil
 			}
-			clients /= 2
+			clients = min(clients-1, int(int64(clients)*maxRecording*9/10/size))
 		} else {
 			os.Remove(last)
 			last = file
@@ -201,6 +203,9 @@ func (o *recordOptions) window(ctx context.Context, whystall string, s *stage, v
 	if err != nil {
 		return got, 0, err
 	}
+	if err := repack(file); err != nil {
+		return got, 0, fmt.Errorf("pack %s: %w", filepath.Base(file), err)
+	}
 	st, err := os.Stat(file)
 	if err != nil {
 		return got, 0, err
@@ -211,6 +216,41 @@ func (o *recordOptions) window(ctx context.Context, whystall string, s *stage, v
 	got, err = said(ctx, whystall, file, v)
 	got.others = used
 	return got, st.Size(), err
+}
+
+// repack compresses a case's members as well as can be, for which a recorder has no time.
+func repack(file string) error {
+	from, err := zip.OpenReader(file)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	out, err := os.Create(file + ".new")
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	to := zip.NewWriter(out)
+	to.RegisterCompressor(zip.Deflate, func(w io.Writer) (io.WriteCloser, error) { return flate.NewWriter(w, flate.BestCompression) })
+	for _, m := range from.File {
+		h := zip.FileHeader{Name: m.Name, Method: zip.Deflate, Modified: m.Modified}
+		w, err := to.CreateHeader(&h)
+		if err != nil {
+			return err
+		}
+		r, err := m.Open()
+		if err != nil {
+			return err
+		}
+		_, err = io.Copy(w, r)
+		if err := errors.Join(err, r.Close()); err != nil {
+			return err
+		}
+	}
+	if err := errors.Join(to.Close(), out.Close()); err != nil {
+		return err
+	}
+	return os.Rename(file+".new", file)
 }
 
 // said is what whystall says of a recording. Tests explain it anywhere and at any time: no allowance is made for a machine that others used.
