@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -19,16 +20,21 @@ import (
 
 // record --slow-over waits for what happens now and then:
 //
-//  1. Segments of a fixed length are recorded back to back, each a case of its own.
+//  1. Segments of a fixed length are recorded, each a case of its own. The next one begins to attach before the last one ends, so that
+//     nothing passes between them unseen by the kernel's records. The trace, of which a process gives but one at a time, has a gap.
 //  2. While the next one is recorded, a process of the lowest priority judges the last (judge.go): did a request take that long, or,
 //     where no requests can be seen, did the target stand still that long though it had work?
 //  3. If so, the segment and the one before it become case files. Else the one before it is removed.
 //
-// So there are three segments on disk at most beside what was saved: one that is recorded, one that is judged, one to look back on.
+// So there are three segments on disk at most beside what was saved: one that is recorded, one that is judged, or begins, one to look
+// back on. A segment does not begin before the judge is done with the last but one.
 
 // segmentLength is long enough for attaching to the kernel and starting a trace to cost little, and short enough to be
 // looked at by a person.
 const segmentLength = 20 * time.Second
+
+// lead is how long before a segment's end the next one begins: attaching takes 0.3 to 1 s on a machine that is not idle.
+const lead = 2 * time.Second
 
 // segment is one of them.
 type segment struct {
@@ -44,7 +50,8 @@ type trigger struct {
 	over     time.Duration
 	entry    string
 	left     int // captures that may still be saved
-	segments int
+	begun    int // segments that were begun
+	segments int // that were recorded
 	saved    int
 	worst    verdict
 	before   *segment
@@ -58,6 +65,7 @@ func (c *recordCmd) watch(con *console, o collect.Options) error {
 	}
 	t := &trigger{con: con, o: o, base: base, over: c.SlowOver, entry: c.Entry, left: c.MaxCaptures}
 	t.o.Brief, t.o.For = true, min(segmentLength, o.For)
+	t.o.Timing.Retry = 200 * time.Millisecond // the trace that is in the way is our own last one, and about to end
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // the second Ctrl-C is the system's
@@ -78,6 +86,8 @@ func (c *recordCmd) watch(con *console, o collect.Options) error {
 }
 
 func (t *trigger) run(ctx context.Context, until time.Time) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	var judging chan error
 	wait := func() error {
 		if judging == nil {
@@ -87,38 +97,101 @@ func (t *trigger) run(ctx context.Context, until time.Time) error {
 		judging = nil
 		return err
 	}
+	goOn := func(early time.Duration) bool {
+		return ctx.Err() == nil && t.left > 0 && time.Now().Add(early).Before(until)
+	}
+	cur := t.begin(ctx, until)
+	defer func() { cur.drop(cancel) }()
 	for {
-		s, err := t.record(ctx)
-		if e := wait(); e != nil { // before anything else of disk is used
+		var next *recording
+		select {
+		case <-cur.near:
+			if err := wait(); err != nil { // before anything else of disk is used
+				return err
+			}
+			if goOn(lead) {
+				next = t.begin(ctx, until)
+			}
+		case <-cur.done:
+		}
+		<-cur.done
+		s, err := cur.s, cur.err
+		cur.s = nil
+		if e := wait(); e != nil || s == nil || t.left <= 0 {
 			if s != nil {
 				s.w.Discard()
 			}
-			return e
-		}
-		if s == nil {
-			return err
-		}
-		if t.left <= 0 {
-			s.w.Discard()
-			return nil
-		}
-		t.segments++
-		last := err != nil || ctx.Err() != nil || !time.Now().Before(until)
-		judging = make(chan error, 1)
-		judge := func() error { return t.decide(s) }
-		if last {
-			if e := judge(); e != nil {
+			next.drop(cancel)
+			if e != nil {
 				return e
 			}
 			return err
 		}
-		go func(done chan error) { done <- judge() }(judging)
+		t.segments++
+		judging = make(chan error, 1)
+		go func(done chan error) { done <- t.decide(s) }(judging)
+		if next == nil {
+			if err != nil || !goOn(0) {
+				if e := wait(); e != nil {
+					return e
+				}
+				return err
+			}
+			next = t.begin(ctx, until)
+		}
+		cur = next
 	}
 }
 
-// record records one segment; nil with an error when nothing came of it. A segment with an error is the last.
-func (t *trigger) record(ctx context.Context) (*segment, error) {
-	m, err := collect.Begin(t.o)
+// recording is a segment that is being recorded.
+type recording struct {
+	near chan struct{} // closed when the end is near
+	done chan struct{} // closed when s and err are there
+	s    *segment      // nil with an error when nothing came of it
+	err  error
+}
+
+// drop ends a recording and forgets it.
+func (r *recording) drop(cancel func()) {
+	if r == nil {
+		return
+	}
+	cancel()
+	<-r.done
+	if r.s != nil {
+		r.s.w.Discard()
+		r.s = nil
+	}
+}
+
+// begin begins to record a segment, a shorter one where until comes before its end.
+func (t *trigger) begin(ctx context.Context, until time.Time) *recording {
+	r := &recording{near: make(chan struct{}), done: make(chan struct{})}
+	o := t.o
+	first := t.begun == 0
+	t.begun++
+	if left := time.Until(until).Round(time.Second); left < o.For && !first {
+		o.For = max(left, time.Second)
+	}
+	near := sync.OnceFunc(func() { close(r.near) })
+	o.Progress = func(p collect.Progress) {
+		if p.Note != "" && first {
+			t.con.say("%s", p.Note)
+		}
+		if p.Of > 0 && p.Of-p.Elapsed <= lead {
+			near()
+		}
+	}
+	go func() {
+		r.s, r.err = t.record(ctx, o)
+		close(r.done)
+	}()
+	return r
+}
+
+// record records one segment; nil with an error when nothing came of it.
+func (t *trigger) record(ctx context.Context, o collect.Options) (*segment, error) {
+	m, err := collect.Begin(o)
 	if err != nil {
 		if t.segments > 0 {
 			err = fmt.Errorf("the target is gone: %w", err)
@@ -128,12 +201,6 @@ func (t *trigger) record(ctx context.Context) (*segment, error) {
 	s := &segment{name: t.base + "-" + m.Begun.UTC.Format("20060102T150405Z") + ".case"}
 	if s.w, err = evidence.Create(s.name, false, m); err != nil {
 		return nil, err
-	}
-	o := t.o
-	o.Progress = func(p collect.Progress) {
-		if p.Note != "" && t.segments == 0 {
-			t.con.say("%s", p.Note)
-		}
 	}
 	if err := collect.Run(ctx, o, s.w); err != nil {
 		s.w.Discard()

@@ -72,7 +72,7 @@ func lookThrottled(p *Pass) {
 		return
 	}
 	stood := ratio(k.StoodNS, wall(k))
-	if n, _, share := asked(p, true); n > 0 && r.CPUs != nil && stood < stoodShare {
+	if n, _, share := asked(p, true); n > 0 && r.CPUs != nil {
 		p.claimTerm(termThrottled, r.CPUs.ThrottledNS, share)
 		return
 	}
