@@ -22,8 +22,8 @@ var _ = register(&Detector{
   takes 800 ms instead of 30.
 
 Evidence
-  Slow column: "sweep". Single sweeps of 5 ms or more, bytes swept against bytes reclaimed, and
-  where they allocate.
+  Slow column: "sweep", and of "runnable in Go" what allocations that sweep had the Ps meanwhile.
+  Single sweeps of 5 ms or more, bytes swept against bytes reclaimed, and where they allocate.
 
 Not to be taken for
   Small sweeps that reclaim nothing: they are always there, most allocations after a cycle make
@@ -54,8 +54,17 @@ const (
 
 func lookSweepAssist(p *Pass) {
 	p.ClaimWhere(func(a *ledger.Account) bool { return a.Leaf == ledger.LeafSweep })
-	if len(p.claims) > 0 && wasteful(p.Ledger) == nil {
-		p.Clear("%s per slow request in small sweeps; none took %s and swept %d times what it reclaimed", p.per(p.Claimed()), finding.Duration(longSweep), sweepWaste)
+	if wasteful(p.Ledger) == nil {
+		if len(p.claims) > 0 {
+			p.Clear("%s per slow request in small sweeps; none took %s and swept %d times what it reclaimed", p.per(p.Claimed()), finding.Duration(longSweep), sweepWaste)
+		}
+		return
+	}
+	// Who sweeps keeps its P as long: whoever waits for one waits for the sweep.
+	for i := range p.Ledger.Slow.Accounts {
+		if a := &p.Ledger.Slow.Accounts[i]; a.Leaf == ledger.LeafRunnable {
+			p.Claim(i, min(instead(a, "sweep"), a.NS-late(a)))
+		}
 	}
 }
 
@@ -78,8 +87,12 @@ func tellSweepAssist(p *Pass, f *finding.Finding) {
 			top = s
 		}
 	}
-	f.Summary = fmt.Sprintf("slow requests spend %s each (%s of their time) sweeping inside an allocation; the worst swept %s to reclaim %s in %s",
-		p.per(p.NS()), p.share(p.NS()), finding.Bytes(top.Swept), finding.Bytes(top.Reclaimed), finding.Duration(top.End-top.Begin))
+	f.Summary = fmt.Sprintf("slow requests spend %s each (%s of their time) sweeping inside an allocation", p.per(p.NS()), p.share(p.NS()))
+	if queued := p.grantedOf(leaf(ledger.LeafRunnable)); queued > 0 {
+		f.Summary = fmt.Sprintf("slow requests lose %s each (%s of their time) to allocations that sweep: %s in their own, %s waiting for a P that another one keeps",
+			p.per(p.NS()), p.share(p.NS()), p.per(p.NS()-queued), p.per(queued))
+	}
+	f.Summary += fmt.Sprintf("; the worst swept %s to reclaim %s in %s", finding.Bytes(top.Swept), finding.Bytes(top.Reclaimed), finding.Duration(top.End-top.Begin))
 	for i, s := range ss {
 		if i == 3 {
 			p.Proof("execution trace: sweep", "%d more of the kind", len(ss)-3)

@@ -181,6 +181,8 @@ func (p *pass) name(who uint32, entries map[string]bool) Instead {
 		return Instead{Who: "GC worker (idle)", Kind: "gc"}
 	case timeline.WhoGCFractional:
 		return Instead{Who: "GC worker (fractional)", Kind: "gc"}
+	case timeline.WhoSweep:
+		return Instead{Who: "allocations that sweep", Kind: "sweep"}
 	}
 	fn := p.tl.Func(timeline.FuncID(who))
 	switch {

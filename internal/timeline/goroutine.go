@@ -335,9 +335,17 @@ func (t *Timeline) learnEntry(g *G, ev *exectrace.Event) {
 	}
 }
 
+// holds is what g has a P for.
+func (g *G) holds() uint32 {
+	if g.ranges&metaSweep != 0 {
+		return WhoSweep
+	}
+	return g.who
+}
+
 // place puts g on the event's P.
 func (t *Timeline) place(g *G, ev *exectrace.Event, now int64, syscall bool) {
-	if old, ok := t.procs.take(int32(ev.P), ev.Slot, g.who, now); ok {
+	if old, ok := t.procs.take(int32(ev.P), ev.Slot, g.holds(), now); ok {
 		g.proc = int32(ev.P)
 		if syscall {
 			t.procs.syscall(g.proc, now)

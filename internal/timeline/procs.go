@@ -13,6 +13,7 @@ const (
 	WhoGCDedicated = ^uint32(0) - iota // GC workers, by mode
 	WhoGCIdle
 	WhoGCFractional
+	WhoSweep // a goroutine whose allocation sweeps
 	whoNobody
 )
 
@@ -64,8 +65,8 @@ type procs struct {
 	work       bool // a goroutine is runnable
 	stopped    bool // the world is, or is being stopped
 	runnableNS int64
-	whoNS      []int64 // by FuncID
-	gcNS       [4]int64
+	whoNS      []int64  // by FuncID
+	specialNS  [8]int64 // of those that are no entry functions
 
 	blocks   []procBlock // ring
 	cur      *procBlock  // the one that is filled
@@ -216,7 +217,7 @@ func (p *procs) occupied(x *proc, now int64) {
 		}
 		p.whoNS[x.who] += d
 	} else {
-		p.gcNS[^x.who&3] += d
+		p.specialNS[^x.who&7] += d
 	}
 	b := p.block()
 	b.occ = append(b.occ, occupation{uint32(x.since - b.begin), uint32(now - b.begin), x.who})
@@ -246,7 +247,7 @@ func (p *procs) rotate(now int64) {
 				}
 				p.whoNS[x.who] += now - x.since
 			} else {
-				p.gcNS[^x.who&3] += now - x.since
+				p.specialNS[^x.who&7] += now - x.since
 			}
 			p.byCat[x.cat] += now - x.since
 			x.since = now
@@ -312,6 +313,14 @@ func (p *procs) rename(i int32, who uint32, now int64) {
 	x := &p.ps[i]
 	p.change(x, runs(who), now)
 	x.who = who
+}
+
+// holds tells what the goroutine on P i is at from now on, which changes nothing of what the P does.
+func (p *procs) holds(i int32, who uint32, now int64) {
+	if x := &p.ps[i]; x.who != who && x.who != whoNobody {
+		p.change(x, x.cat, now)
+		x.who = who
+	}
 }
 
 // release takes whoever is on P i away.
@@ -452,7 +461,7 @@ func (t *Timeline) RunningBy() []Occupant {
 		}
 	}
 	for _, who := range []uint32{WhoGCDedicated, WhoGCIdle, WhoGCFractional} {
-		if ns := p.gcNS[^who&3]; ns > 0 {
+		if ns := p.specialNS[^who&7]; ns > 0 {
 			l = append(l, Occupant{who, ns})
 		}
 	}

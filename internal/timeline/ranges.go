@@ -201,8 +201,13 @@ func (t *Timeline) rangeEvent(ev *exectrace.Event, now int64) {
 	} else {
 		g.ranges &^= bit
 	}
-	if bit == metaAssist && g.proc >= 0 {
-		t.procs.assist(g.proc, begins, now)
+	if g.proc >= 0 {
+		switch bit {
+		case metaAssist:
+			t.procs.assist(g.proc, begins, now)
+		case metaSweep:
+			t.procs.holds(g.proc, g.holds(), now)
+		}
 	}
 	if State(g.meta&7) == Running {
 		t.run(g, now, 0)
