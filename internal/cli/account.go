@@ -87,8 +87,8 @@ func (con *console) account(in *loaded, entry *regexp.Regexp, slowOver time.Dura
 	offset, exact, ok := in.manifest.WallOffset(r.Begin, r.Monotonic)
 	if b := in.manifest.Begun; r.Kernel != nil && b.MonoNS != 0 {
 		r.Kernel.Wall, r.Kernel.WallOffset = true, b.UTC.UnixNano()-b.MonoNS // the kernel's clock is the recorder's
-		if r.Monotonic {
-			offset, exact, ok = r.Kernel.WallOffset, true, true
+		if r.Monotonic || r.Kernel.Whole {
+			offset, exact, ok = r.Kernel.WallOffset+r.Kernel.ShiftNS, true, true
 		}
 	}
 	if exact && in.target.CPUs == 0 {

@@ -26,7 +26,7 @@ func tooLong(r *ledger.Result, m *ledger.Moments) bool {
 // long is not thereby the cause.
 func shortOfCPU(r *ledger.Result) string {
 	// Where the accounts have the kernel's leaves the time is split, and nothing has to be guessed.
-	if r == nil || joined(r) {
+	if r == nil || joined(r) && !r.Kernel.Whole {
 		return ""
 	}
 	var why []string

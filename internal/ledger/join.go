@@ -33,6 +33,9 @@ type joiner struct {
 	tl   *timeline.Timeline
 	base int64 // CLOCK_MONOTONIC of the timeline's 0
 
+	whole bool  // the trace names no threads: only what those of the process did together is known
+	shift int64 // from the trace's clock to CLOCK_MONOTONIC; not 0 only with whole
+
 	begin, end int64 // relative, of what the records cover
 	paths      paths
 	ready      readiness

@@ -7,6 +7,10 @@ import (
 // joinRunning books [lo,cursor) of a running or syscall segment by what its thread did.
 func (x *explainer) joinRunning(f *frame, s *timeline.Segment, lo int64, on leafCode, call bool) {
 	j := x.j
+	if j.whole {
+		x.joinWhole(f, s, lo, on)
+		return
+	}
 	if s.Thread() == 0 || !j.covered(lo, x.cursor) {
 		x.trusted(lo, on, f.ident, s)
 		return
@@ -36,6 +40,29 @@ func (x *explainer) joinRunning(f *frame, s *timeline.Segment, lo int64, on leaf
 			}
 			x.alongPath(f, s, p, from, after, work)
 		}
+	}
+}
+
+// joinWhole books [lo,cursor) of a running or syscall segment whose thread is not known: while no thread of the process was on a CPU and one
+// wanted to be, its own was not either. What else it lacked is not seen.
+func (x *explainer) joinWhole(f *frame, s *timeline.Segment, lo int64, on leafCode) {
+	j := x.j
+	if j.covered(lo, x.cursor) {
+		j.parts = j.together(j.parts[:0], max(lo, j.begin), min(x.cursor, j.end))
+		l := j.parts
+		for i := len(l) - 1; i >= 0; i-- {
+			q := l[i]
+			if q.lo >= x.cursor || q.leaf != codeThrottled && q.leaf != codeNoCPU {
+				continue
+			}
+			if q.hi < x.cursor {
+				x.trusted(q.hi, on, f.ident, s)
+			}
+			x.emitPart(x.piece(q.lo, q.leaf, f.ident, s), &q)
+		}
+	}
+	if lo < x.cursor {
+		x.trusted(lo, on, f.ident, s)
 	}
 }
 

@@ -21,7 +21,7 @@ func (p *pass) kernel(r *Result, slow *column) {
 	fillFutexes(k, r.Kernel)
 	var requests spans
 	if p.j != nil {
-		r.Kernel.Joined = true
+		r.Kernel.Joined, r.Kernel.Whole, r.Kernel.ShiftNS = true, p.j.whole, p.j.shift
 		r.Kernel.Late = Late{Sockets: p.j.sockets.sum(), Timers: p.j.timers.sum()}
 		r.Kernel.Align = p.align.sum()
 		stws, _ := p.tl.STWs()

@@ -12,7 +12,9 @@ type Kernel struct {
 	Missing    []string // what this kernel or user did not permit to see
 	Lost       int64    // records that are known to be lost
 	UnknownNS  int64    // of the target's threads' time for which records are missing
-	Joined     bool     // a Go trace with the same clock and thread ids was there
+	Joined     bool     // a Go trace with the same clock was there, or one whose clock was found out
+	Whole      bool     // that trace names no threads: joined by what those of the process did together alone
+	ShiftNS    int64    // add to a time of that trace for CLOCK_MONOTONIC; 0 but with Whole
 	Align      Align
 	Fair       Fair
 

@@ -93,6 +93,13 @@ func newPass(src timeline.Source, f finder, o Options) *pass {
 	p.x = explainer{tl: tl, locks: &p.locks, out: p.piece}
 	if o.Kernel != nil && src.Version() >= 22 {
 		p.j = newJoiner(o.Kernel, tl)
+	} else if o.Kernel != nil {
+		if shift, ok := sharedClock(src, o.Kernel); ok {
+			p.j = newJoiner(o.Kernel, tl)
+			p.j.whole, p.j.shift = true, shift
+		}
+	}
+	if p.j != nil {
 		p.y = explainer{tl: tl, out: p.ownPiece}
 	}
 	return p
@@ -130,7 +137,9 @@ func (p *pass) run(ctx context.Context) (*Result, error) {
 					p.locks.woken(&tl.Woken)
 				}
 				if p.j != nil {
-					p.align.event(p.j, ev)
+					if !p.j.whole {
+						p.align.event(p.j, ev)
+					}
 					if ev.Kind == exectrace.KindGoroutine && ev.To == exectrace.Runnable && ev.From == exectrace.Waiting {
 						p.j.woken(ev)
 					}
@@ -184,12 +193,12 @@ func (p *pass) join(begin exectrace.Time) {
 	if p.j == nil {
 		return
 	}
-	if !p.src.Clock().Monotonic {
+	if !p.src.Clock().Monotonic && !p.j.whole {
 		p.j = nil
 		return
 	}
 	p.tl.Advance(begin)
-	p.j.start(p.tl.Abs(0))
+	p.j.start(p.tl.Abs(0) + p.j.shift)
 	p.x.j, p.y.j = p.j, p.j
 }
 

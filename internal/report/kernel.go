@@ -32,6 +32,7 @@ type Kernel struct {
 	Lost      int64    `json:"lost"`
 	UnknownNS int64    `json:"unknown_ns"`
 	Joined    bool     `json:"joined"` // with a Go trace, on one clock
+	Whole     bool     `json:"-"`      // the trace names no threads: only what those of the process did together is joined
 	Alignment Align    `json:"alignment"`
 	Fair      Fair     `json:"fair_control"`
 
@@ -225,6 +226,7 @@ func kernelOf(k *ledger.Kernel, l *ledger.Result) *Kernel {
 	out := &Kernel{
 		Source: k.Source, Release: k.Release, BeginNS: k.Begin, EndNS: k.End, PerTask: k.PerTask, AllTasks: k.AllTasks,
 		Missing: append([]string{}, k.Missing...), Lost: k.Lost, UnknownNS: k.UnknownNS, Joined: k.Joined,
+		Whole:     k.Whole,
 		Alignment: Align{Transitions: k.Align.Transitions, OffCPU: k.Align.OffCPU, Dropped: k.Align.Dropped, MinNS: k.Align.MinNS},
 		Fair:      Fair{Pairs: k.Fair.Pairs, Covered: k.Fair.Covered, Edge: k.Fair.Edge},
 		OnNS:      k.OnNS, QueuedNS: k.QueuedNS, ThrottledNS: k.ThrottledNS, BlockedNS: k.BlockedNS, StoodNS: k.StoodNS,

@@ -391,7 +391,9 @@ func (r *Report) looked() (out [][2]string) {
 		} else {
 			s += ", switches of its own threads"
 		}
-		if k.Joined {
+		if k.Whole {
+			s += "; joined with the trace, whose clock was found by when no thread of the process was on a CPU, and which names no threads: what kept all of them off the CPUs is told, what kept one is not"
+		} else if k.Joined {
 			s += "; joined with the trace: "
 			if a := &k.Alignment; a.Transitions > 0 {
 				s += fmt.Sprintf("of %s transitions of goroutines %s fall on a thread that was on no CPU", count(a.Transitions), count(a.OffCPU))
