@@ -19,7 +19,7 @@ func lookLate(p *Pass, what string, tag func(*ledger.Tags) int64, late *ledger.L
 	case late.N == 0 && why != "":
 		p.Blind(why)
 		return
-	case !joined(r) || r.Native:
+	case !joined(r) || r.Native || k.Whole:
 		p.Blind("which goroutine waited for what: needs an execution trace that can be joined with the kernel's records (Go 1.22 or later); " + text)
 		return
 	case late.N == 0:
@@ -27,8 +27,12 @@ func lookLate(p *Pass, what string, tag func(*ledger.Tags) int64, late *ledger.L
 		p.Blind("the kernel's time of readiness: the records hold none of this process")
 		return
 	}
+	busy := busyPs(r)
 	for i := range r.Slow.Accounts {
 		a := &r.Slow.Accounts[i]
+		if busy && a.Leaf == ledger.LeafRunnable {
+			continue
+		}
 		if a.Leaf == ledger.LeafRunnable || a.Leaf == ledger.LeafLatePoll || a.Leaf == ledger.LeafNetwork || a.Leaf == ledger.LeafTimer {
 			p.Claim(i, min(a.NS, tag(&a.Tags)))
 		}
@@ -38,6 +42,19 @@ func lookLate(p *Pass, what string, tag func(*ledger.Tags) int64, late *ledger.L
 	} else if why := p.board.below(p.det.Floor, p.Claimed()); why != "" {
 		p.Clear("%s; %s", text, why)
 	}
+}
+
+// busyPs tells whether requests lose more in the plain run queue than before they came to it, and enough for a finding: Ps that are busy are
+// the cause of both then, and of that sched-latency speaks.
+func busyPs(r *ledger.Result) bool {
+	var queue, before int64
+	for i := range r.Slow.Accounts {
+		if a := &r.Slow.Accounts[i]; a.Leaf == ledger.LeafRunnable {
+			before += late(a)
+			queue += max(0, a.NS-late(a)-instead(a, "idle"))
+		}
+	}
+	return queue > before && perRequest(&r.Slow, queue) >= queueFloor.NS && ratio(queue, r.Slow.WallNS) >= queueFloor.Share
 }
 
 func tellLate(p *Pass, f *finding.Finding, what string, late *ledger.LateSum) {

@@ -23,9 +23,10 @@ Evidence
   was asked. What the process's threads did meanwhile: on their CPUs, all Ps busy; or asleep.
 
 Not to be taken for
-  A full run queue: the goroutine is runnable and waits for a P after it (sched-latency). Threads
-  that had no CPU or no quota: then nobody could poll (cpu-contention, cpu-throttled). A slow
-  peer: data come late, and readiness with them.
+  A full run queue: the goroutine is runnable and waits for a P after it (sched-latency, of
+  which late polls are a part where the queue costs more than they do). Threads that had no CPU
+  or no quota: then nobody could poll (cpu-contention, cpu-throttled). A slow peer: data come
+  late, and readiness with them.
 
 Remedy
   Keep a P free: bound CPU-bound goroutines below GOMAXPROCS, break up long loops, move batch work

@@ -31,16 +31,18 @@ Evidence
   The histogram of Go 1.26 is not comparable with that of 1.25 (golang/go#79391).
 
 Not to be taken for
-  Kernel run queue delay and throttling: a thread that Go calls running may be off the CPU, its P
-  is lost with it, and goroutines queue behind it. From Go's side it looks the same, except that
-  the process stands still (silences) and that slices of running goroutines last longer than 10
-  ms, that socket calls, which do not block, take 2 ms and more, and that work waits as long
-  beside idle Ps: the finding says so. With the kernel's records such time is not here but
-  throttled, or without CPU, and a queue that is of that making stands under those causes. A lock
-  whose holder is runnable: if requests lose more time there than in the plain run queue, the
-  finding is lock-contention. GC workers that fill the Ps because cycles follow each other:
-  frequent-gc. Network readiness noticed late: with all Ps busy only sysmon polls, every 10 ms or
-  so (golang/go#51651). That delay comes before the unblock event and is in "network".
+  Kernel run queue delay and throttling: a thread that Go calls running may be off the CPU, its
+  P is lost with it, and goroutines queue behind it. From Go's side it looks the same, except
+  that the process stands still (silences) and that slices of running goroutines last longer
+  than 10 ms, that socket calls, which do not block, take 2 ms and more, and that work waits as
+  long beside idle Ps: the finding says so. With the kernel's records such time is not here but
+  throttled, or without CPU, and a queue that is of that making stands under those causes. A
+  lock whose holder is runnable: if requests lose more time there than in the plain run queue,
+  the finding is lock-contention. GC workers that fill the Ps because cycles follow each other:
+  frequent-gc. A goroutine that is runnable beside an idle P: it waits for a thread to wake up,
+  its own if it is locked to one (LockOSThread). Network readiness noticed late: with all Ps
+  busy only sysmon polls, every 10 ms or so (golang/go#51651). That delay comes before the
+  unblock event and is in "network".
 
 Remedy
   Give the process CPU: fewer neighbours on its CPUs, a larger quota, or more Ps if GOMAXPROCS is
@@ -87,7 +89,7 @@ func lookSchedLatency(p *Pass) {
 	// Short of CPU, lock detectors blame no lock that usual requests hardly wait for: what its holders queue is part of
 	// the same queue then.
 	all := runQueueRules(p.Ledger) || shortOfCPU(p.Ledger) != "" && locksAreNew(p.Ledger)
-	gcTaken := p.Found("frequent-gc")
+	gcTaken, busy := p.Found("frequent-gc"), busyPs(p.Ledger)
 	var ns, gc int64
 	for i := range p.Ledger.Slow.Accounts {
 		a := &p.Ledger.Slow.Accounts[i]
@@ -99,8 +101,11 @@ func lookSchedLatency(p *Pass) {
 		if gcTaken {
 			g = instead(a, "gc")
 		}
-		// Before somebody told it that it could run it was in no queue: that is netpoll-late's and timer-late's.
-		own := max(0, a.NS-g-late(a))
+		// Before somebody told it that it could run it was in no queue: that is netpoll-late's and timer-late's, unless the queue is worse.
+		own := max(0, a.NS-g-unheld(p, a))
+		if !busy || a.Leaf != ledger.LeafRunnable {
+			own = max(0, own-late(a))
+		}
 		p.Claim(i, own)
 		ns += own
 		gc += g
@@ -127,6 +132,14 @@ func runnableIn(a *ledger.Account) bool {
 	return a.Leaf == ledger.LeafRunnable || a.Leaf == ledger.LeafLatePoll
 }
 
+// unheld is what waited beside an idle P, where the kernel tells what kept threads off their CPUs: it waited for a thread, not for a P.
+func unheld(p *Pass, a *ledger.Account) int64 {
+	if r := p.Ledger; !joined(r) || r.Kernel.Whole {
+		return 0
+	}
+	return instead(a, "idle")
+}
+
 // fullHouse tells whether requests merely wait for each other: what ran instead was requests and the GC they make,
 // the process did not stand still, and Ps were not idle for want of a thread that woke up [idle Ps hold 2-7 % of
 // such waits in full and healthy servers, 22 % beside CPU hogs].
@@ -137,7 +150,7 @@ func fullHouse(p *Pass) bool {
 	var strange int64
 	for _, c := range p.claims {
 		a := &p.Ledger.Slow.Accounts[c.account]
-		other := a.NS - instead(a, "request") - instead(a, "gc")
+		other := a.NS - instead(a, "request") - instead(a, "gc") - instead(a, "sweep") - unheld(p, a)
 		strange += scale(min(a.NS, max(0, other)+a.Tags.SilenceNS), c.ns, a.NS)
 	}
 	return 8*strange < p.Claimed()
