@@ -31,6 +31,7 @@ var labAbsent = map[string]string{
 
 	"gomaxprocs-over-quota.ill-go1.13": "not recorded yet",
 	"logger-lock.ill":                  "a busy logger has more events a second than a recording may hold: not recorded yet",
+	"sched-latency.like-late-poll":     "not recorded yet",
 }
 
 // TestLabRecordings explains a short recording of each of the lab's variants: the known root is found first, and nothing that is

@@ -32,3 +32,23 @@ func archive(random *rand.Rand) {
 		copy(block[random.IntN(len(block)-len(sum)):], sum[:]) // the next block differs
 	}
 }
+
+// startRelays begins pairs of goroutines that hand a number to and fro, with a little work on it each time. A P that runs one always has the other to run
+// next: it never comes to look at the network.
+func startRelays(pairs int) {
+	for range pairs {
+		there, back := make(chan [32]byte), make(chan [32]byte)
+		go relay(there, back)
+		go relay(back, there)
+		there <- [32]byte{}
+	}
+}
+
+func relay(from, to chan [32]byte) {
+	for sum := range from {
+		for range 100 {
+			sum = sha256.Sum256(sum[:])
+		}
+		to <- sum
+	}
+}

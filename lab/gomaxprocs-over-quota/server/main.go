@@ -4,6 +4,7 @@ package main
 
 import (
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"io/ioutil"
@@ -25,6 +26,9 @@ type article struct {
 
 var catalogue []*article
 
+// hits is how many articles an answer has.
+var hits = 1000
+
 func fill(n int) {
 	for i := 0; i < n; i++ {
 		a := &article{ID: i, Name: fmt.Sprintf("article %d, %s", i, strings.Repeat("x", i%40)), Price: rand.Float64() * 100}
@@ -36,15 +40,15 @@ func fill(n int) {
 }
 
 func search(w http.ResponseWriter, r *http.Request) {
-	var hits []article
-	for i := 0; i < 3000; i++ {
+	var found []article
+	for i := 0; i < hits; i++ {
 		a := *catalogue[rand.Intn(len(catalogue))]
 		a.Tags = append([]string(nil), a.Tags...)
-		hits = append(hits, a)
+		found = append(found, a)
 	}
-	sort.Slice(hits, func(i, j int) bool { return hits[i].Price < hits[j].Price })
+	sort.Slice(found, func(i, j int) bool { return found[i].Price < found[j].Price })
 	w.Header().Set("Content-Type", "application/json")
-	json.NewEncoder(w).Encode(hits)
+	json.NewEncoder(w).Encode(found)
 }
 
 func listen() net.Listener {
@@ -57,7 +61,10 @@ func listen() net.Listener {
 }
 
 func main() {
-	fill(100000)
+	articles := flag.Int("articles", 200000, "in the catalogue, which each garbage collection walks through")
+	flag.IntVar(&hits, "hits", hits, "in an answer")
+	flag.Parse()
+	fill(*articles)
 	mux := http.NewServeMux()
 	mux.HandleFunc("/search", search)
 	api, debug := listen(), listen()
