@@ -246,6 +246,10 @@ func hash2(a, b uint64) uint64 {
 type accounts struct {
 	t    table
 	list []account
+	near [64]struct { // those asked for lately
+		key account
+		n   uint32 // number + 1
+	}
 }
 
 const maxAccounts = 1 << 15
@@ -257,10 +261,15 @@ func (a *accounts) id(k account) uint32 {
 			k.actor = 0
 		}
 	}
+	near := &a.near[(uint32(k.leaf)*5+uint32(k.class)*11+uint32(k.actor)*3+uint32(k.site)*7)%uint32(len(a.near))]
+	if near.n != 0 && near.key == k {
+		return near.n - 1
+	}
 	n, isNew := a.t.get(uint64(k.class)<<40|uint64(k.leaf)<<32|uint64(k.actor), uint64(k.site)<<32|uint64(k.detail))
 	if isNew {
 		a.list = append(a.list, k)
 	}
+	near.key, near.n = k, n+1
 	return n
 }
 

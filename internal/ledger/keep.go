@@ -53,6 +53,7 @@ type group struct {
 	thr    int64 // below it nobody is a candidate
 	hot    int64 // from it on it is worth asking who ran instead
 	cands  []*kept
+	walls  []int64         // of cands, so that thinning does not look at each
 	others [strata][]*kept // by hash, smallest first
 	floor  int64           // raised for lack of room
 
@@ -101,7 +102,7 @@ func (g *group) candidate(wall, slowOver int64) bool {
 }
 
 func (g *group) keep(k *kept) (bytes int) {
-	g.cands = append(g.cands, k)
+	g.cands, g.walls = append(g.cands, k), append(g.walls, k.wall())
 	bytes = k.size()
 	if n := len(g.cands); n >= 2*alwaysBelow && n%64 == 0 {
 		bytes -= g.thin(max(g.thr, 0))
@@ -111,13 +112,19 @@ func (g *group) keep(k *kept) (bytes int) {
 
 // thin drops candidates below thr.
 func (g *group) thin(thr int64) (bytes int) {
-	g.cands = slices.DeleteFunc(g.cands, func(k *kept) bool {
-		if k.wall() >= thr {
-			return false
+	n := 0
+	for i, wall := range g.walls {
+		if wall < thr {
+			bytes += g.cands[i].size()
+			continue
 		}
-		bytes += k.size()
-		return true
-	})
+		if i != n {
+			g.cands[n], g.walls[n] = g.cands[i], wall
+		}
+		n++
+	}
+	clear(g.cands[n:])
+	g.cands, g.walls = g.cands[:n], g.walls[:n]
 	return bytes
 }
 
@@ -194,7 +201,10 @@ func (g *group) halve() (bytes int) {
 		bytes += k.size()
 	}
 	clear(g.cands[n:])
-	g.cands = g.cands[:n]
+	g.cands, g.walls = g.cands[:n], g.walls[:n]
+	for i, k := range g.cands {
+		g.walls[i] = k.wall()
+	}
 	return bytes
 }
 

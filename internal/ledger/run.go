@@ -111,6 +111,7 @@ func (p *pass) run(ctx context.Context) (*Result, error) {
 	var begin, end exectrace.Time
 	var events int64
 	heap := newHeapGauge()
+	known, _ := f.(*request.Finder) // its calls are direct, and not made for what tells it nothing
 	err := func() error {
 		for block := range src.Blocks() {
 			if err := ctx.Err(); err != nil {
@@ -126,10 +127,18 @@ func (p *pass) run(ctx context.Context) (*Result, error) {
 			events += int64(len(block))
 			for i := range block {
 				ev := &block[i]
-				if acts := f.Event(ev); len(acts) > 0 {
-					tl.Advance(ev.Time)
-					for j := range acts {
-						p.activation(&acts[j])
+				if known == nil || request.Telling(ev) {
+					var acts []request.Activation
+					if known != nil {
+						acts = known.Event(ev)
+					} else {
+						acts = f.Event(ev)
+					}
+					if len(acts) > 0 {
+						tl.Advance(ev.Time)
+						for j := range acts {
+							p.activation(&acts[j])
+						}
 					}
 				}
 				tl.Apply(ev)

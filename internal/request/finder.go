@@ -142,26 +142,14 @@ func (f *Finder) Learn(blocks iter.Seq[[]exectrace.Event]) {
 // closes: nearly always none. The slice is overwritten by the next call. An activation's End may
 // be earlier than the event: what proves an end can come after it.
 func (f *Finder) Event(ev *exectrace.Event) []Activation {
-	// Most events tell nothing of requests: other kinds, who got or left a P, who came back from a call that was no flush.
+	if !Telling(ev) {
+		return nil
+	}
 	if ev.Kind != exectrace.KindGoroutine {
-		if telling>>ev.Kind&1 == 0 || ev.Kind == exectrace.KindRangeBegin && ev.Range != exectrace.RangeSTW {
-			return nil
-		}
 		return f.other(ev)
 	}
-	switch ev.From {
-	case exectrace.Runnable:
-		if ev.To == exectrace.Running {
-			return nil
-		}
-	case exectrace.Running:
-		if ev.To == exectrace.Runnable {
-			return nil
-		}
-	case exectrace.Syscall:
-		if ev.To != exectrace.NotExist && int(ev.Slot) < len(f.gs) && f.gs[ev.Slot].flags&flagWriting == 0 {
-			return nil
-		}
+	if ev.From == exectrace.Syscall && ev.To != exectrace.NotExist && int(ev.Slot) < len(f.gs) && f.gs[ev.Slot].flags&flagWriting == 0 {
+		return nil // came back from a call that was no flush
 	}
 	if len(f.out) != 0 {
 		f.out = f.out[:0]
@@ -170,6 +158,18 @@ func (f *Finder) Event(ev *exectrace.Event) []Activation {
 	f.goroutine(ev)
 	return f.out
 }
+
+// Telling is false of the many events that tell nothing of requests: other kinds, and who got or left a P. Event does
+// nothing with those.
+func Telling(ev *exectrace.Event) bool {
+	if ev.Kind == exectrace.KindGoroutine {
+		return silent>>(uint(ev.From)<<3|uint(ev.To))&1 == 0
+	}
+	return telling>>ev.Kind&1 != 0 && (ev.Kind != exectrace.KindRangeBegin || ev.Range == exectrace.RangeSTW)
+}
+
+// silent are the transitions that tell nothing: Runnable to Running and back.
+const silent = uint64(1)<<(exectrace.Runnable<<3|exectrace.Running) | uint64(1)<<(exectrace.Running<<3|exectrace.Runnable)
 
 // telling are the kinds besides KindGoroutine that may tell something.
 const telling = 1<<exectrace.KindTaskBegin | 1<<exectrace.KindTaskEnd | 1<<exectrace.KindRegionBegin |

@@ -365,23 +365,14 @@ func (p *procs) forget(now int64) {
 // known of it: what dst lacks of that the Ps were idle. Dst's sums are by who, in no particular order.
 func (t *Timeline) Occupants(s, e int64, dst []Occupant) (_ []Occupant, total int64) {
 	p := &t.procs
-	add := func(who uint32, ns int64) {
-		for i := range dst {
-			if dst[i].Who == who {
-				dst[i].NS += ns
-				return
-			}
-		}
-		dst = append(dst, Occupant{who, ns})
-	}
 	// the block that is being filled has no borders at its end: what holds a P now is added
 	cur := p.block()
 	if b, end := max(s, cur.begin), min(e, t.now); b < end {
 		total += int64(max(p.count(), 1)) * (end - b)
-		overlap(cur, b, end, add)
+		dst = overlap(cur, b, end, dst)
 		for i := range p.ps {
 			if x := &p.ps[i]; x.who != whoNobody && x.since < end {
-				add(x.who, end-max(b, x.since))
+				dst = addOccupant(dst, x.who, end-max(b, x.since))
 			}
 		}
 	}
@@ -394,13 +385,23 @@ func (t *Timeline) Occupants(s, e int64, dst []Occupant) (_ []Occupant, total in
 		total += int64(b.count) * (to - from)
 		if from == b.begin && to == b.end {
 			for _, o := range b.total() {
-				add(o.Who, o.NS)
+				dst = addOccupant(dst, o.Who, o.NS)
 			}
 			continue
 		}
-		overlap(b, from, to, add)
+		dst = overlap(b, from, to, dst)
 	}
 	return dst, total
+}
+
+func addOccupant(dst []Occupant, who uint32, ns int64) []Occupant {
+	for i := range dst {
+		if dst[i].Who == who {
+			dst[i].NS += ns
+			return dst
+		}
+	}
+	return append(dst, Occupant{who, ns})
 }
 
 // from is the number of the first closed block that ends after s. Who explains asks for ever earlier times, so that the
@@ -424,7 +425,7 @@ func (p *procs) from(s int64) uint64 {
 }
 
 // overlap adds what of [from,to) the block's occupations cover. They are in order of their ends.
-func overlap(b *procBlock, from, to int64, add func(uint32, int64)) {
+func overlap(b *procBlock, from, to int64, dst []Occupant) []Occupant {
 	lo, hi := uint32(max(from-b.begin, 0)), uint32(min(to-b.begin, 1<<32-1))
 	for i := len(b.occ) - 1; i >= 0; i-- {
 		o := &b.occ[i]
@@ -432,9 +433,10 @@ func overlap(b *procBlock, from, to int64, add func(uint32, int64)) {
 			break
 		}
 		if o.begin < hi {
-			add(o.who, int64(min(o.end, hi)-max(o.begin, lo)))
+			dst = addOccupant(dst, o.who, int64(min(o.end, hi)-max(o.begin, lo)))
 		}
 	}
+	return dst
 }
 
 // Capacity is what the Ps did up to now.
