@@ -54,6 +54,7 @@ type completionFlag struct {
 	short      rune
 	value      bool     // takes one
 	file       bool     // which is a file
+	pid        bool     // which is a process
 	words      []string // that it may have
 }
 
@@ -78,7 +79,7 @@ func completable(app *kong.Application) []completion {
 		}
 		for _, group := range n.AllFlags(true) {
 			for _, f := range group {
-				g := completionFlag{name: f.Name, help: f.Help, short: f.Short, value: !f.IsBool(), file: f.PlaceHolder == "FILE"}
+				g := completionFlag{name: f.Name, help: f.Help, short: f.Short, value: !f.IsBool(), file: f.PlaceHolder == "FILE", pid: f.Name == "pid"}
 				if f.Enum != "" {
 					g.words = strings.Split(f.Enum, ",")
 				}
@@ -104,6 +105,9 @@ func bashCompletion(w io.Writer, cmds []completion) error {
 _whystall() {
   local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}
   COMPREPLY=()
+  # Bash takes --format=json for three words.
+  [ "$cur" = "=" ] && cur=""
+  [ "$prev" = "=" ] && prev=${COMP_WORDS[COMP_CWORD-2]}
   if [ "$COMP_CWORD" -eq 1 ]; then
     COMPREPLY=($(compgen -W "%s --help" -- "$cur"))
     return
@@ -112,9 +116,23 @@ _whystall() {
 `, names(cmds))
 	for _, c := range cmds {
 		for _, f := range c.flags {
-			if len(f.words) > 0 {
-				fmt.Fprintf(&b, "    %s:--%s) COMPREPLY=($(compgen -W \"%s\" -- \"$cur\")); return ;;\n", c.name, f.name, strings.Join(f.words, " "))
+			if !f.value {
+				continue
 			}
+			is := c.name + ":--" + f.name
+			if f.short != 0 {
+				is += "|" + c.name + ":-" + string(f.short)
+			}
+			reply := ""
+			switch {
+			case len(f.words) > 0:
+				reply = "COMPREPLY=($(compgen -W \"" + strings.Join(f.words, " ") + "\" -- \"$cur\")); "
+			case f.file:
+				reply = "COMPREPLY=($(compgen -f -- \"$cur\")); "
+			case f.pid:
+				reply = "COMPREPLY=($(cd /proc && compgen -G \"${cur}[0-9]*\" || compgen -G \"$cur\")); "
+			}
+			fmt.Fprintf(&b, "    %s) %sreturn ;;\n", is, reply)
 		}
 	}
 	b.WriteString("  esac\n  case \"${COMP_WORDS[1]}\" in\n")
@@ -144,20 +162,25 @@ func zshCompletion(w io.Writer, cmds []completion) error {
 	for _, c := range cmds {
 		fmt.Fprintf(&b, "    %s) _arguments", c.name)
 		for _, f := range c.flags {
-			spec := "--" + f.name
+			name, tail := "--"+f.name, "["+zshText(f.help)+"]"
 			if f.value {
-				spec += "="
-			}
-			spec += "[" + zshText(f.help) + "]"
-			if f.value {
-				spec += ":" + f.name + ":"
-				if len(f.words) > 0 {
-					spec += "(" + strings.Join(f.words, " ") + ")"
-				} else if f.file {
-					spec += "_files"
+				name += "="
+				tail += ":" + f.name + ":"
+				switch {
+				case len(f.words) > 0:
+					tail += "(" + strings.Join(f.words, " ") + ")"
+				case f.file:
+					tail += "_files"
+				case f.pid:
+					tail += "_pids"
 				}
 			}
-			b.WriteString(" " + quote(spec))
+			if f.short != 0 {
+				short := "-" + string(f.short)
+				b.WriteString(" " + quote("(--"+f.name+")"+short+tail))
+				name = "(" + short + ")" + name
+			}
+			b.WriteString(" " + quote(name+tail))
 		}
 		switch {
 		case len(c.words) > 0:
@@ -200,8 +223,11 @@ func fishCompletion(w io.Writer, cmds []completion) error {
 			case f.value:
 				b.WriteString(" -x")
 			}
-			if len(f.words) > 0 {
+			switch {
+			case len(f.words) > 0:
 				fmt.Fprintf(&b, " -a %s", quote(strings.Join(f.words, " ")))
+			case f.pid:
+				b.WriteString(" -a '(__fish_complete_pids)'")
 			}
 			fmt.Fprintf(&b, " -d %s\n", quote(f.help))
 		}
