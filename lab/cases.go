@@ -40,6 +40,7 @@ type Variant struct {
 	Memory   int64     `json:"memory"`   // bytes that it takes, if it is much
 	Nodes    int       `json:"nodes"`    // NUMA nodes that it takes, if more than one
 	WarmUp   string    `json:"warm_up"`  // until the symptom is there; default 1s
+	GrowsTo  int64     `json:"grows_to"` // and until the server's memory has so many bytes
 
 	Cured  string   `json:"cured"`  // the variant to hold it against; default "cured"
 	Amount string   `json:"amount"` // if it is not the case's; "none" for none

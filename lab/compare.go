@@ -30,8 +30,11 @@ func compare(w io.Writer, before, after *seen) {
 	row("server: threads", fmt.Sprint(before.used.threads), fmt.Sprint(after.used.threads))
 	row("server: switches, voluntary", per(before.used.voluntary, before), per(after.used.voluntary, after))
 	row("server: switches, involuntary", per(before.used.inv, before), per(after.used.inv, after))
+	mib := func(n int64) string { return fmt.Sprintf("%.0f MiB", float64(n)/(1<<20)) }
+	row("server: memory", mib(before.resident), mib(after.resident))
 	row("server: minor faults", per(before.used.minor, before), per(after.used.minor, after))
 	row("server: major faults", per(before.used.major, before), per(after.used.major, after))
+	row("others' CPU", fmt.Sprintf("%.0f %%", 100*before.others), fmt.Sprintf("%.0f %%", 100*after.others))
 	if before.said == nil || after.said == nil {
 		return
 	}
@@ -42,6 +45,9 @@ func compare(w io.Writer, before, after *seen) {
 		row("  longest", longest(p), longest(q))
 	}
 	fmt.Fprintf(w, "\n  whystall found before: %s; after: %s\n", before.said.roots(), after.said.roots())
+	if max(before.others, after.others) > busyShare {
+		fmt.Fprintf(w, "\n  Processes that have nothing to do with this case used a good part of the CPUs meanwhile: the figures, and\n  what whystall found, tell of them as well. On a machine with nothing else to do the case stands out.\n")
+	}
 }
 
 // pauses are the long stop-the-worlds and barriers, how long nothing else could go on in each.

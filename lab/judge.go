@@ -86,7 +86,7 @@ func judge(ctx context.Context, b *builder, whystall string, x chosen, record ti
 		return got, err
 	}
 	defer func() { err = errors.Join(err, s.end()) }()
-	if err := wait(ctx, s.clients(), x.v.warmUp()); err != nil {
+	if err := s.warmUp(ctx); err != nil {
 		return got, err
 	}
 	if _, err := s.clients().mark(ctx, false); err != nil {

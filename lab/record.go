@@ -136,7 +136,7 @@ func (o *recordOptions) record(ctx context.Context, b *builder, whystall string,
 				run.v = x.v.fewer(clients)
 			}
 			if s, err = set(ctx, b, run.c, run.v); err == nil {
-				err = wait(ctx, s.clients(), x.v.warmUp())
+				err = s.warmUp(ctx)
 			}
 			if err != nil {
 				return "", false, err

@@ -92,9 +92,10 @@ func run(ctx context.Context, c *Case, v *Variant, o runOptions) (status int, er
 		for _, p := range s.order {
 			fmt.Fprintf(say, "  %-8s pid %-7d %s\n", p.name, p.pid, p.describe())
 		}
-		if err := wait(ctx, s.clients(), v.warmUp()); err != nil {
+		if err := s.warmUp(ctx); err != nil {
 			return nil, err
 		}
+		others := s.others()
 		if ill, err = s.watch(ctx, look); err != nil {
 			return nil, err
 		}
@@ -113,6 +114,7 @@ func run(ctx context.Context, c *Case, v *Variant, o runOptions) (status int, er
 		if ill.said, err = ask(ctx, whystall, "explain", caseFile); err != nil {
 			return nil, err
 		}
+		ill.others = others()
 		return ill, s.dead()
 	}()
 	if err != nil || o.only {
@@ -128,9 +130,10 @@ func run(ctx context.Context, c *Case, v *Variant, o runOptions) (status int, er
 		return status, err
 	}
 	defer func() { err = errors.Join(err, s.end()) }()
-	if err := wait(ctx, s.clients(), cured.warmUp()); err != nil {
+	if err := s.warmUp(ctx); err != nil {
 		return status, err
 	}
+	others := s.others()
 	after, err := s.watch(ctx, look)
 	if err != nil {
 		return status, err
@@ -138,6 +141,7 @@ func run(ctx context.Context, c *Case, v *Variant, o runOptions) (status int, er
 	if after.said, err = ask(ctx, whystall, "diagnose", "--pid", strconv.Itoa(s.pid()), "--for", o.record.String(), "-o", filepath.Join(dir, "cured.case")); err != nil {
 		return status, err
 	}
+	after.others = others()
 	compare(say, ill, after)
 	e, ok := experiments[c.Name]
 	if !ok {
@@ -163,13 +167,6 @@ func (c *Case) remedy() string {
 		return c.Remedy
 	}
 	return c.variant("cured").Doc
-}
-
-func (v *Variant) warmUp() time.Duration {
-	if d, err := time.ParseDuration(v.WarmUp); err == nil {
-		return d
-	}
-	return time.Second
 }
 
 // diagnose runs whystall on the lab's own terminal. It is interrupted, not killed, so that it can

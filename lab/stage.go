@@ -158,6 +158,29 @@ func (s *stage) dead() error {
 	return nil
 }
 
+// growsWithin is how long a symptom that grows may take.
+const growsWithin = 40 * time.Second
+
+// warmUp lets the service run until the symptom is there.
+func (s *stage) warmUp(ctx context.Context) error {
+	d, err := time.ParseDuration(s.v.WarmUp)
+	if err != nil {
+		d = time.Second
+	}
+	if err := wait(ctx, s.clients(), d); err != nil {
+		return err
+	}
+	for begun := time.Now(); resident(s.pid()) < s.v.GrowsTo; {
+		if time.Since(begun) > growsWithin {
+			return skip(fmt.Sprintf("its server's memory is to grow to %d MiB, and after %.0f s it is %d MiB", s.v.GrowsTo>>20, growsWithin.Seconds(), resident(s.pid())>>20))
+		}
+		if err := wait(ctx, s.clients(), 200*time.Millisecond); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // watch lets the service run for d, and gives its figures of that time.
 func (s *stage) watch(ctx context.Context, d time.Duration) (*seen, error) {
 	if _, err := s.clients().mark(ctx, false); err != nil {
@@ -172,7 +195,7 @@ func (s *stage) watch(ctx context.Context, d time.Duration) (*seen, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &seen{figures: figures, used: after.since(before), wall: wall}, s.dead()
+	return &seen{figures: figures, used: after.since(before), wall: wall, resident: resident(s.pid())}, s.dead()
 }
 
 // seen is what is known of a stretch of a variant's life without whystall.
@@ -180,7 +203,11 @@ type seen struct {
 	figures []witness.Figures
 	used    used
 	wall    time.Duration
-	said    *report // of whystall, afterwards; nil where it was not asked
+
+	resident int64   // bytes of the server's memory at the end
+	others   float64 // share of the CPUs that was used by who does not belong to the lab
+
+	said *report // of whystall, afterwards; nil where it was not asked
 }
 
 func (x *seen) print(w io.Writer, title string) {
