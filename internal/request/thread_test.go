@@ -194,7 +194,7 @@ none: no wait for work was seen in busy: units of work that follow each other wi
 // Threads that look for work every 100 us have no requests where others have: of eight that do, and one that works for 3 ms and rests for 5, only the latter's
 // units are listed. Alone they are told, since nothing else is known.
 func TestThreadPollers(t *testing.T) {
-	for _, works := range []bool{true, false} {
+	for _, listed := range []string{"work", "look", "once"} {
 		s := newScript()
 		for tid := 20; tid < 28; tid++ {
 			s.thread(tid, "look")
@@ -203,7 +203,15 @@ func TestThreadPollers(t *testing.T) {
 				s.wokenBy(tid, at+190_000, 0, stTimer)
 			}
 		}
-		if works {
+		for i := range 6 { // lives that never wait are no pollers
+			if listed != "once" {
+				break
+			}
+			s.thread(40+i, "once")
+			s.born(40+i, 1_000_000*i+2_000_000, 30)
+			s.dies(40+i, 1_000_000*i+2_100_000, 1_000_000*i+2_700_000)
+		}
+		if listed == "work" {
 			s.thread(11, "work")
 			for at := 1_000_000; at < 90_000_000; at += 8_000_000 {
 				s.on(11, at, at+3_000_000, 231, 0, stSleep)
@@ -211,8 +219,8 @@ func TestThreadPollers(t *testing.T) {
 			}
 		}
 		for _, g := range s.find(t).Groups {
-			if want := g.Entry == "work" || !works; g.Listed != want {
-				t.Errorf("beside work %v: %s listed=%v %s", works, g.Entry, g.Listed, g.Why)
+			if want := g.Entry == listed; g.Listed != want {
+				t.Errorf("with %s: %s listed=%v %s", listed, g.Entry, g.Listed, g.Why)
 			}
 		}
 	}

@@ -60,7 +60,7 @@ func (s *lifeSite) tier() tier {
 const shortSleepNS = 1e6
 
 // polls: its members wake by themselves to look whether there is work, and sleep again.
-func (s *lifeSite) polls() bool { return s.tier() == tierTimer && s.short*10 >= s.blocks*9 }
+func (s *lifeSite) polls() bool { return s.blocks > 0 && s.tier() == tierTimer && s.short*10 >= s.blocks*9 }
 
 func (s *lifeSite) add(o *lifeSite) {
 	s.blocks += o.blocks
