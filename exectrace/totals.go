@@ -104,8 +104,9 @@ type summer struct {
 	lives []life
 	slots []uint32 // by slot: index in lives of the goroutine that was there last
 	free  []uint32
-	procs []life // by P: only NS, since and state
-	entry map[StringID]int
+	procs []life         // by P: only NS, since and state
+	entry []int32        // by StringID: index+1 in sum.Entries
+	stack []int32        // by StackID: its entry + 1, once known
 	first bool           // before any event
 	one   GoroutineTotal // for each
 
@@ -119,7 +120,7 @@ type summer struct {
 
 func newSummer(t *Trace, each func(*GoroutineTotal)) *summer {
 	return &summer{
-		t: t, each: each, entry: map[StringID]int{}, first: true, pause: map[GoID]int{}, gc: -1,
+		t: t, each: each, first: true, pause: map[GoID]int{}, gc: -1,
 		assist: map[int64]Time{}, sweep: map[int64]Time{},
 	}
 }
@@ -182,19 +183,19 @@ func (a *summer) end(l *life, ts Time) {
 }
 
 func (a *summer) ended(g *GoroutineTotal) {
-	k, ok := a.entry[g.Entry]
-	if !ok {
-		e := g.Entry
-		if len(a.entry) >= maxEntries {
-			e = 0
+	name := g.Entry
+	k := at(&a.entry, uint32(name))
+	if *k == 0 {
+		if len(a.sum.Entries) >= maxEntries {
+			name = 0
+			k = at(&a.entry, 0)
 		}
-		if k, ok = a.entry[e]; !ok {
-			k = len(a.sum.Entries)
-			a.sum.Entries = append(a.sum.Entries, EntryTotal{Entry: e})
-			a.entry[e] = k
+		if *k == 0 {
+			a.sum.Entries = append(a.sum.Entries, EntryTotal{Entry: name})
+			*k = int32(len(a.sum.Entries))
 		}
 	}
-	e := &a.sum.Entries[k]
+	e := &a.sum.Entries[*k-1]
 	e.Goroutines++
 	for s, ns := range g.NS {
 		e.NS[s] += ns
@@ -204,12 +205,28 @@ func (a *summer) ended(g *GoroutineTotal) {
 	}
 }
 
+// at is the element of l by id, which is one of the tables' and so bounded.
+func at(l *[]int32, id uint32) *int32 {
+	for int(id) >= len(*l) {
+		*l = append(*l, make([]int32, max(256, len(*l)))...)
+	}
+	return &(*l)[id]
+}
+
 // entryOf is the function a stack began with.
 func (a *summer) entryOf(id StackID) StringID {
-	tb := &a.t.tables
-	if int(id) >= len(tb.stacks) {
+	if int(id) >= len(a.t.tables.stacks) {
 		return 0
 	}
+	k := at(&a.stack, uint32(id))
+	if *k == 0 {
+		*k = int32(a.findEntry(id)) + 1
+	}
+	return StringID(*k - 1)
+}
+
+func (a *summer) findEntry(id StackID) StringID {
+	tb := &a.t.tables
 	s := tb.stacks[id]
 	w := tb.words.get(s.at, s.n)
 	for k := len(w) - 1; k >= 0; k-- {

@@ -1,84 +1,68 @@
 package exectrace
 
-// pageSize is how many goroutine numbers share a page. A P takes numbers sixteen at a time, so those of a
+// pageSize is how many goroutine numbers share a page: as many as a P takes at a time, so those of a
 // page live at the same time.
-const pageSize = 8
+const pageSize = 16
 
 // page holds goroutines; who was not heard of has no times.
 type page [pageSize]swiftG
 
-// leafPages is how many pages share a leaf, 512 numbers: half a KB of pointers.
-const leafPages = 64
+// maxPages bounds a generation's goroutines: 16 MB. One that has more is read in order, which takes less memory each.
+const maxPages = 16 << 10
 
-type leaf [leafPages]*page
-
-// maxPages bounds a generation's goroutines: 16 MB of pages and leaves. One that has more is read in order, which takes less memory each.
-const maxPages = 32 << 10
-
-// pages finds goroutines by number: number -> leaf -> page. Numbers count up, so those that live now fill a few leaves,
-// eight goroutines to a pointer and sixty-four to a cache line, where a hash table of pages had four pages to a line and one
-// probe in four went astray. The leaves in use are found in a direct-mapped table; others are in a map.
+// pages finds goroutines by number. Numbers count up, so those that live now are on a few pages side by side: a direct-mapped
+// table finds them by two loads, four pages to a cache line, and nothing is hashed. Where pages share an entry, as those of
+// old and of new goroutines may, the last that was asked for is in it, and all are in a hash table.
 type pages struct {
-	top    *[1 << topBits]topEntry
-	leaves map[uint64]*leaf
-	n      int // pages and leaves
-	mem    arena[page]
-	memL   arena[leaf]
+	top  *[1 << topBits]topEntry
+	more goMap // page number -> index in mem
+	n    int
+	mem  arena[page]
 }
 
-// topBits: 64 KB where goroutines are scattered over millions of numbers, a few lines of that where they are not.
-const topBits = 12
+const topBits = 14
 
 type topEntry struct {
-	key uint64 // number/(pageSize*leafPages) + 1
-	l   *leaf
+	key uint64 // page number; noPage without one
+	p   *page
 }
+
+const noPage = ^uint64(0)
 
 // get gives the goroutine with the number.
 func (t *pages) get(id uint64) *swiftG {
-	e := &t.top[id/(pageSize*leafPages)%(1<<topBits)]
-	if e.key == id/(pageSize*leafPages)+1 {
-		if p := e.l[id/pageSize%leafPages]; p != nil {
-			return &p[id%pageSize]
-		}
+	e := &t.top[id/pageSize%(1<<topBits)]
+	if e.key != id/pageSize {
+		t.find(e, id/pageSize)
 	}
-	return t.add(id)
+	return &e.p[id%pageSize]
 }
 
-func (t *pages) add(id uint64) *swiftG {
-	key := id / (pageSize * leafPages)
-	l := t.leaves[key]
-	if l == nil {
-		l = t.memL.new()
-		*l = leaf{}
-		if t.leaves == nil {
-			t.leaves = map[uint64]*leaf{}
-		}
-		t.leaves[key] = l
+// find puts page key into e, a new one if there is none.
+func (t *pages) find(e *topEntry, key uint64) {
+	k, ok := t.more.get(key)
+	if !ok {
+		k = uint32(t.n)
+		p := t.mem.new()
 		t.n++
-	}
-	t.top[key%(1<<topBits)] = topEntry{key + 1, l}
-	p := l[id/pageSize%leafPages]
-	if p == nil {
-		p = t.mem.new()
-		l[id/pageSize%leafPages] = p
-		t.n++
-		for k := range p {
-			p[k] = swiftG{id: id&^(pageSize-1) + uint64(k), first: noTime}
+		t.more.put(key, k)
+		for x := range p {
+			p[x] = swiftG{id: key*pageSize + uint64(x), first: noTime}
 		}
 	}
-	return &p[id%pageSize]
+	*e = topEntry{key, t.mem.at(int(k))}
 }
 
 func (t *pages) reset() {
 	if t.top == nil {
 		t.top = new([1 << topBits]topEntry)
 	}
-	clear(t.top[:])
-	clear(t.leaves)
+	for k := range t.top {
+		t.top[k] = topEntry{key: noPage}
+	}
+	t.more.reset()
 	t.n = 0
 	t.mem.reset()
-	t.memL.reset()
 }
 
 // arena hands out Ts that stay where they are, and takes all back at once.

@@ -166,6 +166,7 @@ const swiftTail = 128
 func (s *swift) events(m *swiftM, d []byte, end int, ts uint64) (uint64, int, bool) {
 	i := 0
 	n := int64(0)
+	top := s.ids.top // pages.get stands here twice: a call would spill all that is in registers
 	for i < end {
 		w := first8(d, i)
 		typ := byte(w)
@@ -203,7 +204,12 @@ func (s *swift) events(m *swiftM, d []byte, end int, ts uint64) (uint64, int, bo
 			if ao&short == 0 || m.g != nil {
 				goto bad
 			}
-			g := s.ids.get(varint(a, ao))
+			id := varint(a, ao)
+			e := &top[id/pageSize%(1<<topBits)]
+			if e.key != id/pageSize {
+				s.ids.find(e, id/pageSize)
+			}
+			g := &e.p[id%pageSize]
 			g.acc[accRunnable] += val
 			g.acc[accRunning] -= val
 			m.g, m.fresh = g, false
@@ -218,7 +224,12 @@ func (s *swift) events(m *swiftM, d []byte, end int, ts uint64) (uint64, int, bo
 			if ao&short == 0 {
 				goto bad
 			}
-			g := s.ids.get(varint(a, ao))
+			id := varint(a, ao)
+			e := &top[id/pageSize%(1<<topBits)]
+			if e.key != id/pageSize {
+				s.ids.find(e, id/pageSize)
+			}
+			g := &e.p[id%pageSize]
 			g.acc[accWaiting] += val
 			g.acc[accRunnable] -= val
 
