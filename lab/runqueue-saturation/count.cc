@@ -4,53 +4,26 @@
 //	count COUNTERS waiting N         N threads that are blocked
 //	count COUNTERS yielding N [US]   N threads that are always runnable: they look for work for US, yield, and look again
 //	count COUNTERS polling N [US]    N threads that look for work for US, sleep 50 us, and look again
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
-#include <iostream>
 #include <mutex>
 #include <sched.h>
 #include <string>
 #include <thread>
-#include <vector>
 
-using Clock = std::chrono::steady_clock;
+#include "../witness/witness.h"
 
-static std::mutex mu;
-static std::vector<long> done;
-static Clock::time_point since = Clock::now();
+using witness::Clock;
+
+static witness::Series counts("counts to 50 000 000");
 
 __attribute__((noinline)) static void count_up() {
   volatile long n = 0;
   for (long i = 0; i < 50000000; i++) n = i;
   (void)n;
-}
-
-static std::string mark() {
-  std::vector<long> all;
-  Clock::time_point begin;
-  {
-    std::lock_guard<std::mutex> l(mu);
-    all.swap(done);
-    begin = since;
-    since = Clock::now();
-  }
-  long wall = std::chrono::nanoseconds(Clock::now() - begin).count();
-  std::sort(all.begin(), all.end());
-  size_t n = all.size(), slow = std::min(n, std::max<size_t>(10, n / 100));
-  long sum = 0, slowest = 0;
-  for (size_t i = 0; i < n; i++) {
-    sum += all[i];
-    if (i >= n - slow) slowest += all[i];
-  }
-  char buf[512];
-  snprintf(buf, sizeof buf,
-           "[{\"name\":\"counts to 50 000 000\",\"n\":%zu,\"failed\":0,\"wall_ns\":%ld,\"mean_ns\":%ld,\"slow_ns\":%ld,\"p50_ns\":%ld,\"p99_ns\":%ld,\"max_ns\":%ld}]\n",
-           n, wall, n ? sum / (long)n : 0, slow ? slowest / (long)slow : 0, n ? all[(n - 1) / 2] : 0, n ? all[(n - 1) * 99 / 100] : 0, n ? all[n - 1] : 0);
-  return buf;
 }
 
 static std::atomic<long> work;
@@ -89,22 +62,11 @@ int main(int argc, char **argv) {
       for (;;) {
         auto begin = Clock::now();
         count_up();
-        long ns = std::chrono::nanoseconds(Clock::now() - begin).count();
-        {
-          std::lock_guard<std::mutex> l(mu);
-          done.push_back(ns);
-        }
+        counts.add(begin);
         // A counter rests as a worker does that waits for its next piece.
         std::this_thread::sleep_for(std::chrono::milliseconds(5));
       }
     }).detach();
   }
-  printf("ready\n");
-  fflush(stdout);
-  std::string line;
-  while (std::getline(std::cin, line)) {
-    fputs(mark().c_str(), stdout);
-    fflush(stdout);
-  }
-  _Exit(0);
+  witness::serve({&counts});
 }
