@@ -55,11 +55,11 @@ func set(ctx context.Context, b *builder, c *Case, v *Variant) (s *stage, err er
 			return s, err
 		}
 		if p.Cgroup != (settings.Limits{}) && os.Geteuid() != 0 {
-			return s, skip("making a cgroup takes root")
+			return s, asRoot("making a cgroup", c)
 		}
 	}
 	if len(v.Settings) > 0 && os.Geteuid() != 0 {
-		return s, skip("changing settings takes root")
+		return s, asRoot("changing the machine's settings", c)
 	}
 	if v.changes() {
 		if s.journal, err = settings.Begin(os.Args[0], "watchdog"); err != nil {
@@ -107,6 +107,11 @@ func set(ctx context.Context, b *builder, c *Case, v *Variant) (s *stage, err er
 		return s, fmt.Errorf("read case %s: variant %s has no server, or nobody who knows its figures", c.Name, v.Name)
 	}
 	return s, nil
+}
+
+// asRoot is a skip for want of privilege.
+func asRoot(what string, c *Case) skip {
+	return skip(fmt.Sprintf(`%s takes root: sudo env "PATH=$PATH" go run -C lab . run %s`, what, c.Name))
 }
 
 // changes tells whether something has to be put back.
