@@ -79,7 +79,8 @@ func (con *console) account(in *loaded, entry *regexp.Regexp, slowOver time.Dura
 		err = fmt.Errorf("explain %s: %w", name, err)
 	}
 	if r != nil && r.Memory == nil {
-		r.Memory = ledger.MemoryOf(in.set, in.target.Runtime != "" && in.target.Runtime != "go")
+		native := in.manifest != nil && in.manifest.Target.Exe != "" && in.target.Runtime != "go" // of a process whose program was read
+		r.Memory = ledger.MemoryOf(in.set, native)
 	}
 	if r == nil || in.manifest == nil {
 		return r, err

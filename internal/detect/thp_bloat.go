@@ -82,7 +82,7 @@ func lookTHPBloat(p *Pass) {
 		p.Blind("what the Go runtime believes to hold: needs runtime.MemStats (/debug/pprof/heap?debug=1, /debug/vars, or go_memstats_* of /metrics)")
 		return
 	}
-	gap := max(0, m.RSS-m.NotGo-held) // beyond the runtime's view
+	gap := max(0, m.RSS-m.Files-held) // beyond the runtime's view
 	if gap < bloatLeast || ratio(gap, m.RSS) < p.det.Floor.Share {
 		p.Clear("%s resident, %s more than the runtime and mapped files account for; worth a look from %s and %s on",
 			finding.Bytes(m.RSS), finding.Bytes(gap), finding.Bytes(bloatLeast), percent(p.det.Floor.Share))
@@ -160,7 +160,7 @@ func tellTHPBloat(p *Pass, f *finding.Finding) {
 		f.Summary = fmt.Sprintf("%s of %s resident are huge pages that fill what the Go runtime has given back", finding.Bytes(p.pooled()), finding.Bytes(m.RSS))
 		released, _ := latest(p, "/go/memory/heap/released:bytes")
 		p.Proof("memory ledger", "resident %s, mapped files %s, the runtime holds %s (Sys - HeapReleased; it has released %s)",
-			finding.Bytes(m.RSS), finding.Bytes(m.NotGo), finding.Bytes(m.Held()), finding.Bytes(int64(released)))
+			finding.Bytes(m.RSS), finding.Bytes(m.Files), finding.Bytes(m.Held()), finding.Bytes(int64(released)))
 		if m.AnonHuge >= 0 {
 			p.Proof("smaps_rollup", "AnonHugePages %s, LazyFree %s", finding.Bytes(m.AnonHuge), finding.Bytes(m.LazyFree))
 			// Huge pages that cannot lie under what the runtime holds, even if that were nothing but huge pages.

@@ -45,7 +45,7 @@ type Kernel struct {
 	MmapReclaimNS int64
 
 	TLB        Spans // flushes that the target caused; NS by samples, 0 not known
-	NUMA       Spans // faults that NUMA balancing made, by the node of who touched the memory; NS what they took, 0 not known
+	NUMA       Spans // faults that NUMA balancing made, by the node of who touched the memory; NS what they took on CPUs or blocked, 0 not known
 	NUMARemote int64 // of them for memory of another node
 	NUMAPages  int64 // moved meanwhile
 	Disk       Spans
@@ -172,7 +172,8 @@ type Memory struct {
 	LazyFree    int64 // returned by MADV_FREE, for the kernel to take when it wants
 	Stacks      int64
 	Runtime     int64 // the runtime's other memory
-	NotGo       int64
+	Files       int64 // mapped files and shared memory
+	Native      int64 // anonymous memory of a program without Go's runtime: its heap, stacks and mappings
 	Unexplained int64
 	AnonHuge    int64 // beside: AnonHugePages of the process; -1 not known
 	Limit       int64 // effective memory limit of its cgroup; 0 none

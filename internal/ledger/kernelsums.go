@@ -107,9 +107,7 @@ func threadSums(k *timeline.Kernel, r *Kernel) {
 		switch s.Doing {
 		case timeline.ThreadOn:
 			t.OnNS += ns
-			if s.Block == timeline.BlockTLB {
-				r.TLB.NS += ns
-			}
+			r.at(s.Block, ns)
 		case timeline.ThreadQueued:
 			t.QueuedNS += ns
 			if made.making(tid, s) {
@@ -119,9 +117,7 @@ func threadSums(k *timeline.Kernel, r *Kernel) {
 			t.ThrottledNS += ns
 		case timeline.ThreadBlocked:
 			t.BlockedNS += ns
-			if s.Block == timeline.BlockTLB {
-				r.TLB.NS += ns
-			}
+			r.at(s.Block, ns)
 			if s.Block == timeline.BlockDisk {
 				disk.add(k, tid, s.Begin, ns, s.User, "")
 			}
@@ -173,6 +169,16 @@ func threadSums(k *timeline.Kernel, r *Kernel) {
 		r.MmapLock.By = addInstead(r.MmapLock.By, Instead{Who: name(tid), Kind: "thread", NS: ns})
 	}
 	churn(k, r)
+}
+
+// at adds up what is work of the kernel for a thread: not that it had no CPU for it meanwhile, or no quota.
+func (r *Kernel) at(b timeline.Block, ns int64) {
+	switch b {
+	case timeline.BlockTLB:
+		r.TLB.NS += ns
+	case timeline.BlockNUMA:
+		r.NUMA.NS += ns
+	}
 }
 
 // neighbours names who held CPUs. Idle is nobody.
@@ -341,7 +347,9 @@ func events(k *timeline.Kernel, r *Kernel) {
 		case kernel.TLBFlush:
 			r.TLB.N++
 		case kernel.NUMAMove:
+			ns := r.NUMA.NS
 			add(&r.NUMA, e, fmt.Sprintf("on node %d", e.Arg[1]&0xffff))
+			r.NUMA.NS = ns // see at
 			if n := int64(e.Arg[1] >> 32); n > 0 {
 				r.NUMA.N += n - 1
 				r.NUMARemote += min(n, int64(e.Arg[1]>>16&0xffff))

@@ -6,7 +6,8 @@ import (
 
 // MemoryOf makes the memory ledger: resident bytes at the end of the recording, each in one term. Nil where they were not read.
 //
-//  1. What is resident of mapped files and shared memory is not Go's; of a program that is not Go's all is not.
+//  1. Mapped files and shared memory, by the kernel's own count. Of a program without Go's runtime what was freed lazily is next, and the rest
+//     of its anonymous memory is its own: heap, stacks and what it maps, which the kernel does not tell apart without smaps.
 //  2. Of the anonymous rest the runtime's own figures claim what it holds: live heap, idle heap, stacks, its other memory. What it holds it need not have
 //     touched, so where the claim exceeds the resident, it is cut: its other memory first, live objects last.
 //  3. What is left is beyond the runtime's view. Where smaps was read, LazyFree takes its part (given back by MADV_FREE, for the kernel to take when
@@ -45,15 +46,18 @@ func MemoryOf(set *evidence.Set, native bool) *Memory {
 	if smaps {
 		lazy, _ = last(set, "/process/lazyfree:bytes")
 	}
-	if native {
-		take(&m.LazyFree, lazy)
-		take(&m.NotGo, left)
-		return m
-	}
 	file, _ := last(set, "/process/rss/file:bytes")
 	shmem, _ := last(set, "/process/rss/shmem:bytes")
-	take(&m.NotGo, file)
-	take(&m.NotGo, shmem)
+	take(&m.Files, file)
+	take(&m.Files, shmem)
+	if native {
+		take(&m.LazyFree, lazy)
+		if anon, ok := last(set, "/process/rss/anon:bytes"); ok {
+			take(&m.Native, anon-m.LazyFree)
+		}
+		m.Unexplained = left
+		return m
+	}
 	g, ok := goMemory(set)
 	if !ok {
 		take(&m.LazyFree, lazy)

@@ -8,7 +8,7 @@ import (
 )
 
 var memoryStreams = []string{
-	"/process/rss:bytes", "/process/rss/file:bytes", "/process/rss/shmem:bytes", "/process/anon-huge:bytes", "/process/lazyfree:bytes",
+	"/process/rss:bytes", "/process/rss/file:bytes", "/process/rss/shmem:bytes", "/process/rss/anon:bytes", "/process/anon-huge:bytes", "/process/lazyfree:bytes",
 	"/go/memory/sys:bytes", "/go/memory/heap/sys:bytes", "/go/memory/heap/released:bytes", "/go/memory/heap/alloc:bytes", "/go/memory/stacks/inuse:bytes",
 }
 
@@ -21,7 +21,7 @@ func memorySet(mib map[string]float64) *evidence.Set {
 }
 
 func sumMemory(m *Memory) int64 {
-	return m.Live + m.Idle + m.Released + m.Huge + m.LazyFree + m.Stacks + m.Runtime + m.NotGo + m.Unexplained
+	return m.Live + m.Idle + m.Released + m.Huge + m.LazyFree + m.Stacks + m.Runtime + m.Files + m.Native + m.Unexplained
 }
 
 // Whatever the figures are, terms add up to the resident bytes, and none is below zero.
@@ -38,7 +38,7 @@ func TestMemorySums(t *testing.T) {
 		if sum := sumMemory(m); sum != m.RSS {
 			t.Fatalf("%v: terms add up to %d, resident are %d", mib, sum, m.RSS)
 		}
-		for _, v := range []int64{m.Live, m.Idle, m.Released, m.Huge, m.LazyFree, m.Stacks, m.Runtime, m.NotGo, m.Unexplained} {
+		for _, v := range []int64{m.Live, m.Idle, m.Released, m.Huge, m.LazyFree, m.Stacks, m.Runtime, m.Files, m.Native, m.Unexplained} {
 			if v < 0 {
 				t.Fatalf("%v: %+v", mib, m)
 			}
@@ -54,7 +54,7 @@ func TestMemoryTerms(t *testing.T) {
 	}
 	m := MemoryOf(memorySet(bloat), false)
 	const mib = 1 << 20
-	if m.Huge != 578*mib || m.Live != 15*mib || m.Idle != 5*mib || m.Stacks != 1*mib || m.Runtime != 19*mib || m.NotGo != 4*mib || m.Unexplained != 0 {
+	if m.Huge != 578*mib || m.Live != 15*mib || m.Idle != 5*mib || m.Stacks != 1*mib || m.Runtime != 19*mib || m.Files != 4*mib || m.Unexplained != 0 {
 		t.Errorf("huge pages: %+v", m)
 	}
 	delete(bloat, "/process/anon-huge:bytes")
@@ -66,7 +66,8 @@ func TestMemoryTerms(t *testing.T) {
 	if m := MemoryOf(memorySet(bloat), false); m.Huge != 0 || m.LazyFree != 570*mib || m.Released != 8*mib || m.Unexplained != 0 {
 		t.Errorf("lazily freed: %+v", m)
 	}
-	if m := MemoryOf(memorySet(bloat), true); m.NotGo != 52*mib || m.LazyFree != 570*mib {
+	bloat["/process/rss/anon:bytes"] = 617
+	if m := MemoryOf(memorySet(bloat), true); m.Files != 4*mib || m.Native != 47*mib || m.LazyFree != 570*mib || m.Unexplained != 1*mib || m.Live != 0 {
 		t.Errorf("native: %+v", m)
 	}
 	if MemoryOf(&evidence.Set{}, false) != nil {

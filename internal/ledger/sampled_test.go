@@ -26,13 +26,17 @@ switch t=0 cpu=0 tid=0 other=10 flags=othertarget
 	// A migration takes the half of the last flush, by its own record.
 	b.WriteString("numamove t=7500000 cpu=0 tid=10 flags=target args=500000,3,0x200010001\n")
 	b.WriteString("switch t=10000000 cpu=0 tid=10 other=0 flags=target\n")
+	// Of a fault of 3 ms the thread has no CPU for 2.
+	b.WriteString("numamove t=9900000 cpu=0 tid=10 flags=target args=3000000,1,0x100000001\n")
+	b.WriteString("switch t=12000000 cpu=0 tid=0 other=10 flags=othertarget\n")
+	b.WriteString("switch t=13000000 cpu=0 tid=10 other=0 flags=target\n")
 	k := twinOf(t, b.String())
 	r := kernelSums(k, nil)
 	if r.TLB.NS != 3.5e6 || len(r.TLB.Flags) != 1 || r.TLB.Flags[0].Who != "munmap" || len(r.TLB.Sites) != 1 || r.TLB.Sites[0].Func != "app::free" {
 		t.Errorf("flushes: %+v, want 3.5 ms in munmap by app::free", r.TLB)
 	}
-	if r.NUMA.NS != 5e5 || r.NUMA.N != 2 || r.NUMARemote != 1 || r.NUMAPages != 3 || r.NUMA.Flags[0].Who != "on node 1" {
-		t.Errorf("hinting faults: %+v, %d remote, %d pages; want 2 of 0.5 ms on node 1, one of them remote, 3 pages", r.NUMA, r.NUMARemote, r.NUMAPages)
+	if r.NUMA.NS != 15e5 || r.NUMA.N != 3 || r.NUMARemote != 1 || r.NUMAPages != 4 || r.NUMA.Flags[0].Who != "on node 1" {
+		t.Errorf("hinting faults: %+v, %d remote, %d pages; want 3 of 1.5 ms on CPUs on node 1, one of them remote, 4 pages", r.NUMA, r.NUMARemote, r.NUMAPages)
 	}
 	var end int64
 	for _, s := range k.Stretches(10, 0, 1e7, nil) {

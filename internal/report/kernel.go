@@ -307,7 +307,8 @@ func memoryOf(m *ledger.Memory) *Memory {
 	for _, a := range []MemoryRow{
 		{Account: "live heap", Bytes: m.Live}, {Account: "idle heap", Bytes: m.Idle}, {Account: "released, still resident", Bytes: m.Released},
 		{Account: "huge pages beyond the runtime's view", Bytes: m.Huge}, {Account: "lazily freed", Bytes: m.LazyFree}, {Account: "stacks", Bytes: m.Stacks},
-		{Account: "the runtime's own", Bytes: m.Runtime}, {Account: "not Go's", Bytes: m.NotGo}, {Account: "unexplained", Bytes: m.Unexplained},
+		{Account: "the runtime's own", Bytes: m.Runtime}, {Account: "mapped files, shared memory", Bytes: m.Files},
+		{Account: "the program's own heap, stacks and mappings", Bytes: m.Native}, {Account: "unexplained", Bytes: m.Unexplained},
 	} {
 		a.Share = share(a.Bytes, m.RSS)
 		out.Accounts = append(out.Accounts, a)

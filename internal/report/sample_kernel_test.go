@@ -43,7 +43,7 @@ func throttled() Source {
 	}
 	l.CPUs = &ledger.CPUs{Allowed: 2, WallNS: 20_000 * ms, TotalNS: 40_000 * ms, RunningNS: 9_800 * ms, ThrottledNS: 26_000 * ms, OthersNS: 500 * ms, UnusedNS: 2_000 * ms, RestNS: 1_500 * ms, UnknownNS: 200 * ms,
 		Unused: []ledger.Instead{{Who: "runnable in Go", NS: 1_500 * ms}, {Who: "lock", NS: 500 * ms}}, Quota: 0.5, QuotaAt: "/kubepods/pod1", QuotaNS: 10_000 * ms, UsedNS: 9_800 * ms, StealNS: 20 * ms}
-	l.Memory = &ledger.Memory{RSS: 622 << 20, Live: 20 << 20, Idle: 4 << 20, Released: 3 << 20, Huge: 580 << 20, Stacks: 2 << 20, Runtime: 8 << 20, NotGo: 4 << 20, Unexplained: 1 << 20, AnonHuge: 600 << 20, Limit: 1 << 30, Begin: 29 << 20, End: 622 << 20}
+	l.Memory = &ledger.Memory{RSS: 622 << 20, Live: 20 << 20, Idle: 4 << 20, Released: 3 << 20, Huge: 580 << 20, Stacks: 2 << 20, Runtime: 8 << 20, Files: 4 << 20, Unexplained: 1 << 20, AnonHuge: 600 << 20, Limit: 1 << 30, Begin: 29 << 20, End: 622 << 20}
 	s.Ledger = &l
 	s.Found.Findings = []finding.Finding{{Cause: "gomaxprocs-over-quota", Title: "GOMAXPROCS is above the CPU quota", Confidence: finding.Proven, Explains: finding.Explains{NS: 710 * ms}, Share: 0.71,
 		Summary: "76 Ps share a quota of 0.5 CPU, and the group is throttled", Evidence: []finding.Evidence{{Text: "throttled 71 %", Source: "kernel: switches"}}, Remedy: []string{"GOMAXPROCS=1"}, Verify: "whystall diagnose --pid 4121 --for 20s"}}
