@@ -78,9 +78,10 @@ func churnNS(k *ledger.Kernel, a *ledger.Account) int64 {
 		}
 		return a.NS
 	}
-	var ns int64
-	if a.Leaf == ledger.LeafNoCPU {
-		ns = a.Tags.NewbornNS
+	// A thread that lives would wait for a neighbour's CPU, and for a quota, as well.
+	ns := a.Tags.NewbornNS
+	if a.Leaf == ledger.LeafThrottled || a.Leaf == ledger.LeafNoCPU && !isOwn(a.Detail) {
+		ns = 0
 	}
 	var at int64
 	for _, s := range a.Sites {

@@ -174,7 +174,9 @@ func classOfLeaf(l leafCode) classCode {
 func (t *threadPass) explain(k *kept, u *request.Unit) {
 	t.cur.reset()
 	t.sum, t.at = 0, u.Begin
+	t.walk.joiner = u.Joiner
 	t.walk.thread(u.TID, u.Begin, u.End)
+	t.walk.joiner = 0
 	k.limited = t.walk.visits > maxVisits
 	if t.wrong == nil && (t.sum != u.End-u.Begin || t.at != u.End) {
 		t.wrong = fmt.Errorf("account for thread %d from %d ns: internal error: pieces add up to %d ns of %d", u.TID, u.Begin, t.sum, u.End-u.Begin)
@@ -232,9 +234,18 @@ func (t *threadPass) book(q *threadPiece, behind timeline.FuncID, who uint32, ns
 	key := account{class: classOfLeaf(q.leaf), leaf: q.leaf, detail: uint32(behind)}
 	wait, waiter := &q.at, q.tid
 	lock := uint64(0)
-	if len(q.hops) > 0 {
-		h := &q.hops[0]
+	// Before its birth and after its end others do a thread's waiting: that is no hop to tell of where they wait for others themselves.
+	hops := q.hops
+	unborn := len(hops) > 0 && hops[0].kind == hopMaker
+	if unborn && len(hops) > 1 {
+		hops = hops[1:]
+	}
+	if len(hops) > 0 {
+		h := &hops[0]
 		wait, waiter = &h.wait, h.waiter
+		if unborn && h.kind == hopMaker {
+			wait, waiter = &q.at, q.tid
+		}
 		if key.class = classMessage; h.kind == hopLock {
 			key.class, lock = classLock, h.wait.Futex
 		}
@@ -242,7 +253,7 @@ func (t *threadPass) book(q *threadPiece, behind timeline.FuncID, who uint32, ns
 	} else if key.class == classLock {
 		lock = q.at.Futex
 	}
-	if wait.Doing == timeline.ThreadBlocked && (len(q.hops) > 0 || q.leaf.hasSite() || key.class == classLock) {
+	if wait.Doing == timeline.ThreadBlocked && (len(hops) > 0 || q.leaf.hasSite() || key.class == classLock) {
 		key.site = t.j.detail(t.siteOf(waiter, wait))
 	}
 	if q.leaf == codeAsleep {
@@ -251,8 +262,11 @@ func (t *threadPass) book(q *threadPiece, behind timeline.FuncID, who uint32, ns
 	acct := t.acc.id(key)
 	c := &t.cur
 	c.add(acct, factNS, 0, ns)
-	if len(q.hops) > 0 {
+	if len(hops) > 0 {
 		c.add(acct, factActor, q.tid, 0)
+	}
+	if unborn {
+		c.add(acct, factNewborn, 0, ns)
 	}
 	if q.at.Doing == timeline.ThreadBlocked {
 		if place := t.src.place(t.siteOf(q.tid, &q.at)); place != 0 {
@@ -263,8 +277,8 @@ func (t *threadPass) book(q *threadPiece, behind timeline.FuncID, who uint32, ns
 	if lock != 0 {
 		c.add(acct, factLock, t.lock(lock), ns)
 	}
-	for i := range q.hops {
-		if h := &q.hops[i]; i > 0 && h.kind == hopLock {
+	for i := range hops {
+		if h := &hops[i]; i > 0 && h.kind == hopLock {
 			c.add(acct, factThrough, uint32(t.j.detail(waitSite(t.k, &h.wait))), ns)
 			break
 		}
@@ -277,7 +291,7 @@ func (t *threadPass) book(q *threadPiece, behind timeline.FuncID, who uint32, ns
 	}
 	if q.leaf == codeNoCPU {
 		c.add(acct, factBehind, t.j.refOf(who), ns)
-		if t.walk.lives().making(q.tid, &q.at) {
+		if !unborn && t.walk.lives().making(q.tid, &q.at) {
 			c.add(acct, factNewborn, 0, ns)
 		}
 	}

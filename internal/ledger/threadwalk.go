@@ -33,7 +33,7 @@ const (
 	hopMessage hopKind = iota // a condition, a note, a pipe: who woke it
 	hopLock                   // a lock: who held it
 	hopLife                   // the end of a thread
-	hopMaker                  // it was not born yet: who made it
+	hopMaker                  // it was not born yet, or has ended: who made it, or gives its stack back
 )
 
 // maxThreadHops is how many waits are followed in a row.
@@ -54,6 +54,7 @@ type threadWalk struct {
 	out    func(*threadPiece)
 	stacks map[uint32]wakeStack
 	known  *threadLives
+	joiner uint32 // who gives back the stack of the thread that is told of, after its end
 
 	p       threadPiece
 	hops    []threadHop
@@ -333,6 +334,10 @@ func (w *threadWalk) gone(tid uint32, s *timeline.Stretch) {
 			break
 		}
 		w.follow(tid, l.Maker, s, s.Begin, s.End, hopMaker, false)
+		return
+	}
+	if w.joiner != 0 && len(w.hops) == 0 && w.joiner != tid {
+		w.follow(tid, w.joiner, s, s.Begin, s.End, hopMaker, false)
 		return
 	}
 	w.emit(tid, s.Begin, s.End, codeBornOutside, s)

@@ -2,6 +2,7 @@ package request
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/whystall/whystall/internal/timeline"
 )
@@ -21,6 +22,7 @@ type Unit struct {
 	Begin, End int64
 	TID        uint32
 	Waker      uint32 // the thread of the target that gave it; 0 none
+	Joiner     uint32 // of a whole life: the thread of the target that waited for its end and had its stack to give back; 0 none
 	Group      GroupID
 	LeftOut    LeftOut
 }
@@ -45,6 +47,7 @@ const (
 // life is one thread from its creation, or the recording's begin, to its end.
 type life struct {
 	begin, end   int64
+	birth        int64 // when its maker made it
 	tid          uint32
 	maker        uint32
 	born, died   bool
@@ -62,6 +65,7 @@ func FindThreads(k *timeline.Kernel, o Options) *Threads {
 	f := &threadFinder{k: k, o: o, stacks: map[uint32]*threadStack{}, names: map[threadName]int32{}, sigs: map[string]uint32{}}
 	f.t.byTID = map[uint32][]int32{}
 	f.calls = multiplexes[cmp.Or(k.Header().Arch, "amd64")]
+	f.stackCalls = stackCallsOf[cmp.Or(k.Header().Arch, "amd64")]
 	f.lookAt()
 	if f.goFrames {
 		f.t.Cause = "a Go program: its requests are goroutines, which only its execution trace tells"
@@ -93,6 +97,17 @@ type threadFinder struct {
 	waits    int64
 	unknown  int64 // of them, in nobody knows what
 	wakings  []timeline.Waking
+
+	made       map[uint32][]int64 // by maker: when it made threads, in order
+	stackCalls stackCalls
+	making     []timeline.Stretch
+	joins      map[uint32][]joined // by who ended
+}
+
+// joined is the end of a thread, as who waited for it saw it.
+type joined struct {
+	at  int64
+	tid uint32
 }
 
 // threadName is what threads are told apart by before anything is known of what they do.
@@ -120,10 +135,15 @@ func (t *Threads) life(tid uint32, at int64) *life {
 // lookAt counts every wait of every thread.
 func (f *threadFinder) lookAt() {
 	births := map[uint32][]timeline.ThreadLife{}
+	f.made, f.joins = map[uint32][]int64{}, map[uint32][]joined{}
 	for _, x := range f.k.Threads() {
 		if x.Birth != 0 {
 			births[x.TID] = append(births[x.TID], x)
+			f.made[x.Maker] = append(f.made[x.Maker], x.Birth)
 		}
+	}
+	for _, m := range f.made {
+		slices.Sort(m)
 	}
 	lo, hi := f.k.Span()
 	var l *life
@@ -151,7 +171,7 @@ func (f *threadFinder) lookAt() {
 			l = &life{begin: s.Begin, tid: tid, best: -1, role: -1}
 			for _, x := range births[tid] {
 				if x.Birth <= s.End && (x.Exit == 0 || x.Exit >= s.Begin) {
-					l.born, l.maker = true, x.Maker
+					l.born, l.maker, l.birth = true, x.Maker, x.Birth
 				}
 			}
 			w.reset()
@@ -170,6 +190,9 @@ func (f *threadFinder) lookAt() {
 			}
 			if s.End == s.Whole.End && s.End < hi { // else nobody ended it
 				w.add(f, l, s)
+				if s.WakerTarget && s.Block == timeline.BlockFutex && f.k.Exits(s.WakerCall) {
+					f.joins[s.Waker] = append(f.joins[s.Waker], joined{s.End, tid})
+				}
 			}
 		}
 	})

@@ -60,7 +60,9 @@ func (s *lifeSite) tier() tier {
 const shortSleepNS = 1e6
 
 // polls: its members wake by themselves to look whether there is work, and sleep again.
-func (s *lifeSite) polls() bool { return s.blocks > 0 && s.tier() == tierTimer && s.short*10 >= s.blocks*9 }
+func (s *lifeSite) polls() bool {
+	return s.blocks > 0 && s.tier() == tierTimer && s.short*10 >= s.blocks*9
+}
 
 func (s *lifeSite) add(o *lifeSite) {
 	s.blocks += o.blocks
@@ -332,6 +334,7 @@ type threadStack struct {
 	timer    bool // a timer's interrupt
 	asks     timeline.Block
 	goFrames bool
+	stacks   bool // in what makes threads, or takes and gives back the stacks that the C library keeps
 	multi    multiplex
 }
 
@@ -356,6 +359,11 @@ func (f *threadFinder) learnStack(st *threadStack, frames []kernel.Frame) {
 			break // it may never have been called: no place to tell others from
 		}
 		name := fr.Func
+		switch plain, _, _ := strings.Cut(name, "@"); strings.TrimLeft(plain, "_") {
+		case "pthread_create", "pthread_create_2_1", "thrd_create", "allocate_stack", "get_cached_stack", "nptl_free_stacks", "nptl_deallocate_stack",
+			"nptl_free_tcb", "deallocate_stack", "free_stacks", "queue_stack":
+			st.stacks = true
+		}
 		switch {
 		case strings.HasPrefix(name, "hrtimer_") || name == "process_timeout" || name == "it_real_fn":
 			st.timer = true

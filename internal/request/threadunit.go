@@ -63,6 +63,7 @@ func (c *cutter) begin(l *life) {
 	c.u = Unit{Begin: l.begin, TID: l.tid}
 	if l.born {
 		c.u.Waker = l.maker
+		c.u.Begin = c.f.madeFrom(l)
 	}
 }
 
@@ -115,10 +116,11 @@ func (c *cutter) end() {
 		return
 	}
 	if c.open {
-		why := OpenEnd
+		why, end := OpenEnd, c.l.end
 		switch {
 		case c.l.died && c.r.whole:
 			why = Kept
+			c.u.Joiner, end = c.f.givenBack(c.l)
 		case c.l.died:
 			// It saw its connection or its queue close: no unit of work.
 			c.open = false
@@ -126,7 +128,7 @@ func (c *cutter) end() {
 			why = OpenBegin
 		}
 		if c.open {
-			c.close(c.l.end, why)
+			c.close(end, why)
 		}
 	}
 	c.l, c.open = nil, false
