@@ -7,9 +7,11 @@ import (
 
 // events adds up events that are in order.
 func (a *summer) events(b []Event) {
+	if len(b) > 0 {
+		a.span(b[0].Time, b[len(b)-1].Time)
+	}
 	for i := range b {
 		e := &b[i]
-		a.span(e.Time, e.Time)
 		switch e.Kind {
 		case KindGoroutine:
 			a.goroutine(e)

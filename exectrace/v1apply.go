@@ -319,14 +319,14 @@ func (c *v1Cursor) blocked() bool {
 }
 
 // exit tells of a syscall's end, ahead of its record.
-func (m *v1Merge) exit(x v1Exit) {
-	slot, s := m.find(x.g)
-	if s == nil || s.state != Syscall || s.where != v1Waiting || s.last > x.ticks {
+func (m *v1Merge) exit(x dueAt[uint64]) {
+	slot, s := m.find(x.v)
+	if s == nil || s.state != Syscall || s.where != v1Waiting || s.last > x.ts {
 		return // the record will tell
 	}
-	m.tick(x.ticks)
-	s.last = x.ticks
-	m.back(GoID(x.g), slot, s)
+	m.tick(x.ts)
+	s.last = x.ts
+	m.back(GoID(x.v), slot, s)
 }
 
 // back is a goroutine's return from a syscall that had blocked. It has no P yet.

@@ -243,7 +243,7 @@ func (c *v1Cursor) quick(data []byte, off int, typ uint8, values int, ts uint64)
 
 func (c *v1Cursor) exit(r *v1Rec) {
 	if real := r.a[2]; real != 0 && real < r.ts {
-		c.m.exits.push(v1Exit{real, r.a[0]})
+		c.m.comeBack(real, r.a[0])
 		c.m.due = min(c.m.due, real)
 	}
 }
@@ -317,11 +317,11 @@ func (m *v1Merge) scout(l v1Late) {
 		switch b {
 		case v1GoSysExit | 3<<6:
 			if v[3] != 0 && v[3] < ts {
-				m.exits.push(v1Exit{v[3], v[1]})
+				m.comeBack(v[3], v[1])
 			}
 		case v1GoSysExitLocal | 2<<6:
 			if v[2] != 0 && v[2] < ts {
-				m.exits.push(v1Exit{v[2], v[1]})
+				m.comeBack(v[2], v[1])
 			}
 		}
 		off = n
@@ -338,59 +338,12 @@ func (m *v1Merge) scout(l v1Late) {
 	}
 }
 
-// v1Exit is when a goroutine came back from a syscall that had blocked.
-type v1Exit struct {
-	ticks uint64
-	g     uint64
-}
-
 // v1MaxExits bounds what is scouted: 16 MB. Beyond it an exit is told when its goroutine gets a P.
 const v1MaxExits = 1 << 20
 
-// v1Exits is a heap, earliest first.
-type v1Exits []v1Exit
-
-func (h *v1Exits) push(e v1Exit) {
-	if len(*h) >= v1MaxExits {
-		return
+// comeBack notes when goroutine g came back from a syscall that had blocked.
+func (m *v1Merge) comeBack(ticks, g uint64) {
+	if len(m.exits) < v1MaxExits {
+		m.exits.push(dueAt[uint64]{ticks, g})
 	}
-	a := append(*h, e)
-	i := len(a) - 1
-	for i > 0 {
-		up := (i - 1) / 2
-		if a[up].ticks <= e.ticks {
-			break
-		}
-		a[i] = a[up]
-		i = up
-	}
-	a[i] = e
-	*h = a
-}
-
-func (h *v1Exits) pop() v1Exit {
-	a := *h
-	top, e := a[0], a[len(a)-1]
-	a = a[:len(a)-1]
-	*h = a
-	if len(a) == 0 {
-		return top
-	}
-	i := 0
-	for {
-		k := 2*i + 1
-		if k >= len(a) {
-			break
-		}
-		if k+1 < len(a) && a[k+1].ticks < a[k].ticks {
-			k++
-		}
-		if e.ticks <= a[k].ticks {
-			break
-		}
-		a[i] = a[k]
-		i = k
-	}
-	a[i] = e
-	return top
 }

@@ -13,7 +13,7 @@ import (
 //  4. An event that starts, wakes or creates a goroutine waits until that goroutine is where the event finds it: the right
 //     state and, unless it is "local", the right sequence number. Such events meet in one tick. If nobody
 //     brings the goroutine there, events are missing: that is a gap, and every actor begins anew.
-//  5. A syscall's exit stands in the file where the goroutine got a P. It is told when it happened: see v1Exit.
+//  5. A syscall's exit stands in the file where the goroutine got a P. It is told when it happened: see v1Merge.exit.
 //  6. A syscall that blocked is known by the P's next event, GoSysBlock. The cursor has it in its chunk.
 
 // What a goroutine may be found in. It differs from State: a syscall that blocked is a wait.
@@ -48,7 +48,7 @@ type v1Merge struct {
 	cursors []v1Cursor
 	heap    []*v1Cursor // by the time of their next event
 	samples v1Samples
-	exits   v1Exits
+	exits   byTime[uint64] // goroutines, by when they came back from a syscall
 	nLate   int
 	nHole   int
 	due     uint64 // earliest of exit, scouting, sample and hole
@@ -301,7 +301,7 @@ func (m *v1Merge) ready(c *v1Cursor, until uint64) int {
 func (m *v1Merge) setDue() {
 	d := uint64(1<<64 - 1)
 	if len(m.exits) > 0 {
-		d = m.exits[0].ticks
+		d = m.exits[0].ts
 	}
 	if m.nLate < len(m.late) {
 		d = min(d, m.late[m.nLate].ticks)
@@ -313,7 +313,7 @@ func (m *v1Merge) setDue() {
 		d = min(d, m.holeEnd)
 	}
 	if len(m.samples.heap) > 0 {
-		d = min(d, m.samples.heap[0].ticks)
+		d = min(d, m.samples.heap[0].ts)
 	}
 	m.due = d
 }
@@ -334,7 +334,7 @@ func (m *v1Merge) dueUntil(ts uint64) {
 			m.holeEnd = 0
 			m.epoch++
 			m.quiet, m.lastGap = true, m.now
-		case len(m.samples.heap) > 0 && m.samples.heap[0].ticks == d:
+		case len(m.samples.heap) > 0 && m.samples.heap[0].ts == d:
 			m.sample(m.samples.next())
 		default:
 			m.exit(m.exits.pop())

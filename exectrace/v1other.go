@@ -103,8 +103,9 @@ func (m *v1Merge) stop(c *v1Cursor, k Kind) {
 	e.G, e.Slot = m.stw, m.stwSlot
 }
 
-func (m *v1Merge) sample(s v1Sample) {
-	m.tick(s.ticks)
+func (m *v1Merge) sample(x dueAt[v1Sample]) {
+	m.tick(x.ts)
+	s := &x.v
 	e := m.emit(KindSample)
 	e.P, e.Stack = ProcID(s.pid), StackID(s.stk)
 	if s.g != 0 {

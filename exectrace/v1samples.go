@@ -8,14 +8,13 @@ type v1Samples struct {
 	spans  []v1Span // yet to be opened
 	off    int
 	end    int
-	heap   []v1Sample // earliest first
+	heap   byTime[v1Sample]
 }
 
 type v1Sample struct {
-	ticks uint64
-	g     uint64
-	pid   int32
-	stk   uint32
+	g   uint64
+	pid int32
+	stk uint32
 }
 
 const v1SampleWindow = 4096
@@ -68,48 +67,12 @@ func (s *v1Samples) step() {
 			return
 		}
 	}
-	s.push(v1Sample{v[1], v[3], int32(v[2]), uint32(v[4])})
-}
-
-func (s *v1Samples) push(e v1Sample) {
-	h := append(s.heap, e)
-	i := len(h) - 1
-	for i > 0 {
-		up := (i - 1) / 2
-		if h[up].ticks <= e.ticks {
-			break
-		}
-		h[i] = h[up]
-		i = up
-	}
-	h[i] = e
-	s.heap = h
+	s.heap.push(dueAt[v1Sample]{v[1], v1Sample{v[3], int32(v[2]), uint32(v[4])}})
 }
 
 // next takes out the earliest.
-func (s *v1Samples) next() v1Sample {
-	h := s.heap
-	top, e := h[0], h[len(h)-1]
-	h = h[:len(h)-1]
-	s.heap = h
-	if len(h) > 0 {
-		i := 0
-		for {
-			k := 2*i + 1
-			if k >= len(h) {
-				break
-			}
-			if k+1 < len(h) && h[k+1].ticks < h[k].ticks {
-				k++
-			}
-			if e.ticks <= h[k].ticks {
-				break
-			}
-			h[i] = h[k]
-			i = k
-		}
-		h[i] = e
-	}
+func (s *v1Samples) next() dueAt[v1Sample] {
+	top := s.heap.pop()
 	s.fill()
 	return top
 }

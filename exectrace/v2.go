@@ -11,21 +11,33 @@ import "sync"
 //
 // Memory is bounded by the queues whatever the file's size: a worker that is ahead waits.
 func (t *Trace) blocksV2(yield func([]Event) bool) {
-	p := t.pipeline()
+	c := &consumer{t: t}
+	whole := t.pipeline().drain(c, func(b block) bool {
+		c.block(b.ev)
+		return len(b.ev) == 0 || yield(b.ev)
+	})
+	if !whole {
+		return
+	}
+	if ev := c.finish(); ev != nil {
+		yield(ev)
+	}
+}
+
+// drain starts p and gives take every block in order, until it says no. It tells whether the trace was read to its end.
+func (p *pipeline) drain(c *consumer, take func(block) bool) bool {
 	defer p.wg.Wait()
 	defer close(p.done)
 	p.start()
-	c := &consumer{t: t}
 	for j := range p.order {
 		if err := guard(func() error { c.generation(j); return nil }); err != nil {
-			t.read.fail(err)
-			return
+			p.t.read.fail(err)
+			return false
 		}
 		n := 0
 		for b := range j.out {
-			c.block(b.ev)
-			if len(b.ev) > 0 && !yield(b.ev) {
-				return
+			if !take(b) {
+				return false
 			}
 			p.recycle(b.ev)
 			if n++; n%turnBlocks == 0 {
@@ -34,19 +46,16 @@ func (t *Trace) blocksV2(yield func([]Event) bool) {
 			if b.end != nil {
 				c.endGeneration(j, b.end)
 				if b.end.err != nil {
-					t.read.fail(b.end.err)
-					return
+					p.t.read.fail(b.end.err)
+					return false
 				}
 			}
 		}
 	}
 	if p.err != nil {
-		t.read.fail(p.err)
-		return
+		p.t.read.fail(p.err)
 	}
-	if ev := c.finish(); ev != nil {
-		yield(ev)
-	}
+	return p.err == nil
 }
 
 // queueBlocks is how many blocks a worker may be ahead of the consumer. One that is that far ahead is woken for several
@@ -261,40 +270,18 @@ func (t *Trace) totalsV2(a *summer) {
 	for range n {
 		p.spare <- new(swift)
 	}
-	defer p.wg.Wait()
-	defer close(p.done)
-	p.start()
 	c := &consumer{t: t}
-	for j := range p.order {
-		if err := guard(func() error { c.generation(j); return nil }); err != nil {
-			t.read.fail(err)
-			return
+	if p.drain(c, func(b block) bool {
+		if b.sum != nil {
+			a.generation(c, b.sum, c.gens == 1)
+			p.spare <- b.sum.s
+		} else {
+			c.block(b.ev)
+			a.events(b.ev)
 		}
-		n := 0
-		for b := range j.out {
-			if n++; n%turnBlocks == 0 {
-				j.room <- struct{}{}
-			}
-			if b.sum != nil {
-				a.generation(c, b.sum, c.gens == 1)
-				p.spare <- b.sum.s
-			} else {
-				c.block(b.ev)
-				a.events(b.ev)
-			}
-			p.recycle(b.ev)
-			if b.end != nil {
-				c.endGeneration(j, b.end)
-				if b.end.err != nil {
-					t.read.fail(b.end.err)
-					return
-				}
-			}
-		}
-	}
-	t.read.stats.Events++ // the Sync at the end
-	if p.err != nil {
-		t.read.fail(p.err)
+		return true
+	}) {
+		t.read.stats.Events++ // the Sync at the end
 	}
 }
 

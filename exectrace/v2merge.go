@@ -51,10 +51,8 @@ type proc struct {
 	status uint8 // procRunning…; 0 unknown
 }
 
-type heapEntry struct {
-	ts uint64
-	c  int32
-}
+// heapEntry is a cursor with the time of its next event.
+type heapEntry = dueAt[int32]
 
 // sample is one CPU sample.
 type sample struct {
@@ -83,7 +81,7 @@ type worker struct {
 	chain []int32   // by batch: the M's next one, or -1
 	ms    goMap     // M -> cursor
 	cur   []*cursor // pointers stay valid while it grows
-	heap  []heapEntry
+	heap  byTime[int32]
 	held  []heapEntry
 
 	ids    goMap // goroutine -> index
@@ -193,15 +191,15 @@ func (w *worker) decode() {
 
 // step runs the heap's first cursor and puts it where it belongs then.
 func (w *worker) step(top heapEntry, limit uint64, once bool) {
-	switch w.run(w.cur[top.c], limit, once) {
+	switch w.run(w.cur[top.v], limit, once) {
 	case ranOn:
-		w.heap[0].ts = w.cur[top.c].ts
-		w.down(0)
+		w.heap[0].ts = w.cur[top.v].ts
+		w.heap.down()
 	case ranOut:
-		w.pop()
+		w.heap.pop()
 	case ranStuck:
-		w.pop()
-		e := heapEntry{w.cur[top.c].ts, top.c}
+		w.heap.pop()
+		e := heapEntry{w.cur[top.v].ts, top.v}
 		at, _ := slices.BinarySearchFunc(w.held, e, func(a, b heapEntry) int {
 			if a.ts <= b.ts {
 				return -1
@@ -218,7 +216,7 @@ func (w *worker) step(top heapEntry, limit uint64, once bool) {
 func (w *worker) tryHeld(hold uint64) bool {
 	for k := range w.held {
 		e := w.held[k]
-		c := w.cur[e.c]
+		c := w.cur[e.v]
 		force := k == 0 && (len(w.heap) == 0 || w.heap[0].ts-min(w.heap[0].ts, e.ts) > hold)
 		w.force = force
 		r := w.run(c, e.ts, true)
@@ -228,7 +226,7 @@ func (w *worker) tryHeld(hold uint64) bool {
 		}
 		w.held = slices.Delete(w.held, k, k+1)
 		if r == ranOn {
-			w.push(heapEntry{c.ts, e.c})
+			w.heap.push(heapEntry{c.ts, e.v})
 		}
 		return true
 	}
@@ -246,46 +244,6 @@ func (w *worker) second() uint64 {
 		t = min(t, h[2].ts)
 	}
 	return t
-}
-
-func (w *worker) push(e heapEntry) {
-	w.heap = append(w.heap, e)
-	h := w.heap
-	i := len(h) - 1
-	for i > 0 && h[(i-1)/2].ts > e.ts {
-		h[i] = h[(i-1)/2]
-		i = (i - 1) / 2
-	}
-	h[i] = e
-}
-
-func (w *worker) down(i int) {
-	h := w.heap
-	e := h[i]
-	for {
-		k := 2*i + 1
-		if k >= len(h) {
-			break
-		}
-		if k+1 < len(h) && h[k+1].ts < h[k].ts {
-			k++
-		}
-		if h[k].ts >= e.ts {
-			break
-		}
-		h[i] = h[k]
-		i = k
-	}
-	h[i] = e
-}
-
-func (w *worker) pop() {
-	n := len(w.heap) - 1
-	w.heap[0] = w.heap[n]
-	w.heap = w.heap[:n]
-	if n > 0 {
-		w.down(0)
-	}
 }
 
 // begin chains the batches per M and opens a cursor on each.
@@ -309,7 +267,7 @@ func (w *worker) begin() {
 		c.batch = c.first
 		w.open(c)
 		if w.advance(c) {
-			w.push(heapEntry{c.ts, int32(k)})
+			w.heap.push(heapEntry{c.ts, int32(k)})
 		}
 	}
 }
