@@ -189,7 +189,7 @@ func TestOrphan(t *testing.T) {
 func TestUsage(t *testing.T) {
 	for _, args := range [][]string{
 		nil, {"run"}, {"run", "no-such-case"}, {"run", "sched-latency", "--variant", "no-such"},
-		{"run", "sched-latency", "--for", "1ms"}, {"run", "sched-latency", "more"}, {"list", "more"},
+		{"run", "sched-latency", "--for", "1ms"}, {"run", "sched-latency", "more"}, {"list", "more"}, {"verify", "--only", "no-such"}, {"verify", "--times", "0"}, {"record-cases", "--tries", "0"}, {"record-cases", "no-such"},
 	} {
 		var stderr bytes.Buffer
 		if status := lab(t.Context(), args, &stderr, &stderr); status != exitUsage || stderr.Len() == 0 {

@@ -30,7 +30,6 @@ var labAbsent = map[string]string{
 	"numa-balancing.healthy": "takes two NUMA nodes",
 
 	"gomaxprocs-over-quota.ill-go1.13": "not recorded yet",
-	"logger-lock.ill":                  "a busy logger has more events a second than a recording may hold: not recorded yet",
 	"sched-latency.like-late-poll":     "not recorded yet",
 }
 
