@@ -91,6 +91,10 @@ func (con *console) tellDoctor(d *diagnosis) error {
 		}
 		fmt.Fprintf(&b, "pid %d, %s, %s: %s\n", t.PID, t.Comm, t.Exe, what)
 	}
+	wide := report.Columns
+	if n := columns(con.stdout); n > 0 {
+		wide = min(wide, max(n, 72))
+	}
 	tier := ""
 	for _, a := range d.Abilities {
 		if a.Tier != tier {
@@ -105,7 +109,7 @@ func (con *console) tellDoctor(d *diagnosis) error {
 			state = "part"
 		}
 		const hang = 31
-		for i, l := range report.Wrap(a.Say, report.Columns-hang) {
+		for i, l := range report.Wrap(a.Say, wide-hang) {
 			if i == 0 {
 				fmt.Fprintf(&b, "  %-4s  %-22s %s\n", state, a.Name, l)
 			} else {

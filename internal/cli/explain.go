@@ -150,7 +150,7 @@ func (con *console) printTo(w io.Writer, r *report.Report, format string) (err e
 	case "markdown":
 		err = r.Markdown(w)
 	default:
-		err = r.Text(w, report.TextOptions{Colour: con.colour(w)})
+		err = r.Text(w, report.TextOptions{Colour: con.colour(w), Columns: columns(w)})
 	}
 	if err != nil {
 		return fmt.Errorf("write report: %w", err)

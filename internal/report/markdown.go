@@ -11,7 +11,7 @@ import (
 // Markdown prints the report for a ticket: GitHub's flavour, the parts as in the text, folded where long.
 func (r *Report) Markdown(w io.Writer) error {
 	m := &markdown{}
-	m.line("## %s", escape(r.title()))
+	m.line("## %s", escape(r.title(Columns)))
 	if s := r.Target.Ended; s != "" {
 		m.line("\nMeanwhile: %s", escape(s))
 	}

@@ -27,7 +27,7 @@ func (p *page) details(r *Report) {
 		if f.BecauseOf != "" {
 			p.par("   ", sentence(f.Summary))
 		}
-		p.line("   how sure: %s, %s", f.Confidence, sure(f.Confidence))
+		p.par("   how sure: ", fmt.Sprintf("%s, %s", f.Confidence, sure(f.Confidence)))
 		for j, e := range f.Evidence {
 			label := "   evidence: "
 			if j > 0 {

@@ -12,18 +12,23 @@ import (
 	"github.com/whystall/whystall/internal/finding"
 )
 
-// Columns is the width of the text report.
-const Columns = 100
+// Columns is the width of the text report, and narrowest what it is made to fit at the least.
+const (
+	Columns   = 100
+	narrowest = 72
+)
 
 // TextOptions is how the text is to look.
 type TextOptions struct {
-	Colour bool
+	Colour  bool
+	Columns int // of the terminal; 0: Columns, which is also the most
 }
 
 // page collects the text. Every string that may come from the input passes Printable before it reaches the page.
 type page struct {
-	b      strings.Builder
-	colour bool
+	b       strings.Builder
+	colour  bool
+	columns int
 }
 
 const (
@@ -49,9 +54,9 @@ func (p *page) line(format string, args ...any) {
 // heading begins a section.
 func (p *page) heading(title, rest string) {
 	p.line("")
-	title = middle(title, Columns/2)
+	title = middle(title, p.columns/2)
 	if rest != "" {
-		rest = "  " + middle(Printable(rest), Columns-2-width(title))
+		rest = "  " + middle(Printable(rest), p.columns-2-width(title))
 	}
 	p.line("%s%s", p.paint(bold, title), p.paint(dim, rest))
 }
@@ -66,11 +71,16 @@ func (p *page) note(label, text string) { p.wrapped("  "+label, 6, text, false) 
 func (p *page) command(label, text string) { p.wrapped(label, width(label), text, true) }
 
 func (p *page) wrapped(label string, hang int, text string, whole bool) {
+	p.painted(label, label, hang, text, whole)
+}
+
+// painted is wrapped with a label that is shown otherwise than it is wide.
+func (p *page) painted(label, shown string, hang int, text string, whole bool) {
 	// The label takes part in the first line's breaks as one word would: as placeholders of its width beyond the hang.
 	text = strings.Repeat("\x00", max(width(label)-hang, 0)) + Printable(text)
-	for i, l := range wrap(text, Columns-hang, whole) {
+	for i, l := range wrap(text, p.columns-hang, whole) {
 		if l = strings.TrimLeft(l, "\x00"); i == 0 {
-			p.line("%s%s", label, l)
+			p.line("%s%s", shown, l)
 		} else {
 			p.line("%s%s", strings.Repeat(" ", hang), l)
 		}
@@ -79,7 +89,10 @@ func (p *page) wrapped(label string, hang int, text string, whole bool) {
 
 // Text prints the report for a person: the answer in the first lines, its proof below.
 func (r *Report) Text(w io.Writer, o TextOptions) error {
-	p := &page{colour: o.Colour}
+	p := &page{colour: o.Colour, columns: Columns}
+	if o.Columns > 0 {
+		p.columns = min(max(o.Columns, narrowest), Columns)
+	}
 	p.title(r)
 	p.verdict(r)
 	p.requests(r)
@@ -100,7 +113,7 @@ func (r *Report) Text(w io.Writer, o TextOptions) error {
 }
 
 func (p *page) title(r *Report) {
-	p.line("%s", p.paint(bold, middle(Printable(r.title()), Columns)))
+	p.line("%s", p.paint(bold, middle(Printable(r.title(p.columns)), p.columns)))
 	if s := r.Target.Ended; s != "" {
 		p.par("  ", "meanwhile: "+s)
 	}
@@ -110,7 +123,7 @@ func (p *page) title(r *Report) {
 }
 
 // title tells what was looked at and when, in one line.
-func (r *Report) title() string {
+func (r *Report) title(columns int) string {
 	t := &r.Target
 	var parts []string
 	name := t.Name
@@ -152,7 +165,7 @@ func (r *Report) title() string {
 		parts = append(parts, when)
 	}
 	title := "whystall: " + strings.Join(parts, ", ")
-	if long := utf8.RuneCountInString(title) - Columns; long > 0 && name != "" {
+	if long := utf8.RuneCountInString(title) - columns; long > 0 && name != "" {
 		parts[0] = middle(name, max(16, utf8.RuneCountInString(name)-long))
 		title = "whystall: " + strings.Join(parts, ", ")
 	}
@@ -198,7 +211,8 @@ func (p *page) verdict(r *Report) {
 			continue
 		}
 		n++
-		p.line("%2d. %s %s, %s", n, p.paint(bold, middle(Printable(f.Cause), 26)), r.amount(f), f.Confidence)
+		cause := middle(Printable(f.Cause), 26)
+		p.painted(fmt.Sprintf("%2d. %s ", n, cause), fmt.Sprintf("%2d. %s ", n, p.paint(bold, cause)), 6, fmt.Sprintf("%s, %s", r.amount(f), f.Confidence), false)
 		p.par("    ", sentence(f.Summary))
 	}
 }
@@ -287,7 +301,7 @@ func (p *page) requests(r *Report) {
 			break
 		}
 		g := &groups[i]
-		text := fitted(Columns-51, func(name func(string) string) string {
+		text := fitted(p.columns-51, func(name func(string) string) string {
 			if g.Kind == "" || g.Kind == "loop" {
 				return name(g.Entry)
 			}
@@ -343,7 +357,7 @@ func (p *page) ledger(r *Report) {
 			largest = strconv.Itoa(w.largest)
 		}
 		// A second line is better than names cut to nothing.
-		label := wrap(fitted(2*(Columns-before)-20, w.label), Columns-before, false)
+		label := wrap(fitted(2*(p.columns-before)-20, w.label), p.columns-before, false)
 		p.line(format, tenths(w.share)+" %", t.scale.print(w.slowDigits), median, largest, label[0])
 		for _, l := range label[1:] {
 			p.line("%*s%s", before+2, "", l)
@@ -352,7 +366,7 @@ func (p *page) ledger(r *Report) {
 			p.line("%*s%s", before+4, "", p.paint(dim, s))
 		}
 		if s := w.meanwhile(func(s string) string { return middle(Printable(shortFunc(s)), 40) }); s != "" {
-			for _, l := range wrap(s, Columns-before-4, false) {
+			for _, l := range wrap(s, p.columns-before-4, false) {
 				p.line("%*s%s", before+4, "", p.paint(dim, l))
 			}
 		}

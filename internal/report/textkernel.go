@@ -12,17 +12,17 @@ import (
 // memory and threads.
 
 const (
-	barWidth    = 32
 	maxThreads  = 6
 	maxBarriers = 3
 	maxHops     = 8
 )
 
-// bar is a share as a strip of barWidth characters; what is there at all has at least one.
-func bar(part, whole int64) string {
+// bar is a share as a strip of characters; what is there at all has at least one.
+func (p *page) bar(part, whole int64) string {
+	barWidth := 32 - max(0, min(20, Columns-p.columns))
 	n := 0
 	if whole > 0 && part > 0 {
-		n = min(barWidth, max(1, int(float64(part)/float64(whole)*barWidth+0.5)))
+		n = min(barWidth, max(1, int(float64(part)/float64(whole)*float64(barWidth)+0.5)))
 	}
 	return strings.Repeat("#", n) + strings.Repeat(".", barWidth-n)
 }
@@ -43,7 +43,7 @@ func (p *page) cpus(r *Report) {
 	}
 	for i, n := range apportion(ns, 1000) {
 		if ns[i] > 0 || i < 3 {
-			p.line("  %7s  %s  %9s  %s", tenths(n)+" %", bar(ns[i], c.TotalNS), finding.Duration(ns[i]), c.Accounts[i].Cause)
+			p.line("  %7s  %s  %9s  %s", tenths(n)+" %", p.bar(ns[i], c.TotalNS), finding.Duration(ns[i]), c.Accounts[i].Cause)
 		}
 	}
 	if s := c.beside(); s != "" {
@@ -101,7 +101,7 @@ func (p *page) memory(r *Report) {
 	}
 	p.heading("MEMORY", finding.Bytes(m.RSS)+" resident")
 	for _, a := range m.rows() {
-		p.line("  %7s  %s  %9s  %s", a.share, bar(a.Bytes, m.RSS), finding.Bytes(a.Bytes), a.Account)
+		p.line("  %7s  %s  %9s  %s", a.share, p.bar(a.Bytes, m.RSS), finding.Bytes(a.Bytes), a.Account)
 	}
 	if s := m.beside(); s != "" {
 		p.note("", s)
