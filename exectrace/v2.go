@@ -61,8 +61,8 @@ func (p *pipeline) drain(c *consumer, take func(block) bool) bool {
 // queueBlocks is how many blocks a worker may be ahead of the consumer. One that is that far ahead is woken for several
 // at a time: a thread's going to sleep and waking cost as much as some hundred events.
 const (
-	queueBlocks = 8
-	turnBlocks  = 4
+	queueBlocks = 16
+	turnBlocks  = 8
 )
 
 type job struct {

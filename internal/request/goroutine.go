@@ -152,6 +152,13 @@ func (f *Finder) block(g *gstate, ev *exectrace.Event) {
 		return
 	}
 	in := f.enter(g, ev.Stack)
+	if g.phase == phaseNone && g.flags&flagChild != 0 && g.role == roleUnknown {
+		// part of another's activation: its waits say nothing, but for one
+		if in.marks&markAccept != 0 {
+			f.entries[g.entry].accepts = true
+		}
+		return
+	}
 	switch g.role {
 	case roleHTTP1:
 		f.httpBlock(g, in, ev.Time)

@@ -2,8 +2,8 @@ package timeline
 
 import "github.com/whystall/whystall/exectrace"
 
-// swift does what goroutine does for the three transitions that three quarters of all events are: a goroutine is woken, gets
-// a P, and blocks. It takes them where nothing is lost, new, or no longer kept, and both sides agree on what was before; of
+// swift does what goroutine does for the transitions that nearly all events are: a goroutine is woken, gets a P, blocks, is
+// in a syscall, ends. It takes them where nothing is lost, new, or no longer kept, and both sides agree on what was before; of
 // anything else it says false and has done nothing.
 func (t *Timeline) swift(ev *exectrace.Event, now int64) bool {
 	if uint(ev.Slot) >= uint(len(t.slots)) || now < t.inGapUntil || ev.From == ev.To {
@@ -17,7 +17,23 @@ func (t *Timeline) swift(ev *exectrace.Event, now int64) bool {
 	case Runnable:
 		return ev.To == exectrace.Running && t.swiftStart(g, ev.Slot, int32(ev.P), now)
 	case Running:
-		return ev.To == exectrace.Waiting && t.swiftBlock(g, ev.Stack, ev.Reason, now)
+		switch ev.To {
+		case exectrace.Waiting:
+			return t.swiftBlock(g, ev.Stack, ev.Reason, now)
+		case exectrace.Syscall, exectrace.NotExist:
+			return t.swiftLeave(g, ev, now)
+		}
+	case Syscall:
+		if ev.To != exectrace.Running || g.proc < 0 || int32(ev.P) != g.proc {
+			return false
+		}
+		t.lostAll = false
+		if g.meta&(metaFirst|metaGap) == 0 && g.stack != 0 {
+			t.called(g, now)
+		}
+		t.procs.back(g.proc, now)
+		t.run(g, now, 0)
+		return true
 	case Waiting:
 		if ev.To != exectrace.Runnable {
 			return false
@@ -99,6 +115,22 @@ func (t *Timeline) swiftBlock(g *G, stack exectrace.StackID, reason exectrace.Re
 	g.stack = uint32(stack)
 	s := t.next(g, now, uint64(Waiting)|uint64(info.wait)<<metaWait|g.ranges)
 	s.Stack, s.Ender, s.EnderSeg = g.stack, 0, 0
+	return true
+}
+
+// swiftLeave takes a goroutine whose entry is known into a syscall, or to its end.
+func (t *Timeline) swiftLeave(g *G, ev *exectrace.Event, now int64) bool {
+	if g.proc < 0 || g.who == 0 && ev.Stack != 0 {
+		return false
+	}
+	t.lostAll = false
+	if ev.To == exectrace.Syscall {
+		t.procs.syscall(g.proc, now)
+		t.call(g, now, 0, uint32(ev.Stack))
+		return true
+	}
+	t.procs.release(g.proc, now, g.Ident, uint32(ev.Stack))
+	t.detach(g)
 	return true
 }
 
