@@ -2,6 +2,7 @@ package timeline
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/whystall/whystall/internal/evidence/kernel"
 )
@@ -31,6 +32,7 @@ func NewKernelWith(src kernel.Source, o KernelOptions) (*Kernel, error) {
 	}
 	k.header = src.Header()
 	b := kbuilder{kernelState: &k.kernelState}
+	b.placed = k.header.Source == "bpf" && !slices.Contains(k.header.Features, "run queues")
 	for _, c := range k.header.CPUs {
 		b.cpu(c)
 	}
@@ -55,7 +57,9 @@ type kbuilder struct {
 	now  int64
 	fold bool // others' switches are folded
 
-	files map[uint64]Block // what a wait for a descriptor is in; BlockUnknown where it was several kinds of file
+	// placed tells that there are no wake-ups but of new threads: who is woken waits for the CPU it left, unless it is moved.
+	placed bool
+	files  map[uint64]Block // what a wait for a descriptor is in; BlockUnknown where it was several kinds of file
 }
 
 const (

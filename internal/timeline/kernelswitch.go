@@ -228,7 +228,11 @@ func (b *kbuilder) waking(r *kernel.Record, t int64) {
 			b.wake(&th.offs[s.off-1], &by)
 		}
 		th.pendingAt = 0
-		b.push(th, t, ThreadQueued, -1, s.off, 0)
+		cpu := int16(-1)
+		if b.placed {
+			cpu = s.cpu
+		}
+		b.push(th, t, ThreadQueued, cpu, s.off, 0)
 	case s.doing() == ThreadUnknown, s.doing() == ThreadGone:
 		o, n := b.off(th)
 		b.wake(o, &by)
@@ -237,6 +241,9 @@ func (b *kbuilder) waking(r *kernel.Record, t int64) {
 		th.pending, th.pendingAt = by, t
 	}
 }
+
+// placeNS is how long after its waking a thread may still be given its CPU: both are lines of one function.
+const placeNS = 50e3
 
 func (b *kbuilder) wakeup(r *kernel.Record, t int64) {
 	th := b.thread(r.TID)
@@ -277,7 +284,7 @@ func (b *kbuilder) wakeup(r *kernel.Record, t int64) {
 				s.cpu = cpu
 			}
 			b.push(th, t, waits, cpu, s.off, meta)
-		case s.cpu < 0:
+		case s.cpu < 0, b.placed && s.meta&ksegPreempted == 0 && t-s.begin <= placeNS:
 			s.cpu = cpu
 		case s.cpu != cpu:
 			b.push(th, t, s.doing(), cpu, s.off, s.meta&^7)
