@@ -24,6 +24,7 @@ type bpfBudget struct {
 
 	meter  *bpf.Meter
 	opened time.Time
+	usedAt int64 // CPU time of the target by then
 	next   time.Time
 	blind  bool    // the kernel does not let us measure
 	rate   float64 // ns of programs per ns
@@ -36,10 +37,19 @@ type bpfBudget struct {
 	seen       seen
 	programsNS float64
 
+	extras [bpf.Extras]extraTime
+
 	over    int // windows in a row that cost too much
 	gone    [bpf.Steps]bool
 	lowered []string
 	windows int
+}
+
+// extraTime is when an extra was told.
+type extraTime struct {
+	off    bool
+	at     time.Time     // since when it is so
+	missed time.Duration // so far
 }
 
 // seen is how many events came.
@@ -68,6 +78,12 @@ const (
 	// worthFrom is the share of the cost that a step must spare.
 	worthFrom = 0.08
 
+	// ofExtra is the part of the budget's share that each extra may take all the time: 1 % of 6. One that would take more is told for extraLook in
+	// every extraEvery.
+	ofExtra    = 1.0 / 6
+	extraLook  = 400 * time.Millisecond
+	extraEvery = 4 * time.Second
+
 	// foldFrom is the share of events that must be others' switches for folding them to be worth what it costs the verdict.
 	foldFrom = 0.25
 )
@@ -93,6 +109,8 @@ func (b *bpfBudget) tick(now time.Time, s seen) (rec kernel.Record, lower bool) 
 			b.next = now.Add(meterEvery / 3)
 		}
 		if !b.blind {
+			b.look(now)
+			b.usedAt = processCPU(b.pid)
 			m, err := b.r.Measure()
 			if b.meter, b.blind = m, err != nil; !b.blind {
 				return rec, false
@@ -108,8 +126,39 @@ func (b *bpfBudget) tick(now time.Time, s seen) (rec kernel.Record, lower bool) 
 
 func (b *bpfBudget) close(now time.Time) {
 	b.ran = b.meter.Stop(b.r)
-	b.rate = float64(b.ran.All) / float64(max(1, now.Sub(b.opened)))
+	took := now.Sub(b.opened)
+	b.rate = float64(b.ran.All) / float64(max(1, took))
 	b.meter = nil
+	b.afford(now, float64(took), float64(max(0, processCPU(b.pid)-b.usedAt)))
+}
+
+// afford detaches the extras that took too much in a window in which the target used so much, and takes their time off the rate.
+func (b *bpfBudget) afford(now time.Time, window, used float64) {
+	if b.share <= 0 {
+		return
+	}
+	may := ofExtra * b.share * max(used, ofOneCPU*window)
+	for e := range bpf.Extras {
+		x := &b.extras[e]
+		ns := float64(b.ran.Extras[e])
+		if x.off || ns <= may || now.Sub(x.at) < extraLook && !x.at.IsZero() || b.r.Extra(e, false) != nil {
+			continue
+		}
+		b.rate -= ns / max(1, window) * (1 - float64(extraLook)/float64(extraEvery))
+		x.off, x.at = true, now
+	}
+}
+
+// look attaches the extras again whose time has come.
+func (b *bpfBudget) look(now time.Time) {
+	for e := range bpf.Extras {
+		x := &b.extras[e]
+		if !x.off || now.Sub(x.at) < extraEvery-extraLook || b.r.Extra(e, true) != nil {
+			continue
+		}
+		x.missed += now.Sub(x.at)
+		x.off, x.at = false, now
+	}
 }
 
 // worth tells whether a step would spare enough of the cost for what it takes from the verdict.
@@ -181,6 +230,15 @@ func (b *bpfBudget) end(s seen) (programs, target int64, lowered string) {
 	}
 	b.share = 0
 	b.judge(now, s)
+	for e := range bpf.Extras {
+		x := &b.extras[e]
+		if x.off {
+			x.missed += now.Sub(x.at)
+		}
+		if told := 1 - x.missed.Seconds()/max(now.Sub(b.begun).Seconds(), 1e-9); x.missed > 0 {
+			b.lowered = append(b.lowered, fmt.Sprintf("%s: told %.0f %% of the time", e, 100*told))
+		}
+	}
 	return int64(b.programsNS), max(0, b.target-b.first), strings.Join(b.lowered, "; ")
 }
 

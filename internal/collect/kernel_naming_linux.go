@@ -86,12 +86,21 @@ func (n *naming) start(w *kernel.Writer) {
 	})
 }
 
-// trimProbe takes away the frames of the program itself, and of how the kernel came to call it.
+// trimProbe takes away the frames of the program itself, of how the kernel came to call it, and of the interrupt that it sampled in.
 func trimProbe(frames []symbol.Frame) []symbol.Frame {
 	// The program itself was not there yet when the kernel's symbols were read.
 	for i := min(len(frames), 5) - 1; i >= 0; i-- {
 		f := frames[i].Func
 		if strings.HasPrefix(f, "bpf_trace_run") || strings.HasPrefix(f, "__bpf_trace_") || strings.HasPrefix(f, "__traceiter_") || strings.HasPrefix(f, "bpf_prog_") {
+			frames = frames[i+1:]
+			break
+		}
+	}
+	if len(frames) == 0 || !strings.Contains(frames[0].Func, "hrtimer") {
+		return frames
+	}
+	for i, f := range frames[:min(len(frames), 12)] {
+		if strings.HasPrefix(f.Func, "asm_sysvec_") || strings.HasPrefix(f.Func, "el1h_64_irq") {
 			return frames[i+1:]
 		}
 	}

@@ -30,6 +30,7 @@ const (
 	rawOnly                   // tp_btf refuses the tracepoint
 	perf                      // no tracepoint: a perf event on each CPU
 	ofStacks                  // only with stacks
+	byGroup                   // only where a thread does not tell by itself that it is throttled
 	elsewhere                 // newer kernels only: another way is taken, nothing is missing
 )
 
@@ -37,7 +38,7 @@ var programs = []program{
 	{"sched_switch", "sched_switch", "who is on which CPU", vital},
 	{"sched_exit", "sched_exit_tp", "stacks as a thread returns", ofStacks | elsewhere},
 	{"sched_waking", "sched_waking", "who wakes whom", vital},
-	{"sched_wakeup", "sched_wakeup", "run queues", 0},
+	{"sched_wakeup", "sched_wakeup", "run queues", byGroup},
 	{"sched_wakeup_new", "sched_wakeup_new", "new threads' run queues", 0},
 	{"sched_migrate_task", "sched_migrate_task", "moves between CPUs", 0},
 	{"process_fork", "sched_process_fork", "threads made while recording", vital},
@@ -45,7 +46,6 @@ var programs = []program{
 	{"process_exec", "sched_process_exec", "that the target runs another program", 0},
 	{"process_exit", "sched_process_exit", "ends of threads", 0},
 	{"hrtimer_expire", "hrtimer_expire_entry", "when a quota gives time, and timers", 0},
-	{"hrtimer_expired", "hrtimer_expire_exit", "the end of timers", 0},
 	{"csd_function", "csd_function_entry", "when a quota gives time to another CPU", rawOnly},
 	{"signal_generate", "signal_generate", "preemption asked", 0},
 	{"signal_deliver", "signal_deliver", "preemption delivered", 0},
@@ -66,7 +66,6 @@ var programs = []program{
 	{"page_fault", "page_fault_user", "page faults, and those of NUMA balancing", 0},
 	{"fault_minor", "minor page faults", "ends of minor page faults and those of NUMA balancing", perf},
 	{"fault_major", "major page faults", "ends of major page faults", perf},
-	{"sample", "cpu-clock", "samples of what runs", perf | ofStacks},
 }
 
 // kernelTypes is what the running kernel tells of itself.

@@ -9,15 +9,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Step gives up some detail. Switches of the target, its wake-ups and who did them are told whatever is given up.
+// A Step gives up some detail, for good. Switches of the target, its wake-ups and who did them, threads' begins and ends are told whatever
+// is given up, and of each place in which its threads wait or wake a stack.
 type Step int
 
 // The steps, in the order in which they matter least. Fold is worth it only where others switch much.
 const (
 	Fold Step = iota
 	Seldom
-	NoCopies
-	NoStacks
+	Rare
 
 	Steps
 )
@@ -26,16 +26,12 @@ const (
 func (s Step) String() string {
 	return [...]string{
 		"others' switches are folded into who held a CPU while a thread of the target was queued there",
-		"CPU samples are taken each 10 ms, stacks of waits from 3 ms on, of one socket in eight it is told since when it had data; no TLB flushes, minor faults or waits for kernel locks",
-		"stacks of waits are taken from 10 ms on, and none beyond frame pointers; no CPU samples",
-		"no stacks",
+		"stacks are taken of waits from 3 ms on and of who wakes, one of each a millisecond on a CPU, and where none has been taken yet",
+		"stacks are taken of waits from 10 ms on and of who wakes, one of each in 10 ms on a CPU, and where none has been taken yet",
 	}[s]
 }
 
-// Seldom's sample period, ns.
-const seldomPeriod = 10 * SamplePeriod
-
-// Lower gives up some detail, for good.
+// Lower gives up some detail.
 func (r *Recorder) Lower(step Step) error {
 	set := func(name string, v any) error {
 		if err := r.l.vars[name].Set(v); err != nil {
@@ -43,34 +39,63 @@ func (r *Recorder) Lower(step Step) error {
 		}
 		return nil
 	}
-	detach := func(programs ...string) {
-		for _, p := range programs {
-			if c := r.l.links[p]; c != nil {
-				c.Close()
-				delete(r.l.links, p)
-			}
-		}
+	rarer := func(floor, gap uint64) error {
+		return errors.Join(set(whystallVarWaitFloor, floor), set(whystallVarStackGap, gap))
 	}
 	switch step {
 	case Fold:
 		return set(whystallVarFold, uint32(1))
 	case Seldom:
-		detach(whystallProgTlbFlush, whystallProgFaultMinor, whystallProgContentionBegin, whystallProgContentionEnd)
-		if samples, ok := r.l.links[whystallProgSample].(perfEvents); ok {
-			if err := samples.period(seldomPeriod); err != nil {
-				return fmt.Errorf("lower detail: %w", err)
-			}
-			if err := set(whystallVarSamplePeriod, uint64(seldomPeriod)); err != nil {
-				return err
+		return rarer(3_000_000, 1_000_000)
+	case Rare:
+		return rarer(10_000_000, 10_000_000)
+	}
+	return nil
+}
+
+// An Extra is a group of programs that run for events which may be many more than the target's switches, and tell what is good to know. They
+// can be away for most of the time: what they tell then is a sample.
+type Extra int
+
+// Extras.
+const (
+	Sockets Extra = iota
+	Flushes
+	KernelLocks
+	MinorFaults
+
+	Extras
+)
+
+// String says in words what an extra tells.
+func (e Extra) String() string {
+	return [...]string{"since when sockets had data", "TLB flushes", "waits for the kernel's locks", "minor page faults"}[e]
+}
+
+var extraPrograms = [Extras][]string{
+	Sockets:     {whystallProgSocketRead, whystallProgSocketReady},
+	Flushes:     {whystallProgTlbFlush},
+	KernelLocks: {whystallProgContentionEnd, whystallProgContentionBegin},
+	MinorFaults: {whystallProgFaultMinor},
+}
+
+// Extra attaches or detaches the programs of an extra, those that there are; nothing happens to those that are so.
+func (r *Recorder) Extra(e Extra, on bool) error {
+	for _, name := range extraPrograms[e] {
+		ln, prog := r.l.links[name], r.l.loaded[name]
+		switch {
+		case !on && ln != nil:
+			ln.Close()
+			delete(r.l.links, name)
+		case on && ln == nil && prog != nil:
+			for _, p := range programs {
+				if p.name == name {
+					if err := r.l.attach(p, prog); err != nil {
+						return err
+					}
+				}
 			}
 		}
-		return errors.Join(set(whystallVarWaitFloor, uint64(3_000_000)), set(whystallVarSocketMask, uint32(7)))
-	case NoCopies:
-		detach(whystallProgSample)
-		return errors.Join(set(whystallVarWaitFloor, uint64(10_000_000)), set(whystallVarCopies, uint32(0)))
-	case NoStacks:
-		detach(whystallProgSample, whystallProgSchedExit)
-		return set(whystallVarStacks, uint32(0))
 	}
 	return nil
 }
@@ -93,8 +118,9 @@ func (r *Recorder) Measure() (*Meter, error) {
 	return m, nil
 }
 
-// statsCost is what taking the time adds to the time taken.
-const statsCost = 20
+// callNS is what calling a program takes beside the time that the kernel takes of it, less what taking the time adds to that, ns: an empty one
+// costs 49.
+const callNS = 30
 
 func (r *Recorder) ran() map[string]uint64 {
 	ran := map[string]uint64{}
@@ -103,40 +129,36 @@ func (r *Recorder) ran() map[string]uint64 {
 		if err != nil {
 			continue
 		}
-		ns := uint64(s.Runtime)
-		ran[name] = ns - min(ns, s.RunCount*statsCost)
+		ran[name] = uint64(s.Runtime) + s.RunCount*callNS
 	}
 	return ran
 }
 
-// Ran is CPU time that programs took, ns: all of them, and what each step would have spared of it. How much others' switches
+// Ran is CPU time that programs took, ns: all of them; what each step would have spared of it; what each extra took. How much others' switches
 // are of it only who reads the events knows.
 type Ran struct {
 	All    uint64
 	Spared [Steps]uint64
+	Extras [Extras]uint64
 }
 
 // Stop ends it and tells what the programs took since Measure.
 func (m *Meter) Stop(r *Recorder) (ran Ran) {
-	for name, n := range r.ran() {
+	took := r.ran()
+	for name, n := range took {
 		n -= min(n, m.ran[name])
+		took[name] = n
 		ran.All += n
-		switch name {
-		case whystallProgSchedSwitch:
-			ran.Spared[Fold] += n
-		case whystallProgTlbFlush, whystallProgFaultMinor, whystallProgContentionBegin, whystallProgContentionEnd, whystallProgSocketRead, whystallProgSocketReady:
-			ran.Spared[Seldom] += n
-		case whystallProgSample:
-			ran.Spared[Seldom] += n
-			ran.Spared[NoCopies] += n
-		case whystallProgSchedExit:
-			ran.Spared[Seldom] += n / 2
-			ran.Spared[NoCopies] += n
-			ran.Spared[NoStacks] += n
-		case whystallProgSchedWaking:
-			ran.Spared[NoStacks] += n / 2
+	}
+	for e, names := range extraPrograms {
+		for _, name := range names {
+			ran.Extras[e] += took[name]
 		}
 	}
+	ran.Spared[Fold] = took[whystallProgSchedSwitch]
+	// What remains of them is to be called, and to find nothing to do.
+	ran.Spared[Seldom] = (took[whystallProgSchedExit] + took[whystallProgSchedWaking]) / 2
+	ran.Spared[Rare] = ran.Spared[Seldom]
 	m.stats.Close()
 	return ran
 }

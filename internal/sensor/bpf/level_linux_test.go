@@ -29,9 +29,6 @@ func TestLower(t *testing.T) {
 				n["stacks"]++
 			case e.Kind == Sample:
 				n["samples"]++
-				if e.Arg[0] == seldomPeriod {
-					n["seldom samples"]++
-				}
 			}
 		}
 		return n
@@ -54,10 +51,15 @@ func TestLower(t *testing.T) {
 		switch {
 		case n["others' switches"] > 0:
 			t.Errorf("%s: others' switches are told: %v", step, n)
-		case step == Seldom && n["samples"] != n["seldom samples"], step >= NoCopies && n["samples"] > 0:
-			t.Errorf("%s: samples: %v", step, n)
-		case step == NoStacks && n["stacks"] > 0:
+		case n["stacks"] == 0, step >= Seldom && n["stacks"] > n["wake-ups"]/2:
 			t.Errorf("%s: stacks: %v", step, n)
+		}
+	}
+	for e := range Extras {
+		for _, on := range []bool{false, false, true, true} {
+			if err := r.Extra(e, on); err != nil {
+				t.Errorf("%s: attach %v: %v", e, on, err)
+			}
 		}
 	}
 	if l := r.Losses(nil); len(l) > 0 {

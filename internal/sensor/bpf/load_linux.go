@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
@@ -20,10 +22,13 @@ type loader struct {
 	links    map[string]io.Closer // by program
 	loaded   map[string]*ebpf.Program
 	lossView []byte
+	logView  []byte
+	cpus     []int // those that are online
+	size     uint32
 	lister   *ebpf.Program
 }
 
-// ringBytes is the room of each CPU's ring: the whole is bounded, and a ring holds half a second of 100 000 switches a second where
+// ringBytes is the room of each CPU's log: the whole is bounded, and one holds half a second of 100 000 switches a second where
 // there are few CPUs.
 func ringBytes(cpus int) uint32 {
 	const whole = 8 << 20
@@ -34,8 +39,17 @@ func ringBytes(cpus int) uint32 {
 	return size
 }
 
-func newLoader(spec *ebpf.CollectionSpec, types *kernelTypes, target, preempt uint32) (l *loader, err error) {
+// newLoader gives each online CPU a log of so many bytes; 0: by the number of CPUs. What one tells that comes online later is counted as lost.
+func newLoader(spec *ebpf.CollectionSpec, types *kernelTypes, target, preempt, size uint32) (l *loader, err error) {
 	l = &loader{spec: spec, types: types, links: map[string]io.Closer{}, loaded: map[string]*ebpf.Program{}}
+	if l.cpus, err = onlineCPUs(); err != nil {
+		return nil, err
+	}
+	logs := slices.Max(l.cpus) + 1
+	l.size = max(size, ringLeast)
+	if size == 0 {
+		l.size = ringBytes(logs)
+	}
 	ns, err := selfNS()
 	if err != nil {
 		return nil, err
@@ -50,15 +64,23 @@ func newLoader(spec *ebpf.CollectionSpec, types *kernelTypes, target, preempt ui
 			return nil, fmt.Errorf("load programs: set %s: %w", name, err)
 		}
 	}
-	if err := spec.Variables[whystallVarSamplePeriod].Set(uint64(SamplePeriod)); err != nil {
-		return nil, fmt.Errorf("load programs: set the period of samples: %w", err)
+	// Coarse clocks are moved by the tick.
+	var tick unix.Timespec
+	if err := unix.ClockGetres(unix.CLOCK_MONOTONIC_COARSE, &tick); err != nil {
+		return nil, fmt.Errorf("ask for the period of the tick: %w", err)
+	}
+	if err := spec.Variables[whystallVarTickPeriod].Set(uint64(tick.Nano())); err != nil {
+		return nil, fmt.Errorf("load programs: set the period of the tick: %w", err)
+	}
+	if err := spec.Variables[whystallVarLogSize].Set(uint64(l.size)); err != nil {
+		return nil, fmt.Errorf("load programs: set the size of logs: %w", err)
 	}
 	cpus, err := ebpf.PossibleCPU()
 	if err != nil {
 		return nil, fmt.Errorf("count CPUs: %w", err)
 	}
-	rings := spec.Maps[whystallMapRings]
-	rings.MaxEntries = uint32(cpus)
+	spec.Maps[whystallMapLogs].MaxEntries = uint32(logs)
+	spec.Maps[whystallMapLogs].ValueSize = logBytes(l.size)
 	spec.Maps[whystallMapLosses].MaxEntries = uint32(cpus)
 	for _, p := range spec.Programs {
 		types.bind(p, preempt)
@@ -72,7 +94,7 @@ func trial(types *kernelTypes, preempt uint32) (*loader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load programs: %w", err)
 	}
-	return newLoader(spec, types, 0, preempt)
+	return newLoader(spec, types, 0, preempt, ringLeast)
 }
 
 // makeMaps comes when all constants are set.
@@ -113,24 +135,10 @@ func (l *loader) program(name string) (*ebpf.Program, error) {
 	return prog, nil
 }
 
-// openRings gives each online CPU a ring. What one tells that comes online later is counted as lost.
-func (l *loader) openRings(size int) error {
-	cpus, err := onlineCPUs()
-	if err != nil {
+// openRings maps what the programs write.
+func (l *loader) openRings() (err error) {
+	if l.rings, l.logView, err = mapLogs(l.maps[whystallMapLogs], l.cpus, l.size); err != nil {
 		return err
-	}
-	if size == 0 {
-		size = int(ringBytes(len(cpus)))
-	}
-	for _, cpu := range cpus {
-		r, err := newRing(cpu, uint32(size))
-		if err != nil {
-			return err
-		}
-		l.rings = append(l.rings, r)
-		if err := l.maps[whystallMapRings].Put(uint32(cpu), uint32(r.m.FD())); err != nil {
-			return fmt.Errorf("give CPU %d its ring: %w", cpu, err)
-		}
 	}
 	losses := l.maps[whystallMapLosses]
 	view, err := unix.Mmap(losses.FD(), 0, int(losses.MaxEntries()*losses.ValueSize()), unix.PROT_READ, unix.MAP_SHARED)
@@ -141,30 +149,40 @@ func (l *loader) openRings(size int) error {
 	return nil
 }
 
-// functions tells the programs where the kernel's functions are whose calls by timers they look for.
+// functions tells the programs where the kernel's functions are whose calls by timers they look for, and gives what is not seen without some.
 // known tells those that somebody has read already; nil: nobody has.
-func (l *loader) functions(known func(name string) (uint64, bool)) error {
-	names := map[string]string{
+func (l *loader) functions(known func(name string) (uint64, bool)) (missing []string, err error) {
+	quota := map[string]string{
 		"sched_cfs_period_timer": whystallVarPeriodTimer, "sched_cfs_slack_timer": whystallVarSlackTimer,
 		"__cfsb_csd_unthrottle": whystallVarCsdUnthrottle, "hrtimer_wakeup": whystallVarWakeupTimer,
 	}
-	addrs, err := map[string]uint64{}, error(nil)
+	// The tick by its name of Linux 6.8, or that before.
+	names := map[string]string{"tick_nohz_handler": whystallVarTickTimer, "tick_sched_timer": whystallVarTickTimer}
+	maps.Copy(names, quota)
+	addrs, hidden := map[string]uint64{}, false
 	if known != nil {
 		for name := range names {
 			if addr, ok := known(name); ok {
 				addrs[name] = addr
 			}
 		}
-		err = lacking(names, addrs, false)
-	} else {
-		addrs, err = addresses(names)
+	} else if addrs, hidden, err = addresses(names); err != nil {
+		return []string{"when a quota gives time, samples of what runs: " + err.Error()}, nil
 	}
+	ticks := false
 	for name, addr := range addrs {
-		if e := l.spec.Variables[names[name]].Set(addr); e != nil {
-			return fmt.Errorf("load programs: set %s: %w", name, e)
+		if err := l.spec.Variables[names[name]].Set(addr); err != nil {
+			return nil, fmt.Errorf("load programs: set %s: %w", name, err)
 		}
+		ticks = ticks || names[name] == whystallVarTickTimer
 	}
-	return err
+	if err := lacking(quota, addrs, hidden); err != nil {
+		missing = append(missing, "when a quota gives time: "+err.Error())
+	}
+	if !ticks {
+		missing = append(missing, "samples of what runs: the tick's function is not known")
+	}
+	return missing, nil
 }
 
 func bit(b bool) uint32 {
@@ -243,8 +261,8 @@ func (l *loader) close() {
 	for _, p := range l.loaded {
 		p.Close()
 	}
-	for _, r := range l.rings {
-		r.close()
+	if l.logView != nil {
+		unix.Munmap(l.logView)
 	}
 	if l.lossView != nil {
 		unix.Munmap(l.lossView)

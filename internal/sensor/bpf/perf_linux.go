@@ -14,9 +14,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SamplePeriod is the CPU time between two samples, ns.
-const SamplePeriod = 1_000_000
-
 // perfEvents is one software event on each CPU, with a program.
 type perfEvents []int
 
@@ -27,17 +24,7 @@ func (p perfEvents) Close() error {
 	return nil
 }
 
-// period sets how many ns lie between two.
-func (p perfEvents) period(ns uint64) error {
-	for _, fd := range p {
-		if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.PERF_EVENT_IOC_PERIOD, uintptr(unsafe.Pointer(&ns))); errno != 0 {
-			return fmt.Errorf("set the period of samples: %w", errno)
-		}
-	}
-	return nil
-}
-
-// attachPerf opens a software event on each CPU that calls the program: for every fault, or by the clock.
+// attachPerf opens a software event on each CPU that calls the program for every fault.
 func (l *loader) attachPerf(p program, prog *ebpf.Program) (perfEvents, error) {
 	attr := unix.PerfEventAttr{Type: unix.PERF_TYPE_SOFTWARE, Sample: 1}
 	switch p.name {
@@ -45,9 +32,6 @@ func (l *loader) attachPerf(p program, prog *ebpf.Program) (perfEvents, error) {
 		attr.Config = unix.PERF_COUNT_SW_PAGE_FAULTS_MIN
 	case whystallProgFaultMajor:
 		attr.Config = unix.PERF_COUNT_SW_PAGE_FAULTS_MAJ
-	case whystallProgSample:
-		attr.Config, attr.Sample = unix.PERF_COUNT_SW_CPU_CLOCK, SamplePeriod
-		attr.Bits = unix.PerfBitExcludeIdle
 	default:
 		return nil, errors.New("no such event")
 	}
@@ -67,15 +51,14 @@ func (l *loader) attachPerf(p program, prog *ebpf.Program) (perfEvents, error) {
 	return fds, nil
 }
 
-// addresses finds the kernel's functions by name. An error tells which were not found, or that none is shown.
-func addresses[V any](names map[string]V) (map[string]uint64, error) {
+// addresses finds the kernel's functions by name; hidden tells that the kernel shows nobody where they are.
+func addresses[V any](names map[string]V) (found map[string]uint64, hidden bool, err error) {
 	f, err := os.Open("/proc/kallsyms")
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	defer f.Close()
-	found := map[string]uint64{}
-	hidden := false
+	found = map[string]uint64{}
 	for s := bufio.NewScanner(f); s.Scan() && len(found) < len(names); {
 		// "ffffffff813b8af0 t sched_cfs_slack_timer", and for a module's a tab and its name
 		line := s.Bytes()
@@ -94,7 +77,7 @@ func addresses[V any](names map[string]V) (map[string]uint64, error) {
 		}
 		found[string(name)] = addr
 	}
-	return found, lacking(names, found, hidden)
+	return found, hidden, nil
 }
 
 // lacking is the error of names that were not found; nil where all were.

@@ -40,7 +40,7 @@ type Options struct {
 	PID    int  // of the target, in our own pid namespace
 	Stacks bool // whether stacks are taken at all
 	Copy   bool // whether user stacks are copied, for programs without frame pointers
-	Ring   int  // bytes of each CPU's ring, a power of two; 0: by the number of CPUs
+	Ring   int  // bytes of each CPU's log, a power of two, 16 KiB at least; 0: by the number of CPUs
 
 	// Address tells where a function of the kernel is; nil: /proc/kallsyms is read.
 	Address func(name string) (uint64, bool)
@@ -63,7 +63,7 @@ func Open(o Options) (_ *Recorder, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("load programs: %w", err)
 	}
-	l, err := newLoader(spec, types, target.TID, preemptFrom(types))
+	l, err := newLoader(spec, types, target.TID, preemptFrom(types), uint32(o.Ring))
 	if err != nil {
 		return nil, err
 	}
@@ -73,8 +73,8 @@ func Open(o Options) (_ *Recorder, err error) {
 			r.Close()
 		}
 	}()
-	if err := l.functions(o.Address); err != nil {
-		r.Missing = append(r.Missing, "when a quota gives time: "+err.Error())
+	if r.Missing, err = l.functions(o.Address); err != nil {
+		return nil, err
 	}
 	if err := spec.Variables[whystallVarStacks].Set(bit(o.Stacks)); err != nil {
 		return nil, fmt.Errorf("load programs: set stacks: %w", err)
@@ -85,7 +85,7 @@ func Open(o Options) (_ *Recorder, err error) {
 	if err := l.makeMaps(); err != nil {
 		return nil, err
 	}
-	if err := l.openRings(o.Ring); err != nil {
+	if err := l.openRings(); err != nil {
 		return nil, err
 	}
 	for _, ring := range l.rings {
@@ -103,7 +103,7 @@ func Open(o Options) (_ *Recorder, err error) {
 		return nil
 	}
 	for _, p := range programs {
-		if p.how&ofStacks != 0 && !o.Stacks {
+		if p.how&ofStacks != 0 && !o.Stacks || p.how&byGroup != 0 && r.PerTask {
 			continue
 		}
 		prog, err := l.load(p)

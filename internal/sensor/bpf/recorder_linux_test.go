@@ -302,9 +302,12 @@ func TestFutex(t *testing.T) {
 	var slept, woken, timer, due bool
 	stacks := map[uint64]int{}
 	for _, e := range events {
-		switch {
-		case e.Kind == Defined:
+		if e.Kind == Defined {
 			stacks[e.ID] = len(e.Stack)
+		}
+	}
+	for _, e := range events {
+		switch {
 		case e.Kind == Switch && e.TID == waiter && e.Arg[1] == unix.SYS_FUTEX+1 && e.Arg[2] == addr:
 			slept = true
 		case e.Kind == Waking && e.TID == waiter && e.Other == waker && e.Arg[2] == addr:

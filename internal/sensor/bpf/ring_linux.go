@@ -10,89 +10,77 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ring is the reading side of one BPF ring buffer. The kernel maps its data twice, one behind the other, so that a record
-// that goes over the end lies in one piece.
+// ring is the reading side of one CPU's log. Records lie in one piece: one that begins before the end goes on behind it.
+// c/record.h has the other side.
 type ring struct {
-	cpu      int
-	m        *ebpf.Map
-	control  []byte // our position, writable
-	data     []byte // the kernel's position and the data, twice
-	size     uint64
-	consumer *uint64
-	producer *uint64
+	cpu  int
+	data []byte
+	size uint64
+	head *uint64 // the programs' position
+	tail *uint64 // ours
 }
 
 const (
-	ringBusy    = 1 << 31
-	ringDiscard = 1 << 30
-	ringHead    = 8
+	logHead    = 128 // of a log, before its data
+	ringBusy   = 1 << 31
+	ringHead   = 8    // of a record
+	ringMost   = 2112 // bytes of a record and its head
+	ringMargin = 4 * ringMost
+	ringLeast  = 16 << 10
 )
 
-func newRing(cpu int, bytes uint32) (*ring, error) {
-	m, err := ebpf.NewMap(&ebpf.MapSpec{Name: "ring", Type: ebpf.RingBuf, MaxEntries: bytes})
-	if err != nil {
-		return nil, fmt.Errorf("make ring of CPU %d: %w", cpu, err)
-	}
-	r := &ring{cpu: cpu, m: m, size: uint64(bytes)}
-	page := os.Getpagesize()
-	if r.control, err = unix.Mmap(m.FD(), 0, page, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); err != nil {
-		r.close()
-		return nil, fmt.Errorf("map ring of CPU %d: %w", cpu, err)
-	}
-	if r.data, err = unix.Mmap(m.FD(), int64(page), page+2*int(bytes), unix.PROT_READ, unix.MAP_SHARED); err != nil {
-		r.close()
-		return nil, fmt.Errorf("map ring of CPU %d: %w", cpu, err)
-	}
-	r.consumer = (*uint64)(unsafe.Pointer(&r.control[0]))
-	r.producer = (*uint64)(unsafe.Pointer(&r.data[0]))
-	r.data = r.data[: page+2*int(bytes) : page+2*int(bytes)]
-	return r, nil
-}
+// logBytes is the whole of a CPU's log.
+func logBytes(size uint32) uint32 { return logHead + size + (ringMost+7)&^7 }
 
-func (r *ring) close() {
-	if r.control != nil {
-		unix.Munmap(r.control)
+// mapLogs gives the reading sides of the logs of these CPUs, and the mapping that they lie in.
+func mapLogs(m *ebpf.Map, cpus []int, size uint32) (rings []*ring, view []byte, err error) {
+	each := (int(m.ValueSize()) + 7) &^ 7
+	page := os.Getpagesize()
+	whole := (each*int(m.MaxEntries()) + page - 1) &^ (page - 1)
+	view, err = unix.Mmap(m.FD(), 0, whole, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return nil, nil, fmt.Errorf("map the CPUs' logs: %w", err)
 	}
-	if r.data != nil {
-		unix.Munmap(r.data)
+	for _, cpu := range cpus {
+		b := view[cpu*each : (cpu+1)*each]
+		rings = append(rings, &ring{
+			cpu: cpu, data: b[logHead:], size: uint64(size),
+			head: (*uint64)(unsafe.Pointer(&b[0])), tail: (*uint64)(unsafe.Pointer(&b[64])),
+		})
 	}
-	r.m.Close()
+	return rings, view, nil
 }
 
 // filled is how many bytes wait to be read.
 func (r *ring) filled() uint64 {
-	return atomic.LoadUint64(r.producer) - atomic.LoadUint64(r.consumer)
+	return atomic.LoadUint64(r.head) - atomic.LoadUint64(r.tail)
 }
 
 // read gives what was there when it began. whole tells that it came to that end: else a record is still being
 // written, on a CPU that was taken from its guest, for one.
 func (r *ring) read(f func(b []byte) error) (whole bool, err error) {
-	page := len(r.data) - 2*int(r.size)
-	data := r.data[page:]
-	pos, end := atomic.LoadUint64(r.consumer), atomic.LoadUint64(r.producer)
+	pos, end := atomic.LoadUint64(r.tail), atomic.LoadUint64(r.head)
 	for n := 0; pos < end; n++ {
 		at := pos & (r.size - 1)
-		head := atomic.LoadUint32((*uint32)(unsafe.Pointer(&data[at])))
-		if head&ringBusy != 0 {
-			atomic.StoreUint64(r.consumer, pos)
+		head := atomic.LoadUint64((*uint64)(unsafe.Pointer(&r.data[at])))
+		if uint32(head>>32) != uint32(pos>>3) || head&ringBusy != 0 {
+			atomic.StoreUint64(r.tail, pos)
 			return false, err
 		}
-		length := uint64(head &^ ringDiscard)
-		if ringHead+length > r.size {
-			// The kernel does not write such: without an end we would read on for ever.
-			atomic.StoreUint64(r.consumer, end)
-			return true, fmt.Errorf("read ring of CPU %d: record of %d bytes in %d", r.cpu, length, r.size)
+		length := head & (ringBusy - 1)
+		if length > ringMost-ringHead || length&7 != 0 {
+			// The programs do not write such: we would read on at what is no record's begin.
+			atomic.StoreUint64(r.tail, end)
+			return true, fmt.Errorf("read the log of CPU %d: record of %d bytes", r.cpu, length)
 		}
-		if head&ringDiscard == 0 {
-			if e := f(data[at+ringHead : at+ringHead+length]); e != nil && err == nil {
-				err = e
-			}
+		if e := f(r.data[at+ringHead : at+ringHead+length]); e != nil && err == nil {
+			err = e
 		}
-		pos += (ringHead + length + 7) &^ 7
+		pos += ringHead + length
 		if n%512 == 511 {
-			atomic.StoreUint64(r.consumer, pos) // room for the kernel
+			atomic.StoreUint64(r.tail, pos) // room for the programs
 		}
 	}
-	atomic.StoreUint64(r.consumer, pos)
+	atomic.StoreUint64(r.tail, pos)
 	return true, err
 }

@@ -36,8 +36,12 @@ type whystallCpu struct {
 	_        structs.HostLayout
 	Pending  uint64
 	Due      uint64
+	DueTask  uint64
+	DueAt    uint64
 	UserAt   uint64
 	KernelAt uint64
+	StackAt  [2]uint64
+	SiteAt   uint64
 	CopyAt   [2]uint64
 	Copies   uint64
 	Since    uint64
@@ -119,9 +123,10 @@ type whystallThread struct {
 const (
 	whystallMapCopying            = "copying"
 	whystallMapCpus               = "cpus"
+	whystallMapLogs               = "logs"
 	whystallMapLosses             = "losses"
-	whystallMapRings              = "rings"
 	whystallMapScratch            = "scratch"
+	whystallMapSites              = "sites"
 	whystallMapSockets            = "sockets"
 	whystallMapThreads            = "threads"
 	whystallMapTold               = "told"
@@ -135,7 +140,6 @@ const (
 	whystallProgFaultMajor        = "fault_major"
 	whystallProgFaultMinor        = "fault_minor"
 	whystallProgHrtimerExpire     = "hrtimer_expire"
-	whystallProgHrtimerExpired    = "hrtimer_expired"
 	whystallProgMemcgReclaimBegin = "memcg_reclaim_begin"
 	whystallProgMemcgReclaimEnd   = "memcg_reclaim_end"
 	whystallProgMmapLockAcquired  = "mmap_lock_acquired"
@@ -147,7 +151,6 @@ const (
 	whystallProgReclaimBegin      = "reclaim_begin"
 	whystallProgReclaimEnd        = "reclaim_end"
 	whystallProgRename            = "rename"
-	whystallProgSample            = "sample"
 	whystallProgSchedExit         = "sched_exit"
 	whystallProgSchedMigrateTask  = "sched_migrate_task"
 	whystallProgSchedSwitch       = "sched_switch"
@@ -164,16 +167,18 @@ const (
 	whystallVarCopies             = "copies"
 	whystallVarCsdUnthrottle      = "csd_unthrottle"
 	whystallVarFold               = "fold"
+	whystallVarLogSize            = "log_size"
 	whystallVarPeriodTimer        = "period_timer"
 	whystallVarPreemptFrom        = "preempt_from"
-	whystallVarSamplePeriod       = "sample_period"
 	whystallVarSelfNs             = "self_ns"
 	whystallVarSlackTimer         = "slack_timer"
-	whystallVarSocketMask         = "socket_mask"
 	whystallVarSocketNumbers      = "socket_numbers"
+	whystallVarStackGap           = "stack_gap"
 	whystallVarStacks             = "stacks"
 	whystallVarStateArg           = "state_arg"
 	whystallVarTarget             = "target"
+	whystallVarTickPeriod         = "tick_period"
+	whystallVarTickTimer          = "tick_timer"
 	whystallVarWaitFloor          = "wait_floor"
 	whystallVarWakeupTimer        = "wakeup_timer"
 )
@@ -230,7 +235,6 @@ type whystallProgramSpecs struct {
 	FaultMajor        *ebpf.ProgramSpec `ebpf:"fault_major"`
 	FaultMinor        *ebpf.ProgramSpec `ebpf:"fault_minor"`
 	HrtimerExpire     *ebpf.ProgramSpec `ebpf:"hrtimer_expire"`
-	HrtimerExpired    *ebpf.ProgramSpec `ebpf:"hrtimer_expired"`
 	MemcgReclaimBegin *ebpf.ProgramSpec `ebpf:"memcg_reclaim_begin"`
 	MemcgReclaimEnd   *ebpf.ProgramSpec `ebpf:"memcg_reclaim_end"`
 	MmapLockAcquired  *ebpf.ProgramSpec `ebpf:"mmap_lock_acquired"`
@@ -242,7 +246,6 @@ type whystallProgramSpecs struct {
 	ReclaimBegin      *ebpf.ProgramSpec `ebpf:"reclaim_begin"`
 	ReclaimEnd        *ebpf.ProgramSpec `ebpf:"reclaim_end"`
 	Rename            *ebpf.ProgramSpec `ebpf:"rename"`
-	Sample            *ebpf.ProgramSpec `ebpf:"sample"`
 	SchedExit         *ebpf.ProgramSpec `ebpf:"sched_exit"`
 	SchedMigrateTask  *ebpf.ProgramSpec `ebpf:"sched_migrate_task"`
 	SchedSwitch       *ebpf.ProgramSpec `ebpf:"sched_switch"`
@@ -262,9 +265,10 @@ type whystallProgramSpecs struct {
 type whystallMapSpecs struct {
 	Copying *ebpf.MapSpec `ebpf:"copying"`
 	Cpus    *ebpf.MapSpec `ebpf:"cpus"`
+	Logs    *ebpf.MapSpec `ebpf:"logs"`
 	Losses  *ebpf.MapSpec `ebpf:"losses"`
-	Rings   *ebpf.MapSpec `ebpf:"rings"`
 	Scratch *ebpf.MapSpec `ebpf:"scratch"`
+	Sites   *ebpf.MapSpec `ebpf:"sites"`
 	Sockets *ebpf.MapSpec `ebpf:"sockets"`
 	Threads *ebpf.MapSpec `ebpf:"threads"`
 	Told    *ebpf.MapSpec `ebpf:"told"`
@@ -279,16 +283,18 @@ type whystallVariableSpecs struct {
 	Copies        *ebpf.VariableSpec `ebpf:"copies"`
 	CsdUnthrottle *ebpf.VariableSpec `ebpf:"csd_unthrottle"`
 	Fold          *ebpf.VariableSpec `ebpf:"fold"`
+	LogSize       *ebpf.VariableSpec `ebpf:"log_size"`
 	PeriodTimer   *ebpf.VariableSpec `ebpf:"period_timer"`
 	PreemptFrom   *ebpf.VariableSpec `ebpf:"preempt_from"`
-	SamplePeriod  *ebpf.VariableSpec `ebpf:"sample_period"`
 	SelfNs        *ebpf.VariableSpec `ebpf:"self_ns"`
 	SlackTimer    *ebpf.VariableSpec `ebpf:"slack_timer"`
-	SocketMask    *ebpf.VariableSpec `ebpf:"socket_mask"`
 	SocketNumbers *ebpf.VariableSpec `ebpf:"socket_numbers"`
+	StackGap      *ebpf.VariableSpec `ebpf:"stack_gap"`
 	Stacks        *ebpf.VariableSpec `ebpf:"stacks"`
 	StateArg      *ebpf.VariableSpec `ebpf:"state_arg"`
 	Target        *ebpf.VariableSpec `ebpf:"target"`
+	TickPeriod    *ebpf.VariableSpec `ebpf:"tick_period"`
+	TickTimer     *ebpf.VariableSpec `ebpf:"tick_timer"`
 	WaitFloor     *ebpf.VariableSpec `ebpf:"wait_floor"`
 	WakeupTimer   *ebpf.VariableSpec `ebpf:"wakeup_timer"`
 }
@@ -315,9 +321,10 @@ func (o *whystallObjects) Close() error {
 type whystallMaps struct {
 	Copying *ebpf.Map `ebpf:"copying"`
 	Cpus    *ebpf.Map `ebpf:"cpus"`
+	Logs    *ebpf.Map `ebpf:"logs"`
 	Losses  *ebpf.Map `ebpf:"losses"`
-	Rings   *ebpf.Map `ebpf:"rings"`
 	Scratch *ebpf.Map `ebpf:"scratch"`
+	Sites   *ebpf.Map `ebpf:"sites"`
 	Sockets *ebpf.Map `ebpf:"sockets"`
 	Threads *ebpf.Map `ebpf:"threads"`
 	Told    *ebpf.Map `ebpf:"told"`
@@ -327,9 +334,10 @@ func (m *whystallMaps) Close() error {
 	return _WhystallClose(
 		m.Copying,
 		m.Cpus,
+		m.Logs,
 		m.Losses,
-		m.Rings,
 		m.Scratch,
+		m.Sites,
 		m.Sockets,
 		m.Threads,
 		m.Told,
@@ -345,16 +353,18 @@ type whystallVariables struct {
 	Copies        *ebpf.Variable `ebpf:"copies"`
 	CsdUnthrottle *ebpf.Variable `ebpf:"csd_unthrottle"`
 	Fold          *ebpf.Variable `ebpf:"fold"`
+	LogSize       *ebpf.Variable `ebpf:"log_size"`
 	PeriodTimer   *ebpf.Variable `ebpf:"period_timer"`
 	PreemptFrom   *ebpf.Variable `ebpf:"preempt_from"`
-	SamplePeriod  *ebpf.Variable `ebpf:"sample_period"`
 	SelfNs        *ebpf.Variable `ebpf:"self_ns"`
 	SlackTimer    *ebpf.Variable `ebpf:"slack_timer"`
-	SocketMask    *ebpf.Variable `ebpf:"socket_mask"`
 	SocketNumbers *ebpf.Variable `ebpf:"socket_numbers"`
+	StackGap      *ebpf.Variable `ebpf:"stack_gap"`
 	Stacks        *ebpf.Variable `ebpf:"stacks"`
 	StateArg      *ebpf.Variable `ebpf:"state_arg"`
 	Target        *ebpf.Variable `ebpf:"target"`
+	TickPeriod    *ebpf.Variable `ebpf:"tick_period"`
+	TickTimer     *ebpf.Variable `ebpf:"tick_timer"`
 	WaitFloor     *ebpf.Variable `ebpf:"wait_floor"`
 	WakeupTimer   *ebpf.Variable `ebpf:"wakeup_timer"`
 }
@@ -373,7 +383,6 @@ type whystallPrograms struct {
 	FaultMajor        *ebpf.Program `ebpf:"fault_major"`
 	FaultMinor        *ebpf.Program `ebpf:"fault_minor"`
 	HrtimerExpire     *ebpf.Program `ebpf:"hrtimer_expire"`
-	HrtimerExpired    *ebpf.Program `ebpf:"hrtimer_expired"`
 	MemcgReclaimBegin *ebpf.Program `ebpf:"memcg_reclaim_begin"`
 	MemcgReclaimEnd   *ebpf.Program `ebpf:"memcg_reclaim_end"`
 	MmapLockAcquired  *ebpf.Program `ebpf:"mmap_lock_acquired"`
@@ -385,7 +394,6 @@ type whystallPrograms struct {
 	ReclaimBegin      *ebpf.Program `ebpf:"reclaim_begin"`
 	ReclaimEnd        *ebpf.Program `ebpf:"reclaim_end"`
 	Rename            *ebpf.Program `ebpf:"rename"`
-	Sample            *ebpf.Program `ebpf:"sample"`
 	SchedExit         *ebpf.Program `ebpf:"sched_exit"`
 	SchedMigrateTask  *ebpf.Program `ebpf:"sched_migrate_task"`
 	SchedSwitch       *ebpf.Program `ebpf:"sched_switch"`
@@ -411,7 +419,6 @@ func (p *whystallPrograms) Close() error {
 		p.FaultMajor,
 		p.FaultMinor,
 		p.HrtimerExpire,
-		p.HrtimerExpired,
 		p.MemcgReclaimBegin,
 		p.MemcgReclaimEnd,
 		p.MmapLockAcquired,
@@ -423,7 +430,6 @@ func (p *whystallPrograms) Close() error {
 		p.ReclaimBegin,
 		p.ReclaimEnd,
 		p.Rename,
-		p.Sample,
 		p.SchedExit,
 		p.SchedMigrateTask,
 		p.SchedSwitch,

@@ -11,8 +11,8 @@
 #define unlikely(x) __builtin_expect(!!(x), 0)
 #define field_exists(f) __builtin_preserve_field_info(f, 2)
 
-enum { BPF_MAP_TYPE_HASH = 1, BPF_MAP_TYPE_ARRAY = 2, BPF_MAP_TYPE_PERCPU_ARRAY = 6, BPF_MAP_TYPE_LRU_HASH = 9, BPF_MAP_TYPE_ARRAY_OF_MAPS = 12, BPF_MAP_TYPE_RINGBUF = 27 };
-enum { BPF_F_MMAPABLE = 1 << 10, BPF_F_USER_STACK = 1 << 8, BPF_RB_NO_WAKEUP = 1, BPF_NOEXIST = 1 };
+enum { BPF_MAP_TYPE_HASH = 1, BPF_MAP_TYPE_ARRAY = 2, BPF_MAP_TYPE_PERCPU_ARRAY = 6, BPF_MAP_TYPE_LRU_HASH = 9 };
+enum { BPF_F_MMAPABLE = 1 << 10, BPF_F_USER_STACK = 1 << 8, BPF_NOEXIST = 1 };
 
 static void *(*map_lookup)(void *, const void *) = (void *)1;
 static long (*map_update)(void *, const void *, const void *, u64) = (void *)2;
@@ -25,9 +25,6 @@ static long (*probe_read_user)(void *, u32, const void *) = (void *)112;
 static long (*probe_read_kernel)(void *, u32, const void *) = (void *)113;
 static long (*probe_read_kernel_str)(void *, u32, const void *) = (void *)115;
 static long (*seq_write)(struct seq_file *, const void *, u32) = (void *)127;
-static long (*ringbuf_output)(void *, void *, u64, u64) = (void *)130;
-static void *(*ringbuf_reserve)(void *, u64, u64) = (void *)131;
-static void (*ringbuf_submit)(void *, u64) = (void *)132;
 static long (*get_task_stack)(struct task_struct *, void *, u32, u64) = (void *)141;
 static void *(*this_cpu_ptr)(const void *) = (void *)154;
 static struct task_struct *(*get_current_task_btf)(void) = (void *)158;

@@ -116,6 +116,10 @@ struct hrtimer {
 	struct hrtimer_clock_base *base;
 };
 
+struct hrtimer_sleeper {
+	struct task_struct *task;
+};
+
 struct seq_file;
 
 struct bpf_iter_meta {

@@ -229,23 +229,3 @@ int fault_major(void *ctx)
 {
 	return fault_end(F_MAJOR, 0);
 }
-
-// A sample of what the target's threads execute.
-SEC("perf_event")
-int sample(void *ctx)
-{
-	struct task_struct *t = get_current_task_btf();
-	if (t->tgid != target || !stacks)
-		return 0;
-	u64 user = stack_of(ctx, 1, 1), kernel = stack_of(ctx, 1, 0);
-	struct large *l = reserve(sizeof(*l));
-	if (!l)
-		return 0;
-	fill(&l->m.s, K_SAMPLE, F_TARGET, ktime_get_ns(), t->pid, 0, 0);
-	l->m.arg[0] = sample_period;
-	l->m.arg[1] = l->m.arg[2] = 0;
-	l->kernel = kernel;
-	l->user = user;
-	submit(l);
-	return 0;
-}

@@ -83,27 +83,43 @@ const volatile u32 cgroup_default; // whether the cpu controller is in the defau
 enum { PREEMPT_STACK, PREEMPT_VAR, PREEMPT_HOT, PREEMPT_THREAD };
 
 const volatile u32 at_exit;        // whether sched_exit_tp tells when a thread is back (Linux 6.16)
-const volatile u64 period_timer, slack_timer, csd_unthrottle, wakeup_timer; // addresses of functions, 0 not known
+const volatile u64 period_timer, slack_timer, csd_unthrottle, wakeup_timer, tick_timer; // addresses of functions, 0 not known
+const volatile u64 tick_period; // ns
 
 // Changed while running: what is told in less detail.
 volatile u32 stacks = 1;           // whether stacks are taken
-volatile u32 copies;             // whether the stack's bytes are copied, of programs without frame pointers
+volatile u32 copies;               // whether the stack's bytes are copied, of programs without frame pointers
 volatile u32 fold;                 // whether others' switches are folded
-volatile u64 sample_period;        // ns
 volatile u64 wait_floor = 1000000; // ns from which a wait's stacks are told; of shorter ones one for each few floors that they come to together
+volatile u64 stack_gap;            // ns of a CPU in which one user stack of waits and one of wakers is taken, and of calls not met before a few; 0: all
 
-// One ring for each CPU: a shared one takes a lock that all CPUs' switches would meet at. 
-struct ring {
-	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 1 << 16);
+// What the programs tell is written into a log of each CPU, which the recorder has mapped. A BPF ring buffer takes a lock and two calls
+// for each record, eight times as long as this, which needs neither: only an interrupt's program can come in between, on the same CPU.
+struct log {
+	u64 head, pad[7]; // bytes since the beginning that were given away; ours
+	u64 tail, pad2[7]; // of them, those that were read; the recorder's
+	u8 data[0]; // log_size, and room for a record that begins at the end of that
 };
 
+// A record's begin. tag is its position in units of 8 bytes: what is left of an earlier round has another one.
+struct head {
+	u32 size; // without this; with BUSY while it is being written
+	u32 tag;
+};
+
+#define BUSY (1u << 31)
+#define LARGEST 2112 // bytes of a record and its head
+#define MARGIN (4 * LARGEST) // what interrupts may write between the look for room and its taking
+
 struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1);
-	__type(key, u32);
-	__array(values, struct ring);
-} rings SEC(".maps");
+	__uint(key_size, 4);
+	__uint(value_size, 128);
+} logs SEC(".maps");
+
+const volatile u64 log_size; // bytes, a power of two
 
 // What was lost, by CPU: a line of the cache each.
 struct loss {
@@ -131,20 +147,52 @@ static __attribute__((noinline)) int lost(u32 cpu, bool stack)
 	return 0;
 }
 
-// reserve has a place of the size in the ring. The verifier wants to see the size as a constant.
-#define reserve(size)                                                  \
-	({                                                                 \
-		u32 cpu_ = get_smp_processor_id();                             \
-		void *ring_ = map_lookup(&rings, &cpu_);                       \
-		void *r_ = ring_ ? ringbuf_reserve(ring_, size, 0) : 0;        \
-		if (unlikely(!r_))                                             \
-			lost(cpu_, 0);                                             \
-		r_;                                                            \
-	})
+// reserve has a place for so many bytes, a multiple of 8, in the log.
+INLINE void *reserve(u32 size)
+{
+	u32 cpu = get_smp_processor_id();
+	struct log *l = map_lookup(&logs, &cpu);
+	u64 need = size + sizeof(struct head);
+	if (unlikely(!l || l->head - l->tail + need + MARGIN > log_size)) {
+		lost(cpu, 0);
+		return 0;
+	}
+	u64 at = __sync_fetch_and_add(&l->head, need);
+	struct head *h = (void *)l->data + (at & (log_size - 8));
+	*(u64 *)h = (at >> 3) << 32 | BUSY | size;
+	return h + 1;
+}
 
 INLINE void submit(void *r)
 {
-	ringbuf_submit(r, BPF_RB_NO_WAKEUP);
+	struct head *h = (struct head *)r - 1;
+#if defined(__TARGET_ARCH_x86)
+	asm volatile("" ::: "memory"); // x86 shows stores in their order
+	h->size &= ~BUSY;
+#else
+	__sync_lock_test_and_set(&h->size, h->size & ~BUSY);
+#endif
+}
+
+// output tells bytes of one of the programs' own maps.
+static __attribute__((noinline)) int output(void *from, u32 size, bool stack)
+{
+	u32 cpu = get_smp_processor_id();
+	struct log *l = map_lookup(&logs, &cpu);
+	size &= ~7u;
+	if (size > LARGEST - sizeof(struct head))
+		return 0;
+	u64 need = size + sizeof(struct head);
+	if (!l || l->head - l->tail + need + MARGIN > log_size) {
+		lost(cpu, stack);
+		return 0;
+	}
+	u64 at = __sync_fetch_and_add(&l->head, need);
+	struct head *h = (void *)l->data + (at & (log_size - 8));
+	*(u64 *)h = (at >> 3) << 32 | BUSY | size;
+	probe_read_kernel(h + 1, size, from);
+	submit(h + 1);
+	return 1;
 }
 
 INLINE void fill(struct small *s, u8 kind, u16 flags, u64 time, u32 tid, u32 other, u32 arg)
@@ -158,13 +206,18 @@ INLINE void fill(struct small *s, u8 kind, u16 flags, u64 time, u32 tid, u32 oth
 	s->pad = 0;
 }
 
-INLINE void tell(u8 kind, u16 flags, u32 tid, u32 other, u32 arg)
+INLINE void tell_at(u8 kind, u16 flags, u64 time, u32 tid, u32 other, u32 arg)
 {
 	struct small *s = reserve(sizeof(*s));
 	if (!s)
 		return;
-	fill(s, kind, flags, ktime_get_ns(), tid, other, arg);
+	fill(s, kind, flags, time, tid, other, arg);
 	submit(s);
+}
+
+INLINE void tell(u8 kind, u16 flags, u32 tid, u32 other, u32 arg)
+{
+	tell_at(kind, flags, ktime_get_ns(), tid, other, arg);
 }
 
 // A constant that the loader replaces by the kernel's per-CPU variable of that name, as no loader in Go binds it.
@@ -189,6 +242,16 @@ INLINE void syscall_of(struct task_struct *t, u64 *nr, u64 *first)
 	*nr = n < 0 ? 0 : n + 1;
 }
 
+// on_own_stack tells whether we run on the current task's stack, and not on one for interrupts. It is a function of its own as programs with much on
+// their stack have that somewhere else (Linux 6.13).
+static __attribute__((noinline)) bool on_own_stack(struct task_struct *t)
+{
+	struct pt_regs *bottom = task_pt_regs(t);
+	u64 above;
+	asm volatile("%0 = %1\n%0 -= r10" : "=&r"(above) : "r"(bottom));
+	return above < 16384;
+}
+
 // in_interrupt: whether current is a bystander. By the count of preemption: bits of softirq being served, hardirq, NMI.
 // Else by our own stack: interrupts in the kernel run on one of their own, those in user mode on the task's, which is then
 // in no system call. A page fault or the way back to user mode that wakes somebody is taken for an interrupt as well.
@@ -204,10 +267,7 @@ INLINE bool in_interrupt(struct task_struct *by)
 	} else {
 		if (!by->pid)
 			return 1;
-		struct pt_regs *regs = task_pt_regs(by); // the stack's bottom
-		u64 above;
-		asm volatile("%0 = %1\n%0 -= r10" : "=&r"(above) : "r"(regs));
-		if (above >= 16384)
+		if (!on_own_stack(by))
 			return 1;
 		u64 nr, first;
 		if (!by->mm)

@@ -36,8 +36,8 @@ INLINE void leaving(void *ctx, struct task_struct *prev, u64 now, bool blocks)
 	// few thousand a second.
 	struct cpu *c = this_cpu();
 	if (!at_exit && c && now > c->user_at) {
-		c->user_at = now + 200000;
-		t->user = user_stack_of(ctx, prev, 0, 1000000);
+		c->user_at = now + (stack_gap > 200000 ? stack_gap : 200000);
+		t->user = user_stack_of(ctx, prev, 0, 1000000, 0);
 	}
 }
 
@@ -62,6 +62,8 @@ INLINE void held(struct cpu *c, u32 tid, u64 queued, u64 now)
 
 // So many times the floor short waits come to before one of them is told.
 #define SHORTS 5
+// From so many times the floor on a wait is told, however many there are.
+#define ALWAYS 16
 
 // coming looks whether the wait that ends is to be told.
 INLINE void coming(struct task_struct *next, u64 now, struct cpu *c)
@@ -80,7 +82,15 @@ INLINE void coming(struct task_struct *next, u64 now, struct cpu *c)
 	if (!stacks)
 		return;
 	u64 floor = wait_floor, took = now - left;
-	if (took < floor) {
+	bool fresh = 0;
+	if (stack_gap) {
+		u64 nr, first;
+		syscall_of(next, &nr, &first);
+		fresh = site_is_new(c, 0, nr, first, now);
+		if (!fresh && took >= floor && took < ALWAYS * floor && !may(&c->stack_at[0], stack_gap, 4, now))
+			return;
+	}
+	if (took < floor && !fresh) {
 		// What short waits are for is told now and then: on a busy server they would cost more than all else.
 		u64 owed = t->owed + took;
 		if (owed < SHORTS * floor) {
@@ -90,7 +100,7 @@ INLINE void coming(struct task_struct *next, u64 now, struct cpu *c)
 		t->owed = 0;
 	}
 	if (at_exit)
-		c->pending = left;
+		c->pending = left | fresh;
 	else
 		tell_wait(left, tid, kernel_stack_of(next), t->user);
 }
@@ -162,23 +172,91 @@ int sched_exit(u64 *ctx)
 	struct cpu *c = this_cpu();
 	if (!c || !c->pending)
 		return 0;
-	u64 began = c->pending;
+	u64 began = c->pending & ~1ull;
+	bool fresh = c->pending & 1;
 	c->pending = 0;
 	struct task_struct *t = get_current_task_btf();
 	if (t->tgid != target)
 		return 0;
-	u64 kernel = stack_of(ctx, 0, 0), user = user_stack_of(ctx, t, 0, 1000000);
+	u64 kernel = stack_of(ctx, 0, 0), user = user_stack_of(ctx, t, 0, 1000000, fresh);
 	tell_wait(began, t->pid, kernel, user);
 	return 0;
 }
 
-#if defined(__TARGET_ARCH_x86)
-#define NR_FUTEX 202
-#define NR_TGKILL 234
-#else
-#define NR_FUTEX 98
-#define NR_TGKILL 131
-#endif
+// So long after its timer began to be served a thread may be woken by it, ns: both are lines of one function.
+#define SERVED 50000
+
+// wakes tells who wakes a thread of the target: with what it was called for, if that is a thread of the target as well.
+INLINE void wakes(void *ctx, struct task_struct *t, u64 now)
+{
+	struct task_struct *by = get_current_task_btf();
+	bool own = by->tgid == target;
+	if (in_interrupt(by)) {
+		tell_at(K_WAKING, F_TARGET | F_INTERRUPT | (own ? F_OTHER_TARGET : 0), now, t->pid, by->pid, 0);
+		struct cpu *c = this_cpu();
+		if (!c || c->due_task != (u64)t || now - c->due_at > SERVED)
+			return;
+		c->due_task = 0;
+		struct middle *m = reserve(sizeof(*m));
+		if (!m)
+			return;
+		fill(&m->s, K_TIMER_DUE, F_TARGET, now, t->pid, 0, 0);
+		m->arg[0] = m->arg[2] = 0;
+		// Within its slack a timer may fire early.
+		m->arg[1] = c->due < now ? c->due : now;
+		submit(m);
+		return;
+	}
+	if (!own) {
+		tell_at(K_WAKING, F_TARGET, now, t->pid, by->pid, 0);
+		return;
+	}
+	u64 nr, first, kernel = 0, user = 0;
+	syscall_of(by, &nr, &first);
+	struct cpu *c = this_cpu();
+	bool taken = stacks && c, fresh = 0;
+	if (taken && stack_gap) {
+		fresh = site_is_new(c, 1, nr, first, now);
+		taken = fresh || may(&c->stack_at[1], stack_gap, 4, now);
+	}
+	if (!taken) {
+		struct middle *m = reserve(sizeof(*m));
+		if (!m)
+			return;
+		fill(&m->s, K_WAKING, F_TARGET | F_OTHER_TARGET, now, t->pid, by->pid, 0);
+		m->arg[0] = 0;
+		m->arg[1] = nr;
+		m->arg[2] = first;
+		submit(m);
+		return;
+	}
+	user = user_stack_of(ctx, by, 1, 500000, fresh);
+	// The call's number says nearly all of what the kernel's side could tell, which costs twice as much: a few.
+	if (nr != NR_FUTEX + 1 && nr != NR_TGKILL + 1 && now > c->kernel_at) {
+		c->kernel_at = now + 1000000;
+		kernel = stack_of(ctx, 0, 0);
+	}
+	struct large *l = reserve(sizeof(*l));
+	if (!l)
+		return;
+	fill(&l->m.s, K_WAKING, F_TARGET | F_OTHER_TARGET, now, t->pid, by->pid, 0);
+	l->m.arg[0] = 0;
+	l->m.arg[1] = nr;
+	l->m.arg[2] = first;
+	l->kernel = kernel;
+	l->user = user;
+	submit(l);
+}
+
+// queued_at remembers since when a thread waits for a CPU, while that is asked for.
+INLINE void queued_at(u32 tid, u64 now)
+{
+	if (!fold)
+		return;
+	struct thread *m = thread_of(tid);
+	if (m)
+		m->queued = now;
+}
 
 SEC("tp_btf/sched_waking")
 int sched_waking(u64 *ctx)
@@ -186,50 +264,9 @@ int sched_waking(u64 *ctx)
 	struct task_struct *t = (void *)ctx[0];
 	if (t->tgid != target)
 		return 0;
-	struct task_struct *by = get_current_task_btf();
-	if (in_interrupt(by)) {
-		tell(K_WAKING, F_TARGET | F_INTERRUPT | (by->tgid == target ? F_OTHER_TARGET : 0), t->pid, by->pid, 0);
-		struct cpu *c = this_cpu();
-		if (c && c->due) {
-			struct middle *m = reserve(sizeof(*m));
-			if (m) {
-				u64 now = ktime_get_ns();
-				fill(&m->s, K_TIMER_DUE, F_TARGET, now, t->pid, 0, 0);
-				m->arg[0] = m->arg[2] = 0;
-				// Within its slack a timer may fire early.
-				m->arg[1] = c->due < now ? c->due : now;
-				submit(m);
-			}
-			c->due = 0;
-		}
-		return 0;
-	}
-	if (by->tgid != target) {
-		tell(K_WAKING, F_TARGET, t->pid, by->pid, 0);
-		return 0;
-	}
-	u64 nr, first, kernel = 0, user = 0;
-	syscall_of(by, &nr, &first);
-	if (stacks) {
-		user = user_stack_of(ctx, by, 1, 500000);
-		// The call's number says nearly all of what the kernel's side could tell, which costs twice as much: a few.
-		struct cpu *c = this_cpu();
-		u64 now = ktime_get_ns();
-		if (nr != NR_FUTEX + 1 && nr != NR_TGKILL + 1 && c && now > c->kernel_at) {
-			c->kernel_at = now + 1000000;
-			kernel = stack_of(ctx, 0, 0);
-		}
-	}
-	struct large *l = reserve(sizeof(*l));
-	if (!l)
-		return 0;
-	fill(&l->m.s, K_WAKING, F_TARGET | F_OTHER_TARGET, ktime_get_ns(), t->pid, by->pid, 0);
-	l->m.arg[0] = 0;
-	l->m.arg[1] = nr;
-	l->m.arg[2] = first;
-	l->kernel = kernel;
-	l->user = user;
-	submit(l);
+	u64 now = ktime_get_ns();
+	wakes(ctx, t, now);
+	queued_at(t->pid, now);
 	return 0;
 }
 
@@ -237,14 +274,13 @@ INLINE void queued(struct task_struct *t, u32 cpu, u16 flags)
 {
 	if (t->tgid != target)
 		return;
-	tell(K_WAKEUP, F_TARGET | flags, t->pid, 0, cpu);
-	if (fold && !(flags & F_MIGRATE)) {
-		struct thread *m = thread_of(t->pid);
-		if (m)
-			m->queued = ktime_get_ns();
-	}
+	u64 now = ktime_get_ns();
+	tell_at(K_WAKEUP, F_TARGET | flags, now, t->pid, 0, cpu);
+	if (flags & F_NEW)
+		queued_at(t->pid, now);
 }
 
+// Only where the group's quota must be asked of: the queue that a woken thread comes to is that of the CPU it left, unless it is told to be moved.
 SEC("tp_btf/sched_wakeup")
 int sched_wakeup(u64 *ctx)
 {

@@ -24,17 +24,14 @@ struct {
 } sockets SEC(".maps");
 
 volatile u64 socket_numbers;
-volatile u32 socket_mask; // of the sockets one in so many plus one is looked at
 
-// socket_at gives a socket's place, which may have another; 0 where it is passed over.
+// socket_at gives a socket's place, which may have another.
 INLINE struct socket *socket_at(u64 sk)
 {
 	u64 low;
 	// Of a pointer the verifier allows no arithmetic, but half of one is a number.
 	asm volatile("r1 = %1\nw1 = w1\n%0 = r1" : "=r"(low) : "r"(sk) : "r1");
 	u64 h = low * 0x9e3779b97f4a7c15;
-	if ((u32)(h >> 32) & socket_mask)
-		return 0;
 	u32 at = h >> 50;
 	return map_lookup(&sockets, &at);
 }

@@ -43,17 +43,11 @@ static __attribute__((noinline)) u64 tell_stack(struct stack *st, long bytes, u3
 	h |= 1;
 	if (map_lookup(&told, &h))
 		return h;
-	u32 cpu = get_smp_processor_id(), one = 1;
-	void *ring = map_lookup(&rings, &cpu);
-	if (!ring)
-		return 0;
+	u32 one = 1;
 	fill(&st->s, K_STACK, 0, ktime_get_ns(), 0, 0, user);
 	st->hash = h;
-	u64 size = sizeof(st->s) + 8 + (n & 127) * 8;
-	if (ringbuf_output(ring, st, size, BPF_RB_NO_WAKEUP)) {
-		lost(cpu, 1);
+	if (!output(st, sizeof(st->s) + 8 + (n & 127) * 8, 1))
 		return 0;
-	}
 	map_update(&told, &h, &one, 0);
 	return h;
 }

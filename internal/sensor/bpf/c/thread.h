@@ -81,9 +81,13 @@ struct slice {
 // What a CPU's programs leave for each other.
 struct cpu {
 	u64 pending;  // the thread that comes owes the stacks of a wait: since when it waited
-	u64 due;      // of the timer that is being served
+	u64 due;      // of the timer that was served last
+	u64 due_task; // whom it wakes
+	u64 due_at;   // when it began to be served
 	u64 user_at;  // when the next user stack may be taken as a wait begins
 	u64 kernel_at; // when the next kernel stack of a waker may be
+	u64 stack_at[2]; // when the next user stack may be, of waits and of wakers, where not all are
+	u64 site_at;  // up to when the time is used in which stacks of new sites may be
 	u64 copy_at[2]; // up to when the time is used in which stacks may be copied, of waits and of wakers
 	u64 copies;   // so far, for their names
 	u64 since;    // when the last switch was
@@ -126,8 +130,7 @@ static __attribute__((noinline)) u64 copy_of(struct pt_regs *r, struct cpu *c)
 {
 	u32 zero = 0, cpu = get_smp_processor_id();
 	struct copy *st = map_lookup(&copying, &zero);
-	void *ring = map_lookup(&rings, &cpu);
-	if (!st || !ring || !c || !r)
+	if (!st || !c || !r)
 		return 0;
 	st->ip = r->ip;
 	st->sp = r->sp;
@@ -143,26 +146,29 @@ static __attribute__((noinline)) u64 copy_of(struct pt_regs *r, struct cpu *c)
 	}
 	st->hash = ++c->copies << 17 | (u64)cpu << 1; // even: hashes are odd
 	fill(&st->s, K_COPY, 0, ktime_get_ns(), 0, 0, 1);
-	if (ringbuf_output(ring, st, sizeof(*st) - COPY + n, BPF_RB_NO_WAKEUP)) {
-		lost(cpu, 1);
-		return 0;
-	}
-	return st->hash;
+	return output(st, sizeof(*st) - COPY + n, 1) ? st->hash : 0;
 }
 #endif
 
-// user_stack_of tells the current task's user stack by frame pointers, or as a copy: of each kind one in gap ns on average.
-INLINE u64 user_stack_of(void *ctx, struct task_struct *t, u32 kind, u64 gap)
+// may tells whether one in gap ns may be now, so many of them at once; at is up to when the time is used.
+INLINE bool may(u64 *at, u64 gap, u64 burst, u64 now)
+{
+	u64 used = *at;
+	if (used + burst * gap < now)
+		used = now - burst * gap;
+	if (used + gap > now)
+		return 0;
+	*at = used + gap;
+	return 1;
+}
+
+// user_stack_of tells the current task's user stack by frame pointers, or as a copy: of each kind one in gap ns on average, and of a new site.
+INLINE u64 user_stack_of(void *ctx, struct task_struct *t, u32 kind, u64 gap, bool fresh)
 {
 #if defined(__TARGET_ARCH_x86)
 	if (copies) {
 		struct cpu *c = this_cpu();
-		u64 now = ktime_get_ns();
-		u64 used = c ? c->copy_at[kind & 1] : now;
-		if (used + 50 * gap < now)
-			used = now - 50 * gap; // so many may come at once
-		if (c && used + gap <= now) {
-			c->copy_at[kind & 1] = used + gap;
+		if (c && (fresh || may(&c->copy_at[kind & 1], gap, 50, ktime_get_ns()))) {
 			u64 name = copy_of(task_pt_regs(t), c);
 			if (name)
 				return name;
@@ -170,6 +176,41 @@ INLINE u64 user_stack_of(void *ctx, struct task_struct *t, u32 kind, u64 gap)
 	}
 #endif
 	return stack_of(ctx, 0, 1);
+}
+
+#define SITES 4096 // a power of two
+
+// System calls in which threads of the target waited or woke: by a hash of the call, and of a futex's address.
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, SITES);
+	__type(key, u32);
+	__type(value, u64);
+} sites SEC(".maps");
+
+#if defined(__TARGET_ARCH_x86)
+#define NR_FUTEX 202
+#define NR_TGKILL 234
+#else
+#define NR_FUTEX 98
+#define NR_TGKILL 131
+#endif
+
+// site_is_new tells of a few hundred calls a second at most that none like it has been met, or has been forgotten.
+INLINE bool site_is_new(struct cpu *c, u32 kind, u64 nr, u64 first, u64 now)
+{
+	u64 h = nr << 1 | kind;
+	if (nr == NR_FUTEX + 1)
+		h ^= first << 10;
+	h *= 0x9e3779b97f4a7c15;
+	h ^= h >> 29;
+	h = h * 0xff51afd7ed558ccd | 1;
+	u32 at = h >> 52;
+	u64 *s = map_lookup(&sites, &at);
+	if (!s || *s == h || !may(&c->site_at, 2000000, 50, now))
+		return 0;
+	*s = h;
+	return 1;
 }
 
 // end tells a stretch that ends now, if it lasted.
