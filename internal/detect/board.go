@@ -149,7 +149,7 @@ func (b *board) submit(p *Pass, over [][]taker, free int64) {
 func (b *board) asSymptom(p *Pass) {
 	for _, name := range p.symptom {
 		for _, q := range b.passes {
-			if q.det.Name != name || q.outcome != found || len(q.pools) == 0 {
+			if q.det.Name != name || q.outcome != found || len(q.pools) == 0 || p.pooled() > q.pooled() {
 				continue
 			}
 			if p.root = q; q.root != nil {

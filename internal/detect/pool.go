@@ -65,6 +65,7 @@ func (b *board) arbitratePools(p *Pass, floor Floor) {
 		for _, c := range p.pools {
 			b.pools[c.term] = append(b.pools[c.term], taker{p, c.granted})
 		}
+		b.asSymptom(p)
 		return
 	}
 	for _, q := range order {

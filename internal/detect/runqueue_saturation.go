@@ -93,6 +93,7 @@ func lookSaturation(p *Pass) {
 		return
 	}
 	p.claimTerm(termRunning, r.CPUs.RunningNS, ratio(own, k.OnNS+k.QueuedNS+k.ThrottledNS))
+	p.symptom = []string{"gomaxprocs-over-quota"} // the threads are those that its Ps run on
 	p.Doubt("no request is visible, so that it is not known who waited for the threads that were queued")
 }
 
