@@ -27,7 +27,7 @@ type article struct {
 var catalogue []*article
 
 // hits is how many articles an answer has.
-var hits = 1000
+var hits = 3000
 
 func fill(n int) {
 	for i := 0; i < n; i++ {
@@ -61,7 +61,7 @@ func listen() net.Listener {
 }
 
 func main() {
-	articles := flag.Int("articles", 200000, "in the catalogue, which each garbage collection walks through")
+	articles := flag.Int("articles", 100000, "in the catalogue, which each garbage collection walks through")
 	flag.IntVar(&hits, "hits", hits, "in an answer")
 	flag.Parse()
 	fill(*articles)
