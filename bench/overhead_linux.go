@@ -40,7 +40,7 @@ type attachable struct {
 	args      func(pid int, file string) []string
 	ready     func(file string) bool // whether it records; nil: when it has settled
 	why       string                 // not measured, because
-	lowered   map[string]int         // what it gave up, in how many runs
+	lowered   map[string]int         // what it gave up or told in part, in how many runs
 	ratios    []float64
 	own       []float64 // CPUs that it took itself
 }
@@ -261,16 +261,15 @@ func (a *attachable) attached(ctx context.Context, pid int, file string, settle 
 		<-ended
 	}
 	if k, e := kernelCost(file); e == nil && k.Lowered != "" {
-		for _, what := range loweredFrom.Split(k.Lowered, -1) {
-			if what = strings.Trim(what, "; "); what != "" {
-				a.lowered[what]++
-			}
+		for what := range strings.SplitSeq(loweredBy.ReplaceAllString(k.Lowered, "$1$2"), "; ") {
+			a.lowered[what]++
 		}
 	}
 	return c, err
 }
 
-var loweredFrom = regexp.MustCompile(`from [0-9.]+ s on: `)
+// loweredBy is what differs from run to run.
+var loweredBy = regexp.MustCompile(`from [0-9.]+ s on: |(: told) [0-9]+ %( of the time)`)
 
 func lastLine(s string) string {
 	s = strings.TrimSpace(s)
