@@ -21,7 +21,9 @@ type labVariant struct {
 
 // labMissed are the recordings of which whystall says something else than is known of their variant, and why. One that is right by now
 // fails: it is to be taken off.
-var labMissed = map[string]string{}
+var labMissed = map[string]string{
+	"thread-churn.ill-burst": "recorded beside compilers and a virtual machine that took 62 % of the slow requests' time: cpu-contention is true there",
+}
 
 // labAbsent are the variants without a recording, and why. One that has one fails.
 var labAbsent = map[string]string{
