@@ -37,7 +37,8 @@ type bpfBudget struct {
 	seen       seen
 	programsNS float64
 
-	extras [bpf.Extras]extraTime
+	extras  [bpf.Extras]extraTime
+	changed bool // an extra came or went since the last record
 
 	over    int // windows in a row that cost too much
 	gone    [bpf.Steps]bool
@@ -113,7 +114,7 @@ func (b *bpfBudget) tick(now time.Time, s seen) (rec kernel.Record, lower bool) 
 			b.usedAt = processCPU(b.pid)
 			m, err := b.r.Measure()
 			if b.meter, b.blind = m, err != nil; !b.blind {
-				return rec, false
+				return b.detail(), b.took()
 			}
 		}
 	} else if now.Sub(b.opened) < meterWindow {
@@ -121,7 +122,37 @@ func (b *bpfBudget) tick(now time.Time, s seen) (rec kernel.Record, lower bool) 
 	} else {
 		b.close(now)
 	}
-	return b.judge(now, s)
+	lower = b.judge(now, s)
+	return b.detail(), b.took() || lower
+}
+
+// took tells whether an extra came or went since the last time it was asked.
+func (b *bpfBudget) took() bool {
+	was := b.changed
+	b.changed = false
+	return was
+}
+
+// extraBits are the bits by which a record of the detail speaks of extras.
+var extraBits = [bpf.Extras]kernel.Extra{bpf.Sockets: kernel.Sockets, bpf.Flushes: kernel.Flushes, bpf.KernelLocks: kernel.KernelLocks, bpf.MinorFaults: kernel.MinorFaults}
+
+// detail says what is told from now on.
+func (b *bpfBudget) detail() kernel.Record {
+	rec := kernel.Record{Time: monotonic(), Kind: kernel.Detail}
+	for step := range bpf.Steps {
+		if b.gone[step] {
+			rec.Arg[0]++
+		}
+	}
+	if !b.gone[bpf.Fold] {
+		rec.Arg[1] = 1
+	}
+	for e := range bpf.Extras {
+		if b.extras[e].off {
+			rec.Arg[2] |= 1 << extraBits[e]
+		}
+	}
+	return rec
 }
 
 func (b *bpfBudget) close(now time.Time) {
@@ -145,7 +176,7 @@ func (b *bpfBudget) afford(now time.Time, window, used float64) {
 			continue
 		}
 		b.rate -= ns / max(1, window) * (1 - float64(extraLook)/float64(extraEvery))
-		x.off, x.at = true, now
+		x.off, x.at, b.changed = true, now, true
 	}
 }
 
@@ -157,7 +188,7 @@ func (b *bpfBudget) look(now time.Time) {
 			continue
 		}
 		x.missed += now.Sub(x.at)
-		x.off, x.at = false, now
+		x.off, x.at, b.changed = false, now, true
 	}
 }
 
@@ -173,7 +204,7 @@ func (b *bpfBudget) worth(step bpf.Step, cost, programs, foreign float64) bool {
 }
 
 // judge compares since the last time.
-func (b *bpfBudget) judge(now time.Time, s seen) (rec kernel.Record, lower bool) {
+func (b *bpfBudget) judge(now time.Time, s seen) (lower bool) {
 	own, wall := b.used(), now.Sub(b.at)
 	programs := b.rate * float64(wall)
 	events := s.events - b.seen.events
@@ -192,16 +223,16 @@ func (b *bpfBudget) judge(now time.Time, s seen) (rec kernel.Record, lower bool)
 	b.at, b.own, b.target, b.seen = now, own, target, s
 	// The first window holds what is done once: everybody's names, each stack for the first time.
 	if b.windows++; b.windows < 2 || b.share <= 0 {
-		return rec, false
+		return false
 	}
 	may := max(b.share*used, b.share*ofOneCPU*float64(wall)+min(ownFree*float64(wall), float64(ours)))
 	if cost <= may {
 		b.over = 0
-		return rec, false
+		return false
 	}
 	// One window may hold a burst of stacks that are named once.
 	if b.over++; b.over < 2 && cost < 4*may {
-		return rec, false
+		return false
 	}
 	b.over = 0
 	for step := range bpf.Steps {
@@ -209,17 +240,13 @@ func (b *bpfBudget) judge(now time.Time, s seen) (rec kernel.Record, lower bool)
 			continue
 		}
 		if b.r.Lower(step) != nil {
-			return rec, false
+			return false
 		}
 		b.gone[step] = true
 		b.lowered = append(b.lowered, fmt.Sprintf("from %.1f s on: %s", now.Sub(b.begun).Seconds(), step))
-		rec = kernel.Record{Time: monotonic(), Kind: kernel.Detail, Arg: [3]uint64{uint64(len(b.lowered))}}
-		if !b.gone[bpf.Fold] {
-			rec.Arg[1] = 1
-		}
-		return rec, true
+		return true
 	}
-	return rec, false
+	return false
 }
 
 // end gives what it came to: CPU time of the programs and of the target, and what was given up.

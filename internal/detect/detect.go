@@ -105,6 +105,7 @@ func look(ds []*Detector, r *ledger.Result, set *evidence.Set, facts Facts) *boa
 		if p.outcome == undecided {
 			b.arbitrate(p)
 		}
+		b.sampled(p)
 	}
 	for _, p := range b.passes {
 		if p.outcome == found {

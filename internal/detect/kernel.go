@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/whystall/whystall/internal/evidence/kernel"
 	"github.com/whystall/whystall/internal/finding"
 	"github.com/whystall/whystall/internal/ledger"
 )
@@ -46,6 +47,28 @@ func unseen(k *ledger.Kernel, words ...string) string {
 		}
 	}
 	return ""
+}
+
+// needs says that what is claimed rests on an extra of the recorder, which it may have told some of the time only.
+func (p *Pass) needs(x kernel.Extra, what string) {
+	p.partly, p.untold = what, p.Ledger.Kernel.Untold[x]
+}
+
+// sampled corrects an all-clear from a part of the records: if as much was lost in the rest, would it still be one?
+func (b *board) sampled(p *Pass) {
+	if p.untold <= 0 {
+		return
+	}
+	told := fmt.Sprintf("%s: told %s of the time only, as telling them all would cost too much", p.partly, percent(1-p.untold))
+	switch {
+	case p.outcome == found:
+		p.Cap("%s", told)
+	case p.outcome == clear && (!joined(p.Ledger) || p.untold > 0.99 || b.below(p.det.Floor, int64(float64(p.asked)/(1-p.untold))) == ""):
+		p.outcome = notChecked
+		p.missing = append(p.missing, told+" (--budget 60 tells more): "+p.why)
+	case p.outcome == clear:
+		p.why += "; " + told
+	}
 }
 
 // claimTerm claims a part of the capacity ledger, told as a share of all CPUs that the target may use. Weight is the share of wall

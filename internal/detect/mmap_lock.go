@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/whystall/whystall/internal/evidence/kernel"
 	"github.com/whystall/whystall/internal/finding"
 	"github.com/whystall/whystall/internal/ledger"
 )
@@ -48,6 +49,7 @@ Sources
 
 func lookMmapLock(p *Pass) {
 	r, k := p.Ledger, p.Ledger.Kernel
+	p.needs(kernel.KernelLocks, "waits for the kernel's locks")
 	if why := unseen(k, "mmap_lock", "mmap lock"); why != "" && k.MmapLock.N == 0 {
 		p.Blind(why)
 		return

@@ -1,6 +1,7 @@
 package detect
 
 import (
+	"github.com/whystall/whystall/internal/evidence/kernel"
 	"github.com/whystall/whystall/internal/finding"
 	"github.com/whystall/whystall/internal/ledger"
 )
@@ -39,6 +40,7 @@ Sources
   golang/go#51651; Arthur Mao, Gopher China 2020: 4.3 ms, sometimes over 10, from ready to
   running; runtime/proc.go (sysmon, findRunnable).`,
 	Look: func(p *Pass) {
+		p.needs(kernel.Sockets, "since when sockets had data")
 		lookLate(p, "sockets that became ready", func(t *ledger.Tags) int64 { return t.SocketNS }, &p.Ledger.Kernel.Late.Sockets, "socket")
 	},
 	Tell: func(p *Pass, f *finding.Finding) {

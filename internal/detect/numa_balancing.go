@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/whystall/whystall/internal/evidence/kernel"
 	"github.com/whystall/whystall/internal/finding"
 	"github.com/whystall/whystall/internal/ledger"
 )
@@ -70,6 +71,7 @@ func lookNUMA(p *Pass) {
 		p.Blind(why)
 		return
 	}
+	p.needs(kernel.MinorFaults, "minor page faults")
 	text := numaText(k)
 	if joined(r) {
 		p.ClaimWhere(func(a *ledger.Account) bool {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/whystall/whystall/internal/evidence/kernel"
 	"github.com/whystall/whystall/internal/finding"
 	"github.com/whystall/whystall/internal/ledger"
 )
@@ -57,6 +58,7 @@ const stallShare = 0.10
 
 func lookFault(p *Pass) {
 	r, k := p.Ledger, p.Ledger.Kernel
+	p.needs(kernel.MinorFaults, "minor page faults")
 	if joined(r) {
 		p.ClaimWhere(func(a *ledger.Account) bool { return a.Leaf == ledger.LeafFault || byFault(a) })
 		if len(p.claims) == 0 {

@@ -36,6 +36,9 @@ type Pass struct {
 	pools   []poolClaim // instead of claims, where no request is visible or bytes are lost
 	poolOf  int64       // what the pools are a share of
 	weight  float64     // share of what everybody lost, for ranking pools beside claims
+	partly  string      // what the recorder told some of the time only
+	untold  float64     // the share of the recording in which it did not
+	asked   int64       // the sum of all claims, also of those that were taken back
 	bytes   bool        // pools hold bytes
 	floor   *Floor
 	root    *Pass
@@ -59,6 +62,7 @@ func (p *Pass) Claim(account int, ns int64) {
 	if ns <= 0 {
 		return
 	}
+	p.asked += ns
 	for i := range p.claims {
 		if c := &p.claims[i]; c.account == account {
 			c.ns += ns

@@ -1,20 +1,23 @@
 package ledger
 
+import "github.com/whystall/whystall/internal/evidence/kernel"
+
 // Kernel is what the kernel's records tell of the target beside its requests. Without them a Result has none.
 type Kernel struct {
-	Source     string   // "bpf", "perf"
-	Release    string   // of the kernel
-	Begin, End int64    // what the records cover, CLOCK_MONOTONIC
-	Wall       bool     // WallOffset is known
-	WallOffset int64    // add to a time of the records for nanoseconds of the Unix epoch: an older trace has a clock of its own
-	PerTask    bool     // the kernel marks each throttled thread; else throttling is supported at most
-	AllTasks   bool     // others' switches were recorded: who ran instead is known
-	Missing    []string // what this kernel or user did not permit to see
-	Lost       int64    // records that are known to be lost
-	UnknownNS  int64    // of the target's threads' time for which records are missing
-	Joined     bool     // a Go trace with the same clock was there, or one whose clock was found out
-	Whole      bool     // that trace names no threads: joined by what those of the process did together alone
-	ShiftNS    int64    // add to a time of that trace for CLOCK_MONOTONIC; 0 but with Whole
+	Source     string                 // "bpf", "perf"
+	Release    string                 // of the kernel
+	Begin, End int64                  // what the records cover, CLOCK_MONOTONIC
+	Wall       bool                   // WallOffset is known
+	WallOffset int64                  // add to a time of the records for nanoseconds of the Unix epoch: an older trace has a clock of its own
+	PerTask    bool                   // the kernel marks each throttled thread; else throttling is supported at most
+	AllTasks   bool                   // others' switches were recorded: who ran instead is known
+	Missing    []string               // what this kernel or user did not permit to see
+	Lost       int64                  // records that are known to be lost
+	Untold     [kernel.Extras]float64 // share of the recording in which each was not told
+	UnknownNS  int64                  // of the target's threads' time for which records are missing
+	Joined     bool                   // a Go trace with the same clock was there, or one whose clock was found out
+	Whole      bool                   // that trace names no threads: joined by what those of the process did together alone
+	ShiftNS    int64                  // add to a time of that trace for CLOCK_MONOTONIC; 0 but with Whole
 	Align      Align
 	Fair       Fair
 

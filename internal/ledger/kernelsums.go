@@ -20,12 +20,30 @@ const (
 	shortSleepNS  = 1e6
 )
 
+// untold is in which share of [b,e) each extra was not told.
+func untold(levels []timeline.Level, b, e int64) (share [kernel.Extras]float64) {
+	for i, l := range levels {
+		end := e
+		if i+1 < len(levels) {
+			end = levels[i+1].Time
+		}
+		ns := min(end, e) - max(l.Time, b)
+		for x := range kernel.Extras {
+			if l.Untold>>x&1 != 0 && ns > 0 {
+				share[x] += float64(ns) / float64(e-b)
+			}
+		}
+	}
+	return share
+}
+
 // kernelSums adds up what the kernel's records tell of the target, whoever its requests are.
 func kernelSums(k *timeline.Kernel, set *evidence.Set) *Kernel {
 	h, tot := k.Header(), k.Totals()
 	b, e := k.Span()
 	r := &Kernel{Source: h.Source, Release: h.Kernel, Begin: b, End: e, PerTask: h.PerTask, AllTasks: h.AllTasks, Missing: slices.Clone(h.Missing),
 		Lost: tot.Lost, UnknownNS: tot.BreakNS, Switches: tot.Switches, Involuntary: tot.Involuntary}
+	r.Untold = untold(k.Levels(), b, e)
 	if s := k.Ended(); s != "" {
 		r.Missing = append(r.Missing, s)
 	}

@@ -113,7 +113,7 @@ func (b *kbuilder) record(r *kernel.Record) {
 	case kernel.Detail:
 		b.fold = r.Arg[0] > 0 && r.Arg[1] != 1 && b.header.Source != "perf"
 		if len(b.levels) < 1<<16 {
-			b.levels = append(b.levels, Level{t, int(min(r.Arg[0], 1<<20)), b.fold})
+			b.levels = append(b.levels, Level{t, int(min(r.Arg[0], 1<<20)), b.fold, r.Arg[2]})
 		}
 	case kernel.None:
 	default:

@@ -49,7 +49,8 @@ type kernelState struct {
 type Level struct {
 	Time   int64
 	Level  int
-	Folded bool // others' switches are not told one by one
+	Folded bool   // others' switches are not told one by one
+	Untold uint64 // a bit for each kernel.Extra that is not told
 }
 
 // Totals are sums over all threads of the target.

@@ -96,9 +96,23 @@ const (
 	Lost
 
 	// Detail: the recorder's level of detail is Arg[0] from here on, 0 all of it. Above that others' switches are folded, unless Arg[1] is 1.
+	// Arg[2] has a bit for each Extra that is not told from here on.
 	Detail
 
 	kinds
+)
+
+// An Extra is what a recorder may tell some of the time only, as it can be much and cost much.
+type Extra int
+
+// Extras: since when sockets had data, TLB flushes, waits for the kernel's own locks, minor page faults.
+const (
+	Sockets Extra = iota
+	Flushes
+	KernelLocks
+	MinorFaults
+
+	Extras
 )
 
 // Unseen stands for a thread that the recorder may not look at, or none: whoever had the CPU before or after.
