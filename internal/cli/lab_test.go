@@ -21,9 +21,7 @@ type labVariant struct {
 
 // labMissed are the recordings of which whystall says something else than is known of their variant, and why. One that is right by now
 // fails: it is to be taken off.
-var labMissed = map[string]string{
-	"thread-churn.ill-burst": "recorded beside compilers and a virtual machine that took 62 % of the slow requests' time: cpu-contention is true there",
-}
+var labMissed = map[string]string{}
 
 // labAbsent are the variants without a recording, and why. One that has one fails.
 var labAbsent = map[string]string{
@@ -31,8 +29,7 @@ var labAbsent = map[string]string{
 	"numa-balancing.cured":   "takes two NUMA nodes",
 	"numa-balancing.healthy": "takes two NUMA nodes",
 
-	"gomaxprocs-over-quota.ill-go1.13": "not recorded yet",
-	"sched-latency.like-late-poll":     "not recorded yet",
+	"sched-latency.like-late-poll": "1.2 MB a second, whatever the number of clients",
 }
 
 // TestLabRecordings explains a short recording of each of the lab's variants: the known root is found first, and nothing that is

@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"os/signal"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -49,9 +51,9 @@ type trigger struct {
 	base     string // names of cases begin with it
 	over     time.Duration
 	entry    string
-	left     int // captures that may still be saved
-	begun    int // segments that were begun
-	segments int // that were recorded
+	left     atomic.Int32 // captures that may still be saved
+	begun    int          // segments that were begun
+	segments int          // that were recorded
 	saved    int
 	worst    verdict
 	before   *segment
@@ -63,7 +65,8 @@ func (c *recordCmd) watch(con *console, o collect.Options) error {
 	if base == "" {
 		base = "whystall"
 	}
-	t := &trigger{con: con, o: o, base: base, over: c.SlowOver, entry: c.Entry, left: c.MaxCaptures}
+	t := &trigger{con: con, o: o, base: base, over: c.SlowOver, entry: c.Entry}
+	t.left.Store(int32(min(c.MaxCaptures, math.MaxInt32)))
 	t.o.Brief, t.o.For = true, min(segmentLength, o.For)
 	t.o.Timing.Retry = 200 * time.Millisecond // the trace that is in the way is our own last one, and about to end
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -98,7 +101,7 @@ func (t *trigger) run(ctx context.Context, until time.Time) error {
 		return err
 	}
 	goOn := func(early time.Duration) bool {
-		return ctx.Err() == nil && t.left > 0 && time.Now().Add(early).Before(until)
+		return ctx.Err() == nil && t.left.Load() > 0 && time.Now().Add(early).Before(until)
 	}
 	cur := t.begin(ctx, until)
 	defer func() { cur.drop(cancel) }()
@@ -117,7 +120,7 @@ func (t *trigger) run(ctx context.Context, until time.Time) error {
 		<-cur.done
 		s, err := cur.s, cur.err
 		cur.s = nil
-		if e := wait(); e != nil || s == nil || t.left <= 0 {
+		if e := wait(); e != nil || s == nil || t.left.Load() <= 0 {
 			if s != nil {
 				s.w.Discard()
 			}
@@ -228,7 +231,7 @@ func (t *trigger) decide(s *segment) error {
 		return nil
 	}
 	t.saved++
-	t.left--
+	t.left.Add(-1)
 	for _, keep := range []*segment{t.before, s} {
 		if keep == nil {
 			continue

@@ -13,6 +13,7 @@ import (
 	"net/http/httputil"
 	"net/http/pprof"
 	"net/url"
+	"runtime"
 	"runtime/trace"
 	"strconv"
 	"strings"
@@ -134,6 +135,20 @@ func load(t *testing.T, s *httptest.Server, clients, n int, paths ...string) int
 	return count.Load()
 }
 
+// ended waits until no connection is served any more: a server says that it is closed before the goroutines of its connections have ended,
+// and the trace would end within a request.
+func ended(t *testing.T) {
+	t.Helper()
+	buf := make([]byte, 1<<20)
+	for range 1000 {
+		if !strings.Contains(string(buf[:runtime.Stack(buf, true)]), "net/http.(*conn).serve(") {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+	t.Error("connections are served for a second after the server was closed")
+}
+
 func TestHTTP(t *testing.T) {
 	for _, tc := range []struct {
 		name, kind string
@@ -157,6 +172,7 @@ func TestHTTP(t *testing.T) {
 				s := serve(t, answer, tc.set)
 				want = load(t, s, tc.clients, tc.n, tc.paths...)
 				s.Close()
+				ended(t)
 			})
 			report(t, f, as)
 			id, g := group(t, f, tc.kind)
