@@ -28,8 +28,6 @@ var labAbsent = map[string]string{
 	"numa-balancing.ill":     "takes two NUMA nodes",
 	"numa-balancing.cured":   "takes two NUMA nodes",
 	"numa-balancing.healthy": "takes two NUMA nodes",
-
-	"sched-latency.like-late-poll": "1.2 MB a second, whatever the number of clients",
 }
 
 // TestLabRecordings explains a short recording of each of the lab's variants: the known root is found first, and nothing that is

@@ -1,4 +1,4 @@
-// Direct-reclaim is a service that answers from memory which it takes fresh for each request, as a query's buffers are, while a scan or a backup
+// Direct-reclaim is a service that answers from memory which it takes fresh for each request, as a query's buffers are, while a backup
 // in the same process fills the page cache.
 package main
 
@@ -26,16 +26,26 @@ func main() {
 }
 
 func serve() error {
-	folder := flag.String("folder", "", "for the file that is scanned; none: no scan")
+	folder := flag.String("folder", "", "where a backup is written, again and again; none: no backup")
 	mib := flag.Int("mib", 1024, "of the file")
-	backup := flag.Bool("backup", false, "write the file again and again instead of reading it")
-	sparse := flag.Bool("sparse", false, "the file is a hole: reading it fills the page cache without a disk")
+	commit := flag.Bool("commit", false, "a request also writes a row and waits until that is on the disk")
 	buffer := flag.Int("buffer", 8, "MiB that a request takes")
 	flag.Parse()
 	usual := usually(*buffer << 20)
+	var journal *os.File
+	if *commit {
+		f, err := os.Create(filepath.Join(*folder, "journal"))
+		if err != nil {
+			return err
+		}
+		journal = f
+	}
 	http.HandleFunc("/query", func(w http.ResponseWriter, r *http.Request) {
 		begin := time.Now()
 		sum, err := use(*buffer << 20)
+		if err == nil && journal != nil {
+			err = row(journal)
+		}
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
@@ -44,15 +54,11 @@ func serve() error {
 		fmt.Fprintln(w, sum)
 	})
 	if *folder != "" {
-		name := filepath.Join(*folder, "table")
-		if err := fill(name, *mib, *sparse); err != nil {
+		name := filepath.Join(*folder, "backup")
+		if err := fill(name, *mib); err != nil {
 			return err
 		}
-		if *backup {
-			go write(name, *mib)
-		} else {
-			go scan(name)
-		}
+		go write(name, *mib)
 	}
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -78,6 +84,14 @@ func use(size int) (sum int, err error) {
 	return sum, syscall.Munmap(b)
 }
 
+// row appends to the journal, and is there when it returns.
+func row(journal *os.File) error {
+	if _, err := journal.Write(make([]byte, 100)); err != nil {
+		return err
+	}
+	return journal.Sync()
+}
+
 // usually is how long that takes while nothing else goes on: what it takes beyond that is lost, the witness of this case.
 func usually(size int) time.Duration {
 	best := time.Hour
@@ -89,17 +103,10 @@ func usually(size int) time.Duration {
 	return best
 }
 
-func fill(name string, mib int, sparse bool) error {
+func fill(name string, mib int) error {
 	f, err := os.Create(name)
 	if err != nil {
 		return err
-	}
-	if sparse {
-		if err := f.Truncate(int64(mib) << 20); err != nil {
-			f.Close()
-			return err
-		}
-		return f.Close()
 	}
 	block := make([]byte, 1<<20)
 	for range mib {
@@ -111,25 +118,8 @@ func fill(name string, mib int, sparse bool) error {
 	return f.Close()
 }
 
-// write writes the file anew again and again: a backup.
+// write writes the file anew again and again.
 func write(name string, mib int) {
-	for fill(name, mib, false) == nil {
-	}
-}
-
-// scan reads the file again and again: a backup, or a table scan.
-func scan(name string) {
-	block := make([]byte, 1<<20)
-	for {
-		f, err := os.Open(name)
-		if err != nil {
-			return
-		}
-		for {
-			if _, err := f.Read(block); err != nil {
-				break
-			}
-		}
-		f.Close()
+	for fill(name, mib) == nil {
 	}
 }

@@ -33,6 +33,7 @@ func main() {
 func join() error {
 	mib := flag.Int("mib", 64, "of the table")
 	bind := flag.Bool("bind", false, "use the CPUs and the memory of node 0 only")
+	fresh := flag.Int("fresh", 0, "KiB that a worker takes from the system for each unit, and gives back")
 	flag.Parse()
 	if *bind && os.Getenv("LAB_BOUND") == "" {
 		return bound()
@@ -56,6 +57,10 @@ func join() error {
 			sum := uint64(0)
 			for {
 				begin := time.Now()
+				if err := touch(*fresh << 10); err != nil {
+					fmt.Fprintln(os.Stderr, "numa-balancing:", err)
+					return
+				}
 				for range 100000 {
 					sum += table[r.Uint64N(uint64(len(table)))]
 				}
@@ -71,6 +76,21 @@ func join() error {
 	go http.Serve(ln, nil)
 	witness.Ready(os.Stdout)
 	return witness.Serve(os.Stdin, os.Stdout, units)
+}
+
+// touch takes memory, faults for each page of it, and gives it back.
+func touch(size int) error {
+	if size == 0 {
+		return nil
+	}
+	mem, err := syscall.Mmap(-1, 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
+	if err != nil {
+		return fmt.Errorf("map a buffer: %w", err)
+	}
+	for i := 0; i < size; i += 4096 {
+		mem[i] = 1
+	}
+	return syscall.Munmap(mem)
 }
 
 //go:noinline

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"io"
 	"math/rand/v2"
+	"runtime"
 )
 
 // startJob compresses and hashes blocks of data without a pause, as a reindexing or a backup does. It
@@ -33,22 +34,20 @@ func archive(random *rand.Rand) {
 	}
 }
 
-// startRelays begins pairs of goroutines that hand a number to and fro, with a little work on it each time. A P that runs one always has the other to run
-// next: it never comes to look at the network.
-func startRelays(pairs int) {
-	for range pairs {
-		there, back := make(chan [32]byte), make(chan [32]byte)
-		go relay(there, back)
-		go relay(back, there)
-		there <- [32]byte{}
+// startSpinners begins goroutines that look for work again and again and give their P away in between. Each P always has one of them to run
+// next and never comes to look at the network, while who is ready to run waits for a few short turns only.
+func startSpinners(goroutines int) {
+	for range goroutines {
+		go spin()
 	}
 }
 
-func relay(from, to chan [32]byte) {
-	for sum := range from {
-		for range 100 {
+func spin() {
+	var sum [32]byte
+	for {
+		for range 1000 { // some 100 us
 			sum = sha256.Sum256(sum[:])
 		}
-		to <- sum
+		runtime.Gosched()
 	}
 }

@@ -30,7 +30,7 @@ func role(args []string) error {
 	n := fs.Int("n", 64, "clients: how many")
 	procs := fs.Int("procs", 0, "gateway: GOMAXPROCS")
 	goroutines := fs.Int("job", 0, "gateway, job: goroutines of the background job")
-	relays := fs.Int("relay", 0, "gateway: pairs of goroutines that hand work to and fro")
+	spinners := fs.Int("spin", 0, "gateway: goroutines that poll, yielding in between")
 	delay := fs.Duration("delay", 0, "store: what one batch of 100 waits")
 	fs.Parse(args[1:])
 
@@ -48,7 +48,7 @@ func role(args []string) error {
 			return err
 		}
 		startJob(*goroutines)
-		startRelays(*relays)
+		startSpinners(*spinners)
 		witness.Ready(os.Stdout, "url", url, "pprof", pprof)
 	case "job":
 		startJob(*goroutines)
