@@ -66,7 +66,8 @@ func recordBPF(ctx context.Context, p Process, w io.Writer) (_ *evidence.Cost, e
 		return nil, err
 	}
 	defer r.Close()
-	s := &bpfStream{r: r, files: fileWaits{fds: filepath.Join(p.Root, "/proc", strconv.Itoa(p.PID), "fd")}, mapped: mappedFiles{maps: filepath.Join(p.Root, "/proc", strconv.Itoa(p.PID), "maps")}, cgroups: newCgroupPaths(p.Root), threads: map[uint32]*bpfThread{}, stacks: map[uint64]stackID{}, seed: maphash.MakeSeed()}
+	proc := filepath.Join(p.Root, "/proc", strconv.Itoa(p.PID))
+	s := &bpfStream{r: r, files: fileWaits{fds: filepath.Join(proc, "fd")}, mapped: mappedFiles{maps: filepath.Join(proc, "maps")}, cgroups: newCgroupPaths(p.Root), threads: map[uint32]*bpfThread{}, stacks: map[uint64]stackID{}, seed: maphash.MakeSeed()}
 	if s.w, err = kernel.NewWriter(w, s.header(named)); err != nil {
 		return nil, err
 	}
@@ -185,7 +186,7 @@ func (s *bpfStream) run(ctx context.Context) error {
 			return err
 		}
 		now := time.Now()
-		if rec, lower := s.budget.tick(now, s.seenEvents()); lower {
+		if rec, changed := s.budget.tick(now, s.seenEvents()); changed {
 			s.w.Records([]kernel.Record{rec})
 		}
 		if ended || now.Sub(flushed) >= flushEvery || s.kept > flushMost {
@@ -255,13 +256,7 @@ func (s *bpfStream) event(e *bpf.Event) {
 	s.who(e.Other)
 	switch e.Kind {
 	case bpf.Switch:
-		switch {
-		case e.Arg[1] == 0:
-		case e.Arg[0]&uninterruptible != 0:
-			s.files.wait(s, e)
-		case e.Arg[0] != 0 && e.Flags&bpf.Preempted == 0:
-			s.files.kind(s, e)
-		}
+		s.files.look(s, e)
 		if e.Flags&(bpf.Target|bpf.OtherTarget) == 0 {
 			s.foreign++
 		}

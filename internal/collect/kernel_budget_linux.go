@@ -38,7 +38,7 @@ type bpfBudget struct {
 	programsNS float64
 
 	extras  [bpf.Extras]extraTime
-	changed bool // an extra came or went since the last record
+	changed bool // the detail is another since the last record
 
 	over    int // windows in a row that cost too much
 	gone    [bpf.Steps]bool
@@ -99,8 +99,8 @@ func newBPFBudget(r *bpf.Recorder, p Process, beside func() int64) *bpfBudget {
 
 func (b *bpfBudget) used() int64 { return threadTime() + b.beside() }
 
-// tick is called often, with what came so far. It tells what to write when it has lowered the detail.
-func (b *bpfBudget) tick(now time.Time, s seen) (rec kernel.Record, lower bool) {
+// tick is called often, with what came so far. It tells what to write when the detail has changed.
+func (b *bpfBudget) tick(now time.Time, s seen) (rec kernel.Record, changed bool) {
 	if b.meter == nil {
 		if now.Before(b.next) {
 			return rec, false
@@ -114,7 +114,7 @@ func (b *bpfBudget) tick(now time.Time, s seen) (rec kernel.Record, lower bool) 
 			b.usedAt = processCPU(b.pid)
 			m, err := b.r.Measure()
 			if b.meter, b.blind = m, err != nil; !b.blind {
-				return b.detail(), b.took()
+				return b.told()
 			}
 		}
 	} else if now.Sub(b.opened) < meterWindow {
@@ -122,15 +122,17 @@ func (b *bpfBudget) tick(now time.Time, s seen) (rec kernel.Record, lower bool) 
 	} else {
 		b.close(now)
 	}
-	lower = b.judge(now, s)
-	return b.detail(), b.took() || lower
+	b.judge(now, s)
+	return b.told()
 }
 
-// took tells whether an extra came or went since the last time it was asked.
-func (b *bpfBudget) took() bool {
-	was := b.changed
+// told gives the record of a change of the detail, if there was one since the last time.
+func (b *bpfBudget) told() (rec kernel.Record, changed bool) {
+	if !b.changed {
+		return rec, false
+	}
 	b.changed = false
-	return was
+	return b.detail(), true
 }
 
 // extraBits are the bits by which a record of the detail speaks of extras.
@@ -204,7 +206,7 @@ func (b *bpfBudget) worth(step bpf.Step, cost, programs, foreign float64) bool {
 }
 
 // judge compares since the last time.
-func (b *bpfBudget) judge(now time.Time, s seen) (lower bool) {
+func (b *bpfBudget) judge(now time.Time, s seen) {
 	own, wall := b.used(), now.Sub(b.at)
 	programs := b.rate * float64(wall)
 	events := s.events - b.seen.events
@@ -223,16 +225,16 @@ func (b *bpfBudget) judge(now time.Time, s seen) (lower bool) {
 	b.at, b.own, b.target, b.seen = now, own, target, s
 	// The first window holds what is done once: everybody's names, each stack for the first time.
 	if b.windows++; b.windows < 2 || b.share <= 0 {
-		return false
+		return
 	}
 	may := max(b.share*used, b.share*ofOneCPU*float64(wall)+min(ownFree*float64(wall), float64(ours)))
 	if cost <= may {
 		b.over = 0
-		return false
+		return
 	}
 	// One window may hold a burst of stacks that are named once.
 	if b.over++; b.over < 2 && cost < 4*may {
-		return false
+		return
 	}
 	b.over = 0
 	for step := range bpf.Steps {
@@ -240,13 +242,12 @@ func (b *bpfBudget) judge(now time.Time, s seen) (lower bool) {
 			continue
 		}
 		if b.r.Lower(step) != nil {
-			return false
+			return
 		}
-		b.gone[step] = true
+		b.gone[step], b.changed = true, true
 		b.lowered = append(b.lowered, fmt.Sprintf("from %.1f s on: %s", now.Sub(b.begun).Seconds(), step))
-		return true
+		return
 	}
-	return false
 }
 
 // end gives what it came to: CPU time of the programs and of the target, and what was given up.

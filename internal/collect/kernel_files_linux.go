@@ -39,17 +39,31 @@ type fileWaits struct {
 // fileNS is how long a descriptor's name is taken to hold.
 const fileNS = 100e6
 
-func (f *fileWaits) wait(s *bpfStream, e *bpf.Event) {
-	if !ownFileCalls[e.Arg[1]-1] || e.Arg[2] >= 1<<31 {
-		return
+// look takes a thread that leaves its CPU: in the middle of a call on a file, that file is looked at.
+func (f *fileWaits) look(s *bpfStream, e *bpf.Event) {
+	switch {
+	case e.Arg[1] == 0 || !ownFileCalls[e.Arg[1]-1] || e.Arg[2] >= 1<<31:
+	case e.Arg[0]&uninterruptible != 0:
+		f.wait(s, e)
+	case e.Arg[0] != 0 && e.Flags&bpf.Preempted == 0:
+		f.kind(s, e)
 	}
+}
+
+// path is what the kernel calls a descriptor's file.
+func (f *fileWaits) path(fd uint64) (string, error) {
+	return os.Readlink(filepath.Join(f.fds, strconv.FormatUint(fd, 10)))
+}
+
+// wait names the file that a thread waits for, if it has a name.
+func (f *fileWaits) wait(s *bpfStream, e *bpf.Event) {
 	l := &f.last[e.Arg[2]%uint64(len(f.last))]
 	if l.fd != int64(e.Arg[2]) || l.at == 0 || e.Time-l.at > fileNS {
 		if l.fd != int64(e.Arg[2]) && l.at != 0 && e.Time-l.at < fileNS/100 {
 			return // another of the same slot: no more than a thousand a second of them
 		}
 		l.fd, l.at, l.id = int64(e.Arg[2]), e.Time, 0
-		path, err := os.Readlink(filepath.Join(f.fds, strconv.FormatUint(e.Arg[2], 10)))
+		path, err := f.path(e.Arg[2])
 		if err == nil && strings.HasPrefix(path, "/") { // not a socket or a pipe
 			l.id = s.fileStack(path, e.Time)
 		}
@@ -75,9 +89,6 @@ const (
 // kind tells what a thread waits for in a call that takes any file: without a stack nothing else tells a socket from a pipe.
 func (f *fileWaits) kind(s *bpfStream, e *bpf.Event) {
 	fd := e.Arg[2]
-	if !ownFileCalls[e.Arg[1]-1] || fd >= 1<<31 {
-		return
-	}
 	was, known := f.kinds[fd]
 	if known && e.Time-was.at < kindNS || !known && len(f.kinds) >= mostKinds {
 		return
@@ -88,7 +99,7 @@ func (f *fileWaits) kind(s *bpfStream, e *bpf.Event) {
 	if f.looks++; f.looks > mostLooks {
 		return
 	}
-	path, err := os.Readlink(filepath.Join(f.fds, strconv.FormatUint(fd, 10)))
+	path, err := f.path(fd)
 	if err != nil {
 		return // closed meanwhile: the next wait tells
 	}

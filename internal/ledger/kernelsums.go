@@ -57,7 +57,7 @@ func kernelSums(k *timeline.Kernel, set *evidence.Set) *Kernel {
 		}
 	}
 	r.Standstills = Standstills(k, leastStandstill)
-	r.Standstills = r.Standstills[:min(len(r.Standstills), mostStandstills)]
+	r.Standstills = r.Standstills[:min(len(r.Standstills), MostStandstills)]
 	threadSums(k, r)
 	events(k, r)
 	if minor, _, ok := grown(set, "/process/faults/minor:faults"); ok {

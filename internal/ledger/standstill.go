@@ -15,7 +15,8 @@ type Standstill struct {
 
 const (
 	leastStandstill = 10e6 // shorter ones are every busy machine's
-	mostStandstills = 20
+	// MostStandstills is how many of them a ledger keeps.
+	MostStandstills = 20
 )
 
 // Standstills lists those of at least least ns, the longest first. A run of up to 50 us does not end one, as that in which a throttled

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/whystall/whystall/internal/finding"
+	"github.com/whystall/whystall/internal/ledger"
 )
 
 // What the kernel's records add to the text: below the proofs, since it is the same time once more, from the side of CPUs,
@@ -179,7 +180,7 @@ func (k *Kernel) standstills() string {
 		return ""
 	}
 	more := ""
-	if len(k.Standstills) == 20 {
+	if len(k.Standstills) == ledger.MostStandstills {
 		more = " or more"
 	}
 	s := &k.Standstills[0]
