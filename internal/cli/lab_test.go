@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/whystall/whystall/internal/report"
+	"github.com/whystall/whystall/internal/report/conform"
 )
 
 // labVariant is what the lab knows of a case's variant.
@@ -30,8 +31,8 @@ var labAbsent = map[string]string{
 	"numa-balancing.healthy": "takes two NUMA nodes",
 }
 
-// TestLabRecordings explains a short recording of each of the lab's variants: the known root is found first, and nothing that is
-// forbidden is named at all. They are made, on a machine with nothing else to do, by
+// TestLabRecordings explains a short recording of each of the lab's variants: the known root is found first, nothing that is
+// forbidden is named at all, and the JSON conforms to its schema. They are made, on a machine with nothing else to do, by
 //
 //	go run -C lab . record-cases
 func TestLabRecordings(t *testing.T) {
@@ -89,6 +90,7 @@ func labWrong(t *testing.T, file string, v labVariant) (wrong []string) {
 	if status > 1 {
 		t.Fatalf("status %d: %s", status, stderr)
 	}
+	wrong = conform.Errors(report.Schema, []byte(stdout))
 	var r report.Report
 	if err := json.Unmarshal([]byte(stdout), &r); err != nil {
 		t.Fatal(err)

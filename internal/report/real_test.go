@@ -10,6 +10,7 @@ import (
 	"github.com/whystall/whystall/exectrace"
 	"github.com/whystall/whystall/internal/detect"
 	"github.com/whystall/whystall/internal/ledger"
+	"github.com/whystall/whystall/internal/report/conform"
 )
 
 // Real traces, whole and cut short, through the real ledger and detectors: what is printed must keep the promises
@@ -43,7 +44,7 @@ func TestReal(t *testing.T) {
 			if cut < len(b) && len(r.Gaps) == 0 {
 				t.Errorf("%s cut at %d: no gap is told", file, cut)
 			}
-			if errs := Conforms(render(t, r, "json")); len(errs) > 0 {
+			if errs := conform.Errors(Schema, render(t, r, "json")); len(errs) > 0 {
 				t.Errorf("%s: %s", file, strings.Join(errs, "\n"))
 			}
 			safe(t, file, r)
