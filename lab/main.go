@@ -27,7 +27,7 @@ const usage = `usage: lab list
        lab run CASE [--variant NAME] [--for 10s] [--format text|json|markdown]
        lab experiment CASE [--for 2s]
        lab verify [--only CASE[/VARIANT]]... [--times 3] [--for 6s] [-o FILE] [--keep FOLDER [--all]]
-       lab record-cases [--only CASE[/VARIANT]]... [-o FOLDER] [--tries 4] [--all] [--wrong]
+       lab record-cases [--only CASE[/VARIANT]]... [-o FOLDER] [--for 2s] [--tries 4] [--all] [--wrong]
        lab qemu [--kernel VMLINUZ] [...] CASE[/VARIANT]
 
 run tells a case's story: it starts the server and its clients, shows what these see, diagnoses the server with

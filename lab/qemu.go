@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -24,6 +25,7 @@ import (
 
 const qemuUsage = `usage: lab qemu [--kernel VMLINUZ] [--nodes 2] [--cpus 4] [--memory 4096] [--within 15m] CASE[/VARIANT]
        lab qemu [...] -- run|verify CASE ...
+       lab qemu [...] -- record-cases --only CASE[/VARIANT] [-o FOLDER] ...
 
 CASE is run as "lab run CASE --for 20s" does; CASE/VARIANT is that variant alone. Few clients come, as nothing is fast.
 It takes qemu-system-x86_64, version 10 or later, and a static busybox: apt-get install qemu-system-x86 busybox-static
@@ -48,11 +50,15 @@ func qemuArgs(ctx context.Context, cases []Case, args []string, stdout, stderr i
 		return exitUsage
 	}
 	rest := inside(fs.Args())
-	if len(rest) < 2 || rest[0] != "run" && rest[0] != "verify" || m.nodes < 1 || m.cpus < m.nodes {
+	if len(rest) < 2 || !slices.Contains([]string{"run", "verify", "record-cases"}, rest[0]) || m.nodes < 1 || m.cpus < m.nodes {
 		fmt.Fprint(stderr, qemuUsage)
 		return exitUsage
 	}
-	which, err := meant(cases, rest)
+	which, folder, err := meant(cases, rest)
+	if rest[0] == "record-cases" {
+		m.folder = cmp.Or(folder, recordings)
+		rest = append(rest, "-o", outside) // the last one counts
+	}
 	if err != nil {
 		fmt.Fprintf(stderr, "lab: %v\n", err)
 		return exitUsage
@@ -83,17 +89,20 @@ func inside(args []string) []string {
 	return args
 }
 
-// meant gives the variants for which the lab in the machine needs programs: toolchains of others are not fetched for nothing.
-func meant(cases []Case, args []string) ([]chosen, error) {
+// meant gives the variants for which the lab in the machine needs programs, as toolchains of others are not fetched for nothing, and
+// the folder that -o names.
+func meant(cases []Case, args []string) (which []chosen, folder string, err error) {
 	fs := flag.NewFlagSet("", flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
 	var only []string
 	variant := fs.String("variant", "", "")
 	fs.Func("only", "", func(s string) error { only = append(only, s); return nil })
-	for _, ignored := range []string{"for", "format", "times", "o", "keep"} {
+	fs.StringVar(&folder, "o", "", "")
+	for _, ignored := range []string{"for", "format", "times", "tries", "keep"} {
 		fs.String(ignored, "", "")
 	}
 	fs.Bool("all", false, "")
+	fs.Bool("wrong", false, "")
 	rest := args[1:]
 	for len(rest) > 0 { // flags and names, mixed
 		if !strings.HasPrefix(rest[0], "-") {
@@ -101,14 +110,14 @@ func meant(cases []Case, args []string) ([]chosen, error) {
 			continue
 		}
 		if err := fs.Parse(rest); err != nil {
-			return nil, err
+			return nil, "", err
 		}
 		rest = fs.Args()
 	}
 	if args[0] == "run" && len(only) == 1 {
 		c := find(cases, only[0])
 		if c == nil {
-			return nil, fmt.Errorf("no case %q; lab list shows them", only[0])
+			return nil, "", fmt.Errorf("no case %q; lab list shows them", only[0])
 		}
 		if *variant == "" {
 			only = []string{c.Name + "/ill", c.Name + "/" + c.variant("ill").cured()}
@@ -116,13 +125,15 @@ func meant(cases []Case, args []string) ([]chosen, error) {
 			only = []string{c.Name + "/" + *variant}
 		}
 	}
-	return choose(cases, only)
+	which, err = choose(cases, only)
+	return which, folder, err
 }
 
 // machine is the one to be emulated.
 type machine struct {
 	kernel              string // file; "" Debian's
 	nodes, cpus, memory int    // memory in MiB
+	folder              string // for what the lab inside leaves in outside; "" nothing is wanted of it
 }
 
 // run boots it with the lab and the variants' programs, and gives the exit status of the lab in it.
@@ -174,7 +185,8 @@ func (m *machine) run(ctx context.Context, which []chosen, args []string, stdout
 	}
 	// 3. The machine.
 	fmt.Fprintf(stderr, "booting %s with %d CPUs on %d nodes, emulated: this takes minutes ...\n", filepath.Base(kernel), m.cpus, m.nodes)
-	cmd := exec.CommandContext(ctx, "qemu-system-x86_64", m.flags(kernel, image)...)
+	left := filepath.Join(dir, "left")
+	cmd := exec.CommandContext(ctx, "qemu-system-x86_64", m.flags(kernel, image, left)...)
 	out := &statusOf{w: stdout}
 	cmd.Stdout, cmd.Stderr = out, stderr
 	if err := cmd.Run(); err != nil && ctx.Err() == nil {
@@ -186,12 +198,17 @@ func (m *machine) run(ctx context.Context, which []chosen, args []string, stdout
 	if !out.ended {
 		return 0, errors.New("run qemu: the machine ended before the lab in it did")
 	}
+	if m.folder != "" {
+		if err := unpackInto(m.folder, left); err != nil {
+			return 0, fmt.Errorf("take over what the lab in the machine recorded: %w", err)
+		}
+	}
 	return out.status, nil
 }
 
-func (m *machine) flags(kernel, image string) []string {
+func (m *machine) flags(kernel, image, left string) []string {
 	l := []string{"-accel", "tcg,thread=single", "-cpu", "max", "-machine", "q35,hpet=off", "-m", fmt.Sprint(m.memory),
-		"-smp", fmt.Sprintf("%d,sockets=%d,cores=%d", m.cpus, m.nodes, m.cpus/m.nodes), "-nographic", "-no-reboot", "-nodefaults", "-serial", "stdio",
+		"-smp", fmt.Sprintf("%d,sockets=%d,cores=%d", m.cpus, m.nodes, m.cpus/m.nodes), "-nographic", "-no-reboot", "-nodefaults", "-serial", "stdio", "-serial", "file:" + left,
 		"-kernel", kernel, "-initrd", image, "-append", "console=ttyS0 quiet panic=-1 tsc=reliable delayacct schedstats=enable"}
 	for n := range m.nodes {
 		l = append(l, "-object", fmt.Sprintf("memory-backend-ram,size=%dM,id=m%d", m.memory/m.nodes, n),
@@ -221,6 +238,10 @@ ip link set lo up
 echo "Linux $(uname -r), $(ls -d /sys/devices/system/node/node* | wc -l) nodes"
 export LAB_CLIENTS=4
 { /lab --prebuilt /prebuilt ` + strings.Join(quoted, " ") + `; echo "lab ended with $?"; } < /dev/null 2>&1 | cat
+if [ -d ` + outside + ` ]; then
+	stty -F /dev/ttyS1 raw
+	tar -c -f - -C ` + outside + ` . > /dev/ttyS1
+fi
 poweroff -f
 `
 }

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"archive/tar"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -40,6 +42,46 @@ func tooOld(says string) (version string, old bool) {
 	var major, minor int
 	n, _ := fmt.Sscanf(says, "QEMU emulator version %d.%d", &major, &minor)
 	return fmt.Sprintf("%d.%d", major, minor), n == 2 && major < leastQEMU
+}
+
+// outside is the folder in the machine whose files come out of it, through a serial port: the kernels have no disk built in that all
+// of them share.
+const outside = "/outside"
+
+// unpackInto writes the files of the archive that came out of a machine into a folder. The archive ends where it says so: whatever the
+// machine wrote less is an error.
+func unpackInto(folder, archive string) error {
+	f, err := os.Open(archive)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if st, err := f.Stat(); err != nil || st.Size() == 0 {
+		return err // nothing was left there
+	}
+	r := tar.NewReader(f)
+	for {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if h.Typeflag != tar.TypeReg {
+			continue
+		}
+		b, err := io.ReadAll(r)
+		if err == nil {
+			err = os.MkdirAll(folder, 0o755)
+		}
+		if err == nil {
+			err = os.WriteFile(filepath.Join(folder, filepath.Base(h.Name)), b, 0o644)
+		}
+		if err != nil {
+			return err
+		}
+	}
 }
 
 // debianKernel is the kernel that Debian's linux-image-cloud-amd64 would install, unpacked in the user's cache.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"archive/tar"
 	"bytes"
 	"context"
 	"fmt"
@@ -62,6 +63,38 @@ func TestPack(t *testing.T) {
 	}
 	if _, ok := got["40755 prebuilt"]; !ok || len(got) != 3+1+5 {
 		t.Errorf("unpacked %d entries: %q", len(got), got)
+	}
+}
+
+// TestUnpackInto: recordings that come out of a machine are whole, or none is taken for one.
+func TestUnpackInto(t *testing.T) {
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	for _, h := range []tar.Header{{Name: "./", Typeflag: tar.TypeDir, Mode: 0o755}, {Name: "./../x.case", Typeflag: tar.TypeReg, Mode: 0o644, Size: 3000}} {
+		if err := w.WriteHeader(&h); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write(bytes.Repeat([]byte("x"), int(h.Size))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []int{b.Len(), 2000, 0} {
+		dir := t.TempDir()
+		archive, folder := filepath.Join(dir, "archive"), filepath.Join(dir, "into")
+		if err := os.WriteFile(archive, b.Bytes()[:n], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		err := unpackInto(folder, archive)
+		if (err == nil) != (n != 2000) {
+			t.Errorf("%d bytes of %d: %v", n, b.Len(), err)
+		}
+		st, statErr := os.Stat(filepath.Join(folder, "x.case"))
+		if whole := statErr == nil && st.Size() == 3000; whole != (n == b.Len()) {
+			t.Errorf("%d bytes of %d: a whole recording: %v", n, b.Len(), whole)
+		}
 	}
 }
 
@@ -134,7 +167,7 @@ func TestMeant(t *testing.T) {
 		"verify numa-balancing/ill numa-balancing/cured --for 5s": "[numa-balancing/ill numa-balancing/cured]",
 	} {
 		rest := inside(strings.Fields(args))
-		got, err := meant(cases, rest)
+		got, _, err := meant(cases, rest)
 		if err != nil || fmt.Sprint(got) != want {
 			t.Errorf("%q: %v, %v; want %s", args, got, err, want)
 		}

@@ -19,9 +19,13 @@ import (
 // maxRecording is how large a recording may be, in bytes: the repository holds one of each variant.
 const maxRecording = 1 << 20
 
+// recordings is where the tests look for them.
+const recordings = "../internal/cli/testdata/lab"
+
 type recordOptions struct {
 	options
 	folder string
+	window time.Duration
 	tries  int
 	all    bool // anew, whatever is there
 	wrong  bool // keep the last one where none was right
@@ -30,7 +34,8 @@ type recordOptions struct {
 func recordArgs(ctx context.Context, shared options, args []string) int {
 	o := recordOptions{options: shared}
 	fs := o.flags("record-cases")
-	fs.StringVar(&o.folder, "o", "../internal/cli/testdata/lab", "")
+	fs.StringVar(&o.folder, "o", recordings, "")
+	fs.DurationVar(&o.window, "for", 2*time.Second, "")
 	fs.IntVar(&o.tries, "tries", 4, "")
 	fs.BoolVar(&o.all, "all", false, "")
 	fs.BoolVar(&o.wrong, "wrong", false, "")
@@ -38,8 +43,8 @@ func recordArgs(ctx context.Context, shared options, args []string) int {
 	if !ok {
 		return exitUsage
 	}
-	if o.tries < 1 {
-		fmt.Fprintf(o.stderr, "lab: want --tries of at least 1\n%s", usage)
+	if o.tries < 1 || o.window < time.Second {
+		fmt.Fprintf(o.stderr, "lab: want --tries of at least 1 and --for of at least 1s\n%s", usage)
 		return exitUsage
 	}
 	right, err := recordAll(ctx, o, which)
@@ -128,7 +133,7 @@ func (o *recordOptions) record(ctx context.Context, b *builder, whystall string,
 		}
 		os.Remove(last)
 	}()
-	seconds, clients, windows := 2, 64, 0
+	seconds, clients, windows := int(o.window.Seconds()), 64, 0
 	for try := 0; try < o.tries; {
 		if s == nil {
 			run := chosen{x.c, x.v}
@@ -143,7 +148,7 @@ func (o *recordOptions) record(ctx context.Context, b *builder, whystall string,
 			}
 		}
 		file := caseName(dir, x)
-		got, size, err := o.window(ctx, whystall, s, x.v, seconds, file)
+		got, size, err := o.try(ctx, whystall, s, x.v, seconds, file)
 		if err != nil {
 			return "", false, err
 		}
@@ -153,7 +158,7 @@ func (o *recordOptions) record(ctx context.Context, b *builder, whystall string,
 			words = fmt.Sprintf("%d KB of %d s are too large", size>>10, seconds)
 			switch {
 			case seconds > 1:
-				seconds--
+				seconds /= 2
 				continue
 			case clients <= 4:
 				return "NOT KEPT, " + words, false, nil
@@ -189,8 +194,8 @@ func (o *recordOptions) record(ctx context.Context, b *builder, whystall string,
 	return fmt.Sprintf("KEPT WRONG after %d tries, %s", o.tries, words), false, keep(last, o.file(x))
 }
 
-// window records a window of a run into file and tells what whystall says of it, and how large it is.
-func (o *recordOptions) window(ctx context.Context, whystall string, s *stage, v *Variant, seconds int, file string) (got verdict, size int64, err error) {
+// try records a window of a run into file and tells what whystall says of it, and how large it is.
+func (o *recordOptions) try(ctx context.Context, whystall string, s *stage, v *Variant, seconds int, file string) (got verdict, size int64, err error) {
 	others := s.others()
 	status, err := diagnose(ctx, whystall, []string{"record", "--pid", strconv.Itoa(s.pid()), "--for", fmt.Sprintf("%ds", seconds), "-o", file}, io.Discard, io.Discard)
 	used := others()
