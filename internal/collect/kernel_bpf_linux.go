@@ -103,7 +103,7 @@ type bpfStream struct {
 	w        *kernel.Writer
 	naming   *naming
 	unwinder *symbol.Table     // of its own: naming holds the other while it reads symbols
-	copied   [1024]copiedStack // by CPU: the last
+	copied   [4096]copiedStack // by the low bits of the thread: the last
 	pcs      []uint64
 	seed     maphash.Seed
 	budget   *bpfBudget
@@ -225,7 +225,7 @@ func (s *bpfStream) event(e *bpf.Event) {
 		s.name(e)
 		return
 	case bpf.Copied:
-		s.copied[int(e.CPU)%len(s.copied)] = copiedStack{e.ID, s.unwound(e)}
+		s.copied[int(e.TID)%len(s.copied)] = copiedStack{e.ID, s.unwound(e)}
 		return
 	case bpf.Defined:
 		if id, isNew := s.define(e.ID); isNew {
@@ -247,10 +247,8 @@ func (s *bpfStream) event(e *bpf.Event) {
 	if e.Kernel != 0 {
 		rec.Kernel = s.stack(e.Kernel)
 	}
-	if c := &s.copied[int(e.CPU)%len(s.copied)]; e.User != 0 && c.hash == e.User {
-		rec.User = c.id
-	} else if e.User&1 != 0 { // a hash
-		rec.User = s.stack(e.User)
+	if e.User != 0 {
+		rec.User = s.userStack(e)
 	}
 	s.who(e.TID)
 	s.who(e.Other)
@@ -274,6 +272,22 @@ func (s *bpfStream) event(e *bpf.Event) {
 			s.unwinder.Exec(e.Time)
 		}
 	}
+}
+
+// userStack gives the number of an event's user stack. Without word of a thread's return its copy was made as it began to wait, maybe on another
+// CPU, whose ring is read after this one: it gets a number that is defined then.
+func (s *bpfStream) userStack(e *bpf.Event) uint32 {
+	whose := e.TID
+	if e.Kind == bpf.Waking {
+		whose = e.Other
+	}
+	if c := &s.copied[int(whose)%len(s.copied)]; c.hash == e.User {
+		return c.id
+	}
+	if e.User&1 == 0 && e.Kind != bpf.WaitStack {
+		return 0 // a copy that was lost
+	}
+	return s.stack(e.User)
 }
 
 // copiedStack is which stack a copy came to.
@@ -302,6 +316,12 @@ func (s *bpfStream) unwound(e *bpf.Event) uint32 {
 	s.pcs = s.unwinder.Unwind(symbol.Regs{IP: e.IP, SP: e.SP, BP: e.BP}, e.Bytes, e.Time, s.pcs[:0])
 	if len(s.pcs) == 0 {
 		return 0
+	}
+	// An event spoke of it already.
+	if k, ok := s.stacks[e.ID]; ok && !k.defined {
+		s.stacks[e.ID] = stackID{k.id, true}
+		s.naming.send(unnamed{id: k.id, at: e.Time, user: true, exact: true, frames: slices.Clone(s.pcs)})
+		return k.id
 	}
 	// Frame pointers' stacks are by the programs' hash, which is odd.
 	hash := maphash.Bytes(s.seed, unsafe.Slice((*byte)(unsafe.Pointer(&s.pcs[0])), 8*len(s.pcs))) &^ 1

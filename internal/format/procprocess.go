@@ -313,7 +313,7 @@ func (s *procState) finishThreads() {
 	for _, d := range delayStreams {
 		if s.delayOff && !d.always {
 			if len(s.delays) > 0 {
-				s.gap(d.stream, s.delays[0].time, "the kernel does not count it: sysctl kernel.task_delayacct is 0 (sysctl -w kernel.task_delayacct=1 before the process' threads begin)")
+				s.gap(d.stream, s.delays[0].time, "not counted: sysctl kernel.task_delayacct is 0")
 			}
 			continue
 		}

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -253,7 +254,20 @@ func (r *Report) merged() (out []Gap) {
 			out[i].Source += ", " + g.Source
 		}
 	}
+	for i := range out {
+		out[i].Source = folded(out[i].Source)
+	}
 	return out
+}
+
+// folded names several streams of one folder by it: "/process/delay/*".
+func folded(sources string) string {
+	all := strings.Split(sources, ", ")
+	folder := path.Dir(all[0])
+	if len(all) < 3 || folder == "/" || folder == "." || slices.ContainsFunc(all, func(s string) bool { return path.Dir(s) != folder }) {
+		return sources
+	}
+	return folder + "/*"
 }
 
 func silences(s *Silences) string {

@@ -34,7 +34,7 @@ const (
 	SocketReady // since Time socket number Arg[1] had data, which TID read Arg[0] ns later; Other had found it empty at Arg[2]
 	TimerDue
 	Held
-	Copied // a copy of the innermost bytes of a user stack, which the next event of the CPU has by its hash
+	Copied // a copy of the innermost bytes of a thread's user stack, which a later event of the thread has by its hash
 
 	kinds
 )

@@ -32,6 +32,7 @@ const (
 	ofStacks                  // only with stacks
 	byGroup                   // only where a thread does not tell by itself that it is throttled
 	elsewhere                 // newer kernels only: another way is taken, nothing is missing
+	remotely                  // only where quotas give time to other CPUs by calling a function there
 )
 
 var programs = []program{
@@ -46,7 +47,7 @@ var programs = []program{
 	{"process_exec", "sched_process_exec", "that the target runs another program", 0},
 	{"process_exit", "sched_process_exit", "ends of threads", 0},
 	{"hrtimer_expire", "hrtimer_expire_entry", "when a quota gives time, and timers", 0},
-	{"csd_function", "csd_function_entry", "when a quota gives time to another CPU", rawOnly},
+	{"csd_function", "csd_function_entry", "when a quota gives time to another CPU", rawOnly | remotely},
 	{"signal_generate", "signal_generate", "preemption asked", 0},
 	{"signal_deliver", "signal_deliver", "preemption delivered", 0},
 	{"reclaim_begin", "mm_vmscan_direct_reclaim_begin", "direct reclaim", 0},

@@ -26,6 +26,7 @@ type loader struct {
 	cpus     []int // those that are online
 	size     uint32
 	lister   *ebpf.Program
+	remote   bool // quotas give time to other CPUs by calling a function there: Linux 6.3
 }
 
 // ringBytes is the room of each CPU's log: the whole is bounded, and one holds half a second of 100 000 switches a second where
@@ -175,6 +176,11 @@ func (l *loader) functions(known func(name string) (uint64, bool)) (missing []st
 			return nil, fmt.Errorf("load programs: set %s: %w", name, err)
 		}
 		ticks = ticks || names[name] == whystallVarTickTimer
+	}
+	// Older kernels have no such function, and give time from where the timer fires.
+	const remotely = "__cfsb_csd_unthrottle"
+	if l.remote = hidden || addrs[remotely] != 0; !l.remote {
+		delete(quota, remotely)
 	}
 	if err := lacking(quota, addrs, hidden); err != nil {
 		missing = append(missing, "when a quota gives time: "+err.Error())

@@ -103,7 +103,7 @@ func Open(o Options) (_ *Recorder, err error) {
 		return nil
 	}
 	for _, p := range programs {
-		if p.how&ofStacks != 0 && !o.Stacks || p.how&byGroup != 0 && r.PerTask {
+		if p.how&ofStacks != 0 && !o.Stacks || p.how&byGroup != 0 && r.PerTask || p.how&remotely != 0 && !l.remote {
 			continue
 		}
 		prog, err := l.load(p)

@@ -126,7 +126,7 @@ struct {
 } copying SEC(".maps");
 
 // copy_of tells a copy of the current task's user stack, and gives its name; 0 when there is none.
-static __attribute__((noinline)) u64 copy_of(struct pt_regs *r, struct cpu *c)
+static __attribute__((noinline)) u64 copy_of(struct pt_regs *r, struct cpu *c, u32 tid)
 {
 	u32 zero = 0, cpu = get_smp_processor_id();
 	struct copy *st = map_lookup(&copying, &zero);
@@ -145,7 +145,7 @@ static __attribute__((noinline)) u64 copy_of(struct pt_regs *r, struct cpu *c)
 			return 0;
 	}
 	st->hash = ++c->copies << 17 | (u64)cpu << 1; // even: hashes are odd
-	fill(&st->s, K_COPY, 0, ktime_get_ns(), 0, 0, 1);
+	fill(&st->s, K_COPY, 0, ktime_get_ns(), tid, 0, 1);
 	return output(st, sizeof(*st) - COPY + n, 1) ? st->hash : 0;
 }
 #endif
@@ -169,7 +169,7 @@ INLINE u64 user_stack_of(void *ctx, struct task_struct *t, u32 kind, u64 gap, bo
 	if (copies) {
 		struct cpu *c = this_cpu();
 		if (c && (fresh || may(&c->copy_at[kind & 1], gap, 50, ktime_get_ns()))) {
-			u64 name = copy_of(task_pt_regs(t), c);
+			u64 name = copy_of(task_pt_regs(t), c, t->pid);
 			if (name)
 				return name;
 		}
