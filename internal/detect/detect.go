@@ -37,6 +37,8 @@ type Detector struct {
 	Depth int  // order of looking: a cause before its mechanisms
 	Go    bool // of Go's runtime: not listed for a program that has none
 
+	Native bool // of threads that are known by the kernel's records alone: listed for nothing else
+
 	// Hint gives reasons to look for it all the same, where Needs are missing. It may be nil.
 	Hint func(*ledger.Result) []string
 	// Look claims what may be due to the cause. It must not depend on what later detectors would claim.
@@ -89,7 +91,7 @@ func look(ds []*Detector, r *ledger.Result, set *evidence.Set, facts Facts) *boa
 	}
 	b := newBoard(r)
 	for _, d := range ds {
-		if d.Go && noGo(r, facts) {
+		if d.Go && noGo(r, facts) || d.Native && (r == nil || !r.Native) {
 			continue
 		}
 		p := &Pass{Ledger: r, Set: set, Facts: facts, det: d, board: b}

@@ -181,6 +181,8 @@ const (
 	factSocket // ready by the kernel's records, and not yet runnable
 	factDue
 	factBarrier
+	factPermit
+	factServing
 	factOfBarrier // ref: number of the barrier
 	factBehind    // ref: who had the CPU, see joiner.who
 )

@@ -337,7 +337,7 @@ func (s *sum) tag(k factKind, ns int64) {
 	for kind, at := range map[factKind]*int64{
 		factSilence: &t.SilenceNS, factGC: &t.GCNS, factInSTW: &t.STWNS, factInAssist: &t.AssistNS, factInSweep: &t.SweepNS,
 		factNewborn: &t.NewbornNS, factPreempt: &t.PreemptNS, factSyscall: &t.SyscallNS, factHandoff: &t.HandoffNS,
-		factInferred: &t.InferredNS, factMeasured: &t.MeasuredNS, factSocket: &t.SocketNS, factDue: &t.DueNS, factBarrier: &t.BarrierNS,
+		factInferred: &t.InferredNS, factMeasured: &t.MeasuredNS, factSocket: &t.SocketNS, factDue: &t.DueNS, factBarrier: &t.BarrierNS, factPermit: &t.PermitNS, factServing: &t.ServingNS,
 		factSlices: &t.Slices, factGCSlices: &t.GCSlices,
 	} {
 		if kind == k {

@@ -27,6 +27,8 @@ type threadPass struct {
 	k     *timeline.Kernel
 	walk  *threadWalk
 	units *request.Threads
+	turns *turns
+	what  *request.Unit // that is explained
 	src   *threadSource
 
 	actors map[uint32]timeline.FuncID // by TID
@@ -42,6 +44,7 @@ func newThreadPass(k *timeline.Kernel, o Options) *threadPass {
 	o.Kernel, o.Bytes = k, 1<<16 // of goroutines, of which there are none
 	t := &threadPass{k: k, src: src, walk: newThreadWalk(k), actors: map[uint32]timeline.FuncID{}, locks: map[uint64]uint32{}}
 	t.units = request.FindThreads(k, request.Options{Entry: o.Entry})
+	t.turns = newTurns(k, t.units)
 	t.pass = newPass(src, threadGroups{t.units}, o)
 	t.j = newJoiner(k, t.tl)
 	t.walk.out = t.tell
@@ -173,7 +176,7 @@ func classOfLeaf(l leafCode) classCode {
 // explain fills in k's facts.
 func (t *threadPass) explain(k *kept, u *request.Unit) {
 	t.cur.reset()
-	t.sum, t.at = 0, u.Begin
+	t.sum, t.at, t.what = 0, u.Begin, u
 	t.walk.joiner = u.Joiner
 	t.walk.thread(u.TID, u.Begin, u.End)
 	t.walk.joiner = 0
@@ -267,6 +270,14 @@ func (t *threadPass) book(q *threadPiece, behind timeline.FuncID, who uint32, ns
 	}
 	if unborn {
 		c.add(acct, factNewborn, 0, ns)
+	} else if len(hops) > 0 {
+		switch theirs, permit := t.turns.others(t.what, &hops[0], q.lo, q.hi); {
+		case theirs == 0:
+		case permit:
+			c.add(acct, factPermit, 0, mulDiv(ns, theirs, q.hi-q.lo))
+		default:
+			c.add(acct, factServing, 0, mulDiv(ns, theirs, q.hi-q.lo))
+		}
 	}
 	if q.at.Doing == timeline.ThreadBlocked {
 		if place := t.src.place(t.siteOf(q.tid, &q.at)); place != 0 {

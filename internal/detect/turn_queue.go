@@ -1,0 +1,156 @@
+package detect
+
+import (
+	"fmt"
+	"sort"
+
+	"github.com/whystall/whystall/internal/finding"
+	"github.com/whystall/whystall/internal/ledger"
+)
+
+var _ = register(&Detector{
+	Name:   "turn-queue",
+	Title:  "Requests wait for their turn: a worker or a permit, of which there are few",
+	Needs:  []string{Trace, KernelRecords},
+	Depth:  96,
+	Native: true,
+	Floor:  queueFloor,
+	Doc: `What happens
+  All requests pass through few hands: one thread that does a step for everybody, a pool of
+  workers or of connections that is too small, a semaphore, an interpreter's lock. A request then
+  waits while those that came before are served. The CPU is not full, each step is quick, and
+  latency grows with the number of clients all the same.
+
+Evidence
+  Slow column: time in which the thread that a request waited for was at other requests. It is
+  known by who wakes whom. The one that ended the wait was in the middle of a request of its own:
+  it held what both need. Or it is a worker that had woken others before, which waited for it in
+  the same function: up to then it worked for them.
+
+Not to be taken for
+  A mutex: lock-contention. A worker that is slow with this very request: that time is not counted
+  here. Requests that wait for one and the same result, and are woken together. A full machine:
+  with the CPUs taken, more workers serve no faster. What the holders or workers wait for may be a
+  cause of its own (disk-wait, cpu-throttled, syscall-stall) and is the root then.
+
+Remedy
+  More workers or permits where what they do is waiting, or where CPUs are idle. Shorter turns: do
+  under the permit only what needs it. Let callers do the worker's step themselves, or shard it by
+  key. A bound is there for a reason at times: a database has as many connections as it bears.
+
+Verify
+  whystall diagnose under the same load: the time for which slow requests wait at the named place
+  falls, and throughput rises.
+
+Sources
+  J. D. C. Little, A proof for the queuing formula L = lambda W, 1961; Pool sizing, HikariCP's
+  wiki.`,
+	Look: lookTurns,
+	Tell: tellTurns,
+})
+
+func turnNS(a *ledger.Account) int64 { return min(a.NS, a.Tags.PermitNS+a.Tags.ServingNS) }
+
+func lookTurns(p *Pass) {
+	r := p.Ledger
+	if why := p.blindTrace(); why != "" {
+		p.Blind(why)
+		return
+	}
+	var busy int64
+	for i := range r.Slow.Accounts {
+		a := &r.Slow.Accounts[i]
+		if a.Class != ledger.ClassMessage {
+			continue
+		}
+		ns := turnNS(a)
+		p.Claim(i, ns)
+		if a.Leaf == ledger.LeafOnCPU || a.Leaf == ledger.LeafNoCPU {
+			busy += ns
+		}
+	}
+	if c := r.CPUs; c != nil && 2*busy > p.Claimed() && ratio(c.RunningNS+c.ThrottledNS+c.OthersNS, c.TotalNS) >= full && p.board.below(p.det.Floor, p.Claimed()) == "" {
+		p.Clear("slow requests wait %s for their turn, but its CPUs were taken: a full house, which more workers would not serve faster", p.per(p.Claimed()))
+		p.claims = nil
+	}
+}
+
+func tellTurns(p *Pass, f *finding.Finding) {
+	sites, actors, did := map[string]int64{}, map[string]int64{}, map[string]int64{}
+	var permit int64
+	p.granted(func(a *ledger.Account, ns int64) {
+		sites[a.Site] += ns
+		actors[a.Actor] += ns
+		did[string(a.Leaf)] += ns
+		permit += scale(a.Tags.PermitNS, ns, max(1, turnNS(a)))
+	})
+	site, actor := most(sites), most(actors)
+	if site == "" {
+		site = "a place without a name"
+	}
+	mostly := ledger.Leaf(most(did))
+	if 2*permit > p.NS() {
+		f.Summary = fmt.Sprintf("slow requests wait %s (%s of their time) in %s for what other requests hold; those meanwhile: %s", p.per(p.NS()), p.share(p.NS()), site, holderText(did))
+		f.Remedy = append(f.Remedy, turnRemedy(mostly, "permits (connections, slots) in "+site, "what is done while one is held"))
+	} else {
+		f.Summary = fmt.Sprintf("slow requests wait %s (%s of their time) in %s while %s works for other requests; it is meanwhile: %s", p.per(p.NS()), p.share(p.NS()), site, actor, holderText(did))
+		f.Remedy = append(f.Remedy, turnRemedy(mostly, "threads of "+actor, "what it does for each"), "let callers do its step themselves, or shard it by key")
+	}
+	p.Proof("ledger: slow column", "where they wait: %s", holderText(sites))
+	switch {
+	case permit == p.NS():
+		p.Proof("kernel records", "who ended the waits was in the middle of a request of its own")
+	case permit == 0:
+		p.Proof("kernel records", "before who ended the waits had woken others, which waited for it likewise: up to then it worked for them")
+	default:
+		p.Proof("kernel records", "%s of it: who ended the wait was in the middle of a request of its own; of the rest it had woken others before, which waited for it likewise", percent(ratio(permit, p.NS())))
+	}
+	turnFutex(p, site)
+	for _, t := range busiest(p, 3) {
+		p.Proof("kernel records: threads", "%s (thread %d) was on a CPU %s of the time", t.Comm, t.TID, percent(ratio(t.OnNS, wall(p.Ledger.Kernel))))
+	}
+	if c := p.Ledger.CPUs; c != nil {
+		p.Proof("ledger: CPUs", "of %d CPUs the process ran on %s, others took %s", c.Allowed, percent(ratio(c.RunningNS, c.TotalNS)), percent(ratio(c.OthersNS, c.TotalNS)))
+	}
+	p.Cap("what the one that is waited for was at is told by whom it woke")
+	f.Verify = p.verify("waiting in " + site + " is below " + p.per(p.NS()) + " per request")
+}
+
+func turnRemedy(mostly ledger.Leaf, more, turn string) string {
+	switch mostly {
+	case ledger.LeafOnCPU:
+		return "shorten " + turn + ": it computes; or more " + more + ", as CPUs are idle"
+	case ledger.LeafNoCPU, ledger.LeafThrottled:
+		return "more CPU: " + more + " are held up by the want of it"
+	}
+	does := "in '" + string(mostly) + "'"
+	if mostly == ledger.LeafTimer {
+		does = "asleep for a timer"
+	}
+	return "more " + more + ": they are " + does + " mostly, which costs no CPU; or shorten " + turn
+}
+
+// turnFutex says what is known of the semaphore or condition that is waited for there.
+func turnFutex(p *Pass, site string) {
+	k := p.Ledger.Kernel
+	for i := range k.Futexes {
+		f := &k.Futexes[i]
+		if lockFutex(f) || f.Name != site {
+			continue
+		}
+		p.Proof("kernel records: futex", "%s (%s): %s, %s in all, up to %d in the queue", f.Name, f.Kind, times(f.Waits, "wait", "waits"), finding.Duration(f.WaitNS), f.MaxQueue)
+		return
+	}
+}
+
+// busiest lists threads that were on a CPU most of the time: a worker that serves all of them is.
+func busiest(p *Pass, most int) (l []ledger.ThreadSum) {
+	k := p.Ledger.Kernel
+	for _, t := range k.Threads {
+		if 2*t.OnNS > wall(k) {
+			l = append(l, t)
+		}
+	}
+	sort.Slice(l, func(i, j int) bool { return l[i].OnNS > l[j].OnNS || l[i].OnNS == l[j].OnNS && l[i].TID < l[j].TID })
+	return l[:min(most, len(l))]
+}

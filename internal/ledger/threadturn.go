@@ -1,0 +1,115 @@
+package ledger
+
+import (
+	"sort"
+
+	"github.com/whystall/whystall/internal/request"
+	"github.com/whystall/whystall/internal/timeline"
+)
+
+// A request that waits for another thread may wait for its turn: what that thread does meanwhile is for other requests. Two cases are known by
+// who wakes whom. Who ends the wait is at a request itself, and lets go of what both need: a permit, a connection of a pool, an interpreter's
+// lock. Or it is a worker, who before has woken others that waited for it as this one does: up to then it worked for them.
+
+// turns knows the requests of the listed groups by thread.
+type turns struct {
+	k      *timeline.Kernel
+	units  *request.Threads
+	of     map[uint32][2]int32 // from and to in units
+	wakes  []timeline.Waking
+	waiter uint32 // whose wait is judged below
+	end    int64
+	permit bool
+	until  int64 // of a worker: up to when it worked for others
+}
+
+// burstNS is how far apart the wake-ups of those are who waited for one and the same thing.
+const burstNS = 200e3
+
+func newTurns(k *timeline.Kernel, units *request.Threads) *turns {
+	t := &turns{k: k, units: units, of: map[uint32][2]int32{}}
+	for i := range units.Units {
+		tid := units.Units[i].TID
+		r, ok := t.of[tid]
+		if !ok {
+			r[0] = int32(i)
+		}
+		r[1] = int32(i) + 1
+		t.of[tid] = r
+	}
+	return t
+}
+
+// at is the listed unit that tid was in at a time; nil without one.
+func (t *turns) at(tid uint32, at int64) *request.Unit {
+	r := t.of[tid]
+	l := t.units.Units[r[0]:r[1]]
+	i := sort.Search(len(l), func(i int) bool { return l[i].End >= at })
+	if i == len(l) || l[i].Begin > at || !t.units.Groups[l[i].Group].Listed {
+		return nil
+	}
+	return &l[i]
+}
+
+// others is how much of [lo,hi), in which h's waker was followed, was for other requests than u; permit: as it is at another request itself.
+func (t *turns) others(u *request.Unit, h *threadHop, lo, hi int64) (ns int64, permit bool) {
+	if h.kind != hopMessage || h.inferred {
+		return 0, false
+	}
+	if f := t.k.Futex(h.wait.Futex); h.wait.Block != timeline.BlockFutex || f != nil && (f.Kind == timeline.FutexBarrier || f.Kind == timeline.FutexJoin) {
+		return 0, false
+	}
+	if t.waiter != h.waiter || t.end != h.wait.Whole.End {
+		t.judge(u, h)
+	}
+	if !t.permit {
+		return max(0, min(hi, t.until)-lo), false
+	}
+	r := t.of[h.waker]
+	l := t.units.Units[r[0]:r[1]]
+	for i := sort.Search(len(l), func(i int) bool { return l[i].End > lo }); i < len(l) && l[i].Begin < hi; i++ {
+		ns += max(0, min(hi, l[i].End)-max(lo, l[i].Begin))
+	}
+	return ns, true
+}
+
+func (t *turns) judge(u *request.Unit, h *threadHop) {
+	begin, end := h.wait.Whole.Begin, h.wait.Whole.End
+	t.waiter, t.end, t.permit, t.until = h.waiter, end, false, 0
+	t.wakes = t.k.WakesBy(h.waker, begin, end+burstNS, t.wakes[:0])
+	// Those woken with it waited for what it waited for.
+	first, with := end, 0
+	i := len(t.wakes) - 1
+	for ; i >= 0; i-- {
+		w := &t.wakes[i]
+		if w.Time < first-burstNS {
+			break
+		}
+		if w.TID != h.waiter && t.at(w.TID, w.Time) != nil {
+			with++
+		}
+		first = min(first, w.Time)
+	}
+	if own := t.at(h.waker, end); own != nil {
+		// A helper of this very request was woken by it.
+		t.permit = with == 0 && !(own.Waker == h.waiter && own.Begin >= u.Begin)
+		return
+	}
+	for ; i >= 0; i-- {
+		w := &t.wakes[i]
+		if x := t.at(w.TID, w.Time); w.TID != h.waiter && x != nil && x.Begin < w.Time && t.likewise(h, w) {
+			t.until = w.Time
+			return
+		}
+	}
+}
+
+// likewise tells whether who was woken waited as h's waiter did: in the same function, as far as that is known.
+func (t *turns) likewise(h *threadHop, w *timeline.Waking) bool {
+	s := t.k.At(w.TID, w.Begin)
+	if s.Doing != timeline.ThreadBlocked || s.Block != h.wait.Block {
+		return false
+	}
+	// Of short waits no stack is taken.
+	return s.User == 0 || s.User == h.wait.User || waitSite(t.k, &s) == waitSite(t.k, &h.wait)
+}

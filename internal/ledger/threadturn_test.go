@@ -1,0 +1,110 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// Three connections hand a step to one worker, which takes 1 ms for each of them; or take turns with a semaphore; or wait for one result, which
+// the worker tells to all of them at once. Only what is done for others before is a turn's wait.
+func TestTurns(t *testing.T) {
+	for _, c := range []struct {
+		kind            string
+		serving, permit int64 // of the third's 3 ms
+	}{{"worker", 2e6, 0}, {"permit", 0, 3e6}, {"result", 0, 0}} {
+		t.Run(c.kind, func(t *testing.T) {
+			r, err := RunThreads(context.Background(), kernelTwin(t, turnStream(c.kind)), Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var serving, permit, most int64
+			for _, a := range r.Slow.Accounts {
+				serving += a.Tags.ServingNS
+				permit += a.Tags.PermitNS
+			}
+			if r.Slow.Requests == 0 {
+				t.Fatalf("no request: %+v", r.Requests)
+			}
+			most = r.Slow.WallNS / int64(r.Slow.Requests)
+			serving, permit = serving/int64(r.Slow.Requests), permit/int64(r.Slow.Requests)
+			near := func(got, want int64) bool { return got-want < 1e5 && want-got < 1e5 }
+			if !near(serving, c.serving) || !near(permit, c.permit) {
+				t.Errorf("of %d ns, %d while the worker worked for others and %d while others held what is needed; want %d and %d", most, serving, permit, c.serving, c.permit)
+			}
+		})
+	}
+}
+
+func turnStream(kind string) string {
+	var b strings.Builder
+	line := func(f string, a ...any) { fmt.Fprintf(&b, f+"\n", a...) }
+	line("header source=bpf kernel=6.18 pid=10 cpus=0 alltasks pertask")
+	line("stack id=1 schedule;wait_woken;sk_wait_data;tcp_recvmsg_locked;tcp_recvmsg")
+	line("stack id=2 schedule;futex_do_wait;__futex_wait;futex_wait;do_futex")
+	line("stack id=3 sock_def_readable;tcp_rcv_established;net_rx_action")
+	line("stack id=4 wake_up_q;futex_wake;do_futex")
+	line("stack id=5 pthread_cond_wait;answer;serve")
+	line("stack id=6 pthread_cond_wait;next;work")
+	for _, tid := range []int{11, 12, 13} {
+		line("thread tid=%d pid=10 comm=conn target", tid)
+	}
+	line("thread tid=20 pid=10 comm=work target")
+	on := func(tid, at int) { line("switch t=%d cpu=%d other=%d flags=othertarget", at, tid, tid) }
+	recv := func(tid, at int) { line("switch t=%d cpu=%d tid=%d flags=target args=1,45,%d kernel=1", at, tid, tid, tid) }
+	wait := func(tid, at, addr, stack int) {
+		line("switch t=%d cpu=%d tid=%d flags=target args=1,202,%d kernel=2 user=%d", at, tid, tid, addr, stack)
+	}
+	net := func(tid, at int) { line("waking t=%d tid=%d flags=target,interrupt kernel=3", at, tid) }
+	wake := func(tid, at, by, addr int) {
+		line("waking t=%d tid=%d other=%d flags=target,othertarget kernel=4 args=0,202,%d", at, tid, by, addr)
+	}
+	conns := []int{11, 12, 13}
+	const ms, us = 1_000_000, 1000
+	for _, tid := range conns {
+		on(tid, 1)
+	}
+	on(20, 2)
+	for _, tid := range conns {
+		recv(tid, 10+tid)
+	}
+	wait(20, 30, 0x9000, 6)
+	for round := range 40 {
+		at := 10*ms + round*10*ms
+		for i, tid := range conns {
+			net(tid, at+i*us)
+			on(tid, at+i*us+100)
+		}
+		if kind == "permit" { // 11 has it and sleeps for a packet while it does, then 12, then 13
+			wait(12, at+20*us, 0x5000, 5)
+			wait(13, at+20*us+1, 0x5000, 5)
+			wake(12, at+2*ms, 11, 0x5000)
+			on(12, at+2*ms+us)
+			recv(11, at+2*ms+5*us)
+			wake(13, at+3*ms, 12, 0x5000)
+			on(13, at+3*ms+us)
+			recv(12, at+3*ms+5*us)
+			recv(13, at+3*ms+10*us)
+			continue
+		}
+		for i, tid := range conns {
+			if i == 0 {
+				wake(20, at+10*us, tid, 0x9000)
+				on(20, at+11*us)
+			}
+			wait(tid, at+20*us+i, 0x5000+64*i, 5)
+		}
+		for i, tid := range conns {
+			done := at + (i+1)*ms
+			if kind == "result" {
+				done = at + 3*ms + i*us
+			}
+			wake(tid, done, 20, 0x5000+64*i)
+			on(tid, done+500)
+			recv(tid, done+5*us)
+		}
+		wait(20, at+3*ms+20*us, 0x9000, 6)
+	}
+	return b.String()
+}
