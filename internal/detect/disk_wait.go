@@ -47,7 +47,7 @@ Sources
 
 func lookDisk(p *Pass) {
 	r, k := p.Ledger, p.Ledger.Kernel
-	if why := unseen(k, "disk"); why != "" && k.Disk.N == 0 {
+	if why := unseen(k, "disk", whyBlocked); why != "" && k.Disk.N == 0 {
 		p.Blind(why)
 		return
 	}

@@ -37,6 +37,10 @@ func (p *Pass) blindKernel() string {
 	return ""
 }
 
+// whyBlocked is what the recorder says it cannot see where it hears of switches alone: a thread blocked for a lock or a disk looks like one
+// without work.
+const whyBlocked = "the stacks of waits"
+
 // unseen gives the first of what this kernel or user did not permit that speaks of any of the words.
 func unseen(k *ledger.Kernel, words ...string) string {
 	for _, m := range k.Missing {

@@ -205,6 +205,10 @@ func lookFutexes(p *Pass, why string) {
 		p.Blind(why, profileAlone(p))
 		return
 	}
+	if unseen := unseen(r.Kernel, whyBlocked); unseen != "" && len(r.Kernel.Futexes) == 0 {
+		p.Blind(why, unseen)
+		return
+	}
 	ns := lockUnused(r)
 	if ratio(ns, r.CPUs.TotalNS) < 0.2 {
 		p.Clear("no request that waits for a lock is visible; CPUs were unused while threads waited for locks for %s of the time, worth a finding from 20 %% on", percent(ratio(ns, r.CPUs.TotalNS)))
