@@ -9,12 +9,11 @@ import (
 )
 
 var _ = register(&Detector{
-	Name:   "turn-queue",
-	Title:  "Requests wait for their turn: a worker or a permit, of which there are few",
-	Needs:  []string{Trace, KernelRecords},
-	Depth:  96,
-	Native: true,
-	Floor:  queueFloor,
+	Name:  "turn-queue",
+	Title: "Requests wait for their turn: a worker or a permit, of which there are few",
+	Needs: []string{Trace, KernelRecords},
+	Depth: 96,
+	Floor: queueFloor,
 	Doc: `What happens
   All requests pass through few hands: one thread that does a step for everybody, a pool of
   workers or of connections that is too small, a semaphore, an interpreter's lock. A request then
@@ -25,7 +24,9 @@ Evidence
   Slow column: time in which the thread that a request waited for was at other requests. It is
   known by who wakes whom. The one that ended the wait was in the middle of a request of its own:
   it held what both need. Or it is a worker that had woken others before, which waited for it in
-  the same function: up to then it worked for them.
+  the same function: up to then it worked for them. Of goroutines a wait counts in which two
+  others were ended before, one after another; a worker's waits for the network do not, since a
+  reader that hands out the answers to many requests looks the same.
 
 Not to be taken for
   A mutex: lock-contention. A worker that is slow with this very request: that time is not counted
@@ -69,6 +70,11 @@ func lookTurns(p *Pass) {
 			busy += ns
 		}
 	}
+	if c := r.Capacity; !r.Native && c.TotalNS > 0 && ratio(c.RunningNS+c.GCNS, c.TotalNS) >= full && p.board.below(p.det.Floor, p.Claimed()) == "" {
+		p.Clear("slow requests wait %s for their turn, but its Ps were busy: a full house, which more workers would not serve faster", p.per(p.Claimed()))
+		p.claims = nil
+		return
+	}
 	if c := r.CPUs; c != nil && 2*busy > p.Claimed() && ratio(c.RunningNS+c.ThrottledNS+c.OthersNS, c.TotalNS) >= full && p.board.below(p.det.Floor, p.Claimed()) == "" {
 		p.Clear("slow requests wait %s for their turn, but its CPUs were taken: a full house, which more workers would not serve faster", p.per(p.Claimed()))
 		p.claims = nil
@@ -93,19 +99,29 @@ func tellTurns(p *Pass, f *finding.Finding) {
 		f.Summary = fmt.Sprintf("slow requests wait %s (%s of their time) in %s for what other requests hold; those meanwhile: %s", p.per(p.NS()), p.share(p.NS()), site, holderText(did))
 		f.Remedy = append(f.Remedy, turnRemedy(mostly, "permits (connections, slots) in "+site, "what is done while one is held"))
 	} else {
+		workers := "threads of "
+		if !p.Ledger.Native {
+			workers = "goroutines of "
+		}
 		f.Summary = fmt.Sprintf("slow requests wait %s (%s of their time) in %s while %s works for other requests; it is meanwhile: %s", p.per(p.NS()), p.share(p.NS()), site, actor, holderText(did))
-		f.Remedy = append(f.Remedy, turnRemedy(mostly, "threads of "+actor, "what it does for each"), "let callers do its step themselves, or shard it by key")
+		f.Remedy = append(f.Remedy, turnRemedy(mostly, workers+actor, "what it does for each"), "let callers do its step themselves, or shard it by key")
+	}
+	source := "kernel records"
+	if !p.Ledger.Native {
+		source = "execution trace: who ended the waits"
 	}
 	p.Proof("ledger: slow column", "where they wait: %s", holderText(sites))
 	switch {
 	case permit == p.NS():
-		p.Proof("kernel records", "who ended the waits was in the middle of a request of its own")
+		p.Proof(source, "who ended the waits was in the middle of a request of its own")
 	case permit == 0:
-		p.Proof("kernel records", "before who ended the waits had woken others, which waited for it likewise: up to then it worked for them")
+		p.Proof(source, "before who ended the waits had woken others, which waited for it likewise: up to then it worked for them")
 	default:
-		p.Proof("kernel records", "%s of it: who ended the wait was in the middle of a request of its own; of the rest it had woken others before, which waited for it likewise", percent(ratio(permit, p.NS())))
+		p.Proof(source, "%s of it: who ended the wait was in the middle of a request of its own; of the rest it had woken others before, which waited for it likewise", percent(ratio(permit, p.NS())))
 	}
-	turnFutex(p, site)
+	if p.Ledger.Native {
+		turnFutex(p, site)
+	}
 	for _, t := range busiest(p, 3) {
 		p.Proof("kernel records: threads", "%s (thread %d) was on a CPU %s of the time", t.Comm, t.TID, percent(ratio(t.OnNS, wall(p.Ledger.Kernel))))
 	}
@@ -146,6 +162,9 @@ func turnFutex(p *Pass, site string) {
 // busiest lists threads that were on a CPU most of the time: a worker that serves all of them is.
 func busiest(p *Pass, most int) (l []ledger.ThreadSum) {
 	k := p.Ledger.Kernel
+	if k == nil {
+		return nil
+	}
 	for _, t := range k.Threads {
 		if 2*t.OnNS > wall(k) {
 			l = append(l, t)

@@ -59,6 +59,8 @@ type piece struct {
 	through timeline.FuncID    // site of the first lock on the path below the first wait; 0 none
 	queue   int32              // how many waited where the request did
 	flags   pieceFlags
+	turn    int64 // what lies before it was the turn of others
+	held    bool  // these are requests
 
 	// joined
 	detail timeline.FuncID // behind whom, or asleep in what
@@ -99,6 +101,8 @@ type explainer struct {
 	class classCode
 	site  timeline.FuncID
 	queue int32
+	turn  int64 // until then it waited for the turns of others; 0: it did not
+	held  bool  // these have what it waits for, each in a request of its own
 
 	onPath []uint32 // by ident: serial of the walk it is on the path of
 	serial uint32
@@ -171,7 +175,7 @@ func (x *explainer) explain(g *timeline.G, a, b, prevEnd int64) {
 
 // own resets the path to the request's own goroutine.
 func (x *explainer) own() {
-	x.class, x.site, x.queue = classOwn, 0, 0
+	x.class, x.site, x.queue, x.turn, x.held = classOwn, 0, 0, 0, false
 }
 
 // older goes on to the segment before s, or to the goroutine's maker.
@@ -433,16 +437,36 @@ func (x *explainer) follow(f *frame, s *timeline.Segment, lo int64, depth int) b
 		x.push(lock)
 		next.lo = x.locks.acquired(x.tl, lock.class, s.EnderSeg, lo, &x.visits)
 		next.holder = true
+	} else if depth == 0 {
+		x.others(f.ident, s, lo)
 	}
 	x.push(next)
 	return true
+}
+
+// others tells how far a wait [lo, cursor) for a message was the turn of others: all of it where one of its kind ended it, which had what
+// both need; with a worker up to when that ended another's wait. Who waits for less than two whole turns of others came
+// while one was under way, as anybody may, or is one of many that are woken for the same thing: that is no queue.
+func (x *explainer) others(ident uint32, s *timeline.Segment, lo int64) {
+	if s.Wait() != timeline.WaitMessage {
+		return
+	}
+	x.held = x.tl.Alike(ident, s.Ender)
+	n, last, longest := x.tl.Turns(x.site, s.Ender, x.held, lo, x.cursor)
+	switch {
+	case n < 2 || x.cursor-lo < 3*longest:
+	case x.held:
+		x.turn = x.cursor
+	default:
+		x.turn = last
+	}
 }
 
 // piece begins a piece from the cursor down to lo. It is overwritten by the next.
 func (x *explainer) piece(lo int64, leaf leafCode, ident uint32, s *timeline.Segment) *piece {
 	p := &x.p
 	*p = piece{lo: lo, hi: x.cursor, leaf: leaf, class: x.class, depth: len(x.stack) - 1, ident: ident,
-		site: x.site, seg: s, queue: x.queue}
+		site: x.site, seg: s, queue: x.queue, turn: x.turn, held: x.held}
 	if s != nil {
 		switch s.State() {
 		case timeline.Running, timeline.Waiting, timeline.Syscall:

@@ -117,8 +117,8 @@ type Tags struct {
 	SocketNS   int64 // joined: data was there, and the goroutine that waits for them not yet runnable; any leaf
 	DueNS      int64 // joined: the timer was due, likewise
 	BarrierNS  int64 // joined: in a ragged barrier of the runtime; as STWNS a path, not a leaf
-	PermitNS   int64 // of threads: the one waited for was at another request, and held what both need
-	ServingNS  int64 // of threads: the one waited for worked for others, which it woke before
+	PermitNS   int64 // the one waited for was at another request, and held what both need
+	ServingNS  int64 // the one waited for worked for others, which it woke before
 	Slices     int64 // number of runnable stretches
 	GCSlices   int64 // of them, while marking
 }

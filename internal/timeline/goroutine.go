@@ -408,6 +408,9 @@ func (t *Timeline) wake(g *G, ev *exectrace.Event, now int64) {
 	}
 	queue := t.waiting[g.site]
 	begin, stack := g.start, g.stack
+	if w == WaitMessage && by == EnderGoroutine {
+		t.turn(g, ident, begin, now)
+	}
 	t.leave(g, now)
 	if t.alive(g.Cur) {
 		s := t.at(g.Cur)

@@ -155,6 +155,9 @@ func (t *Timeline) swiftWake(g *G, on uint32, proc int32, stack exectrace.StackI
 	}
 	queue := t.waiting[g.site]
 	t.waiting[g.site]--
+	if w == WaitMessage && by == EnderGoroutine {
+		t.turn(g, ident, g.start, now)
+	}
 	wait := t.at(g.Cur)
 	wait.w |= uint64(by) << metaEnder
 	wait.Ender, wait.EnderSeg = ident, uint32(seg)

@@ -83,6 +83,7 @@ type Timeline struct {
 	runnable    int32 // goroutines now
 	runnableMax int32
 	waiting     []int32 // by FuncID of the site
+	turns       map[FuncID]*turns
 	gaps        []Gap
 	inGapUntil  int64
 	lostAll     bool // nobody came back since the last gap began
