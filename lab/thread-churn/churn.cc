@@ -5,6 +5,11 @@
 //	churn pool WORKERS [WAITING]        long-lived workers, and threads that only wait
 //	churn spawn WORKERS                 each worker makes a thread a unit and joins it
 //	churn burst THREADS                 as many threads at once, joined together, again and again: beyond glibc's cache of stacks
+#include <pthread.h>
+#include <sched.h>
+
+#include <atomic>
+#include <cerrno>
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
@@ -52,33 +57,78 @@ static void pool_worker() {
   }
 }
 
+// What a unit that is a thread's life loses is what passes before the thread runs, and from when its work is done until the thread has
+// ended and, where somebody joins it, its stack is given back.
+
 static void spawn_worker() {
   for (;;) {
-    auto asked = Clock::now();
-    long lost = 0;
-    std::thread t([asked, &lost] {
-      lost = ns_since(asked);
+    auto asked = Clock::now(), done = asked;
+    long making = 0;
+    std::thread t([asked, &making, &done] {
+      making = ns_since(asked);
       creations.add(asked);
       unit();
+      done = Clock::now();
     });
     t.join();
-    units.add(asked, lost);
+    units.add(asked, making + ns_since(done));
+  }
+}
+
+// Life is a thread of a burst.
+struct Life {
+  std::thread thread;
+  Clock::time_point asked, done, ended;
+  long making;
+};
+
+// Threads of a burst are joined long after they have ended; when that was is seen by looking at them once a millisecond. Who looks holds
+// up nobody: it says which one it looks at, and only that one's joiner waits for it.
+static std::vector<Life> burst;
+static std::atomic<long> made{0}, joining{-1}, looking{-1};
+
+static void watch_ends() {
+  // Who looks late sees an end late. Without the right to be first it is late by its waits for a CPU.
+  sched_param first{1};
+  pthread_setschedparam(pthread_self(), SCHED_FIFO, &first);
+  for (;; std::this_thread::sleep_for(std::chrono::milliseconds(1))) {
+    for (long i = joining + 1; i < made; i++) {
+      looking = i;
+      Life &x = burst[i];
+      clockid_t clock;
+      if (i < made && i > joining && x.ended == Clock::time_point() && pthread_getcpuclockid(x.thread.native_handle(), &clock) == ESRCH)
+        x.ended = Clock::now();
+      looking = -1;
+    }
   }
 }
 
 static void burst_loop(int n) {
+  burst.resize(n);
+  std::thread(watch_ends).detach();
   for (;;) {
-    std::vector<std::thread> ts;
-    for (int i = 0; i < n; i++) {
-      auto asked = Clock::now();
-      ts.emplace_back([asked] {
-        long lost = ns_since(asked);
-        creations.add(asked);
+    joining = -1;
+    for (long i = 0; i < n; i++) {
+      Life &x = burst[i];
+      x.ended = Clock::time_point();
+      x.asked = Clock::now();
+      x.thread = std::thread([&x] {
+        x.making = ns_since(x.asked);
+        creations.add(x.asked);
         unit();
-        units.add(asked, lost);
+        x.done = Clock::now();
       });
+      made = i + 1;
     }
-    for (auto &t : ts) t.join();
+    for (long i = 0; i < n; i++) {
+      Life &x = burst[i];
+      joining = i;
+      while (looking == i) std::this_thread::yield();
+      x.thread.join();
+      if (x.ended == Clock::time_point()) x.ended = Clock::now();
+      units.add(x.asked, x.ended, x.making + std::chrono::nanoseconds(x.ended - x.done).count());
+    }
+    made = 0;
   }
 }
 

@@ -35,8 +35,10 @@ public:
   explicit Series(const char *name) : name(name) {}
 
   // add records a unit that began at begin and ends now, and how much of it was lost to the trouble of the case, where that is known.
-  void add(Clock::time_point begin, long lost = 0) {
-    Unit u{ns_since(begin), lost, begin};
+  void add(Clock::time_point begin, long lost = 0) { add(begin, Clock::now(), lost); }
+
+  void add(Clock::time_point begin, Clock::time_point end, long lost) {
+    Unit u{std::chrono::nanoseconds(end - begin).count(), lost, begin};
     Shard &s = shards[next.fetch_add(1, std::memory_order_relaxed) % 256];
     std::lock_guard<std::mutex> l(s.mu);
     s.units.push_back(u);
