@@ -29,6 +29,10 @@ type Collector struct {
 	Asked   bool   // only when asked for
 	Hint    string // what would make it available, when the service does not have it
 	Fetches []Fetch
+
+	// OldHarm is what it does to a target of Go before 1.N, OldBefore: there it is not asked for.
+	OldHarm   string
+	OldBefore int64
 }
 
 // Fetch is one request.

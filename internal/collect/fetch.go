@@ -33,6 +33,7 @@ type session struct {
 	w        *evidence.Writer
 	received atomic.Int64 // of the trace, for progress
 	wrote    atomic.Int64 // bytes that local collectors wrote
+	goMinor  atomic.Int64 // the trace's format is that of Go 1.N; 0: not known
 }
 
 func newSession(o Options) (*session, error) {
@@ -172,7 +173,20 @@ func (s *session) fetchOne(ctx context.Context, f Fetch, hint string) (bytesKept
 		}
 		return 0, failf(refused, "%s answered with something that is not %s", req.Path, f.Want[0])
 	}
+	if n := traceMinor(head); n > 0 {
+		s.goMinor.Store(n)
+	}
 	return s.keep(ctx, f, buf, quiet)
+}
+
+// traceMinor reads N of a trace that begins with "go 1.N trace", 0 of anything else.
+func traceMinor(head []byte) int64 {
+	after, ok := bytes.CutPrefix(head, []byte("go 1."))
+	n, rest := leadingNumber(after)
+	if !ok || !bytes.HasPrefix(rest, []byte(" trace")) {
+		return 0
+	}
+	return n
 }
 
 func wanted(f Fetch, kind format.Kind) bool {

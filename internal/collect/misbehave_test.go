@@ -325,3 +325,35 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("kept %d bytes of the trace", n)
 	}
 }
+
+// Before Go 1.19 a goroutine profile stops the world for as long as there are goroutines to copy: there it is not asked for.
+func TestGoroutinesOfOldGo(t *testing.T) {
+	for _, c := range []struct {
+		head, want string
+	}{
+		{"go 1.11 trace\x00\x00\x00", "unavailable: not asked for"},
+		{"go 1.19 trace\x00\x00\x00", "ready"},
+		{"go 1.26 trace\x00\x00\x00", "ready"},
+	} {
+		var asked atomic.Int32
+		r := record(t, t.Context(), serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			switch r.URL.Path {
+			case "/debug/pprof/trace":
+				w.Write(append([]byte(c.head), fakeTrace[16:]...))
+			case "/debug/pprof/goroutine":
+				asked.Add(1)
+				w.Write([]byte("\x1f\x8b\x08\x00"))
+			default:
+				http.NotFound(w, r)
+			}
+		})), nil)
+		if got := r.state("goroutine"); r.err != nil || !strings.HasPrefix(got, c.want) || (asked.Load() > 0) != (c.want == "ready") {
+			t.Errorf("%q: %v, goroutine %s, asked %d times", c.head[:8], r.err, got, asked.Load())
+		}
+	}
+	for v, want := range map[string]int64{"go1.18.10": 18, "go1.26": 26, "go1.26-devel_abc": 26, "devel +0a1b2c": 0, "": 0} {
+		if got := goMinor(v); got != want {
+			t.Errorf("%q: %d, want %d", v, got, want)
+		}
+	}
+}

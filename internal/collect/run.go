@@ -192,6 +192,10 @@ func (r *run) each(ctx context.Context, phase Phase) *failure {
 			if f.Phase != phase || c.Asked && !r.o.CPU || r.skip(c, phase) {
 				continue
 			}
+			if why := r.harm(c); why != "" {
+				r.settle(evidence.Collector{Name: c.Name, State: evidence.Unavailable, Why: why})
+				continue
+			}
 			if ctx.Err() != nil {
 				return nil
 			}
@@ -209,6 +213,37 @@ func (r *run) each(ctx context.Context, phase Phase) *failure {
 func (r *run) skip(c *Collector, phase Phase) bool {
 	o := r.outcome[c.Name]
 	return o != nil && len(o.Members) == 0 && (phase == After || c.Name == "mutex")
+}
+
+// harm tells why a collector would hurt this target, "" if it would not.
+func (r *run) harm(c *Collector) string {
+	if c.OldHarm == "" {
+		return ""
+	}
+	minor := r.goMinor.Load()
+	if minor == 0 {
+		var v string
+		r.w.Update(func(m *evidence.Manifest) { v = m.Target.GoVersion })
+		minor = goMinor(v)
+	}
+	if minor == 0 || minor >= c.OldBefore {
+		return ""
+	}
+	return "not asked for: " + c.OldHarm
+}
+
+// goMinor reads N of "go1.N.M", 0 of anything else.
+func goMinor(version string) int64 {
+	n, _ := leadingNumber([]byte(strings.TrimPrefix(version, "go1.")))
+	return n
+}
+
+// leadingNumber reads what digits s begins with, and what follows them.
+func leadingNumber(s []byte) (n int64, rest []byte) {
+	for len(s) > 0 && s[0] >= '0' && s[0] <= '9' && n < 1000 {
+		n, s = 10*n+int64(s[0]-'0'), s[1:]
+	}
+	return n, s
 }
 
 // during takes the trace, with the rest of its phase beside it.
