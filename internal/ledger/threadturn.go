@@ -17,14 +17,15 @@ type turns struct {
 	units  *request.Threads
 	of     map[uint32][2]int32 // from and to in units
 	wakes  []timeline.Waking
+	did    []timeline.Stretch
 	waiter uint32 // whose wait is judged below
 	end    int64
 	permit bool
 	until  int64 // of a worker: up to when it worked for others
 }
 
-// burstNS is how far apart the wake-ups of those are who waited for one and the same thing.
-const burstNS = 200e3
+// burstNS is how long a thread that wakes many for the same reason works between two of them.
+const burstNS = 50e3
 
 func newTurns(k *timeline.Kernel, units *request.Threads) *turns {
 	t := &turns{k: k, units: units, of: map[uint32][2]int32{}}
@@ -77,22 +78,22 @@ func (t *turns) judge(u *request.Unit, h *threadHop) {
 	begin, end := h.wait.Whole.Begin, h.wait.Whole.End
 	t.waiter, t.end, t.permit, t.until = h.waiter, end, false, 0
 	t.wakes = t.k.WakesBy(h.waker, begin, end+burstNS, t.wakes[:0])
-	// Those woken with it waited for what it waited for.
+	// Those woken at once waited for one and the same thing. A permit goes to one, which need not be this waiter yet.
 	first, with := end, 0
 	i := len(t.wakes) - 1
 	for ; i >= 0; i-- {
 		w := &t.wakes[i]
-		if w.Time < first-burstNS {
+		if t.worked(h.waker, w.Time, first) > burstNS {
 			break
 		}
-		if w.TID != h.waiter && t.at(w.TID, w.Time) != nil {
+		if t.at(w.TID, w.Time) != nil && t.likewise(h, w) {
 			with++
 		}
 		first = min(first, w.Time)
 	}
 	if own := t.at(h.waker, end); own != nil {
 		// A helper of this very request was woken by it.
-		t.permit = with == 0 && !(own.Waker == h.waiter && own.Begin >= u.Begin)
+		t.permit = with <= 1 && !(own.Waker == h.waiter && own.Begin >= u.Begin)
 		return
 	}
 	for ; i >= 0; i-- {
@@ -104,11 +105,29 @@ func (t *turns) judge(u *request.Unit, h *threadHop) {
 	}
 }
 
+// worked is for how long of [lo,hi) tid was not kept off its CPU: those that a thread wakes may put it off.
+func (t *turns) worked(tid uint32, lo, hi int64) int64 {
+	ns := hi - lo
+	if ns <= burstNS {
+		return ns
+	}
+	t.did = t.k.Stretches(tid, lo, hi, t.did[:0])
+	for i := range t.did {
+		if s := &t.did[i]; s.Doing == timeline.ThreadQueued || s.Doing == timeline.ThreadThrottled {
+			ns -= s.End - s.Begin
+		}
+	}
+	return ns
+}
+
 // likewise tells whether who was woken waited as h's waiter did: in the same function, as far as that is known.
 func (t *turns) likewise(h *threadHop, w *timeline.Waking) bool {
 	s := t.k.At(w.TID, w.Begin)
 	if s.Doing != timeline.ThreadBlocked || s.Block != h.wait.Block {
 		return false
+	}
+	if s.Futex != 0 && s.Futex&^7 == h.wait.Futex&^7 {
+		return true
 	}
 	// Of short waits no stack is taken.
 	return s.User == 0 || s.User == h.wait.User || waitSite(t.k, &s) == waitSite(t.k, &h.wait)

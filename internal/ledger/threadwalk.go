@@ -140,7 +140,9 @@ func (w *threadWalk) blocked(tid uint32, s *timeline.Stretch) {
 	case kind == hopLock:
 		w.lock(tid, s, &end)
 	default:
-		w.follow(tid, end.Waker, s, s.Begin, s.End, kind, false)
+		at := *s
+		at.Whole.End = end.Whole.End
+		w.follow(tid, end.Waker, &at, s.Begin, s.End, kind, false)
 	}
 }
 
@@ -171,10 +173,26 @@ func (w *threadWalk) onPath(tid, waker uint32) bool {
 // where there is no CPU that takes a while.
 const signalNS = 100e6
 
-// endOf is how the wait s ended. A signal ends no wait: it is the next end of the same wait that counts.
+// againNS is how long after its time ran out a thread waits again for the same futex: it looked once whether it must.
+const againNS = 1e6
+
+// endOf is how the wait s ended. A signal ends no wait, nor does a time that runs out if the thread then waits for the same futex again: it is the
+// next end of the same wait that counts.
 func (w *threadWalk) endOf(tid uint32, s *timeline.Stretch) timeline.Stretch {
 	end := *s
-	for range 8 {
+	for range 64 {
+		if end.Block == timeline.BlockFutex && end.ByInterrupt && !end.WakerSignal {
+			next, ok := w.again(tid, &end)
+			if !ok {
+				return end
+			}
+			from := end.Whole.End
+			end = next
+			if !end.ByInterrupt {
+				return w.letGo(tid, &end, from)
+			}
+			continue
+		}
 		if !end.WakerSignal {
 			return end
 		}
@@ -191,6 +209,50 @@ func (w *threadWalk) endOf(tid uint32, s *timeline.Stretch) timeline.Stretch {
 			break
 		}
 		end = next
+	}
+	return end
+}
+
+// again is the wait for the same futex that follows at once after s, whose time ran out.
+func (w *threadWalk) again(tid uint32, s *timeline.Stretch) (next timeline.Stretch, ok bool) {
+	at, on := s.Whole.End, int64(0)
+	for range 16 { // between the two it may have been put off its CPU
+		x := w.k.At(tid, at)
+		switch x.Doing {
+		case timeline.ThreadOn:
+			if on += x.Whole.End - x.Whole.Begin; on > againNS {
+				return x, false
+			}
+		case timeline.ThreadQueued, timeline.ThreadThrottled:
+		case timeline.ThreadBlocked:
+			// The words of a condition take turns.
+			return x, x.Block == timeline.BlockFutex && x.Futex&^7 == s.Futex&^7 && s.Futex != 0
+		default:
+			return x, false
+		}
+		if x.Whole.End <= at {
+			return x, false
+		}
+		at = x.Whole.End
+	}
+	return timeline.Stretch{}, false
+}
+
+// letGo is the end of a wait that went on after from, when its time had run out: who let go next had up to then what is waited for, whoever got it.
+func (w *threadWalk) letGo(tid uint32, s *timeline.Stretch, from int64) timeline.Stretch {
+	end := *s
+	for _, addr := range [2]uint64{s.Futex, s.Futex ^ 4} {
+		f := w.k.Futex(addr)
+		if f == nil {
+			continue
+		}
+		for i := sort.Search(len(f.Releases), func(i int) bool { return f.Releases[i].Time >= from }); i < len(f.Releases); i++ {
+			if r := &f.Releases[i]; r.Time >= end.Whole.End {
+				break
+			} else if r.TID != tid {
+				end.Waker, end.Whole.End = r.TID, r.Time
+			}
+		}
 	}
 	return end
 }

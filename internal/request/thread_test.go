@@ -252,3 +252,29 @@ func TestThreadReadsSocket(t *testing.T) {
 		}
 	}
 }
+
+// A thread for each connection that makes another for a step of each request, and waits for its end: the connection has the requests.
+func TestThreadStep(t *testing.T) {
+	s := newScript()
+	s.thread(11, "conn")
+	at := 1000
+	for i := range 12 {
+		tid := 20 + i
+		s.thread(tid, "conn")
+		s.on(11, at, at+100, 45, 5, stRecv)
+		s.wokenBy(11, at+200, 0, stNet)
+		s.born(tid, at+250, 11)
+		s.on(11, at+210, at+300, 203, uint64(0x9000+64*i), stFutex) // joins
+		s.dies(tid, at+400, at+700)
+		s.wokenBy(11, at+699, tid, stWake)
+		at += 1000
+	}
+	s.on(11, at, at+100, 45, 5, stRecv)
+	f := s.find(t)
+	for _, g := range f.Groups {
+		if g.Entry == "conn" && g.Kind == "thread loop" && g.Listed && g.Count >= 10 {
+			return
+		}
+	}
+	t.Errorf("the connection's requests are not listed:\n%s", tellThreads(f))
+}

@@ -56,13 +56,17 @@ func (f *threadFinder) list() {
 	f.cause()
 }
 
-// makers leaves out who only makes a thread for each connection: the threads' own groups have the work.
+// makers leaves out who only makes a thread for each connection: the threads' own groups have the work. Threads that serve others do not: who makes
+// one for a step of its work, and waits for it, has the work.
 func (f *threadFinder) makers() {
 	t := &f.t
-	made := map[int32]int64{}
+	made, works := map[int32]int64{}, map[int32]bool{}
+	for i := range t.Groups {
+		works[f.ofGroup[i]] = works[f.ofGroup[i]] || t.Groups[i].Listed
+	}
 	for i := range t.lives {
 		l := &t.lives[i]
-		if m := t.life(l.maker, l.begin); l.born && l.role >= 0 && m != nil && m.role >= 0 && m.role != l.role {
+		if m := t.life(l.maker, l.begin); l.born && l.role >= 0 && works[l.role] && m != nil && m.role >= 0 && m.role != l.role {
 			made[m.role]++
 		}
 	}
