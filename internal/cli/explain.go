@@ -88,7 +88,11 @@ func (con *console) explain(files []string, f explainFlags, output, again string
 	if m := in.manifest; again == "" && m != nil && m.Target.PID != 0 {
 		again = "whystall diagnose --pid PID --for 20s" // the process of the case is long gone
 	}
-	s.Found = detect.Run(s.Ledger, in.set, detect.Facts{Again: again, CPUs: in.target.CPUs, Runtime: in.target.Runtime, GoVersion: in.target.GoVersion, SlowOver: int64(f.SlowOver)})
+	facts := detect.Facts{Again: again, CPUs: in.target.CPUs, Runtime: in.target.Runtime, GoVersion: in.target.GoVersion, SlowOver: int64(f.SlowOver)}
+	if h := in.target.Halted; h != nil {
+		facts.HaltedNS, facts.HaltedBy = h.NS, h.By
+	}
+	s.Found = detect.Run(s.Ledger, in.set, facts)
 	s.Cost.ExplainNS, s.Cost.ExplainCPUNS = int64(time.Since(started)), cpuTime()-cpu
 	r := report.New(s)
 	if err := con.print(r, f.Format, output); err != nil {

@@ -118,6 +118,9 @@ func (in *loaded) addCase(name string, c *evidence.Case) {
 	if in.target.PID == 0 && t.PID != 0 {
 		in.target.PID, in.target.Name, in.target.Runtime, in.target.Container = t.PID, t.Comm, t.Runtime, t.Container
 		in.target.GoVersion, in.target.CPUs, in.target.Ended = t.GoVersion, m.Host.CPUs, t.Ended
+		if t.Halted != nil {
+			in.target.Halted = &report.Halt{NS: t.Halted.NS, By: t.Halted.By}
+		}
 		in.env = t.Env
 	}
 	if c.Partial && m.Ended.UTC.IsZero() {

@@ -76,7 +76,7 @@ func (r *run) startLocals(ctx context.Context) (stop func() *failure) {
 		cost := evidence.Cost{CPUNS: ownCPU() - cpu, TargetNS: r.target.used()}
 		r.w.Update(func(m *evidence.Manifest) {
 			m.Recorder = &cost
-			m.Target.Ended = r.target.story()
+			m.Target.Ended, m.Target.Halted = r.target.story(), r.target.halted()
 		})
 		one.Lock()
 		defer one.Unlock()
@@ -211,14 +211,14 @@ type watch struct {
 	cpu, last int64
 	said      []string
 	ended     bool
-	stopped   bool
+	halt      halt
 }
 
 // newWatch begins to know pid. It may have ended by now.
 func newWatch(pid int, exe string) *watch {
 	w := &watch{l: life{pid: pid, exe: exe}}
 	if s, ok := readProcStat(pid); ok {
-		w.l.start, w.cpu, w.last = s.start, s.cpuNS, s.cpuNS
+		w.l.start, w.cpu, w.last, w.halt.cpu = s.start, s.cpuNS, s.cpuNS, s.cpuNS
 	}
 	return w
 }
@@ -227,6 +227,7 @@ func (w *watch) begin() {
 	w.look()
 	w.mu.Lock()
 	w.cpu = w.last
+	w.halt.begin(time.Now())
 	w.mu.Unlock()
 }
 
@@ -239,7 +240,8 @@ func (w *watch) look() bool {
 	}
 	was := w.l.exe
 	ended, s := w.l.look()
-	now := time.Now().UTC().Format("15:04:05.000 UTC")
+	at := time.Now()
+	now := at.UTC().Format("15:04:05.000 UTC")
 	switch {
 	case ended != "":
 		w.ended = true
@@ -248,9 +250,9 @@ func (w *watch) look() bool {
 	case len(w.said) >= mostSaid:
 	case w.l.exe != was:
 		w.said = append(w.said, fmt.Sprintf("it runs another program, %s, since %s", w.l.exe, now))
-	case s.stopped() != w.stopped:
-		w.stopped = s.stopped()
-		w.said = append(w.said, map[bool]string{true: "it is stopped by a signal (SIGSTOP, or Ctrl-Z) at ", false: "it goes on at "}[w.stopped]+now)
+	}
+	if said := w.halt.look(w.l.pid, s, at); said != "" && len(w.said) < mostSaid {
+		w.said = append(w.said, said)
 	}
 	w.last = s.cpuNS
 	return true
@@ -293,6 +295,13 @@ func (w *watch) used() int64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.last - w.cpu
+}
+
+// halted tells for how long it was held up as a whole, to within the 200 ms between two looks; nil if it was not.
+func (w *watch) halted() *evidence.Halt {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.halt.sum(time.Now())
 }
 
 func (w *watch) story() string {

@@ -18,9 +18,6 @@ type procStat struct {
 	start  int64 // ticks since boot; with the pid it names a process for ever
 }
 
-// stopped tells whether a signal stopped the process, until another one lets it go on.
-func (s *procStat) stopped() bool { return s.state == 'T' }
-
 // userHZ is the unit of times in /proc, 100 on every architecture that this runs on.
 const userHZ = 100
 

@@ -153,8 +153,9 @@ func (r *run) find(ctx context.Context) {
 	var t evidence.Target
 	r.w.Update(func(m *evidence.Manifest) { t = m.Target })
 	r.target = newWatch(r.o.PID, t.Exe)
-	if s, ok := readProcStat(r.o.PID); ok && s.stopped() && !r.o.Brief {
-		r.o.Progress(Progress{Note: fmt.Sprintf("pid %d is stopped by a signal and does nothing until kill -CONT %d", r.o.PID, r.o.PID)})
+	r.target.look()
+	if s := r.target.halt.note(r.o.PID); s != "" && !r.o.Brief {
+		r.o.Progress(Progress{Note: s})
 	}
 	if s := family(r.o.PID); s != "" && !r.o.Brief {
 		r.o.Progress(Progress{Note: s})

@@ -57,6 +57,17 @@ type Facts struct {
 
 	Runtime   string // of the target: "go", "jvm", "python", "native"; "" not known
 	GoVersion string // "go1.26.1"; "" not known
+
+	HaltedNS int64  // for how long the target was held up as a whole while it was recorded
+	HaltedBy string // in words
+}
+
+// halted says that the target was held up as a whole, "" if it was not.
+func (f *Facts) halted() string {
+	if f.HaltedNS <= 0 {
+		return ""
+	}
+	return fmt.Sprintf("the process was stopped for %s by %s, and what it waited for then is not told apart", finding.Duration(f.HaltedNS), f.HaltedBy)
 }
 
 var table []*Detector
@@ -108,6 +119,14 @@ func look(ds []*Detector, r *ledger.Result, set *evidence.Set, facts Facts) *boa
 			b.arbitrate(p)
 		}
 		b.sampled(p)
+		if why := facts.halted(); why != "" && p.outcome == found {
+			// What took a request's time may have been the halt, where that was long.
+			if k := kernelOf(p); k != nil && 20*facts.HaltedNS < wall(k) {
+				p.Cap("%s", why)
+			} else {
+				p.Doubt("%s", why)
+			}
+		}
 	}
 	for _, p := range b.passes {
 		if p.outcome == found {

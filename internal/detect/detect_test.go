@@ -167,6 +167,13 @@ func caseBoard(t *testing.T, parts map[string]string) *board {
 				t.Fatal(err)
 			}
 			facts.SlowOver = int64(d)
+		} else if v, ok := strings.CutPrefix(line, "halted "); ok { // "halted 1s by a signal"
+			took, by, _ := strings.Cut(v, " by ")
+			d, err := time.ParseDuration(took)
+			if err != nil {
+				t.Fatal(err)
+			}
+			facts.HaltedNS, facts.HaltedBy = int64(d), by
 		} else if line != "" {
 			t.Fatalf("facts: %q", line)
 		}

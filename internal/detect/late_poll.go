@@ -15,6 +15,11 @@ var lateFloor = Floor{NS: 4e6, Share: 0.20}
 func lookLate(p *Pass, what string, tag func(*ledger.Tags) int64, late *ledger.LateSum, words ...string) {
 	r, k := p.Ledger, p.Ledger.Kernel
 	text := fmt.Sprintf("%d %s seen by the kernel, to the wake-up p50 %s, p99 %s, longest %s", late.N, what, finding.Duration(late.P50), finding.Duration(late.P99), finding.Duration(late.Max))
+	if why := p.Facts.halted(); why != "" {
+		// A poller that may not run is late for everything, and that is no fault of it.
+		p.Blind(why)
+		return
+	}
 	switch why := unseen(k, words...); {
 	case late.N == 0 && why != "":
 		p.Blind(why)

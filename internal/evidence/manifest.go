@@ -59,6 +59,13 @@ type Target struct {
 	Container bool              `json:"container,omitempty"` // other pid, mount or cgroup namespace than the recorder
 	Env       map[string]string `json:"env,omitempty"`       // of the allow-list only
 	Ended     string            `json:"ended,omitempty"`     // the process exited, ran another program or was stopped meanwhile: what is known of it
+	Halted    *Halt             `json:"halted,omitempty"`    // nil: it was not
+}
+
+// Halt is that a process was held up as a whole: no thread of it might run.
+type Halt struct {
+	NS int64  `json:"ns"` // while recording, to within some 100 ms
+	By string `json:"by"` // in words: a signal, a debugger, the freezer of its cgroup
 }
 
 // State is a collector's outcome.
@@ -161,6 +168,9 @@ func ParseManifest(b []byte) (*Manifest, error) {
 	t := &m.Target
 	for _, s := range []*string{&m.Whystall, &m.Stopped, &m.Host.Kernel, &t.URL, &t.Comm, &t.Exe, &t.Runtime, &t.GoVersion, &t.BuildID, &t.Ended} {
 		clip(s)
+	}
+	if t.Halted != nil {
+		clip(&t.Halted.By)
 	}
 	if len(t.Args) > maxMembers || len(t.Env) > maxMembers {
 		return nil, fmt.Errorf("read manifest.json: the target has %d arguments and %d variables, a case at most %d", len(t.Args), len(t.Env), maxMembers)

@@ -99,6 +99,9 @@ func code(s string) string {
 }
 
 func (m *markdown) verdict(r *Report) {
+	if title, rest := r.halted(); title != "" {
+		m.line("\n**%s.** %s", sentenceCase(title), escape(rest))
+	}
 	if len(r.Findings) == 0 {
 		title, rest := r.nothing()
 		m.line("\n**%s.** %s", sentenceCase(title), escape(rest))

@@ -43,7 +43,14 @@ type Target struct {
 	CPUs       int    `json:"cpus,omitempty"`    // 0: not known
 	Runtime    string `json:"runtime,omitempty"` // "go", "jvm", "python"; "" native or not known
 	Container  bool   `json:"container,omitempty"`
-	Ended      string `json:"ended,omitempty"` // the process ended, ran another program or was stopped meanwhile: what is known of it
+	Ended      string `json:"ended,omitempty"`  // the process ended, ran another program or was stopped meanwhile: what is known of it
+	Halted     *Halt  `json:"halted,omitempty"` // absent: it was not
+}
+
+// Halt is that the process was held up as a whole while it was recorded.
+type Halt struct {
+	NS int64  `json:"ns"`
+	By string `json:"by"` // in words
 }
 
 // Recording is when and by which clock.

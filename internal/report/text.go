@@ -192,6 +192,11 @@ func (r *Report) roots() (n int) {
 
 func (p *page) verdict(r *Report) {
 	p.line("")
+	if title, rest := r.halted(); title != "" {
+		p.line("%s", p.paint(yellow, title))
+		p.par("  ", rest)
+		p.line("")
+	}
 	if len(r.Findings) == 0 {
 		title, rest := r.nothing()
 		style := green
@@ -215,6 +220,20 @@ func (p *page) verdict(r *Report) {
 		p.painted(fmt.Sprintf("%2d. %s ", n, cause), fmt.Sprintf("%2d. %s ", n, p.paint(bold, cause)), 6, fmt.Sprintf("%s, %s", r.amount(f), f.Confidence), false)
 		p.par("    ", sentence(f.Summary))
 	}
+}
+
+// halted says that the process was held up as a whole, "" if it was not. It comes first, as nothing else need be wrong.
+func (r *Report) halted() (title, rest string) {
+	h := r.Target.Halted
+	if h == nil {
+		return "", ""
+	}
+	all := r.Recording.EndNS - r.Recording.BeginNS
+	title = "STOPPED for " + finding.Duration(h.NS)
+	if all > 0 {
+		title = "STOPPED for " + finding.Duration(min(h.NS, all)) + " of " + finding.Duration(all)
+	}
+	return title, "The process was held up as a whole by " + Printable(h.By) + ": none of its threads might run meanwhile, and whoever waited for it waited for that."
 }
 
 const nothingFound = "NOTHING FOUND"

@@ -1,0 +1,46 @@
+package collect
+
+import (
+	"testing"
+	"time"
+
+	"github.com/whystall/whystall/internal/evidence"
+)
+
+func TestHalt(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	later := func(s int) time.Time { return at.Add(time.Duration(s) * time.Second) }
+	running, stopped, traced := procStat{state: 'R'}, procStat{state: 'T'}, procStat{state: 't'}
+	for _, c := range []struct {
+		name string
+		was  []procStat // one each second; the recording begins with the second
+		want *evidence.Halt
+		said string // the last word
+	}{
+		{"never", []procStat{running, running, running}, nil, ""},
+		{"a while", []procStat{running, stopped, stopped, running, running}, &evidence.Halt{NS: 2e9, By: bySignal}, "it goes on at 03:04:08.000 UTC"},
+		{"to the end", []procStat{running, running, traced}, &evidence.Halt{NS: 1e9, By: byDebugger}, "it is stopped by a debugger at 03:04:07.000 UTC"},
+		{"all the time", []procStat{stopped, stopped, stopped}, &evidence.Halt{NS: 2e9, By: bySignal}, "it is stopped by " + bySignal + " at 03:04:05.000 UTC"},
+		{"before", []procStat{stopped, running, running}, nil, "it goes on at 03:04:06.000 UTC"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var h halt
+			last := ""
+			for i, s := range c.was {
+				if said := h.look(0, s, later(i)); said != "" {
+					last = said
+				}
+				if i == 1 {
+					h.begin(later(i))
+				}
+			}
+			got := h.sum(later(len(c.was)))
+			if (got == nil) != (c.want == nil) || got != nil && *got != *c.want {
+				t.Errorf("halted %+v, want %+v", got, c.want)
+			}
+			if last != c.said {
+				t.Errorf("said %q, want %q", last, c.said)
+			}
+		})
+	}
+}

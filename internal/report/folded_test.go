@@ -1,0 +1,17 @@
+package report
+
+import "testing"
+
+func TestFolded(t *testing.T) {
+	for sources, want := range map[string]string{
+		"/process/delay/blkio:ns, /process/delay/compact:ns, /process/delay/swapin:ns": "/process/delay/*",
+		"/process/delay/blkio:ns, /process/delay/compact:ns":                           "/process/delay/blkio:ns, /process/delay/compact:ns",
+		"/process/delay/blkio:ns, /process/io:ns, /process/delay/swapin:ns":            "/process/delay/blkio:ns, /process/io:ns, /process/delay/swapin:ns",
+		"a, b, c": "a, b, c",
+		"":        "",
+	} {
+		if got := folded(sources); got != want {
+			t.Errorf("%q is %q, want %q", sources, got, want)
+		}
+	}
+}
