@@ -87,7 +87,10 @@ func lookContention(p *Pass) {
 }
 
 func claimContention(p *Pass) {
-	p.ClaimWhere(func(a *ledger.Account) bool { return a.Leaf == ledger.LeafNoCPU && !isIdle(a.Detail) })
+	reclaims := hostReclaims(p) // direct-reclaim's then
+	p.ClaimWhere(func(a *ledger.Account) bool {
+		return a.Leaf == ledger.LeafNoCPU && !isIdle(a.Detail) && !(reclaims && isReclaimer(a.Detail))
+	})
 	if p.board.below(p.det.Floor, p.Claimed()) != "" {
 		// Nobody had the CPU: worth saying, with a doubt, where that is what was lost.
 		p.ClaimWhere(func(a *ledger.Account) bool { return a.Leaf == ledger.LeafNoCPU && isIdle(a.Detail) })

@@ -14,24 +14,27 @@ var _ = register(&Detector{
 	Needs: []string{KernelRecords},
 	Depth: 15,
 	// Rare and huge, as sweep-assist: one request in fifty may bear all of it.
-	Floor: Floor{NS: 5e6, Share: 0.05},
+	Floor: reclaimFloor,
 	Doc: `What happens
   An allocation in the kernel (a page fault, a read, a socket buffer, a huge page) finds no free
   memory of the order it wants, and kswapd is not fast enough or not asked: the thread itself
   scans and frees pages, or moves pages together to get a large block (compaction), and waits for
   a second, now and then. Page cache fills all memory by design, so "available" is high meanwhile.
+  kswapd and kcompactd do the same work on CPUs that the service wants too.
   In a memory cgroup at its limit the same happens inside of it, and no counter of the host moves.
 
 Evidence
   Stretches of the target's threads in direct reclaim, of the host or of a memory cgroup, and in
-  compaction, with the order and flags that were asked for, and the call that wanted the memory.
+  compaction, with the order and flags that were asked for, and the call that wanted the memory;
+  where these are enough for a finding, waits for CPUs that kswapd and kcompactd have.
   Beside them allocstall and compact_stall of /proc/vmstat, free memory against the zones'
   watermarks, blocks of high order in buddyinfo, page cache; of a cgroup its limit, its page cache
   and how often it was hit.
 
 Not to be taken for
   Reclaim by others: the host's counters move, no thread of the target was in it. Memory that is
-  short of nothing: a fault that takes long for another reason (page-fault), huge pages cleared. A
+  short of nothing: a fault that takes long for another reason (page-fault), huge pages cleared.
+  kswapd on a busy host of which the service itself frees nothing (cpu-contention). A
   memory.high below the need: the cgroup's own throttling, named as such.
 
 Remedy
@@ -51,6 +54,8 @@ Sources
 	Tell: tellReclaim,
 })
 
+var reclaimFloor = Floor{NS: 5e6, Share: 0.05}
+
 var reclaimLeaves = []ledger.Leaf{ledger.LeafReclaim, ledger.LeafMemcg, ledger.LeafCompaction}
 
 // reclaimShare is the least part of wall time that one thread was in reclaim, where no request is visible.
@@ -67,6 +72,9 @@ func lookReclaim(p *Pass) {
 	if joined(r) {
 		p.ClaimWhere(leaf(reclaimLeaves...))
 		claimHeldUp(p)
+		if hostReclaims(p) {
+			p.ClaimWhere(func(a *ledger.Account) bool { return a.Leaf == ledger.LeafNoCPU && isReclaimer(a.Detail) })
+		}
 		if len(p.claims) == 0 {
 			p.Clear("%s", reclaimText(p, n, ns))
 		}
@@ -101,6 +109,24 @@ func claimHeldUp(p *Pass) {
 			p.Claim(i, int64(share*float64(a.NS)))
 		}
 	}
+}
+
+// hostReclaims tells that slow requests free the host's memory themselves for as long as makes a finding: what kswapd and kcompactd
+// take of their CPUs then has the same reason. Where they free none, these are neighbours like others, or others with such names.
+func hostReclaims(p *Pass) bool {
+	var ns int64
+	for i := range p.Ledger.Slow.Accounts {
+		if a := &p.Ledger.Slow.Accounts[i]; a.Leaf == ledger.LeafReclaim || a.Leaf == ledger.LeafCompaction {
+			ns += a.NS
+		}
+	}
+	return p.board.below(reclaimFloor, ns) == ""
+}
+
+// isReclaimer knows the kernel's threads that free memory and make large blocks, one of each a NUMA node.
+func isReclaimer(who string) bool {
+	name := strings.TrimRight(who, "0123456789")
+	return name != who && (name == "kswapd" || name == "kcompactd")
 }
 
 func reclaimText(p *Pass, n, ns int64) string {
@@ -141,6 +167,10 @@ func tellReclaim(p *Pass, f *finding.Finding) {
 		f.Summary += fmt.Sprintf("; and %s for mmap_lock while a thread of the process is in it", p.per(held))
 		p.Proof("kernel records", "%s of the waits for mmap_lock passed while another thread was in reclaim: a fault in a new mapping holds it", percent(ratio(k.MmapReclaimNS, k.MmapLock.NS)))
 		p.Cap("who held mmap_lock is not recorded")
+	}
+	if behind := p.grantedOf(leaf(ledger.LeafNoCPU)); behind > 0 {
+		f.Summary += fmt.Sprintf("; and %s for CPUs that kswapd and kcompactd have", p.per(behind))
+		p.Cap("kswapd and kcompactd are known by their names")
 	}
 	spansLine(p, "direct reclaim of the host", &k.Reclaim)
 	spansLine(p, "reclaim of the memory cgroup", &k.Memcg)
