@@ -28,8 +28,14 @@ func compare(w io.Writer, before, after *seen) {
 	cores := func(x *seen) string { return fmt.Sprintf("%.2f CPUs", x.used.cpu.Seconds()/x.wall.Seconds()) }
 	row("server: CPU", cores(before), cores(after))
 	row("server: threads", fmt.Sprint(before.used.threads), fmt.Sprint(after.used.threads))
-	row("server: switches, voluntary", per(before.used.voluntary, before), per(after.used.voluntary, after))
-	row("server: switches, involuntary", per(before.used.inv, before), per(after.used.inv, after))
+	switches := func(n int64, x *seen) string {
+		if x.used.gone {
+			return "over " + per(n, x)
+		}
+		return per(n, x)
+	}
+	row("server: switches, voluntary", switches(before.used.voluntary, before), switches(after.used.voluntary, after))
+	row("server: switches, involuntary", switches(before.used.inv, before), switches(after.used.inv, after))
 	mib := func(n int64) string { return fmt.Sprintf("%.0f MiB", float64(n)/(1<<20)) }
 	row("server: memory", mib(before.resident), mib(after.resident))
 	row("server: minor faults", per(before.used.minor, before), per(after.used.minor, after))

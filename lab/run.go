@@ -99,7 +99,11 @@ func run(ctx context.Context, c *Case, v *Variant, o runOptions) (status int, er
 		if ill, err = s.watch(ctx, look); err != nil {
 			return nil, err
 		}
-		ill.print(say, fmt.Sprintf("what the clients see, %.0f s long:", look.Seconds()))
+		who := "the clients see"
+		if s.child["clients"] == nil {
+			who = "the program measures of itself"
+		}
+		ill.print(say, fmt.Sprintf("what %s, %.0f s long:", who, look.Seconds()))
 		args := []string{"diagnose", "--pid", strconv.Itoa(s.pid()), "--for", o.record.String(), "--format", o.format}
 		fmt.Fprintf(say, "\n$ whystall %s\n\n", strings.Join(args, " "))
 		if status, err = diagnose(ctx, whystall, append(args, "-o", caseFile), o.stdout, o.stderr); err != nil {
@@ -110,7 +114,7 @@ func run(ctx context.Context, c *Case, v *Variant, o runOptions) (status int, er
 		if err != nil {
 			return nil, err
 		}
-		(&seen{figures: figures}).print(say, "what the clients saw meanwhile:")
+		(&seen{figures: figures}).print(say, fmt.Sprintf("what %s, while whystall recorded:", who))
 		if ill.said, err = ask(ctx, whystall, "explain", caseFile); err != nil {
 			return nil, err
 		}

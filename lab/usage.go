@@ -16,10 +16,17 @@ type used struct {
 	minor, major   int64
 	threads        int64
 	voluntary, inv int64 // context switches of the threads that live
+
+	live map[string]bool // threads, by their numbers
+	gone bool            // threads have ended, and taken their counts of switches with them
 }
 
 func (u used) since(b used) used {
-	return used{u.cpu - b.cpu, u.minor - b.minor, u.major - b.major, u.threads, max(u.voluntary-b.voluntary, 0), max(u.inv-b.inv, 0)}
+	d := used{cpu: u.cpu - b.cpu, minor: u.minor - b.minor, major: u.major - b.major, threads: u.threads, voluntary: max(u.voluntary-b.voluntary, 0), inv: max(u.inv-b.inv, 0)}
+	for tid := range b.live {
+		d.gone = d.gone || !u.live[tid]
+	}
+	return d
 }
 
 func usedBy(pid int) (u used) {
@@ -36,8 +43,10 @@ func usedBy(pid int) (u used) {
 	n := func(i int) int64 { v, _ := strconv.ParseInt(f[i], 10, 64); return v }
 	u.minor, u.major, u.threads = n(7), n(9), n(17)
 	u.cpu = time.Duration(n(11)+n(12)) * (time.Second / 100) // USER_HZ is 100 wherever Go runs
+	u.live = map[string]bool{}
 	tasks, _ := os.ReadDir(dir + "/task")
 	for _, t := range tasks {
+		u.live[t.Name()] = true
 		b, _ := os.ReadFile(dir + "/task/" + t.Name() + "/status")
 		for line := range strings.Lines(string(b)) {
 			key, value, _ := strings.Cut(line, ":")
