@@ -2,11 +2,12 @@ package collect
 
 import (
 	"fmt"
-	"path/filepath"
+	"os"
 	"strings"
 	"time"
 
 	"github.com/whystall/whystall/internal/evidence"
+	"github.com/whystall/whystall/internal/sensor/proc"
 )
 
 // What may hold a process up as a whole, and what lets it go on.
@@ -20,35 +21,36 @@ var goesOn = map[string]string{bySignal: "kill -CONT PID", byDebugger: "the debu
 
 // halt follows whether a process is held up as a whole: no thread of it may run, and that is no thread's doing.
 type halt struct {
-	by    string // now; "" it goes on
-	since time.Time
-	cpu   int64 // CPU time of the process when it was looked at last, ns
-	took  time.Duration
-	most  string // by what it was held up last
+	freezers []string // files that tell whether its cgroups are frozen
+	by       string   // now; "" it goes on
+	since    time.Time
+	cpu      int64 // CPU time of the process when it was looked at last, ns
+	took     time.Duration
+	most     string // by what it was held up last
 }
 
-// holder tells by what a process is held up, as its first thread has it; "" by nothing. Who used CPU time since is asked no further.
-func holder(pid int, s procStat, ran bool) string {
+// holder tells by what a process is held up; "" by nothing. Who used CPU time since is asked no further.
+func (h *halt) holder(s procStat) string {
 	switch {
 	case s.state == 'T':
 		return bySignal
 	case s.state == 't':
 		return byDebugger
-	case ran || s.state == 'R':
+	case s.cpuNS != h.cpu:
 		return ""
 	}
-	// Version 1 freezes in __refrigerator, version 2 where signals are taken.
-	b, _ := readSome(filepath.Join(procDir(pid), "wchan"))
-	switch string(b) {
-	case "__refrigerator", "do_freezer_trap", "get_signal": // the second is inlined into the third by some compilers
-		return byFreezer
+	// Threads are frozen where they sleep: no state or place of theirs tells it.
+	for _, f := range h.freezers {
+		if b, err := os.ReadFile(f); err == nil && proc.Frozen(b) {
+			return byFreezer
+		}
 	}
 	return ""
 }
 
 // look takes what was read of the process at a time, and says in words what has changed.
-func (h *halt) look(pid int, s procStat, now time.Time) (said string) {
-	by := holder(pid, s, s.cpuNS != h.cpu)
+func (h *halt) look(s procStat, now time.Time) (said string) {
+	by := h.holder(s)
 	h.cpu = s.cpuNS
 	if by == h.by {
 		return ""

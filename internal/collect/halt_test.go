@@ -1,6 +1,8 @@
 package collect
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -10,24 +12,31 @@ import (
 func TestHalt(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	later := func(s int) time.Time { return at.Add(time.Duration(s) * time.Second) }
-	running, stopped, traced := procStat{state: 'R'}, procStat{state: 'T'}, procStat{state: 't'}
+	stopped, traced := procStat{state: 'T'}, procStat{state: 't'}
+	frozen := filepath.Join(t.TempDir(), "freezer.state")
+	if err := os.WriteFile(frozen, []byte("FROZEN\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := func(cpu int64) procStat { return procStat{state: 'R', cpuNS: cpu} }
+	asleep, ran := procStat{state: 'D'}, procStat{state: 'D', cpuNS: 1e7}
 	for _, c := range []struct {
 		name string
 		was  []procStat // one each second; the recording begins with the second
 		want *evidence.Halt
 		said string // the last word
 	}{
-		{"never", []procStat{running, running, running}, nil, ""},
-		{"a while", []procStat{running, stopped, stopped, running, running}, &evidence.Halt{NS: 2e9, By: bySignal}, "it goes on at 03:04:08.000 UTC"},
-		{"to the end", []procStat{running, running, traced}, &evidence.Halt{NS: 1e9, By: byDebugger}, "it is stopped by a debugger at 03:04:07.000 UTC"},
+		{"never", []procStat{r(1), r(2), r(3)}, nil, ""},
+		{"frozen", []procStat{ran, asleep, asleep}, &evidence.Halt{NS: 1e9, By: byFreezer}, "it is stopped by " + byFreezer + " at 03:04:07.000 UTC"},
+		{"a while", []procStat{r(1), stopped, stopped, r(2), r(3)}, &evidence.Halt{NS: 2e9, By: bySignal}, "it goes on at 03:04:08.000 UTC"},
+		{"to the end", []procStat{r(1), r(2), traced}, &evidence.Halt{NS: 1e9, By: byDebugger}, "it is stopped by a debugger at 03:04:07.000 UTC"},
 		{"all the time", []procStat{stopped, stopped, stopped}, &evidence.Halt{NS: 2e9, By: bySignal}, "it is stopped by " + bySignal + " at 03:04:05.000 UTC"},
-		{"before", []procStat{stopped, running, running}, nil, "it goes on at 03:04:06.000 UTC"},
+		{"before", []procStat{stopped, r(1), r(2)}, nil, "it goes on at 03:04:06.000 UTC"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			var h halt
+			h := halt{freezers: []string{frozen}}
 			last := ""
 			for i, s := range c.was {
-				if said := h.look(0, s, later(i)); said != "" {
+				if said := h.look(s, later(i)); said != "" {
 					last = said
 				}
 				if i == 1 {

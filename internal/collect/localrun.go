@@ -13,6 +13,7 @@ import (
 
 	"github.com/whystall/whystall/internal/evidence"
 	"github.com/whystall/whystall/internal/evidence/kernel"
+	"github.com/whystall/whystall/internal/sensor/proc"
 )
 
 // How long local collectors may take to begin and to end. Loading the kernel's programs takes some hundred ms, on a machine that has no
@@ -216,7 +217,7 @@ type watch struct {
 
 // newWatch begins to know pid. It may have ended by now.
 func newWatch(pid int, exe string) *watch {
-	w := &watch{l: life{pid: pid, exe: exe}}
+	w := &watch{l: life{pid: pid, exe: exe}, halt: halt{freezers: proc.FS{}.Freezers(pid)}}
 	if s, ok := readProcStat(pid); ok {
 		w.l.start, w.cpu, w.last, w.halt.cpu = s.start, s.cpuNS, s.cpuNS, s.cpuNS
 	}
@@ -251,7 +252,7 @@ func (w *watch) look() bool {
 	case w.l.exe != was:
 		w.said = append(w.said, fmt.Sprintf("it runs another program, %s, since %s", w.l.exe, now))
 	}
-	if said := w.halt.look(w.l.pid, s, at); said != "" && len(w.said) < mostSaid {
+	if said := w.halt.look(s, at); said != "" && len(w.said) < mostSaid {
 		w.said = append(w.said, said)
 	}
 	w.last = s.cpuNS

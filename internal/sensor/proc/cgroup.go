@@ -78,6 +78,34 @@ func (f FS) Groups(pid int) (groups []Group, why []string, err error) {
 	return groups, why, nil
 }
 
+// Freezers gives the files that tell whether the process' own groups are frozen, for Frozen: a host may have the freezer of v1 and v2 beside it.
+func (f FS) Freezers(pid int) (files []string) {
+	b, err := f.read(fmt.Sprintf("/proc/%d/cgroup", pid))
+	if err != nil {
+		return nil
+	}
+	member := parseMembership(b)
+	for _, m := range []membership{{"freezer": member["freezer"]}, {"": member[""]}} { // v2 freezes without a controller
+		g, _ := f.group(pid, "freezer", m)
+		if g.Top == "" {
+			continue
+		}
+		dirs, _ := g.Levels()
+		files = append(files, filepath.Join(dirs[0], map[bool]string{true: "cgroup.events", false: "freezer.state"}[g.V2]))
+	}
+	return files
+}
+
+// Frozen tells whether what such a file holds says that the group is frozen, by itself or by one above it.
+func Frozen(b []byte) bool {
+	for line := range strings.Lines(string(b)) {
+		if s := strings.TrimSpace(line); s == "FROZEN" || s == "frozen 1" {
+			return true
+		}
+	}
+	return false
+}
+
 func (f FS) group(pid int, controller string, member membership) (Group, string) {
 	own, v1 := member[controller]
 	if !v1 {
