@@ -154,6 +154,11 @@ func tellThrottled(p *Pass, f *finding.Finding) {
 		p.Proof("ledger: slow column", "of it %s while the world was stopped or being stopped: long pauses are its symptom", p.share(through))
 	}
 	measureThrottled(p)
+	if who := othersUseQuota(c); who != "" {
+		f.Summary += "; " + who
+		p.Proof("kernel records", "%s", who)
+		f.Remedy = append(f.Remedy, "give the others in "+c.QuotaAt+" a cgroup and a quota of their own, or move this process out of it")
+	}
 	full := c != nil && c.QuotaNS > 0 && float64(c.UsedNS) > 0.9*float64(c.QuotaNS)
 	if full {
 		f.Remedy = append(f.Remedy, "the quota is used to "+percent(ratio(c.UsedNS, c.QuotaNS))+": raise it, or give the process less to do; fewer threads alone give back a part only")

@@ -77,6 +77,10 @@ func lookOverQuota(p *Pass) {
 		p.Clear("GOMAXPROCS is %d with a quota of %s CPUs, but %s: fewer Ps would be throttled alike", ps, cpusText(r.CPUs.Quota), one)
 		return
 	}
+	if who := othersUseQuota(r.CPUs); who != "" {
+		p.Clear("GOMAXPROCS is %d with a quota of %s CPUs, but %s: fewer Ps would be throttled alike", ps, cpusText(r.CPUs.Quota), who)
+		return
+	}
 	if !joined(r) {
 		stood := ratio(k.StoodNS, wall(k))
 		if stood < stoodShare {
@@ -121,6 +125,23 @@ func oneThread(r *ledger.Result, limit int) string {
 		if at := ratio(k.ThrottledNS, k.StoodNS); at < 1.25*float64(limit) {
 			return fmt.Sprintf("while it stood still %.1f threads were throttled on average", at)
 		}
+	}
+	return ""
+}
+
+// othersUseQuota tells that not the target but others in the group that has the quota used most of what was used, "" if they did not: then
+// it is throttled for what they do.
+func othersUseQuota(c *ledger.CPUs) string {
+	switch {
+	case c == nil || c.Quota <= 0:
+	case c.GroupOthersNS > c.GroupOwnNS:
+		name := ""
+		if len(c.GroupOthers) > 0 && c.GroupOthers[0].Who != "" {
+			name = ", most by " + c.GroupOthers[0].Who
+		}
+		return fmt.Sprintf("of the CPU time that %s used %s went to other processes in it%s", c.QuotaAt, percent(ratio(c.GroupOthersNS, c.GroupOthersNS+c.GroupOwnNS)), name)
+	case c.UsedNS > 2*c.RunningNS && c.RunningNS > 0:
+		return fmt.Sprintf("of the CPU time that %s used %s went to other processes in it", c.QuotaAt, percent(ratio(c.UsedNS-c.RunningNS, c.UsedNS)))
 	}
 	return ""
 }

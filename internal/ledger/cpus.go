@@ -158,7 +158,10 @@ func cpus(k *timeline.Kernel, set *evidence.Set, requests spans, on []Instead) *
 	c.quota(set)
 	var throttled, queued spans
 	folded := foldedSpans(k, b, e)
-	used := groupUse{at: c.QuotaAt, known: map[uint32]bool{}}
+	used := groupUse{at: c.QuotaAt, known: map[uint32]bool{}, until: e, by: map[uint32]int64{}}
+	if len(folded) > 0 {
+		used.until = folded[0].lo
+	}
 	queues := map[int32]spans{}
 	k.Each(b, e, func(tid uint32, s *timeline.Stretch) {
 		switch s.Doing {
@@ -210,6 +213,14 @@ func cpus(k *timeline.Kernel, set *evidence.Set, requests spans, on []Instead) *
 	if c.UsedNS == 0 && c.QuotaNS > 0 && k.Header().AllTasks && (len(folded) == 0 || !used.others) {
 		c.UsedNS = used.ns
 	}
+	c.GroupOwnNS = used.own
+	for tid, ns := range used.by {
+		t, _ := k.Name(tid, e)
+		c.GroupOthersNS += ns
+		c.GroupOthers = addInstead(c.GroupOthers, Instead{Who: t.Comm, Kind: "neighbour", NS: ns})
+	}
+	sortInstead(c.GroupOthers)
+	c.GroupOthers = c.GroupOthers[:min(len(c.GroupOthers), topInstead)]
 	return c
 }
 
@@ -220,6 +231,11 @@ type groupUse struct {
 	known  map[uint32]bool // by thread not of the target: whether it is in the group
 	ns     int64
 	others bool // threads beside the target's are
+
+	// Until here the switches of others were recorded one by one: what the target ran, and the others of the group by thread.
+	until int64
+	own   int64
+	by    map[uint32]int64
 }
 
 func (u *groupUse) add(k *timeline.Kernel, r *timeline.Run, mine bool) {
@@ -235,8 +251,16 @@ func (u *groupUse) add(k *timeline.Kernel, r *timeline.Run, mine bool) {
 			u.others = u.others || in
 		}
 	}
-	if in {
-		u.ns += r.End - r.Begin
+	if !in {
+		return
+	}
+	u.ns += r.End - r.Begin
+	switch ns := min(r.End, u.until) - r.Begin; {
+	case ns <= 0:
+	case mine:
+		u.own += ns
+	default:
+		u.by[r.TID] += ns
 	}
 }
 

@@ -148,21 +148,24 @@ type Barrier struct {
 
 // CPUs is the capacity ledger of CPUs: allowed CPUs x wall, added up exactly.
 type CPUs struct {
-	Allowed     int // CPUs that the target may use
-	WallNS      int64
-	TotalNS     int64
-	RunningNS   int64 // the target
-	ThrottledNS int64 // not running it while its group was out of quota
-	OthersNS    int64 // taken by others while its threads were queued
-	UnusedNS    int64 // not used while its work waited
-	RestNS      int64
-	UnknownNS   int64
-	Unused      []Instead // on what its work waited
-	Quota       float64   // CPUs, least over all ancestors; 0 none
-	QuotaAt     string    // the cgroup that has it
-	QuotaNS     int64     // quota x wall
-	UsedNS      int64     // of it used, by the cgroup's own count, else by what its threads ran; 0 not known
-	StealNS     int64     // of the host's CPUs, shown beside
+	Allowed       int // CPUs that the target may use
+	WallNS        int64
+	TotalNS       int64
+	RunningNS     int64 // the target
+	ThrottledNS   int64 // not running it while its group was out of quota
+	OthersNS      int64 // taken by others while its threads were queued
+	UnusedNS      int64 // not used while its work waited
+	RestNS        int64
+	UnknownNS     int64
+	Unused        []Instead // on what its work waited
+	Quota         float64   // CPUs, least over all ancestors; 0 none
+	QuotaAt       string    // the cgroup that has it
+	QuotaNS       int64     // quota x wall
+	GroupOwnNS    int64     // while the switches of all tasks were recorded: what the target ran
+	GroupOthersNS int64     // and what others in the group that has the quota ran
+	GroupOthers   []Instead // by name
+	UsedNS        int64     // of it used, by the cgroup's own count, else by what its threads ran; 0 not known
+	StealNS       int64     // of the host's CPUs, shown beside
 }
 
 // Memory is the memory ledger: resident bytes, added up exactly.
