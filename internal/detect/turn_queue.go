@@ -26,7 +26,8 @@ Evidence
   it held what both need. Or it is a worker that had woken others before, which waited for it in
   the same function: up to then it worked for them. Of goroutines a wait counts in which two
   others were ended before, one after another; a worker's waits for the network do not, since a
-  reader that hands out the answers to many requests looks the same.
+  reader that hands out the answers to many requests looks the same. One goroutine that several
+  requests wait for at once, and that computes, is the head of such a line whatever it computes.
 
 Not to be taken for
   A mutex: lock-contention. A worker that is slow with this very request: that time is not counted
@@ -52,6 +53,12 @@ Sources
 
 func turnNS(a *ledger.Account) int64 { return min(a.NS, a.Tags.PermitNS+a.Tags.ServingNS) }
 
+// headComputes tells of one goroutine that several requests wait for at once and that computes. Whether for one of them or for itself, no other
+// CPU can help: for all but one of them it is not their turn.
+func headComputes(r *ledger.Result, a *ledger.Account) bool {
+	return !r.Native && a.Class == ledger.ClassMessage && a.Leaf == ledger.LeafOnCPU && a.Actors == 1 && a.MaxQueue > 1 && 2*turnNS(a) < a.NS
+}
+
 func lookTurns(p *Pass) {
 	r := p.Ledger
 	if why := p.blindTrace(); why != "" {
@@ -65,6 +72,9 @@ func lookTurns(p *Pass) {
 			continue
 		}
 		ns := turnNS(a)
+		if headComputes(r, a) {
+			ns = a.NS
+		}
 		p.Claim(i, ns)
 		if a.Leaf == ledger.LeafOnCPU || a.Leaf == ledger.LeafNoCPU {
 			busy += ns
@@ -83,19 +93,33 @@ func lookTurns(p *Pass) {
 
 func tellTurns(p *Pass, f *finding.Finding) {
 	sites, actors, did := map[string]int64{}, map[string]int64{}, map[string]int64{}
-	var permit int64
+	var permit, head int64
+	queue := 0
 	p.granted(func(a *ledger.Account, ns int64) {
 		sites[a.Site] += ns
 		actors[a.Actor] += ns
 		did[string(a.Leaf)] += ns
+		if headComputes(p.Ledger, a) {
+			head += ns
+			queue = max(queue, a.MaxQueue)
+			return
+		}
 		permit += scale(a.Tags.PermitNS, ns, max(1, turnNS(a)))
 	})
 	site, actor := most(sites), most(actors)
 	if site == "" {
 		site = "a place without a name"
 	}
+	if actor == "" {
+		actor = "one without a name"
+	}
 	mostly := ledger.Leaf(most(did))
-	if 2*permit > p.NS() {
+	if 2*head > p.NS() {
+		f.Summary = fmt.Sprintf("slow requests wait %s (%s of their time) in %s for one goroutine, %s, which up to %d of them wait for at once; it is meanwhile: %s",
+			p.per(p.NS()), p.share(p.NS()), site, actor, queue, holderText(did))
+		f.Remedy = append(f.Remedy, "move what "+actor+" computes to another goroutine, in short pieces, or let it hand out a copy to work on",
+			"let callers do its step themselves, under a lock or sharded by key")
+	} else if 2*permit > p.NS() {
 		f.Summary = fmt.Sprintf("slow requests wait %s (%s of their time) in %s for what other requests hold; those meanwhile: %s", p.per(p.NS()), p.share(p.NS()), site, holderText(did))
 		f.Remedy = append(f.Remedy, turnRemedy(mostly, "permits (connections, slots) in "+site, "what is done while one is held"))
 	} else {
@@ -111,7 +135,11 @@ func tellTurns(p *Pass, f *finding.Finding) {
 		source = "execution trace: who ended the waits"
 	}
 	p.Proof("ledger: slow column", "where they wait: %s", holderText(sites))
-	switch {
+	switch rest := p.NS() - head; {
+	case rest == 0:
+		p.Proof(source, "one goroutine ended the waits of all, and ran until then")
+	case head > 0:
+		p.Proof(source, "%s of it: one goroutine ended the waits of all, and ran until then; of the rest: who ended it had woken others before, or was in a request of its own", percent(ratio(head, p.NS())))
 	case permit == p.NS():
 		p.Proof(source, "who ended the waits was in the middle of a request of its own")
 	case permit == 0:
