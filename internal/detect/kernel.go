@@ -273,3 +273,35 @@ func heldLine(p *Pass) {
 	p.Proof("ledger: slow column", "%s of it in Go's run queue, since the threads that held the Ps, or were to wake up for them, were on a CPU only %s of the time in which they wanted one; with their CPUs the same work would have kept the Ps busy %s of the time",
 		p.share(ns), percent(ratio(o.on, o.wanted)), percent(wouldBeBusy(p.Ledger)))
 }
+
+// claimQueue claims of the time that slow requests were queued behind threads of the process what is due to a part of those threads' CPU
+// time that is no work: without it the queue would be shorter by as much, at the least.
+func (p *Pass) claimQueue(ns int64) {
+	k := p.Ledger.Kernel
+	for i := range p.Ledger.Slow.Accounts {
+		a := &p.Ledger.Slow.Accounts[i]
+		if !ownQueue(a) || k.OnNS <= 0 || ns <= 0 {
+			continue
+		}
+		var had int64
+		for _, c := range p.claims {
+			if c.account == i {
+				had = c.ns
+			}
+		}
+		part := scale(a.NS-had, min(ns, k.OnNS), k.OnNS)
+		p.Claim(i, part)
+		p.queued += part
+	}
+}
+
+// queueLine says what was claimed of the queue for CPUs, and why.
+func queueLine(p *Pass, what string) {
+	if p.queued == 0 {
+		return
+	}
+	p.Proof("ledger: slow column", "%s of it queued behind threads of the process, as the same part of those threads' CPU time goes into %s", p.share(p.queued), what)
+	if 2*p.queued > p.NS() {
+		p.Cap("how much of the queue for CPUs is due to it is known by samples only")
+	}
+}

@@ -47,6 +47,7 @@ type Pass struct {
 	silent  bool     // what was claimed is silent by its nature: a silence is no sign of anything else
 	doubt   string   // why the finding is possible and no more
 	capped  string   // why it is supported and no more
+	queued  int64    // of the claims: of the queue for CPUs, as it takes a part of the threads' CPU time
 	known   int64    // of what was granted: who was awaited and what held it are both measured
 	finding finding.Finding
 }

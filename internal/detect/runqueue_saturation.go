@@ -111,6 +111,7 @@ func tellSaturation(p *Pass, f *finding.Finding) {
 	}
 	threadsLine(p)
 	heldLine(p)
+	tellSpin(p, f)
 	p.Proof("kernel records", "%s switches, of them involuntary %s", perSecond(k.Switches, k), perSecond(k.Involuntary, k))
 	// Go's sysmon sleeps 20 us to 10 ms by design, one in a process.
 	pollers := k.ShortSleepers
@@ -130,4 +131,26 @@ func tellSaturation(p *Pass, f *finding.Finding) {
 	f.Remedy = append(f.Remedy, "run no more threads at once than there are CPUs ("+cpus+"): a pool with a queue in front; it costs waiting in that queue, which is shorter than the rounds here",
 		"more CPUs or a larger quota, if the work is needed")
 	f.Verify = p.verify("threads that want a CPU are near the number of CPUs")
+}
+
+// spinShare is the part of the CPU time from which on spinning is worth a word: as much does a healthy lock of a few hundred ns not take.
+const spinShare = 0.10
+
+// tellSpin says where the CPUs went to threads that look for a lock again and again instead of sleeping.
+func tellSpin(p *Pass, f *finding.Finding) {
+	k := p.Ledger.Kernel
+	share := ratio(k.Spin.NS, k.OnNS)
+	if share < spinShare {
+		return
+	}
+	f.Summary += fmt.Sprintf("; %s of its CPU time goes into spinning (%s)", percent(share), spinSite(k))
+	p.Proof("CPU samples", "%s of its threads' %s on CPUs in spinning or yielding (sched_yield, spin locks), in %s", finding.Duration(k.Spin.NS), finding.Duration(k.OnNS), spinSite(k))
+	f.Remedy = append(f.Remedy, "do not wait by spinning ("+spinSite(k)+"): a mutex or a condition sleeps, and leaves the CPU to who has the lock; it costs a switch for each wait")
+}
+
+func spinSite(k *ledger.Kernel) string {
+	if len(k.Spin.Sites) == 0 {
+		return "a function without a name"
+	}
+	return k.Spin.Sites[0].Func
 }

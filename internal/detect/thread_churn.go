@@ -119,6 +119,9 @@ func lookChurn(p *Pass) {
 	// A program that only grows makes many and ends none.
 	turn := min(c.Created, c.Exited)
 	text := fmt.Sprintf("%s threads made, %s ended", perSecond(c.Created, k), perSecond(c.Exited, k))
+	if c.CPUNS > 0 {
+		text += fmt.Sprintf(", which took %s of its threads' CPU time, by samples", percent(ratio(c.CPUNS, k.OnNS)))
+	}
 	if rate(turn, k) < churnRate {
 		p.Clear("%s; worth a look from %d a second on", text, churnRate)
 		return
@@ -127,8 +130,9 @@ func lookChurn(p *Pass) {
 		for i := range r.Slow.Accounts {
 			p.Claim(i, churnNS(k, &r.Slow.Accounts[i]))
 		}
-		if len(p.claims) == 0 {
-			p.Clear("%s, but slow requests lost no time to it", text)
+		p.claimQueue(c.CPUNS)
+		if why := p.board.below(p.det.Floor, p.Claimed()); why != "" {
+			p.Clear("%s; %s", text, why)
 		}
 		return
 	}
@@ -157,6 +161,10 @@ func tellChurn(p *Pass, f *finding.Finding) {
 	p.Proof("kernel records", "%d threads made (%s), %d ended (%s); of those that ended half lived %s or less", c.Created, perSecond(c.Created, k), c.Exited, perSecond(c.Exited, k), finding.Duration(c.LifeP50))
 	p.Proof("kernel records", "from creation to first run: p50 %s, p99 %s, longest %s", finding.Duration(c.FirstP50), finding.Duration(c.FirstP99), finding.Duration(c.FirstMax))
 	p.Proof("kernel records", "blocked or queued in making threads %s, in ending them and returning their stacks %s, all threads together", finding.Duration(c.CreateNS), finding.Duration(c.ExitNS))
+	if c.CPUNS > 0 {
+		p.Proof("CPU samples", "%s of its threads' %s on CPUs in making and ending threads", finding.Duration(c.CPUNS), finding.Duration(k.OnNS))
+	}
+	queueLine(p, "making and ending threads")
 	if len(c.Makers) > 0 {
 		p.Proof("kernel records", "made by %s", sites(c.Makers, 0, 3))
 	}

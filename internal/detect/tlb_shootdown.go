@@ -11,7 +11,7 @@ var _ = register(&Detector{
 	Name:  "tlb-shootdown",
 	Title: "Threads wait for other CPUs to forget a mapping",
 	Needs: []string{KernelRecords},
-	Depth: 18,
+	Depth: 10, // before runqueue-saturation: what fills the CPUs makes the queue for them
 	Floor: Floor{NS: 5e6, Share: 0.10},
 	Doc: `What happens
   Who unmaps memory, or takes a right from it, must make every CPU that runs a thread of the
@@ -52,6 +52,7 @@ func lookTLB(p *Pass) {
 	text := fmt.Sprintf("%s flushes by the process", perSecond(k.TLB.N, k))
 	if joined(r) {
 		p.ClaimWhere(leaf(ledger.LeafTLB))
+		p.claimQueue(k.TLB.NS)
 		if p.board.below(p.det.Floor, p.Claimed()) == "" {
 			return
 		}
@@ -86,6 +87,7 @@ func tellTLB(p *Pass, f *finding.Finding) {
 		p.Proof("kernel records", "%s flushes by the process", perSecond(k.TLB.N, k))
 	}
 	p.Proof("CPU samples", "%s of its threads' %s on CPUs in flushes", finding.Duration(k.TLB.NS), finding.Duration(k.OnNS))
+	queueLine(p, "flushes")
 	for _, l := range []struct{ what, list string }{{"in", whoList(k.TLB.Flags, 4)}, {"called by", sites(k.TLB.Sites, 0, 4)}, {"threads:", whoList(k.TLB.By, 4)}} {
 		if l.list != "" {
 			p.Proof("CPU samples", "of them %s %s", l.what, l.list)

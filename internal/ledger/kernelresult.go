@@ -47,6 +47,7 @@ type Kernel struct {
 	// waits for the lock is in neither, so that it is others: whoever faults in a new mapping holds the lock meanwhile.
 	MmapReclaimNS int64
 
+	Spin       Spans // CPU time of threads that look for a lock or for work without sleeping, by samples; N samples, Sites: where
 	TLB        Spans // flushes that the target caused; NS by samples, 0 not known
 	NUMA       Spans // faults that NUMA balancing made, by the node of who touched the memory; NS what they took on CPUs or blocked, 0 not known
 	NUMARemote int64 // of them for memory of another node
@@ -92,6 +93,7 @@ type Churn struct {
 	Created, Exited              int64
 	FirstP50, FirstP99, FirstMax int64  // ns from creation to first run
 	LifeP50                      int64  // ns from creation to exit; 0 none
+	CPUNS                        int64  // CPU time of making and ending them, by samples; 0 not known
 	CreateNS, ExitNS             int64  // time that threads spent blocked or queued within clone, and within exit, munmap and madvise of stacks
 	Makers                       []Site // who makes them
 }

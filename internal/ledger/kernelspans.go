@@ -126,6 +126,7 @@ func events(k *timeline.Kernel, r *Kernel) {
 	}, kernel.Reclaim, kernel.Compaction, kernel.Fault, kernel.MmapLock, kernel.TLBFlush, kernel.NUMAMove)
 	r.MmapReclaimNS = covered(waits, freeing)
 	flushCalls(k, &r.TLB)
+	samples(k, r)
 	for s, x := range sum {
 		x.done(s != &r.MmapLock) // who changes the address space is told by the calls they were in
 	}

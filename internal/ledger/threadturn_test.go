@@ -52,7 +52,9 @@ func turnStream(kind string) string {
 	}
 	line("thread tid=20 pid=10 comm=work target")
 	on := func(tid, at int) { line("switch t=%d cpu=%d other=%d flags=othertarget", at, tid, tid) }
-	recv := func(tid, at int) { line("switch t=%d cpu=%d tid=%d flags=target args=1,45,%d kernel=1", at, tid, tid, tid) }
+	recv := func(tid, at int) {
+		line("switch t=%d cpu=%d tid=%d flags=target args=1,45,%d kernel=1", at, tid, tid, tid)
+	}
 	wait := func(tid, at, addr, stack int) {
 		line("switch t=%d cpu=%d tid=%d flags=target args=1,202,%d kernel=2 user=%d", at, tid, tid, addr, stack)
 	}
