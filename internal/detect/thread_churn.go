@@ -52,6 +52,9 @@ Sources
 // 100 threads a second are one in 10 ms: below that a creation of 100 us is a hundredth of a CPU.
 const churnRate = 100
 
+// churnShare is the part of the threads' CPU time from which on it is worth a finding where the CPUs are full, as that of slow requests is.
+const churnShare = 0.10
+
 // churnWords are functions that make and end threads, and their stacks.
 var churnWords = []string{"pthread_create", "allocate_stack", "start_thread", "__nptl_", "stack_cache", "clone", "thread_create", "std::thread", "pthread_exit", "exit_thread", "newosproc", "pthread_join", "advise_stack", "free_stack", "of its stack, as the thread ends"}
 
@@ -132,6 +135,13 @@ func lookChurn(p *Pass) {
 		}
 		p.claimQueue(c.CPUNS)
 		if why := p.board.below(p.det.Floor, p.Claimed()); why != "" {
+			p.claims, p.queued = nil, 0
+			// Where the CPUs are full each request pays for it a little, and throughput does.
+			if u := r.CPUs; u != nil && ratio(c.CPUNS, k.OnNS) >= churnShare && ratio(u.RunningNS+u.OthersNS, u.TotalNS) >= full {
+				p.claimTerm(termRunning, min(c.CPUNS, u.RunningNS), ratio(c.CPUNS, k.OnNS))
+				p.Cap("how much CPU time it takes is known by samples only")
+				return
+			}
 			p.Clear("%s; %s", text, why)
 		}
 		return
@@ -151,7 +161,10 @@ func lookChurn(p *Pass) {
 func tellChurn(p *Pass, f *finding.Finding) {
 	k := p.Ledger.Kernel
 	c := &k.Churn
-	if len(p.pools) > 0 {
+	if len(p.pools) > 0 && joined(p.Ledger) {
+		f.Summary = fmt.Sprintf("%s threads are made and as many ended, which takes %s of its threads' CPU time (%s), and the CPUs are full", perSecond(c.Created, k), percent(ratio(c.CPUNS, k.OnNS)), finding.Duration(c.CPUNS))
+		p.known = p.pooled()
+	} else if len(p.pools) > 0 {
 		f.Summary = fmt.Sprintf("%s threads are made and as many ended, which takes %s", perSecond(c.Created, k), finding.Duration(c.CreateNS+c.ExitNS))
 		p.known = p.pooled()
 	} else {
