@@ -79,7 +79,7 @@ func (t *Trace) Totals(each func(*GoroutineTotal)) *Totals {
 	case t.closed:
 		t.read.fail(errClosed)
 	case t.version < 22:
-		t.blocksV1(func(b []Event) bool { a.events(b); return true })
+		t.blocksV1(true, func(b []Event) bool { a.events(b); return true })
 	default:
 		t.totalsV2(a)
 	}

@@ -65,7 +65,7 @@ func (t *Trace) Blocks() iter.Seq[[]Event] {
 		case t.closed:
 			t.read.fail(errClosed)
 		case t.version < 22:
-			t.blocksV1(yield)
+			t.blocksV1(false, yield)
 		default:
 			t.blocksV2(yield)
 		}
