@@ -3,7 +3,7 @@ package exectrace
 import "math/bits"
 
 // sprint does what run does for the few kinds of events that most are, as long as each fits and is short: all state in
-// registers, eight bytes loaded at once, lengths from stop bits. It leaves any other event to run, untouched.
+// registers, eight bytes loaded at once, lengths from stop bits, or foreseen as in swift.events. It leaves any other event to run, untouched.
 //
 // It returns ranOn and ranOut as run does, and sprinted when the pending event is not its own.
 func (w *worker) sprint(c *cursor, limit uint64) int {
@@ -84,7 +84,11 @@ func (w *worker) sprint(c *cursor, limit uint64) int {
 				goto out
 			}
 			x := bits.TrailingZeros64(as) + 1
-			i += bits.TrailingZeros64(as1)>>3 + 1
+			if uint16(as1) == 1<<15 {
+				i += 2
+			} else {
+				i += bits.TrailingZeros64(as1)>>3 + 1
+			}
 			to := Waiting
 			s.status = goWaiting
 			if typ == evGoStop {
@@ -232,7 +236,11 @@ func (w *worker) sprint(c *cursor, limit uint64) int {
 			next := ts + varint4(h>>8, hs>>8)
 			if at <= 40 && next <= upTo && byte(h)-evProcsChange <= evGoStatusStack-evProcsChange {
 				typ, ts = byte(h), next
-				i += at>>3 + 1
+				if at == 15 {
+					i += 2
+				} else {
+					i += at>>3 + 1
+				}
 				continue
 			}
 		}

@@ -162,7 +162,8 @@ const swiftTail = 128
 //
 // What bounds it is the chain from one event's index to the next one's. So an event is loaded whole, eight bytes at once,
 // and its length comes from its stop bits in a few instructions, while the values are worked out beside that. Only an event
-// longer than that loads its arguments again.
+// longer than that loads its arguments again. Where nearly all events of a kind are of one length, a branch on that takes the place of
+// reckoning it: it is foreseen, and the next event is loaded without waiting for this one.
 func (s *swift) events(m *swiftM, d []byte, end int, ts uint64) (uint64, int, bool) {
 	i := 0
 	n := int64(0)
@@ -238,7 +239,11 @@ func (s *swift) events(m *swiftM, d []byte, end int, ts uint64) (uint64, int, bo
 			if as1 == 0 {
 				goto long
 			}
-			i = base + bits.TrailingZeros64(as1)>>3 + 1
+			if uint32(as1) == 1<<31 {
+				i += 4
+			} else {
+				i = base + bits.TrailingZeros64(as1)>>3 + 1
+			}
 			g := m.g
 			if g == nil {
 				goto bad
@@ -274,7 +279,11 @@ func (s *swift) events(m *swiftM, d []byte, end int, ts uint64) (uint64, int, bo
 			m.syscall = true
 
 		case evGoSyscallEnd:
-			i += at>>3 + 1
+			if at == 15 {
+				i += 2
+			} else {
+				i += at>>3 + 1
+			}
 			if m.g == nil && !s.pend(m) {
 				goto bad
 			}
