@@ -170,7 +170,7 @@ func accounts(as []ledger.Account, wall int64) []Account {
 		b.Instead, b.Holders = insteads(a.Instead), insteads(a.Holders)
 		b.Sites, b.Through = sites(a.Sites), sites(a.Through)
 		t := AccountTags{SilenceNS: a.Tags.SilenceNS, GCNS: a.Tags.GCNS, STWNS: a.Tags.STWNS, InferredNS: a.Tags.InferredNS, HandoffNS: a.Tags.HandoffNS,
-			BarrierNS: a.Tags.BarrierNS, MeasuredNS: a.Tags.MeasuredNS, SocketNS: a.Tags.SocketNS, DueNS: a.Tags.DueNS}
+			BarrierNS: a.Tags.BarrierNS, MeasuredNS: a.Tags.MeasuredNS, SocketNS: a.Tags.SocketNS, DueNS: a.Tags.DueNS, TurnNS: a.Tags.PermitNS + a.Tags.ServingNS}
 		if t != (AccountTags{}) {
 			b.Tags = &t
 		}

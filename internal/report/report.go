@@ -168,6 +168,7 @@ type AccountTags struct {
 	MeasuredNS int64 `json:"measured_ns,omitempty"` // who was awaited and what held it are both events
 	SocketNS   int64 `json:"socket_ready_ns,omitempty"`
 	DueNS      int64 `json:"timer_due_ns,omitempty"`
+	TurnNS     int64 `json:"others_turn_ns,omitempty"` // the request waited for its turn: this was for others
 	InferredNS int64 `json:"inferred_ns,omitempty"`
 	HandoffNS  int64 `json:"handoff_ns,omitempty"`
 }

@@ -26,6 +26,7 @@ type row struct {
 	largest     int // of how many slow requests it is the largest account
 	instead     []Instead
 	stw, fence  int64 // of ns: while the world was stopped, in a ragged barrier
+	turn        int64 // of ns: for others, whose turn was before
 
 	share, slowDigits, medianDigits int64 // rounded: tenths of a percent; digits of the table's scale
 }
@@ -195,10 +196,11 @@ func (w *row) tag(a *Account) {
 	if a.Tags != nil {
 		w.stw += a.Tags.STWNS
 		w.fence += a.Tags.BarrierNS
+		w.turn += a.Tags.TurnNS
 	}
 }
 
-// within tells how much of what the kernel's records name passed in pauses of the runtime: a path there, and no cause.
+// within tells how much passed in pauses of the runtime, a path there and no cause, and how much for other requests.
 func (w *row) within() string {
 	if w.account == nil || w.other || w.unexplained || strings.HasPrefix(w.account.Cause, "stop-the-world") {
 		return ""
@@ -207,7 +209,7 @@ func (w *row) within() string {
 	for _, p := range []struct {
 		ns    int64
 		words string
-	}{{w.stw, " while the world was stopped"}, {w.fence, " in a ragged barrier"}} {
+	}{{w.stw, " while the world was stopped"}, {w.fence, " in a ragged barrier"}, {w.turn, " for others, whose turn came before"}} {
 		if p.ns*100 >= w.ns && p.ns > 0 {
 			parts = append(parts, share2(p.ns, w.ns)+p.words)
 		}
