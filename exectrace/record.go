@@ -51,6 +51,12 @@ type Batch struct {
 // Batches gives the same events as Blocks in the same order, in a third of the bytes. A batch is overwritten by the next.
 func (t *Trace) Batches() iter.Seq[*Batch] {
 	return func(yield func(*Batch) bool) {
+		if t.version >= 22 && !t.closed {
+			t.begin()
+			t.batchesV2(yield)
+			t.end()
+			return
+		}
 		var p Packer
 		var b Batch
 		for block := range t.Blocks() {

@@ -39,7 +39,7 @@ func (p *pipeline) drain(c *consumer, take func(block) bool) bool {
 			if !take(b) {
 				return false
 			}
-			p.recycle(b.ev)
+			p.recycle(b)
 			if n++; n%turnBlocks == 0 {
 				j.room <- struct{}{}
 			}
@@ -87,6 +87,9 @@ type pipeline struct {
 	free  chan []Event
 	wg    sync.WaitGroup
 	err   error // of the indexer; read after order is closed
+
+	packed      bool // batches instead of blocks
+	freeBatches chan *Batch
 
 	sums  bool        // for totals: no events where sums do
 	spare chan *swift // memory of generations that were added up
@@ -192,13 +195,19 @@ func (p *pipeline) work(w *worker, j *job, s *swift) {
 	w.reset(j.g, j.freq)
 	w.stopped = false
 	n := 0
-	w.send = func(full []Event) ([]Event, bool) {
+	room := func() bool {
 		if n++; n%turnBlocks == 1 {
 			select {
 			case <-j.room:
 			case <-p.done:
-				return full, false
+				return false
 			}
+		}
+		return true
+	}
+	w.send = func(full []Event) ([]Event, bool) {
+		if !room() {
+			return full, false
 		}
 		select {
 		case j.out <- block{ev: full}:
@@ -207,7 +216,22 @@ func (p *pipeline) work(w *worker, j *job, s *swift) {
 		}
 		return p.empty(), true
 	}
-	w.buf = p.empty()
+	w.sendBatch = func(full *Batch) (*Batch, bool) {
+		if !room() {
+			return full, false
+		}
+		select {
+		case j.out <- block{batch: full}:
+		case <-p.done:
+			return full, false
+		}
+		return p.emptyBatch(), true
+	}
+	if p.packed {
+		w.take(p.emptyBatch())
+	} else {
+		w.buf = p.empty()
+	}
 	var sum *summed
 	err := guard(func() error {
 		if s != nil {
@@ -221,14 +245,23 @@ func (p *pipeline) work(w *worker, j *job, s *swift) {
 	if s != nil && sum == nil {
 		p.spare <- s
 	}
-	w.end.stats.Events += int64(len(w.buf))
+	last := block{ev: w.buf, sum: sum}
+	if w.batch != nil {
+		w.sync()
+		w.batch.Other = w.buf
+		last = block{batch: w.batch}
+		w.end.stats.Events += int64(len(w.batch.Records))
+	} else {
+		w.end.stats.Events += int64(len(w.buf))
+	}
 	w.end.err = err
 	end := w.end
+	last.end = &end
 	select {
-	case j.out <- block{ev: w.buf, end: &end, sum: sum}:
+	case j.out <- last:
 	case <-p.done:
 	}
-	w.buf = nil
+	w.buf, w.batch = nil, nil
 }
 
 // sum adds the generation up without order; nil if that cannot be done.
@@ -292,12 +325,21 @@ func (t *Trace) pipeline() *pipeline {
 		jobs:  make(chan *job, t.opt.Workers),
 		done:  make(chan struct{}),
 		free:  make(chan []Event, 4*t.opt.Workers+queueBlocks),
+
+		freeBatches: make(chan *Batch, 4*t.opt.Workers+queueBlocks),
 	}
 }
 
-func (p *pipeline) recycle(b []Event) {
+func (p *pipeline) recycle(b block) {
+	if b.batch != nil {
+		select {
+		case p.freeBatches <- b.batch:
+		default:
+		}
+		return
+	}
 	select {
-	case p.free <- b[:0]:
+	case p.free <- b.ev[:0]:
 	default:
 	}
 }

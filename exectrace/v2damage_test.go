@@ -102,6 +102,9 @@ func checkAll(tb testing.TB, data []byte, workers int) (checked, *Trace) {
 	if sum.End < sum.Begin {
 		tb.Fatalf("totals from %d to %d", sum.Begin, sum.End)
 	}
+	if tr.version >= 22 && workers != 1 {
+		sameBatches(tb, tr)
+	}
 	return c, tr
 }
 

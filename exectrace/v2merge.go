@@ -44,6 +44,7 @@ type goroutine struct {
 	id     uint64
 	seq    uint64
 	status uint8 // goRunnable…; 0 unknown
+	told   bool  // for batches: an event or creation told of it
 }
 
 type proc struct {
@@ -60,9 +61,10 @@ type sample struct {
 }
 
 type block struct {
-	ev  []Event
-	end *genEnd // with the last block of a generation
-	sum *summed // instead of events
+	ev    []Event
+	batch *Batch  // instead of ev
+	end   *genEnd // with the last block of a generation
+	sum   *summed // instead of events
 }
 
 // genEnd is what a worker says of a whole generation.
@@ -94,13 +96,17 @@ type worker struct {
 	samples []sample
 	nextS   int
 
-	buf     []Event
-	lossy   bool
-	gapEnd  uint64 // the end of the last gap told
-	force   bool
-	end     genEnd
-	send    func([]Event) ([]Event, bool) // hands over a full block, gives an empty one
-	stopped bool
+	buf    []Event
+	lossy  bool
+	gapEnd uint64 // the end of the last gap told
+	force  bool
+	end    genEnd
+	send   func([]Event) ([]Event, bool) // hands over a full block, gives an empty one
+
+	batch     *Batch // nil: blocks of events are wanted. Else buf is its Other
+	synced    int    // events in buf that have their record
+	sendBatch func(*Batch) (*Batch, bool)
+	stopped   bool
 }
 
 // reset readies w for another generation; it keeps its memory.

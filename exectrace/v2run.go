@@ -13,7 +13,13 @@ const (
 func (w *worker) run(c *cursor, limit uint64, once bool) int {
 	for {
 		if !once && w.mul != 0 {
-			if r := w.sprint(c, limit); r != sprinted {
+			var r int
+			if w.batch != nil {
+				r = w.sprintRecords(c, limit)
+			} else {
+				r = w.sprint(c, limit)
+			}
+			if r != sprinted {
 				return r
 			}
 		}
@@ -292,6 +298,9 @@ func (w *worker) emit(ev Event) {
 
 // flush hands the block over; false when nobody wants more.
 func (w *worker) flush() bool {
+	if w.batch != nil {
+		return w.flushBatch()
+	}
 	if w.stopped {
 		w.buf = w.buf[:0]
 		return false

@@ -8,6 +8,7 @@ type consumer struct {
 	last     Time
 	gens     int
 	strs     []localString // by the generation's id
+	named    []namedReason // by the generation's string id
 	stacks   []StackID     // by the generation's id
 	slots    []uint32      // by the generation's goroutine index + 1, see resetSlots
 	states   []State       // by slot
@@ -39,6 +40,7 @@ func (c *consumer) generation(j *job) {
 	c.gens++
 	c.resetSlots()
 	c.readStrings(j.g)
+	c.nameReasons()
 	c.readStacks(j.g)
 	t := c.t
 	clk := &t.read.clock
