@@ -122,16 +122,36 @@ func (w *watched) Blocks() iter.Seq[[]exectrace.Event] {
 	begun := time.Now()
 	return func(yield func([]exectrace.Event) bool) {
 		for block := range w.Trace.Blocks() {
-			w.events += int64(len(block))
-			// A second of silence is no time to wait; what takes longer tells how it goes.
-			if now := time.Now(); now.Sub(begun) > time.Second && now.Sub(w.shown) > 200*time.Millisecond {
-				w.shown = now
-				w.show.line(readLine(w.events, w.Trace.Stats().Bytes, w.Trace.Version()))
-			}
+			w.tell(begun, len(block))
 			if !yield(block) {
 				return
 			}
 		}
+	}
+}
+
+// Batches gives them packed.
+func (w *watched) Batches() iter.Seq[*exectrace.Batch] {
+	if !w.show.live {
+		return w.Trace.Batches()
+	}
+	begun := time.Now()
+	return func(yield func(*exectrace.Batch) bool) {
+		for b := range w.Trace.Batches() {
+			w.tell(begun, len(b.Records))
+			if !yield(b) {
+				return
+			}
+		}
+	}
+}
+
+// tell counts events that were read. A second of silence is no time to wait; what takes longer tells how it goes.
+func (w *watched) tell(begun time.Time, events int) {
+	w.events += int64(events)
+	if now := time.Now(); now.Sub(begun) > time.Second && now.Sub(w.shown) > 200*time.Millisecond {
+		w.shown = now
+		w.show.line(readLine(w.events, w.Trace.Stats().Bytes, w.Trace.Version()))
 	}
 }
 

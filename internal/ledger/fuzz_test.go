@@ -63,6 +63,9 @@ func fuzzRun(t *testing.T, src timeline.Source) {
 			t.Fatal(err)
 		}
 		checkSums(t, r)
+		if tr, ok := src.(*exectrace.Trace); ok {
+			samePass(t, tr, o, r)
+		}
 		if _, err := json.Marshal(r); err != nil {
 			t.Fatal(err)
 		}

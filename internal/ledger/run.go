@@ -112,7 +112,18 @@ func (p *pass) run(ctx context.Context) (*Result, error) {
 	var events int64
 	heap := newHeapGauge()
 	known, _ := f.(*request.Finder) // its calls are direct, and not made for what tells it nothing
+	packed, _ := src.(batcher)
 	err := func() error {
+		if known != nil && packed != nil && src.Version() >= 22 && p.j == nil {
+			return p.batches(ctx, packed, known, func(at exectrace.Time, n int) {
+				if events == 0 {
+					begin = at
+				}
+				events += int64(n)
+				end = max(end, at)
+				heap.look()
+			})
+		}
 		for block := range src.Blocks() {
 			if err := ctx.Err(); err != nil {
 				return err
@@ -135,10 +146,7 @@ func (p *pass) run(ctx context.Context) (*Result, error) {
 						acts = f.Event(ev)
 					}
 					if len(acts) > 0 {
-						tl.Advance(ev.Time)
-						for j := range acts {
-							p.activation(&acts[j])
-						}
+						p.ended(ev.Time, acts)
 					}
 				}
 				tl.Apply(ev)

@@ -187,9 +187,9 @@ func (f *Finder) other(ev *exectrace.Event) []Activation {
 	case exectrace.KindTaskEnd:
 		f.taskEnd(ev)
 	case exectrace.KindRegionBegin:
-		f.regionBegin(ev)
+		f.regionBegin(f.doer(ev), ev.Arg[0], ev.Name, ev.Time)
 	case exectrace.KindRegionEnd:
-		f.regionEnd(ev)
+		f.regionEnd(f.doer(ev), ev.Time)
 	case exectrace.KindRangeBegin:
 		if g := f.at(ev.G, ev.Slot); g != nil && ev.Stack != 0 {
 			f.see(g, f.stack(ev.Stack), ev.Time)
@@ -227,12 +227,12 @@ func (f *Finder) reset(g *gstate, id exectrace.GoID, slot uint32) {
 	*g = gstate{id: id, slot: slot, serial: g.serial + 1, wokenBy: exectrace.NoSlot, group: NoGroup}
 }
 
-// on is the goroutine that made ev happen to another; nil if none did.
-func (f *Finder) on(ev *exectrace.Event) *gstate {
-	if ev.On == exectrace.NoGoroutine || ev.OnSlot == ev.Slot {
+// on is the goroutine that did something to g; nil if none did.
+func (f *Finder) on(g *gstate, by *act) *gstate {
+	if by.on == exectrace.NoGoroutine || by.slot == g.slot {
 		return nil
 	}
-	return f.at(ev.On, ev.OnSlot)
+	return f.at(by.on, by.slot)
 }
 
 // gap: events are missing until end, so ends and begins may be.

@@ -7,7 +7,7 @@ func (f *Finder) goroutine(ev *exectrace.Event) {
 	f.grow(ev.OnSlot) // before pointers into the table are taken
 	if ev.From == exectrace.NotExist && ev.To != exectrace.NotExist && ev.Slot < maxSlots {
 		f.grow(ev.Slot)
-		f.create(&f.gs[ev.Slot], ev)
+		f.create(&f.gs[ev.Slot], ev.G, ev.Slot, ev.Stack, act{ev.Time, ev.On, ev.OnSlot, ev.OnStack})
 		return
 	}
 	g := f.at(ev.G, ev.Slot)
@@ -20,38 +20,57 @@ func (f *Finder) goroutine(ev *exectrace.Event) {
 	}
 	switch ev.To {
 	case exectrace.Waiting:
-		f.block(g, ev)
+		f.block(g, ev.Stack, ev.Reason, ev.Time)
 	case exectrace.Syscall:
-		if ev.Stack != 0 && g.role != roleNever {
-			in := f.enter(g, ev.Stack)
-			if (g.role == roleUnknown || g.role == roleLoop) && f.isIdle(g, in) {
-				f.loopRead(g, ev.Time)
-				return
-			}
-			if g.role == roleUnknown {
-				f.learnRead(g, in)
-			}
-			f.see(g, in, ev.Time)
-			if in.marks&(markWrite|markNetWrite) != 0 {
-				f.write(g, in)
-			}
-			if in.marks&markFlush != 0 && g.role == roleHTTP1 {
-				f.httpFlush(g)
-			}
-		}
+		f.call(g, ev.Stack, ev.Time)
 	case exectrace.NotExist:
 		f.end(g, ev.Time)
 	case exectrace.Running, exectrace.Runnable:
 		switch ev.From {
 		case exectrace.Waiting:
-			f.wake(g, ev)
+			f.wake(g, act{ev.Time, ev.On, ev.OnSlot, ev.OnStack})
 		case exectrace.Syscall:
-			if g.flags&flagWriting != 0 {
-				g.flags &^= flagWriting
-				if g.phase == phaseOpen {
-					g.flushed = ev.Time
-				}
-			}
+			f.callEnd(g, ev.Time)
+		}
+	}
+}
+
+// act is what one goroutine did to another.
+type act struct {
+	time  exectrace.Time
+	on    exectrace.GoID    // who did it
+	slot  uint32            // its slot
+	stack exectrace.StackID // and where it stood
+}
+
+// call: g goes into a system call.
+func (f *Finder) call(g *gstate, stack exectrace.StackID, t exectrace.Time) {
+	if stack == 0 || g.role == roleNever {
+		return
+	}
+	in := f.enter(g, stack)
+	if (g.role == roleUnknown || g.role == roleLoop) && f.isIdle(g, in) {
+		f.loopRead(g, t)
+		return
+	}
+	if g.role == roleUnknown {
+		f.learnRead(g, in)
+	}
+	f.see(g, in, t)
+	if in.marks&(markWrite|markNetWrite) != 0 {
+		f.write(g, in)
+	}
+	if in.marks&markFlush != 0 && g.role == roleHTTP1 {
+		f.httpFlush(g)
+	}
+}
+
+// callEnd: g came back from one.
+func (f *Finder) callEnd(g *gstate, t exectrace.Time) {
+	if g.flags&flagWriting != 0 {
+		g.flags &^= flagWriting
+		if g.phase == phaseOpen {
+			g.flushed = t
 		}
 	}
 }
@@ -98,28 +117,28 @@ func (f *Finder) status(g *gstate, ev *exectrace.Event) {
 }
 
 // create: g begins to live. A creation without the creator's stack is a goroutine that was there when the trace began.
-func (f *Finder) create(g *gstate, ev *exectrace.Event) {
+func (f *Finder) create(g *gstate, id exectrace.GoID, slot uint32, start exectrace.StackID, by act) {
 	f.abandon(g, Lost)
-	f.reset(g, ev.G, ev.Slot)
-	g.wokenBy = ev.OnSlot
-	fresh := ev.OnStack != 0
-	if ev.Stack != 0 {
-		in := f.stack(ev.Stack)
+	f.reset(g, id, slot)
+	g.wokenBy = by.slot
+	fresh := by.stack != 0
+	if start != 0 {
+		in := f.stack(start)
 		g.entry, g.role = in.entry, f.entries[in.entry].role
 	}
 	if !fresh {
 		if g.role == roleLife {
-			f.open(g, ev.Time, flagOpenBegin)
+			f.open(g, by.time, flagOpenBegin)
 			f.proven(g)
 		}
 		return
 	}
-	if on := f.on(ev); on != nil {
-		in := f.enter(on, ev.OnStack)
+	if on := f.on(g, &by); on != nil {
+		in := f.enter(on, by.stack)
 		if on.role == roleHTTP1 && in.where == whereFresh {
-			f.httpFresh(on, ev.Time)
+			f.httpFresh(on, by.time)
 		}
-		f.see(on, in, ev.Time)
+		f.see(on, in, by.time)
 		on.flags |= flagSpawned
 		switch {
 		case on.flags&flagChild != 0 && on.role == roleUnknown, on.phase == phaseOpen && (on.role != roleUnknown || on.flags&flagUser != 0):
@@ -132,26 +151,26 @@ func (f *Finder) create(g *gstate, ev *exectrace.Event) {
 	switch g.role {
 	case roleLife:
 		g.flags &^= flagChild
-		f.open(g, ev.Time, 0)
+		f.open(g, by.time, 0)
 		f.proven(g)
 	case roleHTTP1:
 		g.flags &^= flagChild
-		f.open(g, ev.Time, 0) // the first request may be there already
+		f.open(g, by.time, 0) // the first request may be there already
 	case roleUnknown:
 		g.flags |= flagFresh
-		f.born(g, ev.Time)
+		f.born(g, by.time)
 	}
 }
 
 // block: g waits from now on.
-func (f *Finder) block(g *gstate, ev *exectrace.Event) {
+func (f *Finder) block(g *gstate, stack exectrace.StackID, reason exectrace.Reason, t exectrace.Time) {
 	g.flags = g.flags&^flagWoke | flagWaiting
-	g.class = classOf(ev.Reason)
+	g.class = classOf(reason)
 	g.site = 0
 	if g.role == roleNever {
 		return
 	}
-	in := f.enter(g, ev.Stack)
+	in := f.enter(g, stack)
 	if g.phase == phaseNone && g.flags&flagChild != 0 && g.role == roleUnknown {
 		// part of another's activation: its waits say nothing, but for one
 		if in.marks&markAccept != 0 {
@@ -161,11 +180,11 @@ func (f *Finder) block(g *gstate, ev *exectrace.Event) {
 	}
 	switch g.role {
 	case roleHTTP1:
-		f.httpBlock(g, in, ev.Time)
+		f.httpBlock(g, in, t)
 	case roleLoop, roleUnknown:
-		f.loopBlock(g, in, ev.Time)
+		f.loopBlock(g, in, t)
 	default:
-		f.see(g, in, ev.Time)
+		f.see(g, in, t)
 	}
 	if in.marks&(markWrite|markNetWrite) != 0 {
 		f.write(g, in)
@@ -177,59 +196,59 @@ func (f *Finder) block(g *gstate, ev *exectrace.Event) {
 }
 
 // wake: g's wait is over.
-func (f *Finder) wake(g *gstate, ev *exectrace.Event) {
+func (f *Finder) wake(g *gstate, by act) {
 	g.flags &^= flagWaiting
-	if ev.OnSlot != exectrace.NoSlot && ev.OnSlot != ev.Slot {
-		f.wakes(g, ev)
+	if by.slot != exectrace.NoSlot && by.slot != g.slot {
+		f.wakes(g, by)
 	} else if g.role == roleUnknown {
 		f.woken(g, nil)
 	}
-	g.wokenBy = ev.OnSlot
+	g.wokenBy = by.slot
 	if g.flags&flagDeferred != 0 {
-		f.deferredEnd(g, ev)
+		f.deferredEnd(g, by.slot)
 	}
 	if g.phase == phaseNone && g.role != roleNever {
 		// If it was an idle wait its next read will tell.
 		g.flags |= flagWoke
-		g.begin = ev.Time
+		g.begin = by.time
 	}
 	switch g.role {
 	case roleHTTP1:
 		switch {
 		case g.phase == phaseIdle:
-			f.open(g, ev.Time, 0)
+			f.open(g, by.time, 0)
 		case g.flags&flagAborting != 0:
 			g.flags &^= flagAborting
 			if g.phase == phaseMaybe {
-				g.prevEnd = ev.Time
+				g.prevEnd = by.time
 			}
 		}
 	case roleLoop, roleUnknown:
 		if g.phase == phaseIdle {
-			f.open(g, ev.Time, 0)
+			f.open(g, by.time, 0)
 			f.proven(g)
 		}
 	}
 }
 
 // wakes: On wakes g, and what On's stack and state tell of On.
-func (f *Finder) wakes(g *gstate, ev *exectrace.Event) {
-	on := f.on(ev)
+func (f *Finder) wakes(g *gstate, by act) {
+	on := f.on(g, &by)
 	if on == nil {
 		return
 	}
 	if g.role == roleUnknown {
 		f.woken(g, on)
 	}
-	if on.role == roleNever || ev.OnStack == 0 && on.role != roleUnknown {
+	if on.role == roleNever || by.stack == 0 && on.role != roleUnknown {
 		return
 	}
-	in := f.enter(on, ev.OnStack)
+	in := f.enter(on, by.stack)
 	if on.role == roleHTTP1 && in.marks&markAbort != 0 {
-		f.httpAbort(on, in, ev.Time)
+		f.httpAbort(on, in, by.time)
 		return
 	}
-	f.see(on, in, ev.Time)
+	f.see(on, in, by.time)
 	if in.marks&markWrite != 0 {
 		f.write(on, in)
 	}

@@ -14,12 +14,17 @@ const maxTasks = 1 << 18
 
 // doer is the goroutine that wrote a task or region event.
 func (f *Finder) doer(ev *exectrace.Event) *gstate {
-	g := f.at(ev.G, ev.Slot)
 	if ev.G == exectrace.NoGoroutine {
-		g = f.at(ev.On, ev.OnSlot)
+		return f.marks(ev.On, ev.OnSlot, ev.Stack, ev.Time)
 	}
-	if g != nil && ev.Stack != 0 {
-		f.see(g, f.enter(g, ev.Stack), ev.Time)
+	return f.marks(ev.G, ev.Slot, ev.Stack, ev.Time)
+}
+
+// marks is the goroutine with that number, which writes an event of its own.
+func (f *Finder) marks(id exectrace.GoID, slot uint32, stack exectrace.StackID, t exectrace.Time) *gstate {
+	g := f.at(id, slot)
+	if g != nil && stack != 0 {
+		f.see(g, f.enter(g, stack), t)
 	}
 	return g
 }
@@ -109,16 +114,15 @@ func (f *Finder) taskEnd(ev *exectrace.Event) {
 
 // deferredEnd: the goroutine whose task ended elsewhere wakes. It waited for that end if the one who ended it woke it,
 // or if it waited for several.
-func (f *Finder) deferredEnd(g *gstate, ev *exectrace.Event) {
-	if ev.OnSlot == g.ender || g.class == waitGroup {
+func (f *Finder) deferredEnd(g *gstate, by uint32) {
+	if by == g.ender || g.class == waitGroup {
 		f.close(g, g.flushed)
 		return
 	}
 	f.abandon(g, Elsewhere)
 }
 
-func (f *Finder) regionBegin(ev *exectrace.Event) {
-	g := f.doer(ev)
+func (f *Finder) regionBegin(g *gstate, task uint64, name exectrace.StringID, t exectrace.Time) {
 	if g == nil {
 		return
 	}
@@ -131,21 +135,20 @@ func (f *Finder) regionBegin(ev *exectrace.Event) {
 	if f.inside(g) {
 		return
 	}
-	if id := ev.Arg[0]; id != 0 {
-		if tk, ok := f.tasks[id]; !ok || !tk.given {
+	if task != 0 {
+		if tk, ok := f.tasks[task]; !ok || !tk.given {
 			return // its task is the activation, or began before the trace
 		}
 	}
-	f.mark(g, ev.Time, 0, ev.Name)
+	f.mark(g, t, 0, name)
 	g.regions = 1
 }
 
-func (f *Finder) regionEnd(ev *exectrace.Event) {
-	g := f.doer(ev)
+func (f *Finder) regionEnd(g *gstate, t exectrace.Time) {
 	if g == nil || g.phase != phaseOpen || g.flags&flagUser == 0 || g.task != 0 {
 		return
 	}
 	if g.regions--; g.regions == 0 {
-		f.close(g, ev.Time)
+		f.close(g, t)
 	}
 }

@@ -21,19 +21,10 @@ func (t *Timeline) swift(ev *exectrace.Event, now int64) bool {
 		case exectrace.Waiting:
 			return t.swiftBlock(g, ev.Stack, ev.Reason, now)
 		case exectrace.Syscall, exectrace.NotExist:
-			return t.swiftLeave(g, ev, now)
+			return t.swiftLeave(g, ev.Stack, ev.To == exectrace.NotExist, now)
 		}
 	case Syscall:
-		if ev.To != exectrace.Running || g.proc < 0 || int32(ev.P) != g.proc {
-			return false
-		}
-		t.lostAll = false
-		if g.meta&(metaFirst|metaGap) == 0 && g.stack != 0 {
-			t.called(g, now)
-		}
-		t.procs.back(g.proc, now)
-		t.run(g, now, 0)
-		return true
+		return ev.To == exectrace.Running && t.swiftBack(g, int32(ev.P), now)
 	case Waiting:
 		if ev.To != exectrace.Runnable {
 			return false
@@ -45,6 +36,52 @@ func (t *Timeline) swift(ev *exectrace.Event, now int64) bool {
 			}
 		}
 		return t.swiftWake(g, on, int32(ev.P), ev.OnStack, now)
+	}
+	return false
+}
+
+// Record is Apply for a record that is no OpOther, as far as swift would take its event; id and on are as [exectrace.Roster]
+// says. False: only the time has moved, and the event is to be applied.
+func (t *Timeline) Record(r *exectrace.Record, id, on exectrace.GoID) bool {
+	now := t.Advance(r.Time)
+	t.Woken.Lock = false
+	t.thread = r.M
+	switch r.Op {
+	case exectrace.OpRegionBegin, exectrace.OpRegionEnd:
+		return true // they tell nothing of states
+	case exectrace.OpHeapLive:
+		t.ranges.live(int64(min(uint64(r.Name)<<32|uint64(r.Arg), 1<<62)))
+		return true
+	}
+	if uint(r.Slot) >= uint(len(t.slots)) || now < t.inGapUntil || t.long {
+		return false
+	}
+	g := &t.slots[r.Slot]
+	if g.goid != id || g.Ident == 0 || g.Cur < t.oldest || int(g.epoch) != len(t.gaps) {
+		return false
+	}
+	switch r.Op {
+	case exectrace.OpStart:
+		return State(g.meta&7) == Runnable && t.swiftStart(g, r.Slot, int32(r.P), now)
+	case exectrace.OpBlock:
+		return State(g.meta&7) == Running && t.swiftBlock(g, r.Stack, r.Reason, now)
+	case exectrace.OpWake:
+		if State(g.meta&7) != Waiting {
+			return false
+		}
+		by := exectrace.NoSlot
+		if on != exectrace.NoGoroutine && r.Arg != r.Slot {
+			if by = r.Arg; uint(by) >= uint(len(t.slots)) || t.slots[by].goid != on {
+				return false
+			}
+		}
+		return t.swiftWake(g, by, int32(r.P), r.Stack, now)
+	case exectrace.OpSyscall:
+		return State(g.meta&7) == Running && t.swiftLeave(g, r.Stack, false, now)
+	case exectrace.OpSyscallEnd:
+		return State(g.meta&7) == Syscall && t.swiftBack(g, int32(r.P), now)
+	case exectrace.OpEnd:
+		return State(g.meta&7) == Running && t.swiftLeave(g, r.Stack, true, now)
 	}
 	return false
 }
@@ -119,18 +156,32 @@ func (t *Timeline) swiftBlock(g *G, stack exectrace.StackID, reason exectrace.Re
 }
 
 // swiftLeave takes a goroutine whose entry is known into a syscall, or to its end.
-func (t *Timeline) swiftLeave(g *G, ev *exectrace.Event, now int64) bool {
-	if g.proc < 0 || g.who == 0 && ev.Stack != 0 {
+func (t *Timeline) swiftLeave(g *G, stack exectrace.StackID, ends bool, now int64) bool {
+	if g.proc < 0 || g.who == 0 && stack != 0 {
 		return false
 	}
 	t.lostAll = false
-	if ev.To == exectrace.Syscall {
+	if !ends {
 		t.procs.syscall(g.proc, now)
-		t.call(g, now, 0, uint32(ev.Stack))
+		t.call(g, now, 0, uint32(stack))
 		return true
 	}
-	t.procs.release(g.proc, now, g.Ident, uint32(ev.Stack))
+	t.procs.release(g.proc, now, g.Ident, uint32(stack))
 	t.detach(g)
+	return true
+}
+
+// swiftBack takes a goroutine out of a syscall that kept its P.
+func (t *Timeline) swiftBack(g *G, proc int32, now int64) bool {
+	if g.proc < 0 || proc != g.proc {
+		return false
+	}
+	t.lostAll = false
+	if g.meta&(metaFirst|metaGap) == 0 && g.stack != 0 {
+		t.called(g, now)
+	}
+	t.procs.back(g.proc, now)
+	t.run(g, now, 0)
 	return true
 }
 
