@@ -334,16 +334,43 @@ func addTo(m map[uint32]int64, k uint32, ns int64) map[uint32]int64 {
 
 func (s *sum) tag(k factKind, ns int64) {
 	t := &s.tags
-	for kind, at := range map[factKind]*int64{
-		factSilence: &t.SilenceNS, factGC: &t.GCNS, factInSTW: &t.STWNS, factInAssist: &t.AssistNS, factInSweep: &t.SweepNS,
-		factNewborn: &t.NewbornNS, factPreempt: &t.PreemptNS, factSyscall: &t.SyscallNS, factHandoff: &t.HandoffNS,
-		factInferred: &t.InferredNS, factMeasured: &t.MeasuredNS, factSocket: &t.SocketNS, factDue: &t.DueNS, factBarrier: &t.BarrierNS, factPermit: &t.PermitNS, factServing: &t.ServingNS,
-		factSlices: &t.Slices, factGCSlices: &t.GCSlices,
-	} {
-		if kind == k {
-			*at += ns
-			return
-		}
+	switch k {
+	case factSilence:
+		t.SilenceNS += ns
+	case factGC:
+		t.GCNS += ns
+	case factInSTW:
+		t.STWNS += ns
+	case factInAssist:
+		t.AssistNS += ns
+	case factInSweep:
+		t.SweepNS += ns
+	case factNewborn:
+		t.NewbornNS += ns
+	case factPreempt:
+		t.PreemptNS += ns
+	case factSyscall:
+		t.SyscallNS += ns
+	case factHandoff:
+		t.HandoffNS += ns
+	case factInferred:
+		t.InferredNS += ns
+	case factMeasured:
+		t.MeasuredNS += ns
+	case factSocket:
+		t.SocketNS += ns
+	case factDue:
+		t.DueNS += ns
+	case factBarrier:
+		t.BarrierNS += ns
+	case factPermit:
+		t.PermitNS += ns
+	case factServing:
+		t.ServingNS += ns
+	case factSlices:
+		t.Slices += ns
+	case factGCSlices:
+		t.GCSlices += ns
 	}
 }
 

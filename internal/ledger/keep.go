@@ -80,13 +80,13 @@ func (g *group) add(wall int64) {
 	g.hist.add(wall)
 	if g.count > alwaysBelow && g.count%64 == 0 {
 		n := float64(g.count)
-		p99 := g.hist.quantile(0.99) * 4 / 5
 		share := 0.02
 		if g.count > 50_000 {
 			share = 0.0125 // what it is moves little by then
 		}
-		g.hot = min(p99, g.hist.quantile(1-max(0.015, alwaysBelow/2/n)))
-		g.thr = max(g.floor, g.hist.quantile(1-max(share, alwaysBelow/n)))
+		q := g.hist.quantiles([3]float64{0.99, 1 - max(0.015, alwaysBelow/2/n), 1 - max(share, alwaysBelow/n)})
+		g.hot = min(q[0]*4/5, q[1])
+		g.thr = max(g.floor, q[2])
 	}
 }
 
@@ -287,6 +287,29 @@ func (h *histogram) quantile(q float64) int64 {
 	return 0
 }
 
+// quantiles is quantile of three at once.
+func (h *histogram) quantiles(qs [3]float64) (at [3]int64) {
+	const none = int64(1<<63 - 1)
+	var left [3]int64
+	for k, q := range qs {
+		left[k] = h.n - int64(q*float64(h.n))
+	}
+	need := min(left[0], left[1], left[2])
+	var above int64
+	for i := len(h.b) - 1; i >= 0 && need < none; i-- {
+		if above += int64(h.b[i]); above < need {
+			continue
+		}
+		for k, l := range left {
+			if above >= l {
+				at[k], left[k] = bucketAt(i), none
+			}
+		}
+		need = min(left[0], left[1], left[2])
+	}
+	return at
+}
+
 // above counts what lies in buckets over that of ns.
 func (h *histogram) above(ns int64) (n int64) {
 	for i := bucket(ns) + 1; i < len(h.b); i++ {
@@ -310,6 +333,7 @@ type allColumn struct {
 	wall int64
 	t    table
 	ns   []int64
+	own  [leafCodes]uint32 // by leaf, of the goroutine's own time without a stack: index in ns, plus one
 }
 
 func (c *allColumn) add(class classCode, leaf leafCode, stack uint32, ns int64) {
@@ -318,11 +342,19 @@ func (c *allColumn) add(class classCode, leaf leafCode, stack uint32, ns int64) 
 
 // book adds time of a leaf. Stack is where the request's wait or call stands, detail as in account.
 func (c *allColumn) book(class classCode, leaf leafCode, stack, detail uint32, ns int64) {
+	plain := class == classOwn && stack == 0 && detail == 0
+	if plain && c.own[leaf] != 0 {
+		c.ns[c.own[leaf]-1] += ns
+		return
+	}
 	n, isNew := c.t.get(uint64(class)<<8|uint64(leaf), uint64(detail)<<32|uint64(stack))
 	if isNew {
 		c.ns = append(c.ns, 0)
 	}
 	c.ns[n] += ns
+	if plain {
+		c.own[leaf] = n + 1
+	}
 }
 
 // own adds [b,e) of g to the group's column of all, by g's own states, and returns how long it ran and when the request was there by the

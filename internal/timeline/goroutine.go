@@ -49,7 +49,7 @@ func (t *Timeline) slotOf(slot uint32, id exectrace.GoID) (g *G, isNew bool) {
 }
 
 func (t *Timeline) detach(g *G) {
-	t.dead = append(t.dead, deadIdent{g.Ident, t.head})
+	t.dead = append(t.dead, deadIdent{t.head, g.Ident})
 	*g = G{proc: -1}
 }
 

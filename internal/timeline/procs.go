@@ -257,7 +257,7 @@ func (p *procs) rotate(now int64) {
 	b.sum = b.sum[:0]
 	p.next++
 	if len(p.blocks) < procBlocks {
-		p.blocks = append(p.blocks, procBlock{begin: now})
+		p.blocks = append(p.blocks, procBlock{begin: now, occ: make([]occupation, 0, max(blockOcc, 2*len(p.ps))+len(p.ps))})
 		p.cur = &p.blocks[len(p.blocks)-1]
 		return
 	}

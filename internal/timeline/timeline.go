@@ -97,8 +97,8 @@ type Timeline struct {
 }
 
 type deadIdent struct {
-	ident uint32
 	head  uint64
+	ident uint32
 }
 
 // Silence is a stretch without an event of any thread while something was runnable.
@@ -137,7 +137,8 @@ func New(src Source, o Options) *Timeline {
 	if o.Bytes <= 0 {
 		o.Bytes = 24 << 20
 	}
-	t := &Timeline{src: src, Stacks: NewStacks(src), idents: make([]Ident, 1, 256)}
+	// As with the ring: room that need not move. A server that makes a goroutine a request has so many in the ring's reach.
+	t := &Timeline{src: src, Stacks: NewStacks(src), idents: make([]Ident, 1, 1<<17), dead: make([]deadIdent, 0, 1<<16)}
 	t.ring.init(o.Bytes / 24)
 	t.procs.init()
 	t.timerproc = t.intern("runtime.timerproc")
