@@ -70,7 +70,8 @@ func lookFault(p *Pass) {
 		p.Blind(why)
 		return
 	}
-	ns := max(k.Faults.NS, k.Major.NS+k.Huge.NS)
+	// A minor fault is work on a CPU. Who touches much memory for the first time does much of it, and waits for nothing.
+	ns := k.Major.NS + k.Huge.NS
 	if r.CPUs == nil || ratio(ns, wall(k)) < stallShare {
 		p.Clear("%s", faultText(k))
 		return
@@ -96,7 +97,7 @@ func tellFault(p *Pass, f *finding.Finding) {
 		kind = "faults for huge pages, which clear 2 MiB each"
 	}
 	if len(p.pools) > 0 {
-		f.Summary = fmt.Sprintf("threads of the process spend %s in %s", finding.Duration(k.Faults.NS), kind)
+		f.Summary = fmt.Sprintf("threads of the process spend %s in %s", finding.Duration(k.Major.NS+k.Huge.NS), kind)
 		p.known = p.pooled()
 	} else {
 		f.Summary = fmt.Sprintf("slow requests spend %s (%s of their time) in %s", p.per(p.NS()), p.share(p.NS()), kind)
