@@ -35,7 +35,7 @@ const (
 	// drainEvery keeps a ring of 2 MiB below half at 500 000 events a second; a fuller one is read again at once. What is nearly
 	// empty is read seldom, as waking up costs more than reading then.
 	drainEvery  = 20 * time.Millisecond
-	drainSeldom = 80 * time.Millisecond
+	drainSeldom = beat
 	flushEvery  = 250 * time.Millisecond
 	// batchMost and flushMost bound the records kept, which matters at some 100 000 a second.
 	batchMost = 4096
@@ -177,7 +177,7 @@ func (s *bpfStream) run(ctx context.Context) error {
 		if s.r.Fullest() < 1.0/16 {
 			next = drainSeldom
 		}
-		drain.Reset(next)
+		drain.Reset(untilBeat(next))
 		upTo, err := s.drain()
 		for err == nil && s.r.Fullest() > 0.25 && ctx.Err() == nil {
 			upTo, err = s.drain()

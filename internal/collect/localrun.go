@@ -23,6 +23,8 @@ const (
 	toEnd   = 60 * time.Second
 	// linger is how much longer than the trace they record: events of its last moments reach us later.
 	linger = 50 * time.Millisecond
+	// watchEvery is how often the target is looked after.
+	watchEvery = 200 * time.Millisecond
 )
 
 // startLocals starts the process' collectors, waits until they record, and gives what ends them and says what of that
@@ -63,9 +65,11 @@ func (r *run) startLocals(ctx context.Context) (stop func() *failure) {
 		}
 	}
 	r.target.begin()
+	once := ownCPU() - cpu
 	return func() *failure {
 		time.Sleep(linger)
 		r.o.Progress(Progress{Doing: "ending"})
+		ending := ownCPU()
 		cancel()
 		done := make(chan struct{})
 		go func() { wg.Wait(); close(done) }()
@@ -74,7 +78,7 @@ func (r *run) startLocals(ctx context.Context) (stop func() *failure) {
 		case <-time.After(toEnd):
 			r.o.Progress(Progress{Note: fmt.Sprintf("a collector did not end within %s: what it wrote is kept", toEnd)})
 		}
-		cost := evidence.Cost{CPUNS: ownCPU() - cpu, TargetNS: r.target.used()}
+		cost := evidence.Cost{CPUNS: ownCPU() - cpu, OnceNS: once + ownCPU() - ending, TargetNS: r.target.used()}
 		r.w.Update(func(m *evidence.Manifest) {
 			m.Recorder = &cost
 			m.Target.Ended, m.Target.Halted = r.target.story(), r.target.halted()
@@ -264,7 +268,7 @@ func (w *watch) until(end func()) func() {
 	done := make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		t := time.NewTicker(200 * time.Millisecond)
+		t := time.NewTimer(untilBeat(watchEvery))
 		defer t.Stop()
 		for {
 			if !w.look() {
@@ -273,6 +277,7 @@ func (w *watch) until(end func()) func() {
 			}
 			select {
 			case <-t.C:
+				t.Reset(untilBeat(watchEvery))
 			case <-done:
 				return
 			}

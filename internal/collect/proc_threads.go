@@ -31,11 +31,14 @@ func recordThreads(ctx context.Context, p Process, w io.Writer) (*evidence.Cost,
 	r := begin(p, w)
 	sums := func() { r.sums(p.PID) }
 	if r.do(sums) {
-		r.every(ctx, 200*time.Millisecond, func(int) { r.glance(p.PID) })
+		r.every(ctx, glanceEvery, func(int) { r.glance(p.PID) })
 	}
 	r.do(sums)
 	return r.end()
 }
+
+// glanceEvery is out of step with the periods of CPU quotas, 100 ms: of those it would see the same part again and again.
+const glanceEvery = 230 * time.Millisecond
 
 // sums writes of each thread what it ran, was queued and switched, as one reading: "TID: schedstat's three numbers, voluntary, involuntary".
 func (r *readings) sums(pid int) {

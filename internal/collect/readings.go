@@ -87,7 +87,7 @@ func (r *readings) do(round func()) bool {
 // every runs a round each interval until ctx ends. After a thousand of them it doubles the interval, so that an hour is bounded as well; a round
 // that costs more than a thousandth of a CPU lengthens it at once.
 func (r *readings) every(ctx context.Context, interval time.Duration, round func(n int)) {
-	t := time.NewTimer(interval)
+	t := time.NewTimer(untilBeat(interval))
 	defer t.Stop()
 	for n := 1; ; n++ {
 		select {
@@ -102,8 +102,20 @@ func (r *readings) every(ctx context.Context, interval time.Duration, round func
 		if n%1000 == 0 {
 			interval *= 2
 		}
-		t.Reset(max(interval, min(time.Duration(r.cpu-before)*1000, 10*time.Second)))
+		t.Reset(untilBeat(max(interval, min(time.Duration(r.cpu-before)*1000, 10*time.Second))))
 	}
+}
+
+// beat is what our own timers are set to multiples of, by the monotonic clock: each wake-up of ours costs more than most of what is done then, and
+// together they are one.
+const beat = 100 * time.Millisecond
+
+// untilBeat is the time of about interval, if that is one of beats, after which a timer of ours is to fire.
+func untilBeat(interval time.Duration) time.Duration {
+	if interval%beat != 0 {
+		return interval
+	}
+	return max(interval-time.Duration(monotonic())%beat, interval/2)
 }
 
 func (r *readings) end() (*evidence.Cost, error) {

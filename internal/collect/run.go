@@ -325,17 +325,20 @@ func (r *run) takeTrace(ctx context.Context, c *Collector) (int64, *failure) {
 	}
 }
 
+const progressEvery = 200 * time.Millisecond
+
 // tick tells how the recording goes, until the function it returns is called.
 func (r *run) tick() func() {
 	done := make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		t := time.NewTicker(250 * time.Millisecond)
+		t := time.NewTimer(untilBeat(progressEvery))
 		defer t.Stop()
 		for {
 			r.o.Progress(Progress{Doing: "recording", Elapsed: time.Since(time.Unix(0, r.begun.Load())), Of: r.o.For, Received: r.received.Load() + r.wrote.Load()})
 			select {
 			case <-t.C:
+				t.Reset(untilBeat(progressEvery))
 			case <-done:
 				return
 			}

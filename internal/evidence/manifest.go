@@ -90,6 +90,7 @@ type Collector struct {
 // Cost is what a collector took of the machine, as far as it can be known.
 type Cost struct {
 	CPUNS    int64  `json:"cpu_ns"`              // its own threads
+	OnceNS   int64  `json:"once_ns,omitempty"`   // of CPUNS, what it took to begin and to end, however long it recorded
 	KernelNS int64  `json:"kernel_ns,omitempty"` // its programs in the kernel, which run in the time of whoever they watch
 	TargetNS int64  `json:"target_ns,omitempty"` // CPU time of the target meanwhile
 	Records  int64  `json:"records,omitempty"`

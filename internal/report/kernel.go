@@ -13,6 +13,7 @@ type Tier struct {
 // TierCost is what recording took of the machine, as far as it is known.
 type TierCost struct {
 	CPUNS    int64  `json:"cpu_ns"`              // the recorder's own threads
+	OnceNS   int64  `json:"once_ns,omitempty"`   // of CPUNS, what it took to begin and to end, however long it recorded
 	KernelNS int64  `json:"kernel_ns,omitempty"` // its programs in the kernel, in the time of whoever they watch
 	TargetNS int64  `json:"target_ns,omitempty"` // CPU time of the target meanwhile
 	Records  int64  `json:"records,omitempty"`

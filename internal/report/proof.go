@@ -349,12 +349,19 @@ func (r *Report) recording() string {
 			lowered = append(lowered, t.Cost.Lowered)
 		}
 	}
-	s := "its recorder took " + finding.Duration(c.CPUNS) + " CPU"
+	s := "its recorder took "
+	if c.OnceNS > 0 {
+		s += finding.Duration(c.OnceNS) + " CPU to begin and to end, "
+	}
+	s += finding.Duration(c.CPUNS-c.OnceNS) + " CPU"
+	if c.OnceNS > 0 {
+		s += " meanwhile"
+	}
 	if kernel > 0 {
 		s += " and its programs in the kernel " + finding.Duration(kernel)
 	}
 	if c.TargetNS > 0 {
-		s += fmt.Sprintf(", %s of the %s that the target took", percent(share(c.CPUNS+kernel, c.TargetNS)), finding.Duration(c.TargetNS))
+		s += fmt.Sprintf(", %s of the %s that the target took", percent(share(c.CPUNS-c.OnceNS+kernel, c.TargetNS)), finding.Duration(c.TargetNS))
 	}
 	if records > 0 {
 		s += fmt.Sprintf(", for %s records of the kernel, %s lost", count(records), count(lost))
