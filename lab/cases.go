@@ -38,6 +38,7 @@ type Variant struct {
 
 	Settings []Setting `json:"settings"` // of the machine, put back at the end
 	Memory   int64     `json:"memory"`   // bytes that it takes, if it is much
+	Leave    int64     `json:"leave"`    // bytes of memory that the machine is left with, if it is to be short of it, see scarce.go
 	Nodes    int       `json:"nodes"`    // NUMA nodes that it takes, if more than one
 	WarmUp   string    `json:"warm_up"`  // until the symptom is there; default 1s
 	GrowsTo  int64     `json:"grows_to"` // and until the server's memory has so many bytes

@@ -22,6 +22,7 @@ type stage struct {
 	child   map[string]*child
 	order   []*child
 	says    map[string]string
+	unwatch func() error // ends the watch over memory that is made scarce; nil without one
 }
 
 // leastFree is how much memory a memory-hungry variant leaves to the machine.
@@ -58,7 +59,7 @@ func set(ctx context.Context, b *builder, c *Case, v *Variant) (s *stage, err er
 			return s, asRoot("making a cgroup", c)
 		}
 	}
-	if len(v.Settings) > 0 && os.Geteuid() != 0 {
+	if (len(v.Settings) > 0 || v.Leave > 0) && os.Geteuid() != 0 {
 		return s, asRoot("changing the machine's settings", c)
 	}
 	if v.changes() {
@@ -68,6 +69,11 @@ func set(ctx context.Context, b *builder, c *Case, v *Variant) (s *stage, err er
 	}
 	for _, set := range v.Settings {
 		if err = s.journal.Set(set.Path, set.Value); err != nil {
+			return s, err
+		}
+	}
+	if v.Leave > 0 {
+		if s.unwatch, err = scarce(s.journal, v.Leave); err != nil {
 			return s, err
 		}
 	}
@@ -121,7 +127,7 @@ func (v *Variant) changes() bool {
 			return true
 		}
 	}
-	return len(v.Settings) > 0
+	return len(v.Settings) > 0 || v.Leave > 0
 }
 
 // clients is who knows the figures: the process clients or, where units of work are the server's own, the server.
@@ -144,9 +150,13 @@ func (s *stage) end() error {
 	if s.journal == nil {
 		return nil
 	}
+	var short error
+	if s.unwatch != nil {
+		short = s.unwatch()
+	}
 	j := s.journal
-	s.journal = nil
-	return j.End()
+	s.journal, s.unwatch = nil, nil
+	return errors.Join(short, j.End())
 }
 
 // dead tells of a process that ended by itself.

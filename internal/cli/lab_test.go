@@ -107,3 +107,19 @@ func labWrong(t *testing.T, file string, v labVariant) (wrong []string) {
 	}
 	return wrong
 }
+
+// TestWhoseReclaim: the cause is the same at a memory cgroup's limit and where the host is short of memory, what is to be done is not.
+func TestWhoseReclaim(t *testing.T) {
+	for variant, want := range map[string]string{"ill": "of its memory cgroup", "ill-host": "of the host's memory"} {
+		_, stdout, stderr := run("explain", filepath.Join("testdata", "lab", "direct-reclaim."+variant+".case"), "--format", "json")
+		var r report.Report
+		if err := json.Unmarshal([]byte(stdout), &r); err != nil {
+			t.Fatalf("%v: %s", err, stderr)
+		}
+		for _, f := range r.Findings {
+			if f.Cause == "direct-reclaim" && !strings.Contains(f.Summary, want) {
+				t.Errorf("%s: %q, want that it is %s", variant, f.Summary, want)
+			}
+		}
+	}
+}

@@ -19,7 +19,11 @@ import (
 )
 
 func main() {
-	if err := serve(); err != nil {
+	run := serve
+	if len(os.Args) > 1 && os.Args[1] == "neighbour" {
+		run = func() error { return neighbour(os.Args[2:]) }
+	}
+	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, "direct-reclaim:", err)
 		os.Exit(1)
 	}
