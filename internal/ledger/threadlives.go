@@ -72,9 +72,24 @@ func (l *threadLives) ends(k *timeline.Kernel, tid uint32, at int64) bool {
 // threadMakers are the C library's functions that make a thread: what waits below them waits to make one, whoever called.
 var threadMakers = map[string]bool{"pthread_create": true, "__pthread_create_2_1": true, "pthread_create@@GLIBC_2.34": true, "allocate_stack": true, "thrd_create": true}
 
+// placeKey is all that the name of a place where a thread waited is made of.
+type placeKey struct {
+	block        timeline.Block
+	syscall      int32
+	kernel, user uint32
+	futex        uint64
+}
+
 // siteOf is where a thread waited. One that gives its stack back as it ends is known by what follows, as its stack ends in the C library.
 func (t *threadPass) siteOf(tid uint32, s *timeline.Stretch) string {
-	name := waitSite(t.k, s)
+	at := placeKey{s.Block, s.Syscall, s.Kernel, s.User, s.Futex}
+	name, ok := t.sites[at]
+	if !ok {
+		name = waitSite(t.k, s)
+		if len(t.sites) < mostDetails {
+			t.sites[at] = name
+		}
+	}
 	if (name == "madvise" || name == "munmap") && t.walk.lives().ends(t.k, tid, s.Whole.End) {
 		return name + " of its stack, as the thread ends"
 	}

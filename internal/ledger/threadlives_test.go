@@ -35,7 +35,7 @@ switch t=8000000 cpu=0 tid=0 other=11 flags=othertarget
 exit t=8010000 cpu=0 tid=11
 switch t=8020000 cpu=0 tid=11 other=0 flags=target args=128
 `)
-	p := &threadPass{k: k, walk: newThreadWalk(k)}
+	p := &threadPass{sites: map[placeKey]string{}, k: k, walk: newThreadWalk(k)}
 	lives := p.walk.lives()
 	var making int64
 	sites := map[int64]string{}

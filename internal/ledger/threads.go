@@ -32,9 +32,10 @@ type threadPass struct {
 	src   *threadSource
 
 	actors map[uint32]timeline.FuncID // by TID
-	locks  map[uint64]uint32          // number of a lock by its address
-	addrs  []uint64                   // of locks, by number
-	sum    int64                      // of the unit that is explained
+	sites  map[placeKey]string
+	locks  map[uint64]uint32 // number of a lock by its address
+	addrs  []uint64          // of locks, by number
+	sum    int64             // of the unit that is explained
 	at     int64
 	buf    []timeline.Stretch
 }
@@ -42,7 +43,7 @@ type threadPass struct {
 func newThreadPass(k *timeline.Kernel, o Options) *threadPass {
 	src := newThreadSource()
 	o.Kernel, o.Bytes = k, 1<<16 // of goroutines, of which there are none
-	t := &threadPass{k: k, src: src, walk: newThreadWalk(k), actors: map[uint32]timeline.FuncID{}, locks: map[uint64]uint32{}}
+	t := &threadPass{k: k, src: src, walk: newThreadWalk(k), actors: map[uint32]timeline.FuncID{}, locks: map[uint64]uint32{}, sites: map[placeKey]string{}}
 	t.units = request.FindThreads(k, request.Options{Entry: o.Entry})
 	t.turns = newTurns(k, t.units)
 	t.pass = newPass(src, threadGroups{t.units}, o)

@@ -60,6 +60,7 @@ type threadWalk struct {
 	hops    []threadHop
 	visits  int
 	buf     [maxThreadHops + 2][]timeline.Stretch
+	got     []timeline.Stretch
 	shares  []timeline.Share
 	wakings []timeline.Waking
 }
@@ -356,9 +357,9 @@ func (w *threadWalk) cut(s *timeline.Stretch, lo, hi int64) *timeline.Stretch {
 // wait for it; else, for one that never waited, after its last wait for something from outside.
 func (w *threadWalk) acquired(holder uint32, s *timeline.Stretch, from, hi int64) int64 {
 	got := from
-	list := w.k.Stretches(holder, from-1, hi, nil) // its own wait may end at that very moment
-	for i := len(list) - 1; i >= 0; i-- {
-		x := &list[i]
+	w.got = w.k.Stretches(holder, from-1, hi, w.got[:0]) // its own wait may end at that very moment
+	for i := len(w.got) - 1; i >= 0; i-- {
+		x := &w.got[i]
 		if x.Doing != timeline.ThreadBlocked {
 			continue
 		}
