@@ -28,7 +28,6 @@ const never = ^uint64(0)
 
 type cursor struct {
 	d     []byte // the current batch
-	wide  []byte // the same with some bytes behind it
 	i     int    // behind the type and time of the pending event
 	ts    uint64 // of the pending event
 	upTo  uint64 // no event of this batch is later, or it is damaged
@@ -301,7 +300,6 @@ func (w *worker) cursorOf(m uint64) int32 {
 func (w *worker) open(c *cursor) {
 	b := &w.gen.batches[c.batch]
 	c.d = w.data[b.off:b.end]
-	c.wide = w.data[b.off:min(b.end+16, len(w.data))]
 	c.i = 0
 	c.ts = b.ts
 	c.upTo = w.gen.endTs

@@ -7,7 +7,7 @@ import "math/bits"
 //
 // It returns ranOn and ranOut as run does, and sprinted when the pending event is not its own.
 func (w *worker) sprint(c *cursor, limit uint64) int {
-	d, end := c.wide, len(c.d)
+	d, end := c.d, len(c.d)
 	i, ts, typ := c.i, c.ts, c.typ
 	g, p := c.g, c.p
 	upTo := min(limit, c.upTo)
@@ -252,7 +252,7 @@ func (w *worker) sprint(c *cursor, limit uint64) int {
 		if c.ts > limit {
 			return ranOn
 		}
-		d, end = c.wide, len(c.d)
+		d, end = c.d, len(c.d)
 		i, ts, typ, g, p = c.i, c.ts, c.typ, c.g, c.p
 		upTo = min(limit, c.upTo)
 		n = len(w.buf)

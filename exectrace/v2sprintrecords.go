@@ -13,7 +13,7 @@ func (w *worker) sprintRecords(c *cursor, limit uint64) int {
 		return ranOut
 	}
 	var a uint64
-	d, end := c.wide, len(c.d)
+	d, end := c.d, len(c.d)
 	i, ts, typ := c.i, c.ts, c.typ
 	g, p, m := c.g, c.p, uint32(c.m)
 	upTo := min(limit, c.upTo)
@@ -80,7 +80,11 @@ func (w *worker) sprintRecords(c *cursor, limit uint64) int {
 				goto out
 			}
 			x := bits.TrailingZeros64(as) + 1
-			i += bits.TrailingZeros64(as1)>>3 + 1
+			if uint16(as1) == 1<<15 { // foreseen, as in swift.events
+				i += 2
+			} else {
+				i += bits.TrailingZeros64(as1)>>3 + 1
+			}
 			op := OpBlock
 			s.status = goWaiting
 			if typ == evGoStop {
@@ -143,7 +147,7 @@ func (w *worker) sprintRecords(c *cursor, limit uint64) int {
 				goto out
 			}
 			id := varint(a, as)
-			if _, ok := w.ids.get(id); ok || id == 0 {
+			if _, ok := w.ids.get(id); ok {
 				goto out
 			}
 			x, y := bits.TrailingZeros64(as)+1, bits.TrailingZeros64(as1)+1
@@ -225,7 +229,7 @@ func (w *worker) sprintRecords(c *cursor, limit uint64) int {
 		if len(w.batch.Records) >= batchRecords && !w.flush() {
 			return ranOut
 		}
-		d, end = c.wide, len(c.d)
+		d, end = c.d, len(c.d)
 		i, ts, typ, g, p = c.i, c.ts, c.typ, c.g, c.p
 		upTo = min(limit, c.upTo)
 		n = len(w.batch.Records)
