@@ -275,7 +275,7 @@ func honest(t *testing.T, b *board) {
 func TestManual(t *testing.T) {
 	want := []string{"cpu-contention", "cpu-throttled", "direct-reclaim", "disk-wait", "frequent-gc", "gc-queue", "gomaxprocs",
 		"gomaxprocs-over-quota", "lock-contention", "logger-lock", "mark-assist", "mmap-lock", "netpoll-late", "numa-balancing", "page-fault",
-		"runqueue-saturation", "sched-latency", "stw-pause", "sweep-assist", "syscall-stall", "thp-bloat", "thread-churn", "timer-late", "tlb-shootdown", "turn-queue"}
+		"pool-exhaustion", "runqueue-saturation", "sched-latency", "stw-pause", "sweep-assist", "syscall-stall", "thp-bloat", "thread-churn", "timer-late", "tlb-shootdown"}
 	var got []string
 	for _, c := range Causes() {
 		got = append(got, c.Name)

@@ -9,8 +9,8 @@ import (
 )
 
 var _ = register(&Detector{
-	Name:  "turn-queue",
-	Title: "Requests wait for their turn: a worker or a permit, of which there are few",
+	Name:  "pool-exhaustion",
+	Title: "Requests queue for a worker, a connection or a permit, of which there are too few",
 	Needs: []string{Trace, KernelRecords},
 	Depth: 96,
 	Floor: queueFloor,
