@@ -6,7 +6,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -96,7 +98,13 @@ func killed(t *testing.T, file string, both bool) {
 		t.Fatalf("%q, %v", line, err)
 	}
 	if both {
-		exec.Command("kill", "-9", f[1]).Run()
+		pid, _ := strconv.Atoi(f[1])
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		for started(pid) != "" { // it may be on a CPU until its signal comes
+			time.Sleep(time.Millisecond)
+		}
 	}
 	cmd.Process.Kill()
 	cmd.Wait()
