@@ -26,7 +26,7 @@ type halt struct {
 	since    time.Time
 	cpu      int64 // CPU time of the process when it was looked at last, ns
 	took     time.Duration
-	most     string // by what it was held up last
+	last     string // by what it was held up last
 }
 
 // holder tells by what a process is held up; "" by nothing. Who used CPU time since is asked no further.
@@ -63,12 +63,12 @@ func (h *halt) look(s procStat, now time.Time) (said string) {
 	if by == "" {
 		return "it goes on at " + at
 	}
-	h.most = by
+	h.last = by
 	return "it is stopped by " + by + " at " + at
 }
 
 // begin forgets what was before the recording.
-func (h *halt) begin(now time.Time) { h.took, h.since, h.most = 0, now, h.by }
+func (h *halt) begin(now time.Time) { h.took, h.since, h.last = 0, now, h.by }
 
 // sum tells for how long it was held up; nil if it was not.
 func (h *halt) sum(now time.Time) *evidence.Halt {
@@ -76,10 +76,10 @@ func (h *halt) sum(now time.Time) *evidence.Halt {
 	if h.by != "" {
 		took += now.Sub(h.since)
 	}
-	if took <= 0 || h.most == "" {
+	if took <= 0 || h.last == "" {
 		return nil
 	}
-	return &evidence.Halt{NS: int64(took), By: h.most}
+	return &evidence.Halt{NS: int64(took), By: h.last}
 }
 
 // note tells a person that nothing will be seen, "" if it goes on.

@@ -80,13 +80,17 @@ func lookTurns(p *Pass) {
 			busy += ns
 		}
 	}
-	if c := r.Capacity; !r.Native && c.TotalNS > 0 && ratio(c.RunningNS+c.GCNS, c.TotalNS) >= full && p.board.below(p.det.Floor, p.Claimed()) == "" {
-		p.Clear("slow requests wait %s for their turn, but its Ps were busy: a full house, which more workers would not serve faster", p.per(p.Claimed()))
-		p.claims = nil
+	if p.board.below(p.det.Floor, p.Claimed()) != "" {
 		return
 	}
-	if c := r.CPUs; c != nil && 2*busy > p.Claimed() && ratio(c.RunningNS+c.ThrottledNS+c.OthersNS, c.TotalNS) >= full && p.board.below(p.det.Floor, p.Claimed()) == "" {
-		p.Clear("slow requests wait %s for their turn, but its CPUs were taken: a full house, which more workers would not serve faster", p.per(p.Claimed()))
+	taken := ""
+	if c := r.Capacity; !r.Native && c.TotalNS > 0 && ratio(c.RunningNS+c.GCNS, c.TotalNS) >= full {
+		taken = "Ps were busy"
+	} else if c := r.CPUs; c != nil && 2*busy > p.Claimed() && ratio(c.RunningNS+c.ThrottledNS+c.OthersNS, c.TotalNS) >= full {
+		taken = "CPUs were taken"
+	}
+	if taken != "" {
+		p.Clear("slow requests wait %s for their turn, but its %s: a full house, which more workers would not serve faster", p.per(p.Claimed()), taken)
 		p.claims = nil
 	}
 }
