@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"slices"
 	"sort"
 	"strings"
 
@@ -91,17 +93,35 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer, getenv func(
 	if err != nil {
 		return con.fail(err)
 	}
-	if len(args) == 0 {
-		args = []string{"--help"}
-	}
+	args = habits(args)
 	ctx, err := parser.Parse(args)
 	if left >= 0 {
 		return left
 	}
 	if err != nil {
+		if st, serr := os.Stat(args[0]); serr == nil && !isCommand(args[0]) && (st.Mode().IsRegular() || strings.HasSuffix(args[0], ".part")) {
+			err = fmt.Errorf("%s is a file: whystall explain %s", args[0], shellWord(args[0]))
+		}
 		return con.fail(usageError{err})
 	}
 	return con.fail(ctx.Run(con))
+}
+
+// habits makes commands of what people type out of habit.
+func habits(args []string) []string {
+	switch {
+	case len(args) == 0:
+		return []string{"--help"}
+	case args[0] == "--version":
+		return []string{"version"}
+	case args[0] == "help":
+		return append(args[1:len(args):len(args)], "--help")
+	}
+	return args
+}
+
+func isCommand(name string) bool {
+	return slices.ContainsFunc(commands, func(c *command) bool { return c.Name == name })
 }
 
 func newParser(con *console, leave func(int)) (*kong.Kong, error) {

@@ -37,15 +37,17 @@ func (c *diagnoseCmd) Run(con *console) error {
 	if err != nil {
 		return err
 	}
-	name := c.Output
+	name, remove := c.Output, func() {}
 	if name == "" {
-		var remove func()
 		if name, remove, err = tempCase(); err != nil {
 			return fmt.Errorf("create a temporary case: %w", err)
 		}
 		defer remove()
 	}
-	w, err := con.recordPart(o, name, c.Force)
+	// Heard to the end: the first Ctrl-C ends the recording, which is explained; a later one must not leave the temporary case.
+	ctx, done := interruptible(remove)
+	defer done()
+	w, err := con.recordPart(ctx, o, name, c.Force)
 	if w == nil {
 		return err
 	}

@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/whystall/whystall/internal/collect"
@@ -78,6 +76,8 @@ func (c *recordCmd) Run(con *console) error {
 		return usagef("--slow-over %v: want 1ms to %s", c.SlowOver, segmentLength/2)
 	case c.MaxCaptures < 1:
 		return usagef("--max-captures %d: want at least 1", c.MaxCaptures)
+	case c.MaxCaptures != maxCaptures && c.SlowOver == 0:
+		return usagef("--max-captures: is for --slow-over; without it one recording is made")
 	case c.SlowOver > 0:
 		return c.watch(con, o)
 	case c.Entry != "":
@@ -100,7 +100,14 @@ func (c *recordCmd) Run(con *console) error {
 
 // record records into the case file name.
 func (con *console) record(o collect.Options, name string, force bool) error {
-	w, err := con.recordPart(o, name, force)
+	ctx, done := interruptible(func() {
+		dir := name + ".part"
+		if _, err := os.Stat(dir); err == nil {
+			con.say("stopped at once; what was recorded so far is in %s: whystall explain %s", dir, shellWord(dir))
+		}
+	})
+	defer done()
+	w, err := con.recordPart(ctx, o, name, force)
 	if w != nil && err != nil {
 		return fmt.Errorf("%w; what was recorded is in %s: free some space, or whystall explain %s", err, w.Dir(), shellWord(w.Dir()))
 	}
@@ -111,8 +118,8 @@ func (con *console) record(o collect.Options, name string, force bool) error {
 }
 
 // recordPart records into the folder of the case name. Where nothing was recorded no folder is left; where the disk is full
-// what came is, and the writer comes with the error.
-func (con *console) recordPart(o collect.Options, name string, force bool) (*evidence.Writer, error) {
+// what came is, and the writer comes with the error. The end of ctx ends the recording.
+func (con *console) recordPart(ctx context.Context, o collect.Options, name string, force bool) (*evidence.Writer, error) {
 	m, err := collect.Begin(o)
 	if err != nil {
 		return nil, err
@@ -121,10 +128,6 @@ func (con *console) recordPart(o collect.Options, name string, force bool) (*evi
 	if err != nil {
 		return nil, err
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	// The second Ctrl-C is the system's: it ends the program at once, and the folder stays.
-	context.AfterFunc(ctx, stop)
 	show := con.progress()
 	o.Progress = show.update
 	err = collect.Run(ctx, o, w)
@@ -140,10 +143,11 @@ func (con *console) recordPart(o collect.Options, name string, force bool) (*evi
 	return w, nil
 }
 
-// How long a recording, and a watch, may last.
+// How long a recording, and a watch, may last, and how many captures a watch makes unless told.
 const (
-	maxFor   = time.Hour
-	maxWatch = 7 * 24 * time.Hour
+	maxCaptures = 10
+	maxFor      = time.Hour
+	maxWatch    = 7 * 24 * time.Hour
 )
 
 // plainDuration leaves out what is zero: 1h.

@@ -264,7 +264,9 @@ func TestRecordInterrupted(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "slow.case")
 	cmd, wait := start(t, "record", "--pprof", addr, "--for", "60s", "-o", name)
 	untilTraced(t, name+".part")
-	cmd.Process.Signal(os.Interrupt)
+	for range 50 { // as timeout(1) does, which tells the process and its group: it is one Ctrl-C
+		cmd.Process.Signal(os.Interrupt)
+	}
 	status, stderr := wait()
 	if status != 0 || !strings.Contains(stderr, name+" written, ") {
 		t.Fatalf("status %d, %s", status, stderr)

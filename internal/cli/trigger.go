@@ -8,11 +8,9 @@ import (
 	"math"
 	"os"
 	"os/exec"
-	"os/signal"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/whystall/whystall/internal/collect"
@@ -69,9 +67,8 @@ func (c *recordCmd) watch(con *console, o collect.Options) error {
 	t.left.Store(int32(min(c.MaxCaptures, math.MaxInt32)))
 	t.o.Brief, t.o.For = true, min(segmentLength, o.For)
 	t.o.Timing.Retry = 200 * time.Millisecond // the trace that is in the way is our own last one, and about to end
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	context.AfterFunc(ctx, stop) // the second Ctrl-C is the system's
+	ctx, done := interruptible(nil)
+	defer done()
 	until := time.Now().Add(o.For)
 	con.say("watching for %s, until something takes %s; %d captures at most; Ctrl-C ends it", o.For, c.SlowOver, c.MaxCaptures)
 	err := t.run(ctx, until)

@@ -246,7 +246,7 @@ func (r *Report) nothing() (title, rest string) {
 		switch {
 		case why != "":
 		case r.Requests.Count > 0 && r.Requests.Slow == 0:
-			why = "no request was slow (" + r.Requests.SlowSelect + "), so there is nothing to explain"
+			why = "no request was slow (" + r.Requests.SlowSelect + "), the longest took " + finding.Duration(r.Requests.MaxNS) + ", so there is nothing to explain"
 		default:
 			why = "no cause could be checked"
 		}
