@@ -12,8 +12,8 @@ import (
 // group, and people press twice.
 const sameCtrlC = time.Second
 
-// interruptible gives a context that Ctrl-C ends, until done is called. One that comes later ends the program at once,
-// as the system does, when last has tidied up; last may be nil.
+// interruptible gives a context that Ctrl-C ends, until done is called. One that comes later ends the program at once
+// when last has tidied up; last may be nil.
 func interruptible(last func()) (ctx context.Context, done func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	heard := make(chan os.Signal, 1)
@@ -34,7 +34,11 @@ func interruptible(last func()) (ctx context.Context, done func()) {
 					if last != nil {
 						last()
 					}
-					die(sig)
+					status := 128 // as a shell says it; the signal itself is ignored in a shell's background
+					if n, ok := sig.(syscall.Signal); ok {
+						status += int(n)
+					}
+					os.Exit(status)
 				}
 			}
 		}
@@ -43,13 +47,5 @@ func interruptible(last func()) (ctx context.Context, done func()) {
 		signal.Stop(heard)
 		close(over)
 		cancel()
-	}
-}
-
-// die ends the program by the signal, so that a shell sees what ended it.
-func die(sig os.Signal) {
-	signal.Reset(os.Interrupt, syscall.SIGTERM)
-	if p, err := os.FindProcess(os.Getpid()); err == nil {
-		p.Signal(sig)
 	}
 }
