@@ -55,6 +55,7 @@ type gstate struct {
 	serial         uint32 // of the activation
 	entry          uint32
 	site           uint32 // unknown loops: where it blocked
+	call           uint32 // entry functions that may be launchers: where it waited
 	wokenBy        uint32 // slot of who woke it last; NoSlot: nobody
 	ender          uint32 // deferred task: slot of who ended it
 	name           NameID
@@ -79,6 +80,7 @@ type Finder struct {
 	stacks  []stackInfo
 	entries []entry
 	sites   []site
+	calls   []call
 	groups  []Group
 	names   []string
 	tasks   map[uint64]task
@@ -87,6 +89,7 @@ type Finder struct {
 	siteIDs  map[uint64]uint32
 	nameIDs  map[string]NameID
 	groupIDs map[groupKey]GroupID
+	callIDs  map[call]uint32
 	frames   []exectrace.Frame
 	seed     maphash.Seed
 	now      exectrace.Time
@@ -98,7 +101,7 @@ type Finder struct {
 func NewFinder(src Source, o Options) *Finder {
 	return &Finder{src: src, o: o, entries: []entry{{group: NoGroup, lastUser: NoGroup}}, sites: make([]site, 1), names: make([]string, 1), tasks: map[uint64]task{},
 		entryIDs: map[string]uint32{}, siteIDs: map[uint64]uint32{}, nameIDs: map[string]NameID{},
-		groupIDs: map[groupKey]GroupID{}, seed: maphash.MakeSeed()}
+		groupIDs: map[groupKey]GroupID{}, callIDs: map[call]uint32{}, seed: maphash.MakeSeed()}
 }
 
 // learnEvents and learnTime bound the look ahead: a few per cent of the pass over a trace of 50 MB.

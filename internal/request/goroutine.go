@@ -83,8 +83,9 @@ func (f *Finder) enter(g *gstate, id exectrace.StackID) *stackInfo {
 	} else {
 		in = f.stack(id)
 	}
-	if g.role == roleNone && in.entry != 0 {
+	if g.role == roleNone && in.entry != 0 && !f.entries[in.entry].launch.decided {
 		g.entry, g.role = in.entry, f.entries[in.entry].role
+		f.arrived(g)
 		if g.role == roleLife && g.phase == phaseNone {
 			f.open(g, f.now, flagOpenBegin)
 			f.proven(g)
@@ -124,7 +125,9 @@ func (f *Finder) create(g *gstate, id exectrace.GoID, slot uint32, start exectra
 	fresh := by.stack != 0
 	if start != 0 {
 		in := f.stack(start)
-		g.entry, g.role = in.entry, f.entries[in.entry].role
+		if g.entry = in.entry; !f.entries[in.entry].launch.decided {
+			g.role = f.entries[in.entry].role
+		}
 	}
 	if !fresh {
 		if g.role == roleLife {
@@ -149,6 +152,11 @@ func (f *Finder) create(g *gstate, id exectrace.GoID, slot uint32, start exectra
 		}
 	}
 	switch g.role {
+	case roleNone:
+		if f.entries[g.entry].launch.decided {
+			g.flags |= flagFresh
+			f.open(g, by.time, 0) // of what it is called to do; arrived tells
+		}
 	case roleLife:
 		g.flags &^= flagChild
 		f.open(g, by.time, 0)

@@ -68,6 +68,7 @@ type entry struct {
 	accepted bool   // created by one that does
 	marked   bool   // has user tasks or regions of its own
 	whole    bool   // decided: born, works, dies
+	launch   launch
 	died     uint32 // members whose whole life was seen
 
 	group     GroupID // of its activations that are nobody's tasks or regions; NoGroup: none yet
@@ -90,7 +91,7 @@ func (f *Finder) entry(name string) uint32 {
 	}
 	id := uint32(len(f.entries))
 	f.entryIDs[name] = id
-	e := entry{name: name, role: roleUnknown, next: 32, group: NoGroup, lastUser: NoGroup}
+	e := entry{name: name, role: roleUnknown, next: 32, group: NoGroup, lastUser: NoGroup, launch: launch{decided: isLauncher(name)}}
 	for i := range servers {
 		if s := &servers[i]; s.match(name) {
 			e.role, e.kind, e.idle = s.role, s, s.idle
@@ -119,6 +120,9 @@ func (f *Finder) isIdle(g *gstate, in *stackInfo) bool {
 func (f *Finder) loopBlock(g *gstate, in *stackInfo, t exectrace.Time) {
 	if g.flags&flagUser != 0 && g.phase == phaseOpen {
 		f.see(g, in, t)
+		return
+	}
+	if g.role == roleUnknown && g.class.own() && f.launched(g, in) {
 		return
 	}
 	if f.isIdle(g, in) {

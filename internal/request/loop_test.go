@@ -205,7 +205,36 @@ func TestLoop(t *testing.T) {
 			}
 			close(jobs)
 			wg.Wait()
-		}, "loop sync.(*WaitGroup).Go.func1", conns * n},
+		}, "loop request.TestLoop.func6.1", conns * n},
+		// readers, writers and the one that accepts are all begun by the same closure
+		{"a launcher", func(t *testing.T) {
+			var wg sync.WaitGroup
+			launch := func(run func()) {
+				wg.Add(1)
+				go func() {
+					defer wg.Done()
+					run()
+				}()
+			}
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			launch(func() {
+				for {
+					c, err := l.Accept()
+					if err != nil {
+						return
+					}
+					out := make(chan string, 1)
+					launch(func() { readLines(c, out, work) })
+					launch(func() { writeLines(c, out) })
+				}
+			})
+			lines(t, l.Addr(), conns, n)
+			l.Close()
+			wg.Wait()
+		}, "loop request.TestLoop.func7.2.1", conns * n},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			f, as := record(t, Options{}, func() { tc.run(t) })
@@ -224,6 +253,27 @@ func TestLoop(t *testing.T) {
 
 //go:noinline
 func readLine(r *bufio.Reader) (string, error) { return r.ReadString('\n') }
+
+//go:noinline
+func readLines(c net.Conn, out chan<- string, work func()) {
+	defer close(out)
+	r := bufio.NewReader(c)
+	for {
+		if _, err := r.ReadString('\n'); err != nil {
+			return
+		}
+		work()
+		out <- "pong\n"
+	}
+}
+
+//go:noinline
+func writeLines(c net.Conn, out <-chan string) {
+	defer c.Close()
+	for s := range out {
+		io.WriteString(c, s)
+	}
+}
 
 //go:noinline
 func consume[T any](jobs chan T, work func()) {

@@ -46,6 +46,7 @@ const (
 type stackInfo struct {
 	entry uint32 // index into Finder.entries; 0: not known
 	site  uint32 // index into Finder.sites; 0: none
+	call  uint32 // the entry function's call that it stands in, as Finder.calls; 0: in itself
 	name  NameID // handler, where it can be seen
 	marks mark
 	where where
@@ -88,6 +89,10 @@ func (f *Finder) classify(frames []exectrace.Frame) stackInfo {
 	}
 	if !truncated {
 		in.entry = f.entry(frames[len(frames)-1].Func)
+		for f.entries[in.entry].launch.decided && len(frames) > 1 {
+			frames = frames[:len(frames)-1]
+			in.entry = f.entry(frames[len(frames)-1].Func)
+		}
 	}
 	handler := -1 // index of the frame that calls the program's handler
 	for i, fr := range frames {
@@ -149,6 +154,7 @@ func (f *Finder) classify(frames []exectrace.Frame) stackInfo {
 		if f.entries[in.entry].role == roleUnknown && in.marks&markClient == 0 {
 			in.site = f.siteOf(frames, in.entry)
 		}
+		in.call = f.callOf(frames, in.entry)
 	}
 	return in
 }
