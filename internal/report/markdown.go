@@ -11,7 +11,7 @@ import (
 // Markdown prints the report for a ticket: GitHub's flavour, the parts as in the text, folded where long.
 func (r *Report) Markdown(w io.Writer) error {
 	m := &markdown{}
-	m.line("## %s", escape(r.title(Columns)))
+	m.line("## whystall: %s", escape(r.title()))
 	if s := r.Target.Ended; s != "" {
 		m.line("\nMeanwhile: %s", escape(s))
 	}
@@ -259,11 +259,11 @@ func (m *markdown) capacity(r *Report) {
 
 // pauses shows the long stop-the-worlds and barriers that cost slow requests most.
 func (m *markdown) pauses(r *Report) {
-	bs := r.longest()
+	bs, of := r.longest()
 	if len(bs) == 0 {
 		return
 	}
-	m.line("\n### Pauses\n")
+	m.line("\n### Pauses\n\n%s.\n", escape(of))
 	for i := range bs {
 		b := &bs[i]
 		m.line("- %s", escape(b.words()))

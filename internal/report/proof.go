@@ -99,14 +99,29 @@ func (p *page) slowest(r *Report) {
 	for _, n := range names {
 		wide = max(wide, width(n))
 	}
+	last, alike := "", 0
+	more := func() {
+		if alike > 0 {
+			p.line("  %12s %9s  and %d more like it", "", "", alike)
+		}
+		alike = 0
+	}
 	for i := range q.Slowest {
 		s := &q.Slowest[i]
 		label := fmt.Sprintf("  %12s %9s  ", s.when(day), finding.Duration(s.WallNS))
 		if !same || len(names) == 1 {
 			label += names[i] + strings.Repeat(" ", wide-width(names[i])+2)
 		}
-		p.par(label, s.why())
+		why := s.why()
+		if label+why == last { // one event held them up together
+			alike++
+			continue
+		}
+		more()
+		last = label + why
+		p.par(label, why)
 	}
+	more()
 }
 
 // maxName is how wide the name of a request may be beside its reason.
@@ -157,7 +172,7 @@ func (p *page) capacity(r *Report) {
 		}
 	}
 	p.par("  ", strings.Join(parts, ", "))
-	p.line("  runnable goroutines waiting for a P: %.1f on average, %d at most", c.RunnableAvg, c.RunnableMax)
+	p.note("", fmt.Sprintf("runnable goroutines waiting for a P: %.1f on average, %d at most", c.RunnableAvg, c.RunnableMax))
 }
 
 func (p *page) lookedFor(r *Report) {

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/whystall/whystall/internal/finding"
 )
@@ -15,7 +14,7 @@ import (
 // Columns is the width of the text report, and narrowest what it is made to fit at the least.
 const (
 	Columns   = 100
-	narrowest = 72
+	narrowest = 60
 )
 
 // TextOptions is how the text is to look.
@@ -40,7 +39,7 @@ const (
 )
 
 func (p *page) paint(style, s string) string {
-	if !p.colour || s == "" {
+	if !p.colour || s == "" || style == "" {
 		return s
 	}
 	return "\x1b[" + style + "m" + s + "\x1b[0m"
@@ -54,11 +53,12 @@ func (p *page) line(format string, args ...any) {
 // heading begins a section.
 func (p *page) heading(title, rest string) {
 	p.line("")
-	title = middle(title, p.columns/2)
-	if rest != "" {
-		rest = "  " + middle(Printable(rest), p.columns-2-width(title))
+	title = middle(title, p.columns*2/3)
+	if rest == "" {
+		p.line("%s", p.paint(bold, title))
+		return
 	}
-	p.line("%s%s", p.paint(bold, title), p.paint(dim, rest))
+	p.painted(title+"  ", p.paint(bold, title)+"  ", dim, 4, rest, false)
 }
 
 // par prints text after a label, wrapped, with the following lines under the first one's text.
@@ -71,18 +71,22 @@ func (p *page) note(label, text string) { p.wrapped("  "+label, 6, text, false) 
 func (p *page) command(label, text string) { p.wrapped(label, width(label), text, true) }
 
 func (p *page) wrapped(label string, hang int, text string, whole bool) {
-	p.painted(label, label, hang, text, whole)
+	p.painted(label, label, "", hang, text, whole)
 }
 
-// painted is wrapped with a label that is shown otherwise than it is wide.
-func (p *page) painted(label, shown string, hang int, text string, whole bool) {
+// painted is wrapped with a label that is shown otherwise than it is wide, and a style for the text.
+func (p *page) painted(label, shown, style string, hang int, text string, whole bool) {
 	// The label takes part in the first line's breaks as one word would: as placeholders of its width beyond the hang.
-	text = strings.Repeat("\x00", max(width(label)-hang, 0)) + Printable(text)
+	first, rest, _ := strings.Cut(strings.TrimLeft(Printable(text), " "), " ")
+	if !whole {
+		first = middle(first, p.columns-max(width(label), hang))
+	}
+	text = strings.Repeat("\x00", max(width(label)-hang, 0)) + first + " " + rest
 	for i, l := range wrap(text, p.columns-hang, whole) {
 		if l = strings.TrimLeft(l, "\x00"); i == 0 {
-			p.line("%s%s", shown, l)
+			p.line("%s%s", shown, p.paint(style, l))
 		} else {
-			p.line("%s%s", strings.Repeat(" ", hang), l)
+			p.line("%s%s", strings.Repeat(" ", hang), p.paint(style, l))
 		}
 	}
 }
@@ -113,7 +117,7 @@ func (r *Report) Text(w io.Writer, o TextOptions) error {
 }
 
 func (p *page) title(r *Report) {
-	p.line("%s", p.paint(bold, middle(Printable(r.title(p.columns)), p.columns)))
+	p.painted("whystall: ", p.paint(bold, "whystall: "), bold, 4, r.title(), false)
 	if s := r.Target.Ended; s != "" {
 		p.par("  ", "meanwhile: "+s)
 	}
@@ -122,8 +126,11 @@ func (p *page) title(r *Report) {
 	}
 }
 
+// maxTarget is how wide the name of what was looked at may be: a URL or a path may be anything.
+const maxTarget = 48
+
 // title tells what was looked at and when, in one line.
-func (r *Report) title(columns int) string {
+func (r *Report) title() string {
 	t := &r.Target
 	var parts []string
 	name := t.Name
@@ -142,7 +149,7 @@ func (r *Report) title(columns int) string {
 		name += " on " + t.Host
 	}
 	if name != "" {
-		parts = append(parts, name)
+		parts = append(parts, middle(Printable(name), maxTarget))
 	}
 	switch {
 	case t.GoVersion != "":
@@ -164,12 +171,7 @@ func (r *Report) title(columns int) string {
 		}
 		parts = append(parts, when)
 	}
-	title := "whystall: " + strings.Join(parts, ", ")
-	if long := utf8.RuneCountInString(title) - columns; long > 0 && name != "" {
-		parts[0] = middle(name, max(16, utf8.RuneCountInString(name)-long))
-		title = "whystall: " + strings.Join(parts, ", ")
-	}
-	return title
+	return strings.Join(parts, ", ")
 }
 
 // clock is the first n characters of an RFC 3339 time, readable.
@@ -217,7 +219,7 @@ func (p *page) verdict(r *Report) {
 		}
 		n++
 		cause := middle(Printable(f.Cause), 26)
-		p.painted(fmt.Sprintf("%2d. %s ", n, cause), fmt.Sprintf("%2d. %s ", n, p.paint(bold, cause)), 6, fmt.Sprintf("%s, %s", r.amount(f), f.Confidence), false)
+		p.painted(fmt.Sprintf("%2d. %s ", n, cause), fmt.Sprintf("%2d. %s ", n, p.paint(bold, cause)), "", 6, fmt.Sprintf("%s, %s", r.amount(f), f.Confidence), false)
 		p.par("    ", sentence(f.Summary))
 	}
 }

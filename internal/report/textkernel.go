@@ -20,7 +20,7 @@ const (
 
 // bar is a share as a strip of characters; what is there at all has at least one.
 func (p *page) bar(part, whole int64) string {
-	barWidth := 32 - max(0, min(20, Columns-p.columns))
+	barWidth := 32 - max(0, min(26, Columns-p.columns))
 	n := 0
 	if whole > 0 && part > 0 {
 		n = min(barWidth, max(1, int(float64(part)/float64(whole)*float64(barWidth)+0.5)))
@@ -272,16 +272,11 @@ func (k *Kernel) rest() string {
 
 // pauses shows the long stop-the-worlds and barriers that cost slow requests most.
 func (p *page) pauses(r *Report) {
-	bs := r.longest()
+	bs, of := r.longest()
 	if len(bs) == 0 {
 		return
 	}
-	k := r.Kernel
-	which := ""
-	if n := len(k.Barriers); n > len(bs) {
-		which = fmt.Sprintf("; the %d that cost slow requests most", len(bs))
-	}
-	p.heading("PAUSES", plural(int64(len(k.Barriers)), "long stop-the-world or barrier", "long stop-the-worlds and barriers")+which)
+	p.heading("PAUSES", of)
 	for i := range bs {
 		b := &bs[i]
 		p.par("  ", b.words())
@@ -296,24 +291,34 @@ func (p *page) pauses(r *Report) {
 			p.par("      ", h)
 		}
 	}
-	if s := k.Fair.words(); s != "" {
+	if s := r.Kernel.Fair.words(); s != "" {
 		p.note("", s)
 	}
 }
 
-// longest gives the pauses that are printed.
-func (r *Report) longest() []Barrier {
-	if r.Kernel == nil {
-		return nil
+// longest gives the pauses that are printed, and in words which of how many they are: those that cost slow requests
+// most, or, where none is known to, the longest for a measure.
+func (r *Report) longest() (bs []Barrier, of string) {
+	if r.Kernel == nil || len(r.Kernel.Barriers) == 0 {
+		return nil, ""
 	}
-	bs := slices.Clone(r.Kernel.Barriers)
+	bs = slices.Clone(r.Kernel.Barriers)
 	slices.SortStableFunc(bs, func(a, b Barrier) int {
 		if a.SlowNS != b.SlowNS {
 			return int(min(1, max(-1, b.SlowNS-a.SlowNS)))
 		}
 		return int(min(1, max(-1, (b.EndNS-b.BeginNS)-(a.EndNS-a.BeginNS))))
 	})
-	return bs[:min(len(bs), maxBarriers)]
+	of = plural(int64(len(bs)), "long stop-the-world or barrier", "long stop-the-worlds and barriers")
+	switch {
+	case bs[0].SlowNS == 0 && len(bs) == 1:
+		return bs, of + ", which held no slow request up"
+	case bs[0].SlowNS == 0:
+		return bs[:1], of + ", which held no slow request up; the longest"
+	case len(bs) > maxBarriers:
+		return bs[:maxBarriers], fmt.Sprintf("%s; the %d that cost slow requests most", of, maxBarriers)
+	}
+	return bs, of
 }
 
 func (b *Barrier) words() string {
@@ -329,7 +334,7 @@ func (b *Barrier) words() string {
 	}
 	switch {
 	case b.Awaited != 0 && b.ByNote:
-		s += fmt.Sprintf("; awaited: thread %d, which woke the note", b.Awaited)
+		s += fmt.Sprintf("; awaited: thread %d, which woke the initiator", b.Awaited)
 	case b.Awaited != 0:
 		s += fmt.Sprintf("; awaited: thread %d, by the last P that stopped", b.Awaited)
 	}
