@@ -349,6 +349,11 @@ func (r *ranges) procChanged(t *Timeline, x *proc, ev *exectrace.Event, now int6
 		return
 	}
 	r.others--
+	if r.phase == stwStarting && r.others <= 0 && !r.ranSince(t, s.Start) {
+		// A thread was about to take an idle P as the world was stopped, and gave it up at once: nothing had started.
+		r.phase, s.Start = stwAwait, 0
+		t.procs.setStopped(true, now)
+	}
 	if r.phase != stwAwait {
 		return
 	}
@@ -363,6 +368,16 @@ func (r *ranges) procChanged(t *Timeline, x *proc, ev *exectrace.Event, now int6
 	if r.others <= 0 {
 		r.phase = stwStopped
 	}
+}
+
+// ranSince tells whether a P other than the initiator's had a goroutine since from.
+func (r *ranges) ranSince(t *Timeline, from int64) bool {
+	for i := range t.procs.ps {
+		if int32(i) != r.initP && t.procs.ps[i].since > from {
+			return true
+		}
+	}
+	return false
 }
 
 func (t *Timeline) stwEnd(now int64) {

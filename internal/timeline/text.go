@@ -42,6 +42,7 @@ import (
 //	end 20                    the trace's end; else its last time
 //	damaged                   do not check that wakers were running, nor that Ps suffice
 //	8 procs 4                 GOMAXPROCS changes
+//	6 start 1                 a thread starts P 1, and stops it at once unless a goroutine runs on it
 //	3..7 gc                   the mark phase
 //	5..6 gap REASON           events are missing; lines that fall inside are not handed out
 //	7 sync                    a generation begins: the running states are repeated as statuses
@@ -368,13 +369,13 @@ func (p *textParser) line(n int, s string) error {
 		it.name = p.string(strings.Join(f[2:], " "))
 		p.gaps = append(p.gaps, exectrace.Gap{Begin: exectrace.Time(it.t), End: exectrace.Time(it.end), Reason: p.String(it.name)})
 	case "sync":
-	case "procs":
-		v := 0
+	case "procs", "start":
+		v := -1
 		if len(f) == 3 {
 			v, _ = strconv.Atoi(f[2])
 		}
-		if v < 1 || v > 1<<16 {
-			return fmt.Errorf("want procs and a number, got %q", body)
+		if v < 0 || v > 1<<16 || v == 0 && it.verb == "procs" {
+			return fmt.Errorf("want %s and a number, got %q", it.verb, body)
 		}
 		it.arg[0] = uint64(v)
 	case "heap":

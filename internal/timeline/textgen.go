@@ -278,6 +278,14 @@ func (g *textGen) process(it textItem) {
 		e := g.event(it.t, exectrace.KindMetric)
 		e.Metric, e.Arg = exectrace.MetricGOMAXPROCS, it.arg
 		g.out = append(g.out, e)
+	case "start":
+		if i := int(it.arg[0]); i < len(g.ps) && g.ps[i].g == nil && g.ps[i].idle {
+			g.ps[i].idle = false
+			e := g.event(it.t, exectrace.KindProc)
+			e.Proc, e.P, e.M = exectrace.ProcID(i), exectrace.ProcID(i), thread(i)
+			e.From, e.To = exectrace.Idle, exectrace.Running
+			g.out = append(g.out, e)
+		}
 	case "heap live", "heap goal":
 		e := g.event(it.t, exectrace.KindMetric)
 		e.Metric, e.Arg = exectrace.MetricHeapLive, it.arg
