@@ -1,8 +1,11 @@
 package ledger
 
 import (
+	"cmp"
 	"strings"
 
+	"github.com/whystall/whystall/internal/evidence/kernel"
+	"github.com/whystall/whystall/internal/request"
 	"github.com/whystall/whystall/internal/timeline"
 )
 
@@ -62,18 +65,8 @@ func sleepsIn(k *timeline.Kernel, s *timeline.Stretch) string {
 	if s.Block == timeline.BlockStopped {
 		return stopped
 	}
-	last := ""
-	for _, f := range k.Stack(s.User) {
-		if f.Func == "" {
-			continue
-		}
-		last = f.Func
-		if !sleepPlumbing(f.Func) {
-			return f.Func
-		}
-	}
-	if last != "" {
-		return last
+	if name := asksToSleep(k.Stack(s.User)); name != "" {
+		return name
 	}
 	for _, f := range k.Stack(s.Kernel) {
 		switch f.Func {
@@ -84,6 +77,28 @@ func sleepsIn(k *timeline.Kernel, s *timeline.Stretch) string {
 		return f.Func
 	}
 	return ""
+}
+
+// asksToSleep is the innermost function of a user stack that is no plumbing. Where all of the thread's own are, it is the innermost of a language's or
+// a lock's library; else the outermost.
+func asksToSleep(frames []kernel.Frame) string {
+	last, library := "", ""
+	for _, f := range frames {
+		if f.Func == "" {
+			continue
+		}
+		if library != "" && request.ThreadRoot(f.Func) {
+			return library
+		}
+		last = f.Func
+		if !sleepPlumbing(f.Func) {
+			return f.Func
+		}
+		if library == "" && (request.LanguageFunc(f.Func) || request.LockFunc(f.Func)) {
+			library = f.Func
+		}
+	}
+	return cmp.Or(library, last)
 }
 
 // sleepPlumbing tells of a function that it only passes on that its caller wants to sleep or to lock.
@@ -97,5 +112,5 @@ func sleepPlumbing(name string) bool {
 		"pthread_mutex_lock", "__pthread_mutex_lock", "___pthread_mutex_lock", "pthread_cond_wait", "__pthread_cond_wait", "pthread_cond_timedwait":
 		return true
 	}
-	return false
+	return request.LanguageFunc(name) || request.LockFunc(name)
 }

@@ -83,9 +83,14 @@ type placeKey struct {
 // siteOf is where a thread waited. One that gives its stack back as it ends is known by what follows, as its stack ends in the C library.
 func (t *threadPass) siteOf(tid uint32, s *timeline.Stretch) string {
 	at := placeKey{s.Block, s.Syscall, s.Kernel, s.User, s.Futex}
+	if s.User == 0 && s.Kernel == 0 {
+		at.user = t.usualStack(tid, s)
+	}
 	name, ok := t.sites[at]
 	if !ok {
-		name = waitSite(t.k, s)
+		told := *s
+		told.User = at.user
+		name = waitSite(t.k, &told)
 		if len(t.sites) < mostDetails {
 			t.sites[at] = name
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/whystall/whystall/internal/request"
 	"github.com/whystall/whystall/internal/timeline"
 )
 
@@ -160,6 +161,7 @@ var libraryLocks = []struct{ lock, funcs string }{
 // lockName names what is waited for by the stack of its longest wait: the C library's own lock, or the program's function that waits; "" where the
 // stack ends in the C library.
 func (w *threadWalk) lockName(u *timeline.Futex) string {
+	library := ""
 	for _, f := range w.k.Stack(u.User) {
 		fn, _, _ := strings.Cut(f.Func, "@")
 		if fn == "" {
@@ -175,6 +177,9 @@ func (w *threadWalk) lockName(u *timeline.Futex) string {
 			if !sleepPlumbing(fn) {
 				return fn // below the program's own code nothing tells of this lock
 			}
+			if library == "" {
+				library = fn
+			}
 			continue
 		}
 		if u.Kind.Lock() {
@@ -185,7 +190,7 @@ func (w *threadWalk) lockName(u *timeline.Futex) string {
 			}
 		}
 	}
-	return ""
+	return library
 }
 
 // waitSite is what a request's wait is called: the program's function that waits, else the lock's address or what the kernel was asked.
@@ -193,14 +198,21 @@ func waitSite(k *timeline.Kernel, s *timeline.Stretch) string {
 	if s.Block == timeline.BlockStopped {
 		return stopped
 	}
-	name, maker := "", ""
+	name, maker, library := "", "", ""
 	for _, f := range k.Stack(s.User) {
-		if f.Func != "" && !sleepPlumbing(f.Func) {
+		switch {
+		case f.Func == "":
+		case sleepPlumbing(f.Func):
+			if library == "" && !systemModule(f.Module) {
+				library = f.Func
+			}
+		case request.ThreadRoot(f.Func) && (name != "" || library != ""):
+		default:
 			name = f.Func
 			if threadMakers[name] && systemModule(f.Module) {
 				maker = name
 			}
-			if !systemModule(f.Module) && !strings.HasPrefix(name, "std::thread::") {
+			if !systemModule(f.Module) {
 				if maker != "" {
 					return maker + ", called by " + name
 				}
@@ -210,6 +222,9 @@ func waitSite(k *timeline.Kernel, s *timeline.Stretch) string {
 	}
 	if maker != "" {
 		return maker
+	}
+	if library != "" {
+		return library
 	}
 	if s.Block == timeline.BlockFutex && s.Futex != 0 {
 		kind, addr := "futex", s.Futex

@@ -33,9 +33,10 @@ type threadPass struct {
 
 	actors map[uint32]timeline.FuncID // by TID
 	sites  map[placeKey]string
-	locks  map[uint64]uint32 // number of a lock by its address
-	addrs  []uint64          // of locks, by number
-	sum    int64             // of the unit that is explained
+	usual  map[usualKey]usualPlace // nil: not asked for yet
+	locks  map[uint64]uint32       // number of a lock by its address
+	addrs  []uint64                // of locks, by number
+	sum    int64                   // of the unit that is explained
 	at     int64
 	buf    []timeline.Stretch
 }
@@ -45,7 +46,7 @@ func newThreadPass(k *timeline.Kernel, o Options) *threadPass {
 	o.Kernel, o.Bytes = k, 1<<16 // of goroutines, of which there are none
 	t := &threadPass{k: k, src: src, walk: newThreadWalk(k), actors: map[uint32]timeline.FuncID{}, locks: map[uint64]uint32{}, sites: map[placeKey]string{}}
 	t.units = request.FindThreads(k, request.Options{Entry: o.Entry})
-	t.turns = newTurns(k, t.units)
+	t.turns = newTurns(t.walk, t.units)
 	t.pass = newPass(src, threadGroups{t.units}, o)
 	t.j = newJoiner(k, t.tl)
 	t.walk.out = t.tell
@@ -153,7 +154,7 @@ func (t *threadPass) ownLeaf(s *timeline.Stretch) (classCode, leafCode) {
 		return classOwn, codeThrottled
 	case timeline.ThreadBlocked:
 		leaf, _ := blockLeaf(s.Block)
-		if s.Block == timeline.BlockFutex && t.walk.isLock(s) {
+		if t.walk.isLock(s) {
 			leaf = codeLock
 		}
 		return classOfLeaf(leaf), leaf

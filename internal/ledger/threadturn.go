@@ -14,6 +14,7 @@ import (
 // turns knows the requests of the listed groups by thread.
 type turns struct {
 	k      *timeline.Kernel
+	walk   *threadWalk
 	units  *request.Threads
 	of     map[uint32][2]int32 // from and to in units
 	wakes  []timeline.Waking
@@ -27,8 +28,8 @@ type turns struct {
 // burstNS is how long a thread that wakes many for the same reason works between two of them.
 const burstNS = 50e3
 
-func newTurns(k *timeline.Kernel, units *request.Threads) *turns {
-	t := &turns{k: k, units: units, of: map[uint32][2]int32{}}
+func newTurns(w *threadWalk, units *request.Threads) *turns {
+	t := &turns{k: w.k, walk: w, units: units, of: map[uint32][2]int32{}}
 	for i := range units.Units {
 		tid := units.Units[i].TID
 		r, ok := t.of[tid]
@@ -57,8 +58,16 @@ func (t *turns) others(u *request.Unit, h *threadHop, lo, hi int64) (ns int64, p
 	if h.kind != hopMessage || h.inferred {
 		return 0, false
 	}
-	if f := t.k.Futex(h.wait.Futex); h.wait.Block != timeline.BlockFutex || f != nil && (f.Kind == timeline.FutexBarrier || f.Kind == timeline.FutexJoin) {
-		return 0, false
+	switch h.wait.Block {
+	case timeline.BlockFutex:
+		if f := t.k.Futex(h.wait.Futex); f != nil && (f.Kind == timeline.FutexBarrier || f.Kind == timeline.FutexJoin) {
+			return 0, false
+		}
+	case timeline.BlockPipe: // a token in a pipe, a job at an eventfd
+	default:
+		if !t.walk.semaphore(&h.wait) {
+			return 0, false
+		}
 	}
 	if t.waiter != h.waiter || t.end != h.wait.Whole.End {
 		t.judge(u, h)
@@ -126,7 +135,7 @@ func (t *turns) likewise(h *threadHop, w *timeline.Waking) bool {
 	if s.Doing != timeline.ThreadBlocked || s.Block != h.wait.Block {
 		return false
 	}
-	if s.Futex != 0 && s.Futex&^7 == h.wait.Futex&^7 {
+	if s.Futex != 0 && s.Futex&^7 == h.wait.Futex&^7 || h.wait.Futex == 0 && s.Arg == h.wait.Arg && s.Syscall == h.wait.Syscall && s.Syscall >= 0 {
 		return true
 	}
 	// Of short waits no stack is taken.

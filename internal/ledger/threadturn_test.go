@@ -8,30 +8,36 @@ import (
 )
 
 // Three connections hand a step to one worker, which takes 1 ms for each of them; or take turns with a semaphore; or wait for one result, which
-// the worker tells to all of them at once. Only what is done for others before is a turn's wait.
+// the worker tells to all of them at once. Only what is done for others before is a turn's wait. Tokens in a pipe and the kernel's own semaphores make the
+// same turns; a lock on a file has a holder.
 func TestTurns(t *testing.T) {
 	for _, c := range []struct {
 		kind            string
 		serving, permit int64 // of the third's 3 ms
-	}{{"worker", 2e6, 0}, {"permit", 0, 3e6}, {"result", 0, 0}} {
+		locked          int64
+	}{{"worker", 2e6, 0, 0}, {"permit", 0, 3e6, 0}, {"result", 0, 0, 0}, {"pipe", 0, 3e6, 0}, {"semop", 0, 3e6, 0}, {"flock", 0, 0, 3e6}} {
 		t.Run(c.kind, func(t *testing.T) {
 			r, err := RunThreads(context.Background(), kernelTwin(t, turnStream(c.kind)), Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			var serving, permit, most int64
+			var serving, permit, locked, most int64
 			for _, a := range r.Slow.Accounts {
 				serving += a.Tags.ServingNS
 				permit += a.Tags.PermitNS
+				if a.Class == ClassLock {
+					locked += a.NS
+				}
 			}
+			locked /= max(1, int64(r.Slow.Requests))
 			if r.Slow.Requests == 0 {
 				t.Fatalf("no request: %+v", r.Requests)
 			}
 			most = r.Slow.WallNS / int64(r.Slow.Requests)
 			serving, permit = serving/int64(r.Slow.Requests), permit/int64(r.Slow.Requests)
 			near := func(got, want int64) bool { return got-want < 1e5 && want-got < 1e5 }
-			if !near(serving, c.serving) || !near(permit, c.permit) {
-				t.Errorf("of %d ns, %d while the worker worked for others and %d while others held what is needed; want %d and %d", most, serving, permit, c.serving, c.permit)
+			if !near(serving, c.serving) || !near(permit, c.permit) || !near(locked, c.locked) {
+				t.Errorf("of %d ns, %d while the worker worked for others, %d while others held what is needed, %d behind a lock's holder; want %d, %d, %d", most, serving, permit, locked, c.serving, c.permit, c.locked)
 			}
 		})
 	}
@@ -47,6 +53,11 @@ func turnStream(kind string) string {
 	line("stack id=4 wake_up_q;futex_wake;do_futex")
 	line("stack id=5 pthread_cond_wait;answer;serve")
 	line("stack id=6 pthread_cond_wait;next;work")
+	line("stack id=7 schedule;anon_pipe_read;vfs_read;ksys_read")
+	line("stack id=8 wake_up_q;__do_semtimedop;do_semtimedop")
+	line("stack id=9 schedule;locks_lock_inode_wait;__x64_sys_flock")
+	line("stack id=11 schedule;__do_semtimedop;do_semtimedop;__x64_sys_semtimedop")
+	line("stack id=10 autoremove_wake_function;anon_pipe_write;vfs_write;ksys_write")
 	for _, tid := range []int{11, 12, 13} {
 		line("thread tid=%d pid=10 comm=conn target", tid)
 	}
@@ -55,11 +66,21 @@ func turnStream(kind string) string {
 	recv := func(tid, at int) {
 		line("switch t=%d cpu=%d tid=%d flags=target args=1,45,%d kernel=1", at, tid, tid, tid)
 	}
+	// calls by their numbers plus one, as the records have them
+	inKernel := map[string]struct{ wait, call, waking, wakes int }{"pipe": {7, 1, 10, 2}, "semop": {11, 221, 8, 66}, "flock": {9, 74, 8, 74}}
 	wait := func(tid, at, addr, stack int) {
+		if k, ok := inKernel[kind]; ok {
+			line("switch t=%d cpu=%d tid=%d flags=target args=1,%d,7 kernel=%d user=%d", at, tid, tid, k.call, k.wait, stack)
+			return
+		}
 		line("switch t=%d cpu=%d tid=%d flags=target args=1,202,%d kernel=2 user=%d", at, tid, tid, addr, stack)
 	}
 	net := func(tid, at int) { line("waking t=%d tid=%d flags=target,interrupt kernel=3", at, tid) }
 	wake := func(tid, at, by, addr int) {
+		if k, ok := inKernel[kind]; ok {
+			line("waking t=%d tid=%d other=%d flags=target,othertarget kernel=%d args=0,%d,7", at, tid, by, k.waking, k.wakes)
+			return
+		}
 		line("waking t=%d tid=%d other=%d flags=target,othertarget kernel=4 args=0,202,%d", at, tid, by, addr)
 	}
 	conns := []int{11, 12, 13}
@@ -78,7 +99,7 @@ func turnStream(kind string) string {
 			net(tid, at+i*us)
 			on(tid, at+i*us+100)
 		}
-		if kind == "permit" { // 11 has it and sleeps for a packet while it does, then 12, then 13
+		if _, ok := inKernel[kind]; ok || kind == "permit" { // 11 has it and sleeps for a packet while it does, then 12, then 13
 			wait(12, at+20*us, 0x5000, 5)
 			wait(13, at+20*us+1, 0x5000, 5)
 			wake(12, at+2*ms, 11, 0x5000)

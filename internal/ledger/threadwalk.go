@@ -134,7 +134,7 @@ func (w *threadWalk) blocked(tid uint32, s *timeline.Stretch) {
 	kind, ok := w.releases(s, &end)
 	switch {
 	case !ok || w.onPath(tid, end.Waker) || len(w.hops) >= maxThreadHops:
-		if s.Block == timeline.BlockFutex && w.isLock(s) {
+		if w.isLock(s) {
 			leaf = codeLock
 		}
 		w.emit(tid, s.Begin, s.End, leaf, s)
@@ -292,6 +292,10 @@ func (w *threadWalk) releases(s, end *timeline.Stretch) (hopKind, bool) {
 	case timeline.BlockPipe, timeline.BlockNetwork:
 		// Without a kernel stack the call that it was in must do: who is in none was interrupted.
 		return hopMessage, kern.write || end.WakerKernel == 0 && end.WakerCall >= 0
+	case timeline.BlockOther, timeline.BlockUnknown:
+		if kind, ok := w.letsGo(s, end); ok {
+			return kind, true
+		}
 	}
 	return hopMessage, kern.futex || kern.write
 }
@@ -455,8 +459,11 @@ func (st *wakeStack) learn(f *kernel.Frame) {
 	}
 }
 
-// isLock tells whether a futex that somebody waits for is a lock: its holder is who matters.
+// isLock tells whether a wait is for a lock, a futex's or a file's: its holder is who matters.
 func (w *threadWalk) isLock(s *timeline.Stretch) bool {
+	if s.Block != timeline.BlockFutex {
+		return w.fileLock(s)
+	}
 	f := w.k.Futex(s.Futex)
 	return f != nil && f.Kind.Lock()
 }

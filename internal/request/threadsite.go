@@ -380,7 +380,7 @@ func (f *threadFinder) learnStack(st *threadStack, frames []kernel.Frame) {
 				st.asks, st.multi = b, m
 			}
 		}
-		if threadRoot(name) {
+		if ThreadRoot(name) {
 			if i > 0 {
 				st.depth = i
 				sig, ok := f.sigs[b.String()]
@@ -407,8 +407,8 @@ func (f *threadFinder) learnStack(st *threadStack, frames []kernel.Frame) {
 	}
 }
 
-// threadRoot knows what stands above a thread's own code.
-func threadRoot(name string) bool {
+// ThreadRoot knows what stands above a thread's own code.
+func ThreadRoot(name string) bool {
 	switch name {
 	case "start_thread", "clone", "clone3", "__clone", "__clone3", "__GI___clone3", "__clone_internal", "_start", "__libc_start_main",
 		"__libc_start_call_main", "__libc_start_main_impl":
@@ -426,11 +426,8 @@ func entryBelow(frames []kernel.Frame) string {
 			continue // the library's own work at a thread's begin or end
 		case name == "":
 			return ""
-		case strings.HasPrefix(name, "std::thread::"), strings.HasPrefix(name, "std::__invoke"), strings.HasPrefix(name, "void std::__invoke"),
-			strings.HasPrefix(name, "execute_native_thread_routine"), strings.HasPrefix(name, "std::sys::"), strings.HasPrefix(name, "core::ops::function::"),
-			strings.HasPrefix(name, "std::sys_common::"), strings.HasPrefix(name, "std::panicking::"), strings.HasPrefix(name, "std::panic::"),
-			strings.HasPrefix(name, "<alloc::boxed::Box<"), strings.HasPrefix(name, "std::rt::"), strings.HasPrefix(name, "__rust_"),
-			strings.HasPrefix(name, "thread_native_entry"), strings.HasPrefix(name, "Thread::call_run"):
+		case LanguageFunc(name), strings.HasPrefix(name, "execute_native_thread_routine"), strings.HasPrefix(name, "thread_native_entry"),
+			strings.HasPrefix(name, "Thread::call_run"):
 			continue
 		}
 		return name

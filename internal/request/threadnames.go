@@ -1,0 +1,30 @@
+package request
+
+import "strings"
+
+// LanguageFunc tells functions of C++'s and Rust's own libraries by their demangled names: between the kernel and the program's own code they
+// only pass on what their caller wants. Rust's methods stand in angle brackets, C++'s templates behind their result's type.
+func LanguageFunc(name string) bool {
+	name = strings.TrimLeft(name, "<&")
+	for _, result := range [...]string{"void ", "bool ", "std::cv_status "} {
+		name = strings.TrimPrefix(name, result)
+	}
+	for _, space := range [...]string{"std::", "core::", "alloc::", "__rust_", "__gnu_cxx::", "__gthread_"} {
+		if strings.HasPrefix(name, space) {
+			return true
+		}
+	}
+	return false
+}
+
+// LockFunc tells functions of libraries that make locks, conditions and queues for programs, where those are linked in: what is interesting is who
+// calls them.
+func LockFunc(name string) bool {
+	name = strings.TrimLeft(name, "<&")
+	for _, space := range [...]string{"parking_lot::", "parking_lot_core::", "lock_api::", "crossbeam", "rayon_core::", "mio::", "absl::", "boost::"} {
+		if strings.HasPrefix(name, space) {
+			return true
+		}
+	}
+	return false
+}
