@@ -27,7 +27,7 @@ func (p *pass) tables(r *Result, slow *column) {
 	p.lockTable(r, slow)
 	q := p.tl.Silence
 	r.Silences = Silences{N: q.N, NS: q.NS, FewNS: q.FewNS, Max: q.Max, SlowNS: slow.silence}
-	r.Sockets, r.Wakes = Moments(p.tl.Calls), Moments(p.tl.Wakes)
+	r.Sockets, r.Wakes = Moments(p.tl.Calls), Moments(p.tl.Wakes())
 	for _, g := range p.src.Gaps() {
 		r.Gaps = append(r.Gaps, Gap{Begin: int64(g.Begin), End: int64(g.End), Reason: g.Reason})
 	}

@@ -61,6 +61,7 @@ func (t *Timeline) leave(g *G, now int64) {
 	}
 	switch State(g.meta & 7) {
 	case Runnable:
+		t.runnableNS += now
 		if t.runnable--; t.runnable == 0 {
 			t.procs.setWork(false, now)
 		}
@@ -292,6 +293,7 @@ func (t *Timeline) called(g *G, now int64) {
 }
 
 func (t *Timeline) ready() {
+	t.runnableNS -= t.now
 	if t.runnable++; t.runnable == 1 {
 		t.procs.setWork(true, t.now)
 	}

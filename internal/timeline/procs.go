@@ -1,6 +1,9 @@
 package timeline
 
 import (
+	"math"
+	"slices"
+
 	"github.com/whystall/whystall/exectrace"
 )
 
@@ -29,7 +32,8 @@ const (
 )
 
 type proc struct {
-	since     int64
+	since     int64  // when it began to do what it does
+	held      int64  // since when who has it
 	slot      uint32 // goroutine on it, or NoSlot
 	who       uint32
 	cat       category
@@ -50,21 +54,22 @@ type Capacity struct {
 // at its borders, so a block's sums by who are exact and a question for a long stretch adds
 // blocks instead of occupations.
 type procs struct {
-	ps         []proc
-	n          [categories]int32
-	gomax      int32
-	gomaxMost  int32
-	set        bool
-	gomaxNS    int64 // GOMAXPROCS x time up to gomaxAt
-	gomaxAt    int64
-	byCat      [categories]int64 // up to each P's since
-	cap        Capacity          // the idle ones, up to idleAt
-	idleAt     int64
-	work       bool // a goroutine is runnable
-	stopped    bool // the world is, or is being stopped
-	runnableNS int64
-	whoNS      []int64  // by FuncID
-	specialNS  [8]int64 // of those that are no entry functions
+	ps        []proc
+	spare     int32 // idle
+	used      int32 // neither idle nor unknown
+	gomax     int32
+	gomaxMost int32
+	set       bool
+	gomaxNS   int64 // GOMAXPROCS x time up to gomaxAt
+	gomaxAt   int64
+	byCat     [categories]int64 // up to each P's since
+	cap       Capacity          // the idle ones, up to idleAt
+	idleAt    int64
+	wakes     Moments // see Timeline.Wakes
+	wakeNS    int64   // of the stretch that is open
+	work      bool    // a goroutine is runnable
+	stopped   bool    // the world is, or is being stopped
+	whoNS     []int64 // by who, as in occupants
 
 	blocks   []procBlock // ring
 	cur      *procBlock  // the one that is filled
@@ -72,6 +77,8 @@ type procs struct {
 	next     uint64      // number of the one that is filled
 	rotateAt int64       // when it must be closed for its length
 	near     uint64      // see from
+	sums     occupants   // scratch
+	total    occupants   // of a block
 }
 
 type occupation struct{ begin, end, who uint32 } // relative to the block
@@ -100,36 +107,40 @@ const (
 func (p *procs) init() {
 	p.blocks = make([]procBlock, 1, procBlocks)
 	p.cur = &p.blocks[0]
-	p.rotateAt = blockNS
+	p.rotateAt = math.MinInt64
 }
 
-func (p *procs) count() int32 { return max(p.gomax, p.busy()) }
+func (p *procs) count() int32 { return max(p.gomax, p.used) }
 
-func (p *procs) busy() int32 { return p.n[procRun] + p.n[procGC] + p.n[procGCIdle] + p.n[procSyscall] }
-
-// idle adds the time that Ps were idle up to now, of which kind it was.
+// idle adds the time that Ps were idle up to now, of which kind it was. It comes before every change of what that depends on.
 func (p *procs) idle(now int64) {
 	d := now - p.idleAt
-	p.idleAt = now
-	n := p.n[procIdle]
-	if d <= 0 || n == 0 {
+	if d <= 0 {
 		return
 	}
+	p.idleAt = now
+	n := p.spare
 	if p.set {
-		n = min(n, max(p.gomax-p.busy(), 0)) // Ps that a smaller GOMAXPROCS took away are not idle
+		n = min(n, max(p.gomax-p.used, 0)) // Ps that a smaller GOMAXPROCS took away are not idle
 	}
 	switch {
+	case n == 0:
 	case p.stopped:
 		p.cap.Stopped += int64(n) * d
 	case p.work:
 		p.cap.IdleWork += int64(n) * d
+		if p.set {
+			p.wakeNS += d
+			return
+		}
 	default:
 		p.cap.Idle += int64(n) * d
 	}
+	if p.wakeNS > 0 {
+		p.wakes.add(p.wakeNS)
+		p.wakeNS = 0
+	}
 }
-
-// free tells whether a P is idle that could run something.
-func (p *procs) free() bool { return p.n[procIdle] > 0 && p.set && p.busy() < p.gomax && !p.stopped }
 
 // setWork tells whether a goroutine is runnable, setStopped whether the world is.
 func (p *procs) setWork(on bool, now int64) {
@@ -165,6 +176,7 @@ func (p *procs) setCount(n uint64, now int64) {
 	c := int32(min(n, maxProcs))
 	switch {
 	case !p.set:
+		p.idle(now)
 		p.set = true
 	case c != p.gomax:
 		p.idle(now)
@@ -183,75 +195,65 @@ func (p *procs) at(i int32) *proc {
 	}
 	for int(i) >= len(p.ps) {
 		p.ps = append(p.ps, proc{slot: exectrace.NoSlot, who: whoNobody})
-		p.n[procUnknown]++
 	}
 	return &p.ps[i]
 }
 
-// change ends what P was doing.
+// change ends what P was doing. Who has it is the caller's.
 func (p *procs) change(x *proc, cat category, now int64) {
-	if x.cat == procIdle || cat == procIdle {
+	if x.cat <= procIdle || cat <= procIdle {
 		p.idle(now)
-	}
-	if x.who != whoNobody {
-		p.occupied(x, now)
+		p.spare += one(cat == procIdle) - one(x.cat == procIdle)
+		p.used += one(cat > procIdle) - one(x.cat > procIdle)
 	}
 	p.byCat[x.cat] += now - x.since
 	x.since = now
-	p.n[x.cat]--
-	p.n[cat]++
 	x.cat = cat
+}
+
+func one(b bool) int32 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// give gives P to who, and writes down who had it until now.
+func (p *procs) give(x *proc, who uint32, now int64) {
+	if x.who != whoNobody && now > x.held {
+		p.occupied(x, now)
+		if b := p.cur; len(b.occ) >= blockOcc && len(b.occ) >= 2*len(p.ps) {
+			x.who = whoNobody // not to be written again by the rotation
+			p.rotate(now)
+		}
+	}
+	x.who, x.held = who, now
 }
 
 // occupied writes down that x was held by x.who until now.
 func (p *procs) occupied(x *proc, now int64) {
-	d := now - x.since
-	if d <= 0 {
-		return
+	i := x.who - whoSpecialAt // wraps
+	for uint(i) >= uint(len(p.whoNS)) {
+		p.whoNS = append(p.whoNS, make([]int64, max(64, len(p.whoNS)))...)
 	}
-	if x.who < whoSpecialAt {
-		for int(x.who) >= len(p.whoNS) {
-			p.whoNS = append(p.whoNS, make([]int64, max(64, len(p.whoNS)))...)
-		}
-		p.whoNS[x.who] += d
-	} else {
-		p.specialNS[^x.who&7] += d
-	}
-	b := p.block()
-	b.occ = append(b.occ, occupation{uint32(x.since - b.begin), uint32(now - b.begin), x.who})
-	if len(b.occ) >= blockOcc && len(b.occ) >= 2*len(p.ps) {
-		// x itself must not be written again by the rotation
-		who := x.who
-		x.who = whoNobody
-		p.rotate(now)
-		x.who = who
-	}
+	p.whoNS[i] += now - x.held
+	b := p.cur
+	b.occ = append(b.occ, occupation{uint32(x.held - b.begin), uint32(now - b.begin), x.who})
 }
-
-func (p *procs) block() *procBlock { return p.cur }
 
 // rotate closes the block at now and begins the next.
 func (p *procs) rotate(now int64) {
-	b := p.block()
+	b := p.cur
 	if now == b.begin {
 		return
 	}
 	for i := range p.ps {
-		if x := &p.ps[i]; x.who != whoNobody && now > x.since {
-			b.occ = append(b.occ, occupation{uint32(x.since - b.begin), uint32(now - b.begin), x.who})
-			if x.who < whoSpecialAt {
-				for int(x.who) >= len(p.whoNS) {
-					p.whoNS = append(p.whoNS, make([]int64, max(64, len(p.whoNS)))...)
-				}
-				p.whoNS[x.who] += now - x.since
-			} else {
-				p.specialNS[^x.who&7] += now - x.since
-			}
-			p.byCat[x.cat] += now - x.since
-			x.since = now
+		if x := &p.ps[i]; x.who != whoNobody && now > x.held {
+			p.occupied(x, now)
+			x.held = now
 		}
 	}
-	p.rotateAt = now + blockNS
+	p.rotateAt = min(now+blockNS, maxTime+1)
 	b.end = now
 	b.count = max(p.count(), 1)
 	b.sum = b.sum[:0]
@@ -266,24 +268,6 @@ func (p *procs) rotate(now int64) {
 	p.first = p.next - procBlocks + 1
 }
 
-// total adds up a block by who, once it is asked for.
-func (b *procBlock) total() []Occupant {
-	if len(b.sum) > 0 {
-		return b.sum
-	}
-	for _, o := range b.occ {
-		i := 0
-		for i < len(b.sum) && b.sum[i].Who != o.who {
-			i++
-		}
-		if i == len(b.sum) {
-			b.sum = append(b.sum, Occupant{Who: o.who})
-		}
-		b.sum[i].NS += int64(o.end - o.begin)
-	}
-	return b.sum
-}
-
 // take puts the goroutine at slot on P i; old is who was on it.
 func (p *procs) take(i int32, slot, who uint32, now int64) (old uint32, ok bool) {
 	x := p.at(i)
@@ -291,8 +275,9 @@ func (p *procs) take(i int32, slot, who uint32, now int64) (old uint32, ok bool)
 		return 0, false
 	}
 	old = x.slot
+	p.give(x, who, now)
 	p.change(x, runs(who), now)
-	x.slot, x.who, x.active = slot, who, true
+	x.slot, x.active = slot, true
 	return old, true
 }
 
@@ -309,23 +294,23 @@ func runs(who uint32) category {
 // rename tells that it is a GC worker that is on P i.
 func (p *procs) rename(i int32, who uint32, now int64) {
 	x := &p.ps[i]
+	p.give(x, who, now)
 	p.change(x, runs(who), now)
-	x.who = who
 }
 
 // holds tells what the goroutine on P i is at from now on, which changes nothing of what the P does.
 func (p *procs) holds(i int32, who uint32, now int64) {
 	if x := &p.ps[i]; x.who != who && x.who != whoNobody {
-		p.change(x, x.cat, now)
-		x.who = who
+		p.give(x, who, now)
 	}
 }
 
 // release takes whoever is on P i away.
 func (p *procs) release(i int32, now int64, ident, stack uint32) {
 	x := &p.ps[i]
+	p.give(x, whoNobody, now)
 	p.change(x, procIdle, now)
-	x.slot, x.who = exectrace.NoSlot, whoNobody
+	x.slot = exectrace.NoSlot
 	x.lastIdent, x.lastStack = ident, stack
 }
 
@@ -354,8 +339,9 @@ func (p *procs) assist(i int32, on bool, now int64) {
 func (p *procs) forget(now int64) {
 	for i := range p.ps {
 		x := &p.ps[i]
+		p.give(x, whoNobody, now)
 		p.change(x, procUnknown, now)
-		x.slot, x.who, x.active, x.lastIdent, x.lastStack = exectrace.NoSlot, whoNobody, false, 0, 0
+		x.slot, x.active, x.lastIdent, x.lastStack = exectrace.NoSlot, false, 0, 0
 	}
 }
 
@@ -368,26 +354,26 @@ func (t *Timeline) Procs() int { return int(max(t.procs.gomaxMost, t.procs.count
 // Runnable is the most and the average number of goroutines that were runnable at once.
 func (t *Timeline) Runnable() (most int, avg float64) {
 	if t.now > 0 {
-		avg = float64(t.procs.runnableNS) / float64(t.now)
+		avg = float64(t.runnableNS+int64(t.runnable)*t.now) / float64(t.now)
 	}
 	return int(t.runnableMax), avg
 }
 
 // RunningBy lists how long the goroutines with each entry function held a P, and the GC's workers by mode.
 func (t *Timeline) RunningBy() []Occupant {
-	var l []Occupant
 	p := &t.procs
-	for who, ns := range p.whoNS {
+	var sums occupants
+	for i, ns := range p.whoNS {
 		if ns > 0 {
-			l = append(l, Occupant{uint32(who), ns})
+			sums.add(uint32(i)+whoSpecialAt, ns) // wraps
 		}
 	}
-	for _, who := range []uint32{WhoGCDedicated, WhoGCIdle, WhoGCFractional} {
-		if ns := p.specialNS[^who&7]; ns > 0 {
-			l = append(l, Occupant{who, ns})
+	for i := range p.ps {
+		if x := &p.ps[i]; x.who != whoNobody && t.now > x.held {
+			sums.add(x.who, t.now-x.held)
 		}
 	}
-	return l
+	return slices.DeleteFunc(sums.take(), func(o Occupant) bool { return o.Who == WhoSweep })
 }
 
 // proc takes a P from one state to another.
@@ -417,10 +403,11 @@ func (t *Timeline) proc(ev *exectrace.Event, now int64) {
 				g.proc = -1
 			}
 		}
-		if x.cat != procIdle || x.who != whoNobody {
+		p.give(x, whoNobody, now)
+		if x.cat != procIdle {
 			p.change(x, procIdle, now)
 		}
-		x.slot, x.who = exectrace.NoSlot, whoNobody
+		x.slot = exectrace.NoSlot
 	}
 	if t.ranges.phase != stwNone && ev.From != exectrace.Undetermined && was != x.active {
 		t.ranges.procChanged(t, x, ev, now)

@@ -25,6 +25,9 @@ func (t *Timeline) before(e int64) int {
 // the stop-the-world. False: none.
 func (t *Timeline) Stopped(s, e int64) (begin, end int64, n uint32, ok bool) {
 	l := t.ranges.stws
+	if n := len(l); n == 0 || l[n-1].End != 0 && l[n-1].End <= s {
+		return 0, 0, 0, false // asked of the latest, as mostly
+	}
 	for i := t.before(e) - 1; i >= 0; i-- {
 		begin, end = max(s, l[i].Begin), min(e, l[i].until(t.now))
 		if begin < end {
@@ -72,6 +75,9 @@ func (t *Timeline) RangeNS(s, e int64) (ns int64) {
 // MarkNS is how much of [s,e) the concurrent mark phase was open.
 func (t *Timeline) MarkNS(s, e int64) (ns int64) {
 	l, i := t.ranges.marks, min(t.ranges.nearMark, len(t.ranges.marks))
+	if n := len(l); n == 0 || l[n-1].End != 0 && l[n-1].End <= s {
+		return 0
+	}
 	for i < len(l) && l[i].Begin < e {
 		i++
 	}

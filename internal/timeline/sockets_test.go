@@ -71,7 +71,7 @@ goroutine B main.compute
 			tl.Apply(&block[i])
 		}
 	}
-	if want := (Moments{N: 2, NS: 5_050_000, Long: 1, LongNS: 5_000_000}); tl.Wakes != want {
-		t.Errorf("%+v, want %+v", tl.Wakes, want)
+	if got, want := tl.Wakes(), (Moments{N: 2, NS: 5_050_000, Long: 1, LongNS: 5_000_000}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
 	}
 }

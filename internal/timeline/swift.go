@@ -43,7 +43,7 @@ func (t *Timeline) swift(ev *exectrace.Event, now int64) bool {
 // Record is Apply for a record that is no OpOther, as far as swift would take its event; id and on are as [exectrace.Roster]
 // says. False: only the time has moved, and the event is to be applied.
 func (t *Timeline) Record(r *exectrace.Record, id, on exectrace.GoID) bool {
-	now := t.Advance(r.Time)
+	now := t.clock(r.Time)
 	t.Woken.Lock = false
 	t.thread = r.M
 	switch r.Op {
@@ -97,14 +97,14 @@ func (t *Timeline) swiftStart(g *G, slot uint32, proc int32, now int64) bool {
 	}
 	t.lostAll = false
 	p.idle(now)
+	t.runnableNS += now
 	if t.runnable--; t.runnable == 0 {
 		p.work = false
 	}
-	cat := runs(g.who)
 	p.byCat[procIdle] += now - x.since
-	p.n[procIdle]--
-	p.n[cat]++
-	x.since, x.slot, x.who, x.cat, x.active = now, slot, g.who, cat, true
+	p.spare--
+	p.used++
+	x.since, x.held, x.slot, x.who, x.cat, x.active = now, now, slot, g.who, runs(g.who), true
 	g.proc = proc
 	g.ranges &^= metaSweep
 	g.stack = 0

@@ -43,7 +43,8 @@ func TestSwift(t *testing.T) {
 						short++
 					}
 					if a.head != b.head || a.oldest != b.oldest || *a.at(a.head - 1) != *b.at(b.head - 1) || a.Woken != b.Woken ||
-						a.runnable != b.runnable || a.wakeNS != b.wakeNS || a.procs.cap != b.procs.cap || a.procs.n != b.procs.n {
+						a.runnable != b.runnable || a.runnableNS != b.runnableNS ||
+						a.procs.wakeNS != b.procs.wakeNS || a.procs.cap != b.procs.cap || a.procs.used != b.procs.used || a.procs.spare != b.procs.spare {
 						t.Fatalf("%s, %d bytes, a gap every %d: the ways part at event %d: %+v", name, c.bytes, c.gap, n, ev)
 					}
 				}
@@ -54,7 +55,7 @@ func TestSwift(t *testing.T) {
 			for what, pair := range map[string][2]any{
 				"segments": {slices.Equal(a.segs, b.segs), true}, "goroutines": {a.slots, b.slots}, "identities": {a.idents, b.idents},
 				"waiting": {a.waiting, b.waiting}, "Ps": {a.procs.ps, b.procs.ps}, "who ran": {a.procs.whoNS, b.procs.whoNS},
-				"capacity": {a.Capacity(), b.Capacity()}, "silences": {a.Silence, b.Silence}, "wakes": {a.Wakes, b.Wakes},
+				"capacity": {a.Capacity(), b.Capacity()}, "silences": {a.Silence, b.Silence}, "wakes": {a.Wakes(), b.Wakes()},
 				"stop-the-worlds": {a.ranges.stws, b.ranges.stws}, "gaps": {a.gaps, b.gaps},
 			} {
 				if !reflect.DeepEqual(pair[0], pair[1]) {

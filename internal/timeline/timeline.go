@@ -82,6 +82,7 @@ type Timeline struct {
 
 	runnable    int32 // goroutines now
 	runnableMax int32
+	runnableNS  int64   // goroutines x time, less runnable x now
 	waiting     []int32 // by FuncID of the site
 	turns       map[FuncID]*turns
 	gaps        []Gap
@@ -91,8 +92,6 @@ type Timeline struct {
 	Silences  []Silence
 	Silence   SilenceSum
 	Calls     Moments // reads and writes of sockets, which do not block: a long one tells of a thread that lost its CPU
-	Wakes     Moments // stretches of work waiting beside an idle P: a thread was woken for it and did not come
-	wakeNS    int64   // of the stretch that is open
 	timerproc FuncID
 }
 
@@ -189,38 +188,34 @@ func (t *Timeline) Start(s *Segment) int64 { return s.start() }
 func (t *Timeline) Advance(at exectrace.Time) int64 {
 	if !t.any {
 		t.any, t.base = true, at
+		t.procs.rotateAt = blockNS
 	}
-	if now := t.Rel(at); now > t.now {
-		t.tick(now)
-	}
-	return t.now
-}
-
-// tick adds up what is true between events.
-func (t *Timeline) tick(now int64) {
-	if d := now - t.now; t.runnable > 0 {
-		if d > SilenceNS && now > t.inGapUntil {
-			t.silence(t.now, now)
-		}
-		t.procs.runnableNS += int64(t.runnable) * d
+	now := max(t.Rel(at), t.now)
+	if now-t.now > SilenceNS && t.runnable > 0 && now > t.inGapUntil {
+		t.silence(t.now, now)
 	}
 	for now >= t.procs.rotateAt {
 		t.procs.rotate(t.procs.rotateAt)
 	}
-	if t.runnable > 0 && t.procs.free() {
-		t.wakeNS += now - t.now
-	} else if t.wakeNS > 0 {
-		t.Wakes.add(t.wakeNS)
-		t.wakeNS = 0
-	}
 	t.now = now
+	return now
+}
+
+// clock is Advance where it only moves the clock.
+func (t *Timeline) clock(at exectrace.Time) int64 {
+	now := int64(at - t.base)
+	if now >= t.procs.rotateAt || now-t.now > SilenceNS {
+		return t.Advance(at)
+	}
+	t.now = max(now, t.now)
+	return t.now
 }
 
 // maxSilences bounds the list; a 20 ms silence at a time these are 22 minutes of them.
 const maxSilences = 1 << 16
 
 func (t *Timeline) silence(b, e int64) {
-	s := Silence{b, e, t.procs.busy() < t.procs.count()}
+	s := Silence{b, e, t.procs.used < t.procs.count()}
 	t.Silence.N++
 	t.Silence.NS += e - b
 	t.Silence.Max = max(t.Silence.Max, e-b)
@@ -235,7 +230,7 @@ func (t *Timeline) silence(b, e int64) {
 
 // Apply takes the next event.
 func (t *Timeline) Apply(ev *exectrace.Event) {
-	now := t.Advance(ev.Time)
+	now := t.clock(ev.Time)
 	t.Woken.Lock = false
 	t.thread = uint32(ev.M)
 	switch ev.Kind {
@@ -298,6 +293,7 @@ func (t *Timeline) gap(begin, end int64) {
 		t.gaps = append(t.gaps, Gap{begin, end})
 	}
 	t.inGapUntil = max(t.inGapUntil, end)
+	t.runnableNS += int64(t.runnable) * begin
 	t.runnable = 0
 	t.procs.setWork(false, begin)
 	clear(t.waiting)
@@ -305,6 +301,12 @@ func (t *Timeline) gap(begin, end int64) {
 	t.ranges.forget(begin)
 	t.procs.setStopped(false, begin)
 	t.lostAll = true
+}
+
+// Wakes are the stretches of work waiting beside an idle P: a thread was woken for it and did not come.
+func (t *Timeline) Wakes() Moments {
+	t.procs.idle(t.now)
+	return t.procs.wakes
 }
 
 // Gaps are the stretches of which nothing is known.
