@@ -138,7 +138,7 @@ func look(ds []*Detector, r *ledger.Result, set *evidence.Set, facts Facts) *boa
 
 // result is step 5: what everybody said, none left out.
 func (b *board) result() (out finding.Result) {
-	out.Findings, out.RuledOut = b.ranked(), []finding.RuledOut{}
+	out.Findings, out.RuledOut, out.Left = b.ranked(), []finding.RuledOut{}, b.left
 	for _, p := range b.passes {
 		switch p.outcome {
 		case clear:

@@ -1,7 +1,7 @@
 package detect
 
 import (
-	"fmt"
+	"strings"
 
 	"github.com/whystall/whystall/internal/finding"
 	"github.com/whystall/whystall/internal/ledger"
@@ -92,14 +92,14 @@ Sources
 		}
 		locks := claimedLocks(p, notLogger)
 		mostly, share := tellLocks(p, locks)
-		site := "an unnamed site"
+		site, at := "an unnamed site", "an unnamed site"
 		if len(locks) > 0 {
-			site = locks[0].Sites[0]
+			sites := waitedAt(p, locks[0])
+			site, at = sites[0], strings.Join(sites, ", ")
 		}
 		tellRuntimeFutexes(p)
-		f.Summary = fmt.Sprintf("slow requests wait %s (%s of their time) for a lock taken at %s; while they wait its holders are mostly '%s' (%s)",
-			p.per(p.NS()), p.share(p.NS()), site, mostly, percent(share))
-		lockRemedies(f, mostly, site)
+		f.Summary = lockSummary(p, "a lock taken at", site, mostly, share)
+		lockRemedies(f, mostly, at)
 		f.Verify = p.verify("waiting behind " + site + " is below " + p.per(p.NS()) + " per request")
 	},
 })

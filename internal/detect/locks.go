@@ -83,6 +83,54 @@ func claimedLocks(p *Pass, ok func(*ledger.Lock) bool) (locks []*ledger.Lock) {
 	return locks
 }
 
+// waitedAt gives the sites of a lock's class, the one first at which the claimed time was waited, as the ledger prints it.
+func waitedAt(p *Pass, l *ledger.Lock) []string {
+	ns := map[string]int64{}
+	p.granted(func(a *ledger.Account, granted int64) {
+		if a.Class == ledger.ClassLock {
+			ns[a.Site] += granted
+			return
+		}
+		for _, s := range a.Through {
+			ns[s.Func] += scale(s.NS, granted, a.NS)
+		}
+	})
+	sites := slices.Clone(l.Sites)
+	sort.SliceStable(sites, func(i, j int) bool { return ns[sites[i]] > ns[sites[j]] })
+	return sites[:min(len(sites), 3)]
+}
+
+// lockSummary says where requests wait, and what its holders do.
+func lockSummary(p *Pass, what, site string, mostly ledger.Leaf, share float64) string {
+	return fmt.Sprintf("slow requests wait %s (%s of their time) for %s %s; while they wait its holders mostly %s (%s)",
+		p.per(p.NS()), p.share(p.NS()), what, site, holding(mostly), percent(share))
+}
+
+// holding is a leaf as what a holder does.
+func holding(l ledger.Leaf) string {
+	switch l {
+	case ledger.LeafOnCPU:
+		return "compute"
+	case ledger.LeafRunnable:
+		return "wait for a P"
+	case ledger.LeafNoCPU:
+		return "wait for a CPU"
+	case ledger.LeafTimer:
+		return "sleep until a timer"
+	case ledger.LeafNetwork:
+		return "wait for the network"
+	case ledger.LeafSyscall:
+		return "are in a system call"
+	case ledger.LeafPipe:
+		return "wait for a pipe"
+	case ledger.LeafDisk:
+		return "wait for the disk"
+	case ledger.LeafThrottled:
+		return "are throttled"
+	}
+	return "are at '" + string(l) + "'"
+}
+
 // isLogger tells a logger's lock by the package of its sites, or of the frames that wait when the site itself is
 // the descriptor's lock behind a logger.
 func isLogger(l *ledger.Lock) bool {

@@ -1,7 +1,7 @@
 package detect
 
 import (
-	"fmt"
+	"strings"
 
 	"github.com/whystall/whystall/internal/finding"
 )
@@ -53,18 +53,18 @@ Sources
 	Tell: func(p *Pass, f *finding.Finding) {
 		locks := claimedLocks(p, isLogger)
 		mostly, share := tellLocks(p, locks)
-		site := "a logger"
+		site, at := "a logger", "a logger"
 		if len(locks) > 0 {
-			site = locks[0].Sites[0]
+			sites := waitedAt(p, locks[0])
+			site, at = sites[0], strings.Join(sites, ", ")
 		}
-		f.Summary = fmt.Sprintf("slow requests wait %s (%s of their time) for the logger's lock at %s; while they wait its holders are mostly '%s' (%s)",
-			p.per(p.NS()), p.share(p.NS()), site, mostly, percent(share))
+		f.Summary = lockSummary(p, "the logger's lock at", site, mostly, share)
 		if p.root != nil && p.root.det.Name == "syscall-stall" {
 			f.Remedy = append(f.Remedy, "mend the slow write first: who reads the log is too slow; the lock only spreads it")
 		}
 		f.Remedy = append(f.Remedy, "log less in the hot path: raise the level, sample, one line per request",
 			"put a bounded buffer and one writer between logger and file: zapcore.BufferedWriteSyncer makes fewer writes, zerolog/diode drops and counts when full")
-		lockRemedies(f, mostly, site)
+		lockRemedies(f, mostly, at)
 		f.Verify = p.verify("waiting behind " + site + " is below " + p.per(p.NS()) + " per request")
 	},
 })

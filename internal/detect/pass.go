@@ -222,7 +222,7 @@ func (p *Pass) quote() {
 		p.Proof("ledger: slow column", "%s: %s per request, %s%s", accountName(a), p.per(ns), p.share(ns), usual)
 	})
 	if rest > 0 {
-		p.Proof("ledger: slow column", "%d more accounts of the kind: %s per request", rest, p.per(restNS))
+		p.Proof("ledger: slow column", "%s of the kind: %s per request", times(int64(rest), "more account", "more accounts"), p.per(restNS))
 	}
 }
 

@@ -54,4 +54,5 @@ type Result struct {
 	Findings   []Finding    `json:"findings"` // roots ranked first, each followed by its mechanisms
 	RuledOut   []RuledOut   `json:"ruled_out"`
 	NotChecked []NotChecked `json:"not_checked"`
+	Left       []int64      `json:"-"` // ns of each account of the slow column that no finding explains; nil without a ledger
 }

@@ -30,6 +30,7 @@ func New(s Source) *Report {
 	}
 	if l := s.Ledger; l != nil {
 		r.fromLedger(l)
+		r.Rest = r.rest(s.Found.Left)
 	} else {
 		r.Requests.NoneCause = "no execution trace was read"
 		r.Recording.Clock = "trace start"

@@ -104,7 +104,7 @@ func (m *markdown) verdict(r *Report) {
 	}
 	if len(r.Findings) == 0 {
 		title, rest := r.nothing()
-		m.line("\n**%s.** %s", sentenceCase(title), escape(rest))
+		m.line("\n**%s.** %s", sentenceCase(title), escape(strings.TrimSpace(rest+" "+r.beside(Printable))))
 		return
 	}
 	m.line("\n**Found %s:**\n", plural(int64(r.roots()), "cause", "causes"))
@@ -117,6 +117,9 @@ func (m *markdown) verdict(r *Report) {
 		}
 		n++
 		m.line("%d. **%s** %s, %s. %s", n, escape(f.Cause), escape(r.amount(f)), f.Confidence, escape(sentence(f.Summary)))
+	}
+	if s := r.beside(Printable); s != "" {
+		m.line("\n%s", escape(s))
 	}
 }
 

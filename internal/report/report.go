@@ -21,6 +21,7 @@ type Report struct {
 	Findings    []finding.Finding    `json:"findings"` // roots ranked first, each followed by its mechanisms
 	RuledOut    []finding.RuledOut   `json:"ruled_out"`
 	NotChecked  []finding.NotChecked `json:"not_checked"`
+	Rest        *Rest                `json:"rest"` // null where no large part of the slow requests' time is without a cause
 	NotLookedAt NotLookedAt          `json:"not_looked_into"`
 	Gaps        []Gap                `json:"gaps"`
 	Lacks       []string             `json:"lacks"`  // what the trace's format does not record
@@ -30,6 +31,12 @@ type Report struct {
 	Unseen      []string             `json:"unseen"` // what could not be seen of a process, and what that costs in certainty
 	Kernel      *Kernel              `json:"kernel"` // null without the kernel's records
 	Cost        Cost                 `json:"cost"`
+}
+
+// Rest is the largest account of the slow requests' time that no finding explains.
+type Rest struct {
+	Account Account `json:"account"`  // NS and Share: the part without a finding
+	UsualNS int64   `json:"usual_ns"` // of the same in the median column, per request
 }
 
 // Target is the service that was looked at, as far as the recording tells.

@@ -305,9 +305,9 @@ func describe(a *Account, name func(string) string) string {
 			return "lock" + at(" at ") + ": its holder is not known"
 		}
 		if a.Actor == "" {
-			return "lock" + at(" at ") + ": its holder " + cause + place
+			return "lock" + at(" at ") + ", its holder: " + cause + place
 		}
-		return "lock" + at(" at ") + ": its holder " + name(a.Actor) + " " + cause + place
+		return "lock" + at(" at ") + ", its holder " + name(a.Actor) + ": " + cause + place
 	case "message":
 		if a.Actor == "" {
 			return cause + place + at(": awaited at ")

@@ -111,7 +111,7 @@ func healthy() Source {
 	l.Reader.Format = 16
 	l.Lacks = []string{"thread ids", "the kinds of stop-the-world other than GC's"}
 	s.Ledger = &l
-	s.Found.Findings = nil
+	s.Found.Findings, s.Found.Left = nil, []int64{160 * ms, 40 * ms}
 	s.Cost.Recorder = nil
 	return s
 }
@@ -139,6 +139,7 @@ func hostile() Source {
 			{Cause: evil, Title: evil, Confidence: finding.Possible, BecauseOf: evil}},
 		RuledOut:   []finding.RuledOut{{Cause: evil, Why: evil}},
 		NotChecked: []finding.NotChecked{{Cause: evil, Missing: []string{evil}}},
+		Left:       []int64{720 * ms},
 	}
 	s.Cost.Recorder = []string{evil}
 	return s

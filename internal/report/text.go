@@ -207,6 +207,9 @@ func (p *page) verdict(r *Report) {
 		}
 		p.line("%s", p.paint(style, title))
 		p.par("  ", rest)
+		if s := r.beside(Printable); s != "" {
+			p.par("  ", s)
+		}
 		return
 	}
 	p.line("%s", p.paint(red, "FOUND "+plural(int64(r.roots()), "cause", "causes")))
@@ -221,6 +224,9 @@ func (p *page) verdict(r *Report) {
 		cause := middle(Printable(f.Cause), 26)
 		p.painted(fmt.Sprintf("%2d. %s ", n, cause), fmt.Sprintf("%2d. %s ", n, p.paint(bold, cause)), "", 6, fmt.Sprintf("%s, %s", r.amount(f), f.Confidence), false)
 		p.par("    ", sentence(f.Summary))
+	}
+	if s := r.beside(Printable); s != "" {
+		p.par("    ", s)
 	}
 }
 

@@ -238,7 +238,10 @@ func (k *Kernel) who() string {
 func (s *Stretches) words() string {
 	t := fmt.Sprintf("%s: %s", s.Kind, plural(s.N, "time", "times"))
 	if s.NS > 0 {
-		t += fmt.Sprintf(", %s in all, %s at most", finding.Duration(s.NS), finding.Duration(s.MaxNS))
+		t += fmt.Sprintf(", %s in all", finding.Duration(s.NS))
+	}
+	if s.MaxNS > 0 { // what is known by samples has none
+		t += fmt.Sprintf(", %s at most", finding.Duration(s.MaxNS))
 	}
 	if s.Order > 0 {
 		t += fmt.Sprintf(", order %d", s.Order)

@@ -70,7 +70,10 @@ func Errors(schemaJSON, doc []byte) (errs []string) {
 					check(fmt.Sprintf("%s[%d]", at, i), arg.(map[string]any), v)
 				}
 			case "required":
-				object, _ := value.(map[string]any)
+				object, is := value.(map[string]any)
+				if !is {
+					continue // the keyword is about objects; whether it may be null is type's to say
+				}
 				for _, k := range arg.([]any) {
 					if _, ok := object[k.(string)]; !ok {
 						fail("lacks %v", k)
