@@ -2,7 +2,9 @@ package detect
 
 import (
 	"fmt"
+	"math"
 	"sort"
+	"strconv"
 	"strings"
 
 	"github.com/whystall/whystall/internal/finding"
@@ -216,6 +218,7 @@ func tellContention(p *Pass, f *finding.Finding) {
 			who = top.Comm
 			f.Remedy = append(f.Remedy, fmt.Sprintf("move the %d processes %s away: cpuset.cpus of their cgroup (AllowedCPUs= of the unit), or start them under taskset -c CPUS; they then have fewer CPUs", n, top.Comm))
 		}
+		f.Remedy = append(lightness(p), f.Remedy...)
 		f.Remedy = append(f.Remedy, "or weigh: systemctl set-property UNIT CPUWeight=1000 for this process, or renice 19 for "+who+"; it costs the other only where both want the same CPU")
 		if othersQ == 0 {
 			f.Remedy = append(f.Remedy, "see who it is: top -H; cat /proc/pressure/cpu")
@@ -225,6 +228,32 @@ func tellContention(p *Pass, f *finding.Finding) {
 	if p.Ledger.Requests.Count == 0 {
 		f.Verify = p.verify("'taken by others' and the threads' 'queued' fall")
 	}
+}
+
+// lightness tells of a weight below the usual: who else is on the CPUs then matters less than that this process yields to them.
+// Weights count between those of one group only, threads' and groups' alike, so it proves no more than a handicap.
+func lightness(p *Pass) (remedies []string) {
+	if rec, ok := p.Set.Fact("/process/nice:nice"); ok && rec.Value > 0 {
+		p.Proof("process: stat", "its own nice is %.0f: beside a thread of its cgroup with nice 0 one of its threads gets about 1/%.0f of a CPU", rec.Value, 1+math.Pow(1.25, rec.Value))
+		pid := "PID"
+		for _, b := range p.Ledger.Kernel.Neighbours {
+			if b.Own && b.PID > 0 {
+				pid = strconv.Itoa(int(b.PID))
+			}
+		}
+		remedies = append(remedies, fmt.Sprintf("give it back its weight: renice 0 -p $(ls /proc/%s/task), and take nice, or Nice= of its unit, out of how it is started", pid))
+	}
+	if rec, ok := p.Set.Fact("/cgroup/cpu/weight:weight"); ok {
+		usual, name := 100.0, "cpu.weight"
+		if rec.Text == "shares" {
+			usual, name = 1024, "cpu.shares"
+		}
+		if rec.Value > 0 && 2*rec.Value <= usual {
+			p.Proof("cgroup", "%s of its group is %.0f: beside a group of the usual %.0f it gets about 1/%.0f of a CPU", name, rec.Value, usual, 1+usual/rec.Value)
+			remedies = append(remedies, fmt.Sprintf("raise %s of its cgroup from %.0f to %.0f (CPUWeight= of the unit; in Kubernetes resources.requests.cpu)", name, rec.Value, usual))
+		}
+	}
+	return remedies
 }
 
 // neighbour gives the largest of the others, of those called who if there are any, and how many processes are called so.

@@ -34,6 +34,9 @@ func (s *procState) pidStat(r reading) error {
 	s.add("/process/cpu:ns", evidence.Counter, r.time, (at(14)+at(15))*tick)
 	s.add("/process/cpu/user:ns", evidence.Counter, r.time, at(14)*tick)
 	s.add("/process/cpu/system:ns", evidence.Counter, r.time, at(15)*tick)
+	if nice, err := strconv.Atoi(f[19-3]); err == nil && nice >= -20 && nice < 20 {
+		s.fact("/process/nice:nice", r.time, float64(nice), "")
+	}
 	s.addThreads(r.time, at(20))
 	s.add("/process/vm:bytes", evidence.Sample, r.time, at(23))
 	if s.page > 0 {

@@ -53,6 +53,7 @@ var procStreams = []evidence.Stream{
 
 	{Name: "/process/cpus-allowed:cpus", Doc: "Fact. How many CPUs the target's affinity and cpuset leave it."},
 	{Name: "/process/cpus-allowed:list", Doc: "Fact. Text: which, as the kernel writes it: \"0-3,8\"."},
+	{Name: "/process/nice:nice", Doc: "Fact. Of its first thread, from -20 to 19; those it began later have what it had then."},
 	{Name: "/process/cpu/user:ns", Doc: "Counter. CPU time in user mode, by the kernel's count, in steps of 10 ms."},
 	{Name: "/process/cpu/system:ns", Doc: "Counter. CPU time in the kernel."},
 	{Name: "/process/threads:threads", Doc: "Sample. Threads that exist."},
