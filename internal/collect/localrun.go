@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -217,6 +218,7 @@ type watch struct {
 	said      []string
 	ended     bool
 	halt      halt
+	kin       family
 }
 
 // newWatch begins to know pid. It may have ended by now.
@@ -233,6 +235,7 @@ func (w *watch) begin() {
 	w.mu.Lock()
 	w.cpu = w.last
 	w.halt.begin(time.Now())
+	w.kin = familyOf(w.l.pid)
 	w.mu.Unlock()
 }
 
@@ -313,7 +316,11 @@ func (w *watch) halted() *evidence.Halt {
 func (w *watch) story() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return strings.Join(w.said, "; ")
+	said := w.said
+	if s := w.kin.story(familyOf(w.l.pid), w.last-w.cpu); s != "" {
+		said = append(slices.Clone(said), s)
+	}
+	return strings.Join(said, "; ")
 }
 
 func readProcStat(pid int) (procStat, bool) {
@@ -323,23 +330,4 @@ func readProcStat(pid int) (procStat, bool) {
 	}
 	s, err := parseStat(b)
 	return s, err == nil
-}
-
-// family names a process' children, which are not recorded with it: the one who works may be one of them, as under a shell, a supervisor or a
-// master of workers. "" where it has none.
-func family(pid int) string {
-	kids := children(pid)
-	if len(kids) == 0 {
-		return ""
-	}
-	var names []string
-	for i, k := range kids {
-		if i == 3 {
-			names = append(names, fmt.Sprintf("%d more", len(kids)-i))
-			break
-		}
-		s, _ := readProcStat(k)
-		names = append(names, fmt.Sprintf("%d (%s)", k, s.comm))
-	}
-	return fmt.Sprintf("pid %d has processes of its own, which are not recorded with it: %s; name that one whose work is slow", pid, strings.Join(names, ", "))
 }

@@ -157,7 +157,7 @@ func (r *run) find(ctx context.Context) {
 	if s := r.target.halt.note(r.o.PID); s != "" && !r.o.Brief {
 		r.o.Progress(Progress{Note: s})
 	}
-	if s := family(r.o.PID); s != "" && !r.o.Brief {
+	if s := familyOf(r.o.PID).note(r.o.PID); s != "" && !r.o.Brief {
 		r.o.Progress(Progress{Note: s})
 	}
 	if r.asks || t.Runtime != "go" {
