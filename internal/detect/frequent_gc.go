@@ -31,7 +31,8 @@ Evidence
   column: mark assist, waits for credit and for mark termination, sweeps, stop-the-worlds of GC,
   and time runnable while GC workers ran. Which call sites start the cycles and assist. Without a
   trace: runtime metrics or memstats read twice give cycles and CPU; what requests lost is then
-  not known, and the finding is possible at most.
+  not known, and the finding is possible at most. So is one of CPU alone: where the heap has no
+  room and GC takes a quarter of the CPUs, but requests are too short to show it one by one.
 
 Not to be taken for
   Many cycles alone: a busy server with a small heap collects ten times a second and nobody
@@ -68,6 +69,7 @@ const (
 	gcShare     = 0.25
 	gcShareRoom = 0.40
 	smallRoom   = 1.5
+	gcOfAll     = 0.25 // of the CPUs: what the pacer aims at while it marks, all the time
 )
 
 // cramped tells whether the heap may hardly grow between cycles; GOGC=100 lets it double.
@@ -112,6 +114,29 @@ func lookFrequentGC(p *Pass) {
 			p.Claim(i, a.NS-min(a.NS, a.Tags.SilenceNS))
 		}
 	}
+	if p.board.below(p.det.Floor, p.Claimed()) != "" {
+		claimGCCPU(p, share)
+	}
+}
+
+// claimGCCPU claims CPU for a heap without room: it may cost most of the CPUs while requests are too short to show it one by
+// one. Who has the CPUs is then the harm: to all requests, to the neighbours, and to the load that no longer fits.
+func claimGCCPU(p *Pass, share float64) {
+	r := p.Ledger
+	ns, of := gcWork(&r.Capacity), r.Capacity.TotalNS
+	if joined(r) && r.CPUs != nil {
+		// Go counts a worker as running while its thread waits for a CPU; what the threads really had bounds it.
+		ns, of = int64(share*float64(r.CPUs.RunningNS)), r.CPUs.TotalNS
+	} else if shortOfCPU(r) != "" {
+		return
+	}
+	if !cramped(&r.GC) || share < gcShareRoom || ratio(ns, of) < gcOfAll {
+		return
+	}
+	lost := p.Claimed()
+	p.claims = nil
+	p.ClaimCPU(ns, of)
+	p.Doubt("slow requests lose only %s each to it (%s of their time); what it costs is CPU", p.per(lost), p.share(lost))
 }
 
 // gcLeaf tells whether all of an account is GC's.
@@ -166,7 +191,14 @@ func lookGCMetrics(p *Pass) {
 
 func tellFrequentGC(p *Pass, f *finding.Finding) {
 	why := gcReason(p)
-	if len(p.claims) == 0 {
+	if len(p.claims) == 0 && p.blindTrace() == "" {
+		g, c := &p.Ledger.GC, &p.Ledger.Capacity
+		f.Summary = fmt.Sprintf("GC runs %.1f times a second%s; it takes %s of the CPUs, %s of the CPU time that the program uses", g.PerSecond, why, percent(f.Share), percent(ratio(gcWork(c), used(c))))
+		tellHeap(p)
+		if len(g.TriggerSites) > 0 {
+			p.Proof("execution trace: GC", "cycles are started at %s", sites(g.TriggerSites, 0, 3))
+		}
+	} else if len(p.claims) == 0 {
 		n, ns, _ := p.Set.Delta(gcCycles)
 		f.Summary = fmt.Sprintf("GC ran %.1f cycles a second and took %s of the CPU time available%s", n/(float64(ns)/1e9), percent(f.Share), why)
 		p.Proof("runtime metrics", "%.0f cycles in %s, %s of CPU time", n, finding.Duration(ns), finding.Duration(p.pooled()))
