@@ -2,6 +2,8 @@ package cli
 
 import (
 	"fmt"
+	"path"
+	"strings"
 
 	"github.com/whystall/whystall/exectrace"
 	"github.com/whystall/whystall/internal/evidence"
@@ -108,6 +110,14 @@ func (in *loaded) add(i *input) error {
 	return nil
 }
 
+// nameOf is what a person calls the process. The kernel's name for it ends after 15 bytes; the file's does not.
+func nameOf(t *evidence.Target) string {
+	if base := path.Base(t.Exe); len(t.Comm) == 15 && strings.HasPrefix(base, t.Comm) {
+		return base
+	}
+	return t.Comm
+}
+
 // addCase takes what a manifest tells of the target and of what was not recorded.
 func (in *loaded) addCase(name string, c *evidence.Case) {
 	m := c.Manifest
@@ -116,7 +126,7 @@ func (in *loaded) addCase(name string, c *evidence.Case) {
 		in.target.URL = t.URL
 	}
 	if in.target.PID == 0 && t.PID != 0 {
-		in.target.PID, in.target.Name, in.target.Runtime, in.target.Container = t.PID, t.Comm, t.Runtime, t.Container
+		in.target.PID, in.target.Name, in.target.Runtime, in.target.Container = t.PID, nameOf(t), t.Runtime, t.Container
 		in.target.GoVersion, in.target.CPUs, in.target.Ended = t.GoVersion, m.Host.CPUs, t.Ended
 		if t.Halted != nil {
 			in.target.Halted = &report.Halt{NS: t.Halted.NS, By: t.Halted.By}

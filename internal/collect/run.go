@@ -225,18 +225,12 @@ func (r *run) harm(c *Collector) string {
 	if minor == 0 {
 		var v string
 		r.w.Update(func(m *evidence.Manifest) { v = m.Target.GoVersion })
-		minor = goMinor(v)
+		minor = evidence.GoMinor(v)
 	}
 	if minor == 0 || minor >= c.OldBefore {
 		return ""
 	}
 	return "not asked for: " + c.OldHarm
-}
-
-// goMinor reads N of "go1.N.M", 0 of anything else.
-func goMinor(version string) int64 {
-	n, _ := leadingNumber([]byte(strings.TrimPrefix(version, "go1.")))
-	return n
 }
 
 // leadingNumber reads what digits s begins with, and what follows them.

@@ -3,6 +3,7 @@ package detect
 import (
 	"fmt"
 
+	"github.com/whystall/whystall/internal/evidence"
 	"github.com/whystall/whystall/internal/finding"
 	"github.com/whystall/whystall/internal/ledger"
 )
@@ -155,19 +156,16 @@ func procsOf(p *Pass) (ps int, from string) {
 		return int(rec.Value), "taken from the environment"
 	}
 	// Without the variable the runtime takes the CPUs of its affinity mask; from Go 1.25 on the quota as well, with a floor of 2.
-	if c := p.Ledger.CPUs; c != nil && c.Allowed > 0 && goBefore(p.Facts.GoVersion, 25) {
+	if c := p.Ledger.CPUs; c != nil && c.Allowed > 0 && seesNoQuota(p.Facts.GoVersion) {
 		return c.Allowed, "the runtime's default, the CPUs it may use"
 	}
 	return 0, ""
 }
 
-// goBefore tells a version of Go older than 1.minor; one that is not known is none.
-func goBefore(version string, minor int) bool {
-	var m int
-	if n, _ := fmt.Sscanf(version, "go1.%d", &m); n != 1 {
-		return false
-	}
-	return m < minor
+// seesNoQuota tells a version of Go that takes no notice of the cgroup's quota; one that is not known is none.
+func seesNoQuota(version string) bool {
+	n := evidence.GoMinor(version)
+	return n > 0 && n < 25
 }
 
 func tellOverQuota(p *Pass, f *finding.Finding) {
@@ -190,7 +188,17 @@ func tellOverQuota(p *Pass, f *finding.Finding) {
 		percent(ratio(k.StoodNS, wall(k))), ratio(k.ThrottledNS, max(1, k.StoodNS)), k.RunnableMax)
 	heldLine(p)
 	measureThrottled(p)
-	f.Remedy = append(f.Remedy, fmt.Sprintf("GOMAXPROCS=%d in the environment, or import _ \"go.uber.org/automaxprocs\"; build with Go 1.25 or later, which takes it from the cgroup's own limit but never below 2 and from no ancestor", limit),
+	set := fmt.Sprintf("GOMAXPROCS=%d in the environment", limit)
+	if minor := evidence.GoMinor(p.Facts.GoVersion); minor >= 25 {
+		by := "see what sets it to %d: runtime.GOMAXPROCS, GODEBUG=containermaxprocs=0, a limit set after the start"
+		if rec, ok := p.Set.Fact("/env/GOMAXPROCS:procs"); ok && int(rec.Value) == ps {
+			by = "or take GOMAXPROCS=%d out of it"
+		}
+		set += fmt.Sprintf(" ("+by+"); Go 1.%d by itself follows the cgroup's own limit, but never below 2 and no ancestor's", ps, minor)
+	} else {
+		set += ", or import _ \"go.uber.org/automaxprocs\"; build with Go 1.25 or later, which takes it from the cgroup's own limit but never below 2 and from no ancestor"
+	}
+	f.Remedy = append(f.Remedy, set,
 		"or raise the quota to what the Ps use; see cpu-throttled")
 	if c := r.CPUs; c.QuotaNS > 0 && float64(c.UsedNS) > 0.9*float64(c.QuotaNS) {
 		f.Remedy = append(f.Remedy, "the quota is used to "+percent(ratio(c.UsedNS, c.QuotaNS))+": fewer Ps give back a part, the rest needs a larger quota or less work")
