@@ -17,23 +17,58 @@ var lockFloor = Floor{NS: 5e6, Share: 0.10}
 // lookLocks claims the time behind locks that ok accepts, directly or further down the chain of waits.
 func lookLocks(p *Pass, ok func(*ledger.Lock) bool) {
 	r := p.Ledger
-	for i := range r.Slow.Accounts {
-		a := &r.Slow.Accounts[i]
+	behind := func(a *ledger.Account) (ns int64) {
 		if a.Class == ledger.ClassLock {
 			if ok(lockOf(r, a.Site)) {
-				p.Claim(i, a.NS)
+				return a.NS
 			}
-			continue
+			return 0
 		}
-		var through int64
 		for _, s := range a.Through {
 			if ok(lockOf(r, s.Func)) {
-				through += s.NS
+				ns += s.NS
 			}
 		}
-		p.Claim(i, min(through, a.NS))
+		return min(ns, a.NS)
+	}
+	once := heldOnce(r, behind)
+	for i := range r.Slow.Accounts {
+		if a := &r.Slow.Accounts[i]; !once || !lacksCPU(a.Leaf) {
+			p.Claim(i, behind(a))
+		}
+	}
+	if once && len(p.claims) == 0 {
+		p.Clear("what slow requests lost behind locks is a few holds that they shared, whose holders had no P or no CPU: no queue for a lock")
 	}
 	unlessStretched(p, func(a *ledger.Account) bool { return ranOrQueued(a.Leaf) })
+}
+
+// heldOnce tells that what requests lost behind holders without a P or a CPU was one or two holds of the lock, or a hold that
+// several of them shared each time: an accident of who happened to have a lock as the CPUs were taken. They queue for a lock if each has a wait
+// of its own, and again and again.
+func heldOnce(r *ledger.Result, behind func(*ledger.Account) int64) bool {
+	holds, requests := 0, 0
+	var all, lacking int64
+	for i := range r.Slow.Accounts {
+		a := &r.Slow.Accounts[i]
+		ns := behind(a)
+		all += ns
+		if !lacksCPU(a.Leaf) || 2*ns < a.NS || ns == 0 {
+			continue
+		}
+		if a.Holds == 0 {
+			return false // not known
+		}
+		lacking += ns
+		holds += a.Holds
+		requests = max(requests, a.Requests)
+	}
+	return 2*lacking > all && (holds < 3 || 4*holds < requests)
+}
+
+// lacksCPU tells time in which somebody was ready, and had no P or no CPU.
+func lacksCPU(l ledger.Leaf) bool {
+	return l == ledger.LeafRunnable || l == ledger.LeafLatePoll || l == ledger.LeafNoCPU || l == ledger.LeafThrottled
 }
 
 // ranOrQueued tells what holders do that takes longer without a CPU.

@@ -20,7 +20,7 @@ func (c *column) done(p *pass) Column {
 		}
 		a := p.account(s.key)
 		a.NS, a.ExcessNS, a.Requests, a.Largest, a.MaxQueue, a.Tags = s.ns, int64(s.excess), s.requests, s.largest, int(s.queue), s.tags
-		a.Actors = len(s.actors)
+		a.Actors, a.Holds = len(s.actors), len(s.holds)
 		a.Sites = p.sites(s.stacks, s.key.leaf)
 		if len(a.Sites) > 0 && a.Detail == "" && a.Class != ClassOwn && !s.key.leaf.offCPU() {
 			a.Detail = a.Sites[0].Func

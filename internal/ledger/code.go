@@ -185,6 +185,7 @@ const (
 	factServing
 	factOfBarrier // ref: number of the barrier
 	factBehind    // ref: who had the CPU, see joiner.who
+	factHold      // ref: a hold of a lock
 )
 
 // fact is one number about a part of an activation, 16 bytes.

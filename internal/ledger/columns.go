@@ -217,6 +217,7 @@ type sum struct {
 	queue    int64
 	tags     Tags
 	actors   map[uint32]bool
+	holds    map[uint32]bool
 	who      map[uint32]int64
 	behind   map[uint32]int64 // who had the CPU
 	stacks   map[uint32]*SiteNS
@@ -269,6 +270,11 @@ func (p *pass) column(list []*kept, entries map[string]bool) *column {
 					s.actors = map[uint32]bool{}
 				}
 				s.actors[f.ref] = true
+			case factHold:
+				if s.holds == nil {
+					s.holds = map[uint32]bool{}
+				}
+				s.holds[f.ref] = true
 			case factStack, factStackN:
 				if s.stacks == nil {
 					s.stacks = map[uint32]*SiteNS{}

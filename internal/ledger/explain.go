@@ -41,6 +41,7 @@ type frame struct {
 	sema     leafCode        // walks who had a semaphore of the collector: the leaf of what is its own work; 0 none
 	first    timeline.FuncID // site of the first lock on the path; 0 none
 	through  timeline.FuncID // the same below the first wait
+	hold     uint32          // the last hold of a lock on the path: the segment that ended it; 0 none
 }
 
 // piece is what is emitted.
@@ -57,6 +58,7 @@ type piece struct {
 	n       uint32             // number of the stop-the-world or sweep
 	lock    timeline.FuncID    // site of the first lock on the path; 0 none
 	through timeline.FuncID    // site of the first lock on the path below the first wait; 0 none
+	hold    uint32             // the hold of a lock that was waited for: the segment that ended it; 0 none
 	queue   int32              // how many waited where the request did
 	flags   pieceFlags
 	turn    int64 // what lies before it was the turn of others
@@ -425,8 +427,9 @@ func (x *explainer) follow(f *frame, s *timeline.Segment, lo int64, depth int) b
 		x.emitTo(lo, codeLimit, f.ident, s)
 		return false
 	}
-	next := frame{lo: lo, ident: s.Ender, seg: s.EnderSeg, inferred: f.inferred, first: f.first, through: f.through}
+	next := frame{lo: lo, ident: s.Ender, seg: s.EnderSeg, inferred: f.inferred, first: f.first, through: f.through, hold: f.hold}
 	if s.Wait() == timeline.WaitLock {
+		next.hold = s.EnderSeg
 		site := x.tl.Get(exectrace.StackID(s.Stack)).LockSite
 		next.first = cmp.Or(f.first, site)
 		if depth > 0 {
@@ -478,7 +481,7 @@ func (x *explainer) piece(lo int64, leaf leafCode, ident uint32, s *timeline.Seg
 	}
 	if n := len(x.stack); n > 0 {
 		f := &x.stack[n-1]
-		p.lock, p.through = f.first, f.through
+		p.lock, p.through, p.hold = f.first, f.through, f.hold
 		if f.inferred {
 			p.flags |= pieceInferred
 		}

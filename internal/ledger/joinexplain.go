@@ -320,7 +320,7 @@ func (x *explainer) followSemaphore(f *frame, s *timeline.Segment, lo int64) boo
 		}
 		lo = e
 	}
-	x.push(frame{lo: lo, ident: s.Ender, seg: s.EnderSeg, sema: waitLeaf(w), inferred: f.inferred, first: f.first, through: f.through})
+	x.push(frame{lo: lo, ident: s.Ender, seg: s.EnderSeg, sema: waitLeaf(w), inferred: f.inferred, first: f.first, through: f.through, hold: f.hold})
 	return true
 }
 

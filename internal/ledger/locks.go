@@ -222,7 +222,7 @@ func (x *explainer) holderBefore(f *frame) {
 			x.emitTo(r.at, codeLockBetween, f.ident, nil)
 		}
 		f.rel = i
-		x.push(frame{lo: acquired, ident: r.ident, seg: r.seg, holder: true, inferred: true, first: f.first, through: f.through})
+		x.push(frame{lo: acquired, ident: r.ident, seg: r.seg, holder: true, inferred: true, first: f.first, through: f.through, hold: r.seg})
 		return
 	}
 	x.emitTo(f.lo, codeLockUnseen, f.ident, nil)

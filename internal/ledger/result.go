@@ -92,6 +92,7 @@ type Account struct {
 	Requests int   // in how many requests it occurs
 	Largest  int   // of how many requests it is the largest account
 	Actors   int   // how many goroutines were the actor, at most 4 of each request counted; 0 for ClassOwn
+	Holds    int   // how many holds of locks were waited for, each told by who released it, at most 4 of each request counted; 0: none, or not known
 	MaxQueue int   // most requests that waited through this account at one instant
 
 	Instead []Instead // for LeafRunnable: what ran instead; sums to NS

@@ -67,7 +67,7 @@ type pass struct {
 	wrong  error    // the first sum that was wrong
 
 	ofAccount []int64 // scratch of worth, by account: time, and actors kept
-	actors    []uint8
+	actors    []uint8 // and holds << 4
 	small     scratch
 	others    timeline.FuncID // the actor of what is too short to be told apart
 
@@ -279,7 +279,7 @@ func (p *pass) explain(k *kept, g *timeline.G, prevEnd int64, instead bool) {
 	k.facts = p.worth(k.wall())
 }
 
-// maxActors is how many actors of one account are kept of one request.
+// maxActors is how many actors, and how many holds of a lock, of one account are kept of one request.
 const maxActors = 4
 
 // worth copies the facts of the activation. A slow request has hundreds, most of them about microseconds: of accounts
@@ -300,11 +300,18 @@ func (p *pass) worth(wall int64) []fact {
 	for _, f := range all {
 		ns := p.ofAccount[f.account]
 		if ns*200 >= wall {
-			if f.kind() == factActor {
-				// that they are many is known from a few
-				if p.actors[f.account] = min(p.actors[f.account]+1, maxActors+1); p.actors[f.account] > maxActors {
+			// that they are many is known from a few
+			switch f.kind() {
+			case factActor:
+				if p.actors[f.account]&15 == maxActors {
 					continue
 				}
+				p.actors[f.account]++
+			case factHold:
+				if p.actors[f.account]>>4 == maxActors {
+					continue
+				}
+				p.actors[f.account] += 1 << 4
 			}
 			all[n] = f
 			n++
@@ -367,6 +374,9 @@ func (p *pass) piece(q *piece) {
 		if q.flags&pieceHandoff != 0 {
 			c.add(acct, factHandoff, 0, ns)
 		}
+	}
+	if q.lock != 0 && q.hold != 0 {
+		c.add(acct, factHold, q.hold, 0)
 	}
 	if q.through != 0 {
 		c.add(acct, factThrough, uint32(q.through), ns)
