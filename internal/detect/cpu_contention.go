@@ -67,7 +67,11 @@ func lookContention(p *Pass) {
 	if joined(r) {
 		claimContention(p)
 		if len(p.claims) == 0 {
-			p.Clear("slow requests waited for no CPU; %s", queuedText(k))
+			behind := "no CPU"
+			if ns := behindRecorder(r); ns > 0 {
+				behind = fmt.Sprintf("no CPU but %s of their time for those that this recording had", percent(ratio(ns, r.Slow.WallNS)))
+			}
+			p.Clear("slow requests waited for %s; %s", behind, queuedText(k))
 		}
 		return
 	}
@@ -91,7 +95,7 @@ func lookContention(p *Pass) {
 func claimContention(p *Pass) {
 	reclaims := hostReclaims(p) // direct-reclaim's then
 	p.ClaimWhere(func(a *ledger.Account) bool {
-		return a.Leaf == ledger.LeafNoCPU && !isIdle(a.Detail) && !(reclaims && isReclaimer(a.Detail))
+		return a.Leaf == ledger.LeafNoCPU && !isIdle(a.Detail) && a.Detail != recorder && !(reclaims && isReclaimer(a.Detail))
 	})
 	if p.board.below(p.det.Floor, p.Claimed()) != "" {
 		// Nobody had the CPU: worth saying, with a doubt, where that is what was lost.
@@ -208,6 +212,16 @@ func tellContention(p *Pass, f *finding.Finding) {
 			who = names[0].Who
 		}
 		top, n := neighbour(k, who)
+		work := kernelThread(k, who)
+		if work != "" {
+			f.Remedy = append(f.Remedy, fmt.Sprintf("%s is the kernel's own thread and does %s", who, work))
+			// A program beside it is worth moving where it has not much less.
+			if next := movable(k); next.Comm == "" || 4*next.NS < held(k, who) {
+				n = 0
+			} else {
+				top, n = neighbour(k, next.Comm)
+			}
+		}
 		switch {
 		case n == 0:
 			who = "the neighbour"
@@ -219,7 +233,9 @@ func tellContention(p *Pass, f *finding.Finding) {
 			f.Remedy = append(f.Remedy, fmt.Sprintf("move the %d processes %s away: cpuset.cpus of their cgroup (AllowedCPUs= of the unit), or start them under taskset -c CPUS; they then have fewer CPUs", n, top.Comm))
 		}
 		f.Remedy = append(lightness(p), f.Remedy...)
-		f.Remedy = append(f.Remedy, "or weigh: systemctl set-property UNIT CPUWeight=1000 for this process, or renice 19 for "+who+"; it costs the other only where both want the same CPU")
+		if n > 0 || work == "" {
+			f.Remedy = append(f.Remedy, "or weigh: systemctl set-property UNIT CPUWeight=1000 for this process, or renice 19 for "+who+"; it costs the other only where both want the same CPU")
+		}
 		if othersQ == 0 {
 			f.Remedy = append(f.Remedy, "see who it is: top -H; cat /proc/pressure/cpu")
 		}
@@ -260,7 +276,7 @@ func lightness(p *Pass) (remedies []string) {
 func neighbour(k *ledger.Kernel, who string) (top ledger.Neighbour, n int) {
 	for pass := 0; pass < 2 && n == 0; pass++ {
 		for _, b := range k.Neighbours {
-			if b.Own || b.PID == 0 || strings.HasPrefix(b.Comm, "swapper") || pass == 0 && b.Comm != who || n > 0 && b.Comm != top.Comm {
+			if b.Own || b.PID == 0 || b.Comm == recorder || strings.HasPrefix(b.Comm, "swapper") || pass == 0 && b.Comm != who || n > 0 && b.Comm != top.Comm {
 				continue
 			}
 			if n++; n == 1 {

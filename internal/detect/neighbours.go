@@ -1,0 +1,78 @@
+package detect
+
+import (
+	"strings"
+
+	"github.com/whystall/whystall/internal/ledger"
+)
+
+// recorder is what the recorder's own threads are called in the kernel's records. What it takes is told with its cost: it is gone when nobody looks.
+const recorder = "whystall, this recording"
+
+// behindRecorder is how long slow requests waited for CPUs that the recorder had.
+func behindRecorder(r *ledger.Result) (ns int64) {
+	for i := range r.Slow.Accounts {
+		if a := &r.Slow.Accounts[i]; a.Leaf == ledger.LeafNoCPU && a.Detail == recorder {
+			ns += a.NS
+		}
+	}
+	return ns
+}
+
+// kernelThreads are the kernel's own by how their names begin, as Linux has had them since 3.x, with what they do and who makes that work. None of them
+// can be moved or weighed by its comm: what gives it work can.
+var kernelThreads = []struct{ name, work string }{
+	{"kswapd", "the freeing of memory: give the host memory, or bound who fills it (page cache of a backup, a group without memory.max); cat /proc/pressure/memory"},
+	{"kcompactd", "the making of large blocks of memory: vm.compaction_proactiveness=0, fewer huge pages; cat /proc/pressure/memory"},
+	{"khugepaged", "the collecting of huge pages: /sys/kernel/mm/transparent_hugepage/khugepaged/scan_sleep_millisecs"},
+	{"ksoftirqd", "what network interrupts leave: spread them over CPUs (RPS, irqbalance), away from those of the service"},
+	{"irq/", "interrupts of a device: move them with /proc/irq/*/smp_affinity"},
+	{"kworker", "work that others left to it, mostly writing back and encrypting: perf top, or cat /proc/PID/stack of it"},
+	{"jbd2/", "the journal of a file system: fewer syncs, or another disk"},
+	{"kdamond", "the watching of memory accesses (DAMON): whoever set it up under /sys/kernel/mm/damon can slow or end it"},
+	{"ksmd", "the merging of equal pages: /sys/kernel/mm/ksm/run"},
+	{"migration/", "the moving of threads between CPUs: a taskset or cpuset that changes time and again"},
+	{"rcu", "the kernel's own tidying"}, {"kthreadd", "the making of kernel threads"}, {"kauditd", "auditing: auditctl -l"},
+}
+
+// kernelWork says what a thread of the kernel does, "" of others.
+func kernelWork(comm string) string {
+	for _, t := range kernelThreads {
+		rest, ok := strings.CutPrefix(comm, t.name)
+		if ok && strings.Trim(rest, "0123456789./:-_+abcdefghijklmnopqrstuvwxyzAB") == "" {
+			return t.work
+		}
+	}
+	return ""
+}
+
+// kernelThread says what who does, if the records or its name tell that it is a thread of the kernel.
+func kernelThread(k *ledger.Kernel, who string) string {
+	work := kernelWork(who)
+	for _, b := range k.Neighbours {
+		if who != "" && b.Comm == who && b.PID == 0 && !isIdle(who) && work == "" {
+			work = "what perf top and /proc/PID/stack of it tell"
+		}
+	}
+	return work
+}
+
+// movable is the largest neighbour that is a program; without a name where there is none.
+func movable(k *ledger.Kernel) ledger.Neighbour {
+	for _, b := range k.Neighbours {
+		if !b.Own && b.PID != 0 && b.Comm != recorder && !strings.HasPrefix(b.Comm, "swapper") && kernelWork(b.Comm) == "" {
+			return b
+		}
+	}
+	return ledger.Neighbour{}
+}
+
+// held is how long those called who had CPUs that threads of the target waited for.
+func held(k *ledger.Kernel, who string) (ns int64) {
+	for _, b := range k.Neighbours {
+		if b.Comm == who && !b.Own {
+			ns += b.NS
+		}
+	}
+	return ns
+}
