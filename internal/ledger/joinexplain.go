@@ -220,6 +220,9 @@ func (j *joiner) together(dst []part, lo, hi int64) []part {
 			leaf = codeThrottled
 		case timeline.ProcessNone:
 			leaf = codeLatePoll
+		case timeline.ProcessStopped:
+			dst = append(dst, part{lo: b, hi: e, leaf: codeAsleep, detail: j.detail(stopped)})
+			continue
 		case timeline.ProcessQueued:
 			from := len(dst)
 			j.shares = j.k.Behind(t.TID, t.Begin, t.End, j.shares[:0])

@@ -103,7 +103,7 @@ func offCPUs(k *timeline.Kernel) []span {
 	b, e := k.Span()
 	for _, t := range k.Process(b, e, nil) {
 		switch t.State {
-		case timeline.ProcessThrottled, timeline.ProcessQueued, timeline.ProcessNone:
+		case timeline.ProcessThrottled, timeline.ProcessQueued, timeline.ProcessNone, timeline.ProcessStopped:
 			l = append(l, span{t.Begin, t.End})
 		}
 	}

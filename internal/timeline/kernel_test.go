@@ -90,7 +90,7 @@ func tell(k *Kernel, asks []string) (string, error) {
 			}
 		case "process":
 			for _, s := range k.Process(lo, hi, nil) {
-				fmt.Fprintf(&b, "\t%d..%d %s %d\n", s.Begin, s.End, [...]string{"unknown", "on", "throttled", "queued", "none"}[s.State], s.TID)
+				fmt.Fprintf(&b, "\t%d..%d %s %d\n", s.Begin, s.End, [...]string{"unknown", "on", "throttled", "queued", "none", "stopped"}[s.State], s.TID)
 			}
 		case "woken":
 			for _, w := range k.Woken(uint32(tid), lo, hi, nil) {

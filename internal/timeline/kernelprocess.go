@@ -11,6 +11,7 @@ const (
 	ProcessThrottled                     // none is, and one is throttled
 	ProcessQueued                        // none is on a CPU or throttled, and one is queued
 	ProcessNone                          // none wants a CPU
+	ProcessStopped                       // none wants a CPU, and most were stopped, by a signal or for who traces them, rather than that they sleep
 )
 
 // ProcessTile is a stretch of the whole target.
@@ -93,7 +94,7 @@ func (k *Kernel) sweep() {
 	}
 	edges = sortEdges(edges)
 
-	var count [ThreadGone + 2]int // of threads by state, see countAs
+	var count [ThreadGone + 3]int // of threads by state, see countAs
 	var queue, throttled waiters
 	k.runnable.hist = make([]int64, maxRunnable+1)
 	last := int64(0)
@@ -111,11 +112,10 @@ func (k *Kernel) sweep() {
 		total(at)
 		for ; i < len(edges) && edges[i].at == at; i++ {
 			e := edges[i]
-			segs := k.threads[e.th].segs
-			s := &segs[e.seg]
-			from, d := ThreadGone, s.countAs()
+			th := &k.threads[e.th]
+			from, d := ThreadGone, th.segs[e.seg].countAs(th)
 			if e.seg > 0 {
-				from = segs[e.seg-1].countAs()
+				from = th.segs[e.seg-1].countAs(th)
 				count[from]--
 			}
 			count[d]++
@@ -138,6 +138,8 @@ func (k *Kernel) sweep() {
 			r.state, r.tid = ProcessQueued, queue.first(k, ThreadQueued, r.begin)
 		case count[countAway] > 0:
 			r.state = ProcessUnknown
+		case count[countStopped] > count[ThreadBlocked]:
+			r.state = ProcessStopped
 		default:
 			r.state = ProcessNone
 		}
@@ -148,12 +150,17 @@ func (k *Kernel) sweep() {
 	total(k.end - k.begin)
 }
 
-// countAway is counted of who is on no CPU, and nothing else is known of it.
-const countAway = ThreadGone + 1
+const (
+	countAway    = ThreadGone + 1 + iota // on no CPU, and nothing else is known of it
+	countStopped                         // sleeps until it is let go on
+)
 
 // countAs is the state that a segment counts as. Who was not seen yet and was on no CPU slept for all that anybody knows.
-func (s *kseg) countAs() Doing {
+func (s *kseg) countAs(th *kthread) Doing {
 	d := s.doing()
+	if d == ThreadBlocked && s.off > 0 && int(s.off) <= len(th.offs) && th.offs[s.off-1].block == BlockStopped {
+		return countStopped
+	}
 	if d != ThreadUnknown {
 		return d
 	}
