@@ -70,7 +70,8 @@ const (
 // each, if not nil, gets every goroutine when it has ended, and those alive at the trace's end, by number; what it
 // points to is overwritten. Totals itself keeps only sums, so memory does not grow with the trace.
 //
-// Within a Gap all states are unknown. Each event counts at its own time, where Events moves those that come
+// Within a Gap all states are unknown. What only order shows is no Gap here, as where a whole trace says that a goroutine was woken
+// before it waited. Each event counts at its own time, where Events moves those that come
 // too late for their place to that place's time: the sums of the two may differ by some microseconds a generation.
 func (t *Trace) Totals(each func(*GoroutineTotal)) *Totals {
 	t.begin()
@@ -79,7 +80,16 @@ func (t *Trace) Totals(each func(*GoroutineTotal)) *Totals {
 	case t.closed:
 		t.read.fail(errClosed)
 	case t.version < 22:
-		t.blocksV1(true, func(b []Event) bool { a.events(b); return true })
+		if before, ok := t.totalsV1(a); !ok {
+			// From the beginning, but whoever has been handed out.
+			t.begin()
+			a = newSummer(t, func(g *GoroutineTotal) {
+				if each != nil && g.Ended >= before {
+					each(g)
+				}
+			})
+			t.blocksV1(true, func(b []Event) bool { a.events(b); return true })
+		}
 	default:
 		t.totalsV2(a)
 	}
@@ -93,6 +103,7 @@ type life struct {
 	since Time
 	state State
 	named bool
+	seq   uint64 // before format 1.22: the number of its next event that has one
 }
 
 // summer adds up generations, summed or event by event.

@@ -1,6 +1,7 @@
 package exectrace
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -59,6 +60,45 @@ func TestTotals(t *testing.T) {
 				t.Errorf("stats: want %+v, got %+v", wantStats, s)
 			}
 		})
+	}
+}
+
+// TestV1TotalsWithoutOrder: whole traces of old formats need not be read again, and those that lack a batch are.
+func TestV1TotalsWithoutOrder(t *testing.T) {
+	for _, name := range v1Fixtures[:often(len(v1Fixtures), 4)] {
+		data, err := os.ReadFile("testdata/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		whole, err := FromBytes(data, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := whole.totalsV1(newSummer(whole, nil)); !ok {
+			t.Errorf("%s: read in order", name)
+		}
+		spans := whole.v1.procs[0].spans
+		sp := spans[len(spans)/2]
+		tr, err := FromBytes(slices.Delete(data, int(sp.off), int(sp.off)+int(sp.n)), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := newSummer(tr, nil)
+		var want, got []GoroutineTotal
+		a.each = func(g *GoroutineTotal) { want = append(want, *g) }
+		for b := range tr.Blocks() {
+			a.events(b)
+		}
+		a.finish()
+		gaps := len(tr.Gaps())
+		tr.Totals(func(g *GoroutineTotal) { got = append(got, *g) })
+		// One whose end was lost may be told of twice.
+		byNumber := func(a, b GoroutineTotal) int { return cmp.Or(int(a.G-b.G), cmp.Compare(a.Ended, b.Ended)) }
+		slices.SortFunc(want, byNumber)
+		slices.SortFunc(got, byNumber)
+		if gaps == 0 || len(tr.Gaps()) != gaps || !slices.Equal(want, got) {
+			t.Errorf("%s without a batch: %d gaps and %d goroutines in order, %d and %d, or others, in Totals", name, gaps, len(want), len(tr.Gaps()), len(got))
+		}
 	}
 }
 

@@ -16,6 +16,9 @@ func (a *summer) events(b []Event) {
 		case KindGoroutine:
 			a.goroutine(e)
 		case KindProc:
+			if e.Proc < 0 {
+				continue // only damage says so
+			}
 			a.proc(e.Proc, e.Time).to(e.Time, e.To)
 		case KindGap:
 			a.lost(e.Time)
@@ -101,7 +104,7 @@ func (a *summer) generation(c *consumer, j *summed, first bool) {
 	a.span(at(0), max(end, Time(j.last*mul)))
 	c.last = max(c.last, end) // if the next is read event by event, none may be earlier
 	for g := range s.all() {
-		a.summedG(c, g, at, mul, end)
+		a.summedG(g, c.stack(StackID(g.stack)), at, mul, end)
 	}
 	for k := range s.ps {
 		p := s.ps[k]
@@ -148,7 +151,10 @@ func (a *summer) generation(c *consumer, j *summed, first bool) {
 	}
 	a.sum.AssistNS += add(s.assist, &a.assists, a.assist)
 	a.sum.SweepNS += add(s.sweep, &a.sweeps, a.sweep)
-	n := &s.counts
+	a.count(&s.counts)
+}
+
+func (a *summer) count(n *Counts) {
 	a.sum.Tasks += n.Tasks
 	a.sum.Regions += n.Regions
 	a.sum.Logs += n.Logs
@@ -157,11 +163,11 @@ func (a *summer) generation(c *consumer, j *summed, first bool) {
 	a.sum.HeapLiveMax = max(a.sum.HeapLiveMax, n.HeapLiveMax)
 }
 
-func (a *summer) summedG(c *consumer, g *swiftG, at func(uint64) Time, mul uint64, end Time) {
+func (a *summer) summedG(g *swiftG, stack StackID, at func(uint64) Time, mul uint64, end Time) {
 	if g.start && g.end != 0 {
 		// Its whole life: it need not be remembered.
 		r := &a.one
-		*r = GoroutineTotal{G: GoID(g.id), Entry: a.entryOf(c.stack(StackID(g.stack))), Created: at(g.first), Ended: at(g.end)}
+		*r = GoroutineTotal{G: GoID(g.id), Entry: a.entryOf(stack), Created: at(g.first), Ended: at(g.end)}
 		g.addTo(&r.NS, mul)
 		a.ended(r)
 		return
@@ -178,7 +184,7 @@ func (a *summer) summedG(c *consumer, g *swiftG, at func(uint64) Time, mul uint6
 	}
 	if !l.named && g.stack != 0 {
 		l.named = true
-		l.Entry = a.entryOf(c.stack(StackID(g.stack)))
+		l.Entry = a.entryOf(stack)
 	}
 	l.state = g.addTo(&l.NS, mul)
 	l.since = end

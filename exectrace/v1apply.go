@@ -352,7 +352,7 @@ func (m *v1Merge) endInit() {
 	if !m.init {
 		return
 	}
-	m.init = false
+	m.init, m.halted = false, m.halted || m.brief
 	for _, slot := range m.pending {
 		if s := &m.gs[slot]; s.epoch == m.epoch && s.state == Undetermined && s.where == v1Runnable {
 			m.status(slot, s, Runnable, -1)

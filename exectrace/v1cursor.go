@@ -33,6 +33,7 @@ type v1Cursor struct {
 	limit   uint64 // where the P's next batch begins: no event of this one is later
 	hole    bool   // it is damaged at its end
 	drained bool
+	alone   bool // nobody wants to know of syscalls' ends ahead of time
 
 	buf []v1Rec // from i on not yet merged
 	i   int
@@ -242,7 +243,7 @@ func (c *v1Cursor) quick(data []byte, off int, typ uint8, values int, ts uint64)
 }
 
 func (c *v1Cursor) exit(r *v1Rec) {
-	if real := r.a[2]; real != 0 && real < r.ts {
+	if real := r.a[2]; real != 0 && real < r.ts && !c.alone {
 		c.m.comeBack(real, r.a[0])
 		c.m.due = min(c.m.due, real)
 	}

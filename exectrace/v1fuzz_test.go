@@ -3,6 +3,7 @@ package exectrace
 import (
 	"encoding/binary"
 	"os"
+	"slices"
 	"testing"
 )
 
@@ -152,6 +153,14 @@ func FuzzV1(f *testing.F) {
 		}
 		if second := tr.Stats(); n2 != n || second != first {
 			t.Errorf("the second read differs: %+v, then %+v", first, second)
+		}
+		tr.Totals(func(g *GoroutineTotal) {
+			if g.Ended < g.Created || slices.Min(g.NS[:]) < 0 {
+				t.Errorf("totals %+v", g)
+			}
+		})
+		if err := tr.Err(); err != nil {
+			t.Error(err)
 		}
 	})
 }

@@ -74,6 +74,8 @@ type v1Merge struct {
 	nowTick uint64
 	out     v1Block
 	stopped bool
+	halted  bool // at the end of a turn: stopped, or brief and introduced
+	brief   bool // only until the runtime has introduced what exists
 
 	repaired, dropped int64
 }
@@ -136,10 +138,10 @@ func (m *v1Merge) run() {
 	m.rebuild()
 	m.setDue()
 	m.emit(KindSync)
-	for len(m.heap) > 0 && !m.stopped {
+	for len(m.heap) > 0 && !m.halted {
 		m.turn()
 	}
-	if !m.stopped {
+	if !m.halted {
 		m.dueUntil(1<<64 - 1)
 		m.endInit()
 		m.emit(KindSync)
@@ -156,7 +158,7 @@ func (m *v1Merge) turn() {
 			limit = min(limit, m.heap[2].ts0())
 		}
 	}
-	for !m.stopped {
+	for !m.halted {
 		r := &c.buf[c.i]
 		if r.ts > limit {
 			break
@@ -381,7 +383,7 @@ func (m *v1Merge) emit(k Kind) *Event {
 		} else {
 			var ok bool
 			if m.out, ok = m.flush(m.out); !ok {
-				m.stopped = true
+				m.stopped, m.halted = true, true
 				m.out.ev = m.out.ev[:0] // the reader broke off: what is left of this turn goes nowhere
 			}
 		}

@@ -18,6 +18,7 @@ type pages struct {
 	more goMap // page number -> index in mem
 	n    int
 	mem  arena[page]
+	anon bool // goroutines begin without their numbers
 }
 
 const topBits = 14
@@ -47,7 +48,10 @@ func (t *pages) find(e *topEntry, key uint64) {
 		t.n++
 		t.more.put(key, k)
 		for x := range p {
-			p[x] = swiftG{id: key*pageSize + uint64(x), first: noTime}
+			p[x] = swiftG{first: noTime}
+			if !t.anon {
+				p[x].id = key*pageSize + uint64(x)
+			}
 		}
 	}
 	*e = topEntry{key, t.mem.at(int(k))}
