@@ -98,6 +98,7 @@ type run struct {
 	heard   bool         // an answer came
 	begun   atomic.Int64 // of the last try at the trace, for progress
 	trace   *failure
+	told    string // why the pprof pages were given up, which was said at once
 }
 
 func (r *run) phases(ctx context.Context) *failure {
@@ -142,7 +143,7 @@ func (r *run) alone(fail *failure) bool {
 		return fail != nil
 	}
 	if r.asks {
-		r.asks = false
+		r.asks, r.told = false, fail.text
 		r.o.Progress(Progress{Note: fmt.Sprintf("%s: %s; going on with what the kernel tells", r.at.shown(), fail.text)})
 	}
 	return false
@@ -407,7 +408,7 @@ func (r *run) write() {
 func (r *run) tell(stopped bool) {
 	for _, name := range r.order {
 		o := r.outcome[name]
-		if o.State != evidence.Broken || stopped && strings.HasPrefix(o.Why, "stopped") {
+		if o.State != evidence.Broken || o.Why == r.told || stopped && strings.HasPrefix(o.Why, "stopped") {
 			continue
 		}
 		switch {
