@@ -85,15 +85,29 @@ func tellMmapLock(p *Pass, f *finding.Finding) {
 		f.Summary = fmt.Sprintf("slow requests wait %s (%s of their time) for the lock of the address space (mmap_lock)", p.per(p.NS()), p.share(p.NS()))
 		p.measure()
 	}
-	if len(k.MmapLock.By) > 0 {
-		f.Summary += "; it is changed meanwhile by " + whoList(k.MmapLock.By, 2)
+	m := &k.MmapLock
+	var let int64
+	for _, w := range k.MmapLetGo {
+		let += w.NS
+	}
+	told := 2*let > m.NS
+	switch {
+	case told:
+		f.Summary += "; who let go of it then: " + whoList(k.MmapLetGo, 2)
+	case len(m.By) > 0:
+		f.Summary += "; it is changed meanwhile by " + whoList(m.By, 2)
 	}
 	// Who was in a call that takes it is a matter of coverage: nothing tells who had it.
+	if told {
+		p.Cap("who let go of the lock is known, not who had it all the while")
+	}
 	p.Cap("who held the lock meanwhile is not told by any event")
-	m := &k.MmapLock
 	p.Proof("kernel records", "%s for mmap_lock (%s), %s in all, the longest %s", times(m.N, "wait", "waits"), perSecond(m.N, k), finding.Duration(m.NS), finding.Duration(m.Max))
 	if len(m.Sites) > 0 {
 		p.Proof("kernel records", "who waits: %s", sites(m.Sites, m.NS, 4))
+	}
+	if told {
+		p.Proof("kernel records", "%s of these waits ended as a call that changes or copies the address space let go of the lock: %s", percent(ratio(let, m.NS)), whoList(k.MmapLetGo, 5))
 	}
 	if len(m.By) > 0 {
 		p.Proof("kernel records", "who changed the address space meanwhile: %s", whoList(m.By, 5))
@@ -101,12 +115,43 @@ func tellMmapLock(p *Pass, f *finding.Finding) {
 	if len(m.Flags) > 0 {
 		p.Proof("kernel records", "%s", whoList(m.Flags, 4))
 	}
-	by := strings.ToLower(whoList(m.By, 5) + sites(m.Sites, 0, 5))
-	if strings.Contains(by, "madvise") || strings.Contains(by, "munmap") || strings.Contains(by, "free") {
-		f.Remedy = append(f.Remedy, "return memory less often: MALLOC_TRIM_THRESHOLD_ and MALLOC_MMAP_THRESHOLD_ of glibc, retain of jemalloc, GOGC and GOMEMLIMIT for Go; it costs resident memory")
-	}
-	f.Remedy = append(f.Remedy, "keep threads: each one's stack is mapped and unmapped under this lock; a pool, or GLIBC_TUNABLES=glibc.pthread.stack_cache_size=BYTES",
-		"nobody should read /proc/PID/smaps of it on a timer; smaps_rollup takes the lock as well",
-		"Linux 6.4 and later fault under a lock per mapping")
+	f.Remedy = append(f.Remedy, mmapRemedies(k, told)...)
 	f.Verify = p.verify("'mmap_lock' of slow requests falls")
 }
+
+// mmapRemedies says what to do about who has the lock: where it is known by which call, about that.
+func mmapRemedies(k *ledger.Kernel, told bool) (l []string) {
+	who := whoList(k.MmapLock.By, 5) + sites(k.MmapLock.Sites, 0, 5)
+	if told {
+		who = whoList(k.MmapLetGo, 5)
+	}
+	by := func(calls ...string) bool {
+		for _, c := range calls {
+			if strings.Contains(strings.ToLower(who), c) {
+				return true
+			}
+		}
+		return false
+	}
+	forks := told && by("(fork)", "(vfork)")
+	if forks {
+		l = append(l, "a fork copies the page tables of the whole process under this lock: fork from a small process made at the start, run programs by posix_spawn or vfork, take snapshots less often or elsewhere; huge pages have fewer tables, and cost memory")
+	}
+	if told && by("(mprotect)") {
+		l = append(l, "change the protection of many pages by one call, and less often (a JIT, guard pages, a collector's write barrier)")
+	}
+	if by("madvise", "munmap", "free") {
+		l = append(l, "return memory less often: MALLOC_TRIM_THRESHOLD_ and MALLOC_MMAP_THRESHOLD_ of glibc, retain of jemalloc, GOGC and GOMEMLIMIT for Go; it costs resident memory")
+	}
+	// Whom a call is known of: threads' stacks matter where threads come and go.
+	if !told || !forks && rate(k.Churn.Exited, k) >= churnedStacks {
+		l = append(l, "keep threads: each one's stack is mapped and unmapped under this lock; a pool, or GLIBC_TUNABLES=glibc.pthread.stack_cache_size=BYTES")
+	}
+	if !told {
+		l = append(l, "nobody should read /proc/PID/smaps of it on a timer; smaps_rollup takes the lock as well")
+	}
+	return append(l, "Linux 6.4 and later fault under a lock per mapping")
+}
+
+// churnedStacks is how many threads a second must end for their stacks to be worth a word.
+const churnedStacks = 10

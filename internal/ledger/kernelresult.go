@@ -46,6 +46,8 @@ type Kernel struct {
 	// MmapReclaimNS is how much of the waits for mmap_lock passed while a thread of the target was in reclaim or compaction. Who
 	// waits for the lock is in neither, so that it is others: whoever faults in a new mapping holds the lock meanwhile.
 	MmapReclaimNS int64
+	// MmapLetGo is who ended waits for mmap_lock by letting go of it, "main.snapshot (fork)", by how long those took. That one held it last.
+	MmapLetGo []Instead
 
 	Spin       Spans // CPU time of threads that look for a lock or for work without sleeping, by samples; N samples, Sites: where
 	TLB        Spans // flushes that the target caused; NS by samples, 0 not known

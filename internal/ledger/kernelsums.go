@@ -114,6 +114,7 @@ func threadSums(k *timeline.Kernel, r *Kernel) {
 	space := map[uint32]int64{}
 	made := newThreadLives(k)
 	disk := newSpanSum(&r.Disk)
+	let := letGoes{k: k, by: map[string]int64{}}
 	k.Each(r.Begin, r.End, func(tid uint32, s *timeline.Stretch) {
 		t := by[tid]
 		if t == nil {
@@ -135,6 +136,9 @@ func threadSums(k *timeline.Kernel, r *Kernel) {
 		case timeline.ThreadBlocked:
 			t.BlockedNS += ns
 			r.at(s.Block, ns)
+			if s.Block == timeline.BlockMmapLock && s.End == s.Whole.End {
+				let.add(s)
+			}
 			if s.Block == timeline.BlockDisk {
 				disk.add(k, tid, s.Begin, ns, s.User, "")
 			}
@@ -185,6 +189,7 @@ func threadSums(k *timeline.Kernel, r *Kernel) {
 	for tid, ns := range space {
 		r.MmapLock.By = addInstead(r.MmapLock.By, Instead{Who: name(tid), Kind: "thread", NS: ns})
 	}
+	r.MmapLetGo = insteadByName(let.by, "thread")
 	churn(k, r)
 }
 
@@ -314,15 +319,22 @@ func sitesOf(m map[string]*Site) []Site {
 
 // placeOf is the program's function on a user stack: the innermost with a name that only passes nothing on.
 func placeOf(k *timeline.Kernel, stack uint32) Site {
-	last := Site{}
+	last, library := Site{}, Site{}
 	for _, f := range k.Stack(stack) {
 		if f.Func == "" {
 			continue
 		}
 		last = Site{Func: f.Func, File: f.Module}
-		if !sleepPlumbing(f.Func) && !systemModule(f.Module) {
+		switch {
+		case systemModule(f.Module):
+		case !sleepPlumbing(f.Func):
 			return last
+		case library.Func == "":
+			library = last
 		}
+	}
+	if library.Func != "" {
+		return library
 	}
 	return last
 }

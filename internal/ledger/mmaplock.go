@@ -1,0 +1,37 @@
+package ledger
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/whystall/whystall/internal/timeline"
+)
+
+// spaceCalls are the system calls that change an address space, or copy one, by what they are called.
+var spaceCalls = map[string]map[int32]string{
+	"amd64": {9: "mmap", 10: "mprotect", 11: "munmap", 12: "brk", 25: "mremap", 28: "madvise", 56: "fork", 57: "fork", 58: "vfork", 435: "fork"},
+	"arm64": {214: "brk", 215: "munmap", 216: "mremap", 220: "fork", 222: "mmap", 226: "mprotect", 233: "madvise", 435: "fork"},
+}
+
+// letGoes adds up waits for mmap_lock by who ended them as it let go of the lock, and in which call. A thread's making takes the lock for moments: a
+// clone that others wait for copies the address space.
+type letGoes struct {
+	k  *timeline.Kernel
+	by map[string]int64
+}
+
+func (l *letGoes) add(s *timeline.Stretch) {
+	call := spaceCalls[cmp.Or(l.k.Header().Arch, "amd64")][s.WakerCall]
+	if s.Waker == 0 || !s.WakerTarget || s.ByInterrupt || call == "" {
+		return
+	}
+	p := placeOf(l.k, s.WakerUser)
+	who := p.Func
+	if who == "" || systemModule(p.File) {
+		t, _ := l.k.Name(s.Waker, s.Whole.End)
+		who = plainComm(t.Comm)
+	}
+	if who = fmt.Sprintf("%s (%s)", who, call); len(l.by) < mostDetails || l.by[who] > 0 {
+		l.by[who] += s.Whole.End - s.Whole.Begin
+	}
+}

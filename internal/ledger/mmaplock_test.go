@@ -1,0 +1,40 @@
+package ledger
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/whystall/whystall/internal/timeline"
+)
+
+// TestMmapLetGo: a wait for mmap_lock is put to the fork that ended it as it let go; one that a fault ended, and one that an interrupt did, are not.
+func TestMmapLetGo(t *testing.T) {
+	k := twinOf(t, `
+header cpus=0 pertask alltasks
+thread tid=10 pid=10 comm=app target
+thread tid=11 pid=10 comm=app target
+stack id=1 rwsem_down_read_slowpath;down_read_killable;lock_mm_and_find_vma;exc_page_fault
+stack id=2 fork@/usr/lib/libc.so.6+0x1;snapshot@/app+0x2
+switch t=0 cpu=0 tid=0 other=10 flags=othertarget
+switch t=0 cpu=1 tid=0 other=11 flags=othertarget
+switch t=1000000 cpu=0 tid=10 other=0 flags=target args=2,1,0 kernel=1
+waking t=9000000 cpu=1 tid=10 other=11 flags=target,othertarget args=0,57,0 user=2
+switch t=9001000 cpu=0 tid=0 other=10 flags=othertarget
+switch t=10000000 cpu=0 tid=10 other=0 flags=target args=2,1,0 kernel=1
+waking t=11000000 cpu=1 tid=10 other=11 flags=target,othertarget args=0,0,0
+switch t=11001000 cpu=0 tid=0 other=10 flags=othertarget
+switch t=12000000 cpu=0 tid=10 other=0 flags=target args=2,1,0 kernel=1
+waking t=14000000 cpu=1 tid=10 other=11 flags=target,interrupt args=0,57,0
+switch t=14001000 cpu=0 tid=0 other=10 flags=othertarget
+switch t=15000000 cpu=0 tid=10 other=0 flags=target args=2,1,0
+`)
+	let := letGoes{k: k, by: map[string]int64{}}
+	k.Each(0, 15e6, func(_ uint32, s *timeline.Stretch) {
+		if s.Doing == timeline.ThreadBlocked && s.Block == timeline.BlockMmapLock && s.End == s.Whole.End {
+			let.add(s)
+		}
+	})
+	if want := map[string]int64{"snapshot (fork)": 8e6}; !reflect.DeepEqual(let.by, want) {
+		t.Errorf("let go by %v, want %v", let.by, want)
+	}
+}
