@@ -25,8 +25,10 @@ Evidence
   known by who wakes whom. The one that ended the wait was in the middle of a request of its own:
   it held what both need. Or it is a worker that had woken others before, which waited for it in
   the same function: up to then it worked for them. Of goroutines a wait counts in which two
-  others were ended before, one after another; a worker's waits for the network do not, since a
-  reader that hands out the answers to many requests looks the same. One goroutine that several
+  others were ended before, one after another. A reader that hands out the answers to many
+  requests ends their waits likewise: the network counts only if the worker set helpers to work
+  in each turn, or whose turn it was waited for it again elsewhere, as one does that was given a
+  connection. One goroutine that several
   requests wait for at once, and that computes, is the head of such a line whatever it computes.
 
 Not to be taken for
@@ -126,6 +128,11 @@ func tellTurns(p *Pass, f *finding.Finding) {
 	} else if 2*permit > p.NS() {
 		f.Summary = fmt.Sprintf("slow requests wait %s (%s of their time) in %s for what other requests hold; those meanwhile: %s", p.per(p.NS()), p.share(p.NS()), site, holderText(did))
 		f.Remedy = append(f.Remedy, turnRemedy(mostly, "permits (connections, slots) in "+site, "what is done while one is held"))
+	} else if mostly == ledger.LeafNetwork {
+		// The one that waits for the network may be a worker's helper.
+		f.Summary = fmt.Sprintf("slow requests wait %s (%s of their time) in %s while those that they wait for work for other requests; these wait meanwhile for: %s", p.per(p.NS()), p.share(p.NS()), site, holderText(did))
+		f.Remedy = append(f.Remedy, "more of what is waited for in "+site+" (workers, connections): they wait for the network mostly, which costs no CPU; or make what they ask quicker",
+			"ask once for many, or let callers ask themselves")
 	} else {
 		workers := "threads of "
 		if !p.Ledger.Native {

@@ -63,6 +63,7 @@ type piece struct {
 	flags   pieceFlags
 	turn    int64 // what lies before it was the turn of others
 	held    bool  // these are requests
+	serves  bool  // what the worker waited for outside was for them
 
 	// joined
 	detail timeline.FuncID // behind whom, or asleep in what
@@ -100,11 +101,12 @@ type explainer struct {
 	late   pieceFlags // of what is booked now
 
 	// the first wait on the path now
-	class classCode
-	site  timeline.FuncID
-	queue int32
-	turn  int64 // until then it waited for the turns of others; 0: it did not
-	held  bool  // these have what it waits for, each in a request of its own
+	class  classCode
+	site   timeline.FuncID
+	queue  int32
+	turn   int64 // until then it waited for the turns of others; 0: it did not
+	held   bool  // these have what it waits for, each in a request of its own
+	serves timeline.Serving
 
 	onPath []uint32 // by ident: serial of the walk it is on the path of
 	serial uint32
@@ -177,7 +179,7 @@ func (x *explainer) explain(g *timeline.G, a, b, prevEnd int64) {
 
 // own resets the path to the request's own goroutine.
 func (x *explainer) own() {
-	x.class, x.site, x.queue, x.turn, x.held = classOwn, 0, 0, 0, false
+	x.class, x.site, x.queue, x.turn, x.held, x.serves = classOwn, 0, 0, 0, false, timeline.ServingUnknown
 }
 
 // older goes on to the segment before s, or to the goroutine's maker.
@@ -462,6 +464,7 @@ func (x *explainer) others(ident uint32, s *timeline.Segment, lo int64) {
 		x.turn = x.cursor
 	default:
 		x.turn = last
+		x.serves = x.tl.Serves(x.site, ident, s.Ender, lo, x.cursor)
 	}
 }
 
@@ -470,6 +473,8 @@ func (x *explainer) piece(lo int64, leaf leafCode, ident uint32, s *timeline.Seg
 	p := &x.p
 	*p = piece{lo: lo, hi: x.cursor, leaf: leaf, class: x.class, depth: len(x.stack) - 1, ident: ident,
 		site: x.site, seg: s, queue: x.queue, turn: x.turn, held: x.held}
+	// One that asks others does not wait for the network itself.
+	p.serves = x.serves == timeline.ServingAgain || x.serves == timeline.ServingHelpers && p.depth > 1
 	if s != nil {
 		switch s.State() {
 		case timeline.Running, timeline.Waiting, timeline.Syscall:

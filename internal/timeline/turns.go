@@ -15,6 +15,7 @@ const (
 type turns struct {
 	at [turnsKept]int64
 	by [turnsKept]uint32 // ident of who ended it; 0: one of the waiter's own kind
+	of [turnsKept]uint32 // ident of who waited
 	n  int
 }
 
@@ -37,7 +38,7 @@ func (t *Timeline) turn(g *G, by uint32, begin, now int64) {
 	if t.Alike(g.Ident, by) {
 		by = 0
 	}
-	r.at[r.n%turnsKept], r.by[r.n%turnsKept] = now, by
+	r.at[r.n%turnsKept], r.by[r.n%turnsKept], r.of[r.n%turnsKept] = now, by, g.Ident
 	r.n++
 }
 
@@ -71,4 +72,77 @@ func (t *Timeline) Turns(site FuncID, by uint32, own bool, lo, hi int64) (n int,
 		}
 	}
 	return n, last, max(longest, next-lo)
+}
+
+// Serving is how it is known that a worker's waits were for those that waited for it, one after another.
+type Serving uint8
+
+const (
+	ServingUnknown Serving = iota
+	ServingHelpers         // in its turns it woke others, that are no requests, as one does that asks somebody for something
+	ServingAgain           // whose turn it was waited for it once more, elsewhere: a connection that is handed on, and then used
+)
+
+// Serves tells of a wait [lo,hi) of waiter at site, which by ended, what by did in the turns that Turns counts. A reader that hands out answers as they
+// come ends waits one after another as well, and does neither.
+func (t *Timeline) Serves(site FuncID, waiter, by uint32, lo, hi int64) Serving {
+	ends := t.turns[site]
+	if ends == nil {
+		return ServingUnknown
+	}
+	type turn struct {
+		at            int64
+		of            uint32
+		helper, again bool
+	}
+	var list []turn // the latest first
+	for i := ends.n - 1; i >= max(0, ends.n-turnsKept); i-- {
+		at := ends.at[i%turnsKept]
+		if at <= lo {
+			break
+		}
+		if at < hi && ends.by[i%turnsKept] == by {
+			list = append(list, turn{at: at, of: ends.of[i%turnsKept]})
+		}
+	}
+	for other, r := range t.turns {
+		if other == site {
+			continue
+		}
+		k := 0
+		for i := r.n - 1; i >= max(0, r.n-turnsKept) && k < len(list); i-- {
+			at := r.at[i%turnsKept]
+			if at <= lo {
+				break
+			}
+			if at >= hi || r.by[i%turnsKept] != by {
+				continue
+			}
+			for k < len(list) && list[k].at > at {
+				k++
+			}
+			if k < len(list) {
+				of := r.of[i%turnsKept]
+				list[k].again = list[k].again || of == list[k].of
+				list[k].helper = list[k].helper || !t.Alike(of, waiter)
+			}
+		}
+	}
+	helped, again := 0, 0
+	for i := range list {
+		if list[i].helper {
+			helped++
+		}
+		if list[i].again {
+			again++
+		}
+	}
+	switch {
+	case len(list) == 0:
+	case 4*again >= 3*len(list):
+		return ServingAgain
+	case 4*helped >= 3*len(list):
+		return ServingHelpers
+	}
+	return ServingUnknown
 }
