@@ -46,15 +46,21 @@ func (t *Timeline) Record(r *exectrace.Record, id, on exectrace.GoID) bool {
 	now := t.clock(r.Time)
 	t.Woken.Lock = false
 	t.thread = r.M
-	switch r.Op {
-	case exectrace.OpRegionBegin, exectrace.OpRegionEnd:
-		return true // they tell nothing of states
-	case exectrace.OpHeapLive:
-		t.ranges.live(int64(min(uint64(r.Name)<<32|uint64(r.Arg), 1<<62)))
-		return true
+	if r.Op > exectrace.OpEnd {
+		switch r.Op {
+		case exectrace.OpRegionBegin, exectrace.OpRegionEnd:
+			return true // they tell nothing of states
+		case exectrace.OpHeapLive:
+			t.ranges.live(int64(min(uint64(r.Name)<<32|uint64(r.Arg), 1<<62)))
+			return true
+		}
+		return false
 	}
 	if uint(r.Slot) >= uint(len(t.slots)) || now < t.inGapUntil || t.long {
 		return false
+	}
+	if r.Op == exectrace.OpCreate {
+		return t.swiftBorn(r, id, on, now)
 	}
 	g := &t.slots[r.Slot]
 	if g.goid != id || g.Ident == 0 || g.Cur < t.oldest || int(g.epoch) != len(t.gaps) {
@@ -84,6 +90,28 @@ func (t *Timeline) Record(r *exectrace.Record, id, on exectrace.GoID) bool {
 		return State(g.meta&7) == Running && t.swiftLeave(g, r.Stack, true, now)
 	}
 	return false
+}
+
+// swiftBorn begins a goroutine that another one makes.
+func (t *Timeline) swiftBorn(r *exectrace.Record, id, on exectrace.GoID, now int64) bool {
+	if uint(r.Arg) >= uint(len(t.slots)) || uint(r.Stack) >= uint(len(t.infos)) || r.Arg == r.Slot {
+		return false
+	}
+	g, o, info := &t.slots[r.Slot], &t.slots[r.Arg], &t.infos[r.Stack]
+	if g.Ident != 0 || o.goid != on || o.Ident == 0 || o.Cur < t.oldest || int(o.epoch) != len(t.gaps) || !info.known {
+		return false
+	}
+	t.lostAll = false
+	*g = G{Ident: t.newIdent(id), goid: id, proc: -1, epoch: uint32(len(t.gaps)), stack: uint32(r.Name)}
+	if r.Stack != 0 {
+		t.idents[g.Ident].Entry = info.Entry
+		g.who = uint32(info.Entry)
+	}
+	t.Pin(o) // room for an identity may have been made at the cost of the oldest segments
+	s := t.next(g, now, uint64(Runnable)|uint64(WhyNewborn)<<metaWait|uint64(EnderGoroutine)<<metaEnder)
+	s.Stack, s.Ender, s.EnderSeg = g.stack, o.Ident, uint32(o.Cur)
+	t.ready()
+	return true
 }
 
 func (t *Timeline) swiftStart(g *G, slot uint32, proc int32, now int64) bool {
