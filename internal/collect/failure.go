@@ -33,8 +33,6 @@ const (
 	stopped                         // by the user
 )
 
-func (f *failure) Error() string { return f.text }
-
 func failf(kind failureKind, format string, args ...any) *failure {
 	return &failure{kind, fmt.Sprintf(format, args...)}
 }
