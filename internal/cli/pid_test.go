@@ -174,7 +174,7 @@ func TestWatch(t *testing.T) {
 	dir := t.TempDir()
 	base := filepath.Join(dir, "shop")
 	_, wait := start(t, "record", "--pid", strconv.Itoa(pid), "--for", "2s", "--slow-over", "10s", "-o", base)
-	if status, stderr := wait(); status != 0 || !strings.Contains(stderr, "1 segments of 2s watched, 0 saved") {
+	if status, stderr := wait(); status != 0 || !strings.Contains(stderr, "segments of 2s watched: 1, saved: 0") {
 		t.Errorf("status %d, %s", status, stderr)
 	}
 	if left, _ := os.ReadDir(dir); len(left) > 0 {

@@ -70,7 +70,7 @@ func (c *recordCmd) watch(con *console, o collect.Options) error {
 	ctx, done := interruptible(nil)
 	defer done()
 	until := time.Now().Add(o.For)
-	con.say("watching for %s, until something takes %s; %d captures at most; Ctrl-C ends it", o.For, c.SlowOver, c.MaxCaptures)
+	con.say("watching for %s, until something takes %s; captures: %d at most; Ctrl-C ends it", o.For, c.SlowOver, c.MaxCaptures)
 	err := t.run(ctx, until)
 	if t.before != nil {
 		t.before.w.Discard()
@@ -254,7 +254,7 @@ func (t *trigger) forget() {
 }
 
 func (t *trigger) summary() string {
-	s := fmt.Sprintf("%d segments of %s watched, %d saved", t.segments, t.o.For, t.saved)
+	s := fmt.Sprintf("segments of %[2]s watched: %[1]d, saved: %[3]d", t.segments, t.o.For, t.saved)
 	if t.worst.NS > 0 {
 		s += "; the longest: " + t.worst.words()
 	}

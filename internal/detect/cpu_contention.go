@@ -175,7 +175,7 @@ func tellContention(p *Pass, f *finding.Finding) {
 		case others >= own && others >= idle && len(names) > 0:
 			behind = names[0].Who
 			if top, n := neighbour(k, ""); behind == untold && k.AllTasks && n > 0 {
-				behind = "others, most of whose turns were not told one by one; of those told most were " + top.Comm + "'s"
+				behind = "other processes; of the few turns that were told one by one most were " + top.Comm + "'s"
 			} else if len(names) > 1 && 4*names[1].NS > names[0].NS {
 				behind += " and " + names[1].Who
 			}
