@@ -440,7 +440,7 @@ func (x *explainer) follow(f *frame, s *timeline.Segment, lo int64, depth int) b
 		lock := next
 		lock.lock, lock.site, lock.class, lock.rel = true, site, x.locks.class(site), -1
 		x.push(lock)
-		next.lo = x.locks.acquired(x.tl, lock.class, s.EnderSeg, lo, &x.visits)
+		next.lo = x.locks.acquired(x.tl, lock.class, s.Ender, s.EnderSeg, lo, &x.visits)
 		next.holder = true
 	} else if depth == 0 {
 		x.others(f.ident, s, lo)

@@ -142,9 +142,20 @@ func (l *locks) has(class uint32, stack exectrace.StackID) bool {
 	return false
 }
 
+// releasedWithin tells whether anybody but ident let go of the class in [lo,hi), as far as somebody waited for it.
+func (l *locks) releasedWithin(class uint32, lo, hi int64, ident uint32) bool {
+	rels := l.classes[class].releases
+	for i := sort.Search(len(rels), func(i int) bool { return rels[i].at >= lo }); i < len(rels) && rels[i].at < hi; i++ {
+		if rels[i].ident != ident {
+			return true
+		}
+	}
+	return false
+}
+
 // acquired is the earliest moment from lo on at which the unlocker, who unlocked in segment seq, can have acquired
 // the lock: the end of its last wait or syscall outside the class.
-func (l *locks) acquired(tl *timeline.Timeline, class, seq uint32, lo int64, visits *int) int64 {
+func (l *locks) acquired(tl *timeline.Timeline, class, ident, seq uint32, lo int64, visits *int) int64 {
 	end := int64(-1) // of the segment looked at; of the first it does not matter: the unlocker ran
 	for {
 		s := tl.Seg(seq)
@@ -163,6 +174,9 @@ func (l *locks) acquired(tl *timeline.Timeline, class, seq uint32, lo int64, vis
 			case w == timeline.WaitLock:
 				site := tl.Get(exectrace.StackID(s.Stack)).LockSite
 				outside = l.class(site) != class && !l.has(class, exectrace.StackID(s.Stack))
+			case s.Stack == 0 && w == timeline.WaitMessage && end >= 0:
+				// A coroutine that was switched away from: where it stood is not known. It kept the lock if nobody else let it go meanwhile.
+				outside = l.releasedWithin(class, tl.Start(s), end, ident)
 			default:
 				outside = !l.has(class, exectrace.StackID(s.Stack))
 			}
@@ -212,7 +226,7 @@ func (x *explainer) holderBefore(f *frame) {
 		if x.marked(r.ident) { // it waits, above on the path: damaged order, or another lock of the class
 			continue
 		}
-		acquired := x.locks.acquired(x.tl, x.locks.find(f.class), r.seg, f.lo, &x.visits)
+		acquired := x.locks.acquired(x.tl, x.locks.find(f.class), r.ident, r.seg, f.lo, &x.visits)
 		if acquired >= r.at {
 			continue
 		}
