@@ -83,7 +83,25 @@ func lookSyscallStall(p *Pass) {
 		}
 		p.Claim(i, a.NS-min(a.NS, sockets))
 	}
-	unlessStretched(p, func(a *ledger.Account) bool { return a.Leaf == ledger.LeafSyscall && !waitsForDisk(a) })
+	if !outlastsQueues(p) {
+		unlessStretched(p, func(a *ledger.Account) bool { return a.Leaf == ledger.LeafSyscall && !waitsForDisk(a) })
+	}
+}
+
+// outlastsQueues tells that slow requests were in calls of their own twice as long as all threads of the process together were kept off their
+// CPUs in the whole recording: each is on a thread of its own, so that a lack of CPU made less than half of it.
+func outlastsQueues(p *Pass) bool {
+	k := kernelOf(p)
+	if k == nil {
+		return false
+	}
+	var own int64
+	for _, c := range p.claims {
+		if a := &p.Ledger.Slow.Accounts[c.account]; a.Leaf == ledger.LeafSyscall && a.Class == ledger.ClassOwn {
+			own += c.ns
+		}
+	}
+	return own > 2*(k.QueuedNS+k.ThrottledNS+k.UnknownNS) && 2*own > p.Claimed()
 }
 
 // waitsForDisk tells calls that wait by what they are for.
@@ -155,7 +173,7 @@ func tellSyscallStall(p *Pass, f *finding.Finding) {
 			disk += ns
 		}
 	})
-	if why := shortOfCPU(p.Ledger); why != "" && 2*(polled+disk) < p.NS() {
+	if why := shortOfCPU(p.Ledger); why != "" && 2*(polled+disk) < p.NS() && !outlastsQueues(p) {
 		p.Doubt("%s; other calls look long for the same reason", why)
 	}
 	if polled > 0 {
@@ -178,7 +196,11 @@ func tellSyscallStall(p *Pass, f *finding.Finding) {
 	if 2*own < p.NS() && actor != "" {
 		f.Summary += fmt.Sprintf("; it is made by %s, which they wait for", actor)
 	}
-	if joined(p.Ledger) {
+	if joined(p.Ledger) && p.Ledger.Kernel.Whole {
+		k := p.Ledger.Kernel
+		p.Proof("kernel records", "which thread made the call this trace does not tell; all threads together were queued %s and throttled %s in the whole recording", finding.Duration(k.QueuedNS), finding.Duration(k.ThrottledNS))
+		p.measure()
+	} else if joined(p.Ledger) {
 		p.Proof("kernel records", "the thread was blocked in the call: no disk, no reclaim, no fault, no lack of CPU")
 		p.measure()
 	} else {
