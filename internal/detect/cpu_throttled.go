@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/whystall/whystall/internal/evidence"
+	"github.com/whystall/whystall/internal/evidence/kernel"
 	"github.com/whystall/whystall/internal/finding"
 	"github.com/whystall/whystall/internal/ledger"
 )
@@ -66,6 +67,14 @@ func lookThrottled(p *Pass) {
 	}
 	if joined(r) {
 		claimThrottled(p)
+		untold := k.Untold[kernel.Sockets]
+		if stood := ratio(k.StoodNS, wall(k)); untold > 0.5 && stood >= stoodShare && r.CPUs != nil && p.board.below(p.det.Floor, p.Claimed()) != "" {
+			// A request that comes while the process stands still begins, for the runtime, when that is over.
+			p.claims = nil
+			p.claimTerm(termThrottled, r.CPUs.ThrottledNS, stood)
+			p.Cap("since when sockets had data was told %s of the time only: what requests waited before the runtime knew of them is not in their time", percent(1-untold))
+			return
+		}
 		if len(p.claims) == 0 {
 			p.Clear("no thread was throttled while a slow request needed it%s", quotaText(r.CPUs))
 		}
@@ -162,6 +171,9 @@ func tellThrottled(p *Pass, f *finding.Finding) {
 	full := c != nil && c.QuotaNS > 0 && float64(c.UsedNS) > 0.9*float64(c.QuotaNS)
 	if full {
 		f.Remedy = append(f.Remedy, "the quota is used to "+percent(ratio(c.UsedNS, c.QuotaNS))+": raise it, or give the process less to do; fewer threads alone give back a part only")
+		if ps, _ := procsOf(p); ps > limitCPUs(c) && limitCPUs(c) > 0 {
+			f.Remedy = append(f.Remedy, fmt.Sprintf("meanwhile GOMAXPROCS=%d (now %d): the quota then lasts longer into each period", limitCPUs(c), ps))
+		}
 	} else if c != nil && c.QuotaNS > 0 && c.UsedNS > 0 {
 		f.Remedy = append(f.Remedy, "only "+percent(ratio(c.UsedNS, c.QuotaNS))+" of the quota is used: bursts of many threads use it up early in a period; fewer threads at once (GOMAXPROCS, pools), or cpu.max.burst")
 	}
