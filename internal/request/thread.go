@@ -57,7 +57,8 @@ type life struct {
 	role         int32 // of roles; -1 none
 	onNS, busyNS int64 // on a CPU; that, or wanting to be
 	blocks       int32
-	unsure       bool // two sites could be its wait for work
+	unsure       bool   // two sites could be its wait for work
+	follows      uint64 // the condition at which it waits while another of its kind waits for events; 0 none
 }
 
 // FindThreads looks for units of work in what the target's threads did.
@@ -98,6 +99,8 @@ type threadFinder struct {
 	unknown  int64 // of them, in nobody knows what
 	wakings  []timeline.Waking
 
+	polls      map[uint64][]poll // by descriptor: who waited there for the events of many
+	pollsN     int
 	made       map[uint32][]int64 // by maker: when it made threads, in order
 	stackCalls stackCalls
 	making     []timeline.Stretch

@@ -40,6 +40,10 @@ func (f *threadFinder) judge() {
 	for i := range f.t.lives {
 		l := &f.t.lives[i]
 		l.best = f.choose(l)
+	}
+	f.leaders()
+	for i := range f.t.lives {
+		l := &f.t.lives[i]
 		if l.best >= 0 && l.sites[l.best].key.block == timeline.BlockFutex {
 			shared[l.sites[l.best].key.arg]++
 		}
@@ -96,6 +100,12 @@ func (f *threadFinder) judge() {
 		r.lives++
 		r.site.add(&l.sites[l.best])
 		r.site.key = l.sites[l.best].key
+		if l.follows != 0 {
+			if r.queues == nil {
+				r.queues = map[uint64]bool{}
+			}
+			r.queues[l.follows] = true
+		}
 		if !slices.Contains(byName[l.name], l.role) {
 			byName[l.name] = append(byName[l.name], l.role)
 		}

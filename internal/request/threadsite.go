@@ -128,6 +128,9 @@ func (w *lifeWaits) add(f *threadFinder, l *life, s *timeline.Stretch) {
 		w.index[key] = n
 		w.sites = append(w.sites, lifeSite{key: key})
 	}
+	if key.multi == multiMany && key.block == timeline.BlockNetwork {
+		f.polled(l.tid, key.arg, s.Whole)
+	}
 	x := &w.sites[n]
 	x.blocks++
 	if x.user == 0 || x.kern == 0 {
