@@ -28,6 +28,7 @@ var _ = registerLocal(&Local{
 	Order:  10,
 	Member: kernel.Member,
 	Probe:  func(Process) error { return bpf.Probe() },
+	Tries:  true,
 	Record: recordBPF,
 })
 
@@ -57,15 +58,16 @@ func recordBPF(ctx context.Context, p Process, w io.Writer) (_ *evidence.Cost, e
 		defer unwinder.Close()
 	}
 	o := bpf.Options{PID: p.PID, Stacks: p.Stacks, Copy: unwinder != nil}
-	if named.kernel != nil {
-		o.Address = named.kernel.Address // reading them takes as long as all the rest
-	}
 	o.Loaded = debug.FreeOSMemory // the kernel's types took 20 MB
 	r, err := bpf.Open(o)
+	if errors.Is(err, bpf.ErrRefused) {
+		return nil, unavailable{err}
+	}
 	if err != nil {
 		return nil, err
 	}
 	defer r.Close()
+	named.readKernel(p, r.Symbols())
 	proc := filepath.Join(p.Root, "/proc", strconv.Itoa(p.PID))
 	s := &bpfStream{r: r, files: fileWaits{fds: filepath.Join(proc, "fd")}, mapped: mappedFiles{maps: filepath.Join(proc, "maps")}, cgroups: newCgroupPaths(p.Root), threads: map[uint32]*bpfThread{}, stacks: map[uint64]stackID{}, seed: maphash.MakeSeed()}
 	if s.w, err = kernel.NewWriter(w, s.header(named)); err != nil {

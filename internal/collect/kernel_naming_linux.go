@@ -14,7 +14,7 @@ import (
 // naming finds the frames of stacks, in a goroutine of its own: the first look into a large program takes a second.
 type naming struct {
 	table   *symbol.Table
-	kernel  *symbol.KernelTable
+	kernel  kernelNames // nil: they are not named
 	missing []string
 	todo    chan unnamed
 	done    sync.WaitGroup
@@ -39,10 +39,71 @@ func newNaming(p Process) *naming {
 	if n.table, err = symbol.New(p.PID, p.Root); err != nil {
 		n.missing = append(n.missing, "names of the target's functions: "+err.Error())
 	}
-	if n.kernel, err = symbol.Kernel(p.Root); err != nil {
-		n.missing = append(n.missing, "names of the kernel's functions: "+err.Error())
-	}
 	return n
+}
+
+// kernelNames names the kernel's functions.
+type kernelNames interface {
+	Stack(pcs []uint64, dst []symbol.Frame) []symbol.Frame
+}
+
+// readKernel prepares to name the kernel's functions: the kernel is asked, or its table is read where that cannot be.
+func (n *naming) readKernel(p Process, asked *bpf.Symbols) {
+	if asked != nil {
+		n.kernel = &askedNames{s: asked, known: map[uint64]symbol.Frame{}}
+		return
+	}
+	t, err := symbol.Kernel(p.Root)
+	if err != nil {
+		n.missing = append(n.missing, "names of the kernel's functions: "+err.Error())
+		return
+	}
+	n.kernel = t
+}
+
+// askedNames asks the kernel for each address once.
+type askedNames struct {
+	s     *bpf.Symbols
+	known map[uint64]symbol.Frame
+	ask   []uint64
+	got   []bpf.Symbol
+}
+
+// mostAddrs bounds the addresses that are remembered: a kernel's calls in which threads wait are some thousand.
+const mostAddrs = 1 << 16
+
+// Stack appends the frames of a stack, innermost first: of all but the first the address is where a call returns to, so the call before it is meant.
+func (a *askedNames) Stack(pcs []uint64, dst []symbol.Frame) []symbol.Frame {
+	if len(a.known) > mostAddrs {
+		clear(a.known)
+	}
+	a.ask = a.ask[:0]
+	for i, pc := range pcs {
+		pc -= min(uint64(i), 1, pc)
+		if _, ok := a.known[pc]; !ok {
+			a.ask = append(a.ask, pc)
+		}
+	}
+	var err error
+	// What could not be asked has no name.
+	if a.got, err = a.s.Names(a.ask, a.got[:0]); err == nil {
+		for i, s := range a.got {
+			a.known[a.ask[i]] = symbol.Frame{Func: s.Func, Module: s.Module, Offset: s.Offset}
+		}
+	}
+	for i, pc := range pcs {
+		back := min(uint64(i), 1, pc)
+		fr := a.known[pc-back]
+		fr.Addr = pc
+		if fr.Module == "" {
+			fr.Module = "kernel"
+		}
+		if fr.Func != "" {
+			fr.Offset += back
+		}
+		dst = append(dst, fr)
+	}
+	return dst
 }
 
 func (n *naming) start(w *kernel.Writer) {

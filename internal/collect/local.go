@@ -41,8 +41,12 @@ type Local struct {
 	Streams []evidence.Stream
 	Member  string
 	Probe   func(Process) error
+	Tries   bool // Record finds out itself, and says so by an unavailable error: it is not probed beforehand, which takes CPU time
 	Record  func(ctx context.Context, p Process, w io.Writer) (*evidence.Cost, error)
 }
+
+// unavailable is what Record returns where this machine or user does not permit it.
+type unavailable struct{ error }
 
 var locals []*Local
 

@@ -117,9 +117,11 @@ func (r *run) local(ctx context.Context, cs []*Local, began func()) error {
 	r.w.Update(func(m *evidence.Manifest) { t = m.Target })
 	p := Process{PID: r.o.PID, NSPID: t.NSPID, For: int64(r.o.For), WithArgs: r.o.WithArgs, Budget: r.o.Budget, Stacks: !r.o.NoStacks, MaxSize: r.o.MaxSize, Recording: began}
 	for _, c := range cs {
-		if err := c.Probe(p); err != nil {
-			r.settle(evidence.Collector{Name: c.Name, State: evidence.Unavailable, Why: oneLine(err)})
-			continue
+		if !c.Tries {
+			if err := c.Probe(p); err != nil {
+				r.settle(evidence.Collector{Name: c.Name, State: evidence.Unavailable, Why: oneLine(err)})
+				continue
+			}
 		}
 		out := evidence.Collector{Name: c.Name, State: evidence.Broken, Why: "it was recording when whystall was ended", Members: []string{c.Member}}
 		r.settle(out)
@@ -141,6 +143,9 @@ func (r *run) local(ctx context.Context, cs []*Local, began func()) error {
 			out.State = evidence.Broken
 			if out.Why = "it wrote nothing"; err != nil {
 				out.Why = oneLine(err)
+			}
+			if errors.As(err, &unavailable{}) {
+				out.State = evidence.Unavailable
 			}
 		}
 		if w.cut {

@@ -137,26 +137,26 @@ const (
 
 // preemptFrom tries what the kernel's types promise: its variables have addresses only where it was built with CONFIG_KALLSYMS_ALL.
 func preemptFrom(types *kernelTypes) uint32 {
-	if runtime.GOARCH == "arm64" {
+	from, mark := uint32(preemptStack), uint64(0)
+	switch {
+	case runtime.GOARCH == "arm64":
 		return preemptThread
+	case types.variable("__preempt_count") != 0:
+		from, mark = preemptVar, markPreempt
+	case types.variable("pcpu_hot") != 0 && types.field("pcpu_hot", "preempt_count"):
+		from, mark = preemptHot, markHot
+	default:
+		return preemptStack
 	}
-	from := uint32(preemptStack)
-	if types.variable("__preempt_count") != 0 {
-		from = preemptVar
-	} else if types.variable("pcpu_hot") != 0 && types.field("pcpu_hot", "preempt_count") {
-		from = preemptHot
-	}
-	if from == preemptStack {
-		return from
-	}
-	l, err := trial(types, from)
+	p := &ebpf.ProgramSpec{Type: ebpf.RawTracepoint, License: "GPL", Instructions: asm.Instructions{
+		asm.LoadImm(asm.R1, int64(mark), asm.DWord), asm.Mov.Imm(asm.R0, 0), asm.Return(),
+	}}
+	types.bind(p, from)
+	prog, err := ebpf.NewProgram(p)
 	if err != nil {
 		return preemptStack
 	}
-	defer l.close()
-	if _, err := l.program(whystallProgSchedWaking); err != nil {
-		return preemptStack
-	}
+	prog.Close()
 	return from
 }
 
@@ -224,24 +224,42 @@ func selfNS() (uint32, error) {
 // Permit is what would permit recording, where that is what is missing.
 const Permit = "needs CAP_BPF and CAP_PERFMON: run it with sudo, or once: sudo setcap cap_bpf,cap_perfmon,cap_sys_ptrace,cap_syslog,cap_dac_read_search+ep "
 
+// ErrRefused is of a kernel, or a user's rights, with which nothing can be recorded.
+var ErrRefused = errors.New("refused")
+
+// refused is an error that is ErrRefused as well, which would say nothing in its text.
+type refused struct{ error }
+
+func (refused) Is(target error) bool { return target == ErrRefused }
+func (r refused) Unwrap() error      { return r.error }
+
 // Probe tells whether programs may be loaded here: nil, or why not and what would permit it. It leaves nothing behind.
 func Probe() error {
-	types, err := loadTypes()
+	types, spec, err := readObject()
 	if err != nil {
 		return err
+	}
+	c, err := alone(spec, types, whystallProgEverybody)
+	if err != nil {
+		return err
+	}
+	c.Close()
+	return nil
+}
+
+// readObject reads the kernel's types and the programs.
+func readObject() (*kernelTypes, *ebpf.CollectionSpec, error) {
+	types, err := loadTypes()
+	if err != nil {
+		return nil, nil, refused{err}
 	}
 	for _, p := range programs {
 		if _, ok := types.tracepoint(p.on); p.how&vital != 0 && !ok {
-			return fmt.Errorf("load programs: this kernel has no tracepoint %s", p.on)
+			return nil, nil, refused{fmt.Errorf("load programs: this kernel has no tracepoint %s", p.on)}
 		}
 	}
-	l, err := trial(types, preemptStack)
-	if err != nil {
-		return err
-	}
-	defer l.close()
-	_, err = l.program("everybody")
-	return err
+	spec, err := readSpec()
+	return types, spec, err
 }
 
 // refusal says in words why the kernel refused.

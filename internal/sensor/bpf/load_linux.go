@@ -21,6 +21,7 @@ type loader struct {
 	rings    []*ring
 	links    map[string]io.Closer // by program
 	loaded   map[string]*ebpf.Program
+	symbols  *Symbols // nil where the kernel does not tell
 	lossView []byte
 	logView  []byte
 	cpus     []int // those that are online
@@ -40,6 +41,51 @@ func ringBytes(cpus int) uint32 {
 	return size
 }
 
+// readSpec reads the object. What programs speak of our own namespace is set.
+func readSpec() (*ebpf.CollectionSpec, error) {
+	spec, err := loadWhystall()
+	if err != nil {
+		return nil, fmt.Errorf("load programs: %w", err)
+	}
+	ns, err := selfNS()
+	if err != nil {
+		return nil, err
+	}
+	if err := spec.Variables[whystallVarSelfNs].Set(ns); err != nil {
+		return nil, fmt.Errorf("load programs: set %s: %w", whystallVarSelfNs, err)
+	}
+	return spec, nil
+}
+
+// alone loads programs with no more maps than they use.
+func alone(spec *ebpf.CollectionSpec, types *kernelTypes, names ...string) (*ebpf.Collection, error) {
+	only := &ebpf.CollectionSpec{
+		Maps: map[string]*ebpf.MapSpec{}, Programs: map[string]*ebpf.ProgramSpec{}, Variables: map[string]*ebpf.VariableSpec{}, Types: spec.Types, ByteOrder: spec.ByteOrder,
+	}
+	for _, name := range names {
+		p := spec.Programs[name]
+		if p == nil {
+			return nil, fmt.Errorf("load program %s: not in the object", name)
+		}
+		only.Programs[name] = p
+		for i := range p.Instructions {
+			if ref := p.Instructions[i].Reference(); p.Instructions[i].IsLoadFromMap() && spec.Maps[ref] != nil {
+				only.Maps[ref] = spec.Maps[ref]
+			}
+		}
+	}
+	for name, v := range spec.Variables {
+		if only.Maps[v.SectionName] != nil {
+			only.Variables[name] = v
+		}
+	}
+	c, err := ebpf.NewCollectionWithOptions(only, ebpf.CollectionOptions{Cache: types.cache})
+	if err != nil {
+		return nil, refusal("load program "+names[0], err)
+	}
+	return c, nil
+}
+
 // newLoader gives each online CPU a log of so many bytes; 0: by the number of CPUs. What one tells that comes online later is counted as lost.
 func newLoader(spec *ebpf.CollectionSpec, types *kernelTypes, target, preempt, size uint32) (l *loader, err error) {
 	l = &loader{spec: spec, types: types, links: map[string]io.Closer{}, loaded: map[string]*ebpf.Program{}}
@@ -51,14 +97,10 @@ func newLoader(spec *ebpf.CollectionSpec, types *kernelTypes, target, preempt, s
 	if size == 0 {
 		l.size = ringBytes(logs)
 	}
-	ns, err := selfNS()
-	if err != nil {
-		return nil, err
-	}
 	switchArgs, _ := types.tracepoint("sched_switch")
 	_, atExit := types.tracepoint("sched_exit_tp")
 	for name, v := range map[string]uint32{
-		whystallVarTarget: target, whystallVarSelfNs: ns, whystallVarPreemptFrom: preempt, whystallVarStateArg: bit(switchArgs >= 4),
+		whystallVarTarget: target, whystallVarPreemptFrom: preempt, whystallVarStateArg: bit(switchArgs >= 4),
 		whystallVarCgroupDefault: bit(defaultHierarchy()), whystallVarAtExit: bit(atExit),
 	} {
 		if err := spec.Variables[name].Set(v); err != nil {
@@ -87,15 +129,6 @@ func newLoader(spec *ebpf.CollectionSpec, types *kernelTypes, target, preempt, s
 		types.bind(p, preempt)
 	}
 	return l, nil
-}
-
-// trial is a loader for what needs no target: to see what loads, or to list threads.
-func trial(types *kernelTypes, preempt uint32) (*loader, error) {
-	spec, err := loadWhystall()
-	if err != nil {
-		return nil, fmt.Errorf("load programs: %w", err)
-	}
-	return newLoader(spec, types, 0, preempt, ringLeast)
 }
 
 // makeMaps comes when all constants are set.
@@ -151,8 +184,7 @@ func (l *loader) openRings() (err error) {
 }
 
 // functions tells the programs where the kernel's functions are whose calls by timers they look for, and gives what is not seen without some.
-// known tells those that somebody has read already; nil: nobody has.
-func (l *loader) functions(known func(name string) (uint64, bool)) (missing []string, err error) {
+func (l *loader) functions() (missing []string, err error) {
 	quota := map[string]string{
 		"sched_cfs_period_timer": whystallVarPeriodTimer, "sched_cfs_slack_timer": whystallVarSlackTimer,
 		"__cfsb_csd_unthrottle": whystallVarCsdUnthrottle, "hrtimer_wakeup": whystallVarWakeupTimer,
@@ -161,13 +193,12 @@ func (l *loader) functions(known func(name string) (uint64, bool)) (missing []st
 	names := map[string]string{"tick_nohz_handler": whystallVarTickTimer, "tick_sched_timer": whystallVarTickTimer}
 	maps.Copy(names, quota)
 	addrs, hidden := map[string]uint64{}, false
-	if known != nil {
-		for name := range names {
-			if addr, ok := known(name); ok {
-				addrs[name] = addr
-			}
-		}
-	} else if addrs, hidden, err = addresses(names); err != nil {
+	if l.symbols != nil {
+		addrs, hidden, err = l.symbols.addresses(names)
+	} else {
+		addrs, hidden, err = addresses(names)
+	}
+	if err != nil {
 		return []string{"when a quota gives time, samples of what runs: " + err.Error()}, nil
 	}
 	ticks := false
@@ -238,7 +269,11 @@ func (l *loader) everybody() ([]Thread, error) {
 			return nil, err
 		}
 	}
-	it, err := link.AttachIter(link.IterOptions{Program: l.lister})
+	return listThreads(l.lister)
+}
+
+func listThreads(lister *ebpf.Program) ([]Thread, error) {
+	it, err := link.AttachIter(link.IterOptions{Program: lister})
 	if err != nil {
 		return nil, refusal("list threads", err)
 	}
@@ -276,6 +311,7 @@ func (l *loader) close() {
 	for _, m := range l.maps {
 		m.Close()
 	}
+	l.symbols.close()
 	*l = loader{}
 }
 
@@ -283,13 +319,13 @@ func (l *loader) close() {
 var ErrGone = errors.New("no such process")
 
 // find gives the target's number in the first pid namespace, by its number in ours.
-func find(pid int, types *kernelTypes) (Thread, error) {
-	l, err := trial(types, preemptStack)
+func find(pid int, spec *ebpf.CollectionSpec, types *kernelTypes) (Thread, error) {
+	c, err := alone(spec, types, whystallProgEverybody)
 	if err != nil {
-		return Thread{}, err
+		return Thread{}, refused{err}
 	}
-	defer l.close()
-	all, err := l.everybody()
+	defer c.Close()
+	all, err := listThreads(c.Programs[whystallProgEverybody])
 	if err != nil {
 		return Thread{}, err
 	}

@@ -42,26 +42,19 @@ type Options struct {
 	Copy   bool // whether user stacks are copied, for programs without frame pointers
 	Ring   int  // bytes of each CPU's log, a power of two, 16 KiB at least; 0: by the number of CPUs
 
-	// Address tells where a function of the kernel is; nil: /proc/kallsyms is read.
-	Address func(name string) (uint64, bool)
-
 	// Loaded is called before the first program is attached, from when on the rings fill.
 	Loaded func()
 }
 
 // Open attaches the programs. What is not vital and not permitted is in Missing.
 func Open(o Options) (_ *Recorder, err error) {
-	types, err := loadTypes()
+	types, spec, err := readObject()
 	if err != nil {
 		return nil, err
 	}
-	target, err := find(o.PID, types)
+	target, err := find(o.PID, spec, types)
 	if err != nil {
 		return nil, err
-	}
-	spec, err := loadWhystall()
-	if err != nil {
-		return nil, fmt.Errorf("load programs: %w", err)
 	}
 	l, err := newLoader(spec, types, target.TID, preemptFrom(types), uint32(o.Ring))
 	if err != nil {
@@ -73,7 +66,8 @@ func Open(o Options) (_ *Recorder, err error) {
 			r.Close()
 		}
 	}()
-	if r.Missing, err = l.functions(o.Address); err != nil {
+	l.symbols, _ = openSymbols(spec, types) // else /proc/kallsyms tells
+	if r.Missing, err = l.functions(); err != nil {
 		return nil, err
 	}
 	if err := spec.Variables[whystallVarStacks].Set(bit(o.Stacks)); err != nil {
@@ -140,6 +134,9 @@ func Open(o Options) (_ *Recorder, err error) {
 	r.lost = make([]Loss, len(l.lossView)/64)
 	return r, nil
 }
+
+// Symbols names the kernel's functions until Close, for one goroutine; nil: this kernel does not, and /proc/kallsyms must be read.
+func (r *Recorder) Symbols() *Symbols { return r.l.symbols }
 
 // Threads lists all threads of the machine.
 func (r *Recorder) Threads() ([]Thread, error) { return r.l.everybody() }

@@ -68,6 +68,12 @@ type whystallStack struct {
 	Addr [128]uint64
 }
 
+type whystallSymbol struct {
+	_    structs.HostLayout
+	Addr uint64
+	Text [248]int8
+}
+
 type whystallThread struct {
 	_    structs.HostLayout
 	Tid  uint64
@@ -96,6 +102,7 @@ type whystallThread struct {
 	}
 	_      [4]byte
 	Queued uint64
+	ByCall uint64
 }
 
 // Names of all BPF objects in the ELF.
@@ -108,6 +115,7 @@ const (
 	whystallMapScratch            = "scratch"
 	whystallMapSites              = "sites"
 	whystallMapSockets            = "sockets"
+	whystallMapSymbols            = "symbols"
 	whystallMapThreads            = "threads"
 	whystallMapTold               = "told"
 	whystallProgCompactionBegin   = "compaction_begin"
@@ -141,6 +149,8 @@ const (
 	whystallProgSignalGenerate    = "signal_generate"
 	whystallProgSocketRead        = "socket_read"
 	whystallProgSocketReady       = "socket_ready"
+	whystallProgSymbolAddress     = "symbol_address"
+	whystallProgSymbolNames       = "symbol_names"
 	whystallProgTlbFlush          = "tlb_flush"
 	whystallVarAtExit             = "at_exit"
 	whystallVarCgroupDefault      = "cgroup_default"
@@ -236,6 +246,8 @@ type whystallProgramSpecs struct {
 	SignalGenerate    *ebpf.ProgramSpec `ebpf:"signal_generate"`
 	SocketRead        *ebpf.ProgramSpec `ebpf:"socket_read"`
 	SocketReady       *ebpf.ProgramSpec `ebpf:"socket_ready"`
+	SymbolAddress     *ebpf.ProgramSpec `ebpf:"symbol_address"`
+	SymbolNames       *ebpf.ProgramSpec `ebpf:"symbol_names"`
 	TlbFlush          *ebpf.ProgramSpec `ebpf:"tlb_flush"`
 }
 
@@ -249,6 +261,7 @@ type whystallMapSpecs struct {
 	Scratch *ebpf.MapSpec `ebpf:"scratch"`
 	Sites   *ebpf.MapSpec `ebpf:"sites"`
 	Sockets *ebpf.MapSpec `ebpf:"sockets"`
+	Symbols *ebpf.MapSpec `ebpf:"symbols"`
 	Threads *ebpf.MapSpec `ebpf:"threads"`
 	Told    *ebpf.MapSpec `ebpf:"told"`
 }
@@ -304,6 +317,7 @@ type whystallMaps struct {
 	Scratch *ebpf.Map `ebpf:"scratch"`
 	Sites   *ebpf.Map `ebpf:"sites"`
 	Sockets *ebpf.Map `ebpf:"sockets"`
+	Symbols *ebpf.Map `ebpf:"symbols"`
 	Threads *ebpf.Map `ebpf:"threads"`
 	Told    *ebpf.Map `ebpf:"told"`
 }
@@ -316,6 +330,7 @@ func (m *whystallMaps) Close() error {
 		m.Scratch,
 		m.Sites,
 		m.Sockets,
+		m.Symbols,
 		m.Threads,
 		m.Told,
 	)
@@ -381,6 +396,8 @@ type whystallPrograms struct {
 	SignalGenerate    *ebpf.Program `ebpf:"signal_generate"`
 	SocketRead        *ebpf.Program `ebpf:"socket_read"`
 	SocketReady       *ebpf.Program `ebpf:"socket_ready"`
+	SymbolAddress     *ebpf.Program `ebpf:"symbol_address"`
+	SymbolNames       *ebpf.Program `ebpf:"symbol_names"`
 	TlbFlush          *ebpf.Program `ebpf:"tlb_flush"`
 }
 
@@ -417,6 +434,8 @@ func (p *whystallPrograms) Close() error {
 		p.SignalGenerate,
 		p.SocketRead,
 		p.SocketReady,
+		p.SymbolAddress,
+		p.SymbolNames,
 		p.TlbFlush,
 	)
 }

@@ -27,5 +27,7 @@ static long (*probe_read_kernel_str)(void *, u32, const void *) = (void *)115;
 static long (*seq_write)(struct seq_file *, const void *, u32) = (void *)127;
 static long (*get_task_stack)(struct task_struct *, void *, u32, u64) = (void *)141;
 static void *(*this_cpu_ptr)(const void *) = (void *)154;
+static long (*snprintf)(char *, u32, const char *, const void *, u32) = (void *)165;
 static struct task_struct *(*get_current_task_btf)(void) = (void *)158;
 static struct pt_regs *(*task_pt_regs)(struct task_struct *) = (void *)175;
+static long (*kallsyms_lookup_name)(const char *, u32, u64, u64 *) = (void *)179;

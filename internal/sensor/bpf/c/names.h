@@ -2,22 +2,37 @@
 #pragma once
 #include "thread.h"
 
+// follow reads a pointer. The verifier allows p->f as well, and searches all of the kernel's types for four names with each: a millisecond of loading.
+#define follow(p, f)                                       \
+	({                                                     \
+		__typeof__((p)->f) to = 0;                         \
+		probe_read_kernel(&to, sizeof(to), &(p)->f);       \
+		to;                                                \
+	})
+
 INLINE u64 cgroup_of(struct task_struct *t)
 {
-	if (cgroup_default)
-		return t->cgroups->dfl_cgrp->kn->id;
-	return t->cgroups->subsys[ENUM(cgroup_subsys_id, cpu_cgrp_id)]->cgroup->kn->id;
+	struct css_set *set = follow(t, cgroups);
+	struct cgroup *group;
+	if (cgroup_default) {
+		group = follow(set, dfl_cgrp);
+	} else {
+		struct cgroup_subsys_state *css = follow(set, subsys[ENUM(cgroup_subsys_id, cpu_cgrp_id)]);
+		group = follow(css, cgroup);
+	}
+	struct kernfs_node *node = follow(group, kn);
+	return follow(node, id);
 }
 
 // numbers_of finds a task's numbers in its own innermost pid namespace and in the recorder's. Namespaces nest 32 deep at most;
 // what lies deeper than 8 is not looked for.
 INLINE void numbers_of(struct task_struct *t, u32 *innermost, u32 *self)
 {
-	struct pid *p = t->thread_pid;
+	struct pid *p = follow(t, thread_pid);
 	*innermost = *self = 0;
 	if (!p)
 		return;
-	u32 level = p->level;
+	u32 level = follow(p, level);
 	struct upid *at = &p->numbers[0];
 	u64 base = (u64)__builtin_preserve_access_index(at);
 	u32 size = __builtin_preserve_type_info(*(struct upid *)0, 1);

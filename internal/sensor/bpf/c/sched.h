@@ -3,7 +3,7 @@
 #include "thread.h"
 
 // tell_wait tells the stacks of a wait that ended.
-INLINE void tell_wait(u64 began, u32 tid, u64 kernel, u64 user)
+INLINE void tell_wait(u32 tid, u64 kernel, u64 user)
 {
 	if (!kernel && !user)
 		return;
@@ -17,8 +17,15 @@ INLINE void tell_wait(u64 began, u32 tid, u64 kernel, u64 user)
 	submit(l);
 }
 
-// leaving remembers that a thread of the target begins to wait.
-INLINE void leaving(void *ctx, struct task_struct *prev, u64 now, bool blocks)
+// told_by_call: an interruptible wait in one of these calls is the wait that the call is for. What else they may wait in, a fault, a lock or a
+// disk, no signal ends, and the kernel's stack tells it: which takes as long as all the rest.
+INLINE bool told_by_call(u32 state, u64 nr)
+{
+	return (state & 0xff) == 1 && (nr == NR_FUTEX + 1 || nr == NR_EPOLL_PWAIT + 1 || nr == NR_EPOLL_WAIT + 1 || nr == NR_NANOSLEEP + 1 || nr == NR_CLOCK_NANOSLEEP + 1);
+}
+
+// leaving remembers that a thread of the target begins to wait, in which call.
+INLINE void leaving(void *ctx, struct task_struct *prev, u64 now, bool blocks, bool by_call)
 {
 	struct thread *t = thread_of(prev->pid);
 	if (!t)
@@ -31,6 +38,7 @@ INLINE void leaving(void *ctx, struct task_struct *prev, u64 now, bool blocks)
 	if (!stacks)
 		return;
 	t->left = now;
+	t->by_call = by_call;
 	t->user = 0;
 	// Without word of its return the user stack must be taken now, before it is known whether the wait will be long: a
 	// few thousand a second.
@@ -64,6 +72,8 @@ INLINE void held(struct cpu *c, u32 tid, u64 queued, u64 now)
 #define SHORTS 5
 // From so many times the floor on a wait is told, however many there are.
 #define ALWAYS 16
+// Waits from here on, ns, are few: their kernel stacks are told whatever the call, as the freezer of a cgroup stops threads in the midst of any.
+#define LONG 100000000
 
 // coming looks whether the wait that ends is to be told.
 INLINE void coming(struct task_struct *next, u64 now, struct cpu *c)
@@ -99,10 +109,11 @@ INLINE void coming(struct task_struct *next, u64 now, struct cpu *c)
 		}
 		t->owed = 0;
 	}
+	bool by_call = t->by_call && took < LONG;
 	if (at_exit)
-		c->pending = left | fresh;
+		c->pending = PENDING | (fresh ? PENDING_FRESH : 0) | (by_call ? PENDING_BY_CALL : 0);
 	else
-		tell_wait(left, tid, kernel_stack_of(next), t->user);
+		tell_wait(tid, by_call && t->user ? 0 : kernel_stack_of(next), t->user);
 }
 
 // group_throttled tells that t's run queue is out of quota. Newer kernels mark the thread itself, and are not asked.
@@ -123,7 +134,7 @@ int sched_switch(u64 *ctx)
 	// The argument is what the scheduler acted upon: the field may have been changed since by who wakes it.
 	u32 state = state_arg ? (u32)ctx[3] : prev->__state;
 	u16 flags = (preempt ? F_PREEMPTED : 0) | (leaves ? F_TARGET : 0) | (comes ? F_OTHER_TARGET : 0);
-	bool blocks = leaves && state && !preempt;
+	bool blocks = leaves && state && !preempt, by_call = 0;
 
 	if (leaves) {
 		if (field_exists(prev->throttled) && prev->throttled)
@@ -136,6 +147,7 @@ int sched_switch(u64 *ctx)
 			fill(&m->s, K_SWITCH, flags, now, prev->pid, next->pid, state);
 			m->arg[0] = state;
 			syscall_of(prev, &m->arg[1], &m->arg[2]);
+			by_call = told_by_call(state, m->arg[1]);
 			submit(m);
 		}
 	} else if (!fold || leaves || comes) {
@@ -147,7 +159,7 @@ int sched_switch(u64 *ctx)
 	}
 	// TASK_DEAD is not coming back.
 	if (leaves && !(state & 0x80) && (stacks || fold))
-		leaving(ctx, prev, now, blocks);
+		leaving(ctx, prev, now, blocks, by_call);
 	struct cpu *c = this_cpu();
 	if (!c)
 		return 0;
@@ -172,14 +184,14 @@ int sched_exit(u64 *ctx)
 	struct cpu *c = this_cpu();
 	if (!c || !c->pending)
 		return 0;
-	u64 began = c->pending & ~1ull;
-	bool fresh = c->pending & 1;
+	bool fresh = c->pending & PENDING_FRESH, by_call = c->pending & PENDING_BY_CALL;
 	c->pending = 0;
 	struct task_struct *t = get_current_task_btf();
 	if (t->tgid != target)
 		return 0;
-	u64 kernel = stack_of(ctx, 0, 0), user = user_stack_of(ctx, t, 0, 1000000, fresh);
-	tell_wait(began, t->pid, kernel, user);
+	u64 user = user_stack_of(ctx, t, 0, 1000000, fresh);
+	u64 kernel = by_call && user ? 0 : stack_of(ctx, 0, 0);
+	tell_wait(t->pid, kernel, user);
 	return 0;
 }
 

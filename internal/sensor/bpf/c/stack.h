@@ -27,7 +27,7 @@ struct {
 } told SEC(".maps");
 
 // tell_stack gives the hash of bytes of addresses in st, having told them if that is new; 0 when that was not possible.
-static __attribute__((noinline)) u64 tell_stack(struct stack *st, long bytes, u32 user)
+__attribute__((noinline)) u64 tell_stack(struct stack *st, long bytes, u32 user)
 {
 	if (!st || bytes < 8)
 		return 0;

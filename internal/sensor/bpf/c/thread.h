@@ -29,6 +29,7 @@ struct thread {
 	struct hints hints;
 	struct numa numa;
 	u64 queued;      // since when it waits for a CPU; 0 not
+	u64 by_call;     // whether the call alone tells what the wait is for
 };
 
 #define THREADS 16384 // a power of two
@@ -78,9 +79,13 @@ struct slice {
 	u64 tid;
 };
 
+#define PENDING 1
+#define PENDING_FRESH 2   // of a site not met before
+#define PENDING_BY_CALL 4 // of which the call tells what it was for
+
 // What a CPU's programs leave for each other.
 struct cpu {
-	u64 pending;  // the thread that comes owes the stacks of a wait: since when it waited
+	u64 pending;  // the thread that comes owes the stacks of a wait
 	u64 due;      // of the timer that was served last
 	u64 due_task; // whom it wakes
 	u64 due_at;   // when it began to be served
@@ -190,9 +195,17 @@ struct {
 
 #if defined(__TARGET_ARCH_x86)
 #define NR_FUTEX 202
+#define NR_EPOLL_WAIT 232
+#define NR_EPOLL_PWAIT 281
+#define NR_NANOSLEEP 35
+#define NR_CLOCK_NANOSLEEP 230
 #define NR_TGKILL 234
 #else
 #define NR_FUTEX 98
+#define NR_EPOLL_WAIT 22 // it is epoll_pwait
+#define NR_EPOLL_PWAIT 22
+#define NR_NANOSLEEP 101
+#define NR_CLOCK_NANOSLEEP 115
 #define NR_TGKILL 131
 #endif
 

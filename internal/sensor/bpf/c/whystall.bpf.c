@@ -10,5 +10,6 @@
 #include "sched.h"
 #include "signal.h"
 #include "socket.h"
+#include "symbols.h"
 
 char _license[] SEC("license") = "GPL";
