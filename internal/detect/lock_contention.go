@@ -58,6 +58,7 @@ Sources
 			lookFutexes(p, why)
 			return
 		}
+		p.tasksUnseen()
 		lookLocks(p, notLogger)
 		lookThreadLocks(p)
 		if len(p.claims) == 0 && p.outcome == undecided {

@@ -67,6 +67,7 @@ func lookTurns(p *Pass) {
 		p.Blind(why)
 		return
 	}
+	p.tasksUnseen()
 	var busy int64
 	for i := range r.Slow.Accounts {
 		a := &r.Slow.Accounts[i]
