@@ -131,6 +131,9 @@ func look(ds []*Detector, r *ledger.Result, set *evidence.Set, facts Facts) *boa
 	for _, p := range b.passes {
 		if p.outcome == found {
 			p.finding = p.words()
+			for _, c := range p.speaks {
+				b.left[c.account] -= min(c.ns, b.left[c.account])
+			}
 		}
 	}
 	return b

@@ -33,6 +33,7 @@ type Pass struct {
 	why     string
 	missing []string
 	claims  []claim
+	speaks  []claim     // what pools stand for of the slow column, though too little of it to be claimed
 	pools   []poolClaim // instead of claims, where no request is visible or bytes are lost
 	poolOf  int64       // what the pools are a share of
 	weight  float64     // share of what everybody lost, for ranking pools beside claims

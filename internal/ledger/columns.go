@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -190,10 +191,28 @@ func (p *pass) choose(r *Result, list []request.Group) (slow []*kept) {
 	return slow
 }
 
+// manyOpen is from how many on requests that began and did not end are no few slow ones.
+const manyOpen = 10
+
 // noRequests says why there is nothing to explain.
 func noRequests(list []request.Group) string {
 	if len(list) == 0 {
 		return "no goroutine was seen that takes work in a loop, nor tasks, regions or a known server"
+	}
+	// That requests begin and none ends is the news, whatever else was looked at.
+	var most *request.Group
+	for i := range list {
+		if l := &list[i]; l.Listed && l.LeftOut[request.OpenBegin]+l.LeftOut[request.OpenEnd] > 0 && (most == nil || l.LeftOut[request.OpenEnd] > most.LeftOut[request.OpenEnd]) {
+			most = l
+		}
+	}
+	if most != nil {
+		begin, end := most.LeftOut[request.OpenBegin], most.LeftOut[request.OpenEnd]
+		why := fmt.Sprintf("no request began and ended inside the trace; of %s %d were under way at its begin, and %d began and did not end", most.Entry, begin, end)
+		if end >= manyOpen {
+			why += ": they pile up, and where they wait is in /debug/pprof/goroutine?debug=1"
+		}
+		return why
 	}
 	var why []string
 	for _, l := range list {
