@@ -288,7 +288,7 @@ func tellLock(p *Pass, l *ledger.Lock) {
 		p.Proof("execution trace: locks", "%s: in %s the woken waiter was runnable, not running, while the others waited for it", l.Sites[0], times(l.Handoffs, "hand-off", "hand-offs"))
 	}
 	if len(l.Sleeping) > 0 {
-		p.Proof("execution trace: locks", "%s: holders were off in %s", l.Sites[0], sites(l.Sleeping, 0, 3))
+		p.Proof("execution trace: locks", "%s: its holders waited in %s", l.Sites[0], sites(l.Sleeping, 0, 3))
 	}
 }
 

@@ -266,7 +266,7 @@ func (m *markdown) pauses(r *Report) {
 	if len(bs) == 0 {
 		return
 	}
-	m.line("\n### Pauses\n\n%s.\n", escape(of))
+	m.line("\n### Pauses\n\n%s\n", escape(sentence(of)))
 	for i := range bs {
 		b := &bs[i]
 		m.line("- %s", escape(b.words()))

@@ -317,9 +317,9 @@ func (r *Report) longest() (bs []Barrier, of string) {
 	case bs[0].SlowNS == 0 && len(bs) == 1:
 		return bs, of + ", which held no slow request up"
 	case bs[0].SlowNS == 0:
-		return bs[:1], of + ", which held no slow request up; the longest"
+		return bs[:1], "the longest of " + of + ", none of which held a slow request up"
 	case len(bs) > maxBarriers:
-		return bs[:maxBarriers], fmt.Sprintf("%s; the %d that cost slow requests most", of, maxBarriers)
+		return bs[:maxBarriers], fmt.Sprintf("the %d of %s that cost slow requests most", maxBarriers, of)
 	}
 	return bs, of
 }
