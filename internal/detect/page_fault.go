@@ -29,7 +29,8 @@ Evidence
 Not to be taken for
   Reclaim or compaction inside the fault (direct-reclaim), waiting for mmap_lock in it
   (mmap-lock), NUMA hinting faults (numa-balancing): the innermost one holds. A read() that waits
-  for the disk: disk-wait. Many minor faults that take a microsecond each: no finding.
+  for the disk: disk-wait. Minor faults are work on a CPU like any other: their part of the time is
+  no finding.
 
 Remedy
   Major: more memory or a larger memory limit, less page cache by others; swap off or swappiness
@@ -60,7 +61,14 @@ func lookFault(p *Pass) {
 	r, k := p.Ledger, p.Ledger.Kernel
 	p.needs(kernel.MinorFaults, "minor page faults")
 	if joined(r) {
-		p.ClaimWhere(func(a *ledger.Account) bool { return a.Leaf == ledger.LeafFault || byFault(a) })
+		p.ClaimWhere(byFault)
+		left := beyondMinor(k)
+		for i := range r.Slow.Accounts {
+			if a := &r.Slow.Accounts[i]; a.Leaf == ledger.LeafFault {
+				p.Claim(i, min(a.NS, left))
+				left -= min(a.NS, left)
+			}
+		}
 		if len(p.claims) == 0 {
 			p.Clear("%s", faultText(k))
 		}
@@ -80,6 +88,10 @@ func lookFault(p *Pass) {
 	p.Cap("no request is visible: who waited for these threads is not known")
 }
 
+// beyondMinor is how long faults took, in all threads, in which a page of a file or of swap was awaited, 2 MiB cleared, or the thread slept. The
+// rest is work on a CPU: who touches memory for the first time has it to do, and on a slow machine or in a virtual one for longer.
+func beyondMinor(k *ledger.Kernel) int64 { return k.FaultWaitNS + k.Major.NS + k.Huge.NS }
+
 func faultText(k *ledger.Kernel) string {
 	return fmt.Sprintf("%s page faults, %s major (%s), %s huge (%s)", perSecond(k.FaultsN, k), perSecond(k.Major.N, k), finding.Duration(k.Major.NS), perSecond(k.Huge.N, k), finding.Duration(k.Huge.NS))
 }
@@ -95,6 +107,8 @@ func tellFault(p *Pass, f *finding.Finding) {
 		}
 	case 2*k.Huge.NS > k.Faults.NS:
 		kind = "faults for huge pages, which clear 2 MiB each"
+	case 2*k.FaultWaitNS > beyondMinor(k):
+		kind = "page faults in which their threads sleep, for a page that is locked or that another has to bring"
 	}
 	if len(p.pools) > 0 {
 		f.Summary = fmt.Sprintf("threads of the process spend %s in %s", finding.Duration(k.Major.NS+k.Huge.NS), kind)
@@ -112,10 +126,15 @@ func tellFault(p *Pass, f *finding.Finding) {
 	}
 	if strings.HasPrefix(kind, "faults for huge") {
 		f.Remedy = append(f.Remedy, "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled, or defrag to defer; or for this process prctl(PR_SET_THP_DISABLE); it costs TLB misses")
+	} else if strings.HasPrefix(kind, "page faults in which") {
+		p.Proof("kernel records", "threads slept %s within faults, and not for a disk", finding.Duration(k.FaultWaitNS))
+		f.Remedy = append(f.Remedy, "see who brings the pages: a handler of userfaultfd (a restored snapshot, a live migration, a sandbox) serves one after the other; bring them before they are wanted (UFFDIO_COPY ahead, prefetch)")
 	} else {
 		f.Remedy = append(f.Remedy, "see what was dropped: memory limit against use, swap (vm.swappiness, swapoff), page cache taken by others; give the process memory",
 			"keep what is hot: mlock, MAP_POPULATE, or read it once at the start (vmtouch -l)")
 	}
-	f.Remedy = append(f.Remedy, "memory that is returned and touched again faults again: a larger GOGC with GOMEMLIMIT (Go), a larger M_TRIM_THRESHOLD (glibc)")
+	if !strings.HasPrefix(kind, "page faults in which") {
+		f.Remedy = append(f.Remedy, "memory that is returned and touched again faults again: a larger GOGC with GOMEMLIMIT (Go), a larger M_TRIM_THRESHOLD (glibc)")
+	}
 	f.Verify = p.verify("'fault' of slow requests falls")
 }

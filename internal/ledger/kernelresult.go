@@ -34,15 +34,17 @@ type Kernel struct {
 	ShortSleeps                            int64   // sleeps below 1 ms that a timer ended: pollers
 	ShortSleepers                          int     // threads that did 100 or more a second
 
-	Churn    Churn
-	Reclaim  Spans // direct reclaim, global
-	Memcg    Spans // of a memory cgroup
-	Compact  Spans
-	Faults   Spans // those that took 10 us or more, and all major ones
-	FaultsN  int64 // all, by the process' own counters; where those were not read the ones of Faults
-	Major    Spans
-	Huge     Spans
-	MmapLock Spans // waits, for reading and writing; Sites: who waits; By: who changed the address space meanwhile
+	Churn   Churn
+	Reclaim Spans // direct reclaim, global
+	Memcg   Spans // of a memory cgroup
+	Compact Spans
+	Faults  Spans // those that took 10 us or more, and all major ones
+	FaultsN int64 // all, by the process' own counters; where those were not read the ones of Faults
+	Major   Spans
+	Huge    Spans
+	// FaultWaitNS is how long threads slept within faults for what is no disk: a page's lock, a handler of userfaultfd.
+	FaultWaitNS int64
+	MmapLock    Spans // waits, for reading and writing; Sites: who waits; By: who changed the address space meanwhile
 	// MmapReclaimNS is how much of the waits for mmap_lock passed while a thread of the target was in reclaim or compaction. Who
 	// waits for the lock is in neither, so that it is others: whoever faults in a new mapping holds the lock meanwhile.
 	MmapReclaimNS int64

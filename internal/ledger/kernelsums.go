@@ -136,6 +136,9 @@ func threadSums(k *timeline.Kernel, r *Kernel) {
 		case timeline.ThreadBlocked:
 			t.BlockedNS += ns
 			r.at(s.Block, ns)
+			if s.Block == timeline.BlockFault {
+				r.FaultWaitNS += ns
+			}
 			if s.Block == timeline.BlockMmapLock && s.End == s.Whole.End {
 				let.add(s)
 			}
