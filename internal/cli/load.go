@@ -175,7 +175,7 @@ func tierCost(c *evidence.Cost) *report.TierCost {
 	if c == nil {
 		return nil
 	}
-	return &report.TierCost{CPUNS: c.CPUNS, OnceNS: c.OnceNS, KernelNS: c.KernelNS, TargetNS: c.TargetNS, Records: c.Records, Lost: c.Lost, Lowered: c.Lowered}
+	return &report.TierCost{CPUNS: c.CPUNS, OnceNS: c.OnceNS, KernelNS: c.KernelNS, TargetNS: c.TargetNS, Records: c.Records, Lost: c.Lost, Lowered: c.Lowered, SharedQuota: c.SharedQuota, QuotaCPUs: c.QuotaCPUs}
 }
 
 // gather parses the small files together: two readings of one profile are subtracted, whichever files they came in.

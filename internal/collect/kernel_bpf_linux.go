@@ -110,6 +110,7 @@ type bpfStream struct {
 	seed     maphash.Seed
 	budget   *bpfBudget
 	events   int64
+	switches int64 // of them
 	foreign  int64 // of them, switches with which the target has nothing to do
 	cgroups  *cgroupPaths
 	threads  map[uint32]*bpfThread
@@ -210,7 +211,7 @@ func (s *bpfStream) drain() (upTo int64, err error) {
 	return upTo, s.put()
 }
 
-func (s *bpfStream) seenEvents() seen { return seen{s.events, s.foreign} }
+func (s *bpfStream) seenEvents() seen { return seen{s.events, s.switches, s.foreign} }
 
 func (s *bpfStream) put() error {
 	s.events += int64(len(s.batch))
@@ -256,6 +257,7 @@ func (s *bpfStream) event(e *bpf.Event) {
 	s.who(e.Other)
 	switch e.Kind {
 	case bpf.Switch:
+		s.switches++
 		s.files.look(s, e)
 		if e.Flags&(bpf.Target|bpf.OtherTarget) == 0 {
 			s.foreign++

@@ -11,7 +11,8 @@ import (
 	"github.com/whystall/whystall/internal/sensor/bpf"
 )
 
-// bpfBudget watches what recording costs against what the target uses, and gives up detail in steps when it is too much.
+// bpfBudget watches what recording costs against what the target uses, and gives up detail in steps when it is too much: all that it costs, and
+// apart from that what the programs take in the target's own time, of which a small target must not lose more than a large one.
 //
 // The programs' time is measured in windows, as measuring costs by itself, and taken to be the same between them. The first
 // window comes early: a short recording should know its cost as well.
@@ -19,6 +20,7 @@ type bpfBudget struct {
 	r      *bpf.Recorder
 	pid    int
 	share  float64
+	quota  float64 // CPUs that a quota gives the target and us together; 0: none does
 	begun  time.Time
 	beside func() int64 // CPU time of our other threads, ns
 
@@ -28,6 +30,7 @@ type bpfBudget struct {
 	next   time.Time
 	blind  bool    // the kernel does not let us measure
 	rate   float64 // ns of programs per ns
+	others float64 // share of switches that the target has nothing to do with
 	ran    bpf.Ran // of the last window
 
 	at         time.Time // up to when the figures below are
@@ -55,8 +58,9 @@ type extraTime struct {
 
 // seen is how many events came.
 type seen struct {
-	events  int64
-	foreign int64 // switches with which the target has nothing to do
+	events   int64
+	switches int64
+	foreign  int64 // switches with which the target has nothing to do
 }
 
 const (
@@ -72,6 +76,9 @@ const (
 	// ofOneCPU is the part of the budget's share that recording may take of one CPU whatever the target uses: 2 % of 6. A target that is
 	// throttled, or does nearly nothing, has no CPU time of which a share were worth anything, and what our own threads take is not taken from its quota.
 	ofOneCPU = 1.0 / 3
+
+	// withinOneCPU is the same for what the programs take in the target's own time, which is taken from its quota: 0.3 % of 6.
+	withinOneCPU = 1.0 / 20
 
 	// ownFree is what our own threads may take of one CPU beside that.
 	ownFree = 0.03
@@ -91,7 +98,7 @@ const (
 
 func newBPFBudget(r *bpf.Recorder, p Process, beside func() int64) *bpfBudget {
 	now := time.Now()
-	b := &bpfBudget{r: r, pid: p.PID, share: p.Budget, begun: now, beside: beside, next: now.Add(meterFirst), at: now, target: processCPU(p.PID)}
+	b := &bpfBudget{r: r, pid: p.PID, share: p.Budget, quota: p.Quota, begun: now, beside: beside, next: now.Add(meterFirst), at: now, target: processCPU(p.PID)}
 	b.own = b.used()
 	b.first = b.target
 	return b
@@ -222,23 +229,30 @@ func (b *bpfBudget) judge(now time.Time, s seen) {
 		target, used = b.target, 0
 	}
 	b.programsNS += programs
-	b.at, b.own, b.target, b.seen = now, own, target, s
 	// The first window holds what is done once: everybody's names, each stack for the first time.
 	if b.windows++; b.windows < 2 || b.share <= 0 {
+		b.at, b.own, b.target, b.seen = now, own, target, s
 		return
 	}
-	may := max(b.share*used, b.share*ofOneCPU*float64(wall)+min(ownFree*float64(wall), float64(ours)))
-	if cost <= may {
+	may := b.may(used, float64(wall), float64(ours))
+	if !b.gone[bpf.Fold] { // else others' are not told
+		b.others = float64(foreign) / float64(max(1, s.switches-b.seen.switches))
+	}
+	b.at, b.own, b.target, b.seen = now, own, target, s
+	within := b.within(programs)
+	mayWithin := b.share * max(used, withinOneCPU*float64(wall))
+	dearest := max(cost/may, within/mayWithin)
+	if dearest <= 1 {
 		b.over = 0
 		return
 	}
 	// One window may hold a burst of stacks that are named once.
-	if b.over++; b.over < 2 && cost < 4*may {
+	if b.over++; b.over < 2 && dearest < 4 {
 		return
 	}
 	b.over = 0
 	for step := range bpf.Steps {
-		if b.gone[step] || !b.worth(step, cost, programs, float64(foreign)/float64(max(1, events))) {
+		if b.gone[step] || step == bpf.Fold && cost <= may || !b.worth(step, cost, programs, float64(foreign)/float64(max(1, events))) {
 			continue
 		}
 		if b.r.Lower(step) != nil {
@@ -248,6 +262,22 @@ func (b *bpfBudget) judge(now time.Time, s seen) {
 		b.lowered = append(b.lowered, fmt.Sprintf("from %.1f s on: %s", now.Sub(b.begun).Seconds(), step))
 		return
 	}
+}
+
+// may is what recording may cost while the target used so much of wall, ns, and our own threads took ours.
+func (b *bpfBudget) may(used, wall, ours float64) float64 {
+	if b.quota > 0 { // nothing is free: all is taken from the target
+		return b.share * max(used, ofOneCPU*min(1, b.quota)*wall)
+	}
+	return max(b.share*used, b.share*ofOneCPU*wall+min(ownFree*wall, ours))
+}
+
+// within is what of the programs' time was the target's own.
+func (b *bpfBudget) within(programs float64) float64 {
+	if b.blind || b.ran.All == 0 {
+		return programs * (1 - b.others)
+	}
+	return programs * (float64(b.ran.Within) + float64(b.ran.Switch)*(1-b.others)) / float64(b.ran.All)
 }
 
 // end gives what it came to: CPU time of the programs and of the target, and what was given up.

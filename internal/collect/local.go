@@ -19,6 +19,7 @@ type Process struct {
 	WithArgs bool
 	Budget   float64 // share of the target's CPU time that recording it may cost
 	Stacks   bool
+	Quota    float64 // CPUs that a quota gives the target and us together; 0: none does
 
 	// MaxSize is how many bytes the member may have: a Write beyond it returns ErrCut and writes what fits. A collector may look
 	// at it beforehand, and lower its detail.

@@ -79,7 +79,7 @@ func (r *run) startLocals(ctx context.Context) (stop func() *failure) {
 		case <-time.After(toEnd):
 			r.o.Progress(Progress{Note: fmt.Sprintf("a collector did not end within %s: what it wrote is kept", toEnd)})
 		}
-		cost := evidence.Cost{CPUNS: ownCPU() - cpu, OnceNS: once + ownCPU() - ending, TargetNS: r.target.used()}
+		cost := evidence.Cost{CPUNS: ownCPU() - cpu, OnceNS: once + ownCPU() - ending, TargetNS: r.target.used(), SharedQuota: r.shared.Group, QuotaCPUs: r.shared.CPUs}
 		r.w.Update(func(m *evidence.Manifest) {
 			m.Recorder = &cost
 			m.Target.Ended, m.Target.Halted = r.target.story(), r.target.halted()
@@ -115,7 +115,7 @@ func (r *run) byMember() (groups [][]*Local) {
 func (r *run) local(ctx context.Context, cs []*Local, began func()) error {
 	var t evidence.Target
 	r.w.Update(func(m *evidence.Manifest) { t = m.Target })
-	p := Process{PID: r.o.PID, NSPID: t.NSPID, For: int64(r.o.For), WithArgs: r.o.WithArgs, Budget: r.o.Budget, Stacks: !r.o.NoStacks, MaxSize: r.o.MaxSize, Recording: began}
+	p := Process{PID: r.o.PID, NSPID: t.NSPID, For: int64(r.o.For), WithArgs: r.o.WithArgs, Budget: r.o.Budget, Stacks: !r.o.NoStacks, MaxSize: r.o.MaxSize, Quota: r.shared.CPUs, Recording: began}
 	for _, c := range cs {
 		if !c.Tries {
 			if err := c.Probe(p); err != nil {

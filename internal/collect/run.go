@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/whystall/whystall/internal/evidence"
+	"github.com/whystall/whystall/internal/sensor/proc"
 )
 
 // A recording goes:
@@ -90,7 +92,8 @@ func Run(ctx context.Context, o Options, w *evidence.Writer) error {
 
 type run struct {
 	*session
-	target  *watch // nil without a process
+	target  *watch     // nil without a process
+	shared  proc.Quota // that binds it and us together; zero: none does
 	mu      sync.Mutex
 	outcome map[string]*evidence.Collector
 	order   []string     // of outcome, as they came
@@ -156,6 +159,10 @@ func (r *run) find(ctx context.Context) {
 	r.target = newWatch(r.o.PID, t.Exe)
 	r.target.look()
 	if s := r.target.halt.note(r.o.PID); s != "" && !r.o.Brief {
+		r.o.Progress(Progress{Note: s})
+	}
+	r.shared, _ = proc.FS{}.SharedQuota(r.o.PID, os.Getpid())
+	if s := sharing(r.shared); s != "" && !r.o.Brief {
 		r.o.Progress(Progress{Note: s})
 	}
 	if s := familyOf(r.o.PID).note(r.o.PID); s != "" && !r.o.Brief {

@@ -96,6 +96,10 @@ type Cost struct {
 	Records  int64  `json:"records,omitempty"`
 	Lost     int64  `json:"lost,omitempty"`
 	Lowered  string `json:"lowered,omitempty"` // which detail was given up, and when
+
+	// The quota that bound the recorder and the target together: what one took the other had less. "" there was none.
+	SharedQuota string  `json:"shared_quota,omitempty"` // its cgroup
+	QuotaCPUs   float64 `json:"quota_cpus,omitempty"`
 }
 
 // Request is one of our own requests to the target: a pause in its time may be our doing.

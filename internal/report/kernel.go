@@ -19,6 +19,9 @@ type TierCost struct {
 	Records  int64  `json:"records,omitempty"`
 	Lost     int64  `json:"lost,omitempty"`
 	Lowered  string `json:"lowered,omitempty"` // which detail was given up, and when
+
+	SharedQuota string  `json:"shared_quota,omitempty"` // the cgroup whose quota bound the recorder and the target together; "" none did
+	QuotaCPUs   float64 `json:"quota_cpus,omitempty"`
 }
 
 // Kernel is what the kernel's records tell of the target beside its requests.

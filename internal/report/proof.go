@@ -378,6 +378,11 @@ func (r *Report) recording() string {
 	if c.TargetNS > 0 {
 		s += fmt.Sprintf(", %s of the %s that the target took", percent(share(c.CPUNS-c.OnceNS+kernel, c.TargetNS)), finding.Duration(c.TargetNS))
 	}
+	if c.SharedQuota != "" {
+		// The quota is charged for both alike, and so is their share in what it runs out for. Programs in the kernel are in the target's own time.
+		s += fmt.Sprintf(", under the quota of %.3g CPUs that it shared with the target (%s): %s of what the two took, and so of their being throttled, is the recorder's",
+			c.QuotaCPUs, c.SharedQuota, percent(share(c.CPUNS, c.CPUNS+c.TargetNS)))
+	}
 	if records > 0 {
 		s += fmt.Sprintf(", for %s records of the kernel, %s lost", count(records), count(lost))
 	}

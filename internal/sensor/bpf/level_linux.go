@@ -134,10 +134,19 @@ func (r *Recorder) ran() map[string]uint64 {
 	return ran
 }
 
+// within are the programs that do nearly all they do on the target's threads. Timers, data for sockets and what other programs do come in the time
+// of whoever has the CPU.
+var within = []string{
+	whystallProgSchedExit, whystallProgSchedWaking, whystallProgPageFault, whystallProgFaultMinor, whystallProgFaultMajor, whystallProgTlbFlush,
+	whystallProgContentionBegin, whystallProgContentionEnd, whystallProgSocketRead,
+}
+
 // Ran is CPU time that programs took, ns: all of them; what each step would have spared of it; what each extra took. How much others' switches
 // are of it only who reads the events knows.
 type Ran struct {
 	All    uint64
+	Within uint64 // of them, what runs in the time of the target's threads, switches aside
+	Switch uint64 // what switches took, of which those of others are in their time
 	Spared [Steps]uint64
 	Extras [Extras]uint64
 }
@@ -149,6 +158,10 @@ func (m *Meter) Stop(r *Recorder) (ran Ran) {
 		n -= min(n, m.ran[name])
 		took[name] = n
 		ran.All += n
+	}
+	ran.Switch = took[whystallProgSchedSwitch]
+	for _, name := range within {
+		ran.Within += took[name]
 	}
 	for e, names := range extraPrograms {
 		for _, name := range names {
