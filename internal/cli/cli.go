@@ -78,7 +78,7 @@ Exit status:
   0  nothing found
   1  a cause was found
   2  wrong usage
-  3  could not look (what and why is on standard error)`
+  3  could not look, or no request was slow (why is on standard error or in the report)`
 
 // Main runs the command line args (without the program's name) and gives the exit status.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer, getenv func(string) string) int {
