@@ -25,7 +25,8 @@ Evidence
   known by who wakes whom. The one that ended the wait was in the middle of a request of its own:
   it held what both need. Or it is a worker that had woken others before, which waited for it in
   the same function: up to then it worked for them. Of goroutines a wait counts in which two
-  others were ended before, one after another. A reader that hands out the answers to many
+  others were ended before, one after another; and one that a finalizer ended, whose pool a
+  garbage collection refills. A reader that hands out the answers to many
   requests ends their waits likewise: the network counts only if the worker set helpers to work
   in each turn, or whose turn it was waited for it again elsewhere, as one does that was given a
   connection. One goroutine that several
@@ -61,6 +62,18 @@ func headComputes(r *ledger.Result, a *ledger.Account) bool {
 	return !r.Native && a.Class == ledger.ClassMessage && a.Leaf == ledger.LeafOnCPU && a.Actors == 1 && a.MaxQueue > 1 && 2*turnNS(a) < a.NS
 }
 
+// byFinalizer tells of waits that a finalizer ended: what is waited for comes back when a garbage collection finds that nobody has it any more.
+func byFinalizer(r *ledger.Result, a *ledger.Account) bool {
+	if r.Native || a.Class != ledger.ClassMessage || a.Leaf != ledger.LeafRuntimeIdle {
+		return false
+	}
+	switch a.Actor {
+	case "runtime.runfinq", "runtime.runFinalizers", "runtime.runCleanups":
+		return true
+	}
+	return false
+}
+
 func lookTurns(p *Pass) {
 	r := p.Ledger
 	if why := p.blindTrace(); why != "" {
@@ -75,7 +88,7 @@ func lookTurns(p *Pass) {
 			continue
 		}
 		ns := turnNS(a)
-		if headComputes(r, a) {
+		if headComputes(r, a) || byFinalizer(r, a) {
 			ns = a.NS
 		}
 		p.Claim(i, ns)
@@ -100,12 +113,15 @@ func lookTurns(p *Pass) {
 
 func tellTurns(p *Pass, f *finding.Finding) {
 	sites, actors, did := map[string]int64{}, map[string]int64{}, map[string]int64{}
-	var permit, head int64
+	var permit, head, finalizer int64
 	queue := 0
 	p.granted(func(a *ledger.Account, ns int64) {
 		sites[a.Site] += ns
 		actors[a.Actor] += ns
 		did[string(a.Leaf)] += ns
+		if byFinalizer(p.Ledger, a) {
+			finalizer += ns
+		}
 		if headComputes(p.Ledger, a) {
 			head += ns
 			queue = max(queue, a.MaxQueue)
@@ -121,7 +137,13 @@ func tellTurns(p *Pass, f *finding.Finding) {
 		actor = "one without a name"
 	}
 	mostly := ledger.Leaf(most(did))
-	if 2*head > p.NS() {
+	if 2*finalizer > p.NS() {
+		g := &p.Ledger.GC
+		f.Summary = fmt.Sprintf("slow requests wait %s (%s of their time) in %s for what comes back by a finalizer, after a garbage collection found that nobody has it any more; there are %.1f collections a second",
+			p.per(p.NS()), p.share(p.NS()), site, g.PerSecond)
+		f.Remedy = append(f.Remedy, "give it back where its use ends (Close, Put, defer), and keep the finalizer for what was forgotten",
+			"more of what is waited for in "+site+", enough for the time between two collections; collecting more often costs CPU")
+	} else if 2*head > p.NS() {
 		f.Summary = fmt.Sprintf("slow requests wait %s (%s of their time) in %s for one goroutine, %s, which up to %d of them wait for at once; it is meanwhile: %s",
 			p.per(p.NS()), p.share(p.NS()), site, actor, queue, holderText(did))
 		f.Remedy = append(f.Remedy, "move what "+actor+" computes to another goroutine, in short pieces, or let it hand out a copy to work on",
@@ -148,6 +170,8 @@ func tellTurns(p *Pass, f *finding.Finding) {
 	}
 	p.Proof("ledger: slow column", "where they wait: %s", holderText(sites))
 	switch rest := p.NS() - head; {
+	case 2*finalizer > p.NS():
+		p.Proof(source, "%s of it: %s ended the waits, which had nothing to do until then", percent(ratio(finalizer, p.NS())), actor)
 	case rest == 0:
 		p.Proof(source, "one goroutine ended the waits of all, and ran until then")
 	case head > 0:
