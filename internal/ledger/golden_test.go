@@ -67,6 +67,7 @@ func (f *byHand) Groups() []request.Group {
 	return []request.Group{{Entry: "main.handler", Kind: "loop", Listed: true, Count: 1}}
 }
 
+func (f *byHand) Launchers() []string        { return nil }
 func (f *byHand) Name(request.NameID) string { return "" }
 
 // goldenCase is one archive: a timeline as text, activations "A 1 13", "A 1 13 prev 5", or "A 5 13 asked 1" whose request was there before, and

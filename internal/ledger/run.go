@@ -38,6 +38,7 @@ type finder interface {
 	Finish(end exectrace.Time) []request.Activation
 	Groups() []request.Group
 	Name(request.NameID) string
+	Launchers() []string
 }
 
 // Run reads src once, after a look at its beginning, and accounts for it. What the trace lost is in the
@@ -87,7 +88,11 @@ func run(ctx context.Context, src timeline.Source, f finder, o Options) (*Result
 }
 
 func newPass(src timeline.Source, f finder, o Options) *pass {
-	tl := timeline.New(src, timeline.Options{Bytes: o.Bytes})
+	to := timeline.Options{Bytes: o.Bytes}
+	if f != nil { // nil: there is no trace
+		to.Launchers = f.Launchers()
+	}
+	tl := timeline.New(src, to)
 	p := &pass{o: o, src: src, tl: tl, f: f, locks: locks{tl: tl}}
 	p.others = tl.Name("(others)")
 	p.x = explainer{tl: tl, locks: &p.locks, out: p.piece}

@@ -391,6 +391,7 @@ type threadGroups struct{ t *request.Threads }
 func (threadGroups) Event(*exectrace.Event) []request.Activation { return nil }
 func (threadGroups) Finish(exectrace.Time) []request.Activation  { return nil }
 func (g threadGroups) Groups() []request.Group                   { return g.t.Groups }
+func (threadGroups) Launchers() []string                         { return nil }
 func (threadGroups) Name(request.NameID) string                  { return "" }
 
 // threadSource is a trace without an event. Its stacks are the places where threads wait.

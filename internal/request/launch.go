@@ -78,6 +78,16 @@ func (f *Finder) launched(g *gstate, in *stackInfo) bool {
 	return true
 }
 
+// Launchers are the functions found so far that goroutines begin with and that only call what they were given.
+func (f *Finder) Launchers() (names []string) {
+	for i := range f.entries {
+		if f.entries[i].launch.decided {
+			names = append(names, f.entries[i].name)
+		}
+	}
+	return names
+}
+
 // forgetEntry: what was taken for the doing of entry is of the functions it calls.
 func (f *Finder) forgetEntry(entry uint32) {
 	for i := range f.stacks {

@@ -89,7 +89,7 @@ func (f *Finder) classify(frames []exectrace.Frame) stackInfo {
 	}
 	if !truncated {
 		in.entry = f.entry(frames[len(frames)-1].Func)
-		for f.entries[in.entry].launch.decided && len(frames) > 1 {
+		for f.entries[in.entry].launch.decided && len(frames) > 1 && !isStd(frames[len(frames)-2].Func) {
 			frames = frames[:len(frames)-1]
 			in.entry = f.entry(frames[len(frames)-1].Func)
 		}

@@ -329,8 +329,8 @@ func (t *Timeline) learnWait(g *G, ev *exectrace.Event) {
 }
 
 func (t *Timeline) learnEntry(g *G, ev *exectrace.Event) {
-	if g.who == 0 && ev.Stack != 0 {
-		if id := &t.idents[g.Ident]; id.Entry == 0 {
+	if g.who <= uint32(t.launchers) && ev.Stack != 0 {
+		if id := &t.idents[g.Ident]; id.Entry <= t.launchers {
 			id.Entry = t.Get(ev.Stack).Entry
 			g.who = uint32(id.Entry)
 		}

@@ -309,7 +309,7 @@ func (t *Timeline) stwBegin(ev *exectrace.Event, g *G, slot uint32, now int64) {
 		r.stwsLost += uint32(n - n/2)
 	}
 	id := &t.idents[g.Ident]
-	if id.Entry == 0 && ev.Stack != 0 {
+	if id.Entry <= t.launchers && ev.Stack != 0 {
 		id.Entry = t.Get(ev.Stack).Entry
 	}
 	r.stws = append(r.stws, STW{Begin: now, Kind: ev.Name, GoID: id.GoID, Initiator: id.Entry, Stack: ev.Stack, Thread: known(ev.M)})

@@ -50,8 +50,10 @@ type Stacks struct {
 	names  []string
 	byName map[string]FuncID
 	traits []trait // by FuncID
-	frames []exectrace.Frame
-	funcs  map[exectrace.StackID][]FuncID
+
+	launchers FuncID // the last of them
+	frames    []exectrace.Frame
+	funcs     map[exectrace.StackID][]FuncID
 }
 
 // trait is what a function's name says.
@@ -141,6 +143,16 @@ func (s *Stacks) learn(id exectrace.StackID) *Stack {
 		if info.Site == 0 && t&(traitPark|traitSync|traitWrapper|traitPlumb) == 0 {
 			info.Site = fn
 		}
+	}
+	for i := len(s.frames) - 1; i > 0 && info.Entry != 0 && info.Entry <= s.launchers; i-- {
+		if s.intern(Plain(s.frames[i].Func)) != info.Entry {
+			continue // below it
+		}
+		fn := s.intern(Plain(s.frames[i-1].Func))
+		if s.traits[fn]&(traitPark|traitSync|traitPlumb) != 0 {
+			break // its own counting
+		}
+		info.Entry = fn
 	}
 	if len(s.frames) == 1 && s.names[info.Entry] == "runtime.asyncPreempt" {
 		// A leaf without a frame was preempted: its callers are not on the stack, and this is not where it began.

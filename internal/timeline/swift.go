@@ -157,8 +157,8 @@ func (t *Timeline) swiftBlock(g *G, stack exectrace.StackID, reason exectrace.Re
 		return false
 	}
 	t.lostAll = false
-	if g.who == 0 && stack != 0 {
-		if id := &t.idents[g.Ident]; id.Entry == 0 {
+	if g.who <= uint32(t.launchers) && stack != 0 {
+		if id := &t.idents[g.Ident]; id.Entry <= t.launchers {
 			id.Entry = info.Entry
 			g.who = uint32(id.Entry)
 		}
@@ -185,7 +185,7 @@ func (t *Timeline) swiftBlock(g *G, stack exectrace.StackID, reason exectrace.Re
 
 // swiftLeave takes a goroutine whose entry is known into a syscall, or to its end.
 func (t *Timeline) swiftLeave(g *G, stack exectrace.StackID, ends bool, now int64) bool {
-	if g.proc < 0 || g.who == 0 && stack != 0 {
+	if g.proc < 0 || g.who <= uint32(t.launchers) && stack != 0 {
 		return false
 	}
 	t.lostAll = false

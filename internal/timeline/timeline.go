@@ -12,6 +12,9 @@ const SilenceNS = 20e6
 // Options of New. The zero value is right for most.
 type Options struct {
 	Bytes int // of segments to keep; 0: 24 MiB
+
+	// Launchers are functions that goroutines begin with and that only call what they were given: who runs is what they call.
+	Launchers []string
 }
 
 // G is a goroutine that is there now. It lies at its [exectrace.Event.Slot].
@@ -140,6 +143,9 @@ func New(src Source, o Options) *Timeline {
 	t := &Timeline{src: src, Stacks: NewStacks(src), idents: make([]Ident, 1, 1<<17), dead: make([]deadIdent, 0, 1<<16)}
 	t.ring.init(o.Bytes / 24)
 	t.procs.init()
+	for _, name := range o.Launchers { // first, so that to be one is to have a small number
+		t.launchers = max(t.launchers, t.intern(Plain(name)))
+	}
 	t.timerproc = t.intern("runtime.timerproc")
 	return t
 }
