@@ -83,14 +83,14 @@ func lookSyscallStall(p *Pass) {
 		}
 		p.Claim(i, a.NS-min(a.NS, sockets))
 	}
-	if !outlastsQueues(p) {
+	if !outlastsQueues(p, 1) {
 		unlessStretched(p, func(a *ledger.Account) bool { return a.Leaf == ledger.LeafSyscall && !waitsForDisk(a) })
 	}
 }
 
-// outlastsQueues tells that slow requests were in calls of their own twice as long as all threads of the process together were kept off their
-// CPUs in the whole recording: each is on a thread of its own, so that a lack of CPU made less than half of it.
-func outlastsQueues(p *Pass) bool {
+// outlastsQueues tells that slow requests were in calls of their own so many times as long as all threads of the process together were kept off
+// their CPUs in the whole recording: each is on a thread of its own, so that a lack of CPU made no more than one of these times of it.
+func outlastsQueues(p *Pass, times int64) bool {
 	k := kernelOf(p)
 	if k == nil {
 		return false
@@ -101,7 +101,7 @@ func outlastsQueues(p *Pass) bool {
 			own += c.ns
 		}
 	}
-	return own > 2*(k.QueuedNS+k.ThrottledNS+k.UnknownNS) && 2*own > p.Claimed()
+	return own > times*(k.QueuedNS+k.ThrottledNS+k.UnknownNS) && 2*own > p.Claimed()
 }
 
 // waitsForDisk tells calls that wait by what they are for.
@@ -173,7 +173,7 @@ func tellSyscallStall(p *Pass, f *finding.Finding) {
 			disk += ns
 		}
 	})
-	if why := shortOfCPU(p.Ledger); why != "" && 2*(polled+disk) < p.NS() && !outlastsQueues(p) {
+	if why := shortOfCPU(p.Ledger); why != "" && 2*(polled+disk) < p.NS() && !outlastsQueues(p, 2) {
 		p.Doubt("%s; other calls look long for the same reason", why)
 	}
 	if polled > 0 {
