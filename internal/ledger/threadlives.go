@@ -3,6 +3,7 @@ package ledger
 import (
 	"sort"
 
+	"github.com/whystall/whystall/exectrace"
 	"github.com/whystall/whystall/internal/timeline"
 )
 
@@ -80,23 +81,51 @@ type placeKey struct {
 	futex        uint64
 }
 
-// siteOf is where a thread waited. One that gives its stack back as it ends is known by what follows, as its stack ends in the C library.
-func (t *threadPass) siteOf(tid uint32, s *timeline.Stretch) string {
-	at := placeKey{s.Block, s.Syscall, s.Kernel, s.User, s.Futex}
-	if s.User == 0 && s.Kernel == 0 {
-		at.user = t.usualStack(tid, s)
+// site is the name of such a place, and its numbers once they were asked for.
+type site struct {
+	name   string
+	detail timeline.FuncID
+	place  exectrace.StackID
+}
+
+func (t *threadPass) detail(s *site) timeline.FuncID {
+	if s.detail == 0 {
+		s.detail = t.j.detail(s.name)
 	}
-	name, ok := t.sites[at]
+	return s.detail
+}
+
+func (t *threadPass) place(s *site) exectrace.StackID {
+	if s.place == 0 {
+		s.place = t.src.place(s.name)
+	}
+	return s.place
+}
+
+// named is where a thread waited, with that stack.
+func (t *threadPass) named(s *timeline.Stretch, user uint32) *site {
+	at := placeKey{s.Block, s.Syscall, s.Kernel, user, s.Futex}
+	x, ok := t.sites[at]
 	if !ok {
 		told := *s
-		told.User = at.user
-		name = waitSite(t.k, &told)
+		told.User = user
+		x = &site{name: waitSite(t.k, &told)}
 		if len(t.sites) < mostDetails {
-			t.sites[at] = name
+			t.sites[at] = x
 		}
 	}
-	if (name == "madvise" || name == "munmap") && t.walk.lives().ends(t.k, tid, s.Whole.End) {
-		return name + " of its stack, as the thread ends"
+	return x
+}
+
+// siteOf is where a thread waited. One that gives its stack back as it ends is known by what follows, as its stack ends in the C library.
+func (t *threadPass) siteOf(tid uint32, s *timeline.Stretch) *site {
+	user := s.User
+	if s.User == 0 && s.Kernel == 0 {
+		user = t.usualStack(tid, s)
 	}
-	return name
+	x := t.named(s, user)
+	if (x.name == "madvise" || x.name == "munmap") && t.walk.lives().ends(t.k, tid, s.Whole.End) {
+		return &site{name: x.name + " of its stack, as the thread ends"}
+	}
+	return x
 }

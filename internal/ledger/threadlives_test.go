@@ -35,7 +35,7 @@ switch t=8000000 cpu=0 tid=0 other=11 flags=othertarget
 exit t=8010000 cpu=0 tid=11
 switch t=8020000 cpu=0 tid=11 other=0 flags=target args=128
 `)
-	p := &threadPass{sites: map[placeKey]string{}, k: k, walk: newThreadWalk(k)}
+	p := &threadPass{sites: map[placeKey]*site{}, k: k, walk: newThreadWalk(k)}
 	lives := p.walk.lives()
 	var making int64
 	sites := map[int64]string{}
@@ -44,7 +44,7 @@ switch t=8020000 cpu=0 tid=11 other=0 flags=target args=128
 			making += s.End - s.Begin
 		}
 		if s.Doing == timeline.ThreadBlocked {
-			sites[s.Begin] = p.siteOf(tid, s)
+			sites[s.Begin] = p.siteOf(tid, s).name
 		}
 	})
 	if want := int64(1_999_000 + 2_995_000); making != want {

@@ -32,7 +32,7 @@ type threadPass struct {
 	src   *threadSource
 
 	actors map[uint32]timeline.FuncID // by TID
-	sites  map[placeKey]string
+	sites  map[placeKey]*site
 	usual  map[usualKey]usualPlace // nil: not asked for yet
 	locks  map[uint64]uint32       // number of a lock by its address
 	addrs  []uint64                // of locks, by number
@@ -44,7 +44,7 @@ type threadPass struct {
 func newThreadPass(k *timeline.Kernel, o Options) *threadPass {
 	src := newThreadSource()
 	o.Kernel, o.Bytes = k, 1<<16 // of goroutines, of which there are none
-	t := &threadPass{k: k, src: src, walk: newThreadWalk(k), actors: map[uint32]timeline.FuncID{}, locks: map[uint64]uint32{}, sites: map[placeKey]string{}}
+	t := &threadPass{k: k, src: src, walk: newThreadWalk(k), actors: map[uint32]timeline.FuncID{}, locks: map[uint64]uint32{}, sites: map[placeKey]*site{}}
 	t.units = request.FindThreads(k, request.Options{Entry: o.Entry})
 	t.turns = newTurns(t.walk, t.units)
 	t.pass = newPass(src, threadGroups{t.units}, o)
@@ -133,7 +133,7 @@ func (t *threadPass) own(grp *group, u *request.Unit) (on int64) {
 		}
 		place := exectrace.StackID(0)
 		if s.Doing == timeline.ThreadBlocked {
-			place = t.src.place(t.siteOf(u.TID, s))
+			place = t.place(t.siteOf(u.TID, s))
 		}
 		c.add(class, leaf, uint32(place), s.End-s.Begin)
 	}
@@ -259,7 +259,7 @@ func (t *threadPass) book(q *threadPiece, behind timeline.FuncID, who uint32, ns
 		lock = q.at.Futex
 	}
 	if wait.Doing == timeline.ThreadBlocked && (len(hops) > 0 || q.leaf.hasSite() || key.class == classLock) {
-		key.site = t.j.detail(t.siteOf(waiter, wait))
+		key.site = t.detail(t.siteOf(waiter, wait))
 	}
 	if q.leaf == codeAsleep {
 		key.detail = uint32(t.j.sleep(&q.at))
@@ -282,7 +282,7 @@ func (t *threadPass) book(q *threadPiece, behind timeline.FuncID, who uint32, ns
 		}
 	}
 	if q.at.Doing == timeline.ThreadBlocked {
-		if place := t.src.place(t.siteOf(q.tid, &q.at)); place != 0 {
+		if place := t.place(t.siteOf(q.tid, &q.at)); place != 0 {
 			c.add(acct, factStack, uint32(place), ns)
 			c.add(acct, factStackN, uint32(place), 1)
 		}
@@ -292,7 +292,7 @@ func (t *threadPass) book(q *threadPiece, behind timeline.FuncID, who uint32, ns
 	}
 	for i := range hops {
 		if h := &hops[i]; i > 0 && h.kind == hopLock {
-			c.add(acct, factThrough, uint32(t.j.detail(waitSite(t.k, &h.wait))), ns)
+			c.add(acct, factThrough, uint32(t.detail(t.named(&h.wait, h.wait.User))), ns)
 			break
 		}
 	}

@@ -58,8 +58,8 @@ func (t *threadPass) usualStack(tid uint32, s *timeline.Stretch) uint32 {
 			p, known := t.usual[k]
 			switch {
 			case !known && len(t.usual) < mostDetails:
-				t.usual[k] = usualPlace{stack: s.User, site: t.siteOf(tid, s)}
-			case known && !p.many && p.stack != s.User && p.site != t.siteOf(tid, s):
+				t.usual[k] = usualPlace{stack: s.User, site: t.siteOf(tid, s).name}
+			case known && !p.many && p.stack != s.User && p.site != t.siteOf(tid, s).name:
 				p.many = true
 				t.usual[k] = p
 			}

@@ -54,7 +54,8 @@ type threadWalk struct {
 	out    func(*threadPiece)
 	stacks map[uint32]wakeStack
 	known  *threadLives
-	joiner uint32 // who gives back the stack of the thread that is told of, after its end
+	gotten map[uint64][]gotten // by futex, beside its releases
+	joiner uint32              // who gives back the stack of the thread that is told of, after its end
 
 	p       threadPiece
 	hops    []threadHop
@@ -66,8 +67,7 @@ type threadWalk struct {
 }
 
 func newThreadWalk(k *timeline.Kernel) *threadWalk {
-	w := &threadWalk{k: k, stacks: map[uint32]wakeStack{}}
-	return w
+	return &threadWalk{k: k, stacks: map[uint32]wakeStack{}, gotten: map[uint64][]gotten{}}
 }
 
 // thread tells the story of tid in [lo,hi).
@@ -306,10 +306,12 @@ func (w *threadWalk) lock(tid uint32, s, end *timeline.Stretch) {
 	at, to := s.Begin, s.End
 	from := s.Whole.Begin
 	var releases []timeline.Release
+	var known []gotten
 	if f := w.k.Futex(s.Futex); f != nil {
 		i := sort.Search(len(f.Releases), func(i int) bool { return f.Releases[i].Time >= from })
 		j := i + sort.Search(len(f.Releases)-i, func(j int) bool { return f.Releases[i+j].Time > end.Whole.End })
 		releases = f.Releases[i:min(j, i+mostReleased)]
+		known = w.gottenOf(f)[i:]
 	}
 	first := true
 	for i := range releases {
@@ -322,13 +324,13 @@ func (w *threadWalk) lock(tid uint32, s, end *timeline.Stretch) {
 			until = to // it is in the call that ends the wait
 		}
 		if until > at {
-			w.held(tid, r.TID, s, at, until, from, first)
+			w.held(tid, r.TID, s, at, until, from, first, &known[i])
 			at = until
 		}
 		first, from = false, r.Time
 	}
 	if at < to {
-		w.held(tid, end.Waker, s, at, to, from, first)
+		w.held(tid, end.Waker, s, at, to, from, first, &gotten{})
 	}
 }
 
@@ -337,13 +339,16 @@ const mostReleased = 4096
 
 // held tells what holder did in [lo,hi), which it ended by its release. Unless it was the first to release, it got the lock after from: a wait for something
 // else before that was none with the lock.
-func (w *threadWalk) held(tid, holder uint32, s *timeline.Stretch, lo, hi, from int64, first bool) {
+func (w *threadWalk) held(tid, holder uint32, s *timeline.Stretch, lo, hi, from int64, first bool, known *gotten) {
 	if w.onPath(tid, holder) || len(w.hops) >= maxThreadHops {
 		w.emit(tid, lo, hi, codeLock, w.cut(s, lo, hi))
 		return
 	}
 	if !first {
-		if got := w.acquired(holder, s, from, hi); got > lo {
+		if known.from != from || known.hi != hi {
+			*known = gotten{from, hi, w.acquired(holder, s, from, hi)}
+		}
+		if got := known.at; got > lo {
 			w.emit(tid, lo, min(got, hi), codeLockBetween, w.cut(s, lo, min(got, hi)))
 			lo = min(got, hi)
 		}
@@ -355,6 +360,19 @@ func (w *threadWalk) cut(s *timeline.Stretch, lo, hi int64) *timeline.Stretch {
 	c := *s
 	c.Begin, c.End = lo, hi
 	return &c
+}
+
+// gotten is what acquired said of a release: many wait for the same, and each of them is told who held it.
+type gotten struct{ from, hi, at int64 }
+
+// gottenOf is what was asked of f's releases, one each.
+func (w *threadWalk) gottenOf(f *timeline.Futex) []gotten {
+	l := w.gotten[f.Addr]
+	if l == nil {
+		l = make([]gotten, len(f.Releases))
+		w.gotten[f.Addr] = l
+	}
+	return l
 }
 
 // acquired is the earliest moment at which holder can have got the lock that s waits for, given up by another at from: after its own
