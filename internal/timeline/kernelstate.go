@@ -123,6 +123,7 @@ type kthread struct {
 	events  []uint32 // numbers of its events, in order
 	until   []int64  // the latest end of those up to each
 	overlay []overlaid
+	found   int // by at
 
 	// while reading
 	pending   koff // a waking that came while it was on a CPU
@@ -211,9 +212,29 @@ func (k *kernelState) segEnd(th *kthread, i int) int64 {
 	return max(k.end, th.segs[i].begin)
 }
 
-// at is the segment that covers t, -1 before the first.
+// at is the segment that covers t, -1 before the first. Questions about a thread mostly follow each other in time, and its segments are far
+// apart in memory from those asked for in between: it looks in growing steps from where it found the last.
 func (th *kthread) at(t int64) int {
 	lo, hi := 0, len(th.segs)
+	if at := th.found; at < hi && th.segs[at].begin <= t {
+		lo = at + 1
+		for step := 1; lo+step < hi; step *= 2 {
+			if th.segs[lo+step].begin > t {
+				hi = lo + step
+				break
+			}
+			lo += step
+		}
+	} else if at < hi {
+		hi = at
+		for step := 1; hi-step > 0; step *= 2 {
+			if th.segs[hi-step].begin <= t {
+				lo = hi - step
+				break
+			}
+			hi -= step
+		}
+	}
 	for lo < hi {
 		m := int(uint(lo+hi) >> 1)
 		if th.segs[m].begin <= t {
@@ -222,6 +243,7 @@ func (th *kthread) at(t int64) int {
 			hi = m
 		}
 	}
+	th.found = max(lo-1, 0)
 	return lo - 1
 }
 
