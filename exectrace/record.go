@@ -51,23 +51,16 @@ type Batch struct {
 // Batches gives the same events as Blocks in the same order, in a third of the bytes. A batch is overwritten by the next.
 func (t *Trace) Batches() iter.Seq[*Batch] {
 	return func(yield func(*Batch) bool) {
-		if t.version >= 22 && !t.closed {
-			t.begin()
+		t.begin()
+		switch {
+		case t.closed:
+			t.read.fail(errClosed)
+		case t.version < 22:
+			t.v1Run(false, true, func(b v1Block) bool { return yield(b.batch) })
+		default:
 			t.batchesV2(yield)
-			t.end()
-			return
 		}
-		var p Packer
-		var b Batch
-		for block := range t.Blocks() {
-			b.Reset()
-			for i := range block {
-				p.Add(&b, &block[i])
-			}
-			if !yield(&b) {
-				return
-			}
-		}
+		t.end()
 	}
 }
 

@@ -134,9 +134,11 @@ func (m *v1Merge) apply(c *v1Cursor, r *v1Rec, tie, force bool) bool {
 			m.status(slot, s, Running, c.pid)
 			break
 		}
-		e := m.emit(KindGoroutine)
-		e.G, e.Slot, e.P = c.g, slot, ProcID(c.pid)
-		e.From, e.To, e.Reason = s.state, Running, ReasonStart
+		if m.pack(s.state == Runnable, OpStart, slot, c, ReasonStart) == nil {
+			e := m.emit(KindGoroutine)
+			e.G, e.Slot, e.P = c.g, slot, ProcID(c.pid)
+			e.From, e.To, e.Reason = s.state, Running, ReasonStart
+		}
 		s.state = Running
 		if r.typ == v1GoStartLabel {
 			e := m.on(c, KindLabel)
@@ -152,10 +154,14 @@ func (m *v1Merge) apply(c *v1Cursor, r *v1Rec, tie, force bool) bool {
 		m.tick(r.ts)
 		s.count(r)
 		s.where, s.last = v1Runnable, r.ts
-		e := m.on(c, KindGoroutine)
-		e.G, e.Slot = GoID(r.a[0]), slot
-		e.OnStack = StackID(r.stk)
-		e.From, e.To, e.Reason = s.state, Runnable, ReasonUnblock
+		if x := m.pack(s.state == Waiting, OpWake, slot, c, ReasonUnblock); x != nil {
+			x.Stack = StackID(r.stk)
+		} else {
+			e := m.on(c, KindGoroutine)
+			e.G, e.Slot = GoID(r.a[0]), slot
+			e.OnStack = StackID(r.stk)
+			e.From, e.To, e.Reason = s.state, Runnable, ReasonUnblock
+		}
 		s.state = Runnable
 
 	case v1GoSysExit:
@@ -182,10 +188,18 @@ func (m *v1Merge) apply(c *v1Cursor, r *v1Rec, tie, force bool) bool {
 			m.pending = append(m.pending, slot)
 			break
 		}
-		e := m.on(c, KindGoroutine)
-		e.G, e.Slot = GoID(r.a[0]), slot
-		e.Stack, e.OnStack = StackID(s.entry), StackID(r.stk)
-		e.From, e.To, e.Reason = NotExist, Runnable, ReasonCreate
+		was := s.told
+		s.told = true
+		if x := m.pack(true, OpCreate, slot, c, ReasonCreate); x != nil {
+			x.Stack, x.Name = StackID(s.entry), StringID(r.stk)
+			m.out.batch.Born = append(m.out.batch.Born, GoID(r.a[0]))
+		} else {
+			s.told = was
+			e := m.on(c, KindGoroutine)
+			e.G, e.Slot = GoID(r.a[0]), slot
+			e.Stack, e.OnStack = StackID(s.entry), StackID(r.stk)
+			e.From, e.To, e.Reason = NotExist, Runnable, ReasonCreate
+		}
 		s.state = Runnable
 
 	case v1GoWaiting, v1GoInSyscall:
@@ -210,20 +224,27 @@ func (m *v1Merge) apply(c *v1Cursor, r *v1Rec, tie, force bool) bool {
 		}
 		m.running(r)
 		s.last = r.ts
-		e := m.on(c, KindGoroutine)
-		e.G, e.Slot, e.Stack = c.g, c.slot, StackID(r.stk)
-		e.From, e.To, e.Reason = s.state, Waiting, v1Blocks[r.typ]
+		op, why := OpBlock, v1Blocks[r.typ]
 		s.where = v1Waiting
 		switch r.typ {
 		case v1GoSched:
-			e.To, e.Reason, s.where = Runnable, ReasonYield, v1Runnable
+			op, why, s.where = OpStop, ReasonYield, v1Runnable
 		case v1GoPreempt:
-			e.To, e.Reason, s.where = Runnable, ReasonTimeslice, v1Runnable
+			op, why, s.where = OpStop, ReasonTimeslice, v1Runnable
 		case v1GoEnd:
-			e.To, e.Reason, s.where = NotExist, ReasonEnd, v1Dead
+			op, why, s.where = OpEnd, ReasonEnd, v1Dead
+		}
+		if x := m.pack(s.state == Running, op, c.slot, c, why); x != nil {
+			x.Stack = StackID(r.stk)
+		} else {
+			e := m.on(c, KindGoroutine)
+			e.G, e.Slot, e.Stack = c.g, c.slot, StackID(r.stk)
+			e.From, e.To, e.Reason = s.state, opEvents[op].To, why
+		}
+		if op == OpEnd {
 			m.slots.end(c.g)
 		}
-		s.state = e.To
+		s.state = opEvents[op].To
 		c.g, c.slot = 0, NoSlot
 
 	case v1GoSysCall:
@@ -233,14 +254,20 @@ func (m *v1Merge) apply(c *v1Cursor, r *v1Rec, tie, force bool) bool {
 		}
 		m.running(r)
 		s.last = r.ts
-		e := m.on(c, KindGoroutine)
-		e.G, e.Slot, e.Stack = c.g, c.slot, StackID(r.stk)
-		e.From, e.To, e.Reason = s.state, Syscall, ReasonSyscall
+		if x := m.pack(s.state == Running, OpSyscall, c.slot, c, ReasonSyscall); x != nil {
+			x.Stack = StackID(r.stk)
+		} else {
+			e := m.on(c, KindGoroutine)
+			e.G, e.Slot, e.Stack = c.g, c.slot, StackID(r.stk)
+			e.From, e.To, e.Reason = s.state, Syscall, ReasonSyscall
+		}
 		s.state = Syscall
 		if !c.blocked() {
-			e := m.on(c, KindGoroutine)
-			e.G, e.Slot = c.g, c.slot
-			e.From, e.To, e.Reason = Syscall, Running, ReasonSyscall
+			if m.pack(true, OpSyscallEnd, c.slot, c, ReasonSyscall) == nil {
+				e := m.on(c, KindGoroutine)
+				e.G, e.Slot = c.g, c.slot
+				e.From, e.To, e.Reason = Syscall, Running, ReasonSyscall
+			}
 			s.state = Running
 		}
 

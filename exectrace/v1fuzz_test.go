@@ -154,6 +154,7 @@ func FuzzV1(f *testing.F) {
 		if second := tr.Stats(); n2 != n || second != first {
 			t.Errorf("the second read differs: %+v, then %+v", first, second)
 		}
+		sameBatches(t, tr)
 		tr.Totals(func(g *GoroutineTotal) {
 			if g.Ended < g.Created || slices.Min(g.NS[:]) < 0 {
 				t.Errorf("totals %+v", g)

@@ -31,6 +31,7 @@ type v1G struct {
 	seq   uint32
 	entry uint32 // stack it was created with
 	p     int32  // index of the cursor it runs on
+	told  bool   // a batch's event or creation told whose slot it is
 	where uint8
 	state State
 	free  bool // its sequence number is not known, any will do
@@ -75,6 +76,7 @@ type v1Merge struct {
 	out     v1Block
 	stopped bool
 	halted  bool // at the end of a turn: stopped, or brief and introduced
+	packed  bool // batches instead of blocks
 	brief   bool // only until the runtime has introduced what exists
 
 	repaired, dropped int64
@@ -84,6 +86,11 @@ type v1Merge struct {
 type v1Block struct {
 	ev   []Event
 	gaps []Gap
+
+	// of batches, whose Other ev is
+	batch  *Batch
+	room   int // records
+	synced int // events that have a record
 }
 
 // v1Clock turns ticks into nanoseconds since the first event, rounded down, exactly.
@@ -378,15 +385,7 @@ func (m *v1Merge) tick(ticks uint64) {
 // emit gives an event to fill in.
 func (m *v1Merge) emit(k Kind) *Event {
 	if len(m.out.ev) == cap(m.out.ev) {
-		if m.stopped {
-			m.out.ev = m.out.ev[:0]
-		} else {
-			var ok bool
-			if m.out, ok = m.flush(m.out); !ok {
-				m.stopped, m.halted = true, true
-				m.out.ev = m.out.ev[:0] // the reader broke off: what is left of this turn goes nowhere
-			}
-		}
+		m.handOver()
 	}
 	n := len(m.out.ev)
 	m.out.ev = m.out.ev[:n+1]
@@ -395,4 +394,20 @@ func (m *v1Merge) emit(k Kind) *Event {
 	e.Kind = k
 	e.Time = m.now
 	return e
+}
+
+// handOver passes on what there is.
+func (m *v1Merge) handOver() {
+	m.sync()
+	if b := m.out.batch; b != nil {
+		b.Other = m.out.ev
+	}
+	if !m.stopped {
+		var ok bool
+		if m.out, ok = m.flush(m.out); ok {
+			return
+		}
+		m.stopped, m.halted = true, true
+	}
+	m.out = m.out.empty() // the reader broke off: what is left of this turn goes nowhere
 }

@@ -11,7 +11,11 @@ func (m *v1Merge) other(c *v1Cursor, r *v1Rec) {
 		m.endInit() // the runtime has introduced all goroutines and starts the world
 		m.metric(c, MetricGOMAXPROCS, r).Stack = StackID(r.stk)
 	case v1HeapAlloc:
-		m.metric(c, MetricHeapLive, r)
+		if x := m.pack(m.here(c), OpHeapLive, c.slot, c, ReasonNone); x != nil {
+			x.Arg, x.Name = uint32(r.a[0]), StringID(r.a[0]>>32)
+		} else {
+			m.metric(c, MetricHeapLive, r)
+		}
 	case v1HeapGoal:
 		m.metric(c, MetricHeapGoal, r)
 
@@ -61,17 +65,21 @@ func (m *v1Merge) other(c *v1Cursor, r *v1Rec) {
 	case v1TaskEnd:
 		m.own(c, KindTaskEnd, r).Arg[0] = r.a[0]
 	case v1Region:
-		k := KindRegionBegin
+		op := OpRegionBegin
 		switch r.a[1] {
 		case 0:
 		case 1:
-			k = KindRegionEnd
+			op = OpRegionEnd
 		default:
 			m.dropped++
 			return
 		}
-		e := m.own(c, k, r)
-		e.Arg[0], e.Name = r.a[0], StringID(r.a[2])
+		if x := m.pack(m.here(c) && r.a[0]>>32 == 0, op, c.slot, c, ReasonNone); x != nil {
+			x.Arg, x.Name, x.Stack = uint32(r.a[0]), StringID(r.a[2]), StackID(r.stk)
+		} else {
+			e := m.own(c, opEvents[op].Kind, r)
+			e.Arg[0], e.Name = r.a[0], StringID(r.a[2])
+		}
 	case v1Log:
 		e := m.own(c, KindLog, r)
 		// The message stands in the file: where, until the block is handed out.

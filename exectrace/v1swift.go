@@ -64,7 +64,7 @@ func (t *Trace) totalsV1(a *summer) (before Time, ok bool) {
 	m.brief = true
 	each, ended := a.each, false
 	a.each = func(*GoroutineTotal) { ended = true }
-	t.v1Alone(m, func(b []Event) bool { a.events(b); return true })
+	t.v1Alone(m, func(b v1Block) bool { a.events(b.ev); return true })
 	a.each = each
 	if t.read.err != nil {
 		return 0, true

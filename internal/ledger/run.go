@@ -119,7 +119,7 @@ func (p *pass) run(ctx context.Context) (*Result, error) {
 	known, _ := f.(*request.Finder) // its calls are direct, and not made for what tells it nothing
 	packed, _ := src.(batcher)
 	err := func() error {
-		if known != nil && packed != nil && src.Version() >= 22 && p.j == nil {
+		if known != nil && packed != nil && p.j == nil {
 			return p.batches(ctx, packed, known, func(at exectrace.Time, n int) {
 				if events == 0 {
 					begin = at

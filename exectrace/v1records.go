@@ -1,0 +1,78 @@
+package exectrace
+
+// Batches of formats before 1.22: what most events are is made a record at once, as in v2records.go.
+
+// sync appends the records of events that have none yet.
+func (m *v1Merge) sync() {
+	b := m.out.batch
+	if b == nil {
+		return
+	}
+	for ; m.out.synced < len(m.out.ev); m.out.synced++ {
+		e := &m.out.ev[m.out.synced]
+		m.tell(e.Slot, e.G)
+		m.tell(e.OnSlot, e.On)
+		b.Records = append(b.Records, e.whole(m.out.synced))
+	}
+}
+
+func (m *v1Merge) tell(slot uint32, g GoID) {
+	if uint(slot) < uint(len(m.gs)) && m.slots.goid[slot] == g {
+		m.gs[slot].told = true
+	}
+}
+
+// pack makes a record of what happened on c to the goroutine at slot; nil where no record can say it all: if it does not fit what op
+// says of the state before, or whom it is about was not told of. Stack and Name are left to the caller.
+func (m *v1Merge) pack(fits bool, op Op, slot uint32, c *v1Cursor, why Reason) *Record {
+	if !m.packed || !fits || c.pid >= 1<<15 {
+		return nil
+	}
+	if m.out.synced < len(m.out.ev) {
+		m.sync()
+	}
+	if slot != NoSlot && !m.gs[slot].told {
+		return nil
+	}
+	by := uint32(NoSlot)
+	if c.g != 0 && (op == OpWake || op == OpCreate) {
+		if by = c.slot; !m.here(c) || !m.gs[by].told {
+			return nil
+		}
+	}
+	if len(m.out.batch.Records) >= m.out.room {
+		m.handOver()
+	}
+	b := m.out.batch
+	n := len(b.Records)
+	b.Records = b.Records[:n+1]
+	r := &b.Records[n]
+	r.Time, r.M, r.P, r.Op, r.Reason = m.now, 1<<32-1, int16(c.pid), op, why
+	r.Slot, r.Arg, r.Stack, r.Name = slot, by, 0, 0
+	return r
+}
+
+// here tells whether the slot of c's goroutine is still its own.
+func (m *v1Merge) here(c *v1Cursor) bool { return c.g == 0 || m.slots.goid[c.slot] == c.g }
+
+// v1InternRecords is v1Intern for records that are no events' of Other.
+func (t *Trace) v1InternRecords(records []Record) {
+	stacks := t.v1.stackIDs
+	for i := range records {
+		r := &records[i]
+		if n := r.Stack; n != 0 {
+			if int(n) < len(stacks) && stacks[n] != 0 {
+				r.Stack = StackID(stacks[n] - 1)
+			} else {
+				r.Stack = StackID(t.v1Stack(uint32(n)))
+				stacks = t.v1.stackIDs
+			}
+		}
+		switch r.Op {
+		case OpCreate:
+			r.Name = StringID(t.v1Stack(uint32(r.Name)))
+		case OpRegionBegin, OpRegionEnd:
+			r.Name = t.v1Name(uint32(r.Name))
+		}
+	}
+}
