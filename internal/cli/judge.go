@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/whystall/whystall/internal/evidence"
 	"github.com/whystall/whystall/internal/ledger"
 	"github.com/whystall/whystall/internal/timeline"
 )
@@ -60,7 +61,19 @@ func (c *judgeCmd) Run(con *console) error {
 			v.UTC = b.UTC.Add(time.Duration(v.at - b.MonoNS)).UTC()
 		}
 	}
+	if in.manifest != nil {
+		v = longerHalt(v, in.manifest.Target.Halted)
+	}
 	return json.NewEncoder(con.stdout).Encode(v)
+}
+
+// longerHalt gives a stop of the whole process in place of a shorter verdict: while it is stopped no thread of it is queued, and a request that waits
+// for it may end in a later segment.
+func longerHalt(v verdict, h *evidence.Halt) verdict {
+	if h == nil || h.NS <= v.NS {
+		return v
+	}
+	return verdict{What: "halt", Name: h.By, NS: h.NS}
 }
 
 // standstill is the longest time in which no thread ran though one was queued or throttled, and how many took over.

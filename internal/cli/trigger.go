@@ -261,9 +261,9 @@ func (t *trigger) summary() string {
 	return s
 }
 
-// verdict is what the judge says of a segment: the longest request or, where none can be seen, standstill.
+// verdict is what the judge says of a segment: the longest request or, where none can be seen, standstill; a stop of the process where that was longer.
 type verdict struct {
-	What  string    `json:"what"` // "request", "standstill"
+	What  string    `json:"what"` // "request", "standstill", "halt": a stop of the whole process
 	Name  string    `json:"name,omitempty"`
 	NS    int64     `json:"ns"`
 	UTC   time.Time `json:"utc"` // of its begin; zero: not known
@@ -274,7 +274,10 @@ type verdict struct {
 
 func (v verdict) words() string {
 	s := "the target stood still for " + finding.Duration(v.NS)
-	if v.What == "request" {
+	switch v.What {
+	case "halt":
+		s = "the target was stopped for " + finding.Duration(v.NS) + " by " + v.Name
+	case "request":
 		s = "a request took " + finding.Duration(v.NS)
 		if v.Name != "" {
 			s += " (" + v.Name + ")"

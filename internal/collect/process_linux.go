@@ -34,7 +34,9 @@ func identify(pid int, withArgs bool) (t evidence.Target, s procStat, err error)
 		return t, s, &Error{What: what, Why: "is a kernel thread, which no program is behind: name the process that waits for it"}
 	case tgid != 0 && tgid != pid:
 		return t, s, &Error{What: what, Why: fmt.Sprintf("is a thread of process %d: use --pid %d", tgid, tgid)}
-	case s.state == 'Z' || s.state == 'X':
+	case dead(s) && outlived(pid):
+		return t, s, &Error{What: what, Why: "its first thread has ended while others go on: of such a process /proc tells neither the program nor where it is in memory"}
+	case dead(s):
 		return t, s, &Error{What: what, Why: fmt.Sprintf("has ended, and its parent %d has not asked for its status", s.parent)}
 	case pid == os.Getpid():
 		return t, s, &Error{What: what, Why: "is whystall itself"}
@@ -135,6 +137,26 @@ func startedAt(ticks int64) int64 {
 	return ticks*(1e9/userHZ) - (ts.Nano() - monotonic())
 }
 
+func dead(s procStat) bool { return s.state == 'Z' || s.state == 'X' }
+
+// outlived tells whether other threads of a process go on whose first has ended.
+func outlived(pid int) bool {
+	tasks, err := os.ReadDir(filepath.Join(procDir(pid), "task"))
+	if err != nil {
+		return false
+	}
+	for _, t := range tasks {
+		b, err := readSome(filepath.Join(procDir(pid), "task", t.Name(), "stat"))
+		if err != nil {
+			continue
+		}
+		if s, err := parseStat(b); err == nil && !dead(s) {
+			return true
+		}
+	}
+	return false
+}
+
 // life is what the watch of a target needs to know it again.
 type life struct {
 	pid   int
@@ -148,7 +170,7 @@ func (l *life) look() (ended string, s procStat) {
 	if err == nil {
 		s, err = parseStat(b)
 	}
-	if err != nil || s.start != l.start || s.state == 'Z' || s.state == 'X' {
+	if err != nil || s.start != l.start || dead(s) && !outlived(l.pid) {
 		return "the process ended", s
 	}
 	if exe, err := os.Readlink(filepath.Join(procDir(l.pid), "exe")); err == nil && exe != l.exe {
