@@ -161,7 +161,11 @@ func tellSyscallStall(p *Pass, f *finding.Finding) {
 	where, via, actor := "sites that the trace does not name", "", ""
 	if len(ss) > 0 {
 		where, via = sites(ss[:1], 0, 1), ss[0].Via
-		p.Proof("execution trace: syscalls", "call sites: %s", sites(ss, p.NS(), 4))
+		source := "execution trace: syscalls"
+		if p.Ledger.Native {
+			source = "kernel records: waits"
+		}
+		p.Proof(source, "call sites: %s", sites(ss, p.NS(), 4))
 		// Sites keep the five largest an account: a long tail is not there to be summed.
 		if ss[0].NS*3 < p.NS() {
 			p.Doubt("the time is spread over many call sites; threads that lose their CPU inside calls look like this, which only the kernel can tell")
@@ -213,7 +217,20 @@ func tellSyscallStall(p *Pass, f *finding.Finding) {
 	if logs := loggerFunc(site) || strings.Contains(via, "os.(*File).Write"); logs {
 		f.Remedy = append(f.Remedy, "see what the file is: ls -l /proc/PID/fd; a pipe or terminal: mend its reader (log driver, collector, journald), or put a bounded buffer in front that drops and counts when full")
 	}
+	worker, queue := "goroutine", "channel"
+	if p.Ledger.Native {
+		worker, queue = "thread", "queue"
+	}
+	var pipe int64
+	p.granted(func(a *ledger.Account, ns int64) {
+		if a.Leaf == ledger.LeafPipe {
+			pipe += ns
+		}
+	})
+	if 2*pipe > p.NS() {
+		f.Remedy = append(f.Remedy, "it is a pipe, a terminal or the like: see who is at its other end (ls -l /proc/PID/fd), a child process or who reads the logs, and why that one is slow")
+	}
 	f.Remedy = append(f.Remedy, "see what the call waits for: cat /proc/PID/task/*/stack (root), cat /proc/pressure/io, strace -f -T -p PID for a moment (it slows the process)",
-		"take the call out of the request and out of locks: one goroutine behind a bounded channel, or one call for many requests (group commit)")
+		"take the call out of the request and out of locks: one "+worker+" behind a bounded "+queue+", or one call for many requests (group commit)")
 	f.Verify = p.verify("what slow requests lose to this call is below " + p.per(p.NS()) + " per request")
 }
