@@ -272,6 +272,8 @@ func refusal(what string, err error) error {
 			self = "whystall"
 		}
 		return fmt.Errorf("%s: %w: %s%s", what, unix.EPERM, Permit, self)
+	case errors.Is(err, unix.EMFILE):
+		return fmt.Errorf("%s: %w: it takes some 100, and two more for each CPU: raise ulimit -n", what, unix.EMFILE)
 	case errors.As(err, &ve):
 		return fmt.Errorf("%s: refused by this kernel: %v", what, err)
 	}

@@ -192,7 +192,8 @@ func (l *loader) functions() (missing []string, err error) {
 	// The tick by its name of Linux 6.8, or that before.
 	names := map[string]string{"tick_nohz_handler": whystallVarTickTimer, "tick_sched_timer": whystallVarTickTimer}
 	maps.Copy(names, quota)
-	addrs, hidden := map[string]uint64{}, false
+	var addrs map[string]uint64
+	hidden := false
 	if l.symbols != nil {
 		addrs, hidden, err = l.symbols.addresses(names)
 	} else {
