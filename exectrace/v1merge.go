@@ -338,7 +338,7 @@ func (m *v1Merge) dueUntil(ts uint64) {
 			h := m.holes[m.nHole]
 			m.nHole++
 			m.hole(h.begin, h.end, h.why, h.bytes)
-		case m.holeEnd == d:
+		case m.holeEnd != 0 && m.holeEnd == d: // a sample may say that it is of time 0
 			m.tick(d)
 			m.holeEnd = 0
 			m.epoch++
