@@ -35,9 +35,10 @@ Not to be taken for
   for a lock. One site is not one lock: a mutex in every object of a type has one site and many
   queues. A syscall under the lock (a slow pipe, a disk): then the syscall is the root. A process
   without CPU: if requests lose more in the plain run queue than behind holders in it,
-  sched-latency is the root and the lock repeats it. A holder that is descheduled, throttled or
-  queued behind a neighbour: what keeps the holder is the root, and the lock its mechanism; one or
-  two such holds that many requests share are not even that. A logger's lock: logger-lock.
+  sched-latency is the root and the lock repeats it. A holder that is descheduled or queued behind a
+  neighbour: what keeps the holder is the root, and the lock its mechanism; one or two such holds
+  that many requests share are not even that, nor is a holder that is throttled: without the lock
+  the quota would stop the waiters as well. A logger's lock: logger-lock.
 
 Remedy
   What the holders did decides. On CPU: shorten the section, shard, copy-on-write. Runnable: fewer

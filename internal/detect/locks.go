@@ -18,6 +18,9 @@ var lockFloor = Floor{NS: 5e6, Share: 0.10}
 func lookLocks(p *Pass, ok func(*ledger.Lock) bool) {
 	r := p.Ledger
 	behind := func(a *ledger.Account) (ns int64) {
+		if a.Leaf == ledger.LeafThrottled {
+			return 0 // without the lock the quota would keep the waiter off its CPU just so
+		}
 		if a.Class == ledger.ClassLock {
 			if ok(lockOf(r, a.Site)) {
 				return a.NS
@@ -68,7 +71,7 @@ func heldOnce(r *ledger.Result, behind func(*ledger.Account) int64) bool {
 
 // lacksCPU tells time in which somebody was ready, and had no P or no CPU.
 func lacksCPU(l ledger.Leaf) bool {
-	return l == ledger.LeafRunnable || l == ledger.LeafLatePoll || l == ledger.LeafNoCPU || l == ledger.LeafThrottled
+	return l == ledger.LeafRunnable || l == ledger.LeafLatePoll || l == ledger.LeafNoCPU
 }
 
 // ranOrQueued tells what holders do that takes longer without a CPU.
@@ -184,8 +187,6 @@ func holding(l ledger.Leaf) string {
 		return "wait for a pipe"
 	case ledger.LeafDisk:
 		return "wait for the disk"
-	case ledger.LeafThrottled:
-		return "are throttled"
 	}
 	return "are at '" + string(l) + "'"
 }
@@ -425,6 +426,8 @@ func lockRemedies(f *finding.Finding, mostly ledger.Leaf, site string) {
 	case ledger.LeafRunnable, ledger.LeafLockBetween:
 		f.Remedy = append(f.Remedy, "holders mostly wait for a P, not for the work under the lock: take the lock less often (batch, shard), so that fewer hand-offs are needed",
 			"give the process more CPU; a shorter critical section alone will not help much")
+	case ledger.LeafNoCPU:
+		f.Remedy = append(f.Remedy, "holders mostly wait for a CPU, not for the work under the lock at "+site+": mend that first; a shorter section only makes it rarer")
 	case ledger.LeafTimer, ledger.LeafNetwork:
 		f.Remedy = append(f.Remedy, "do not wait under the lock at "+site+": release it around network calls and sleeps, or use singleflight for one key instead of a lock for all")
 	case ledger.LeafSyscall:
