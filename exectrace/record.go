@@ -67,87 +67,6 @@ func (t *Trace) Batches() iter.Seq[*Batch] {
 // Reset empties b and keeps its memory.
 func (b *Batch) Reset() { b.Records, b.Other, b.Born = b.Records[:0], b.Other[:0], b.Born[:0] }
 
-// Packer makes Records of Events that come one by one, for sources that are no Trace. The zero value is ready.
-type Packer struct {
-	goid []GoID // by slot: who was told whole
-}
-
-// Add appends e to b.
-func (p *Packer) Add(b *Batch, e *Event) {
-	r := Record{Time: e.Time, Slot: e.Slot, Stack: e.Stack, Name: e.Name, M: uint32(e.M), P: int16(e.P), Reason: e.Reason, Op: opOf(e)}
-	switch r.Op {
-	case OpWake:
-		r.Arg, r.Stack = e.OnSlot, e.OnStack
-	case OpCreate:
-		r.Arg, r.Name = e.OnSlot, StringID(e.OnStack)
-	case OpRegionBegin, OpRegionEnd:
-		r.Arg = uint32(e.Arg[0])
-	case OpSweepEnd:
-		r.Arg, r.Name = uint32(e.Arg[0]), StringID(e.Arg[1])
-	case OpHeapLive:
-		r.Slot, r.Arg, r.Name = e.OnSlot, uint32(e.Arg[0]), StringID(e.Arg[0]>>32)
-	}
-	g, on := p.knows(e.Slot, e.G), p.knows(e.OnSlot, e.On)
-	if e.Kind == KindGoroutine && e.To == NotExist && e.Slot < uint32(len(p.goid)) {
-		p.goid[e.Slot] = NoGoroutine
-	}
-	by := e.G
-	if r.Op == OpHeapLive {
-		by = e.On
-	}
-	// Whatever the record does not have must be what Op says of it, or it goes whole.
-	switch {
-	case r.Op == OpOther || !g && r.Op != OpCreate || !on || r.event(by, e.On, e.M) != *e:
-		r = Record{Time: e.Time, Slot: e.Slot, Arg: uint32(len(b.Other)), M: uint32(e.M), P: int16(e.P)}
-		b.Other = append(b.Other, *e)
-	case r.Op == OpCreate:
-		b.Born = append(b.Born, e.G)
-	}
-	b.Records = append(b.Records, r)
-}
-
-// maxPackSlots bounds what a source that is no Trace can ask for.
-const maxPackSlots = 1 << 22
-
-// knows tells whether g was told of on that slot, and that it is now.
-func (p *Packer) knows(slot uint32, g GoID) bool {
-	if slot == NoSlot {
-		return g == NoGoroutine
-	}
-	if slot >= maxPackSlots {
-		return false
-	}
-	for uint(slot) >= uint(len(p.goid)) {
-		p.goid = append(p.goid, NoGoroutine)
-	}
-	known := p.goid[slot] == g
-	p.goid[slot] = g
-	return known
-}
-
-// opOf is what e may be packed as.
-func opOf(e *Event) Op {
-	switch e.Kind {
-	case KindRegionBegin:
-		return OpRegionBegin
-	case KindRegionEnd:
-		return OpRegionEnd
-	case KindRangeBegin:
-		return OpSweepBegin
-	case KindRangeEnd:
-		return OpSweepEnd
-	case KindMetric:
-		return OpHeapLive
-	case KindGoroutine:
-		for op := OpStart; op <= OpEnd; op++ {
-			if x := &opEvents[op]; x.From == e.From && x.To == e.To {
-				return op
-			}
-		}
-	}
-	return OpOther
-}
-
 // opEvents is what Records of each Op have in common.
 var opEvents = [opCount]Event{
 	OpStart:       {On: NoGoroutine, OnSlot: NoSlot, Proc: NoProc, Kind: KindGoroutine, From: Runnable, To: Running},
@@ -165,11 +84,13 @@ var opEvents = [opCount]Event{
 	OpHeapLive:    {G: NoGoroutine, Proc: NoProc, Slot: NoSlot, Kind: KindMetric, Metric: MetricHeapLive},
 }
 
-// event is the Event of a record that is not OpOther: g is the goroutine at Slot, on the one at Arg of an OpWake
-// or OpCreate, m the thread.
-func (r *Record) event(g, on GoID, m ThreadID) Event {
+// Event is the event that r, which is no OpOther, was made of: g and on are what [Roster.Of] says.
+func (r *Record) Event(g, on GoID) Event {
 	e := opEvents[r.Op]
-	e.Time, e.M, e.P = r.Time, m, ProcID(r.P)
+	e.Time, e.M, e.P = r.Time, ThreadID(r.M), ProcID(r.P)
+	if r.M == ^uint32(0) {
+		e.M = NoThread
+	}
 	switch r.Op {
 	case OpHeapLive:
 		e.On, e.OnSlot, e.Arg[0] = g, r.Slot, uint64(r.Name)<<32|uint64(r.Arg)

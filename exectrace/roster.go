@@ -32,21 +32,15 @@ func (s *Roster) Of(r *Record) (g, on GoID) {
 	return g, on
 }
 
+// maxRoster bounds what damaged slots can ask for.
+const maxRoster = 1 << 22
+
 func (s *Roster) tell(slot uint32, g GoID) {
-	if slot >= maxPackSlots {
+	if slot >= maxRoster {
 		return
 	}
 	for uint(slot) >= uint(len(s.who)) {
 		s.who = append(s.who, NoGoroutine)
 	}
 	s.who[slot] = g
-}
-
-// Event is the event that r, which is no OpOther, was made of: g and on are what [Roster.Of] says.
-func (r *Record) Event(g, on GoID) Event {
-	m := ThreadID(r.M)
-	if r.M == ^uint32(0) {
-		m = NoThread
-	}
-	return r.event(g, on, m)
 }
