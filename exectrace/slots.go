@@ -123,6 +123,10 @@ func (m *goMap) grow() {
 	old := m.e
 	m.bits = max(6, m.bits+1)
 	m.e = make([]goEntry, 1<<m.bits)
+	// A page that is read before it is written faults twice, and the second time interrupts the other cores.
+	for i := 0; i < len(m.e); i += 4096 / 16 {
+		m.e[i].val = 0
+	}
 	m.n = 0
 	for i := range old {
 		if old[i].used {
