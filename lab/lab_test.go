@@ -95,7 +95,7 @@ func diagnosed(t *testing.T, variant string) (causes []string, requests int64) {
 		t.Fatalf("%v\n%s", err, &stdout)
 	}
 	for _, f := range report.Findings {
-		if f.BecauseOf == "" {
+		if f.BecauseOf == "" && f.Cause != "cpu-contention" { // which is true where others use the machine
 			causes = append(causes, f.Cause)
 		}
 	}
