@@ -29,6 +29,7 @@ func TestMain(m *testing.M) {
 func lineClient(addr string) {
 	conns, _ := strconv.Atoi(os.Getenv("WHYSTALL_TEST_CONNS"))
 	n, _ := strconv.Atoi(os.Getenv("WHYSTALL_TEST_N"))
+	pause, _ := time.ParseDuration(os.Getenv("WHYSTALL_TEST_PAUSE")) // after an answer; else none
 	var wg sync.WaitGroup
 	for range conns {
 		wg.Go(func() {
@@ -58,6 +59,7 @@ func lineClient(addr string) {
 					fmt.Fprintln(os.Stderr, err)
 					os.Exit(1)
 				}
+				time.Sleep(pause)
 			}
 		})
 	}
@@ -231,7 +233,8 @@ func TestLoop(t *testing.T) {
 					launch(func() { writeLines(c, out) })
 				}
 			})
-			lines(t, l.Addr(), conns, n)
+			// A line that comes while the reader still hands the answer over is waited for by nobody, and told as one request with the last.
+			lines(t, l.Addr(), conns, n, "WHYSTALL_TEST_PAUSE=5ms")
 			l.Close()
 			wg.Wait()
 		}, "loop request.TestLoop.func7.2.1", conns * n},
@@ -243,12 +246,7 @@ func TestLoop(t *testing.T) {
 			if got := listed(f); got != tc.listed {
 				t.Errorf("listed %q, want %q", got, tc.listed)
 			}
-			if ids := f.Listed(); len(ids) > 0 && tc.name == "a launcher" {
-				// While the reader hands the answer over, the client has it and may send the next line, for which nobody waits then: two are told as one.
-				if got := f.Groups()[ids[0]].Count; got > tc.count || got*10 < tc.count*9 {
-					t.Errorf("requests: found %d, the client counted %d", got, tc.count)
-				}
-			} else if len(ids) > 0 {
+			if ids := f.Listed(); len(ids) > 0 {
 				// the last of each connection ends with it, and is not one
 				near(t, "requests", f.Groups()[ids[0]].Count, tc.count)
 			}
