@@ -130,6 +130,9 @@ func (m *v1Merge) apply(c *v1Cursor, r *v1Rec, tie, force bool) bool {
 		s.count(r)
 		s.where, s.last, s.p = v1Running, r.ts, c.idx
 		c.g, c.slot = GoID(r.a[0]), slot
+		if c.g == 0 {
+			c.slot = NoSlot // a damaged trace may say that 0 runs, which is nobody
+		}
 		if m.init {
 			m.status(slot, s, Running, c.pid)
 			break

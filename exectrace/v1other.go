@@ -11,11 +11,7 @@ func (m *v1Merge) other(c *v1Cursor, r *v1Rec) {
 		m.endInit() // the runtime has introduced all goroutines and starts the world
 		m.metric(c, MetricGOMAXPROCS, r).Stack = StackID(r.stk)
 	case v1HeapAlloc:
-		slot := c.slot
-		if c.g == 0 { // a damaged trace may say that 0 runs, which is nobody
-			slot = NoSlot
-		}
-		if x := m.pack(m.here(c), OpHeapLive, slot, c, ReasonNone); x != nil {
+		if x := m.pack(m.here(c), OpHeapLive, c.slot, c, ReasonNone); x != nil {
 			x.Arg, x.Name = uint32(r.a[0]), StringID(r.a[0]>>32)
 		} else {
 			m.metric(c, MetricHeapLive, r)

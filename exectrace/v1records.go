@@ -16,9 +16,11 @@ func (m *v1Merge) sync() {
 	}
 }
 
+// tell notes whose number an event gives for slot. In a damaged trace that may be one whose slot another has by now, and
+// that one must be told of anew.
 func (m *v1Merge) tell(slot uint32, g GoID) {
-	if uint(slot) < uint(len(m.gs)) && m.slots.goid[slot] == g {
-		m.gs[slot].told = true
+	if uint(slot) < uint(len(m.gs)) {
+		m.gs[slot].told = m.slots.goid[slot] == g
 	}
 }
 
