@@ -111,8 +111,30 @@ func v1Small() []byte {
 	return w.end()
 }
 
+// v1Nobody is damage: goroutine 0, which is nobody, is begun, runs, and has a region, a log, a heap and a block of its own.
+func v1Nobody() []byte {
+	w := newV1Build("19")
+	w.begin()
+	w.event(v1GoCreate, 1, 0, 1, 1)
+	w.event(v1GoBlockRecv, 1, 1)
+	w.event(v1GoStart, 1, 0, 1)
+	w.string(3, "region")
+	for mode := range uint64(2) {
+		w.event(v1Region, 1, 0, mode, 3, 1)
+		w.event(v1HeapAlloc, 1, 1<<20)
+	}
+	w.event(v1Log, 1, 0, 3, 1)
+	w.text("hello")
+	w.event(v1GoUnblock, 1, 2, 2, 1)
+	w.event(v1GoBlockRecv, 1, 1)
+	w.event(v1GoStart, 1, 2, 3)
+	w.event(v1Region, 1, 0, 0, 3, 1)
+	return w.end()
+}
+
 func FuzzV1(f *testing.F) {
 	f.Add(v1Small())
+	f.Add(v1Nobody())
 	for _, name := range v1Fixtures[:3] {
 		data, err := os.ReadFile("testdata/" + name)
 		if err != nil {
