@@ -54,9 +54,9 @@ Sources
 const numaMoves = 5000
 
 func numaText(k *ledger.Kernel) string {
-	t := perSecond(k.NUMA.N, k) + " hinting faults of the process"
+	t := "hinting faults of the process: " + perSecond(k.NUMA.N, k)
 	if k.NUMAPages > 0 || k.NUMARemote > 0 {
-		t += fmt.Sprintf(", %s of them for memory of another node, %s pages moved", percent(ratio(k.NUMARemote, k.NUMA.N)), perSecond(k.NUMAPages, k))
+		t += fmt.Sprintf(", %s of them for memory of another node, pages moved: %s", percent(ratio(k.NUMARemote, k.NUMA.N)), perSecond(k.NUMAPages, k))
 	}
 	return t
 }
@@ -110,7 +110,7 @@ func tellNUMA(p *Pass, f *finding.Finding) {
 		f.Summary = fmt.Sprintf("slow requests spend %s (%s of their time) in faults by which the kernel looks for the NUMA node of their memory, and moves it", p.per(p.NS()), p.share(p.NS()))
 		p.measure()
 	}
-	p.Proof("kernel records", "%s; %s page faults in all", numaText(k), perSecond(k.FaultsN, k))
+	p.Proof("kernel records", "%s; page faults in all: %s", numaText(k), perSecond(k.FaultsN, k))
 	spansLine(p, "hinting faults", &k.NUMA)
 	for _, s := range []struct{ stream, what string }{{"/host/vmstat/numa/hint-faults:faults", "numa_hint_faults"}, {"/host/vmstat/numa/migrated:pages", "numa_pages_migrated"}} {
 		if d, ns, ok := p.Set.Delta(s.stream); ok && ns > 0 {

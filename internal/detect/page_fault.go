@@ -93,7 +93,7 @@ func lookFault(p *Pass) {
 func beyondMinor(k *ledger.Kernel) int64 { return k.FaultWaitNS + k.Major.NS + k.Huge.NS }
 
 func faultText(k *ledger.Kernel) string {
-	return fmt.Sprintf("%s page faults, %s major (%s), %s huge (%s)", perSecond(k.FaultsN, k), perSecond(k.Major.N, k), finding.Duration(k.Major.NS), perSecond(k.Huge.N, k), finding.Duration(k.Huge.NS))
+	return fmt.Sprintf("page faults: %s, major ones %s (%s), huge ones %s (%s)", perSecond(k.FaultsN, k), perSecond(k.Major.N, k), finding.Duration(k.Major.NS), perSecond(k.Huge.N, k), finding.Duration(k.Huge.NS))
 }
 
 func tellFault(p *Pass, f *finding.Finding) {

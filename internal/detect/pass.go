@@ -3,7 +3,6 @@ package detect
 import (
 	"fmt"
 	"sort"
-	"strings"
 	"time"
 
 	"github.com/whystall/whystall/internal/evidence"
@@ -218,9 +217,9 @@ func (p *Pass) quote() {
 		}
 		usual := ""
 		if m := &p.Ledger.Median; m.Requests > 0 {
-			usual = "; usual requests " + finding.Duration(perRequest(m, scale(usualNS(p.Ledger, a), ns, a.NS)))
+			usual = ", usual requests " + finding.Duration(perRequest(m, scale(usualNS(p.Ledger, a), ns, a.NS)))
 		}
-		p.Proof("ledger: slow column", "%s: %s per request, %s%s", accountName(a), p.per(ns), p.share(ns), usual)
+		p.Proof("ledger: slow column", "%s per request (%s%s) %s", p.per(ns), p.share(ns), usual, accountName(a))
 	})
 	if rest > 0 {
 		p.Proof("ledger: slow column", "%s of the kind: %s per request", times(int64(rest), "more account", "more accounts"), p.per(restNS))
@@ -265,24 +264,7 @@ func (p *Pass) verify(want string) string {
 	return cmd + "   # under the same load; " + want
 }
 
-// accountName names an account in one clause.
+// accountName names an account as the ledger's row does.
 func accountName(a *ledger.Account) string {
-	s := string(a.Leaf)
-	if a.Detail != "" {
-		s += " (" + a.Detail + ")"
-	}
-	switch {
-	case a.Class == ledger.ClassOwn || a.Actor == "":
-		s = "own " + s
-	case a.Class == ledger.ClassLock:
-		s += " of the lock's holder " + a.Actor
-	case a.Class == ledger.ClassRuntime:
-		s += ", held up by " + a.Actor
-	default:
-		s += " of " + a.Actor + ", which the request waited for"
-	}
-	if a.Site != "" {
-		s += ", at " + a.Site
-	}
-	return strings.TrimSpace(s)
+	return ledger.Words(ledger.Named{Class: a.Class, Leaf: a.Leaf, Actor: a.Actor, Site: a.Site, Detail: a.Detail}, func(s string) string { return s })
 }

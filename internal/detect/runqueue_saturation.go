@@ -112,7 +112,7 @@ func tellSaturation(p *Pass, f *finding.Finding) {
 	threadsLine(p)
 	heldLine(p)
 	tellSpin(p, f)
-	p.Proof("kernel records", "%s switches, of them involuntary %s", perSecond(k.Switches, k), perSecond(k.Involuntary, k))
+	p.Proof("kernel records", "switches: %s, of them involuntary %s", perSecond(k.Switches, k), perSecond(k.Involuntary, k))
 	// Go's sysmon sleeps 20 us to 10 ms by design, one in a process.
 	pollers := k.ShortSleepers
 	if !noGo(p.Ledger, p.Facts) {

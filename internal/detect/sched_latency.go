@@ -228,11 +228,11 @@ func tellSchedLatency(p *Pass, f *finding.Finding) {
 	ran := ranInstead(who, total)
 	if ran != "" {
 		f.Summary += "; meanwhile the Ps ran " + firstClause(ran)
-		p.Proof("execution trace: what ran instead", "%s", ran)
+		p.Proof("execution trace: what ran instead", "meanwhile on the Ps: %s", ran)
 	}
 	if slices > 0 {
 		n := float64(slices) / float64(r.Slow.Requests)
-		p.Proof("execution trace", "cut into %.1f stretches per request, %.1f of them while GC was marking; %s after being preempted, %s as newborn goroutines",
+		p.Proof("execution trace", "it came in %.1f stretches per request, %.1f of them while GC was marking; %s after being preempted, %s as newborn goroutines",
 			n, float64(gcSlices)/float64(r.Slow.Requests), percent(ratio(preempted, total)), percent(ratio(newborn, total)))
 	}
 	if c := r.Capacity; c.TotalNS > 0 {

@@ -121,7 +121,7 @@ func lookChurn(p *Pass) {
 	}
 	// A program that only grows makes many and ends none.
 	turn := min(c.Created, c.Exited)
-	text := fmt.Sprintf("%s threads made, %s ended", perSecond(c.Created, k), perSecond(c.Exited, k))
+	text := fmt.Sprintf("threads made: %s, ended: %s", perSecond(c.Created, k), perSecond(c.Exited, k))
 	if c.CPUNS > 0 {
 		text += fmt.Sprintf(", which took %s of its threads' CPU time, by samples", percent(ratio(c.CPUNS, k.OnNS)))
 	}

@@ -49,7 +49,7 @@ const flushRate = 10000
 
 func lookTLB(p *Pass) {
 	r, k := p.Ledger, p.Ledger.Kernel
-	text := fmt.Sprintf("%s flushes by the process", perSecond(k.TLB.N, k))
+	text := fmt.Sprintf("flushes by the process: %s", perSecond(k.TLB.N, k))
 	if joined(r) {
 		p.ClaimWhere(leaf(ledger.LeafTLB))
 		p.claimQueue(k.TLB.NS)
@@ -84,7 +84,7 @@ func tellTLB(p *Pass, f *finding.Finding) {
 		p.measure()
 	}
 	if k.TLB.N > 0 {
-		p.Proof("kernel records", "%s flushes by the process", perSecond(k.TLB.N, k))
+		p.Proof("kernel records", "flushes by the process: %s", perSecond(k.TLB.N, k))
 	}
 	p.Proof("CPU samples", "%s of its threads' %s on CPUs in flushes", finding.Duration(k.TLB.NS), finding.Duration(k.OnNS))
 	queueLine(p, "flushes")

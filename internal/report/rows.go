@@ -4,6 +4,8 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+
+	"github.com/whystall/whystall/internal/ledger"
 )
 
 // The ledger as a person reads it, in steps:
@@ -273,56 +275,9 @@ func (w *row) label(name func(string) string) string {
 	return describe(w.account, name)
 }
 
-// describe names an account in one clause: what was done, by whom if not by the request itself, and where.
+// describe names an account as its row and all evidence does.
 func describe(a *Account, name func(string) string) string {
-	cause, place := a.Cause, ""
-	switch {
-	case a.Detail == "" || a.Detail == a.Site:
-	case a.Cause == "no CPU":
-		cause += " (" + name(a.Detail) + ")" // behind whom
-	case a.Cause == "asleep":
-		cause += " in " + name(a.Detail)
-	case strings.HasPrefix(a.Cause, "stop-the-world") && !strings.HasSuffix(a.Cause, "queued"):
-		cause += " (" + name(a.Detail) + ")"
-	default:
-		place = " in " + name(a.Detail) // where the actor waited
-	}
-	at := func(prefix string) string {
-		if a.Site == "" {
-			return ""
-		}
-		return prefix + name(a.Site)
-	}
-	if a.Cause == "previous request's end" {
-		return cause + ": the connection was still busy with the one before"
-	}
-	switch a.Class {
-	case "lock":
-		if rest, ok := strings.CutPrefix(a.Cause, "lock, "); ok {
-			return "lock" + at(" at ") + ": " + rest
-		}
-		if cause == "lock" { // of native code
-			return "lock" + at(" at ") + ": its holder is not known"
-		}
-		if a.Actor == "" {
-			return "lock" + at(" at ") + ", its holder: " + cause + place
-		}
-		return "lock" + at(" at ") + ", its holder " + name(a.Actor) + ": " + cause + place
-	case "message":
-		if a.Actor == "" {
-			return cause + place + at(": awaited at ")
-		}
-		return cause + ": " + name(a.Actor) + place + at(", awaited at ")
-	case "own":
-		if a.Site == "" && place == "" && (a.Cause == "on CPU" || a.Cause == "runnable in Go") {
-			return cause + ": the request itself"
-		}
-		return cause + place + at(", at ")
-	}
-	if a.Actor != "" {
-		return cause + " of " + name(a.Actor) + place + at(", at ")
-	}
-	return cause + place + at(", at ")
+	return ledger.Words(ledger.Named{Class: ledger.Class(a.Class), Leaf: ledger.Leaf(a.Cause), Actor: a.Actor, Site: a.Site, Detail: a.Detail}, name)
 }
 
 // fitted describes in at most max columns: import paths go first, then the middles of names.

@@ -114,8 +114,9 @@ func wrap(s string, max int, whole bool) []string {
 	words := strings.Fields(s)
 	for i := 0; i < len(words); i++ {
 		word := words[i]
-		if i+1 < len(words) && unitWord(words[i+1]) && word[len(word)-1] >= '0' && word[len(word)-1] <= '9' {
-			word += " " + words[i+1] // a number stays with its unit
+		// A number stays with its thousands and its unit.
+		for i+1 < len(words) && isDigit(word[len(word)-1]) && (unitWord(words[i+1]) || thousands(words[i+1])) {
+			word += " " + words[i+1]
 			i++
 		}
 		if !whole {
@@ -147,3 +148,11 @@ func unitWord(s string) bool {
 	}
 	return false
 }
+
+// thousands tells whether s may be the next three digits of a number that count printed.
+func thousands(s string) bool {
+	s = strings.TrimRight(s, ".,;:)")
+	return len(s) == 3 && isDigit(s[0]) && isDigit(s[1]) && isDigit(s[2])
+}
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }

@@ -383,8 +383,9 @@ func (p *page) ledger(r *Report) {
 		if w.largest > 0 {
 			largest = strconv.Itoa(w.largest)
 		}
-		// A second line is better than names cut to nothing.
-		label := wrap(fitted(2*(p.columns-before)-20, w.label), p.columns-before, false)
+		// A second line, on a narrow terminal a third and fourth, is better than names cut to nothing.
+		room := p.columns - before - 2
+		label := wrap(fitted(max(2*room-16, 90), w.label), room, false)
 		p.line(format, tenths(w.share)+" %", t.scale.print(w.slowDigits), median, largest, label[0])
 		for _, l := range label[1:] {
 			p.line("%*s%s", before+2, "", l)

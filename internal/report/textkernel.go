@@ -150,14 +150,14 @@ func (p *page) threads(r *Report) {
 	}
 	p.heading("THREADS", plural(k.ThreadsSeen, "thread", "threads")+" seen")
 	p.line("  %9s %9s %9s %9s  %7s  %s", "on CPU", "queued", "throttled", "blocked", "tid", "name")
-	p.line("  %9s %9s %9s %9s  %7s  %s", finding.Duration(k.OnNS), finding.Duration(k.QueuedNS), finding.Duration(k.ThrottledNS), finding.Duration(k.BlockedNS), "", "all of them")
+	p.line("  %9s %9s %9s %9s  %7s  %s", finding.Duration(k.OnNS), finding.Duration(k.QueuedNS), finding.Duration(k.ThrottledNS), finding.Duration(k.BlockedNS), "", "all")
 	for i := range k.Threads {
 		t := &k.Threads[i]
 		if i == maxThreads && len(k.Threads) > maxThreads+1 {
 			p.line("  %41s  %d more (json)", "", k.ThreadsSeen-int64(i))
 			break
 		}
-		p.line("  %9s %9s %9s %9s  %7d  %s", finding.Duration(t.OnNS), finding.Duration(t.QueuedNS), finding.Duration(t.ThrottledNS), finding.Duration(t.BlockedNS), t.TID, middle(Printable(t.Comm), 40))
+		p.line("  %9s %9s %9s %9s  %7d  %s", finding.Duration(t.OnNS), finding.Duration(t.QueuedNS), finding.Duration(t.ThrottledNS), finding.Duration(t.BlockedNS), t.TID, middle(Printable(t.Comm), p.columns-52))
 	}
 	p.note("", k.running())
 	if s := k.who(); s != "" {

@@ -1,0 +1,63 @@
+package ledger
+
+import "strings"
+
+// Named is what an account is known by.
+type Named struct {
+	Class               Class
+	Leaf                Leaf
+	Actor, Site, Detail string
+}
+
+// Words names an account in one clause: what was done, by whom if not by the request itself, and where. It is the one
+// name that an account has, in the ledger's rows as in what findings quote; name prints a symbol as the caller wants it.
+func Words(a Named, name func(string) string) string {
+	leaf, cause, place := string(a.Leaf), string(a.Leaf), ""
+	switch {
+	case a.Detail == "" || a.Detail == a.Site:
+	case a.Leaf == LeafNoCPU:
+		cause += " (" + name(a.Detail) + ")" // behind whom
+	case leaf == "asleep":
+		cause += " in " + name(a.Detail)
+	case strings.HasPrefix(leaf, "stop-the-world") && !strings.HasSuffix(leaf, "queued"):
+		cause += " (" + name(a.Detail) + ")"
+	default:
+		place = " in " + name(a.Detail) // where the actor waited
+	}
+	at := func(prefix string) string {
+		if a.Site == "" {
+			return ""
+		}
+		return prefix + name(a.Site)
+	}
+	if leaf == "previous request's end" {
+		return cause + ": the connection was still busy with the one before"
+	}
+	switch a.Class {
+	case ClassLock:
+		if rest, ok := strings.CutPrefix(leaf, "lock, "); ok {
+			return "lock" + at(" at ") + ": " + rest
+		}
+		if cause == "lock" { // of native code
+			return "lock" + at(" at ") + ": its holder is not known"
+		}
+		if a.Actor == "" {
+			return "lock" + at(" at ") + ", its holder: " + cause + place
+		}
+		return "lock" + at(" at ") + ", its holder " + name(a.Actor) + ": " + cause + place
+	case ClassMessage:
+		if a.Actor == "" {
+			return cause + place + at(": awaited at ")
+		}
+		return cause + ": " + name(a.Actor) + place + at(", awaited at ")
+	case ClassOwn:
+		if a.Site == "" && place == "" && (leaf == "on CPU" || leaf == "runnable in Go") {
+			return cause + ": the request itself"
+		}
+		return cause + place + at(", at ")
+	}
+	if a.Actor != "" {
+		return cause + " of " + name(a.Actor) + place + at(", at ")
+	}
+	return cause + place + at(", at ")
+}
