@@ -27,9 +27,10 @@ Evidence
   the same function: up to then it worked for them. Of goroutines a wait counts in which two
   others were ended before, one after another; and one that a finalizer ended, whose pool a
   garbage collection refills. A reader that hands out the answers to many
-  requests ends their waits likewise: the network counts only if the worker set helpers to work
-  in each turn, or whose turn it was waited for it again elsewhere, as one does that was given a
-  connection. One goroutine that several
+  requests ends their waits likewise: the network counts only if the worker wrote to it before
+  each wait and is at other times sent work, if it set helpers to work
+  in each turn, or if whose turn it was waited for it again elsewhere, as one does that was given
+  a connection. One goroutine that several
   requests wait for at once, and that computes, is the head of such a line whatever it computes.
 
 Not to be taken for
@@ -113,7 +114,7 @@ func lookTurns(p *Pass) {
 
 func tellTurns(p *Pass, f *finding.Finding) {
 	sites, actors, did := map[string]int64{}, map[string]int64{}, map[string]int64{}
-	var permit, head, finalizer int64
+	var permit, head, finalizer, asked int64
 	queue := 0
 	p.granted(func(a *ledger.Account, ns int64) {
 		sites[a.Site] += ns
@@ -128,6 +129,7 @@ func tellTurns(p *Pass, f *finding.Finding) {
 			return
 		}
 		permit += scale(a.Tags.PermitNS, ns, max(1, turnNS(a)))
+		asked += scale(a.Tags.AskedNS, ns, max(1, turnNS(a)))
 	})
 	site, actor := most(sites), most(actors)
 	if site == "" {
@@ -151,7 +153,7 @@ func tellTurns(p *Pass, f *finding.Finding) {
 	} else if 2*permit > p.NS() {
 		f.Summary = fmt.Sprintf("slow requests wait %s (%s of their time) in %s for what other requests hold; those meanwhile: %s", p.per(p.NS()), p.share(p.NS()), site, holderText(did))
 		f.Remedy = append(f.Remedy, turnRemedy(mostly, "permits (connections, slots) in "+site, "what is done while one is held"))
-	} else if mostly == ledger.LeafNetwork {
+	} else if mostly == ledger.LeafNetwork && 2*asked < did[string(ledger.LeafNetwork)] {
 		// The one that waits for the network may be a worker's helper.
 		f.Summary = fmt.Sprintf("slow requests wait %s (%s of their time) in %s while those that they wait for work for other requests; these wait meanwhile for: %s", p.per(p.NS()), p.share(p.NS()), site, holderText(did))
 		f.Remedy = append(f.Remedy, "more of what is waited for in "+site+" (workers, connections): they wait for the network mostly, which costs no CPU; or make what they ask quicker",

@@ -183,6 +183,7 @@ const (
 	factBarrier
 	factPermit
 	factServing
+	factAsked
 	factOfBarrier // ref: number of the barrier
 	factBehind    // ref: who had the CPU, see joiner.who
 	factHold      // ref: a hold of a lock

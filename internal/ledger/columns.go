@@ -392,6 +392,8 @@ func (s *sum) tag(k factKind, ns int64) {
 		t.PermitNS += ns
 	case factServing:
 		t.ServingNS += ns
+	case factAsked:
+		t.AskedNS += ns
 	case factSlices:
 		t.Slices += ns
 	case factGCSlices:

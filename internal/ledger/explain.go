@@ -64,6 +64,7 @@ type piece struct {
 	turn    int64 // what lies before it was the turn of others
 	held    bool  // these are requests
 	serves  bool  // what the worker waited for outside was for them
+	asked   bool  // it had asked for it itself
 
 	// joined
 	detail timeline.FuncID // behind whom, or asleep in what
@@ -107,6 +108,7 @@ type explainer struct {
 	turn   int64 // until then it waited for the turns of others; 0: it did not
 	held   bool  // these have what it waits for, each in a request of its own
 	serves timeline.Serving
+	asked  bool // the wait booked now is one for an answer: see timeline.Asked
 
 	onPath []uint32 // by ident: serial of the walk it is on the path of
 	serial uint32
@@ -394,10 +396,13 @@ func (x *explainer) wait2(f *frame, s *timeline.Segment, lo int64, depth int) (p
 			}
 			return false
 		}
+		// Beyond turn it is the request's own turn: nobody asks.
+		x.asked = w == timeline.WaitNetwork && depth > 0 && lo < x.turn && !x.held && x.tl.Asked(f.ident, f.seg)
 		if x.j != nil {
 			x.joinWait(f, s, lo)
 		}
 		x.emitTo(lo, waitLeaf(w), f.ident, s)
+		x.asked = false
 	case timeline.WaitTimer:
 		if x.j != nil {
 			x.joinWait(f, s, lo)
@@ -475,6 +480,7 @@ func (x *explainer) piece(lo int64, leaf leafCode, ident uint32, s *timeline.Seg
 		site: x.site, seg: s, queue: x.queue, turn: x.turn, held: x.held}
 	// One that asks others does not wait for the network itself.
 	p.serves = x.serves == timeline.ServingAgain || x.serves == timeline.ServingHelpers && p.depth > 1
+	p.asked = x.asked
 	if s != nil {
 		switch s.State() {
 		case timeline.Running, timeline.Waiting, timeline.Syscall:

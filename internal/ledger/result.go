@@ -120,6 +120,7 @@ type Tags struct {
 	BarrierNS  int64 // joined: in a ragged barrier of the runtime; as STWNS a path, not a leaf
 	PermitNS   int64 // the one waited for was at another request, and held what both need
 	ServingNS  int64 // the one waited for worked for others, which it woke before
+	AskedNS    int64 // of it, on the network, for an answer that it had asked for itself
 	Slices     int64 // number of runnable stretches
 	GCSlices   int64 // of them, while marking
 }

@@ -422,6 +422,9 @@ func (p *pass) tags(acct uint32, q *piece, ns int64) {
 	switch {
 	case q.held:
 		tag(factPermit, min(q.hi, q.turn)-q.lo)
+	case q.asked:
+		tag(factServing, min(q.hi, q.turn)-q.lo)
+		tag(factAsked, min(q.hi, q.turn)-q.lo)
 	case q.leaf != codeNetwork || q.serves: // else it may be a reader that hands out answers, and waits for this request's like for the others'
 		tag(factServing, min(q.hi, q.turn)-q.lo)
 	}

@@ -13,6 +13,7 @@ type FuncID uint32
 type Stack struct {
 	known    bool
 	socket   bool // reads or writes a socket: the runtime parks the goroutine rather than let such a call block
+	sends    bool // writes to a socket
 	deadline bool // a socket's deadline or Close is at work: its goroutine really is the ender
 	kind     frameKind
 	classed  bool
@@ -57,7 +58,7 @@ type Stacks struct {
 }
 
 // trait is what a function's name says.
-type trait uint8
+type trait uint16
 
 const (
 	traitPark    trait = 1 << iota // parks: say nothing of the wait
@@ -68,6 +69,7 @@ const (
 	traitEnd                       // below it there is no program: runtime.goexit, runtime.main
 	traitDeadline
 	traitSocket
+	traitSends
 )
 
 // NewStacks resolves stacks with src.
@@ -125,6 +127,7 @@ func (s *Stacks) learn(id exectrace.StackID) *Stack {
 		}
 		info.Entry = fn
 		info.socket = info.socket || t&traitSocket != 0
+		info.sends = info.sends || t&traitSends != 0
 		if t&traitDeadline != 0 {
 			info.deadline = true
 		}
@@ -223,6 +226,10 @@ func traitsOf(name string) trait {
 		t |= traitDeadline
 	case "net.(*netFD).Read", "net.(*netFD).Write":
 		t |= traitSocket
+	}
+	// Write, writeTo, writeToInet4, writeMsg, writeBuffers and so on.
+	if strings.HasPrefix(name, "net.(*netFD).write") || strings.HasPrefix(name, "net.(*netFD).Write") {
+		t |= traitSends
 	}
 	pkg := name
 	slash := strings.LastIndexByte(name, '/')

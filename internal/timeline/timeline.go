@@ -41,6 +41,9 @@ type G struct {
 type Ident struct {
 	GoID  exectrace.GoID
 	Entry FuncID // its entry function, once known
+
+	// Served tells that another kind of goroutine ended a wait of its for a message, as one does that gives it work.
+	Served bool
 }
 
 // Woken is a goroutine that the last event woke from a lock.

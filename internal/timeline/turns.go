@@ -1,5 +1,7 @@
 package timeline
 
+import "github.com/whystall/whystall/exectrace"
+
 // A goroutine that waits for a message may wait for its turn. Two cases show in who ends the waits at a place. Goroutines of
 // one kind that end each other's waits, one after another, hand something on that there is too little of: a token, a
 // pooled connection. And a worker ends the waits of all that it works for. The runtime tells of no
@@ -37,6 +39,8 @@ func (t *Timeline) turn(g *G, by uint32, begin, now int64) {
 	}
 	if t.Alike(g.Ident, by) {
 		by = 0
+	} else {
+		t.idents[g.Ident].Served = true
 	}
 	r.at[r.n%turnsKept], r.by[r.n%turnsKept], r.of[r.n%turnsKept] = now, by, g.Ident
 	r.n++
@@ -145,4 +149,31 @@ func (t *Timeline) Serves(site FuncID, waiter, by uint32, lo, hi int64) Serving 
 		return ServingHelpers
 	}
 	return ServingUnknown
+}
+
+// askedBack bounds how far Asked looks back: a request in many writes, and reads that found nothing.
+const askedBack = 64
+
+// Asked tells of a wait for the network in segment seg, of the goroutine with ident who, that it had asked for what it waited for: since the wait
+// before it wrote to a socket itself, and at other times it waits for others to send it work. A
+// reader that hands out answers as they come writes nothing, or at most says that it had them; but it always waits for the network.
+func (t *Timeline) Asked(who, seg uint32) bool {
+	if !t.idents[who].Served {
+		return false
+	}
+	s := t.Seg(seg)
+	for n := 0; s != nil && s.Prev != 0 && n < askedBack; n++ {
+		if s = t.Seg(s.Prev); s == nil {
+			return false
+		}
+		switch s.State() {
+		case Syscall:
+			if t.Get(exectrace.StackID(s.Stack)).sends {
+				return true
+			}
+		case Waiting:
+			return false
+		}
+	}
+	return false
 }
