@@ -56,11 +56,12 @@ const (
 	Elsewhere          // the task ended on another goroutine, and the one that began it did not wait for that
 	Lost               // a Gap of the trace lies inside
 	Unfiltered         // does not match Options.Entry
+	Futile             // its thread was woken with many others and had nothing to do
 	leftOutCount
 )
 
 var leftOutText = [leftOutCount]string{"", "whystall's own", "hijacked", "stream", "open at the trace's begin",
-	"open at the trace's end", "task ended on another goroutine", "lost events inside", "not asked for"}
+	"open at the trace's end", "task ended on another goroutine", "lost events inside", "not asked for", "woken with many for nothing"}
 
 func (l LeftOut) String() string { return leftOutText[l%leftOutCount] }
 

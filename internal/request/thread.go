@@ -14,7 +14,8 @@ import (
 //     those that look like them (threadrole.go). Who waits for work in the same way is one group.
 //  3. A unit of work is from the wake-up out of the wait for work to the next; or the whole life, for groups whose threads are born
 //     and die and never wait for work twice; or from birth to the first wait for work.
-//  4. Groups that only serve others' units are not requests (threadlist.go).
+//  4. Of threads that are woken all at once those that find nothing to do have no unit (threadherd.go).
+//  5. Groups that only serve others' units are not requests (threadlist.go).
 
 // Unit is one unit of work of a thread: it was busy with it during [Begin, End), CLOCK_MONOTONIC. Those of one thread
 // are disjoint.
@@ -75,6 +76,7 @@ func FindThreads(k *timeline.Kernel, o Options) *Threads {
 	f.nameAlike()
 	f.judge()
 	f.units()
+	f.herds()
 	f.list()
 	return &f.t
 }
@@ -88,9 +90,10 @@ type threadFinder struct {
 	names    map[threadName]int32
 	nameOf   []threadName
 	sigs     map[string]uint32
-	dropped  int64   // lives beyond maxLives
-	tooMany  int64   // units beyond maxUnits
-	ofGroup  []int32 // role by group
+	dropped  int64    // lives beyond maxLives
+	tooMany  int64    // units beyond maxUnits
+	ofGroup  []int32  // role by group
+	onNS     []uint32 // by unit: how long it was on a CPU, 4 s at most
 	goFrames bool
 	calls    map[int32]multiplex
 	entry    string // of the life that is looked at

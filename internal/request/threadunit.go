@@ -2,6 +2,7 @@ package request
 
 import (
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/whystall/whystall/internal/timeline"
@@ -50,6 +51,7 @@ type cutter struct {
 	lost bool // records are missing within
 	head bool // it was under way when the recording began
 	born bool
+	onNS int64 // of the open unit, on a CPU
 }
 
 func (c *cutter) begin(l *life) {
@@ -60,7 +62,7 @@ func (c *cutter) begin(l *life) {
 	c.r = &c.f.t.roles[l.role]
 	c.open, c.lost = true, false
 	c.head, c.born = !l.born, l.born
-	c.u = Unit{Begin: l.begin, TID: l.tid}
+	c.u, c.onNS = Unit{Begin: l.begin, TID: l.tid}, 0
 	if l.born {
 		c.u.Waker = l.maker
 		c.u.Begin = c.f.madeFrom(l)
@@ -77,6 +79,8 @@ func (c *cutter) see(s *timeline.Stretch) {
 	switch {
 	case s.Doing == timeline.ThreadUnknown:
 		c.lost = true
+	case s.Doing == timeline.ThreadOn:
+		c.onNS += s.End - s.Begin
 	case s.Doing != timeline.ThreadBlocked || s.End != s.Whole.End || !c.idle(s):
 	default:
 		if c.open {
@@ -94,7 +98,7 @@ func (c *cutter) see(s *timeline.Stretch) {
 			return
 		}
 		c.open, c.lost, c.head, c.born = true, false, false, false
-		c.u = Unit{Begin: s.End, TID: c.l.tid}
+		c.u, c.onNS = Unit{Begin: s.End, TID: c.l.tid}, 0
 		if s.WakerTarget && !s.ByInterrupt {
 			c.u.Waker = s.Waker
 		}
@@ -161,6 +165,7 @@ func (c *cutter) close(at int64, why LeftOut) {
 		return
 	}
 	c.f.t.Units = append(c.f.t.Units, u)
+	c.f.onNS = append(c.f.onNS, uint32(min(c.onNS, math.MaxUint32)))
 }
 
 // group is the one of the open unit.
