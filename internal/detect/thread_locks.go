@@ -188,6 +188,9 @@ func threadLockRemedy(mostly ledger.Leaf, site string) []string {
 	if mostly == ledger.LeafTimer {
 		does = "asleep for a timer"
 	}
+	if site == "take_gil" {
+		return []string{"Python runs one thread at a time: more processes instead of threads; or what computes in a process of its own, or in code that lets go of the lock"}
+	}
 	switch mostly {
 	case ledger.LeafTimer, ledger.LeafNetwork, ledger.LeafDisk, ledger.LeafPipe, ledger.LeafSyscall, ledger.LeafAsleep:
 		return []string{"do not wait under the lock taken at " + site + ": the holder is " + does + " while the others queue; release it around the call"}

@@ -277,6 +277,11 @@ func wordsOf(frames []kernel.Frame) (w futexWords) {
 			w.libc = f.Func != "syscall" && (strings.Contains(f.Module, "libc.so") || strings.Contains(f.Module, "libc-") || strings.Contains(f.Module, "libpthread"))
 		}
 		name := plainWaits(f.Func)
+		switch name {
+		case "take_gil", "drop_gil":
+			// Python's lock of its interpreter is made of a condition, at which each waits for 5 ms at a time.
+			return futexWords{waits: FutexMutex, wakes: FutexMutex, libc: w.libc, timed: w.timed}
+		}
 		w.timed = w.timed || strings.HasPrefix(name, "futex_abstimed_wait")
 		if w.waits == FutexUnknown {
 			w.waits = waitsFor(name)
