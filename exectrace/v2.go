@@ -133,8 +133,14 @@ func (p *pipeline) index() {
 	x := &indexer{data: p.t.data, off: headerLen, version: p.t.version}
 	freq, high := uint64(0), uint64(0)
 	g := x.next()
+	if g != nil {
+		g.leaveStrays(0, g.freq)
+	}
 	for g != nil {
 		next := x.next() // so that g knows where it ends
+		if next != nil {
+			next.leaveStrays(max(high, g.lastTs), max(freq, g.freq, next.freq))
+		}
 		g.endTs = g.lastTs + tsSlack
 		if g.freq != 0 {
 			freq = g.freq

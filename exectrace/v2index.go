@@ -29,6 +29,8 @@ type generation struct {
 	minTs    uint64
 	maxTs    uint64 // of batch headers; those of tables are written seconds later at times
 	lastTs   uint64 // of the headers of batches of events
+	tableMin uint64 // of headers of all else; ^0 and 0: there is nothing else
+	tableMax uint64
 	endTs    uint64 // nothing of it is later: the next one's beginning, or far behind maxTs
 	freq     uint64 // ticks a second; 0 unknown
 	snap     snapshot
@@ -74,7 +76,7 @@ func (x *indexer) next() *generation {
 		if x.another(x.off) {
 			x.off += headerLen
 			if g != nil && g.num != 0 {
-				x.cur = &generation{restart: true}
+				x.cur = newGeneration(true)
 				return x.finish(g)
 			}
 			continue
@@ -91,7 +93,7 @@ func (x *indexer) next() *generation {
 			bad := x.off
 			x.off = x.resync(g, from)
 			if g == nil {
-				g = &generation{restart: true}
+				g = newGeneration(true)
 			}
 			if last != nil && x.off < last.end {
 				// The batch before claimed more than it has.
@@ -113,11 +115,11 @@ func (x *indexer) next() *generation {
 			continue
 		}
 		if g != nil && g.num != 0 && h.gen != g.num {
-			x.cur = &generation{restart: h.gen != g.num+1}
+			x.cur = newGeneration(h.gen != g.num+1)
 			return x.finish(g)
 		}
 		if g == nil {
-			g = &generation{}
+			g = newGeneration(false)
 		}
 		lastHead = x.off
 		last = x.add(g, h)
@@ -282,7 +284,12 @@ func (x *indexer) add(g *generation, h header) *batchRef {
 		return &g.batches[len(g.batches)-1]
 	}
 	g.minTs, g.maxTs = min(g.minTs, h.ts), max(g.maxTs, h.ts)
+	g.tableMin, g.tableMax = min(g.tableMin, h.ts), max(g.tableMax, h.ts)
 	return nil
+}
+
+func newGeneration(restart bool) *generation {
+	return &generation{restart: restart, tableMin: ^uint64(0)}
 }
 
 // sync reads the frequency and, from 1.25 on, the clocks.
