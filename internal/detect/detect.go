@@ -203,6 +203,9 @@ func (p *Pass) blindTrace() string {
 		if why == "" {
 			why = fmt.Sprintf("%d complete, %d open at the trace's begin or end", r.Requests.Count, r.Requests.Open)
 		}
+		if why == ledger.NoGoTrace {
+			return "no request to explain: " + bring(Trace)
+		}
 		if r.Native {
 			return "no request among its threads (" + why + "): record for longer and under load"
 		}

@@ -25,6 +25,7 @@ var _ = register(&Detector{
   heap, that is a few MB of allocation: cycles follow each other, many a second. Each takes a
   quarter of the Ps while it marks, stops the world twice, makes allocating goroutines assist, and
   flushes every P's caches. Requests lose time in all of these, and no single one looks alarming.
+  A large heap of pointers comes to the same with one cycle a second, as marking it takes that long.
 
 Evidence
   Cycles a second, heap goal against live heap, share of used CPU that GC took, and the slow
@@ -69,6 +70,7 @@ const (
 	gcShare     = 0.25
 	gcShareRoom = 0.40
 	smallRoom   = 1.5
+	gcMarking   = 0.25 // of the time: a large heap is marked for so long that few cycles are as near to any request
 	gcOfAll     = 0.25 // of the CPUs: what the pacer aims at while it marks, all the time
 )
 
@@ -89,9 +91,10 @@ func lookFrequentGC(p *Pass) {
 	if cramped(&r.GC) {
 		least = gcShare
 	}
-	if r.GC.PerSecond < gcRate || share < least {
-		p.Clear("%.1f cycles a second, GC took %s of the CPU used%s; worth a look from %.0f a second and %s on",
-			r.GC.PerSecond, percent(share), roomText(&r.GC), gcRate, percent(least))
+	marking := ratio(r.GC.MarkNS, r.Capacity.WallNS)
+	if r.GC.PerSecond < gcRate && marking < gcMarking || share < least {
+		p.Clear("%.1f cycles a second, marking %s of the time, GC took %s of the CPU used%s; worth a look from %.0f a second or %s of the time, and %s of the CPU on",
+			r.GC.PerSecond, percent(marking), percent(share), roomText(&r.GC), gcRate, percent(gcMarking), percent(least))
 		return
 	}
 	// A heap that hardly may grow and cycles that the program asks for are there whatever the CPUs do.
@@ -204,7 +207,7 @@ func tellFrequentGC(p *Pass, f *finding.Finding) {
 		p.Proof("runtime metrics", "%.0f cycles in %s, %s of CPU time", n, finding.Duration(ns), finding.Duration(p.pooled()))
 	} else {
 		g, c := &p.Ledger.GC, &p.Ledger.Capacity
-		f.Summary = fmt.Sprintf("GC runs %.1f times a second%s; slow requests lose %s each to it (%s of their time)", g.PerSecond, why, p.per(p.NS()), p.share(p.NS()))
+		f.Summary = fmt.Sprintf("GC runs %.1f times a second%s%s; slow requests lose %s each to it (%s of their time)", g.PerSecond, markingText(p.Ledger), why, p.per(p.NS()), p.share(p.NS()))
 		p.Proof("execution trace: GC", "%d cycles, marking %s of the time; GC took %s of the CPU used (workers and assists; idle-priority workers not counted)",
 			g.Cycles, percent(ratio(g.MarkNS, c.WallNS)), percent(ratio(gcWork(c), used(c))))
 		tellHeap(p)
@@ -253,6 +256,14 @@ func gcReason(p *Pass) string {
 	return ""
 }
 
+// markingText is for cycles that are few and long.
+func markingText(r *ledger.Result) string {
+	if r.GC.PerSecond >= gcRate {
+		return ""
+	}
+	return ", marking " + percent(ratio(r.GC.MarkNS, r.Capacity.WallNS)) + " of the time,"
+}
+
 func roomText(g *ledger.GC) string {
 	if g.Marked == 0 {
 		return ""
@@ -268,9 +279,13 @@ func forcedAt(g *ledger.GC) string {
 	return ", mostly at " + sites(g.TriggerSites[:1], 0, 1)
 }
 
+func takeOutGC(g *ledger.GC) string {
+	return "take out the calls of runtime.GC and debug.FreeOSMemory" + forcedAt(g) + ": the runtime collects and returns memory by itself; GOMEMLIMIT bounds it"
+}
+
 func gcRemedies(p *Pass) []string {
 	if p.Ledger != nil && forced(&p.Ledger.GC) {
-		return []string{"take out the calls of runtime.GC and debug.FreeOSMemory" + forcedAt(&p.Ledger.GC) + ": the runtime collects and returns memory by itself; GOMEMLIMIT bounds it",
+		return []string{takeOutGC(&p.Ledger.GC),
 			"GOGC does not change these cycles: only who calls them does"}
 	}
 	rs := []string{"see what is set: GOGC, GOMEMLIMIT, debug.SetGCPercent; raise GOGC (GOGC=200 or more) with GOMEMLIMIT as the guard"}

@@ -147,13 +147,16 @@ func fullHouse(p *Pass) bool {
 	if shortOfCPU(p.Ledger) != "" || kernelShort(p.Ledger) != "" {
 		return false
 	}
-	var strange int64
+	var strange, requests, gc int64
 	for _, c := range p.claims {
 		a := &p.Ledger.Slow.Accounts[c.account]
 		other := a.NS - instead(a, "request") - instead(a, "gc") - instead(a, "sweep") - unheld(p, a)
 		strange += scale(min(a.NS, max(0, other)+a.Tags.SilenceNS), c.ns, a.NS)
+		requests += scale(instead(a, "request"), c.ns, a.NS)
+		gc += scale(instead(a, "gc"), c.ns, a.NS)
 	}
-	return 8*strange < p.Claimed()
+	// More GC than requests: they wait for the collector, not for each other.
+	return 8*(strange+max(0, gc-requests)) < p.Claimed()
 }
 
 // runQueueRules tells whether requests lose more in the plain run queue than behind lock holders that are in it.
@@ -270,7 +273,11 @@ func schedRemedies(p *Pass, kinds map[string]int64, who map[string]*ledger.Inste
 		rs = append(rs, "bound or move what ran instead ("+largest(who, "background")+"): fewer goroutines at once, in another process, or off-peak")
 	}
 	if 4*kinds["gc"] >= total && shortOfCPU(p.Ledger) == "" {
-		rs = append(rs, "collect garbage less often: GOGC=200 or more with GOMEMLIMIT as the guard; allocate less per request")
+		if g := &p.Ledger.GC; forced(g) {
+			rs = append(rs, takeOutGC(g))
+		} else {
+			rs = append(rs, "collect garbage less often: GOGC=200 or more with GOMEMLIMIT as the guard; allocate less per request")
+		}
 	}
 	if joined(p.Ledger) {
 		switch {

@@ -37,9 +37,10 @@ Evidence
   names the awaited one, supported at most. Formats before Go 1.22 give range and kind only.
 
 Not to be taken for
-  A long range in which no request lost time. Pauses of our own recording: profile fetches and the
-  trace's start and end are named and not counted. ReadMemStats on a timer (expvar, an old metrics
-  client, a logging loop): a real cause, but it is the scrape, not GC; look at the kind. Waits for
+  A long range in which no request lost time. Pauses of our own recording, the trace's start and
+  end, are named and not counted; whystall asks for no profile while it traces. ReadMemStats or
+  goroutine profiles on a timer (expvar, an old metrics client, a profiling agent, a logging loop):
+  a real cause, but it is the scrape, not GC; look at the kind. Waits for
   the end of marking, which no pause figure contains: gc-queue. A CPU quota or hogs: the awaited
   thread had no CPU; long pauses are then a symptom. Long socket calls, late wake-ups and a single
   pause without any event tell; GC's pauses are "not checked" then.

@@ -47,6 +47,9 @@ func (p *pass) kernel(r *Result, slow *column) {
 	r.CPUs = cpus(k, p.o.Set, requests, waited(on))
 }
 
+// NoGoTrace is why a Go program without a trace has no requests.
+const NoGoTrace = "there is no execution trace that tells of goroutines, and a Go program's threads serve whichever of them can run"
+
 // RunKernel tells what the kernel's records tell of a Go program without a trace: CPUs, threads, pauses by the runtime's notes. Its requests are goroutines',
 // which threads take up in turn: there are none to be seen.
 func RunKernel(ctx context.Context, k *timeline.Kernel, o Options) (*Result, error) {
@@ -58,7 +61,10 @@ func RunKernel(ctx context.Context, k *timeline.Kernel, o Options) (*Result, err
 	p := newPass(newThreadSource(), nil, o)
 	p.j = nil
 	r := &Result{Begin: b, End: e, Monotonic: true}
-	r.Requests.NoRequestsCause = "there is no execution trace that tells of goroutines, and a Go program's threads serve whichever of them can run"
+	r.Requests.NoRequestsCause = NoGoTrace
 	p.kernel(r, &column{})
+	if r.Kernel != nil {
+		goRan(k, r.Kernel)
+	}
 	return r, nil
 }

@@ -51,6 +51,10 @@ type Kernel struct {
 	// MmapLetGo is who ended waits for mmap_lock by letting go of it, "main.snapshot (fork)", by how long those took. That one held it last.
 	MmapLetGo []Instead
 
+	// Ran is what goroutines had the CPUs, by entry function and by samples, largest first; of a Go program without a trace. RanN: samples.
+	Ran  []Instead
+	RanN int64
+
 	Spin       Spans // CPU time of threads that look for a lock or for work without sleeping, by samples; N samples, Sites: where
 	TLB        Spans // flushes that the target caused; NS by samples, 0 not known
 	NUMA       Spans // faults that NUMA balancing made, by the node of who touched the memory; NS what they took on CPUs or blocked, 0 not known

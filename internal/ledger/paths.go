@@ -414,7 +414,8 @@ func (t *path) result(q *pass, j *joiner) Barrier {
 		n := x.hi - x.lo
 		ns += n
 		by[Instead{Who: q.describe(x), Kind: string(leafOf[x.leaf])}] += n
-		if x.isNamed() {
+		// What the initiator does with the world stopped is the stop's own work, whose kind the runtime tells.
+		if x.isNamed() || x.leaf == codeOnCPU && !t.barrier && t.initiator != 0 && x.tid == t.initiator {
 			named += n
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/whystall/whystall/exectrace"
 )
 
 // pausesOf tells a case's pauses in words.
@@ -27,6 +29,36 @@ func pausesOf(t *testing.T, name string) string {
 		}
 	}
 	return out.String()
+}
+
+// TestPauseWork: what a stop-the-world does itself is known by its kind and by its initiator's time on a CPU.
+func TestPauseWork(t *testing.T) {
+	const want = "all goroutines stack trace, initiator 1000, awaited 0 by note false: stopped 30.0 ms, delayed 0.0 ms, slow 28.0 ms, proven\n  30.0 ms on CPU\n"
+	if got := pausesOf(t, "join-stw-work"); !strings.HasPrefix(got, want) {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
+// TestSTWSite: an agent in the process takes its profiles itself, and other people's scrapes are served; only the trace's own are ours.
+func TestSTWSite(t *testing.T) {
+	for _, c := range []struct {
+		stack, site string
+		ours        bool
+	}{
+		{"runtime.stopTheWorld runtime.Stack runtime/pprof.writeGoroutineStacks runtime/pprof.(*Profile).WriteTo main.agent", "main.agent", false},
+		{"runtime.Stack runtime/pprof.writeGoroutineStacks net/http/pprof.handler.ServeHTTP net/http.(*conn).serve", "net/http/pprof.handler.ServeHTTP", false},
+		{"runtime.traceStart runtime/trace.Start net/http/pprof.Trace net/http.(*conn).serve", "net/http/pprof.Trace", true},
+		{"runtime.stopTheWorld runtime.GC runtime/debug.FreeOSMemory", "runtime/debug.FreeOSMemory", false},
+		{"runtime.gcStart", "", false},
+	} {
+		var stack []exectrace.Frame
+		for _, f := range strings.Fields(c.stack) {
+			stack = append(stack, exectrace.Frame{Func: f})
+		}
+		if site, ours := stwSite(stack); site != c.site || ours != c.ours {
+			t.Errorf("%s: got %q, ours %v", c.stack, site, ours)
+		}
+	}
 }
 
 // TestPauses: who was awaited and what kept it are told hop by hop; the restart is a figure of its own.

@@ -173,7 +173,7 @@ type STW struct {
 	AwaitedStack                []string
 	SlowNS                      int64 // of slow requests' time booked to it
 	SlowRequests                int   // how many slow requests lost time to it
-	Ours                        bool  // our own profile fetch or the trace's own start or end
+	Ours                        bool  // the trace's own start or end
 }
 
 // GC sums up garbage collection.

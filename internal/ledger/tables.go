@@ -51,7 +51,7 @@ func (p *pass) stws(r *Result, slow *column) {
 		if s.LastStop != 0 {
 			o.LastStop = p.tl.Abs(s.LastStop)
 		}
-		o.Site, o.Ours = p.stwSite(s.Stack)
+		o.Site, o.Ours = stwSite(p.src.Frames(nil, s.Stack))
 		for _, f := range p.src.Frames(nil, s.AwaitedStack) {
 			o.AwaitedStack = append(o.AwaitedStack, f.Func)
 		}
@@ -68,17 +68,21 @@ func (p *pass) stws(r *Result, slow *column) {
 	r.STWs = r.STWs[:min(len(r.STWs), mostSTWs)]
 }
 
-// stwSite is what the initiator was doing, and whether it was recording.
-func (p *pass) stwSite(id exectrace.StackID) (site string, ours bool) {
-	for _, f := range p.src.Frames(nil, id) {
+// stwSite is who had the world stopped, and whether that was to record this trace. Profiles are somebody else's: the recorder asks for none
+// while it traces.
+func stwSite(stack []exectrace.Frame) (site string, ours bool) {
+	named := false
+	for _, f := range stack {
 		name := f.Func
-		if site == "" && !strings.HasPrefix(name, "runtime.") {
-			site = name
-		}
-		for _, pkg := range []string{"net/http/pprof.", "runtime/pprof.", "runtime/trace."} {
-			if strings.HasPrefix(name, pkg) {
-				ours = true
-			}
+		switch pkg, _, _ := strings.Cut(name, "."); {
+		case pkg == "runtime":
+		case pkg == "runtime/trace":
+			ours = true
+			fallthrough
+		case pkg == "runtime/pprof", pkg == "runtime/debug":
+			site = cmp.Or(site, name) // its caller says more
+		case !named:
+			site, named = name, true
 		}
 	}
 	return site, ours

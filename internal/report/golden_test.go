@@ -34,7 +34,7 @@ func render(t *testing.T, r *Report, format string) []byte {
 func samples() map[string]Source {
 	blind := ill()
 	blind.Ledger, blind.Found.Findings, blind.Found.RuledOut = nil, nil, nil
-	return map[string]Source{"ill": ill(), "healthy": healthy(), "hostile": hostile(), "blind": blind, "throttled": throttled(), "native": native()}
+	return map[string]Source{"ill": ill(), "healthy": healthy(), "hostile": hostile(), "blind": blind, "throttled": throttled(), "native": native(), "untraced": untraced()}
 }
 
 func TestGolden(t *testing.T) {

@@ -55,6 +55,8 @@ type Kernel struct {
 	RunnableMax int          `json:"runnable_max"`
 	GlanceAvg   float64      `json:"glance_avg"` // running threads as a reader of /proc sees them, one by one
 
+	Ran           []Instead   `json:"ran,omitempty"` // of a Go program without a trace: what had the CPUs, by entry function and samples
+	RanSamples    int64       `json:"ran_samples,omitempty"`
 	ShortSleeps   int64       `json:"short_sleeps"`
 	ShortSleepers int         `json:"short_sleepers"`
 	Churn         Churn       `json:"churn"`
@@ -249,6 +251,7 @@ func kernelOf(k *ledger.Kernel, l *ledger.Result) *Kernel {
 	for _, t := range k.Threads {
 		out.Threads = append(out.Threads, Thread{TID: t.TID, Comm: t.Comm, OnNS: t.OnNS, QueuedNS: t.QueuedNS, ThrottledNS: t.ThrottledNS, BlockedNS: t.BlockedNS})
 	}
+	out.Ran, out.RanSamples = insteads(k.Ran), k.RanN
 	for _, n := range k.Neighbours {
 		out.Neighbours = append(out.Neighbours, Neighbour{Comm: n.Comm, PID: n.PID, Cgroup: n.Cgroup, Own: n.Own, NS: n.NS})
 	}

@@ -40,7 +40,7 @@ func (r *Report) rest(left []int64) *Rest {
 func (r *Report) beside(name func(string) string) string {
 	w := r.Rest
 	if w == nil {
-		return ""
+		return r.unseenRequests()
 	}
 	usual := "usual requests none"
 	if w.UsualNS > 0 {
@@ -52,4 +52,22 @@ func (r *Report) beside(name func(string) string) string {
 	}
 	each := finding.Duration(w.Account.NS / int64(max(1, r.Ledger.Slow.Requests)))
 	return fmt.Sprintf(title+": %s (%s each; %s).", percent(w.Account.Share), describe(&w.Account, name), each, usual)
+}
+
+// unseenRequests says of a Go program without a trace what there is instead of requests: how busy it was, and with what.
+func (r *Report) unseenRequests() string {
+	if r.Kernel == nil {
+		return ""
+	}
+	ran := r.Kernel.ran()
+	if ran == "" {
+		return ""
+	}
+	s := "Its requests were not seen: that takes net/http/pprof in the service (--pprof URL)."
+	if c := r.Ledger.CPUs; c != nil && len(c.Accounts) > 0 && c.TotalNS > 0 {
+		s += fmt.Sprintf(" It used %s of the %s that it may use, ", percent(share(c.Accounts[0].NS, c.TotalNS)), plural(int64(c.Allowed), "CPU", "CPUs"))
+	} else {
+		s += " Its threads ran, "
+	}
+	return s + ran + "."
 }

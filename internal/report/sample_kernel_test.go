@@ -78,3 +78,18 @@ func native() Source {
 	s.Tiers = []Tier{{Name: "kernel", State: "unavailable", Why: "bpf: needs CAP_BPF and CAP_PERFMON"}, {Name: "perf", State: "ready"}, {Name: "cgroup", State: "ready"}}
 	return s
 }
+
+// untraced is a Go program whose pprof pages nobody serves: threads, and by samples what they ran.
+func untraced() Source {
+	s := native()
+	s.Target = Target{Name: "batcher", PID: 99, CPUs: 2, Runtime: "go", GoVersion: "go1.26.1"}
+	l := *s.Ledger
+	k := *l.Kernel
+	k.Ran = []ledger.Instead{{Who: "main.compact", Kind: "goroutine", NS: 5_500 * ms}, {Who: "main.list (net/http)", Kind: "goroutine", NS: 90 * ms}, {Who: "Go's scheduler", Kind: "goroutine", NS: 60 * ms}}
+	k.RanN = 1433
+	l.Kernel, l.Native, l.Requests, l.Slow, l.Median = &k, false, ledger.Requests{NoRequestsCause: ledger.NoGoTrace}, ledger.Column{}, ledger.Column{}
+	l.CPUs = &ledger.CPUs{Allowed: 2, WallNS: 3_000 * ms, TotalNS: 6_000 * ms, RunningNS: 5_650 * ms, OthersNS: 300 * ms, RestNS: 50 * ms}
+	s.Ledger = &l
+	s.Tiers = append([]Tier{{Name: "pprof", State: "unavailable", Why: "nothing answers on its ports"}}, s.Tiers...)
+	return s
+}

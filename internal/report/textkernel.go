@@ -163,6 +163,9 @@ func (p *page) threads(r *Report) {
 	if s := k.who(); s != "" {
 		p.note("while they were queued, on their CPU: ", s)
 	}
+	if s := k.ran(); s != "" {
+		p.note("what they ran, ", s)
+	}
 	if s := k.standstills(); s != "" {
 		p.note("", s)
 	}
@@ -233,6 +236,18 @@ func (k *Kernel) who() string {
 		return ""
 	}
 	return whoList(l, whole, 5)
+}
+
+// ran names what had the CPUs, where only samples tell.
+func (k *Kernel) ran() string {
+	var whole int64
+	for _, w := range k.Ran {
+		whole += w.NS
+	}
+	if whole == 0 {
+		return ""
+	}
+	return "by " + plural(k.RanSamples, "sample", "samples") + ": " + whoList(k.Ran, whole, 5)
 }
 
 func (s *Stretches) words() string {
@@ -445,7 +460,11 @@ func (r *Report) unseen() (out []string) {
 		}
 		switch {
 		case t.Name == "pprof", t.Name == "trace":
-			out = append(out, "the runtime ("+t.Why+"): requests are those of threads, and what goroutines waited for is not told apart")
+			cost := "requests are those of threads, and what goroutines waited for is not told apart"
+			if r.Target.Runtime == "go" {
+				cost = "requests, and what goroutines waited for, are not seen"
+			}
+			out = append(out, "the runtime ("+t.Why+"): "+cost)
 		case isKernelTier(t.Name) && r.Kernel == nil:
 			out = append(out, "the kernel ("+t.Name+": "+t.Why+"): whether threads that ran were on a CPU is not known; nothing is proven")
 		case !isRuntimeTier(t.Name):
