@@ -93,6 +93,7 @@ type Timing struct {
 	Connect time.Duration // 10 s
 	Quiet   time.Duration // without a byte, beyond the recording's own time: 20 s
 	Whole   time.Duration // until its end, beyond the recording's own time: 2 min
+	Page    time.Duration // the same of a page that is not recorded for a time: 30 s; one that drips ends its phase
 	Busy    time.Duration // how long to wait for somebody else's trace to end: 30 s
 	Retry   time.Duration // between tries while it goes on: 2 s
 	Last    time.Duration // for what is fetched after Ctrl-C: 5 s
@@ -107,6 +108,7 @@ func (t Timing) filled() Timing {
 	set(&t.Connect, 10*time.Second)
 	set(&t.Quiet, 20*time.Second)
 	set(&t.Whole, 2*time.Minute)
+	set(&t.Page, 30*time.Second)
 	set(&t.Busy, 30*time.Second)
 	set(&t.Retry, 2*time.Second)
 	set(&t.Last, 5*time.Second)

@@ -29,6 +29,7 @@ const (
 	refused                         // it has it, and did not give it
 	busy                            // somebody else is taking one
 	cut                             // it ended before its end: what came is kept
+	drips                           // so slowly that it was ended: the next one would be as slow
 	full                            // our own disk
 	stopped                         // by the user
 )
@@ -149,7 +150,7 @@ func broken(ctx context.Context, err error, quiet time.Duration) *failure {
 	case errors.Is(context.Cause(ctx), errQuiet):
 		return failf(cut, "the service sent nothing for %s", quiet)
 	case errors.Is(context.Cause(ctx), errEndless):
-		return failf(cut, "the service did not come to an end in time")
+		return failf(drips, "the service did not come to an end in time")
 	case ctx.Err() != nil:
 		return failf(stopped, "stopped")
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):

@@ -127,7 +127,9 @@ func (s *session) fetchOne(ctx context.Context, f Fetch, hint string) (bytesKept
 	query := f.Query
 	quiet := s.o.Timing.Quiet
 	ends := time.Now()
+	whole := s.o.Timing.Page
 	if f.For {
+		whole = s.o.Timing.Whole
 		query = fmt.Sprintf("seconds=%d", max(1, int(s.o.For.Seconds()+0.5)))
 		// An idle service has nothing to send until the end, not even its header.
 		ends = ends.Add(s.o.For)
@@ -135,8 +137,8 @@ func (s *session) fetchOne(ctx context.Context, f Fetch, hint string) (bytesKept
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	// A service that drips would keep us for ever.
-	whole := time.AfterFunc(max(0, time.Until(ends))+s.o.Timing.Whole, func() { cancel(errEndless) })
-	defer whole.Stop()
+	over := time.AfterFunc(max(0, time.Until(ends))+whole, func() { cancel(errEndless) })
+	defer over.Stop()
 	patience := func() time.Duration { return max(0, time.Until(ends)) + quiet }
 	watch := time.AfterFunc(patience(), func() { cancel(errQuiet) })
 	defer watch.Stop()
@@ -164,7 +166,7 @@ func (s *session) fetchOne(ctx context.Context, f Fetch, hint string) (bytesKept
 	head, err := buf.Peek(512)
 	if kind := format.Identify(head); !wanted(f, kind) {
 		switch {
-		case len(head) == 0 && err != nil && err != io.EOF:
+		case err != nil && err != io.EOF && (len(head) == 0 || ctx.Err() != nil):
 			return 0, broken(ctx, err, quiet)
 		case kind == format.KindHTML:
 			return 0, failf(absent, "%s answers with a web page: name the address of the service's own port, not of a page", req.Path)

@@ -184,6 +184,35 @@ func TestPartKept(t *testing.T) {
 	}
 }
 
+// Pages that drip cost one page's patience before the trace and one after it, not that of each.
+func TestPagesDrip(t *testing.T) {
+	var asked atomic.Int32
+	trace := service(sendTrace)
+	s := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/trace") {
+			trace.ServeHTTP(w, r)
+			return
+		}
+		for asked.Add(1); r.Context().Err() == nil; time.Sleep(5 * time.Millisecond) {
+			w.Write([]byte("y"))
+			w.(http.Flusher).Flush()
+		}
+	}))
+	r := record(t, t.Context(), s, func(o *Options) { o.Timing.Page = 200 * time.Millisecond })
+	if r.err != nil {
+		t.Fatal(r.err)
+	}
+	if n := asked.Load(); n != 2 {
+		t.Errorf("%d pages were asked for, want 2", n)
+	}
+	if got := r.state("trace"); got != "ready" {
+		t.Errorf("the trace is %s", got)
+	}
+	if got := r.state("mutex"); got != "broken: the service did not come to an end in time" {
+		t.Errorf("the first page is %s", got)
+	}
+}
+
 // The whole service may go in the middle: what is asked of it afterwards is asked once, not nine times.
 func TestServiceEnds(t *testing.T) {
 	var gone atomic.Bool

@@ -142,6 +142,9 @@ func (r *run) phases(ctx context.Context) *failure {
 
 // alone tells whether a failure of the pprof pages ends the recording: beside a process' own collectors it does not.
 func (r *run) alone(fail *failure) bool {
+	if fail != nil && fail.kind == drips {
+		return false // the trace may come all the same
+	}
 	if fail == nil || r.target == nil || fail.kind == full {
 		return fail != nil
 	}
@@ -210,7 +213,7 @@ func (r *run) each(ctx context.Context, phase Phase) *failure {
 			}
 			n, fail := r.fetch(ctx, f, c.Hint)
 			r.book(c, f, n, fail)
-			if fail != nil && (fail.kind == full || fail.kind == noAnswer && (!r.heard || phase == After)) {
+			if fail != nil && (fail.kind == full || fail.kind == noAnswer && (!r.heard || phase == After) || fail.kind == drips) {
 				return fail
 			}
 		}
