@@ -35,6 +35,7 @@ func (w *worker) run(c *cursor, limit uint64, once bool) int {
 			var id, seq uint64
 			id, i = uvarint(d, i)
 			seq, i = uvarint(d, i)
+			seq &= seqBits
 			if i > len(d) || id-1 >= maxGo {
 				i = pastEnd
 				break
@@ -64,6 +65,7 @@ func (w *worker) run(c *cursor, limit uint64, once bool) int {
 			var id, seq, stack uint64
 			id, i = uvarint(d, i)
 			seq, i = uvarint(d, i)
+			seq &= seqBits
 			stack, i = uvarint(d, i)
 			if i > len(d) || id-1 >= maxGo {
 				i = pastEnd
@@ -114,6 +116,7 @@ func (w *worker) run(c *cursor, limit uint64, once bool) int {
 		case evGoSyscallBegin:
 			var seq, stack uint64
 			seq, i = uvarint(d, i)
+			seq &= seqBits
 			stack, i = uvarint(d, i)
 			if i > len(d) {
 				break
@@ -314,8 +317,13 @@ func (w *worker) flush() bool {
 	return ok
 }
 
-func stackID(v uint64) StackID   { return StackID(min(v, 1<<32-1)) }
-func stringID(v uint64) StringID { return StringID(min(v, 1<<32-1)) }
+// No runtime writes an id of more than 32 bits. In a damaged trace the rest is left out, as sprint's short varints do: the same event
+// may come by either way.
+func stackID(v uint64) StackID   { return StackID(v) }
+func stringID(v uint64) StringID { return StringID(v) }
+
+// seqBits is what varint keeps of a sequence number, and so run does.
+const seqBits = 1<<35 - 1
 
 // reasonByName has the consumer look the reason up by Name.
 const reasonByName = reasonCount

@@ -185,8 +185,8 @@ func (w *worker) sprint(c *cursor, limit uint64) int {
 				goto out
 			}
 			id := varint(a, as)
-			if _, ok := w.ids.get(id); ok {
-				goto out
+			if _, ok := w.ids.get(id); ok || id == 0 {
+				goto out // 0 is damage: see maxGo
 			}
 			x, y := bits.TrailingZeros64(as)+1, bits.TrailingZeros64(as1)+1
 			i += bits.TrailingZeros64(as2)>>3 + 1

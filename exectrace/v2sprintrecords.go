@@ -147,8 +147,8 @@ func (w *worker) sprintRecords(c *cursor, limit uint64) int {
 				goto out
 			}
 			id := varint(a, as)
-			if _, ok := w.ids.get(id); ok {
-				goto out
+			if _, ok := w.ids.get(id); ok || id == 0 {
+				goto out // 0 is damage: see maxGo
 			}
 			x, y := bits.TrailingZeros64(as)+1, bits.TrailingZeros64(as1)+1
 			i += bits.TrailingZeros64(as2)>>3 + 1
@@ -190,6 +190,9 @@ func (w *worker) sprintRecords(c *cursor, limit uint64) int {
 				goto out
 			}
 			x := bits.TrailingZeros64(as) + 1
+			if as>>(x&63)&short == 0 {
+				goto out
+			}
 			swept, reclaimed := varint(a, as), varint(a>>(x&63), as>>(x&63))
 			if (swept|reclaimed)>>32 != 0 {
 				goto out

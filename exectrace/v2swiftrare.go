@@ -114,7 +114,7 @@ func (s *swift) rare(m *swiftM, typ byte, d []byte, i int, ts uint64) (int, bool
 		m.g = next
 		s.n += 2
 	case evGoCreate, evGoCreateBlocked:
-		s.create(typ, v[0], min(v[1], 1<<32-1), ts)
+		s.create(typ, v[0], uint64(stackID(v[1])), ts)
 	case evSTWBegin, evSTWEnd:
 		if m.g == nil {
 			return i, false
@@ -179,7 +179,7 @@ func (s *swift) long(m *swiftM, typ byte, v [4]uint64, val uint64) bool {
 			return false
 		}
 		if g.stack == 0 && typ != evGoSyscallEnd {
-			g.stack = uint32(min(v[1], 1<<32-1))
+			g.stack = uint32(stackID(v[1]))
 		}
 	}
 	switch typ {
@@ -241,7 +241,7 @@ func (s *swift) goStatus(m *swiftM, v [4]uint64, ts uint64) bool {
 	g.first, g.state = ts, uint8(v[2])
 	g.acc[accOf[v[2]]] -= ts | one
 	if g.stack == 0 {
-		g.stack = uint32(min(v[3], 1<<32-1))
+		g.stack = uint32(stackID(v[3]))
 	}
 	switch v[2] {
 	case goRunning:
