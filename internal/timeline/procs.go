@@ -73,6 +73,7 @@ type procs struct {
 
 	blocks   []procBlock // ring
 	cur      *procBlock  // the one that is filled
+	room     int         // occupations that the blocks before cur have room for
 	first    uint64      // number of the oldest kept
 	next     uint64      // number of the one that is filled
 	rotateAt int64       // when it must be closed for its length
@@ -99,6 +100,7 @@ type procBlock struct {
 const (
 	procBlocks   = 4096 // about 4 MB
 	blockOcc     = 48
+	historyOcc   = 1 << 22 // 48 MB: room for all blocks of some 340 Ps; of more, and of those that damage makes up, the history is shorter
 	blockNS      = 1 << 30
 	maxProcs     = 1 << 16
 	whoSpecialAt = whoNobody // who at or above is no FuncID
@@ -257,15 +259,24 @@ func (p *procs) rotate(now int64) {
 	b.end = now
 	b.count = max(p.count(), 1)
 	b.sum = b.sum[:0]
+	p.room += cap(b.occ)
+	for p.room > historyOcc {
+		old := &p.blocks[p.first%procBlocks]
+		p.room -= cap(old.occ)
+		old.occ = nil
+		p.first++
+	}
 	p.next++
 	if len(p.blocks) < procBlocks {
-		p.blocks = append(p.blocks, procBlock{begin: now, occ: make([]occupation, 0, max(blockOcc, 2*len(p.ps))+len(p.ps))})
+		n := min(len(p.ps), 1<<10) // numbers of Ps in a damaged trace may be any
+		p.blocks = append(p.blocks, procBlock{begin: now, occ: make([]occupation, 0, max(blockOcc, 2*n)+n)})
 		p.cur = &p.blocks[len(p.blocks)-1]
 		return
 	}
 	p.cur = &p.blocks[p.next%procBlocks]
+	p.room -= cap(p.cur.occ)
 	*p.cur = procBlock{begin: now, occ: p.cur.occ[:0], sum: p.cur.sum[:0]}
-	p.first = p.next - procBlocks + 1
+	p.first = max(p.first, p.next-procBlocks+1)
 }
 
 // take puts the goroutine at slot on P i; old is who was on it.
