@@ -161,7 +161,7 @@ func TestPerfCollector(t *testing.T) {
 	if h := r.Header(); h.Source != "perf" || h.PID != uint32(p.PID) || len(h.Missing) == 0 || h.AllTasks != can.whole {
 		t.Errorf("header: %+v", h)
 	}
-	var outs, ins, waits, queued, born, freshOuts, sampled int
+	var outs, ins, waits, queued, born, freshOuts, sampled, lost int
 	funcs := map[string]int{}
 	on := false
 	err = r.Each(func(recs []kernel.Record) error {
@@ -176,7 +176,7 @@ func TestPerfCollector(t *testing.T) {
 					if rec.Arg[0] == 0 {
 						queued++
 					}
-					if !on && outs > 1 {
+					if !on && outs > 1 && lost == 0 {
 						t.Errorf("left twice by %d", rec.Time)
 					}
 					on = false
@@ -202,7 +202,7 @@ func TestPerfCollector(t *testing.T) {
 					funcs[f.Func]++
 				}
 			case kernel.Lost:
-				t.Logf("%d records lost", rec.Arg[0])
+				lost += int(rec.Arg[0])
 			}
 		}
 		return nil
@@ -213,21 +213,25 @@ func TestPerfCollector(t *testing.T) {
 	if r.Ended() != "" {
 		t.Errorf("the stream is not whole: %s", r.Ended())
 	}
-	if n := after - before; outs < n || outs > n+20 {
+	// Where a machine is so busy that records are lost, each may have been one of those that are counted.
+	if lost > 0 {
+		t.Logf("%d records lost", lost)
+	}
+	if n := after - before; outs+lost < n || outs > n+20 {
 		t.Errorf("%d switch-outs of thread %d, the kernel counts %d", outs, tid, n)
 	}
-	if ins < outs-1 || ins > outs+1 {
+	if ins+lost < outs-1 || ins > outs+lost+1 {
 		t.Errorf("it left %d times and came %d times", outs, ins)
 	}
 	// Woken while it is about to block, a thread counts as the one here and as the other there.
-	if n, blocked := afterBlocked-beforeBlocked, outs-queued; n == 0 || blocked < n*9/10-5 || blocked > n*11/10+20 {
+	if n, blocked := afterBlocked-beforeBlocked, outs-queued; n == 0 || blocked+lost < n*9/10-5 || blocked > n*11/10+20 {
 		t.Errorf("it blocked %d times, the kernel counts %d", blocked, n)
 	}
-	if can.kernel && waits < outs-20 {
+	if can.kernel && waits+lost < outs-20 {
 		t.Errorf("%d stacks of %d waits", waits, outs)
 	}
 	// The runtime may have had an idle thread for it.
-	if born == 0 && !old[fresh] || freshOuts == 0 {
+	if lost == 0 && (born == 0 && !old[fresh] || freshOuts == 0) {
 		t.Errorf("a thread made meanwhile: %d births, %d switches", born, freshOuts)
 	}
 	inCompute := 0

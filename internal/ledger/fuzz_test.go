@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -54,11 +55,35 @@ func FuzzTrace(f *testing.F) {
 	})
 }
 
+// watchHang panics if what it watches takes a minute of the process's CPU time: the clock's time is the machine's, and the
+// fuzzer ends in peace where a target never returns.
+func watchHang() (stop func()) {
+	used := func() time.Duration {
+		var u syscall.Rusage
+		syscall.Getrusage(syscall.RUSAGE_SELF, &u)
+		return time.Duration(u.Utime.Nano())
+	}
+	begin, done := used(), make(chan struct{})
+	go func() {
+		for {
+			select {
+			case <-done:
+				return
+			case <-time.After(10 * time.Second):
+				if used()-begin > time.Minute {
+					panic("ledger.Run hangs")
+				}
+			}
+		}
+	}()
+	return func() { close(done) }
+}
+
 func fuzzRun(t *testing.T, src timeline.Source) {
 	for _, o := range []Options{{Bytes: 1 << 17}, {Bytes: 1 << 17, SlowOver: 1}} {
-		hang := time.AfterFunc(10*time.Second, func() { panic("ledger.Run hangs") })
+		stop := watchHang()
 		r, err := Run(context.Background(), src, o)
-		hang.Stop()
+		stop()
 		if err != nil {
 			t.Fatal(err)
 		}
