@@ -1,6 +1,7 @@
 package detect
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"sort"
@@ -153,7 +154,7 @@ func holderApart(p *Pass) string {
 	ns := map[string]int64{}
 	p.granted(func(a *ledger.Account, granted int64) {
 		if a.Class == ledger.ClassLock {
-			ns[a.Actor] += granted
+			ns[cmp.Or(a.Holder, a.Actor)] += granted
 		}
 	})
 	who, groups := most(ns), p.Ledger.Requests.Groups

@@ -266,5 +266,5 @@ func (p *Pass) verify(want string) string {
 
 // accountName names an account as the ledger's row does.
 func accountName(a *ledger.Account) string {
-	return ledger.Words(ledger.Named{Class: a.Class, Leaf: a.Leaf, Actor: a.Actor, Site: a.Site, Detail: a.Detail}, func(s string) string { return s })
+	return ledger.Words(ledger.Named{Class: a.Class, Leaf: a.Leaf, Actor: a.Actor, Site: a.Site, Detail: a.Detail, Holder: a.Holder}, func(s string) string { return s })
 }

@@ -36,7 +36,11 @@ func (c *column) done(p *pass) Column {
 		if s.key.leaf == codeNoCPU {
 			a.Instead = p.behindOf(s.behind, s.ns)
 		}
-		a.Holders = p.insteadOf(s.holders, c.entries, 0)
+		if s.key.class != classLock {
+			a.Holders = p.insteadOf(s.holders, c.entries, 0)
+		} else {
+			a.Holder = p.heldBy(s.holders, s.ns)
+		}
 		out.Accounts = append(out.Accounts, a)
 	}
 	sortAccounts(out.Accounts)
@@ -55,6 +59,16 @@ func top(l []Site) []Site {
 		return cmp.Or(cmp.Compare(b.NS, a.NS), cmp.Compare(a.Func, b.Func), cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Via, b.Via))
 	})
 	return l[:min(len(l), topSites)]
+}
+
+// heldBy names who had a lock for most of ns, of those that were not the actor themselves.
+func (p *pass) heldBy(holders map[uint32]int64, ns int64) string {
+	for who, n := range holders {
+		if 2*n > ns {
+			return p.tl.Func(timeline.FuncID(who))
+		}
+	}
+	return ""
 }
 
 // account is the key in words.

@@ -59,6 +59,7 @@ type piece struct {
 	lock    timeline.FuncID    // site of the first lock on the path; 0 none
 	through timeline.FuncID    // site of the first lock on the path below the first wait; 0 none
 	hold    uint32             // the hold of a lock that was waited for: the segment that ended it; 0 none
+	holder  uint32             // who had the lock that the request itself waited for; 0 none
 	queue   int32              // how many waited where the request did
 	flags   pieceFlags
 	turn    int64 // what lies before it was the turn of others
@@ -492,6 +493,14 @@ func (x *explainer) piece(lo int64, leaf leafCode, ident uint32, s *timeline.Seg
 	}
 	if n := len(x.stack); n > 0 {
 		f := &x.stack[n-1]
+		if n > 2 && x.stack[1].lock {
+			// A writer that waits for a reader has not got the lock yet that readers wait for behind it: the last of the class has.
+			i := n - 2
+			for !x.stack[i].lock || x.stack[i].class != x.stack[1].class {
+				i--
+			}
+			p.holder = x.stack[i+1].ident
+		}
 		p.lock, p.through, p.hold = f.first, f.through, f.hold
 		if f.inferred {
 			p.flags |= pieceInferred

@@ -86,6 +86,7 @@ type Account struct {
 	Actor  string // entry function of the actor whose time this is; "" for ClassOwn
 	Site   string // function where the request's first wait, or its own syscall, stands; of a lock its site
 	Detail string // kind of stop-the-world; where the actor waited
+	Holder string // of ClassLock: entry function of who had the lock, if that one waited for the actor; "": the actor had it
 	NS     int64
 
 	ExcessNS int64 // slow column only: matched excess over requests that were usual (ledger rules, section 8)

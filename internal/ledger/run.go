@@ -437,6 +437,11 @@ func (p *pass) tags(acct uint32, q *piece, ns int64) {
 	if p.j == nil {
 		tag(factInSTW, tl.RangeNS(q.lo, q.hi))
 	}
+	if q.class == classLock && q.holder != 0 {
+		if h := tl.EntryOf(q.holder); h != tl.EntryOf(q.ident) {
+			c.add(acct, factHolder, uint32(h), ns)
+		}
+	}
 	if s := q.seg; s != nil {
 		if s.Assist() {
 			tag(factInAssist, ns)

@@ -7,6 +7,7 @@ type Named struct {
 	Class               Class
 	Leaf                Leaf
 	Actor, Site, Detail string
+	Holder              string // of a lock, where it waited for the actor
 }
 
 // Words names an account in one clause: what was done, by whom if not by the request itself, and where. It is the one
@@ -43,6 +44,9 @@ func Words(a Named, name func(string) string) string {
 		}
 		if a.Actor == "" {
 			return "lock" + at(" at ") + ", its holder: " + cause + place
+		}
+		if a.Holder != "" {
+			return "lock" + at(" at ") + ", its holder " + name(a.Holder) + " waits for " + name(a.Actor) + ": " + cause + place
 		}
 		return "lock" + at(" at ") + ", its holder " + name(a.Actor) + ": " + cause + place
 	case ClassMessage:

@@ -166,7 +166,7 @@ func accounts(as []ledger.Account, wall int64) []Account {
 		a := &as[i]
 		b := Account{
 			Cause: string(a.Leaf), NS: a.NS, Share: share(a.NS, wall), Class: string(a.Class), Actor: a.Actor, Site: a.Site,
-			Detail: a.Detail, ExcessNS: a.ExcessNS, Requests: a.Requests, Largest: a.Largest, Actors: a.Actors, MaxQueue: a.MaxQueue,
+			Detail: a.Detail, Holder: a.Holder, ExcessNS: a.ExcessNS, Requests: a.Requests, Largest: a.Largest, Actors: a.Actors, MaxQueue: a.MaxQueue,
 		}
 		b.Instead, b.Holders = insteads(a.Instead), insteads(a.Holders)
 		b.Sites, b.Through = sites(a.Sites), sites(a.Through)

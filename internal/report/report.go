@@ -154,6 +154,7 @@ type Account struct {
 	Actor    string       `json:"actor,omitempty"`
 	Site     string       `json:"site,omitempty"`
 	Detail   string       `json:"detail,omitempty"`
+	Holder   string       `json:"holder,omitempty"`    // of a lock: who had it, where that one waited for the actor
 	ExcessNS int64        `json:"excess_ns,omitempty"` // matched excess over usual requests
 	Requests int          `json:"requests,omitempty"`  // in how many it occurs
 	Largest  int          `json:"largest,omitempty"`   // of how many it is the largest

@@ -277,7 +277,7 @@ func (w *row) label(name func(string) string) string {
 
 // describe names an account as its row and all evidence does.
 func describe(a *Account, name func(string) string) string {
-	return ledger.Words(ledger.Named{Class: ledger.Class(a.Class), Leaf: ledger.Leaf(a.Cause), Actor: a.Actor, Site: a.Site, Detail: a.Detail}, name)
+	return ledger.Words(ledger.Named{Class: ledger.Class(a.Class), Leaf: ledger.Leaf(a.Cause), Actor: a.Actor, Site: a.Site, Detail: a.Detail, Holder: a.Holder}, name)
 }
 
 // fitted describes in at most max columns: import paths go first, then the middles of names.
