@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 	"unsafe"
 
@@ -49,7 +48,6 @@ const (
 func recordBPF(ctx context.Context, p Process, w io.Writer) (_ *evidence.Cost, err error) {
 	runtime.LockOSThread() // its CPU time is read by thread
 	defer runtime.UnlockOSThread()
-	defer preferThread()()
 	began := threadTime()
 	named := newNaming(p) // first: it takes as long as a ring may wait to be read
 	defer named.close()
@@ -59,6 +57,12 @@ func recordBPF(ctx context.Context, p Process, w io.Writer) (_ *evidence.Cost, e
 	}
 	o := bpf.Options{PID: p.PID, Stacks: p.Stacks, Copy: unwinder != nil}
 	o.Loaded = debug.FreeOSMemory // the kernel's types took 20 MB
+	var turn *first
+	if p.Quota == 0 { // else what we take is to be taken from that, as is said
+		turn = &first{}
+	}
+	defer turn.end()
+	o.Step = turn.keep
 	r, err := bpf.Open(o)
 	if errors.Is(err, bpf.ErrRefused) {
 		return nil, unavailable{err}
@@ -83,7 +87,9 @@ func recordBPF(ctx context.Context, p Process, w io.Writer) (_ *evidence.Cost, e
 	}
 	s.naming = named
 	s.unwinder = unwinder
+	s.first = turn
 	err = s.run(ctx)
+	turn.end()
 	cost := &evidence.Cost{Lost: s.lost}
 	cost.KernelNS, cost.TargetNS, cost.Lowered = s.budget.end(s.seenEvents())
 	cost.CPUNS = named.end()
@@ -118,6 +124,7 @@ type bpfStream struct {
 	stacks   map[uint64]stackID
 	batch    []kernel.Record
 	kept     int // records since the last flush
+	first    *first
 	losses   []bpf.Loss
 	lost     int64
 	lossAt   int64
@@ -166,21 +173,20 @@ func (s *bpfStream) everybody() error {
 }
 
 func (s *bpfStream) run(ctx context.Context) error {
-	drain := time.NewTimer(drainEvery)
-	defer drain.Stop()
+	n, err := newNap(ctx)
+	if err != nil {
+		return err
+	}
+	defer n.close()
 	flushed := time.Now()
 	s.lossAt = monotonic()
+	next := drainEvery
 	for ended := false; !ended; {
-		select {
-		case <-ctx.Done():
-			ended = true
-		case <-drain.C:
-		}
-		next := drainEvery
-		if s.r.Fullest() < 1.0/16 {
+		n.wait(untilBeat(next))
+		ended = ctx.Err() != nil
+		if next = drainEvery; s.r.Fullest() < 1.0/16 {
 			next = drainSeldom
 		}
-		drain.Reset(untilBeat(next))
 		upTo, err := s.drain()
 		for err == nil && s.r.Fullest() > 0.25 && ctx.Err() == nil {
 			upTo, err = s.drain()
@@ -214,6 +220,7 @@ func (s *bpfStream) drain() (upTo int64, err error) {
 func (s *bpfStream) seenEvents() seen { return seen{s.events, s.switches, s.foreign} }
 
 func (s *bpfStream) put() error {
+	s.first.keep()
 	s.events += int64(len(s.batch))
 	s.kept += len(s.batch)
 	err := s.w.Records(s.batch)
@@ -472,15 +479,4 @@ func (s *bpfStream) count() {
 		s.w.Records([]kernel.Record{{Time: s.lossAt, Kind: kernel.Lost, Arg: [3]uint64{uint64(n), uint64(n), uint64(now - s.lossAt)}}})
 	}
 	s.lossAt = now
-}
-
-// preferThread lets the calling thread run before others, where that is permitted, until the function it returns: on a machine that is full
-// of work the rings would overflow before we got a CPU. It takes a few hundredths of one.
-func preferThread() (restore func()) {
-	const prioProcess, nice = 0, -20
-	was, err := syscall.Getpriority(prioProcess, 0) // of the thread; the system call answers 20 minus it
-	if err != nil || syscall.Setpriority(prioProcess, 0, nice) != nil {
-		return func() {}
-	}
-	return func() { syscall.Setpriority(prioProcess, 0, 20-was) }
 }

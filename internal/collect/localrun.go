@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -39,6 +40,7 @@ func (r *run) startLocals(ctx context.Context) (stop func() *failure) {
 	interrupted := ctx.Done()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	cpu := ownCPU()
+	fewer := moreProcs()
 	var wg sync.WaitGroup
 	var begin []chan struct{}
 	var failed error
@@ -79,6 +81,7 @@ func (r *run) startLocals(ctx context.Context) (stop func() *failure) {
 		case <-time.After(toEnd):
 			r.o.Progress(Progress{Note: fmt.Sprintf("a collector did not end within %s: what it wrote is kept", toEnd)})
 		}
+		fewer()
 		cost := evidence.Cost{CPUNS: ownCPU() - cpu, OnceNS: once + ownCPU() - ending, TargetNS: r.target.used(), SharedQuota: r.shared.Group, QuotaCPUs: r.shared.CPUs}
 		r.w.Update(func(m *evidence.Manifest) {
 			m.Recorder = &cost
@@ -92,6 +95,17 @@ func (r *run) startLocals(ctx context.Context) (stop func() *failure) {
 		return nil
 	}
 }
+
+// moreProcs gives the runtime Ps to spare until the function it returns. Where threads of ours that have one wait seconds for a CPU,
+// the one that reads the kernel's logs comes back from each system call only if a P is left: it has the CPU, and nobody to run on it.
+func moreProcs() (fewer func()) {
+	was := runtime.GOMAXPROCS(0)
+	runtime.GOMAXPROCS(was + spareProcs)
+	return func() { runtime.GOMAXPROCS(was) }
+}
+
+// spareProcs are enough for those of our goroutines that may be at work at once.
+const spareProcs = 6
 
 // byMember groups the collectors that offer the same member, in their order.
 func (r *run) byMember() (groups [][]*Local) {

@@ -44,6 +44,15 @@ type Options struct {
 
 	// Loaded is called before the first program is attached, from when on the rings fill.
 	Loaded func()
+
+	// Step is called by the calling thread between what takes some ms of CPU, as to load a program.
+	Step func()
+}
+
+func (o *Options) step() {
+	if o.Step != nil {
+		o.Step()
+	}
 }
 
 // Open attaches the programs. What is not vital and not permitted is in Missing.
@@ -52,10 +61,12 @@ func Open(o Options) (_ *Recorder, err error) {
 	if err != nil {
 		return nil, err
 	}
+	o.step()
 	target, err := find(o.PID, spec, types)
 	if err != nil {
 		return nil, err
 	}
+	o.step()
 	l, err := newLoader(spec, types, target.TID, preemptFrom(types), uint32(o.Ring))
 	if err != nil {
 		return nil, err
@@ -76,6 +87,7 @@ func Open(o Options) (_ *Recorder, err error) {
 	if err := spec.Variables[whystallVarCopies].Set(bit(o.Copy)); err != nil {
 		return nil, fmt.Errorf("load programs: set copies: %w", err)
 	}
+	o.step()
 	if err := l.makeMaps(); err != nil {
 		return nil, err
 	}
@@ -100,6 +112,7 @@ func Open(o Options) (_ *Recorder, err error) {
 		if p.how&ofStacks != 0 && !o.Stacks || p.how&byGroup != 0 && r.PerTask || p.how&remotely != 0 && !l.remote {
 			continue
 		}
+		o.step()
 		prog, err := l.load(p)
 		if err != nil {
 			if err = failed(p, err); err != nil {
@@ -121,6 +134,7 @@ func Open(o Options) (_ *Recorder, err error) {
 		if prog == nil {
 			continue
 		}
+		o.step()
 		if err := l.attach(p, prog); err != nil {
 			if err = failed(p, err); err != nil {
 				return nil, err
