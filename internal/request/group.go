@@ -137,7 +137,8 @@ func (f *Finder) list() {
 			gr.Listed, gr.Why = f.ownWork(e)
 		}
 		if gr.Listed {
-			sum[tiers[i]] += gr.Count
+			// One that is too slow to end in the trace is a request all the same.
+			sum[tiers[i]] += gr.Count + gr.LeftOut[OpenBegin] + gr.LeftOut[OpenEnd]
 		}
 	}
 	if f.o.Entry != nil {
