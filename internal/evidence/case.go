@@ -104,6 +104,12 @@ func (c *Case) readZip(st fs.FileInfo) error {
 	return c.index(c.file, st.Size())
 }
 
+// A member may be mostPacked times as large as packed, and mostUnpacked bytes in any case.
+const (
+	mostPacked   = 100
+	mostUnpacked = 64 << 20
+)
+
 // index reads the zip's directory. The bound on what it reads bounds what it allocates.
 func (c *Case) index(r io.ReaderAt, size int64) error {
 	bounded := &boundedReaderAt{r: r, left: maxIndex}
@@ -137,6 +143,11 @@ func (c *Case) index(r io.ReaderAt, size int64) error {
 		}
 		if f.UncompressedSize64 > 1<<62 {
 			return fmt.Errorf("member %q: size %d", f.Name, f.UncompressedSize64)
+		}
+		// Who explains a trace from a case spools it: 3 MB of packed zeros would fill a disk. Traces pack to a quarter,
+		// readings that hardly change to a fiftieth.
+		if f.UncompressedSize64 > mostUnpacked+mostPacked*f.CompressedSize64 {
+			return fmt.Errorf("member %q: %d bytes, packed to less than 1/%d: no recording is like that", f.Name, f.UncompressedSize64, mostPacked)
 		}
 		c.members[f.Name] = f
 		c.names = append(c.names, f.Name)

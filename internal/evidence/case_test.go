@@ -190,6 +190,7 @@ func TestOpenUntrusted(t *testing.T) {
 		"absolute":  {zipOf(t, manifestMember, goodManifest, "/etc/x", "b"), `member "/etc/x": not a name that a case uses`},
 		"escape":    {zipOf(t, manifestMember, goodManifest, "\x1b]0;x", "b"), `member "\x1b]0;x": not a name that a case uses`},
 		"twice":     {zipOf(t, manifestMember, goodManifest, "a", "1", "a", "2"), `member "a" is there twice`},
+		"unpacks":   {zipOf(t, manifestMember, goodManifest, "a", strings.Repeat("0", 80<<20)), `member "a": 83886080 bytes, packed to less than 1/100: no recording is like that`},
 		"many":      {zipOf(t, many...), "holds 4097 members, a case at most 4096"},
 		"endless":   {zipOf(t, endless...), "its list of members is too long for a case"},
 		"bomb":      {zipOf(t, manifestMember, strings.Repeat(" ", maxManifest+1)), "read manifest.json in FILE: more than 16 MiB"},
