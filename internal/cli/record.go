@@ -36,9 +36,9 @@ type recordFlags struct {
 	For     time.Duration `default:"20s" placeholder:"DURATION" help:"How long to record: ${default} unless told; whole seconds."`
 	Header  []string      `sep:"none" placeholder:"'K: V'" help:"Send this header with each request; may be repeated. Never kept or printed."`
 	MaxSize byteSize      `default:"1GiB" placeholder:"SIZE" help:"Cut what is larger, a trace above all: ${default} unless told. What came before the cut is kept and explains."`
-	CPU     bool          `name:"cpu" help:"Take a CPU profile as well. It interrupts the service 100 times a second and CPU."`
+	CPU     bool          `name:"cpu" help:"Take a CPU profile as well. It interrupts the service 100 times a second on each CPU it uses."`
 
-	Budget   float64 `default:"6" placeholder:"PERCENT" help:"Lower the detail when recording costs more than this part of the CPU time that the process uses, and more than a third of that part of one CPU beside 3 % for its own threads: ${default} % unless told."`
+	Budget   float64 `default:"6" placeholder:"PERCENT" help:"Lower the detail when recording costs more than this part of the CPU time that the process uses or, of one that uses little, a third of this part of one CPU: ${default} % unless told. The recorder's own threads may take 3 % of a CPU beside."`
 	WithArgs bool    `help:"Keep the process' command-line arguments in the case; they may hold secrets."`
 	NoProbe  bool    `help:"Do not look for the process' pprof pages."`
 	NoKernel bool    `help:"Do not record the kernel's events of the process."`
@@ -54,10 +54,13 @@ func (*recordCmd) Help() string {
   whystall record --pid 4121 --for 1h --slow-over 500ms -o shop
   whystall explain slow.case
 
-Ctrl-C ends a recording early: what was recorded is kept. While recording, the case is the folder FILE.part, which explains as well.
+Ctrl-C ends a recording early: what was recorded is kept. While recording, the case is the folder
+FILE.part, which explains as well.
 
-With --slow-over it waits for the stall: segments of 20 s are recorded back to back, each is judged while the next is recorded, and only one that holds a request
-that took so long is saved, with the one before it. A request that begins in one segment and ends in the next is not seen whole; what happens now and then happens again.
+With --slow-over it waits for the stall: segments of 20 s are recorded back to back, each is judged
+while the next is recorded, and only one that holds a request that took so long is saved, with the one
+before it. A request that begins in one segment and ends in the next is not seen whole; what happens
+now and then happens again.
 
 Exit status: 0 recorded, 2 wrong usage, 3 could not record.`
 }
