@@ -318,7 +318,7 @@ func (m *markdown) kernel(r *Report) {
 	}
 	m.line("\n%s", escape(sentence(k.running())))
 	if s := k.ran(); s != "" {
-		m.line("What they ran, %s.", escape(s))
+		m.line("What they ran: %s.", escape(s))
 	}
 	if s := k.who(); s != "" {
 		m.line("While they were queued, on their CPU: %s.", escape(s))

@@ -65,9 +65,9 @@ func (r *Report) unseenRequests() string {
 	}
 	s := "Its requests were not seen: that takes net/http/pprof in the service (--pprof URL)."
 	if c := r.Ledger.CPUs; c != nil && len(c.Accounts) > 0 && c.TotalNS > 0 {
-		s += fmt.Sprintf(" It used %s of the %s that it may use, ", percent(share(c.Accounts[0].NS, c.TotalNS)), plural(int64(c.Allowed), "CPU", "CPUs"))
+		s += fmt.Sprintf(" It used %s of the %s that it may use: ", percent(share(c.Accounts[0].NS, c.TotalNS)), plural(int64(c.Allowed), "CPU", "CPUs"))
 	} else {
-		s += " Its threads ran, "
+		s += " Its threads ran "
 	}
 	return s + ran + "."
 }

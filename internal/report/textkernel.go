@@ -164,7 +164,7 @@ func (p *page) threads(r *Report) {
 		p.note("while they were queued, on their CPU: ", s)
 	}
 	if s := k.ran(); s != "" {
-		p.note("what they ran, ", s)
+		p.note("what they ran: ", s)
 	}
 	if s := k.standstills(); s != "" {
 		p.note("", s)
@@ -247,7 +247,7 @@ func (k *Kernel) ran() string {
 	if whole == 0 {
 		return ""
 	}
-	return "by " + plural(k.RanSamples, "sample", "samples") + ": " + whoList(k.Ran, whole, 5)
+	return whoList(k.Ran, whole, 5) + " (by " + plural(k.RanSamples, "sample", "samples") + ")"
 }
 
 func (s *Stretches) words() string {
