@@ -41,3 +41,34 @@ func TestThreadHerd(t *testing.T) {
 		}
 	}
 }
+
+// Two workers give back what they got to who gives them the next, and share a lock, each waiting at a word of its own, as Java's threads do: the waits for
+// the next are those for work. With one name for all nobody can tell, and nothing is asserted of that.
+func TestThreadHandsBack(t *testing.T) {
+	s := newScript()
+	s.thread(11, "dispatch")
+	s.thread(21, "pool-1")
+	s.thread(22, "pool-2")
+	for i, at := 0, 10_000_000; i < 20; i, at = i+1, at+5_000_000 {
+		s.on(11, at, at+100_000, 233, 5, stEpoll)
+		for w := range 2 {
+			s.wokenBy(21+w, at+10_000+w*1000, 11, stWake)
+		}
+		s.on(21, at+20_000, at+2_000_000, 231, 0, stSleep)
+		s.on(22, at+20_000, at+30_000, 203, 0x6080, stFutex) // for the lock
+		s.wokenBy(21, at+2_500_000, 0, stTimer)
+		s.line("switch t=%d cpu=21 other=21 flags=othertarget", at+2_510_000)
+		s.wokenBy(22, at+2_520_000, 21, stWake)
+		s.wokenBy(11, at+2_530_000, 21, stWake) // gives back
+		s.line("switch t=%d cpu=21 tid=21 flags=target args=1,203,%d kernel=%d", at+2_540_000, 0x5040, stFutex)
+		s.on(22, at+2_530_000, at+2_900_000, 203, 0x5080, stFutex)
+		s.on(11, at+2_540_000, at+2_600_000, 233, 5, stEpoll)
+		s.wokenBy(11, at+4_900_000, 0, stNet)
+	}
+	f := s.find(t)
+	for i := range f.lives {
+		if l := &f.lives[i]; l.tid == 22 && (l.best < 0 || l.sites[l.best].key.arg != 0x5080) {
+			t.Errorf("the wait for work of thread 22 is %d of %+v", l.best, l.sites)
+		}
+	}
+}

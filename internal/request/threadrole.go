@@ -263,6 +263,10 @@ func (f *threadFinder) choose(l *life) int32 {
 	if best < 0 {
 		return -1
 	}
+	if n := handedBack(l, &l.sites[best]); n >= 0 {
+		l.sites[n].replies = 0
+		return n
+	}
 	b := &l.sites[best]
 	for i := range l.sites {
 		s := &l.sites[i]
@@ -278,6 +282,28 @@ func (f *threadFinder) choose(l *life) int32 {
 		}
 	}
 	return best
+}
+
+// handedBack looks for the wait for work of who gives back what it got, as a connection, when it is done, and then gets the next: those look like
+// answers. It can be told where all other waits are ended by threads of the life's own name, which share a lock or a permit with it, and these hardly ever are.
+// -1: there is none.
+func handedBack(l *life, best *lifeSite) int32 {
+	shared := func(s *lifeSite) bool { return s.tier() == tierChan && s.asked > 0 && s.kin*4 >= s.asked*3 }
+	if !shared(best) {
+		return -1
+	}
+	found := int32(-1)
+	for i := range l.sites {
+		s := &l.sites[i]
+		switch {
+		case s.blocks < leastWaits || s == best || canBeIdle(s) && (shared(s) || s.tier() == tierTimer):
+		case s.key.block == timeline.BlockFutex && s.kin*4 <= s.asked && s.other*10 >= s.all()*9 && found < 0:
+			found = int32(i)
+		default:
+			return -1
+		}
+	}
+	return found
 }
 
 // canBeIdle: what ended it was mostly from outside.

@@ -36,6 +36,8 @@ type lifeSite struct {
 	short   uint32 // of timer: for less than shortSleepNS
 	other   uint32 // another thread of the target
 	replies uint32 // of other: one that the waiter itself had woken since: an answer
+	asked   uint32 // of other, how many were looked at for that and for kin
+	kin     uint32 // of asked: one of the waiter's own name
 	bad     uint32 // what no wait for work ends with, or a wait that cannot be one
 	user    uint32 // a stack, for its name
 	kern    uint32
@@ -71,6 +73,8 @@ func (s *lifeSite) add(o *lifeSite) {
 	s.short += o.short
 	s.other += o.other
 	s.replies += o.replies
+	s.asked += o.asked
+	s.kin += o.kin
 	s.bad += o.bad
 	if s.user == 0 {
 		s.user = o.user
@@ -159,8 +163,14 @@ func (w *lifeWaits) add(f *threadFinder, l *life, s *timeline.Stretch) {
 		default:
 			x.giver, x.given = s.Waker, 1
 		}
-		if x.other <= 64 && f.answered(s, l.tid) {
-			x.replies++
+		if x.other <= 64 {
+			x.asked++
+			if f.answered(s, l.tid) {
+				x.replies++
+			}
+			if f.kin(l.tid, s.Waker, s.End) {
+				x.kin++
+			}
 		}
 	case endSignal, endUnseen:
 	default:
@@ -183,6 +193,13 @@ func (f *threadFinder) answered(s *timeline.Stretch, tid uint32) bool {
 		}
 	}
 	return false
+}
+
+// kin tells whether two threads are of one name.
+func (f *threadFinder) kin(a, b uint32, at int64) bool {
+	x, ok := f.k.Name(a, at)
+	y, known := f.k.Name(b, at)
+	return ok && known && x.Comm != "" && CommPattern(x.Comm) == CommPattern(y.Comm)
 }
 
 // answerNS is how long before its wait a thread asked for what it waits for.
