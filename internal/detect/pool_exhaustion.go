@@ -153,6 +153,9 @@ func tellTurns(p *Pass, f *finding.Finding) {
 	} else if 2*permit > p.NS() {
 		f.Summary = fmt.Sprintf("slow requests wait %s (%s of their time) in %s for what other requests hold; those meanwhile: %s", p.per(p.NS()), p.share(p.NS()), site, holderText(did))
 		f.Remedy = append(f.Remedy, turnRemedy(mostly, "permits (connections, slots) in "+site, "what is done while one is held"))
+		if p.Ledger.Native {
+			f.Remedy = append(f.Remedy, "if it is a lock, of a row, a table or an object, there can be no more of it: do less while it is held, and do not wait then")
+		}
 	} else if mostly == ledger.LeafNetwork && 2*asked < did[string(ledger.LeafNetwork)] {
 		// The one that waits for the network may be a worker's helper.
 		f.Summary = fmt.Sprintf("slow requests wait %s (%s of their time) in %s while those that they wait for work for other requests; these wait meanwhile for: %s", p.per(p.NS()), p.share(p.NS()), site, holderText(did))
