@@ -89,7 +89,7 @@ func machine() (as []Ability) {
 		if os.Geteuid() == 0 {
 			more = "sudo sysctl kernel.kptr_restrict=1"
 		}
-		as = append(as, Ability{Tier: "eBPF", Name: "kernel symbols", Say: "addresses in /proc/kallsyms are hidden from this user: kernel functions are not named", More: more})
+		as = append(as, Ability{Tier: "eBPF", Name: "kernel symbols", Say: "the kernel shows this user no addresses of its functions (/proc/kallsyms has zeros): it does not name them when it is asked either", More: more})
 	}
 
 	if n, ok := number("/proc/sys/kernel/task_delayacct"); ok && n == 1 {

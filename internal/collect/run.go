@@ -100,6 +100,7 @@ type run struct {
 	kept    int          // members with something in them
 	heard   bool         // an answer came
 	begun   atomic.Int64 // of the last try at the trace, for progress
+	awaits  atomic.Bool  // somebody else's trace to end
 	trace   *failure
 	told    string // why the pprof pages were given up, which was said at once
 }
@@ -280,6 +281,7 @@ func (r *run) during(ctx context.Context) *failure {
 	}
 	trace := find("trace")
 	n, fail := r.takeTrace(ctx, trace)
+	r.awaits.Store(false)
 	switch {
 	case fail != nil && (fail.kind == absent || fail.kind == refused) && r.kept > 0:
 		// The profiles and metrics of that time are still worth having.
@@ -310,20 +312,27 @@ func (r *run) wait(ctx context.Context, begun time.Time) {
 	}
 }
 
-// takeTrace waits for a while where somebody else is taking one.
+// takeTrace waits for a while where somebody else is taking one: where the kernel is recorded meanwhile, no longer than was asked for.
 func (r *run) takeTrace(ctx context.Context, c *Collector) (int64, *failure) {
-	until := time.Now().Add(r.o.Timing.Busy)
+	patience, retry := r.o.Timing.Busy, r.o.Timing.Retry
+	if r.target != nil {
+		patience = min(patience, r.o.For)
+		retry = min(retry, patience/4)
+	}
+	until := time.Now().Add(patience)
 	for told := false; ; told = true {
 		r.begun.Store(time.Now().UnixNano())
+		r.awaits.Store(false)
 		n, fail := r.fetch(ctx, c.Fetches[0], c.Hint)
-		if fail == nil || fail.kind != busy || time.Now().Add(r.o.Timing.Retry).After(until) {
+		if fail == nil || fail.kind != busy || time.Now().Add(retry).After(until) {
 			return n, fail
 		}
 		if !told {
-			r.o.Progress(Progress{Note: fmt.Sprintf("trace: somebody else is taking a trace there: waiting up to %s for it to end", r.o.Timing.Busy)})
+			r.o.Progress(Progress{Note: fmt.Sprintf("trace: somebody else is taking a trace there: waiting up to %s for it to end", patience)})
 		}
+		r.awaits.Store(true)
 		select {
-		case <-time.After(r.o.Timing.Retry):
+		case <-time.After(retry):
 		case <-ctx.Done():
 			return 0, failf(stopped, "stopped while waiting for somebody else's trace to end")
 		}
@@ -340,7 +349,11 @@ func (r *run) tick() func() {
 		t := time.NewTimer(untilBeat(progressEvery))
 		defer t.Stop()
 		for {
-			r.o.Progress(Progress{Doing: "recording", Elapsed: time.Since(time.Unix(0, r.begun.Load())), Of: r.o.For, Received: r.received.Load() + r.wrote.Load()})
+			p := Progress{Doing: "recording", Elapsed: time.Since(time.Unix(0, r.begun.Load())), Of: r.o.For, Received: r.received.Load() + r.wrote.Load()}
+			if r.awaits.Load() {
+				p = Progress{Doing: "waiting for somebody else's trace to end"}
+			}
+			r.o.Progress(p)
 			select {
 			case <-t.C:
 				t.Reset(untilBeat(progressEvery))
