@@ -405,31 +405,27 @@ func (s *sum) tag(k factKind, ns int64) {
 // with the nearest own running time.
 func (p *pass) excess(c *column, slow []*kept) {
 	usual := map[*group][]*kept{}
-	isSlow := map[*kept]*group{}
-	for _, g := range p.groups {
-		if g == nil {
-			continue
-		}
-		for _, k := range g.cands {
-			if k.slow {
-				isSlow[k] = g
-			}
-		}
-	}
+	fifths := map[*kept][]*kept{} // by the first of those it is the middle fifth of
 	for _, s := range c.sums {
 		if s != nil {
 			s.excess = float64(s.ns)
 		}
 	}
 	for _, k := range slow {
-		g := isSlow[k]
-		u, ok := usual[g]
+		u, ok := usual[k.group]
 		if !ok {
-			u = g.usual()
-			usual[g] = u
+			u = k.group.usual()
+			usual[k.group] = u
 		}
-		near := nearestOwn(u, k.own)
-		near = middleFifth(near)
+		if len(u) == 0 {
+			continue
+		}
+		all := nearestOwn(u, k.own)
+		near, ok := fifths[all[0]]
+		if !ok {
+			near = middleFifth(all)
+			fifths[all[0]] = near
+		}
 		for _, n := range near {
 			for _, f := range n.facts {
 				if f.kind() != factNS {

@@ -477,8 +477,9 @@ func (x *explainer) others(ident uint32, s *timeline.Segment, lo int64) {
 // piece begins a piece from the cursor down to lo. It is overwritten by the next.
 func (x *explainer) piece(lo int64, leaf leafCode, ident uint32, s *timeline.Segment) *piece {
 	p := &x.p
-	*p = piece{lo: lo, hi: x.cursor, leaf: leaf, class: x.class, depth: len(x.stack) - 1, ident: ident,
-		site: x.site, seg: s, queue: x.queue, turn: x.turn, held: x.held}
+	*p = piece{} // a literal would be built beside it and copied
+	p.lo, p.hi, p.leaf, p.class, p.depth, p.ident = lo, x.cursor, leaf, x.class, len(x.stack)-1, ident
+	p.site, p.seg, p.queue, p.turn, p.held = x.site, s, x.queue, x.turn, x.held
 	// One that asks others does not wait for the network itself.
 	p.serves = x.serves == timeline.ServingAgain || x.serves == timeline.ServingHelpers && p.depth > 1
 	p.asked = x.asked

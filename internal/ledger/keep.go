@@ -27,6 +27,7 @@ type kept struct {
 	own        int64 // running
 	goid       int64
 	hash       uint64
+	group      *group
 	facts      []fact
 	name       request.NameID
 	limited    bool

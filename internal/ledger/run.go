@@ -250,7 +250,7 @@ func (p *pass) activation(a *request.Activation) {
 	if !cand && !other {
 		return
 	}
-	k := &kept{begin: b, end: e, own: own, goid: int64(a.G), name: a.Name, hash: h}
+	k := &kept{begin: b, end: e, own: own, goid: int64(a.G), name: a.Name, hash: h, group: grp}
 	p.explain(k, g, p.tl.Rel(a.PrevEnd), cand && (wall >= grp.hot || p.o.SlowOver > 0))
 	if cand {
 		p.bytes += grp.keep(k)

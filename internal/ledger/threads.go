@@ -107,7 +107,7 @@ func (t *threadPass) unit(u *request.Unit) {
 	if !cand && !other {
 		return
 	}
-	k := &kept{begin: b, end: e, own: own, goid: int64(u.TID), hash: h}
+	k := &kept{begin: b, end: e, own: own, goid: int64(u.TID), hash: h, group: grp}
 	t.explain(k, u)
 	if cand {
 		t.bytes += grp.keep(k)
