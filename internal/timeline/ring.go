@@ -124,6 +124,7 @@ func (r *ring) init(limit int) {
 	r.head, r.oldest = 1, 1
 	// All at once: what is not used yet is address space, not memory, and nothing has to move.
 	r.segs = make([]Segment, n)
+	huge(r.segs)
 }
 
 // alive tells whether segment number seq is still kept.
