@@ -60,8 +60,8 @@ func (g *generation) stray(high, far uint64) (int, uint64) {
 	if t := g.batches[last].ts; below > 0 && t > below && t-below > far {
 		return last, t - below
 	}
-	// What the generation before reaches up to is not alone.
-	if t := g.batches[first].ts; above != ^uint64(0) && above > t && above-t > far && (high == 0 || t+far < high) {
+	// What the generation before reaches up to is not alone. One of few may be all that was written before a stop.
+	if t := g.batches[first].ts; len(g.batches) > 2 && above != ^uint64(0) && above > t && above-t > far && (high == 0 || t+far < high) {
 		return first, above - t
 	}
 	return -1, 0
