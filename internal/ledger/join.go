@@ -63,6 +63,7 @@ type behind struct {
 	detail timeline.FuncID
 	ref    uint32
 	own    bool
+	then   timeline.Span // when it was called so
 }
 
 // Words for who had a CPU while a thread was queued for it.
@@ -215,12 +216,13 @@ func (j *joiner) byShares(dst []part, shares []timeline.Share, b, e int64) []par
 	return dst
 }
 
-// behindWhom says how tid is called.
+// behindWhom says how tid is called at a time: numbers of threads are used again.
 func (j *joiner) behindWhom(tid uint32, at int64) behind {
 	b, ok := j.behind[tid]
-	if ok {
+	if ok && b.then.Begin <= at && at < b.then.End {
 		return b
 	}
+	b = behind{then: j.k.Named(tid, at)}
 	i := Instead{}
 	switch t, known := j.k.Name(tid, at); {
 	case tid == 0:
@@ -246,7 +248,7 @@ func (j *joiner) behindWhom(tid uint32, at int64) behind {
 	return b
 }
 
-// refOf is the number of tid's name, that of nobody for who is not known.
+// refOf is the number of tid's name when it was last asked for, that of nobody for who is not known.
 func (j *joiner) refOf(tid uint32) uint32 {
 	if b, ok := j.behind[tid]; ok {
 		return b.ref

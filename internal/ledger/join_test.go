@@ -223,3 +223,23 @@ func TestRunKernel(t *testing.T) {
 		t.Errorf("got %+v", r.Kernel)
 	}
 }
+
+// TestNameThen: a thread's number is used again. Who had the CPU is who had the number then, in whatever order it is asked for.
+func TestNameThen(t *testing.T) {
+	k := kernelTwin(t, `header source=bpf pid=10 cpus=0
+switch t=1 tid=10 other=20 flags=target
+switch t=1000 tid=20 other=10
+thread tid=20 pid=20 comm="first" since=5
+thread tid=20 pid=20 comm="second" since=300
+thread tid=20 pid=20 comm="third" since=600
+`)
+	j := newJoiner(k, timeline.New(newThreadSource(), timeline.Options{Bytes: 1 << 16}))
+	for _, x := range []struct {
+		at   int64
+		want string
+	}{{700, "third (pid 20)"}, {1, "first (pid 20)"}, {300, "second (pid 20)"}, {299, "first (pid 20)"}, {599, "second (pid 20)"}, {600, "third (pid 20)"}} {
+		if got := j.who[j.behindWhom(20, x.at).ref].Who; got != x.want {
+			t.Errorf("thread 20 at %d is %s, want %s", x.at, got, x.want)
+		}
+	}
+}

@@ -200,6 +200,20 @@ func (k *Kernel) Name(tid uint32, at int64) (kernel.Thread, bool) {
 	return l[max(i-1, 0)], true
 }
 
+// Named is from when to when tid is who it is at a time: before and after its number may be another's, or it runs another program.
+func (k *Kernel) Named(tid uint32, at int64) Span {
+	l := k.names[tid]
+	i := sort.Search(len(l), func(i int) bool { return l[i].Since > at })
+	s := Span{-maxTimeNS, maxTimeNS}
+	if i > 1 {
+		s.Begin = l[i-1].Since // before its first name it was as well
+	}
+	if i = max(i, 1); i < len(l) {
+		s.End = l[i].Since
+	}
+	return s
+}
+
 // FromNS is the thread of the target that its own trace calls nstid; 0: none is known. Where no thread has a second
 // number they are the same.
 func (k *Kernel) FromNS(nstid uint32) uint32 {
