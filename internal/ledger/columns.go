@@ -123,7 +123,7 @@ func (p *pass) choose(r *Result, list []request.Group) (slow []*kept) {
 			leftOut["goroutine not found"] += g.gone
 		}
 		slices.SortFunc(g.cands, slower)
-		n := int((g.count + 50) / 100)
+		n := int(g.slowest())
 		if p.o.SlowOver > 0 {
 			n = int(g.over)
 		}

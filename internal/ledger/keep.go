@@ -74,11 +74,18 @@ func (p *pass) group(id request.GroupID) *group {
 	return p.groups[id]
 }
 
-func (g *group) add(wall int64) {
+func (g *group) tally(wall int64) {
 	g.count++
 	g.sum += wall
 	g.max = max(g.max, wall)
 	g.hist.add(wall)
+}
+
+// slowest is how many are slow, unless told what is.
+func (g *group) slowest() int64 { return (g.count + 50) / 100 }
+
+func (g *group) add(wall int64) {
+	g.tally(wall)
 	if g.count > alwaysBelow && g.count%64 == 0 {
 		n := float64(g.count)
 		share := 0.02
@@ -282,6 +289,16 @@ func (h *histogram) quantile(q float64) int64 {
 	for i := len(h.b) - 1; i >= 0; i-- {
 		left -= int64(h.b[i])
 		if left <= 0 {
+			return bucketAt(i)
+		}
+	}
+	return 0
+}
+
+// least is the least duration of the bucket that the n-th longest lies in.
+func (h *histogram) least(n int64) int64 {
+	for i := len(h.b) - 1; i >= 0; i-- {
+		if n -= int64(h.b[i]); n <= 0 {
 			return bucketAt(i)
 		}
 	}

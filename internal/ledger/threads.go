@@ -31,6 +31,7 @@ type threadPass struct {
 	what  *request.Unit // that is explained
 	src   *threadSource
 
+	picks  []*[strata][]uint64        // by group: the hashes of the sample
 	actors map[uint32]timeline.FuncID // by TID
 	sites  map[placeKey]*site
 	usual  map[usualKey]usualPlace // nil: not asked for yet
@@ -57,11 +58,18 @@ func (t *threadPass) run(ctx context.Context) (*Result, error) {
 	begin, end := t.k.Span()
 	t.tl.Advance(exectrace.Time(begin))
 	t.tl.Advance(exectrace.Time(end))
+	own := make([]int64, len(t.units.Units))
 	for i := range t.units.Units {
 		if i%1024 == 0 && ctx.Err() != nil {
 			return nil, fmt.Errorf("account for threads: %w", ctx.Err())
 		}
-		t.unit(&t.units.Units[i])
+		own[i] = t.unit(&t.units.Units[i])
+	}
+	for n, c := range t.pick(own) {
+		if n%64 == 0 && ctx.Err() != nil {
+			return nil, fmt.Errorf("account for threads: %w", ctx.Err())
+		}
+		t.keep(&t.units.Units[c.unit], own[c.unit], c)
 	}
 	r := &Result{Native: true, Monotonic: true, Begin: begin, End: end}
 	s := t.ledgers(r)
@@ -86,38 +94,6 @@ func (t *threadPass) flight() (l spans) {
 		}
 	}
 	return l.merge()
-}
-
-// unit takes a unit of work.
-func (t *threadPass) unit(u *request.Unit) {
-	grp := t.group(u.Group)
-	if grp == nil || u.LeftOut != request.Kept {
-		return
-	}
-	b, e := t.tl.Rel(exectrace.Time(u.Begin)), t.tl.Rel(exectrace.Time(u.End))
-	wall := e - b
-	if wall != u.End-u.Begin { // longer than any recording: a damaged one
-		grp.gone++
-		return
-	}
-	own := t.own(grp, u)
-	grp.add(wall)
-	h := hash2(uint64(u.TID), uint64(b))
-	cand, other := grp.candidate(wall, t.o.SlowOver), grp.wants(own, h)
-	if !cand && !other {
-		return
-	}
-	k := &kept{begin: b, end: e, own: own, goid: int64(u.TID), hash: h, group: grp}
-	t.explain(k, u)
-	if cand {
-		t.bytes += grp.keep(k)
-	}
-	if other {
-		t.bytes += grp.sample(k)
-	}
-	if t.bytes > maxKept {
-		t.shrink()
-	}
 }
 
 // own adds a unit to its group's column of all, by the thread's own states, and returns how long it was on a CPU.

@@ -1,0 +1,69 @@
+package ledger
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/whystall/whystall/internal/request"
+)
+
+// TestPick: of units whose durations often are the same, in whatever groups, those are picked that sorting all of them names: the slowest
+// hundredth of each group and ten more, and of each octave of running time those with the smallest hashes.
+func TestPick(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	for _, slowOver := range []int64{0, 700} {
+		p := newThreadPass(kernelTwin(t, "header source=bpf pid=10 cpus=0\nswitch t=1 tid=10 other=11 flags=target\nswitch t=100000 tid=11 other=10 flags=target\n"), Options{SlowOver: slowOver})
+		p.units = &request.Threads{}
+		var byGroup [3][]int32
+		for i := range 6000 {
+			g := r.IntN(r.IntN(3) + 1)
+			begin := r.Int64N(50_000)
+			u := request.Unit{TID: uint32(100 + i/50), Begin: begin, End: begin + r.Int64N(1<<r.IntN(11)), Group: request.GroupID(g)}
+			if i%40 == 0 {
+				u.LeftOut = request.OpenEnd
+			} else {
+				byGroup[g] = append(byGroup[g], int32(i))
+			}
+			p.units.Units = append(p.units.Units, u)
+		}
+		own := make([]int64, len(p.units.Units))
+		for i := range own {
+			own[i] = p.unit(&p.units.Units[i])
+		}
+		want := map[int32]picked{}
+		units := p.units.Units
+		wall := func(i int32) int64 { return units[i].End - units[i].Begin }
+		for g, l := range byGroup {
+			hash := func(i int32) uint64 { b, _ := p.rel(&units[i]); return hash2(uint64(units[i].TID), uint64(b)) }
+			slices.SortStableFunc(l, func(a, b int32) int {
+				return slower(&kept{begin: units[a].Begin, end: units[a].End, goid: int64(units[a].TID)}, &kept{begin: units[b].Begin, end: units[b].End, goid: int64(units[b].TID)})
+			})
+			for n, i := range l {
+				if slowOver > 0 && wall(i) >= slowOver || slowOver == 0 && int64(n) < p.groups[g].slowest()+atLeast {
+					want[i] = picked{unit: i, slow: true}
+				}
+			}
+			slices.SortFunc(l, func(a, b int32) int {
+				if hash(a) < hash(b) {
+					return -1
+				}
+				return 1
+			})
+			for _, i := range l[:min(len(l), perStratum)] { // none is known to have run: all are of one octave
+				c := want[i]
+				c.unit, c.other = i, true
+				want[i] = c
+			}
+		}
+		got := p.pick(own)
+		if len(got) != len(want) || !slices.IsSortedFunc(got, func(a, b picked) int { return int(a.unit - b.unit) }) {
+			t.Errorf("slow over %d: %d are picked, want %d in order", slowOver, len(got), len(want))
+		}
+		for _, c := range got {
+			if want[c.unit] != c {
+				t.Errorf("slow over %d: unit %d of %d ns is %+v, want %+v", slowOver, c.unit, wall(c.unit), c, want[c.unit])
+			}
+		}
+	}
+}
