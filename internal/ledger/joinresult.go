@@ -17,8 +17,7 @@ func (p *pass) kernel(r *Result, slow *column) {
 	if k == nil {
 		return
 	}
-	r.Kernel = kernelSums(k, p.o.Set)
-	fillFutexes(k, r.Kernel)
+	r.Kernel = p.sums()
 	var requests spans
 	if p.j != nil {
 		r.Kernel.Joined, r.Kernel.Whole, r.Kernel.ShiftNS = true, p.j.whole, p.j.shift
@@ -62,6 +61,7 @@ func RunKernel(ctx context.Context, k *timeline.Kernel, o Options) (*Result, err
 	p.j = nil
 	r := &Result{Begin: b, End: e, Monotonic: true}
 	r.Requests.NoRequestsCause = NoGoTrace
+	p.sums = kernelBeside(k, o.Set)
 	p.kernel(r, &column{})
 	if r.Kernel != nil {
 		goRan(k, r.Kernel)

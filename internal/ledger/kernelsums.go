@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/whystall/whystall/internal/evidence"
 	"github.com/whystall/whystall/internal/evidence/kernel"
@@ -65,6 +66,17 @@ func kernelSums(k *timeline.Kernel, set *evidence.Set) *Kernel {
 		r.FaultsN = max(r.FaultsN, minor+major)
 	}
 	return r
+}
+
+// kernelBeside begins to add up on another core what depends on nobody's requests. What it gives waits for it.
+func kernelBeside(k *timeline.Kernel, set *evidence.Set) func() *Kernel {
+	done := make(chan *Kernel, 1)
+	go func() {
+		r := kernelSums(k, set)
+		fillFutexes(k, r)
+		done <- r
+	}()
+	return sync.OnceValue(func() *Kernel { return <-done })
 }
 
 // grown is by how much a counter has grown while it was read, and how long that was.

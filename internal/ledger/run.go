@@ -78,9 +78,10 @@ type pass struct {
 	ownGroup  *group // scratch of the column of all
 	ownRan    int64
 
-	instead bool         // the activation that is explained wants to know who ran instead
-	look    func(*piece) // tests: sees every piece
-	told    func()       // tests: an activation was explained
+	sums    func() *Kernel // what the kernel's records tell whoever the requests are; added up meanwhile
+	instead bool           // the activation that is explained wants to know who ran instead
+	look    func(*piece)   // tests: sees every piece
+	told    func()         // tests: an activation was explained
 }
 
 func run(ctx context.Context, src timeline.Source, f finder, o Options) (*Result, error) {
@@ -112,6 +113,9 @@ func newPass(src timeline.Source, f finder, o Options) *pass {
 
 func (p *pass) run(ctx context.Context) (*Result, error) {
 	began := time.Now()
+	if p.o.Kernel != nil {
+		p.sums = kernelBeside(p.o.Kernel, p.o.Set)
+	}
 	src, tl, f := p.src, p.tl, p.f
 	var begin, end exectrace.Time
 	var events int64

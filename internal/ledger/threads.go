@@ -46,9 +46,11 @@ func newThreadPass(k *timeline.Kernel, o Options) *threadPass {
 	src := newThreadSource()
 	o.Kernel, o.Bytes = k, 1<<16 // of goroutines, of which there are none
 	t := &threadPass{k: k, src: src, walk: newThreadWalk(k), actors: map[uint32]timeline.FuncID{}, locks: map[uint64]uint32{}, sites: map[placeKey]*site{}}
+	sums := kernelBeside(k, o.Set)
 	t.units = request.FindThreads(k, request.Options{Entry: o.Entry})
 	t.turns = newTurns(t.walk, t.units)
 	t.pass = newPass(src, threadGroups{t.units}, o)
+	t.pass.sums = sums
 	t.j = newJoiner(k, t.tl)
 	t.walk.out = t.tell
 	return t
@@ -77,8 +79,7 @@ func (t *threadPass) run(ctx context.Context) (*Result, error) {
 		r.Requests.NoRequestsCause = t.units.Cause
 	}
 	t.lockTable(r, s)
-	r.Kernel = kernelSums(t.k, t.o.Set)
-	fillFutexes(t.k, r.Kernel)
+	r.Kernel = t.sums()
 	waits, on := t.lockWaits(r.Kernel)
 	on = append(on, waited(&r.All)...)
 	sortInstead(on)

@@ -2,6 +2,7 @@ package timeline
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"github.com/whystall/whystall/internal/evidence/kernel"
 )
@@ -123,7 +124,7 @@ type kthread struct {
 	events  []uint32 // numbers of its events, in order
 	until   []int64  // the latest end of those up to each
 	overlay []overlaid
-	found   int // by at
+	found   int32 // by at: a hint that several ask for and set at once
 
 	// while reading
 	pending   koff // a waking that came while it was on a CPU
@@ -216,7 +217,8 @@ func (k *kernelState) segEnd(th *kthread, i int) int64 {
 // apart in memory from those asked for in between: it looks in growing steps from where it found the last.
 func (th *kthread) at(t int64) int {
 	lo, hi := 0, len(th.segs)
-	if at := th.found; at < hi && th.segs[at].begin <= t {
+	from := int(atomic.LoadInt32(&th.found))
+	if at := from; at < hi && th.segs[at].begin <= t {
 		lo = at + 1
 		for step := 1; lo+step < hi; step *= 2 {
 			if th.segs[lo+step].begin > t {
@@ -243,7 +245,10 @@ func (th *kthread) at(t int64) int {
 			hi = m
 		}
 	}
-	th.found = max(lo-1, 0)
+	// To set it costs more than some steps of looking.
+	if near := max(lo-1, 0); near < from || near > from+4 {
+		atomic.StoreInt32(&th.found, int32(near))
+	}
 	return lo - 1
 }
 
