@@ -98,6 +98,16 @@ func (b *board) below(f Floor, ns int64) string {
 	return fmt.Sprintf("%s per slow request, %s; worth a finding from %s and %s on", finding.Duration(per), percent(share), finding.Duration(f.NS), percent(f.Share))
 }
 
+// taken is what the named cause was granted of an account.
+func (b *board) taken(account int, cause string) (ns int64) {
+	for _, t := range b.takers[account] {
+		if t.p.det.Name == cause {
+			ns += t.ns
+		}
+	}
+	return ns
+}
+
 // overlap tells whose the part of a claim is that is not free, in proportion to what each took.
 func (b *board) overlap(c *claim) []taker {
 	lost, taken := c.ns-c.granted, int64(0)

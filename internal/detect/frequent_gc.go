@@ -30,7 +30,8 @@ var _ = register(&Detector{
 Evidence
   Cycles a second, heap goal against live heap, share of used CPU that GC took, and the slow
   column: mark assist, waits for credit and for mark termination, sweeps, stop-the-worlds of GC,
-  and time runnable while GC workers ran. Which call sites start the cycles and assist. Without a
+  and time runnable while GC workers ran; where GC has half of the CPU used, that part of all
+  time runnable. Which call sites start the cycles and assist. Without a
   trace: runtime metrics or memstats read twice give cycles and CPU; what requests lost is then
   not known, and the finding is possible at most. So is one of CPU alone: where the heap has no
   room and GC takes a quarter of the CPUs, but requests are too short to show it one by one.
@@ -109,9 +110,7 @@ func lookFrequentGC(p *Pass) {
 		a := &r.Slow.Accounts[i]
 		switch {
 		case a.Leaf == ledger.LeafRunnable:
-			if !stretched {
-				p.Claim(i, instead(a, "gc"))
-			}
+			p.Claim(i, queuedForGC(a, share, stretched))
 		case gcLeaf(a):
 			// While the whole process stands still, what a goroutine happens to wait for did not make it.
 			p.Claim(i, a.NS-min(a.NS, a.Tags.SilenceNS))
@@ -120,6 +119,21 @@ func lookFrequentGC(p *Pass) {
 	if p.board.below(p.det.Floor, p.Claimed()) != "" {
 		claimGCCPU(p, share)
 	}
+}
+
+// gcRules is from what part of the CPU used on GC makes the run queue: what is left of the program is the smaller part.
+const gcRules = 0.5
+
+// queuedForGC is the part of an account's time in the run queue that GC made, which takes share of the CPU used: while its workers had
+// the Ps; where it rules, its part of all work, as requests wait for each other then because it left them so little.
+func queuedForGC(a *ledger.Account, share float64, stretched bool) (ns int64) {
+	if !stretched {
+		ns = instead(a, "gc")
+	}
+	if share >= gcRules {
+		ns = max(ns, int64(share*float64(a.NS)))
+	}
+	return min(ns, a.NS)
 }
 
 // claimGCCPU claims CPU for a heap without room: it may cost most of the CPUs while requests are too short to show it one by
@@ -210,6 +224,15 @@ func tellFrequentGC(p *Pass, f *finding.Finding) {
 		f.Summary = fmt.Sprintf("GC runs %.1f times a second%s%s; slow requests lose %s each to it (%s of their time)", g.PerSecond, markingText(p.Ledger), why, p.per(p.NS()), p.share(p.NS()))
 		p.Proof("execution trace: GC", "%d cycles, marking %s of the time; GC took %s of the CPU used (workers and assists; idle-priority workers not counted)",
 			g.Cycles, percent(ratio(g.MarkNS, c.WallNS)), percent(ratio(gcWork(c), used(c))))
+		var inferred int64
+		p.granted(func(a *ledger.Account, ns int64) {
+			if a.Leaf == ledger.LeafRunnable {
+				inferred += max(0, ns-instead(a, "gc"))
+			}
+		})
+		if inferred > 0 {
+			p.Proof("inferred", "%s per request of it passed in the run queue behind others than GC's workers: requests queue for what GC leaves them, so GC's part of the CPU used is its part of the queue", p.per(inferred))
+		}
 		tellHeap(p)
 		if len(g.TriggerSites) > 0 {
 			p.Proof("execution trace: GC", "cycles are started at %s", sites(g.TriggerSites, 0, 3))

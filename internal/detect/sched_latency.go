@@ -89,18 +89,16 @@ func lookSchedLatency(p *Pass) {
 	// Short of CPU, lock detectors blame no lock that usual requests hardly wait for: what its holders queue is part of
 	// the same queue then.
 	all := runQueueRules(p.Ledger) || shortOfCPU(p.Ledger) != "" && locksAreNew(p.Ledger)
-	gcTaken, busy := p.Found("frequent-gc"), busyPs(p.Ledger)
+	busy := busyPs(p.Ledger)
 	var ns, gc int64
+	taken := map[int]int64{}
 	for i := range p.Ledger.Slow.Accounts {
 		a := &p.Ledger.Slow.Accounts[i]
 		if !runnableIn(a) || a.Class == ledger.ClassLock && !all {
 			continue
 		}
-		// What GC workers ran instead of is frequent-gc's where that was found; the rest may still be worth it.
-		g := int64(0)
-		if gcTaken {
-			g = instead(a, "gc")
-		}
+		// What frequent-gc took is its; the rest may still be worth it.
+		g := min(p.board.taken(i, "frequent-gc"), a.NS)
 		// Before somebody told it that it could run it was in no queue: that is netpoll-late's and timer-late's, unless the queue is worse.
 		own := max(0, a.NS-g-unheld(p, a))
 		if !busy || a.Leaf != ledger.LeafRunnable {
@@ -109,12 +107,14 @@ func lookSchedLatency(p *Pass) {
 		p.Claim(i, own)
 		ns += own
 		gc += g
+		taken[i] = own + g
 	}
 	if gc > 0 && p.board.below(queueFloor, ns) != "" {
+		// Too little to be a root beside it: with what GC has of it, a mechanism under it or nothing.
 		p.claims = nil
-		p.ClaimWhere(func(a *ledger.Account) bool {
-			return runnableIn(a) && (all || a.Class != ledger.ClassLock)
-		})
+		for i, n := range taken {
+			p.Claim(i, n)
+		}
 		return
 	}
 	if h := headOfLine(p.Ledger); h != nil && 2*h.NS >= p.Claimed() {
