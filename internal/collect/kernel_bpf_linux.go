@@ -48,7 +48,7 @@ const (
 func recordBPF(ctx context.Context, p Process, w io.Writer) (_ *evidence.Cost, err error) {
 	runtime.LockOSThread() // its CPU time is read by thread
 	defer runtime.UnlockOSThread()
-	began := threadTime()
+	began := bpf.ThreadTime()
 	named := newNaming(p) // first: it takes as long as a ring may wait to be read
 	defer named.close()
 	unwinder := newUnwinder(p, named)
@@ -57,12 +57,12 @@ func recordBPF(ctx context.Context, p Process, w io.Writer) (_ *evidence.Cost, e
 	}
 	o := bpf.Options{PID: p.PID, Stacks: p.Stacks, Copy: unwinder != nil}
 	o.Loaded = debug.FreeOSMemory // the kernel's types took 20 MB
-	var turn *first
+	var turn *bpf.First
 	if p.Quota == 0 { // else what we take is to be taken from that, as is said
-		turn = &first{}
+		turn = &bpf.First{}
 	}
-	defer turn.end()
-	o.Step = turn.keep
+	defer turn.End()
+	o.Step = turn.Keep
 	r, err := bpf.Open(o)
 	if errors.Is(err, bpf.ErrRefused) {
 		return nil, unavailable{err}
@@ -89,7 +89,7 @@ func recordBPF(ctx context.Context, p Process, w io.Writer) (_ *evidence.Cost, e
 	s.unwinder = unwinder
 	s.first = turn
 	err = s.run(ctx)
-	turn.end()
+	turn.End()
 	cost := &evidence.Cost{Lost: s.lost}
 	cost.KernelNS, cost.TargetNS, cost.Lowered = s.budget.end(s.seenEvents())
 	cost.CPUNS = named.end()
@@ -97,7 +97,7 @@ func recordBPF(ctx context.Context, p Process, w io.Writer) (_ *evidence.Cost, e
 		err = e
 	}
 	_, cost.Records = s.w.Written()
-	cost.CPUNS += threadTime() - began
+	cost.CPUNS += bpf.ThreadTime() - began
 	if errors.Is(err, ErrCut) {
 		err = nil // the runner says so
 	}
@@ -124,7 +124,7 @@ type bpfStream struct {
 	stacks   map[uint64]stackID
 	batch    []kernel.Record
 	kept     int // records since the last flush
-	first    *first
+	first    *bpf.First
 	losses   []bpf.Loss
 	lost     int64
 	lossAt   int64
@@ -173,16 +173,16 @@ func (s *bpfStream) everybody() error {
 }
 
 func (s *bpfStream) run(ctx context.Context) error {
-	n, err := newNap(ctx)
+	n, err := bpf.NewNap(ctx)
 	if err != nil {
 		return err
 	}
-	defer n.close()
+	defer n.Close()
 	flushed := time.Now()
 	s.lossAt = monotonic()
 	next := drainEvery
 	for ended := false; !ended; {
-		n.wait(untilBeat(next))
+		n.Wait(untilBeat(next))
 		ended = ctx.Err() != nil
 		if next = drainEvery; s.r.Fullest() < 1.0/16 {
 			next = drainSeldom
@@ -220,7 +220,7 @@ func (s *bpfStream) drain() (upTo int64, err error) {
 func (s *bpfStream) seenEvents() seen { return seen{s.events, s.switches, s.foreign} }
 
 func (s *bpfStream) put() error {
-	s.first.keep()
+	s.first.Keep()
 	s.events += int64(len(s.batch))
 	s.kept += len(s.batch)
 	err := s.w.Records(s.batch)

@@ -104,7 +104,7 @@ func newBPFBudget(r *bpf.Recorder, p Process, beside func() int64) *bpfBudget {
 	return b
 }
 
-func (b *bpfBudget) used() int64 { return threadTime() + b.beside() }
+func (b *bpfBudget) used() int64 { return bpf.ThreadTime() + b.beside() }
 
 // tick is called often, with what came so far. It tells what to write when the detail has changed.
 func (b *bpfBudget) tick(now time.Time, s seen) (rec kernel.Record, changed bool) {
@@ -298,16 +298,6 @@ func (b *bpfBudget) end(s seen) (programs, target int64, lowered string) {
 		}
 	}
 	return int64(b.programsNS), max(0, b.target-b.first), strings.Join(b.lowered, "; ")
-}
-
-// threadTime is the CPU time of the calling thread, ns.
-func threadTime() int64 {
-	const rusageThread = 1
-	var u syscall.Rusage
-	if syscall.Getrusage(rusageThread, &u) != nil {
-		return 0
-	}
-	return u.Utime.Nano() + u.Stime.Nano()
 }
 
 // processCPU is the CPU time of a process, ns, by the clock that each has; -1 when it is gone.

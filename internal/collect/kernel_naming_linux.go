@@ -110,7 +110,7 @@ func (n *naming) start(w *kernel.Writer) {
 	n.done.Go(func() {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
-		began := threadTime()
+		began := bpf.ThreadTime()
 		var frames []symbol.Frame
 		var out []kernel.Frame
 		for u := range n.todo {
@@ -140,10 +140,10 @@ func (n *naming) start(w *kernel.Writer) {
 			}
 			w.Stack(u.id, out)
 			if len(n.todo)%32 == 0 {
-				n.spent.Store(threadTime() - began)
+				n.spent.Store(bpf.ThreadTime() - began)
 			}
 		}
-		n.cpu = threadTime() - began
+		n.cpu = bpf.ThreadTime() - began
 	})
 }
 

@@ -1,4 +1,4 @@
-package collect
+package bpf
 
 import (
 	"context"
@@ -27,29 +27,29 @@ func TestFirst(t *testing.T) {
 			t.Errorf("ask for the class: %v", err)
 			return
 		}
-		var f first
-		f.keep()
+		var f First
+		f.Keep()
 		if is, err := unix.SchedGetAttr(0, 0); err != nil || f.on != (is.Policy == unix.SCHED_RR) {
 			t.Errorf("on is %v, and the class %d (%v)", f.on, is.Policy, err)
 		}
 		if f.on {
 			f.from -= int64(firstWindow) // as if it had used that much
 			before := time.Now()
-			f.keep()
+			f.Keep()
 			if f.from < 0 || f.at.Before(before) {
 				t.Errorf("it used more than it may, and no new window began")
 			}
 		}
-		f.end()
-		f.end()
-		f.keep()
+		f.End()
+		f.End()
+		f.Keep()
 		if is, err := unix.SchedGetAttr(0, 0); err != nil || is.Policy != was.Policy || is.Nice != was.Nice || is.Priority != was.Priority {
 			t.Errorf("was %+v, is %+v (%v)", was, is, err)
 		}
 	})
-	var none *first
-	none.keep()
-	none.end()
+	var none *First
+	none.Keep()
+	none.End()
 }
 
 // Who was begun in a class of its own stays there.
@@ -59,32 +59,32 @@ func TestFirstOfAnotherClass(t *testing.T) {
 			t.Errorf("set the class: %v", err)
 			return
 		}
-		var f first
-		f.keep()
+		var f First
+		f.Keep()
 		is, err := unix.SchedGetAttr(0, 0)
 		if err != nil || is.Policy != unix.SCHED_BATCH || f.on {
 			t.Errorf("on is %v, and the class %+v (%v)", f.on, is, err)
 		}
-		f.end()
+		f.End()
 	})
 }
 
 func TestNapEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	n, err := newNap(ctx)
+	n, err := NewNap(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
-	n.wait(time.Nanosecond)
+	n.Wait(time.Nanosecond)
 	time.AfterFunc(time.Millisecond, cancel)
-	n.wait(time.Hour)
-	n.wait(time.Hour) // and every one after it
-	n.close()
+	n.Wait(time.Hour)
+	n.Wait(time.Hour) // and every one after it
+	n.Close()
 
 	// A nap that nobody ended is closed as well.
-	n, err = newNap(t.Context())
+	n, err = NewNap(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	n.close()
+	n.Close()
 }
