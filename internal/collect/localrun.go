@@ -100,14 +100,29 @@ func (r *run) startLocals(ctx context.Context) (stop func() *failure) {
 // moreProcs gives the runtime Ps and memory to spare until the function it returns. Where threads of ours that have one wait seconds for a CPU,
 // the one that reads the kernel's logs comes back from each system call only if a P is left: it has the CPU, and nobody to run on it.
 func moreProcs() (fewer func()) {
-	was := runtime.GOMAXPROCS(0)
-	runtime.GOMAXPROCS(was + spareProcs)
-	// A collection stops the world, and waits for the same threads: five came in the first half second, of a heap of 3 to 8 MB.
-	percent := debug.SetGCPercent(400)
-	return func() {
-		debug.SetGCPercent(percent)
-		runtime.GOMAXPROCS(was)
+	spare.Lock()
+	defer spare.Unlock()
+	// Segments overlap: the first takes, the last gives back.
+	if spare.users++; spare.users == 1 {
+		spare.procs = runtime.GOMAXPROCS(0)
+		runtime.GOMAXPROCS(spare.procs + spareProcs)
+		// A collection stops the world, and waits for the same threads: five came in the first half second, of a heap of 3 to 8 MB.
+		spare.percent = debug.SetGCPercent(400)
 	}
+	return func() {
+		spare.Lock()
+		defer spare.Unlock()
+		if spare.users--; spare.users == 0 {
+			debug.SetGCPercent(spare.percent)
+			runtime.GOMAXPROCS(spare.procs)
+		}
+	}
+}
+
+// spare is what moreProcs found, and for how many recordings it gave more.
+var spare struct {
+	sync.Mutex
+	users, procs, percent int
 }
 
 // spareProcs are enough for those of our goroutines that may be at work at once.

@@ -91,7 +91,7 @@ func lookSchedLatency(p *Pass) {
 	all := runQueueRules(p.Ledger) || shortOfCPU(p.Ledger) != "" && locksAreNew(p.Ledger)
 	busy := busyPs(p.Ledger)
 	var ns, gc int64
-	taken := map[int]int64{}
+	whole := make([]int64, len(p.Ledger.Slow.Accounts))
 	for i := range p.Ledger.Slow.Accounts {
 		a := &p.Ledger.Slow.Accounts[i]
 		if !runnableIn(a) || a.Class == ledger.ClassLock && !all {
@@ -107,12 +107,12 @@ func lookSchedLatency(p *Pass) {
 		p.Claim(i, own)
 		ns += own
 		gc += g
-		taken[i] = own + g
+		whole[i] = own + g
 	}
 	if gc > 0 && p.board.below(queueFloor, ns) != "" {
 		// Too little to be a root beside it: with what GC has of it, a mechanism under it or nothing.
 		p.claims = nil
-		for i, n := range taken {
+		for i, n := range whole {
 			p.Claim(i, n)
 		}
 		return
