@@ -39,3 +39,27 @@ func sniff(b []byte) (Version, error) {
 	}
 	return 0, fmt.Errorf("read header: format 1.%d is not known: known are %v", v, versions)
 }
+
+// anotherTrace finds where in b another trace's header begins, -1 if it does nowhere: files are joined like that.
+func anotherTrace(b []byte) int {
+	for at := 0; ; at++ {
+		i := bytes.Index(b[at:], []byte("go 1."))
+		if i < 0 {
+			return -1
+		}
+		at += i
+		if _, err := sniff(b[at:min(len(b), at+headerLen)]); err == nil {
+			return at
+		}
+	}
+}
+
+// tellJoined says that another trace begins at byte off of the file, behind the last event; off 0: there is none.
+func (t *Trace) tellJoined(off int, last Time) {
+	if off > 0 {
+		t.read.gap(Gap{
+			Begin: last, End: last, Bytes: int64(len(t.data) - off),
+			Reason: fmt.Sprintf("another trace begins at byte %d, and is not read: tail -c +%d of the file gives it", off, off+1),
+		})
+	}
+}

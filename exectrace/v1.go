@@ -25,6 +25,7 @@ func (t *Trace) v1Run(alone, packed bool, yield func(v1Block) bool) {
 	if t.v1.freq == 0 {
 		t.read.gap(Gap{End: m.clock.at(t.v1.last), Reason: "the trace ends before it is complete, without the clock's rate and most stacks: times assume a CPU of 3 GHz and may be off by half"})
 	}
+	t.tellJoined(t.v1.joined, m.clock.at(t.v1.last))
 	if alone || t.opt.Workers == 1 {
 		t.v1Alone(m, yield)
 		return

@@ -1,9 +1,12 @@
 package exectrace
 
 import (
+	"bytes"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -170,6 +173,23 @@ func TestV1Damaged(t *testing.T) {
 		invented, n, _, got := v1Against(t, bad, whole, 0)
 		if len(got.Gaps()) == 0 || n < total-2*64<<10/4 || invented > 64<<10/4 {
 			t.Errorf("damage at %d: %d of %d events, %d of them invented, gaps %v", at, n, total, invented, got.Gaps())
+		}
+	}
+}
+
+// Of two traces in one file the first is read, and it is said where the other one begins: their clocks and ids are not the same.
+func TestV1Joined(t *testing.T) {
+	for _, name := range []string{"srv-go1.13.15.trace", "srv-go1.16.15.trace", "srv-go1.20.14.trace", "srv-go1.21.13.trace"}[:often(4, 2)] {
+		data, _, alone := v1Whole(t, name)
+		for _, second := range [][]byte{data, readFixture(t, v2Fixture)} {
+			tr := v1Read(t, append(bytes.Clone(data), second...), nil)
+			gaps := tr.Gaps()
+			if len(gaps) != 1 || !strings.Contains(gaps[0].Reason, fmt.Sprintf("another trace begins at byte %d", len(data))) || gaps[0].Bytes != int64(len(second)) {
+				t.Errorf("%s: gaps %v", name, gaps)
+			}
+			if got, want := tr.Stats().Events, alone.Stats().Events; got != want {
+				t.Errorf("%s: %d events, alone %d", name, got, want)
+			}
 		}
 	}
 }

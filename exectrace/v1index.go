@@ -17,6 +17,7 @@ type v1Index struct {
 	first   uint64 // ticks of the first event
 	last    uint64
 	batches int64
+	joined  int // where another trace begins, which is not read; 0: there is none
 
 	// filled as events refer to them
 	stackIDs  v1IDs
@@ -104,6 +105,13 @@ func v1Scanned(data []byte, v Version) *v1Index {
 			break
 		}
 		next := s.resync(end + 1)
+		if at := anotherTrace(data[end:next]); at >= 0 && s.batches > 0 {
+			// Its clock and ids are its own, and may be another process'.
+			if s.joined = end + at; at > 0 {
+				s.hole(end, s.joined, why)
+			}
+			break
+		}
 		s.hole(end, next, why)
 		off = next
 	}

@@ -57,7 +57,7 @@ func (t *Trace) totalsV1(a *summer) (before Time, ok bool) {
 		return 0, true
 	}
 	x := t.v1
-	if x.freq == 0 || len(x.holes) > 0 || x.last < x.first || x.last-x.first >= 1<<46 {
+	if x.freq == 0 || x.joined > 0 || len(x.holes) > 0 || x.last < x.first || x.last-x.first >= 1<<46 {
 		return 0, false
 	}
 	m := t.newV1Merge()

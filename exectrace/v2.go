@@ -55,6 +55,7 @@ func (p *pipeline) drain(c *consumer, take func(block) bool) bool {
 	if p.err != nil {
 		p.t.read.fail(p.err)
 	}
+	p.t.tellJoined(p.joined, c.last)
 	return p.err == nil
 }
 
@@ -80,13 +81,14 @@ type summed struct {
 }
 
 type pipeline struct {
-	t     *Trace
-	order chan *job // to the consumer
-	jobs  chan *job // to the workers
-	done  chan struct{}
-	free  chan []Event
-	wg    sync.WaitGroup
-	err   error // of the indexer; read after order is closed
+	t      *Trace
+	order  chan *job // to the consumer
+	jobs   chan *job // to the workers
+	done   chan struct{}
+	free   chan []Event
+	wg     sync.WaitGroup
+	err    error // of the indexer; read after order is closed
+	joined int   // the same: where another trace begins
 
 	packed      bool // batches instead of blocks
 	freeBatches chan *Batch
@@ -172,6 +174,7 @@ func (p *pipeline) index() {
 		}
 		g = next
 	}
+	p.joined = x.joined
 }
 
 // laterFreq finds the clock's frequency for a first generation that lost its own.

@@ -61,6 +61,8 @@ type indexer struct {
 	off     int
 	version Version
 	cur     *generation
+	begun   bool // there was a batch
+	joined  int  // where another trace begins, which is not read; 0: there is none
 }
 
 // next gives the next generation, nil at the end of the trace.
@@ -74,12 +76,13 @@ func (x *indexer) next() *generation {
 	lastHead := -1
 	for x.off < len(x.data) {
 		if x.another(x.off) {
-			x.off += headerLen
-			if g != nil && g.num != 0 {
-				x.cur = newGeneration(true)
-				return x.finish(g)
+			if !x.begun {
+				x.off += headerLen
+				continue
 			}
-			continue
+			// Its clock and ids are its own, and may be another process'.
+			x.joined, x.data = x.off, x.data[:x.off]
+			break
 		}
 		h, ok := parseHeader(x.data[x.off:])
 		if ok && !x.plausible(g, h, x.off) {
@@ -121,6 +124,7 @@ func (x *indexer) next() *generation {
 		if g == nil {
 			g = newGeneration(false)
 		}
+		x.begun = true
 		lastHead = x.off
 		last = x.add(g, h)
 		x.off += h.n + h.size
@@ -197,11 +201,7 @@ func (x *indexer) chain(off, n int) bool {
 
 // another tells whether another trace begins at off: files are joined like that.
 func (x *indexer) another(off int) bool {
-	if x.data[off] != 'g' {
-		return false
-	}
-	v, err := sniff(x.data[off:min(len(x.data), off+headerLen)])
-	return err == nil && v >= 22
+	return x.data[off] == 'g' && anotherTrace(x.data[off:min(len(x.data), off+headerLen)]) == 0
 }
 
 func apart(a, b uint64) uint64 {

@@ -7,7 +7,7 @@ import "fmt"
 func (w *worker) tellLost() {
 	g := w.gen
 	if g.restart {
-		w.gap(g.minTs, g.minTs, "a generation does not follow the one before it: something is missing, or another trace begins", 0)
+		w.gap(g.minTs, g.minTs, "a generation does not follow the one before it: something between them is missing", 0)
 	}
 	if len(g.lost) == 0 && g.complete {
 		return
@@ -62,7 +62,11 @@ func (w *worker) damaged(c *cursor) {
 		end = max(c.ts, w.gen.batches[n].ts)
 	}
 	rest := len(c.d) - min(c.i, len(c.d))
-	w.gap(c.ts, end, fmt.Sprintf("a batch of thread %d is damaged at offset %d: %d bytes are lost", c.m, b.off+min(c.i, len(c.d)), rest), int64(rest))
+	reason := fmt.Sprintf("a batch of thread %d is damaged at offset %d: its last %d bytes are lost", c.m, b.off+len(c.d)-rest, rest)
+	if b.cut || rest == 0 { // what is missing is not in the file
+		reason = fmt.Sprintf("a batch of thread %d is cut off at offset %d", c.m, b.off+len(c.d))
+	}
+	w.gap(c.ts, end, reason, int64(rest))
 	c.i = len(c.d)
 	b.cut = false // said
 	w.unbind(c)

@@ -22,7 +22,7 @@ func (g *generation) leaveStrays(high, freq uint64) {
 			return
 		}
 		b := g.batches[i]
-		g.lose(b.span, fmt.Sprintf("a batch of thread %d is damaged at offset %d: its time is %d s from all others; %d bytes are lost", int64(b.m), b.off, away/max(freq, linuxFreq), b.end-b.off))
+		g.lose(b.span, fmt.Sprintf("a batch of thread %d is damaged at offset %d: its time is %d s from all others; its %d bytes are lost", int64(b.m), b.off, away/max(freq, linuxFreq), b.end-b.off))
 		g.batches = slices.Delete(g.batches, i, i+1)
 		g.minTs, g.maxTs, g.lastTs = g.tableMin, g.tableMax, 0
 		for _, b := range g.batches {
