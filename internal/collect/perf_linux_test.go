@@ -267,7 +267,7 @@ func TestPerfCollectorUnprivileged(t *testing.T) {
 	cmd.Env = append(os.Environ(), perfNobody+"=1")
 	cmd.Dir = "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
-	ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer stop()
 	defer context.AfterFunc(ctx, func() { cmd.Process.Kill() })()
 	out, err := cmd.CombinedOutput()

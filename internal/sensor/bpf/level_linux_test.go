@@ -12,9 +12,8 @@ func TestLower(t *testing.T) {
 	a := play(t, "pingpong")
 	r := record(t, Options{PID: a.cmd.Process.Pid, Stacks: true})
 	told := func() map[string]int {
-		a.do("2000")
 		n := map[string]int{}
-		for _, e := range all(t, r) {
+		for _, e := range during(t, r, func() { a.do("2000") }) {
 			switch {
 			case e.Kind == Switch && e.Flags&(Target|OtherTarget) != 0:
 				n["own switches"]++

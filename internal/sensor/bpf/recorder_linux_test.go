@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -53,9 +54,17 @@ var roles = map[string]func(string) string{
 		}
 		return strings.Join(tids, " ")
 	},
+	// So much CPU time: on a busy machine as much of the clock's may be none.
 	"spin": func(ms string) string {
 		n, _ := strconv.Atoi(ms)
-		for end := time.Now().Add(time.Duration(n) * time.Millisecond); time.Now().Before(end); {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		used := func() time.Duration {
+			var at unix.Timespec
+			unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &at)
+			return time.Duration(at.Nano())
+		}
+		for end := used() + time.Duration(n)*time.Millisecond; used() < end; {
 		}
 		return "spun"
 	},
@@ -197,10 +206,26 @@ func record(t *testing.T, o Options) *Recorder {
 }
 
 // all reads what there is, with copies of the stacks.
-func all(t *testing.T, r *Recorder) (events []Event) {
+func all(t *testing.T, r *Recorder) []Event {
 	t.Helper()
-	until := monotonic()
+	return during(t, r, func() {})
+}
+
+// during reads while f runs, and then what there is: a busy machine fills the rings in less time than f may take there.
+func during(t *testing.T, r *Recorder, f func()) (events []Event) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	until := int64(math.MaxInt64)
 	for upTo := int64(0); upTo < until; {
+		select {
+		case <-done:
+			until, done = monotonic(), nil
+		case <-time.After(5 * time.Millisecond):
+		}
 		var err error
 		upTo, err = r.Read(func(e *Event) {
 			c := *e
@@ -256,8 +281,9 @@ func TestThreadsOfRecording(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tids := numbers(t, a.do("40"))
-	events := all(t, r)
+	var said string
+	events := during(t, r, func() { said = a.do("40") })
+	tids := numbers(t, said)
 	isNew := 0
 	for _, n := range tids {
 		if slices.ContainsFunc(old, func(t Thread) bool { return uint64(t.SelfTID) == n && t.FromTarget }) {
@@ -296,8 +322,9 @@ func TestFutex(t *testing.T) {
 			t.Errorf("a program of ours is wrong: %s", m)
 		}
 	}
-	n := numbers(t, a.do("go"))
-	events := all(t, r)
+	var said string
+	events := during(t, r, func() { said = a.do("go") })
+	n := numbers(t, said)
 	waiter, waker, addr := self(t, r, events, n[0]), self(t, r, events, n[1]), n[2]
 	var slept, woken, timer, due bool
 	stacks := map[uint64]int{}
@@ -340,10 +367,9 @@ func TestChain(t *testing.T) {
 	need.Kernel(t, "bpf")
 	a := play(t, "pingpong")
 	r := record(t, Options{PID: a.cmd.Process.Pid})
-	a.do("2000")
 	on := map[uint16]uint32{}
 	var switches, breaks int
-	for _, e := range all(t, r) {
+	for _, e := range during(t, r, func() { a.do("2000") }) {
 		if e.Kind != Switch {
 			continue
 		}
@@ -383,11 +409,21 @@ func TestLoss(t *testing.T) {
 func TestThrottled(t *testing.T) {
 	need.Kernel(t, "bpf")
 	a := play(t, "spin")
-	quota(t, a.cmd.Process.Pid)
+	group := quota(t, a.cmd.Process.Pid)
 	r := record(t, Options{PID: a.cmd.Process.Pid})
-	a.do("400")
+	// A machine that gives less than the quota does not throttle: the kernel's own count tells.
+	before, counted := throttles(t, group), 0
+	events := during(t, r, func() {
+		for n := 0; n < 50 && counted < 3; n++ {
+			a.do("40")
+			counted = throttles(t, group) - before
+		}
+	})
+	if counted < 3 {
+		t.Skipf("in two seconds of CPU time the kernel throttled a spinning thread with a quota of a tenth of a CPU %d times: others use the machine", counted)
+	}
 	var throttled, given int
-	for _, e := range all(t, r) {
+	for _, e := range events {
 		if e.Kind == Switch && e.Flags&Target != 0 && e.Flags&(Throttled|GroupThrottled) != 0 {
 			throttled++
 		}
@@ -403,8 +439,21 @@ func TestThrottled(t *testing.T) {
 	}
 }
 
+// throttles is how often the kernel throttled a group.
+func throttles(t *testing.T, group string) (n int) {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(group, "cpu.stat"))
+	if err != nil {
+		t.Error(err)
+	}
+	for line := range strings.Lines(string(b)) {
+		fmt.Sscanf(line, "nr_throttled %d", &n)
+	}
+	return n
+}
+
 // quota puts a process into a group of its own with 10 ms in 100, and takes the group away at the end.
-func quota(t *testing.T, pid int) {
+func quota(t *testing.T, pid int) (group string) {
 	t.Helper()
 	v1, v2 := "/sys/fs/cgroup/cpu", "/sys/fs/cgroup"
 	dir, file, value := filepath.Join(v2, "whystall-test-"+strconv.Itoa(pid)), "cpu.max", "10000 100000"
@@ -431,6 +480,7 @@ func quota(t *testing.T, pid int) {
 			need.Missing(t, "cgroup", err.Error())
 		}
 	}
+	return dir
 }
 
 // enabled tells whether a group of version 2 gives its groups the cpu controller.

@@ -65,11 +65,11 @@ func ownThread(t *testing.T, o Options) {
 	defer r.Close()
 	self := uint32(unix.Gettid())
 	var own []Record
-	lost := uint64(0)
+	lost := 0
 	last := map[uint32]int64{}
 	see := func(rec *Record) {
 		if rec.Kind == Lost {
-			lost += rec.Count
+			lost += int(rec.Count)
 		}
 		if rec.Kind != Switch && rec.Kind != SwitchCPUWide {
 			return
@@ -103,14 +103,15 @@ func ownThread(t *testing.T, o Options) {
 			ins++
 		}
 	}
+	// Where a machine is so busy that records are lost, each may have been one of those that are counted.
 	if lost > 0 {
-		t.Fatalf("%d records lost", lost)
+		t.Logf("%d records lost", lost)
 	}
 	// The thread may be switched between a count and the time beside it.
-	if n := after - before; outs < n || outs > n+4 {
+	if n := after - before; outs+lost < n || outs > n+4 {
 		t.Errorf("%d switch-outs recorded, the kernel counts %d", outs, n)
 	}
-	if ins < outs-1 || ins > outs+1 {
+	if ins+lost < outs-1 || ins > outs+lost+1 {
 		t.Errorf("left %d times and came %d times", outs, ins)
 	}
 }
@@ -140,9 +141,11 @@ func newThread(t *testing.T, o Options) {
 			<-hold
 		}()
 	}
-	born, outs := map[uint32]bool{}, map[uint32]int{}
+	born, outs, lost := map[uint32]bool{}, map[uint32]int{}, 0
 	see := func(rec *Record) {
 		switch {
+		case rec.Kind == Lost:
+			lost += int(rec.Count)
 		case rec.Kind == Fork && rec.OtherPID == uint32(os.Getpid()):
 			born[rec.TID] = true
 		case (rec.Kind == Switch || rec.Kind == SwitchCPUWide) && rec.Out:
@@ -165,12 +168,12 @@ func newThread(t *testing.T, o Options) {
 		if born[tid] {
 			fresh++
 		}
-		if outs[tid] < left {
-			t.Errorf("thread %d left its CPU %d times, %d switch-outs are recorded", tid, left, outs[tid])
+		if outs[tid]+lost < left {
+			t.Errorf("thread %d left its CPU %d times, %d switch-outs are recorded, %d records lost", tid, left, outs[tid], lost)
 		}
 	}
 	// A thread that the runtime had idle may have served one of them.
-	if fresh == 0 {
+	if fresh == 0 && lost == 0 {
 		t.Errorf("of %d threads no birth is recorded", made)
 	}
 }
@@ -201,6 +204,9 @@ func chain(t *testing.T) {
 	next := map[uint32]uint32{}
 	good, bad := 0, 0
 	see := func(rec *Record) {
+		if rec.Kind == Lost {
+			clear(next) // who came meanwhile was not announced
+		}
 		if rec.Kind != SwitchCPUWide {
 			return
 		}
@@ -225,9 +231,19 @@ func chain(t *testing.T) {
 	}
 }
 
+// used is the CPU time of the calling thread: on a busy machine a tenth of a second may be none.
+func used(t *testing.T) time.Duration {
+	t.Helper()
+	var at unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &at); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(at.Nano())
+}
+
 //go:noinline
-func burn(until time.Time) (n int) {
-	for time.Now().Before(until) {
+func burn(t *testing.T, cpu time.Duration) (n int) {
+	for end := used(t) + cpu; used(t) < end; {
 		for range 1000 {
 			n++
 		}
@@ -244,7 +260,7 @@ func samples(t *testing.T) {
 	}
 	defer r.Close()
 	self := uint32(unix.Gettid())
-	burn(time.Now().Add(100 * time.Millisecond))
+	burn(t, 50*time.Millisecond)
 	n, deep := 0, 0
 	drain(t, r, func(rec *Record) {
 		if rec.Kind != Sample || rec.TID != self {
@@ -261,7 +277,6 @@ func samples(t *testing.T) {
 			deep++
 		}
 	})
-	// How much CPU we got of the 100 ms is the machine's affair.
 	if n == 0 || deep == 0 {
 		t.Errorf("%d samples, %d of them with a stack", n, deep)
 	}
@@ -308,8 +323,11 @@ func switchStacks(t *testing.T) {
 	}
 	defer r.Close()
 	self := uint32(unix.Gettid())
-	both, outs := 0, 0
+	both, outs, lost := 0, 0, 0
 	see := func(rec *Record) {
+		if rec.Kind == Lost {
+			lost += int(rec.Count)
+		}
 		if rec.TID != self {
 			return
 		}
@@ -324,8 +342,8 @@ func switchStacks(t *testing.T) {
 	blockReading(t, r, 50, see)
 	left := switches(t) - before
 	drain(t, r, see)
-	if left == 0 || outs < left || both < outs-2 {
-		t.Errorf("left %d times: %d switch-outs, %d with stacks of kernel and user", left, outs, both)
+	if left == 0 || outs+lost < left || both+lost < outs-2 {
+		t.Errorf("left %d times: %d switch-outs, %d with stacks of kernel and user, %d records lost", left, outs, both, lost)
 	}
 }
 
