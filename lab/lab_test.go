@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -76,10 +79,24 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// diagnosed runs a variant and gives whystall's report of it as far as this test reads it.
-func diagnosed(t *testing.T, variant string) (causes []string, requests int64) {
+// ours is the CPU time of this process and of all it has started that has ended.
+func ours() (sum time.Duration) {
+	for _, who := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} {
+		var r syscall.Rusage
+		syscall.Getrusage(who, &r)
+		sum += time.Duration(r.Utime.Nano() + r.Stime.Nano())
+	}
+	return sum
+}
+
+// diagnosed runs a variant and gives whystall's report of it as far as this test reads it, and what share of the CPUs others used.
+func diagnosed(t *testing.T, variant string) (causes []string, requests int64, others float64) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
+	begun, all, own := time.Now(), busy()-ofKernel(), ours()
+	defer func() {
+		others = float64(busy()-ofKernel()-all-(ours()-own)) / float64(time.Since(begun)) / float64(runtime.NumCPU())
+	}()
 	if status := lab(t.Context(), []string{"run", "sched-latency", "--variant", variant, "--for", "5s", "--format", "json"}, &stdout, &stderr); status != 0 {
 		t.Fatalf("status %d\n%s%s", status, &stderr, &stdout)
 	}
@@ -99,20 +116,28 @@ func diagnosed(t *testing.T, variant string) (causes []string, requests int64) {
 			causes = append(causes, f.Cause)
 		}
 	}
-	return causes, report.Requests.Count
+	return causes, report.Requests.Count, 0
+}
+
+// needQuiet skips where others used the machine, of which a verdict tells.
+func needQuiet(t *testing.T, others float64, causes []string) {
+	t.Helper()
+	need(t, "quiet", others <= busyShare, fmt.Sprintf("others used %.0f %% of the CPUs, so that a verdict tells of them: %v", 100*others, causes))
 }
 
 func TestIll(t *testing.T) {
-	causes, requests := diagnosed(t, "ill")
+	causes, requests, others := diagnosed(t, "ill")
 	if len(causes) == 0 || causes[0] != "sched-latency" {
+		needQuiet(t, others, causes)
 		t.Errorf("found %v of %d requests, want sched-latency first", causes, requests)
 	}
 }
 
 func TestCured(t *testing.T) {
-	causes, requests := diagnosed(t, "cured")
+	causes, requests, others := diagnosed(t, "cured")
 	for _, c := range causes {
 		if c == "sched-latency" {
+			needQuiet(t, others, causes)
 			t.Errorf("found %v of %d requests, want no sched-latency", causes, requests)
 		}
 	}

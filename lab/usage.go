@@ -72,7 +72,8 @@ func resident(pid int) int64 {
 	return 0
 }
 
-// busy is the CPU time that the whole machine has used; steal is none of it.
+// busy is the CPU time that the whole machine has used, and what its hypervisor gave to other machines meanwhile: both are CPU that
+// was not to be had.
 func busy() time.Duration {
 	b, err := os.ReadFile("/proc/stat")
 	if err != nil {
@@ -81,7 +82,7 @@ func busy() time.Duration {
 	line, _, _ := strings.Cut(string(b), "\n")
 	var sum time.Duration
 	for i, f := range strings.Fields(line) {
-		if i >= 1 && i <= 7 && i != 4 && i != 5 { // all but idle and iowait
+		if i >= 1 && i <= 8 && i != 4 && i != 5 { // all but idle and iowait; guests are in user
 			n, _ := strconv.ParseInt(f, 10, 64)
 			sum += time.Duration(n) * (time.Second / 100)
 		}
