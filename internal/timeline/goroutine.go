@@ -349,6 +349,7 @@ func (g *G) holds() uint32 {
 func (t *Timeline) place(g *G, ev *exectrace.Event, now int64, syscall bool) {
 	if old, ok := t.procs.take(int32(ev.P), ev.Slot, g.holds(), now); ok {
 		g.proc = int32(ev.P)
+		t.procs.ps[g.proc].thread = t.thread
 		if syscall {
 			t.procs.syscall(g.proc, now)
 		}

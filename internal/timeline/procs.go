@@ -36,6 +36,7 @@ type proc struct {
 	held      int64  // since when who has it
 	slot      uint32 // goroutine on it, or NoSlot
 	who       uint32
+	thread    uint32 // with which who has it
 	cat       category
 	active    bool // started and not stopped
 	lastStack uint32
@@ -70,6 +71,7 @@ type procs struct {
 	work      bool    // a goroutine is runnable
 	stopped   bool    // the world is, or is being stopped
 	whoNS     []int64 // by who, as in occupants
+	threads   bool    // of each occupation its thread is kept
 
 	blocks   []procBlock // ring
 	cur      *procBlock  // the one that is filled
@@ -94,13 +96,14 @@ type procBlock struct {
 	begin, end int64
 	count      int32
 	occ        []occupation
+	by         []uint32 // their threads, if they are kept
 	sum        []Occupant
 }
 
 const (
 	procBlocks   = 4096 // about 4 MB
 	blockOcc     = 48
-	historyOcc   = 1 << 22 // 48 MB: room for all blocks of some 340 Ps; of more, and of those that damage makes up, the history is shorter
+	historyOcc   = 1 << 22 // 48 MB, 64 with threads: room for all blocks of some 340 Ps; of more, and of those that damage makes up, the history is shorter
 	blockNS      = 1 << 30
 	maxProcs     = 1 << 16
 	whoSpecialAt = whoNobody // who at or above is no FuncID
@@ -241,6 +244,9 @@ func (p *procs) occupied(x *proc, now int64) {
 	p.whoNS[i] += now - x.held
 	b := p.cur
 	b.occ = append(b.occ, occupation{uint32(x.held - b.begin), uint32(now - b.begin), x.who})
+	if p.threads {
+		b.by = append(b.by, x.thread)
+	}
 }
 
 // rotate closes the block at now and begins the next.
@@ -263,7 +269,7 @@ func (p *procs) rotate(now int64) {
 	for p.room > historyOcc {
 		old := &p.blocks[p.first%procBlocks]
 		p.room -= cap(old.occ)
-		old.occ = nil
+		old.occ, old.by = nil, nil
 		p.first++
 	}
 	p.next++
@@ -275,7 +281,7 @@ func (p *procs) rotate(now int64) {
 	}
 	p.cur = &p.blocks[p.next%procBlocks]
 	p.room -= cap(p.cur.occ)
-	*p.cur = procBlock{begin: now, occ: p.cur.occ[:0], sum: p.cur.sum[:0]}
+	*p.cur = procBlock{begin: now, occ: p.cur.occ[:0], by: p.cur.by[:0], sum: p.cur.sum[:0]}
 	p.first = max(p.first, p.next-procBlocks+1)
 }
 

@@ -133,6 +133,7 @@ func (t *Timeline) swiftStart(g *G, slot uint32, proc int32, now int64) bool {
 	p.spare--
 	p.used++
 	x.since, x.held, x.slot, x.who, x.cat, x.active = now, now, slot, g.who, runs(g.who), true
+	x.thread = t.thread
 	g.proc = proc
 	g.ranges &^= metaSweep
 	g.stack = 0

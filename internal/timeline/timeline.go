@@ -15,6 +15,9 @@ type Options struct {
 
 	// Launchers are functions that goroutines begin with and that only call what they were given: who runs is what they call.
 	Launchers []string
+
+	// Threads keeps with which thread each P was held: what [Timeline.Holds] tells.
+	Threads bool
 }
 
 // G is a goroutine that is there now. It lies at its [exectrace.Event.Slot].
@@ -146,6 +149,7 @@ func New(src Source, o Options) *Timeline {
 	t := &Timeline{src: src, Stacks: NewStacks(src), idents: make([]Ident, 1, 1<<17), dead: make([]deadIdent, 0, 1<<16)}
 	t.ring.init(o.Bytes / 24)
 	t.procs.init()
+	t.procs.threads = o.Threads
 	for _, name := range o.Launchers { // first, so that to be one is to have a small number
 		t.launchers = max(t.launchers, t.intern(Plain(name)))
 	}
