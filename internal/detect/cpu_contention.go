@@ -94,12 +94,16 @@ func lookContention(p *Pass) {
 
 func claimContention(p *Pass) {
 	reclaims := hostReclaims(p) // direct-reclaim's then
-	p.ClaimWhere(func(a *ledger.Account) bool {
-		return a.Leaf == ledger.LeafNoCPU && !isIdle(a.Detail) && a.Detail != recorder && !(reclaims && isReclaimer(a.Detail))
-	})
+	others := func(what ledger.Leaf, who string) bool {
+		return what == ledger.LeafNoCPU && !isIdle(who) && who != recorder && !(reclaims && isReclaimer(who))
+	}
+	p.ClaimWhere(func(a *ledger.Account) bool { return others(a.Leaf, a.Detail) })
+	// A P whose thread is queued behind another of the process waits for work of the process, which a P's thread does as well.
+	p.ClaimLacking(func(what ledger.Leaf, who string) bool { return others(what, who) && !isOwn(who) })
 	if p.board.below(p.det.Floor, p.Claimed()) != "" {
 		// Nobody had the CPU: worth saying, with a doubt, where that is what was lost.
 		p.ClaimWhere(func(a *ledger.Account) bool { return a.Leaf == ledger.LeafNoCPU && isIdle(a.Detail) })
+		p.ClaimLacking(func(what ledger.Leaf, who string) bool { return what == ledger.LeafNoCPU && isIdle(who) })
 	}
 	p.claimHeld(p.Ledger.Kernel.QueuedNS)
 }
@@ -141,6 +145,12 @@ func whom(p *Pass) (own, idle, others int64, names []ledger.Instead) {
 	p.granted(func(a *ledger.Account, ns int64) {
 		if a.Leaf == ledger.LeafNoCPU {
 			add(a.Detail, ns)
+		}
+		all := lacking(a, lacks(ledger.LeafNoCPU))
+		for i := range a.Instead {
+			if w := &a.Instead[i]; a.Leaf == ledger.LeafRunnable && w.Kind == string(ledger.LeafNoCPU) {
+				add(w.Who, scale(min(ns, all), w.NS, all))
+			}
 		}
 	})
 	for who, ns := range by {

@@ -116,6 +116,7 @@ func asked(p *Pass, throttled bool) (n int, longest ledger.Standstill, share flo
 // claimThrottled claims what requests lost to the quota: their own thread or one they waited for, and Ps held by throttled threads.
 func claimThrottled(p *Pass) {
 	p.ClaimWhere(leaf(ledger.LeafThrottled))
+	p.ClaimLacking(lacks(ledger.LeafThrottled))
 	p.claimHeld(p.Ledger.Kernel.ThrottledNS)
 }
 

@@ -71,9 +71,11 @@ func lookReclaim(p *Pass) {
 	}
 	if joined(r) {
 		p.ClaimWhere(leaf(reclaimLeaves...))
+		p.ClaimLacking(lacks(reclaimLeaves...))
 		claimHeldUp(p)
 		if hostReclaims(p) {
 			p.ClaimWhere(func(a *ledger.Account) bool { return a.Leaf == ledger.LeafNoCPU && isReclaimer(a.Detail) })
+			p.ClaimLacking(func(what ledger.Leaf, who string) bool { return what == ledger.LeafNoCPU && isReclaimer(who) })
 		}
 		if len(p.claims) == 0 {
 			p.Clear("%s", reclaimText(p, n, ns))
@@ -105,9 +107,13 @@ func claimHeldUp(p *Pass) {
 		return
 	}
 	for i := range p.Ledger.Slow.Accounts {
-		if a := &p.Ledger.Slow.Accounts[i]; a.Leaf == ledger.LeafMmapLock {
+		a := &p.Ledger.Slow.Accounts[i]
+		if a.Leaf == ledger.LeafMmapLock {
 			p.Claim(i, int64(share*float64(a.NS)))
 		}
+		ns := int64(share * float64(lacking(a, lacks(ledger.LeafMmapLock))))
+		p.Claim(i, ns)
+		p.lacked += ns
 	}
 }
 
@@ -167,6 +173,9 @@ func tellReclaim(p *Pass, f *finding.Finding) {
 		f.Summary += fmt.Sprintf("; and %s for mmap_lock while a thread of the process is in it", p.per(held))
 		p.Proof("kernel records", "%s of the waits for mmap_lock passed while another thread was in reclaim: a fault in a new mapping holds it", percent(ratio(k.MmapReclaimNS, k.MmapLock.NS)))
 		p.Cap("who held mmap_lock is not recorded")
+	}
+	if queued := p.lackedNS(); queued > 0 {
+		f.Summary += fmt.Sprintf("; and %s for a P whose thread is in it", p.per(queued))
 	}
 	if behind := p.grantedOf(leaf(ledger.LeafNoCPU)); behind > 0 {
 		f.Summary += fmt.Sprintf("; and %s for CPUs that kswapd and kcompactd have", p.per(behind))

@@ -57,6 +57,7 @@ func lookDisk(p *Pass) {
 	}
 	if joined(r) {
 		p.ClaimWhere(func(a *ledger.Account) bool { return a.Leaf == ledger.LeafDisk && !byFault(a) })
+		p.ClaimLacking(lacks(ledger.LeafDisk))
 		if len(p.claims) == 0 {
 			if k.Disk.N > 0 {
 				text += ", none in a slow request"

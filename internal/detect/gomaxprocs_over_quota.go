@@ -100,8 +100,10 @@ func lookOverQuota(p *Pass) {
 		return
 	}
 	p.ClaimWhere(leaf(ledger.LeafThrottled))
+	p.ClaimLacking(lacks(ledger.LeafThrottled))
 	throttled := p.Claimed()
 	p.ClaimWhere(ownQueue)
+	p.ClaimLacking(lacksForOwn)
 	own, _, _ := queueShare(k)
 	p.claimHeld(k.ThrottledNS + own)
 	if why := p.board.below(p.det.Floor, p.Claimed()); why != "" || throttled == 0 {
@@ -113,9 +115,13 @@ func lookOverQuota(p *Pass) {
 // ownQueue tells what requests waited for a CPU behind the process's own threads.
 func ownQueue(a *ledger.Account) bool { return a.Leaf == ledger.LeafNoCPU && isOwn(a.Detail) }
 
+// lacksForOwn tells the same of threads that held the Ps.
+func lacksForOwn(what ledger.Leaf, who string) bool { return what == ledger.LeafNoCPU && isOwn(who) }
+
 // claimOwnQueue claims it, and what of Go's run queue it makes.
 func claimOwnQueue(p *Pass) {
 	p.ClaimWhere(ownQueue)
+	p.ClaimLacking(lacksForOwn)
 	own, _, _ := queueShare(p.Ledger.Kernel)
 	p.claimHeld(own)
 }

@@ -258,20 +258,32 @@ func (p *Pass) claimHeld(part int64) {
 	lost := o.queued + o.throttled
 	for i := range r.Slow.Accounts {
 		if a := &r.Slow.Accounts[i]; a.Leaf == ledger.LeafRunnable {
-			p.Claim(i, scale(a.NS-late(a), min(part, lost), lost))
+			ns := max(0, scale(a.NS-late(a), min(part, lost), lost)-p.claimed(i))
+			p.Claim(i, ns)
+			p.held += ns
 		}
 	}
 }
 
 // heldLine says what was claimed of the Go run queue, and why.
 func heldLine(p *Pass) {
-	ns := p.grantedOf(leaf(ledger.LeafRunnable))
-	if ns == 0 {
+	ns := p.grantedOf(leaf(ledger.LeafRunnable)) - p.lackedNS()
+	if ns <= 0 {
 		return
 	}
 	o := wantedCPU(p.Ledger.Kernel)
 	p.Proof("ledger: slow column", "%s of it in Go's run queue, since the threads that held the Ps, or were to wake up for them, were on a CPU only %s of the time in which they wanted one; with their CPUs the same work would have kept the Ps busy %s of the time",
 		p.share(ns), percent(ratio(o.on, o.wanted)), percent(wouldBeBusy(p.Ledger)))
+}
+
+// claimed is what was claimed of an account.
+func (p *Pass) claimed(account int) int64 {
+	for _, c := range p.claims {
+		if c.account == account {
+			return c.ns
+		}
+	}
+	return 0
 }
 
 // claimQueue claims of the time that slow requests were queued behind threads of the process what is due to a part of those threads' CPU
@@ -283,13 +295,7 @@ func (p *Pass) claimQueue(ns int64) {
 		if !ownQueue(a) || k.OnNS <= 0 || ns <= 0 {
 			continue
 		}
-		var had int64
-		for _, c := range p.claims {
-			if c.account == i {
-				had = c.ns
-			}
-		}
-		part := scale(a.NS-had, min(ns, k.OnNS), k.OnNS)
+		part := scale(a.NS-p.claimed(i), min(ns, k.OnNS), k.OnNS)
 		p.Claim(i, part)
 		p.queued += part
 	}

@@ -60,6 +60,7 @@ func lookMmapLock(p *Pass) {
 	}
 	if joined(r) {
 		p.ClaimWhere(leaf(ledger.LeafMmapLock))
+		p.ClaimLacking(lacks(ledger.LeafMmapLock))
 		if len(p.claims) == 0 {
 			if k.MmapLock.N > 0 {
 				text += ", none in a slow request"

@@ -77,6 +77,7 @@ func lookNUMA(p *Pass) {
 		p.ClaimWhere(func(a *ledger.Account) bool {
 			return a.Leaf == ledger.LeafNUMA || a.Leaf == ledger.LeafFault && strings.Contains(strings.ToLower(a.Detail), "numa")
 		})
+		p.ClaimLacking(lacks(ledger.LeafNUMA))
 		if p.board.below(p.det.Floor, p.Claimed()) == "" {
 			return
 		}

@@ -64,10 +64,15 @@ func lookFault(p *Pass) {
 		p.ClaimWhere(byFault)
 		left := beyondMinor(k)
 		for i := range r.Slow.Accounts {
-			if a := &r.Slow.Accounts[i]; a.Leaf == ledger.LeafFault {
+			a := &r.Slow.Accounts[i]
+			if a.Leaf == ledger.LeafFault {
 				p.Claim(i, min(a.NS, left))
 				left -= min(a.NS, left)
 			}
+			held := min(lacking(a, lacks(ledger.LeafFault)), left)
+			p.Claim(i, held)
+			p.lacked += held
+			left -= held
 		}
 		if len(p.claims) == 0 {
 			p.Clear("%s", faultText(k))

@@ -47,6 +47,8 @@ type Pass struct {
 	silent  bool     // what was claimed is silent by its nature: a silence is no sign of anything else
 	doubt   string   // why the finding is possible and no more
 	capped  string   // why it is supported and no more
+	lacked  int64    // of the claims: of Go's run queue, what its Ps' threads lacked
+	held    int64    // and what beside that would not have queued
 	queued  int64    // of the claims: of the queue for CPUs, as it takes a part of the threads' CPU time
 	known   int64    // of what was granted: who was awaited and what held it are both measured
 	finding finding.Finding
@@ -196,6 +198,7 @@ func (p *Pass) words() finding.Finding {
 	default:
 		f.Explains.NS, f.Share = p.NS(), ratio(p.NS(), p.Ledger.Slow.WallNS)
 		p.quote()
+		p.lackedLine()
 		p.standstill()
 	}
 	p.guard(func(p *Pass) { p.det.Tell(p, f) })

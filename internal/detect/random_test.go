@@ -86,6 +86,16 @@ func randomKernel(rnd *rand.Rand, r *ledger.Result) {
 			a.Detail = pick("own threads", "hog", "wake-up latency or steal", "page fault", "runtime.findRunnable", "pthread_create", "")
 			a.Instead = nil
 		}
+		if n := len(a.Instead); n > 0 && rnd.IntN(2) == 0 { // Ps whose threads were not at work
+			last := &a.Instead[n-1]
+			for range rnd.IntN(4) {
+				lacked := ledger.Instead{Who: pick("own threads", "hog", "wake-up latency or steal", "kswapd0", recorder, "main.b", "runtime.findRunnable"), Kind: string(leaves[rnd.IntN(len(leaves))]), NS: part(last.NS)}
+				if last.NS -= lacked.NS; lacked.Lacked() {
+					a.Instead = append(a.Instead, lacked)
+					last = &a.Instead[n-1]
+				}
+			}
+		}
 		a.Tags.MeasuredNS, a.Tags.STWNS, a.Tags.BarrierNS = part(a.NS), part(a.NS), part(a.NS)
 		a.Tags.SocketNS, a.Tags.DueNS, a.Tags.NewbornNS = part(a.NS), part(a.NS), part(a.NS)
 		a.Tags.PermitNS, a.Tags.ServingNS = part(a.NS), part(a.NS)

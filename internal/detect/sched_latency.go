@@ -36,7 +36,9 @@ Not to be taken for
   that the process stands still (silences) and that slices of running goroutines last longer
   than 10 ms, that socket calls, which do not block, take 2 ms and more, and that work waits as
   long beside idle Ps: the finding says so. With the kernel's records such time is not here but
-  throttled, or without CPU, and a queue that is of that making stands under those causes. A
+  throttled, or without CPU, and a queue that is of that making stands under those causes. So
+  does what of it passed while threads that held the Ps freed memory, waited for mmap_lock, a
+  disk, a CPU: of each instant each P has the same share, by what its thread did. A
   lock whose holder is runnable: if requests lose more time there than in the plain run queue,
   the finding is lock-contention. GC workers that fill the Ps because cycles follow each other:
   frequent-gc. A goroutine that is runnable beside an idle P: it waits for a thread to wake up,
@@ -100,9 +102,10 @@ func lookSchedLatency(p *Pass) {
 		// What frequent-gc took is its; the rest may still be worth it.
 		g := min(p.board.taken(i, "frequent-gc"), a.NS)
 		// Before somebody told it that it could run it was in no queue: that is netpoll-late's and timer-late's, unless the queue is worse.
-		own := max(0, a.NS-g-unheld(p, a))
+		// Nor is it in this one while the Ps' threads lacked something: that is of what they lacked.
+		own := max(0, a.NS-g-unheld(p, a)-notAtWork(a))
 		if !busy || a.Leaf != ledger.LeafRunnable {
-			own = max(0, own-late(a))
+			own = max(0, own-scale(late(a), a.NS-notAtWork(a), a.NS))
 		}
 		p.Claim(i, own)
 		ns += own
@@ -140,20 +143,30 @@ func unheld(p *Pass, a *ledger.Account) int64 {
 	return instead(a, "idle")
 }
 
+// free is what of the claims nobody took before.
+func (p *Pass) free() (ns int64) {
+	for _, c := range p.claims {
+		ns += min(c.ns, p.board.left[c.account])
+	}
+	return ns
+}
+
 // fullHouse tells whether requests merely wait for each other: what ran instead was requests and the GC they make,
 // the process did not stand still, and Ps were not idle for want of a thread that woke up [idle Ps hold 2-7 % of
-// such waits in full and healthy servers, 22 % beside CPU hogs].
+// such waits in full and healthy servers, 22 % beside CPU hogs]. That threads were kept off their CPUs speaks against it where what the Ps' threads lacked
+// is not known, or where the cause of that has the most of it.
 func fullHouse(p *Pass) bool {
-	if shortOfCPU(p.Ledger) != "" || kernelShort(p.Ledger) != "" {
+	if r := p.Ledger; shortOfCPU(r) != "" || kernelShort(r) != "" && (!joined(r) || r.Kernel.Whole || 2*p.free() < p.Claimed()) {
 		return false
 	}
 	var strange, requests, gc int64
 	for _, c := range p.claims {
 		a := &p.Ledger.Slow.Accounts[c.account]
-		other := a.NS - instead(a, "request") - instead(a, "gc") - instead(a, "sweep") - unheld(p, a)
-		strange += scale(min(a.NS, max(0, other)+a.Tags.SilenceNS), c.ns, a.NS)
-		requests += scale(instead(a, "request"), c.ns, a.NS)
-		gc += scale(instead(a, "gc"), c.ns, a.NS)
+		at := a.NS - notAtWork(a)
+		other := at - instead(a, "request") - instead(a, "gc") - instead(a, "sweep") - unheld(p, a)
+		strange += scale(min(at, max(0, other)+a.Tags.SilenceNS), c.ns, at)
+		requests += scale(instead(a, "request"), c.ns, at)
+		gc += scale(instead(a, "gc"), c.ns, at)
 	}
 	// More GC than requests: they wait for the collector, not for each other.
 	return 8*(strange+max(0, gc-requests)) < p.Claimed()
@@ -202,12 +215,16 @@ func tellSchedLatency(p *Pass, f *finding.Finding) {
 	kinds, who := map[string]int64{}, map[string]*ledger.Instead{}
 	var slices, gcSlices, preempted, newborn int64
 	p.granted(func(a *ledger.Account, ns int64) {
+		at := a.NS - notAtWork(a)
 		for _, w := range a.Instead {
-			kinds[w.Kind] += scale(w.NS, ns, a.NS)
+			if w.Lacked() && (w.Kind != string(ledger.LeafNoCPU) || !isOwn(w.Who)) {
+				continue
+			}
+			kinds[w.Kind] += scale(w.NS, ns, at)
 			if who[w.Who] == nil {
 				who[w.Who] = &ledger.Instead{Who: w.Who, Kind: w.Kind}
 			}
-			who[w.Who].NS += scale(w.NS, ns, a.NS)
+			who[w.Who].NS += scale(w.NS, ns, at)
 		}
 		slices += a.Tags.Slices
 		gcSlices += a.Tags.GCSlices

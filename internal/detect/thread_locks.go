@@ -28,6 +28,7 @@ func lookThreadLocks(p *Pass) {
 			p.Claim(i, max(0, a.NS-through))
 		}
 	}
+	p.ClaimLacking(func(what ledger.Leaf, who string) bool { return what == ledger.LeafAsleep && runtimeLock(k, who) })
 }
 
 // runtimeLock tells a function in which the runtime waits for one of its own locks, by the futexes that were seen.

@@ -52,6 +52,7 @@ func lookTLB(p *Pass) {
 	text := fmt.Sprintf("flushes by the process: %s", perSecond(k.TLB.N, k))
 	if joined(r) {
 		p.ClaimWhere(leaf(ledger.LeafTLB))
+		p.ClaimLacking(lacks(ledger.LeafTLB))
 		p.claimQueue(k.TLB.NS)
 		if p.board.below(p.det.Floor, p.Claimed()) == "" {
 			return

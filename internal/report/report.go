@@ -181,7 +181,7 @@ type AccountTags struct {
 	HandoffNS  int64 `json:"handoff_ns,omitempty"`
 }
 
-// Instead is what ran while somebody was runnable.
+// Instead is what ran while somebody was runnable. A kind that is a leaf of the ledger tells what threads lacked that held Ps.
 type Instead struct {
 	Who  string `json:"who"`
 	Kind string `json:"kind"`

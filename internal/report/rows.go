@@ -247,8 +247,12 @@ func (w *row) meanwhile(name func(string) string) string {
 			continue
 		}
 		who := name(k.who)
-		if k.kind == "request" {
+		switch w := (ledger.Instead{Kind: k.kind}); {
+		case k.kind == "request":
 			who = "other requests (" + who + ")"
+		case w.Lacked():
+			// The P was held by a thread that was not at work.
+			who = strings.TrimSpace(k.kind + " (" + who + ")")
 		}
 		parts = append(parts, who+" "+share2(sums[k], whole))
 	}
