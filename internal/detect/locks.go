@@ -289,7 +289,9 @@ func tellLocks(p *Pass, locks []*ledger.Lock) (mostly ledger.Leaf, share float64
 	if unseen := did[ledger.LeafLockUnseen]; 2*unseen > p.NS() {
 		p.Doubt("for most of the waiting no holder was seen")
 	}
-	if why := shortOfCPU(p.Ledger); why != "" && 2*stretched > p.NS() {
+	if had := p.tagged(func(t *ledger.Tags) int64 { return t.EnoughNS }); 2*had > p.NS() {
+		p.Proof("kernel records", "%s of it passed while every thread of the process that wanted a CPU had one", percent(ratio(had, p.NS())))
+	} else if why := shortOfCPU(p.Ledger); why != "" && 2*stretched > p.NS() {
 		p.Doubt("%s; so holders took longer than their work", why)
 	}
 	tellMutexProfile(p, locks)

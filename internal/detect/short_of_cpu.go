@@ -61,11 +61,24 @@ func cpuHints(r *ledger.Result) (hints []string) {
 	return hints
 }
 
+// hadCPU tells that most of the claim, and enough of it for a finding, passed while no thread of the process waited for a CPU.
+func (p *Pass) hadCPU() bool {
+	var ns int64
+	for _, c := range p.claims {
+		a := &p.Ledger.Slow.Accounts[c.account]
+		ns += scale(a.Tags.EnoughNS, c.ns, a.NS)
+	}
+	return 2*ns > p.Claimed() && p.board.below(p.det.Floor, ns) == ""
+}
+
 // unlessShortOfCPU takes claims back which a lack of CPU explains as well, if they are enough for a finding. Where
 // frequent-gc was found on what does not stretch, they are its mechanisms.
 func unlessShortOfCPU(p *Pass) {
 	why := shortOfCPU(p.Ledger)
 	if why == "" || p.Found("frequent-gc") || p.board.below(p.det.Floor, p.Claimed()) != "" {
+		return
+	}
+	if p.hadCPU() {
 		return
 	}
 	p.Blind(fmt.Sprintf("whether %s per slow request (%s) are its own: %s; that stretches whatever they do, so give the process its CPUs and record again",

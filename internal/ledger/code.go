@@ -184,6 +184,7 @@ const (
 	factPermit
 	factServing
 	factAsked
+	factEnough    // every thread of the process that wanted a CPU had one
 	factOfBarrier // ref: number of the barrier
 	factBehind    // ref: who had the CPU, see joiner.who
 	factHold      // ref: a hold of a lock

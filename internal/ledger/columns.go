@@ -394,6 +394,8 @@ func (s *sum) tag(k factKind, ns int64) {
 		t.ServingNS += ns
 	case factAsked:
 		t.AskedNS += ns
+	case factEnough:
+		t.EnoughNS += ns
 	case factSlices:
 		t.Slices += ns
 	case factGCSlices:

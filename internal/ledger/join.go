@@ -39,6 +39,7 @@ type joiner struct {
 	begin, end int64 // relative, of what the records cover
 	paths      paths
 	ready      readiness
+	had        enough
 	sockets    lateness
 	timers     lateness
 

@@ -122,6 +122,7 @@ type Tags struct {
 	PermitNS   int64 // the one waited for was at another request, and held what both need
 	ServingNS  int64 // the one waited for worked for others, which it woke before
 	AskedNS    int64 // of it, on the network, for an answer that it had asked for itself
+	EnoughNS   int64 // joined as a whole (Kernel.Whole): every thread of the process that wanted a CPU had one, so that nothing took longer for want of one
 	Slices     int64 // number of runnable stretches
 	GCSlices   int64 // of them, while marking
 }

@@ -438,8 +438,11 @@ func (p *pass) tags(acct uint32, q *piece, ns int64) {
 	tag(factSilence, tl.SilenceIn(q.lo, q.hi))
 	gc := tl.MarkNS(q.lo, q.hi)
 	tag(factGC, gc)
-	if p.j == nil {
+	switch {
+	case p.j == nil:
 		tag(factInSTW, tl.RangeNS(q.lo, q.hi))
+	case p.j.whole:
+		tag(factEnough, p.j.enough(q.lo, q.hi))
 	}
 	if q.class == classLock && q.holder != 0 {
 		if h := tl.EntryOf(q.holder); h != tl.EntryOf(q.ident) {

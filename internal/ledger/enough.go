@@ -1,0 +1,58 @@
+package ledger
+
+import (
+	"sort"
+
+	"github.com/whystall/whystall/internal/timeline"
+)
+
+// enough is when no thread of the process wanted a CPU in vain. A trace that names no threads does not tell which of them ran a goroutine, but then
+// it was none that waited for a CPU: what a goroutine did took as long as it took.
+type enough struct {
+	ready bool
+	short spans   // relative to the joiner's base, in order: some thread was queued, throttled, or it is not known
+	sum   []int64 // of short before each
+}
+
+func (x *enough) init(j *joiner) {
+	x.ready = true
+	begin, end := j.k.Span()
+	j.k.Each(begin, end, func(_ uint32, s *timeline.Stretch) {
+		switch s.Doing {
+		case timeline.ThreadQueued, timeline.ThreadThrottled:
+		case timeline.ThreadUnknown:
+			if s.Begin == begin {
+				return // not seen yet: it slept, for all that anybody knows
+			}
+		default:
+			return
+		}
+		x.short = append(x.short, span{s.Begin - j.base, s.End - j.base})
+	})
+	x.short = x.short.merge()
+	x.sum = make([]int64, len(x.short))
+	for i, all := 0, int64(0); i < len(x.short); i++ {
+		x.sum[i] = all
+		all += x.short[i].hi - x.short[i].lo
+	}
+}
+
+// before is how much of the time before t was short.
+func (x *enough) before(t int64) int64 {
+	i := sort.Search(len(x.short), func(i int) bool { return x.short[i].lo >= t }) - 1
+	if i < 0 {
+		return 0
+	}
+	return x.sum[i] + min(t, x.short[i].hi) - x.short[i].lo
+}
+
+// enough is how much of [lo,hi) the threads of the process had the CPUs they wanted.
+func (j *joiner) enough(lo, hi int64) int64 {
+	if lo, hi = max(lo, j.begin), min(hi, j.end); lo >= hi {
+		return 0
+	}
+	if !j.had.ready {
+		j.had.init(j)
+	}
+	return hi - lo - (j.had.before(hi) - j.had.before(lo))
+}
