@@ -32,12 +32,12 @@ func (c *column) done(p *pass) Column {
 			a.Through = nil
 		}
 		a.Through = top(a.Through)
-		a.Instead = p.insteadOf(s.who, c.entries, s.ns)
+		a.Instead = p.insteadOf(s.who, s.lacked, c.entries, s.ns)
 		if s.key.leaf == codeNoCPU {
 			a.Instead = p.behindOf(s.behind, s.ns)
 		}
 		if s.key.class != classLock {
-			a.Holders = p.insteadOf(s.holders, c.entries, 0)
+			a.Holders = p.insteadOf(s.holders, nil, c.entries, 0)
 		} else {
 			a.Holder = p.heldBy(s.holders, s.ns)
 		}
@@ -127,15 +127,20 @@ func (p *pass) site(id exectrace.StackID) Site {
 	return Site{Func: p.tl.Func(want)}
 }
 
-// insteadOf names who held the Ps. The smallest beyond topInstead are added up as others, so that it sums to ns.
-func (p *pass) insteadOf(who map[uint32]int64, entries map[string]bool, ns int64) []Instead {
-	if len(who) == 0 {
+// insteadOf names who held the Ps, and what lacked those whose threads were not at work. The smallest beyond topInstead are added up as others of their
+// kind, so that it sums to ns.
+func (p *pass) insteadOf(who, lacked map[uint32]int64, entries map[string]bool, ns int64) []Instead {
+	if len(who)+len(lacked) == 0 {
 		return nil
 	}
 	byName := map[Instead]int64{}
 	left := ns
 	for w, n := range who {
 		byName[p.name(w, entries)] += n
+		left -= n
+	}
+	for ref, n := range lacked {
+		byName[p.j.holders.named(p, ref, entries)] += n
 		left -= n
 	}
 	if left > 0 { // of requests that were not known to be slow when they ended
@@ -148,11 +153,16 @@ func (p *pass) insteadOf(who map[uint32]int64, entries map[string]bool, ns int64
 	}
 	slices.SortFunc(l, func(a, b Instead) int { return cmp.Or(cmp.Compare(b.NS, a.NS), cmp.Compare(a.Who, b.Who)) })
 	if len(l) > topInstead {
-		rest := Instead{Who: "others", Kind: "background"}
+		var rest []Instead
 		for _, i := range l[topInstead:] {
-			rest.NS += i.NS
+			kind := i.Kind
+			if len(lacked) == 0 || !i.Lacked() {
+				kind = "background"
+			}
+			rest = addInstead(rest, Instead{Who: "others", Kind: kind, NS: i.NS})
 		}
-		l = append(l[:topInstead], rest)
+		sortInstead(rest)
+		l = append(l[:topInstead], rest...)
 	}
 	return l
 }

@@ -161,6 +161,7 @@ const (
 	factThrough           // ref: site of a lock on the path below the first wait
 	factLock              // ref: site of the first lock on the path
 	factWho               // ref: who held the Ps instead
+	factLacked            // ref: what their threads lacked, see holders.list
 	factSTW               // ref: number of the stop-the-world
 	factSweep             // ref: number of the sweep
 	factQueue             // ns: how many waited at once; the largest counts

@@ -238,6 +238,7 @@ type sum struct {
 	actors   map[uint32]bool
 	holds    map[uint32]bool
 	who      map[uint32]int64
+	lacked   map[uint32]int64
 	behind   map[uint32]int64 // who had the CPU
 	stacks   map[uint32]*SiteNS
 	through  map[uint32]int64
@@ -312,6 +313,8 @@ func (p *pass) column(list []*kept, entries map[string]bool) *column {
 				s.through = addTo(s.through, f.ref, ns)
 			case factWho:
 				s.who = addTo(s.who, f.ref, ns)
+			case factLacked:
+				s.lacked = addTo(s.lacked, f.ref, ns)
 			case factHolder:
 				s.holders = addTo(s.holders, f.ref, ns)
 			case factLock:

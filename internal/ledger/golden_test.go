@@ -191,6 +191,17 @@ func (c goldenCase) tell(t *testing.T) (string, *Result) {
 		t.Errorf("%d activations were told, want %d", n, len(c.acts))
 	}
 	checkSums(t, r)
+	if c.k != nil {
+		for _, a := range r.Slow.Accounts {
+			if a.Leaf != LeafRunnable {
+				continue
+			}
+			fmt.Fprintf(&out, "meanwhile, %s\n", Describe(a))
+			for _, i := range a.Instead {
+				fmt.Fprintf(&out, "\t%v %s: %s\n", float64(i.NS)/c.unit, i.Kind, i.Who)
+			}
+		}
+	}
 	return out.String(), r
 }
 

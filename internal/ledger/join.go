@@ -38,6 +38,7 @@ type joiner struct {
 
 	begin, end int64 // relative, of what the records cover
 	paths      paths
+	holders    holders
 	ready      readiness
 	had        enough
 	sockets    lateness
@@ -53,6 +54,7 @@ type joiner struct {
 	idle    timeline.FuncID
 
 	parts     []part // scratch of the segment that is explained
+	held      []part // likewise, of who held the Ps
 	shares    []timeline.Share
 	occ       []timeline.Occupant
 	stretches []timeline.Stretch
@@ -80,6 +82,7 @@ func newJoiner(k *timeline.Kernel, tl *timeline.Timeline) *joiner {
 	j := &joiner{k: k, tl: tl, tids: map[uint32]uint32{}, behind: map[uint32]behind{}, whoAt: map[Instead]uint32{},
 		sleeps: map[[2]uint32]timeline.FuncID{}, details: map[string]timeline.FuncID{}}
 	j.own, j.idle = tl.Name(behindOwn), tl.Name(behindIdle)
+	j.holders.j = j
 	return j
 }
 

@@ -192,6 +192,20 @@ func TestJoinedSums(t *testing.T) {
 				if joined == 0 {
 					t.Error("nothing was split")
 				}
+				var lacked, runnable int64
+				for _, a := range r.Slow.Accounts {
+					for _, i := range a.Instead {
+						if a.Leaf == LeafRunnable {
+							runnable += i.NS
+							if i.Lacked() {
+								lacked += i.NS
+							}
+						}
+					}
+				}
+				if runnable > 0 && (lacked == 0 || lacked >= runnable) {
+					t.Errorf("of %d ns in Go's run queue the Ps' threads lacked something for %d", runnable, lacked)
+				}
 				if seed == 0 {
 					t.Logf("%d pauses, slow: %s", len(r.Kernel.Barriers), rows(r.Slow))
 				}

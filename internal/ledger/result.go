@@ -130,8 +130,18 @@ type Tags struct {
 // Instead is what held the Ps while somebody was runnable.
 type Instead struct {
 	Who  string // entry function; "GC worker (dedicated)", "GC worker (idle)", "idle P", "unknown"
-	Kind string // "request", "background", "gc", "runtime", "idle", "unknown"; joined: "throttled", "no CPU" (Who: behind whom) of Ps whose threads were not on a CPU
+	Kind string // "request", "background", "gc", "sweep", "runtime", "idle", "unknown"; joined, of Ps whose threads were not at work: the [Leaf] of what they lacked
 	NS   int64
+}
+
+// Lacked tells of Ps that were held by threads which were not at work: Kind is the leaf of what they lacked, of [LeafNoCPU] and [LeafAsleep] Who is behind
+// whom and in what, else it is who held the P.
+func (i *Instead) Lacked() bool {
+	switch Leaf(i.Kind) {
+	case LeafThrottled, LeafNoCPU, LeafAsleep, LeafFault, LeafReclaim, LeafMemcg, LeafCompaction, LeafMmapLock, LeafTLB, LeafDisk, LeafNUMA:
+		return true
+	}
+	return false
 }
 
 // Site is a place in the program and the time spent by it.

@@ -62,6 +62,7 @@ type pass struct {
 	acc   accounts
 	cur   scratch
 	who   []timeline.Occupant // scratch
+	held  []heldNS            // likewise
 
 	groups []*group // by request.GroupID
 	bytes  int      // of facts that are kept
@@ -93,6 +94,7 @@ func newPass(src timeline.Source, f finder, o Options) *pass {
 	if f != nil { // nil: there is no trace
 		to.Launchers = f.Launchers()
 	}
+	to.Threads = o.Kernel != nil && src.Version() >= 22
 	tl := timeline.New(src, to)
 	p := &pass{o: o, src: src, tl: tl, f: f, locks: locks{tl: tl}}
 	p.others = tl.Name("(others)")
@@ -483,8 +485,12 @@ var joinTags = map[pieceFlags]factKind{
 	pieceMeasured: factMeasured, pieceStopped: factInSTW, pieceBarrier: factBarrier, pieceSocket: factSocket, pieceDue: factDue,
 }
 
-// ranInstead splits a runnable piece by who held the Ps: each P counts the same, what rounding leaves goes to the largest.
+// ranInstead splits a runnable piece by who held the Ps, and by what their threads lacked where that is known: each P counts the same, what rounding leaves is idle.
 func (p *pass) ranInstead(acct uint32, q *piece, ns int64) {
+	if p.j != nil && !p.j.whole {
+		p.heldInstead(acct, q, ns)
+		return
+	}
 	list, total := p.tl.Occupants(q.lo, q.hi, p.who[:0])
 	p.who = list
 	if total <= 0 {
@@ -497,6 +503,33 @@ func (p *pass) ranInstead(acct uint32, q *piece, ns int64) {
 		if share > 0 {
 			p.cur.add(acct, factWho, o.Who, share)
 			left -= share
+		}
+	}
+	if left > 0 {
+		p.cur.add(acct, factWho, whoIdle, left)
+	}
+}
+
+// heldInstead is ranInstead where the kernel tells of threads.
+func (p *pass) heldInstead(acct uint32, q *piece, ns int64) {
+	h := &p.j.holders
+	list, total := h.during(q.lo, q.hi, p.held[:0])
+	p.held = list
+	if total <= 0 {
+		p.cur.add(acct, factWho, whoUnknown, ns)
+		return
+	}
+	left := ns
+	for _, x := range list {
+		share := min(left, mulDiv(x.ns, ns, total))
+		if share <= 0 {
+			continue
+		}
+		left -= share
+		if l := h.list[x.ref]; l.leaf == codeOnCPU {
+			p.cur.add(acct, factWho, l.who, share)
+		} else {
+			p.cur.add(acct, factLacked, x.ref, share)
 		}
 	}
 	if left > 0 {
