@@ -1,6 +1,7 @@
 package detect
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/finding"
@@ -67,9 +68,12 @@ Sources
 				lookFutexes(p, "")
 				return
 			}
-			if p.Ledger.Native {
+			switch {
+			case p.Ledger.Native:
 				p.Clear("slow requests waited for no lock, by the kernel's records")
-			} else {
+			case slices.ContainsFunc(p.Ledger.Slow.Accounts, func(a ledger.Account) bool { return a.Class == ledger.ClassLock }):
+				p.Clear("slow requests waited for no lock of the program but a logger's, by the execution trace: logger-lock")
+			default:
 				p.Clear("slow requests waited for no lock of the program, by the execution trace")
 			}
 		}

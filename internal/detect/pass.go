@@ -209,23 +209,30 @@ func (p *Pass) words() finding.Finding {
 	return *f
 }
 
-// quote attaches the accounts that the claim rests on.
+// quote attaches the accounts that the claim rests on: the largest, and of the others those of 1 % of the slow requests' time.
 func (p *Pass) quote() {
-	n, rest, restNS := 0, 0, int64(0)
+	var rest []string // what says little by itself, unless it is one
+	var restNS int64
+	n := 0
 	p.granted(func(a *ledger.Account, ns int64) {
-		if n++; n > 4 {
-			rest++
-			restNS += ns
-			return
-		}
 		usual := ""
 		if m := &p.Ledger.Median; m.Requests > 0 {
 			usual = ", usual requests " + finding.Duration(perRequest(m, scale(usualNS(p.Ledger, a), ns, a.NS)))
 		}
-		p.Proof("ledger: slow column", "%s per request (%s%s) %s", p.per(ns), p.share(ns), usual, accountName(a))
+		text := fmt.Sprintf("%s per request (%s%s) %s", p.per(ns), p.share(ns), usual, accountName(a))
+		if n++; n > 4 || n > 1 && ns*100 < p.Ledger.Slow.WallNS {
+			rest = append(rest, text)
+			restNS += ns
+			return
+		}
+		p.Proof("ledger: slow column", "%s", text)
 	})
-	if rest > 0 {
-		p.Proof("ledger: slow column", "%s of the kind: %s per request", times(int64(rest), "more account", "more accounts"), p.per(restNS))
+	switch len(rest) {
+	case 0:
+	case 1:
+		p.Proof("ledger: slow column", "%s", rest[0])
+	default:
+		p.Proof("ledger: slow column", "%d more accounts of the kind: %s per request", len(rest), p.per(restNS))
 	}
 }
 

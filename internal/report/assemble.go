@@ -112,7 +112,7 @@ func (r *Report) fromLedger(l *ledger.Result) {
 	r.fromKernel(l)
 	r.NotLookedAt.Silences = Silences{Count: l.Silences.N, NS: l.Silences.NS, SlowNS: l.Silences.SlowNS, MaxNS: l.Silences.Max}
 	for _, g := range l.Gaps {
-		r.Gaps = append(r.Gaps, Gap{BeginNS: g.Begin, EndNS: g.End, BeginUTC: stamp(g.Begin, l.Wall, l.WallOffset), Source: "execution trace", Reason: g.Reason})
+		r.Gaps = append(r.Gaps, Gap{BeginNS: g.Begin, EndNS: g.End, BeginUTC: stamp(g.Begin, l.Wall, l.WallOffset), Source: traceSource, Reason: g.Reason})
 	}
 	for _, s := range l.Lacks {
 		if s != offCPU || !r.joined() {

@@ -104,7 +104,7 @@ func (m *markdown) verdict(r *Report) {
 	}
 	if len(r.Findings) == 0 {
 		title, rest := r.nothing()
-		m.line("\n**%s.** %s", sentenceCase(title), escape(strings.TrimSpace(rest+" "+r.beside(Printable))))
+		m.line("\n**%s.** %s", sentenceCase(title), escape(strings.Join(r.besides(title, rest), " ")))
 		return
 	}
 	m.line("\n**Found %s:**\n", plural(int64(r.roots()), "cause", "causes"))

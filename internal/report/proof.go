@@ -35,8 +35,8 @@ func (p *page) details(r *Report) {
 				label = "             "
 			}
 			text := e.Text
-			if e.Source != "" {
-				text += "  [" + e.Source + "]"
+			if e.Source != "" && (j == len(f.Evidence)-1 || f.Evidence[j+1].Source != e.Source) {
+				text += "  [" + e.Source + "]" // where it and those before it were read
 			}
 			p.par(label+"- ", text)
 		}
@@ -250,6 +250,19 @@ func (p *page) lost(r *Report) {
 	if len(r.Lacks) > 0 {
 		p.note("not recorded by this trace format: ", strings.Join(r.Lacks, "; "))
 	}
+}
+
+// traceSource is the source of gaps that the trace's reader told.
+const traceSource = "execution trace"
+
+// damaged is how long the longest stretch is of which the trace itself lost something.
+func (r *Report) damaged() (ns int64) {
+	for _, g := range r.Gaps {
+		if g.Source == traceSource {
+			ns = max(ns, g.EndNS-g.BeginNS)
+		}
+	}
+	return ns
 }
 
 // joined tells whether the kernel's records say what threads did that the runtime calls running.

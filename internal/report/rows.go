@@ -11,8 +11,9 @@ import (
 // The ledger as a person reads it, in steps:
 //
 //  1. time without a CPU is one account for all neighbours that had it: on a busy machine they are many, and the row names the first
-//  2. accounts of at least 1 % of the slow requests' time have a row of their own, the largest first, up to maxRows
-//  3. of the rest, those with the same class and cause share a row if together they reach 1 %
+//  2. accounts of at least 1 % of the slow requests' time have a row of their own, the largest first, up to maxRows, and so
+//     have those of a tenth of the usual ones': that slow requests did not wait there tells something, too
+//  3. of the rest, those with the same class and cause share a row if together they reach as much
 //  4. what is left is "other"; everything unexplained is one row, always there
 //  5. shares and times are rounded so that what is printed adds up to the total that is printed
 
@@ -111,10 +112,15 @@ func newTable(l *Ledger) *table {
 	sort.SliceStable(order, func(i, j int) bool { return order[i].NS > order[j].NS })
 	order = neighbours(order)
 
+	large := func(ns, usual int64) bool { return ns*100 >= slow.WallNS || usual > 0 && usual*10 >= median.WallNS }
+	usual := map[rowKey]int64{}
+	for i := range median.Accounts {
+		usual[keyOf(&median.Accounts[i])] += median.Accounts[i].NS
+	}
 	rowOf := map[rowKey]int{}
 	var rest []*Account
 	for _, a := range order {
-		if isUnexplained(a.Cause) || a.NS*100 < slow.WallNS || len(t.rows) == maxRows {
+		if isUnexplained(a.Cause) || !large(a.NS, usual[keyOf(a)]) || len(t.rows) == maxRows {
 			rest = append(rest, a)
 			continue
 		}
@@ -126,6 +132,13 @@ func newTable(l *Ledger) *table {
 	for _, a := range rest {
 		folds[rowKey{class: a.Class, cause: a.Cause}] += a.NS
 	}
+	usualFolds := map[rowKey]int64{}
+	for i := range median.Accounts {
+		m := &median.Accounts[i]
+		if _, ok := rowOf[keyOf(m)]; !ok && !isUnexplained(m.Cause) {
+			usualFolds[rowKey{class: m.Class, cause: m.Cause}] += m.NS
+		}
+	}
 	own := len(t.rows)
 	other, unexplained := row{other: true}, row{unexplained: true}
 	for _, a := range rest {
@@ -133,7 +146,7 @@ func newTable(l *Ledger) *table {
 		to := &other
 		if isUnexplained(a.Cause) {
 			to = &unexplained
-		} else if folds[fold]*100 >= slow.WallNS {
+		} else if large(folds[fold], usualFolds[fold]) {
 			i, ok := rowOf[fold]
 			if !ok {
 				i = len(t.rows)
@@ -157,9 +170,17 @@ func newTable(l *Ledger) *table {
 		case isUnexplained(m.Cause):
 			unexplained.median += m.NS
 		default:
-			if j, ok := rowOf[rowKey{class: m.Class, cause: m.Cause}]; ok && (j >= own || t.rows[j].folded > 1) {
-				t.rows[j].median += m.NS
-			} else {
+			fold := rowKey{class: m.Class, cause: m.Cause}
+			j, ok := rowOf[fold]
+			switch {
+			case ok && (j >= own || t.rows[j].folded > 1):
+				if t.rows[j].median += m.NS; t.rows[j].ns == 0 {
+					t.rows[j].folded++ // no slow request waited there
+				}
+			case !ok && large(0, usualFolds[fold]):
+				rowOf[fold] = len(t.rows)
+				t.rows = append(t.rows, row{account: m, folded: 1, median: m.NS})
+			default:
 				other.median += m.NS
 			}
 		}
@@ -271,6 +292,8 @@ func (w *row) label(name func(string) string) string {
 	switch {
 	case w.unexplained:
 		return "unexplained"
+	case w.other && w.folded == 0: // of the usual requests only
+		return "other"
 	case w.other:
 		return "other (" + plural(int64(w.folded), "account", "accounts") + " below 1 %)"
 	case w.folded > 1:

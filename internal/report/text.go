@@ -206,8 +206,7 @@ func (p *page) verdict(r *Report) {
 			style = yellow
 		}
 		p.line("%s", p.paint(style, title))
-		p.par("  ", rest)
-		if s := r.beside(Printable); s != "" {
+		for _, s := range r.besides(title, rest) {
 			p.par("  ", s)
 		}
 		return
@@ -244,11 +243,24 @@ func (r *Report) halted() (title, rest string) {
 	return title, "The process was held up as a whole by " + Printable(h.By) + ": none of its threads might run meanwhile, and whoever waited for it waited for that."
 }
 
+// besides puts what nothing says and what has no cause in order: where all was looked at, what took the time comes first, and the
+// names of what was not looked for last.
+func (r *Report) besides(title, rest string) []string {
+	s := r.beside(Printable)
+	switch {
+	case s == "":
+		return []string{rest}
+	case title == nothingFound:
+		return []string{s, rest}
+	}
+	return []string{rest, s}
+}
+
 const nothingFound = "NOTHING FOUND"
 
 // nothing says what "nothing found" means here: what was looked for, what could not be.
 func (r *Report) nothing() (title, rest string) {
-	looked, blind := len(r.RuledOut), len(r.NotChecked)
+	looked := len(r.RuledOut)
 	if looked == 0 {
 		why := r.Requests.NoneCause
 		switch {
@@ -258,15 +270,25 @@ func (r *Report) nothing() (title, rest string) {
 		default:
 			why = "no cause could be checked"
 		}
+		if d, all := r.damaged(), r.Recording.EndNS-r.Recording.BeginNS; 2*d >= all && d > 0 {
+			why = sentence(why) + " " + finding.Duration(min(d, all)) + " of the trace's " + finding.Duration(all) + " are damaged or cut off: names, stacks and states are missing there."
+		}
 		return "COULD NOT LOOK", sentence(why) + " What is missing is listed below."
 	}
 	rest = fmt.Sprintf("%s looked for and not there.", plural(int64(looked), "cause was", "causes were"))
-	if blind > 0 {
-		names := make([]string, blind)
-		for i, n := range r.NotChecked {
-			names[i] = n.Cause
+	var names, inPart []string
+	for _, n := range r.NotChecked {
+		if slices.ContainsFunc(r.RuledOut, func(o finding.RuledOut) bool { return o.Cause == n.Cause }) {
+			inPart = append(inPart, n.Cause)
+		} else {
+			names = append(names, n.Cause)
 		}
+	}
+	if len(names) > 0 {
 		rest += " Not looked for (why is below): " + strings.Join(names, ", ") + "."
+	}
+	if len(inPart) > 0 {
+		rest += " Looked for in part: " + strings.Join(inPart, ", ") + "."
 	}
 	return nothingFound, rest
 }

@@ -1,0 +1,38 @@
+package report
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/whystall/whystall/internal/finding"
+)
+
+// TestNothingSays: what was looked for in part is not also listed as not looked for.
+func TestNothingSays(t *testing.T) {
+	r := &Report{
+		RuledOut:   []finding.RuledOut{{Cause: "lock-contention"}, {Cause: "stw-pause"}},
+		NotChecked: []finding.NotChecked{{Cause: "lock-contention"}, {Cause: "thp-bloat"}},
+	}
+	_, got := r.nothing()
+	if want := "2 causes were looked for and not there. Not looked for (why is below): thp-bloat. Looked for in part: lock-contention."; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+// TestNothingOfDamage: a trace that is damaged over most of its length has no requests for that reason, and it is said.
+func TestNothingOfDamage(t *testing.T) {
+	r := &Report{Recording: Recording{BeginNS: 0, EndNS: 1e9}, Requests: Requests{NoneCause: "no request began and ended inside the trace"}}
+	for _, c := range []struct {
+		gap  Gap
+		says bool
+	}{
+		{Gap{BeginNS: 0, EndNS: 9e8, Source: traceSource}, true},
+		{Gap{BeginNS: 0, EndNS: 1e8, Source: traceSource}, false},
+		{Gap{BeginNS: 0, EndNS: 9e8, Source: "recording of metrics"}, false},
+	} {
+		r.Gaps = []Gap{c.gap}
+		if _, got := r.nothing(); strings.Contains(got, "900 ms of the trace's 1.00 s are damaged or cut off") != c.says {
+			t.Errorf("gap %+v: %s", c.gap, got)
+		}
+	}
+}
