@@ -136,6 +136,9 @@ func (in *loaded) addCase(name string, c *evidence.Case) {
 	if c.Partial && m.Ended.UTC.IsZero() {
 		in.gaps = append(in.gaps, report.Gap{Source: name, Reason: "recording goes on, or was killed: explained is what had been written"})
 	}
+	for _, s := range m.Doubts {
+		in.gaps = append(in.gaps, report.Gap{Source: name, Reason: s})
+	}
 	said := map[string]bool{} // one reason may be that of each request of a collector
 	for _, l := range m.Collectors {
 		if t.PID != 0 {
@@ -165,7 +168,7 @@ func (in *loaded) addCase(name string, c *evidence.Case) {
 		bytes += q.Bytes
 	}
 	cost := fmt.Sprintf("recording asked the target %d times and fetched %s", len(m.Requests), byteSize(bytes))
-	if !m.Ended.UTC.IsZero() {
+	if !m.Ended.UTC.IsZero() && !m.Begun.UTC.IsZero() {
 		cost += fmt.Sprintf(" in %.1f s", m.Ended.UTC.Sub(m.Begun.UTC).Seconds())
 	}
 	in.recorder = append(in.recorder, cost)

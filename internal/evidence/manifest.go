@@ -31,6 +31,8 @@ type Manifest struct {
 	Collectors []Collector `json:"collectors"`
 	Requests   []Request   `json:"requests"`
 	Recorder   *Cost       `json:"recorder,omitempty"` // the whole recorder while local collectors ran
+
+	Doubts []string `json:"-"` // what was read and cannot be, in words; it is left out
 }
 
 // Host is what is harmless of the recording machine.
@@ -200,6 +202,7 @@ func ParseManifest(b []byte) (*Manifest, error) {
 			clip(&c.Lowered)
 		}
 	}
+	m.doubt()
 	return &m, nil
 }
 
