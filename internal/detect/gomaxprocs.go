@@ -23,7 +23,8 @@ var _ = register(&Detector{
   them are throttled together.
 
 Evidence
-  GOMAXPROCS (trace or metrics) against the CPUs the process may use; too few: all Ps busy,
+  GOMAXPROCS (trace or metrics) against the CPUs the process may use; too few: slow requests
+  wait while others have all Ps and CPUs are idle, or, where that is not measured, all Ps busy and
   goroutines runnable all the time; too many: silences with fewer goroutines running than Ps. The
   setting alone is a risk and never a cause: without time lost there is no finding. Whether CPUs
   were idle, or threads queued behind threads of the same process, only the kernel's records tell;
@@ -86,29 +87,62 @@ func lookGomaxprocs(p *Pass) {
 		return
 	case p.Found("gomaxprocs-over-quota"):
 		p.Clear("GOMAXPROCS is %d with %d CPUs, but the quota is less than those: see gomaxprocs-over-quota", ps, cpus)
-	case 2*ps <= cpus:
+	case 2*ps <= withinQuota(p, cpus):
 		lookTooFew(p, ps, cpus)
 	case ps > cpus:
 		lookTooMany(p, ps, cpus)
 	default:
-		p.Clear("GOMAXPROCS is %d with %d CPUs", ps, cpus)
+		quota := ""
+		if q := withinQuota(p, cpus); q < cpus {
+			quota = fmt.Sprintf(" and a quota that fits %d", q)
+		}
+		p.Clear("GOMAXPROCS is %d with %d CPUs%s", ps, cpus, quota)
 	}
 }
 
-// lookTooFew claims waiting for a P if all Ps were busy and there was work for twice as many.
+// withinQuota is how many of the CPUs the quota leaves: more Ps than that are no remedy.
+func withinQuota(p *Pass, cpus int) int {
+	if p.Ledger != nil {
+		if q := limitCPUs(p.Ledger.CPUs); q > 0 {
+			return min(q, cpus)
+		}
+	}
+	return cpus
+}
+
+// lookTooFew claims waiting for a P. Where the kernel tells that CPUs were idle it is what slow requests waited while others had all Ps: work comes in
+// bursts. Else all Ps must have been busy, with work for twice as many, in the whole recording.
 func lookTooFew(p *Pass, ps, cpus int) {
+	if idle, ok := idleCPUs(p.Ledger); ok {
+		if idle < 0.25 {
+			p.Clear("GOMAXPROCS is %d with %d CPUs, but these were idle only %s of the time", ps, cpus, percent(idle))
+			return
+		}
+		for i := range p.Ledger.Slow.Accounts {
+			if a := &p.Ledger.Slow.Accounts[i]; a.Leaf == ledger.LeafRunnable {
+				p.Claim(i, a.NS-instead(a, "idle")-instead(a, "unknown")-late(a))
+			}
+		}
+		if why := p.board.below(p.det.Floor, p.Claimed()); why != "" {
+			p.Clear("GOMAXPROCS is %d with %d CPUs; slow requests waited %s each while others had all Ps", ps, cpus, p.per(p.Claimed()))
+		}
+		return
+	}
 	c := &p.Ledger.Capacity
 	if idle := ratio(c.IdleNS+c.IdleWorkNS+c.IdleGCNS, c.TotalNS); idle > 0.15 || c.RunnableAvg < float64(ps) {
 		p.Clear("GOMAXPROCS is %d with %d CPUs, but Ps were idle %s of the time and %.1f goroutines were waiting for one on average", ps, cpus, percent(idle), c.RunnableAvg)
 		return
 	}
 	p.ClaimWhere(func(a *ledger.Account) bool { return a.Leaf == ledger.LeafRunnable })
-	if c := p.Ledger.CPUs; c == nil || p.Ledger.Kernel == nil {
-		p.Doubt("that CPUs were idle meanwhile is not measured")
-	} else if free := ratio(c.RestNS+c.UnusedNS, c.TotalNS); free < 0.25 {
-		p.claims = nil
-		p.Clear("GOMAXPROCS is %d with %d CPUs, but only %s of the CPUs were not in use", ps, cpus, percent(free))
+	p.Doubt("that CPUs were idle meanwhile is not measured")
+}
+
+// idleCPUs is how much of the CPUs that the target may use nobody used.
+func idleCPUs(r *ledger.Result) (share float64, ok bool) {
+	if r == nil || r.CPUs == nil || r.Kernel == nil || !r.Kernel.AllTasks || r.CPUs.TotalNS == 0 {
+		return 0, false
 	}
+	return ratio(r.CPUs.IdleNS, r.CPUs.TotalNS), true
 }
 
 // lookTooMany claims what requests waited behind own threads, where the kernel shows it; else what passed while the
@@ -138,14 +172,22 @@ func tellGomaxprocs(p *Pass, f *finding.Finding) {
 	c := &p.Ledger.Capacity
 	p.Proof("execution trace", "GOMAXPROCS is %d", ps)
 	p.Proof("host", "%s", times(int64(cpus), "CPU", "CPUs"))
-	if c := p.Ledger.CPUs; c != nil && ps < cpus {
-		p.Proof("kernel records", "of %d CPUs x %s nobody needed %s meanwhile", c.Allowed, finding.Duration(c.WallNS), percent(ratio(c.RestNS+c.UnusedNS, c.TotalNS)))
+	if idle, ok := idleCPUs(p.Ledger); ok && ps < cpus {
+		p.Proof("kernel records", "of %d CPUs x %s %s were idle", p.Ledger.CPUs.Allowed, finding.Duration(p.Ledger.CPUs.WallNS), percent(idle))
 	}
 	switch {
 	case ps < cpus:
-		f.Summary = fmt.Sprintf("slow requests wait %s (%s of their time) for one of %d Ps, on a machine with %d CPUs", p.per(p.NS()), p.share(p.NS()), ps, cpus)
+		which := "the only P"
+		if ps > 1 {
+			which = fmt.Sprintf("one of %d Ps", ps)
+		}
+		f.Summary = fmt.Sprintf("slow requests wait %s (%s of their time) for %s, on a machine with %d CPUs", p.per(p.NS()), p.share(p.NS()), which, cpus)
 		p.Proof("ledger: capacity", "Ps busy %s of the time, %.1f goroutines waiting for one on average, %d at most", percent(1-ratio(c.IdleNS+c.IdleWorkNS, c.TotalNS)), c.RunnableAvg, c.RunnableMax)
-		f.Remedy = append(f.Remedy, fmt.Sprintf("if top shows idle CPUs and there is no quota: GOMAXPROCS=%d, or unset it", cpus),
+		set := fmt.Sprintf("GOMAXPROCS=%d, or unset it", withinQuota(p, cpus))
+		if _, ok := idleCPUs(p.Ledger); !ok {
+			set = "if top shows idle CPUs and there is no quota: " + set
+		}
+		f.Remedy = append(f.Remedy, set,
 			"Go 1.25 and later take it from the cgroup's limit: see cpu.max; GODEBUG=containermaxprocs=0 turns that off")
 	case joined(p.Ledger):
 		f.Summary = fmt.Sprintf("slow requests wait %s (%s of their time) for a CPU behind other threads of the process: GOMAXPROCS is %d with %d CPUs", p.per(p.NS()), p.share(p.NS()), ps, cpus)

@@ -283,6 +283,9 @@ func foldedSpans(k *timeline.Kernel, b, e int64) (l spans) {
 }
 
 func (c *CPUs) add(ns int64, tid uint32, mine bool, bits uint8) {
+	if tid == 0 {
+		c.IdleNS += ns
+	}
 	switch {
 	case mine:
 		c.RunningNS += ns

@@ -167,6 +167,7 @@ type CPUs struct {
 	UnusedNS      int64 // not used while its work waited
 	RestNS        int64
 	UnknownNS     int64
+	IdleNS        int64     // nobody ran there at all, of whatever kind above; switches of all tasks recorded
 	Unused        []Instead // on what its work waited
 	Quota         float64   // CPUs, least over all ancestors; 0 none
 	QuotaAt       string    // the cgroup that has it
