@@ -47,6 +47,7 @@ func (c *diagnoseCmd) Run(con *console) error {
 	// Heard to the end: the first Ctrl-C ends the recording, which is explained; a later one must not leave the temporary case.
 	ctx, done := interruptible(remove)
 	defer done()
+	defer collect.Ahead()()
 	w, err := con.recordPart(ctx, o, name, c.Force)
 	if w == nil {
 		return err

@@ -74,6 +74,7 @@ func (c *recordCmd) Run(con *console) error {
 	if err != nil {
 		return err
 	}
+	defer collect.Ahead()()
 	switch {
 	case c.SlowOver < 0 || c.SlowOver > 0 && c.SlowOver < time.Millisecond || c.SlowOver > segmentLength/2:
 		return usagef("--slow-over %v: want 1ms to %s", c.SlowOver, segmentLength/2)

@@ -166,6 +166,7 @@ func (r *run) find(ctx context.Context) {
 		r.o.Progress(Progress{Note: s})
 	}
 	r.shared, _ = proc.FS{}.SharedQuota(r.o.PID, os.Getpid())
+	sharesQuota.Store(r.shared.Group != "")
 	if s := sharing(r.shared); s != "" && !r.o.Brief {
 		r.o.Progress(Progress{Note: s})
 	}

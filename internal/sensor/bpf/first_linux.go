@@ -17,14 +17,30 @@ import (
 // So that it cannot hold up the target, it sleeps when it has used a fifth of the machine's time of a firstWindow, a part of one CPU at
 // most. It is for the thread that calls Keep, and what that one begins is not preferred. The zero value is ready; nil does nothing.
 type First struct {
-	on   bool
-	at   time.Time       // when the window began
-	from int64           // CPU time of the thread by then, ns
-	was  *unix.SchedAttr // nil: not asked yet
-	most int64           // ns of a window
+	on  bool
+	was *unix.SchedAttr // nil: not asked yet
+	window
 }
 
 const firstWindow = 20 * time.Millisecond
+
+// window bounds what is used of the CPUs: most in a firstWindow.
+type window struct {
+	most int64     // ns
+	at   time.Time // when it began
+	from int64     // CPU time used by then, ns
+}
+
+// over tells whether the window has ended, and how long to do without, as more was used than it allows.
+func (w *window) over(now time.Time, used int64) (owed time.Duration, over bool) {
+	spent, passed := used-w.from, now.Sub(w.at)
+	if spent <= w.most && passed < firstWindow {
+		return 0, false
+	}
+	// What went over it in one go is slept off as well.
+	owed = time.Duration(float64(firstWindow)*float64(spent)/float64(w.most)) - passed
+	return max(0, min(owed, 5*firstWindow)), true
+}
 
 // Keep is called by the thread from when on it is to be first, and then at least once in some thousand events.
 func (f *First) Keep() {
@@ -35,29 +51,36 @@ func (f *First) Keep() {
 	if f.was == nil {
 		f.begin()
 	} else {
-		spent, passed := used-f.from, now.Sub(f.at)
-		if spent <= f.most && passed < firstWindow {
+		owed, over := f.over(now, used)
+		if !over {
 			return
 		}
-		// What went over it in one go is slept off as well.
-		if owed := time.Duration(float64(firstWindow)*float64(spent)/float64(f.most)) - passed; owed > 0 {
-			sleep(min(owed, 5*firstWindow))
+		if owed > 0 {
+			sleep(owed)
 			now = time.Now()
 		}
 	}
 	f.at, f.from = now, used
 }
 
+// fifth is a fifth of the machine's time of a firstWindow, ns.
+func fifth() int64 { return int64(firstWindow) * int64(runtime.NumCPU()) / 5 }
+
 func (f *First) begin() {
-	f.most = int64(min(firstWindow*time.Duration(runtime.NumCPU())/5, firstWindow*9/10))
+	f.most = min(fifth(), int64(firstWindow*9/10))
 	var err error
 	if f.was, err = unix.SchedGetAttr(0, 0); err != nil {
 		f.was = &unix.SchedAttr{}
 		return
 	}
 	// Who was begun in a class of its own stays there. Most users may not do this, nor whose cgroup has no time for such threads.
-	f.on = f.was.Policy == unix.SCHED_NORMAL && unix.SchedSetAttr(0, &unix.SchedAttr{
-		Size: unix.SizeofSchedAttr, Policy: unix.SCHED_RR, Priority: 1, Flags: unix.SCHED_FLAG_RESET_ON_FORK,
+	f.on = f.was.Policy == unix.SCHED_NORMAL && setClass(0, unix.SCHED_RR, 1)
+}
+
+// setClass gives a thread of ours another class, 0 the calling one. What it begins is ordinary.
+func setClass(tid int, policy, priority uint32) bool {
+	return unix.SchedSetAttr(tid, &unix.SchedAttr{
+		Size: unix.SizeofSchedAttr, Policy: policy, Priority: priority, Flags: unix.SCHED_FLAG_RESET_ON_FORK,
 	}, 0) == nil
 }
 

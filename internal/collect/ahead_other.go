@@ -1,0 +1,6 @@
+//go:build !linux
+
+package collect
+
+// Ahead does nothing here.
+func Ahead() (end func()) { return func() {} }
