@@ -47,8 +47,11 @@ func probeProfiles(ctx context.Context, t *evidence.Target) profiles {
 	if err != nil {
 		return profiles{why: fmt.Sprintf("it is in another network namespace, and that may not be entered (%v): run whystall as root, or in that namespace, or give --pprof", root(err))}
 	}
+	// A service that gets little CPU, which is why somebody asks, takes seconds for a page; listeners that do not speak HTTP are not worth as
+	// much each.
+	patience := time.Now().Add(5 * time.Second)
 	for _, a := range at {
-		if servesIndex(ctx, a, dial) {
+		if servesIndex(ctx, a, dial, max(time.Second, time.Until(patience))) {
 			return profiles{url: "http://" + a.String(), dial: dial}
 		}
 	}
@@ -59,9 +62,9 @@ func probeProfiles(ctx context.Context, t *evidence.Target) profiles {
 	return profiles{why: fmt.Sprintf("no answer to GET %s/ on %s: if it is served elsewhere or with credentials, name it with --pprof", profPath, strings.Join(asked, ", "))}
 }
 
-// servesIndex tells whether the page of profiles is there. A second is long for loopback, and short for who waits.
-func servesIndex(ctx context.Context, at netip.AddrPort, dial func(context.Context, string, string) (net.Conn, error)) bool {
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
+// servesIndex tells whether the page of profiles is there, and comes in time.
+func servesIndex(ctx context.Context, at netip.AddrPort, dial func(context.Context, string, string) (net.Conn, error), within time.Duration) bool {
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+at.String()+profPath+"/", nil)
 	if err != nil {
