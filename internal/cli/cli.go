@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -33,6 +34,7 @@ type console struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	getenv         func(string) string
+	command        string // whose help to name: "whystall explain"
 }
 
 // command is an entry of the table of commands. Each file adds its own with register.
@@ -93,7 +95,9 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer, getenv func(
 	if err != nil {
 		return con.fail(err)
 	}
-	args = habits(args)
+	if args = habits(args); isCommand(args[0]) {
+		con.command = "whystall " + args[0]
+	}
 	ctx, err := parser.Parse(args)
 	if left >= 0 {
 		return left
@@ -161,7 +165,7 @@ func (con *console) fail(err error) int {
 	}
 	var usage usageError
 	if errors.As(err, &usage) {
-		con.say("%v; see whystall --help", err)
+		con.say("%v; see %s --help", err, cmp.Or(con.command, "whystall"))
 		return statusUsage
 	}
 	con.say("%v", err)

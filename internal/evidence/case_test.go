@@ -3,10 +3,12 @@ package evidence
 import (
 	"archive/zip"
 	"bytes"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -144,7 +146,7 @@ func TestCreateKeepsWhatIsThere(t *testing.T) {
 	os.Mkdir(name+".part", 0o700)
 	fails("create DIR/slow.case.part: is there and is no case: remove it, or choose another name", true)
 	name = filepath.Join(dir, "none", "slow.case")
-	fails("create DIR/none/slow.case.part: no such file or directory", false)
+	fails("create DIR/none/slow.case.part: no such file or directory: make the folder first, or name a file elsewhere", false)
 }
 
 // zipOf packs members as a stranger might.
@@ -280,4 +282,11 @@ func FuzzOpen(f *testing.F) {
 			c.Manifest.Lost(TraceMember)
 		}
 	})
+}
+
+// What cannot be written says what to do.
+func TestFullDiskAdvises(t *testing.T) {
+	if got := advice(fmt.Errorf("write x: %w", syscall.ENOSPC)); got != ": free some space, or name a file elsewhere" {
+		t.Error(got)
+	}
 }

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 )
 
 const (
@@ -54,11 +55,11 @@ func Create(name string, force bool, m Manifest) (*Writer, error) {
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("create %s: %w", w.dir, cause(err))
+		return nil, fmt.Errorf("create %s: %w%s", w.dir, cause(err), advice(err))
 	}
 	if err := w.Update(func(*Manifest) {}); err != nil {
 		os.RemoveAll(w.dir)
-		return nil, err
+		return nil, fmt.Errorf("%w%s", err, advice(err))
 	}
 	return w, nil
 }
@@ -178,6 +179,19 @@ func (w *Writer) zip(temp string) (err error) {
 		}
 	}
 	return z.Close()
+}
+
+// advice is what to do about a place that cannot be written, "" where the error says it.
+func advice(err error) string {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return ": make the folder first, or name a file elsewhere"
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
+		return ": name a file where you may write"
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return ": free some space, or name a file elsewhere"
+	}
+	return ""
 }
 
 // cause takes the operation and path off an error of package os: messages name them themselves.

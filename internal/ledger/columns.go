@@ -208,7 +208,11 @@ func noRequests(list []request.Group) string {
 	}
 	if most != nil {
 		begin, end := most.LeftOut[request.OpenBegin], most.LeftOut[request.OpenEnd]
-		why := fmt.Sprintf("no request began and ended inside the trace; of %s %d were under way at its begin, and %d began and did not end", most.Entry, begin, end)
+		entry := most.Entry
+		if entry == "" { // stacks stand at a generation's end, which a trace that is cut off may lack
+			entry = "a function whose name is lost"
+		}
+		why := fmt.Sprintf("no request began and ended inside the trace; of %s %d were under way at its begin, and %d began and did not end", entry, begin, end)
 		if end >= manyOpen {
 			why += ": they pile up, and where they wait is in /debug/pprof/goroutine?debug=1"
 		}
