@@ -211,6 +211,19 @@ func instead(a *ledger.Account, kind string) (ns int64) {
 	return min(ns, a.NS)
 }
 
+// forRequests is what goroutines do that begin elsewhere than requests do, and that requests wait for: parts of one, workers.
+const forRequests = "for requests"
+
+// answers tells whether slow requests wait for goroutines of that name to be told something by them.
+func answers(r *ledger.Result, who string) bool {
+	for i := range r.Slow.Accounts {
+		if a := &r.Slow.Accounts[i]; a.Class == ledger.ClassMessage && a.Actor == who {
+			return true
+		}
+	}
+	return false
+}
+
 func tellSchedLatency(p *Pass, f *finding.Finding) {
 	kinds, who := map[string]int64{}, map[string]*ledger.Instead{}
 	var slices, gcSlices, preempted, newborn int64
@@ -220,9 +233,13 @@ func tellSchedLatency(p *Pass, f *finding.Finding) {
 			if w.Lacked() && (w.Kind != string(ledger.LeafNoCPU) || !isOwn(w.Who)) {
 				continue
 			}
-			kinds[w.Kind] += scale(w.NS, ns, at)
+			kind := w.Kind
+			if kind == "background" && answers(p.Ledger, w.Who) {
+				kind = forRequests
+			}
+			kinds[kind] += scale(w.NS, ns, at)
 			if who[w.Who] == nil {
-				who[w.Who] = &ledger.Instead{Who: w.Who, Kind: w.Kind}
+				who[w.Who] = &ledger.Instead{Who: w.Who, Kind: kind}
 			}
 			who[w.Who].NS += scale(w.NS, ns, at)
 		}
@@ -306,14 +323,14 @@ func schedRemedies(p *Pass, kinds map[string]int64, who map[string]*ledger.Inste
 			rs = append(rs, fmt.Sprintf("more CPU for the process: threads that wanted a CPU were on it %s of the time; GOMAXPROCS is %d",
 				percent(ratio(wantedCPU(p.Ledger.Kernel).on, wantedCPU(p.Ledger.Kernel).wanted)), p.Ledger.Capacity.Procs))
 		}
-		if 2*kinds["request"] >= total {
+		if 2*(kinds["request"]+kinds[forRequests]) >= total {
 			rs = append(rs, "requests wait for each other: bound how many are worked on at once, or add instances")
 		}
 		return rs
 	}
 	rs = append(rs, "see who else uses the CPUs: top -H; cat /proc/pressure/cpu; the cgroup's cpu.stat (nr_throttled)",
 		fmt.Sprintf("give the process CPU: move neighbours off its CPUs (taskset, cpuset, nice), raise the quota, or raise GOMAXPROCS (now %d) if the machine has idle CPUs", p.Ledger.Capacity.Procs))
-	if 2*kinds["request"] >= total {
+	if 2*(kinds["request"]+kinds[forRequests]) >= total {
 		rs = append(rs, "requests wait for each other: bound how many are worked on at once, or add instances")
 	}
 	return rs
@@ -337,7 +354,7 @@ func ranInstead(who map[string]*ledger.Instead, whole int64) string {
 			break
 		}
 		t := fmt.Sprintf("%s %s", w.Who, percent(ratio(w.NS, whole)))
-		if w.Kind == "request" || w.Kind == "background" {
+		if w.Kind == "request" || w.Kind == "background" || w.Kind == forRequests {
 			t = fmt.Sprintf("%s (%s) %s", w.Who, w.Kind, percent(ratio(w.NS, whole)))
 		}
 		parts = append(parts, t)
