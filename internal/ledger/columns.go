@@ -93,7 +93,7 @@ func (p *pass) choose(r *Result, list []request.Group) (slow []*kept) {
 	gs := make([]Group, len(list))
 	for id, l := range list {
 		out := &gs[id]
-		*out = Group{Entry: l.Entry, Kind: l.Kind, Boundary: l.Boundary}
+		*out = Group{Entry: l.Entry, Kind: l.Kind, Boundary: l.Boundary, Doubt: l.Doubt}
 		for why, n := range l.LeftOut {
 			if n == 0 || request.LeftOut(why) == request.Kept {
 				continue

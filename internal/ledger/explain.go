@@ -18,6 +18,8 @@ import (
 //  5. A lock's wait pushes two frames: one for the lock and on it one for the unlocker, bounded by where it can have
 //     acquired the lock. When the cursor comes back to the lock's frame above its bound, the last unlock of the
 //     class before the cursor names the holder before (locks.go).
+//  6. A request that was handed on did not wait with those it was handed to: where such a one's wait for work ended with it, the
+//     story is the giver's, back to the request's begin and not to the wait's.
 //
 // What the ring no longer has, or a gap hides, is unexplained from there down to the frame's bound.
 
@@ -93,10 +95,11 @@ type explainer struct {
 	stack  []frame
 	cursor int64
 	visits int
-	total  int64  // visits of all activations
-	limit  bool   // this activation met one
-	stale  uint32 // the segment of the request's goroutine that a gap cut off
-	prev   int64  // waits before this belong to the request before
+	total  int64   // visits of all activations
+	limit  bool    // this activation met one
+	stale  uint32  // the segment of the request's goroutine that a gap cut off
+	prev   int64   // waits before this belong to the request before
+	hops   []int64 // of one that was handed on: when, the first first; the walk takes them off
 	out    func(*piece)
 	p      piece
 	j      *joiner    // nil without kernel records of the same clock
@@ -199,6 +202,9 @@ func (x *explainer) older(f *frame, s *timeline.Segment) {
 				x.emitTo(f.lo, codeOrder, f.ident, s)
 				return
 			}
+			if n := len(x.hops); n > 0 && x.cursor == x.hops[n-1] {
+				x.hops = x.hops[:n-1]
+			}
 			f.ident, f.seg = s.Ender, s.EnderSeg
 			x.mark(f.ident, true)
 		case timeline.EnderP:
@@ -251,6 +257,14 @@ func (x *explainer) marked(ident uint32) bool {
 
 // segment books [lo, cursor), which s covers. It tells whether a frame was pushed for it instead.
 func (x *explainer) segment(f *frame, s *timeline.Segment, lo int64, depth int) (pushed bool) {
+	if n := len(x.hops); n > 0 && x.cursor == x.hops[n-1] && s.State() == timeline.Waiting && s.By() == timeline.EnderGoroutine && !x.marked(s.Ender) {
+		x.hops = x.hops[:n-1]
+		if depth == 0 {
+			x.class, x.site = classMessage, x.tl.Get(exectrace.StackID(s.Stack)).Site
+		}
+		x.push(frame{lo: f.lo, ident: s.Ender, seg: s.EnderSeg})
+		return true
+	}
 	switch s.State() {
 	case timeline.Running:
 		leaf := runningLeaf(s)

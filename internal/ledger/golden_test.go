@@ -70,7 +70,7 @@ func (f *byHand) Groups() []request.Group {
 func (f *byHand) Launchers() []string        { return nil }
 func (f *byHand) Name(request.NameID) string { return "" }
 
-// goldenCase is one archive: a timeline as text, activations "A 1 13", "A 1 13 prev 5", or "A 5 13 asked 1" whose request was there before, and
+// goldenCase is one archive: a timeline as text, activations "A 1 13", "A 1 13 prev 5", "A 1 13 handed 3 9" with when it was handed on, or "A 5 13 asked 1" whose request was there before, and
 // what is wanted.
 type goldenCase struct {
 	src   timeline.Source
@@ -115,6 +115,10 @@ func parseCase(t *testing.T, archive string) goldenCase {
 		a := request.Activation{G: ids[f[0]], Begin: at(f[1]), End: at(f[2])}
 		if len(f) == 5 && f[3] == "asked" {
 			c.asked[a.Begin] = int64(at(f[4]))
+		} else if len(f) > 4 && f[3] == "handed" {
+			for i, hop := range f[4:] {
+				a.Hops[i] = at(hop)
+			}
 		} else if len(f) == 5 {
 			a.PrevEnd = at(f[4])
 		}

@@ -398,6 +398,10 @@ func (p *pass) own(grp *group, g *timeline.G, b, e, prevEnd int64) (running, beg
 			emit(b, classOwn, codeLookback, 0)
 			break
 		}
+		if n := len(p.hops); n > 0 && cursor == p.hops[n-1] && s.State() == timeline.Waiting {
+			emit(b, classMessage, codeOther, s.Stack) // others had it until then
+			break
+		}
 		if start := tl.Start(s); start < cursor {
 			lo := max(start, b)
 			switch state := s.State(); {
@@ -445,6 +449,8 @@ func (p *pass) own(grp *group, g *timeline.G, b, e, prevEnd int64) (running, beg
 			b = at
 		}
 		switch {
+		case len(p.hops) > 0 && s.Why() == timeline.WhyNewborn && s.State() == timeline.Runnable && cursor == p.hops[len(p.hops)-1]:
+			emit(b, classMessage, codeOther, 0) // likewise
 		case s.First() && s.Gap():
 			emit(b, classOwn, codeGap, 0)
 		case s.First():

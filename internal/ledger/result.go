@@ -49,6 +49,7 @@ type Group struct {
 	Entry         string // entry function: "main.(*Server).serve"
 	Kind          string // "net/http", "http2", "task", "region", "grpc", "loop": how boundaries were found
 	Boundary      string // in words: "from the end of the wait at main.readLoop to the next"
+	Doubt         string // what is not in its times, or who is not among them; "" nothing
 	Count         int64
 	P50, P99, Max int64
 	SlowOver      int64 // the threshold of slow in this group

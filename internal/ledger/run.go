@@ -73,6 +73,8 @@ type pass struct {
 	small     scratch
 	others    timeline.FuncID // the actor of what is too short to be told apart
 
+	hops []int64 // of the activation: when it was handed on, relative
+
 	misplaced bool // goroutines' transitions fall where their threads were off a CPU: the clocks do not fit
 	flight    flight
 	align     alignment
@@ -243,6 +245,13 @@ func (p *pass) activation(a *request.Activation) {
 		grp.gone++
 		return
 	}
+	p.hops = p.hops[:0]
+	for _, at := range a.Hops {
+		if at == 0 {
+			break
+		}
+		p.hops = append(p.hops, p.tl.Rel(at))
+	}
 	own, b := p.own(grp, g, b, e, p.tl.Rel(a.PrevEnd))
 	wall := e - b
 	grp.add(wall)
@@ -273,6 +282,7 @@ func (p *pass) activation(a *request.Activation) {
 func (p *pass) explain(k *kept, g *timeline.G, prevEnd int64, instead bool) {
 	p.cur.reset()
 	p.instead = instead
+	p.x.hops = p.hops
 	p.x.explain(g, k.begin, k.end, prevEnd)
 	k.limited = p.x.limit
 	var sum int64

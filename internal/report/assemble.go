@@ -79,7 +79,7 @@ func (r *Report) fromLedger(l *ledger.Result) {
 			n += c.N
 		}
 		r.Requests.Groups = append(r.Requests.Groups, Group{
-			Entry: g.Entry, Kind: g.Kind, Boundary: g.Boundary, Count: g.Count, P50NS: g.P50, P99NS: g.P99, MaxNS: g.Max,
+			Entry: g.Entry, Kind: g.Kind, Boundary: g.Boundary, Doubt: g.Doubt, Count: g.Count, P50NS: g.P50, P99NS: g.P99, MaxNS: g.Max,
 			SlowOverNS: g.SlowOver, Slow: g.Slow, LeftOut: n, LeftOutWhy: leftOut(g.LeftOut),
 		})
 	}

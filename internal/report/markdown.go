@@ -156,6 +156,11 @@ func (m *markdown) requests(r *Report) {
 		}
 		m.line("| %s%s | %s | %s | %s | %s | %d |", cell(g.Entry), kind, count(g.Count), finding.Duration(g.P50NS), finding.Duration(g.P99NS), finding.Duration(g.MaxNS), g.Slow)
 	}
+	for i := range groups {
+		if g := &groups[i]; g.Doubt != "" && i < maxGroups {
+			m.line("\n%s: %s.", code(g.Entry), escape(g.Doubt))
+		}
+	}
 	if s := r.leftOut(); s != "" {
 		m.line("\nNot counted: %s.", escape(s))
 	}

@@ -105,6 +105,7 @@ type Group struct {
 	Entry      string    `json:"entry"`
 	Kind       string    `json:"kind"`
 	Boundary   string    `json:"boundary"`
+	Doubt      string    `json:"doubt,omitempty"` // what is not in its times, or who is not among them
 	Count      int64     `json:"count"`
 	P50NS      int64     `json:"p50_ns"`
 	P99NS      int64     `json:"p99_ns"`

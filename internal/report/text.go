@@ -358,6 +358,11 @@ func (p *page) requests(r *Report) {
 		})
 		p.line("  %9s %9s %9s %9s %6d  %s", count(g.Count), finding.Duration(g.P50NS), finding.Duration(g.P99NS), finding.Duration(g.MaxNS), g.Slow, text)
 	}
+	for i := range groups {
+		if g := &groups[i]; g.Doubt != "" && i < maxGroups {
+			p.note(Printable(g.Entry)+": ", g.Doubt)
+		}
+	}
 	if s := r.leftOut(); s != "" {
 		p.note("not counted: ", s)
 	}

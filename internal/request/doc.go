@@ -9,8 +9,10 @@
 //     Streams' goroutines live as long as their request does. User tasks and regions say so themselves (user.go).
 //  4. Of unknown entry functions it is learned where their goroutines wait for work (loop.go), and at the end decided which
 //     of them are requests beside what is known (group.go).
+//  5. What one goroutine reads and others work on and answer is followed by who woke whom from a wait for work (relay.go).
 //
 // Where it can be wrong: the idle wait of an unknown loop is learned, and a group whose queue is never empty shows none;
 // pipelined commands that one read brought are one activation with several Writes; a program of which only client
-// loops are seen may have those listed. Group.Why says which boundaries were learned.
+// loops are seen may have those listed. Group.Why says which boundaries were learned. What waits in a channel's buffer or a
+// socket is not seen, nor who takes it out: Group.Doubt says where that was met.
 package request

@@ -40,8 +40,13 @@ const (
 	flagWrote    // unknown loops: wrote to a connection since it last read
 	flagFresh    // its creation was seen, no wait for work since
 	flagLost     // begun inside a gap
+	flagBusy     // had a wait of its own that was no write
+	flagRead     // read since begin
+	flagGave     // gave somebody work since it last read
 	flagWoke     // woke at begin from a wait that began before the trace, and has done nothing since
-	flagsKept    = flagChild | flagWaiting | flagWrote | flagFresh
+	flagGiver    // wrote to a connection or gave work before
+	flagHolds    // has a request that it did not read itself: see holder
+	flagsKept    = flagChild | flagWaiting | flagWrote | flagFresh | flagHolds | flagGiver
 )
 
 // gstate is what a goroutine is in the middle of. One a slot.
@@ -85,6 +90,10 @@ type Finder struct {
 	names   []string
 	tasks   map[uint64]task
 
+	holders    []holder // by slot, as far as needed
+	relays     []relay
+	freeRelays []uint32 // of them nobody has
+
 	entryIDs map[string]uint32
 	siteIDs  map[uint64]uint32
 	nameIDs  map[string]NameID
@@ -94,12 +103,13 @@ type Finder struct {
 	seed     maphash.Seed
 	now      exectrace.Time
 	gapEnd   exectrace.Time // events are missing until then
-	lost     int64          // tasks beyond maxTasks
+	learning bool
+	lost     int64 // tasks beyond maxTasks
 }
 
 // NewFinder makes a Finder for the trace whose stacks src resolves.
 func NewFinder(src Source, o Options) *Finder {
-	return &Finder{src: src, o: o, entries: []entry{{group: NoGroup, lastUser: NoGroup}}, sites: make([]site, 1), names: make([]string, 1), tasks: map[uint64]task{},
+	return &Finder{src: src, o: o, entries: []entry{{group: NoGroup, relayGroup: NoGroup, lastUser: NoGroup}}, sites: make([]site, 1), names: make([]string, 1), tasks: map[uint64]task{},
 		entryIDs: map[string]uint32{}, siteIDs: map[uint64]uint32{}, nameIDs: map[string]NameID{},
 		groupIDs: map[groupKey]GroupID{}, callIDs: map[call]uint32{}, seed: maphash.MakeSeed()}
 }
@@ -113,6 +123,7 @@ const (
 // Learn looks at a bounded beginning of the trace for the loops of unknown programs, so that the
 // pass over the whole finds them from their first event. Without it they are found from when they have repeated themselves.
 func (f *Finder) Learn(blocks iter.Seq[[]exectrace.Event]) {
+	f.learning = true
 	n, first := 0, exectrace.Time(0)
 	for b := range blocks {
 		if n == 0 && len(b) > 0 {
@@ -126,12 +137,14 @@ func (f *Finder) Learn(blocks iter.Seq[[]exectrace.Event]) {
 			break
 		}
 	}
+	f.learning = false
 	for i := 1; i < len(f.entries); i++ {
 		f.decide(uint32(i), 3)
 	}
 	// What was learned about stacks and entries stays; what happened has not happened yet.
 	clear(f.gs)
 	f.gs, f.out, f.now, f.gapEnd, f.lost = f.gs[:0], nil, 0, 0, 0
+	f.forgetRelays()
 	clear(f.tasks)
 	for i := range f.entries {
 		f.entries[i].forget()
@@ -215,6 +228,9 @@ func (f *Finder) at(id exectrace.GoID, slot uint32) *gstate {
 	g := &f.gs[slot]
 	if g.id != id {
 		f.abandon(g, Lost)
+		if g.flags&flagHolds != 0 {
+			f.release(g, f.now)
+		}
 		f.reset(g, id, slot)
 	}
 	return g
@@ -241,6 +257,7 @@ func (f *Finder) on(g *gstate, by *act) *gstate {
 // gap: events are missing until end, so ends and begins may be.
 func (f *Finder) gap(end exectrace.Time) {
 	f.gapEnd = max(f.gapEnd, end)
+	f.forgetRelays()
 	for i := range f.gs {
 		g := &f.gs[i]
 		f.abandon(g, Lost)
@@ -256,6 +273,7 @@ func (f *Finder) gap(end exectrace.Time) {
 // Finish returns the activations still open when the trace ends at end, as left out.
 func (f *Finder) Finish(end exectrace.Time) []Activation {
 	f.out, f.now = f.out[:0], end
+	f.finishRelays()
 	for i := range f.gs {
 		f.abandon(&f.gs[i], OpenEnd)
 	}

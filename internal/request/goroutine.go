@@ -59,6 +59,9 @@ func (f *Finder) call(g *gstate, stack exectrace.StackID, t exectrace.Time) {
 	f.see(g, in, t)
 	if in.marks&(markWrite|markNetWrite) != 0 {
 		f.write(g, in)
+		if in.marks&markSend != 0 && g.role == roleUnknown {
+			f.sent(g)
+		}
 	}
 	if in.marks&markFlush != 0 && g.role == roleHTTP1 {
 		f.httpFlush(g)
@@ -69,7 +72,9 @@ func (f *Finder) call(g *gstate, stack exectrace.StackID, t exectrace.Time) {
 func (f *Finder) callEnd(g *gstate, t exectrace.Time) {
 	if g.flags&flagWriting != 0 {
 		g.flags &^= flagWriting
-		if g.phase == phaseOpen {
+		if g.flags&flagHolds != 0 {
+			f.relayWritten(g, t)
+		} else if g.phase == phaseOpen {
 			g.flushed = t
 		}
 	}
@@ -120,6 +125,9 @@ func (f *Finder) status(g *gstate, ev *exectrace.Event) {
 // create: g begins to live. A creation without the creator's stack is a goroutine that was there when the trace began.
 func (f *Finder) create(g *gstate, id exectrace.GoID, slot uint32, start exectrace.StackID, by act) {
 	f.abandon(g, Lost)
+	if g.flags&flagHolds != 0 {
+		f.release(g, by.time)
+	}
 	f.reset(g, id, slot)
 	g.wokenBy = by.slot
 	fresh := by.stack != 0
@@ -146,6 +154,9 @@ func (f *Finder) create(g *gstate, id exectrace.GoID, slot uint32, start exectra
 		switch {
 		case on.flags&flagChild != 0 && on.role == roleUnknown, on.phase == phaseOpen && (on.role != roleUnknown || on.flags&flagUser != 0):
 			g.flags |= flagChild
+		}
+		if g.role == roleUnknown || g.role == roleNone {
+			f.relayTo(on, g, by.time)
 		}
 		if g.role == roleUnknown && f.entries[on.entry].accepts {
 			f.entries[g.entry].accepted = true
@@ -179,6 +190,13 @@ func (f *Finder) block(g *gstate, stack exectrace.StackID, reason exectrace.Reas
 		return
 	}
 	in := f.enter(g, stack)
+	if g.flags&flagHolds != 0 {
+		if f.isIdle(g, in) {
+			f.release(g, t)
+		} else {
+			f.relayWait(g, in)
+		}
+	}
 	if g.phase == phaseNone && g.flags&flagChild != 0 && g.role == roleUnknown {
 		// part of another's activation: its waits say nothing, but for one
 		if in.marks&markAccept != 0 {
@@ -196,10 +214,13 @@ func (f *Finder) block(g *gstate, stack exectrace.StackID, reason exectrace.Reas
 	}
 	if in.marks&(markWrite|markNetWrite) != 0 {
 		f.write(g, in)
+		if in.marks&markSend != 0 && g.flags&flagHolds != 0 {
+			f.relayWrite(g)
+		}
 	} else if in.marks&markAnswer != 0 {
 		g.flags |= flagPassing
 	} else if g.class.own() && (in.marks&markBody == 0 || in.marks&markRPC != 0) {
-		g.flags |= flagWaited
+		g.flags |= flagWaited | flagBusy
 	}
 }
 
@@ -260,6 +281,14 @@ func (f *Finder) wakes(g *gstate, by act) {
 	if in.marks&markWrite != 0 {
 		f.write(on, in)
 	}
+	// g waits for a message; if that is its work on gives it some
+	if g.class == waitChan && g.role == roleUnknown && on.role == roleUnknown && g.entry != on.entry {
+		f.entries[on.entry].gives++
+		f.gave(on)
+		if g.phase == phaseIdle {
+			f.relayTo(on, g, by.time)
+		}
+	}
 	// g waits in the middle of an activation: on works for it
 	if g.phase == phaseOpen && g.entry != on.entry {
 		on.flags |= flagServed
@@ -310,6 +339,9 @@ func (f *Finder) write(g *gstate, in *stackInfo) {
 
 // end: the goroutine is no more.
 func (f *Finder) end(g *gstate, t exectrace.Time) {
+	if g.flags&flagHolds != 0 {
+		f.release(g, t)
+	}
 	switch {
 	case g.flags&flagDeferred != 0 || g.flags&flagUser != 0:
 		f.abandon(g, Elsewhere)

@@ -66,6 +66,8 @@ func (f *Finder) newGroup(g *gstate) GroupID {
 		k.kind, k.name, boundary = "region", g.name, "from the region's begin to its end"
 	case e.kind != nil:
 		k.kind, boundary = e.kind.kind, e.kind.boundary
+	case e.busy:
+		k.kind, boundary = rounds, "from one answer of a goroutine to its next"
 	case e.idleSite != 0:
 		s := &f.sites[e.idleSite]
 		k.kind, boundary = "loop", "from the end of the wait in "+s.frame+" to the next"
@@ -87,14 +89,19 @@ func (f *Finder) newGroup(g *gstate) GroupID {
 
 // asked: Options.Entry wants g's activation.
 func (f *Finder) asked(g *gstate) bool {
-	gr := &f.groups[g.group]
+	return f.askedGroup(g.group) || g.name != 0 && f.o.Entry.MatchString(f.Name(g.name))
+}
+
+// askedGroup: it wants all of a group's.
+func (f *Finder) askedGroup(id GroupID) bool {
+	gr := &f.groups[id]
 	if gr.asked == 0 {
 		gr.asked = 1
 		if f.o.Entry.MatchString(gr.Entry) || gr.Name != "" && f.o.Entry.MatchString(gr.Name) {
 			gr.asked = 2
 		}
 	}
-	return gr.asked == 2 || g.name != 0 && f.o.Entry.MatchString(f.Name(g.name))
+	return gr.asked == 2
 }
 
 // tally notes what a kept activation did, for the decision who only serves others.
@@ -109,6 +116,12 @@ func (f *Finder) tally(g *gstate) {
 	}
 	if g.writes > 0 {
 		e.wrote++
+	}
+	if g.flags&flagTail != 0 {
+		e.tail++
+	}
+	if g.flags&flagBusy != 0 {
+		e.waits++
 	}
 }
 
@@ -126,6 +139,10 @@ func (f *Finder) list() {
 		e := &f.entries[gr.entry]
 		gr.Listed, gr.Why = gr.Count > 0 || gr.LeftOut != [leftOutCount]int64{}, ""
 		switch {
+		case gr.Kind == handedOn:
+			tiers[i] = tierNet
+		case gr.Kind == rounds:
+			tiers[i] = tierChan
 		case gr.Kind == "loop":
 			tiers[i] = f.sites[e.idleSite].tier()
 		case gr.Kind == "goroutine":
@@ -134,7 +151,7 @@ func (f *Finder) list() {
 			gr.Why = fmt.Sprintf("%d tasks were not followed: more than %d were open at once", f.lost, maxTasks)
 		}
 		if tiers[i] != tierKnown && f.o.Entry == nil && gr.Listed {
-			gr.Listed, gr.Why = f.ownWork(e)
+			gr.Listed, gr.Why = f.ownWork(e, gr.Kind)
 		}
 		if gr.Listed {
 			// One that is too slow to end in the trace is a request all the same.
@@ -159,7 +176,7 @@ func (f *Finder) list() {
 			continue
 		case tierNet: // beside a known server it must look like one too, by answering, or be far more than that
 			e := &f.entries[gr.entry]
-			enough = gr.Count > above && (e.accepted || e.wrote*2 >= e.count) || gr.Count > 100*above
+			enough = gr.Count > above && (gr.Kind == handedOn || e.accepted || e.wrote*2 >= e.count) || gr.Count > 100*above
 		case tierChan:
 			enough = gr.Count > 10*above
 		default:
@@ -169,13 +186,27 @@ func (f *Finder) list() {
 			gr.Listed, gr.Why = false, "looks like background work beside the requests"
 		} else if gr.Listed {
 			gr.Why = "boundaries were learned from where its goroutines wait"
+			gr.Doubt = f.doubt(gr)
 		}
 	}
 }
 
 // ownWork: the group does not only serve another.
-func (f *Finder) ownWork(e *entry) (bool, string) {
+func (f *Finder) ownWork(e *entry, kind string) (bool, string) {
+	if kind == handedOn {
+		if e.wrote*2 >= e.count && e.count > 0 {
+			return false, "who reads its requests answers them"
+		}
+		return !e.marked, ""
+	}
+	if n := f.unseenReads(); kind == rounds && (n*4 < e.count*3 || n*3 > e.count*4) {
+		return false, "its rounds are not as many as what was read and given to nobody who waited"
+	}
 	switch {
+	case e.wrote*10 < e.count && f.handsOn(e):
+		return false, "what it reads is answered by others"
+	case e.writer(f):
+		return false, "writes what others hand it"
 	case e.marked:
 		return false, "its user tasks and regions are the requests"
 	case e.accepts:

@@ -68,20 +68,31 @@ type entry struct {
 	accepted bool   // created by one that does
 	marked   bool   // has user tasks or regions of its own
 	whole    bool   // decided: born, works, dies
+	busy     bool   // decided: never waits for work: a round is from one answer to the next
 	launch   launch
 	died     uint32 // members whose whole life was seen
 
-	group     GroupID // of its activations that are nobody's tasks or regions; NoGroup: none yet
-	groupSite uint32  // idleSite when group was set
-	lastUser  GroupID // of its last task or region
+	relayGroup GroupID // of the requests that it reads and others answer; NoGroup: none yet
+	group      GroupID // of its activations that are nobody's tasks or regions; NoGroup: none yet
+	groupSite  uint32  // idleSite when group was set
+	lastUser   GroupID // of its last task or region
 
 	// of the kept activations:
-	count, served, spawned, wrote int64
+	count, served, spawned, wrote, tail, waits int64
+
+	// of all that its goroutines did:
+	sends  int64 // writes to connections
+	gives  int64 // wakes of others that waited for work
+	again  int64 // of sends and gives, those by a goroutine that had done so before
+	passes int64 // of requests it was given
+	unseen int64 // reads that gave nobody visible work
+	blind  int64 // of its requests: whose answer's write was not seen
 }
 
 // forget drops what was counted while learning, and keeps what was decided.
 func (e *entry) forget() {
-	e.count, e.served, e.spawned, e.wrote = 0, 0, 0, 0
+	e.count, e.served, e.spawned, e.wrote, e.tail, e.waits = 0, 0, 0, 0, 0, 0
+	e.sends, e.gives, e.again, e.unseen, e.blind = 0, 0, 0, 0, 0
 }
 
 // entry interns an entry function.
@@ -91,7 +102,7 @@ func (f *Finder) entry(name string) uint32 {
 	}
 	id := uint32(len(f.entries))
 	f.entryIDs[name] = id
-	e := entry{name: name, role: roleUnknown, next: 32, group: NoGroup, lastUser: NoGroup, launch: launch{decided: isLauncher(name)}}
+	e := entry{name: name, role: roleUnknown, next: 32, group: NoGroup, relayGroup: NoGroup, lastUser: NoGroup, launch: launch{decided: isLauncher(name)}}
 	for i := range servers {
 		if s := &servers[i]; s.match(name) {
 			e.role, e.kind, e.idle = s.role, s, s.idle
@@ -147,6 +158,9 @@ func (f *Finder) loopBlock(g *gstate, in *stackInfo, t exectrace.Time) {
 // loopRead: a member reads where it also waits for work. After an answer was written, or on a new connection, this is the
 // next request, if one is there already: what follows will tell.
 func (f *Finder) loopRead(g *gstate, t exectrace.Time) {
+	if g.phase == phaseOpen && g.role == roleUnknown && g.flags&flagUser == 0 {
+		f.relayRead(g, t)
+	}
 	switch {
 	case g.flags&flagUser != 0 && g.phase == phaseOpen:
 	case g.phase == phaseOpen && g.writes > 0:
@@ -240,7 +254,7 @@ func (f *Finder) woken(g, on *gstate) {
 // at least returns times.
 func (f *Finder) decide(id uint32, returns uint32) {
 	e := &f.entries[id]
-	if e.role != roleUnknown || e.idleSite != 0 || e.accepts || e.marked {
+	if e.role != roleUnknown || e.idleSite != 0 || e.accepts || e.marked || e.busy {
 		return
 	}
 	var best, soon uint32 // soon: would be better, but has not been returned to often enough
@@ -259,6 +273,18 @@ func (f *Finder) decide(id uint32, returns uint32) {
 			best = sid
 		}
 	}
+	if best == 0 || f.sites[best].tier() == tierTimer {
+		if f.learning {
+			return // what others wait for tells more, and is known at the end of the look ahead
+		}
+		// Who sleeps between its answers, while what is read is given to nobody who waits, does not wait for work.
+		if n := e.gives + e.sends; e.again >= busyLeast && e.again*4 >= n*3 && (best == 0 || n*8 >= int64(f.sites[best].blocks)) && f.neverTold(e) {
+			e.busy = f.unseenReads() >= busyLeast
+			if e.busy {
+				return
+			}
+		}
+	}
 	if best != 0 && (soon == 0 || f.before(&f.sites[best], &f.sites[soon], e.accepted)) {
 		e.idleSite = best
 	}
@@ -272,6 +298,27 @@ func (f *Finder) shallower(e *entry, s *site) bool {
 		}
 	}
 	return false
+}
+
+// busyLeast is how many answers are looked at before one is taken for a worker that never waits.
+const busyLeast = 16
+
+// unseenReads counts the reads that gave work to nobody who waited for some.
+func (f *Finder) unseenReads() (n int64) {
+	for i := range f.entries {
+		n += f.entries[i].unseen
+	}
+	return n
+}
+
+// neverTold: what members of e wait for are no messages, as far as anybody returned to the wait.
+func (f *Finder) neverTold(e *entry) bool {
+	for _, id := range e.sites {
+		if s := &f.sites[id]; s.returns > 0 && s.net+s.other > s.replies {
+			return false
+		}
+	}
+	return true
 }
 
 // before: a is the better idle wait.
@@ -313,7 +360,7 @@ func (s *site) tier() tier {
 // born: a goroutine of an unknown group: its whole life may be an activation.
 func (f *Finder) born(g *gstate, t exectrace.Time) {
 	e := &f.entries[g.entry]
-	if g.flags&flagChild == 0 && e.idleSite == 0 && !e.marked {
+	if g.flags&flagChild == 0 && e.idleSite == 0 && !e.marked && !e.busy {
 		f.open(g, t, 0)
 	}
 }

@@ -263,7 +263,7 @@ func TestLoop(t *testing.T) {
 			lines(t, l.Addr(), conns, n, "WHYSTALL_TEST_PAUSE=5ms")
 			l.Close()
 			wg.Wait()
-		}, "loop request.TestLoop.func7.2.1", conns * n},
+		}, "handed on request.TestLoop.func7.2.1", conns * n},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			early.Store(0)

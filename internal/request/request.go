@@ -40,6 +40,7 @@ type Activation struct {
 	Group   GroupID
 	Name    NameID  // handler, task or region, where known
 	LeftOut LeftOut // not 0: counted, not to be explained
+	Hops    Hops    // of one that was read by another goroutine than G: when it was handed on. Those of one goroutine may overlap
 	Writes  uint32  // write calls seen to its own connection; more than one in a pipelined loop may be several requests
 }
 
@@ -68,12 +69,13 @@ func (l LeftOut) String() string { return leftOutText[l%leftOutCount] }
 // Group is the activations with one entry function and kind.
 type Group struct {
 	Entry    string // entry function: "main.(*Server).serve"
-	Kind     string // "net/http", "http2", "grpc", "fasthttp", "task", "region", "loop", "goroutine"
+	Kind     string // "net/http", "http2", "grpc", "fasthttp", "handed on", "rounds", "task", "region", "loop", "goroutine"
 	Name     string // of the task or region, untrusted; else ""
 	Boundary string // in words: "from the end of the wait at main.readLoop to the next"
 	Count    int64  // complete and kept
 	LeftOut  [leftOutCount]int64
 	Listed   bool   // to be shown; a group that is not is a background loop or serves the requests
+	Doubt    string // what is not in its times, or who is not among them; "" nothing
 	Why      string // why it is not listed, or what is uncertain about its boundaries; "" nothing
 
 	entry uint32

@@ -39,6 +39,7 @@ const (
 	markClient                    // waits for an answer to a request of its own: never idle
 	markAnswer                    // reads the body of an answer to a request of its own
 	markPush                      // the handler asked for what it has written to be sent now
+	markSend                      // writes to a socket
 	markFlush                     // finishRequest's last flush: once a request
 )
 
@@ -112,6 +113,8 @@ func (f *Finder) classify(frames []exectrace.Frame) stackInfo {
 			}
 		case strings.HasPrefix(name, "internal/poll.(*FD).Write"), strings.HasPrefix(name, "internal/poll.(*FD).WriteTo"), name == "internal/poll.SendFile", name == "internal/poll.Splice":
 			in.marks |= markNetWrite
+		case strings.HasPrefix(name, "net.(*netFD).Write"), strings.HasPrefix(name, "net.(*netFD).write"), name == "net.sendFile":
+			in.marks |= markSend
 		case strings.HasPrefix(name, "internal/poll.(*FD).Read"):
 			in.marks |= markNetRead
 		case strings.HasPrefix(name, "net.(*") && (strings.HasSuffix(name, "Listener).Accept") || strings.HasSuffix(name, "Listener).AcceptTCP") || strings.HasSuffix(name, ").accept")):
