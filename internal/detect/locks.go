@@ -36,8 +36,9 @@ func lookLocks(p *Pass, ok func(*ledger.Lock) bool) {
 		return min(ns, a.NS)
 	}
 	once := heldOnce(r, behind)
+	spread := p.spread(behind)
 	for i := range r.Slow.Accounts {
-		if a := &r.Slow.Accounts[i]; !once || !lacksCPU(a.Leaf) {
+		if a := &r.Slow.Accounts[i]; (!once || !lacksCPU(a.Leaf)) && (!spread || a.Leaf != ledger.LeafLimit) {
 			p.Claim(i, behind(a))
 		}
 	}
@@ -45,6 +46,20 @@ func lookLocks(p *Pass, ok func(*ledger.Lock) bool) {
 		p.Clear("what slow requests lost behind locks is a few holds that they shared, whose holders had no P or no CPU: no queue for a lock")
 	}
 	unlessStretched(p, func(a *ledger.Account) bool { return ranOrQueued(a.Leaf) })
+}
+
+// spread tells that most of what holders were seen to do is another cause's: the lock spreads it. A queue so long that it was not followed to
+// its end is then behind the same as far as anybody can tell, and no ground to blame the lock.
+func (p *Pass) spread(behind func(*ledger.Account) int64) bool {
+	var seen, others int64
+	for i := range p.Ledger.Slow.Accounts {
+		a := &p.Ledger.Slow.Accounts[i]
+		if ns := behind(a); a.Leaf != ledger.LeafLimit {
+			seen += ns
+			others += min(ns, a.NS-p.board.left[i])
+		}
+	}
+	return 2*others > seen
 }
 
 // heldOnce tells that what requests lost behind holders without a P or a CPU was one or two holds of the lock, or a hold that
@@ -285,6 +300,17 @@ func tellLocks(p *Pass, locks []*ledger.Lock) (mostly ledger.Leaf, share float64
 	}
 	if 2*inferred > p.NS() {
 		p.Doubt("several queues were seen at these sites at once, so that one site is more than one lock: who held which is inferred by site only")
+	}
+	if did[ledger.LeafLimit] == 0 {
+		var left int64
+		for i := range p.Ledger.Slow.Accounts {
+			if a := &p.Ledger.Slow.Accounts[i]; a.Leaf == ledger.LeafLimit && a.Class == ledger.ClassLock && slices.Contains(locks, lockOf(p.Ledger, a.Site)) {
+				left += a.NS
+			}
+		}
+		if left > 0 {
+			p.Proof("ledger: slow column", "another %s per request (%s) behind it is not claimed: the queue was too long to be followed to those who held it then", p.per(left), p.share(left))
+		}
 	}
 	if unseen := did[ledger.LeafLockUnseen]; 2*unseen > p.NS() {
 		p.Doubt("for most of the waiting no holder was seen")
