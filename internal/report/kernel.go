@@ -245,8 +245,13 @@ func kernelOf(k *ledger.Kernel, l *ledger.Result) *Kernel {
 		SocketsLate: lateOf(k.Late.Sockets), TimersLate: lateOf(k.Late.Timers),
 		Standstills: []Standstill{}, Stretches: []Stretches{}, Futexes: []Futex{}, Barriers: []Barrier{},
 	}
+	// The kernel's times are not those of an older trace, which has a clock of its own.
+	wall, offset := l.Wall && l.Monotonic, l.WallOffset
+	if k.Wall {
+		wall, offset = true, k.WallOffset
+	}
 	for _, s := range k.Standstills {
-		out.Standstills = append(out.Standstills, Standstill{BeginNS: s.Begin, EndNS: s.End, UTC: stamp(s.Begin, l.Wall, l.WallOffset), ThrottledNS: s.ThrottledNS})
+		out.Standstills = append(out.Standstills, Standstill{BeginNS: s.Begin, EndNS: s.End, UTC: stamp(s.Begin, wall, offset), ThrottledNS: s.ThrottledNS})
 	}
 	for _, t := range k.Threads {
 		out.Threads = append(out.Threads, Thread{TID: t.TID, Comm: t.Comm, OnNS: t.OnNS, QueuedNS: t.QueuedNS, ThrottledNS: t.ThrottledNS, BlockedNS: t.BlockedNS})
@@ -274,10 +279,6 @@ func kernelOf(k *ledger.Kernel, l *ledger.Result) *Kernel {
 			Address: f.Address, Name: f.Name, Kind: f.Kind, Inferred: f.Inferred, Waits: f.Waits, WaitNS: f.WaitNS, MaxQueue: f.MaxQueue,
 			Sites: sites(f.Sites), Holders: insteads(f.Holders), HolderNS: f.HolderNS,
 		})
-	}
-	wall, offset := l.Wall && l.Monotonic, l.WallOffset
-	if k.Wall {
-		wall, offset = true, k.WallOffset
 	}
 	for i := range k.Barriers {
 		b := &k.Barriers[i]
