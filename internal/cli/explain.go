@@ -85,8 +85,13 @@ func (con *console) explain(files []string, f explainFlags, output, again string
 	if f.Entry != "" && s.Ledger != nil && s.Ledger.Requests.Count == 0 {
 		s.Ledger.Requests.NoRequestsCause = fmt.Sprintf("no request that --entry %s matches began and ended inside the trace; without it the report lists the entries", shellWord(f.Entry))
 	}
-	if m := in.manifest; again == "" && m != nil && m.Target.PID != 0 {
-		again = "whystall diagnose --pid PID --for 20s" // the process of the case is long gone
+	if m := in.manifest; again == "" && m != nil {
+		switch {
+		case m.Target.PID != 0:
+			again = "whystall diagnose --pid PID --for 20s" // the process of the case is long gone
+		case m.Target.URL != "":
+			again = "whystall diagnose --pprof " + shellWord(m.Target.URL) + " --for 20s"
+		}
 	}
 	facts := detect.Facts{Again: again, CPUs: in.target.CPUs, Runtime: in.target.Runtime, GoVersion: in.target.GoVersion, SlowOver: int64(f.SlowOver)}
 	if h := in.target.Halted; h != nil {
