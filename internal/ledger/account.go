@@ -21,7 +21,7 @@ func (c *column) done(p *pass) Column {
 		a := p.account(s.key)
 		a.NS, a.ExcessNS, a.Requests, a.Largest, a.MaxQueue, a.Tags = s.ns, int64(s.excess), s.requests, s.largest, int(s.queue), s.tags
 		a.Actors, a.Holds = len(s.actors), len(s.holds)
-		a.Sites = p.sites(s.stacks, s.key.leaf)
+		a.Sites = p.sites(s.stacks, p.site)
 		if len(a.Sites) > 0 && a.Detail == "" && a.Class != ClassOwn && !s.key.leaf.offCPU() {
 			a.Detail = a.Sites[0].Func
 		}
@@ -83,10 +83,10 @@ func (p *pass) account(k account) Account {
 }
 
 // sites adds stacks up by place.
-func (p *pass) sites(stacks map[uint32]*SiteNS, leaf leafCode) []Site {
+func (p *pass) sites(stacks map[uint32]*SiteNS, site func(exectrace.StackID) Site) []Site {
 	byPlace := map[Site]*SiteNS{}
 	for id, x := range stacks {
-		s := p.site(exectrace.StackID(id))
+		s := site(exectrace.StackID(id))
 		y := byPlace[s]
 		if y == nil {
 			y = &SiteNS{}

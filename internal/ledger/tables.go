@@ -100,7 +100,7 @@ func (p *pass) gc(r *Result) {
 		for id, s := range m {
 			by[uint32(id)] = &SiteNS{s.NS, s.N}
 		}
-		l := p.sites(by, codeAssist)
+		l := p.sites(by, p.allocSite)
 		slices.SortStableFunc(l, func(a, b Site) int { return cmp.Or(cmp.Compare(b.NS, a.NS), cmp.Compare(b.N, a.N)) })
 		return l
 	}
@@ -186,7 +186,7 @@ func (p *pass) lockTable(r *Result, slow *column) {
 		}
 		slices.SortFunc(l.Holders, func(a, b Instead) int { return cmp.Or(cmp.Compare(b.NS, a.NS), cmp.Compare(a.Who, b.Who)) })
 		l.Holders = l.Holders[:min(len(l.Holders), topInstead)]
-		l.Sleeping = p.sites(sleeping, codeSyscall)
+		l.Sleeping = p.sites(sleeping, p.site)
 		r.Locks = append(r.Locks, l)
 	}
 	slices.SortFunc(r.Locks, func(a, b Lock) int {
