@@ -194,8 +194,8 @@ func (f *Finder) list() {
 // ownWork: the group does not only serve another.
 func (f *Finder) ownWork(e *entry, kind string) (bool, string) {
 	if kind == handedOn {
-		if e.wrote*2 >= e.count && e.count > 0 {
-			return false, "who reads its requests answers them"
+		if !f.handsOn(e) {
+			return false, "what its readers read is seldom answered by others"
 		}
 		return !e.marked, ""
 	}
@@ -203,7 +203,7 @@ func (f *Finder) ownWork(e *entry, kind string) (bool, string) {
 		return false, "its rounds are not as many as what was read and given to nobody who waited"
 	}
 	switch {
-	case e.wrote*10 < e.count && f.handsOn(e):
+	case f.handsOn(e):
 		return false, "what it reads is answered by others"
 	case e.writer(f):
 		return false, "writes what others hand it"

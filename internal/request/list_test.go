@@ -23,3 +23,22 @@ func TestListCountsWhatIsUnderWay(t *testing.T) {
 		}
 	}
 }
+
+// Where a reader gives others only now and then what leads to a write, as a report is, its own rounds are the requests.
+func TestListSeldomHandedOn(t *testing.T) {
+	for _, c := range []struct {
+		handed int64
+		want   string
+	}{{3, "loop main.reader"}, {900, "handed on main.reader"}} {
+		f := NewFinder(nil, Options{})
+		reader := f.entry("main.reader")
+		f.sites = append(f.sites, site{entry: reader, net: 1000})
+		e := &f.entries[reader]
+		e.idleSite, e.count, e.relayGroup = uint32(len(f.sites)-1), 1000, 1
+		f.groups = []Group{{Entry: "main.reader", Kind: "loop", Count: 1000, entry: reader}, {Entry: "main.reader", Kind: handedOn, Count: c.handed, entry: reader}}
+		f.list()
+		if got := listed(f); got != c.want {
+			t.Errorf("%d of 1000 handed on: listed %q, want %q", c.handed, got, c.want)
+		}
+	}
+}

@@ -198,10 +198,10 @@ const (
 
 // handsOn: what goroutines of e read others answer.
 func (f *Finder) handsOn(e *entry) bool {
-	if !f.reads(e) {
+	if !f.reads(e) || e.wrote*10 >= e.count && e.count > 0 {
 		return false
 	}
-	if e.relayGroup != NoGroup && f.groups[e.relayGroup].Count > 0 {
+	if e.relayGroup != NoGroup && f.groups[e.relayGroup].Count*2 >= e.count {
 		return true
 	}
 	var sends int64 // by others who do not read
