@@ -171,9 +171,15 @@ func tellSyscallStall(p *Pass, f *finding.Finding) {
 			p.Doubt("the time is spread over many call sites; threads that lose their CPU inside calls look like this, which only the kernel can tell")
 		}
 	}
-	// What waits for a disk has to get a CPU as well once the disk is done [etcd's fdatasync beside six CPU hogs: 10 ms of a slow request by the
-	// trace alone, of which the kernel's records leave 2].
-	if why := shortOfCPU(p.Ledger); why != "" && 2*polled < p.NS() && !outlastsQueues(p, 2) {
+	// By the trace alone what waits for a disk has to get a CPU as well once the disk is done [etcd's fdatasync beside six CPU hogs: 10 ms of a slow
+	// request, of which the kernel's records leave 2].
+	var disk int64
+	p.granted(func(a *ledger.Account, ns int64) {
+		if joined(p.Ledger) && a.Leaf == ledger.LeafSyscall && waitsForDisk(a) {
+			disk += ns
+		}
+	})
+	if why := shortOfCPU(p.Ledger); why != "" && 2*(polled+disk) < p.NS() && !outlastsQueues(p, 2) {
 		p.Doubt("%s; other calls look long for the same reason", why)
 	}
 	if polled > 0 {
