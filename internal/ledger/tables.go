@@ -148,51 +148,35 @@ func (p *pass) lockTable(r *Result, slow *column) {
 	}
 	for _, x := range byClass {
 		k := &p.locks.classes[x.class]
-		l := Lock{Waits: k.waits, WaitNS: k.waitNS, Handoffs: k.handoffs, MaxQueue: int(k.maxQueue), HolderNS: map[string]int64{}}
+		l := Lock{Waits: k.waits, WaitNS: k.waitNS, Handoffs: k.handoffs, MaxQueue: int(k.maxQueue)}
 		for _, s := range k.sites {
 			l.Sites = append(l.Sites, p.tl.Func(s))
 		}
 		slices.Sort(l.Sites)
 		l.Stack = p.stackOf(k.stacks)
-		holders := map[string]int64{}
 		sleeping := map[uint32]*SiteNS{}
-		for a, ns := range x.ns {
-			key := p.acc.list[a]
-			l.SlowNS += ns
-			switch key.leaf {
-			case codeLockBetween:
-				l.BetweenNS += ns
-				continue
-			case codeLockUnseen:
-				l.UnseenNS += ns
-				continue
+		p.acc.lockSum(&l, x.ns, codeLockUnseen, p.tl.Func, func(a uint32, key account) {
+			s := slow.sums[a]
+			if s == nil || key.leaf == codeOnCPU || key.class != classLock {
+				return
 			}
-			holders[p.tl.Func(key.actor)] += ns
-			l.HolderNS[string(leafOf[key.leaf])] += ns
-			if s := slow.sums[a]; s != nil && key.leaf != codeOnCPU && key.class == classLock {
-				for id, y := range s.stacks {
-					z := sleeping[id]
-					if z == nil {
-						z = &SiteNS{}
-						sleeping[id] = z
-					}
-					z.ns += y.ns
-					z.n += y.n
+			for id, y := range s.stacks {
+				z := sleeping[id]
+				if z == nil {
+					z = &SiteNS{}
+					sleeping[id] = z
 				}
+				z.ns += y.ns
+				z.n += y.n
 			}
-		}
-		for who, ns := range holders {
-			l.Holders = append(l.Holders, Instead{Who: who, Kind: "holder", NS: ns})
-		}
-		slices.SortFunc(l.Holders, func(a, b Instead) int { return cmp.Or(cmp.Compare(b.NS, a.NS), cmp.Compare(a.Who, b.Who)) })
-		l.Holders = l.Holders[:min(len(l.Holders), topInstead)]
+		})
 		l.Sleeping = p.sites(sleeping, p.site)
 		r.Locks = append(r.Locks, l)
 	}
 	slices.SortFunc(r.Locks, func(a, b Lock) int {
 		return cmp.Or(cmp.Compare(b.SlowNS, a.SlowNS), cmp.Compare(b.WaitNS, a.WaitNS), slices.Compare(a.Sites, b.Sites))
 	})
-	r.Locks = r.Locks[:min(len(r.Locks), 100)]
+	r.Locks = r.Locks[:min(len(r.Locks), mostLocks)]
 }
 
 // stackOf is the frames of the stack that waited most often.

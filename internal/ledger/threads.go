@@ -323,7 +323,7 @@ func (t *threadPass) lockTable(r *Result, slow *column) {
 			continue
 		}
 		addr := t.addrs[n]
-		l := Lock{HolderNS: map[string]int64{}}
+		l := Lock{}
 		if f := t.k.Futex(addr); f != nil {
 			l.Waits, l.WaitNS, l.MaxQueue = f.Waits, f.NS, f.Queue
 			l.Stack = t.walk.frames(f.User)
@@ -334,32 +334,13 @@ func (t *threadPass) lockTable(r *Result, slow *column) {
 		if l.Sites == nil {
 			l.Sites = []string{waitSite(t.k, &timeline.Stretch{Block: timeline.BlockFutex, Futex: addr})}
 		}
-		holders := map[string]int64{}
-		for id, ns := range accounts {
-			key := t.acc.list[id]
-			l.SlowNS += ns
-			switch key.leaf {
-			case codeLockBetween:
-				l.BetweenNS += ns
-				continue
-			case codeLock:
-				l.UnseenNS += ns
-				continue
-			}
-			holders[t.tl.Func(key.actor)] += ns
-			l.HolderNS[string(leafOf[key.leaf])] += ns
-		}
-		for who, ns := range holders {
-			l.Holders = append(l.Holders, Instead{Who: who, Kind: "holder", NS: ns})
-		}
-		sortInstead(l.Holders)
-		l.Holders = l.Holders[:min(len(l.Holders), topInstead)]
+		t.acc.lockSum(&l, accounts, codeLock, t.tl.Func, nil)
 		r.Locks = append(r.Locks, l)
 	}
 	slices.SortFunc(r.Locks, func(a, b Lock) int {
 		return cmp.Or(cmp.Compare(b.SlowNS, a.SlowNS), cmp.Compare(b.WaitNS, a.WaitNS), cmp.Compare(b.Waits, a.Waits), slices.Compare(a.Sites, b.Sites))
 	})
-	r.Locks = r.Locks[:min(len(r.Locks), 100)]
+	r.Locks = r.Locks[:min(len(r.Locks), mostLocks)]
 }
 
 // threadGroups is the groups of threads' units, as a pass wants them.

@@ -29,6 +29,15 @@ func kernelTwin(t testing.TB, text string) *timeline.Kernel {
 	return k
 }
 
+// explainThread tells what kept thread tid during [lo,hi): it tiles that exactly with pieces, in order of time. A wait that
+// another thread of the target ended by a release is followed to what that thread did meanwhile, clipped to the wait, never
+// to a thread that is on the path already; all others are leaves of tid.
+func explainThread(k *timeline.Kernel, tid uint32, lo, hi int64, emit func(*threadPiece)) {
+	w := newThreadWalk(k)
+	w.out = emit
+	w.thread(tid, lo, hi)
+}
+
 // storyOf writes down a thread's pieces, and checks that they tile.
 func storyOf(t testing.TB, k *timeline.Kernel, tid uint32, lo, hi int64) string {
 	t.Helper()

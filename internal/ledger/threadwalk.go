@@ -39,15 +39,6 @@ const (
 // maxThreadHops is how many waits are followed in a row.
 const maxThreadHops = 7
 
-// explainThread tells what kept thread tid during [lo,hi): it tiles that exactly with pieces, in order of time. A wait that
-// another thread of the target ended by a release is followed to what that thread did meanwhile, clipped to the wait, never
-// to a thread that is on the path already; all others are leaves of tid.
-func explainThread(k *timeline.Kernel, tid uint32, lo, hi int64, emit func(*threadPiece)) {
-	w := newThreadWalk(k)
-	w.out = emit
-	w.thread(tid, lo, hi)
-}
-
 // threadWalk explains threads one after the other. What it learns of stacks and addresses it keeps.
 type threadWalk struct {
 	k      *timeline.Kernel

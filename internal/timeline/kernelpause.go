@@ -67,19 +67,6 @@ func (t *Timeline) PauseRange(k *Kernel, s *STW) PauseRange {
 	return r
 }
 
-// Pauses is the anatomy of the stop-the-worlds that t keeps and k's records cover, oldest first.
-func (t *Timeline) Pauses(k *Kernel) (l []Pause) {
-	begin, end := k.Span()
-	for i := range t.ranges.stws {
-		s := &t.ranges.stws[i]
-		if s.End == 0 || s.Open || t.Abs(s.Begin) < begin || t.Abs(s.End) > end {
-			continue
-		}
-		l = append(l, k.Pause(t.PauseRange(k, s)))
-	}
-	return l
-}
-
 // Pause finds the phases of a stop-the-world and who was awaited.
 func (k *Kernel) Pause(r PauseRange) Pause {
 	p := Pause{Begin: clampTime(r.Begin), End: max(clampTime(r.Begin), clampTime(r.End)), Kind: r.Kind, Initiator: r.Initiator}

@@ -48,6 +48,15 @@ func inlinedInto() []uint64 {
 	return out
 }
 
+// outermost is the function that has the address, none of those inlined there.
+func outermost(tab *Table, addr uint64) Frame {
+	fs := tab.Stack([]uint64{addr}, 0, nil)
+	if len(fs) == 0 {
+		return Frame{}
+	}
+	return fs[len(fs)-1]
+}
+
 // TestOwnGo compares with what the runtime itself says of our code.
 func TestOwnGo(t *testing.T) {
 	need.Linux(t)
@@ -61,8 +70,8 @@ func TestOwnGo(t *testing.T) {
 		entry := uint64(funcPC(f))
 		for _, at := range []uint64{0, 1, 17} {
 			want := runtime.FuncForPC(uintptr(entry + at))
-			got := tab.User(entry+at, 0)
-			// FuncForPC gives the innermost of inlined ones, and User the outermost.
+			got := outermost(tab, entry+at)
+			// FuncForPC gives the innermost of inlined ones, the frames end with the outermost.
 			if outer := runtime.FuncForPC(want.Entry()).Name(); got.Func != outer {
 				t.Errorf("%#x: %+v, the runtime says %s", entry+at, got, outer)
 			}
@@ -172,7 +181,7 @@ func TestDeletedAndEnded(t *testing.T) {
 		t.Errorf("no frame is symbol.callers: %+v", tab.Stack(pcs, 0, nil))
 	}
 	// An address that nothing has, when nobody is there to be asked.
-	if fr := tab.User(0x10, 0); fr.Func != "" || fr.Module != "" {
+	if fr := outermost(tab, 0x10); fr.Func != "" || fr.Module != "" {
 		t.Errorf("%+v", fr)
 	}
 }
@@ -206,7 +215,7 @@ func TestUnknownAddressesReadMapsSeldom(t *testing.T) {
 	last := tab.cur.read
 	for range 40000 {
 		clock = clock.Add(time.Millisecond)
-		tab.User(0x42, 0)
+		outermost(tab, 0x42)
 		if !tab.cur.read.Equal(last) {
 			last = tab.cur.read
 			reads++

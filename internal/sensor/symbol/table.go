@@ -88,13 +88,6 @@ func (t *Table) Exec(at int64) {
 	}
 }
 
-// User tells which function of the process had the address at a time.
-func (t *Table) User(addr uint64, at int64) Frame {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return last(t.look(t.space(at), addr))
-}
-
 // Stack appends the frames of a user stack, innermost first, as far as they can be believed. Of all addresses but the first the call before it is meant. A
 // Go address may give several frames: those inlined there, and the function they were inlined into.
 func (t *Table) Stack(pcs []uint64, at int64, dst []Frame) []Frame {
@@ -164,13 +157,6 @@ func (t *Table) space(at int64) *space {
 		return t.prev
 	}
 	return t.cur
-}
-
-func last(frames []Frame) Frame {
-	if len(frames) == 0 {
-		return Frame{}
-	}
-	return frames[len(frames)-1]
 }
 
 // look gives the frames of one address. What it returns is the cache's.
