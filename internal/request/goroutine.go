@@ -190,6 +190,9 @@ func (f *Finder) block(g *gstate, stack exectrace.StackID, reason exectrace.Reas
 		return
 	}
 	in := f.enter(g, stack)
+	if reason == exectrace.ReasonCond {
+		f.entries[g.entry].conds++
+	}
 	if g.flags&flagHolds != 0 {
 		if f.isIdle(g, in) {
 			f.release(g, t)

@@ -86,13 +86,14 @@ type entry struct {
 	again  int64 // of sends and gives, those by a goroutine that had done so before
 	passes int64 // of requests it was given
 	unseen int64 // reads that gave nobody visible work
+	conds  int64 // waits for a sync.Cond
 	blind  int64 // of its requests: whose answer's write was not seen
 }
 
 // forget drops what was counted while learning, and keeps what was decided.
 func (e *entry) forget() {
 	e.count, e.served, e.spawned, e.wrote, e.tail, e.waits = 0, 0, 0, 0, 0, 0
-	e.sends, e.gives, e.again, e.unseen, e.blind = 0, 0, 0, 0, 0
+	e.sends, e.gives, e.again, e.unseen, e.blind, e.conds = 0, 0, 0, 0, 0, 0
 }
 
 // entry interns an entry function.
@@ -277,8 +278,9 @@ func (f *Finder) decide(id uint32, returns uint32) {
 		if f.learning {
 			return // what others wait for tells more, and is known at the end of the look ahead
 		}
-		// Who sleeps between its answers, while what is read is given to nobody who waits, does not wait for work.
-		if n := e.gives + e.sends; e.again >= busyLeast && e.again*4 >= n*3 && (best == 0 || n*8 >= int64(f.sites[best].blocks)) && f.neverTold(e) {
+		// Who sleeps between its answers, while what is read is given to nobody who waits, does not wait for work. A sync.Cond is how others tell
+		// a writer of it [nats-server: 8 ms of its wait for the next message were each message's].
+		if n := e.gives + e.sends; e.again >= busyLeast && e.again*4 >= n*3 && (best == 0 || n*8 >= int64(f.sites[best].blocks)) && e.conds*8 < n && f.neverTold(e) {
 			e.busy = f.unseenReads() >= busyLeast
 			if e.busy {
 				return

@@ -204,9 +204,9 @@ func (f *Finder) handsOn(e *entry) bool {
 	if e.relayGroup != NoGroup && f.groups[e.relayGroup].Count*2 >= e.count {
 		return true
 	}
-	var sends int64 // by others who do not read
+	var sends int64 // by others who do not read; whom a sync.Cond tells of work nobody can follow, so that the reader's part is all there is
 	for i := range f.entries {
-		if o := &f.entries[i]; o != e && o.role == roleUnknown && !f.reads(o) {
+		if o := &f.entries[i]; o != e && o.role == roleUnknown && !f.reads(o) && o.conds*8 < o.sends {
 			sends += o.sends
 		}
 	}

@@ -117,6 +117,13 @@ func TestRelay(t *testing.T) {
 	30 waiting sleep at time.Sleep<main.work
 	500 runnable by P
 	501 running`}, "rounds main.worker", "", 60, "its goroutines never wait for work: requests wait before that in a queue or socket, and how long is not in these times"},
+		// as in nats-server: who is told by a condition is not followed, and his wait is no part of a request
+		{"a writer that waits for a condition", cast{"reader": reader(""), "writer": `
+	0 waiting sync.(*Cond).Wait at sync.runtime_notifyListWait<sync.(*Cond).Wait<main.loop
+	14 runnable by reader
+	15 running
+	16 syscall at WRITE<main.send
+	18 running`}, "loop main.reader", "", 0, ""},
 		{"a reader that answers", cast{"reader": `
 	0 waiting network at READ
 	10 runnable by P
