@@ -34,17 +34,25 @@ type holders struct {
 	sums []int64  // by ref
 	any  []uint32 // refs whose sum is not 0
 
-	// What was added up of whole blocks of the history, by number modulo: pieces of many requests share them.
+	// What the kernel tells of whole holds, by the number of their block, modulo: pieces of many requests share them, and most pieces begin and end
+	// within a block.
 	blocks [heldBlocks]heldBlock
-	block  uint64 // that is told, 0 none
-	inside []heldNS
 }
 
-const heldBlocks = 1 << 12
+const heldBlocks = 1 << 10
 
+// heldBlock is a block of the history by what its threads did.
 type heldBlock struct {
 	number uint64
-	list   []heldNS
+	done   int // holds of it
+	parts  []heldPart
+	sums   []heldNS
+}
+
+type heldPart struct {
+	begin, end uint32 // ns from the block's begin
+	ref        uint32
+	queued     uint32 // the thread that waited for a CPU: how long behind whom is told, not when
 }
 
 func (h *holders) ref(l lacked) uint32 {
@@ -68,10 +76,18 @@ func (h *holders) add(ref uint32, ns int64) {
 	h.sums[ref] += ns
 }
 
-// take gives the sums since the last call, and the Ps' whole time. The list is the caller's until then.
+// during appends what held the Ps in [lo,hi), and gives the Ps' whole time.
 func (h *holders) during(lo, hi int64, dst []heldNS) (_ []heldNS, total int64) {
-	total = h.j.tl.Holds(lo, hi, h.known, h.hold)
-	h.close()
+	h.j.tl.Holds(lo, hi, func(b *timeline.HoldBlock) {
+		from, to := max(lo, b.Begin), min(hi, b.End)
+		total += b.Procs * (to - from)
+		h.inside(b, from, to)
+	}, func(o timeline.Hold) {
+		o.Begin, o.End = max(lo, o.Begin), min(hi, o.End)
+		if o.Begin < o.End {
+			h.split(o, func(ref uint32, q *part, _ uint32) { h.add(ref, q.hi-q.lo) })
+		}
+	})
 	for _, ref := range h.any {
 		dst = append(dst, heldNS{ref, h.sums[ref]})
 		h.sums[ref] = 0
@@ -80,79 +96,97 @@ func (h *holders) during(lo, hi int64, dst []heldNS) (_ []heldNS, total int64) {
 	return dst, total
 }
 
-// known adds what a whole block holds, if that was added up before. Else it is being told from now on.
-func (h *holders) known(block uint64) bool {
-	h.close()
-	b := &h.blocks[block%heldBlocks]
-	if b.number != block {
-		b.number, b.list = block, b.list[:0]
-		h.block = block
-		return false
-	}
-	for _, x := range b.list {
-		h.add(x.ref, x.ns)
-	}
-	return true
-}
-
-// close ends the block that is being told.
-func (h *holders) close() {
-	if h.block == 0 {
+// inside adds what the block holds in [lo,hi).
+func (h *holders) inside(b *timeline.HoldBlock, lo, hi int64) {
+	x := h.of(b)
+	if lo == b.Begin && hi == b.End {
+		for _, s := range x.sums {
+			h.add(s.ref, s.ns)
+		}
 		return
 	}
-	b := &h.blocks[h.block%heldBlocks]
-	for _, x := range h.inside {
-		// few kinds, so that the plain way is enough
-		n := 0
-		for n < len(b.list) && b.list[n].ref != x.ref {
-			n++
+	from, to := uint32(lo-b.Begin), uint32(hi-b.Begin)
+	for i := 0; i < len(x.parts); i++ {
+		q := &x.parts[i]
+		if q.queued != 0 {
+			i = h.queuedIn(b, x.parts, i, from, to)
+		} else if q.begin < to && q.end > from {
+			h.add(q.ref, int64(min(q.end, to)-max(q.begin, from)))
 		}
-		if n == len(b.list) {
-			b.list = append(b.list, heldNS{ref: x.ref})
-		}
-		b.list[n].ns += x.ns
 	}
-	for _, x := range b.list {
-		h.add(x.ref, x.ns)
-	}
-	h.block, h.inside = 0, h.inside[:0]
 }
 
-// hold splits one stretch in which a P was held.
-func (h *holders) hold(block uint64, o timeline.Hold) {
+// queuedIn adds what of the wait for a CPU that begins with parts[i] lies in [from,to), and gives its last part.
+func (h *holders) queuedIn(b *timeline.HoldBlock, parts []heldPart, i int, from, to uint32) int {
+	last := i
+	for last+1 < len(parts) && parts[last+1].queued == parts[i].queued && parts[last+1].begin == parts[last].end {
+		last++
+	}
+	begin, end := parts[i].begin, parts[last].end
+	switch lo, hi := max(begin, from), min(end, to); {
+	case lo >= hi:
+	case lo == begin && hi == end:
+		for _, q := range parts[i : last+1] {
+			h.add(q.ref, int64(q.end-q.begin))
+		}
+	default:
+		h.threads(parts[i].queued, 0, b.Begin+int64(lo), b.Begin+int64(hi), func(ref uint32, q *part, _ uint32) { h.add(ref, q.hi-q.lo) })
+	}
+	return last
+}
+
+// of asks the kernel for what it has not been asked of a block.
+func (h *holders) of(b *timeline.HoldBlock) *heldBlock {
+	x := &h.blocks[b.Number%heldBlocks]
+	if x.number != b.Number {
+		x.number, x.done, x.parts, x.sums = b.Number, 0, x.parts[:0], x.sums[:0]
+	}
+	for n := b.Len(); x.done < n; x.done++ {
+		h.split(b.At(x.done), func(ref uint32, q *part, tid uint32) {
+			if q.leaf != codeNoCPU {
+				tid = 0
+			}
+			x.parts = append(x.parts, heldPart{uint32(q.lo - b.Begin), uint32(q.hi - b.Begin), ref, tid})
+			// few kinds, so that the plain way is enough
+			i := 0
+			for i < len(x.sums) && x.sums[i].ref != ref {
+				i++
+			}
+			if i == len(x.sums) {
+				x.sums = append(x.sums, heldNS{ref: ref})
+			}
+			x.sums[i].ns += q.hi - q.lo
+		})
+	}
+	return x
+}
+
+// split tells of one stretch in which a P was held what its thread, by the kernel's number, did.
+func (h *holders) split(o timeline.Hold, tell func(ref uint32, q *part, tid uint32)) {
+	tid := h.j.host(o.Thread)
+	if tid == 0 && (o.Thread == 0 || !h.j.covered(o.Begin, o.End)) {
+		tell(h.ref(lacked{who: o.Who}), &part{lo: o.Begin, hi: o.End}, 0)
+		return
+	}
+	h.threads(tid, o.Who, o.Begin, o.End, tell)
+}
+
+func (h *holders) threads(tid, who uint32, lo, hi int64, tell func(ref uint32, q *part, tid uint32)) {
 	j := h.j
-	if block == 0 {
-		h.close()
-	}
-	tid := j.host(o.Thread)
-	if tid == 0 && o.Thread != 0 && !j.covered(o.Begin, o.End) || o.Thread == 0 {
-		h.put(block, lacked{who: o.Who}, o.End-o.Begin)
-		return
-	}
-	j.held = j.thread(j.held[:0], tid, o.Begin, o.End, codeOnCPU, false)
+	j.held = j.thread(j.held[:0], tid, lo, hi, codeOnCPU, false)
 	for i := range j.held {
 		q := &j.held[i]
-		l := lacked{leaf: q.leaf, who: o.Who}
+		l := lacked{leaf: q.leaf, who: who}
 		switch q.leaf {
 		case codeNoCPU, codeAsleep:
 			l = lacked{leaf: q.leaf, detail: q.detail}
 		case codeMissing:
 			l = lacked{who: whoUnknown}
 		}
-		h.put(block, l, q.hi-q.lo)
+		if q.lo < q.hi {
+			tell(h.ref(l), q, tid)
+		}
 	}
-}
-
-func (h *holders) put(block uint64, l lacked, ns int64) {
-	if ns <= 0 {
-		return
-	}
-	ref := h.ref(l)
-	if block == 0 {
-		h.add(ref, ns)
-		return
-	}
-	h.inside = append(h.inside, heldNS{ref, ns})
 }
 
 // named is what a share of the Ps' time is called.
