@@ -46,47 +46,6 @@ type frame struct {
 	hold     uint32          // the last hold of a lock on the path: the segment that ended it; 0 none
 }
 
-// piece is what is emitted.
-type piece struct {
-	lo, hi  int64
-	leaf    leafCode
-	class   classCode
-	depth   int
-	ident   uint32
-	site    timeline.FuncID    // of the request's first wait, or of its own syscall
-	stack   exectrace.StackID  // where the actor was
-	seg     *timeline.Segment  // nil without one
-	kind    exectrace.StringID // of the stop-the-world
-	n       uint32             // number of the stop-the-world or sweep
-	lock    timeline.FuncID    // site of the first lock on the path; 0 none
-	through timeline.FuncID    // site of the first lock on the path below the first wait; 0 none
-	hold    uint32             // the hold of a lock that was waited for: the segment that ended it; 0 none
-	holder  uint32             // who had the lock that the request itself waited for; 0 none
-	queue   int32              // how many waited where the request did
-	flags   pieceFlags
-	turn    int64 // what lies before it was the turn of others
-	held    bool  // these are requests
-	serves  bool  // what the worker waited for outside was for them
-	asked   bool  // it had asked for it itself
-
-	// joined
-	detail timeline.FuncID // behind whom, or asleep in what
-	tid    uint32          // of codeNoCPU: who had the CPU
-	path   *path           // of a stop-the-world or barrier; nil without one
-}
-
-type pieceFlags uint8
-
-const (
-	pieceInferred pieceFlags = 1 << iota
-	pieceHandoff
-	pieceMeasured // joined: both ends are events
-	pieceStopped  // joined: the world was stopped
-	pieceBarrier  // joined: in a ragged barrier
-	pieceSocket   // joined: data was there, the goroutine not yet runnable
-	pieceDue      // joined: the timer was due, likewise
-)
-
 // explainer walks. It is made once and used for every activation.
 type explainer struct {
 	tl    *timeline.Timeline
@@ -486,61 +445,4 @@ func (x *explainer) others(ident uint32, s *timeline.Segment, lo int64) {
 		x.turn = last
 		x.serves = x.tl.Serves(x.site, ident, s.Ender, lo, x.cursor)
 	}
-}
-
-// piece begins a piece from the cursor down to lo. It is overwritten by the next.
-func (x *explainer) piece(lo int64, leaf leafCode, ident uint32, s *timeline.Segment) *piece {
-	p := &x.p
-	*p = piece{} // a literal would be built beside it and copied
-	p.lo, p.hi, p.leaf, p.class, p.depth, p.ident = lo, x.cursor, leaf, x.class, len(x.stack)-1, ident
-	p.site, p.seg, p.queue, p.turn, p.held = x.site, s, x.queue, x.turn, x.held
-	// One that asks others does not wait for the network itself.
-	p.serves = x.serves == timeline.ServingAgain || x.serves == timeline.ServingHelpers && p.depth > 1
-	p.asked = x.asked
-	if s != nil {
-		switch s.State() {
-		case timeline.Running, timeline.Waiting, timeline.Syscall:
-			p.stack = exectrace.StackID(s.Stack)
-		}
-		if leaf == codeSweep {
-			p.n = s.Ender
-		}
-	}
-	if n := len(x.stack); n > 0 {
-		f := &x.stack[n-1]
-		if n > 2 && x.stack[1].lock {
-			// A writer that waits for a reader has not got the lock yet that readers wait for behind it: the last of the class has.
-			i := n - 2
-			for !x.stack[i].lock || x.stack[i].class != x.stack[1].class {
-				i--
-			}
-			p.holder = x.stack[i+1].ident
-		}
-		p.lock, p.through, p.hold = f.first, f.through, f.hold
-		if f.inferred {
-			p.flags |= pieceInferred
-		}
-		if f.holder && leaf == codeRunnable && s != nil && s.Why() == timeline.WhyWoken {
-			if b := x.tl.Seg(s.Prev); b != nil && b.State() == timeline.Waiting && b.Wait() == timeline.WaitLock {
-				p.flags |= pieceHandoff
-			}
-		}
-	}
-	return p
-}
-
-// emitTo books [lo, cursor) and moves the cursor there.
-func (x *explainer) emitTo(lo int64, leaf leafCode, ident uint32, s *timeline.Segment) {
-	if lo >= x.cursor {
-		return
-	}
-	x.emit(x.piece(lo, leaf, ident, s))
-}
-
-func (x *explainer) emit(p *piece) {
-	if p.lo >= x.cursor {
-		return
-	}
-	x.out(p)
-	x.cursor = p.lo
 }
