@@ -75,13 +75,22 @@ func expect(t *testing.T, b *builder, whystall, name, variant string) {
 	}
 	c := find(cases, name)
 	v := c.variant(variant)
-	got, err := judge(t.Context(), b, whystall, chosen{c, v}, 5*time.Second, filepath.Join(b.dir, name+"."+variant+".case"))
-	var why skip
-	if errors.As(err, &why) {
-		need(t, "cgroup", false, string(why))
-	}
-	if err != nil {
-		t.Fatal(err)
+	var got verdict
+	for try := range 5 {
+		got, err = judge(t.Context(), b, whystall, chosen{c, v}, 5*time.Second, filepath.Join(b.dir, fmt.Sprintf("%s.%s.%d.case", name, variant, try)))
+		var why skip
+		if errors.As(err, &why) {
+			need(t, "cgroup", false, string(why))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		// How ill it is differs from one time to the next, and there may be nothing to find: as the clients saw it.
+		seen, _ := slowMean(got.witnessed, got.share, 1)
+		if !got.missed || seen >= evident {
+			break
+		}
+		t.Logf("%s/%s: %s; but the clients' slowest requests took %.1f ms", name, variant, got.words(), seen/1e6)
 	}
 	if !got.ok {
 		need(t, "quiet", got.others <= busyShare, fmt.Sprintf("others used %.0f %% of the CPUs, so that a verdict tells of them: %s", 100*got.others, got.words()))
@@ -90,6 +99,9 @@ func expect(t *testing.T, b *builder, whystall, name, variant string) {
 		t.Errorf("%s/%s: the verdict is wrong", name, variant)
 	}
 }
+
+// evident is how long slow requests take at least, in ns, where there must be something to find.
+const evident = 40e6
 
 // TestLive is the quick part of verify.
 func TestLive(t *testing.T) {
