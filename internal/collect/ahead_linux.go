@@ -11,9 +11,14 @@ import (
 func Ahead() (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
+	fewer := moreProcs()
 	go func() {
 		defer close(done)
 		bpf.Ahead(ctx, "/proc/loadavg", sharesQuota.Load)
 	}()
-	return func() { cancel(); <-done }
+	return func() {
+		cancel()
+		<-done
+		fewer()
+	}
 }

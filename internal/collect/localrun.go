@@ -41,7 +41,7 @@ func (r *run) startLocals(ctx context.Context) (stop func() *failure) {
 	interrupted := ctx.Done()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	cpu := ownCPU()
-	fewer := moreProcs()
+	fewer, less := moreProcs(), moreHeap()
 	var wg sync.WaitGroup
 	var begin []chan struct{}
 	var failed error
@@ -83,6 +83,7 @@ func (r *run) startLocals(ctx context.Context) (stop func() *failure) {
 			r.o.Progress(Progress{Note: fmt.Sprintf("a collector did not end within %s: what it wrote is kept", toEnd)})
 		}
 		fewer()
+		less()
 		cost := evidence.Cost{CPUNS: ownCPU() - cpu, OnceNS: once + ownCPU() - ending, TargetNS: r.target.used(), SharedQuota: r.shared.Group, QuotaCPUs: r.shared.CPUs}
 		r.w.Update(func(m *evidence.Manifest) {
 			m.Recorder = &cost
@@ -97,32 +98,39 @@ func (r *run) startLocals(ctx context.Context) (stop func() *failure) {
 	}
 }
 
-// moreProcs gives the runtime Ps and memory to spare until the function it returns. Where threads of ours that have one wait seconds for a CPU,
-// the one that reads the kernel's logs comes back from each system call only if a P is left: it has the CPU, and nobody to run on it.
+// moreProcs gives the runtime Ps to spare until the function it returns. Where threads of ours that have one wait seconds for a CPU, one that has the CPU
+// comes back from each system call only if a P is left.
 func moreProcs() (fewer func()) {
-	spare.Lock()
-	defer spare.Unlock()
-	// Segments overlap: the first takes, the last gives back.
-	if spare.users++; spare.users == 1 {
-		spare.procs = runtime.GOMAXPROCS(0)
-		runtime.GOMAXPROCS(spare.procs + spareProcs)
-		// A collection stops the world, and waits for the same threads: five came in the first half second, of a heap of 3 to 8 MB.
-		spare.percent = debug.SetGCPercent(400)
-	}
-	return func() {
-		spare.Lock()
-		defer spare.Unlock()
-		if spare.users--; spare.users == 0 {
-			debug.SetGCPercent(spare.percent)
-			runtime.GOMAXPROCS(spare.procs)
-		}
-	}
+	return spareP.hold(func() int { return runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + spareProcs) }, func(was int) { runtime.GOMAXPROCS(was) })
 }
 
-// spare is what moreProcs found, and for how many recordings it gave more.
-var spare struct {
+// moreHeap has the runtime collect less often until the function it returns: a collection stops the world, and waits for the same threads. Five came in
+// the first half second, of a heap of 3 to 8 MB.
+func moreHeap() (less func()) {
+	return spareHeap.hold(func() int { return debug.SetGCPercent(400) }, func(was int) { debug.SetGCPercent(was) })
+}
+
+var spareP, spareHeap held
+
+// held is a setting of the runtime's that several hold: segments of a recording overlap. The first takes it, the last gives back what was found.
+type held struct {
 	sync.Mutex
-	users, procs, percent int
+	users, was int
+}
+
+func (h *held) hold(set func() (was int), back func(was int)) (release func()) {
+	h.Lock()
+	defer h.Unlock()
+	if h.users++; h.users == 1 {
+		h.was = set()
+	}
+	return func() {
+		h.Lock()
+		defer h.Unlock()
+		if h.users--; h.users == 0 {
+			back(h.was)
+		}
+	}
 }
 
 // spareProcs are enough for those of our goroutines that may be at work at once.
