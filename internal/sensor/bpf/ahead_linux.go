@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	aheadLook   = firstWindow / 2 // between two looks in a crowd
-	aheadSeldom = 50 * time.Millisecond
+	aheadLook   = firstWindow / 2        // between two looks in a crowd
+	aheadSeldom = 250 * time.Millisecond // else: each look costs half a millisecond, as the runtime is woken with it
 	// crowd is how many threads a CPU must have that run or want to: with fewer an ordinary one gets its fifth.
 	crowd = 4
 )
