@@ -18,9 +18,9 @@ import (
 
 // A recording goes:
 //
-//  1. Of a process: it is looked at once, and its pprof pages are looked for (probe.go).
+//  1. Of a process: it is looked at once, and its pprof pages are looked for (pprof_probe.go).
 //  2. Before: profiles and metrics that are cumulative are read a first time. The first answer shows whether anybody is there.
-//  3. Local collectors start (localrun.go), and are waited for until they record.
+//  3. Local collectors start (local_run.go), and are waited for until they record.
 //  4. During: the trace, and what is to run together with it. Where the service has no trace, the time is waited out. A
 //     process that ends, ends it.
 //  5. Local collectors are stopped: what they saw reaches from before the trace to after it.
