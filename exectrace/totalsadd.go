@@ -163,7 +163,7 @@ func (a *summer) count(n *Counts) {
 	a.sum.HeapLiveMax = max(a.sum.HeapLiveMax, n.HeapLiveMax)
 }
 
-func (a *summer) summedG(g *swiftG, stack StackID, at func(uint64) Time, mul uint64, end Time) {
+func (a *summer) summedG(g *sumG, stack StackID, at func(uint64) Time, mul uint64, end Time) {
 	if g.start && g.end != 0 {
 		// Its whole life: it need not be remembered.
 		r := &a.one
@@ -196,7 +196,7 @@ func (a *summer) summedG(g *swiftG, stack StackID, at func(uint64) Time, mul uin
 }
 
 // addTo adds g's times and gives the state that it is in at the end.
-func (g *swiftG) addTo(ns *StateTimes, mul uint64) State {
+func (g *sumG) addTo(ns *StateTimes, mul uint64) State {
 	now := NotExist
 	for x, v := range g.acc {
 		st := [...]State{Runnable, Running, Waiting, Syscall}[x]

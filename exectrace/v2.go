@@ -75,7 +75,7 @@ type job struct {
 
 // summed is what a worker hands over of a generation that it could sum up.
 type summed struct {
-	s    *swift
+	s    *v2Sums
 	mul  uint64
 	last uint64 // of the samples, which the sums do not have
 }
@@ -93,8 +93,8 @@ type pipeline struct {
 	packed      bool // batches instead of blocks
 	freeBatches chan *Batch
 
-	sums  bool        // for totals: no events where sums do
-	spare chan *swift // memory of generations that were added up
+	totals bool         // for totals: no events where sums do
+	spare  chan *v2Sums // memory of generations that were added up
 }
 
 func (p *pipeline) start() {
@@ -112,8 +112,8 @@ func (p *pipeline) start() {
 			w := &worker{data: p.t.data}
 			for {
 				// Memory first, then the job: else later generations could take all of it.
-				var s *swift
-				if p.sums {
+				var s *v2Sums
+				if p.totals {
 					select {
 					case s = <-p.spare:
 					case <-p.done:
@@ -199,7 +199,7 @@ func (p *pipeline) laterFreq(next *generation, x *indexer) uint64 {
 const linuxFreq = 1e9 / 64
 
 // work decodes one generation.
-func (p *pipeline) work(w *worker, j *job, s *swift) {
+func (p *pipeline) work(w *worker, j *job, s *v2Sums) {
 	defer close(j.out)
 	w.reset(j.g, j.freq)
 	w.stopped = false
@@ -274,7 +274,7 @@ func (p *pipeline) work(w *worker, j *job, s *swift) {
 }
 
 // sum adds the generation up without order; nil if that cannot be done.
-func (p *pipeline) sum(w *worker, s *swift) *summed {
+func (p *pipeline) sum(w *worker, s *v2Sums) *summed {
 	if !s.run(w) {
 		w.end = genEnd{}
 		return nil
@@ -300,17 +300,17 @@ func (p *pipeline) empty() []Event {
 	}
 }
 
-// maxSwift bounds how many generations are summed at once: each may take 16 MB.
-const maxSwift = 3
+// maxSums bounds how many generations are summed at once: each may take 16 MB.
+const maxSums = 3
 
 // totalsV2 adds the trace up for a, a generation at a time and without order where that can be done.
 func (t *Trace) totalsV2(a *summer) {
 	p := t.pipeline()
-	p.sums = true
-	n := min(t.opt.Workers, maxSwift)
-	p.spare = make(chan *swift, n)
+	p.totals = true
+	n := min(t.opt.Workers, maxSums)
+	p.spare = make(chan *v2Sums, n)
 	for range n {
-		p.spare <- new(swift)
+		p.spare <- new(v2Sums)
 	}
 	c := &consumer{t: t}
 	if p.drain(c, func(b block) bool {

@@ -70,8 +70,37 @@ const (
 	maxStackDepthRaw = 1 << 10 // frames of one stack that are skipped over rather than believed
 )
 
+// v2Args counts the varints after the time of each event.
+var v2Args = [256]uint8{
+	evProcsChange: 2, evProcStart: 2, evProcStop: 0, evProcSteal: 3, evProcStatus: 2,
+	evGoCreate: 3, evGoCreateSyscall: 1, evGoStart: 2, evGoDestroy: 0, evGoDestroySyscall: 0,
+	evGoStop: 2, evGoBlock: 2, evGoUnblock: 3, evGoSyscallBegin: 2, evGoSyscallEnd: 0, evGoSyscallEndBlocked: 0, evGoStatus: 3,
+	evSTWBegin: 2, evSTWEnd: 0, evGCActive: 1, evGCBegin: 2, evGCEnd: 1,
+	evGCSweepActive: 1, evGCSweepBegin: 1, evGCSweepEnd: 2,
+	evGCMarkAssistActive: 1, evGCMarkAssistBegin: 1, evGCMarkAssistEnd: 0,
+	evHeapAlloc: 1, evHeapGoal: 1, evGoLabel: 1,
+	evUserTaskBegin: 4, evUserTaskEnd: 2, evUserRegionBegin: 3, evUserRegionEnd: 3, evUserLog: 4,
+	evGoSwitch: 2, evGoSwitchDestroy: 2, evGoCreateBlocked: 3, evGoStatusStack: 4,
+}
+
 // spanArgs counts the varints after the time of the experimental events from evSpan on.
 var spanArgs = [...]uint8{3, 3, 1, 2, 2, 1, 2, 2, 1}
+
+func argCount(typ byte) uint8 {
+	if typ >= evSpan && typ <= evGoroutineFree {
+		return spanArgs[typ-evSpan]
+	}
+	return v2Args[typ]
+}
+
+// skipArgs gives the index behind the arguments of an event.
+func skipArgs(d []byte, typ byte, i int) int {
+	n := argCount(typ)
+	for ; n > 0; n-- {
+		_, i = uvarint(d, i)
+	}
+	return i
+}
 
 // statuses of goroutines and Ps on the wire.
 const (
@@ -91,36 +120,6 @@ const (
 var goStates = [...]State{Undetermined, Runnable, Running, Syscall, Waiting}
 
 var procStates = [...]State{Undetermined, Running, Idle, Syscall, Idle}
-
-// uvarint decodes at d[i]. Past the end, or in a varint that does not end, it gives an index
-// that is past the end, so that callers check once an event.
-func uvarint(d []byte, i int) (uint64, int) {
-	if uint(i) < uint(len(d)) && d[i] < 0x80 {
-		return uint64(d[i]), i + 1
-	}
-	return uvarintSlow(d, i)
-}
-
-const pastEnd = 1 << 40
-
-func uvarintSlow(d []byte, i int) (uint64, int) {
-	if uint(i)+1 < uint(len(d)) && d[i+1] < 0x80 {
-		return uint64(d[i]&0x7f) | uint64(d[i+1])<<7, i + 2
-	}
-	var v uint64
-	for s := uint(0); s < 64 && uint(i) < uint(len(d)); s += 7 {
-		b := d[i]
-		i++
-		if b < 0x80 {
-			if s == 63 && b > 1 {
-				break
-			}
-			return v | uint64(b)<<s, i
-		}
-		v |= uint64(b&0x7f) << s
-	}
-	return 0, pastEnd
-}
 
 // header is a batch's.
 type header struct {

@@ -3,7 +3,7 @@ package exectrace
 import "math/bits"
 
 // sprint does what run does for the few kinds of events that most are, as long as each fits and is short: all state in
-// registers, eight bytes loaded at once, lengths from stop bits, or foreseen as in swift.events. It leaves any other event to run, untouched.
+// registers, eight bytes loaded at once, lengths from stop bits, or foreseen as in v2Sums.events. It leaves any other event to run, untouched.
 //
 // It returns ranOn and ranOut as run does, and sprinted when the pending event is not its own.
 func (w *worker) sprint(c *cursor, limit uint64) int {

@@ -80,7 +80,7 @@ func (w *worker) sprintRecords(c *cursor, limit uint64) int {
 				goto out
 			}
 			x := bits.TrailingZeros64(as) + 1
-			if uint16(as1) == 1<<15 { // foreseen, as in swift.events
+			if uint16(as1) == 1<<15 { // foreseen, as in v2Sums.events
 				i += 2
 			} else {
 				i += bits.TrailingZeros64(as1)>>3 + 1

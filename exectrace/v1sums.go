@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// The way of v2swift.go for formats 1.11 to 1.21.
+// The method of sums.go for formats 1.11 to 1.21.
 //
 //  1. The merge orders the beginning, in which the runtime introduces what exists already.
 //  2. The rest is summed up in windows of time, in each one P after another: within a P the file is in order. A goroutine that
@@ -22,11 +22,11 @@ const maxV1Marks = 200 << 10
 
 // v1Sums sums a trace up.
 type v1Sums struct {
-	swift // of a window
-	t     *Trace
-	a     *summer
-	m     *v1Merge
-	ps    []v1SumP // by cursor
+	sums // of a window
+	t    *Trace
+	a    *summer
+	m    *v1Merge
+	ps   []v1SumP // by cursor
 
 	from, until uint64 // ticks: the window
 	base        Time   // its begin less one: times in it count from there, and 0 is none
@@ -37,7 +37,7 @@ type v1Sums struct {
 
 // v1SumP is what is known of a P.
 type v1SumP struct {
-	g     *swiftG // it runs, nil none
+	g     *sumG // it runs, nil none
 	gid   uint64
 	last  uint64 // ticks
 	n     uint64 // events
@@ -200,8 +200,8 @@ func (s *v1Sums) window() bool {
 }
 
 // numbered gives the window's goroutines, in an order that depends on the trace alone.
-func (s *v1Sums) numbered() iter.Seq2[uint64, *swiftG] {
-	return func(yield func(uint64, *swiftG) bool) {
+func (s *v1Sums) numbered() iter.Seq2[uint64, *sumG] {
+	return func(yield func(uint64, *sumG) bool) {
 		for _, e := range s.ids.more.e {
 			if !e.used {
 				continue
@@ -217,7 +217,7 @@ func (s *v1Sums) numbered() iter.Seq2[uint64, *swiftG] {
 }
 
 // fits closes g's sums, and tells whether they are such as can be.
-func (s *v1Sums) fits(id uint64, g *swiftG) bool {
+func (s *v1Sums) fits(id uint64, g *sumG) bool {
 	seq := uint64(1)
 	k, old := s.a.ids.get(id)
 	if old == g.start {
@@ -243,12 +243,12 @@ func (s *v1Sums) fits(id uint64, g *swiftG) bool {
 	return ok && (open == 0) == (g.end != 0) && open <= 1
 }
 
-// maxV1Seq bounds sequence numbers, and so the number of those in a window: swiftG.id has the highest that was read above
+// maxV1Seq bounds sequence numbers, and so the number of those in a window: sumG.id has the highest that was read above
 // how many there were.
 const maxV1Seq = 1<<32 - 1
 
 // count notes that g has an event with a number.
-func (g *swiftG) count(r *v1Rec) bool {
+func (g *sumG) count(r *v1Rec) bool {
 	g.id++
 	if !r.local && r.a[1] > g.id>>32 {
 		g.id = r.a[1]<<32 | g.id&maxV1Seq

@@ -1,49 +1,12 @@
 package exectrace
 
-import (
-	"encoding/binary"
-	"math/bits"
-)
+import "math/bits"
 
-// The way to totals that needs no order.
-//
-// How long a goroutine was in a state is the sum of the times it left it less the sum of those it entered it,
-// and a sum does not care in which order it is added up. So each batch is decoded on its own, in the order of the file,
-// with nothing kept but what its M runs: no merge by time, no events.
-//
-//  1. Every transition adds its time to the state that is left and takes it from the one that is entered. Each time
-//     carries a one in its upper bits, so the same sum counts.
-//  2. At the generation's end the state that is still open is the one that was entered once more than left; it is closed.
-//  3. Then every sum must be a time within the generation and every count 0. If not, something was
-//     lost or is damaged: the generation is read again in order, as for events.
-//
-// It takes a quarter of the time of the ordered way.
+// Sums of formats 1.22 and later, by the method of sums.go: a generation at a time, which each worker
+// decodes on its own, batch by batch.
 
-// one is what a transition counts beside its time: 2^40 ticks of 64 ns are 19 hours, no generation's length.
-const one = 1 << 40
-
-// Accumulators. They are indices, so that a transition is two additions.
-const (
-	accRunnable = iota
-	accRunning
-	accWaiting
-	accSyscall
-	accCount
-)
-
-// swiftG is a goroutine in a generation: one cache line.
-type swiftG struct {
-	acc   [accCount]uint64
-	id    uint64
-	first uint64 // when its status was written or it was created
-	end   uint64 // when it ended; 0: it lives
-	stack uint32 // one of its stacks, the generation's id
-	state uint8  // what its status was; 0: it was created
-	start bool   // stack is where it starts
-}
-
-// swiftP is a P in a generation: running, idle, in a syscall, and lost to a thief when its status was written.
-type swiftP struct {
+// v2SumP is a P in a generation: running, idle, in a syscall, and lost to a thief when its status was written.
+type v2SumP struct {
 	acc   [4]uint64
 	first uint64
 	state uint8
@@ -57,42 +20,26 @@ const (
 	accPLost
 )
 
-type swiftM struct {
+type v2SumM struct {
 	m       uint64
-	g       *swiftG // nil none
-	p       *swiftP
-	pending *swiftG // what stands for the goroutine that it had from before
-	syscall bool    // its P is in a syscall with it
-	fresh   bool    // nothing is known of it yet
+	g       *sumG // nil none
+	p       *v2SumP
+	pending *sumG // what stands for the goroutine that it had from before
+	syscall bool  // its P is in a syscall with it
+	fresh   bool  // nothing is known of it yet
 }
 
-// swift decodes one generation.
-type swift struct {
-	w     *worker
-	ids   pages
-	pends []*swiftG // those that stand for others
-	ps    []*swiftP // by P; nil: not heard of
-	ms    []*swiftM // pointers stay valid while it grows
-	mids  goMap
-	min   uint64
-	max   uint64 // the last event's time
-	n     int64
-
-	marks  []mark
+// v2Sums decodes one generation.
+type v2Sums struct {
+	sums
+	w      *worker
+	pends  []*sumG   // those that stand for others
+	ps     []*v2SumP // by P; nil: no event names it
+	ms     []*v2SumM // pointers stay valid while it grows
+	mids   goMap
+	min    uint64 // the earliest time of a batch, from which times here count
 	assist openSum
 	sweep  openSum
-	counts Counts
-	bad    bool
-}
-
-// mark is a beginning or an end of a stop-the-world or of a GC cycle.
-type mark struct {
-	ts    uint64
-	g     GoID
-	name  StringID // the generation's
-	stack StackID  // the generation's
-	rng   Range
-	kind  Kind
 }
 
 // openSum is the sum of the times of ends less those of beginnings, and how many more of those there were.
@@ -105,12 +52,12 @@ type openSum struct {
 }
 
 // run decodes all batches; false if the generation has to be read in order.
-func (s *swift) run(w *worker) bool {
+func (s *v2Sums) run(w *worker) bool {
 	g := w.gen
 	if w.mul == 0 || !g.complete || g.restart || len(g.lost) > 0 {
 		return false
 	}
-	*s = swift{w: w, ids: s.ids, pends: s.pends[:0], ps: s.ps[:0], ms: s.ms[:0], mids: s.mids, marks: s.marks[:0]}
+	*s = v2Sums{sums: sums{ids: s.ids, marks: s.marks[:0]}, w: w, pends: s.pends[:0], ps: s.ps[:0], ms: s.ms[:0], mids: s.mids}
 	s.ids.reset()
 	s.mids.reset()
 	s.min = g.minTs
@@ -123,40 +70,25 @@ func (s *swift) run(w *worker) bool {
 	return !s.bad && s.close()
 }
 
-// short are the bytes that the last byte of a varint must be among for varint to decode it.
-const short = 0x8080808080
-
-// first8 reads eight bytes; d has them.
-func first8(d []byte, i int) uint64 { return binary.LittleEndian.Uint64(d[i:]) }
-
-// stopBits marks the last byte of every varint in w.
-func stopBits(w uint64) uint64 { return ^w & 0x8080808080808080 }
-
-// varint gives the value of the varint that ends at the lowest of w's stop bits, at most five bytes of it.
-func varint(w, stops uint64) uint64 {
-	x := w & (stops ^ (stops - 1))
-	return x&0x7f | x>>1&0x3f80 | x>>2&0x1fc000 | x>>3&0xfe00000 | x>>4&0x7f0000000
-}
-
 // batch decodes one batch. Its last events are copied to where eight bytes can always be read.
-func (s *swift) batch(b *batchRef) bool {
+func (s *v2Sums) batch(b *batchRef) bool {
 	m := s.thread(b.m)
 	d := s.w.data[b.off:b.end]
 	ts := b.ts - s.min
 	i, ok := 0, true
-	if len(d) > swiftTail {
-		if ts, i, ok = s.events(m, d, len(d)-swiftTail, ts); !ok {
+	if len(d) > sumsTail {
+		if ts, i, ok = s.events(m, d, len(d)-sumsTail, ts); !ok {
 			return false
 		}
 	}
-	var tail [2*swiftTail + 64]byte
+	var tail [2*sumsTail + 64]byte
 	n := copy(tail[:], d[i:])
 	_, i, ok = s.events(m, tail[:], n, ts)
 	return ok && i == n
 }
 
-// swiftTail is more than two events' longest encoding.
-const swiftTail = 128
+// sumsTail is more than two events' longest encoding.
+const sumsTail = 128
 
 // events decodes those that begin before end. It gives the time of the last and the index behind it.
 //
@@ -164,7 +96,7 @@ const swiftTail = 128
 // and its length comes from its stop bits in a few instructions, while the values are worked out beside that. Only an event
 // longer than that loads its arguments again. Where nearly all events of a kind are of one length, a branch on that takes the place of
 // reckoning it: it is foreseen, and the next event is loaded without waiting for this one.
-func (s *swift) events(m *swiftM, d []byte, end int, ts uint64) (uint64, int, bool) {
+func (s *v2Sums) events(m *v2SumM, d []byte, end int, ts uint64) (uint64, int, bool) {
 	i := 0
 	n := int64(0)
 	top := s.ids.top // pages.get stands here twice: a call would spill all that is in registers
@@ -306,8 +238,10 @@ func (s *swift) events(m *swiftM, d []byte, end int, ts uint64) (uint64, int, bo
 			i = base + bits.TrailingZeros64(as2)>>3 + 1
 			if typ == evUserRegionBegin {
 				s.counts.Regions++
-			} else if typ != evUserRegionEnd {
-				s.create(typ, varint(a, ao), uint64(second(a, ao)), ts)
+			} else if typ == evGoCreate {
+				s.create(accRunnable, varint(a, ao), uint64(second(a, ao)), ts)
+			} else if typ == evGoCreateBlocked {
+				s.create(accWaiting, varint(a, ao), uint64(second(a, ao)), ts)
 			}
 
 		default:
@@ -341,26 +275,11 @@ bad:
 	return ts, i, false
 }
 
-// second is the value of the second varint in a.
-func second(a, stops uint64) uint32 {
-	n := bits.TrailingZeros64(stops) + 1
-	return uint32(varint(a>>n, stops>>n))
-}
-
-// varint4 is varint for at most four bytes.
-func varint4(w, stops uint64) uint64 {
-	x := w & (stops ^ (stops - 1))
-	return x&0x7f | x>>1&0x3f80 | x>>2&0x1fc000 | x>>3&0xfe00000
-}
-
-// noTime is the first time of a goroutine whose status or creation has not come by yet.
-const noTime = ^uint64(0)
-
-func (s *swift) thread(m uint64) *swiftM {
+func (s *v2Sums) thread(m uint64) *v2SumM {
 	k, ok := s.mids.get(m)
 	if !ok {
 		k = uint32(len(s.ms))
-		s.ms = append(s.ms, &swiftM{m: m, fresh: true})
+		s.ms = append(s.ms, &v2SumM{m: m, fresh: true})
 		s.mids.put(m, k)
 	}
 	return s.ms[k]
@@ -368,26 +287,12 @@ func (s *swift) thread(m uint64) *swiftM {
 
 // pend makes a goroutine to stand for the one that the M has been in a syscall with since before the
 // generation: another M writes its status, and that may be in a batch further on.
-func (s *swift) pend(m *swiftM) bool {
+func (s *v2Sums) pend(m *v2SumM) bool {
 	if !m.fresh {
 		return false
 	}
-	g := &swiftG{first: noTime}
+	g := &sumG{first: noTime}
 	s.pends = append(s.pends, g)
 	m.pending, m.g, m.fresh = g, g, false
 	return true
-}
-
-func (s *swift) create(typ byte, id, start, ts uint64) {
-	g := s.ids.get(id)
-	if g.first != noTime {
-		s.bad = true
-		return
-	}
-	g.first, g.stack, g.start = ts, uint32(start), true
-	if typ == evGoCreate {
-		g.acc[accRunnable] -= ts | one
-	} else {
-		g.acc[accWaiting] -= ts | one
-	}
 }

@@ -120,7 +120,7 @@ func (s *v1Sums) rare(c *v1Cursor, p *v1SumP, r *v1Rec, now Time) bool {
 		if r.a[0]-1 >= maxGo {
 			return false
 		}
-		s.create(evGoCreate, r.a[0], r.a[1], rel)
+		s.create(accRunnable, r.a[0], r.a[1], rel)
 
 	case v1GoEnd:
 		g := p.g

@@ -5,7 +5,7 @@ package exectrace
 const pageSize = 16
 
 // page holds goroutines; who was not heard of has no times.
-type page [pageSize]swiftG
+type page [pageSize]sumG
 
 // maxPages bounds a generation's goroutines: 16 MB. One that has more is read in order, which takes less memory each.
 const maxPages = 16 << 10
@@ -31,7 +31,7 @@ type topEntry struct {
 const noPage = ^uint64(0)
 
 // get gives the goroutine with the number.
-func (t *pages) get(id uint64) *swiftG {
+func (t *pages) get(id uint64) *sumG {
 	e := &t.top[id/pageSize%(1<<topBits)]
 	if e.key != id/pageSize {
 		t.find(e, id/pageSize)
@@ -48,7 +48,7 @@ func (t *pages) find(e *topEntry, key uint64) {
 		t.n++
 		t.more.put(key, k)
 		for x := range p {
-			p[x] = swiftG{first: noTime}
+			p[x] = sumG{first: noTime}
 			if !t.anon {
 				p[x].id = key*pageSize + uint64(x)
 			}

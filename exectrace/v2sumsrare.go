@@ -1,9 +1,7 @@
 package exectrace
 
-import "iter"
-
 // rare handles the events that the hot loop leaves: the argument's index i is behind the time ts.
-func (s *swift) rare(m *swiftM, typ byte, d []byte, i int, ts uint64) (int, bool) {
+func (s *v2Sums) rare(m *v2SumM, typ byte, d []byte, i int, ts uint64) (int, bool) {
 	if !timed(typ) {
 		return i, false
 	}
@@ -113,8 +111,10 @@ func (s *swift) rare(m *swiftM, typ byte, d []byte, i int, ts uint64) (int, bool
 		next.acc[accRunning] -= val
 		m.g = next
 		s.n += 2
-	case evGoCreate, evGoCreateBlocked:
-		s.create(typ, v[0], uint64(stackID(v[1])), ts)
+	case evGoCreate:
+		s.create(accRunnable, v[0], uint64(stackID(v[1])), ts)
+	case evGoCreateBlocked:
+		s.create(accWaiting, v[0], uint64(stackID(v[1])), ts)
 	case evSTWBegin, evSTWEnd:
 		if m.g == nil {
 			return i, false
@@ -169,8 +169,8 @@ func (s *swift) rare(m *swiftM, typ byte, d []byte, i int, ts uint64) (int, bool
 }
 
 // long does what the hot loop does, for events that are too long for it.
-func (s *swift) long(m *swiftM, typ byte, v [4]uint64, val uint64) bool {
-	var g *swiftG
+func (s *v2Sums) long(m *v2SumM, typ byte, v [4]uint64, val uint64) bool {
+	var g *sumG
 	switch typ {
 	case evGoStart, evGoUnblock:
 		g = s.ids.get(v[0])
@@ -223,14 +223,14 @@ func (s *swift) long(m *swiftM, typ byte, v [4]uint64, val uint64) bool {
 // maxMarks bounds the pauses and cycles of one generation.
 const maxMarks = 64 << 10
 
-func (s *swift) mark(k mark) bool {
+func (s *v2Sums) mark(k mark) bool {
 	if len(s.marks) < maxMarks {
 		s.marks = append(s.marks, k)
 	}
 	return true
 }
 
-func (s *swift) goStatus(m *swiftM, v [4]uint64, ts uint64) bool {
+func (s *v2Sums) goStatus(m *v2SumM, v [4]uint64, ts uint64) bool {
 	if v[2] == 0 || v[2] >= uint64(len(goStates)) {
 		return false
 	}
@@ -270,7 +270,7 @@ func (s *swift) goStatus(m *swiftM, v [4]uint64, ts uint64) bool {
 }
 
 // fold gives k what was added up for the stand-in of o's goroutine.
-func (s *swift) fold(o *swiftM, g *swiftG) {
+func (s *v2Sums) fold(o *v2SumM, g *sumG) {
 	p := o.pending
 	for a := range g.acc {
 		g.acc[a] += p.acc[a]
@@ -281,14 +281,14 @@ func (s *swift) fold(o *swiftM, g *swiftG) {
 	if o.g == o.pending {
 		o.g = g
 	}
-	*p = swiftG{}
+	*p = sumG{}
 	o.pending = nil
 }
 
 // accOf gives the accumulator of a status.
 var accOf = [...]uint8{goRunnable: accRunnable, goRunning: accRunning, goSyscall: accSyscall, goWaiting: accWaiting}
 
-func (s *swift) procStatus(m *swiftM, v [4]uint64, ts uint64) bool {
+func (s *v2Sums) procStatus(m *v2SumM, v [4]uint64, ts uint64) bool {
 	if v[0] >= maxProc || v[1] == 0 || v[1] >= uint64(len(procStates)) {
 		return false
 	}
@@ -307,18 +307,18 @@ func (s *swift) procStatus(m *swiftM, v [4]uint64, ts uint64) bool {
 	return true
 }
 
-func (s *swift) p(id uint64) *swiftP {
+func (s *v2Sums) p(id uint64) *v2SumP {
 	for uint64(len(s.ps)) <= id {
 		s.ps = append(s.ps, nil)
 	}
 	if s.ps[id] == nil {
-		s.ps[id] = new(swiftP)
+		s.ps[id] = new(v2SumP)
 	}
 	return s.ps[id]
 }
 
 // close ends every state that is open at the generation's end, and tells whether all sums hold.
-func (s *swift) close() bool {
+func (s *v2Sums) close() bool {
 	end := s.max
 	for _, g := range s.pends {
 		if g.first == noTime {
@@ -343,40 +343,3 @@ func (s *swift) close() bool {
 	}
 	return true
 }
-
-// all gives the goroutines, in an order that depends on the trace alone.
-func (s *swift) all() iter.Seq[*swiftG] {
-	return func(yield func(*swiftG) bool) {
-		for k := range s.ids.mem.n {
-			p := s.ids.mem.at(k)
-			for x := range p {
-				if p[x].used() && !yield(&p[x]) {
-					return
-				}
-			}
-		}
-	}
-}
-
-// used tells whether g was heard of.
-func (g *swiftG) used() bool { return g.first != noTime || g.acc != [accCount]uint64{} }
-
-// closeSums adds the end to the sums that were opened once more than closed, which it marks, and counts them.
-func closeSums(acc []uint64, end uint64) (open int, ok bool) {
-	for a := range acc {
-		if int64(acc[a]) < 0 {
-			acc[a] += end | one
-			open++
-			if acc[a] > end {
-				return open, false
-			}
-			acc[a] |= stillOpen
-		} else if acc[a] > end {
-			return open, false
-		}
-	}
-	return open, true
-}
-
-// stillOpen marks the sum of the state that lasts beyond the generation.
-const stillOpen = 1 << 63

@@ -108,32 +108,3 @@ func (w *worker) inconsistent(c *cursor, what string) {
 	}
 	w.gap(c.ts, c.ts+w.ticks(holdLossNS), fmt.Sprintf("thread %d: %s: something before it was lost", c.m, what), 0)
 }
-
-// skipArgs gives the index behind the arguments of an event.
-func skipArgs(d []byte, typ byte, i int) int {
-	n := argCount(typ)
-	for ; n > 0; n-- {
-		_, i = uvarint(d, i)
-	}
-	return i
-}
-
-func argCount(typ byte) uint8 {
-	if typ >= evSpan && typ <= evGoroutineFree {
-		return spanArgs[typ-evSpan]
-	}
-	return v2Args[typ]
-}
-
-// v2Args counts the varints after the time of each event.
-var v2Args = [256]uint8{
-	evProcsChange: 2, evProcStart: 2, evProcStop: 0, evProcSteal: 3, evProcStatus: 2,
-	evGoCreate: 3, evGoCreateSyscall: 1, evGoStart: 2, evGoDestroy: 0, evGoDestroySyscall: 0,
-	evGoStop: 2, evGoBlock: 2, evGoUnblock: 3, evGoSyscallBegin: 2, evGoSyscallEnd: 0, evGoSyscallEndBlocked: 0, evGoStatus: 3,
-	evSTWBegin: 2, evSTWEnd: 0, evGCActive: 1, evGCBegin: 2, evGCEnd: 1,
-	evGCSweepActive: 1, evGCSweepBegin: 1, evGCSweepEnd: 2,
-	evGCMarkAssistActive: 1, evGCMarkAssistBegin: 1, evGCMarkAssistEnd: 0,
-	evHeapAlloc: 1, evHeapGoal: 1, evGoLabel: 1,
-	evUserTaskBegin: 4, evUserTaskEnd: 2, evUserRegionBegin: 3, evUserRegionEnd: 3, evUserLog: 4,
-	evGoSwitch: 2, evGoSwitchDestroy: 2, evGoCreateBlocked: 3, evGoStatusStack: 4,
-}
