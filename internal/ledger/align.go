@@ -8,7 +8,8 @@ import (
 	"github.com/whystall/whystall/internal/timeline"
 )
 
-// alignment checks the two clocks and the records against each other: whoever tells of a goroutine is on a CPU (rules of joining, section 9).
+// alignment checks the two clocks and the records against each other: whoever changes a goroutine's
+// state is on a CPU. See docs/join.md, "9. Clocks and controls".
 type alignment struct {
 	a *timeline.Aligner
 }

@@ -410,8 +410,8 @@ func (s *sum) tag(k factKind, ns int64) {
 	}
 }
 
-// excess is ledger rules' section 8: each slow request against the middle fifth, by duration, of those of its group
-// with the nearest own running time.
+// excess compares each slow request with the middle fifth, by duration, of those of its group that have
+// the nearest own running time. See docs/ledger.md, "8. Slow against usual".
 func (p *pass) excess(c *column, slow []*kept) {
 	usual := map[*group][]*kept{}
 	fifths := map[*kept][]*kept{} // by the first of those it is the middle fifth of

@@ -23,7 +23,7 @@ import (
 //
 // What the ring no longer has, or a gap hides, is unexplained from there down to the frame's bound.
 
-// Limits of one activation, ledger rules section 11.
+// Limits of one activation: docs/ledger.md, "11. One pass, bounded memory".
 const (
 	maxDepth  = 4096
 	maxVisits = 1 << 16

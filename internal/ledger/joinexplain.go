@@ -206,8 +206,8 @@ func (x *explainer) idleP(lo, hi int64) bool {
 	return total > 0
 }
 
-// together appends the parts of [lo,hi) by what the threads of the process did together, section 8 (b) to (e) of the rules. It is coverage and no
-// hop, so none is measured.
+// together appends the parts of [lo,hi) by what the threads of the process did together: (b) to (e) of
+// docs/join.md, "8. Requests". It is coverage and no hop, so none is measured.
 func (j *joiner) together(dst []part, lo, hi int64) []part {
 	j.tiles = j.k.Process(j.base+lo, j.base+hi, j.tiles[:0])
 	for _, t := range j.tiles {

@@ -74,8 +74,8 @@ type Align struct {
 	MinNS       int64 // least time from a thread's switch-in to its first event; 0 not known
 }
 
-// Fair is the fair control of section 9 of the rules for joining: of pairs of events of one thread as far apart as a stop-the-world is long, how
-// many look as if something had held the thread up.
+// Fair is the fair control: of pairs of events of one thread, as far apart as a stop-the-world is long,
+// how many look as if something had held the thread up. See docs/join.md, "9. Clocks and controls".
 type Fair struct {
 	Pairs, Covered, Edge int64
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/whystall/whystall/internal/timeline"
 )
 
-// A trace has no lock's address and no acquisition, only the unlock that wakes a waiter. So (ledger rules, section 6)
-// a lock is a class of sites, joined by each wake-up's lock site and unlock site, and a holder is who unlocked,
-// back to its last wait or syscall outside the class.
+// A trace has neither a lock's address nor its acquisition, only the unlock that wakes a waiter. So a
+// lock is a class of sites: each wake-up joins the site of the wait and the site of the unlock. A holder
+// is who unlocked, back to its last wait or syscall outside the class. See docs/ledger.md, "6. Locks".
 
 // release is an unlock that woke somebody.
 type release struct {

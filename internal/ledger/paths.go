@@ -11,9 +11,10 @@ import (
 	"github.com/whystall/whystall/internal/timeline"
 )
 
-// A stop-the-world is a path and no leaf (rules of joining, sections 4 to 6): until everybody stopped it is told by what the awaited thread did,
-// before and after that by what the initiator did. A ragged barrier is one wait for the awaited. What the walk of a thread (threadwalk.go) finds
-// are the parts; they tile the path exactly.
+// A stop-the-world is a path and no leaf. While somebody is awaited, the awaited thread explains it; before
+// and after that the initiator does. A ragged barrier is one wait for the awaited. The parts that the walk
+// of a thread (threadwalk.go) finds tile the path exactly. The phases are docs/join.md, "4. Anatomy of a
+// stop-the-world"; the rules docs/join.md, "5. Who is to blame for a pause".
 
 // path is one stop-the-world or barrier. Times are relative.
 type path struct {
@@ -46,7 +47,7 @@ type hop struct {
 const (
 	maxHops     = 24
 	hopShare    = 20 // a stretch is told when it is that part of the path, or a ms
-	namedPct    = 80 // grades, section 6
+	namedPct    = 80 // grades: docs/join.md, "6. How sure"
 	supportPct  = 50
 	unknownPct  = 5
 	mostPaths   = 1000
@@ -450,7 +451,7 @@ func (t *path) result(q *pass, j *joiner) Barrier {
 
 func ms(ns int64) float64 { return float64(ns) / 1e6 }
 
-// isNamed: section 6 counts what says who or what held the thread.
+// isNamed reports whether the part says who or what held the thread: docs/join.md, "6. How sure".
 func (x *part) isNamed() bool {
 	switch x.leaf {
 	case codeOnCPU:
@@ -478,7 +479,7 @@ func (p *pass) describe(x *part) string {
 	return d
 }
 
-// grade is section 6 of the rules of joining.
+// grade says how sure the path is: docs/join.md, "6. How sure".
 func (t *path) grade(named, ns int64, misplaced bool) string {
 	awaits := t.stop > t.await // time that hangs on who was awaited
 	switch {

@@ -90,7 +90,7 @@ type Account struct {
 	Holder string // of ClassLock: entry function of who had the lock, if that one waited for the actor; "": the actor had it
 	NS     int64
 
-	ExcessNS int64 // slow column only: matched excess over requests that were usual (ledger rules, section 8)
+	ExcessNS int64 // slow column only: matched excess over usual requests, docs/ledger.md, "8. Slow against usual"
 	Requests int   // in how many requests it occurs
 	Largest  int   // of how many requests it is the largest account
 	Actors   int   // how many goroutines were the actor, at most 4 of each request counted; 0 for ClassOwn

@@ -7,8 +7,9 @@ import (
 	"github.com/whystall/whystall/exectrace"
 )
 
-// STW is one stop-the-world, see section 4 of the rules for who is awaited. From Begin to LastStop Ps were being stopped, until
-// Start the world was stopped, from there on only the initiator was delayed.
+// STW is one stop-the-world. From Begin to LastStop Ps were being stopped, until Start the world was
+// stopped, from there on only the initiator was delayed. Who is awaited is decided by docs/join.md,
+// "4. Anatomy of a stop-the-world".
 type STW struct {
 	Begin, LastStop, Start, End int64 // LastStop 0: nobody was awaited, or it is not known
 	Kind                        exectrace.StringID

@@ -325,7 +325,7 @@ func kindOf(name string) frameKind {
 	return frameRuntime
 }
 
-// class is ledger rules' section 5: what kind of wait this is.
+// class says what kind of wait this is: docs/ledger.md, "5. Waits".
 func (s *Stacks) class(reason exectrace.Reason, id exectrace.StackID) Wait {
 	switch reason {
 	case exectrace.ReasonNetwork:
