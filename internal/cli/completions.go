@@ -6,8 +6,6 @@ import (
 	"strings"
 
 	"github.com/alecthomas/kong"
-
-	"github.com/whystall/whystall/internal/detect"
 )
 
 var _ = register(&command{
@@ -70,9 +68,7 @@ func completable(app *kong.Application) []completion {
 			case p.Enum != "":
 				c.words = strings.Split(p.Enum, ",")
 			case n.Name == "causes":
-				for _, m := range detect.Causes() {
-					c.words = append(c.words, m.Name)
-				}
+				c.words = append(c.words, pages()...)
 			default:
 				c.files = true
 			}

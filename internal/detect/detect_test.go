@@ -299,6 +299,21 @@ func TestManual(t *testing.T) {
 	if strings.Join(got, " ") != strings.Join(want, " ") {
 		t.Errorf("pages %v, want %v", got, want)
 	}
+	for _, c := range Chapters() {
+		if _, ok := Manual(c.Name); ok {
+			t.Errorf("%s: a chapter with the name of a cause", c.Name)
+		}
+		for i, line := range strings.Split(c.Doc, "\n") {
+			if len([]rune(line)) > 100 {
+				t.Errorf("%s: line %d of its page has %d columns", c.Name, i+1, len([]rune(line)))
+			}
+		}
+		for _, level := range []finding.Confidence{finding.Proven, finding.Supported, finding.Possible} {
+			if c.Name == howSure.Name && !strings.Contains(c.Doc, "\n  "+string(level)+": ") {
+				t.Errorf("%s: does not say what %s is", c.Name, level)
+			}
+		}
+	}
 	if _, ok := Manual("gremlins"); ok {
 		t.Error("a page for gremlins")
 	}

@@ -1,7 +1,8 @@
 // Package finding is what a detector may say: plain data, and how an amount is said.
 package finding
 
-// Confidence grades a finding; see the manual's chapter "how sure".
+// Confidence grades a finding. The rule is the manual's chapter "how-sure", which "whystall causes how-sure"
+// prints (internal/detect/chapters.go).
 type Confidence string
 
 const (
