@@ -27,12 +27,13 @@ internal/sensor/bpf github.com/cilium/ebpf golang.org/x/sys
 internal/evidence   github.com/klauspost/compress
 internal/format     internal/evidence github.com/google/pprof/profile
 internal/collect    internal/evidence internal/format internal/sensor/
-internal/timeline   internal/evidence exectrace
-internal/request    internal/timeline internal/evidence exectrace
-internal/ledger     internal/timeline internal/request internal/evidence exectrace
+internal/timeline   exectrace
+internal/sched      internal/evidence/kernel exectrace
+internal/request    internal/timeline internal/sched internal/evidence exectrace
+internal/ledger     internal/timeline internal/sched internal/request internal/evidence exectrace
 internal/finding
-internal/detect     internal/evidence internal/timeline internal/ledger internal/finding
-internal/report     internal/evidence internal/timeline internal/ledger internal/finding
+internal/detect     internal/evidence internal/timeline internal/sched internal/ledger internal/finding
+internal/report     internal/evidence internal/sched internal/ledger internal/finding
 internal/cli        exectrace internal/ github.com/alecthomas/kong
 internal/need
 internal/arrows
@@ -48,6 +49,7 @@ internal/detect     internal/format internal/request
 internal/report     internal/format internal/request internal/detect
 internal/cli        github.com/rogpeppe/go-internal/testscript github.com/google/pprof/profile
 internal/format     internal/timeline
+internal/sched      internal/timeline
 cmd/whystall        github.com/rogpeppe/go-internal/testscript
 `
 

@@ -15,7 +15,7 @@ import (
 	"github.com/whystall/whystall/exectrace"
 	"github.com/whystall/whystall/internal/ledger"
 	"github.com/whystall/whystall/internal/report"
-	"github.com/whystall/whystall/internal/timeline"
+	"github.com/whystall/whystall/internal/sched"
 )
 
 // memoryLimit is soft and keeps the promise of 64 MiB of heap for a trace of any size: what the runtime needs besides
@@ -46,7 +46,7 @@ func (con *console) account(in *loaded, entry *regexp.Regexp, slowOver time.Dura
 	}
 	if in.kern != nil {
 		var err error
-		if in.threads, err = timeline.NewKernel(in.kern); err != nil {
+		if in.threads, err = sched.New(in.kern); err != nil {
 			in.gaps = append(in.gaps, report.Gap{Source: "kernel", Reason: err.Error()})
 		} else if why := in.kern.Ended(); why != "" {
 			in.gaps = append(in.gaps, report.Gap{Source: "kernel", Reason: why})

@@ -10,7 +10,7 @@ import (
 
 	"github.com/whystall/whystall/internal/evidence"
 	"github.com/whystall/whystall/internal/ledger"
-	"github.com/whystall/whystall/internal/timeline"
+	"github.com/whystall/whystall/internal/sched"
 )
 
 var _ = register(&command{
@@ -77,7 +77,7 @@ func longerHalt(v verdict, h *evidence.Halt) verdict {
 }
 
 // standstill is the longest time in which no thread ran though one was queued or throttled, and how many took over.
-func standstill(k *timeline.Kernel, over int64) verdict {
+func standstill(k *sched.Timeline, over int64) verdict {
 	v := verdict{What: "standstill"}
 	for i, s := range ledger.Standstills(k, 1) {
 		if i == 0 {

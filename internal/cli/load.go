@@ -10,7 +10,7 @@ import (
 	"github.com/whystall/whystall/internal/evidence/kernel"
 	"github.com/whystall/whystall/internal/format"
 	"github.com/whystall/whystall/internal/report"
-	"github.com/whystall/whystall/internal/timeline"
+	"github.com/whystall/whystall/internal/sched"
 )
 
 // loaded is what all files held.
@@ -20,7 +20,7 @@ type loaded struct {
 	manifest  *evidence.Manifest // of the case that the trace, or the kernel's records are from; nil without one
 	kern      *kernel.Reader
 	kernName  string
-	threads   *timeline.Kernel // what kern holds, once account has read it
+	threads   *sched.Timeline // what kern holds, once account has read it
 	set       *evidence.Set
 	env       map[string]string // of the target, from its case
 	inputs    []report.Input

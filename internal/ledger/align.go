@@ -5,13 +5,14 @@ import (
 	"slices"
 
 	"github.com/whystall/whystall/exectrace"
+	"github.com/whystall/whystall/internal/sched"
 	"github.com/whystall/whystall/internal/timeline"
 )
 
 // alignment checks the two clocks and the records against each other: whoever changes a goroutine's
 // state is on a CPU. See docs/join.md, "9. Clocks and controls".
 type alignment struct {
-	a *timeline.Aligner
+	a *sched.Aligner
 }
 
 // event takes an event of the trace.

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/whystall/whystall/internal/evidence"
-	"github.com/whystall/whystall/internal/timeline"
+	"github.com/whystall/whystall/internal/sched"
 )
 
 // The capacity ledger of CPUs. For each allowed CPU and instant, the first that holds:
@@ -143,7 +143,7 @@ func marks(lists ...spans) []mark {
 
 // cpus makes the ledger. Requests are the times, CLOCK_MONOTONIC, at which requests were under way; on is what they waited for, to share the unused
 // time out by.
-func cpus(k *timeline.Kernel, set *evidence.Set, requests spans, on []Instead) *CPUs {
+func cpus(k *sched.Timeline, set *evidence.Set, requests spans, on []Instead) *CPUs {
 	b, e := k.Span()
 	if b >= e {
 		return nil
@@ -163,11 +163,11 @@ func cpus(k *timeline.Kernel, set *evidence.Set, requests spans, on []Instead) *
 		used.until = folded[0].lo
 	}
 	queues := map[int32]spans{}
-	k.Each(b, e, func(tid uint32, s *timeline.Stretch) {
+	k.Each(b, e, func(tid uint32, s *sched.Stretch) {
 		switch s.Doing {
-		case timeline.ThreadThrottled:
+		case sched.Throttled:
 			throttled = append(throttled, span{s.Begin, s.End})
-		case timeline.ThreadQueued:
+		case sched.Queued:
 			queued = append(queued, span{s.Begin, s.End})
 			if len(folded) > 0 && s.CPU >= 0 && s.End > folded[0].lo {
 				queues[s.CPU] = append(queues[s.CPU], span{s.Begin, s.End})
@@ -177,7 +177,7 @@ func cpus(k *timeline.Kernel, set *evidence.Set, requests spans, on []Instead) *
 	throttled, queued = throttled.merge(), queued.merge()
 	all := marks(throttled, queued, requests)
 	ours := map[uint32]bool{}
-	var runs []timeline.Run
+	var runs []sched.Run
 	for _, cpu := range list {
 		runs = k.Runs(cpu, b, e, runs[:0])
 		l := all
@@ -187,7 +187,7 @@ func cpus(k *timeline.Kernel, set *evidence.Set, requests spans, on []Instead) *
 		at := 0
 		for _, r := range runs {
 			mine, ok := ours[r.TID]
-			if !ok && r.TID != 0 && r.TID != timeline.NobodyKnown {
+			if !ok && r.TID != 0 && r.TID != sched.NobodyKnown {
 				t, _ := k.Name(r.TID, r.Begin)
 				mine = t.Target
 				ours[r.TID] = mine
@@ -238,8 +238,8 @@ type groupUse struct {
 	by    map[uint32]int64
 }
 
-func (u *groupUse) add(k *timeline.Kernel, r *timeline.Run, mine bool) {
-	if u.at == "" || r.TID == 0 || r.TID == timeline.NobodyKnown {
+func (u *groupUse) add(k *sched.Timeline, r *sched.Run, mine bool) {
+	if u.at == "" || r.TID == 0 || r.TID == sched.NobodyKnown {
 		return
 	}
 	in, ok := mine, mine
@@ -265,7 +265,7 @@ func (u *groupUse) add(k *timeline.Kernel, r *timeline.Run, mine bool) {
 }
 
 // foldedSpans is when the recorder's detail was lowered so far that others' switches were not recorded one by one.
-func foldedSpans(k *timeline.Kernel, b, e int64) (l spans) {
+func foldedSpans(k *sched.Timeline, b, e int64) (l spans) {
 	from := int64(-1)
 	for _, v := range k.Levels() {
 		switch {
@@ -289,9 +289,9 @@ func (c *CPUs) add(ns int64, tid uint32, mine bool, bits uint8) {
 	switch {
 	case mine:
 		c.RunningNS += ns
-	case tid == timeline.NobodyKnown && bits&folding != 0 && bits&(outOfQuota|queuedAt) == queuedAt:
+	case tid == sched.NobodyKnown && bits&folding != 0 && bits&(outOfQuota|queuedAt) == queuedAt:
 		c.OthersNS += ns
-	case tid == timeline.NobodyKnown && (bits&folding == 0 || bits&(outOfQuota|someQueued) == someQueued):
+	case tid == sched.NobodyKnown && (bits&folding == 0 || bits&(outOfQuota|someQueued) == someQueued):
 		c.UnknownNS += ns
 	case bits&outOfQuota != 0:
 		c.ThrottledNS += ns

@@ -3,7 +3,7 @@ package ledger
 import (
 	"sort"
 
-	"github.com/whystall/whystall/internal/timeline"
+	"github.com/whystall/whystall/internal/sched"
 )
 
 // enough is when no thread of the process wanted a CPU in vain. A trace that names no threads does not tell which of them ran a goroutine, but then
@@ -17,10 +17,10 @@ type enough struct {
 func (x *enough) init(j *joiner) {
 	x.ready = true
 	begin, end := j.k.Span()
-	j.k.Each(begin, end, func(_ uint32, s *timeline.Stretch) {
+	j.k.Each(begin, end, func(_ uint32, s *sched.Stretch) {
 		switch s.Doing {
-		case timeline.ThreadQueued, timeline.ThreadThrottled:
-		case timeline.ThreadUnknown:
+		case sched.Queued, sched.Throttled:
+		case sched.Unknown:
 			if s.Begin == begin {
 				return // not seen yet: it slept, for all that anybody knows
 			}

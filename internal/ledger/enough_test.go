@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/whystall/whystall/internal/evidence/kernel"
-	"github.com/whystall/whystall/internal/timeline"
+	"github.com/whystall/whystall/internal/sched"
 )
 
 // Of two threads one waits for a CPU from 10 to 14 and from 20 to 21 us: the other's stretches make no difference.
@@ -27,7 +27,7 @@ func TestEnough(t *testing.T) {
 		}
 		r.recs = append(r.recs, rec)
 	}
-	k, err := timeline.NewKernel(r)
+	k, err := sched.New(r)
 	if err != nil {
 		t.Fatal(err)
 	}

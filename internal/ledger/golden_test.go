@@ -14,6 +14,7 @@ import (
 	"github.com/whystall/whystall/exectrace"
 	"github.com/whystall/whystall/internal/evidence/kernel"
 	"github.com/whystall/whystall/internal/request"
+	"github.com/whystall/whystall/internal/sched"
 	"github.com/whystall/whystall/internal/timeline"
 )
 
@@ -78,7 +79,7 @@ type goldenCase struct {
 	acts  []request.Activation
 	asked map[exectrace.Time]int64 // by begin: since when the request was there
 	unit  float64
-	k     *timeline.Kernel // nil without a section kernel
+	k     *sched.Timeline // nil without a section kernel
 }
 
 func parseCase(t *testing.T, archive string) goldenCase {
@@ -210,13 +211,13 @@ func (c goldenCase) tell(t *testing.T) (string, *Result) {
 }
 
 // twinOf is the kernel's side of a case.
-func twinOf(t testing.TB, text string) *timeline.Kernel {
+func twinOf(t testing.TB, text string) *sched.Timeline {
 	t.Helper()
 	src, err := kernel.ParseText(text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, err := timeline.NewKernel(src)
+	k, err := sched.New(src)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,25 +5,25 @@ import (
 	"slices"
 
 	"github.com/whystall/whystall/internal/evidence/kernel"
-	"github.com/whystall/whystall/internal/timeline"
+	"github.com/whystall/whystall/internal/sched"
 )
 
 // heldBy adds up, by thread, how long it held a CPU while threads of the target were queued there: once for each of them. To ask
 // for each queued stretch would cost the square of how many are queued; with 500 that yield all the time it took half a minute for 2 s.
-func heldBy(k *timeline.Kernel) map[uint32]int64 {
+func heldBy(k *sched.Timeline) map[uint32]int64 {
 	type edge struct {
 		at int64
 		in int64
 	}
 	lo, hi := k.Span()
 	byCPU := map[int32][]edge{}
-	k.Each(lo, hi, func(_ uint32, s *timeline.Stretch) {
-		if s.Doing == timeline.ThreadQueued && s.CPU >= 0 {
+	k.Each(lo, hi, func(_ uint32, s *sched.Stretch) {
+		if s.Doing == sched.Queued && s.CPU >= 0 {
 			byCPU[s.CPU] = append(byCPU[s.CPU], edge{s.Begin, 1}, edge{s.End, -1})
 		}
 	})
 	held := map[uint32]int64{}
-	var runs []timeline.Run
+	var runs []sched.Run
 	for cpu, edges := range byCPU {
 		slices.SortFunc(edges, func(a, b edge) int { return cmp.Compare(a.at, b.at) })
 		runs = k.Runs(int(cpu), lo, hi, runs[:0])
@@ -39,7 +39,7 @@ func heldBy(k *timeline.Kernel) map[uint32]int64 {
 				if at < len(edges) {
 					to = min(to, edges[at].at)
 				}
-				if r.TID != timeline.NobodyKnown && queued > 0 {
+				if r.TID != sched.NobodyKnown && queued > 0 {
 					held[r.TID] += queued * (to - from)
 				}
 				from = to
@@ -47,7 +47,7 @@ func heldBy(k *timeline.Kernel) map[uint32]int64 {
 		}
 	}
 	// What was folded while recording is not in the runs.
-	k.Events(lo, hi+1, func(e *timeline.Event) bool {
+	k.Events(lo, hi+1, func(e *sched.Event) bool {
 		held[e.Other] += int64(min(e.Arg[0], uint64(hi-lo)))
 		return true
 	}, kernel.Held)

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/whystall/whystall/exectrace"
+	"github.com/whystall/whystall/internal/sched"
 	"github.com/whystall/whystall/internal/timeline"
 )
 
@@ -29,7 +30,7 @@ type part struct {
 
 // joiner has what the join needs of the kernel's records.
 type joiner struct {
-	k    *timeline.Kernel
+	k    *sched.Timeline
 	tl   *timeline.Timeline
 	base int64 // CLOCK_MONOTONIC of the timeline's 0
 
@@ -55,10 +56,10 @@ type joiner struct {
 
 	parts     []part // scratch of the segment that is explained
 	held      []part // likewise, of who held the Ps
-	shares    []timeline.Share
+	shares    []sched.Share
 	occ       []timeline.Occupant
-	stretches []timeline.Stretch
-	tiles     []timeline.ProcessTile
+	stretches []sched.Stretch
+	tiles     []sched.ProcessTile
 }
 
 // behind is how who had the CPU is called.
@@ -66,7 +67,7 @@ type behind struct {
 	detail timeline.FuncID
 	ref    uint32
 	own    bool
-	then   timeline.Span // when it was called so
+	then   sched.Span // when it was called so
 }
 
 // Words for who had a CPU while a thread was queued for it.
@@ -78,7 +79,7 @@ const (
 // mostDetails bounds the names that commands and functions of other programs may add.
 const mostDetails = 1 << 12
 
-func newJoiner(k *timeline.Kernel, tl *timeline.Timeline) *joiner {
+func newJoiner(k *sched.Timeline, tl *timeline.Timeline) *joiner {
 	j := &joiner{k: k, tl: tl, tids: map[uint32]uint32{}, behind: map[uint32]behind{}, whoAt: map[Instead]uint32{},
 		sleeps: map[[2]uint32]timeline.FuncID{}, details: map[string]timeline.FuncID{}}
 	j.own, j.idle = tl.Name(behindOwn), tl.Name(behindIdle)
@@ -151,25 +152,25 @@ func (j *joiner) thread(dst []part, tid uint32, lo, hi int64, on leafCode, call 
 }
 
 // stretch appends the parts of one stretch.
-func (j *joiner) stretch(dst []part, tid uint32, s *timeline.Stretch, b, e int64, on leafCode, call bool) []part {
+func (j *joiner) stretch(dst []part, tid uint32, s *sched.Stretch, b, e int64, on leafCode, call bool) []part {
 	p := part{lo: b, hi: e, measured: true}
 	switch s.Doing {
-	case timeline.ThreadOn:
+	case sched.OnCPU:
 		// In the middle of a fault or a reclaim that is what it works on.
-		if leaf, ok := blockLeaf(s.Block); ok && s.Block >= timeline.BlockDisk && s.Block <= timeline.BlockNUMA {
+		if leaf, ok := blockLeaf(s.Block); ok && s.Block >= sched.BlockDisk && s.Block <= sched.BlockNUMA {
 			p.leaf, p.measured = leaf, !s.Sampled
 		} else if p.leaf = on; on == codeSyscall {
 			p.leaf = codeOnCPU
 		}
-	case timeline.ThreadQueued:
+	case sched.Queued:
 		j.shares = j.k.Behind(tid, j.base+b, j.base+e, j.shares[:0])
 		return j.byShares(dst, j.shares, b, e)
-	case timeline.ThreadThrottled:
+	case sched.Throttled:
 		p.leaf, p.measured = codeThrottled, !s.ByGroup
-	case timeline.ThreadBlocked:
+	case sched.Blocked:
 		leaf, ok := blockLeaf(s.Block)
 		switch {
-		case s.Block == timeline.BlockStopped:
+		case s.Block == sched.BlockStopped:
 			p.leaf, p.detail = codeAsleep, j.sleep(s)
 		case ok && leaf == codeAsleep && call:
 			p.leaf = codeLock // of C code: the runtime makes no goroutine wait for a futex in a call of its own
@@ -193,7 +194,7 @@ func (j *joiner) stretch(dst []part, tid uint32, s *timeline.Stretch, b, e int64
 
 // byShares cuts [b,e) by who had the CPU. The kernel's timeline tells how long each had it; the parts stand in the order of the
 // shares, which matters to no sum.
-func (j *joiner) byShares(dst []part, shares []timeline.Share, b, e int64) []part {
+func (j *joiner) byShares(dst []part, shares []sched.Share, b, e int64) []part {
 	at := b
 	first := len(dst)
 	for _, s := range shares {
@@ -201,7 +202,7 @@ func (j *joiner) byShares(dst []part, shares []timeline.Share, b, e int64) []par
 		if ns <= 0 {
 			continue
 		}
-		if s.TID == timeline.NobodyKnown {
+		if s.TID == sched.NobodyKnown {
 			dst = append(dst, part{lo: at, hi: at + ns, leaf: codeNoCPU, tid: s.TID})
 			at += ns
 			continue
@@ -215,7 +216,7 @@ func (j *joiner) byShares(dst []part, shares []timeline.Share, b, e int64) []par
 		at += ns
 	}
 	if at < e { // behind whom is not known
-		dst = append(dst, part{lo: at, hi: e, leaf: codeNoCPU, tid: timeline.NobodyKnown})
+		dst = append(dst, part{lo: at, hi: e, leaf: codeNoCPU, tid: sched.NobodyKnown})
 	}
 	return dst
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/whystall/whystall/exectrace"
 	"github.com/whystall/whystall/internal/evidence"
 	"github.com/whystall/whystall/internal/evidence/kernel"
+	"github.com/whystall/whystall/internal/sched"
 	"github.com/whystall/whystall/internal/timeline"
 )
 
@@ -168,7 +169,7 @@ func TestJoinedSums(t *testing.T) {
 				if seed == 2 { // the records cover a part
 					from, to = begin+(end-begin)/4, end-(end-begin)/4
 				}
-				k, err := timeline.NewKernel(newRandomKernel(seed, from, to, tids))
+				k, err := sched.New(newRandomKernel(seed, from, to, tids))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -224,7 +225,7 @@ func rows(c Column) string {
 
 // TestRunKernel: a process of which there is no trace has pauses, CPUs and sums, and says why there are no requests.
 func TestRunKernel(t *testing.T) {
-	k, err := timeline.NewKernel(newRandomKernel(4, 1e9, 2e9, []uint32{10, 11, 12, 13}))
+	k, err := sched.New(newRandomKernel(4, 1e9, 2e9, []uint32{10, 11, 12, 13}))
 	if err != nil {
 		t.Fatal(err)
 	}

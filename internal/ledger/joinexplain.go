@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"github.com/whystall/whystall/internal/sched"
 	"github.com/whystall/whystall/internal/timeline"
 )
 
@@ -214,16 +215,16 @@ func (j *joiner) together(dst []part, lo, hi int64) []part {
 		b, e := t.Begin-j.base, t.End-j.base
 		leaf := codeMissing
 		switch t.State {
-		case timeline.ProcessOn:
+		case sched.ProcessOn:
 			leaf = codeRunnable
-		case timeline.ProcessThrottled:
+		case sched.ProcessThrottled:
 			leaf = codeThrottled
-		case timeline.ProcessNone:
+		case sched.ProcessNone:
 			leaf = codeLatePoll
-		case timeline.ProcessStopped:
+		case sched.ProcessStopped:
 			dst = append(dst, part{lo: b, hi: e, leaf: codeAsleep, detail: j.detail(stopped)})
 			continue
-		case timeline.ProcessQueued:
+		case sched.ProcessQueued:
 			from := len(dst)
 			j.shares = j.k.Behind(t.TID, t.Begin, t.End, j.shares[:0])
 			dst = j.byShares(dst, j.shares, b, e)

@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/whystall/whystall/internal/timeline"
+	"github.com/whystall/whystall/internal/sched"
 )
 
 // maxMisplaced is the share of goroutines' transitions, in 1/100 %, that may fall where their thread was off a CPU before the clocks and
@@ -51,7 +51,7 @@ const NoGoTrace = "there is no execution trace that tells of goroutines, and a G
 
 // RunKernel tells what the kernel's records tell of a Go program without a trace: CPUs, threads, pauses by the runtime's notes. Its requests are goroutines',
 // which threads take up in turn: there are none to be seen.
-func RunKernel(ctx context.Context, k *timeline.Kernel, o Options) (*Result, error) {
+func RunKernel(ctx context.Context, k *sched.Timeline, o Options) (*Result, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}

@@ -6,43 +6,44 @@ import (
 
 	"github.com/whystall/whystall/internal/evidence/kernel"
 	"github.com/whystall/whystall/internal/request"
+	"github.com/whystall/whystall/internal/sched"
 	"github.com/whystall/whystall/internal/timeline"
 )
 
 // blockLeaf is the leaf of what a thread is blocked in; false where that is not known, or none that has a leaf.
-func blockLeaf(b timeline.Block) (leafCode, bool) {
+func blockLeaf(b sched.Block) (leafCode, bool) {
 	switch b {
-	case timeline.BlockFutex:
+	case sched.BlockFutex:
 		return codeAsleep, true
-	case timeline.BlockNetwork:
+	case sched.BlockNetwork:
 		return codeNetwork, true
-	case timeline.BlockTimer:
+	case sched.BlockTimer:
 		return codeTimer, true
-	case timeline.BlockPipe:
+	case sched.BlockPipe:
 		return codePipe, true
-	case timeline.BlockDisk:
+	case sched.BlockDisk:
 		return codeDisk, true
-	case timeline.BlockFault:
+	case sched.BlockFault:
 		return codeFault, true
-	case timeline.BlockReclaim:
+	case sched.BlockReclaim:
 		return codeReclaim, true
-	case timeline.BlockMemcg:
+	case sched.BlockMemcg:
 		return codeMemcg, true
-	case timeline.BlockCompaction:
+	case sched.BlockCompaction:
 		return codeCompaction, true
-	case timeline.BlockMmapLock:
+	case sched.BlockMmapLock:
 		return codeMmapLock, true
-	case timeline.BlockTLB:
+	case sched.BlockTLB:
 		return codeTLB, true
-	case timeline.BlockNUMA:
+	case sched.BlockNUMA:
 		return codeNUMA, true
 	}
 	return codeAsleep, false
 }
 
 // sleep is the function that a blocked thread sleeps in: the innermost of the user stack that is no plumbing, else of the kernel's.
-func (j *joiner) sleep(s *timeline.Stretch) timeline.FuncID {
-	if s.Block == timeline.BlockStopped {
+func (j *joiner) sleep(s *sched.Stretch) timeline.FuncID {
+	if s.Block == sched.BlockStopped {
 		return j.detail(stopped)
 	}
 	key := [2]uint32{s.User, s.Kernel}
@@ -61,8 +62,8 @@ func (j *joiner) sleep(s *timeline.Stretch) timeline.FuncID {
 const stopped = "a stop by a signal or a debugger"
 
 // sleepsIn names the function: "" where no stack was recorded.
-func sleepsIn(k *timeline.Kernel, s *timeline.Stretch) string {
-	if s.Block == timeline.BlockStopped {
+func sleepsIn(k *sched.Timeline, s *sched.Stretch) string {
+	if s.Block == sched.BlockStopped {
 		return stopped
 	}
 	if name := asksToSleep(k.Stack(s.User)); name != "" {

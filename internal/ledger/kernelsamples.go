@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/whystall/whystall/internal/evidence/kernel"
-	"github.com/whystall/whystall/internal/timeline"
+	"github.com/whystall/whystall/internal/sched"
 )
 
 // work is what a sample met its thread at.
@@ -18,11 +18,11 @@ const (
 )
 
 // samples adds up CPU time that is no work of the program's: a queue for CPUs is of what the threads on them do.
-func samples(k *timeline.Kernel, r *Kernel) {
+func samples(k *sched.Timeline, r *Kernel) {
 	type stacks struct{ kernel, user uint32 }
 	known := map[stacks]work{}
 	x := newSpanSum(&r.Spin)
-	k.Events(math.MinInt64, math.MaxInt64, func(e *timeline.Event) bool {
+	k.Events(math.MinInt64, math.MaxInt64, func(e *sched.Event) bool {
 		at := stacks{e.Kernel, e.User}
 		is, ok := known[at]
 		if !ok {

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/whystall/whystall/internal/evidence/kernel"
-	"github.com/whystall/whystall/internal/timeline"
+	"github.com/whystall/whystall/internal/sched"
 )
 
 // spanSum is a Spans while it is added up.
@@ -23,7 +23,7 @@ func newSpanSum(out *Spans) *spanSum {
 	return &spanSum{out: out, flags: map[string]int64{}, sites: map[string]*Site{}, by: map[string]int64{}}
 }
 
-func (x *spanSum) add(k *timeline.Kernel, tid uint32, at, ns int64, user uint32, flag string) {
+func (x *spanSum) add(k *sched.Timeline, tid uint32, at, ns int64, user uint32, flag string) {
 	x.out.N++
 	x.out.NS += ns
 	x.out.Max = max(x.out.Max, ns)
@@ -48,10 +48,10 @@ func (x *spanSum) done(by bool) {
 }
 
 // diskFiles shares the waits for a disk out among the files that were told as they began.
-func diskFiles(k *timeline.Kernel, x *spanSum) {
-	k.Events(math.MinInt64, math.MaxInt64, func(e *timeline.Event) bool {
+func diskFiles(k *sched.Timeline, x *spanSum) {
+	k.Events(math.MinInt64, math.MaxInt64, func(e *sched.Event) bool {
 		file := fileOf(k, e.User)
-		if s := k.At(e.TID, e.Begin); s.Doing == timeline.ThreadBlocked && s.Block == timeline.BlockDisk && file != "" {
+		if s := k.At(e.TID, e.Begin); s.Doing == sched.Blocked && s.Block == sched.BlockDisk && file != "" {
 			x.flags[file] += s.Whole.End - s.Whole.Begin
 		}
 		return true
@@ -59,7 +59,7 @@ func diskFiles(k *timeline.Kernel, x *spanSum) {
 }
 
 // fileOf is the file that a record's stack of one frame stands for, "" where it is none.
-func fileOf(k *timeline.Kernel, stack uint32) string {
+func fileOf(k *sched.Timeline, stack uint32) string {
 	if frames := k.Stack(stack); len(frames) == 1 && frames[0].Func == "" {
 		return frames[0].Module
 	}
@@ -67,10 +67,10 @@ func fileOf(k *timeline.Kernel, stack uint32) string {
 }
 
 // events adds up the rarer records.
-func events(k *timeline.Kernel, r *Kernel) {
+func events(k *sched.Timeline, r *Kernel) {
 	sum := map[*Spans]*spanSum{}
 	var freeing, waits []lasting // of mmap_lock
-	add := func(s *Spans, e *timeline.Event, flag string) {
+	add := func(s *Spans, e *sched.Event, flag string) {
 		x := sum[s]
 		if x == nil {
 			x = newSpanSum(s)
@@ -78,7 +78,7 @@ func events(k *timeline.Kernel, r *Kernel) {
 		}
 		x.add(k, e.TID, e.Begin, e.End-e.Begin, e.User, flag)
 	}
-	k.Events(math.MinInt64, math.MaxInt64, func(e *timeline.Event) bool {
+	k.Events(math.MinInt64, math.MaxInt64, func(e *sched.Event) bool {
 		switch e.Kind {
 		case kernel.Reclaim:
 			s := &r.Reclaim
@@ -135,11 +135,11 @@ func events(k *timeline.Kernel, r *Kernel) {
 }
 
 // flushCalls says what the target's threads called, and from where, as samples met them flushing TLBs.
-func flushCalls(k *timeline.Kernel, out *Spans) {
+func flushCalls(k *sched.Timeline, out *Spans) {
 	calls := map[uint32]string{} // by kernel stack; "": no flush
 	sampled := Spans{}
 	x := newSpanSum(&sampled)
-	k.Events(math.MinInt64, math.MaxInt64, func(e *timeline.Event) bool {
+	k.Events(math.MinInt64, math.MaxInt64, func(e *sched.Event) bool {
 		call, ok := calls[e.Kernel]
 		if !ok {
 			call = flushCall(k.Stack(e.Kernel))
@@ -156,7 +156,7 @@ func flushCalls(k *timeline.Kernel, out *Spans) {
 
 // flushCall is the system call that flushes TLBs with this kernel stack, "" if it flushes none.
 func flushCall(frames []kernel.Frame) string {
-	if timeline.BlockOf(frames) != timeline.BlockTLB {
+	if sched.BlockOf(frames) != sched.BlockTLB {
 		return ""
 	}
 	for _, f := range frames {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/whystall/whystall/internal/evidence"
 	"github.com/whystall/whystall/internal/evidence/kernel"
-	"github.com/whystall/whystall/internal/timeline"
+	"github.com/whystall/whystall/internal/sched"
 )
 
 const (
@@ -21,7 +21,7 @@ const (
 )
 
 // untold is in which share of [b,e) each extra was not told.
-func untold(levels []timeline.Level, b, e int64) (share [kernel.Extras]float64) {
+func untold(levels []sched.Level, b, e int64) (share [kernel.Extras]float64) {
 	for i, l := range levels {
 		end := e
 		if i+1 < len(levels) {
@@ -38,7 +38,7 @@ func untold(levels []timeline.Level, b, e int64) (share [kernel.Extras]float64) 
 }
 
 // kernelSums adds up what the kernel's records tell of the target, whoever its requests are.
-func kernelSums(k *timeline.Kernel, set *evidence.Set) *Kernel {
+func kernelSums(k *sched.Timeline, set *evidence.Set) *Kernel {
 	h, tot := k.Header(), k.Totals()
 	b, e := k.Span()
 	r := &Kernel{Source: h.Source, Release: h.Kernel, Begin: b, End: e, PerTask: h.PerTask, AllTasks: h.AllTasks, Missing: slices.Clone(h.Missing),
@@ -53,7 +53,7 @@ func kernelSums(k *timeline.Kernel, set *evidence.Set) *Kernel {
 	r.RunnableAvg, r.RunnableMax, _ = k.Runnable()
 	r.GlanceAvg = glance(k, set)
 	for _, t := range k.Process(b, e, nil) {
-		if t.State == timeline.ProcessThrottled {
+		if t.State == sched.ProcessThrottled {
 			r.StoodNS += t.End - t.Begin
 		}
 	}
@@ -69,7 +69,7 @@ func kernelSums(k *timeline.Kernel, set *evidence.Set) *Kernel {
 }
 
 // kernelBeside begins to add up on another core what depends on nobody's requests. What it gives waits for it.
-func kernelBeside(k *timeline.Kernel, set *evidence.Set) func() *Kernel {
+func kernelBeside(k *sched.Timeline, set *evidence.Set) func() *Kernel {
 	done := make(chan *Kernel, 1)
 	go func() {
 		r := kernelSums(k, set)
@@ -89,7 +89,7 @@ func grown(set *evidence.Set, stream string) (n, ns int64, ok bool) {
 }
 
 // glance is what a reader that walks the threads one by one found running: as it was read, else as the records say that it would have been.
-func glance(k *timeline.Kernel, set *evidence.Set) float64 {
+func glance(k *sched.Timeline, set *evidence.Set) float64 {
 	if set != nil {
 		var sum float64
 		n := 0
@@ -118,7 +118,7 @@ func callsOf(arch string) callSet {
 }
 
 // threadSums adds up the threads' states and what follows from them.
-func threadSums(k *timeline.Kernel, r *Kernel) {
+func threadSums(k *sched.Timeline, r *Kernel) {
 	calls := callsOf(k.Header().Arch)
 	wall := float64(r.End-r.Begin) / 1e9
 	by := map[uint32]*ThreadSum{}
@@ -127,7 +127,7 @@ func threadSums(k *timeline.Kernel, r *Kernel) {
 	made := newThreadLives(k)
 	disk := newSpanSum(&r.Disk)
 	let := letGoes{k: k, by: map[string]int64{}}
-	k.Each(r.Begin, r.End, func(tid uint32, s *timeline.Stretch) {
+	k.Each(r.Begin, r.End, func(tid uint32, s *sched.Stretch) {
 		t := by[tid]
 		if t == nil {
 			t = &ThreadSum{TID: tid}
@@ -135,35 +135,35 @@ func threadSums(k *timeline.Kernel, r *Kernel) {
 		}
 		ns := s.End - s.Begin
 		switch s.Doing {
-		case timeline.ThreadOn:
+		case sched.OnCPU:
 			t.OnNS += ns
 			r.at(s.Block, ns)
-		case timeline.ThreadQueued:
+		case sched.Queued:
 			t.QueuedNS += ns
 			if made.making(tid, s) {
 				r.Churn.CreateNS += ns
 			}
-		case timeline.ThreadThrottled:
+		case sched.Throttled:
 			t.ThrottledNS += ns
-		case timeline.ThreadBlocked:
+		case sched.Blocked:
 			t.BlockedNS += ns
 			r.at(s.Block, ns)
-			if s.Block == timeline.BlockFault {
+			if s.Block == sched.BlockFault {
 				r.FaultWaitNS += ns
 			}
-			if s.Block == timeline.BlockMmapLock && s.End == s.Whole.End {
+			if s.Block == sched.BlockMmapLock && s.End == s.Whole.End {
 				let.add(s)
 			}
-			if s.Block == timeline.BlockDisk {
+			if s.Block == sched.BlockDisk {
 				disk.add(k, tid, s.Begin, ns, s.User, "")
 			}
-			if whole := s.Whole.End - s.Whole.Begin; s.Block == timeline.BlockTimer && s.ByInterrupt && whole < shortSleepNS && s.Whole.End == s.End {
+			if whole := s.Whole.End - s.Whole.Begin; s.Block == sched.BlockTimer && s.ByInterrupt && whole < shortSleepNS && s.Whole.End == s.End {
 				short[tid]++
 			}
 		default:
 			return
 		}
-		if s.Syscall >= 0 && s.Doing != timeline.ThreadThrottled {
+		if s.Syscall >= 0 && s.Doing != sched.Throttled {
 			switch {
 			case slices.Contains(calls.clone, s.Syscall):
 				r.Churn.CreateNS += ns
@@ -209,17 +209,17 @@ func threadSums(k *timeline.Kernel, r *Kernel) {
 }
 
 // at adds up what is work of the kernel for a thread: not that it had no CPU for it meanwhile, or no quota.
-func (r *Kernel) at(b timeline.Block, ns int64) {
+func (r *Kernel) at(b sched.Block, ns int64) {
 	switch b {
-	case timeline.BlockTLB:
+	case sched.BlockTLB:
 		r.TLB.NS += ns
-	case timeline.BlockNUMA:
+	case sched.BlockNUMA:
 		r.NUMA.NS += ns
 	}
 }
 
 // neighbours names who held CPUs. Idle is nobody.
-func neighbours(k *timeline.Kernel, held map[uint32]int64, at int64) []Neighbour {
+func neighbours(k *sched.Timeline, held map[uint32]int64, at int64) []Neighbour {
 	by := map[Neighbour]int64{}
 	for tid, ns := range held {
 		if tid == 0 {
@@ -247,7 +247,7 @@ func neighbours(k *timeline.Kernel, held map[uint32]int64, at int64) []Neighbour
 }
 
 // churn adds up threads made and ended.
-func churn(k *timeline.Kernel, r *Kernel) {
+func churn(k *sched.Timeline, r *Kernel) {
 	var first, life []int64
 	makers := map[string]*Site{}
 	for _, t := range k.Threads() {
@@ -333,7 +333,7 @@ func sitesOf(m map[string]*Site) []Site {
 }
 
 // placeOf is the program's function on a user stack: the innermost with a name that only passes nothing on.
-func placeOf(k *timeline.Kernel, stack uint32) Site {
+func placeOf(k *sched.Timeline, stack uint32) Site {
 	last, library := Site{}, Site{}
 	for _, f := range k.Stack(stack) {
 		if f.Func == "" {

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"fmt"
 
-	"github.com/whystall/whystall/internal/timeline"
+	"github.com/whystall/whystall/internal/sched"
 )
 
 // spaceCalls are the system calls that change an address space, or copy one, by what they are called.
@@ -16,11 +16,11 @@ var spaceCalls = map[string]map[int32]string{
 // letGoes adds up waits for mmap_lock by who ended them as it let go of the lock, and in which call. A thread's making takes the lock for moments: a
 // clone that others wait for copies the address space.
 type letGoes struct {
-	k  *timeline.Kernel
+	k  *sched.Timeline
 	by map[string]int64
 }
 
-func (l *letGoes) add(s *timeline.Stretch) {
+func (l *letGoes) add(s *sched.Stretch) {
 	call := spaceCalls[cmp.Or(l.k.Header().Arch, "amd64")][s.WakerCall]
 	if s.Waker == 0 || !s.WakerTarget || s.ByInterrupt || call == "" {
 		return

@@ -4,7 +4,7 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/whystall/whystall/internal/timeline"
+	"github.com/whystall/whystall/internal/sched"
 )
 
 // TestMmapLetGo: a wait for mmap_lock is put to the fork that ended it as it let go; one that a fault ended, and one that an interrupt did, are not.
@@ -29,8 +29,8 @@ switch t=14001000 cpu=0 tid=0 other=10 flags=othertarget
 switch t=15000000 cpu=0 tid=10 other=0 flags=target args=2,1,0
 `)
 	let := letGoes{k: k, by: map[string]int64{}}
-	k.Each(0, 15e6, func(_ uint32, s *timeline.Stretch) {
-		if s.Doing == timeline.ThreadBlocked && s.Block == timeline.BlockMmapLock && s.End == s.Whole.End {
+	k.Each(0, 15e6, func(_ uint32, s *sched.Stretch) {
+		if s.Doing == sched.Blocked && s.Block == sched.BlockMmapLock && s.End == s.Whole.End {
 			let.add(s)
 		}
 	})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/whystall/whystall/exectrace"
 	"github.com/whystall/whystall/internal/evidence/kernel"
+	"github.com/whystall/whystall/internal/sched"
 	"github.com/whystall/whystall/internal/timeline"
 )
 
@@ -67,7 +68,7 @@ type paths struct {
 func (p *paths) init(j *joiner) {
 	p.j, p.stws, p.walk, p.signals = j, map[uint32]*path{}, newThreadWalk(j.k), map[uint32][]int64{}
 	b, e := j.k.Span()
-	j.k.Events(b, e+1, func(e *timeline.Event) bool {
+	j.k.Events(b, e+1, func(e *sched.Event) bool {
 		p.signals[e.Other] = append(p.signals[e.Other], e.Begin)
 		return true
 	}, kernel.Signal)
@@ -96,7 +97,7 @@ func (p *paths) stw(n uint32) *path {
 		t.begin, t.start, t.end = s.Begin, cmp.Or(s.Start, s.End), s.End
 		t.parts = []part{{lo: s.Begin, hi: s.End, leaf: codeOnCPU, on: true}}
 	} else {
-		pause := j.k.Pause(j.tl.PauseRange(j.k, &s))
+		pause := j.k.Pause(pauseRange(j.tl, j.k, &s))
 		p.tell(t, &pause)
 	}
 	if !open { // else it is told again once it ended
@@ -120,7 +121,7 @@ func (p *paths) findBarriers() {
 }
 
 // tell fills t in from the phases: the initiator's story, but that of the awaited while the initiator waits for it.
-func (p *paths) tell(t *path, b *timeline.Pause) {
+func (p *paths) tell(t *path, b *sched.Pause) {
 	base := p.j.base
 	t.kindName = b.Kind
 	t.begin, t.end = b.Begin-base, b.End-base
@@ -132,7 +133,7 @@ func (p *paths) tell(t *path, b *timeline.Pause) {
 		t.start = t.end
 	}
 	t.initiator, t.awaited, t.how = b.Initiator, b.Awaited, b.How
-	t.byNote = b.Known == timeline.KnownWake || b.Known == timeline.KnownWaking
+	t.byNote = b.Known == sched.KnownWake || b.Known == sched.KnownWaking
 	for _, h := range b.Hops {
 		text := h.What
 		if h.TID != 0 {
@@ -241,7 +242,7 @@ func (p *paths) preemptible(t *path, tid uint32, first int, lo, hi int64) {
 	delivered, told := 0, hi
 	where := map[string]int{}
 	best, total := "", 0
-	j.k.EventsOf(tid, from, j.base+hi, func(e *timeline.Event) bool {
+	j.k.EventsOf(tid, from, j.base+hi, func(e *sched.Event) bool {
 		switch {
 		case e.Kind == kernel.Delivered:
 			delivered++
@@ -459,7 +460,7 @@ func (x *part) isNamed() bool {
 	case codeThrottled, codeFault, codeReclaim, codeMemcg, codeCompaction, codeMmapLock, codeTLB, codeDisk, codeNUMA:
 		return true
 	case codeNoCPU:
-		return x.tid != timeline.NobodyKnown
+		return x.tid != sched.NobodyKnown
 	}
 	return false
 }
@@ -489,4 +490,15 @@ func (t *path) grade(named, ns int64, misplaced bool) string {
 		return "supported"
 	}
 	return "proven"
+}
+
+// pauseRange puts a stop-the-world of the trace that has ended on the kernel's clock.
+func pauseRange(t *timeline.Timeline, k *sched.Timeline, s *timeline.STW) sched.PauseRange {
+	r := sched.PauseRange{
+		Begin: t.Abs(s.Begin), End: t.Abs(s.End), Kind: t.Word(s.Kind), Initiator: k.FromNS(s.Thread), Start: t.Abs(s.Start),
+	}
+	if s.LastStop != 0 {
+		r.LastStop, r.LastThread = t.Abs(s.LastStop), k.FromNS(s.AwaitedThread)
+	}
+	return r
 }

@@ -7,7 +7,7 @@ import (
 	"sort"
 
 	"github.com/whystall/whystall/internal/evidence/kernel"
-	"github.com/whystall/whystall/internal/timeline"
+	"github.com/whystall/whystall/internal/sched"
 )
 
 // readiness knows since when what a goroutine waited for was there, by the kernel: data for its socket, or its timer's time.
@@ -44,10 +44,10 @@ const maxBegun = 1 << 15
 // clocksNS is how far the trace's and the kernel's times may lie apart.
 const clocksNS = 2e3
 
-func (r *readiness) init(k *timeline.Kernel, base int64) {
+func (r *readiness) init(k *sched.Timeline, base int64) {
 	r.base = base
 	r.data, r.due, r.used = map[uint32][]socketData{}, map[uint32][]timerDue{}, map[uint32]int64{}
-	k.Events(math.MinInt64, math.MaxInt64, func(e *timeline.Event) bool {
+	k.Events(math.MinInt64, math.MaxInt64, func(e *sched.Event) bool {
 		at := e.Begin - base
 		switch e.Kind {
 		case kernel.SocketReady:
@@ -123,7 +123,7 @@ func (r *readiness) timer(j *joiner, tid uint32, begin, at int64) (int64, bool) 
 	// If the thread slept again since, it was another timer's.
 	j.stretches = j.k.Stretches(tid, r.base+l[i].fired, r.base+at, j.stretches[:0])
 	for n := range j.stretches {
-		if s := &j.stretches[n]; s.Doing == timeline.ThreadBlocked && s.Whole.Begin > r.base+l[i].fired {
+		if s := &j.stretches[n]; s.Doing == sched.Blocked && s.Whole.Begin > r.base+l[i].fired {
 			return 0, false
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/whystall/whystall/exectrace"
 	"github.com/whystall/whystall/internal/evidence"
 	"github.com/whystall/whystall/internal/request"
+	"github.com/whystall/whystall/internal/sched"
 	"github.com/whystall/whystall/internal/timeline"
 )
 
@@ -28,8 +29,8 @@ type Options struct {
 	SlowOver int64          // ns: slow is what took at least as long; 0: the slowest 1 % of each group, at least 10 in all
 	Bytes    int            // of history to keep; 0: 24 MiB
 
-	Kernel *timeline.Kernel // what the kernel recorded of the same process; nil without it
-	Set    *evidence.Set    // small readings beside it: quota, allowed CPUs; nil without them
+	Kernel *sched.Timeline // what the kernel recorded of the same process; nil without it
+	Set    *evidence.Set   // small readings beside it: quota, allowed CPUs; nil without them
 }
 
 // finder says which units of work there are: a [request.Finder].

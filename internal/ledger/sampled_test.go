@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/whystall/whystall/internal/timeline"
+	"github.com/whystall/whystall/internal/sched"
 )
 
 // TestSampled: of a thread that is on its CPU for 10 ms, waiting there for other CPUs in each second sample of 1 ms, half the time is a TLB flush; what a
@@ -44,7 +44,7 @@ switch t=0 cpu=0 tid=0 other=10 flags=othertarget
 			t.Errorf("a hole from %d to %d", end, s.Begin)
 		}
 		end = s.End
-		if s.Block == timeline.BlockTLB && !s.Sampled || s.Block == timeline.BlockNUMA && s.Sampled {
+		if s.Block == sched.BlockTLB && !s.Sampled || s.Block == sched.BlockNUMA && s.Sampled {
 			t.Errorf("%+v: what samples say is not told from records", s)
 		}
 	}

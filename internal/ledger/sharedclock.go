@@ -6,6 +6,7 @@ import (
 	"sort"
 
 	"github.com/whystall/whystall/exectrace"
+	"github.com/whystall/whystall/internal/sched"
 	"github.com/whystall/whystall/internal/timeline"
 )
 
@@ -33,7 +34,7 @@ const (
 )
 
 // sharedClock finds what to add to a Time of src to get CLOCK_MONOTONIC.
-func sharedClock(src timeline.Source, k *timeline.Kernel) (shift int64, ok bool) {
+func sharedClock(src timeline.Source, k *sched.Timeline) (shift int64, ok bool) {
 	silent, begin, end := silences(src)
 	off := offCPUs(k)
 	if len(silent) == 0 || len(off) < offFew {
@@ -98,12 +99,12 @@ func silences(src timeline.Source) (l []span, begin, end int64) {
 }
 
 // offCPUs lists when no thread of the process was on a CPU, longest first.
-func offCPUs(k *timeline.Kernel) []span {
+func offCPUs(k *sched.Timeline) []span {
 	var l spans
 	b, e := k.Span()
 	for _, t := range k.Process(b, e, nil) {
 		switch t.State {
-		case timeline.ProcessThrottled, timeline.ProcessQueued, timeline.ProcessNone, timeline.ProcessStopped:
+		case sched.ProcessThrottled, sched.ProcessQueued, sched.ProcessNone, sched.ProcessStopped:
 			l = append(l, span{t.Begin, t.End})
 		}
 	}

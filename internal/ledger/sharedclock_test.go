@@ -7,12 +7,13 @@ import (
 	"testing"
 
 	"github.com/whystall/whystall/internal/evidence/kernel"
+	"github.com/whystall/whystall/internal/sched"
 	"github.com/whystall/whystall/internal/timeline"
 )
 
 // bothSides makes a trace without threads and the kernel's records of the same process, whose clock is shift ahead. Of each turn the process is
 // on a CPU for on() and then off it for off(), both in us. The records begin before the trace and end after it.
-func bothSides(t *testing.T, turns int, shift int64, on, off func() int64) (timeline.Source, *timeline.Kernel) {
+func bothSides(t *testing.T, turns int, shift int64, on, off func() int64) (timeline.Source, *sched.Timeline) {
 	t.Helper()
 	var trace strings.Builder
 	trace.WriteString("unit 1us\nversion 13\nprocs 1\ngoroutine A main.loop\n")
@@ -39,7 +40,7 @@ func bothSides(t *testing.T, turns int, shift int64, on, off func() int64) (time
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, err := timeline.NewKernel(r)
+	k, err := sched.New(r)
 	if err != nil {
 		t.Fatal(err)
 	}

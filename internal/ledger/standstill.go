@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/whystall/whystall/internal/timeline"
+	"github.com/whystall/whystall/internal/sched"
 )
 
 // Standstill is a stretch in which no thread of the target ran though one was queued or throttled.
@@ -21,7 +21,7 @@ const (
 
 // Standstills lists those of at least least ns, the longest first. A run of up to 50 us does not end one, as that in which a throttled
 // thread is switched out again: it is too short for any work.
-func Standstills(k *timeline.Kernel, least int64) (l []Standstill) {
+func Standstills(k *sched.Timeline, least int64) (l []Standstill) {
 	const blip = 50_000
 	lo, hi := k.Span()
 	var s Standstill
@@ -33,15 +33,15 @@ func Standstills(k *timeline.Kernel, least int64) (l []Standstill) {
 	}
 	for _, t := range k.Process(lo, hi, nil) {
 		switch {
-		case t.State == timeline.ProcessThrottled || t.State == timeline.ProcessQueued:
+		case t.State == sched.ProcessThrottled || t.State == sched.ProcessQueued:
 			if s.Begin == 0 {
 				s.Begin = t.Begin
 			}
 			s.End = t.End
-			if t.State == timeline.ProcessThrottled {
+			if t.State == sched.ProcessThrottled {
 				s.ThrottledNS += t.End - t.Begin
 			}
-		case t.State == timeline.ProcessOn && t.End-t.Begin <= blip && s.Begin != 0:
+		case t.State == sched.ProcessOn && t.End-t.Begin <= blip && s.Begin != 0:
 			// it ends the stretch only if nothing waits after it
 		default:
 			flush()

@@ -3,7 +3,7 @@ package ledger
 import (
 	"cmp"
 
-	"github.com/whystall/whystall/internal/timeline"
+	"github.com/whystall/whystall/internal/sched"
 )
 
 // lockCalls are the calls by which threads wait for a lock on a file, or for a semaphore of System V, and let go of it: the kernel keeps
@@ -24,19 +24,19 @@ func (w *threadWalk) calls() lockCalls {
 }
 
 // fileLock tells a wait for a lock on a file. Nothing else makes these calls block, but a file system that waits for its disk or server.
-func (w *threadWalk) fileLock(s *timeline.Stretch) bool {
+func (w *threadWalk) fileLock(s *sched.Stretch) bool {
 	c := w.calls()
-	return (s.Syscall == c.flock || s.Syscall == c.fcntl) && (s.Block == timeline.BlockOther || s.Block == timeline.BlockUnknown)
+	return (s.Syscall == c.flock || s.Syscall == c.fcntl) && (s.Block == sched.BlockOther || s.Block == sched.BlockUnknown)
 }
 
 // semaphore tells a wait for a semaphore of System V.
-func (w *threadWalk) semaphore(s *timeline.Stretch) bool {
+func (w *threadWalk) semaphore(s *sched.Stretch) bool {
 	c := w.calls()
-	return (s.Syscall == c.semop || s.Syscall == c.semtimedop) && (s.Block == timeline.BlockOther || s.Block == timeline.BlockUnknown)
+	return (s.Syscall == c.semop || s.Syscall == c.semtimedop) && (s.Block == sched.BlockOther || s.Block == sched.BlockUnknown)
 }
 
 // letsGo tells whether who ended such a wait was in a call that gives the thing back.
-func (w *threadWalk) letsGo(s, end *timeline.Stretch) (hopKind, bool) {
+func (w *threadWalk) letsGo(s, end *sched.Stretch) (hopKind, bool) {
 	c, by := w.calls(), end.WakerCall
 	switch {
 	case w.fileLock(s):

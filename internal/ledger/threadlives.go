@@ -4,17 +4,18 @@ import (
 	"sort"
 
 	"github.com/whystall/whystall/exectrace"
+	"github.com/whystall/whystall/internal/sched"
 	"github.com/whystall/whystall/internal/timeline"
 )
 
 // threadLives knows when threads were made, by whom, and when they ended.
 type threadLives struct {
-	of   map[uint32][]timeline.ThreadLife // by thread, in order
-	made map[uint32][]int64               // by maker: when it made one, in order
+	of   map[uint32][]sched.Life // by thread, in order
+	made map[uint32][]int64      // by maker: when it made one, in order
 }
 
-func newThreadLives(k *timeline.Kernel) *threadLives {
-	l := &threadLives{of: map[uint32][]timeline.ThreadLife{}, made: map[uint32][]int64{}}
+func newThreadLives(k *sched.Timeline) *threadLives {
+	l := &threadLives{of: map[uint32][]sched.Life{}, made: map[uint32][]int64{}}
 	for _, t := range k.Threads() {
 		if t.Birth == 0 && t.Exit == 0 {
 			continue
@@ -35,8 +36,8 @@ const madeNS = 20e3
 
 // making tells of a time in the run queue that it belongs to the making of a thread: the new one's, until it first runs, or that of its maker, which the
 // new one put off its CPU before it was back from the call.
-func (l *threadLives) making(tid uint32, s *timeline.Stretch) bool {
-	if s.Doing != timeline.ThreadQueued {
+func (l *threadLives) making(tid uint32, s *sched.Stretch) bool {
+	if s.Doing != sched.Queued {
 		return false
 	}
 	begin := s.Whole.Begin
@@ -54,14 +55,14 @@ func (l *threadLives) making(tid uint32, s *timeline.Stretch) bool {
 const endsNS = 200e3
 
 // ends tells whether all that tid did after at was to end.
-func (l *threadLives) ends(k *timeline.Kernel, tid uint32, at int64) bool {
+func (l *threadLives) ends(k *sched.Timeline, tid uint32, at int64) bool {
 	for _, t := range l.of[tid] {
 		if t.Exit < at || t.Exit-at > 1e9 {
 			continue
 		}
 		var on int64
 		for _, s := range k.Stretches(tid, at, t.Exit, nil) {
-			if s.Doing == timeline.ThreadOn {
+			if s.Doing == sched.OnCPU {
 				on += s.End - s.Begin
 			}
 		}
@@ -75,7 +76,7 @@ var threadMakers = map[string]bool{"pthread_create": true, "__pthread_create_2_1
 
 // placeKey is all that the name of a place where a thread waited is made of.
 type placeKey struct {
-	block        timeline.Block
+	block        sched.Block
 	syscall      int32
 	kernel, user uint32
 	futex        uint64
@@ -103,7 +104,7 @@ func (t *threadPass) place(s *site) exectrace.StackID {
 }
 
 // named is where a thread waited, with that stack.
-func (t *threadPass) named(s *timeline.Stretch, user uint32) *site {
+func (t *threadPass) named(s *sched.Stretch, user uint32) *site {
 	at := placeKey{s.Block, s.Syscall, s.Kernel, user, s.Futex}
 	x, ok := t.sites[at]
 	if !ok {
@@ -118,7 +119,7 @@ func (t *threadPass) named(s *timeline.Stretch, user uint32) *site {
 }
 
 // siteOf is where a thread waited. One that gives its stack back as it ends is known by what follows, as its stack ends in the C library.
-func (t *threadPass) siteOf(tid uint32, s *timeline.Stretch) *site {
+func (t *threadPass) siteOf(tid uint32, s *sched.Stretch) *site {
 	user := s.User
 	if s.User == 0 && s.Kernel == 0 {
 		user = t.usualStack(tid, s)

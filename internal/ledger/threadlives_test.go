@@ -3,7 +3,7 @@ package ledger
 import (
 	"testing"
 
-	"github.com/whystall/whystall/internal/timeline"
+	"github.com/whystall/whystall/internal/sched"
 )
 
 // TestMaking: the wait of a new thread for its first CPU and of its maker behind it are the making's; the maker's next wait, after 1 ms of work,
@@ -39,11 +39,11 @@ switch t=8020000 cpu=0 tid=11 other=0 flags=target args=128
 	lives := p.walk.lives()
 	var making int64
 	sites := map[int64]string{}
-	k.Each(0, 9e6, func(tid uint32, s *timeline.Stretch) {
+	k.Each(0, 9e6, func(tid uint32, s *sched.Stretch) {
 		if lives.making(tid, s) {
 			making += s.End - s.Begin
 		}
-		if s.Doing == timeline.ThreadBlocked {
+		if s.Doing == sched.Blocked {
 			sites[s.Begin] = p.siteOf(tid, s).name
 		}
 	})

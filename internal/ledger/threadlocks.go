@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/whystall/whystall/internal/request"
-	"github.com/whystall/whystall/internal/timeline"
+	"github.com/whystall/whystall/internal/sched"
 )
 
 const (
@@ -19,12 +19,12 @@ const (
 
 // fillFutexes lists what the target's threads waited for by address, longest first: which lock, who held it, and what the holder did
 // meanwhile, told from the longest waits.
-func fillFutexes(k *timeline.Kernel, r *Kernel) {
+func fillFutexes(k *sched.Timeline, r *Kernel) {
 	w := newThreadWalk(k)
 	l := foldConditions(k.Futexes())
-	l = slices.DeleteFunc(l, func(f *timeline.Futex) bool { return f.NS < leastFutexNS })
+	l = slices.DeleteFunc(l, func(f *sched.Futex) bool { return f.NS < leastFutexNS })
 	// Time spent in conditions is mostly idleness: locks are told first, with room left for five others.
-	slices.SortFunc(l, func(a, b *timeline.Futex) int {
+	slices.SortFunc(l, func(a, b *sched.Futex) int {
 		return cmp.Or(-compareBool(a.Kind.Lock(), b.Kind.Lock()), cmp.Compare(b.NS, a.NS), cmp.Compare(a.Addr, b.Addr))
 	})
 	locks := 0
@@ -36,7 +36,7 @@ func fillFutexes(k *timeline.Kernel, r *Kernel) {
 	at := map[uint64]int{}
 	for i, u := range keep {
 		at[u.Addr] = i
-		if u.Kind == timeline.FutexCondition {
+		if u.Kind == sched.FutexCondition {
 			at[u.Addr^4] = i
 		}
 		f := Futex{Address: u.Addr, Waits: u.Waits, WaitNS: u.NS, MaxQueue: u.Queue, HolderNS: map[string]int64{}, Kind: u.Kind.String(), Inferred: u.Inferred}
@@ -48,10 +48,10 @@ func fillFutexes(k *timeline.Kernel, r *Kernel) {
 }
 
 // foldConditions joins the two words of a condition, which take turns.
-func foldConditions(l []*timeline.Futex) []*timeline.Futex {
+func foldConditions(l []*sched.Futex) []*sched.Futex {
 	out := l[:0]
 	for _, f := range l {
-		if n := len(out); n > 0 && out[n-1].Kind == timeline.FutexCondition && f.Kind == timeline.FutexCondition && out[n-1].Addr|4 == f.Addr {
+		if n := len(out); n > 0 && out[n-1].Kind == sched.FutexCondition && f.Kind == sched.FutexCondition && out[n-1].Addr|4 == f.Addr {
 			both := *out[n-1]
 			both.Waits += f.Waits
 			both.NS += f.NS
@@ -102,8 +102,8 @@ func (l *longest) Pop() any {
 func (w *threadWalk) holders(r *Kernel, at map[uint64]int) {
 	lists := make([]longest, len(r.Futexes))
 	sites := make([]map[string]*Site, len(r.Futexes))
-	w.k.Each(r.Begin, r.End, func(tid uint32, s *timeline.Stretch) {
-		if s.Doing != timeline.ThreadBlocked || s.Block != timeline.BlockFutex || s.End != s.Whole.End {
+	w.k.Each(r.Begin, r.End, func(tid uint32, s *sched.Stretch) {
+		if s.Doing != sched.Blocked || s.Block != sched.BlockFutex || s.End != s.Whole.End {
 			return
 		}
 		n, ok := at[s.Futex]
@@ -160,7 +160,7 @@ var libraryLocks = []struct{ lock, funcs string }{
 
 // lockName names what is waited for by the stack of its longest wait: the C library's own lock, or the program's function that waits; "" where the
 // stack ends in the C library.
-func (w *threadWalk) lockName(u *timeline.Futex) string {
+func (w *threadWalk) lockName(u *sched.Futex) string {
 	library := ""
 	for _, f := range w.k.Stack(u.User) {
 		fn, _, _ := strings.Cut(f.Func, "@")
@@ -168,10 +168,10 @@ func (w *threadWalk) lockName(u *timeline.Futex) string {
 			continue
 		}
 		if !systemModule(f.Module) {
-			if u.Kind == timeline.FutexRuntime && sleepPlumbing(fn) {
+			if u.Kind == sched.FutexRuntime && sleepPlumbing(fn) {
 				continue
 			}
-			if u.Kind == timeline.FutexRuntime {
+			if u.Kind == sched.FutexRuntime {
 				return "runtime: " + strings.TrimPrefix(fn, "runtime.")
 			}
 			if !sleepPlumbing(fn) {
@@ -194,8 +194,8 @@ func (w *threadWalk) lockName(u *timeline.Futex) string {
 }
 
 // waitSite is what a request's wait is called: the program's function that waits, else the lock's address or what the kernel was asked.
-func waitSite(k *timeline.Kernel, s *timeline.Stretch) string {
-	if s.Block == timeline.BlockStopped {
+func waitSite(k *sched.Timeline, s *sched.Stretch) string {
+	if s.Block == sched.BlockStopped {
 		return stopped
 	}
 	name, maker, library := "", "", ""
@@ -226,11 +226,11 @@ func waitSite(k *timeline.Kernel, s *timeline.Stretch) string {
 	if library != "" {
 		return library
 	}
-	if s.Block == timeline.BlockFutex && s.Futex != 0 {
+	if s.Block == sched.BlockFutex && s.Futex != 0 {
 		kind, addr := "futex", s.Futex
-		if f := k.Futex(s.Futex); f != nil && f.Kind != timeline.FutexUnknown {
+		if f := k.Futex(s.Futex); f != nil && f.Kind != sched.FutexUnknown {
 			kind = f.Kind.String()
-			if f.Kind == timeline.FutexCondition {
+			if f.Kind == sched.FutexCondition {
 				addr &^= 7
 			}
 		}

@@ -11,16 +11,16 @@ import (
 	"testing"
 
 	"github.com/whystall/whystall/internal/evidence/kernel"
-	"github.com/whystall/whystall/internal/timeline"
+	"github.com/whystall/whystall/internal/sched"
 )
 
-func fromRecording(t testing.TB, file string) *timeline.Kernel {
+func fromRecording(t testing.TB, file string) *sched.Timeline {
 	t.Helper()
 	src, err := kernel.NewReader(func() (io.ReadCloser, error) { return os.Open(file) })
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, err := timeline.NewKernel(src)
+	k, err := sched.New(src)
 	if err != nil {
 		t.Fatal(err)
 	}

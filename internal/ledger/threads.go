@@ -9,6 +9,7 @@ import (
 
 	"github.com/whystall/whystall/exectrace"
 	"github.com/whystall/whystall/internal/request"
+	"github.com/whystall/whystall/internal/sched"
 	"github.com/whystall/whystall/internal/timeline"
 )
 
@@ -17,14 +18,14 @@ import (
 
 // RunThreads accounts for a program of which nothing is known but what the kernel recorded of its threads. An error with a
 // result means that a sum is wrong.
-func RunThreads(ctx context.Context, k *timeline.Kernel, o Options) (*Result, error) {
+func RunThreads(ctx context.Context, k *sched.Timeline, o Options) (*Result, error) {
 	return newThreadPass(k, o).run(ctx)
 }
 
 // threadPass is a pass whose actors are threads.
 type threadPass struct {
 	*pass
-	k     *timeline.Kernel
+	k     *sched.Timeline
 	walk  *threadWalk
 	units *request.Threads
 	turns *turns
@@ -39,10 +40,10 @@ type threadPass struct {
 	addrs  []uint64                // of locks, by number
 	sum    int64                   // of the unit that is explained
 	at     int64
-	buf    []timeline.Stretch
+	buf    []sched.Stretch
 }
 
-func newThreadPass(k *timeline.Kernel, o Options) *threadPass {
+func newThreadPass(k *sched.Timeline, o Options) *threadPass {
 	src := newThreadSource()
 	o.Kernel, o.Bytes = k, 1<<16 // of goroutines, of which there are none
 	t := &threadPass{k: k, src: src, walk: newThreadWalk(k), actors: map[uint32]timeline.FuncID{}, locks: map[uint64]uint32{}, sites: map[placeKey]*site{}}
@@ -109,7 +110,7 @@ func (t *threadPass) own(grp *group, u *request.Unit) (on int64) {
 			on += s.End - s.Begin
 		}
 		place := exectrace.StackID(0)
-		if s.Doing == timeline.ThreadBlocked {
+		if s.Doing == sched.Blocked {
 			place = t.place(t.siteOf(u.TID, s))
 		}
 		c.add(class, leaf, uint32(place), s.End-s.Begin)
@@ -118,24 +119,24 @@ func (t *threadPass) own(grp *group, u *request.Unit) (on int64) {
 }
 
 // ownLeaf is what a thread's own stretch is booked to where its waits are not followed.
-func (t *threadPass) ownLeaf(s *timeline.Stretch) (classCode, leafCode) {
+func (t *threadPass) ownLeaf(s *sched.Stretch) (classCode, leafCode) {
 	switch s.Doing {
-	case timeline.ThreadOn:
-		if leaf, ok := blockLeaf(s.Block); ok && s.Block >= timeline.BlockDisk && s.Block <= timeline.BlockNUMA {
+	case sched.OnCPU:
+		if leaf, ok := blockLeaf(s.Block); ok && s.Block >= sched.BlockDisk && s.Block <= sched.BlockNUMA {
 			return classOwn, leaf
 		}
 		return classOwn, codeOnCPU
-	case timeline.ThreadQueued:
+	case sched.Queued:
 		return classOwn, codeNoCPU
-	case timeline.ThreadThrottled:
+	case sched.Throttled:
 		return classOwn, codeThrottled
-	case timeline.ThreadBlocked:
+	case sched.Blocked:
 		leaf, _ := blockLeaf(s.Block)
 		if t.walk.isLock(s) {
 			leaf = codeLock
 		}
 		return classOfLeaf(leaf), leaf
-	case timeline.ThreadGone:
+	case sched.Gone:
 		return classOwn, codeBornOutside
 	}
 	return classOwn, codeMissing
@@ -175,20 +176,20 @@ func (t *threadPass) tell(q *threadPiece) {
 		t.at = q.hi
 	}
 	if q.leaf != codeNoCPU {
-		t.book(q, 0, timeline.NobodyKnown, q.hi-q.lo, t.measures(q))
+		t.book(q, 0, sched.NobodyKnown, q.hi-q.lo, t.measures(q))
 		return
 	}
 	left := q.hi - q.lo
 	for _, s := range q.by {
 		ns := min(s.NS, left)
-		if s.TID == timeline.NobodyKnown || ns <= 0 {
+		if s.TID == sched.NobodyKnown || ns <= 0 {
 			continue
 		}
 		left -= ns
 		t.book(q, t.j.behindWhom(s.TID, q.lo).detail, s.TID, ns, t.measures(q))
 	}
 	if left > 0 {
-		t.book(q, 0, timeline.NobodyKnown, left, false)
+		t.book(q, 0, sched.NobodyKnown, left, false)
 	}
 }
 
@@ -235,7 +236,7 @@ func (t *threadPass) book(q *threadPiece, behind timeline.FuncID, who uint32, ns
 	} else if key.class == classLock {
 		lock = q.at.Futex
 	}
-	if wait.Doing == timeline.ThreadBlocked && (len(hops) > 0 || q.leaf.hasSite() || key.class == classLock) {
+	if wait.Doing == sched.Blocked && (len(hops) > 0 || q.leaf.hasSite() || key.class == classLock) {
 		key.site = t.detail(t.siteOf(waiter, wait))
 	}
 	if q.leaf == codeAsleep {
@@ -258,7 +259,7 @@ func (t *threadPass) book(q *threadPiece, behind timeline.FuncID, who uint32, ns
 			c.add(acct, factServing, 0, mulDiv(ns, theirs, q.hi-q.lo))
 		}
 	}
-	if q.at.Doing == timeline.ThreadBlocked {
+	if q.at.Doing == sched.Blocked {
 		if place := t.place(t.siteOf(q.tid, &q.at)); place != 0 {
 			c.add(acct, factStack, uint32(place), ns)
 			c.add(acct, factStackN, uint32(place), 1)
@@ -332,7 +333,7 @@ func (t *threadPass) lockTable(r *Result, slow *column) {
 			}
 		}
 		if l.Sites == nil {
-			l.Sites = []string{waitSite(t.k, &timeline.Stretch{Block: timeline.BlockFutex, Futex: addr})}
+			l.Sites = []string{waitSite(t.k, &sched.Stretch{Block: sched.BlockFutex, Futex: addr})}
 		}
 		t.acc.lockSum(&l, accounts, codeLock, t.tl.Func, nil)
 		r.Locks = append(r.Locks, l)

@@ -13,16 +13,16 @@ import (
 	"testing"
 
 	"github.com/whystall/whystall/internal/evidence/kernel"
-	"github.com/whystall/whystall/internal/timeline"
+	"github.com/whystall/whystall/internal/sched"
 )
 
-func kernelTwin(t testing.TB, text string) *timeline.Kernel {
+func kernelTwin(t testing.TB, text string) *sched.Timeline {
 	t.Helper()
 	src, err := kernel.ParseText(text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, err := timeline.NewKernel(src)
+	k, err := sched.New(src)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,14 +32,14 @@ func kernelTwin(t testing.TB, text string) *timeline.Kernel {
 // explainThread tells what kept thread tid during [lo,hi): it tiles that exactly with pieces, in order of time. A wait that
 // another thread of the target ended by a release is followed to what that thread did meanwhile, clipped to the wait, never
 // to a thread that is on the path already; all others are leaves of tid.
-func explainThread(k *timeline.Kernel, tid uint32, lo, hi int64, emit func(*threadPiece)) {
+func explainThread(k *sched.Timeline, tid uint32, lo, hi int64, emit func(*threadPiece)) {
 	w := newThreadWalk(k)
 	w.out = emit
 	w.thread(tid, lo, hi)
 }
 
 // storyOf writes down a thread's pieces, and checks that they tile.
-func storyOf(t testing.TB, k *timeline.Kernel, tid uint32, lo, hi int64) string {
+func storyOf(t testing.TB, k *sched.Timeline, tid uint32, lo, hi int64) string {
 	t.Helper()
 	var b strings.Builder
 	at := lo
@@ -168,7 +168,7 @@ func recordsOf(b []byte) *randomRecords {
 // checkThreads: whatever the stream, stories tile, sums are exact, and nothing panics.
 func checkThreads(t *testing.T, b []byte) {
 	src := recordsOf(b)
-	k, err := timeline.NewKernel(src)
+	k, err := sched.New(src)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -258,18 +258,18 @@ func TestHeldBy(t *testing.T) {
 		}
 		src := recordsOf(b)
 		src.recs = slices.DeleteFunc(src.recs, func(r kernel.Record) bool { return r.Kind == kernel.Held })
-		k, err := timeline.NewKernel(src)
+		k, err := sched.New(src)
 		if err != nil {
 			t.Fatal(err)
 		}
 		lo, hi := k.Span()
 		want := map[uint32]int64{}
-		k.Each(lo, hi, func(tid uint32, s *timeline.Stretch) {
-			if s.Doing != timeline.ThreadQueued {
+		k.Each(lo, hi, func(tid uint32, s *sched.Stretch) {
+			if s.Doing != sched.Queued {
 				return
 			}
 			for _, x := range k.Behind(tid, s.Begin, s.End, nil) {
-				if x.TID != timeline.NobodyKnown {
+				if x.TID != sched.NobodyKnown {
 					want[x.TID] += x.NS
 				}
 			}

@@ -4,7 +4,7 @@ import (
 	"sort"
 
 	"github.com/whystall/whystall/internal/request"
-	"github.com/whystall/whystall/internal/timeline"
+	"github.com/whystall/whystall/internal/sched"
 )
 
 // A request that waits for another thread may wait for its turn: what that thread does meanwhile is for other requests. Two cases are known by
@@ -13,12 +13,12 @@ import (
 
 // turns knows the requests of the listed groups by thread.
 type turns struct {
-	k      *timeline.Kernel
+	k      *sched.Timeline
 	walk   *threadWalk
 	units  *request.Threads
 	of     map[uint32][2]int32 // from and to in units
-	wakes  []timeline.Waking
-	did    []timeline.Stretch
+	wakes  []sched.Waking
+	did    []sched.Stretch
 	waiter uint32 // whose wait is judged below
 	end    int64
 	permit bool
@@ -59,11 +59,11 @@ func (t *turns) others(u *request.Unit, h *threadHop, lo, hi int64) (ns int64, p
 		return 0, false
 	}
 	switch h.wait.Block {
-	case timeline.BlockFutex:
-		if f := t.k.Futex(h.wait.Futex); f != nil && (f.Kind == timeline.FutexBarrier || f.Kind == timeline.FutexJoin) {
+	case sched.BlockFutex:
+		if f := t.k.Futex(h.wait.Futex); f != nil && (f.Kind == sched.FutexBarrier || f.Kind == sched.FutexJoin) {
 			return 0, false
 		}
-	case timeline.BlockPipe: // a token in a pipe, a job at an eventfd
+	case sched.BlockPipe: // a token in a pipe, a job at an eventfd
 	default:
 		if !t.walk.semaphore(&h.wait) {
 			return 0, false
@@ -122,7 +122,7 @@ func (t *turns) worked(tid uint32, lo, hi int64) int64 {
 	}
 	t.did = t.k.Stretches(tid, lo, hi, t.did[:0])
 	for i := range t.did {
-		if s := &t.did[i]; s.Doing == timeline.ThreadQueued || s.Doing == timeline.ThreadThrottled {
+		if s := &t.did[i]; s.Doing == sched.Queued || s.Doing == sched.Throttled {
 			ns -= s.End - s.Begin
 		}
 	}
@@ -130,9 +130,9 @@ func (t *turns) worked(tid uint32, lo, hi int64) int64 {
 }
 
 // likewise tells whether who was woken waited as h's waiter did: in the same function, as far as that is known.
-func (t *turns) likewise(h *threadHop, w *timeline.Waking) bool {
+func (t *turns) likewise(h *threadHop, w *sched.Waking) bool {
 	s := t.k.At(w.TID, w.Begin)
-	if s.Doing != timeline.ThreadBlocked || s.Block != h.wait.Block {
+	if s.Doing != sched.Blocked || s.Block != h.wait.Block {
 		return false
 	}
 	if s.Futex != 0 && s.Futex&^7 == h.wait.Futex&^7 || h.wait.Futex == 0 && s.Arg == h.wait.Arg && s.Syscall == h.wait.Syscall && s.Syscall >= 0 {

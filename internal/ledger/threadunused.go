@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/whystall/whystall/internal/request"
-	"github.com/whystall/whystall/internal/timeline"
+	"github.com/whystall/whystall/internal/sched"
 )
 
 // lockWaits is when threads waited for locks outside of any unit of work that was seen: a pool's worker that never runs out of work never waits for some, so
@@ -14,7 +14,7 @@ func (t *threadPass) lockWaits(r *Kernel) (l spans, on []Instead) {
 	names := map[uint64]string{}
 	for i := range r.Futexes {
 		f := &r.Futexes[i]
-		if f.Kind != timeline.FutexMutex.String() {
+		if f.Kind != sched.FutexMutex.String() {
 			continue
 		}
 		var all int64
@@ -42,8 +42,8 @@ func (t *threadPass) lockWaits(r *Kernel) (l spans, on []Instead) {
 		within[tid] = s.merge()
 	}
 	by := map[string]int64{}
-	t.k.Each(r.Begin, r.End, func(tid uint32, s *timeline.Stretch) {
-		if s.Doing != timeline.ThreadBlocked || s.Block != timeline.BlockFutex || !t.walk.isLock(s) {
+	t.k.Each(r.Begin, r.End, func(tid uint32, s *sched.Stretch) {
+		if s.Doing != sched.Blocked || s.Block != sched.BlockFutex || !t.walk.isLock(s) {
 			return
 		}
 		name, ok := names[s.Futex]

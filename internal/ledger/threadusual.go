@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/whystall/whystall/internal/evidence/kernel"
-	"github.com/whystall/whystall/internal/timeline"
+	"github.com/whystall/whystall/internal/sched"
 )
 
 // Of short waits the recorder takes a stack now and then only. Where all that it took of one thread in one call are of one place, the others are
@@ -13,7 +13,7 @@ import (
 // usualKey is a call of a thread: with its file where it has one.
 type usualKey struct {
 	tid   uint32
-	block timeline.Block
+	block sched.Block
 	call  int32
 	arg   uint64
 }
@@ -25,11 +25,11 @@ type usualPlace struct {
 	many  bool // in more places than one
 }
 
-func usualOf(tid uint32, s *timeline.Stretch) (usualKey, bool) {
+func usualOf(tid uint32, s *sched.Stretch) (usualKey, bool) {
 	k := usualKey{tid: tid, block: s.Block, call: s.Syscall}
 	switch s.Block {
-	case timeline.BlockTimer:
-	case timeline.BlockNetwork, timeline.BlockPipe, timeline.BlockOther:
+	case sched.BlockTimer:
+	case sched.BlockNetwork, sched.BlockPipe, sched.BlockOther:
 		k.arg = s.Arg
 	default:
 		return k, false // a futex has its address
@@ -43,12 +43,12 @@ func inferredBelow(frames []kernel.Frame) bool {
 }
 
 // usualStack is the stack of such waits as s of tid, 0 where they are of several places or none was taken.
-func (t *threadPass) usualStack(tid uint32, s *timeline.Stretch) uint32 {
+func (t *threadPass) usualStack(tid uint32, s *sched.Stretch) uint32 {
 	if t.usual == nil {
 		t.usual = map[usualKey]usualPlace{}
 		lo, hi := t.k.Span()
-		t.k.Each(lo, hi, func(tid uint32, s *timeline.Stretch) {
-			if s.Doing != timeline.ThreadBlocked || s.User == 0 || inferredBelow(t.k.Stack(s.User)) {
+		t.k.Each(lo, hi, func(tid uint32, s *sched.Stretch) {
+			if s.Doing != sched.Blocked || s.User == 0 || inferredBelow(t.k.Stack(s.User)) {
 				return
 			}
 			k, ok := usualOf(tid, s)

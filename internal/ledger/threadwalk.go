@@ -5,23 +5,23 @@ import (
 	"strings"
 
 	"github.com/whystall/whystall/internal/evidence/kernel"
-	"github.com/whystall/whystall/internal/timeline"
+	"github.com/whystall/whystall/internal/sched"
 )
 
 // threadPiece is one piece of a thread's story.
 type threadPiece struct {
 	lo, hi int64
 	leaf   leafCode
-	tid    uint32           // whose time it is: the thread itself, or the one it waited for
-	at     timeline.Stretch // what that thread was in, cut to the piece; Doing is ThreadUnknown without records
-	by     []timeline.Share // of codeNoCPU: who held the CPU; adds up to hi-lo. Overwritten after emit
-	hops   []threadHop      // the waits that were followed to tid, outermost first; overwritten after emit
+	tid    uint32        // whose time it is: the thread itself, or the one it waited for
+	at     sched.Stretch // what that thread was in, cut to the piece; Doing is ThreadUnknown without records
+	by     []sched.Share // of codeNoCPU: who held the CPU; adds up to hi-lo. Overwritten after emit
+	hops   []threadHop   // the waits that were followed to tid, outermost first; overwritten after emit
 }
 
 // threadHop is one wait that was followed to who ended it.
 type threadHop struct {
 	waiter, waker uint32
-	wait          timeline.Stretch // of waiter; the end of its Whole is the moment of the wake-up
+	wait          sched.Stretch // of waiter; the end of its Whole is the moment of the wake-up
 	kind          hopKind
 	inferred      bool // waker held the lock by what is known of the lock's wake-ups, not by an event of its own
 }
@@ -41,7 +41,7 @@ const maxThreadHops = 7
 
 // threadWalk explains threads one after the other. What it learns of stacks and addresses it keeps.
 type threadWalk struct {
-	k      *timeline.Kernel
+	k      *sched.Timeline
 	out    func(*threadPiece)
 	stacks map[uint32]wakeStack
 	known  *threadLives
@@ -51,13 +51,13 @@ type threadWalk struct {
 	p       threadPiece
 	hops    []threadHop
 	visits  int
-	buf     [maxThreadHops + 2][]timeline.Stretch
-	got     []timeline.Stretch
-	shares  []timeline.Share
-	wakings []timeline.Waking
+	buf     [maxThreadHops + 2][]sched.Stretch
+	got     []sched.Stretch
+	shares  []sched.Share
+	wakings []sched.Waking
 }
 
-func newThreadWalk(k *timeline.Kernel) *threadWalk {
+func newThreadWalk(k *sched.Timeline) *threadWalk {
 	return &threadWalk{k: k, stacks: map[uint32]wakeStack{}, gotten: map[uint64][]gotten{}}
 }
 
@@ -78,21 +78,21 @@ func (w *threadWalk) walk(tid uint32, lo, hi int64) {
 			return
 		}
 		switch s.Doing {
-		case timeline.ThreadOn:
+		case sched.OnCPU:
 			leaf := codeOnCPU
 			// In the middle of a fault or a reclaim that is what it works on.
-			if l, ok := blockLeaf(s.Block); ok && s.Block >= timeline.BlockDisk && s.Block <= timeline.BlockNUMA {
+			if l, ok := blockLeaf(s.Block); ok && s.Block >= sched.BlockDisk && s.Block <= sched.BlockNUMA {
 				leaf = l
 			}
 			w.emit(tid, s.Begin, s.End, leaf, s)
-		case timeline.ThreadQueued:
+		case sched.Queued:
 			w.shares = w.k.Behind(tid, s.Begin, s.End, w.shares[:0])
 			w.emit(tid, s.Begin, s.End, codeNoCPU, s)
-		case timeline.ThreadThrottled:
+		case sched.Throttled:
 			w.emit(tid, s.Begin, s.End, codeThrottled, s)
-		case timeline.ThreadBlocked:
+		case sched.Blocked:
 			w.blocked(tid, s)
-		case timeline.ThreadGone:
+		case sched.Gone:
 			w.gone(tid, s)
 		default:
 			w.emit(tid, s.Begin, s.End, codeMissing, s)
@@ -100,7 +100,7 @@ func (w *threadWalk) walk(tid uint32, lo, hi int64) {
 	}
 }
 
-func (w *threadWalk) emit(tid uint32, lo, hi int64, leaf leafCode, s *timeline.Stretch) {
+func (w *threadWalk) emit(tid uint32, lo, hi int64, leaf leafCode, s *sched.Stretch) {
 	if lo >= hi {
 		return
 	}
@@ -113,10 +113,10 @@ func (w *threadWalk) emit(tid uint32, lo, hi int64, leaf leafCode, s *timeline.S
 }
 
 // blocked explains a wait: a leaf by what it waited in, or what who ended it did meanwhile.
-func (w *threadWalk) blocked(tid uint32, s *timeline.Stretch) {
+func (w *threadWalk) blocked(tid uint32, s *sched.Stretch) {
 	leaf, _ := blockLeaf(s.Block)
 	switch s.Block {
-	case timeline.BlockFutex, timeline.BlockPipe, timeline.BlockNetwork, timeline.BlockChild, timeline.BlockOther, timeline.BlockUnknown:
+	case sched.BlockFutex, sched.BlockPipe, sched.BlockNetwork, sched.BlockChild, sched.BlockOther, sched.BlockUnknown:
 	default:
 		w.emit(tid, s.Begin, s.End, leaf, s)
 		return
@@ -139,7 +139,7 @@ func (w *threadWalk) blocked(tid uint32, s *timeline.Stretch) {
 }
 
 // follow tells what waker did in [lo,hi), while tid waited for it in s.
-func (w *threadWalk) follow(tid, waker uint32, s *timeline.Stretch, lo, hi int64, kind hopKind, inferred bool) {
+func (w *threadWalk) follow(tid, waker uint32, s *sched.Stretch, lo, hi int64, kind hopKind, inferred bool) {
 	if lo >= hi {
 		return
 	}
@@ -170,10 +170,10 @@ const againNS = 1e6
 
 // endOf is how the wait s ended. A signal ends no wait, nor does a time that runs out if the thread then waits for the same futex again: it is the
 // next end of the same wait that counts.
-func (w *threadWalk) endOf(tid uint32, s *timeline.Stretch) timeline.Stretch {
+func (w *threadWalk) endOf(tid uint32, s *sched.Stretch) sched.Stretch {
 	end := *s
 	for range 64 {
-		if end.Block == timeline.BlockFutex && end.ByInterrupt && !end.WakerSignal {
+		if end.Block == sched.BlockFutex && end.ByInterrupt && !end.WakerSignal {
 			next, ok := w.again(tid, &end)
 			if !ok {
 				return end
@@ -188,16 +188,16 @@ func (w *threadWalk) endOf(tid uint32, s *timeline.Stretch) timeline.Stretch {
 		if !end.WakerSignal {
 			return end
 		}
-		next := timeline.Stretch{}
+		next := sched.Stretch{}
 		w.wakings = w.k.Woken(tid, end.Whole.End+1, end.Whole.End+signalNS, w.wakings[:0])
 		for i := range w.wakings {
 			at := w.k.At(tid, w.wakings[i].Time-1)
-			if at.Doing == timeline.ThreadBlocked {
+			if at.Doing == sched.Blocked {
 				next = at
 				break
 			}
 		}
-		if next.Doing != timeline.ThreadBlocked || next.Block != s.Block || next.Futex != s.Futex || next.Arg != s.Arg {
+		if next.Doing != sched.Blocked || next.Block != s.Block || next.Futex != s.Futex || next.Arg != s.Arg {
 			break
 		}
 		end = next
@@ -206,19 +206,19 @@ func (w *threadWalk) endOf(tid uint32, s *timeline.Stretch) timeline.Stretch {
 }
 
 // again is the wait for the same futex that follows at once after s, whose time ran out.
-func (w *threadWalk) again(tid uint32, s *timeline.Stretch) (next timeline.Stretch, ok bool) {
+func (w *threadWalk) again(tid uint32, s *sched.Stretch) (next sched.Stretch, ok bool) {
 	at, on := s.Whole.End, int64(0)
 	for range 16 { // between the two it may have been put off its CPU
 		x := w.k.At(tid, at)
 		switch x.Doing {
-		case timeline.ThreadOn:
+		case sched.OnCPU:
 			if on += x.Whole.End - x.Whole.Begin; on > againNS {
 				return x, false
 			}
-		case timeline.ThreadQueued, timeline.ThreadThrottled:
-		case timeline.ThreadBlocked:
+		case sched.Queued, sched.Throttled:
+		case sched.Blocked:
 			// The words of a condition take turns.
-			return x, x.Block == timeline.BlockFutex && x.Futex&^7 == s.Futex&^7 && s.Futex != 0
+			return x, x.Block == sched.BlockFutex && x.Futex&^7 == s.Futex&^7 && s.Futex != 0
 		default:
 			return x, false
 		}
@@ -227,11 +227,11 @@ func (w *threadWalk) again(tid uint32, s *timeline.Stretch) (next timeline.Stret
 		}
 		at = x.Whole.End
 	}
-	return timeline.Stretch{}, false
+	return sched.Stretch{}, false
 }
 
 // letGo is the end of a wait that went on after from, when its time had run out: who let go next had up to then what is waited for, whoever got it.
-func (w *threadWalk) letGo(tid uint32, s *timeline.Stretch, from int64) timeline.Stretch {
+func (w *threadWalk) letGo(tid uint32, s *sched.Stretch, from int64) sched.Stretch {
 	end := *s
 	for _, addr := range [2]uint64{s.Futex, s.Futex ^ 4} {
 		f := w.k.Futex(addr)
@@ -250,7 +250,7 @@ func (w *threadWalk) letGo(tid uint32, s *timeline.Stretch, from int64) timeline
 }
 
 // releases tells whether who ended a wait let go of what was waited for, and of what kind that is.
-func (w *threadWalk) releases(s, end *timeline.Stretch) (hopKind, bool) {
+func (w *threadWalk) releases(s, end *sched.Stretch) (hopKind, bool) {
 	if end.Waker == 0 || !end.WakerTarget || end.ByInterrupt || end.WakerSignal {
 		return 0, false
 	}
@@ -266,7 +266,7 @@ func (w *threadWalk) releases(s, end *timeline.Stretch) (hopKind, bool) {
 		return hopMessage, true
 	}
 	switch s.Block {
-	case timeline.BlockFutex:
+	case sched.BlockFutex:
 		switch {
 		case kern.exit, w.k.Exits(end.WakerCall):
 			return hopLife, true
@@ -278,12 +278,12 @@ func (w *threadWalk) releases(s, end *timeline.Stretch) (hopKind, bool) {
 			return hopLock, true
 		}
 		return hopMessage, true
-	case timeline.BlockChild:
+	case sched.BlockChild:
 		return hopLife, kern.exit
-	case timeline.BlockPipe, timeline.BlockNetwork:
+	case sched.BlockPipe, sched.BlockNetwork:
 		// Without a kernel stack the call that it was in must do: who is in none was interrupted.
 		return hopMessage, kern.write || end.WakerKernel == 0 && end.WakerCall >= 0
-	case timeline.BlockOther, timeline.BlockUnknown:
+	case sched.BlockOther, sched.BlockUnknown:
 		if kind, ok := w.letsGo(s, end); ok {
 			return kind, true
 		}
@@ -293,10 +293,10 @@ func (w *threadWalk) releases(s, end *timeline.Stretch) (hopKind, bool) {
 
 // lock explains a wait for a lock by who held it. While somebody waits each release shows: it wakes. So who released it first
 // after the wait began held it until then, and had it when the wait began; who released it next got it after that, and so on to the one that ended the wait.
-func (w *threadWalk) lock(tid uint32, s, end *timeline.Stretch) {
+func (w *threadWalk) lock(tid uint32, s, end *sched.Stretch) {
 	at, to := s.Begin, s.End
 	from := s.Whole.Begin
-	var releases []timeline.Release
+	var releases []sched.Release
 	var known []gotten
 	if f := w.k.Futex(s.Futex); f != nil {
 		i := sort.Search(len(f.Releases), func(i int) bool { return f.Releases[i].Time >= from })
@@ -330,7 +330,7 @@ const mostReleased = 4096
 
 // held tells what holder did in [lo,hi), which it ended by its release. Unless it was the first to release, it got the lock after from: a wait for something
 // else before that was none with the lock.
-func (w *threadWalk) held(tid, holder uint32, s *timeline.Stretch, lo, hi, from int64, first bool, known *gotten) {
+func (w *threadWalk) held(tid, holder uint32, s *sched.Stretch, lo, hi, from int64, first bool, known *gotten) {
 	if w.onPath(tid, holder) || len(w.hops) >= maxThreadHops {
 		w.emit(tid, lo, hi, codeLock, w.cut(s, lo, hi))
 		return
@@ -347,7 +347,7 @@ func (w *threadWalk) held(tid, holder uint32, s *timeline.Stretch, lo, hi, from 
 	w.follow(tid, holder, s, lo, hi, hopLock, !first || s.Futex == 0)
 }
 
-func (w *threadWalk) cut(s *timeline.Stretch, lo, hi int64) *timeline.Stretch {
+func (w *threadWalk) cut(s *sched.Stretch, lo, hi int64) *sched.Stretch {
 	c := *s
 	c.Begin, c.End = lo, hi
 	return &c
@@ -357,7 +357,7 @@ func (w *threadWalk) cut(s *timeline.Stretch, lo, hi int64) *timeline.Stretch {
 type gotten struct{ from, hi, at int64 }
 
 // gottenOf is what was asked of f's releases, one each.
-func (w *threadWalk) gottenOf(f *timeline.Futex) []gotten {
+func (w *threadWalk) gottenOf(f *sched.Futex) []gotten {
 	l := w.gotten[f.Addr]
 	if l == nil {
 		l = make([]gotten, len(f.Releases))
@@ -368,20 +368,20 @@ func (w *threadWalk) gottenOf(f *timeline.Futex) []gotten {
 
 // acquired is the earliest moment at which holder can have got the lock that s waits for, given up by another at from: after its own
 // wait for it; else, for one that never waited, after its last wait for something from outside.
-func (w *threadWalk) acquired(holder uint32, s *timeline.Stretch, from, hi int64) int64 {
+func (w *threadWalk) acquired(holder uint32, s *sched.Stretch, from, hi int64) int64 {
 	got := from
 	w.got = w.k.Stretches(holder, from-1, hi, w.got[:0]) // its own wait may end at that very moment
 	for i := len(w.got) - 1; i >= 0; i-- {
 		x := &w.got[i]
-		if x.Doing != timeline.ThreadBlocked {
+		if x.Doing != sched.Blocked {
 			continue
 		}
 		switch x.Block {
-		case timeline.BlockFutex:
+		case sched.BlockFutex:
 			if x.Futex == s.Futex {
 				return x.End
 			}
-		case timeline.BlockNetwork, timeline.BlockPipe, timeline.BlockTimer:
+		case sched.BlockNetwork, sched.BlockPipe, sched.BlockTimer:
 			got = max(got, x.End)
 		}
 	}
@@ -397,7 +397,7 @@ func (w *threadWalk) lives() *threadLives {
 }
 
 // gone explains the time of a thread before its birth by who made it.
-func (w *threadWalk) gone(tid uint32, s *timeline.Stretch) {
+func (w *threadWalk) gone(tid uint32, s *sched.Stretch) {
 	for _, l := range w.lives().of[tid] {
 		if l.Birth == 0 {
 			continue
@@ -469,8 +469,8 @@ func (st *wakeStack) learn(f *kernel.Frame) {
 }
 
 // isLock tells whether a wait is for a lock, a futex's or a file's: its holder is who matters.
-func (w *threadWalk) isLock(s *timeline.Stretch) bool {
-	if s.Block != timeline.BlockFutex {
+func (w *threadWalk) isLock(s *sched.Stretch) bool {
+	if s.Block != sched.BlockFutex {
 		return w.fileLock(s)
 	}
 	f := w.k.Futex(s.Futex)

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/whystall/whystall/internal/timeline"
+	"github.com/whystall/whystall/internal/sched"
 )
 
 // Units of work of native threads, whose kernel timeline is all that is known of them. In steps:
@@ -63,7 +63,7 @@ type life struct {
 }
 
 // FindThreads looks for units of work in what the target's threads did.
-func FindThreads(k *timeline.Kernel, o Options) *Threads {
+func FindThreads(k *sched.Timeline, o Options) *Threads {
 	f := &threadFinder{k: k, o: o, stacks: map[uint32]*threadStack{}, names: map[threadName]int32{}, sigs: map[string]uint32{}}
 	f.t.byTID = map[uint32][]int32{}
 	f.calls = multiplexes[cmp.Or(k.Header().Arch, "amd64")]
@@ -83,7 +83,7 @@ func FindThreads(k *timeline.Kernel, o Options) *Threads {
 
 // threadFinder is the state of FindThreads.
 type threadFinder struct {
-	k        *timeline.Kernel
+	k        *sched.Timeline
 	o        Options
 	t        Threads
 	stacks   map[uint32]*threadStack
@@ -100,13 +100,13 @@ type threadFinder struct {
 	tid      uint32 // whose stretch is looked at
 	waits    int64
 	unknown  int64 // of them, in nobody knows what
-	wakings  []timeline.Waking
+	wakings  []sched.Waking
 
 	polls      map[uint64][]poll // by descriptor: who waited there for the events of many
 	pollsN     int
 	made       map[uint32][]int64 // by maker: when it made threads, in order
 	stackCalls stackCalls
-	making     []timeline.Stretch
+	making     []sched.Stretch
 	joins      map[uint32][]joined // by who ended
 }
 
@@ -140,7 +140,7 @@ func (t *Threads) life(tid uint32, at int64) *life {
 
 // lookAt counts every wait of every thread.
 func (f *threadFinder) lookAt() {
-	births := map[uint32][]timeline.ThreadLife{}
+	births := map[uint32][]sched.Life{}
 	f.made, f.joins = map[uint32][]int64{}, map[uint32][]joined{}
 	for _, x := range f.k.Threads() {
 		if x.Birth != 0 {
@@ -161,12 +161,12 @@ func (f *threadFinder) lookAt() {
 			l = nil
 		}
 	}
-	f.k.Each(lo, hi, func(tid uint32, s *timeline.Stretch) {
+	f.k.Each(lo, hi, func(tid uint32, s *sched.Stretch) {
 		f.tid = tid
 		if l != nil && l.tid != tid {
 			finish()
 		}
-		if s.Doing == timeline.ThreadGone {
+		if s.Doing == sched.Gone {
 			if l != nil {
 				l.died = true
 			}
@@ -184,19 +184,19 @@ func (f *threadFinder) lookAt() {
 		}
 		l.end = s.End
 		switch s.Doing {
-		case timeline.ThreadOn:
+		case sched.OnCPU:
 			l.onNS += s.End - s.Begin
 			l.busyNS += s.End - s.Begin
-		case timeline.ThreadQueued, timeline.ThreadThrottled:
+		case sched.Queued, sched.Throttled:
 			l.busyNS += s.End - s.Begin
-		case timeline.ThreadBlocked:
+		case sched.Blocked:
 			f.waits++
-			if f.blockOf(s) == timeline.BlockUnknown {
+			if f.blockOf(s) == sched.BlockUnknown {
 				f.unknown++
 			}
 			if s.End == s.Whole.End && s.End < hi { // else nobody ended it
 				w.add(f, l, s)
-				if s.WakerTarget && s.Block == timeline.BlockFutex && f.k.Exits(s.WakerCall) {
+				if s.WakerTarget && s.Block == sched.BlockFutex && f.k.Exits(s.WakerCall) {
 					f.joins[s.Waker] = append(f.joins[s.Waker], joined{s.End, tid})
 				}
 			}

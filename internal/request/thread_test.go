@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/whystall/whystall/internal/evidence/kernel"
-	"github.com/whystall/whystall/internal/timeline"
+	"github.com/whystall/whystall/internal/sched"
 )
 
 // script writes what threads did as the text twin of a kernel stream. Each thread has a CPU of its own.
@@ -76,7 +76,7 @@ func (s *script) find(t *testing.T) *Threads {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, err := timeline.NewKernel(src)
+	k, err := sched.New(src)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/whystall/whystall/internal/timeline"
+	"github.com/whystall/whystall/internal/sched"
 )
 
 // Leader and followers: the threads of a pool take turns at waiting for events, and those whose turn it is not wait at a condition until one of
@@ -26,7 +26,7 @@ const (
 	oneInOverlap = 10
 )
 
-func (f *threadFinder) polled(tid uint32, fd uint64, s timeline.Span) {
+func (f *threadFinder) polled(tid uint32, fd uint64, s sched.Span) {
 	if f.pollsN++; f.pollsN > mostPolls {
 		return
 	}
@@ -82,7 +82,7 @@ func (f *threadFinder) follow(l *life, fd uint64, members map[uint32]bool) {
 	events, beside := int32(-1), int32(-1)
 	for i := range l.sites {
 		s := &l.sites[i]
-		if s.key.block == timeline.BlockNetwork && s.key.multi == multiMany && s.key.arg == fd && (events < 0 || s.blocks > l.sites[events].blocks) {
+		if s.key.block == sched.BlockNetwork && s.key.multi == multiMany && s.key.arg == fd && (events < 0 || s.blocks > l.sites[events].blocks) {
 			events = int32(i)
 		}
 	}
@@ -92,7 +92,7 @@ func (f *threadFinder) follow(l *life, fd uint64, members map[uint32]bool) {
 	deep := f.depthOf(&l.sites[events])
 	for i := range l.sites {
 		s := &l.sites[i]
-		if s.key.block != timeline.BlockFutex || s.other == 0 || 2*s.bad > s.blocks || !members[s.giver] || s.key.sig == 0 || f.depthOf(s) > deep {
+		if s.key.block != sched.BlockFutex || s.other == 0 || 2*s.bad > s.blocks || !members[s.giver] || s.key.sig == 0 || f.depthOf(s) > deep {
 			continue
 		}
 		if beside < 0 || f.depthOf(s) < f.depthOf(&l.sites[beside]) {

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"sort"
 
-	"github.com/whystall/whystall/internal/timeline"
+	"github.com/whystall/whystall/internal/sched"
 )
 
 // Who waits for a thread also waits for it to be made and for its stack to be given back. Both are done by others, its maker and who
@@ -31,8 +31,8 @@ func (f *threadFinder) madeFrom(l *life) int64 {
 	f.making = f.k.Stretches(l.maker, lo, l.birth, f.making[:0])
 	for i := len(f.making) - 1; i >= 0; i-- {
 		switch s := &f.making[i]; {
-		case s.Doing == timeline.ThreadOn, s.Doing == timeline.ThreadQueued, s.Doing == timeline.ThreadThrottled:
-		case s.Doing == timeline.ThreadBlocked && f.inStacks(s, true):
+		case s.Doing == sched.OnCPU, s.Doing == sched.Queued, s.Doing == sched.Throttled:
+		case s.Doing == sched.Blocked && f.inStacks(s, true):
 			from = s.Begin
 		default:
 			return from
@@ -63,8 +63,8 @@ func (f *threadFinder) givenBack(l *life) (joiner uint32, end int64) {
 	for at := j.at; at < hi; {
 		s := f.k.At(j.tid, at)
 		switch {
-		case s.Doing == timeline.ThreadOn, s.Doing == timeline.ThreadQueued, s.Doing == timeline.ThreadThrottled:
-		case s.Doing == timeline.ThreadBlocked && f.inStacks(&s, false):
+		case s.Doing == sched.OnCPU, s.Doing == sched.Queued, s.Doing == sched.Throttled:
+		case s.Doing == sched.Blocked && f.inStacks(&s, false):
 			end, joiner = min(s.Whole.End, hi), j.tid
 		default:
 			return joiner, end
@@ -79,11 +79,11 @@ const joinNS = 5e6
 
 // inStacks: a wait in the C library's functions that make threads and keep their stacks, for the lock that these take, or for the kernel
 // to map a stack, to take it back or to make a thread.
-func (f *threadFinder) inStacks(s *timeline.Stretch, making bool) bool {
+func (f *threadFinder) inStacks(s *sched.Stretch, making bool) bool {
 	if st := f.stack(s.User); s.User != 0 && (st.stacks || st.sig != 0) {
 		return st.stacks
 	}
-	if s.Block == timeline.BlockFutex {
+	if s.Block == sched.BlockFutex {
 		u := f.k.Futex(s.Futex)
 		return u != nil && u.Kind.Lock() && f.stack(u.User).stacks
 	}

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/whystall/whystall/internal/timeline"
+	"github.com/whystall/whystall/internal/sched"
 )
 
 // threadRole is a group of threads that wait for work in the same way.
@@ -27,7 +27,7 @@ type threadRole struct {
 type roleKey struct {
 	name  int32
 	whole bool
-	block timeline.Block
+	block sched.Block
 	multi multiplex
 	sig   uint32
 	addr  uint64 // of a futex that several threads wait on: one queue
@@ -44,7 +44,7 @@ func (f *threadFinder) judge() {
 	f.leaders()
 	for i := range f.t.lives {
 		l := &f.t.lives[i]
-		if l.best >= 0 && l.sites[l.best].key.block == timeline.BlockFutex {
+		if l.best >= 0 && l.sites[l.best].key.block == sched.BlockFutex {
 			shared[l.sites[l.best].key.arg]++
 		}
 	}
@@ -61,7 +61,7 @@ func (f *threadFinder) judge() {
 	}
 	keyOf := func(l *life, s *lifeSite) roleKey {
 		k := roleKey{name: l.name, block: s.key.block, multi: s.key.multi, sig: s.key.sig}
-		if s.key.block == timeline.BlockFutex && shared[s.key.arg] > 1 {
+		if s.key.block == sched.BlockFutex && shared[s.key.arg] > 1 {
 			k.addr = s.key.arg
 		}
 		return k
@@ -167,7 +167,7 @@ func (f *threadFinder) queues() {
 		}
 		for j := range l.sites {
 			s := &l.sites[j]
-			if s.key.block != timeline.BlockFutex || s.other == 0 {
+			if s.key.block != sched.BlockFutex || s.other == 0 {
 				continue
 			}
 			n := at{l.role, s.key.arg}
@@ -231,7 +231,7 @@ func (t *Threads) first(tid uint32) *life {
 
 func (l *life) waitsAt(addr uint64) bool {
 	for i := range l.sites {
-		if s := &l.sites[i]; s.key.block == timeline.BlockFutex && s.key.arg == addr {
+		if s := &l.sites[i]; s.key.block == sched.BlockFutex && s.key.arg == addr {
 			return true
 		}
 	}
@@ -297,7 +297,7 @@ func handedBack(l *life, best *lifeSite) int32 {
 		s := &l.sites[i]
 		switch {
 		case s.blocks < leastWaits || s == best || canBeIdle(s) && (shared(s) || s.tier() == tierTimer):
-		case s.key.block == timeline.BlockFutex && s.kin*4 <= s.asked && s.other*10 >= s.all()*9 && found < 0:
+		case s.key.block == sched.BlockFutex && s.kin*4 <= s.asked && s.other*10 >= s.all()*9 && found < 0:
 			found = int32(i)
 		default:
 			return -1
@@ -309,7 +309,7 @@ func handedBack(l *life, best *lifeSite) int32 {
 // canBeIdle: what ended it was mostly from outside.
 func canBeIdle(s *lifeSite) bool {
 	switch s.key.block {
-	case timeline.BlockNetwork, timeline.BlockPipe, timeline.BlockFutex, timeline.BlockTimer:
+	case sched.BlockNetwork, sched.BlockPipe, sched.BlockFutex, sched.BlockTimer:
 	default:
 		return false
 	}
@@ -352,7 +352,7 @@ func (f *threadFinder) beforeSite(a, b *lifeSite) bool {
 // come back to one it is their wait for work; else, where they are born and die, their whole life is the unit.
 func (f *threadFinder) judgeTogether(ids []int32, role func(roleKey) int32) {
 	type kind struct {
-		block timeline.Block
+		block sched.Block
 		multi multiplex
 		sig   uint32
 		addr  uint64
@@ -363,7 +363,7 @@ func (f *threadFinder) judgeTogether(ids []int32, role func(roleKey) int32) {
 	}
 	// A place is told apart by its stack only if all have one.
 	type blind struct {
-		block timeline.Block
+		block sched.Block
 		multi multiplex
 	}
 	without := map[blind]bool{}
@@ -379,7 +379,7 @@ func (f *threadFinder) judgeTogether(ids []int32, role func(roleKey) int32) {
 		if !without[blind{k.block, k.multi}] {
 			k.sig = s.key.sig
 		}
-		if k.block == timeline.BlockFutex {
+		if k.block == sched.BlockFutex {
 			k.addr = s.key.arg
 		}
 		return k

@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"github.com/whystall/whystall/internal/evidence/kernel"
-	"github.com/whystall/whystall/internal/timeline"
+	"github.com/whystall/whystall/internal/sched"
 )
 
 // siteKey is a place where one thread waits. A wait's first argument is part of it where that tells places apart: a file
@@ -13,7 +13,7 @@ type siteKey struct {
 	arg   uint64
 	sig   uint32 // of the whole user stack; 0 not known
 	call  int32
-	block timeline.Block
+	block sched.Block
 	multi multiplex
 }
 
@@ -109,7 +109,7 @@ func (w *lifeWaits) reset() {
 	clear(w.index)
 }
 
-func (w *lifeWaits) add(f *threadFinder, l *life, s *timeline.Stretch) {
+func (w *lifeWaits) add(f *threadFinder, l *life, s *sched.Stretch) {
 	l.blocks++
 	key := f.keyOf(s)
 	st := f.stack(s.User)
@@ -132,7 +132,7 @@ func (w *lifeWaits) add(f *threadFinder, l *life, s *timeline.Stretch) {
 		w.index[key] = n
 		w.sites = append(w.sites, lifeSite{key: key})
 	}
-	if key.multi == multiMany && key.block == timeline.BlockNetwork {
+	if key.multi == multiMany && key.block == sched.BlockNetwork {
 		f.polled(l.tid, key.arg, s.Whole)
 	}
 	x := &w.sites[n]
@@ -150,7 +150,7 @@ func (w *lifeWaits) add(f *threadFinder, l *life, s *timeline.Stretch) {
 		}
 	case endThread:
 		// Who is on the other side of a lock does not give work.
-		if s.Block == timeline.BlockFutex && f.isLock(s.Futex) {
+		if s.Block == sched.BlockFutex && f.isLock(s.Futex) {
 			x.bad++
 			break
 		}
@@ -181,11 +181,11 @@ func (w *lifeWaits) add(f *threadFinder, l *life, s *timeline.Stretch) {
 // isLock tells whether a futex is a lock, or another that no work comes by: what is not known gives none.
 func (f *threadFinder) isLock(addr uint64) bool {
 	u := f.k.Futex(addr)
-	return u == nil || u.Kind != timeline.FutexCondition && u.Kind != timeline.FutexSemaphore
+	return u == nil || u.Kind != sched.FutexCondition && u.Kind != sched.FutexSemaphore
 }
 
 // answered tells whether who ended the wait s of tid had itself been woken by tid since the wait before.
-func (f *threadFinder) answered(s *timeline.Stretch, tid uint32) bool {
+func (f *threadFinder) answered(s *sched.Stretch, tid uint32) bool {
 	f.wakings = f.k.Woken(s.Waker, s.Whole.Begin-answerNS, s.Whole.End, f.wakings[:0])
 	for i := range f.wakings {
 		if w := &f.wakings[i]; w.Waker == tid && !w.Interrupt {
@@ -236,18 +236,18 @@ func (k *siteKey) lessThan(o *siteKey) bool {
 	if k.arg != o.arg || k.call != o.call {
 		return false
 	}
-	blocks := k.block == o.block || k.block == timeline.BlockUnknown
+	blocks := k.block == o.block || k.block == sched.BlockUnknown
 	sigs := k.sig == o.sig || k.sig == 0
 	return blocks && sigs && *k != *o
 }
 
 // keyOf is the place of a wait.
-func (f *threadFinder) keyOf(s *timeline.Stretch) siteKey {
+func (f *threadFinder) keyOf(s *sched.Stretch) siteKey {
 	k := siteKey{block: f.blockOf(s), sig: f.stack(s.User).sig, call: s.Syscall}
 	switch k.block {
-	case timeline.BlockFutex:
+	case sched.BlockFutex:
 		k.arg = s.Futex &^ 7 // a condition's two words lie side by side and take turns
-	case timeline.BlockNetwork, timeline.BlockPipe, timeline.BlockUnknown:
+	case sched.BlockNetwork, sched.BlockPipe, sched.BlockUnknown:
 		if s.Arg < mostDescriptors {
 			k.arg = s.Arg
 		}
@@ -264,28 +264,28 @@ func (f *threadFinder) keyOf(s *timeline.Stretch) siteKey {
 }
 
 // blockOf is what a wait is in: where the kernel's side was not recorded, by the function that asked for it.
-func (f *threadFinder) blockOf(s *timeline.Stretch) timeline.Block {
-	if s.Block != timeline.BlockUnknown {
+func (f *threadFinder) blockOf(s *sched.Stretch) sched.Block {
+	if s.Block != sched.BlockUnknown {
 		return s.Block
 	}
 	return f.stack(s.User).asks
 }
 
 // asksFor tells by a function of the C library what its caller waits for.
-func asksFor(name string) (timeline.Block, multiplex) {
+func asksFor(name string) (sched.Block, multiplex) {
 	name = strings.TrimPrefix(strings.TrimLeft(name, "_"), "GI_")
 	name = strings.TrimPrefix(strings.TrimLeft(name, "_"), "libc_")
 	switch name {
 	case "epoll_wait", "epoll_pwait", "epoll_pwait2", "poll", "ppoll", "select", "pselect":
-		return timeline.BlockNetwork, multiMany
+		return sched.BlockNetwork, multiMany
 	case "accept", "accept4":
-		return timeline.BlockNetwork, multiAccept
+		return sched.BlockNetwork, multiAccept
 	case "recv", "recvfrom", "recvmsg", "recvmmsg":
-		return timeline.BlockNetwork, multiNone
+		return sched.BlockNetwork, multiNone
 	case "nanosleep", "clock_nanosleep", "clock_nanosleep_time64":
-		return timeline.BlockTimer, multiNone
+		return sched.BlockTimer, multiNone
 	}
-	return timeline.BlockUnknown, multiNone
+	return sched.BlockUnknown, multiNone
 }
 
 // ending is what ended a wait.
@@ -300,18 +300,18 @@ const (
 	endUnseen        // the waking was not recorded
 )
 
-func (f *threadFinder) endOf(s *timeline.Stretch) ending {
+func (f *threadFinder) endOf(s *sched.Stretch) ending {
 	if s.WakerSignal {
 		return endSignal
 	}
 	block := f.blockOf(s)
-	if s.Waker == 0 && !s.ByInterrupt && block != timeline.BlockTimer && block != timeline.BlockNetwork {
+	if s.Waker == 0 && !s.ByInterrupt && block != sched.BlockTimer && block != sched.BlockNetwork {
 		return endUnseen
 	}
 	byThread := s.WakerTarget && !s.ByInterrupt && s.Waker != 0
 	byTimer := s.ByInterrupt && (f.stack(s.WakerKernel).timer || f.timerDue(s))
 	switch block {
-	case timeline.BlockNetwork, timeline.BlockPipe:
+	case sched.BlockNetwork, sched.BlockPipe:
 		switch {
 		case byTimer:
 			return endTimer
@@ -319,7 +319,7 @@ func (f *threadFinder) endOf(s *timeline.Stretch) ending {
 			return endThread
 		}
 		return endNet
-	case timeline.BlockFutex:
+	case sched.BlockFutex:
 		switch {
 		case byThread:
 			return endThread
@@ -328,15 +328,15 @@ func (f *threadFinder) endOf(s *timeline.Stretch) ending {
 		case s.Waker != 0: // another process shares the memory
 			return endNet
 		}
-	case timeline.BlockTimer:
+	case sched.BlockTimer:
 		return endTimer
 	}
 	return endOther
 }
 
 // timerDue tells that a timer of the waiter's own went off when its wait ended.
-func (f *threadFinder) timerDue(s *timeline.Stretch) (yes bool) {
-	f.k.EventsOf(f.tid, s.Whole.End-dueNS, s.Whole.End+1, func(*timeline.Event) bool {
+func (f *threadFinder) timerDue(s *sched.Stretch) (yes bool) {
+	f.k.EventsOf(f.tid, s.Whole.End-dueNS, s.Whole.End+1, func(*sched.Event) bool {
 		yes = true
 		return false
 	}, kernel.TimerDue)
@@ -352,7 +352,7 @@ type threadStack struct {
 	depth    int
 	entry    string
 	timer    bool // a timer's interrupt
-	asks     timeline.Block
+	asks     sched.Block
 	goFrames bool
 	stacks   bool // in what makes threads, or takes and gives back the stacks that the C library keeps
 	multi    multiplex
@@ -395,8 +395,8 @@ func (f *threadFinder) learnStack(st *threadStack, frames []kernel.Frame) {
 		case name == "runtime.mcall" || name == "runtime.findRunnable" || name == "runtime.schedule" || name == "runtime.mstart" || name == "runtime.goexit":
 			st.goFrames = true
 		}
-		if i < 2 && st.asks == timeline.BlockUnknown {
-			if b, m := asksFor(name); b != timeline.BlockUnknown {
+		if i < 2 && st.asks == sched.BlockUnknown {
+			if b, m := asksFor(name); b != sched.BlockUnknown {
 				st.asks, st.multi = b, m
 			}
 		}

@@ -5,7 +5,7 @@ import (
 	"math"
 	"strings"
 
-	"github.com/whystall/whystall/internal/timeline"
+	"github.com/whystall/whystall/internal/sched"
 )
 
 // units cuts each life with a role into units of work.
@@ -13,12 +13,12 @@ func (f *threadFinder) units() {
 	lo, hi := f.k.Span()
 	var c cutter
 	c.f = f
-	f.k.Each(lo, hi, func(tid uint32, s *timeline.Stretch) {
+	f.k.Each(lo, hi, func(tid uint32, s *sched.Stretch) {
 		f.tid = tid
-		if c.l != nil && (c.l.tid != tid || s.Begin >= c.l.end && s.Doing == timeline.ThreadGone) {
+		if c.l != nil && (c.l.tid != tid || s.Begin >= c.l.end && s.Doing == sched.Gone) {
 			c.end()
 		}
-		if s.Doing == timeline.ThreadGone {
+		if s.Doing == sched.Gone {
 			return
 		}
 		if c.l == nil {
@@ -69,19 +69,19 @@ func (c *cutter) begin(l *life) {
 	}
 }
 
-func (c *cutter) see(s *timeline.Stretch) {
+func (c *cutter) see(s *sched.Stretch) {
 	if c.r.whole {
-		if s.Doing == timeline.ThreadUnknown {
+		if s.Doing == sched.Unknown {
 			c.lost = true
 		}
 		return
 	}
 	switch {
-	case s.Doing == timeline.ThreadUnknown:
+	case s.Doing == sched.Unknown:
 		c.lost = true
-	case s.Doing == timeline.ThreadOn:
+	case s.Doing == sched.OnCPU:
 		c.onNS += s.End - s.Begin
-	case s.Doing != timeline.ThreadBlocked || s.End != s.Whole.End || !c.idle(s):
+	case s.Doing != sched.Blocked || s.End != s.Whole.End || !c.idle(s):
 	default:
 		if c.open {
 			c.close(s.Whole.Begin, Kept)
@@ -106,9 +106,9 @@ func (c *cutter) see(s *timeline.Stretch) {
 }
 
 // idle tells whether the thread waits for work.
-func (c *cutter) idle(s *timeline.Stretch) bool {
+func (c *cutter) idle(s *sched.Stretch) bool {
 	k := c.f.keyOf(s)
-	if k.block == timeline.BlockFutex && c.r.queues[k.arg] {
+	if k.block == sched.BlockFutex && c.r.queues[k.arg] {
 		return true
 	}
 	own := &c.l.sites[max(c.l.best, 0)].key
@@ -214,11 +214,11 @@ func (f *threadFinder) waitName(s *lifeSite) string {
 		}
 	}
 	switch s.key.block {
-	case timeline.BlockFutex:
+	case sched.BlockFutex:
 		return fmt.Sprintf("futex 0x%x", s.key.arg)
-	case timeline.BlockTimer:
+	case sched.BlockTimer:
 		return "a sleep"
-	case timeline.BlockPipe:
+	case sched.BlockPipe:
 		return fmt.Sprintf("a read of the pipe at descriptor %d", s.key.arg)
 	}
 	switch s.key.multi {

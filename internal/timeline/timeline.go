@@ -169,6 +169,9 @@ func (t *Timeline) Rel(at exectrace.Time) int64 {
 // Abs is the trace's own time again.
 func (t *Timeline) Abs(rel int64) int64 { return int64(t.base) + rel }
 
+// Word is a string of the trace, as the kind of a stop-the-world.
+func (t *Timeline) Word(id exectrace.StringID) string { return t.src.String(id) }
+
 // Now is the time of the last event.
 func (t *Timeline) Now() int64 { return t.now }
 

@@ -1,4 +1,4 @@
-package timeline
+package sched
 
 import (
 	"testing"
@@ -51,7 +51,7 @@ switch t=10000000 cpu=0 tid=11 other=0 flags=target args=1
 // Of a simulated machine with a quota: pauses that something held up are told from the controls by who was involved, and the controls are counted right.
 func TestControls(t *testing.T) {
 	s := simulate(2, 12, 3, 40000, true, 21)
-	k, err := NewKernel(&s.records)
+	k, err := New(&s.records)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,10 +83,10 @@ func TestControls(t *testing.T) {
 	for tid := uint32(102); tid < 112; tid++ {
 		held, came := int64(0), int64(0)
 		for _, g := range k.Stretches(tid, p.Begin, p.End, nil) {
-			if g.Doing == ThreadQueued || g.Doing == ThreadThrottled {
+			if g.Doing == Queued || g.Doing == Throttled {
 				held += g.End - g.Begin
 			}
-			if g.Doing == ThreadOn && g.Whole.Begin > p.Begin {
+			if g.Doing == OnCPU && g.Whole.Begin > p.Begin {
 				came = g.Begin
 			}
 		}

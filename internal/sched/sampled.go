@@ -1,4 +1,4 @@
-package timeline
+package sched
 
 import (
 	"slices"
@@ -49,7 +49,7 @@ func (k *kernelState) standFor(th *kthread, dst []overlaid, block Block, lo, hi,
 		if end <= lo {
 			break
 		}
-		if s.doing() != ThreadOn {
+		if s.doing() != OnCPU {
 			continue
 		}
 		begin := max(lo, s.begin)

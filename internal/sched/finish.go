@@ -1,4 +1,4 @@
-package timeline
+package sched
 
 import (
 	"cmp"
@@ -68,10 +68,10 @@ func (b *kbuilder) cut(t int64) {
 func (b *kbuilder) finish(src kernel.Source) {
 	for i := range b.threads {
 		th := &b.threads[i]
-		if s := th.last(); th.exiting && s != nil && s.doing() != ThreadGone {
+		if s := th.last(); th.exiting && s != nil && s.doing() != Gone {
 			// Its last switch is missing.
 			if l := th.life(); l != nil && l.exit >= s.begin {
-				b.push(th, l.exit, ThreadGone, -1, 0, 0)
+				b.push(th, l.exit, Gone, -1, 0, 0)
 			}
 		}
 	}
@@ -188,7 +188,7 @@ func (b *kbuilder) holes() {
 			}
 		}
 		for j := range th.segs {
-			if s := &th.segs[j]; s.doing() == ThreadUnknown && s.meta&ksegMissing != 0 {
+			if s := &th.segs[j]; s.doing() == Unknown && s.meta&ksegMissing != 0 {
 				b.totals.BreakNS = min(b.totals.BreakNS+b.segEnd(th, j)-s.begin, maxTimeNS)
 			}
 		}
@@ -199,19 +199,19 @@ func (b *kbuilder) holes() {
 func (b *kbuilder) hole(th *kthread, j int, out []kseg, cut bool) ([]kseg, bool) {
 	s := th.segs[j]
 	end := b.segEnd(th, j)
-	if d := s.doing(); d == ThreadUnknown || d == ThreadGone || end <= s.begin {
+	if d := s.doing(); d == Unknown || d == Gone || end <= s.begin {
 		return append(out, s), cut
 	}
 	cpus := [3]int16{s.cpu, -1, -1}
-	if s.doing() != ThreadOn {
+	if s.doing() != OnCPU {
 		for i := j - 1; i >= 0 && i >= j-4; i-- {
-			if th.segs[i].doing() == ThreadOn {
+			if th.segs[i].doing() == OnCPU {
 				cpus[1] = th.segs[i].cpu
 				break
 			}
 		}
 		for i := j + 1; i < len(th.segs) && i <= j+4; i++ {
-			if th.segs[i].doing() == ThreadOn {
+			if th.segs[i].doing() == OnCPU {
 				cpus[2] = th.segs[i].cpu
 				break
 			}
@@ -243,9 +243,9 @@ func (b *kbuilder) hole(th *kthread, j int, out []kseg, cut bool) ([]kseg, bool)
 		}
 		at := max(hole.Begin, from)
 		if n := len(out); n == 0 || out[n-1].begin < at {
-			out = append(out, kseg{begin: at, cpu: -1, meta: uint16(ThreadUnknown) | ksegMissing})
+			out = append(out, kseg{begin: at, cpu: -1, meta: uint16(Unknown) | ksegMissing})
 		} else {
-			out[n-1] = kseg{begin: out[n-1].begin, cpu: -1, meta: uint16(ThreadUnknown) | ksegMissing}
+			out[n-1] = kseg{begin: out[n-1].begin, cpu: -1, meta: uint16(Unknown) | ksegMissing}
 		}
 		from = min(hole.End, end)
 	}

@@ -1,4 +1,4 @@
-package timeline
+package sched
 
 import (
 	"flag"
@@ -66,7 +66,7 @@ func (p *Pause) write(b *strings.Builder) {
 }
 
 // tell is everything that k says of what was asked for in a golden's "ask" lines.
-func tell(k *Kernel, asks []string) (string, error) {
+func tell(k *Timeline, asks []string) (string, error) {
 	var b strings.Builder
 	for _, a := range asks {
 		var tid, lo, hi int64
@@ -178,13 +178,13 @@ func TestKernelGolden(t *testing.T) {
 	}
 }
 
-func kernelOf(t testing.TB, stream string) *Kernel {
+func kernelOf(t testing.TB, stream string) *Timeline {
 	t.Helper()
 	src, err := kernel.ParseText(stream)
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, err := NewKernel(src)
+	k, err := New(src)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +199,7 @@ func (p *Pause) check() error {
 }
 
 // exact asks everything of some windows and checks that the answers tile them.
-func exact(k *Kernel, windows int) error {
+func exact(k *Timeline, windows int) error {
 	begin, end := k.Span()
 	tids := []uint32{0, 4242}
 	for _, l := range k.Threads() {

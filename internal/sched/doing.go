@@ -1,4 +1,4 @@
-package timeline
+package sched
 
 import "github.com/whystall/whystall/internal/evidence/kernel"
 
@@ -6,12 +6,12 @@ import "github.com/whystall/whystall/internal/evidence/kernel"
 type Doing uint8
 
 const (
-	ThreadUnknown   Doing = iota // records are missing
-	ThreadOn                     // on a CPU
-	ThreadQueued                 // runnable, in a CPU's run queue
-	ThreadThrottled              // its group is out of quota
-	ThreadBlocked
-	ThreadGone // not born yet, or ended
+	Unknown   Doing = iota // records are missing
+	OnCPU                  // on a CPU
+	Queued                 // runnable, in a CPU's run queue
+	Throttled              // its group is out of quota
+	Blocked
+	Gone // not born yet, or ended
 )
 
 // Block is what a blocked thread waits in, from its kernel stack and its system call. Within a wait the innermost holds:
@@ -81,7 +81,7 @@ const NobodyKnown = ^uint32(0)
 
 // Kernel is what the kernel's records tell: who was in which state when. Times are CLOCK_MONOTONIC, as the records have them, not relative to a
 // Timeline's base. It is read whole before the trace: it looks anywhere. Its methods may be called by several goroutines.
-type Kernel struct {
+type Timeline struct {
 	kernelState
 	src kernel.Source
 }

@@ -1,4 +1,4 @@
-package timeline
+package sched
 
 import (
 	"encoding/binary"
@@ -97,8 +97,8 @@ func FuzzKernel(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		src := unpack(b[:min(len(b), 1+12*300)])
-		for _, o := range []KernelOptions{{}, {Bytes: 4000}} {
-			k, err := NewKernelWith(src, o)
+		for _, o := range []Options{{}, {Bytes: 4000}} {
+			k, err := NewWith(src, o)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -126,8 +126,8 @@ func TestKernelRandom(t *testing.T) {
 				b[j] %= 250 // times that are possible
 			}
 		}
-		for _, o := range []KernelOptions{{}, {Bytes: 4000}} {
-			k, err := NewKernelWith(unpack(b), o)
+		for _, o := range []Options{{}, {Bytes: 4000}} {
+			k, err := NewWith(unpack(b), o)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,4 +1,4 @@
-package timeline
+package sched
 
 import (
 	"sort"
@@ -20,7 +20,7 @@ type Event struct {
 
 // Events calls f with the events that overlap [lo,hi), in the order of their begins, of the kinds asked for: none asks for all. It ends when f
 // returns false.
-func (k *Kernel) Events(lo, hi int64, f func(*Event) bool, kinds ...kernel.Kind) {
+func (k *Timeline) Events(lo, hi int64, f func(*Event) bool, kinds ...kernel.Kind) {
 	want := kindSet(kinds)
 	for i := range k.events {
 		e := &k.events[i]
@@ -37,7 +37,7 @@ func (k *Kernel) Events(lo, hi int64, f func(*Event) bool, kinds ...kernel.Kind)
 }
 
 // EventsOf is Events of the records about one thread of the target. It looks only where there can be one.
-func (k *Kernel) EventsOf(tid uint32, lo, hi int64, f func(*Event) bool, kinds ...kernel.Kind) {
+func (k *Timeline) EventsOf(tid uint32, lo, hi int64, f func(*Event) bool, kinds ...kernel.Kind) {
 	th := k.find(tid)
 	if th == nil {
 		return

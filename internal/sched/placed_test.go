@@ -1,4 +1,4 @@
-package timeline
+package sched
 
 import "testing"
 
@@ -26,7 +26,7 @@ switch t=5500000 cpu=0 tid=7 other=10 flags=othertarget
 	want := []queued{{1000000, 1200000, 0}, {3000000, 3200000, 1}, {5000000, 5400000, 1}, {5400000, 5500000, 0}}
 	var got []queued
 	for _, s := range k.Stretches(10, 0, 5500000, nil) {
-		if s.Doing == ThreadQueued {
+		if s.Doing == Queued {
 			got = append(got, queued{s.Begin, s.End, s.CPU})
 		}
 	}

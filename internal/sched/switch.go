@@ -1,4 +1,4 @@
-package timeline
+package sched
 
 import "github.com/whystall/whystall/internal/evidence/kernel"
 
@@ -35,10 +35,10 @@ func (b *kbuilder) switched(r *kernel.Record, t int64) {
 					b.totals.Breaks++
 				}
 				if old != nil {
-					if s := old.last(); s != nil && s.doing() == ThreadOn && s.cpu == cpuOf(r.CPU) {
+					if s := old.last(); s != nil && s.doing() == OnCPU && s.cpu == cpuOf(r.CPU) {
 						// By now somebody else left that CPU: it is on none.
 						b.unknown(old, s.begin)
-						b.push(old, t, ThreadUnknown, -1, 0, ksegMissing|ksegAway)
+						b.push(old, t, Unknown, -1, 0, ksegMissing|ksegAway)
 					}
 				}
 			}
@@ -67,16 +67,16 @@ func (b *kbuilder) leave(th *kthread, r *kernel.Record, t, since int64, broken b
 	s := th.last()
 	switch {
 	case s == nil && !broken:
-		b.push(th, since, ThreadOn, cpu, 0, 0)
+		b.push(th, since, OnCPU, cpu, 0, 0)
 	case s == nil:
 		b.unknown(th, since)
-	case s.doing() == ThreadOn && s.cpu == cpu && !broken:
-	case s.doing() == ThreadOn:
+	case s.doing() == OnCPU && s.cpu == cpu && !broken:
+	case s.doing() == OnCPU:
 		b.unknown(th, s.begin)
 	case !b.header.AllTasks:
 		b.unknown(th, s.begin)
 	default:
-		if s.doing() == ThreadThrottled {
+		if s.doing() == Throttled {
 			b.unthrottle(th, s, since)
 		}
 		b.unknown(th, since)
@@ -99,13 +99,13 @@ func (b *kbuilder) leave(th *kthread, r *kernel.Record, t, since int64, broken b
 	byGroup := !throttled && could && !b.header.PerTask && r.Flags&kernel.GroupThrottled != 0
 	switch {
 	case throttled:
-		b.push(th, t, ThreadThrottled, cpu, n, 0)
+		b.push(th, t, Throttled, cpu, n, 0)
 	case byGroup:
-		b.push(th, t, ThreadThrottled, cpu, n, ksegByGroup)
+		b.push(th, t, Throttled, cpu, n, ksegByGroup)
 	case could:
-		b.push(th, t, ThreadQueued, cpu, n, ksegPreempted)
+		b.push(th, t, Queued, cpu, n, ksegPreempted)
 	case r.Arg[0]&deadState != 0:
-		b.push(th, t, ThreadGone, -1, 0, 0)
+		b.push(th, t, Gone, -1, 0, 0)
 		b.ended(th, t)
 		return
 	default:
@@ -119,7 +119,7 @@ func (b *kbuilder) leave(th *kthread, r *kernel.Record, t, since int64, broken b
 		if r.Arg[0]&deepState != 0 {
 			o.flags |= koffDeep
 		}
-		b.push(th, t, ThreadBlocked, cpu, n, 0)
+		b.push(th, t, Blocked, cpu, n, 0)
 	}
 	if could {
 		b.totals.Involuntary++
@@ -132,25 +132,25 @@ func (b *kbuilder) come(th *kthread, r *kernel.Record, t int64) {
 	s := th.last()
 	if s != nil {
 		switch s.doing() {
-		case ThreadOn:
+		case OnCPU:
 			b.unknown(th, s.begin)
-		case ThreadThrottled:
+		case Throttled:
 			b.unthrottle(th, s, t)
-		case ThreadBlocked:
+		case Blocked:
 			if s.begin-th.pendingAt <= raceNS && th.pendingAt != 0 {
 				b.race(th, s, cpu)
 			} else {
 				s.meta |= ksegApprox
 			}
-		case ThreadQueued:
+		case Queued:
 			if s.cpu < 0 {
 				s.cpu = cpu
 			}
-		case ThreadGone:
+		case Gone:
 			b.unknown(th, s.begin)
 		}
 	} else if t > b.begin {
-		b.push(th, b.begin, ThreadUnknown, -1, 0, ksegAway)
+		b.push(th, b.begin, Unknown, -1, 0, ksegAway)
 	}
 	th.pendingAt = 0
 	if l := th.life(); l != nil && l.first == 0 && l.birth != 0 {
@@ -160,14 +160,14 @@ func (b *kbuilder) come(th *kthread, r *kernel.Record, t int64) {
 	if s = th.last(); s != nil {
 		off = s.off
 	}
-	b.push(th, t, ThreadOn, cpu, off, 0)
+	b.push(th, t, OnCPU, cpu, off, 0)
 }
 
 // unthrottle ends s, in which th was throttled, at the last mark of its CPU.
 func (b *kbuilder) unthrottle(th *kthread, s *kseg, t int64) {
 	if s.cpu >= 0 {
 		if c := b.cpu(int(s.cpu)); c != nil && c.mark > s.begin && c.mark <= t {
-			b.push(th, c.mark, ThreadQueued, s.cpu, s.off, ksegUnthrottled)
+			b.push(th, c.mark, Queued, s.cpu, s.off, ksegUnthrottled)
 			return
 		}
 	}
@@ -183,7 +183,7 @@ func (b *kbuilder) race(th *kthread, s *kseg, cpu int16) {
 		o := &th.offs[s.off-1]
 		b.wake(o, &th.pending)
 	}
-	s.meta = uint16(ThreadQueued)
+	s.meta = uint16(Queued)
 	s.cpu = cpu
 	th.pendingAt = 0
 }
@@ -218,12 +218,12 @@ func (b *kbuilder) waking(r *kernel.Record, t int64) {
 	switch {
 	case s == nil:
 		if t > b.begin {
-			b.push(th, b.begin, ThreadUnknown, -1, 0, ksegAway)
+			b.push(th, b.begin, Unknown, -1, 0, ksegAway)
 		}
 		o, n := b.off(th)
 		b.wake(o, &by)
-		b.push(th, t, ThreadQueued, -1, n, 0)
-	case s.doing() == ThreadBlocked:
+		b.push(th, t, Queued, -1, n, 0)
+	case s.doing() == Blocked:
 		if s.off != 0 {
 			b.wake(&th.offs[s.off-1], &by)
 		}
@@ -232,11 +232,11 @@ func (b *kbuilder) waking(r *kernel.Record, t int64) {
 		if b.placed {
 			cpu = s.cpu
 		}
-		b.push(th, t, ThreadQueued, cpu, s.off, 0)
-	case s.doing() == ThreadUnknown, s.doing() == ThreadGone:
+		b.push(th, t, Queued, cpu, s.off, 0)
+	case s.doing() == Unknown, s.doing() == Gone:
 		o, n := b.off(th)
 		b.wake(o, &by)
-		b.push(th, t, ThreadQueued, -1, n, 0)
+		b.push(th, t, Queued, -1, n, 0)
 	default:
 		th.pending, th.pendingAt = by, t
 	}
@@ -252,9 +252,9 @@ func (b *kbuilder) wakeup(r *kernel.Record, t int64) {
 	}
 	cpu := cpuOf(uint16(min(r.Arg[0], 1<<16-1)))
 	// Before Linux 6.18 a thread that is woken while its group has no quota does not run at all until there is some.
-	waits, meta := ThreadQueued, uint16(0)
+	waits, meta := Queued, uint16(0)
 	if r.Flags&kernel.GroupThrottled != 0 && r.Flags&kernel.Migrate == 0 && !b.header.PerTask {
-		waits, meta = ThreadThrottled, ksegByGroup
+		waits, meta = Throttled, ksegByGroup
 	}
 	s := th.last()
 	if r.Flags&kernel.New != 0 {
@@ -262,14 +262,14 @@ func (b *kbuilder) wakeup(r *kernel.Record, t int64) {
 			b.born(th, t, 0, 0)
 		}
 		if s == nil && t > b.begin {
-			b.push(th, b.begin, ThreadGone, -1, 0, 0)
+			b.push(th, b.begin, Gone, -1, 0, 0)
 		}
 		b.push(th, t, waits, cpu, 0, meta)
 		return
 	}
 	if s == nil {
 		if t > b.begin {
-			b.push(th, b.begin, ThreadUnknown, -1, 0, ksegAway)
+			b.push(th, b.begin, Unknown, -1, 0, ksegAway)
 		}
 		if r.Flags&kernel.Migrate == 0 {
 			b.push(th, t, waits, cpu, 0, meta)
@@ -277,9 +277,9 @@ func (b *kbuilder) wakeup(r *kernel.Record, t int64) {
 		return
 	}
 	switch s.doing() {
-	case ThreadQueued, ThreadThrottled:
+	case Queued, Throttled:
 		switch {
-		case waits == ThreadThrottled && s.doing() == ThreadQueued:
+		case waits == Throttled && s.doing() == Queued:
 			if s.cpu < 0 {
 				s.cpu = cpu
 			}
@@ -289,7 +289,7 @@ func (b *kbuilder) wakeup(r *kernel.Record, t int64) {
 		case s.cpu != cpu:
 			b.push(th, t, s.doing(), cpu, s.off, s.meta&^7)
 		}
-	case ThreadBlocked:
+	case Blocked:
 		if r.Flags&kernel.Migrate != 0 {
 			return // it is moved where it will be woken
 		}
@@ -299,7 +299,7 @@ func (b *kbuilder) wakeup(r *kernel.Record, t int64) {
 		}
 		s.meta |= ksegApprox // the waking before it is missing
 		b.push(th, t, waits, cpu, s.off, meta)
-	case ThreadUnknown, ThreadGone:
+	case Unknown, Gone:
 		if r.Flags&kernel.Migrate == 0 {
 			b.push(th, t, waits, cpu, 0, meta)
 		}

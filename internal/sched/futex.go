@@ -1,4 +1,4 @@
-package timeline
+package sched
 
 import (
 	"sort"
@@ -63,7 +63,7 @@ const (
 
 // Futex is what is known of the futex at addr; nil where nobody was seen to wait for it. A condition of glibc's has two words, side by
 // side: ask for either.
-func (k *Kernel) Futex(addr uint64) *Futex {
+func (k *Timeline) Futex(addr uint64) *Futex {
 	k.useOnce.Do(k.learnFutexes)
 	if f := k.uses[addr]; f != nil {
 		return f
@@ -72,7 +72,7 @@ func (k *Kernel) Futex(addr uint64) *Futex {
 }
 
 // Futexes lists all, in order of their addresses.
-func (k *Kernel) Futexes() []*Futex {
+func (k *Timeline) Futexes() []*Futex {
 	k.useOnce.Do(k.learnFutexes)
 	l := make([]*Futex, 0, len(k.uses))
 	for _, f := range k.uses {
@@ -82,7 +82,7 @@ func (k *Kernel) Futexes() []*Futex {
 	return l
 }
 
-func (k *Kernel) learnFutexes() {
+func (k *Timeline) learnFutexes() {
 	k.uses = map[uint64]*Futex{}
 	says := map[uint32]futexWords{}
 	words := func(id uint32) futexWords {
@@ -111,7 +111,7 @@ func (k *Kernel) learnFutexes() {
 	calls := k.calls()
 	stacks := stackClasses{src: k.src, known: map[uint32]stackClass{}}
 	k.Each(lo, hi+1, func(tid uint32, s *Stretch) {
-		if s.Doing != ThreadBlocked || s.Block != BlockFutex || s.End != s.Whole.End {
+		if s.Doing != Blocked || s.Block != BlockFutex || s.End != s.Whole.End {
 			return
 		}
 		f := at(s.Futex)
@@ -184,7 +184,7 @@ func (k *Kernel) learnFutexes() {
 }
 
 // Exits tells of a waker's system call that it ended its thread: who joins it is woken.
-func (k *Kernel) Exits(call int32) bool {
+func (k *Timeline) Exits(call int32) bool {
 	c := k.calls()
 	return c != nil && call >= 0 && call < 1<<15 && c.exits[int16(call)]
 }

@@ -1,4 +1,4 @@
-package timeline
+package sched
 
 import (
 	"strings"

@@ -1,4 +1,4 @@
-package timeline
+package sched
 
 import (
 	"cmp"
@@ -9,26 +9,26 @@ import (
 )
 
 // Header is the stream's.
-func (k *Kernel) Header() kernel.Header { return k.header }
+func (k *Timeline) Header() kernel.Header { return k.header }
 
 // SeesThrottling tells whether the records tell throttled from queued. Without it a thread that its quota keeps from running
 // is queued like any other.
-func (k *Kernel) SeesThrottling() bool { return k.header.Source != "perf" }
+func (k *Timeline) SeesThrottling() bool { return k.header.Source != "perf" }
 
 // Span is what the records cover. Outside of it every thread is unknown.
-func (k *Kernel) Span() (begin, end int64) { return k.begin, k.end }
+func (k *Timeline) Span() (begin, end int64) { return k.begin, k.end }
 
 // Dropped is the time before which records were given up to bound memory; 0 none were.
-func (k *Kernel) Dropped() int64 { return k.dropped }
+func (k *Timeline) Dropped() int64 { return k.dropped }
 
 // Levels are the recorder's levels of detail by time.
-func (k *Kernel) Levels() []Level { return k.levels }
+func (k *Timeline) Levels() []Level { return k.levels }
 
 // Totals are sums over all threads of the target.
-func (k *Kernel) Totals() Totals { return k.totals }
+func (k *Timeline) Totals() Totals { return k.totals }
 
 // Stack gives the frames of a StackID, innermost first.
-func (k *Kernel) Stack(id uint32) []kernel.Frame {
+func (k *Timeline) Stack(id uint32) []kernel.Frame {
 	if id == 0 {
 		return nil
 	}
@@ -36,10 +36,10 @@ func (k *Kernel) Stack(id uint32) []kernel.Frame {
 }
 
 // Ended tells how the stream ended: "" whole.
-func (k *Kernel) Ended() string { return k.src.Ended() }
+func (k *Timeline) Ended() string { return k.src.Ended() }
 
 // Stretches appends what thread tid did in [lo,hi) to dst, oldest first. They tile it exactly.
-func (k *Kernel) Stretches(tid uint32, lo, hi int64, dst []Stretch) []Stretch {
+func (k *Timeline) Stretches(tid uint32, lo, hi int64, dst []Stretch) []Stretch {
 	lo, hi = clampTime(lo), clampTime(hi)
 	th := k.find(tid)
 	if th == nil {
@@ -56,7 +56,7 @@ func (k *Kernel) Stretches(tid uint32, lo, hi int64, dst []Stretch) []Stretch {
 }
 
 // At is the stretch of tid that covers t, not cut.
-func (k *Kernel) At(tid uint32, t int64) Stretch {
+func (k *Timeline) At(tid uint32, t int64) Stretch {
 	t = clampTime(t)
 	s := Stretch{Begin: t, End: t + 1, CPU: -1, Syscall: -1, WakerCall: -1, Whole: Span{t, t + 1}}
 	if th := k.find(tid); th != nil {
@@ -69,7 +69,7 @@ func (k *Kernel) At(tid uint32, t int64) Stretch {
 }
 
 // Each calls f with every stretch of every thread of the target in [lo,hi), thread by thread, oldest first. s is overwritten by the next.
-func (k *Kernel) Each(lo, hi int64, f func(tid uint32, s *Stretch)) {
+func (k *Timeline) Each(lo, hi int64, f func(tid uint32, s *Stretch)) {
 	lo, hi = clampTime(lo), clampTime(hi)
 	for i := range k.threads {
 		th := &k.threads[i]
@@ -81,7 +81,7 @@ func (k *Kernel) Each(lo, hi int64, f func(tid uint32, s *Stretch)) {
 }
 
 // each calls f with the stretches of th that tile [lo,hi).
-func (k *Kernel) each(th *kthread, lo, hi int64, f func(*Stretch) bool) {
+func (k *Timeline) each(th *kthread, lo, hi int64, f func(*Stretch) bool) {
 	if lo >= hi {
 		return
 	}
@@ -93,7 +93,7 @@ func (k *Kernel) each(th *kthread, lo, hi int64, f func(*Stretch) bool) {
 	at := lo
 	if first := k.first(th); at < first {
 		to := min(first, hi)
-		if !blank(at, to, ThreadUnknown) {
+		if !blank(at, to, Unknown) {
 			return
 		}
 		at = to
@@ -107,7 +107,7 @@ func (k *Kernel) each(th *kthread, lo, hi int64, f func(*Stretch) bool) {
 		}
 		k.expand(th, &th.segs[i], &s)
 		s.Whole = whole
-		cuts := s.Doing == ThreadOn || s.Doing == ThreadQueued || s.Doing == ThreadBlocked
+		cuts := s.Doing == OnCPU || s.Doing == Queued || s.Doing == Blocked
 		block := s.Block
 		for at < end {
 			s.Begin, s.End, s.Block, s.Sampled = at, end, block, false
@@ -132,9 +132,9 @@ func (k *Kernel) each(th *kthread, lo, hi int64, f func(*Stretch) bool) {
 		}
 	}
 	if at < hi {
-		d := ThreadUnknown
-		if s := th.last(); s != nil && s.doing() == ThreadGone {
-			d = ThreadGone
+		d := Unknown
+		if s := th.last(); s != nil && s.doing() == Gone {
+			d = Gone
 		}
 		blank(at, hi, d)
 	}
@@ -150,7 +150,7 @@ func (k *kernelState) first(th *kthread) int64 {
 
 // within joins what the stack of a wait says with a record of a stretch around it.
 func within(stack, record Block, d Doing) Block {
-	if d != ThreadBlocked || stack == BlockUnknown {
+	if d != Blocked || stack == BlockUnknown {
 		return record
 	}
 	switch stack {
@@ -164,11 +164,11 @@ func within(stack, record Block, d Doing) Block {
 }
 
 // expand makes a segment a Stretch, without its times.
-func (k *Kernel) expand(th *kthread, g *kseg, s *Stretch) {
+func (k *Timeline) expand(th *kthread, g *kseg, s *Stretch) {
 	*s = Stretch{Doing: g.doing(), CPU: int32(g.cpu), Syscall: -1, WakerCall: -1,
 		Approx: g.meta&ksegApprox != 0, Preempted: g.meta&ksegPreempted != 0, Unthrottled: g.meta&ksegUnthrottled != 0, ByGroup: g.meta&ksegByGroup != 0}
 	switch s.Doing {
-	case ThreadQueued, ThreadThrottled, ThreadBlocked:
+	case Queued, Throttled, Blocked:
 	default:
 		return
 	}
@@ -182,7 +182,7 @@ func (k *Kernel) expand(th *kthread, g *kseg, s *Stretch) {
 		s.ByInterrupt, s.WakerTarget = o.flags&koffInterrupt != 0, o.flags&koffTarget != 0
 		s.WakerSignal = o.flags&koffSignal != 0
 	}
-	if s.Doing == ThreadBlocked {
+	if s.Doing == Blocked {
 		s.Block = o.block
 		if s.Block == BlockFutex && o.flags&koffFutex != 0 {
 			s.Futex = o.arg
@@ -191,7 +191,7 @@ func (k *Kernel) expand(th *kthread, g *kseg, s *Stretch) {
 }
 
 // Name tells who tid was at a time; false: it was never named.
-func (k *Kernel) Name(tid uint32, at int64) (kernel.Thread, bool) {
+func (k *Timeline) Name(tid uint32, at int64) (kernel.Thread, bool) {
 	l := k.names[tid]
 	if len(l) == 0 {
 		return kernel.Thread{TID: tid}, false
@@ -201,7 +201,7 @@ func (k *Kernel) Name(tid uint32, at int64) (kernel.Thread, bool) {
 }
 
 // Named is from when to when tid is who it is at a time: before and after its number may be another's, or it runs another program.
-func (k *Kernel) Named(tid uint32, at int64) Span {
+func (k *Timeline) Named(tid uint32, at int64) Span {
 	l := k.names[tid]
 	i := sort.Search(len(l), func(i int) bool { return l[i].Since > at })
 	s := Span{-maxTimeNS, maxTimeNS}
@@ -216,7 +216,7 @@ func (k *Kernel) Named(tid uint32, at int64) Span {
 
 // FromNS is the thread of the target that its own trace calls nstid; 0: none is known. Where no thread has a second
 // number they are the same.
-func (k *Kernel) FromNS(nstid uint32) uint32 {
+func (k *Timeline) FromNS(nstid uint32) uint32 {
 	if len(k.byNS) > 0 {
 		return k.byNS[nstid]
 	}
@@ -227,7 +227,7 @@ func (k *Kernel) FromNS(nstid uint32) uint32 {
 }
 
 // ThreadLife is one life of a thread of the target.
-type ThreadLife struct {
+type Life struct {
 	TID                uint32
 	Birth, First, Exit int64  // creation, first on a CPU after it, exit; 0 not seen
 	Maker              uint32 // TID; 0 not seen
@@ -235,15 +235,15 @@ type ThreadLife struct {
 }
 
 // Threads lists the threads of the target that were seen, one entry for each life.
-func (k *Kernel) Threads() []ThreadLife {
-	l := make([]ThreadLife, 0, len(k.threads))
+func (k *Timeline) Threads() []Life {
+	l := make([]Life, 0, len(k.threads))
 	for i := range k.threads {
 		th := &k.threads[i]
 		if len(th.lives) == 0 {
-			l = append(l, ThreadLife{TID: th.tid})
+			l = append(l, Life{TID: th.tid})
 		}
 		for _, x := range th.lives {
-			l = append(l, ThreadLife{th.tid, x.birth, x.first, x.exit, x.maker, x.user})
+			l = append(l, Life{th.tid, x.birth, x.first, x.exit, x.maker, x.user})
 		}
 	}
 	return l
@@ -265,7 +265,7 @@ type Waking struct {
 }
 
 // Woken appends the wakings of tid in [lo,hi), oldest first.
-func (k *Kernel) Woken(tid uint32, lo, hi int64, dst []Waking) []Waking {
+func (k *Timeline) Woken(tid uint32, lo, hi int64, dst []Waking) []Waking {
 	th := k.find(tid)
 	if th == nil {
 		return dst
@@ -279,9 +279,9 @@ func (k *Kernel) Woken(tid uint32, lo, hi int64, dst []Waking) []Waking {
 }
 
 // wokenAt is the waking with which segment i of th begins.
-func (k *Kernel) wokenAt(th *kthread, i int) (w Waking, ok bool) {
+func (k *Timeline) wokenAt(th *kthread, i int) (w Waking, ok bool) {
 	g, prev := &th.segs[i], &th.segs[i-1]
-	if g.doing() != ThreadQueued || g.off == 0 || g.meta&(ksegPreempted|ksegUnthrottled) != 0 || prev.doing() == ThreadQueued || prev.doing() == ThreadThrottled {
+	if g.doing() != Queued || g.off == 0 || g.meta&(ksegPreempted|ksegUnthrottled) != 0 || prev.doing() == Queued || prev.doing() == Throttled {
 		return w, false
 	}
 	o := &th.offs[g.off-1]
@@ -289,7 +289,7 @@ func (k *Kernel) wokenAt(th *kthread, i int) (w Waking, ok bool) {
 		return w, false
 	}
 	begin := prev.begin
-	if prev.doing() == ThreadOn {
+	if prev.doing() == OnCPU {
 		begin = g.begin // it was about to sleep
 	}
 	return Waking{th.tid, g.begin, begin, o.waker, o.flags&koffInterrupt != 0, o.flags&koffTarget != 0, o.flags&koffSignal != 0,
@@ -297,7 +297,7 @@ func (k *Kernel) wokenAt(th *kthread, i int) (w Waking, ok bool) {
 }
 
 // WakesBy appends the wakings of threads of the target by thread tid of the target in [lo,hi), oldest first.
-func (k *Kernel) WakesBy(tid uint32, lo, hi int64, dst []Waking) []Waking {
+func (k *Timeline) WakesBy(tid uint32, lo, hi int64, dst []Waking) []Waking {
 	k.wakersOnce.Do(func() {
 		k.wakers = map[uint32][]wakeRef{}
 		for i := range k.threads {
@@ -326,7 +326,7 @@ func (k *Kernel) WakesBy(tid uint32, lo, hi int64, dst []Waking) []Waking {
 }
 
 // FutexWakes appends the calls by threads of the target to wake who waits at addr, in [lo,hi), oldest first.
-func (k *Kernel) FutexWakes(addr uint64, lo, hi int64, dst []Event) []Event {
+func (k *Timeline) FutexWakes(addr uint64, lo, hi int64, dst []Event) []Event {
 	k.futexOnce.Do(func() {
 		k.futexes = map[uint64][]uint32{}
 		for i := range k.events {

@@ -1,4 +1,4 @@
-package timeline
+package sched
 
 import (
 	"cmp"
@@ -31,7 +31,7 @@ func simulate(cpus, n, neighbours, switches int, quota bool, seed uint64) *truth
 	}
 	var all []*thread
 	for i := range n + neighbours {
-		all = append(all, &thread{tid: uint32(100 + i), own: i < n, state: ThreadBlocked, cpu: rnd.IntN(cpus), wakeAt: int64(1000 + rnd.IntN(50000))})
+		all = append(all, &thread{tid: uint32(100 + i), own: i < n, state: Blocked, cpu: rnd.IntN(cpus), wakeAt: int64(1000 + rnd.IntN(50000))})
 	}
 	now := int64(1000)
 	rec := func(r kernel.Record) {
@@ -91,7 +91,7 @@ func simulate(cpus, n, neighbours, switches int, quota bool, seed uint64) *truth
 		s.held[c] = append(h, Run{Begin: now, TID: tid(next)})
 		on[c] = next
 		if next != nil {
-			set(next, ThreadOn, 0)
+			set(next, OnCPU, 0)
 			left[c] = int64(50 + rnd.IntN(4000))
 		}
 	}
@@ -112,7 +112,7 @@ func simulate(cpus, n, neighbours, switches int, quota bool, seed uint64) *truth
 				}
 				rec(kernel.Record{Kind: kernel.Unthrottle, CPU: uint16(c)})
 				for _, t := range throttled[c] {
-					set(t, ThreadQueued, 0)
+					set(t, Queued, 0)
 					queues[c] = append(queues[c], t)
 				}
 				throttled[c] = nil
@@ -124,7 +124,7 @@ func simulate(cpus, n, neighbours, switches int, quota bool, seed uint64) *truth
 		// who sleeps wakes, by somebody who runs or by an interrupt
 		for range 3 {
 			t := all[rnd.IntN(len(all))]
-			if t.state != ThreadBlocked || t.wakeAt > now {
+			if t.state != Blocked || t.wakeAt > now {
 				continue
 			}
 			now++
@@ -137,7 +137,7 @@ func simulate(cpus, n, neighbours, switches int, quota bool, seed uint64) *truth
 				rec(r)
 			}
 			t.cpu = rnd.IntN(cpus)
-			set(t, ThreadQueued, 0)
+			set(t, Queued, 0)
 			queues[t.cpu] = append(queues[t.cpu], t)
 			if t.own {
 				rec(kernel.Record{Kind: kernel.Wakeup, TID: t.tid, Flags: kernel.Target, Arg: [3]uint64{uint64(t.cpu)}})
@@ -151,19 +151,19 @@ func simulate(cpus, n, neighbours, switches int, quota bool, seed uint64) *truth
 		case t == nil:
 			pick(c, kernel.Record{})
 		case t.own && !mayRun:
-			set(t, ThreadThrottled, 0)
+			set(t, Throttled, 0)
 			throttled[c] = append(throttled[c], t)
 			pick(c, kernel.Record{Flags: kernel.Throttled | kernel.Preempted})
 		case left[c] > 0:
 		case rnd.IntN(3) == 0 && len(queues[c]) > 0:
-			set(t, ThreadQueued, 0)
+			set(t, Queued, 0)
 
 			pick(c, kernel.Record{Flags: kernel.Preempted})
 			queues[c] = append(queues[c], t)
 
 		default:
 			t.wakeAt = now + int64(rnd.IntN(20000))
-			set(t, ThreadBlocked, BlockFutex)
+			set(t, Blocked, BlockFutex)
 			pick(c, kernel.Record{Arg: [3]uint64{1, 203, 4096}})
 		}
 	}
@@ -182,20 +182,20 @@ func simulate(cpus, n, neighbours, switches int, quota bool, seed uint64) *truth
 func TestKernelTruth(t *testing.T) {
 	for _, quota := range []bool{false, true} {
 		s := simulate(3, 12, 5, 20000, quota, 7)
-		k, err := NewKernel(&s.records)
+		k, err := New(&s.records)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if tot := k.Totals(); tot.Breaks != 0 || tot.BreakNS != 0 {
 			t.Fatalf("%+v", tot)
 		}
-		compared := [ThreadGone + 1]int64{}
+		compared := [Gone + 1]int64{}
 		for tid, want := range s.states {
 			want[len(want)-1].End = s.end
 			got := k.Stretches(tid, 0, s.end, nil)
 			for i := range got {
 				g := &got[i]
-				if g.Doing == ThreadUnknown || g.Begin >= s.recs[len(s.recs)-4].Time {
+				if g.Doing == Unknown || g.Begin >= s.recs[len(s.recs)-4].Time {
 					continue
 				}
 				// the truth at its middle, and that nothing changed within
@@ -208,13 +208,13 @@ func TestKernelTruth(t *testing.T) {
 					if j == len(want) {
 						t.Fatalf("thread %d at %d: the truth ends", tid, at)
 					}
-					if want[j].Doing != g.Doing || g.Doing == ThreadBlocked && g.Block != want[j].Block || (g.Doing == ThreadQueued || g.Doing == ThreadOn) && g.CPU != want[j].CPU {
+					if want[j].Doing != g.Doing || g.Doing == Blocked && g.Block != want[j].Block || (g.Doing == Queued || g.Doing == OnCPU) && g.CPU != want[j].CPU {
 						t.Fatalf("quota %v: thread %d at %d: want %s since %d on %d, got %s", quota, tid, at, doingWords[want[j].Doing], want[j].Begin, want[j].CPU, g.text())
 					}
 					compared[g.Doing] += min(want[j].End, g.End) - at
 					at = want[j].End
 				}
-				if g.Doing != ThreadQueued || g.End-g.Begin < 2 {
+				if g.Doing != Queued || g.End-g.Begin < 2 {
 					continue
 				}
 				// who held that CPU meanwhile
@@ -231,29 +231,29 @@ func TestKernelTruth(t *testing.T) {
 				}
 			}
 		}
-		for _, d := range []Doing{ThreadOn, ThreadQueued, ThreadBlocked} {
+		for _, d := range []Doing{OnCPU, Queued, Blocked} {
 			if compared[d] == 0 {
 				t.Errorf("quota %v: no thread was %s", quota, doingWords[d])
 			}
 		}
-		if quota != (compared[ThreadThrottled] > 0) {
-			t.Errorf("quota %v: throttled for %d ns", quota, compared[ThreadThrottled])
+		if quota != (compared[Throttled] > 0) {
+			t.Errorf("quota %v: throttled for %d ns", quota, compared[Throttled])
 		}
 		// The whole target, by asking each thread.
 		begin, end := k.Span()
 		for _, p := range k.Process(begin, end, nil) {
 			at := (p.Begin + p.End) / 2
-			var n [ThreadGone + 1]int
+			var n [Gone + 1]int
 			for tid := range s.states {
 				n[k.At(tid, at).Doing]++
 			}
 			want := ProcessNone
 			switch {
-			case n[ThreadOn] > 0:
+			case n[OnCPU] > 0:
 				want = ProcessOn
-			case n[ThreadThrottled] > 0:
+			case n[Throttled] > 0:
 				want = ProcessThrottled
-			case n[ThreadQueued] > 0:
+			case n[Queued] > 0:
 				want = ProcessQueued
 			}
 			if p.State != want {
@@ -297,7 +297,7 @@ func TestKernelMissing(t *testing.T) {
 		checked++
 		less := s.records
 		less.recs = append(append([]kernel.Record(nil), s.recs[:at]...), s.recs[until:]...)
-		k, err := NewKernel(&less)
+		k, err := New(&less)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -305,11 +305,11 @@ func TestKernelMissing(t *testing.T) {
 			want[len(want)-1].End = s.end
 			for _, g := range k.Stretches(tid, 0, s.recs[len(s.recs)-5].Time, nil) {
 				// Who was never named in what is missing may have come and gone meanwhile: of others than one record only On is sure.
-				if g.Doing == ThreadUnknown || g.Approx || g.Doing != ThreadOn && gone > 1 {
+				if g.Doing == Unknown || g.Approx || g.Doing != OnCPU && gone > 1 {
 					continue
 				}
 				for _, w := range want {
-					if w.End <= g.Begin || w.Begin >= g.End || w.Doing == g.Doing && (w.CPU == g.CPU || w.Doing != ThreadOn) {
+					if w.End <= g.Begin || w.Begin >= g.End || w.Doing == g.Doing && (w.CPU == g.CPU || w.Doing != OnCPU) {
 						continue
 					}
 					t.Fatalf("without record %d (%+v): thread %d: %s, it was %s on %d from %d to %d", at, s.recs[at], tid, g.text(), doingWords[w.Doing], w.CPU, w.Begin, w.End)
@@ -335,7 +335,7 @@ func TestKernelFolded(t *testing.T) {
 	}
 	for tid, l := range s.states {
 		for _, q := range l {
-			if q.Doing != ThreadQueued || q.End == 0 {
+			if q.Doing != Queued || q.End == 0 {
 				continue
 			}
 			for _, r := range s.held[q.CPU] {
@@ -346,14 +346,14 @@ func TestKernelFolded(t *testing.T) {
 		}
 	}
 	slices.SortStableFunc(less.recs, func(a, b kernel.Record) int { return cmp.Compare(a.Time, b.Time) })
-	k, err := NewKernel(&less)
+	k, err := New(&less)
 	if err != nil {
 		t.Fatal(err)
 	}
 	checked := 0
 	for tid := range s.states {
 		for _, g := range k.Stretches(tid, 0, s.recs[len(s.recs)-4].Time, nil) {
-			if g.Doing != ThreadQueued {
+			if g.Doing != Queued {
 				continue
 			}
 			want := map[uint32]int64{}
@@ -384,7 +384,7 @@ func BenchmarkKernel(b *testing.B) {
 	for _, q := range []string{"read", "process", "each"} {
 		b.Run(q, func(b *testing.B) {
 			b.ReportAllocs()
-			k, err := NewKernel(&s.records)
+			k, err := New(&s.records)
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -392,7 +392,7 @@ func BenchmarkKernel(b *testing.B) {
 			for b.Loop() {
 				switch q {
 				case "read":
-					if k, err = NewKernel(&s.records); err != nil {
+					if k, err = New(&s.records); err != nil {
 						b.Fatal(err)
 					}
 				case "process":

@@ -1,4 +1,4 @@
-package timeline
+package sched
 
 import (
 	"github.com/whystall/whystall/exectrace"
@@ -25,7 +25,7 @@ const (
 
 // Aligner checks transitions. Feed it every event of the trace in order.
 type Aligner struct {
-	k       *Kernel
+	k       *Timeline
 	sum     Alignment
 	at      int64 // of the batch
 	batch   []*aligned
@@ -52,7 +52,7 @@ type pileUp struct {
 }
 
 // Aligner makes a checker of a trace with the same clock.
-func (k *Kernel) Aligner() *Aligner {
+func (k *Timeline) Aligner() *Aligner {
 	return &Aligner{k: k, threads: map[exectrace.ThreadID]*aligned{}}
 }
 
@@ -143,7 +143,7 @@ func (a *Aligner) check(x *aligned, t int64, sum *Alignment) {
 		return
 	}
 	x.seg = i
-	on := th.segs[i].doing() == ThreadOn
+	on := th.segs[i].doing() == OnCPU
 	switch {
 	case on:
 		if begin := th.segs[i].begin; x.first != begin {
@@ -152,12 +152,12 @@ func (a *Aligner) check(x *aligned, t int64, sum *Alignment) {
 				a.sum.MinNS = d
 			}
 		}
-	case th.segs[i].doing() == ThreadUnknown:
+	case th.segs[i].doing() == Unknown:
 		sum.Unknown++
 		return
-	case i > 0 && t-th.segs[i].begin <= clockNS && th.segs[i-1].doing() == ThreadOn:
+	case i > 0 && t-th.segs[i].begin <= clockNS && th.segs[i-1].doing() == OnCPU:
 		on = true
-	case i+1 < len(th.segs) && th.segs[i+1].begin-t <= clockNS && th.segs[i+1].doing() == ThreadOn:
+	case i+1 < len(th.segs) && th.segs[i+1].begin-t <= clockNS && th.segs[i+1].doing() == OnCPU:
 		on = true
 	}
 	sum.Transitions++

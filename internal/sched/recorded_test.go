@@ -1,4 +1,4 @@
-package timeline
+package sched
 
 import (
 	"fmt"
@@ -9,16 +9,17 @@ import (
 
 	"github.com/whystall/whystall/exectrace"
 	"github.com/whystall/whystall/internal/evidence/kernel"
+	"github.com/whystall/whystall/internal/timeline"
 )
 
 // recorded reads a stream and a trace that were recorded together.
-func recorded(t testing.TB, dir string) (*Kernel, *Timeline, *Aligner) {
+func recorded(t testing.TB, dir string) (*Timeline, *timeline.Timeline, *Aligner) {
 	t.Helper()
 	r, err := kernel.NewReader(func() (io.ReadCloser, error) { return os.Open(dir + "/kernel.stream") })
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, err := NewKernel(r)
+	k, err := New(r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +28,7 @@ func recorded(t testing.TB, dir string) (*Kernel, *Timeline, *Aligner) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { tr.Close() })
-	tl, a := New(tr, Options{}), k.Aligner()
+	tl, a := timeline.New(tr, timeline.Options{}), k.Aligner()
 	for block := range tr.Blocks() {
 		for i := range block {
 			tl.Apply(&block[i])
@@ -82,9 +83,9 @@ func TestRecorded(t *testing.T) {
 				continue
 			}
 			switch k.At(w.Waker, w.Time).Doing {
-			case ThreadOn:
+			case OnCPU:
 				wakers[0]++
-			case ThreadUnknown:
+			case Unknown:
 			default:
 				wakers[1]++
 				t.Errorf("at %d thread %d woke %d, and was %s", w.Time, w.Waker, l.TID, doingWords[k.At(w.Waker, w.Time).Doing])
@@ -93,9 +94,9 @@ func TestRecorded(t *testing.T) {
 	}
 	k.Events(begin, end, func(e *Event) bool {
 		switch k.At(e.TID, e.Begin).Doing {
-		case ThreadOn:
+		case OnCPU:
 			samples[0]++
-		case ThreadUnknown:
+		case Unknown:
 		default:
 			samples[1]++
 			t.Errorf("at %d thread %d was sampled on a CPU, and was %s", e.Begin, e.TID, doingWords[k.At(e.TID, e.Begin).Doing])
@@ -122,7 +123,11 @@ func TestRecorded(t *testing.T) {
 		if stws[i].End == 0 || stws[i].Open {
 			continue
 		}
-		r := tl.PauseRange(k, &stws[i])
+		s := &stws[i]
+		r := PauseRange{Begin: tl.Abs(s.Begin), End: tl.Abs(s.End), Kind: tl.Word(s.Kind), Initiator: k.FromNS(s.Thread), Start: tl.Abs(s.Start)}
+		if s.LastStop != 0 {
+			r.LastStop, r.LastThread = tl.Abs(s.LastStop), k.FromNS(s.AwaitedThread)
+		}
 		p := k.Pause(r)
 		if err := p.check(); err != nil {
 			t.Error(err)

@@ -1,4 +1,4 @@
-package timeline
+package sched
 
 import (
 	"fmt"
@@ -58,17 +58,8 @@ type PauseRange struct {
 	Start      int64  // first P that another thread started again; End or 0: not seen
 }
 
-// PauseRange is what t tells of a stop-the-world that has ended.
-func (t *Timeline) PauseRange(k *Kernel, s *STW) PauseRange {
-	r := PauseRange{Begin: t.Abs(s.Begin), End: t.Abs(s.End), Kind: t.src.String(s.Kind), Initiator: k.FromNS(s.Thread), Start: t.Abs(s.Start)}
-	if s.LastStop != 0 {
-		r.LastStop, r.LastThread = t.Abs(s.LastStop), k.FromNS(s.AwaitedThread)
-	}
-	return r
-}
-
 // Pause finds the phases of a stop-the-world and who was awaited.
-func (k *Kernel) Pause(r PauseRange) Pause {
+func (k *Timeline) Pause(r PauseRange) Pause {
 	p := Pause{Begin: clampTime(r.Begin), End: max(clampTime(r.Begin), clampTime(r.End)), Kind: r.Kind, Initiator: r.Initiator}
 	p.Await, p.Stopped, p.Starting = p.End, p.End, p.End
 	start := p.End
@@ -118,7 +109,7 @@ func (k *Kernel) Pause(r PauseRange) Pause {
 }
 
 // restart finds when the initiator let the world go on: its first futex wake of another word, or the first P that another thread starts.
-func (p *Pause) restart(k *Kernel, start int64) {
+func (p *Pause) restart(k *Timeline, start int64) {
 	p.Starting = max(min(start, p.End), p.Stopped)
 	how, who := "trace", uint32(0)
 	k.EventsOf(p.Initiator, p.Stopped+1, p.End, func(e *Event) bool {
@@ -151,14 +142,14 @@ func (p *Pause) hop(t int64, tid uint32, what, how string) {
 }
 
 // sleptOn is when tid first slept on addr in [lo,hi); 0 never.
-func (k *Kernel) sleptOn(tid uint32, addr uint64, lo, hi int64) int64 {
+func (k *Timeline) sleptOn(tid uint32, addr uint64, lo, hi int64) int64 {
 	th := k.find(tid)
 	if th == nil {
 		return 0
 	}
 	for i := max(th.at(lo), 0); i < len(th.segs) && th.segs[i].begin < hi; i++ {
 		s := &th.segs[i]
-		if s.begin >= lo && s.doing() == ThreadBlocked && s.off != 0 {
+		if s.begin >= lo && s.doing() == Blocked && s.off != 0 {
 			if o := &th.offs[s.off-1]; o.flags&koffFutex != 0 && o.arg == addr {
 				return s.begin
 			}
@@ -168,7 +159,7 @@ func (k *Kernel) sleptOn(tid uint32, addr uint64, lo, hi int64) int64 {
 }
 
 // awaited finds who woke the note in the pause, and when.
-func (k *Kernel) awaited(p *Pause, note Note, name string, slept int64) (t1 int64) {
+func (k *Timeline) awaited(p *Pause, note Note, name string, slept int64) (t1 int64) {
 	if slept != 0 {
 		p.hop(slept, p.Initiator, "sleeps on "+name, "futex wait")
 	}
@@ -222,21 +213,21 @@ func (k *kernelState) isFutex(call int32) bool {
 }
 
 // known tells whether all of [lo,hi) of tid is.
-func (k *Kernel) known(tid uint32, lo, hi int64) bool {
+func (k *Timeline) known(tid uint32, lo, hi int64) bool {
 	th := k.find(tid)
 	if th == nil {
 		return false
 	}
 	ok := true
 	k.each(th, lo, hi, func(s *Stretch) bool {
-		ok = s.Doing != ThreadUnknown
+		ok = s.Doing != Unknown
 		return ok
 	})
 	return ok
 }
 
 // wakesKnown tells whether futex wakes are recorded at all: their absence says something then.
-func (k *Kernel) wakesKnown() bool {
+func (k *Timeline) wakesKnown() bool {
 	k.FutexWakes(0, 0, 0, nil)
 	return len(k.futexes) > 0
 }
@@ -251,14 +242,14 @@ func inStack(frames []kernel.Frame, prefix string) bool {
 }
 
 // Barriers are the ragged barriers of the runtime that somebody waited for, by the notes alone, oldest first.
-func (k *Kernel) Barriers() []Pause { return k.byNote(k.Notes().Safe, "sched.safePointNote", true) }
+func (k *Timeline) Barriers() []Pause { return k.byNote(k.Notes().Safe, "sched.safePointNote", true) }
 
 // StopTheWorlds are the stop-the-worlds in which somebody had to be awaited, by the notes alone: for a process without a trace that could be joined. When they began, and
 // whether the initiator was delayed after the restart, is known only as far as stacks tell.
-func (k *Kernel) StopTheWorlds() []Pause { return k.byNote(k.Notes().Stop, "sched.stopnote", false) }
+func (k *Timeline) StopTheWorlds() []Pause { return k.byNote(k.Notes().Stop, "sched.stopnote", false) }
 
 // byNote joins the sleeps on a note up to each wake of it.
-func (k *Kernel) byNote(note Note, name string, barrier bool) (l []Pause) {
+func (k *Timeline) byNote(note Note, name string, barrier bool) (l []Pause) {
 	if note.Address == 0 {
 		return nil
 	}
@@ -306,10 +297,10 @@ func (k *Kernel) byNote(note Note, name string, barrier bool) (l []Pause) {
 }
 
 // waitsElse tells whether tid blocks in [lo,hi).
-func (k *Kernel) waitsElse(tid uint32, lo, hi int64) bool {
+func (k *Timeline) waitsElse(tid uint32, lo, hi int64) bool {
 	th := k.find(tid)
 	for i := th.at(lo); i >= 0 && i < len(th.segs) && th.segs[i].begin < hi; i++ {
-		if s := &th.segs[i]; s.begin >= lo && s.doing() == ThreadBlocked {
+		if s := &th.segs[i]; s.begin >= lo && s.doing() == Blocked {
 			return true
 		}
 	}
@@ -317,11 +308,11 @@ func (k *Kernel) waitsElse(tid uint32, lo, hi int64) bool {
 }
 
 // finish finds how a pause that only the notes tell of ends.
-func (k *Kernel) finish(p *Pause) {
+func (k *Timeline) finish(p *Pause) {
 	th := k.find(p.Initiator)
 	back := p.Stopped
 	i := th.at(p.Stopped)
-	for ; i >= 0 && i < len(th.segs) && th.segs[i].doing() != ThreadOn && th.segs[i].doing() != ThreadUnknown; i++ {
+	for ; i >= 0 && i < len(th.segs) && th.segs[i].doing() != OnCPU && th.segs[i].doing() != Unknown; i++ {
 		back = max(back, k.segEnd(th, i))
 	}
 	p.Starting, p.End = p.Stopped, back
@@ -333,10 +324,10 @@ func (k *Kernel) finish(p *Pause) {
 	p.End = min(k.end, back+1e9)
 	for j := max(i, 0); j < len(th.segs) && th.segs[j].begin < p.End; j++ {
 		s := &th.segs[j]
-		if s.begin < back || s.doing() != ThreadBlocked && s.doing() != ThreadUnknown && s.doing() != ThreadGone {
+		if s.begin < back || s.doing() != Blocked && s.doing() != Unknown && s.doing() != Gone {
 			continue
 		}
-		if s.doing() == ThreadBlocked && s.off != 0 && int(s.off) <= len(th.offs) && inStack(k.Stack(th.offs[s.off-1].user), "runtime.startTheWorld") {
+		if s.doing() == Blocked && s.off != 0 && int(s.off) <= len(th.offs) && inStack(k.Stack(th.offs[s.off-1].user), "runtime.startTheWorld") {
 			continue
 		}
 		p.End = s.begin
@@ -351,9 +342,9 @@ func (k *Kernel) finish(p *Pause) {
 	for ; i >= 0 && i < len(th.segs); i++ {
 		s := &th.segs[i]
 		switch s.doing() {
-		case ThreadOn:
+		case OnCPU:
 			continue
-		case ThreadUnknown, ThreadGone:
+		case Unknown, Gone:
 			return
 		}
 		if s.off == 0 || int(s.off) > len(th.offs) || !inStack(k.Stack(th.offs[s.off-1].user), "runtime.startTheWorld") {

@@ -1,4 +1,4 @@
-package timeline
+package sched
 
 import (
 	"fmt"
@@ -8,12 +8,12 @@ import (
 )
 
 // KernelOptions bound what a Kernel keeps. The zero value is right for most.
-type KernelOptions struct {
+type Options struct {
 	Bytes int // of columns; 0: 256 MiB
 }
 
 // NewKernel reads a stream whole. See [Kernel].
-func NewKernel(src kernel.Source) (*Kernel, error) { return NewKernelWith(src, KernelOptions{}) }
+func New(src kernel.Source) (*Timeline, error) { return NewWith(src, Options{}) }
 
 // NewKernelWith is NewKernel with bounds. An error is the source's: what it gave before is lost.
 //
@@ -24,8 +24,8 @@ func NewKernel(src kernel.Source) (*Kernel, error) { return NewKernelWith(src, K
 //  4. Who leaves a CPU must be who came last. Else records are missing: who leaves was there since an unknown moment, and who came
 //     last left at one. Both are unknown for that long.
 //  5. Before a thread's first record nothing is known; only that one who leaves had been there.
-func NewKernelWith(src kernel.Source, o KernelOptions) (*Kernel, error) {
-	k := &Kernel{src: src}
+func NewWith(src kernel.Source, o Options) (*Timeline, error) {
+	k := &Timeline{src: src}
 	k.limit = o.Bytes
 	if k.limit <= 0 {
 		k.limit = 256 << 20
@@ -152,7 +152,7 @@ func (b *kbuilder) push(th *kthread, t int64, d Doing, cpu int16, off uint32, me
 	meta |= uint16(d)
 	n := len(th.segs)
 	if n == 0 && t > b.begin {
-		th.segs = append(th.segs, kseg{begin: b.begin, cpu: -1, meta: uint16(ThreadUnknown)})
+		th.segs = append(th.segs, kseg{begin: b.begin, cpu: -1, meta: uint16(Unknown)})
 		b.bytes += segBytes
 		n++
 	}
@@ -170,7 +170,7 @@ func (b *kbuilder) unknown(th *kthread, t int64) {
 	if n := len(th.segs); n > 0 {
 		t = max(t, th.segs[n-1].begin)
 	}
-	b.push(th, t, ThreadUnknown, -1, 0, ksegMissing)
+	b.push(th, t, Unknown, -1, 0, ksegMissing)
 }
 
 func (th *kthread) last() *kseg {
@@ -197,11 +197,11 @@ func (b *kbuilder) stack(r *kernel.Record, t int64) {
 	if s == nil {
 		return
 	}
-	if r.Flags&kernel.Leaving != 0 && s.doing() == ThreadOn {
+	if r.Flags&kernel.Leaving != 0 && s.doing() == OnCPU {
 		th.leaving = [2]uint32{r.Kernel, r.User}
 		return
 	}
-	if s.doing() == ThreadUnknown || s.doing() == ThreadGone {
+	if s.doing() == Unknown || s.doing() == Gone {
 		return
 	}
 	if s.off == 0 {
@@ -209,7 +209,7 @@ func (b *kbuilder) stack(r *kernel.Record, t int64) {
 		_, n := b.off(th)
 		s.off = n
 		for i := len(th.segs) - 2; i >= 0 && th.segs[i].off == 0; i-- {
-			if d := th.segs[i].doing(); d != ThreadQueued && d != ThreadThrottled && d != ThreadBlocked {
+			if d := th.segs[i].doing(); d != Queued && d != Throttled && d != Blocked {
 				break
 			}
 			th.segs[i].off = n
@@ -252,9 +252,9 @@ func (b *kbuilder) clone(r *kernel.Record, t int64) {
 	}
 	s := th.last()
 	if s == nil {
-		b.push(th, b.begin, ThreadGone, -1, 0, 0)
-	} else if s.doing() != ThreadGone {
-		b.push(th, t, ThreadGone, -1, 0, 0) // the number was used again, and the exit is missing
+		b.push(th, b.begin, Gone, -1, 0, 0)
+	} else if s.doing() != Gone {
+		b.push(th, t, Gone, -1, 0, 0) // the number was used again, and the exit is missing
 	}
 	b.born(th, t, r.Other, r.User)
 }
@@ -266,7 +266,7 @@ func (b *kbuilder) exit(r *kernel.Record, t int64) {
 		return
 	}
 	if !b.header.AllTasks {
-		b.push(th, t, ThreadGone, -1, 0, 0)
+		b.push(th, t, Gone, -1, 0, 0)
 		b.ended(th, t)
 		return
 	}

@@ -1,4 +1,4 @@
-package timeline
+package sched
 
 import (
 	"cmp"
@@ -9,7 +9,7 @@ import (
 // Behind appends who held the CPU that tid was queued at, or was throttled at, in [lo,hi), largest first. They add up to hi-lo; what of it tid was not off a CPU
 // that is known, or nobody knows who was on it, is NobodyKnown's.
 // Where others' switches were folded it is what the recorder told of them; when nobody was on that CPU it did not.
-func (k *Kernel) Behind(tid uint32, lo, hi int64, dst []Share) []Share {
+func (k *Timeline) Behind(tid uint32, lo, hi int64, dst []Share) []Share {
 	lo, hi = clampTime(lo), clampTime(hi)
 	if lo >= hi {
 		return dst
@@ -36,7 +36,7 @@ func (k *Kernel) Behind(tid uint32, lo, hi int64, dst []Share) []Share {
 		for ; i < len(th.segs) && th.segs[i].begin < hi; i++ {
 			s := &th.segs[i]
 			b, e := max(s.begin, at), min(k.segEnd(th, i), hi)
-			if e <= b || s.cpu < 0 || s.doing() != ThreadQueued && s.doing() != ThreadThrottled {
+			if e <= b || s.cpu < 0 || s.doing() != Queued && s.doing() != Throttled {
 				continue
 			}
 			add(NobodyKnown, b-at)
@@ -58,7 +58,7 @@ type Run struct {
 }
 
 // Runs appends who was on a CPU in [lo,hi), oldest first. They tile it exactly.
-func (k *Kernel) Runs(cpu int, lo, hi int64, dst []Run) []Run {
+func (k *Timeline) Runs(cpu int, lo, hi int64, dst []Run) []Run {
 	k.runs(cpu, clampTime(lo), clampTime(hi), func(r Run) { dst = append(dst, r) })
 	return dst
 }
@@ -115,7 +115,7 @@ func (k *kernelState) runs(cpu int, lo, hi int64, f func(Run)) {
 }
 
 // CPUs lists the CPUs that were online, or had a record.
-func (k *Kernel) CPUs() (list []int) {
+func (k *Timeline) CPUs() (list []int) {
 	list = append(list, k.header.CPUs...)
 	for i := range k.cpus {
 		if len(k.cpus[i].runs) > 0 {

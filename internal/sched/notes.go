@@ -1,4 +1,4 @@
-package timeline
+package sched
 
 import (
 	"cmp"
@@ -22,7 +22,7 @@ type Notes struct {
 
 // Notes are the notes' addresses. A wait's own stack tells them best, since it holds for stripped binaries too; else the recorder may
 // know them from the binary. Stacks that contradict each other tell nothing.
-func (k *Kernel) Notes() Notes {
+func (k *Timeline) Notes() Notes {
 	k.notesOnce.Do(func() {
 		stop, safe := map[uint64]int{}, map[uint64]int{}
 		which := map[uint32]map[uint64]int{}
@@ -100,13 +100,13 @@ type noteWait struct {
 }
 
 // noteWaits lists who slept on the note at addr.
-func (k *Kernel) noteWaits(addr uint64) []noteWait {
+func (k *Timeline) noteWaits(addr uint64) []noteWait {
 	var l []noteWait
 	for i := range k.threads {
 		th := &k.threads[i]
 		for j := range th.segs {
 			s := &th.segs[j]
-			if s.doing() != ThreadBlocked || s.off == 0 || int(s.off) > len(th.offs) {
+			if s.doing() != Blocked || s.off == 0 || int(s.off) > len(th.offs) {
 				continue
 			}
 			o := &th.offs[s.off-1]

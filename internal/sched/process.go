@@ -1,4 +1,4 @@
-package timeline
+package sched
 
 import "sort"
 
@@ -39,7 +39,7 @@ type runnable struct {
 const maxRunnable = 1024
 
 // Process appends what the target did in [lo,hi) to dst. The tiles are exact.
-func (k *Kernel) Process(lo, hi int64, dst []ProcessTile) []ProcessTile {
+func (k *Timeline) Process(lo, hi int64, dst []ProcessTile) []ProcessTile {
 	lo, hi = clampTime(lo), clampTime(hi)
 	k.processOnce.Do(k.sweep)
 	at := lo
@@ -65,7 +65,7 @@ func (k *Kernel) Process(lo, hi int64, dst []ProcessTile) []ProcessTile {
 }
 
 // Runnable is how many threads of the target were on a CPU or queued: the average by time, the most, and ns by number (the last: and above).
-func (k *Kernel) Runnable() (avg float64, most int, byNumber []int64) {
+func (k *Timeline) Runnable() (avg float64, most int, byNumber []int64) {
 	k.processOnce.Do(k.sweep)
 	if d := k.end - k.begin; d > 0 {
 		avg = float64(k.runnable.ns) / float64(d)
@@ -81,7 +81,7 @@ type edge struct {
 }
 
 // sweep lays the threads' segments over one another.
-func (k *Kernel) sweep() {
+func (k *Timeline) sweep() {
 	n := 0
 	for i := range k.threads {
 		n += len(k.threads[i].segs)
@@ -94,13 +94,13 @@ func (k *Kernel) sweep() {
 	}
 	edges = sortEdges(edges)
 
-	var count [ThreadGone + 3]int // of threads by state, see countAs
+	var count [Gone + 3]int // of threads by state, see countAs
 	var queue, throttled waiters
 	k.runnable.hist = make([]int64, maxRunnable+1)
 	last := int64(0)
 	total := func(to int64) {
 		if d := to - last; d > 0 {
-			r := count[ThreadOn] + count[ThreadQueued]
+			r := count[OnCPU] + count[Queued]
 			k.runnable.ns += int64(r) * d
 			k.runnable.most = max(k.runnable.most, r)
 			k.runnable.hist[min(r, maxRunnable)] += d
@@ -113,32 +113,32 @@ func (k *Kernel) sweep() {
 		for ; i < len(edges) && edges[i].at == at; i++ {
 			e := edges[i]
 			th := &k.threads[e.th]
-			from, d := ThreadGone, th.segs[e.seg].countAs(th)
+			from, d := Gone, th.segs[e.seg].countAs(th)
 			if e.seg > 0 {
 				from = th.segs[e.seg-1].countAs(th)
 				count[from]--
 			}
 			count[d]++
-			if d == ThreadQueued && from != ThreadQueued {
+			if d == Queued && from != Queued {
 				queue.add(e.th, e.seg)
 			}
-			if d == ThreadThrottled && from != ThreadThrottled {
+			if d == Throttled && from != Throttled {
 				throttled.add(e.th, e.seg)
 			}
 		}
 		r := processRun{begin: k.begin + at}
 		switch {
-		case count[ThreadOn] > 0:
+		case count[OnCPU] > 0:
 			r.state = ProcessOn
-		case count[ThreadUnknown] > 0:
+		case count[Unknown] > 0:
 			r.state = ProcessUnknown
-		case count[ThreadThrottled] > 0:
-			r.state, r.tid = ProcessThrottled, throttled.first(k, ThreadThrottled, r.begin)
-		case count[ThreadQueued] > 0:
-			r.state, r.tid = ProcessQueued, queue.first(k, ThreadQueued, r.begin)
+		case count[Throttled] > 0:
+			r.state, r.tid = ProcessThrottled, throttled.first(k, Throttled, r.begin)
+		case count[Queued] > 0:
+			r.state, r.tid = ProcessQueued, queue.first(k, Queued, r.begin)
 		case count[countAway] > 0:
 			r.state = ProcessUnknown
-		case count[countStopped] > count[ThreadBlocked]:
+		case count[countStopped] > count[Blocked]:
 			r.state = ProcessStopped
 		default:
 			r.state = ProcessNone
@@ -151,26 +151,26 @@ func (k *Kernel) sweep() {
 }
 
 const (
-	countAway    = ThreadGone + 1 + iota // on no CPU, and nothing else is known of it
-	countStopped                         // sleeps until it is let go on
+	countAway    = Gone + 1 + iota // on no CPU, and nothing else is known of it
+	countStopped                   // sleeps until it is let go on
 )
 
 // countAs is the state that a segment counts as. Who was not seen yet and was on no CPU slept for all that anybody knows.
 func (s *kseg) countAs(th *kthread) Doing {
 	d := s.doing()
-	if d == ThreadBlocked && s.off > 0 && int(s.off) <= len(th.offs) && th.offs[s.off-1].block == BlockStopped {
+	if d == Blocked && s.off > 0 && int(s.off) <= len(th.offs) && th.offs[s.off-1].block == BlockStopped {
 		return countStopped
 	}
-	if d != ThreadUnknown {
+	if d != Unknown {
 		return d
 	}
 	switch s.meta & (ksegMissing | ksegAway) {
 	case ksegMissing:
-		return ThreadUnknown
+		return Unknown
 	case ksegMissing | ksegAway:
 		return countAway
 	}
-	return ThreadGone
+	return Gone
 }
 
 // waiters is who is in a state, in the order in which they came to it. Who left is found out when it is first.
@@ -190,7 +190,7 @@ func (w *waiters) add(th, seg int32) {
 }
 
 // first is the thread that has been in state d longest at time t.
-func (w *waiters) first(k *Kernel, d Doing, t int64) uint32 {
+func (w *waiters) first(k *Timeline, d Doing, t int64) uint32 {
 	for ; w.head < len(w.list); w.head++ {
 		x := w.list[w.head]
 		th := &k.threads[x.th]
@@ -239,7 +239,7 @@ func sortEdges(l []edge) []edge {
 // Glance is what a reader of /proc sees who walks the threads one by one every so often and needs a while for each: how
 // many it finds in state running, on average and at most. A throttled thread and one in a run queue are running to it, one that it reads while
 // it sleeps is not, whatever it did before and after.
-func (k *Kernel) Glance(every, each int64) (avg float64, most int) {
+func (k *Timeline) Glance(every, each int64) (avg float64, most int) {
 	if every <= 0 || len(k.threads) == 0 {
 		return 0, 0
 	}
@@ -251,7 +251,7 @@ func (k *Kernel) Glance(every, each int64) (avg float64, most int) {
 			th := &k.threads[i]
 			if j := th.at(begin + int64(i)*each); j >= 0 {
 				switch th.segs[j].doing() {
-				case ThreadOn, ThreadQueued, ThreadThrottled:
+				case OnCPU, Queued, Throttled:
 					seen++
 				}
 			}

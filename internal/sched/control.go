@@ -1,4 +1,4 @@
-package timeline
+package sched
 
 import (
 	"cmp"
@@ -18,7 +18,7 @@ const edgeNS = 5e5
 
 // HeldUp tells for how much of [lo,hi) thread tid was held up, on no account of its own: throttled, queued, or blocked in
 // the kernel's own affairs; whether that is at least 80 %; and whether it last came to a CPU at most 0.5 ms before hi.
-func (k *Kernel) HeldUp(tid uint32, lo, hi int64) (ns int64, covered, edge bool) {
+func (k *Timeline) HeldUp(tid uint32, lo, hi int64) (ns int64, covered, edge bool) {
 	th := k.find(tid)
 	if th == nil || lo >= hi {
 		return 0, false, false
@@ -26,10 +26,10 @@ func (k *Kernel) HeldUp(tid uint32, lo, hi int64) (ns int64, covered, edge bool)
 	came := int64(0)
 	k.each(th, clampTime(lo), clampTime(hi), func(s *Stretch) bool {
 		switch {
-		case s.Doing == ThreadThrottled, s.Doing == ThreadQueued,
-			s.Doing == ThreadBlocked && s.Block >= BlockDisk && s.Block <= BlockNUMA:
+		case s.Doing == Throttled, s.Doing == Queued,
+			s.Doing == Blocked && s.Block >= BlockDisk && s.Block <= BlockNUMA:
 			ns += s.End - s.Begin
-		case s.Doing == ThreadOn && s.Whole.Begin > lo:
+		case s.Doing == OnCPU && s.Whole.Begin > lo:
 			came = s.Whole.Begin
 		}
 		return true
@@ -91,7 +91,7 @@ func (a *Aligner) Fair(lengths []int64, n int) (c Control) {
 }
 
 // RandomWindows is the control by windows of the lengths given that begin where a thread comes to a CPU, n of each.
-func (k *Kernel) RandomWindows(lengths []int64, n int) (c Control) {
+func (k *Timeline) RandomWindows(lengths []int64, n int) (c Control) {
 	if len(k.threads) == 0 {
 		return c
 	}
@@ -103,7 +103,7 @@ func (k *Kernel) RandomWindows(lengths []int64, n int) (c Control) {
 				continue
 			}
 			s := &th.segs[rnd.IntN(len(th.segs))]
-			if length <= 0 || s.doing() != ThreadOn || s.begin+length > k.end {
+			if length <= 0 || s.doing() != OnCPU || s.begin+length > k.end {
 				continue
 			}
 			_, covered, edge := k.HeldUp(th.tid, s.begin, s.begin+length)
@@ -115,7 +115,7 @@ func (k *Kernel) RandomWindows(lengths []int64, n int) (c Control) {
 }
 
 // Uninvolved is the control by the threads that a pause had nothing to do with: neither its initiator nor awaited.
-func (k *Kernel) Uninvolved(pauses []Pause) (c Control) {
+func (k *Timeline) Uninvolved(pauses []Pause) (c Control) {
 	for i := range pauses {
 		p := &pauses[i]
 		for j := range k.threads {
@@ -123,7 +123,7 @@ func (k *Kernel) Uninvolved(pauses []Pause) (c Control) {
 			if th.tid == p.Initiator || th.tid == p.Awaited {
 				continue
 			}
-			if at := th.at(p.Begin); at < 0 || th.segs[at].doing() == ThreadUnknown || th.segs[at].doing() == ThreadGone {
+			if at := th.at(p.Begin); at < 0 || th.segs[at].doing() == Unknown || th.segs[at].doing() == Gone {
 				continue
 			}
 			_, covered, edge := k.HeldUp(th.tid, p.Begin, p.End)
