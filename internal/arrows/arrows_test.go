@@ -29,8 +29,9 @@ internal/format     internal/evidence github.com/google/pprof/profile
 internal/collect    internal/evidence internal/format internal/sensor/
 internal/timeline   exectrace
 internal/sched      internal/evidence/kernel exectrace
-internal/request    internal/timeline internal/sched internal/evidence exectrace
-internal/ledger     internal/timeline internal/sched internal/request internal/evidence exectrace
+internal/request    internal/timeline exectrace
+internal/unit       internal/sched internal/request internal/evidence/kernel
+internal/ledger     internal/timeline internal/sched internal/request internal/unit internal/evidence exectrace
 internal/finding
 internal/detect     internal/evidence internal/timeline internal/sched internal/ledger internal/finding
 internal/report     internal/evidence internal/sched internal/ledger internal/finding

@@ -5,9 +5,9 @@ import (
 	"strings"
 
 	"github.com/whystall/whystall/internal/evidence/kernel"
-	"github.com/whystall/whystall/internal/request"
 	"github.com/whystall/whystall/internal/sched"
 	"github.com/whystall/whystall/internal/timeline"
+	"github.com/whystall/whystall/internal/unit"
 )
 
 // blockLeaf is the leaf of what a thread is blocked in; false where that is not known, or none that has a leaf.
@@ -88,14 +88,14 @@ func asksToSleep(frames []kernel.Frame) string {
 		if f.Func == "" {
 			continue
 		}
-		if library != "" && request.ThreadRoot(f.Func) {
+		if library != "" && unit.ThreadRoot(f.Func) {
 			return library
 		}
 		last = f.Func
 		if !sleepPlumbing(f.Func) {
 			return f.Func
 		}
-		if library == "" && (request.LanguageFunc(f.Func) || request.LockFunc(f.Func)) {
+		if library == "" && (unit.LanguageFunc(f.Func) || unit.LockFunc(f.Func)) {
 			library = f.Func
 		}
 	}
@@ -113,5 +113,5 @@ func sleepPlumbing(name string) bool {
 		"pthread_mutex_lock", "__pthread_mutex_lock", "___pthread_mutex_lock", "pthread_cond_wait", "__pthread_cond_wait", "pthread_cond_timedwait":
 		return true
 	}
-	return request.LanguageFunc(name) || request.LockFunc(name)
+	return unit.LanguageFunc(name) || unit.LockFunc(name)
 }

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/whystall/whystall/internal/request"
 	"github.com/whystall/whystall/internal/sched"
+	"github.com/whystall/whystall/internal/unit"
 )
 
 const (
@@ -206,7 +206,7 @@ func waitSite(k *sched.Timeline, s *sched.Stretch) string {
 			if library == "" && !systemModule(f.Module) {
 				library = f.Func
 			}
-		case request.ThreadRoot(f.Func) && (name != "" || library != ""):
+		case unit.ThreadRoot(f.Func) && (name != "" || library != ""):
 		default:
 			name = f.Func
 			if threadMakers[name] && systemModule(f.Module) {

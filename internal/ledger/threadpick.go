@@ -6,13 +6,14 @@ import (
 
 	"github.com/whystall/whystall/exectrace"
 	"github.com/whystall/whystall/internal/request"
+	"github.com/whystall/whystall/internal/unit"
 )
 
 // Threads' units are all known before any is explained. So only those are that the columns are made of, and not, as of goroutines' requests, each
 // that may turn out to be slow: of units that wait behind each other that was four times as many, and each of them tells of all that went before it.
 
 // unit adds a unit of work to its group and gives for how long it was on a CPU; -1: it is in no column.
-func (t *threadPass) unit(u *request.Unit) (own int64) {
+func (t *threadPass) unit(u *unit.Unit) (own int64) {
 	grp := t.group(u.Group)
 	if grp == nil || u.LeftOut != request.Kept {
 		return -1
@@ -38,7 +39,7 @@ func (t *threadPass) unit(u *request.Unit) (own int64) {
 	return own
 }
 
-func (t *threadPass) rel(u *request.Unit) (begin, end int64) {
+func (t *threadPass) rel(u *unit.Unit) (begin, end int64) {
 	return t.tl.Rel(exectrace.Time(u.Begin)), t.tl.Rel(exectrace.Time(u.End))
 }
 
@@ -101,7 +102,7 @@ func (t *threadPass) pick(own []int64) (list []picked) {
 }
 
 // keep explains a unit that was picked and keeps what was found.
-func (t *threadPass) keep(u *request.Unit, own int64, c picked) {
+func (t *threadPass) keep(u *unit.Unit, own int64, c picked) {
 	grp := t.groups[u.Group]
 	b, e := t.rel(u)
 	h := hash2(uint64(u.TID), uint64(b))

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/whystall/whystall/internal/request"
+	"github.com/whystall/whystall/internal/unit"
 )
 
 // TestPick: of units whose durations often are the same, in whatever groups, those are picked that sorting all of them names: the slowest
@@ -14,12 +15,12 @@ func TestPick(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for _, slowOver := range []int64{0, 700} {
 		p := newThreadPass(kernelTwin(t, "header source=bpf pid=10 cpus=0\nswitch t=1 tid=10 other=11 flags=target\nswitch t=100000 tid=11 other=10 flags=target\n"), Options{SlowOver: slowOver})
-		p.units = &request.Threads{}
+		p.units = &unit.Set{}
 		var byGroup [3][]int32
 		for i := range 6000 {
 			g := r.IntN(r.IntN(3) + 1)
 			begin := r.Int64N(50_000)
-			u := request.Unit{TID: uint32(100 + i/50), Begin: begin, End: begin + r.Int64N(1<<r.IntN(11)), Group: request.GroupID(g)}
+			u := unit.Unit{TID: uint32(100 + i/50), Begin: begin, End: begin + r.Int64N(1<<r.IntN(11)), Group: request.GroupID(g)}
 			if i%40 == 0 {
 				u.LeftOut = request.OpenEnd
 			} else {

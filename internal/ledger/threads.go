@@ -11,6 +11,7 @@ import (
 	"github.com/whystall/whystall/internal/request"
 	"github.com/whystall/whystall/internal/sched"
 	"github.com/whystall/whystall/internal/timeline"
+	"github.com/whystall/whystall/internal/unit"
 )
 
 // The ledger of native threads. Units of work are found first (package request); each is added to the column of all by its own states,
@@ -27,9 +28,9 @@ type threadPass struct {
 	*pass
 	k     *sched.Timeline
 	walk  *threadWalk
-	units *request.Threads
+	units *unit.Set
 	turns *turns
-	what  *request.Unit // that is explained
+	what  *unit.Unit // that is explained
 	src   *threadSource
 
 	picks  []*[strata][]uint64        // by group: the hashes of the sample
@@ -48,7 +49,7 @@ func newThreadPass(k *sched.Timeline, o Options) *threadPass {
 	o.Kernel, o.Bytes = k, 1<<16 // of goroutines, of which there are none
 	t := &threadPass{k: k, src: src, walk: newThreadWalk(k), actors: map[uint32]timeline.FuncID{}, locks: map[uint64]uint32{}, sites: map[placeKey]*site{}}
 	sums := kernelBeside(k, o.Set)
-	t.units = request.FindThreads(k, request.Options{Entry: o.Entry})
+	t.units = unit.Find(k, request.Options{Entry: o.Entry})
 	t.turns = newTurns(t.walk, t.units)
 	t.pass = newPass(src, threadGroups{t.units}, o)
 	t.pass.sums = sums
@@ -99,7 +100,7 @@ func (t *threadPass) flight() (l spans) {
 }
 
 // own adds a unit to its group's column of all, by the thread's own states, and returns how long it was on a CPU.
-func (t *threadPass) own(grp *group, u *request.Unit) (on int64) {
+func (t *threadPass) own(grp *group, u *unit.Unit) (on int64) {
 	c := &grp.all
 	c.wall += u.End - u.Begin
 	t.buf = t.k.Stretches(u.TID, u.Begin, u.End, t.buf[:0])
@@ -154,7 +155,7 @@ func classOfLeaf(l leafCode) classCode {
 }
 
 // explain fills in k's facts.
-func (t *threadPass) explain(k *kept, u *request.Unit) {
+func (t *threadPass) explain(k *kept, u *unit.Unit) {
 	t.cur.reset()
 	t.sum, t.at, t.what = 0, u.Begin, u
 	t.walk.joiner = u.Joiner
@@ -298,7 +299,7 @@ func (t *threadPass) actor(tid uint32, at int64) timeline.FuncID {
 		name := t.units.Name(tid, at)
 		if name == "" {
 			th, _ := t.k.Name(tid, at)
-			name = request.CommPattern(th.Comm)
+			name = unit.CommPattern(th.Comm)
 		}
 		id = t.tl.Name(cmp.Or(name, "unknown"))
 		t.actors[tid] = id
@@ -345,7 +346,7 @@ func (t *threadPass) lockTable(r *Result, slow *column) {
 }
 
 // threadGroups is the groups of threads' units, as a pass wants them.
-type threadGroups struct{ t *request.Threads }
+type threadGroups struct{ t *unit.Set }
 
 func (threadGroups) Event(*exectrace.Event) []request.Activation { return nil }
 func (threadGroups) Finish(exectrace.Time) []request.Activation  { return nil }

@@ -3,8 +3,8 @@ package ledger
 import (
 	"sort"
 
-	"github.com/whystall/whystall/internal/request"
 	"github.com/whystall/whystall/internal/sched"
+	"github.com/whystall/whystall/internal/unit"
 )
 
 // A request that waits for another thread may wait for its turn: what that thread does meanwhile is for other requests. Two cases are known by
@@ -15,7 +15,7 @@ import (
 type turns struct {
 	k      *sched.Timeline
 	walk   *threadWalk
-	units  *request.Threads
+	units  *unit.Set
 	of     map[uint32][2]int32 // from and to in units
 	wakes  []sched.Waking
 	did    []sched.Stretch
@@ -28,7 +28,7 @@ type turns struct {
 // burstNS is how long a thread that wakes many for the same reason works between two of them.
 const burstNS = 50e3
 
-func newTurns(w *threadWalk, units *request.Threads) *turns {
+func newTurns(w *threadWalk, units *unit.Set) *turns {
 	t := &turns{k: w.k, walk: w, units: units, of: map[uint32][2]int32{}}
 	for i := range units.Units {
 		tid := units.Units[i].TID
@@ -43,7 +43,7 @@ func newTurns(w *threadWalk, units *request.Threads) *turns {
 }
 
 // at is the listed unit that tid was in at a time; nil without one.
-func (t *turns) at(tid uint32, at int64) *request.Unit {
+func (t *turns) at(tid uint32, at int64) *unit.Unit {
 	r := t.of[tid]
 	l := t.units.Units[r[0]:r[1]]
 	i := sort.Search(len(l), func(i int) bool { return l[i].End >= at })
@@ -54,7 +54,7 @@ func (t *turns) at(tid uint32, at int64) *request.Unit {
 }
 
 // others is how much of [lo,hi), in which h's waker was followed, was for other requests than u; permit: as it is at another request itself.
-func (t *turns) others(u *request.Unit, h *threadHop, lo, hi int64) (ns int64, permit bool) {
+func (t *turns) others(u *unit.Unit, h *threadHop, lo, hi int64) (ns int64, permit bool) {
 	if h.kind != hopMessage || h.inferred {
 		return 0, false
 	}
@@ -83,7 +83,7 @@ func (t *turns) others(u *request.Unit, h *threadHop, lo, hi int64) (ns int64, p
 	return ns, true
 }
 
-func (t *turns) judge(u *request.Unit, h *threadHop) {
+func (t *turns) judge(u *unit.Unit, h *threadHop) {
 	begin, end := h.wait.Whole.Begin, h.wait.Whole.End
 	t.waiter, t.end, t.permit, t.until = h.waiter, end, false, 0
 	t.wakes = t.k.WakesBy(h.waker, begin, end+burstNS, t.wakes[:0])

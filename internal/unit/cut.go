@@ -1,15 +1,16 @@
-package request
+package unit
 
 import (
 	"fmt"
 	"math"
 	"strings"
 
+	"github.com/whystall/whystall/internal/request"
 	"github.com/whystall/whystall/internal/sched"
 )
 
 // units cuts each life with a role into units of work.
-func (f *threadFinder) units() {
+func (f *finder) units() {
 	lo, hi := f.k.Span()
 	var c cutter
 	c.f = f
@@ -32,7 +33,7 @@ func (f *threadFinder) units() {
 }
 
 // lifeAt is tid's that begins at a time.
-func (t *Threads) lifeAt(tid uint32, at int64) *life {
+func (t *Set) lifeAt(tid uint32, at int64) *life {
 	for _, n := range t.byTID[tid] {
 		if l := &t.lives[n]; l.begin == at && l.role >= 0 {
 			return l
@@ -43,9 +44,9 @@ func (t *Threads) lifeAt(tid uint32, at int64) *life {
 
 // cutter cuts one life into units.
 type cutter struct {
-	f    *threadFinder
+	f    *finder
 	l    *life
-	r    *threadRole
+	r    *role
 	open bool
 	u    Unit
 	lost bool // records are missing within
@@ -84,7 +85,7 @@ func (c *cutter) see(s *sched.Stretch) {
 	case s.Doing != sched.Blocked || s.End != s.Whole.End || !c.idle(s):
 	default:
 		if c.open {
-			c.close(s.Whole.Begin, Kept)
+			c.close(s.Whole.Begin, request.Kept)
 		}
 		switch c.f.endOf(s) {
 		case endSignal:
@@ -120,16 +121,16 @@ func (c *cutter) end() {
 		return
 	}
 	if c.open {
-		why, end := OpenEnd, c.l.end
+		why, end := request.OpenEnd, c.l.end
 		switch {
 		case c.l.died && c.r.whole:
-			why = Kept
+			why = request.Kept
 			c.u.Joiner, end = c.f.givenBack(c.l)
 		case c.l.died:
 			// It saw its connection or its queue close: no unit of work.
 			c.open = false
 		case c.head:
-			why = OpenBegin
+			why = request.OpenBegin
 		}
 		if c.open {
 			c.close(end, why)
@@ -138,23 +139,23 @@ func (c *cutter) end() {
 	c.l, c.open = nil, false
 }
 
-func (c *cutter) close(at int64, why LeftOut) {
+func (c *cutter) close(at int64, why request.LeftOut) {
 	c.open = false
 	switch {
-	case why != Kept:
+	case why != request.Kept:
 	case c.head:
-		why = OpenBegin
+		why = request.OpenBegin
 	case c.lost:
-		why = Lost
+		why = request.Lost
 	}
 	u := c.u
 	u.End, u.LeftOut = at, why
 	u.Group = c.group()
 	g := &c.f.t.Groups[u.Group]
-	if c.f.o.Entry != nil && why == Kept && !c.f.o.Entry.MatchString(g.Entry) {
-		u.LeftOut = Unfiltered
+	if c.f.o.Entry != nil && why == request.Kept && !c.f.o.Entry.MatchString(g.Entry) {
+		u.LeftOut = request.Unfiltered
 	}
-	if u.LeftOut == Kept {
+	if u.LeftOut == request.Kept {
 		g.Count++
 		c.r.wallNS += u.End - u.Begin
 	} else {
@@ -169,7 +170,7 @@ func (c *cutter) close(at int64, why LeftOut) {
 }
 
 // group is the one of the open unit.
-func (c *cutter) group() GroupID {
+func (c *cutter) group() request.GroupID {
 	r := c.r
 	at, kind := &r.loop, "thread loop"
 	switch {
@@ -178,9 +179,9 @@ func (c *cutter) group() GroupID {
 	case c.born:
 		at, kind = &r.start, "thread start"
 	}
-	if *at == NoGroup {
-		*at = GroupID(len(c.f.t.Groups))
-		g := Group{Entry: r.entry, Kind: kind}
+	if *at == request.NoGroup {
+		*at = request.GroupID(len(c.f.t.Groups))
+		g := request.Group{Entry: r.entry, Kind: kind}
 		switch kind {
 		case "thread":
 			g.Boundary = "from the thread's creation to its end"
@@ -196,7 +197,7 @@ func (c *cutter) group() GroupID {
 }
 
 // waitName says in words where a thread waits for work.
-func (f *threadFinder) waitName(s *lifeSite) string {
+func (f *finder) waitName(s *lifeSite) string {
 	if s.key.sig != 0 {
 		call := ""
 		for _, fr := range f.k.Stack(s.user) {

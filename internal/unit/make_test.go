@@ -1,6 +1,10 @@
-package request
+package unit
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/whystall/whystall/internal/request"
+)
 
 // A worker makes a thread for each unit and joins it. The unit is the thread's life and what was waited for to make it and to give its stack
 // back, both at the C library's lock; the maker's join of the one before and its other waits are not.
@@ -39,7 +43,7 @@ func TestThreadMaking(t *testing.T) {
 	f := s.find(t)
 	kept := 0
 	for _, u := range f.Units {
-		if u.LeftOut != Kept || u.TID < 20 {
+		if u.LeftOut != request.Kept || u.TID < 20 {
 			continue
 		}
 		kept++

@@ -1,4 +1,4 @@
-package request
+package unit
 
 import (
 	"slices"
@@ -15,7 +15,7 @@ const mostMaking = 10e9
 
 // madeFrom is when the making of a thread began: its maker's waits for a stack, for the lock of those that are kept and for the
 // address space, right before the birth and after the maker's last other wait and last other thread.
-func (f *threadFinder) madeFrom(l *life) int64 {
+func (f *finder) madeFrom(l *life) int64 {
 	lo, _ := f.k.Span()
 	lo = max(lo, l.begin-mostMaking)
 	made := f.made[l.maker]
@@ -43,7 +43,7 @@ func (f *threadFinder) madeFrom(l *life) int64 {
 
 // givenBack is who joined a thread that ended, and when its stack was given back: after that thread's waits for the lock of those that are
 // kept and for the address space, right after the end and before its next other wait. It is 0 and the end where it did not wait.
-func (f *threadFinder) givenBack(l *life) (joiner uint32, end int64) {
+func (f *finder) givenBack(l *life) (joiner uint32, end int64) {
 	js := f.joins[l.tid]
 	i := sort.Search(len(js), func(i int) bool { return js[i].at >= l.end-joinNS })
 	if i == len(js) || js[i].at > l.end+joinNS {
@@ -79,7 +79,7 @@ const joinNS = 5e6
 
 // inStacks: a wait in the C library's functions that make threads and keep their stacks, for the lock that these take, or for the kernel
 // to map a stack, to take it back or to make a thread.
-func (f *threadFinder) inStacks(s *sched.Stretch, making bool) bool {
+func (f *finder) inStacks(s *sched.Stretch, making bool) bool {
 	if st := f.stack(s.User); s.User != 0 && (st.stacks || st.sig != 0) {
 		return st.stacks
 	}

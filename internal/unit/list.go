@@ -1,22 +1,24 @@
-package request
+package unit
 
 import (
 	"fmt"
 	"slices"
 	"sort"
 	"strings"
+
+	"github.com/whystall/whystall/internal/request"
 )
 
 // served is what is known of a group's units by who gave them.
 type served struct {
 	count   int64 // kept units
 	answers int64 // units whose giver then waited until the thread woke it
-	from    map[GroupID]int64
+	from    map[request.GroupID]int64
 }
 
 // list decides which groups are requests: those whose work comes from outside, before those whose work comes from the
 // program itself. A group that only serves another's units is not one: its time is in theirs.
-func (f *threadFinder) list() {
+func (f *finder) list() {
 	t := &f.t
 	of := f.givers()
 	var outside int64
@@ -58,7 +60,7 @@ func (f *threadFinder) list() {
 
 // makers leaves out who only makes a thread for each connection: the threads' own groups have the work. Threads that serve others do not: who makes
 // one for a step of its work, and waits for it, has the work.
-func (f *threadFinder) makers() {
+func (f *finder) makers() {
 	t := &f.t
 	made, works := map[int32]int64{}, map[int32]bool{}
 	for i := range t.Groups {
@@ -80,7 +82,7 @@ func (f *threadFinder) makers() {
 
 // pollers leaves out who only looks for work time and again, where others have some: most of the times there is none, and how long a look
 // takes nobody waits for.
-func (f *threadFinder) pollers() {
+func (f *finder) pollers() {
 	t := &f.t
 	polls := func(g int) bool { return t.Groups[g].Listed && t.roles[f.ofGroup[g]].site.polls() }
 	works := false
@@ -95,7 +97,7 @@ func (f *threadFinder) pollers() {
 }
 
 // background leaves out groups that look like the background of others.
-func (f *threadFinder) background(of []served, outside int64) {
+func (f *finder) background(of []served, outside int64) {
 	t := &f.t
 	var life int64
 	for i := range t.Groups {
@@ -119,7 +121,7 @@ func (f *threadFinder) background(of []served, outside int64) {
 			}
 		case tierChan:
 			// Given by units of another group: the longer part of the work is the request.
-			if from := mostly(&of[i]); from != NoGroup && from != GroupID(i) && t.roles[f.ofGroup[from]].tier != tierTimer {
+			if from := mostly(&of[i]); from != request.NoGroup && from != request.GroupID(i) && t.roles[f.ofGroup[from]].tier != tierTimer {
 				giver := &t.roles[f.ofGroup[from]]
 				if r.wallNS <= giver.wallNS {
 					if t.Groups[from].Listed {
@@ -136,21 +138,21 @@ func (f *threadFinder) background(of []served, outside int64) {
 }
 
 // mostly is the group whose units gave four in five of the work; NoGroup without one.
-func mostly(s *served) GroupID {
-	best, most := NoGroup, int64(0)
+func mostly(s *served) request.GroupID {
+	best, most := request.NoGroup, int64(0)
 	for g, n := range s.from {
 		if n > most || n == most && g < best {
 			best, most = g, n
 		}
 	}
 	if most*5 < s.count*4 {
-		return NoGroup
+		return request.NoGroup
 	}
 	return best
 }
 
 // givers looks who gave the units their work, and whether it waited for the answer.
-func (f *threadFinder) givers() []served {
+func (f *finder) givers() []served {
 	t := &f.t
 	of := make([]served, len(t.Groups))
 	byTID := map[uint32][]int32{}
@@ -164,7 +166,7 @@ func (f *threadFinder) givers() []served {
 	for i := range t.Units {
 		u := &t.Units[i]
 		s := &of[u.Group]
-		if u.LeftOut != Kept {
+		if u.LeftOut != request.Kept {
 			continue
 		}
 		s.count++
@@ -178,7 +180,7 @@ func (f *threadFinder) givers() []served {
 		}
 		giver := &t.Units[l[n]]
 		if s.from == nil {
-			s.from = map[GroupID]int64{}
+			s.from = map[request.GroupID]int64{}
 		}
 		s.from[giver.Group]++
 		if giver.Group == u.Group {
@@ -197,7 +199,7 @@ func (f *threadFinder) givers() []served {
 }
 
 // cause says why no group is listed.
-func (f *threadFinder) cause() {
+func (f *finder) cause() {
 	t := &f.t
 	busy, unsure := int32(-1), false
 	for i := range t.Groups {

@@ -1,14 +1,15 @@
-package request
+package unit
 
 import (
 	"cmp"
 	"slices"
 
+	"github.com/whystall/whystall/internal/request"
 	"github.com/whystall/whystall/internal/sched"
 )
 
 // threadRole is a group of threads that wait for work in the same way.
-type threadRole struct {
+type role struct {
 	key   roleKey
 	entry string // what it is called
 	whole bool   // born, works, dies
@@ -19,8 +20,8 @@ type threadRole struct {
 	queues map[uint64]bool // futexes at which its members wait for work besides
 	gives  int32           // of key.gives: the role whose queue it fills
 
-	loop, start GroupID // its groups; NoGroup: none yet
-	wallNS      int64   // of its kept units
+	loop, start request.GroupID // its groups; NoGroup: none yet
+	wallNS      int64           // of its kept units
 }
 
 // roleKey: threads with one name that wait for work in the same kind of place.
@@ -35,7 +36,7 @@ type roleKey struct {
 }
 
 // judge gives lives their roles.
-func (f *threadFinder) judge() {
+func (f *finder) judge() {
 	shared := map[uint64]int{} // futex words that are some life's wait for work
 	for i := range f.t.lives {
 		l := &f.t.lives[i]
@@ -55,7 +56,7 @@ func (f *threadFinder) judge() {
 			n = int32(len(f.t.roles))
 			roles[k] = n
 			name := f.nameOf[k.name]
-			f.t.roles = append(f.t.roles, threadRole{key: k, whole: k.whole, entry: cmp.Or(name.entry, name.comm, "a thread without a name"), loop: NoGroup, start: NoGroup})
+			f.t.roles = append(f.t.roles, role{key: k, whole: k.whole, entry: cmp.Or(name.entry, name.comm, "a thread without a name"), loop: request.NoGroup, start: request.NoGroup})
 		}
 		return n
 	}
@@ -152,7 +153,7 @@ func (f *threadFinder) judge() {
 // queues looks for a second wait for work of threads that wait for the network: a queue, from which they take their next connection. It is a condition that
 // several of them wait at, and that a thread signals which itself waits for the network, not there, and was not asked by them: neither a lock's nor
 // an answer's. Who fills the queue is a role of its own.
-func (f *threadFinder) queues() {
+func (f *finder) queues() {
 	type at struct {
 		role int32
 		addr uint64
@@ -208,7 +209,7 @@ func (f *threadFinder) queues() {
 		l := &f.t.lives[i]
 		k := f.t.roles[l.role].key
 		k.gives = true
-		n := slices.IndexFunc(f.t.roles, func(r threadRole) bool { return r.key == k })
+		n := slices.IndexFunc(f.t.roles, func(r role) bool { return r.key == k })
 		if n < 0 {
 			n = len(f.t.roles)
 			r := f.t.roles[l.role]
@@ -222,7 +223,7 @@ func (f *threadFinder) queues() {
 }
 
 // first is tid's first life, nil without one.
-func (t *Threads) first(tid uint32) *life {
+func (t *Set) first(tid uint32) *life {
 	if l := t.byTID[tid]; len(l) > 0 {
 		return &t.lives[l[0]]
 	}
@@ -249,7 +250,7 @@ const (
 )
 
 // choose picks the wait for work of a life that waited often; -1 none.
-func (f *threadFinder) choose(l *life) int32 {
+func (f *finder) choose(l *life) int32 {
 	best := int32(-1)
 	for i := range l.sites {
 		s := &l.sites[i]
@@ -319,11 +320,11 @@ func canBeIdle(s *lifeSite) bool {
 	return (s.good()+s.timer)*2 >= s.all()
 }
 
-func (f *threadFinder) depthOf(s *lifeSite) int { return f.stack(s.user).depth }
+func (f *finder) depthOf(s *lifeSite) int { return f.stack(s.user).depth }
 
 // beforeSite: a is the better wait for work: nearer the root where that is known; network before queue before timer; waits
 // for many's events before connections before one's bytes.
-func (f *threadFinder) beforeSite(a, b *lifeSite) bool {
+func (f *finder) beforeSite(a, b *lifeSite) bool {
 	if (a.tier() == tierTimer) != (b.tier() == tierTimer) {
 		return b.tier() == tierTimer
 	}
@@ -350,7 +351,7 @@ func (f *threadFinder) beforeSite(a, b *lifeSite) bool {
 
 // judgeTogether decides on lives of one name none of which waited often: their waits of one kind are added up. Where members
 // come back to one it is their wait for work; else, where they are born and die, their whole life is the unit.
-func (f *threadFinder) judgeTogether(ids []int32, role func(roleKey) int32) {
+func (f *finder) judgeTogether(ids []int32, role func(roleKey) int32) {
 	type kind struct {
 		block sched.Block
 		multi multiplex
@@ -458,3 +459,13 @@ func (f *threadFinder) judgeTogether(ids []int32, role func(roleKey) int32) {
 		}
 	}
 }
+
+// ttier orders roles by how likely their units are what a user calls a request.
+type tier uint8
+
+const (
+	tierNet tier = iota
+	tierChan
+	tierLife
+	tierTimer
+)

@@ -1,6 +1,10 @@
-package request
+package unit
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/whystall/whystall/internal/request"
+)
 
 // Ten workers wait at one condition. All are woken for each piece of work: one has it, the others' wake-ups are no units. Of wake-ups one by
 // one, or of parts of equal length that all of them get, every one is a unit.
@@ -35,8 +39,8 @@ func TestThreadHerd(t *testing.T) {
 			at += 5_000_000
 		}
 		for _, g := range s.find(t).Groups {
-			if g.Entry == "work" && (g.Count != c.kept || g.LeftOut[Futile] != c.futile) {
-				t.Errorf("%s: %d kept, %d woken for nothing; want %d, %d", c.name, g.Count, g.LeftOut[Futile], c.kept, c.futile)
+			if g.Entry == "work" && (g.Count != c.kept || g.LeftOut[request.Futile] != c.futile) {
+				t.Errorf("%s: %d kept, %d woken for nothing; want %d, %d", c.name, g.Count, g.LeftOut[request.Futile], c.kept, c.futile)
 			}
 		}
 	}

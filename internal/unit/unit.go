@@ -1,21 +1,22 @@
-package request
+package unit
 
 import (
 	"cmp"
 	"slices"
 
+	"github.com/whystall/whystall/internal/request"
 	"github.com/whystall/whystall/internal/sched"
 )
 
 // Units of work of native threads, whose kernel timeline is all that is known of them. In steps:
 //  1. Each thread's life is cut into waits, and its waits are counted by site: what was waited in, the file descriptor or address,
-//     and the stack where that is whole (threadsite.go).
+//     and the stack where that is whole (site.go).
 //  2. Each life that waited often enough is told by itself what its wait for work is; short lives are judged together with
-//     those that look like them (threadrole.go). Who waits for work in the same way is one group.
+//     those that look like them (role.go). Who waits for work in the same way is one group.
 //  3. A unit of work is from the wake-up out of the wait for work to the next; or the whole life, for groups whose threads are born
 //     and die and never wait for work twice; or from birth to the first wait for work.
-//  4. Of threads that are woken all at once those that find nothing to do have no unit (threadherd.go).
-//  5. Groups that only serve others' units are not requests (threadlist.go).
+//  4. Of threads that are woken all at once those that find nothing to do have no unit (herd.go).
+//  5. Groups that only serve others' units are not requests (list.go).
 
 // Unit is one unit of work of a thread: it was busy with it during [Begin, End), CLOCK_MONOTONIC. Those of one thread
 // are disjoint.
@@ -24,19 +25,19 @@ type Unit struct {
 	TID        uint32
 	Waker      uint32 // the thread of the target that gave it; 0 none
 	Joiner     uint32 // of a whole life: the thread of the target that waited for its end and had its stack to give back; 0 none
-	Group      GroupID
-	LeftOut    LeftOut
+	Group      request.GroupID
+	LeftOut    request.LeftOut
 }
 
 // Threads is which units of work a program's threads have.
-type Threads struct {
-	Groups []Group // the index is the GroupID
-	Units  []Unit  // by thread, each in order of time
-	Cause  string  // why no group is listed; "" when one is
+type Set struct {
+	Groups []request.Group // the index is the GroupID
+	Units  []Unit          // by thread, each in order of time
+	Cause  string          // why no group is listed; "" when one is
 
 	lives []life
 	byTID map[uint32][]int32 // lives in order of time
-	roles []threadRole
+	roles []role
 }
 
 // Bounds of what a stream from anywhere may make us hold.
@@ -63,8 +64,8 @@ type life struct {
 }
 
 // FindThreads looks for units of work in what the target's threads did.
-func FindThreads(k *sched.Timeline, o Options) *Threads {
-	f := &threadFinder{k: k, o: o, stacks: map[uint32]*threadStack{}, names: map[threadName]int32{}, sigs: map[string]uint32{}}
+func Find(k *sched.Timeline, o request.Options) *Set {
+	f := &finder{k: k, o: o, stacks: map[uint32]*threadStack{}, names: map[threadName]int32{}, sigs: map[string]uint32{}}
 	f.t.byTID = map[uint32][]int32{}
 	f.calls = multiplexes[cmp.Or(k.Header().Arch, "amd64")]
 	f.stackCalls = stackCallsOf[cmp.Or(k.Header().Arch, "amd64")]
@@ -82,10 +83,10 @@ func FindThreads(k *sched.Timeline, o Options) *Threads {
 }
 
 // threadFinder is the state of FindThreads.
-type threadFinder struct {
+type finder struct {
 	k        *sched.Timeline
-	o        Options
-	t        Threads
+	o        request.Options
+	t        Set
 	stacks   map[uint32]*threadStack
 	names    map[threadName]int32
 	nameOf   []threadName
@@ -120,7 +121,7 @@ type joined struct {
 type threadName struct{ comm, entry string }
 
 // Name is what the thread tid is called at a time: its entry function where its stacks tell it, else its name.
-func (t *Threads) Name(tid uint32, at int64) string {
+func (t *Set) Name(tid uint32, at int64) string {
 	l := t.life(tid, at)
 	if l == nil || l.role < 0 {
 		return ""
@@ -129,7 +130,7 @@ func (t *Threads) Name(tid uint32, at int64) string {
 }
 
 // life is tid's at a time, nil without one.
-func (t *Threads) life(tid uint32, at int64) *life {
+func (t *Set) life(tid uint32, at int64) *life {
 	for _, n := range t.byTID[tid] {
 		if l := &t.lives[n]; at >= l.begin && at <= l.end {
 			return l
@@ -139,7 +140,7 @@ func (t *Threads) life(tid uint32, at int64) *life {
 }
 
 // lookAt counts every wait of every thread.
-func (f *threadFinder) lookAt() {
+func (f *finder) lookAt() {
 	births := map[uint32][]sched.Life{}
 	f.made, f.joins = map[uint32][]int64{}, map[uint32][]joined{}
 	for _, x := range f.k.Threads() {
@@ -205,7 +206,7 @@ func (f *threadFinder) lookAt() {
 	finish()
 }
 
-func (f *threadFinder) keepLife(l *life) {
+func (f *finder) keepLife(l *life) {
 	if len(f.t.lives) >= maxLives {
 		f.dropped++
 		return
@@ -228,7 +229,7 @@ func (f *threadFinder) keepLife(l *life) {
 
 // nameAlike gives lives whose entry function no stack told that of the others with their name, born or found, where nearly all
 // of those have the same.
-func (f *threadFinder) nameAlike() {
+func (f *finder) nameAlike() {
 	type kin struct {
 		comm string
 		born bool

@@ -1,4 +1,4 @@
-package request
+package unit
 
 import (
 	"cmp"
@@ -26,7 +26,7 @@ const (
 	oneInOverlap = 10
 )
 
-func (f *threadFinder) polled(tid uint32, fd uint64, s sched.Span) {
+func (f *finder) polled(tid uint32, fd uint64, s sched.Span) {
 	if f.pollsN++; f.pollsN > mostPolls {
 		return
 	}
@@ -37,7 +37,7 @@ func (f *threadFinder) polled(tid uint32, fd uint64, s sched.Span) {
 }
 
 // leaders finds such pools and gives their lives both waits.
-func (f *threadFinder) leaders() {
+func (f *finder) leaders() {
 	lo, hi := f.k.Span()
 	for _, fd := range slices.Sorted(maps.Keys(f.polls)) {
 		members := takeTurns(f.polls[fd], hi-lo)
@@ -78,7 +78,7 @@ func takeTurns(waits []poll, span int64) map[uint32]bool {
 
 // follow makes the wait for events the life's wait for work, and the condition beside it another: one that members end, and that is no deeper in
 // the program, as what a request waits for would be.
-func (f *threadFinder) follow(l *life, fd uint64, members map[uint32]bool) {
+func (f *finder) follow(l *life, fd uint64, members map[uint32]bool) {
 	events, beside := int32(-1), int32(-1)
 	for i := range l.sites {
 		s := &l.sites[i]

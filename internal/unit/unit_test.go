@@ -1,4 +1,4 @@
-package request
+package unit
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/whystall/whystall/internal/evidence/kernel"
+	"github.com/whystall/whystall/internal/request"
 	"github.com/whystall/whystall/internal/sched"
 )
 
@@ -70,7 +71,7 @@ func (s *script) dies(tid, from, to int) {
 	s.line("switch t=%d cpu=%d tid=%d flags=target args=128,0,0", to, tid, tid)
 }
 
-func (s *script) find(t *testing.T) *Threads {
+func (s *script) find(t *testing.T) *Set {
 	t.Helper()
 	src, err := kernel.ParseText(s.b.String())
 	if err != nil {
@@ -80,16 +81,16 @@ func (s *script) find(t *testing.T) *Threads {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return FindThreads(k, Options{})
+	return Find(k, request.Options{})
 }
 
-func tellThreads(f *Threads) string {
+func tellThreads(f *Set) string {
 	var b strings.Builder
 	for i, g := range f.Groups {
 		fmt.Fprintf(&b, "%d %s, %s, %s: %d listed=%v %s\n", i, g.Entry, g.Kind, g.Boundary, g.Count, g.Listed, g.Why)
 		for why, n := range g.LeftOut {
 			if n > 0 {
-				fmt.Fprintf(&b, "  %s: %d\n", LeftOut(why), n)
+				fmt.Fprintf(&b, "  %s: %d\n", request.LeftOut(why), n)
 			}
 		}
 	}
@@ -99,7 +100,7 @@ func tellThreads(f *Threads) string {
 	return b.String()
 }
 
-func wantThreads(t *testing.T, f *Threads, want string) {
+func wantThreads(t *testing.T, f *Set, want string) {
 	t.Helper()
 	if got := tellThreads(f); strings.TrimSpace(got) != strings.TrimSpace(want) {
 		t.Errorf("got\n%swant\n%s", got, want)
@@ -126,7 +127,7 @@ func TestThreadEpoll(t *testing.T) {
 0 srv, thread loop, from the end of the wait in poll, select or epoll to the next: 16 listed=true boundaries were learned from where its threads wait
   open at the trace's begin: 1`)
 	for _, u := range f.Units {
-		if u.LeftOut == Kept && (u.End-u.Begin != 600 || u.TID != 11) {
+		if u.LeftOut == request.Kept && (u.End-u.Begin != 600 || u.TID != 11) {
 			t.Errorf("unit %+v, want 600 ns: from the wake-up, with the wait for a CPU", u)
 		}
 	}

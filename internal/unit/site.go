@@ -1,4 +1,4 @@
-package request
+package unit
 
 import (
 	"strings"
@@ -109,7 +109,7 @@ func (w *lifeWaits) reset() {
 	clear(w.index)
 }
 
-func (w *lifeWaits) add(f *threadFinder, l *life, s *sched.Stretch) {
+func (w *lifeWaits) add(f *finder, l *life, s *sched.Stretch) {
 	l.blocks++
 	key := f.keyOf(s)
 	st := f.stack(s.User)
@@ -179,13 +179,13 @@ func (w *lifeWaits) add(f *threadFinder, l *life, s *sched.Stretch) {
 }
 
 // isLock tells whether a futex is a lock, or another that no work comes by: what is not known gives none.
-func (f *threadFinder) isLock(addr uint64) bool {
+func (f *finder) isLock(addr uint64) bool {
 	u := f.k.Futex(addr)
 	return u == nil || u.Kind != sched.FutexCondition && u.Kind != sched.FutexSemaphore
 }
 
 // answered tells whether who ended the wait s of tid had itself been woken by tid since the wait before.
-func (f *threadFinder) answered(s *sched.Stretch, tid uint32) bool {
+func (f *finder) answered(s *sched.Stretch, tid uint32) bool {
 	f.wakings = f.k.Woken(s.Waker, s.Whole.Begin-answerNS, s.Whole.End, f.wakings[:0])
 	for i := range f.wakings {
 		if w := &f.wakings[i]; w.Waker == tid && !w.Interrupt {
@@ -196,7 +196,7 @@ func (f *threadFinder) answered(s *sched.Stretch, tid uint32) bool {
 }
 
 // kin tells whether two threads are of one name.
-func (f *threadFinder) kin(a, b uint32, at int64) bool {
+func (f *finder) kin(a, b uint32, at int64) bool {
 	x, ok := f.k.Name(a, at)
 	y, known := f.k.Name(b, at)
 	return ok && known && x.Comm != "" && CommPattern(x.Comm) == CommPattern(y.Comm)
@@ -206,7 +206,7 @@ func (f *threadFinder) kin(a, b uint32, at int64) bool {
 const answerNS = 1e6
 
 // into gives the life its sites. A wait whose stack is not known was at the place that has most of those with the same argument.
-func (w *lifeWaits) into(f *threadFinder, l *life) {
+func (w *lifeWaits) into(f *finder, l *life) {
 	f.entry = w.entry
 	if w.full {
 		return
@@ -242,7 +242,7 @@ func (k *siteKey) lessThan(o *siteKey) bool {
 }
 
 // keyOf is the place of a wait.
-func (f *threadFinder) keyOf(s *sched.Stretch) siteKey {
+func (f *finder) keyOf(s *sched.Stretch) siteKey {
 	k := siteKey{block: f.blockOf(s), sig: f.stack(s.User).sig, call: s.Syscall}
 	switch k.block {
 	case sched.BlockFutex:
@@ -264,7 +264,7 @@ func (f *threadFinder) keyOf(s *sched.Stretch) siteKey {
 }
 
 // blockOf is what a wait is in: where the kernel's side was not recorded, by the function that asked for it.
-func (f *threadFinder) blockOf(s *sched.Stretch) sched.Block {
+func (f *finder) blockOf(s *sched.Stretch) sched.Block {
 	if s.Block != sched.BlockUnknown {
 		return s.Block
 	}
@@ -300,7 +300,7 @@ const (
 	endUnseen        // the waking was not recorded
 )
 
-func (f *threadFinder) endOf(s *sched.Stretch) ending {
+func (f *finder) endOf(s *sched.Stretch) ending {
 	if s.WakerSignal {
 		return endSignal
 	}
@@ -335,7 +335,7 @@ func (f *threadFinder) endOf(s *sched.Stretch) ending {
 }
 
 // timerDue tells that a timer of the waiter's own went off when its wait ended.
-func (f *threadFinder) timerDue(s *sched.Stretch) (yes bool) {
+func (f *finder) timerDue(s *sched.Stretch) (yes bool) {
 	f.k.EventsOf(f.tid, s.Whole.End-dueNS, s.Whole.End+1, func(*sched.Event) bool {
 		yes = true
 		return false
@@ -358,7 +358,7 @@ type threadStack struct {
 	multi    multiplex
 }
 
-func (f *threadFinder) stack(id uint32) *threadStack {
+func (f *finder) stack(id uint32) *threadStack {
 	if st, ok := f.stacks[id]; ok {
 		return st
 	}
@@ -371,7 +371,7 @@ func (f *threadFinder) stack(id uint32) *threadStack {
 	return st
 }
 
-func (f *threadFinder) learnStack(st *threadStack, frames []kernel.Frame) {
+func (f *finder) learnStack(st *threadStack, frames []kernel.Frame) {
 	var b strings.Builder
 	for i := range frames {
 		fr := &frames[i]

@@ -1,8 +1,10 @@
-package request
+package unit
 
 import (
 	"cmp"
 	"slices"
+
+	"github.com/whystall/whystall/internal/request"
 )
 
 // Herds: who puts work into a queue wakes all that wait there, one of them gets it, and the others look and wait again. What they do is no
@@ -21,12 +23,12 @@ const (
 	fairlyShared = 2
 )
 
-func (f *threadFinder) herds() {
+func (f *finder) herds() {
 	t := &f.t
 	of := make([][]int32, len(t.Groups)) // units by group
 	for i := range t.Units {
 		u := &t.Units[i]
-		if r := &t.roles[f.ofGroup[u.Group]]; u.LeftOut == Kept && u.Waker != 0 && r.tier == tierChan && t.Groups[u.Group].Kind == "thread loop" {
+		if r := &t.roles[f.ofGroup[u.Group]]; u.LeftOut == request.Kept && u.Waker != 0 && r.tier == tierChan && t.Groups[u.Group].Kind == "thread loop" {
 			of[u.Group] = append(of[u.Group], int32(i))
 		}
 	}
@@ -73,9 +75,9 @@ func (f *threadFinder) herds() {
 		}
 		for _, n := range futile {
 			u := &t.Units[n]
-			u.LeftOut = Futile
+			u.LeftOut = request.Futile
 			group.Count--
-			group.LeftOut[Futile]++
+			group.LeftOut[request.Futile]++
 			r.wallNS -= u.End - u.Begin
 		}
 	}
@@ -83,7 +85,7 @@ func (f *threadFinder) herds() {
 }
 
 // longestOn is the longest CPU time of these units.
-func (f *threadFinder) longestOn(units []int32) (ns uint32) {
+func (f *finder) longestOn(units []int32) (ns uint32) {
 	for _, n := range units {
 		ns = max(ns, f.onNS[n])
 	}
