@@ -28,6 +28,7 @@ internal/evidence   github.com/klauspost/compress
 internal/format     internal/evidence github.com/google/pprof/profile
 internal/collect    internal/evidence internal/format internal/sensor/
 internal/timeline   exectrace
+internal/timeline/twin exectrace
 internal/sched      internal/evidence/kernel exectrace
 internal/request    internal/timeline exectrace
 internal/unit       internal/sched internal/request internal/evidence/kernel
@@ -46,11 +47,15 @@ cmd/whystall        internal/cli
 const testRooms = `
 *                   exectrace internal/need
 exectrace           golang.org/x/exp/trace
-internal/detect     internal/format internal/request
+internal/detect     internal/format internal/request internal/timeline/twin
 internal/report     internal/format internal/request internal/detect
 internal/cli        github.com/rogpeppe/go-internal/testscript github.com/google/pprof/profile
 internal/format     internal/timeline
 internal/sched      internal/timeline
+internal/timeline   internal/timeline/twin
+internal/timeline/twin internal/timeline
+internal/request    internal/timeline/twin
+internal/ledger     internal/timeline/twin
 cmd/whystall        github.com/rogpeppe/go-internal/testscript
 `
 

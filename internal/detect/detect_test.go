@@ -17,7 +17,7 @@ import (
 	"github.com/whystall/whystall/internal/evidence"
 	"github.com/whystall/whystall/internal/finding"
 	"github.com/whystall/whystall/internal/ledger"
-	"github.com/whystall/whystall/internal/timeline"
+	"github.com/whystall/whystall/internal/timeline/twin"
 )
 
 var update = flag.Bool("update", false, "rewrite the want section of the cases")
@@ -135,7 +135,7 @@ func caseBoard(t *testing.T, parts map[string]string) *board {
 			t.Fatalf("ledger: %v", err)
 		}
 	case parts["trace"] != "":
-		src, err := timeline.ParseText(strings.NewReader(parts["trace"]))
+		src, err := twin.Parse(strings.NewReader(parts["trace"]))
 		if err != nil {
 			t.Fatalf("trace: %v", err)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/whystall/whystall/exectrace"
 	"github.com/whystall/whystall/internal/timeline"
+	"github.com/whystall/whystall/internal/timeline/twin"
 )
 
 // FuzzText: whatever the timeline, no panic, no hang, and every sum is exact.
@@ -25,7 +26,7 @@ func FuzzText(f *testing.F) {
 		f.Add(section(string(b), "timeline"))
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		src, err := timeline.ParseText(strings.NewReader(s))
+		src, err := twin.Parse(strings.NewReader(s))
 		if err != nil {
 			return
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/whystall/whystall/internal/request"
 	"github.com/whystall/whystall/internal/sched"
 	"github.com/whystall/whystall/internal/timeline"
+	"github.com/whystall/whystall/internal/timeline/twin"
 )
 
 var update = flag.Bool("update", false, "rewrite the goldens")
@@ -85,7 +86,7 @@ type goldenCase struct {
 func parseCase(t *testing.T, archive string) goldenCase {
 	t.Helper()
 	text := section(archive, "timeline")
-	src, err := timeline.ParseText(strings.NewReader(text))
+	src, err := twin.Parse(strings.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
 	}

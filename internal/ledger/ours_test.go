@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/whystall/whystall/internal/timeline"
+	"github.com/whystall/whystall/internal/timeline/twin"
 )
 
 // A stack dump of all goroutines is the service's own doing although its kind has the word trace in it.
@@ -19,7 +19,7 @@ goroutine A main.dump
 	1..9 stw KIND at runtime.Stack<main.dump
 	10 end
 `, "KIND", kind, 1)
-		r, err := Run(context.Background(), timeline.MustText(text), Options{})
+		r, err := Run(context.Background(), twin.Must(text), Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/whystall/whystall/internal/evidence/kernel"
 	"github.com/whystall/whystall/internal/sched"
 	"github.com/whystall/whystall/internal/timeline"
+	"github.com/whystall/whystall/internal/timeline/twin"
 )
 
 // bothSides makes a trace without threads and the kernel's records of the same process, whose clock is shift ahead. Of each turn the process is
@@ -36,7 +37,7 @@ func bothSides(t *testing.T, turns int, shift int64, on, off func() int64) (time
 		at = end + off()
 	}
 	r.recs = append(r.recs, kernel.Record{Kind: kernel.Switch, Time: shift + at*1e3, Other: 1000, Flags: kernel.OtherTarget})
-	src, err := timeline.ParseText(strings.NewReader(trace.String() + fmt.Sprintf("end %d\n", traced)))
+	src, err := twin.Parse(strings.NewReader(trace.String() + fmt.Sprintf("end %d\n", traced)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,12 +4,12 @@ import (
 	"context"
 	"testing"
 
-	"github.com/whystall/whystall/internal/timeline"
+	"github.com/whystall/whystall/internal/timeline/twin"
 )
 
 // A request that starts a GC cycle itself waits inside its own call until a loop without preemption points stops.
 func TestOwnStopTheWorldHasKind(t *testing.T) {
-	r, err := Run(context.Background(), timeline.MustText(`
+	r, err := Run(context.Background(), twin.Must(`
 unit 1ms
 version 11
 procs 2

@@ -8,13 +8,13 @@ import (
 	"testing"
 
 	"github.com/whystall/whystall/exectrace"
-	"github.com/whystall/whystall/internal/timeline"
+	"github.com/whystall/whystall/internal/timeline/twin"
 )
 
-// twin finds the activations of a trace written by hand, without a look ahead.
-func twin(t testing.TB, text string, o Options) (*Finder, []Activation) {
+// byHand finds the activations of a trace written by hand, without a look ahead.
+func byHand(t testing.TB, text string, o Options) (*Finder, []Activation) {
 	t.Helper()
-	src, err := timeline.ParseText(strings.NewReader(text))
+	src, err := twin.Parse(strings.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -320,7 +320,7 @@ goroutine C net/http.(*conn).serve
 `, "net/http main.h [10,20) lost events inside"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			f, as := twin(t, short.Replace(tc.text), Options{})
+			f, as := byHand(t, short.Replace(tc.text), Options{})
 			wellFormed(t, as)
 			if got := words(f, as); got != tc.want {
 				t.Errorf("got\n\t%s\nwant\n\t%s", got, tc.want)
@@ -349,7 +349,7 @@ goroutine C net/http.(*conn).serve
 		{"list$", "net/http main.list [10,20); net/http main.get [30,40) not asked for"},
 		{"serve", "net/http main.list [10,20); net/http main.get [30,40)"},
 	} {
-		f, as := twin(t, text, Options{Entry: regexp.MustCompile(tc.entry)})
+		f, as := byHand(t, text, Options{Entry: regexp.MustCompile(tc.entry)})
 		if got := words(f, as); got != tc.want {
 			t.Errorf("%s: got %s, want %s", tc.entry, got, tc.want)
 		}

@@ -36,7 +36,7 @@ func TestLaunched(t *testing.T) {
 					fmt.Fprintf(&b, "\t%d waiting network at %s\n\t%d runnable by P\n\t%d running\n", at0, stack, at0+50, at0+51)
 				}
 			}
-			f, _ := twin(t, b.String(), Options{})
+			f, _ := byHand(t, b.String(), Options{})
 			entries := map[string]bool{}
 			for _, g := range f.Groups() {
 				if g.Count > 10 {

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/whystall/whystall/exectrace"
-	"github.com/whystall/whystall/internal/timeline"
+	"github.com/whystall/whystall/internal/timeline/twin"
 )
 
 const (
@@ -145,7 +145,7 @@ func TestRelay(t *testing.T) {
 	506 running`, "writer": strings.ReplaceAll(writer, "worker", "ticker")}, "loop main.ticker", "", 0, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			src, err := timeline.ParseText(strings.NewReader(tc.cast.play(60)))
+			src, err := twin.Parse(strings.NewReader(tc.cast.play(60)))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -3,6 +3,8 @@ package timeline
 import (
 	"strings"
 	"testing"
+
+	"github.com/whystall/whystall/internal/timeline/twin"
 )
 
 // TestLaunchers: a goroutine that a launcher began is called after what it does once that is seen, and after the launcher until then, for
@@ -17,7 +19,7 @@ func TestLaunchers(t *testing.T) {
 		{[]string{"main.spawn.func1"}, "sync.(*Mutex).Lock<main.spawn.func1", "main.spawn.func1"},
 		{nil, "time.Sleep<main.work<main.spawn.func1", "main.spawn.func1"},
 	} {
-		src, err := ParseText(strings.NewReader("goroutine A main.main\n\t0 running on 0\n\t90 end\ngoroutine G main.spawn.func1\n\t1 created by A at main.main\n\t2 running on 1\n\t20 waiting select at " + tc.at + "\n"))
+		src, err := twin.Parse(strings.NewReader("goroutine A main.main\n\t0 running on 0\n\t90 end\ngoroutine G main.spawn.func1\n\t1 created by A at main.main\n\t2 running on 1\n\t20 waiting select at " + tc.at + "\n"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,6 +3,8 @@ package timeline
 import (
 	"strings"
 	"testing"
+
+	"github.com/whystall/whystall/internal/timeline/twin"
 )
 
 // A socket's call that is long tells of a lost CPU; not so a file's, nor one that a stopped world kept from returning.
@@ -34,7 +36,7 @@ goroutine B main.scrape
 		{"26", Moments{N: 2, NS: 5_010_000, Long: 1, LongNS: 5_000_000}},
 		{"19", Moments{N: 2, NS: 5_010_000, Long: 1, LongNS: 5_000_000}},
 	} {
-		src := MustText(strings.Replace(trace, "%", c.version, 1))
+		src := twin.Must(strings.Replace(trace, "%", c.version, 1))
 		tl := New(src, Options{})
 		for block := range src.Blocks() {
 			for i := range block {
@@ -49,7 +51,7 @@ goroutine B main.scrape
 
 // An idle P leaves work waiting only until a woken thread has a CPU.
 func TestWakes(t *testing.T) {
-	src := MustText(`
+	src := twin.Must(`
 unit 1ms
 procs 2
 goroutine A main.serve

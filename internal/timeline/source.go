@@ -6,7 +6,7 @@ import (
 	"github.com/whystall/whystall/exectrace"
 )
 
-// Source is a stream of events and the tables they refer to: an [exectrace.Trace], or a text twin ([ParseText]).
+// Source is a stream of events and the tables they refer to: an [exectrace.Trace], or one written by hand (room twin).
 // Everything it gives that came from a file is untrusted.
 type Source interface {
 	Version() exectrace.Version

@@ -1,4 +1,4 @@
-package timeline
+package twin
 
 import (
 	"fmt"
@@ -15,20 +15,20 @@ import (
 //  4. What the lines do not say is put around it: syncs, GOMAXPROCS, the Ps' first states.
 
 // textP is a P while generating.
-type textP struct {
-	g     *textG
+type proc struct {
+	g     *goroutine
 	inSys bool
 	idle  bool // it has said so
 }
 
-type textGen struct {
-	*textParser
+type generator struct {
+	*parser
 	out   []exectrace.Event
-	ps    []textP
-	state map[*textG]exectrace.State
-	on    map[*textG]int // P it is on, or -1
-	last  map[*textG]int // P it was on before
-	slot  map[*textG]uint32
+	ps    []proc
+	state map[*goroutine]exectrace.State
+	on    map[*goroutine]int // P it is on, or -1
+	last  map[*goroutine]int // P it was on before
+	slot  map[*goroutine]uint32
 	free  []uint32
 	slots uint32
 	gaps  []exectrace.Gap
@@ -43,23 +43,23 @@ func stateWord(s exectrace.State) string {
 	return "?"
 }
 
-func (p *textParser) generate() error {
+func (p *parser) generate() error {
 	if p.begin > p.end { // an empty twin is a trace of nothing
 		p.begin, p.end = 0, 0
 	}
 	if err := p.resolve(); err != nil {
 		return err
 	}
-	g := &textGen{
-		textParser: p,
-		state:      map[*textG]exectrace.State{},
-		on:         map[*textG]int{},
-		last:       map[*textG]int{},
-		slot:       map[*textG]uint32{},
-		gaps:       p.gaps,
+	g := &generator{
+		parser: p,
+		state:  map[*goroutine]exectrace.State{},
+		on:     map[*goroutine]int{},
+		last:   map[*goroutine]int{},
+		slot:   map[*goroutine]uint32{},
+		gaps:   p.gaps,
 	}
 	if p.procs > 0 {
-		g.ps = make([]textP, p.procs)
+		g.ps = make([]proc, p.procs)
 		for i := range g.ps {
 			g.ps[i].idle = true
 		}
@@ -94,7 +94,7 @@ func (p *textParser) generate() error {
 }
 
 // lost tells whether e fell into a gap. The gap's own event stays.
-func (g *textGen) lost(e exectrace.Event) bool {
+func (g *generator) lost(e exectrace.Event) bool {
 	for _, gap := range g.gaps {
 		if e.Kind != exectrace.KindGap && e.Kind != exectrace.KindSync && e.Time >= gap.Begin && e.Time < gap.End {
 			return true
@@ -103,7 +103,7 @@ func (g *textGen) lost(e exectrace.Event) bool {
 	return false
 }
 
-func (g *textGen) event(t int64, k exectrace.Kind) exectrace.Event {
+func (g *generator) event(t int64, k exectrace.Kind) exectrace.Event {
 	return exectrace.Event{
 		Time: exectrace.Time(t), Kind: k,
 		G: exectrace.NoGoroutine, On: exectrace.NoGoroutine, Slot: exectrace.NoSlot, OnSlot: exectrace.NoSlot,
@@ -112,7 +112,7 @@ func (g *textGen) event(t int64, k exectrace.Kind) exectrace.Event {
 }
 
 // of is an event about a goroutine, made by itself.
-func (g *textGen) of(it textItem, k exectrace.Kind) exectrace.Event {
+func (g *generator) of(it item, k exectrace.Kind) exectrace.Event {
 	e := g.event(it.t, k)
 	e.G, e.On, e.Slot = it.g.id, it.g.id, g.slotOf(it.g)
 	e.OnSlot = e.Slot
@@ -126,7 +126,7 @@ func (g *textGen) of(it textItem, k exectrace.Kind) exectrace.Event {
 // thread is the M that always runs P p: one that a thread id would not be mistaken for.
 func thread(p int) exectrace.ThreadID { return exectrace.ThreadID(1000 + p) }
 
-func (g *textGen) slotOf(x *textG) uint32 {
+func (g *generator) slotOf(x *goroutine) uint32 {
 	if s, ok := g.slot[x]; ok {
 		return s
 	}
@@ -141,7 +141,7 @@ func (g *textGen) slotOf(x *textG) uint32 {
 }
 
 // stops lets every P stop that was left at t and is not in use.
-func (g *textGen) stops(t int64) {
+func (g *generator) stops(t int64) {
 	for i := range g.ps {
 		if p := &g.ps[i]; p.g == nil && !p.idle {
 			p.idle = true
@@ -154,7 +154,7 @@ func (g *textGen) stops(t int64) {
 }
 
 // take puts x on a P.
-func (g *textGen) take(x *textG, t int64, pin int) error {
+func (g *generator) take(x *goroutine, t int64, pin int) error {
 	limit := g.procs
 	if limit == 0 || g.damaged {
 		limit = 1 << 16
@@ -166,7 +166,7 @@ func (g *textGen) take(x *textG, t int64, pin int) error {
 		}
 	}
 	if i < 0 {
-		i = slices.IndexFunc(g.ps, func(p textP) bool { return p.g == nil })
+		i = slices.IndexFunc(g.ps, func(p proc) bool { return p.g == nil })
 	}
 	if i < 0 {
 		i = len(g.ps)
@@ -175,7 +175,7 @@ func (g *textGen) take(x *textG, t int64, pin int) error {
 		return fmt.Errorf("goroutine %s: no P is free at %d ns", x.name, t)
 	}
 	for len(g.ps) <= i {
-		g.ps = append(g.ps, textP{idle: true})
+		g.ps = append(g.ps, proc{idle: true})
 	}
 	p := &g.ps[i]
 	if p.g != nil {
@@ -187,19 +187,19 @@ func (g *textGen) take(x *textG, t int64, pin int) error {
 		e.From, e.To = exectrace.Idle, exectrace.Running
 		g.out = append(g.out, e)
 	}
-	*p = textP{g: x}
+	*p = proc{g: x}
 	g.on[x], g.last[x] = i, i
 	return nil
 }
 
-func (g *textGen) leave(x *textG) {
+func (g *generator) leave(x *goroutine) {
 	if p, ok := g.on[x]; ok && p >= 0 {
-		g.ps[p] = textP{}
+		g.ps[p] = proc{}
 	}
 	g.on[x] = -1
 }
 
-func (g *textGen) item(it textItem) error {
+func (g *generator) item(it item) error {
 	if it.g == nil {
 		g.process(it)
 		return nil
@@ -258,7 +258,7 @@ func (g *textGen) item(it textItem) error {
 }
 
 // process makes the events of a process line.
-func (g *textGen) process(it textItem) {
+func (g *generator) process(it item) {
 	switch it.verb {
 	case "gc", "gc end":
 		e := g.event(it.t, exectrace.KindRangeBegin)
@@ -300,7 +300,7 @@ func (g *textGen) process(it textItem) {
 			if !ok || s == exectrace.NotExist {
 				continue
 			}
-			e := g.of(textItem{t: it.t, g: x}, exectrace.KindGoroutine)
+			e := g.of(item{t: it.t, g: x}, exectrace.KindGoroutine)
 			e.From, e.To, e.Reason, e.On, e.OnSlot = s, s, exectrace.ReasonStatus, exectrace.NoGoroutine, exectrace.NoSlot
 			g.out = append(g.out, e)
 		}
@@ -308,7 +308,7 @@ func (g *textGen) process(it textItem) {
 }
 
 // stateItem makes the events of a goroutine's change of state.
-func (g *textGen) stateItem(it textItem) error {
+func (g *generator) stateItem(it item) error {
 	x := it.g
 	from := g.state[x]
 	noOn := func(e *exectrace.Event) {
@@ -408,7 +408,7 @@ func (g *textGen) stateItem(it textItem) error {
 }
 
 // retake takes the P from a goroutine in a syscall, unless that has happened.
-func (g *textGen) retake(x *textG, t int64) {
+func (g *generator) retake(x *goroutine, t int64) {
 	i := g.on[x]
 	if i < 0 {
 		return
@@ -417,6 +417,6 @@ func (g *textGen) retake(x *textG, t int64) {
 	e.Proc, e.From, e.To = exectrace.ProcID(i), exectrace.Syscall, exectrace.Idle
 	e.M = thread(math.MaxInt16) // sysmon
 	g.out = append(g.out, e)
-	g.ps[i] = textP{idle: true}
+	g.ps[i] = proc{idle: true}
 	g.on[x] = -1
 }

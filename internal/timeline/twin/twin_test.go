@@ -1,4 +1,4 @@
-package timeline
+package twin
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/whystall/whystall/exectrace"
+	"github.com/whystall/whystall/internal/timeline"
 )
 
 const batcher = `
@@ -27,7 +28,7 @@ goroutine B main.batcher
 	14 waiting forever
 `
 
-func dump(src Source) string {
+func dump(src timeline.Source) string {
 	var b strings.Builder
 	for block := range src.Blocks() {
 		for _, e := range block {
@@ -50,7 +51,7 @@ func dump(src Source) string {
 }
 
 func TestTextBatcher(t *testing.T) {
-	got := dump(MustText(batcher))
+	got := dump(Must(batcher))
 	const golden = "testdata/batcher.events"
 	if os.Getenv("UPDATE") != "" {
 		if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
@@ -81,7 +82,7 @@ func TestTextErrors(t *testing.T) {
 		{"unit 0", "unit"},
 		{"goroutine A f\n\t-1 running", "want a time"},
 	} {
-		_, err := ParseText(strings.NewReader(c.in))
+		_, err := Parse(strings.NewReader(c.in))
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%q: got error %v, want %q", c.in, err, c.want)
 		}
@@ -89,7 +90,7 @@ func TestTextErrors(t *testing.T) {
 }
 
 // consistent checks what every Source promises of its events.
-func consistent(src Source) error {
+func consistent(src timeline.Source) error {
 	state := map[exectrace.GoID]exectrace.State{}
 	last := exectrace.Time(0)
 	for block := range src.Blocks() {
@@ -118,7 +119,7 @@ func FuzzText(f *testing.F) {
 	f.Add(batcher)
 	f.Add("version 26\nwall 5\nend 9\n1..2 gc\n3..4 gap x\n5 sync\n6 heap live 3\n6 procs 9\ngoroutine 7 f\n\t0 created by nobody\n\t1 running on 3\n\t2..3 assist\n\t..4 sweep swept 2 reclaimed 1\n\t3.. stw k\n\t3..4 task a\n\t3..4 region r in a\n\t4 log c m\n\t4 label l\n\t4 sample\n\t5 syscall\n\t5 retaken\n\t6 runnable\n\t6 running\n\t6 end")
 	f.Fuzz(func(t *testing.T, s string) {
-		src, err := ParseText(strings.NewReader(s))
+		src, err := Parse(strings.NewReader(s))
 		if err != nil {
 			return
 		}

@@ -1,4 +1,6 @@
-package timeline
+// Package twin holds traces written by hand, for tests: a text that a person can check by eye, made into the events that a
+// real trace would have. It refuses what no runtime would write, unless told that the trace is damaged.
+package twin
 
 import (
 	"bufio"
@@ -13,7 +15,7 @@ import (
 	"github.com/whystall/whystall/exectrace"
 )
 
-// ParseText makes a Source of a text twin: a trace that a person writes and checks by eye. A line that begins in the first column is
+// Parse makes a trace of a text that a person writes and checks by eye. A line that begins in the first column is
 // about the whole process or opens a goroutine, an indented one tells what that goroutine does:
 //
 //	# the caller waits for the batcher
@@ -75,13 +77,13 @@ import (
 // the entry function is added at its end unless there ("-": no stack). Without "at" there is the frame that the reason implies.
 //
 // Within one instant wake-ups come first, then who leaves a P, then who gets one; the lines of one goroutine never change order.
-func ParseText(r io.Reader) (Source, error) {
-	p := &textParser{
-		text:   &text{version: 26, strings: []string{""}, stacks: [][]exectrace.Frame{nil}},
+func Parse(r io.Reader) (*Trace, error) {
+	p := &parser{
+		Trace:  &Trace{version: 26, strings: []string{""}, stacks: [][]exectrace.Frame{nil}},
 		unit:   1,
 		end:    math.MinInt64,
 		begin:  math.MaxInt64,
-		byName: map[string]*textG{},
+		byName: map[string]*goroutine{},
 		strs:   map[string]exectrace.StringID{"": 0},
 		stks:   map[string]exectrace.StackID{"": 0},
 		tasks:  map[string]uint64{},
@@ -99,20 +101,20 @@ func ParseText(r io.Reader) (Source, error) {
 	if err := p.generate(); err != nil {
 		return nil, fmt.Errorf("parse text timeline: %w", err)
 	}
-	return p.text, nil
+	return p.Trace, nil
 }
 
-// MustText is ParseText of a string, for tests.
-func MustText(s string) Source {
-	src, err := ParseText(strings.NewReader(s))
+// Must is Parse of a string, for tests.
+func Must(s string) *Trace {
+	src, err := Parse(strings.NewReader(s))
 	if err != nil {
 		panic(err)
 	}
 	return src
 }
 
-// text is a parsed twin: the whole stream in memory.
-type text struct {
+// Trace is a parsed twin, a timeline.Source: the whole stream in memory.
+type Trace struct {
 	version exectrace.Version
 	clock   exectrace.Clock
 	events  []exectrace.Event
@@ -121,20 +123,20 @@ type text struct {
 	gaps    []exectrace.Gap
 }
 
-func (t *text) Version() exectrace.Version { return t.version }
+func (t *Trace) Version() exectrace.Version { return t.version }
 
-func (t *text) Lacks() []string { return nil }
+func (t *Trace) Lacks() []string { return nil }
 
-func (t *text) Clock() exectrace.Clock { return t.clock }
+func (t *Trace) Clock() exectrace.Clock { return t.clock }
 
-func (t *text) Gaps() []exectrace.Gap { return t.gaps }
+func (t *Trace) Gaps() []exectrace.Gap { return t.gaps }
 
-func (t *text) Err() error { return nil }
+func (t *Trace) Err() error { return nil }
 
-func (t *text) Stats() exectrace.Stats { return exectrace.Stats{Events: int64(len(t.events))} }
+func (t *Trace) Stats() exectrace.Stats { return exectrace.Stats{Events: int64(len(t.events))} }
 
 // Blocks hands out copies of a few events at a time, so that who keeps a block is found out.
-func (t *text) Blocks() iter.Seq[[]exectrace.Event] {
+func (t *Trace) Blocks() iter.Seq[[]exectrace.Event] {
 	return func(yield func([]exectrace.Event) bool) {
 		block := make([]exectrace.Event, 0, 64)
 		for c := range slices.Chunk(t.events, 64) {
@@ -146,14 +148,14 @@ func (t *text) Blocks() iter.Seq[[]exectrace.Event] {
 	}
 }
 
-func (t *text) String(id exectrace.StringID) string {
+func (t *Trace) String(id exectrace.StringID) string {
 	if int(id) >= len(t.strings) {
 		return ""
 	}
 	return t.strings[id]
 }
 
-func (t *text) Frames(dst []exectrace.Frame, id exectrace.StackID) []exectrace.Frame {
+func (t *Trace) Frames(dst []exectrace.Frame, id exectrace.StackID) []exectrace.Frame {
 	if int(id) >= len(t.stacks) {
 		return dst
 	}
@@ -174,29 +176,29 @@ const (
 )
 
 // textG is one goroutine block.
-type textG struct {
+type goroutine struct {
 	name   string
 	id     exectrace.GoID
 	entry  string
 	line   int
-	states []textState // for checks while parsing and for who runs when
-	last   int64       // of the last state line
+	states []state // for checks while parsing and for who runs when
+	last   int64   // of the last state line
 	rank   int
 }
 
-type textState struct {
+type state struct {
 	t     int64
 	state exectrace.State
 }
 
 // textItem is one thing that happens at one instant.
-type textItem struct {
+type item struct {
 	t, end int64
 	rank   int
 	line   int
 	verb   string
-	g      *textG
-	by     *textG
+	g      *goroutine
+	by     *goroutine
 	byName string // resolved after all lines are read
 	stack  exectrace.StackID
 	name   exectrace.StringID
@@ -207,23 +209,23 @@ type textItem struct {
 	arg    [2]uint64
 }
 
-type textParser struct {
-	*text
+type parser struct {
+	*Trace
 	unit       float64
 	procs      int
 	damaged    bool
 	begin, end int64
-	cur        *textG
-	gs         []*textG
-	byName     map[string]*textG
-	items      []textItem
+	cur        *goroutine
+	gs         []*goroutine
+	byName     map[string]*goroutine
+	items      []item
 	strs       map[string]exectrace.StringID
 	stks       map[string]exectrace.StackID
 	tasks      map[string]uint64
 	ntasks     uint64
 }
 
-func (p *textParser) string(s string) exectrace.StringID {
+func (p *parser) string(s string) exectrace.StringID {
 	id, ok := p.strs[s]
 	if !ok {
 		id = exectrace.StringID(len(p.strings))
@@ -234,7 +236,7 @@ func (p *textParser) string(s string) exectrace.StringID {
 }
 
 // stack interns "inner<outer" with the goroutine's entry added.
-func (p *textParser) stack(s string, g *textG) exectrace.StackID {
+func (p *parser) stack(s string, g *goroutine) exectrace.StackID {
 	if s == "-" {
 		return 0
 	}
@@ -266,7 +268,7 @@ func (p *textParser) stack(s string, g *textG) exectrace.StackID {
 	return id
 }
 
-func (p *textParser) time(s string) (int64, error) {
+func (p *parser) time(s string) (int64, error) {
 	unit := p.unit
 	for _, u := range []struct {
 		suffix string
@@ -285,12 +287,12 @@ func (p *textParser) time(s string) (int64, error) {
 	return int64(math.Round(f * unit)), nil
 }
 
-func (p *textParser) see(t int64) {
+func (p *parser) see(t int64) {
 	p.begin = min(p.begin, t)
 	p.end = max(p.end, t)
 }
 
-func (p *textParser) line(n int, s string) error {
+func (p *parser) line(n int, s string) error {
 	body := strings.TrimSpace(s)
 	if body == "" || body[0] == '#' {
 		return nil
@@ -394,7 +396,7 @@ func (p *textParser) line(n int, s string) error {
 	return nil
 }
 
-func (p *textParser) open(n int, f []string) error {
+func (p *parser) open(n int, f []string) error {
 	if len(f) < 2 || len(f) > 3 {
 		return fmt.Errorf("want goroutine NAME [ENTRY], got %d words", len(f))
 	}
@@ -404,7 +406,7 @@ func (p *textParser) open(n int, f []string) error {
 	if f[1] == "P" || f[1] == "nobody" {
 		return fmt.Errorf("goroutine %s: the name is taken", f[1])
 	}
-	g := &textG{name: f[1], line: n}
+	g := &goroutine{name: f[1], line: n}
 	if len(f) == 3 {
 		g.entry = f[2]
 	}
@@ -421,8 +423,8 @@ func (p *textParser) open(n int, f []string) error {
 }
 
 // times reads "T", "T..T", "T.." or "..T".
-func (p *textParser) times(n int, s string) (textItem, error) {
-	it := textItem{line: n, proc: -1, end: math.MinInt64}
+func (p *parser) times(n int, s string) (item, error) {
+	it := item{line: n, proc: -1, end: math.MinInt64}
 	a, b, isRange := strings.Cut(s, "..")
 	it.t = math.MinInt64
 	if a != "" {
@@ -453,7 +455,7 @@ func (p *textParser) times(n int, s string) (textItem, error) {
 }
 
 // addRange makes two items of one line.
-func (p *textParser) addRange(it textItem, begin, end int) {
+func (p *parser) addRange(it item, begin, end int) {
 	open := it
 	open.rank = begin
 	if it.t == math.MinInt64 {

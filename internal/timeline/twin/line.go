@@ -1,4 +1,4 @@
-package timeline
+package twin
 
 import (
 	"cmp"
@@ -38,7 +38,7 @@ var reasons = map[string]struct {
 }
 
 // gline reads one line of a goroutine.
-func (p *textParser) gline(n int, f []string) error {
+func (p *parser) gline(n int, f []string) error {
 	it, err := p.times(n, f[0])
 	if err != nil {
 		return err
@@ -154,7 +154,7 @@ func (p *textParser) gline(n int, f []string) error {
 }
 
 // stateLine checks a state against the one before and ranks it within its instant.
-func (p *textParser) stateLine(it textItem, rest, at string, hasAt bool) error {
+func (p *parser) stateLine(it item, rest, at string, hasAt bool) error {
 	g := it.g
 	prev := exectrace.Undetermined
 	if len(g.states) > 0 {
@@ -268,13 +268,13 @@ func (p *textParser) stateLine(it textItem, rest, at string, hasAt bool) error {
 		it.rank = max(it.rank, g.rank)
 	}
 	g.last, g.rank = it.t, it.rank
-	g.states = append(g.states, textState{it.t, to})
+	g.states = append(g.states, state{it.t, to})
 	p.items = append(p.items, it)
 	return nil
 }
 
 // runs tells whether g runs up to t (1), from t on (2) or not (0).
-func (g *textG) runs(t int64) int {
+func (g *goroutine) runs(t int64) int {
 	before := exectrace.Undetermined
 	after := exectrace.Undetermined
 	for _, s := range g.states {
@@ -301,7 +301,7 @@ func (g *textG) runs(t int64) int {
 }
 
 // resolve finds wakers and orders everything.
-func (p *textParser) resolve() error {
+func (p *parser) resolve() error {
 	next := exectrace.GoID(1)
 	used := map[exectrace.GoID]bool{}
 	for _, g := range p.gs {
@@ -355,7 +355,7 @@ func (p *textParser) resolve() error {
 		}
 	}
 	// A wake-up that had to come late takes what follows it in the same instant along.
-	late := map[*textG]textItem{}
+	late := map[*goroutine]item{}
 	for i := range p.items {
 		it := &p.items[i]
 		if it.g == nil {
@@ -368,7 +368,7 @@ func (p *textParser) resolve() error {
 			late[it.g] = *it
 		}
 	}
-	slices.SortStableFunc(p.items, func(a, b textItem) int {
+	slices.SortStableFunc(p.items, func(a, b item) int {
 		return cmp.Or(cmp.Compare(a.t, b.t), cmp.Compare(a.rank, b.rank), cmp.Compare(a.line, b.line))
 	})
 	return nil
