@@ -30,7 +30,7 @@ func Errors(schemaJSON, doc []byte) (errs []string) {
 		fail := func(format string, args ...any) { errs = append(errs, at+": "+fmt.Sprintf(format, args...)) }
 		for keyword, arg := range schema {
 			switch keyword {
-			case "$schema", "$id", "$defs", "title", "description":
+			case "$schema", "$id", "$defs", "title", "description", "x-prose", "x-varies":
 			case "$ref":
 				name := strings.TrimPrefix(arg.(string), "#/$defs/")
 				check(at, root["$defs"].(map[string]any)[name].(map[string]any), value)
