@@ -23,7 +23,7 @@ func TestBench(t *testing.T) {
 		t.Skip("builds and runs whystall")
 	}
 	var out bytes.Buffer
-	if err := bench(t.Context(), []string{"--runs", "1", "--sizes", "1", "--dir", t.TempDir()}, &out); err != nil {
+	if err := bench(t.Context(), []string{"--runs", "1", "--sizes", "1", "--dir", t.TempDir()}, &out, &out); err != nil {
 		t.Fatalf("%v\n%s", err, &out)
 	}
 	t.Logf("%s", &out)

@@ -11,13 +11,15 @@ import (
 	"golang.org/x/exp/trace"
 )
 
-// child reads a trace in this process, and prints what the table needs besides rusage: events, and the bytes
-// of heap that the runtime took from the system, which no process lives under.
+// child reads a trace in this process, and prints what the table needs besides rusage: events, and
+// the bytes of heap that the runtime took from the system, which no process lives under.
 func child(reader, name string) error {
 	if f := helpers[reader]; f != nil {
 		return f(name)
 	}
-	read := map[string]func(string) (int64, error){"xexp": readXExp, "totals": readTotals, "events": readEvents}[reader]
+	read := map[string]func(string) (int64, error){
+		"xexp": readXExp, "totals": readTotals, "events": readEvents, "records": readRecords,
+	}[reader]
 	if read == nil {
 		return fmt.Errorf("no reader %q", reader)
 	}
@@ -38,7 +40,8 @@ func child(reader, name string) error {
 	return nil
 }
 
-// readXExp is the least that the reference reader does: it orders and decodes events, and keeps nothing.
+// readXExp is the least that the reference reader does: it orders and decodes events, and keeps
+// nothing.
 func readXExp(name string) (events int64, err error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -59,8 +62,8 @@ func readXExp(name string) (events int64, err error) {
 	}
 }
 
-// readTotals is whystall's own loop: the states of all actors, added up. Each goroutine's sums are asked for,
-// so that they are made.
+// readTotals is whystall's own loop: the states of all actors, added up. Each goroutine's sums are
+// asked for, so that they are made.
 func readTotals(name string) (events int64, err error) {
 	t, err := exectrace.Open(name, exectrace.Options{})
 	if err != nil {
@@ -75,7 +78,8 @@ func readTotals(name string) (events int64, err error) {
 	return t.Stats().Events, t.Err()
 }
 
-// readEvents is what the reference reader's loop gives: each event decoded and in order, here with states.
+// readEvents is what the reference reader's loop gives: each event decoded and in order, here with
+// states.
 func readEvents(name string) (events int64, err error) {
 	t, err := exectrace.Open(name, exectrace.Options{})
 	if err != nil {
@@ -84,6 +88,19 @@ func readEvents(name string) (events int64, err error) {
 	defer t.Close()
 	for block := range t.Blocks() {
 		events += int64(len(block))
+	}
+	return events, t.Err()
+}
+
+// readRecords reads the same events in the small form, as explain does.
+func readRecords(name string) (events int64, err error) {
+	t, err := exectrace.Open(name, exectrace.Options{})
+	if err != nil {
+		return 0, err
+	}
+	defer t.Close()
+	for batch := range t.Batches() {
+		events += int64(len(batch.Records))
 	}
 	return events, t.Err()
 }

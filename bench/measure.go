@@ -44,13 +44,14 @@ func runProgram(ctx context.Context, p program) (c cost, says map[string]string,
 // pageMemory is how many bytes go tool trace takes for one of the trace; measured: 229.
 const pageMemory = 260
 
-// runPage runs go tool trace until its first page answers, then kills it. It gives why it was not run.
+// runPage runs go tool trace until its first page answers, then kills it. It gives why it was not
+// run.
 func runPage(ctx context.Context, trace string, size int64) (c cost, why string, err error) {
 	if need, free := size*pageMemory, freeMemory(); free < need {
 		return c, fmt.Sprintf("it needs about %s MB of memory, %s are free", mb(need), mb(free)), nil
 	}
-	// The tool itself, not the go command, which would wait for it as a child of its own. Asked once for its path,
-	// go builds it.
+	// The tool itself, not the go command, which would wait for it as a child of its own. Asked
+	// once for its path, go builds it.
 	if b, err := exec.CommandContext(ctx, "go", "tool", "trace", "-h").CombinedOutput(); err != nil && len(b) == 0 {
 		return c, "go tool trace does not start: " + err.Error(), nil
 	}
@@ -126,8 +127,9 @@ func costOf(s *os.ProcessState, wall time.Duration) cost {
 	return c
 }
 
-// watchMemory samples a process' memory that is not a file's until the returned function is called, after
-// its end: the largest of them. What is mapped of a trace is the page cache's and not counted.
+// watchMemory samples a process' memory that is not a file's until the returned function is called,
+// after its end: the largest of them. What is mapped of a trace is the page cache's and not
+// counted.
 func watchMemory(pid int) func() int64 {
 	stop, peak := make(chan struct{}), make(chan int64)
 	go func() {

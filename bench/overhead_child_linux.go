@@ -62,7 +62,8 @@ func askAll(url string) error {
 	return answer(func() string { return fmt.Sprintf("requests=%d", requests.Load()) })
 }
 
-// switches has a pair of threads on each CPU throw a byte to and fro, rate switches a second in all.
+// switches has a pair of threads on each CPU throw a byte to and fro, rate switches a second in
+// all.
 func switches(rate string) error {
 	perSecond, err := strconv.Atoi(rate)
 	if err != nil || perSecond < 1 {

@@ -83,7 +83,7 @@ func recorders(whystall, url string) []*attachable {
 	return l
 }
 
-func overhead(ctx context.Context, args []string, out io.Writer) error {
+func overhead(ctx context.Context, args []string, out, _ io.Writer) error {
 	fs := flag.NewFlagSet("overhead", flag.ContinueOnError)
 	fs.Usage = func() { fmt.Fprint(fs.Output(), overheadUsage) }
 	pairs := fs.Int("pairs", 20, "")

@@ -8,7 +8,7 @@ import (
 	"io"
 )
 
-func overhead(context.Context, []string, io.Writer) error {
+func overhead(context.Context, []string, io.Writer, io.Writer) error {
 	return errors.New("overhead: recording needs Linux")
 }
 

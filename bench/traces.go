@@ -12,7 +12,8 @@ import (
 	"strconv"
 )
 
-// The generator's sources, to build it with an older Go, in a module that this Go's version line is not in.
+// The generator's sources, to build it with an older Go, in a module that this Go's version line is
+// not in.
 //
 //go:embed tracegen/*.go
 var generator embed.FS

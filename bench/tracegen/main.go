@@ -1,8 +1,8 @@
-// Tracegen writes a Go execution trace of a wanted size: a server under load, in one process with its
-// clients, traced by runtime/trace.
+// Tracegen writes a Go execution trace of a wanted size: a server under load, in one process with
+// its clients, traced by runtime/trace.
 //
-// It is built with the Go release whose format is wanted, so it uses nothing newer than Go 1.16, and
-// no module but std.
+// It is built with the Go release whose format is wanted, so it uses nothing newer than Go 1.16,
+// and no module but std.
 package main
 
 import (

@@ -17,8 +17,8 @@ import (
 )
 
 // server is what makes the events. One request of it takes the road of a usual service: a socket, a
-// lock, a cache, a pool of workers, a fan-out, some garbage; the shares are chosen for many events a
-// second, since a large trace is wanted soon, and not for speed.
+// lock, a cache, a pool of workers, a fan-out, some garbage; the shares are chosen for many events
+// a second, since a large trace is wanted soon, and not for speed.
 type server struct {
 	ln       net.Listener
 	http     *http.Server
@@ -142,8 +142,8 @@ func (s *server) report(w http.ResponseWriter, r *http.Request) {
 	w.Write(out.Bytes())
 }
 
-// load sends requests over keep-alive connections until stop is closed; done is closed when the last
-// client has ended.
+// load sends requests over keep-alive connections until stop is closed; done is closed when the
+// last client has ended.
 func (s *server) load(clients int, stop chan struct{}) (done chan struct{}) {
 	done = make(chan struct{})
 	var wg sync.WaitGroup

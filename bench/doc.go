@@ -1,0 +1,28 @@
+// Bench measures whystall beside its peers, or beside an earlier commit, in one run. Each program
+// is a process of its own, and they alternate, so that a noisy machine is noisy for all. It prints
+// CPU time (user and system), memory, and the ratios which the project promises.
+//
+//	go run -C bench .
+//	go run -C bench . --against COMMIT
+//	sudo go run -C bench . overhead
+//
+// It refuses to judge times: only ratios of programs that were measured by turns are judged.
+//
+// The files, in reading order:
+//
+//	main.go                  the command line; the run beside peers
+//	traces.go, tracegen/     makes the traces that are read
+//	child.go                 readers which are measured, each in a process of its own
+//	measure.go               one run of a program: its CPU time and memory
+//	compare.go               the table of whystall and its peers
+//	against.go               --against: a commit beside the present tree
+//	side.go                  builds both of them; git's worktree
+//	same.go                  whether both report the same of every recording
+//	difference.go            what differs between two reports in JSON
+//	rows.go                  what is measured in pairs, and how a pair is taken
+//	paired.go                the interval of the median ratio, and the verdict
+//	overhead_linux.go        overhead: what recording costs a server
+//	overhead_load_linux.go   and what it costs at many switches a second
+//	overhead_child_linux.go  the server, its load and the switching threads
+//	overhead_other.go        overhead elsewhere: refused
+package main
