@@ -11,8 +11,9 @@ import (
 	"golang.org/x/exp/trace"
 )
 
-// child reads a trace in this process, and prints what the table needs besides rusage: events, and
-// the bytes of heap that the runtime took from the system, which no process lives under.
+// child reads a trace in this process. It prints what the table needs besides rusage: the number of
+// events, and the bytes of heap which the runtime took from the system. No process has less memory
+// than that.
 func child(reader, name string) error {
 	if f := helpers[reader]; f != nil {
 		return f(name)
@@ -40,8 +41,7 @@ func child(reader, name string) error {
 	return nil
 }
 
-// readXExp is the least that the reference reader does: it orders and decodes events, and keeps
-// nothing.
+// readXExp has the reference reader do its least: it orders and decodes events, and keeps nothing.
 func readXExp(name string) (events int64, err error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -62,8 +62,8 @@ func readXExp(name string) (events int64, err error) {
 	}
 }
 
-// readTotals is whystall's own loop: the states of all actors, added up. Each goroutine's sums are
-// asked for, so that they are made.
+// readTotals adds up the states of all actors. It asks for each goroutine's sums, so that the
+// reader has to make them.
 func readTotals(name string) (events int64, err error) {
 	t, err := exectrace.Open(name, exectrace.Options{})
 	if err != nil {
@@ -78,8 +78,8 @@ func readTotals(name string) (events int64, err error) {
 	return t.Stats().Events, t.Err()
 }
 
-// readEvents is what the reference reader's loop gives: each event decoded and in order, here with
-// states.
+// readEvents does what the reference reader's loop does: each event is decoded and in order, here
+// with states.
 func readEvents(name string) (events int64, err error) {
 	t, err := exectrace.Open(name, exectrace.Options{})
 	if err != nil {
@@ -92,7 +92,7 @@ func readEvents(name string) (events int64, err error) {
 	return events, t.Err()
 }
 
-// readRecords reads the same events in the small form, as explain does.
+// readRecords reads the same events in their small form, as explain does.
 func readRecords(name string) (events int64, err error) {
 	t, err := exectrace.Open(name, exectrace.Options{})
 	if err != nil {

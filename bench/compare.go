@@ -14,25 +14,26 @@ import (
 type program struct {
 	name  string
 	args  []string
-	page  string  // instead of args: the trace that go tool trace is to show; run once
-	goal  float64 // CPU time at most that of the first program over goal; 0 no goal
-	found bool    // exit status 1 means "found", not an error
+	page  string  // instead of args: the trace which go tool trace shows; run once
+	goal  float64 // the CPU time may be that of the first program, divided by goal; 0: no goal
+	found bool    // exit status 1 means that causes were found, and is no error
 }
 
-// cost is what one run took.
+// cost is what one run of a program took.
 type cost struct {
 	cpu, wall time.Duration
-	rss       int64 // bytes at most, with mapped parts of the file
-	private   int64 // bytes at most, without them; sampled; 0 unknown
-	heap      int64 // bytes of Go heap; 0 unknown
+	rss       int64 // peak in bytes, with mapped parts of the file
+	private   int64 // peak in bytes without these, sampled; 0: not known
+	heap      int64 // bytes of Go heap; 0: not known
 }
 
-// pageGoal is how much cheaper than go tool trace's first page a printed ledger is to be.
+// pageGoal is how many times less CPU time a printed ledger takes than go tool trace's first page.
 const pageGoal = 100
 
-// nameWidth aligns names to the left in a table that is aligned to the right.
+// nameWidth aligns names to the left in a table which is aligned to the right.
 const nameWidth = 34
 
+// compare runs the programs by turns on one trace, and prints a table of their costs.
 func compare(ctx context.Context, out io.Writer, tr traceFile, programs []program, runs int) error {
 	costs := make([][]cost, len(programs))
 	skipped := make([]string, len(programs))
@@ -107,7 +108,7 @@ func verdict(ratio, goal float64) string {
 	return fmt.Sprintf(" (goal 1/%.0f: MISSED)", goal)
 }
 
-// fraction is 1/ratio as people say it.
+// fraction writes 1/ratio in the way people do.
 func fraction(ratio float64) string {
 	if ratio < 1 {
 		return fmt.Sprintf("%.1f times", 1/ratio)
@@ -122,7 +123,7 @@ func mb(bytes int64) string {
 	return fmt.Sprintf("%.0f", float64(bytes)/1e6)
 }
 
-// median is the median of each column, and the largest of memory: a bound is a bound.
+// median gives the median of each time, and the largest of each amount of memory, as it is a bound.
 func median(costs []cost) cost {
 	mid := func(d func(cost) time.Duration) time.Duration {
 		var all []time.Duration
@@ -139,7 +140,7 @@ func median(costs []cost) cost {
 	return m
 }
 
-// says reads key=value words.
+// parseSays reads key=value words.
 func parseSays(text string) map[string]string {
 	m := map[string]string{}
 	for _, f := range strings.Fields(text) {

@@ -18,12 +18,12 @@ import (
 	"time"
 )
 
-// runProgram runs p once.
+// runProgram runs p once, and gives what it took and the key=value words which it printed.
 func runProgram(ctx context.Context, p program) (c cost, says map[string]string, err error) {
 	cmd := exec.CommandContext(ctx, p.args[0], p.args[1:]...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	begin := time.Now()
+	start := time.Now()
 	if err := cmd.Start(); err != nil {
 		return c, nil, err
 	}
@@ -32,19 +32,20 @@ func runProgram(ctx context.Context, p program) (c cost, says map[string]string,
 	if code := cmd.ProcessState.ExitCode(); err != nil && !(p.found && code == 1) {
 		return c, nil, fmt.Errorf("run %s: %w\n%s", p.name, err, &stderr)
 	}
-	c = costOf(cmd.ProcessState, time.Since(begin))
+	c = costOf(cmd.ProcessState, time.Since(start))
 	c.private = private()
 	says = parseSays(stdout.String())
-	if !p.found { // the others' output is not for a program
+	if !p.found { // explain prints for people
 		c.heap, _ = strconv.ParseInt(says["heap"], 10, 64)
 	}
 	return c, says, nil
 }
 
-// pageMemory is how many bytes go tool trace takes for one of the trace; measured: 229.
+// pageMemory is how many bytes of memory go tool trace takes for each byte of the trace; measured:
+// 229.
 const pageMemory = 260
 
-// runPage runs go tool trace until its first page answers, then kills it. It gives why it was not
+// runPage runs go tool trace until its first page answers, then kills it. why says why it was not
 // run.
 func runPage(ctx context.Context, trace string, size int64) (c cost, why string, err error) {
 	if need, free := size*pageMemory, freeMemory(); free < need {
@@ -72,7 +73,7 @@ func runPage(ctx context.Context, trace string, size int64) (c cost, why string,
 	cmd.Env = append(os.Environ(), "BROWSER=true") // it would open one
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
-	begin := time.Now()
+	start := time.Now()
 	if err := cmd.Start(); err != nil {
 		return c, "go tool trace does not start: " + err.Error(), nil
 	}
@@ -92,7 +93,7 @@ func runPage(ctx context.Context, trace string, size int64) (c cost, why string,
 			if !answers(ctx, "http://"+addr+"/") {
 				continue
 			}
-			wall := time.Since(begin)
+			wall := time.Since(start)
 			cmd.Process.Kill()
 			<-ended
 			c = costOf(cmd.ProcessState, wall)
@@ -102,6 +103,7 @@ func runPage(ctx context.Context, trace string, size int64) (c cost, why string,
 	}
 }
 
+// answers reports whether url answers with status 200.
 func answers(ctx context.Context, url string) bool {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -116,6 +118,7 @@ func answers(ctx context.Context, url string) bool {
 	return err == nil && resp.StatusCode == http.StatusOK
 }
 
+// costOf reads what the kernel counted for a process which has ended.
 func costOf(s *os.ProcessState, wall time.Duration) cost {
 	c := cost{cpu: s.UserTime() + s.SystemTime(), wall: wall}
 	if u, ok := s.SysUsage().(*syscall.Rusage); ok {
@@ -152,11 +155,12 @@ func watchMemory(pid int) func() int64 {
 	}
 }
 
+// freeMemory is how many bytes could be had without swapping; 0 where that is not known.
 func freeMemory() int64 { return field("/proc/meminfo", "MemAvailable:") }
 
-// field is a value in kB of a /proc file, in bytes; 0 where there is none.
+// field reads a value in kB from a /proc file, and gives it in bytes; 0 where there is none.
 func field(file, key string) int64 {
-	b, _ := os.ReadFile(file) // not there: not Linux, or the process has ended
+	b, _ := os.ReadFile(file) // it is not there on other systems, or when the process has ended
 	for line := range strings.Lines(string(b)) {
 		if v, ok := strings.CutPrefix(line, key); ok {
 			kb, _ := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(v), " kB"), 10, 64)
@@ -187,7 +191,7 @@ func warm(name string) error {
 	return err
 }
 
-// quartiles gives the bounds of the middle half, and the median.
+// quartiles gives the bounds of the middle half of l, and its median.
 func quartiles(l []float64) (low, mid, high float64) {
 	if len(l) == 0 {
 		return math.NaN(), math.NaN(), math.NaN()

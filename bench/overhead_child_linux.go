@@ -18,7 +18,7 @@ import (
 	"unsafe"
 )
 
-// answer tells f's numbers for each line that is read, until there is none.
+// answer prints what f gives, once for each line on standard input, until that ends.
 func answer(f func() string) error {
 	for s := bufio.NewScanner(os.Stdin); s.Scan(); {
 		fmt.Println(f())
@@ -26,7 +26,7 @@ func answer(f func() string) error {
 	return nil
 }
 
-// serve is the server that is measured: it answers with a few hundred bytes of JSON.
+// serve is the server which is measured: it answers with a few hundred bytes of JSON.
 func serve() error {
 	var requests atomic.Int64
 	http.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
@@ -43,7 +43,7 @@ func serve() error {
 	return answer(func() string { return fmt.Sprintf("cpu=%d requests=%d", ownCPU(), requests.Load()) })
 }
 
-// askAll asks url over 32 connections as fast as it answers.
+// askAll sends requests to url over 32 connections as fast as they are answered.
 func askAll(url string) error {
 	c := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 32}}
 	var requests atomic.Int64
@@ -70,7 +70,7 @@ func switches(rate string) error {
 		return fmt.Errorf("%q is no rate", rate)
 	}
 	cpus := runtime.NumCPU()
-	// The threads wait in system calls that the runtime does not know of.
+	// The threads wait in system calls about which the runtime does not know, so each keeps its P.
 	runtime.GOMAXPROCS(4*cpus + 4)
 	debug.SetGCPercent(-1)
 	for cpu := range cpus {
@@ -91,10 +91,10 @@ func switches(rate string) error {
 		go func() {
 			pin(cpu)
 			each := float64(perSecond) / float64(cpus) / 2 // of two switches
-			for begin, done := time.Now(), 0.0; ; {
-				due := time.Since(begin).Seconds() * each
+			for start, done := time.Now(), 0.0; ; {
+				due := time.Since(start).Seconds() * each
 				if due > done+each/10 {
-					done = due - each/10 // it was kept from running: it does not make up for it
+					done = due - each/10 // it did not run for a while, and does not make up for that
 				}
 				for ; done < due; done++ {
 					move(syscall.SYS_WRITE, to[1])
@@ -114,7 +114,7 @@ func move(call uintptr, fd int) {
 	syscall.RawSyscall(call, uintptr(fd), uintptr(unsafe.Pointer(&b)), 1)
 }
 
-// pin keeps the calling goroutine's thread on a CPU.
+// pin binds the calling goroutine's thread to a CPU.
 func pin(cpu int) {
 	runtime.LockOSThread()
 	var mask [16]uint64
@@ -122,7 +122,7 @@ func pin(cpu int) {
 	syscall.RawSyscall(syscall.SYS_SCHED_SETAFFINITY, 0, unsafe.Sizeof(mask), uintptr(unsafe.Pointer(&mask)))
 }
 
-// helpers are what else a child may be.
+// helpers are the children which do not read a trace.
 var helpers = map[string]func(arg string) error{
 	"serve": func(string) error { return serve() }, "load": askAll, "switch": switches,
 }

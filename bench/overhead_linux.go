@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
@@ -23,26 +22,29 @@ import (
 
 const overheadUsage = `usage: bench overhead [--pairs 20] [--window 1.5s] [--settle 2.5s] [--only NAMES] [--load=false] [--server=false]
 
-What recording costs. A Go HTTP server under load, by wrk where it is installed, else by a generator of our own:
-its CPU time (user and system) per request while a recorder is attached, over that without one in the windows
-just before and after; the median of all pairs, and their middle half. perf and libbpf-tools' offcputime are
-measured in the same run where they are installed. Then a program that does nothing but switch threads, 30 000
-and 200 000 times a second: the recorder's own CPU time and memory, what it lost, the case and its explanation.
---settle is how long a recorder has been attached before it is measured: whystall keeps its --budget by then.
+Measures what recording costs; needs root.
 
-As root. --only measures some: nostacks,stacks,perf,perf-all,offcputime,trace.
+First a Go HTTP server runs under load, by wrk where it is installed, else by a generator of our own. Measured is
+its CPU time (user and system) per request while a recorder is attached, over that without one in the windows
+just before and after. The table has the median of all pairs, and their middle half. perf and libbpf-tools'
+offcputime are measured in the same run where they are installed.
+Then a program does nothing but switch threads, 30 000 and 200 000 times a second. Measured are the recorder's
+own CPU time and memory, what it lost, the case and its explanation.
+
+--settle is how long a recorder is attached before it is measured: whystall keeps its --budget by then.
+--only measures some of the recorders: nostacks,stacks,perf,perf-all,offcputime,trace.
 `
 
-// A recorder that may be attached to the server.
+// attachable is a recorder which can be attached to the server.
 type attachable struct {
 	key, name string
-	goal      float64 // CPU per request at most this times that without it; 0 no goal
+	goal      float64 // limit of the CPU time per request, over that without it; 0: no goal
 	args      func(pid int, file string) []string
-	ready     func(file string) bool // whether it records; nil: when it has settled
-	why       string                 // not measured, because
-	lowered   map[string]int         // what it gave up or told in part, in how many runs
+	ready     func(file string) bool // reports whether it records; nil: when it has settled
+	why       string                 // why it was not measured; "": it was
+	lowered   map[string]int         // detail which it gave up, numbers aside, and in how many runs
 	ratios    []float64
-	own       []float64 // CPUs that it took itself
+	cpus      []float64 // how many CPUs it used itself
 }
 
 func recorders(whystall, url string) []*attachable {
@@ -55,11 +57,11 @@ func recorders(whystall, url string) []*attachable {
 		st, err := os.Stat(filepath.Join(file+".part", "kernel.stream"))
 		return err == nil && st.Size() > 0
 	}
-	perf := func(whom ...string) func(int, string) []string {
+	perf := func(target ...string) func(int, string) []string {
 		return func(pid int, file string) []string {
 			a := []string{"perf", "record", "-q", "-g", "-e", "sched:sched_switch", "-o", file}
-			if len(whom) > 0 {
-				return append(a, whom...)
+			if len(target) > 0 {
+				return append(a, target...)
 			}
 			return append(a, "-p", strconv.Itoa(pid))
 		}
@@ -120,6 +122,7 @@ func overhead(ctx context.Context, args []string, out, _ io.Writer) error {
 	return nil
 }
 
+// measureServer measures the server with and without each recorder, and prints the table.
 func measureServer(ctx context.Context, out io.Writer, whystall, tmp string, pairs int, window, settle time.Duration, only string) error {
 	srv, err := startHelper(ctx, "serve", "-")
 	if err != nil {
@@ -127,7 +130,7 @@ func measureServer(ctx context.Context, out io.Writer, whystall, tmp string, pai
 	}
 	defer srv.end()
 	url := "http://" + srv.says["addr"] + "/"
-	stop, by, err := startLoad(ctx, url)
+	stop, sender, err := startLoad(ctx, url)
 	if err != nil {
 		return err
 	}
@@ -139,27 +142,42 @@ func measureServer(ctx context.Context, out io.Writer, whystall, tmp string, pai
 	if err := pause(ctx, time.Second); err != nil {
 		return err
 	}
-	var bare []float64
-	measure := func() (float64, error) {
-		a, err := srv.ask()
-		if err != nil {
-			return 0, err
-		}
-		if err := pause(ctx, window); err != nil {
-			return 0, err
-		}
-		b, err := srv.ask()
-		if n := b["requests"] - a["requests"]; err == nil && n > 0 {
-			return float64(b["cpu"]-a["cpu"]) / float64(n), nil
-		}
-		return 0, errors.Join(err, errors.New("the server was asked nothing"))
-	}
-	before, err := measure()
+	switches, started := contextSwitches(), time.Now()
+	measure := func() (float64, error) { return srv.perRequest(ctx, window) }
+	bare, err := attachEach(ctx, all, srv.pid, tmp, pairs, settle, measure)
 	if err != nil {
 		return err
 	}
-	switches := contextSwitches()
-	begun := time.Now()
+	rate := float64(contextSwitches()-switches) / time.Since(started).Seconds()
+	low, mid, high := quartiles(bare)
+	fmt.Fprintf(out, "\nGo HTTP server, %s; %.1f us of CPU per request (%.1f to %.1f); %.0f switches/s on the machine; pairs of %s\n", sender, mid/1e3, low/1e3, high/1e3, rate, window)
+	printRecorders(out, all)
+	return nil
+}
+
+// perRequest is the CPU time in ns that the server took for each request of a window.
+func (h *helper) perRequest(ctx context.Context, window time.Duration) (float64, error) {
+	a, err := h.ask()
+	if err != nil {
+		return 0, err
+	}
+	if err := pause(ctx, window); err != nil {
+		return 0, err
+	}
+	b, err := h.ask()
+	if n := b["requests"] - a["requests"]; err == nil && n > 0 {
+		return float64(b["cpu"]-a["cpu"]) / float64(n), nil
+	}
+	return 0, errors.Join(err, errors.New("the server answered no request"))
+}
+
+// attachEach attaches one recorder after the other, in turning order, and fills their ratios. It
+// gives what was measured without any.
+func attachEach(ctx context.Context, all []*attachable, pid int, tmp string, pairs int, settle time.Duration, measure func() (float64, error)) (bare []float64, err error) {
+	before, err := measure()
+	if err != nil {
+		return nil, err
+	}
 	for i := range pairs {
 		order := slices.Clone(all)
 		if i%2 == 1 {
@@ -170,7 +188,7 @@ func measureServer(ctx context.Context, out io.Writer, whystall, tmp string, pai
 				continue
 			}
 			file := filepath.Join(tmp, a.key+".out")
-			with, err := a.attached(ctx, srv.pid, file, settle, measure)
+			with, err := a.attached(ctx, pid, file, settle, measure)
 			if err != nil && ctx.Err() == nil {
 				a.why = err.Error()
 				continue
@@ -179,20 +197,21 @@ func measureServer(ctx context.Context, out io.Writer, whystall, tmp string, pai
 				err = pause(ctx, settle/5)
 			}
 			if err != nil {
-				return err
+				return nil, err
 			}
 			after, err := measure()
 			if err != nil {
-				return err
+				return nil, err
 			}
 			bare = append(bare, after)
 			a.ratios = append(a.ratios, with/((before+after)/2))
 			before = after
 		}
 	}
-	rate := float64(contextSwitches()-switches) / time.Since(begun).Seconds()
-	low, mid, high := quartiles(bare)
-	fmt.Fprintf(out, "\nGo HTTP server, %s; %.1f us of CPU per request (%.1f to %.1f); %.0f switches/s on the machine; pairs of %s\n", by, mid/1e3, low/1e3, high/1e3, rate, window)
+	return bare, nil
+}
+
+func printRecorders(out io.Writer, all []*attachable) {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, strings.Repeat(" ", nameWidth)+"\tCPU per request\tmiddle half\tpairs\town CPUs\tgoal\t")
 	for _, a := range all {
@@ -201,12 +220,12 @@ func measureServer(ctx context.Context, out io.Writer, whystall, tmp string, pai
 			continue
 		}
 		low, mid, high := quartiles(a.ratios)
-		_, own, _ := quartiles(a.own)
+		_, cpus, _ := quartiles(a.cpus)
 		goal := ""
 		if a.goal > 0 {
 			goal = fmt.Sprintf("%+.0f %%: %s", 100*(a.goal-1), met(mid <= a.goal))
 		}
-		fmt.Fprintf(w, "%-*s\t%+.1f %%\t%+.1f to %+.1f %%\t%d\t%.3f\t%s\t\n", nameWidth, a.name, 100*(mid-1), 100*(low-1), 100*(high-1), len(a.ratios), own, goal)
+		fmt.Fprintf(w, "%-*s\t%+.1f %%\t%+.1f to %+.1f %%\t%d\t%.3f\t%s\t\n", nameWidth, a.name, 100*(mid-1), 100*(low-1), 100*(high-1), len(a.ratios), cpus, goal)
 	}
 	w.Flush()
 	for _, a := range all {
@@ -215,7 +234,6 @@ func measureServer(ctx context.Context, out io.Writer, whystall, tmp string, pai
 			fmt.Fprintf(out, "%s: detail lowered in %d of %d: %s\n", a.name, n, len(a.ratios), what)
 		}
 	}
-	return nil
 }
 
 func met(ok bool) string {
@@ -225,7 +243,7 @@ func met(ok bool) string {
 	return "MISSED"
 }
 
-// attached measures while a records.
+// attached measures while the recorder is attached to the server.
 func (a *attachable) attached(ctx context.Context, pid int, file string, settle time.Duration, measure func() (float64, error)) (float64, error) {
 	args := a.args(pid, file)
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
@@ -245,12 +263,12 @@ func (a *attachable) attached(ctx context.Context, pid int, file string, settle 
 		cpu, at := processCPU(cmd.Process.Pid), time.Now()
 		c, err = measure()
 		if used := processCPU(cmd.Process.Pid); used >= cpu && cpu >= 0 {
-			a.own = append(a.own, float64(used-cpu)/float64(time.Since(at)))
+			a.cpus = append(a.cpus, float64(used-cpu)/float64(time.Since(at)))
 		}
 	}
 	select {
 	case e := <-ended:
-		return 0, fmt.Errorf("it ended by itself: %v %s", e, lastLine(said.String()))
+		return 0, fmt.Errorf("it ended early: %v %s", e, lastLine(said.String()))
 	default:
 	}
 	cmd.Process.Signal(os.Interrupt)
@@ -261,28 +279,25 @@ func (a *attachable) attached(ctx context.Context, pid int, file string, settle 
 		<-ended
 	}
 	if k, e := kernelCost(file); e == nil && k.Lowered != "" {
-		for what := range strings.SplitSeq(loweredBy.ReplaceAllString(k.Lowered, "$1$2"), "; ") {
+		for what := range strings.SplitSeq(number.ReplaceAllString(k.Lowered, "N"), "; ") {
 			a.lowered[what]++
 		}
 	}
 	return c, err
 }
 
-// loweredBy is what differs from run to run.
-var loweredBy = regexp.MustCompile(`from [0-9.]+ s on: |(: told) [0-9]+ %( of the time)`)
-
 func lastLine(s string) string {
 	s = strings.TrimSpace(s)
 	return s[strings.LastIndexByte(s, '\n')+1:]
 }
 
-// helper is this program as a child: it tells what it did when it is asked.
+// helper is this program as a child, which says what it did when it is asked.
 type helper struct {
 	cmd  *exec.Cmd
 	in   io.WriteCloser
 	out  *bufio.Scanner
 	pid  int
-	says map[string]string
+	says map[string]string // what it printed when it was ready
 }
 
 func startHelper(ctx context.Context, what, arg string) (*helper, error) {
@@ -311,6 +326,7 @@ func startHelper(ctx context.Context, what, arg string) (*helper, error) {
 	return h, nil
 }
 
+// ask gives the child's numbers of now.
 func (h *helper) ask() (map[string]int64, error) {
 	if _, err := io.WriteString(h.in, "\n"); err != nil {
 		return nil, err
@@ -335,8 +351,9 @@ func (h *helper) end() {
 	h.cmd.Wait()
 }
 
-// startLoad asks the server as fast as it answers, over 32 connections.
-func startLoad(ctx context.Context, url string) (stop func(), by string, err error) {
+// startLoad sends requests over 32 connections as fast as the server answers them, and names their
+// sender.
+func startLoad(ctx context.Context, url string) (stop func(), sender string, err error) {
 	if _, err := exec.LookPath("wrk"); err != nil {
 		h, err := startHelper(ctx, "load", url)
 		if err != nil {
@@ -360,7 +377,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// contextSwitches is how many the machine made since it began.
+// contextSwitches is how many switches the machine made since its start.
 func contextSwitches() int64 {
 	b, _ := os.ReadFile("/proc/stat")
 	for line := range strings.Lines(string(b)) {

@@ -18,7 +18,7 @@ import (
 	"unsafe"
 )
 
-// The goals of a recorder's own cost, and of a case of 20 s at 30 000 switches/s.
+// The goals for the recorder's own cost, and for a case of 20 s at 30 000 switches/s.
 const (
 	ownCPUGoal  = 0.03 // of one CPU
 	ownRSSGoal  = 64 << 20
@@ -52,7 +52,7 @@ func measureSwitches(ctx context.Context, out io.Writer, whystall, tmp string, r
 		if err := cmd.Start(); err != nil {
 			return err
 		}
-		// From when it has settled to well before its end.
+		// Measured from the moment at which it has settled to well before its end.
 		if err := pause(ctx, 3*time.Second); err != nil {
 			return err
 		}
@@ -90,18 +90,18 @@ func measureSwitches(ctx context.Context, out io.Writer, whystall, tmp string, r
 			return err
 		}
 		explain := exec.CommandContext(ctx, whystall, "explain", file)
-		begin := time.Now()
+		start := time.Now()
 		if err := explain.Run(); err != nil && explain.ProcessState.ExitCode() != 1 {
 			return fmt.Errorf("explain switches: %w", err)
 		}
-		e := costOf(explain.ProcessState, time.Since(begin))
+		e := costOf(explain.ProcessState, time.Since(start))
 		fmt.Fprintf(out, "  its case of %s s: %s MB (goal %d: %s), explained in %.2f s, %.2f s of CPU, %s MB (goal %s: %s)\n",
 			seconds, mb(st.Size()), caseGoal>>20, met(st.Size() < caseGoal), e.wall.Seconds(), e.cpu.Seconds(), mb(e.rss), explainGoal, met(e.wall < explainGoal))
 	}
 	return nil
 }
 
-// caseCost is what a case's manifest tells of the kernel's recorder.
+// caseCost is what a case's manifest says about the kernel's recorder.
 type caseCost struct {
 	KernelNS int64  `json:"kernel_ns"`
 	Records  int64  `json:"records"`
@@ -109,6 +109,7 @@ type caseCost struct {
 	Lowered  string `json:"lowered"`
 }
 
+// kernelCost reads it from a case.
 func kernelCost(file string) (c caseCost, err error) {
 	z, err := zip.OpenReader(file)
 	if err != nil {
@@ -138,7 +139,7 @@ func kernelCost(file string) (c caseCost, err error) {
 			why = k.Why
 		}
 	}
-	return c, errors.New("the kernel's side was not recorded: " + strings.TrimSpace(why))
+	return c, errors.New("the kernel was not recorded: " + strings.TrimSpace(why))
 }
 
 // processCPU is the CPU time of a process, ns; -1 when it is gone.

@@ -12,24 +12,28 @@ import (
 	"strconv"
 )
 
-// The generator's sources, to build it with an older Go, in a module that this Go's version line is
-// not in.
+// generator holds the generator's sources. An older Go builds them in a module without this
+// module's go line.
 //
 //go:embed tracegen/*.go
 var generator embed.FS
 
-// oldGo writes the last format before 1.22. It is fetched as any Go toolchain is.
+// oldGo writes the last format before 1.22. It is fetched like any Go toolchain.
 const oldGo = "go1.21.13"
 
-// fallback is read where no old toolchain is to be had; it is small, so starting up weighs more.
+// fallback is read where no old toolchain can be fetched. It is small, so the start of a process
+// weighs more.
 const fallback = "../exectrace/testdata/srv-go1.21.13.trace"
 
+// traceFile is a trace to read.
 type traceFile struct {
 	name  string
 	title string
 	size  int64
 }
 
+// makeTraces makes a trace of each size, and one of the format before 1.22. It prints what it makes
+// to out.
 func makeTraces(ctx context.Context, dir string, mbs []int, out io.Writer) ([]traceFile, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
@@ -67,7 +71,8 @@ func traceOf(name, title string) (traceFile, error) {
 	return traceFile{name: name, title: title, size: st.Size()}, nil
 }
 
-// generate makes the trace unless it is there already.
+// generate makes a trace of mb MB at name, unless there is one. dir holds the module of the
+// generator, and toolchain the Go version that builds it; "" is the present one.
 func generate(ctx context.Context, name string, mb int, dir, toolchain string, out io.Writer) error {
 	if _, err := os.Stat(name); err == nil {
 		return nil
@@ -90,6 +95,7 @@ func generate(ctx context.Context, name string, mb int, dir, toolchain string, o
 	return nil
 }
 
+// generateOld makes a trace with oldGo, from a copy of the generator in a module of its own.
 func generateOld(ctx context.Context, name string, mb int, out io.Writer) error {
 	dir, err := os.MkdirTemp("", "whystall-tracegen-")
 	if err != nil {

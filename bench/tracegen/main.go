@@ -1,8 +1,8 @@
-// Tracegen writes a Go execution trace of a wanted size: a server under load, in one process with
-// its clients, traced by runtime/trace.
+// Tracegen writes a Go execution trace of a given size. It traces, by runtime/trace, a server under
+// load in one process with its clients.
 //
 // It is built with the Go release whose format is wanted, so it uses nothing newer than Go 1.16,
-// and no module but std.
+// and nothing but std.
 package main
 
 import (
@@ -33,8 +33,8 @@ func main() {
 	}
 }
 
-// run traces the server until size bytes were written. The trace is a little larger than that: what
-// is buffered when tracing stops belongs to it.
+// run traces the server until size bytes are written. The trace is a little larger than that, as it
+// includes what is buffered when tracing stops.
 func run(name string, size int64, clients int, limit time.Duration) (err error) {
 	f, err := os.Create(name)
 	if err != nil {
@@ -82,7 +82,7 @@ func run(name string, size int64, clients int, limit time.Duration) (err error) 
 	return nil
 }
 
-// counter counts bytes and says once when there are enough.
+// counter counts bytes, and closes full once there are enough.
 type counter struct {
 	w       io.Writer
 	n, size int64

@@ -16,9 +16,9 @@ import (
 	"time"
 )
 
-// server is what makes the events. One request of it takes the road of a usual service: a socket, a
-// lock, a cache, a pool of workers, a fan-out, some garbage; the shares are chosen for many events
-// a second, since a large trace is wanted soon, and not for speed.
+// server makes the events. One request does what a usual service does: a socket, a lock, a cache, a
+// pool of workers, a fan-out, some garbage. Their shares are chosen for many events a second, so
+// that a large trace is made soon.
 type server struct {
 	ln       net.Listener
 	http     *http.Server
@@ -26,7 +26,7 @@ type server struct {
 	failed   chan error
 	requests int64
 
-	mu    sync.Mutex // contended on purpose: a part of every request
+	mu    sync.Mutex // contended on purpose: every request takes it
 	hits  map[string]int
 	cache struct {
 		sync.RWMutex
@@ -117,7 +117,7 @@ func (s *server) lookup(ctx context.Context, n int) []byte {
 	if b == nil {
 		b = bytes.Repeat([]byte(key+" "), 64)
 		s.cache.Lock()
-		if len(s.cache.m) > 256 { // some always miss
+		if len(s.cache.m) > 256 { // so that some requests always miss
 			s.cache.m = map[string][]byte{}
 		}
 		s.cache.m[key] = b
@@ -166,7 +166,8 @@ func (s *server) load(clients int, stop chan struct{}) (done chan struct{}) {
 	return done
 }
 
-// client speaks HTTP by hand: the standard client's own goroutines would be half of the trace.
+// client writes and reads HTTP itself: the goroutines of the standard client would be half of the
+// trace.
 func (s *server) client(i int, stop chan struct{}) error {
 	c, err := net.Dial("tcp", s.ln.Addr().String())
 	if err != nil {
