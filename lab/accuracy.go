@@ -15,16 +15,27 @@ import (
 func writeAccuracy(rows []row, o verifyOptions, stdout io.Writer) error {
 	var b strings.Builder
 	release, _ := os.ReadFile("/proc/sys/kernel/osrelease")
-	fmt.Fprintf(&b, "# Accuracy\n\nWhat whystall said of every variant of the lab's cases, each diagnosed as a stranger's process for %v. Made by\n"+
-		"`go run -C lab . verify`; the figures are of one machine and one day.\n\n", o.record)
-	fmt.Fprintf(&b, "Linux %s, %d CPUs, %s, %s, %d runs a variant.\n\n", strings.TrimSpace(string(release)), runtime.NumCPU(), runtime.Version(), time.Now().UTC().Format("2006-01-02"), o.times)
-	fmt.Fprintf(&b, `*Explained* is what the expected root explains of a slow request, mean over the runs in which it was found. The *witness* is what no detector
-reads. "latency": the clients' mean over the slow requests, minus that over the same share of the slowest ones of all cured runs, of requests that began and
-ended while whystall recorded. "lost": what the service itself measured, where the trouble is injected, of those slow requests. "rss": its memory, minus the cured
-one's. In brackets are single runs. Mechanisms under a root and grades are followed by in how many runs they were said.
+	fmt.Fprintf(&b, `# Accuracy
 
-A forbidden cause that is named is a false alarm even where the right root is first. *Others* is the largest share of the CPUs that processes used which are not the
-lab's: where it is over %.0f %%, cpu-contention is no false alarm of that run.
+What whystall said of every variant of the lab's cases. Each was diagnosed as a stranger's process
+for %v. `+"`go run -C lab . verify`"+` makes this page; the figures are of one machine and one day.
+
+`, o.record)
+	fmt.Fprintf(&b, "Linux %s, %d CPUs, %s, %s, %d runs a variant.\n\n", strings.TrimSpace(string(release)), runtime.NumCPU(), runtime.Version(), time.Now().UTC().Format("2006-01-02"), o.times)
+	fmt.Fprintf(&b, `- *Explained* is what the expected root explains of a slow request: the mean over the runs in which
+  it was found.
+- The *witness* is what no detector reads. Single runs are in brackets.
+  - "latency": the clients' mean over the slow requests, minus the mean over the same share of the
+    slowest requests of all cured runs. Only requests that started and ended while whystall
+    recorded count.
+  - "lost": what the service itself measured of those slow requests, where the trouble is injected.
+  - "rss": the service's memory, minus the cured one's.
+- *Verdicts*: grades, and mechanisms under a root, are followed by the number of runs in which they
+  were said.
+- *Others* is the largest share of the CPUs that processes outside the lab used. Where it is over
+  %.0f %%, cpu-contention is no false alarm of that run.
+
+A forbidden cause that is named is a false alarm, even where the right root is first.
 
 `, 100*busyShare)
 	fmt.Fprintf(&b, "| case | variant | expected root | may be named | verdicts | explained | witness | error | others | verdict after |\n|---|---|---|---|---|---|---|---|---|---|\n")

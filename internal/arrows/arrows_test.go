@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -73,6 +74,32 @@ func TestArrows(t *testing.T) {
 			t.Errorf("%s: in the list of rooms, but not there", room)
 		}
 	}
+	text, err := os.ReadFile("../../ARCHITECTURE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := rowsOf(string(text))
+	for room := range list(rooms) {
+		if !slices.Contains(rows, room) {
+			t.Errorf("%s: a room without a row in ARCHITECTURE.md", room)
+		}
+	}
+	for _, row := range rows {
+		if _, ok := list(rooms)[row]; !ok {
+			t.Errorf("%s: a row in ARCHITECTURE.md, but no room of the list", row)
+		}
+	}
+}
+
+// rowsOf gives the rooms in the first column of ARCHITECTURE.md's table.
+func rowsOf(text string) (rows []string) {
+	for line := range strings.Lines(text) {
+		if rest, ok := strings.CutPrefix(line, "| `"); ok {
+			room, _, _ := strings.Cut(rest, "`")
+			rows = append(rows, room)
+		}
+	}
+	return rows
 }
 
 // check gives each import that the lists do not allow, and how many files were read.
