@@ -309,7 +309,7 @@ type copiedStack struct {
 
 // newUnwinder gives what finds callers in code without frame pointers; nil for Go, which has them.
 func newUnwinder(p Process, n *naming) *symbol.Table {
-	if !p.Stacks || runtime.GOARCH != "amd64" || n.table == nil || n.table.Binary().Runtime == "go" {
+	if !p.Stacks || runtime.GOARCH != "amd64" || n.table == nil || n.table.Binary().Go {
 		return nil
 	}
 	t, err := symbol.New(p.PID, p.Root)

@@ -108,7 +108,7 @@ func (s *perfStream) open(can reach) error {
 	own := perfevent.Options{PID: s.p.PID, MajorFaults: true, Stacks: true, Kernel: can.kernel, SwitchStacks: can.kernel && s.p.Stacks}
 	// Go keeps frame pointers; of others' code the bytes of the stack are needed.
 	if t, err := symbol.New(s.p.PID, s.p.Root); err == nil {
-		if t.Binary().Runtime != "go" && s.p.Stacks && runtime.GOARCH == "amd64" {
+		if !t.Binary().Go && s.p.Stacks && runtime.GOARCH == "amd64" {
 			s.unwinder, own.StackBytes = t, stackBytes
 		} else {
 			t.Close()

@@ -5,79 +5,40 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
-	"strings"
 )
 
 // Binary is what is known of the program that a process runs.
 type Binary struct {
-	Path      string // as the target's mount namespace has it
-	BuildID   string // hex, of the linker's note
-	Runtime   string // "go", "jvm", "python"; "" native
-	GoVersion string // "go1.26.8"
-	GoMain    string // path of the main package
-	GoModule  string // "example.com/x v1.2.3"
-	HasPprof  bool   // net/http/pprof is linked in
-	Arch      string // GOARCH's word: "amd64"; "" another
+	Go        bool   // it was built by Go's linker
+	GoVersion string // "go1.26.8"; "" where the program does not say
+	Arch      string // "amd64", "arm64"; "" for any other
 }
 
-// Binary tells about the program. What could not be read is zero.
+// Binary looks at the program. What could not be read is zero. Of a program that is not Go's it
+// reads the functions as well, so that the first stacks of a recording need not wait for that.
 func (t *Table) Binary() Binary {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var b Binary
-	for _, m := range t.cur.maps {
-		base := filepath.Base(m.path)
-		switch {
-		case strings.HasPrefix(base, "libjvm.so"):
-			b.Runtime = "jvm"
-		case strings.HasPrefix(base, "libpython"):
-			b.Runtime = "python"
-		}
-	}
 	m := t.cur.main
 	if m == nil {
 		return b
 	}
 	t.load(m)
-	b.Path = m.path
 	if m.im == nil {
 		return b
 	}
-	b.BuildID = m.im.buildID
 	switch m.im.machine {
-	case 62:
+	case machineAMD64:
 		b.Arch = "amd64"
-	case 183:
+	case machineARM64:
 		b.Arch = "arm64"
-	case 3:
-		b.Arch = "386"
-	case 40:
-		b.Arch = "arm"
 	}
-	info, err := readBuildInfo(m.im)
-	switch {
-	case err == nil:
-		b.GoVersion, b.GoMain = info.GoVersion, info.Path
-		if info.Main.Path != "" {
-			b.GoModule = strings.TrimSpace(info.Main.Path + " " + info.Main.Version)
-		}
-	case m.goTab != nil:
-		t.problem(m.path, fmt.Errorf("read build info: %w", err))
+	if info, err := readBuildInfo(m.im); err == nil {
+		b.GoVersion = info.GoVersion
 	}
-	switch {
-	case b.GoVersion != "" || m.goTab != nil:
-		b.Runtime = "go"
-		b.HasPprof = m.goTab.has("net/http/pprof.")
-	case b.Runtime == "":
-		// Debian's python has its interpreter in the program.
+	if b.Go = b.GoVersion != "" || m.goTab != nil; !b.Go {
 		t.loadFuncs(m)
-		for _, f := range m.tabs {
-			if f.has("Py_BytesMain") || f.has("_PyEval_EvalFrameDefault") {
-				b.Runtime = "python"
-				break
-			}
-		}
 	}
 	return b
 }
@@ -122,7 +83,7 @@ func (t *Table) Notes() (Notes, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	m := t.cur.main
-	if m == nil || m.im == nil || b.Runtime != "go" {
+	if m == nil || m.im == nil || !b.Go {
 		return Notes{}, errors.New("find runtime.sched: no Go program")
 	}
 	o, err := schedOf(b.GoVersion, b.Arch)

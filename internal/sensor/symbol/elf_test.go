@@ -174,9 +174,6 @@ func TestPclntab(t *testing.T) {
 				t.Errorf("%#x: %#x is %q, want %q", magic, addr, got, want)
 			}
 		}
-		if !tab.has("main.(*T)") || tab.has("net/http/pprof.") {
-			t.Errorf("%#x: has main.(*T) %v, has net/http/pprof %v", magic, tab.has("main.(*T)"), tab.has("net/http/pprof."))
-		}
 	}
 	if _, err := readPclntab(&image{}); err != errNoTable {
 		t.Errorf("no section: %v", err)
@@ -238,7 +235,6 @@ func FuzzELF(f *testing.F) {
 				for i := range uint64(8) {
 					Demangle(tab.find(addr + i*7))
 				}
-				tab.has("x")
 			}
 		}
 		if tab, err := readPclntab(im); err == nil {
@@ -246,7 +242,6 @@ func FuzzELF(f *testing.F) {
 				tab.frames(addr+i*7, nil)
 			}
 			tab.frames(tab.first, nil)
-			tab.has("main.")
 		}
 		findObject(im, "runtime.sched")
 		readBuildInfo(im)

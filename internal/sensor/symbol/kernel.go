@@ -160,19 +160,6 @@ func parseHex(b []byte) (v uint64, err error) {
 	return v, nil
 }
 
-// Address finds a function of the kernel by its name.
-func (k *KernelTable) Address(name string) (addr uint64, ok bool) {
-	if k == nil {
-		return 0, false
-	}
-	for _, s := range k.all {
-		if s.code && s.module == 0 && int(s.length) == len(name) && string(k.names[s.name:int(s.name)+len(name)]) == name {
-			return s.addr, true
-		}
-	}
-	return 0, false
-}
-
 // Lookup tells which function of the kernel has the address. A nil table gives the address alone.
 func (k *KernelTable) Lookup(addr uint64) Frame {
 	if k == nil {

@@ -33,24 +33,24 @@ func identityOf(st os.FileInfo) (dev, inode uint64, err error) {
 	return major<<32 | minor&0xffffffff, sys.Ino, nil
 }
 
-// isMapped tells whether the file is the mapped one. Maps shows the numbers of the file system below an overlay's, so there another device
-// with the same inode will do, and failing that a file that was not touched since.
-func isMapped(f *os.File, m mapping) (bool, error) {
+// isMapped returns nil if the file is the mapped one. Maps shows the numbers of the file system
+// below an overlay, so there the same inode on another device will do.
+func isMapped(f *os.File, m mapping) error {
 	st, err := f.Stat()
 	if err != nil {
-		return false, err
+		return err
 	}
 	if !st.Mode().IsRegular() {
-		return false, errors.New("no regular file any more")
+		return errors.New("not a regular file")
 	}
 	dev, inode, err := identityOf(st)
 	if err != nil {
-		return false, err
+		return err
 	}
 	if inode == m.inode && (dev == m.dev || dev>>32 == 0) {
-		return true, nil // a device without a major number: overlay, btrfs
+		return nil // a device without a major number: overlay, btrfs
 	}
-	return false, fmt.Errorf("was replaced: it is inode %d, mapped is %d", inode, m.inode)
+	return fmt.Errorf("replaced: inode %d, mapped is inode %d", inode, m.inode)
 }
 
 // ownVDSO copies the vdso out of our own memory.

@@ -1,7 +1,6 @@
 package symbol
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -92,16 +91,12 @@ func (t *Table) load(m *module) {
 	}
 	st, err := m.file.Stat()
 	if err != nil {
-		t.problem(m.path, err)
 		return
 	}
 	if m.im, err = readELF(m.file, st.Size()); err != nil {
-		t.problem(m.path, err)
 		return
 	}
-	if m.goTab, err = readPclntab(m.im); err != nil && !errors.Is(err, errNoTable) {
-		t.problem(m.path, err)
-	}
+	m.goTab, _ = readPclntab(m.im)
 }
 
 // loadFuncs reads symbol tables. Of a Go program they are asked only about what its own table lacks: C code.
@@ -112,16 +107,11 @@ func (t *Table) loadFuncs(m *module) {
 	m.named = true
 	add := func(im *image, table string) bool {
 		f, err := readFuncs(im, table)
-		if err != nil {
-			t.problem(m.path, err)
-			return false
-		}
-		if f == nil || len(f.all) == 0 {
+		if err != nil || f == nil || len(f.all) == 0 {
 			return false
 		}
 		if t.tabled+len(f.all) > maxTabled {
-			t.problem(m.path, errors.New("symbols not kept: other files have too many already"))
-			return false
+			return false // other files have too many already
 		}
 		t.tabled += len(f.all)
 		m.tabs = append(m.tabs, f)
@@ -163,10 +153,8 @@ func (t *Table) debugFile(m *module) *image {
 func (t *Table) vdso() *module {
 	if t.kernel == nil {
 		t.kernel = &module{path: "[vdso]", ready: true}
-		if r, err := ownVDSO(); err != nil {
-			t.problem("[vdso]", err)
-		} else if t.kernel.im, err = readELF(r, r.Size()); err != nil {
-			t.problem("[vdso]", err)
+		if r, err := ownVDSO(); err == nil {
+			t.kernel.im, _ = readELF(r, r.Size())
 		}
 	}
 	return t.kernel

@@ -101,29 +101,3 @@ func findStrings(im *image, table section, s string) map[uint32]bool {
 	}
 	return found
 }
-
-// has tells whether the Go table has a function whose name begins with prefix, by its table of names, which is compact.
-func (t *pclntab) has(prefix string) bool {
-	if t == nil {
-		return false
-	}
-	from, to := t.names, uint64(t.r.Size())
-	if t.version > 12 {
-		to = min(to, t.funcs)
-	}
-	want := "\x00" + prefix
-	const step = 1 << 16
-	for off := from; off < to; off += step {
-		b := make([]byte, min(step+uint64(len(want))-1, to-off))
-		n, _ := t.r.ReadAt(b, int64(off))
-		if strings.Contains(string(b[:n]), want) {
-			return true
-		}
-	}
-	return false
-}
-
-// has tells whether a symbol table's file has the name among its names.
-func (f *funcs) has(name string) bool {
-	return len(findStrings(f.im, f.names, name)) > 0
-}

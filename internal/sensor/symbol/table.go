@@ -1,7 +1,6 @@
 package symbol
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -31,11 +30,10 @@ type Table struct {
 	cur, prev *space // prev: before the latest exec
 	execAt    int64
 
-	files    map[fileKey]*module
-	open     int
-	tabled   int
-	kernel   *module // the vdso
-	problems map[string]string
+	files  map[fileKey]*module
+	open   int
+	tabled int
+	kernel *module // the vdso
 }
 
 // space is what is mapped between two execs.
@@ -53,11 +51,10 @@ type fileKey struct{ dev, inode uint64 }
 // where /proc is: "" this machine's. Close closes them.
 func New(pid int, root string) (*Table, error) {
 	t := &Table{
-		dir:      filepath.Join(root, "/proc", strconv.Itoa(pid)),
-		host:     root,
-		now:      time.Now,
-		files:    map[fileKey]*module{},
-		problems: map[string]string{},
+		dir:   filepath.Join(root, "/proc", strconv.Itoa(pid)),
+		host:  root,
+		now:   time.Now,
+		files: map[fileKey]*module{},
 	}
 	t.cur = &space{cache: map[uint64][]Frame{}}
 	if err := t.readMaps(t.cur); err != nil {
@@ -83,9 +80,7 @@ func (t *Table) Exec(at int64) {
 	defer t.mu.Unlock()
 	t.prev, t.execAt = t.cur, at
 	t.cur = &space{cache: map[uint64][]Frame{}}
-	if err := t.readMaps(t.cur); err != nil {
-		t.problem(t.dir, err)
-	}
+	t.readMaps(t.cur) // what cannot be read names nothing
 }
 
 // Stack appends the frames of a user stack, innermost first, as far as they can be believed. Of all addresses but the first the call before it is meant. A
@@ -134,24 +129,6 @@ func appendFrames(dst, frames []Frame, pc, back uint64, inferred bool) []Frame {
 	return dst
 }
 
-// Problems says which files could not be read, and why: file, cause.
-func (t *Table) Problems() []string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	var all []string
-	for file, why := range t.problems {
-		all = append(all, file+": "+why)
-	}
-	slices.Sort(all)
-	return all
-}
-
-func (t *Table) problem(file string, err error) {
-	if len(t.problems) < 256 {
-		t.problems[file] = err.Error()
-	}
-}
-
 func (t *Table) space(at int64) *space {
 	if t.prev != nil && at < t.execAt {
 		return t.prev
@@ -167,9 +144,7 @@ func (t *Table) look(s *space, addr uint64) []Frame {
 	m := s.mapped(addr)
 	if m == nil && s == t.cur && t.now().Sub(s.read) >= s.gap {
 		n := len(s.maps)
-		if err := t.readMaps(s); err != nil {
-			t.problem(t.dir, err)
-		}
+		t.readMaps(s)
 		m = s.mapped(addr)
 		// Somebody who runs from nowhere, a JIT's freed code for one, must not make us read forever.
 		if m == nil && len(s.maps) == n {
@@ -221,9 +196,6 @@ func (t *Table) readMaps(s *space) error {
 	if err != nil && len(maps) == 0 {
 		return fmt.Errorf("read %s: %w", name, err)
 	}
-	if err != nil {
-		t.problem(name, err)
-	}
 	for i := range maps {
 		m := &maps[i]
 		if m.inode == 0 {
@@ -268,18 +240,15 @@ func merge(now, old []mapping) []mapping {
 	return all
 }
 
-// openFile opens a mapped file, by the ways that are left when it was deleted or lies in another mount namespace, safest first.
+// openFile opens a mapped file. It tries the ways that also work for a deleted file, or one in
+// another mount namespace, the safest first. If all fail the module stays without a file, and its
+// addresses are given as module+offset.
 func (t *Table) openFile(mod *module, m mapping) {
 	if t.open >= maxOpen {
-		t.problem(m.path, fmt.Errorf("not read: %d files are open already", maxOpen))
 		return
 	}
-	var why error
 	try := func(f *os.File, err error) bool {
 		if err != nil {
-			if why == nil || !errors.Is(err, os.ErrNotExist) {
-				why = err
-			}
 			return false
 		}
 		mod.file = f
@@ -298,21 +267,17 @@ func (t *Table) openFile(mod *module, m mapping) {
 		return
 	}
 	if m.deleted {
-		t.problem(m.path, errors.New("it was deleted, and needs CAP_SYS_ADMIN to be read"))
-		return
+		return // only map_files, which needs CAP_SYS_ADMIN, leads to it
 	}
 	f, err := openBelow(filepath.Join(t.dir, "root"), m.path)
 	if err == nil {
-		if same, why := isMapped(f, m); !same {
+		if err = isMapped(f, m); err != nil {
 			f.Close()
-			f, err = nil, why
 		}
 	}
 	if try(f, err) {
 		mod.exe = mod.exe || t.isExe(mod, exe)
-		return
 	}
-	t.problem(m.path, why)
 }
 
 // isExe tells whether the open file is the process's program, where the map's device number does not tell (overlayfs, btrfs).
