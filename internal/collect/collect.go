@@ -1,6 +1,3 @@
-// Package collect brings evidence from a running service into a case, and keeps it as it came. Each
-// collector is an entry of a table, in a file of its own. The room refuses to interpret what it brings, to ask anything of a service that
-// stops or burdens it for long, and to talk to any address but the one the user named.
 package collect
 
 import (
@@ -11,7 +8,8 @@ import (
 	"github.com/whystall/whystall/internal/format"
 )
 
-// Phase is when a fetch happens. What stops the world is left out of the trace's time where it can be.
+// Phase is when a fetch happens. A fetch that stops the world lies outside the trace's time where
+// that is possible.
 type Phase uint8
 
 // Phases of a recording.
@@ -21,16 +19,18 @@ const (
 	After
 )
 
-// Collector brings one kind of evidence.
+// Collector fetches one kind of evidence from the service's HTTP pages.
 type Collector struct {
-	Name    string
-	Doc     string
-	Order   int    // place in its phases, smallest first
-	Asked   bool   // only when asked for
-	Hint    string // what would make it available, when the service does not have it
-	Fetches []Fetch
+	Name      string
+	Doc       string
+	Order     int    // place in its phases, smallest first
+	Lead      bool   // it fetches the trace, which sets the recording's time; there is one such collector
+	Asked     bool   // only when asked for
+	AllOrNone bool   // when a fetch brought nothing, the following ones are left out
+	Hint      string // what would make it available, when the service does not have it
+	Fetches   []Fetch
 
-	// OldHarm is what it does to a target of Go before 1.N, OldBefore: there it is not asked for.
+	// OldHarm is what it does to a target of Go before 1.N, where N is OldBefore: there it is left out.
 	OldHarm   string
 	OldBefore int64
 }
@@ -46,8 +46,8 @@ type Fetch struct {
 	Member string
 	Want   []format.Kind                     // what the body must be, known by its first bytes
 	Max    int64                             // bytes; 0: the recording's --max-size
-	Head   bool                              // the first Max bytes are all that is wanted
-	Keep   func(body []byte) ([]byte, error) // what of the body may be kept; nil: all as it came
+	Head   bool                              // only the first Max bytes are wanted
+	Keep   func(body []byte) ([]byte, error) // the part of the body that may be kept; nil: all, as it came
 }
 
 var collectors []*Collector
@@ -64,6 +64,16 @@ func All() []*Collector {
 	return s
 }
 
+// lead is the collector of the trace.
+func lead() *Collector {
+	for _, c := range collectors {
+		if c.Lead {
+			return c
+		}
+	}
+	return nil
+}
+
 // Options of a recording.
 type Options struct {
 	URL      string   // of the pprof pages; "" with a PID: they are looked for
@@ -75,13 +85,13 @@ type Options struct {
 	Version  string
 	Progress func(Progress) // nil: none; called from one goroutine at a time
 
-	// Of a process.
+	// With a process.
 	WithArgs bool
 	NoProbe  bool    // do not look for its pprof pages
 	NoKernel bool    // leave the kernel's event stream out
-	NoStacks bool    // of that, leave the stacks out
+	NoStacks bool    // leave the stacks out of that stream
 	Budget   float64 // share of the target's CPU time that recording may cost, or a third of that of one CPU; 0: 0.06
-	Brief    bool    // a segment of many: no readings before and after, which are cumulative and cost the target some
+	Brief    bool    // one segment of many: no readings before and after, which are cumulative and cost the target some
 
 	// For tests; the zero values are right.
 	Now    func() evidence.Moment
@@ -93,9 +103,9 @@ type Timing struct {
 	Connect time.Duration // 10 s
 	Quiet   time.Duration // without a byte, beyond the recording's own time: 20 s
 	Whole   time.Duration // until its end, beyond the recording's own time: 2 min
-	Page    time.Duration // the same of a page that is not recorded for a time: 30 s; one that drips ends its phase
-	Busy    time.Duration // how long to wait for somebody else's trace to end: 30 s
-	Retry   time.Duration // between tries while it goes on: 2 s
+	Page    time.Duration // the same for a page that is not recorded for a time: 30 s; one that drips ends its phase
+	Busy    time.Duration // to wait for another client's trace to end: 30 s
+	Retry   time.Duration // between tries while that goes on: 2 s
 	Last    time.Duration // for what is fetched after Ctrl-C: 5 s
 }
 
@@ -115,7 +125,8 @@ func (t Timing) filled() Timing {
 	return t
 }
 
-// Progress is what is going on. Note is a line worth keeping; else it is a state that the next one replaces.
+// Progress is what is going on. A Note is a line worth keeping; without one it is a state, which the
+// next Progress replaces.
 type Progress struct {
 	Note     string
 	Doing    string
@@ -124,5 +135,5 @@ type Progress struct {
 	Received int64 // bytes of the trace
 }
 
-// Release is the running kernel's, "" where it is not told.
+// Release is the running kernel's release, "" where it is not known.
 func Release() string { return release() }

@@ -8,12 +8,21 @@ import (
 	"strings"
 
 	"github.com/whystall/whystall/internal/evidence"
-	"github.com/whystall/whystall/internal/evidence/kernel"
 )
 
-// Ability is one thing that a recording takes of the machine and the user, and whether it is there.
+// Tiers of evidence, in the order in which doctor lists them.
+const (
+	TierRuntime = "runtime"
+	TierSystem  = "system"
+	TierPerf    = "perf_event"
+	TierBPF     = "eBPF"
+)
+
+var tiers = []string{TierRuntime, TierSystem, TierPerf, TierBPF}
+
+// Ability is one thing that a recording needs from the machine and the user, and whether it is there.
 type Ability struct {
-	Tier  string `json:"tier"` // "runtime", "system", "perf_event", "eBPF"; of a collector or of what several need
+	Tier  string `json:"tier"` // of a collector, or of what several collectors need
 	Name  string `json:"name"`
 	Ready bool   `json:"ready"`
 	Part  bool   `json:"partly,omitempty"` // there, and less than it could be
@@ -21,10 +30,11 @@ type Ability struct {
 	More  string `json:"more,omitempty"`   // the one command that would permit more
 }
 
-// Doctor tells what a recording of a process could see, without recording. pid 0: of any process; that of a process asks its pprof
-// index where probe is set. An [Error] tells that this process cannot be recorded at all.
+// Doctor says what a recording of a process could see, without recording. With pid 0 it says so for
+// any process; with a pid, and probe set, it asks that process for its pprof index. An [Error] means
+// that this process cannot be recorded at all.
 func Doctor(ctx context.Context, pid int, probe bool) (t evidence.Target, as []Ability, err error) {
-	p := Process{PID: pid, Budget: 0.06, Stacks: true}
+	p := Process{PID: pid, Budget: defaultBudget, Stacks: true}
 	if pid != 0 {
 		if t, _, err = identify(pid, false); err != nil {
 			return t, nil, err
@@ -35,33 +45,26 @@ func Doctor(ctx context.Context, pid int, probe bool) (t evidence.Target, as []A
 		p.PID, p.NSPID = standIn()
 	}
 	for _, c := range Locals() {
-		a := Ability{Tier: "system", Name: c.Name, Ready: true, Say: firstSentence(c.Doc)}
-		switch {
-		case c.Member == kernel.Member && strings.Contains(c.Name, "perf"):
-			a.Tier = "perf_event"
-		case c.Member == kernel.Member:
-			a.Tier = "eBPF"
-		}
+		a := Ability{Tier: c.Tier, Name: c.Name, Ready: true, Say: firstSentence(c.Doc)}
 		if err := c.Probe(p); err != nil {
 			a.Ready, a.Say = false, oneLine(err)
 		}
 		as = append(as, a)
 	}
 	as = append(as, machine()...)
-	order := []string{"runtime", "system", "perf_event", "eBPF"}
-	slices.SortStableFunc(as, func(a, b Ability) int { return slices.Index(order, a.Tier) - slices.Index(order, b.Tier) })
+	slices.SortStableFunc(as, func(a, b Ability) int { return slices.Index(tiers, a.Tier) - slices.Index(tiers, b.Tier) })
 	return t, as, nil
 }
 
-// runtimeOf tells whether the process' own runtime can be asked.
+// runtimeOf says whether the process' own runtime can be asked.
 func runtimeOf(ctx context.Context, t *evidence.Target, probe bool) Ability {
-	a := Ability{Tier: "runtime", Name: "pprof"}
+	a := Ability{Tier: TierRuntime, Name: "pprof"}
 	switch {
 	case t.Runtime == "go" && !probe:
 		a.Part, a.Ready = true, servesProfiles(filepath.Join(procDir(t.PID), "exe"))
-		a.Say = "its program has no net/http/pprof in it"
+		a.Say = "the program does not contain net/http/pprof"
 		if a.Ready {
-			a.Say = "its program has net/http/pprof in it; --no-probe was given, so it was not asked"
+			a.Say = "the program contains net/http/pprof; --no-probe was given, so it was not asked"
 		}
 	case t.Runtime == "go":
 		p := probeProfiles(ctx, t)
@@ -74,7 +77,7 @@ func runtimeOf(ctx context.Context, t *evidence.Target, probe bool) Ability {
 		if what == "" {
 			what = "a native program"
 		}
-		a.Say = what + ": its threads are told as plain threads, from the kernel alone"
+		a.Say = what + ": its threads are analysed as native threads, with the kernel's data alone"
 		a.Ready = t.Runtime == ""
 		a.Part = t.Runtime != ""
 	}
@@ -86,19 +89,13 @@ func firstSentence(s string) string {
 	return strings.TrimSuffix(s, ".")
 }
 
-func ability(tier, name string, ready bool, say, more string) Ability {
-	if ready {
-		more = ""
-	}
-	return Ability{Tier: tier, Name: name, Ready: ready, Say: say, More: more}
-}
-
-// paranoid tells what kernel.perf_event_paranoid permits a user without CAP_PERFMON.
+// paranoid says what kernel.perf_event_paranoid permits a user without CAP_PERFMON. With it
+// (privileged) the setting does not matter.
 func paranoid(level int, privileged bool) Ability {
-	a := Ability{Tier: "perf_event", Name: "perf_event_paranoid", Ready: true, Say: fmt.Sprintf("%d", level)}
+	a := Ability{Tier: TierPerf, Name: "perf_event_paranoid", Ready: true, Say: fmt.Sprintf("%d", level)}
 	switch {
 	case privileged:
-		a.Say += ", which does not bind this user"
+		a.Say += ", which does not restrict this user"
 	case level >= 3:
 		a.Ready, a.Say, a.More = false, a.Say+": nothing is permitted without CAP_PERFMON", "sudo sysctl kernel.perf_event_paranoid=2"
 	case level == 2:

@@ -6,27 +6,27 @@ import (
 	"strings"
 )
 
-// member is a process that the target has made, or one of those has.
+// member is a child of the target, or a child of one of those.
 type member struct {
 	pid   int
 	comm  string
-	cpuNS int64 // that it has used so far
-	start int64 // tells it from another with its pid
+	cpuNS int64 // CPU time it has used so far
+	start int64 // distinguishes it from another process with its pid
 }
 
-// family is who descends from the target. None of them is recorded with it: the one that works may be among them, as under a shell, a supervisor or a
-// master of workers.
+// family lists the target's descendants. None of them is recorded with it, and the process that does
+// the work may be among them: under a shell, a supervisor or a master of workers.
 type family []member
 
-// mostKin bounds what looking at a family costs.
-const mostKin = 512
+// maxKin bounds what looking at a family costs.
+const maxKin = 512
 
 func familyOf(pid int) (f family) {
-	for next := []int{pid}; len(next) > 0 && len(f) < mostKin; next = next[1:] {
-		for _, kid := range children(next[0]) {
-			if s, ok := readProcStat(kid); ok && len(f) < mostKin {
-				f = append(f, member{kid, s.comm, s.cpuNS, s.start})
-				next = append(next, kid)
+	for next := []int{pid}; len(next) > 0 && len(f) < maxKin; next = next[1:] {
+		for _, child := range children(next[0]) {
+			if s, ok := readProcStat(child); ok && len(f) < maxKin {
+				f = append(f, member{child, s.comm, s.cpuNS, s.start})
+				next = append(next, child)
 			}
 		}
 	}
@@ -46,32 +46,34 @@ func (f family) note(pid int) string {
 		}
 		names = append(names, fmt.Sprintf("%d (%s)", m.pid, m.comm))
 	}
-	return fmt.Sprintf("pid %d has processes of its own, which are not recorded with it: %s; if one of these does the work, name it", pid, strings.Join(names, ", "))
+	return fmt.Sprintf("pid %d has child processes, which are not recorded with it: %s; if one of these does the work, name that one", pid, strings.Join(names, ", "))
 }
 
-// leastKinNS is the least CPU time, which is counted in steps of 10 ms, that makes one of them worth a word.
-const leastKinNS = 2e7
+// minKinNS is the least CPU time that makes a descendant worth a word. The kernel counts it in steps of
+// 10 ms.
+const minKinNS = 2e7
 
-// story names the one of now that has worked most since f was read, if it was more than the target, which used ownNS; "" if none did.
+// story names the descendant that has worked most since f was read, if it worked more than the target,
+// which used ownNS; "" if none did.
 func (f family) story(now family, ownNS int64) string {
-	best, most, all, others := member{}, int64(0), int64(0), 0
+	busiest, most, all, others := member{}, int64(0), int64(0), 0
 	for _, m := range now {
 		ns := m.cpuNS
 		if i := slices.IndexFunc(f, func(o member) bool { return o.pid == m.pid && o.start == m.start }); i >= 0 {
 			ns -= f[i].cpuNS
 		}
-		if ns >= leastKinNS {
+		if ns >= minKinNS {
 			others++
 		}
 		if all += ns; ns > most {
-			best, most = m, ns
+			busiest, most = m, ns
 		}
 	}
-	if most < leastKinNS || most <= ownNS {
+	if most < minKinNS || most <= ownNS {
 		return ""
 	}
-	t := fmt.Sprintf("the work was done by a process that it has made and that is not in this recording: %d (%s) used %s of CPU, this one %s; look at that one: whystall diagnose --pid %d",
-		best.pid, best.comm, seconds(most), seconds(ownNS), best.pid)
+	t := fmt.Sprintf("a child process that is not in this recording did the work: %d (%s) used %s of CPU, this one %s; look at that one: whystall diagnose --pid %d",
+		busiest.pid, busiest.comm, seconds(most), seconds(ownNS), busiest.pid)
 	if others > 1 {
 		t += fmt.Sprintf(" (the busiest of %d, which used %s together)", others, seconds(all))
 	}

@@ -3,9 +3,7 @@ package collect
 import (
 	"fmt"
 	"strings"
-	"syscall"
 	"time"
-	"unsafe"
 
 	"github.com/whystall/whystall/internal/evidence/kernel"
 	"github.com/whystall/whystall/internal/sensor/bpf"
@@ -298,14 +296,4 @@ func (b *bpfBudget) end(s seen) (programs, target int64, lowered string) {
 		}
 	}
 	return int64(b.programsNS), max(0, b.target-b.first), strings.Join(b.lowered, "; ")
-}
-
-// processCPU is the CPU time of a process, ns, by the clock that each has; -1 when it is gone.
-func processCPU(pid int) int64 {
-	clock := ^uintptr(pid)<<3 | 2 // MAKE_PROCESS_CPUCLOCK(pid, CPUCLOCK_SCHED)
-	var ts syscall.Timespec
-	if _, _, errno := syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, clock, uintptr(unsafe.Pointer(&ts)), 0); errno != 0 {
-		return -1
-	}
-	return ts.Nano()
 }

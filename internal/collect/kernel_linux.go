@@ -25,6 +25,7 @@ var _ = registerLocal(&Local{
 	Name:   "kernel",
 	Doc:    "Hears from the kernel, by eBPF, which threads are on which CPUs, who wakes the target's, and what they wait for.",
 	Order:  10,
+	Tier:   TierBPF,
 	Member: kernel.Member,
 	Probe:  func(Process) error { return bpf.Probe() },
 	Tries:  true,

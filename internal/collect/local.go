@@ -21,29 +21,35 @@ type Process struct {
 	Stacks   bool
 	Quota    float64 // CPUs that a quota gives the target and us together; 0: none does
 
-	// MaxSize is how many bytes the member may have: a Write beyond it returns ErrCut and writes what fits. A collector may look
-	// at it beforehand, and lower its detail.
+	// MaxSize is how many bytes the member may have: a Write beyond it writes what fits and returns
+	// ErrCut. A collector may look at it beforehand, and lower its detail.
 	MaxSize int64
-	// Recording is called by Record once it records, so that what must lie within its time can begin; nil in tests. A collector
-	// that never calls it is waited for until its first write, and some seconds at most.
+
+	// Recording is called by Record once it records, so that what must lie within its time can start;
+	// nil in tests. A collector that never calls it is waited for until its first write, and for
+	// toStart at most.
 	Recording func()
 }
 
 // ErrCut is what a Write beyond --max-size returns: Record ends then, and what came is kept.
 var ErrCut = errors.New("cut at --max-size")
 
-// Local is a collector of a process on this machine. Probe tells beforehand whether it would work, nil, or why not and what would
-// permit it; it changes nothing. Record writes the member until ctx ends, and leaves nothing behind, whatever happens. Of those
-// with the same Member the first by Order that is ready runs; where it breaks before its first byte, the next.
+// Local is a collector of a process on this machine. Of those with the same Member the first by Order
+// that is ready runs; if it breaks before its first byte, the next.
 type Local struct {
-	Name    string
-	Doc     string
-	Order   int
-	Streams []evidence.Stream
-	Member  string
-	Probe   func(Process) error
-	Tries   bool // Record finds out itself, and says so by an unavailable error: it is not probed beforehand, which takes CPU time
-	Record  func(ctx context.Context, p Process, w io.Writer) (*evidence.Cost, error)
+	Name   string
+	Doc    string
+	Order  int
+	Tier   string // the heading that doctor lists it under: TierSystem, ...
+	Member string
+
+	// Probe returns nil if Record would work, or why it would not and what would permit it. It changes
+	// nothing.
+	Probe func(Process) error
+	Tries bool // Record finds out itself, and returns an unavailable error: probing would take CPU time
+
+	// Record writes the member until ctx ends. It leaves nothing behind, whatever happens.
+	Record func(ctx context.Context, p Process, w io.Writer) (*evidence.Cost, error)
 }
 
 // unavailable is what Record returns where this machine or user does not permit it.

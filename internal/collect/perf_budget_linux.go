@@ -9,9 +9,10 @@ import (
 	"github.com/whystall/whystall/internal/sensor/perfevent"
 )
 
-// What things cost the thread that is switched, measured on a virtual machine of 2026 with Linux 6.18, the least of many runs beside
-// 2.3 us of the switch itself: a switch record with both its halves, a stack of kernel and user, 2 KiB of bytes beside it, and the timer of a thread's CPU
-// clock, which is set and cleared each time. On a crowded machine that last one went up to 6 us.
+// What things cost the thread that is switched, beside 2.3 us for the switch itself. Measured on a
+// virtual machine of 2026 with Linux 6.18, the least of many runs. A switch record has two halves; a
+// stack is of kernel and user; a copy is 2 KiB of bytes beside it; the timer of a thread's CPU clock is
+// set and cleared at each switch. On a crowded machine that last cost went up to 6 us.
 const (
 	switchNS = 1100
 	stackNS  = 3600
@@ -20,63 +21,87 @@ const (
 	readNS   = 150 // our own, for a record without stacks
 )
 
-// budgetGap is over how long the cost is taken: of less a burst would decide. The first look is early: until then no CPU is sampled.
+// budgetGap is the time over which the cost is taken: over less, a burst would decide. The first look
+// is early, as no CPU is sampled before it.
 const (
 	budgetGap   = time.Second
 	budgetFirst = 200 * time.Millisecond
 )
 
-// budget takes the stacks of waits less often where they would cost the target more than it was allowed to, and samples its threads' CPU
-// clocks only while that is cheap.
+// perfBudget is what the recording has cost since the last look, and what was given up.
+type perfBudget struct {
+	lookAt     time.Time // of the last look; cost and use below count from it
+	lookedOnce bool
+	records    int64 // records read since
+	stacks     int64 // switch stacks taken since
+	switches   int64 // switch-outs of the target since
+	ownCPU     int64 // our own CPU time then, ns
+	targetCPU  int64 // the target's CPU time then, ns
+
+	clockIsOff   bool
+	share        float64 // of the time in which stacks are taken
+	stacksAreOff bool
+	stacksOnNS   int64     // for how long they were on since
+	dutyAt       time.Time // up to when stacksOnNS counts
+
+	stacksLowered, clockLowered bool // that they were given up is in lowered
+	lowered                     []string
+}
+
+// budget takes the stacks of waits less often where they would cost the target more than is allowed,
+// and samples the CPU clocks of its threads only while that is cheap.
 func (s *perfStream) budget() {
-	passed := time.Since(s.looked)
-	if passed < budgetFirst || s.lookedOnce && passed < budgetGap {
+	b := &s.cost
+	passed := time.Since(b.lookAt)
+	if passed < budgetFirst || b.lookedOnce && passed < budgetGap {
 		return
 	}
-	s.lookedOnce = true
-	taken, switched, spent := s.taken, s.switched, s.lastUsed-s.spent
-	s.taken, s.switched, s.spent, s.looked = 0, 0, s.lastUsed, time.Now()
-	// Of a target that hardly runs any cost is a large share, and none is much.
-	may := int64(s.p.Budget * max(float64(spent), ofOneCPU*float64(passed)))
+	b.lookedOnce = true
+	stacks, switches, used := b.stacks, b.switches, s.targetCPU-b.targetCPU
+	b.stacks, b.switches, b.targetCPU, b.lookAt = 0, 0, s.targetCPU, time.Now()
+	// For a target that hardly runs any cost is a large share, and none is much.
+	may := int64(s.p.Budget * max(float64(used), ofOneCPU*float64(passed)))
 	if s.p.Budget <= 0 {
 		may = 1 << 62
 	}
-	// Our own time counts as well. What is more of it than reading takes is for stacks.
+	// Our own time counts as well. The part of it beyond reading is for stacks.
 	cpu := threadCPU()
-	ours := cpu - s.cpuAt
-	reading := min(ours, s.seen*readNS)
-	s.cpuAt, s.seen = cpu, 0
-	may -= switched*switchNS + reading
+	ours := cpu - b.ownCPU
+	reading := min(ours, b.records*readNS)
+	b.ownCPU, b.records = cpu, 0
+	may -= switches*switchNS + reading
 	if s.stacking {
-		// What they would have cost, had they been on all the time.
-		one := s.stackCost() + (ours-reading)/max(taken, 1)
-		full := max(taken, 1) * one * int64(passed) / max(s.stacksOn, int64(passed)/100)
-		share := min(1, max(float64(may)/float64(full), leastShare))
-		if share < 1 && !s.fewer {
-			s.fewer = true
-			s.lower("stacks of waits are taken part of the time since %s: %d came in %s, each costs the target some us", taken, passed)
+		// What stacks would have cost, had they been on all the time.
+		one := s.stackCost() + (ours-reading)/max(stacks, 1)
+		full := max(stacks, 1) * one * int64(passed) / max(b.stacksOnNS, int64(passed)/100)
+		share := min(1, max(float64(may)/float64(full), minShare))
+		if share < 1 && !b.stacksLowered {
+			b.stacksLowered = true
+			b.lower("stacks of waits are taken part of the time since %s: %d came in %s, and each costs the target some us", stacks, passed)
 			s.w.Records([]kernel.Record{{Kind: kernel.Detail, Time: monotonic(), Arg: [3]uint64{1, 1}}})
 		}
-		s.share, s.stacksOn = share, 0
+		b.share, b.stacksOnNS = share, 0
 		may -= int64(share * float64(full))
 	}
-	switch dear := switched*clockNS > may; {
-	case !s.clock || dear == s.clockIsOff:
+	switch dear := switches*clockNS > may; {
+	case !s.clock || dear == b.clockIsOff:
 	case !dear:
 		if s.own.Start(perfevent.CPUClock) == nil {
-			s.clockIsOff = false
+			b.clockIsOff = false
 		}
 	default:
-		if s.clockOff() == nil {
-			s.lower("CPU samples were left out at %s: %d switches in %s", switched, passed)
+		if s.clockOff() == nil && !b.clockLowered {
+			b.clockLowered = true
+			b.lower("CPU samples were left out at %s: %d switches in %s", switches, passed)
 		}
 	}
 }
 
-// Stacks that would cost too much are taken in a part of each dutyCycle: that keeps what they are of in proportion.
+// Stacks that would cost too much are taken in a part of each dutyCycle, so that they stay in
+// proportion to what they are stacks of.
 const (
 	dutyCycle  = 500 * time.Millisecond
-	leastShare = 0.02
+	minShare   = 0.02
 	firstShare = 0.1 // until it is known how many there are
 )
 
@@ -85,20 +110,21 @@ func (s *perfStream) duty() {
 	if !s.stacking {
 		return
 	}
+	b := &s.cost
 	now := time.Now()
-	if !s.stacksAreOff {
-		s.stacksOn += int64(now.Sub(s.dutyAt))
+	if !b.stacksAreOff {
+		b.stacksOnNS += int64(now.Sub(b.dutyAt))
 	}
-	s.dutyAt = now
-	off := s.share < 1 && time.Duration(now.UnixNano())%dutyCycle > time.Duration(s.share*float64(dutyCycle))
+	b.dutyAt = now
+	off := b.share < 1 && time.Duration(now.UnixNano())%dutyCycle > time.Duration(b.share*float64(dutyCycle))
 	switch {
-	case off == s.stacksAreOff:
+	case off == b.stacksAreOff:
 	case off && s.own.Stop(perfevent.SwitchOut) == nil, !off && s.own.Start(perfevent.SwitchOut) == nil:
-		s.stacksAreOff = off
+		b.stacksAreOff = off
 	}
 }
 
-// stackCost is what a stack costs the thread whose it is.
+// stackCost is what a stack costs the thread it is taken of.
 func (s *perfStream) stackCost() int64 {
 	if s.unwinder != nil {
 		return stackNS + copyNS
@@ -110,18 +136,14 @@ func (s *perfStream) clockOff() error {
 	if err := s.own.Stop(perfevent.CPUClock); err != nil {
 		return err
 	}
-	s.clockIsOff = true
+	s.cost.clockIsOff = true
 	return nil
 }
 
-// lower notes what was given up, each thing once.
-func (s *perfStream) lower(format string, n int64, passed time.Duration) {
-	what, _, _ := strings.Cut(format, "%s")
-	if strings.Contains(s.lowered, what) {
-		return
-	}
-	if s.lowered != "" {
-		s.lowered += "; "
-	}
-	s.lowered += fmt.Sprintf(format, time.Now().UTC().Format("15:04:05 UTC"), n, passed.Round(time.Millisecond))
+// lower notes what was given up. The format takes the time of day, n and passed.
+func (b *perfBudget) lower(format string, n int64, passed time.Duration) {
+	b.lowered = append(b.lowered, fmt.Sprintf(format, time.Now().UTC().Format("15:04:05 UTC"), n, passed.Round(time.Millisecond)))
 }
+
+// given says what was given up, "" for nothing.
+func (b *perfBudget) given() string { return strings.Join(b.lowered, "; ") }

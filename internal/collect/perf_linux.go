@@ -19,6 +19,7 @@ var _ = registerLocal(&Local{
 	Name:   "kernel-perf",
 	Doc:    "Where eBPF is not permitted: hears by perf_event when the target's threads come to a CPU and leave it, their page faults, and samples of what they run.",
 	Order:  20,
+	Tier:   TierPerf,
 	Member: kernel.Member,
 	Probe:  func(p Process) error { _, err := perfReach(p); return err },
 	Record: recordPerf,
@@ -47,7 +48,7 @@ func perfReach(p Process) (r reach, err error) {
 	return r, perfevent.Probe(perfevent.Options{PID: p.PID, Switches: true})
 }
 
-// sampleNS is the distance of CPU samples: 1 kHz.
+// sampleNS is the distance between CPU samples: 1 kHz.
 const sampleNS = 1e6
 
 const (
@@ -55,17 +56,18 @@ const (
 	perfFlush = 200 * time.Millisecond
 )
 
-// recordPerf writes what perf_event tells. It goes as the eBPF collector does: this goroutine empties the rings, another names stacks.
+// recordPerf writes what perf_event reports. It works as the eBPF collector does: this goroutine
+// empties the rings, another names stacks.
 func recordPerf(ctx context.Context, p Process, w io.Writer) (_ *evidence.Cost, err error) {
 	runtime.LockOSThread() // its CPU time is read by thread
 	defer runtime.UnlockOSThread()
-	began := threadCPU()
+	start := threadCPU()
 	can, err := perfReach(p)
 	if err != nil {
 		return nil, err
 	}
 	s := newPerfStream(p)
-	// First what takes its time: from open on the rings fill.
+	// First what takes its time: once opened, the rings fill.
 	named := newNaming(p)
 	naming := sync.OnceValue(named.end)
 	defer naming()
@@ -77,21 +79,21 @@ func recordPerf(ctx context.Context, p Process, w io.Writer) (_ *evidence.Cost, 
 	if s.w, err = kernel.NewWriter(w, s.header(can, named)); err != nil {
 		return nil, err
 	}
-	s.people.everybody(s.w)
+	s.threads.writeAll(s.w)
 	named.start(s.w)
 	if p.Recording != nil {
 		p.Recording()
 	}
-	s.used = processCPU(p.PID)
-	s.lastUsed, s.spent, s.looked = s.used, s.used, time.Now()
-	s.dutyAt, s.share, s.cpuAt = s.looked, 1, threadCPU()
+	now, used := time.Now(), processCPU(p.PID)
+	s.targetCPU = used
+	s.cost = perfBudget{lookAt: now, dutyAt: now, targetCPU: used, ownCPU: threadCPU(), share: 1, clockIsOff: s.cost.clockIsOff}
 	if p.Budget > 0 {
-		s.share = firstShare
+		s.cost.share = firstShare
 	}
 	err = s.run(ctx)
-	cost := &evidence.Cost{CPUNS: threadCPU() - began + naming(), Lost: s.lost, Lowered: s.lowered}
-	if s.used >= 0 {
-		cost.TargetNS = max(0, s.lastUsed-s.used)
+	cost := &evidence.Cost{CPUNS: threadCPU() - start + naming(), Lost: s.lost, Lowered: s.cost.given()}
+	if used >= 0 {
+		cost.TargetNS = max(0, s.targetCPU-used)
 	}
 	if e := s.w.Close(); err == nil {
 		err = e
@@ -104,9 +106,10 @@ func recordPerf(ctx context.Context, p Process, w io.Writer) (_ *evidence.Cost, 
 }
 
 func (s *perfStream) open(can reach) error {
-	// Of a thread's own events each is looked at whenever it is switched: the fewer the better.
+	// The kernel looks at each of a thread's own events whenever the thread is switched: the fewer the
+	// better.
 	own := perfevent.Options{PID: s.p.PID, MajorFaults: true, Stacks: true, Kernel: can.kernel, SwitchStacks: can.kernel && s.p.Stacks}
-	// Go keeps frame pointers; of others' code the bytes of the stack are needed.
+	// Go keeps frame pointers; other code needs the bytes of the stack.
 	if t, err := symbol.New(s.p.PID, s.p.Root); err == nil {
 		if !t.Binary().Go && s.p.Stacks && runtime.GOARCH == "amd64" {
 			s.unwinder, own.StackBytes = t, stackBytes
@@ -128,7 +131,8 @@ func (s *perfStream) open(can reach) error {
 		s.clock = true
 		return s.clockOff()
 	}
-	// Last, as thousands of threads take a while to open: a lost switch is worse than a lost stack.
+	// This comes last, as opening the events of thousands of threads takes a while: a lost switch is worse
+	// than a lost stack.
 	all, err := perfevent.Open(perfevent.Options{AllTasks: true, Switches: true, Kernel: true, Stacks: true, ClockNS: sampleNS, StackBytes: own.StackBytes})
 	if err != nil {
 		s.close()
@@ -147,7 +151,7 @@ func (s *perfStream) close() {
 	}
 }
 
-// stackBytes hold the innermost ten or so callers of compiled code.
+// stackBytes holds the innermost ten or so callers of compiled code.
 const stackBytes = 2 << 10
 
 func (s *perfStream) header(can reach, n *naming) kernel.Header {
@@ -202,7 +206,7 @@ func (s *perfStream) run(ctx context.Context) error {
 			return err
 		}
 		if cpu := processCPU(s.p.PID); cpu > 0 {
-			s.lastUsed = cpu
+			s.targetCPU = cpu
 		}
 		s.budget()
 		flushed = time.Now()
@@ -227,6 +231,6 @@ func (s *perfStream) read() error {
 		}
 	}
 	s.majors()
-	s.people.meet(s.w)
+	s.threads.flush(s.w)
 	return s.w.Records(s.batch)
 }

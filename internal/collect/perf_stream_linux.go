@@ -3,7 +3,6 @@ package collect
 import (
 	"hash/maphash"
 	"slices"
-	"time"
 	"unsafe"
 
 	"github.com/whystall/whystall/internal/evidence/kernel"
@@ -13,57 +12,43 @@ import (
 
 // perfStream turns perf_event's records into the stream's.
 type perfStream struct {
-	p            Process
-	readers      []*perfevent.Reader
-	own          *perfevent.Reader // the target's own events
-	from         *perfevent.Reader // the one that is being read
-	w            *kernel.Writer
-	naming       *naming
-	people       *people
-	batch        []kernel.Record
-	seen         int64 // records since the last look at the budget
-	cpuAt        int64 // our own CPU time then
-	cpus         map[uint32]*perfCPU
-	stacks       map[uint64]uint32
-	seed         maphash.Seed
-	unwinder     *symbol.Table // of its own: naming holds the other while it reads symbols
-	pcs          []uint64
-	faults       []kernel.Record
-	left         map[uint32]int64 // when the target's threads last blocked
-	lost         int64
-	broken       error
-	stacking     bool
-	looked       time.Time // at the budget, the last time
-	taken        int64     // switch stacks since
-	switched     int64     // switch-outs of the target
-	clock        bool      // CPU samples are of single threads, and turned on and off
-	clockIsOff   bool
-	lookedOnce   bool
-	share        float64 // of the time in which stacks are taken
-	fewer        bool    // that they are not all taken was told
-	stacksOn     int64   // ns of it since the last look
-	stacksAreOff bool
-	dutyAt       time.Time
-	spent        int64 // the target's CPU time then
-	lowered      string
-	used         int64
-	lastUsed     int64
+	p         Process
+	readers   []*perfevent.Reader
+	own       *perfevent.Reader // the target's own events
+	from      *perfevent.Reader // the one that is being read
+	w         *kernel.Writer
+	naming    *naming
+	threads   *perfThreads
+	batch     []kernel.Record
+	cpus      map[uint32]*perfCPU
+	stacks    map[uint64]uint32
+	seed      maphash.Seed
+	unwinder  *symbol.Table // of its own: naming holds the other while it reads symbols
+	pcs       []uint64
+	faults    []kernel.Record
+	blocked   map[uint32]int64 // when the target's threads last blocked
+	lost      int64
+	broken    error
+	stacking  bool  // stacks of waits are taken
+	clock     bool  // CPU samples are of single threads, and turned on and off
+	targetCPU int64 // the target's CPU time by the last look, ns
+	cost      perfBudget
 }
 
-// perfCPU is what is known of a CPU: who is on it, and since when.
+// perfCPU is what is known of a CPU: which thread is on it, and since when.
 type perfCPU struct {
 	tid   uint32
 	known bool
 	at    int64
 }
 
-// maxPerfStacks bounds what different stacks are remembered: some 16 bytes each.
+// maxPerfStacks bounds how many different stacks are remembered: some 16 bytes each.
 const maxPerfStacks = 1 << 18
 
 func newPerfStream(p Process) *perfStream {
 	return &perfStream{
-		p: p, cpus: map[uint32]*perfCPU{}, stacks: map[uint64]uint32{}, seed: maphash.MakeSeed(), left: map[uint32]int64{},
-		people: newPeople(p),
+		p: p, cpus: map[uint32]*perfCPU{}, stacks: map[uint64]uint32{}, seed: maphash.MakeSeed(), blocked: map[uint32]int64{},
+		threads: newPerfThreads(p),
 	}
 }
 
@@ -78,7 +63,7 @@ func (s *perfStream) cpu(n uint32) *perfCPU {
 
 // record takes one record. It runs for every switch of the machine.
 func (s *perfStream) record(r *perfevent.Record) {
-	s.seen++
+	s.cost.records++
 	switch r.Kind {
 	case perfevent.SwitchCPUWide:
 		s.wholeSwitch(r)
@@ -87,7 +72,7 @@ func (s *perfStream) record(r *perfevent.Record) {
 	case perfevent.Sample:
 		s.sample(r)
 	case perfevent.Fork:
-		s.people.born(r)
+		s.threads.born(r)
 		if r.PID == uint32(s.p.PID) && r.OtherPID == r.PID {
 			s.add(kernel.Record{Kind: kernel.Clone, Time: r.Time, CPU: uint16(r.CPU), TID: r.TID, Other: r.OtherTID, Flags: kernel.Target | kernel.OtherTarget})
 		}
@@ -95,9 +80,9 @@ func (s *perfStream) record(r *perfevent.Record) {
 		if r.PID == uint32(s.p.PID) {
 			s.add(kernel.Record{Kind: kernel.Exit, Time: r.Time, CPU: uint16(r.CPU), TID: r.TID, Flags: kernel.Target})
 		}
-		s.people.gone(r)
+		s.threads.gone(r)
 	case perfevent.Comm:
-		s.people.named(r)
+		s.threads.named(r)
 		if r.Exec && r.PID == uint32(s.p.PID) {
 			s.add(kernel.Record{Kind: kernel.Exec, Time: r.Time, CPU: uint16(r.CPU), TID: r.TID, Flags: kernel.Target})
 			s.naming.exec(r.Time)
@@ -112,7 +97,8 @@ func (s *perfStream) record(r *perfevent.Record) {
 
 func (s *perfStream) add(r kernel.Record) { s.batch = append(s.batch, r) }
 
-// lose notes a loss. It is told by the first record that found room again, so it was since the one before.
+// lose notes a loss. The kernel reports it with the first record that found room again, so it lies
+// between that record and the one before.
 func (s *perfStream) lose(r *perfevent.Record) {
 	c := s.cpu(r.CPU)
 	since := c.at
@@ -121,7 +107,7 @@ func (s *perfStream) lose(r *perfevent.Record) {
 	}
 	s.lost += int64(r.Count)
 	lost := kernel.Record{Kind: kernel.Lost, Time: since, CPU: uint16(r.CPU), Arg: [3]uint64{r.Count, 0, uint64(r.Time - since)}}
-	// Beside the whole machine's switches the target's own events are samples and stacks.
+	// Beside a reader of the whole machine's switches, the target's own events are samples and stacks.
 	if r.Kind == perfevent.LostSamples || len(s.readers) > 1 && s.from == s.own {
 		lost.Arg[1] = r.Count
 	} else {
@@ -130,7 +116,8 @@ func (s *perfStream) lose(r *perfevent.Record) {
 	s.add(lost)
 }
 
-// wholeSwitch makes one record of the two that the kernel writes of a switch: of who leaves, and of who comes.
+// wholeSwitch makes one record of the two that the kernel writes for a switch: one for the thread that
+// leaves, one for the thread that comes.
 func (s *perfStream) wholeSwitch(r *perfevent.Record) {
 	c := s.cpu(r.CPU)
 	prev, next := r.TID, r.OtherTID
@@ -140,56 +127,59 @@ func (s *perfStream) wholeSwitch(r *perfevent.Record) {
 			c.at = r.Time
 			return
 		}
-		// The record of who left is missing. Where he is the one who came last only how he left is not known, which matters of the
-		// target's threads alone; else it is not known who was here, and since when.
+		// The record of the thread that left is missing. If it is the thread that came last, only how it
+		// left is unknown, which matters for the target's threads alone. Otherwise it is unknown which
+		// thread was here, and since when.
 		prev, next, prevPID, nextPID = next, prev, nextPID, prevPID
 		if consistent := c.known && c.tid == prev; c.at != 0 && !(consistent && prevPID != uint32(s.p.PID)) {
 			s.add(kernel.Record{Kind: kernel.Lost, Time: c.at, CPU: uint16(r.CPU), Arg: [3]uint64{1, 0, uint64(max(0, r.Time-c.at))}})
 			s.lost++
 		}
 	}
-	// A thread that has ended has no number any more in its last record.
+	// A thread that has ended has no number in its last record.
 	if prev == ^uint32(0) && c.known {
 		prev = c.tid
-		if s.people.isTarget(prev) {
+		if s.threads.isTarget(prev) {
 			prevPID = uint32(s.p.PID)
 		}
 	}
 	c.tid, c.known, c.at = next, true, r.Time
 	rec := kernel.Record{Kind: kernel.Switch, Time: r.Time, CPU: uint16(r.CPU), TID: prev, Other: next}
-	s.leave(&rec, r.Preempt || prev == 0)
+	leave(&rec, r.Preempt || prev == 0)
 	if prevPID == uint32(s.p.PID) {
-		s.switched++
+		s.cost.switches++
 		rec.Flags |= kernel.Target
 	}
 	if nextPID == uint32(s.p.PID) {
 		rec.Flags |= kernel.OtherTarget
 	}
-	s.people.seen(prevPID, prev)
-	s.people.seen(nextPID, next)
+	s.threads.seen(prevPID, prev)
+	s.threads.seen(nextPID, next)
 	s.add(rec)
 }
 
-// leave says how a thread left: perf tells whether it could have run on, nothing else.
-func (s *perfStream) leave(rec *kernel.Record, could bool) {
-	if could {
+// leave sets how a thread left its CPU. perf_event says whether the thread was preempted, that is,
+// could have run on; it says nothing else.
+func leave(rec *kernel.Record, preempted bool) {
+	if preempted {
 		rec.Flags |= kernel.Preempted
 	} else {
 		rec.Arg[0] = kernel.NotRunning
 	}
 }
 
-// ownSwitch is of a thread of the target. Who was on the CPU before or after it may not be looked at.
+// ownSwitch takes a switch of a thread of the target. Which thread was on the CPU before or after it is
+// not permitted to see.
 func (s *perfStream) ownSwitch(r *perfevent.Record) {
 	if r.PID != uint32(s.p.PID) {
 		return // a child's, which inherits the events before Linux 5.13
 	}
 	s.cpu(r.CPU).at = r.Time
-	s.people.seen(r.PID, r.TID)
+	s.threads.seen(r.PID, r.TID)
 	rec := kernel.Record{Kind: kernel.Switch, Time: r.Time, CPU: uint16(r.CPU), TID: r.TID, Other: kernel.Unseen, Flags: kernel.Target}
 	if r.Out {
-		s.switched++
-		s.leave(&rec, r.Preempt)
+		s.cost.switches++
+		leave(&rec, r.Preempt)
 	} else {
 		rec.TID, rec.Other, rec.Flags = kernel.Unseen, r.TID, kernel.OtherTarget
 	}
@@ -205,7 +195,7 @@ func (s *perfStream) sample(r *perfevent.Record) {
 	case perfevent.CPUClock:
 		rec.Kind, rec.Arg[0] = kernel.Sample, r.Period
 	case perfevent.SwitchOut:
-		s.taken++
+		s.cost.stacks++
 		rec.Kind = kernel.WaitStack
 		rec.Flags |= kernel.Leaving
 	case perfevent.MajorFault:
@@ -226,7 +216,7 @@ const (
 	unwoundStack // by call frame information
 )
 
-// userStack takes the kernel's, or where that would lack callers unwinds the copied bytes.
+// userStack takes the kernel's stack, or unwinds the copied bytes where the kernel's would lack callers.
 func (s *perfStream) userStack(r *perfevent.Record) uint32 {
 	if len(r.Stack) == 0 || s.unwinder == nil {
 		return s.stack(r.Time, r.User, framePointer)
@@ -238,7 +228,7 @@ func (s *perfStream) userStack(r *perfevent.Record) uint32 {
 	return s.stack(r.Time, s.pcs, unwoundStack)
 }
 
-// stack gives a stack's number in the stream, and has it named when it is new.
+// stack returns a stack's number in the stream, and has the stack named if it is new.
 func (s *perfStream) stack(at int64, pcs []uint64, how int) uint32 {
 	if len(pcs) == 0 {
 		return 0
@@ -253,12 +243,14 @@ func (s *perfStream) stack(at int64, pcs []uint64, how int) uint32 {
 	return id
 }
 
-// A fault's event comes when it is over. Its thread slept in it, and ran again for no longer than this.
+// faultTail bounds how long a thread runs between its sleep in a major fault and the fault's event,
+// which comes when the fault is over.
 const faultTail = 100e3
 
-// majors finds where faults began: when their threads last blocked, if they came back just before the end.
+// majors finds where major faults started: when their threads last blocked, if they came back just
+// before the fault's end.
 func (s *perfStream) majors() {
-	if len(s.faults) == 0 && len(s.left) == 0 {
+	if len(s.faults) == 0 && len(s.blocked) == 0 {
 		s.blocks(s.batch)
 		return
 	}
@@ -277,7 +269,7 @@ func (s *perfStream) majors() {
 				came[sorted[i].Other] = sorted[i].Time
 			}
 		}
-		if from, back := s.left[f.TID], came[f.TID]; from != 0 && back > from && f.Time-back <= faultTail {
+		if from, back := s.blocked[f.TID], came[f.TID]; from != 0 && back > from && f.Time-back <= faultTail {
 			f.Arg[0] = uint64(f.Time - from)
 			f.Time = from
 		}
@@ -294,12 +286,12 @@ func (s *perfStream) blocks(recs []kernel.Record) {
 		switch {
 		case r.Kind == kernel.Switch && r.Flags&kernel.Target != 0:
 			if r.Arg[0] == kernel.NotRunning {
-				s.left[r.TID] = r.Time
+				s.blocked[r.TID] = r.Time
 			} else {
-				delete(s.left, r.TID)
+				delete(s.blocked, r.TID)
 			}
 		case r.Kind == kernel.Exit:
-			delete(s.left, r.TID)
+			delete(s.blocked, r.TID)
 		}
 	}
 }

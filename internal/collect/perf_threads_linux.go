@@ -10,26 +10,26 @@ import (
 	"github.com/whystall/whystall/internal/sensor/perfevent"
 )
 
-// people knows threads by name: those of the target, and others when they turn up on a CPU. The kernel tells of births and new
-// names; who was there before is read from /proc once.
-type people struct {
+// perfThreads knows threads by name: those of the target, and others when they turn up on a CPU. The
+// kernel reports new threads and new names; a thread that existed before is read from /proc once.
+type perfThreads struct {
 	p       Process
 	sameNS  bool
-	known   map[uint32]*person
+	known   map[uint32]*perfThread
 	todo    []uint32 // turned up, not written yet
 	cgroups map[uint32]string
 }
 
-type person struct {
+type perfThread struct {
 	kernel.Thread
 	written bool
-	read    bool // /proc was, or the kernel told all there is
+	read    bool // /proc was read, or the kernel reported all there is
 }
 
-const maxPeople = 1 << 16
+const maxPerfThreads = 1 << 16
 
-func newPeople(p Process) *people {
-	return &people{p: p, sameNS: samePIDNamespace(p), known: map[uint32]*person{}, cgroups: map[uint32]string{}}
+func newPerfThreads(p Process) *perfThreads {
+	return &perfThreads{p: p, sameNS: samePIDNamespace(p), known: map[uint32]*perfThread{}, cgroups: map[uint32]string{}}
 }
 
 func samePIDNamespace(p Process) bool {
@@ -38,8 +38,8 @@ func samePIDNamespace(p Process) bool {
 	return err == nil && err2 == nil && ours == theirs
 }
 
-// everybody writes the target's threads.
-func (l *people) everybody(w *kernel.Writer) {
+// writeAll writes the target's threads.
+func (l *perfThreads) writeAll(w *kernel.Writer) {
 	entries, err := os.ReadDir(filepath.Join(procDir(l.p.PID), "task"))
 	if err != nil {
 		return
@@ -49,25 +49,25 @@ func (l *people) everybody(w *kernel.Writer) {
 			l.seen(uint32(l.p.PID), uint32(tid))
 		}
 	}
-	l.meet(w)
+	l.flush(w)
 }
 
-func (l *people) isTarget(tid uint32) bool {
+func (l *perfThreads) isTarget(tid uint32) bool {
 	t := l.known[tid]
 	return t != nil && t.Target
 }
 
 // seen notes that a thread turned up.
-func (l *people) seen(pid, tid uint32) {
+func (l *perfThreads) seen(pid, tid uint32) {
 	if tid == 0 || tid == ^uint32(0) {
 		return
 	}
 	t := l.known[tid]
 	if t == nil {
-		if len(l.known) >= maxPeople {
+		if len(l.known) >= maxPerfThreads {
 			l.forget()
 		}
-		t = &person{Thread: kernel.Thread{TID: tid, PID: pid, Target: pid == uint32(l.p.PID)}}
+		t = &perfThread{Thread: kernel.Thread{TID: tid, PID: pid, Target: pid == uint32(l.p.PID)}}
 		l.known[tid] = t
 	}
 	if !t.written {
@@ -77,29 +77,29 @@ func (l *people) seen(pid, tid uint32) {
 }
 
 // forget makes room on a machine that makes threads all the time.
-func (l *people) forget() {
+func (l *perfThreads) forget() {
 	for tid, t := range l.known {
 		if !t.Target {
 			delete(l.known, tid)
 		}
 	}
 	clear(l.cgroups)
-	if len(l.known) >= maxPeople {
+	if len(l.known) >= maxPerfThreads {
 		clear(l.known)
 	}
 }
 
-// born takes over what a new thread has of its maker.
-func (l *people) born(r *perfevent.Record) {
-	t := &person{Thread: kernel.Thread{Since: r.Time, TID: r.TID, PID: r.PID, Target: r.PID == uint32(l.p.PID)}}
-	if maker := l.known[r.OtherTID]; maker != nil && maker.read {
-		t.Comm, t.Kernel, t.Cgroup, t.read = maker.Comm, maker.Kernel, maker.Cgroup, true
+// born takes a new thread, which inherits name and cgroup from its creator.
+func (l *perfThreads) born(r *perfevent.Record) {
+	t := &perfThread{Thread: kernel.Thread{Since: r.Time, TID: r.TID, PID: r.PID, Target: r.PID == uint32(l.p.PID)}}
+	if creator := l.known[r.OtherTID]; creator != nil && creator.read {
+		t.Comm, t.Kernel, t.Cgroup, t.read = creator.Comm, creator.Kernel, creator.Cgroup, true
 		if t.Target {
 			t.read = l.sameNS // its number in its own namespace has to be read
 			t.NSTID = t.TID
 		}
 	}
-	if len(l.known) >= maxPeople {
+	if len(l.known) >= maxPerfThreads {
 		l.forget()
 	}
 	l.known[r.TID] = t
@@ -109,7 +109,7 @@ func (l *people) born(r *perfevent.Record) {
 }
 
 // named takes a thread's new name. One that was written is written again.
-func (l *people) named(r *perfevent.Record) {
+func (l *perfThreads) named(r *perfevent.Record) {
 	t := l.known[r.TID]
 	if t == nil {
 		return // it will be read when it turns up
@@ -123,15 +123,15 @@ func (l *people) named(r *perfevent.Record) {
 	}
 }
 
-// gone forgets a thread: its number may be used again.
-func (l *people) gone(r *perfevent.Record) {
+// gone forgets a thread that has ended: its number may be used again.
+func (l *perfThreads) gone(r *perfevent.Record) {
 	if t := l.known[r.TID]; t != nil && t.written && !t.Target {
 		delete(l.known, r.TID)
 	}
 }
 
-// meet writes who turned up.
-func (l *people) meet(w *kernel.Writer) {
+// flush writes the threads that have turned up.
+func (l *perfThreads) flush(w *kernel.Writer) {
 	for _, tid := range l.todo {
 		t := l.known[tid]
 		if t == nil {
@@ -145,8 +145,8 @@ func (l *people) meet(w *kernel.Writer) {
 	l.todo = l.todo[:0]
 }
 
-// read asks /proc who a thread is. Of one that has ended what the kernel told remains.
-func (l *people) read(t *person) {
+// read reads from /proc which thread it is. For one that has ended, what the kernel reported remains.
+func (l *perfThreads) read(t *perfThread) {
 	t.read = true
 	dir := filepath.Join(procDir(int(t.PID)), "task", strconv.Itoa(int(t.TID)))
 	if b, err := readSome(filepath.Join(dir, "stat")); err == nil {

@@ -21,7 +21,10 @@ import (
 	"github.com/whystall/whystall/internal/format"
 )
 
-const defaultMaxSize = 1 << 30
+const (
+	defaultMaxSize = 1 << 30
+	defaultBudget  = 0.06 // share of the target's CPU time
+)
 
 // session is one recording.
 type session struct {
@@ -69,7 +72,7 @@ func newSession(o Options) (*session, error) {
 		header.Set("User-Agent", "whystall/"+o.Version)
 	}
 	if o.Budget == 0 {
-		o.Budget = 0.06
+		o.Budget = defaultBudget
 	}
 	s := &session{o: o, at: at, header: header, asks: o.URL != ""}
 	s.connect((&net.Dialer{Timeout: o.Timing.Connect}).DialContext, http.ProxyFromEnvironment)

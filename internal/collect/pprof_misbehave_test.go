@@ -254,7 +254,7 @@ func TestSomeoneElsesTraceEnds(t *testing.T) {
 	if r.err != nil || !r.has(evidence.TraceMember) || r.state("trace") != "ready" {
 		t.Errorf("%v, trace %s", r.err, r.state("trace"))
 	}
-	if want := "trace: somebody else is taking a trace there: waiting up to 1m0s for it to end"; len(r.notes) != 1 || r.notes[0] != want {
+	if want := "trace: another client is taking one: waiting up to 1m0s for it to end"; len(r.notes) != 1 || r.notes[0] != want {
 		t.Errorf("said %q", r.notes)
 	}
 }

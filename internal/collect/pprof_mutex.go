@@ -8,10 +8,11 @@ const maxProfile = 64 << 20
 var pprofKind = []format.Kind{format.KindPprof}
 
 var _ = register(&Collector{
-	Name:  "mutex",
-	Doc:   "The mutex profile, which is cumulative, before and after; and its rate, which only the text form tells. Reading it stops nobody.",
-	Order: 10,
-	Hint:  "call runtime.SetMutexProfileFraction(100) in the service",
+	Name:      "mutex",
+	Doc:       "The mutex profile, which is cumulative, before and after; and its rate, which only the text form tells. Reading it stops nobody.",
+	Order:     10,
+	AllOrNone: true,
+	Hint:      "call runtime.SetMutexProfileFraction(100) in the service",
 	Fetches: []Fetch{
 		// The rate stands in the third line. The rest of that form is not read: it may be long.
 		{Phase: Before, Path: "mutex", Query: "debug=1", Member: "mutex-rate.txt", Want: []format.Kind{format.KindMutexText}, Max: 512, Head: true},

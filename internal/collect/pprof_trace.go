@@ -9,6 +9,7 @@ var _ = register(&Collector{
 	Name:  "trace",
 	Doc:   "The execution trace: who was in which state when. Starting and ending it stops the world briefly.",
 	Order: 50,
+	Lead:  true,
 	Hint:  "import net/http/pprof in the service, or name the address where it serves it",
 	Fetches: []Fetch{
 		// etcd 3.4 serves it under a name that ends in a blank.

@@ -17,6 +17,7 @@ var _ = registerLocal(&Local{
 	Name:   "cgroup",
 	Doc:    "Reads quota, limits and counters of the process' cgroup and all its ancestors, v1 and v2; cpu.stat ten times a second.",
 	Order:  22,
+	Tier:   TierSystem,
 	Member: "cgroup.txt",
 	Probe: func(p Process) error {
 		groups, why, err := proc.FS{Root: p.Root}.Groups(p.PID)

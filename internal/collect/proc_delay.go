@@ -13,6 +13,7 @@ var _ = registerLocal(&Local{
 	Name:   "delays",
 	Doc:    "Reads the kernel's delay accounting of the process once a second: block devices, swapping, reclaim, compaction.",
 	Order:  24,
+	Tier:   TierSystem,
 	Member: "delays.txt",
 	Probe: func(p Process) error {
 		t, err := proc.OpenTaskstats()

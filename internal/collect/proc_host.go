@@ -16,6 +16,7 @@ var _ = registerLocal(&Local{
 	Name:   "host",
 	Doc:    "Reads the host's CPU times, pressure, vmstat and meminfo once a second; zones, buddyinfo, interrupts and settings at begin and end.",
 	Order:  23,
+	Tier:   TierSystem,
 	Member: "host.txt",
 	Probe:  func(p Process) error { return canRead(p, "/proc/stat") },
 	Record: recordHost,

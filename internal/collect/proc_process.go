@@ -12,6 +12,7 @@ var _ = registerLocal(&Local{
 	Name:   "process",
 	Doc:    "Reads stat of the process ten times a second, status once a second, limits and io at begin and end.",
 	Order:  20,
+	Tier:   TierSystem,
 	Member: "process.txt",
 	Probe:  func(p Process) error { return canRead(p, pidFile(p.PID, "stat")) },
 	Record: recordProcess,

@@ -19,6 +19,7 @@ var _ = registerLocal(&Local{
 	Name:   "smaps",
 	Doc:    "Reads smaps_rollup of the process once, at the end, and not at all where more than 512 MiB are resident: it takes the process' mmap_lock.",
 	Order:  25,
+	Tier:   TierSystem,
 	Member: "smaps_rollup.txt",
 	Probe: func(p Process) error {
 		if err := smallEnough(p); err != nil {

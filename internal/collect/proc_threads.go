@@ -16,6 +16,7 @@ var _ = registerLocal(&Local{
 	Name:   "threads",
 	Doc:    "Reads schedstat and switches of the process' threads at begin and end, and their states now and then, one by one, as top does.",
 	Order:  21,
+	Tier:   TierSystem,
 	Member: "threads.txt",
 	Probe:  func(p Process) error { return canRead(p, pidFile(p.PID, "task/"+strconv.Itoa(p.PID)+"/schedstat")) },
 	Record: recordThreads,

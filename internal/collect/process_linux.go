@@ -11,12 +11,11 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"unsafe"
 
 	"github.com/whystall/whystall/internal/evidence"
 )
 
-// identify tells who pid is. An error is one line with what to do.
+// identify finds out what pid is. An error is one line with what to do next.
 func identify(pid int, withArgs bool) (t evidence.Target, s procStat, err error) {
 	what := fmt.Sprintf("pid %d", pid)
 	dir := procDir(pid)
@@ -31,13 +30,13 @@ func identify(pid int, withArgs bool) (t evidence.Target, s procStat, err error)
 	status, _ := readSome(filepath.Join(dir, "status"))
 	switch tgid, _ := strconv.Atoi(statusField(status, "Tgid")); {
 	case s.kernel:
-		return t, s, &Error{What: what, Why: "is a kernel thread, which no program is behind: name the process that waits for it"}
+		return t, s, &Error{What: what, Why: "is a kernel thread, not a program: give the pid of the process that waits for it"}
 	case tgid != 0 && tgid != pid:
 		return t, s, &Error{What: what, Why: fmt.Sprintf("is a thread of process %d: use --pid %d", tgid, tgid)}
 	case dead(s) && outlived(pid):
-		return t, s, &Error{What: what, Why: "its first thread has ended while others go on: of such a process /proc tells neither the program nor where it is in memory"}
+		return t, s, &Error{What: what, Why: "its first thread has ended while others go on: /proc then shows neither the program nor its memory map"}
 	case dead(s):
-		return t, s, &Error{What: what, Why: fmt.Sprintf("has ended, and its parent %d has not asked for its status", s.parent)}
+		return t, s, &Error{What: what, Why: fmt.Sprintf("has ended (a zombie: its parent %d has not collected its exit status)", s.parent)}
 	case pid == os.Getpid():
 		return t, s, &Error{What: what, Why: "is whystall itself"}
 	}
@@ -71,24 +70,24 @@ func readSome(name string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, 4<<20))
 }
 
-// noProcess tells apart what /proc does not show and what is not there.
+// noProcess says whether /proc hides the process, or there is none.
 func noProcess(pid int) string {
 	if err := syscall.Kill(pid, 0); err == nil || errors.Is(err, syscall.EPERM) {
-		return "belongs to somebody else and /proc hides it (mount option hidepid): run whystall as root"
+		return "belongs to another user, and /proc hides it (mount option hidepid): run whystall as root"
 	}
 	if _, err := os.Stat("/proc/self/stat"); err != nil {
 		return "/proc is not mounted here: mount it, or in a container share the host's pid namespace"
 	}
-	return "no such process here: pgrep -a NAME lists pids; from within a container only its own pid namespace is seen"
+	return "no such process here: pgrep -a NAME lists pids; in a container only processes of its own pid namespace are visible"
 }
 
-// notOurs tells what would permit to look at a process.
+// notOurs says what would permit looking at a process.
 func notOurs(dir string) string {
 	if os.Geteuid() == 0 {
 		if status, err := readSome("/proc/self/status"); err == nil && hasCapability(status, capPtrace) {
-			return "root here may not look at it, though it has CAP_SYS_PTRACE: a security module forbids it (Landlock, AppArmor, SELinux), or it lives in a user namespace that is not below this one"
+			return "root may not look at it here, despite CAP_SYS_PTRACE: a security module forbids it (Landlock, AppArmor, SELinux), or the process is in a user namespace that is not below this one"
 		}
-		return "root here may not look at it: CAP_SYS_PTRACE is missing (in a container: --cap-add SYS_PTRACE, or --privileged)"
+		return "root may not look at it here: CAP_SYS_PTRACE is missing (in a container: --cap-add SYS_PTRACE, or --privileged)"
 	}
 	st, err := os.Stat(dir)
 	if err != nil {
@@ -96,16 +95,16 @@ func notOurs(dir string) string {
 	}
 	uid := st.Sys().(*syscall.Stat_t).Uid
 	if int(uid) == os.Geteuid() {
-		return "is yours, but may not be looked at (it changed its user or has capabilities): run whystall as root"
+		return "is yours, but you may not look at it (it changed its user or has capabilities): run whystall as root"
 	}
 	name := strconv.Itoa(int(uid))
 	if u, err := user.LookupId(name); err == nil {
 		name = u.Username
 	}
-	return "belongs to user " + name + ": run whystall as that user or as root (sudo whystall ...), or name its address with --pprof alone"
+	return "belongs to user " + name + ": run whystall as that user or as root (sudo whystall ...), or give its address with --pprof instead of --pid"
 }
 
-// nsPID is the last pid of the line NSpid: the one in the innermost namespace.
+// nsPID is the last pid of the line NSpid, which is that of the innermost namespace; pid without one.
 func nsPID(status []byte, pid int) int {
 	if f := strings.Fields(statusField(status, "NSpid")); len(f) > 0 {
 		if n, err := strconv.Atoi(f[len(f)-1]); err == nil {
@@ -115,7 +114,7 @@ func nsPID(status []byte, pid int) int {
 	return pid
 }
 
-// elsewhereNS tells whether the process lives in other namespaces than we.
+// elsewhereNS reports whether the process lives in other namespaces than we do.
 func elsewhereNS(dir string) bool {
 	for _, ns := range []string{"pid", "mnt", "cgroup"} {
 		ours, err := os.Readlink("/proc/self/ns/" + ns)
@@ -127,19 +126,19 @@ func elsewhereNS(dir string) bool {
 	return false
 }
 
-// startedAt is ticks since boot as CLOCK_MONOTONIC, which stands still while the machine is suspended.
+// startedAt turns ticks since boot into CLOCK_MONOTONIC, which stands still while the machine is
+// suspended.
 func startedAt(ticks int64) int64 {
-	const clockBoottime = 7
-	var ts syscall.Timespec
-	if _, _, errno := syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, clockBoottime, uintptr(unsafe.Pointer(&ts)), 0); errno != 0 {
+	boot, ok := readClock(clockBoottime)
+	if !ok {
 		return 0
 	}
-	return ticks*(1e9/userHZ) - (ts.Nano() - monotonic())
+	return ticks*(1e9/userHZ) - (boot - monotonic())
 }
 
 func dead(s procStat) bool { return s.state == 'Z' || s.state == 'X' }
 
-// outlived tells whether other threads of a process go on whose first has ended.
+// outlived reports whether a process whose first thread has ended has others that go on.
 func outlived(pid int) bool {
 	tasks, err := os.ReadDir(filepath.Join(procDir(pid), "task"))
 	if err != nil {
@@ -157,33 +156,33 @@ func outlived(pid int) bool {
 	return false
 }
 
-// life is what the watch of a target needs to know it again.
+// life identifies a target for the watch.
 type life struct {
 	pid   int
 	start int64
 	exe   string
 }
 
-// look tells whether the target is still there: "" if it is, as it was.
-func (l *life) look() (ended string, s procStat) {
+// look reads the target's state and reports whether it is still there. It takes over the path of a
+// program that the target now runs.
+func (l *life) look() (s procStat, there bool) {
 	b, err := readSome(filepath.Join(procDir(l.pid), "stat"))
 	if err == nil {
 		s, err = parseStat(b)
 	}
 	if err != nil || s.start != l.start || dead(s) && !outlived(l.pid) {
-		return "the process ended", s
+		return s, false
 	}
 	if exe, err := os.Readlink(filepath.Join(procDir(l.pid), "exe")); err == nil && exe != l.exe {
 		// An update replaces a program's file under it; the process goes on as it was.
 		if exe != l.exe+" (deleted)" {
 			l.exe = exe
-			return "", s
 		}
 	}
-	return "", s
+	return s, true
 }
 
-// children lists the processes that pid has made and that live; their threads are not pid's.
+// children lists the living child processes of pid that its first thread created.
 func children(pid int) (pids []int) {
 	b, err := readSome(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 )
 
 func identify(pid int, withArgs bool) (evidence.Target, procStat, error) {
-	return evidence.Target{}, procStat{}, &Error{What: fmt.Sprintf("pid %d", pid), Why: "processes are recorded on Linux only, and this is " + runtime.GOOS + ": name the service's address with --pprof"}
+	return evidence.Target{}, procStat{}, &Error{What: fmt.Sprintf("pid %d", pid), Why: "processes are recorded on Linux only, and this is " + runtime.GOOS + ": give the service's address with --pprof"}
 }
 
 type life struct {
@@ -19,6 +19,6 @@ type life struct {
 	exe   string
 }
 
-func (l *life) look() (string, procStat) { return "", procStat{} }
+func (l *life) look() (procStat, bool) { return procStat{}, true }
 
 func children(int) []int { return nil }

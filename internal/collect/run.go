@@ -2,12 +2,9 @@ package collect
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"runtime"
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,17 +13,20 @@ import (
 	"github.com/whystall/whystall/internal/sensor/proc"
 )
 
-// A recording goes:
+// A recording has these steps:
 //
-//  1. Of a process: it is looked at once, and its pprof pages are looked for (pprof_probe.go).
-//  2. Before: profiles and metrics that are cumulative are read a first time. The first answer shows whether anybody is there.
-//  3. Local collectors start (local_run.go), and are waited for until they record.
-//  4. During: the trace, and what is to run together with it. Where the service has no trace, the time is waited out. A
-//     process that ends, ends it.
-//  5. Local collectors are stopped: what they saw reaches from before the trace to after it.
-//  6. After: the cumulative ones a second time, those that take the longest away from the trace last.
+//  1. With a process: look at it once, and look for its pprof pages (pprof_probe.go).
+//  2. Before: read the profiles and metrics that are cumulative a first time. The first answer
+//     shows whether anybody is there.
+//  3. Start the local collectors (local_run.go), and wait until they record.
+//  4. During: take the trace, and whatever runs together with it. If the service has no trace, wait
+//     until the time is over. If the process ends, so does this step.
+//  5. Stop the local collectors: what they saw reaches from before the trace to after it.
+//  6. After: read the cumulative ones a second time. Those that take the longest come last, as they
+//     are then furthest from the trace.
 //
-// Each step is in the manifest before it begins, so a killed recording tells how far it came.
+// The manifest has each step before it starts, so the manifest of a killed recording says how far
+// the recording came.
 
 // Error is why nothing, or not all, was recorded: one line with what to do next.
 type Error struct {
@@ -37,13 +37,14 @@ type Error struct {
 
 func (e *Error) Error() string { return e.What + ": " + e.Why }
 
-// Check tells whether the options make sense, before anything is created.
+// Check returns an error if the options make no sense, before anything is created.
 func Check(o Options) error {
 	_, err := newSession(o)
 	return err
 }
 
-// Begin is the manifest to create a case with. An [Error] tells that the process cannot be recorded.
+// Begin returns the manifest to create a case with. An [Error] means that the process cannot be
+// recorded.
 func Begin(o Options) (evidence.Manifest, error) {
 	s, err := newSession(o)
 	if err != nil {
@@ -66,15 +67,16 @@ func Begin(o Options) (evidence.Manifest, error) {
 	return m, nil
 }
 
-// Run records into w. It returns an error when nothing was recorded that explain could use, or the disk is full; what went wrong besides is in
-// the manifest and was told as progress. A cancelled ctx ends it early and is no error when something was recorded.
+// Run records into w. It returns an error if it recorded nothing that explain could use, or if the
+// disk is full. What else went wrong is in the manifest and was reported as progress. A cancelled
+// ctx ends the recording early; that is no error if something was recorded.
 func Run(ctx context.Context, o Options, w *evidence.Writer) error {
 	s, err := newSession(o)
 	if err != nil {
 		return err
 	}
 	s.w = w
-	run := &run{session: s, outcome: map[string]*evidence.Collector{}}
+	run := &run{session: s, outcomes: map[string]*outcome{}}
 	fail := run.phases(ctx)
 	s.client.CloseIdleConnections()
 	stopped := ""
@@ -85,24 +87,24 @@ func Run(ctx context.Context, o Options, w *evidence.Writer) error {
 		fail = failf(full, "%v", err)
 	}
 	if fail == nil || fail.kind != full {
-		run.tell(stopped != "")
+		run.report(stopped != "")
 	}
 	return run.verdict(fail)
 }
 
 type run struct {
 	*session
-	target  *watch     // nil without a process
-	shared  proc.Quota // that binds it and us together; zero: none does
-	mu      sync.Mutex
-	outcome map[string]*evidence.Collector
-	order   []string     // of outcome, as they came
-	kept    int          // members with something in them
-	heard   bool         // an answer came
-	begun   atomic.Int64 // of the last try at the trace, for progress
-	awaits  atomic.Bool  // somebody else's trace to end
-	trace   *failure
-	told    string // why the pprof pages were given up, which was said at once
+	target   *watch     // nil without a process
+	shared   proc.Quota // the quota that the target and whystall share; zero: none
+	mu       sync.Mutex // guards outcomes, order, kept, answered
+	outcomes map[string]*outcome
+	order    []string     // of outcomes, as they came
+	kept     int          // members with something in them
+	answered bool         // an answer came
+	begun    atomic.Int64 // when the last try at the trace started, ns of UTC: for progress
+	waiting  atomic.Bool  // for another client's trace to end
+	trace    *failure
+	gaveUp   *failure // why the pprof pages were given up, which was reported at once
 }
 
 func (r *run) phases(ctx context.Context) *failure {
@@ -111,7 +113,7 @@ func (r *run) phases(ctx context.Context) *failure {
 	}
 	if r.asks && !r.o.Brief {
 		r.o.Progress(Progress{Doing: "reading profiles"})
-		if fail := r.each(ctx, Before); r.alone(fail) || ctx.Err() != nil {
+		if fail := r.each(ctx, Before); r.ends(fail) || ctx.Err() != nil {
 			return fail
 		}
 	}
@@ -120,63 +122,57 @@ func (r *run) phases(ctx context.Context) *failure {
 	if f := stop(); f != nil {
 		fail = f
 	}
-	if fail != nil {
-		if r.alone(fail) {
-			return fail
-		}
-		fail = nil
+	if r.ends(fail) {
+		return fail
 	}
-	// After Ctrl-C the second readings are still worth a moment: without them the first ones say nothing.
+	// After Ctrl-C the second readings are still worth a moment: without them the first ones say
+	// nothing.
 	if ctx.Err() != nil {
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.o.Timing.Last)
 		defer cancel()
 		ctx = last
 	}
-	if r.asks && !r.o.Brief && !r.target.gone() {
-		r.o.Progress(Progress{Doing: "reading profiles again"})
-		if fail = r.each(ctx, After); !r.alone(fail) {
-			fail = nil
-		}
+	if !r.asks || r.o.Brief || r.target.gone() {
+		return nil
 	}
-	return fail
+	r.o.Progress(Progress{Doing: "reading profiles again"})
+	if fail = r.each(ctx, After); r.ends(fail) {
+		return fail
+	}
+	return nil
 }
 
-// alone tells whether a failure of the pprof pages ends the recording: beside a process' own collectors it does not.
-func (r *run) alone(fail *failure) bool {
-	if fail != nil && fail.kind == drips {
-		return false // the trace may come all the same
-	}
-	if fail == nil || r.target == nil || fail.kind == full {
-		return fail != nil
+// ends reports whether a failure ends the recording. A full disk does. So does a failure of the
+// pprof pages, unless there is a process, whose local collectors go on.
+func (r *run) ends(fail *failure) bool {
+	switch {
+	case fail == nil, fail.kind == drips: // after slow pages the trace may come all the same
+		return false
+	case r.target == nil, fail.kind == full:
+		return true
 	}
 	if r.asks {
-		r.asks, r.told = false, fail.text
-		r.o.Progress(Progress{Note: fmt.Sprintf("%s: %s; going on with what the kernel tells", r.at.shown(), fail.text)})
+		r.asks, r.gaveUp = false, fail
+		r.o.Progress(Progress{Note: fmt.Sprintf("%s: %s; going on with the kernel's data alone", r.at.shown(), fail.text)})
 	}
 	return false
 }
 
-// find looks for the process' pprof pages where the user named none.
+// find looks at the process, and looks for its pprof pages where the user named none.
 func (r *run) find(ctx context.Context) {
 	var t evidence.Target
 	r.w.Update(func(m *evidence.Manifest) { t = m.Target })
 	r.target = newWatch(r.o.PID, t.Exe)
 	r.target.look()
-	if s := r.target.halt.note(r.o.PID); s != "" && !r.o.Brief {
-		r.o.Progress(Progress{Note: s})
-	}
 	r.shared, _ = proc.FS{}.SharedQuota(r.o.PID, os.Getpid())
 	sharesQuota.Store(r.shared.Group != "")
-	if s := sharing(r.shared); s != "" && !r.o.Brief {
-		r.o.Progress(Progress{Note: s})
-	}
-	if s := familyOf(r.o.PID).note(r.o.PID); s != "" && !r.o.Brief {
-		r.o.Progress(Progress{Note: s})
-	}
+	r.note(r.target.halt.note(r.o.PID))
+	r.note(sharing(r.shared))
+	r.note(familyOf(r.o.PID).note(r.o.PID))
 	if r.asks || t.Runtime != "go" {
 		return
 	}
-	p := profiles{why: "--no-probe was given: name the address with --pprof for the runtime's side"}
+	p := profiles{why: "--no-probe was given: to include the runtime's side, name the address with --pprof"}
 	if !r.o.NoProbe {
 		r.o.Progress(Progress{Doing: "looking for its pprof pages"})
 		p = probeProfiles(ctx, &t)
@@ -194,12 +190,19 @@ func (r *run) find(ctx context.Context) {
 		r.connect(p.dial, nil)
 	}
 	r.w.Update(func(m *evidence.Manifest) { m.Target.URL = at.shown() })
-	if !r.o.Brief {
-		r.o.Progress(Progress{Note: "pprof pages found at " + at.shown()})
+	r.note("pprof pages found at " + at.shown())
+}
+
+// note reports a line that is worth keeping, unless it is empty or this is one segment of many: the
+// first segment said it.
+func (r *run) note(line string) {
+	if line != "" && !r.o.Brief {
+		r.o.Progress(Progress{Note: line})
 	}
 }
 
-// each runs a phase's fetches one after another: two at once would be in each other's figures.
+// each runs a phase's fetches one after another: each of two at once would show in the other's
+// figures.
 func (r *run) each(ctx context.Context, phase Phase) *failure {
 	for _, c := range All() {
 		for _, f := range c.Fetches {
@@ -215,7 +218,7 @@ func (r *run) each(ctx context.Context, phase Phase) *failure {
 			}
 			n, fail := r.fetch(ctx, f, c.Hint)
 			r.book(c, f, n, fail)
-			if fail != nil && (fail.kind == full || fail.kind == noAnswer && (!r.heard || phase == After) || fail.kind == drips) {
+			if fail != nil && (fail.kind == full || fail.kind == noAnswer && (!r.answered || phase == After) || fail.kind == drips) {
 				return fail
 			}
 		}
@@ -223,13 +226,14 @@ func (r *run) each(ctx context.Context, phase Phase) *failure {
 	return nil
 }
 
-// skip leaves out what did not come the first time: a second reading alone is of no use.
+// skip reports whether a fetch is of no use because an earlier one of the collector brought nothing:
+// a second reading alone says nothing, nor does the rest of a collector that needs all its parts.
 func (r *run) skip(c *Collector, phase Phase) bool {
-	o := r.outcome[c.Name]
-	return o != nil && len(o.Members) == 0 && (phase == After || c.Name == "mutex")
+	o := r.outcomes[c.Name]
+	return o != nil && len(o.Members) == 0 && (phase == After || c.AllOrNone)
 }
 
-// harm tells why a collector would hurt this target, "" if it would not.
+// harm says why a collector would hurt this target, "" if it would not.
 func (r *run) harm(c *Collector) string {
 	if c.OldHarm == "" {
 		return ""
@@ -246,7 +250,7 @@ func (r *run) harm(c *Collector) string {
 	return "not asked for: " + c.OldHarm
 }
 
-// leadingNumber reads what digits s begins with, and what follows them.
+// leadingNumber reads the digits that s starts with, and returns what follows them.
 func leadingNumber(s []byte) (n int64, rest []byte) {
 	for len(s) > 0 && s[0] >= '0' && s[0] <= '9' && n < 1000 {
 		n, s = 10*n+int64(s[0]-'0'), s[1:]
@@ -271,7 +275,7 @@ func (r *run) during(ctx context.Context) *failure {
 	}
 	var beside sync.WaitGroup
 	for _, c := range All() {
-		if c.Name == "trace" || c.Asked && !r.o.CPU {
+		if c.Lead || c.Asked && !r.o.CPU {
 			continue
 		}
 		for _, f := range c.Fetches {
@@ -280,21 +284,20 @@ func (r *run) during(ctx context.Context) *failure {
 			}
 		}
 	}
-	trace := find("trace")
-	n, fail := r.takeTrace(ctx, trace)
-	r.awaits.Store(false)
+	n, fail := r.takeTrace(ctx)
+	r.waiting.Store(false)
 	switch {
 	case fail != nil && (fail.kind == absent || fail.kind == refused) && r.kept > 0:
 		// The profiles and metrics of that time are still worth having.
 		r.o.Progress(Progress{Note: "trace: " + fail.text})
 		r.wait(ctx, begun)
 	case fail != nil && fail.kind != full && r.target != nil:
-		// So is what the kernel tells. Where it ended because the process did, there is no more to wait for.
+		// So is the kernel's data. If the trace ended because the process did, ctx is done by now.
 		r.wait(ctx, begun)
 	}
 	ticking()
 	r.trace = fail
-	r.book(trace, trace.Fetches[0], n, fail)
+	r.book(lead(), lead().Fetches[0], n, fail)
 	if fail != nil && n == 0 {
 		cancel()
 	}
@@ -305,7 +308,7 @@ func (r *run) during(ctx context.Context) *failure {
 	return nil
 }
 
-// wait waits the recording's time out.
+// wait waits until the recording's time is over.
 func (r *run) wait(ctx context.Context, begun time.Time) {
 	select {
 	case <-time.After(time.Until(begun.Add(r.o.For))):
@@ -313,36 +316,37 @@ func (r *run) wait(ctx context.Context, begun time.Time) {
 	}
 }
 
-// takeTrace waits for a while where somebody else is taking one: where the kernel is recorded meanwhile, no longer than was asked for.
-func (r *run) takeTrace(ctx context.Context, c *Collector) (int64, *failure) {
+// takeTrace fetches the trace. While another client is taking one it waits and tries again: if the
+// kernel is recorded meanwhile, no longer than the recording was to last.
+func (r *run) takeTrace(ctx context.Context) (int64, *failure) {
 	patience, retry := r.o.Timing.Busy, r.o.Timing.Retry
 	if r.target != nil {
 		patience = min(patience, r.o.For)
 		retry = min(retry, patience/4)
 	}
 	until := time.Now().Add(patience)
-	for told := false; ; told = true {
+	for first := true; ; first = false {
 		r.begun.Store(time.Now().UnixNano())
-		r.awaits.Store(false)
-		n, fail := r.fetch(ctx, c.Fetches[0], c.Hint)
+		r.waiting.Store(false)
+		n, fail := r.fetch(ctx, lead().Fetches[0], lead().Hint)
 		if fail == nil || fail.kind != busy || time.Now().Add(retry).After(until) {
 			return n, fail
 		}
-		if !told {
-			r.o.Progress(Progress{Note: fmt.Sprintf("trace: somebody else is taking a trace there: waiting up to %s for it to end", patience)})
+		if first {
+			r.o.Progress(Progress{Note: fmt.Sprintf("trace: another client is taking one: waiting up to %s for it to end", patience)})
 		}
-		r.awaits.Store(true)
+		r.waiting.Store(true)
 		select {
 		case <-time.After(retry):
 		case <-ctx.Done():
-			return 0, failf(stopped, "stopped while waiting for somebody else's trace to end")
+			return 0, failf(stopped, "stopped while waiting for another client's trace to end")
 		}
 	}
 }
 
 const progressEvery = 200 * time.Millisecond
 
-// tick tells how the recording goes, until the function it returns is called.
+// tick reports how the recording goes, until the function it returns is called.
 func (r *run) tick() func() {
 	done := make(chan struct{})
 	var wg sync.WaitGroup
@@ -351,8 +355,8 @@ func (r *run) tick() func() {
 		defer t.Stop()
 		for {
 			p := Progress{Doing: "recording", Elapsed: time.Since(time.Unix(0, r.begun.Load())), Of: r.o.For, Received: r.received.Load() + r.wrote.Load()}
-			if r.awaits.Load() {
-				p = Progress{Doing: "waiting for somebody else's trace to end"}
+			if r.waiting.Load() {
+				p = Progress{Doing: "waiting for another client's trace to end"}
 			}
 			r.o.Progress(p)
 			select {
@@ -364,124 +368,4 @@ func (r *run) tick() func() {
 		}
 	})
 	return sync.OnceFunc(func() { close(done); wg.Wait() })
-}
-
-// book puts a fetch's end into its collector's outcome, and that into the manifest.
-func (r *run) book(c *Collector, f Fetch, n int64, fail *failure) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	o := r.outcome[c.Name]
-	if o == nil {
-		o = &evidence.Collector{Name: c.Name, State: evidence.Ready}
-		r.outcome[c.Name] = o
-		r.order = append(r.order, c.Name)
-	}
-	if fail == nil || fail.kind != noAnswer {
-		r.heard = true
-	}
-	if n > 0 {
-		r.kept++
-		o.Members = append(o.Members, f.Member)
-	}
-	if fail != nil {
-		// The worse word stays: a whole second reading does not mend the first.
-		o.Why = fail.text
-		if o.State = evidence.Broken; (fail.kind == absent || fail.kind == refused) && len(o.Members) == 0 {
-			o.State = evidence.Unavailable
-		}
-	}
-	r.write()
-}
-
-// settle puts a collector's outcome into the manifest, in place of what was said of it before.
-func (r *run) settle(c evidence.Collector) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.outcome[c.Name] == nil {
-		r.order = append(r.order, c.Name)
-	}
-	r.outcome[c.Name] = &c
-	r.write()
-}
-
-// write writes the outcomes: those of the pprof table in its order, then the others as they came.
-func (r *run) write() {
-	names := make([]string, 0, len(r.order))
-	for _, c := range All() {
-		if r.outcome[c.Name] != nil {
-			names = append(names, c.Name)
-		}
-	}
-	for _, n := range r.order {
-		if !slices.Contains(names, n) {
-			names = append(names, n)
-		}
-	}
-	r.w.Update(func(m *evidence.Manifest) {
-		m.Collectors = m.Collectors[:0:0]
-		for _, n := range names {
-			kept := *r.outcome[n]
-			kept.Members = slices.Clone(kept.Members)
-			m.Collectors = append(m.Collectors, kept)
-		}
-	})
-}
-
-// tell says in a line each what is not as it should be. What a service merely does not offer is left to the report,
-// which has it under what could not be checked.
-func (r *run) tell(stopped bool) {
-	for _, name := range r.order {
-		o := r.outcome[name]
-		if o.State != evidence.Broken || o.Why == r.told || stopped && strings.HasPrefix(o.Why, "stopped") {
-			continue
-		}
-		switch {
-		case name == "trace" && slices.Contains(o.Members, evidence.TraceMember):
-			r.o.Progress(Progress{Note: fmt.Sprintf("trace: %s; the %s that came are kept", o.Why, size(r.received.Load()))})
-		case find(name) == nil || name == "trace" && r.target != nil:
-			r.o.Progress(Progress{Note: name + ": " + o.Why})
-		}
-	}
-}
-
-// verdict turns what happened into the one error a person sees.
-func (r *run) verdict(fail *failure) error {
-	what := "record " + r.at.shown()
-	if r.target != nil {
-		what = fmt.Sprintf("record pid %d", r.o.PID)
-	}
-	switch {
-	case fail != nil && fail.kind == full:
-		return &Error{What: "record", Why: fail.text, Full: true}
-	case fail != nil && fail.kind == busy:
-		return &Error{What: what, Why: fail.text}
-	case r.outcome["trace"] != nil && len(r.outcome["trace"].Members) > 0, r.kept > 0 && fail == nil:
-		return nil
-	case fail != nil:
-		return &Error{What: what, Why: fail.text}
-	case r.trace != nil:
-		return &Error{What: what, Why: r.trace.text}
-	}
-	return &Error{What: what, Why: r.nothing()}
-}
-
-// nothing tells why nothing at all came.
-func (r *run) nothing() string {
-	for _, name := range r.order {
-		if o := r.outcome[name]; o.Why != "" {
-			return name + ": " + o.Why
-		}
-	}
-	return errNothing.Error()
-}
-
-var errNothing = errors.New("stopped before anything was recorded")
-
-func find(name string) *Collector {
-	for _, c := range collectors {
-		if c.Name == name {
-			return c
-		}
-	}
-	return nil
 }

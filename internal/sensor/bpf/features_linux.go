@@ -221,8 +221,8 @@ func selfNS() (uint32, error) {
 	return uint32(st.Ino), nil
 }
 
-// Permit is what would permit recording, where that is what is missing.
-const Permit = "needs CAP_BPF and CAP_PERFMON: run it with sudo, or once: sudo setcap cap_bpf,cap_perfmon,cap_sys_ptrace,cap_syslog,cap_dac_read_search+ep "
+// permit is what would permit recording, where that is what is missing.
+const permit = "needs CAP_BPF and CAP_PERFMON: run it with sudo, or once: sudo setcap cap_bpf,cap_perfmon,cap_sys_ptrace,cap_syslog,cap_dac_read_search+ep "
 
 // ErrRefused is of a kernel, or a user's rights, with which nothing can be recorded.
 var ErrRefused = errors.New("refused")
@@ -271,7 +271,7 @@ func refusal(what string, err error) error {
 		if e != nil {
 			self = "whystall"
 		}
-		return fmt.Errorf("%s: %w: %s%s", what, unix.EPERM, Permit, self)
+		return fmt.Errorf("%s: %w: %s%s", what, unix.EPERM, permit, self)
 	case errors.Is(err, unix.EMFILE):
 		return fmt.Errorf("%s: %w: it takes some 100, and two more for each CPU: raise ulimit -n", what, unix.EMFILE)
 	case errors.As(err, &ve):

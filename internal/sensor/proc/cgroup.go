@@ -56,8 +56,8 @@ const (
 	maxRead   = 4 << 20
 )
 
-// Controllers are those that Groups looks for.
-var Controllers = []string{"cpu", "cpuacct", "cpuset", "memory"}
+// controllers are those that Groups looks for.
+var controllers = []string{"cpu", "cpuacct", "cpuset", "memory"}
 
 // Groups finds the process' groups. A controller whose hierarchy is not mounted, or that v2 has not enabled for any level, is missing from the answer,
 // with a reason in why.
@@ -67,7 +67,7 @@ func (f FS) Groups(pid int) (groups []Group, why []string, err error) {
 		return nil, nil, err
 	}
 	member := parseMembership(b)
-	for _, c := range Controllers {
+	for _, c := range controllers {
 		g, reason := f.group(pid, c, member)
 		if reason != "" {
 			why = append(why, c+": "+reason)

@@ -20,5 +20,4 @@ type Frame struct {
 	Offset uint64
 
 	Inferred bool // callers between this frame and the one before may be missing: that one's code keeps no frame pointers
-	Inlined  bool // Func was inlined into the next frame's, which has the same Addr
 }

@@ -233,7 +233,7 @@ func FuzzELF(f *testing.F) {
 		for _, table := range []string{".symtab", ".dynsym"} {
 			if tab, err := readFuncs(im, table); err == nil && tab != nil {
 				for i := range uint64(8) {
-					Demangle(tab.find(addr + i*7))
+					readable(tab.find(addr + i*7))
 				}
 			}
 		}

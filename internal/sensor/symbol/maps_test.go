@@ -144,7 +144,7 @@ func TestSchedOf(t *testing.T) {
 	}
 }
 
-func TestDemangle(t *testing.T) {
+func TestReadable(t *testing.T) {
 	for in, want := range map[string]string{
 		"_ZN4deep6crunchEl": "deep::crunch",
 		"_RNvC6_123foo3bar": "123foo::bar",
@@ -154,17 +154,17 @@ func TestDemangle(t *testing.T) {
 		"_ZN4core3fmt5Write9write_fmt17h0123456789abcdefE": "core::fmt::Write::write_fmt",
 		"_Z" + strings.Repeat("N", 3000):                   "_Z" + strings.Repeat("N", 3000),
 	} {
-		if got := Demangle(in); got != want {
+		if got := readable(in); got != want {
 			t.Errorf("%.60s: %.80q, want %.80q", in, got, want)
 		}
 	}
 }
 
-func FuzzDemangle(f *testing.F) {
+func FuzzReadable(f *testing.F) {
 	f.Add("_ZN4deep6crunchEl")
 	f.Add("_RNvC6_123foo3bar")
 	f.Fuzz(func(t *testing.T, s string) {
-		if out := Demangle(s); len(out) > max(len(s), 4<<10) {
+		if out := readable(s); len(out) > max(len(s), 4<<10) {
 			t.Errorf("%d bytes become %d", len(s), len(out))
 		}
 	})

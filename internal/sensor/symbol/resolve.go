@@ -66,14 +66,14 @@ func (t *Table) resolve(m *mapping, addr uint64) []Frame {
 		frames := make([]Frame, len(names))
 		for i, s := range names {
 			frames[i] = fr
-			frames[i].Func, frames[i].Inlined = s, i < len(names)-1
+			frames[i].Func = s
 		}
 		return frames
 	}
 	t.loadFuncs(mod)
 	for _, f := range mod.tabs {
 		if s := f.find(linked); s != "" {
-			fr.Func = Demangle(s)
+			fr.Func = readable(s)
 			break
 		}
 	}
@@ -160,8 +160,8 @@ func (t *Table) vdso() *module {
 	return t.kernel
 }
 
-// Demangle gives a C++ or Rust name as its language has it, without parameters; any other as it is.
-func Demangle(name string) (out string) {
+// readable gives a C++ or Rust name as its language has it, without parameters; any other as it is.
+func readable(name string) (out string) {
 	if !strings.HasPrefix(name, "_Z") && !strings.HasPrefix(name, "_R") && !strings.HasPrefix(name, "__Z") {
 		return name
 	}
