@@ -16,9 +16,10 @@ import (
 
 const module = "github.com/whystall/whystall/"
 
-// Data flows down this list; imports point up it. Beside a room stands what it may import besides std:
-// rooms by their folder, other modules by their path or the begin of it. A room's subfolders are of the
-// room unless they are listed. A room with nothing beside it, and every room not listed, may import std only.
+// Data flows down this list; imports point up it. Beside a room stands what it may import besides
+// std: rooms by their folder, other modules by their path or the begin of it. A room's subfolders
+// are of the room unless they are listed. A room with nothing beside it, and every room not listed,
+// may import std only.
 const rooms = `
 exectrace
 internal/sensor/proc
@@ -43,15 +44,15 @@ internal/arrows
 cmd/whystall        internal/cli
 `
 
-// What tests may import beyond their room's own list, and every test besides. Tests read real traces, so
-// all may use the reader.
+// What tests may import beyond their room's own list, and every test besides. Tests read real
+// traces, so all may use the reader.
 const testRooms = `
 *                   exectrace internal/need
 exectrace           golang.org/x/exp/trace
 internal/detect     internal/format internal/request internal/timeline/twin
 internal/report     internal/format internal/request internal/detect
 internal/cli        github.com/rogpeppe/go-internal/testscript github.com/google/pprof/profile
-internal/format     internal/timeline
+internal/format     github.com/rogpeppe/go-internal/txtar
 internal/sched      internal/timeline
 internal/timeline   internal/timeline/twin
 internal/timeline/twin internal/timeline
@@ -176,7 +177,8 @@ func permitted(p, room string, may []string) bool {
 	return false
 }
 
-// within tells whether p is the folder dir or under it; a dir that ends in a slash is only what is under it.
+// within tells whether p is the folder dir or under it; a dir that ends in a slash is only what is
+// under it.
 func within(p, dir string) bool {
 	return p == dir || strings.HasPrefix(p, strings.TrimSuffix(dir, "/")+"/")
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/whystall/whystall/internal/sensor/proc"
 )
 
-// readings writes a member of files of the kernel's as they came, one after another, each under a line with its time and path: what a person can
-// read as well. format.Readings reads it back.
+// readings writes a member of the kernel's files as they came, one after another, each under a line with
+// its time and path. A person can read it as well; format.Gather reads it back.
 type readings struct {
 	fs   proc.FS
 	w    io.Writer

@@ -61,7 +61,7 @@ func (s *Set) Has(stream string) bool {
 // Gaps lists what is known to be missing, by stream.
 func (s *Set) Gaps() []Record {
 	var out []Record
-	for _, stream := range slices.Sorted(maps.Keys(s.byStream)) {
+	for _, stream := range s.Names() {
 		for _, r := range s.byStream[stream] {
 			if r.Shape == GapShape {
 				out = append(out, r)
@@ -70,6 +70,9 @@ func (s *Set) Gaps() []Record {
 	}
 	return out
 }
+
+// Names lists the streams that have records, gaps included, in the order of their names.
+func (s *Set) Names() []string { return slices.Sorted(maps.Keys(s.byStream)) }
 
 // All gives a stream's records in the order they were added.
 func (s *Set) All(stream string) []Record { return s.byStream[stream] }

@@ -1,10 +1,11 @@
 package format
 
 import (
-	"bytes"
 	"flag"
 	"os"
+	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,9 +14,14 @@ import (
 
 var update = flag.Bool("update", false, "rewrite goldens")
 
-// golden holds got to testdata/NAME.golden.
+// golden holds got to testdata/NAME.golden. One without a record or an error is refused: a file
+// that gives nothing must say why.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
+	if !slices.ContainsFunc(strings.Split(got, "\n"), func(line string) bool { return line != "" && !strings.HasPrefix(line, "# kind: ") }) {
+		t.Errorf("%s: no record and no error", name)
+		return
+	}
 	file := filepath.Join("testdata", name+".golden")
 	if *update {
 		if err := os.WriteFile(file, []byte(got), 0o666); err != nil {
@@ -41,112 +47,30 @@ func testdata(t testing.TB, name string) []byte {
 	return b
 }
 
-// dump prints a set as text, in the order of the table of streams.
+// dump prints a set as text, by stream.
 func dump(s *evidence.Set) string {
 	var b strings.Builder
-	for _, st := range Streams {
-		for _, r := range s.All(st.Name) {
+	for _, stream := range s.Names() {
+		for _, r := range s.All(stream) {
 			b.WriteString(r.String() + "\n")
 		}
 	}
 	return b.String()
 }
 
+// gather reads files of testdata, a second after one another.
 func gather(t *testing.T, names ...string) (*evidence.Set, []Kind, []error) {
 	t.Helper()
 	var items []Item
 	for i, n := range names {
-		items = append(items, Item{Name: n, Data: testdata(t, n), Time: int64(i+1) * 1e9})
+		items = append(items, Item{Name: path.Base(n), Data: testdata(t, n), Time: int64(i+1) * 1e9})
 	}
 	return Gather(items)
 }
 
-// Each file is from a real program; what is read of it stands beside it.
-func TestFiles(t *testing.T) {
-	for _, tc := range []struct {
-		name, problem string
-		kinds         Kind
-		files         []string
-	}{
-		{"metrics-default", "", KindMetrics, []string{"metrics-default.txt"}},
-		{"metrics-all", "", KindMetrics, []string{"metrics-all.txt"}},
-		{"vars", "", KindVars, []string{"vars.begin.json"}},
-		{"heap-text", "", KindHeapText, []string{"heap-text.txt"}},
-		{"memstats", "", KindHeapText, []string{"memstats.txt"}},
-		{"mutex", "", KindPprof, []string{"mutex.begin.pb.gz", "mutex.end.pb.gz"}},
-		{"mutex-rate", "", KindMutexText, []string{"mutex-rate.txt"}},
-		{"block", "", KindPprof, []string{"block.pb.gz"}},
-		{"block-off", "", KindPprof, []string{"block.end.pb.gz"}},
-		{"heap", "", KindPprof, []string{"heap.begin.pb.gz", "heap.end.pb.gz"}},
-		{"heap-alone", "", KindPprof, []string{"heap.end.pb.gz"}},
-		{"goroutine", "", KindPprof, []string{"goroutine.end.pb.gz"}},
-		{"cpu", "", KindPprof, []string{"cpu.pb.gz"}},
-		{"threadcreate", "read threadcreate.pb.gz: a pprof profile of [threadcreate/count]: not one that is used here", KindPprof, []string{"threadcreate.pb.gz"}},
-		{"gctrace", `gctrace.log: read gctrace: line 9: want gc N @TIMEs P%: ..., got "gc 10 @x"`, KindGCTrace, []string{"gctrace.log"}},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			set, kinds, problems := gather(t, tc.files...)
-			for i, k := range kinds {
-				if k != tc.kinds {
-					t.Errorf("%s is %s, want %s", tc.files[i], k, tc.kinds)
-				}
-			}
-			problem := ""
-			for _, p := range problems {
-				if p != nil {
-					problem += p.Error()
-				}
-			}
-			if problem != tc.problem {
-				t.Errorf("problem %s\nwant    %s", problem, tc.problem)
-			}
-			golden(t, tc.name, dump(set))
-		})
-	}
-}
-
-// Every stream that a parser gives is in the table, and has its shape there in words.
-func TestStreamsTable(t *testing.T) {
-	listed := map[string]string{}
-	for _, s := range Streams {
-		if listed[s.Name] != "" || s.Doc == "" {
-			t.Errorf("%s: twice, or without a word", s.Name)
-		}
-		listed[s.Name] = s.Doc
-	}
-	given := map[string]evidence.Shape{}
-	for _, m := range metrics {
-		given[m.stream] = m.shape
-	}
-	files, _ := os.ReadDir("testdata")
-	for _, f := range files {
-		if strings.HasSuffix(f.Name(), ".golden") {
-			records, err := evidence.ParseText(bytes.NewReader(testdata(t, f.Name())))
-			if err != nil {
-				t.Errorf("%s: %v", f.Name(), err)
-			}
-			for _, r := range records {
-				given[r.Stream] = r.Shape
-			}
-		}
-	}
-	for name, shape := range given {
-		doc, ok := listed[name]
-		if !ok {
-			t.Errorf("%s is not in the table", name)
-		} else if !strings.HasPrefix(strings.ToLower(doc), shape.String()) {
-			t.Errorf("%s is a %s, its doc says %q", name, shape, doc)
-		}
-		delete(listed, name)
-	}
-	for name := range listed {
-		t.Errorf("%s is in the table, and no test gives it", name)
-	}
-}
-
 // Two sources of the same stream are not mixed: growth between two sources is none.
 func TestFirstSourceCounts(t *testing.T) {
-	set, _, _ := gather(t, "vars.begin.json", "metrics-default.txt")
+	set, _, _ := gather(t, "vars/memstats.json", "metrics/default.txt")
 	if n := len(set.All("/go/gc/cycles:gc-cycles")); n != 1 {
 		t.Errorf("%d readings, want that of the metrics alone", n)
 	}
@@ -214,12 +138,8 @@ func TestIdentify(t *testing.T) {
 
 // FuzzGather gives anything to whatever parser it looks like.
 func FuzzGather(f *testing.F) {
-	files, _ := os.ReadDir("testdata")
-	for _, e := range files {
-		if e.IsDir() {
-			continue
-		}
-		b := testdata(f, e.Name())
+	for _, name := range allSamples(f) {
+		b := testdata(f, name)
 		if plain, err := Gunzip(b, 1<<20); err == nil {
 			b = plain // a packed one is beyond what a fuzzer can change to any purpose
 		}
@@ -229,13 +149,13 @@ func FuzzGather(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		set, _, _ := Gather([]Item{{Name: "a", Data: data, Time: 1}, {Name: "mutex", Data: data, Time: 2}})
-		for _, s := range Streams {
-			for _, r := range set.All(s.Name) {
+		for _, stream := range set.Names() {
+			for _, r := range set.All(stream) {
 				if again, err := evidence.ParseRecord(r.String()); err != nil || again.String() != r.String() {
 					t.Fatalf("%s is not a record that can be kept: %v", r, err)
 				}
 			}
-			set.Delta(s.Name)
+			set.Delta(stream)
 		}
 	})
 }

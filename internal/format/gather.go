@@ -1,8 +1,9 @@
 package format
 
 import (
-	"bytes"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/whystall/whystall/internal/evidence"
@@ -10,47 +11,31 @@ import (
 
 // Item is one file's content, or one member's of a case.
 type Item struct {
-	Name string // for errors, and to tell an empty mutex profile from an empty block profile
+	Name string // for errors, and where the content alone says too little: empty profiles, files of one number
 	Data []byte
 	Time int64 // CLOCK_MONOTONIC ns when it was read; 0: not known. Items of one kind are in the order they were read.
 }
 
-// Gather parses items and puts what they say together: readings of one profile are subtracted, and where two sources speak of
-// the same stream the first listed here is taken: the kernel's files, metrics, expvar, a heap profile as text, gctrace. The errors are one for each item that could not be
-// read, or not wholly; problems[i] is about items[i], nil where there is none.
+// Gather parses items and puts what they say together: readings of one profile are subtracted, and
+// where two sources give the same stream, the one of the lower rank is taken. The errors are one
+// for each item that could not be read, or not wholly; problems[i] is about items[i], nil where
+// there is none.
 func Gather(items []Item) (set *evidence.Set, kinds []Kind, problems []error) {
-	set = &evidence.Set{}
+	g := &gatherer{left: maxAllUnpacked, sources: map[int][]evidence.Record{}, joints: map[int]joint{}}
 	kinds = make([]Kind, len(items))
 	problems = make([]error, len(items))
-	g := gatherer{left: maxAllUnpacked, sources: map[Kind][]evidence.Record{}, profiles: map[ProfileKind][]*Profile{}, at: map[ProfileKind]int64{}, item: map[ProfileKind]int{}}
 	for i, it := range items {
-		kinds[i], problems[i] = g.read(i, it)
+		g.item = i
+		kinds[i], problems[i] = g.read(it)
 	}
-	for _, kind := range []ProfileKind{ProfileMutex, ProfileBlock, ProfileHeap, ProfileGoroutine, ProfileCPU} {
-		if len(g.profiles[kind]) == 0 {
-			continue
-		}
-		records, err := Profiles(kind, g.profiles[kind], g.at[kind])
-		if err != nil {
-			problems[g.item[kind]] = fmt.Errorf("%s: %w", items[g.item[kind]].Name, err)
-		}
-		g.sources[KindPprof] = append(g.sources[KindPprof], records...)
-	}
-	if g.proc != nil {
-		g.sources[KindReadings] = g.proc.finish()
-	}
-	for _, source := range []Kind{KindReadings, KindMetrics, KindVars, KindHeapText, KindGCTrace, KindMutexText, KindPprof, KindRecords} {
-		had := map[string]bool{}
-		for _, r := range g.sources[source] {
-			if _, seen := had[r.Stream]; !seen {
-				had[r.Stream] = set.Has(r.Stream)
-			}
-			if !had[r.Stream] {
-				set.Add(r)
-			}
+	for _, rank := range slices.Sorted(maps.Keys(g.joints)) {
+		records, errs := g.joints[rank].finish()
+		g.sources[rank] = append(g.sources[rank], records...)
+		for i, err := range errs {
+			problems[i] = fmt.Errorf("%s: %w", items[i].Name, err)
 		}
 	}
-	return set, kinds, problems
+	return g.merge(), kinds, problems
 }
 
 // Bounds of all items together: a case from anywhere may have thousands of them, each packed small.
@@ -60,16 +45,32 @@ const (
 )
 
 type gatherer struct {
-	left     int64 // bytes that may still be unpacked
-	records  int
-	sources  map[Kind][]evidence.Record
-	profiles map[ProfileKind][]*Profile
-	at       map[ProfileKind]int64
-	item     map[ProfileKind]int
-	proc     *procState // of all files of the kernel's; nil: there are none
+	item    int   // index of the one that is read
+	left    int64 // bytes that may still be unpacked
+	records int
+	sources map[int][]evidence.Record // by rank
+	joints  map[int]joint             // by rank
 }
 
-func (g *gatherer) read(i int, it Item) (Kind, error) {
+// joint is what several files say together: a pair of profiles, the kernel's files.
+type joint interface {
+	// finish gives the records, and an error for an item that turned out not to fit, by its index.
+	finish() ([]evidence.Record, map[int]error)
+}
+
+// jointOf finds the joint of the rows with this rank, or makes it with the first of their files.
+func jointOf[J joint](g *gatherer, rank int, create func() J) J {
+	j, ok := g.joints[rank].(J)
+	if !ok {
+		j = create()
+		g.joints[rank] = j
+	}
+	return j
+}
+
+var errTooMany = fmt.Errorf("more than %d records in all", maxRecords)
+
+func (g *gatherer) read(it Item) (Kind, error) {
 	data, err := Gunzip(it.Data, min(maxUnpacked, g.left))
 	if err != nil && g.left < maxUnpacked {
 		err = fmt.Errorf("unpack: with the files before it more than %d MiB", maxAllUnpacked>>20)
@@ -78,74 +79,46 @@ func (g *gatherer) read(i int, it Item) (Kind, error) {
 		return KindGzip, fmt.Errorf("read %s: %w", it.Name, err)
 	}
 	g.left = max(0, g.left-int64(len(data)))
-	kind := Identify(data[:min(len(data), HeadSize)])
-	if kind == KindUnknown && hasGCTrace(data) {
-		kind = KindGCTrace // a log may be long before its first one
+	it.Data = data
+	known := identifyWhole(it.Name, data)
+	switch {
+	case len(known) == 0:
+		return KindUnknown, fmt.Errorf("read %s: %s: not a kind of file that is used here", it.Name, KindUnknown)
+	case len(known) > 1:
+		return KindUnknown, fmt.Errorf("read %s: it may be %s or %s, and nothing in it says which", it.Name, known[0].kind, known[1].kind)
 	}
-	var records []evidence.Record
-	switch kind {
-	case KindPprof:
-		p, err := ParseProfile(data)
-		if err != nil {
-			return kind, fmt.Errorf("%s: %w", it.Name, err)
-		}
-		which := p.Which(it.Name)
-		if which == ProfileOther {
-			return kind, fmt.Errorf("read %s: a pprof profile of %v: not one that is used here", it.Name, p.Types)
-		}
-		g.profiles[which] = firstAndLast(append(g.profiles[which], p))
-		g.at[which], g.item[which] = it.Time, i
-		return kind, nil
-	case KindMutexText:
-		records, err = MutexText(data, it.Time)
-	case KindMetrics:
-		records, err = Metrics(data, it.Time)
-	case KindVars:
-		records, err = Vars(data, it.Time)
-	case KindHeapText:
-		records, err = HeapText(data, it.Time)
-	case KindGCTrace:
-		records, err = GCTrace(data)
-	case KindRecords:
-		records, err = evidence.ParseText(bytes.NewReader(data))
-	default:
-		if kind == KindUnknown {
-			kind = byName(it.Name, data)
-		}
-		if kind == KindReadings || procFileOf(kind) != nil {
-			return kind, g.readProc(kind, it.Name, data, it.Time)
-		}
-		return kind, fmt.Errorf("read %s: %s: not a kind of file that is used here", it.Name, kind)
+	r := known[0]
+	if flaw := r.flaw(); flaw != "" {
+		return r.kind, fmt.Errorf("read %s: %s: its row in the table of formats is flawed: %s", it.Name, r.kind, flaw)
 	}
-	if g.records += len(records); g.records > maxRecords {
-		return kind, fmt.Errorf("read %s: more than %d records in all", it.Name, maxRecords)
+	if r.parse == nil {
+		return r.kind, fmt.Errorf("read %s: %s: not a kind of file that is used here", it.Name, r.kind)
 	}
-	g.sources[kind] = append(g.sources[kind], records...)
+	records, err := r.parse(g, it)
+	if g.records += len(records); g.records > maxRecords || errors.Is(err, errTooMany) {
+		return r.kind, fmt.Errorf("read %s: %w", it.Name, errTooMany)
+	}
+	g.sources[r.rank] = append(g.sources[r.rank], records...)
 	if err != nil {
 		err = fmt.Errorf("%s: %w", it.Name, err)
 	}
-	return kind, err
+	return r.kind, err
 }
 
-// firstAndLast keeps of many readings those that are used.
-func firstAndLast(p []*Profile) []*Profile {
-	slices.SortStableFunc(p, byTime)
-	if len(p) > 2 {
-		p = []*Profile{p[0], p[len(p)-1]}
+// merge puts the sources together. A stream is the first source's that has it, a gap of that one
+// apart: what it lacks another may know.
+func (g *gatherer) merge() *evidence.Set {
+	set := &evidence.Set{}
+	for _, rank := range slices.Sorted(maps.Keys(g.sources)) {
+		taken := map[string]bool{}
+		for _, r := range g.sources[rank] {
+			if _, asked := taken[r.Stream]; !asked {
+				taken[r.Stream] = set.Has(r.Stream)
+			}
+			if !taken[r.Stream] {
+				set.Add(r)
+			}
+		}
 	}
-	return p
-}
-
-func (g *gatherer) readProc(kind Kind, name string, data []byte, t int64) error {
-	if g.proc == nil {
-		g.proc = newProcState()
-	}
-	err := g.proc.read(kind, name, data, t)
-	if err != nil {
-		err = fmt.Errorf("%s: read %s: %w", name, kind, err)
-	}
-	if len(g.proc.out) > maxRecords {
-		return fmt.Errorf("read %s: more than %d records in all", name, maxRecords)
-	}
-	return err
+	return set
 }

@@ -10,16 +10,36 @@ import (
 	"github.com/whystall/whystall/internal/evidence"
 )
 
-// maxCycles bounds what a log can make us hold: days of an ordinary program, half an hour of one at 50 cycles a second.
+// KindGCTrace is a log that holds lines of GODEBUG=gctrace=1.
+const KindGCTrace Kind = "gctrace lines"
+
+// A gctrace line may be quoted: in the help of a metric, or in the text of a record.
+var _ = register(&row{
+	kind: KindGCTrace, name: "gctrace", rank: rankLog,
+	line:     func(line string) bool { return gctraceStart(line) >= 0 },
+	anywhere: hasGCTrace,
+	yields:   []Kind{KindMetrics, KindRecords},
+	parse:    alone(func(log []byte, _ int64) ([]evidence.Record, error) { return GCTrace(log) }),
+	streams: []evidence.Stream{ // their Time is ns since the program started
+		{Name: "/go/gctrace/cycle:ns", Doc: "Interval. One GC cycle, first stop-the-world to last; Value its wall time."},
+		{Name: "/go/gctrace/stw:ns", Doc: "Sample. Stop-the-world time of the cycle that began then."},
+		{Name: "/go/gctrace/cpu:percent", Doc: "Sample. Share of CPU time since the program started that GC used."},
+		{Name: "/go/gctrace/forced:events", Doc: "Event. The cycle was asked for by runtime.GC."},
+	},
+	also: []string{"/go/gc/cycles:gc-cycles", "/go/gc/heap/goal:bytes", "/go/gc/heap/live:bytes", "/go/sched/gomaxprocs:threads"},
+})
+
+// maxCycles bounds what a log can make us hold: days of an ordinary program, half an hour of one at
+// 50 cycles a second.
 const maxCycles = 100_000
 
-// GCTrace parses the lines that GODEBUG=gctrace=1 prints, wherever they stand in a log. Their shape since Go 1.5
-// (package runtime's documentation):
+// GCTrace parses the lines that GODEBUG=gctrace=1 prints, wherever they stand in a log. Their shape
+// since Go 1.5 (package runtime's documentation):
 //
 //	gc 7 @1.234s 5%: 0.018+1.2+0.003 ms clock, 0.14+0.35/1.1/0+0.02 ms cpu, 4->5->1 MB, 4 MB goal, 0 MB stacks, 0 MB globals, 8 P (forced)
 //
-// Times are ns since the program began. A line that begins like one and does not go on like one is an error; the rest is
-// returned with it.
+// Times are ns since the program started. A line that starts like one and does not go on like one
+// is an error; the rest is returned with it.
 func GCTrace(log []byte) ([]evidence.Record, error) {
 	var (
 		out    []evidence.Record
@@ -46,7 +66,7 @@ func GCTrace(log []byte) ([]evidence.Record, error) {
 	return out, first
 }
 
-// gctraceStart is where in a line of a log "gc 7 @" stands; -1 where it does not.
+// gctraceStart finds the offset of "gc 7 @" in a line of a log; -1 where it does not stand there.
 func gctraceStart(line string) int {
 	for from := 0; ; {
 		i := strings.Index(line[from:], "gc ")
@@ -63,7 +83,7 @@ func gctraceStart(line string) int {
 	}
 }
 
-// hasGCTrace tells whether a log has such a line anywhere.
+// hasGCTrace reports whether a log has such a line anywhere.
 func hasGCTrace(log []byte) bool {
 	for len(log) > 0 {
 		line, rest, _ := bytes.Cut(log, []byte("\n"))
@@ -82,12 +102,12 @@ func gctraceLine(line string) ([]evidence.Record, error) {
 		return nil, fmt.Errorf("want gc N @TIMEs P%%: ..., got %.60q", line)
 	}
 	number, err1 := strconv.ParseFloat(f[1], 64)
-	began, err2 := strconv.ParseFloat(strings.TrimSuffix(f[2][1:], "s"), 64)
+	start, err2 := strconv.ParseFloat(strings.TrimSuffix(f[2][1:], "s"), 64)
 	percent, err3 := strconv.ParseFloat(strings.TrimSuffix(f[3], "%"), 64)
-	if err1 != nil || err2 != nil || err3 != nil || !(began >= 0 && began < 1e9) || !(number < 1<<53) || !(math.Abs(percent) < 1e6) {
+	if err1 != nil || err2 != nil || err3 != nil || !(start >= 0 && start < 1e9) || !(number < 1<<53) || !(math.Abs(percent) < 1e6) {
 		return nil, fmt.Errorf("numbers of %.60q", head)
 	}
-	t := int64(began * 1e9)
+	t := int64(start * 1e9)
 	out := []evidence.Record{
 		{Stream: "/go/gc/cycles:gc-cycles", Shape: evidence.Counter, Time: t, Value: number},
 		{Stream: "/go/gctrace/cpu:percent", Shape: evidence.Sample, Time: t, Value: percent},

@@ -2,179 +2,132 @@ package format
 
 import (
 	"bytes"
-	"compress/gzip"
-	"encoding/binary"
-	"io"
+	"path"
+	"slices"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/whystall/whystall/internal/evidence"
 )
 
-// Kind is what a file is, known by its content. Its text is for people.
+// Kind is what a file is, known by its content. Its text is for people. Each kind stands in the
+// file of its row.
 type Kind string
 
-// What this room knows. The execution trace is only recognised here: exectrace parses it.
-const (
-	KindUnknown   Kind = "not known"
-	KindEmpty     Kind = "empty"
-	KindTrace     Kind = "a Go execution trace"
-	KindPprof     Kind = "a pprof profile"
-	KindGzip      Kind = "gzip"
-	KindZip       Kind = "a zip"
-	KindMutexText Kind = "a mutex profile as text"
-	KindHeapText  Kind = "a heap profile as text"
-	KindMetrics   Kind = "Prometheus metrics"
-	KindVars      Kind = "expvar JSON"
-	KindGCTrace   Kind = "gctrace lines"
-	KindHTML      Kind = "a web page"
-	KindRecords   Kind = "records as text"
-)
+// KindUnknown is what no row knows, or what more than one does.
+const KindUnknown Kind = "not known"
 
-// HeadSize is how many first bytes Identify wants to see; fewer are enough where the file is shorter.
+// HeadSize is how many first bytes Identify wants to see; fewer are enough where the file is
+// shorter.
 const HeadSize = 8 << 10
 
-// Identify tells what a file is by its first bytes. A gzip file is KindGzip: what is in it is for the caller to look
-// at, with Gunzip.
-func Identify(head []byte) Kind {
-	switch {
-	case len(head) == 0:
-		return KindEmpty
-	case bytes.HasPrefix(head, []byte("go 1.")) && len(head) >= 16 && bytes.HasPrefix(bytes.TrimLeft(head[5:16], "0123456789"), []byte(" trace")):
-		return KindTrace
-	case bytes.HasPrefix(head, []byte("\x1f\x8b")):
-		return KindGzip
-	case bytes.HasPrefix(head, []byte("PK\x03\x04")), bytes.HasPrefix(head, []byte("PK\x05\x06")):
-		return KindZip
-	case bytes.HasPrefix(head, []byte("--- mutex:\n")):
-		return KindMutexText
-	case bytes.HasPrefix(head, []byte("heap profile: ")), bytes.HasPrefix(head, []byte(memStatsHead)):
-		return KindHeapText
-	}
-	if looksLikeProto(head) {
-		return KindPprof
-	}
-	if bytes.IndexByte(head, 0) >= 0 {
-		return KindUnknown
-	}
-	return identifyText(head)
+// head is the start of a file, as recognisers want it.
+type head struct {
+	data  []byte
+	text  string // data without a byte order mark; "" where a zero byte says that this is no text
+	start string // text from its first character that is not blank
 }
 
-// looksLikeProto recognises an uncompressed profile: all fields that head has room for are those of profile.proto, and a ValueType
-// is among them. Go writes that first or, of a CPU profile, second.
-func looksLikeProto(head []byte) bool {
-	const valueTypes = 1<<1 | 1<<11
-	const lengths, numbers = 1<<1 | 1<<2 | 1<<3 | 1<<4 | 1<<5 | 1<<6 | 1<<11 | 1<<13, 1<<7 | 1<<8 | 1<<9 | 1<<10 | 1<<12 | 1<<13 | 1<<14 | 1<<15
-	typed := false
-	for n := 0; n < 32 && len(head) > 0; n++ {
-		field, wire := head[0]>>3, head[0]&7
-		size, used := binary.Uvarint(head[1:])
-		switch {
-		case head[0]&0x80 != 0 || used <= 0:
-			return typed && len(head) < 10 // cut where head ends
-		case wire == 2 && lengths>>field&1 == 1:
-			if valueTypes>>field&1 == 1 {
-				if !isValueType(head[1:]) {
-					return false
-				}
-				typed = true
-			}
-			used += int(min(size, HeadSize))
-		case wire == 0 && numbers>>field&1 == 1:
-		default:
-			return false
-		}
-		head = head[min(len(head), 1+used):]
+func newHead(data []byte) head {
+	h := head{data: data}
+	if bytes.IndexByte(data, 0) >= 0 {
+		return h
 	}
-	return typed
+	h.text = string(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")))
+	if !utf8.ValidString(h.text[:max(0, len(h.text)-utf8.UTFMax)]) {
+		h.text = strings.ToValidUTF8(h.text, "?")
+	}
+	h.start = strings.TrimLeft(h.text, " \t\r\n")
+	return h
 }
 
-// isValueType recognises a short message of two indexes, its length in front.
-func isValueType(b []byte) bool {
-	if len(b) == 0 || b[0] < 2 || b[0] > 22 || int(b[0]) >= len(b) {
-		return false
-	}
-	return fields(b[1:1+b[0]], func(num uint64, wire int, _ uint64, _ []byte) error {
-		if wire != 0 || num > 2 {
-			return errWire
-		}
-		return nil
-	}) == nil
-}
-
-// identifyText looks at the first lines. A log may begin with anything before its first gctrace line, so all of head is looked at.
-func identifyText(head []byte) Kind {
-	text := string(bytes.TrimPrefix(head, []byte("\xef\xbb\xbf")))
-	if !utf8.ValidString(text[:max(0, len(text)-utf8.UTFMax)]) {
-		text = strings.ToValidUTF8(text, "?")
-	}
-	if kind := identifyProc(text); kind != KindUnknown {
-		return kind
-	}
-	start := strings.ToLower(strings.TrimLeft(text, " \t\r\n"))
-	if strings.HasPrefix(start, "<!doctype") || strings.HasPrefix(start, "<html") || strings.HasPrefix(start, "<?xml") || strings.HasPrefix(start, "<head") {
-		return KindHTML
-	}
-	if strings.HasPrefix(start, "{") {
-		if strings.Contains(text, `"memstats"`) || strings.Contains(text, `"cmdline"`) {
-			return KindVars
-		}
-		return KindUnknown
-	}
-	for n := 0; n < 64 && text != ""; n++ {
-		line, rest, _ := strings.Cut(text, "\n")
-		text = rest
-		line = strings.TrimSpace(line)
-		switch {
-		case line == "":
-			continue
-		case strings.HasPrefix(line, "# HELP "), strings.HasPrefix(line, "# TYPE "):
-			return KindMetrics
-		case gctraceStart(line) >= 0:
-			return KindGCTrace
-		case isRecord(line):
-			return KindRecords
-		}
-		if _, ok := parseSample(line); ok {
-			return KindMetrics
-		}
+// Identify says what a file is by its first bytes. A gzip file is KindGzip: what is in it is for
+// the caller to look at, with Gunzip.
+func Identify(data []byte) Kind {
+	if known := candidates(newHead(data)); len(known) == 1 {
+		return known[0].kind
 	}
 	return KindUnknown
 }
 
-func isRecord(line string) bool {
-	_, err := evidence.ParseRecord(line)
-	return err == nil
-}
+// maxLookLines is how many lines are asked of whether any row knows them. A row that looks further
+// down has anywhere.
+const maxLookLines = 64
 
-// PeekGzip tells what is in a gzip file of which head are the first bytes, and gives a reader of its content if r reads it from its begin.
-func PeekGzip(head []byte, r io.Reader) (Kind, io.Reader) {
-	z, err := gzip.NewReader(bytes.NewReader(head))
-	if err != nil {
-		return KindGzip, r
-	}
-	inner := make([]byte, HeadSize)
-	n, _ := io.ReadFull(z, inner) // head may end in the middle of a block: what came is enough
-	kind := Identify(inner[:n])
-	if n == 0 {
-		return KindGzip, r
-	}
-	return kind, &lazyGzip{r: r}
-}
-
-// lazyGzip opens the gzip stream at the first read: its reader reads ahead.
-type lazyGzip struct {
-	r io.Reader
-	z *gzip.Reader
-}
-
-func (l *lazyGzip) Read(p []byte) (int, error) {
-	if l.z == nil {
-		z, err := gzip.NewReader(l.r)
-		if err != nil {
-			return 0, err
+// candidates lists the rows that know a head, without those that yield to another. Rows that know
+// how a file starts come first: they have seen more of it than one line. JSON is not looked at by
+// lines: its lines mean nothing alone.
+func candidates(h head) []*row {
+	known := rowsThat(func(r *row) bool { return r.looks != nil && r.looks(h) })
+	if text := h.start; len(known) == 0 && !strings.HasPrefix(text, "{") {
+		for n := 0; n < maxLookLines && text != "" && len(known) == 0; n++ {
+			var line string
+			line, text, _ = strings.Cut(text, "\n")
+			if line = strings.TrimSpace(line); line != "" {
+				known = rowsThat(func(r *row) bool { return r.line != nil && r.line(line) })
+			}
 		}
-		l.z = z
 	}
-	return l.z.Read(p)
+	return known
 }
+
+// rowsThat lists the rows that ok accepts, without those that yield to another of them.
+func rowsThat(ok func(*row) bool) []*row {
+	var known []*row
+	for _, r := range rows() {
+		if ok(r) {
+			known = append(known, r)
+		}
+	}
+	return unyielding(known)
+}
+
+func unyielding(known []*row) []*row {
+	yields := func(r *row) bool {
+		return slices.ContainsFunc(known, func(other *row) bool { return slices.Contains(r.yields, other.kind) })
+	}
+	var out []*row
+	for _, r := range known {
+		if len(known) == 1 || !yields(r) {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// identifyWhole knows a file by all of it and by its name, where its start says nothing.
+func identifyWhole(name string, data []byte) []*row {
+	known := candidates(newHead(data[:min(len(data), HeadSize)]))
+	if len(known) == 0 {
+		known = rowsThat(func(r *row) bool { return r.anywhere != nil && r.anywhere(data) })
+	}
+	if len(known) == 0 {
+		base := path.Base(name)
+		known = rowsThat(func(r *row) bool { return r.named != nil && r.named(base, data) })
+	}
+	return known
+}
+
+// starts makes a recogniser of what a text starts with, after blanks.
+func starts(with ...string) func(head) bool {
+	return func(h head) bool {
+		return slices.ContainsFunc(with, func(w string) bool { return strings.HasPrefix(h.start, w) })
+	}
+}
+
+// startsBytes makes a recogniser of the first bytes.
+func startsBytes(with ...string) func(head) bool {
+	return func(h head) bool {
+		return slices.ContainsFunc(with, func(w string) bool { return bytes.HasPrefix(h.data, []byte(w)) })
+	}
+}
+
+// firstKey makes a recogniser of lines "name value", the first of which has one of these names.
+func firstKey(names ...string) func(head) bool {
+	return func(h head) bool {
+		return slices.ContainsFunc(names, func(n string) bool {
+			rest, ok := strings.CutPrefix(h.start, n+" ")
+			return ok && rest != "" && rest[0] >= '0' && rest[0] <= '9'
+		})
+	}
+}
+
+func isNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }

@@ -9,6 +9,56 @@ import (
 	"github.com/whystall/whystall/internal/evidence"
 )
 
+// KindMetrics is a page in the Prometheus text format.
+const KindMetrics Kind = "Prometheus metrics"
+
+// The names are those of client_golang's go_* and process_* series.
+var _ = register(&row{
+	kind: KindMetrics, name: "metrics", rank: rankRuntime,
+	line:  looksMetrics,
+	parse: alone(Metrics),
+	streams: []evidence.Stream{
+		{Name: "/go/version:text", Doc: "Fact. Go version of the target: \"go1.26.1\"."},
+		{Name: "/go/sched/gomaxprocs:threads", Doc: "Sample. GOMAXPROCS."},
+		{Name: "/go/sched/goroutines:goroutines", Doc: "Sample. Goroutines that exist."},
+		{Name: "/go/sched/threads:threads", Doc: "Sample. OS threads the runtime made."},
+		{Name: "/go/sched/latency:ns", Doc: "Counter. Time goroutines were runnable before they ran, all together; approximate (a histogram's sum)."},
+		{Name: "/go/sched/latency:events", Doc: "Counter. How many times a goroutine was runnable before it ran."},
+		{Name: "/go/gc/cycles:gc-cycles", Doc: "Counter. GC cycles completed."},
+		{Name: "/go/gc/pauses:ns", Doc: "Counter. Stop-the-world time of GC."},
+		{Name: "/go/gc/gogc:percent", Doc: "Sample. GOGC."},
+		{Name: "/go/gc/gomemlimit:bytes", Doc: "Sample. GOMEMLIMIT; 2^63-1 or so when there is none."},
+		{Name: "/go/gc/heap/goal:bytes", Doc: "Sample. Heap size at which the next cycle ends."},
+		{Name: "/go/gc/heap/live:bytes", Doc: "Sample. Heap marked live by the last cycle."},
+		{Name: "/go/gc/cpu-fraction:ratio", Doc: "Sample. Share of the CPU time available since the program started that GC used."},
+		{Name: "/go/cpu/total:ns", Doc: "Counter. CPU time available: GOMAXPROCS x time."},
+		{Name: "/go/cpu/gc:ns", Doc: "Counter. CPU time of GC, all kinds; estimated by the runtime."},
+		{Name: "/go/cpu/gc/assist:ns", Doc: "Counter. CPU time goroutines spent in mark assist."},
+		{Name: "/go/cpu/idle:ns", Doc: "Counter. CPU time available and not used."},
+		{Name: "/go/memory/heap/alloc:bytes", Doc: "Sample. Bytes in heap objects, dead ones not yet swept included."},
+		{Name: "/go/memory/heap/allocs:bytes", Doc: "Counter. Bytes allocated."},
+		{Name: "/go/memory/heap/allocs:objects", Doc: "Counter. Objects allocated."},
+		{Name: "/go/memory/heap/inuse:bytes", Doc: "Sample. Bytes in spans in use."},
+		{Name: "/go/memory/heap/idle:bytes", Doc: "Sample. Bytes in spans without objects, released ones included."},
+		{Name: "/go/memory/heap/released:bytes", Doc: "Sample. Bytes given back to the system."},
+		{Name: "/go/memory/heap/sys:bytes", Doc: "Sample. Bytes of heap obtained from the system."},
+		{Name: "/go/memory/stacks/inuse:bytes", Doc: "Sample. Bytes of goroutine stacks."},
+		{Name: "/go/memory/sys:bytes", Doc: "Sample. All bytes obtained from the system."},
+		{Name: "/go/sync/mutex/wait:ns", Doc: "Counter. Time goroutines were blocked on sync.Mutex, sync.RWMutex or a runtime lock; approximate."},
+		{Name: "/process/cpu:ns", Doc: "Counter. CPU time of the process."},
+		{Name: "/process/rss:bytes", Doc: "Sample. Resident memory."},
+		{Name: "/process/start:unix-ns", Doc: "Fact. When the process began. Two that differ: it was restarted."},
+	},
+})
+
+func looksMetrics(line string) bool {
+	if strings.HasPrefix(line, "# HELP ") || strings.HasPrefix(line, "# TYPE ") {
+		return true
+	}
+	_, ok := parseSample(line)
+	return ok
+}
+
 // metric maps a series of a metrics page to a stream.
 type metric struct {
 	name   string
@@ -17,8 +67,9 @@ type metric struct {
 	scale  float64
 }
 
-// metrics lists the series that tell something of the runtime or the process: those of client_golang's collectors and of
-// what names its own like them. Where a page has several for one stream, the one listed first is taken.
+// metrics lists the series that say something about the runtime or the process: those of
+// client_golang's collectors, and of libraries that name theirs alike. Where a page has several for
+// one stream, the one listed first is taken.
 var metrics = []metric{
 	{"go_sched_gomaxprocs_threads", "/go/sched/gomaxprocs:threads", evidence.Sample, 1},
 	{"go_gomaxprocs", "/go/sched/gomaxprocs:threads", evidence.Sample, 1},
@@ -64,9 +115,10 @@ var metricIndex = func() map[string]int {
 	return m
 }()
 
-// Metrics parses a page in the Prometheus text format, or OpenMetrics', read at time t. Series of which nothing is
-// known here are not looked at. A series that is there more than once, because a page speaks for several processes,
-// is a gap. The first error does not end the parse: what else is on the page is returned with it.
+// Metrics parses a page in the Prometheus text format, or OpenMetrics', read at time t. It looks
+// only at the series that it knows. A series that is there more than once, because the page speaks
+// for several processes, is a gap. The first error does not end the parse: what else is on the page
+// is returned with it.
 func Metrics(page []byte, t int64) ([]evidence.Record, error) {
 	var (
 		first error
@@ -121,7 +173,8 @@ type sample struct {
 	value float64
 }
 
-// parseSample parses one line: name, labels, value, and perhaps a timestamp or an exemplar, which are left out.
+// parseSample parses one line: name, labels, value, and perhaps a timestamp or an exemplar, which
+// it leaves out.
 func parseSample(line string) (sample, bool) {
 	n := nameLen(line)
 	if n == 0 {
@@ -160,7 +213,7 @@ func nameLen(line string) int {
 	return len(line)
 }
 
-// labelsEnd is the offset behind the closing brace, minding quotes; -1 without one.
+// labelsEnd is the offset behind the closing brace that is not quoted; -1 without one.
 func labelsEnd(s string) int {
 	quoted := false
 	for i := 0; i < len(s); i++ {

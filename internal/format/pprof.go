@@ -1,16 +1,13 @@
 package format
 
 import (
-	"bytes"
-	"compress/gzip"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 )
 
-// Bounds of a profile. The decoder here is our own because profile.Parse makes some 60 bytes of each 2 that
-// a hostile profile has, and unpacks without end; a test holds it to the same answers.
+// Bounds of a profile. The decoder here is our own because profile.Parse makes some 60 bytes of
+// each 2 that a hostile profile has, and unpacks without end; a test holds it to the same answers.
 const (
 	maxUnpacked = 64 << 20
 	maxEntries  = 1 << 20 // of locations, functions, strings each
@@ -24,7 +21,7 @@ type Profile struct {
 	Types      []string // "delay/nanoseconds", one for each value of a stack
 	Stacks     []ProfileStack
 	TimeNS     int64 // Unix epoch, when it was taken; 0: not said
-	DurationNS int64 // what it covers; 0: all since the program began, for cumulative ones
+	DurationNS int64 // what it covers; 0: all since the program started, for cumulative ones
 }
 
 // ProfileStack is the sums at one stack, innermost function first.
@@ -33,27 +30,8 @@ type ProfileStack struct {
 	Values []int64
 }
 
-// Gunzip unpacks at most limit bytes; data that is not gzip is returned as it is.
-func Gunzip(data []byte, limit int64) ([]byte, error) {
-	if !bytes.HasPrefix(data, []byte("\x1f\x8b")) {
-		return data, nil
-	}
-	z, err := gzip.NewReader(bytes.NewReader(data))
-	if err != nil {
-		return nil, fmt.Errorf("unpack: %w", err)
-	}
-	out, err := io.ReadAll(io.LimitReader(z, limit+1))
-	if err != nil {
-		return nil, fmt.Errorf("unpack: %w", err)
-	}
-	if int64(len(out)) > limit {
-		return nil, fmt.Errorf("unpack: more than %d MiB", limit>>20)
-	}
-	return out, nil
-}
-
-// ParseProfile parses a pprof profile, packed or not. It reads the message twice: samples may come before the
-// functions they name.
+// ParseProfile parses a pprof profile, packed or not. It reads the message twice: samples may come
+// before the functions they name.
 func ParseProfile(data []byte) (*Profile, error) {
 	data, err := Gunzip(data, maxUnpacked)
 	if err != nil {
@@ -72,7 +50,8 @@ func ParseProfile(data []byte) (*Profile, error) {
 	return &d.p, nil
 }
 
-// profileDecoder follows profile.proto of github.com/google/pprof; the numbers of its fields are in the cases.
+// profileDecoder follows profile.proto of github.com/google/pprof; the numbers of its fields are in
+// the cases.
 type profileDecoder struct {
 	p         Profile
 	types     [][2]uint64 // of each sample type: name, unit
@@ -288,4 +267,47 @@ func repeated(wire int, v uint64, b []byte, do func(uint64) error) error {
 		b = b[n:]
 	}
 	return nil
+}
+
+// looksProfile recognises an uncompressed profile: all fields that the head has room for are those
+// of profile.proto, and a ValueType is among them. Go writes that first, in a CPU profile second.
+func looksProfile(h head) bool {
+	head := h.data
+	const valueTypes = 1<<1 | 1<<11
+	const lengths, numbers = 1<<1 | 1<<2 | 1<<3 | 1<<4 | 1<<5 | 1<<6 | 1<<11 | 1<<13, 1<<7 | 1<<8 | 1<<9 | 1<<10 | 1<<12 | 1<<13 | 1<<14 | 1<<15
+	typed := false
+	for n := 0; n < 32 && len(head) > 0; n++ {
+		field, wire := head[0]>>3, head[0]&7
+		size, used := binary.Uvarint(head[1:])
+		switch {
+		case head[0]&0x80 != 0 || used <= 0:
+			return typed && len(head) < 10 // cut where head ends
+		case wire == 2 && lengths>>field&1 == 1:
+			if valueTypes>>field&1 == 1 {
+				if !isValueType(head[1:]) {
+					return false
+				}
+				typed = true
+			}
+			used += int(min(size, HeadSize))
+		case wire == 0 && numbers>>field&1 == 1:
+		default:
+			return false
+		}
+		head = head[min(len(head), 1+used):]
+	}
+	return typed
+}
+
+// isValueType recognises a short message of two indexes, its length in front.
+func isValueType(b []byte) bool {
+	if len(b) == 0 || b[0] < 2 || b[0] > 22 || int(b[0]) >= len(b) {
+		return false
+	}
+	return fields(b[1:1+b[0]], func(num uint64, wire int, _ uint64, _ []byte) error {
+		if wire != 0 || num > 2 {
+			return errWire
+		}
+		return nil
+	}) == nil
 }

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"compress/gzip"
 	"math/rand/v2"
-	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -57,10 +56,9 @@ func ours(p *Profile) map[string][]int64 {
 // Ours is the same as the pprof project's decoder, on every profile there is here and on made ones.
 func TestProfileLikeTheirs(t *testing.T) {
 	var all [][]byte
-	files, _ := os.ReadDir("testdata")
-	for _, f := range files {
-		if strings.HasSuffix(f.Name(), ".pb.gz") {
-			all = append(all, testdata(t, f.Name()))
+	for _, name := range allSamples(t) {
+		if strings.HasPrefix(name, "pprof/") {
+			all = append(all, testdata(t, name))
 		}
 	}
 	if len(all) < 8 {
@@ -135,7 +133,7 @@ func TestProfilePairs(t *testing.T) {
 `},
 		"alone": {[]*Profile{first}, `/pprof/mutex/delay:ns sample t=7 v=50 n=5 at="sync.(*Mutex).Unlock" at="a"
 /pprof/mutex/delay:ns sample t=7 v=9 n=1 at="sync.(*Mutex).Unlock" at="b"
-/pprof/mutex/scope:ns fact t=7 text="since the program began"
+/pprof/mutex/scope:ns fact t=7 text="since the program started"
 `},
 		"restarted": {[]*Profile{first, restarted}, `/pprof/mutex/delay:ns gap t=7 end=7 text="the last reading is below the first: the program was restarted between them"
 /pprof/mutex/scope:ns fact t=7 v=2000000000 text="2s"
@@ -225,7 +223,7 @@ func TestMutexText(t *testing.T) {
 }
 
 func FuzzProfile(f *testing.F) {
-	for _, n := range []string{"mutex.end.pb.gz", "heap.begin.pb.gz", "cpu.pb.gz"} {
+	for _, n := range []string{"pprof/mutex.2.pb.gz", "pprof/heap.1.pb.gz", "pprof/cpu.pb.gz"} {
 		b, err := Gunzip(testdata(f, n), 1<<20)
 		if err != nil {
 			f.Fatal(err)
@@ -248,7 +246,7 @@ func FuzzProfile(f *testing.F) {
 }
 
 func FuzzGCTrace(f *testing.F) {
-	f.Add(testdata(f, "gctrace.log"))
+	f.Add(testdata(f, "gctrace/damaged.log"))
 	f.Fuzz(func(t *testing.T, log []byte) {
 		records, _ := GCTrace(log)
 		for _, r := range records {
@@ -260,18 +258,18 @@ func FuzzGCTrace(f *testing.F) {
 }
 
 func FuzzMetrics(f *testing.F) {
-	f.Add(testdata(f, "metrics-default.txt"))
+	f.Add(testdata(f, "metrics/default.txt"))
 	f.Fuzz(func(t *testing.T, page []byte) { Metrics(page, 1) })
 }
 
 func FuzzVars(f *testing.F) {
-	f.Add(testdata(f, "vars.begin.json"))
+	f.Add(testdata(f, "vars/memstats.json"))
 	f.Fuzz(func(t *testing.T, page []byte) { Vars(page, 1) })
 }
 
 func FuzzHeapText(f *testing.F) {
-	f.Add(testdata(f, "heap-text.txt"))
-	f.Add(testdata(f, "memstats.txt"))
+	f.Add(testdata(f, "heap-text/whole.txt"))
+	f.Add(testdata(f, "heap-text/memstats.txt"))
 	f.Fuzz(func(t *testing.T, page []byte) {
 		part, partErr := HeapTextMemStats(page)
 		if len(part) > maxMemStats {

@@ -4,13 +4,39 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/whystall/whystall/internal/evidence"
 )
+
+// KindPprof is a profile as protocol buffer, whichever it is.
+const KindPprof Kind = "a pprof profile"
+
+const rankPprof = rankProfile + 1
+
+// Value is the sum, N the number of samples, Stack innermost first.
+var _ = register(&row{
+	kind: KindPprof, name: "pprof", rank: rankPprof,
+	looks: looksProfile,
+	parse: parsePprof,
+	streams: []evidence.Stream{
+		{Name: "/pprof/mutex/delay:ns", Doc: "Sample with Stack, where a mutex was unlocked that others waited for. N contentions."},
+		{Name: "/pprof/mutex/scope:ns", Doc: "Fact. Value: time the samples cover, Text the same in words; 0: since the program started."},
+		{Name: "/pprof/block/delay:ns", Doc: "Sample with Stack, where a goroutine was blocked. N events. The profile's rate is nowhere to be read: when it is empty it may be off."},
+		{Name: "/pprof/block/scope:ns", Doc: "Fact, as of mutex."},
+		{Name: "/pprof/heap/allocs:bytes", Doc: "Sample with Stack, where bytes were allocated. N objects."},
+		{Name: "/pprof/heap/allocs/profiling:bytes", Doc: "Sample. What taking profiles and traces allocated; allocs is without it."},
+		{Name: "/pprof/heap/inuse:bytes", Doc: "Sample with Stack, where live bytes were allocated. N objects."},
+		{Name: "/pprof/heap/scope:ns", Doc: "Fact, as of mutex, for allocs; inuse is as of the last GC before the last reading."},
+		{Name: "/pprof/goroutine/count:goroutines", Doc: "Sample with Stack. Value and N: goroutines there."},
+		{Name: "/pprof/cpu/time:ns", Doc: "Sample with Stack, where the CPU was used. N samples."},
+		{Name: "/pprof/cpu/profiling:ns", Doc: "Sample. What taking profiles and traces used; time is without it."},
+		{Name: "/pprof/cpu/scope:ns", Doc: "Fact. Value: time the profile covers."},
+	},
+})
 
 // ProfileKind is which of the runtime's profiles one is.
 type ProfileKind string
@@ -25,8 +51,9 @@ const (
 	ProfileOther     ProfileKind = ""
 )
 
-// Which tells which profile it is. Mutex and block profiles have the same sample types: a mutex profile's stacks
-// stand in an unlock, a block profile's never do. An empty one is told by its file's name, if that says so.
+// Which says which profile it is. Mutex and block profiles have the same sample types: a mutex
+// profile's stacks stand in an unlock, a block profile's never do. Of an empty one only the file's
+// name may say it.
 func (p *Profile) Which(name string) ProfileKind {
 	has := func(t string) bool { return slices.Contains(p.Types, t) }
 	switch {
@@ -64,7 +91,7 @@ type profileValue struct {
 	stream     string
 	value, n   string // sample types of Value and N
 	cumulative bool
-	own        string // stream for the sum of stacks that take profiles: our requests, or another's
+	profiling  string // stream for the sum of stacks that take profiles: our requests, or another's
 }
 
 var profileValues = map[ProfileKind][]profileValue{
@@ -78,8 +105,9 @@ var profileValues = map[ProfileKind][]profileValue{
 	ProfileCPU:       {{"/pprof/cpu/time:ns", "cpu/nanoseconds", "samples/count", false, "/pprof/cpu/profiling:ns"}},
 }
 
-// Profiles gives the records of all readings of one kind. Cumulative ones are subtracted, the last less the first;
-// of others the last counts. One that covers a time of its own (?seconds=10) is taken as it is. t is the time of the last.
+// Profiles gives the records of all readings of one kind. Of cumulative ones the first is
+// subtracted from the last; of others the last counts. One that covers a time of its own
+// (?seconds=10) is taken as it is. t is the time of the last.
 func Profiles(kind ProfileKind, readings []*Profile, t int64) ([]evidence.Record, error) {
 	values := profileValues[kind]
 	if len(readings) == 0 || len(values) == 0 {
@@ -106,13 +134,60 @@ func Profiles(kind ProfileKind, readings []*Profile, t int64) ([]evidence.Record
 		out = append(out, records...)
 	}
 	if kind != ProfileGoroutine {
-		words := "since the program began"
+		words := "since the program started"
 		if covers > 0 {
 			words = time.Duration(covers).Round(time.Millisecond).String()
 		}
 		out = append(out, evidence.Record{Stream: "/pprof/" + string(kind) + "/scope:ns", Shape: evidence.Fact, Time: t, Value: float64(covers), Text: words})
 	}
 	return out, nil
+}
+
+// profilePairs holds the profiles of one gathering: of each kind the first and the last reading.
+type profilePairs struct {
+	readings map[ProfileKind][]*Profile
+	time     map[ProfileKind]int64 // of the last that came
+	item     map[ProfileKind]int   // likewise
+}
+
+func newProfilePairs() *profilePairs {
+	return &profilePairs{readings: map[ProfileKind][]*Profile{}, time: map[ProfileKind]int64{}, item: map[ProfileKind]int{}}
+}
+
+func parsePprof(g *gatherer, it Item) ([]evidence.Record, error) {
+	p, err := ParseProfile(it.Data)
+	if err != nil {
+		return nil, err
+	}
+	kind := p.Which(it.Name)
+	if kind == ProfileOther {
+		return nil, fmt.Errorf("read profile: it has %v, and is not one that is used here", p.Types)
+	}
+	s := jointOf(g, rankPprof, newProfilePairs)
+	s.readings[kind] = firstAndLast(append(s.readings[kind], p))
+	s.time[kind], s.item[kind] = it.Time, g.item
+	return nil, nil
+}
+
+// firstAndLast keeps the readings that are used.
+func firstAndLast(p []*Profile) []*Profile {
+	slices.SortStableFunc(p, byTime)
+	if len(p) > 2 {
+		p = []*Profile{p[0], p[len(p)-1]}
+	}
+	return p
+}
+
+func (s *profilePairs) finish() (out []evidence.Record, problems map[int]error) {
+	problems = map[int]error{}
+	for _, kind := range slices.Sorted(maps.Keys(s.readings)) {
+		records, err := Profiles(kind, s.readings[kind], s.time[kind])
+		if err != nil {
+			problems[s.item[kind]] = err
+		}
+		out = append(out, records...)
+	}
+	return out, problems
 }
 
 func byTime(a, b *Profile) int { return cmp.Compare(a.TimeNS, b.TimeNS) }
@@ -148,13 +223,13 @@ func (v profileValue) records(p, base *Profile, t int64) ([]evidence.Record, err
 		}
 	}
 	var total, fell float64
-	own := evidence.Record{Stream: v.own, Shape: evidence.Sample, Time: t}
+	profiling := evidence.Record{Stream: v.profiling, Shape: evidence.Sample, Time: t}
 	out := make([]evidence.Record, 0, len(order))
 	for _, r := range order {
 		switch {
-		case v.own != "" && takesProfiles(r.Stack):
-			own.Value += max(0, r.Value)
-			own.N += max(0, r.N)
+		case v.profiling != "" && takesProfiles(r.Stack):
+			profiling.Value += max(0, r.Value)
+			profiling.N += max(0, r.N)
 		case r.Value > 0 || r.N > 0:
 			total += r.Value
 			out = append(out, *r)
@@ -162,39 +237,23 @@ func (v profileValue) records(p, base *Profile, t int64) ([]evidence.Record, err
 			fell -= r.Value
 		}
 	}
-	// A cumulative profile only grows. A little less is rounding: a heap profile's values are scaled up from samples.
+	// A cumulative profile only grows. A little less is rounding: a heap profile's values are
+	// scaled up from samples.
 	if fell > total {
 		return []evidence.Record{{Stream: v.stream, Shape: evidence.GapShape, Time: t, End: t,
 			Text: "the last reading is below the first: the program was restarted between them"}}, nil
 	}
 	slices.SortStableFunc(out, func(a, b evidence.Record) int { return cmp.Compare(b.Value, a.Value) })
-	if own.N > 0 {
-		out = append(out, own)
+	if profiling.N > 0 {
+		out = append(out, profiling)
 	}
 	return out, nil
 }
 
-// takesProfiles tells a stack that takes a profile or writes a trace: it is there because somebody looks.
+// takesProfiles reports whether a stack takes a profile or writes a trace: it is there because
+// somebody looks.
 func takesProfiles(stack []string) bool {
 	return slices.ContainsFunc(stack, func(f string) bool {
 		return strings.HasPrefix(f, "net/http/pprof.") || strings.HasPrefix(f, "runtime/pprof.") || strings.HasPrefix(f, "runtime/trace.(*traceMultiplexer)")
 	})
-}
-
-// MutexText gives the sampling rate that the text form of a mutex profile (debug=1) tells in its third line, and no other form does. Only
-// the first lines are needed.
-func MutexText(text []byte, t int64) ([]evidence.Record, error) {
-	head := string(text[:min(len(text), 512)])
-	for i, line := range strings.SplitN(head, "\n", 4) {
-		v, ok := strings.CutPrefix(line, "sampling period=")
-		if !ok || i > 2 {
-			continue
-		}
-		n, err := strconv.ParseInt(strings.TrimSpace(v), 10, 64)
-		if err != nil || n < 0 {
-			return nil, fmt.Errorf("read mutex profile as text: line %d: sampling period %.20q", i+1, v)
-		}
-		return []evidence.Record{{Stream: "/pprof/mutex/fraction:events", Shape: evidence.Fact, Time: t, Value: float64(n)}}, nil
-	}
-	return nil, errors.New("read mutex profile as text: no sampling period in its first lines")
 }

@@ -5,22 +5,34 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/whystall/whystall/internal/evidence"
 )
 
-// A member of readings is text: a head line, then each reading of a file under a line with its time and path.
+// KindReadings is a recorder's member of readings.
+const KindReadings Kind = "readings of the kernel's files"
+
+var _ = register(&row{
+	kind: KindReadings, name: "readings", rank: rankKernel,
+	looks: func(h head) bool { return strings.HasPrefix(h.text, readingsHead) },
+	parse: parseReadings,
+})
+
+// A member of readings is text: a head line, then each reading of a file under a line with its time
+// and path.
 //
 //	# whystall readings 1 pagesize=4096 hz=100
 //	=== 5123456789 /proc/4121/stat
 //	4121 (server) S ...
 //	=== 5123467890 /proc/pressure/cpu unread "permission denied"
 //
-// A line of a file that begins as a reading does gets a blank in front.
+// A line of a file that starts like a reading gets a blank in front.
 const (
 	readingsHead = "# whystall readings 1 "
 	readingMark  = "=== "
 )
 
-// AppendReadingsHead begins a member: what the numbers in its files are counted in, bytes of a page and ticks a second.
+// AppendReadingsHead starts a member with the units of its files: bytes a page, ticks a second.
 func AppendReadingsHead(b []byte, page int, hz int64) []byte {
 	return fmt.Appendf(b, "%spagesize=%d hz=%d\n", readingsHead, page, hz)
 }
@@ -45,7 +57,8 @@ func AppendUnread(b []byte, t int64, path, why string) []byte {
 	return fmt.Appendf(b, "%s%d %s unread %q\n", readingMark, t, cleanPath(path), why)
 }
 
-// cleanPath has blanks and the like escaped as the kernel does in mountinfo: a path ends at a blank here.
+// cleanPath escapes blanks and the like as the kernel does in mountinfo: a path ends at a blank
+// here.
 func cleanPath(path string) string {
 	if !strings.ContainsAny(path, " \n\t") {
 		return path
@@ -55,7 +68,7 @@ func cleanPath(path string) string {
 
 var dirtyPath = strings.NewReplacer(`\040`, " ", `\012`, "\n", `\011`, "\t")
 
-// reading is one of a member's.
+// reading is one reading of a member, or a file that stands alone.
 type reading struct {
 	time   int64
 	path   string
@@ -63,7 +76,22 @@ type reading struct {
 	unread string // why there is no text
 }
 
-// eachReading gives a member's readings in order. A line that should begin one and does not is an error, after all that came before.
+func parseReadings(g *gatherer, it Item) ([]evidence.Record, error) {
+	s := jointOf(g, rankKernel, newKernelFiles)
+	s.page, s.hz = 0, 100
+	err := eachReading(it.Data, func(page, hz int64) {
+		if page > 0 {
+			s.page = page
+		}
+		if hz > 0 {
+			s.hz = hz
+		}
+	}, s.member)
+	return nil, s.bounded(rowOf(KindReadings), err)
+}
+
+// eachReading gives a member's readings in order. It stops with an error at a line that should
+// start one and does not.
 func eachReading(data []byte, head func(page, hz int64), f func(reading) error) error {
 	text := string(data)
 	first, text, _ := strings.Cut(text, "\n")

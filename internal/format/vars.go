@@ -3,9 +3,27 @@ package format
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/whystall/whystall/internal/evidence"
 )
+
+// KindVars is what /debug/vars answers.
+const KindVars Kind = "expvar JSON"
+
+var _ = register(&row{
+	kind: KindVars, name: "vars", rank: rankRuntime + 1,
+	looks: func(h head) bool {
+		return strings.HasPrefix(h.start, "{") && (strings.Contains(h.text, `"memstats"`) || strings.Contains(h.text, `"cmdline"`))
+	},
+	parse: alone(Vars),
+	also: []string{
+		"/go/gc/cycles:gc-cycles", "/go/gc/pauses:ns", "/go/gc/heap/goal:bytes", "/go/gc/cpu-fraction:ratio",
+		"/go/memory/heap/alloc:bytes", "/go/memory/heap/allocs:bytes", "/go/memory/heap/allocs:objects", "/go/memory/heap/inuse:bytes",
+		"/go/memory/heap/idle:bytes", "/go/memory/heap/released:bytes", "/go/memory/heap/sys:bytes", "/go/memory/stacks/inuse:bytes",
+		"/go/memory/sys:bytes",
+	},
+})
 
 // Vars parses the memstats of a /debug/vars page, read at time t. The names are runtime.MemStats'.
 func Vars(page []byte, t int64) ([]evidence.Record, error) {
