@@ -23,7 +23,8 @@ const (
 // ErrNotCase tells that a file is a zip, or a folder, without a manifest.
 var ErrNotCase = errors.New("holds no manifest.json: this is not a case of whystall")
 
-// Case is a case opened to read: a file, or the folder of a recording that is under way or was killed.
+// Case is a case opened to read: a file, or the folder of a recording that is under way or was
+// killed.
 type Case struct {
 	Name     string
 	Partial  bool // a folder: recording goes on, or was killed
@@ -144,8 +145,8 @@ func (c *Case) index(r io.ReaderAt, size int64) error {
 		if f.UncompressedSize64 > 1<<62 {
 			return fmt.Errorf("member %q: size %d", f.Name, f.UncompressedSize64)
 		}
-		// Who explains a trace from a case spools it: 3 MB of packed zeros would fill a disk. Traces pack to a quarter,
-		// readings that hardly change to a fiftieth.
+		// Who explains a trace from a case spools it: 3 MB of packed zeros would fill a disk.
+		// Traces pack to a quarter, readings that hardly change to a fiftieth.
 		if f.UncompressedSize64 > mostUnpacked+mostPacked*f.CompressedSize64 {
 			return fmt.Errorf("member %q: %d bytes, packed to less than 1/%d: no recording is like that", f.Name, f.UncompressedSize64, mostPacked)
 		}
@@ -180,7 +181,8 @@ func (c *Case) Size(member string) int64 {
 	return -1
 }
 
-// OpenMember opens a member as a stream. A member whose bytes do not fit its checksum ends with an error.
+// OpenMember opens a member as a stream. A member whose bytes do not fit its checksum ends with an
+// error.
 func (c *Case) OpenMember(member string) (io.ReadCloser, error) {
 	if _, ok := c.sizes[member]; !ok {
 		return nil, fmt.Errorf("open %s in %s: no such member", member, c.Name)
@@ -213,7 +215,8 @@ func (c *Case) Read(member string, limit int64) ([]byte, error) {
 	return b, nil
 }
 
-// Locate tells where a member's bytes lie plainly: size bytes at offset of file. ok is false where it is compressed: use OpenMember.
+// Locate tells where a member's bytes lie plainly: size bytes at offset of file. ok is false where
+// it is compressed: use OpenMember.
 func (c *Case) Locate(member string) (file string, offset, size int64, ok bool) {
 	size, ok = c.sizes[member]
 	if !ok {
@@ -243,7 +246,8 @@ func (c *Case) Close() error {
 	return c.file.Close()
 }
 
-// checkMember holds names to what no file system takes for a way out of a folder, and no terminal for a command.
+// checkMember holds names to what no file system takes for a way out of a folder, and no terminal
+// for a command.
 func checkMember(name string) error {
 	bad := name == "" || len(name) > maxName || name[0] == '.' || !fs.ValidPath(name)
 	for _, c := range []byte(name) {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A manifest is what somebody hands over. Times that no recording has would date requests wrongly, and years that do not
-// fit int64 nanoseconds date them anyhow.
+// A manifest is what somebody hands over. Times that no recording has would date requests wrongly,
+// and years that do not fit int64 nanoseconds date them anyhow.
 
 const (
 	firstYear, lastYear = 2000, 2200
@@ -42,7 +42,8 @@ func (m *Manifest) doubt() {
 	}
 }
 
-// absurd says why no recording can have been made then, "" if one can. A zero moment is one that is not known.
+// absurd says why no recording can have been made then, "" if one can. A zero moment is one that is
+// not known.
 func (t Moment) absurd() string {
 	if y := t.UTC.Year(); !t.UTC.IsZero() && (y < firstYear || y > lastYear) {
 		return fmt.Sprintf("a time in the year %d cannot be", y)
@@ -53,7 +54,8 @@ func (t Moment) absurd() string {
 	return ""
 }
 
-// strange says why t is no time of a recording that began at begun, "" if it may be. Both clocks may be set, or stand still, meanwhile.
+// strange says why t is no time of a recording that began at begun, "" if it may be. Both clocks
+// may be set, or stand still, meanwhile.
 func (t Moment) strange(begun Moment) string {
 	if d := t.UTC.Sub(begun.UTC); !t.UTC.IsZero() && !begun.UTC.IsZero() && d.Abs() > maxApart {
 		return fmt.Sprintf("times that lie %.0f hours apart cannot be of one recording", d.Abs().Hours())

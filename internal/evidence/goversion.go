@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// GoMinor reads N of a version "go1.N" or "go1.N.M", 0 of anything else: what a manifest says of a Go program.
+// GoMinor reads N of a version "go1.N" or "go1.N.M", 0 of anything else: what a manifest says of a
+// Go program.
 func GoMinor(version string) int64 {
 	rest, ok := strings.CutPrefix(version, "go1.")
 	if !ok {

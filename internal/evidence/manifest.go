@@ -17,8 +17,8 @@ type Moment struct {
 	MonoNS int64     `json:"mono_ns"` // CLOCK_MONOTONIC; 0 where the system has none
 }
 
-// Manifest says how a case came to be. It holds no credentials, of the target's environment a few names that steer runtimes,
-// and its arguments only where they were asked for.
+// Manifest says how a case came to be. It holds no credentials, of the target's environment a few
+// names that steer runtimes, and its arguments only where they were asked for.
 type Manifest struct {
 	Schema     int         `json:"schema"`
 	Whystall   string      `json:"whystall"` // version of the recorder
@@ -99,7 +99,8 @@ type Cost struct {
 	Lost     int64  `json:"lost,omitempty"`
 	Lowered  string `json:"lowered,omitempty"` // which detail was given up, and when
 
-	// The quota that bound the recorder and the target together: what one took the other had less. "" there was none.
+	// The quota that bound the recorder and the target together: what one took the other had less.
+	// "" there was none.
 	SharedQuota string  `json:"shared_quota,omitempty"` // its cgroup
 	QuotaCPUs   float64 `json:"quota_cpus,omitempty"`
 }
@@ -136,16 +137,17 @@ func (m *Manifest) Of(member string) (Request, bool) {
 	return Request{}, false
 }
 
-// WallOffset is what to add to a time of the trace to get ns of the Unix epoch, for a trace that lacks
-// wall-clock snapshots. begin is its first time. sameClock tells that the trace's clock is the recorder's own, so that the
-// offset is exact; else it is as good as the network was quick. ok is false where nothing is known.
+// WallOffset is what to add to a time of the trace to get ns of the Unix epoch, for a trace that
+// lacks wall-clock snapshots. begin is its first time. sameClock tells that the trace's clock is
+// the recorder's own, so that the offset is exact; else it is as good as the network was quick. ok
+// is false where nothing is known.
 func (m *Manifest) WallOffset(begin int64, monotonic bool) (offset int64, sameClock, ok bool) {
 	r, found := m.Of(TraceMember)
 	if !found || r.Sent.UTC.IsZero() {
 		return 0, false, false
 	}
-	// Two machines' monotonic clocks differ by their uptimes, so a begin that lies within the request
-	// is the same clock for all practical purposes.
+	// Two machines' monotonic clocks differ by their uptimes, so a begin that lies within the
+	// request is the same clock for all practical purposes.
 	end := r.Ended.MonoNS
 	if end == 0 {
 		end = r.Sent.MonoNS + int64(time.Minute)
@@ -156,7 +158,8 @@ func (m *Manifest) WallOffset(begin int64, monotonic bool) (offset int64, sameCl
 	return r.Sent.UTC.UnixNano() - begin, false, true
 }
 
-// ParseManifest reads a manifest. One of a newer layout is an error; fields it does not know are left out.
+// ParseManifest reads a manifest. One of a newer layout is an error; fields it does not know are
+// left out.
 func ParseManifest(b []byte) (*Manifest, error) {
 	var m Manifest
 	if err := json.Unmarshal(b, &m); err != nil {

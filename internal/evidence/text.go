@@ -18,8 +18,8 @@ import (
 //	/go/version:text fact text="go1.26.1"
 //	/trace gap t=10 end=20 text="lost"
 //
-// The shape may be left out for a counter; a field that is zero may be left out. A float is printed with
-// all its digits, so a record survives being printed and parsed unchanged.
+// The shape may be left out for a counter; a field that is zero may be left out. A float is printed
+// with all its digits, so a record survives being printed and parsed unchanged.
 
 var shapeNames = [...]string{Event: "event", Interval: "interval", Sample: "sample", Counter: "counter", Fact: "fact", GapShape: "gap"}
 

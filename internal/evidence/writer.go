@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// TraceMember is the member that holds the execution trace. It is stored uncompressed, so that it
-	// can be mapped where it lies.
+	// TraceMember is the member that holds the execution trace. It is stored uncompressed, so that
+	// it can be mapped where it lies.
 	TraceMember = "trace.out"
 
 	manifestMember = "manifest.json"
@@ -25,7 +25,8 @@ const (
 	zipTemp        = ".case.zip" // inside the folder: the same file system, and left out when a folder is opened
 )
 
-// Writer makes a case. While it does, the case is the folder NAME.part, which opens like a case; Finish makes the file of it.
+// Writer makes a case. While it does, the case is the folder NAME.part, which opens like a case;
+// Finish makes the file of it.
 type Writer struct {
 	name  string
 	dir   string
@@ -112,7 +113,8 @@ func (w *Writer) Update(change func(*Manifest)) error {
 	return os.Rename(temp, filepath.Join(w.dir, manifestMember))
 }
 
-// Finish makes the case file of the folder and removes that. After an error the folder is still there and opens.
+// Finish makes the case file of the folder and removes that. After an error the folder is still
+// there and opens.
 func (w *Writer) Finish() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
