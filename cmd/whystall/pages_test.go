@@ -28,15 +28,15 @@ var elsewhere = map[string]struct{ file, has string }{
 // elided is the line that stands for the rest of an output.
 const elided = "..."
 
-// restBegins is where the part of an output that a page does not show starts: a page shows as much of a
-// report as its readers need.
+// restBegins is where the part of an output that a page does not show starts: a page shows as much
+// of a report as its readers need.
 var restBegins = map[string]string{
 	"README.md":       "\n1. sched-latency",
 	"docs/reading.md": "\nSLOWEST REQUESTS",
 }
 
-// TestPages runs what README.md and the pages of docs/ show after a $. Where they show an output, that is what
-// comes out.
+// TestPages runs what README.md and the pages of docs/ show after a $. Where they show an output,
+// that is what comes out.
 func TestPages(t *testing.T) {
 	t.Chdir("../..")
 	pages, err := filepath.Glob("docs/*.md")
@@ -102,8 +102,8 @@ func runPage(t *testing.T, page, service string) (ran int) {
 	return ran
 }
 
-// TestReadmeIsShort holds the README to what is read at one go. Everything else has a page in docs/, which
-// its index lists.
+// TestReadmeIsShort holds the README to what is read at one go. Everything else has a page in
+// docs/, which its index lists.
 func TestReadmeIsShort(t *testing.T) {
 	const mostLines, mostColumns = 150, 120
 	readme, err := os.ReadFile("../../README.md")

@@ -15,8 +15,8 @@ import (
 )
 
 var (
-	// citation is how a comment cites a page of docs/: by its file or by its file and a heading, as in
-	// docs/ledger.md, "6. Locks".
+	// citation is how a comment cites a page of docs/: by its file or by its file and a heading, as
+	// in docs/ledger.md, "6. Locks".
 	citation = regexp.MustCompile(`\bdocs/([\w-]+\.md)(?:, "([^"]+)")?`)
 	// byNumber is how comments once cited rules that were not in the repository.
 	byNumber = regexp.MustCompile(`(?i)ledger rules|rules (?:of|for) joining|\bsections? \d+(?: \(.*?\))?(?: to \d+)? of the rules|\brules'? sections? \d`)
@@ -36,8 +36,9 @@ func TestDocs(t *testing.T) {
 	}
 }
 
-// checkDocs gives each citation of a page or heading that does not exist, each citation in the old form,
-// and each broken link. It also counts the citations with a heading and the links that it read.
+// checkDocs gives each citation of a page or heading that does not exist, each citation in the old
+// form, and each broken link. It also counts the citations with a heading and the links that it
+// read.
 func checkDocs(repo fs.FS) (found []string, citations, links int) {
 	pages := map[string][]string{} // headings by page
 	headings := func(page string) ([]string, error) {
