@@ -34,10 +34,11 @@ internal/timeline/twin exectrace
 internal/sched      internal/evidence/kernel exectrace
 internal/request    internal/timeline exectrace
 internal/unit       internal/sched internal/request internal/evidence/kernel
-internal/ledger     internal/timeline internal/sched internal/request internal/unit internal/evidence exectrace
+internal/account    internal/evidence/kernel
+internal/ledger     internal/timeline internal/sched internal/request internal/unit internal/account internal/evidence exectrace
 internal/finding
-internal/detect     internal/evidence internal/timeline internal/sched internal/ledger internal/finding
-internal/report     internal/evidence internal/sched internal/ledger internal/finding
+internal/detect     internal/account internal/finding internal/evidence
+internal/report     internal/account internal/finding internal/evidence
 internal/cli        exectrace internal/ github.com/alecthomas/kong
 internal/need
 internal/arrows
@@ -49,8 +50,8 @@ cmd/whystall        internal/cli
 const testRooms = `
 *                   exectrace internal/need
 exectrace           golang.org/x/exp/trace
-internal/detect     internal/format internal/request internal/timeline/twin
-internal/report     internal/format internal/request internal/detect
+internal/detect     internal/format internal/request internal/ledger internal/timeline/twin
+internal/report     internal/format internal/request internal/ledger internal/detect
 internal/cli        github.com/rogpeppe/go-internal/testscript github.com/google/pprof/profile
 internal/format     github.com/rogpeppe/go-internal/txtar
 internal/sched      internal/timeline

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/whystall/whystall/exectrace"
+	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/ledger"
 	"github.com/whystall/whystall/internal/report"
 	"github.com/whystall/whystall/internal/sched"
@@ -27,7 +28,7 @@ const kernelLimit = 320 << 20
 
 // account makes the ledgers of the trace, of the kernel's records, or of both on one clock. An error with a result: the trace
 // ended early, or a sum is wrong. Without a trace the requests are those of threads.
-func (con *console) account(in *loaded, entry *regexp.Regexp, slowOver time.Duration) (*ledger.Result, error) {
+func (con *console) account(in *loaded, entry *regexp.Regexp, slowOver time.Duration) (*account.Result, error) {
 	// Ctrl-C is heard here so that diagnose can remove its temporary folder.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -53,7 +54,7 @@ func (con *console) account(in *loaded, entry *regexp.Regexp, slowOver time.Dura
 		}
 	}
 	o := ledger.Options{Entry: entry, SlowOver: int64(slowOver), Kernel: in.threads, Set: in.set}
-	var r *ledger.Result
+	var r *account.Result
 	var err error
 	if in.trace != nil {
 		src := &watched{Trace: in.trace, show: con.progress()}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/whystall/whystall/internal/detect"
+	"github.com/whystall/whystall/internal/ledger"
 	"github.com/whystall/whystall/internal/report"
 )
 
@@ -96,6 +97,9 @@ func (con *console) explain(files []string, f explainFlags, output, again string
 	facts := detect.Facts{Again: again, CPUs: in.target.CPUs, Runtime: in.target.Runtime, GoVersion: in.target.GoVersion, SlowOver: int64(f.SlowOver)}
 	if h := in.target.Halted; h != nil {
 		facts.HaltedNS, facts.HaltedBy = h.NS, h.By
+	}
+	if s.Ledger == nil {
+		facts.Memory = ledger.MemoryOf(in.set, false)
 	}
 	s.Found = detect.Run(s.Ledger, in.set, facts)
 	s.Cost.ExplainNS, s.Cost.ExplainCPUNS = int64(time.Since(started)), cpuTime()-cpu

@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"sort"
 
+	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/finding"
-	"github.com/whystall/whystall/internal/ledger"
 )
 
 // board is where claims meet: of each account of the slow column what is left, and who took the rest.
 type board struct {
-	r      *ledger.Result
+	r      *account.Result
 	passes []*Pass
 	left   []int64
 	takers [][]taker
@@ -22,7 +22,7 @@ type taker struct {
 	ns int64
 }
 
-func newBoard(r *ledger.Result) *board {
+func newBoard(r *account.Result) *board {
 	b := &board{r: r}
 	if r == nil {
 		return b

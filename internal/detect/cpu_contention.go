@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/finding"
-	"github.com/whystall/whystall/internal/ledger"
 )
 
 var _ = register(&Detector{
@@ -94,28 +94,28 @@ func lookContention(p *Pass) {
 
 func claimContention(p *Pass) {
 	reclaims := hostReclaims(p) // direct-reclaim's then
-	others := func(what ledger.Leaf, who string) bool {
-		return what == ledger.LeafNoCPU && !isIdle(who) && who != recorder && !(reclaims && isReclaimer(who))
+	others := func(what account.Leaf, who string) bool {
+		return what == account.LeafNoCPU && !isIdle(who) && who != recorder && !(reclaims && isReclaimer(who))
 	}
-	p.ClaimWhere(func(a *ledger.Account) bool { return others(a.Leaf, a.Detail) })
+	p.ClaimWhere(func(a *account.Account) bool { return others(a.Leaf, a.Detail) })
 	// A P whose thread is queued behind another of the process waits for work of the process, which a P's thread does as well.
-	p.ClaimLacking(func(what ledger.Leaf, who string) bool { return others(what, who) && !isOwn(who) })
+	p.ClaimLacking(func(what account.Leaf, who string) bool { return others(what, who) && !isOwn(who) })
 	if p.board.below(p.det.Floor, p.Claimed()) != "" {
 		// Nobody had the CPU: worth saying, with a doubt, where that is what was lost.
-		p.ClaimWhere(func(a *ledger.Account) bool { return a.Leaf == ledger.LeafNoCPU && isIdle(a.Detail) })
-		p.ClaimLacking(func(what ledger.Leaf, who string) bool { return what == ledger.LeafNoCPU && isIdle(who) })
+		p.ClaimWhere(func(a *account.Account) bool { return a.Leaf == account.LeafNoCPU && isIdle(a.Detail) })
+		p.ClaimLacking(func(what account.Leaf, who string) bool { return what == account.LeafNoCPU && isIdle(who) })
 	}
 	p.claimHeld(p.Ledger.Kernel.QueuedNS)
 }
 
-func othersOf(r *ledger.Result) float64 {
+func othersOf(r *account.Result) float64 {
 	if r.CPUs == nil {
 		return 0
 	}
 	return ratio(r.CPUs.OthersNS, r.CPUs.TotalNS)
 }
 
-func queuedText(k *ledger.Kernel) string {
+func queuedText(k *account.Kernel) string {
 	o := wantedCPU(k)
 	own, others, _ := queueShare(k)
 	return fmt.Sprintf("its threads were queued for %s of the time in which they wanted a CPU (behind own threads %s, behind others %s)",
@@ -126,7 +126,7 @@ func queuedText(k *ledger.Kernel) string {
 const untold = "somebody who was not recorded"
 
 // whom sums what was granted by whom the thread waited behind.
-func whom(p *Pass) (own, idle, others int64, names []ledger.Instead) {
+func whom(p *Pass) (own, idle, others int64, names []account.Instead) {
 	by := map[string]int64{}
 	add := func(who string, ns int64) {
 		switch {
@@ -142,19 +142,19 @@ func whom(p *Pass) (own, idle, others int64, names []ledger.Instead) {
 			by[who] += ns
 		}
 	}
-	p.granted(func(a *ledger.Account, ns int64) {
-		if a.Leaf == ledger.LeafNoCPU {
+	p.granted(func(a *account.Account, ns int64) {
+		if a.Leaf == account.LeafNoCPU {
 			add(a.Detail, ns)
 		}
-		all := lacking(a, lacks(ledger.LeafNoCPU))
+		all := lacking(a, lacks(account.LeafNoCPU))
 		for i := range a.Instead {
-			if w := &a.Instead[i]; a.Leaf == ledger.LeafRunnable && w.Kind == string(ledger.LeafNoCPU) {
+			if w := &a.Instead[i]; a.Leaf == account.LeafRunnable && w.Kind == string(account.LeafNoCPU) {
 				add(w.Who, scale(min(ns, all), w.NS, all))
 			}
 		}
 	})
 	for who, ns := range by {
-		names = append(names, ledger.Instead{Who: who, NS: ns})
+		names = append(names, account.Instead{Who: who, NS: ns})
 	}
 	sort.Slice(names, func(i, j int) bool {
 		if names[i].NS != names[j].NS {
@@ -169,7 +169,7 @@ func tellContention(p *Pass, f *finding.Finding) {
 	k := p.Ledger.Kernel
 	ownQ, othersQ, _ := queueShare(k)
 	var own, idle, others int64
-	var names []ledger.Instead
+	var names []account.Instead
 	if len(p.pools) > 0 {
 		own, others = 0, p.pooled()
 		f.Summary = fmt.Sprintf("others took %s of CPU time (%s of what the process may use) while its threads were queued for it", finding.Duration(p.pooled()), percent(ratio(p.pooled(), p.poolOf)))
@@ -283,7 +283,7 @@ func lightness(p *Pass) (remedies []string) {
 }
 
 // neighbour gives the largest of the others, of those called who if there are any, and how many processes are called so.
-func neighbour(k *ledger.Kernel, who string) (top ledger.Neighbour, n int) {
+func neighbour(k *account.Kernel, who string) (top account.Neighbour, n int) {
 	for pass := 0; pass < 2 && n == 0; pass++ {
 		for _, b := range k.Neighbours {
 			if b.Own || b.PID == 0 || b.Comm == recorder || strings.HasPrefix(b.Comm, "swapper") || pass == 0 && b.Comm != who || n > 0 && b.Comm != top.Comm {

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/evidence"
 	"github.com/whystall/whystall/internal/evidence/kernel"
 	"github.com/whystall/whystall/internal/finding"
-	"github.com/whystall/whystall/internal/ledger"
 )
 
 var _ = register(&Detector{
@@ -94,7 +94,7 @@ func lookThrottled(p *Pass) {
 
 // asked tells of the standstills that took as long as the user calls slow: how many are the quota's, or for lack of a CPU, the longest of
 // those, and their share of all that is slow so. None where the user did not tell.
-func asked(p *Pass, throttled bool) (n int, longest ledger.Standstill, share float64) {
+func asked(p *Pass, throttled bool) (n int, longest account.Standstill, share float64) {
 	var all, these int64
 	for _, s := range p.Ledger.Kernel.Standstills {
 		d := s.End - s.Begin
@@ -115,12 +115,12 @@ func asked(p *Pass, throttled bool) (n int, longest ledger.Standstill, share flo
 
 // claimThrottled claims what requests lost to the quota: their own thread or one they waited for, and Ps held by throttled threads.
 func claimThrottled(p *Pass) {
-	p.ClaimWhere(leaf(ledger.LeafThrottled))
-	p.ClaimLacking(lacks(ledger.LeafThrottled))
+	p.ClaimWhere(leaf(account.LeafThrottled))
+	p.ClaimLacking(lacks(account.LeafThrottled))
 	p.claimHeld(p.Ledger.Kernel.ThrottledNS)
 }
 
-func quotaText(c *ledger.CPUs) string {
+func quotaText(c *account.CPUs) string {
 	switch {
 	case c == nil:
 		return ""
@@ -159,7 +159,7 @@ func tellThrottled(p *Pass, f *finding.Finding) {
 	heldLine(p)
 	quotaProof(p)
 	levelProof(p)
-	through := p.tagged(func(t *ledger.Tags) int64 { return t.STWNS })
+	through := p.tagged(func(t *account.Tags) int64 { return t.STWNS })
 	if through > 0 {
 		p.Proof("ledger: slow column", "of it %s while the world was stopped or being stopped: long pauses are its symptom", p.share(through))
 	}

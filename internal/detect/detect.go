@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"sort"
 
+	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/evidence"
 	"github.com/whystall/whystall/internal/finding"
-	"github.com/whystall/whystall/internal/ledger"
 )
 
 // The road of a run:
@@ -40,7 +40,7 @@ type Detector struct {
 	Native bool // of threads that are known by the kernel's records alone: listed for nothing else
 
 	// Hint gives reasons to look for it all the same, where Needs are missing. It may be nil.
-	Hint func(*ledger.Result) []string
+	Hint func(*account.Result) []string
 	// Look claims what may be due to the cause. It must not depend on what later detectors would claim.
 	Look func(*Pass)
 	// Tell writes summary, evidence and remedy of what was granted.
@@ -55,8 +55,9 @@ type Facts struct {
 	// SlowOver is what the user calls slow, ns; 0: not told. Where no request is visible it is held against standstills.
 	SlowOver int64
 
-	Runtime   string // of the target: "go", "jvm", "python", "native"; "" not known
-	GoVersion string // "go1.26.1"; "" not known
+	Memory    *account.Memory // of a target without other ledgers; nil where its memory was not read
+	Runtime   string          // of the target: "go", "jvm", "python", "native"; "" not known
+	GoVersion string          // "go1.26.1"; "" not known
 
 	HaltedNS int64  // for how long the target was held up as a whole while it was recorded
 	HaltedBy string // in words
@@ -91,12 +92,12 @@ func detectors() []*Detector {
 
 // Run lets every detector look at one recording. The result is nil where no execution trace was read, the set may
 // be nil too. It never fails: a detector that does is listed as not checked, with its error.
-func Run(r *ledger.Result, set *evidence.Set, facts Facts) finding.Result {
+func Run(r *account.Result, set *evidence.Set, facts Facts) finding.Result {
 	return look(detectors(), r, set, facts).result()
 }
 
 // look is steps 1 to 4.
-func look(ds []*Detector, r *ledger.Result, set *evidence.Set, facts Facts) *board {
+func look(ds []*Detector, r *account.Result, set *evidence.Set, facts Facts) *board {
 	if set == nil {
 		set = &evidence.Set{}
 	}
@@ -158,7 +159,7 @@ func (b *board) result() (out finding.Result) {
 }
 
 // noGo tells a program without Go's runtime: causes within that are neither there nor ruled out.
-func noGo(r *ledger.Result, facts Facts) bool {
+func noGo(r *account.Result, facts Facts) bool {
 	runtime := facts.Runtime
 	if runtime == "" && facts.GoVersion != "" {
 		runtime = "go"
@@ -203,7 +204,7 @@ func (p *Pass) blindTrace() string {
 		if why == "" {
 			why = fmt.Sprintf("%d complete, %d open at the trace's begin or end", r.Requests.Count, r.Requests.Open)
 		}
-		if why == ledger.NoGoTrace {
+		if why == account.NoGoTrace {
 			return "no request to explain: " + bring(Trace)
 		}
 		if r.Native {

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/evidence"
 	"github.com/whystall/whystall/internal/finding"
 	"github.com/whystall/whystall/internal/ledger"
@@ -98,7 +99,7 @@ var amount = regexp.MustCompile(`(-?\d+(?:\.\d+)?)(ns|us|ms|s|KiB|MiB|GiB)\b`)
 var units = map[string]float64{"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
 // parseLedger reads a Result in JSON, whose numbers may have a unit: 20ms, 1.5GiB.
-func parseLedger(text string) (*ledger.Result, error) {
+func parseLedger(text string) (*account.Result, error) {
 	var lines []string
 	for _, l := range strings.Split(text, "\n") {
 		if !strings.HasPrefix(strings.TrimSpace(l), "#") {
@@ -120,14 +121,14 @@ func parseLedger(text string) (*ledger.Result, error) {
 	}
 	d := json.NewDecoder(bytes.NewBufferString(out.String()))
 	d.DisallowUnknownFields()
-	r := new(ledger.Result)
+	r := new(account.Result)
 	return r, d.Decode(r)
 }
 
 // caseBoard looks at a case.
 func caseBoard(t *testing.T, parts map[string]string) *board {
 	t.Helper()
-	var r *ledger.Result
+	var r *account.Result
 	var err error
 	switch {
 	case parts["ledger"] != "":
@@ -151,7 +152,7 @@ func caseBoard(t *testing.T, parts map[string]string) *board {
 	for _, rec := range records {
 		set.Add(rec)
 	}
-	var facts Facts
+	facts := Facts{Memory: ledger.MemoryOf(set, false)}
 	for _, line := range strings.Split(strings.TrimSpace(parts["facts"]), "\n") {
 		if v, ok := strings.CutPrefix(line, "runtime "); ok {
 			facts.Runtime = v

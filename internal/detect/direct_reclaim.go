@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/finding"
-	"github.com/whystall/whystall/internal/ledger"
 )
 
 var _ = register(&Detector{
@@ -56,7 +56,7 @@ Sources
 
 var reclaimFloor = Floor{NS: 5e6, Share: 0.05}
 
-var reclaimLeaves = []ledger.Leaf{ledger.LeafReclaim, ledger.LeafMemcg, ledger.LeafCompaction}
+var reclaimLeaves = []account.Leaf{account.LeafReclaim, account.LeafMemcg, account.LeafCompaction}
 
 // reclaimShare is the least part of wall time that one thread was in reclaim, where no request is visible.
 const reclaimShare = 0.05
@@ -74,8 +74,8 @@ func lookReclaim(p *Pass) {
 		p.ClaimLacking(lacks(reclaimLeaves...))
 		claimHeldUp(p)
 		if hostReclaims(p) {
-			p.ClaimWhere(func(a *ledger.Account) bool { return a.Leaf == ledger.LeafNoCPU && isReclaimer(a.Detail) })
-			p.ClaimLacking(func(what ledger.Leaf, who string) bool { return what == ledger.LeafNoCPU && isReclaimer(who) })
+			p.ClaimWhere(func(a *account.Account) bool { return a.Leaf == account.LeafNoCPU && isReclaimer(a.Detail) })
+			p.ClaimLacking(func(what account.Leaf, who string) bool { return what == account.LeafNoCPU && isReclaimer(who) })
 		}
 		if len(p.claims) == 0 {
 			p.Clear("%s", reclaimText(p, n, ns))
@@ -108,10 +108,10 @@ func claimHeldUp(p *Pass) {
 	}
 	for i := range p.Ledger.Slow.Accounts {
 		a := &p.Ledger.Slow.Accounts[i]
-		if a.Leaf == ledger.LeafMmapLock {
+		if a.Leaf == account.LeafMmapLock {
 			p.Claim(i, int64(share*float64(a.NS)))
 		}
-		ns := int64(share * float64(lacking(a, lacks(ledger.LeafMmapLock))))
+		ns := int64(share * float64(lacking(a, lacks(account.LeafMmapLock))))
 		p.Claim(i, ns)
 		p.lacked += ns
 	}
@@ -122,7 +122,7 @@ func claimHeldUp(p *Pass) {
 func hostReclaims(p *Pass) bool {
 	var ns int64
 	for i := range p.Ledger.Slow.Accounts {
-		if a := &p.Ledger.Slow.Accounts[i]; a.Leaf == ledger.LeafReclaim || a.Leaf == ledger.LeafCompaction {
+		if a := &p.Ledger.Slow.Accounts[i]; a.Leaf == account.LeafReclaim || a.Leaf == account.LeafCompaction {
 			ns += a.NS
 		}
 	}
@@ -150,7 +150,7 @@ func tellReclaim(p *Pass, f *finding.Finding) {
 	k := p.Ledger.Kernel
 	memcg, global, compact := k.Memcg.NS, k.Reclaim.NS, k.Compact.NS
 	if len(p.pools) == 0 {
-		memcg, global, compact = p.grantedOf(leaf(ledger.LeafMemcg)), p.grantedOf(leaf(ledger.LeafReclaim)), p.grantedOf(leaf(ledger.LeafCompaction))
+		memcg, global, compact = p.grantedOf(leaf(account.LeafMemcg)), p.grantedOf(leaf(account.LeafReclaim)), p.grantedOf(leaf(account.LeafCompaction))
 		p.measure()
 	} else {
 		p.known = p.pooled()
@@ -169,7 +169,7 @@ func tellReclaim(p *Pass, f *finding.Finding) {
 	if compact > global+memcg {
 		f.Summary += fmt.Sprintf(", most of it in compaction for blocks of order %d (%s)", order, finding.Bytes(4096<<min(order, 20)))
 	}
-	if held := p.grantedOf(leaf(ledger.LeafMmapLock)); held > 0 {
+	if held := p.grantedOf(leaf(account.LeafMmapLock)); held > 0 {
 		f.Summary += fmt.Sprintf("; and %s for mmap_lock while a thread of the process is in it", p.per(held))
 		p.Proof("kernel records", "%s of the waits for mmap_lock passed while another thread was in reclaim: a fault in a new mapping holds it", percent(ratio(k.MmapReclaimNS, k.MmapLock.NS)))
 		p.Cap("who held mmap_lock is not recorded")
@@ -177,7 +177,7 @@ func tellReclaim(p *Pass, f *finding.Finding) {
 	if queued := p.lackedNS(); queued > 0 {
 		f.Summary += fmt.Sprintf("; and %s for a P whose thread is in it", p.per(queued))
 	}
-	if behind := p.grantedOf(leaf(ledger.LeafNoCPU)); behind > 0 {
+	if behind := p.grantedOf(leaf(account.LeafNoCPU)); behind > 0 {
 		f.Summary += fmt.Sprintf("; and %s for CPUs that kswapd and kcompactd have", p.per(behind))
 		p.Cap("kswapd and kcompactd are known by their names")
 	}

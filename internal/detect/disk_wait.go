@@ -3,8 +3,8 @@ package detect
 import (
 	"fmt"
 
+	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/finding"
-	"github.com/whystall/whystall/internal/ledger"
 )
 
 var _ = register(&Detector{
@@ -56,8 +56,8 @@ func lookDisk(p *Pass) {
 		text = fmt.Sprintf("%s for a disk, %s in all, the longest %s", times(k.Disk.N, "wait", "waits"), finding.Duration(k.Disk.NS), finding.Duration(k.Disk.Max))
 	}
 	if joined(r) {
-		p.ClaimWhere(func(a *ledger.Account) bool { return a.Leaf == ledger.LeafDisk && !byFault(a) })
-		p.ClaimLacking(lacks(ledger.LeafDisk))
+		p.ClaimWhere(func(a *account.Account) bool { return a.Leaf == account.LeafDisk && !byFault(a) })
+		p.ClaimLacking(lacks(account.LeafDisk))
 		if len(p.claims) == 0 {
 			if k.Disk.N > 0 {
 				text += ", none in a slow request"
@@ -83,8 +83,8 @@ func tellDisk(p *Pass, f *finding.Finding) {
 	}
 	var own int64
 	actor := ""
-	p.granted(func(a *ledger.Account, ns int64) {
-		if a.Class == ledger.ClassOwn {
+	p.granted(func(a *account.Account, ns int64) {
+		if a.Class == account.ClassOwn {
 			own += ns
 		} else if actor == "" {
 			actor = a.Actor

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/finding"
-	"github.com/whystall/whystall/internal/ledger"
 )
 
 const gcCycles = "/go/gc/cycles:gc-cycles"
@@ -76,10 +76,12 @@ const (
 )
 
 // cramped tells whether the heap may hardly grow between cycles; GOGC=100 lets it double.
-func cramped(g *ledger.GC) bool { return g.Marked > 0 && float64(g.Goal) < smallRoom*float64(g.Marked) }
+func cramped(g *account.GC) bool {
+	return g.Marked > 0 && float64(g.Goal) < smallRoom*float64(g.Marked)
+}
 
 // forced tells whether most cycles were asked for by runtime.GC or debug.FreeOSMemory.
-func forced(g *ledger.GC) bool { return g.Forced > 0 && 2*g.Forced >= g.Cycles }
+func forced(g *account.GC) bool { return g.Forced > 0 && 2*g.Forced >= g.Cycles }
 
 func lookFrequentGC(p *Pass) {
 	if p.blindTrace() != "" {
@@ -109,7 +111,7 @@ func lookFrequentGC(p *Pass) {
 	for i := range r.Slow.Accounts {
 		a := &r.Slow.Accounts[i]
 		switch {
-		case a.Leaf == ledger.LeafRunnable:
+		case a.Leaf == account.LeafRunnable:
 			p.Claim(i, queuedForGC(a, share, stretched))
 		case gcLeaf(a):
 			// While the whole process stands still, what a goroutine happens to wait for did not make it.
@@ -126,7 +128,7 @@ const gcRules = 0.5
 
 // queuedForGC is the part of an account's time in the run queue that GC made, which takes share of the CPU used: while its workers had
 // the Ps; where it rules, its part of all work, as requests wait for each other then because it left them so little.
-func queuedForGC(a *ledger.Account, share float64, stretched bool) (ns int64) {
+func queuedForGC(a *account.Account, share float64, stretched bool) (ns int64) {
 	if !stretched {
 		ns = instead(a, "gc")
 	}
@@ -157,11 +159,11 @@ func claimGCCPU(p *Pass, share float64) {
 }
 
 // gcLeaf tells whether all of an account is GC's.
-func gcLeaf(a *ledger.Account) bool {
+func gcLeaf(a *account.Account) bool {
 	switch a.Leaf {
-	case ledger.LeafAssist, ledger.LeafAssistCredit, ledger.LeafMarkTermQueue, ledger.LeafGCStartQueue, ledger.LeafStackScan, ledger.LeafSweep:
+	case account.LeafAssist, account.LeafAssistCredit, account.LeafMarkTermQueue, account.LeafGCStartQueue, account.LeafStackScan, account.LeafSweep:
 		return true
-	case ledger.LeafSTW, ledger.LeafSTWWork:
+	case account.LeafSTW, account.LeafSTWWork:
 		return gcKind(a.Detail)
 	}
 	return false
@@ -174,11 +176,11 @@ func gcKind(kind string) bool {
 }
 
 // gcWork is GC's CPU time that the program had to do without: idle-priority workers give way.
-func gcWork(c *ledger.Capacity) int64 { return max(0, c.GCNS-c.IdleGCNS) }
+func gcWork(c *account.Capacity) int64 { return max(0, c.GCNS-c.IdleGCNS) }
 
 // used is the part of the Ps that somebody used. Both it and GC's part grow alike when the host gives no CPU, so
 // their ratio does not mistake an overloaded host for a busy collector.
-func used(c *ledger.Capacity) int64 { return c.RunningNS + c.SyscallNS + gcWork(c) }
+func used(c *account.Capacity) int64 { return c.RunningNS + c.SyscallNS + gcWork(c) }
 
 func lookGCMetrics(p *Pass) {
 	n, ns, ok := p.Set.Delta(gcCycles)
@@ -225,8 +227,8 @@ func tellFrequentGC(p *Pass, f *finding.Finding) {
 		p.Proof("execution trace: GC", "%d cycles, marking %s of the time; GC took %s of the CPU used (workers and assists; idle-priority workers not counted)",
 			g.Cycles, percent(ratio(g.MarkNS, c.WallNS)), percent(ratio(gcWork(c), used(c))))
 		var inferred int64
-		p.granted(func(a *ledger.Account, ns int64) {
-			if a.Leaf == ledger.LeafRunnable {
+		p.granted(func(a *account.Account, ns int64) {
+			if a.Leaf == account.LeafRunnable {
 				inferred += max(0, ns-instead(a, "gc"))
 			}
 		})
@@ -280,14 +282,14 @@ func gcReason(p *Pass) string {
 }
 
 // markingText is for cycles that are few and long.
-func markingText(r *ledger.Result) string {
+func markingText(r *account.Result) string {
 	if r.GC.PerSecond >= gcRate {
 		return ""
 	}
 	return ", marking " + percent(ratio(r.GC.MarkNS, r.Capacity.WallNS)) + " of the time,"
 }
 
-func roomText(g *ledger.GC) string {
+func roomText(g *account.GC) string {
 	if g.Marked == 0 {
 		return ""
 	}
@@ -295,14 +297,14 @@ func roomText(g *ledger.GC) string {
 }
 
 // forcedAt names where most cycles begin.
-func forcedAt(g *ledger.GC) string {
+func forcedAt(g *account.GC) string {
 	if len(g.TriggerSites) == 0 {
 		return ""
 	}
 	return ", mostly at " + sites(g.TriggerSites[:1], 0, 1)
 }
 
-func takeOutGC(g *ledger.GC) string {
+func takeOutGC(g *account.GC) string {
 	return "take out the calls of runtime.GC and debug.FreeOSMemory" + forcedAt(g) + ": the runtime collects and returns memory by itself; GOMEMLIMIT bounds it"
 }
 

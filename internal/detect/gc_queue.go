@@ -3,8 +3,8 @@ package detect
 import (
 	"fmt"
 
+	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/finding"
-	"github.com/whystall/whystall/internal/ledger"
 )
 
 var _ = register(&Detector{
@@ -44,7 +44,7 @@ Sources
   golang/go#72932 (goroutines blocked in mallocgc starting a GC); runtime/mgc.go (gcMarkDone,
   gcStart), mgcmark.go.`,
 	Look: func(p *Pass) {
-		p.ClaimWhere(leaf(ledger.LeafMarkTermQueue, ledger.LeafGCStartQueue, ledger.LeafAssistCredit, ledger.LeafStackScan))
+		p.ClaimWhere(leaf(account.LeafMarkTermQueue, account.LeafGCStartQueue, account.LeafAssistCredit, account.LeafStackScan))
 		if joined(p.Ledger) { // a ragged barrier is a path as well: what held it up is the account
 			for i := range p.Ledger.Slow.Accounts {
 				if a := &p.Ledger.Slow.Accounts[i]; keptOff(a.Leaf) {
@@ -55,8 +55,8 @@ Sources
 		unlessShortOfCPU(p)
 	},
 	Tell: func(p *Pass, f *finding.Finding) {
-		var top *ledger.Account
-		p.granted(func(a *ledger.Account, _ int64) {
+		var top *account.Account
+		p.granted(func(a *account.Account, _ int64) {
 			if top == nil {
 				top = a
 			}
@@ -95,7 +95,7 @@ var gcFloor = Floor{NS: 5e6, Share: 0.10}
 // plainQueue is what slow requests waited for a P.
 func plainQueue(p *Pass) (ns int64) {
 	for i := range p.Ledger.Slow.Accounts {
-		if a := &p.Ledger.Slow.Accounts[i]; a.Leaf == ledger.LeafRunnable {
+		if a := &p.Ledger.Slow.Accounts[i]; a.Leaf == account.LeafRunnable {
 			ns += a.NS
 		}
 	}

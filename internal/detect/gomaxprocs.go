@@ -3,8 +3,8 @@ package detect
 import (
 	"fmt"
 
+	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/finding"
-	"github.com/whystall/whystall/internal/ledger"
 )
 
 const procsStream = "/go/sched/gomaxprocs:threads"
@@ -119,7 +119,7 @@ func lookTooFew(p *Pass, ps, cpus int) {
 			return
 		}
 		for i := range p.Ledger.Slow.Accounts {
-			if a := &p.Ledger.Slow.Accounts[i]; a.Leaf == ledger.LeafRunnable {
+			if a := &p.Ledger.Slow.Accounts[i]; a.Leaf == account.LeafRunnable {
 				p.Claim(i, a.NS-notAtWork(a)-instead(a, "idle")-instead(a, "unknown")-late(a))
 			}
 		}
@@ -133,12 +133,12 @@ func lookTooFew(p *Pass, ps, cpus int) {
 		p.Clear("GOMAXPROCS is %d with %d CPUs, but Ps were idle %s of the time and %.1f goroutines were waiting for one on average", ps, cpus, percent(idle), c.RunnableAvg)
 		return
 	}
-	p.ClaimWhere(func(a *ledger.Account) bool { return a.Leaf == ledger.LeafRunnable })
+	p.ClaimWhere(func(a *account.Account) bool { return a.Leaf == account.LeafRunnable })
 	p.Doubt("that CPUs were idle meanwhile is not measured")
 }
 
 // idleCPUs is how much of the CPUs that the target may use nobody used.
-func idleCPUs(r *ledger.Result) (share float64, ok bool) {
+func idleCPUs(r *account.Result) (share float64, ok bool) {
 	if r == nil || r.CPUs == nil || r.Kernel == nil || !r.Kernel.AllTasks || r.CPUs.TotalNS == 0 {
 		return 0, false
 	}

@@ -3,9 +3,9 @@ package detect
 import (
 	"fmt"
 
+	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/evidence"
 	"github.com/whystall/whystall/internal/finding"
-	"github.com/whystall/whystall/internal/ledger"
 )
 
 var _ = register(&Detector{
@@ -99,8 +99,8 @@ func lookOverQuota(p *Pass) {
 		}
 		return
 	}
-	p.ClaimWhere(leaf(ledger.LeafThrottled))
-	p.ClaimLacking(lacks(ledger.LeafThrottled))
+	p.ClaimWhere(leaf(account.LeafThrottled))
+	p.ClaimLacking(lacks(account.LeafThrottled))
 	throttled := p.Claimed()
 	p.ClaimWhere(ownQueue)
 	p.ClaimLacking(lacksForOwn)
@@ -113,10 +113,10 @@ func lookOverQuota(p *Pass) {
 }
 
 // ownQueue tells what requests waited for a CPU behind the process's own threads.
-func ownQueue(a *ledger.Account) bool { return a.Leaf == ledger.LeafNoCPU && isOwn(a.Detail) }
+func ownQueue(a *account.Account) bool { return a.Leaf == account.LeafNoCPU && isOwn(a.Detail) }
 
 // lacksForOwn tells the same of threads that held the Ps.
-func lacksForOwn(what ledger.Leaf, who string) bool { return what == ledger.LeafNoCPU && isOwn(who) }
+func lacksForOwn(what account.Leaf, who string) bool { return what == account.LeafNoCPU && isOwn(who) }
 
 // claimOwnQueue claims it, and what of Go's run queue it makes.
 func claimOwnQueue(p *Pass) {
@@ -128,7 +128,7 @@ func claimOwnQueue(p *Pass) {
 
 // oneThread tells that no more threads than the quota has CPUs wanted to run at once, so that the number of Ps did not use the quota up.
 // While the process stands still about one thread is throttled then: that many for each CPU of the limit, and sysmon.
-func oneThread(r *ledger.Result, limit int) string {
+func oneThread(r *account.Result, limit int) string {
 	k := r.Kernel
 	if k.RunnableMax > 0 && k.RunnableMax <= limit {
 		return fmt.Sprintf("at most %s wanted a CPU at once", times(int64(k.RunnableMax), "thread", "threads"))
@@ -143,7 +143,7 @@ func oneThread(r *ledger.Result, limit int) string {
 
 // usedUp is the part of the quota that the group would use with any number of Ps: without GC's idle-priority workers, which run on
 // whatever Ps are free.
-func usedUp(r *ledger.Result) float64 {
+func usedUp(r *account.Result) float64 {
 	c := r.CPUs
 	if c == nil || c.QuotaNS <= 0 {
 		return 0
@@ -161,7 +161,7 @@ const leastBack = 0.25
 // givesBack is the part of a standstill that limit Ps instead of ps take off: n CPUs at once use the quota q of a period up after q/n of
 // it, and stand still for the rest [of a server that used 97 % of 0.22 CPUs clients saw p99 72 ms with 8 Ps, 71 with 2, 65 with 1: the
 // formula says 12 %].
-func givesBack(c *ledger.CPUs, ps, limit int) float64 {
+func givesBack(c *account.CPUs, ps, limit int) float64 {
 	n := ps
 	if c.Allowed > 0 {
 		n = min(n, c.Allowed)
@@ -175,7 +175,7 @@ func givesBack(c *ledger.CPUs, ps, limit int) float64 {
 
 // othersUseQuota tells that not the target but others in the group that has the quota used most of what was used, "" if they did not: then
 // it is throttled for what they do.
-func othersUseQuota(c *ledger.CPUs) string {
+func othersUseQuota(c *account.CPUs) string {
 	switch {
 	case c == nil || c.Quota <= 0:
 	case c.GroupOthersNS > c.GroupOwnNS:
@@ -218,9 +218,9 @@ func tellOverQuota(p *Pass, f *finding.Finding) {
 	if len(p.pools) > 0 {
 		f.Summary = fmt.Sprintf("GOMAXPROCS is %d with a quota of %s CPUs at %s; for %s of the time no thread of the process may run", ps, quota, r.CPUs.QuotaAt, percent(ratio(k.StoodNS, wall(k))))
 	} else {
-		throttled := p.grantedOf(leaf(ledger.LeafThrottled))
+		throttled := p.grantedOf(leaf(account.LeafThrottled))
 		f.Summary = fmt.Sprintf("GOMAXPROCS is %d with a quota of %s CPUs at %s; slow requests lose %s (%s of their time) to it: throttled %s, queued behind own threads %s",
-			ps, quota, r.CPUs.QuotaAt, p.per(p.NS()), p.share(p.NS()), p.share(throttled), p.share(p.grantedOf(leaf(ledger.LeafNoCPU))))
+			ps, quota, r.CPUs.QuotaAt, p.per(p.NS()), p.share(p.NS()), p.share(throttled), p.share(p.grantedOf(leaf(account.LeafNoCPU))))
 	}
 	if from == "" {
 		from = "read from the runtime"
@@ -250,8 +250,8 @@ func tellOverQuota(p *Pass, f *finding.Finding) {
 }
 
 // grantedOf is what was granted of some accounts.
-func (p *Pass) grantedOf(ok func(*ledger.Account) bool) (sum int64) {
-	p.granted(func(a *ledger.Account, ns int64) {
+func (p *Pass) grantedOf(ok func(*account.Account) bool) (sum int64) {
+	p.granted(func(a *account.Account, ns int64) {
 		if ok(a) {
 			sum += ns
 		}

@@ -3,8 +3,8 @@ package detect
 import (
 	"fmt"
 
+	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/finding"
-	"github.com/whystall/whystall/internal/ledger"
 )
 
 // grade says how sure a finding is. Proven needs both ends measured, who was awaited and what held it, for 80 % of the claim; what
@@ -46,8 +46,8 @@ func (p *Pass) capKernel() {
 // measure counts what was granted on accounts whose ends are both events: neither a holder that is inferred, nor a lock on the path, nor
 // coverage without identity.
 func (p *Pass) measure() {
-	p.granted(func(a *ledger.Account, ns int64) {
-		if a.Class == ledger.ClassLock {
+	p.granted(func(a *account.Account, ns int64) {
+		if a.Class == account.ClassLock {
 			return
 		}
 		known := a.Tags.MeasuredNS
@@ -69,7 +69,7 @@ func (p *Pass) fairControl() {
 		k.Fair.Pairs, percent(ratio(k.Fair.Covered, k.Fair.Pairs)), percent(ratio(k.Fair.Edge, k.Fair.Pairs)))
 }
 
-func kernelOf(p *Pass) *ledger.Kernel {
+func kernelOf(p *Pass) *account.Kernel {
 	if p.Ledger == nil {
 		return nil
 	}
@@ -77,15 +77,15 @@ func kernelOf(p *Pass) *ledger.Kernel {
 }
 
 // joined tells whether the accounts of slow requests have the kernel's leaves.
-func joined(r *ledger.Result) bool {
+func joined(r *account.Result) bool {
 	return r != nil && r.Kernel != nil && (r.Kernel.Joined || r.Native) && r.Slow.Requests > 0 && r.Slow.WallNS > 0
 }
 
 // wall is how long the kernel's records last.
-func wall(k *ledger.Kernel) int64 { return max(1, k.End-k.Begin) }
+func wall(k *account.Kernel) int64 { return max(1, k.End-k.Begin) }
 
 // perSecond says a rate.
-func perSecond(n int64, k *ledger.Kernel) string {
+func perSecond(n int64, k *account.Kernel) string {
 	r := rate(n, k)
 	if r >= 10 || r == 0 {
 		return fmt.Sprintf("%.0f a second", r)
@@ -93,4 +93,4 @@ func perSecond(n int64, k *ledger.Kernel) string {
 	return fmt.Sprintf("%.1f a second", r)
 }
 
-func rate(n int64, k *ledger.Kernel) float64 { return float64(n) / (float64(wall(k)) / 1e9) }
+func rate(n int64, k *account.Kernel) float64 { return float64(n) / (float64(wall(k)) / 1e9) }

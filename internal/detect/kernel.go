@@ -5,9 +5,9 @@ import (
 	"math"
 	"strings"
 
+	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/evidence/kernel"
 	"github.com/whystall/whystall/internal/finding"
-	"github.com/whystall/whystall/internal/ledger"
 )
 
 // KernelRecords is the need of detectors that read what the kernel told of the target's threads.
@@ -42,7 +42,7 @@ func (p *Pass) blindKernel() string {
 const whyBlocked = "the stacks of waits"
 
 // unseen gives the first of what this kernel or user did not permit that speaks of any of the words.
-func unseen(k *ledger.Kernel, words ...string) string {
+func unseen(k *account.Kernel, words ...string) string {
 	for _, m := range k.Missing {
 		for _, w := range words {
 			if strings.Contains(strings.ToLower(m), w) {
@@ -88,14 +88,14 @@ func (p *Pass) claimTerm(term string, ns int64, weight float64) {
 // off is how the time in which threads wanted a CPU was spent, by the kernel's records.
 type off struct{ wanted, on, queued, throttled int64 }
 
-func wantedCPU(k *ledger.Kernel) off {
+func wantedCPU(k *account.Kernel) off {
 	return off{wanted: k.OnNS + k.QueuedNS + k.ThrottledNS, on: k.OnNS, queued: k.QueuedNS, throttled: k.ThrottledNS}
 }
 
 // kernelShort tells by the kernel's records that threads were kept off their CPUs, "" if they were not: a quarter of the time in which
 // they wanted one. Beside 8 hogs goroutines that Go called running were on a CPU 32-59 % of it, with half a CPU of quota 5-36 %, in a
 // healthy process 79 %, with 76 Ps on two CPUs 44 %.
-func kernelShort(r *ledger.Result) string {
+func kernelShort(r *account.Result) string {
 	if r == nil || r.Kernel == nil {
 		return ""
 	}
@@ -118,7 +118,7 @@ func isIdle(detail string) bool {
 }
 
 // queueShare gives of all time that threads were queued the part behind own threads, behind others, and beside an idle CPU.
-func queueShare(k *ledger.Kernel) (own, others, idle int64) {
+func queueShare(k *account.Kernel) (own, others, idle int64) {
 	for _, n := range k.Neighbours {
 		switch {
 		case n.Own:
@@ -133,7 +133,7 @@ func queueShare(k *ledger.Kernel) (own, others, idle int64) {
 }
 
 // limitCPUs is the least that the effective quota leaves whole, as a number of Ps: max(1, ceil(quota)); 0 without a quota.
-func limitCPUs(c *ledger.CPUs) int {
+func limitCPUs(c *account.CPUs) int {
 	if c == nil || c.Quota <= 0 || c.Quota > 1e6 {
 		return 0
 	}
@@ -141,7 +141,7 @@ func limitCPUs(c *ledger.CPUs) int {
 }
 
 // neighbours lists who held the CPUs meanwhile, largest first.
-func neighbours(k *ledger.Kernel, own bool, most int) string {
+func neighbours(k *account.Kernel, own bool, most int) string {
 	var all int64
 	for _, n := range k.Neighbours {
 		all += n.NS
@@ -181,7 +181,7 @@ func steal(p *Pass) {
 }
 
 // spansLine says how many stretches of a kind there were.
-func spansLine(p *Pass, what string, s *ledger.Spans) {
+func spansLine(p *Pass, what string, s *account.Spans) {
 	if s.N == 0 {
 		return
 	}
@@ -203,7 +203,7 @@ func spansLine(p *Pass, what string, s *ledger.Spans) {
 }
 
 // whoList prints names with their time, or their number where no time is known.
-func whoList(ws []ledger.Instead, most int) string {
+func whoList(ws []account.Instead, most int) string {
 	var all int64
 	for _, w := range ws {
 		all += w.NS
@@ -223,8 +223,8 @@ func whoList(ws []ledger.Instead, most int) string {
 }
 
 // leaf tells accounts by what the last actor was doing.
-func leaf(ls ...ledger.Leaf) func(*ledger.Account) bool {
-	return func(a *ledger.Account) bool {
+func leaf(ls ...account.Leaf) func(*account.Account) bool {
+	return func(a *account.Account) bool {
 		for _, l := range ls {
 			if a.Leaf == l {
 				return true
@@ -235,10 +235,10 @@ func leaf(ls ...ledger.Leaf) func(*ledger.Account) bool {
 }
 
 // late is the part of an account in which nobody had told the goroutine yet that it could run.
-func late(a *ledger.Account) int64 { return min(a.NS, a.Tags.SocketNS+a.Tags.DueNS) }
+func late(a *account.Account) int64 { return min(a.NS, a.Tags.SocketNS+a.Tags.DueNS) }
 
 // wouldBeBusy is how busy the Ps had been, had their threads never been kept off a CPU: the same work in less time.
-func wouldBeBusy(r *ledger.Result) float64 {
+func wouldBeBusy(r *account.Result) float64 {
 	o, c := wantedCPU(r.Kernel), &r.Capacity
 	return ratio(used(c), c.TotalNS) * ratio(o.on, o.wanted)
 }
@@ -257,7 +257,7 @@ func (p *Pass) claimHeld(part int64) {
 	o := wantedCPU(r.Kernel)
 	lost := o.queued + o.throttled
 	for i := range r.Slow.Accounts {
-		if a := &r.Slow.Accounts[i]; a.Leaf == ledger.LeafRunnable {
+		if a := &r.Slow.Accounts[i]; a.Leaf == account.LeafRunnable {
 			ns := max(0, scale(a.NS-late(a), min(part, lost), lost)-p.claimed(i))
 			p.Claim(i, ns)
 			p.held += ns
@@ -267,7 +267,7 @@ func (p *Pass) claimHeld(part int64) {
 
 // heldLine says what was claimed of the Go run queue, and why.
 func heldLine(p *Pass) {
-	ns := p.grantedOf(leaf(ledger.LeafRunnable)) - p.lackedNS()
+	ns := p.grantedOf(leaf(account.LeafRunnable)) - p.lackedNS()
 	if ns <= 0 {
 		return
 	}

@@ -3,8 +3,8 @@ package detect
 import (
 	"fmt"
 
+	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/finding"
-	"github.com/whystall/whystall/internal/ledger"
 )
 
 // lateFloor: the published case was 4.3 ms from ready to running, most of it before the goroutine was runnable.
@@ -12,7 +12,7 @@ var lateFloor = Floor{NS: 4e6, Share: 0.20}
 
 // lookLate claims what passed between the kernel's readiness and the goroutine being runnable, outside of what else held it up then:
 // a quota, a neighbour, a stopped world are causes of their own, and the run queue comes after it.
-func lookLate(p *Pass, what string, tag func(*ledger.Tags) int64, late *ledger.LateSum, words ...string) {
+func lookLate(p *Pass, what string, tag func(*account.Tags) int64, late *account.LateSum, words ...string) {
 	r, k := p.Ledger, p.Ledger.Kernel
 	text := fmt.Sprintf("%d %s seen by the kernel, to the wake-up p50 %s, p99 %s, longest %s", late.N, what, finding.Duration(late.P50), finding.Duration(late.P99), finding.Duration(late.Max))
 	if why := p.Facts.halted(); why != "" {
@@ -35,10 +35,10 @@ func lookLate(p *Pass, what string, tag func(*ledger.Tags) int64, late *ledger.L
 	busy := busyPs(r)
 	for i := range r.Slow.Accounts {
 		a := &r.Slow.Accounts[i]
-		if busy && a.Leaf == ledger.LeafRunnable {
+		if busy && a.Leaf == account.LeafRunnable {
 			continue
 		}
-		if a.Leaf == ledger.LeafRunnable || a.Leaf == ledger.LeafLatePoll || a.Leaf == ledger.LeafNetwork || a.Leaf == ledger.LeafTimer {
+		if a.Leaf == account.LeafRunnable || a.Leaf == account.LeafLatePoll || a.Leaf == account.LeafNetwork || a.Leaf == account.LeafTimer {
 			p.Claim(i, min(a.NS, tag(&a.Tags)))
 		}
 	}
@@ -51,10 +51,10 @@ func lookLate(p *Pass, what string, tag func(*ledger.Tags) int64, late *ledger.L
 
 // busyPs tells whether requests lose more in the plain run queue than before they came to it, and enough for a finding: Ps that are busy are
 // the cause of both then, and of that sched-latency speaks.
-func busyPs(r *ledger.Result) bool {
+func busyPs(r *account.Result) bool {
 	var queue, before int64
 	for i := range r.Slow.Accounts {
-		if a := &r.Slow.Accounts[i]; a.Leaf == ledger.LeafRunnable {
+		if a := &r.Slow.Accounts[i]; a.Leaf == account.LeafRunnable {
 			before += late(a)
 			queue += max(0, a.NS-late(a)-instead(a, "idle"))
 		}
@@ -62,10 +62,10 @@ func busyPs(r *ledger.Result) bool {
 	return queue > before && perRequest(&r.Slow, queue) >= queueFloor.NS && ratio(queue, r.Slow.WallNS) >= queueFloor.Share
 }
 
-func tellLate(p *Pass, f *finding.Finding, what string, late *ledger.LateSum) {
+func tellLate(p *Pass, f *finding.Finding, what string, late *account.LateSum) {
 	c := &p.Ledger.Capacity
 	f.Summary = fmt.Sprintf("slow requests lose %s (%s of their time) between the moment at which %s and the runtime's notice of it", p.per(p.NS()), p.share(p.NS()), what)
-	busy := p.grantedOf(leaf(ledger.LeafRunnable))
+	busy := p.grantedOf(leaf(account.LeafRunnable))
 	if 2*busy > p.NS() {
 		f.Summary += fmt.Sprintf("; meanwhile all %d Ps were busy, and only sysmon looks then, every 10 ms or so", c.Procs)
 	}

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/finding"
-	"github.com/whystall/whystall/internal/ledger"
 )
 
 var _ = register(&Detector{
@@ -71,7 +71,7 @@ Sources
 			switch {
 			case p.Ledger.Native:
 				p.Clear("slow requests waited for no lock, by the kernel's records")
-			case slices.ContainsFunc(p.Ledger.Slow.Accounts, func(a ledger.Account) bool { return a.Class == ledger.ClassLock }):
+			case slices.ContainsFunc(p.Ledger.Slow.Accounts, func(a account.Account) bool { return a.Class == account.ClassLock }):
 				p.Clear("slow requests waited for no lock of the program but a logger's, by the execution trace: logger-lock")
 			default:
 				p.Clear("slow requests waited for no lock of the program, by the execution trace")
@@ -90,8 +90,8 @@ Sources
 			tellThreadLocks(p, f)
 			return
 		}
-		if asleep := p.grantedOf(func(a *ledger.Account) bool {
-			return a.Class != ledger.ClassLock && (a.Leaf == ledger.LeafAsleep || a.Leaf == ledger.LeafLock)
+		if asleep := p.grantedOf(func(a *account.Account) bool {
+			return a.Class != account.ClassLock && (a.Leaf == account.LeafAsleep || a.Leaf == account.LeafLock)
 		}); 2*asleep > p.NS() {
 			tellRuntimeLocks(p, f)
 			return
@@ -110,4 +110,4 @@ Sources
 	},
 })
 
-func notLogger(l *ledger.Lock) bool { return !isLogger(l) }
+func notLogger(l *account.Lock) bool { return !isLogger(l) }

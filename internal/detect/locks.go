@@ -7,8 +7,8 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/finding"
-	"github.com/whystall/whystall/internal/ledger"
 )
 
 // Half a time slice of the scheduler a request, and a tenth of it: below, a mutex in a server under load is at work
@@ -16,13 +16,13 @@ import (
 var lockFloor = Floor{NS: 5e6, Share: 0.10}
 
 // lookLocks claims the time behind locks that ok accepts, directly or further down the chain of waits.
-func lookLocks(p *Pass, ok func(*ledger.Lock) bool) {
+func lookLocks(p *Pass, ok func(*account.Lock) bool) {
 	r := p.Ledger
-	behind := func(a *ledger.Account) (ns int64) {
-		if a.Leaf == ledger.LeafThrottled {
+	behind := func(a *account.Account) (ns int64) {
+		if a.Leaf == account.LeafThrottled {
 			return 0 // without the lock the quota would keep the waiter off its CPU just so
 		}
-		if a.Class == ledger.ClassLock {
+		if a.Class == account.ClassLock {
 			if ok(lockOf(r, a.Site)) {
 				return a.NS
 			}
@@ -38,23 +38,23 @@ func lookLocks(p *Pass, ok func(*ledger.Lock) bool) {
 	once := heldOnce(r, behind)
 	spread := p.spread(behind)
 	for i := range r.Slow.Accounts {
-		if a := &r.Slow.Accounts[i]; (!once || !lacksCPU(a.Leaf)) && (!spread || a.Leaf != ledger.LeafLimit) {
+		if a := &r.Slow.Accounts[i]; (!once || !lacksCPU(a.Leaf)) && (!spread || a.Leaf != account.LeafLimit) {
 			p.Claim(i, behind(a))
 		}
 	}
 	if once && len(p.claims) == 0 {
 		p.Clear("what slow requests lost behind locks is a few holds that they shared, whose holders had no P or no CPU: no queue for a lock")
 	}
-	unlessStretched(p, func(a *ledger.Account) bool { return ranOrQueued(a.Leaf) })
+	unlessStretched(p, func(a *account.Account) bool { return ranOrQueued(a.Leaf) })
 }
 
 // spread tells that most of what holders were seen to do is another cause's: the lock spreads it. A queue so long that it was not followed to
 // its end is then behind the same as far as anybody can tell, and no ground to blame the lock.
-func (p *Pass) spread(behind func(*ledger.Account) int64) bool {
+func (p *Pass) spread(behind func(*account.Account) int64) bool {
 	var seen, others int64
 	for i := range p.Ledger.Slow.Accounts {
 		a := &p.Ledger.Slow.Accounts[i]
-		if ns := behind(a); a.Leaf != ledger.LeafLimit {
+		if ns := behind(a); a.Leaf != account.LeafLimit {
 			seen += ns
 			others += min(ns, a.NS-p.board.left[i])
 		}
@@ -65,7 +65,7 @@ func (p *Pass) spread(behind func(*ledger.Account) int64) bool {
 // heldOnce tells that what requests lost behind holders without a P or a CPU was one or two holds of the lock, or a hold that
 // several of them shared each time: an accident of who happened to have a lock as the CPUs were taken. They queue for a lock if each has a wait
 // of its own, and again and again.
-func heldOnce(r *ledger.Result, behind func(*ledger.Account) int64) bool {
+func heldOnce(r *account.Result, behind func(*account.Account) int64) bool {
 	holds, requests := 0, 0
 	var all, lacking int64
 	for i := range r.Slow.Accounts {
@@ -86,17 +86,17 @@ func heldOnce(r *ledger.Result, behind func(*ledger.Account) int64) bool {
 }
 
 // lacksCPU tells time in which somebody was ready, and had no P or no CPU.
-func lacksCPU(l ledger.Leaf) bool {
-	return l == ledger.LeafRunnable || l == ledger.LeafLatePoll || l == ledger.LeafNoCPU
+func lacksCPU(l account.Leaf) bool {
+	return l == account.LeafRunnable || l == account.LeafLatePoll || l == account.LeafNoCPU
 }
 
 // ranOrQueued tells what holders do that takes longer without a CPU.
-func ranOrQueued(l ledger.Leaf) bool {
-	return l == ledger.LeafOnCPU || l == ledger.LeafRunnable || l == ledger.LeafLockBetween
+func ranOrQueued(l account.Leaf) bool {
+	return l == account.LeafOnCPU || l == account.LeafRunnable || l == account.LeafLockBetween
 }
 
 // lockOf gives the class of locks with a site; one that the ledger does not list has this site alone.
-func lockOf(r *ledger.Result, site string) *ledger.Lock {
+func lockOf(r *account.Result, site string) *account.Lock {
 	for i := range r.Locks {
 		for _, s := range r.Locks[i].Sites {
 			if s == site {
@@ -104,12 +104,12 @@ func lockOf(r *ledger.Result, site string) *ledger.Lock {
 			}
 		}
 	}
-	return &ledger.Lock{Sites: []string{site}}
+	return &account.Lock{Sites: []string{site}}
 }
 
 // claimedLocks gives the classes behind what was granted, by how much.
-func claimedLocks(p *Pass, ok func(*ledger.Lock) bool) (locks []*ledger.Lock) {
-	ns := map[*ledger.Lock]int64{}
+func claimedLocks(p *Pass, ok func(*account.Lock) bool) (locks []*account.Lock) {
+	ns := map[*account.Lock]int64{}
 	add := func(site string, n int64) {
 		l := lockOf(p.Ledger, site)
 		if !ok(l) {
@@ -124,8 +124,8 @@ func claimedLocks(p *Pass, ok func(*ledger.Lock) bool) (locks []*ledger.Lock) {
 		locks = append(locks, l)
 		ns[l] += n
 	}
-	p.granted(func(a *ledger.Account, granted int64) {
-		if a.Class == ledger.ClassLock {
+	p.granted(func(a *account.Account, granted int64) {
+		if a.Class == account.ClassLock {
 			add(a.Site, granted)
 			return
 		}
@@ -138,10 +138,10 @@ func claimedLocks(p *Pass, ok func(*ledger.Lock) bool) (locks []*ledger.Lock) {
 }
 
 // waitedAt gives the sites of a lock's class, the one first at which the claimed time was waited, as the ledger prints it.
-func waitedAt(p *Pass, l *ledger.Lock) []string {
+func waitedAt(p *Pass, l *account.Lock) []string {
 	ns := map[string]int64{}
-	p.granted(func(a *ledger.Account, granted int64) {
-		if a.Class == ledger.ClassLock {
+	p.granted(func(a *account.Account, granted int64) {
+		if a.Class == account.ClassLock {
 			ns[a.Site] += granted
 			return
 		}
@@ -155,7 +155,7 @@ func waitedAt(p *Pass, l *ledger.Lock) []string {
 }
 
 // lockSummary says where requests wait, and what its holders do.
-func lockSummary(p *Pass, what, site string, mostly ledger.Leaf, share float64) string {
+func lockSummary(p *Pass, what, site string, mostly account.Leaf, share float64) string {
 	holders := "its holders"
 	if h := holderApart(p); h != "" {
 		holders += " (" + h + ")"
@@ -167,8 +167,8 @@ func lockSummary(p *Pass, what, site string, mostly ledger.Leaf, share float64) 
 // holderApart is what has the lock for three quarters of what was granted, if it begins elsewhere than requests do: a job in the background. "" else.
 func holderApart(p *Pass) string {
 	ns := map[string]int64{}
-	p.granted(func(a *ledger.Account, granted int64) {
-		if a.Class == ledger.ClassLock {
+	p.granted(func(a *account.Account, granted int64) {
+		if a.Class == account.ClassLock {
 			ns[cmp.Or(a.Holder, a.Actor)] += granted
 		}
 	})
@@ -185,23 +185,23 @@ func holderApart(p *Pass) string {
 }
 
 // holding is a leaf as what a holder does.
-func holding(l ledger.Leaf) string {
+func holding(l account.Leaf) string {
 	switch l {
-	case ledger.LeafOnCPU:
+	case account.LeafOnCPU:
 		return "compute"
-	case ledger.LeafRunnable:
+	case account.LeafRunnable:
 		return "wait for a P"
-	case ledger.LeafNoCPU:
+	case account.LeafNoCPU:
 		return "wait for a CPU"
-	case ledger.LeafTimer:
+	case account.LeafTimer:
 		return "sleep until a timer"
-	case ledger.LeafNetwork:
+	case account.LeafNetwork:
 		return "wait for the network"
-	case ledger.LeafSyscall:
+	case account.LeafSyscall:
 		return "are in a system call"
-	case ledger.LeafPipe:
+	case account.LeafPipe:
 		return "wait for a pipe"
-	case ledger.LeafDisk:
+	case account.LeafDisk:
 		return "wait for the disk"
 	}
 	return "are at '" + string(l) + "'"
@@ -209,7 +209,7 @@ func holding(l ledger.Leaf) string {
 
 // isLogger tells a logger's lock by the package of its sites, or of the frames that wait when the site itself is
 // the descriptor's lock behind a logger.
-func isLogger(l *ledger.Lock) bool {
+func isLogger(l *account.Lock) bool {
 	for _, s := range l.Sites {
 		if loggerFunc(s) {
 			return true
@@ -265,16 +265,16 @@ func loggerFunc(name string) bool {
 }
 
 // tellLocks is the evidence both lock detectors share. It gives what holders mostly did.
-func tellLocks(p *Pass, locks []*ledger.Lock) (mostly ledger.Leaf, share float64) {
-	did, inferred := map[ledger.Leaf]int64{}, p.tagged(func(t *ledger.Tags) int64 { return t.InferredNS })
+func tellLocks(p *Pass, locks []*account.Lock) (mostly account.Leaf, share float64) {
+	did, inferred := map[account.Leaf]int64{}, p.tagged(func(t *account.Tags) int64 { return t.InferredNS })
 	var stretched int64
-	p.granted(func(a *ledger.Account, ns int64) {
+	p.granted(func(a *account.Account, ns int64) {
 		did[a.Leaf] += ns
 		if ranOrQueued(a.Leaf) {
 			stretched += ns
 		}
 	})
-	var leaves []ledger.Leaf
+	var leaves []account.Leaf
 	for l := range did {
 		leaves = append(leaves, l)
 	}
@@ -301,10 +301,10 @@ func tellLocks(p *Pass, locks []*ledger.Lock) (mostly ledger.Leaf, share float64
 	if 2*inferred > p.NS() {
 		p.Doubt("several queues were seen at these sites at once, so that one site is more than one lock: who held which is inferred by site only")
 	}
-	if did[ledger.LeafLimit] == 0 {
+	if did[account.LeafLimit] == 0 {
 		var left int64
 		for i := range p.Ledger.Slow.Accounts {
-			if a := &p.Ledger.Slow.Accounts[i]; a.Leaf == ledger.LeafLimit && a.Class == ledger.ClassLock && slices.Contains(locks, lockOf(p.Ledger, a.Site)) {
+			if a := &p.Ledger.Slow.Accounts[i]; a.Leaf == account.LeafLimit && a.Class == account.ClassLock && slices.Contains(locks, lockOf(p.Ledger, a.Site)) {
 				left += a.NS
 			}
 		}
@@ -312,10 +312,10 @@ func tellLocks(p *Pass, locks []*ledger.Lock) (mostly ledger.Leaf, share float64
 			p.Proof("ledger: slow column", "another %s per request (%s) behind it is not claimed: the queue was too long to be followed to those who held it then", p.per(left), p.share(left))
 		}
 	}
-	if unseen := did[ledger.LeafLockUnseen]; 2*unseen > p.NS() {
+	if unseen := did[account.LeafLockUnseen]; 2*unseen > p.NS() {
 		p.Doubt("for most of the waiting no holder was seen")
 	}
-	if had := p.tagged(func(t *ledger.Tags) int64 { return t.EnoughNS }); 2*had > p.NS() {
+	if had := p.tagged(func(t *account.Tags) int64 { return t.EnoughNS }); 2*had > p.NS() {
 		p.Proof("kernel records", "%s of it passed while every thread of the process that wanted a CPU had one", percent(ratio(had, p.NS())))
 	} else if why := shortOfCPU(p.Ledger); why != "" && 2*stretched > p.NS() {
 		p.Doubt("%s; so holders took longer than their work", why)
@@ -327,7 +327,7 @@ func tellLocks(p *Pass, locks []*ledger.Lock) (mostly ledger.Leaf, share float64
 	return leaves[0], ratio(did[leaves[0]], p.NS())
 }
 
-func tellLock(p *Pass, l *ledger.Lock) {
+func tellLock(p *Pass, l *account.Lock) {
 	s := strings.Join(l.Sites[:min(len(l.Sites), 4)], ", ")
 	if l.Waits == 0 {
 		p.Proof("execution trace: locks", "%s", s)
@@ -347,7 +347,7 @@ func tellLock(p *Pass, l *ledger.Lock) {
 }
 
 // tellMutexProfile sets the second counter beside the trace, where the service keeps it.
-func tellMutexProfile(p *Pass, locks []*ledger.Lock) {
+func tellMutexProfile(p *Pass, locks []*account.Lock) {
 	if p.Ledger.Native {
 		return
 	}
@@ -368,7 +368,7 @@ func tellMutexProfile(p *Pass, locks []*ledger.Lock) {
 	}
 }
 
-func stackAt(stack []string, locks []*ledger.Lock) bool {
+func stackAt(stack []string, locks []*account.Lock) bool {
 	for _, f := range stack {
 		for _, l := range locks {
 			for _, s := range l.Sites {
@@ -447,21 +447,21 @@ func lookRuntimeLocks(p *Pass) {
 }
 
 // lockRemedies depend on what the holders did far more than on the lock.
-func lockRemedies(f *finding.Finding, mostly ledger.Leaf, site string) {
+func lockRemedies(f *finding.Finding, mostly account.Leaf, site string) {
 	switch mostly {
-	case ledger.LeafOnCPU:
+	case account.LeafOnCPU:
 		f.Remedy = append(f.Remedy, "shorten what runs under the lock at "+site+": compute before, take it only to swap the result in",
 			"shard the lock (by key or by P), or read without it: atomic.Pointer to an immutable copy, sync.Map for mostly-read maps")
-	case ledger.LeafRunnable, ledger.LeafLockBetween:
+	case account.LeafRunnable, account.LeafLockBetween:
 		f.Remedy = append(f.Remedy, "holders mostly wait for a P, not for the work under the lock: take the lock less often (batch, shard), so that fewer hand-offs are needed",
 			"give the process more CPU; a shorter critical section alone will not help much")
-	case ledger.LeafNoCPU:
+	case account.LeafNoCPU:
 		f.Remedy = append(f.Remedy, "holders mostly wait for a CPU, not for the work under the lock at "+site+": mend that first; a shorter section only makes it rarer")
-	case ledger.LeafTimer, ledger.LeafNetwork:
+	case account.LeafTimer, account.LeafNetwork:
 		f.Remedy = append(f.Remedy, "do not wait under the lock at "+site+": release it around network calls and sleeps, or use singleflight for one key instead of a lock for all")
-	case ledger.LeafSyscall:
+	case account.LeafSyscall:
 		f.Remedy = append(f.Remedy, "move the call out of the lock at "+site+": hand the work to one goroutine through a bounded channel")
-	case ledger.LeafAssist, ledger.LeafSweep, ledger.LeafAssistCredit:
+	case account.LeafAssist, account.LeafSweep, account.LeafAssistCredit:
 		f.Remedy = append(f.Remedy, "allocate outside the lock at "+site+": holders pay for GC while the others wait")
 	default:
 		f.Remedy = append(f.Remedy, "shorten what is done under the lock at "+site+", or shard it")

@@ -3,8 +3,8 @@ package detect
 import (
 	"fmt"
 
+	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/finding"
-	"github.com/whystall/whystall/internal/ledger"
 )
 
 var _ = register(&Detector{
@@ -42,7 +42,7 @@ Verify
 Sources
   golang/go#40225, #14812, #21107; the Go GC guide, go.dev/doc/gc-guide.`,
 	Look: func(p *Pass) {
-		p.ClaimWhere(func(a *ledger.Account) bool { return a.Leaf == ledger.LeafAssist })
+		p.ClaimWhere(func(a *account.Account) bool { return a.Leaf == account.LeafAssist })
 		unlessShortOfCPU(p)
 	},
 	Tell: func(p *Pass, f *finding.Finding) {

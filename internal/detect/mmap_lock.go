@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/evidence/kernel"
 	"github.com/whystall/whystall/internal/finding"
-	"github.com/whystall/whystall/internal/ledger"
 )
 
 var _ = register(&Detector{
@@ -59,8 +59,8 @@ func lookMmapLock(p *Pass) {
 		text = fmt.Sprintf("%s for mmap_lock, %s in all, the longest %s", times(k.MmapLock.N, "wait", "waits"), finding.Duration(k.MmapLock.NS), finding.Duration(k.MmapLock.Max))
 	}
 	if joined(r) {
-		p.ClaimWhere(leaf(ledger.LeafMmapLock))
-		p.ClaimLacking(lacks(ledger.LeafMmapLock))
+		p.ClaimWhere(leaf(account.LeafMmapLock))
+		p.ClaimLacking(lacks(account.LeafMmapLock))
 		if len(p.claims) == 0 {
 			if k.MmapLock.N > 0 {
 				text += ", none in a slow request"
@@ -121,7 +121,7 @@ func tellMmapLock(p *Pass, f *finding.Finding) {
 }
 
 // mmapRemedies says what to do about who has the lock: where it is known by which call, about that.
-func mmapRemedies(k *ledger.Kernel, told bool) (l []string) {
+func mmapRemedies(k *account.Kernel, told bool) (l []string) {
 	who := whoList(k.MmapLock.By, 5) + sites(k.MmapLock.Sites, 0, 5)
 	if told {
 		who = whoList(k.MmapLetGo, 5)

@@ -3,16 +3,16 @@ package detect
 import (
 	"strings"
 
-	"github.com/whystall/whystall/internal/ledger"
+	"github.com/whystall/whystall/internal/account"
 )
 
 // recorder is what the recorder's own threads are called in the kernel's records. What it takes is told with its cost: it is gone when nobody looks.
 const recorder = "whystall, this recording"
 
 // behindRecorder is how long slow requests waited for CPUs that the recorder had.
-func behindRecorder(r *ledger.Result) (ns int64) {
+func behindRecorder(r *account.Result) (ns int64) {
 	for i := range r.Slow.Accounts {
-		if a := &r.Slow.Accounts[i]; a.Leaf == ledger.LeafNoCPU && a.Detail == recorder {
+		if a := &r.Slow.Accounts[i]; a.Leaf == account.LeafNoCPU && a.Detail == recorder {
 			ns += a.NS
 		}
 	}
@@ -47,7 +47,7 @@ func kernelWork(comm string) string {
 }
 
 // kernelThread says what who does, if the records or its name tell that it is a thread of the kernel.
-func kernelThread(k *ledger.Kernel, who string) string {
+func kernelThread(k *account.Kernel, who string) string {
 	work := kernelWork(who)
 	for _, b := range k.Neighbours {
 		if who != "" && b.Comm == who && b.PID == 0 && !isIdle(who) && work == "" {
@@ -58,17 +58,17 @@ func kernelThread(k *ledger.Kernel, who string) string {
 }
 
 // movable is the largest neighbour that is a program; without a name where there is none.
-func movable(k *ledger.Kernel) ledger.Neighbour {
+func movable(k *account.Kernel) account.Neighbour {
 	for _, b := range k.Neighbours {
 		if !b.Own && b.PID != 0 && b.Comm != recorder && !strings.HasPrefix(b.Comm, "swapper") && kernelWork(b.Comm) == "" {
 			return b
 		}
 	}
-	return ledger.Neighbour{}
+	return account.Neighbour{}
 }
 
 // held is how long those called who had CPUs that threads of the target waited for.
-func held(k *ledger.Kernel, who string) (ns int64) {
+func held(k *account.Kernel, who string) (ns int64) {
 	for _, b := range k.Neighbours {
 		if b.Comm == who && !b.Own {
 			ns += b.NS

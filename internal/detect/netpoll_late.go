@@ -1,9 +1,9 @@
 package detect
 
 import (
+	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/evidence/kernel"
 	"github.com/whystall/whystall/internal/finding"
-	"github.com/whystall/whystall/internal/ledger"
 )
 
 var _ = register(&Detector{
@@ -41,7 +41,7 @@ Sources
   running; runtime/proc.go (sysmon, findRunnable).`,
 	Look: func(p *Pass) {
 		p.needs(kernel.Sockets, "since when sockets had data")
-		lookLate(p, "sockets that became ready", func(t *ledger.Tags) int64 { return t.SocketNS }, &p.Ledger.Kernel.Late.Sockets, "socket")
+		lookLate(p, "sockets that became ready", func(t *account.Tags) int64 { return t.SocketNS }, &p.Ledger.Kernel.Late.Sockets, "socket")
 	},
 	Tell: func(p *Pass, f *finding.Finding) {
 		tellLate(p, f, "their socket is ready", &p.Ledger.Kernel.Late.Sockets)

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/evidence/kernel"
 	"github.com/whystall/whystall/internal/finding"
-	"github.com/whystall/whystall/internal/ledger"
 )
 
 var _ = register(&Detector{
@@ -53,7 +53,7 @@ Sources
 // numaMoves is how many hinting faults a second are a reason to ask what they cost: each takes some us.
 const numaMoves = 5000
 
-func numaText(k *ledger.Kernel) string {
+func numaText(k *account.Kernel) string {
 	t := "hinting faults of the process: " + perSecond(k.NUMA.N, k)
 	if k.NUMAPages > 0 || k.NUMARemote > 0 {
 		t += fmt.Sprintf(", %s of them for memory of another node, pages moved: %s", percent(ratio(k.NUMARemote, k.NUMA.N)), perSecond(k.NUMAPages, k))
@@ -74,10 +74,10 @@ func lookNUMA(p *Pass) {
 	p.needs(kernel.MinorFaults, "minor page faults")
 	text := numaText(k)
 	if joined(r) {
-		p.ClaimWhere(func(a *ledger.Account) bool {
-			return a.Leaf == ledger.LeafNUMA || a.Leaf == ledger.LeafFault && strings.Contains(strings.ToLower(a.Detail), "numa")
+		p.ClaimWhere(func(a *account.Account) bool {
+			return a.Leaf == account.LeafNUMA || a.Leaf == account.LeafFault && strings.Contains(strings.ToLower(a.Detail), "numa")
 		})
-		p.ClaimLacking(lacks(ledger.LeafNUMA))
+		p.ClaimLacking(lacks(account.LeafNUMA))
 		if p.board.below(p.det.Floor, p.Claimed()) == "" {
 			return
 		}

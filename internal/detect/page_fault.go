@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/evidence/kernel"
 	"github.com/whystall/whystall/internal/finding"
-	"github.com/whystall/whystall/internal/ledger"
 )
 
 var _ = register(&Detector{
@@ -50,8 +50,8 @@ Sources
 })
 
 // byFault tells an account of waiting for the disk that was inside a page fault.
-func byFault(a *ledger.Account) bool {
-	return a.Leaf == ledger.LeafDisk && strings.Contains(a.Detail, "fault")
+func byFault(a *account.Account) bool {
+	return a.Leaf == account.LeafDisk && strings.Contains(a.Detail, "fault")
 }
 
 // stallShare is the least part of wall time that one thread spent in such stretches, where no request is visible.
@@ -65,11 +65,11 @@ func lookFault(p *Pass) {
 		left := beyondMinor(k)
 		for i := range r.Slow.Accounts {
 			a := &r.Slow.Accounts[i]
-			if a.Leaf == ledger.LeafFault {
+			if a.Leaf == account.LeafFault {
 				p.Claim(i, min(a.NS, left))
 				left -= min(a.NS, left)
 			}
-			held := min(lacking(a, lacks(ledger.LeafFault)), left)
+			held := min(lacking(a, lacks(account.LeafFault)), left)
 			p.Claim(i, held)
 			p.lacked += held
 			left -= held
@@ -95,9 +95,9 @@ func lookFault(p *Pass) {
 
 // beyondMinor is how long faults took, in all threads, in which a page of a file or of swap was awaited, 2 MiB cleared, or the thread slept. The
 // rest is work on a CPU: who touches memory for the first time has it to do, and on a slow machine or in a virtual one for longer.
-func beyondMinor(k *ledger.Kernel) int64 { return k.FaultWaitNS + k.Major.NS + k.Huge.NS }
+func beyondMinor(k *account.Kernel) int64 { return k.FaultWaitNS + k.Major.NS + k.Huge.NS }
 
-func faultText(k *ledger.Kernel) string {
+func faultText(k *account.Kernel) string {
 	return fmt.Sprintf("page faults: %s, major ones %s (%s), huge ones %s (%s)", perSecond(k.FaultsN, k), perSecond(k.Major.N, k), finding.Duration(k.Major.NS), perSecond(k.Huge.N, k), finding.Duration(k.Huge.NS))
 }
 

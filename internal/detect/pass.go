@@ -5,9 +5,9 @@ import (
 	"sort"
 	"time"
 
+	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/evidence"
 	"github.com/whystall/whystall/internal/finding"
-	"github.com/whystall/whystall/internal/ledger"
 )
 
 type outcome uint8
@@ -22,7 +22,7 @@ const (
 
 // Pass is what one detector sees of one recording, and what it says about it.
 type Pass struct {
-	Ledger *ledger.Result // nil without an execution trace
+	Ledger *account.Result // nil without an execution trace
 	Set    *evidence.Set
 	Facts  Facts
 
@@ -76,7 +76,7 @@ func (p *Pass) Claim(account int, ns int64) {
 }
 
 // ClaimWhere claims whole accounts.
-func (p *Pass) ClaimWhere(ok func(*ledger.Account) bool) {
+func (p *Pass) ClaimWhere(ok func(*account.Account) bool) {
 	for i := range p.Ledger.Slow.Accounts {
 		if a := &p.Ledger.Slow.Accounts[i]; ok(a) {
 			p.Claim(i, a.NS)
@@ -163,7 +163,7 @@ func (p *Pass) per(ns int64) string { return finding.Duration(perRequest(&p.Ledg
 func (p *Pass) share(ns int64) string { return percent(ratio(ns, p.Ledger.Slow.WallNS)) }
 
 // granted walks the accounts that something was granted of, largest first.
-func (p *Pass) granted(f func(a *ledger.Account, ns int64)) {
+func (p *Pass) granted(f func(a *account.Account, ns int64)) {
 	cs := append([]claim(nil), p.claims...)
 	sort.SliceStable(cs, func(i, j int) bool { return cs[i].granted > cs[j].granted })
 	for _, c := range cs {
@@ -174,8 +174,8 @@ func (p *Pass) granted(f func(a *ledger.Account, ns int64)) {
 }
 
 // tagged sums a tag over what was granted, in proportion.
-func (p *Pass) tagged(tag func(*ledger.Tags) int64) (ns int64) {
-	p.granted(func(a *ledger.Account, granted int64) { ns += scale(tag(&a.Tags), granted, a.NS) })
+func (p *Pass) tagged(tag func(*account.Tags) int64) (ns int64) {
+	p.granted(func(a *account.Account, granted int64) { ns += scale(tag(&a.Tags), granted, a.NS) })
 	return ns
 }
 
@@ -214,7 +214,7 @@ func (p *Pass) quote() {
 	var rest []string // what says little by itself, unless it is one
 	var restNS int64
 	n := 0
-	p.granted(func(a *ledger.Account, ns int64) {
+	p.granted(func(a *account.Account, ns int64) {
 		usual := ""
 		if m := &p.Ledger.Median; m.Requests > 0 {
 			usual = ", usual requests " + finding.Duration(perRequest(m, scale(usualNS(p.Ledger, a), ns, a.NS)))
@@ -240,7 +240,7 @@ func (p *Pass) quote() {
 // goroutine happened to be in says nothing about why.
 func (p *Pass) standstill() {
 	s := &p.Ledger.Silences
-	ns := p.tagged(func(t *ledger.Tags) int64 { return t.SilenceNS })
+	ns := p.tagged(func(t *account.Tags) int64 { return t.SilenceNS })
 	if ns == 0 || p.silent || joined(p.Ledger) {
 		return
 	}
@@ -275,6 +275,6 @@ func (p *Pass) verify(want string) string {
 }
 
 // accountName names an account as the ledger's row does.
-func accountName(a *ledger.Account) string {
-	return ledger.Words(ledger.Named{Class: a.Class, Leaf: a.Leaf, Actor: a.Actor, Site: a.Site, Detail: a.Detail, Holder: a.Holder}, func(s string) string { return s })
+func accountName(a *account.Account) string {
+	return account.Words(account.Named{Class: a.Class, Leaf: a.Leaf, Actor: a.Actor, Site: a.Site, Detail: a.Detail, Holder: a.Holder}, func(s string) string { return s })
 }

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"sort"
 
+	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/finding"
-	"github.com/whystall/whystall/internal/ledger"
 )
 
 var _ = register(&Detector{
@@ -55,17 +55,17 @@ Sources
 	Tell: tellTurns,
 })
 
-func turnNS(a *ledger.Account) int64 { return min(a.NS, a.Tags.PermitNS+a.Tags.ServingNS) }
+func turnNS(a *account.Account) int64 { return min(a.NS, a.Tags.PermitNS+a.Tags.ServingNS) }
 
 // headComputes tells of one goroutine that several requests wait for at once and that computes. Whether for one of them or for itself, no other
 // CPU can help: for all but one of them it is not their turn.
-func headComputes(r *ledger.Result, a *ledger.Account) bool {
-	return !r.Native && a.Class == ledger.ClassMessage && a.Leaf == ledger.LeafOnCPU && a.Actors == 1 && a.MaxQueue > 1 && 2*turnNS(a) < a.NS
+func headComputes(r *account.Result, a *account.Account) bool {
+	return !r.Native && a.Class == account.ClassMessage && a.Leaf == account.LeafOnCPU && a.Actors == 1 && a.MaxQueue > 1 && 2*turnNS(a) < a.NS
 }
 
 // byFinalizer tells of waits that a finalizer ended: what is waited for comes back when a garbage collection finds that nobody has it any more.
-func byFinalizer(r *ledger.Result, a *ledger.Account) bool {
-	if r.Native || a.Class != ledger.ClassMessage || a.Leaf != ledger.LeafRuntimeIdle {
+func byFinalizer(r *account.Result, a *account.Account) bool {
+	if r.Native || a.Class != account.ClassMessage || a.Leaf != account.LeafRuntimeIdle {
 		return false
 	}
 	switch a.Actor {
@@ -85,7 +85,7 @@ func lookTurns(p *Pass) {
 	var busy int64
 	for i := range r.Slow.Accounts {
 		a := &r.Slow.Accounts[i]
-		if a.Class != ledger.ClassMessage {
+		if a.Class != account.ClassMessage {
 			continue
 		}
 		ns := turnNS(a)
@@ -93,7 +93,7 @@ func lookTurns(p *Pass) {
 			ns = a.NS
 		}
 		p.Claim(i, ns)
-		if a.Leaf == ledger.LeafOnCPU || a.Leaf == ledger.LeafNoCPU {
+		if a.Leaf == account.LeafOnCPU || a.Leaf == account.LeafNoCPU {
 			busy += ns
 		}
 	}
@@ -116,7 +116,7 @@ func tellTurns(p *Pass, f *finding.Finding) {
 	sites, actors, did := map[string]int64{}, map[string]int64{}, map[string]int64{}
 	var permit, head, finalizer, asked int64
 	queue := 0
-	p.granted(func(a *ledger.Account, ns int64) {
+	p.granted(func(a *account.Account, ns int64) {
 		sites[a.Site] += ns
 		actors[a.Actor] += ns
 		did[string(a.Leaf)] += ns
@@ -138,7 +138,7 @@ func tellTurns(p *Pass, f *finding.Finding) {
 	if actor == "" {
 		actor = "one without a name"
 	}
-	mostly := ledger.Leaf(most(did))
+	mostly := account.Leaf(most(did))
 	if 2*finalizer > p.NS() {
 		g := &p.Ledger.GC
 		f.Summary = fmt.Sprintf("slow requests wait %s (%s of their time) in %s for what comes back by a finalizer, after a garbage collection found that nobody has it any more; there are %.1f collections a second",
@@ -156,7 +156,7 @@ func tellTurns(p *Pass, f *finding.Finding) {
 		if p.Ledger.Native {
 			f.Remedy = append(f.Remedy, "if it is a lock, of a row, a table or an object, there can be no more of it: do less while it is held, and do not wait then")
 		}
-	} else if mostly == ledger.LeafNetwork && 2*asked < did[string(ledger.LeafNetwork)] {
+	} else if mostly == account.LeafNetwork && 2*asked < did[string(account.LeafNetwork)] {
 		// The one that waits for the network may be a worker's helper.
 		f.Summary = fmt.Sprintf("slow requests wait %s (%s of their time) in %s while those that they wait for work for other requests; these wait meanwhile for: %s", p.per(p.NS()), p.share(p.NS()), site, holderText(did))
 		f.Remedy = append(f.Remedy, "more of what is waited for in "+site+" (workers, connections): they wait for the network mostly, which costs no CPU; or make what they ask quicker",
@@ -201,15 +201,15 @@ func tellTurns(p *Pass, f *finding.Finding) {
 	f.Verify = p.verify("waiting in " + site + " is below " + p.per(p.NS()) + " per request")
 }
 
-func turnRemedy(mostly ledger.Leaf, more, turn string) string {
+func turnRemedy(mostly account.Leaf, more, turn string) string {
 	switch mostly {
-	case ledger.LeafOnCPU:
+	case account.LeafOnCPU:
 		return "shorten " + turn + ": it computes; or more " + more + ", as CPUs are idle"
-	case ledger.LeafNoCPU, ledger.LeafThrottled:
+	case account.LeafNoCPU, account.LeafThrottled:
 		return "more CPU: " + more + " are held up by the want of it"
 	}
 	does := "in '" + string(mostly) + "'"
-	if mostly == ledger.LeafTimer {
+	if mostly == account.LeafTimer {
 		does = "asleep for a timer"
 	}
 	return "more " + more + ": they are " + does + " mostly, which costs no CPU; or shorten " + turn
@@ -229,7 +229,7 @@ func turnFutex(p *Pass, site string) {
 }
 
 // busiest lists threads that were on a CPU most of the time: a worker that serves all of them is.
-func busiest(p *Pass, most int) (l []ledger.ThreadSum) {
+func busiest(p *Pass, most int) (l []account.ThreadSum) {
 	k := p.Ledger.Kernel
 	if k == nil {
 		return nil

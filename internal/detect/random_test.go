@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/whystall/whystall/internal/ledger"
+	"github.com/whystall/whystall/internal/account"
 )
 
 // TestRandomAccounts holds the board to its promises on accounts nobody would write by hand: no root above an
@@ -61,7 +61,7 @@ func TestRandomKernel(t *testing.T) {
 	}
 }
 
-func randomKernel(rnd *rand.Rand, r *ledger.Result) {
+func randomKernel(rnd *rand.Rand, r *account.Result) {
 	pick := func(ss ...string) string { return ss[rnd.IntN(len(ss))] }
 	part := func(n int64) int64 {
 		if n <= 0 || rnd.IntN(3) == 0 {
@@ -69,13 +69,13 @@ func randomKernel(rnd *rand.Rand, r *ledger.Result) {
 		}
 		return rnd.Int64N(n + 1)
 	}
-	leaves := []ledger.Leaf{ledger.LeafThrottled, ledger.LeafNoCPU, ledger.LeafNoCPU, ledger.LeafAsleep, ledger.LeafLatePoll, ledger.LeafFault, ledger.LeafReclaim,
-		ledger.LeafMemcg, ledger.LeafCompaction, ledger.LeafMmapLock, ledger.LeafTLB, ledger.LeafDisk, ledger.LeafNUMA, ledger.LeafPipe, ledger.LeafLock, ledger.LeafMissing}
-	spans := func() ledger.Spans {
-		s := ledger.Spans{N: part(500000), NS: part(40e9), Max: part(1e9), Order: rnd.IntN(80)}
+	leaves := []account.Leaf{account.LeafThrottled, account.LeafNoCPU, account.LeafNoCPU, account.LeafAsleep, account.LeafLatePoll, account.LeafFault, account.LeafReclaim,
+		account.LeafMemcg, account.LeafCompaction, account.LeafMmapLock, account.LeafTLB, account.LeafDisk, account.LeafNUMA, account.LeafPipe, account.LeafLock, account.LeafMissing}
+	spans := func() account.Spans {
+		s := account.Spans{N: part(500000), NS: part(40e9), Max: part(1e9), Order: rnd.IntN(80)}
 		if rnd.IntN(2) == 0 {
-			s.By = []ledger.Instead{{Who: "a", NS: part(1e9)}}
-			s.Sites = []ledger.Site{{Func: pick("munmap", "start_thread"), NS: part(1e9)}}
+			s.By = []account.Instead{{Who: "a", NS: part(1e9)}}
+			s.Sites = []account.Site{{Func: pick("munmap", "start_thread"), NS: part(1e9)}}
 		}
 		return s
 	}
@@ -89,7 +89,7 @@ func randomKernel(rnd *rand.Rand, r *ledger.Result) {
 		if n := len(a.Instead); n > 0 && rnd.IntN(2) == 0 { // Ps whose threads were not at work
 			last := &a.Instead[n-1]
 			for range rnd.IntN(4) {
-				lacked := ledger.Instead{Who: pick("own threads", "hog", "wake-up latency or steal", "kswapd0", recorder, "main.b", "runtime.findRunnable"), Kind: string(leaves[rnd.IntN(len(leaves))]), NS: part(last.NS)}
+				lacked := account.Instead{Who: pick("own threads", "hog", "wake-up latency or steal", "kswapd0", recorder, "main.b", "runtime.findRunnable"), Kind: string(leaves[rnd.IntN(len(leaves))]), NS: part(last.NS)}
 				if last.NS -= lacked.NS; lacked.Lacked() {
 					a.Instead = append(a.Instead, lacked)
 					last = &a.Instead[n-1]
@@ -100,43 +100,43 @@ func randomKernel(rnd *rand.Rand, r *ledger.Result) {
 		a.Tags.SocketNS, a.Tags.DueNS, a.Tags.NewbornNS = part(a.NS), part(a.NS), part(a.NS)
 		a.Tags.PermitNS, a.Tags.ServingNS = part(a.NS), part(a.NS)
 	}
-	k := &ledger.Kernel{Source: "bpf", End: 20e9, PerTask: rnd.IntN(2) == 0, AllTasks: rnd.IntN(4) > 0, UnknownNS: part(1e9), Joined: rnd.IntN(4) > 0,
+	k := &account.Kernel{Source: "bpf", End: 20e9, PerTask: rnd.IntN(2) == 0, AllTasks: rnd.IntN(4) > 0, UnknownNS: part(1e9), Joined: rnd.IntN(4) > 0,
 		OnNS: part(40e9), QueuedNS: part(40e9), ThrottledNS: part(200e9), BlockedNS: part(90e9), StoodNS: part(20e9), ThreadsSeen: 9,
 		RunnableAvg: rnd.Float64() * 30, RunnableMax: rnd.IntN(60), Switches: part(1e6), Reclaim: spans(), Memcg: spans(), Compact: spans(), Faults: spans(), Major: spans(),
 		Huge: spans(), MmapLock: spans(), TLB: spans(), NUMA: spans(), Disk: spans(), FaultsN: part(1e6)}
-	k.Late.Sockets = ledger.LateSum{N: part(900), NS: part(1e9), Max: part(1e9)}
-	k.Late.Timers = ledger.LateSum{N: part(900), NS: part(1e9), Max: part(1e9)}
-	k.Churn = ledger.Churn{Created: part(90000), Exited: part(90000), CreateNS: part(90e9), ExitNS: part(90e9)}
-	k.Neighbours = []ledger.Neighbour{{Comm: "web", PID: 4, Own: true, NS: part(20e9)}, {Comm: "hog", PID: 5, Cgroup: "/x", NS: part(20e9)}, {NS: part(1e9)}}
-	k.Futexes = []ledger.Futex{{Name: "f", Kind: pick("mutex", "condition", "runtime lock"), Waits: part(90), WaitNS: part(90e9), Sites: []ledger.Site{{Func: "runtime.findRunnable"}}}}
+	k.Late.Sockets = account.LateSum{N: part(900), NS: part(1e9), Max: part(1e9)}
+	k.Late.Timers = account.LateSum{N: part(900), NS: part(1e9), Max: part(1e9)}
+	k.Churn = account.Churn{Created: part(90000), Exited: part(90000), CreateNS: part(90e9), ExitNS: part(90e9)}
+	k.Neighbours = []account.Neighbour{{Comm: "web", PID: 4, Own: true, NS: part(20e9)}, {Comm: "hog", PID: 5, Cgroup: "/x", NS: part(20e9)}, {NS: part(1e9)}}
+	k.Futexes = []account.Futex{{Name: "f", Kind: pick("mutex", "condition", "runtime lock"), Waits: part(90), WaitNS: part(90e9), Sites: []account.Site{{Func: "runtime.findRunnable"}}}}
 	if rnd.IntN(5) == 0 {
 		k.Missing = []string{pick("mmap_lock waits: no such tracepoint", "reclaim: not permitted", "throttling: none")}
 	}
 	r.Kernel = k
 	if rnd.IntN(6) > 0 {
-		c := &ledger.CPUs{Allowed: 1 + rnd.IntN(8), WallNS: 20e9, RunningNS: part(40e9), ThrottledNS: part(40e9), OthersNS: part(40e9), UnusedNS: part(40e9), RestNS: part(40e9)}
+		c := &account.CPUs{Allowed: 1 + rnd.IntN(8), WallNS: 20e9, RunningNS: part(40e9), ThrottledNS: part(40e9), OthersNS: part(40e9), UnusedNS: part(40e9), RestNS: part(40e9)}
 		c.TotalNS = c.RunningNS + c.ThrottledNS + c.OthersNS + c.UnusedNS + c.RestNS
 		if rnd.IntN(2) == 0 {
 			c.Quota, c.QuotaAt, c.QuotaNS, c.UsedNS = 0.25*float64(1+rnd.IntN(9)), "/a", 10e9, part(10e9)
 		}
-		c.Unused = []ledger.Instead{{Who: "lock", NS: part(c.UnusedNS)}}
+		c.Unused = []account.Instead{{Who: "lock", NS: part(c.UnusedNS)}}
 		r.CPUs = c
 	}
 	switch rnd.IntN(6) {
 	case 0:
 		r.Native = true
 	case 1: // no request is visible
-		r.Slow, r.Median = ledger.Column{}, ledger.Column{}
+		r.Slow, r.Median = account.Column{}, account.Column{}
 	}
 }
 
-func randomResult(rnd *rand.Rand) *ledger.Result {
+func randomResult(rnd *rand.Rand) *account.Result {
 	pick := func(ss ...string) string { return ss[rnd.IntN(len(ss))] }
-	leaves := []ledger.Leaf{ledger.LeafOnCPU, ledger.LeafRunnable, ledger.LeafRunnable, ledger.LeafSTW, ledger.LeafSTWWork, ledger.LeafAssist, ledger.LeafAssistCredit,
-		ledger.LeafSweep, ledger.LeafMarkTermQueue, ledger.LeafGCStartQueue, ledger.LeafSTWQueue, ledger.LeafStackScan, ledger.LeafNetwork, ledger.LeafTimer,
-		ledger.LeafSyscall, ledger.LeafLockBetween, ledger.LeafLockUnseen, ledger.LeafGap}
-	classes := []ledger.Class{ledger.ClassOwn, ledger.ClassMessage, ledger.ClassLock, ledger.ClassRuntime}
-	r := &ledger.Result{}
+	leaves := []account.Leaf{account.LeafOnCPU, account.LeafRunnable, account.LeafRunnable, account.LeafSTW, account.LeafSTWWork, account.LeafAssist, account.LeafAssistCredit,
+		account.LeafSweep, account.LeafMarkTermQueue, account.LeafGCStartQueue, account.LeafSTWQueue, account.LeafStackScan, account.LeafNetwork, account.LeafTimer,
+		account.LeafSyscall, account.LeafLockBetween, account.LeafLockUnseen, account.LeafGap}
+	classes := []account.Class{account.ClassOwn, account.ClassMessage, account.ClassLock, account.ClassRuntime}
+	r := &account.Result{}
 	r.Slow.Requests = 1 + rnd.IntN(100)
 	part := func(n int64) int64 {
 		if n <= 0 || rnd.IntN(3) == 0 {
@@ -145,20 +145,20 @@ func randomResult(rnd *rand.Rand) *ledger.Result {
 		return rnd.Int64N(n + 1)
 	}
 	for range 1 + rnd.IntN(12) {
-		a := ledger.Account{Leaf: leaves[rnd.IntN(len(leaves))], Class: classes[rnd.IntN(len(classes))], Actor: pick("", "main.a", "main.b"),
+		a := account.Account{Leaf: leaves[rnd.IntN(len(leaves))], Class: classes[rnd.IntN(len(classes))], Actor: pick("", "main.a", "main.b"),
 			Site: pick("main.x", "log.(*Logger).output", "main.y", ""), Detail: pick("", "GC mark termination", "read mem stats"),
 			NS: rnd.Int64N(int64(r.Slow.Requests) * 60e6), Actors: rnd.IntN(3), MaxQueue: rnd.IntN(9)}
 		a.ExcessNS = part(2*a.NS) - part(a.NS)
-		a.Tags = ledger.Tags{SilenceNS: part(a.NS), InferredNS: part(a.NS), PreemptNS: part(a.NS), Slices: part(900)}
-		if a.Leaf == ledger.LeafRunnable {
+		a.Tags = account.Tags{SilenceNS: part(a.NS), InferredNS: part(a.NS), PreemptNS: part(a.NS), Slices: part(900)}
+		if a.Leaf == account.LeafRunnable {
 			gc := part(a.NS)
-			a.Instead = []ledger.Instead{{Who: "GC worker (dedicated)", Kind: "gc", NS: gc}, {Who: "main.b", Kind: pick("request", "background", "idle"), NS: a.NS - gc}}
+			a.Instead = []account.Instead{{Who: "GC worker (dedicated)", Kind: "gc", NS: gc}, {Who: "main.b", Kind: pick("request", "background", "idle"), NS: a.NS - gc}}
 		}
-		if a.Class != ledger.ClassLock {
-			a.Through = []ledger.Site{{Func: pick("main.x", "log.(*Logger).output"), NS: part(a.NS)}}
+		if a.Class != account.ClassLock {
+			a.Through = []account.Site{{Func: pick("main.x", "log.(*Logger).output"), NS: part(a.NS)}}
 		}
-		if a.Leaf == ledger.LeafSyscall {
-			a.Sites = []ledger.Site{{Func: "main.w", Via: pick("os.(*File).Write", "net.(*conn).Write"), NS: part(a.NS), N: 3}}
+		if a.Leaf == account.LeafSyscall {
+			a.Sites = []account.Site{{Func: "main.w", Via: pick("os.(*File).Write", "net.(*conn).Write"), NS: part(a.NS), N: 3}}
 		}
 		r.Slow.Accounts = append(r.Slow.Accounts, a)
 		r.Slow.WallNS += a.NS
@@ -169,12 +169,12 @@ func randomResult(rnd *rand.Rand) *ledger.Result {
 			r.Median.Requests = 50
 		}
 	}
-	r.STWs = []ledger.STW{{Begin: 5, LastStop: 7, Start: 9, End: 30e6, Kind: "GC mark termination", Ours: rnd.IntN(2) == 0, SlowNS: part(1e9)},
+	r.STWs = []account.STW{{Begin: 5, LastStop: 7, Start: 9, End: 30e6, Kind: "GC mark termination", Ours: rnd.IntN(2) == 0, SlowNS: part(1e9)},
 		{Begin: 1e9, Start: 2e9, End: 3e9, Kind: pick("read mem stats", ""), SlowNS: part(1e9)}}
-	r.Sweeps = []ledger.Sweep{{Begin: 0, End: part(20e6), Swept: part(1 << 30), Reclaimed: part(1 << 24)}}
-	r.GC = ledger.GC{Cycles: part(90), PerSecond: rnd.Float64() * 40, MarkNS: part(9e9), GoalMax: part(1 << 30), LiveMax: part(1 << 29)}
-	r.Capacity = ledger.Capacity{Procs: 1 + rnd.IntN(8), WallNS: 10e9, TotalNS: 80e9, RunningNS: part(40e9), GCNS: part(20e9), IdleGCNS: part(5e9), RunnableAvg: rnd.Float64() * 20}
-	r.Silences = ledger.Silences{N: 3, NS: 1e9, FewNS: part(1e9), SlowNS: part(1e9)}
-	r.Locks = []ledger.Lock{{Sites: []string{"main.x", "main.y"}, Waits: 3, Handoffs: part(3)}}
+	r.Sweeps = []account.Sweep{{Begin: 0, End: part(20e6), Swept: part(1 << 30), Reclaimed: part(1 << 24)}}
+	r.GC = account.GC{Cycles: part(90), PerSecond: rnd.Float64() * 40, MarkNS: part(9e9), GoalMax: part(1 << 30), LiveMax: part(1 << 29)}
+	r.Capacity = account.Capacity{Procs: 1 + rnd.IntN(8), WallNS: 10e9, TotalNS: 80e9, RunningNS: part(40e9), GCNS: part(20e9), IdleGCNS: part(5e9), RunnableAvg: rnd.Float64() * 20}
+	r.Silences = account.Silences{N: 3, NS: 1e9, FewNS: part(1e9), SlowNS: part(1e9)}
+	r.Locks = []account.Lock{{Sites: []string{"main.x", "main.y"}, Waits: 3, Handoffs: part(3)}}
 	return r
 }

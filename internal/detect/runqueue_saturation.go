@@ -3,8 +3,8 @@ package detect
 import (
 	"fmt"
 
+	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/finding"
-	"github.com/whystall/whystall/internal/ledger"
 )
 
 var _ = register(&Detector{
@@ -50,7 +50,7 @@ Sources
 // Twice as many runnable threads as CPUs, on average: at once that many everybody gets half a CPU or less.
 const saturated = 2.0
 
-func runnableLimit(r *ledger.Result) float64 {
+func runnableLimit(r *account.Result) float64 {
 	cpus := 0.0
 	if c := r.CPUs; c != nil {
 		cpus = float64(c.Allowed)
@@ -148,7 +148,7 @@ func tellSpin(p *Pass, f *finding.Finding) {
 	f.Remedy = append(f.Remedy, "do not wait by spinning ("+spinSite(k)+"): a mutex or a condition sleeps, and leaves the CPU to who has the lock; it costs a switch for each wait")
 }
 
-func spinSite(k *ledger.Kernel) string {
+func spinSite(k *account.Kernel) string {
 	if len(k.Spin.Sites) == 0 {
 		return "a function without a name"
 	}

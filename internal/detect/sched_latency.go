@@ -5,8 +5,8 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/finding"
-	"github.com/whystall/whystall/internal/ledger"
 )
 
 var _ = register(&Detector{
@@ -96,7 +96,7 @@ func lookSchedLatency(p *Pass) {
 	whole := make([]int64, len(p.Ledger.Slow.Accounts))
 	for i := range p.Ledger.Slow.Accounts {
 		a := &p.Ledger.Slow.Accounts[i]
-		if !runnableIn(a) || a.Class == ledger.ClassLock && !all {
+		if !runnableIn(a) || a.Class == account.ClassLock && !all {
 			continue
 		}
 		// What frequent-gc took is its; the rest may still be worth it.
@@ -104,7 +104,7 @@ func lookSchedLatency(p *Pass) {
 		// Before somebody told it that it could run it was in no queue: that is netpoll-late's and timer-late's, unless the queue is worse.
 		// Nor is it in this one while the Ps' threads lacked something: that is of what they lacked.
 		own := max(0, a.NS-g-unheld(p, a)-notAtWork(a))
-		if !busy || a.Leaf != ledger.LeafRunnable {
+		if !busy || a.Leaf != account.LeafRunnable {
 			own = max(0, own-scale(late(a), a.NS-notAtWork(a), a.NS))
 		}
 		p.Claim(i, own)
@@ -131,12 +131,12 @@ func lookSchedLatency(p *Pass) {
 }
 
 // runnableIn tells what waited in Go's run queue; joined, also beside idle Ps while no thread of the process was awake.
-func runnableIn(a *ledger.Account) bool {
-	return a.Leaf == ledger.LeafRunnable || a.Leaf == ledger.LeafLatePoll
+func runnableIn(a *account.Account) bool {
+	return a.Leaf == account.LeafRunnable || a.Leaf == account.LeafLatePoll
 }
 
 // unheld is what waited beside an idle P, where the kernel tells what kept threads off their CPUs: it waited for a thread, not for a P.
-func unheld(p *Pass, a *ledger.Account) int64 {
+func unheld(p *Pass, a *account.Account) int64 {
 	if r := p.Ledger; !joined(r) || r.Kernel.Whole {
 		return 0
 	}
@@ -174,13 +174,13 @@ func fullHouse(p *Pass) bool {
 
 // runQueueRules tells whether requests lose more in the plain run queue than behind lock holders that are in it.
 // Then holders queue because everybody does; otherwise the lock makes the queue, and lock detectors keep it.
-func runQueueRules(r *ledger.Result) bool {
+func runQueueRules(r *account.Result) bool {
 	var plain, locks int64
 	for i := range r.Slow.Accounts {
 		a := &r.Slow.Accounts[i]
 		switch {
-		case a.Leaf != ledger.LeafRunnable:
-		case a.Class == ledger.ClassLock:
+		case a.Leaf != account.LeafRunnable:
+		case a.Class == account.ClassLock:
 			locks += a.NS
 		default:
 			plain += a.NS
@@ -190,10 +190,10 @@ func runQueueRules(r *ledger.Result) bool {
 }
 
 // headOfLine gives the largest account of time that several requests at once waited for one runnable goroutine.
-func headOfLine(r *ledger.Result) (head *ledger.Account) {
+func headOfLine(r *account.Result) (head *account.Account) {
 	for i := range r.Slow.Accounts {
 		a := &r.Slow.Accounts[i]
-		if a.Leaf == ledger.LeafRunnable && a.Class == ledger.ClassMessage && a.Actors == 1 && a.MaxQueue > 1 &&
+		if a.Leaf == account.LeafRunnable && a.Class == account.ClassMessage && a.Actors == 1 && a.MaxQueue > 1 &&
 			(head == nil || a.NS > head.NS) {
 			head = a
 		}
@@ -202,7 +202,7 @@ func headOfLine(r *ledger.Result) (head *ledger.Account) {
 }
 
 // instead sums what ran instead by kind.
-func instead(a *ledger.Account, kind string) (ns int64) {
+func instead(a *account.Account, kind string) (ns int64) {
 	for _, w := range a.Instead {
 		if w.Kind == kind {
 			ns += w.NS
@@ -215,9 +215,9 @@ func instead(a *ledger.Account, kind string) (ns int64) {
 const forRequests = "for requests"
 
 // answers tells whether slow requests wait for goroutines of that name to be told something by them.
-func answers(r *ledger.Result, who string) bool {
+func answers(r *account.Result, who string) bool {
 	for i := range r.Slow.Accounts {
-		if a := &r.Slow.Accounts[i]; a.Class == ledger.ClassMessage && a.Actor == who {
+		if a := &r.Slow.Accounts[i]; a.Class == account.ClassMessage && a.Actor == who {
 			return true
 		}
 	}
@@ -225,12 +225,12 @@ func answers(r *ledger.Result, who string) bool {
 }
 
 func tellSchedLatency(p *Pass, f *finding.Finding) {
-	kinds, who := map[string]int64{}, map[string]*ledger.Instead{}
+	kinds, who := map[string]int64{}, map[string]*account.Instead{}
 	var slices, gcSlices, preempted, newborn int64
-	p.granted(func(a *ledger.Account, ns int64) {
+	p.granted(func(a *account.Account, ns int64) {
 		at := a.NS - notAtWork(a)
 		for _, w := range a.Instead {
-			if w.Lacked() && (w.Kind != string(ledger.LeafNoCPU) || !isOwn(w.Who)) {
+			if w.Lacked() && (w.Kind != string(account.LeafNoCPU) || !isOwn(w.Who)) {
 				continue
 			}
 			kind := w.Kind
@@ -239,7 +239,7 @@ func tellSchedLatency(p *Pass, f *finding.Finding) {
 			}
 			kinds[kind] += scale(w.NS, ns, at)
 			if who[w.Who] == nil {
-				who[w.Who] = &ledger.Instead{Who: w.Who, Kind: kind}
+				who[w.Who] = &account.Instead{Who: w.Who, Kind: kind}
 			}
 			who[w.Who].NS += scale(w.NS, ns, at)
 		}
@@ -301,7 +301,7 @@ func tellSchedLatency(p *Pass, f *finding.Finding) {
 	f.Verify = p.verify("'runnable in Go' of slow requests is below " + p.per(total) + " per request")
 }
 
-func schedRemedies(p *Pass, kinds map[string]int64, who map[string]*ledger.Instead) (rs []string) {
+func schedRemedies(p *Pass, kinds map[string]int64, who map[string]*account.Instead) (rs []string) {
 	total := p.NS()
 	if 4*kinds["background"] >= total {
 		rs = append(rs, "bound or move what ran instead ("+largest(who, "background")+"): fewer goroutines at once, in another process, or off-peak")
@@ -337,8 +337,8 @@ func schedRemedies(p *Pass, kinds map[string]int64, who map[string]*ledger.Inste
 }
 
 // ranInstead lists the largest by share of whole.
-func ranInstead(who map[string]*ledger.Instead, whole int64) string {
-	ws := make([]*ledger.Instead, 0, len(who))
+func ranInstead(who map[string]*account.Instead, whole int64) string {
+	ws := make([]*account.Instead, 0, len(who))
 	for _, w := range who {
 		ws = append(ws, w)
 	}
@@ -369,8 +369,8 @@ func firstClause(s string) string {
 	return s
 }
 
-func largest(who map[string]*ledger.Instead, kind string) string {
-	var best *ledger.Instead
+func largest(who map[string]*account.Instead, kind string) string {
+	var best *account.Instead
 	for _, w := range who {
 		if w.Kind == kind && (best == nil || w.NS > best.NS || w.NS == best.NS && w.Who < best.Who) {
 			best = w

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/finding"
-	"github.com/whystall/whystall/internal/ledger"
 )
 
 // A quarter of what should take microseconds in moments of 2 ms and more means that threads lose about as much of
@@ -17,14 +17,14 @@ const (
 	longLeast = 5
 )
 
-func tooLong(r *ledger.Result, m *ledger.Moments) bool {
+func tooLong(r *account.Result, m *account.Moments) bool {
 	return m.Long >= longLeast && m.LongNS >= m.NS/longShare && m.LongNS >= r.Capacity.WallNS/longWall
 }
 
 // shortOfCPU tells by what it shows that the threads of the process were kept off their CPUs, "" if it does not. Then
 // all that is measured on a running goroutine, a GC worker or a stopping P is longer than its work, and what took
 // long is not thereby the cause.
-func shortOfCPU(r *ledger.Result) string {
+func shortOfCPU(r *account.Result) string {
 	// Where the accounts have the kernel's leaves the time is split, and nothing has to be guessed.
 	if r == nil || joined(r) && !r.Kernel.Whole {
 		return ""
@@ -48,7 +48,7 @@ func shortOfCPU(r *ledger.Result) string {
 }
 
 // cpuHints gives reasons to look for a lack of CPU where the kernel's records are missing.
-func cpuHints(r *ledger.Result) (hints []string) {
+func cpuHints(r *account.Result) (hints []string) {
 	const how = "; on the host see cat /proc/pressure/cpu, the cgroup's cpu.stat (nr_throttled) and top"
 	// A host that others use as well stands still now and then; a twentieth of the slow requests' time is no accident.
 	if 20*r.Silences.SlowNS >= r.Slow.WallNS && r.Silences.SlowNS > 0 {
@@ -89,7 +89,7 @@ func unlessShortOfCPU(p *Pass) {
 // unlessStretched does the same where most of the claim is of accounts that a lack of CPU can stretch, and usual
 // requests do not know them: a lock held for 20 us, a stat of 10 us. What costs usual requests a twentieth of what it
 // costs slow ones is there without it [a log line of 1.5 ms under its lock: a twelfth].
-func unlessStretched(p *Pass, can func(*ledger.Account) bool) {
+func unlessStretched(p *Pass, can func(*account.Account) bool) {
 	if shortOfCPU(p.Ledger) == "" {
 		return
 	}
@@ -133,10 +133,10 @@ func unlessStandstill(p *Pass) {
 }
 
 // locksAreNew tells whether usual requests wait a twentieth or less of what slow ones do behind the same locks.
-func locksAreNew(r *ledger.Result) bool {
+func locksAreNew(r *account.Result) bool {
 	var slow, usual int64
 	for i := range r.Slow.Accounts {
-		if a := &r.Slow.Accounts[i]; a.Class == ledger.ClassLock {
+		if a := &r.Slow.Accounts[i]; a.Class == account.ClassLock {
 			slow += a.NS
 			usual += usualNS(r, a)
 		}

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/finding"
-	"github.com/whystall/whystall/internal/ledger"
 )
 
 var _ = register(&Detector{
@@ -123,7 +123,7 @@ func gcPauses(p *Pass) bool {
 	return 2*gc >= p.Claimed()
 }
 
-func oursText(s *ledger.STW) string {
+func oursText(s *account.STW) string {
 	if s.Ours {
 		return ", our own recording"
 	}
@@ -131,22 +131,22 @@ func oursText(s *ledger.STW) string {
 }
 
 // keptOff tells what the kernel shows of a thread that is not on a CPU.
-func keptOff(l ledger.Leaf) bool {
+func keptOff(l account.Leaf) bool {
 	switch l {
-	case ledger.LeafThrottled, ledger.LeafNoCPU, ledger.LeafAsleep, ledger.LeafFault, ledger.LeafReclaim, ledger.LeafMemcg, ledger.LeafCompaction,
-		ledger.LeafMmapLock, ledger.LeafTLB, ledger.LeafDisk, ledger.LeafNUMA, ledger.LeafPipe, ledger.LeafLock:
+	case account.LeafThrottled, account.LeafNoCPU, account.LeafAsleep, account.LeafFault, account.LeafReclaim, account.LeafMemcg, account.LeafCompaction,
+		account.LeafMmapLock, account.LeafTLB, account.LeafDisk, account.LeafNUMA, account.LeafPipe, account.LeafLock:
 		return true
 	}
 	return false
 }
 
-func stwLeaf(l ledger.Leaf) bool {
-	return l == ledger.LeafSTW || l == ledger.LeafSTWWork || l == ledger.LeafSTWQueue
+func stwLeaf(l account.Leaf) bool {
+	return l == account.LeafSTW || l == account.LeafSTWWork || l == account.LeafSTWQueue
 }
 
 func tellSTW(p *Pass, f *finding.Finding) {
 	kinds, order := map[string]int64{}, []string{}
-	p.granted(func(a *ledger.Account, ns int64) {
+	p.granted(func(a *account.Account, ns int64) {
 		if !stwLeaf(a.Leaf) {
 			return
 		}
@@ -208,7 +208,7 @@ func tellSTW(p *Pass, f *finding.Finding) {
 }
 
 // costliest is the kind of stop-the-world that cost slow requests most.
-func costliest(r *ledger.Result) string {
+func costliest(r *account.Result) string {
 	by := map[string]int64{}
 	for i := range r.STWs {
 		if s := &r.STWs[i]; !s.Ours {
@@ -229,7 +229,7 @@ func costliest(r *ledger.Result) string {
 // and printed from there.
 func tellBarriers(p *Pass, ragged bool) {
 	k := p.Ledger.Kernel
-	var bs []*ledger.Barrier
+	var bs []*account.Barrier
 	grades := map[string]int64{}
 	for i := range k.Barriers {
 		b := &k.Barriers[i]
@@ -239,7 +239,7 @@ func tellBarriers(p *Pass, ragged bool) {
 		bs = append(bs, b)
 		grades[b.Grade] += b.SlowNS
 	}
-	slices.SortStableFunc(bs, func(a, b *ledger.Barrier) int { return cmp.Compare(b.SlowNS, a.SlowNS) })
+	slices.SortStableFunc(bs, func(a, b *account.Barrier) int { return cmp.Compare(b.SlowNS, a.SlowNS) })
 	what := "stop-the-worlds"
 	if ragged {
 		what = "ragged barriers"
@@ -268,7 +268,7 @@ func sumOf(m map[string]int64) (sum int64) {
 }
 
 // worstSTW gives the three pauses of a kind that cost requests most, and how many there are.
-func worstSTW(r *ledger.Result, kind string) (worst []*ledger.STW, n int) {
+func worstSTW(r *account.Result, kind string) (worst []*account.STW, n int) {
 	for i := range r.STWs {
 		s := &r.STWs[i]
 		if s.Kind != kind || s.Ours {
@@ -280,7 +280,7 @@ func worstSTW(r *ledger.Result, kind string) (worst []*ledger.STW, n int) {
 			at--
 		}
 		if at < 3 {
-			worst = append(worst[:at], append([]*ledger.STW{s}, worst[at:]...)...)
+			worst = append(worst[:at], append([]*account.STW{s}, worst[at:]...)...)
 			worst = worst[:min(3, len(worst))]
 		}
 	}
@@ -288,7 +288,7 @@ func worstSTW(r *ledger.Result, kind string) (worst []*ledger.STW, n int) {
 }
 
 // period gives the median distance of the pauses of a kind: a scrape's rhythm betrays it.
-func period(r *ledger.Result, kind string) int64 {
+func period(r *account.Result, kind string) int64 {
 	var at, gaps []int64
 	for i := range r.STWs {
 		if s := &r.STWs[i]; s.Kind == kind && !s.Ours {
@@ -306,7 +306,7 @@ func period(r *ledger.Result, kind string) int64 {
 	return gaps[len(gaps)/2]
 }
 
-func stwLine(p *Pass, s *ledger.STW) string {
+func stwLine(p *Pass, s *account.STW) string {
 	t := fmt.Sprintf("%s, %s, at %s", finding.Duration(s.End-s.Begin), orUnknown(s.Kind), p.at(s.Begin))
 	if s.Initiator != "" {
 		t += ", by " + s.Initiator
@@ -334,7 +334,7 @@ func stwLine(p *Pass, s *ledger.STW) string {
 	return t
 }
 
-func stwRemedy(p *Pass, f *finding.Finding, kind string, worst []*ledger.STW, awaited string) {
+func stwRemedy(p *Pass, f *finding.Finding, kind string, worst []*account.STW, awaited string) {
 	k := strings.ToLower(kind)
 	who := ""
 	if len(worst) > 0 && worst[0].Site != "" {

@@ -3,8 +3,8 @@ package detect
 import (
 	"fmt"
 
+	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/finding"
-	"github.com/whystall/whystall/internal/ledger"
 )
 
 var _ = register(&Detector{
@@ -53,7 +53,7 @@ const (
 )
 
 func lookSweepAssist(p *Pass) {
-	p.ClaimWhere(func(a *ledger.Account) bool { return a.Leaf == ledger.LeafSweep })
+	p.ClaimWhere(func(a *account.Account) bool { return a.Leaf == account.LeafSweep })
 	if wasteful(p.Ledger) == nil {
 		if len(p.claims) > 0 {
 			p.Clear("%s per slow request in small sweeps; none took %s and swept %d times what it reclaimed", p.per(p.Claimed()), finding.Duration(longSweep), sweepWaste)
@@ -62,14 +62,14 @@ func lookSweepAssist(p *Pass) {
 	}
 	// Who sweeps keeps its P as long: whoever waits for one waits for the sweep.
 	for i := range p.Ledger.Slow.Accounts {
-		if a := &p.Ledger.Slow.Accounts[i]; a.Leaf == ledger.LeafRunnable {
+		if a := &p.Ledger.Slow.Accounts[i]; a.Leaf == account.LeafRunnable {
 			p.Claim(i, min(instead(a, "sweep"), a.NS-late(a)))
 		}
 	}
 }
 
 // wasteful gives the sweeps that fit the cause.
-func wasteful(r *ledger.Result) (ss []*ledger.Sweep) {
+func wasteful(r *account.Result) (ss []*account.Sweep) {
 	for i := range r.Sweeps {
 		s := &r.Sweeps[i]
 		if s.End-s.Begin >= longSweep && s.Swept >= sweepBytes && s.Swept/sweepWaste >= s.Reclaimed {
@@ -88,7 +88,7 @@ func tellSweepAssist(p *Pass, f *finding.Finding) {
 		}
 	}
 	f.Summary = fmt.Sprintf("slow requests spend %s each (%s of their time) sweeping inside an allocation", p.per(p.NS()), p.share(p.NS()))
-	if queued := p.grantedOf(leaf(ledger.LeafRunnable)); queued > 0 {
+	if queued := p.grantedOf(leaf(account.LeafRunnable)); queued > 0 {
 		f.Summary = fmt.Sprintf("slow requests lose %s each (%s of their time) to allocations that sweep: %s in their own, %s waiting for a P that another one keeps",
 			p.per(p.NS()), p.share(p.NS()), p.per(p.NS()-queued), p.per(queued))
 	}

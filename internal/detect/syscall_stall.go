@@ -5,8 +5,8 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/finding"
-	"github.com/whystall/whystall/internal/ledger"
 )
 
 var _ = register(&Detector{
@@ -57,7 +57,7 @@ Sources
 func lookSyscallStall(p *Pass) {
 	for i := range p.Ledger.Slow.Accounts {
 		a := &p.Ledger.Slow.Accounts[i]
-		if a.Leaf == ledger.LeafNetwork {
+		if a.Leaf == account.LeafNetwork {
 			// A pipe that the program itself opened is polled like a socket: a full one parks the goroutine.
 			var files int64
 			for _, s := range a.Sites {
@@ -68,11 +68,11 @@ func lookSyscallStall(p *Pass) {
 			p.Claim(i, min(a.NS, files))
 			continue
 		}
-		if a.Leaf == ledger.LeafPipe {
+		if a.Leaf == account.LeafPipe {
 			p.Claim(i, a.NS)
 			continue
 		}
-		if a.Leaf != ledger.LeafSyscall {
+		if a.Leaf != account.LeafSyscall {
 			continue
 		}
 		var sockets int64
@@ -84,7 +84,7 @@ func lookSyscallStall(p *Pass) {
 		p.Claim(i, a.NS-min(a.NS, sockets))
 	}
 	if !outlastsQueues(p, 1) {
-		unlessStretched(p, func(a *ledger.Account) bool { return a.Leaf == ledger.LeafSyscall && !waitsForDisk(a) })
+		unlessStretched(p, func(a *account.Account) bool { return a.Leaf == account.LeafSyscall && !waitsForDisk(a) })
 	}
 }
 
@@ -97,7 +97,7 @@ func outlastsQueues(p *Pass, times int64) bool {
 	}
 	var own int64
 	for _, c := range p.claims {
-		if a := &p.Ledger.Slow.Accounts[c.account]; a.Leaf == ledger.LeafSyscall && a.Class == ledger.ClassOwn {
+		if a := &p.Ledger.Slow.Accounts[c.account]; a.Leaf == account.LeafSyscall && a.Class == account.ClassOwn {
 			own += c.ns
 		}
 	}
@@ -105,7 +105,7 @@ func outlastsQueues(p *Pass, times int64) bool {
 }
 
 // waitsForDisk tells calls that wait by what they are for.
-func waitsForDisk(a *ledger.Account) bool {
+func waitsForDisk(a *account.Account) bool {
 	var ns int64
 	for _, s := range a.Sites {
 		if v := strings.ToLower(s.Via + " " + s.Func); strings.Contains(v, "sync") || strings.Contains(v, "flock") {
@@ -116,21 +116,21 @@ func waitsForDisk(a *ledger.Account) bool {
 }
 
 // polledFile tells waits for a file, not a socket.
-func polledFile(s *ledger.Site) bool { return strings.HasPrefix(s.Via, "os.(*File).") }
+func polledFile(s *account.Site) bool { return strings.HasPrefix(s.Via, "os.(*File).") }
 
 // nonblocking tells calls on sockets: the runtime parks the goroutine instead of blocking in them.
-func nonblocking(s *ledger.Site) bool {
+func nonblocking(s *account.Site) bool {
 	return strings.HasPrefix(s.Via, "net.") || strings.HasPrefix(s.Func, "net.(*")
 }
 
 // callSites sums the sites of what was granted, largest first.
-func callSites(p *Pass) (ss []ledger.Site, polled int64) {
-	p.granted(func(a *ledger.Account, ns int64) {
+func callSites(p *Pass) (ss []account.Site, polled int64) {
+	p.granted(func(a *account.Account, ns int64) {
 		for _, s := range a.Sites {
-			if nonblocking(&s) || a.Leaf == ledger.LeafNetwork && !polledFile(&s) {
+			if nonblocking(&s) || a.Leaf == account.LeafNetwork && !polledFile(&s) {
 				continue
 			}
-			if a.Leaf == ledger.LeafNetwork {
+			if a.Leaf == account.LeafNetwork {
 				polled += s.NS
 			} else {
 				s.NS = scale(s.NS, ns, a.NS)
@@ -147,7 +147,7 @@ func callSites(p *Pass) (ss []ledger.Site, polled int64) {
 	return ss, polled
 }
 
-func siteIndex(ss []ledger.Site, s ledger.Site) int {
+func siteIndex(ss []account.Site, s account.Site) int {
 	for i := range ss {
 		if ss[i].Func == s.Func && ss[i].Line == s.Line && ss[i].Via == s.Via {
 			return i
@@ -174,8 +174,8 @@ func tellSyscallStall(p *Pass, f *finding.Finding) {
 	// By the trace alone what waits for a disk has to get a CPU as well once the disk is done [etcd's fdatasync beside six CPU hogs: 10 ms of a slow
 	// request, of which the kernel's records leave 2].
 	var disk int64
-	p.granted(func(a *ledger.Account, ns int64) {
-		if joined(p.Ledger) && a.Leaf == ledger.LeafSyscall && waitsForDisk(a) {
+	p.granted(func(a *account.Account, ns int64) {
+		if joined(p.Ledger) && a.Leaf == account.LeafSyscall && waitsForDisk(a) {
 			disk += ns
 		}
 	})
@@ -186,9 +186,9 @@ func tellSyscallStall(p *Pass, f *finding.Finding) {
 		p.Proof("execution trace: file waits", "%s of it parked on a file that the runtime polls (a pipe or terminal), not inside a call", percent(ratio(polled, p.NS())))
 	}
 	var own int64
-	p.granted(func(a *ledger.Account, ns int64) {
+	p.granted(func(a *account.Account, ns int64) {
 		switch {
-		case a.Class == ledger.ClassOwn:
+		case a.Class == account.ClassOwn:
 			own += ns
 		case actor == "":
 			actor = a.Actor
@@ -224,8 +224,8 @@ func tellSyscallStall(p *Pass, f *finding.Finding) {
 		worker, queue = "thread", "queue"
 	}
 	var pipe int64
-	p.granted(func(a *ledger.Account, ns int64) {
-		if a.Leaf == ledger.LeafPipe {
+	p.granted(func(a *account.Account, ns int64) {
+		if a.Leaf == account.LeafPipe {
 			pipe += ns
 		}
 	})

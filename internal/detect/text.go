@@ -5,7 +5,7 @@ import (
 	"math/bits"
 	"strings"
 
-	"github.com/whystall/whystall/internal/ledger"
+	"github.com/whystall/whystall/internal/account"
 )
 
 func percent(r float64) string {
@@ -35,7 +35,7 @@ func scale(x, part, whole int64) int64 {
 	return int64(q)
 }
 
-func perRequest(c *ledger.Column, ns int64) int64 {
+func perRequest(c *account.Column, ns int64) int64 {
 	if c.Requests == 0 {
 		return 0
 	}
@@ -43,7 +43,7 @@ func perRequest(c *ledger.Column, ns int64) int64 {
 }
 
 // usualNS is the median column's amount of the same account.
-func usualNS(r *ledger.Result, a *ledger.Account) int64 {
+func usualNS(r *account.Result, a *account.Account) int64 {
 	for i := range r.Median.Accounts {
 		m := &r.Median.Accounts[i]
 		if m.Class == a.Class && m.Leaf == a.Leaf && m.Actor == a.Actor && m.Site == a.Site && m.Detail == a.Detail {
@@ -54,7 +54,7 @@ func usualNS(r *ledger.Result, a *ledger.Account) int64 {
 }
 
 // sites prints the largest places with their share of whole.
-func sites(ss []ledger.Site, whole int64, most int) string {
+func sites(ss []account.Site, whole int64, most int) string {
 	var parts []string
 	for i, s := range ss {
 		if i == most {

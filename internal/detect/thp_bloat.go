@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/finding"
-	"github.com/whystall/whystall/internal/ledger"
 )
 
 const (
@@ -63,12 +63,12 @@ const bloatLeast = 64 << 20
 // hugePage is that of x86 and of arm64 with small pages of 4 KiB.
 const hugePage = 2 << 20
 
-// memory is the ledger's, or one of the readings alone where there is no trace.
-func (p *Pass) memory() *ledger.Memory {
+// memory is the ledger's, or that of the readings alone where there is no ledger; nil where the target's memory was not read.
+func (p *Pass) memory() *account.Memory {
 	if p.Ledger != nil && p.Ledger.Memory != nil {
 		return p.Ledger.Memory
 	}
-	return ledger.MemoryOf(p.Set, false)
+	return p.Facts.Memory
 }
 
 func lookTHPBloat(p *Pass) {
@@ -144,7 +144,7 @@ func lazyGo(version string) bool {
 	return false
 }
 
-func lazyText(m *ledger.Memory) string {
+func lazyText(m *account.Memory) string {
 	if m.LazyFree < bloatLeast {
 		return ""
 	}

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/finding"
-	"github.com/whystall/whystall/internal/ledger"
 )
 
 var _ = register(&Detector{
@@ -70,20 +70,20 @@ func ofChurn(names ...string) bool {
 }
 
 // churnNS is the part of an account that passed in making and ending threads.
-func churnNS(k *ledger.Kernel, a *ledger.Account) int64 {
+func churnNS(k *account.Kernel, a *account.Account) int64 {
 	if ofChurn(a.Site, a.Detail) {
 		return a.NS
 	}
-	if a.Class == ledger.ClassLock && stackCache(k, a.Site) != nil {
+	if a.Class == account.ClassLock && stackCache(k, a.Site) != nil {
 		// A holder that a neighbour or a quota keeps from its CPU is held up by those.
-		if a.Leaf == ledger.LeafThrottled || a.Leaf == ledger.LeafNoCPU && !isOwn(a.Detail) {
+		if a.Leaf == account.LeafThrottled || a.Leaf == account.LeafNoCPU && !isOwn(a.Detail) {
 			return 0
 		}
 		return a.NS
 	}
 	// A thread that lives would wait for a neighbour's CPU, and for a quota, as well.
 	ns := a.Tags.NewbornNS
-	if a.Leaf == ledger.LeafThrottled || a.Leaf == ledger.LeafNoCPU && !isOwn(a.Detail) {
+	if a.Leaf == account.LeafThrottled || a.Leaf == account.LeafNoCPU && !isOwn(a.Detail) {
 		ns = 0
 	}
 	var at int64
@@ -102,7 +102,7 @@ func churnNS(k *ledger.Kernel, a *ledger.Account) int64 {
 
 // stackCache gives the lock at an account's site if it is taken by what makes and ends threads: the C library's, around the stacks it
 // keeps. Nothing exports its name.
-func stackCache(k *ledger.Kernel, site string) *ledger.Futex {
+func stackCache(k *account.Kernel, site string) *account.Futex {
 	for i := range k.Futexes {
 		f := &k.Futexes[i]
 		if f.Address != 0 && f.Kind == "mutex" && strings.Contains(site, fmt.Sprintf("%#x", f.Address)) && ofSites(f.Sites) {
@@ -200,14 +200,14 @@ func tellChurn(p *Pass, f *finding.Finding) {
 	f.Verify = p.verify("threads made a second fall")
 }
 
-func churnLock(f *ledger.Futex) string {
+func churnLock(f *account.Futex) string {
 	if f.Name == "" && ofSites(f.Sites) {
 		return "the C library's stack cache lock"
 	}
 	return orUnknownLock(f.Name)
 }
 
-func ofSites(ss []ledger.Site) bool {
+func ofSites(ss []account.Site) bool {
 	for _, s := range ss {
 		if ofChurn(s.Func) {
 			return true

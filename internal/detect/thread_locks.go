@@ -5,8 +5,8 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/finding"
-	"github.com/whystall/whystall/internal/ledger"
 )
 
 // lookThreadLocks claims waits of threads for locks that no trace shows: of native code, and of the runtime itself. What the holder of
@@ -19,8 +19,8 @@ func lookThreadLocks(p *Pass) {
 	for i := range p.Ledger.Slow.Accounts {
 		a := &p.Ledger.Slow.Accounts[i]
 		switch {
-		case a.Class == ledger.ClassLock: // claimed already
-		case a.Leaf == ledger.LeafLock, a.Leaf == ledger.LeafAsleep && runtimeLock(k, a.Detail):
+		case a.Class == account.ClassLock: // claimed already
+		case a.Leaf == account.LeafLock, a.Leaf == account.LeafAsleep && runtimeLock(k, a.Detail):
 			var through int64
 			for _, s := range a.Through {
 				through += s.NS
@@ -28,11 +28,11 @@ func lookThreadLocks(p *Pass) {
 			p.Claim(i, max(0, a.NS-through))
 		}
 	}
-	p.ClaimLacking(func(what ledger.Leaf, who string) bool { return what == ledger.LeafAsleep && runtimeLock(k, who) })
+	p.ClaimLacking(func(what account.Leaf, who string) bool { return what == account.LeafAsleep && runtimeLock(k, who) })
 }
 
 // runtimeLock tells a function in which the runtime waits for one of its own locks, by the futexes that were seen.
-func runtimeLock(k *ledger.Kernel, fn string) bool {
+func runtimeLock(k *account.Kernel, fn string) bool {
 	for i := range k.Futexes {
 		f := &k.Futexes[i]
 		if f.Kind != "runtime lock" || fn == "" {
@@ -51,13 +51,13 @@ func runtimeLock(k *ledger.Kernel, fn string) bool {
 }
 
 // lockFutex tells locks among futexes: a condition waits for work.
-func lockFutex(f *ledger.Futex) bool { return f.Kind == "mutex" || f.Kind == "runtime lock" }
+func lockFutex(f *account.Futex) bool { return f.Kind == "mutex" || f.Kind == "runtime lock" }
 
 // sleepNames lists where threads slept, by how long.
 func sleepNames(p *Pass) string {
 	by := map[string]int64{}
-	p.granted(func(a *ledger.Account, ns int64) {
-		if (a.Leaf == ledger.LeafAsleep || a.Leaf == ledger.LeafLock) && a.Detail+a.Site != "" {
+	p.granted(func(a *account.Account, ns int64) {
+		if (a.Leaf == account.LeafAsleep || a.Leaf == account.LeafLock) && a.Detail+a.Site != "" {
 			name := a.Detail
 			if name == "" {
 				name = a.Site
@@ -79,7 +79,7 @@ func sleepNames(p *Pass) string {
 }
 
 // futexLine says what is known of one.
-func futexLine(f *ledger.Futex) string {
+func futexLine(f *account.Futex) string {
 	t := fmt.Sprintf("%s (%s)%s: %s, %s in all, up to %d in the queue", churnLock(f), f.Kind, inferredText(f.Inferred || f.Name == "" && ofSites(f.Sites)), times(f.Waits, "wait", "waits"), finding.Duration(f.WaitNS), f.MaxQueue)
 	if len(f.Holders) > 0 {
 		t += "; held by " + whoList(f.Holders, 3)
@@ -91,9 +91,9 @@ func futexLine(f *ledger.Futex) string {
 }
 
 func holderText(m map[string]int64) string {
-	var ws []ledger.Instead
+	var ws []account.Instead
 	for k, v := range m {
-		ws = append(ws, ledger.Instead{Who: k, NS: v})
+		ws = append(ws, account.Instead{Who: k, NS: v})
 	}
 	sort.Slice(ws, func(i, j int) bool {
 		if ws[i].NS != ws[j].NS {
@@ -136,9 +136,9 @@ func tellRuntimeFutexes(p *Pass) {
 func tellThreadLocks(p *Pass, f *finding.Finding) {
 	k := p.Ledger.Kernel
 	did := map[string]int64{}
-	var sites []ledger.Instead
+	var sites []account.Instead
 	by := map[string]int64{}
-	p.granted(func(a *ledger.Account, ns int64) {
+	p.granted(func(a *account.Account, ns int64) {
 		did[string(a.Leaf)] += ns
 		name := a.Site
 		if name == "" {
@@ -150,7 +150,7 @@ func tellThreadLocks(p *Pass, f *finding.Finding) {
 		by[name] += ns
 	})
 	for n, ns := range by {
-		sites = append(sites, ledger.Instead{Who: n, NS: ns})
+		sites = append(sites, account.Instead{Who: n, NS: ns})
 	}
 	sort.Slice(sites, func(i, j int) bool {
 		if sites[i].NS != sites[j].NS {
@@ -159,7 +159,7 @@ func tellThreadLocks(p *Pass, f *finding.Finding) {
 		return sites[i].Who < sites[j].Who
 	})
 	f.Summary = fmt.Sprintf("slow requests wait %s (%s of their time) for a lock, in %s", p.per(p.NS()), p.share(p.NS()), sites[0].Who)
-	unseen := did[string(ledger.LeafLock)] + did[string(ledger.LeafLockUnseen)]
+	unseen := did[string(account.LeafLock)] + did[string(account.LeafLockUnseen)]
 	if 2*unseen > p.NS() {
 		p.Proof("kernel records", "for %s of it the holder is not known", percent(ratio(unseen, p.NS())))
 		p.Cap("who held the lock is not known for most of it")
@@ -167,7 +167,7 @@ func tellThreadLocks(p *Pass, f *finding.Finding) {
 		f.Summary += fmt.Sprintf("; its holders meanwhile: %s", holderText(did))
 	}
 	p.Proof("ledger: slow column", "where they wait: %s", whoList(sites, 4))
-	var top *ledger.Futex
+	var top *account.Futex
 	for i := range k.Futexes {
 		if fu := &k.Futexes[i]; lockFutex(fu) {
 			if top == nil {
@@ -179,23 +179,23 @@ func tellThreadLocks(p *Pass, f *finding.Finding) {
 		}
 	}
 	p.measure()
-	mostly := ledger.Leaf(most(did))
+	mostly := account.Leaf(most(did))
 	f.Remedy = append(f.Remedy, threadLockRemedy(mostly, sites[0].Who)...)
 	f.Verify = p.verify("waiting for the lock is below " + p.per(p.NS()) + " per request")
 }
 
-func threadLockRemedy(mostly ledger.Leaf, site string) []string {
+func threadLockRemedy(mostly account.Leaf, site string) []string {
 	does := "in '" + string(mostly) + "'"
-	if mostly == ledger.LeafTimer {
+	if mostly == account.LeafTimer {
 		does = "asleep for a timer"
 	}
 	if site == "take_gil" {
 		return []string{"Python runs one thread at a time: more processes instead of threads; or what computes in a process of its own, or in code that lets go of the lock"}
 	}
 	switch mostly {
-	case ledger.LeafTimer, ledger.LeafNetwork, ledger.LeafDisk, ledger.LeafPipe, ledger.LeafSyscall, ledger.LeafAsleep:
+	case account.LeafTimer, account.LeafNetwork, account.LeafDisk, account.LeafPipe, account.LeafSyscall, account.LeafAsleep:
 		return []string{"do not wait under the lock taken at " + site + ": the holder is " + does + " while the others queue; release it around the call"}
-	case ledger.LeafOnCPU:
+	case account.LeafOnCPU:
 		return []string{"shorten what runs under the lock taken at " + site + ", or shard it: by key, by thread, a read-write lock where most only read"}
 	}
 	return []string{"find who holds the lock taken at " + site + ": gdb -p PID -batch -ex 'thread apply all bt' stops the process for a moment", "shorten what is done under it, or shard it"}
@@ -223,7 +223,7 @@ func lookFutexes(p *Pass, why string) {
 }
 
 // lockUnused is the CPU time that was not used while work waited for locks.
-func lockUnused(r *ledger.Result) (ns int64) {
+func lockUnused(r *account.Result) (ns int64) {
 	if r.CPUs == nil {
 		return 0
 	}

@@ -1,8 +1,8 @@
 package detect
 
 import (
+	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/finding"
-	"github.com/whystall/whystall/internal/ledger"
 )
 
 var _ = register(&Detector{
@@ -36,7 +36,7 @@ Verify
 Sources
   golang/go#38860, #38119, #41699; runtime/time.go; prctl(2), PR_SET_TIMERSLACK.`,
 	Look: func(p *Pass) {
-		lookLate(p, "timers", func(t *ledger.Tags) int64 { return t.DueNS }, &p.Ledger.Kernel.Late.Timers, "timer")
+		lookLate(p, "timers", func(t *account.Tags) int64 { return t.DueNS }, &p.Ledger.Kernel.Late.Timers, "timer")
 	},
 	Tell: func(p *Pass, f *finding.Finding) {
 		tellLate(p, f, "their timer is due", &p.Ledger.Kernel.Late.Timers)

@@ -3,8 +3,8 @@ package detect
 import (
 	"fmt"
 
+	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/finding"
-	"github.com/whystall/whystall/internal/ledger"
 )
 
 var _ = register(&Detector{
@@ -51,8 +51,8 @@ func lookTLB(p *Pass) {
 	r, k := p.Ledger, p.Ledger.Kernel
 	text := fmt.Sprintf("flushes by the process: %s", perSecond(k.TLB.N, k))
 	if joined(r) {
-		p.ClaimWhere(leaf(ledger.LeafTLB))
-		p.ClaimLacking(lacks(ledger.LeafTLB))
+		p.ClaimWhere(leaf(account.LeafTLB))
+		p.ClaimLacking(lacks(account.LeafTLB))
 		p.claimQueue(k.TLB.NS)
 		if p.board.below(p.det.Floor, p.Claimed()) == "" {
 			return

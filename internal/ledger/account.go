@@ -7,13 +7,14 @@ import (
 	"strings"
 
 	"github.com/whystall/whystall/exectrace"
+	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/request"
 	"github.com/whystall/whystall/internal/timeline"
 )
 
 // done writes the column down.
-func (c *column) done(p *pass) Column {
-	out := Column{Requests: c.requests, WallNS: c.wall}
+func (c *column) done(p *pass) account.Column {
+	out := account.Column{Requests: c.requests, WallNS: c.wall}
 	for _, s := range c.sums {
 		if s == nil || s.ns == 0 {
 			continue
@@ -22,11 +23,11 @@ func (c *column) done(p *pass) Column {
 		a.NS, a.ExcessNS, a.Requests, a.Largest, a.MaxQueue, a.Tags = s.ns, int64(s.excess), s.requests, s.largest, int(s.queue), s.tags
 		a.Actors, a.Holds = len(s.actors), len(s.holds)
 		a.Sites = p.sites(s.stacks, p.site)
-		if len(a.Sites) > 0 && a.Detail == "" && a.Class != ClassOwn && !s.key.leaf.offCPU() {
+		if len(a.Sites) > 0 && a.Detail == "" && a.Class != account.ClassOwn && !s.key.leaf.offCPU() {
 			a.Detail = a.Sites[0].Func
 		}
 		for site, ns := range s.through {
-			a.Through = append(a.Through, Site{Func: p.tl.Func(timeline.FuncID(site)), NS: ns})
+			a.Through = append(a.Through, account.Site{Func: p.tl.Func(timeline.FuncID(site)), NS: ns})
 		}
 		if s.key.class == classLock {
 			a.Through = nil
@@ -47,15 +48,15 @@ func (c *column) done(p *pass) Column {
 	return out
 }
 
-func sortAccounts(l []Account) {
-	slices.SortFunc(l, func(a, b Account) int {
+func sortAccounts(l []account.Account) {
+	slices.SortFunc(l, func(a, b account.Account) int {
 		return cmp.Or(cmp.Compare(b.NS, a.NS), cmp.Compare(a.Leaf, b.Leaf), cmp.Compare(a.Class, b.Class),
 			cmp.Compare(a.Actor, b.Actor), cmp.Compare(a.Site, b.Site), cmp.Compare(a.Detail, b.Detail))
 	})
 }
 
-func top(l []Site) []Site {
-	slices.SortFunc(l, func(a, b Site) int {
+func top(l []account.Site) []account.Site {
+	slices.SortFunc(l, func(a, b account.Site) int {
 		return cmp.Or(cmp.Compare(b.NS, a.NS), cmp.Compare(a.Func, b.Func), cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Via, b.Via))
 	})
 	return l[:min(len(l), topSites)]
@@ -72,8 +73,8 @@ func (p *pass) heldBy(holders map[uint32]int64, ns int64) string {
 }
 
 // account is the key in words.
-func (p *pass) account(k account) Account {
-	a := Account{Leaf: leafOf[k.leaf], Class: classOf[k.class], Actor: p.tl.Func(k.actor), Site: p.tl.Func(k.site)}
+func (p *pass) account(k accountKey) account.Account {
+	a := account.Account{Leaf: leafOf[k.leaf], Class: classOf[k.class], Actor: p.tl.Func(k.actor), Site: p.tl.Func(k.site)}
 	if k.leaf.named() {
 		a.Detail = p.tl.Func(timeline.FuncID(k.detail))
 	} else {
@@ -83,8 +84,8 @@ func (p *pass) account(k account) Account {
 }
 
 // sites adds stacks up by place.
-func (p *pass) sites(stacks map[uint32]*SiteNS, site func(exectrace.StackID) Site) []Site {
-	byPlace := map[Site]*SiteNS{}
+func (p *pass) sites(stacks map[uint32]*SiteNS, site func(exectrace.StackID) account.Site) []account.Site {
+	byPlace := map[account.Site]*SiteNS{}
 	for id, x := range stacks {
 		s := site(exectrace.StackID(id))
 		y := byPlace[s]
@@ -95,7 +96,7 @@ func (p *pass) sites(stacks map[uint32]*SiteNS, site func(exectrace.StackID) Sit
 		y.ns += x.ns
 		y.n += x.n
 	}
-	var l []Site
+	var l []account.Site
 	for s, x := range byPlace {
 		if s.Func == "" {
 			continue
@@ -107,16 +108,16 @@ func (p *pass) sites(stacks map[uint32]*SiteNS, site func(exectrace.StackID) Sit
 }
 
 // site is where a stack stands in the program.
-func (p *pass) site(id exectrace.StackID) Site {
+func (p *pass) site(id exectrace.StackID) account.Site {
 	if id == 0 {
-		return Site{}
+		return account.Site{}
 	}
 	want := p.tl.Get(id).Site
 	var via string
 	for _, f := range p.src.Frames(nil, id) {
 		name := timeline.Plain(f.Func)
 		if name == p.tl.Func(want) {
-			return Site{Func: name, File: f.File, Line: f.Line, Via: via}
+			return account.Site{Func: name, File: f.File, Line: f.Line, Via: via}
 		}
 		for _, pkg := range []string{"os.", "net.", "syscall.", "internal/poll."} {
 			if strings.HasPrefix(name, pkg) {
@@ -124,16 +125,16 @@ func (p *pass) site(id exectrace.StackID) Site {
 			}
 		}
 	}
-	return Site{Func: p.tl.Func(want)}
+	return account.Site{Func: p.tl.Func(want)}
 }
 
 // insteadOf names who held the Ps, and what lacked those whose threads were not at work. The smallest beyond topInstead are added up as others of their
 // kind, so that it sums to ns.
-func (p *pass) insteadOf(who, lacked map[uint32]int64, entries map[string]bool, ns int64) []Instead {
+func (p *pass) insteadOf(who, lacked map[uint32]int64, entries map[string]bool, ns int64) []account.Instead {
 	if len(who)+len(lacked) == 0 {
 		return nil
 	}
-	byName := map[Instead]int64{}
+	byName := map[account.Instead]int64{}
 	left := ns
 	for w, n := range who {
 		byName[p.name(w, entries)] += n
@@ -144,22 +145,22 @@ func (p *pass) insteadOf(who, lacked map[uint32]int64, entries map[string]bool, 
 		left -= n
 	}
 	if left > 0 { // of requests that were not known to be slow when they ended
-		byName[Instead{Who: "unknown", Kind: "unknown"}] += left
+		byName[account.Instead{Who: "unknown", Kind: "unknown"}] += left
 	}
-	var l []Instead
+	var l []account.Instead
 	for i, n := range byName {
 		i.NS = n
 		l = append(l, i)
 	}
-	slices.SortFunc(l, func(a, b Instead) int { return cmp.Or(cmp.Compare(b.NS, a.NS), cmp.Compare(a.Who, b.Who)) })
+	slices.SortFunc(l, func(a, b account.Instead) int { return cmp.Or(cmp.Compare(b.NS, a.NS), cmp.Compare(a.Who, b.Who)) })
 	if len(l) > topInstead {
-		var rest []Instead
+		var rest []account.Instead
 		for _, i := range l[topInstead:] {
 			kind := i.Kind
 			if len(lacked) == 0 || !i.Lacked() {
 				kind = "background"
 			}
-			rest = addInstead(rest, Instead{Who: "others", Kind: kind, NS: i.NS})
+			rest = addInstead(rest, account.Instead{Who: "others", Kind: kind, NS: i.NS})
 		}
 		sortInstead(rest)
 		l = append(l[:topInstead], rest...)
@@ -168,10 +169,10 @@ func (p *pass) insteadOf(who, lacked map[uint32]int64, entries map[string]bool, 
 }
 
 // behindOf names who had the CPU that was waited for.
-func (p *pass) behindOf(who map[uint32]int64, ns int64) []Instead {
-	var l []Instead
+func (p *pass) behindOf(who map[uint32]int64, ns int64) []account.Instead {
+	var l []account.Instead
 	for ref, n := range who {
-		i := Instead{Who: "unknown", Kind: "unknown"}
+		i := account.Instead{Who: "unknown", Kind: "unknown"}
 		if int64(ref) < int64(len(p.j.who)) {
 			i = p.j.who[ref]
 		}
@@ -180,11 +181,11 @@ func (p *pass) behindOf(who map[uint32]int64, ns int64) []Instead {
 		ns -= n
 	}
 	if ns > 0 {
-		l = addInstead(l, Instead{Who: "unknown", Kind: "unknown", NS: ns})
+		l = addInstead(l, account.Instead{Who: "unknown", Kind: "unknown", NS: ns})
 	}
 	sortInstead(l)
 	if len(l) > topInstead {
-		rest := Instead{Who: "others", Kind: "neighbour"}
+		rest := account.Instead{Who: "others", Kind: "neighbour"}
 		for _, i := range l[topInstead:] {
 			rest.NS += i.NS
 		}
@@ -193,37 +194,37 @@ func (p *pass) behindOf(who map[uint32]int64, ns int64) []Instead {
 	return l
 }
 
-func (p *pass) name(who uint32, entries map[string]bool) Instead {
+func (p *pass) name(who uint32, entries map[string]bool) account.Instead {
 	switch who {
 	case whoIdle:
-		return Instead{Who: "idle P", Kind: "idle"}
+		return account.Instead{Who: "idle P", Kind: "idle"}
 	case whoUnknown, timeline.WhoUnknown:
-		return Instead{Who: "unknown", Kind: "unknown"}
+		return account.Instead{Who: "unknown", Kind: "unknown"}
 	case timeline.WhoGCDedicated:
-		return Instead{Who: "GC worker (dedicated)", Kind: "gc"}
+		return account.Instead{Who: "GC worker (dedicated)", Kind: "gc"}
 	case timeline.WhoGCIdle:
-		return Instead{Who: "GC worker (idle)", Kind: "gc"}
+		return account.Instead{Who: "GC worker (idle)", Kind: "gc"}
 	case timeline.WhoGCFractional:
-		return Instead{Who: "GC worker (fractional)", Kind: "gc"}
+		return account.Instead{Who: "GC worker (fractional)", Kind: "gc"}
 	case timeline.WhoSweep:
-		return Instead{Who: "allocations that sweep", Kind: "sweep"}
+		return account.Instead{Who: "allocations that sweep", Kind: "sweep"}
 	}
 	fn := p.tl.Func(timeline.FuncID(who))
 	switch {
 	case strings.HasPrefix(fn, "runtime.gcBgMarkWorker"):
-		return Instead{Who: "GC worker", Kind: "gc"}
+		return account.Instead{Who: "GC worker", Kind: "gc"}
 	case strings.HasPrefix(fn, "runtime.") && fn != "runtime.main":
-		return Instead{Who: fn, Kind: "runtime"}
+		return account.Instead{Who: fn, Kind: "runtime"}
 	case entries[fn]:
-		return Instead{Who: fn, Kind: "request"}
+		return account.Instead{Who: fn, Kind: "request"}
 	}
-	return Instead{Who: fn, Kind: "background"}
+	return account.Instead{Who: fn, Kind: "background"}
 }
 
 // columnAll adds up every activation of the listed groups.
-func (p *pass) columnAll(list []request.Group) Column {
-	out := Column{}
-	by := map[account]*Account{}
+func (p *pass) columnAll(list []request.Group) account.Column {
+	out := account.Column{}
+	by := map[accountKey]*account.Account{}
 	for id, g := range p.groups {
 		if g == nil || id >= len(list) || !list[id].Listed {
 			continue
@@ -231,7 +232,7 @@ func (p *pass) columnAll(list []request.Group) Column {
 		out.Requests += int(g.count)
 		out.WallNS += g.all.wall
 		for n, k := range g.all.t.keys {
-			a := account{class: classCode(k[0] >> 8), leaf: leafCode(k[0]), detail: uint32(k[1] >> 32)}
+			a := accountKey{class: classCode(k[0] >> 8), leaf: leafCode(k[0]), detail: uint32(k[1] >> 32)}
 			if stack := exectrace.StackID(uint32(k[1])); stack != 0 {
 				info := p.tl.Get(stack)
 				a.site = info.Site
@@ -258,7 +259,7 @@ func (p *pass) columnAll(list []request.Group) Column {
 }
 
 // slowest lists the ten slowest of all groups with a line of reason each.
-func (p *pass) slowest(r *Result, list []request.Group) {
+func (p *pass) slowest(r *account.Result, list []request.Group) {
 	type one struct {
 		k  *kept
 		id int
@@ -276,7 +277,7 @@ func (p *pass) slowest(r *Result, list []request.Group) {
 	}
 	slices.SortFunc(l, func(a, b one) int { return cmp.Or(slower(a.k, b.k), cmp.Compare(a.id, b.id)) })
 	for _, o := range l[:min(len(l), slowestN)] {
-		q := Request{
+		q := account.Request{
 			Begin: p.tl.Abs(o.k.begin), End: p.tl.Abs(o.k.end), Goroutine: o.k.goid, Entry: list[o.id].Entry, Name: p.f.Name(o.k.name),
 		}
 		for _, f := range o.k.facts {
@@ -293,7 +294,7 @@ func (p *pass) slowest(r *Result, list []request.Group) {
 }
 
 // reason says in a line where most of the time went.
-func reason(l []Account, wall int64) string {
+func reason(l []account.Account, wall int64) string {
 	var parts []string
 	l = grouped(l)
 	for _, a := range l[:min(len(l), 2)] {
@@ -306,12 +307,12 @@ func reason(l []Account, wall int64) string {
 }
 
 // grouped adds up the accounts of a request that differ only in who had the CPU, or in which wait it was that had none.
-func grouped(l []Account) []Account {
-	var off, rest []Account
+func grouped(l []account.Account) []account.Account {
+	var off, rest []account.Account
 	var total, whose int64
 	by := map[string]int64{}
 	for _, a := range l {
-		if a.Leaf != LeafNoCPU {
+		if a.Leaf != account.LeafNoCPU {
 			rest = append(rest, a)
 			continue
 		}
@@ -322,7 +323,7 @@ func grouped(l []Account) []Account {
 	if len(off) < 2 {
 		return l
 	}
-	one := Account{Leaf: LeafNoCPU, Class: ClassOwn, NS: total}
+	one := account.Account{Leaf: account.LeafNoCPU, Class: account.ClassOwn, NS: total}
 	for who, ns := range by {
 		if who != "" && (ns > whose || ns == whose && who < one.Detail) {
 			one.Detail, whose = who, ns
@@ -342,13 +343,13 @@ func grouped(l []Account) []Account {
 func milli(ns int64) string { return fmt.Sprintf("%.1f ms", float64(ns)/1e6) }
 
 // Describe says in words what an account is.
-func Describe(a Account) string {
+func Describe(a account.Account) string {
 	s := string(a.Leaf)
 	switch {
 	case a.Detail == "":
-	case a.Leaf == LeafSTW, a.Leaf == LeafNoCPU:
+	case a.Leaf == account.LeafSTW, a.Leaf == account.LeafNoCPU:
 		s += " (" + a.Detail + ")"
-	case a.Leaf == LeafAsleep:
+	case a.Leaf == account.LeafAsleep:
 		s += " in " + a.Detail
 	}
 	if a.Actor != "" {
@@ -356,9 +357,9 @@ func Describe(a Account) string {
 	}
 	if a.Site != "" {
 		switch a.Class {
-		case ClassOwn:
+		case account.ClassOwn:
 			s += " in " + a.Site
-		case ClassLock:
+		case account.ClassLock:
 			s += ", for the lock in " + a.Site
 		default:
 			s += ", waited for in " + a.Site

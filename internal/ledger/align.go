@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/whystall/whystall/exectrace"
+	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/sched"
 	"github.com/whystall/whystall/internal/timeline"
 )
@@ -24,12 +25,12 @@ func (x *alignment) event(j *joiner, ev *exectrace.Event) {
 }
 
 // sum is what was found.
-func (x *alignment) sum() Align {
+func (x *alignment) sum() account.Align {
 	if x.a == nil {
-		return Align{}
+		return account.Align{}
 	}
 	s := x.a.Result()
-	return Align{Transitions: s.Transitions, OffCPU: s.OffCPU, Dropped: s.Dropped, MinNS: s.MinNS}
+	return account.Align{Transitions: s.Transitions, OffCPU: s.OffCPU, Dropped: s.Dropped, MinNS: s.MinNS}
 }
 
 const (
@@ -38,7 +39,7 @@ const (
 )
 
 // fair is the fair control for the long stop-the-worlds.
-func (x *alignment) fair(list []timeline.STW) Fair {
+func (x *alignment) fair(list []timeline.STW) account.Fair {
 	var lengths []int64
 	for i := range list {
 		if d := list[i].End - list[i].Begin; list[i].End != 0 && d >= longPause {
@@ -46,9 +47,9 @@ func (x *alignment) fair(list []timeline.STW) Fair {
 		}
 	}
 	if x.a == nil || len(lengths) == 0 {
-		return Fair{}
+		return account.Fair{}
 	}
 	slices.SortFunc(lengths, func(a, b int64) int { return cmp.Compare(b, a) })
 	c := x.a.Fair(lengths[:min(len(lengths), mostFair)], mostFair)
-	return Fair{Pairs: c.N, Covered: c.Covered, Edge: c.Edge}
+	return account.Fair{Pairs: c.N, Covered: c.Covered, Edge: c.Edge}
 }

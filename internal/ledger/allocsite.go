@@ -4,17 +4,18 @@ import (
 	"strings"
 
 	"github.com/whystall/whystall/exectrace"
+	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/timeline"
 )
 
 // allocSite is where the program makes an allocation: nobody can make encoding/json allocate less, but whoever calls it. Via is what was called.
 // Where all of the stack is Go's own, it is the place as elsewhere.
-func (p *pass) allocSite(id exectrace.StackID) Site {
+func (p *pass) allocSite(id exectrace.StackID) account.Site {
 	via := ""
 	for _, f := range p.src.Frames(nil, id) {
 		name := timeline.Plain(f.Func)
 		if !ofGo(name) {
-			return Site{Func: name, File: f.File, Line: f.Line, Via: via}
+			return account.Site{Func: name, File: f.File, Line: f.Line, Via: via}
 		}
 		via = ""
 		if !strings.HasPrefix(name, "runtime.") {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/whystall/whystall/exectrace"
+	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/timeline"
 )
 
@@ -31,14 +32,14 @@ func TestBatches(t *testing.T) {
 type blocksOnly struct{ timeline.Source }
 
 // samePass holds r, which came of records, to what comes of events.
-func samePass(t testing.TB, tr *exectrace.Trace, o Options, r *Result) {
+func samePass(t testing.TB, tr *exectrace.Trace, o Options, r *account.Result) {
 	t.Helper()
 	want, err := Run(context.Background(), blocksOnly{tr}, o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := *r
-	for _, x := range []*Result{&got, want} {
+	for _, x := range []*account.Result{&got, want} {
 		x.Reader.NS, x.Reader.MaxHeap = 0, 0
 	}
 	if !reflect.DeepEqual(&got, want) {

@@ -7,7 +7,7 @@ func (p *pass) piece(q *piece) {
 	if p.look != nil {
 		p.look(q)
 	}
-	key := account{class: q.class, leaf: q.leaf, detail: uint32(q.kind)}
+	key := accountKey{class: q.class, leaf: q.leaf, detail: uint32(q.kind)}
 	if q.leaf.named() {
 		key.detail = uint32(q.detail)
 	}

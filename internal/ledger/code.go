@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/timeline"
 )
 
@@ -55,12 +56,12 @@ const (
 	leafCodes
 )
 
-var leafOf = [leafCodes]Leaf{
-	LeafOnCPU, LeafRunnable, LeafSTW, LeafSTWWork, LeafAssist, LeafAssistCredit, LeafSweep, LeafMarkTermQueue, LeafGCStartQueue,
-	LeafSTWQueue, LeafStackScan, LeafNetwork, LeafTimer, LeafSyscall, LeafLockBetween, LeafLockUnseen, LeafRuntimeIdle, LeafPreviousEnd,
-	LeafGap, LeafOrder, LeafLookback, LeafLimit, LeafNotWoken, LeafBeforeTrace, LeafBornOutside, LeafUnknown, LeafOther,
-	LeafThrottled, LeafNoCPU, LeafAsleep, LeafLatePoll, LeafFault, LeafReclaim, LeafMemcg, LeafCompaction, LeafMmapLock, LeafTLB, LeafDisk,
-	LeafNUMA, LeafPipe, LeafLock, LeafMissing,
+var leafOf = [leafCodes]account.Leaf{
+	account.LeafOnCPU, account.LeafRunnable, account.LeafSTW, account.LeafSTWWork, account.LeafAssist, account.LeafAssistCredit, account.LeafSweep, account.LeafMarkTermQueue, account.LeafGCStartQueue,
+	account.LeafSTWQueue, account.LeafStackScan, account.LeafNetwork, account.LeafTimer, account.LeafSyscall, account.LeafLockBetween, account.LeafLockUnseen, account.LeafRuntimeIdle, account.LeafPreviousEnd,
+	account.LeafGap, account.LeafOrder, account.LeafLookback, account.LeafLimit, account.LeafNotWoken, account.LeafBeforeTrace, account.LeafBornOutside, account.LeafUnknown, account.LeafOther,
+	account.LeafThrottled, account.LeafNoCPU, account.LeafAsleep, account.LeafLatePoll, account.LeafFault, account.LeafReclaim, account.LeafMemcg, account.LeafCompaction, account.LeafMmapLock, account.LeafTLB, account.LeafDisk,
+	account.LeafNUMA, account.LeafPipe, account.LeafLock, account.LeafMissing,
 }
 
 // classCode is a Class in one byte.
@@ -76,7 +77,7 @@ const (
 	classCodes
 )
 
-var classOf = [classCodes]Class{ClassOwn, ClassMessage, ClassLock, ClassOutside, ClassRuntime, ClassUnknown}
+var classOf = [classCodes]account.Class{account.ClassOwn, account.ClassMessage, account.ClassLock, account.ClassOutside, account.ClassRuntime, account.ClassUnknown}
 
 // classOfWait is the class a request's own wait has.
 func classOfWait(w timeline.Wait, by timeline.Ender) classCode {
@@ -125,7 +126,7 @@ func waitLeaf(w timeline.Wait) leafCode {
 }
 
 // account is the key of an Account.
-type account struct {
+type accountKey struct {
 	class  classCode
 	leaf   leafCode
 	actor  timeline.FuncID
@@ -251,16 +252,16 @@ func hash2(a, b uint64) uint64 {
 // accounts numbers the keys.
 type accounts struct {
 	t    table
-	list []account
+	list []accountKey
 	near [64]struct { // those asked for lately
-		key account
+		key accountKey
 		n   uint32 // number + 1
 	}
 }
 
 const maxAccounts = 1 << 15
 
-func (a *accounts) id(k account) uint32 {
+func (a *accounts) id(k accountKey) uint32 {
 	if len(a.list) >= maxAccounts { // names are dropped, time is not
 		k.site, k.detail = 0, 0
 		if len(a.list) >= 2*maxAccounts {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/request"
 )
 
@@ -19,8 +20,8 @@ const (
 )
 
 // result decides who is slow, who is usual, and adds up.
-func (p *pass) result() *Result {
-	r := &Result{Lacks: p.src.Lacks(), Monotonic: p.src.Clock().Monotonic}
+func (p *pass) result() *account.Result {
+	r := &account.Result{Lacks: p.src.Lacks(), Monotonic: p.src.Clock().Monotonic}
 	if c := p.src.Clock(); c.Wall {
 		r.Wall, r.WallOffset = true, c.WallNS-c.MonoNS
 	}
@@ -32,7 +33,7 @@ func (p *pass) result() *Result {
 }
 
 // ledgers fills in the requests and the three columns, and gives the slow one for what else is added up from it.
-func (p *pass) ledgers(r *Result) *column {
+func (p *pass) ledgers(r *account.Result) *column {
 	list := p.f.Groups()
 	slow := p.choose(r, list)
 	var median []*kept
@@ -79,7 +80,7 @@ func (g *group) usual() []*kept {
 }
 
 // choose fills in r.Requests and returns who is slow, slowest first within each group.
-func (p *pass) choose(r *Result, list []request.Group) (slow []*kept) {
+func (p *pass) choose(r *account.Result, list []request.Group) (slow []*kept) {
 	q := &r.Requests
 	leftOut := map[string]int64{}
 	var all histogram
@@ -90,16 +91,16 @@ func (p *pass) choose(r *Result, list []request.Group) (slow []*kept) {
 		ratio float64
 	}
 	var next []rest
-	gs := make([]Group, len(list))
+	gs := make([]account.Group, len(list))
 	for id, l := range list {
 		out := &gs[id]
-		*out = Group{Entry: l.Entry, Kind: l.Kind, Boundary: l.Boundary, Doubt: l.Doubt}
+		*out = account.Group{Entry: l.Entry, Kind: l.Kind, Boundary: l.Boundary, Doubt: l.Doubt}
 		for why, n := range l.LeftOut {
 			if n == 0 || request.LeftOut(why) == request.Kept {
 				continue
 			}
 			text := request.LeftOut(why).String()
-			out.LeftOut = append(out.LeftOut, Count{text, n})
+			out.LeftOut = append(out.LeftOut, account.Count{Reason: text, N: n})
 			if !l.Listed {
 				continue
 			}
@@ -174,7 +175,7 @@ func (p *pass) choose(r *Result, list []request.Group) (slow []*kept) {
 			q.Groups = append(q.Groups, gs[id])
 		}
 	}
-	slices.SortStableFunc(q.Groups, func(a, b Group) int { return cmp.Compare(b.Count, a.Count) })
+	slices.SortStableFunc(q.Groups, func(a, b account.Group) int { return cmp.Compare(b.Count, a.Count) })
 	for _, k := range slow {
 		if k.limited {
 			q.Limited++
@@ -183,7 +184,7 @@ func (p *pass) choose(r *Result, list []request.Group) (slow []*kept) {
 	q.Slow = len(slow)
 	q.P50, q.P99 = all.quantile(0.5), all.quantile(0.99)
 	for _, text := range slices.Sorted(maps.Keys(leftOut)) {
-		q.LeftOut = append(q.LeftOut, Count{text, leftOut[text]})
+		q.LeftOut = append(q.LeftOut, account.Count{Reason: text, N: leftOut[text]})
 	}
 	if q.Count == 0 {
 		q.NoRequestsCause = noRequests(list)
@@ -232,13 +233,13 @@ func noRequests(list []request.Group) string {
 
 // sum is an account while it is added up.
 type sum struct {
-	key      account
+	key      accountKey
 	ns       int64
 	excess   float64
 	requests int
 	largest  int
 	queue    int64
-	tags     Tags
+	tags     account.Tags
 	actors   map[uint32]bool
 	holds    map[uint32]bool
 	who      map[uint32]int64

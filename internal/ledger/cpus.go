@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/evidence"
 	"github.com/whystall/whystall/internal/sched"
 )
@@ -143,7 +144,7 @@ func marks(lists ...spans) []mark {
 
 // cpus makes the ledger. Requests are the times, CLOCK_MONOTONIC, at which requests were under way; on is what they waited for, to share the unused
 // time out by.
-func cpus(k *sched.Timeline, set *evidence.Set, requests spans, on []Instead) *CPUs {
+func cpus(k *sched.Timeline, set *evidence.Set, requests spans, on []account.Instead) *account.CPUs {
 	b, e := k.Span()
 	if b >= e {
 		return nil
@@ -153,9 +154,9 @@ func cpus(k *sched.Timeline, set *evidence.Set, requests spans, on []Instead) *C
 		// what the target might use if it were online is nothing it lacks
 		list = slices.DeleteFunc(list, func(n int) bool { _, ok := slices.BinarySearch(l, n); return !ok })
 	}
-	c := &CPUs{Allowed: len(list), WallNS: e - b}
+	c := &account.CPUs{Allowed: len(list), WallNS: e - b}
 	c.TotalNS = int64(len(list)) * c.WallNS
-	c.quota(set)
+	addQuota(c, set)
 	var throttled, queued spans
 	folded := foldedSpans(k, b, e)
 	used := groupUse{at: c.QuotaAt, known: map[uint32]bool{}, until: e, by: map[uint32]int64{}}
@@ -204,7 +205,7 @@ func cpus(k *sched.Timeline, set *evidence.Set, requests spans, on []Instead) *C
 				if at+1 < len(l) {
 					hi = min(hi, l[at+1].at)
 				}
-				c.add(hi-lo, r.TID, mine, l[at].bits)
+				addRun(c, hi-lo, r.TID, mine, l[at].bits)
 				lo = hi
 			}
 		}
@@ -217,7 +218,7 @@ func cpus(k *sched.Timeline, set *evidence.Set, requests spans, on []Instead) *C
 	for tid, ns := range used.by {
 		t, _ := k.Name(tid, e)
 		c.GroupOthersNS += ns
-		c.GroupOthers = addInstead(c.GroupOthers, Instead{Who: t.Comm, Kind: "neighbour", NS: ns})
+		c.GroupOthers = addInstead(c.GroupOthers, account.Instead{Who: t.Comm, Kind: "neighbour", NS: ns})
 	}
 	sortInstead(c.GroupOthers)
 	c.GroupOthers = c.GroupOthers[:min(len(c.GroupOthers), topInstead)]
@@ -282,7 +283,8 @@ func foldedSpans(k *sched.Timeline, b, e int64) (l spans) {
 	return l.merge()
 }
 
-func (c *CPUs) add(ns int64, tid uint32, mine bool, bits uint8) {
+// addRun books ns of one CPU.
+func addRun(c *account.CPUs, ns int64, tid uint32, mine bool, bits uint8) {
 	if tid == 0 {
 		c.IdleNS += ns
 	}
@@ -305,7 +307,7 @@ func (c *CPUs) add(ns int64, tid uint32, mine bool, bits uint8) {
 }
 
 // shareOut divides ns as on is divided, to the last of them.
-func shareOut(on []Instead, ns int64) []Instead {
+func shareOut(on []account.Instead, ns int64) []account.Instead {
 	var total int64
 	for _, i := range on {
 		total += i.NS
@@ -324,32 +326,32 @@ func shareOut(on []Instead, ns int64) []Instead {
 }
 
 // waited is what the requests of a column waited for: the time in which they wanted something else than a CPU, or got none, largest first.
-func waited(c *Column) []Instead {
+func waited(c *account.Column) []account.Instead {
 	by := map[string]int64{}
 	for i := range c.Accounts {
 		a := &c.Accounts[i]
 		switch a.Leaf {
-		case LeafOnCPU, LeafAssist, LeafSweep, LeafSTWWork, LeafPreviousEnd:
+		case account.LeafOnCPU, account.LeafAssist, account.LeafSweep, account.LeafSTWWork, account.LeafPreviousEnd:
 			continue
 		}
 		who := string(a.Leaf)
 		switch {
-		case a.Class == ClassLock:
+		case a.Class == account.ClassLock:
 			who += ", for the lock in " + a.Site
-		case a.Class != ClassOwn && a.Site != "":
+		case a.Class != account.ClassOwn && a.Site != "":
 			who += ", waited for in " + a.Site
 		case a.Site != "":
 			who += " in " + a.Site
 		}
 		by[who] += a.NS
 	}
-	l := make([]Instead, 0, len(by))
+	l := make([]account.Instead, 0, len(by))
 	for who, ns := range by {
-		l = append(l, Instead{Who: who, Kind: "wait", NS: ns})
+		l = append(l, account.Instead{Who: who, Kind: "wait", NS: ns})
 	}
 	sortInstead(l)
 	if len(l) > topInstead {
-		rest := Instead{Who: "others", Kind: "wait"}
+		rest := account.Instead{Who: "others", Kind: "wait"}
 		for _, i := range l[topInstead:] {
 			rest.NS += i.NS
 		}
@@ -358,8 +360,8 @@ func waited(c *Column) []Instead {
 	return l
 }
 
-// quota fills in what the group's files tell, beside the sums.
-func (c *CPUs) quota(set *evidence.Set) {
+// addQuota fills in what the group's files say, beside the sums.
+func addQuota(c *account.CPUs, set *evidence.Set) {
 	if set == nil {
 		return
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/evidence"
 )
 
@@ -19,7 +20,7 @@ func TestCPUs(t *testing.T) {
 	_, r := parseCase(t, string(b)).tell(t)
 	c := *r.CPUs
 	c.Unused = nil
-	want := CPUs{Allowed: 2, WallNS: 40e6, TotalNS: 80e6, RunningNS: 40e6, ThrottledNS: 10e6, OthersNS: 4e6, UnusedNS: 26e6}
+	want := account.CPUs{Allowed: 2, WallNS: 40e6, TotalNS: 80e6, RunningNS: 40e6, ThrottledNS: 10e6, OthersNS: 4e6, UnusedNS: 26e6}
 	if c.Allowed != want.Allowed || c.WallNS != want.WallNS || c.TotalNS != want.TotalNS || c.RunningNS != want.RunningNS || c.ThrottledNS != want.ThrottledNS ||
 		c.OthersNS != want.OthersNS || c.UnusedNS != want.UnusedNS || c.RestNS != 0 || c.UnknownNS != 0 {
 		t.Errorf("got  %+v\nwant %+v", c, want)

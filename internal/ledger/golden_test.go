@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/whystall/whystall/exectrace"
+	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/evidence/kernel"
 	"github.com/whystall/whystall/internal/request"
 	"github.com/whystall/whystall/internal/sched"
@@ -131,7 +132,7 @@ func parseCase(t *testing.T, archive string) goldenCase {
 }
 
 // tell runs the case and writes every piece down, in order of time.
-func (c goldenCase) tell(t *testing.T) (string, *Result) {
+func (c goldenCase) tell(t *testing.T) (string, *account.Result) {
 	t.Helper()
 	acts := slices.Clone(c.acts)
 	p := newPass(c.src, &byHand{list: acts, slots: map[exectrace.GoID]uint32{}}, Options{SlowOver: 1, Kernel: c.k})
@@ -199,7 +200,7 @@ func (c goldenCase) tell(t *testing.T) (string, *Result) {
 	checkSums(t, r)
 	if c.k != nil {
 		for _, a := range r.Slow.Accounts {
-			if a.Leaf != LeafRunnable {
+			if a.Leaf != account.LeafRunnable {
 				continue
 			}
 			fmt.Fprintf(&out, "meanwhile, %s\n", Describe(a))

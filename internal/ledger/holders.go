@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/timeline"
 )
 
@@ -190,12 +191,12 @@ func (h *holders) threads(tid, who uint32, lo, hi int64, tell func(ref uint32, q
 }
 
 // named is what a share of the Ps' time is called.
-func (h *holders) named(p *pass, ref uint32, entries map[string]bool) Instead {
+func (h *holders) named(p *pass, ref uint32, entries map[string]bool) account.Instead {
 	l := h.list[ref]
 	if l.leaf == codeOnCPU {
 		return p.name(l.who, entries)
 	}
-	i := Instead{Kind: string(leafOf[l.leaf])}
+	i := account.Instead{Kind: string(leafOf[l.leaf])}
 	switch {
 	case l.detail != 0:
 		i.Who = p.tl.Func(l.detail)

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/whystall/whystall/exectrace"
+	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/sched"
 	"github.com/whystall/whystall/internal/timeline"
 )
@@ -47,8 +48,8 @@ type joiner struct {
 
 	tids    map[uint32]uint32 // thread as the trace has it -> in the host's namespace; 0 not known
 	behind  map[uint32]behind // by TID
-	who     []Instead         // by behind.ref
-	whoAt   map[Instead]uint32
+	who     []account.Instead // by behind.ref
+	whoAt   map[account.Instead]uint32
 	sleeps  map[[2]uint32]timeline.FuncID // by stacks
 	details map[string]timeline.FuncID
 	own     timeline.FuncID
@@ -80,7 +81,7 @@ const (
 const mostDetails = 1 << 12
 
 func newJoiner(k *sched.Timeline, tl *timeline.Timeline) *joiner {
-	j := &joiner{k: k, tl: tl, tids: map[uint32]uint32{}, behind: map[uint32]behind{}, whoAt: map[Instead]uint32{},
+	j := &joiner{k: k, tl: tl, tids: map[uint32]uint32{}, behind: map[uint32]behind{}, whoAt: map[account.Instead]uint32{},
 		sleeps: map[[2]uint32]timeline.FuncID{}, details: map[string]timeline.FuncID{}}
 	j.own, j.idle = tl.Name(behindOwn), tl.Name(behindIdle)
 	j.holders.j = j
@@ -228,17 +229,17 @@ func (j *joiner) behindWhom(tid uint32, at int64) behind {
 		return b
 	}
 	b = behind{then: j.k.Named(tid, at)}
-	i := Instead{}
+	i := account.Instead{}
 	switch t, known := j.k.Name(tid, at); {
 	case tid == 0:
-		i, b.detail = Instead{Who: behindIdle, Kind: "idle"}, j.idle
+		i, b.detail = account.Instead{Who: behindIdle, Kind: "idle"}, j.idle
 	case known && t.Target:
-		i, b.detail, b.own = Instead{Who: behindOwn, Kind: "own"}, j.own, true
+		i, b.detail, b.own = account.Instead{Who: behindOwn, Kind: "own"}, j.own, true
 	case !known:
-		i, b.detail = Instead{Who: "unknown", Kind: "unknown"}, j.detail("unknown")
+		i, b.detail = account.Instead{Who: "unknown", Kind: "unknown"}, j.detail("unknown")
 	default:
 		name := plainComm(t.Comm)
-		i, b.detail = Instead{Who: fmt.Sprintf("%s (pid %d)", name, t.PID), Kind: "neighbour"}, j.detail(name)
+		i, b.detail = account.Instead{Who: fmt.Sprintf("%s (pid %d)", name, t.PID), Kind: "neighbour"}, j.detail(name)
 		if t.Kernel {
 			i.Who = name
 		}
@@ -391,6 +392,6 @@ func (l *lateness) add(ns int64) {
 	l.max = max(l.max, ns)
 }
 
-func (l *lateness) sum() LateSum {
-	return LateSum{N: l.h.n, NS: l.ns, P50: l.h.quantile(0.5), P99: l.h.quantile(0.99), Max: l.max}
+func (l *lateness) sum() account.LateSum {
+	return account.LateSum{N: l.h.n, NS: l.ns, P50: l.h.quantile(0.5), P99: l.h.quantile(0.99), Max: l.max}
 }

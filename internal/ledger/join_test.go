@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/whystall/whystall/exectrace"
+	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/evidence"
 	"github.com/whystall/whystall/internal/evidence/kernel"
 	"github.com/whystall/whystall/internal/sched"
@@ -186,7 +187,7 @@ func TestJoinedSums(t *testing.T) {
 				var joined int64
 				for _, a := range r.All.Accounts {
 					switch a.Leaf {
-					case LeafThrottled, LeafNoCPU, LeafAsleep, LeafFault, LeafMissing:
+					case account.LeafThrottled, account.LeafNoCPU, account.LeafAsleep, account.LeafFault, account.LeafMissing:
 						joined += a.NS
 					}
 				}
@@ -196,7 +197,7 @@ func TestJoinedSums(t *testing.T) {
 				var lacked, runnable int64
 				for _, a := range r.Slow.Accounts {
 					for _, i := range a.Instead {
-						if a.Leaf == LeafRunnable {
+						if a.Leaf == account.LeafRunnable {
 							runnable += i.NS
 							if i.Lacked() {
 								lacked += i.NS
@@ -215,7 +216,7 @@ func TestJoinedSums(t *testing.T) {
 	}
 }
 
-func rows(c Column) string {
+func rows(c account.Column) string {
 	var l []string
 	for _, a := range c.Accounts[:min(len(c.Accounts), 12)] {
 		l = append(l, fmt.Sprintf("%.1f %% %s", 100*float64(a.NS)/float64(max(c.WallNS, 1)), Describe(a)))

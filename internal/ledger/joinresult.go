@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/sched"
 )
 
@@ -12,7 +13,7 @@ import (
 const maxMisplaced = 5
 
 // kernel fills in what the kernel's records tell beside the requests.
-func (p *pass) kernel(r *Result, slow *column) {
+func (p *pass) kernel(r *account.Result, slow *column) {
 	k := p.o.Kernel
 	if k == nil {
 		return
@@ -21,7 +22,7 @@ func (p *pass) kernel(r *Result, slow *column) {
 	var requests spans
 	if p.j != nil {
 		r.Kernel.Joined, r.Kernel.Whole, r.Kernel.ShiftNS = true, p.j.whole, p.j.shift
-		r.Kernel.Late = Late{Sockets: p.j.sockets.sum(), Timers: p.j.timers.sum()}
+		r.Kernel.Late = account.Late{Sockets: p.j.sockets.sum(), Timers: p.j.timers.sum()}
 		r.Kernel.Align = p.align.sum()
 		stws, _ := p.tl.STWs()
 		r.Kernel.Fair = p.align.fair(stws)
@@ -46,12 +47,9 @@ func (p *pass) kernel(r *Result, slow *column) {
 	r.CPUs = cpus(k, p.o.Set, requests, waited(on))
 }
 
-// NoGoTrace is why a Go program without a trace has no requests.
-const NoGoTrace = "there is no execution trace that tells of goroutines, and a Go program's threads serve whichever of them can run"
-
 // RunKernel tells what the kernel's records tell of a Go program without a trace: CPUs, threads, pauses by the runtime's notes. Its requests are goroutines',
 // which threads take up in turn: there are none to be seen.
-func RunKernel(ctx context.Context, k *sched.Timeline, o Options) (*Result, error) {
+func RunKernel(ctx context.Context, k *sched.Timeline, o Options) (*account.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -59,8 +57,8 @@ func RunKernel(ctx context.Context, k *sched.Timeline, o Options) (*Result, erro
 	b, e := k.Span()
 	p := newPass(newThreadSource(), nil, o)
 	p.j = nil
-	r := &Result{Begin: b, End: e, Monotonic: true}
-	r.Requests.NoRequestsCause = NoGoTrace
+	r := &account.Result{Begin: b, End: e, Monotonic: true}
+	r.Requests.NoRequestsCause = account.NoGoTrace
 	p.sums = kernelBeside(k, o.Set)
 	p.kernel(r, &column{})
 	if r.Kernel != nil {

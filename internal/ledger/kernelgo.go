@@ -4,13 +4,14 @@ import (
 	"math"
 	"strings"
 
+	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/evidence/kernel"
 	"github.com/whystall/whystall/internal/sched"
 	"github.com/whystall/whystall/internal/timeline"
 )
 
 // goRan tells by samples what had the CPUs of a Go program: its threads' names and times say nothing of that, as any of them runs any goroutine.
-func goRan(k *sched.Timeline, r *Kernel) {
+func goRan(k *sched.Timeline, r *account.Kernel) {
 	of := map[uint32]string{}
 	by := map[string]int64{}
 	k.Events(math.MinInt64, math.MaxInt64, func(e *sched.Event) bool {

@@ -4,6 +4,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/evidence/kernel"
 	"github.com/whystall/whystall/internal/sched"
 )
@@ -18,7 +19,7 @@ const (
 )
 
 // samples adds up CPU time that is no work of the program's: a queue for CPUs is of what the threads on them do.
-func samples(k *sched.Timeline, r *Kernel) {
+func samples(k *sched.Timeline, r *account.Kernel) {
 	type stacks struct{ kernel, user uint32 }
 	known := map[stacks]work{}
 	x := newSpanSum(&r.Spin)

@@ -7,20 +7,21 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/evidence/kernel"
 	"github.com/whystall/whystall/internal/sched"
 )
 
 // spanSum is a Spans while it is added up.
 type spanSum struct {
-	out   *Spans
+	out   *account.Spans
 	flags map[string]int64
-	sites map[string]*Site
+	sites map[string]*account.Site
 	by    map[string]int64
 }
 
-func newSpanSum(out *Spans) *spanSum {
-	return &spanSum{out: out, flags: map[string]int64{}, sites: map[string]*Site{}, by: map[string]int64{}}
+func newSpanSum(out *account.Spans) *spanSum {
+	return &spanSum{out: out, flags: map[string]int64{}, sites: map[string]*account.Site{}, by: map[string]int64{}}
 }
 
 func (x *spanSum) add(k *sched.Timeline, tid uint32, at, ns int64, user uint32, flag string) {
@@ -67,10 +68,10 @@ func fileOf(k *sched.Timeline, stack uint32) string {
 }
 
 // events adds up the rarer records.
-func events(k *sched.Timeline, r *Kernel) {
-	sum := map[*Spans]*spanSum{}
+func events(k *sched.Timeline, r *account.Kernel) {
+	sum := map[*account.Spans]*spanSum{}
 	var freeing, waits []lasting // of mmap_lock
-	add := func(s *Spans, e *sched.Event, flag string) {
+	add := func(s *account.Spans, e *sched.Event, flag string) {
 		x := sum[s]
 		if x == nil {
 			x = newSpanSum(s)
@@ -135,9 +136,9 @@ func events(k *sched.Timeline, r *Kernel) {
 }
 
 // flushCalls says what the target's threads called, and from where, as samples met them flushing TLBs.
-func flushCalls(k *sched.Timeline, out *Spans) {
+func flushCalls(k *sched.Timeline, out *account.Spans) {
 	calls := map[uint32]string{} // by kernel stack; "": no flush
-	sampled := Spans{}
+	sampled := account.Spans{}
 	x := newSpanSum(&sampled)
 	k.Events(math.MinInt64, math.MaxInt64, func(e *sched.Event) bool {
 		call, ok := calls[e.Kernel]

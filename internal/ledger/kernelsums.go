@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/evidence"
 	"github.com/whystall/whystall/internal/evidence/kernel"
 	"github.com/whystall/whystall/internal/sched"
@@ -38,10 +39,10 @@ func untold(levels []sched.Level, b, e int64) (share [kernel.Extras]float64) {
 }
 
 // kernelSums adds up what the kernel's records tell of the target, whoever its requests are.
-func kernelSums(k *sched.Timeline, set *evidence.Set) *Kernel {
+func kernelSums(k *sched.Timeline, set *evidence.Set) *account.Kernel {
 	h, tot := k.Header(), k.Totals()
 	b, e := k.Span()
-	r := &Kernel{Source: h.Source, Release: h.Kernel, Begin: b, End: e, PerTask: h.PerTask, AllTasks: h.AllTasks, Missing: slices.Clone(h.Missing),
+	r := &account.Kernel{Source: h.Source, Release: h.Kernel, Begin: b, End: e, PerTask: h.PerTask, AllTasks: h.AllTasks, Missing: slices.Clone(h.Missing),
 		Lost: tot.Lost, UnknownNS: tot.BreakNS, Switches: tot.Switches, Involuntary: tot.Involuntary}
 	r.Untold = untold(k.Levels(), b, e)
 	if s := k.Ended(); s != "" {
@@ -58,7 +59,7 @@ func kernelSums(k *sched.Timeline, set *evidence.Set) *Kernel {
 		}
 	}
 	r.Standstills = Standstills(k, leastStandstill)
-	r.Standstills = r.Standstills[:min(len(r.Standstills), MostStandstills)]
+	r.Standstills = r.Standstills[:min(len(r.Standstills), account.MostStandstills)]
 	threadSums(k, r)
 	events(k, r)
 	if minor, _, ok := grown(set, "/process/faults/minor:faults"); ok {
@@ -69,14 +70,14 @@ func kernelSums(k *sched.Timeline, set *evidence.Set) *Kernel {
 }
 
 // kernelBeside begins to add up on another core what depends on nobody's requests. What it gives waits for it.
-func kernelBeside(k *sched.Timeline, set *evidence.Set) func() *Kernel {
-	done := make(chan *Kernel, 1)
+func kernelBeside(k *sched.Timeline, set *evidence.Set) func() *account.Kernel {
+	done := make(chan *account.Kernel, 1)
 	go func() {
 		r := kernelSums(k, set)
 		fillFutexes(k, r)
 		done <- r
 	}()
-	return sync.OnceValue(func() *Kernel { return <-done })
+	return sync.OnceValue(func() *account.Kernel { return <-done })
 }
 
 // grown is by how much a counter has grown while it was read, and how long that was.
@@ -118,10 +119,10 @@ func callsOf(arch string) callSet {
 }
 
 // threadSums adds up the threads' states and what follows from them.
-func threadSums(k *sched.Timeline, r *Kernel) {
+func threadSums(k *sched.Timeline, r *account.Kernel) {
 	calls := callsOf(k.Header().Arch)
 	wall := float64(r.End-r.Begin) / 1e9
-	by := map[uint32]*ThreadSum{}
+	by := map[uint32]*account.ThreadSum{}
 	short := map[uint32]int{}
 	space := map[uint32]int64{}
 	made := newThreadLives(k)
@@ -130,14 +131,14 @@ func threadSums(k *sched.Timeline, r *Kernel) {
 	k.Each(r.Begin, r.End, func(tid uint32, s *sched.Stretch) {
 		t := by[tid]
 		if t == nil {
-			t = &ThreadSum{TID: tid}
+			t = &account.ThreadSum{TID: tid}
 			by[tid] = t
 		}
 		ns := s.End - s.Begin
 		switch s.Doing {
 		case sched.OnCPU:
 			t.OnNS += ns
-			r.at(s.Block, ns)
+			addBlock(r, s.Block, ns)
 		case sched.Queued:
 			t.QueuedNS += ns
 			if made.making(tid, s) {
@@ -147,7 +148,7 @@ func threadSums(k *sched.Timeline, r *Kernel) {
 			t.ThrottledNS += ns
 		case sched.Blocked:
 			t.BlockedNS += ns
-			r.at(s.Block, ns)
+			addBlock(r, s.Block, ns)
 			if s.Block == sched.BlockFault {
 				r.FaultWaitNS += ns
 			}
@@ -188,7 +189,7 @@ func threadSums(k *sched.Timeline, r *Kernel) {
 		r.Threads = append(r.Threads, *t)
 	}
 	r.ThreadsSeen = int64(len(by))
-	slices.SortFunc(r.Threads, func(a, b ThreadSum) int {
+	slices.SortFunc(r.Threads, func(a, b account.ThreadSum) int {
 		return cmp.Or(cmp.Compare(b.OnNS+b.QueuedNS, a.OnNS+a.QueuedNS), cmp.Compare(a.TID, b.TID))
 	})
 	r.Threads = r.Threads[:min(len(r.Threads), topThreads)]
@@ -202,14 +203,14 @@ func threadSums(k *sched.Timeline, r *Kernel) {
 	diskFiles(k, disk)
 	disk.done(true)
 	for tid, ns := range space {
-		r.MmapLock.By = addInstead(r.MmapLock.By, Instead{Who: name(tid), Kind: "thread", NS: ns})
+		r.MmapLock.By = addInstead(r.MmapLock.By, account.Instead{Who: name(tid), Kind: "thread", NS: ns})
 	}
 	r.MmapLetGo = insteadByName(let.by, "thread")
 	churn(k, r)
 }
 
-// at adds up what is work of the kernel for a thread: not that it had no CPU for it meanwhile, or no quota.
-func (r *Kernel) at(b sched.Block, ns int64) {
+// addBlock adds up what is work of the kernel for a thread: not that it had no CPU for it meanwhile, or no quota.
+func addBlock(r *account.Kernel, b sched.Block, ns int64) {
 	switch b {
 	case sched.BlockTLB:
 		r.TLB.NS += ns
@@ -219,37 +220,37 @@ func (r *Kernel) at(b sched.Block, ns int64) {
 }
 
 // neighbours names who held CPUs. Idle is nobody.
-func neighbours(k *sched.Timeline, held map[uint32]int64, at int64) []Neighbour {
-	by := map[Neighbour]int64{}
+func neighbours(k *sched.Timeline, held map[uint32]int64, at int64) []account.Neighbour {
+	by := map[account.Neighbour]int64{}
 	for tid, ns := range held {
 		if tid == 0 {
 			continue
 		}
 		t, _ := k.Name(tid, at)
-		n := Neighbour{Comm: plainComm(t.Comm), PID: t.PID, Cgroup: t.Cgroup, Own: t.Target}
+		n := account.Neighbour{Comm: plainComm(t.Comm), PID: t.PID, Cgroup: t.Cgroup, Own: t.Target}
 		if t.Target {
-			n = Neighbour{Comm: behindOwn, PID: t.PID, Own: true}
+			n = account.Neighbour{Comm: behindOwn, PID: t.PID, Own: true}
 		}
 		if t.Kernel {
 			n.PID = 0
 		}
 		by[n] += ns
 	}
-	l := make([]Neighbour, 0, len(by))
+	l := make([]account.Neighbour, 0, len(by))
 	for n, ns := range by {
 		n.NS = ns
 		l = append(l, n)
 	}
-	slices.SortFunc(l, func(a, b Neighbour) int {
+	slices.SortFunc(l, func(a, b account.Neighbour) int {
 		return cmp.Or(cmp.Compare(b.NS, a.NS), cmp.Compare(a.Comm, b.Comm), cmp.Compare(a.PID, b.PID), cmp.Compare(a.Cgroup, b.Cgroup))
 	})
 	return l[:min(len(l), topNeighbours)]
 }
 
 // churn adds up threads made and ended.
-func churn(k *sched.Timeline, r *Kernel) {
+func churn(k *sched.Timeline, r *account.Kernel) {
 	var first, life []int64
-	makers := map[string]*Site{}
+	makers := map[string]*account.Site{}
 	for _, t := range k.Threads() {
 		if t.Birth != 0 && t.Birth >= r.Begin {
 			r.Churn.Created++
@@ -282,23 +283,23 @@ func quantiles(l []int64) (p50, p99, most int64) {
 	return at(0.5), at(0.99), l[len(l)-1]
 }
 
-func insteadByName(by map[string]int64, kind string) []Instead {
-	l := make([]Instead, 0, len(by))
+func insteadByName(by map[string]int64, kind string) []account.Instead {
+	l := make([]account.Instead, 0, len(by))
 	for who, ns := range by {
-		l = append(l, Instead{Who: who, Kind: kind, NS: ns})
+		l = append(l, account.Instead{Who: who, Kind: kind, NS: ns})
 	}
 	sortInstead(l)
 	return l[:min(len(l), topInstead)]
 }
 
-func sortInstead(l []Instead) {
-	slices.SortFunc(l, func(a, b Instead) int {
+func sortInstead(l []account.Instead) {
+	slices.SortFunc(l, func(a, b account.Instead) int {
 		return cmp.Or(cmp.Compare(b.NS, a.NS), cmp.Compare(a.Who, b.Who), cmp.Compare(a.Kind, b.Kind))
 	})
 }
 
 // addInstead adds to the entry of the same name.
-func addInstead(l []Instead, i Instead) []Instead {
+func addInstead(l []account.Instead, i account.Instead) []account.Instead {
 	for n := range l {
 		if l[n].Who == i.Who && l[n].Kind == i.Kind {
 			l[n].NS += i.NS
@@ -308,7 +309,7 @@ func addInstead(l []Instead, i Instead) []Instead {
 	return append(l, i)
 }
 
-func addSite(m map[string]*Site, s Site, ns int64) {
+func addSite(m map[string]*account.Site, s account.Site, ns int64) {
 	x := m[s.Func]
 	if x == nil {
 		if len(m) >= 1<<12 {
@@ -321,25 +322,25 @@ func addSite(m map[string]*Site, s Site, ns int64) {
 	x.N++
 }
 
-func sitesOf(m map[string]*Site) []Site {
-	l := make([]Site, 0, len(m))
+func sitesOf(m map[string]*account.Site) []account.Site {
+	l := make([]account.Site, 0, len(m))
 	for _, s := range m {
 		l = append(l, *s)
 	}
-	slices.SortFunc(l, func(a, b Site) int {
+	slices.SortFunc(l, func(a, b account.Site) int {
 		return cmp.Or(cmp.Compare(b.NS, a.NS), cmp.Compare(b.N, a.N), cmp.Compare(a.Func, b.Func))
 	})
 	return l[:min(len(l), topSpanSites)]
 }
 
 // placeOf is the program's function on a user stack: the innermost with a name that only passes nothing on.
-func placeOf(k *sched.Timeline, stack uint32) Site {
-	last, library := Site{}, Site{}
+func placeOf(k *sched.Timeline, stack uint32) account.Site {
+	last, library := account.Site{}, account.Site{}
 	for _, f := range k.Stack(stack) {
 		if f.Func == "" {
 			continue
 		}
-		last = Site{Func: f.Func, File: f.Module}
+		last = account.Site{Func: f.Func, File: f.Module}
 		switch {
 		case systemModule(f.Module):
 		case !sleepPlumbing(f.Func):

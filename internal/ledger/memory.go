@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/evidence"
 )
 
@@ -16,7 +17,7 @@ import (
 //     memory of C, or mapped by the program itself.
 //
 // native tells that the target is known not to be a Go program; a Go program without its figures has only the first step.
-func MemoryOf(set *evidence.Set, native bool) *Memory {
+func MemoryOf(set *evidence.Set, native bool) *account.Memory {
 	if set == nil {
 		return nil
 	}
@@ -24,7 +25,7 @@ func MemoryOf(set *evidence.Set, native bool) *Memory {
 	if len(rss) == 0 {
 		return nil
 	}
-	m := &Memory{RSS: whole(rss[len(rss)-1].Value), Begin: whole(rss[0].Value), End: whole(rss[len(rss)-1].Value), AnonHuge: -1}
+	m := &account.Memory{RSS: whole(rss[len(rss)-1].Value), Begin: whole(rss[0].Value), End: whole(rss[len(rss)-1].Value), AnonHuge: -1}
 	wholeProcess := true
 	if r, ok := set.Fact("/process/smaps/whole:bool"); ok {
 		wholeProcess = r.Value == 1
@@ -83,9 +84,6 @@ func MemoryOf(set *evidence.Set, native bool) *Memory {
 	m.Unexplained = left
 	return m
 }
-
-// Held is what the runtime believes to have of the system: Sys less what it released. 0: not known.
-func (m *Memory) Held() int64 { return m.Live + m.Idle + m.Stacks + m.Runtime }
 
 // goFigures are runtime.MemStats' own, made disjoint.
 type goFigures struct {

@@ -4,6 +4,7 @@ import (
 	"math/rand"
 	"testing"
 
+	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/evidence"
 )
 
@@ -20,7 +21,7 @@ func memorySet(mib map[string]float64) *evidence.Set {
 	return set
 }
 
-func sumMemory(m *Memory) int64 {
+func sumMemory(m *account.Memory) int64 {
 	return m.Live + m.Idle + m.Released + m.Huge + m.LazyFree + m.Stacks + m.Runtime + m.Files + m.Native + m.Unexplained
 }
 

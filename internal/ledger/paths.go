@@ -7,6 +7,7 @@ import (
 	"sort"
 
 	"github.com/whystall/whystall/exectrace"
+	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/evidence/kernel"
 	"github.com/whystall/whystall/internal/sched"
 	"github.com/whystall/whystall/internal/timeline"
@@ -353,7 +354,7 @@ func (p *paths) barrier(lo, hi int64) (t *path, b, e int64, ok bool) {
 }
 
 // byNotes are the paths of a process without a trace that could be joined: the stop-the-worlds and barriers in which somebody was awaited.
-func (p *paths) byNotes(q *pass) (l []Barrier) {
+func (p *paths) byNotes(q *pass) (l []account.Barrier) {
 	for _, b := range p.j.k.StopTheWorlds() {
 		t := &path{}
 		p.tell(t, &b)
@@ -366,14 +367,14 @@ func (p *paths) byNotes(q *pass) (l []Barrier) {
 			l = append(l, t.result(q, p.j))
 		}
 	}
-	slices.SortStableFunc(l, func(a, b Barrier) int {
+	slices.SortStableFunc(l, func(a, b account.Barrier) int {
 		return cmp.Or(cmp.Compare(b.End-b.Begin, a.End-a.Begin), cmp.Compare(a.Begin, b.Begin))
 	})
 	return l[:min(len(l), mostPaths)]
 }
 
 // results writes the paths down that are long or cost slow requests something, most of that first.
-func (p *paths) results(q *pass, slow *column) (l []Barrier) {
+func (p *paths) results(q *pass, slow *column) (l []account.Barrier) {
 	list, base := p.j.tl.STWs()
 	for i := range list {
 		n := base + uint32(i)
@@ -399,23 +400,23 @@ func (p *paths) results(q *pass, slow *column) (l []Barrier) {
 		b.SlowNS = ns
 		l = append(l, b)
 	}
-	slices.SortStableFunc(l, func(a, b Barrier) int {
+	slices.SortStableFunc(l, func(a, b account.Barrier) int {
 		return cmp.Or(cmp.Compare(b.SlowNS, a.SlowNS), cmp.Compare(b.End-b.Begin, a.End-a.Begin), cmp.Compare(a.Begin, b.Begin))
 	})
 	return l[:min(len(l), mostPaths)]
 }
 
 // result is the path in words.
-func (t *path) result(q *pass, j *joiner) Barrier {
-	b := Barrier{Begin: j.base + t.begin, End: j.base + t.end, Kind: cmp.Or(t.kindName, q.src.String(t.kind)), Initiator: t.initiator, Awaited: t.awaited, ByNote: t.byNote,
+func (t *path) result(q *pass, j *joiner) account.Barrier {
+	b := account.Barrier{Begin: j.base + t.begin, End: j.base + t.end, Kind: cmp.Or(t.kindName, q.src.String(t.kind)), Initiator: t.initiator, Awaited: t.awaited, ByNote: t.byNote,
 		StoppedNS: t.start - t.begin, DelayedNS: t.end - t.start}
-	by := map[Instead]int64{}
+	by := map[account.Instead]int64{}
 	var named, ns int64
 	for i := range t.parts {
 		x := &t.parts[i]
 		n := x.hi - x.lo
 		ns += n
-		by[Instead{Who: q.describe(x), Kind: string(leafOf[x.leaf])}] += n
+		by[account.Instead{Who: q.describe(x), Kind: string(leafOf[x.leaf])}] += n
 		// What the initiator does with the world stopped is the stop's own work, whose kind the runtime tells.
 		if x.isNamed() || x.leaf == codeOnCPU && !t.barrier && t.initiator != 0 && x.tid == t.initiator {
 			named += n

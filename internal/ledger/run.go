@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/whystall/whystall/exectrace"
+	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/evidence"
 	"github.com/whystall/whystall/internal/request"
 	"github.com/whystall/whystall/internal/sched"
@@ -44,7 +45,7 @@ type finder interface {
 
 // Run reads src once, after a look at its beginning, and accounts for it. What the trace lost is in the
 // result and no error; an error with a result means that the trace ended early or, worse, that a sum is wrong.
-func Run(ctx context.Context, src timeline.Source, o Options) (*Result, error) {
+func Run(ctx context.Context, src timeline.Source, o Options) (*account.Result, error) {
 	f := request.NewFinder(src, request.Options{Entry: o.Entry})
 	f.Learn(src.Blocks())
 	return run(ctx, src, f, o)
@@ -82,13 +83,13 @@ type pass struct {
 	ownGroup  *group // scratch of the column of all
 	ownRan    int64
 
-	sums    func() *Kernel // what the kernel's records tell whoever the requests are; added up meanwhile
-	instead bool           // the activation that is explained wants to know who ran instead
-	look    func(*piece)   // tests: sees every piece
-	told    func()         // tests: an activation was explained
+	sums    func() *account.Kernel // what the kernel's records tell whoever the requests are; added up meanwhile
+	instead bool                   // the activation that is explained wants to know who ran instead
+	look    func(*piece)           // tests: sees every piece
+	told    func()                 // tests: an activation was explained
 }
 
-func run(ctx context.Context, src timeline.Source, f finder, o Options) (*Result, error) {
+func run(ctx context.Context, src timeline.Source, f finder, o Options) (*account.Result, error) {
 	return newPass(src, f, o).run(ctx)
 }
 
@@ -116,7 +117,7 @@ func newPass(src timeline.Source, f finder, o Options) *pass {
 	return p
 }
 
-func (p *pass) run(ctx context.Context) (*Result, error) {
+func (p *pass) run(ctx context.Context) (*account.Result, error) {
 	began := time.Now()
 	if p.o.Kernel != nil {
 		p.sums = kernelBeside(p.o.Kernel, p.o.Set)
@@ -191,7 +192,7 @@ func (p *pass) run(ctx context.Context) (*Result, error) {
 	r := p.result()
 	r.Begin, r.End = int64(begin), int64(end)
 	st := src.Stats()
-	r.Reader = Reader{
+	r.Reader = account.Reader{
 		Format: int(src.Version()), Bytes: st.Bytes, Events: events, Generations: st.Generations, Repaired: st.Repaired,
 		Experimental: st.Experimental, Visits: p.x.total, MaxHeap: heap.max, NS: time.Since(began).Nanoseconds(),
 	}

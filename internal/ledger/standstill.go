@@ -4,32 +4,23 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/sched"
 )
 
-// Standstill is a stretch in which no thread of the target ran though one was queued or throttled.
-type Standstill struct {
-	Begin, End  int64 // CLOCK_MONOTONIC, ns
-	ThrottledNS int64 // of it: a thread was throttled; else one was queued
-}
-
-const (
-	leastStandstill = 10e6 // shorter ones are every busy machine's
-	// MostStandstills is how many of them a ledger keeps.
-	MostStandstills = 20
-)
+const leastStandstill = 10e6 // shorter ones are every busy machine's
 
 // Standstills lists those of at least least ns, the longest first. A run of up to 50 us does not end one, as that in which a throttled
 // thread is switched out again: it is too short for any work.
-func Standstills(k *sched.Timeline, least int64) (l []Standstill) {
+func Standstills(k *sched.Timeline, least int64) (l []account.Standstill) {
 	const blip = 50_000
 	lo, hi := k.Span()
-	var s Standstill
+	var s account.Standstill
 	flush := func() {
 		if d := s.End - s.Begin; d >= least && d > 0 {
 			l = append(l, s)
 		}
-		s = Standstill{}
+		s = account.Standstill{}
 	}
 	for _, t := range k.Process(lo, hi, nil) {
 		switch {
@@ -48,6 +39,6 @@ func Standstills(k *sched.Timeline, least int64) (l []Standstill) {
 		}
 	}
 	flush()
-	slices.SortStableFunc(l, func(a, b Standstill) int { return cmp.Compare(b.End-b.Begin, a.End-a.Begin) })
+	slices.SortStableFunc(l, func(a, b account.Standstill) int { return cmp.Compare(b.End-b.Begin, a.End-a.Begin) })
 	return l
 }

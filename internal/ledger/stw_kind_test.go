@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/timeline/twin"
 )
 
@@ -28,7 +29,7 @@ goroutine B main.tight
 		t.Fatal(err)
 	}
 	for _, a := range r.Slow.Accounts {
-		if a.Leaf == LeafSTWWork {
+		if a.Leaf == account.LeafSTWWork {
 			if a.Detail != "GC sweep termination" || a.NS != 30e6 {
 				t.Errorf("%+v", a)
 			}

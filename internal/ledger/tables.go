@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/whystall/whystall/exectrace"
+	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/timeline"
 )
 
@@ -15,25 +16,25 @@ const (
 )
 
 // tables fills in what is listed beside the columns.
-func (p *pass) tables(r *Result, slow *column) {
+func (p *pass) tables(r *account.Result, slow *column) {
 	p.stws(r, slow)
 	p.gc(r)
 	for _, s := range p.tl.Sweeps() {
-		r.Sweeps = append(r.Sweeps, Sweep{
+		r.Sweeps = append(r.Sweeps, account.Sweep{
 			Begin: p.tl.Abs(s.Begin), End: p.tl.Abs(s.End), Swept: s.Swept, Reclaimed: s.Reclaimed,
 			Goroutine: int64(s.GoID), Site: p.site(s.Stack).Func, SlowNS: slow.sweeps[s.N],
 		})
 	}
 	p.lockTable(r, slow)
 	q := p.tl.Silence
-	r.Silences = Silences{N: q.N, NS: q.NS, FewNS: q.FewNS, Max: q.Max, SlowNS: slow.silence}
-	r.Sockets, r.Wakes = Moments(p.tl.Calls), Moments(p.tl.Wakes())
+	r.Silences = account.Silences{N: q.N, NS: q.NS, FewNS: q.FewNS, Max: q.Max, SlowNS: slow.silence}
+	r.Sockets, r.Wakes = account.Moments(p.tl.Calls), account.Moments(p.tl.Wakes())
 	for _, g := range p.src.Gaps() {
-		r.Gaps = append(r.Gaps, Gap{Begin: int64(g.Begin), End: int64(g.End), Reason: g.Reason})
+		r.Gaps = append(r.Gaps, account.Gap{Begin: int64(g.Begin), End: int64(g.End), Reason: g.Reason})
 	}
 }
 
-func (p *pass) stws(r *Result, slow *column) {
+func (p *pass) stws(r *account.Result, slow *column) {
 	list, base := p.tl.STWs()
 	for i, s := range list {
 		end := s.End
@@ -44,7 +45,7 @@ func (p *pass) stws(r *Result, slow *column) {
 		if end-s.Begin < leastSTW && x == nil {
 			continue
 		}
-		o := STW{
+		o := account.STW{
 			Begin: p.tl.Abs(s.Begin), Start: p.tl.Abs(cmp.Or(s.Start, end)), End: p.tl.Abs(end), Kind: p.src.String(s.Kind),
 			Goroutine: int64(s.GoID), Initiator: p.tl.Func(s.Initiator), Awaited: p.tl.Func(s.Awaited),
 		}
@@ -64,7 +65,7 @@ func (p *pass) stws(r *Result, slow *column) {
 		}
 		r.STWs = append(r.STWs, o)
 	}
-	slices.SortStableFunc(r.STWs, func(a, b STW) int { return cmp.Compare(b.End-b.Begin, a.End-a.Begin) })
+	slices.SortStableFunc(r.STWs, func(a, b account.STW) int { return cmp.Compare(b.End-b.Begin, a.End-a.Begin) })
 	r.STWs = r.STWs[:min(len(r.STWs), mostSTWs)]
 }
 
@@ -88,20 +89,20 @@ func stwSite(stack []exectrace.Frame) (site string, ours bool) {
 	return site, ours
 }
 
-func (p *pass) gc(r *Result) {
+func (p *pass) gc(r *account.Result) {
 	g := p.tl.GC()
-	r.GC = GC{Cycles: g.Cycles, MarkNS: g.MarkNS, GoalMin: g.GoalMin, GoalMax: g.GoalMax, LiveMax: g.LiveMax,
+	r.GC = account.GC{Cycles: g.Cycles, MarkNS: g.MarkNS, GoalMin: g.GoalMin, GoalMax: g.GoalMax, LiveMax: g.LiveMax,
 		Marked: g.Marked, Goal: g.Goal, AssistNS: g.AssistNS}
 	if wall := p.tl.Now(); wall > 0 {
 		r.GC.PerSecond = float64(g.Cycles) / (float64(wall) / 1e9)
 	}
-	sum := func(m map[exectrace.StackID]*timeline.SiteSum) []Site {
+	sum := func(m map[exectrace.StackID]*timeline.SiteSum) []account.Site {
 		by := map[uint32]*SiteNS{}
 		for id, s := range m {
 			by[uint32(id)] = &SiteNS{s.NS, s.N}
 		}
 		l := p.sites(by, p.allocSite)
-		slices.SortStableFunc(l, func(a, b Site) int { return cmp.Or(cmp.Compare(b.NS, a.NS), cmp.Compare(b.N, a.N)) })
+		slices.SortStableFunc(l, func(a, b account.Site) int { return cmp.Or(cmp.Compare(b.NS, a.NS), cmp.Compare(b.N, a.N)) })
 		return l
 	}
 	r.GC.AssistSites, r.GC.TriggerSites = sum(g.Assists), sum(g.Triggers)
@@ -124,7 +125,7 @@ func (p *pass) gc(r *Result) {
 }
 
 // lockTable adds up the locks that slow requests waited for, by class, and the most waited for of the others.
-func (p *pass) lockTable(r *Result, slow *column) {
+func (p *pass) lockTable(r *account.Result, slow *column) {
 	type row struct {
 		class uint32
 		ns    map[uint32]int64 // account -> ns
@@ -148,14 +149,14 @@ func (p *pass) lockTable(r *Result, slow *column) {
 	}
 	for _, x := range byClass {
 		k := &p.locks.classes[x.class]
-		l := Lock{Waits: k.waits, WaitNS: k.waitNS, Handoffs: k.handoffs, MaxQueue: int(k.maxQueue)}
+		l := account.Lock{Waits: k.waits, WaitNS: k.waitNS, Handoffs: k.handoffs, MaxQueue: int(k.maxQueue)}
 		for _, s := range k.sites {
 			l.Sites = append(l.Sites, p.tl.Func(s))
 		}
 		slices.Sort(l.Sites)
 		l.Stack = p.stackOf(k.stacks)
 		sleeping := map[uint32]*SiteNS{}
-		p.acc.lockSum(&l, x.ns, codeLockUnseen, p.tl.Func, func(a uint32, key account) {
+		p.acc.lockSum(&l, x.ns, codeLockUnseen, p.tl.Func, func(a uint32, key accountKey) {
 			s := slow.sums[a]
 			if s == nil || key.leaf == codeOnCPU || key.class != classLock {
 				return
@@ -173,14 +174,14 @@ func (p *pass) lockTable(r *Result, slow *column) {
 		l.Sleeping = p.sites(sleeping, p.site)
 		r.Locks = append(r.Locks, l)
 	}
-	slices.SortFunc(r.Locks, func(a, b Lock) int {
+	slices.SortFunc(r.Locks, func(a, b account.Lock) int {
 		return cmp.Or(cmp.Compare(b.SlowNS, a.SlowNS), cmp.Compare(b.WaitNS, a.WaitNS), slices.Compare(a.Sites, b.Sites))
 	})
 	r.Locks = r.Locks[:min(len(r.Locks), mostLocks)]
 }
 
 // stackOf is the frames of the stack that waited most often.
-func (p *pass) stackOf(stacks map[exectrace.StackID]int64) []Site {
+func (p *pass) stackOf(stacks map[exectrace.StackID]int64) []account.Site {
 	var best exectrace.StackID
 	var most int64
 	for id, n := range stacks {
@@ -188,24 +189,24 @@ func (p *pass) stackOf(stacks map[exectrace.StackID]int64) []Site {
 			best, most = id, n
 		}
 	}
-	var l []Site
+	var l []account.Site
 	for _, f := range p.src.Frames(nil, best) {
-		l = append(l, Site{Func: f.Func, File: f.File, Line: f.Line})
+		l = append(l, account.Site{Func: f.Func, File: f.File, Line: f.Line})
 	}
 	return l
 }
 
 // capacity writes down what the Ps did; the parts add up to TotalNS by construction, which the tests hold it to.
-func (p *pass) capacity(r *Result) {
+func (p *pass) capacity(r *account.Result) {
 	c := p.tl.Capacity()
-	r.Capacity = Capacity{
+	r.Capacity = account.Capacity{
 		Procs: p.tl.Procs(), WallNS: p.tl.Now(), TotalNS: c.Total, RunningNS: c.Running, GCNS: c.GC, SyscallNS: c.Syscall,
 		StoppedNS: c.Stopped, IdleWorkNS: c.IdleWork, IdleNS: c.Idle, UnknownNS: c.Unknown, IdleGCNS: c.IdleGC,
 	}
 	r.Capacity.RunnableMax, r.Capacity.RunnableAvg = p.tl.Runnable()
 	for _, o := range p.tl.RunningBy() {
-		r.Capacity.Running = append(r.Capacity.Running, Site{Func: p.name(o.Who, nil).Who, NS: o.NS})
+		r.Capacity.Running = append(r.Capacity.Running, account.Site{Func: p.name(o.Who, nil).Who, NS: o.NS})
 	}
-	slices.SortFunc(r.Capacity.Running, func(a, b Site) int { return cmp.Or(cmp.Compare(b.NS, a.NS), cmp.Compare(a.Func, b.Func)) })
+	slices.SortFunc(r.Capacity.Running, func(a, b account.Site) int { return cmp.Or(cmp.Compare(b.NS, a.NS), cmp.Compare(a.Func, b.Func)) })
 	r.Capacity.Running = r.Capacity.Running[:min(len(r.Capacity.Running), 20)]
 }

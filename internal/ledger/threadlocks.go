@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/sched"
 	"github.com/whystall/whystall/internal/unit"
 )
@@ -19,7 +20,7 @@ const (
 
 // fillFutexes lists what the target's threads waited for by address, longest first: which lock, who held it, and what the holder did
 // meanwhile, told from the longest waits.
-func fillFutexes(k *sched.Timeline, r *Kernel) {
+func fillFutexes(k *sched.Timeline, r *account.Kernel) {
 	w := newThreadWalk(k)
 	l := foldConditions(k.Futexes())
 	l = slices.DeleteFunc(l, func(f *sched.Futex) bool { return f.NS < leastFutexNS })
@@ -39,12 +40,12 @@ func fillFutexes(k *sched.Timeline, r *Kernel) {
 		if u.Kind == sched.FutexCondition {
 			at[u.Addr^4] = i
 		}
-		f := Futex{Address: u.Addr, Waits: u.Waits, WaitNS: u.NS, MaxQueue: u.Queue, HolderNS: map[string]int64{}, Kind: u.Kind.String(), Inferred: u.Inferred}
+		f := account.Futex{Address: u.Addr, Waits: u.Waits, WaitNS: u.NS, MaxQueue: u.Queue, HolderNS: map[string]int64{}, Kind: u.Kind.String(), Inferred: u.Inferred}
 		f.Name = w.lockName(u)
 		r.Futexes = append(r.Futexes, f)
 	}
 	w.holders(r, at)
-	slices.SortStableFunc(r.Futexes, func(a, b Futex) int { return cmp.Compare(b.WaitNS, a.WaitNS) })
+	slices.SortStableFunc(r.Futexes, func(a, b account.Futex) int { return cmp.Compare(b.WaitNS, a.WaitNS) })
 }
 
 // foldConditions joins the two words of a condition, which take turns.
@@ -99,9 +100,9 @@ func (l *longest) Pop() any {
 }
 
 // holders fills in sites, holders and what they did.
-func (w *threadWalk) holders(r *Kernel, at map[uint64]int) {
+func (w *threadWalk) holders(r *account.Kernel, at map[uint64]int) {
 	lists := make([]longest, len(r.Futexes))
-	sites := make([]map[string]*Site, len(r.Futexes))
+	sites := make([]map[string]*account.Site, len(r.Futexes))
 	w.k.Each(r.Begin, r.End, func(tid uint32, s *sched.Stretch) {
 		if s.Doing != sched.Blocked || s.Block != sched.BlockFutex || s.End != s.Whole.End {
 			return
@@ -111,10 +112,10 @@ func (w *threadWalk) holders(r *Kernel, at map[uint64]int) {
 			return
 		}
 		if sites[n] == nil {
-			sites[n] = map[string]*Site{}
+			sites[n] = map[string]*account.Site{}
 		}
 		if name := sleepsIn(w.k, s); name != "" {
-			addSite(sites[n], Site{Func: name}, s.Whole.End-s.Whole.Begin)
+			addSite(sites[n], account.Site{Func: name}, s.Whole.End-s.Whole.Begin)
 		}
 		if !w.isLock(s) {
 			return
@@ -143,7 +144,7 @@ func (w *threadWalk) holders(r *Kernel, at map[uint64]int) {
 			w.thread(l.tid, l.begin, l.end)
 		}
 		for name, ns := range who {
-			f.Holders = append(f.Holders, Instead{Who: name, Kind: "holder", NS: ns})
+			f.Holders = append(f.Holders, account.Instead{Who: name, Kind: "holder", NS: ns})
 		}
 		sortInstead(f.Holders)
 		f.Holders = f.Holders[:min(len(f.Holders), topInstead)]
@@ -243,14 +244,14 @@ func waitSite(k *sched.Timeline, s *sched.Stretch) string {
 }
 
 // frames are a stack's, for showing.
-func (w *threadWalk) frames(id uint32) []Site {
-	var l []Site
+func (w *threadWalk) frames(id uint32) []account.Site {
+	var l []account.Site
 	for _, f := range w.k.Stack(id) {
 		name := f.Func
 		if name == "" && f.Module != "" {
 			name = fmt.Sprintf("%s+0x%x", f.Module, f.Offset)
 		}
-		l = append(l, Site{Func: name, File: f.Module})
+		l = append(l, account.Site{Func: name, File: f.Module})
 	}
 	return l
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/whystall/whystall/exectrace"
+	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/request"
 	"github.com/whystall/whystall/internal/sched"
 	"github.com/whystall/whystall/internal/timeline"
@@ -19,7 +20,7 @@ import (
 
 // RunThreads accounts for a program of which nothing is known but what the kernel recorded of its threads. An error with a
 // result means that a sum is wrong.
-func RunThreads(ctx context.Context, k *sched.Timeline, o Options) (*Result, error) {
+func RunThreads(ctx context.Context, k *sched.Timeline, o Options) (*account.Result, error) {
 	return newThreadPass(k, o).run(ctx)
 }
 
@@ -58,7 +59,7 @@ func newThreadPass(k *sched.Timeline, o Options) *threadPass {
 	return t
 }
 
-func (t *threadPass) run(ctx context.Context) (*Result, error) {
+func (t *threadPass) run(ctx context.Context) (*account.Result, error) {
 	begin, end := t.k.Span()
 	t.tl.Advance(exectrace.Time(begin))
 	t.tl.Advance(exectrace.Time(end))
@@ -75,7 +76,7 @@ func (t *threadPass) run(ctx context.Context) (*Result, error) {
 		}
 		t.keep(&t.units.Units[c.unit], own[c.unit], c)
 	}
-	r := &Result{Native: true, Monotonic: true, Begin: begin, End: end}
+	r := &account.Result{Native: true, Monotonic: true, Begin: begin, End: end}
 	s := t.ledgers(r)
 	if r.Requests.Count == 0 && t.units.Cause != "" {
 		r.Requests.NoRequestsCause = t.units.Cause
@@ -215,7 +216,7 @@ func (t *threadPass) measures(q *threadPiece) bool {
 // book books ns of a piece.
 func (t *threadPass) book(q *threadPiece, behind timeline.FuncID, who uint32, ns int64, measured bool) {
 	t.sum += ns
-	key := account{class: classOfLeaf(q.leaf), leaf: q.leaf, detail: uint32(behind)}
+	key := accountKey{class: classOfLeaf(q.leaf), leaf: q.leaf, detail: uint32(behind)}
 	wait, waiter := &q.at, q.tid
 	lock := uint64(0)
 	// Before its birth and after its end others do a thread's waiting: that is no hop to tell of where they wait for others themselves.
@@ -319,13 +320,13 @@ func (t *threadPass) lock(addr uint64) uint32 {
 }
 
 // lockTable lists the locks that slow units waited for.
-func (t *threadPass) lockTable(r *Result, slow *column) {
+func (t *threadPass) lockTable(r *account.Result, slow *column) {
 	for n, accounts := range slow.locks {
 		if int(n) >= len(t.addrs) {
 			continue
 		}
 		addr := t.addrs[n]
-		l := Lock{}
+		l := account.Lock{}
 		if f := t.k.Futex(addr); f != nil {
 			l.Waits, l.WaitNS, l.MaxQueue = f.Waits, f.NS, f.Queue
 			l.Stack = t.walk.frames(f.User)
@@ -339,7 +340,7 @@ func (t *threadPass) lockTable(r *Result, slow *column) {
 		t.acc.lockSum(&l, accounts, codeLock, t.tl.Func, nil)
 		r.Locks = append(r.Locks, l)
 	}
-	slices.SortFunc(r.Locks, func(a, b Lock) int {
+	slices.SortFunc(r.Locks, func(a, b account.Lock) int {
 		return cmp.Or(cmp.Compare(b.SlowNS, a.SlowNS), cmp.Compare(b.WaitNS, a.WaitNS), cmp.Compare(b.Waits, a.Waits), slices.Compare(a.Sites, b.Sites))
 	})
 	r.Locks = r.Locks[:min(len(r.Locks), mostLocks)]

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/evidence/kernel"
 	"github.com/whystall/whystall/internal/sched"
 )
@@ -185,7 +186,7 @@ func checkThreads(t *testing.T, b []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, c := range map[string]*Column{"slow": &r.Slow, "median": &r.Median, "all": &r.All} {
+	for name, c := range map[string]*account.Column{"slow": &r.Slow, "median": &r.Median, "all": &r.All} {
 		var sum int64
 		for i := range c.Accounts {
 			sum += c.Accounts[i].NS

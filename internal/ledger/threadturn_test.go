@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/whystall/whystall/internal/account"
 )
 
 // Three connections hand a step to one worker, which takes 1 ms for each of them; or take turns with a semaphore; or wait for one result, which
@@ -25,7 +27,7 @@ func TestTurns(t *testing.T) {
 			for _, a := range r.Slow.Accounts {
 				serving += a.Tags.ServingNS
 				permit += a.Tags.PermitNS
-				if a.Class == ClassLock {
+				if a.Class == account.ClassLock {
 					locked += a.NS
 				}
 			}

@@ -3,6 +3,7 @@ package ledger
 import (
 	"slices"
 
+	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/request"
 	"github.com/whystall/whystall/internal/sched"
 )
@@ -10,7 +11,7 @@ import (
 // lockWaits is when threads waited for locks outside of any unit of work that was seen: a pool's worker that never runs out of work never waits for some, so
 // that none of its work is a unit. on is what they waited for. Left out are locks whose holders mostly wait for the network: such a lock passes the wait for
 // work on, as where idle workers take turns to accept.
-func (t *threadPass) lockWaits(r *Kernel) (l spans, on []Instead) {
+func (t *threadPass) lockWaits(r *account.Kernel) (l spans, on []account.Instead) {
 	names := map[uint64]string{}
 	for i := range r.Futexes {
 		f := &r.Futexes[i]
@@ -21,7 +22,7 @@ func (t *threadPass) lockWaits(r *Kernel) (l spans, on []Instead) {
 		for _, ns := range f.HolderNS {
 			all += ns
 		}
-		if outside := f.HolderNS[string(LeafNetwork)] + f.HolderNS[string(LeafPipe)]; 2*outside > all {
+		if outside := f.HolderNS[string(account.LeafNetwork)] + f.HolderNS[string(account.LeafPipe)]; 2*outside > all {
 			continue
 		}
 		names[f.Address] = "lock"
@@ -61,7 +62,7 @@ func (t *threadPass) lockWaits(r *Kernel) (l spans, on []Instead) {
 		}
 	})
 	for name, ns := range by {
-		on = append(on, Instead{Who: name, Kind: "lock", NS: ns})
+		on = append(on, account.Instead{Who: name, Kind: "lock", NS: ns})
 	}
 	sortInstead(on)
 	return l.merge(), on[:min(len(on), topInstead)]

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/whystall/whystall/exectrace"
+	"github.com/whystall/whystall/internal/account"
 )
 
 // traces lists the real traces that are kept with their reader, or those that WHYSTALL_TRACES, a glob, names.
@@ -23,7 +24,7 @@ func traces(t testing.TB) []string {
 	return l
 }
 
-func sumOf(c Column) (ns int64) {
+func sumOf(c account.Column) (ns int64) {
 	for _, a := range c.Accounts {
 		ns += a.NS
 	}
@@ -31,9 +32,9 @@ func sumOf(c Column) (ns int64) {
 }
 
 // checkSums holds a result to what is promised of every one.
-func checkSums(t testing.TB, r *Result) {
+func checkSums(t testing.TB, r *account.Result) {
 	t.Helper()
-	for name, c := range map[string]Column{"slow": r.Slow, "median": r.Median, "all": r.All} {
+	for name, c := range map[string]account.Column{"slow": r.Slow, "median": r.Median, "all": r.All} {
 		if got := sumOf(c); got != c.WallNS {
 			t.Errorf("%s: accounts add up to %d ns of %d", name, got, c.WallNS)
 		}
@@ -60,7 +61,7 @@ func checkSums(t testing.TB, r *Result) {
 }
 
 // checkKernel holds what the kernel's records told to what is promised of it.
-func checkKernel(t testing.TB, r *Result) {
+func checkKernel(t testing.TB, r *account.Result) {
 	t.Helper()
 	if c := r.CPUs; c != nil {
 		if got := c.RunningNS + c.ThrottledNS + c.OthersNS + c.UnusedNS + c.RestNS + c.UnknownNS; got != c.TotalNS || c.TotalNS != int64(c.Allowed)*c.WallNS {
@@ -91,9 +92,9 @@ func checkKernel(t testing.TB, r *Result) {
 	}
 }
 
-func unexplained(c Column) (ns int64) {
+func unexplained(c account.Column) (ns int64) {
 	for _, a := range c.Accounts {
-		if strings.HasPrefix(string(a.Leaf), "unexplained") || a.Leaf == LeafLockUnseen {
+		if strings.HasPrefix(string(a.Leaf), "unexplained") || a.Leaf == account.LeafLockUnseen {
 			ns += a.NS
 		}
 	}
@@ -147,4 +148,4 @@ func TestTraces(t *testing.T) {
 	}
 }
 
-func pct(ns int64, c Capacity) float64 { return 100 * float64(ns) / float64(max(c.TotalNS, 1)) }
+func pct(ns int64, c account.Capacity) float64 { return 100 * float64(ns) / float64(max(c.TotalNS, 1)) }

@@ -3,15 +3,15 @@ package report
 import (
 	"fmt"
 
+	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/finding"
-	"github.com/whystall/whystall/internal/ledger"
 )
 
 // Source is what a report is made of.
 type Source struct {
 	Target   Target
 	Inputs   []Input
-	Ledger   *ledger.Result // nil: no execution trace could be read
+	Ledger   *account.Result // nil: no execution trace could be read
 	Found    finding.Result
 	Gaps     []Gap  // of inputs other than the trace
 	SlowOver int64  // ns, as asked for; 0: the slowest 1 % of each group
@@ -51,7 +51,7 @@ func New(s Source) *Report {
 // offCPU is what every trace lacks, and the kernel's records have.
 const offCPU = "time off the CPU inside running"
 
-func (r *Report) fromLedger(l *ledger.Result) {
+func (r *Report) fromLedger(l *account.Result) {
 	r.Recording = Recording{
 		BeginUTC: stamp(l.Begin, l.Wall, l.WallOffset), EndUTC: stamp(l.End, l.Wall, l.WallOffset),
 		BeginNS: l.Begin, EndNS: l.End, Clock: "trace start",
@@ -103,9 +103,9 @@ func (r *Report) fromLedger(l *ledger.Result) {
 	}
 	for i := range l.Slow.Accounts {
 		switch a := &l.Slow.Accounts[i]; a.Leaf {
-		case ledger.LeafOnCPU:
+		case account.LeafOnCPU:
 			r.NotLookedAt.RunningNS += a.NS
-		case ledger.LeafSyscall:
+		case account.LeafSyscall:
 			r.NotLookedAt.SyscallNS += a.NS
 		}
 	}
@@ -136,7 +136,7 @@ func (r *Report) sum(what string, total int64, parts func(yield func(int64))) {
 }
 
 // check holds a column to its sum.
-func (r *Report) check(name string, c *ledger.Column) {
+func (r *Report) check(name string, c *account.Column) {
 	var sum int64
 	for i := range c.Accounts {
 		sum += c.Accounts[i].NS
@@ -146,7 +146,7 @@ func (r *Report) check(name string, c *ledger.Column) {
 	}
 }
 
-func leftOut(cs []ledger.Count) []LeftOut {
+func leftOut(cs []account.Count) []LeftOut {
 	out := []LeftOut{}
 	for _, c := range cs {
 		if c.N > 0 {
@@ -156,11 +156,11 @@ func leftOut(cs []ledger.Count) []LeftOut {
 	return out
 }
 
-func column(c *ledger.Column) Column {
+func column(c *account.Column) Column {
 	return Column{Requests: c.Requests, WallNS: c.WallNS, Accounts: accounts(c.Accounts, c.WallNS)}
 }
 
-func accounts(as []ledger.Account, wall int64) []Account {
+func accounts(as []account.Account, wall int64) []Account {
 	out := make([]Account, 0, len(as))
 	for i := range as {
 		a := &as[i]
@@ -180,21 +180,21 @@ func accounts(as []ledger.Account, wall int64) []Account {
 	return out
 }
 
-func insteads(l []ledger.Instead) (out []Instead) {
+func insteads(l []account.Instead) (out []Instead) {
 	for _, w := range l {
 		out = append(out, Instead(w))
 	}
 	return out
 }
 
-func sites(l []ledger.Site) (out []Site) {
+func sites(l []account.Site) (out []Site) {
 	for _, s := range l {
 		out = append(out, Site{Func: s.Func, File: s.File, Line: s.Line, Via: s.Via, NS: s.NS, N: s.N})
 	}
 	return out
 }
 
-func capacity(c *ledger.Capacity) Capacity {
+func capacity(c *account.Capacity) Capacity {
 	out := Capacity{Procs: c.Procs, CPUs: c.CPUs, WallNS: c.WallNS, TotalNS: c.TotalNS, RunnableMax: c.RunnableMax, RunnableAvg: c.RunnableAvg, Accounts: []CapacityRow{}}
 	for _, a := range []CapacityRow{
 		{Cause: "running the program", NS: c.RunningNS},

@@ -1,6 +1,6 @@
 package report
 
-import "github.com/whystall/whystall/internal/ledger"
+import "github.com/whystall/whystall/internal/account"
 
 // Tier is what one collector of the recording came to.
 type Tier struct {
@@ -206,7 +206,7 @@ type MemoryRow struct {
 	Share   float64 `json:"share"`
 }
 
-func (r *Report) fromKernel(l *ledger.Result) {
+func (r *Report) fromKernel(l *account.Result) {
 	if k := l.Kernel; k != nil {
 		r.Kernel = kernelOf(k, l)
 	}
@@ -228,7 +228,7 @@ func (r *Report) fromKernel(l *ledger.Result) {
 	}
 }
 
-func kernelOf(k *ledger.Kernel, l *ledger.Result) *Kernel {
+func kernelOf(k *account.Kernel, l *account.Result) *Kernel {
 	out := &Kernel{
 		Source: k.Source, Release: k.Release, BeginNS: k.Begin, EndNS: k.End, PerTask: k.PerTask, AllTasks: k.AllTasks,
 		Missing: append([]string{}, k.Missing...), Lost: k.Lost, UnknownNS: k.UnknownNS, Joined: k.Joined,
@@ -262,7 +262,7 @@ func kernelOf(k *ledger.Kernel, l *ledger.Result) *Kernel {
 	}
 	for _, s := range []struct {
 		kind string
-		s    *ledger.Spans
+		s    *account.Spans
 	}{
 		{"direct reclaim", &k.Reclaim}, {"memory cgroup reclaim", &k.Memcg}, {"compaction", &k.Compact}, {"major fault", &k.Major},
 		{"huge page fault", &k.Huge}, {"fault", &k.Faults}, {"mmap_lock", &k.MmapLock}, {"TLB flush", &k.TLB}, {"NUMA migration", &k.NUMA}, {"disk", &k.Disk},
@@ -291,11 +291,11 @@ func kernelOf(k *ledger.Kernel, l *ledger.Result) *Kernel {
 	return out
 }
 
-func lateOf(l ledger.LateSum) Late {
+func lateOf(l account.LateSum) Late {
 	return Late{N: l.N, NS: l.NS, P50NS: l.P50, P99NS: l.P99, MaxNS: l.Max}
 }
 
-func cpusOf(c *ledger.CPUs) *CPUs {
+func cpusOf(c *account.CPUs) *CPUs {
 	out := &CPUs{
 		Allowed: c.Allowed, WallNS: c.WallNS, TotalNS: c.TotalNS, Quota: c.Quota, QuotaAt: c.QuotaAt, QuotaNS: c.QuotaNS,
 		UsedNS: c.UsedNS, StealNS: c.StealNS, Unused: append([]Instead{}, insteads(c.Unused)...), Accounts: []CapacityRow{},
@@ -310,7 +310,7 @@ func cpusOf(c *ledger.CPUs) *CPUs {
 	return out
 }
 
-func memoryOf(m *ledger.Memory) *Memory {
+func memoryOf(m *account.Memory) *Memory {
 	out := &Memory{RSS: m.RSS, AnonHuge: m.AnonHuge, Limit: m.Limit, Begin: m.Begin, End: m.End, Accounts: []MemoryRow{}}
 	for _, a := range []MemoryRow{
 		{Account: "live heap", Bytes: m.Live}, {Account: "idle heap", Bytes: m.Idle}, {Account: "released, still resident", Bytes: m.Released},

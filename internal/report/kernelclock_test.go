@@ -3,14 +3,14 @@ package report
 import (
 	"testing"
 
-	"github.com/whystall/whystall/internal/ledger"
+	"github.com/whystall/whystall/internal/account"
 )
 
 // A trace of Go 1.19 has a clock of its own: what the kernel timed is not to be read on it.
 func TestStandstillOnTheKernelsClock(t *testing.T) {
 	const shift = int64(15_000_000 * ms) // of the trace's clock to CLOCK_MONOTONIC
-	k := &ledger.Kernel{Standstills: []ledger.Standstill{{Begin: begin, End: begin + 80*ms}}}
-	l := &ledger.Result{Kernel: k, Begin: begin - shift, Wall: true, WallOffset: atEpoch - begin + shift}
+	k := &account.Kernel{Standstills: []account.Standstill{{Begin: begin, End: begin + 80*ms}}}
+	l := &account.Result{Kernel: k, Begin: begin - shift, Wall: true, WallOffset: atEpoch - begin + shift}
 	if got := kernelOf(k, l).Standstills[0].UTC; got != nil {
 		t.Errorf("without the kernel's wall clock: %s, want none", *got)
 	}

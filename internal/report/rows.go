@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/whystall/whystall/internal/ledger"
+	"github.com/whystall/whystall/internal/account"
 )
 
 // The ledger as a person reads it, in steps:
@@ -268,7 +268,7 @@ func (w *row) meanwhile(name func(string) string) string {
 			continue
 		}
 		who := name(k.who)
-		switch w := (ledger.Instead{Kind: k.kind}); {
+		switch w := (account.Instead{Kind: k.kind}); {
 		case k.kind == "request":
 			who = "other requests (" + who + ")"
 		case w.Lacked():
@@ -304,7 +304,7 @@ func (w *row) label(name func(string) string) string {
 
 // describe names an account as its row and all evidence does.
 func describe(a *Account, name func(string) string) string {
-	return ledger.Words(ledger.Named{Class: ledger.Class(a.Class), Leaf: ledger.Leaf(a.Cause), Actor: a.Actor, Site: a.Site, Detail: a.Detail, Holder: a.Holder}, name)
+	return account.Words(account.Named{Class: account.Class(a.Class), Leaf: account.Leaf(a.Cause), Actor: a.Actor, Site: a.Site, Detail: a.Detail, Holder: a.Holder}, name)
 }
 
 // fitted describes in at most max columns: import paths go first, then the middles of names.

@@ -1,8 +1,8 @@
 package report
 
 import (
+	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/finding"
-	"github.com/whystall/whystall/internal/ledger"
 )
 
 const (
@@ -13,51 +13,51 @@ const (
 
 // ill is a server whose callers wait for one batcher that gets no P; made by hand.
 func ill() Source {
-	slow := []ledger.Account{
-		{Leaf: ledger.LeafRunnable, Class: ledger.ClassMessage, Actor: "main.(*Server).batchLoop", Site: "main.(*Server).call", NS: 720 * ms, ExcessNS: 690 * ms, Requests: 100, Largest: 88, Actors: 1, MaxQueue: 31,
-			Instead: []ledger.Instead{{Who: "main.hog", Kind: "background", NS: 600 * ms}, {Who: "GC worker (dedicated)", Kind: "gc", NS: 120 * ms}},
-			Tags:    ledger.Tags{GCNS: 130 * ms, Slices: 140}},
-		{Leaf: ledger.LeafRunnable, Class: ledger.ClassOwn, NS: 121 * ms, ExcessNS: 80 * ms, Requests: 100, Largest: 12,
-			Instead: []ledger.Instead{{Who: "main.hog", Kind: "background", NS: 121 * ms}}},
-		{Leaf: ledger.LeafSyscall, Class: ledger.ClassOwn, Site: "github.com/example/a-service-with-a-long-name/v2/internal/storage/engine.(*Log[go.shape.struct { Name string }]).Append", NS: 50 * ms, Requests: 99,
-			Sites: []ledger.Site{{Func: "os.(*File).Write", File: "/src/log.go", Line: 42, NS: 50 * ms, N: 99}}},
-		{Leaf: ledger.LeafOnCPU, Class: ledger.ClassOwn, NS: 41_234_567, Requests: 100},
-		{Leaf: ledger.LeafOnCPU, Class: ledger.ClassLock, Actor: "net/http.(*conn).serve", Site: "github.com/example/a-service-with-a-long-name/v2/internal/cache.(*Sharded).Get", NS: 31 * ms, Requests: 80, Tags: ledger.Tags{InferredNS: 31 * ms}},
-		{Leaf: ledger.LeafNetwork, Class: ledger.ClassOutside, Site: "main.(*client).read", NS: 9 * ms},
-		{Leaf: ledger.LeafNetwork, Class: ledger.ClassOutside, Site: "main.(*client).readBody", NS: 8 * ms},
-		{Leaf: ledger.LeafSTW, Class: ledger.ClassOwn, Detail: "GC mark termination", NS: 6 * ms},
-		{Leaf: ledger.LeafAssist, Class: ledger.ClassOwn, NS: 4 * ms},
-		{Leaf: ledger.LeafLockUnseen, Class: ledger.ClassLock, Site: "main.(*Server).log", NS: 2 * ms},
-		{Leaf: ledger.LeafGap, Class: ledger.ClassUnknown, NS: 1 * ms},
+	slow := []account.Account{
+		{Leaf: account.LeafRunnable, Class: account.ClassMessage, Actor: "main.(*Server).batchLoop", Site: "main.(*Server).call", NS: 720 * ms, ExcessNS: 690 * ms, Requests: 100, Largest: 88, Actors: 1, MaxQueue: 31,
+			Instead: []account.Instead{{Who: "main.hog", Kind: "background", NS: 600 * ms}, {Who: "GC worker (dedicated)", Kind: "gc", NS: 120 * ms}},
+			Tags:    account.Tags{GCNS: 130 * ms, Slices: 140}},
+		{Leaf: account.LeafRunnable, Class: account.ClassOwn, NS: 121 * ms, ExcessNS: 80 * ms, Requests: 100, Largest: 12,
+			Instead: []account.Instead{{Who: "main.hog", Kind: "background", NS: 121 * ms}}},
+		{Leaf: account.LeafSyscall, Class: account.ClassOwn, Site: "github.com/example/a-service-with-a-long-name/v2/internal/storage/engine.(*Log[go.shape.struct { Name string }]).Append", NS: 50 * ms, Requests: 99,
+			Sites: []account.Site{{Func: "os.(*File).Write", File: "/src/log.go", Line: 42, NS: 50 * ms, N: 99}}},
+		{Leaf: account.LeafOnCPU, Class: account.ClassOwn, NS: 41_234_567, Requests: 100},
+		{Leaf: account.LeafOnCPU, Class: account.ClassLock, Actor: "net/http.(*conn).serve", Site: "github.com/example/a-service-with-a-long-name/v2/internal/cache.(*Sharded).Get", NS: 31 * ms, Requests: 80, Tags: account.Tags{InferredNS: 31 * ms}},
+		{Leaf: account.LeafNetwork, Class: account.ClassOutside, Site: "main.(*client).read", NS: 9 * ms},
+		{Leaf: account.LeafNetwork, Class: account.ClassOutside, Site: "main.(*client).readBody", NS: 8 * ms},
+		{Leaf: account.LeafSTW, Class: account.ClassOwn, Detail: "GC mark termination", NS: 6 * ms},
+		{Leaf: account.LeafAssist, Class: account.ClassOwn, NS: 4 * ms},
+		{Leaf: account.LeafLockUnseen, Class: account.ClassLock, Site: "main.(*Server).log", NS: 2 * ms},
+		{Leaf: account.LeafGap, Class: account.ClassUnknown, NS: 1 * ms},
 	}
-	median := []ledger.Account{
-		{Leaf: ledger.LeafOnCPU, Class: ledger.ClassOwn, NS: 800 * ms, Requests: 2000},
-		{Leaf: ledger.LeafSyscall, Class: ledger.ClassOwn, Site: slow[2].Site, NS: 700 * ms, Requests: 2000},
-		{Leaf: ledger.LeafRunnable, Class: ledger.ClassMessage, Actor: "main.(*Server).batchLoop", Site: "main.(*Server).call", NS: 40 * ms},
-		{Leaf: ledger.LeafTimer, Class: ledger.ClassOutside, Site: "main.retry", NS: 3 * ms},
+	median := []account.Account{
+		{Leaf: account.LeafOnCPU, Class: account.ClassOwn, NS: 800 * ms, Requests: 2000},
+		{Leaf: account.LeafSyscall, Class: account.ClassOwn, Site: slow[2].Site, NS: 700 * ms, Requests: 2000},
+		{Leaf: account.LeafRunnable, Class: account.ClassMessage, Actor: "main.(*Server).batchLoop", Site: "main.(*Server).call", NS: 40 * ms},
+		{Leaf: account.LeafTimer, Class: account.ClassOutside, Site: "main.retry", NS: 3 * ms},
 	}
-	l := &ledger.Result{
+	l := &account.Result{
 		Begin: begin, End: begin + 20_000*ms, Monotonic: true, Wall: true, WallOffset: atEpoch - begin,
-		Requests: ledger.Requests{
+		Requests: account.Requests{
 			Count: 12_345, Open: 12, P50: 771_000, P99: 8_400_000, Max: 19_300_000, Slow: 100,
-			Groups: []ledger.Group{
-				{Entry: "net/http.(*conn).serve", Kind: "net/http", Boundary: "from the request line read to the response flushed", Count: 12_000, P50: 771_000, P99: 8_500_000, Max: 19_300_000, SlowOver: 8_500_000, Slow: 97, LeftOut: []ledger.Count{{Reason: "streams", N: 3}}},
+			Groups: []account.Group{
+				{Entry: "net/http.(*conn).serve", Kind: "net/http", Boundary: "from the request line read to the response flushed", Count: 12_000, P50: 771_000, P99: 8_500_000, Max: 19_300_000, SlowOver: 8_500_000, Slow: 97, LeftOut: []account.Count{{Reason: "streams", N: 3}}},
 				{Entry: "main.(*Server).consume", Kind: "loop", Doubt: "300 of 345 were there before they were read: how long is not in their times", Boundary: "from the end of the wait at main.(*Server).next to the next", Count: 345, P50: 500_000, P99: 7_000_000, Max: 9_000_000, SlowOver: 7_000_000, Slow: 3},
 			},
-			LeftOut: []ledger.Count{{Reason: "streams", N: 3}, {Reason: "whystall's own", N: 2}},
-			Slowest: []ledger.Request{
+			LeftOut: []account.Count{{Reason: "streams", N: 3}, {Reason: "whystall's own", N: 2}},
+			Slowest: []account.Request{
 				{Begin: begin + 3_123*ms + 456_789, End: begin + 3_142*ms + 756_789, Goroutine: 77, Entry: "net/http.(*conn).serve", Name: "GET /v1/items/{id}", Reason: "15.2 ms of it main.(*Server).batchLoop was ready to run and had no P; main.hog ran",
-					Accounts: []ledger.Account{{Leaf: ledger.LeafRunnable, Class: ledger.ClassMessage, Actor: "main.(*Server).batchLoop", Site: "main.(*Server).call", NS: 19_300_000}}},
+					Accounts: []account.Account{{Leaf: account.LeafRunnable, Class: account.ClassMessage, Actor: "main.(*Server).batchLoop", Site: "main.(*Server).call", NS: 19_300_000}}},
 				{Begin: begin + 9_000*ms, End: begin + 9_018*ms, Goroutine: 78, Entry: "net/http.(*conn).serve", Name: "POST /v1/items", Reason: "11 ms in write(2) of the log"},
 				{Begin: begin + 19_000*ms, End: begin + 19_009*ms, Goroutine: 12, Entry: "main.(*Server).consume", Reason: "6 ms ready to run and had no P"},
 			},
 		},
 		Slow: column100(slow), Median: column2000(median),
-		All:      ledger.Column{Requests: 12_345, WallNS: 12_000 * ms, Accounts: []ledger.Account{{Leaf: ledger.LeafOnCPU, Class: ledger.ClassOwn, NS: 12_000 * ms}}},
-		Capacity: ledger.Capacity{Procs: 2, CPUs: 2, WallNS: 20_000 * ms, TotalNS: 40_000 * ms, RunningNS: 34_000 * ms, GCNS: 2_000 * ms, SyscallNS: 1_000 * ms, StoppedNS: 100 * ms, IdleWorkNS: 900 * ms, IdleNS: 2_000 * ms, RunnableAvg: 6.4, RunnableMax: 71},
-		Silences: ledger.Silences{N: 2, NS: 61 * ms, SlowNS: 20 * ms, Max: 40 * ms},
-		Gaps:     []ledger.Gap{{Begin: begin + 5_000*ms, End: begin + 5_003*ms, Reason: "batch of M 4121 is damaged: unknown event 211"}},
-		Reader:   ledger.Reader{Format: 26, Bytes: 8 << 20, Events: 1_600_000, MaxHeap: 41 << 20, NS: 412 * ms},
+		All:      account.Column{Requests: 12_345, WallNS: 12_000 * ms, Accounts: []account.Account{{Leaf: account.LeafOnCPU, Class: account.ClassOwn, NS: 12_000 * ms}}},
+		Capacity: account.Capacity{Procs: 2, CPUs: 2, WallNS: 20_000 * ms, TotalNS: 40_000 * ms, RunningNS: 34_000 * ms, GCNS: 2_000 * ms, SyscallNS: 1_000 * ms, StoppedNS: 100 * ms, IdleWorkNS: 900 * ms, IdleNS: 2_000 * ms, RunnableAvg: 6.4, RunnableMax: 71},
+		Silences: account.Silences{N: 2, NS: 61 * ms, SlowNS: 20 * ms, Max: 40 * ms},
+		Gaps:     []account.Gap{{Begin: begin + 5_000*ms, End: begin + 5_003*ms, Reason: "batch of M 4121 is damaged: unknown event 211"}},
+		Reader:   account.Reader{Format: 26, Bytes: 8 << 20, Events: 1_600_000, MaxHeap: 41 << 20, NS: 412 * ms},
 	}
 	return Source{
 		Target: Target{Name: "api-server", PID: 4121, GoVersion: "go1.26.1", Host: "web-7"},
@@ -85,11 +85,11 @@ func ill() Source {
 	}
 }
 
-func column100(as []ledger.Account) ledger.Column  { return columnOf(100, as) }
-func column2000(as []ledger.Account) ledger.Column { return columnOf(2000, as) }
+func column100(as []account.Account) account.Column  { return columnOf(100, as) }
+func column2000(as []account.Account) account.Column { return columnOf(2000, as) }
 
-func columnOf(n int, as []ledger.Account) ledger.Column {
-	c := ledger.Column{Requests: n, Accounts: as}
+func columnOf(n int, as []account.Account) account.Column {
+	c := account.Column{Requests: n, Accounts: as}
 	for _, a := range as {
 		c.WallNS += a.NS
 	}
@@ -104,10 +104,10 @@ func healthy() Source {
 	l.Wall, l.WallOffset, l.Monotonic, l.Begin, l.End = false, 0, false, 0, 20_000*ms
 	l.Requests.Groups, l.Requests.Slowest = l.Requests.Groups[:1], nil
 	l.Requests.LeftOut = nil
-	l.Requests.Slowest = []ledger.Request{{Begin: 5_123_456_789, End: 5_125_456_789, Entry: "net/http.(*conn).serve", Reason: "1.6 ms on CPU"}}
-	l.Slow = columnOf(100, []ledger.Account{{Leaf: ledger.LeafOnCPU, Class: ledger.ClassOwn, NS: 160 * ms}, {Leaf: ledger.LeafSyscall, Class: ledger.ClassOwn, Site: "main.read", NS: 40 * ms}})
-	l.Median = columnOf(2000, []ledger.Account{{Leaf: ledger.LeafOnCPU, Class: ledger.ClassOwn, NS: 1600 * ms}})
-	l.Silences, l.Gaps = ledger.Silences{}, nil
+	l.Requests.Slowest = []account.Request{{Begin: 5_123_456_789, End: 5_125_456_789, Entry: "net/http.(*conn).serve", Reason: "1.6 ms on CPU"}}
+	l.Slow = columnOf(100, []account.Account{{Leaf: account.LeafOnCPU, Class: account.ClassOwn, NS: 160 * ms}, {Leaf: account.LeafSyscall, Class: account.ClassOwn, Site: "main.read", NS: 40 * ms}})
+	l.Median = columnOf(2000, []account.Account{{Leaf: account.LeafOnCPU, Class: account.ClassOwn, NS: 1600 * ms}})
+	l.Silences, l.Gaps = account.Silences{}, nil
 	l.Reader.Format = 16
 	l.Lacks = []string{"thread ids", "the kinds of stop-the-world other than GC's"}
 	s.Ledger = &l
@@ -123,15 +123,15 @@ func hostile() Source {
 	s.Target.Name = evil
 	s.Inputs[1].Name, s.Inputs[1].Error = evil, evil
 	l := *s.Ledger
-	l.Slow.Accounts = append([]ledger.Account{}, l.Slow.Accounts...)
+	l.Slow.Accounts = append([]account.Account{}, l.Slow.Accounts...)
 	for i := range l.Slow.Accounts {
 		a := &l.Slow.Accounts[i]
 		a.Actor, a.Site, a.Detail = evil, evil, evil
 	}
-	l.Requests.Groups = []ledger.Group{{Entry: evil, Kind: evil, Count: 1, Boundary: evil}, {Entry: evil, Count: 2}}
-	l.Requests.LeftOut = []ledger.Count{{Reason: evil, N: 1}}
-	l.Requests.Slowest = []ledger.Request{{Entry: evil, Name: evil, Reason: evil, Begin: begin, End: begin + 1}}
-	l.Gaps = []ledger.Gap{{Reason: evil}}
+	l.Requests.Groups = []account.Group{{Entry: evil, Kind: evil, Count: 1, Boundary: evil}, {Entry: evil, Count: 2}}
+	l.Requests.LeftOut = []account.Count{{Reason: evil, N: 1}}
+	l.Requests.Slowest = []account.Request{{Entry: evil, Name: evil, Reason: evil, Begin: begin, End: begin + 1}}
+	l.Gaps = []account.Gap{{Reason: evil}}
 	l.Lacks = []string{evil}
 	s.Ledger = &l
 	s.Found = finding.Result{

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/finding"
-	"github.com/whystall/whystall/internal/ledger"
 )
 
 // What the kernel's records add to the text: below the proofs, since it is the same time once more, from the side of CPUs,
@@ -183,7 +183,7 @@ func (k *Kernel) standstills() string {
 		return ""
 	}
 	more := ""
-	if len(k.Standstills) == ledger.MostStandstills {
+	if len(k.Standstills) == account.MostStandstills {
 		more = " or more"
 	}
 	s := &k.Standstills[0]

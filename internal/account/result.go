@@ -1,4 +1,4 @@
-package ledger
+package account
 
 // Result is the accounts of one recording. Times are the trace's clock in nanoseconds.
 type Result struct {
@@ -262,3 +262,6 @@ type Reader struct {
 	MaxHeap                                            int64 // bytes of heap objects, the most that was seen
 	NS                                                 int64
 }
+
+// NoGoTrace is why a Go program without a trace has no requests.
+const NoGoTrace = "there is no execution trace that tells of goroutines, and a Go program's threads serve whichever of them can run"

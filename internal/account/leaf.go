@@ -1,4 +1,4 @@
-package ledger
+package account
 
 // Leaf is what the last actor of a chain was doing: the cause an instant is booked to.
 type Leaf string

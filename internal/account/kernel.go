@@ -1,6 +1,8 @@
-package ledger
+package account
 
-import "github.com/whystall/whystall/internal/evidence/kernel"
+import (
+	"github.com/whystall/whystall/internal/evidence/kernel"
+)
 
 // Kernel is what the kernel's records tell of the target beside its requests. Without them a Result has none.
 type Kernel struct {
@@ -195,4 +197,16 @@ type Memory struct {
 	AnonHuge    int64 // beside: AnonHugePages of the process; -1 not known
 	Limit       int64 // effective memory limit of its cgroup; 0 none
 	Begin, End  int64 // RSS at the recording's begin and end
+}
+
+// Held is what the runtime believes to have of the system: Sys less what it released. 0: not known.
+func (m *Memory) Held() int64 { return m.Live + m.Idle + m.Stacks + m.Runtime }
+
+// MostStandstills is how many of them a ledger keeps.
+const MostStandstills = 20
+
+// Standstill is a stretch in which no thread of the target ran though one was queued or throttled.
+type Standstill struct {
+	Begin, End  int64 // CLOCK_MONOTONIC, ns
+	ThrottledNS int64 // of it: a thread was throttled; else one was queued
 }
