@@ -56,6 +56,9 @@ func TestLabRecordings(t *testing.T) {
 			known[name] = true
 			recording := filepath.Join("testdata", "lab", name+".case")
 			missed := labMissed[name]
+			if v.Root == "" && !slices.Contains(v.Never, "*") {
+				t.Errorf("%s: has no root, and its \"never\" lacks *: anything could be found in it", name)
+			}
 			if !slices.Contains(files, recording) {
 				t.Errorf("%s: has no recording", name)
 			} else {

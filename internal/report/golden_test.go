@@ -42,6 +42,9 @@ func TestGolden(t *testing.T) {
 		for _, format := range []string{"txt", "json", "md"} {
 			got := render(t, New(s), format)
 			file := filepath.Join("testdata", name+"."+format)
+			if len(got) == 0 {
+				t.Fatalf("%s: prints nothing", file)
+			}
 			if *update {
 				if err := os.WriteFile(file, got, 0o644); err != nil {
 					t.Fatal(err)
