@@ -136,6 +136,7 @@ func newParser(con *console, leave func(int)) (*kong.Kong, error) {
 		kong.Writers(con.stdout, con.stderr),
 		kong.Exit(leave),
 		kong.Help(printHelp),
+		outputVars(),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
 	}
 	for _, c := range sorted() {

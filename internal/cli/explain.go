@@ -5,8 +5,10 @@ import (
 	"io"
 	"os"
 	"regexp"
+	"strings"
 	"time"
 
+	"github.com/alecthomas/kong"
 	"github.com/whystall/whystall/internal/detect"
 	"github.com/whystall/whystall/internal/ledger"
 	"github.com/whystall/whystall/internal/report"
@@ -27,7 +29,7 @@ type explainCmd struct {
 type explainFlags struct {
 	Entry    string        `placeholder:"REGEX" help:"Only requests whose entry function or name matches."`
 	SlowOver time.Duration `placeholder:"DURATION" help:"Slow are requests over this; else the slowest 1 % of each group, at least 10 in all."`
-	Format   string        `enum:"text,json,markdown" default:"text" placeholder:"FORMAT" help:"text, json or markdown."`
+	Format   string        `enum:"${outputs}" default:"${output}" placeholder:"FORMAT" help:"${outputs_in_words}."`
 }
 
 func (*explainCmd) Help() string {
@@ -127,6 +129,16 @@ func statusOf(r *report.Report) int {
 	return statusNothing
 }
 
+// outputVars fills the names of the report's outputs into the flags' tags.
+func outputVars() kong.Vars {
+	var names []string
+	for _, o := range report.Outputs() {
+		names = append(names, o.Name)
+	}
+	last := len(names) - 1
+	return kong.Vars{"outputs": strings.Join(names, ","), "output": names[0], "outputs_in_words": strings.Join(names[:last], ", ") + " or " + names[last]}
+}
+
 // notInput keeps -o from writing over what is to be read: evidence is often there but once.
 func notInput(output string, files []string) error {
 	out, err := os.Stat(output)
@@ -156,16 +168,8 @@ func (con *console) print(r *report.Report, format, output string) error {
 	return err
 }
 
-func (con *console) printTo(w io.Writer, r *report.Report, format string) (err error) {
-	switch format {
-	case "json":
-		err = r.JSON(w)
-	case "markdown":
-		err = r.Markdown(w)
-	default:
-		err = r.Text(w, report.TextOptions{Colour: con.colour(w), Columns: columns(w)})
-	}
-	if err != nil {
+func (con *console) printTo(w io.Writer, r *report.Report, format string) error {
+	if err := r.Print(w, format, report.TextOptions{Colour: con.colour(w), Columns: columns(w)}); err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}
 	return nil

@@ -13,11 +13,10 @@ import (
 	"github.com/whystall/whystall/internal/need"
 )
 
-// procMembers are the collectors of this machine's /proc, which write readings.
+// procMembers are the collectors of this machine's /proc and cgroups, which write readings.
 func procMembers() (out []*Local) {
 	for _, c := range Locals() {
-		switch c.Name {
-		case "process", "threads", "cgroup", "host", "delays", "smaps":
+		if c.Tier == TierSystem {
 			out = append(out, c)
 		}
 	}

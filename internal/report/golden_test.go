@@ -13,19 +13,10 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-func render(t *testing.T, r *Report, format string) []byte {
+func render(t *testing.T, r *Report, output string) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	var err error
-	switch format {
-	case "txt":
-		err = r.Text(&b, TextOptions{})
-	case "json":
-		err = r.JSON(&b)
-	case "md":
-		err = r.Markdown(&b)
-	}
-	if err != nil {
+	if err := r.Print(&b, output, TextOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	return b.Bytes()
@@ -39,9 +30,9 @@ func samples() map[string]Source {
 
 func TestGolden(t *testing.T) {
 	for name, s := range samples() {
-		for _, format := range []string{"txt", "json", "md"} {
-			got := render(t, New(s), format)
-			file := filepath.Join("testdata", name+"."+format)
+		for _, o := range Outputs() {
+			got := render(t, New(s), o.Name)
+			file := filepath.Join("testdata", name+"."+o.Ext)
 			if len(got) == 0 {
 				t.Fatalf("%s: prints nothing", file)
 			}
@@ -69,7 +60,7 @@ func TestPrintsSafely(t *testing.T) {
 			addsUp(t, name, r)
 		}
 	}
-	md := string(render(t, New(hostile()), "md"))
+	md := string(render(t, New(hostile()), "markdown"))
 	// Outside code spans nothing of the names may be markup; code spans keep them as they are.
 	md = regexp.MustCompile("``.*?``").ReplaceAllString(md, "")
 	md = regexp.MustCompile("([^\\\\])`[^`]*`").ReplaceAllString(md, "$1")
@@ -87,14 +78,14 @@ func TestPrintsSafely(t *testing.T) {
 
 func safe(t *testing.T, name string, r *Report) {
 	t.Helper()
-	for _, format := range []string{"txt", "json", "md"} {
-		out := string(render(t, r, format))
+	for _, o := range Outputs() {
+		out := string(render(t, r, o.Name))
 		for _, c := range out {
 			if c != '\n' && !unicode.IsPrint(c) {
-				t.Errorf("%s.%s prints %U", name, format, c)
+				t.Errorf("%s as %s prints %U", name, o.Name, c)
 			}
 		}
-		if format != "txt" {
+		if o.Name != "text" {
 			continue
 		}
 		for _, columns := range []int{Columns, 80} {

@@ -8,6 +8,8 @@ import (
 	"github.com/whystall/whystall/internal/finding"
 )
 
+var _ = registerOutput(&Output{Name: "markdown", Order: 30, Ext: "md", Print: func(r *Report, w io.Writer, _ TextOptions) error { return r.Markdown(w) }})
+
 // Markdown prints the report for a ticket: GitHub's flavour, the parts as in the text, folded where long.
 func (r *Report) Markdown(w io.Writer) error {
 	m := &markdown{}

@@ -17,6 +17,8 @@ const (
 	narrowest = 60
 )
 
+var _ = registerOutput(&Output{Name: "text", Order: 10, Ext: "txt", Print: (*Report).Text})
+
 // TextOptions is how the text is to look.
 type TextOptions struct {
 	Colour  bool
