@@ -287,7 +287,7 @@ func TestRecordServiceDies(t *testing.T) {
 	untilTraced(t, name+".part")
 	kill()
 	status, stderr := wait()
-	if status != 0 || !strings.Contains(stderr, "whystall: trace: the service ") || !strings.Contains(stderr, " that came are kept\n") {
+	if status != 0 || !strings.Contains(stderr, "whystall: trace: the service ") || !strings.Contains(stderr, " received so far are kept\n") {
 		t.Errorf("status %d, %s", status, stderr)
 	}
 	if events, _, _ := readTrace(t, openCase(t, name)); events == 0 {
