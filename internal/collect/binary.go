@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// program is what an executable's file tells of it.
+// program is what an executable's file says about it.
 type program struct {
 	runtime   string // "go", "jvm", "python"; "" native
 	goVersion string
@@ -45,7 +45,7 @@ func examine(file, name string) (p program) {
 		p.runtime = "go"
 		return p
 	}
-	// Programs that embed one: uwsgi, a launcher of its own name.
+	// A program may embed a runtime: uwsgi does, and so may a launcher with a name of its own.
 	libs, _ := f.ImportedLibraries()
 	for _, l := range libs {
 		switch {
@@ -87,8 +87,8 @@ func buildID(f *elf.File) string {
 // maxScan is how much of an executable is searched; the table of names lies in its first half.
 const maxScan = 1 << 30
 
-// servesProfiles tells whether a Go program has net/http/pprof linked in. Its table of function names has them as they are, ended by
-// a zero byte, in every Go release and in stripped programs too.
+// servesProfiles reports whether a Go program has net/http/pprof linked in. Its table of function names has
+// them in plain text, each ended by a zero byte, in every Go release and in stripped programs too.
 func servesProfiles(file string) bool {
 	f, err := os.Open(file)
 	if err != nil {

@@ -154,7 +154,7 @@ func TestAddress(t *testing.T) {
 		}
 	}
 	a, _ := parseAddress("http://h/debug/pprof/trace?seconds=5&token=T")
-	if got := a.of(Fetch{Path: "trace"}, "seconds=20"); got != "http://h/debug/pprof/trace?token=T&seconds=20" {
+	if got := a.url(Fetch{Path: "trace"}, "seconds=20"); got != "http://h/debug/pprof/trace?token=T&seconds=20" {
 		t.Errorf("the trace's address is %s", got)
 	}
 	for in, want := range map[string]string{

@@ -9,11 +9,12 @@ import (
 	"github.com/whystall/whystall/internal/sensor/bpf"
 )
 
-// bpfBudget watches what recording costs against what the target uses, and gives up detail in steps when it is too much: all that it costs, and
-// apart from that what the programs take in the target's own time, of which a small target must not lose more than a large one.
+// bpfBudget compares what recording costs with what the target uses, and gives up detail in steps when
+// it is too much. There are two limits: one for the whole cost, and one for what the programs take in the
+// target's own time, of which a small target must not lose more than a large one.
 //
-// The programs' time is measured in windows, as measuring costs by itself, and taken to be the same between them. The first
-// window comes early: a short recording should know its cost as well.
+// The programs' time is measured in windows, as measuring has a cost of its own, and is taken to be the
+// same between them. The first window comes early, so that a short recording knows its cost as well.
 type bpfBudget struct {
 	r      *bpf.Recorder
 	pid    int
@@ -24,22 +25,22 @@ type bpfBudget struct {
 
 	meter  *bpf.Meter
 	opened time.Time
-	usedAt int64 // CPU time of the target by then
+	usedAt int64 // CPU time of the target when the window opened
 	next   time.Time
 	blind  bool    // the kernel does not let us measure
 	rate   float64 // ns of programs per ns
-	others float64 // share of switches that the target has nothing to do with
-	ran    bpf.Ran // of the last window
+	others float64 // share of switches that do not involve the target
+	ran    bpf.Ran // in the last window
 
-	at         time.Time // up to when the figures below are
-	own        int64
-	target     int64
-	first      int64
-	seen       seen
-	programsNS float64
+	at         time.Time // of the last judgement, to which the next three belong
+	own        int64     // CPU time of ours, ns
+	target     int64     // CPU time of the target, ns
+	counts     eventCounts
+	first      int64   // CPU time of the target at the start
+	programsNS float64 // of the whole recording
 
 	extras  [bpf.Extras]extraTime
-	changed bool // the detail is another since the last record
+	changed bool // the detail has changed since the last record of it
 
 	over    int // windows in a row that cost too much
 	gone    [bpf.Steps]bool
@@ -47,50 +48,53 @@ type bpfBudget struct {
 	windows int
 }
 
-// extraTime is when an extra was told.
+// extraTime is when an extra was attached.
 type extraTime struct {
 	off    bool
-	at     time.Time     // since when it is so
+	at     time.Time     // since when it is on or off
 	missed time.Duration // so far
 }
 
-// seen is how many events came.
-type seen struct {
+// eventCounts is how many events came.
+type eventCounts struct {
 	events   int64
 	switches int64
-	foreign  int64 // switches with which the target has nothing to do
+	foreign  int64 // switches that do not involve the target
 }
 
 const (
 	meterFirst  = 300 * time.Millisecond
 	meterWindow = 100 * time.Millisecond
 	meterEvery  = time.Second
-	meterBegin  = 3 * time.Second // for so long it is measured more often: what is too dear should not be for long
+	meterOften  = 3 * time.Second // up to here it is measured more often: too high a cost should not last
 
-	// eventNS is what an event is taken to cost where programs cannot be measured; stacks included, on the machine this was
-	// written on.
+	// eventNS is what an event is assumed to cost, stacks included, where programs cannot be measured. It is
+	// the figure of the machine this was written on.
 	eventNS = 400
 
-	// ofOneCPU is the part of the budget's share that recording may take of one CPU whatever the target uses: 2 % of 6. A target that is
-	// throttled, or does nearly nothing, has no CPU time of which a share were worth anything, and what our own threads take is not taken from its quota.
+	// ofOneCPU is the part of the budget's share that recording may take of one CPU whatever the target
+	// uses: 2 % of 6. A share of the CPU time of a target that is throttled, or does nearly nothing, would be
+	// worth nothing, and the time of our own threads does not come out of its quota.
 	ofOneCPU = 1.0 / 3
 
-	// withinOneCPU is the same for what the programs take in the target's own time, which is taken from its quota: 0.3 % of 6.
+	// withinOneCPU is the same for what the programs take in the target's own time, which does come out of
+	// its quota: 0.3 % of 6.
 	withinOneCPU = 1.0 / 20
 
-	// ownFree is what our own threads may take of one CPU beside that.
+	// ownFree is what our own threads may take of one CPU in addition.
 	ownFree = 0.03
 
-	// worthFrom is the share of the cost that a step must spare.
+	// worthFrom is the share of the cost that a step must save.
 	worthFrom = 0.08
 
-	// ofExtra is the part of the budget's share that each extra may take all the time: 1 % of 6. One that would take more is told for extraLook in
-	// every extraEvery.
+	// ofExtra is the part of the budget's share that each extra may take all the time: 1 % of 6. An extra
+	// that would take more is attached for extraLook in every extraEvery.
 	ofExtra    = 1.0 / 6
 	extraLook  = 400 * time.Millisecond
 	extraEvery = 4 * time.Second
 
-	// foldFrom is the share of events that must be others' switches for folding them to be worth what it costs the verdict.
+	// foldFrom is the share of events that must be other processes' switches, so that folding them is worth
+	// what the verdict loses by it.
 	foldFrom = 0.25
 )
 
@@ -104,14 +108,15 @@ func newBPFBudget(r *bpf.Recorder, p Process, beside func() int64) *bpfBudget {
 
 func (b *bpfBudget) used() int64 { return bpf.ThreadTime() + b.beside() }
 
-// tick is called often, with what came so far. It tells what to write when the detail has changed.
-func (b *bpfBudget) tick(now time.Time, s seen) (rec kernel.Record, changed bool) {
+// tick is called often, with how many events came so far. If the detail has changed it returns the record
+// to write.
+func (b *bpfBudget) tick(now time.Time, s eventCounts) (rec kernel.Record, changed bool) {
 	if b.meter == nil {
 		if now.Before(b.next) {
 			return rec, false
 		}
 		b.opened, b.next = now, now.Add(meterEvery)
-		if now.Sub(b.begun) < meterBegin {
+		if now.Sub(b.begun) < meterOften {
 			b.next = now.Add(meterEvery / 3)
 		}
 		if !b.blind {
@@ -119,7 +124,7 @@ func (b *bpfBudget) tick(now time.Time, s seen) (rec kernel.Record, changed bool
 			b.usedAt = processCPU(b.pid)
 			m, err := b.r.Measure()
 			if b.meter, b.blind = m, err != nil; !b.blind {
-				return b.told()
+				return b.change()
 			}
 		}
 	} else if now.Sub(b.opened) < meterWindow {
@@ -128,11 +133,11 @@ func (b *bpfBudget) tick(now time.Time, s seen) (rec kernel.Record, changed bool
 		b.close(now)
 	}
 	b.judge(now, s)
-	return b.told()
+	return b.change()
 }
 
-// told gives the record of a change of the detail, if there was one since the last time.
-func (b *bpfBudget) told() (rec kernel.Record, changed bool) {
+// change returns the record of a change of the detail, if there was one since the last time.
+func (b *bpfBudget) change() (rec kernel.Record, changed bool) {
 	if !b.changed {
 		return rec, false
 	}
@@ -140,10 +145,10 @@ func (b *bpfBudget) told() (rec kernel.Record, changed bool) {
 	return b.detail(), true
 }
 
-// extraBits are the bits by which a record of the detail speaks of extras.
+// extraBits are the bits of extras in a record of the detail.
 var extraBits = [bpf.Extras]kernel.Extra{bpf.Sockets: kernel.Sockets, bpf.Flushes: kernel.Flushes, bpf.KernelLocks: kernel.KernelLocks, bpf.MinorFaults: kernel.MinorFaults}
 
-// detail says what is told from now on.
+// detail is the record of what is recorded from now on.
 func (b *bpfBudget) detail() kernel.Record {
 	rec := kernel.Record{Time: monotonic(), Kind: kernel.Detail}
 	for step := range bpf.Steps {
@@ -170,7 +175,8 @@ func (b *bpfBudget) close(now time.Time) {
 	b.afford(now, float64(took), float64(max(0, processCPU(b.pid)-b.usedAt)))
 }
 
-// afford detaches the extras that took too much in a window in which the target used so much, and takes their time off the rate.
+// afford detaches the extras that took too much in a window, measured by what the target used in it, and
+// takes their time off the rate.
 func (b *bpfBudget) afford(now time.Time, window, used float64) {
 	if b.share <= 0 {
 		return
@@ -187,7 +193,7 @@ func (b *bpfBudget) afford(now time.Time, window, used float64) {
 	}
 }
 
-// look attaches the extras again whose time has come.
+// look attaches those extras again that were off long enough.
 func (b *bpfBudget) look(now time.Time) {
 	for e := range bpf.Extras {
 		x := &b.extras[e]
@@ -199,7 +205,7 @@ func (b *bpfBudget) look(now time.Time) {
 	}
 }
 
-// worth tells whether a step would spare enough of the cost for what it takes from the verdict.
+// worth reports whether a step would save enough of the cost for what the verdict loses by it.
 func (b *bpfBudget) worth(step bpf.Step, cost, programs, foreign float64) bool {
 	switch {
 	case step == bpf.Fold:
@@ -210,12 +216,12 @@ func (b *bpfBudget) worth(step bpf.Step, cost, programs, foreign float64) bool {
 	return programs*float64(b.ran.Spared[step])/float64(b.ran.All) >= worthFrom*cost
 }
 
-// judge compares since the last time.
-func (b *bpfBudget) judge(now time.Time, s seen) {
+// judge compares cost and use since the last time, and gives up a step if the cost is too high.
+func (b *bpfBudget) judge(now time.Time, s eventCounts) {
 	own, wall := b.used(), now.Sub(b.at)
 	programs := b.rate * float64(wall)
-	events := s.events - b.seen.events
-	foreign := s.foreign - b.seen.foreign
+	events := s.events - b.counts.events
+	foreign := s.foreign - b.counts.foreign
 	if b.blind {
 		programs = float64(events) * eventNS
 	}
@@ -227,16 +233,16 @@ func (b *bpfBudget) judge(now time.Time, s seen) {
 		target, used = b.target, 0
 	}
 	b.programsNS += programs
-	// The first window holds what is done once: everybody's names, each stack for the first time.
+	// The first window holds what is done once: the names of all threads, each stack for the first time.
 	if b.windows++; b.windows < 2 || b.share <= 0 {
-		b.at, b.own, b.target, b.seen = now, own, target, s
+		b.at, b.own, b.target, b.counts = now, own, target, s
 		return
 	}
 	may := b.may(used, float64(wall), float64(ours))
-	if !b.gone[bpf.Fold] { // else others' are not told
-		b.others = float64(foreign) / float64(max(1, s.switches-b.seen.switches))
+	if !b.gone[bpf.Fold] { // otherwise switches of others are not reported
+		b.others = float64(foreign) / float64(max(1, s.switches-b.counts.switches))
 	}
-	b.at, b.own, b.target, b.seen = now, own, target, s
+	b.at, b.own, b.target, b.counts = now, own, target, s
 	within := b.within(programs)
 	mayWithin := b.share * max(used, withinOneCPU*float64(wall))
 	dearest := max(cost/may, within/mayWithin)
@@ -244,7 +250,7 @@ func (b *bpfBudget) judge(now time.Time, s seen) {
 		b.over = 0
 		return
 	}
-	// One window may hold a burst of stacks that are named once.
+	// A single window may hold a burst of stacks, which are named once.
 	if b.over++; b.over < 2 && dearest < 4 {
 		return
 	}
@@ -262,15 +268,16 @@ func (b *bpfBudget) judge(now time.Time, s seen) {
 	}
 }
 
-// may is what recording may cost while the target used so much of wall, ns, and our own threads took ours.
+// may is what recording may cost, ns, when in a time of wall the target used so much and our own threads
+// took ours.
 func (b *bpfBudget) may(used, wall, ours float64) float64 {
-	if b.quota > 0 { // nothing is free: all is taken from the target
+	if b.quota > 0 { // nothing is free: the target lacks all of it
 		return b.share * max(used, ofOneCPU*min(1, b.quota)*wall)
 	}
 	return max(b.share*used, b.share*ofOneCPU*wall+min(ownFree*wall, ours))
 }
 
-// within is what of the programs' time was the target's own.
+// within is the part of the programs' time that was the target's own.
 func (b *bpfBudget) within(programs float64) float64 {
 	if b.blind || b.ran.All == 0 {
 		return programs * (1 - b.others)
@@ -278,8 +285,8 @@ func (b *bpfBudget) within(programs float64) float64 {
 	return programs * (float64(b.ran.Within) + float64(b.ran.Switch)*(1-b.others)) / float64(b.ran.All)
 }
 
-// end gives what it came to: CPU time of the programs and of the target, and what was given up.
-func (b *bpfBudget) end(s seen) (programs, target int64, lowered string) {
+// end returns the totals: CPU time of the programs and of the target, and what was given up.
+func (b *bpfBudget) end(s eventCounts) (programs, target int64, lowered string) {
 	now := time.Now()
 	if b.meter != nil {
 		b.close(now)
@@ -291,8 +298,8 @@ func (b *bpfBudget) end(s seen) (programs, target int64, lowered string) {
 		if x.off {
 			x.missed += now.Sub(x.at)
 		}
-		if told := 1 - x.missed.Seconds()/max(now.Sub(b.begun).Seconds(), 1e-9); x.missed > 0 {
-			b.lowered = append(b.lowered, fmt.Sprintf("%s: told %.0f %% of the time", e, 100*told))
+		if recorded := 1 - x.missed.Seconds()/max(now.Sub(b.begun).Seconds(), 1e-9); x.missed > 0 {
+			b.lowered = append(b.lowered, fmt.Sprintf("%s: recorded %.0f %% of the time", e, 100*recorded))
 		}
 	}
 	return int64(b.programsNS), max(0, b.target-b.first), strings.Join(b.lowered, "; ")

@@ -11,15 +11,16 @@ import (
 	"time"
 )
 
-// cgroupPaths finds a group's path by the number of its folder, in the hierarchy that has the cpu controller.
+// cgroupPaths finds a cgroup's path by the inode of its folder, in the hierarchy that has the cpu controller.
 type cgroupPaths struct {
 	mount  string // where it is mounted
-	base   string // what of it is mounted
+	base   string // the part of it that is mounted
 	paths  map[uint64]string
 	walked time.Time
 }
 
-// How many folders are looked at, and how often at most: a host has some hundreds, one with leaked groups tens of thousands.
+// How many folders are looked at, and how often at most: a host has some hundred, one with leaked cgroups tens
+// of thousands.
 const (
 	maxCgroups = 20000
 	cgroupsGap = 2 * time.Second
@@ -31,7 +32,7 @@ func newCgroupPaths(root string) *cgroupPaths {
 	return c
 }
 
-// cpuHierarchy reads mountinfo: a v1 mount with the cpu controller wins over v2.
+// cpuHierarchy reads mountinfo. A v1 mount with the cpu controller wins over v2.
 func cpuHierarchy(root string) (mount, base string) {
 	f, err := os.Open(filepath.Join(root, "/proc/self/mountinfo"))
 	if err != nil {
@@ -60,7 +61,7 @@ func unescapeMount(s string) string {
 	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
 }
 
-// path gives a group's path, "" where it is not known: it may be gone, or not be visible from here.
+// path returns a cgroup's path, "" if it is not known: it may be gone, or not visible from here.
 func (c *cgroupPaths) path(id uint64) string {
 	if p, ok := c.paths[id]; ok || id == 0 || c.mount == "" {
 		return p

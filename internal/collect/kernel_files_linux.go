@@ -12,10 +12,11 @@ import (
 	"github.com/whystall/whystall/internal/sensor/bpf"
 )
 
-// uninterruptible is the bit of a thread's state in which it waits for a disk, among others.
+// uninterruptible is the bit of a thread's state that is set while it waits for a disk, among others.
 const uninterruptible = 2
 
-// fileCalls are the system calls whose first argument is the file that they read, write or sync, by GOARCH.
+// fileCalls has, by GOARCH, the numbers of the system calls whose first argument is the file that they read,
+// write or sync.
 var fileCalls = map[string]map[uint64]bool{
 	"amd64": {0: true, 1: true, 17: true, 18: true, 19: true, 20: true, 40: true, 74: true, 75: true, 76: true, 77: true, 78: true, 187: true, 217: true, 277: true, 285: true, 295: true, 296: true, 327: true, 328: true, 306: true},
 	"arm64": {46: true, 47: true, 61: true, 63: true, 64: true, 65: true, 66: true, 67: true, 68: true, 69: true, 70: true, 71: true, 82: true, 83: true, 84: true, 213: true, 267: true, 286: true, 287: true},
@@ -23,12 +24,12 @@ var fileCalls = map[string]map[uint64]bool{
 
 var ownFileCalls = fileCalls[runtime.GOARCH]
 
-// fileWaits names the files that threads wait in, by their descriptors: a number may be another file's soon, so it is looked up at once, though
-// not all the time.
+// fileWaits names the files that threads wait for, by their descriptors. A number may soon belong to another
+// file, so it is looked up at once, though not each time.
 type fileWaits struct {
 	fds   string
 	kinds map[uint64]fileKind
-	asked int64 // second in which looks were counted, and how many there were
+	asked int64 // the second in which looks are counted
 	looks int
 	last  [64]struct {
 		fd, at int64
@@ -36,10 +37,10 @@ type fileWaits struct {
 	}
 }
 
-// fileNS is how long a descriptor's name is taken to hold.
+// fileNS is how long a descriptor's name is assumed to hold.
 const fileNS = 100e6
 
-// look takes a thread that leaves its CPU: in the middle of a call on a file, that file is looked at.
+// look takes a thread that leaves its CPU. If it is in the middle of a call on a file, that file is looked up.
 func (f *fileWaits) look(s *bpfStream, e *bpf.Event) {
 	switch {
 	case e.Arg[1] == 0 || !ownFileCalls[e.Arg[1]-1] || e.Arg[2] >= 1<<31:
@@ -60,11 +61,11 @@ func (f *fileWaits) wait(s *bpfStream, e *bpf.Event) {
 	l := &f.last[e.Arg[2]%uint64(len(f.last))]
 	if l.fd != int64(e.Arg[2]) || l.at == 0 || e.Time-l.at > fileNS {
 		if l.fd != int64(e.Arg[2]) && l.at != 0 && e.Time-l.at < fileNS/100 {
-			return // another of the same slot: no more than a thousand a second of them
+			return // another descriptor of the same slot: at most a thousand a second of them
 		}
 		l.fd, l.at, l.id = int64(e.Arg[2]), e.Time, 0
 		path, err := f.path(e.Arg[2])
-		if err == nil && strings.HasPrefix(path, "/") { // not a socket or a pipe
+		if err == nil && strings.HasPrefix(path, "/") { // neither a socket nor a pipe
 			l.id = s.fileStack(path, e.Time)
 		}
 	}
@@ -81,27 +82,28 @@ type fileKind struct {
 }
 
 const (
-	kindNS    = 1e9     // how long a descriptor's kind is taken to hold
-	mostKinds = 1 << 14 // descriptors that are remembered
-	mostLooks = 2000    // a second: some 2 us each
+	kindNS   = 1e9     // how long a descriptor's kind is assumed to hold
+	maxKinds = 1 << 14 // descriptors that are remembered
+	maxLooks = 2000    // a second: some 2 us each
 )
 
-// kind tells what a thread waits for in a call that takes any file: without a stack nothing else tells a socket from a pipe.
+// kind records what kind of file a thread waits for in a call that takes any file: without a stack nothing
+// else distinguishes a socket from a pipe.
 func (f *fileWaits) kind(s *bpfStream, e *bpf.Event) {
 	fd := e.Arg[2]
 	was, known := f.kinds[fd]
-	if known && e.Time-was.at < kindNS || !known && len(f.kinds) >= mostKinds {
+	if known && e.Time-was.at < kindNS || !known && len(f.kinds) >= maxKinds {
 		return
 	}
 	if second := e.Time / 1e9; second != f.asked {
 		f.asked, f.looks = second, 0
 	}
-	if f.looks++; f.looks > mostLooks {
+	if f.looks++; f.looks > maxLooks {
 		return
 	}
 	path, err := f.path(fd)
 	if err != nil {
-		return // closed meanwhile: the next wait tells
+		return // closed meanwhile: the next wait looks again
 	}
 	now := fileKind{e.Time, kindOfFile(path)}
 	if f.kinds == nil {
@@ -113,8 +115,8 @@ func (f *fileWaits) kind(s *bpfStream, e *bpf.Event) {
 	}
 }
 
-// kindOfFile tells by what the kernel calls a descriptor's file, see proc_pid_fd(5). A file with a path is not looked at: it may be on a
-// server that does not answer.
+// kindOfFile goes by the kernel's name for a descriptor's file, see proc_pid_fd(5). It does not look at a
+// file that has a path: that may be on a server that does not answer.
 func kindOfFile(path string) uint64 {
 	for _, p := range []struct {
 		prefix string
@@ -130,7 +132,7 @@ func kindOfFile(path string) uint64 {
 	return kernel.FileOther
 }
 
-// fileStack is the number of a stack of one frame, whose module is the file.
+// fileStack returns the number of a stack of one frame, whose module is the file.
 func (s *bpfStream) fileStack(path string, at int64) uint32 {
 	id, isNew := s.define(maphash.String(s.seed, path) &^ 1)
 	if isNew {

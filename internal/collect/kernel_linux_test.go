@@ -98,8 +98,8 @@ func TestStackOrder(t *testing.T) {
 
 func TestFlags(t *testing.T) {
 	for _, p := range flagPairs {
-		if got := flagsOf(p.of); got != p.is {
-			t.Errorf("flag %b becomes %b, want %b", p.of, got, p.is)
+		if got := flagsOf(p.event); got != p.record {
+			t.Errorf("flag %b becomes %b, want %b", p.event, got, p.record)
 		}
 	}
 	if got := flagsOf(bpf.Target | bpf.Preempted); got != kernel.Target|kernel.Preempted {

@@ -11,8 +11,8 @@ import (
 	"github.com/whystall/whystall/internal/sensor/bpf"
 )
 
-// mappedFiles names the files whose pages threads fault in from a disk. The target's maps are read at most once a second, and only while there are such
-// faults: what was mapped since has no name until then.
+// mappedFiles names the files whose pages threads fault in from a disk. The target's maps are read at most
+// once a second, and only while there are such faults: a file mapped since has no name until then.
 type mappedFiles struct {
 	maps string // file
 	at   int64  // when it was read
@@ -29,7 +29,7 @@ const (
 	maxMaps   = 16 << 20 // bytes of maps; 65530 mappings of long paths are as many
 )
 
-// fault gives the number of a stack of one frame for the file of a major fault, 0 for none.
+// fault returns the number of a stack of one frame for the file of a major fault, 0 for none.
 func (m *mappedFiles) fault(s *bpfStream, e *bpf.Event) uint32 {
 	if e.Time-m.at > mapsEvery || m.at == 0 {
 		m.at, m.list = e.Time, m.list[:0]
@@ -53,7 +53,8 @@ func (m *mappedFiles) fault(s *bpfStream, e *bpf.Event) uint32 {
 	return s.fileStack(m.list[i].path, e.Time)
 }
 
-// readMapped appends the mappings that are of files. Lines that are none are passed over: without a name nothing is claimed.
+// readMapped appends the mappings of files. It passes over lines that it cannot read: without a name nothing
+// is claimed.
 func readMapped(r io.Reader, list []mappedFile) []mappedFile {
 	for b := bufio.NewScanner(r); b.Scan(); {
 		// "7f1c00000000-7f1c10000000 r--s 00000000 fe:00 131 /var/lib/data.db"

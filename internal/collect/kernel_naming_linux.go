@@ -11,7 +11,8 @@ import (
 	"github.com/whystall/whystall/internal/sensor/symbol"
 )
 
-// naming finds the frames of stacks, in a goroutine of its own: the first look into a large program takes a second.
+// naming finds the frames of stacks in a goroutine of its own: the first look into a large program takes a
+// second.
 type naming struct {
 	table   *symbol.Table
 	kernel  kernelNames // nil: they are not named
@@ -23,14 +24,16 @@ type naming struct {
 	dropped int64
 }
 
+// unnamed is a stack to name: the kernel's or a user's by its frames, or a file that stands for one. With
+// exec set it is none: the target runs another program from then on.
 type unnamed struct {
 	id     uint32
 	at     int64
 	user   bool
 	exec   bool
-	exact  bool // of a user stack: by symbol.Table.Unwind, not by frame pointers
+	exact  bool // a user stack found by symbol.Table.Unwind, not by frame pointers
 	frames []uint64
-	file   string // instead of frames: what a wait is for
+	file   string // instead of frames: the file that a wait is for
 }
 
 func newNaming(p Process) *naming {
@@ -47,7 +50,8 @@ type kernelNames interface {
 	Stack(pcs []uint64, dst []symbol.Frame) []symbol.Frame
 }
 
-// readKernel prepares to name the kernel's functions: the kernel is asked, or its table is read where that cannot be.
+// readKernel prepares to name the kernel's functions: by asking the kernel, or by reading its table where
+// it does not answer.
 func (n *naming) readKernel(p Process, asked *bpf.Symbols) {
 	if asked != nil {
 		n.kernel = &askedNames{s: asked, known: map[uint64]symbol.Frame{}}
@@ -69,12 +73,13 @@ type askedNames struct {
 	got   []bpf.Symbol
 }
 
-// mostAddrs bounds the addresses that are remembered: a kernel's calls in which threads wait are some thousand.
-const mostAddrs = 1 << 16
+// maxAddrs bounds the addresses that are remembered: threads wait in some thousand calls of the kernel.
+const maxAddrs = 1 << 16
 
-// Stack appends the frames of a stack, innermost first: of all but the first the address is where a call returns to, so the call before it is meant.
+// Stack appends the frames of a stack, innermost first. All addresses but the first are where a call
+// returns to, so the call before them is looked up.
 func (a *askedNames) Stack(pcs []uint64, dst []symbol.Frame) []symbol.Frame {
-	if len(a.known) > mostAddrs {
+	if len(a.known) > maxAddrs {
 		clear(a.known)
 	}
 	a.ask = a.ask[:0]
@@ -85,7 +90,7 @@ func (a *askedNames) Stack(pcs []uint64, dst []symbol.Frame) []symbol.Frame {
 		}
 	}
 	var err error
-	// What could not be asked has no name.
+	// An address that could not be looked up has no name.
 	if a.got, err = a.s.Names(a.ask, a.got[:0]); err == nil {
 		for i, s := range a.got {
 			a.known[a.ask[i]] = symbol.Frame{Func: s.Func, Module: s.Module, Offset: s.Offset}
@@ -110,7 +115,7 @@ func (n *naming) start(w *kernel.Writer) {
 	n.done.Go(func() {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
-		began := bpf.ThreadTime()
+		start := bpf.ThreadTime()
 		var frames []symbol.Frame
 		var out []kernel.Frame
 		for u := range n.todo {
@@ -140,16 +145,17 @@ func (n *naming) start(w *kernel.Writer) {
 			}
 			w.Stack(u.id, out)
 			if len(n.todo)%32 == 0 {
-				n.spent.Store(bpf.ThreadTime() - began)
+				n.spent.Store(bpf.ThreadTime() - start)
 			}
 		}
-		n.cpu = bpf.ThreadTime() - began
+		n.cpu = bpf.ThreadTime() - start
 	})
 }
 
-// trimProbe takes away the frames of the program itself, of how the kernel came to call it, and of the interrupt that it sampled in.
+// trimProbe removes the frames of the BPF program itself, of the kernel's way to it, and of the interrupt
+// in which it took a sample.
 func trimProbe(frames []symbol.Frame) []symbol.Frame {
-	// The program itself was not there yet when the kernel's symbols were read.
+	// The program's own frame has no name: it was not loaded yet when the kernel's symbols were read.
 	for i := min(len(frames), 5) - 1; i >= 0; i-- {
 		f := frames[i].Func
 		if strings.HasPrefix(f, "bpf_trace_run") || strings.HasPrefix(f, "__bpf_trace_") || strings.HasPrefix(f, "__traceiter_") || strings.HasPrefix(f, "bpf_prog_") {
@@ -174,7 +180,7 @@ func (n *naming) put(id uint32, e *bpf.Event) {
 
 func (n *naming) exec(at int64) { n.send(unnamed{exec: true, at: at}) }
 
-// send never waits long for the one who names: the rings must be read.
+// send never waits for the naming goroutine: the rings must be read.
 func (n *naming) send(u unnamed) {
 	select {
 	case n.todo <- u:
@@ -183,7 +189,7 @@ func (n *naming) send(u unnamed) {
 	}
 }
 
-// end waits until all is named, and gives the CPU time it took.
+// end waits until all stacks are named, and returns the CPU time that took.
 func (n *naming) end() int64 {
 	close(n.todo)
 	n.done.Wait()
@@ -191,7 +197,7 @@ func (n *naming) end() int64 {
 	return n.cpu
 }
 
-// close gives the files back; once more does no harm.
+// close closes the files; a second call does no harm.
 func (n *naming) close() {
 	if n.table != nil {
 		n.table.Close()

@@ -17,7 +17,7 @@ import (
 
 var _ = registerLocal(&Local{
 	Name:   "kernel-perf",
-	Doc:    "Where eBPF is not permitted: hears by perf_event when the target's threads come to a CPU and leave it, their page faults, and samples of what they run.",
+	Doc:    "Where eBPF is not permitted: records by perf_event when the target's threads come to a CPU and leave it, their page faults, and samples of what they run.",
 	Order:  20,
 	Tier:   TierPerf,
 	Member: kernel.Member,

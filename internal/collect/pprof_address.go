@@ -11,14 +11,15 @@ import (
 
 const profPath = "/debug/pprof"
 
-// address is where a service serves its profiles. It holds credentials, so it is printed by shown alone.
+// address is where a service serves its profiles. It holds credentials, so only shown prints it.
 type address struct {
-	origin url.URL // scheme, user, host, and the query of what the user named
+	origin url.URL // scheme, user, host, and the query that the user gave
 	root   string  // path before /debug/pprof: "" or "/x"
 	prof   string  // path of the profiles
 }
 
-// parseAddress takes what people paste: host:port, a service's root, its /debug/pprof/ or one profile's URL.
+// parseAddress takes what people paste: host:port, a service's root, its /debug/pprof/, or the URL of one
+// profile.
 func parseAddress(s string) (address, error) {
 	s = strings.TrimSpace(s)
 	if s == "" {
@@ -29,7 +30,7 @@ func parseAddress(s string) (address, error) {
 	}
 	u, err := url.Parse(s)
 	if err != nil {
-		// The error of package url quotes the whole address, a password with it.
+		// An error of package url quotes the whole address, including a password.
 		var e *url.Error
 		if errors.As(err, &e) {
 			err = e.Err
@@ -55,17 +56,17 @@ func parseAddress(s string) (address, error) {
 	default:
 		a.root, a.prof = p, p+profPath
 	}
-	// A proxy may want a token in the query; what a profile's own URL has is not for the others.
+	// A proxy may want a token in the query. The parameters of one profile's URL are not for the others.
 	q := u.Query()
-	for _, own := range []string{"seconds", "debug", "gc"} {
-		q.Del(own)
+	for _, param := range []string{"seconds", "debug", "gc"} {
+		q.Del(param)
 	}
 	a.origin.RawQuery = q.Encode()
 	return a, nil
 }
 
-// of gives the URL of a fetch, with credentials.
-func (a address) of(f Fetch, query string) string {
+// url returns the URL of a fetch, with credentials.
+func (a address) url(f Fetch, query string) string {
 	u := a.origin
 	u.Path = a.path(f)
 	if u.RawQuery != "" && query != "" {
@@ -90,7 +91,7 @@ func (a address) shown() string {
 	return u.String()
 }
 
-// parseHeaders takes "Key: value" as curl does. Its errors do not quote a value: that is a secret, mostly.
+// parseHeaders takes "Key: value" as curl does. Its errors do not quote a value: it is mostly a secret.
 func parseHeaders(lines []string) (http.Header, error) {
 	h := http.Header{}
 	for i, line := range lines {
@@ -109,7 +110,7 @@ func parseHeaders(lines []string) (http.Header, error) {
 	return h, nil
 }
 
-// isToken is RFC 9110's token.
+// isToken reports whether s is a token of RFC 9110.
 func isToken(s string) bool {
 	for _, c := range []byte(s) {
 		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'

@@ -2,7 +2,7 @@ package collect
 
 var _ = register(&Collector{
 	Name:  "cpu",
-	Doc:   "The CPU profile, together with the trace: its samples stand in the trace too. It interrupts the service 100 times a second and CPU, so it must be asked for.",
+	Doc:   "The CPU profile, together with the trace: its samples are in the trace too. It interrupts the service 100 times a second and CPU, so it must be asked for.",
 	Order: 51,
 	Asked: true,
 	Fetches: []Fetch{

@@ -15,23 +15,23 @@ import (
 	"time"
 )
 
-// failure is why a fetch brought nothing, or not all.
+// failure is why a fetch brought nothing, or not all. Decisions go by its kind; the text is for people.
 type failure struct {
 	kind failureKind
-	text string // what, and what to do next
+	text string // what happened, and what to do next
 }
 
 type failureKind uint8
 
 const (
-	noAnswer failureKind = iota + 1 // nobody there that speaks HTTP: every other fetch would fail likewise
+	noAnswer failureKind = iota + 1 // nothing there speaks HTTP: every other fetch would fail likewise
 	absent                          // the service does not have it
-	refused                         // it has it, and did not give it
-	busy                            // somebody else is taking one
-	cut                             // it ended before its end: what came is kept
-	drips                           // so slowly that it was ended: the next one would be as slow
-	full                            // our own disk
-	stopped                         // by the user
+	refused                         // the service has it, but did not give it
+	busy                            // another client is taking one
+	cut                             // the body ended early: what came is kept
+	drips                           // the body came so slowly that it was ended: the next would be as slow
+	full                            // our own disk is full
+	stopped                         // by the user, or as the process ended
 )
 
 func failf(kind failureKind, format string, args ...any) *failure {
@@ -44,7 +44,7 @@ var (
 	errRedirect = errors.New("redirect")
 )
 
-// elsewhere is a redirect to another origin, which is not followed: headers would go along.
+// elsewhere is a redirect to another origin. It is not followed, as headers would go along.
 type elsewhere struct{ to string }
 
 func (e elsewhere) Error() string { return e.to }
@@ -61,13 +61,13 @@ func noResponse(ctx context.Context, err error, quiet time.Duration) *failure {
 	)
 	switch {
 	case errors.Is(context.Cause(ctx), errQuiet):
-		return failf(noAnswer, "it took the connection and did not answer for %s: it may be stopped or overloaded; try again", quiet)
+		return failf(noAnswer, "it accepted the connection but did not answer for %s: it may be stopped or overloaded; try again", quiet)
 	case ctx.Err() != nil:
 		return failf(stopped, "stopped")
 	case errors.As(err, &to):
-		return failf(refused, "it redirects to %s: name that address if it is the right one", to.to)
+		return failf(refused, "it redirects to %s: give that address if it is the right one", to.to)
 	case errors.Is(err, errRedirect):
-		return failf(refused, "it redirects without end")
+		return failf(refused, "it redirects endlessly")
 	case errors.As(err, &dns):
 		return failf(noAnswer, "%s: %s; check the host's name", dns.Name, lookup(dns))
 	case errors.Is(err, syscall.ECONNREFUSED):
@@ -75,28 +75,43 @@ func noResponse(ctx context.Context, err error, quiet time.Duration) *failure {
 	case errors.As(err, &alert), errors.Is(err, http.ErrSchemeMismatch):
 		return failf(noAnswer, "it does not speak TLS there: use http://")
 	case errors.As(err, &cert), errors.As(err, &host):
-		return failf(noAnswer, "%v; name the host its certificate is for, or set SSL_CERT_FILE to its authority's", root(err))
+		return failf(noAnswer, "%v; use the host name that its certificate is for, or set SSL_CERT_FILE to the certificate of its authority", root(err))
 	case errors.As(err, &op) && op.Op == "dial" && op.Timeout():
-		return failf(noAnswer, "no answer to connecting: check the address and what filters the way there")
+		return failf(noAnswer, "no answer to the connection attempt: check the address, and firewalls on the way")
 	case errors.As(err, &op) && op.Op == "dial":
 		return failf(noAnswer, "connect: %v; check the address", root(err))
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
-		return failf(noAnswer, "it closed the connection without an answer: it may not speak HTTP there, or have ended")
-	case strings.Contains(err.Error(), "malformed HTTP"), strings.Contains(err.Error(), "readLoopPeekFail"), // it spoke first
-		strings.Contains(err.Error(), "unsupported protocol scheme"):
-		return failf(noAnswer, "it does not speak HTTP there: name the port that serves %s", profPath)
+		return failf(noAnswer, "it closed the connection without an answer: it may have ended, or may not speak HTTP there")
+	case notHTTP(err):
+		return failf(noAnswer, "it does not speak HTTP there: give the port that serves %s", profPath)
 	}
 	return failf(noAnswer, "%v", root(err))
+}
+
+// notHTTP reports whether an error of package net/http means that the other side does not speak HTTP. The
+// package has no error values for that, only these texts, which its API has kept for years. If one changes
+// the user gets its text as it is.
+func notHTTP(err error) bool {
+	for _, text := range []string{
+		"malformed HTTP",
+		"readLoopPeekFail", // the other side spoke first
+		"unsupported protocol scheme",
+	} {
+		if strings.Contains(err.Error(), text) {
+			return true
+		}
+	}
+	return false
 }
 
 func lookup(e *net.DNSError) string {
 	if e.IsNotFound {
 		return "no such host"
 	}
-	return "looking it up: " + e.Err
+	return "looking it up failed: " + e.Err
 }
 
-// root is the innermost error: what wraps it names the whole URL, credentials with it.
+// root is the innermost error: what wraps it names the whole URL, including credentials.
 func root(err error) error {
 	for {
 		next := errors.Unwrap(err)
@@ -107,8 +122,10 @@ func root(err error) error {
 	}
 }
 
-// badStatus explains an answer other than 200. body is its first bytes.
-func badStatus(code int, body []byte, path string, hint string, asked time.Duration) *failure {
+// badStatus explains an answer other than 200; body has its first bytes, and the recording was to last as
+// long as lasting. The texts that it looks for are other programs': Go's net/http and net/http/pprof say so
+// in all releases.
+func badStatus(code int, body []byte, path, hint string, lasting time.Duration) *failure {
 	text := strings.ToLower(string(body))
 	switch {
 	case code == http.StatusNotFound || code == http.StatusMethodNotAllowed || code == http.StatusNotImplemented:
@@ -121,9 +138,9 @@ func badStatus(code int, body []byte, path string, hint string, asked time.Durat
 	case code == http.StatusBadRequest && strings.Contains(text, "https server"):
 		return failf(noAnswer, "it speaks TLS there: use https://")
 	case code == http.StatusBadRequest && strings.Contains(text, "writetimeout"):
-		return failf(refused, "the service's WriteTimeout is shorter than %s: use a shorter --for", asked)
+		return failf(refused, "the service's WriteTimeout is shorter than %s: use a shorter --for", lasting)
 	case code >= 500 && strings.Contains(text, "already"):
-		return failf(busy, "somebody else is taking a trace or profile there at the moment: try again when theirs has ended")
+		return failf(busy, "another client is taking a trace or profile at the moment: try again when it has ended")
 	}
 	said := firstLine(body)
 	if said != "" {
@@ -132,7 +149,7 @@ func badStatus(code int, body []byte, path string, hint string, asked time.Durat
 	return failf(refused, "%s answered %d %s%s", path, code, http.StatusText(code), said)
 }
 
-// firstLine is what a plain-text error says, cut to a line; the console makes it safe to print.
+// firstLine is the first line of a plain-text error, cut short; the console makes it safe to print.
 func firstLine(body []byte) string {
 	line, _, _ := bytes.Cut(bytes.TrimSpace(body), []byte("\n"))
 	if bytes.HasPrefix(line, []byte("<")) {
@@ -150,7 +167,7 @@ func broken(ctx context.Context, err error, quiet time.Duration) *failure {
 	case errors.Is(context.Cause(ctx), errQuiet):
 		return failf(cut, "the service sent nothing for %s", quiet)
 	case errors.Is(context.Cause(ctx), errEndless):
-		return failf(drips, "the service did not come to an end in time")
+		return failf(drips, "the service's answer did not end in time")
 	case ctx.Err() != nil:
 		return failf(stopped, "stopped")
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):

@@ -26,7 +26,7 @@ const (
 	defaultBudget  = 0.06 // share of the target's CPU time
 )
 
-// session is one recording.
+// session is the HTTP side of one recording.
 type session struct {
 	o        Options
 	asks     bool // there are pprof pages to ask
@@ -36,7 +36,7 @@ type session struct {
 	w        *evidence.Writer
 	received atomic.Int64 // of the trace, for progress
 	wrote    atomic.Int64 // bytes that local collectors wrote
-	goMinor  atomic.Int64 // the trace's format is that of Go 1.N; 0: not known
+	goMinor  atomic.Int64 // N if the trace's format is that of Go 1.N; 0: not known
 }
 
 func newSession(o Options) (*session, error) {
@@ -57,14 +57,14 @@ func newSession(o Options) (*session, error) {
 	if o.Now == nil {
 		o.Now = now
 	}
-	// The ticker and the recording both tell.
+	// The ticker and the recording both report progress.
 	var one sync.Mutex
-	tell := o.Progress
+	report := o.Progress
 	o.Progress = func(p Progress) {
-		if tell != nil {
+		if report != nil {
 			one.Lock()
 			defer one.Unlock()
-			tell(p)
+			report(p)
 		}
 	}
 	o.Timing = o.Timing.filled()
@@ -81,7 +81,7 @@ func newSession(o Options) (*session, error) {
 
 func (s *session) connect(dial func(context.Context, string, string) (net.Conn, error), proxy func(*http.Request) (*url.URL, error)) {
 	s.client = &http.Client{
-		// Bytes are kept as they came, so nobody is asked to pack them on the way.
+		// Bytes are kept as they came, so the service is not asked to compress them on the way.
 		Transport:     &http.Transport{Proxy: proxy, DialContext: dial, TLSHandshakeTimeout: s.o.Timing.Connect, DisableCompression: true, ForceAttemptHTTP2: true},
 		CheckRedirect: s.redirect,
 	}
@@ -98,7 +98,7 @@ func (s *session) redirect(r *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// fetch brings one body into its member and returns what went wrong. What came before it did is kept.
+// fetch brings one body into its member, and returns what went wrong. What came before that is kept.
 func (s *session) fetch(ctx context.Context, f Fetch, hint string) (int64, *failure) {
 	n, fail := s.fetchOne(ctx, f, hint)
 	if f.Else != "" && fail != nil && fail.kind == absent {
@@ -109,20 +109,20 @@ func (s *session) fetch(ctx context.Context, f Fetch, hint string) (int64, *fail
 		}
 		req := evidence.Request{Member: f.Member, Path: s.at.path(f), Sent: s.o.Now(), Lost: fail.text}
 		req.Ended = req.Sent
-		s.note(req)
+		s.enter(req)
 	}
 	return n, fail
 }
 
 func (s *session) fetchOne(ctx context.Context, f Fetch, hint string) (bytesKept int64, fail *failure) {
 	req := evidence.Request{Member: f.Member, Path: s.at.path(f), Sent: s.o.Now()}
-	s.note(req)
+	s.enter(req)
 	defer func() {
 		req.Ended, req.Bytes = s.o.Now(), bytesKept
 		if fail != nil {
 			req.Lost = fail.text
 		}
-		if err := s.note(req); err != nil && fail == nil {
+		if err := s.enter(req); err != nil && fail == nil {
 			fail = failf(full, "%v", err)
 		}
 	}()
@@ -139,14 +139,14 @@ func (s *session) fetchOne(ctx context.Context, f Fetch, hint string) (bytesKept
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	// A service that drips would keep us for ever.
+	// A service that drips would keep us busy for ever.
 	over := time.AfterFunc(max(0, time.Until(ends))+whole, func() { cancel(errEndless) })
 	defer over.Stop()
 	patience := func() time.Duration { return max(0, time.Until(ends)) + quiet }
 	watch := time.AfterFunc(patience(), func() { cancel(errQuiet) })
 	defer watch.Stop()
 
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.at.of(f, query), nil)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.at.url(f, query), nil)
 	if err != nil {
 		return 0, failf(noAnswer, "%v", root(err))
 	}
@@ -172,9 +172,9 @@ func (s *session) fetchOne(ctx context.Context, f Fetch, hint string) (bytesKept
 		case err != nil && err != io.EOF && (len(head) == 0 || ctx.Err() != nil):
 			return 0, broken(ctx, err, quiet)
 		case kind == format.KindHTML:
-			return 0, failf(absent, "%s answers with a web page: name the address of the service's own port, not of a page", req.Path)
+			return 0, failf(absent, "%s answers with a web page: give the address of the service's own port, not of a page", req.Path)
 		case kind == format.KindEmpty:
-			return 0, failf(refused, "%s answered with nothing", req.Path)
+			return 0, failf(refused, "%s gave an empty answer", req.Path)
 		}
 		return 0, failf(refused, "%s answered with something that is not %s", req.Path, f.Want[0])
 	}
@@ -184,7 +184,7 @@ func (s *session) fetchOne(ctx context.Context, f Fetch, hint string) (bytesKept
 	return s.keep(ctx, f, buf, quiet)
 }
 
-// traceMinor reads N of a trace that begins with "go 1.N trace", 0 of anything else.
+// traceMinor returns N for a trace that starts with "go 1.N trace", 0 for anything else.
 func traceMinor(head []byte) int64 {
 	after, ok := bytes.CutPrefix(head, []byte("go 1."))
 	n, rest := leadingNumber(after)
@@ -194,6 +194,7 @@ func traceMinor(head []byte) int64 {
 	return n
 }
 
+// wanted reports whether a body of that kind is what the fetch asks for.
 func wanted(f Fetch, kind format.Kind) bool {
 	if kind == format.KindGzip { // profiles come packed; their parser looks inside
 		kind = format.KindPprof
@@ -261,7 +262,7 @@ func (s *session) copy(ctx context.Context, out *os.File, body io.Reader, limit 
 	}
 }
 
-// watched puts the watchdog off with every byte that comes.
+// watched puts off the watchdog with every byte that comes.
 type watched struct {
 	r        io.Reader
 	watch    *time.Timer
@@ -281,8 +282,8 @@ func (w *watched) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// note puts a request into the manifest, in place of what it said of the same one before.
-func (s *session) note(r evidence.Request) error {
+// enter puts a request into the manifest, in place of its earlier entry.
+func (s *session) enter(r evidence.Request) error {
 	return s.w.Update(func(m *evidence.Manifest) {
 		for i := range m.Requests {
 			if m.Requests[i].Member == r.Member {

@@ -2,7 +2,7 @@ package collect
 
 var _ = register(&Collector{
 	Name:  "heap",
-	Doc:   "The heap profile before and after: which sites allocate, and what is live. As it is since the last GC: gc=1 would force one.",
+	Doc:   "The heap profile before and after: which sites allocate, and what is live. It is as of the last GC: gc=1 would force one.",
 	Order: 30,
 	Fetches: []Fetch{
 		{Phase: Before, Path: "heap", Member: "heap.begin.pb.gz", Want: pprofKind, Max: maxProfile},

@@ -12,14 +12,14 @@ import (
 	"strings"
 )
 
-// listening is a TCP socket that somebody listens on.
+// listening is a TCP socket in state LISTEN.
 type listening struct {
 	addr  netip.AddrPort
 	inode uint64
 }
 
-// parseListeners reads /proc/PID/net/tcp or tcp6 up to the first socket that is no listener: the kernel lists those first, and
-// a busy host has a hundred thousand others.
+// parseListeners reads /proc/PID/net/tcp or tcp6 up to the first socket that does not listen: the kernel lists
+// listeners first, and a busy host has a hundred thousand other sockets.
 func parseListeners(r io.Reader) (ls []listening, err error) {
 	const listen = "0A"
 	lines := bufio.NewScanner(r)
@@ -62,11 +62,11 @@ func parseHexAddr(s string) (netip.AddrPort, error) {
 	return netip.AddrPortFrom(addr.Unmap(), uint16(p)), nil
 }
 
-// maxAsked is how many listeners of a target are asked for profiles; more is a proxy, not a service.
+// maxAsked is how many listeners of a target are asked for profiles. With more it is a proxy, not a service.
 const maxAsked = 16
 
-// loopback gives the addresses at which listeners are reached without leaving the machine: those on loopback first, since
-// that is where profiles are put, then those on every address.
+// loopback returns the addresses at which listeners are reached without leaving the machine: first those on
+// loopback, where profiles are usually served, then those on every address.
 func loopback(ls []listening) (at []netip.AddrPort) {
 	for _, wild := range []bool{false, true} {
 		for _, l := range ls {

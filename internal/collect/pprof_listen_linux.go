@@ -12,7 +12,7 @@ import (
 	"syscall"
 )
 
-// ownListeners gives the listeners that are pid's own: its network namespace may be shared with others.
+// ownListeners returns the listeners of pid alone: it may share its network namespace with other processes.
 func ownListeners(pid int) ([]listening, error) {
 	dir := procDir(pid)
 	own, err := socketInodes(dir)
@@ -23,7 +23,7 @@ func ownListeners(pid int) ([]listening, error) {
 	for _, name := range []string{"tcp", "tcp6"} {
 		f, err := os.Open(filepath.Join(dir, "net", name))
 		if err != nil {
-			continue // no IPv6
+			continue // there is no IPv6
 		}
 		ls, err := parseListeners(f)
 		f.Close()
@@ -64,7 +64,7 @@ func socketInodes(dir string) (map[uint64]bool, error) {
 	return own, nil
 }
 
-// dialIn gives a dialer in pid's network namespace, nil where that is ours, so that none of its own is needed.
+// dialIn returns a dialer in pid's network namespace. It is nil if that is ours, where any dialer will do.
 func dialIn(pid int) (func(ctx context.Context, network, addr string) (net.Conn, error), error) {
 	name := filepath.Join(procDir(pid), "ns", "net")
 	ours, err := os.Readlink("/proc/self/ns/net")
@@ -84,12 +84,12 @@ func dialIn(pid int) (func(ctx context.Context, network, addr string) (net.Conn,
 		}
 		done := make(chan answer, 1)
 		go func() {
-			// The thread that was in another namespace ends with this goroutine, since it is never unlocked: nothing of
-			// ours can run there by mistake. A socket stays where it was made.
+			// The thread that enters the other namespace ends with this goroutine, as it is never unlocked:
+			// nothing of ours can run there by mistake. A socket stays where it was created.
 			runtime.LockOSThread()
 			var a answer
 			if a.err = enter(name); a.err == nil {
-				// An address in figures is dialled on this thread.
+				// A numeric address is dialled on this thread.
 				a.c, a.err = (&net.Dialer{}).DialContext(ctx, network, addr)
 			}
 			done <- a
@@ -97,7 +97,7 @@ func dialIn(pid int) (func(ctx context.Context, network, addr string) (net.Conn,
 		a := <-done
 		return a.c, a.err
 	}
-	// Tried once, so that "not permitted" is known before it looks like "nobody listens".
+	// Entering is tried once, so that "not permitted" does not look like "nobody listens".
 	tried := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread()
@@ -113,7 +113,7 @@ func enter(name string) error {
 		return err
 	}
 	defer f.Close()
-	// Package syscall has neither name nor number of it for every architecture.
+	// Package syscall does not have setns for every architecture.
 	setns := map[string]uintptr{"amd64": 308, "arm64": 268}[runtime.GOARCH]
 	if setns == 0 {
 		return syscall.ENOSYS

@@ -71,25 +71,25 @@ func TestNothingRecorded(t *testing.T) {
 
 	for name, tc := range map[string]struct{ url, want string }{
 		"nobody":    {nobody, "connection refused: nothing listens there; check host and port"},
-		"ssh":       {listener(t, func(c net.Conn) { c.Write([]byte("SSH-2.0-OpenSSH_9.2\r\n")); hold(c) }), "it does not speak HTTP there: name the port that serves /debug/pprof"},
-		"closes":    {listener(t, func(c net.Conn) { c.Read(make([]byte, 4096)) }), "it closed the connection without an answer: it may not speak HTTP there, or have ended"},
-		"mute":      {listener(t, hold), "it took the connection and did not answer for 300ms: it may be stopped or overloaded; try again"},
+		"ssh":       {listener(t, func(c net.Conn) { c.Write([]byte("SSH-2.0-OpenSSH_9.2\r\n")); hold(c) }), "it does not speak HTTP there: give the port that serves /debug/pprof"},
+		"closes":    {listener(t, func(c net.Conn) { c.Read(make([]byte, 4096)) }), "it closed the connection without an answer: it may have ended, or may not speak HTTP there"},
+		"mute":      {listener(t, hold), "it accepted the connection but did not answer for 300ms: it may be stopped or overloaded; try again"},
 		"plain":     {"https" + strings.TrimPrefix(plain, "http"), "it does not speak TLS there: use http://"},
 		"secure":    {"http" + strings.TrimPrefix(secure.URL, "https"), "it speaks TLS there: use https://"},
-		"stranger":  {secure.URL, "x509: certificate signed by unknown authority; name the host its certificate is for, or set SSL_CERT_FILE to its authority's"},
-		"no pprof":  {plain, "the service has no /debug/pprof/trace (404): import net/http/pprof in the service, or name the address where it serves it"},
-		"page":      {reply(200, "<!DOCTYPE html><title>x</title>"), "/debug/pprof/trace answers with a web page: name the address of the service's own port, not of a page"},
-		"empty":     {reply(200, ""), "/debug/pprof/trace answered with nothing"},
+		"stranger":  {secure.URL, "x509: certificate signed by unknown authority; use the host name that its certificate is for, or set SSL_CERT_FILE to the certificate of its authority"},
+		"no pprof":  {plain, "the service has no /debug/pprof/trace (404): import net/http/pprof in the service, or give the address where it serves it"},
+		"page":      {reply(200, "<!DOCTYPE html><title>x</title>"), "/debug/pprof/trace answers with a web page: give the address of the service's own port, not of a page"},
+		"empty":     {reply(200, ""), "/debug/pprof/trace gave an empty answer"},
 		"json":      {reply(200, `{"status":"ok"}`), "/debug/pprof/trace answered with something that is not a Go execution trace"},
 		"login":     {reply(401, "who are you"), "/debug/pprof/trace asks for credentials (401): give them with --header 'Authorization: ...'"},
 		"forbidden": {reply(403, "no"), "/debug/pprof/trace asks for credentials (403): give them with --header 'Authorization: ...'"},
 		"gateway":   {reply(502, "upstream is gone\nat line 2"), "/debug/pprof/trace answered 502 Bad Gateway: upstream is gone"},
-		"redirect":  {serve(t, http.RedirectHandler(other+"/elsewhere?token="+secret, http.StatusFound)), "it redirects to " + other + "/elsewhere: name that address if it is the right one"},
-		"loop":      {loop, "it redirects without end"},
+		"redirect":  {serve(t, http.RedirectHandler(other+"/elsewhere?token="+secret, http.StatusFound)), "it redirects to " + other + "/elsewhere: give that address if it is the right one"},
+		"loop":      {loop, "it redirects endlessly"},
 		"taken": {serve(t, service(func(w http.ResponseWriter, r *http.Request) {
 			w.WriteHeader(500)
 			w.Write([]byte("Could not enable tracing: tracing is already enabled"))
-		})), "somebody else is taking a trace or profile there at the moment: try again when theirs has ended"},
+		})), "another client is taking a trace or profile at the moment: try again when it has ended"},
 		"refused": {reply(400, "profile duration exceeds server's WriteTimeout"), "the service's WriteTimeout is shorter than 1s: use a shorter --for"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -123,7 +123,7 @@ func TestNoSuchHost(t *testing.T) {
 		t.Error(got)
 	}
 	err = &net.OpError{Op: "dial", Err: errTimeout{}}
-	if got := noResponse(t.Context(), err, 0).text; got != "no answer to connecting: check the address and what filters the way there" {
+	if got := noResponse(t.Context(), err, 0).text; got != "no answer to the connection attempt: check the address, and firewalls on the way" {
 		t.Error(got)
 	}
 	var alert error = tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}
@@ -156,7 +156,7 @@ func TestPartKept(t *testing.T) {
 				w.Write([]byte("y"))
 				w.(http.Flusher).Flush()
 			}
-		}, func(o *Options) { o.Timing.Whole = 3 * time.Second }, -1, "the service did not come to an end in time"},
+		}, func(o *Options) { o.Timing.Whole = 3 * time.Second }, -1, "the service's answer did not end in time"},
 		"large": {sendTrace, func(o *Options) { o.MaxSize = 5000 }, 5000, "cut at --max-size 4.9 KiB"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -208,7 +208,7 @@ func TestPagesDrip(t *testing.T) {
 	if got := r.state("trace"); got != "ready" {
 		t.Errorf("the trace is %s", got)
 	}
-	if got := r.state("mutex"); got != "broken: the service did not come to an end in time" {
+	if got := r.state("mutex"); got != "broken: the service's answer did not end in time" {
 		t.Errorf("the first page is %s", got)
 	}
 }

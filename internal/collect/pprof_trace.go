@@ -7,12 +7,12 @@ import (
 
 var _ = register(&Collector{
 	Name:  "trace",
-	Doc:   "The execution trace: who was in which state when. Starting and ending it stops the world briefly.",
+	Doc:   "The execution trace: which goroutine was in which state when. Starting and ending it stops the world briefly.",
 	Order: 50,
 	Lead:  true,
-	Hint:  "import net/http/pprof in the service, or name the address where it serves it",
+	Hint:  "import net/http/pprof in the service, or give the address where it serves it",
 	Fetches: []Fetch{
-		// etcd 3.4 serves it under a name that ends in a blank.
+		// etcd 3.4 serves it under a name that ends in a space.
 		{Phase: During, Path: "trace", Else: "trace ", For: true, Member: evidence.TraceMember, Want: []format.Kind{format.KindTrace}},
 	},
 })

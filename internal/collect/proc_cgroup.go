@@ -32,7 +32,7 @@ var _ = registerLocal(&Local{
 	Record: recordCgroup,
 })
 
-// What is read of a level: of both versions, what is not there is passed over.
+// The files that are read at each level, for both versions: a file that does not exist is passed over.
 var (
 	cpuSettings    = []string{"cpu.max", "cpu.max.burst", "cpu.weight", "cpu.cfs_quota_us", "cpu.cfs_period_us", "cpu.cfs_burst_us", "cpu.shares"}
 	memorySettings = []string{"memory.max", "memory.high", "memory.limit_in_bytes"}
@@ -40,11 +40,11 @@ var (
 	pressureFiles  = []string{"cpu.pressure", "memory.pressure", "io.pressure"}
 )
 
-// maxOften is how many levels are read ten times a second: the own one and those above it that have a quota come first.
+// maxOften is how many levels are read ten times a second, from the process' own one upwards.
 const maxOften = 6
 
 func recordCgroup(ctx context.Context, p Process, w io.Writer) (*evidence.Cost, error) {
-	r := begin(p, w)
+	r := newReadings(p, w)
 	var often []string // files
 	edge := func() {
 		groups, why, err := r.fs.Groups(p.PID)
@@ -74,7 +74,7 @@ func recordCgroup(ctx context.Context, p Process, w io.Writer) (*evidence.Cost, 
 			}
 		})
 	}
-	// The process may have ended, its group may still be there.
+	// The process may have ended, but its cgroup may still be there.
 	if last := slices.Clone(often); r.do(edge) && len(often) == 0 {
 		r.do(func() {
 			for _, f := range last {
@@ -85,7 +85,7 @@ func recordCgroup(ctx context.Context, p Process, w io.Writer) (*evidence.Cost, 
 	return r.end()
 }
 
-// bare takes the root off a path: readings name a file as its machine does.
+// bare takes the root off a path: readings name a file as the target's machine does.
 func (r *readings) bare(name string) string {
 	if r.fs.Root == "" {
 		return name
@@ -93,7 +93,7 @@ func (r *readings) bare(name string) string {
 	return strings.TrimPrefix(name, strings.TrimSuffix(r.fs.Root, "/"))
 }
 
-// groups writes where the process' groups are, which the paths of the other readings do not tell alone.
+// groups writes where the process' cgroups are, which the paths of the other readings alone do not show.
 func (r *readings) groups(groups []proc.Group, why []string) {
 	var text strings.Builder
 	for _, g := range groups {

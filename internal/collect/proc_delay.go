@@ -33,7 +33,7 @@ func recordDelays(ctx context.Context, p Process, w io.Writer) (*evidence.Cost, 
 		return nil, err
 	}
 	defer t.Close()
-	r := begin(p, w)
+	r := newReadings(p, w)
 	once := func() {
 		text, err := t.Process(p.PID)
 		if err == nil {
@@ -42,7 +42,7 @@ func recordDelays(ctx context.Context, p Process, w io.Writer) (*evidence.Cost, 
 		}
 	}
 	ok := r.do(func() {
-		// Without it only the first of the delays is counted, and the rest are 0.
+		// Unless this is on, only the first of the delays is counted, and the rest are 0.
 		r.file("/proc/sys/kernel/task_delayacct", nil)
 		once()
 	})

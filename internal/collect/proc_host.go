@@ -14,7 +14,7 @@ import (
 
 var _ = registerLocal(&Local{
 	Name:   "host",
-	Doc:    "Reads the host's CPU times, pressure, vmstat and meminfo once a second; zones, buddyinfo, interrupts and settings at begin and end.",
+	Doc:    "Reads the host's CPU times, pressure, vmstat and meminfo once a second; zones, buddyinfo, interrupts and settings at the start and the end.",
 	Order:  23,
 	Tier:   TierSystem,
 	Member: "host.txt",
@@ -22,7 +22,7 @@ var _ = registerLocal(&Local{
 	Record: recordHost,
 })
 
-// sysctls are settings known to matter; format names what each means.
+// sysctls are the settings that are known to matter; package format says what each means.
 var sysctls = []string{
 	"vm/min_free_kbytes", "vm/watermark_scale_factor", "vm/watermark_boost_factor", "vm/zone_reclaim_mode", "vm/overcommit_memory", "vm/overcommit_ratio", "vm/swappiness",
 	"vm/max_map_count", "vm/dirty_ratio", "vm/dirty_background_ratio", "vm/compaction_proactiveness", "vm/vfs_cache_pressure", "kernel/numa_balancing", "kernel/task_delayacct",
@@ -38,7 +38,7 @@ var thpFiles = []string{
 const thpDir = "/sys/kernel/mm/transparent_hugepage"
 
 func recordHost(ctx context.Context, p Process, w io.Writer) (*evidence.Cost, error) {
-	r := begin(p, w)
+	r := newReadings(p, w)
 	often := func() {
 		r.file("/proc/stat", keepStat)
 		r.file("/proc/vmstat", nil)
@@ -77,7 +77,7 @@ func recordHost(ctx context.Context, p Process, w io.Writer) (*evidence.Cost, er
 	return r.end()
 }
 
-// pressure reads a file that is not there where the kernel does not count it.
+// pressure reads a file that does not exist if the kernel does not count pressure.
 func (r *readings) pressure(name string) {
 	if _, err := os.Stat(r.fs.Path(name)); err != nil {
 		r.unread(name, "the kernel does not count it: it was built without PSI, or booted without psi=1")
@@ -97,7 +97,7 @@ func (r *readings) nodes() {
 // keepStat leaves out the counts of each interrupt, which are most of the file on a large machine.
 var keepStat = keepLines(func(first string) bool { return first != "intr" && first != "softirq" })
 
-// keepInterrupts keeps those that have names, which are the processors' own.
+// keepInterrupts keeps the interrupts that have names, which are the processors' own.
 func keepInterrupts(b []byte) []byte {
 	head, rest, _ := bytes.Cut(b, []byte("\n"))
 	kept := keepLines(func(first string) bool { return strings.Trim(first, "0123456789") != "" })(rest)
@@ -109,7 +109,7 @@ var keepZones = func() func([]byte) []byte {
 	keep := map[string]bool{"Node": true, "pages": true, "boost": true, "min": true, "low": true, "high": true, "promo": true, "spanned": true, "present": true, "managed": true}
 	lines := keepLines(func(first string) bool { return keep[first] })
 	return func(b []byte) []byte {
-		// "high:" is also a word of a CPU's list, with a colon that the zone's own line has not.
+		// "high:" with a colon is a word of a CPU's list; the zone's own line has none.
 		var out []byte
 		for line := range bytes.Lines(lines(b)) {
 			if !bytes.Contains(line, []byte("high:")) {

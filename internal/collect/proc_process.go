@@ -10,7 +10,7 @@ import (
 
 var _ = registerLocal(&Local{
 	Name:   "process",
-	Doc:    "Reads stat of the process ten times a second, status once a second, limits and io at begin and end.",
+	Doc:    "Reads stat of the process ten times a second, status once a second, limits and io at the start and the end.",
 	Order:  20,
 	Tier:   TierSystem,
 	Member: "process.txt",
@@ -19,7 +19,7 @@ var _ = registerLocal(&Local{
 })
 
 func recordProcess(ctx context.Context, p Process, w io.Writer) (*evidence.Cost, error) {
-	r := begin(p, w)
+	r := newReadings(p, w)
 	edge := func() {
 		for _, name := range []string{"stat", "status", "limits", "io"} {
 			r.file(pidFile(p.PID, name), nil)

@@ -24,19 +24,20 @@ type readings struct {
 	w    io.Writer
 	buf  []byte
 	n    int64 // files read
-	cpu  int64 // ns of CPU that it took
-	fail error // of the member; what cannot be read is written there, and none
+	cpu  int64 // ns of CPU time that the rounds took
+	fail error // of writing the member; that a file cannot be read is written into it, and is no failure
 }
 
-// maxReading bounds one file: /proc/vmstat has 6 KB, a cut /proc/interrupts of 256 CPUs 20 KB.
+// maxReading bounds one file: /proc/vmstat has 6 KB, the kept part of /proc/interrupts with 256 CPUs 20 KB.
 const maxReading = 1 << 20
 
-func begin(p Process, w io.Writer) *readings {
+func newReadings(p Process, w io.Writer) *readings {
 	return &readings{fs: proc.FS{Root: p.Root}, w: w, buf: format.AppendReadingsHead(nil, os.Getpagesize(), userHZ)}
 }
 
-// file reads a file, and writes what keep lets through of it; nil keeps all. A file that is not there, as older and newer kernels have others, leaves
-// no word; one that may not be read its reason.
+// file reads a file and writes the part of it that keep returns; nil keeps all. A file that does not exist
+// leaves no trace, as older and newer kernels have different files. One that may not be read leaves its
+// reason.
 func (r *readings) file(name string, keep func([]byte) []byte) bool {
 	t := monotonic()
 	b, err := readAtMost(r.fs.Path(name), maxReading)
@@ -55,12 +56,12 @@ func (r *readings) file(name string, keep func([]byte) []byte) bool {
 	return true
 }
 
-// text writes what did not come from a file.
+// text writes a text that did not come from a file.
 func (r *readings) text(name, text string) {
 	r.buf = format.AppendReading(r.buf, monotonic(), name, []byte(text))
 }
 
-// unread writes why something could not be had.
+// unread writes why something could not be read.
 func (r *readings) unread(name, why string) {
 	r.buf = format.AppendUnread(r.buf, monotonic(), name, why)
 }
@@ -73,7 +74,8 @@ func (r *readings) flush() bool {
 	return r.fail == nil
 }
 
-// do runs one round and counts its CPU time. The thread is ours for that long only.
+// do runs one round of readings and counts its CPU time, for which it locks the thread that long. It reports
+// whether the member could be written.
 func (r *readings) do(round func()) bool {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -84,8 +86,8 @@ func (r *readings) do(round func()) bool {
 	return ok
 }
 
-// every runs a round each interval until ctx ends. After a thousand of them it doubles the interval, so that an hour is bounded as well; a round
-// that costs more than a thousandth of a CPU lengthens it at once.
+// every runs a round each interval until ctx ends. After each thousand rounds it doubles the interval, so that
+// an hour is bounded as well. A round that costs more than a thousandth of a CPU lengthens it at once.
 func (r *readings) every(ctx context.Context, interval time.Duration, round func(n int)) {
 	t := time.NewTimer(untilBeat(interval))
 	defer t.Stop()
@@ -106,11 +108,12 @@ func (r *readings) every(ctx context.Context, interval time.Duration, round func
 	}
 }
 
-// beat is what our own timers are set to multiples of, by the monotonic clock: each wake-up of ours costs more than most of what is done then, and
-// together they are one.
+// beat is the unit of our own timers, which fire at multiples of it by the monotonic clock: waking up costs
+// more than most of the work done then, and timers that fire together cost one wake-up.
 const beat = 100 * time.Millisecond
 
-// untilBeat is the time of about interval, if that is one of beats, after which a timer of ours is to fire.
+// untilBeat is the time until a timer of ours fires: about interval, up to a multiple of beat if interval is
+// one.
 func untilBeat(interval time.Duration) time.Duration {
 	if interval%beat != 0 {
 		return interval
@@ -124,7 +127,7 @@ func (r *readings) end() (*evidence.Cost, error) {
 }
 
 func readAtMost(name string, limit int64) ([]byte, error) {
-	// The package os would ask whether the file can be polled, which costs more than the reading.
+	// Package os would ask whether the file can be polled, which costs more than reading it.
 	fd, err := syscall.Open(name, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
@@ -150,7 +153,7 @@ func readAtMost(name string, limit int64) ([]byte, error) {
 	}
 }
 
-// keepLines keeps the lines whose first word, without a colon at its end, is wanted.
+// keepLines returns a filter for the lines whose first word, without a colon at its end, is wanted.
 func keepLines(want func(first string) bool) func([]byte) []byte {
 	return func(b []byte) (out []byte) {
 		for line := range bytes.Lines(b) {
@@ -166,7 +169,7 @@ func keepLines(want func(first string) bool) func([]byte) []byte {
 
 func pidFile(pid int, name string) string { return fmt.Sprintf("/proc/%d/%s", pid, name) }
 
-// canRead is a probe: the file can be opened.
+// canRead is a probe: it reads the file, at most 64 KiB of it.
 func canRead(p Process, name string) error {
 	_, err := readAtMost(proc.FS{Root: p.Root}.Path(name), 1<<16)
 	if err != nil {
@@ -175,7 +178,7 @@ func canRead(p Process, name string) error {
 	return nil
 }
 
-// canOpen is a probe for files whose reading costs.
+// canOpen is a probe for files that are costly to read.
 func canOpen(p Process, name string) error {
 	f, err := os.Open(proc.FS{Root: p.Root}.Path(name))
 	if err != nil {

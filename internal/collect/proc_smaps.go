@@ -11,8 +11,8 @@ import (
 	"github.com/whystall/whystall/internal/sensor/proc"
 )
 
-// maxSmaps is the resident memory up to which smaps_rollup is read. The kernel walks every page table entry with the
-// target's mmap_lock held, and whoever maps memory meanwhile waits.
+// maxSmaps is the resident memory up to which smaps_rollup is read. The kernel walks every page table entry
+// with the target's mmap_lock held, and a thread that maps memory meanwhile waits.
 const maxSmaps = 512 << 20
 
 var _ = registerLocal(&Local{
@@ -25,7 +25,7 @@ var _ = registerLocal(&Local{
 		if err := smallEnough(p); err != nil {
 			return err
 		}
-		// Opening asks for permission; only reading walks.
+		// Opening checks the permission; only reading walks the page tables.
 		return canOpen(p, pidFile(p.PID, "smaps_rollup"))
 	},
 	Record: recordSmaps,
@@ -41,7 +41,7 @@ func smallEnough(p Process) error {
 		return fmt.Errorf("read %s: no VmRSS", pidFile(p.PID, "status"))
 	}
 	if kb<<10 > maxSmaps {
-		return fmt.Errorf("read smaps_rollup: not done, as %d MiB are resident and it would hold up whoever maps memory: the process' share of huge pages is not known (the most it is done for is %d MiB)", kb>>10, maxSmaps>>20)
+		return fmt.Errorf("read smaps_rollup: not done: %d MiB are resident, and reading it would hold up threads that map memory; the process' share of huge pages is not known (it is read up to %d MiB)", kb>>10, maxSmaps>>20)
 	}
 	return nil
 }
@@ -51,11 +51,11 @@ func recordSmaps(ctx context.Context, p Process, w io.Writer) (*evidence.Cost, e
 		p.Recording()
 	}
 	<-ctx.Done()
-	// It may have grown meanwhile.
+	// The process may have grown meanwhile.
 	if err := smallEnough(p); err != nil {
 		return nil, err
 	}
-	r := begin(p, w)
+	r := newReadings(p, w)
 	r.do(func() {
 		r.file(pidFile(p.PID, "smaps_rollup"), nil)
 		r.file(pidFile(p.PID, "status"), nil)

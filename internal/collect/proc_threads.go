@@ -14,7 +14,7 @@ import (
 
 var _ = registerLocal(&Local{
 	Name:   "threads",
-	Doc:    "Reads schedstat and switches of the process' threads at begin and end, and their states now and then, one by one, as top does.",
+	Doc:    "Reads schedstat and switches of the process' threads at the start and the end, and their states now and then, one by one, as top does.",
 	Order:  21,
 	Tier:   TierSystem,
 	Member: "threads.txt",
@@ -22,14 +22,15 @@ var _ = registerLocal(&Local{
 	Record: recordThreads,
 })
 
-// How many threads are read: a reading costs some us, and every pauses so long after each round that all cost a thousandth of a CPU.
+// How many threads are read: a reading costs some us. After each round readings.every pauses for so long that
+// all of them cost a thousandth of a CPU.
 const (
 	maxThreads = 512
 	maxGlance  = 128
 )
 
 func recordThreads(ctx context.Context, p Process, w io.Writer) (*evidence.Cost, error) {
-	r := begin(p, w)
+	r := newReadings(p, w)
 	sums := func() { r.sums(p.PID) }
 	if r.do(sums) {
 		r.every(ctx, glanceEvery, func(int) { r.glance(p.PID) })
@@ -38,10 +39,12 @@ func recordThreads(ctx context.Context, p Process, w io.Writer) (*evidence.Cost,
 	return r.end()
 }
 
-// glanceEvery is out of step with the periods of CPU quotas, 100 ms: of those it would see the same part again and again.
+// glanceEvery is out of step with the 100 ms periods of CPU quotas: in step it would see the same part of each
+// period again and again.
 const glanceEvery = 230 * time.Millisecond
 
-// sums writes of each thread what it ran, was queued and switched, as one reading: "TID: schedstat's three numbers, voluntary, involuntary".
+// sums writes for each thread how long it ran and was queued, and how often it switched, as one reading:
+// "TID: schedstat's three numbers, voluntary, involuntary".
 func (r *readings) sums(pid int) {
 	tids, all, err := r.fs.Threads(pid, maxThreads)
 	if err != nil {
@@ -53,7 +56,7 @@ func (r *readings) sums(pid int) {
 		dir := r.fs.Path(pidFile(pid, "task/"+strconv.Itoa(tid)))
 		sched, err := readAtMost(dir+"/schedstat", 200)
 		if err != nil {
-			continue // it ended, or the kernel has none
+			continue // the thread ended, or the kernel has no such file
 		}
 		status, err := readAtMost(dir+"/status", 8<<10)
 		if err != nil {
@@ -79,7 +82,7 @@ func (r *readings) glance(pid int) {
 			continue
 		}
 		r.n++
-		// "TID (comm) S": the rest of the line is the process' or in schedstat.
+		// "TID (comm) S": the rest of the line is about the process, or in schedstat.
 		if end := bytes.LastIndexByte(b, ')'); end > 0 && end+3 <= len(b) {
 			text = append(append(text, bytes.ReplaceAll(b[:end+3], []byte("\n"), []byte(" "))...), '\n')
 		}

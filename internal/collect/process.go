@@ -8,14 +8,15 @@ import (
 	"strings"
 )
 
-// procStat is what /proc/PID/stat tells that is used here. proc(5) numbers the fields from 1, its command being the second.
+// procStat is the part of /proc/PID/stat that is used here. proc(5) numbers the fields from 1; the command is
+// the second.
 type procStat struct {
 	comm   string
 	state  byte
 	parent int
 	kernel bool  // PF_KTHREAD
-	cpuNS  int64 // user and system, of all threads, ended ones too
-	start  int64 // ticks since boot; with the pid it names a process for ever
+	cpuNS  int64 // user and system, of all threads, including ended ones
+	start  int64 // ticks since boot; with the pid it identifies a process for ever
 }
 
 // userHZ is the unit of times in /proc, 100 on every architecture that this runs on.
@@ -51,7 +52,7 @@ func parseStat(b []byte) (s procStat, err error) {
 	return s, err
 }
 
-// statusField gives a line of /proc/PID/status, "" where it has none.
+// statusField returns the value of a line of /proc/PID/status, "" if there is no such line.
 func statusField(b []byte, name string) string {
 	for line := range bytes.Lines(b) {
 		if key, value, ok := strings.Cut(string(line), ":"); ok && key == name {
@@ -61,7 +62,8 @@ func statusField(b []byte, name string) string {
 	return ""
 }
 
-// steers is the environment that may be in a case: what steers runtimes and allocators, and nothing else of it.
+// steers reports whether a variable of the environment may be in a case: those that steer runtimes and
+// allocators may, and no other.
 func steers(name string) bool {
 	switch name {
 	case "GOMAXPROCS", "GOGC", "GOMEMLIMIT", "GODEBUG", "GLIBC_TUNABLES":
@@ -83,7 +85,7 @@ func parseEnv(b []byte) map[string]string {
 	return env
 }
 
-// parseArgs gives the words of /proc/PID/cmdline.
+// parseArgs returns the words of /proc/PID/cmdline.
 func parseArgs(b []byte) (args []string) {
 	for _, a := range bytes.Split(bytes.TrimRight(b, "\x00"), []byte{0}) {
 		args = append(args, strings.ToValidUTF8(string(a), "?"))

@@ -172,7 +172,7 @@ func (r *run) find(ctx context.Context) {
 	if r.asks || t.Runtime != "go" {
 		return
 	}
-	p := profiles{why: "--no-probe was given: to include the runtime's side, name the address with --pprof"}
+	p := profiles{why: "--no-probe was given: to see the runtime's side, give the address with --pprof"}
 	if !r.o.NoProbe {
 		r.o.Progress(Progress{Doing: "looking for its pprof pages"})
 		p = probeProfiles(ctx, &t)
