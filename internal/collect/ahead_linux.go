@@ -6,9 +6,9 @@ import (
 	"github.com/whystall/whystall/internal/sensor/bpf"
 )
 
-// Ahead lets this process, which records and explains, run before others while the machine is crowded, until
-// the function it returns is called; see [bpf.Ahead]. It pauses while a recording shares a quota with its
-// target.
+// Ahead lets this process, which records and explains, run before others while the machine is
+// crowded, until the function it returns is called; see [bpf.Ahead]. It pauses while a recording
+// shares a quota with its target.
 func Ahead() (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})

@@ -69,7 +69,8 @@ func buildID(f *elf.File) string {
 		if err != nil || len(b) < 12 {
 			continue
 		}
-		// A note: the sizes of its name and its content, its type, then both, each padded to 4 bytes.
+		// A note: the sizes of its name and its content, its type, then both, each padded to 4
+		// bytes.
 		owner := (int64(binary.LittleEndian.Uint32(b)) + 3) &^ 3
 		size := int64(binary.LittleEndian.Uint32(b[4:]))
 		if owner > 64 || size > 512 || 12+owner+size > int64(len(b)) {
@@ -87,8 +88,9 @@ func buildID(f *elf.File) string {
 // maxScan is how much of an executable is searched; the table of names lies in its first half.
 const maxScan = 1 << 30
 
-// servesProfiles reports whether a Go program has net/http/pprof linked in. Its table of function names has
-// them in plain text, each ended by a zero byte, in every Go release and in stripped programs too.
+// servesProfiles reports whether a Go program has net/http/pprof linked in. Its table of function
+// names has them in plain text, each ended by a zero byte, in every Go release and in stripped
+// programs too.
 func servesProfiles(file string) bool {
 	f, err := os.Open(file)
 	if err != nil {

@@ -24,9 +24,9 @@ func readClock(id uintptr) (ns int64, ok bool) {
 	return ts.Nano(), errno == 0
 }
 
-// now reads both clocks. CLOCK_MONOTONIC is the clock of Go's execution traces on Linux (1.22 and later).
-// The wall clock is read in the middle, so the two are at most some 100 ns apart, unless we lose the CPU
-// in between.
+// now reads both clocks. CLOCK_MONOTONIC is the clock of Go's execution traces on Linux (1.22 and
+// later). The wall clock is read in the middle, so the two are at most some 100 ns apart, unless we
+// lose the CPU in between.
 func now() evidence.Moment {
 	a := monotonic()
 	t := time.Now()
@@ -45,7 +45,8 @@ func threadCPU() int64 {
 	return ns
 }
 
-// processCPU is the CPU time of a process, ns, by the clock that each process has; -1 if it is gone.
+// processCPU is the CPU time of a process, ns, by the clock that each process has; -1 if it is
+// gone.
 func processCPU(pid int) int64 {
 	ns, ok := readClock(^uintptr(pid)<<3 | 2) // MAKE_PROCESS_CPUCLOCK(pid, CPUCLOCK_SCHED)
 	if !ok {

@@ -24,13 +24,14 @@ type Collector struct {
 	Name      string
 	Doc       string
 	Order     int    // place in its phases, smallest first
-	Lead      bool   // it fetches the trace, which sets the recording's time; there is one such collector
+	Lead      bool   // it fetches the trace, and the others of its phase run beside it
 	Asked     bool   // only when asked for
 	AllOrNone bool   // when a fetch brought nothing, the following ones are left out
 	Hint      string // what would make it available, when the service does not have it
 	Fetches   []Fetch
 
-	// OldHarm is what it does to a target of Go before 1.N, where N is OldBefore: there it is left out.
+	// OldHarm is what it does to a target of Go before 1.N, where N is OldBefore: there it is left
+	// out.
 	OldHarm   string
 	OldBefore int64
 }
@@ -47,7 +48,7 @@ type Fetch struct {
 	Want   []format.Kind                     // what the body must be, known by its first bytes
 	Max    int64                             // bytes; 0: the recording's --max-size
 	Head   bool                              // only the first Max bytes are wanted
-	Keep   func(body []byte) ([]byte, error) // the part of the body that may be kept; nil: all, as it came
+	Keep   func(body []byte) ([]byte, error) // returns what may be kept; nil: all
 }
 
 var collectors []*Collector
@@ -81,17 +82,20 @@ type Options struct {
 	Headers  []string // "Key: value"; sent with every request, never kept or printed
 	For      time.Duration
 	MaxSize  int64 // bytes of one body; 0: 1 GiB
-	CPU      bool  // take a CPU profile as well; it interrupts the service 100 times a second and CPU
+	CPU      bool  // take a CPU profile as well, which interrupts each CPU 100 times a second
 	Version  string
 	Progress func(Progress) // nil: none; called from one goroutine at a time
 
 	// With a process.
 	WithArgs bool
-	NoProbe  bool    // do not look for its pprof pages
-	NoKernel bool    // leave the kernel's event stream out
-	NoStacks bool    // leave the stacks out of that stream
-	Budget   float64 // share of the target's CPU time that recording may cost, or a third of that of one CPU; 0: 0.06
-	Brief    bool    // one segment of many: no readings before and after, which are cumulative and cost the target some
+	NoProbe  bool // do not look for its pprof pages
+	NoKernel bool // leave the kernel's event stream out
+	NoStacks bool // leave the stacks out of that stream
+	Brief    bool // one segment of many: no readings before and after, which cost the target some
+
+	// Budget is the share of the target's CPU time that recording may cost, or a third of that share of
+	// one CPU; 0: 0.06.
+	Budget float64
 
 	// For tests; the zero values are right.
 	Now    func() evidence.Moment
@@ -103,7 +107,7 @@ type Timing struct {
 	Connect time.Duration // 10 s
 	Quiet   time.Duration // without a byte, beyond the recording's own time: 20 s
 	Whole   time.Duration // until its end, beyond the recording's own time: 2 min
-	Page    time.Duration // the same for a page that is not recorded for a time: 30 s; one that drips ends its phase
+	Page    time.Duration // until the end of a page that comes at once: 30 s; one that drips ends its phase
 	Busy    time.Duration // to wait for another client's trace to end: 30 s
 	Retry   time.Duration // between tries while that goes on: 2 s
 	Last    time.Duration // for what is fetched after Ctrl-C: 5 s
@@ -125,8 +129,8 @@ func (t Timing) filled() Timing {
 	return t
 }
 
-// Progress is what is going on. A Note is a line worth keeping; without one it is a state, which the
-// next Progress replaces.
+// Progress is what is going on. A Note is a line worth keeping; without one it is a state, which
+// the next Progress replaces.
 type Progress struct {
 	Note     string
 	Doing    string

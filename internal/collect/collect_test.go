@@ -17,7 +17,8 @@ import (
 	"github.com/whystall/whystall/internal/evidence"
 )
 
-// secret is in headers, passwords and queries of every test's recording, and must be in nothing that is kept or said.
+// secret is in headers, passwords and queries of every test's recording, and must be in nothing
+// that is kept or said.
 const secret = "hunter2secret"
 
 // recording is what a test's recording came to.

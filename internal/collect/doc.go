@@ -1,6 +1,6 @@
 // Package collect brings evidence from a running service into a case, and keeps it as it came. It
-// refuses to interpret what it brings, to ask anything of a service that would stop or burden it for
-// long, and to talk to any address but the one the user named.
+// refuses to interpret what it brings, to ask anything of a service that would stop or burden it
+// for long, and to talk to any address but the one the user named.
 //
 // A recording asks two kinds of source, each an entry of a table in a file of its own: Collectors
 // fetch the service's HTTP pages, Locals record a process of this machine. The runner knows the
@@ -26,7 +26,7 @@
 //	pprof_failure.go why a request brought nothing, and what to do next
 //	pprof_address.go what people paste as an address; headers
 //	pprof_probe.go   looks for a process' pages; pprof_listen.go finds its listeners
-//	pprof_*.go       a Collector each: trace, mutex, block, heap, goroutine, cpu, memstats, metrics, vars
+//	pprof_*.go       a Collector each: trace, mutex, block, heap, goroutine, cpu, memstats, ...
 //
 //	proc_readings.go files of the kernel's, written one after another as they are
 //	proc_*.go        a Local each: process, threads, cgroup, host, delays, smaps
@@ -42,6 +42,6 @@
 // (Many exist as _linux and _other.)
 //
 // The room is flat although it has over fifty files: a table that package variables fill wants one
-// package, and the sources share the runner's contract, the readings' format and the naming of stacks.
-// As rooms of their own they would have to export those to each other.
+// package, and the sources share the runner's contract, the readings' format and the naming of
+// stacks. As rooms of their own they would have to export those to each other.
 package collect

@@ -20,7 +20,8 @@ const (
 
 var tiers = []string{TierRuntime, TierSystem, TierPerf, TierBPF}
 
-// Ability is one thing that a recording needs from the machine and the user, and whether it is there.
+// Ability is one thing that a recording needs from the machine and the user, and whether it is
+// there.
 type Ability struct {
 	Tier  string `json:"tier"` // of a collector, or of what several collectors need
 	Name  string `json:"name"`
@@ -31,8 +32,8 @@ type Ability struct {
 }
 
 // Doctor says what a recording of a process could see, without recording. With pid 0 it says so for
-// any process; with a pid, and probe set, it asks that process for its pprof index. An [Error] means
-// that this process cannot be recorded at all.
+// any process; with a pid, and probe set, it asks that process for its pprof index. An [Error]
+// means that this process cannot be recorded at all.
 func Doctor(ctx context.Context, pid int, probe bool) (t evidence.Target, as []Ability, err error) {
 	p := Process{PID: pid, Budget: defaultBudget, Stacks: true}
 	if pid != 0 {

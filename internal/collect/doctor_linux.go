@@ -16,7 +16,8 @@ const (
 	capBPF     = 39
 )
 
-// standIn is a process to probe with when none was named: our parent, mostly a shell of the same user.
+// standIn is a process to probe with when none was named: our parent, mostly a shell of the same
+// user.
 func standIn() (pid, nspid int) { return os.Getppid(), os.Getppid() }
 
 func line(name string) string {
@@ -38,7 +39,8 @@ func hasCapability(status []byte, bit int) bool {
 	return caps>>bit&1 == 1
 }
 
-// machine says what the kernel's configuration and the user's rights permit, whichever process it is.
+// machine says what the kernel's configuration and the user's rights permit, whichever process it
+// is.
 func machine() (as []Ability) {
 	status, _ := readSome("/proc/self/status")
 	has := func(bit int) bool { return hasCapability(status, bit) }
@@ -59,8 +61,8 @@ func machine() (as []Ability) {
 	}
 	as = append(as, throttling(release()))
 	if shown, err := symbolsShown(); err != nil || !shown {
-		// The kernel shows them to an ordinary user if both settings are low, to root with kptr_restrict
-		// up to 1.
+		// The kernel shows them to an ordinary user if both settings are low, to root with
+		// kptr_restrict up to 1.
 		more := "sudo sysctl kernel.kptr_restrict=0 kernel.perf_event_paranoid=1"
 		if os.Geteuid() == 0 {
 			more = "sudo sysctl kernel.kptr_restrict=1"
@@ -206,8 +208,8 @@ func atLeast(release string, major, minor int) bool {
 	return a > major || a == major && b >= minor
 }
 
-// symbolsShown reports whether the kernel shows us the addresses of its functions. The first symbols
-// prove nothing: on x86 before Linux 6.15 per-CPU variables are counted from address zero.
+// symbolsShown reports whether the kernel shows us the addresses of its functions. The first
+// symbols prove nothing: on x86 before Linux 6.15 per-CPU variables are counted from address zero.
 func symbolsShown() (bool, error) {
 	f, err := os.Open("/proc/kallsyms")
 	if err != nil {

@@ -14,8 +14,8 @@ type member struct {
 	start int64 // distinguishes it from another process with its pid
 }
 
-// family lists the target's descendants. None of them is recorded with it, and the process that does
-// the work may be among them: under a shell, a supervisor or a master of workers.
+// family lists the target's descendants. None of them is recorded with it, and the process that
+// does the work may be among them: under a shell, a supervisor or a master of workers.
 type family []member
 
 // maxKin bounds what looking at a family costs.
@@ -49,12 +49,12 @@ func (f family) note(pid int) string {
 	return fmt.Sprintf("pid %d has child processes, which are not recorded with it: %s; if one of these does the work, name that one", pid, strings.Join(names, ", "))
 }
 
-// minKinNS is the least CPU time that makes a descendant worth a word. The kernel counts it in steps of
-// 10 ms.
+// minKinNS is the least CPU time that makes a descendant worth a word. The kernel counts it in
+// steps of 10 ms.
 const minKinNS = 2e7
 
-// story names the descendant that has worked most since f was read, if it worked more than the target,
-// which used ownNS; "" if none did.
+// story names the descendant that has worked most since f was read, if it worked more than the
+// target, which used ownNS; "" if none did.
 func (f family) story(now family, ownNS int64) string {
 	busiest, most, all, others := member{}, int64(0), int64(0), 0
 	for _, m := range now {

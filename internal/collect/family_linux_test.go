@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// The one that worked most meanwhile is named with the command to type, unless the target itself worked more; what one had used before does not count,
-// nor what another with its pid had.
+// The one that worked most meanwhile is named with the command to type, unless the target itself
+// worked more; what one had used before does not count, nor what another with its pid had.
 func TestFamilyStory(t *testing.T) {
 	before := family{{20, "worker", 5e9, 100}, {21, "worker", 9e9, 100}, {22, "old", 9e9, 100}}
 	now := family{{20, "worker", 6e9, 100}, {21, "worker", 9.2e9, 100}, {22, "new", 1e8, 200}}

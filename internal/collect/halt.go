@@ -38,8 +38,8 @@ func (h holdup) remedy(pid int) string {
 	return "docker unpause, systemctl thaw"
 }
 
-// halt follows whether a process is stopped as a whole: none of its threads may run, and none of them
-// caused that.
+// halt follows whether a process is stopped as a whole: none of its threads may run, and none of
+// them caused that.
 type halt struct {
 	freezers []string // files that say whether its cgroups are frozen
 	now      holdup   // 0: it goes on

@@ -9,12 +9,13 @@ import (
 	"github.com/whystall/whystall/internal/sensor/bpf"
 )
 
-// bpfBudget compares what recording costs with what the target uses, and gives up detail in steps when
-// it is too much. There are two limits: one for the whole cost, and one for what the programs take in the
-// target's own time, of which a small target must not lose more than a large one.
+// bpfBudget compares what recording costs with what the target uses, and gives up detail in steps
+// when it is too much. There are two limits: one for the whole cost, and one for what the programs
+// take in the target's own time, of which a small target must not lose more than a large one.
 //
-// The programs' time is measured in windows, as measuring has a cost of its own, and is taken to be the
-// same between them. The first window comes early, so that a short recording knows its cost as well.
+// The programs' time is measured in windows, as measuring has a cost of its own, and is taken to be
+// the same between them. The first window comes early, so that a short recording knows its cost as
+// well.
 type bpfBudget struct {
 	r      *bpf.Recorder
 	pid    int
@@ -66,19 +67,20 @@ const (
 	meterFirst  = 300 * time.Millisecond
 	meterWindow = 100 * time.Millisecond
 	meterEvery  = time.Second
-	meterOften  = 3 * time.Second // up to here it is measured more often: too high a cost should not last
+	meterOften  = 3 * time.Second // till then measured more often: a high cost should not last
 
-	// eventNS is what an event is assumed to cost, stacks included, where programs cannot be measured. It is
-	// the figure of the machine this was written on.
+	// eventNS is what an event is assumed to cost, stacks included, where programs cannot be
+	// measured. It is the figure of the machine this was written on.
 	eventNS = 400
 
-	// ofOneCPU is the part of the budget's share that recording may take of one CPU whatever the target
-	// uses: 2 % of 6. A share of the CPU time of a target that is throttled, or does nearly nothing, would be
-	// worth nothing, and the time of our own threads does not come out of its quota.
+	// ofOneCPU is the part of the budget's share that recording may take of one CPU whatever the
+	// target uses: 2 % of 6. A share of the CPU time of a target that is throttled, or does nearly
+	// nothing, would be worth nothing, and the time of our own threads does not come out of its
+	// quota.
 	ofOneCPU = 1.0 / 3
 
-	// withinOneCPU is the same for what the programs take in the target's own time, which does come out of
-	// its quota: 0.3 % of 6.
+	// withinOneCPU is the same for what the programs take in the target's own time, which does come
+	// out of its quota: 0.3 % of 6.
 	withinOneCPU = 1.0 / 20
 
 	// ownFree is what our own threads may take of one CPU in addition.
@@ -87,14 +89,14 @@ const (
 	// worthFrom is the share of the cost that a step must save.
 	worthFrom = 0.08
 
-	// ofExtra is the part of the budget's share that each extra may take all the time: 1 % of 6. An extra
-	// that would take more is attached for extraLook in every extraEvery.
+	// ofExtra is the part of the budget's share that each extra may take all the time: 1 % of 6. An
+	// extra that would take more is attached for extraLook in every extraEvery.
 	ofExtra    = 1.0 / 6
 	extraLook  = 400 * time.Millisecond
 	extraEvery = 4 * time.Second
 
-	// foldFrom is the share of events that must be other processes' switches, so that folding them is worth
-	// what the verdict loses by it.
+	// foldFrom is the share of events that must be other processes' switches, so that folding them
+	// is worth what the verdict loses by it.
 	foldFrom = 0.25
 )
 
@@ -108,8 +110,8 @@ func newBPFBudget(r *bpf.Recorder, p Process, beside func() int64) *bpfBudget {
 
 func (b *bpfBudget) used() int64 { return bpf.ThreadTime() + b.beside() }
 
-// tick is called often, with how many events came so far. If the detail has changed it returns the record
-// to write.
+// tick is called often, with how many events came so far. If the detail has changed it returns the
+// record to write.
 func (b *bpfBudget) tick(now time.Time, s eventCounts) (rec kernel.Record, changed bool) {
 	if b.meter == nil {
 		if now.Before(b.next) {
@@ -175,8 +177,8 @@ func (b *bpfBudget) close(now time.Time) {
 	b.afford(now, float64(took), float64(max(0, processCPU(b.pid)-b.usedAt)))
 }
 
-// afford detaches the extras that took too much in a window, measured by what the target used in it, and
-// takes their time off the rate.
+// afford detaches the extras that took too much in a window, measured by what the target used in
+// it, and takes their time off the rate.
 func (b *bpfBudget) afford(now time.Time, window, used float64) {
 	if b.share <= 0 {
 		return
@@ -233,7 +235,8 @@ func (b *bpfBudget) judge(now time.Time, s eventCounts) {
 		target, used = b.target, 0
 	}
 	b.programsNS += programs
-	// The first window holds what is done once: the names of all threads, each stack for the first time.
+	// The first window holds what is done once: the names of all threads, each stack for the first
+	// time.
 	if b.windows++; b.windows < 2 || b.share <= 0 {
 		b.at, b.own, b.target, b.counts = now, own, target, s
 		return
@@ -268,8 +271,8 @@ func (b *bpfBudget) judge(now time.Time, s eventCounts) {
 	}
 }
 
-// may is what recording may cost, ns, when in a time of wall the target used so much and our own threads
-// took ours.
+// may is what recording may cost, ns, when in a time of wall the target used so much and our own
+// threads took ours.
 func (b *bpfBudget) may(used, wall, ours float64) float64 {
 	if b.quota > 0 { // nothing is free: the target lacks all of it
 		return b.share * max(used, ofOneCPU*min(1, b.quota)*wall)

@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// cgroupPaths finds a cgroup's path by the inode of its folder, in the hierarchy that has the cpu controller.
+// cgroupPaths finds a cgroup's path by the inode of its folder, in the hierarchy that has the cpu
+// controller.
 type cgroupPaths struct {
 	mount  string // where it is mounted
 	base   string // the part of it that is mounted
@@ -19,8 +20,8 @@ type cgroupPaths struct {
 	walked time.Time
 }
 
-// How many folders are looked at, and how often at most: a host has some hundred, one with leaked cgroups tens
-// of thousands.
+// How many folders are looked at, and how often at most: a host has some hundred, one with leaked
+// cgroups tens of thousands.
 const (
 	maxCgroups = 20000
 	cgroupsGap = 2 * time.Second

@@ -12,11 +12,12 @@ import (
 	"github.com/whystall/whystall/internal/sensor/bpf"
 )
 
-// uninterruptible is the bit of a thread's state that is set while it waits for a disk, among others.
+// uninterruptible is the bit of a thread's state that is set while it waits for a disk, among
+// others.
 const uninterruptible = 2
 
-// fileCalls has, by GOARCH, the numbers of the system calls whose first argument is the file that they read,
-// write or sync.
+// fileCalls has, by GOARCH, the numbers of the system calls whose first argument is the file that
+// they read, write or sync.
 var fileCalls = map[string]map[uint64]bool{
 	"amd64": {0: true, 1: true, 17: true, 18: true, 19: true, 20: true, 40: true, 74: true, 75: true, 76: true, 77: true, 78: true, 187: true, 217: true, 277: true, 285: true, 295: true, 296: true, 327: true, 328: true, 306: true},
 	"arm64": {46: true, 47: true, 61: true, 63: true, 64: true, 65: true, 66: true, 67: true, 68: true, 69: true, 70: true, 71: true, 82: true, 83: true, 84: true, 213: true, 267: true, 286: true, 287: true},
@@ -24,8 +25,8 @@ var fileCalls = map[string]map[uint64]bool{
 
 var ownFileCalls = fileCalls[runtime.GOARCH]
 
-// fileWaits names the files that threads wait for, by their descriptors. A number may soon belong to another
-// file, so it is looked up at once, though not each time.
+// fileWaits names the files that threads wait for, by their descriptors. A number may soon belong
+// to another file, so it is looked up at once, though not each time.
 type fileWaits struct {
 	fds   string
 	kinds map[uint64]fileKind
@@ -40,7 +41,8 @@ type fileWaits struct {
 // fileNS is how long a descriptor's name is assumed to hold.
 const fileNS = 100e6
 
-// look takes a thread that leaves its CPU. If it is in the middle of a call on a file, that file is looked up.
+// look takes a thread that leaves its CPU. If it is in the middle of a call on a file, that file is
+// looked up.
 func (f *fileWaits) look(s *bpfStream, e *bpf.Event) {
 	switch {
 	case e.Arg[1] == 0 || !ownFileCalls[e.Arg[1]-1] || e.Arg[2] >= 1<<31:
@@ -87,8 +89,8 @@ const (
 	maxLooks = 2000    // a second: some 2 us each
 )
 
-// kind records what kind of file a thread waits for in a call that takes any file: without a stack nothing
-// else distinguishes a socket from a pipe.
+// kind records what kind of file a thread waits for in a call that takes any file: without a stack
+// nothing else distinguishes a socket from a pipe.
 func (f *fileWaits) kind(s *bpfStream, e *bpf.Event) {
 	fd := e.Arg[2]
 	was, known := f.kinds[fd]
@@ -115,8 +117,8 @@ func (f *fileWaits) kind(s *bpfStream, e *bpf.Event) {
 	}
 }
 
-// kindOfFile goes by the kernel's name for a descriptor's file, see proc_pid_fd(5). It does not look at a
-// file that has a path: that may be on a server that does not answer.
+// kindOfFile goes by the kernel's name for a descriptor's file, see proc_pid_fd(5). It does not
+// look at a file that has a path: that may be on a server that does not answer.
 func kindOfFile(path string) uint64 {
 	for _, p := range []struct {
 		prefix string

@@ -29,20 +29,21 @@ var _ = registerLocal(&Local{
 })
 
 const (
-	// drainEvery keeps a ring of 2 MiB below half at 500 000 events a second; a fuller one is read again at
-	// once. Nearly empty rings are read seldom, as waking up costs more than reading then.
+	// drainEvery keeps a ring of 2 MiB below half at 500 000 events a second; a fuller one is read
+	// again at once. Nearly empty rings are read seldom, as waking up costs more than reading then.
 	drainEvery  = 20 * time.Millisecond
 	drainSeldom = beat
 	flushEvery  = 250 * time.Millisecond
-	// maxBatch and maxKept bound the records held in memory, which matters at some 100 000 a second.
+	// maxBatch and maxKept bound the records held in memory, which matters at some 100 000 a
+	// second.
 	maxBatch = 4096
 	maxKept  = 1 << 16
 	// settle is how much later than the others an event may come that an interrupt held up.
 	settle = 50 * time.Millisecond
 )
 
-// recordBPF reads the rings. What takes longer runs beside it: another goroutine names the frames of
-// stacks.
+// recordBPF reads the rings. What takes longer runs beside it: another goroutine names the frames
+// of stacks.
 func recordBPF(ctx context.Context, p Process, w io.Writer) (_ *evidence.Cost, err error) {
 	runtime.LockOSThread() // its CPU time is read by thread
 	defer runtime.UnlockOSThread()

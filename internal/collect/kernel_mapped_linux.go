@@ -11,8 +11,9 @@ import (
 	"github.com/whystall/whystall/internal/sensor/bpf"
 )
 
-// mappedFiles names the files whose pages threads fault in from a disk. The target's maps are read at most
-// once a second, and only while there are such faults: a file mapped since has no name until then.
+// mappedFiles names the files whose pages threads fault in from a disk. The target's maps are read
+// at most once a second, and only while there are such faults: a file mapped since has no name
+// until then.
 type mappedFiles struct {
 	maps string // file
 	at   int64  // when it was read
@@ -53,8 +54,8 @@ func (m *mappedFiles) fault(s *bpfStream, e *bpf.Event) uint32 {
 	return s.fileStack(m.list[i].path, e.Time)
 }
 
-// readMapped appends the mappings of files. It passes over lines that it cannot read: without a name nothing
-// is claimed.
+// readMapped appends the mappings of files. It passes over lines that it cannot read: without a
+// name nothing is claimed.
 func readMapped(r io.Reader, list []mappedFile) []mappedFile {
 	for b := bufio.NewScanner(r); b.Scan(); {
 		// "7f1c00000000-7f1c10000000 r--s 00000000 fe:00 131 /var/lib/data.db"

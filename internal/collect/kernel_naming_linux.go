@@ -11,8 +11,8 @@ import (
 	"github.com/whystall/whystall/internal/sensor/symbol"
 )
 
-// naming finds the frames of stacks in a goroutine of its own: the first look into a large program takes a
-// second.
+// naming finds the frames of stacks in a goroutine of its own: the first look into a large program
+// takes a second.
 type naming struct {
 	table   *symbol.Table
 	kernel  kernelNames // nil: they are not named
@@ -24,8 +24,8 @@ type naming struct {
 	dropped int64
 }
 
-// unnamed is a stack to name: the kernel's or a user's by its frames, or a file that stands for one. With
-// exec set it is none: the target runs another program from then on.
+// unnamed is a stack to name: the kernel's or a user's by its frames, or a file that stands for
+// one. With exec set it is none: the target runs another program from then on.
 type unnamed struct {
 	id     uint32
 	at     int64
@@ -50,8 +50,8 @@ type kernelNames interface {
 	Stack(pcs []uint64, dst []symbol.Frame) []symbol.Frame
 }
 
-// readKernel prepares to name the kernel's functions: by asking the kernel, or by reading its table where
-// it does not answer.
+// readKernel prepares to name the kernel's functions: by asking the kernel, or by reading its table
+// where it does not answer.
 func (n *naming) readKernel(p Process, asked *bpf.Symbols) {
 	if asked != nil {
 		n.kernel = &askedNames{s: asked, known: map[uint64]symbol.Frame{}}
@@ -73,11 +73,12 @@ type askedNames struct {
 	got   []bpf.Symbol
 }
 
-// maxAddrs bounds the addresses that are remembered: threads wait in some thousand calls of the kernel.
+// maxAddrs bounds the addresses that are remembered: threads wait in some thousand calls of the
+// kernel.
 const maxAddrs = 1 << 16
 
-// Stack appends the frames of a stack, innermost first. All addresses but the first are where a call
-// returns to, so the call before them is looked up.
+// Stack appends the frames of a stack, innermost first. All addresses but the first are where a
+// call returns to, so the call before them is looked up.
 func (a *askedNames) Stack(pcs []uint64, dst []symbol.Frame) []symbol.Frame {
 	if len(a.known) > maxAddrs {
 		clear(a.known)
@@ -152,10 +153,11 @@ func (n *naming) start(w *kernel.Writer) {
 	})
 }
 
-// trimProbe removes the frames of the BPF program itself, of the kernel's way to it, and of the interrupt
-// in which it took a sample.
+// trimProbe removes the frames of the BPF program itself, of the kernel's way to it, and of the
+// interrupt in which it took a sample.
 func trimProbe(frames []symbol.Frame) []symbol.Frame {
-	// The program's own frame has no name: it was not loaded yet when the kernel's symbols were read.
+	// The program's own frame has no name: it was not loaded yet when the kernel's symbols were
+	// read.
 	for i := min(len(frames), 5) - 1; i >= 0; i-- {
 		f := frames[i].Func
 		if strings.HasPrefix(f, "bpf_trace_run") || strings.HasPrefix(f, "__bpf_trace_") || strings.HasPrefix(f, "__traceiter_") || strings.HasPrefix(f, "bpf_prog_") {

@@ -10,12 +10,12 @@ import (
 	"github.com/whystall/whystall/internal/sensor/symbol"
 )
 
-// maxBPFStacks bounds the different stacks; beyond it records have none. A program that generates code
-// as it runs has ever new ones.
+// maxBPFStacks bounds the different stacks; beyond it records have none. A program that generates
+// code as it runs has ever new ones.
 const maxBPFStacks = 1 << 18
 
-// stackID is a stack's number in the stream, and whether its frames have come: another CPU's ring may
-// refer to it first.
+// stackID is a stack's number in the stream, and whether its frames have come: another CPU's ring
+// may refer to it first.
 type stackID struct {
 	id      uint32
 	defined bool
@@ -41,9 +41,10 @@ func (s *bpfStream) define(hash uint64) (id uint32, isNew bool) {
 	return id, true
 }
 
-// userStack returns the number of an event's user stack. Where the kernel does not report that a thread
-// returns, the stack was copied when the thread started to wait, maybe on another CPU whose ring is read
-// after this one: then the stack gets a number now, and its frames when that ring is read.
+// userStack returns the number of an event's user stack. Where the kernel does not report that a
+// thread returns, the stack was copied when the thread started to wait, maybe on another CPU whose
+// ring is read after this one: then the stack gets a number now, and its frames when that ring is
+// read.
 func (s *bpfStream) userStack(e *bpf.Event) uint32 {
 	whose := e.TID
 	if e.Kind == bpf.Waking {
@@ -64,8 +65,8 @@ type copiedStack struct {
 	id   uint32
 }
 
-// newUnwinder returns a table that finds callers in code without frame pointers; nil for Go, which has
-// them.
+// newUnwinder returns a table that finds callers in code without frame pointers; nil for Go, which
+// has them.
 func newUnwinder(p Process, n *naming) *symbol.Table {
 	if !p.Stacks || runtime.GOARCH != "amd64" || n.table == nil || n.table.Binary().Go {
 		return nil

@@ -13,12 +13,12 @@ type bpfThread struct {
 	written bool
 }
 
-// maxBPFThreads bounds the threads of the machine that are remembered, so that they can be named when they
-// turn up: some 150 bytes each.
+// maxBPFThreads bounds the threads of the machine that are remembered, so that they can be named
+// when they turn up: some 150 bytes each.
 const maxBPFThreads = 1 << 16
 
-// listThreads remembers the threads that exist once the programs are attached: those that the programs
-// report later are newer.
+// listThreads remembers the threads that exist once the programs are attached: those that the
+// programs report later are newer.
 func (s *bpfStream) listThreads() error {
 	all, err := s.r.Threads()
 	if err != nil {
@@ -61,7 +61,8 @@ func (s *bpfStream) write(t *bpfThread) {
 	s.w.Thread(out) // an error stays, and the next Records returns it
 }
 
-// name takes a thread's new name, or a new thread. One that has turned up already is written at once.
+// name takes a thread's new name, or a new thread. One that has turned up already is written at
+// once.
 func (s *bpfStream) name(e *bpf.Event) {
 	old := s.threads[e.TID]
 	if old == nil && len(s.threads) >= maxBPFThreads {
@@ -78,7 +79,8 @@ func (s *bpfStream) name(e *bpf.Event) {
 	}
 }
 
-// forget makes room on a machine that creates threads all the time, and lists again those that still exist.
+// forget makes room on a machine that creates threads all the time, and lists again those that
+// still exist.
 func (s *bpfStream) forget(now int64) {
 	clear(s.threads)
 	clear(s.seen[:])

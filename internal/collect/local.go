@@ -25,17 +25,17 @@ type Process struct {
 	// ErrCut. A collector may look at it beforehand, and lower its detail.
 	MaxSize int64
 
-	// Recording is called by Record once it records, so that what must lie within its time can start;
-	// nil in tests. A collector that never calls it is waited for until its first write, and for
-	// toStart at most.
+	// Recording is called by Record once it records, so that what must lie within its time can
+	// start; nil in tests. A collector that never calls it is waited for until its first write, and
+	// for toStart at most.
 	Recording func()
 }
 
 // ErrCut is what a Write beyond --max-size returns: Record ends then, and what came is kept.
 var ErrCut = errors.New("cut at --max-size")
 
-// Local is a collector of a process on this machine. Of those with the same Member the first by Order
-// that is ready runs; if it breaks before its first byte, the next.
+// Local is a collector of a process on this machine. Of those with the same Member the first by
+// Order that is ready runs; if it breaks before its first byte, the next.
 type Local struct {
 	Name   string
 	Doc    string
@@ -43,10 +43,10 @@ type Local struct {
 	Tier   string // the heading that doctor lists it under: TierSystem, ...
 	Member string
 
-	// Probe returns nil if Record would work, or why it would not and what would permit it. It changes
-	// nothing.
+	// Probe returns nil if Record would work, or why it would not and what would permit it. It
+	// changes nothing.
 	Probe func(Process) error
-	Tries bool // Record finds out itself, and returns an unavailable error: probing would take CPU time
+	Tries bool // Record finds out itself, and says so by an unavailable error: probing costs
 
 	// Record writes the member until ctx ends. It leaves nothing behind, whatever happens.
 	Record func(ctx context.Context, p Process, w io.Writer) (*evidence.Cost, error)

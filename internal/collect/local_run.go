@@ -15,12 +15,13 @@ import (
 )
 
 // How long local collectors may take to start and to end. Loading the kernel's programs takes some
-// hundred ms, and a hundred times that on a machine with no CPU to spare; a trace recorded before that
-// is of no use. Resolving a large program's symbols at the end takes some seconds.
+// hundred ms, and a hundred times that on a machine with no CPU to spare; a trace recorded before
+// that is of no use. Resolving a large program's symbols at the end takes some seconds.
 const (
 	toStart = 60 * time.Second
 	toEnd   = 60 * time.Second
-	// linger is how much longer than the trace they record: events of its last moments reach us later.
+	// linger is how much longer than the trace they record: events of its last moments reach us
+	// later.
 	linger = 50 * time.Millisecond
 	// watchEvery is how often the target is looked at.
 	watchEvery = 200 * time.Millisecond
@@ -138,7 +139,8 @@ func (r *run) local(ctx context.Context, cs []*Local, started func()) error {
 	return nil
 }
 
-// recordLocal runs one collector to its end and settles its outcome. An error is one of our own disk.
+// recordLocal runs one collector to its end and settles its outcome. An error is one of our own
+// disk.
 func (r *run) recordLocal(ctx context.Context, c *Local, p Process) (wrote bool, err error) {
 	out := evidence.Collector{Name: c.Name, State: evidence.Broken, Why: "whystall was killed while it recorded", Members: []string{c.Member}}
 	r.settle(out)

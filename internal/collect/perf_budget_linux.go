@@ -10,9 +10,9 @@ import (
 )
 
 // What things cost the thread that is switched, beside 2.3 us for the switch itself. Measured on a
-// virtual machine of 2026 with Linux 6.18, the least of many runs. A switch record has two halves; a
-// stack is of kernel and user; a copy is 2 KiB of bytes beside it; the timer of a thread's CPU clock is
-// set and cleared at each switch. On a crowded machine that last cost went up to 6 us.
+// virtual machine of 2026 with Linux 6.18, the least of many runs. A switch record has two halves;
+// a stack is of kernel and user; a copy is 2 KiB of bytes beside it; the timer of a thread's CPU
+// clock is set and cleared at each switch. On a crowded machine that last cost went up to 6 us.
 const (
 	switchNS = 1100
 	stackNS  = 3600
@@ -21,8 +21,8 @@ const (
 	readNS   = 150 // our own, for a record without stacks
 )
 
-// budgetGap is the time over which the cost is taken: over less, a burst would decide. The first look
-// is early, as no CPU is sampled before it.
+// budgetGap is the time over which the cost is taken: over less, a burst would decide. The first
+// look is early, as no CPU is sampled before it.
 const (
 	budgetGap   = time.Second
 	budgetFirst = 200 * time.Millisecond
@@ -48,8 +48,8 @@ type perfBudget struct {
 	lowered                     []string
 }
 
-// budget takes the stacks of waits less often where they would cost the target more than is allowed,
-// and samples the CPU clocks of its threads only while that is cheap.
+// budget takes the stacks of waits less often where they would cost the target more than is
+// allowed, and samples the CPU clocks of its threads only while that is cheap.
 func (s *perfStream) budget() {
 	b := &s.cost
 	passed := time.Since(b.lookAt)

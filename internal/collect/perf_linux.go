@@ -106,8 +106,8 @@ func recordPerf(ctx context.Context, p Process, w io.Writer) (_ *evidence.Cost, 
 }
 
 func (s *perfStream) open(can reach) error {
-	// The kernel looks at each of a thread's own events whenever the thread is switched: the fewer the
-	// better.
+	// The kernel looks at each of a thread's own events whenever the thread is switched: the fewer
+	// the better.
 	own := perfevent.Options{PID: s.p.PID, MajorFaults: true, Stacks: true, Kernel: can.kernel, SwitchStacks: can.kernel && s.p.Stacks}
 	// Go keeps frame pointers; other code needs the bytes of the stack.
 	if t, err := symbol.New(s.p.PID, s.p.Root); err == nil {
@@ -131,8 +131,8 @@ func (s *perfStream) open(can reach) error {
 		s.clock = true
 		return s.clockOff()
 	}
-	// This comes last, as opening the events of thousands of threads takes a while: a lost switch is worse
-	// than a lost stack.
+	// This comes last, as opening the events of thousands of threads takes a while: a lost switch
+	// is worse than a lost stack.
 	all, err := perfevent.Open(perfevent.Options{AllTasks: true, Switches: true, Kernel: true, Stacks: true, ClockNS: sampleNS, StackBytes: own.StackBytes})
 	if err != nil {
 		s.close()

@@ -24,7 +24,8 @@ const (
 	perfNobody = "COLLECT_TEST_PERF_NOBODY"
 )
 
-// pingpong is the target: a thread that blocks in a pipe a known number of times, one that computes, and ones that come and go.
+// pingpong is the target: a thread that blocks in a pipe a known number of times, one that
+// computes, and ones that come and go.
 func pingpong() {
 	there, back := make([]int, 2), make([]int, 2)
 	syscall.Pipe(there)
@@ -213,7 +214,8 @@ func TestPerfCollector(t *testing.T) {
 	if r.Ended() != "" {
 		t.Errorf("the stream is not whole: %s", r.Ended())
 	}
-	// Where a machine is so busy that records are lost, each may have been one of those that are counted.
+	// Where a machine is so busy that records are lost, each may have been one of those that are
+	// counted.
 	if lost > 0 {
 		t.Logf("%d records lost", lost)
 	}

@@ -107,7 +107,8 @@ func (s *perfStream) lose(r *perfevent.Record) {
 	}
 	s.lost += int64(r.Count)
 	lost := kernel.Record{Kind: kernel.Lost, Time: since, CPU: uint16(r.CPU), Arg: [3]uint64{r.Count, 0, uint64(r.Time - since)}}
-	// Beside a reader of the whole machine's switches, the target's own events are samples and stacks.
+	// Beside a reader of the whole machine's switches, the target's own events are samples and
+	// stacks.
 	if r.Kind == perfevent.LostSamples || len(s.readers) > 1 && s.from == s.own {
 		lost.Arg[1] = r.Count
 	} else {
@@ -116,8 +117,8 @@ func (s *perfStream) lose(r *perfevent.Record) {
 	s.add(lost)
 }
 
-// wholeSwitch makes one record of the two that the kernel writes for a switch: one for the thread that
-// leaves, one for the thread that comes.
+// wholeSwitch makes one record of the two that the kernel writes for a switch: one for the thread
+// that leaves, one for the thread that comes.
 func (s *perfStream) wholeSwitch(r *perfevent.Record) {
 	c := s.cpu(r.CPU)
 	prev, next := r.TID, r.OtherTID
@@ -127,9 +128,9 @@ func (s *perfStream) wholeSwitch(r *perfevent.Record) {
 			c.at = r.Time
 			return
 		}
-		// The record of the thread that left is missing. If it is the thread that came last, only how it
-		// left is unknown, which matters for the target's threads alone. Otherwise it is unknown which
-		// thread was here, and since when.
+		// The record of the thread that left is missing. If it is the thread that came last, only
+		// how it left is unknown, which matters for the target's threads alone. Otherwise it is
+		// unknown which thread was here, and since when.
 		prev, next, prevPID, nextPID = next, prev, nextPID, prevPID
 		if consistent := c.known && c.tid == prev; c.at != 0 && !(consistent && prevPID != uint32(s.p.PID)) {
 			s.add(kernel.Record{Kind: kernel.Lost, Time: c.at, CPU: uint16(r.CPU), Arg: [3]uint64{1, 0, uint64(max(0, r.Time-c.at))}})
@@ -168,8 +169,8 @@ func leave(rec *kernel.Record, preempted bool) {
 	}
 }
 
-// ownSwitch takes a switch of a thread of the target. Which thread was on the CPU before or after it is
-// not permitted to see.
+// ownSwitch takes a switch of a thread of the target. Which thread was on the CPU before or after
+// it is not permitted to see.
 func (s *perfStream) ownSwitch(r *perfevent.Record) {
 	if r.PID != uint32(s.p.PID) {
 		return // a child's, which inherits the events before Linux 5.13
@@ -216,7 +217,8 @@ const (
 	unwoundStack // by call frame information
 )
 
-// userStack takes the kernel's stack, or unwinds the copied bytes where the kernel's would lack callers.
+// userStack takes the kernel's stack, or unwinds the copied bytes where the kernel's would lack
+// callers.
 func (s *perfStream) userStack(r *perfevent.Record) uint32 {
 	if len(r.Stack) == 0 || s.unwinder == nil {
 		return s.stack(r.Time, r.User, framePointer)

@@ -10,8 +10,9 @@ import (
 	"github.com/whystall/whystall/internal/sensor/perfevent"
 )
 
-// perfThreads knows threads by name: those of the target, and others when they turn up on a CPU. The
-// kernel reports new threads and new names; a thread that existed before is read from /proc once.
+// perfThreads knows threads by name: those of the target, and others when they turn up on a CPU.
+// The kernel reports new threads and new names; a thread that existed before is read from /proc
+// once.
 type perfThreads struct {
 	p       Process
 	sameNS  bool
@@ -145,7 +146,8 @@ func (l *perfThreads) flush(w *kernel.Writer) {
 	l.todo = l.todo[:0]
 }
 
-// read reads from /proc which thread it is. For one that has ended, what the kernel reported remains.
+// read reads from /proc which thread it is. For one that has ended, what the kernel reported
+// remains.
 func (l *perfThreads) read(t *perfThread) {
 	t.read = true
 	dir := filepath.Join(procDir(int(t.PID)), "task", strconv.Itoa(int(t.TID)))
@@ -178,7 +180,8 @@ func (l *perfThreads) read(t *perfThread) {
 	}
 }
 
-// cpuCgroup finds the group that has the cpu controller in /proc/PID/cgroup: "4:cpu,cpuacct:/a", else v2's "0::/a".
+// cpuCgroup finds the group that has the cpu controller in /proc/PID/cgroup: "4:cpu,cpuacct:/a",
+// else v2's "0::/a".
 func cpuCgroup(text string) string {
 	v2 := ""
 	for line := range strings.SplitSeq(text, "\n") {

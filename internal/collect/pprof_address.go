@@ -18,8 +18,8 @@ type address struct {
 	prof   string  // path of the profiles
 }
 
-// parseAddress takes what people paste: host:port, a service's root, its /debug/pprof/, or the URL of one
-// profile.
+// parseAddress takes what people paste: host:port, a service's root, its /debug/pprof/, or the URL
+// of one profile.
 func parseAddress(s string) (address, error) {
 	s = strings.TrimSpace(s)
 	if s == "" {
@@ -56,7 +56,8 @@ func parseAddress(s string) (address, error) {
 	default:
 		a.root, a.prof = p, p+profPath
 	}
-	// A proxy may want a token in the query. The parameters of one profile's URL are not for the others.
+	// A proxy may want a token in the query. The parameters of one profile's URL are not for the
+	// others.
 	q := u.Query()
 	for _, param := range []string{"seconds", "debug", "gc"} {
 		q.Del(param)
@@ -91,7 +92,8 @@ func (a address) shown() string {
 	return u.String()
 }
 
-// parseHeaders takes "Key: value" as curl does. Its errors do not quote a value: it is mostly a secret.
+// parseHeaders takes "Key: value" as curl does. Its errors do not quote a value: it is mostly a
+// secret.
 func parseHeaders(lines []string) (http.Header, error) {
 	h := http.Header{}
 	for i, line := range lines {

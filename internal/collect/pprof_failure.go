@@ -15,7 +15,8 @@ import (
 	"time"
 )
 
-// failure is why a fetch brought nothing, or not all. Decisions go by its kind; the text is for people.
+// failure is why a fetch brought nothing, or not all. Decisions go by its kind; the text is for
+// people.
 type failure struct {
 	kind failureKind
 	text string // what happened, and what to do next
@@ -24,12 +25,12 @@ type failure struct {
 type failureKind uint8
 
 const (
-	noAnswer failureKind = iota + 1 // nothing there speaks HTTP: every other fetch would fail likewise
+	noAnswer failureKind = iota + 1 // nothing there speaks HTTP: other fetches would fail, too
 	absent                          // the service does not have it
 	refused                         // the service has it, but did not give it
 	busy                            // another client is taking one
 	cut                             // the body ended early: what came is kept
-	drips                           // the body came so slowly that it was ended: the next would be as slow
+	drips                           // the body came too slowly: the next would as well
 	full                            // our own disk is full
 	stopped                         // by the user, or as the process ended
 )
@@ -88,9 +89,9 @@ func noResponse(ctx context.Context, err error, quiet time.Duration) *failure {
 	return failf(noAnswer, "%v", root(err))
 }
 
-// notHTTP reports whether an error of package net/http means that the other side does not speak HTTP. The
-// package has no error values for that, only these texts, which its API has kept for years. If one changes
-// the user gets its text as it is.
+// notHTTP reports whether an error of package net/http means that the other side does not speak
+// HTTP. The package has no error values for that, only these texts, which its API has kept for
+// years. If one changes the user gets its text as it is.
 func notHTTP(err error) bool {
 	for _, text := range []string{
 		"malformed HTTP",
@@ -122,9 +123,9 @@ func root(err error) error {
 	}
 }
 
-// badStatus explains an answer other than 200; body has its first bytes, and the recording was to last as
-// long as lasting. The texts that it looks for are other programs': Go's net/http and net/http/pprof say so
-// in all releases.
+// badStatus explains an answer other than 200; body has its first bytes, and the recording was to
+// last as long as lasting. The texts that it looks for are other programs': Go's net/http and
+// net/http/pprof say so in all releases.
 func badStatus(code int, body []byte, path, hint string, lasting time.Duration) *failure {
 	text := strings.ToLower(string(body))
 	switch {

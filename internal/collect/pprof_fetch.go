@@ -87,7 +87,8 @@ func (s *session) connect(dial func(context.Context, string, string) (net.Conn, 
 	}
 }
 
-// redirect follows only within the origin the user named: package http would send our headers along.
+// redirect follows only within the origin the user named: package http would send our headers
+// along.
 func (s *session) redirect(r *http.Request, via []*http.Request) error {
 	if r.URL.Scheme != s.at.origin.Scheme || !strings.EqualFold(r.URL.Host, s.at.origin.Host) {
 		return elsewhere{r.URL.Scheme + "://" + r.URL.Host + r.URL.Path}
@@ -98,7 +99,8 @@ func (s *session) redirect(r *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// fetch brings one body into its member, and returns what went wrong. What came before that is kept.
+// fetch brings one body into its member, and returns what went wrong. What came before that is
+// kept.
 func (s *session) fetch(ctx context.Context, f Fetch, hint string) (int64, *failure) {
 	n, fail := s.fetchOne(ctx, f, hint)
 	if f.Else != "" && fail != nil && fail.kind == absent {

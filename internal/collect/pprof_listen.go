@@ -18,8 +18,8 @@ type listening struct {
 	inode uint64
 }
 
-// parseListeners reads /proc/PID/net/tcp or tcp6 up to the first socket that does not listen: the kernel lists
-// listeners first, and a busy host has a hundred thousand other sockets.
+// parseListeners reads /proc/PID/net/tcp or tcp6 up to the first socket that does not listen: the
+// kernel lists listeners first, and a busy host has a hundred thousand other sockets.
 func parseListeners(r io.Reader) (ls []listening, err error) {
 	const listen = "0A"
 	lines := bufio.NewScanner(r)
@@ -47,7 +47,8 @@ func parseListeners(r io.Reader) (ls []listening, err error) {
 	return ls, lines.Err()
 }
 
-// parseHexAddr reads "0100007F:1F90": 32-bit words in the machine's order, which is little-endian wherever this runs.
+// parseHexAddr reads "0100007F:1F90": 32-bit words in the machine's order, which is little-endian
+// wherever this runs.
 func parseHexAddr(s string) (netip.AddrPort, error) {
 	host, port, _ := strings.Cut(s, ":")
 	b, err := hex.DecodeString(host)
@@ -62,18 +63,20 @@ func parseHexAddr(s string) (netip.AddrPort, error) {
 	return netip.AddrPortFrom(addr.Unmap(), uint16(p)), nil
 }
 
-// maxAsked is how many listeners of a target are asked for profiles. With more it is a proxy, not a service.
+// maxAsked is how many listeners of a target are asked for profiles. With more it is a proxy, not a
+// service.
 const maxAsked = 16
 
-// loopback returns the addresses at which listeners are reached without leaving the machine: first those on
-// loopback, where profiles are usually served, then those on every address.
+// loopback returns the addresses at which listeners are reached without leaving the machine: first
+// those on loopback, where profiles are usually served, then those on every address.
 func loopback(ls []listening) (at []netip.AddrPort) {
 	for _, wild := range []bool{false, true} {
 		for _, l := range ls {
 			a := l.addr.Addr()
 			switch {
 			case wild && a == netip.IPv4Unspecified(), wild && a == netip.IPv6Unspecified():
-				// A socket on [::] takes IPv4 as well, nearly always; and not every host has IPv6 on loopback.
+				// A socket on [::] takes IPv4 as well, nearly always; and not every host has IPv6
+				// on loopback.
 				a = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 			case wild || !a.IsLoopback():
 				continue

@@ -12,7 +12,8 @@ import (
 	"syscall"
 )
 
-// ownListeners returns the listeners of pid alone: it may share its network namespace with other processes.
+// ownListeners returns the listeners of pid alone: it may share its network namespace with other
+// processes.
 func ownListeners(pid int) ([]listening, error) {
 	dir := procDir(pid)
 	own, err := socketInodes(dir)
@@ -64,7 +65,8 @@ func socketInodes(dir string) (map[uint64]bool, error) {
 	return own, nil
 }
 
-// dialIn returns a dialer in pid's network namespace. It is nil if that is ours, where any dialer will do.
+// dialIn returns a dialer in pid's network namespace. It is nil if that is ours, where any dialer
+// will do.
 func dialIn(pid int) (func(ctx context.Context, network, addr string) (net.Conn, error), error) {
 	name := filepath.Join(procDir(pid), "ns", "net")
 	ours, err := os.Readlink("/proc/self/ns/net")
@@ -84,8 +86,9 @@ func dialIn(pid int) (func(ctx context.Context, network, addr string) (net.Conn,
 		}
 		done := make(chan answer, 1)
 		go func() {
-			// The thread that enters the other namespace ends with this goroutine, as it is never unlocked:
-			// nothing of ours can run there by mistake. A socket stays where it was created.
+			// The thread that enters the other namespace ends with this goroutine, as it is never
+			// unlocked: nothing of ours can run there by mistake. A socket stays where it was
+			// created.
 			runtime.LockOSThread()
 			var a answer
 			if a.err = enter(name); a.err == nil {

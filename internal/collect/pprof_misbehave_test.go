@@ -213,7 +213,8 @@ func TestPagesDrip(t *testing.T) {
 	}
 }
 
-// The whole service may go in the middle: what is asked of it afterwards is asked once, not nine times.
+// The whole service may go in the middle: what is asked of it afterwards is asked once, not nine
+// times.
 func TestServiceEnds(t *testing.T) {
 	var gone atomic.Bool
 	var after atomic.Int32
@@ -355,7 +356,8 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// Before Go 1.19 a goroutine profile stops the world for as long as there are goroutines to copy: there it is not asked for.
+// Before Go 1.19 a goroutine profile stops the world for as long as there are goroutines to copy:
+// there it is not asked for.
 func TestGoroutinesOfOldGo(t *testing.T) {
 	for _, c := range []struct {
 		head, want string

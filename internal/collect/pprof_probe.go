@@ -22,8 +22,8 @@ type profiles struct {
 	why  string // if none was found: why, and what would help
 }
 
-// probeProfiles looks for the pprof pages of a process: only if its program contains net/http/pprof, only on
-// its own listeners, only on loopback. It asks for nothing but the index.
+// probeProfiles looks for the pprof pages of a process: only if its program contains
+// net/http/pprof, only on its own listeners, only on loopback. It asks for nothing but the index.
 func probeProfiles(ctx context.Context, t *evidence.Target) profiles {
 	switch {
 	case t.Runtime != "go":
@@ -47,8 +47,8 @@ func probeProfiles(ctx context.Context, t *evidence.Target) profiles {
 	if err != nil {
 		return profiles{why: fmt.Sprintf("it is in another network namespace, which may not be entered (%v): run whystall as root or in that namespace, or give the address with --pprof", root(err))}
 	}
-	// A service that gets little CPU, which is why somebody looks at it, takes seconds for a page. Several
-	// listeners that do not speak HTTP are not worth as much each.
+	// A service that gets little CPU, which is why somebody looks at it, takes seconds for a page.
+	// Several listeners that do not speak HTTP are not worth as much each.
 	patience := time.Now().Add(5 * time.Second)
 	for _, a := range at {
 		if servesIndex(ctx, a, dial, max(time.Second, time.Until(patience))) {

@@ -17,7 +17,8 @@ var _ = register(&Collector{
 	},
 })
 
-// keepMemstats drops what a service may have put beside memstats: that can be anything, including secrets.
+// keepMemstats drops what a service may have put beside memstats: that can be anything, including
+// secrets.
 func keepMemstats(body []byte) ([]byte, error) {
 	var vars struct {
 		Memstats json.RawMessage `json:"memstats"`

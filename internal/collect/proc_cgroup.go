@@ -32,7 +32,8 @@ var _ = registerLocal(&Local{
 	Record: recordCgroup,
 })
 
-// The files that are read at each level, for both versions: a file that does not exist is passed over.
+// The files that are read at each level, for both versions: a file that does not exist is passed
+// over.
 var (
 	cpuSettings    = []string{"cpu.max", "cpu.max.burst", "cpu.weight", "cpu.cfs_quota_us", "cpu.cfs_period_us", "cpu.cfs_burst_us", "cpu.shares"}
 	memorySettings = []string{"memory.max", "memory.high", "memory.limit_in_bytes"}
@@ -93,7 +94,8 @@ func (r *readings) bare(name string) string {
 	return strings.TrimPrefix(name, strings.TrimSuffix(r.fs.Root, "/"))
 }
 
-// groups writes where the process' cgroups are, which the paths of the other readings alone do not show.
+// groups writes where the process' cgroups are, which the paths of the other readings alone do not
+// show.
 func (r *readings) groups(groups []proc.Group, why []string) {
 	var text strings.Builder
 	for _, g := range groups {

@@ -17,27 +17,28 @@ import (
 	"github.com/whystall/whystall/internal/sensor/proc"
 )
 
-// readings writes a member of the kernel's files as they came, one after another, each under a line with
-// its time and path. A person can read it as well; format.Gather reads it back.
+// readings writes a member of the kernel's files as they came, one after another, each under a line
+// with its time and path. A person can read it as well; format.Gather reads it back.
 type readings struct {
 	fs   proc.FS
 	w    io.Writer
 	buf  []byte
 	n    int64 // files read
 	cpu  int64 // ns of CPU time that the rounds took
-	fail error // of writing the member; that a file cannot be read is written into it, and is no failure
+	fail error // of writing the member; not that a file cannot be read, which the member says
 }
 
-// maxReading bounds one file: /proc/vmstat has 6 KB, the kept part of /proc/interrupts with 256 CPUs 20 KB.
+// maxReading bounds one file: /proc/vmstat has 6 KB, the kept part of /proc/interrupts with 256
+// CPUs 20 KB.
 const maxReading = 1 << 20
 
 func newReadings(p Process, w io.Writer) *readings {
 	return &readings{fs: proc.FS{Root: p.Root}, w: w, buf: format.AppendReadingsHead(nil, os.Getpagesize(), userHZ)}
 }
 
-// file reads a file and writes the part of it that keep returns; nil keeps all. A file that does not exist
-// leaves no trace, as older and newer kernels have different files. One that may not be read leaves its
-// reason.
+// file reads a file and writes the part of it that keep returns; nil keeps all. A file that does
+// not exist leaves no trace, as older and newer kernels have different files. One that may not be
+// read leaves its reason.
 func (r *readings) file(name string, keep func([]byte) []byte) bool {
 	t := monotonic()
 	b, err := readAtMost(r.fs.Path(name), maxReading)
@@ -74,8 +75,8 @@ func (r *readings) flush() bool {
 	return r.fail == nil
 }
 
-// do runs one round of readings and counts its CPU time, for which it locks the thread that long. It reports
-// whether the member could be written.
+// do runs one round of readings and counts its CPU time, for which it locks the thread that long.
+// It reports whether the member could be written.
 func (r *readings) do(round func()) bool {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -86,8 +87,9 @@ func (r *readings) do(round func()) bool {
 	return ok
 }
 
-// every runs a round each interval until ctx ends. After each thousand rounds it doubles the interval, so that
-// an hour is bounded as well. A round that costs more than a thousandth of a CPU lengthens it at once.
+// every runs a round each interval until ctx ends. After each thousand rounds it doubles the
+// interval, so that an hour is bounded as well. A round that costs more than a thousandth of a CPU
+// lengthens it at once.
 func (r *readings) every(ctx context.Context, interval time.Duration, round func(n int)) {
 	t := time.NewTimer(untilBeat(interval))
 	defer t.Stop()
@@ -108,12 +110,12 @@ func (r *readings) every(ctx context.Context, interval time.Duration, round func
 	}
 }
 
-// beat is the unit of our own timers, which fire at multiples of it by the monotonic clock: waking up costs
-// more than most of the work done then, and timers that fire together cost one wake-up.
+// beat is the unit of our own timers, which fire at multiples of it by the monotonic clock: waking
+// up costs more than most of the work done then, and timers that fire together cost one wake-up.
 const beat = 100 * time.Millisecond
 
-// untilBeat is the time until a timer of ours fires: about interval, up to a multiple of beat if interval is
-// one.
+// untilBeat is the time until a timer of ours fires: about interval, up to a multiple of beat if
+// interval is one.
 func untilBeat(interval time.Duration) time.Duration {
 	if interval%beat != 0 {
 		return interval

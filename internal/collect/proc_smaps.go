@@ -11,8 +11,8 @@ import (
 	"github.com/whystall/whystall/internal/sensor/proc"
 )
 
-// maxSmaps is the resident memory up to which smaps_rollup is read. The kernel walks every page table entry
-// with the target's mmap_lock held, and a thread that maps memory meanwhile waits.
+// maxSmaps is the resident memory up to which smaps_rollup is read. The kernel walks every page
+// table entry with the target's mmap_lock held, and a thread that maps memory meanwhile waits.
 const maxSmaps = 512 << 20
 
 var _ = registerLocal(&Local{

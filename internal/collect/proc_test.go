@@ -23,7 +23,8 @@ func procMembers() (out []*Local) {
 	return out
 }
 
-// What the collectors bring of a live process is read back without an error, and has what each is for.
+// What the collectors bring of a live process is read back without an error, and has what each is
+// for.
 func TestProcLive(t *testing.T) {
 	need.Linux(t)
 	ctx, cancel := context.WithTimeout(context.Background(), 1200*time.Millisecond)

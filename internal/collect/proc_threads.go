@@ -22,8 +22,8 @@ var _ = registerLocal(&Local{
 	Record: recordThreads,
 })
 
-// How many threads are read: a reading costs some us. After each round readings.every pauses for so long that
-// all of them cost a thousandth of a CPU.
+// How many threads are read: a reading costs some us. After each round readings.every pauses for so
+// long that all of them cost a thousandth of a CPU.
 const (
 	maxThreads = 512
 	maxGlance  = 128
@@ -39,12 +39,12 @@ func recordThreads(ctx context.Context, p Process, w io.Writer) (*evidence.Cost,
 	return r.end()
 }
 
-// glanceEvery is out of step with the 100 ms periods of CPU quotas: in step it would see the same part of each
-// period again and again.
+// glanceEvery is out of step with the 100 ms periods of CPU quotas: in step it would see the same
+// part of each period again and again.
 const glanceEvery = 230 * time.Millisecond
 
-// sums writes for each thread how long it ran and was queued, and how often it switched, as one reading:
-// "TID: schedstat's three numbers, voluntary, involuntary".
+// sums writes for each thread how long it ran and was queued, and how often it switched, as one
+// reading: "TID: schedstat's three numbers, voluntary, involuntary".
 func (r *readings) sums(pid int) {
 	tids, all, err := r.fs.Threads(pid, maxThreads)
 	if err != nil {

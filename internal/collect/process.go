@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// procStat is the part of /proc/PID/stat that is used here. proc(5) numbers the fields from 1; the command is
-// the second.
+// procStat is the part of /proc/PID/stat that is used here. proc(5) numbers the fields from 1; the
+// command is the second.
 type procStat struct {
 	comm   string
 	state  byte
@@ -62,8 +62,8 @@ func statusField(b []byte, name string) string {
 	return ""
 }
 
-// steers reports whether a variable of the environment may be in a case: those that steer runtimes and
-// allocators may, and no other.
+// steers reports whether a variable of the environment may be in a case: those that steer runtimes
+// and allocators may, and no other.
 func steers(name string) bool {
 	switch name {
 	case "GOMAXPROCS", "GOGC", "GOMEMLIMIT", "GODEBUG", "GLIBC_TUNABLES":

@@ -104,7 +104,8 @@ func notOurs(dir string) string {
 	return "belongs to user " + name + ": run whystall as that user or as root (sudo whystall ...), or give its address with --pprof instead of --pid"
 }
 
-// nsPID is the last pid of the line NSpid, which is that of the innermost namespace; pid without one.
+// nsPID is the last pid of the line NSpid, which is that of the innermost namespace; pid without
+// one.
 func nsPID(status []byte, pid int) int {
 	if f := strings.Fields(statusField(status, "NSpid")); len(f) > 0 {
 		if n, err := strconv.Atoi(f[len(f)-1]); err == nil {

@@ -49,7 +49,8 @@ const tcp6Table = `  sl  local_address                         remote_address   
    2: 0000000000000000FFFF00000100007F:17AD 00000000000000000000000000000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 1008 1 0000000000000000 100 0 0 10 0
 `
 
-// Only loopback and the wildcard are asked, loopback first; the kernel lists listeners before all else.
+// Only loopback and the wildcard are asked, loopback first; the kernel lists listeners before all
+// else.
 func TestListeners(t *testing.T) {
 	var all []listening
 	for _, table := range []string{tcpTable, tcp6Table} {

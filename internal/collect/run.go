@@ -226,8 +226,9 @@ func (r *run) each(ctx context.Context, phase Phase) *failure {
 	return nil
 }
 
-// skip reports whether a fetch is of no use because an earlier one of the collector brought nothing:
-// a second reading alone says nothing, nor does the rest of a collector that needs all its parts.
+// skip reports whether a fetch is of no use because an earlier one of the collector brought
+// nothing: a second reading alone says nothing, nor does the rest of a collector that needs all its
+// parts.
 func (r *run) skip(c *Collector, phase Phase) bool {
 	o := r.outcomes[c.Name]
 	return o != nil && len(o.Members) == 0 && (phase == After || c.AllOrNone)

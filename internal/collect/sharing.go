@@ -7,8 +7,8 @@ import (
 	"github.com/whystall/whystall/internal/sensor/proc"
 )
 
-// sharing warns a person that recording uses up the target's own quota, as when whystall was started in its
-// container. "" if there is no such quota.
+// sharing warns a person that recording uses up the target's own quota, as when whystall was
+// started in its container. "" if there is no such quota.
 func sharing(q proc.Quota) string {
 	if q.Group == "" {
 		return ""

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// Recordings overlap while one segment begins and another ends: what was found is there again when the last is over.
+// Recordings overlap while one segment begins and another ends: what was found is there again when
+// the last is over.
 func TestMoreProcsOverlap(t *testing.T) {
 	was := runtime.GOMAXPROCS(0)
 	first := moreProcs()

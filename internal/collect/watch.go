@@ -15,8 +15,8 @@ import (
 // maxEvents bounds how much is said about a target that does such things all the time.
 const maxEvents = 10
 
-// watch looks at a target now and then: has it ended, does it run another program, is it stopped, how
-// much CPU time has it used.
+// watch looks at a target now and then: has it ended, does it run another program, is it stopped,
+// how much CPU time has it used.
 type watch struct {
 	mu     sync.Mutex
 	life   life
@@ -120,8 +120,8 @@ func (w *watch) used() int64 {
 	return w.cpu - w.cpu0
 }
 
-// halted says for how long the target was stopped as a whole, to within the 200 ms between two looks;
-// nil if it was not.
+// halted says for how long the target was stopped as a whole, to within the 200 ms between two
+// looks; nil if it was not.
 func (w *watch) halted() *evidence.Halt {
 	w.mu.Lock()
 	defer w.mu.Unlock()

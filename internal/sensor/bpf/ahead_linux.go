@@ -14,18 +14,20 @@ import (
 const (
 	aheadLook   = firstWindow / 2        // between two looks in a crowd
 	aheadSeldom = 250 * time.Millisecond // else: each look costs half a millisecond, as the runtime is woken with it
-	// crowd is how many threads a CPU must have that run or want to: with fewer an ordinary one gets its fifth.
+	// crowd is how many threads a CPU must have that run or want to: with fewer an ordinary one
+	// gets its fifth.
 	crowd = 4
 )
 
-// Ahead has the ordinary threads of this process run before those of others while the machine is crowded, where that is permitted, until ctx ends.
-// It returns then. loadavg is the path of /proc/loadavg; while not is true nobody is
-// ahead.
+// Ahead has the ordinary threads of this process run before those of others while the machine is
+// crowded, where that is permitted, until ctx ends. It returns then. loadavg is the path of
+// /proc/loadavg; while not is true nobody is ahead.
 //
-// Without it, in a session of its own beside 60 threads that poll in another, a thread that only computes gets between 1 and 50 % of a CPU (Linux
-// 6.18): up to nine of ten records were lost, as other threads of the recorder's held up the reading one, and the explanation took up to
-// 33 s for half a second of CPU; with it none and 1 to 5 s. Together they use a fifth of the machine at most, and are ordinary until what went over
-// it has passed.
+// Without it, in a session of its own beside 60 threads that poll in another, a thread that only
+// computes gets between 1 and 50 % of a CPU (Linux 6.18): up to nine of ten records were lost, as
+// other threads of the recorder's held up the reading one, and the explanation took up to 33 s for
+// half a second of CPU; with it none and 1 to 5 s. Together they use a fifth of the machine at
+// most, and are ordinary until what went over it has passed.
 func Ahead(ctx context.Context, loadavg string, not func() bool) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -87,7 +89,8 @@ func (a *ahead) all() {
 	}
 }
 
-// take puts a thread ahead, unless it has a class of its own, as the one that reads the kernel's logs.
+// take puts a thread ahead, unless it has a class of its own, as the one that reads the kernel's
+// logs.
 func (a *ahead) take(tid int) bool {
 	is, err := unix.SchedGetAttr(tid, 0)
 	return err == nil && is.Policy == unix.SCHED_NORMAL && setClass(tid, unix.SCHED_RR, 1)
@@ -101,7 +104,8 @@ func (a *ahead) ordinary() {
 	clear(a.tids)
 }
 
-// running is how many of the machine's threads run or want to, the fourth field of /proc/loadavg (proc(5)).
+// running is how many of the machine's threads run or want to, the fourth field of /proc/loadavg
+// (proc(5)).
 func running(f *os.File) float64 {
 	var b [128]byte
 	n, _ := f.ReadAt(b[:], 0)

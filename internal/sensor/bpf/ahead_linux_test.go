@@ -28,7 +28,8 @@ func inClass(t *testing.T, policy uint32) (tids []int) {
 	return tids
 }
 
-// In a crowd the threads are ahead, without one, with a quota in common and at the end they are not.
+// In a crowd the threads are ahead, without one, with a quota in common and at the end they are
+// not.
 func TestAhead(t *testing.T) {
 	permitted := false
 	onThread(func() {

@@ -9,7 +9,8 @@ import (
 // Kind says what an Event tells. c/record.h has the same list.
 type Kind uint8
 
-// Kinds. What TID, Other, Arg and the stacks mean is beside each; where nothing is said they are zero.
+// Kinds. What TID, Other, Arg and the stacks mean is beside each; where nothing is said they are
+// zero.
 const (
 	Switch     Kind = iota + 1 // TID left a CPU in state Arg[0], Other came; of a blocked thread of the target Arg[1], Arg[2] are its system call plus one and its first argument
 	Waking                     // TID of the target is being woken by Other; Arg as of Switch, of a waker of the target; stacks its
@@ -59,8 +60,8 @@ const (
 	Major
 )
 
-// Event is one thing that the kernel told. Time is ns of CLOCK_MONOTONIC; thread numbers are of the first pid namespace. Kernel
-// and User name stacks by a hash; 0 is none.
+// Event is one thing that the kernel told. Time is ns of CLOCK_MONOTONIC; thread numbers are of the
+// first pid namespace. Kernel and User name stacks by a hash; 0 is none.
 type Event struct {
 	Time   int64
 	TID    uint32
@@ -102,7 +103,8 @@ const (
 	maxDepth   = 127
 )
 
-// decode reads one record of a ring into e. It allocates nothing but a thread's name and, once, room for a stack.
+// decode reads one record of a ring into e. It allocates nothing but a thread's name and, once,
+// room for a stack.
 func decode(b []byte, e *Event) error {
 	if len(b) < smallSize {
 		return fmt.Errorf("decode event: %d bytes, want at least %d", len(b), smallSize)

@@ -135,7 +135,8 @@ const (
 	preemptThread
 )
 
-// preemptFrom tries what the kernel's types promise: its variables have addresses only where it was built with CONFIG_KALLSYMS_ALL.
+// preemptFrom tries what the kernel's types promise: its variables have addresses only where it was
+// built with CONFIG_KALLSYMS_ALL.
 func preemptFrom(types *kernelTypes) uint32 {
 	from, mark := uint32(preemptStack), uint64(0)
 	switch {
@@ -166,7 +167,8 @@ const (
 	markHot     = 0x5ca1ab1e00000002
 )
 
-// bind replaces them: a load with the pseudo source 3 (BPF_PSEUDO_BTF_ID) gets the variable's address from the kernel.
+// bind replaces them: a load with the pseudo source 3 (BPF_PSEUDO_BTF_ID) gets the variable's
+// address from the kernel.
 func (k *kernelTypes) bind(p *ebpf.ProgramSpec, from uint32) {
 	const pseudoBTFID = asm.R3
 	var wanted btf.TypeID
@@ -233,7 +235,8 @@ type refused struct{ error }
 func (refused) Is(target error) bool { return target == ErrRefused }
 func (r refused) Unwrap() error      { return r.error }
 
-// Probe tells whether programs may be loaded here: nil, or why not and what would permit it. It leaves nothing behind.
+// Probe tells whether programs may be loaded here: nil, or why not and what would permit it. It
+// leaves nothing behind.
 func Probe() error {
 	types, spec, err := readObject()
 	if err != nil {

@@ -9,13 +9,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// First has the thread that reads what the kernel tells run before all ordinary ones, where that is permitted: where threads spin, the logs
-// overflow before an ordinary thread gets a CPU. Nice values are no help: they are weighed within a group of the scheduler, and a session or a
-// unit is one. Beside 60 polling threads of another session one thread of nice -20 made its whole group wait for up to 3.3 s; without it a thread
-// waited for 3 ms on average and 165 ms at most, in class SCHED_RR for 2 ms.
+// First has the thread that reads what the kernel tells run before all ordinary ones, where that is
+// permitted: where threads spin, the logs overflow before an ordinary thread gets a CPU. Nice
+// values are no help: they are weighed within a group of the scheduler, and a session or a unit is
+// one. Beside 60 polling threads of another session one thread of nice -20 made its whole group
+// wait for up to 3.3 s; without it a thread waited for 3 ms on average and 165 ms at most, in class
+// SCHED_RR for 2 ms.
 //
-// So that it cannot hold up the target, it sleeps when it has used a fifth of the machine's time of a firstWindow, a part of one CPU at
-// most. It is for the thread that calls Keep, and what that one begins is not preferred. The zero value is ready; nil does nothing.
+// So that it cannot hold up the target, it sleeps when it has used a fifth of the machine's time of
+// a firstWindow, a part of one CPU at most. It is for the thread that calls Keep, and what that one
+// begins is not preferred. The zero value is ready; nil does nothing.
 type First struct {
 	on  bool
 	was *unix.SchedAttr // nil: not asked yet
@@ -31,7 +34,8 @@ type window struct {
 	from int64     // CPU time used by then, ns
 }
 
-// over tells whether the window has ended, and how long to do without, as more was used than it allows.
+// over tells whether the window has ended, and how long to do without, as more was used than it
+// allows.
 func (w *window) over(now time.Time, used int64) (owed time.Duration, over bool) {
 	spent, passed := used-w.from, now.Sub(w.at)
 	if spent <= w.most && passed < firstWindow {
@@ -42,7 +46,8 @@ func (w *window) over(now time.Time, used int64) (owed time.Duration, over bool)
 	return max(0, min(owed, 5*firstWindow)), true
 }
 
-// Keep is called by the thread from when on it is to be first, and then at least once in some thousand events.
+// Keep is called by the thread from when on it is to be first, and then at least once in some
+// thousand events.
 func (f *First) Keep() {
 	if f == nil || f.was != nil && !f.on {
 		return
@@ -73,7 +78,8 @@ func (f *First) begin() {
 		f.was = &unix.SchedAttr{}
 		return
 	}
-	// Who was begun in a class of its own stays there. Most users may not do this, nor whose cgroup has no time for such threads.
+	// Who was begun in a class of its own stays there. Most users may not do this, nor whose cgroup
+	// has no time for such threads.
 	f.on = f.was.Policy == unix.SCHED_NORMAL && setClass(0, unix.SCHED_RR, 1)
 }
 
@@ -109,7 +115,8 @@ func sleep(d time.Duration) {
 	unix.Ppoll(nil, &ts, nil)
 }
 
-// Nap waits in the thread itself. A goroutine's timer would have another thread of ours call this one, and that one waits for its turn.
+// Nap waits in the thread itself. A goroutine's timer would have another thread of ours call this
+// one, and that one waits for its turn.
 type Nap struct {
 	pipe [2]int
 	stop func()

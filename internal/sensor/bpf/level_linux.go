@@ -9,11 +9,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Step gives up some detail, for good. Switches of the target, its wake-ups and who did them, threads' begins and ends are told whatever
-// is given up, and of each place in which its threads wait or wake a stack.
+// A Step gives up some detail, for good. Switches of the target, its wake-ups and who did them,
+// threads' begins and ends are told whatever is given up, and of each place in which its threads
+// wait or wake a stack.
 type Step int
 
-// The steps, in the order in which they matter least. Fold is worth it only where others switch much.
+// The steps, in the order in which they matter least. Fold is worth it only where others switch
+// much.
 const (
 	Fold Step = iota
 	Seldom
@@ -53,8 +55,9 @@ func (r *Recorder) Lower(step Step) error {
 	return nil
 }
 
-// An Extra is a group of programs that run for events which may be many more than the target's switches, and tell what is good to know. They
-// can be away for most of the time: what they tell then is a sample.
+// An Extra is a group of programs that run for events which may be many more than the target's
+// switches, and tell what is good to know. They can be away for most of the time: what they tell
+// then is a sample.
 type Extra int
 
 // Extras.
@@ -79,7 +82,8 @@ var extraPrograms = [Extras][]string{
 	MinorFaults: {whystallProgFaultMinor},
 }
 
-// Extra attaches or detaches the programs of an extra, those that there are; nothing happens to those that are so.
+// Extra attaches or detaches the programs of an extra, those that there are; nothing happens to
+// those that are so.
 func (r *Recorder) Extra(e Extra, on bool) error {
 	for _, name := range extraPrograms[e] {
 		ln, prog := r.l.links[name], r.l.loaded[name]
@@ -100,8 +104,8 @@ func (r *Recorder) Extra(e Extra, on bool) error {
 	return nil
 }
 
-// Meter measures what the programs cost: while it runs the kernel takes the time of each run, which itself costs 50 ns a run, so
-// it is for a small part of the recording.
+// Meter measures what the programs cost: while it runs the kernel takes the time of each run, which
+// itself costs 50 ns a run, so it is for a small part of the recording.
 type Meter struct {
 	stats io.Closer
 	ran   map[string]uint64
@@ -118,8 +122,8 @@ func (r *Recorder) Measure() (*Meter, error) {
 	return m, nil
 }
 
-// callNS is what calling a program takes beside the time that the kernel takes of it, less what taking the time adds to that, ns: an empty one
-// costs 49.
+// callNS is what calling a program takes beside the time that the kernel takes of it, less what
+// taking the time adds to that, ns: an empty one costs 49.
 const callNS = 30
 
 func (r *Recorder) ran() map[string]uint64 {
@@ -134,15 +138,15 @@ func (r *Recorder) ran() map[string]uint64 {
 	return ran
 }
 
-// within are the programs that do nearly all they do on the target's threads. Timers, data for sockets and what other programs do come in the time
-// of whoever has the CPU.
+// within are the programs that do nearly all they do on the target's threads. Timers, data for
+// sockets and what other programs do come in the time of whoever has the CPU.
 var within = []string{
 	whystallProgSchedExit, whystallProgSchedWaking, whystallProgPageFault, whystallProgFaultMinor, whystallProgFaultMajor, whystallProgTlbFlush,
 	whystallProgContentionBegin, whystallProgContentionEnd, whystallProgSocketRead,
 }
 
-// Ran is CPU time that programs took, ns: all of them; what each step would have spared of it; what each extra took. How much others' switches
-// are of it only who reads the events knows.
+// Ran is CPU time that programs took, ns: all of them; what each step would have spared of it; what
+// each extra took. How much others' switches are of it only who reads the events knows.
 type Ran struct {
 	All    uint64
 	Within uint64 // of them, what runs in the time of the target's threads, switches aside

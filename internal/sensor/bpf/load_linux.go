@@ -12,7 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// loader makes the maps at once and the programs one by one, so that one that the kernel refuses leaves the others.
+// loader makes the maps at once and the programs one by one, so that one that the kernel refuses
+// leaves the others.
 type loader struct {
 	spec     *ebpf.CollectionSpec
 	types    *kernelTypes
@@ -30,8 +31,8 @@ type loader struct {
 	remote   bool // quotas give time to other CPUs by calling a function there: Linux 6.3
 }
 
-// ringBytes is the room of each CPU's log: the whole is bounded, and one holds half a second of 100 000 switches a second where
-// there are few CPUs.
+// ringBytes is the room of each CPU's log: the whole is bounded, and one holds half a second of 100
+// 000 switches a second where there are few CPUs.
 func ringBytes(cpus int) uint32 {
 	const whole = 8 << 20
 	size := uint32(2 << 20)
@@ -86,7 +87,8 @@ func alone(spec *ebpf.CollectionSpec, types *kernelTypes, names ...string) (*ebp
 	return c, nil
 }
 
-// newLoader gives each online CPU a log of so many bytes; 0: by the number of CPUs. What one tells that comes online later is counted as lost.
+// newLoader gives each online CPU a log of so many bytes; 0: by the number of CPUs. What one tells
+// that comes online later is counted as lost.
 func newLoader(spec *ebpf.CollectionSpec, types *kernelTypes, target, preempt, size uint32) (l *loader, err error) {
 	l = &loader{spec: spec, types: types, links: map[string]io.Closer{}, loaded: map[string]*ebpf.Program{}}
 	if l.cpus, err = onlineCPUs(); err != nil {
@@ -183,7 +185,8 @@ func (l *loader) openRings() (err error) {
 	return nil
 }
 
-// functions tells the programs where the kernel's functions are whose calls by timers they look for, and gives what is not seen without some.
+// functions tells the programs where the kernel's functions are whose calls by timers they look
+// for, and gives what is not seen without some.
 func (l *loader) functions() (missing []string, err error) {
 	quota := map[string]string{
 		"sched_cfs_period_timer": whystallVarPeriodTimer, "sched_cfs_slack_timer": whystallVarSlackTimer,

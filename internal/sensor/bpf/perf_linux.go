@@ -51,7 +51,8 @@ func (l *loader) attachPerf(p program, prog *ebpf.Program) (perfEvents, error) {
 	return fds, nil
 }
 
-// addresses finds the kernel's functions by name; hidden tells that the kernel shows nobody where they are.
+// addresses finds the kernel's functions by name; hidden tells that the kernel shows nobody where
+// they are.
 func addresses[V any](names map[string]V) (found map[string]uint64, hidden bool, err error) {
 	f, err := os.Open("/proc/kallsyms")
 	if err != nil {

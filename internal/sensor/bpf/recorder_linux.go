@@ -97,7 +97,8 @@ func Open(o Options) (_ *Recorder, err error) {
 	for _, ring := range l.rings {
 		r.CPUs = append(r.CPUs, ring.cpu)
 	}
-	// Loading takes some hundred ms: what is attached first would fill its ring, and tell of threads whose wakers nobody sees.
+	// Loading takes some hundred ms: what is attached first would fill its ring, and tell of
+	// threads whose wakers nobody sees.
 	loaded := map[string]*ebpf.Program{}
 	failed := func(p program, err error) error {
 		switch {
@@ -149,7 +150,8 @@ func Open(o Options) (_ *Recorder, err error) {
 	return r, nil
 }
 
-// Symbols names the kernel's functions until Close, for one goroutine; nil: this kernel does not, and /proc/kallsyms must be read.
+// Symbols names the kernel's functions until Close, for one goroutine; nil: this kernel does not,
+// and /proc/kallsyms must be read.
 func (r *Recorder) Symbols() *Symbols { return r.l.symbols }
 
 // Threads lists all threads of the machine.
@@ -164,9 +166,10 @@ func (r *Recorder) Fullest() float64 {
 	return float64(most) / float64(r.l.rings[0].size)
 }
 
-// Read gives all events that there are, each CPU's in the order of their times but for those of an interrupt inside another
-// event. What f gets is valid until it returns. All events before upTo have been given, if no CPU stood still in the midst of
-// writing one. An error is of the first record that could not be read; the others were given.
+// Read gives all events that there are, each CPU's in the order of their times but for those of an
+// interrupt inside another event. What f gets is valid until it returns. All events before upTo
+// have been given, if no CPU stood still in the midst of writing one. An error is of the first
+// record that could not be read; the others were given.
 func (r *Recorder) Read(f func(*Event)) (upTo int64, err error) {
 	now := monotonic()
 	all := true

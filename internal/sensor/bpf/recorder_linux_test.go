@@ -24,8 +24,8 @@ import (
 	"github.com/whystall/whystall/internal/need"
 )
 
-// The tests record processes that are this binary in a role. A role reads lines from its stdin, does one thing for each, and
-// answers with a line.
+// The tests record processes that are this binary in a role. A role reads lines from its stdin,
+// does one thing for each, and answers with a line.
 const roleVar = "WHYSTALL_BPF_TEST_ROLE"
 
 func TestMain(m *testing.M) {
@@ -145,7 +145,8 @@ func futex(word *atomic.Uint32, op, val uintptr) {
 	unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), op|128, val, 0, 0, 0)
 }
 
-// asleep tells whether a thread of ours sleeps in a futex call on the word: the runtime's own sleeps are on others.
+// asleep tells whether a thread of ours sleeps in a futex call on the word: the runtime's own
+// sleeps are on others.
 func asleep(tid int, word *atomic.Uint32) bool {
 	b, _ := os.ReadFile(fmt.Sprintf("/proc/self/task/%d/syscall", tid))
 	return strings.HasPrefix(string(b), fmt.Sprintf("%d 0x%x ", unix.SYS_FUTEX, uintptr(unsafe.Pointer(word))))
@@ -211,7 +212,8 @@ func all(t *testing.T, r *Recorder) []Event {
 	return during(t, r, func() {})
 }
 
-// during reads while f runs, and then what there is: a busy machine fills the rings in less time than f may take there.
+// during reads while f runs, and then what there is: a busy machine fills the rings in less time
+// than f may take there.
 func during(t *testing.T, r *Recorder, f func()) (events []Event) {
 	t.Helper()
 	done := make(chan struct{})
@@ -452,7 +454,8 @@ func throttles(t *testing.T, group string) (n int) {
 	return n
 }
 
-// quota puts a process into a group of its own with 10 ms in 100, and takes the group away at the end.
+// quota puts a process into a group of its own with 10 ms in 100, and takes the group away at the
+// end.
 func quota(t *testing.T, pid int) (group string) {
 	t.Helper()
 	v1, v2 := "/sys/fs/cgroup/cpu", "/sys/fs/cgroup"

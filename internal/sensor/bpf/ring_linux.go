@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ring is the reading side of one CPU's log. Records lie in one piece: one that begins before the end goes on behind it.
-// c/record.h has the other side.
+// ring is the reading side of one CPU's log. Records lie in one piece: one that begins before the
+// end goes on behind it. c/record.h has the other side.
 type ring struct {
 	cpu  int
 	data []byte
@@ -56,8 +56,8 @@ func (r *ring) filled() uint64 {
 	return atomic.LoadUint64(r.head) - atomic.LoadUint64(r.tail)
 }
 
-// read gives what was there when it began. whole tells that it came to that end: else a record is still being
-// written, on a CPU that was taken from its guest, for one.
+// read gives what was there when it began. whole tells that it came to that end: else a record is
+// still being written, on a CPU that was taken from its guest, for one.
 func (r *ring) read(f func(b []byte) error) (whole bool, err error) {
 	pos, end := atomic.LoadUint64(r.tail), atomic.LoadUint64(r.head)
 	for n := 0; pos < end; n++ {

@@ -13,8 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Symbols asks the kernel for names of its functions, from Linux 5.16 on. To read /proc/kallsyms takes a tenth of a second of CPU, which was the
-// most of what beginning to record took; a recording speaks of some hundred addresses. Its methods are for one goroutine.
+// Symbols asks the kernel for names of its functions, from Linux 5.16 on. To read /proc/kallsyms
+// takes a tenth of a second of CPU, which was the most of what beginning to record took; a
+// recording speaks of some hundred addresses. Its methods are for one goroutine.
 type Symbols struct {
 	c     *ebpf.Collection
 	names *ebpf.Program
@@ -115,8 +116,8 @@ func (s *Symbols) Names(addrs []uint64, dst []Symbol) ([]Symbol, error) {
 	return dst, nil
 }
 
-// parseSymbol reads what the kernel prints: "futex_wait+0x65/0x120", of a module "nf_hook+0x2/0x40 [nf_tables]", and "0xffffc90000a1f2c0" where it
-// knows none.
+// parseSymbol reads what the kernel prints: "futex_wait+0x65/0x120", of a module "nf_hook+0x2/0x40
+// [nf_tables]", and "0xffffc90000a1f2c0" where it knows none.
 func parseSymbol(text string) Symbol {
 	text, module, ok := strings.Cut(text, " ")
 	name, at, ok2 := strings.Cut(text, "+0x")

@@ -24,14 +24,16 @@ func switches(t *testing.T) int {
 	return int(u.Nvcsw + u.Nivcsw)
 }
 
-// block makes the calling thread leave its CPU n times, less those when its timer was there before it had left: switches tells.
+// block makes the calling thread leave its CPU n times, less those when its timer was there before
+// it had left: switches tells.
 func block(n int) {
 	for range n {
 		unix.Nanosleep(&unix.Timespec{Nsec: 20e3}, nil)
 	}
 }
 
-// blockReading is block, reading meanwhile: a busy machine's switches fill a ring in less time than n sleeps may take there.
+// blockReading is block, reading meanwhile: a busy machine's switches fill a ring in less time than
+// n sleeps may take there.
 func blockReading(t *testing.T, r *Reader, n int, f func(*Record)) {
 	t.Helper()
 	for ; n > 0; n -= 10 {
@@ -103,7 +105,8 @@ func ownThread(t *testing.T, o Options) {
 			ins++
 		}
 	}
-	// Where a machine is so busy that records are lost, each may have been one of those that are counted.
+	// Where a machine is so busy that records are lost, each may have been one of those that are
+	// counted.
 	if lost > 0 {
 		t.Logf("%d records lost", lost)
 	}
@@ -212,7 +215,8 @@ func chain(t *testing.T) {
 		}
 		// Of the idle task some kernels record neither coming nor leaving.
 		if n, ok := next[rec.CPU]; !rec.Out && ok && n != 0 && rec.TID != 0 {
-			// Nor of some thread at times (6.18), often if that one is busy: then those beside it agree on who it was.
+			// Nor of some thread at times (6.18), often if that one is busy: then those beside it
+			// agree on who it was.
 			if n == rec.TID || n == rec.OtherTID {
 				good++
 			} else {

@@ -33,7 +33,8 @@ const (
 	maxPasses   = 8
 )
 
-// Reader reads what the kernel records. It is for one goroutine; Close may be called by another once Read is done.
+// Reader reads what the kernel records. It is for one goroutine; Close may be called by another
+// once Read is done.
 type Reader struct {
 	o       Options
 	cpus    []int
@@ -79,7 +80,8 @@ func Open(o Options) (*Reader, error) {
 	return r, nil
 }
 
-// Probe tells whether Open would work, by opening one of each event that is asked for and closing it.
+// Probe tells whether Open would work, by opening one of each event that is asked for and closing
+// it.
 func Probe(o Options) error {
 	r := &Reader{o: o, events: map[uint64]opened{}, format: formatOf(o)}
 	defer r.Close()
@@ -146,7 +148,8 @@ func (r *Reader) openRings() error {
 		}
 		r.owners = append(r.owners, fd)
 		b, err := unix.Mmap(fd, 0, os.Getpagesize()+size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
-		// Locked memory is limited for unprivileged users: kernel.perf_event_mlock_kb for each CPU, less what others of theirs have.
+		// Locked memory is limited for unprivileged users: kernel.perf_event_mlock_kb for each CPU,
+		// less what others of theirs have.
 		for errors.Is(err, unix.EPERM) && len(r.rings) == 0 && size > 8*os.Getpagesize() {
 			size /= 2
 			b, err = unix.Mmap(fd, 0, os.Getpagesize()+size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
@@ -351,7 +354,8 @@ func Wait(d time.Duration, readers ...*Reader) error {
 	return err
 }
 
-// Read calls f with what has been recorded, CPU by CPU, each in the order of time but for samples, which may stand some us late.
+// Read calls f with what has been recorded, CPU by CPU, each in the order of time but for samples,
+// which may stand some us late.
 func (r *Reader) Read(f func(*Record)) error {
 	at := now()
 	var first error
@@ -378,7 +382,8 @@ func (r *Reader) Read(f func(*Record)) error {
 			first = err
 		}
 	}
-	// What was recorded before the last reading began has been written by now, unless its CPU stood still for that long.
+	// What was recorded before the last reading began has been written by now, unless its CPU stood
+	// still for that long.
 	r.horizon, r.before = r.before, at
 	return first
 }

@@ -36,7 +36,8 @@ const (
 	switchRecord       // brings Switch, Comm, Fork and Exit, never a Sample
 )
 
-// Record is one record of the kernel. It and its stacks are the reader's, and overwritten by the next.
+// Record is one record of the kernel. It and its stacks are the reader's, and overwritten by the
+// next.
 type Record struct {
 	Kind     Kind
 	Event    Event
@@ -56,7 +57,8 @@ type Record struct {
 	Kernel   []uint64 // stacks, innermost first
 	User     []uint64
 
-	// With StackBytes: the thread's registers as it entered the kernel, and a copy of its stack from SP on. nil of a kernel thread.
+	// With StackBytes: the thread's registers as it entered the kernel, and a copy of its stack
+	// from SP on. nil of a kernel thread.
 	IP, SP, BP uint64
 	Stack      []byte
 }

@@ -88,7 +88,8 @@ func TestDecodeDamaged(t *testing.T) {
 	}
 }
 
-// The ring's bytes are the kernel's, but a reader that would loop or panic on a damaged one would take the recording with it.
+// The ring's bytes are the kernel's, but a reader that would loop or panic on a damaged one would
+// take the recording with it.
 func FuzzRing(f *testing.F) {
 	f.Add(append(words(Switch, miscOut, 1, 2, 3, 4), words(Lost, 0, 9, 12, 1, 2, 3, 4)...), uint16(0), uint16(88), true, false)
 	f.Add(words(Sample, 0, 9, 1, 1000, 0, 3, 1, 2, contextUser, 0x401000), uint16(4072), uint16(80), true, true)

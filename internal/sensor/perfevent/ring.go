@@ -7,8 +7,9 @@ import (
 	"sync/atomic"
 )
 
-// ring is the reading end of a ring buffer that the kernel writes: one a CPU. The kernel moves head after the bytes, we move tail after
-// reading them. sync/atomic orders both as the kernel's smp_load_acquire and smp_store_release do.
+// ring is the reading end of a ring buffer that the kernel writes: one a CPU. The kernel moves head
+// after the bytes, we move tail after reading them. sync/atomic orders both as the kernel's
+// smp_load_acquire and smp_store_release do.
 type ring struct {
 	head, tail *uint64 // in the control page
 	data       []byte  // a power of two of bytes
@@ -17,7 +18,8 @@ type ring struct {
 
 var errRing = errors.New("ring buffer is damaged")
 
-// read calls f with each record's bytes, which are good until f returns. What is written meanwhile is for the next time, so that it ends.
+// read calls f with each record's bytes, which are good until f returns. What is written meanwhile
+// is for the next time, so that it ends.
 func (r *ring) read(f func([]byte)) error {
 	head := atomic.LoadUint64(r.head)
 	tail := atomic.LoadUint64(r.tail)

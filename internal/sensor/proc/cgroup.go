@@ -21,8 +21,8 @@ import (
 //     shared; the target's own. The one that shows most ancestors is taken.
 //  3. Where none fits, the target is looked for in the cgroup.procs of the mounted groups.
 //
-// Whether the top of what is mounted is the root of the hierarchy is told by files that only the root lacks or has: a namespace's
-// number is no proof, as a folder may be mounted alone.
+// Whether the top of what is mounted is the root of the hierarchy is told by files that only the
+// root lacks or has: a namespace's number is no proof, as a folder may be mounted alone.
 
 // Group is one hierarchy's view of the process.
 type Group struct {
@@ -59,8 +59,8 @@ const (
 // controllers are those that Groups looks for.
 var controllers = []string{"cpu", "cpuacct", "cpuset", "memory"}
 
-// Groups finds the process' groups. A controller whose hierarchy is not mounted, or that v2 has not enabled for any level, is missing from the answer,
-// with a reason in why.
+// Groups finds the process' groups. A controller whose hierarchy is not mounted, or that v2 has not
+// enabled for any level, is missing from the answer, with a reason in why.
 func (f FS) Groups(pid int) (groups []Group, why []string, err error) {
 	b, err := f.read(fmt.Sprintf("/proc/%d/cgroup", pid))
 	if err != nil {
@@ -78,7 +78,8 @@ func (f FS) Groups(pid int) (groups []Group, why []string, err error) {
 	return groups, why, nil
 }
 
-// Freezers gives the files that tell whether the process' own groups are frozen, for Frozen: a host may have the freezer of v1 and v2 beside it.
+// Freezers gives the files that tell whether the process' own groups are frozen, for Frozen: a host
+// may have the freezer of v1 and v2 beside it.
 func (f FS) Freezers(pid int) (files []string) {
 	b, err := f.read(fmt.Sprintf("/proc/%d/cgroup", pid))
 	if err != nil {
@@ -96,7 +97,8 @@ func (f FS) Freezers(pid int) (files []string) {
 	return files
 }
 
-// Frozen tells whether what such a file holds says that the group is frozen, by itself or by one above it.
+// Frozen tells whether what such a file holds says that the group is frozen, by itself or by one
+// above it.
 func Frozen(b []byte) bool {
 	for line := range strings.Lines(string(b)) {
 		if s := strings.TrimSpace(line); s == "FROZEN" || s == "frozen 1" {
@@ -154,7 +156,8 @@ func (f FS) group(pid int, controller string, member membership) (Group, string)
 	return best, ""
 }
 
-// hidden tells whether Top is the root of its hierarchy: v2 has cgroup.type everywhere but there, v1 has release_agent only there.
+// hidden tells whether Top is the root of its hierarchy: v2 has cgroup.type everywhere but there,
+// v1 has release_agent only there.
 func hidden(g *Group) string {
 	file, want := "release_agent", true
 	if g.V2 {
@@ -182,8 +185,8 @@ func enabled(g *Group) bool {
 	return false
 }
 
-// search looks for pid in the groups below g.Top, in which case it corrects Root and Own. It is for mounts whose root cannot be
-// related to the target's path by name: those of another namespace.
+// search looks for pid in the groups below g.Top, in which case it corrects Root and Own. It is for
+// mounts whose root cannot be related to the target's path by name: those of another namespace.
 func (f FS) search(g *Group, pid int) bool {
 	want, seen, found := []byte(strconv.Itoa(pid)), 0, ""
 	filepath.WalkDir(g.Top, func(name string, d fs.DirEntry, err error) error {
@@ -218,7 +221,8 @@ func (f FS) search(g *Group, pid int) bool {
 	return within(g.Own, g.Root)
 }
 
-// within tells whether the cgroup p is root or below it. A path that leads out of our namespace is below only what is named the same.
+// within tells whether the cgroup p is root or below it. A path that leads out of our namespace is
+// below only what is named the same.
 func within(p, root string) bool {
 	if strings.Contains("/"+strings.TrimPrefix(p, root)+"/", "/../") {
 		return false // root itself may begin with it
@@ -229,7 +233,8 @@ func within(p, root string) bool {
 	return p == root || strings.HasPrefix(p, strings.TrimSuffix(root, "/")+"/")
 }
 
-// below puts a path under a group. One that begins with "/.." must stay as it is: path.Join would take that for a step up.
+// below puts a path under a group. One that begins with "/.." must stay as it is: path.Join would
+// take that for a step up.
 func below(root, rest string) string {
 	if rest == "" {
 		return root

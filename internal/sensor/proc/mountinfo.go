@@ -12,8 +12,9 @@ type mount struct {
 	controllers []string // of v1
 }
 
-// parseMountinfo gives the cgroup mounts. Fields (proc(5)): id, parent, major:minor, root, mount point, options, any number of optional
-// ones, "-", type, source, options of the file system. A line that is none is left out: there may be newer kinds.
+// parseMountinfo gives the cgroup mounts. Fields (proc(5)): id, parent, major:minor, root, mount
+// point, options, any number of optional ones, "-", type, source, options of the file system. A
+// line that is none is left out: there may be newer kinds.
 func parseMountinfo(b []byte) (mounts []mount) {
 	for line := range strings.Lines(string(b)) {
 		before, after, ok := strings.Cut(line, " - ")
@@ -30,7 +31,8 @@ func parseMountinfo(b []byte) (mounts []mount) {
 	return mounts
 }
 
-// unescape undoes \040 and the like, by which the kernel writes blanks, tabs, newlines and backslashes.
+// unescape undoes \040 and the like, by which the kernel writes blanks, tabs, newlines and
+// backslashes.
 func unescape(s string) string {
 	if !strings.Contains(s, `\`) {
 		return s
@@ -52,7 +54,8 @@ func octal(c byte) bool { return c >= '0' && c <= '7' }
 // membership is where a process is in each hierarchy: controller to path. "" is the one of v2.
 type membership map[string]string
 
-// parseMembership reads /proc/PID/cgroup: "4:memory:/a/b", "1:name=systemd:/", "0::/a/b". Paths may hold colons.
+// parseMembership reads /proc/PID/cgroup: "4:memory:/a/b", "1:name=systemd:/", "0::/a/b". Paths may
+// hold colons.
 func parseMembership(b []byte) membership {
 	m := membership{}
 	for line := range strings.Lines(string(b)) {

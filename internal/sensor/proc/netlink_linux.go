@@ -25,7 +25,8 @@ const (
 	taskstatsAggrTGID  = 5
 )
 
-// Taskstats asks the kernel for the delay accounting of processes. It needs CAP_NET_ADMIN in the first user namespace.
+// Taskstats asks the kernel for the delay accounting of processes. It needs CAP_NET_ADMIN in the
+// first user namespace.
 type Taskstats struct {
 	fd     int
 	family uint16
@@ -96,7 +97,8 @@ func (t *Taskstats) findLayout() error {
 	return err
 }
 
-// Process reads the sums over a process' threads, ended ones included, as lines "name value". syscall.ESRCH: it has ended.
+// Process reads the sums over a process' threads, ended ones included, as lines "name value".
+// syscall.ESRCH: it has ended.
 func (t *Taskstats) Process(pid int) (string, error) {
 	b, err := t.get(taskstatsAttrTGID, taskstatsAggrTGID, pid)
 	if err != nil {
@@ -160,7 +162,8 @@ func (t *Taskstats) ask(family uint16, cmd, version byte, kind uint16, value []b
 	return nil, errors.New("no answer")
 }
 
-// attr finds an attribute in a row of them, nil where it is not there. The upper two bits of a kind are flags.
+// attr finds an attribute in a row of them, nil where it is not there. The upper two bits of a kind
+// are flags.
 func attr(b []byte, kind uint16) []byte {
 	for len(b) >= 4 {
 		size, k := int(binary.NativeEndian.Uint16(b)), binary.NativeEndian.Uint16(b[2:])&0x3fff

@@ -13,8 +13,8 @@ type Quota struct {
 	CPUs  float64 // so many it gives at most
 }
 
-// SharedQuota gives the tightest quota that binds two processes together: what one of them takes, the other has less. ok is false where there is none,
-// or where none can be seen.
+// SharedQuota gives the tightest quota that binds two processes together: what one of them takes,
+// the other has less. ok is false where there is none, or where none can be seen.
 func (f FS) SharedQuota(pid, other int) (q Quota, ok bool) {
 	a, b := f.cpuGroup(pid), f.cpuGroup(other)
 	if a == nil || b == nil {
@@ -58,7 +58,8 @@ func oneOf(dir string, others []string) bool {
 	return false
 }
 
-// quotaOf is a level's, in CPUs; 0: it has none. v2 has "50000 100000" or "max 100000", v1 two files, with -1 for none.
+// quotaOf is a level's, in CPUs; 0: it has none. v2 has "50000 100000" or "max 100000", v1 two
+// files, with -1 for none.
 func quotaOf(dir string) float64 {
 	var w []string
 	if b, err := readFile(filepath.Join(dir, "cpu.max")); err == nil {

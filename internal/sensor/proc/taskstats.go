@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// field is one number of struct taskstats: where it is, and since which version of the struct. Offsets are of the 64-bit layout, in which
-// each 64-bit member is aligned; members were only ever added at the end, so a kernel's struct is a longer or shorter one of these.
+// field is one number of struct taskstats: where it is, and since which version of the struct.
+// Offsets are of the 64-bit layout, in which each 64-bit member is aligned; members were only ever
+// added at the end, so a kernel's struct is a longer or shorter one of these.
 type field struct {
 	name    string
 	offset  int
@@ -28,14 +29,16 @@ var fields = []field{
 	{"irq_count", 416, 14}, {"irq_delay_total", 424, 14},
 }
 
-// Some kernels of versions 15 and 16 (Linux 6.14 on) have one or two new members behind each delay_total, in the middle of the struct; later
-// ones, and stable releases of the same version number, have them at the end. Which it is, is told by where the command's name lies.
+// Some kernels of versions 15 and 16 (Linux 6.14 on) have one or two new members behind each
+// delay_total, in the middle of the struct; later ones, and stable releases of the same version
+// number, have them at the end. Which it is, is told by where the command's name lies.
 const (
 	commAt   = 80
 	perDelay = 3 // delay_totals that stand before the name
 )
 
-// inserted gives how many bytes stand behind each delay_total, by a struct that is of a process called comm.
+// inserted gives how many bytes stand behind each delay_total, by a struct that is of a process
+// called comm.
 func inserted(b []byte, comm string) (int, error) {
 	for _, n := range []int{0, 8, 16} {
 		at := commAt + perDelay*n

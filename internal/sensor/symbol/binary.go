@@ -69,7 +69,8 @@ func (b *bounded) ReadAt(p []byte, off int64) (int, error) {
 	return b.r.ReadAt(p, off)
 }
 
-// Notes are addresses in a Go program's scheduler: what its threads sleep on when the world is to be stopped.
+// Notes are addresses in a Go program's scheduler: what its threads sleep on when the world is to
+// be stopped.
 type Notes struct {
 	Stop uint64 // sched.stopnote: stop-the-world waits for the last P
 	Safe uint64 // sched.safePointNote: a ragged barrier does
@@ -77,7 +78,8 @@ type Notes struct {
 	From string // how they are known: "symbol runtime.sched, table of Go 1.26"
 }
 
-// Notes tells where they are; an error says why that is not known: the program is stripped, or its Go is not in the table.
+// Notes tells where they are; an error says why that is not known: the program is stripped, or its
+// Go is not in the table.
 func (t *Table) Notes() (Notes, error) {
 	b := t.Binary()
 	t.mu.Lock()

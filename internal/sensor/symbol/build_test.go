@@ -15,7 +15,8 @@ type symDef struct {
 
 const textAt, textSize = 0x401000, 0x1000
 
-// buildELF makes a small ELF file with one executable segment at textAt, a build id, and what sections are given.
+// buildELF makes a small ELF file with one executable segment at textAt, a build id, and what
+// sections are given.
 func buildELF(syms []symDef, dynamic bool, more map[string][]byte) []byte {
 	le := binary.LittleEndian
 	var strtab bytes.Buffer

@@ -2,8 +2,9 @@ package symbol
 
 import "encoding/binary"
 
-// Call frame information says, for each place in the code, where the caller's registers are: exceptions need it, so it is there in
-// stripped programs and in those without frame pointers. Of DWARF's language as .eh_frame has it this knows what compilers write for ordinary functions of
+// Call frame information says, for each place in the code, where the caller's registers are:
+// exceptions need it, so it is there in stripped programs and in those without frame pointers. Of
+// DWARF's language as .eh_frame has it this knows what compilers write for ordinary functions of
 // amd64; where a function needs more (the CFA by an expression, as in a PLT), the stack ends.
 
 const (
@@ -34,7 +35,8 @@ func (im *image) cfi(pc uint64) cfiRow {
 		return cfiRow{}
 	}
 	h, err := im.bytes(hdr.off, 12)
-	// All linkers write these: a table of 4-byte pairs from the section's begin, counted by 4 bytes.
+	// All linkers write these: a table of 4-byte pairs from the section's begin, counted by 4
+	// bytes.
 	if err != nil || h[0] != 1 || h[1]&0xf != 0xb || h[2] != 0x03 || h[3] != 0x3b {
 		return cfiRow{}
 	}
@@ -202,7 +204,8 @@ type cfiMachine struct {
 	stack             []cfiMachine
 }
 
-// run returns false where it meets what it does not know. A CIE's instructions are all run, an FDE's up to pc.
+// run returns false where it meets what it does not know. A CIE's instructions are all run, an
+// FDE's up to pc.
 func (m *cfiMachine) run(d cfiBytes, all bool) bool {
 	for d.at < len(d.b) {
 		op := d.byte()

@@ -16,7 +16,8 @@ import (
 	"github.com/whystall/whystall/internal/need"
 )
 
-// TestCFIAgrees compares with readelf on the C library: each row of the first some thousand functions.
+// TestCFIAgrees compares with readelf on the C library: each row of the first some thousand
+// functions.
 func TestCFIAgrees(t *testing.T) {
 	tool := need.Tool(t, "readelf")
 	libc := ""
@@ -114,7 +115,8 @@ func TestCFIAgrees(t *testing.T) {
 	}
 }
 
-// buildCFI makes .eh_frame and its table with one function at textAt: push %rbp; mov %rsp,%rbp; ...; ret.
+// buildCFI makes .eh_frame and its table with one function at textAt: push %rbp; mov %rsp,%rbp;
+// ...; ret.
 func buildCFI(hdrAt, frameAt uint64) (hdr, frame []byte) {
 	le := binary.LittleEndian
 	entry := func(b []byte) []byte {
@@ -136,7 +138,8 @@ func buildCFI(hdrAt, frameAt uint64) (hdr, frame []byte) {
 }
 
 func cfiELF() []byte {
-	// buildELF puts them at these addresses, and in no segment: place is asked for the frame's, so the text's is used.
+	// buildELF puts them at these addresses, and in no segment: place is asked for the frame's, so
+	// the text's is used.
 	hdr, frame := buildCFI(0x500000, 0x501000)
 	b := buildELF(nil, false, map[string][]byte{".eh_frame_hdr": hdr, ".eh_frame": frame})
 	// A second segment for .eh_frame, in place of the note.

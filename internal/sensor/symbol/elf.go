@@ -20,7 +20,8 @@ const (
 
 var errNotELF = errors.New("no ELF file")
 
-// image is what is needed of an ELF file. debug/elf would do, but keeps every symbol with its name as a string: 300 MB for a big C++ program.
+// image is what is needed of an ELF file. debug/elf would do, but keeps every symbol with its name
+// as a string: 300 MB for a big C++ program.
 type image struct {
 	r        io.ReaderAt
 	size     int64
@@ -86,7 +87,8 @@ func readELF(r io.ReaderAt, size int64) (*image, error) {
 	if err := im.readSegments(phoff, phsize, phnum); err != nil {
 		return nil, err
 	}
-	// A file whose sections are gone can still be placed in memory, so that its addresses get an offset.
+	// A file whose sections are gone can still be placed in memory, so that its addresses get an
+	// offset.
 	_ = im.readSections(shoff, shsize, uint32(shnum), uint32(names))
 	im.buildID = im.findBuildID()
 	return im, nil
@@ -191,7 +193,8 @@ func (im *image) named(name string) (section, bool) {
 	return section{}, false
 }
 
-// bytes reads n bytes at a place of the file. The caller has bounded n; the file's size does as well.
+// bytes reads n bytes at a place of the file. The caller has bounded n; the file's size does as
+// well.
 func (im *image) bytes(off, n uint64) ([]byte, error) {
 	if off > uint64(im.size) || n > uint64(im.size)-off {
 		return nil, fmt.Errorf("%d bytes at %d are beyond the end of the file", n, off)
@@ -205,7 +208,8 @@ func (im *image) bytes(off, n uint64) ([]byte, error) {
 
 // address turns a place in the file into the address it is linked for.
 func (im *image) address(off uint64) (uint64, bool) {
-	// A page may hold the end of one segment and the begin of the next, mapped twice: the executable one is meant.
+	// A page may hold the end of one segment and the begin of the next, mapped twice: the
+	// executable one is meant.
 	for _, s := range im.segments {
 		if s.kind == segLoad && s.flags&segExec != 0 && off >= s.off && off-s.off < s.in {
 			return off - s.off + s.vaddr, true
@@ -266,7 +270,8 @@ func (im *image) text(table section, at uint32) string {
 	return readText(im.r, int64(table.off+uint64(at)), table.size-uint64(at))
 }
 
-// readText reads a zero-terminated string of at most maxName bytes; "" where it is longer or does not end within left bytes.
+// readText reads a zero-terminated string of at most maxName bytes; "" where it is longer or does
+// not end within left bytes.
 func readText(r io.ReaderAt, off int64, left uint64) string {
 	// Most are short: read little first.
 	for _, n := range []uint64{96, maxName} {

@@ -5,8 +5,9 @@ import (
 	"encoding/binary"
 )
 
-// A stack that the kernel takes follows frame pointers. Code that keeps none, as most distributions' C libraries, uses that register for
-// something else, or leaves its caller's in it: then what follows is chance, or lacks a caller. So:
+// A stack that the kernel takes follows frame pointers. Code that keeps none, as most
+// distributions' C libraries, uses that register for something else, or leaves its caller's in it:
+// then what follows is chance, or lacks a caller. So:
 //
 //  1. An address that no code is mapped at ends the stack, and so does one of a file that no call instruction stands before.
 //  2. Of code without frame pointers no second frame in a row is believed.
@@ -19,8 +20,9 @@ const (
 	machineARM64 = 183
 )
 
-// follows tells whether a call instruction ends just before an address, so that it can be where a call returns to. known is false where the
-// code cannot be read, or the machine's calls are not known.
+// follows tells whether a call instruction ends just before an address, so that it can be where a
+// call returns to. known is false where the code cannot be read, or the machine's calls are not
+// known.
 func (im *image) follows(linked uint64) (follows, known bool) {
 	at, ok := im.place(linked)
 	if !ok || at < 8 {
@@ -69,8 +71,8 @@ func callAMD64(b [8]byte) bool {
 	return false
 }
 
-// framePointers tells whether the code of a module keeps frame pointers, by how its functions begin; without symbols by how often that
-// begin is found.
+// framePointers tells whether the code of a module keeps frame pointers, by how its functions
+// begin; without symbols by how often that begin is found.
 func (t *Table) framePointers(m *module) bool {
 	if m.frames == 0 {
 		m.frames = -1

@@ -34,7 +34,8 @@ type funcs struct {
 	whole bool // it has local functions too, so that what follows a function in it follows it in memory
 }
 
-// readFuncs reads .symtab or .dynsym. Its file may differ from the one mapped: a debug file has the same addresses.
+// readFuncs reads .symtab or .dynsym. Its file may differ from the one mapped: a debug file has the
+// same addresses.
 func readFuncs(im *image, table string) (*funcs, error) {
 	sec, ok := im.named(table)
 	if !ok {
@@ -128,7 +129,8 @@ func (f *funcs) find(addr uint64) string {
 	return f.assembly(at, next)
 }
 
-// best chooses among the names of one function: those without a leading underscore first, then global, weak, local.
+// best chooses among the names of one function: those without a leading underscore first, then
+// global, weak, local.
 func (f *funcs) best(i int) string {
 	g := f.all[i]
 	var best string
@@ -154,7 +156,8 @@ func (f *funcs) best(i int) string {
 	return best
 }
 
-// assembly names a function without a size, which holds until the next symbol. Where local ones were stripped the next is not known to be the next.
+// assembly names a function without a size, which holds until the next symbol. Where local ones
+// were stripped the next is not known to be the next.
 func (f *funcs) assembly(at uint32, next int) string {
 	if !f.whole || next == 0 || next == len(f.all) {
 		return ""

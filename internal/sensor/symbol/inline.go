@@ -2,14 +2,16 @@ package symbol
 
 import "encoding/binary"
 
-// inlined appends the functions inlined at addr, innermost first (1.18 and later; before, nothing). A function has a tree of the calls inlined
-// into it (funcdata 3), a pc-value table says which node a pc is in (pcdata 2), and each node has a pc of its caller.
+// inlined appends the functions inlined at addr, innermost first (1.18 and later; before, nothing).
+// A function has a tree of the calls inlined into it (funcdata 3), a pc-value table says which node
+// a pc is in (pcdata 2), and each node has a pc of its caller.
 func (t *pclntab) inlined(f goFunc, addr uint64, dst []string) []string {
 	const treeIndex, tree = 2, 3
 	if t.version < 118 || t.gofunc == 0 {
 		return dst
 	}
-	// _func: entry, name, args, deferreturn, pcsp, pcfile, pcln, npcdata, cuOffset, then from 1.20 startLine; funcID, flag, pad, nfuncdata.
+	// _func: entry, name, args, deferreturn, pcsp, pcfile, pcln, npcdata, cuOffset, then from 1.20
+	// startLine; funcID, flag, pad, nfuncdata.
 	head, size := uint64(40), uint64(20)
 	if t.version >= 120 {
 		head, size = 44, 16
@@ -52,7 +54,8 @@ func (t *pclntab) inlined(f goFunc, addr uint64, dst []string) []string {
 	return dst
 }
 
-// pcValue decodes a table of (value, pc) deltas: zigzag and plain varints, the value -1 before the first.
+// pcValue decodes a table of (value, pc) deltas: zigzag and plain varints, the value -1 before the
+// first.
 func pcValue(b []byte, entry, at, quantum uint64) (int32, bool) {
 	value, pc := int32(-1), entry
 	for first := true; ; first = false {

@@ -15,7 +15,8 @@ const (
 	maxKernelSymbols = 1 << 20
 	maxKernelNames   = 64 << 20
 
-	// kallsyms has no sizes: a function lasts until the next symbol. The last of a module, or of the kernel's text, is followed by a gap.
+	// kallsyms has no sizes: a function lasts until the next symbol. The last of a module, or of
+	// the kernel's text, is followed by a gap.
 	maxKernelFunction = 64 << 10
 )
 
@@ -34,7 +35,8 @@ type kernelSymbol struct {
 	code   bool
 }
 
-// Kernel reads /proc/kallsyms below root, "" for this machine's. Where the addresses are hidden it is an error that says what shows them.
+// Kernel reads /proc/kallsyms below root, "" for this machine's. Where the addresses are hidden it
+// is an error that says what shows them.
 func Kernel(root string) (*KernelTable, error) {
 	name := filepath.Join(root, "/proc/kallsyms")
 	f, err := os.Open(name)
@@ -58,7 +60,8 @@ func Kernel(root string) (*KernelTable, error) {
 
 var errHidden = errors.New("addresses are hidden")
 
-// parseKallsyms reads lines "ffffffff81000000 T _stext" and, of modules, "... t nf_hook\t[nf_tables]".
+// parseKallsyms reads lines "ffffffff81000000 T _stext" and, of modules, "... t
+// nf_hook\t[nf_tables]".
 func parseKallsyms(r io.Reader) (*KernelTable, error) {
 	k := &KernelTable{modules: []string{"kernel"}}
 	module := map[string]uint16{}
@@ -126,8 +129,8 @@ func parseKallsyms(r io.Reader) (*KernelTable, error) {
 	return k, nil
 }
 
-// kallsymsFields splits a line at spaces and tabs; the fourth field is empty where the kernel itself has the symbol. There are some 200 000
-// lines, read while the recorder begins.
+// kallsymsFields splits a line at spaces and tabs; the fourth field is empty where the kernel
+// itself has the symbol. There are some 200 000 lines, read while the recorder begins.
 func kallsymsFields(line []byte) (f [4][]byte, ok bool) {
 	for i := range f {
 		for len(line) > 0 && (line[0] == ' ' || line[0] == '\t') {
@@ -193,7 +196,8 @@ func (k *KernelTable) Lookup(addr uint64) Frame {
 	return fr
 }
 
-// Stack appends the frames of a stack, innermost first: of all but the first the address is where a call returns to, so the call before it is meant.
+// Stack appends the frames of a stack, innermost first: of all but the first the address is where a
+// call returns to, so the call before it is meant.
 func (k *KernelTable) Stack(pcs []uint64, dst []Frame) []Frame {
 	for i, pc := range pcs {
 		fr := k.Lookup(pc - min(uint64(i), 1))

@@ -145,7 +145,8 @@ func startTarget(t *testing.T, program string) (cmd *exec.Cmd, pcs []uint64, end
 	return cmd, pcs, end
 }
 
-// TestDeletedAndEnded names functions of a program that was deleted from the disk and has ended since.
+// TestDeletedAndEnded names functions of a program that was deleted from the disk and has ended
+// since.
 func TestDeletedAndEnded(t *testing.T) {
 	need.Linux(t)
 	self, err := os.Executable()
@@ -262,7 +263,8 @@ func TestKernelTable(t *testing.T) {
 	}
 }
 
-// TestSchedTable compares the table with the debug information of a program that this toolchain builds.
+// TestSchedTable compares the table with the debug information of a program that this toolchain
+// builds.
 func TestSchedTable(t *testing.T) {
 	need.Linux(t)
 	if testing.Short() {
@@ -306,7 +308,8 @@ func TestSchedTable(t *testing.T) {
 	}
 }
 
-// writable tells whether addr is in a writable mapping of the program, or in the one after, which is its zeroed data.
+// writable tells whether addr is in a writable mapping of the program, or in the one after, which
+// is its zeroed data.
 func writable(maps string, addr uint64, program string) bool {
 	of := false
 	for line := range strings.Lines(maps) {

@@ -28,7 +28,8 @@ type mapping struct {
 
 // parseMaps gives the executable mappings, ascending. What it gave before an error is good.
 func parseMaps(r io.Reader) ([]mapping, error) {
-	// The kernel hands out a page at a time and lets go of mmap_lock in between; a larger buffer changes nothing.
+	// The kernel hands out a page at a time and lets go of mmap_lock in between; a larger buffer
+	// changes nothing.
 	b := bufio.NewReaderSize(r, maxMapsLine)
 	var all []mapping
 	for n := 1; ; n++ {

@@ -7,8 +7,8 @@ const (
 	maxPages = 512 // 2 MiB
 )
 
-// paged keeps the pages of a file that were read: a look-up in Go's table is some twenty reads of a few bytes, most of them at the
-// same places. It is for one goroutine at a time.
+// paged keeps the pages of a file that were read: a look-up in Go's table is some twenty reads of a
+// few bytes, most of them at the same places. It is for one goroutine at a time.
 type paged struct {
 	r     io.ReaderAt
 	pages map[int64][]byte

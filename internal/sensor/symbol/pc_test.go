@@ -7,7 +7,8 @@ import (
 
 func funcPC(f any) uintptr { return reflect.ValueOf(f).Pointer() }
 
-// physical gives the caller's stack by the program counters alone, which runtime.CallersFrames expands.
+// physical gives the caller's stack by the program counters alone, which runtime.CallersFrames
+// expands.
 //
 //go:noinline
 func physical() []uintptr {

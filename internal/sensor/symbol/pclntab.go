@@ -7,7 +7,8 @@ import (
 	"io"
 )
 
-// pclntab is Go's own table of functions, which is there in stripped binaries too, in the four layouts it has had:
+// pclntab is Go's own table of functions, which is there in stripped binaries too, in the four
+// layouts it has had:
 //
 //	go12   1.2 to 1.15    functab of (pc, offset) words right after the header, offsets from the table's begin
 //	go116  1.16, 1.17     the header has the offsets of the parts
@@ -198,7 +199,8 @@ func (t *pclntab) nameAt(off uint64) string {
 	return readText(t.r, int64(at), size-at)
 }
 
-// names appends the functions that addr is in, innermost first: those inlined, then the one they were inlined into.
+// names appends the functions that addr is in, innermost first: those inlined, then the one they
+// were inlined into.
 func (t *pclntab) frames(addr uint64, dst []string) []string {
 	f, ok := t.find(addr)
 	if !ok {

@@ -80,7 +80,8 @@ func (t *Table) resolve(m *mapping, addr uint64) []Frame {
 	return []Frame{fr}
 }
 
-// load reads what tables a module has: Go's own, the full symbol table, that of an installed debug file, the exported symbols.
+// load reads what tables a module has: Go's own, the full symbol table, that of an installed debug
+// file, the exported symbols.
 func (t *Table) load(m *module) {
 	if m.ready {
 		return
@@ -99,7 +100,8 @@ func (t *Table) load(m *module) {
 	m.goTab, _ = readPclntab(m.im)
 }
 
-// loadFuncs reads symbol tables. Of a Go program they are asked only about what its own table lacks: C code.
+// loadFuncs reads symbol tables. Of a Go program they are asked only about what its own table
+// lacks: C code.
 func (t *Table) loadFuncs(m *module) {
 	if m.named {
 		return
@@ -126,7 +128,8 @@ func (t *Table) loadFuncs(m *module) {
 	add(m.im, ".dynsym")
 }
 
-// debugFile looks for the separate debug file of a build id, in the target's file system and in ours.
+// debugFile looks for the separate debug file of a build id, in the target's file system and in
+// ours.
 func (t *Table) debugFile(m *module) *image {
 	id := m.im.buildID
 	if len(id) < 6 {

@@ -19,8 +19,9 @@ const (
 	rereadMost = 16 * time.Second
 )
 
-// Table is the code of one process. It may be used by several goroutines. A first look-up in a file reads its symbols, which takes a second for
-// the largest: whoever empties a ring buffer should not be the one who looks up.
+// Table is the code of one process. It may be used by several goroutines. A first look-up in a file
+// reads its symbols, which takes a second for the largest: whoever empties a ring buffer should not
+// be the one who looks up.
 type Table struct {
 	mu   sync.Mutex
 	dir  string // /proc/PID
@@ -47,8 +48,8 @@ type space struct {
 
 type fileKey struct{ dev, inode uint64 }
 
-// New reads the memory map of a process and opens the files that it runs from, so that they can be read when it has ended. root is
-// where /proc is: "" this machine's. Close closes them.
+// New reads the memory map of a process and opens the files that it runs from, so that they can be
+// read when it has ended. root is where /proc is: "" this machine's. Close closes them.
 func New(pid int, root string) (*Table, error) {
 	t := &Table{
 		dir:   filepath.Join(root, "/proc", strconv.Itoa(pid)),
@@ -74,7 +75,8 @@ func (t *Table) Close() error {
 	return nil
 }
 
-// Exec tells that the process runs another program from a time on, in the clock that Stack's at is in.
+// Exec tells that the process runs another program from a time on, in the clock that Stack's at is
+// in.
 func (t *Table) Exec(at int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -83,8 +85,9 @@ func (t *Table) Exec(at int64) {
 	t.readMaps(t.cur) // what cannot be read names nothing
 }
 
-// Stack appends the frames of a user stack, innermost first, as far as they can be believed. Of all addresses but the first the call before it is meant. A
-// Go address may give several frames: those inlined there, and the function they were inlined into.
+// Stack appends the frames of a user stack, innermost first, as far as they can be believed. Of all
+// addresses but the first the call before it is meant. A Go address may give several frames: those
+// inlined there, and the function they were inlined into.
 func (t *Table) Stack(pcs []uint64, at int64, dst []Frame) []Frame {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -146,7 +149,8 @@ func (t *Table) look(s *space, addr uint64) []Frame {
 		n := len(s.maps)
 		t.readMaps(s)
 		m = s.mapped(addr)
-		// Somebody who runs from nowhere, a JIT's freed code for one, must not make us read forever.
+		// Somebody who runs from nowhere, a JIT's freed code for one, must not make us read
+		// forever.
 		if m == nil && len(s.maps) == n {
 			s.gap = min(2*s.gap, rereadMost)
 		} else {
@@ -180,7 +184,8 @@ func (s *space) mapped(addr uint64) *mapping {
 	return &s.maps[i]
 }
 
-// readMaps reads the map and opens what is new in it. What was mapped before and is not now remains known, unless something else is there.
+// readMaps reads the map and opens what is new in it. What was mapped before and is not now remains
+// known, unless something else is there.
 func (t *Table) readMaps(s *space) error {
 	s.read = t.now()
 	if s.gap == 0 {
@@ -280,14 +285,16 @@ func (t *Table) openFile(mod *module, m mapping) {
 	}
 }
 
-// isExe tells whether the open file is the process's program, where the map's device number does not tell (overlayfs, btrfs).
+// isExe tells whether the open file is the process's program, where the map's device number does
+// not tell (overlayfs, btrfs).
 func (t *Table) isExe(mod *module, exe string) bool {
 	a, err := os.Stat(exe)
 	b, err2 := mod.file.Stat()
 	return err == nil && err2 == nil && os.SameFile(a, b)
 }
 
-// openRegular opens a file of the target if it is a regular one: opening a device or a pipe may do something.
+// openRegular opens a file of the target if it is a regular one: opening a device or a pipe may do
+// something.
 func openRegular(name string) (*os.File, error) {
 	st, err := os.Stat(name)
 	if err != nil {
@@ -299,7 +306,8 @@ func openRegular(name string) (*os.File, error) {
 	return os.OpenFile(name, os.O_RDONLY|nonblock, 0)
 }
 
-// openBelow opens a file by its name in the target's mount namespace. Symbolic links that lead out of it are refused: they would be followed in ours.
+// openBelow opens a file by its name in the target's mount namespace. Symbolic links that lead out
+// of it are refused: they would be followed in ours.
 func openBelow(root, name string) (*os.File, error) {
 	r, err := os.OpenRoot(root)
 	if err != nil {

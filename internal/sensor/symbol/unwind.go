@@ -10,9 +10,10 @@ const (
 	maxRows    = 1 << 15 // kept of one file
 )
 
-// Unwind appends the addresses of a user stack, innermost first, from a copy of its innermost bytes: stack[0] is at r.SP. Unlike a chain of frame
-// pointers it lacks no caller, as far as the bytes reach and the code says where its callers are. Those addresses are for [Table.Exact]. amd64 only; elsewhere, and
-// in code that says nothing, it is r.IP alone.
+// Unwind appends the addresses of a user stack, innermost first, from a copy of its innermost
+// bytes: stack[0] is at r.SP. Unlike a chain of frame pointers it lacks no caller, as far as the
+// bytes reach and the code says where its callers are. Those addresses are for [Table.Exact]. amd64
+// only; elsewhere, and in code that says nothing, it is r.IP alone.
 func (t *Table) Unwind(r Regs, stack []byte, at int64, dst []uint64) []uint64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -56,7 +57,8 @@ func (t *Table) Unwind(r Regs, stack []byte, at int64, dst []uint64) []uint64 {
 		if m == nil {
 			break
 		}
-		// A copy of a stack whose bytes were not what the code said ends at the first address that no call returns to.
+		// A copy of a stack whose bytes were not what the code said ends at the first address that
+		// no call returns to.
 		if mod := m.mod; mod != nil && back > 0 {
 			if t.load(mod); mod.im != nil && mod.goTab == nil {
 				if linked, ok := mod.im.address(next - m.start + m.offset); ok && !mod.returns(linked) {
@@ -70,7 +72,8 @@ func (t *Table) Unwind(r Regs, stack []byte, at int64, dst []uint64) []uint64 {
 	return dst
 }
 
-// returns tells whether a call may return to an address. It remembers, as the same ones come again and again.
+// returns tells whether a call may return to an address. It remembers, as the same ones come again
+// and again.
 func (m *module) returns(linked uint64) bool {
 	may, ok := m.calls[linked]
 	if !ok {
