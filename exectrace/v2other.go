@@ -1,7 +1,7 @@
 package exectrace
 
-// other is run's cases for the events that are rare: it gives the index behind the arguments, and ranOut
-// where the event could be decoded but not placed.
+// other is run for the kinds of events that are rare. It decodes c's event, and gives the index behind
+// its arguments and what place says.
 func (w *worker) other(c *cursor, now Time) (int, int) {
 	d, i := c.d, c.i
 	var v [4]uint64
@@ -12,26 +12,31 @@ func (w *worker) other(c *cursor, now Time) (int, int) {
 	if i > len(d) {
 		return i, ranOn
 	}
-	switch c.typ {
-	case evGoStatus, evGoStatusStack, evGoSwitch, evGoSwitchDestroy, evGoCreateSyscall, evGCMarkAssistActive:
-		if v[0]-1 >= maxGo {
-			return pastEnd, ranOn
-		}
+	r := w.place(c, now, &v)
+	if r == ranBad {
+		return pastEnd, ranOn
 	}
-	on, onSlot := w.running(c)
-	ev := Event{
-		Time: now, G: on, On: on, M: c.m, P: ProcID(c.p), Proc: NoProc, Slot: onSlot, OnSlot: onSlot,
-	}
+	return i, r
+}
+
+// place checks that an event with the arguments v fits, changes states, and emits what it says.
+//
+// It returns ranOn, or ranStuck where the event must wait, ranOut where it could be decoded but not
+// placed, ranBad where no runtime writes such arguments.
+func (w *worker) place(c *cursor, now Time, v *[4]uint64) int {
 	switch c.typ {
 	case evGoStatus, evGoStatusStack:
-		return w.goStatus(c, now, v, i)
+		return w.goStatus(c, now, v)
 	case evProcStatus:
-		return w.procStatus(c, now, v, i)
+		return w.procStatus(c, now, v)
 	case evProcSteal:
-		return w.procSteal(c, now, v, i)
+		return w.procSteal(c, now, v)
 	case evGoSwitch, evGoSwitchDestroy:
-		return w.goSwitch(c, now, v, i)
+		return w.goSwitch(c, now, v)
 	case evGoCreateSyscall:
+		if v[0]-1 >= maxGo {
+			return ranBad
+		}
 		k, ok := w.ids.get(v[0])
 		if ok {
 			w.inconsistent(c, "a goroutine is created twice")
@@ -39,15 +44,18 @@ func (w *worker) other(c *cursor, now Time) (int, int) {
 			k = w.newG(v[0])
 		}
 		w.gs[k].status, w.gs[k].seq = goSyscall, 0
+		ev := w.event(c, now)
 		ev.G, ev.Slot, ev.Kind, ev.From, ev.To, ev.Reason = GoID(v[0]), k, KindGoroutine, NotExist, Syscall, ReasonCreate
 		c.g = int32(k)
+		w.emit(ev)
 	case evGoDestroySyscall:
 		if !w.mustRun(c, goSyscall) {
 			c.g = -1
-			return i, ranOut
+			return ranOut
 		}
 		if c.p >= 0 {
 			// The thread goes back to C: its P is as good as stolen.
+			ev := w.event(c, now)
 			ev.G, ev.Slot, ev.Kind, ev.Proc, ev.From, ev.To = NoGoroutine, NoSlot, KindProc, ProcID(c.p), Syscall, Idle
 			ev.Arg[0] = uint64(c.m)
 			w.emit(ev)
@@ -55,45 +63,53 @@ func (w *worker) other(c *cursor, now Time) (int, int) {
 		}
 		w.destroy(c, now, Syscall)
 		c.p = -1
-		return i, ranOn
-	case evSTWBegin:
-		ev.Kind, ev.Range, ev.Name, ev.Stack = KindRangeBegin, RangeSTW, stringID(v[0]), stackID(v[1])
-	case evSTWEnd:
-		ev.Kind, ev.Range = KindRangeEnd, RangeSTW
 	case evGCActive, evGCBegin, evGCEnd:
-		// Begin and end happen on different threads; their number is the whole trace's.
-		if w.gcSeen && v[0] != w.gcSeq+1 {
-			if !w.force {
-				return i, ranStuck
-			}
-			w.force = false
-			w.inconsistent(c, "a GC phase out of order")
-		}
-		w.gcSeen, w.gcSeq = true, v[0]
-		ev.G, ev.Slot, ev.Range = NoGoroutine, NoSlot, RangeGC
-		switch c.typ {
-		case evGCActive:
-			ev.Kind = KindRangeActive
-		case evGCBegin:
-			ev.Kind, ev.Stack = KindRangeBegin, stackID(v[1])
-		case evGCEnd:
-			ev.Kind = KindRangeEnd
-		}
+		return w.gc(c, now, v)
 	case evGCSweepActive:
 		if v[0] >= maxProc {
-			return pastEnd, ranOn
+			return ranBad
 		}
+		ev := w.event(c, now)
 		ev.G, ev.Slot, ev.Kind, ev.Range, ev.Proc = NoGoroutine, NoSlot, KindRangeActive, RangeSweep, ProcID(v[0])
-	case evGCSweepBegin:
-		ev.Kind, ev.Range, ev.Proc, ev.Stack = KindRangeBegin, RangeSweep, ProcID(c.p), stackID(v[0])
-	case evGCSweepEnd:
-		ev.Kind, ev.Range, ev.Proc, ev.Arg = KindRangeEnd, RangeSweep, ProcID(c.p), [2]uint64{v[0], v[1]}
+		w.emit(ev)
 	case evGCMarkAssistActive:
+		if v[0]-1 >= maxGo {
+			return ranBad
+		}
 		k, ok := w.ids.get(v[0])
 		if !ok {
 			k = w.newG(v[0])
 		}
+		ev := w.event(c, now)
 		ev.G, ev.Slot, ev.Kind, ev.Range = GoID(v[0]), k, KindRangeActive, RangeAssist
+		w.emit(ev)
+	default:
+		w.stateless(c, now, v)
+	}
+	return ranOn
+}
+
+// event is what most events on c have in common: the goroutine there is what they are about, and what
+// made them happen.
+func (w *worker) event(c *cursor, now Time) Event {
+	on, onSlot := w.running(c)
+	return Event{
+		Time: now, G: on, On: on, M: c.m, P: ProcID(c.p), Proc: NoProc, Slot: onSlot, OnSlot: onSlot,
+	}
+}
+
+// stateless emits the events that change the state of no goroutine and no P.
+func (w *worker) stateless(c *cursor, now Time, v *[4]uint64) {
+	ev := w.event(c, now)
+	switch c.typ {
+	case evSTWBegin:
+		ev.Kind, ev.Range, ev.Name, ev.Stack = KindRangeBegin, RangeSTW, stringID(v[0]), stackID(v[1])
+	case evSTWEnd:
+		ev.Kind, ev.Range = KindRangeEnd, RangeSTW
+	case evGCSweepBegin:
+		ev.Kind, ev.Range, ev.Proc, ev.Stack = KindRangeBegin, RangeSweep, ProcID(c.p), stackID(v[0])
+	case evGCSweepEnd:
+		ev.Kind, ev.Range, ev.Proc, ev.Arg = KindRangeEnd, RangeSweep, ProcID(c.p), [2]uint64{v[0], v[1]}
 	case evGCMarkAssistBegin:
 		ev.Kind, ev.Range, ev.Stack = KindRangeBegin, RangeAssist, stackID(v[0])
 	case evGCMarkAssistEnd:
@@ -118,17 +134,41 @@ func (w *worker) other(c *cursor, now Time) (int, int) {
 		ev.Kind, ev.Arg[0], ev.Name, ev.Arg[1], ev.Stack = KindLog, v[0], stringID(v[1]), uint64(stringID(v[2])), stackID(v[3])
 	default: // of an experiment
 		w.end.stats.Experimental++
-		return i, ranOn
+		return
 	}
 	w.emit(ev)
-	return i, ranOn
+}
+
+// gc emits the start, the end or the being underway of a GC cycle. Start and end are written by
+// different threads; their number is the whole trace's.
+func (w *worker) gc(c *cursor, now Time, v *[4]uint64) int {
+	if w.gcSeen && v[0] != w.gcSeq+1 {
+		if !w.force {
+			return ranStuck
+		}
+		w.force = false
+		w.inconsistent(c, "a GC phase out of order")
+	}
+	w.gcSeen, w.gcSeq = true, v[0]
+	ev := w.event(c, now)
+	ev.G, ev.Slot, ev.Range = NoGoroutine, NoSlot, RangeGC
+	switch c.typ {
+	case evGCActive:
+		ev.Kind = KindRangeActive
+	case evGCBegin:
+		ev.Kind, ev.Stack = KindRangeBegin, stackID(v[1])
+	case evGCEnd:
+		ev.Kind = KindRangeEnd
+	}
+	w.emit(ev)
+	return ranOn
 }
 
 // goStatus says what a goroutine does at the generation's beginning: it starts its numbers and, when it runs or is in
 // a syscall, binds it to its M.
-func (w *worker) goStatus(c *cursor, now Time, v [4]uint64, i int) (int, int) {
-	if v[2] == 0 || v[2] >= uint64(len(goStates)) {
-		return pastEnd, ranOn
+func (w *worker) goStatus(c *cursor, now Time, v *[4]uint64) int {
+	if v[0]-1 >= maxGo || v[2] == 0 || v[2] >= uint64(len(goStates)) {
+		return ranBad
 	}
 	k, ok := w.ids.get(v[0])
 	if !ok {
@@ -153,13 +193,13 @@ func (w *worker) goStatus(c *cursor, now Time, v [4]uint64, i int) (int, int) {
 		ev.M, ev.P = NoThread, NoProc
 	}
 	w.emit(ev)
-	return i, ranOn
+	return ranOn
 }
 
 // procStatus does the same for a P.
-func (w *worker) procStatus(c *cursor, now Time, v [4]uint64, i int) (int, int) {
+func (w *worker) procStatus(c *cursor, now Time, v *[4]uint64) int {
 	if v[0] >= maxProc || v[1] == 0 || v[1] >= uint64(len(procStates)) {
-		return pastEnd, ranOn
+		return ranBad
 	}
 	p := w.proc(v[0])
 	if p.status != 0 && p.status != uint8(v[1]) && !(v[1] == procAbandoned && p.status == procSyscall) {
@@ -181,18 +221,18 @@ func (w *worker) procStatus(c *cursor, now Time, v [4]uint64, i int) (int, int) 
 		c.p = int32(v[0])
 	}
 	w.emit(ev)
-	return i, ranOn
+	return ranOn
 }
 
 // procSteal takes a P from a thread in a syscall.
-func (w *worker) procSteal(c *cursor, now Time, v [4]uint64, i int) (int, int) {
+func (w *worker) procSteal(c *cursor, now Time, v *[4]uint64) int {
 	if v[0] >= maxProc {
-		return pastEnd, ranOn
+		return ranBad
 	}
 	p := w.proc(v[0])
 	if p.status != procSyscall && p.status != procAbandoned || p.seq+1 != v[1] {
 		if !w.force {
-			return i, ranStuck
+			return ranStuck
 		}
 		w.force = false
 		w.inconsistent(c, "a P is stolen out of order")
@@ -211,15 +251,18 @@ func (w *worker) procSteal(c *cursor, now Time, v [4]uint64, i int) (int, int) {
 	}
 	p.status, p.seq = procIdle, v[1]
 	w.emit(ev)
-	return i, ranOn
+	return ranOn
 }
 
 // goSwitch hands the M from one coroutine to another: the other is woken, this one waits or ends, the other runs.
-func (w *worker) goSwitch(c *cursor, now Time, v [4]uint64, i int) (int, int) {
+func (w *worker) goSwitch(c *cursor, now Time, v *[4]uint64) int {
+	if v[0]-1 >= maxGo {
+		return ranBad
+	}
 	k, ok := w.ids.get(v[0])
 	if !ok || w.gs[k].status != goWaiting || w.gs[k].seq+1 != v[1] {
 		if !w.force {
-			return i, ranStuck
+			return ranStuck
 		}
 		w.force = false
 		if !ok {
@@ -248,7 +291,7 @@ func (w *worker) goSwitch(c *cursor, now Time, v [4]uint64, i int) (int, int) {
 	ev.On, ev.OnSlot, ev.From, ev.To, ev.Reason = NoGoroutine, NoSlot, Runnable, Running, ReasonStart
 	w.emit(ev)
 	c.g = int32(k)
-	return i, ranOn
+	return ranOn
 }
 
 // emitSample hands out the next CPU sample.

@@ -5,6 +5,7 @@ const (
 	ranOn    = iota // the next event is later than the limit
 	ranOut          // the M has no more events
 	ranStuck        // the next event's number does not fit yet
+	ranBad          // the event's arguments are none that a runtime writes
 	sprinted        // the next event is not one of sprint's
 )
 

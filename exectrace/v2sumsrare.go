@@ -21,96 +21,15 @@ func (s *v2Sums) rare(m *v2SumM, typ byte, d []byte, i int, ts uint64) (int, boo
 	}
 	switch typ {
 	case evGoStart, evGoUnblock, evGoBlock, evGoStop, evGoSyscallBegin, evGoSyscallEnd:
-		return i, s.long(m, typ, v, val)
+		return i, s.long(m, typ, &v, val)
 	case evGoStatus, evGoStatusStack:
-		return i, s.goStatus(m, v, ts)
+		return i, s.goStatus(m, &v, ts)
 	case evProcStatus:
-		return i, s.procStatus(m, v, ts)
-	case evProcStart:
-		if v[0] >= maxProc || m.p != nil && !m.syscall {
-			return i, false
-		}
-		p := s.p(v[0])
-		p.acc[accPIdle] += val
-		p.acc[accPRunning] -= val
-		m.p, m.syscall = p, false
-	case evProcStop:
-		if m.p == nil {
-			return i, false
-		}
-		p := m.p
-		if m.syscall {
-			p.acc[accPSyscall] += val
-		} else {
-			p.acc[accPRunning] += val
-		}
-		p.acc[accPIdle] -= val
-		m.p, m.syscall = nil, false
-	case evProcSteal:
-		if v[0] >= maxProc {
-			return i, false
-		}
-		p := s.p(v[0])
-		if p.lost && v[1] == 1 {
-			p.acc[accPLost] += val
-		} else {
-			p.acc[accPSyscall] += val
-		}
-		p.acc[accPIdle] -= val
-		if v[2] == m.m {
-			m.p, m.syscall = nil, false
-		}
-		// Any other victim learns of it where its syscall ends blocked.
-	case evGoSyscallEndBlocked:
-		if m.g == nil && !s.pend(m) {
-			return i, false
-		}
-		g := m.g
-		g.acc[accSyscall] += val
-		g.acc[accRunnable] -= val
-		m.g = nil
-		if m.syscall {
-			m.p, m.syscall = nil, false
-		}
-	case evGoDestroy:
-		if m.g == nil {
-			return i, false
-		}
-		g := m.g
-		g.acc[accRunning] += val
-		g.end = ts
-		m.g = nil
-	case evGoDestroySyscall:
-		if m.g == nil && !s.pend(m) || m.p != nil {
-			return i, false // with a P, what becomes of it depends on the order
-		}
-		g := m.g
-		g.acc[accSyscall] += val
-		g.end = ts
-		m.g = nil
-	case evGoCreateSyscall:
-		g := s.ids.get(v[0])
-		if g.first != noTime || m.g != nil {
-			return i, false
-		}
-		g.first = ts
-		g.acc[accSyscall] -= val
-		m.g, m.fresh = g, false
-	case evGoSwitch, evGoSwitchDestroy:
-		if m.g == nil {
-			return i, false
-		}
-		cur, next := m.g, s.ids.get(v[0])
-		cur.acc[accRunning] += val
-		if typ == evGoSwitch {
-			cur.acc[accWaiting] -= val
-		} else {
-			cur.end = ts
-		}
-		next.acc[accWaiting] += val
-		next.acc[accRunning] -= val
-		m.g = next
-		s.n += 2
+		return i, s.procStatus(m, &v, ts)
+	case evProcStart, evProcStop, evProcSteal:
+		return i, s.proc(m, typ, &v, val)
+	case evGoSyscallEndBlocked, evGoDestroy, evGoDestroySyscall, evGoCreateSyscall, evGoSwitch, evGoSwitchDestroy:
+		return i, s.goroutine(m, typ, &v, ts)
 	case evGoCreate:
 		s.create(accRunnable, v[0], uint64(stackID(v[1])), ts)
 	case evGoCreateBlocked:
@@ -123,7 +42,7 @@ func (s *v2Sums) rare(m *v2SumM, typ byte, d []byte, i int, ts uint64) (int, boo
 		if typ == evSTWBegin {
 			k.kind, k.name, k.stack = KindRangeBegin, stringID(v[0]), stackID(v[1])
 		}
-		return i, s.mark(k)
+		s.mark(k)
 	case evGCActive, evGCBegin, evGCEnd:
 		k := mark{ts: ts, g: NoGoroutine, rng: RangeGC, kind: KindRangeActive}
 		if typ == evGCBegin {
@@ -131,7 +50,7 @@ func (s *v2Sums) rare(m *v2SumM, typ byte, d []byte, i int, ts uint64) (int, boo
 		} else if typ == evGCEnd {
 			k.kind = KindRangeEnd
 		}
-		return i, s.mark(k)
+		s.mark(k)
 	case evGCSweepActive:
 		s.sweep.active++
 		s.sweep.activeTicks += int64(ts)
@@ -168,8 +87,108 @@ func (s *v2Sums) rare(m *v2SumM, typ byte, d []byte, i int, ts uint64) (int, boo
 	return i, !s.bad
 }
 
+// proc adds up an event that only changes the state of a P.
+func (s *v2Sums) proc(m *v2SumM, typ byte, v *[4]uint64, val uint64) bool {
+	switch typ {
+	case evProcStart:
+		if v[0] >= maxProc || m.p != nil && !m.syscall {
+			return false
+		}
+		p := s.p(v[0])
+		p.acc[accPIdle] += val
+		p.acc[accPRunning] -= val
+		m.p, m.syscall = p, false
+	case evProcStop:
+		if m.p == nil {
+			return false
+		}
+		p := m.p
+		if m.syscall {
+			p.acc[accPSyscall] += val
+		} else {
+			p.acc[accPRunning] += val
+		}
+		p.acc[accPIdle] -= val
+		m.p, m.syscall = nil, false
+	case evProcSteal:
+		if v[0] >= maxProc {
+			return false
+		}
+		p := s.p(v[0])
+		if p.lost && v[1] == 1 {
+			p.acc[accPLost] += val
+		} else {
+			p.acc[accPSyscall] += val
+		}
+		p.acc[accPIdle] -= val
+		if v[2] == m.m {
+			m.p, m.syscall = nil, false
+		}
+		// Any other victim finds out where its syscall ends blocked.
+	}
+	return !s.bad
+}
+
+// goroutine adds up the rarer transitions of goroutines.
+func (s *v2Sums) goroutine(m *v2SumM, typ byte, v *[4]uint64, ts uint64) bool {
+	val := ts | one
+	switch typ {
+	case evGoSyscallEndBlocked:
+		if m.g == nil && !s.pend(m) {
+			return false
+		}
+		g := m.g
+		g.acc[accSyscall] += val
+		g.acc[accRunnable] -= val
+		m.g = nil
+		if m.syscall {
+			m.p, m.syscall = nil, false
+		}
+	case evGoDestroy:
+		if m.g == nil {
+			return false
+		}
+		g := m.g
+		g.acc[accRunning] += val
+		g.end = ts
+		m.g = nil
+	case evGoDestroySyscall:
+		if m.g == nil && !s.pend(m) || m.p != nil {
+			return false // with a P, what becomes of it depends on the order
+		}
+		g := m.g
+		g.acc[accSyscall] += val
+		g.end = ts
+		m.g = nil
+	case evGoCreateSyscall:
+		g := s.ids.get(v[0])
+		if g.first != noTime || m.g != nil {
+			return false
+		}
+		g.first = ts
+		g.acc[accSyscall] -= val
+		m.g, m.fresh = g, false
+	case evGoSwitch, evGoSwitchDestroy:
+		if m.g == nil {
+			return false
+		}
+		cur, next := m.g, s.ids.get(v[0])
+		cur.acc[accRunning] += val
+		if typ == evGoSwitch {
+			cur.acc[accWaiting] -= val
+		} else {
+			cur.end = ts
+		}
+		next.acc[accWaiting] += val
+		next.acc[accRunning] -= val
+		m.g = next
+		s.n += 2
+	}
+	return !s.bad
+}
+
 // long does what the hot loop does, for events that are too long for it.
-func (s *v2Sums) long(m *v2SumM, typ byte, v [4]uint64, val uint64) bool {
+func (s *v2Sums) long(m *v2SumM, typ byte, v *[4]uint64, val uint64) bool {
 	var g *sumG
 	switch typ {
 	case evGoStart, evGoUnblock:
@@ -223,14 +242,13 @@ func (s *v2Sums) long(m *v2SumM, typ byte, v [4]uint64, val uint64) bool {
 // maxMarks bounds the pauses and cycles of one generation.
 const maxMarks = 64 << 10
 
-func (s *v2Sums) mark(k mark) bool {
+func (s *v2Sums) mark(k mark) {
 	if len(s.marks) < maxMarks {
 		s.marks = append(s.marks, k)
 	}
-	return true
 }
 
-func (s *v2Sums) goStatus(m *v2SumM, v [4]uint64, ts uint64) bool {
+func (s *v2Sums) goStatus(m *v2SumM, v *[4]uint64, ts uint64) bool {
 	if v[2] == 0 || v[2] >= uint64(len(goStates)) {
 		return false
 	}
@@ -288,7 +306,7 @@ func (s *v2Sums) fold(o *v2SumM, g *sumG) {
 // accOf gives the accumulator of a status.
 var accOf = [...]uint8{goRunnable: accRunnable, goRunning: accRunning, goSyscall: accSyscall, goWaiting: accWaiting}
 
-func (s *v2Sums) procStatus(m *v2SumM, v [4]uint64, ts uint64) bool {
+func (s *v2Sums) procStatus(m *v2SumM, v *[4]uint64, ts uint64) bool {
 	if v[0] >= maxProc || v[1] == 0 || v[1] >= uint64(len(procStates)) {
 		return false
 	}
