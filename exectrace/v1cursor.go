@@ -244,7 +244,7 @@ func (c *v1Cursor) quick(data []byte, off int, typ uint8, values int, ts uint64)
 
 func (c *v1Cursor) exit(r *v1Rec) {
 	if real := r.a[2]; real != 0 && real < r.ts && !c.alone {
-		c.m.comeBack(real, r.a[0])
+		c.m.noteExit(real, r.a[0])
 		c.m.due = min(c.m.due, real)
 	}
 }
@@ -318,11 +318,11 @@ func (m *v1Merge) scout(l v1Late) {
 		switch b {
 		case v1GoSysExit | 3<<6:
 			if v[3] != 0 && v[3] < ts {
-				m.comeBack(v[3], v[1])
+				m.noteExit(v[3], v[1])
 			}
 		case v1GoSysExitLocal | 2<<6:
 			if v[2] != 0 && v[2] < ts {
-				m.comeBack(v[2], v[1])
+				m.noteExit(v[2], v[1])
 			}
 		}
 		off = n
@@ -342,8 +342,8 @@ func (m *v1Merge) scout(l v1Late) {
 // v1MaxExits bounds what is scouted: 16 MB. Beyond it an exit is told when its goroutine gets a P.
 const v1MaxExits = 1 << 20
 
-// comeBack notes when goroutine g came back from a syscall that had blocked.
-func (m *v1Merge) comeBack(ticks, g uint64) {
+// noteExit notes when goroutine g came back from a syscall that had blocked.
+func (m *v1Merge) noteExit(ticks, g uint64) {
 	if len(m.exits) < v1MaxExits {
 		m.exits.push(dueAt[uint64]{ticks, g})
 	}

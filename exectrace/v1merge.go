@@ -16,27 +16,6 @@ import (
 //  5. A syscall's exit stands in the file where the goroutine got a P. It is told when it happened: see v1Merge.exit.
 //  6. A syscall that blocked is known by the P's next event, GoSysBlock. The cursor has it in its chunk.
 
-// What a goroutine may be found in. It differs from State: a syscall that blocked is a wait.
-const (
-	v1Dead = iota
-	v1Runnable
-	v1Running
-	v1Waiting
-)
-
-// v1G is what the merge knows of a goroutine, by slot.
-type v1G struct {
-	last  uint64 // ticks of its last event
-	epoch uint32 // what is known is void when this is not the merge's
-	seq   uint32
-	entry uint32 // stack it was created with
-	p     int32  // index of the cursor it runs on
-	told  bool   // a batch's event or creation told whose slot it is
-	where uint8
-	state State
-	free  bool // its sequence number is not known, any will do
-}
-
 // v1Merge makes one stream of events of a trace. It belongs to one goroutine, and hands full blocks to flush.
 type v1Merge struct {
 	*v1Index
@@ -173,7 +152,11 @@ func (m *v1Merge) turn() {
 		if r.ts > m.due {
 			m.dueUntil(r.ts)
 		}
-		if !m.apply(c, r, r.ts == limit, false) {
+		turn := v1InTurn
+		if r.ts == limit {
+			turn = v1Tied
+		}
+		if !m.apply(c, r, turn) {
 			m.stuck(c)
 			return
 		}
@@ -253,7 +236,7 @@ func (m *v1Merge) stuck(c *v1Cursor) {
 		if o := m.ready(c, until); o >= 0 {
 			m.repaired++
 			m.next(m.heap[o])
-			if m.apply(c, &c.buf[c.i], false, false) {
+			if m.apply(c, &c.buf[c.i], v1InTurn) {
 				m.patience = 0
 				m.next(c)
 				return
@@ -263,7 +246,7 @@ func (m *v1Merge) stuck(c *v1Cursor) {
 		break
 	}
 	m.patience = 0
-	m.apply(c, &c.buf[c.i], false, true)
+	m.apply(c, &c.buf[c.i], v1Forced)
 	m.next(c)
 }
 
@@ -298,7 +281,7 @@ func (m *v1Merge) ready(c *v1Cursor, until uint64) int {
 		if r.ts > m.due {
 			m.dueUntil(r.ts)
 		}
-		if m.apply(o, r, false, false) {
+		if m.apply(o, r, v1InTurn) {
 			return best
 		}
 		after, afterIdx = r.ts, o.idx
@@ -346,7 +329,7 @@ func (m *v1Merge) dueUntil(ts uint64) {
 		case len(m.samples.heap) > 0 && m.samples.heap[0].ts == d:
 			m.sample(m.samples.next())
 		default:
-			m.exit(m.exits.pop())
+			m.exitDue(m.exits.pop())
 		}
 	}
 }

@@ -11,7 +11,7 @@ func (m *v1Merge) other(c *v1Cursor, r *v1Rec) {
 		m.endInit() // the runtime has introduced all goroutines and starts the world
 		m.metric(c, MetricGOMAXPROCS, r).Stack = StackID(r.stk)
 	case v1HeapAlloc:
-		if x := m.pack(m.here(c), OpHeapLive, c.slot, c, ReasonNone); x != nil {
+		if x := m.pack(m.holdsSlot(c), OpHeapLive, c.slot, c, ReasonNone); x != nil {
 			x.Arg, x.Name = uint32(r.a[0]), StringID(r.a[0]>>32)
 		} else {
 			m.metric(c, MetricHeapLive, r)
@@ -33,37 +33,37 @@ func (m *v1Merge) other(c *v1Cursor, r *v1Rec) {
 		c.state, c.epoch = e.To, m.epoch
 
 	case v1GCStart:
-		e := m.on(c, KindRangeBegin)
+		e := m.emitOn(c, KindRangeBegin)
 		e.Range, e.Stack = RangeGC, StackID(r.stk)
 	case v1GCDone:
-		m.on(c, KindRangeEnd).Range = RangeGC
+		m.emitOn(c, KindRangeEnd).Range = RangeGC
 	case v1STWStart:
 		m.stw, m.stwSlot = NoGoroutine, NoSlot
 		if c.g != 0 {
 			m.stw, m.stwSlot = c.g, c.slot
 		}
 		m.stwKind = v1Builtin | v1STWKind(m.version, r.a[0])
-		m.stop(c, KindRangeBegin)
+		m.emitSTW(c, KindRangeBegin)
 	case v1STWDone:
-		m.stop(c, KindRangeEnd)
+		m.emitSTW(c, KindRangeEnd)
 		m.stw, m.stwSlot, m.stwKind = NoGoroutine, NoSlot, v1Builtin
 	case v1SweepStart:
-		e := m.on(c, KindRangeBegin)
+		e := m.emitOn(c, KindRangeBegin)
 		e.Range, e.Proc, e.Stack = RangeSweep, ProcID(c.pid), StackID(r.stk)
 	case v1SweepDone:
-		e := m.on(c, KindRangeEnd)
+		e := m.emitOn(c, KindRangeEnd)
 		e.Range, e.Proc = RangeSweep, ProcID(c.pid)
 		e.Arg[0], e.Arg[1] = r.a[0], r.a[1]
 	case v1AssistStart:
-		m.own(c, KindRangeBegin, r).Range = RangeAssist
+		m.emitSelf(c, KindRangeBegin, r).Range = RangeAssist
 	case v1AssistDone:
-		m.own(c, KindRangeEnd, r).Range = RangeAssist
+		m.emitSelf(c, KindRangeEnd, r).Range = RangeAssist
 
 	case v1TaskCreate:
-		e := m.own(c, KindTaskBegin, r)
+		e := m.emitSelf(c, KindTaskBegin, r)
 		e.Arg[0], e.Arg[1], e.Name = r.a[0], r.a[1], StringID(r.a[2])
 	case v1TaskEnd:
-		m.own(c, KindTaskEnd, r).Arg[0] = r.a[0]
+		m.emitSelf(c, KindTaskEnd, r).Arg[0] = r.a[0]
 	case v1Region:
 		op := OpRegionBegin
 		switch r.a[1] {
@@ -74,14 +74,14 @@ func (m *v1Merge) other(c *v1Cursor, r *v1Rec) {
 			m.dropped++
 			return
 		}
-		if x := m.pack(m.here(c) && r.a[0]>>32 == 0, op, c.slot, c, ReasonNone); x != nil {
+		if x := m.pack(m.holdsSlot(c) && r.a[0]>>32 == 0, op, c.slot, c, ReasonNone); x != nil {
 			x.Arg, x.Name, x.Stack = uint32(r.a[0]), StringID(r.a[2]), StackID(r.stk)
 		} else {
-			e := m.own(c, opEvents[op].Kind, r)
+			e := m.emitSelf(c, opEvents[op].Kind, r)
 			e.Arg[0], e.Name = r.a[0], StringID(r.a[2])
 		}
 	case v1Log:
-		e := m.own(c, KindLog, r)
+		e := m.emitSelf(c, KindLog, r)
 		// The message stands in the file: where, until the block is handed out.
 		e.Arg[0], e.Arg[1], e.Name = r.a[0], r.a[2], StringID(r.a[1])
 
@@ -91,22 +91,23 @@ func (m *v1Merge) other(c *v1Cursor, r *v1Rec) {
 }
 
 func (m *v1Merge) metric(c *v1Cursor, k Metric, r *v1Rec) *Event {
-	e := m.on(c, KindMetric)
+	e := m.emitOn(c, KindMetric)
 	e.Metric, e.Arg[0] = k, r.a[0]
 	return e
 }
 
-// own gives an event of c's goroutine about itself.
-func (m *v1Merge) own(c *v1Cursor, k Kind, r *v1Rec) *Event {
-	e := m.on(c, k)
+// emitSelf gives an event of c's goroutine about itself.
+func (m *v1Merge) emitSelf(c *v1Cursor, k Kind, r *v1Rec) *Event {
+	e := m.emitOn(c, k)
 	e.G, e.Slot = e.On, e.OnSlot
 	e.Stack = StackID(r.stk)
 	return e
 }
 
-// stop tells of a stop-the-world, which is its initiator's whoever starts the world again.
-func (m *v1Merge) stop(c *v1Cursor, k Kind) {
-	e := m.on(c, k)
+// emitSTW gives an event of a stop-the-world. It is about the goroutine that stopped the world,
+// whichever starts it again.
+func (m *v1Merge) emitSTW(c *v1Cursor, k Kind) {
+	e := m.emitOn(c, k)
 	e.Range, e.Name = RangeSTW, StringID(m.stwKind)
 	e.G, e.Slot = m.stw, m.stwSlot
 }

@@ -10,17 +10,17 @@ func (m *v1Merge) sync() {
 	}
 	for ; m.out.synced < len(m.out.ev); m.out.synced++ {
 		e := &m.out.ev[m.out.synced]
-		m.tell(e.Slot, e.G)
-		m.tell(e.OnSlot, e.On)
+		m.introduce(e.Slot, e.G)
+		m.introduce(e.OnSlot, e.On)
 		b.Records = append(b.Records, e.whole(m.out.synced))
 	}
 }
 
-// tell notes whose number an event gives for slot. In a damaged trace that may be one whose slot another has by now, and
+// introduce notes whose number an event gives for slot. In a damaged trace that may be one whose slot another has by now, and
 // that one must be told of anew.
-func (m *v1Merge) tell(slot uint32, g GoID) {
+func (m *v1Merge) introduce(slot uint32, g GoID) {
 	if uint(slot) < uint(len(m.gs)) {
-		m.gs[slot].told = m.slots.goid[slot] == g
+		m.gs[slot].introduced = m.slots.goid[slot] == g
 	}
 }
 
@@ -33,12 +33,12 @@ func (m *v1Merge) pack(fits bool, op Op, slot uint32, c *v1Cursor, why Reason) *
 	if m.out.synced < len(m.out.ev) {
 		m.sync()
 	}
-	if slot != NoSlot && !m.gs[slot].told {
+	if slot != NoSlot && !m.gs[slot].introduced {
 		return nil
 	}
 	by := uint32(NoSlot)
 	if c.g != 0 && (op == OpWake || op == OpCreate) {
-		if by = c.slot; !m.here(c) || !m.gs[by].told {
+		if by = c.slot; !m.holdsSlot(c) || !m.gs[by].introduced {
 			return nil
 		}
 	}
@@ -54,8 +54,8 @@ func (m *v1Merge) pack(fits bool, op Op, slot uint32, c *v1Cursor, why Reason) *
 	return r
 }
 
-// here tells whether the slot of c's goroutine is still its own.
-func (m *v1Merge) here(c *v1Cursor) bool { return c.g == 0 || m.slots.goid[c.slot] == c.g }
+// holdsSlot reports whether the slot of c's goroutine is still its own.
+func (m *v1Merge) holdsSlot(c *v1Cursor) bool { return c.g == 0 || m.slots.goid[c.slot] == c.g }
 
 // v1InternRecords is v1Intern for records that are no events' of Other.
 func (t *Trace) v1InternRecords(records []Record) {
