@@ -119,7 +119,8 @@ func v1Scanned(data []byte, v Version) *v1Index {
 	return x
 }
 
-// walk reads records from off until the end or until one that cannot be one.
+// walk reads records from off on. It stops at the end of the file, or at a record that cannot be one:
+// then it gives that record's offset and why.
 func (s *v1Scan) walk(off int) (int, string) {
 	data := s.data
 	var p *v1Proc
@@ -132,71 +133,27 @@ func (s *v1Scan) walk(off int) (int, string) {
 		d := s.shapes[b]
 		off++
 		if p == nil && d.shape != shapeBatch {
-			return at, "no batch begins here"
+			return at, "no batch starts here"
 		}
+		why := ""
 		switch d.shape {
 		case shapeTimed:
 			if n, v := v1Quick(data, off, int(d.values)); n > 0 && b != v1GoSysExitLocal|2<<6 {
 				off = n
-				p.ts += v
-				p.n++
-				if p.n&31 == 0 {
-					p.ck[p.n>>5&3] = p.ts
-				}
+				p.step(v)
 				if !s.events {
-					s.events = true
-					if !p.opened {
-						s.open(p)
-					}
+					s.open(p)
 				}
 				continue
 			}
-			v, n := v1Uvarint(data, off)
-			if n == 0 || v > v1MaxDelta && -v > v1MaxSkew {
-				return at, "an event's time is damaged"
-			}
-			off = n
-			ts := p.ts
-			p.ts += v
-			p.n++
-			if p.n&31 == 0 {
-				p.ck[p.n>>5&3] = p.ts
-			}
-			if !p.opened {
-				s.open(p)
-			}
-			s.events = true
-			if b == v1GoSysExitLocal|2<<6 {
-				if _, n = v1Uvarint(data, off); n != 0 {
-					v, n = v1Uvarint(data, n)
-				}
-				if n == 0 {
-					return at, "an event is cut off"
-				}
-				off = n
-				s.exit(p, v, at, off, ts)
-				continue
-			}
-			for k := d.values; k > 1; k-- {
-				for {
-					if off >= len(data) {
-						return at, "an event is cut off"
-					}
-					c := data[off]
-					off++
-					if c < 0x80 {
-						break
-					}
-				}
-			}
+			off, why = s.timed(p, at)
 		case shapePrefixed:
 			size, n := v1Uvarint(data, off)
 			if n == 0 || size > v1MaxRecord || int(size) > len(data)-n {
 				return at, "an event is cut off"
 			}
 			off = n + int(size)
-			typ := b & 63
-			if typ == v1CPUSample {
+			if b&63 == v1CPUSample {
 				s.sample(data[n:off])
 				continue
 			}
@@ -205,83 +162,145 @@ func (s *v1Scan) walk(off int) (int, string) {
 				return at, "an event's time is damaged"
 			}
 			ts := p.ts
-			p.ts += v
-			p.n++
-			if p.n&31 == 0 {
-				p.ck[p.n>>5&3] = p.ts
-			}
-			if !p.opened {
+			p.step(v)
+			if !s.events {
 				s.open(p)
 			}
-			s.events = true
-			switch typ {
-			case v1GoSysExit:
-				for k := 0; k < 3 && n != 0; k++ {
-					v, n = v1Uvarint(data[:off], n)
-				}
-				if n != 0 {
-					s.exit(p, v, at, off, ts)
-				}
-			case v1Log:
-				size, n := v1Uvarint(data, off)
-				if n == 0 || size > v1MaxString || int(size) > len(data)-n {
+			if typ := b & 63; typ == v1GoSysExit {
+				s.sysExit(p, at, n, off, ts)
+			} else if typ == v1Log {
+				if off = v1Blob(data, off); off == 0 {
 					return at, "a log message is cut off"
 				}
-				off = n + int(size)
 			}
+			continue
 		case shapeBatch:
-			pid, ticks, n, ok := v1Header(data, at)
-			if !ok {
-				return at, "a batch's head is damaged"
+			if off, why = s.batch(at); why == "" {
+				p = &s.procs[s.p]
 			}
-			i, known := s.byPid[pid]
-			if !known && len(s.procs) >= v1MaxProcs {
-				return at, fmt.Sprintf("a batch of P %d is one P too many", pid)
-			}
-			s.closeBatch(at, false)
-			if !known {
-				i = len(s.procs)
-				s.byPid[pid] = i
-				s.procs = append(s.procs, v1Proc{pid: pid})
-			}
-			s.batches++
-			s.p, s.start = i, at
-			p = &s.procs[i]
-			p.ts = ticks
-			off = n
-		case shapeString:
-			id, n := v1Uvarint(data, off)
-			var size uint64
-			if n != 0 {
-				off = n
-				size, n = v1Uvarint(data, off)
-			}
-			if n == 0 || size > v1MaxString || int(size) > len(data)-n {
-				return at, "a string is cut off"
-			}
-			s.strings.put(id, int64(off))
-			off = n + int(size)
-		case shapeStack:
-			size, n := v1Uvarint(data, off)
-			if n == 0 || size > v1MaxRecord || int(size) > len(data)-n {
-				return at, "a stack is cut off"
-			}
-			off = n + int(size)
-			if id, n := v1Uvarint(data[:off], n); n != 0 {
-				s.stacks.put(id, int64(n))
-			}
-		case shapeUntimed:
-			v, n := v1Uvarint(data, off)
-			if n == 0 {
-				return at, "a record is cut off"
-			}
-			off = n
-			if b == v1Frequency && v >= v1MinFreq && v <= v1MaxFreq {
-				s.freq = v
-			}
+		case shapeString, shapeStack, shapeUntimed:
+			off, why = s.table(at)
 		default:
-			return at, fmt.Sprintf("%#02x begins no event", b)
+			why = fmt.Sprintf("%#02x starts no event", b)
 		}
+		if why != "" {
+			return at, why
+		}
+	}
+	return off, ""
+}
+
+// step goes on to p's next event, which is so many ticks behind the last.
+func (p *v1Proc) step(ticks uint64) {
+	p.ts += ticks
+	p.n++
+	if p.n&31 == 0 {
+		p.ck[p.n>>5&3] = p.ts
+	}
+}
+
+// timed reads the record at at that has a time and up to two values. It gives the index behind it, or
+// why it cannot be one; so do batch and table.
+func (s *v1Scan) timed(p *v1Proc, at int) (int, string) {
+	data, b, ts := s.data, s.data[at], p.ts
+	v, off := v1Uvarint(data, at+1)
+	if off == 0 || v > v1MaxDelta && -v > v1MaxSkew {
+		return at, "an event's time is damaged"
+	}
+	p.step(v)
+	if !s.events {
+		s.open(p)
+	}
+	if b == v1GoSysExitLocal|2<<6 {
+		_, n := v1Uvarint(data, off)
+		if n != 0 {
+			v, n = v1Uvarint(data, n)
+		}
+		if n == 0 {
+			return at, "an event is cut off"
+		}
+		s.exit(p, v, at, n, ts)
+		return n, ""
+	}
+	for k := s.shapes[b].values; k > 1; k-- {
+		for {
+			if off >= len(data) {
+				return at, "an event is cut off"
+			}
+			c := data[off]
+			off++
+			if c < 0x80 {
+				break
+			}
+		}
+	}
+	return off, ""
+}
+
+// sysExit looks at a prefixed syscall exit, whose values start at n and end at end.
+func (s *v1Scan) sysExit(p *v1Proc, at, n, end int, before uint64) {
+	var real uint64
+	for k := 0; k < 3 && n != 0; k++ {
+		real, n = v1Uvarint(s.data[:end], n)
+	}
+	if n != 0 {
+		s.exit(p, real, at, end, before)
+	}
+}
+
+// batch reads a batch's head and makes its P the current one.
+func (s *v1Scan) batch(at int) (int, string) {
+	pid, ticks, n, ok := v1Header(s.data, at)
+	if !ok {
+		return at, "a batch's head is damaged"
+	}
+	i, known := s.byPid[pid]
+	if !known && len(s.procs) >= v1MaxProcs {
+		return at, fmt.Sprintf("a batch of P %d is one P too many", pid)
+	}
+	s.closeBatch(at, false)
+	if !known {
+		i = len(s.procs)
+		s.byPid[pid] = i
+		s.procs = append(s.procs, v1Proc{pid: pid})
+	}
+	s.batches++
+	s.p, s.start = i, at
+	s.procs[i].ts = ticks
+	return n, ""
+}
+
+// table notes where a string or a stack is, and reads the clock's rate.
+func (s *v1Scan) table(at int) (int, string) {
+	data, b := s.data, s.data[at]
+	v, n := v1Uvarint(data, at+1) // a string's number, a stack's length, or the value
+	off := n
+	switch s.shapes[b].shape {
+	case shapeString:
+		var size uint64
+		if n != 0 {
+			size, n = v1Uvarint(data, off)
+		}
+		if n == 0 || size > v1MaxString || int(size) > len(data)-n {
+			return at, "a string is cut off"
+		}
+		s.strings.put(v, int64(off))
+		return n + int(size), ""
+	case shapeStack:
+		if n == 0 || v > v1MaxRecord || int(v) > len(data)-n {
+			return at, "a stack is cut off"
+		}
+		off = n + int(v)
+		if id, n := v1Uvarint(data[:off], n); n != 0 {
+			s.stacks.put(id, int64(n))
+		}
+		return off, ""
+	}
+	if n == 0 {
+		return at, "a record is cut off"
+	}
+	if b == v1Frequency && v >= v1MinFreq && v <= v1MaxFreq {
+		s.freq = v
 	}
 	return off, ""
 }
@@ -327,9 +346,13 @@ func v1Header(data []byte, off int) (pid int32, ticks uint64, end int, ok bool) 
 	return int32(v), ticks, end, end != 0 && ticks < 1<<63
 }
 
-// open notes the first event of a P, which may be the trace's. Only first events count: one damaged
-// batch head later on must not move the origin of time.
+// open notes the first event of a batch. The first of its P may be the trace's. Later batches do not
+// count: one damaged head must not move the origin of time.
 func (s *v1Scan) open(p *v1Proc) {
+	s.events = true
+	if p.opened {
+		return
+	}
 	p.opened = true
 	if s.first == 0 || p.ts < s.first {
 		s.first = p.ts

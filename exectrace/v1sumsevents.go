@@ -82,22 +82,9 @@ func (s *v1Sums) take(c *v1Cursor, p *v1SumP) bool {
 				}
 
 			case v1GoSysBlock:
-				if g == nil {
+				if !s.sysBlock(c, p, now) {
 					return false
 				}
-				begin := now
-				if s.n--; p.sysAt == p.n-1 {
-					begin = p.sys
-					s.n--
-				}
-				if val = s.rel(p.gid, Running, Syscall, begin); val == 0 {
-					return false
-				}
-				val |= one
-				g.acc[accRunning] += val
-				g.acc[accSyscall] -= val
-				s.proc(c, p, begin, Syscall)
-				p.g, p.gid = nil, 0
 
 			default:
 				if !s.rare(c, p, r, now) {
@@ -106,6 +93,30 @@ func (s *v1Sums) take(c *v1Cursor, p *v1SumP) bool {
 			}
 		}
 	}
+}
+
+// sysBlock takes the P from a goroutine in a syscall, which started with the event before if that was a
+// syscall's.
+func (s *v1Sums) sysBlock(c *v1Cursor, p *v1SumP, now Time) bool {
+	g := p.g
+	if g == nil {
+		return false
+	}
+	start := now
+	if s.n--; p.sysAt == p.n-1 {
+		start = p.sys
+		s.n--
+	}
+	val := s.rel(p.gid, Running, Syscall, start)
+	if val == 0 {
+		return false
+	}
+	val |= one
+	g.acc[accRunning] += val
+	g.acc[accSyscall] -= val
+	s.proc(c, p, start, Syscall)
+	p.g, p.gid = nil, 0
+	return true
 }
 
 // rare does the same for the kinds that are rarer.
