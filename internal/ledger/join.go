@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/whystall/whystall/exectrace"
 	"github.com/whystall/whystall/internal/account"
@@ -238,7 +237,7 @@ func (j *joiner) behindWhom(tid uint32, at int64) behind {
 	case !known:
 		i, b.detail = account.Instead{Who: "unknown", Kind: "unknown"}, j.detail("unknown")
 	default:
-		name := plainComm(t.Comm)
+		name := sched.PlainComm(t.Comm)
 		i, b.detail = account.Instead{Who: fmt.Sprintf("%s (pid %d)", name, t.PID), Kind: "neighbour"}, j.detail(name)
 		if t.Kernel {
 			i.Who = name
@@ -260,17 +259,6 @@ func (j *joiner) refOf(tid uint32) uint32 {
 		return b.ref
 	}
 	return whoUnknown
-}
-
-// plainComm is a command's name without the number of a CPU or worker that kernel threads have: "kworker", "ksoftirqd".
-func plainComm(comm string) string {
-	if i := strings.IndexByte(comm, '/'); i > 0 && strings.HasPrefix(comm, "k") {
-		return comm[:i]
-	}
-	if comm == "" {
-		return "unknown"
-	}
-	return comm
 }
 
 // woken looks at a goroutine that just became runnable: what it waited for may have been ready before.

@@ -222,7 +222,7 @@ func (j *joiner) together(dst []part, lo, hi int64) []part {
 		case sched.ProcessNone:
 			leaf = codeLatePoll
 		case sched.ProcessStopped:
-			dst = append(dst, part{lo: b, hi: e, leaf: codeAsleep, detail: j.detail(stopped)})
+			dst = append(dst, part{lo: b, hi: e, leaf: codeAsleep, detail: j.detail(sched.Stopped)})
 			continue
 		case sched.ProcessQueued:
 			from := len(dst)

@@ -68,7 +68,7 @@ func workOf(kern, user []kernel.Frame) work {
 		switch {
 		case i == 0 && (name == "pthread_spin_lock" || name == "sched_yield"):
 			return workSpin
-		case !systemModule(f.Module):
+		case !sched.SystemModule(f.Module):
 			return workOwn
 		case strings.HasPrefix(name, "pthread_create") || strings.HasPrefix(name, "nptl_") || name == "allocate_stack" || name == "advise_stack_range":
 			return workChurn

@@ -32,11 +32,11 @@ func (x *spanSum) add(k *sched.Timeline, tid uint32, at, ns int64, user uint32, 
 	if flag != "" {
 		x.flags[flag] += weight
 	}
-	if p := placeOf(k, user); p.Func != "" {
-		addSite(x.sites, p, ns)
+	if p := sched.PlaceOf(k, user); p.Func != "" {
+		addSite(x.sites, account.Site{Func: p.Func, File: p.Module}, ns)
 	}
 	t, _ := k.Name(tid, at)
-	x.by[plainComm(t.Comm)] += weight
+	x.by[sched.PlainComm(t.Comm)] += weight
 }
 
 // done fills in the lists; by: also that of threads.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/whystall/whystall/internal/account"
@@ -125,7 +124,7 @@ func threadSums(k *sched.Timeline, r *account.Kernel) {
 	by := map[uint32]*account.ThreadSum{}
 	short := map[uint32]int{}
 	space := map[uint32]int64{}
-	made := newThreadLives(k)
+	made := sched.NewLives(k)
 	disk := newSpanSum(&r.Disk)
 	let := letGoes{k: k, by: map[string]int64{}}
 	k.Each(r.Begin, r.End, func(tid uint32, s *sched.Stretch) {
@@ -141,7 +140,7 @@ func threadSums(k *sched.Timeline, r *account.Kernel) {
 			addBlock(r, s.Block, ns)
 		case sched.Queued:
 			t.QueuedNS += ns
-			if made.making(tid, s) {
+			if made.Making(tid, s) {
 				r.Churn.CreateNS += ns
 			}
 		case sched.Throttled:
@@ -178,7 +177,7 @@ func threadSums(k *sched.Timeline, r *account.Kernel) {
 	})
 	name := func(tid uint32) string {
 		t, _ := k.Name(tid, r.End)
-		return plainComm(t.Comm)
+		return sched.PlainComm(t.Comm)
 	}
 	for _, t := range by {
 		r.OnNS += t.OnNS
@@ -227,7 +226,7 @@ func neighbours(k *sched.Timeline, held map[uint32]int64, at int64) []account.Ne
 			continue
 		}
 		t, _ := k.Name(tid, at)
-		n := account.Neighbour{Comm: plainComm(t.Comm), PID: t.PID, Cgroup: t.Cgroup, Own: t.Target}
+		n := account.Neighbour{Comm: sched.PlainComm(t.Comm), PID: t.PID, Cgroup: t.Cgroup, Own: t.Target}
 		if t.Target {
 			n = account.Neighbour{Comm: behindOwn, PID: t.PID, Own: true}
 		}
@@ -260,8 +259,8 @@ func churn(k *sched.Timeline, r *account.Kernel) {
 			if t.Exit > t.Birth {
 				life = append(life, t.Exit-t.Birth)
 			}
-			if s := placeOf(k, t.User); s.Func != "" {
-				addSite(makers, s, 0)
+			if s := sched.PlaceOf(k, t.User); s.Func != "" {
+				addSite(makers, account.Site{Func: s.Func, File: s.Module}, 0)
 			}
 		}
 		if t.Exit != 0 {
@@ -331,33 +330,4 @@ func sitesOf(m map[string]*account.Site) []account.Site {
 		return cmp.Or(cmp.Compare(b.NS, a.NS), cmp.Compare(b.N, a.N), cmp.Compare(a.Func, b.Func))
 	})
 	return l[:min(len(l), topSpanSites)]
-}
-
-// placeOf is the program's function on a user stack: the innermost with a name that only passes nothing on.
-func placeOf(k *sched.Timeline, stack uint32) account.Site {
-	last, library := account.Site{}, account.Site{}
-	for _, f := range k.Stack(stack) {
-		if f.Func == "" {
-			continue
-		}
-		last = account.Site{Func: f.Func, File: f.Module}
-		switch {
-		case systemModule(f.Module):
-		case !sleepPlumbing(f.Func):
-			return last
-		case library.Func == "":
-			library = last
-		}
-	}
-	if library.Func != "" {
-		return library
-	}
-	return last
-}
-
-// systemModule tells of a module that it is the C library or the loader.
-func systemModule(module string) bool {
-	name := module[strings.LastIndexByte(module, '/')+1:]
-	return name == "kernel" || strings.HasPrefix(name, "libc.so") || strings.HasPrefix(name, "libc-") || strings.HasPrefix(name, "libpthread") ||
-		strings.HasPrefix(name, "ld-linux") || strings.HasPrefix(name, "ld-musl") || name == "[vdso]"
 }

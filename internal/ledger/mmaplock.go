@@ -25,11 +25,11 @@ func (l *letGoes) add(s *sched.Stretch) {
 	if s.Waker == 0 || !s.WakerTarget || s.ByInterrupt || call == "" {
 		return
 	}
-	p := placeOf(l.k, s.WakerUser)
+	p := sched.PlaceOf(l.k, s.WakerUser)
 	who := p.Func
-	if who == "" || systemModule(p.File) {
+	if who == "" || sched.SystemModule(p.Module) {
 		t, _ := l.k.Name(s.Waker, s.Whole.End)
-		who = plainComm(t.Comm)
+		who = sched.PlainComm(t.Comm)
 	}
 	if who = fmt.Sprintf("%s (%s)", who, call); len(l.by) < mostDetails || l.by[who] > 0 {
 		l.by[who] += s.Whole.End - s.Whole.Begin

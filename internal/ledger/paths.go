@@ -250,7 +250,7 @@ func (p *paths) preemptible(t *path, tid uint32, first int, lo, hi int64) {
 			told = min(told, max(lo, e.Begin-j.base))
 		case e.Begin >= j.base+lo:
 			total++
-			if f := placeOf(j.k, e.User); f.Func != "" {
+			if f := sched.PlaceOf(j.k, e.User); f.Func != "" {
 				if where[f.Func]++; where[f.Func] > where[best] || where[f.Func] == where[best] && f.Func < best {
 					best = f.Func
 				}

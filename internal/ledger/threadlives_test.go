@@ -40,7 +40,7 @@ switch t=8020000 cpu=0 tid=11 other=0 flags=target args=128
 	var making int64
 	sites := map[int64]string{}
 	k.Each(0, 9e6, func(tid uint32, s *sched.Stretch) {
-		if lives.making(tid, s) {
+		if lives.Making(tid, s) {
 			making += s.End - s.Begin
 		}
 		if s.Doing == sched.Blocked {

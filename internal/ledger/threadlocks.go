@@ -9,7 +9,6 @@ import (
 
 	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/sched"
-	"github.com/whystall/whystall/internal/unit"
 )
 
 const (
@@ -114,7 +113,7 @@ func (w *threadWalk) holders(r *account.Kernel, at map[uint64]int) {
 		if sites[n] == nil {
 			sites[n] = map[string]*account.Site{}
 		}
-		if name := sleepsIn(w.k, s); name != "" {
+		if name := sched.SleptFunc(w.k, s); name != "" {
 			addSite(sites[n], account.Site{Func: name}, s.Whole.End-s.Whole.Begin)
 		}
 		if !w.isLock(s) {
@@ -168,14 +167,14 @@ func (w *threadWalk) lockName(u *sched.Futex) string {
 		if fn == "" {
 			continue
 		}
-		if !systemModule(f.Module) {
-			if u.Kind == sched.FutexRuntime && sleepPlumbing(fn) {
+		if !sched.SystemModule(f.Module) {
+			if u.Kind == sched.FutexRuntime && sched.Plumbing(fn) {
 				continue
 			}
 			if u.Kind == sched.FutexRuntime {
 				return "runtime: " + strings.TrimPrefix(fn, "runtime.")
 			}
-			if !sleepPlumbing(fn) {
+			if !sched.Plumbing(fn) {
 				return fn // below the program's own code nothing tells of this lock
 			}
 			if library == "" {
@@ -197,23 +196,23 @@ func (w *threadWalk) lockName(u *sched.Futex) string {
 // waitSite is what a request's wait is called: the program's function that waits, else the lock's address or what the kernel was asked.
 func waitSite(k *sched.Timeline, s *sched.Stretch) string {
 	if s.Block == sched.BlockStopped {
-		return stopped
+		return sched.Stopped
 	}
 	name, maker, library := "", "", ""
 	for _, f := range k.Stack(s.User) {
 		switch {
 		case f.Func == "":
-		case sleepPlumbing(f.Func):
-			if library == "" && !systemModule(f.Module) {
+		case sched.Plumbing(f.Func):
+			if library == "" && !sched.SystemModule(f.Module) {
 				library = f.Func
 			}
-		case unit.ThreadRoot(f.Func) && (name != "" || library != ""):
+		case sched.ThreadRoot(f.Func) && (name != "" || library != ""):
 		default:
 			name = f.Func
-			if threadMakers[name] && systemModule(f.Module) {
+			if threadMakers[name] && sched.SystemModule(f.Module) {
 				maker = name
 			}
-			if !systemModule(f.Module) {
+			if !sched.SystemModule(f.Module) {
 				if maker != "" {
 					return maker + ", called by " + name
 				}
@@ -240,7 +239,7 @@ func waitSite(k *sched.Timeline, s *sched.Stretch) string {
 	if name != "" {
 		return name
 	}
-	return sleepsIn(k, s)
+	return sched.SleptFunc(k, s)
 }
 
 // frames are a stack's, for showing.

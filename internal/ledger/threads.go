@@ -284,7 +284,7 @@ func (t *threadPass) book(q *threadPiece, behind timeline.FuncID, who uint32, ns
 	}
 	if q.leaf == codeNoCPU {
 		c.add(acct, factBehind, t.j.refOf(who), ns)
-		if !unborn && t.walk.lives().making(q.tid, &q.at) {
+		if !unborn && t.walk.lives().Making(q.tid, &q.at) {
 			c.add(acct, factNewborn, 0, ns)
 		}
 	}

@@ -44,7 +44,7 @@ type threadWalk struct {
 	k      *sched.Timeline
 	out    func(*threadPiece)
 	stacks map[uint32]wakeStack
-	known  *threadLives
+	known  *sched.Lives
 	gotten map[uint64][]gotten // by futex, beside its releases
 	joiner uint32              // who gives back the stack of the thread that is told of, after its end
 
@@ -389,16 +389,16 @@ func (w *threadWalk) acquired(holder uint32, s *sched.Stretch, from, hi int64) i
 }
 
 // lives is read once it is asked for.
-func (w *threadWalk) lives() *threadLives {
+func (w *threadWalk) lives() *sched.Lives {
 	if w.known == nil {
-		w.known = newThreadLives(w.k)
+		w.known = sched.NewLives(w.k)
 	}
 	return w.known
 }
 
 // gone explains the time of a thread before its birth by who made it.
 func (w *threadWalk) gone(tid uint32, s *sched.Stretch) {
-	for _, l := range w.lives().of[tid] {
+	for _, l := range w.lives().Of[tid] {
 		if l.Birth == 0 {
 			continue
 		}

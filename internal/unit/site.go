@@ -400,7 +400,7 @@ func (f *finder) learnStack(st *threadStack, frames []kernel.Frame) {
 				st.asks, st.multi = b, m
 			}
 		}
-		if ThreadRoot(name) {
+		if sched.ThreadRoot(name) {
 			if i > 0 {
 				st.depth = i
 				sig, ok := f.sigs[b.String()]
@@ -427,16 +427,6 @@ func (f *finder) learnStack(st *threadStack, frames []kernel.Frame) {
 	}
 }
 
-// ThreadRoot knows what stands above a thread's own code.
-func ThreadRoot(name string) bool {
-	switch name {
-	case "start_thread", "clone", "clone3", "__clone", "__clone3", "__GI___clone3", "__clone_internal", "_start", "__libc_start_main",
-		"__libc_start_call_main", "__libc_start_main_impl":
-		return true
-	}
-	return strings.HasPrefix(name, "__libc_start_")
-}
-
 // entryBelow is the outermost function that is the program's own.
 func entryBelow(frames []kernel.Frame) string {
 	for i := len(frames) - 1; i >= 0; i-- {
@@ -446,7 +436,7 @@ func entryBelow(frames []kernel.Frame) string {
 			continue // the library's own work at a thread's begin or end
 		case name == "":
 			return ""
-		case LanguageFunc(name), strings.HasPrefix(name, "execute_native_thread_routine"), strings.HasPrefix(name, "thread_native_entry"),
+		case sched.LanguageFunc(name), strings.HasPrefix(name, "execute_native_thread_routine"), strings.HasPrefix(name, "thread_native_entry"),
 			strings.HasPrefix(name, "Thread::call_run"):
 			continue
 		}

@@ -1,4 +1,4 @@
-package unit
+package sched
 
 import "strings"
 
@@ -27,4 +27,14 @@ func LockFunc(name string) bool {
 		}
 	}
 	return false
+}
+
+// ThreadRoot knows what stands above a thread's own code.
+func ThreadRoot(name string) bool {
+	switch name {
+	case "start_thread", "clone", "clone3", "__clone", "__clone3", "__GI___clone3", "__clone_internal", "_start", "__libc_start_main",
+		"__libc_start_call_main", "__libc_start_main_impl":
+		return true
+	}
+	return strings.HasPrefix(name, "__libc_start_")
 }
