@@ -130,11 +130,11 @@ func (c *comparison) print(out io.Writer) {
 	}
 	fmt.Fprintln(out)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, strings.Repeat(" ", rowWidth)+"\tbase CPU s\ttree CPU s\tratio\t95 % interval\tmax RSS\tprivate\tpairs x runs\t\t")
+	fmt.Fprintln(w, strings.Repeat(" ", rowWidth)+"\tbase CPU s\ttree CPU s\tratio\t95 % interval\tmax RSS\tprivate\tpairs x runs\t")
 	failed := 0
 	for _, r := range c.Rows {
 		if r.NotMeasured != "" {
-			fmt.Fprintf(w, "%-*s\tnot measured: %s\t\n", rowWidth, r.Name, r.NotMeasured)
+			fmt.Fprintf(w, "%-*s\t  not measured: %s\n", rowWidth, r.Name, r.NotMeasured)
 			continue
 		}
 		state := "ok"
@@ -142,14 +142,14 @@ func (c *comparison) print(out io.Writer) {
 			failed++
 			state = "FAILS: " + r.Fails
 		}
-		fmt.Fprintf(w, "%-*s\t%.3f\t%.3f\t%.3f\t%s\t%s\t%s\t%d x %d\t%s\t\n", rowWidth, r.Name, r.BaseCPU, r.TreeCPU, r.Ratio, r.interval(), factor(r.RSS), factor(r.Private), len(r.Ratios), r.Runs, state)
+		fmt.Fprintf(w, "%-*s\t%.3f\t%.3f\t%.3f\t%s\t%s\t%s\t%d x %d\t  %s\n", rowWidth, r.Name, r.BaseCPU, r.TreeCPU, r.Ratio, r.interval(), factor(r.RSS), factor(r.Private), len(r.Ratios), r.Runs, state)
 	}
 	w.Flush()
 	fmt.Fprintf(out, "%d of %d rows fail; ratios are tree over base, less is better\n", failed, len(c.Rows))
 }
 
 // rowWidth aligns the names of rows to the left in a table which is aligned to the right.
-const rowWidth = 44
+const rowWidth = 48
 
 // factor prints a ratio of memory; 0 is one that was not measured.
 func factor(f float64) string {

@@ -17,7 +17,7 @@ type row struct {
 
 // sampleCPU is the CPU time that one sample is to take at least. Shorter work is repeated within
 // the sample, so that the clock's grain and one late timer do not decide.
-const sampleCPU = 300 * time.Millisecond
+const sampleCPU = 500 * time.Millisecond
 
 // caseRows are recordings that stand for a road through the program, the longest of their kind.
 var caseRows = []struct{ name, pattern string }{

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// writeAccuracy writes the table of what was verified to the file of -o, or to stdout.
+// writeAccuracy writes the table of what was verified, to the file of -o or to stdout.
 func writeAccuracy(rows []row, o verifyOptions, stdout io.Writer) error {
 	var b strings.Builder
 	release, _ := os.ReadFile("/proc/sys/kernel/osrelease")
@@ -88,7 +88,7 @@ func dash(s string) string {
 	return s
 }
 
-// verdicts sums those up that name the same roots, and are as right.
+// verdicts sums up the runs. Those with the same roots and the same faults are one entry.
 func (r *row) verdicts() string {
 	if r.skipped != "" {
 		return "skipped: " + r.skipped
@@ -138,7 +138,8 @@ func (r *row) verdicts() string {
 	return strings.Join(cells, "<br>")
 }
 
-// counted lists words, each once, the most frequent first, with how often it was said where that is not in all n runs.
+// counted lists each word once, the most frequent first. A number follows where it was not said in
+// all n runs.
 func counted(all []string, n int) string {
 	count := map[string]int{}
 	var words []string

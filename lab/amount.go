@@ -8,16 +8,17 @@ import (
 	"github.com/whystall/whystall/lab/witness"
 )
 
-// amount is what whystall explains by the expected root, held against what the witness saw: means over the runs in which the root was found.
+// amount compares what whystall explains by the expected root with what the witness saw. Both are
+// means over the runs in which the root was found.
 type amount struct {
-	kind      string // of the witness: latency, lost, rss; "" none
+	kind      string // of the witness: latency, lost, rss; "": there is none
 	explained float64
 	seen      float64
 	low, high float64 // what the witness saw in single runs
-	why       string  // it cannot be told, although there is a witness
+	why       string  // why the amount is not known, although there is a witness
 }
 
-// of compares a variant's runs with those of the variant without its trouble.
+// amountOf compares a variant's runs with those of the variant without its trouble.
 func amountOf(rows []row, r *row) (a amount) {
 	a.kind = cmp.Or(r.v.Amount, r.c.Amount)
 	if r.v.Root == "" || a.kind == "none" {
@@ -58,7 +59,8 @@ func amountOf(rows []row, r *row) (a amount) {
 	return a
 }
 
-// seen is what the witness saw lost in one run: in ns per slow request or, of memory, in bytes.
+// seen is what was lost in one run as the witness saw it: ns per slow request or, for memory,
+// bytes.
 func (v *verdict) seen(kind string, rows []row, base int) (float64, string) {
 	if kind == "lost" {
 		lost, ok := slowMean(v.witnessed, v.share, 2)
@@ -95,20 +97,22 @@ func (v *verdict) seen(kind string, rows []row, base int) (float64, string) {
 	return ill - sum/n, ""
 }
 
-// slowMean is a mean over the slowest share of requests, which are sorted: of what they took (1) or lost (2).
-func slowMean(all []witness.Request, share float64, of int) (float64, bool) {
+// slowMean is a mean over the slowest share of requests, which are sorted. column is 1 for what
+// they took, 2 for what they lost.
+func slowMean(all []witness.Request, share float64, column int) (float64, bool) {
 	n := min(len(all), max(1, int(share*float64(len(all))+0.5)))
 	if n == 0 {
 		return 0, false
 	}
 	sum := 0.0
 	for _, q := range all[:n] {
-		sum += float64(q[of])
+		sum += float64(q[column])
 	}
 	return sum / float64(n), true
 }
 
-// error is how wrong the amount is, as a part of what the witness saw; ok tells whether it can be said.
+// error is how wrong the amount is, as a part of what the witness saw. ok reports whether that is
+// known.
 func (a *amount) error() (part float64, ok bool) {
 	if a.kind == "" || a.why != "" || a.seen <= 0 || a.explained <= 0 {
 		return 0, false

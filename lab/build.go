@@ -17,36 +17,36 @@ import (
 
 // builder builds whystall and the programs of cases, each once.
 type builder struct {
-	dir string // of what it builds
-	say io.Writer
+	dir      string // for what it builds
+	progress io.Writer
 
 	mu   sync.Mutex
 	done map[string]*built // by program
 
-	prebuilt string // folder of programs that are there already: in a virtual machine, which has no Go
-	static   bool   // for such a machine
+	prebuilt string // folder of programs which are built already: in a virtual machine, which has no Go
+	static   bool   // link statically, for such a machine
 }
 
-// built is a program's binary, or why there is none.
+// built is a program's binary, or the reason why there is none.
 type built struct {
 	once sync.Once
 	file string
 	err  error
 }
 
-func newBuilder(dir string, say io.Writer, prebuilt string) *builder {
-	return &builder{dir: dir, say: say, done: map[string]*built{}, prebuilt: prebuilt}
+func newBuilder(dir string, progress io.Writer, prebuilt string) *builder {
+	return &builder{dir: dir, progress: progress, done: map[string]*built{}, prebuilt: prebuilt}
 }
 
-// all builds whystall, and the variants' programs beside each other: nothing is to be built while something is measured. Those that
-// cannot be built are told when their variant is run.
-func (b *builder) all(ctx context.Context, which []chosen) (whystall string, err error) {
+// all builds whystall, and then the programs of the variants side by side, as nothing may be built
+// while something is measured. A program that does not build is reported when its variant runs.
+func (b *builder) all(ctx context.Context, variants []chosen) (whystall string, err error) {
 	type program struct {
 		c    *Case
 		name string
 	}
 	programs := map[program]bool{}
-	for _, x := range which {
+	for _, x := range variants {
 		for _, p := range x.v.Start {
 			programs[program{x.c, p.Program}] = true
 		}
@@ -82,9 +82,9 @@ func (b *builder) whystall(ctx context.Context) (string, error) {
 // program builds a process' program:
 //
 //	""                  the case's folder, a Go package
-//	"clients"           the package that is common to cases
+//	"clients"           the package which the cases share
 //	":server"           the module in the case's folder server
-//	"go1.13.15:server"  the same with that toolchain, which is fetched on first use
+//	"go1.13.15:server"  the same with that toolchain, fetched on first use
 //	"server.cc"         a C++20 file in the case's folder
 func (b *builder) program(ctx context.Context, c *Case, program string) (string, error) {
 	name := c.Name + "/" + program
@@ -101,7 +101,7 @@ func (b *builder) program(ctx context.Context, c *Case, program string) (string,
 		case old && version == "":
 			return goBuild(ctx, "go", filepath.Join(c.Name, dir), out, ".")
 		case old:
-			tool, err := toolchain(ctx, version, b.say)
+			tool, err := toolchain(ctx, version, b.progress)
 			if err != nil {
 				return err
 			}
@@ -150,7 +150,7 @@ func (b *builder) build(name, dir string, make func(out string) error) (string, 
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}
-	fmt.Fprintf(b.say, "building %s ...\n", base)
+	fmt.Fprintf(b.progress, "building %s ...\n", base)
 	out := filepath.Join(dir, base)
 	return out, make(out)
 }
@@ -160,7 +160,7 @@ func goBuild(ctx context.Context, tool, dir, out, pkg string) error {
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if tool != "go" {
-		// An old toolchain knows neither go.work nor flags that are set for a newer one.
+		// An old toolchain knows neither go.work nor the flags of a newer one.
 		cmd.Env = append(cmd.Env, "GOENV=off", "GOFLAGS=", "GOTOOLCHAIN=local", "GOROOT="+filepath.Dir(filepath.Dir(tool)), "GO111MODULE=on", "GOEXPERIMENT=")
 	}
 	if b, err := cmd.CombinedOutput(); err != nil {
@@ -172,11 +172,12 @@ func goBuild(ctx context.Context, tool, dir, out, pkg string) error {
 	return nil
 }
 
-// toolchain gives the go command of a released version, such as go1.13.15, fetched through the module proxy.
-func toolchain(ctx context.Context, version string, say io.Writer) (string, error) {
-	fmt.Fprintf(say, "fetching the toolchain of %s, unless it is there (100 MB, once) ...\n", version)
+// toolchain gives the go command of a released version, such as go1.13.15. It is fetched through
+// the module proxy.
+func toolchain(ctx context.Context, version string, progress io.Writer) (string, error) {
+	fmt.Fprintf(progress, "fetching the toolchain of %s unless it is there already (100 MB, once) ...\n", version)
 	module := fmt.Sprintf("golang.org/toolchain@v0.0.1-%s.%s-%s", version, runtime.GOOS, runtime.GOARCH)
-	// Outside any module: the lab's own needs no such thing.
+	// Outside any module, so that no go.mod is involved.
 	cmd := exec.CommandContext(ctx, "go", "mod", "download", "-json", module)
 	cmd.Dir = os.TempDir()
 	out, err := cmd.Output()
@@ -184,7 +185,7 @@ func toolchain(ctx context.Context, version string, say io.Writer) (string, erro
 	if jsonErr := json.Unmarshal(out, &got); jsonErr != nil || got.Dir == "" {
 		return "", skip(fmt.Sprintf("the toolchain of %s cannot be fetched: %s", version, strings.TrimSpace(got.Error+fmt.Sprint(" ", errOr(err, jsonErr)))))
 	}
-	// The module cache keeps no modes.
+	// The module cache does not keep files executable.
 	for _, dir := range []string{"bin", "pkg/tool"} {
 		err := filepath.WalkDir(filepath.Join(got.Dir, dir), func(path string, d fs.DirEntry, err error) error {
 			if err == nil && d.Type().IsRegular() {
@@ -209,7 +210,7 @@ func errOr(a, b error) error {
 	return b
 }
 
-// skip is why a variant cannot run here.
+// skip is the reason why a variant cannot run here.
 type skip string
 
 func (s skip) Error() string { return "skipped: " + string(s) }

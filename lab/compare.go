@@ -29,34 +29,35 @@ func compare(w io.Writer, before, after *seen) {
 	row("server: CPU", cores(before), cores(after))
 	row("server: threads", fmt.Sprint(before.used.threads), fmt.Sprint(after.used.threads))
 	switches := func(n int64, x *seen) string {
-		if x.used.gone {
+		if x.used.ended {
 			return "over " + per(n, x)
 		}
 		return per(n, x)
 	}
 	row("server: switches, voluntary", switches(before.used.voluntary, before), switches(after.used.voluntary, after))
-	row("server: switches, involuntary", switches(before.used.inv, before), switches(after.used.inv, after))
+	row("server: switches, involuntary", switches(before.used.involuntary, before), switches(after.used.involuntary, after))
 	mib := func(n int64) string { return fmt.Sprintf("%.0f MiB", float64(n)/(1<<20)) }
 	row("server: memory", mib(before.resident), mib(after.resident))
 	row("server: minor faults", per(before.used.minor, before), per(after.used.minor, after))
 	row("server: major faults", per(before.used.major, before), per(after.used.major, after))
 	row("others' CPU", fmt.Sprintf("%.0f %%", 100*before.others), fmt.Sprintf("%.0f %%", 100*after.others))
-	if before.said == nil || after.said == nil {
+	if before.report == nil || after.report == nil {
 		return
 	}
-	// By whystall's word: nobody outside the process sees its pauses.
-	if len(before.said.pauses()) > 0 {
-		p, q := before.said.pauses(), after.said.pauses()
-		row("pauses: long ones", fmt.Sprintf("%.1f /s", float64(len(p))/before.said.seconds()), fmt.Sprintf("%.1f /s", float64(len(q))/after.said.seconds()))
+	// As whystall reports them: nobody outside the process sees its pauses.
+	if len(before.report.pauses()) > 0 {
+		p, q := before.report.pauses(), after.report.pauses()
+		row("pauses: long ones", fmt.Sprintf("%.1f /s", float64(len(p))/before.report.seconds()), fmt.Sprintf("%.1f /s", float64(len(q))/after.report.seconds()))
 		row("  longest", longest(p), longest(q))
 	}
-	fmt.Fprintf(w, "\n  whystall found before: %s; after: %s\n", before.said.roots(), after.said.roots())
+	fmt.Fprintf(w, "\n  whystall found before: %s; after: %s\n", before.report.roots(), after.report.roots())
 	if max(before.others, after.others) > busyShare {
-		fmt.Fprintf(w, "\n  Processes that have nothing to do with this case used a good part of the CPUs meanwhile: the figures, and\n  what whystall found, tell of them as well. On a machine with nothing else to do the case stands out.\n")
+		fmt.Fprintf(w, "\n  Processes which do not belong to this case used a good part of the CPUs meanwhile. They show in the figures\n  and in what whystall found. On a machine that does nothing else the case stands out.\n")
 	}
 }
 
-// pauses are the long stop-the-worlds and barriers, how long nothing else could go on in each.
+// pauses are the long stop-the-worlds and barriers: for how long each kept everything else from
+// running.
 func (r *report) pauses() (all []time.Duration) {
 	if r.Kernel != nil {
 		for _, b := range r.Kernel.Barriers {

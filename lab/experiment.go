@@ -13,12 +13,13 @@ import (
 	"time"
 )
 
-// An experiment runs a case's program in one way after the other, for each of which the published case has a figure.
+// experiment runs a case's program in several ways, one after the other. The published case has a
+// figure for each.
 type experiment struct {
 	intro   string
 	program string
 	unit    string
-	creates bool // the program tells how long the creation of threads took
+	creates bool // the program says how long the creation of threads took
 	rows    []experimentRow
 }
 
@@ -47,8 +48,8 @@ var experiments = map[string]experiment{
 			{"alone", []string{"{cpus}", "waiting", "0"}},
 			{"beside 5 000 that wait", []string{"{cpus}", "waiting", "5000"}},
 			{"beside 500 that yield", []string{"{cpus}", "yielding", "500"}},
-			{"beside 500 that look 60 us, yield", []string{"{cpus}", "yielding", "500", "60"}},
-			{"beside 60 that look 40 us, sleep", []string{"{cpus}", "polling", "60", "40"}},
+			{"beside 500: look 60 us, yield", []string{"{cpus}", "yielding", "500", "60"}},
+			{"beside 60: look 40 us, sleep", []string{"{cpus}", "polling", "60", "40"}},
 		},
 	},
 }
@@ -72,11 +73,11 @@ func experimentArgs(ctx context.Context, o options, args []string) int {
 	return o.ended(ctx, c.Name, err)
 }
 
-// measured is what one way gave.
+// measured is the result of one way.
 type measured struct {
 	seen
-	glance   float64 // threads in state R, read one after another as top does, mean of the glances
-	runnable float64 // of the whole machine, as the kernel counts at one instant, mean
+	glance   float64 // threads in state R, read one after another as top does; the mean of the glances
+	runnable float64 // threads of the machine which run or could, at one instant; the mean
 }
 
 // tryAll runs the ways, each for d, and prints their table and plots.
@@ -113,8 +114,8 @@ func tryAll(ctx context.Context, b *builder, c *Case, e experiment, d time.Durat
 		}
 		row(r.name, fmt.Sprintf("%.2f", cores(m)), fmt.Sprintf("%.0f", rate(m)), p50, p99, created50, created99, fmt.Sprintf("%.0f", m.glance), fmt.Sprintf("%.0f", m.runnable))
 	}
-	fmt.Fprintf(w, "\n  running, a glance: threads of the process in state R, read one after another as top does; in fact: those that\n"+
-		"  run or want to at one instant, on the whole machine (/proc/loadavg).\n")
+	fmt.Fprintf(w, "\n  running, a glance: threads of the process in state R, read one after another as top does; in fact: threads\n"+
+		"  of the whole machine that run or want to run at one instant (/proc/loadavg).\n")
 	plot(w, "CPUs used", e.rows, all, cores, "%.2f")
 	plot(w, e.unit+"/s", e.rows, all, rate, "%.0f")
 	if !e.creates {
@@ -167,7 +168,8 @@ func tryOne(ctx context.Context, program string, r experimentRow, d time.Duratio
 	return &m, nil
 }
 
-// glances looks at a process five times a second as top does, and between that at what the kernel counts, until stop.
+// glances reads the states of a process' threads five times a second, as top does, until stop is
+// closed. In between it reads what the kernel counts.
 func glances(pid int, stop <-chan struct{}) (glance, runnable float64) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -186,7 +188,7 @@ func glances(pid int, stop <-chan struct{}) (glance, runnable float64) {
 			if f := strings.Fields(string(b)); len(f) > 3 {
 				running, _, _ := strings.Cut(f[3], "/")
 				k, _ := strconv.Atoi(running)
-				runnable += float64(max(0, k-1)) // without us, who ask
+				runnable += float64(max(0, k-1)) // without this thread
 				instants++
 			}
 		}
@@ -205,7 +207,7 @@ func runningNow(pid int) (n int) {
 	return n
 }
 
-// plot draws a bar a row, the largest over the whole width.
+// plot draws one bar for each row. The largest has the whole width.
 func plot(w io.Writer, title string, rows []experimentRow, all []*measured, value func(*measured) float64, format string) {
 	const width = 48
 	top := 0.0

@@ -17,7 +17,7 @@ import (
 	"github.com/whystall/whystall/lab/witness"
 )
 
-// report is what is read of whystall's.
+// report is the part of whystall's report which the lab reads.
 type report struct {
 	Recording struct {
 		BeginUTC *time.Time `json:"begin_utc"`
@@ -55,31 +55,32 @@ type found struct {
 	}
 }
 
-// busyShare is how much of the CPUs others may use before that counts as a trouble of its own.
+// busyShare is which share of the CPUs others may use before that counts as a trouble of its own.
 const busyShare = 0.1
 
-// verdict is what was said of one run, and what is known of it.
+// verdict is what whystall said about one run, and what the lab knows about it.
 type verdict struct {
 	causes []string // roots, ranked
 	under  []string // mechanisms
 	grade  string   // of the first root
-	forbid []string // named although they must not be
+	forbid []string // named, although they must not be
 	missed bool
 	ok     bool
 	err    string
 
 	explains  float64           // of the expected root, ns per slow request
 	bytes     float64           // of the expected root
-	share     float64           // of whystall's slow requests among all
-	slow      float64           // what these took each, in ns
-	witnessed []witness.Request // that began and ended while whystall recorded, the slowest first
-	resident  int64             // of the server, when it was recorded
+	share     float64           // of the requests: those which whystall calls slow
+	slow      float64           // their mean, in ns
+	witnessed []witness.Request // which started and ended while whystall recorded, the slowest first
+	resident  int64             // the server's memory when it was recorded, in bytes
 
-	others float64       // share of the CPUs that was used by who does not belong to the lab
-	after  time.Duration // from the recording's end to the verdict
+	others float64       // share of the CPUs that processes outside the lab used
+	after  time.Duration // from the end of the recording to the verdict
 }
 
-// judge runs a variant and has whystall diagnose its server as a stranger's process. The recording is left in caseFile.
+// judge runs a variant and has whystall diagnose its server as a stranger's process. The recording
+// is left in caseFile.
 func judge(ctx context.Context, b *builder, whystall string, x chosen, record time.Duration, caseFile string) (got verdict, err error) {
 	s, err := set(ctx, b, x.c, x.v)
 	if err != nil {
@@ -120,22 +121,25 @@ func judge(ctx context.Context, b *builder, whystall string, x chosen, record ti
 	return got, nil
 }
 
-// others begins to watch what processes that are neither the variant's nor whystall use; what it gives tells their share of the CPUs since.
+// others starts to watch processes which are neither the variant's nor whystall. The function which
+// it gives returns their share of the CPUs since then.
 func (s *stage) others() func() float64 {
-	begun, all, own := time.Now(), busy()-ofKernel(), s.own()
+	started, all, lab := time.Now(), busyCPU()-kernelCPU(), s.labCPU()
 	return func() float64 {
-		used := (busy() - ofKernel() - all) - (s.own() - own)
-		return max(0, float64(used)/float64(time.Since(begun))/float64(runtime.NumCPU()))
+		used := (busyCPU() - kernelCPU() - all) - (s.labCPU() - lab)
+		return max(0, float64(used)/float64(time.Since(started))/float64(runtime.NumCPU()))
 	}
 }
 
-// read judges a report: the root must be first, and nothing may be named, as a root or below one, that is forbidden.
+// read judges a report. The root must be first, and no forbidden cause may be named, be it as a
+// root or below one.
 func (got *verdict) read(r *report, v *Variant) {
-	// On a machine that others use, waiting for them is no false alarm; nor is what comes of it.
+	// On a machine which others use it is no false alarm that threads wait for them; nor is what
+	// follows from that.
 	forgiven := func(f *found) bool {
 		return got.others > busyShare && (f.Cause == "cpu-contention" || f.BecauseOf == "cpu-contention")
 	}
-	first := "" // root, without what is forgiven
+	first := "" // the first root that is not forgiven
 	for i := range r.Findings {
 		f := &r.Findings[i]
 		if f.BecauseOf != "" {
@@ -163,7 +167,7 @@ func (got *verdict) read(r *report, v *Variant) {
 	got.ok = !got.missed && len(got.forbid) == 0
 }
 
-// see takes of what the witness saw what whystall could see as well.
+// see takes from the witness what whystall could see as well.
 func (got *verdict) see(r *report, figures []witness.Figures) {
 	if r.Requests.Count > 0 {
 		got.share = float64(r.Requests.Slow) / float64(r.Requests.Count)
@@ -183,7 +187,7 @@ func (got *verdict) see(r *report, figures []witness.Figures) {
 	slices.SortFunc(got.witnessed, func(a, b witness.Request) int { return int(b[1] - a[1]) })
 }
 
-// words says a verdict in a line.
+// words prints a verdict in one line.
 func (got *verdict) words() string {
 	if got.err != "" {
 		return "failed: " + got.err
@@ -198,7 +202,7 @@ func (got *verdict) words() string {
 	return s + got.wrong()
 }
 
-// wrong says what is wrong about a verdict; "" nothing.
+// wrong says what is wrong about a verdict; "": nothing.
 func (got *verdict) wrong() (s string) {
 	if got.missed {
 		s = "; MISSED"
@@ -209,12 +213,12 @@ func (got *verdict) wrong() (s string) {
 	return s
 }
 
-// caseName is a file for a recording, in a folder of the lab's own.
+// caseName names a file for a recording, in one of the lab's own folders.
 func caseName(dir string, x chosen) string {
 	return filepath.Join(dir, fmt.Sprintf("%s.%s-%d.case", x.c.Name, x.v.Name, time.Now().UnixNano()))
 }
 
-// keep moves a recording out of the lab's folder, which may be on another disk.
+// keep copies a recording out of the lab's folder, which may be on another disk.
 func keep(from, to string) error {
 	b, err := os.ReadFile(from)
 	if err == nil {

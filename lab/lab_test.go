@@ -54,7 +54,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A verdict is judged by the root that is first, and by what is named at all.
+// A verdict is judged by its first root, and by everything that it names.
 func TestJudge(t *testing.T) {
 	ill := Variant{Root: "a", May: []string{"b"}, Never: []string{"*"}}
 	healthy := Variant{Never: []string{"*"}}
@@ -79,8 +79,8 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// ours is the CPU time of this process and of all it has started that has ended.
-func ours() (sum time.Duration) {
+// labCPU is the CPU time of this process, and of those of its children which have ended.
+func labCPU() (sum time.Duration) {
 	for _, who := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} {
 		var r syscall.Rusage
 		syscall.Getrusage(who, &r)
@@ -89,13 +89,14 @@ func ours() (sum time.Duration) {
 	return sum
 }
 
-// diagnosed runs a variant and gives whystall's report of it as far as this test reads it, and what share of the CPUs others used.
+// diagnosed runs a variant. It gives what these tests read of whystall's report, and the share of
+// the CPUs which others used.
 func diagnosed(t *testing.T, variant string) (causes []string, requests int64, others float64) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	begun, all, own := time.Now(), busy()-ofKernel(), ours()
+	started, all, lab0 := time.Now(), busyCPU()-kernelCPU(), labCPU()
 	defer func() {
-		others = float64(busy()-ofKernel()-all-(ours()-own)) / float64(time.Since(begun)) / float64(runtime.NumCPU())
+		others = float64(busyCPU()-kernelCPU()-all-(labCPU()-lab0)) / float64(time.Since(started)) / float64(runtime.NumCPU())
 	}()
 	if status := lab(t.Context(), []string{"run", "sched-latency", "--variant", variant, "--for", "5s", "--format", "json"}, &stdout, &stderr); status != 0 {
 		t.Fatalf("status %d\n%s%s", status, &stderr, &stdout)
@@ -112,17 +113,17 @@ func diagnosed(t *testing.T, variant string) (causes []string, requests int64, o
 		t.Fatalf("%v\n%s", err, &stdout)
 	}
 	for _, f := range report.Findings {
-		if f.BecauseOf == "" && f.Cause != "cpu-contention" { // which is true where others use the machine
+		if f.BecauseOf == "" && f.Cause != "cpu-contention" { // it is true where others use the machine
 			causes = append(causes, f.Cause)
 		}
 	}
 	return causes, report.Requests.Count, 0
 }
 
-// needQuiet skips where others used the machine, of which a verdict tells.
+// needQuiet skips where others used the machine, as that shows in a verdict.
 func needQuiet(t *testing.T, others float64, causes []string) {
 	t.Helper()
-	need(t, "quiet", others <= busyShare, fmt.Sprintf("others used %.0f %% of the CPUs, so that a verdict tells of them: %v", 100*others, causes))
+	need(t, "quiet", others <= busyShare, fmt.Sprintf("others used %.0f %% of the CPUs, and that shows in a verdict: %v", 100*others, causes))
 }
 
 func TestIll(t *testing.T) {
@@ -143,7 +144,8 @@ func TestCured(t *testing.T) {
 	}
 }
 
-// TestStopped interrupts a run once its processes serve: it ends, and leaves neither them nor its files.
+// TestStopped interrupts a run once its processes serve. It ends, and leaves neither processes nor
+// files.
 func TestStopped(t *testing.T) {
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)
@@ -168,7 +170,7 @@ func TestStopped(t *testing.T) {
 	}
 }
 
-// watched tells when a word was written.
+// watched closes seen when a word is written.
 type watched struct {
 	bytes.Buffer
 	word string
@@ -195,7 +197,8 @@ func (w *watched) pids() (pids []string) {
 	return pids
 }
 
-// TestOrphan: a process of a case ends with its standard input, so with the lab, however that ends.
+// TestOrphan: a process of a case ends with its standard input, and so with the lab, however the
+// lab ends.
 func TestOrphan(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "sched-latency")
 	if err := goBuild(t.Context(), "go", ".", program, "./sched-latency"); err != nil {

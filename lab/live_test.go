@@ -19,8 +19,8 @@ import (
 	"time"
 )
 
-// need skips a test that this machine cannot run, or fails it where WHYSTALL_REQUIRE lists what is lacking, as the main module's
-// tests do.
+// need skips a test which this machine cannot run. Like the main module's tests, it fails the test
+// where WHYSTALL_REQUIRE lists what is missing.
 func need(t *testing.T, feature string, has bool, why string) {
 	t.Helper()
 	if has {
@@ -34,7 +34,7 @@ func need(t *testing.T, feature string, has bool, why string) {
 	t.Skipf("needs %s: %s", feature, why)
 }
 
-// labReady builds whystall, and skips where it cannot see what live verdicts take.
+// labReady builds whystall, and skips where it cannot record what live verdicts need.
 func labReady(t *testing.T) (*builder, string) {
 	t.Helper()
 	if testing.Short() {
@@ -66,7 +66,7 @@ func labReady(t *testing.T) (*builder, string) {
 	return b, whystall
 }
 
-// expect runs a variant and wants a right verdict.
+// expect runs a variant, and fails where the verdict is wrong.
 func expect(t *testing.T, b *builder, whystall, name, variant string) {
 	t.Helper()
 	cases, err := loadCases()
@@ -85,7 +85,8 @@ func expect(t *testing.T, b *builder, whystall, name, variant string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// How ill it is differs from one time to the next, and there may be nothing to find: as the clients saw it.
+		// How ill a service is differs from run to run. Where the clients saw nothing, there is
+		// nothing to find.
 		seen, _ := slowMean(got.witnessed, got.share, 1)
 		if !got.missed || seen >= evident {
 			break
@@ -93,17 +94,17 @@ func expect(t *testing.T, b *builder, whystall, name, variant string) {
 		t.Logf("%s/%s: %s; but the clients' slowest requests took %.1f ms", name, variant, got.words(), seen/1e6)
 	}
 	if !got.ok {
-		need(t, "quiet", got.others <= busyShare, fmt.Sprintf("others used %.0f %% of the CPUs, so that a verdict tells of them: %s", 100*got.others, got.words()))
+		need(t, "quiet", got.others <= busyShare, fmt.Sprintf("others used %.0f %% of the CPUs, and that shows in a verdict: %s", 100*got.others, got.words()))
 	}
 	if t.Logf("%s/%s: %s", name, variant, got.words()); !got.ok {
 		t.Errorf("%s/%s: the verdict is wrong", name, variant)
 	}
 }
 
-// evident is how long slow requests take at least, in ns, where there must be something to find.
+// evident is how long, in ns, the slow requests take where there must be something to find.
 const evident = 40e6
 
-// TestLive is the quick part of verify.
+// TestLive runs the quick part of verify.
 func TestLive(t *testing.T) {
 	b, whystall := labReady(t)
 	for _, name := range []string{"gomaxprocs-over-quota/ill", "lock-contention/like-slow-downstream"} {
@@ -112,7 +113,8 @@ func TestLive(t *testing.T) {
 	}
 }
 
-// TestRenamed gives programs of the lab other names for everything, processes and URLs included: whystall must not know them.
+// TestRenamed gives everything in the lab's programs another name, processes and URLs included.
+// Whystall must not depend on names.
 func TestRenamed(t *testing.T) {
 	b, whystall := labReady(t)
 	for name, at := range map[string]string{"lock-contention": "", "gomaxprocs-over-quota": "server"} {
@@ -129,7 +131,8 @@ func TestRenamed(t *testing.T) {
 
 var urlPath = regexp.MustCompile(`^"/[a-z]+"$`)
 
-// renamed builds a case's program, one package in its folder at, with other identifiers, paths and file names.
+// renamed builds a case's program, one package in its folder at, with other identifiers, paths and
+// file names.
 func renamed(t *testing.T, name, at, out string) {
 	t.Helper()
 	from, to := filepath.Join(name, at), t.TempDir()

@@ -1,10 +1,3 @@
-// Lab makes services ill in ways that are known, for whystall to find out: a folder a case. It starts a
-// server and, outside it, its clients, shows what they see, and points whystall at the server as at any
-// stranger's process. What the lab knows of a case whystall does not: nothing here is imported by it.
-//
-//	go run -C lab . list
-//	go run -C lab . run sched-latency
-//	go run -C lab . verify
 package main
 
 import (
@@ -30,16 +23,18 @@ const usage = `usage: lab list
        lab record-cases [--only CASE[/VARIANT]]... [-o FOLDER] [--for 2s] [--tries 4] [--all] [--wrong]
        lab qemu [--kernel VMLINUZ] [...] CASE[/VARIANT]
 
-run tells a case's story: it starts the server and its clients, shows what these see, diagnoses the server with
-whystall, and does the same once cured; with --variant it runs that one only. experiment runs what was published of
-thread-churn or runqueue-saturation and prints the tables, as run does at its end.
-verify runs every variant, or those of --only, several times, holds what whystall says against what is known, and writes a
-table of it; --keep keeps what it recorded where the verdict was wrong, with --all always.
-record-cases keeps a short recording of each variant, for tests: of those that have none or whose verdict is wrong by
-now, with --all of every one. It tries until the verdict is right, and says why where it is not; with --wrong it keeps
-the last one then. Both want a machine that does nothing else.
-qemu does either in a virtual machine, for NUMA nodes and other kernels: lab qemu alone tells more.
-Exit status: 0 done, whatever was found; 1 verify, record-cases: something was missed or wrongly named; 2 wrong usage;
+run shows a case: it starts the server and its clients, prints what the clients see, and diagnoses the server with
+whystall. Then it does the same with the cured variant. With --variant it runs only that variant.
+experiment repeats what was published about thread-churn or runqueue-saturation, and prints the tables. run does so too,
+at its end.
+verify runs every variant, or those of --only, several times. It compares what whystall says with what is known, and
+writes a table. --keep keeps the recordings with a wrong verdict, --all those with a right one too.
+record-cases keeps a short recording of each variant for the tests, where there is none or where its verdict is no
+longer right; with --all, of every variant. It tries until the verdict is right, and else says why it is not. With
+--wrong it then keeps the last recording.
+verify and record-cases need a machine that does nothing else.
+qemu runs a command in a virtual machine, for NUMA nodes and other kernels: lab qemu without arguments says how.
+Exit status: 0 done, whatever was found; 1 verify, record-cases: a cause was missed or wrongly named; 2 wrong usage;
 3 something went wrong.
 `
 
@@ -50,17 +45,17 @@ const (
 )
 
 func main() {
-	if len(os.Args) == 3 && os.Args[1] == "watchdog" { // started by ourselves, see package settings
+	if len(os.Args) == 3 && os.Args[1] == "watchdog" { // started by the lab itself, see package settings
 		if err := settings.Watch(os.Stdin, os.Args[2]); err != nil {
 			os.Exit(exitFailed)
 		}
 		return
 	}
-	if os.Geteuid() != 0 { // who may not change settings may still make folders
+	if os.Geteuid() != 0 { // a user who may not change settings may still make folders
 		settings.Folder = filepath.Join(os.TempDir(), "whystall-lab-journals")
 	}
 	if err := settings.Heal(); err != nil {
-		fmt.Fprintln(os.Stderr, "lab: put back what a killed run left:", err)
+		fmt.Fprintln(os.Stderr, "lab: undo the changes of a run that was killed:", err)
 	}
 	sweep()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -71,10 +66,10 @@ func main() {
 	os.Exit(status)
 }
 
-// options are what all commands share.
+// options are those which all commands share.
 type options struct {
 	cases    []Case
-	prebuilt string // folder of programs that are built already; "" none
+	prebuilt string // folder of programs which are built already; "": none
 	stdout   io.Writer
 	stderr   io.Writer
 }
@@ -120,7 +115,7 @@ func lab(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return exitUsage
 }
 
-// flags is an empty set of a command's flags.
+// flags makes an empty set of flags for a command.
 func (o *options) flags(name string) *flag.FlagSet {
 	fs := flag.NewFlagSet(name, flag.ContinueOnError)
 	fs.SetOutput(o.stderr)
@@ -128,9 +123,9 @@ func (o *options) flags(name string) *flag.FlagSet {
 	return fs
 }
 
-// ended gives the exit status of a command that ended with err, which it tells.
+// ended prints err, with which a command ended, and gives the exit status.
 func (o *options) ended(ctx context.Context, what string, err error) int {
-	if ctx.Err() != nil { // whatever it broke
+	if ctx.Err() != nil { // err only follows from it
 		err = errors.New("stopped; nothing was left running")
 	}
 	var why skip
@@ -162,12 +157,12 @@ type chosen struct {
 
 func (x chosen) String() string { return x.c.Name + "/" + x.v.Name }
 
-// choose gives the variants that are named, CASE or CASE/VARIANT, or all.
+// choose gives the named variants, CASE or CASE/VARIANT; without names, all of them.
 func choose(cases []Case, only []string) (all []chosen, err error) {
 	for _, name := range only {
 		c, v, hasVariant := strings.Cut(name, "/")
 		if found := find(cases, c); found == nil || hasVariant && found.variant(v) == nil {
-			return nil, fmt.Errorf("no %q; lab list shows them", name)
+			return nil, fmt.Errorf("no case or variant %q; lab list shows them", name)
 		}
 	}
 	for i := range cases {
@@ -186,7 +181,7 @@ func choose(cases []Case, only []string) (all []chosen, err error) {
 	return all, nil
 }
 
-// endWithParent stops the run when the parent is gone: "go run" does not pass a SIGTERM on.
+// endWithParent stops the run when the parent is gone, as "go run" does not pass a SIGTERM on.
 func endWithParent(ctx context.Context, cancel func()) {
 	parent := os.Getppid()
 	tick := time.NewTicker(500 * time.Millisecond)

@@ -18,33 +18,34 @@ import (
 	"github.com/whystall/whystall/lab/witness"
 )
 
-// child is one of a case's processes. It ends when its standard input does, so it cannot outlive the
-// lab, and it is killed at the end of a run besides.
+// child is one of a case's processes. It ends when its standard input does, so it cannot outlive
+// the lab. The end of a run kills it as well.
 type child struct {
 	name  string
 	pid   int
-	args  []string // without what it was started through
+	args  []string // without the programs which start it, such as nice
 	cmd   *exec.Cmd
 	in    io.WriteCloser
-	lines chan string // of its output; closed at its end
+	lines chan string // its output; closed at its end
 	says  map[string]string
 	errs  tail
 }
 
-// start runs the process, joined to the cgroups whose cgroup.procs are given, and waits until it says that it is ready.
+// start runs the process in the cgroups whose cgroup.procs are in join. It waits until the process
+// says that it is ready.
 func start(ctx context.Context, p *Process, program string, args, join []string) (*child, error) {
 	c := &child{name: p.Name, args: args, lines: make(chan string), says: map[string]string{}}
 	name := p.Name
 	command := append([]string{program}, args...)
 	if p.Nice != 0 {
-		// As a program, not a system call: on Linux that would lower one thread only.
+		// By a program, not by a system call, which on Linux would lower only one thread.
 		command = append([]string{"nice", "-n", strconv.Itoa(p.Nice)}, command...)
 	}
 	if p.CPUs != "" {
 		command = append([]string{"taskset", "-c", p.CPUs}, command...)
 	}
 	if len(join) > 0 {
-		// The shell joins before it becomes the program, which so never runs outside.
+		// The shell joins before it becomes the program, so the program never runs outside.
 		script := "for f in $1; do echo $$ > $f || exit 9; done; shift; exec \"$@\""
 		command = append([]string{"sh", "-c", script, "sh", strings.Join(join, " ")}, command...)
 	}
@@ -71,7 +72,7 @@ func start(ctx context.Context, p *Process, program string, args, join []string)
 	go func() {
 		defer close(c.lines)
 		s := bufio.NewScanner(out)
-		s.Buffer(nil, 256<<20) // figures of every request are a line
+		s.Buffer(nil, 256<<20) // the figures of all requests are one line
 		for s.Scan() {
 			c.lines <- s.Text()
 		}
@@ -91,12 +92,12 @@ func start(ctx context.Context, p *Process, program string, args, join []string)
 	return c, nil
 }
 
-// readyWithin is how long a process may take to be ready: one fills 2 GiB of memory first.
+// readyWithin is how long a process may take to get ready: one of them fills 2 GiB of memory first.
 const readyWithin = 2 * time.Minute
 
 var errTimeout = errors.New("no answer")
 
-// line is the next line of the child's output.
+// line gives the next line of the child's output.
 func (c *child) line(ctx context.Context, within time.Duration) (string, error) {
 	timeout := time.NewTimer(within)
 	defer timeout.Stop()
@@ -113,7 +114,8 @@ func (c *child) line(ctx context.Context, within time.Duration) (string, error) 
 	}
 }
 
-// mark asks a clients process for its figures since the last mark, and with all for every request.
+// mark asks a process with a witness for its figures since the last mark; with all, for every
+// request too.
 func (c *child) mark(ctx context.Context, all bool) ([]witness.Figures, error) {
 	word := "mark\n"
 	if all {
@@ -137,13 +139,13 @@ func (c *child) mark(ctx context.Context, all bool) ([]witness.Figures, error) {
 func (c *child) stop() {
 	c.cmd.Process.Kill()
 	go func() {
-		for range c.lines { // so that its reader ends
+		for range c.lines { // so that the goroutine ends which reads its output
 		}
 	}()
 	c.cmd.Wait()
 }
 
-// tail keeps the last of what a child writes to its standard error.
+// tail keeps the end of what a child writes to its standard error.
 type tail struct {
 	mu sync.Mutex
 	b  []byte

@@ -19,20 +19,23 @@ import (
 	"time"
 )
 
-// A case in a virtual machine: for two NUMA nodes, for other kernels, for cgroup v2. The machine is emulated, so nothing in it is
-// timed: what is found counts, not how long it took. It boots a kernel with an initramfs of a static busybox, whystall, this lab and the
-// case's programs, and runs "lab run" or "lab verify" inside.
+// lab qemu runs a case in a virtual machine: for two NUMA nodes, for other kernels, for cgroup v2.
+// The machine is emulated, so times mean nothing in it; what whystall finds does. It boots a kernel
+// with an initramfs of a static busybox, whystall, this lab and the case's programs, and runs a
+// command of the lab inside.
 
 const qemuUsage = `usage: lab qemu [--kernel VMLINUZ] [--nodes 2] [--cpus 4] [--memory 4096] [--within 15m] CASE[/VARIANT]
        lab qemu [...] -- run|verify CASE ...
        lab qemu [...] -- record-cases --only CASE[/VARIANT] [-o FOLDER] ...
 
-CASE is run as "lab run CASE --for 20s" does; CASE/VARIANT is that variant alone. Few clients come, as nothing is fast.
-It takes qemu-system-x86_64, version 10 or later, and a static busybox: apt-get install qemu-system-x86 busybox-static
-Debian 12 has 7.2, which corrupts the CPU's flags, so that kernels crash and stacks are missing; there:
+CASE runs "lab run CASE --for 20s" in the machine; CASE/VARIANT runs that variant alone. There are few clients, as the
+machine is slow.
+It needs qemu-system-x86_64, version 10 or later, and a static busybox: apt-get install qemu-system-x86 busybox-static
+Debian 12 has version 7.2, which corrupts the CPU's flags, so that kernels crash and stacks are missing; there:
   apt-get install -t bookworm-backports qemu-system-x86
-VMLINUZ is a kernel with everything built in that a machine without disks needs, such as Debian's cloud kernels. Without
---kernel it is that of Debian's linux-image-cloud-amd64, which apt-get downloads (not installs) on first use; elsewhere:
+VMLINUZ is a kernel in which everything is built in that a machine without disks needs, such as Debian's cloud kernels.
+Without --kernel it is that of Debian's linux-image-cloud-amd64, which apt-get downloads (but does not install) on
+first use. Elsewhere:
   dpkg -x linux-image-6.1.0-53-cloud-amd64_*.deb k && ls k/boot
 `
 
@@ -49,15 +52,15 @@ func qemuArgs(ctx context.Context, cases []Case, args []string, stdout, stderr i
 	if fs.Parse(args) != nil {
 		return exitUsage
 	}
-	rest := inside(fs.Args())
+	rest := insideArgs(fs.Args())
 	if len(rest) < 2 || !slices.Contains([]string{"run", "verify", "record-cases"}, rest[0]) || m.nodes < 1 || m.cpus < m.nodes {
 		fmt.Fprint(stderr, qemuUsage)
 		return exitUsage
 	}
-	which, folder, err := meant(cases, rest)
+	variants, folder, err := insideVariants(cases, rest)
 	if rest[0] == "record-cases" {
 		m.folder = cmp.Or(folder, recordings)
-		rest = append(rest, "-o", outside) // the last one counts
+		rest = append(rest, "-o", outside) // the last -o counts
 	}
 	if err != nil {
 		fmt.Fprintf(stderr, "lab: %v\n", err)
@@ -65,7 +68,7 @@ func qemuArgs(ctx context.Context, cases []Case, args []string, stdout, stderr i
 	}
 	ctx, cancel := context.WithTimeout(ctx, *within)
 	defer cancel()
-	status, err := m.run(ctx, which, rest, stdout, stderr)
+	status, err := m.run(ctx, variants, rest, stdout, stderr)
 	if err != nil {
 		fmt.Fprintln(stderr, "lab:", err)
 		return exitFailed
@@ -73,9 +76,10 @@ func qemuArgs(ctx context.Context, cases []Case, args []string, stdout, stderr i
 	return status
 }
 
-// inside makes what the lab in the machine is asked for of our own arguments. Attaching takes an emulated machine 20 s, in which
-// nothing is recorded; with less than 20 s after it what a second sees here would not be met there.
-func inside(args []string) []string {
+// insideArgs turns our own arguments into those of the lab in the machine. An emulated machine
+// takes 20 s to attach, in which nothing is recorded. It then needs another 20 s to meet what one
+// second shows on a real machine.
+func insideArgs(args []string) []string {
 	if len(args) == 1 {
 		name, variant, ok := strings.Cut(args[0], "/")
 		args = []string{"run", name}
@@ -89,9 +93,9 @@ func inside(args []string) []string {
 	return args
 }
 
-// meant gives the variants for which the lab in the machine needs programs, as toolchains of others are not fetched for nothing, and
-// the folder that -o names.
-func meant(cases []Case, args []string) (which []chosen, folder string, err error) {
+// insideVariants gives the variants which args name, so that only their programs are built and only
+// their toolchains are fetched, and the folder which -o names.
+func insideVariants(cases []Case, args []string) (variants []chosen, folder string, err error) {
 	fs := flag.NewFlagSet("", flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
 	var only []string
@@ -125,19 +129,20 @@ func meant(cases []Case, args []string) (which []chosen, folder string, err erro
 			only = []string{c.Name + "/" + *variant}
 		}
 	}
-	which, err = choose(cases, only)
-	return which, folder, err
+	variants, err = choose(cases, only)
+	return variants, folder, err
 }
 
-// machine is the one to be emulated.
+// machine is the virtual machine.
 type machine struct {
-	kernel              string // file; "" Debian's
+	kernel              string // a file; "": Debian's
 	nodes, cpus, memory int    // memory in MiB
-	folder              string // for what the lab inside leaves in outside; "" nothing is wanted of it
+	folder              string // where to put what the lab inside leaves in outside; "": it is not needed
 }
 
-// run boots it with the lab and the variants' programs, and gives the exit status of the lab in it.
-func (m *machine) run(ctx context.Context, which []chosen, args []string, stdout, stderr io.Writer) (int, error) {
+// run boots the machine with the lab and the variants' programs, and gives the exit status of the
+// lab inside.
+func (m *machine) run(ctx context.Context, variants []chosen, args []string, stdout, stderr io.Writer) (int, error) {
 	busybox, err := exec.LookPath("busybox")
 	if err != nil {
 		return 0, fmt.Errorf("find busybox: %w; apt-get install busybox-static", err)
@@ -159,10 +164,10 @@ func (m *machine) run(ctx context.Context, which []chosen, args []string, stdout
 		return 0, err
 	}
 	defer os.RemoveAll(dir)
-	// 1. Everything that is built, under the names that the lab inside will look for.
+	// 1. Build everything, under the names which the lab inside looks for.
 	b := newBuilder(dir, stderr, "")
 	b.static = true
-	if _, err := b.all(ctx, which); err != nil {
+	if _, err := b.all(ctx, variants); err != nil {
 		return 0, err
 	}
 	files := map[string]string{"bin/busybox": busybox}
@@ -178,12 +183,12 @@ func (m *machine) run(ctx context.Context, which []chosen, args []string, stdout
 		return 0, err
 	}
 	files["lab"] = self
-	// 2. The initramfs.
+	// 2. Pack the initramfs.
 	image := filepath.Join(dir, "initramfs")
 	if err := pack(image, files, initScript(args)); err != nil {
 		return 0, err
 	}
-	// 3. The machine.
+	// 3. Run the machine.
 	fmt.Fprintf(stderr, "booting %s with %d CPUs on %d nodes, emulated: this takes minutes ...\n", filepath.Base(kernel), m.cpus, m.nodes)
 	left := filepath.Join(dir, "left")
 	cmd := exec.CommandContext(ctx, "qemu-system-x86_64", m.flags(kernel, image, left)...)
@@ -196,11 +201,11 @@ func (m *machine) run(ctx context.Context, which []chosen, args []string, stdout
 		return 0, fmt.Errorf("run qemu: %w", ctx.Err())
 	}
 	if !out.ended {
-		return 0, errors.New("run qemu: the machine ended before the lab in it did")
+		return 0, errors.New("run qemu: the machine ended before the lab inside did")
 	}
 	if m.folder != "" {
 		if err := unpackInto(m.folder, left); err != nil {
-			return 0, fmt.Errorf("take over what the lab in the machine recorded: %w", err)
+			return 0, fmt.Errorf("unpack what the lab in the machine recorded: %w", err)
 		}
 	}
 	return out.status, nil
@@ -217,7 +222,8 @@ func (m *machine) flags(kernel, image, left string) []string {
 	return l
 }
 
-// initScript is the machine's first process. The lab gets no terminal, which would be shown its progress line by line.
+// initScript is the machine's first process. The lab inside gets no terminal, on which whystall
+// would print its progress line by line.
 func initScript(args []string) string {
 	var quoted []string
 	for _, a := range args {
@@ -246,10 +252,11 @@ poweroff -f
 `
 }
 
-// escapes is what the firmware writes to move a terminal's cursor, and our own report's colours.
+// escapes matches what the firmware writes to move a terminal's cursor, and the colours of
+// whystall's report.
 var escapes = regexp.MustCompile("\x1b(c|\\[[0-9;?]*[A-Za-z])")
 
-// statusOf passes the machine's console on and reads the lab's exit status off it.
+// statusOf passes the machine's console on, and reads the lab's exit status from it.
 type statusOf struct {
 	w      io.Writer
 	line   []byte
@@ -278,7 +285,7 @@ func (s *statusOf) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// pack writes an initramfs: a cpio archive in the format "newc" of the kernel's initramfs-buffer-format.
+// pack writes an initramfs: a cpio archive in the format "newc" of the kernel's buffer-format.rst.
 func pack(image string, files map[string]string, init string) error {
 	var b bytes.Buffer
 	inode := 0

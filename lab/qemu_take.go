@@ -13,16 +13,17 @@ import (
 	"strings"
 )
 
-// What a virtual machine takes: an emulator that is known to work, and a kernel.
+// What a virtual machine needs: an emulator which is known to work, and a kernel.
 
-// leastQEMU is the first that was seen to work. 7.2 corrupts the CPU's flags: kernels crash, and stacks are missing.
+// leastQEMU is the first version which was seen to work. 7.2 corrupts the CPU's flags: kernels
+// crash, and stacks are missing.
 const leastQEMU = 10
 
-// emulator tells why there is none that would do.
+// emulator checks that there is an emulator which works; the error says what to install.
 func emulator(ctx context.Context) error {
 	const install = "apt-get install qemu-system-x86 (Debian 12: with -t bookworm-backports)"
 	if runtime.GOARCH != "amd64" {
-		return fmt.Errorf("find an emulator: the lab's machine is an x86, this is %s", runtime.GOARCH)
+		return fmt.Errorf("find an emulator: the lab's virtual machine is an x86, this machine is %s", runtime.GOARCH)
 	}
 	if _, err := exec.LookPath("qemu-system-x86_64"); err != nil {
 		return fmt.Errorf("find QEMU %d or later: %w; %s", leastQEMU, err, install)
@@ -32,24 +33,24 @@ func emulator(ctx context.Context) error {
 		return fmt.Errorf("ask QEMU for its version: %w", err)
 	}
 	if version, old := tooOld(string(out)); old {
-		return fmt.Errorf("QEMU %s is too old: it takes %d or later, as 7.2 is known to corrupt the CPU's flags; %s", version, leastQEMU, install)
+		return fmt.Errorf("QEMU %s is too old: want %d or later, as 7.2 is known to corrupt the CPU's flags; %s", version, leastQEMU, install)
 	}
 	return nil
 }
 
-// tooOld tells a version of QEMU that was not seen to work.
+// tooOld reads the version from what QEMU says, and reports whether it is older than leastQEMU.
 func tooOld(says string) (version string, old bool) {
 	var major, minor int
 	n, _ := fmt.Sscanf(says, "QEMU emulator version %d.%d", &major, &minor)
 	return fmt.Sprintf("%d.%d", major, minor), n == 2 && major < leastQEMU
 }
 
-// outside is the folder in the machine whose files come out of it, through a serial port: the kernels have no disk built in that all
-// of them share.
+// outside is the folder in the machine whose files come out of it. They come through a serial port,
+// as there is no disk driver which all kernels have built in.
 const outside = "/outside"
 
-// unpackInto writes the files of the archive that came out of a machine into a folder. The archive ends where it says so: whatever the
-// machine wrote less is an error.
+// unpackInto writes the files of the archive which came out of a machine into a folder. An archive
+// without its end mark is an error: the machine wrote less than it should.
 func unpackInto(folder, archive string) error {
 	f, err := os.Open(archive)
 	if err != nil {
@@ -84,8 +85,9 @@ func unpackInto(folder, archive string) error {
 	}
 }
 
-// debianKernel is the kernel that Debian's linux-image-cloud-amd64 would install, unpacked in the user's cache.
-func debianKernel(ctx context.Context, say io.Writer) (string, error) {
+// debianKernel is the kernel which Debian's linux-image-cloud-amd64 would install, unpacked in the
+// user's cache.
+func debianKernel(ctx context.Context, progress io.Writer) (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		return "", err
@@ -101,14 +103,14 @@ func debianKernel(ctx context.Context, say io.Writer) (string, error) {
 	if k := there(); k != "" {
 		return k, nil
 	}
-	const other = "give one by --kernel; lab qemu alone tells which"
+	const other = "name one with --kernel; lab qemu without arguments says which"
 	out, err := exec.CommandContext(ctx, "apt-cache", "depends", "--important", "linux-image-cloud-amd64").Output()
 	_, name, ok := strings.Cut(string(out), "Depends: ")
 	name, _, _ = strings.Cut(name, "\n")
 	if err != nil || !ok || !strings.HasPrefix(name, "linux-image-") {
 		return "", fmt.Errorf("find a kernel: apt-cache knows no linux-image-cloud-amd64; %s", other)
 	}
-	fmt.Fprintf(say, "fetching %s ...\n", name)
+	fmt.Fprintf(progress, "fetching %s ...\n", name)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}
@@ -124,7 +126,7 @@ func debianKernel(ctx context.Context, say io.Writer) (string, error) {
 			return "", fmt.Errorf("fetch %s: %w: %s; %s", name, err, strings.TrimSpace(string(b)), other)
 		}
 	}
-	// Of the package no more than the kernel is wanted. It is there whole or not at all.
+	// Only the kernel is needed from the package. The rename makes it whole or not there.
 	if err := os.Rename(filepath.Join(temp, "unpacked", "boot"), filepath.Join(dir, "boot")); err != nil {
 		return "", fmt.Errorf("unpack %s: %w", name, err)
 	}

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// unpack reads a cpio archive as a kernel does, without our writer's help: a header of 13 numbers of 8 hexadecimal digits, name and data,
-// both filled up to a multiple of 4.
+// unpack reads a cpio archive as a kernel does, without the code of pack. An entry is a header of
+// 13 numbers of 8 hexadecimal digits, a name and data, both padded to a multiple of 4.
 func unpack(t *testing.T, b []byte) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -40,7 +40,7 @@ func unpack(t *testing.T, b []byte) map[string]string {
 
 func TestPack(t *testing.T) {
 	dir := t.TempDir()
-	for _, n := range []int{0, 1, 2, 3, 4} { // the filling differs
+	for _, n := range []int{0, 1, 2, 3, 4} { // the padding differs
 		if err := os.WriteFile(filepath.Join(dir, fmt.Sprint("f", n)), bytes.Repeat([]byte("x"), n), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -66,7 +66,7 @@ func TestPack(t *testing.T) {
 	}
 }
 
-// TestUnpackInto: recordings that come out of a machine are whole, or none is taken for one.
+// TestUnpackInto: a recording from a machine is whole, or it is an error.
 func TestUnpackInto(t *testing.T) {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
@@ -153,8 +153,8 @@ func TestQEMUUsage(t *testing.T) {
 	}
 }
 
-// TestMeant: only what the machine will run is built.
-func TestMeant(t *testing.T) {
+// TestInsideVariants: only what the machine runs is built.
+func TestInsideVariants(t *testing.T) {
 	cases, err := loadCases()
 	if err != nil {
 		t.Fatal(err)
@@ -166,8 +166,8 @@ func TestMeant(t *testing.T) {
 		"verify --times 1 --only numa-balancing/ill":              "[numa-balancing/ill]",
 		"verify numa-balancing/ill numa-balancing/cured --for 5s": "[numa-balancing/ill numa-balancing/cured]",
 	} {
-		rest := inside(strings.Fields(args))
-		got, _, err := meant(cases, rest)
+		rest := insideArgs(strings.Fields(args))
+		got, _, err := insideVariants(cases, rest)
 		if err != nil || fmt.Sprint(got) != want {
 			t.Errorf("%q: %v, %v; want %s", args, got, err, want)
 		}

@@ -13,13 +13,15 @@ import (
 	"time"
 )
 
-// A recording of every variant, short enough to lie in the repository, is a test of the detectors that takes neither privilege nor
-// time. What a short window holds is luck where the trouble comes now and then, so windows are tried until one is right.
+// lab record-cases makes a recording of each variant which is small enough for the repository: a
+// test of the detectors that needs neither privilege nor time. Where the trouble comes only now and
+// then, it is luck what a short window holds. So windows are tried until one is right.
 
-// maxRecording is how large a recording may be, in bytes: the repository holds one of each variant.
+// maxRecording is how large a recording may be, in bytes, as the repository holds one of each
+// variant.
 const maxRecording = 1 << 20
 
-// recordings is where the tests look for them.
+// recordings is the folder in which the tests look for them.
 const recordings = "../internal/cli/testdata/lab"
 
 type recordOptions struct {
@@ -27,8 +29,8 @@ type recordOptions struct {
 	folder string
 	window time.Duration
 	tries  int
-	all    bool // anew, whatever is there
-	wrong  bool // keep the last one where none was right
+	all    bool // record anew where there is a right one too
+	wrong  bool // keep the last one where none is right
 }
 
 func recordArgs(ctx context.Context, shared options, args []string) int {
@@ -39,7 +41,7 @@ func recordArgs(ctx context.Context, shared options, args []string) int {
 	fs.IntVar(&o.tries, "tries", 4, "")
 	fs.BoolVar(&o.all, "all", false, "")
 	fs.BoolVar(&o.wrong, "wrong", false, "")
-	which, ok := o.which(fs, args)
+	variants, ok := o.variants(fs, args)
 	if !ok {
 		return exitUsage
 	}
@@ -47,7 +49,7 @@ func recordArgs(ctx context.Context, shared options, args []string) int {
 		fmt.Fprintf(o.stderr, "lab: want --tries of at least 1 and --for of at least 1s\n%s", usage)
 		return exitUsage
 	}
-	right, err := recordAll(ctx, o, which)
+	right, err := recordAll(ctx, o, variants)
 	if status := o.ended(ctx, "record-cases", err); status != 0 || err != nil {
 		return status
 	}
@@ -57,8 +59,9 @@ func recordArgs(ctx context.Context, shared options, args []string) int {
 	return 0
 }
 
-// recordAll records the variants that want it, and tells of each what became of it. right: each has a right recording, or cannot run here.
-func recordAll(ctx context.Context, o recordOptions, which []chosen) (right bool, err error) {
+// recordAll records the variants which need it, and prints the result of each. right reports
+// whether each one has a right recording or cannot run here.
+func recordAll(ctx context.Context, o recordOptions, variants []chosen) (right bool, err error) {
 	dir, remove, err := tempDir()
 	if err != nil {
 		return false, err
@@ -74,9 +77,9 @@ func recordAll(ctx context.Context, o recordOptions, which []chosen) (right bool
 	}
 	right = true
 	var wanted []chosen
-	for _, x := range which {
+	for _, x := range variants {
 		if _, err := os.Stat(o.file(x)); err == nil && !o.all {
-			got, err := said(ctx, whystall, o.file(x), x.v)
+			got, err := judgeRecording(ctx, whystall, o.file(x), x.v)
 			if err != nil {
 				return false, err
 			}
@@ -84,14 +87,14 @@ func recordAll(ctx context.Context, o recordOptions, which []chosen) (right bool
 				say(x, "stays: %s", got.words())
 				continue
 			}
-			say(x, "not right by now: %s", got.words())
+			say(x, "no longer right: %s", got.words())
 		}
 		wanted = append(wanted, x)
 	}
 	if _, err := b.all(ctx, wanted); err != nil {
 		return false, err
 	}
-	begun := time.Now()
+	started := time.Now()
 	for i, x := range wanted {
 		words, ok, err := o.record(ctx, b, whystall, x, dir)
 		if ctx.Err() != nil {
@@ -105,7 +108,7 @@ func recordAll(ctx context.Context, o recordOptions, which []chosen) (right bool
 			words = "failed: " + err.Error()
 		}
 		right = right && ok
-		say(x, "%s%s", words, left(begun, i+1, len(wanted)))
+		say(x, "%s%s", words, left(started, i+1, len(wanted)))
 	}
 	var sum int64
 	files, _ := filepath.Glob(filepath.Join(o.folder, "*.case"))
@@ -122,8 +125,11 @@ func (o *recordOptions) file(x chosen) string {
 	return filepath.Join(o.folder, x.c.Name+"."+x.v.Name+".case")
 }
 
-// record tries windows until one is right and small: two of a run, then of another run; shorter ones, then those of fewer clients,
-// where they are too large.
+// record tries windows until one is right and small enough.
+//
+//  1. Each run of the variant gets two windows; then it is started anew.
+//  2. Where a window is too large, the next one is half as long, down to a second.
+//  3. Where one second is too large, the next run has fewer clients.
 func (o *recordOptions) record(ctx context.Context, b *builder, whystall string, x chosen, dir string) (words string, ok bool, err error) {
 	var s *stage
 	last := ""
@@ -161,7 +167,7 @@ func (o *recordOptions) record(ctx context.Context, b *builder, whystall string,
 				seconds /= 2
 				continue
 			case clients <= 4:
-				return "NOT KEPT, " + words, false, nil
+				return "NOT KEPT: " + words, false, nil
 			}
 			clients = min(clients-1, int(int64(clients)*maxRecording*9/10/size))
 		} else {
@@ -176,7 +182,7 @@ func (o *recordOptions) record(ctx context.Context, b *builder, whystall string,
 				words += fmt.Sprintf("; others used %.0f %% of the CPUs", 100*got.others)
 			}
 			if got.ok {
-				return fmt.Sprintf("kept at the %d. try, %s", try, words), true, keep(file, o.file(x))
+				return fmt.Sprintf("kept, try %d: %s", try, words), true, keep(file, o.file(x))
 			}
 			if windows++; windows%2 != 0 {
 				continue
@@ -189,12 +195,12 @@ func (o *recordOptions) record(ctx context.Context, b *builder, whystall string,
 		}
 	}
 	if !o.wrong {
-		return fmt.Sprintf("NOT KEPT after %d tries, %s", o.tries, words), false, nil
+		return fmt.Sprintf("NOT KEPT after %d tries: %s", o.tries, words), false, nil
 	}
-	return fmt.Sprintf("KEPT WRONG after %d tries, %s", o.tries, words), false, keep(last, o.file(x))
+	return fmt.Sprintf("KEPT WRONG after %d tries: %s", o.tries, words), false, keep(last, o.file(x))
 }
 
-// try records a window of a run into file and tells what whystall says of it, and how large it is.
+// try records a window of a run into file. It gives what whystall says about it, and its size.
 func (o *recordOptions) try(ctx context.Context, whystall string, s *stage, v *Variant, seconds int, file string) (got verdict, size int64, err error) {
 	others := s.others()
 	status, err := diagnose(ctx, whystall, []string{"record", "--pid", strconv.Itoa(s.pid()), "--for", fmt.Sprintf("%ds", seconds), "-o", file}, io.Discard, io.Discard)
@@ -218,12 +224,12 @@ func (o *recordOptions) try(ctx context.Context, whystall string, s *stage, v *V
 	if st.Size() > maxRecording {
 		return verdict{err: "too large"}, st.Size(), nil
 	}
-	got, err = said(ctx, whystall, file, v)
+	got, err = judgeRecording(ctx, whystall, file, v)
 	got.others = used
 	return got, st.Size(), err
 }
 
-// repack compresses a case's members as well as can be, for which a recorder has no time.
+// repack compresses a case's members as well as possible. A recorder has no time for that.
 func repack(file string) error {
 	from, err := zip.OpenReader(file)
 	if err != nil {
@@ -258,8 +264,9 @@ func repack(file string) error {
 	return os.Rename(file+".new", file)
 }
 
-// said is what whystall says of a recording. Tests explain it anywhere and at any time: no allowance is made for a machine that others used.
-func said(ctx context.Context, whystall, file string, v *Variant) (got verdict, err error) {
+// judgeRecording has whystall explain a recording, and judges what it says. Tests explain it
+// anywhere and at any time, so other users of the machine are no excuse.
+func judgeRecording(ctx context.Context, whystall, file string, v *Variant) (got verdict, err error) {
 	r, err := ask(ctx, whystall, "explain", file)
 	if err != nil {
 		return got, fmt.Errorf("explain %s: %w", filepath.Base(file), err)

@@ -56,7 +56,7 @@ func TestRepack(t *testing.T) {
 	}
 }
 
-// With fewer clients a variant stays the same for whoever has it.
+// A variant with fewer clients is a copy: the original stays as it is.
 func TestFewer(t *testing.T) {
 	v := &Variant{Start: []Process{{Name: "server"}, {Name: "clients", Env: map[string]string{"A": "b"}}}}
 	few := v.fewer(7)

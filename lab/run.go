@@ -21,7 +21,7 @@ type runOptions struct {
 	options
 	record time.Duration
 	format string
-	only   bool // the named variant, without the remedy
+	only   bool // only the named variant, without the remedy
 }
 
 func runArgs(ctx context.Context, shared options, args []string) int {
@@ -55,10 +55,11 @@ func runArgs(ctx context.Context, shared options, args []string) int {
 	return o.ended(ctx, c.Name+", "+v.Name, err)
 }
 
-const look = 4 * time.Second // what the symptom is measured over
+// look is how long the symptom is measured.
+const look = 4 * time.Second
 
-// run tells the story of a case: the symptom by the clients' figures, what whystall says of the server, the remedy, and the
-// clients again. It gives whystall's exit status.
+// run tells the story of a case: the symptom by the clients' figures, what whystall says of the
+// server, the remedy, and the clients again. It gives whystall's exit status.
 func run(ctx context.Context, c *Case, v *Variant, o runOptions) (status int, err error) {
 	// The lab's own words go to stderr where stdout is for a program to read.
 	say := o.stdout
@@ -101,7 +102,7 @@ func run(ctx context.Context, c *Case, v *Variant, o runOptions) (status int, er
 		}
 		who := "the clients see"
 		if s.child["clients"] == nil {
-			who = "the program measures of itself"
+			who = "the program measures itself"
 		}
 		ill.print(say, fmt.Sprintf("what %s, %.0f s long:", who, look.Seconds()))
 		args := []string{"diagnose", "--pid", strconv.Itoa(s.pid()), "--for", o.record.String(), "--format", o.format}
@@ -109,13 +110,13 @@ func run(ctx context.Context, c *Case, v *Variant, o runOptions) (status int, er
 		if status, err = diagnose(ctx, whystall, append(args, "-o", caseFile), o.stdout, o.stderr); err != nil {
 			return nil, err
 		}
-		// What the clients saw while whystall looked: recording has its price.
+		// What the clients saw while whystall recorded, as recording has its price.
 		figures, err := s.clients().mark(ctx, false)
 		if err != nil {
 			return nil, err
 		}
 		(&seen{figures: figures}).print(say, fmt.Sprintf("what %s, while whystall recorded:", who))
-		if ill.said, err = ask(ctx, whystall, "explain", caseFile); err != nil {
+		if ill.report, err = ask(ctx, whystall, "explain", caseFile); err != nil {
 			return nil, err
 		}
 		ill.others = others()
@@ -142,7 +143,7 @@ func run(ctx context.Context, c *Case, v *Variant, o runOptions) (status int, er
 	if err != nil {
 		return status, err
 	}
-	if after.said, err = ask(ctx, whystall, "diagnose", "--pid", strconv.Itoa(s.pid()), "--for", o.record.String(), "-o", filepath.Join(dir, "cured.case")); err != nil {
+	if after.report, err = ask(ctx, whystall, "diagnose", "--pid", strconv.Itoa(s.pid()), "--for", o.record.String(), "-o", filepath.Join(dir, "cured.case")); err != nil {
 		return status, err
 	}
 	after.others = others()
@@ -173,8 +174,8 @@ func (c *Case) remedy() string {
 	return c.variant("cured").Doc
 }
 
-// diagnose runs whystall on the lab's own terminal. It is interrupted, not killed, so that it can
-// clean up after itself.
+// diagnose runs whystall with the lab's own output. The end of ctx interrupts it and does not kill
+// it, so that it can clean up after itself.
 func diagnose(ctx context.Context, whystall string, args []string, stdout, stderr io.Writer) (status int, err error) {
 	cmd := exec.CommandContext(ctx, whystall, args...)
 	cmd.Stdout, cmd.Stderr = stdout, stderr
@@ -191,7 +192,7 @@ func diagnose(ctx context.Context, whystall string, args []string, stdout, stder
 	return 0, err
 }
 
-// ask has whystall tell of a process or case as a program reads it.
+// ask runs whystall and reads its report.
 func ask(ctx context.Context, whystall string, args ...string) (*report, error) {
 	var out bytes.Buffer
 	status, err := diagnose(ctx, whystall, append(args, "--format", "json"), &out, io.Discard)
@@ -208,21 +209,21 @@ func ask(ctx context.Context, whystall string, args ...string) (*report, error) 
 	return &r, nil
 }
 
-// wait lets the service run; a client that dies ends it.
+// wait lets the service run for d. A client which dies is an error.
 func wait(ctx context.Context, clients *child, d time.Duration) error {
 	line, err := clients.line(ctx, d)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err == nil:
-		return fmt.Errorf("read clients: unasked line %q", line)
+		return fmt.Errorf("read clients: a line that was not asked for: %q", line)
 	case errors.Is(err, errTimeout):
 		return nil
 	}
 	return fmt.Errorf("read clients: %w", err)
 }
 
-// fill puts what earlier processes said into arguments.
+// fill replaces {NAME} in arguments by what earlier processes said.
 func fill(args []string, says map[string]string) ([]string, error) {
 	var out []string
 	for _, a := range args {
@@ -243,7 +244,8 @@ func fill(args []string, says map[string]string) ([]string, error) {
 	return out, nil
 }
 
-// describe is a process' ready line for people, and how many CPUs its machine has where that matters.
+// describe is a process' ready line for people, with the number of the machine's CPUs where that
+// matters.
 func (c *child) describe() string {
 	s := strings.Join(c.args, " ")
 	if url := c.says["url"]; url != "" {

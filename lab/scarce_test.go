@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestScarceRefuses: what would leave the machine less than it must keep, or more than it has, changes nothing. There is no journal to
-// write a change into here.
+// TestScarceRefuses: a request which would leave the machine less than it must keep, or more than
+// it has, changes nothing. There is no journal here, so a change would be a nil dereference.
 func TestScarceRefuses(t *testing.T) {
 	free, err := available()
 	if err != nil {

@@ -22,13 +22,14 @@ type stage struct {
 	child   map[string]*child
 	order   []*child
 	says    map[string]string
-	unwatch func() error // ends the watch over memory that is made scarce; nil without one
+	unwatch func() error // ends the watch over scarce memory; nil without one
 }
 
-// leastFree is how much memory a memory-hungry variant leaves to the machine.
+// leastFree is how much memory, in bytes, a variant that needs much leaves to the machine.
 const leastFree = 3 << 30
 
-// set starts a variant's processes, each of which may need what an earlier one says. What the machine lacks for it is a skip.
+// set starts a variant's processes in order, as each may need what an earlier one says. Where the
+// machine lacks something, the error is a skip.
 func set(ctx context.Context, b *builder, c *Case, v *Variant) (s *stage, err error) {
 	if v.Memory > 0 {
 		free, err := available()
@@ -36,11 +37,11 @@ func set(ctx context.Context, b *builder, c *Case, v *Variant) (s *stage, err er
 			return nil, err
 		}
 		if free < v.Memory+leastFree {
-			return nil, skip(fmt.Sprintf("it takes %d MiB and 3 GiB must stay free; %d MiB are", v.Memory>>20, free>>20))
+			return nil, skip(fmt.Sprintf("it needs %d MiB of memory, and 3 GiB must stay free; %d MiB are free now", v.Memory>>20, free>>20))
 		}
 	}
 	if v.Nodes > nodes() {
-		return nil, skip(fmt.Sprintf("it takes %d NUMA nodes, here is %d; in a virtual machine: lab qemu %s", v.Nodes, nodes(), c.Name))
+		return nil, skip(fmt.Sprintf("it needs %d NUMA nodes, and this machine has %d; in a virtual machine: lab qemu %s", v.Nodes, nodes(), c.Name))
 	}
 	s = &stage{c: c, v: v, child: map[string]*child{}, says: map[string]string{"cpus": strconv.Itoa(runtime.NumCPU())}}
 	defer func() {
@@ -110,17 +111,17 @@ func set(ctx context.Context, b *builder, c *Case, v *Variant) (s *stage, err er
 		}
 	}
 	if s.child["server"] == nil || s.clients() == nil {
-		return s, fmt.Errorf("read case %s: variant %s has no server, or nobody who knows its figures", c.Name, v.Name)
+		return s, fmt.Errorf("read case %s: variant %s has no server, or no process which knows its figures", c.Name, v.Name)
 	}
 	return s, nil
 }
 
-// asRoot is a skip for want of privilege.
+// asRoot is a skip because the lab does not run as root.
 func asRoot(what string, c *Case) skip {
-	return skip(fmt.Sprintf(`%s takes root: sudo env "PATH=$PATH" go run -C lab . run %s`, what, c.Name))
+	return skip(fmt.Sprintf(`%s needs root: sudo env "PATH=$PATH" go run -C lab . run %s`, what, c.Name))
 }
 
-// changes tells whether something has to be put back.
+// changes reports whether something must be put back at the end.
 func (v *Variant) changes() bool {
 	for _, p := range v.Start {
 		if p.Folder || p.Cgroup != (settings.Limits{}) {
@@ -130,7 +131,8 @@ func (v *Variant) changes() bool {
 	return len(v.Settings) > 0 || v.Leave > 0
 }
 
-// clients is who knows the figures: the process clients or, where units of work are the server's own, the server.
+// clients is the process which knows the figures: clients or, where units of work are the server's
+// own, the server.
 func (s *stage) clients() *child {
 	if c := s.child["clients"]; c != nil {
 		return c
@@ -138,10 +140,10 @@ func (s *stage) clients() *child {
 	return s.child["server"]
 }
 
-// pid of the process to be diagnosed.
+// pid is that of the process which is diagnosed.
 func (s *stage) pid() int { return s.child["server"].pid }
 
-// end stops everything, the last first, and puts back what was changed.
+// end stops all processes, the last one first, and puts back what was changed.
 func (s *stage) end() error {
 	for i := len(s.order) - 1; i >= 0; i-- {
 		s.order[i].stop()
@@ -159,7 +161,7 @@ func (s *stage) end() error {
 	return errors.Join(short, j.End())
 }
 
-// dead tells of a process that ended by itself.
+// dead gives an error where a process has ended by itself.
 func (s *stage) dead() error {
 	for _, c := range s.order {
 		select {
@@ -173,10 +175,10 @@ func (s *stage) dead() error {
 	return nil
 }
 
-// growsWithin is how long a symptom that grows may take.
+// growsWithin is how long the server's memory may take to grow.
 const growsWithin = 40 * time.Second
 
-// warmUp lets the service run until the symptom is there.
+// warmUp lets the service run until the symptom shows.
 func (s *stage) warmUp(ctx context.Context) error {
 	d, err := time.ParseDuration(s.v.WarmUp)
 	if err != nil {
@@ -187,7 +189,7 @@ func (s *stage) warmUp(ctx context.Context) error {
 	}
 	for begun := time.Now(); resident(s.pid()) < s.v.GrowsTo; {
 		if time.Since(begun) > growsWithin {
-			return skip(fmt.Sprintf("its server's memory is to grow to %d MiB, and after %.0f s it is %d MiB", s.v.GrowsTo>>20, growsWithin.Seconds(), resident(s.pid())>>20))
+			return skip(fmt.Sprintf("its server's memory must grow to %d MiB, and after %.0f s it is %d MiB", s.v.GrowsTo>>20, growsWithin.Seconds(), resident(s.pid())>>20))
 		}
 		if err := wait(ctx, s.clients(), 200*time.Millisecond); err != nil {
 			return err
@@ -196,7 +198,7 @@ func (s *stage) warmUp(ctx context.Context) error {
 	return nil
 }
 
-// watch lets the service run for d, and gives its figures of that time.
+// watch lets the service run for d, and gives its figures for that time.
 func (s *stage) watch(ctx context.Context, d time.Duration) (*seen, error) {
 	if _, err := s.clients().mark(ctx, false); err != nil {
 		return nil, err
@@ -213,16 +215,16 @@ func (s *stage) watch(ctx context.Context, d time.Duration) (*seen, error) {
 	return &seen{figures: figures, used: after.since(before), wall: wall, resident: resident(s.pid())}, s.dead()
 }
 
-// seen is what is known of a stretch of a variant's life without whystall.
+// seen is what the lab sees of a variant over a stretch of time.
 type seen struct {
 	figures []witness.Figures
 	used    used
 	wall    time.Duration
 
 	resident int64   // bytes of the server's memory at the end
-	others   float64 // share of the CPUs that was used by who does not belong to the lab
+	others   float64 // share of the CPUs that processes outside the lab used
 
-	said *report // of whystall, afterwards; nil where it was not asked
+	report *report // whystall's, afterwards; nil where it was not asked
 }
 
 func (x *seen) print(w io.Writer, title string) {

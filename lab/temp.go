@@ -8,8 +8,8 @@ import (
 
 const tempPrefix = "whystall-lab-"
 
-// tempDir makes a folder for what is built and recorded. It is removed by the function it gives or, where the lab is killed before, at
-// the next start: whoever lives holds a lock on his.
+// tempDir makes a folder for what is built and recorded. remove removes it. Where the lab is killed
+// before, its next start does: a lab holds a lock on its folder for as long as it lives.
 func tempDir() (dir string, remove func(), err error) {
 	if dir, err = os.MkdirTemp("", tempPrefix); err != nil {
 		return "", nil, err
@@ -28,7 +28,7 @@ func tempDir() (dir string, remove func(), err error) {
 	}, nil
 }
 
-// sweep removes the folders of labs that are gone.
+// sweep removes the folders of labs which have ended.
 func sweep() {
 	locks, _ := filepath.Glob(filepath.Join(os.TempDir(), tempPrefix+"*", "lock"))
 	for _, name := range locks {

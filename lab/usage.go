@@ -10,21 +10,22 @@ import (
 	"time"
 )
 
-// used is what a process used, by the kernel's own counts.
+// used is what a process used, as the kernel counts.
 type used struct {
-	cpu            time.Duration
-	minor, major   int64
-	threads        int64
-	voluntary, inv int64 // context switches of the threads that live
+	cpu          time.Duration
+	minor, major int64
+	threads      int64
+	voluntary    int64 // context switches of the threads which live
+	involuntary  int64
 
-	live map[string]bool // threads, by their numbers
-	gone bool            // threads have ended, and taken their counts of switches with them
+	live  map[string]bool // the threads, by TID
+	ended bool            // threads have ended, and their counts of switches are lost
 }
 
 func (u used) since(b used) used {
-	d := used{cpu: u.cpu - b.cpu, minor: u.minor - b.minor, major: u.major - b.major, threads: u.threads, voluntary: max(u.voluntary-b.voluntary, 0), inv: max(u.inv-b.inv, 0)}
+	d := used{cpu: u.cpu - b.cpu, minor: u.minor - b.minor, major: u.major - b.major, threads: u.threads, voluntary: max(u.voluntary-b.voluntary, 0), involuntary: max(u.involuntary-b.involuntary, 0)}
 	for tid := range b.live {
-		d.gone = d.gone || !u.live[tid]
+		d.ended = d.ended || !u.live[tid]
 	}
 	return d
 }
@@ -55,14 +56,14 @@ func usedBy(pid int) (u used) {
 			case "voluntary_ctxt_switches":
 				u.voluntary += v
 			case "nonvoluntary_ctxt_switches":
-				u.inv += v
+				u.involuntary += v
 			}
 		}
 	}
 	return u
 }
 
-// resident is a process' memory in bytes.
+// resident is a process' resident memory in bytes.
 func resident(pid int) int64 {
 	b, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/statm")
 	if f := strings.Fields(string(b)); len(f) > 1 {
@@ -72,9 +73,9 @@ func resident(pid int) int64 {
 	return 0
 }
 
-// busy is the CPU time that the whole machine has used, and what its hypervisor gave to other machines meanwhile: both are CPU that
-// was not to be had.
-func busy() time.Duration {
+// busyCPU is the CPU time which the whole machine has used, and which its hypervisor gave to other
+// machines. Neither was available.
+func busyCPU() time.Duration {
 	b, err := os.ReadFile("/proc/stat")
 	if err != nil {
 		return 0
@@ -90,8 +91,9 @@ func busy() time.Duration {
 	return sum
 }
 
-// ofKernel is the CPU time of the kernel's own threads, such as khugepaged: work that somebody's processes make for it.
-func ofKernel() (sum time.Duration) {
+// kernelCPU is the CPU time of the kernel's own threads, such as khugepaged. They work for some
+// process, and it is not known for which.
+func kernelCPU() (sum time.Duration) {
 	entries, _ := os.ReadDir("/proc")
 	for _, e := range entries {
 		if _, err := strconv.Atoi(e.Name()); err != nil {
@@ -107,8 +109,9 @@ func ofKernel() (sum time.Duration) {
 	return sum
 }
 
-// own is the CPU time of the variant's processes and of whystall, which is a child that ended.
-func (s *stage) own() time.Duration {
+// labCPU is the CPU time of the variant's processes, and of whystall, which is a child that has
+// ended.
+func (s *stage) labCPU() time.Duration {
 	var r syscall.Rusage
 	syscall.Getrusage(syscall.RUSAGE_CHILDREN, &r)
 	sum := time.Duration(r.Utime.Nano() + r.Stime.Nano())
@@ -118,7 +121,7 @@ func (s *stage) own() time.Duration {
 	return sum
 }
 
-// available is how much memory could be had without swapping.
+// available is how much memory, in bytes, could be had without swapping.
 func available() (int64, error) {
 	b, err := os.ReadFile("/proc/meminfo")
 	if err != nil {
@@ -133,6 +136,7 @@ func available() (int64, error) {
 	return 0, errors.New("read memory: no MemAvailable")
 }
 
+// nodes is the number of NUMA nodes.
 func nodes() int {
 	entries, _ := os.ReadDir("/sys/devices/system/node")
 	n := 0

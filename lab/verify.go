@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// verify runs variants, has whystall diagnose each as a stranger's process, and judges what it says. It holds
-// what whystall explains against a witness that no detector reads.
+// lab verify runs variants, has whystall diagnose each one like any other process, and judges what
+// whystall says. It compares what whystall explains with a witness which no detector reads.
 
 type verifyOptions struct {
 	options
@@ -21,7 +21,7 @@ type verifyOptions struct {
 	record time.Duration
 	output string
 	keep   string // folder for the recordings of wrong verdicts
-	all    bool   // keep those of right ones too
+	all    bool   // keep those of right verdicts too
 }
 
 func verifyArgs(ctx context.Context, shared options, args []string) int {
@@ -32,7 +32,7 @@ func verifyArgs(ctx context.Context, shared options, args []string) int {
 	fs.StringVar(&o.output, "o", "", "")
 	fs.StringVar(&o.keep, "keep", "", "")
 	fs.BoolVar(&o.all, "all", false, "")
-	which, ok := o.which(fs, args)
+	variants, ok := o.variants(fs, args)
 	if !ok {
 		return exitUsage
 	}
@@ -40,8 +40,8 @@ func verifyArgs(ctx context.Context, shared options, args []string) int {
 		fmt.Fprintf(o.stderr, "lab: want --times of at least 1 and --for of at least 1s\n%s", usage)
 		return exitUsage
 	}
-	rows, err := verify(ctx, o, which)
-	// What was measured before it stopped is kept.
+	rows, err := verify(ctx, o, variants)
+	// An interrupted run still prints what it has measured.
 	if len(rows) > 0 {
 		if werr := writeAccuracy(rows, o, o.stdout); werr != nil && err == nil {
 			err = werr
@@ -56,7 +56,7 @@ func verifyArgs(ctx context.Context, shared options, args []string) int {
 	return 0
 }
 
-// row is a variant and what was said of it.
+// row is a variant and the verdicts on it.
 type row struct {
 	chosen
 	skipped string
@@ -67,23 +67,24 @@ func (r row) wrong() bool {
 	return slices.ContainsFunc(r.runs, func(v verdict) bool { return !v.ok })
 }
 
-// verify runs all variants once, then all again: what changes with time is in every variant's runs, and who stops it has the whole table.
-func verify(ctx context.Context, o verifyOptions, which []chosen) (rows []row, err error) {
+// verify runs all variants once, then all of them again. So what changes with time is in the runs
+// of every variant, and an interrupted run has the whole table.
+func verify(ctx context.Context, o verifyOptions, variants []chosen) (rows []row, err error) {
 	dir, remove, err := tempDir()
 	if err != nil {
 		return nil, err
 	}
 	defer remove()
 	b := newBuilder(dir, o.stderr, o.prebuilt)
-	whystall, err := b.all(ctx, which)
+	whystall, err := b.all(ctx, variants)
 	if err != nil {
 		return nil, err
 	}
-	rows = make([]row, len(which))
-	for i, x := range which {
+	rows = make([]row, len(variants))
+	for i, x := range variants {
 		rows[i].chosen = x
 	}
-	begun, done, all := time.Now(), 0, o.times*len(which)
+	started, done, all := time.Now(), 0, o.times*len(variants)
 	for n := range o.times {
 		for i := range rows {
 			r := &rows[i]
@@ -106,7 +107,7 @@ func verify(ctx context.Context, o verifyOptions, which []chosen) (rows []row, e
 				v := &r.runs[len(r.runs)-1]
 				words = v.words() + v.beside(r)
 			}
-			fmt.Fprintf(o.stderr, "%d/%d %s, %d of %d: %s%s\n", done, all, r, n+1, o.times, words, left(begun, done, all))
+			fmt.Fprintf(o.stderr, "%d/%d %s, %d of %d: %s%s\n", done, all, r, n+1, o.times, words, left(started, done, all))
 		}
 	}
 	return rows, nil
@@ -127,28 +128,29 @@ func (o *verifyOptions) once(ctx context.Context, b *builder, whystall string, r
 	return nil
 }
 
-// beside is what one wants to know of a run while the others go on.
+// beside is what a person wants to know about a run while the next ones go on.
 func (v *verdict) beside(r *row) (s string) {
 	if v.others > busyShare {
 		s = fmt.Sprintf("; others used %.0f %% of the CPUs", 100*v.others)
 	}
 	if mean, ok := slowMean(v.witnessed, v.share, 1); ok && r.v.Root != "" {
-		s += fmt.Sprintf("; %.1f ms of its slow requests' %.1f, which the witness saw take %.1f", v.explains/1e6, v.slow/1e6, mean/1e6)
+		s += fmt.Sprintf("; it explains %.1f ms of its slow requests' %.1f ms; the witness saw them take %.1f ms", v.explains/1e6, v.slow/1e6, mean/1e6)
 	}
 	return s
 }
 
-// left says how long the rest will take, once that can be guessed.
-func left(begun time.Time, done, all int) string {
+// left says how long the rest will take, once there is enough to estimate it.
+func left(started time.Time, done, all int) string {
 	if done == all || done < 3 {
 		return ""
 	}
-	d := time.Since(begun) / time.Duration(done) * time.Duration(all-done)
+	d := time.Since(started) / time.Duration(done) * time.Duration(all-done)
 	return fmt.Sprintf(" [%v left]", d.Round(10*time.Second))
 }
 
-// which reads the arguments of a command about variants: its flags, and those that are named by --only or without it.
-func (o *options) which(fs *flag.FlagSet, args []string) ([]chosen, bool) {
+// variants reads the arguments of a command about variants: its flags, and the variants which are
+// named with or without --only.
+func (o *options) variants(fs *flag.FlagSet, args []string) ([]chosen, bool) {
 	var only []string
 	fs.Func("only", "", func(s string) error {
 		only = append(only, strings.Split(s, ",")...)
@@ -160,10 +162,10 @@ func (o *options) which(fs *flag.FlagSet, args []string) ([]chosen, bool) {
 	if fs.Parse(args) != nil {
 		return nil, false
 	}
-	which, err := choose(o.cases, append(only, fs.Args()...))
+	variants, err := choose(o.cases, append(only, fs.Args()...))
 	if err != nil {
 		fmt.Fprintln(o.stderr, "lab:", err)
 		return nil, false
 	}
-	return which, true
+	return variants, true
 }

@@ -22,7 +22,8 @@ func requests(ms ...int64) (all []witness.Request) {
 	return all
 }
 
-// What the root explains of a slow request is held against the witness' loss over the same share of ill and cured, by hand.
+// What the root explains of a slow request is compared with the witness' loss over the same share
+// of ill and cured requests, computed by hand.
 func TestAmount(t *testing.T) {
 	c := &Case{Name: "c"}
 	ill := row{chosen: chosen{c, &Variant{Name: "ill", Root: "c"}}}
@@ -42,7 +43,8 @@ func TestAmount(t *testing.T) {
 		kind                       string
 		explained, seen, low, high float64
 	}{
-		// Run 1: half of the requests took 110 ms, of the cured ones 15 and 35. Run 2: a quarter took 130, of the cured ones 20 and 40.
+		// Run 1: half of the requests took 110 ms, of the cured ones 15 and 35. Run 2: a quarter
+		// took 130, of the cured ones 20 and 40.
 		{"latency", 90e6, (85e6 + 100e6) / 2, 85e6, 100e6},
 		{"lost", 90e6, (55e6 + 65e6) / 2, 55e6, 65e6},
 		{"rss", 600 << 20, 600 << 20, 500 << 20, 700 << 20},
@@ -62,7 +64,8 @@ func TestAmount(t *testing.T) {
 	}
 }
 
-// Runs that say the same merge, whatever stands under the root and whatever others did meanwhile.
+// Runs with the same roots are one entry, whatever is under the root and whatever others did
+// meanwhile.
 func TestVerdicts(t *testing.T) {
 	r := row{runs: []verdict{
 		{causes: []string{"a"}, grade: "proven", under: []string{"b"}, others: 0.3},
@@ -80,7 +83,8 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// A verify that is killed while it has changed the machine's settings leaves nothing changed, and nobody running.
+// A verify which is killed while settings of the machine are changed leaves no change and no
+// process behind.
 func TestKilled(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds with an older Go")
@@ -109,7 +113,7 @@ func TestKilled(t *testing.T) {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
-	// It serves: so all its settings are changed.
+	// Its processes serve, so all its settings are changed.
 	for len(runningFrom(tmp)) < 2 {
 		select {
 		case <-ended:
@@ -141,7 +145,7 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// runningFrom lists processes whose program lies in a folder, but for builds.
+// runningFrom lists the processes whose program is in a folder, without builds.
 func runningFrom(dir string) (all []string) {
 	links, _ := filepath.Glob("/proc/[0-9]*/exe")
 	for _, l := range links {

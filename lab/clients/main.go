@@ -1,5 +1,5 @@
-// Clients is what stands around the services of the cases: clients of one over HTTP, and neighbours that want its
-// CPUs.
+// Clients is what surrounds the services of the cases: clients which send HTTP requests to a
+// service, and neighbours which want its CPUs.
 package main
 
 import (
@@ -28,8 +28,8 @@ func role(args []string) error {
 	url := fs.String("url", "", "clients: the service's URL")
 	n := fs.Int("n", 50, "how many")
 	think := fs.Duration("think", time.Second, "clients: the pause between an answer and the next request")
-	rate := fs.Float64("rate", 0, "clients: requests that begin a second whatever became of others, at most -n at once; 0: as answers come")
-	slow := fs.Int("slow-readers", 0, "clients: so many of them take an answer at 512 KiB/s")
+	rate := fs.Float64("rate", 0, "clients: requests that start each second, whatever happens to others, at most -n at once; 0: as answers come")
+	slow := fs.Int("slow-readers", 0, "clients: how many of them read an answer at 512 KiB/s")
 	fs.Parse(args[1:])
 	if few := witness.Few(); args[0] == "clients" && few > 0 {
 		*n, *rate = min(*n, few), min(*rate, float64(few))

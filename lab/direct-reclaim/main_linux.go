@@ -1,5 +1,5 @@
-// Direct-reclaim is a service that answers from memory which it takes fresh for each request, as a query's buffers are, while a backup
-// in the same process fills the page cache.
+// Direct-reclaim is a service which takes fresh memory for each request, as a database does for a
+// query's buffers. A backup in the same process fills the page cache meanwhile.
 package main
 
 import (
@@ -30,10 +30,10 @@ func main() {
 }
 
 func serve() error {
-	folder := flag.String("folder", "", "where a backup is written, again and again; none: no backup")
-	mib := flag.Int("mib", 1024, "of the file")
+	folder := flag.String("folder", "", "where a backup is written again and again; empty: there is no backup")
+	mib := flag.Int("mib", 1024, "size of the backup's file")
 	commit := flag.Bool("commit", false, "a request also writes a row and waits until that is on the disk")
-	buffer := flag.Int("buffer", 8, "MiB that a request takes")
+	buffer := flag.Int("buffer", 8, "MiB that a request allocates")
 	flag.Parse()
 	usual := usually(*buffer << 20)
 	var journal *os.File
@@ -76,7 +76,7 @@ func serve() error {
 
 // use takes memory and gives it back.
 func use(size int) (sum int, err error) {
-	// Straight from the system, as large buffers of a database are.
+	// From the system and not from the heap, as for the large buffers of a database.
 	b, err := syscall.Mmap(-1, 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
 	if err != nil {
 		return 0, err
@@ -88,7 +88,7 @@ func use(size int) (sum int, err error) {
 	return sum, syscall.Munmap(b)
 }
 
-// row appends to the journal, and is there when it returns.
+// row appends a row to the journal. When it returns, the row is on the disk.
 func row(journal *os.File) error {
 	if _, err := journal.Write(make([]byte, 100)); err != nil {
 		return err
@@ -96,7 +96,8 @@ func row(journal *os.File) error {
 	return journal.Sync()
 }
 
-// usually is how long that takes while nothing else goes on: what it takes beyond that is lost, the witness of this case.
+// usually is how long use takes while nothing else runs. What a request takes beyond that is lost:
+// the witness of this case.
 func usually(size int) time.Duration {
 	best := time.Hour
 	for range 20 {
@@ -122,7 +123,7 @@ func fill(name string, mib int) error {
 	return f.Close()
 }
 
-// write writes the file anew again and again.
+// write rewrites the file again and again.
 func write(name string, mib int) {
 	for fill(name, mib) == nil {
 	}

@@ -4,4 +4,4 @@ package main
 
 import "fmt"
 
-func main() { fmt.Println("direct reclaim is Linux's") }
+func main() { fmt.Println("direct reclaim: only Linux has it") }

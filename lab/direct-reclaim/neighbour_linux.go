@@ -10,16 +10,17 @@ import (
 	"github.com/whystall/whystall/lab/witness"
 )
 
-// scanned is the size of the file in bytes. Nothing of it is on the disk.
+// scanned is the size of the file in bytes. None of them is on the disk.
 const scanned = 1 << 40
 
-// neighbour reads a file as fast as it can, as a backup does, which keeps the page cache of the machine full, unless it drops what it
-// read. Its file has no blocks, so that no disk is waited for, and no name, so that it is gone with this process, and its pages with it.
+// neighbour reads a file as fast as it can, as a backup does. That keeps the page cache of the
+// machine full, unless neighbour drops what it has read. The file has no blocks, so no disk is
+// involved. It has no name either, so it ends with this process, and its pages end with it.
 func neighbour(args []string) error {
 	fs := flag.NewFlagSet("neighbour", flag.ExitOnError)
 	folder := fs.String("folder", "", "where the file is")
-	readers := fs.Int64("readers", 2, "how many read, each a part of its own")
-	drop := fs.Bool("drop", false, "drop from the page cache what was read")
+	readers := fs.Int64("readers", 2, "how many goroutines read, each another part")
+	drop := fs.Bool("drop", false, "drop from the page cache what it has read")
 	fs.Parse(args)
 	f, err := os.CreateTemp(*folder, "scanned")
 	if err == nil {
@@ -45,7 +46,7 @@ func neighbour(args []string) error {
 
 const fadvDontNeed = 4
 
-// scan reads the file from a place on, again and again.
+// scan reads the file from an offset on, again and again.
 func scan(f *os.File, at int64, drop bool) error {
 	block := make([]byte, 1<<20)
 	for ; ; at = (at + int64(len(block))) % scanned {

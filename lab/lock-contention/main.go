@@ -1,5 +1,5 @@
-// Lock-contention is a service that counts what its users do in one table under one mutex. Now and then somebody asks for the
-// statistics of it, and how that is done decides about everybody's latency.
+// Lock-contention is a service which counts, in one table under one mutex, what its users do. Now
+// and then a user asks for statistics. How these are made decides about the latency of all users.
 package main
 
 import (
@@ -32,7 +32,8 @@ type table struct {
 	rows []usage
 }
 
-// lock takes the lock and gives how long that took: the witness of this case, for the client and for nobody else.
+// lock takes the lock, and gives how long that took: the witness of this case. Only the client gets
+// it.
 func (t *table) lock() time.Duration {
 	begin := time.Now()
 	t.mu.Lock()
@@ -47,7 +48,8 @@ func (t *table) record(id, bytes int) (waited time.Duration) {
 	return waited
 }
 
-// heaviest sorts the table, or a copy of it, and gives the ten rows with most bytes.
+// heaviest sorts a copy of the table, under the lock or outside it, and gives the ten rows with
+// most bytes.
 func (t *table) heaviest(outside bool) (ten []usage, waited time.Duration) {
 	waited = t.lock()
 	rows := slices.Clone(t.rows)
@@ -60,13 +62,13 @@ func (t *table) heaviest(outside bool) (ten []usage, waited time.Duration) {
 	return rows[:10], waited
 }
 
-// report writes the statistics to a slow place, such as a log that another machine takes.
+// report writes the statistics to a slow receiver, such as a log on another machine.
 func (t *table) report(outside bool, takes time.Duration) (ten []usage, waited time.Duration) {
 	waited = t.lock()
 	rows := slices.Clone(t.rows[:10])
 	if outside {
 		t.mu.Unlock()
-		go time.Sleep(takes) // who sends it is nobody's caller
+		go time.Sleep(takes) // no request waits for the sender
 		return rows, waited
 	}
 	defer t.mu.Unlock()
@@ -75,11 +77,11 @@ func (t *table) report(outside bool, takes time.Duration) (ten []usage, waited t
 }
 
 func main() {
-	rows := flag.Int("rows", 20000, "of the table")
+	rows := flag.Int("rows", 20000, "how many the table has")
 	outside := flag.Bool("outside", false, "sort and report outside the lock")
-	sleeps := flag.Duration("sleeps", 0, "a report waits this long for somebody else, instead of sorting")
+	sleeps := flag.Duration("sleeps", 0, "a report waits this long for another machine, instead of sorting")
 	downstream := flag.Duration("downstream", 0, "one call in 50 waits this long for another service")
-	answer := flag.Int("answer", 0, "KiB of every answer")
+	answer := flag.Int("answer", 0, "KiB in every answer")
 	flag.Parse()
 	body := bytes.Repeat([]byte{'x'}, *answer<<10)
 	t := &table{rows: make([]usage, *rows)}
@@ -121,8 +123,8 @@ func main() {
 	io.Copy(io.Discard, os.Stdin)
 }
 
-// slowService is another service, which takes its time. It lives here so that the case needs no third program; what its
-// caller waits for is the network all the same.
+// slowService is another service, which is slow. It is a part of this program so that the case
+// needs no third one. Its caller waits for the network all the same.
 func slowService(takes time.Duration) string {
 	if takes == 0 {
 		return ""

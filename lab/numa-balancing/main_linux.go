@@ -1,5 +1,6 @@
-// Numa-balancing joins tables in memory, with workers on every CPU. What a worker reads lies on any node; the kernel unmaps pages now and then
-// to see who uses them, and moves them to whoever that is.
+// Numa-balancing joins tables in memory, with workers on every CPU. What a worker reads is on any
+// of the nodes. Now and then the kernel unmaps pages to see which threads use them, and moves the
+// pages to the nodes of these threads.
 package main
 
 import (
@@ -31,14 +32,15 @@ func main() {
 }
 
 func join() error {
-	mib := flag.Int("mib", 64, "of the table")
+	mib := flag.Int("mib", 64, "size of the table")
 	bind := flag.Bool("bind", false, "use the CPUs and the memory of node 0 only")
-	fresh := flag.Int("fresh", 0, "KiB that a worker takes from the system for each unit, and gives back")
+	fresh := flag.Int("fresh", 0, "KiB that a worker takes from the system for each unit of work, and gives back")
 	flag.Parse()
 	if *bind && os.Getenv("LAB_BOUND") == "" {
 		return bound()
 	}
-	// Outside the heap and in small pages: a page that one worker's node pulls away is one that others' workers fault for.
+	// Outside the heap and in small pages: when one node takes a page, workers on the others fault
+	// for it.
 	mem, err := syscall.Mmap(-1, 0, *mib<<20, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
 	if err != nil {
 		return fmt.Errorf("map the table: %w", err)
@@ -78,7 +80,7 @@ func join() error {
 	return witness.Serve(os.Stdin, os.Stdout, units)
 }
 
-// touch takes memory, faults for each page of it, and gives it back.
+// touch takes memory, causes a fault on each page, and gives the memory back.
 func touch(size int) error {
 	if size == 0 {
 		return nil
@@ -96,7 +98,8 @@ func touch(size int) error {
 //go:noinline
 func sink(uint64) {}
 
-// bound starts the program again, bound to node 0: threads that exist already cannot be bound together.
+// bound starts the program again, bound to node 0, as the threads which exist cannot be bound in
+// one step.
 func bound() error {
 	runtime.LockOSThread()
 	b, err := os.ReadFile("/sys/devices/system/node/node0/cpumap")

@@ -4,4 +4,4 @@ package main
 
 import "fmt"
 
-func main() { fmt.Println("NUMA balancing, as the lab makes it, is Linux's") }
+func main() { fmt.Println("numa-balancing: only Linux has it") }

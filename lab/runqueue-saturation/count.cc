@@ -1,5 +1,5 @@
-// Count counts to 50 000 000 again and again, beside threads that wait or that yield. It answers "mark" on standard input with how long the
-// counts took since the last mark.
+// Count counts to 50 000 000 again and again, beside threads that wait or yield. It answers "mark"
+// on standard input with how long the counts took since the last mark.
 //
 //	count COUNTERS waiting N         N threads that are blocked
 //	count COUNTERS yielding N [US]   N threads that are always runnable: they look for work for US, yield, and look again

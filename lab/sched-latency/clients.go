@@ -11,8 +11,8 @@ import (
 	"github.com/whystall/whystall/lab/witness"
 )
 
-// clients asks the gateway over n connections, each 2 ms after its last answer, and, to compare, the
-// store itself over one more.
+// clients sends requests to the gateway over n connections, on each one 2 ms after the last answer.
+// One more connection asks the store itself, for comparison.
 func clients(url, storeAddr string, n int) error {
 	through, direct := witness.NewSeries("requests"), witness.NewSeries("the store, asked directly")
 	hc := &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: n}}

@@ -12,8 +12,8 @@ import (
 	"sync"
 )
 
-// storeClient is the gateway's one connection to the store, shared by all requests: the sender takes
-// what calls there are and sends them as one batch, the receiver hands the answers out.
+// storeClient is the gateway's only connection to the store. All requests share it. The sender
+// takes the calls which wait and sends them as one batch; the receiver hands the answers out.
 type storeClient struct {
 	calls chan *call
 	conn  net.Conn
@@ -40,7 +40,7 @@ func newStoreClient(addr string) (*storeClient, error) {
 }
 
 func (c *storeClient) get(ctx context.Context, key []byte) ([]byte, error) {
-	// One place in the channel: the receiver never waits for a caller that has gone.
+	// One place in the channel, so that the receiver never waits for a caller which has left.
 	call := &call{key: key, answer: make(chan []byte, 1)}
 	select {
 	case c.calls <- call:
@@ -70,7 +70,7 @@ func (c *storeClient) batchSendLoop() {
 			}
 		}
 		if err := writeBatch(w, batch); err != nil {
-			panic(err) // the store has gone: so does the lab's gateway
+			panic(err) // the store has ended, so the gateway ends too
 		}
 	}
 }
@@ -101,7 +101,7 @@ func (c *storeClient) batchRecvLoop() {
 	}
 }
 
-// startGateway serves requests at url, and net/http/pprof at another loopback port.
+// startGateway serves requests at url, and net/http/pprof on another loopback port.
 func startGateway(storeAddr string, procs int) (url, profURL string, err error) {
 	if procs > 0 {
 		runtime.GOMAXPROCS(procs)

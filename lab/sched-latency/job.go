@@ -9,8 +9,8 @@ import (
 	"runtime"
 )
 
-// startJob compresses and hashes blocks of data without a pause, as a reindexing or a backup does. It
-// reuses its memory: the garbage collector has no part in this case.
+// startJob compresses and hashes blocks of data without a pause, as a reindexing or a backup does.
+// It reuses its memory, so that the garbage collector plays no part in this case.
 func startJob(goroutines int) {
 	for i := range goroutines {
 		go archive(rand.New(rand.NewPCG(1, uint64(i))))
@@ -34,8 +34,9 @@ func archive(random *rand.Rand) {
 	}
 }
 
-// startSpinners begins goroutines that look for work again and again and give their P away in between. Each P always has one of them to run
-// next and never comes to look at the network, while who is ready to run waits for a few short turns only.
+// startSpinners starts goroutines which look for work again and again, and yield their P in
+// between. Each P always has one of them to run next, and so never looks at the network. A runnable
+// goroutine waits for only a few short turns.
 func startSpinners(goroutines int) {
 	for range goroutines {
 		go spin()

@@ -1,5 +1,6 @@
-// Sched-latency: a gateway whose calls to a store go through one batching goroutine, and a background
-// job beside them. Each role is a process of its own: store, gateway, job, clients.
+// Sched-latency is a gateway whose calls to a store go through one goroutine, which sends them in
+// batches, beside a background job. Each role is a process of its own: store, gateway, job,
+// clients.
 package main
 
 import (
@@ -30,8 +31,8 @@ func role(args []string) error {
 	n := fs.Int("n", 64, "clients: how many")
 	procs := fs.Int("procs", 0, "gateway: GOMAXPROCS")
 	goroutines := fs.Int("job", 0, "gateway, job: goroutines of the background job")
-	spinners := fs.Int("spin", 0, "gateway: goroutines that poll, yielding in between")
-	delay := fs.Duration("delay", 0, "store: what one batch of 100 waits")
+	spinners := fs.Int("spin", 0, "gateway: goroutines that poll, and yield in between")
+	delay := fs.Duration("delay", 0, "store: how long one batch in 100 waits")
 	fs.Parse(args[1:])
 
 	switch args[0] {
@@ -65,5 +66,5 @@ func role(args []string) error {
 	return err
 }
 
-// dial connects to a process that said it is ready.
+// dial connects to a process which is ready.
 func dial(addr string) (net.Conn, error) { return net.DialTimeout("tcp", addr, 5*time.Second) }

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// serveStore answers batches of keys with values made from them, a connection a goroutine.
+// serveStore answers batches of keys with values made from them. Each connection has a goroutine.
 func serveStore(ln net.Listener, delay time.Duration) {
 	for {
 		c, err := ln.Accept()

@@ -7,8 +7,8 @@ import (
 	"io"
 )
 
-// A batch is a count of 16 bits and that many entries; an entry an id of 64 bits, a length of 16, and
-// a key (to the store) or a value (from it).
+// entry is a part of a batch. A batch is a count of 16 bits, and as many entries. An entry is an id
+// of 64 bits, a length of 16 bits, and a key (to the store) or a value (from the store).
 type entry struct {
 	id   uint64
 	data []byte
@@ -26,7 +26,7 @@ func writeBatch(w *bufio.Writer, batch []entry) error {
 		w.Write(b[:])
 		w.Write(e.data)
 	}
-	return w.Flush() // has the first error of the writes before
+	return w.Flush() // gives the first error of the writes before it
 }
 
 func readBatch(r *bufio.Reader, batch []entry) ([]entry, error) {

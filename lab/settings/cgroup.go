@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Limits of a cgroup; zero is none.
+// Limits are those of a cgroup; zero is no limit.
 type Limits struct {
 	CPU    float64 `json:"cpu,omitempty"`    // CPUs, in periods of 100 ms
 	Memory int64   `json:"memory,omitempty"` // bytes
@@ -21,8 +21,8 @@ type Limits struct {
 // Root is where cgroups are mounted.
 var Root = "/sys/fs/cgroup"
 
-// Cgroup makes a cgroup with limits, of version 1 or 2 as this machine has the controllers, and gives the files that a process'
-// number must be written into to join it.
+// Cgroup makes a cgroup with limits, of the version whose controllers this machine has. It gives
+// the files into which a process writes its PID to join.
 func (j *Journal) Cgroup(name string, l Limits) (procs []string, err error) {
 	name = fmt.Sprintf("whystall-lab-%d-%s", os.Getpid(), name)
 	if b, err := os.ReadFile(filepath.Join(Root, "cgroup.controllers")); err == nil && strings.Contains(string(b), "cpu") {
@@ -95,7 +95,7 @@ func (j *Journal) mkdir(dir string, files map[string]string) error {
 	return nil
 }
 
-// removeCgroup kills who is in it, and removes it.
+// removeCgroup kills the processes of a cgroup, and removes it.
 func removeCgroup(dir string) error {
 	var err error
 	for range 100 {

@@ -1,6 +1,7 @@
-// Package settings changes what a machine is set to, and puts it back whatever happens, kill -9 included: each change is
-// written into a journal before it is made, a watchdog process puts back what the lab leaves behind when it dies, and the
-// next start heals what both left behind.
+// Package settings changes the settings of a machine, and puts them back whatever happens, kill -9
+// included. Each change is written into a journal before it is made. A watchdog process puts back
+// what the lab leaves behind when it dies. The next start of the lab puts back what both left
+// behind.
 package settings
 
 import (
@@ -19,14 +20,14 @@ import (
 	"time"
 )
 
-// Folder holds the journals: of this boot only, as the settings are.
+// Folder holds the journals. They live until the next boot, as the settings do.
 var Folder = "/run/whystall-lab"
 
-// kinds of changes
+// Kinds of changes.
 const (
-	kindWrite  = "write"  // a file of /proc or /sys: Old goes back
-	kindCgroup = "cgroup" // a folder made: its processes are killed, it is removed
-	kindRemove = "remove" // a file or folder made
+	kindWrite  = "write"  // a file of /proc or /sys; Old is written back
+	kindCgroup = "cgroup" // a new folder; its processes are killed, and it is removed
+	kindRemove = "remove" // a new file or folder
 )
 
 type change struct {
@@ -35,17 +36,18 @@ type change struct {
 	Old  string `json:"old,omitempty"`
 }
 
-// Journal is the changes of one run.
+// Journal holds the changes of one run.
 type Journal struct {
 	file     string
 	Owner    int      `json:"owner"` // pid of the lab
 	Started  string   `json:"started"`
 	Changes  []change `json:"changes"`
 	watchdog *exec.Cmd
-	alive    io.WriteCloser // its end tells the watchdog that the lab is gone
+	alive    io.WriteCloser // the watchdog sees its end when the lab is gone
 }
 
-// Begin makes a journal, and starts a watchdog: the command, with the journal's name as its last argument, must call Watch.
+// Begin makes a journal, and starts a watchdog. watchdog is its command, which gets the journal's
+// name as its last argument and must call Watch.
 func Begin(watchdog ...string) (*Journal, error) {
 	if err := os.MkdirAll(Folder, 0o755); err != nil {
 		return nil, fmt.Errorf("make a journal of settings: %w", err)
@@ -113,7 +115,7 @@ func (j *Journal) Set(path, value string) error {
 	return nil
 }
 
-// chosen is a setting's value: where a file lists all of them, the one in brackets.
+// chosen is a setting's value. Where the file lists all values, it is the one in brackets.
 func chosen(s string) string {
 	if _, rest, ok := strings.Cut(s, "["); ok {
 		if word, _, ok := strings.Cut(rest, "]"); ok {
@@ -123,7 +125,7 @@ func chosen(s string) string {
 	return strings.TrimSpace(s)
 }
 
-// Remove says that path, which is about to be made, is to be removed.
+// Remove notes that path, which is about to be made, must be removed.
 func (j *Journal) Remove(path string) error { return j.note(change{Kind: kindRemove, Path: path}) }
 
 // End puts everything back.
@@ -141,7 +143,7 @@ func Watch(lab io.Reader, journal string) error {
 	return heal(journal)
 }
 
-// Heal puts back what runs that are no more left behind.
+// Heal puts back what runs left behind whose lab is gone.
 func Heal() error {
 	files, _ := filepath.Glob(filepath.Join(Folder, "*.json"))
 	var errs []error
@@ -164,7 +166,8 @@ func read(file string) (*Journal, error) {
 	return &j, json.Unmarshal(b, &j)
 }
 
-// heal undoes a journal's changes, the last first. What cannot be undone stays in the journal for the next start.
+// heal undoes a journal's changes, the last first. What cannot be undone stays in the journal for
+// the next start.
 func heal(file string) error {
 	j, err := read(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -194,7 +197,8 @@ func heal(file string) error {
 	return errors.Join(errs...)
 }
 
-// started tells a process from a later one with its number; "" when there is none.
+// started is when a process started, which distinguishes it from a later one with the same PID; "":
+// it has ended.
 func started(pid int) string {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// The test binary is its own lab and its own watchdog.
+// TestMain lets the test binary be the lab and its watchdog.
 func TestMain(m *testing.M) {
 	if f := os.Getenv("SETTINGS_FOLDER"); f != "" {
 		Folder = f
@@ -81,7 +81,8 @@ func TestEnd(t *testing.T) {
 	}
 }
 
-// killed starts a lab, which changes the setting, and kills it; with its watchdog if both.
+// killed starts a lab, which changes the setting, and kills it; with both, it kills the watchdog as
+// well.
 func killed(t *testing.T, file string, both bool) {
 	cmd := exec.Command(os.Args[0], "lab", file)
 	cmd.Env = append(os.Environ(), "SETTINGS_FOLDER="+Folder)
@@ -102,7 +103,7 @@ func killed(t *testing.T, file string, both bool) {
 		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
-		for started(pid) != "" { // it may be on a CPU until its signal comes
+		for started(pid) != "" { // it may run until the signal arrives
 			time.Sleep(time.Millisecond)
 		}
 	}
@@ -141,7 +142,7 @@ func TestHeal(t *testing.T) {
 	}
 }
 
-// A lab that lives is not healed.
+// The changes of a lab which lives stay.
 func TestAlive(t *testing.T) {
 	file := setting(t)
 	j, err := Begin(os.Args[0], "watchdog")

@@ -1,10 +1,12 @@
-// Churn computes units of work: a unit copies 1 000 000 bytes 20 times. Threads either live long and take units from a queue, or a new
-// thread is made for each unit and joined, as an engine without a thread pool does. Some more threads may
-// wait and do nothing. It answers "mark" on standard input with the figures of the units since the last mark.
+// Churn computes units of work: a unit copies 1 000 000 bytes 20 times. Either threads live long
+// and take units from a queue, or a new thread is made for each unit and joined, as in an engine
+// without a thread pool. More threads may wait and do nothing. It answers "mark" on standard input
+// with the figures of the units since the last mark.
 //
 //	churn pool WORKERS [WAITING]        long-lived workers, and threads that only wait
-//	churn spawn WORKERS                 each worker makes a thread a unit and joins it
-//	churn burst THREADS                 as many threads at once, joined together, again and again: beyond glibc's cache of stacks
+//	churn spawn WORKERS                 each worker makes a thread for each unit, and joins it
+//	churn burst THREADS                 so many threads at once, joined together, again and again: more than glibc's cache of
+//	                                    stacks holds
 #include <pthread.h>
 #include <sched.h>
 
@@ -34,7 +36,7 @@ __attribute__((noinline)) static void unit() {
   }
 }
 
-// Work queue of the pool: each worker asks for a unit when it is done with one.
+// Queue is the work queue of the pool. Each worker asks for a unit when it has finished one.
 struct Queue {
   std::mutex mu;
   std::condition_variable more;
@@ -57,8 +59,9 @@ static void pool_worker() {
   }
 }
 
-// What a unit that is a thread's life loses is what passes before the thread runs, and from when its work is done until the thread has
-// ended and, where somebody joins it, its stack is given back.
+// A unit with a thread of its own loses the time until the thread runs, and the time from the end
+// of its work until the thread has ended. Where the thread is joined at once, that includes the
+// return of its stack.
 
 static void spawn_worker() {
   for (;;) {
@@ -82,13 +85,15 @@ struct Life {
   long making;
 };
 
-// Threads of a burst are joined long after they have ended; when that was is seen by looking at them once a millisecond. Who looks holds
-// up nobody: it says which one it looks at, and only that one's joiner waits for it.
+// The threads of a burst are joined long after they have ended. To know when that was, a watcher
+// looks at them once a millisecond. It holds nothing up: it says at which thread it looks, and only
+// the joiner of that one waits.
 static std::vector<Life> burst;
 static std::atomic<long> made{0}, joining{-1}, looking{-1};
 
 static void watch_ends() {
-  // Who looks late sees an end late. Without the right to be first it is late by its waits for a CPU.
+  // A watcher that runs late sees an end late. Without the right to SCHED_FIFO it is late by its
+  // waits for a CPU.
   sched_param first{1};
   pthread_setschedparam(pthread_self(), SCHED_FIFO, &first);
   for (;; std::this_thread::sleep_for(std::chrono::milliseconds(1))) {

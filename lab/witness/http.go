@@ -14,20 +14,23 @@ import (
 	"time"
 )
 
-// Load is what clients ask of an HTTP service. Its moments are drawn from the same seed in every run, so that ill and cured have the same.
+// Load is what clients send to an HTTP service. The moments come from the same seed in every run,
+// so that ill and cured get the same load.
 type Load struct {
 	URL     string
-	Clients int           // each with one request at a time, or at most so many requests at once with Rate
+	Clients int           // each with one request at a time; with Rate: how many requests there may be at once
 	Think   time.Duration // mean pause of a client after an answer
-	// Rate is how many requests begin a second, whatever became of those before, as those of many people do: clients that wait for their
-	// answers ask less while the service is stalled, and so hardly see it. A request counts from the moment it was due. 0: by Clients and Think.
+	// Rate is how many requests start each second, whatever happens to earlier ones, as with many
+	// users. Clients which wait for their answers send less while the service stalls, and so hardly
+	// see the stall. A request counts from the moment at which it was due. 0: requests come from
+	// Clients and Think.
 	Rate float64
-	// SlowReaders of the clients take an answer at so many bytes a second, as over a bad link: the service waits for them, if its answer is
-	// larger than what the kernel keeps of it.
+	// SlowReaders is how many of the clients read an answer at ReadRate bytes a second, as over a
+	// bad link. The service waits for them where its answer is larger than the kernel's buffers.
 	SlowReaders, ReadRate int
 }
 
-// HTTP makes the load, and answers marks. It returns at the end of standard input.
+// HTTP sends the load, and answers marks. It returns at the end of standard input.
 func HTTP(name string, l Load) error {
 	quick := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: l.Clients}, Timeout: time.Minute}
 	slow := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: l.Clients, DialContext: smallBuffer}, Timeout: time.Minute}
@@ -79,7 +82,7 @@ func HTTP(name string, l Load) error {
 	return Serve(os.Stdin, os.Stdout, series)
 }
 
-// take reads an answer at bytesPerSecond; 0 as fast as it comes.
+// take reads an answer at bytesPerSecond; 0: as fast as it comes.
 func take(r io.Reader, bytesPerSecond int) error {
 	const piece = 16 << 10
 	for {
@@ -96,7 +99,8 @@ func take(r io.Reader, bytesPerSecond int) error {
 	}
 }
 
-// smallBuffer connects with a small receive buffer, so that what a slow client has not read stays with the service.
+// smallBuffer connects with a small receive buffer, so that what a slow client has not read yet
+// stays with the service.
 func smallBuffer(ctx context.Context, network, addr string) (net.Conn, error) {
 	d := net.Dialer{Control: func(_, _ string, c syscall.RawConn) error {
 		var err error
@@ -108,7 +112,7 @@ func smallBuffer(ctx context.Context, network, addr string) (net.Conn, error) {
 	return d.DialContext(ctx, network, addr)
 }
 
-// arrive begins requests at the moments of a Poisson process. One for which there is no place fails.
+// arrive starts requests at the moments of a Poisson process. A request without a free place fails.
 func arrive(l Load, add func(time.Time, int), series *Series) {
 	random := rand.New(rand.NewPCG(1, 0))
 	places := make(chan struct{}, l.Clients)

@@ -1,10 +1,11 @@
-// Package witness is what a case's clients know of a service from outside: how long each request took. No
-// detector reads it; it is what a diagnosis is held against.
+// Package witness measures what a case's clients see of a service from outside: how long each
+// request takes. No detector reads it; diagnoses are compared with it.
 //
-// A client process records into Series and calls Serve, which answers the lab over its standard
-// input and output: one line in, "mark", one line of JSON out, the figures since the last mark; "mark all" gives every request besides,
-// so that those of a stretch can be told from others afterwards.
-// The end of the input ends the process: when the lab dies, however it dies, so do its processes.
+// A client process records into Series and calls Serve, which answers the lab over standard input
+// and output. The lab sends the line "mark" and gets a line of JSON: the figures since the last
+// mark. "mark all" also gives every request, so that the lab can pick those of a stretch of time
+// afterwards. The end of the input ends the process: when the lab dies, however it dies, its
+// processes end.
 package witness
 
 import (
@@ -32,14 +33,16 @@ type Figures struct {
 	P99    time.Duration `json:"p99_ns"`
 	Max    time.Duration `json:"max_ns"`
 
-	All []Request `json:"all,omitempty"` // asked for by "mark all"; a program that cannot has none
+	All []Request `json:"all,omitempty"` // for "mark all", from programs which can give it
 }
 
-// Request is when one began, in ns of the Unix epoch, how long it took in ns, and how much of that the service itself knows to have lost to
-// the trouble that its case makes: 0 where it does not tell.
+// Request holds three numbers in ns: its start since the Unix epoch, how long it took, and how much
+// of that it lost to the trouble of the case, as the service itself measures it; 0 where the
+// service does not say.
 type Request [3]int64
 
-// LostHeader is where a service tells how many ns a request lost: an injected duration, measured where it is injected.
+// LostHeader is the header in which a service says how many ns a request lost. They are measured
+// where the trouble is injected.
 const LostHeader = "Lost-Ns"
 
 // String is the figures in words, without the name.
@@ -70,13 +73,13 @@ type Series struct {
 	failed int
 }
 
-// NewSeries begins a series.
+// NewSeries makes an empty series.
 func NewSeries(name string) *Series { return &Series{name: name, since: time.Now()} }
 
-// Add records that a request which began at begin ends now.
+// Add records that a request which started at begin ends now.
 func (s *Series) Add(begin time.Time, err error) { s.AddLost(begin, 0, err) }
 
-// AddLost is Add of a request of which the service says what it lost.
+// AddLost is Add for a request whose service says what it lost.
 func (s *Series) AddLost(begin time.Time, lost time.Duration, err error) {
 	d := time.Since(begin)
 	s.mu.Lock()
@@ -88,7 +91,8 @@ func (s *Series) AddLost(begin time.Time, lost time.Duration, err error) {
 	s.all = append(s.all, Request{begin.UnixNano(), int64(d), int64(lost)})
 }
 
-// Mark gives the figures since the last mark, and with all every request. Quantiles are of the sorted durations, nearest rank.
+// Mark gives the figures since the last mark; with all, every request too. Quantiles are nearest
+// ranks of the sorted durations.
 func (s *Series) Mark(all bool) Figures {
 	s.mu.Lock()
 	taken, failed, since := s.all, s.failed, s.since
@@ -119,13 +123,14 @@ func mean(l []time.Duration) time.Duration {
 	return sum / time.Duration(len(l))
 }
 
-// Few is how many clients there may be at most, 0 any number: an emulated machine serves no more, a short recording holds no more.
+// Few is how many clients there may be at most, as an emulated machine cannot serve more or a short
+// recording cannot hold more; 0: any number.
 func Few() int {
 	n, _ := strconv.Atoi(os.Getenv("LAB_CLIENTS"))
 	return n
 }
 
-// Ready tells the lab that this process serves, and where: pairs of key and value.
+// Ready says to the lab that this process serves, and where: pairs of key and value.
 func Ready(w io.Writer, pairs ...string) {
 	line := []string{"ready"}
 	for i := 0; i+1 < len(pairs); i += 2 {

@@ -1,4 +1,5 @@
-// Witness is package witness for programs in C++: how long each unit of work took, told to the lab when it asks.
+// Witness is package witness for programs in C++: it gives the lab, when asked, how long each unit
+// of work took.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -21,7 +22,8 @@ class Series {
     long ns, lost;
     Clock::time_point begin;
   };
-  // Many, and filled without making memory, so that measuring is no trouble of its own.
+  // There are many, and they allocate nothing while they fill, so that the measurement makes no
+  // trouble of its own.
   struct Shard {
     std::mutex mu;
     std::vector<Unit> units;
@@ -34,7 +36,8 @@ class Series {
 public:
   explicit Series(const char *name) : name(name) {}
 
-  // add records a unit that began at begin and ends now, and how much of it was lost to the trouble of the case, where that is known.
+  // add records a unit that started at begin and ends now, and how much of it was lost to the
+  // trouble of the case, where that is known.
   void add(Clock::time_point begin, long lost = 0) { add(begin, Clock::now(), lost); }
 
   void add(Clock::time_point begin, Clock::time_point end, long lost) {
@@ -44,7 +47,8 @@ public:
     s.units.push_back(u);
   }
 
-  // mark gives the figures since the last mark as a JSON object, see witness.Figures; with all every unit besides.
+  // mark gives the figures since the last mark as a JSON object, see witness.Figures; with all,
+  // every unit too.
   std::string mark(bool all) {
     std::vector<Unit> units;
     for (Shard &s : shards) {
@@ -68,7 +72,7 @@ public:
              name, n, wall, n ? sum / (long)n : 0, slow ? slowest / (long)slow : 0, at((n - 1) / 2), at((n - 1) * 99 / 100), at(n - 1));
     std::string out = buf;
     if (all) {
-      // One moment on both clocks: units have the steady one.
+      // Units have the steady clock. Reading both at one moment converts it.
       long steady = std::chrono::nanoseconds(Clock::now().time_since_epoch()).count();
       long wall_clock = std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count();
       out += ",\"all\":[";
@@ -83,7 +87,8 @@ public:
   }
 };
 
-// serve says that the program is ready, and answers marks until its input ends, and the program with it.
+// serve says that the program is ready, and answers marks. At the end of its input it ends the
+// program.
 inline void serve(std::vector<Series *> all) {
   printf("ready\n");
   fflush(stdout);

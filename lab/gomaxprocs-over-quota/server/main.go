@@ -1,5 +1,6 @@
-// Server is a small catalogue in memory: each request picks some articles, sorts them and answers them as JSON. It builds with every Go
-// since 1.13. Its pprof is where many services have it, on a port of its own.
+// Server is a small catalogue in memory. Each request picks some articles, sorts them, and gets
+// them as JSON. It builds with every Go since 1.13. Its pprof has a port of its own, as in many
+// services.
 package main
 
 import (
@@ -61,8 +62,8 @@ func listen() net.Listener {
 }
 
 func main() {
-	articles := flag.Int("articles", 100000, "in the catalogue, which each garbage collection walks through")
-	flag.IntVar(&hits, "hits", hits, "in an answer")
+	articles := flag.Int("articles", 100000, "how many the catalogue has; each garbage collection walks through all of them")
+	flag.IntVar(&hits, "hits", hits, "how many articles an answer has")
 	flag.Parse()
 	fill(*articles)
 	mux := http.NewServeMux()

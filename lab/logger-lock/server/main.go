@@ -1,4 +1,5 @@
-// Server answers from memory, and logs each step of each request with logrus, whose logger formats and writes under one mutex.
+// Server answers from memory, and logs each step of each request with logrus. The logger formats
+// and writes with one mutex held.
 package main
 
 import (
@@ -17,9 +18,9 @@ import (
 
 func main() {
 	file := flag.String("log", "", "file to log to")
-	lines := flag.Int("lines", 30, "log lines a request")
-	noLock := flag.Bool("no-lock", false, "take the logger's lock off")
-	slow := flag.Int("slow-pipe", 0, "log into a pipe that is read at so many KiB a second")
+	lines := flag.Int("lines", 30, "log lines for each request")
+	noLock := flag.Bool("no-lock", false, "switch the logger's lock off")
+	slow := flag.Int("slow-pipe", 0, "log into a pipe, and read it at this many KiB a second")
 	flag.Parse()
 	log := logrus.New()
 	log.Formatter = &logrus.JSONFormatter{}
@@ -31,7 +32,7 @@ func main() {
 			os.Exit(1)
 		}
 		log.Out = f
-		go func() { // as a log rotation would
+		go func() { // as a log rotation does
 			for range time.Tick(2 * time.Second) {
 				f.Truncate(0)
 			}
@@ -67,7 +68,7 @@ func slowPipe(kibPerSecond int) *os.File {
 		fmt.Fprintln(os.Stderr, "server:", err)
 		os.Exit(1)
 	}
-	// A blocking descriptor, as standard output is.
+	// Fd makes the descriptor a blocking one, like standard output.
 	w.Fd()
 	go func() {
 		buf := make([]byte, 16<<10)

@@ -1,5 +1,5 @@
-// Server is a table in memory whose rows are pages of 8 KiB, one object each. Reads make small garbage, updates replace a
-// page. It builds with every Go since 1.13.
+// Server is a table in memory whose rows are pages of 8 KiB, each of them one object. Reads make
+// small garbage; updates replace a page. It builds with every Go since 1.13.
 package main
 
 import (
@@ -25,7 +25,7 @@ type row struct {
 }
 
 func main() {
-	mib := flag.Int("mib", 4096, "of pages")
+	mib := flag.Int("mib", 4096, "size of all pages")
 	percent := flag.Int("gogc", 6, "GOGC")
 	flag.Parse()
 	debug.SetGCPercent(*percent)
@@ -52,7 +52,7 @@ func main() {
 			p[1] = byte(n)
 			mu.Lock()
 			key := rand.Intn(len(pages))
-			// Old versions stay for those who still read them: nothing is freed.
+			// Old versions stay for transactions which still read them, so nothing is freed.
 			old[key] = append(old[key], pages[key])
 			pages[key] = p
 			mu.Unlock()

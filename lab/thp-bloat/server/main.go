@@ -1,5 +1,6 @@
-// Server is a cache that was large once: most of its entries are gone and their memory was returned to the system, but
-// of every few pages one is still in use. It builds with every Go since 1.13.
+// Server is a cache which was large once. Most of its entries are gone, and their memory was
+// returned to the system, but among every few pages one is still in use. It builds with every Go
+// since 1.13.
 package main
 
 import (
@@ -18,9 +19,9 @@ import (
 type entry [4096]byte
 
 func main() {
-	mib := flag.Int("mib", 640, "that the cache once held")
-	keep := flag.Int("keep", 64, "one entry in so many stays")
-	free := flag.Bool("free", true, "return what is free to the system")
+	mib := flag.Int("mib", 640, "size of the cache when it was large")
+	keep := flag.Int("keep", 64, "one entry in this many stays")
+	free := flag.Bool("free", true, "return free memory to the system")
 	flag.Parse()
 	all := make([]*entry, *mib*256)
 	for i := range all {
