@@ -39,10 +39,10 @@ type Aligner struct {
 // aligned is a thread as the trace names it.
 type aligned struct {
 	tid   uint32
-	th    *kthread // nil without records
-	seg   int      // where the last transition was
-	first int64    // begin of the stretch on a CPU whose first transition was seen
-	kept  []int64  // times of transitions
+	th    *thread // nil without records
+	seg   int     // where the last transition was
+	first int64   // begin of the stretch on a CPU whose first transition was seen
+	kept  []int64 // times of transitions
 }
 
 type pileUp struct {
@@ -83,7 +83,7 @@ func (a *Aligner) Event(ev *exectrace.Event) {
 				x.tid = a.k.FromNS(uint32(ev.M))
 				x.th = a.k.find(x.tid)
 			}
-			if len(a.threads) < maxKthreads {
+			if len(a.threads) < maxThreads {
 				a.threads[ev.M] = x
 			}
 		}

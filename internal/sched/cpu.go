@@ -64,7 +64,7 @@ func (k *Timeline) Runs(cpu int, lo, hi int64, dst []Run) []Run {
 }
 
 // runs tiles [lo,hi) of a CPU.
-func (k *kernelState) runs(cpu int, lo, hi int64, f func(Run)) {
+func (k *columns) runs(cpu int, lo, hi int64, f func(Run)) {
 	if lo >= hi {
 		return
 	}
@@ -127,7 +127,7 @@ func (k *Timeline) CPUs() (list []int) {
 }
 
 // told splits a stretch in which switches are missing by what was told of it otherwise.
-func (c *kcpu) told(r Run, f func(Run)) {
+func (c *cpuLog) told(r Run, f func(Run)) {
 	at := r.Begin
 	for i := sort.Search(len(c.held), func(i int) bool { return c.held[i].end > at }); i < len(c.held) && c.held[i].begin < r.End; i++ {
 		h := &c.held[i]
@@ -144,3 +144,12 @@ func (c *kcpu) told(r Run, f func(Run)) {
 		f(Run{at, r.End, NobodyKnown})
 	}
 }
+
+// Share is who held a CPU, and how long.
+type Share struct {
+	TID uint32 // 0: idle; NobodyKnown
+	NS  int64
+}
+
+// NobodyKnown stands for who is not known.
+const NobodyKnown = ^uint32(0)

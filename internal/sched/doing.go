@@ -1,7 +1,5 @@
 package sched
 
-import "github.com/whystall/whystall/internal/evidence/kernel"
-
 // Doing is what a thread does, by the kernel's events alone.
 type Doing uint8
 
@@ -69,19 +67,3 @@ type Stretch struct {
 
 // Span is a stretch of time, CLOCK_MONOTONIC.
 type Span struct{ Begin, End int64 }
-
-// Share is who held a CPU, and how long.
-type Share struct {
-	TID uint32 // 0: idle; NobodyKnown
-	NS  int64
-}
-
-// NobodyKnown stands for who is not known.
-const NobodyKnown = ^uint32(0)
-
-// Kernel is what the kernel's records tell: who was in which state when. Times are CLOCK_MONOTONIC, as the records have them, not relative to a
-// Timeline's base. It is read whole before the trace: it looks anywhere. Its methods may be called by several goroutines.
-type Timeline struct {
-	kernelState
-	src kernel.Source
-}

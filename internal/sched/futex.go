@@ -2,7 +2,7 @@ package sched
 
 import (
 	"sort"
-	"strings"
+	"sync"
 
 	"github.com/whystall/whystall/internal/evidence/kernel"
 )
@@ -49,6 +49,12 @@ type Release struct {
 	User uint32 // StackID
 }
 
+// futexIndex has all futexes that somebody was seen to wait for.
+type futexIndex struct {
+	once      sync.Once
+	byAddress map[uint64]*Futex
+}
+
 type futexEdge struct {
 	at int64
 	in int8
@@ -64,8 +70,8 @@ const (
 // Futex is what is known of the futex at addr; nil where nobody was seen to wait for it. A condition of glibc's has two words, side by
 // side: ask for either.
 func (k *Timeline) Futex(addr uint64) *Futex {
-	k.useOnce.Do(k.learnFutexes)
-	if f := k.uses[addr]; f != nil {
+	k.futexes.once.Do(k.learnFutexes)
+	if f := k.futexes.byAddress[addr]; f != nil {
 		return f
 	}
 	return nil
@@ -73,9 +79,9 @@ func (k *Timeline) Futex(addr uint64) *Futex {
 
 // Futexes lists all, in order of their addresses.
 func (k *Timeline) Futexes() []*Futex {
-	k.useOnce.Do(k.learnFutexes)
-	l := make([]*Futex, 0, len(k.uses))
-	for _, f := range k.uses {
+	k.futexes.once.Do(k.learnFutexes)
+	l := make([]*Futex, 0, len(k.futexes.byAddress))
+	for _, f := range k.futexes.byAddress {
 		l = append(l, f)
 	}
 	sort.Slice(l, func(i, j int) bool { return l[i].Addr < l[j].Addr })
@@ -83,7 +89,7 @@ func (k *Timeline) Futexes() []*Futex {
 }
 
 func (k *Timeline) learnFutexes() {
-	k.uses = map[uint64]*Futex{}
+	k.futexes.byAddress = map[uint64]*Futex{}
 	says := map[uint32]futexWords{}
 	words := func(id uint32) futexWords {
 		w, ok := says[id]
@@ -94,10 +100,10 @@ func (k *Timeline) learnFutexes() {
 		return w
 	}
 	at := func(addr uint64) *Futex {
-		f := k.uses[addr]
-		if f == nil && len(k.uses) < mostFutexes && addr != 0 {
+		f := k.futexes.byAddress[addr]
+		if f == nil && len(k.futexes.byAddress) < mostFutexes && addr != 0 {
 			f = &Futex{Addr: addr, waiters: map[uint32]bool{}, releasers: map[uint32]bool{}}
-			k.uses[addr] = f
+			k.futexes.byAddress[addr] = f
 		}
 		return f
 	}
@@ -157,7 +163,7 @@ func (k *Timeline) learnFutexes() {
 	})
 	k.Events(lo, hi+1, func(e *Event) bool {
 		if e.Kind == kernel.FutexWait {
-			if f := k.uses[e.Arg[0]]; f != nil {
+			if f := k.futexes.byAddress[e.Arg[0]]; f != nil {
 				switch e.Arg[1] & futexOpMask {
 				case futexOpWait:
 					f.plain++
@@ -169,7 +175,7 @@ func (k *Timeline) learnFutexes() {
 			}
 			return true
 		}
-		if f := k.uses[e.Arg[0]]; f != nil {
+		if f := k.futexes.byAddress[e.Arg[0]]; f != nil {
 			note(f.releasers, e.TID)
 			f.votes[words(e.User).wakes]++
 			if releases++; releases < mostReleases {
@@ -178,7 +184,7 @@ func (k *Timeline) learnFutexes() {
 		}
 		return true
 	}, kernel.FutexWait, kernel.FutexWake)
-	for _, f := range k.uses {
+	for _, f := range k.futexes.byAddress {
 		f.decide()
 	}
 }
@@ -258,121 +264,6 @@ func (f *Futex) decide() {
 	case len(f.releasers) > 0 && f.Waits >= 8:
 		f.Kind = FutexCondition
 	}
-}
-
-// futexWords is what a stack's functions say of a futex.
-type futexWords struct {
-	waits, wakes FutexKind
-	libc         bool // the call is the C library's own, not one that a program made itself
-	timed        bool // by the function that all but locks share
-}
-
-func wordsOf(frames []kernel.Frame) (w futexWords) {
-	for i := range frames {
-		f := &frames[i]
-		if f.Inferred || i >= 6 {
-			return w // what was inferred may never have been called
-		}
-		if i == 0 {
-			w.libc = f.Func != "syscall" && (strings.Contains(f.Module, "libc.so") || strings.Contains(f.Module, "libc-") || strings.Contains(f.Module, "libpthread"))
-		}
-		name := plainWaits(f.Func)
-		switch name {
-		case "take_gil", "drop_gil":
-			// Python's lock of its interpreter is made of a condition, at which each waits for 5 ms at a time.
-			return futexWords{waits: FutexMutex, wakes: FutexMutex, libc: w.libc, timed: w.timed}
-		}
-		w.timed = w.timed || strings.HasPrefix(name, "futex_abstimed_wait")
-		if w.waits == FutexUnknown {
-			w.waits = waitsFor(name)
-		}
-		if w.wakes == FutexUnknown {
-			w.wakes = letsGo(name)
-		}
-	}
-	return w
-}
-
-// plainWaits is a function's name without what the C library puts before and after it.
-func plainWaits(name string) string {
-	name = strings.TrimLeft(name, "_")
-	name = strings.TrimLeft(strings.TrimPrefix(name, "GI_"), "_")
-	name, _, _ = strings.Cut(name, "@")
-	return name
-}
-
-func hasAny(name string, prefixes ...string) bool {
-	for _, p := range prefixes {
-		if strings.HasPrefix(name, p) {
-			return true
-		}
-	}
-	return false
-}
-
-// waitsFor tells by a function's name what its callers wait for.
-func waitsFor(name string) FutexKind {
-	switch {
-	case hasAny(name, "lll_lock_wait", "lll_timedlock_wait", "pthread_mutex_", "pthread_rwlock_", "pthread_once", "std::mutex::", "std::shared_mutex::"):
-		return FutexMutex
-	case hasAny(name, "pthread_cond_signal", "pthread_cond_broadcast"):
-		return FutexBarrier // glibc's signaller waits until those it woke before have left
-	case hasAny(name, "pthread_cond_", "std::condition_variable", "cnd_"):
-		return FutexCondition
-	case hasAny(name, "pthread_join", "pthread_clockjoin", "pthread_timedjoin", "thrd_join", "std::thread::join"):
-		return FutexJoin
-	case hasAny(name, "pthread_barrier_"):
-		return FutexBarrier
-	case hasAny(name, "sem_wait", "new_sem_wait", "sem_timedwait", "sem_clockwait"):
-		return FutexSemaphore
-	case hasAny(name, "runtime.lock2", "runtime.lockWithRank"), name == "runtime.lock":
-		return FutexRuntime
-	case hasAny(name, "runtime.note", "runtime.sema", "runtime.stopm", "runtime.mPark"):
-		return FutexNote
-	case hasAny(name, "parking_lot::condvar"):
-		return FutexCondition
-	case hasAny(name, "parking_lot::raw_mutex", "parking_lot::raw_rwlock"):
-		return FutexMutex
-	}
-	return ofRust(name)
-}
-
-// letsGo tells by a function's name what its callers let go of.
-func letsGo(name string) FutexKind {
-	switch {
-	case hasAny(name, "lll_lock_wake", "lll_unlock_wake", "pthread_mutex_unlock", "pthread_rwlock_unlock"):
-		return FutexMutex
-	case hasAny(name, "pthread_cond_", "std::condition_variable", "cnd_"):
-		return FutexCondition
-	case hasAny(name, "pthread_barrier_"):
-		return FutexBarrier
-	case hasAny(name, "sem_post", "new_sem_post"):
-		return FutexSemaphore
-	case hasAny(name, "runtime.unlock"):
-		return FutexRuntime
-	case hasAny(name, "runtime.note", "runtime.sema"):
-		return FutexNote
-	case hasAny(name, "parking_lot::condvar"):
-		return FutexCondition
-	case hasAny(name, "parking_lot::raw_mutex", "parking_lot::raw_rwlock"):
-		return FutexMutex
-	}
-	return ofRust(name)
-}
-
-// ofRust knows the standard library's own, whatever the path to them has been: std::sys::sync::mutex::futex, std::sys::unix::locks...
-func ofRust(name string) FutexKind {
-	if !strings.Contains(name, "std::sys::") && !strings.Contains(name, "std::sync::") {
-		return FutexUnknown
-	}
-	low := strings.ToLower(name)
-	switch {
-	case strings.Contains(low, "condvar"):
-		return FutexCondition
-	case strings.Contains(low, "mutex"), strings.Contains(low, "rwlock"), strings.Contains(low, "once"):
-		return FutexMutex
-	}
-	return FutexUnknown
 }
 
 // String is the kind in words.

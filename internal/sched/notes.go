@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/whystall/whystall/internal/evidence/kernel"
 )
@@ -23,13 +24,13 @@ type Notes struct {
 // Notes are the notes' addresses. A wait's own stack tells them best, since it holds for stripped binaries too; else the recorder may
 // know them from the binary. Stacks that contradict each other tell nothing.
 func (k *Timeline) Notes() Notes {
-	k.notesOnce.Do(func() {
+	k.notes.once.Do(func() {
 		stop, safe := map[uint64]int{}, map[uint64]int{}
 		which := map[uint32]map[uint64]int{}
 		for i := range k.threads {
 			for j := range k.threads[i].offs {
 				o := &k.threads[i].offs[j]
-				if o.flags&koffFutex == 0 || o.user == 0 || o.arg == 0 {
+				if o.flags&offFutex == 0 || o.user == 0 || o.arg == 0 {
 					continue
 				}
 				votes, seen := which[o.user]
@@ -47,9 +48,15 @@ func (k *Timeline) Notes() Notes {
 				}
 			}
 		}
-		k.notes = Notes{elect(stop, k.header.StopNote, k.header.NoteFrom), elect(safe, k.header.SafeNote, k.header.NoteFrom)}
+		k.notes.found = Notes{elect(stop, k.header.StopNote, k.header.NoteFrom), elect(safe, k.header.SafeNote, k.header.NoteFrom)}
 	})
-	return k.notes
+	return k.notes.found
+}
+
+// noteIndex keeps the notes once they were looked for.
+type noteIndex struct {
+	once  sync.Once
+	found Notes
 }
 
 func elect(votes map[uint64]int, known uint64, from string) Note {
@@ -110,12 +117,12 @@ func (k *Timeline) noteWaits(addr uint64) []noteWait {
 				continue
 			}
 			o := &th.offs[s.off-1]
-			if o.flags&koffFutex == 0 || o.arg != addr {
+			if o.flags&offFutex == 0 || o.arg != addr {
 				continue
 			}
-			w := noteWait{tid: th.tid, begin: s.begin, end: k.segEnd(th, j), waker: o.waker}
-			w.futex = o.wcall >= 0 && k.isFutex(int32(o.wcall)) && o.warg == addr
-			w.released = o.asked && o.flags&(koffInterrupt|koffSignal) == 0 && o.flags&koffTarget != 0 && (o.wcall < 0 || w.futex)
+			w := noteWait{tid: th.tid, begin: s.begin, end: k.segEnd(th, j), waker: o.waker.tid}
+			w.futex = o.waker.call >= 0 && k.isFutex(int32(o.waker.call)) && o.waker.arg == addr
+			w.released = o.waker.seen && o.waker.flags&(wakerInterrupt|wakerSignal|wakerTarget) == wakerTarget && (o.waker.call < 0 || w.futex)
 			l = append(l, w)
 		}
 	}
@@ -123,4 +130,13 @@ func (k *Timeline) noteWaits(addr uint64) []noteWait {
 		return cmp.Or(cmp.Compare(a.begin, b.begin), cmp.Compare(a.tid, b.tid), cmp.Compare(a.end, b.end))
 	})
 	return l
+}
+
+func inStack(frames []kernel.Frame, prefix string) bool {
+	for _, f := range frames {
+		if strings.HasPrefix(f.Func, prefix) {
+			return true
+		}
+	}
+	return false
 }

@@ -1,6 +1,9 @@
 package sched
 
-import "sort"
+import (
+	"sort"
+	"sync"
+)
 
 // ProcessState is what the target as a whole does at an instant. The first that holds.
 type ProcessState uint8
@@ -19,6 +22,13 @@ type ProcessTile struct {
 	Begin, End int64
 	State      ProcessState
 	TID        uint32 // throttled: of one that is; queued: of the one that is queued longest; else 0
+}
+
+// processIndex is the threads' segments laid over one another.
+type processIndex struct {
+	once     sync.Once
+	runs     []processRun
+	runnable runnable
 }
 
 // processRun is a tile without its end.
@@ -41,13 +51,13 @@ const maxRunnable = 1024
 // Process appends what the target did in [lo,hi) to dst. The tiles are exact.
 func (k *Timeline) Process(lo, hi int64, dst []ProcessTile) []ProcessTile {
 	lo, hi = clampTime(lo), clampTime(hi)
-	k.processOnce.Do(k.sweep)
+	k.process.once.Do(k.sweep)
 	at := lo
 	if to := min(hi, k.begin); at < to {
 		dst = append(dst, ProcessTile{Begin: at, End: to})
 		at = to
 	}
-	l := k.process
+	l := k.process.runs
 	for i := max(sort.Search(len(l), func(i int) bool { return l[i].begin > at })-1, 0); i < len(l) && at < hi; i++ {
 		end := k.end
 		if i+1 < len(l) {
@@ -66,11 +76,11 @@ func (k *Timeline) Process(lo, hi int64, dst []ProcessTile) []ProcessTile {
 
 // Runnable is how many threads of the target were on a CPU or queued: the average by time, the most, and ns by number (the last: and above).
 func (k *Timeline) Runnable() (avg float64, most int, byNumber []int64) {
-	k.processOnce.Do(k.sweep)
+	k.process.once.Do(k.sweep)
 	if d := k.end - k.begin; d > 0 {
-		avg = float64(k.runnable.ns) / float64(d)
+		avg = float64(k.process.runnable.ns) / float64(d)
 	}
-	return avg, k.runnable.most, k.runnable.hist
+	return avg, k.process.runnable.most, k.process.runnable.hist
 }
 
 // edge is a segment's begin.
@@ -96,14 +106,14 @@ func (k *Timeline) sweep() {
 
 	var count [Gone + 3]int // of threads by state, see countAs
 	var queue, throttled waiters
-	k.runnable.hist = make([]int64, maxRunnable+1)
+	k.process.runnable.hist = make([]int64, maxRunnable+1)
 	last := int64(0)
 	total := func(to int64) {
 		if d := to - last; d > 0 {
 			r := count[OnCPU] + count[Queued]
-			k.runnable.ns += int64(r) * d
-			k.runnable.most = max(k.runnable.most, r)
-			k.runnable.hist[min(r, maxRunnable)] += d
+			k.process.runnable.ns += int64(r) * d
+			k.process.runnable.most = max(k.process.runnable.most, r)
+			k.process.runnable.hist[min(r, maxRunnable)] += d
 			last = to
 		}
 	}
@@ -143,8 +153,8 @@ func (k *Timeline) sweep() {
 		default:
 			r.state = ProcessNone
 		}
-		if m := len(k.process); m == 0 || k.process[m-1].state != r.state || k.process[m-1].tid != r.tid {
-			k.process = append(k.process, r)
+		if m := len(k.process.runs); m == 0 || k.process.runs[m-1].state != r.state || k.process.runs[m-1].tid != r.tid {
+			k.process.runs = append(k.process.runs, r)
 		}
 	}
 	total(k.end - k.begin)
@@ -156,7 +166,7 @@ const (
 )
 
 // countAs is the state that a segment counts as. Who was not seen yet and was on no CPU slept for all that anybody knows.
-func (s *kseg) countAs(th *kthread) Doing {
+func (s *segment) countAs(th *thread) Doing {
 	d := s.doing()
 	if d == Blocked && s.off > 0 && int(s.off) <= len(th.offs) && th.offs[s.off-1].block == BlockStopped {
 		return countStopped
@@ -164,10 +174,10 @@ func (s *kseg) countAs(th *kthread) Doing {
 	if d != Unknown {
 		return d
 	}
-	switch s.meta & (ksegMissing | ksegAway) {
-	case ksegMissing:
+	switch s.meta & (segMissing | segAway) {
+	case segMissing:
 		return Unknown
-	case ksegMissing | ksegAway:
+	case segMissing | segAway:
 		return countAway
 	}
 	return Gone

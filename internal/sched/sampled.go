@@ -13,7 +13,7 @@ const mostSampled = 4
 // sampled lays over the time in which th was on a CPU, and no record tells in the middle of what, what the kernel stacks of its samples tell. Of
 // work that has no records of its begin and end: flushing TLBs, which waits for other CPUs on its own, and looking for pages to be moved between nodes.
 // Each sample stands for the time since the one before it, so that the sums are right, and single instants are not.
-func (k *kernelState) sampled(th *kthread, stacks *stackClasses) {
+func (k *columns) sampled(th *thread, stacks *stackClasses) {
 	var found []overlaid // latest first in each sample's
 	prev := k.begin
 	for _, n := range th.events {
@@ -41,7 +41,7 @@ func (k *kernelState) sampled(th *kthread, stacks *stackClasses) {
 }
 
 // standFor appends the last ns of [lo,hi) in which th was on a CPU and in the middle of nothing, latest first.
-func (k *kernelState) standFor(th *kthread, dst []overlaid, block Block, lo, hi, ns int64) []overlaid {
+func (k *columns) standFor(th *thread, dst []overlaid, block Block, lo, hi, ns int64) []overlaid {
 	over := len(th.overlay) - 1
 	for i := th.at(hi); i >= 0 && ns > 0; i-- {
 		s := &th.segs[i]

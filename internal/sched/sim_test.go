@@ -396,7 +396,7 @@ func BenchmarkKernel(b *testing.B) {
 						b.Fatal(err)
 					}
 				case "process":
-					k.process, k.runnable = nil, runnable{}
+					k.process.runs, k.process.runnable = nil, runnable{}
 					k.sweep()
 				case "each":
 					n := 0

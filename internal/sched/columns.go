@@ -1,21 +1,20 @@
 package sched
 
 import (
-	"sync"
 	"sync/atomic"
 
 	"github.com/whystall/whystall/internal/evidence/kernel"
 )
 
-// kernelState is the columns. Every thread of the target has a list of segments, 16 bytes each, one after the other without a
+// columns is the columns. Every thread of the target has a list of segments, 16 bytes each, one after the other without a
 // hole, and a list of the times it was off a CPU, with who woke it; every CPU a list of who came when. What is rarer is kept as events.
-type kernelState struct {
+type columns struct {
 	header  kernel.Header
 	begin   int64 // time of the first record that is kept
 	end     int64 // of the last
 	index   tidIndex
-	threads []kthread
-	cpus    []kcpu // by number
+	threads []thread
+	cpus    []cpuLog // by number
 	events  []Event
 	names   map[uint32][]kernel.Thread // by TID, in order of Since
 	byNS    map[uint32]uint32
@@ -24,26 +23,8 @@ type kernelState struct {
 	callsKnown bool // of a blocked thread its system call is recorded
 
 	bytes   int
-	limit   int
 	dropped int64 // what began before was given up; 0 nothing
-	crowd   int64 // threads that were not kept for their number
 	totals  Totals
-
-	futexOnce sync.Once
-	futexes   map[uint64][]uint32 // numbers of FutexWake events by address
-
-	wakersOnce sync.Once
-	wakers     map[uint32][]wakeRef // by who woke
-
-	useOnce sync.Once
-	uses    map[uint64]*Futex // by address
-
-	notesOnce sync.Once
-	notes     Notes
-
-	processOnce sync.Once
-	process     []processRun
-	runnable    runnable
 }
 
 // Level is the recorder's level of detail from a time on.
@@ -66,47 +47,58 @@ type Totals struct {
 	Exited      int64
 }
 
-// kseg is one thread in one state, until its next begins.
-type kseg struct {
+// segment is one thread in one state, until its next begins.
+type segment struct {
 	begin int64
-	off   uint32 // number of its koff, from 1 on; 0 none
+	off   uint32 // number of its offCPU, from 1 on; 0 none
 	cpu   int16  // -1 not known
 	meta  uint16
 }
 
-// The bits of kseg.meta: what it does 0-2.
+// The bits of segment.meta: what it does 0-2.
 const (
-	ksegPreempted = 1 << (3 + iota)
-	ksegUnthrottled
-	ksegApprox
-	ksegByGroup
-	ksegMissing // unknown because records are missing, not for being before the first
-	ksegAway    // unknown, but not on a CPU: before a first record that says that it came or was woken
+	segPreempted = 1 << (3 + iota)
+	segUnthrottled
+	segApprox
+	segByGroup
+	segMissing // unknown because records are missing, not for being before the first
+	segAway    // unknown, but not on a CPU: before a first record that says that it came or was woken
 )
 
-func (s *kseg) doing() Doing { return Doing(s.meta & 7) }
+func (s *segment) doing() Doing { return Doing(s.meta & 7) }
 
-// wakeRef names the segment with which a waking begins.
-type wakeRef struct{ th, seg int32 }
-
-// koff is one time off a CPU, from the switch that left it to the one that came back.
-type koff struct {
-	arg, warg           uint64
-	kernel, user        uint32
-	waker, wkern, wuser uint32
-	call, wcall         int16 // -1 none or not known
-	flags               uint8
-	asked               bool // how it ended is told by a waking
-	block               Block
+// offCPU is one time off a CPU, from the switch that left it to the one that came back.
+type offCPU struct {
+	waker        waker
+	arg          uint64
+	kernel, user uint32
+	call         int16 // -1 none or not known
+	flags        uint8
+	block        Block
 }
 
+// The bits of offCPU.flags.
 const (
-	koffInterrupt = 1 << iota
-	koffTarget
-	koffSignal
-	koffFutex   // arg is a futex's address
-	koffStopped // by a signal, or for who traces it
-	koffDeep    // uninterruptible: no wait for who writes
+	offFutex   = 1 << iota // arg is a futex's address
+	offStopped             // by a signal, or for who traces it
+	offDeep                // uninterruptible: no wait for who writes
+)
+
+// waker is who ended a time off a CPU.
+type waker struct {
+	arg          uint64
+	tid          uint32
+	kernel, user uint32
+	call         int16 // -1 none or not known
+	flags        uint8
+	seen         bool // its waking is recorded
+}
+
+// The bits of waker.flags.
+const (
+	wakerInterrupt = 1 << iota // tid is a bystander
+	wakerTarget                // a thread of the target
+	wakerSignal                // it sent a signal
 )
 
 // life is one thread's life: its number may be used again.
@@ -116,10 +108,10 @@ type life struct {
 	user               uint32 // stack of who made it
 }
 
-type kthread struct {
+type thread struct {
 	tid     uint32
-	segs    []kseg
-	offs    []koff
+	segs    []segment
+	offs    []offCPU
 	lives   []life
 	events  []uint32 // numbers of its events, in order
 	until   []int64  // the latest end of those up to each
@@ -127,7 +119,7 @@ type kthread struct {
 	found   int32 // by at: a hint that several ask for and set at once
 
 	// while reading
-	pending   koff // a waking that came while it was on a CPU
+	pending   waker // a waking that came while it was on a CPU
 	pendingAt int64
 	leaving   [2]uint32 // stacks of a wait that is about to begin
 	signalled int64     // when it was last sent a signal
@@ -148,57 +140,15 @@ type hold struct {
 	tid        uint32
 }
 
-type kcpu struct {
+type cpuLog struct {
 	runs []run
 	mark int64 // last unthrottling
 	held []hold
 	lost []Span
 }
 
-// tidIndex gives a thread's number by its id. Ids of Linux are below 1<<22; whatever else a file claims goes into a map.
-type tidIndex struct {
-	pages [][]int32
-	rest  map[uint32]int32
-}
-
-const (
-	tidPage = 1 << 10
-	tidMost = 1 << 22
-)
-
-func (x *tidIndex) get(tid uint32) int32 {
-	if tid < tidMost {
-		if p := tid / tidPage; int(p) < len(x.pages) && x.pages[p] != nil {
-			return x.pages[p][tid%tidPage] - 1
-		}
-		return -1
-	}
-	if n, ok := x.rest[tid]; ok {
-		return n
-	}
-	return -1
-}
-
-func (x *tidIndex) set(tid uint32, n int32) {
-	if tid >= tidMost {
-		if x.rest == nil {
-			x.rest = map[uint32]int32{}
-		}
-		x.rest[tid] = n
-		return
-	}
-	p := int(tid / tidPage)
-	if p >= len(x.pages) {
-		x.pages = append(x.pages, make([][]int32, p+1-len(x.pages))...)
-	}
-	if x.pages[p] == nil {
-		x.pages[p] = make([]int32, tidPage)
-	}
-	x.pages[p][tid%tidPage] = n + 1
-}
-
 // find is the thread of the target with that id, nil without one.
-func (k *kernelState) find(tid uint32) *kthread {
+func (k *columns) find(tid uint32) *thread {
 	if n := k.index.get(tid); n >= 0 {
 		return &k.threads[n]
 	}
@@ -206,7 +156,7 @@ func (k *kernelState) find(tid uint32) *kthread {
 }
 
 // segEnd is where the segment at i ends.
-func (k *kernelState) segEnd(th *kthread, i int) int64 {
+func (k *columns) segEnd(th *thread, i int) int64 {
 	if i+1 < len(th.segs) {
 		return th.segs[i+1].begin
 	}
@@ -215,7 +165,7 @@ func (k *kernelState) segEnd(th *kthread, i int) int64 {
 
 // at is the segment that covers t, -1 before the first. Questions about a thread mostly follow each other in time, and its segments are far
 // apart in memory from those asked for in between: it looks in growing steps from where it found the last.
-func (th *kthread) at(t int64) int {
+func (th *thread) at(t int64) int {
 	lo, hi := 0, len(th.segs)
 	from := int(atomic.LoadInt32(&th.found))
 	if at := from; at < hi && th.segs[at].begin <= t {
@@ -253,7 +203,7 @@ func (th *kthread) at(t int64) int {
 }
 
 // at is the run that covers t, -1 before the first.
-func (c *kcpu) at(t int64) int {
+func (c *cpuLog) at(t int64) int {
 	lo, hi := 0, len(c.runs)
 	for lo < hi {
 		m := int(uint(lo+hi) >> 1)
@@ -270,3 +220,32 @@ func (c *kcpu) at(t int64) int {
 const maxTimeNS = 1 << 61
 
 func clampTime(t int64) int64 { return min(max(t, -maxTimeNS), maxTimeNS) }
+
+func (th *thread) last() *segment {
+	if n := len(th.segs); n > 0 {
+		return &th.segs[n-1]
+	}
+	return nil
+}
+
+func (th *thread) life() *life {
+	if n := len(th.lives); n > 0 {
+		return &th.lives[n-1]
+	}
+	return nil
+}
+
+// first is from when on th's segments tell.
+func (k *columns) first(th *thread) int64 {
+	if len(th.segs) == 0 {
+		return maxTimeNS
+	}
+	return th.segs[0].begin
+}
+
+func cpuOf(n uint16) int16 {
+	if n > 1<<15-1 {
+		return -1
+	}
+	return int16(n)
+}

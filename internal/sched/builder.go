@@ -1,0 +1,97 @@
+package sched
+
+import "github.com/whystall/whystall/internal/evidence/kernel"
+
+// builder is what is needed while reading.
+type builder struct {
+	*columns
+	limit int // of bytes
+	any   bool
+	now   int64
+	fold  bool // others' switches are folded
+
+	// placed tells that there are no wake-ups but of new threads: who is woken waits for the CPU it left, unless it is moved.
+	placed bool
+	files  map[uint64]Block // what a wait for a descriptor is in; BlockUnknown where it was several kinds of file
+}
+
+const (
+	segBytes    = 16
+	offBytes    = 48
+	runBytes    = 16
+	eventBytes  = 80 // with what lists it by thread
+	threadBytes = 512
+	maxThreads  = 1 << 18
+	maxLives    = 1 << 20
+)
+
+// cpu is CPU n, made if it is not there; nil for a number that none has.
+func (b *builder) cpu(n int) *cpuLog {
+	if n < 0 || n >= 1<<13 {
+		return nil
+	}
+	if n >= len(b.cpus) {
+		b.cpus = append(b.cpus, make([]cpuLog, n+1-len(b.cpus))...)
+	}
+	return &b.cpus[n]
+}
+
+// thread is the target's thread tid, made if it is not there; nil where there are too many.
+func (b *builder) thread(tid uint32) *thread {
+	if th := b.find(tid); th != nil {
+		return th
+	}
+	if tid == 0 || len(b.threads) >= maxThreads {
+		return nil
+	}
+	b.index.set(tid, int32(len(b.threads)))
+	b.threads = append(b.threads, thread{tid: tid})
+	b.bytes += threadBytes
+	return &b.threads[len(b.threads)-1]
+}
+
+// push begins th's next segment at t, which is not before its last.
+func (b *builder) push(th *thread, t int64, d Doing, cpu int16, off uint32, meta uint16) *segment {
+	meta |= uint16(d)
+	n := len(th.segs)
+	if n == 0 && t > b.begin {
+		th.segs = append(th.segs, segment{begin: b.begin, cpu: -1, meta: uint16(Unknown)})
+		b.bytes += segBytes
+		n++
+	}
+	if n > 0 && th.segs[n-1].begin >= t {
+		th.segs[n-1] = segment{th.segs[n-1].begin, off, cpu, meta}
+		return &th.segs[n-1]
+	}
+	th.segs = append(th.segs, segment{t, off, cpu, meta})
+	b.bytes += segBytes
+	return &th.segs[n]
+}
+
+// unknown makes th unknown from t on: records are missing.
+func (b *builder) unknown(th *thread, t int64) {
+	if n := len(th.segs); n > 0 {
+		t = max(t, th.segs[n-1].begin)
+	}
+	b.push(th, t, Unknown, -1, 0, segMissing)
+}
+
+// off begins a time off a CPU and gives its number.
+func (b *builder) off(th *thread) (*offCPU, uint32) {
+	th.offs = append(th.offs, offCPU{call: -1, waker: waker{call: -1}})
+	b.bytes += offBytes
+	return &th.offs[len(th.offs)-1], uint32(len(th.offs))
+}
+
+func (b *builder) event(r *kernel.Record, t int64) {
+	e := Event{Kind: r.Kind, Flags: r.Flags, Begin: t, End: t, TID: r.TID, Other: r.Other, CPU: cpuOf(r.CPU),
+		Kernel: r.Kernel, User: r.User, Arg: [2]uint64{r.Arg[1], r.Arg[2]}}
+	switch r.Kind {
+	case kernel.Fault, kernel.Reclaim, kernel.Compaction, kernel.MmapLock, kernel.KernelLock, kernel.NUMAMove, kernel.Disk, kernel.SocketReady:
+		e.End = t + int64(min(r.Arg[0], maxTimeNS))
+	case kernel.Unthrottle, kernel.Sample:
+		e.Arg[0] = r.Arg[0]
+	}
+	b.events = append(b.events, e)
+	b.bytes += eventBytes
+}

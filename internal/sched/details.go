@@ -1,0 +1,102 @@
+package sched
+
+import "github.com/whystall/whystall/internal/evidence/kernel"
+
+// stack gives a wait its stacks.
+func (b *builder) stack(r *kernel.Record, t int64) {
+	th := b.find(r.TID)
+	if th == nil {
+		return
+	}
+	s := th.last()
+	if s == nil {
+		return
+	}
+	if r.Flags&kernel.Leaving != 0 && s.doing() == OnCPU {
+		th.leaving = [2]uint32{r.Kernel, r.User}
+		return
+	}
+	if s.doing() == Unknown || s.doing() == Gone {
+		return
+	}
+	if s.off == 0 {
+		// of the whole time off a CPU
+		_, n := b.off(th)
+		s.off = n
+		for i := len(th.segs) - 2; i >= 0 && th.segs[i].off == 0; i-- {
+			if d := th.segs[i].doing(); d != Queued && d != Throttled && d != Blocked {
+				break
+			}
+			th.segs[i].off = n
+		}
+	}
+	o := &th.offs[s.off-1]
+	if r.Kernel != 0 {
+		o.kernel = r.Kernel
+	}
+	if r.User != 0 {
+		o.user = r.User
+	}
+}
+
+// file notes what a descriptor is.
+func (b *builder) file(r *kernel.Record) {
+	is := BlockUnknown
+	switch r.Arg[1] {
+	case kernel.FileSocket:
+		is = BlockNetwork
+	case kernel.FilePipe:
+		is = BlockPipe
+	}
+	was, told := b.files[r.Arg[0]]
+	switch {
+	case told && was != is:
+		is = BlockUnknown
+	case !told && len(b.files) >= mostDescriptors:
+		return
+	case b.files == nil:
+		b.files = map[uint64]Block{}
+	}
+	b.files[r.Arg[0]] = is
+}
+
+// mostDescriptors bounds those whose kind is kept.
+const mostDescriptors = 1 << 16
+
+// held notes who had a CPU. The same is told for each thread that was queued there.
+func (b *builder) held(r *kernel.Record, t int64) {
+	c := b.cpu(int(r.CPU))
+	ns := int64(min(r.Arg[0], maxTimeNS))
+	if c == nil || ns == 0 || b.find(r.Other) != nil {
+		return // who is of the target is told by its switches
+	}
+	h := hold{t - ns, t, r.Other}
+	if n := len(c.held); n > 0 && c.held[n-1].end == h.end && c.held[n-1].tid == h.tid {
+		c.held[n-1].begin = min(c.held[n-1].begin, h.begin)
+		return
+	}
+	c.held = append(c.held, h)
+	b.bytes += 24
+}
+
+// lost notes a stretch in which a CPU's records are missing.
+func (b *builder) lost(r *kernel.Record, t int64) {
+	stacks := int64(min(r.Arg[1], r.Arg[0], maxTimeNS))
+	n := int64(min(r.Arg[0], maxTimeNS)) - stacks
+	b.totals.Lost = min(b.totals.Lost+n, maxTimeNS)
+	b.totals.LostStacks = min(b.totals.LostStacks+stacks, maxTimeNS)
+	if n == 0 {
+		return
+	}
+	c := b.cpu(int(r.CPU))
+	if c == nil {
+		return
+	}
+	s := Span{t, t + int64(min(r.Arg[2], maxTimeNS))}
+	if m := len(c.lost); m > 0 && s.Begin <= c.lost[m-1].End {
+		c.lost[m-1].End = max(c.lost[m-1].End, s.End)
+		return
+	}
+	c.lost = append(c.lost, s)
+	b.bytes += 16
+}

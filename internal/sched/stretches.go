@@ -1,0 +1,153 @@
+package sched
+
+import (
+	"sort"
+)
+
+// SeesThrottling tells whether the records tell throttled from queued. Without it a thread that its quota keeps from running
+// is queued like any other.
+func (k *Timeline) SeesThrottling() bool { return k.header.Source != "perf" }
+
+// Stretches appends what thread tid did in [lo,hi) to dst, oldest first. They tile it exactly.
+func (k *Timeline) Stretches(tid uint32, lo, hi int64, dst []Stretch) []Stretch {
+	lo, hi = clampTime(lo), clampTime(hi)
+	th := k.find(tid)
+	if th == nil {
+		if lo < hi {
+			dst = append(dst, Stretch{Begin: lo, End: hi, CPU: -1, Syscall: -1, WakerCall: -1, Whole: Span{lo, hi}})
+		}
+		return dst
+	}
+	k.each(th, lo, hi, func(s *Stretch) bool {
+		dst = append(dst, *s)
+		return true
+	})
+	return dst
+}
+
+// At is the stretch of tid that covers t, not cut.
+func (k *Timeline) At(tid uint32, t int64) Stretch {
+	t = clampTime(t)
+	s := Stretch{Begin: t, End: t + 1, CPU: -1, Syscall: -1, WakerCall: -1, Whole: Span{t, t + 1}}
+	if th := k.find(tid); th != nil {
+		k.each(th, t, t+1, func(got *Stretch) bool {
+			s = *got
+			return false
+		})
+	}
+	return s
+}
+
+// Each calls f with every stretch of every thread of the target in [lo,hi), thread by thread, oldest first. s is overwritten by the next.
+func (k *Timeline) Each(lo, hi int64, f func(tid uint32, s *Stretch)) {
+	lo, hi = clampTime(lo), clampTime(hi)
+	for i := range k.threads {
+		th := &k.threads[i]
+		k.each(th, lo, hi, func(s *Stretch) bool {
+			f(th.tid, s)
+			return true
+		})
+	}
+}
+
+// each calls f with the stretches of th that tile [lo,hi).
+func (k *Timeline) each(th *thread, lo, hi int64, f func(*Stretch) bool) {
+	if lo >= hi {
+		return
+	}
+	var s Stretch
+	blank := func(b, e int64, d Doing) bool {
+		s = Stretch{Begin: b, End: e, Doing: d, CPU: -1, Syscall: -1, WakerCall: -1, Whole: Span{b, e}}
+		return f(&s)
+	}
+	at := lo
+	if first := k.first(th); at < first {
+		to := min(first, hi)
+		if !blank(at, to, Unknown) {
+			return
+		}
+		at = to
+	}
+	over := sort.Search(len(th.overlay), func(i int) bool { return th.overlay[i].end > at })
+	for i := th.at(at); i >= 0 && i < len(th.segs) && at < hi; i++ {
+		whole := Span{th.segs[i].begin, k.segEnd(th, i)}
+		end := min(whole.End, hi)
+		if end <= at {
+			continue
+		}
+		k.expand(th, &th.segs[i], &s)
+		s.Whole = whole
+		cuts := s.Doing == OnCPU || s.Doing == Queued || s.Doing == Blocked
+		block := s.Block
+		for at < end {
+			s.Begin, s.End, s.Block, s.Sampled = at, end, block, false
+			if cuts {
+				for over < len(th.overlay) && th.overlay[over].end <= at {
+					over++
+				}
+				if over < len(th.overlay) {
+					switch o := &th.overlay[over]; {
+					case o.begin <= at:
+						s.End = min(end, o.end)
+						s.Block, s.Sampled = within(block, o.block, s.Doing), o.sampled
+					default:
+						s.End = min(end, o.begin)
+					}
+				}
+			}
+			at = s.End
+			if !f(&s) {
+				return
+			}
+		}
+	}
+	if at < hi {
+		d := Unknown
+		if s := th.last(); s != nil && s.doing() == Gone {
+			d = Gone
+		}
+		blank(at, hi, d)
+	}
+}
+
+// within joins what the stack of a wait says with a record of a stretch around it.
+func within(stack, record Block, d Doing) Block {
+	if d != Blocked || stack == BlockUnknown {
+		return record
+	}
+	switch stack {
+	case BlockOther, BlockDisk, BlockTimer:
+		// How something waits that has a name of its own.
+		if record != BlockOther && record != BlockDisk {
+			return record
+		}
+	}
+	return stack
+}
+
+// expand makes a segment a Stretch, without its times.
+func (k *Timeline) expand(th *thread, g *segment, s *Stretch) {
+	*s = Stretch{Doing: g.doing(), CPU: int32(g.cpu), Syscall: -1, WakerCall: -1,
+		Approx: g.meta&segApprox != 0, Preempted: g.meta&segPreempted != 0, Unthrottled: g.meta&segUnthrottled != 0, ByGroup: g.meta&segByGroup != 0}
+	switch s.Doing {
+	case Queued, Throttled, Blocked:
+	default:
+		return
+	}
+	if g.off == 0 || int(g.off) > len(th.offs) {
+		return
+	}
+	o := &th.offs[g.off-1]
+	s.Kernel, s.User, s.Syscall, s.Arg = o.kernel, o.user, int32(o.call), o.arg
+	if w := &o.waker; w.seen {
+		s.Waker, s.WakerKernel, s.WakerUser, s.WakerCall, s.WakerArg = w.tid, w.kernel, w.user, int32(w.call), w.arg
+		s.ByInterrupt, s.WakerTarget = w.flags&wakerInterrupt != 0, w.flags&wakerTarget != 0
+		s.WakerSignal = w.flags&wakerSignal != 0
+	}
+	if s.Doing == Blocked {
+		s.Block = o.block
+		if s.Block == BlockFutex && o.flags&offFutex != 0 {
+			s.Futex = o.arg
+		}
+	}
+}
