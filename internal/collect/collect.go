@@ -93,8 +93,8 @@ type Options struct {
 	NoStacks bool // leave the stacks out of that stream
 	Brief    bool // one segment of many: no readings before and after, which cost the target some
 
-	// Budget is the share of the target's CPU time that recording may cost, or a third of that share of
-	// one CPU; 0: 0.06.
+	// Budget is the share of the target's CPU time that recording may cost, or a third of that
+	// share of one CPU; 0: 0.06.
 	Budget float64
 
 	// For tests; the zero values are right.

@@ -187,9 +187,10 @@ func (b *bpfBudget) afford(now time.Time, window, used float64) {
 	for e := range bpf.Extras {
 		x := &b.extras[e]
 		ns := float64(b.ran.Extras[e])
-		if x.off || ns <= may || now.Sub(x.at) < extraLook && !x.at.IsZero() || b.r.Extra(e, false) != nil {
+		if x.off || ns <= may || now.Sub(x.at) < extraLook && !x.at.IsZero() {
 			continue
 		}
+		b.r.Detach(e)
 		b.rate -= ns / max(1, window) * (1 - float64(extraLook)/float64(extraEvery))
 		x.off, x.at, b.changed = true, now, true
 	}
@@ -199,7 +200,7 @@ func (b *bpfBudget) afford(now time.Time, window, used float64) {
 func (b *bpfBudget) look(now time.Time) {
 	for e := range bpf.Extras {
 		x := &b.extras[e]
-		if !x.off || now.Sub(x.at) < extraEvery-extraLook || b.r.Extra(e, true) != nil {
+		if !x.off || now.Sub(x.at) < extraEvery-extraLook || b.r.Attach(e) != nil {
 			continue
 		}
 		x.missed += now.Sub(x.at)

@@ -13,22 +13,23 @@ import (
 
 const (
 	aheadLook   = firstWindow / 2        // between two looks in a crowd
-	aheadSeldom = 250 * time.Millisecond // else: each look costs half a millisecond, as the runtime is woken with it
-	// crowd is how many threads a CPU must have that run or want to: with fewer an ordinary one
+	aheadSeldom = 250 * time.Millisecond // otherwise: a look costs 0.5 ms, as it wakes the runtime
+	// crowd is how many threads per CPU must run or want to run: with fewer, an ordinary thread
 	// gets its fifth.
 	crowd = 4
 )
 
-// Ahead has the ordinary threads of this process run before those of others while the machine is
+// Ahead lets the ordinary threads of this process run before those of others while the machine is
 // crowded, where that is permitted, until ctx ends. It returns then. loadavg is the path of
-// /proc/loadavg; while not is true nobody is ahead.
+// /proc/loadavg; while pause returns true no thread is ahead.
 //
 // Without it, in a session of its own beside 60 threads that poll in another, a thread that only
-// computes gets between 1 and 50 % of a CPU (Linux 6.18): up to nine of ten records were lost, as
-// other threads of the recorder's held up the reading one, and the explanation took up to 33 s for
-// half a second of CPU; with it none and 1 to 5 s. Together they use a fifth of the machine at
-// most, and are ordinary until what went over it has passed.
-func Ahead(ctx context.Context, loadavg string, not func() bool) {
+// computes gets between 1 and 50 % of a CPU (Linux 6.18). Up to nine of ten records were lost, as
+// other threads of the recorder held up the reading one, and the explanation took up to 33 s for
+// half a second of CPU. With it no record was lost, and the explanation took 1 to 5 s. Together the
+// threads use a fifth of the machine at most. When they exceeded that, they are ordinary until the
+// excess is made up for.
+func Ahead(ctx context.Context, loadavg string, pause func() bool) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	f, err := os.Open(loadavg)
@@ -43,39 +44,39 @@ func Ahead(ctx context.Context, loadavg string, not func() bool) {
 	defer n.Close()
 	a := ahead{tids: map[int]bool{}, window: window{most: fifth()}}
 	if !a.take(0) {
-		return // it may not, or was begun in a class of its own
+		return // it may not, or was started in a class of its own
 	}
 	defer setClass(0, unix.SCHED_NORMAL, 0)
-	defer a.ordinary()
+	defer a.release()
 	var wanting float64 // threads a CPU
 	for next := aheadSeldom; ctx.Err() == nil; n.Wait(next) {
 		wanting += (running(f)/float64(runtime.NumCPU()) - wanting) / 4
 		now, used := time.Now(), processTime()
-		if wanting < crowd || not() {
-			a.ordinary()
+		if wanting < crowd || pause() {
+			a.release()
 			a.at, a.from, next = now, used, aheadSeldom
 			continue
 		}
 		next = aheadLook
 		if owed, over := a.over(now, used); owed > 0 {
-			a.ordinary()
+			a.release()
 			n.Wait(owed)
 			a.at, a.from = time.Now(), processTime()
 		} else if over {
 			a.at, a.from = now, used
 		}
-		a.all()
+		a.takeAll()
 	}
 }
 
-// ahead is who was put ahead.
+// ahead is the set of threads that run ahead.
 type ahead struct {
 	tids map[int]bool
 	window
 }
 
-// all takes every ordinary thread of the process.
-func (a *ahead) all() {
+// takeAll puts every ordinary thread of the process ahead.
+func (a *ahead) takeAll() {
 	d, err := os.Open("/proc/self/task")
 	if err != nil {
 		return
@@ -89,22 +90,22 @@ func (a *ahead) all() {
 	}
 }
 
-// take puts a thread ahead, unless it has a class of its own, as the one that reads the kernel's
-// logs.
+// take puts a thread ahead, unless it has a class of its own, as the thread that reads the kernel's
+// logs has.
 func (a *ahead) take(tid int) bool {
-	is, err := unix.SchedGetAttr(tid, 0)
-	return err == nil && is.Policy == unix.SCHED_NORMAL && setClass(tid, unix.SCHED_RR, 1)
+	attr, err := unix.SchedGetAttr(tid, 0)
+	return err == nil && attr.Policy == unix.SCHED_NORMAL && setClass(tid, unix.SCHED_RR, 1)
 }
 
-// ordinary makes all of them as others are.
-func (a *ahead) ordinary() {
+// release makes all of them ordinary again.
+func (a *ahead) release() {
 	for tid := range a.tids {
 		setClass(tid, unix.SCHED_NORMAL, 0)
 	}
 	clear(a.tids)
 }
 
-// running is how many of the machine's threads run or want to, the fourth field of /proc/loadavg
+// running is how many threads of the machine run or want to run: the fourth field of /proc/loadavg
 // (proc(5)).
 func running(f *os.File) float64 {
 	var b [128]byte

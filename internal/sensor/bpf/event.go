@@ -6,25 +6,29 @@ import (
 	"fmt"
 )
 
-// Kind says what an Event tells. c/record.h has the same list.
+// Kind says what an Event is. c/record.h has the same list.
 type Kind uint8
 
-// Kinds. What TID, Other, Arg and the stacks mean is beside each; where nothing is said they are
-// zero.
+// Kinds. The comment of each says what TID, Other, Arg and the stacks mean; what it does not
+// mention is zero.
 const (
-	Switch     Kind = iota + 1 // TID left a CPU in state Arg[0], Other came; of a blocked thread of the target Arg[1], Arg[2] are its system call plus one and its first argument
-	Waking                     // TID of the target is being woken by Other; Arg as of Switch, of a waker of the target; stacks its
-	Wakeup                     // TID of the target was queued on CPU Arg[0]
-	Fork                       // TID, in process Arg[0], was made by Other of the target
-	Exit                       // TID of the target ended
-	Exec                       // TID of the target runs another program; it had the number Arg[0] before
-	Named                      // a Thread
-	Defined                    // a stack, for the first time
-	WaitStack                  // of TID's wait, stacks
-	Unthrottle                 // Arg[0]: 0 a quota's period timer, 1 its slack timer, 2 the call to a CPU
-	Signal                     // SIGURG from TID to Other
-	Delivered                  // SIGURG to TID
-	Sample                     // TID was on CPU, stacks
+	// Switch: TID left a CPU in state Arg[0], Other came. For a blocked thread of the target,
+	// Arg[1] and Arg[2] are its system call plus one and its first argument.
+	Switch Kind = iota + 1
+	// Waking: TID of the target is being woken by Other, whose stacks these are. For a waker of the
+	// target Arg is as for Switch.
+	Waking
+	Wakeup     // TID of the target was queued on CPU Arg[0]
+	Fork       // Other of the target created TID, in process Arg[0]
+	Exit       // TID of the target ended
+	Exec       // TID of the target runs another program; it had the number Arg[0] before
+	Named      // a Thread
+	Defined    // a stack, for the first time
+	WaitStack  // the stacks of TID's wait
+	Unthrottle // Arg[0]: 0 a quota's period timer, 1 its slack timer, 2 the call to a CPU
+	Signal     // SIGURG from TID to Other
+	Delivered  // SIGURG to TID
+	Sample     // TID was on CPU; stacks
 	Fault
 	Reclaim
 	Compaction
@@ -32,10 +36,14 @@ const (
 	TLBFlush
 	KernelLock
 	NUMAMove
-	SocketReady // since Time socket number Arg[1] had data, which TID read Arg[0] ns later; Other had found it empty at Arg[2]
+	// SocketReady: since Time socket number Arg[1] had data, which TID read Arg[0] ns later. Other
+	// had found it empty at Arg[2].
+	SocketReady
 	TimerDue
 	Held
-	Copied // a copy of the innermost bytes of a thread's user stack, which a later event of the thread has by its hash
+	// Copied: a copy of the innermost bytes of a thread's user stack, to which a later event of the
+	// thread refers by its hash.
+	Copied
 
 	kinds
 )
@@ -50,7 +58,7 @@ const (
 	GroupThrottled       // its cfs_rq's throttle_count is not 0; of Switch, Wakeup
 	Target               // TID is of the target
 	OtherTarget          // Other is
-	Interrupt            // told from an interrupt: Other is a bystander
+	Interrupt            // it happened in an interrupt: Other is a bystander
 	New
 	Migrate
 	Memcg
@@ -60,8 +68,8 @@ const (
 	Major
 )
 
-// Event is one thing that the kernel told. Time is ns of CLOCK_MONOTONIC; thread numbers are of the
-// first pid namespace. Kernel and User name stacks by a hash; 0 is none.
+// Event is one thing that the kernel reported. Time is CLOCK_MONOTONIC, ns; thread numbers are
+// those of the first pid namespace. Kernel and User identify stacks by a hash; 0 is none.
 type Event struct {
 	Time   int64
 	TID    uint32
@@ -83,11 +91,11 @@ type Event struct {
 	BP     uint64
 }
 
-// Thread is who a thread is.
+// Thread identifies a thread.
 type Thread struct {
 	TID, PID   uint32
 	NSTID      uint32 // TID in its innermost pid namespace
-	SelfTID    uint32 // in the recorder's; 0 it has none there
+	SelfTID    uint32 // in the recorder's; 0: it has none there
 	Cgroup     uint64 // inode number of its folder in the hierarchy of the cpu controller
 	Comm       string
 	Kernel     bool

@@ -69,7 +69,7 @@ var programs = []program{
 	{"fault_major", "major page faults", "ends of major page faults", perf},
 }
 
-// kernelTypes is what the running kernel tells of itself.
+// kernelTypes is the running kernel's own description of its types.
 type kernelTypes struct {
 	spec  *btf.Spec
 	cache *btf.Cache // decoding them takes 60 ms: once
@@ -84,7 +84,7 @@ func loadTypes() (*kernelTypes, error) {
 	return &kernelTypes{spec, cache}, nil
 }
 
-// tracepoint tells whether there is one of that name, and how many arguments it has.
+// tracepoint reports whether there is a tracepoint of that name, and how many arguments it has.
 func (k *kernelTypes) tracepoint(name string) (args int, ok bool) {
 	var def *btf.Typedef
 	if k.spec.TypeByName("btf_trace_"+name, &def) != nil {
@@ -114,7 +114,7 @@ func (k *kernelTypes) field(typ, name string) bool {
 	return false
 }
 
-// variable gives the type id of a per-CPU variable, 0 where there is none.
+// variable returns the type id of a per-CPU variable, 0 if there is none.
 func (k *kernelTypes) variable(name string) btf.TypeID {
 	var v *btf.Var
 	if k.spec.TypeByName(name, &v) != nil {
@@ -127,7 +127,7 @@ func (k *kernelTypes) variable(name string) btf.TypeID {
 	return id
 }
 
-// Where the programs learn whether they run in an interrupt; record.h has the same list.
+// From what the programs learn whether they run in an interrupt; record.h has the same list.
 const (
 	preemptStack = iota
 	preemptVar
@@ -135,7 +135,7 @@ const (
 	preemptThread
 )
 
-// preemptFrom tries what the kernel's types promise: its variables have addresses only where it was
+// preemptFrom tries what the kernel's types promise: its variables have addresses only if it was
 // built with CONFIG_KALLSYMS_ALL.
 func preemptFrom(types *kernelTypes) uint32 {
 	from, mark := uint32(preemptStack), uint64(0)
@@ -167,8 +167,8 @@ const (
 	markHot     = 0x5ca1ab1e00000002
 )
 
-// bind replaces them: a load with the pseudo source 3 (BPF_PSEUDO_BTF_ID) gets the variable's
-// address from the kernel.
+// bind replaces these constants: a load with the pseudo source 3 (BPF_PSEUDO_BTF_ID) gets the
+// variable's address from the kernel.
 func (k *kernelTypes) bind(p *ebpf.ProgramSpec, from uint32) {
 	const pseudoBTFID = asm.R3
 	var wanted btf.TypeID
@@ -192,14 +192,14 @@ func (k *kernelTypes) bind(p *ebpf.ProgramSpec, from uint32) {
 		default:
 			continue
 		}
-		// A branch not taken is not looked at, but its constants are.
+		// The verifier skips a branch that is never taken, but not its constants.
 		if ins.Constant = int64(id); id == wanted && id != 0 {
 			ins.Src = pseudoBTFID
 		}
 	}
 }
 
-// defaultHierarchy tells whether the cpu controller is in cgroup v2.
+// defaultHierarchy reports whether the cpu controller is in cgroup v2.
 func defaultHierarchy() bool {
 	f, err := os.Open("/proc/cgroups")
 	if err != nil {
@@ -226,17 +226,17 @@ func selfNS() (uint32, error) {
 // permit is what would permit recording, where that is what is missing.
 const permit = "needs CAP_BPF and CAP_PERFMON: run it with sudo, or once: sudo setcap cap_bpf,cap_perfmon,cap_sys_ptrace,cap_syslog,cap_dac_read_search+ep "
 
-// ErrRefused is of a kernel, or a user's rights, with which nothing can be recorded.
+// ErrRefused means that with this kernel, or this user's rights, nothing can be recorded.
 var ErrRefused = errors.New("refused")
 
-// refused is an error that is ErrRefused as well, which would say nothing in its text.
+// refused makes an error an ErrRefused as well, whose text would say nothing.
 type refused struct{ error }
 
 func (refused) Is(target error) bool { return target == ErrRefused }
 func (r refused) Unwrap() error      { return r.error }
 
-// Probe tells whether programs may be loaded here: nil, or why not and what would permit it. It
-// leaves nothing behind.
+// Probe returns nil if programs may be loaded here, or why not and what would permit it. It leaves
+// nothing behind.
 func Probe() error {
 	types, spec, err := readObject()
 	if err != nil {

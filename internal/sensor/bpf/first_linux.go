@@ -9,19 +9,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// First has the thread that reads what the kernel tells run before all ordinary ones, where that is
+// First lets the thread that reads the kernel's logs run before all ordinary ones, where that is
 // permitted: where threads spin, the logs overflow before an ordinary thread gets a CPU. Nice
-// values are no help: they are weighed within a group of the scheduler, and a session or a unit is
+// values are no help. They are weighed within a group of the scheduler, and a session or a unit is
 // one. Beside 60 polling threads of another session one thread of nice -20 made its whole group
 // wait for up to 3.3 s; without it a thread waited for 3 ms on average and 165 ms at most, in class
 // SCHED_RR for 2 ms.
 //
-// So that it cannot hold up the target, it sleeps when it has used a fifth of the machine's time of
-// a firstWindow, a part of one CPU at most. It is for the thread that calls Keep, and what that one
-// begins is not preferred. The zero value is ready; nil does nothing.
+// So that it cannot hold up the target, the thread sleeps when it has used a fifth of the machine's
+// time in a firstWindow, which is a part of one CPU at most. First is for the thread that calls
+// Keep; threads that it starts are not preferred. The zero value is ready; nil does nothing.
 type First struct {
 	on  bool
-	was *unix.SchedAttr // nil: not asked yet
+	was *unix.SchedAttr // nil: not read yet
 	window
 }
 
@@ -30,31 +30,31 @@ const firstWindow = 20 * time.Millisecond
 // window bounds what is used of the CPUs: most in a firstWindow.
 type window struct {
 	most int64     // ns
-	at   time.Time // when it began
+	at   time.Time // when it started
 	from int64     // CPU time used by then, ns
 }
 
-// over tells whether the window has ended, and how long to do without, as more was used than it
-// allows.
+// over reports whether the window has ended. owed is how long to do without, as more was used than
+// allowed.
 func (w *window) over(now time.Time, used int64) (owed time.Duration, over bool) {
 	spent, passed := used-w.from, now.Sub(w.at)
 	if spent <= w.most && passed < firstWindow {
 		return 0, false
 	}
-	// What went over it in one go is slept off as well.
+	// An excess within one go is slept off as well.
 	owed = time.Duration(float64(firstWindow)*float64(spent)/float64(w.most)) - passed
 	return max(0, min(owed, 5*firstWindow)), true
 }
 
-// Keep is called by the thread from when on it is to be first, and then at least once in some
-// thousand events.
+// Keep makes the calling thread first. The thread calls it again at least once in some thousand
+// events.
 func (f *First) Keep() {
 	if f == nil || f.was != nil && !f.on {
 		return
 	}
 	now, used := time.Now(), ThreadTime()
 	if f.was == nil {
-		f.begin()
+		f.start()
 	} else {
 		owed, over := f.over(now, used)
 		if !over {
@@ -71,30 +71,31 @@ func (f *First) Keep() {
 // fifth is a fifth of the machine's time of a firstWindow, ns.
 func fifth() int64 { return int64(firstWindow) * int64(runtime.NumCPU()) / 5 }
 
-func (f *First) begin() {
+func (f *First) start() {
 	f.most = min(fifth(), int64(firstWindow*9/10))
 	var err error
 	if f.was, err = unix.SchedGetAttr(0, 0); err != nil {
 		f.was = &unix.SchedAttr{}
 		return
 	}
-	// Who was begun in a class of its own stays there. Most users may not do this, nor whose cgroup
-	// has no time for such threads.
+	// A thread that was started in a class of its own stays there. Most users may not change the
+	// class, nor may a process whose cgroup has no time for such threads.
 	f.on = f.was.Policy == unix.SCHED_NORMAL && setClass(0, unix.SCHED_RR, 1)
 }
 
-// setClass gives a thread of ours another class, 0 the calling one. What it begins is ordinary.
+// setClass gives a thread of ours another class; tid 0 is the calling one. Threads that it starts
+// are ordinary.
 func setClass(tid int, policy, priority uint32) bool {
 	return unix.SchedSetAttr(tid, &unix.SchedAttr{
 		Size: unix.SizeofSchedAttr, Policy: policy, Priority: priority, Flags: unix.SCHED_FLAG_RESET_ON_FORK,
 	}, 0) == nil
 }
 
-// End makes it as others are, for good.
+// End makes the thread ordinary, for good.
 func (f *First) End() {
 	if f != nil && f.on {
 		f.on = false
-		// To take the flag back as well may not be permitted; it does no harm.
+		// Taking the flag back as well may not be permitted; it does no harm.
 		f.was.Flags |= unix.SCHED_FLAG_RESET_ON_FORK
 		unix.SchedSetAttr(0, f.was, 0)
 	}
@@ -115,8 +116,8 @@ func sleep(d time.Duration) {
 	unix.Ppoll(nil, &ts, nil)
 }
 
-// Nap waits in the thread itself. A goroutine's timer would have another thread of ours call this
-// one, and that one waits for its turn.
+// Nap waits in the thread itself. A goroutine's timer would make another thread of ours wake this
+// one, and that other thread is not first: it waits for its turn.
 type Nap struct {
 	pipe [2]int
 	stop func()
@@ -135,19 +136,19 @@ func NewNap(ctx context.Context) (*Nap, error) {
 	})
 	n.stop = func() {
 		if !stop() {
-			<-done // it has the pipe
+			<-done // it uses the pipe
 		}
 	}
 	return n, nil
 }
 
-// Wait is for d, or until ctx ends.
+// Wait waits for d, or until ctx ends.
 func (n *Nap) Wait(d time.Duration) {
 	ts := unix.NsecToTimespec(int64(d))
 	unix.Ppoll([]unix.PollFd{{Fd: int32(n.pipe[0]), Events: unix.POLLIN}}, &ts, nil)
 }
 
-// Close lets go of what it has; no Wait may be under way.
+// Close closes the pipe; no Wait may be under way.
 func (n *Nap) Close() {
 	n.stop()
 	unix.Close(n.pipe[0])

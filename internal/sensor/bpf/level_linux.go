@@ -9,12 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Step gives up some detail, for good. Switches of the target, its wake-ups and who did them,
-// threads' begins and ends are told whatever is given up, and of each place in which its threads
-// wait or wake a stack.
+// A Step gives up some detail, for good. Whatever is given up, the programs report the switches of
+// the target, its wake-ups and who caused them, starts and ends of threads, and a stack of each
+// place in which its threads wait or wake.
 type Step int
 
-// The steps, in the order in which they matter least. Fold is worth it only where others switch
+// The steps, the one that matters least first. Fold is worth it only where other processes switch
 // much.
 const (
 	Fold Step = iota
@@ -33,7 +33,7 @@ func (s Step) String() string {
 	}[s]
 }
 
-// Lower gives up some detail.
+// Lower gives up the detail of a step.
 func (r *Recorder) Lower(step Step) error {
 	set := func(name string, v any) error {
 		if err := r.l.vars[name].Set(v); err != nil {
@@ -56,8 +56,8 @@ func (r *Recorder) Lower(step Step) error {
 }
 
 // An Extra is a group of programs that run for events which may be many more than the target's
-// switches, and tell what is good to know. They can be away for most of the time: what they tell
-// then is a sample.
+// switches, and that report what is good to know. They can be detached for most of the time: what
+// they report then is a sample.
 type Extra int
 
 // Extras.
@@ -70,7 +70,7 @@ const (
 	Extras
 )
 
-// String says in words what an extra tells.
+// String says in words what an extra records.
 func (e Extra) String() string {
 	return [...]string{"since when sockets had data", "TLB flushes", "waits for the kernel's locks", "minor page faults"}[e]
 }
@@ -82,21 +82,17 @@ var extraPrograms = [Extras][]string{
 	MinorFaults: {whystallProgFaultMinor},
 }
 
-// Extra attaches or detaches the programs of an extra, those that there are; nothing happens to
-// those that are so.
-func (r *Recorder) Extra(e Extra, on bool) error {
+// Attach attaches the programs of an extra that exist and are not attached.
+func (r *Recorder) Attach(e Extra) error {
 	for _, name := range extraPrograms[e] {
-		ln, prog := r.l.links[name], r.l.loaded[name]
-		switch {
-		case !on && ln != nil:
-			ln.Close()
-			delete(r.l.links, name)
-		case on && ln == nil && prog != nil:
-			for _, p := range programs {
-				if p.name == name {
-					if err := r.l.attach(p, prog); err != nil {
-						return err
-					}
+		prog := r.l.loaded[name]
+		if prog == nil || r.l.links[name] != nil {
+			continue
+		}
+		for _, p := range programs {
+			if p.name == name {
+				if err := r.l.attach(p, prog); err != nil {
+					return err
 				}
 			}
 		}
@@ -104,14 +100,24 @@ func (r *Recorder) Extra(e Extra, on bool) error {
 	return nil
 }
 
-// Meter measures what the programs cost: while it runs the kernel takes the time of each run, which
-// itself costs 50 ns a run, so it is for a small part of the recording.
+// Detach detaches the programs of an extra.
+func (r *Recorder) Detach(e Extra) {
+	for _, name := range extraPrograms[e] {
+		if ln := r.l.links[name]; ln != nil {
+			ln.Close()
+			delete(r.l.links, name)
+		}
+	}
+}
+
+// Meter measures what the programs cost. While it runs the kernel takes the time of each run, which
+// itself costs 50 ns a run, so a Meter is for a small part of the recording.
 type Meter struct {
 	stats io.Closer
 	ran   map[string]uint64
 }
 
-// Measure begins to measure. It needs CAP_SYS_ADMIN, and changes no setting of the machine.
+// Measure starts to measure. It needs CAP_SYS_ADMIN, and changes no setting of the machine.
 func (r *Recorder) Measure() (*Meter, error) {
 	stats, err := ebpf.EnableStats(unix.BPF_STATS_RUN_TIME)
 	if err != nil {
@@ -122,8 +128,8 @@ func (r *Recorder) Measure() (*Meter, error) {
 	return m, nil
 }
 
-// callNS is what calling a program takes beside the time that the kernel takes of it, less what
-// taking the time adds to that, ns: an empty one costs 49.
+// callNS is what calling a program costs beyond the time that the kernel measures for it, less what
+// measuring adds to that, ns. For comparison, an empty program costs 49.
 const callNS = 30
 
 func (r *Recorder) ran() map[string]uint64 {
@@ -138,24 +144,25 @@ func (r *Recorder) ran() map[string]uint64 {
 	return ran
 }
 
-// within are the programs that do nearly all they do on the target's threads. Timers, data for
-// sockets and what other programs do come in the time of whoever has the CPU.
+// within lists the programs that do nearly all their work on the target's threads. Timers, data for
+// sockets and the events of other programs come in the time of whatever thread has the CPU.
 var within = []string{
 	whystallProgSchedExit, whystallProgSchedWaking, whystallProgPageFault, whystallProgFaultMinor, whystallProgFaultMajor, whystallProgTlbFlush,
 	whystallProgContentionBegin, whystallProgContentionEnd, whystallProgSocketRead,
 }
 
-// Ran is CPU time that programs took, ns: all of them; what each step would have spared of it; what
-// each extra took. How much others' switches are of it only who reads the events knows.
+// Ran is the CPU time that programs took, ns: all of them; what each step would have saved of it;
+// what each extra took. What part of it is for switches of other processes only the reader of the
+// events knows.
 type Ran struct {
 	All    uint64
-	Within uint64 // of them, what runs in the time of the target's threads, switches aside
-	Switch uint64 // what switches took, of which those of others are in their time
+	Within uint64 // the part in the time of the target's threads, switches aside
+	Switch uint64 // the part for switches; those of other processes are in their own time
 	Spared [Steps]uint64
 	Extras [Extras]uint64
 }
 
-// Stop ends it and tells what the programs took since Measure.
+// Stop ends the measuring and returns what the programs took since Measure.
 func (m *Meter) Stop(r *Recorder) (ran Ran) {
 	took := r.ran()
 	for name, n := range took {
@@ -173,7 +180,7 @@ func (m *Meter) Stop(r *Recorder) (ran Ran) {
 		}
 	}
 	ran.Spared[Fold] = took[whystallProgSchedSwitch]
-	// What remains of them is to be called, and to find nothing to do.
+	// What remains of their cost is being called, and finding nothing to do.
 	ran.Spared[Seldom] = (took[whystallProgSchedExit] + took[whystallProgSchedWaking]) / 2
 	ran.Spared[Rare] = ran.Spared[Seldom]
 	m.stats.Close()

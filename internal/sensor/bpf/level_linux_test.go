@@ -50,15 +50,17 @@ func TestLower(t *testing.T) {
 		}
 		switch {
 		case n["others' switches"] > 0:
-			t.Errorf("%s: others' switches are told: %v", step, n)
+			t.Errorf("%s: others' switches are reported: %v", step, n)
 		case n["stacks"] == 0:
 			t.Errorf("%s: stacks: %v", step, n)
 		}
 	}
 	for e := range Extras {
-		for _, on := range []bool{false, false, true, true} {
-			if err := r.Extra(e, on); err != nil {
-				t.Errorf("%s: attach %v: %v", e, on, err)
+		r.Detach(e)
+		r.Detach(e)
+		for range 2 {
+			if err := r.Attach(e); err != nil {
+				t.Errorf("%s: attach: %v", e, err)
 			}
 		}
 	}

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// loader makes the maps at once and the programs one by one, so that one that the kernel refuses
-// leaves the others.
+// loader makes the maps at once and loads the programs one by one, so that a program that the
+// kernel refuses leaves the others.
 type loader struct {
 	spec     *ebpf.CollectionSpec
 	types    *kernelTypes
@@ -22,17 +22,17 @@ type loader struct {
 	rings    []*ring
 	links    map[string]io.Closer // by program
 	loaded   map[string]*ebpf.Program
-	symbols  *Symbols // nil where the kernel does not tell
+	symbols  *Symbols // nil if the kernel does not name its functions
 	lossView []byte
 	logView  []byte
 	cpus     []int // those that are online
 	size     uint32
 	lister   *ebpf.Program
-	remote   bool // quotas give time to other CPUs by calling a function there: Linux 6.3
+	remote   bool // quotas give time to other CPUs by calling a function there: from Linux 6.3
 }
 
-// ringBytes is the room of each CPU's log: the whole is bounded, and one holds half a second of 100
-// 000 switches a second where there are few CPUs.
+// ringBytes is the size of each CPU's log. The total is bounded; where there are few CPUs, a log
+// holds half a second at 100 000 switches a second.
 func ringBytes(cpus int) uint32 {
 	const whole = 8 << 20
 	size := uint32(2 << 20)
@@ -42,7 +42,7 @@ func ringBytes(cpus int) uint32 {
 	return size
 }
 
-// readSpec reads the object. What programs speak of our own namespace is set.
+// readSpec reads the object, and sets the constant for our own pid namespace.
 func readSpec() (*ebpf.CollectionSpec, error) {
 	spec, err := loadWhystall()
 	if err != nil {
@@ -87,8 +87,8 @@ func alone(spec *ebpf.CollectionSpec, types *kernelTypes, names ...string) (*ebp
 	return c, nil
 }
 
-// newLoader gives each online CPU a log of so many bytes; 0: by the number of CPUs. What one tells
-// that comes online later is counted as lost.
+// newLoader allocates a log of size bytes for each online CPU; 0 derives the size from the number
+// of CPUs. Events of a CPU that comes online later count as lost.
 func newLoader(spec *ebpf.CollectionSpec, types *kernelTypes, target, preempt, size uint32) (l *loader, err error) {
 	l = &loader{spec: spec, types: types, links: map[string]io.Closer{}, loaded: map[string]*ebpf.Program{}}
 	if l.cpus, err = onlineCPUs(); err != nil {
@@ -109,7 +109,7 @@ func newLoader(spec *ebpf.CollectionSpec, types *kernelTypes, target, preempt, s
 			return nil, fmt.Errorf("load programs: set %s: %w", name, err)
 		}
 	}
-	// Coarse clocks are moved by the tick.
+	// The tick moves the coarse clocks.
 	var tick unix.Timespec
 	if err := unix.ClockGetres(unix.CLOCK_MONOTONIC_COARSE, &tick); err != nil {
 		return nil, fmt.Errorf("ask for the period of the tick: %w", err)
@@ -133,7 +133,7 @@ func newLoader(spec *ebpf.CollectionSpec, types *kernelTypes, target, preempt, s
 	return l, nil
 }
 
-// makeMaps comes when all constants are set.
+// makeMaps is for when all constants are set.
 func (l *loader) makeMaps() error {
 	only := l.spec.Copy()
 	only.Programs = nil
@@ -146,7 +146,7 @@ func (l *loader) makeMaps() error {
 	return nil
 }
 
-// program loads one. It is closed with the loader.
+// program loads a program, which is closed with the loader.
 func (l *loader) program(name string) (*ebpf.Program, error) {
 	if len(l.maps) == 0 {
 		if err := l.makeMaps(); err != nil {
@@ -185,14 +185,14 @@ func (l *loader) openRings() (err error) {
 	return nil
 }
 
-// functions tells the programs where the kernel's functions are whose calls by timers they look
-// for, and gives what is not seen without some.
+// functions sets the addresses of the kernel functions whose calls by timers the programs look for,
+// and returns what is not seen without some of them.
 func (l *loader) functions() (missing []string, err error) {
 	quota := map[string]string{
 		"sched_cfs_period_timer": whystallVarPeriodTimer, "sched_cfs_slack_timer": whystallVarSlackTimer,
 		"__cfsb_csd_unthrottle": whystallVarCsdUnthrottle, "hrtimer_wakeup": whystallVarWakeupTimer,
 	}
-	// The tick by its name of Linux 6.8, or that before.
+	// The tick's function, by its name since Linux 6.8 and before.
 	names := map[string]string{"tick_nohz_handler": whystallVarTickTimer, "tick_sched_timer": whystallVarTickTimer}
 	maps.Copy(names, quota)
 	var addrs map[string]uint64
@@ -212,7 +212,7 @@ func (l *loader) functions() (missing []string, err error) {
 		}
 		ticks = ticks || names[name] == whystallVarTickTimer
 	}
-	// Older kernels have no such function, and give time from where the timer fires.
+	// Older kernels have no such function: they give a quota's time where the timer fires.
 	const remotely = "__cfsb_csd_unthrottle"
 	if l.remote = hidden || addrs[remotely] != 0; !l.remote {
 		delete(quota, remotely)
@@ -233,7 +233,7 @@ func bit(b bool) uint32 {
 	return 0
 }
 
-// load loads what is to be attached.
+// load loads a program of the table.
 func (l *loader) load(p program) (*ebpf.Program, error) {
 	if p.how&perf == 0 {
 		if _, ok := l.types.tracepoint(p.on); !ok {
@@ -247,7 +247,7 @@ func (l *loader) load(p program) (*ebpf.Program, error) {
 	return prog, nil
 }
 
-// attach attaches a program that was loaded.
+// attach attaches a loaded program.
 func (l *loader) attach(p program, prog *ebpf.Program) (err error) {
 	var ln io.Closer
 	switch {
@@ -265,8 +265,8 @@ func (l *loader) attach(p program, prog *ebpf.Program) (err error) {
 	return nil
 }
 
-// everybody asks an iterator for all threads of the machine.
-func (l *loader) everybody() ([]Thread, error) {
+// threads asks an iterator for all threads of the machine.
+func (l *loader) threads() ([]Thread, error) {
 	if l.lister == nil {
 		var err error
 		if l.lister, err = l.program(whystallProgEverybody); err != nil {
@@ -287,7 +287,7 @@ func listThreads(lister *ebpf.Program) ([]Thread, error) {
 		return nil, refusal("list threads", err)
 	}
 	defer r.Close()
-	// 4 million threads are the most that a kernel can have.
+	// A kernel can have at most 4 million threads.
 	b, err := io.ReadAll(io.LimitReader(r, nameSize<<22))
 	if err != nil {
 		return nil, fmt.Errorf("list threads: %w", err)
@@ -319,10 +319,10 @@ func (l *loader) close() {
 	*l = loader{}
 }
 
-// ErrGone is that no process has the number.
-var ErrGone = errors.New("no such process")
+// errGone means that no process has the number.
+var errGone = errors.New("no such process")
 
-// find gives the target's number in the first pid namespace, by its number in ours.
+// find finds the target, and so its number in the first pid namespace, by its number in ours.
 func find(pid int, spec *ebpf.CollectionSpec, types *kernelTypes) (Thread, error) {
 	c, err := alone(spec, types, whystallProgEverybody)
 	if err != nil {
@@ -338,7 +338,7 @@ func find(pid int, spec *ebpf.CollectionSpec, types *kernelTypes) (Thread, error
 			return t, nil
 		}
 	}
-	return Thread{}, fmt.Errorf("find process %d: %w", pid, ErrGone)
+	return Thread{}, fmt.Errorf("find process %d: %w", pid, errGone)
 }
 
 // monotonic is the programs' clock.

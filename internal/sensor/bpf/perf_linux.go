@@ -51,8 +51,8 @@ func (l *loader) attachPerf(p program, prog *ebpf.Program) (perfEvents, error) {
 	return fds, nil
 }
 
-// addresses finds the kernel's functions by name; hidden tells that the kernel shows nobody where
-// they are.
+// addresses finds the kernel's functions by name; hidden reports that the kernel shows this user no
+// addresses.
 func addresses[V any](names map[string]V) (found map[string]uint64, hidden bool, err error) {
 	f, err := os.Open("/proc/kallsyms")
 	if err != nil {
@@ -81,7 +81,7 @@ func addresses[V any](names map[string]V) (found map[string]uint64, hidden bool,
 	return found, hidden, nil
 }
 
-// lacking is the error of names that were not found; nil where all were.
+// lacking is the error for names that were not found; nil if all were found.
 func lacking[V any](names map[string]V, found map[string]uint64, hidden bool) error {
 	var without []string
 	for n := range names {

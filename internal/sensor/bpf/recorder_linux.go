@@ -11,27 +11,27 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// Recorder hears of one process. Its methods are for one goroutine.
+// Recorder reads the events of one process. Its methods are for one goroutine.
 type Recorder struct {
 	Target   Thread   // the target's first thread
 	CPUs     []int    // those that were online
 	PerTask  bool     // the kernel throttles by task: Throttled is exact
-	Features []string // what is told
+	Features []string // what is recorded
 	Missing  []string // what this kernel does not permit, in words
-	Since    int64    // when the last program was attached: what is told of before is not all there was
+	Since    int64    // when the last program was attached: events before are incomplete
 
 	l      *loader
 	event  Event
 	lost   []Loss
-	begins int64 // time from which all rings were read whole
+	readTo int64 // up to when all rings have been read whole
 }
 
-// Loss is how many events, and how many stacks, were lost on a CPU since the last word of it.
+// Loss is how many events and stacks were lost on a CPU since the last report of it.
 type Loss struct {
 	CPU     int
 	Events  uint64
 	Stacks  uint64
-	eventsT uint64 // in all
+	eventsT uint64 // in total
 	stacksT uint64
 }
 
@@ -42,10 +42,11 @@ type Options struct {
 	Copy   bool // whether user stacks are copied, for programs without frame pointers
 	Ring   int  // bytes of each CPU's log, a power of two, 16 KiB at least; 0: by the number of CPUs
 
-	// Loaded is called before the first program is attached, from when on the rings fill.
+	// Loaded is called before the first program is attached. From then on the rings fill.
 	Loaded func()
 
-	// Step is called by the calling thread between what takes some ms of CPU, as to load a program.
+	// Step is called in the calling thread, between steps that take some ms of CPU, such as loading
+	// a program.
 	Step func()
 }
 
@@ -77,7 +78,7 @@ func Open(o Options) (_ *Recorder, err error) {
 			r.Close()
 		}
 	}()
-	l.symbols, _ = openSymbols(spec, types) // else /proc/kallsyms tells
+	l.symbols, _ = openSymbols(spec, types) // without it /proc/kallsyms is read
 	if r.Missing, err = l.functions(); err != nil {
 		return nil, err
 	}
@@ -97,8 +98,8 @@ func Open(o Options) (_ *Recorder, err error) {
 	for _, ring := range l.rings {
 		r.CPUs = append(r.CPUs, ring.cpu)
 	}
-	// Loading takes some hundred ms: what is attached first would fill its ring, and tell of
-	// threads whose wakers nobody sees.
+	// Loading takes some hundred ms. A program attached before the others are loaded would fill its
+	// ring, and report threads whose wakers are not seen.
 	loaded := map[string]*ebpf.Program{}
 	failed := func(p program, err error) error {
 		switch {
@@ -145,19 +146,19 @@ func Open(o Options) (_ *Recorder, err error) {
 		r.Features = append(r.Features, p.tells)
 	}
 	r.Since = monotonic()
-	r.begins = monotonic()
+	r.readTo = monotonic()
 	r.lost = make([]Loss, len(l.lossView)/64)
 	return r, nil
 }
 
-// Symbols names the kernel's functions until Close, for one goroutine; nil: this kernel does not,
-// and /proc/kallsyms must be read.
+// Symbols names the kernel's functions until Close, for one goroutine. It is nil if this kernel
+// does not, and /proc/kallsyms must be read.
 func (r *Recorder) Symbols() *Symbols { return r.l.symbols }
 
 // Threads lists all threads of the machine.
-func (r *Recorder) Threads() ([]Thread, error) { return r.l.everybody() }
+func (r *Recorder) Threads() ([]Thread, error) { return r.l.threads() }
 
-// Fullest is the share that is filled of the fullest ring.
+// Fullest is the filled share of the fullest ring.
 func (r *Recorder) Fullest() float64 {
 	var most uint64
 	for _, ring := range r.l.rings {
@@ -166,10 +167,10 @@ func (r *Recorder) Fullest() float64 {
 	return float64(most) / float64(r.l.rings[0].size)
 }
 
-// Read gives all events that there are, each CPU's in the order of their times but for those of an
-// interrupt inside another event. What f gets is valid until it returns. All events before upTo
-// have been given, if no CPU stood still in the midst of writing one. An error is of the first
-// record that could not be read; the others were given.
+// Read calls f with all events that there are, each CPU's in the order of their times, except for
+// those of an interrupt inside another event. An event is valid until f returns. All events before
+// upTo have been read, unless a CPU stood still in the middle of writing one. An error is that of
+// the first record that could not be decoded; the others were read.
 func (r *Recorder) Read(f func(*Event)) (upTo int64, err error) {
 	now := monotonic()
 	all := true
@@ -188,9 +189,9 @@ func (r *Recorder) Read(f func(*Event)) (upTo int64, err error) {
 		all = all && whole
 	}
 	if all {
-		r.begins = now
+		r.readTo = now
 	}
-	return r.begins, err
+	return r.readTo, err
 }
 
 // Losses lists what was lost since the last call.

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ring is the reading side of one CPU's log. Records lie in one piece: one that begins before the
-// end goes on behind it. c/record.h has the other side.
+// ring is the reading side of one CPU's log. Each record lies in one piece: one that starts before
+// the log's end goes on behind that end. c/record.h has the other side.
 type ring struct {
 	cpu  int
 	data []byte
@@ -32,7 +32,7 @@ const (
 // logBytes is the whole of a CPU's log.
 func logBytes(size uint32) uint32 { return logHead + size + (ringMost+7)&^7 }
 
-// mapLogs gives the reading sides of the logs of these CPUs, and the mapping that they lie in.
+// mapLogs returns the reading sides of the logs of these CPUs, and the mapping that holds them.
 func mapLogs(m *ebpf.Map, cpus []int, size uint32) (rings []*ring, view []byte, err error) {
 	each := (int(m.ValueSize()) + 7) &^ 7
 	page := os.Getpagesize()
@@ -56,8 +56,9 @@ func (r *ring) filled() uint64 {
 	return atomic.LoadUint64(r.head) - atomic.LoadUint64(r.tail)
 }
 
-// read gives what was there when it began. whole tells that it came to that end: else a record is
-// still being written, on a CPU that was taken from its guest, for one.
+// read calls f with the records that were there when it started. whole reports that it came to
+// their end. Otherwise a record is still being written, for example on a virtual CPU that its host
+// has taken away.
 func (r *ring) read(f func(b []byte) error) (whole bool, err error) {
 	pos, end := atomic.LoadUint64(r.tail), atomic.LoadUint64(r.head)
 	for n := 0; pos < end; n++ {
@@ -69,7 +70,7 @@ func (r *ring) read(f func(b []byte) error) (whole bool, err error) {
 		}
 		length := head & (ringBusy - 1)
 		if length > ringMost-ringHead || length&7 != 0 {
-			// The programs do not write such: we would read on at what is no record's begin.
+			// The programs never write such a record. Reading on would start in the middle of one.
 			atomic.StoreUint64(r.tail, end)
 			return true, fmt.Errorf("read the log of CPU %d: record of %d bytes", r.cpu, length)
 		}
@@ -78,7 +79,7 @@ func (r *ring) read(f func(b []byte) error) (whole bool, err error) {
 		}
 		pos += ringHead + length
 		if n%512 == 511 {
-			atomic.StoreUint64(r.tail, pos) // room for the programs
+			atomic.StoreUint64(r.tail, pos) // makes room for the programs
 		}
 	}
 	atomic.StoreUint64(r.tail, pos)

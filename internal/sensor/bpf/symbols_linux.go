@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Symbols asks the kernel for names of its functions, from Linux 5.16 on. To read /proc/kallsyms
-// takes a tenth of a second of CPU, which was the most of what beginning to record took; a
-// recording speaks of some hundred addresses. Its methods are for one goroutine.
+// Symbols asks the kernel for names of its functions, from Linux 5.16 on. Reading /proc/kallsyms
+// takes a tenth of a second of CPU, which was most of the cost of starting a recording, and a
+// recording needs some hundred addresses. Its methods are for one goroutine.
 type Symbols struct {
 	c     *ebpf.Collection
 	names *ebpf.Program
@@ -42,7 +42,7 @@ func openSymbols(spec *ebpf.CollectionSpec, types *kernelTypes) (*Symbols, error
 	return &Symbols{c: c, names: c.Programs[whystallProgSymbolNames], find: c.Programs[whystallProgSymbolAddress], view: view}, nil
 }
 
-// errHidden is that the kernel shows this user no addresses.
+// errHidden means that the kernel shows this user no addresses.
 var errHidden = errors.New("addresses are hidden")
 
 // address finds a function by its name; 0: there is none.
@@ -64,7 +64,7 @@ func (s *Symbols) address(name string) (uint64, error) {
 	return binary.NativeEndian.Uint64(s.view), nil
 }
 
-// addresses finds functions by name; hidden tells that the kernel shows this user none.
+// addresses finds functions by name; hidden reports that the kernel shows this user no addresses.
 func (s *Symbols) addresses(names map[string]string) (found map[string]uint64, hidden bool, err error) {
 	found = map[string]uint64{}
 	for name := range names {
@@ -82,7 +82,7 @@ func (s *Symbols) addresses(names map[string]string) (found map[string]uint64, h
 	return found, false, nil
 }
 
-// Symbol is where in the kernel's code an address lies. Func "": nobody knows.
+// Symbol is the place of an address in the kernel's code. Func is "" if no function is known there.
 type Symbol struct {
 	Func, Module string // Module "kernel" for the kernel itself
 	Offset       uint64
@@ -116,8 +116,8 @@ func (s *Symbols) Names(addrs []uint64, dst []Symbol) ([]Symbol, error) {
 	return dst, nil
 }
 
-// parseSymbol reads what the kernel prints: "futex_wait+0x65/0x120", of a module "nf_hook+0x2/0x40
-// [nf_tables]", and "0xffffc90000a1f2c0" where it knows none.
+// parseSymbol reads what the kernel prints: "futex_wait+0x65/0x120", "nf_hook+0x2/0x40 [nf_tables]"
+// in a module, and "0xffffc90000a1f2c0" where it knows no function.
 func parseSymbol(text string) Symbol {
 	text, module, ok := strings.Cut(text, " ")
 	name, at, ok2 := strings.Cut(text, "+0x")
@@ -130,7 +130,7 @@ func parseSymbol(text string) Symbol {
 		return Symbol{Module: "kernel"}
 	}
 	s := Symbol{Func: name, Module: "kernel", Offset: offset}
-	// A module may be followed by the id of its build.
+	// The id of the module's build may follow its name.
 	if module, _, _ = strings.Cut(module, " "); ok && len(module) > 2 {
 		s.Module = strings.Trim(module, "[]")
 	}
