@@ -1,4 +1,5 @@
-// The kernel's helpers by their numbers, and the words by which loaders know maps and sections.
+// The kernel's helpers by their numbers, and the words by which loaders recognise maps and
+// sections.
 #pragma once
 #include "kernel.h"
 

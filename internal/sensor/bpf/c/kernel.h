@@ -1,5 +1,6 @@
-// Those parts of the kernel's types that the programs read. Offsets are relocated when the program is loaded (CO-RE), so
-// that order and neighbours do not matter here; a type's name up to three underscores is the kernel's.
+// The parts of the kernel's types that the programs read. Offsets are relocated when a program is
+// loaded (CO-RE), so order and neighbours do not matter here. A type's name up to three underscores
+// is the kernel's.
 #pragma once
 
 typedef unsigned char u8;

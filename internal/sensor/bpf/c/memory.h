@@ -1,9 +1,9 @@
-// What a thread of the target does for memory: stretches of reclaim, compaction, waiting for an address space, page faults,
-// those of NUMA balancing apart; pages flushed.
+// What a thread of the target does for memory: stretches of reclaim, of compaction, of waiting for
+// an address space, of page faults (those of NUMA balancing apart), and flushed pages.
 #pragma once
 #include "thread.h"
 
-// ours gives the memory of the current thread, if it is of the target.
+// ours returns what is remembered of the current thread, if it is one of the target's.
 INLINE struct thread *ours(u32 *tid)
 {
 	struct task_struct *t = get_current_task_btf();
@@ -20,7 +20,7 @@ INLINE void start(struct begin *b, u64 first, u64 second)
 	b->b = second;
 }
 
-// opens begins a stretch of the current thread.
+// opens starts a stretch of the current thread.
 INLINE int opens(u32 stretch, u64 first, u64 second)
 {
 	u32 tid;
@@ -30,7 +30,7 @@ INLINE int opens(u32 stretch, u64 first, u64 second)
 	return 0;
 }
 
-// closes ends it, and tells it if it lasted.
+// closes ends the stretch, and reports it if it lasted.
 INLINE int closes(u32 stretch, u8 kind, u16 flags, u64 floor)
 {
 	u32 tid;
@@ -64,7 +64,7 @@ int memcg_reclaim_end(u64 *ctx)
 	return closes(MEMCG, K_RECLAIM, F_MEMCG, 0);
 }
 
-// Which order is asked for: told before each of the zones is compacted.
+// The order that is asked for. The kernel reports it before it compacts each of the zones.
 SEC("tp_btf/mm_compaction_try_to_compact_pages")
 int compaction_try(u64 *ctx)
 {
@@ -93,7 +93,7 @@ int compaction_end(u64 *ctx)
 	return closes(COMPACTION, K_COMPACTION, 0, 0);
 }
 
-// A wait shorter than this is no wait: the lock was free, or nearly.
+// A shorter wait, ns, is no wait: the lock was free, or nearly so.
 #define SHORT 10000
 
 SEC("tp_btf/mmap_lock_start_locking")
@@ -108,7 +108,8 @@ int mmap_lock_acquired(u64 *ctx)
 	return closes(MMAP, K_MMAP_LOCK, ctx[1] & 1 ? F_WRITE : 0, SHORT);
 }
 
-// Who flushes others, and its own by a change of its mappings; not what a switch or somebody's call makes.
+// A thread flushes other CPUs, or its own after a change of its mappings. Flushes by a switch, or
+// on behalf of another CPU, are left out.
 SEC("tp_btf/tlb_flush")
 int tlb_flush(u64 *ctx)
 {
@@ -143,14 +144,15 @@ int contention_end(u64 *ctx)
 {
 	u32 tid;
 	struct thread *t = ours(&tid);
-	// An interrupt's own locks come between begin and end.
+	// Locks that an interrupt takes come between start and end.
 	if (t && t->open[LOCK].at && t->open[LOCK].a == ctx[0])
 		end(K_KERNEL_LOCK, 0, tid, &t->open[LOCK], SHORT);
 	return 0;
 }
 
-// The kernel counts the faults that NUMA balancing made of each thread: on memory of another node, and of its own. It begins anew now and
-// then, so that only whether they have changed tells something.
+// The kernel counts for each thread the faults that NUMA balancing caused: on memory of another
+// node, and of its own. It restarts the counts now and then, so only whether they have changed
+// means something.
 INLINE void numa_counts(struct task_struct *task, struct numa *n)
 {
 	n->remote = task->numa_faults_locality[0];
@@ -173,8 +175,9 @@ int page_fault(u64 *ctx)
 	return 0;
 }
 
-// hinted takes a fault that ends now if NUMA balancing had made it. There may be hundreds of thousands a second: short ones are told together,
-// as if they had come one after the other up to now.
+// hinted reports whether NUMA balancing caused the fault that ends now, and records it. There may
+// be hundreds of thousands a second, so short ones are written together, as if they had come one
+// after another up to now.
 INLINE bool hinted(struct task_struct *task, struct thread *t)
 {
 	u64 at = t->open[FAULT].at;
@@ -206,7 +209,7 @@ INLINE bool hinted(struct task_struct *task, struct thread *t)
 	return 1;
 }
 
-// The kernel's software events tell a fault as it ends, and whether it was a major one.
+// The kernel's software events report a fault as it ends, and whether it was a major one.
 INLINE int fault_end(u16 flags, u64 floor)
 {
 	struct task_struct *task = get_current_task_btf();

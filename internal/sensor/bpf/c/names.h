@@ -1,8 +1,10 @@
-// Who the threads are: everybody there at the begin, by an iterator; who comes later, by fork; new names, by rename.
+// Which threads there are: those at the start by an iterator, later ones by fork, new names by
+// rename.
 #pragma once
 #include "thread.h"
 
-// follow reads a pointer. The verifier allows p->f as well, and searches all of the kernel's types for four names with each: a millisecond of loading.
+// follow reads a field behind a pointer. The verifier allows p->f as well, but for each it searches
+// all of the kernel's types for four names: a millisecond of loading.
 #define follow(p, f)                                       \
 	({                                                     \
 		__typeof__((p)->f) to = 0;                         \
@@ -24,8 +26,8 @@ INLINE u64 cgroup_of(struct task_struct *t)
 	return follow(node, id);
 }
 
-// numbers_of finds a task's numbers in its own innermost pid namespace and in the recorder's. Namespaces nest 32 deep at most;
-// what lies deeper than 8 is not looked for.
+// numbers_of finds a task's numbers in its own innermost pid namespace and in the recorder's.
+// Namespaces nest 32 deep at most; it looks no deeper than 8.
 INLINE void numbers_of(struct task_struct *t, u32 *innermost, u32 *self)
 {
 	struct pid *p = follow(t, thread_pid);

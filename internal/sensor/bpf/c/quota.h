@@ -1,10 +1,11 @@
-// The moments at which a quota gives threads back to the run queues, which no scheduler's tracepoint tells; timers' times; and what runs as the
-// scheduler's tick comes.
+// The moments at which a quota gives threads back to the run queues, which no tracepoint of the
+// scheduler reports; when timers were due; and what runs at the scheduler's tick.
 #pragma once
 #include "thread.h"
 
-// sample tells what a thread of the target executes as the scheduler's tick comes. A timer of our own would ask as often as we like, but in a
-// virtual machine each of its interrupts takes tens of microseconds: a thousand a second took 12 % from a server.
+// sample records what a thread of the target executes at the scheduler's tick. A timer of our own
+// could fire as often as we like, but in a virtual machine each of its interrupts takes tens of
+// microseconds: a thousand a second took 12 % from a server.
 INLINE void sample(void *ctx)
 {
 	struct task_struct *t = get_current_task_btf();
@@ -12,7 +13,7 @@ INLINE void sample(void *ctx)
 		return;
 	u64 user = stack_of(ctx, 1, 1), kernel = 0;
 #if defined(__TARGET_ARCH_x86)
-	if (!on_own_stack(t)) // else it was in user mode
+	if (!on_own_stack(t)) // otherwise it was in user mode
 #endif
 		kernel = stack_of(ctx, 1, 0);
 	struct large *l = reserve(sizeof(*l));
@@ -40,7 +41,7 @@ int hrtimer_expire(u64 *ctx)
 		return 0;
 	}
 	if (f != wakeup_timer || timer->base->clockid != 1)
-		return 0; // CLOCK_MONOTONIC is the only clock whose times we could compare
+		return 0; // only times of CLOCK_MONOTONIC can be compared with ours
 	struct cpu *c = this_cpu();
 	if (!c)
 		return 0;
@@ -52,7 +53,7 @@ int hrtimer_expire(u64 *ctx)
 	return 0;
 }
 
-// tp_btf refuses this tracepoint for its argument, a pointer to a function.
+// tp_btf refuses this tracepoint because of its argument, a pointer to a function.
 SEC("raw_tp/csd_function_entry")
 int csd_function(u64 *ctx)
 {

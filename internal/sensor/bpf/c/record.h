@@ -1,8 +1,8 @@
-// What the programs tell, as internal/sensor/bpf/decode.go reads it, and how they tell it.
+// What the programs write, as internal/sensor/bpf/event.go reads it, and how they write it.
 #pragma once
 #include "helpers.h"
 
-// Kinds; decode.go has the same list.
+// Kinds; event.go has the same list.
 enum {
 	K_SWITCH = 1,
 	K_WAKING,
@@ -47,7 +47,7 @@ enum {
 	F_MAJOR = 4096,
 };
 
-// A record is one of three sizes, told apart by the ring's own length of it.
+// A record has one of three sizes, which the ring's own length of it distinguishes.
 struct small {
 	u64 time;
 	u32 tid, other;
@@ -68,7 +68,7 @@ struct large {
 
 struct name {
 	struct small s; // other: tgid; arg: number in its innermost pid namespace
-	u32 self_tid, self_tgid; // in the recorder's pid namespace; 0 not in it
+	u32 self_tid, self_tgid; // in the recorder's pid namespace; 0: not in it
 	u64 cgroup;
 	char comm[16];
 };
@@ -76,40 +76,47 @@ struct name {
 // Set before loading.
 const volatile u32 target;         // tgid, in the first pid namespace
 const volatile u32 self_ns;        // inode of the recorder's pid namespace
-const volatile u32 state_arg;      // whether sched_switch tells prev_state (Linux 5.18)
+const volatile u32 state_arg;      // whether sched_switch has prev_state (Linux 5.18)
 const volatile u32 preempt_from;   // PREEMPT_
 const volatile u32 cgroup_default; // whether the cpu controller is in the default hierarchy
 
 enum { PREEMPT_STACK, PREEMPT_VAR, PREEMPT_HOT, PREEMPT_THREAD };
 
-const volatile u32 at_exit;        // whether sched_exit_tp tells when a thread is back (Linux 6.16)
-const volatile u64 period_timer, slack_timer, csd_unthrottle, wakeup_timer, tick_timer; // addresses of functions, 0 not known
+const volatile u32 at_exit;        // whether sched_exit_tp reports that a thread is back (Linux 6.16)
+// Addresses of functions; 0: not known.
+const volatile u64 period_timer, slack_timer, csd_unthrottle, wakeup_timer, tick_timer;
 const volatile u64 tick_period; // ns
 
-// Changed while running: what is told in less detail.
+// Changed while running: what is written in less detail.
 volatile u32 stacks = 1;           // whether stacks are taken
 volatile u32 copies;               // whether the stack's bytes are copied, of programs without frame pointers
 volatile u32 fold;                 // whether others' switches are folded
-volatile u64 wait_floor = 1000000; // ns from which a wait's stacks are told; of shorter ones one for each few floors that they come to together
-volatile u64 stack_gap;            // ns of a CPU in which one user stack of waits and one of wakers is taken, and of calls not met before a few; 0: all
+// From how many ns on a wait's stacks are written. Of shorter waits one is, whenever they add up to a few
+// floors.
+volatile u64 wait_floor = 1000000;
+// In so many ns of a CPU one user stack of waits and one of wakers is taken, and a few of calls not seen
+// before; 0: all are.
+volatile u64 stack_gap;
 
-// What the programs tell is written into a log of each CPU, which the recorder has mapped. A BPF ring buffer takes a lock and two calls
-// for each record, eight times as long as this, which needs neither: only an interrupt's program can come in between, on the same CPU.
+// The programs write into a log for each CPU, which the recorder has mapped. A BPF ring buffer
+// takes a lock and two calls for each record, and eight times as long. This log needs neither: only
+// an interrupt's program can come in between, on the same CPU.
 struct log {
-	u64 head, pad[7]; // bytes since the beginning that were given away; ours
-	u64 tail, pad2[7]; // of them, those that were read; the recorder's
-	u8 data[0]; // log_size, and room for a record that begins at the end of that
+	u64 head, pad[7]; // bytes given away since the start; written by the programs
+	u64 tail, pad2[7]; // bytes read since the start; written by the recorder
+	u8 data[0]; // log_size bytes, and room for a record that starts at their end
 };
 
-// A record's begin. tag is its position in units of 8 bytes: what is left of an earlier round has another one.
+// The start of a record. tag is its position in units of 8 bytes: what is left of an earlier round
+// has a different one.
 struct head {
-	u32 size; // without this; with BUSY while it is being written
+	u32 size; // without this head; with BUSY while it is being written
 	u32 tag;
 };
 
 #define BUSY (1u << 31)
 #define LARGEST 2112 // bytes of a record and its head
-#define MARGIN (4 * LARGEST) // what interrupts may write between the look for room and its taking
+#define MARGIN (4 * LARGEST) // what interrupts may write between the check for room and taking it
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -121,7 +128,7 @@ struct {
 
 const volatile u64 log_size; // bytes, a power of two
 
-// What was lost, by CPU: a line of the cache each.
+// What was lost, by CPU: a cache line each.
 struct loss {
 	u64 records, stacks, pad[6];
 };
@@ -147,7 +154,7 @@ static __attribute__((noinline)) int lost(u32 cpu, bool stack)
 	return 0;
 }
 
-// reserve has a place for so many bytes, a multiple of 8, in the log.
+// reserve returns a place for size bytes, a multiple of 8, in the log; 0 if it is full.
 INLINE void *reserve(u32 size)
 {
 	u32 cpu = get_smp_processor_id();
@@ -167,14 +174,14 @@ INLINE void submit(void *r)
 {
 	struct head *h = (struct head *)r - 1;
 #if defined(__TARGET_ARCH_x86)
-	asm volatile("" ::: "memory"); // x86 shows stores in their order
+	asm volatile("" ::: "memory"); // x86 keeps stores in order
 	h->size &= ~BUSY;
 #else
 	__sync_lock_test_and_set(&h->size, h->size & ~BUSY);
 #endif
 }
 
-// output tells bytes of one of the programs' own maps.
+// output writes bytes from one of the programs' own maps.
 static __attribute__((noinline)) int output(void *from, u32 size, bool stack)
 {
 	u32 cpu = get_smp_processor_id();
@@ -220,7 +227,8 @@ INLINE void tell(u8 kind, u16 flags, u32 tid, u32 other, u32 arg)
 	tell_at(kind, flags, ktime_get_ns(), tid, other, arg);
 }
 
-// A constant that the loader replaces by the kernel's per-CPU variable of that name, as no loader in Go binds it.
+// A constant that our loader replaces by the kernel's per-CPU variable that marker stands for: the
+// eBPF library does not bind such variables.
 #define percpu(marker)                                     \
 	({                                                     \
 		void *p;                                           \
@@ -228,7 +236,8 @@ INLINE void tell(u8 kind, u16 flags, u32 tid, u32 other, u32 arg)
 		this_cpu_ptr(p);                                   \
 	})
 
-// syscall_of: the number of the system call that a task of the target is in, plus one, and its first argument.
+// syscall_of returns the number of the system call that a task of the target is in, plus one, and
+// its first argument.
 INLINE void syscall_of(struct task_struct *t, u64 *nr, u64 *first)
 {
 	struct pt_regs *r = task_pt_regs(t);
@@ -242,8 +251,9 @@ INLINE void syscall_of(struct task_struct *t, u64 *nr, u64 *first)
 	*nr = n < 0 ? 0 : n + 1;
 }
 
-// on_own_stack tells whether we run on the current task's stack, and not on one for interrupts. It is a function of its own as programs with much on
-// their stack have that somewhere else (Linux 6.13).
+// on_own_stack reports whether we run on the current task's stack, and not on one for interrupts.
+// It is a function of its own because a program with much on its stack has that stack elsewhere
+// (Linux 6.13).
 static __attribute__((noinline)) bool on_own_stack(struct task_struct *t)
 {
 	struct pt_regs *bottom = task_pt_regs(t);
@@ -252,9 +262,11 @@ static __attribute__((noinline)) bool on_own_stack(struct task_struct *t)
 	return above < 16384;
 }
 
-// in_interrupt: whether current is a bystander. By the count of preemption: bits of softirq being served, hardirq, NMI.
-// Else by our own stack: interrupts in the kernel run on one of their own, those in user mode on the task's, which is then
-// in no system call. A page fault or the way back to user mode that wakes somebody is taken for an interrupt as well.
+// in_interrupt reports whether the current task is a bystander. It goes by the preemption count:
+// bits of softirq being served, hardirq, NMI. Without that it goes by our own stack: interrupts in
+// the kernel run on a stack of their own, those in user mode on the task's, which is then in no
+// system call. A page fault, or the way back to user mode, that wakes a thread counts as an
+// interrupt as well.
 INLINE bool in_interrupt(struct task_struct *by)
 {
 	int count = 0;

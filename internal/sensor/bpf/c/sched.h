@@ -1,8 +1,9 @@
-// Who is on a CPU, who woke whom, and into which run queue; stacks of waits and of wakers.
+// Which thread is on a CPU, which woke which, and into which run queue; stacks of waits and of
+// wakers.
 #pragma once
 #include "thread.h"
 
-// tell_wait tells the stacks of a wait that ended.
+// tell_wait writes the stacks of a wait that ended.
 INLINE void tell_wait(u32 tid, u64 kernel, u64 user)
 {
 	if (!kernel && !user)
@@ -17,14 +18,16 @@ INLINE void tell_wait(u32 tid, u64 kernel, u64 user)
 	submit(l);
 }
 
-// told_by_call: an interruptible wait in one of these calls is the wait that the call is for. What else they may wait in, a fault, a lock or a
-// disk, no signal ends, and the kernel's stack tells it: which takes as long as all the rest.
+// told_by_call reports whether the call alone says what a wait is for: an interruptible wait in one
+// of these calls is the one that the call makes. Their other waits, for a fault, a lock or a disk,
+// are uninterruptible. Only the kernel's stack distinguishes those, and taking it costs as much as
+// all the rest.
 INLINE bool told_by_call(u32 state, u64 nr)
 {
 	return (state & 0xff) == 1 && (nr == NR_FUTEX + 1 || nr == NR_EPOLL_PWAIT + 1 || nr == NR_EPOLL_WAIT + 1 || nr == NR_NANOSLEEP + 1 || nr == NR_CLOCK_NANOSLEEP + 1);
 }
 
-// leaving remembers that a thread of the target begins to wait, in which call.
+// leaving remembers that a thread of the target starts to wait, and in which call.
 INLINE void leaving(void *ctx, struct task_struct *prev, u64 now, bool blocks, bool by_call)
 {
 	struct thread *t = thread_of(prev->pid);
@@ -40,8 +43,8 @@ INLINE void leaving(void *ctx, struct task_struct *prev, u64 now, bool blocks, b
 	t->left = now;
 	t->by_call = by_call;
 	t->user = 0;
-	// Without word of its return the user stack must be taken now, before it is known whether the wait will be long: a
-	// few thousand a second.
+	// If the kernel does not report the thread's return, the user stack must be taken now, before
+	// it is known whether the wait will be long: a few thousand a second.
 	struct cpu *c = this_cpu();
 	if (!at_exit && c && now > c->user_at) {
 		c->user_at = now + (stack_gap > 200000 ? stack_gap : 200000);
@@ -49,7 +52,8 @@ INLINE void leaving(void *ctx, struct task_struct *prev, u64 now, bool blocks, b
 	}
 }
 
-// held tells who had the CPU while a thread of the target was queued: the last few of them.
+// held writes which threads had the CPU while a thread of the target was queued: the last few of
+// them.
 INLINE void held(struct cpu *c, u32 tid, u64 queued, u64 now)
 {
 	u32 at = c->next;
@@ -68,14 +72,15 @@ INLINE void held(struct cpu *c, u32 tid, u64 queued, u64 now)
 	}
 }
 
-// So many times the floor short waits come to before one of them is told.
+// How many floors short waits add up to before the stack of one of them is written.
 #define SHORTS 5
-// From so many times the floor on a wait is told, however many there are.
+// From how many floors on the stacks of a wait are written, however many such waits there are.
 #define ALWAYS 16
-// Waits from here on, ns, are few: their kernel stacks are told whatever the call, as the freezer of a cgroup stops threads in the midst of any.
+// Waits from here on, ns, are few. Their kernel stacks are written whatever the call is, as the
+// freezer of a cgroup stops threads in the middle of any call.
 #define LONG 100000000
 
-// coming looks whether the wait that ends is to be told.
+// coming decides whether the stacks of the wait that ends are written.
 INLINE void coming(struct task_struct *next, u64 now, struct cpu *c)
 {
 	u32 tid = next->pid;
@@ -101,7 +106,8 @@ INLINE void coming(struct task_struct *next, u64 now, struct cpu *c)
 			return;
 	}
 	if (took < floor && !fresh) {
-		// What short waits are for is told now and then: on a busy server they would cost more than all else.
+		// What short waits are for is written now and then: on a busy server all of them would cost
+		// more than everything else.
 		u64 owed = t->owed + took;
 		if (owed < SHORTS * floor) {
 			t->owed = owed;
@@ -116,7 +122,8 @@ INLINE void coming(struct task_struct *next, u64 now, struct cpu *c)
 		tell_wait(tid, by_call && t->user ? 0 : kernel_stack_of(next), t->user);
 }
 
-// group_throttled tells that t's run queue is out of quota. Newer kernels mark the thread itself, and are not asked.
+// group_throttled sets the flag if t's run queue is out of quota. Newer kernels mark the thread
+// itself, so there it is never set.
 INLINE u16 group_throttled(struct task_struct *t)
 {
 	if (!field_exists(t->throttled) && field_exists(((struct cfs_rq *)0)->throttle_count) && t->se.cfs_rq->throttle_count)
@@ -131,7 +138,7 @@ int sched_switch(u64 *ctx)
 	struct task_struct *prev = (void *)ctx[1], *next = (void *)ctx[2];
 	u64 now = ktime_get_ns();
 	bool leaves = prev->tgid == target, comes = next->tgid == target;
-	// The argument is what the scheduler acted upon: the field may have been changed since by who wakes it.
+	// The argument is what the scheduler acted upon. A waker may have changed the field since.
 	u32 state = state_arg ? (u32)ctx[3] : prev->__state;
 	u16 flags = (preempt ? F_PREEMPTED : 0) | (leaves ? F_TARGET : 0) | (comes ? F_OTHER_TARGET : 0);
 	bool blocks = leaves && state && !preempt, by_call = 0;
@@ -157,7 +164,7 @@ int sched_switch(u64 *ctx)
 			submit(s);
 		}
 	}
-	// TASK_DEAD is not coming back.
+	// A thread in TASK_DEAD does not come back.
 	if (leaves && !(state & 0x80) && (stacks || fold))
 		leaving(ctx, prev, now, blocks, by_call);
 	struct cpu *c = this_cpu();
@@ -177,7 +184,7 @@ int sched_switch(u64 *ctx)
 	return 0;
 }
 
-// A thread is back from the scheduler, with its own stacks.
+// A thread is back from the scheduler, on its own stacks.
 SEC("tp_btf/sched_exit_tp")
 int sched_exit(u64 *ctx)
 {
@@ -195,10 +202,12 @@ int sched_exit(u64 *ctx)
 	return 0;
 }
 
-// So long after its timer began to be served a thread may be woken by it, ns: both are lines of one function.
+// How long after a timer started to be served, ns, a wake-up may be its doing: both are lines of
+// one function.
 #define SERVED 50000
 
-// wakes tells who wakes a thread of the target: with what it was called for, if that is a thread of the target as well.
+// wakes writes which thread wakes a thread of the target. If the waker is one of the target's as
+// well, it adds the call that the waker is in.
 INLINE void wakes(void *ctx, struct task_struct *t, u64 now)
 {
 	struct task_struct *by = get_current_task_btf();
@@ -214,7 +223,7 @@ INLINE void wakes(void *ctx, struct task_struct *t, u64 now)
 			return;
 		fill(&m->s, K_TIMER_DUE, F_TARGET, now, t->pid, 0, 0);
 		m->arg[0] = m->arg[2] = 0;
-		// Within its slack a timer may fire early.
+		// A timer may fire early, within its slack.
 		m->arg[1] = c->due < now ? c->due : now;
 		submit(m);
 		return;
@@ -243,7 +252,8 @@ INLINE void wakes(void *ctx, struct task_struct *t, u64 now)
 		return;
 	}
 	user = user_stack_of(ctx, by, 1, 500000, fresh);
-	// The call's number says nearly all of what the kernel's side could tell, which costs twice as much: a few.
+	// The call's number says nearly all that the kernel's part of the stack could say, which costs
+	// twice as much: only a few of those are taken.
 	if (nr != NR_FUTEX + 1 && nr != NR_TGKILL + 1 && now > c->kernel_at) {
 		c->kernel_at = now + 1000000;
 		kernel = stack_of(ctx, 0, 0);
@@ -260,7 +270,7 @@ INLINE void wakes(void *ctx, struct task_struct *t, u64 now)
 	submit(l);
 }
 
-// queued_at remembers since when a thread waits for a CPU, while that is asked for.
+// queued_at remembers since when a thread waits for a CPU, if that is needed.
 INLINE void queued_at(u32 tid, u64 now)
 {
 	if (!fold)
@@ -292,7 +302,8 @@ INLINE void queued(struct task_struct *t, u32 cpu, u16 flags)
 		queued_at(t->pid, now);
 }
 
-// Only where the group's quota must be asked of: the queue that a woken thread comes to is that of the CPU it left, unless it is told to be moved.
+// This is only for kernels where the group must be asked whether it is throttled. A woken thread is
+// queued on the CPU it left, unless sched_migrate_task says that it moves.
 SEC("tp_btf/sched_wakeup")
 int sched_wakeup(u64 *ctx)
 {

@@ -1,4 +1,4 @@
-// SIGURG, by which Go's runtime asks a thread to stop: sent and delivered.
+// SIGURG, with which Go's runtime asks a thread to stop: sent and delivered.
 #pragma once
 #include "record.h"
 

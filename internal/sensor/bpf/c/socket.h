@@ -1,21 +1,23 @@
-// From when on a socket had data for a reader that found it empty. Who found it empty and who read it are told with it, so that the
-// wait between is known by both its ends: what comes to a socket that nobody found empty keeps nobody waiting.
+// Since when a socket had data for a reader that found it empty. The event has which thread found
+// it empty and which one read it, so that both ends of the wait between are known. Data for a
+// socket that no thread found empty keeps no thread waiting.
 #pragma once
 #include "thread.h"
 
 struct socket {
 	u64 sk;
-	u64 empty; // when a thread of the target found it so; 0 it has not since it read from it
-	u64 ready; // when data came after that; 0 not yet
+	u64 empty; // when a thread of the target found it empty; 0: not since it last read data
+	u64 ready; // when data came after that; 0: not yet
 	u64 number;
-	u32 by;    // who found it empty
+	u32 by;    // the thread that found it empty
 	u32 pad;
 };
 
 #define SOCKETS 16384 // a power of two
 
-// By a hash of the socket's address, those that the target reads. Of two with the same one the first is forgotten. The programs run for
-// every read of the machine, and an array costs a tenth of a hash.
+// The sockets that the target reads, by a hash of the address. Of two sockets with the same hash
+// the first is forgotten. The programs run for every read of the machine, and an array costs a
+// tenth of a hash map.
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, SOCKETS);
@@ -25,11 +27,11 @@ struct {
 
 volatile u64 socket_numbers;
 
-// socket_at gives a socket's place, which may have another.
+// socket_at returns a socket's place, which may hold another socket.
 INLINE struct socket *socket_at(u64 sk)
 {
 	u64 low;
-	// Of a pointer the verifier allows no arithmetic, but half of one is a number.
+	// The verifier allows no arithmetic on a pointer, but half of one is a number.
 	asm volatile("r1 = %1\nw1 = w1\n%0 = r1" : "=r"(low) : "r"(sk) : "r1");
 	u64 h = low * 0x9e3779b97f4a7c15;
 	u32 at = h >> 50;
@@ -64,7 +66,8 @@ int socket_read(u64 *ctx)
 			s->sk = sk;
 			s->number = __sync_fetch_and_add(&socket_numbers, 1) + 1;
 		}
-		// Data that came while this call looked is not taken for what ends the wait after it: too late rather than too early.
+		// Data that came during this call does not count as the end of the wait that follows: too
+		// late is better than too early.
 		s->ready = 0;
 		s->empty = ktime_get_ns();
 		s->by = t->pid;

@@ -1,5 +1,5 @@
-// Stacks are told once, by a hash of their addresses; records have the hash. bpf_get_stackid would lose one in ten, as two
-// stacks often fall on one of its slots.
+// Each stack is written once, with a hash of its addresses; records have the hash. bpf_get_stackid
+// would lose one in ten, as two stacks often fall on one of its slots.
 #pragma once
 #include "record.h"
 
@@ -11,7 +11,8 @@ struct stack {
 	u64 addr[DEPTH + 1];
 };
 
-// By CPU and by who writes: the scheduler's programs run without interrupts, and samples come in one.
+// One for each CPU and kind of writer: the scheduler's programs run with interrupts off, and
+// samples are taken in an interrupt.
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 2);
@@ -26,7 +27,8 @@ struct {
 	__type(value, u32);
 } told SEC(".maps");
 
-// tell_stack gives the hash of bytes of addresses in st, having told them if that is new; 0 when that was not possible.
+// tell_stack returns the hash of the addresses in st, and writes them if the hash is new; 0 if that
+// was not possible.
 __attribute__((noinline)) u64 tell_stack(struct stack *st, long bytes, u32 user)
 {
 	if (!st || bytes < 8)
@@ -52,7 +54,7 @@ __attribute__((noinline)) u64 tell_stack(struct stack *st, long bytes, u32 user)
 	return h;
 }
 
-// stack_of tells the stack of the current task.
+// stack_of writes the stack of the current task, and returns its hash.
 INLINE u64 stack_of(void *ctx, u32 slot, bool user)
 {
 	struct stack *st = map_lookup(&scratch, &slot);
@@ -61,7 +63,7 @@ INLINE u64 stack_of(void *ctx, u32 slot, bool user)
 	return tell_stack(st, get_stack(ctx, st->addr, DEPTH * 8, user ? BPF_F_USER_STACK : 0), user);
 }
 
-// kernel_stack_of tells where in the kernel a task sleeps.
+// kernel_stack_of writes the stack in which a task sleeps in the kernel, and returns its hash.
 INLINE u64 kernel_stack_of(struct task_struct *t)
 {
 	u32 slot = 0;

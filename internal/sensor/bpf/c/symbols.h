@@ -1,5 +1,6 @@
-// Names of the kernel's functions, for who reads stacks: asked one by one they cost a microsecond each, where reading /proc/kallsyms takes a tenth of a
-// second. They run when they are called by the recorder, and for nobody else.
+// Names of the kernel's functions, for reading stacks: asked one by one they cost a microsecond
+// each, while reading /proc/kallsyms takes a tenth of a second. Only the recorder calls these
+// programs.
 #pragma once
 #include "helpers.h"
 
@@ -20,7 +21,7 @@ struct {
 
 static const char symbol_format[] = "%pS";
 
-// symbol_names fills the texts of the addresses up to the first that is 0.
+// symbol_names fills in the texts of the addresses up to the first that is 0.
 SEC("syscall")
 int symbol_names(void *ctx)
 {
@@ -34,7 +35,8 @@ int symbol_names(void *ctx)
 	return 0;
 }
 
-// symbol_address fills the address of the first text's function; -EPERM where they are hidden from who asks.
+// symbol_address fills in the address of the first text's function; -EPERM if addresses are hidden
+// from the caller.
 SEC("syscall")
 int symbol_address(void *ctx)
 {

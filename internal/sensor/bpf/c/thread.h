@@ -9,12 +9,12 @@ struct begin {
 // What a thread may be in the middle of.
 enum { RECLAIM, MEMCG, COMPACTION, MMAP, LOCK, FAULT, STRETCHES };
 
-// What the kernel had counted as a fault began, see numa_counts.
+// What the kernel had counted when a fault started, see numa_counts.
 struct numa {
 	u32 remote, local, moved;
 };
 
-// Faults of NUMA balancing that were not told yet.
+// Faults of NUMA balancing that are not written yet.
 struct hints {
 	u64 ns;
 	u32 moved, faults, remote;
@@ -22,20 +22,21 @@ struct hints {
 
 struct thread {
 	u64 tid;
-	u64 left;        // when it was switched out blocked; 0 not
-	u64 owed;        // ns of waits whose stacks were not told
-	u64 user;        // user stack of the wait, where that had to be taken as it began
+	u64 left;        // when it was switched out blocked; 0: it was not
+	u64 owed;        // ns of waits whose stacks were not written
+	u64 user;        // user stack of the wait, if it had to be taken at its start
 	struct begin open[STRETCHES];
 	struct hints hints;
 	struct numa numa;
-	u64 queued;      // since when it waits for a CPU; 0 not
-	u64 by_call;     // whether the call alone tells what the wait is for
+	u64 queued;      // since when it waits for a CPU; 0: it does not
+	u64 by_call;     // whether the call alone says what the wait is for
 };
 
 #define THREADS 16384 // a power of two
 
-// By the low bits of the number: an array costs a tenth of a hash. Of two of the target's threads with the same bits one is forgotten for
-// the other, which takes 16384 threads made between them.
+// By the low bits of the thread's number: an array costs a tenth of a hash map. Two of the target's
+// threads share the bits only if 16384 threads were created between them; then one is forgotten for
+// the other.
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, THREADS);
@@ -52,7 +53,7 @@ INLINE struct thread *thread_known(u32 tid)
 	return t && t->tid == tid ? t : 0;
 }
 
-// thread_of finds a thread's memory, and makes it.
+// thread_of finds what is remembered of a thread, and makes it anew if need be.
 INLINE struct thread *thread_of(u32 tid)
 {
 	u32 at = tid & (THREADS - 1);
@@ -73,30 +74,30 @@ INLINE void forget_thread(u32 tid)
 
 #define SLICES 32
 
-// One that is not of the target had a CPU.
+// A time in which a thread that is not the target's had a CPU.
 struct slice {
 	u64 from, to;
 	u64 tid;
 };
 
 #define PENDING 1
-#define PENDING_FRESH 2   // of a site not met before
-#define PENDING_BY_CALL 4 // of which the call tells what it was for
+#define PENDING_FRESH 2   // at a site that was not seen before
+#define PENDING_BY_CALL 4 // the call says what the wait was for
 
 // What a CPU's programs leave for each other.
 struct cpu {
-	u64 pending;  // the thread that comes owes the stacks of a wait
-	u64 due;      // of the timer that was served last
-	u64 due_task; // whom it wakes
-	u64 due_at;   // when it began to be served
-	u64 user_at;  // when the next user stack may be taken as a wait begins
-	u64 kernel_at; // when the next kernel stack of a waker may be
-	u64 stack_at[2]; // when the next user stack may be, of waits and of wakers, where not all are
-	u64 site_at;  // up to when the time is used in which stacks of new sites may be
-	u64 copy_at[2]; // up to when the time is used in which stacks may be copied, of waits and of wakers
+	u64 pending;  // PENDING_: the stacks of the coming thread's wait are to be taken
+	u64 due;      // when the timer that was served last was due
+	u64 due_task; // the task that it wakes
+	u64 due_at;   // when its serving started
+	u64 user_at;  // when the next user stack may be taken at the start of a wait
+	u64 kernel_at; // when the next kernel stack of a waker may be taken
+	u64 stack_at[2]; // see may: user stacks of waits and of wakers, if not all are taken
+	u64 site_at;  // see may: stacks of new sites
+	u64 copy_at[2]; // see may: copies of stacks, of waits and of wakers
 	u64 copies;   // so far, for their names
 	u64 since;    // when the last switch was
-	u64 next;     // of slices, the oldest
+	u64 next;     // of slices: the oldest
 	struct slice slices[SLICES];
 };
 
@@ -116,7 +117,7 @@ INLINE struct cpu *this_cpu(void)
 #if defined(__TARGET_ARCH_x86)
 #define COPY 2048
 
-// A copy of the innermost bytes of a user stack, to be unwound by who reads it.
+// A copy of the innermost bytes of a user stack, for the recorder to unwind.
 struct copy {
 	struct small s;
 	u64 hash, ip, sp, bp;
@@ -130,7 +131,7 @@ struct {
 	__type(value, struct copy);
 } copying SEC(".maps");
 
-// copy_of tells a copy of the current task's user stack, and gives its name; 0 when there is none.
+// copy_of writes a copy of the current task's user stack, and returns its name; 0 if there is none.
 static __attribute__((noinline)) u64 copy_of(struct pt_regs *r, struct cpu *c, u32 tid)
 {
 	u32 zero = 0, cpu = get_smp_processor_id();
@@ -142,7 +143,7 @@ static __attribute__((noinline)) u64 copy_of(struct pt_regs *r, struct cpu *c, u
 	st->bp = r->bp;
 	u32 n = COPY;
 	if (probe_read_user(st->bytes, COPY, (void *)st->sp)) {
-		// The stack ends before: up to the end of the page, which is mapped.
+		// The stack ends earlier: copy up to the end of the page, which is mapped.
 		n = 4096 - (st->sp & 4095);
 		if (n > COPY - 1)
 			return 0;
@@ -155,7 +156,8 @@ static __attribute__((noinline)) u64 copy_of(struct pt_regs *r, struct cpu *c, u
 }
 #endif
 
-// may tells whether one in gap ns may be now, so many of them at once; at is up to when the time is used.
+// may reports whether one more is allowed now, at one in gap ns and burst of them at once; *at is
+// up to when the time is used up.
 INLINE bool may(u64 *at, u64 gap, u64 burst, u64 now)
 {
 	u64 used = *at;
@@ -167,7 +169,8 @@ INLINE bool may(u64 *at, u64 gap, u64 burst, u64 now)
 	return 1;
 }
 
-// user_stack_of tells the current task's user stack by frame pointers, or as a copy: of each kind one in gap ns on average, and of a new site.
+// user_stack_of writes the current task's user stack, by frame pointers or as a copy, and returns
+// its hash or name. There is a copy of each new site, and of each kind one in gap ns on average.
 INLINE u64 user_stack_of(void *ctx, struct task_struct *t, u32 kind, u64 gap, bool fresh)
 {
 #if defined(__TARGET_ARCH_x86)
@@ -185,7 +188,8 @@ INLINE u64 user_stack_of(void *ctx, struct task_struct *t, u32 kind, u64 gap, bo
 
 #define SITES 4096 // a power of two
 
-// System calls in which threads of the target waited or woke: by a hash of the call, and of a futex's address.
+// System calls in which threads of the target waited or woke others, by a hash of the call and of a
+// futex's address.
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, SITES);
@@ -209,7 +213,8 @@ struct {
 #define NR_TGKILL 131
 #endif
 
-// site_is_new tells of a few hundred calls a second at most that none like it has been met, or has been forgotten.
+// site_is_new reports, for a few hundred calls a second at most, whether no call like this one was
+// seen before, or it has been forgotten.
 INLINE bool site_is_new(struct cpu *c, u32 kind, u64 nr, u64 first, u64 now)
 {
 	u64 h = nr << 1 | kind;
@@ -226,7 +231,7 @@ INLINE bool site_is_new(struct cpu *c, u32 kind, u64 nr, u64 first, u64 now)
 	return 1;
 }
 
-// end tells a stretch that ends now, if it lasted.
+// end writes a stretch that ends now, if it lasted.
 INLINE void end(u8 kind, u16 flags, u32 tid, struct begin *b, u64 floor)
 {
 	u64 now = ktime_get_ns(), at = b->at;

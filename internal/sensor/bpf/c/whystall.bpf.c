@@ -1,8 +1,9 @@
 //go:build ignore
 
-// The programs that tell what the kernel does to one process. They run in the context of whoever they watch: each
-// looks first whether it is concerned at all. tp_btf where the kernel allows it, so that no debug information of
-// the kernel's internals is needed beyond its own BTF; no kprobe, no fentry: not every kernel has them.
+// The programs that record what the kernel does to one process. They run in the context of the
+// thread they watch, so each first checks whether it is concerned at all. They use tp_btf where the
+// kernel allows it, so that no debug information is needed beyond the kernel's own BTF. They use no
+// kprobe and no fentry, as not every kernel has them.
 #include "record.h"
 #include "memory.h"
 #include "names.h"
