@@ -30,47 +30,53 @@ type Result struct {
 	Native bool    // requests are those of threads: there is no Go trace
 }
 
-// Requests tells which units of work were found.
+// Requests says which units of work were found.
 type Requests struct {
-	Count           int64 // complete ones
-	Open            int64 // open at the begin or end of the trace: counted, never explained
-	P50, P99, Max   int64 // ns
-	Slow            int   // how many are in the slow column
-	NotKept         int64 // slow ones that were not kept for explaining
-	Limited         int64 // whose explanation met a limit
-	Groups          []Group
-	LeftOut         []Count // why, how many: "whystall's own", "hijacked", "stream"
-	Slowest         []Request
-	NoRequestsCause string // why none was found, if none was
+	Count           int64     `json:"count"` // complete ones
+	P50             int64     `json:"p50_ns"`
+	P99             int64     `json:"p99_ns"`
+	Max             int64     `json:"max_ns"`
+	Slow            int       `json:"slow"`       // how many are in the slow column
+	Open            int64     `json:"open"`       // under way at the start or end of the trace: counted, never explained
+	NotKept         int64     `json:"not_kept"`   // slow ones that were not kept for explaining
+	Limited         int64     `json:"limited"`    // whose explanation met a limit
+	LeftOut         []Count   `json:"left_out"`   // why, how many: "whystall's own", "hijacked", "stream"
+	NoRequestsCause string    `json:"none_cause"` // why none was found; "" if some were
+	Groups          []Group   `json:"-"`
+	Slowest         []Request `json:"-"`
 }
 
 // Group is the requests with one entry function and kind.
 type Group struct {
-	Entry         string // entry function: "main.(*Server).serve"
-	Kind          string // "net/http", "http2", "task", "region", "grpc", "loop": how boundaries were found
-	Boundary      string // in words: "from the end of the wait at main.readLoop to the next"
-	Doubt         string // what is not in its times, or who is not among them; "" nothing
-	Count         int64
-	P50, P99, Max int64
-	SlowOver      int64 // the threshold of slow in this group
-	Slow          int
-	LeftOut       []Count
+	Entry string `json:"entry"` // entry function: "main.(*Server).serve"
+	// Kind is how boundaries were found: "net/http", "http2", "task", "region", "grpc", "loop".
+	Kind     string  `json:"kind"`
+	Boundary string  `json:"boundary"`        // in words: "from the end of the wait at main.readLoop to the next"
+	Doubt    string  `json:"doubt,omitempty"` // what is not in its times, or who is not among them; "" nothing
+	Count    int64   `json:"count"`
+	P50      int64   `json:"p50_ns"`
+	P99      int64   `json:"p99_ns"`
+	Max      int64   `json:"max_ns"`
+	SlowOver int64   `json:"slow_over_ns"` // the threshold of slow in this group
+	Slow     int     `json:"slow"`
+	LeftOut  []Count `json:"left_out_why"`
 }
 
 // Count is a number of things by reason.
 type Count struct {
-	Reason string
-	N      int64
+	Reason string `json:"reason"`
+	N      int64  `json:"count"`
 }
 
 // Request is one of the slowest.
 type Request struct {
-	Begin, End int64
-	Goroutine  int64
-	Entry      string
-	Name       string // task or region name, label, method and path where known
-	Reason     string // one line: where its time went
-	Accounts   []Account
+	Begin     int64     `json:"begin_ns"`
+	End       int64     `json:"-"`
+	Entry     string    `json:"entry"`
+	Name      string    `json:"name,omitempty"` // task or region name, label, method and path where known
+	Goroutine int64     `json:"goroutine"`
+	Reason    string    `json:"reason"` // one line: where its time went
+	Accounts  []Account `json:"-"`
 }
 
 // Column is one ledger. Its accounts add up to WallNS exactly.
@@ -82,57 +88,78 @@ type Column struct {
 
 // Account is time with one cause. The key is (Class, Leaf, Actor, Site).
 type Account struct {
-	Leaf   Leaf   // what the last actor of the chain was doing
-	Class  Class  // class of the request's own wait that was followed; ClassOwn: the request's goroutine itself
-	Actor  string // entry function of the actor whose time this is; "" for ClassOwn
-	Site   string // function where the request's first wait, or its own syscall, stands; of a lock its site
-	Detail string // kind of stop-the-world; where the actor waited
-	Holder string // of ClassLock: entry function of who had the lock, if that one waited for the actor; "": the actor had it
-	NS     int64
+	Leaf Leaf  `json:"cause"` // what the last actor of the chain was doing
+	NS   int64 `json:"ns"`
+	// Class is of the request's own wait that was followed. ClassOwn: the request's goroutine itself.
+	Class Class  `json:"class"`
+	Actor string `json:"actor,omitempty"` // entry function of the actor whose time this is; "" for ClassOwn
+	// Site is the function where the request's first wait stands, or its own syscall; of a lock its site.
+	Site   string `json:"site,omitempty"`
+	Detail string `json:"detail,omitempty"` // kind of stop-the-world; where the actor waited
+	// Holder, of ClassLock, is the entry function of who had the lock, if that one waited for the actor.
+	// "": the actor had it.
+	Holder string `json:"holder,omitempty"`
 
-	ExcessNS int64 // slow column only: matched excess over usual requests, docs/ledger.md, "8. Slow against usual"
-	Requests int   // in how many requests it occurs
-	Largest  int   // of how many requests it is the largest account
-	Actors   int   // how many goroutines were the actor, at most 4 of each request counted; 0 for ClassOwn
-	Holds    int   // how many holds of locks were waited for, each told by who released it, at most 4 of each request counted; 0: none, or not known
-	MaxQueue int   // most requests that waited through this account at one instant
+	// ExcessNS, of the slow column only, is the matched excess over usual requests: docs/ledger.md,
+	// "8. Slow against usual".
+	ExcessNS int64 `json:"excess_ns,omitempty"`
+	Requests int   `json:"requests,omitempty"` // in how many requests it occurs
+	Largest  int   `json:"largest,omitempty"`  // in how many requests it is the largest account
+	// Actors is how many goroutines were the actor, at most 4 of each request counted; 0 for ClassOwn.
+	Actors int `json:"actors,omitempty"`
+	// Holds is how many holds of locks were waited for, each known by who released it, at most 4 of each
+	// request counted; 0: none, or not known.
+	Holds    int `json:"-"`
+	MaxQueue int `json:"max_queue,omitempty"` // most requests that waited through this account at one instant
 
-	Instead []Instead // for LeafRunnable: what ran instead; sums to NS
-	Sites   []Site    // largest sites below: allocation sites, syscall sites, at most 5
-	Through []Site    // locks on the path below the first wait: Func is the lock's site, NS what went through it; at most 5; empty for ClassLock
-	Holders []Instead // of GC and stop-the-world queues: who ended the waits
-	Tags    Tags
+	Instead []Instead `json:"instead,omitempty"` // for LeafRunnable: what ran instead; sums to NS
+	Sites   []Site    `json:"sites,omitempty"`   // largest sites below: allocation sites, syscall sites, at most 5
+	// Through is locks on the path below the first wait, at most 5; empty for ClassLock. Func is the
+	// lock's site, NS what went through it.
+	Through []Site    `json:"through,omitempty"`
+	Holders []Instead `json:"holders,omitempty"` // of GC and stop-the-world queues: who ended the waits
+	Tags    Tags      `json:"-"`
 }
 
 // Tags are shares of an account's ns that have a property. They overlap.
 type Tags struct {
-	SilenceNS  int64 // no event anywhere for 20 ms while something was runnable
-	GCNS       int64 // while the concurrent mark phase was open
-	STWNS      int64 // overlap with a stop-the-world range
-	AssistNS   int64
-	SweepNS    int64
-	NewbornNS  int64 // runnable since its creation; of a thread also: its maker, put off its CPU by it at that moment
-	PreemptNS  int64 // runnable since it was preempted
-	SyscallNS  int64 // runnable since a syscall
-	HandoffNS  int64 // lock: holder had been woken and was not running yet
-	InferredNS int64 // the holder is inferred by class, not by instance
-	MeasuredNS int64 // joined: who was awaited and what held it are both events of the kernel or the runtime; not by coverage ("no thread of the process ran"), nor inferred
-	SocketNS   int64 // joined: data was there, and the goroutine that waits for them not yet runnable; any leaf
-	DueNS      int64 // joined: the timer was due, likewise
-	BarrierNS  int64 // joined: in a ragged barrier of the runtime; as STWNS a path, not a leaf
-	PermitNS   int64 // the one waited for was at another request, and held what both need
-	ServingNS  int64 // the one waited for worked for others, which it woke before
-	AskedNS    int64 // of it, on the network, for an answer that it had asked for itself
-	EnoughNS   int64 // joined as a whole (Kernel.Whole): every thread of the process that wanted a CPU had one, so that nothing took longer for want of one
-	Slices     int64 // number of runnable stretches
-	GCSlices   int64 // of them, while marking
+	SilenceNS int64 `json:"silence_ns,omitempty"` // no event anywhere for 20 ms while something was runnable
+	GCNS      int64 `json:"gc_ns,omitempty"`      // while the concurrent mark phase was open
+	STWNS     int64 `json:"stw_ns,omitempty"`     // overlap with a stop-the-world range
+	BarrierNS int64 `json:"barrier_ns,omitempty"` // joined: in a ragged barrier of the runtime; as STWNS a path, not a leaf
+	// MeasuredNS, joined: who was awaited and what held it are both events of the kernel or the runtime.
+	// It is not inferred, nor known by coverage ("no thread of the process ran").
+	MeasuredNS int64 `json:"measured_ns,omitempty"`
+	// SocketNS, joined: data was there, and the goroutine that waits for them not yet runnable; any leaf.
+	SocketNS   int64 `json:"socket_ready_ns,omitempty"`
+	DueNS      int64 `json:"timer_due_ns,omitempty"` // joined: the timer was due, likewise
+	InferredNS int64 `json:"inferred_ns,omitempty"`  // the holder is inferred by class, not by instance
+	HandoffNS  int64 `json:"handoff_ns,omitempty"`   // lock: holder had been woken and was not running yet
+
+	AssistNS int64 `json:"-"`
+	SweepNS  int64 `json:"-"`
+	// NewbornNS: runnable since its creation. Of a thread also: its maker, which it put off its CPU then.
+	NewbornNS int64 `json:"-"`
+	PreemptNS int64 `json:"-"` // runnable since it was preempted
+	SyscallNS int64 `json:"-"` // runnable since a syscall
+	PermitNS  int64 `json:"-"` // the one waited for was at another request, and held what both need
+	ServingNS int64 `json:"-"` // the one waited for worked for others, which it woke before
+	AskedNS   int64 `json:"-"` // of it, on the network, for an answer that it had asked for itself
+	// EnoughNS, joined as a whole (Kernel.Whole): every thread of the process that wanted a CPU had one,
+	// so nothing took longer for want of one.
+	EnoughNS int64 `json:"-"`
+	Slices   int64 `json:"-"` // number of runnable stretches
+	GCSlices int64 `json:"-"` // of them, while marking
 }
 
 // Instead is what held the Ps while somebody was runnable.
 type Instead struct {
-	Who  string // entry function; "GC worker (dedicated)", "GC worker (idle)", "idle P", "unknown"
-	Kind string // "request", "background", "gc", "sweep", "runtime", "idle", "unknown"; joined, of Ps whose threads were not at work: the [Leaf] of what they lacked
-	NS   int64
+	// Who is an entry function; "GC worker (dedicated)", "GC worker (idle)", "idle P", "unknown".
+	Who string `json:"who"`
+	// Kind is "request", "background", "gc", "sweep", "runtime", "idle", "unknown". Joined, of Ps whose
+	// threads were not at work, it is the [Leaf] of what they lacked.
+	Kind string `json:"kind"`
+	NS   int64  `json:"ns"`
 }
 
 // Lacked tells of Ps that were held by threads which were not at work: Kind is the leaf of what they lacked, of [LeafNoCPU] and [LeafAsleep] Who is behind
@@ -147,31 +174,33 @@ func (i *Instead) Lacked() bool {
 
 // Site is a place in the program and the time spent by it.
 type Site struct {
-	Func string
-	File string
-	Line int
-	Via  string // of a syscall or a network wait: the outermost function of os, net, syscall or internal/poll below Func: "os.(*File).Write"; "" else
-	NS   int64
-	N    int64 // times: calls, allocations that assisted, waits
+	Func string `json:"func"`
+	File string `json:"file,omitempty"`
+	Line int    `json:"line,omitempty"`
+	// Via, of a syscall or a network wait, is the outermost function of os, net, syscall or internal/poll
+	// below Func: "os.(*File).Write"; "" else.
+	Via string `json:"via,omitempty"`
+	NS  int64  `json:"ns"`
+	N   int64  `json:"n,omitempty"` // times: calls, allocations that assisted, waits
 }
 
 // Capacity is Ps x wall, added up exactly.
 type Capacity struct {
-	Procs       int   // GOMAXPROCS; the largest if it changed
-	WallNS      int64 // of the recording
-	TotalNS     int64 // Ps x wall
-	RunningNS   int64 // goroutines of the program
-	GCNS        int64 // GC workers, dedicated and idle, and assists
-	SyscallNS   int64 // a P held by a goroutine in a syscall
-	StoppedNS   int64 // with the world
-	IdleWorkNS  int64 // idle while a goroutine was runnable
-	IdleNS      int64
-	UnknownNS   int64
-	RunnableMax int // most goroutines runnable at once
-	RunnableAvg float64
-	IdleGCNS    int64 // of GCNS: idle-priority workers, which give way
-	CPUs        int   // of the host, when known; 0
-	Running     []Site
+	Procs       int     `json:"procs"`          // GOMAXPROCS; the largest if it changed
+	CPUs        int     `json:"cpus,omitempty"` // of the host; 0 not known
+	WallNS      int64   `json:"wall_ns"`        // of the recording
+	TotalNS     int64   `json:"total_ns"`       // Ps x wall
+	RunningNS   int64   `json:"-"`              // goroutines of the program
+	GCNS        int64   `json:"-"`              // GC workers, dedicated and idle, and assists
+	SyscallNS   int64   `json:"-"`              // a P held by a goroutine in a syscall
+	StoppedNS   int64   `json:"-"`              // with the world
+	IdleWorkNS  int64   `json:"-"`              // idle while a goroutine was runnable
+	IdleNS      int64   `json:"-"`
+	UnknownNS   int64   `json:"-"`
+	RunnableMax int     `json:"runnable_max"` // most goroutines runnable at once
+	RunnableAvg float64 `json:"runnable_avg"`
+	IdleGCNS    int64   `json:"-"` // of GCNS: idle-priority workers, which give way
+	Running     []Site  `json:"-"`
 }
 
 // STW is one stop-the-world. From the range's begin to LastStop Ps were being stopped, until Start
@@ -233,11 +262,11 @@ type Lock struct {
 
 // Silences are stretches without an event of any thread while something was runnable.
 type Silences struct {
-	N      int64
-	NS     int64
-	SlowNS int64 // of slow requests' time inside one
-	FewNS  int64 // of NS, with fewer running goroutines than Ps
-	Max    int64
+	N      int64 `json:"count"`
+	NS     int64 `json:"ns"`
+	SlowNS int64 `json:"slow_ns"` // of slow requests' time inside one
+	FewNS  int64 `json:"-"`       // of NS, with fewer running goroutines than Ps
+	Max    int64 `json:"max_ns"`
 }
 
 // Moments are what takes microseconds where threads get a CPU when they want one: socket calls, without those that met a

@@ -83,11 +83,11 @@ func TestDiagnosePid(t *testing.T) {
 		t.Errorf("kernel: joined %v, all tasks %v, source %s", k.Joined, k.AllTasks, k.Source)
 	case k.OnNS <= 0 || k.ThreadsSeen < 3 || k.Switches == 0:
 		t.Errorf("kernel: on CPU %d ns, %d threads, %d switches", k.OnNS, k.ThreadsSeen, k.Switches)
-	case k.BeginNS > r.Recording.BeginNS || k.EndNS < r.Recording.EndNS:
-		t.Errorf("the kernel's records reach from %d to %d, the trace from %d to %d", k.BeginNS, k.EndNS, r.Recording.BeginNS, r.Recording.EndNS)
+	case k.Begin > r.Recording.BeginNS || k.End < r.Recording.EndNS:
+		t.Errorf("the kernel's records reach from %d to %d, the trace from %d to %d", k.Begin, k.End, r.Recording.BeginNS, r.Recording.EndNS)
 	}
 	if len(r.Errors) > 0 || r.Requests.Count == 0 || r.Ledger.CPUs == nil || r.Native {
-		t.Errorf("errors %v, %d requests (%s), CPUs %v, native %v", r.Errors, r.Requests.Count, r.Requests.NoneCause, r.Ledger.CPUs, r.Native)
+		t.Errorf("errors %v, %d requests (%s), CPUs %v, native %v", r.Errors, r.Requests.Count, r.Requests.NoRequestsCause, r.Ledger.CPUs, r.Native)
 	}
 	if r.Cost.Recording == nil || r.Cost.Recording.CPUNS <= 0 {
 		t.Errorf("cost %+v", r.Cost)

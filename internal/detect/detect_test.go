@@ -1,13 +1,13 @@
 package detect
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"strconv"
 	"strings"
@@ -98,7 +98,8 @@ var amount = regexp.MustCompile(`(-?\d+(?:\.\d+)?)(ns|us|ms|s|KiB|MiB|GiB)\b`)
 
 var units = map[string]float64{"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
-// parseLedger reads a Result in JSON, whose numbers may have a unit: 20ms, 1.5GiB.
+// parseLedger reads a Result in JSON, whose keys are the names of Go's fields and whose numbers may have a
+// unit: 20ms, 1.5GiB.
 func parseLedger(text string) (*account.Result, error) {
 	var lines []string
 	for _, l := range strings.Split(text, "\n") {
@@ -119,10 +120,41 @@ func parseLedger(text string) (*account.Result, error) {
 			return strconv.FormatInt(int64(f*units[m[2]]), 10)
 		}))
 	}
-	d := json.NewDecoder(bytes.NewBufferString(out.String()))
-	d.DisallowUnknownFields()
 	r := new(account.Result)
-	return r, d.Decode(r)
+	return r, fill(reflect.ValueOf(r), []byte(out.String()))
+}
+
+// fill reads v from JSON by the names of Go's fields. The tags in account are the report's names, and
+// leave out what the report shows in another shape.
+func fill(v reflect.Value, raw json.RawMessage) error {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if v.IsNil() {
+			v.Set(reflect.New(v.Type().Elem()))
+		}
+		return fill(v.Elem(), raw)
+	case reflect.Slice:
+		var items []json.RawMessage
+		err := json.Unmarshal(raw, &items)
+		v.Set(reflect.MakeSlice(v.Type(), len(items), len(items)))
+		for i := 0; i < len(items) && err == nil; i++ {
+			err = fill(v.Index(i), items[i])
+		}
+		return err
+	case reflect.Struct:
+		var fields map[string]json.RawMessage
+		err := json.Unmarshal(raw, &fields)
+		for name, value := range fields {
+			if !v.FieldByName(name).IsValid() {
+				return fmt.Errorf("%s has no field %s", v.Type(), name)
+			}
+			if ferr := fill(v.FieldByName(name), value); err == nil && ferr != nil {
+				err = fmt.Errorf("%s: %w", name, ferr)
+			}
+		}
+		return err
+	}
+	return json.Unmarshal(raw, v.Addr().Interface())
 }
 
 // caseBoard looks at a case.

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/finding"
@@ -32,7 +33,7 @@ func New(s Source) *Report {
 		r.fromLedger(l)
 		r.Rest = r.rest(s.Found.Left)
 	} else {
-		r.Requests.NoneCause = "no execution trace was read"
+		r.Requests.NoRequestsCause = "no execution trace was read"
 		r.Recording.Clock = "trace start"
 	}
 	r.Gaps = append(r.Gaps, s.Gaps...)
@@ -69,24 +70,20 @@ func (r *Report) fromLedger(l *account.Result) {
 		r.Target.CPUs = l.Capacity.CPUs
 	}
 	q := &l.Requests
-	r.Requests = Requests{
-		Count: q.Count, P50NS: q.P50, P99NS: q.P99, MaxNS: q.Max, Slow: q.Slow, Open: q.Open, NotKept: q.NotKept,
-		Limited: q.Limited, LeftOut: leftOut(q.LeftOut), NoneCause: q.NoRequestsCause,
-	}
+	r.Requests.Requests = *q
+	r.Requests.LeftOut = counted(q.LeftOut)
 	for _, g := range q.Groups {
 		var n int64
 		for _, c := range g.LeftOut {
 			n += c.N
 		}
-		r.Requests.Groups = append(r.Requests.Groups, Group{
-			Entry: g.Entry, Kind: g.Kind, Boundary: g.Boundary, Doubt: g.Doubt, Count: g.Count, P50NS: g.P50, P99NS: g.P99, MaxNS: g.Max,
-			SlowOverNS: g.SlowOver, Slow: g.Slow, LeftOut: n, LeftOutWhy: leftOut(g.LeftOut),
-		})
+		g.LeftOut = counted(g.LeftOut)
+		r.Requests.Groups = append(r.Requests.Groups, Group{Group: g, LeftOutCount: n})
 	}
 	for _, s := range q.Slowest {
+		wall := s.End - s.Begin
 		r.Requests.Slowest = append(r.Requests.Slowest, Request{
-			UTC: stamp(s.Begin, l.Wall, l.WallOffset), BeginNS: s.Begin, OffsetNS: s.Begin - l.Begin, WallNS: s.End - s.Begin,
-			Entry: s.Entry, Name: s.Name, Goroutine: s.Goroutine, Reason: s.Reason, Accounts: accounts(s.Accounts, s.End-s.Begin),
+			Request: s, UTC: stamp(s.Begin, l.Wall, l.WallOffset), OffsetNS: s.Begin - l.Begin, WallNS: wall, Accounts: accounts(s.Accounts, wall),
 		})
 	}
 	r.Native = l.Native
@@ -110,7 +107,7 @@ func (r *Report) fromLedger(l *account.Result) {
 		}
 	}
 	r.fromKernel(l)
-	r.NotLookedAt.Silences = Silences{Count: l.Silences.N, NS: l.Silences.NS, SlowNS: l.Silences.SlowNS, MaxNS: l.Silences.Max}
+	r.NotLookedAt.Silences = l.Silences
 	for _, g := range l.Gaps {
 		r.Gaps = append(r.Gaps, Gap{BeginNS: g.Begin, EndNS: g.End, BeginUTC: stamp(g.Begin, l.Wall, l.WallOffset), Source: traceSource, Reason: g.Reason})
 	}
@@ -146,14 +143,9 @@ func (r *Report) check(name string, c *account.Column) {
 	}
 }
 
-func leftOut(cs []account.Count) []LeftOut {
-	out := []LeftOut{}
-	for _, c := range cs {
-		if c.N > 0 {
-			out = append(out, LeftOut{c.Reason, c.N})
-		}
-	}
-	return out
+// counted gives the reasons that there were.
+func counted(cs []account.Count) []account.Count {
+	return slices.DeleteFunc(append([]account.Count{}, cs...), func(c account.Count) bool { return c.N <= 0 })
 }
 
 func column(c *account.Column) Column {
@@ -162,41 +154,15 @@ func column(c *account.Column) Column {
 
 func accounts(as []account.Account, wall int64) []Account {
 	out := make([]Account, 0, len(as))
-	for i := range as {
-		a := &as[i]
-		b := Account{
-			Cause: string(a.Leaf), NS: a.NS, Share: share(a.NS, wall), Class: string(a.Class), Actor: a.Actor, Site: a.Site,
-			Detail: a.Detail, Holder: a.Holder, ExcessNS: a.ExcessNS, Requests: a.Requests, Largest: a.Largest, Actors: a.Actors, MaxQueue: a.MaxQueue,
-		}
-		b.Instead, b.Holders = insteads(a.Instead), insteads(a.Holders)
-		b.Sites, b.Through = sites(a.Sites), sites(a.Through)
-		t := AccountTags{SilenceNS: a.Tags.SilenceNS, GCNS: a.Tags.GCNS, STWNS: a.Tags.STWNS, InferredNS: a.Tags.InferredNS, HandoffNS: a.Tags.HandoffNS,
-			BarrierNS: a.Tags.BarrierNS, MeasuredNS: a.Tags.MeasuredNS, SocketNS: a.Tags.SocketNS, DueNS: a.Tags.DueNS, TurnNS: a.Tags.PermitNS + a.Tags.ServingNS}
-		if t != (AccountTags{}) {
-			b.Tags = &t
-		}
-		out = append(out, b)
-	}
-	return out
-}
-
-func insteads(l []account.Instead) (out []Instead) {
-	for _, w := range l {
-		out = append(out, Instead(w))
-	}
-	return out
-}
-
-func sites(l []account.Site) (out []Site) {
-	for _, s := range l {
-		out = append(out, Site{Func: s.Func, File: s.File, Line: s.Line, Via: s.Via, NS: s.NS, N: s.N})
+	for _, a := range as {
+		t := AccountTags{Tags: a.Tags, TurnNS: a.Tags.PermitNS + a.Tags.ServingNS}
+		out = append(out, Account{Account: a, Share: share(a.NS, wall), Tags: t})
 	}
 	return out
 }
 
 func capacity(c *account.Capacity) Capacity {
-	out := Capacity{Procs: c.Procs, CPUs: c.CPUs, WallNS: c.WallNS, TotalNS: c.TotalNS, RunnableMax: c.RunnableMax, RunnableAvg: c.RunnableAvg, Accounts: []CapacityRow{}}
-	for _, a := range []CapacityRow{
+	out := Capacity{Capacity: *c, Accounts: []CapacityRow{
 		{Cause: "running the program", NS: c.RunningNS},
 		{Cause: "garbage collection", NS: c.GCNS},
 		{Cause: "in a syscall", NS: c.SyscallNS},
@@ -204,11 +170,15 @@ func capacity(c *account.Capacity) Capacity {
 		{Cause: "idle while work waited", NS: c.IdleWorkNS},
 		{Cause: "idle", NS: c.IdleNS},
 		{Cause: "unexplained", NS: c.UnknownNS},
-	} {
-		a.Share = share(a.NS, c.TotalNS)
-		out.Accounts = append(out.Accounts, a)
-	}
+	}}
+	shares(out.Accounts, c.TotalNS)
 	return out
+}
+
+func shares(rows []CapacityRow, whole int64) {
+	for i := range rows {
+		rows[i].Share = share(rows[i].NS, whole)
+	}
 }
 
 func share(ns, whole int64) float64 {

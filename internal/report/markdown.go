@@ -136,7 +136,7 @@ func (m *markdown) requests(r *Report) {
 	q := &r.Requests
 	m.line("\n### Requests\n")
 	if q.Count == 0 {
-		m.line("None. %s", escape(sentence(q.NoneCause)))
+		m.line("None. %s", escape(sentence(q.NoRequestsCause)))
 		return
 	}
 	m.line("%s; slow: %s.\n", plural(q.Count, "request", "requests"), escape(q.SlowSelect))
@@ -144,7 +144,7 @@ func (m *markdown) requests(r *Report) {
 	m.line("| entry | count | p50 | p99 | max | slow |")
 	m.line("|---|--:|--:|--:|--:|--:|")
 	if len(groups) != 1 {
-		m.line("| all | %s | %s | %s | %s | %d |", count(q.Count), finding.Duration(q.P50NS), finding.Duration(q.P99NS), finding.Duration(q.MaxNS), q.Slow)
+		m.line("| all | %s | %s | %s | %s | %d |", count(q.Count), finding.Duration(q.P50), finding.Duration(q.P99), finding.Duration(q.Max), q.Slow)
 	}
 	for i := range groups {
 		if i == maxGroups && len(groups) > maxGroups+1 {
@@ -156,7 +156,7 @@ func (m *markdown) requests(r *Report) {
 		if g.Kind != "" && g.Kind != "loop" {
 			kind = " " + escape(g.Kind)
 		}
-		m.line("| %s%s | %s | %s | %s | %s | %d |", cell(g.Entry), kind, count(g.Count), finding.Duration(g.P50NS), finding.Duration(g.P99NS), finding.Duration(g.MaxNS), g.Slow)
+		m.line("| %s%s | %s | %s | %s | %s | %d |", cell(g.Entry), kind, count(g.Count), finding.Duration(g.P50), finding.Duration(g.P99), finding.Duration(g.Max), g.Slow)
 	}
 	for i := range groups {
 		if g := &groups[i]; g.Doubt != "" && i < maxGroups {
@@ -277,7 +277,7 @@ func (m *markdown) pauses(r *Report) {
 	for i := range bs {
 		b := &bs[i]
 		m.line("- %s", escape(b.words()))
-		if s := whoList(b.Leaves, b.EndNS-b.BeginNS, 4); s != "" {
+		if s := whoList(b.Leaves, b.End-b.Begin, 4); s != "" {
 			m.line("  - spent on: %s", escape(s))
 		}
 		for j, h := range b.Hops {
@@ -287,7 +287,7 @@ func (m *markdown) pauses(r *Report) {
 			m.line("  - %s", escape(h))
 		}
 	}
-	if s := r.Kernel.Fair.words(); s != "" {
+	if s := fairWords(&r.Kernel.Fair); s != "" {
 		m.line("\n%s.", escape(sentence(s)))
 	}
 }
@@ -380,7 +380,7 @@ func (m *markdown) lost(r *Report) {
 		}
 		items = append(items, "lost: "+escape(r.gap(&gaps[i])))
 	}
-	if s := &r.NotLookedAt.Silences; s.Count > 0 && !r.joined() {
+	if s := &r.NotLookedAt.Silences; s.N > 0 && !r.joined() {
 		items = append(items, "silences: "+escape(silences(s)))
 	}
 	if len(r.Lacks) > 0 {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/finding"
 )
 
@@ -223,7 +224,7 @@ func (p *page) item(name, text string) {
 const maxGaps = 5
 
 func (p *page) lost(r *Report) {
-	if len(r.Gaps) == 0 && len(r.Lacks) == 0 && r.failedInputs() == 0 && (r.NotLookedAt.Silences.Count == 0 || r.joined()) {
+	if len(r.Gaps) == 0 && len(r.Lacks) == 0 && r.failedInputs() == 0 && (r.NotLookedAt.Silences.N == 0 || r.joined()) {
 		return
 	}
 	p.heading("WHAT THE RECORDING LACKS", "")
@@ -244,7 +245,7 @@ func (p *page) lost(r *Report) {
 			p.note("missing: ", r.gap(g))
 		}
 	}
-	if s := &r.NotLookedAt.Silences; s.Count > 0 && !r.joined() {
+	if s := &r.NotLookedAt.Silences; s.N > 0 && !r.joined() {
 		p.note("silences: ", silences(s))
 	}
 	if len(r.Lacks) > 0 {
@@ -298,9 +299,9 @@ func folded(sources string) string {
 	return folder + "/*"
 }
 
-func silences(s *Silences) string {
+func silences(s *account.Silences) string {
 	return fmt.Sprintf("%s without an event of any thread though work was runnable, %s in all, %s at most, %s of the slow requests' time: the process may have stood still (CPU quota, host)",
-		plural(s.Count, "stretch of 20 ms or more", "stretches of 20 ms or more"), finding.Duration(s.NS), finding.Duration(s.MaxNS), finding.Duration(s.SlowNS))
+		plural(s.N, "stretch of 20 ms or more", "stretches of 20 ms or more"), finding.Duration(s.NS), finding.Duration(s.Max), finding.Duration(s.SlowNS))
 }
 
 // gap tells what was lost and when.

@@ -3,6 +3,7 @@ package report
 import (
 	"time"
 
+	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/finding"
 )
 
@@ -77,56 +78,27 @@ type Input struct {
 	Error string `json:"error,omitempty"` // why it could not be used
 }
 
-// Requests tells which units of work were found.
+// Requests says which units of work were found.
 type Requests struct {
-	Count      int64     `json:"count"` // complete ones
-	P50NS      int64     `json:"p50_ns"`
-	P99NS      int64     `json:"p99_ns"`
-	MaxNS      int64     `json:"max_ns"`
-	Slow       int       `json:"slow"`       // in the slow column
-	Open       int64     `json:"open"`       // under way at the begin or end: counted, never explained
-	NotKept    int64     `json:"not_kept"`   // slow, not kept for explaining
-	Limited    int64     `json:"limited"`    // whose explanation met a limit
-	LeftOut    []LeftOut `json:"left_out"`   // why and how many
-	NoneCause  string    `json:"none_cause"` // why no request was found; "" if some were
+	account.Requests
 	Groups     []Group   `json:"groups"`
 	Slowest    []Request `json:"slowest"`
 	SlowSelect string    `json:"slow_are"` // in words: which requests count as slow
 }
 
-// LeftOut is a number of requests that were not counted, and why.
-type LeftOut struct {
-	Reason string `json:"reason"`
-	Count  int64  `json:"count"`
-}
-
 // Group is the requests with one entry function and kind.
 type Group struct {
-	Entry      string    `json:"entry"`
-	Kind       string    `json:"kind"`
-	Boundary   string    `json:"boundary"`
-	Doubt      string    `json:"doubt,omitempty"` // what is not in its times, or who is not among them
-	Count      int64     `json:"count"`
-	P50NS      int64     `json:"p50_ns"`
-	P99NS      int64     `json:"p99_ns"`
-	MaxNS      int64     `json:"max_ns"`
-	SlowOverNS int64     `json:"slow_over_ns"`
-	Slow       int       `json:"slow"`
-	LeftOut    int64     `json:"left_out"`
-	LeftOutWhy []LeftOut `json:"left_out_why"`
+	account.Group
+	LeftOutCount int64 `json:"left_out"` // of all reasons
 }
 
 // Request is one of the slowest.
 type Request struct {
-	UTC       *string   `json:"utc"` // of its begin; null without a wall clock
-	BeginNS   int64     `json:"begin_ns"`
-	OffsetNS  int64     `json:"offset_ns"` // of its begin from the recording's
-	WallNS    int64     `json:"wall_ns"`
-	Entry     string    `json:"entry"`
-	Name      string    `json:"name,omitempty"` // task, region, method and path pattern
-	Goroutine int64     `json:"goroutine"`
-	Reason    string    `json:"reason"`
-	Accounts  []Account `json:"accounts"`
+	UTC *string `json:"utc"` // of its start; null without a wall clock
+	account.Request
+	OffsetNS int64     `json:"offset_ns"` // of its start from the recording's
+	WallNS   int64     `json:"wall_ns"`
+	Accounts []Account `json:"accounts"`
 }
 
 // Ledger is the columns of time and the capacity.
@@ -148,66 +120,26 @@ type Column struct {
 
 // Account is time with one cause.
 type Account struct {
-	Cause    string       `json:"cause"` // what the last actor of the chain was doing
-	NS       int64        `json:"ns"`
-	Share    float64      `json:"share"` // of the column's wall, 0..1
-	Class    string       `json:"class"` // of the request's own wait it was reached through: own, message, lock, outside, runtime, unknown
-	Actor    string       `json:"actor,omitempty"`
-	Site     string       `json:"site,omitempty"`
-	Detail   string       `json:"detail,omitempty"`
-	Holder   string       `json:"holder,omitempty"`    // of a lock: who had it, where that one waited for the actor
-	ExcessNS int64        `json:"excess_ns,omitempty"` // matched excess over usual requests
-	Requests int          `json:"requests,omitempty"`  // in how many it occurs
-	Largest  int          `json:"largest,omitempty"`   // of how many it is the largest
-	Actors   int          `json:"actors,omitempty"`
-	MaxQueue int          `json:"max_queue,omitempty"`
-	Instead  []Instead    `json:"instead,omitempty"`
-	Sites    []Site       `json:"sites,omitempty"`
-	Through  []Site       `json:"through,omitempty"` // locks on the path below the first wait
-	Holders  []Instead    `json:"holders,omitempty"` // of GC and stop-the-world queues: who ended the waits
-	Tags     *AccountTags `json:"tags,omitempty"`
+	account.Account
+	Share float64     `json:"share"` // of the column's wall, 0..1
+	Tags  AccountTags `json:"tags,omitzero"`
 }
 
 // AccountTags are parts of an account that have a property; they overlap.
 type AccountTags struct {
-	SilenceNS  int64 `json:"silence_ns,omitempty"`
-	GCNS       int64 `json:"gc_ns,omitempty"`
-	STWNS      int64 `json:"stw_ns,omitempty"`
-	BarrierNS  int64 `json:"barrier_ns,omitempty"`
-	MeasuredNS int64 `json:"measured_ns,omitempty"` // who was awaited and what held it are both events
-	SocketNS   int64 `json:"socket_ready_ns,omitempty"`
-	DueNS      int64 `json:"timer_due_ns,omitempty"`
-	TurnNS     int64 `json:"others_turn_ns,omitempty"` // the request waited for its turn: this was for others
-	InferredNS int64 `json:"inferred_ns,omitempty"`
-	HandoffNS  int64 `json:"handoff_ns,omitempty"`
+	account.Tags
+	TurnNS int64 `json:"others_turn_ns,omitempty"` // the request waited for its turn: this was for others
 }
 
-// Instead is what ran while somebody was runnable. A kind that is a leaf of the ledger tells what threads lacked that held Ps.
-type Instead struct {
-	Who  string `json:"who"`
-	Kind string `json:"kind"`
-	NS   int64  `json:"ns"`
-}
-
-// Site is a place in the program.
-type Site struct {
-	Func string `json:"func"`
-	File string `json:"file,omitempty"`
-	Line int    `json:"line,omitempty"`
-	Via  string `json:"via,omitempty"` // of a syscall: the outermost function of os, net, syscall below Func
-	NS   int64  `json:"ns"`
-	N    int64  `json:"n,omitempty"`
+// IsZero reports whether the JSON would show no tag.
+func (t AccountTags) IsZero() bool {
+	return t.SilenceNS|t.GCNS|t.STWNS|t.BarrierNS|t.MeasuredNS|t.SocketNS|t.DueNS|t.InferredNS|t.HandoffNS|t.TurnNS == 0
 }
 
 // Capacity is what the Ps did: its accounts add up to TotalNS exactly.
 type Capacity struct {
-	Procs       int           `json:"procs"`
-	CPUs        int           `json:"cpus,omitempty"`
-	WallNS      int64         `json:"wall_ns"`
-	TotalNS     int64         `json:"total_ns"`
-	Accounts    []CapacityRow `json:"accounts"`
-	RunnableMax int           `json:"runnable_max"`
-	RunnableAvg float64       `json:"runnable_avg"`
+	account.Capacity
+	Accounts []CapacityRow `json:"accounts"`
 }
 
 // CapacityRow is one account of the capacity.
@@ -219,17 +151,9 @@ type CapacityRow struct {
 
 // NotLookedAt is time of slow requests that was booked to what the runtime calls it, and whose inside no evidence shows.
 type NotLookedAt struct {
-	RunningNS int64    `json:"running_ns"`
-	SyscallNS int64    `json:"syscall_ns"`
-	Silences  Silences `json:"silences"`
-}
-
-// Silences are stretches without any event though something was runnable.
-type Silences struct {
-	Count  int64 `json:"count"`
-	NS     int64 `json:"ns"`
-	SlowNS int64 `json:"slow_ns"`
-	MaxNS  int64 `json:"max_ns"`
+	RunningNS int64            `json:"running_ns"`
+	SyscallNS int64            `json:"syscall_ns"`
+	Silences  account.Silences `json:"silences"`
 }
 
 // Gap is what was lost, with its time where it has one.

@@ -15,7 +15,7 @@ const restShare = 0.25
 func (r *Report) rest(left []int64) *Rest {
 	slow, most := &r.Ledger.Slow, -1
 	for i := range min(len(left), len(slow.Accounts)) {
-		if !isUnexplained(slow.Accounts[i].Cause) && (most < 0 || left[i] > left[most]) {
+		if !isUnexplained(slow.Accounts[i].Leaf) && (most < 0 || left[i] > left[most]) {
 			most = i
 		}
 	}

@@ -27,7 +27,7 @@ type row struct {
 	unexplained bool
 	ns, median  int64
 	largest     int // of how many slow requests it is the largest account
-	instead     []Instead
+	instead     []account.Instead
 	stw, fence  int64 // of ns: while the world was stopped, in a ragged barrier
 	turn        int64 // of ns: for others, whose turn was before
 
@@ -42,10 +42,14 @@ type table struct {
 	slowRequests, medianReq int
 }
 
-type rowKey struct{ class, cause, actor, site, detail string }
+type rowKey struct {
+	class               account.Class
+	leaf                account.Leaf
+	actor, site, detail string
+}
 
 func keyOf(a *Account) rowKey {
-	k := rowKey{a.Class, a.Cause, a.Actor, a.Site, a.Detail}
+	k := rowKey{a.Class, a.Leaf, a.Actor, a.Site, a.Detail}
 	if a.behindOthers() {
 		k.detail = "\x00others"
 	}
@@ -54,7 +58,7 @@ func keyOf(a *Account) rowKey {
 
 // behindOthers tells whether a is time in which a neighbour had the CPU.
 func (a *Account) behindOthers() bool {
-	return a.Cause == "no CPU" && a.Detail != "" && a.Detail != "own threads" && !strings.HasPrefix(a.Detail, "wake-up latency") && !strings.HasPrefix(a.Detail, "whystall")
+	return a.Leaf == account.LeafNoCPU && a.Detail != "" && a.Detail != "own threads" && !strings.HasPrefix(a.Detail, "wake-up latency") && !strings.HasPrefix(a.Detail, "whystall")
 }
 
 // neighbours adds up what stood behind different neighbours and is the same otherwise. as is in the order of size.
@@ -71,23 +75,14 @@ func neighbours(as []*Account) (out []*Account) {
 		}
 		if len(names[i]) == 1 {
 			sum := *out[i] // the report's own stays as it is
-			if sum.Tags != nil {
-				tags := *sum.Tags
-				sum.Tags = &tags
-			}
 			out[i] = &sum
 		}
 		s := out[i]
 		s.NS += a.NS
 		s.Largest += a.Largest
 		s.Instead = append(s.Instead[:len(s.Instead):len(s.Instead)], a.Instead...)
-		if a.Tags != nil {
-			if s.Tags == nil {
-				s.Tags = &AccountTags{}
-			}
-			s.Tags.STWNS += a.Tags.STWNS
-			s.Tags.BarrierNS += a.Tags.BarrierNS
-		}
+		s.Tags.STWNS += a.Tags.STWNS
+		s.Tags.BarrierNS += a.Tags.BarrierNS
 		names[i] = append(names[i], a.Detail)
 		s.Detail = strings.Join(names[i][:min(2, len(names[i]))], ", ")
 		if n := len(names[i]) - 2; n > 0 {
@@ -98,8 +93,8 @@ func neighbours(as []*Account) (out []*Account) {
 	return out
 }
 
-func isUnexplained(cause string) bool {
-	return strings.HasPrefix(cause, "unexplained") || cause == "lock, holder unseen"
+func isUnexplained(leaf account.Leaf) bool {
+	return strings.HasPrefix(string(leaf), "unexplained") || leaf == account.LeafLockUnseen
 }
 
 func newTable(l *Ledger) *table {
@@ -120,7 +115,7 @@ func newTable(l *Ledger) *table {
 	rowOf := map[rowKey]int{}
 	var rest []*Account
 	for _, a := range order {
-		if isUnexplained(a.Cause) || !large(a.NS, usual[keyOf(a)]) || len(t.rows) == maxRows {
+		if isUnexplained(a.Leaf) || !large(a.NS, usual[keyOf(a)]) || len(t.rows) == maxRows {
 			rest = append(rest, a)
 			continue
 		}
@@ -130,21 +125,21 @@ func newTable(l *Ledger) *table {
 	}
 	folds := map[rowKey]int64{}
 	for _, a := range rest {
-		folds[rowKey{class: a.Class, cause: a.Cause}] += a.NS
+		folds[rowKey{class: a.Class, leaf: a.Leaf}] += a.NS
 	}
 	usualFolds := map[rowKey]int64{}
 	for i := range median.Accounts {
 		m := &median.Accounts[i]
-		if _, ok := rowOf[keyOf(m)]; !ok && !isUnexplained(m.Cause) {
-			usualFolds[rowKey{class: m.Class, cause: m.Cause}] += m.NS
+		if _, ok := rowOf[keyOf(m)]; !ok && !isUnexplained(m.Leaf) {
+			usualFolds[rowKey{class: m.Class, leaf: m.Leaf}] += m.NS
 		}
 	}
 	own := len(t.rows)
 	other, unexplained := row{other: true}, row{unexplained: true}
 	for _, a := range rest {
-		fold := rowKey{class: a.Class, cause: a.Cause}
+		fold := rowKey{class: a.Class, leaf: a.Leaf}
 		to := &other
-		if isUnexplained(a.Cause) {
+		if isUnexplained(a.Leaf) {
 			to = &unexplained
 		} else if large(folds[fold], usualFolds[fold]) {
 			i, ok := rowOf[fold]
@@ -167,10 +162,10 @@ func newTable(l *Ledger) *table {
 		switch j, ok := rowOf[keyOf(m)]; {
 		case ok:
 			t.rows[j].median += m.NS
-		case isUnexplained(m.Cause):
+		case isUnexplained(m.Leaf):
 			unexplained.median += m.NS
 		default:
-			fold := rowKey{class: m.Class, cause: m.Cause}
+			fold := rowKey{class: m.Class, leaf: m.Leaf}
 			j, ok := rowOf[fold]
 			switch {
 			case ok && (j >= own || t.rows[j].folded > 1):
@@ -216,16 +211,14 @@ func perRequest(c *Column) int64 {
 }
 
 func (w *row) tag(a *Account) {
-	if a.Tags != nil {
-		w.stw += a.Tags.STWNS
-		w.fence += a.Tags.BarrierNS
-		w.turn += a.Tags.TurnNS
-	}
+	w.stw += a.Tags.STWNS
+	w.fence += a.Tags.BarrierNS
+	w.turn += a.Tags.TurnNS
 }
 
 // within tells how much passed in pauses of the runtime, a path there and no cause, and how much for other requests.
 func (w *row) within() string {
-	if w.account == nil || w.other || w.unexplained || strings.HasPrefix(w.account.Cause, "stop-the-world") {
+	if w.account == nil || w.other || w.unexplained || strings.HasPrefix(string(w.account.Leaf), "stop-the-world") {
 		return ""
 	}
 	var parts []string
@@ -297,14 +290,14 @@ func (w *row) label(name func(string) string) string {
 	case w.other:
 		return "other (" + plural(int64(w.folded), "account", "accounts") + " below 1 %)"
 	case w.folded > 1:
-		return describe(&Account{Class: w.account.Class, Cause: w.account.Cause}, name) + " (" + plural(int64(w.folded), "account", "accounts") + ")"
+		return account.Words(account.Named{Class: w.account.Class, Leaf: w.account.Leaf}, name) + " (" + plural(int64(w.folded), "account", "accounts") + ")"
 	}
 	return describe(w.account, name)
 }
 
 // describe names an account as its row and all evidence does.
 func describe(a *Account, name func(string) string) string {
-	return account.Words(account.Named{Class: account.Class(a.Class), Leaf: account.Leaf(a.Cause), Actor: a.Actor, Site: a.Site, Detail: a.Detail, Holder: a.Holder}, name)
+	return account.Words(account.Named{Class: a.Class, Leaf: a.Leaf, Actor: a.Actor, Site: a.Site, Detail: a.Detail, Holder: a.Holder}, name)
 }
 
 // fitted describes in at most max columns: import paths go first, then the middles of names.

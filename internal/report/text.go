@@ -264,11 +264,11 @@ const nothingFound = "NOTHING FOUND"
 func (r *Report) nothing() (title, rest string) {
 	looked := len(r.RuledOut)
 	if looked == 0 {
-		why := r.Requests.NoneCause
+		why := r.Requests.NoRequestsCause
 		switch {
 		case why != "":
 		case r.Requests.Count > 0 && r.Requests.Slow == 0:
-			why = "no request was slow (" + r.Requests.SlowSelect + "), the longest took " + finding.Duration(r.Requests.MaxNS) + ", so there is nothing to explain"
+			why = "no request was slow (" + r.Requests.SlowSelect + "), the longest took " + finding.Duration(r.Requests.Max) + ", so there is nothing to explain"
 		default:
 			why = "no cause could be checked"
 		}
@@ -329,7 +329,7 @@ func (p *page) requests(r *Report) {
 	q := &r.Requests
 	if q.Count == 0 {
 		p.heading("REQUESTS", "none")
-		why := q.NoneCause
+		why := q.NoRequestsCause
 		if why == "" {
 			why = fmt.Sprintf("no request began and ended within the recording; %d were under way at its begin or end", q.Open)
 		}
@@ -340,7 +340,7 @@ func (p *page) requests(r *Report) {
 	p.line("  %9s %9s %9s %9s %6s  %s", "count", "p50", "p99", "max", "slow", "entry")
 	groups := q.counted()
 	if len(groups) != 1 {
-		p.line("  %9s %9s %9s %9s %6d  %s", count(q.Count), finding.Duration(q.P50NS), finding.Duration(q.P99NS), finding.Duration(q.MaxNS), q.Slow, "all")
+		p.line("  %9s %9s %9s %9s %6d  %s", count(q.Count), finding.Duration(q.P50), finding.Duration(q.P99), finding.Duration(q.Max), q.Slow, "all")
 	}
 	for i := range groups {
 		if i == maxGroups && len(groups) > maxGroups+1 {
@@ -358,7 +358,7 @@ func (p *page) requests(r *Report) {
 			}
 			return name(g.Entry) + " (" + name(g.Kind) + ")"
 		})
-		p.line("  %9s %9s %9s %9s %6d  %s", count(g.Count), finding.Duration(g.P50NS), finding.Duration(g.P99NS), finding.Duration(g.MaxNS), g.Slow, text)
+		p.line("  %9s %9s %9s %9s %6d  %s", count(g.Count), finding.Duration(g.P50), finding.Duration(g.P99), finding.Duration(g.Max), g.Slow, text)
 	}
 	for i := range groups {
 		if g := &groups[i]; g.Doubt != "" && i < maxGroups {
@@ -383,7 +383,7 @@ func (r *Report) leftOut() string {
 		parts = append(parts, count(q.Open)+" under way at the begin or end")
 	}
 	for _, l := range q.LeftOut {
-		parts = append(parts, count(l.Count)+" "+l.Reason)
+		parts = append(parts, count(l.N)+" "+l.Reason)
 	}
 	if q.NotKept > 0 {
 		parts = append(parts, count(q.NotKept)+" slow ones whose history was not kept")

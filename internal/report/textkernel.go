@@ -77,9 +77,9 @@ func (c *CPUs) beside() string {
 }
 
 // whoList names the largest of a list with their shares of whole.
-func whoList(l []Instead, whole int64, n int) string {
+func whoList(l []account.Instead, whole int64, n int) string {
 	l = slices.Clone(l)
-	slices.SortStableFunc(l, func(a, b Instead) int { return int(min(1, max(-1, b.NS-a.NS))) })
+	slices.SortStableFunc(l, func(a, b account.Instead) int { return int(min(1, max(-1, b.NS-a.NS))) })
 	var parts []string
 	var rest int64
 	for i, w := range l {
@@ -187,11 +187,11 @@ func (k *Kernel) standstills() string {
 		more = " or more"
 	}
 	s := &k.Standstills[0]
-	t := fmt.Sprintf("no thread ran for 10 ms or more, though one was queued or throttled, %s%s; at most %s", plural(int64(len(k.Standstills)), "time", "times"), more, finding.Duration(s.EndNS-s.BeginNS))
+	t := fmt.Sprintf("no thread ran for 10 ms or more, though one was queued or throttled, %s%s; at most %s", plural(int64(len(k.Standstills)), "time", "times"), more, finding.Duration(s.End-s.Begin))
 	if s.UTC != nil {
 		t += " at " + timeOfDay(*s.UTC)
 	}
-	return t + ", throttled " + share2(s.ThrottledNS, s.EndNS-s.BeginNS)
+	return t + ", throttled " + share2(s.ThrottledNS, s.End-s.Begin)
 }
 
 // timeOfDay is the part of an RFC 3339 time that tells instants of a recording apart.
@@ -217,7 +217,7 @@ func (k *Kernel) running() string {
 // who names what ran instead of queued threads.
 func (k *Kernel) who() string {
 	var whole int64
-	var l []Instead
+	var l []account.Instead
 	for _, n := range k.Neighbours {
 		whole += n.NS
 		who := fmt.Sprintf("%s (pid %d)", n.Comm, n.PID)
@@ -226,11 +226,11 @@ func (k *Kernel) who() string {
 		} else if n.PID == 0 {
 			who = n.Comm
 		}
-		if i := slices.IndexFunc(l, func(w Instead) bool { return w.Who == who }); i >= 0 {
+		if i := slices.IndexFunc(l, func(w account.Instead) bool { return w.Who == who }); i >= 0 {
 			l[i].NS += n.NS
 			continue
 		}
-		l = append(l, Instead{Who: who, NS: n.NS})
+		l = append(l, account.Instead{Who: who, NS: n.NS})
 	}
 	if whole == 0 {
 		return ""
@@ -247,7 +247,7 @@ func (k *Kernel) ran() string {
 	if whole == 0 {
 		return ""
 	}
-	return whoList(k.Ran, whole, 5) + " (by " + plural(k.RanSamples, "sample", "samples") + ")"
+	return whoList(k.Ran, whole, 5) + " (by " + plural(k.RanN, "sample", "samples") + ")"
 }
 
 func (s *Stretches) words() string {
@@ -255,8 +255,8 @@ func (s *Stretches) words() string {
 	if s.NS > 0 {
 		t += fmt.Sprintf(", %s in all", finding.Duration(s.NS))
 	}
-	if s.MaxNS > 0 { // what is known by samples has none
-		t += fmt.Sprintf(", %s at most", finding.Duration(s.MaxNS))
+	if s.Max > 0 { // what is known by samples has none
+		t += fmt.Sprintf(", %s at most", finding.Duration(s.Max))
 	}
 	if s.Order > 0 {
 		t += fmt.Sprintf(", order %d", s.Order)
@@ -272,17 +272,17 @@ func (k *Kernel) rest() string {
 	var parts []string
 	if c := &k.Churn; c.Created > 0 {
 		s := plural(c.Created, "thread", "threads") + " made"
-		if c.FirstMaxNS > 0 {
-			s += fmt.Sprintf(" (to its first run p50 %s, at most %s)", finding.Duration(c.FirstP50NS), finding.Duration(c.FirstMaxNS))
+		if c.FirstMax > 0 {
+			s += fmt.Sprintf(" (to its first run p50 %s, at most %s)", finding.Duration(c.FirstP50), finding.Duration(c.FirstMax))
 		}
 		parts = append(parts, s+fmt.Sprintf(", %s ended", count(c.Exited)))
 	}
 	for _, l := range []struct {
 		what string
-		l    *Late
+		l    *account.LateSum
 	}{{"from data at a socket to its goroutine runnable", &k.SocketsLate}, {"from a timer's due time to its goroutine runnable", &k.TimersLate}} {
 		if l.l.N > 0 {
-			parts = append(parts, fmt.Sprintf("%s: p50 %s, p99 %s, max %s", l.what, finding.Duration(l.l.P50NS), finding.Duration(l.l.P99NS), finding.Duration(l.l.MaxNS)))
+			parts = append(parts, fmt.Sprintf("%s: p50 %s, p99 %s, max %s", l.what, finding.Duration(l.l.P50), finding.Duration(l.l.P99), finding.Duration(l.l.Max)))
 		}
 	}
 	return strings.Join(parts, "; ")
@@ -298,7 +298,7 @@ func (p *page) pauses(r *Report) {
 	for i := range bs {
 		b := &bs[i]
 		p.par("  ", b.words())
-		if s := whoList(b.Leaves, b.EndNS-b.BeginNS, 4); s != "" {
+		if s := whoList(b.Leaves, b.End-b.Begin, 4); s != "" {
 			p.par("    spent on: ", s)
 		}
 		for j, h := range b.Hops {
@@ -309,7 +309,7 @@ func (p *page) pauses(r *Report) {
 			p.par("      ", h)
 		}
 	}
-	if s := r.Kernel.Fair.words(); s != "" {
+	if s := fairWords(&r.Kernel.Fair); s != "" {
 		p.note("", s)
 	}
 }
@@ -325,7 +325,7 @@ func (r *Report) longest() (bs []Barrier, of string) {
 		if a.SlowNS != b.SlowNS {
 			return int(min(1, max(-1, b.SlowNS-a.SlowNS)))
 		}
-		return int(min(1, max(-1, (b.EndNS-b.BeginNS)-(a.EndNS-a.BeginNS))))
+		return int(min(1, max(-1, (b.End-b.Begin)-(a.End-a.Begin))))
 	})
 	of = plural(int64(len(bs)), "long stop-the-world or barrier", "long stop-the-worlds and barriers")
 	switch {
@@ -344,11 +344,11 @@ func (b *Barrier) words() string {
 	if b.UTC != nil {
 		at = " at " + timeOfDay(*b.UTC)
 	}
-	s := fmt.Sprintf("%s%s: %s", finding.Duration(b.EndNS-b.BeginNS), at, b.Kind)
+	s := fmt.Sprintf("%s%s: %s", finding.Duration(b.End-b.Begin), at, b.Kind)
 	if b.Kind != "safe-point" {
 		s += fmt.Sprintf(", world stopped %s, then only its initiator delayed %s", finding.Duration(b.StoppedNS), finding.Duration(b.DelayedNS))
 	} else {
-		s = fmt.Sprintf("%s%s: ragged barrier, no world stopped", finding.Duration(b.EndNS-b.BeginNS), at)
+		s = fmt.Sprintf("%s%s: ragged barrier, no world stopped", finding.Duration(b.End-b.Begin), at)
 	}
 	switch {
 	case b.Awaited != 0 && b.ByNote:
@@ -365,8 +365,8 @@ func (b *Barrier) words() string {
 	return s
 }
 
-// words tells how much a covering alone would prove.
-func (f *Fair) words() string {
+// fairWords tells how much a covering alone would prove.
+func fairWords(f *account.Fair) string {
 	if f.Pairs == 0 {
 		return ""
 	}
@@ -419,7 +419,7 @@ func (r *Report) looked() (out [][2]string) {
 			s += "; joined with the trace, whose clock was found by when no thread of the process was on a CPU, and which names no threads: what kept all of them off the CPUs is told, what kept one is not"
 		} else if k.Joined {
 			s += "; joined with the trace: "
-			if a := &k.Alignment; a.Transitions > 0 {
+			if a := &k.Align; a.Transitions > 0 {
 				s += fmt.Sprintf("of %s transitions of goroutines %s fall on a thread that was on no CPU", count(a.Transitions), count(a.OffCPU))
 				if a.Dropped > 0 {
 					s += fmt.Sprintf(" (%s not counted: their times are not the events' own)", count(a.Dropped))

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/finding"
 )
 
@@ -21,7 +22,7 @@ func TestNothingSays(t *testing.T) {
 
 // TestNothingOfDamage: a trace that is damaged over most of its length has no requests for that reason, and it is said.
 func TestNothingOfDamage(t *testing.T) {
-	r := &Report{Recording: Recording{BeginNS: 0, EndNS: 1e9}, Requests: Requests{NoneCause: "no request began and ended inside the trace"}}
+	r := &Report{Recording: Recording{BeginNS: 0, EndNS: 1e9}, Requests: Requests{Requests: account.Requests{NoRequestsCause: "no request began and ended inside the trace"}}}
 	for _, c := range []struct {
 		gap  Gap
 		says bool
