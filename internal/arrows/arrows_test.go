@@ -50,15 +50,15 @@ cmd/whystall        internal/cli
 const testRooms = `
 *                   exectrace internal/need
 exectrace           golang.org/x/exp/trace
-internal/detect     internal/format internal/request internal/ledger internal/timeline/twin
+internal/detect     internal/format internal/request internal/ledger internal/timeline/twin github.com/rogpeppe/go-internal/txtar
 internal/report     internal/format internal/request internal/ledger internal/detect
 internal/cli        github.com/rogpeppe/go-internal/testscript github.com/google/pprof/profile
 internal/format     github.com/rogpeppe/go-internal/txtar
-internal/sched      internal/timeline
+internal/sched      internal/timeline github.com/rogpeppe/go-internal/txtar
 internal/timeline   internal/timeline/twin
 internal/timeline/twin internal/timeline
 internal/request    internal/timeline/twin
-internal/ledger     internal/timeline/twin
+internal/ledger     internal/timeline/twin github.com/rogpeppe/go-internal/txtar
 cmd/whystall        github.com/rogpeppe/go-internal/testscript
 `
 

@@ -41,14 +41,14 @@ func openInput(name string, stdin io.Reader, left *int64) (*input, error) {
 	}
 	st, err := os.Stat(name)
 	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", name, plain(err))
+		return nil, fmt.Errorf("open %s: %w", name, evidence.FileCause(err))
 	}
 	if st.IsDir() {
 		return in, in.openCase(name, left)
 	}
 	f, err := os.Open(name)
 	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", name, plain(err))
+		return nil, fmt.Errorf("open %s: %w", name, evidence.FileCause(err))
 	}
 	defer f.Close()
 	if !st.Mode().IsRegular() {
@@ -57,7 +57,7 @@ func openInput(name string, stdin io.Reader, left *int64) (*input, error) {
 	head := make([]byte, format.HeadSize)
 	n, err := io.ReadFull(f, head)
 	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
-		return nil, fmt.Errorf("read %s: %w", name, plain(err))
+		return nil, fmt.Errorf("read %s: %w", name, evidence.FileCause(err))
 	}
 	switch in.kind = format.Identify(head[:n]); in.kind {
 	case format.KindTrace:
@@ -67,7 +67,7 @@ func openInput(name string, stdin io.Reader, left *int64) (*input, error) {
 		return in, in.openCase(name, left)
 	}
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return nil, fmt.Errorf("read %s: %w", name, plain(err))
+		return nil, fmt.Errorf("read %s: %w", name, evidence.FileCause(err))
 	}
 	return in, in.stream(f, left)
 }
@@ -77,7 +77,7 @@ func (in *input) stream(r io.Reader, left *int64) error {
 	head := make([]byte, format.HeadSize)
 	n, err := io.ReadFull(r, head)
 	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
-		return fmt.Errorf("read %s: %w", in.name, plain(err))
+		return fmt.Errorf("read %s: %w", in.name, evidence.FileCause(err))
 	}
 	head = head[:n]
 	r = io.MultiReader(strings.NewReader(string(head)), r)
@@ -107,7 +107,7 @@ func (in *input) item(name string, r io.Reader, at int64, left *int64) error {
 	limit := min(maxItem, *left)
 	b, err := io.ReadAll(io.LimitReader(r, limit+1))
 	if err != nil {
-		return fmt.Errorf("read %s: %w", name, plain(err))
+		return fmt.Errorf("read %s: %w", name, evidence.FileCause(err))
 	}
 	if int64(len(b)) > limit {
 		return fmt.Errorf("read %s: more than %d MiB, and no execution trace: cut out what matters", name, limit>>20)
@@ -199,12 +199,3 @@ type memberOf struct {
 }
 
 func (m *memberOf) Close() error { return errors.Join(m.ReadCloser.Close(), m.c.Close()) }
-
-// plain takes operation and path off an error of package os, where the message names them already.
-func plain(err error) error {
-	var p *os.PathError
-	if errors.As(err, &p) {
-		return p.Err
-	}
-	return err
-}

@@ -9,11 +9,13 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/rogpeppe/go-internal/txtar"
 	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/evidence"
 	"github.com/whystall/whystall/internal/finding"
@@ -32,20 +34,18 @@ func TestCases(t *testing.T) {
 	for _, name := range files {
 		dir := filepath.Base(filepath.Dir(name))
 		t.Run(dir+"/"+strings.TrimSuffix(filepath.Base(name), ".txtar"), func(t *testing.T) {
-			raw, err := os.ReadFile(name)
+			a, err := txtar.ParseFile(name)
 			if err != nil {
 				t.Fatal(err)
 			}
-			parts := sections(string(raw))
+			parts := sections(a)
 			b := caseBoard(t, parts)
 			honest(t, b)
 			got := verdict(b, dir)
 			if *update {
-				text := string(raw)
-				if i := strings.Index(text, "-- want --\n"); i >= 0 {
-					text = text[:i]
-				}
-				if err := os.WriteFile(name, []byte(text+"-- want --\n"+got), 0o644); err != nil {
+				a.Files = slices.DeleteFunc(a.Files, func(f txtar.File) bool { return f.Name == "want" })
+				a.Files = append(a.Files, txtar.File{Name: "want", Data: []byte(got)})
+				if err := os.WriteFile(name, txtar.Format(a), 0o644); err != nil {
 					t.Fatal(err)
 				}
 				return
@@ -66,12 +66,12 @@ func TestEveryDetectorHasCases(t *testing.T) {
 				t.Errorf("%s: no case %s*.txtar", d.Name, kind)
 			}
 			for _, n := range names {
-				raw, err := os.ReadFile(n)
+				a, err := txtar.ParseFile(n)
 				if err != nil {
 					t.Fatal(err)
 				}
 				word := map[string]string{"found": "found " + d.Name, "clear": "ruled out " + d.Name, "blind": "not checked " + d.Name}[kind]
-				if !strings.Contains(sections(string(raw))["want"], word) {
+				if !strings.Contains(sections(a)["want"], word) {
 					t.Errorf("%s: its want has no %q", n, word)
 				}
 			}
@@ -79,17 +79,11 @@ func TestEveryDetectorHasCases(t *testing.T) {
 	}
 }
 
-// sections splits a txtar file.
-func sections(s string) map[string]string {
+// sections gives the text of each section of a case by its name.
+func sections(a *txtar.Archive) map[string]string {
 	parts := map[string]string{}
-	name := ""
-	for _, line := range strings.SplitAfter(s, "\n") {
-		if t, ok := strings.CutPrefix(strings.TrimRight(line, "\n"), "-- "); ok && strings.HasSuffix(t, " --") {
-			name = strings.TrimSuffix(t, " --")
-			parts[name] = ""
-			continue
-		}
-		parts[name] += line
+	for _, f := range a.Files {
+		parts[f.Name] = string(f.Data)
 	}
 	return parts
 }

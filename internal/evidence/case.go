@@ -40,7 +40,7 @@ type Case struct {
 func Open(name string) (*Case, error) {
 	c, err := open(name)
 	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", name, cause(err))
+		return nil, fmt.Errorf("open %s: %w", name, FileCause(err))
 	}
 	return c, nil
 }

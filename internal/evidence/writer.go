@@ -56,7 +56,7 @@ func Create(name string, force bool, m Manifest) (*Writer, error) {
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("create %s: %w%s", w.dir, cause(err), advice(err))
+		return nil, fmt.Errorf("create %s: %w%s", w.dir, FileCause(err), advice(err))
 	}
 	if err := w.Update(func(*Manifest) {}); err != nil {
 		os.RemoveAll(w.dir)
@@ -71,7 +71,7 @@ func (w *Writer) checkName() error {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
-		return fmt.Errorf("create %s: %w", w.name, cause(err))
+		return fmt.Errorf("create %s: %w", w.name, FileCause(err))
 	case st.IsDir():
 		return fmt.Errorf("create %s: is a folder: choose another name", w.name)
 	case !w.force:
@@ -108,7 +108,7 @@ func (w *Writer) Update(change func(*Manifest)) error {
 	temp := filepath.Join(w.dir, "."+manifestMember)
 	if err := os.WriteFile(temp, append(b, '\n'), 0o600); err != nil {
 		os.Remove(temp)
-		return fmt.Errorf("write %s: %w", filepath.Join(w.dir, manifestMember), cause(err))
+		return fmt.Errorf("write %s: %w", filepath.Join(w.dir, manifestMember), FileCause(err))
 	}
 	return os.Rename(temp, filepath.Join(w.dir, manifestMember))
 }
@@ -121,7 +121,7 @@ func (w *Writer) Finish() error {
 	temp := filepath.Join(w.dir, zipTemp)
 	if err := w.zip(temp); err != nil {
 		os.Remove(temp)
-		return fmt.Errorf("write %s: %w; what was recorded is in %s", w.name, cause(err), w.dir)
+		return fmt.Errorf("write %s: %w; what was recorded is in %s", w.name, FileCause(err), w.dir)
 	}
 	// A link fails where a file appeared meanwhile; a rename would replace it.
 	err := os.Link(temp, w.name)
@@ -132,10 +132,10 @@ func (w *Writer) Finish() error {
 	}
 	if err != nil {
 		os.Remove(temp)
-		return fmt.Errorf("write %s: %w; what was recorded is in %s", w.name, cause(err), w.dir)
+		return fmt.Errorf("write %s: %w; what was recorded is in %s", w.name, FileCause(err), w.dir)
 	}
 	if err := os.RemoveAll(w.dir); err != nil {
-		return fmt.Errorf("remove %s: %w", w.dir, cause(err))
+		return fmt.Errorf("remove %s: %w", w.dir, FileCause(err))
 	}
 	return nil
 }
@@ -196,8 +196,9 @@ func advice(err error) string {
 	return ""
 }
 
-// cause takes the operation and path off an error of package os: messages name them themselves.
-func cause(err error) error {
+// FileCause takes the operation and the path off an error of package os, for messages that name them
+// already.
+func FileCause(err error) error {
 	var p *fs.PathError
 	if errors.As(err, &p) {
 		return p.Err

@@ -63,19 +63,9 @@ func (s *kernelFiles) meminfo(r reading) error {
 			}
 		})
 	}
-	sums, order := map[string]float64{}, []string(nil)
-	err := pairs(r.text, ":", func(name string, v float64) {
-		if stream, ok := meminfoSamples[name]; ok {
-			if _, had := sums[stream]; !had {
-				order = append(order, stream)
-			}
-			sums[stream] += v
-		}
+	return sums(r.text, ":", meminfoSamples, func(stream string, v float64) {
+		s.add("/host/memory/"+stream+":bytes", evidence.Sample, r.time, v)
 	})
-	for _, stream := range order {
-		s.add("/host/memory/"+stream+":bytes", evidence.Sample, r.time, sums[stream])
-	}
-	return err
 }
 
 // free reads the table of free(1), in KiB or, with -h, with a unit at each number. The first line

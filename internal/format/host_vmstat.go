@@ -61,17 +61,7 @@ var vmstatCounters = map[string]string{
 }
 
 func (s *kernelFiles) vmstat(r reading) error {
-	sums, order := map[string]float64{}, []string(nil)
-	err := pairs(r.text, " ", func(name string, v float64) {
-		if stream, ok := vmstatCounters[name]; ok {
-			if _, had := sums[stream]; !had {
-				order = append(order, stream)
-			}
-			sums[stream] += v
-		}
+	return sums(r.text, " ", vmstatCounters, func(stream string, v float64) {
+		s.add("/host/vmstat/"+stream, evidence.Counter, r.time, v)
 	})
-	for _, stream := range order {
-		s.add("/host/vmstat/"+stream, evidence.Counter, r.time, sums[stream])
-	}
-	return err
 }

@@ -195,6 +195,24 @@ func pairs(text, sep string, f func(name string, v float64)) error {
 	return problem
 }
 
+// sums adds up pairs whose names are of the same stream, and gives each stream's sum in the order in
+// which the file has them.
+func sums(text, sep string, streams map[string]string, f func(stream string, v float64)) error {
+	sum, order := map[string]float64{}, []string(nil)
+	err := pairs(text, sep, func(name string, v float64) {
+		if stream, ok := streams[name]; ok {
+			if _, seen := sum[stream]; !seen {
+				order = append(order, stream)
+			}
+			sum[stream] += v
+		}
+	})
+	for _, stream := range order {
+		f(stream, sum[stream])
+	}
+	return err
+}
+
 // amount reads "123" or "123 kB", the latter in bytes.
 func amount(value string) (float64, error) {
 	value = strings.TrimSpace(value)

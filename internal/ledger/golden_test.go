@@ -11,9 +11,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rogpeppe/go-internal/txtar"
 	"github.com/whystall/whystall/exectrace"
 	"github.com/whystall/whystall/internal/account"
-	"github.com/whystall/whystall/internal/evidence/kernel"
 	"github.com/whystall/whystall/internal/request"
 	"github.com/whystall/whystall/internal/sched"
 	"github.com/whystall/whystall/internal/timeline"
@@ -24,14 +24,12 @@ var update = flag.Bool("update", false, "rewrite the goldens")
 
 // section gives one file of a txtar archive.
 func section(archive, name string) string {
-	_, rest, ok := strings.Cut(archive, "-- "+name+" --\n")
-	if !ok {
-		return ""
+	for _, f := range txtar.Parse([]byte(archive)).Files {
+		if f.Name == name {
+			return string(f.Data)
+		}
 	}
-	if i := strings.Index(rest, "\n-- "); i >= 0 {
-		rest = rest[:i+1]
-	}
-	return rest
+	return ""
 }
 
 // byHand is a finder that knows the activations from the start.
@@ -93,7 +91,7 @@ func parseCase(t *testing.T, archive string) goldenCase {
 	}
 	c := goldenCase{src: src, names: map[exectrace.GoID]string{}, asked: map[exectrace.Time]int64{}, unit: 1e6}
 	if text := section(archive, "kernel"); text != "" {
-		c.k = twinOf(t, text)
+		c.k = kernelTwin(t, text)
 	}
 	n := exectrace.GoID(0)
 	ids := map[string]exectrace.GoID{}
@@ -212,20 +210,6 @@ func (c goldenCase) tell(t *testing.T) (string, *account.Result) {
 	return out.String(), r
 }
 
-// twinOf is the kernel's side of a case.
-func twinOf(t testing.TB, text string) *sched.Timeline {
-	t.Helper()
-	src, err := kernel.ParseText(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	k, err := sched.New(src)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return k
-}
-
 // tellJoined is what a piece knows from the kernel.
 func tellJoined(p *pass, q *piece) (s string) {
 	if q.detail != 0 {
@@ -260,20 +244,22 @@ func TestGolden(t *testing.T) {
 			if got == "" {
 				t.Fatal("says nothing: an empty want would pass whatever is booked")
 			}
-			head, want, ok := strings.Cut(string(b), "-- want --\n")
-			if !ok {
-				t.Fatal("no section want")
+			a := txtar.Parse(b)
+			want := &a.Files[len(a.Files)-1]
+			if want.Name != "want" {
+				t.Fatal("no section want at its end")
 			}
-			if got == want {
+			if got == string(want.Data) {
 				return
 			}
 			if *update {
-				if err := os.WriteFile(name, []byte(head+"-- want --\n"+got), 0o644); err != nil {
+				want.Data = []byte(got)
+				if err := os.WriteFile(name, txtar.Format(a), 0o644); err != nil {
 					t.Fatal(err)
 				}
 				return
 			}
-			t.Errorf("got\n%swant\n%s", got, want)
+			t.Errorf("got\n%swant\n%s", got, want.Data)
 		})
 	}
 }

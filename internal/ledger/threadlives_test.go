@@ -9,7 +9,7 @@ import (
 // TestMaking: the wait of a new thread for its first CPU and of its maker behind it are the making's; the maker's next wait, after 1 ms of work,
 // is not. The new thread's madvise is of its stack, since it ends after it; an earlier one is not.
 func TestMaking(t *testing.T) {
-	k := twinOf(t, `
+	k := kernelTwin(t, `
 header cpus=0 pertask alltasks
 thread tid=10 pid=10 comm=app target
 thread tid=11 pid=10 comm=app target

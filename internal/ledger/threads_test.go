@@ -17,6 +17,7 @@ import (
 	"github.com/whystall/whystall/internal/sched"
 )
 
+// kernelTwin is the kernel's side of a case.
 func kernelTwin(t testing.TB, text string) *sched.Timeline {
 	t.Helper()
 	src, err := kernel.ParseText(text)

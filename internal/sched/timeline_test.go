@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rogpeppe/go-internal/txtar"
 	"github.com/whystall/whystall/internal/evidence/kernel"
 )
 
@@ -148,16 +149,15 @@ func TestKernelGolden(t *testing.T) {
 	}
 	for _, name := range names {
 		t.Run(strings.TrimSuffix(filepath.Base(name), ".txt"), func(t *testing.T) {
-			raw, err := os.ReadFile(name)
+			a, err := txtar.ParseFile(name)
 			if err != nil {
 				t.Fatal(err)
 			}
-			stream, rest, ok := strings.Cut(string(raw), "-- ask --\n")
-			if !ok {
-				t.Fatal("no questions")
+			if len(a.Files) != 2 || a.Files[0].Name != "ask" || a.Files[1].Name != "want" {
+				t.Fatal("want the sections ask and want")
 			}
-			ask, want, _ := strings.Cut(rest, "-- want --\n")
-			k := kernelOf(t, stream)
+			ask, want := string(a.Files[0].Data), &a.Files[1]
+			k := kernelOf(t, string(a.Comment))
 			got, err := tell(k, strings.Split(strings.TrimSpace(ask), "\n"))
 			if err != nil {
 				t.Fatal(err)
@@ -169,13 +169,14 @@ func TestKernelGolden(t *testing.T) {
 				t.Fatal("no answers: an empty want would pass whatever the stream says")
 			}
 			if *update {
-				if err := os.WriteFile(name, []byte(stream+"-- ask --\n"+ask+"-- want --\n"+got), 0o644); err != nil {
+				want.Data = []byte(got)
+				if err := os.WriteFile(name, txtar.Format(a), 0o644); err != nil {
 					t.Fatal(err)
 				}
 				return
 			}
-			if got != want {
-				t.Errorf("got\n%s\nwant\n%s", got, want)
+			if got != string(want.Data) {
+				t.Errorf("got\n%s\nwant\n%s", got, want.Data)
 			}
 		})
 	}
