@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -73,6 +74,23 @@ func TestQuartiles(t *testing.T) {
 	}{{[]float64{5, 1, 3, 2, 4}, 2, 3, 4}, {[]float64{4, 3, 2, 1}, 2, 2.5, 3}, {[]float64{7}, 7, 7, 7}} {
 		if low, mid, right := quartiles(c.of); low != c.low || mid != c.mid || right != c.right {
 			t.Errorf("%v: got %v %v %v", c.of, low, mid, right)
+		}
+	}
+}
+
+// The map in doc.go names every file.
+func TestMap(t *testing.T) {
+	doc, err := os.ReadFile("doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if f != "doc.go" && !strings.HasSuffix(f, "_test.go") && !strings.Contains(string(doc), "//\t"+f+" ") {
+			t.Errorf("%s is not in the map", f)
 		}
 	}
 }

@@ -95,9 +95,9 @@ func judge(ctx context.Context, b *builder, whystall string, x chosen, record ti
 	}
 	var out, errs bytes.Buffer
 	others := s.others()
-	begun := time.Now()
+	started := time.Now()
 	status, err := diagnose(ctx, whystall, []string{"diagnose", "--pid", strconv.Itoa(s.pid()), "--for", record.String(), "--format", "json", "-o", caseFile}, &out, &errs)
-	got.after, got.others = time.Since(begun)-record, others()
+	got.after, got.others = time.Since(started)-record, others()
 	got.resident = resident(s.pid())
 	if err == nil && status > 1 {
 		err = fmt.Errorf("whystall's exit status is %d: %s", status, strings.TrimSpace(errs.String()))

@@ -233,3 +233,20 @@ func TestStartFails(t *testing.T) {
 		t.Errorf("a program that never says ready: %v after %v", err, time.Since(begin))
 	}
 }
+
+// The map in doc.go names every file.
+func TestMap(t *testing.T) {
+	doc, err := os.ReadFile("doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if f != "doc.go" && !strings.HasSuffix(f, "_test.go") && !strings.Contains(string(doc), "//\t"+f+" ") {
+			t.Errorf("%s is not in the map", f)
+		}
+	}
+}

@@ -58,104 +58,116 @@ func runArgs(ctx context.Context, shared options, args []string) int {
 // look is how long the symptom is measured.
 const look = 4 * time.Second
 
-// run tells the story of a case: the symptom by the clients' figures, what whystall says of the
-// server, the remedy, and the clients again. It gives whystall's exit status.
+// showing is a case which is shown.
+type showing struct {
+	runOptions
+	c        *Case
+	b        *builder
+	whystall string
+	dir      string    // for recordings
+	words    io.Writer // for the lab's own words
+}
+
+// run shows a case: the symptom by the clients' figures, what whystall says about the server, the
+// remedy, and the clients again. It gives whystall's exit status.
 func run(ctx context.Context, c *Case, v *Variant, o runOptions) (status int, err error) {
-	// The lab's own words go to stderr where stdout is for a program to read.
-	say := o.stdout
-	if o.format != "text" {
-		say = o.stderr
-	}
 	dir, remove, err := tempDir()
 	if err != nil {
 		return 0, err
 	}
 	defer remove()
-	b := newBuilder(dir, say, o.prebuilt)
-	fmt.Fprintf(say, "%s (%s): %s\n\n", c.Name, v.Name, c.Title)
-	for _, p := range append(c.Story, "Here: "+v.Doc+".") {
-		fmt.Fprintf(say, "%s\n", wrap(p, 98))
+	// The lab's own words go to stderr where stdout is for a program to read.
+	x := showing{runOptions: o, c: c, dir: dir, words: o.stdout}
+	if o.format != "text" {
+		x.words = o.stderr
 	}
-	fmt.Fprintln(say)
-	whystall, err := b.whystall(ctx)
-	if err != nil {
+	x.b = newBuilder(dir, x.words, o.prebuilt)
+	fmt.Fprintf(x.words, "%s (%s): %s\n\n", c.Name, v.Name, c.Title)
+	for _, p := range append(c.Story, "Here: "+v.Doc+".") {
+		fmt.Fprintf(x.words, "%s\n", wrap(p, 98))
+	}
+	fmt.Fprintln(x.words)
+	if x.whystall, err = x.b.whystall(ctx); err != nil {
 		return 0, err
 	}
-
-	// 1. The symptom and its diagnosis, as of any process.
-	caseFile := filepath.Join(dir, c.Name+".case")
-	ill, err := func() (ill *seen, err error) {
-		s, err := set(ctx, b, c, v)
-		if err != nil {
-			return nil, err
-		}
-		defer func() { err = errors.Join(err, s.end()) }()
-		for _, p := range s.order {
-			fmt.Fprintf(say, "  %-8s pid %-7d %s\n", p.name, p.pid, p.describe())
-		}
-		if err := s.warmUp(ctx); err != nil {
-			return nil, err
-		}
-		others := s.others()
-		if ill, err = s.watch(ctx, look); err != nil {
-			return nil, err
-		}
-		who := "the clients see"
-		if s.child["clients"] == nil {
-			who = "the program measures itself"
-		}
-		ill.print(say, fmt.Sprintf("what %s, %.0f s long:", who, look.Seconds()))
-		args := []string{"diagnose", "--pid", strconv.Itoa(s.pid()), "--for", o.record.String(), "--format", o.format}
-		fmt.Fprintf(say, "\n$ whystall %s\n\n", strings.Join(args, " "))
-		if status, err = diagnose(ctx, whystall, append(args, "-o", caseFile), o.stdout, o.stderr); err != nil {
-			return nil, err
-		}
-		// What the clients saw while whystall recorded, as recording has its price.
-		figures, err := s.clients().mark(ctx, false)
-		if err != nil {
-			return nil, err
-		}
-		(&seen{figures: figures}).print(say, fmt.Sprintf("what %s, while whystall recorded:", who))
-		if ill.report, err = ask(ctx, whystall, "explain", caseFile); err != nil {
-			return nil, err
-		}
-		ill.others = others()
-		return ill, s.dead()
-	}()
+	before, status, err := x.symptom(ctx, v)
 	if err != nil || o.only {
 		return status, err
 	}
-
-	// 2. The remedy.
-	cured := c.variant(v.cured())
-	fmt.Fprintf(say, "\nthe remedy: %s\n", wrap(c.remedy(), 86))
-	fmt.Fprintln(say)
-	s, err := set(ctx, b, c, cured)
+	after, err := x.remedy(ctx, c.variant(v.cured()))
 	if err != nil {
 		return status, err
+	}
+	compare(x.words, before, after)
+	if e, ok := experiments[c.Name]; ok {
+		err = tryAll(ctx, x.b, c, e, 2*time.Second, x.words)
+	}
+	return status, err
+}
+
+// symptom runs a variant, prints what its clients see, and has whystall diagnose its server like any
+// other process.
+func (x *showing) symptom(ctx context.Context, v *Variant) (before *seen, status int, err error) {
+	s, err := set(ctx, x.b, x.c, v)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer func() { err = errors.Join(err, s.end()) }()
+	for _, p := range s.order {
+		fmt.Fprintf(x.words, "  %-8s pid %-7d %s\n", p.name, p.pid, p.describe())
+	}
+	if err := s.warmUp(ctx); err != nil {
+		return nil, 0, err
+	}
+	others := s.others()
+	if before, err = s.watch(ctx, look); err != nil {
+		return nil, 0, err
+	}
+	view := "the clients see"
+	if s.child["clients"] == nil {
+		view = "the program measures itself"
+	}
+	before.print(x.words, fmt.Sprintf("what %s, %.0f s long:", view, look.Seconds()))
+	args := []string{"diagnose", "--pid", strconv.Itoa(s.pid()), "--for", x.record.String(), "--format", x.format}
+	fmt.Fprintf(x.words, "\n$ whystall %s\n\n", strings.Join(args, " "))
+	file := filepath.Join(x.dir, x.c.Name+".case")
+	if status, err = diagnose(ctx, x.whystall, append(args, "-o", file), x.stdout, x.stderr); err != nil {
+		return nil, status, err
+	}
+	// What the clients saw while whystall recorded, as recording has its price.
+	figures, err := s.clients().mark(ctx, false)
+	if err != nil {
+		return nil, status, err
+	}
+	(&seen{figures: figures}).print(x.words, fmt.Sprintf("what %s, while whystall recorded:", view))
+	if before.report, err = ask(ctx, x.whystall, "explain", file); err != nil {
+		return nil, status, err
+	}
+	before.others = others()
+	return before, status, s.dead()
+}
+
+// remedy runs the cured variant, and diagnoses it as well.
+func (x *showing) remedy(ctx context.Context, cured *Variant) (after *seen, err error) {
+	fmt.Fprintf(x.words, "\nthe remedy: %s\n\n", wrap(x.c.remedy(), 86))
+	s, err := set(ctx, x.b, x.c, cured)
+	if err != nil {
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, s.end()) }()
 	if err := s.warmUp(ctx); err != nil {
-		return status, err
+		return nil, err
 	}
 	others := s.others()
-	after, err := s.watch(ctx, look)
-	if err != nil {
-		return status, err
+	if after, err = s.watch(ctx, look); err != nil {
+		return nil, err
 	}
-	if after.report, err = ask(ctx, whystall, "diagnose", "--pid", strconv.Itoa(s.pid()), "--for", o.record.String(), "-o", filepath.Join(dir, "cured.case")); err != nil {
-		return status, err
+	file := filepath.Join(x.dir, "cured.case")
+	if after.report, err = ask(ctx, x.whystall, "diagnose", "--pid", strconv.Itoa(s.pid()), "--for", x.record.String(), "-o", file); err != nil {
+		return nil, err
 	}
 	after.others = others()
-	compare(say, ill, after)
-	e, ok := experiments[c.Name]
-	if !ok {
-		return status, nil
-	}
-	if err := s.end(); err != nil {
-		return status, err
-	}
-	return status, tryAll(ctx, b, c, e, 2*time.Second, say)
+	return after, nil
 }
 
 func (c *Case) variant(name string) *Variant {

@@ -79,41 +79,48 @@ func set(ctx context.Context, b *builder, c *Case, v *Variant) (s *stage, err er
 		}
 	}
 	for i := range v.Start {
-		p := &v.Start[i]
-		if p.Folder {
-			dir, err := os.MkdirTemp("", "whystall-lab-")
-			if err != nil {
-				return s, err
-			}
-			if err := s.journal.Remove(dir); err != nil {
-				return s, err
-			}
-			s.says[p.Name+".folder"] = dir
-		}
-		args, err := fill(p.Args, s.says)
-		if err != nil {
+		if err = s.start(ctx, &v.Start[i], programs[v.Start[i].Name]); err != nil {
 			return s, err
-		}
-		var join []string
-		if p.Cgroup != (settings.Limits{}) {
-			if join, err = s.journal.Cgroup(p.Name, p.Cgroup); err != nil {
-				return s, err
-			}
-		}
-		child, err := start(ctx, p, programs[p.Name], args, join)
-		if err != nil {
-			return s, err
-		}
-		s.child[p.Name] = child
-		s.order = append(s.order, child)
-		for k, v := range child.says {
-			s.says[p.Name+"."+k] = v
 		}
 	}
 	if s.child["server"] == nil || s.clients() == nil {
 		return s, fmt.Errorf("read case %s: variant %s has no server, or no process which knows its figures", c.Name, v.Name)
 	}
 	return s, nil
+}
+
+// start starts a process with what it needs: its folder, its cgroup, and what earlier ones said.
+func (s *stage) start(ctx context.Context, p *Process, program string) error {
+	if p.Folder {
+		dir, err := os.MkdirTemp("", tempPrefix)
+		if err != nil {
+			return err
+		}
+		if err := s.journal.Remove(dir); err != nil {
+			return err
+		}
+		s.says[p.Name+".folder"] = dir
+	}
+	args, err := fill(p.Args, s.says)
+	if err != nil {
+		return err
+	}
+	var join []string
+	if p.Cgroup != (settings.Limits{}) {
+		if join, err = s.journal.Cgroup(p.Name, p.Cgroup); err != nil {
+			return err
+		}
+	}
+	child, err := start(ctx, p, program, args, join)
+	if err != nil {
+		return err
+	}
+	s.child[p.Name] = child
+	s.order = append(s.order, child)
+	for k, v := range child.says {
+		s.says[p.Name+"."+k] = v
+	}
+	return nil
 }
 
 // asRoot is a skip because the lab does not run as root.
@@ -187,8 +194,8 @@ func (s *stage) warmUp(ctx context.Context) error {
 	if err := wait(ctx, s.clients(), d); err != nil {
 		return err
 	}
-	for begun := time.Now(); resident(s.pid()) < s.v.GrowsTo; {
-		if time.Since(begun) > growsWithin {
+	for started := time.Now(); resident(s.pid()) < s.v.GrowsTo; {
+		if time.Since(started) > growsWithin {
 			return skip(fmt.Sprintf("its server's memory must grow to %d MiB, and after %.0f s it is %d MiB", s.v.GrowsTo>>20, growsWithin.Seconds(), resident(s.pid())>>20))
 		}
 		if err := wait(ctx, s.clients(), 200*time.Millisecond); err != nil {
@@ -203,11 +210,11 @@ func (s *stage) watch(ctx context.Context, d time.Duration) (*seen, error) {
 	if _, err := s.clients().mark(ctx, false); err != nil {
 		return nil, err
 	}
-	before, begun := usedBy(s.pid()), time.Now()
+	before, started := usedBy(s.pid()), time.Now()
 	if err := wait(ctx, s.clients(), d); err != nil {
 		return nil, err
 	}
-	after, wall := usedBy(s.pid()), time.Since(begun)
+	after, wall := usedBy(s.pid()), time.Since(started)
 	figures, err := s.clients().mark(ctx, false)
 	if err != nil {
 		return nil, err
