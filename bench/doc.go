@@ -11,7 +11,7 @@
 // The files, in reading order:
 //
 //	main.go                  the command line; the run beside peers
-//	traces.go, tracegen/     makes the traces that are read
+//	traces.go                makes the traces which are read, by tracegen/
 //	child.go                 readers which are measured, each in a process of its own
 //	measure.go               one run of a program: its CPU time and memory
 //	compare.go               the table of whystall and its peers

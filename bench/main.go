@@ -30,7 +30,7 @@ only if the machine has the memory for it.
      sentences; internal/report/schema.json marks what is a sentence (x-prose).
   3. Both read the traces and explain traces and recorded cases, by turns, in --pairs pairs a row. A row fails when
      the median of the ratios of CPU time (user and system) is above 1.03, or when the 95 % interval of that median is
-     wholly above 1.00. With equal programs 1 row in 40 does the latter by chance: measure such a row again,
+     wholly above 1.00. With equal programs up to 1 row in 40 does the latter by chance: measure such a row again,
      with --only and more pairs.
 --only measures the rows whose name matches. --pairs 0 compares the reports and measures nothing.
 

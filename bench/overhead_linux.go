@@ -247,8 +247,8 @@ func met(ok bool) string {
 func (a *attachable) attached(ctx context.Context, pid int, file string, settle time.Duration, measure func() (float64, error)) (float64, error) {
 	args := a.args(pid, file)
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
-	var said strings.Builder
-	cmd.Stderr = &said
+	var output strings.Builder
+	cmd.Stderr = &output
 	if err := cmd.Start(); err != nil {
 		return 0, err
 	}
@@ -268,7 +268,7 @@ func (a *attachable) attached(ctx context.Context, pid int, file string, settle 
 	}
 	select {
 	case e := <-ended:
-		return 0, fmt.Errorf("it ended early: %v %s", e, lastLine(said.String()))
+		return 0, fmt.Errorf("it ended early: %v %s", e, lastLine(output.String()))
 	default:
 	}
 	cmd.Process.Signal(os.Interrupt)

@@ -47,8 +47,8 @@ func measureSwitches(ctx context.Context, out io.Writer, whystall, tmp string, r
 		}
 		args := append([]string{"record", "--pid", strconv.Itoa(h.pid), "--no-probe", "--for", seconds + "s", "--budget", "100", "--force", "-o", file}, k[1:]...)
 		cmd := exec.CommandContext(ctx, whystall, args...)
-		var said bytes.Buffer
-		cmd.Stdout, cmd.Stderr = &said, &said
+		var output bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &output, &output
 		if err := cmd.Start(); err != nil {
 			return err
 		}
@@ -63,7 +63,7 @@ func measureSwitches(ctx context.Context, out io.Writer, whystall, tmp string, r
 		took := time.Since(at)
 		used, switched := processCPU(cmd.Process.Pid)-cpu, contextSwitches()-n
 		if err := cmd.Wait(); err != nil {
-			return fmt.Errorf("record switches: %w\n%s", err, &said)
+			return fmt.Errorf("record switches: %w\n%s", err, &output)
 		}
 		c := costOf(cmd.ProcessState, 0)
 		cost, err := kernelCost(file)
