@@ -157,7 +157,7 @@ func (j *joiner) stretch(dst []part, tid uint32, s *sched.Stretch, b, e int64, o
 	switch s.Doing {
 	case sched.OnCPU:
 		// In the middle of a fault or a reclaim that is what it works on.
-		if leaf, ok := blockLeaf(s.Block); ok && s.Block >= sched.BlockDisk && s.Block <= sched.BlockNUMA {
+		if leaf, ok := blockLeaf(s.Block); ok && s.Block.Stalls() {
 			p.leaf, p.measured = leaf, !s.Sampled
 		} else if p.leaf = on; on == codeSyscall {
 			p.leaf = codeOnCPU

@@ -124,7 +124,7 @@ func (t *threadPass) own(grp *group, u *unit.Unit) (on int64) {
 func (t *threadPass) ownLeaf(s *sched.Stretch) (classCode, leafCode) {
 	switch s.Doing {
 	case sched.OnCPU:
-		if leaf, ok := blockLeaf(s.Block); ok && s.Block >= sched.BlockDisk && s.Block <= sched.BlockNUMA {
+		if leaf, ok := blockLeaf(s.Block); ok && s.Block.Stalls() {
 			return classOwn, leaf
 		}
 		return classOwn, codeOnCPU

@@ -81,7 +81,7 @@ func (w *threadWalk) walk(tid uint32, lo, hi int64) {
 		case sched.OnCPU:
 			leaf := codeOnCPU
 			// In the middle of a fault or a reclaim that is what it works on.
-			if l, ok := blockLeaf(s.Block); ok && s.Block >= sched.BlockDisk && s.Block <= sched.BlockNUMA {
+			if l, ok := blockLeaf(s.Block); ok && s.Block.Stalls() {
 				leaf = l
 			}
 			w.emit(tid, s.Begin, s.End, leaf, s)

@@ -69,7 +69,7 @@ func TestControls(t *testing.T) {
 		t.Fatalf("%+v", sum)
 	}
 	lengths := []int64{50_000, 200_000}
-	for name, c := range map[string]Control{"fair": a.Fair(lengths, 200), "random": k.RandomWindows(lengths, 200)} {
+	for name, c := range map[string]Control{"fair": a.Fair(lengths, 200), "random": k.randomWindows(lengths, 200)} {
 		if c.N < 100 || c.Covered > c.N || c.Edge > c.Covered || c.Covered == 0 {
 			t.Errorf("%s: %+v", name, c)
 		}
@@ -98,7 +98,7 @@ func TestControls(t *testing.T) {
 			}
 		}
 	}
-	if got := k.Uninvolved([]Pause{p}); got != want {
+	if got := k.uninvolved([]Pause{p}); got != want {
 		t.Errorf("uninvolved: got %+v, want %+v", got, want)
 	}
 }

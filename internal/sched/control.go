@@ -27,7 +27,7 @@ func (k *Timeline) HeldUp(tid uint32, lo, hi int64) (ns int64, covered, edge boo
 	k.each(th, clampTime(lo), clampTime(hi), func(s *Stretch) bool {
 		switch {
 		case s.Doing == Throttled, s.Doing == Queued,
-			s.Doing == Blocked && s.Block >= BlockDisk && s.Block <= BlockNUMA:
+			s.Doing == Blocked && s.Block.Stalls():
 			ns += s.End - s.Begin
 		case s.Doing == OnCPU && s.Whole.Begin > lo:
 			came = s.Whole.Begin
@@ -85,49 +85,6 @@ func (a *Aligner) Fair(lengths []int64, n int) (c Control) {
 			_, covered, edge := a.k.HeldUp(x.tid, l[at], l[j])
 			c.add(covered, edge)
 			got++
-		}
-	}
-	return c
-}
-
-// RandomWindows is the control by windows of the lengths given that begin where a thread comes to a CPU, n of each.
-func (k *Timeline) RandomWindows(lengths []int64, n int) (c Control) {
-	if len(k.threads) == 0 {
-		return c
-	}
-	rnd := rand.New(rand.NewPCG(2, uint64(len(k.threads))))
-	for _, length := range lengths {
-		for got, tries := 0, 0; got < n && tries < 20*n; tries++ {
-			th := &k.threads[rnd.IntN(len(k.threads))]
-			if len(th.segs) == 0 {
-				continue
-			}
-			s := &th.segs[rnd.IntN(len(th.segs))]
-			if length <= 0 || s.doing() != OnCPU || s.begin+length > k.end {
-				continue
-			}
-			_, covered, edge := k.HeldUp(th.tid, s.begin, s.begin+length)
-			c.add(covered, edge)
-			got++
-		}
-	}
-	return c
-}
-
-// Uninvolved is the control by the threads that a pause had nothing to do with: neither its initiator nor awaited.
-func (k *Timeline) Uninvolved(pauses []Pause) (c Control) {
-	for i := range pauses {
-		p := &pauses[i]
-		for j := range k.threads {
-			th := &k.threads[j]
-			if th.tid == p.Initiator || th.tid == p.Awaited {
-				continue
-			}
-			if at := th.at(p.Begin); at < 0 || th.segs[at].doing() == Unknown || th.segs[at].doing() == Gone {
-				continue
-			}
-			_, covered, edge := k.HeldUp(th.tid, p.Begin, p.End)
-			c.add(covered, edge)
 		}
 	}
 	return c

@@ -36,6 +36,10 @@ const (
 	BlockStopped                 // SIGSTOP and the like, or a debugger, whatever it was in
 )
 
+// Stalls reports whether b is an affair of the kernel's own, disk or memory management, that holds a
+// thread up whatever it wanted to do. The kinds of such waits stand next to each other for that.
+func (b Block) Stalls() bool { return b >= BlockDisk && b <= BlockNUMA }
+
 // Stretch is one thread in one state.
 type Stretch struct {
 	Begin, End  int64 // CLOCK_MONOTONIC

@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/whystall/whystall/internal/evidence/kernel"
@@ -29,12 +30,8 @@ func wordsOf(frames []kernel.Frame) (w futexWords) {
 			return futexWords{waits: FutexMutex, wakes: FutexMutex, libc: w.libc, timed: w.timed}
 		}
 		w.timed = w.timed || strings.HasPrefix(name, "futex_abstimed_wait")
-		if w.waits == FutexUnknown {
-			w.waits = waitsFor(name)
-		}
-		if w.wakes == FutexUnknown {
-			w.wakes = letsGo(name)
-		}
+		waits, wakes := futexOf(name)
+		w.waits, w.wakes = cmp.Or(w.waits, waits), cmp.Or(w.wakes, wakes)
 	}
 	return w
 }
@@ -47,67 +44,76 @@ func plainWaits(name string) string {
 	return name
 }
 
-func hasAny(name string, prefixes ...string) bool {
-	for _, p := range prefixes {
-		if strings.HasPrefix(name, p) {
-			return true
+// futexFuncs says what a futex is by the functions that wait for it and that wake who waits there. A row
+// stands for all functions whose name begins so. The first row with a kind for the side asked for decides.
+var futexFuncs = []struct {
+	name         string
+	waits, wakes FutexKind // FutexUnknown: this function does not do that
+}{
+	// glibc.
+	{"lll_lock_wait", FutexMutex, FutexUnknown},
+	{"lll_timedlock_wait", FutexMutex, FutexUnknown},
+	{"lll_lock_wake", FutexUnknown, FutexMutex},
+	{"lll_unlock_wake", FutexUnknown, FutexMutex},
+	{"pthread_mutex_unlock", FutexMutex, FutexMutex},
+	{"pthread_mutex_", FutexMutex, FutexUnknown},
+	{"pthread_rwlock_unlock", FutexMutex, FutexMutex},
+	{"pthread_rwlock_", FutexMutex, FutexUnknown},
+	{"pthread_once", FutexMutex, FutexUnknown},
+	// A signaller waits itself until those that were woken before have left the condition.
+	{"pthread_cond_signal", FutexBarrier, FutexCondition},
+	{"pthread_cond_broadcast", FutexBarrier, FutexCondition},
+	{"pthread_cond_", FutexCondition, FutexCondition},
+	{"cnd_", FutexCondition, FutexCondition},
+	// The kernel itself wakes who joins: no function does.
+	{"pthread_join", FutexJoin, FutexUnknown},
+	{"pthread_clockjoin", FutexJoin, FutexUnknown},
+	{"pthread_timedjoin", FutexJoin, FutexUnknown},
+	{"thrd_join", FutexJoin, FutexUnknown},
+	{"pthread_barrier_", FutexBarrier, FutexBarrier},
+	{"sem_wait", FutexSemaphore, FutexUnknown},
+	{"new_sem_wait", FutexSemaphore, FutexUnknown},
+	{"sem_timedwait", FutexSemaphore, FutexUnknown},
+	{"sem_clockwait", FutexSemaphore, FutexUnknown},
+	{"sem_post", FutexUnknown, FutexSemaphore},
+	{"new_sem_post", FutexUnknown, FutexSemaphore},
+	// libstdc++.
+	{"std::mutex::", FutexMutex, FutexUnknown},
+	{"std::shared_mutex::", FutexMutex, FutexUnknown},
+	{"std::condition_variable", FutexCondition, FutexCondition},
+	{"std::thread::join", FutexJoin, FutexUnknown},
+	// Go's runtime. runtime.lockOSThread and its like are no locks.
+	{"runtime.lock2", FutexRuntime, FutexUnknown},
+	{"runtime.lockWithRank", FutexRuntime, FutexUnknown},
+	{"runtime.unlock", FutexUnknown, FutexRuntime},
+	{"runtime.note", FutexNote, FutexNote},
+	{"runtime.sema", FutexNote, FutexNote},
+	{"runtime.stopm", FutexNote, FutexUnknown},
+	{"runtime.mPark", FutexNote, FutexUnknown},
+	// Rust's parking_lot.
+	{"parking_lot::condvar", FutexCondition, FutexCondition},
+	{"parking_lot::raw_mutex", FutexMutex, FutexMutex},
+	{"parking_lot::raw_rwlock", FutexMutex, FutexMutex},
+}
+
+// futexOf says what the callers of a function wait for, and what they let others have.
+func futexOf(name string) (waits, wakes FutexKind) {
+	if name == "runtime.lock" {
+		return FutexRuntime, FutexUnknown
+	}
+	for i := range futexFuncs {
+		f := &futexFuncs[i]
+		if !strings.HasPrefix(name, f.name) {
+			continue
 		}
+		waits, wakes = cmp.Or(waits, f.waits), cmp.Or(wakes, f.wakes)
 	}
-	return false
+	rust := futexOfRust(name)
+	return cmp.Or(waits, rust), cmp.Or(wakes, rust)
 }
 
-// waitsFor tells by a function's name what its callers wait for.
-func waitsFor(name string) FutexKind {
-	switch {
-	case hasAny(name, "lll_lock_wait", "lll_timedlock_wait", "pthread_mutex_", "pthread_rwlock_", "pthread_once", "std::mutex::", "std::shared_mutex::"):
-		return FutexMutex
-	case hasAny(name, "pthread_cond_signal", "pthread_cond_broadcast"):
-		return FutexBarrier // glibc's signaller waits until those it woke before have left
-	case hasAny(name, "pthread_cond_", "std::condition_variable", "cnd_"):
-		return FutexCondition
-	case hasAny(name, "pthread_join", "pthread_clockjoin", "pthread_timedjoin", "thrd_join", "std::thread::join"):
-		return FutexJoin
-	case hasAny(name, "pthread_barrier_"):
-		return FutexBarrier
-	case hasAny(name, "sem_wait", "new_sem_wait", "sem_timedwait", "sem_clockwait"):
-		return FutexSemaphore
-	case hasAny(name, "runtime.lock2", "runtime.lockWithRank"), name == "runtime.lock":
-		return FutexRuntime
-	case hasAny(name, "runtime.note", "runtime.sema", "runtime.stopm", "runtime.mPark"):
-		return FutexNote
-	case hasAny(name, "parking_lot::condvar"):
-		return FutexCondition
-	case hasAny(name, "parking_lot::raw_mutex", "parking_lot::raw_rwlock"):
-		return FutexMutex
-	}
-	return ofRust(name)
-}
-
-// letsGo tells by a function's name what its callers let go of.
-func letsGo(name string) FutexKind {
-	switch {
-	case hasAny(name, "lll_lock_wake", "lll_unlock_wake", "pthread_mutex_unlock", "pthread_rwlock_unlock"):
-		return FutexMutex
-	case hasAny(name, "pthread_cond_", "std::condition_variable", "cnd_"):
-		return FutexCondition
-	case hasAny(name, "pthread_barrier_"):
-		return FutexBarrier
-	case hasAny(name, "sem_post", "new_sem_post"):
-		return FutexSemaphore
-	case hasAny(name, "runtime.unlock"):
-		return FutexRuntime
-	case hasAny(name, "runtime.note", "runtime.sema"):
-		return FutexNote
-	case hasAny(name, "parking_lot::condvar"):
-		return FutexCondition
-	case hasAny(name, "parking_lot::raw_mutex", "parking_lot::raw_rwlock"):
-		return FutexMutex
-	}
-	return ofRust(name)
-}
-
-// ofRust knows the standard library's own, whatever the path to them has been: std::sys::sync::mutex::futex, std::sys::unix::locks...
-func ofRust(name string) FutexKind {
+// futexOfRust knows the standard library's own, whatever the path to them has been: std::sys::sync::mutex::futex, std::sys::unix::locks...
+func futexOfRust(name string) FutexKind {
 	if !strings.Contains(name, "std::sys::") && !strings.Contains(name, "std::sync::") {
 		return FutexUnknown
 	}

@@ -168,7 +168,7 @@ func TestRecorded(t *testing.T) {
 		_, covered, edge := k.HeldUp(p.Initiator, p.Begin, p.End)
 		real.add(covered, edge)
 	}
-	fair, random, other := a.Fair(lengths, 50), k.RandomWindows(lengths, 50), k.Uninvolved(long)
+	fair, random, other := a.Fair(lengths, 50), k.randomWindows(lengths, 50), k.uninvolved(long)
 	fmt.Fprintf(&b, "covered and edge, of: real %v, fair %v, random %v, uninvolved %v\n", real, fair, random, other)
 	share := func(c Control) float64 { return float64(c.Edge) / float64(c.N) }
 	if real.N < 5 || share(real) < 0.8 || share(random) > 0.05 || share(other) > 0.05 || share(fair) > share(real)/2 || fair.N < 300 {

@@ -4,10 +4,6 @@ import (
 	"sort"
 )
 
-// SeesThrottling tells whether the records tell throttled from queued. Without it a thread that its quota keeps from running
-// is queued like any other.
-func (k *Timeline) SeesThrottling() bool { return k.header.Source != "perf" }
-
 // Stretches appends what thread tid did in [lo,hi) to dst, oldest first. They tile it exactly.
 func (k *Timeline) Stretches(tid uint32, lo, hi int64, dst []Stretch) []Stretch {
 	lo, hi = clampTime(lo), clampTime(hi)
