@@ -17,11 +17,13 @@ import (
 
 // Opening goes:
 //
-//  1. One ring a CPU, of an idle event of our own main thread, which lives as long as we do.
-//  2. The target's threads are listed, and each gets its events on each CPU, all writing into the CPU's ring. Threads that they make inherit them.
-//  3. Threads that were made meanwhile are listed again, until no more come. Such a one may have inherited as well: of it only what its
-//     own events bring is given.
-//  4. All are enabled.
+//  1. Open one ring a CPU, which belongs to an idle event of our own main thread: that lives as
+//     long as we do.
+//  2. List the target's threads, and open for each its events on each CPU, all writing into the
+//     CPU's ring. Threads that they create inherit the events.
+//  3. List again, until no more threads turn up that were created meanwhile. Such a thread may have
+//     inherited events as well: only the records of its own events are used.
+//  4. Enable all of them.
 //
 // With AllTasks there is one set of events a CPU, and no list.
 
@@ -33,8 +35,8 @@ const (
 	maxPasses   = 8
 )
 
-// Reader reads what the kernel records. It is for one goroutine; Close may be called by another
-// once Read is done.
+// Reader reads what the kernel records. It is for one goroutine; another may call Close once Read
+// is done.
 type Reader struct {
 	o       Options
 	cpus    []int
@@ -43,25 +45,25 @@ type Reader struct {
 	rings   []*ring
 	mapped  [][]byte
 	events  map[uint64]opened
-	late    map[uint32]bool // threads that may have two sets of events
+	late    map[uint32]bool // threads that may have two sets of events: their own and inherited
 	missing []string
 	before  int64
 	horizon int64
 	rec     Record
 	format  format
 
-	children bool // processes that the target forks inherit as well: before Linux 5.13 it cannot be helped
+	children bool // processes that the target forks inherit as well: unavoidable before Linux 5.13
 }
 
 const inheritThread = 1 << 35
 
-// opened is an event that we opened.
+// opened is an event that we opened, and the thread it is for.
 type opened struct {
 	event Event
 	tid   uint32
 }
 
-// regsOf are the registers that lead through a stack.
+// regsOf has the registers that lead through a stack, by GOARCH.
 var regsOf = map[string]uint64{"amd64": regsAMD64, "arm64": regsARM64}
 
 const maxStackBytes = 16 << 10
@@ -70,7 +72,7 @@ func formatOf(o Options) format {
 	return format{chains: o.Stacks || o.SwitchStacks, stacks: o.StackBytes > 0 && o.StackBytes <= maxStackBytes && o.StackBytes%8 == 0 && regsOf[runtime.GOARCH] != 0}
 }
 
-// Open begins to record. An error says what would permit it.
+// Open starts to record. An error says what would permit it.
 func Open(o Options) (*Reader, error) {
 	r := &Reader{o: o, events: map[uint64]opened{}, late: map[uint32]bool{}, format: formatOf(o)}
 	if err := r.open(); err != nil {
@@ -80,7 +82,7 @@ func Open(o Options) (*Reader, error) {
 	return r, nil
 }
 
-// Probe tells whether Open would work, by opening one of each event that is asked for and closing
+// Probe returns nil if Open would work: it opens one of each event that is asked for, and closes
 // it.
 func Probe(o Options) error {
 	r := &Reader{o: o, events: map[uint64]opened{}, format: formatOf(o)}
@@ -93,10 +95,10 @@ func Probe(o Options) error {
 	return r.openAll(r.task(o.PID))
 }
 
-// CPUs lists those that are recorded.
+// CPUs lists the CPUs that are recorded.
 func (r *Reader) CPUs() []int { return r.cpus }
 
-// Missing says in words what is not recorded that was asked for.
+// Missing says in words what was asked for and is not recorded.
 func (r *Reader) Missing() []string { return r.missing }
 
 func (r *Reader) task(tid int) int {
@@ -149,7 +151,7 @@ func (r *Reader) openRings() error {
 		r.owners = append(r.owners, fd)
 		b, err := unix.Mmap(fd, 0, os.Getpagesize()+size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 		// Locked memory is limited for unprivileged users: kernel.perf_event_mlock_kb for each CPU,
-		// less what others of theirs have.
+		// less what their other processes have locked.
 		for errors.Is(err, unix.EPERM) && len(r.rings) == 0 && size > 8*os.Getpagesize() {
 			size /= 2
 			b, err = unix.Mmap(fd, 0, os.Getpagesize()+size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
@@ -164,7 +166,7 @@ func (r *Reader) openRings() error {
 	return nil
 }
 
-// attr describes an event. watermark is of the ring's owner: how many bytes wake a reader.
+// attr describes an event. watermark is for a ring's owner: how many bytes wake a reader.
 func (r *Reader) attr(e Event, watermark uint32) *unix.PerfEventAttr {
 	a := &unix.PerfEventAttr{
 		Type:        unix.PERF_TYPE_SOFTWARE,
@@ -174,7 +176,7 @@ func (r *Reader) attr(e Event, watermark uint32) *unix.PerfEventAttr {
 		Bits:        unix.PerfBitDisabled | unix.PerfBitSampleIDAll | unix.PerfBitUseClockID | unix.PerfBitExcludeHv | unix.PerfBitExcludeGuest,
 		Clockid:     unix.CLOCK_MONOTONIC,
 	}
-	// Where the user may not look at the kernel, nothing of it may be asked for.
+	// If the user may not look at the kernel, nothing of it may be asked for.
 	if !r.o.Kernel {
 		a.Bits |= unix.PerfBitExcludeKernel
 	}
@@ -216,7 +218,7 @@ func (r *Reader) attr(e Event, watermark uint32) *unix.PerfEventAttr {
 	return a
 }
 
-// wanted lists the events to open.
+// wanted lists the events that the options ask for.
 func (r *Reader) wanted() []Event {
 	var l []Event
 	add := func(e Event, want bool) {
@@ -232,7 +234,7 @@ func (r *Reader) wanted() []Event {
 	return l
 }
 
-// openAll opens the events of one thread, or of -1, all of them, on every CPU.
+// openAll opens the events of one thread on every CPU; tid -1 stands for all threads.
 func (r *Reader) openAll(tid int) error {
 	for i, cpu := range r.cpus {
 		for _, e := range r.wanted() {
@@ -283,7 +285,7 @@ func (r *Reader) openThreads() error {
 			had := len(r.fds)
 			err := r.openAll(tid)
 			switch {
-			case errors.Is(err, unix.ESRCH): // it ended
+			case errors.Is(err, unix.ESRCH): // the thread ended
 				r.drop(had)
 			case errors.Is(err, unix.EMFILE) && len(seen) > 0:
 				r.drop(had)
@@ -318,20 +320,20 @@ func (r *Reader) drop(to int) {
 	r.fds = r.fds[:to]
 }
 
-// Stop ends the recording of one kind of event for now, for threads made since as well.
+// Stop ends the recording of one kind of event for now, also for threads created since.
 func (r *Reader) Stop(e Event) error { return r.turn(e, unix.PERF_EVENT_IOC_DISABLE) }
 
-// Start begins it again. All that was asked for is on when Open returns.
+// Start starts it again. When Open returns, all that was asked for is on.
 func (r *Reader) Start(e Event) error { return r.turn(e, unix.PERF_EVENT_IOC_ENABLE) }
 
-func (r *Reader) turn(e Event, how uint) error {
+func (r *Reader) turn(e Event, request uint) error {
 	for _, fd := range r.fds {
 		id, err := eventID(fd)
 		if err != nil {
 			return fmt.Errorf("read perf event's id: %w", err)
 		}
 		if r.events[id].event == e {
-			if err := unix.IoctlSetInt(fd, how, 0); err != nil {
+			if err := unix.IoctlSetInt(fd, request, 0); err != nil {
 				return fmt.Errorf("turn perf event on or off: %w", err)
 			}
 		}
@@ -354,8 +356,8 @@ func Wait(d time.Duration, readers ...*Reader) error {
 	return err
 }
 
-// Read calls f with what has been recorded, CPU by CPU, each in the order of time but for samples,
-// which may stand some us late.
+// Read calls f with what has been recorded, CPU by CPU, each in the order of time, except that
+// samples may come some us late.
 func (r *Reader) Read(f func(*Record)) error {
 	at := now()
 	var first error
@@ -370,7 +372,7 @@ func (r *Reader) Read(f func(*Record)) error {
 			}
 			ev := r.events[r.rec.ID]
 			if len(r.late) > 0 && r.late[r.rec.TID] && ev.tid != r.rec.TID && r.rec.Kind != Lost && r.rec.Kind != LostSamples {
-				return // its own events bring it as well
+				return // its own events bring the record as well
 			}
 			r.rec.Event = None
 			if r.rec.Kind == Sample {
@@ -382,13 +384,13 @@ func (r *Reader) Read(f func(*Record)) error {
 			first = err
 		}
 	}
-	// What was recorded before the last reading began has been written by now, unless its CPU stood
-	// still for that long.
+	// What was recorded before the last reading started has been written by now, unless its CPU
+	// stood still for that long.
 	r.horizon, r.before = r.before, at
 	return first
 }
 
-// Horizon is a time before which nothing more will come from Read.
+// Horizon is the time before which Read will bring nothing more.
 func (r *Reader) Horizon() int64 { return r.horizon }
 
 // Close ends the recording.
@@ -438,7 +440,7 @@ func threads(pid int) ([]int, error) {
 	return tids, nil
 }
 
-// onlineCPUs is not runtime.NumCPU, which counts those that we may run on.
+// onlineCPUs reads the list from /sys: runtime.NumCPU counts only the CPUs that we may run on.
 func onlineCPUs() ([]int, error) {
 	const name = "/sys/devices/system/cpu/online"
 	b, err := os.ReadFile(name)
@@ -456,7 +458,7 @@ func onlineCPUs() ([]int, error) {
 	return cpus, nil
 }
 
-// refused says what would permit it.
+// refused adds to an error what would permit the event.
 func refused(what string, o Options, err error) error {
 	if !errors.Is(err, unix.EACCES) && !errors.Is(err, unix.EPERM) {
 		if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EOPNOTSUPP) {

@@ -16,7 +16,7 @@ func Open(Options) (*Reader, error) {
 	return nil, fmt.Errorf("open perf events: %w", errors.ErrUnsupported)
 }
 
-// Probe tells whether Open would work.
+// Probe says that Open would not work.
 func Probe(Options) error { return errors.ErrUnsupported }
 
 // Wait and the others do nothing.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// Kind says what a Record tells. Numbers are the kernel's PERF_RECORD_*.
+// Kind says what a Record is. The numbers are the kernel's PERF_RECORD_*.
 type Kind uint32
 
 // Kinds.
@@ -16,14 +16,14 @@ const (
 	Exit          Kind = 4  // TID ended
 	Throttle      Kind = 5  // the kernel takes no more samples of this event for now
 	Unthrottle    Kind = 6  //
-	Fork          Kind = 7  // OtherTID of OtherPID made TID of PID
+	Fork          Kind = 7  // OtherTID of OtherPID created TID of PID
 	Sample        Kind = 9  // Event happened, with stacks
 	LostSamples   Kind = 13 // Count samples were lost
 	Switch        Kind = 14 // TID came to CPU, or with Out left it
 	SwitchCPUWide Kind = 15 // likewise; Other came next, or was there before
 )
 
-// Event is what a Sample is one of.
+// Event is the event that a Sample was taken at.
 type Event uint8
 
 // Events.
@@ -32,12 +32,12 @@ const (
 	CPUClock           // Period ns of CPU time passed
 	MajorFault         // at address Addr; the fault's end
 	MinorFault         //
-	SwitchOut          // a switch-out is about to be, with the stacks of who leaves
+	SwitchOut          // a thread is about to leave its CPU; the stacks are its
 	switchRecord       // brings Switch, Comm, Fork and Exit, never a Sample
 )
 
-// Record is one record of the kernel. It and its stacks are the reader's, and overwritten by the
-// next.
+// Record is one record of the kernel. It and its stacks belong to the reader, and the next
+// overwrites them.
 type Record struct {
 	Kind     Kind
 	Event    Event
@@ -45,7 +45,7 @@ type Record struct {
 	Preempt  bool // of Switch with Out: it could have run on
 	Exec     bool // of Comm
 	Time     int64
-	PID, TID uint32 // 0: idle; ^0: it is ending, and has no number any more
+	PID, TID uint32 // 0: idle; ^0: the thread is ending, and has no number any more
 	OtherPID uint32
 	OtherTID uint32
 	CPU      uint32
@@ -58,12 +58,12 @@ type Record struct {
 	User     []uint64
 
 	// With StackBytes: the thread's registers as it entered the kernel, and a copy of its stack
-	// from SP on. nil of a kernel thread.
+	// from SP on; nil for a kernel thread.
 	IP, SP, BP uint64
 	Stack      []byte
 }
 
-// What every event of ours asks for, so that any record can be read without knowing whose it is.
+// What all our events ask for, so that any record can be read without knowing its event.
 const (
 	sampleTID        = 1 << 1
 	sampleTime       = 1 << 2
@@ -86,7 +86,7 @@ const (
 	miscPreempt  = 1 << 14
 	maxCallchain = 1 << 10
 
-	// Of amd64's registers BP, SP and IP, in this order; of arm64's x29, SP and PC.
+	// BP, SP and IP of amd64, in this order; x29, SP and PC of arm64.
 	regsAMD64 = 1<<6 | 1<<7 | 1<<8
 	regsARM64 = 1<<29 | 1<<31 | 1<<32
 
@@ -97,7 +97,7 @@ const (
 
 var (
 	errShort = errors.New("record is too short")
-	// errSkip is a record of a kind that nobody asked for.
+	// errSkip is for a record of a kind that was not asked for.
 	errSkip = errors.New("unknown kind")
 )
 
@@ -107,7 +107,7 @@ type format struct {
 	stacks bool // registers and bytes of the stack
 }
 
-// decode reads one record, header included, as the kernel wrote it.
+// decode reads one record, including its header, as the kernel wrote it.
 func decode(b []byte, f format, r *Record) error {
 	if len(b) < headSize {
 		return errShort
@@ -203,7 +203,7 @@ func (r *Record) sample(b []byte, f format) error {
 	if len(b) < 8 {
 		return errShort
 	}
-	// No registers: the sample is of a kernel thread, or of one that is ending.
+	// Without registers the sample is of a kernel thread, or of one that is ending.
 	if abi := le.Uint64(b); abi == 0 {
 		b = b[8:]
 	} else {
@@ -229,7 +229,8 @@ func (r *Record) sample(b []byte, f format) error {
 	return nil
 }
 
-// chain takes a call chain apart: marks in it say whose addresses follow.
+// chain takes a call chain apart: marks in it say whether the kernel's or the user's addresses
+// follow.
 func (r *Record) chain(b []byte) {
 	var to *[]uint64
 	for ; len(b) >= 8; b = b[8:] {
@@ -240,7 +241,7 @@ func (r *Record) chain(b []byte) {
 		case ip == contextUser:
 			to = &r.User
 		case ip >= contextMax:
-			to = nil // a guest's, or one that this program does not know
+			to = nil // addresses of a guest, or of an unknown kind
 		case to != nil:
 			*to = append(*to, ip)
 		}

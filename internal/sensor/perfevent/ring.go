@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// ring is the reading end of a ring buffer that the kernel writes: one a CPU. The kernel moves head
-// after the bytes, we move tail after reading them. sync/atomic orders both as the kernel's
+// ring is the reading end of a ring buffer that the kernel writes, one a CPU. The kernel moves head
+// after writing bytes, we move tail after reading them. sync/atomic orders both as the kernel's
 // smp_load_acquire and smp_store_release do.
 type ring struct {
 	head, tail *uint64 // in the control page
@@ -18,13 +18,13 @@ type ring struct {
 
 var errRing = errors.New("ring buffer is damaged")
 
-// read calls f with each record's bytes, which are good until f returns. What is written meanwhile
-// is for the next time, so that it ends.
+// read calls f with each record's bytes, which are valid until f returns. What is written meanwhile
+// is left for the next call, so that this one ends.
 func (r *ring) read(f func([]byte)) error {
 	head := atomic.LoadUint64(r.head)
 	tail := atomic.LoadUint64(r.tail)
 	size := uint64(len(r.data))
-	// On an error all is skipped: reading on in the middle of something would give nonsense.
+	// On an error all is skipped: reading on in the middle of a record would give nonsense.
 	defer func() { atomic.StoreUint64(r.tail, tail) }()
 	if head-tail > size {
 		err := fmt.Errorf("%w: head is %d beyond tail, it has %d bytes", errRing, head-tail, size)
@@ -51,7 +51,7 @@ func (r *ring) read(f func([]byte)) error {
 			f(r.copied)
 		}
 		tail += n
-		// Room for the kernel, before all is read: it may be writing as fast.
+		// Make room for the kernel before all is read: it may be writing as fast.
 		if tail-atomic.LoadUint64(r.tail) > size/4 {
 			atomic.StoreUint64(r.tail, tail)
 		}

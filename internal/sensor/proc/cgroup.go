@@ -14,17 +14,18 @@ import (
 
 // Finding a process' groups:
 //
-//  1. /proc/PID/cgroup gives its path in each hierarchy, and mountinfo what part of the hierarchy is mounted where. The kernel writes
-//     both relative to the *reader's* cgroup namespace, whatever that of the target is, so they fit each other: a path begins with "/.."
-//     where the target is outside ours.
-//  2. Three tables of mounts are tried: our own; that of process 1, through its root, which is the host's where pid namespaces are
-//     shared; the target's own. The one that shows most ancestors is taken.
-//  3. Where none fits, the target is looked for in the cgroup.procs of the mounted groups.
+//  1. Read the path in each hierarchy from /proc/PID/cgroup, and from mountinfo which part of the
+//     hierarchy is mounted where. The kernel writes both relative to the *reader's* cgroup
+//     namespace, whatever that of the target is, so they fit each other. A path starts with "/.." if
+//     the target is outside ours.
+//  2. Try three tables of mounts: our own; that of process 1, through its root, which is the host's
+//     if pid namespaces are shared; the target's own. Take the one that shows most ancestors.
+//  3. If none fits, look for the target in the cgroup.procs of the mounted groups.
 //
-// Whether the top of what is mounted is the root of the hierarchy is told by files that only the
-// root lacks or has: a namespace's number is no proof, as a folder may be mounted alone.
+// Files that only the root of a hierarchy has, or lacks, show whether the top of what is mounted is
+// that root. A namespace's number proves nothing, as a folder may be mounted alone.
 
-// Group is one hierarchy's view of the process.
+// Group is the process' place in one hierarchy.
 type Group struct {
 	Controller string // "cpu", "memory", "cpuset", "cpuacct"
 	V2         bool
@@ -34,7 +35,8 @@ type Group struct {
 	Hidden     string // why ancestors of Top cannot be seen; "" Top is the root of the hierarchy
 }
 
-// Levels gives the folders from the process' own group up to Top, with the cgroup that each is.
+// Levels returns the folders from the process' own group up to Top, and the cgroup that each one
+// is.
 func (g *Group) Levels() (dirs, paths []string) {
 	rest := strings.Trim(strings.TrimPrefix(g.Own, g.Root), "/")
 	for {
@@ -56,11 +58,11 @@ const (
 	maxRead   = 4 << 20
 )
 
-// controllers are those that Groups looks for.
+// controllers lists those that Groups looks for.
 var controllers = []string{"cpu", "cpuacct", "cpuset", "memory"}
 
 // Groups finds the process' groups. A controller whose hierarchy is not mounted, or that v2 has not
-// enabled for any level, is missing from the answer, with a reason in why.
+// enabled at any level, is missing from the answer, and its reason is in why.
 func (f FS) Groups(pid int) (groups []Group, why []string, err error) {
 	b, err := f.read(fmt.Sprintf("/proc/%d/cgroup", pid))
 	if err != nil {
@@ -78,8 +80,8 @@ func (f FS) Groups(pid int) (groups []Group, why []string, err error) {
 	return groups, why, nil
 }
 
-// Freezers gives the files that tell whether the process' own groups are frozen, for Frozen: a host
-// may have the freezer of v1 and v2 beside it.
+// Freezers returns the files that say whether the process' own groups are frozen, for Frozen. There
+// may be two: a host may have v1's freezer and v2 beside it.
 func (f FS) Freezers(pid int) (files []string) {
 	b, err := f.read(fmt.Sprintf("/proc/%d/cgroup", pid))
 	if err != nil {
@@ -97,8 +99,8 @@ func (f FS) Freezers(pid int) (files []string) {
 	return files
 }
 
-// Frozen tells whether what such a file holds says that the group is frozen, by itself or by one
-// above it.
+// Frozen reports whether the content of such a file says that the group is frozen, by itself or by
+// one above it.
 func Frozen(b []byte) bool {
 	for line := range strings.Lines(string(b)) {
 		if s := strings.TrimSpace(line); s == "FROZEN" || s == "frozen 1" {
@@ -149,15 +151,15 @@ func (f FS) group(pid int, controller string, member membership) (Group, string)
 	}
 	switch {
 	case levels == 0:
-		return best, fmt.Sprintf("no mount shows the group %s: mount the cgroup file system, or run on the host", own)
+		return best, fmt.Sprintf("no mount shows the cgroup %s: mount the cgroup file system, or run on the host", own)
 	case best.V2 && !enabled(&best):
 		return best, "cgroup v2 has not enabled it for the process"
 	}
 	return best, ""
 }
 
-// hidden tells whether Top is the root of its hierarchy: v2 has cgroup.type everywhere but there,
-// v1 has release_agent only there.
+// hidden says why ancestors of Top cannot be seen, "" if Top is the root of its hierarchy: v2 has
+// cgroup.type everywhere but there, v1 has release_agent only there.
 func hidden(g *Group) string {
 	file, want := "release_agent", true
 	if g.V2 {
@@ -167,13 +169,13 @@ func hidden(g *Group) string {
 	if (err == nil) == want {
 		return ""
 	}
-	return fmt.Sprintf("only %s and what is below it is mounted here: its ancestors' limits are not known", g.Root)
+	return fmt.Sprintf("only %s and what is below it is mounted here: the limits of its ancestors are not known", g.Root)
 }
 
-// enabled tells whether a v2 hierarchy has the controller for any of the levels.
+// enabled reports whether a v2 hierarchy has the controller at any of the levels.
 func enabled(g *Group) bool {
 	if g.Controller == "cpuacct" {
-		return false // of v1 alone: cpu.stat has it in v2
+		return false // v1 alone has it: in v2 cpu.stat has its figures
 	}
 	dirs, _ := g.Levels()
 	for _, d := range dirs {
@@ -185,8 +187,9 @@ func enabled(g *Group) bool {
 	return false
 }
 
-// search looks for pid in the groups below g.Top, in which case it corrects Root and Own. It is for
-// mounts whose root cannot be related to the target's path by name: those of another namespace.
+// search looks for pid in the groups below g.Top, and reports whether it is there: then it corrects
+// Own. It is for mounts whose root cannot be related to the target's path by name: those of another
+// namespace.
 func (f FS) search(g *Group, pid int) bool {
 	want, seen, found := []byte(strconv.Itoa(pid)), 0, ""
 	filepath.WalkDir(g.Top, func(name string, d fs.DirEntry, err error) error {
@@ -221,11 +224,11 @@ func (f FS) search(g *Group, pid int) bool {
 	return within(g.Own, g.Root)
 }
 
-// within tells whether the cgroup p is root or below it. A path that leads out of our namespace is
-// below only what is named the same.
+// within reports whether the cgroup p is root or below it. A path that leads out of our namespace
+// is only below a root with the same name.
 func within(p, root string) bool {
 	if strings.Contains("/"+strings.TrimPrefix(p, root)+"/", "/../") {
-		return false // root itself may begin with it
+		return false // but root itself may start with it
 	}
 	if root == "/" {
 		return true
@@ -233,8 +236,8 @@ func within(p, root string) bool {
 	return p == root || strings.HasPrefix(p, strings.TrimSuffix(root, "/")+"/")
 }
 
-// below puts a path under a group. One that begins with "/.." must stay as it is: path.Join would
-// take that for a step up.
+// below puts a path under a group. A group that starts with "/.." must stay as it is: path.Join
+// would take that for a step up.
 func below(root, rest string) string {
 	if rest == "" {
 		return root
@@ -253,7 +256,7 @@ func has(list []string, s string) bool {
 
 func (f FS) read(name string) ([]byte, error) { return readFile(f.Path(name)) }
 
-// readFile reads a file of the kernel's, cut at 4 MiB.
+// readFile reads a file of the kernel, cut at 4 MiB.
 func readFile(name string) ([]byte, error) {
 	file, err := os.Open(name)
 	if err != nil {

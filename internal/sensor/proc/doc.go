@@ -1,7 +1,7 @@
-// Package proc finds in /proc, /sys and the cgroup file systems what is about one process: which
-// folders are its cgroups' and all their ancestors', also where it lives in other namespaces than
-// we; its threads; the kernel's delay accounting over netlink. The root path is a parameter. It
-// refuses to interpret files: what they say is for who parses them.
+// Package proc finds what /proc, /sys and the cgroup file systems have about one process: the
+// folders of its cgroups and of all their ancestors, even if it lives in other namespaces than we
+// do; its threads; the kernel's delay accounting, over netlink. The root path is a parameter. The
+// package refuses to interpret files: what they say is for their parser.
 package proc
 
 import "path/filepath"
@@ -10,7 +10,7 @@ import "path/filepath"
 // a folder.
 type FS struct{ Root string }
 
-// Path gives where an absolute path of that machine is for us.
+// Path returns where we find an absolute path of that machine.
 func (fs FS) Path(name string) string {
 	if fs.Root == "" {
 		return name

@@ -6,15 +6,15 @@ import (
 
 // mount is a line of /proc/PID/mountinfo that mounts a cgroup file system.
 type mount struct {
-	root        string // which part of the hierarchy, as seen from our cgroup namespace: "/" all of it that this namespace has
+	root        string // the mounted part, as seen from our cgroup namespace; "/": all that it has
 	point       string
 	v2          bool
 	controllers []string // of v1
 }
 
-// parseMountinfo gives the cgroup mounts. Fields (proc(5)): id, parent, major:minor, root, mount
-// point, options, any number of optional ones, "-", type, source, options of the file system. A
-// line that is none is left out: there may be newer kinds.
+// parseMountinfo returns the cgroup mounts. The fields (proc(5)) are: id, parent, major:minor,
+// root, mount point, options, any number of optional ones, "-", type, source, options of the file
+// system. It leaves out lines of other forms: newer kernels may have some.
 func parseMountinfo(b []byte) (mounts []mount) {
 	for line := range strings.Lines(string(b)) {
 		before, after, ok := strings.Cut(line, " - ")
@@ -31,7 +31,7 @@ func parseMountinfo(b []byte) (mounts []mount) {
 	return mounts
 }
 
-// unescape undoes \040 and the like, by which the kernel writes blanks, tabs, newlines and
+// unescape undoes \040 and the like, as which the kernel writes spaces, tabs, newlines and
 // backslashes.
 func unescape(s string) string {
 	if !strings.Contains(s, `\`) {

@@ -18,7 +18,7 @@ const (
 	ctrlAttrFamilyID   = 1
 	ctrlAttrFamilyName = 2
 	taskstatsCmdGet    = 1
-	taskstatsAttrPID   = 1 // asked
+	taskstatsAttrPID   = 1 // asked for
 	taskstatsAttrTGID  = 2
 	taskstatsStats     = 3 // answered, within one of the next
 	taskstatsAggrPID   = 4
@@ -35,7 +35,7 @@ type Taskstats struct {
 	inserted int // bytes behind each delay_total
 }
 
-// OpenTaskstats opens the socket. The error tells what is missing.
+// OpenTaskstats opens the socket. An error says what is missing.
 func OpenTaskstats() (*Taskstats, error) {
 	fd, err := syscall.Socket(syscall.AF_NETLINK, syscall.SOCK_RAW|syscall.SOCK_CLOEXEC, syscall.NETLINK_GENERIC)
 	if err != nil {
@@ -74,13 +74,13 @@ func (t *Taskstats) findFamily() error {
 	}
 	b := attr(answer, ctrlAttrFamilyID)
 	if len(b) < 2 {
-		return errors.New("find taskstats: an answer without its number")
+		return errors.New("find taskstats: the answer has no family number")
 	}
 	t.family = binary.NativeEndian.Uint16(b)
 	return nil
 }
 
-// findLayout asks for ourselves: of one's own name it is known what it is.
+// findLayout asks about our own process, whose name is known.
 func (t *Taskstats) findLayout() error {
 	comm, err := readFile("/proc/self/comm")
 	if err != nil {
@@ -97,8 +97,8 @@ func (t *Taskstats) findLayout() error {
 	return err
 }
 
-// Process reads the sums over a process' threads, ended ones included, as lines "name value".
-// syscall.ESRCH: it has ended.
+// Process reads the sums over a process' threads, including ended ones, as lines "name value". The
+// error syscall.ESRCH means that the process has ended.
 func (t *Taskstats) Process(pid int) (string, error) {
 	b, err := t.get(taskstatsAttrTGID, taskstatsAggrTGID, pid)
 	if err != nil {
@@ -118,7 +118,7 @@ func (t *Taskstats) get(by, in uint16, pid int) ([]byte, error) {
 	return attr(attr(answer, in), taskstatsStats), nil
 }
 
-// ask sends one request with one attribute and gives the attributes of the answer.
+// ask sends one request with one attribute, and returns the attributes of the answer.
 func (t *Taskstats) ask(family uint16, cmd, version byte, kind uint16, value []byte) ([]byte, error) {
 	t.seq++
 	ne := binary.NativeEndian
@@ -162,7 +162,7 @@ func (t *Taskstats) ask(family uint16, cmd, version byte, kind uint16, value []b
 	return nil, errors.New("no answer")
 }
 
-// attr finds an attribute in a row of them, nil where it is not there. The upper two bits of a kind
+// attr finds an attribute in a row of them; nil if it is not there. The upper two bits of a kind
 // are flags.
 func attr(b []byte, kind uint16) []byte {
 	for len(b) >= 4 {

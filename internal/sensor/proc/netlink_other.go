@@ -7,7 +7,7 @@ import "errors"
 // Taskstats is for Linux.
 type Taskstats struct{}
 
-// OpenTaskstats tells that this system has none.
+// OpenTaskstats fails: this system has no taskstats.
 func OpenTaskstats() (*Taskstats, error) {
 	return nil, errors.New("read delay accounting: only Linux has it")
 }

@@ -10,11 +10,11 @@ import (
 // Quota is a limit of CPU time.
 type Quota struct {
 	Group string  // the cgroup that has it, as seen from our namespace
-	CPUs  float64 // so many it gives at most
+	CPUs  float64 // the limit
 }
 
-// SharedQuota gives the tightest quota that binds two processes together: what one of them takes,
-// the other has less. ok is false where there is none, or where none can be seen.
+// SharedQuota returns the tightest quota that binds two processes together: what one of them takes,
+// the other lacks. ok is false if there is none, or none can be seen.
 func (f FS) SharedQuota(pid, other int) (q Quota, ok bool) {
 	a, b := f.cpuGroup(pid), f.cpuGroup(other)
 	if a == nil || b == nil {
@@ -44,7 +44,7 @@ func (f FS) cpuGroup(pid int) *Group {
 	return &g
 }
 
-// oneOf tells whether a folder is one of others: the same group may be seen in two mounts.
+// oneOf reports whether a folder is one of others: two mounts may show the same group.
 func oneOf(dir string, others []string) bool {
 	st, err := os.Stat(dir)
 	if err != nil {
@@ -58,8 +58,8 @@ func oneOf(dir string, others []string) bool {
 	return false
 }
 
-// quotaOf is a level's, in CPUs; 0: it has none. v2 has "50000 100000" or "max 100000", v1 two
-// files, with -1 for none.
+// quotaOf is a level's quota in CPUs; 0: it has none. v2 has "50000 100000" or "max 100000", v1 has
+// two files, with -1 for none.
 func quotaOf(dir string) float64 {
 	var w []string
 	if b, err := readFile(filepath.Join(dir, "cpu.max")); err == nil {

@@ -7,8 +7,8 @@ import (
 )
 
 // field is one number of struct taskstats: where it is, and since which version of the struct.
-// Offsets are of the 64-bit layout, in which each 64-bit member is aligned; members were only ever
-// added at the end, so a kernel's struct is a longer or shorter one of these.
+// Offsets are for the 64-bit layout, in which each 64-bit member is aligned. Members were only ever
+// added at the end, so a kernel's struct is a longer or shorter version of this one.
 type field struct {
 	name    string
 	offset  int
@@ -29,16 +29,16 @@ var fields = []field{
 	{"irq_count", 416, 14}, {"irq_delay_total", 424, 14},
 }
 
-// Some kernels of versions 15 and 16 (Linux 6.14 on) have one or two new members behind each
-// delay_total, in the middle of the struct; later ones, and stable releases of the same version
-// number, have them at the end. Which it is, is told by where the command's name lies.
+// Some kernels with versions 15 and 16 (from Linux 6.14 on) have one or two new members behind each
+// delay_total, in the middle of the struct. Later kernels, and stable releases with the same
+// version number, have them at the end. The place of the command's name shows which it is.
 const (
 	commAt   = 80
-	perDelay = 3 // delay_totals that stand before the name
+	perDelay = 3 // delay_totals before the name
 )
 
-// inserted gives how many bytes stand behind each delay_total, by a struct that is of a process
-// called comm.
+// inserted finds how many bytes are behind each delay_total, from the struct of a process called
+// comm.
 func inserted(b []byte, comm string) (int, error) {
 	for _, n := range []int{0, 8, 16} {
 		at := commAt + perDelay*n
@@ -46,10 +46,10 @@ func inserted(b []byte, comm string) (int, error) {
 			return n, nil
 		}
 	}
-	return 0, fmt.Errorf("read taskstats: version %d has a layout that is not known here", binary.NativeEndian.Uint16(b))
+	return 0, fmt.Errorf("read taskstats: version %d has an unknown layout", binary.NativeEndian.Uint16(b))
 }
 
-// taskstatsText writes a struct as lines "name value", those that its version and length have.
+// taskstatsText writes a struct as lines "name value", as many as its version and length have.
 func taskstatsText(b []byte, inserted int) (string, error) {
 	if len(b) < commAt {
 		return "", fmt.Errorf("read taskstats: %d bytes", len(b))

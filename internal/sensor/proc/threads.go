@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// Threads lists the process' threads, at most max; all is how many there are. The main thread is
-// the first.
+// Threads lists the process' threads, at most max of them; all is how many there are. The main
+// thread comes first.
 func (f FS) Threads(pid, max int) (tids []int, all int, err error) {
 	d, err := os.Open(f.Path("/proc/" + strconv.Itoa(pid) + "/task"))
 	if err != nil {

@@ -43,11 +43,11 @@ func (t *Table) Binary() Binary {
 	return b
 }
 
-const maxBuildInfo = 32 << 20 // bytes read for it: it lies at the begin of the data, and debug/elf reads headers
+const maxBuildInfo = 32 << 20 // bytes read for it: it is at the start of the data
 
 // readBuildInfo reads what `go version -m` shows.
 func readBuildInfo(im *image) (info *buildinfo.BuildInfo, err error) {
-	// The standard library's ELF reader is not made for files that mean harm.
+	// The standard library's ELF reader is not made for hostile files.
 	defer func() {
 		if p := recover(); p != nil {
 			info, err = nil, fmt.Errorf("%v", p)
@@ -56,7 +56,7 @@ func readBuildInfo(im *image) (info *buildinfo.BuildInfo, err error) {
 	return buildinfo.Read(&bounded{r: io.NewSectionReader(im.r, 0, im.size), left: maxBuildInfo})
 }
 
-// bounded is a file of which only so much may be read.
+// bounded is a file of which only left bytes may be read.
 type bounded struct {
 	r    io.ReaderAt
 	left int
@@ -64,29 +64,29 @@ type bounded struct {
 
 func (b *bounded) ReadAt(p []byte, off int64) (int, error) {
 	if b.left -= len(p); b.left < 0 {
-		return 0, errors.New("more of the file would be read than there is need to")
+		return 0, errors.New("it would take more of the file than expected")
 	}
 	return b.r.ReadAt(p, off)
 }
 
-// Notes are addresses in a Go program's scheduler: what its threads sleep on when the world is to
-// be stopped.
+// Notes are addresses in a Go program's scheduler: what its threads sleep on while the world is
+// being stopped.
 type Notes struct {
 	Stop uint64 // sched.stopnote: stop-the-world waits for the last P
-	Safe uint64 // sched.safePointNote: a ragged barrier does
+	Safe uint64 // sched.safePointNote: a ragged barrier waits for the last P
 	Lock uint64 // sched.lock; 0 since Go 1.24, where threads sleep on their own semaphore instead
 	From string // how they are known: "symbol runtime.sched, table of Go 1.26"
 }
 
-// Notes tells where they are; an error says why that is not known: the program is stripped, or its
-// Go is not in the table.
+// Notes finds these addresses. An error says why they are not known: the program is stripped, or
+// its Go version is not in the table.
 func (t *Table) Notes() (Notes, error) {
 	b := t.Binary()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	m := t.cur.main
 	if m == nil || m.im == nil || !b.Go {
-		return Notes{}, errors.New("find runtime.sched: no Go program")
+		return Notes{}, errors.New("find runtime.sched: not a Go program")
 	}
 	o, err := schedOf(b.GoVersion, b.Arch)
 	if err != nil {
@@ -107,7 +107,8 @@ func (t *Table) Notes() (Notes, error) {
 	return n, nil
 }
 
-// bias is what the kernel added to the linked addresses: 0 but for position-independent programs.
+// bias is what the kernel added to the linked addresses: 0 except for position-independent
+// programs.
 func (t *Table) bias(mod *module) (uint64, bool) {
 	for _, m := range t.cur.maps {
 		if m.mod != mod {
@@ -116,7 +117,7 @@ func (t *Table) bias(mod *module) (uint64, bool) {
 		if linked, ok := mod.im.address(m.offset); ok {
 			return m.start - linked, true
 		}
-		// A mapping begins with its page, a segment in the middle of it.
+		// A mapping starts at a page; the segment starts in the middle of that page.
 		for _, s := range mod.im.segments {
 			if s.kind == segLoad && s.flags&segExec != 0 && s.off>>12<<12 == m.offset {
 				return m.start + (s.off - m.offset) - s.vaddr, true

@@ -2,10 +2,11 @@ package symbol
 
 import "encoding/binary"
 
-// Call frame information says, for each place in the code, where the caller's registers are:
-// exceptions need it, so it is there in stripped programs and in those without frame pointers. Of
-// DWARF's language as .eh_frame has it this knows what compilers write for ordinary functions of
-// amd64; where a function needs more (the CFA by an expression, as in a PLT), the stack ends.
+// Call frame information says, for each place in the code, where the caller's registers are.
+// Exceptions need it, so stripped programs and those without frame pointers have it as well. This
+// file knows the part of DWARF's language, as .eh_frame has it, that compilers write for ordinary
+// functions of amd64. Where a function needs more (the CFA by an expression, as in a PLT), the
+// stack ends.
 
 const (
 	regBP, regSP, regRA = 6, 7, 16
@@ -15,17 +16,17 @@ const (
 	maxCFISize = 1 << 30
 )
 
-// cfiRow tells how to find a function's caller from one place in it.
+// cfiRow says how to find a function's caller from one place in it.
 type cfiRow struct {
 	ok     bool
-	last   bool // it has no caller: a thread begins here
-	signal bool // the interrupted place is no return address
+	last   bool // it has no caller: a thread starts here
+	signal bool // the caller was interrupted: its place is no return address
 	cfaReg uint8
 	cfa    int64 // from that register
 	ra     int64 // from the CFA
-	bp     int64 // where the caller's is, from the CFA
-	bpKept bool  // bp is saved at all; else it is the caller's still
-	bpLost bool  // or is anywhere
+	bp     int64 // where the caller's bp is, from the CFA
+	bpKept bool  // bp is saved at all; otherwise it is still the caller's
+	bpLost bool  // nothing is known of the caller's bp
 }
 
 // cfi finds the row for a linked address.
@@ -35,8 +36,8 @@ func (im *image) cfi(pc uint64) cfiRow {
 		return cfiRow{}
 	}
 	h, err := im.bytes(hdr.off, 12)
-	// All linkers write these: a table of 4-byte pairs from the section's begin, counted by 4
-	// bytes.
+	// All linkers write this format: a table of 4-byte pairs that count from the section's start,
+	// with a 4-byte count.
 	if err != nil || h[0] != 1 || h[1]&0xf != 0xb || h[2] != 0x03 || h[3] != 0x3b {
 		return cfiRow{}
 	}
@@ -72,7 +73,7 @@ func (im *image) cfi(pc uint64) cfiRow {
 	return im.fde(entry, pc)
 }
 
-// entry reads a CIE or FDE: what comes after its length, and where that begins.
+// cfiEntry reads a CIE or FDE: what comes after its length, and where that starts.
 func (im *image) cfiEntry(addr uint64) (b []byte, at uint64, ok bool) {
 	off, ok := im.place(addr)
 	if !ok {
@@ -103,7 +104,7 @@ func (im *image) fde(addr, pc uint64) (row cfiRow) {
 	if !ok {
 		return row
 	}
-	// The code's begin counts from where it is written; its size is a number of the same width.
+	// The start of the code counts from where it is written; its size has the same width.
 	d := cfiBytes{b: b, at: 4}
 	var begin, size uint64
 	switch c.encoding {
@@ -195,7 +196,7 @@ func (im *image) cie(addr uint64) (c cie, ok bool) {
 	return c, true
 }
 
-// cfiMachine runs the instructions up to a place.
+// cfiMachine runs the instructions up to a place in the code.
 type cfiMachine struct {
 	cie               cie
 	loc, pc           uint64
@@ -204,8 +205,7 @@ type cfiMachine struct {
 	stack             []cfiMachine
 }
 
-// run returns false where it meets what it does not know. A CIE's instructions are all run, an
-// FDE's up to pc.
+// run reports whether it knew all instructions. It runs all of a CIE (all), and an FDE's up to pc.
 func (m *cfiMachine) run(d cfiBytes, all bool) bool {
 	for d.at < len(d.b) {
 		op := d.byte()
@@ -226,7 +226,7 @@ func (m *cfiMachine) run(d cfiBytes, all bool) bool {
 			return false
 		}
 		if !all && m.loc > m.pc {
-			// The row before this one holds. Advancing alone has changed nothing yet.
+			// The row before this one holds: advancing alone has changed nothing yet.
 			return true
 		}
 	}
@@ -339,7 +339,7 @@ func (m *cfiMachine) restore(reg uint64) {
 	}
 }
 
-// cfiBytes reads numbers, and remembers when there were too few.
+// cfiBytes reads numbers, and remembers if there were too few bytes.
 type cfiBytes struct {
 	b   []byte
 	at  int

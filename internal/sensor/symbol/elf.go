@@ -18,10 +18,10 @@ const (
 	maxName     = 4 << 10 // of a symbol
 )
 
-var errNotELF = errors.New("no ELF file")
+var errNotELF = errors.New("not an ELF file")
 
-// image is what is needed of an ELF file. debug/elf would do, but keeps every symbol with its name
-// as a string: 300 MB for a big C++ program.
+// image is what is needed of an ELF file. debug/elf would do, but it keeps every symbol with its
+// name as a string: 300 MB for a big C++ program.
 type image struct {
 	r        io.ReaderAt
 	size     int64
@@ -87,8 +87,7 @@ func readELF(r io.ReaderAt, size int64) (*image, error) {
 	if err := im.readSegments(phoff, phsize, phnum); err != nil {
 		return nil, err
 	}
-	// A file whose sections are gone can still be placed in memory, so that its addresses get an
-	// offset.
+	// A file without sections can still be placed in memory, so that its addresses get an offset.
 	_ = im.readSections(shoff, shsize, uint32(shnum), uint32(names))
 	im.buildID = im.findBuildID()
 	return im, nil
@@ -135,7 +134,7 @@ func (im *image) readSections(off uint64, size uint16, n, names uint32) error {
 	if off == 0 || uint64(size) != want {
 		return errors.New("ELF file has no sections")
 	}
-	// More than the header can count: section 0 has the numbers.
+	// If there are more than the header can count, section 0 has the numbers.
 	if n == 0 || names == 0xffff {
 		b, err := im.bytes(off, want)
 		if err != nil {
@@ -183,7 +182,7 @@ func (im *image) section(b []byte) section {
 	return section{kind: le.Uint32(b[4:]), flags: uint64(le.Uint32(b[8:])), addr: uint64(le.Uint32(b[12:])), off: uint64(le.Uint32(b[16:])), size: uint64(le.Uint32(b[20:])), link: le.Uint32(b[24:]), entry: uint64(le.Uint32(b[36:]))}
 }
 
-// named gives the first section of a name that has bytes in the file.
+// named returns the first section of a name that has bytes in the file.
 func (im *image) named(name string) (section, bool) {
 	for _, s := range im.sections {
 		if s.name == name && s.kind != secNobits {
@@ -193,8 +192,7 @@ func (im *image) named(name string) (section, bool) {
 	return section{}, false
 }
 
-// bytes reads n bytes at a place of the file. The caller has bounded n; the file's size does as
-// well.
+// bytes reads n bytes at a place of the file. The caller bounds n, and so does the file's size.
 func (im *image) bytes(off, n uint64) ([]byte, error) {
 	if off > uint64(im.size) || n > uint64(im.size)-off {
 		return nil, fmt.Errorf("%d bytes at %d are beyond the end of the file", n, off)
@@ -206,10 +204,10 @@ func (im *image) bytes(off, n uint64) ([]byte, error) {
 	return b, nil
 }
 
-// address turns a place in the file into the address it is linked for.
+// address turns a place in the file into the address that it is linked for.
 func (im *image) address(off uint64) (uint64, bool) {
-	// A page may hold the end of one segment and the begin of the next, mapped twice: the
-	// executable one is meant.
+	// A page may hold the end of one segment and the start of the next, and is then mapped twice:
+	// the executable one is meant.
 	for _, s := range im.segments {
 		if s.kind == segLoad && s.flags&segExec != 0 && off >= s.off && off-s.off < s.in {
 			return off - s.off + s.vaddr, true
@@ -228,7 +226,7 @@ func (im *image) place(addr uint64) (uint64, bool) {
 	return 0, false
 }
 
-// executable gives the span of addresses that hold code.
+// executable returns the span of addresses that hold code.
 func (im *image) executable() (from, to uint64) {
 	from = ^uint64(0)
 	for _, s := range im.segments {
@@ -270,8 +268,8 @@ func (im *image) text(table section, at uint32) string {
 	return readText(im.r, int64(table.off+uint64(at)), table.size-uint64(at))
 }
 
-// readText reads a zero-terminated string of at most maxName bytes; "" where it is longer or does
-// not end within left bytes.
+// readText reads a zero-terminated string of at most maxName bytes; "" if it is longer or does not
+// end within left bytes.
 func readText(r io.ReaderAt, off int64, left uint64) string {
 	// Most are short: read little first.
 	for _, n := range []uint64{96, maxName} {

@@ -5,13 +5,15 @@ import (
 	"encoding/binary"
 )
 
-// A stack that the kernel takes follows frame pointers. Code that keeps none, as most
-// distributions' C libraries, uses that register for something else, or leaves its caller's in it:
-// then what follows is chance, or lacks a caller. So:
+// A stack that the kernel takes follows frame pointers. Code that keeps none, as in the C libraries
+// of most distributions, uses that register for something else, or leaves its caller's value in it.
+// Then what follows on the stack is chance, or lacks a caller. So:
 //
-//  1. An address that no code is mapped at ends the stack, and so does one of a file that no call instruction stands before.
-//  2. Of code without frame pointers no second frame in a row is believed.
-//  3. The first frame after such code is marked Inferred: it is on the stack, but callers before it may be missing.
+//  1. An address with no code mapped there ends the stack. So does an address of a file with no
+//     call instruction before it.
+//  2. Of two frames in a row in code without frame pointers, the second is not believed.
+//  3. The first frame after such code is marked Inferred: it is on the stack, but callers before it
+//     may be missing.
 //
 // Go keeps frame pointers everywhere, and ends its stacks at an address that nothing called.
 
@@ -20,9 +22,8 @@ const (
 	machineARM64 = 183
 )
 
-// follows tells whether a call instruction ends just before an address, so that it can be where a
-// call returns to. known is false where the code cannot be read, or the machine's calls are not
-// known.
+// follows reports whether a call instruction ends just before an address, so that a call can return
+// there. known is false if the code cannot be read, or the machine's calls are not known.
 func (im *image) follows(linked uint64) (follows, known bool) {
 	at, ok := im.place(linked)
 	if !ok || at < 8 {
@@ -42,7 +43,7 @@ func (im *image) follows(linked uint64) (follows, known bool) {
 	return false, false
 }
 
-// callAMD64 tells whether b ends with a near call: e8 with 4 bytes, or ff /2 with any operand.
+// callAMD64 reports whether b ends with a near call: e8 with 4 bytes, or ff /2 with any operand.
 func callAMD64(b [8]byte) bool {
 	if b[3] == 0xe8 {
 		return true
@@ -71,8 +72,8 @@ func callAMD64(b [8]byte) bool {
 	return false
 }
 
-// framePointers tells whether the code of a module keeps frame pointers, by how its functions
-// begin; without symbols by how often that begin is found.
+// framePointers reports whether the code of a module keeps frame pointers. It goes by the first
+// instructions of its functions; without symbols, by how often those instructions occur.
 func (t *Table) framePointers(m *module) bool {
 	if m.frames == 0 {
 		m.frames = -1
@@ -84,7 +85,7 @@ func (t *Table) framePointers(m *module) bool {
 }
 
 func (t *Table) keepsFrames(m *module) bool {
-	// arm64's compilers keep them unless told otherwise, and its begins vary.
+	// Compilers for arm64 keep them by default, and the first instructions vary.
 	if m.im.machine == machineARM64 {
 		return true
 	}
@@ -114,7 +115,7 @@ func (t *Table) keepsFrames(m *module) bool {
 	if of >= 4 {
 		return with*10 >= of*7
 	}
-	// Of code with frame pointers there is one in 100 to 300 bytes.
+	// Code with frame pointers has one such start in 100 to 300 bytes.
 	sec, ok := m.im.named(".text")
 	if !ok || sec.size < 1<<8 {
 		return false

@@ -19,10 +19,10 @@ const (
 // function is a symbol that covers code. Names stay in the file until asked for.
 type function struct {
 	start uint32 // from funcs.base
-	size  uint32 // 0: an end of those before it, or one of assembly
+	size  uint32 // 0: it marks the end of those before it, or is assembly
 	name  uint32 // in the string table
 	bind  uint8  // STB_LOCAL, GLOBAL, WEAK
-	mark  bool   // no function: only where another ends
+	mark  bool   // not a function: only where another ends
 }
 
 // funcs is one symbol table, sorted by start.
@@ -31,11 +31,11 @@ type funcs struct {
 	names section
 	base  uint64
 	all   []function
-	whole bool // it has local functions too, so that what follows a function in it follows it in memory
+	whole bool // it has local functions too, so the next symbol is the next in memory
 }
 
-// readFuncs reads .symtab or .dynsym. Its file may differ from the one mapped: a debug file has the
-// same addresses.
+// readFuncs reads .symtab or .dynsym. Its file may be another than the mapped one: a debug file has
+// the same addresses.
 func readFuncs(im *image, table string) (*funcs, error) {
 	sec, ok := im.named(table)
 	if !ok {
@@ -79,7 +79,7 @@ func readFuncs(im *image, table string) (*funcs, error) {
 		}
 	}
 	slices.SortFunc(f.all, func(a, b function) int {
-		// The later of two is tried first: of one start, the shortest.
+		// The later of two is tried first: of those with one start, the shortest.
 		return cmp.Or(cmp.Compare(a.start, b.start), -cmp.Compare(a.size, b.size), cmp.Compare(a.name, b.name))
 	})
 	f.all = slices.Clip(f.all)
@@ -108,7 +108,8 @@ func (f *funcs) add(b []byte, from, to uint64) {
 	f.all = append(f.all, g)
 }
 
-// find gives the name of the function that covers addr, as it is in the table; "" none.
+// find returns the name of the function that covers addr, as it is in the table; "" if there is
+// none.
 func (f *funcs) find(addr uint64) string {
 	if f == nil || addr < f.base || addr-f.base > 1<<32-1 {
 		return ""
@@ -140,7 +141,7 @@ func (f *funcs) best(i int) string {
 		if h.mark || h.size != g.size {
 			continue
 		}
-		// "clock_nanosleep@@GLIBC_2.17": the version is the linker's affair.
+		// In "clock_nanosleep@@GLIBC_2.17" the version matters to the linker only.
 		s, _, _ := strings.Cut(f.im.text(f.names, h.name), "@")
 		rank := 4*min(len(s)-len(strings.TrimLeft(s, "_")), 3) + [4]int{2, 0, 1, 3}[h.bind&3]
 		if strings.HasPrefix(s, "_Z") || strings.HasPrefix(s, "_R") {
@@ -156,8 +157,8 @@ func (f *funcs) best(i int) string {
 	return best
 }
 
-// assembly names a function without a size, which holds until the next symbol. Where local ones
-// were stripped the next is not known to be the next.
+// assembly names a function without a size, which lasts until the next symbol. If local symbols
+// were stripped, the next in the table need not be the next in memory.
 func (f *funcs) assembly(at uint32, next int) string {
 	if !f.whole || next == 0 || next == len(f.all) {
 		return ""

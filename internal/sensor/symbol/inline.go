@@ -2,8 +2,8 @@ package symbol
 
 import "encoding/binary"
 
-// inlined appends the functions inlined at addr, innermost first (1.18 and later; before, nothing).
-// A function has a tree of the calls inlined into it (funcdata 3), a pc-value table says which node
+// inlined appends the functions inlined at addr, innermost first (Go 1.18 and later; before, none).
+// A function has a tree of the calls inlined into it (funcdata 3). A pc-value table says which node
 // a pc is in (pcdata 2), and each node has a pc of its caller.
 func (t *pclntab) inlined(f goFunc, addr uint64, dst []string) []string {
 	const treeIndex, tree = 2, 3

@@ -35,8 +35,8 @@ type kernelSymbol struct {
 	code   bool
 }
 
-// Kernel reads /proc/kallsyms below root, "" for this machine's. Where the addresses are hidden it
-// is an error that says what shows them.
+// Kernel reads /proc/kallsyms below root; "" is this machine's. If the addresses are hidden, the
+// error says what would show them.
 func Kernel(root string) (*KernelTable, error) {
 	name := filepath.Join(root, "/proc/kallsyms")
 	f, err := os.Open(name)
@@ -101,7 +101,7 @@ func parseKallsyms(r io.Reader) (*KernelTable, error) {
 			}
 			sym.module = id
 		}
-		// Of data only the address is of use: it ends a function.
+		// Of a data symbol only the address matters: it ends a function.
 		if sym.code {
 			name := f[2][:min(len(f[2]), maxName)]
 			sym.name, sym.length = uint32(len(k.names)), uint16(len(name))
@@ -115,7 +115,7 @@ func parseKallsyms(r io.Reader) (*KernelTable, error) {
 	if lines > 0 && !shown {
 		return nil, errHidden
 	}
-	// The kernel's own come in order, those of modules do not.
+	// The kernel's own symbols come in order, those of modules do not.
 	slices.SortStableFunc(k.all, func(a, b kernelSymbol) int {
 		switch {
 		case a.addr < b.addr:
@@ -129,8 +129,8 @@ func parseKallsyms(r io.Reader) (*KernelTable, error) {
 	return k, nil
 }
 
-// kallsymsFields splits a line at spaces and tabs; the fourth field is empty where the kernel
-// itself has the symbol. There are some 200 000 lines, read while the recorder begins.
+// kallsymsFields splits a line at spaces and tabs; the fourth field is empty if the symbol is the
+// kernel's own. There are some 200 000 lines, read while a recording starts.
 func kallsymsFields(line []byte) (f [4][]byte, ok bool) {
 	for i := range f {
 		for len(line) > 0 && (line[0] == ' ' || line[0] == '\t') {
@@ -147,7 +147,7 @@ func kallsymsFields(line []byte) (f [4][]byte, ok bool) {
 
 func parseHex(b []byte) (v uint64, err error) {
 	if len(b) == 0 || len(b) > 16 {
-		return 0, fmt.Errorf("%.20q is no address", b)
+		return 0, fmt.Errorf("%.20q is not an address", b)
 	}
 	for _, c := range b {
 		switch {
@@ -156,14 +156,14 @@ func parseHex(b []byte) (v uint64, err error) {
 		case c|0x20 >= 'a' && c|0x20 <= 'f':
 			c = c | 0x20 - 'a' + 10
 		default:
-			return 0, fmt.Errorf("%.20q is no address", b)
+			return 0, fmt.Errorf("%.20q is not an address", b)
 		}
 		v = v<<4 | uint64(c)
 	}
 	return v, nil
 }
 
-// Lookup tells which function of the kernel has the address. A nil table gives the address alone.
+// Lookup finds the kernel's function that has the address. A nil table gives the address alone.
 func (k *KernelTable) Lookup(addr uint64) Frame {
 	if k == nil {
 		return Frame{Addr: addr, Module: "kernel"}
@@ -182,7 +182,7 @@ func (k *KernelTable) Lookup(addr uint64) Frame {
 	if addr-last.addr >= maxKernelFunction || last.module != k.all[i].module && addr-last.addr >= maxAsm {
 		return Frame{Addr: addr, Module: "kernel"}
 	}
-	// Of the names of one address the first function's: the table lists aliases after it.
+	// Of the names at one address the first function's is taken: the table lists aliases after it.
 	for ; i > 0 && k.all[i-1].addr == last.addr; i-- {
 		if s := k.all[i-1]; s.code {
 			fr.Func = string(k.names[s.name : s.name+uint32(s.length)])
@@ -196,8 +196,8 @@ func (k *KernelTable) Lookup(addr uint64) Frame {
 	return fr
 }
 
-// Stack appends the frames of a stack, innermost first: of all but the first the address is where a
-// call returns to, so the call before it is meant.
+// Stack appends the frames of a stack, innermost first. All addresses but the first are where a
+// call returns to, so the call before them is looked up.
 func (k *KernelTable) Stack(pcs []uint64, dst []Frame) []Frame {
 	for i, pc := range pcs {
 		fr := k.Lookup(pc - min(uint64(i), 1))

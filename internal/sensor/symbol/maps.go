@@ -11,7 +11,7 @@ import (
 
 const (
 	maxMappings = 1 << 16 // executable ones; the kernel's own limit is 65530 of all, unless raised
-	maxMapsLine = 8 << 10 // a path has at most 4 KiB, quadrupled by escapes only where it is odd
+	maxMapsLine = 8 << 10 // a path has at most 4 KiB; escapes quadruple it only if it is odd
 )
 
 // mapping is one executable line of /proc/PID/maps.
@@ -26,9 +26,10 @@ type mapping struct {
 	mod *module
 }
 
-// parseMaps gives the executable mappings, ascending. What it gave before an error is good.
+// parseMaps returns the executable mappings, ascending. Those that it returns with an error are
+// good.
 func parseMaps(r io.Reader) ([]mapping, error) {
-	// The kernel hands out a page at a time and lets go of mmap_lock in between; a larger buffer
+	// The kernel hands out a page at a time, and releases mmap_lock in between: a larger buffer
 	// changes nothing.
 	b := bufio.NewReaderSize(r, maxMapsLine)
 	var all []mapping
@@ -75,7 +76,7 @@ func parseMapping(line string) (m mapping, exec bool, err error) {
 	}
 	from, to, ok := strings.Cut(field[0], "-")
 	if !ok || len(field[1]) != 4 {
-		return m, false, fmt.Errorf("no mapping: %.60q", line)
+		return m, false, fmt.Errorf("not a mapping: %.60q", line)
 	}
 	major, minor, _ := strings.Cut(field[3], ":")
 	var maj, min uint64
@@ -93,7 +94,7 @@ func parseMapping(line string) (m mapping, exec bool, err error) {
 		}
 	}
 	if m.end <= m.start {
-		return m, false, fmt.Errorf("%.60q: ends before it begins", line)
+		return m, false, fmt.Errorf("%.60q: ends before it starts", line)
 	}
 	m.dev = maj<<32 | min
 	m.path = strings.ReplaceAll(strings.TrimLeft(rest, " "), `\012`, "\n")

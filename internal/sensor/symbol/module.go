@@ -10,12 +10,12 @@ const (
 // goModule is what is needed of the linker's runtime.firstmoduledata.
 type goModule struct {
 	text   uint64 // address
-	gofunc uint64 // file offset of go:func.*; 0 not known
+	gofunc uint64 // file offset of go:func.*; 0: not known
 }
 
-// findModule finds moduledata by its first word, which points to the function table; stripped
+// findModule finds moduledata by its first word, which points to the function table: stripped
 // binaries have no symbol for it. In a position-independent program the pointers are in the
-// relocations, and what is in the file may be 0.
+// relocations, and those in the file may be 0.
 func findModule(im *image, table section, ptr uint64) (goModule, bool) {
 	const minpc, text = 20, 22 // words of moduledata, 1.18 and later
 	if ptr != 8 || !im.wide {

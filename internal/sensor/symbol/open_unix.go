@@ -10,10 +10,10 @@ import (
 	"syscall"
 )
 
-// A FIFO that was put where a regular file had been must not hold us.
+// A FIFO that took the place of a regular file must not block us.
 const nonblock = syscall.O_NONBLOCK
 
-// identity gives the device and inode of a file, the device as /proc/PID/maps has it.
+// identity returns the device and inode of a file, the device as /proc/PID/maps has it.
 func identity(name string) (dev, inode uint64, err error) {
 	st, err := os.Stat(name)
 	if err != nil {
@@ -79,5 +79,5 @@ func ownVDSO() (*bytes.Reader, error) {
 		}
 		return bytes.NewReader(b), nil
 	}
-	return nil, errors.New("none is mapped")
+	return nil, errors.New("no vdso is mapped")
 }

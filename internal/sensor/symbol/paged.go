@@ -38,7 +38,8 @@ func (p *paged) ReadAt(b []byte, off int64) (n int, err error) {
 	return n, nil
 }
 
-// page gives a page, short at the end of the file. What failed otherwise is not kept.
+// page returns a page, which is short at the end of the file. A page that failed otherwise is not
+// kept.
 func (p *paged) page(i int64) ([]byte, error) {
 	if b, ok := p.pages[i]; ok {
 		return b, nil

@@ -10,12 +10,12 @@ import (
 // pclntab is Go's own table of functions, which is there in stripped binaries too, in the four
 // layouts it has had:
 //
-//	go12   1.2 to 1.15    functab of (pc, offset) words right after the header, offsets from the table's begin
+//	go12   1.2 to 1.15    functab of (pc, offset) words after the header; offsets from the table's start
 //	go116  1.16, 1.17     the header has the offsets of the parts
-//	go118  1.18, 1.19     pcs are 4 bytes, from the begin of text
-//	go120  1.20 and later; the header's begin of text is 0 since 1.26 (moduledata has it)
+//	go118  1.18, 1.19     pcs are 4 bytes, from the start of text
+//	go120  1.20 and later; the header's start of text is 0 since 1.26 (moduledata has it)
 //
-// It is read where it lies, a few pages: that of a 500 MB program has 60 MB.
+// Only the pages needed are read: the table of a 500 MB program has 60 MB.
 type pclntab struct {
 	r       *io.SectionReader
 	version int
@@ -29,7 +29,7 @@ type pclntab struct {
 	first   uint64 // pcs that it covers
 	end     uint64
 
-	gofunc uint64 // file offset that funcdata counts from; 0 not known: nothing is known of inlining
+	gofunc uint64 // file offset that funcdata counts from; 0: not known, and so is inlining
 	im     *image
 }
 
@@ -46,7 +46,7 @@ const (
 
 var errNoTable = errors.New("no Go function table")
 
-// readPclntab finds the table of a binary; errNoTable where it has none.
+// readPclntab finds the table of a binary; errNoTable if it has none.
 func readPclntab(im *image) (*pclntab, error) {
 	sec, ok := im.named(".gopclntab")
 	if !ok {
@@ -93,15 +93,15 @@ func (t *pclntab) header(sec section) error {
 		if ok {
 			t.text, t.gofunc = m.text, m.gofunc
 		} else if t.text == 0 || t.im.kind == kindDyn {
-			// Right unless C code was linked before it.
+			// This is right unless C code was linked before it.
 			text, ok := t.im.named(".text")
 			if !ok {
-				return errors.New("begin of its text is not known")
+				return errors.New("start of its text is not known")
 			}
 			t.text = text.addr
 		}
 	default:
-		return fmt.Errorf("magic %#x: of a Go newer than this program knows", magic)
+		return fmt.Errorf("magic %#x: of a Go version that is newer than this program", magic)
 	}
 	size := uint64(t.r.Size())
 	if t.n == 0 || t.n > maxGoFuncs || t.names > size || t.pcs > size || t.funcs > size || t.funcs+(2*t.n+1)*t.field() > size {
@@ -116,7 +116,7 @@ func (t *pclntab) header(sec section) error {
 	return nil
 }
 
-// field gives the size of a functab field.
+// field returns the size of a functab field.
 func (t *pclntab) field() uint64 {
 	if t.version >= 118 {
 		return 4
@@ -135,7 +135,7 @@ func (t *pclntab) uint(off, size uint64) (uint64, bool) {
 	return binary.LittleEndian.Uint64(b[:]), true
 }
 
-// pc gives where function i begins; i may be n, the end.
+// pc returns where function i starts; i may be n, the end.
 func (t *pclntab) pc(i uint64) (uint64, bool) {
 	v, ok := t.uint(t.funcs+2*i*t.field(), t.field())
 	if t.version >= 118 {
@@ -178,7 +178,7 @@ func (t *pclntab) find(addr uint64) (f goFunc, ok bool) {
 	return goFunc{entry: entry, at: off}, off < uint64(t.r.Size())
 }
 
-// name gives a function's name; "" where the table is damaged.
+// name returns a function's name; "" if the table is damaged.
 func (t *pclntab) name(f goFunc) string {
 	skip := t.ptr
 	if t.version >= 118 {
@@ -199,7 +199,7 @@ func (t *pclntab) nameAt(off uint64) string {
 	return readText(t.r, int64(at), size-at)
 }
 
-// names appends the functions that addr is in, innermost first: those inlined, then the one they
+// frames appends the functions that addr is in, innermost first: those inlined, then the one they
 // were inlined into.
 func (t *pclntab) frames(addr uint64, dst []string) []string {
 	f, ok := t.find(addr)

@@ -8,7 +8,8 @@ import (
 	"github.com/ianlancetaylor/demangle"
 )
 
-// module is one file that code is mapped from. Its symbols are read at the first look-up.
+// module is one file that code is mapped from. Its symbols are read at the first look-up. A file
+// that cannot be read names nothing: its addresses are given as module+offset.
 type module struct {
 	path  string
 	exe   bool // it is the process's program
@@ -22,7 +23,7 @@ type module struct {
 
 	rows   map[uint64]cfiRow // by linked address
 	calls  map[uint64]bool   // whether a call stands before it
-	frames int8              // frame pointers: 0 not known yet, 1 keeps them, -1 does not
+	frames int8              // frame pointers: 0: not known yet; 1: it keeps them; -1: it does not
 	debug  *os.File
 }
 
@@ -35,7 +36,7 @@ func (m *module) close() {
 	*m = module{path: m.path, exe: m.exe, ready: true, named: true}
 }
 
-// resolve names one address of a mapping; at least one frame, the outermost last.
+// resolve names one address of a mapping. It returns at least one frame, the outermost last.
 func (t *Table) resolve(m *mapping, addr uint64) []Frame {
 	off := addr - m.start + m.offset
 	fr := Frame{Addr: addr, Module: m.path, Offset: off}
@@ -46,7 +47,7 @@ func (t *Table) resolve(m *mapping, addr uint64) []Frame {
 		fr.Offset = addr - m.start
 		off = fr.Offset
 	case mod == nil:
-		// Code made on the fly, whatever the runtime calls its memory.
+		// Code that a runtime generated, whatever it calls its memory.
 		if fr.Module == "" || strings.HasPrefix(fr.Module, "[anon") || fr.Module == "[heap]" || fr.Module == "[stack]" {
 			fr.Module = "[anon]"
 		}
@@ -80,8 +81,7 @@ func (t *Table) resolve(m *mapping, addr uint64) []Frame {
 	return []Frame{fr}
 }
 
-// load reads what tables a module has: Go's own, the full symbol table, that of an installed debug
-// file, the exported symbols.
+// load reads a module's headers, and Go's function table if it has one.
 func (t *Table) load(m *module) {
 	if m.ready {
 		return
@@ -100,8 +100,8 @@ func (t *Table) load(m *module) {
 	m.goTab, _ = readPclntab(m.im)
 }
 
-// loadFuncs reads symbol tables. Of a Go program they are asked only about what its own table
-// lacks: C code.
+// loadFuncs reads the full symbol table, or that of an installed debug file, or the exported
+// symbols. In a Go program they are asked only about what Go's own table lacks: C code.
 func (t *Table) loadFuncs(m *module) {
 	if m.named {
 		return
@@ -152,7 +152,7 @@ func (t *Table) debugFile(m *module) *image {
 	return nil
 }
 
-// vdso reads our own: the kernel maps the same one into everybody of a word size.
+// vdso reads our own: the kernel maps the same one into all processes of a word size.
 func (t *Table) vdso() *module {
 	if t.kernel == nil {
 		t.kernel = &module{path: "[vdso]", ready: true}
@@ -163,12 +163,13 @@ func (t *Table) vdso() *module {
 	return t.kernel
 }
 
-// readable gives a C++ or Rust name as its language has it, without parameters; any other as it is.
+// readable returns a C++ or Rust name as its language has it, without parameters; any other name as
+// it is.
 func readable(name string) (out string) {
 	if !strings.HasPrefix(name, "_Z") && !strings.HasPrefix(name, "_R") && !strings.HasPrefix(name, "__Z") {
 		return name
 	}
-	// Names come from files that anybody may have made.
+	// Names come from files that anybody may have written.
 	defer func() {
 		if recover() != nil {
 			out = name

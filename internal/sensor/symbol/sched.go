@@ -13,9 +13,9 @@ type schedOffsets struct {
 	lock, stop, safe uint64
 }
 
-// schedTable is from the DWARF of programs built with the last patch release of each, for amd64 and
-// arm64, which agree. Every offset is of a 64-bit word size. From 1.24 on lock2 sleeps on the M's
-// own semaphore, so the lock's address is never slept on.
+// schedTable is from the DWARF of programs built with the last patch release of each version, for
+// amd64 and arm64, which agree. All offsets are for 64-bit words. From 1.24 on lock2 sleeps on the
+// M's own semaphore, so no thread sleeps on the lock's address.
 var schedTable = []schedOffsets{
 	{"1.13", 16, 256, 296},
 	{"1.14", 24, 264, 304},
@@ -33,7 +33,8 @@ var schedTable = []schedOffsets{
 	{"1.26", 0, 272, 312},
 }
 
-// schedOf finds a version as buildinfo has it: "go1.26.8", "go1.26.8 X:nodwarf5", "go1.26-abcdef".
+// schedOf finds the offsets of a version as buildinfo has it: "go1.26.8", "go1.26.8 X:nodwarf5",
+// "go1.26-abcdef".
 func schedOf(version, arch string) (schedOffsets, error) {
 	if arch != "amd64" && arch != "arm64" {
 		return schedOffsets{}, fmt.Errorf("find stopnote: no table for %q", arch)
@@ -49,8 +50,8 @@ func schedOf(version, arch string) (schedOffsets, error) {
 	return schedOffsets{}, fmt.Errorf("find stopnote: no table for %.60q", version)
 }
 
-// findObject gives the linked address of a variable by the full symbol table, read through without
-// keeping it.
+// findObject finds the linked address of a variable in the full symbol table, which it reads
+// through without keeping it.
 func findObject(im *image, name string) (uint64, error) {
 	sec, ok := im.named(".symtab")
 	names, ok2 := im.named(".strtab")
@@ -60,8 +61,8 @@ func findObject(im *image, name string) (uint64, error) {
 	if sec.size/24 > maxScanned || names.size > maxStrings {
 		return 0, fmt.Errorf("find %s: %d symbols with %d bytes of names, over the limit", name, sec.size/24, names.size)
 	}
-	// The name's place first, so that not every symbol's name need be read: names lie one after
-	// another.
+	// It finds the places of the name first, as names lie one after another: then it need not read
+	// the name of each symbol.
 	places := findStrings(im, names, name)
 	le := binary.LittleEndian
 	r := io.NewSectionReader(im.r, int64(sec.off), int64(sec.size))
@@ -82,8 +83,8 @@ func findObject(im *image, name string) (uint64, error) {
 
 const maxStrings = 1 << 28
 
-// findStrings gives the offsets in a string table at which the whole string s stands, or ends
-// another.
+// findStrings returns the offsets in a string table at which the string s is, alone or as the end
+// of another.
 func findStrings(im *image, table section, s string) map[uint32]bool {
 	found := map[uint32]bool{}
 	want := s + "\x00"

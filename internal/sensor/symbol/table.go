@@ -19,9 +19,9 @@ const (
 	rereadMost = 16 * time.Second
 )
 
-// Table is the code of one process. It may be used by several goroutines. A first look-up in a file
-// reads its symbols, which takes a second for the largest: whoever empties a ring buffer should not
-// be the one who looks up.
+// Table is the code of one process. Several goroutines may use it. The first look-up in a file
+// reads its symbols, which takes a second for the largest: a goroutine that empties a ring buffer
+// should not look up.
 type Table struct {
 	mu   sync.Mutex
 	dir  string // /proc/PID
@@ -37,7 +37,7 @@ type Table struct {
 	kernel *module // the vdso
 }
 
-// space is what is mapped between two execs.
+// space is what is mapped between two execs of the process.
 type space struct {
 	maps  []mapping
 	cache map[uint64][]Frame
@@ -49,7 +49,7 @@ type space struct {
 type fileKey struct{ dev, inode uint64 }
 
 // New reads the memory map of a process and opens the files that it runs from, so that they can be
-// read when it has ended. root is where /proc is: "" this machine's. Close closes them.
+// read when it has ended. /proc is below root; "" is this machine's. Close closes the files.
 func New(pid int, root string) (*Table, error) {
 	t := &Table{
 		dir:   filepath.Join(root, "/proc", strconv.Itoa(pid)),
@@ -64,7 +64,7 @@ func New(pid int, root string) (*Table, error) {
 	return t, nil
 }
 
-// Close closes the files. Frames of before remain good.
+// Close closes the files. Frames returned before remain valid.
 func (t *Table) Close() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -75,8 +75,7 @@ func (t *Table) Close() error {
 	return nil
 }
 
-// Exec tells that the process runs another program from a time on, in the clock that Stack's at is
-// in.
+// Exec notes that the process runs another program from the time at on, by the clock of Stack's at.
 func (t *Table) Exec(at int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -85,14 +84,14 @@ func (t *Table) Exec(at int64) {
 	t.readMaps(t.cur) // what cannot be read names nothing
 }
 
-// Stack appends the frames of a user stack, innermost first, as far as they can be believed. Of all
-// addresses but the first the call before it is meant. A Go address may give several frames: those
-// inlined there, and the function they were inlined into.
+// Stack appends the frames of a user stack, innermost first, as far as they can be believed (see
+// frame.go). For all addresses but the first it looks up the call before them. A Go address may
+// give several frames: those inlined there, and the function they were inlined into.
 func (t *Table) Stack(pcs []uint64, at int64, dst []Frame) []Frame {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := t.space(at)
-	loose := false // the frame before keeps no frame pointer
+	loose := false // the code of the frame before keeps no frame pointers
 	for i, pc := range pcs {
 		back := min(uint64(i), 1, pc)
 		frames := t.look(s, pc-back)
@@ -103,7 +102,7 @@ func (t *Table) Stack(pcs []uint64, at int64, dst []Frame) []Frame {
 		inferred, keeps := loose, true
 		switch {
 		case m == nil || m.path == "[vdso]": // the kernel's vdso keeps them
-		case m.mod == nil || m.mod.im == nil: // made on the fly, or not to be read
+		case m.mod == nil || m.mod.im == nil: // generated code, or a file that cannot be read
 			keeps = false
 		case m.mod.goTab == nil:
 			keeps = t.framePointers(m.mod)
@@ -120,7 +119,7 @@ func (t *Table) Stack(pcs []uint64, at int64, dst []Frame) []Frame {
 	return dst
 }
 
-// appendFrames appends what look gave for the address back bytes before pc.
+// appendFrames appends the frames that look returned for the address back bytes before pc.
 func appendFrames(dst, frames []Frame, pc, back uint64, inferred bool) []Frame {
 	for _, fr := range frames {
 		fr.Addr, fr.Inferred = pc, inferred
@@ -139,7 +138,7 @@ func (t *Table) space(at int64) *space {
 	return t.cur
 }
 
-// look gives the frames of one address. What it returns is the cache's.
+// look returns the frames of one address, which belong to the cache.
 func (t *Table) look(s *space, addr uint64) []Frame {
 	if fr, ok := s.cache[addr]; ok {
 		return fr
@@ -149,8 +148,8 @@ func (t *Table) look(s *space, addr uint64) []Frame {
 		n := len(s.maps)
 		t.readMaps(s)
 		m = s.mapped(addr)
-		// Somebody who runs from nowhere, a JIT's freed code for one, must not make us read
-		// forever.
+		// A thread that runs where nothing is mapped, for example in code that a JIT has freed,
+		// must not make us read forever.
 		if m == nil && len(s.maps) == n {
 			s.gap = min(2*s.gap, rereadMost)
 		} else {
@@ -184,8 +183,8 @@ func (s *space) mapped(addr uint64) *mapping {
 	return &s.maps[i]
 }
 
-// readMaps reads the map and opens what is new in it. What was mapped before and is not now remains
-// known, unless something else is there.
+// readMaps reads the map and opens the files that are new in it. What was mapped before, but no
+// longer is, remains known unless something else is there now.
 func (t *Table) readMaps(s *space) error {
 	s.read = t.now()
 	if s.gap == 0 {
@@ -222,7 +221,7 @@ func (t *Table) readMaps(s *space) error {
 	return nil
 }
 
-// merge adds to the mappings of now the older ones that none of them touches.
+// merge adds to the present mappings the older ones that none of them touches.
 func merge(now, old []mapping) []mapping {
 	all := slices.Clone(now)
 	for _, o := range old {
@@ -285,29 +284,29 @@ func (t *Table) openFile(mod *module, m mapping) {
 	}
 }
 
-// isExe tells whether the open file is the process's program, where the map's device number does
-// not tell (overlayfs, btrfs).
+// isExe reports whether the open file is the process' program, for where the map's device number
+// does not show it (overlayfs, btrfs).
 func (t *Table) isExe(mod *module, exe string) bool {
 	a, err := os.Stat(exe)
 	b, err2 := mod.file.Stat()
 	return err == nil && err2 == nil && os.SameFile(a, b)
 }
 
-// openRegular opens a file of the target if it is a regular one: opening a device or a pipe may do
-// something.
+// openRegular opens a file of the target if it is a regular one: opening a device or a pipe may
+// have effects.
 func openRegular(name string) (*os.File, error) {
 	st, err := os.Stat(name)
 	if err != nil {
 		return nil, err
 	}
 	if !st.Mode().IsRegular() {
-		return nil, fmt.Errorf("open %s: no regular file", name)
+		return nil, fmt.Errorf("open %s: not a regular file", name)
 	}
 	return os.OpenFile(name, os.O_RDONLY|nonblock, 0)
 }
 
-// openBelow opens a file by its name in the target's mount namespace. Symbolic links that lead out
-// of it are refused: they would be followed in ours.
+// openBelow opens a file by its name in the target's mount namespace. It refuses symbolic links
+// that lead out of it: they would be followed in ours.
 func openBelow(root, name string) (*os.File, error) {
 	r, err := os.OpenRoot(root)
 	if err != nil {
@@ -320,7 +319,7 @@ func openBelow(root, name string) (*os.File, error) {
 		return nil, err
 	}
 	if !st.Mode().IsRegular() {
-		return nil, fmt.Errorf("open %s: no regular file", name)
+		return nil, fmt.Errorf("open %s: not a regular file", name)
 	}
 	return r.OpenFile(name, os.O_RDONLY|nonblock, 0)
 }

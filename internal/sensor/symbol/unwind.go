@@ -12,8 +12,8 @@ const (
 
 // Unwind appends the addresses of a user stack, innermost first, from a copy of its innermost
 // bytes: stack[0] is at r.SP. Unlike a chain of frame pointers it lacks no caller, as far as the
-// bytes reach and the code says where its callers are. Those addresses are for [Table.Exact]. amd64
-// only; elsewhere, and in code that says nothing, it is r.IP alone.
+// bytes reach and the code says where its callers are. The addresses are for [Table.Exact]. It
+// works on amd64; elsewhere, and in code without call frame information, it appends r.IP alone.
 func (t *Table) Unwind(r Regs, stack []byte, at int64, dst []uint64) []uint64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -27,7 +27,7 @@ func (t *Table) Unwind(r Regs, stack []byte, at int64, dst []uint64) []uint64 {
 	}
 	pc, sp, bp, bpKnown := r.IP, r.SP, r.BP, true
 	dst = append(dst, pc)
-	back := uint64(0) // of an address that a call returns to, the call is meant
+	back := uint64(0) // for an address that a call returns to, the call is looked up
 	for range maxUnwound {
 		row := t.rowOf(s, pc-back)
 		if !row.ok || row.last {
@@ -57,8 +57,8 @@ func (t *Table) Unwind(r Regs, stack []byte, at int64, dst []uint64) []uint64 {
 		if m == nil {
 			break
 		}
-		// A copy of a stack whose bytes were not what the code said ends at the first address that
-		// no call returns to.
+		// If the bytes are not what the code says, the stack ends at the first address that no call
+		// returns to.
 		if mod := m.mod; mod != nil && back > 0 {
 			if t.load(mod); mod.im != nil && mod.goTab == nil {
 				if linked, ok := mod.im.address(next - m.start + m.offset); ok && !mod.returns(linked) {
@@ -72,8 +72,8 @@ func (t *Table) Unwind(r Regs, stack []byte, at int64, dst []uint64) []uint64 {
 	return dst
 }
 
-// returns tells whether a call may return to an address. It remembers, as the same ones come again
-// and again.
+// returns reports whether a call may return to an address. It remembers the answers, as the same
+// addresses come again and again.
 func (m *module) returns(linked uint64) bool {
 	may, ok := m.calls[linked]
 	if !ok {
@@ -119,7 +119,7 @@ func (t *Table) rowOf(s *space, addr uint64) cfiRow {
 	return row
 }
 
-// Exact appends the frames of addresses that Unwind gave: none is doubted.
+// Exact appends the frames of addresses that Unwind returned: it doubts none of them.
 func (t *Table) Exact(pcs []uint64, at int64, dst []Frame) []Frame {
 	t.mu.Lock()
 	defer t.mu.Unlock()
