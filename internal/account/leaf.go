@@ -64,3 +64,9 @@ const (
 	ClassRuntime Class = "runtime" // GC and the scheduler's own
 	ClassUnknown Class = "unknown"
 )
+
+// Who had the CPU, in the details of [LeafNoCPU], where it was no other program.
+const (
+	OwnThreads    = "own threads"
+	WakeUpLatency = "wake-up latency or steal" // nobody ran there: either the thread was about to come, or the host ran something else
+)

@@ -35,7 +35,8 @@ internal/sched      internal/evidence/kernel exectrace
 internal/request    internal/timeline exectrace
 internal/unit       internal/sched internal/request internal/evidence/kernel
 internal/account    internal/evidence/kernel
-internal/ledger     internal/timeline internal/sched internal/request internal/unit internal/account internal/evidence exectrace
+internal/capacity   internal/sched internal/account internal/evidence
+internal/ledger     internal/timeline internal/sched internal/request internal/unit internal/capacity internal/account internal/evidence exectrace
 internal/finding
 internal/detect     internal/account internal/finding internal/evidence
 internal/report     internal/account internal/finding internal/evidence
@@ -50,7 +51,7 @@ cmd/whystall        internal/cli
 const testRooms = `
 *                   exectrace internal/need
 exectrace           golang.org/x/exp/trace
-internal/detect     internal/format internal/request internal/ledger internal/timeline/twin github.com/rogpeppe/go-internal/txtar
+internal/detect     internal/format internal/request internal/capacity internal/ledger internal/timeline/twin github.com/rogpeppe/go-internal/txtar
 internal/report     internal/format internal/request internal/ledger internal/detect
 internal/cli        github.com/rogpeppe/go-internal/testscript github.com/google/pprof/profile
 internal/format     github.com/rogpeppe/go-internal/txtar

@@ -14,6 +14,7 @@ import (
 
 	"github.com/whystall/whystall/exectrace"
 	"github.com/whystall/whystall/internal/account"
+	"github.com/whystall/whystall/internal/capacity"
 	"github.com/whystall/whystall/internal/ledger"
 	"github.com/whystall/whystall/internal/report"
 	"github.com/whystall/whystall/internal/sched"
@@ -81,7 +82,7 @@ func (con *console) account(in *loaded, entry *regexp.Regexp, slowOver time.Dura
 	}
 	if r != nil && r.Memory == nil {
 		native := in.manifest != nil && in.manifest.Target.Exe != "" && in.target.Runtime != "go" // of a process whose program was read
-		r.Memory = ledger.MemoryOf(in.set, native)
+		r.Memory = capacity.Memory(in.set, native)
 	}
 	if r == nil || in.manifest == nil {
 		return r, err

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
+	"github.com/whystall/whystall/internal/capacity"
 	"github.com/whystall/whystall/internal/detect"
-	"github.com/whystall/whystall/internal/ledger"
 	"github.com/whystall/whystall/internal/report"
 )
 
@@ -101,7 +101,7 @@ func (con *console) explain(files []string, f explainFlags, output, again string
 		facts.HaltedNS, facts.HaltedBy = h.NS, h.By
 	}
 	if s.Ledger == nil {
-		facts.Memory = ledger.MemoryOf(in.set, false)
+		facts.Memory = capacity.Memory(in.set, false)
 	}
 	s.Found = detect.Run(s.Ledger, in.set, facts)
 	s.Cost.ExplainNS, s.Cost.ExplainCPUNS = int64(time.Since(started)), cpuTime()-cpu

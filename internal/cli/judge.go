@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/whystall/whystall/internal/capacity"
 	"github.com/whystall/whystall/internal/evidence"
-	"github.com/whystall/whystall/internal/ledger"
 	"github.com/whystall/whystall/internal/sched"
 )
 
@@ -79,7 +79,7 @@ func longerHalt(v verdict, h *evidence.Halt) verdict {
 // standstill is the longest time in which no thread ran though one was queued or throttled, and how many took over.
 func standstill(k *sched.Timeline, over int64) verdict {
 	v := verdict{What: "standstill"}
-	for i, s := range ledger.Standstills(k, 1) {
+	for i, s := range capacity.Standstills(k, 1) {
 		if i == 0 {
 			v.NS, v.at = s.End-s.Begin, s.Begin
 		}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 	"github.com/whystall/whystall/internal/account"
+	"github.com/whystall/whystall/internal/capacity"
 	"github.com/whystall/whystall/internal/evidence"
 	"github.com/whystall/whystall/internal/finding"
 	"github.com/whystall/whystall/internal/ledger"
@@ -178,7 +179,7 @@ func caseBoard(t *testing.T, parts map[string]string) *board {
 	for _, rec := range records {
 		set.Add(rec)
 	}
-	facts := Facts{Memory: ledger.MemoryOf(set, false)}
+	facts := Facts{Memory: capacity.Memory(set, false)}
 	for _, line := range strings.Split(strings.TrimSpace(parts["facts"]), "\n") {
 		if v, ok := strings.CutPrefix(line, "runtime "); ok {
 			facts.Runtime = v

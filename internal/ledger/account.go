@@ -153,17 +153,17 @@ func (p *pass) insteadOf(who, lacked map[uint32]int64, entries map[string]bool, 
 		l = append(l, i)
 	}
 	slices.SortFunc(l, func(a, b account.Instead) int { return cmp.Or(cmp.Compare(b.NS, a.NS), cmp.Compare(a.Who, b.Who)) })
-	if len(l) > topInstead {
+	if len(l) > account.MostInstead {
 		var rest []account.Instead
-		for _, i := range l[topInstead:] {
+		for _, i := range l[account.MostInstead:] {
 			kind := i.Kind
 			if len(lacked) == 0 || !i.Lacked() {
 				kind = "background"
 			}
-			rest = addInstead(rest, account.Instead{Who: "others", Kind: kind, NS: i.NS})
+			rest = account.AddInstead(rest, account.Instead{Who: "others", Kind: kind, NS: i.NS})
 		}
-		sortInstead(rest)
-		l = append(l[:topInstead], rest...)
+		account.SortInstead(rest)
+		l = append(l[:account.MostInstead], rest...)
 	}
 	return l
 }
@@ -177,19 +177,19 @@ func (p *pass) behindOf(who map[uint32]int64, ns int64) []account.Instead {
 			i = p.j.who[ref]
 		}
 		i.NS = n
-		l = addInstead(l, i)
+		l = account.AddInstead(l, i)
 		ns -= n
 	}
 	if ns > 0 {
-		l = addInstead(l, account.Instead{Who: "unknown", Kind: "unknown", NS: ns})
+		l = account.AddInstead(l, account.Instead{Who: "unknown", Kind: "unknown", NS: ns})
 	}
-	sortInstead(l)
-	if len(l) > topInstead {
+	account.SortInstead(l)
+	if len(l) > account.MostInstead {
 		rest := account.Instead{Who: "others", Kind: "neighbour"}
-		for _, i := range l[topInstead:] {
+		for _, i := range l[account.MostInstead:] {
 			rest.NS += i.NS
 		}
-		l = append(l[:topInstead], rest)
+		l = append(l[:account.MostInstead], rest)
 	}
 	return l
 }

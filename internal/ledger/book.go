@@ -1,6 +1,9 @@
 package ledger
 
-import "github.com/whystall/whystall/internal/timeline"
+import (
+	"github.com/whystall/whystall/internal/account"
+	"github.com/whystall/whystall/internal/timeline"
+)
 
 // piece books one piece of the activation that is explained.
 func (p *pass) piece(q *piece) {
@@ -18,7 +21,7 @@ func (p *pass) piece(q *piece) {
 	} else if q.class == classOwn && !q.leaf.hasSite() || q.path != nil && (q.leaf.offCPU() || q.leaf == codeAsleep) {
 		key.site = 0 // what the thread of a path lacks has nothing to do with where this request stands
 	}
-	ns := q.hi - q.lo
+	ns := q.Hi - q.Lo
 	acct := p.acc.id(key)
 	c := &p.cur
 	c.add(acct, factNS, 0, ns)
@@ -85,24 +88,24 @@ func (p *pass) tags(acct uint32, q *piece, ns int64) {
 	}
 	switch {
 	case q.held:
-		tag(factPermit, min(q.hi, q.turn)-q.lo)
+		tag(factPermit, min(q.Hi, q.turn)-q.Lo)
 	case q.asked:
-		tag(factServing, min(q.hi, q.turn)-q.lo)
-		tag(factAsked, min(q.hi, q.turn)-q.lo)
+		tag(factServing, min(q.Hi, q.turn)-q.Lo)
+		tag(factAsked, min(q.Hi, q.turn)-q.Lo)
 	case q.leaf != codeNetwork || q.serves: // else it may be a reader that hands out answers, and waits for this request's like for the others'
-		tag(factServing, min(q.hi, q.turn)-q.lo)
+		tag(factServing, min(q.Hi, q.turn)-q.Lo)
 	}
 	if !p.instead {
 		return // a usual one, or soon to be known as one
 	}
-	tag(factSilence, tl.SilenceIn(q.lo, q.hi))
-	gc := tl.MarkNS(q.lo, q.hi)
+	tag(factSilence, tl.SilenceIn(q.Lo, q.Hi))
+	gc := tl.MarkNS(q.Lo, q.Hi)
 	tag(factGC, gc)
 	switch {
 	case p.j == nil:
-		tag(factInSTW, tl.RangeNS(q.lo, q.hi))
+		tag(factInSTW, tl.RangeNS(q.Lo, q.Hi))
 	case p.j.whole:
-		tag(factEnough, p.j.enough(q.lo, q.hi))
+		tag(factEnough, p.j.enough(q.Lo, q.Hi))
 	}
 	if q.class == classLock && q.holder != 0 {
 		if h := tl.EntryOf(q.holder); h != tl.EntryOf(q.ident) {
@@ -149,7 +152,7 @@ func (p *pass) ranInstead(acct uint32, q *piece, ns int64) {
 		p.heldInstead(acct, q, ns)
 		return
 	}
-	list, total := p.tl.Occupants(q.lo, q.hi, p.who[:0])
+	list, total := p.tl.Occupants(q.Lo, q.Hi, p.who[:0])
 	p.who = list
 	if total <= 0 {
 		p.cur.add(acct, factWho, whoUnknown, ns)
@@ -157,7 +160,7 @@ func (p *pass) ranInstead(acct uint32, q *piece, ns int64) {
 	}
 	left := ns
 	for _, o := range list {
-		share := min(left, mulDiv(o.NS, ns, total))
+		share := min(left, account.MulDiv(o.NS, ns, total))
 		if share > 0 {
 			p.cur.add(acct, factWho, o.Who, share)
 			left -= share
@@ -171,7 +174,7 @@ func (p *pass) ranInstead(acct uint32, q *piece, ns int64) {
 // heldInstead is ranInstead where the kernel tells of threads.
 func (p *pass) heldInstead(acct uint32, q *piece, ns int64) {
 	h := &p.j.holders
-	list, total := h.during(q.lo, q.hi, p.held[:0])
+	list, total := h.during(q.Lo, q.Hi, p.held[:0])
 	p.held = list
 	if total <= 0 {
 		p.cur.add(acct, factWho, whoUnknown, ns)
@@ -179,7 +182,7 @@ func (p *pass) heldInstead(acct uint32, q *piece, ns int64) {
 	}
 	left := ns
 	for _, x := range list {
-		share := min(left, mulDiv(x.ns, ns, total))
+		share := min(left, account.MulDiv(x.ns, ns, total))
 		if share <= 0 {
 			continue
 		}

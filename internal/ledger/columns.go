@@ -12,11 +12,10 @@ import (
 )
 
 const (
-	atLeast    = 10 // slow ones in all
-	slowestN   = 10
-	topSites   = 5
-	nearest    = 20 // usual requests that a slow one is matched with, or 2 %
-	topInstead = 20
+	atLeast  = 10 // slow ones in all
+	slowestN = 10
+	topSites = 5
+	nearest  = 20 // usual requests that a slow one is matched with, or 2 %
 )
 
 // result decides who is slow, who is usual, and adds up.

@@ -3,6 +3,7 @@ package ledger
 import (
 	"sort"
 
+	"github.com/whystall/whystall/internal/capacity"
 	"github.com/whystall/whystall/internal/sched"
 )
 
@@ -10,8 +11,8 @@ import (
 // it was none that waited for a CPU: what a goroutine did took as long as it took.
 type enough struct {
 	ready bool
-	short spans   // relative to the joiner's base, in order: some thread was queued, throttled, or it is not known
-	sum   []int64 // of short before each
+	short capacity.Times // relative to the joiner's base, in order: some thread was queued, throttled, or it is not known
+	sum   []int64        // of short before each
 }
 
 func (x *enough) init(j *joiner) {
@@ -27,23 +28,23 @@ func (x *enough) init(j *joiner) {
 		default:
 			return
 		}
-		x.short = append(x.short, span{s.Begin - j.base, s.End - j.base})
+		x.short = append(x.short, capacity.Span{Lo: s.Begin - j.base, Hi: s.End - j.base})
 	})
-	x.short = x.short.merge()
+	x.short = x.short.Merge()
 	x.sum = make([]int64, len(x.short))
 	for i, all := 0, int64(0); i < len(x.short); i++ {
 		x.sum[i] = all
-		all += x.short[i].hi - x.short[i].lo
+		all += x.short[i].Hi - x.short[i].Lo
 	}
 }
 
 // before is how much of the time before t was short.
 func (x *enough) before(t int64) int64 {
-	i := sort.Search(len(x.short), func(i int) bool { return x.short[i].lo >= t }) - 1
+	i := sort.Search(len(x.short), func(i int) bool { return x.short[i].Lo >= t }) - 1
 	if i < 0 {
 		return 0
 	}
-	return x.sum[i] + min(t, x.short[i].hi) - x.short[i].lo
+	return x.sum[i] + min(t, x.short[i].Hi) - x.short[i].Lo
 }
 
 // enough is how much of [lo,hi) the threads of the process had the CPUs they wanted.

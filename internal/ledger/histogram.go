@@ -100,13 +100,3 @@ func (h *histogram) above(ns int64) (n int64) {
 	}
 	return n
 }
-
-// mulDiv is a*b/c without overflow.
-func mulDiv(a, b, c int64) int64 {
-	hi, lo := bits.Mul64(uint64(a), uint64(b))
-	if hi >= uint64(c) {
-		return 0
-	}
-	q, _ := bits.Div64(hi, lo, uint64(c))
-	return int64(q)
-}

@@ -19,7 +19,7 @@ import (
 
 // part is a stretch of a piece with one leaf. Times are relative to the timeline's base.
 type part struct {
-	lo, hi   int64
+	Lo, Hi   int64
 	leaf     leafCode
 	detail   timeline.FuncID // behind whom, or asleep in what
 	tid      uint32          // of codeNoCPU: who had the CPU, 0 idle; of a path's work: who was at it
@@ -70,19 +70,13 @@ type behind struct {
 	then   sched.Span // when it was called so
 }
 
-// Words for who had a CPU while a thread was queued for it.
-const (
-	behindOwn  = "own threads"
-	behindIdle = "wake-up latency or steal" // nobody ran there: either the thread was about to come, or the host ran something else
-)
-
 // mostDetails bounds the names that commands and functions of other programs may add.
 const mostDetails = 1 << 12
 
 func newJoiner(k *sched.Timeline, tl *timeline.Timeline) *joiner {
 	j := &joiner{k: k, tl: tl, tids: map[uint32]uint32{}, behind: map[uint32]behind{}, whoAt: map[account.Instead]uint32{},
 		sleeps: map[[2]uint32]timeline.FuncID{}, details: map[string]timeline.FuncID{}}
-	j.own, j.idle = tl.Name(behindOwn), tl.Name(behindIdle)
+	j.own, j.idle = tl.Name(account.OwnThreads), tl.Name(account.WakeUpLatency)
 	j.holders.j = j
 	return j
 }
@@ -130,14 +124,14 @@ func (j *joiner) covered(lo, hi int64) bool { return lo < j.end && hi > j.begin 
 func (j *joiner) thread(dst []part, tid uint32, lo, hi int64, on leafCode, call bool) []part {
 	if lo < j.begin {
 		end := min(hi, j.begin)
-		dst = append(dst, part{lo: lo, hi: end, leaf: on})
+		dst = append(dst, part{Lo: lo, Hi: end, leaf: on})
 		lo = end
 	}
 	tail := max(lo, min(hi, j.end))
 	switch {
 	case lo >= tail:
 	case tid == 0:
-		dst = append(dst, part{lo: lo, hi: tail, leaf: codeMissing})
+		dst = append(dst, part{Lo: lo, Hi: tail, leaf: codeMissing})
 	default:
 		j.stretches = j.k.Stretches(tid, j.base+lo, j.base+tail, j.stretches[:0])
 		for i := range j.stretches {
@@ -146,14 +140,14 @@ func (j *joiner) thread(dst []part, tid uint32, lo, hi int64, on leafCode, call 
 		}
 	}
 	if tail < hi {
-		dst = append(dst, part{lo: tail, hi: hi, leaf: on})
+		dst = append(dst, part{Lo: tail, Hi: hi, leaf: on})
 	}
 	return dst
 }
 
 // stretch appends the parts of one stretch.
 func (j *joiner) stretch(dst []part, tid uint32, s *sched.Stretch, b, e int64, on leafCode, call bool) []part {
-	p := part{lo: b, hi: e, measured: true}
+	p := part{Lo: b, Hi: e, measured: true}
 	switch s.Doing {
 	case sched.OnCPU:
 		// In the middle of a fault or a reclaim that is what it works on.
@@ -203,20 +197,20 @@ func (j *joiner) byShares(dst []part, shares []sched.Share, b, e int64) []part {
 			continue
 		}
 		if s.TID == sched.NobodyKnown {
-			dst = append(dst, part{lo: at, hi: at + ns, leaf: codeNoCPU, tid: s.TID})
+			dst = append(dst, part{Lo: at, Hi: at + ns, leaf: codeNoCPU, tid: s.TID})
 			at += ns
 			continue
 		}
 		w := j.behindWhom(s.TID, j.base+at)
 		if n := len(dst); n > first && dst[n-1].detail == w.detail && j.refOf(dst[n-1].tid) == w.ref {
-			dst[n-1].hi = at + ns
+			dst[n-1].Hi = at + ns
 		} else {
-			dst = append(dst, part{lo: at, hi: at + ns, leaf: codeNoCPU, detail: w.detail, tid: s.TID, measured: true})
+			dst = append(dst, part{Lo: at, Hi: at + ns, leaf: codeNoCPU, detail: w.detail, tid: s.TID, measured: true})
 		}
 		at += ns
 	}
 	if at < e { // behind whom is not known
-		dst = append(dst, part{lo: at, hi: e, leaf: codeNoCPU, tid: sched.NobodyKnown})
+		dst = append(dst, part{Lo: at, Hi: e, leaf: codeNoCPU, tid: sched.NobodyKnown})
 	}
 	return dst
 }
@@ -231,9 +225,9 @@ func (j *joiner) behindWhom(tid uint32, at int64) behind {
 	i := account.Instead{}
 	switch t, known := j.k.Name(tid, at); {
 	case tid == 0:
-		i, b.detail = account.Instead{Who: behindIdle, Kind: "idle"}, j.idle
+		i, b.detail = account.Instead{Who: account.WakeUpLatency, Kind: "idle"}, j.idle
 	case known && t.Target:
-		i, b.detail, b.own = account.Instead{Who: behindOwn, Kind: "own"}, j.own, true
+		i, b.detail, b.own = account.Instead{Who: account.OwnThreads, Kind: "own"}, j.own, true
 	case !known:
 		i, b.detail = account.Instead{Who: "unknown", Kind: "unknown"}, j.detail("unknown")
 	default:
@@ -311,7 +305,7 @@ func (j *joiner) caller(w *timeline.Segment) (tid uint32, since int64) {
 // ownFrame makes y ready to book a segment of g's own.
 func (p *pass) ownFrame(grp *group, g *timeline.G, seq uint32, lo, cursor int64, class classCode) *frame {
 	y := &p.y
-	y.stack = append(y.stack[:0], frame{lo: lo, ident: g.Ident, seg: seq})
+	y.stack = append(y.stack[:0], frame{Lo: lo, ident: g.Ident, seg: seq})
 	y.cursor, y.class = cursor, class
 	p.ownGroup, p.ownRan = grp, 0
 	return &y.stack[0]
@@ -319,7 +313,7 @@ func (p *pass) ownFrame(grp *group, g *timeline.G, seq uint32, lo, cursor int64,
 
 // ownPiece books a piece of the column of all.
 func (p *pass) ownPiece(q *piece) {
-	ns := q.hi - q.lo
+	ns := q.Hi - q.Lo
 	detail, stack := uint32(q.detail), uint32(0)
 	if !q.leaf.named() {
 		detail = 0

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/whystall/whystall/internal/account"
+	"github.com/whystall/whystall/internal/capacity"
 	"github.com/whystall/whystall/internal/sched"
 )
 
@@ -19,7 +20,7 @@ func (p *pass) kernel(r *account.Result, slow *column) {
 		return
 	}
 	r.Kernel = p.sums()
-	var requests spans
+	var requests capacity.Times
 	if p.j != nil {
 		r.Kernel.Joined, r.Kernel.Whole, r.Kernel.ShiftNS = true, p.j.whole, p.j.shift
 		r.Kernel.Late = account.Late{Sockets: p.j.sockets.sum(), Timers: p.j.timers.sum()}
@@ -29,10 +30,10 @@ func (p *pass) kernel(r *account.Result, slow *column) {
 		a := r.Kernel.Align
 		p.misplaced = a.OffCPU*100_00 > a.Transitions*maxMisplaced
 		r.Kernel.Barriers = p.j.paths.results(p, slow)
-		requests = slices.Clone(p.flight.l)
+		requests = slices.Clone(p.flight.List)
 		for i := range requests {
-			requests[i].lo += p.j.base
-			requests[i].hi += p.j.base
+			requests[i].Lo += p.j.base
+			requests[i].Hi += p.j.base
 		}
 	} else {
 		begin, _ := k.Span()
@@ -44,7 +45,7 @@ func (p *pass) kernel(r *account.Result, slow *column) {
 	if on.Requests == 0 {
 		on = &r.Slow
 	}
-	r.CPUs = cpus(k, p.o.Set, requests, waited(on))
+	r.CPUs = capacity.CPUs(k, p.o.Set, requests, capacity.Waited(on))
 }
 
 // RunKernel tells what the kernel's records tell of a Go program without a trace: CPUs, threads, pauses by the runtime's notes. Its requests are goroutines',

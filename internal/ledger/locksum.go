@@ -35,6 +35,6 @@ func (acc *accounts) lockSum(l *account.Lock, ns map[uint32]int64, unseen leafCo
 	for who, ns := range holders {
 		l.Holders = append(l.Holders, account.Instead{Who: who, Kind: "holder", NS: ns})
 	}
-	sortInstead(l.Holders)
-	l.Holders = l.Holders[:min(len(l.Holders), topInstead)]
+	account.SortInstead(l.Holders)
+	l.Holders = l.Holders[:min(len(l.Holders), account.MostInstead)]
 }

@@ -89,11 +89,11 @@ func tellAll(t *testing.T, src timeline.Source, list []request.Activation, group
 		case codeSTW:
 			leaf = codeRunnable
 		}
-		cur[fmt.Sprint(leafOf[leaf], classOf[q.class], q.site)] += q.hi - q.lo
-		if inside := min(p.tl.Abs(q.hi), int64(gapEnd)) - max(p.tl.Abs(q.lo), int64(gapBegin)); inside > 0 && !isUnexplained(string(leafOf[leaf])) {
+		cur[fmt.Sprint(leafOf[leaf], classOf[q.class], q.site)] += q.Hi - q.Lo
+		if inside := min(p.tl.Abs(q.Hi), int64(gapEnd)) - max(p.tl.Abs(q.Lo), int64(gapBegin)); inside > 0 && !isUnexplained(string(leafOf[leaf])) {
 			cur["inside"] += inside
 		}
-		sum += q.hi - q.lo
+		sum += q.Hi - q.Lo
 	}
 	p.told = func() {
 		out = append(out, cur)

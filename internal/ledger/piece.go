@@ -7,7 +7,7 @@ import (
 
 // piece is what is emitted.
 type piece struct {
-	lo, hi  int64
+	Lo, Hi  int64
 	leaf    leafCode
 	class   classCode
 	depth   int
@@ -50,7 +50,7 @@ const (
 func (x *explainer) piece(lo int64, leaf leafCode, ident uint32, s *timeline.Segment) *piece {
 	p := &x.p
 	*p = piece{} // a literal would be built beside it and copied
-	p.lo, p.hi, p.leaf, p.class, p.depth, p.ident = lo, x.cursor, leaf, x.class, len(x.stack)-1, ident
+	p.Lo, p.Hi, p.leaf, p.class, p.depth, p.ident = lo, x.cursor, leaf, x.class, len(x.stack)-1, ident
 	p.site, p.seg, p.queue, p.turn, p.held = x.site, s, x.queue, x.turn, x.held
 	// One that asks others does not wait for the network itself.
 	p.serves = x.serves == timeline.ServingAgain || x.serves == timeline.ServingHelpers && p.depth > 1
@@ -96,9 +96,9 @@ func (x *explainer) emitTo(lo int64, leaf leafCode, ident uint32, s *timeline.Se
 }
 
 func (x *explainer) emit(p *piece) {
-	if p.lo >= x.cursor {
+	if p.Lo >= x.cursor {
 		return
 	}
 	x.out(p)
-	x.cursor = p.lo
+	x.cursor = p.Lo
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/whystall/whystall/exectrace"
 	"github.com/whystall/whystall/internal/account"
+	"github.com/whystall/whystall/internal/capacity"
 	"github.com/whystall/whystall/internal/evidence"
 	"github.com/whystall/whystall/internal/request"
 	"github.com/whystall/whystall/internal/sched"
@@ -78,7 +79,7 @@ type pass struct {
 	hops []int64 // of the activation: when it was handed on, relative
 
 	misplaced bool // goroutines' transitions fall where their threads were off a CPU: the clocks do not fit
-	flight    flight
+	flight    capacity.Flight
 	align     alignment
 	ownGroup  *group // scratch of the column of all
 	ownRan    int64
@@ -258,7 +259,7 @@ func (p *pass) activation(a *request.Activation) {
 	wall := e - b
 	grp.add(wall)
 	if p.j != nil {
-		p.flight.add(b, e)
+		p.flight.Add(b, e)
 	}
 
 	h := hash2(uint64(a.G), uint64(b))

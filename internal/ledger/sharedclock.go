@@ -6,6 +6,7 @@ import (
 	"sort"
 
 	"github.com/whystall/whystall/exectrace"
+	"github.com/whystall/whystall/internal/capacity"
 	"github.com/whystall/whystall/internal/sched"
 	"github.com/whystall/whystall/internal/timeline"
 )
@@ -48,11 +49,11 @@ func sharedClock(src timeline.Source, k *sched.Timeline) (shift int64, ok bool) 
 	kb, ke := k.Span()
 	for _, o := range off[:min(len(off), offTried)] {
 		for _, s := range silent {
-			d := s.hi - s.lo - (o.hi - o.lo)
-			if d < -offSlack || d > (o.hi-o.lo)/4+offLeast {
+			d := s.Hi - s.Lo - (o.Hi - o.Lo)
+			if d < -offSlack || d > (o.Hi-o.Lo)/4+offLeast {
 				continue
 			}
-			for _, at := range [2]int64{o.lo - s.lo, o.hi - s.hi} {
+			for _, at := range [2]int64{o.Lo - s.Lo, o.Hi - s.Hi} {
 				// A recording is made around its trace.
 				if begin+at < kb-shiftApart || end+at > ke+shiftApart || len(all) >= shiftsMost {
 					continue
@@ -79,7 +80,7 @@ func sharedClock(src timeline.Source, k *sched.Timeline) (shift int64, ok bool) 
 }
 
 // silences lists the stretches without an event, in order, and the trace's first and last time.
-func silences(src timeline.Source) (l []span, begin, end int64) {
+func silences(src timeline.Source) (l []capacity.Span, begin, end int64) {
 	first := true
 	for block := range src.Blocks() {
 		for i := range block {
@@ -88,7 +89,7 @@ func silences(src timeline.Source) (l []span, begin, end int64) {
 				begin, end, first = at, at, false
 			}
 			if at-end >= offLeast/2 && block[i].Kind != exectrace.KindGap {
-				if l = append(l, span{end, at}); len(l) == silencesMost {
+				if l = append(l, capacity.Span{Lo: end, Hi: at}); len(l) == silencesMost {
 					return l, begin, at
 				}
 			}
@@ -99,26 +100,28 @@ func silences(src timeline.Source) (l []span, begin, end int64) {
 }
 
 // offCPUs lists when no thread of the process was on a CPU, longest first.
-func offCPUs(k *sched.Timeline) []span {
-	var l spans
+func offCPUs(k *sched.Timeline) []capacity.Span {
+	var l capacity.Times
 	b, e := k.Span()
 	for _, t := range k.Process(b, e, nil) {
 		switch t.State {
 		case sched.ProcessThrottled, sched.ProcessQueued, sched.ProcessNone, sched.ProcessStopped:
-			l = append(l, span{t.Begin, t.End})
+			l = append(l, capacity.Span{Lo: t.Begin, Hi: t.End})
 		}
 	}
-	l = slices.DeleteFunc(l.merge(), func(s span) bool { return s.hi-s.lo < offLeast })
-	slices.SortFunc(l, func(a, b span) int { return cmp.Or(cmp.Compare(b.hi-b.lo, a.hi-a.lo), cmp.Compare(a.lo, b.lo)) })
+	l = slices.DeleteFunc(l.Merge(), func(s capacity.Span) bool { return s.Hi-s.Lo < offLeast })
+	slices.SortFunc(l, func(a, b capacity.Span) int {
+		return cmp.Or(cmp.Compare(b.Hi-b.Lo, a.Hi-a.Lo), cmp.Compare(a.Lo, b.Lo))
+	})
 	return l[:min(len(l), offMost)]
 }
 
 // wrongAt is the share of the time off all CPUs in which the trace has events, with that shift. It tells nothing if less than half of that time
 // is the trace's.
-func wrongAt(silent, off []span, begin, end, shift int64) (wrong float64, ok bool) {
+func wrongAt(silent, off []capacity.Span, begin, end, shift int64) (wrong float64, ok bool) {
 	var all, in, within int64
 	for _, o := range off {
-		lo, hi := o.lo-shift, o.hi-shift
+		lo, hi := o.Lo-shift, o.Hi-shift
 		all += hi - lo
 		if lo < begin || hi > end {
 			continue
@@ -126,8 +129,8 @@ func wrongAt(silent, off []span, begin, end, shift int64) (wrong float64, ok boo
 		within += hi - lo
 		lo, hi = lo+offSlack, hi-offSlack
 		in += 2 * offSlack
-		for i := sort.Search(len(silent), func(i int) bool { return silent[i].hi > lo }); i < len(silent) && silent[i].lo < hi; i++ {
-			in += min(silent[i].hi, hi) - max(silent[i].lo, lo)
+		for i := sort.Search(len(silent), func(i int) bool { return silent[i].Hi > lo }); i < len(silent) && silent[i].Lo < hi; i++ {
+			in += min(silent[i].Hi, hi) - max(silent[i].Lo, lo)
 		}
 	}
 	return 1 - float64(in)/float64(max(within, 1)), 2*within >= all

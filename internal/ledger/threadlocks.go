@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/whystall/whystall/internal/account"
+	"github.com/whystall/whystall/internal/capacity"
+	"github.com/whystall/whystall/internal/evidence"
 	"github.com/whystall/whystall/internal/sched"
 )
 
@@ -16,6 +19,17 @@ const (
 	toldWaits    = 512 // the longest waits of each futex that are followed to its holders
 	leastFutexNS = 1e6
 )
+
+// kernelBeside begins to add up on another core what depends on nobody's requests. What it gives waits for it.
+func kernelBeside(k *sched.Timeline, set *evidence.Set) func() *account.Kernel {
+	done := make(chan *account.Kernel, 1)
+	go func() {
+		r := capacity.Sums(k, set)
+		fillFutexes(k, r)
+		done <- r
+	}()
+	return sync.OnceValue(func() *account.Kernel { return <-done })
+}
 
 // fillFutexes lists what the target's threads waited for by address, longest first: which lock, who held it, and what the holder did
 // meanwhile, told from the longest waits.
@@ -114,7 +128,7 @@ func (w *threadWalk) holders(r *account.Kernel, at map[uint64]int) {
 			sites[n] = map[string]*account.Site{}
 		}
 		if name := sched.SleptFunc(w.k, s); name != "" {
-			addSite(sites[n], account.Site{Func: name}, s.Whole.End-s.Whole.Begin)
+			capacity.AddSite(sites[n], account.Site{Func: name}, s.Whole.End-s.Whole.Begin)
 		}
 		if !w.isLock(s) {
 			return
@@ -126,17 +140,17 @@ func (w *threadWalk) holders(r *account.Kernel, at map[uint64]int) {
 	})
 	for n := range r.Futexes {
 		f := &r.Futexes[n]
-		f.Sites = sitesOf(sites[n])
+		f.Sites = capacity.SitesOf(sites[n])
 		who := map[string]int64{}
 		slices.SortFunc(lists[n], func(a, b longWait) int { return cmp.Or(cmp.Compare(a.begin, b.begin), cmp.Compare(a.tid, b.tid)) })
 		for _, l := range lists[n] {
 			w.out = func(p *threadPiece) {
-				ns := p.hi - p.lo
+				ns := p.Hi - p.Lo
 				f.HolderNS[string(leafOf[p.leaf])] += ns
 				if len(p.hops) == 0 {
 					return
 				}
-				th, _ := w.k.Name(p.hops[0].waker, p.lo)
+				th, _ := w.k.Name(p.hops[0].waker, p.Lo)
 				who[fmt.Sprintf("%s (thread %d)", th.Comm, p.hops[0].waker)] += ns
 				f.HolderInferred = f.HolderInferred || p.hops[0].inferred
 			}
@@ -145,8 +159,8 @@ func (w *threadWalk) holders(r *account.Kernel, at map[uint64]int) {
 		for name, ns := range who {
 			f.Holders = append(f.Holders, account.Instead{Who: name, Kind: "holder", NS: ns})
 		}
-		sortInstead(f.Holders)
-		f.Holders = f.Holders[:min(len(f.Holders), topInstead)]
+		account.SortInstead(f.Holders)
+		f.Holders = f.Holders[:min(len(f.Holders), account.MostInstead)]
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/whystall/whystall/exectrace"
 	"github.com/whystall/whystall/internal/account"
+	"github.com/whystall/whystall/internal/capacity"
 	"github.com/whystall/whystall/internal/request"
 	"github.com/whystall/whystall/internal/sched"
 	"github.com/whystall/whystall/internal/timeline"
@@ -84,20 +85,20 @@ func (t *threadPass) run(ctx context.Context) (*account.Result, error) {
 	t.lockTable(r, s)
 	r.Kernel = t.sums()
 	waits, on := t.lockWaits(r.Kernel)
-	on = append(on, waited(&r.All)...)
-	sortInstead(on)
-	r.CPUs = cpus(t.k, t.o.Set, append(t.flight(), waits...).merge(), on)
+	on = append(on, capacity.Waited(&r.All)...)
+	account.SortInstead(on)
+	r.CPUs = capacity.CPUs(t.k, t.o.Set, append(t.flight(), waits...).Merge(), on)
 	return r, t.wrong
 }
 
 // flight is when units of the listed groups were under way.
-func (t *threadPass) flight() (l spans) {
+func (t *threadPass) flight() (l capacity.Times) {
 	for i := range t.units.Units {
 		if u := &t.units.Units[i]; t.units.Groups[u.Group].Listed {
-			l = append(l, span{u.Begin, u.End})
+			l = append(l, capacity.Span{Lo: u.Begin, Hi: u.End})
 		}
 	}
-	return l.merge()
+	return l.Merge()
 }
 
 // own adds a unit to its group's column of all, by the thread's own states, and returns how long it was on a CPU.
@@ -174,21 +175,21 @@ func (t *threadPass) explain(k *kept, u *unit.Unit) {
 
 // tell books one piece.
 func (t *threadPass) tell(q *threadPiece) {
-	if q.lo == t.at {
-		t.at = q.hi
+	if q.Lo == t.at {
+		t.at = q.Hi
 	}
 	if q.leaf != codeNoCPU {
-		t.book(q, 0, sched.NobodyKnown, q.hi-q.lo, t.measures(q))
+		t.book(q, 0, sched.NobodyKnown, q.Hi-q.Lo, t.measures(q))
 		return
 	}
-	left := q.hi - q.lo
+	left := q.Hi - q.Lo
 	for _, s := range q.by {
 		ns := min(s.NS, left)
 		if s.TID == sched.NobodyKnown || ns <= 0 {
 			continue
 		}
 		left -= ns
-		t.book(q, t.j.behindWhom(s.TID, q.lo).detail, s.TID, ns, t.measures(q))
+		t.book(q, t.j.behindWhom(s.TID, q.Lo).detail, s.TID, ns, t.measures(q))
 	}
 	if left > 0 {
 		t.book(q, 0, sched.NobodyKnown, left, false)
@@ -234,7 +235,7 @@ func (t *threadPass) book(q *threadPiece, behind timeline.FuncID, who uint32, ns
 		if key.class = classMessage; h.kind == hopLock {
 			key.class, lock = classLock, h.wait.Futex
 		}
-		key.actor = t.actor(q.tid, q.lo)
+		key.actor = t.actor(q.tid, q.Lo)
 	} else if key.class == classLock {
 		lock = q.at.Futex
 	}
@@ -253,12 +254,12 @@ func (t *threadPass) book(q *threadPiece, behind timeline.FuncID, who uint32, ns
 	if unborn {
 		c.add(acct, factNewborn, 0, ns)
 	} else if len(hops) > 0 {
-		switch theirs, permit := t.turns.others(t.what, &hops[0], q.lo, q.hi); {
+		switch theirs, permit := t.turns.others(t.what, &hops[0], q.Lo, q.Hi); {
 		case theirs == 0:
 		case permit:
-			c.add(acct, factPermit, 0, mulDiv(ns, theirs, q.hi-q.lo))
+			c.add(acct, factPermit, 0, account.MulDiv(ns, theirs, q.Hi-q.Lo))
 		default:
-			c.add(acct, factServing, 0, mulDiv(ns, theirs, q.hi-q.lo))
+			c.add(acct, factServing, 0, account.MulDiv(ns, theirs, q.Hi-q.Lo))
 		}
 	}
 	if q.at.Doing == sched.Blocked {

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/whystall/whystall/internal/account"
+	"github.com/whystall/whystall/internal/capacity"
 	"github.com/whystall/whystall/internal/evidence/kernel"
 	"github.com/whystall/whystall/internal/sched"
 )
@@ -46,11 +47,11 @@ func storyOf(t testing.TB, k *sched.Timeline, tid uint32, lo, hi int64) string {
 	var b strings.Builder
 	at := lo
 	explainThread(k, tid, lo, hi, func(p *threadPiece) {
-		if p.lo != at || p.hi <= p.lo {
-			t.Errorf("thread %d: piece %d..%d after %d", tid, p.lo, p.hi, at)
+		if p.Lo != at || p.Hi <= p.Lo {
+			t.Errorf("thread %d: piece %d..%d after %d", tid, p.Lo, p.Hi, at)
 		}
-		at = p.hi
-		fmt.Fprintf(&b, "%d..%d %s of %d", p.lo, p.hi, leafOf[p.leaf], p.tid)
+		at = p.Hi
+		fmt.Fprintf(&b, "%d..%d %s of %d", p.Lo, p.Hi, leafOf[p.leaf], p.tid)
 		for _, h := range p.hops {
 			fmt.Fprintf(&b, " < %d by %s", h.waiter, [...]string{"message", "lock", "life", "maker"}[h.kind])
 			if h.inferred {
@@ -62,8 +63,8 @@ func storyOf(t testing.TB, k *sched.Timeline, tid uint32, lo, hi int64) string {
 			fmt.Fprintf(&b, " behind %d: %d", s.TID, s.NS)
 			sum += s.NS
 		}
-		if p.leaf == codeNoCPU && sum != p.hi-p.lo {
-			t.Errorf("thread %d: %d..%d behind %d ns", tid, p.lo, p.hi, sum)
+		if p.leaf == codeNoCPU && sum != p.Hi-p.Lo {
+			t.Errorf("thread %d: %d..%d behind %d ns", tid, p.Lo, p.Hi, sum)
 		}
 		b.WriteString("\n")
 	})
@@ -276,7 +277,7 @@ func TestHeldBy(t *testing.T) {
 				}
 			}
 		})
-		got := heldBy(k)
+		got := capacity.HeldBy(k)
 		for tid, ns := range want {
 			some++
 			if got[tid] != ns {

@@ -1,4 +1,4 @@
-package ledger
+package capacity
 
 import (
 	"fmt"
@@ -30,8 +30,8 @@ switch t=0 cpu=0 tid=0 other=10 flags=othertarget
 	b.WriteString("numamove t=9900000 cpu=0 tid=10 flags=target args=3000000,1,0x100000001\n")
 	b.WriteString("switch t=12000000 cpu=0 tid=0 other=10 flags=othertarget\n")
 	b.WriteString("switch t=13000000 cpu=0 tid=10 other=0 flags=target\n")
-	k := kernelTwin(t, b.String())
-	r := kernelSums(k, nil)
+	k := streamOf(t, b.String())
+	r := Sums(k, nil)
 	if r.TLB.NS != 3.5e6 || len(r.TLB.Flags) != 1 || r.TLB.Flags[0].Who != "munmap" || len(r.TLB.Sites) != 1 || r.TLB.Sites[0].Func != "app::free" {
 		t.Errorf("flushes: %+v, want 3.5 ms in munmap by app::free", r.TLB)
 	}

@@ -1,4 +1,4 @@
-package ledger
+package capacity
 
 import (
 	"cmp"
@@ -12,6 +12,9 @@ var spaceCalls = map[string]map[int32]string{
 	"amd64": {9: "mmap", 10: "mprotect", 11: "munmap", 12: "brk", 25: "mremap", 28: "madvise", 56: "fork", 57: "fork", 58: "vfork", 435: "fork"},
 	"arm64": {214: "brk", 215: "munmap", 216: "mremap", 220: "fork", 222: "mmap", 226: "mprotect", 233: "madvise", 435: "fork"},
 }
+
+// mostLetGoes bounds the names that programs may add.
+const mostLetGoes = 1 << 12
 
 // letGoes adds up waits for mmap_lock by who ended them as it let go of the lock, and in which call. A thread's making takes the lock for moments: a
 // clone that others wait for copies the address space.
@@ -31,7 +34,7 @@ func (l *letGoes) add(s *sched.Stretch) {
 		t, _ := l.k.Name(s.Waker, s.Whole.End)
 		who = sched.PlainComm(t.Comm)
 	}
-	if who = fmt.Sprintf("%s (%s)", who, call); len(l.by) < mostDetails || l.by[who] > 0 {
+	if who = fmt.Sprintf("%s (%s)", who, call); len(l.by) < mostLetGoes || l.by[who] > 0 {
 		l.by[who] += s.Whole.End - s.Whole.Begin
 	}
 }

@@ -1,11 +1,11 @@
-package ledger
+package capacity
 
 import "testing"
 
 // TestDisk: waits for a disk are told by the kernel's stack, and their file by what the recorder looked up as they began; a wait in a call on
 // a file that is for a lock is none.
 func TestDisk(t *testing.T) {
-	r := kernelSums(kernelTwin(t, `
+	r := Sums(streamOf(t, `
 header cpus=0 pertask alltasks
 thread tid=10 pid=10 comm=app target
 stack id=1 io_schedule@kernel+0x1;folio_wait_bit_common@kernel+0x1;filemap_read@kernel+0x1

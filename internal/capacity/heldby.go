@@ -1,4 +1,4 @@
-package ledger
+package capacity
 
 import (
 	"cmp"
@@ -10,7 +10,7 @@ import (
 
 // heldBy adds up, by thread, how long it held a CPU while threads of the target were queued there: once for each of them. To ask
 // for each queued stretch would cost the square of how many are queued; with 500 that yield all the time it took half a minute for 2 s.
-func heldBy(k *sched.Timeline) map[uint32]int64 {
+func HeldBy(k *sched.Timeline) map[uint32]int64 {
 	type edge struct {
 		at int64
 		in int64

@@ -1,4 +1,4 @@
-package ledger
+package capacity
 
 import (
 	"math/rand"
@@ -35,7 +35,7 @@ func TestMemorySums(t *testing.T) {
 				mib[s] = rnd.Float64()*5000 - 100
 			}
 		}
-		m := MemoryOf(memorySet(mib), rnd.Intn(5) == 0)
+		m := Memory(memorySet(mib), rnd.Intn(5) == 0)
 		if sum := sumMemory(m); sum != m.RSS {
 			t.Fatalf("%v: terms add up to %d, resident are %d", mib, sum, m.RSS)
 		}
@@ -53,25 +53,25 @@ func TestMemoryTerms(t *testing.T) {
 		"/process/rss:bytes": 622, "/process/rss/file:bytes": 4, "/process/anon-huge:bytes": 610, "/process/lazyfree:bytes": 0,
 		"/go/memory/sys:bytes": 640, "/go/memory/heap/sys:bytes": 620, "/go/memory/heap/released:bytes": 600, "/go/memory/heap/alloc:bytes": 15, "/go/memory/stacks/inuse:bytes": 1,
 	}
-	m := MemoryOf(memorySet(bloat), false)
+	m := Memory(memorySet(bloat), false)
 	const mib = 1 << 20
 	if m.Huge != 578*mib || m.Live != 15*mib || m.Idle != 5*mib || m.Stacks != 1*mib || m.Runtime != 19*mib || m.Files != 4*mib || m.Unexplained != 0 {
 		t.Errorf("huge pages: %+v", m)
 	}
 	delete(bloat, "/process/anon-huge:bytes")
-	if m := MemoryOf(memorySet(bloat), false); m.Huge != 0 || m.AnonHuge != -1 || m.Unexplained != 578*mib {
+	if m := Memory(memorySet(bloat), false); m.Huge != 0 || m.AnonHuge != -1 || m.Unexplained != 578*mib {
 		t.Errorf("without smaps: %+v", m)
 	}
 	// MADV_FREE: the same gap, and no huge page.
 	bloat["/process/anon-huge:bytes"], bloat["/process/lazyfree:bytes"] = 0, 570
-	if m := MemoryOf(memorySet(bloat), false); m.Huge != 0 || m.LazyFree != 570*mib || m.Released != 8*mib || m.Unexplained != 0 {
+	if m := Memory(memorySet(bloat), false); m.Huge != 0 || m.LazyFree != 570*mib || m.Released != 8*mib || m.Unexplained != 0 {
 		t.Errorf("lazily freed: %+v", m)
 	}
 	bloat["/process/rss/anon:bytes"] = 617
-	if m := MemoryOf(memorySet(bloat), true); m.Files != 4*mib || m.Native != 47*mib || m.LazyFree != 570*mib || m.Unexplained != 1*mib || m.Live != 0 {
+	if m := Memory(memorySet(bloat), true); m.Files != 4*mib || m.Native != 47*mib || m.LazyFree != 570*mib || m.Unexplained != 1*mib || m.Live != 0 {
 		t.Errorf("native: %+v", m)
 	}
-	if MemoryOf(&evidence.Set{}, false) != nil {
+	if Memory(&evidence.Set{}, false) != nil {
 		t.Error("nothing read, and a ledger")
 	}
 }

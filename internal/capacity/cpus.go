@@ -1,4 +1,4 @@
-package ledger
+package capacity
 
 import (
 	"slices"
@@ -23,84 +23,6 @@ import (
 //
 // So it adds up to CPUs x wall by construction, which the tests hold it to.
 
-// span is a stretch of time.
-type span struct{ lo, hi int64 }
-
-// spans are disjoint and in order once merged.
-type spans []span
-
-// maxSpans bounds what requests in flight may take: beyond it the shortest holes between them are closed.
-const maxSpans = 1 << 17
-
-// merge sorts and joins what overlaps or touches.
-func (l spans) merge() spans {
-	slices.SortFunc(l, func(a, b span) int {
-		switch {
-		case a.lo < b.lo:
-			return -1
-		case a.lo > b.lo:
-			return 1
-		}
-		return 0
-	})
-	n := 0
-	for _, s := range l {
-		if s.lo >= s.hi {
-			continue
-		}
-		if n > 0 && s.lo <= l[n-1].hi {
-			l[n-1].hi = max(l[n-1].hi, s.hi)
-			continue
-		}
-		l[n] = s
-		n++
-	}
-	return l[:n]
-}
-
-// flight collects when requests were under way: they come in the order of their ends.
-type flight struct{ l spans }
-
-// add takes a request.
-func (f *flight) add(lo, hi int64) {
-	if lo >= hi {
-		return
-	}
-	to := len(f.l)
-	for to > 0 && f.l[to-1].lo > hi {
-		to-- // some are told a little late
-	}
-	from := to
-	for from > 0 && f.l[from-1].hi >= lo { // those that this one touches
-		from--
-		lo, hi = min(lo, f.l[from].lo), max(hi, f.l[from].hi)
-	}
-	f.l = slices.Replace(f.l, from, to, span{lo, hi})
-	if len(f.l) >= maxSpans {
-		f.halve()
-	}
-}
-
-// halve closes the shorter half of the holes.
-func (f *flight) halve() {
-	holes := make([]int64, 0, len(f.l))
-	for i := 1; i < len(f.l); i++ {
-		holes = append(holes, f.l[i].lo-f.l[i-1].hi)
-	}
-	slices.Sort(holes)
-	limit := holes[len(holes)/2]
-	n := 0
-	for i := 1; i < len(f.l); i++ {
-		if f.l[i].lo-f.l[n].hi <= limit {
-			f.l[n].hi = f.l[i].hi
-			continue
-		}
-		n++
-		f.l[n] = f.l[i]
-	}
-	f.l = f.l[:n+1]
-}
-
 // What holds of the target at an instant, whoever is on a CPU.
 const (
 	outOfQuota = 1 << iota
@@ -117,7 +39,7 @@ type mark struct {
 }
 
 // marks lays spans over one another.
-func marks(lists ...spans) []mark {
+func marks(lists ...Times) []mark {
 	type edge struct {
 		at  int64
 		bit uint8
@@ -125,7 +47,7 @@ func marks(lists ...spans) []mark {
 	var edges []edge
 	for i, l := range lists {
 		for _, s := range l {
-			edges = append(edges, edge{s.lo, 1 << i}, edge{s.hi, 1 << i})
+			edges = append(edges, edge{s.Lo, 1 << i}, edge{s.Hi, 1 << i})
 		}
 	}
 	// each list's spans are disjoint and do not touch, so that every edge turns its bit
@@ -144,7 +66,7 @@ func marks(lists ...spans) []mark {
 
 // cpus makes the ledger. Requests are the times, CLOCK_MONOTONIC, at which requests were under way; on is what they waited for, to share the unused
 // time out by.
-func cpus(k *sched.Timeline, set *evidence.Set, requests spans, on []account.Instead) *account.CPUs {
+func CPUs(k *sched.Timeline, set *evidence.Set, requests Times, on []account.Instead) *account.CPUs {
 	b, e := k.Span()
 	if b >= e {
 		return nil
@@ -157,25 +79,25 @@ func cpus(k *sched.Timeline, set *evidence.Set, requests spans, on []account.Ins
 	c := &account.CPUs{Allowed: len(list), WallNS: e - b}
 	c.TotalNS = int64(len(list)) * c.WallNS
 	addQuota(c, set)
-	var throttled, queued spans
+	var throttled, queued Times
 	folded := foldedSpans(k, b, e)
 	used := groupUse{at: c.QuotaAt, known: map[uint32]bool{}, until: e, by: map[uint32]int64{}}
 	if len(folded) > 0 {
-		used.until = folded[0].lo
+		used.until = folded[0].Lo
 	}
-	queues := map[int32]spans{}
+	queues := map[int32]Times{}
 	k.Each(b, e, func(tid uint32, s *sched.Stretch) {
 		switch s.Doing {
 		case sched.Throttled:
-			throttled = append(throttled, span{s.Begin, s.End})
+			throttled = append(throttled, Span{s.Begin, s.End})
 		case sched.Queued:
-			queued = append(queued, span{s.Begin, s.End})
-			if len(folded) > 0 && s.CPU >= 0 && s.End > folded[0].lo {
-				queues[s.CPU] = append(queues[s.CPU], span{s.Begin, s.End})
+			queued = append(queued, Span{s.Begin, s.End})
+			if len(folded) > 0 && s.CPU >= 0 && s.End > folded[0].Lo {
+				queues[s.CPU] = append(queues[s.CPU], Span{s.Begin, s.End})
 			}
 		}
 	})
-	throttled, queued = throttled.merge(), queued.merge()
+	throttled, queued = throttled.Merge(), queued.Merge()
 	all := marks(throttled, queued, requests)
 	ours := map[uint32]bool{}
 	var runs []sched.Run
@@ -183,7 +105,7 @@ func cpus(k *sched.Timeline, set *evidence.Set, requests spans, on []account.Ins
 		runs = k.Runs(cpu, b, e, runs[:0])
 		l := all
 		if len(folded) > 0 {
-			l = marks(throttled, queued, requests, folded, queues[int32(cpu)].merge())
+			l = marks(throttled, queued, requests, folded, queues[int32(cpu)].Merge())
 		}
 		at := 0
 		for _, r := range runs {
@@ -218,10 +140,10 @@ func cpus(k *sched.Timeline, set *evidence.Set, requests spans, on []account.Ins
 	for tid, ns := range used.by {
 		t, _ := k.Name(tid, e)
 		c.GroupOthersNS += ns
-		c.GroupOthers = addInstead(c.GroupOthers, account.Instead{Who: t.Comm, Kind: "neighbour", NS: ns})
+		c.GroupOthers = account.AddInstead(c.GroupOthers, account.Instead{Who: t.Comm, Kind: "neighbour", NS: ns})
 	}
-	sortInstead(c.GroupOthers)
-	c.GroupOthers = c.GroupOthers[:min(len(c.GroupOthers), topInstead)]
+	account.SortInstead(c.GroupOthers)
+	c.GroupOthers = c.GroupOthers[:min(len(c.GroupOthers), account.MostInstead)]
 	return c
 }
 
@@ -266,21 +188,21 @@ func (u *groupUse) add(k *sched.Timeline, r *sched.Run, mine bool) {
 }
 
 // foldedSpans is when the recorder's detail was lowered so far that others' switches were not recorded one by one.
-func foldedSpans(k *sched.Timeline, b, e int64) (l spans) {
+func foldedSpans(k *sched.Timeline, b, e int64) (l Times) {
 	from := int64(-1)
 	for _, v := range k.Levels() {
 		switch {
 		case v.Folded && from < 0:
 			from = max(v.Time, b)
 		case !v.Folded && from >= 0:
-			l = append(l, span{from, v.Time})
+			l = append(l, Span{from, v.Time})
 			from = -1
 		}
 	}
 	if from >= 0 {
-		l = append(l, span{from, e})
+		l = append(l, Span{from, e})
 	}
-	return l.merge()
+	return l.Merge()
 }
 
 // addRun books ns of one CPU.
@@ -318,7 +240,7 @@ func shareOut(on []account.Instead, ns int64) []account.Instead {
 	out := slices.Clone(on)
 	left := ns
 	for i := range out {
-		out[i].NS = min(left, mulDiv(on[i].NS, ns, total))
+		out[i].NS = min(left, account.MulDiv(on[i].NS, ns, total))
 		left -= out[i].NS
 	}
 	out[0].NS += left
@@ -326,7 +248,7 @@ func shareOut(on []account.Instead, ns int64) []account.Instead {
 }
 
 // waited is what the requests of a column waited for: the time in which they wanted something else than a CPU, or got none, largest first.
-func waited(c *account.Column) []account.Instead {
+func Waited(c *account.Column) []account.Instead {
 	by := map[string]int64{}
 	for i := range c.Accounts {
 		a := &c.Accounts[i]
@@ -349,13 +271,13 @@ func waited(c *account.Column) []account.Instead {
 	for who, ns := range by {
 		l = append(l, account.Instead{Who: who, Kind: "wait", NS: ns})
 	}
-	sortInstead(l)
-	if len(l) > topInstead {
+	account.SortInstead(l)
+	if len(l) > account.MostInstead {
 		rest := account.Instead{Who: "others", Kind: "wait"}
-		for _, i := range l[topInstead:] {
+		for _, i := range l[account.MostInstead:] {
 			rest.NS += i.NS
 		}
-		l = append(l[:topInstead], rest)
+		l = append(l[:account.MostInstead], rest)
 	}
 	return l
 }

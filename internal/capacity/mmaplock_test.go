@@ -1,4 +1,4 @@
-package ledger
+package capacity
 
 import (
 	"reflect"
@@ -9,7 +9,7 @@ import (
 
 // TestMmapLetGo: a wait for mmap_lock is put to the fork that ended it as it let go; one that a fault ended, and one that an interrupt did, are not.
 func TestMmapLetGo(t *testing.T) {
-	k := kernelTwin(t, `
+	k := streamOf(t, `
 header cpus=0 pertask alltasks
 thread tid=10 pid=10 comm=app target
 thread tid=11 pid=10 comm=app target

@@ -1,13 +1,12 @@
 package ledger
 
 import (
-	"math/rand/v2"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/whystall/whystall/internal/account"
+	"github.com/whystall/whystall/internal/capacity"
 	"github.com/whystall/whystall/internal/evidence"
 )
 
@@ -42,51 +41,8 @@ func TestQuotaUsed(t *testing.T) {
 		set := &evidence.Set{}
 		set.Add(evidence.Record{Stream: "/cgroup/cpu/quota:cpus", Shape: evidence.Fact, Value: 0.5})
 		set.Add(evidence.Record{Stream: "/cgroup/cpu/quota-at:path", Shape: evidence.Fact, Text: "/app"})
-		if c := cpus(k, set, nil, nil); c.QuotaNS != 20e6 || c.UsedNS != want {
+		if c := capacity.CPUs(k, set, nil, nil); c.QuotaNS != 20e6 || c.UsedNS != want {
 			t.Errorf("hog in %q: %d ns used of %d, want %d", cgroup, c.UsedNS, c.QuotaNS, want)
-		}
-	}
-}
-
-// TestAllowed: lists as the kernel writes them, and nothing of what it never writes.
-func TestAllowed(t *testing.T) {
-	for text, want := range map[string][]int{"0-1": {0, 1}, "0,2-3": {0, 2, 3}, "7\n": {7}, "": nil, "3-1": nil, "0-999999999": nil, "x": nil, "-1": nil} {
-		set := &evidence.Set{}
-		set.Add(evidence.Record{Stream: "/process/cpus-allowed:list", Shape: evidence.Fact, Text: text})
-		if got := allowed(set); !slices.Equal(got, want) {
-			t.Errorf("%q: got %v, want %v", text, got, want)
-		}
-	}
-}
-
-// TestFlight: whatever the order in which requests are told, their union stays sorted, disjoint and as long as it is.
-func TestFlight(t *testing.T) {
-	rnd := rand.New(rand.NewPCG(1, 2))
-	for range 200 {
-		var f flight
-		under := make([]bool, 300)
-		for range rnd.IntN(60) {
-			lo := rnd.IntN(280)
-			hi := lo + rnd.IntN(20)
-			f.add(int64(lo), int64(hi))
-			for n := lo; n < hi; n++ {
-				under[n] = true
-			}
-		}
-		var ns, want int64
-		for i, s := range f.l {
-			ns += s.hi - s.lo
-			if s.lo >= s.hi || i > 0 && s.lo <= f.l[i-1].hi {
-				t.Fatalf("not disjoint: %v", f.l)
-			}
-		}
-		for _, u := range under {
-			if u {
-				want++
-			}
-		}
-		if ns != want {
-			t.Fatalf("%d ns of %d", ns, want)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package ledger
+package capacity
 
 import (
 	"github.com/whystall/whystall/internal/account"
@@ -17,7 +17,7 @@ import (
 //     memory of C, or mapped by the program itself.
 //
 // native tells that the target is known not to be a Go program; a Go program without its figures has only the first step.
-func MemoryOf(set *evidence.Set, native bool) *account.Memory {
+func Memory(set *evidence.Set, native bool) *account.Memory {
 	if set == nil {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package ledger
+package capacity
 
 import (
 	"cmp"
@@ -33,7 +33,7 @@ func (x *spanSum) add(k *sched.Timeline, tid uint32, at, ns int64, user uint32, 
 		x.flags[flag] += weight
 	}
 	if p := sched.PlaceOf(k, user); p.Func != "" {
-		addSite(x.sites, account.Site{Func: p.Func, File: p.Module}, ns)
+		AddSite(x.sites, account.Site{Func: p.Func, File: p.Module}, ns)
 	}
 	t, _ := k.Name(tid, at)
 	x.by[sched.PlainComm(t.Comm)] += weight
@@ -41,10 +41,10 @@ func (x *spanSum) add(k *sched.Timeline, tid uint32, at, ns int64, user uint32, 
 
 // done fills in the lists; by: also that of threads.
 func (x *spanSum) done(by bool) {
-	x.out.Flags = insteadByName(x.flags, "flag")
-	x.out.Sites = sitesOf(x.sites)
+	x.out.Flags = account.InsteadByName(x.flags, "flag")
+	x.out.Sites = SitesOf(x.sites)
 	if by {
-		x.out.By = insteadByName(x.by, "thread")
+		x.out.By = account.InsteadByName(x.by, "thread")
 	}
 }
 
@@ -131,8 +131,8 @@ func events(k *sched.Timeline, r *account.Kernel) {
 	for s, x := range sum {
 		x.done(s != &r.MmapLock) // who changes the address space is told by the calls they were in
 	}
-	sortInstead(r.MmapLock.By)
-	r.MmapLock.By = r.MmapLock.By[:min(len(r.MmapLock.By), topInstead)]
+	account.SortInstead(r.MmapLock.By)
+	r.MmapLock.By = r.MmapLock.By[:min(len(r.MmapLock.By), account.MostInstead)]
 }
 
 // flushCalls says what the target's threads called, and from where, as samples met them flushing TLBs.

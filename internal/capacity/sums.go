@@ -1,10 +1,9 @@
-package ledger
+package capacity
 
 import (
 	"cmp"
 	"fmt"
 	"slices"
-	"sync"
 
 	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/evidence"
@@ -38,7 +37,7 @@ func untold(levels []sched.Level, b, e int64) (share [kernel.Extras]float64) {
 }
 
 // kernelSums adds up what the kernel's records tell of the target, whoever its requests are.
-func kernelSums(k *sched.Timeline, set *evidence.Set) *account.Kernel {
+func Sums(k *sched.Timeline, set *evidence.Set) *account.Kernel {
 	h, tot := k.Header(), k.Totals()
 	b, e := k.Span()
 	r := &account.Kernel{Source: h.Source, Release: h.Kernel, Begin: b, End: e, PerTask: h.PerTask, AllTasks: h.AllTasks, Missing: slices.Clone(h.Missing),
@@ -66,17 +65,6 @@ func kernelSums(k *sched.Timeline, set *evidence.Set) *account.Kernel {
 		r.FaultsN = max(r.FaultsN, minor+major)
 	}
 	return r
-}
-
-// kernelBeside begins to add up on another core what depends on nobody's requests. What it gives waits for it.
-func kernelBeside(k *sched.Timeline, set *evidence.Set) func() *account.Kernel {
-	done := make(chan *account.Kernel, 1)
-	go func() {
-		r := kernelSums(k, set)
-		fillFutexes(k, r)
-		done <- r
-	}()
-	return sync.OnceValue(func() *account.Kernel { return <-done })
 }
 
 // grown is by how much a counter has grown while it was read, and how long that was.
@@ -198,13 +186,13 @@ func threadSums(k *sched.Timeline, r *account.Kernel) {
 			r.ShortSleepers++
 		}
 	}
-	r.Neighbours = neighbours(k, heldBy(k), r.End)
+	r.Neighbours = neighbours(k, HeldBy(k), r.End)
 	diskFiles(k, disk)
 	disk.done(true)
 	for tid, ns := range space {
-		r.MmapLock.By = addInstead(r.MmapLock.By, account.Instead{Who: name(tid), Kind: "thread", NS: ns})
+		r.MmapLock.By = account.AddInstead(r.MmapLock.By, account.Instead{Who: name(tid), Kind: "thread", NS: ns})
 	}
-	r.MmapLetGo = insteadByName(let.by, "thread")
+	r.MmapLetGo = account.InsteadByName(let.by, "thread")
 	churn(k, r)
 }
 
@@ -228,7 +216,7 @@ func neighbours(k *sched.Timeline, held map[uint32]int64, at int64) []account.Ne
 		t, _ := k.Name(tid, at)
 		n := account.Neighbour{Comm: sched.PlainComm(t.Comm), PID: t.PID, Cgroup: t.Cgroup, Own: t.Target}
 		if t.Target {
-			n = account.Neighbour{Comm: behindOwn, PID: t.PID, Own: true}
+			n = account.Neighbour{Comm: account.OwnThreads, PID: t.PID, Own: true}
 		}
 		if t.Kernel {
 			n.PID = 0
@@ -260,7 +248,7 @@ func churn(k *sched.Timeline, r *account.Kernel) {
 				life = append(life, t.Exit-t.Birth)
 			}
 			if s := sched.PlaceOf(k, t.User); s.Func != "" {
-				addSite(makers, account.Site{Func: s.Func, File: s.Module}, 0)
+				AddSite(makers, account.Site{Func: s.Func, File: s.Module}, 0)
 			}
 		}
 		if t.Exit != 0 {
@@ -269,7 +257,7 @@ func churn(k *sched.Timeline, r *account.Kernel) {
 	}
 	r.Churn.FirstP50, r.Churn.FirstP99, r.Churn.FirstMax = quantiles(first)
 	r.Churn.LifeP50, _, _ = quantiles(life)
-	r.Churn.Makers = sitesOf(makers)
+	r.Churn.Makers = SitesOf(makers)
 }
 
 // quantiles are the median, the 99th percentile and the largest; 0 of nothing.
@@ -282,33 +270,7 @@ func quantiles(l []int64) (p50, p99, most int64) {
 	return at(0.5), at(0.99), l[len(l)-1]
 }
 
-func insteadByName(by map[string]int64, kind string) []account.Instead {
-	l := make([]account.Instead, 0, len(by))
-	for who, ns := range by {
-		l = append(l, account.Instead{Who: who, Kind: kind, NS: ns})
-	}
-	sortInstead(l)
-	return l[:min(len(l), topInstead)]
-}
-
-func sortInstead(l []account.Instead) {
-	slices.SortFunc(l, func(a, b account.Instead) int {
-		return cmp.Or(cmp.Compare(b.NS, a.NS), cmp.Compare(a.Who, b.Who), cmp.Compare(a.Kind, b.Kind))
-	})
-}
-
-// addInstead adds to the entry of the same name.
-func addInstead(l []account.Instead, i account.Instead) []account.Instead {
-	for n := range l {
-		if l[n].Who == i.Who && l[n].Kind == i.Kind {
-			l[n].NS += i.NS
-			return l
-		}
-	}
-	return append(l, i)
-}
-
-func addSite(m map[string]*account.Site, s account.Site, ns int64) {
+func AddSite(m map[string]*account.Site, s account.Site, ns int64) {
 	x := m[s.Func]
 	if x == nil {
 		if len(m) >= 1<<12 {
@@ -321,7 +283,7 @@ func addSite(m map[string]*account.Site, s account.Site, ns int64) {
 	x.N++
 }
 
-func sitesOf(m map[string]*account.Site) []account.Site {
+func SitesOf(m map[string]*account.Site) []account.Site {
 	l := make([]account.Site, 0, len(m))
 	for _, s := range m {
 		l = append(l, *s)
