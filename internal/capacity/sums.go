@@ -44,10 +44,11 @@ func Sums(k *sched.Timeline, set *evidence.Set) *account.Kernel {
 		Lost: tot.Lost, UnknownNS: tot.BreakNS, Switches: tot.Switches, Involuntary: tot.Involuntary}
 	r.Untold = untold(k.Levels(), b, e)
 	if s := k.Ended(); s != "" {
-		r.Missing = append(r.Missing, s)
+		r.Missing = append(r.Missing, kernel.Missing{What: []kernel.Sight{kernel.SightWhole}, Why: s})
 	}
 	if d := k.Dropped(); d != 0 {
-		r.Missing = append(r.Missing, fmt.Sprintf("records before %.1f s from the end were given up to bound memory", float64(e-d)/1e9))
+		r.Missing = append(r.Missing, kernel.Missing{What: []kernel.Sight{kernel.SightWhole},
+			Why: fmt.Sprintf("records before %.1f s from the end were given up to bound memory", float64(e-d)/1e9)})
 	}
 	r.RunnableAvg, r.RunnableMax, _ = k.Runnable()
 	r.GlanceAvg = glance(k, set)

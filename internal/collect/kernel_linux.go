@@ -136,8 +136,14 @@ type bpfStream struct {
 func (s *bpfStream) header(n *naming) kernel.Header {
 	h := kernel.Header{
 		Source: "bpf", Kernel: release(), Arch: runtime.GOARCH, PID: s.r.Target.TID, CPUs: s.r.CPUs, PerTask: s.r.PerTask, AllTasks: true,
-		Features: s.r.Features, Missing: append(append([]string(nil), s.r.Missing...), n.missing...),
 	}
+	for _, part := range s.r.Attached {
+		h.Recorded = append(h.Recorded, partSights[part]...)
+	}
+	for _, m := range s.r.Missing {
+		h.Missing = append(h.Missing, kernel.Missing{What: partSights[m.Part], Why: m.Why})
+	}
+	h.Missing = append(h.Missing, n.missing...)
 	if n.table != nil {
 		if notes, err := n.table.Notes(); err == nil {
 			h.StopNote, h.SafeNote, h.NoteFrom = notes.Stop, notes.Safe, notes.From

@@ -16,7 +16,7 @@ import (
 type naming struct {
 	table   *symbol.Table
 	kernel  kernelNames // nil: they are not named
-	missing []string
+	missing []kernel.Missing
 	todo    chan unnamed
 	done    sync.WaitGroup
 	cpu     int64
@@ -40,7 +40,7 @@ func newNaming(p Process) *naming {
 	n := &naming{todo: make(chan unnamed, 4096)}
 	var err error
 	if n.table, err = symbol.New(p.PID, p.Root); err != nil {
-		n.missing = append(n.missing, "names of the target's functions: "+err.Error())
+		n.missing = append(n.missing, kernel.Missing{What: []kernel.Sight{kernel.SightTargetNames}, Why: "names of the target's functions: " + err.Error()})
 	}
 	return n
 }
@@ -59,7 +59,7 @@ func (n *naming) readKernel(p Process, asked *bpf.Symbols) {
 	}
 	t, err := symbol.Kernel(p.Root)
 	if err != nil {
-		n.missing = append(n.missing, "names of the kernel's functions: "+err.Error())
+		n.missing = append(n.missing, kernel.Missing{What: []kernel.Sight{kernel.SightKernelNames}, Why: "names of the kernel's functions: " + err.Error()})
 		return
 	}
 	n.kernel = t

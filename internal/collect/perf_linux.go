@@ -29,18 +29,18 @@ var _ = registerLocal(&Local{
 type reach struct {
 	whole  bool // switches of all tasks
 	kernel bool // the kernel's share of stacks
-	why    []string
+	why    []kernel.Missing
 }
 
 // perfReach tries what is permitted, most first. The error is of the least that is of use.
 func perfReach(p Process) (r reach, err error) {
 	if err := perfevent.Probe(perfevent.Options{AllTasks: true, Switches: true, Kernel: true}); err != nil {
-		r.why = append(r.why, "who ran while the target's threads did not: "+err.Error())
+		r.why = append(r.why, kernel.Missing{What: []kernel.Sight{kernel.SightOtherTasks}, Why: "who ran while the target's threads did not: " + err.Error()})
 	} else {
 		r.whole = true
 	}
 	if err := perfevent.Probe(perfevent.Options{PID: p.PID, Switches: true, SwitchStacks: true, Kernel: true}); err != nil {
-		r.why = append(r.why, "the stacks of waits, and why a thread left its CPU but for preemption: "+err.Error())
+		r.why = append(r.why, kernel.Missing{What: []kernel.Sight{kernel.SightWaitStacks}, Why: "the stacks of waits, and why a thread left its CPU but for preemption: " + err.Error()})
 	} else {
 		r.kernel = true
 		return r, nil
@@ -157,22 +157,27 @@ const stackBytes = 2 << 10
 func (s *perfStream) header(can reach, n *naming) kernel.Header {
 	h := kernel.Header{
 		Source: "perf", Kernel: release(), Arch: runtime.GOARCH, PID: uint32(s.p.PID), CPUs: s.own.CPUs(), AllTasks: can.whole,
-		Features: []string{"switches of the target", "CPU samples every 1 ms while it switches seldom", "major faults"},
+		Recorded: []kernel.Sight{kernel.SightSwitches, kernel.SightSamples},
 		Missing:  append(can.why, n.missing...),
 	}
 	if can.whole {
-		h.Features[0], h.Features[1] = "switches of all tasks", "CPU samples every 1 ms"
+		h.Recorded = append(h.Recorded, kernel.SightOtherTasks)
 	}
 	if s.stacking {
-		h.Features = append(h.Features, "stacks at switch-out")
+		h.Recorded = append(h.Recorded, kernel.SightWaitStacks)
 	}
 	h.Missing = append(h.Missing,
-		"who wakes a thread, and since when a woken one is queued: perf_event without tracepoints does not tell",
-		"throttling by a quota: it looks like preemption",
-		"reclaim, compaction, mmap_lock waits, TLB flushes, futex calls, signals: they need eBPF",
+		kernel.Missing{What: []kernel.Sight{kernel.SightWakers},
+			Why: "who wakes a thread, and since when a woken one is queued: perf_event without tracepoints does not report it"},
+		kernel.Missing{What: []kernel.Sight{kernel.SightThrottling}, Why: "throttling by a quota: it looks like preemption"},
+		kernel.Missing{What: []kernel.Sight{kernel.SightReclaim, kernel.SightMemcgReclaim, kernel.SightCompaction, kernel.SightMmapLock,
+			kernel.SightTLBFlushes, kernel.SightFutexes, kernel.SightPreemptionAsked, kernel.SightPreemptionDelivered},
+			Why: "reclaim, compaction, mmap_lock waits, TLB flushes, futex calls, signals: they need eBPF"},
 	)
 	for _, r := range s.readers {
-		h.Missing = append(h.Missing, r.Missing()...)
+		for _, why := range r.Missing() { // threads whose events could not be opened
+			h.Missing = append(h.Missing, kernel.Missing{What: []kernel.Sight{kernel.SightAllThreads}, Why: why})
+		}
 	}
 	if n.table != nil {
 		if notes, err := n.table.Notes(); err == nil {

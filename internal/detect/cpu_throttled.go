@@ -61,7 +61,7 @@ const stoodShare = 0.10
 
 func lookThrottled(p *Pass) {
 	r, k := p.Ledger, p.Ledger.Kernel
-	if why := unseen(k, "throttl"); why != "" && k.ThrottledNS == 0 {
+	if why := unseen(k, kernel.SightThrottling); why != "" && k.ThrottledNS == 0 {
 		p.Blind(why)
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/whystall/whystall/internal/account"
+	"github.com/whystall/whystall/internal/evidence/kernel"
 	"github.com/whystall/whystall/internal/finding"
 )
 
@@ -64,7 +65,7 @@ const reclaimShare = 0.05
 func lookReclaim(p *Pass) {
 	r, k := p.Ledger, p.Ledger.Kernel
 	n, ns := k.Reclaim.N+k.Memcg.N+k.Compact.N, k.Reclaim.NS+k.Memcg.NS+k.Compact.NS
-	why := unseen(k, "reclaim")
+	why := unseen(k, kernel.SightReclaim, kernel.SightMemcgReclaim)
 	if why != "" && n == 0 {
 		p.Blind(why)
 		return

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/whystall/whystall/internal/account"
+	"github.com/whystall/whystall/internal/evidence/kernel"
 	"github.com/whystall/whystall/internal/finding"
 )
 
@@ -47,7 +48,7 @@ Sources
 
 func lookDisk(p *Pass) {
 	r, k := p.Ledger, p.Ledger.Kernel
-	if why := unseen(k, "disk", whyBlocked); why != "" && k.Disk.N == 0 {
+	if why := unseen(k, kernel.SightWaitStacks); why != "" && k.Disk.N == 0 {
 		p.Blind(why)
 		return
 	}

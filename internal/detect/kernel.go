@@ -37,17 +37,11 @@ func (p *Pass) blindKernel() string {
 	return ""
 }
 
-// whyBlocked is what the recorder says it cannot see where it hears of switches alone: a thread blocked for a lock or a disk looks like one
-// without work.
-const whyBlocked = "the stacks of waits"
-
-// unseen gives the first of what this kernel or user did not permit that speaks of any of the words.
-func unseen(k *account.Kernel, words ...string) string {
+// unseen gives why the first of the sights that are missing is, "" where all are there.
+func unseen(k *account.Kernel, sights ...kernel.Sight) string {
 	for _, m := range k.Missing {
-		for _, w := range words {
-			if strings.Contains(strings.ToLower(m), w) {
-				return m
-			}
+		if m.Concerns(sights...) {
+			return m.Why
 		}
 	}
 	return ""

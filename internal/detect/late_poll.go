@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/whystall/whystall/internal/account"
+	"github.com/whystall/whystall/internal/evidence/kernel"
 	"github.com/whystall/whystall/internal/finding"
 )
 
@@ -12,7 +13,7 @@ var lateFloor = Floor{NS: 4e6, Share: 0.20}
 
 // lookLate claims what passed between the kernel's readiness and the goroutine being runnable, outside of what else held it up then:
 // a quota, a neighbour, a stopped world are causes of their own, and the run queue comes after it.
-func lookLate(p *Pass, what string, tag func(*account.Tags) int64, late *account.LateSum, words ...string) {
+func lookLate(p *Pass, what string, tag func(*account.Tags) int64, late *account.LateSum, sight kernel.Sight) {
 	r, k := p.Ledger, p.Ledger.Kernel
 	text := fmt.Sprintf("%d %s seen by the kernel, to the wake-up p50 %s, p99 %s, longest %s", late.N, what, finding.Duration(late.P50), finding.Duration(late.P99), finding.Duration(late.Max))
 	if why := p.Facts.halted(); why != "" {
@@ -20,7 +21,7 @@ func lookLate(p *Pass, what string, tag func(*account.Tags) int64, late *account
 		p.Blind(why)
 		return
 	}
-	switch why := unseen(k, words...); {
+	switch why := unseen(k, sight); {
 	case late.N == 0 && why != "":
 		p.Blind(why)
 		return

@@ -50,7 +50,7 @@ Sources
 func lookMmapLock(p *Pass) {
 	r, k := p.Ledger, p.Ledger.Kernel
 	p.needs(kernel.KernelLocks, "waits for the kernel's locks")
-	if why := unseen(k, "mmap_lock", "mmap lock"); why != "" && k.MmapLock.N == 0 {
+	if why := unseen(k, kernel.SightMmapLock); why != "" && k.MmapLock.N == 0 {
 		p.Blind(why)
 		return
 	}

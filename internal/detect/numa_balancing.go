@@ -67,7 +67,7 @@ func lookNUMA(p *Pass) {
 		p.Clear("the host has one NUMA node")
 		return
 	}
-	if why := unseen(k, "numa"); why != "" && k.NUMA.N == 0 {
+	if why := unseen(k, kernel.SightNUMA); why != "" && k.NUMA.N == 0 {
 		p.Blind(why)
 		return
 	}

@@ -79,7 +79,7 @@ func lookFault(p *Pass) {
 		}
 		return
 	}
-	if why := unseen(k, "page fault", "fault"); why != "" && k.FaultsN == 0 {
+	if why := unseen(k, kernel.SightPageFaults); why != "" && k.FaultsN == 0 {
 		p.Blind(why)
 		return
 	}

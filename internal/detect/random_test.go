@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/whystall/whystall/internal/account"
+	"github.com/whystall/whystall/internal/evidence/kernel"
 )
 
 // TestRandomAccounts holds the board to its promises on accounts nobody would write by hand: no root above an
@@ -110,7 +111,7 @@ func randomKernel(rnd *rand.Rand, r *account.Result) {
 	k.Neighbours = []account.Neighbour{{Comm: "web", PID: 4, Own: true, NS: part(20e9)}, {Comm: "hog", PID: 5, Cgroup: "/x", NS: part(20e9)}, {NS: part(1e9)}}
 	k.Futexes = []account.Futex{{Name: "f", Kind: pick("mutex", "condition", "runtime lock"), Waits: part(90), WaitNS: part(90e9), Sites: []account.Site{{Func: "runtime.findRunnable"}}}}
 	if rnd.IntN(5) == 0 {
-		k.Missing = []string{pick("mmap_lock waits: no such tracepoint", "reclaim: not permitted", "throttling: none")}
+		k.Missing = []kernel.Missing{{What: []kernel.Sight{kernel.Sight(pick(string(kernel.SightMmapLock), string(kernel.SightReclaim), string(kernel.SightThrottling)))}, Why: "not permitted"}}
 	}
 	r.Kernel = k
 	if rnd.IntN(6) > 0 {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/whystall/whystall/internal/account"
+	"github.com/whystall/whystall/internal/evidence/kernel"
 	"github.com/whystall/whystall/internal/finding"
 )
 
@@ -115,7 +116,7 @@ func stackCache(k *account.Kernel, site string) *account.Futex {
 func lookChurn(p *Pass) {
 	r, k := p.Ledger, p.Ledger.Kernel
 	c := &k.Churn
-	if why := unseen(k, "clone", "thread creation"); why != "" && c.Created == 0 {
+	if why := unseen(k, kernel.SightThreadsMade); why != "" && c.Created == 0 {
 		p.Blind(why)
 		return
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/whystall/whystall/internal/account"
+	"github.com/whystall/whystall/internal/evidence/kernel"
 	"github.com/whystall/whystall/internal/finding"
 )
 
@@ -209,7 +210,7 @@ func lookFutexes(p *Pass, why string) {
 		p.Blind(why, profileAlone(p))
 		return
 	}
-	if unseen := unseen(r.Kernel, whyBlocked); unseen != "" && len(r.Kernel.Futexes) == 0 {
+	if unseen := unseen(r.Kernel, kernel.SightWaitStacks); unseen != "" && len(r.Kernel.Futexes) == 0 {
 		p.Blind(why, unseen)
 		return
 	}

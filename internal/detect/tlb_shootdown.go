@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/whystall/whystall/internal/account"
+	"github.com/whystall/whystall/internal/evidence/kernel"
 	"github.com/whystall/whystall/internal/finding"
 )
 
@@ -64,8 +65,8 @@ func lookTLB(p *Pass) {
 	}
 	p.claims = nil
 	switch {
-	case k.TLB.N == 0 && unseen(k, "tlb") != "":
-		p.Blind(unseen(k, "tlb"))
+	case k.TLB.N == 0 && unseen(k, kernel.SightTLBFlushes) != "":
+		p.Blind(unseen(k, kernel.SightTLBFlushes))
 	case k.TLB.NS == 0 && rate(k.TLB.N, k) >= flushRate:
 		p.Blind(text + ", and no CPU samples that tell how long its threads were in them: record with stacks, or perf top -e cycles:k and look for smp_call_function_many_cond")
 	case k.TLB.NS == 0:

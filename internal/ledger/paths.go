@@ -73,7 +73,7 @@ func (p *paths) init(j *joiner) {
 		p.signals[e.Other] = append(p.signals[e.Other], e.Begin)
 		return true
 	}, kernel.Signal)
-	p.asked = len(p.signals) > 0 || slices.Contains(j.k.Header().Features, "preemption asked")
+	p.asked = len(p.signals) > 0 || slices.Contains(j.k.Header().Recorded, kernel.SightPreemptionAsked)
 	p.findBarriers()
 }
 

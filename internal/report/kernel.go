@@ -1,6 +1,8 @@
 package report
 
-import "github.com/whystall/whystall/internal/account"
+import (
+	"github.com/whystall/whystall/internal/account"
+)
 
 // Tier is what one collector of the recording came to.
 type Tier struct {

@@ -2,6 +2,7 @@ package report
 
 import (
 	"github.com/whystall/whystall/internal/account"
+	"github.com/whystall/whystall/internal/evidence/kernel"
 	"github.com/whystall/whystall/internal/finding"
 )
 
@@ -20,7 +21,7 @@ func throttled() Source {
 		{Leaf: account.LeafMissing, Class: account.ClassUnknown, NS: 9 * ms},
 	})
 	l.Kernel = &account.Kernel{
-		Source: "bpf", Release: "6.18.44", Begin: begin - 5*ms, End: begin + 20_100*ms, PerTask: true, AllTasks: true, Missing: []string{"mmap_lock waits: this kernel has no such tracepoint"},
+		Source: "bpf", Release: "6.18.44", Begin: begin - 5*ms, End: begin + 20_100*ms, PerTask: true, AllTasks: true, Missing: []kernel.Missing{{What: []kernel.Sight{kernel.SightMmapLock}, Why: "mmap_lock waits: this kernel has no such tracepoint"}},
 		Lost: 12, UnknownNS: 400 * ms, Joined: true, Align: account.Align{Transitions: 186_000, OffCPU: 3, Dropped: 144, MinNS: 720}, Fair: account.Fair{Pairs: 1000, Covered: 371, Edge: 340},
 		OnNS: 9_800 * ms, QueuedNS: 3_000 * ms, ThrottledNS: 83_000 * ms, BlockedNS: 200_000 * ms, StoodNS: 13_600 * ms, Switches: 180_000, Involuntary: 12_000,
 		Threads:     []account.ThreadSum{{TID: 4121, Comm: "api-server", OnNS: 5_000 * ms, QueuedNS: 1_000 * ms, ThrottledNS: 9_000 * ms, BlockedNS: 5_000 * ms}, {TID: 4130, Comm: "api-server", OnNS: 4_800 * ms, QueuedNS: 2_000 * ms, ThrottledNS: 8_000 * ms, BlockedNS: 5_200 * ms}},

@@ -31,7 +31,7 @@ func NewWith(src kernel.Source, o Options) (*Timeline, error) {
 	if b.limit <= 0 {
 		b.limit = 256 << 20
 	}
-	b.placed = k.header.Source == "bpf" && !slices.Contains(k.header.Features, "run queues")
+	b.placed = k.header.Source == "bpf" && !slices.Contains(k.header.Recorded, kernel.SightRunQueues)
 	for _, c := range k.header.CPUs {
 		b.cpu(c)
 	}

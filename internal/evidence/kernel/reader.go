@@ -24,6 +24,7 @@ type Reader struct {
 	nframes int // of all stacks
 	late    []Record
 	ended   string
+	version int
 }
 
 // NewReader reads a stream's header. open gives the stream from its begin, once for each pass.
@@ -37,10 +38,9 @@ func NewReader(open func() (io.ReadCloser, error)) (*Reader, error) {
 		if err != nil {
 			return err
 		}
-		if err := json.Unmarshal(raw, &r.h); err != nil {
+		if r.h, err = readHeader(raw, r.version); err != nil {
 			return err
 		}
-		r.h.clean()
 		return errStop
 	})
 	if err != nil {
@@ -49,17 +49,57 @@ func NewReader(open func() (io.ReadCloser, error)) (*Reader, error) {
 	return r, nil
 }
 
-var errStop = errors.New("enough was read")
+var (
+	errStop     = errors.New("enough was read")
+	errNoStream = errors.New("not a kernel stream of whystall, or of a newer one")
+)
+
+// maxSights bounds what a header lists.
+const maxSights = 200
+
+// wireMissing is a Missing as a header keeps it.
+type wireMissing struct {
+	What []Sight
+	Why  string `prose:"yes"`
+}
+
+// wireHeader is a Header as JSON: its own Missing takes the place of that of the embedded one.
+type wireHeader struct {
+	Header
+	Missing []wireMissing
+}
+
+func readHeader(raw []byte, version int) (h Header, err error) {
+	if version == 1 {
+		h, err = readHeader1(raw)
+	} else {
+		var wire wireHeader
+		err = json.Unmarshal(raw, &wire)
+		h = wire.Header
+		for _, m := range wire.Missing {
+			h.Missing = append(h.Missing, Missing(m))
+		}
+	}
+	h.clean()
+	return h, err
+}
+
+func marshalHeader(h Header) ([]byte, error) {
+	wire := wireHeader{Header: h}
+	for _, m := range h.Missing {
+		wire.Missing = append(wire.Missing, wireMissing(m))
+	}
+	return json.Marshal(wire)
+}
 
 // clean bounds what a header says.
 func (h *Header) clean() {
 	h.CPUs = slices.DeleteFunc(h.CPUs, func(c int) bool { return c < 0 || c > 1<<16 })
 	h.CPUs = h.CPUs[:min(len(h.CPUs), 1<<13)]
-	for _, l := range []*[]string{&h.Features, &h.Missing} {
-		*l = (*l)[:min(len(*l), 200)]
-		for i := range *l {
-			(*l)[i] = clip((*l)[i])
-		}
+	h.Recorded = h.Recorded[:min(len(h.Recorded), maxSights)]
+	h.Missing = h.Missing[:min(len(h.Missing), maxSights)]
+	for i := range h.Missing {
+		h.Missing[i].clean()
 	}
 	h.Source, h.Kernel, h.NoteFrom = clip(h.Source), clip(h.Kernel), clip(h.NoteFrom)
 }
@@ -235,8 +275,16 @@ func (r *Reader) pass(f func(kind byte, b *blockReader) error) error {
 	defer z.Close()
 	br := bufio.NewReaderSize(in, 64<<10)
 	head := make([]byte, max(len(magic), headSize))
-	if _, err := io.ReadFull(br, head[:len(magic)]); err != nil || string(head[:len(magic)]) != magic {
-		return errors.New("not a kernel stream of whystall, or of a newer one")
+	if _, err := io.ReadFull(br, head[:len(magic)]); err != nil {
+		return errNoStream
+	}
+	switch string(head[:len(magic)]) {
+	case magic:
+		r.version = 2
+	case magic1:
+		r.version = 1
+	default:
+		return errNoStream
 	}
 	b := &blockReader{r: r, z: z}
 	first := true

@@ -185,16 +185,16 @@ const (
 
 // Header says how the stream came to be.
 type Header struct {
-	Source   string // "bpf" or "perf"
-	Kernel   string // release: "6.18.44"
-	Arch     string // as GOARCH has it, for the numbers of system calls; "" is amd64
-	PID      uint32 // of the target, in the host's namespace
-	CPUs     []int  // the ones that were online
-	PerTask  bool   // the kernel throttles per task, so that Throttled is exact
-	Features []string
-	Missing  []string // what this kernel or user does not permit, in words: "mmap_lock waits: no such tracepoint"
-	AllTasks bool     // switches of all tasks on all CPUs; else only the target's threads
-	StopNote uint64   // address of runtime.sched.stopnote, of safePointNote, and of the scheduler's lock, where the
-	SafeNote uint64   // binary's symbols or its version tell them; 0 not known
-	NoteFrom string   // how they are known: "DWARF", "table of Go 1.26"
+	Source   string    // "bpf" or "perf"
+	Kernel   string    // release: "6.18.44"
+	Arch     string    // as GOARCH has it, for the numbers of system calls; "" is amd64
+	PID      uint32    // of the target, in the host's namespace
+	CPUs     []int     // the ones that were online
+	PerTask  bool      // the kernel throttles per task, so that Throttled is exact
+	Recorded []Sight   // what there are records of; not everything that is seen is listed
+	Missing  []Missing // what this kernel or user does not permit
+	AllTasks bool      // switches of all tasks on all CPUs; else only the target's threads
+	StopNote uint64    // address of runtime.sched.stopnote, of safePointNote, and of the scheduler's lock, where the
+	SafeNote uint64    // binary's symbols or its version tell them; 0 not known
+	NoteFrom string    // how they are known: "DWARF", "table of Go 1.26"
 }

@@ -27,8 +27,13 @@ type Source interface {
 // thread, a frame or a stack, which stands before what refers to it. Times are differences within a block, so that each
 // can be read without the ones before. A block of late records has those whose time is before what was
 // written already: stretches, which are written at their end but stand at their begin. A reader fetches these first.
+//
+// The magic line ends in the version. Version 1 says in its header in sentences what is recorded and what is missing
+// (see version1.go), version 2 in sights. All else is the same. A reader refuses a version that it does not know: one
+// that knows sentences alone would take what is missing for absent.
 const (
-	magic     = "whystall kernel stream 1\n"
+	magic     = "whystall kernel stream 2\n"
+	magic1    = "whystall kernel stream 1\n"
 	blockMark = "\xffwkb"
 	headSize  = 4 + 1 + 4 + 4 + 4
 

@@ -121,7 +121,7 @@ func TestDamage(t *testing.T) {
 }
 
 func TestText(t *testing.T) {
-	const text = `header source=bpf kernel=6.18.44 pid=10 cpus=0,1 pertask alltasks stopnote=0x1000 missing="a b; c"
+	const text = `header source=bpf kernel=6.18.44 pid=10 cpus=0,1 pertask alltasks stopnote=0x1000 recorded=run-queues,samples missing="mmap-lock,tlb-flushes: a: b; reclaim: c"
 switch t=100 cpu=1 tid=11 other=12 flags=preempted,target kernel=1 args=1,203,4096
 thread tid=11 pid=10 comm="app x" ns=5 cgroup="/a" target since=7
 stack id=1 futex_wait@kernel+0x10;?main.f
@@ -137,7 +137,7 @@ stack id=1 futex_wait@kernel+0x10;?main.f
 	if b.String() != text {
 		t.Errorf("got\n%s\nwant\n%s", b.String(), text)
 	}
-	for _, bad := range []string{"swich t=1", "switch t=x", "switch t=1 flags=none", "switch t=1 colour=red", "switch t=1 args=1,2,3,4", "stack 1 f"} {
+	for _, bad := range []string{"swich t=1", "switch t=x", "switch t=1 flags=none", "switch t=1 colour=red", "switch t=1 args=1,2,3,4", "stack 1 f", `header missing="the moon: c"`, "header recorded=moon"} {
 		if _, err := ParseText(bad); err == nil {
 			t.Errorf("%q is taken", bad)
 		}

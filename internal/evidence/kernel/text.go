@@ -12,11 +12,12 @@ import (
 
 // The text twin of a stream, a line each, in any order of definitions; what is zero is left out:
 //
-//	header source=bpf kernel=6.18.44 pid=10 cpus=0,1 pertask alltasks stopnote=0x1000 missing="mmap_lock waits: no such tracepoint"
+//	header source=bpf kernel=6.18.44 pid=10 cpus=0,1 pertask alltasks stopnote=0x1000 recorded=run-queues missing="mmap-lock: no such tracepoint"
 //	thread tid=11 pid=10 ns=5 comm=app cgroup=/a target since=0
 //	stack id=1 futex_wait;do_futex@kernel;main.lock@app+0x123;?inferred.guess
 //	switch t=100 cpu=0 tid=11 other=12 flags=target,preempted kernel=1 user=2 args=1,203,4096
 //
+// Of what is missing the sights stand before the first colon, separated by commas, and why behind it.
 // Numbers may be hexadecimal. Blank lines and those begun by # are skipped.
 
 var kindNames = [kinds]string{
@@ -167,8 +168,19 @@ func (t *Text) line(line string) error {
 		h.PerTask, h.AllTasks = f.has("pertask"), f.has("alltasks")
 		h.Source, h.Kernel, h.PID = f.word("source"), f.word("kernel"), uint32(f.number("pid", 32))
 		h.StopNote, h.SafeNote, h.NoteFrom = f.number("stopnote", 64), f.number("safenote", 64), f.word("notefrom")
+		var err error
+		if h.Recorded, err = sightsOf(f.word("recorded")); err != nil {
+			return err
+		}
 		if m := f.word("missing"); m != "" {
-			h.Missing = strings.Split(m, "; ")
+			for part := range strings.SplitSeq(m, "; ") {
+				what, why, _ := strings.Cut(part, ": ")
+				m := Missing{Why: why}
+				if m.What, err = sightsOf(what); err != nil {
+					return err
+				}
+				h.Missing = append(h.Missing, m)
+			}
 		}
 		for s := range strings.SplitSeq(f.word("cpus"), ",") {
 			if c, err := strconv.Atoi(s); err == nil {
@@ -213,6 +225,28 @@ func (t *Text) line(line string) error {
 		return f.end()
 	}
 	return fmt.Errorf("%q is no record", name)
+}
+
+// sightsOf parses sights that commas separate.
+func sightsOf(list string) (l []Sight, err error) {
+	if list == "" {
+		return nil, nil
+	}
+	for w := range strings.SplitSeq(list, ",") {
+		if !slices.Contains(sights, Sight(w)) {
+			return nil, fmt.Errorf("sight %q is not known", w)
+		}
+		l = append(l, Sight(w))
+	}
+	return l, nil
+}
+
+func joinSights(l []Sight) string {
+	words := make([]string, len(l))
+	for i, s := range l {
+		words[i] = string(s)
+	}
+	return strings.Join(words, ",")
 }
 
 func flag(word string) (Flags, bool) {
@@ -260,7 +294,12 @@ func WriteText(out io.Writer, s Source) error {
 	optional(w, h.StopNote != 0, " stopnote=%#x", h.StopNote)
 	optional(w, h.SafeNote != 0, " safenote=%#x", h.SafeNote)
 	optional(w, h.NoteFrom != "", " notefrom=%q", h.NoteFrom)
-	optional(w, len(h.Missing) > 0, " missing=%q", strings.Join(h.Missing, "; "))
+	optional(w, len(h.Recorded) > 0, " recorded=%s", joinSights(h.Recorded))
+	var missing []string
+	for _, m := range h.Missing {
+		missing = append(missing, joinSights(m.What)+": "+m.Why)
+	}
+	optional(w, len(missing) > 0, " missing=%q", strings.Join(missing, "; "))
 	w.WriteByte('\n')
 	seen := map[uint32]bool{}
 	err := s.Each(func(l []Record) error {

@@ -187,7 +187,7 @@ func (l *loader) openRings() (err error) {
 
 // functions sets the addresses of the kernel functions whose calls by timers the programs look for,
 // and returns what is not seen without some of them.
-func (l *loader) functions() (missing []string, err error) {
+func (l *loader) functions() (missing []Missing, err error) {
 	quota := map[string]string{
 		"sched_cfs_period_timer": whystallVarPeriodTimer, "sched_cfs_slack_timer": whystallVarSlackTimer,
 		"__cfsb_csd_unthrottle": whystallVarCsdUnthrottle, "hrtimer_wakeup": whystallVarWakeupTimer,
@@ -203,7 +203,7 @@ func (l *loader) functions() (missing []string, err error) {
 		addrs, hidden, err = addresses(names)
 	}
 	if err != nil {
-		return []string{"when a quota gives time, samples of what runs: " + err.Error()}, nil
+		return []Missing{{PartFunctions, "when a quota gives time, samples of what runs: " + err.Error()}}, nil
 	}
 	ticks := false
 	for name, addr := range addrs {
@@ -218,10 +218,10 @@ func (l *loader) functions() (missing []string, err error) {
 		delete(quota, remotely)
 	}
 	if err := lacking(quota, addrs, hidden); err != nil {
-		missing = append(missing, "when a quota gives time: "+err.Error())
+		missing = append(missing, Missing{PartQuotaTimers, "when a quota gives time: " + err.Error()})
 	}
 	if !ticks {
-		missing = append(missing, "samples of what runs: the tick's function is not known")
+		missing = append(missing, Missing{PartTick, "samples of what runs: the tick's function is not known"})
 	}
 	return missing, nil
 }

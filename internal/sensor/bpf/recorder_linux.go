@@ -13,17 +13,40 @@ import (
 
 // Recorder reads the events of one process. Its methods are for one goroutine.
 type Recorder struct {
-	Target   Thread   // the target's first thread
-	CPUs     []int    // those that were online
-	PerTask  bool     // the kernel throttles by task: Throttled is exact
-	Features []string // what is recorded
-	Missing  []string // what this kernel does not permit, in words
-	Since    int64    // when the last program was attached: events before are incomplete
+	Target   Thread    // the target's first thread
+	CPUs     []int     // those that were online
+	PerTask  bool      // the kernel throttles by task: Throttled is exact
+	Attached []string  // the programs that are
+	Missing  []Missing // what this kernel does not permit
+	Since    int64     // when the last program was attached: events before are incomplete
 
 	l      *loader
 	event  Event
 	lost   []Loss
 	readTo int64 // up to when all rings have been read whole
+}
+
+// Missing is a part of the recorder that is not there.
+type Missing struct {
+	Part string // the program's name, as in [Programs], or one of the other parts
+	Why  string // for people, with what is not seen without it
+}
+
+// Parts beside the programs: functions of the kernel whose addresses the programs need.
+const (
+	PartQuotaTimers = "functions of quota timers"
+	PartTick        = "function of the tick"
+	PartFunctions   = "functions" // both
+)
+
+// Programs names the programs that may be missing.
+func Programs() (names []string) {
+	for _, p := range programs {
+		if p.how&(vital|elsewhere) == 0 {
+			names = append(names, p.name)
+		}
+	}
+	return names
 }
 
 // Loss is how many events and stacks were lost on a CPU since the last report of it.
@@ -106,7 +129,7 @@ func Open(o Options) (_ *Recorder, err error) {
 		case p.how&vital != 0:
 			return err
 		case p.how&elsewhere == 0:
-			r.Missing = append(r.Missing, err.Error())
+			r.Missing = append(r.Missing, Missing{p.name, err.Error()})
 		}
 		return nil
 	}
@@ -143,7 +166,7 @@ func Open(o Options) (_ *Recorder, err error) {
 			}
 			continue
 		}
-		r.Features = append(r.Features, p.tells)
+		r.Attached = append(r.Attached, p.name)
 	}
 	r.Since = monotonic()
 	r.readTo = monotonic()
