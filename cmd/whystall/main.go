@@ -1,4 +1,4 @@
-// Command whystall tells why a Linux service is slow when CPU, disk and network look fine.
+// Command whystall explains why a Linux service is slow when CPU, disk and network look fine.
 package main
 
 import (

@@ -152,7 +152,7 @@ func (in *input) member(c *evidence.Case, member, where string, left *int64) err
 	}
 	defer r.Close()
 	var at int64
-	if req, ok := c.Manifest.Of(member); ok {
+	if req, ok := c.Manifest.RequestFor(member); ok {
 		if at = req.First.MonoNS; at == 0 {
 			at = req.Sent.MonoNS
 		}

@@ -191,7 +191,7 @@ func TestRecordRealService(t *testing.T) {
 		}
 	}
 	// Our own requests do not overlap the trace, so that what they stop is not in it.
-	tr, _ := m.Of(evidence.TraceMember)
+	tr, _ := m.RequestFor(evidence.TraceMember)
 	for _, r := range m.Requests {
 		if r.Member != evidence.TraceMember && r.Ended.MonoNS > tr.Sent.MonoNS && r.Sent.MonoNS < tr.Ended.MonoNS {
 			t.Errorf("%s was fetched while the trace ran", r.Member)
@@ -206,7 +206,7 @@ func TestRecordRealService(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, _ := m.Of(n)
+		r, _ := m.RequestFor(n)
 		items = append(items, format.Item{Name: n, Data: b, Time: r.Sent.MonoNS})
 	}
 	set, _, problems := format.Gather(items)
@@ -228,7 +228,7 @@ func TestRecordRealService(t *testing.T) {
 	// A second one does not write over the first.
 	before, _ := os.ReadFile(name)
 	status, _, stderr = run(args...)
-	if want := "whystall: create " + name + ": is there already: choose another name, or use --force\n"; status != 3 || stderr != want {
+	if want := "whystall: create " + name + ": exists already: choose another name, or use --force\n"; status != 3 || stderr != want {
 		t.Errorf("status %d, %s", status, stderr)
 	}
 	if after, _ := os.ReadFile(name); !bytes.Equal(before, after) {
@@ -251,7 +251,7 @@ func TestRecordKilled(t *testing.T) {
 		t.Error("no event can be read")
 	}
 	status, _, stderr := run("record", "--pprof", addr, "--for", "1s", "-o", name)
-	if want := "whystall: create " + name + ".part: is there from another recording: explain it or remove it, or use --force\n"; status != 3 || stderr != want {
+	if want := "whystall: create " + name + ".part: exists from another recording: explain it or remove it, or use --force\n"; status != 3 || stderr != want {
 		t.Errorf("status %d, %s", status, stderr)
 	}
 	if status, _, stderr = run("record", "--pprof", addr, "--for", "1s", "-o", name, "--force"); status != 0 {

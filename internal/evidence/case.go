@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// Bounds of what a case from anywhere may make us hold: a case may be a zip bomb.
+// Bounds of what we hold of a case. It may come from anywhere, and may be a zip bomb.
 const (
 	maxMembers  = 4096
 	maxManifest = 16 << 20
@@ -20,23 +20,23 @@ const (
 	maxName     = 200
 )
 
-// ErrNotCase tells that a file is a zip, or a folder, without a manifest.
+// ErrNotCase is the error for a zip or a folder without a manifest.
 var ErrNotCase = errors.New("holds no manifest.json: this is not a case of whystall")
 
-// Case is a case opened to read: a file, or the folder of a recording that is under way or was
-// killed.
+// Case is a case that is open for reading: a file, or the folder of a recording that is under way
+// or was killed.
 type Case struct {
 	Name     string
 	Partial  bool // a folder: recording goes on, or was killed
 	Manifest *Manifest
 
-	file    *os.File // nil of a folder
+	file    *os.File // nil for a folder
 	members map[string]*zip.File
 	names   []string
 	sizes   map[string]int64
 }
 
-// Open opens a case file or the folder NAME.part. Nothing but the manifest is read.
+// Open opens a case file or the folder NAME.part. It reads only the manifest.
 func Open(name string) (*Case, error) {
 	c, err := open(name)
 	if err != nil {
@@ -134,7 +134,7 @@ func (c *Case) index(r io.ReaderAt, size int64) error {
 			return err
 		}
 		if c.members[f.Name] != nil {
-			return fmt.Errorf("member %q is there twice", f.Name)
+			return fmt.Errorf("member %q appears twice", f.Name)
 		}
 		if f.Method != zip.Store && f.Method != zip.Deflate {
 			return fmt.Errorf("member %q: compression method %d is not known", f.Name, f.Method)
@@ -145,8 +145,8 @@ func (c *Case) index(r io.ReaderAt, size int64) error {
 		if f.UncompressedSize64 > 1<<62 {
 			return fmt.Errorf("member %q: size %d", f.Name, f.UncompressedSize64)
 		}
-		// Who explains a trace from a case spools it: 3 MB of packed zeros would fill a disk.
-		// Traces pack to a quarter, readings that hardly change to a fiftieth.
+		// A trace in a case is unpacked to disk: 3 MB of packed zeros would fill it. Traces pack to
+		// a quarter, readings that hardly change to a fiftieth.
 		if f.UncompressedSize64 > mostUnpacked+mostPacked*f.CompressedSize64 {
 			return fmt.Errorf("member %q: %d bytes, packed to less than 1/%d: no recording is like that", f.Name, f.UncompressedSize64, mostPacked)
 		}
@@ -166,14 +166,14 @@ func (c *Case) readManifest() error {
 	return err
 }
 
-// Names lists the members but the manifest, sorted.
+// Names lists all members except the manifest, sorted.
 func (c *Case) Names() []string {
 	out := slices.DeleteFunc(slices.Clone(c.names), func(n string) bool { return n == manifestMember })
 	slices.Sort(out)
 	return out
 }
 
-// Size of a member in bytes, as the case says; -1 when there is none.
+// Size is a member's size in bytes, as the case states it; -1 if there is no such member.
 func (c *Case) Size(member string) int64 {
 	if n, ok := c.sizes[member]; ok {
 		return n
@@ -181,8 +181,8 @@ func (c *Case) Size(member string) int64 {
 	return -1
 }
 
-// OpenMember opens a member as a stream. A member whose bytes do not fit its checksum ends with an
-// error.
+// OpenMember opens a member as a stream. If its bytes do not match its checksum, the stream ends
+// with an error.
 func (c *Case) OpenMember(member string) (io.ReadCloser, error) {
 	if _, ok := c.sizes[member]; !ok {
 		return nil, fmt.Errorf("open %s in %s: no such member", member, c.Name)
@@ -197,14 +197,14 @@ func (c *Case) OpenMember(member string) (io.ReadCloser, error) {
 	return r, nil
 }
 
-// Read gives a whole member of at most limit bytes.
+// Read returns a whole member of at most limit bytes.
 func (c *Case) Read(member string, limit int64) ([]byte, error) {
 	r, err := c.OpenMember(member)
 	if err != nil {
 		return nil, err
 	}
 	defer r.Close()
-	// The size in the directory may lie, so it is what comes that is counted.
+	// The size in the directory may be wrong, so the bytes that come are counted.
 	b, err := io.ReadAll(io.LimitReader(r, limit+1))
 	if err != nil {
 		return nil, fmt.Errorf("read %s in %s: %w", member, c.Name, err)
@@ -215,8 +215,8 @@ func (c *Case) Read(member string, limit int64) ([]byte, error) {
 	return b, nil
 }
 
-// Locate tells where a member's bytes lie plainly: size bytes at offset of file. ok is false where
-// it is compressed: use OpenMember.
+// Locate finds a member that is stored uncompressed: size bytes at offset of file. ok is false for
+// a compressed one: use OpenMember.
 func (c *Case) Locate(member string) (file string, offset, size int64, ok bool) {
 	size, ok = c.sizes[member]
 	if !ok {
@@ -230,7 +230,7 @@ func (c *Case) Locate(member string) (file string, offset, size int64, ok bool) 
 	if err != nil || c.file == nil || f.Method != zip.Store || f.CompressedSize64 != f.UncompressedSize64 {
 		return "", 0, 0, false
 	}
-	// A directory may point past the file's end.
+	// The directory may point past the file's end.
 	st, err := c.file.Stat()
 	if err != nil || offset < 0 || offset > st.Size() || size > st.Size()-offset {
 		return "", 0, 0, false
@@ -246,8 +246,8 @@ func (c *Case) Close() error {
 	return c.file.Close()
 }
 
-// checkMember holds names to what no file system takes for a way out of a folder, and no terminal
-// for a command.
+// checkMember accepts only names that cannot lead out of a folder on any file system and mean
+// nothing to a terminal.
 func checkMember(name string) error {
 	bad := name == "" || len(name) > maxName || name[0] == '.' || !fs.ValidPath(name)
 	for _, c := range []byte(name) {
@@ -260,7 +260,8 @@ func checkMember(name string) error {
 	return nil
 }
 
-// boundedReaderAt gives at most left bytes, counting every read; unbounded once left is that.
+// boundedReaderAt returns at most left bytes over all reads. If left is unbounded, it does not
+// count.
 type boundedReaderAt struct {
 	r    io.ReaderAt
 	left int64

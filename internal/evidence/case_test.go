@@ -74,7 +74,7 @@ func TestCaseRoundTrip(t *testing.T) {
 			t.Errorf("trace is %q, %v", got, err)
 		}
 	}
-	// As a killed recording leaves it.
+	// This is what a killed recording leaves.
 	c, err := Open(w.Dir())
 	if err != nil {
 		t.Fatal(err)
@@ -114,13 +114,13 @@ func TestCreateKeepsWhatIsThere(t *testing.T) {
 		}
 	}
 	os.WriteFile(name, []byte("precious"), 0o600)
-	fails("create DIR/slow.case: is there already: choose another name, or use --force", false)
+	fails("create DIR/slow.case: exists already: choose another name, or use --force", false)
 	w, err := Create(name, true, testManifest())
 	if err != nil {
 		t.Fatal(err)
 	}
 	os.Remove(name)
-	fails("create DIR/slow.case.part: is there from another recording: explain it or remove it, or use --force", false)
+	fails("create DIR/slow.case.part: exists from another recording: explain it or remove it, or use --force", false)
 	// A file that appears while recording stays, and so does what was recorded.
 	w.force = false
 	os.WriteFile(name, []byte("precious"), 0o600)
@@ -144,7 +144,7 @@ func TestCreateKeepsWhatIsThere(t *testing.T) {
 	fails("create DIR/slow.case: is a folder: choose another name", true)
 	os.Remove(name)
 	os.Mkdir(name+".part", 0o700)
-	fails("create DIR/slow.case.part: is there and is no case: remove it, or choose another name", true)
+	fails("create DIR/slow.case.part: exists and is not a case: remove it, or choose another name", true)
 	name = filepath.Join(dir, "none", "slow.case")
 	fails("create DIR/none/slow.case.part: no such file or directory: make the folder first, or name a file elsewhere", false)
 }
@@ -191,7 +191,7 @@ func TestOpenUntrusted(t *testing.T) {
 		"traversal": {zipOf(t, manifestMember, goodManifest, "../../etc/cron.d/x", "b"), `member "../../etc/cron.d/x": not a name that a case uses`},
 		"absolute":  {zipOf(t, manifestMember, goodManifest, "/etc/x", "b"), `member "/etc/x": not a name that a case uses`},
 		"escape":    {zipOf(t, manifestMember, goodManifest, "\x1b]0;x", "b"), `member "\x1b]0;x": not a name that a case uses`},
-		"twice":     {zipOf(t, manifestMember, goodManifest, "a", "1", "a", "2"), `member "a" is there twice`},
+		"twice":     {zipOf(t, manifestMember, goodManifest, "a", "1", "a", "2"), `member "a" appears twice`},
 		"unpacks":   {zipOf(t, manifestMember, goodManifest, "a", strings.Repeat("0", 80<<20)), `member "a": 83886080 bytes, packed to less than 1/100: no recording is like that`},
 		"many":      {zipOf(t, many...), "holds 4097 members, a case at most 4096"},
 		"endless":   {zipOf(t, endless...), "its list of members is too long for a case"},
@@ -217,7 +217,7 @@ func TestOpenUntrusted(t *testing.T) {
 	}
 }
 
-// A folder may hold links and pipes that lead out of it or block: they are no members.
+// A folder may hold links that lead out of it and pipes that block: they are not members.
 func TestOpenFolderLeavesLinksOut(t *testing.T) {
 	dir := t.TempDir()
 	os.WriteFile(filepath.Join(dir, manifestMember), []byte(goodManifest), 0o600)
@@ -263,7 +263,7 @@ func TestWallOffset(t *testing.T) {
 	}
 }
 
-// FuzzOpen opens anything as a case and reads all of it, within bounds.
+// FuzzOpen opens arbitrary bytes as a case and reads all of it, within bounds.
 func FuzzOpen(f *testing.F) {
 	f.Add(zipOf(f, manifestMember, goodManifest, "trace.out", "go 1.26 trace"))
 	f.Add(zipOf(f, manifestMember, `{"schema":1,"requests":[{"member":"trace.out","sent":{"utc":"2026-01-02T03:04:05Z"}}]}`))
@@ -284,7 +284,7 @@ func FuzzOpen(f *testing.F) {
 	})
 }
 
-// What cannot be written says what to do.
+// An error of writing says what to do.
 func TestFullDiskAdvises(t *testing.T) {
 	if got := advice(fmt.Errorf("write x: %w", syscall.ENOSPC)); got != ": free some space, or name a file elsewhere" {
 		t.Error(got)

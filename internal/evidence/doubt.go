@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// A manifest is what somebody hands over. Times that no recording has would date requests wrongly,
-// and years that do not fit int64 nanoseconds date them anyhow.
+// A manifest comes from somebody else. Impossible times would give requests wrong dates; years that
+// do not fit int64 nanoseconds would give them random ones.
 
 const (
 	firstYear, lastYear = 2000, 2200
 	maxMono             = 1 << 61            // ns of uptime: 73 years
-	maxApart            = 7 * 24 * time.Hour // of one case: an hour is the most that is recorded, a machine may sleep meanwhile
+	maxApart            = 7 * 24 * time.Hour // within one case: at most an hour is recorded, but the machine may sleep meanwhile
 	maxHostCPUs         = 1 << 16
 )
 
-// doubt finds what cannot be, takes it out, and says so in Doubts.
+// doubt removes what cannot be true and says so in Doubts.
 func (m *Manifest) doubt() {
 	ms := []*Moment{&m.Begun, &m.Ended}
 	for i := range m.Requests {
@@ -42,8 +42,8 @@ func (m *Manifest) doubt() {
 	}
 }
 
-// absurd says why no recording can have been made then, "" if one can. A zero moment is one that is
-// not known.
+// absurd says why no recording can have been made at that moment, "" if one can. A zero moment is
+// an unknown one.
 func (t Moment) absurd() string {
 	if y := t.UTC.Year(); !t.UTC.IsZero() && (y < firstYear || y > lastYear) {
 		return fmt.Sprintf("a time in the year %d cannot be", y)
@@ -54,8 +54,8 @@ func (t Moment) absurd() string {
 	return ""
 }
 
-// strange says why t is no time of a recording that began at begun, "" if it may be. Both clocks
-// may be set, or stand still, meanwhile.
+// strange says why t cannot belong to a recording that started at begun, "" if it can. Both clocks
+// may have been set, or have stopped, in between.
 func (t Moment) strange(begun Moment) string {
 	if d := t.UTC.Sub(begun.UTC); !t.UTC.IsZero() && !begun.UTC.IsZero() && d.Abs() > maxApart {
 		return fmt.Sprintf("times that lie %.0f hours apart cannot be of one recording", d.Abs().Hours())

@@ -28,7 +28,7 @@ func TestManifestTimesThatCannotBe(t *testing.T) {
 		if got := strings.Join(m.Doubts, "; "); c.want == "" != (got == "") || !strings.Contains(got, c.want) {
 			t.Errorf("%s: doubts %q, want %q", c.text, got, c.want)
 		}
-		r, _ := m.Of(TraceMember)
+		r, _ := m.RequestFor(TraceMember)
 		if times := strings.Contains(c.want, "time"); times != r.Sent.UTC.IsZero() || times && m.Begun != (Moment{}) {
 			t.Errorf("%s: kept begun %v, sent %v", c.text, m.Begun, r.Sent)
 		}

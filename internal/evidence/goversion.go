@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// GoMinor reads N of a version "go1.N" or "go1.N.M", 0 of anything else: what a manifest says of a
-// Go program.
+// GoMinor returns N of a version "go1.N" or "go1.N.M", as a manifest has it; 0 for anything else.
 func GoMinor(version string) int64 {
 	rest, ok := strings.CutPrefix(version, "go1.")
 	if !ok {

@@ -17,13 +17,13 @@ type Moment struct {
 	MonoNS int64     `json:"mono_ns"` // CLOCK_MONOTONIC; 0 where the system has none
 }
 
-// Manifest says how a case came to be. It holds no credentials, of the target's environment a few
-// names that steer runtimes, and its arguments only where they were asked for.
+// Manifest says how a case came to be. It holds no credentials. It holds a few variables of the
+// target's environment, those that steer runtimes, and its arguments only if they were asked for.
 type Manifest struct {
 	Schema     int         `json:"schema"`
 	Whystall   string      `json:"whystall"` // version of the recorder
 	Begun      Moment      `json:"begun"`
-	Ended      Moment      `json:"ended"` // zero while recording, or when that was killed
+	Ended      Moment      `json:"ended"` // zero while recording, and if the recorder was killed
 	Stopped    string      `json:"stopped,omitempty"`
 	Host       Host        `json:"host"` // the recorder's machine, which need not be the target's
 	Target     Target      `json:"target"`
@@ -32,10 +32,10 @@ type Manifest struct {
 	Requests   []Request   `json:"requests"`
 	Recorder   *Cost       `json:"recorder,omitempty"` // the whole recorder while local collectors ran
 
-	Doubts []string `json:"-"` // what was read and cannot be, in words; it is left out
+	Doubts []string `json:"-"` // what was read and cannot be true, in words; it was removed
 }
 
-// Host is what is harmless of the recording machine.
+// Host is the part of the recording machine that is harmless to hand over.
 type Host struct {
 	OS   string `json:"os"`
 	Arch string `json:"arch"`
@@ -48,7 +48,7 @@ type Host struct {
 type Target struct {
 	URL string `json:"url,omitempty"` // without user, password, query
 
-	// Of a process on the recording machine. What could not be read is zero.
+	// For a process on the recording machine. What could not be read is zero.
 	PID       int               `json:"pid,omitempty"`
 	NSPID     int               `json:"ns_pid,omitempty"` // in its innermost pid namespace
 	Comm      string            `json:"comm,omitempty"`
@@ -58,13 +58,13 @@ type Target struct {
 	GoVersion string            `json:"go_version,omitempty"` // from the binary
 	BuildID   string            `json:"build_id,omitempty"`
 	Started   int64             `json:"started_mono_ns,omitempty"`
-	Container bool              `json:"container,omitempty"` // other pid, mount or cgroup namespace than the recorder
-	Env       map[string]string `json:"env,omitempty"`       // of the allow-list only
+	Container bool              `json:"container,omitempty"` // its pid, mount or cgroup namespace is not the recorder's
+	Env       map[string]string `json:"env,omitempty"`       // only names in the allow-list
 	Ended     string            `json:"ended,omitempty"`     // the process exited, ran another program or was stopped meanwhile: what is known of it
-	Halted    *Halt             `json:"halted,omitempty"`    // nil: it was not
+	Halted    *Halt             `json:"halted,omitempty"`    // nil: not halted
 }
 
-// Halt is that a process was held up as a whole: no thread of it might run.
+// Halt says that a process was stopped as a whole: none of its threads was allowed to run.
 type Halt struct {
 	NS int64  `json:"ns"` // while recording, to within some 100 ms
 	By string `json:"by"` // in words: a signal, a debugger, the freezer of its cgroup
@@ -75,49 +75,49 @@ type State string
 
 // A collector's outcomes.
 const (
-	Ready       State = "ready"       // it brought all it should
-	Unavailable State = "unavailable" // the target does not have it; Why
-	Broken      State = "broken"      // it brought a part or nothing; Why
+	Ready       State = "ready"       // it brought everything
+	Unavailable State = "unavailable" // the target does not have it; Why says more
+	Broken      State = "broken"      // it brought a part or nothing; Why says more
 )
 
-// Collector is what one collector did.
+// Collector is the outcome of one collector.
 type Collector struct {
 	Name    string   `json:"name"`
 	State   State    `json:"state"`
 	Why     string   `json:"why,omitempty"`
 	Members []string `json:"members,omitempty"`
-	Cost    *Cost    `json:"cost,omitempty"` // of what records all the time
+	Cost    *Cost    `json:"cost,omitempty"` // only if it records all the time
 }
 
-// Cost is what a collector took of the machine, as far as it can be known.
+// Cost is what a collector used of the machine, as far as that can be known.
 type Cost struct {
 	CPUNS    int64  `json:"cpu_ns"`              // its own threads
-	OnceNS   int64  `json:"once_ns,omitempty"`   // of CPUNS, what it took to begin and to end, however long it recorded
-	KernelNS int64  `json:"kernel_ns,omitempty"` // its programs in the kernel, which run in the time of whoever they watch
+	OnceNS   int64  `json:"once_ns,omitempty"`   // the part of CPUNS for its start and its end, however long it recorded
+	KernelNS int64  `json:"kernel_ns,omitempty"` // its programs in the kernel, which run in the time of the threads that they watch
 	TargetNS int64  `json:"target_ns,omitempty"` // CPU time of the target meanwhile
 	Records  int64  `json:"records,omitempty"`
 	Lost     int64  `json:"lost,omitempty"`
 	Lowered  string `json:"lowered,omitempty"` // which detail was given up, and when
 
-	// The quota that bound the recorder and the target together: what one took the other had less.
-	// "" there was none.
+	// The quota that limited the recorder and the target together: what one used, the other lacked.
+	// "" if there was none.
 	SharedQuota string  `json:"shared_quota,omitempty"` // its cgroup
 	QuotaCPUs   float64 `json:"quota_cpus,omitempty"`
 }
 
-// Request is one of our own requests to the target: a pause in its time may be our doing.
+// Request is one of our own requests to the target. A pause during it may be our doing.
 type Request struct {
-	Member string `json:"member"`           // what it brought
-	Path   string `json:"path"`             // without query
-	Sent   Moment `json:"sent"`             //
+	Member string `json:"member"` // what it brought
+	Path   string `json:"path"`   // without query
+	Sent   Moment `json:"sent"`
 	First  Moment `json:"first,omitzero"`   // first byte of the body; zero: none came
-	Ended  Moment `json:"ended,omitzero"`   // zero: it was running when recording was killed
+	Ended  Moment `json:"ended,omitzero"`   // zero: it was under way when the recorder was killed
 	Bytes  int64  `json:"bytes"`            // of the body
 	Lost   string `json:"lost,omitempty"`   // why the body is not whole
-	Status int    `json:"status,omitempty"` // of HTTP; 0: no answer
+	Status int    `json:"status,omitempty"` // HTTP status; 0: no answer
 }
 
-// Lost tells what is missing of a member; "" when it is whole.
+// Lost says what is missing from a member, "" if it is whole.
 func (m *Manifest) Lost(member string) string {
 	for _, r := range m.Requests {
 		if r.Member == member && r.Lost != "" {
@@ -127,8 +127,8 @@ func (m *Manifest) Lost(member string) string {
 	return ""
 }
 
-// Of gives the request that brought a member.
-func (m *Manifest) Of(member string) (Request, bool) {
+// RequestFor returns the request that brought a member.
+func (m *Manifest) RequestFor(member string) (Request, bool) {
 	for _, r := range m.Requests {
 		if r.Member == member {
 			return r, true
@@ -137,29 +137,28 @@ func (m *Manifest) Of(member string) (Request, bool) {
 	return Request{}, false
 }
 
-// WallOffset is what to add to a time of the trace to get ns of the Unix epoch, for a trace that
-// lacks wall-clock snapshots. begin is its first time. sameClock tells that the trace's clock is
-// the recorder's own, so that the offset is exact; else it is as good as the network was quick. ok
-// is false where nothing is known.
-func (m *Manifest) WallOffset(begin int64, monotonic bool) (offset int64, sameClock, ok bool) {
-	r, found := m.Of(TraceMember)
+// WallOffset is what must be added to a time of the trace to get ns of the Unix epoch. It is for
+// traces without wall-clock snapshots. start is the trace's first time. sameClock reports whether
+// the trace's clock is the recorder's own: then the offset is exact; otherwise it is off by the
+// time that the request took on the network. ok is false if nothing is known.
+func (m *Manifest) WallOffset(start int64, monotonic bool) (offset int64, sameClock, ok bool) {
+	r, found := m.RequestFor(TraceMember)
 	if !found || r.Sent.UTC.IsZero() {
 		return 0, false, false
 	}
-	// Two machines' monotonic clocks differ by their uptimes, so a begin that lies within the
-	// request is the same clock for all practical purposes.
+	// Two machines' monotonic clocks differ by their uptimes. So a start that lies within the
+	// request is on the same clock, for all practical purposes.
 	end := r.Ended.MonoNS
 	if end == 0 {
 		end = r.Sent.MonoNS + int64(time.Minute)
 	}
-	if monotonic && r.Sent.MonoNS != 0 && begin >= r.Sent.MonoNS && begin <= end {
+	if monotonic && r.Sent.MonoNS != 0 && start >= r.Sent.MonoNS && start <= end {
 		return r.Sent.UTC.UnixNano() - r.Sent.MonoNS, true, true
 	}
-	return r.Sent.UTC.UnixNano() - begin, false, true
+	return r.Sent.UTC.UnixNano() - start, false, true
 }
 
-// ParseManifest reads a manifest. One of a newer layout is an error; fields it does not know are
-// left out.
+// ParseManifest reads a manifest. A newer layout is an error; unknown fields are left out.
 func ParseManifest(b []byte) (*Manifest, error) {
 	var m Manifest
 	if err := json.Unmarshal(b, &m); err != nil {
@@ -171,7 +170,7 @@ func ParseManifest(b []byte) (*Manifest, error) {
 	if m.Schema > Schema {
 		return nil, fmt.Errorf("read manifest.json: made by whystall %.40q with schema %d, this one reads up to %d: use a newer whystall", m.Whystall, m.Schema, Schema)
 	}
-	// What a report prints of it is bounded: a manifest may be 16 MiB.
+	// A manifest may have 16 MiB; what a report prints of it is bounded here.
 	if len(m.Requests) > maxMembers || len(m.Collectors) > maxMembers {
 		return nil, fmt.Errorf("read manifest.json: lists %d requests and %d collectors, a case at most %d", len(m.Requests), len(m.Collectors), maxMembers)
 	}

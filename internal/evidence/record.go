@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Shape is the form of a record; the set is closed, streams are open.
+// Shape is the form of a record. The shapes are a closed set; new streams may come.
 type Shape uint8
 
 const (
@@ -14,14 +14,14 @@ const (
 	Sample                    // a value seen at Time; with Stack: an amount at a stack
 	Counter                   // a value that only grows, read at Time
 	Fact                      // true of the whole recording; Text or Value
-	GapShape                  // nothing is known from Time to End; Text tells why
+	GapShape                  // nothing is known from Time to End; Text says why
 )
 
-// Record is one thing that was read, on the case's clock.
+// Record is one thing that was read, on the clock of the case.
 type Record struct {
 	Stream string // "/place/thing:unit", as in runtime/metrics
 	Shape  Shape
-	Time   int64 // ns, CLOCK_MONOTONIC; 0 where only the order of reads is known
+	Time   int64 // ns, CLOCK_MONOTONIC; 0 if only the order of the readings is known
 	End    int64 // Interval, Gap
 	Value  float64
 	Text   string
@@ -29,13 +29,13 @@ type Record struct {
 	N      int64    // Sample with Stack: how many times
 }
 
-// Stream declares a stream; a source names its own in its own file.
+// Stream describes a stream. Each source describes its streams in its own file.
 type Stream struct {
 	Name string
 	Doc  string
 }
 
-// Set is the records of a case by stream, small sources only: bulk ones stay in columns.
+// Set holds the records of a case by stream, for small sources: bulk ones stay in columns.
 type Set struct {
 	byStream map[string][]Record
 }
@@ -48,7 +48,7 @@ func (s *Set) Add(r Record) {
 	s.byStream[r.Stream] = append(s.byStream[r.Stream], r)
 }
 
-// Has tells whether anything was read of the stream. A gap is nothing.
+// Has reports whether the stream has a record other than a gap.
 func (s *Set) Has(stream string) bool {
 	for _, r := range s.byStream[stream] {
 		if r.Shape != GapShape {
@@ -58,7 +58,7 @@ func (s *Set) Has(stream string) bool {
 	return false
 }
 
-// Gaps lists what is known to be missing, by stream.
+// Gaps lists what is known to be missing, sorted by stream.
 func (s *Set) Gaps() []Record {
 	var out []Record
 	for _, stream := range s.Names() {
@@ -74,10 +74,10 @@ func (s *Set) Gaps() []Record {
 // Names lists the streams that have records, gaps included, in the order of their names.
 func (s *Set) Names() []string { return slices.Sorted(maps.Keys(s.byStream)) }
 
-// All gives a stream's records in the order they were added.
+// All returns a stream's records in the order in which they were added.
 func (s *Set) All(stream string) []Record { return s.byStream[stream] }
 
-// Fact gives the first fact of a stream.
+// Fact returns the first fact of a stream.
 func (s *Set) Fact(stream string) (Record, bool) {
 	for _, r := range s.byStream[stream] {
 		if r.Shape == Fact {
@@ -87,8 +87,8 @@ func (s *Set) Fact(stream string) (Record, bool) {
 	return Record{}, false
 }
 
-// Delta is the growth of a counter between its first and last reading, and the ns between the two;
-// false with fewer than two readings. A counter that fell was restarted: false.
+// Delta is the growth of a counter between its first and last reading, and the ns between them. ok
+// is false with fewer than two readings, and if the counter fell, because then it was restarted.
 func (s *Set) Delta(stream string) (growth float64, ns int64, ok bool) {
 	var first, last *Record
 	for i := range s.byStream[stream] {

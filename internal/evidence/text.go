@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// The text twin of a record is one line a person can write and check by eye:
+// The text twin of a record is one line that a person can write and check by eye:
 //
 //	/cgroup/cpu/throttled:ns t=0 v=0
 //	/go/sched/gomaxprocs:threads sample t=5 v=4
@@ -18,8 +18,8 @@ import (
 //	/go/version:text fact text="go1.26.1"
 //	/trace gap t=10 end=20 text="lost"
 //
-// The shape may be left out for a counter; a field that is zero may be left out. A float is printed
-// with all its digits, so a record survives being printed and parsed unchanged.
+// A counter may omit its shape, and any record its zero fields. A float is printed with all its
+// digits, so that a record that is printed and parsed is the same.
 
 var shapeNames = [...]string{Event: "event", Interval: "interval", Sample: "sample", Counter: "counter", Fact: "fact", GapShape: "gap"}
 
@@ -184,7 +184,7 @@ func checkStream(s string) error {
 	return nil
 }
 
-// ParseText parses a record a line; empty lines and those that begin with # are left out.
+// ParseText parses a record a line; empty lines and those that start with # are left out.
 func ParseText(r io.Reader) ([]Record, error) {
 	var out []Record
 	sc := bufio.NewScanner(r)

@@ -53,7 +53,7 @@ func TestTextErrors(t *testing.T) {
 	}
 }
 
-// FuzzParseRecord holds that what parses survives printing and parsing.
+// FuzzParseRecord checks that a line that parses is the same after printing and parsing.
 func FuzzParseRecord(f *testing.F) {
 	f.Add(`/pprof/mutex/delay:ns sample t=9 v=1.5e300 n=3 at="a" at="b"`)
 	f.Add(`/trace gap t=10 end=20 text="lost \x00"`)
@@ -72,7 +72,7 @@ func FuzzParseRecord(f *testing.F) {
 	})
 }
 
-// A stream of which only the loss is known was not read.
+// A stream with nothing but gaps was not read.
 func TestGapIsNothing(t *testing.T) {
 	var s Set
 	s.Add(Record{Stream: "/b", Shape: GapShape, Text: "restarted"})

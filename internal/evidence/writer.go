@@ -36,7 +36,7 @@ type Writer struct {
 	m  Manifest
 }
 
-// Create begins the case file name, and refuses where one is unless force.
+// Create starts the case file name. If one exists, it refuses, unless force is set.
 func Create(name string, force bool, m Manifest) (*Writer, error) {
 	w := &Writer{name: name, dir: name + partSuffix, force: force, m: m}
 	if err := w.checkName(); err != nil {
@@ -45,11 +45,11 @@ func Create(name string, force bool, m Manifest) (*Writer, error) {
 	err := os.Mkdir(w.dir, 0o700)
 	if errors.Is(err, fs.ErrExist) {
 		if !force {
-			return nil, fmt.Errorf("create %s: is there from another recording: explain it or remove it, or use --force", w.dir)
+			return nil, fmt.Errorf("create %s: exists from another recording: explain it or remove it, or use --force", w.dir)
 		}
-		// Only what is a case of ours is removed for the asking.
+		// --force removes only what is a case of ours.
 		if _, statErr := os.Lstat(filepath.Join(w.dir, manifestMember)); statErr != nil {
-			return nil, fmt.Errorf("create %s: is there and is no case: remove it, or choose another name", w.dir)
+			return nil, fmt.Errorf("create %s: exists and is not a case: remove it, or choose another name", w.dir)
 		}
 		if err = os.RemoveAll(w.dir); err == nil {
 			err = os.Mkdir(w.dir, 0o700)
@@ -75,7 +75,7 @@ func (w *Writer) checkName() error {
 	case st.IsDir():
 		return fmt.Errorf("create %s: is a folder: choose another name", w.name)
 	case !w.force:
-		return fmt.Errorf("create %s: is there already: choose another name, or use --force", w.name)
+		return fmt.Errorf("create %s: exists already: choose another name, or use --force", w.name)
 	}
 	return nil
 }
@@ -94,7 +94,8 @@ func (w *Writer) Member(name string) (*os.File, error) {
 // Remove takes back a member that turned out to be nothing.
 func (w *Writer) Remove(name string) { os.Remove(filepath.Join(w.dir, name)) }
 
-// Update changes the manifest and writes it at once, so that a killed recording tells what it did.
+// Update changes the manifest and writes it at once, so that the case of a killed recording says
+// what was done.
 func (w *Writer) Update(change func(*Manifest)) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -104,7 +105,8 @@ func (w *Writer) Update(change func(*Manifest)) error {
 	if err != nil {
 		return fmt.Errorf("write manifest.json: %w", err)
 	}
-	// A rename, so that no reader meets a half one, and the old one stays when the disk is full.
+	// It is renamed into place: no reader sees half a manifest, and the old one stays if the disk
+	// is full.
 	temp := filepath.Join(w.dir, "."+manifestMember)
 	if err := os.WriteFile(temp, append(b, '\n'), 0o600); err != nil {
 		os.Remove(temp)
@@ -113,8 +115,8 @@ func (w *Writer) Update(change func(*Manifest)) error {
 	return os.Rename(temp, filepath.Join(w.dir, manifestMember))
 }
 
-// Finish makes the case file of the folder and removes that. After an error the folder is still
-// there and opens.
+// Finish packs the folder into the case file and removes the folder. After an error the folder
+// still exists and can be opened.
 func (w *Writer) Finish() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -123,7 +125,7 @@ func (w *Writer) Finish() error {
 		os.Remove(temp)
 		return fmt.Errorf("write %s: %w; what was recorded is in %s", w.name, FileCause(err), w.dir)
 	}
-	// A link fails where a file appeared meanwhile; a rename would replace it.
+	// A link fails if a file has appeared meanwhile; a rename would replace it.
 	err := os.Link(temp, w.name)
 	if err != nil && (w.force || !errors.Is(err, fs.ErrExist)) {
 		if err = w.checkName(); err == nil {
@@ -183,7 +185,7 @@ func (w *Writer) zip(temp string) (err error) {
 	return z.Close()
 }
 
-// advice is what to do about a place that cannot be written, "" where the error says it.
+// advice says what to do about a place that cannot be written, "" if the error says it.
 func advice(err error) string {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -196,8 +198,8 @@ func advice(err error) string {
 	return ""
 }
 
-// FileCause takes the operation and the path off an error of package os, for messages that name them
-// already.
+// FileCause removes the operation and the path from an error of package os, for messages that name
+// them already.
 func FileCause(err error) error {
 	var p *fs.PathError
 	if errors.As(err, &p) {

@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// Duration says ns with three figures and a unit.
+// Duration writes ns with three figures and a unit.
 func Duration(ns int64) string {
 	f := float64(ns)
 	switch {
@@ -21,7 +21,7 @@ func Duration(ns int64) string {
 	return strconv.FormatInt(ns, 10) + " ns"
 }
 
-// Bytes says an amount of memory with three figures and a binary unit.
+// Bytes writes an amount of memory with three figures and a binary unit.
 func Bytes(n int64) string {
 	f := float64(n)
 	switch {

@@ -1,8 +1,8 @@
-// Package finding is what a detector may say: plain data, and how an amount is said.
+// Package finding is what a detector may say, as plain data, and how an amount is written.
 package finding
 
-// Confidence grades a finding. The rule is the manual's chapter "how-sure", which "whystall causes how-sure"
-// prints (internal/detect/chapters.go).
+// Confidence grades a finding. The rule is the manual's chapter "how-sure", which whystall causes
+// how-sure prints (internal/detect/chapters.go).
 type Confidence string
 
 const (
@@ -11,14 +11,14 @@ const (
 	Possible  Confidence = "possible"  // the evidence is compatible with it, no more
 )
 
-// Explains is the amount of an account that a finding claims. One of the three is set.
+// Explains is the amount of an account that a finding claims. Exactly one of the three is set.
 type Explains struct {
 	NS    int64 `json:"ns,omitempty"`     // of the slow requests' time
 	CPUNS int64 `json:"cpu_ns,omitempty"` // of the capacity ledger
 	Bytes int64 `json:"bytes,omitempty"`  // of the memory ledger
 }
 
-// Evidence is one line of proof and where it was read.
+// Evidence is one line of proof and its source.
 type Evidence struct {
 	Text   string `json:"text"`
 	Source string `json:"source"`
@@ -38,19 +38,19 @@ type Finding struct {
 	Verify     string     `json:"verify"` // the command that checks the remedy
 }
 
-// RuledOut is a cause that was looked for and is not there.
+// RuledOut is a cause that was checked and is not there.
 type RuledOut struct {
 	Cause string `json:"cause"`
 	Why   string `json:"why"`
 }
 
-// NotChecked is a cause that could not be looked for.
+// NotChecked is a cause that could not be checked.
 type NotChecked struct {
 	Cause   string   `json:"cause"`
 	Missing []string `json:"missing"` // what was not there, and what would bring it
 }
 
-// Result is what all detectors said.
+// Result is the outcome of all detectors.
 type Result struct {
 	Findings   []Finding    `json:"findings"` // roots ranked first, each followed by its mechanisms
 	RuledOut   []RuledOut   `json:"ruled_out"`

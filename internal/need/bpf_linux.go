@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-func init() { kernelFeatures["bpf"] = bpf }
+var _ = kernelFeature("bpf", bpf)
 
 func bpf() error {
 	const sysAdmin, perfmon, bpf = 21, 38, 39 // capabilities
 	if _, err := os.Stat("/sys/kernel/btf/vmlinux"); err != nil {
-		return fmt.Errorf("the kernel does not tell its types: %w", err)
+		return fmt.Errorf("the kernel does not export its types: %w", err)
 	}
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {

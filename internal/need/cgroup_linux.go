@@ -9,9 +9,9 @@ import (
 // cgroupV1 is where v1's cpu controller is usually mounted; tests make their groups there.
 const cgroupV1 = "/sys/fs/cgroup/cpu"
 
-func init() { kernelFeatures["cgroup"] = cgroup }
+var _ = kernelFeature("cgroup", cgroup)
 
-// cgroup tells whether a test may make cgroups of v1's cpu controller, and give them a quota.
+// cgroup returns nil if a test may create cgroups of v1's cpu controller and give them a quota.
 func cgroup() error {
 	if _, err := os.Stat(cgroupV1 + "/cpu.cfs_quota_us"); err != nil {
 		return errors.New("cgroup v1's cpu controller is not mounted at " + cgroupV1)

@@ -2,13 +2,18 @@ package need
 
 import "testing"
 
-// kernelFeatures are what tests may need of the kernel: nil where it is there, else why not. Others
-// than Linux have none.
+// kernelFeatures has the probe of each feature that tests may need from the kernel. A probe returns
+// nil if the feature is there, otherwise the reason. Systems other than Linux have no probes.
 var kernelFeatures = map[string]func() error{}
 
-// Kernel is for tests of what the kernel permits only some users, or lacks: "perf", perf_event_open
-// of own threads; "perf-all", of all CPUs; "cgroup", groups with a quota of CPU; "bpf", tracing
-// programs that find the kernel's fields by its types.
+func kernelFeature(name string, probe func() error) bool {
+	kernelFeatures[name] = probe
+	return true
+}
+
+// Kernel is for tests of what a kernel may lack or permit only to some users: "perf",
+// perf_event_open of own threads; "perf-all", the same of all CPUs; "cgroup", groups with a CPU
+// quota; "bpf", tracing programs that find the kernel's fields by its types.
 func Kernel(t testing.TB, feature string) {
 	t.Helper()
 	probe, ok := kernelFeatures[feature]

@@ -11,7 +11,7 @@ import (
 // Require is the environment variable that turns skips into failures.
 const Require = "WHYSTALL_REQUIRE"
 
-// Tool gives the path of a program that the test runs, such as "wrk".
+// Tool returns the path of a program that the test runs, such as "wrk".
 func Tool(t testing.TB, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
@@ -29,13 +29,13 @@ func Linux(t testing.TB) {
 	}
 }
 
-// Missing ends the test because the machine lacks what is named: as a skip, or as a failure where
-// it is required. For needs that have no function here.
+// Missing ends the test because the machine lacks what name says: as a skip, or as a failure if it
+// is required. It is for needs that have no function here.
 func Missing(t testing.TB, name, why string) {
 	t.Helper()
 	if required(os.Getenv(Require), name) {
 		t.Fatalf("needs %s, which %s requires: %s", name, Require, why)
-		return // only a test of this test gets here
+		return // only a test of this function gets here
 	}
 	t.Skipf("needs %s: %s", name, why)
 }

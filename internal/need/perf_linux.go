@@ -8,12 +8,13 @@ import (
 	"unsafe"
 )
 
-func init() {
-	// Excluding the kernel is what unprivileged users must ask for.
-	const excludeKernel = 1 << 5
-	kernelFeatures["perf"] = func() error { return perfEventOpen(0, -1, excludeKernel) }
-	kernelFeatures["perf-all"] = func() error { return perfEventOpen(-1, 0, 0) }
-}
+// excludeKernel is the bit that unprivileged users must set.
+const excludeKernel = 1 << 5
+
+var (
+	_ = kernelFeature("perf", func() error { return perfEventOpen(0, -1, excludeKernel) })
+	_ = kernelFeature("perf-all", func() error { return perfEventOpen(-1, 0, 0) })
+)
 
 // perfEventOpen tries a software event that does nothing.
 func perfEventOpen(pid, cpu int, bits uint64) error {
