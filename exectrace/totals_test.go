@@ -102,6 +102,34 @@ func TestV1TotalsWithoutOrder(t *testing.T) {
 	}
 }
 
+// TestV2TotalsWithoutOrder: no generation of a whole trace need be read in order. One would be if an event
+// of its had no case in v2Sums.
+func TestV2TotalsWithoutOrder(t *testing.T) {
+	for _, name := range fixtures(t) {
+		tr := openFixture(t, name)
+		if tr.version < 22 {
+			continue
+		}
+		p := tr.pipeline()
+		p.totals, p.spare = true, make(chan *v2Sums, 1)
+		p.spare <- new(v2Sums)
+		c := &consumer{t: tr}
+		summed := 0
+		p.drain(c, func(b block) bool {
+			if b.sum != nil {
+				summed++
+				p.spare <- b.sum.s
+			} else {
+				c.block(b.ev)
+			}
+			return true
+		})
+		if n := int(tr.Stats().Generations); summed == 0 || summed != n {
+			t.Errorf("%s: %d of %d generations are summed up without order", name, summed, n)
+		}
+	}
+}
+
 // brief leaves the long lists out.
 func brief(t *Totals) Totals {
 	b := *t

@@ -56,46 +56,53 @@ const (
 	evSync            // 1.25
 	evClockSnapshot   // 1.25
 	evEndOfGeneration // 1.26
+	evCount
 )
 
-// evSpan is the first of the alloc-free experiment's events, which appear among the others.
+// evSpan is the first event of the alloc-free experiment.
+const evSpan = 128
+
+// Bounds of what a runtime writes. What is beyond them is damage.
 const (
-	evSpan           = 128
-	evGoroutineFree  = 136
 	maxBatch         = 64 << 10
 	maxString        = 1 << 10
-	maxTicks         = 1 << 56 // times above this are damage: a hundred years at 20 MHz; no sum overflows
-	maxGo            = 1 << 62 // a goroutine number above this, or 0, is damage
-	maxProc          = 1 << 16 // a P number above this is damage
+	maxTicks         = 1 << 56 // of a time: a hundred years at 20 MHz; no sum overflows
+	maxGo            = 1 << 62 // of a goroutine's number, which is not 0 either
+	maxProc          = 1 << 16 // of a P's number
 	maxStackDepthRaw = 1 << 10 // frames of one stack that are skipped over rather than believed
 )
 
-// v2Args counts the varints after the time of each event.
-var v2Args = [256]uint8{
-	evProcsChange: 2, evProcStart: 2, evProcStop: 0, evProcSteal: 3, evProcStatus: 2,
-	evGoCreate: 3, evGoCreateSyscall: 1, evGoStart: 2, evGoDestroy: 0, evGoDestroySyscall: 0,
-	evGoStop: 2, evGoBlock: 2, evGoUnblock: 3, evGoSyscallBegin: 2, evGoSyscallEnd: 0, evGoSyscallEndBlocked: 0, evGoStatus: 3,
-	evSTWBegin: 2, evSTWEnd: 0, evGCActive: 1, evGCBegin: 2, evGCEnd: 1,
-	evGCSweepActive: 1, evGCSweepBegin: 1, evGCSweepEnd: 2,
-	evGCMarkAssistActive: 1, evGCMarkAssistBegin: 1, evGCMarkAssistEnd: 0,
-	evHeapAlloc: 1, evHeapGoal: 1, evGoLabel: 1,
-	evUserTaskBegin: 4, evUserTaskEnd: 2, evUserRegionBegin: 3, evUserRegionEnd: 3, evUserLog: 4,
-	evGoSwitch: 2, evGoSwitchDestroy: 2, evGoCreateBlocked: 3, evGoStatusStack: 4,
+// v2Shape is what follows an event's type: a time, and so many varints.
+type v2Shape struct {
+	timed bool // it is an event of a thread; what is not stands in batches of its own
+	args  uint8
 }
 
-// spanArgs counts the varints after the time of the experimental events from evSpan on.
-var spanArgs = [...]uint8{3, 3, 1, 2, 2, 1, 2, 2, 1}
+// v2Shapes are the shapes by type. A type that has no row is damage.
+var v2Shapes = [256]v2Shape{
+	evProcsChange: {true, 2}, evProcStart: {true, 2}, evProcStop: {true, 0}, evProcSteal: {true, 3}, evProcStatus: {true, 2},
+	evGoCreate: {true, 3}, evGoCreateSyscall: {true, 1}, evGoStart: {true, 2}, evGoDestroy: {true, 0}, evGoDestroySyscall: {true, 0},
+	evGoStop: {true, 2}, evGoBlock: {true, 2}, evGoUnblock: {true, 3},
+	evGoSyscallBegin: {true, 2}, evGoSyscallEnd: {true, 0}, evGoSyscallEndBlocked: {true, 0}, evGoStatus: {true, 3},
+	evSTWBegin: {true, 2}, evSTWEnd: {true, 0}, evGCActive: {true, 1}, evGCBegin: {true, 2}, evGCEnd: {true, 1},
+	evGCSweepActive: {true, 1}, evGCSweepBegin: {true, 1}, evGCSweepEnd: {true, 2},
+	evGCMarkAssistActive: {true, 1}, evGCMarkAssistBegin: {true, 1}, evGCMarkAssistEnd: {true, 0},
+	evHeapAlloc: {true, 1}, evHeapGoal: {true, 1}, evGoLabel: {true, 1},
+	evUserTaskBegin: {true, 4}, evUserTaskEnd: {true, 2}, evUserRegionBegin: {true, 3}, evUserRegionEnd: {true, 3}, evUserLog: {true, 4},
+	evGoSwitch: {true, 2}, evGoSwitchDestroy: {true, 2}, evGoCreateBlocked: {true, 3}, evGoStatusStack: {true, 4},
 
-func argCount(typ byte) uint8 {
-	if typ >= evSpan && typ <= evGoroutineFree {
-		return spanArgs[typ-evSpan]
-	}
-	return v2Args[typ]
+	// Of the alloc-free experiment, whose events stand among the others.
+	evSpan: {true, 3}, evSpan + 1: {true, 3}, evSpan + 2: {true, 1},
+	evSpan + 3: {true, 2}, evSpan + 4: {true, 2}, evSpan + 5: {true, 1},
+	evSpan + 6: {true, 2}, evSpan + 7: {true, 2}, evSpan + 8: {true, 1},
 }
+
+// timed reports whether typ is an event of a thread.
+func timed(typ byte) bool { return v2Shapes[typ].timed }
 
 // skipArgs gives the index behind the arguments of an event.
 func skipArgs(d []byte, typ byte, i int) int {
-	n := argCount(typ)
+	n := v2Shapes[typ].args
 	for ; n > 0; n-- {
 		_, i = uvarint(d, i)
 	}

@@ -335,10 +335,6 @@ func (w *worker) advance(c *cursor) bool {
 	}
 }
 
-func timed(typ byte) bool {
-	return typ >= evProcsChange && typ <= evGoStatusStack || typ >= evSpan && typ <= evGoroutineFree
-}
-
 // readSamples collects and orders the CPU samples.
 func (w *worker) readSamples() {
 	for _, s := range w.gen.samples {

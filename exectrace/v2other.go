@@ -5,7 +5,7 @@ package exectrace
 func (w *worker) other(c *cursor, now Time) (int, int) {
 	d, i := c.d, c.i
 	var v [4]uint64
-	n := argCount(c.typ)
+	n := v2Shapes[c.typ].args
 	for k := range v[:n] {
 		v[k], i = uvarint(d, i)
 	}

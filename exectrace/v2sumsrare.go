@@ -6,7 +6,7 @@ func (s *v2Sums) rare(m *v2SumM, typ byte, d []byte, i int, ts uint64) (int, boo
 		return i, false
 	}
 	var v [4]uint64
-	for k := range v[:argCount(typ)] {
+	for k := range v[:v2Shapes[typ].args] {
 		v[k], i = uvarint(d, i)
 	}
 	if i > len(d) {
@@ -79,8 +79,12 @@ func (s *v2Sums) rare(m *v2SumM, typ byte, d []byte, i int, ts uint64) (int, boo
 		s.counts.Regions++
 	case evUserLog:
 		s.counts.Logs++
-	}
-	if typ >= evSpan {
+	case evProcsChange, evHeapGoal, evGoLabel, evUserTaskEnd, evUserRegionEnd:
+		// No sum has it.
+	default:
+		if typ < evSpan {
+			return i, false // it may change a state: read in order
+		}
 		s.w.end.stats.Experimental++
 		s.n--
 	}
