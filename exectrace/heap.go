@@ -1,5 +1,8 @@
 package exectrace
 
+// never is later than any time in ticks.
+const never = ^uint64(0)
+
 // dueAt is something with the time it is due, in ticks.
 type dueAt[T any] struct {
 	ts uint64

@@ -52,3 +52,16 @@ func (r *read) fail(err error) {
 		r.err = err
 	}
 }
+
+// Statuses of a goroutine, as formats 1.22 and later write them. Sums of both families keep them.
+const (
+	goRunnable = 1 + iota
+	goRunning
+	goSyscall
+	goWaiting
+)
+
+var goStates = [...]State{Undetermined, Runnable, Running, Syscall, Waiting}
+
+// maxGo bounds the number of a goroutine, which is not 0 either: what is beyond is damage.
+const maxGo = 1 << 62

@@ -119,3 +119,11 @@ func (r *Record) Event(g, on GoID) Event {
 	}
 	return e
 }
+
+// batchOther is how many whole events there are in a batch at most.
+const batchOther = 128
+
+// whole is the record that stands for e, which is number k of its batch.
+func (e *Event) whole(k int) Record {
+	return Record{Time: e.Time, Slot: e.Slot, Arg: uint32(k), M: uint32(e.M), P: int16(e.P)}
+}

@@ -96,64 +96,6 @@ func open(since map[int64]Time, n *int64, key int64, e *Event) int64 {
 	return 0
 }
 
-// generation adds up a generation that was summed without order.
-func (a *summer) generation(c *consumer, j *summed, first bool) {
-	s, mul := j.s, j.mul
-	at := func(rel uint64) Time { return Time((s.min + rel) * mul) }
-	end := at(s.max)
-	a.span(at(0), max(end, Time(j.last*mul)))
-	c.last = max(c.last, end) // if the next is read event by event, none may be earlier
-	for g := range s.all() {
-		a.summedG(g, c.stack(StackID(g.stack)), at, mul, end)
-	}
-	for k := range s.ps {
-		p := s.ps[k]
-		if p == nil || p.state == 0 {
-			continue
-		}
-		l := a.proc(ProcID(k), at(p.first))
-		state := procStates[p.state]
-		if p.lost && (l.state == Syscall || l.state == Running) {
-			state = Syscall
-		}
-		known := l.state
-		if known != state {
-			known = Undetermined
-		}
-		l.NS[known] = max(0, l.NS[known]+int64(at(p.first)-l.since))
-		for x, v := range p.acc {
-			st := [...]State{Running, Idle, Syscall, state}[x]
-			l.NS[st] += int64(v&^stillOpen) * int64(mul)
-			if v&stillOpen != 0 {
-				l.state = st
-			}
-		}
-		l.since = end
-	}
-	slices.SortStableFunc(s.marks, func(a, b mark) int { return cmp.Compare(a.ts, b.ts) })
-	for _, m := range s.marks {
-		a.mark(Interval{Begin: at(m.ts), G: m.g, Name: c.str(uint64(m.name)), Stack: c.stack(m.stack)}, m.rng, m.kind)
-	}
-	add := func(o openSum, n *int64, since map[int64]Time) int64 {
-		ticks, opened := o.ticks, o.open
-		if first {
-			ticks, opened = ticks-o.activeTicks, opened+o.active
-		}
-		ns := ticks*int64(mul) - opened*int64(s.min*mul)
-		*n += opened
-		// What events before left open is open now without a key.
-		for k, t := range since {
-			ns -= int64(t)
-			*n++
-			delete(since, k)
-		}
-		return ns
-	}
-	a.sum.AssistNS += add(s.assist, &a.assists, a.assist)
-	a.sum.SweepNS += add(s.sweep, &a.sweeps, a.sweep)
-	a.count(&s.counts)
-}
-
 func (a *summer) count(n *Counts) {
 	a.sum.Tasks += n.Tasks
 	a.sum.Regions += n.Regions

@@ -85,7 +85,7 @@ func (c *v1Cursor) open() bool {
 	c.off, c.end = off, int(s.off)+int(s.n)
 	c.ts = ticks
 	c.hole = s.flags&spanHole != 0
-	c.limit = 1<<64 - 1
+	c.limit = never
 	if c.next < len(c.spans) {
 		if _, ticks, _, ok := v1Header(c.m.data, int(c.spans[c.next].off)); ok && ticks >= c.ts {
 			// Events within one tick are numbered on, so they may run a little ahead of the clock.

@@ -128,7 +128,7 @@ func (m *v1Merge) run() {
 		m.turn()
 	}
 	if !m.halted {
-		m.dueUntil(1<<64 - 1)
+		m.dueUntil(never)
 		m.endInit()
 		m.emit(KindSync)
 	}
@@ -137,7 +137,7 @@ func (m *v1Merge) run() {
 // turn merges one P's events until another P is due.
 func (m *v1Merge) turn() {
 	c := m.heap[0]
-	limit := uint64(1<<64 - 1)
+	limit := uint64(never)
 	if len(m.heap) > 1 {
 		limit = m.heap[1].ts0()
 		if len(m.heap) > 2 {
@@ -291,7 +291,7 @@ func (m *v1Merge) ready(c *v1Cursor, until uint64) int {
 
 // setDue finds when something is next to be told that stands in no P's stream.
 func (m *v1Merge) setDue() {
-	d := uint64(1<<64 - 1)
+	d := uint64(never)
 	if len(m.exits) > 0 {
 		d = m.exits[0].ts
 	}

@@ -73,13 +73,6 @@ type job struct {
 	room chan struct{} // for turnBlocks blocks each
 }
 
-// summed is what a worker hands over of a generation that it could sum up.
-type summed struct {
-	s    *v2Sums
-	mul  uint64
-	last uint64 // of the samples, which the sums do not have
-}
-
 type pipeline struct {
 	t      *Trace
 	order  chan *job // to the consumer
@@ -273,57 +266,12 @@ func (p *pipeline) work(w *worker, j *job, s *v2Sums) {
 	w.buf, w.batch = nil, nil
 }
 
-// sum adds the generation up without order; nil if that cannot be done.
-func (p *pipeline) sum(w *worker, s *v2Sums) *summed {
-	if !s.run(w) {
-		w.end = genEnd{}
-		return nil
-	}
-	w.readSamples()
-	r := &summed{s: s, mul: w.mul}
-	if n := len(w.samples); n > 0 {
-		r.last = w.samples[n-1].ts
-	}
-	w.end.stats.Generations = 1
-	w.end.stats.Batches = w.gen.batchCount()
-	w.end.stats.Events = s.n + int64(len(w.samples)) + 1
-	w.end.stats.Experimental += w.gen.skipped
-	return r
-}
-
 func (p *pipeline) empty() []Event {
 	select {
 	case b := <-p.free:
 		return b
 	default:
 		return make([]Event, 0, blockEvents)
-	}
-}
-
-// maxSums bounds how many generations are summed at once: each may take 16 MB.
-const maxSums = 3
-
-// totalsV2 adds the trace up for a, a generation at a time and without order where that can be done.
-func (t *Trace) totalsV2(a *summer) {
-	p := t.pipeline()
-	p.totals = true
-	n := min(t.opt.Workers, maxSums)
-	p.spare = make(chan *v2Sums, n)
-	for range n {
-		p.spare <- new(v2Sums)
-	}
-	c := &consumer{t: t}
-	if p.drain(c, func(b block) bool {
-		if b.sum != nil {
-			a.generation(c, b.sum, c.gens == 1)
-			p.spare <- b.sum.s
-		} else {
-			c.block(b.ev)
-			a.events(b.ev)
-		}
-		return true
-	}) {
-		t.read.stats.Events++ // the Sync at the end
 	}
 }
 

@@ -67,7 +67,6 @@ const (
 	maxBatch         = 64 << 10
 	maxString        = 1 << 10
 	maxTicks         = 1 << 56 // of a time: a hundred years at 20 MHz; no sum overflows
-	maxGo            = 1 << 62 // of a goroutine's number, which is not 0 either
 	maxProc          = 1 << 16 // of a P's number
 	maxStackDepthRaw = 1 << 10 // frames of one stack that are skipped over rather than believed
 )
@@ -109,22 +108,13 @@ func skipArgs(d []byte, typ byte, i int) int {
 	return i
 }
 
-// statuses of goroutines and Ps on the wire.
-const (
-	goRunnable = 1 + iota
-	goRunning
-	goSyscall
-	goWaiting
-)
-
+// Statuses of a P on the wire.
 const (
 	procRunning = 1 + iota
 	procIdle
 	procSyscall
 	procAbandoned // it was in a syscall whose begin this generation does not have
 )
-
-var goStates = [...]State{Undetermined, Runnable, Running, Syscall, Waiting}
 
 var procStates = [...]State{Undetermined, Running, Idle, Syscall, Idle}
 

@@ -24,8 +24,6 @@ const (
 	holdLossNS = 2e6
 )
 
-const never = ^uint64(0)
-
 type cursor struct {
 	d     []byte // the current batch
 	i     int    // behind the type and time of the pending event

@@ -8,9 +8,6 @@ package exectrace
 // the loop that puts in the trace's ids and the consumer's.
 const batchRecords = 2048
 
-// batchOther is how many whole events there are in a batch at most.
-const batchOther = 128
-
 // batchesV2 is blocksV2 for batches.
 func (t *Trace) batchesV2(yield func(*Batch) bool) {
 	c := &consumer{t: t}
@@ -26,11 +23,6 @@ func (t *Trace) batchesV2(yield func(*Batch) bool) {
 	if ev := c.finish(); ev != nil {
 		yield(&Batch{Records: []Record{ev[0].whole(0)}, Other: ev})
 	}
-}
-
-// whole is the record that stands for e, which is number k of its batch.
-func (e *Event) whole(k int) Record {
-	return Record{Time: e.Time, Slot: e.Slot, Arg: uint32(k), M: uint32(e.M), P: int16(e.P)}
 }
 
 func newBatch() *Batch {

@@ -42,15 +42,6 @@ type v2Sums struct {
 	sweep  openSum
 }
 
-// openSum is the sum of the times of ends less those of beginnings, and how many more of those there were.
-type openSum struct {
-	ticks int64
-	open  int64
-	// those said to be open at the generation's beginning
-	activeTicks int64
-	active      int64
-}
-
 // run decodes all batches; false if the generation has to be read in order.
 func (s *v2Sums) run(w *worker) bool {
 	g := w.gen
