@@ -18,7 +18,7 @@ var _ = registerFile(&row{
 	looks: firstKey("nr_periods", "usage_usec"), at: base("cpu.stat"), file: (*kernelFiles).cpuStat,
 	streams: []evidence.Stream{
 		{Name: "/cgroup/cpu/periods:periods", Doc: "Counter. Periods in which the group had something to run."},
-		{Name: "/cgroup/cpu/throttled:periods", Doc: "Counter. Periods in which it ran out of quota. It says little alone: a program at its quota is throttled in nearly all of them."},
+		{Name: "/cgroup/cpu/throttled:periods", Doc: "Counter. Periods in which it ran out of quota. Alone it says little: a program at its quota is throttled in nearly all of them."},
 		{Name: "/cgroup/cpu/throttled:ns", Doc: "Counter. Time the group had work and no quota, over all CPUs."},
 		{Name: "/cgroup/cpu/used:ns", Doc: "Counter. CPU time of the group and all below it."},
 		{Name: "/cgroup/level/cpu/periods:periods", Doc: "Counter a level, its path in Text."},

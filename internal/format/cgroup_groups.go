@@ -38,7 +38,7 @@ var _ = registerFile(&row{
 	kind: KindGroups, name: "groups",
 	at: func(p string) bool { return p == "groups" }, file: (*kernelFiles).groupViews,
 	streams: []evidence.Stream{
-		{Name: "/cgroup/hidden:text", Doc: "Fact. Which ancestors could not be seen, so that a quota or a limit there is not known."},
+		{Name: "/cgroup/hidden:text", Doc: "Fact. The ancestors that could not be seen, so that a quota or a limit there is not known."},
 	},
 	also: []string{"/cgroup/version:text", "/cgroup/path:path", "/cgroup/memory/path:path"},
 })
@@ -90,8 +90,8 @@ func (s *kernelFiles) groupViews(r reading) error {
 	return nil
 }
 
-// pidCgroup reads /proc/PID/cgroup. Where the recorder has found the groups, their paths are better
-// known.
+// pidCgroup reads /proc/PID/cgroup. If the recorder found the groups itself, its paths are the
+// better ones.
 func (s *kernelFiles) pidCgroup(r reading) error {
 	for line := range strings.Lines(r.text) {
 		f := strings.SplitN(strings.TrimSpace(line), ":", 3)

@@ -7,28 +7,30 @@ import (
 	"github.com/whystall/whystall/internal/evidence"
 )
 
-// The cgroups' files say something only together: a quota is the least of all levels. What has no
-// "level" in its stream is of the level that has the effective quota, or the effective limit, and
-// of the target's own group where there is none. /cgroup/level/... has a record for each level, its
-// path in Text, so Set.Delta must not be used on it: the levels' readings stand in turn. The same
-// holds for what has a zone, a CPU or a node in Text, and its description says so.
+// The cgroups' files say something only together: the effective quota is the least of all levels.
+//
+// A stream without "level" in its name is about the level that has the effective quota, or the
+// effective limit. If there is none, it is about the target's own group. A stream /cgroup/level/...
+// has a record for each level, with its path in Text. Set.Delta must not be used on it, because the
+// levels' readings alternate. The same holds for streams that have a zone, a CPU or a node in Text;
+// their descriptions say so.
 
 // levelKey names one level of one hierarchy; the path is as the kernel writes it in
 // /proc/PID/cgroup.
 type levelKey struct{ controller, path string }
 
-// level is what was read of one cgroup. -1 is not read or none.
+// level is what was read of one cgroup. -1 means: not read, or not set.
 type level struct {
-	quota, period, burst float64 // quota and period in ns, as v1's files have them apart
-	noQuota              bool    // its file said so
+	quota, period, burst float64 // ns; v1 has a file for each
+	noQuota              bool    // its file says that there is none
 	limit, high          float64
 	noLimit              bool
 	weight               float64
 	weightText           string
-	counts               []evidence.Record // streams of the effective level, without their place
+	counts               []evidence.Record // their streams lack the place in front
 }
 
-// levelOf finds which level a file is of. A file that stands alone is of the target's own.
+// levelOf finds the level that a file belongs to. A file that stands alone is the target's own.
 func (s *kernelFiles) levelOf(controller, file string) *level {
 	key := levelKey{controller: controller}
 	if g := s.groups[controller]; g != nil {
@@ -36,7 +38,7 @@ func (s *kernelFiles) levelOf(controller, file string) *level {
 		if dir != g.top && !strings.HasPrefix(dir, strings.TrimSuffix(g.top, "/")+"/") {
 			return nil
 		}
-		// Not path.Join: a root of another namespace begins with "/..".
+		// Not path.Join: a root of another namespace starts with "/..".
 		if key.path = g.root; dir != g.top {
 			key.path = strings.TrimSuffix(g.root, "/") + "/" + strings.Trim(strings.TrimPrefix(dir, g.top), "/")
 		}
@@ -53,7 +55,7 @@ func (s *kernelFiles) levelOf(controller, file string) *level {
 	return l
 }
 
-// finishGroups finds the effective quota and limit, and gives the counters of the level that has
+// finishGroups finds the effective quota and limit, and adds the counters of the level that has
 // them.
 func (s *kernelFiles) finishGroups() {
 	cpu, memory := s.groups["cpu"], s.groups["memory"]
@@ -108,7 +110,7 @@ func (s *kernelFiles) finishCPU(g *groupView) {
 		}
 		period := l.period
 		if period <= 0 {
-			period = 100e6 // the kernel's own, where the file was not read
+			period = 100e6 // the kernel's default, for a file that was not read
 		}
 		known++
 		cpus := l.quota / period
@@ -153,7 +155,7 @@ func (s *kernelFiles) finishCPU(g *groupView) {
 	}
 }
 
-// perLevel gives what is counted at each level with its path.
+// perLevel adds the counters of one level, with its path.
 func (s *kernelFiles) perLevel(key levelKey, l *level) {
 	if key.path == "" {
 		return

@@ -16,12 +16,12 @@ var _ = registerFile(&row{
 	kind: KindMemoryStat, name: "memory-stat",
 	looks: looksMemoryStat, at: base("memory.stat"), file: (*kernelFiles).memoryStat,
 	streams: []evidence.Stream{
-		{Name: "/cgroup/memory/anon:bytes", Doc: "Sample. Of it anonymous memory."},
-		{Name: "/cgroup/memory/file:bytes", Doc: "Sample. Of it page cache."},
-		{Name: "/cgroup/memory/anon-huge:bytes", Doc: "Sample. Of the anonymous memory in huge pages."},
+		{Name: "/cgroup/memory/anon:bytes", Doc: "Sample. The anonymous part of it."},
+		{Name: "/cgroup/memory/file:bytes", Doc: "Sample. The page cache in it."},
+		{Name: "/cgroup/memory/anon-huge:bytes", Doc: "Sample. The anonymous memory in huge pages."},
 		{Name: "/cgroup/memory/faults/major:faults", Doc: "Counter. Major faults of the group."},
-		{Name: "/cgroup/memory/scan:pages", Doc: "Counter. Pages scanned to reclaim from the group; v2, and v1 of late kernels not at all."},
-		{Name: "/cgroup/memory/scan/direct:pages", Doc: "Counter. Of them by the threads that wanted memory."},
+		{Name: "/cgroup/memory/scan:pages", Doc: "Counter. Pages scanned to reclaim from the group; v2 only: late kernels lack it in v1."},
+		{Name: "/cgroup/memory/scan/direct:pages", Doc: "Counter. The part that was scanned by threads that wanted memory."},
 		{Name: "/cgroup/memory/refault:pages", Doc: "Counter. Pages of the working set that had to be read again."},
 	},
 })
@@ -45,7 +45,8 @@ func looksEvents(h head) bool {
 	return firstKey("low")(h) && strings.Contains(h.start, "\nhigh ") && strings.Contains(h.start, "\noom_kill ")
 }
 
-// memoryStats: v1 has totals with what is below the group, where there are any.
+// memoryStats maps lines to streams. v1 has totals that include the groups below, and those are
+// taken.
 var memoryStats = map[string]struct {
 	stream string
 	shape  evidence.Shape

@@ -1,6 +1,7 @@
-// Package format holds the one parser of each format: bytes to records, known by their content,
-// whoever brought them. It opens no file, asks no clock and refuses to guess: what is missing gives
-// no record, and what is damaged gives an error beside what could be read.
+// Package format holds the one parser of each format. It turns bytes into records and knows the
+// bytes by their content, whoever brought them. It opens no file, asks no clock and refuses to
+// guess: what is missing gives no record, and what is damaged gives an error beside what could be
+// read.
 //
 // # Files in reading order
 //

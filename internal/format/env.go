@@ -9,7 +9,7 @@ import (
 )
 
 var envStreams = []evidence.Stream{
-	{Name: "/env/GOMAXPROCS:procs", Doc: "Fact. The environment the process began with. Text as it stands."},
+	{Name: "/env/GOMAXPROCS:procs", Doc: "Fact. From the environment that the process started with; Text as it stands."},
 	{Name: "/env/GOGC:percent", Doc: "Fact. Likewise; \"off\" has the value -1."},
 	{Name: "/env/GOMEMLIMIT:bytes", Doc: "Fact. Likewise; \"off\" has the value 0."},
 	{Name: "/env/GODEBUG:text", Doc: "Fact. Likewise."},
@@ -17,8 +17,8 @@ var envStreams = []evidence.Stream{
 	{Name: "/env/MALLOC:text", Doc: "Fact for each variable MALLOC_*: \"MALLOC_ARENA_MAX=2\"."},
 }
 
-// Env gives the records of a target's environment. It leaves out what is not in its list: secrets
-// may stand there.
+// Env returns the records of a target's environment. It leaves out everything that is not in its
+// list: the environment may hold secrets.
 func Env(env map[string]string) (out []evidence.Record) {
 	fact := func(stream string, v float64, text string) {
 		out = append(out, evidence.Record{Stream: stream, Shape: evidence.Fact, Value: v, Text: printable(text)})

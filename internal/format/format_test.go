@@ -14,8 +14,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite goldens")
 
-// golden holds got to testdata/NAME.golden. One without a record or an error is refused: a file
-// that gives nothing must say why.
+// golden compares got with testdata/NAME.golden. One without a record or an error is refused: a
+// file that gives nothing must say why.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	if !slices.ContainsFunc(strings.Split(got, "\n"), func(line string) bool { return line != "" && !strings.HasPrefix(line, "# kind: ") }) {
@@ -58,7 +58,7 @@ func dump(s *evidence.Set) string {
 	return b.String()
 }
 
-// gather reads files of testdata, a second after one another.
+// gather reads files of testdata, with a second between them.
 func gather(t *testing.T, names ...string) (*evidence.Set, []Kind, []error) {
 	t.Helper()
 	var items []Item
@@ -136,12 +136,12 @@ func TestIdentify(t *testing.T) {
 	}
 }
 
-// FuzzGather gives anything to whatever parser it looks like.
+// FuzzGather hands arbitrary bytes to the parser that knows them.
 func FuzzGather(f *testing.F) {
 	for _, name := range allSamples(f) {
 		b := testdata(f, name)
 		if plain, err := Gunzip(b, 1<<20); err == nil {
-			b = plain // a packed one is beyond what a fuzzer can change to any purpose
+			b = plain // a fuzzer cannot usefully change a packed one
 		}
 		if len(b) < 20<<10 {
 			f.Add(b)

@@ -20,9 +20,9 @@ var _ = register(&row{
 	anywhere: hasGCTrace,
 	yields:   []Kind{KindMetrics, KindRecords},
 	parse:    alone(func(log []byte, _ int64) ([]evidence.Record, error) { return GCTrace(log) }),
-	streams: []evidence.Stream{ // their Time is ns since the program started
+	streams: []evidence.Stream{ // Time is ns since the program started
 		{Name: "/go/gctrace/cycle:ns", Doc: "Interval. One GC cycle, first stop-the-world to last; Value its wall time."},
-		{Name: "/go/gctrace/stw:ns", Doc: "Sample. Stop-the-world time of the cycle that began then."},
+		{Name: "/go/gctrace/stw:ns", Doc: "Sample. Stop-the-world time of the cycle that started then."},
 		{Name: "/go/gctrace/cpu:percent", Doc: "Sample. Share of CPU time since the program started that GC used."},
 		{Name: "/go/gctrace/forced:events", Doc: "Event. The cycle was asked for by runtime.GC."},
 	},
@@ -36,10 +36,11 @@ const maxCycles = 100_000
 // GCTrace parses the lines that GODEBUG=gctrace=1 prints, wherever they stand in a log. Their shape
 // since Go 1.5 (package runtime's documentation):
 //
-//	gc 7 @1.234s 5%: 0.018+1.2+0.003 ms clock, 0.14+0.35/1.1/0+0.02 ms cpu, 4->5->1 MB, 4 MB goal, 0 MB stacks, 0 MB globals, 8 P (forced)
+//	gc 7 @1.234s 5%: 0.018+1.2+0.003 ms clock, 0.14+0.35/1.1/0+0.02 ms cpu, 4->5->1 MB,
+//	4 MB goal, 0 MB stacks, 0 MB globals, 8 P (forced)
 //
-// Times are ns since the program started. A line that starts like one and does not go on like one
-// is an error; the rest is returned with it.
+// The line is one; Time is ns since the program started. A line that starts like this and goes on
+// otherwise is an error; the rest is returned with it.
 func GCTrace(log []byte) ([]evidence.Record, error) {
 	var (
 		out    []evidence.Record
@@ -66,7 +67,7 @@ func GCTrace(log []byte) ([]evidence.Record, error) {
 	return out, first
 }
 
-// gctraceStart finds the offset of "gc 7 @" in a line of a log; -1 where it does not stand there.
+// gctraceStart returns the offset of "gc 7 @" in a line of a log, -1 if it is not there.
 func gctraceStart(line string) int {
 	for from := 0; ; {
 		i := strings.Index(line[from:], "gc ")
@@ -105,7 +106,7 @@ func gctraceLine(line string) ([]evidence.Record, error) {
 	start, err2 := strconv.ParseFloat(strings.TrimSuffix(f[2][1:], "s"), 64)
 	percent, err3 := strconv.ParseFloat(strings.TrimSuffix(f[3], "%"), 64)
 	if err1 != nil || err2 != nil || err3 != nil || !(start >= 0 && start < 1e9) || !(number < 1<<53) || !(math.Abs(percent) < 1e6) {
-		return nil, fmt.Errorf("numbers of %.60q", head)
+		return nil, fmt.Errorf("want numbers, got %.60q", head)
 	}
 	t := int64(start * 1e9)
 	out := []evidence.Record{
@@ -127,14 +128,14 @@ func gctraceLine(line string) ([]evidence.Record, error) {
 		case strings.HasSuffix(part, " MB goal"):
 			mb, err := strconv.ParseFloat(strings.TrimSuffix(part, " MB goal"), 64)
 			if err != nil || !(mb >= 0 && mb < 1e12) {
-				return out, fmt.Errorf("goal %.60q", part)
+				return out, fmt.Errorf("want a heap goal, got %.60q", part)
 			}
 			out = append(out, evidence.Record{Stream: "/go/gc/heap/goal:bytes", Shape: evidence.Sample, Time: t, Value: mb * (1 << 20)})
 		case strings.Contains(part, "->"):
 			sizes := strings.Split(strings.TrimSuffix(part, " MB"), "->")
 			mb, err := strconv.ParseFloat(sizes[len(sizes)-1], 64)
 			if err != nil || len(sizes) != 3 || !(mb >= 0 && mb < 1e12) {
-				return out, fmt.Errorf("heap %.60q", part)
+				return out, fmt.Errorf("want three heap sizes, got %.60q", part)
 			}
 			out = append(out, evidence.Record{Stream: "/go/gc/heap/live:bytes", Shape: evidence.Sample, Time: t, Value: mb * (1 << 20)})
 		case strings.HasSuffix(part, " P") || strings.HasSuffix(part, " P (forced)"):
@@ -143,7 +144,7 @@ func gctraceLine(line string) ([]evidence.Record, error) {
 			}
 			ps, err := strconv.Atoi(strings.Fields(part)[0])
 			if err != nil || ps < 1 {
-				return out, fmt.Errorf("number of Ps %.60q", part)
+				return out, fmt.Errorf("want a number of Ps, got %.60q", part)
 			}
 			out = append(out, evidence.Record{Stream: "/go/sched/gomaxprocs:threads", Shape: evidence.Sample, Time: t, Value: float64(ps)})
 		}
@@ -161,7 +162,7 @@ func sumOf(s string, n int) ([]float64, error) {
 	for i, p := range parts {
 		v, err := strconv.ParseFloat(p, 64)
 		if err != nil || !(v >= 0 && v < 1e9) {
-			return nil, fmt.Errorf("number %.20q", p)
+			return nil, fmt.Errorf("want a number, got %.20q", p)
 		}
 		out[i] = v
 	}

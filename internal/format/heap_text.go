@@ -14,7 +14,7 @@ import (
 // KindHeapText is what /debug/pprof/heap?debug=1 answers, or the end of it that whystall keeps.
 const KindHeapText Kind = "a heap profile as text"
 
-// Its sizes are those of expvar's memstats, read at another moment.
+// Its sizes are those of expvar's memstats.
 var _ = register(&row{
 	kind: KindHeapText, name: "heap-text", rank: rankRuntime + 2,
 	looks: startsBytes("heap profile: ", memStatsHead),
@@ -25,10 +25,10 @@ var _ = register(&row{
 // memStatsHead is the line above runtime.MemStats in the text form of a heap profile.
 const memStatsHead = "# runtime.MemStats\n"
 
-// maxMemStats is far more than those lines have.
+// maxMemStats is far more bytes than those lines have.
 const maxMemStats = 64 << 10
 
-// HeapTextMemStats gives the part of a heap profile as text that holds runtime.MemStats, with its
+// HeapTextMemStats returns the part of a heap profile as text that holds runtime.MemStats, with its
 // heading.
 func HeapTextMemStats(page []byte) ([]byte, error) {
 	i := bytes.LastIndex(page, []byte(memStatsHead))

@@ -25,7 +25,7 @@ var _ = registerFile(&row{
 		{Name: "/cgroup/psi/memory/full:ns", Doc: "Counter."},
 		{Name: "/cgroup/psi/io/some:ns", Doc: "Counter."},
 		{Name: "/cgroup/psi/io/full:ns", Doc: "Counter."},
-		{Name: "/host/psi/cpu/some:ns", Doc: "Counter. Time some task of the host waited for a CPU. A Gap where PSI is off."},
+		{Name: "/host/psi/cpu/some:ns", Doc: "Counter. Time some task of the host waited for a CPU. A Gap if PSI is off."},
 		{Name: "/host/psi/cpu/full:ns", Doc: "Counter. Not defined for the whole host; kernels print 0."},
 		{Name: "/host/psi/memory/some:ns", Doc: "Counter."},
 		{Name: "/host/psi/memory/full:ns", Doc: "Counter."},
@@ -34,7 +34,7 @@ var _ = registerFile(&row{
 	},
 })
 
-// pressureStream says whose pressure a file holds, by its name: nothing else says it.
+// pressureStream finds out by a file's name whose pressure it holds: nothing else says that.
 func pressureStream(name string) string {
 	where := "/host/psi/"
 	base := path.Base(name)

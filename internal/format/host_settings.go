@@ -16,21 +16,21 @@ var _ = registerFile(&row{
 	at: isHostSetting, file: (*kernelFiles).hostSetting,
 	streams: []evidence.Stream{
 		{Name: "/host/kernel:text", Doc: "Fact. Release of the kernel."},
-		{Name: "/host/clocksource:text", Doc: "Fact. Where time is read from; not tsc, kvm-clock or arch_sys_counter: it costs a system call."},
+		{Name: "/host/clocksource:text", Doc: "Fact. The clock that time is read from. One other than tsc, kvm-clock and arch_sys_counter costs a system call."},
 		{Name: "/host/load:threads", Doc: "Sample. Load average of the last minute."},
 		{Name: "/host/thp/enabled:text", Doc: "Fact. always, madvise or never."},
 		{Name: "/host/thp/defrag:text", Doc: "Fact. When a fault compacts for a huge page."},
 		{Name: "/host/thp/khugepaged/defrag:bool", Doc: "Fact."},
-		{Name: "/host/thp/khugepaged/max-ptes-none:pages", Doc: "Fact. How many of 512 pages may be empty where khugepaged makes a huge one."},
+		{Name: "/host/thp/khugepaged/max-ptes-none:pages", Doc: "Fact. How many of 512 pages may be empty when khugepaged makes a huge one."},
 		{Name: "/host/thp/khugepaged/scan-sleep:ns", Doc: "Fact. Pause between two scans."},
-		{Name: "/host/thp/khugepaged/pages-to-scan:pages", Doc: "Fact. Pages a scan."},
+		{Name: "/host/thp/khugepaged/pages-to-scan:pages", Doc: "Fact. Pages in each scan."},
 		{Name: "/host/thp/khugepaged/collapsed:pages", Doc: "Counter. Huge pages made."},
 		{Name: "/host/thp/khugepaged/scans:scans", Doc: "Counter. Whole rounds."},
-		{Name: "/host/sysctl:value", Doc: "Fact for each of a list of settings: Text \"vm.swappiness=60\", Value where it is one number."},
+		{Name: "/host/sysctl:value", Doc: "Fact for each of a list of settings: Text \"vm.swappiness=60\", Value if it is one number."},
 		{Name: "/host/sysctl/vm.min_free_kbytes:bytes", Doc: "Fact. In bytes, though the setting is not."},
 		{Name: "/host/sysctl/kernel.numa_balancing:bool", Doc: "Fact. 1: on."},
 		{Name: "/host/sysctl/kernel.task_delayacct:bool", Doc: "Fact. 0: delays of the process are not counted."},
-		{Name: "/host/sysctl/vm.zone_reclaim_mode:mode", Doc: "Fact. Not 0: a node reclaims before another one's memory is used."},
+		{Name: "/host/sysctl/vm.zone_reclaim_mode:mode", Doc: "Fact. Not 0: a node reclaims its own memory before it uses another node's."},
 		{Name: "/host/sysctl/kernel.sched_cfs_bandwidth_slice_us:ns", Doc: "Fact. What a CPU takes of the quota at a time."},
 		{Name: "/host/numa/nodes:nodes", Doc: "Fact. NUMA nodes online."},
 	},
@@ -45,7 +45,7 @@ func isHostSetting(p string) bool {
 	return strings.HasPrefix(p, "/proc/sys/") || strings.HasPrefix(p, "/sys/kernel/mm/transparent_hugepage/")
 }
 
-// settings with a stream of their own: path below /proc/sys, stream, factor of the value.
+// settings are those with a stream of their own, by their path below /proc/sys.
 var settings = map[string]struct {
 	stream string
 	factor float64
@@ -105,7 +105,7 @@ func (s *kernelFiles) list(r reading, stream, text string) error {
 	return err
 }
 
-// countList counts what a list as "0-3,8" names.
+// countList counts the numbers in a list such as "0-3,8".
 func countList(text string) (n int, err error) {
 	for part := range strings.SplitSeq(strings.TrimSpace(text), ",") {
 		from, to, isRange := strings.Cut(part, "-")
@@ -115,15 +115,15 @@ func countList(text string) (n int, err error) {
 			b, err = strconv.ParseUint(to, 10, 20)
 		}
 		if err != nil || b < a {
-			return 0, fmt.Errorf("want a list as 0-3,8, got %.40q", text)
+			return 0, fmt.Errorf("want a list such as 0-3,8, got %.40q", text)
 		}
 		n += int(b-a) + 1
 	}
 	return n, nil
 }
 
-// thp reads the settings of huge pages. Of a choice, "always [madvise] never", what is in brackets
-// holds.
+// thp reads the settings of huge pages. In a choice such as "always [madvise] never", the brackets
+// mark the value.
 func (s *kernelFiles) thp(r reading, name, text string) error {
 	chosen := text
 	if _, after, ok := strings.Cut(text, "["); ok {

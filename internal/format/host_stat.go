@@ -27,7 +27,7 @@ var _ = registerFile(&row{
 		{Name: "/host/each/steal:ns", Doc: "Counter a CPU, its number in Text."},
 		{Name: "/host/switches:switches", Doc: "Counter. Context switches of the host."},
 		{Name: "/host/forks:threads", Doc: "Counter. Processes and threads made on the host."},
-		{Name: "/host/running:threads", Doc: "Sample. Threads of the host on a CPU or queued."},
+		{Name: "/host/running:threads", Doc: "Sample. Threads of the host that are on a CPU or in a run queue."},
 		{Name: "/host/blocked:threads", Doc: "Sample. Threads of the host waiting for block devices."},
 	},
 })

@@ -19,12 +19,12 @@ var _ = registerFile(&row{
 	looks: looksBuddy, at: base("buddyinfo"), file: (*kernelFiles).buddyinfo,
 	streams: []evidence.Stream{
 		{Name: "/host/buddy/free:bytes", Doc: "Sample a zone, \"node 0 Normal\" in Text. Free memory in the allocator's lists."},
-		{Name: "/host/buddy/huge:bytes", Doc: "Sample a zone. Of it in blocks of 2 MiB or more: the rest cannot serve a huge page."},
-		{Name: "/host/buddy/order3:bytes", Doc: "Sample a zone. Of it in blocks of 32 KiB or more."},
+		{Name: "/host/buddy/huge:bytes", Doc: "Sample a zone. The part in blocks of 2 MiB or more: the rest cannot serve a huge page."},
+		{Name: "/host/buddy/order3:bytes", Doc: "Sample a zone. The part in blocks of 32 KiB or more."},
 	},
 })
 
-// buddyinfo starts with a zone as well, but its numbers stand in the same line.
+// buddyinfo starts with a zone as well, but has its numbers in the same line.
 var _ = registerFile(&row{
 	kind: KindZoneinfo, name: "zoneinfo",
 	looks: starts("Node 0, zone"), yields: []Kind{KindBuddyinfo}, at: base("zoneinfo"), file: (*kernelFiles).zoneinfo,
@@ -51,9 +51,9 @@ func zoneName(f []string) (string, bool) {
 	return "node " + strings.TrimSuffix(f[1], ",") + " " + f[3], true
 }
 
-// buddyinfo counts free blocks of each order, 2^order pages. The size of a page is not in the file:
-// where no member says it, that of nearly every machine is taken, and with it the order of a huge
-// page, 9.
+// buddyinfo counts the free blocks of each order; a block has 2^order pages. The file does not
+// state the size of a page. If no member does either, 4 KiB is assumed, which nearly every machine
+// has; then the order of a huge page is 9.
 func (s *kernelFiles) buddyinfo(r reading) error {
 	page := float64(4096)
 	if s.page > 0 {

@@ -11,22 +11,23 @@ import (
 	"github.com/whystall/whystall/internal/evidence"
 )
 
-// fileParser reads one file of the kernel's, or one reading of it, into what they say together.
+// fileParser reads one of the kernel's files, or one reading of it, into what they all say
+// together.
 type fileParser func(*kernelFiles, reading) error
 
-// registerFile registers a row of the kernel's files. They are read together, in one rank: a quota
-// is the least of many files.
+// registerFile registers a row for one of the kernel's files. These files are read together and
+// have one rank: a quota, for one, is the least value in many files.
 func registerFile(r *row) *row {
 	r.rank = rankKernel
 	r.parse = func(g *gatherer, it Item) ([]evidence.Record, error) {
 		s := jointOf(g, rankKernel, newKernelFiles)
-		s.page, s.hz = 0, 100 // a file that stands alone says neither
+		s.page, s.hz = 0, 100 // a file that stands alone states neither
 		return nil, s.bounded(r, r.file(s, reading{time: it.Time, path: it.Name, text: string(it.Data)}))
 	}
 	return register(r)
 }
 
-// base makes a recogniser of a reading's path by its last element.
+// base returns a function that reports whether a reading's path has this last element.
 func base(name string) func(string) bool {
 	return func(p string) bool { return path.Base(p) == name && !strings.Contains(p, "/task/*/") }
 }
@@ -42,27 +43,27 @@ func rowAt(p string) *row {
 	return nil
 }
 
-// kernelFiles is what all files of the kernel's say together: a quota is the least of many files, a
-// counter of threads is the sum over threads that come and go.
+// kernelFiles is what all of the kernel's files say together: a quota is the least value in many
+// files, a counter of threads is the sum over threads that come and go.
 type kernelFiles struct {
 	out    []evidence.Record
-	page   int64 // bytes; 0 not known: what is counted in pages is then left out
+	page   int64 // bytes; 0: not known, and what is counted in pages is left out
 	hz     int64
-	given  map[string]bool // facts and gaps
+	given  map[string]bool // the facts and gaps in out
 	groups map[string]*groupView
 	levels map[levelKey]*level
 	order  []levelKey
 
-	bareGroups map[string]string // of /proc/PID/cgroup alone
+	bareGroups map[string]string // by controller, from /proc/PID/cgroup alone
 
-	cpuMount, cpuMountRoot string // of mountinfo
+	cpuMount, cpuMountRoot string // from mountinfo
 	cpuMountV1             bool
 
 	sums      []threadSums
 	delays    []delayReading
 	delayOff  bool
-	threads   float64 // most that were seen at once
-	hasStat   bool    // a stat of the process, which status repeats
+	threads   float64 // the most that were seen at once
+	hasStat   bool    // the process' stat was read; status repeats a part of it
 	statusRSS []evidence.Record
 	each      map[string][2]*evidence.Record // per CPU: the first and the last reading
 	eachOrder []string
@@ -72,7 +73,7 @@ func newKernelFiles() *kernelFiles {
 	return &kernelFiles{hz: 100, given: map[string]bool{}, groups: map[string]*groupView{}, levels: map[levelKey]*level{}, each: map[string][2]*evidence.Record{}}
 }
 
-// bounded gives the error of a file that was read: its own, or that there are too many records.
+// bounded returns the error of reading a file: err, or that there are too many records.
 func (s *kernelFiles) bounded(r *row, err error) error {
 	if len(s.out) > maxRecords {
 		return errTooMany
@@ -83,7 +84,7 @@ func (s *kernelFiles) bounded(r *row, err error) error {
 	return nil
 }
 
-// member takes one reading of a recorder's member.
+// member reads one reading of a recorder's member.
 func (s *kernelFiles) member(r reading) error {
 	if len(s.out) > maxRecords {
 		return nil // bounded says so
@@ -114,14 +115,14 @@ func (s *kernelFiles) addFor(stream string, shape evidence.Shape, t int64, v flo
 	s.out = append(s.out, evidence.Record{Stream: stream, Shape: shape, Time: t, Value: v, Text: printable(subject)})
 }
 
-// fact gives a fact once: settings are read at the start and at the end.
+// fact adds a fact once: settings are read both at the start and at the end.
 func (s *kernelFiles) fact(stream string, t int64, v float64, text string) {
 	if s.first(stream) {
 		s.out = append(s.out, evidence.Record{Stream: stream, Shape: evidence.Fact, Time: t, Value: v, Text: printable(text)})
 	}
 }
 
-// factFor gives a fact once for each text: of several levels, or of several settings.
+// factFor adds a fact once for each text: there are several levels, and several settings.
 func (s *kernelFiles) factFor(stream string, t int64, v float64, text string) {
 	if s.first(stream + "\x00" + printable(text)) {
 		s.out = append(s.out, evidence.Record{Stream: stream, Shape: evidence.Fact, Time: t, Value: v, Text: printable(text)})
@@ -134,7 +135,7 @@ func (s *kernelFiles) gap(stream string, t int64, why string) {
 	}
 }
 
-// first reports whether key is new, and keeps it.
+// first reports whether key is new, and remembers it.
 func (s *kernelFiles) first(key string) bool {
 	seen := s.given[key]
 	s.given[key] = true
@@ -150,7 +151,7 @@ func printable(text string) string {
 	return text
 }
 
-// finish gives all records, in the order of time.
+// finish returns all records, sorted by time.
 func (s *kernelFiles) finish() ([]evidence.Record, map[int]error) {
 	s.finishGroups()
 	s.finishDelays()
@@ -169,8 +170,8 @@ func (s *kernelFiles) finish() ([]evidence.Record, map[int]error) {
 	return s.out, nil
 }
 
-// pairs goes through lines "name value", or "name: value kB". The first line that is not one is an
-// error, given after all lines were read.
+// pairs calls f for each line "name value", or "name: value kB". The first line that has another
+// form is an error, which is returned after all lines were read.
 func pairs(text, sep string, f func(name string, v float64)) error {
 	var problem error
 	n := 0
@@ -195,8 +196,8 @@ func pairs(text, sep string, f func(name string, v float64)) error {
 	return problem
 }
 
-// sums adds up pairs whose names are of the same stream, and gives each stream's sum in the order in
-// which the file has them.
+// sums adds up the pairs whose names belong to the same stream. It calls f with each stream's sum,
+// in the order of the file.
 func sums(text, sep string, streams map[string]string, f func(stream string, v float64)) error {
 	sum, order := map[string]float64{}, []string(nil)
 	err := pairs(text, sep, func(name string, v float64) {

@@ -15,7 +15,7 @@ func TestEnv(t *testing.T) {
 	golden(t, "env", dump(set))
 }
 
-// What the published files say, read by people before us.
+// These figures were read from the published files by people before us.
 func TestPublished(t *testing.T) {
 	set, _, _ := gather(t, "buddyinfo/host.txt")
 	for _, r := range set.All("/host/buddy/free:bytes") {
@@ -38,7 +38,7 @@ func TestPublished(t *testing.T) {
 	}
 }
 
-// A file that its content does not tell is known by its name, or asks for one.
+// A file whose content says too little is known by its name, or its error asks for one.
 func TestByName(t *testing.T) {
 	give := func(name, text string) (*evidence.Set, error) {
 		set, _, problems := Gather([]Item{{Name: name, Data: []byte(text)}})
@@ -84,7 +84,7 @@ func TestOff(t *testing.T) {
 	}
 }
 
-// A line of a file that looks like the begin of a reading does not become one.
+// A line of a file that looks like the start of a reading does not become one.
 func TestReadingsQuote(t *testing.T) {
 	b := AppendReadingsHead(nil, 4096, 100)
 	b = AppendReading(b, 5, "/a b", []byte("=== 1 /proc/vmstat\nx\n=== 2 /y"))
@@ -96,7 +96,8 @@ func TestReadingsQuote(t *testing.T) {
 	}
 }
 
-// FuzzReadings: members and all that they may hold never panic, and give records that can be kept.
+// FuzzReadings checks that no member, whatever it holds, causes a panic, and that its records can
+// be kept.
 func FuzzReadings(f *testing.F) {
 	for _, name := range []string{"readings/v1.txt", "readings/v2.txt", "readings/host.txt", "readings/process.txt"} {
 		f.Add(testdata(f, name))

@@ -27,10 +27,10 @@ var _ = register(&row{
 		{Name: "/go/gc/cycles:gc-cycles", Doc: "Counter. GC cycles completed."},
 		{Name: "/go/gc/pauses:ns", Doc: "Counter. Stop-the-world time of GC."},
 		{Name: "/go/gc/gogc:percent", Doc: "Sample. GOGC."},
-		{Name: "/go/gc/gomemlimit:bytes", Doc: "Sample. GOMEMLIMIT; 2^63-1 or so when there is none."},
+		{Name: "/go/gc/gomemlimit:bytes", Doc: "Sample. GOMEMLIMIT; 2^63-1 or so if there is none."},
 		{Name: "/go/gc/heap/goal:bytes", Doc: "Sample. Heap size at which the next cycle ends."},
 		{Name: "/go/gc/heap/live:bytes", Doc: "Sample. Heap marked live by the last cycle."},
-		{Name: "/go/gc/cpu-fraction:ratio", Doc: "Sample. Share of the CPU time available since the program started that GC used."},
+		{Name: "/go/gc/cpu-fraction:ratio", Doc: "Sample. Share of all CPU time available since the program started that GC used."},
 		{Name: "/go/cpu/total:ns", Doc: "Counter. CPU time available: GOMAXPROCS x time."},
 		{Name: "/go/cpu/gc:ns", Doc: "Counter. CPU time of GC, all kinds; estimated by the runtime."},
 		{Name: "/go/cpu/gc/assist:ns", Doc: "Counter. CPU time goroutines spent in mark assist."},
@@ -47,7 +47,7 @@ var _ = register(&row{
 		{Name: "/go/sync/mutex/wait:ns", Doc: "Counter. Time goroutines were blocked on sync.Mutex, sync.RWMutex or a runtime lock; approximate."},
 		{Name: "/process/cpu:ns", Doc: "Counter. CPU time of the process."},
 		{Name: "/process/rss:bytes", Doc: "Sample. Resident memory."},
-		{Name: "/process/start:unix-ns", Doc: "Fact. When the process began. Two that differ: it was restarted."},
+		{Name: "/process/start:unix-ns", Doc: "Fact. When the process started. If two differ, it was restarted."},
 	},
 })
 

@@ -21,8 +21,8 @@ var _ = register(&row{
 	},
 })
 
-// MutexText gives the sampling rate, which stands in the third line of a mutex profile's text form
-// (debug=1) and in no other form. It needs only the first lines.
+// MutexText returns the sampling rate, which stands in the third line of a mutex profile's text
+// form (debug=1) and in no other form. It needs only the first lines.
 func MutexText(text []byte, t int64) ([]evidence.Record, error) {
 	head := string(text[:min(len(text), 512)])
 	for i, line := range strings.SplitN(head, "\n", 4) {

@@ -16,15 +16,15 @@ const (
 	maxDepth    = 512     // of one stack: Go's own profiles have 128 at most
 )
 
-// Profile is what is used of a pprof profile: the sums of each stack.
+// Profile is the part of a pprof profile that is used: the sums of each stack.
 type Profile struct {
 	Types      []string // "delay/nanoseconds", one for each value of a stack
 	Stacks     []ProfileStack
-	TimeNS     int64 // Unix epoch, when it was taken; 0: not said
+	TimeNS     int64 // Unix epoch, when it was taken; 0: not stated
 	DurationNS int64 // what it covers; 0: all since the program started, for cumulative ones
 }
 
-// ProfileStack is the sums at one stack, innermost function first.
+// ProfileStack has the sums of one stack, innermost function first.
 type ProfileStack struct {
 	Funcs  []string
 	Values []int64
@@ -233,7 +233,7 @@ func fields(data []byte, do func(num uint64, wire int, v uint64, b []byte) error
 	return nil
 }
 
-// message gives two numeric fields of a message.
+// message returns two numeric fields of a message.
 func message(b []byte, first, second uint64) (out [2]uint64, err error) {
 	err = fields(b, func(num uint64, wire int, v uint64, _ []byte) error {
 		switch {
@@ -248,7 +248,7 @@ func message(b []byte, first, second uint64) (out [2]uint64, err error) {
 	return out, err
 }
 
-// repeated gives the numbers of a repeated field, packed or not.
+// repeated calls do for each number of a repeated field, packed or not.
 func repeated(wire int, v uint64, b []byte, do func(uint64) error) error {
 	if wire == 0 {
 		return do(v)

@@ -53,7 +53,7 @@ func ours(p *Profile) map[string][]int64 {
 	return out
 }
 
-// Ours is the same as the pprof project's decoder, on every profile there is here and on made ones.
+// Our decoder agrees with the pprof project's, on every sample and on generated profiles.
 func TestProfileLikeTheirs(t *testing.T) {
 	var all [][]byte
 	for _, name := range allSamples(t) {
@@ -156,7 +156,7 @@ func TestProfilePairs(t *testing.T) {
 	}
 }
 
-// Small bytes may not become large memory.
+// A small file must not need much memory.
 func TestProfileBombs(t *testing.T) {
 	head := []byte{0x0a, 4, 0x08, 1, 0x10, 2} // one sample type
 	bomb := func(field ...byte) []byte { return append(slices.Clone(head), bytes.Repeat(field, 8<<20)...) }
@@ -187,7 +187,7 @@ func TestProfileBombs(t *testing.T) {
 	}
 }
 
-// Thousands of readings, each packed small, are not all held.
+// Thousands of readings, each packed small, are not all kept.
 func TestGatherBounded(t *testing.T) {
 	var packed bytes.Buffer
 	z := gzip.NewWriter(&packed)

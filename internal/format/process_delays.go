@@ -13,8 +13,8 @@ var _ = registerFile(&row{
 	kind: KindTaskstats, name: "taskstats",
 	at: base("taskstats"), file: (*kernelFiles).taskstats, gap: "/process/delay/blkio:ns",
 	streams: []evidence.Stream{
-		{Name: "/process/delay/cpu:ns", Doc: "Counter. Delay accounting: runnable and not running. Clamped to what threads x wall can hold."},
-		{Name: "/process/delay/blkio:ns", Doc: "Counter. Waiting for block devices. A Gap where task_delayacct is off."},
+		{Name: "/process/delay/cpu:ns", Doc: "Counter. Delay accounting: runnable and not running. At most threads x wall."},
+		{Name: "/process/delay/blkio:ns", Doc: "Counter. Waiting for block devices. A Gap if task_delayacct is off."},
 		{Name: "/process/delay/swapin:ns", Doc: "Counter."},
 		{Name: "/process/delay/reclaim:ns", Doc: "Counter. In direct reclaim."},
 		{Name: "/process/delay/thrashing:ns", Doc: "Counter. Reading the working set again."},
@@ -50,8 +50,8 @@ var delayStreams = []struct {
 	{"freepages_count", "/process/delay/reclaim:stalls", false}, {"compact_count", "/process/delay/compact:stalls", false},
 }
 
-// finishDelays bounds delays by what threads x wall can hold: a delay that had started before the
-// accounting was switched on comes out as hours.
+// finishDelays limits the growth of each delay to threads x wall: a delay that had started before
+// the accounting was switched on would count as hours.
 func (s *kernelFiles) finishDelays() {
 	for _, d := range delayStreams {
 		if s.delayOff && !d.always {

@@ -7,7 +7,7 @@ import (
 	"github.com/whystall/whystall/internal/evidence"
 )
 
-// What a process may have, and what it moved from and to storage.
+// The limits of a process, and how much it moved from and to storage.
 const (
 	KindLimits Kind = "limits of a process"
 	KindIO     Kind = "io of a process"
@@ -32,7 +32,7 @@ var _ = registerFile(&row{
 	},
 })
 
-// limits reads a table whose columns stand at fixed places: name, soft, hard, unit.
+// limits reads a table with the columns name, soft, hard, unit.
 func (s *kernelFiles) limits(r reading) error {
 	streams := map[string]string{"Max open files": "/process/limit/files:files", "Max processes": "/process/limit/threads:threads", "Max locked memory": "/process/limit/locked:bytes"}
 	for line := range strings.Lines(r.text) {

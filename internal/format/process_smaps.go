@@ -19,7 +19,7 @@ var _ = registerFile(&row{
 	kind: KindSmaps, name: "smaps",
 	looks: looksSmaps, yields: []Kind{KindRollup}, at: base("smaps"), file: (*kernelFiles).smaps, gap: "/process/anon-huge:bytes",
 	streams: []evidence.Stream{
-		{Name: "/process/smaps/rss:bytes", Doc: "Sample. Resident memory by smaps or smaps_rollup, as of the same walk as what follows; of the mappings in the file where it is not a whole process'."},
+		{Name: "/process/smaps/rss:bytes", Doc: "Sample. Resident memory by smaps or smaps_rollup, from the same walk as the next ones. If the file is not of a whole process, that of its mappings."},
 		{Name: "/process/anon-huge:bytes", Doc: "Sample. AnonHugePages, by smaps or smaps_rollup. No record: not read."},
 		{Name: "/process/lazyfree:bytes", Doc: "Sample. LazyFree: given back by MADV_FREE and not yet taken."},
 		{Name: "/process/smaps/anon:bytes", Doc: "Sample. Anonymous."},
@@ -126,7 +126,7 @@ func (s *kernelFiles) smaps(r reading) error {
 		}
 	}
 	if mappings == 0 {
-		return nil // of a process that ended meanwhile
+		return nil // the process has ended meanwhile
 	}
 	whole := 0.0
 	if rollup || others {

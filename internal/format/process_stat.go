@@ -19,7 +19,7 @@ var _ = registerFile(&row{
 		return path.Base(p) == "stat" && p != "/proc/stat" && !strings.Contains(p, "/task/*/")
 	},
 	streams: []evidence.Stream{
-		{Name: "/process/nice:nice", Doc: "Fact. Of its first thread, from -20 to 19; those it began later have what it had then."},
+		{Name: "/process/nice:nice", Doc: "Fact. The first thread's, from -20 to 19. A thread inherits it from the one that started it."},
 		{Name: "/process/cpu/user:ns", Doc: "Counter. CPU time in user mode, by the kernel's count, in steps of 10 ms."},
 		{Name: "/process/cpu/system:ns", Doc: "Counter. CPU time in the kernel."},
 		{Name: "/process/threads:threads", Doc: "Sample. Threads that exist."},

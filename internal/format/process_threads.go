@@ -21,7 +21,7 @@ var _ = registerFile(&row{
 	streams: []evidence.Stream{
 		{Name: "/process/run:ns", Doc: "Counter. Time on a CPU, over the threads that were read (schedstat)."},
 		{Name: "/process/queued:ns", Doc: "Counter. Time runnable and not running, throttling included, over the same threads."},
-		{Name: "/process/switches/voluntary:switches", Doc: "Counter. Of all threads by taskstats, else over those that were read."},
+		{Name: "/process/switches/voluntary:switches", Doc: "Counter. Over all threads if taskstats was read, otherwise over those that were read."},
 		{Name: "/process/switches/involuntary:switches", Doc: "Counter. Likewise."},
 	},
 })
@@ -30,13 +30,13 @@ var _ = registerFile(&row{
 	kind: KindThreadStates, name: "thread-states",
 	at: func(p string) bool { return strings.HasSuffix(p, "/task/*/stat") }, file: (*kernelFiles).threadStates,
 	streams: []evidence.Stream{
-		{Name: "/process/threads/running:threads", Doc: "Sample. Threads in state R when they were read one by one: a glance, which under-counts."},
+		{Name: "/process/threads/running:threads", Doc: "Sample. Threads in state R when they were read one by one: a glance, which counts too few."},
 		{Name: "/process/threads/disk:threads", Doc: "Sample. Threads in state D, likewise."},
-		{Name: "/process/threads/read:threads", Doc: "Sample. How many were read, where there are too many to read all: the sums over threads are of these."},
+		{Name: "/process/threads/read:threads", Doc: "Sample. How many were read, if there are too many to read all: the sums over threads are of these."},
 	},
 })
 
-// threadSums is what threads had run, waited and switched at one time.
+// threadSums is what threads had run, waited and switched up to one time.
 type threadSums struct {
 	time    int64
 	all     float64 // how many threads there were; those beyond a bound were not read
@@ -104,8 +104,8 @@ func (s *kernelFiles) threadStates(r reading) error {
 // and is better where it was read.
 func (s *kernelFiles) finishThreads() {
 	switches := slices.ContainsFunc(s.delays, func(r delayReading) bool { _, ok := r.fields["nvcsw"]; return ok })
-	// A thread that is new since the last reading brings all it has. But where not all are read, it
-	// may merely not have been read before.
+	// A thread that is new since the last reading counts with all it has. But if not all threads
+	// are read, it may only have been left out before.
 	var sum [4]float64
 	for i, t := range s.sums {
 		for tid, v := range t.threads {

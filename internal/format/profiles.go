@@ -17,7 +17,7 @@ const KindPprof Kind = "a pprof profile"
 
 const rankPprof = rankProfile + 1
 
-// Value is the sum, N the number of samples, Stack innermost first.
+// In its records Value is the sum, N the number of samples, and Stack is innermost first.
 var _ = register(&row{
 	kind: KindPprof, name: "pprof", rank: rankPprof,
 	looks: looksProfile,
@@ -25,12 +25,12 @@ var _ = register(&row{
 	streams: []evidence.Stream{
 		{Name: "/pprof/mutex/delay:ns", Doc: "Sample with Stack, where a mutex was unlocked that others waited for. N contentions."},
 		{Name: "/pprof/mutex/scope:ns", Doc: "Fact. Value: time the samples cover, Text the same in words; 0: since the program started."},
-		{Name: "/pprof/block/delay:ns", Doc: "Sample with Stack, where a goroutine was blocked. N events. The profile's rate is nowhere to be read: when it is empty it may be off."},
-		{Name: "/pprof/block/scope:ns", Doc: "Fact, as of mutex."},
+		{Name: "/pprof/block/delay:ns", Doc: "Sample with Stack, where a goroutine was blocked. N events. The profile's rate cannot be read anywhere: an empty profile may be switched off."},
+		{Name: "/pprof/block/scope:ns", Doc: "Fact, as for mutex."},
 		{Name: "/pprof/heap/allocs:bytes", Doc: "Sample with Stack, where bytes were allocated. N objects."},
 		{Name: "/pprof/heap/allocs/profiling:bytes", Doc: "Sample. What taking profiles and traces allocated; allocs is without it."},
 		{Name: "/pprof/heap/inuse:bytes", Doc: "Sample with Stack, where live bytes were allocated. N objects."},
-		{Name: "/pprof/heap/scope:ns", Doc: "Fact, as of mutex, for allocs; inuse is as of the last GC before the last reading."},
+		{Name: "/pprof/heap/scope:ns", Doc: "Fact, as for mutex, about allocs; inuse is of the last GC before the last reading."},
 		{Name: "/pprof/goroutine/count:goroutines", Doc: "Sample with Stack. Value and N: goroutines there."},
 		{Name: "/pprof/cpu/time:ns", Doc: "Sample with Stack, where the CPU was used. N samples."},
 		{Name: "/pprof/cpu/profiling:ns", Doc: "Sample. What taking profiles and traces used; time is without it."},
@@ -169,7 +169,7 @@ func parsePprof(g *gatherer, it Item) ([]evidence.Record, error) {
 	return nil, nil
 }
 
-// firstAndLast keeps the readings that are used.
+// firstAndLast drops the readings between the first and the last, which are not used.
 func firstAndLast(p []*Profile) []*Profile {
 	slices.SortStableFunc(p, byTime)
 	if len(p) > 2 {

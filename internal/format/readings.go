@@ -52,7 +52,7 @@ func AppendReading(b []byte, t int64, path string, content []byte) []byte {
 	return b
 }
 
-// AppendUnread adds that a file could not be read, and why.
+// AppendUnread adds a line that says why a file could not be read.
 func AppendUnread(b []byte, t int64, path, why string) []byte {
 	return fmt.Appendf(b, "%s%d %s unread %q\n", readingMark, t, cleanPath(path), why)
 }
@@ -90,8 +90,8 @@ func parseReadings(g *gatherer, it Item) ([]evidence.Record, error) {
 	return nil, s.bounded(rowOf(KindReadings), err)
 }
 
-// eachReading gives a member's readings in order. It stops with an error at a line that should
-// start one and does not.
+// eachReading calls f for each reading of a member, in order. It stops with an error at a line that
+// should start a reading and does not.
 func eachReading(data []byte, head func(page, hz int64), f func(reading) error) error {
 	text := string(data)
 	first, text, _ := strings.Cut(text, "\n")
@@ -124,7 +124,7 @@ func eachReading(data []byte, head func(page, hz int64), f func(reading) error) 
 		r.time, r.path = t, dirtyPath.Replace(path)
 		if why, ok := strings.CutPrefix(tail, "unread "); ok {
 			if r.unread, err = strconv.Unquote(why); err != nil || r.unread == "" {
-				r.unread = "not said why"
+				r.unread = "no reason given"
 			}
 		}
 		if err := f(r); err != nil && problem == nil {

@@ -105,9 +105,8 @@ func allSamples(t testing.TB) (files []string) {
 // member only.
 func (r *row) standsAlone() bool { return r.looks != nil || r.line != nil || r.named != nil }
 
-// Each sample is from a real program, but for a few lines by hand; what is read of it stands beside
-// it. A row gives no stream that it does not name, and there is a sample for each stream that it
-// names.
+// Each sample comes from a real program, except a few lines by hand; its golden stands beside it. A
+// row gives no stream that it does not name, and there is a sample for each stream that it names.
 func TestSamples(t *testing.T) {
 	folders, _ := os.ReadDir("testdata")
 	for _, f := range folders {
@@ -154,8 +153,8 @@ func TestSamples(t *testing.T) {
 	}
 }
 
-// checkSample holds a sample to its row: one file at least is of its kind, and all streams are
-// named.
+// checkSample checks a sample against its row: at least one file is of its kind, and the row names
+// all streams.
 func checkSample(t *testing.T, r *row, set *evidence.Set, kinds []Kind) {
 	t.Helper()
 	if !slices.Contains(kinds, r.kind) && r.kind != KindGzip {
@@ -184,8 +183,8 @@ func docOf(stream string) string {
 	return ""
 }
 
-// Each row refuses what merely looks like its kind. That it refuses the samples of all other rows
-// is held by TestSamples: what two rows know is of no kind.
+// Each row refuses what merely looks like its kind. TestSamples checks that it refuses the samples
+// of all other rows: what two rows know is of no kind.
 func TestLookAlikes(t *testing.T) {
 	for _, r := range rows() {
 		if !r.standsAlone() {
