@@ -33,9 +33,9 @@ type bpfBudget struct {
 	others float64 // share of switches that do not involve the target
 	ran    bpf.Ran // in the last window
 
-	at         time.Time // of the last judgement, to which the next three belong
-	own        int64     // CPU time of ours, ns
-	target     int64     // CPU time of the target, ns
+	judged     time.Time // of the last judgement, to which the next three belong
+	ourCPU     int64     // CPU time of ours, ns
+	targetCPU  int64     // CPU time of the target, ns
 	counts     eventCounts
 	first      int64   // CPU time of the target at the start
 	programsNS float64 // of the whole recording
@@ -43,16 +43,16 @@ type bpfBudget struct {
 	extras  [bpf.Extras]extraTime
 	changed bool // the detail has changed since the last record of it
 
-	over    int // windows in a row that cost too much
-	gone    [bpf.Steps]bool
-	lowered []string
-	windows int
+	dearWindows int // windows in a row that cost too much
+	dropped     [bpf.Steps]bool
+	lowered     []string
+	windows     int
 }
 
 // extraTime is when an extra was attached.
 type extraTime struct {
 	off    bool
-	at     time.Time     // since when it is on or off
+	since  time.Time     // since when it is on or off
 	missed time.Duration // so far
 }
 
@@ -102,9 +102,9 @@ const (
 
 func newBPFBudget(r *bpf.Recorder, p Process, beside func() int64) *bpfBudget {
 	now := time.Now()
-	b := &bpfBudget{r: r, pid: p.PID, share: p.Budget, quota: p.Quota, begun: now, beside: beside, next: now.Add(meterFirst), at: now, target: processCPU(p.PID)}
-	b.own = b.used()
-	b.first = b.target
+	b := &bpfBudget{r: r, pid: p.PID, share: p.Budget, quota: p.Quota, begun: now, beside: beside, next: now.Add(meterFirst), judged: now, targetCPU: processCPU(p.PID)}
+	b.ourCPU = b.used()
+	b.first = b.targetCPU
 	return b
 }
 
@@ -154,11 +154,11 @@ var extraBits = [bpf.Extras]kernel.Extra{bpf.Sockets: kernel.Sockets, bpf.Flushe
 func (b *bpfBudget) detail() kernel.Record {
 	rec := kernel.Record{Time: monotonic(), Kind: kernel.Detail}
 	for step := range bpf.Steps {
-		if b.gone[step] {
+		if b.dropped[step] {
 			rec.Arg[0]++
 		}
 	}
-	if !b.gone[bpf.Fold] {
+	if !b.dropped[bpf.Fold] {
 		rec.Arg[1] = 1
 	}
 	for e := range bpf.Extras {
@@ -187,12 +187,12 @@ func (b *bpfBudget) afford(now time.Time, window, used float64) {
 	for e := range bpf.Extras {
 		x := &b.extras[e]
 		ns := float64(b.ran.Extras[e])
-		if x.off || ns <= may || now.Sub(x.at) < extraLook && !x.at.IsZero() {
+		if x.off || ns <= may || now.Sub(x.since) < extraLook && !x.since.IsZero() {
 			continue
 		}
 		b.r.Detach(e)
 		b.rate -= ns / max(1, window) * (1 - float64(extraLook)/float64(extraEvery))
-		x.off, x.at, b.changed = true, now, true
+		x.off, x.since, b.changed = true, now, true
 	}
 }
 
@@ -200,11 +200,11 @@ func (b *bpfBudget) afford(now time.Time, window, used float64) {
 func (b *bpfBudget) look(now time.Time) {
 	for e := range bpf.Extras {
 		x := &b.extras[e]
-		if !x.off || now.Sub(x.at) < extraEvery-extraLook || b.r.Attach(e) != nil {
+		if !x.off || now.Sub(x.since) < extraEvery-extraLook || b.r.Attach(e) != nil {
 			continue
 		}
-		x.missed += now.Sub(x.at)
-		x.off, x.at, b.changed = false, now, true
+		x.missed += now.Sub(x.since)
+		x.off, x.since, b.changed = false, now, true
 	}
 }
 
@@ -221,52 +221,52 @@ func (b *bpfBudget) worth(step bpf.Step, cost, programs, foreign float64) bool {
 
 // judge compares cost and use since the last time, and gives up a step if the cost is too high.
 func (b *bpfBudget) judge(now time.Time, s eventCounts) {
-	own, wall := b.used(), now.Sub(b.at)
+	own, wall := b.used(), now.Sub(b.judged)
 	programs := b.rate * float64(wall)
 	events := s.events - b.counts.events
 	foreign := s.foreign - b.counts.foreign
 	if b.blind {
 		programs = float64(events) * eventNS
 	}
-	ours := own - b.own
+	ours := own - b.ourCPU
 	cost := float64(ours) + programs
 	target := processCPU(b.pid)
-	used := float64(target - b.target)
+	used := float64(target - b.targetCPU)
 	if target < 0 { // it is gone
-		target, used = b.target, 0
+		target, used = b.targetCPU, 0
 	}
 	b.programsNS += programs
 	// The first window holds what is done once: the names of all threads, each stack for the first
 	// time.
 	if b.windows++; b.windows < 2 || b.share <= 0 {
-		b.at, b.own, b.target, b.counts = now, own, target, s
+		b.judged, b.ourCPU, b.targetCPU, b.counts = now, own, target, s
 		return
 	}
 	may := b.may(used, float64(wall), float64(ours))
-	if !b.gone[bpf.Fold] { // otherwise switches of others are not reported
+	if !b.dropped[bpf.Fold] { // otherwise switches of others are not reported
 		b.others = float64(foreign) / float64(max(1, s.switches-b.counts.switches))
 	}
-	b.at, b.own, b.target, b.counts = now, own, target, s
+	b.judged, b.ourCPU, b.targetCPU, b.counts = now, own, target, s
 	within := b.within(programs)
 	mayWithin := b.share * max(used, withinOneCPU*float64(wall))
 	dearest := max(cost/may, within/mayWithin)
 	if dearest <= 1 {
-		b.over = 0
+		b.dearWindows = 0
 		return
 	}
 	// A single window may hold a burst of stacks, which are named once.
-	if b.over++; b.over < 2 && dearest < 4 {
+	if b.dearWindows++; b.dearWindows < 2 && dearest < 4 {
 		return
 	}
-	b.over = 0
+	b.dearWindows = 0
 	for step := range bpf.Steps {
-		if b.gone[step] || step == bpf.Fold && cost <= may || !b.worth(step, cost, programs, float64(foreign)/float64(max(1, events))) {
+		if b.dropped[step] || step == bpf.Fold && cost <= may || !b.worth(step, cost, programs, float64(foreign)/float64(max(1, events))) {
 			continue
 		}
 		if b.r.Lower(step) != nil {
 			return
 		}
-		b.gone[step], b.changed = true, true
+		b.dropped[step], b.changed = true, true
 		b.lowered = append(b.lowered, fmt.Sprintf("from %.1f s on: %s", now.Sub(b.begun).Seconds(), step))
 		return
 	}
@@ -300,11 +300,11 @@ func (b *bpfBudget) end(s eventCounts) (programs, target int64, lowered string) 
 	for e := range bpf.Extras {
 		x := &b.extras[e]
 		if x.off {
-			x.missed += now.Sub(x.at)
+			x.missed += now.Sub(x.since)
 		}
 		if recorded := 1 - x.missed.Seconds()/max(now.Sub(b.begun).Seconds(), 1e-9); x.missed > 0 {
 			b.lowered = append(b.lowered, fmt.Sprintf("%s: recorded %.0f %% of the time", e, 100*recorded))
 		}
 	}
-	return int64(b.programsNS), max(0, b.target-b.first), strings.Join(b.lowered, "; ")
+	return int64(b.programsNS), max(0, b.targetCPU-b.first), strings.Join(b.lowered, "; ")
 }

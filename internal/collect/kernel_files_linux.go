@@ -138,7 +138,7 @@ func kindOfFile(path string) uint64 {
 func (s *bpfStream) fileStack(path string, at int64) uint32 {
 	id, isNew := s.define(maphash.String(s.seed, path) &^ 1)
 	if isNew {
-		s.naming.send(unnamed{id: id, at: at, user: true, file: path})
+		s.naming.send(unnamed{id: id, time: at, user: true, file: path})
 	}
 	return id
 }

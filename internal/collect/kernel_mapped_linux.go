@@ -15,9 +15,9 @@ import (
 // at most once a second, and only while there are such faults: a file mapped since has no name
 // until then.
 type mappedFiles struct {
-	maps string // file
-	at   int64  // when it was read
-	list []mappedFile
+	maps   string // file
+	readAt int64  // when it was read
+	list   []mappedFile
 }
 
 type mappedFile struct {
@@ -32,8 +32,8 @@ const (
 
 // fault returns the number of a stack of one frame for the file of a major fault, 0 for none.
 func (m *mappedFiles) fault(s *bpfStream, e *bpf.Event) uint32 {
-	if e.Time-m.at > mapsEvery || m.at == 0 {
-		m.at, m.list = e.Time, m.list[:0]
+	if e.Time-m.readAt > mapsEvery || m.readAt == 0 {
+		m.readAt, m.list = e.Time, m.list[:0]
 		if f, err := os.Open(m.maps); err == nil {
 			m.list = readMapped(io.LimitReader(f, maxMaps), m.list)
 			f.Close()

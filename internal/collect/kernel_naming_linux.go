@@ -28,7 +28,7 @@ type naming struct {
 // one. With exec set it is none: the target runs another program from then on.
 type unnamed struct {
 	id     uint32
-	at     int64
+	time   int64
 	user   bool
 	exec   bool
 	exact  bool // a user stack found by symbol.Table.Unwind, not by frame pointers
@@ -54,7 +54,7 @@ type kernelNames interface {
 // where it does not answer.
 func (n *naming) readKernel(p Process, asked *bpf.Symbols) {
 	if asked != nil {
-		n.kernel = &askedNames{s: asked, known: map[uint64]symbol.Frame{}}
+		n.kernel = &askedNames{s: asked, cache: map[uint64]symbol.Frame{}}
 		return
 	}
 	t, err := symbol.Kernel(p.Root)
@@ -68,7 +68,7 @@ func (n *naming) readKernel(p Process, asked *bpf.Symbols) {
 // askedNames asks the kernel for each address once.
 type askedNames struct {
 	s     *bpf.Symbols
-	known map[uint64]symbol.Frame
+	cache map[uint64]symbol.Frame
 	ask   []uint64
 	got   []bpf.Symbol
 }
@@ -80,13 +80,13 @@ const maxAddrs = 1 << 16
 // Stack appends the frames of a stack, innermost first. All addresses but the first are where a
 // call returns to, so the call before them is looked up.
 func (a *askedNames) Stack(pcs []uint64, dst []symbol.Frame) []symbol.Frame {
-	if len(a.known) > maxAddrs {
-		clear(a.known)
+	if len(a.cache) > maxAddrs {
+		clear(a.cache)
 	}
 	a.ask = a.ask[:0]
 	for i, pc := range pcs {
 		pc -= min(uint64(i), 1, pc)
-		if _, ok := a.known[pc]; !ok {
+		if _, ok := a.cache[pc]; !ok {
 			a.ask = append(a.ask, pc)
 		}
 	}
@@ -94,12 +94,12 @@ func (a *askedNames) Stack(pcs []uint64, dst []symbol.Frame) []symbol.Frame {
 	// An address that could not be looked up has no name.
 	if a.got, err = a.s.Names(a.ask, a.got[:0]); err == nil {
 		for i, s := range a.got {
-			a.known[a.ask[i]] = symbol.Frame{Func: s.Func, Module: s.Module, Offset: s.Offset}
+			a.cache[a.ask[i]] = symbol.Frame{Func: s.Func, Module: s.Module, Offset: s.Offset}
 		}
 	}
 	for i, pc := range pcs {
 		back := min(uint64(i), 1, pc)
-		fr := a.known[pc-back]
+		fr := a.cache[pc-back]
 		fr.Addr = pc
 		if fr.Module == "" {
 			fr.Module = "kernel"
@@ -126,13 +126,13 @@ func (n *naming) start(w *kernel.Writer) {
 				frames = append(frames, symbol.Frame{Module: u.file})
 			case u.exec:
 				if n.table != nil {
-					n.table.Exec(u.at)
+					n.table.Exec(u.time)
 				}
 				continue
 			case u.user && u.exact && n.table != nil:
-				frames = n.table.Exact(u.frames, u.at, frames)
+				frames = n.table.Exact(u.frames, u.time, frames)
 			case u.user && n.table != nil:
-				frames = n.table.Stack(u.frames, u.at, frames)
+				frames = n.table.Stack(u.frames, u.time, frames)
 			case !u.user && n.kernel != nil:
 				frames = trimProbe(n.kernel.Stack(u.frames, frames))
 			default:
@@ -177,10 +177,10 @@ func trimProbe(frames []symbol.Frame) []symbol.Frame {
 }
 
 func (n *naming) put(id uint32, e *bpf.Event) {
-	n.send(unnamed{id: id, at: e.Time, user: e.IsUser, frames: append([]uint64(nil), e.Stack...)})
+	n.send(unnamed{id: id, time: e.Time, user: e.IsUser, frames: append([]uint64(nil), e.Stack...)})
 }
 
-func (n *naming) exec(at int64) { n.send(unnamed{exec: true, at: at}) }
+func (n *naming) exec(at int64) { n.send(unnamed{exec: true, time: at}) }
 
 // send never waits for the naming goroutine: the rings must be read.
 func (n *naming) send(u unnamed) {

@@ -90,14 +90,14 @@ func (s *bpfStream) unwound(e *bpf.Event) uint32 {
 	// An event referred to it before its copy came.
 	if k, ok := s.stacks[e.ID]; ok && !k.defined {
 		s.stacks[e.ID] = stackID{k.id, true}
-		s.naming.send(unnamed{id: k.id, at: e.Time, user: true, exact: true, frames: slices.Clone(s.pcs)})
+		s.naming.send(unnamed{id: k.id, time: e.Time, user: true, exact: true, frames: slices.Clone(s.pcs)})
 		return k.id
 	}
 	// Stacks that the programs walked by frame pointers have the programs' hash, which is odd.
 	hash := maphash.Bytes(s.seed, unsafe.Slice((*byte)(unsafe.Pointer(&s.pcs[0])), 8*len(s.pcs))) &^ 1
 	id, isNew := s.define(hash)
 	if isNew {
-		s.naming.send(unnamed{id: id, at: e.Time, user: true, exact: true, frames: slices.Clone(s.pcs)})
+		s.naming.send(unnamed{id: id, time: e.Time, user: true, exact: true, frames: slices.Clone(s.pcs)})
 	}
 	return id
 }

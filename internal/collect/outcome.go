@@ -96,7 +96,7 @@ func (r *run) report(interrupted bool) {
 
 // verdict turns what happened into the one error a person sees.
 func (r *run) verdict(fail *failure) error {
-	what := "record " + r.at.shown()
+	what := "record " + r.addr.shown()
 	if r.target != nil {
 		what = fmt.Sprintf("record pid %d", r.o.PID)
 	}

@@ -86,7 +86,7 @@ func (s *perfStream) budget() {
 	switch dear := switches*clockNS > may; {
 	case !s.clock || dear == b.clockIsOff:
 	case !dear:
-		if s.own.Start(perfevent.CPUClock) == nil {
+		if s.target.Start(perfevent.CPUClock) == nil {
 			b.clockIsOff = false
 		}
 	default:
@@ -119,7 +119,7 @@ func (s *perfStream) duty() {
 	off := b.share < 1 && time.Duration(now.UnixNano())%dutyCycle > time.Duration(b.share*float64(dutyCycle))
 	switch {
 	case off == b.stacksAreOff:
-	case off && s.own.Stop(perfevent.SwitchOut) == nil, !off && s.own.Start(perfevent.SwitchOut) == nil:
+	case off && s.target.Stop(perfevent.SwitchOut) == nil, !off && s.target.Start(perfevent.SwitchOut) == nil:
 		b.stacksAreOff = off
 	}
 }
@@ -133,7 +133,7 @@ func (s *perfStream) stackCost() int64 {
 }
 
 func (s *perfStream) clockOff() error {
-	if err := s.own.Stop(perfevent.CPUClock); err != nil {
+	if err := s.target.Stop(perfevent.CPUClock); err != nil {
 		return err
 	}
 	s.cost.clockIsOff = true

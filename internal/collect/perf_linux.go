@@ -126,7 +126,7 @@ func (s *perfStream) open(can reach) error {
 		return err
 	}
 	s.readers = append(s.readers, r)
-	s.own, s.stacking = r, own.SwitchStacks
+	s.target, s.stacking = r, own.SwitchStacks
 	if !can.whole {
 		s.clock = true
 		return s.clockOff()
@@ -156,7 +156,7 @@ const stackBytes = 2 << 10
 
 func (s *perfStream) header(can reach, n *naming) kernel.Header {
 	h := kernel.Header{
-		Source: "perf", Kernel: release(), Arch: runtime.GOARCH, PID: uint32(s.p.PID), CPUs: s.own.CPUs(), AllTasks: can.whole,
+		Source: "perf", Kernel: release(), Arch: runtime.GOARCH, PID: uint32(s.p.PID), CPUs: s.target.CPUs(), AllTasks: can.whole,
 		Recorded: []kernel.Sight{kernel.SightSwitches, kernel.SightSamples},
 		Missing:  append(can.why, n.missing...),
 	}

@@ -14,7 +14,7 @@ import (
 type perfStream struct {
 	p         Process
 	readers   []*perfevent.Reader
-	own       *perfevent.Reader // the target's own events
+	target    *perfevent.Reader // the target's own events
 	from      *perfevent.Reader // the one that is being read
 	w         *kernel.Writer
 	naming    *naming
@@ -109,7 +109,7 @@ func (s *perfStream) lose(r *perfevent.Record) {
 	lost := kernel.Record{Kind: kernel.Lost, Time: since, CPU: uint16(r.CPU), Arg: [3]uint64{r.Count, 0, uint64(r.Time - since)}}
 	// Beside a reader of the whole machine's switches, the target's own events are samples and
 	// stacks.
-	if r.Kind == perfevent.LostSamples || len(s.readers) > 1 && s.from == s.own {
+	if r.Kind == perfevent.LostSamples || len(s.readers) > 1 && s.from == s.target {
 		lost.Arg[1] = r.Count
 	} else {
 		c.known = false
@@ -240,7 +240,7 @@ func (s *perfStream) stack(at int64, pcs []uint64, how int) uint32 {
 	if id == 0 && len(s.stacks) < maxPerfStacks {
 		id = uint32(len(s.stacks) + 1)
 		s.stacks[hash] = id
-		s.naming.send(unnamed{id: id, at: at, user: how != kernelStack, exact: how == unwoundStack, frames: slices.Clone(pcs)})
+		s.naming.send(unnamed{id: id, time: at, user: how != kernelStack, exact: how == unwoundStack, frames: slices.Clone(pcs)})
 	}
 	return id
 }

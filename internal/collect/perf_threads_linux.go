@@ -16,7 +16,7 @@ import (
 type perfThreads struct {
 	p       Process
 	sameNS  bool
-	known   map[uint32]*perfThread
+	byTID   map[uint32]*perfThread
 	todo    []uint32 // turned up, not written yet
 	cgroups map[uint32]string
 }
@@ -30,7 +30,7 @@ type perfThread struct {
 const maxPerfThreads = 1 << 16
 
 func newPerfThreads(p Process) *perfThreads {
-	return &perfThreads{p: p, sameNS: samePIDNamespace(p), known: map[uint32]*perfThread{}, cgroups: map[uint32]string{}}
+	return &perfThreads{p: p, sameNS: samePIDNamespace(p), byTID: map[uint32]*perfThread{}, cgroups: map[uint32]string{}}
 }
 
 func samePIDNamespace(p Process) bool {
@@ -54,7 +54,7 @@ func (l *perfThreads) writeAll(w *kernel.Writer) {
 }
 
 func (l *perfThreads) isTarget(tid uint32) bool {
-	t := l.known[tid]
+	t := l.byTID[tid]
 	return t != nil && t.Target
 }
 
@@ -63,13 +63,13 @@ func (l *perfThreads) seen(pid, tid uint32) {
 	if tid == 0 || tid == ^uint32(0) {
 		return
 	}
-	t := l.known[tid]
+	t := l.byTID[tid]
 	if t == nil {
-		if len(l.known) >= maxPerfThreads {
+		if len(l.byTID) >= maxPerfThreads {
 			l.forget()
 		}
 		t = &perfThread{Thread: kernel.Thread{TID: tid, PID: pid, Target: pid == uint32(l.p.PID)}}
-		l.known[tid] = t
+		l.byTID[tid] = t
 	}
 	if !t.written {
 		t.written = true
@@ -79,31 +79,31 @@ func (l *perfThreads) seen(pid, tid uint32) {
 
 // forget makes room on a machine that makes threads all the time.
 func (l *perfThreads) forget() {
-	for tid, t := range l.known {
+	for tid, t := range l.byTID {
 		if !t.Target {
-			delete(l.known, tid)
+			delete(l.byTID, tid)
 		}
 	}
 	clear(l.cgroups)
-	if len(l.known) >= maxPerfThreads {
-		clear(l.known)
+	if len(l.byTID) >= maxPerfThreads {
+		clear(l.byTID)
 	}
 }
 
 // born takes a new thread, which inherits name and cgroup from its creator.
 func (l *perfThreads) born(r *perfevent.Record) {
 	t := &perfThread{Thread: kernel.Thread{Since: r.Time, TID: r.TID, PID: r.PID, Target: r.PID == uint32(l.p.PID)}}
-	if creator := l.known[r.OtherTID]; creator != nil && creator.read {
+	if creator := l.byTID[r.OtherTID]; creator != nil && creator.read {
 		t.Comm, t.Kernel, t.Cgroup, t.read = creator.Comm, creator.Kernel, creator.Cgroup, true
 		if t.Target {
 			t.read = l.sameNS // its number in its own namespace has to be read
 			t.NSTID = t.TID
 		}
 	}
-	if len(l.known) >= maxPerfThreads {
+	if len(l.byTID) >= maxPerfThreads {
 		l.forget()
 	}
-	l.known[r.TID] = t
+	l.byTID[r.TID] = t
 	if t.Target {
 		l.seen(t.PID, t.TID)
 	}
@@ -111,14 +111,14 @@ func (l *perfThreads) born(r *perfevent.Record) {
 
 // named takes a thread's new name. One that was written is written again.
 func (l *perfThreads) named(r *perfevent.Record) {
-	t := l.known[r.TID]
+	t := l.byTID[r.TID]
 	if t == nil {
 		return // it will be read when it turns up
 	}
 	again := *t
 	again.Comm, again.Since = r.Name, r.Time
 	again.written = false
-	l.known[r.TID] = &again
+	l.byTID[r.TID] = &again
 	if t.written {
 		l.seen(again.PID, r.TID)
 	}
@@ -126,15 +126,15 @@ func (l *perfThreads) named(r *perfevent.Record) {
 
 // gone forgets a thread that has ended: its number may be used again.
 func (l *perfThreads) gone(r *perfevent.Record) {
-	if t := l.known[r.TID]; t != nil && t.written && !t.Target {
-		delete(l.known, r.TID)
+	if t := l.byTID[r.TID]; t != nil && t.written && !t.Target {
+		delete(l.byTID, r.TID)
 	}
 }
 
 // flush writes the threads that have turned up.
 func (l *perfThreads) flush(w *kernel.Writer) {
 	for _, tid := range l.todo {
-		t := l.known[tid]
+		t := l.byTID[tid]
 		if t == nil {
 			continue
 		}

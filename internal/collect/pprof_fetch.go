@@ -30,7 +30,7 @@ const (
 type session struct {
 	o        Options
 	asks     bool // there are pprof pages to ask
-	at       address
+	addr     address
 	header   http.Header
 	client   *http.Client
 	w        *evidence.Writer
@@ -74,7 +74,7 @@ func newSession(o Options) (*session, error) {
 	if o.Budget == 0 {
 		o.Budget = defaultBudget
 	}
-	s := &session{o: o, at: at, header: header, asks: o.URL != ""}
+	s := &session{o: o, addr: at, header: header, asks: o.URL != ""}
 	s.connect((&net.Dialer{Timeout: o.Timing.Connect}).DialContext, http.ProxyFromEnvironment)
 	return s, nil
 }
@@ -90,7 +90,7 @@ func (s *session) connect(dial func(context.Context, string, string) (net.Conn, 
 // redirect follows only within the origin the user named: package http would send our headers
 // along.
 func (s *session) redirect(r *http.Request, via []*http.Request) error {
-	if r.URL.Scheme != s.at.origin.Scheme || !strings.EqualFold(r.URL.Host, s.at.origin.Host) {
+	if r.URL.Scheme != s.addr.origin.Scheme || !strings.EqualFold(r.URL.Host, s.addr.origin.Host) {
 		return elsewhere{r.URL.Scheme + "://" + r.URL.Host + r.URL.Path}
 	}
 	if len(via) >= 5 {
@@ -109,7 +109,7 @@ func (s *session) fetch(ctx context.Context, f Fetch, hint string) (int64, *fail
 		if m, failOther := s.fetchOne(ctx, other, hint); failOther == nil || failOther.kind != absent {
 			return m, failOther
 		}
-		req := evidence.Request{Member: f.Member, Path: s.at.path(f), Sent: s.o.Now(), Lost: fail.text}
+		req := evidence.Request{Member: f.Member, Path: s.addr.path(f), Sent: s.o.Now(), Lost: fail.text}
 		req.Ended = req.Sent
 		s.enter(req)
 	}
@@ -117,7 +117,7 @@ func (s *session) fetch(ctx context.Context, f Fetch, hint string) (int64, *fail
 }
 
 func (s *session) fetchOne(ctx context.Context, f Fetch, hint string) (bytesKept int64, fail *failure) {
-	req := evidence.Request{Member: f.Member, Path: s.at.path(f), Sent: s.o.Now()}
+	req := evidence.Request{Member: f.Member, Path: s.addr.path(f), Sent: s.o.Now()}
 	s.enter(req)
 	defer func() {
 		req.Ended, req.Bytes = s.o.Now(), bytesKept
@@ -148,7 +148,7 @@ func (s *session) fetchOne(ctx context.Context, f Fetch, hint string) (bytesKept
 	watch := time.AfterFunc(patience(), func() { cancel(errQuiet) })
 	defer watch.Stop()
 
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.at.url(f, query), nil)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.addr.url(f, query), nil)
 	if err != nil {
 		return 0, failf(noAnswer, "%v", root(err))
 	}
@@ -219,7 +219,7 @@ func (s *session) keep(ctx context.Context, f Fetch, body io.Reader, quiet time.
 			return 0, failf(refused, "it is larger than %s", size(limit))
 		}
 		if b, err = f.Keep(b); err != nil {
-			return 0, failf(refused, "%s: %v", s.at.path(f), err)
+			return 0, failf(refused, "%s: %v", s.addr.path(f), err)
 		}
 		body = bytes.NewReader(b)
 	}

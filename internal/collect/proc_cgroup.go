@@ -111,12 +111,12 @@ func (r *readings) groups(groups []proc.Group, why []string) {
 	r.text("groups", text.String())
 }
 
-func (r *readings) level(g proc.Group, dir string, own bool) {
+func (r *readings) level(g proc.Group, dir string, lowest bool) {
 	var names []string
 	switch g.Controller {
 	case "cpu":
 		names = append(slices.Clone(cpuSettings), "cpu.stat")
-		if own {
+		if lowest {
 			names = append(names, pressureFiles...)
 		}
 	case "cpuacct":

@@ -62,7 +62,7 @@ func Begin(o Options) (evidence.Manifest, error) {
 		}
 	}
 	if s.asks {
-		m.Target.URL = s.at.shown()
+		m.Target.URL = s.addr.shown()
 	}
 	return m, nil
 }
@@ -153,7 +153,7 @@ func (r *run) ends(fail *failure) bool {
 	}
 	if r.asks {
 		r.asks, r.gaveUp = false, fail
-		r.o.Progress(Progress{Note: fmt.Sprintf("%s: %s; going on with the kernel's data alone", r.at.shown(), fail.text)})
+		r.o.Progress(Progress{Note: fmt.Sprintf("%s: %s; going on with the kernel's data alone", r.addr.shown(), fail.text)})
 	}
 	return false
 }
@@ -185,7 +185,7 @@ func (r *run) find(ctx context.Context) {
 	if err != nil {
 		return
 	}
-	r.at, r.asks = at, true
+	r.addr, r.asks = at, true
 	if p.dial != nil {
 		r.connect(p.dial, nil)
 	}

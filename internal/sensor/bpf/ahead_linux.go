@@ -54,16 +54,16 @@ func Ahead(ctx context.Context, loadavg string, pause func() bool) {
 		now, used := time.Now(), processTime()
 		if wanting < crowd || pause() {
 			a.release()
-			a.at, a.from, next = now, used, aheadSeldom
+			a.opened, a.startCPU, next = now, used, aheadSeldom
 			continue
 		}
 		next = aheadLook
 		if owed, over := a.over(now, used); owed > 0 {
 			a.release()
 			n.Wait(owed)
-			a.at, a.from = time.Now(), processTime()
+			a.opened, a.startCPU = time.Now(), processTime()
 		} else if over {
-			a.at, a.from = now, used
+			a.opened, a.startCPU = now, used
 		}
 		a.takeAll()
 	}

@@ -82,7 +82,7 @@ func TestAhead(t *testing.T) {
 
 func TestWindow(t *testing.T) {
 	begin := time.Now()
-	w := window{most: int64(firstWindow / 5), at: begin}
+	w := window{most: int64(firstWindow / 5), opened: begin}
 	for _, c := range []struct {
 		passed time.Duration
 		used   time.Duration

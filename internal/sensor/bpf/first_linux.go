@@ -20,8 +20,8 @@ import (
 // time in a firstWindow, which is a part of one CPU at most. First is for the thread that calls
 // Keep; threads that it starts are not preferred. The zero value is ready; nil does nothing.
 type First struct {
-	on  bool
-	was *unix.SchedAttr // nil: not read yet
+	active bool
+	before *unix.SchedAttr // nil: not read yet
 	window
 }
 
@@ -29,15 +29,15 @@ const firstWindow = 20 * time.Millisecond
 
 // window bounds what is used of the CPUs: most in a firstWindow.
 type window struct {
-	most int64     // ns
-	at   time.Time // when it started
-	from int64     // CPU time used by then, ns
+	most     int64     // ns
+	opened   time.Time // when it started
+	startCPU int64     // CPU time used by then, ns
 }
 
 // over reports whether the window has ended. owed is how long to do without, as more was used than
 // allowed.
 func (w *window) over(now time.Time, used int64) (owed time.Duration, over bool) {
-	spent, passed := used-w.from, now.Sub(w.at)
+	spent, passed := used-w.startCPU, now.Sub(w.opened)
 	if spent <= w.most && passed < firstWindow {
 		return 0, false
 	}
@@ -49,11 +49,11 @@ func (w *window) over(now time.Time, used int64) (owed time.Duration, over bool)
 // Keep makes the calling thread first. The thread calls it again at least once in some thousand
 // events.
 func (f *First) Keep() {
-	if f == nil || f.was != nil && !f.on {
+	if f == nil || f.before != nil && !f.active {
 		return
 	}
 	now, used := time.Now(), ThreadTime()
-	if f.was == nil {
+	if f.before == nil {
 		f.start()
 	} else {
 		owed, over := f.over(now, used)
@@ -65,7 +65,7 @@ func (f *First) Keep() {
 			now = time.Now()
 		}
 	}
-	f.at, f.from = now, used
+	f.opened, f.startCPU = now, used
 }
 
 // fifth is a fifth of the machine's time of a firstWindow, ns.
@@ -74,13 +74,13 @@ func fifth() int64 { return int64(firstWindow) * int64(runtime.NumCPU()) / 5 }
 func (f *First) start() {
 	f.most = min(fifth(), int64(firstWindow*9/10))
 	var err error
-	if f.was, err = unix.SchedGetAttr(0, 0); err != nil {
-		f.was = &unix.SchedAttr{}
+	if f.before, err = unix.SchedGetAttr(0, 0); err != nil {
+		f.before = &unix.SchedAttr{}
 		return
 	}
 	// A thread that was started in a class of its own stays there. Most users may not change the
 	// class, nor may a process whose cgroup has no time for such threads.
-	f.on = f.was.Policy == unix.SCHED_NORMAL && setClass(0, unix.SCHED_RR, 1)
+	f.active = f.before.Policy == unix.SCHED_NORMAL && setClass(0, unix.SCHED_RR, 1)
 }
 
 // setClass gives a thread of ours another class; tid 0 is the calling one. Threads that it starts
@@ -93,11 +93,11 @@ func setClass(tid int, policy, priority uint32) bool {
 
 // End makes the thread ordinary, for good.
 func (f *First) End() {
-	if f != nil && f.on {
-		f.on = false
+	if f != nil && f.active {
+		f.active = false
 		// Taking the flag back as well may not be permitted; it does no harm.
-		f.was.Flags |= unix.SCHED_FLAG_RESET_ON_FORK
-		unix.SchedSetAttr(0, f.was, 0)
+		f.before.Flags |= unix.SCHED_FLAG_RESET_ON_FORK
+		unix.SchedSetAttr(0, f.before, 0)
 	}
 }
 

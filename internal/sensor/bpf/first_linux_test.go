@@ -29,14 +29,14 @@ func TestFirst(t *testing.T) {
 		}
 		var f First
 		f.Keep()
-		if is, err := unix.SchedGetAttr(0, 0); err != nil || f.on != (is.Policy == unix.SCHED_RR) {
-			t.Errorf("on is %v, and the class %d (%v)", f.on, is.Policy, err)
+		if is, err := unix.SchedGetAttr(0, 0); err != nil || f.active != (is.Policy == unix.SCHED_RR) {
+			t.Errorf("on is %v, and the class %d (%v)", f.active, is.Policy, err)
 		}
-		if f.on {
-			f.from -= int64(firstWindow) // as if it had used that much
+		if f.active {
+			f.startCPU -= int64(firstWindow) // as if it had used that much
 			before := time.Now()
 			f.Keep()
-			if f.from < 0 || f.at.Before(before) {
+			if f.startCPU < 0 || f.opened.Before(before) {
 				t.Errorf("it used more than it may, and no new window began")
 			}
 		}
@@ -62,8 +62,8 @@ func TestFirstOfAnotherClass(t *testing.T) {
 		var f First
 		f.Keep()
 		is, err := unix.SchedGetAttr(0, 0)
-		if err != nil || is.Policy != unix.SCHED_BATCH || f.on {
-			t.Errorf("on is %v, and the class %+v (%v)", f.on, is, err)
+		if err != nil || is.Policy != unix.SCHED_BATCH || f.active {
+			t.Errorf("on is %v, and the class %+v (%v)", f.active, is, err)
 		}
 		f.End()
 	})

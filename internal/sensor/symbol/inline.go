@@ -16,13 +16,13 @@ func (t *pclntab) inlined(f goFunc, addr uint64, dst []string) []string {
 	if t.version >= 120 {
 		head, size = 44, 16
 	}
-	npcdata, ok := t.uint(f.at+28, 4)
-	nfuncdata, ok2 := t.uint(f.at+head-1, 1)
+	npcdata, ok := t.uint(f.offset+28, 4)
+	nfuncdata, ok2 := t.uint(f.offset+head-1, 1)
 	if !ok || !ok2 || npcdata <= treeIndex || npcdata > 64 || nfuncdata <= tree {
 		return dst
 	}
-	table, ok := t.uint(f.at+head+4*treeIndex, 4)
-	data, ok2 := t.uint(f.at+head+4*npcdata+4*tree, 4)
+	table, ok := t.uint(f.offset+head+4*treeIndex, 4)
+	data, ok2 := t.uint(f.offset+head+4*npcdata+4*tree, 4)
 	if !ok || !ok2 || table == 0 || data == 0xffffffff {
 		return dst
 	}

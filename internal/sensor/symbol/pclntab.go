@@ -146,8 +146,8 @@ func (t *pclntab) pc(i uint64) (uint64, bool) {
 
 // goFunc is one function.
 type goFunc struct {
-	entry uint64
-	at    uint64 // of its _func in the table
+	entry  uint64
+	offset uint64 // of its _func in the table
 }
 
 func (t *pclntab) find(addr uint64) (f goFunc, ok bool) {
@@ -175,7 +175,7 @@ func (t *pclntab) find(addr uint64) (f goFunc, ok bool) {
 	if t.version > 12 {
 		off += t.funcs
 	}
-	return goFunc{entry: entry, at: off}, off < uint64(t.r.Size())
+	return goFunc{entry: entry, offset: off}, off < uint64(t.r.Size())
 }
 
 // name returns a function's name; "" if the table is damaged.
@@ -184,7 +184,7 @@ func (t *pclntab) name(f goFunc) string {
 	if t.version >= 118 {
 		skip = 4
 	}
-	off, ok := t.uint(f.at+skip, 4)
+	off, ok := t.uint(f.offset+skip, 4)
 	if !ok {
 		return ""
 	}
