@@ -5,7 +5,7 @@ import (
 	"github.com/whystall/whystall/internal/sensor/bpf"
 )
 
-// partSights says what is seen by each part of the eBPF recorder.
+// partSights has the sights that each part of the eBPF recorder provides.
 var partSights = map[string][]kernel.Sight{
 	"sched_switch":        {kernel.SightSwitches, kernel.SightOtherTasks},
 	"sched_exit":          {kernel.SightWaitStacks},

@@ -28,11 +28,12 @@ var _ = registerLocal(&Local{
 // reach is how far perf_event_open lets us see.
 type reach struct {
 	whole  bool // switches of all tasks
-	kernel bool // the kernel's share of stacks
+	kernel bool // the kernel's part of stacks
 	why    []kernel.Missing
 }
 
-// perfReach tries what is permitted, most first. The error is of the least that is of use.
+// perfReach tries what is permitted, the most first. An error means that not even the least of use
+// is.
 func perfReach(p Process) (r reach, err error) {
 	if err := perfevent.Probe(perfevent.Options{AllTasks: true, Switches: true, Kernel: true}); err != nil {
 		r.why = append(r.why, kernel.Missing{What: []kernel.Sight{kernel.SightOtherTasks}, Why: "who ran while the target's threads did not: " + err.Error()})
@@ -40,7 +41,7 @@ func perfReach(p Process) (r reach, err error) {
 		r.whole = true
 	}
 	if err := perfevent.Probe(perfevent.Options{PID: p.PID, Switches: true, SwitchStacks: true, Kernel: true}); err != nil {
-		r.why = append(r.why, kernel.Missing{What: []kernel.Sight{kernel.SightWaitStacks}, Why: "the stacks of waits, and why a thread left its CPU but for preemption: " + err.Error()})
+		r.why = append(r.why, kernel.Missing{What: []kernel.Sight{kernel.SightWaitStacks}, Why: "the stacks of waits, and why a thread left its CPU, except for preemption: " + err.Error()})
 	} else {
 		r.kernel = true
 		return r, nil

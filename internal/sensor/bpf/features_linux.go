@@ -16,45 +16,45 @@ import (
 
 // program is one program, what it is attached to, and what is not seen without it.
 type program struct {
-	name  string // of the C function
-	on    string // the tracepoint
-	tells string
-	how   how
+	name       string // of the C function
+	tracepoint string
+	sees       string // for people
+	traits     traits
 }
 
-// how says what is special about a program.
-type how uint8
+// traits say what is special about a program.
+type traits uint8
 
 const (
-	vital     how = 1 << iota // nothing is of use without it
-	rawOnly                   // tp_btf refuses the tracepoint
-	perf                      // no tracepoint: a perf event on each CPU
-	ofStacks                  // only with stacks
-	byGroup                   // only where a thread does not tell by itself that it is throttled
-	elsewhere                 // newer kernels only: another way is taken, nothing is missing
-	remotely                  // only where quotas give time to other CPUs by calling a function there
+	vital     traits = 1 << iota // nothing is of use without it
+	rawOnly                      // tp_btf refuses the tracepoint
+	perf                         // no tracepoint: a perf event on each CPU
+	forStacks                    // only if stacks are taken
+	forGroups                    // only if the kernel does not mark throttled threads themselves
+	optional                     // newer kernels only: without it another way is taken, and nothing is missing
+	remote                       // only if quotas give time to other CPUs by calling a function there
 )
 
 var programs = []program{
 	{"sched_switch", "sched_switch", "who is on which CPU", vital},
-	{"sched_exit", "sched_exit_tp", "stacks as a thread returns", ofStacks | elsewhere},
+	{"sched_exit", "sched_exit_tp", "stacks as a thread returns", forStacks | optional},
 	{"sched_waking", "sched_waking", "who wakes whom", vital},
-	{"sched_wakeup", "sched_wakeup", "run queues", byGroup},
+	{"sched_wakeup", "sched_wakeup", "run queues", forGroups},
 	{"sched_wakeup_new", "sched_wakeup_new", "new threads' run queues", 0},
 	{"sched_migrate_task", "sched_migrate_task", "moves between CPUs", 0},
-	{"process_fork", "sched_process_fork", "threads made while recording", vital},
+	{"process_fork", "sched_process_fork", "threads created while recording", vital},
 	{"rename", "task_rename", "new names of threads", 0},
 	{"process_exec", "sched_process_exec", "that the target runs another program", 0},
 	{"process_exit", "sched_process_exit", "ends of threads", 0},
 	{"hrtimer_expire", "hrtimer_expire_entry", "when a quota gives time, and timers", 0},
-	{"csd_function", "csd_function_entry", "when a quota gives time to another CPU", rawOnly | remotely},
+	{"csd_function", "csd_function_entry", "when a quota gives time to another CPU", rawOnly | remote},
 	{"signal_generate", "signal_generate", "preemption asked", 0},
 	{"signal_deliver", "signal_deliver", "preemption delivered", 0},
 	{"reclaim_begin", "mm_vmscan_direct_reclaim_begin", "direct reclaim", 0},
 	{"reclaim_end", "mm_vmscan_direct_reclaim_end", "the end of direct reclaim", 0},
 	{"memcg_reclaim_begin", "mm_vmscan_memcg_reclaim_begin", "reclaim of a memory cgroup", 0},
 	{"memcg_reclaim_end", "mm_vmscan_memcg_reclaim_end", "the end of reclaim of a memory cgroup", 0},
-	{"compaction_try", "mm_compaction_try_to_compact_pages", "what is compacted for", 0},
+	{"compaction_try", "mm_compaction_try_to_compact_pages", "what memory is compacted for", 0},
 	{"compaction_begin", "mm_compaction_begin", "compaction", 0},
 	{"compaction_end", "mm_compaction_end", "the end of compaction", 0},
 	{"mmap_lock_start", "mmap_lock_start_locking", "waits for mmap_lock", 0},
@@ -257,8 +257,8 @@ func readObject() (*kernelTypes, *ebpf.CollectionSpec, error) {
 		return nil, nil, refused{err}
 	}
 	for _, p := range programs {
-		if _, ok := types.tracepoint(p.on); p.how&vital != 0 && !ok {
-			return nil, nil, refused{fmt.Errorf("load programs: this kernel has no tracepoint %s", p.on)}
+		if _, ok := types.tracepoint(p.tracepoint); p.traits&vital != 0 && !ok {
+			return nil, nil, refused{fmt.Errorf("load programs: this kernel has no tracepoint %s", p.tracepoint)}
 		}
 	}
 	spec, err := readSpec()
@@ -276,7 +276,7 @@ func refusal(what string, err error) error {
 		}
 		return fmt.Errorf("%s: %w: %s%s", what, unix.EPERM, permit, self)
 	case errors.Is(err, unix.EMFILE):
-		return fmt.Errorf("%s: %w: it takes some 100, and two more for each CPU: raise ulimit -n", what, unix.EMFILE)
+		return fmt.Errorf("%s: %w: recording needs some 100 files, and two more for each CPU: raise ulimit -n", what, unix.EMFILE)
 	case errors.As(err, &ve):
 		return fmt.Errorf("%s: refused by this kernel: %v", what, err)
 	}

@@ -235,14 +235,14 @@ func bit(b bool) uint32 {
 
 // load loads a program of the table.
 func (l *loader) load(p program) (*ebpf.Program, error) {
-	if p.how&perf == 0 {
-		if _, ok := l.types.tracepoint(p.on); !ok {
-			return nil, fmt.Errorf("%s: no tracepoint %s", p.tells, p.on)
+	if p.traits&perf == 0 {
+		if _, ok := l.types.tracepoint(p.tracepoint); !ok {
+			return nil, fmt.Errorf("%s: no tracepoint %s", p.sees, p.tracepoint)
 		}
 	}
 	prog, err := l.program(p.name)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", p.tells, err)
+		return nil, fmt.Errorf("%s: %w", p.sees, err)
 	}
 	return prog, nil
 }
@@ -251,15 +251,15 @@ func (l *loader) load(p program) (*ebpf.Program, error) {
 func (l *loader) attach(p program, prog *ebpf.Program) (err error) {
 	var ln io.Closer
 	switch {
-	case p.how&perf != 0:
+	case p.traits&perf != 0:
 		ln, err = l.attachPerf(p, prog)
-	case p.how&rawOnly != 0:
-		ln, err = link.AttachRawTracepoint(link.RawTracepointOptions{Name: p.on, Program: prog})
+	case p.traits&rawOnly != 0:
+		ln, err = link.AttachRawTracepoint(link.RawTracepointOptions{Name: p.tracepoint, Program: prog})
 	default:
 		ln, err = link.AttachTracing(link.TracingOptions{Program: prog})
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", p.tells, refusal("attach "+p.name, err))
+		return fmt.Errorf("%s: %w", p.sees, refusal("attach "+p.name, err))
 	}
 	l.links[p.name] = ln
 	return nil

@@ -45,7 +45,7 @@ func (l *loader) attachPerf(p program, prog *ebpf.Program) (perfEvents, error) {
 		}
 		if err != nil {
 			fds.Close()
-			return nil, fmt.Errorf("%s on CPU %d: %w", p.on, r.cpu, err)
+			return nil, fmt.Errorf("%s on CPU %d: %w", p.tracepoint, r.cpu, err)
 		}
 	}
 	return fds, nil

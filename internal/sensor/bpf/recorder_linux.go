@@ -16,7 +16,7 @@ type Recorder struct {
 	Target   Thread    // the target's first thread
 	CPUs     []int     // those that were online
 	PerTask  bool      // the kernel throttles by task: Throttled is exact
-	Attached []string  // the programs that are
+	Attached []string  // the programs that are attached
 	Missing  []Missing // what this kernel does not permit
 	Since    int64     // when the last program was attached: events before are incomplete
 
@@ -42,7 +42,7 @@ const (
 // Programs names the programs that may be missing.
 func Programs() (names []string) {
 	for _, p := range programs {
-		if p.how&(vital|elsewhere) == 0 {
+		if p.traits&(vital|optional) == 0 {
 			names = append(names, p.name)
 		}
 	}
@@ -126,15 +126,15 @@ func Open(o Options) (_ *Recorder, err error) {
 	loaded := map[string]*ebpf.Program{}
 	failed := func(p program, err error) error {
 		switch {
-		case p.how&vital != 0:
+		case p.traits&vital != 0:
 			return err
-		case p.how&elsewhere == 0:
+		case p.traits&optional == 0:
 			r.Missing = append(r.Missing, Missing{p.name, err.Error()})
 		}
 		return nil
 	}
 	for _, p := range programs {
-		if p.how&ofStacks != 0 && !o.Stacks || p.how&byGroup != 0 && r.PerTask || p.how&remotely != 0 && !l.remote {
+		if p.traits&forStacks != 0 && !o.Stacks || p.traits&forGroups != 0 && r.PerTask || p.traits&remote != 0 && !l.remote {
 			continue
 		}
 		o.step()
