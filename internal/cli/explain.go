@@ -96,10 +96,7 @@ func (con *console) explain(files []string, f explainFlags, output, again string
 			again = "whystall diagnose --pprof " + shellWord(m.Target.URL) + " --for 20s"
 		}
 	}
-	facts := detect.Facts{Again: again, CPUs: in.target.CPUs, Runtime: in.target.Runtime, GoVersion: in.target.GoVersion, SlowOver: int64(f.SlowOver)}
-	if h := in.target.Halted; h != nil {
-		facts.HaltedNS, facts.HaltedBy = h.NS, h.By
-	}
+	facts := detect.Facts{Service: in.target.Service, Again: again, CPUs: in.target.CPUs, SlowOver: int64(f.SlowOver)}
 	if s.Ledger == nil {
 		facts.Memory = capacity.Memory(in.set, false)
 	}

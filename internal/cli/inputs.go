@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -117,13 +116,13 @@ func (in *input) item(name string, r io.Reader, at int64, left *int64) error {
 	return nil
 }
 
-// openCase opens a case: its trace where it lies, its other members as items.
+// openCase opens a case: its trace where it lies, its kernel records for several passes, its other
+// members as items. The case stays open: the caller closes in.c.
 func (in *input) openCase(name string, left *int64) error {
 	c, err := evidence.Open(name)
 	if err != nil {
 		return err
 	}
-	defer c.Close()
 	in.c = c
 	in.kind = kindCase
 	for _, member := range c.Names() {
@@ -132,7 +131,7 @@ func (in *input) openCase(name string, left *int64) error {
 		case evidence.TraceMember:
 			err = in.caseTrace(c)
 		case kernel.Member:
-			err = in.caseKernel(c)
+			in.kern, err = kernel.NewReader(func() (io.ReadCloser, error) { return c.OpenMember(kernel.Member) })
 		default:
 			err = in.member(c, member, where, left)
 		}
@@ -174,28 +173,3 @@ func (in *input) caseTrace(c *evidence.Case) (err error) {
 	in.trace, err = exectrace.New(r, exectrace.Options{MaxSpool: maxTrace})
 	return err
 }
-
-// caseKernel opens the kernel's stream, which is read from its begin more than once.
-func (in *input) caseKernel(c *evidence.Case) (err error) {
-	in.kern, err = kernel.NewReader(func() (io.ReadCloser, error) {
-		again, err := evidence.Open(c.Name)
-		if err != nil {
-			return nil, err
-		}
-		r, err := again.OpenMember(kernel.Member)
-		if err != nil {
-			again.Close()
-			return nil, err
-		}
-		return &memberOf{r, again}, nil
-	})
-	return err
-}
-
-// memberOf is a member that closes its case with it.
-type memberOf struct {
-	io.ReadCloser
-	c *evidence.Case
-}
-
-func (m *memberOf) Close() error { return errors.Join(m.ReadCloser.Close(), m.c.Close()) }

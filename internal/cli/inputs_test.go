@@ -118,6 +118,7 @@ func TestCaseWithDamage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer in.c.Close()
 	if len(in.notes) != 2 || in.trace != nil {
 		t.Errorf("notes %q, trace %v", in.notes, in.trace != nil)
 	}
@@ -129,7 +130,7 @@ func TestCaseWithDamage(t *testing.T) {
 // What a case tells of the target's environment are records as any other.
 func TestCaseEnvironment(t *testing.T) {
 	var in loaded
-	in.addCase("x.case", &evidence.Case{Manifest: &evidence.Manifest{Target: evidence.Target{PID: 7, Env: map[string]string{"GOMAXPROCS": "76"}}}})
+	in.addCase("x.case", &evidence.Case{Manifest: &evidence.Manifest{Target: evidence.Target{Service: evidence.Service{PID: 7}, Env: map[string]string{"GOMAXPROCS": "76"}}}})
 	in.gather()
 	if r, ok := in.set.Fact("/env/GOMAXPROCS:procs"); !ok || r.Value != 76 {
 		t.Errorf("%+v, %v", r, ok)

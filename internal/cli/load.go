@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"strings"
@@ -28,20 +29,29 @@ type loaded struct {
 	gaps      []report.Gap // what a case lacks
 	recorder  []string
 	tiers     []report.Tier
-	cost      *report.TierCost
+	cost      *evidence.Cost
 
-	items []format.Item
-	of    []int  // of items: the input
-	whole []bool // of items: it is all of its input, not a member of a case
+	items []loadedItem
+	cases []*evidence.Case // open until the kernel's records have been read
+}
+
+// loadedItem is a small file, or a member of a case, to be gathered with the others.
+type loadedItem struct {
+	format.Item
+	input int  // index in inputs
+	whole bool // it is all of its input, not a member of a case
 }
 
 func (in *loaded) close() {
 	if in.trace != nil {
 		in.trace.Close()
 	}
+	for _, c := range in.cases {
+		c.Close()
+	}
 }
 
-// nothing tells that no input could be read.
+// nothing reports whether no input could be read.
 func (in *loaded) nothing() bool {
 	for _, i := range in.inputs {
 		if i.Error == "" {
@@ -78,16 +88,14 @@ func (con *console) load(files []string) *loaded {
 
 // add takes what one input holds.
 func (in *loaded) add(i *input) error {
-	n := len(in.inputs)
 	for _, item := range i.items {
-		in.items = append(in.items, item)
-		in.of = append(in.of, n)
-		in.whole = append(in.whole, i.c == nil)
+		in.items = append(in.items, loadedItem{item, len(in.inputs), i.c == nil})
 	}
 	for _, note := range i.notes {
 		in.gaps = append(in.gaps, report.Gap{Source: i.name, Reason: note})
 	}
 	if i.c != nil {
+		in.cases = append(in.cases, i.c)
 		in.addCase(i.name, i.c)
 	}
 	if i.kern != nil && in.kern == nil {
@@ -122,17 +130,12 @@ func nameOf(t *evidence.Target) string {
 func (in *loaded) addCase(name string, c *evidence.Case) {
 	m := c.Manifest
 	t := &m.Target
-	if in.target.URL == "" {
-		in.target.URL = t.URL
-	}
+	url := cmp.Or(in.target.URL, t.URL)
 	if in.target.PID == 0 && t.PID != 0 {
-		in.target.PID, in.target.Name, in.target.Runtime, in.target.Container = t.PID, nameOf(t), t.Runtime, t.Container
-		in.target.GoVersion, in.target.CPUs, in.target.Ended = t.GoVersion, m.Host.CPUs, t.Ended
-		if t.Halted != nil {
-			in.target.Halted = &report.Halt{NS: t.Halted.NS, By: t.Halted.By}
-		}
+		in.target = report.Target{Service: t.Service, Name: nameOf(t), CPUs: m.Host.CPUs}
 		in.env = t.Env
 	}
+	in.target.URL = url
 	if c.Partial && m.Ended.UTC.IsZero() {
 		in.gaps = append(in.gaps, report.Gap{Source: name, Reason: "recording goes on, or was killed: explained is what had been written"})
 	}
@@ -142,7 +145,7 @@ func (in *loaded) addCase(name string, c *evidence.Case) {
 	said := map[string]bool{} // one reason may be that of each request of a collector
 	for _, l := range m.Collectors {
 		if t.PID != 0 {
-			in.tiers = append(in.tiers, report.Tier{Name: l.Name, State: string(l.State), Why: l.Why, Cost: tierCost(l.Cost)})
+			in.tiers = append(in.tiers, report.Tier{Name: l.Name, State: l.State, Why: l.Why, Cost: l.Cost})
 		}
 		if l.State != evidence.Ready && l.Why != "" {
 			said[l.Why] = true
@@ -157,9 +160,7 @@ func (in *loaded) addCase(name string, c *evidence.Case) {
 			in.gaps = append(in.gaps, report.Gap{Source: name, Reason: q.Member + ": " + q.Lost})
 		}
 	}
-	if in.cost == nil {
-		in.cost = tierCost(m.Recorder)
-	}
+	in.cost = cmp.Or(in.cost, m.Recorder)
 	if len(m.Requests) == 0 {
 		return
 	}
@@ -174,16 +175,13 @@ func (in *loaded) addCase(name string, c *evidence.Case) {
 	in.recorder = append(in.recorder, cost)
 }
 
-func tierCost(c *evidence.Cost) *report.TierCost {
-	if c == nil {
-		return nil
-	}
-	return &report.TierCost{CPUNS: c.CPUNS, OnceNS: c.OnceNS, KernelNS: c.KernelNS, TargetNS: c.TargetNS, Records: c.Records, Lost: c.Lost, Lowered: c.Lowered, SharedQuota: c.SharedQuota, QuotaCPUs: c.QuotaCPUs}
-}
-
 // gather parses the small files together: two readings of one profile are subtracted, whichever files they came in.
 func (in *loaded) gather() {
-	set, kinds, problems := format.Gather(in.items)
+	items := make([]format.Item, len(in.items))
+	for i := range in.items {
+		items[i] = in.items[i].Item
+	}
+	set, kinds, problems := format.Gather(items)
 	in.set = set
 	for _, r := range format.Env(in.env) {
 		set.Add(r)
@@ -192,12 +190,13 @@ func (in *loaded) gather() {
 		in.gaps = append(in.gaps, report.Gap{Source: g.Stream, Reason: g.Text})
 	}
 	for i, err := range problems {
-		switch input := &in.inputs[in.of[i]]; {
-		case !in.whole[i] && err != nil:
+		item := &in.items[i]
+		switch input := &in.inputs[item.input]; {
+		case !item.whole && err != nil:
 			in.gaps = append(in.gaps, report.Gap{Source: input.Name, Reason: err.Error()})
 		case err != nil:
 			input.Error = err.Error() + hint(kinds[i])
-		case in.whole[i]:
+		case item.whole:
 			input.Kind = string(kinds[i])
 		}
 	}

@@ -46,7 +46,7 @@ func identify(pid int, withArgs bool) (t evidence.Target, s procStat, err error)
 	} else if err != nil {
 		return t, s, &Error{What: what, Why: "it is ending"}
 	}
-	t = evidence.Target{PID: pid, NSPID: nsPID(status, pid), Comm: s.comm, Exe: exe, Started: startedAt(s.start), Container: elsewhereNS(dir)}
+	t = evidence.Target{Service: evidence.Service{PID: pid, Container: elsewhereNS(dir)}, NSPID: nsPID(status, pid), Comm: s.comm, Exe: exe, Started: startedAt(s.start)}
 	if b, err := readSome(filepath.Join(dir, "environ")); err == nil {
 		t.Env = parseEnv(b)
 	}

@@ -55,20 +55,16 @@ type Facts struct {
 	// SlowOver is what the user calls slow, ns; 0: not told. Where no request is visible it is held against standstills.
 	SlowOver int64
 
-	Memory    *account.Memory // of a target without other ledgers; nil where its memory was not read
-	Runtime   string          // of the target: "go", "jvm", "python", "native"; "" not known
-	GoVersion string          // "go1.26.1"; "" not known
-
-	HaltedNS int64  // for how long the target was held up as a whole while it was recorded
-	HaltedBy string // in words
+	evidence.Service
+	Memory *account.Memory // of a target without other ledgers; nil where its memory was not read
 }
 
 // halted says that the target was held up as a whole, "" if it was not.
 func (f *Facts) halted() string {
-	if f.HaltedNS <= 0 {
+	if f.Halted == nil || f.Halted.NS <= 0 {
 		return ""
 	}
-	return fmt.Sprintf("the process was stopped for %s by %s, and what it waited for then is not told apart", finding.Duration(f.HaltedNS), f.HaltedBy)
+	return fmt.Sprintf("the process was stopped for %s by %s, and what it waited for then is not told apart", finding.Duration(f.Halted.NS), f.Halted.By)
 }
 
 var table []*Detector
@@ -122,7 +118,7 @@ func look(ds []*Detector, r *account.Result, set *evidence.Set, facts Facts) *bo
 		b.sampled(p)
 		if why := facts.halted(); why != "" && p.outcome == found {
 			// What took a request's time may have been the halt, where that was long.
-			if k := kernelOf(p); k != nil && 20*facts.HaltedNS < wall(k) {
+			if k := kernelOf(p); k != nil && 20*facts.Halted.NS < wall(k) {
 				p.Cap("%s", why)
 			} else {
 				p.Doubt("%s", why)

@@ -201,7 +201,7 @@ func caseBoard(t *testing.T, parts map[string]string) *board {
 			if err != nil {
 				t.Fatal(err)
 			}
-			facts.HaltedNS, facts.HaltedBy = int64(d), by
+			facts.Halted = &evidence.Halt{NS: int64(d), By: by}
 		} else if line != "" {
 			t.Fatalf("facts: %q", line)
 		}

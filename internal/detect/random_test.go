@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/whystall/whystall/internal/account"
+	"github.com/whystall/whystall/internal/evidence"
 	"github.com/whystall/whystall/internal/evidence/kernel"
 )
 
@@ -40,7 +41,7 @@ func TestRandomKernel(t *testing.T) {
 		rnd := rand.New(rand.NewPCG(seed, 11))
 		r := randomResult(rnd)
 		randomKernel(rnd, r)
-		b := look(detectors(), r, nil, Facts{CPUs: int(seed % 9), Runtime: []string{"", "go", "jvm"}[seed%3]})
+		b := look(detectors(), r, nil, Facts{CPUs: int(seed % 9), Service: evidence.Service{Runtime: []string{"", "go", "jvm"}[seed%3]}})
 		honest(t, b)
 		for _, f := range b.result().Findings {
 			by[f.Cause]++

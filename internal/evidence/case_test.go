@@ -16,7 +16,7 @@ import (
 func testManifest() Manifest {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	return Manifest{
-		Whystall: "test", Begun: Moment{at, 1000}, Target: Target{URL: "http://h:6060/debug/pprof/"},
+		Whystall: "test", Begun: Moment{at, 1000}, Target: Target{Service: Service{URL: "http://h:6060/debug/pprof/"}},
 		Requests: []Request{{Member: TraceMember, Path: "/debug/pprof/trace", Sent: Moment{at, 1000}, Ended: Moment{at.Add(time.Second), 1000 + 1e9}, Lost: "the service went away"}},
 	}
 }

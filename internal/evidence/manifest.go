@@ -46,22 +46,29 @@ type Host struct {
 
 // Target is what was recorded.
 type Target struct {
-	URL string `json:"url,omitempty"` // without user, password, query
+	Service
 
 	// For a process on the recording machine. What could not be read is zero.
-	PID       int               `json:"pid,omitempty"`
-	NSPID     int               `json:"ns_pid,omitempty"` // in its innermost pid namespace
-	Comm      string            `json:"comm,omitempty"`
-	Exe       string            `json:"exe,omitempty"`
-	Args      []string          `json:"args,omitempty"`       // only when asked for
-	Runtime   string            `json:"runtime,omitempty"`    // "go", "jvm", "python"; "" native
-	GoVersion string            `json:"go_version,omitempty"` // from the binary
-	BuildID   string            `json:"build_id,omitempty"`
-	Started   int64             `json:"started_mono_ns,omitempty"`
-	Container bool              `json:"container,omitempty"` // its pid, mount or cgroup namespace is not the recorder's
-	Env       map[string]string `json:"env,omitempty"`       // only names in the allow-list
-	Ended     string            `json:"ended,omitempty"`     // the process exited, ran another program or was stopped meanwhile: what is known of it
-	Halted    *Halt             `json:"halted,omitempty"`    // nil: not halted
+	NSPID   int               `json:"ns_pid,omitempty"` // in its innermost pid namespace
+	Comm    string            `json:"comm,omitempty"`
+	Exe     string            `json:"exe,omitempty"`
+	Args    []string          `json:"args,omitempty"` // only when asked for
+	BuildID string            `json:"build_id,omitempty"`
+	Started int64             `json:"started_mono_ns,omitempty"`
+	Env     map[string]string `json:"env,omitempty"` // only names in the allow-list
+}
+
+// Service is the part of a target that detectors go by and reports show. It has no path, no argument
+// and no environment.
+type Service struct {
+	PID       int    `json:"pid,omitempty"`
+	URL       string `json:"url,omitempty"`        // of its pprof pages, without user, password, query
+	GoVersion string `json:"go_version,omitempty"` // from the binary
+	Runtime   string `json:"runtime,omitempty"`    // "go", "jvm", "python"; "" native or not known
+	Container bool   `json:"container,omitempty"`  // its pid, mount or cgroup namespace is not the recorder's
+	// Ended says what is known of a process that exited, ran another program or was stopped meanwhile.
+	Ended  string `json:"ended,omitempty"`
+	Halted *Halt  `json:"halted,omitempty"` // nil: not halted
 }
 
 // Halt says that a process was stopped as a whole: none of its threads was allowed to run.

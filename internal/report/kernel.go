@@ -2,28 +2,15 @@ package report
 
 import (
 	"github.com/whystall/whystall/internal/account"
+	"github.com/whystall/whystall/internal/evidence"
 )
 
 // Tier is what one collector of the recording came to.
 type Tier struct {
-	Name  string    `json:"name"`  // of the collector: "trace", "kernel", "cgroup"
-	State string    `json:"state"` // "ready", "unavailable", "broken"
-	Why   string    `json:"why,omitempty"`
-	Cost  *TierCost `json:"cost,omitempty"`
-}
-
-// TierCost is what recording took of the machine, as far as it is known.
-type TierCost struct {
-	CPUNS    int64  `json:"cpu_ns"`              // the recorder's own threads
-	OnceNS   int64  `json:"once_ns,omitempty"`   // of CPUNS, what it took to begin and to end, however long it recorded
-	KernelNS int64  `json:"kernel_ns,omitempty"` // its programs in the kernel, in the time of whoever they watch
-	TargetNS int64  `json:"target_ns,omitempty"` // CPU time of the target meanwhile
-	Records  int64  `json:"records,omitempty"`
-	Lost     int64  `json:"lost,omitempty"`
-	Lowered  string `json:"lowered,omitempty"` // which detail was given up, and when
-
-	SharedQuota string  `json:"shared_quota,omitempty"` // the cgroup whose quota bound the recorder and the target together; "" none did
-	QuotaCPUs   float64 `json:"quota_cpus,omitempty"`
+	Name  string         `json:"name"` // of the collector: "trace", "kernel", "cgroup"
+	State evidence.State `json:"state"`
+	Why   string         `json:"why,omitempty"`
+	Cost  *evidence.Cost `json:"cost,omitempty"`
 }
 
 // Kernel is what the kernel's records say of the target beside its requests.

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/whystall/whystall/internal/account"
+	"github.com/whystall/whystall/internal/evidence"
 	"github.com/whystall/whystall/internal/finding"
 )
 
@@ -42,23 +43,11 @@ type Rest struct {
 
 // Target is the service that was looked at, as far as the recording tells.
 type Target struct {
-	Name       string `json:"name,omitempty"`
-	PID        int    `json:"pid,omitempty"`
-	URL        string `json:"url,omitempty"` // where its pprof pages were
+	Name string `json:"name,omitempty"`
+	evidence.Service
 	Host       string `json:"host,omitempty"`
-	GoVersion  string `json:"go_version,omitempty"`
 	GOMAXPROCS int    `json:"gomaxprocs,omitempty"`
-	CPUs       int    `json:"cpus,omitempty"`    // 0: not known
-	Runtime    string `json:"runtime,omitempty"` // "go", "jvm", "python"; "" native or not known
-	Container  bool   `json:"container,omitempty"`
-	Ended      string `json:"ended,omitempty"`  // the process ended, ran another program or was stopped meanwhile: what is known of it
-	Halted     *Halt  `json:"halted,omitempty"` // absent: it was not
-}
-
-// Halt is that the process was held up as a whole while it was recorded.
-type Halt struct {
-	NS int64  `json:"ns"`
-	By string `json:"by"` // in words
+	CPUs       int    `json:"cpus,omitempty"` // 0: not known
 }
 
 // Recording is when and by which clock.
@@ -174,7 +163,7 @@ type Cost struct {
 	Events       int64    `json:"trace_events"`
 	Recorder     []string `json:"recorder"` // what recording cost the target and lost, in words; from the case
 
-	Recording *TierCost `json:"recording,omitempty"` // the whole recorder, while it recorded a process
+	Recording *evidence.Cost `json:"recording,omitempty"` // the whole recorder, while it recorded a process
 }
 
 // stamp gives a moment's UTC, nil without a wall clock.

@@ -2,6 +2,7 @@ package report
 
 import (
 	"github.com/whystall/whystall/internal/account"
+	"github.com/whystall/whystall/internal/evidence"
 	"github.com/whystall/whystall/internal/evidence/kernel"
 	"github.com/whystall/whystall/internal/finding"
 )
@@ -9,7 +10,7 @@ import (
 // throttled is the server of ill in half a CPU, recorded with the kernel's side; made by hand.
 func throttled() Source {
 	s := ill()
-	s.Target = Target{Name: "api-server", PID: 4121, GoVersion: "go1.26.1", Runtime: "go", Container: true, CPUs: 2}
+	s.Target = Target{Name: "api-server", Service: evidence.Service{PID: 4121, GoVersion: "go1.26.1", Runtime: "go", Container: true}, CPUs: 2}
 	s.Inputs = []Input{{Name: "slow.case", Kind: "a case"}}
 	l := *s.Ledger
 	l.Slow = columnOf(100, []account.Account{
@@ -50,17 +51,17 @@ func throttled() Source {
 		Summary: "76 Ps share a quota of 0.5 CPU, and the group is throttled", Evidence: []finding.Evidence{{Text: "throttled 71 %", Source: "kernel: switches"}}, Remedy: []string{"GOMAXPROCS=1"}, Verify: "whystall diagnose --pid 4121 --for 20s"}}
 	s.Tiers = []Tier{
 		{Name: "trace", State: "ready"}, {Name: "mutex", State: "ready"}, {Name: "metrics", State: "unavailable", Why: "the service has no /metrics (404)"},
-		{Name: "kernel", State: "ready", Cost: &TierCost{CPUNS: 300 * ms, KernelNS: 120 * ms, Records: 360_000, Lost: 12, Lowered: "stacks are sampled since 5.0 s"}},
+		{Name: "kernel", State: "ready", Cost: &evidence.Cost{CPUNS: 300 * ms, KernelNS: 120 * ms, Records: 360_000, Lost: 12, Lowered: "stacks are sampled since 5.0 s"}},
 		{Name: "cgroup", State: "ready"}, {Name: "delays", State: "unavailable", Why: "task_delayacct is 0: sysctl kernel.task_delayacct=1"},
 	}
-	s.Cost.Recording = &TierCost{CPUNS: 410 * ms, TargetNS: 9_800 * ms}
+	s.Cost.Recording = &evidence.Cost{CPUNS: 410 * ms, TargetNS: 9_800 * ms}
 	return s
 }
 
 // native is a program without a Go runtime, seen from the kernel alone.
 func native() Source {
 	s := throttled()
-	s.Target = Target{Name: "storage", PID: 99, CPUs: 2}
+	s.Target = Target{Name: "storage", Service: evidence.Service{PID: 99}, CPUs: 2}
 	l := *s.Ledger
 	k := *l.Kernel
 	k.Joined, k.Align, k.Fair, k.Barriers, k.Late, k.AllTasks, k.PerTask, k.Source, k.GlanceAvg = false, account.Align{}, account.Fair{}, nil, account.Late{}, false, false, "perf", 0
@@ -83,7 +84,7 @@ func native() Source {
 // untraced is a Go program whose pprof pages nobody serves: threads, and by samples what they ran.
 func untraced() Source {
 	s := native()
-	s.Target = Target{Name: "batcher", PID: 99, CPUs: 2, Runtime: "go", GoVersion: "go1.26.1"}
+	s.Target = Target{Name: "batcher", Service: evidence.Service{PID: 99, Runtime: "go", GoVersion: "go1.26.1"}, CPUs: 2}
 	l := *s.Ledger
 	k := *l.Kernel
 	k.Ran = []account.Instead{{Who: "main.compact", Kind: "goroutine", NS: 5_500 * ms}, {Who: "main.list (net/http)", Kind: "goroutine", NS: 90 * ms}, {Who: "Go's scheduler", Kind: "goroutine", NS: 60 * ms}}

@@ -2,6 +2,7 @@ package report
 
 import (
 	"github.com/whystall/whystall/internal/account"
+	"github.com/whystall/whystall/internal/evidence"
 	"github.com/whystall/whystall/internal/finding"
 )
 
@@ -60,7 +61,7 @@ func ill() Source {
 		Reader:   account.Reader{Format: 26, Bytes: 8 << 20, Events: 1_600_000, MaxHeap: 41 << 20, NS: 412 * ms},
 	}
 	return Source{
-		Target: Target{Name: "api-server", PID: 4121, GoVersion: "go1.26.1", Host: "web-7"},
+		Target: Target{Name: "api-server", Service: evidence.Service{PID: 4121, GoVersion: "go1.26.1"}, Host: "web-7"},
 		Inputs: []Input{{Name: "slow.case", Kind: "case"}, {Name: "mutex.pb.gz", Error: "parse mutex.pb.gz: unexpected EOF"}},
 		Ledger: l,
 		Found: finding.Result{

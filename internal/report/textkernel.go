@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/whystall/whystall/internal/account"
+	"github.com/whystall/whystall/internal/evidence"
 	"github.com/whystall/whystall/internal/finding"
 )
 
@@ -393,7 +394,7 @@ func (r *Report) looked() (out [][2]string) {
 	var runtime, system []string
 	for _, t := range r.Tiers {
 		switch {
-		case t.State == "unavailable":
+		case t.State == evidence.Unavailable:
 		case isKernelTier(t.Name):
 		case isRuntimeTier(t.Name):
 			runtime = append(runtime, t.Name)
@@ -455,7 +456,7 @@ func (r *Report) unseen() (out []string) {
 		return nil
 	}
 	for _, t := range r.Tiers {
-		if t.State == "ready" || t.Why == "" {
+		if t.State == evidence.Ready || t.Why == "" {
 			continue
 		}
 		switch {
