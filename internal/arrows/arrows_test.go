@@ -16,10 +16,10 @@ import (
 
 const module = "github.com/whystall/whystall/"
 
-// Data flows down this list; imports point up it. Beside a room stands what it may import besides
-// std: rooms by their folder, other modules by their path or the begin of it. A room's subfolders
-// are of the room unless they are listed. A room with nothing beside it, and every room not listed,
-// may import std only.
+// Data flows down this list; imports point up it. Beside each room stands what it may import
+// besides std: rooms by their folder, other modules by their path or its start. A room's subfolders
+// belong to the room unless they are listed. A room with nothing beside it, and every room that is
+// not listed, may import std only.
 const rooms = `
 exectrace
 internal/sensor/proc
@@ -27,7 +27,7 @@ internal/sensor/symbol github.com/ianlancetaylor/demangle
 internal/sensor/perfevent golang.org/x/sys
 internal/sensor/bpf github.com/cilium/ebpf golang.org/x/sys
 internal/evidence   github.com/klauspost/compress
-internal/format     internal/evidence github.com/google/pprof/profile
+internal/format     internal/evidence
 internal/collect    internal/evidence internal/format internal/sensor/
 internal/timeline   exectrace
 internal/timeline/twin exectrace
@@ -46,7 +46,7 @@ internal/arrows
 cmd/whystall        internal/cli
 `
 
-// What tests may import beyond their room's own list, and every test besides. Tests read real
+// What tests may import beyond their room's own list; * is every room's. Tests read real
 // traces, so all may use the reader.
 const testRooms = `
 *                   exectrace internal/need
@@ -54,7 +54,7 @@ exectrace           golang.org/x/exp/trace
 internal/detect     internal/format internal/request internal/capacity internal/ledger internal/timeline/twin github.com/rogpeppe/go-internal/txtar
 internal/report     internal/format internal/request internal/ledger internal/detect
 internal/cli        github.com/rogpeppe/go-internal/testscript github.com/google/pprof/profile
-internal/format     github.com/rogpeppe/go-internal/txtar
+internal/format     github.com/rogpeppe/go-internal/txtar github.com/google/pprof/profile
 internal/sched      internal/timeline github.com/rogpeppe/go-internal/txtar
 internal/timeline   internal/timeline/twin
 internal/timeline/twin internal/timeline
@@ -68,7 +68,7 @@ func TestArrows(t *testing.T) {
 	for _, f := range found {
 		t.Error(f)
 	}
-	// A test that found no sources would pass whatever they import.
+	// A test that saw no sources would pass, whatever they import.
 	if files < 20 {
 		t.Errorf("only %d Go files seen", files)
 	}
@@ -105,7 +105,7 @@ func rowsOf(text string) (rows []string) {
 	return rows
 }
 
-// check gives each import that the lists do not allow, and how many files were read.
+// check returns each import that the lists do not allow, and the number of files that it read.
 func check(repo fs.FS) (found []string, files int) {
 	allowed, allowedInTests := list(rooms), list(testRooms)
 	walk := func(name string, d fs.DirEntry, err error) error {
@@ -157,7 +157,7 @@ func check(repo fs.FS) (found []string, files int) {
 	return found, files
 }
 
-// permitted tells whether a file of room may import p. Only std has no dot in its path's first
+// permitted reports whether a file of room may import p. Only std has no dot in its path's first
 // element; "C" has none either, and is refused because the binary is static.
 func permitted(p, room string, may []string) bool {
 	first, _, _ := strings.Cut(p, "/")
@@ -179,13 +179,13 @@ func permitted(p, room string, may []string) bool {
 	return false
 }
 
-// within tells whether p is the folder dir or under it; a dir that ends in a slash is only what is
-// under it.
+// within reports whether p is the folder dir or lies under it. A dir that ends in a slash stands
+// only for what lies under it.
 func within(p, dir string) bool {
 	return p == dir || strings.HasPrefix(p, strings.TrimSuffix(dir, "/")+"/")
 }
 
-// roomOf is the longest listed folder that holds dir, else dir itself.
+// roomOf is the longest listed folder that holds dir, otherwise dir itself.
 func roomOf(dir string, rooms map[string][]string) string {
 	for d := dir; d != "."; d = path.Dir(d) {
 		if _, ok := rooms[d]; ok {
@@ -205,7 +205,7 @@ func list(text string) map[string][]string {
 	return m
 }
 
-// TestCheck sees to it that TestArrows can fail.
+// TestCheck checks that TestArrows can fail.
 func TestCheck(t *testing.T) {
 	for _, c := range []struct {
 		file, imports string
