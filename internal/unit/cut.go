@@ -11,67 +11,60 @@ import (
 
 // units cuts each life with a role into units of work.
 func (f *finder) units() {
-	lo, hi := f.k.Span()
+	lo, hi := f.timeline.Span()
 	var c cutter
 	c.f = f
-	f.k.Each(lo, hi, func(tid uint32, s *sched.Stretch) {
+	f.timeline.Each(lo, hi, func(tid uint32, s *sched.Stretch) {
 		f.tid = tid
-		if c.l != nil && (c.l.tid != tid || s.Begin >= c.l.end && s.Doing == sched.Gone) {
+		if c.life != nil && (c.life.tid != tid || s.Begin >= c.life.end && s.Doing == sched.Gone) {
 			c.end()
 		}
 		if s.Doing == sched.Gone {
 			return
 		}
-		if c.l == nil {
-			c.begin(f.t.lifeAt(tid, s.Begin))
+		if c.life == nil {
+			c.start(f.set.startingAt(tid, s.Begin))
 		}
-		if c.l != nil {
+		if c.life != nil {
 			c.see(s)
 		}
 	})
 	c.end()
 }
 
-// lifeAt is tid's that begins at a time.
-func (t *Set) lifeAt(tid uint32, at int64) *life {
-	for _, n := range t.byTID[tid] {
-		if l := &t.lives[n]; l.begin == at && l.role >= 0 {
-			return l
-		}
-	}
-	return nil
-}
-
-// cutter cuts one life into units.
+// cutter cuts one life after the other into units. A unit opens with the life and with each end of
+// a wait for work, and closes with the start of the next and with the life.
 type cutter struct {
 	f    *finder
-	l    *life
-	r    *role
-	open bool
-	u    Unit
-	lost bool // records are missing within
-	head bool // it was under way when the recording began
-	born bool
-	onNS int64 // of the open unit, on a CPU
+	life *life
+	role *role
+	unit Unit
+	open bool  // unit is under way, and:
+	lost bool  // records are missing within
+	head bool  // it was under way when the recording started
+	born bool  // it starts with the thread
+	onNS int64 // on a CPU
 }
 
-func (c *cutter) begin(l *life) {
-	c.l = l
+// start takes up a life; nil for one without a role, which has no units.
+func (c *cutter) start(l *life) {
+	c.life = l
 	if l == nil {
 		return
 	}
-	c.r = &c.f.t.roles[l.role]
+	c.role = &c.f.set.roles[l.role]
 	c.open, c.lost = true, false
 	c.head, c.born = !l.born, l.born
-	c.u, c.onNS = Unit{Begin: l.begin, TID: l.tid}, 0
+	c.unit, c.onNS = Unit{Begin: l.begin, TID: l.tid}, 0
 	if l.born {
-		c.u.Waker = l.maker
-		c.u.Begin = c.f.madeFrom(l)
+		c.unit.Waker = l.maker
+		c.unit.Begin = c.f.makingStart(l)
 	}
 }
 
+// see takes the life's next stretch.
 func (c *cutter) see(s *sched.Stretch) {
-	if c.r.whole {
+	if c.role.whole {
 		if s.Doing == sched.Unknown {
 			c.lost = true
 		}
@@ -88,45 +81,46 @@ func (c *cutter) see(s *sched.Stretch) {
 			c.close(s.Whole.Begin, request.Kept)
 		}
 		switch c.f.endOf(s) {
-		case endSignal:
+		case endSignal: // it goes back to its wait
 			return
 		case endTimer:
-			if c.r.tier != tierTimer { // it only looked whether there is more to do
+			if c.role.tier != tierTimer { // a timeout: it only looks whether there is more to do
 				return
 			}
 		}
-		if _, hi := c.f.k.Span(); s.End >= hi {
+		if _, hi := c.f.timeline.Span(); s.End >= hi {
 			return
 		}
 		c.open, c.lost, c.head, c.born = true, false, false, false
-		c.u, c.onNS = Unit{Begin: s.End, TID: c.l.tid}, 0
+		c.unit, c.onNS = Unit{Begin: s.End, TID: c.life.tid}, 0
 		if s.WakerTarget && !s.ByInterrupt {
-			c.u.Waker = s.Waker
+			c.unit.Waker = s.Waker
 		}
 	}
 }
 
-// idle tells whether the thread waits for work.
+// idle reports whether s is a wait for work of the life.
 func (c *cutter) idle(s *sched.Stretch) bool {
 	k := c.f.keyOf(s)
-	if k.block == sched.BlockFutex && c.r.queues[k.arg] {
+	if k.block == sched.BlockFutex && c.role.queues[k.arg] {
 		return true
 	}
-	own := &c.l.sites[max(c.l.best, 0)].key
-	return c.l.best >= 0 && (k == *own || k.lessThan(own))
+	own := &c.life.sites[max(c.life.best, 0)].key
+	return c.life.best >= 0 && (k == *own || k.vaguerThan(own))
 }
 
+// end ends the life and closes its last unit.
 func (c *cutter) end() {
-	if c.l == nil {
+	if c.life == nil {
 		return
 	}
 	if c.open {
-		why, end := request.OpenEnd, c.l.end
+		why, end := request.OpenEnd, c.life.end
 		switch {
-		case c.l.died && c.r.whole:
+		case c.life.died && c.role.whole:
 			why = request.Kept
-			c.u.Joiner, end = c.f.givenBack(c.l)
-		case c.l.died:
+			c.unit.Joiner, end = c.f.stackGivenBack(c.life)
+		case c.life.died:
 			// It saw its connection or its queue close: no unit of work.
 			c.open = false
 		case c.head:
@@ -136,9 +130,10 @@ func (c *cutter) end() {
 			c.close(end, why)
 		}
 	}
-	c.l, c.open = nil, false
+	c.life, c.open = nil, false
 }
 
+// close closes the open unit at a time. If why is Kept the unit may still have to be left out.
 func (c *cutter) close(at int64, why request.LeftOut) {
 	c.open = false
 	switch {
@@ -148,30 +143,30 @@ func (c *cutter) close(at int64, why request.LeftOut) {
 	case c.lost:
 		why = request.Lost
 	}
-	u := c.u
+	u := c.unit
 	u.End, u.LeftOut = at, why
 	u.Group = c.group()
-	g := &c.f.t.Groups[u.Group]
-	if c.f.o.Entry != nil && why == request.Kept && !c.f.o.Entry.MatchString(g.Entry) {
+	g := &c.f.set.Groups[u.Group]
+	if c.f.options.Entry != nil && why == request.Kept && !c.f.options.Entry.MatchString(g.Entry) {
 		u.LeftOut = request.Unfiltered
 	}
 	if u.LeftOut == request.Kept {
 		g.Count++
-		c.r.wallNS += u.End - u.Begin
+		c.role.wallNS += u.End - u.Begin
 	} else {
 		g.LeftOut[u.LeftOut]++
 	}
-	if len(c.f.t.Units) >= maxUnits {
+	if len(c.f.set.Units) >= maxUnits {
 		c.f.tooMany++
 		return
 	}
-	c.f.t.Units = append(c.f.t.Units, u)
-	c.f.onNS = append(c.f.onNS, uint32(min(c.onNS, math.MaxUint32)))
+	c.f.set.Units = append(c.f.set.Units, u)
+	c.f.unitCPU = append(c.f.unitCPU, uint32(min(c.onNS, math.MaxUint32)))
 }
 
-// group is the one of the open unit.
+// group is the open unit's group, which is made at its first unit.
 func (c *cutter) group() request.GroupID {
-	r := c.r
+	r := c.role
 	at, kind := &r.loop, "thread loop"
 	switch {
 	case r.whole:
@@ -180,7 +175,7 @@ func (c *cutter) group() request.GroupID {
 		at, kind = &r.start, "thread start"
 	}
 	if *at == request.NoGroup {
-		*at = request.GroupID(len(c.f.t.Groups))
+		*at = request.GroupID(len(c.f.set.Groups))
 		g := request.Group{Entry: r.entry, Kind: kind}
 		switch kind {
 		case "thread":
@@ -190,17 +185,18 @@ func (c *cutter) group() request.GroupID {
 		default:
 			g.Boundary = "from the end of the wait in " + c.f.waitName(&r.site) + " to the next"
 		}
-		c.f.t.Groups = append(c.f.t.Groups, g)
-		c.f.ofGroup = append(c.f.ofGroup, c.l.role)
+		c.f.set.Groups = append(c.f.set.Groups, g)
+		c.f.groupRole = append(c.f.groupRole, c.life.role)
 	}
 	return *at
 }
 
-// waitName says in words where a thread waits for work.
-func (f *finder) waitName(s *lifeSite) string {
+// waitName says in words where a thread waits for work: the innermost function with a name that is
+// not internal to its library, and the program's function that called it.
+func (f *finder) waitName(s *site) string {
 	if s.key.sig != 0 {
 		call := ""
-		for _, fr := range f.k.Stack(s.user) {
+		for _, fr := range f.timeline.Stack(s.user) {
 			switch {
 			case fr.Inferred, fr.Func == "":
 			case call == "" && fr.Func[0] != '_':

@@ -7,32 +7,39 @@ import (
 	"github.com/whystall/whystall/internal/request"
 )
 
-// Herds: who puts work into a queue wakes all that wait there, one of them gets it, and the others look and wait again. What they do is no
-// unit of work, and there are so many of them that the slowest would be chosen among them. They are told by the wake-ups that come in one go,
-// and by the CPU time, of which nearly all of a herd need a small part of what the one with the work needs. A loop whose parts are given to all threads
-// at once looks alike but for that; of its parts those that are left out could only be the least.
-
-// A herd: woken by one thread with no more than this between two of them; so many at least; and a part of the CPU time of
-// who has the work that is none. Most of the group's units are of herds, and most of those are for nothing, else there is none.
 const (
-	herdGapNS    = 100e3
-	leastHerd    = 8
-	futilePart   = 4
-	mostOfGroup  = 3
-	ofFourUnits  = 4
-	fairlyShared = 2
+	// herdGapNS is the most time between two wake-ups of one herd: one call wakes all.
+	herdGapNS = 100e3
+	leastHerd = 8
+	// A thread that ran for less than one part in futilePart of what the work takes had none of it.
+	futilePart = 4
+	// A group has herds only if herdedUnits in ofUnits of its units are of one, and one in
+	// futileUnits of those was for nothing.
+	herdedUnits, ofUnits = 3, 4
+	futileUnits          = 2
 )
 
+// herds leaves out units of threads that were woken for nothing. A thread that puts work into a
+// queue may wake all that wait there. One of them gets it; the others look and wait again. What
+// they did is no unit of work, and there are so many of them that the slow requests would be chosen
+// among them.
+//  1. A herd is units whose threads one thread woke at nearly the same time.
+//  2. The CPU time that the work takes is the median, over the herds, of the most that a member
+//     needed.
+//  3. Units that needed a small part of it were for nothing.
+//  4. Unless herds with such units are the rule in the group, there is none: a loop whose parts are
+//     given to all threads at once looks alike but for the CPU time. What would be left out of such
+//     a loop is only its smallest parts.
 func (f *finder) herds() {
-	t := &f.t
-	of := make([][]int32, len(t.Groups)) // units by group
+	t := &f.set
+	groupUnits := make([][]int32, len(t.Groups))
 	for i := range t.Units {
 		u := &t.Units[i]
-		if r := &t.roles[f.ofGroup[u.Group]]; u.LeftOut == request.Kept && u.Waker != 0 && r.tier == tierChan && t.Groups[u.Group].Kind == "thread loop" {
-			of[u.Group] = append(of[u.Group], int32(i))
+		if r := &t.roles[f.groupRole[u.Group]]; u.LeftOut == request.Kept && u.Waker != 0 && r.tier == tierThread && t.Groups[u.Group].Kind == "thread loop" {
+			groupUnits[u.Group] = append(groupUnits[u.Group], int32(i))
 		}
 	}
-	for g, units := range of {
+	for g, units := range groupUnits {
 		if len(units) < leastHerd {
 			continue
 		}
@@ -58,19 +65,20 @@ func (f *finder) herds() {
 		if len(herds) == 0 {
 			continue
 		}
-		// Of a herd whose work was taken by a thread that was awake, none has any: what work takes is told by all herds.
+		// A thread that was awake may take the work before the herd: then none of them has any. So
+		// the measure is what the work takes in all herds.
 		slices.Sort(longest)
 		least := longest[len(longest)/2] / futilePart
 		var futile []int32
 		for _, h := range herds {
 			for _, n := range h {
-				if f.onNS[n] < least {
+				if f.unitCPU[n] < least {
 					futile = append(futile, n)
 				}
 			}
 		}
-		group, r := &t.Groups[g], &t.roles[f.ofGroup[g]]
-		if herded*ofFourUnits < len(units)*mostOfGroup || len(futile)*fairlyShared < herded {
+		group, r := &t.Groups[g], &t.roles[f.groupRole[g]]
+		if herded*ofUnits < len(units)*herdedUnits || len(futile)*futileUnits < herded {
 			continue
 		}
 		for _, n := range futile {
@@ -81,13 +89,13 @@ func (f *finder) herds() {
 			r.wallNS -= u.End - u.Begin
 		}
 	}
-	f.onNS = nil
+	f.unitCPU = nil
 }
 
-// longestOn is the longest CPU time of these units.
+// longestOn is the longest CPU time of one of these units.
 func (f *finder) longestOn(units []int32) (ns uint32) {
 	for _, n := range units {
-		ns = max(ns, f.onNS[n])
+		ns = max(ns, f.unitCPU[n])
 	}
 	return ns
 }

@@ -6,8 +6,9 @@ import (
 	"github.com/whystall/whystall/internal/request"
 )
 
-// Ten workers wait at one condition. All are woken for each piece of work: one has it, the others' wake-ups are no units. Of wake-ups one by
-// one, or of parts of equal length that all of them get, every one is a unit.
+// Ten workers wait at one condition. All are woken for each piece of work: one has it, the others'
+// wake-ups are no units. Of wake-ups one by one, or of parts of equal length that all of them get,
+// every one is a unit.
 func TestThreadHerd(t *testing.T) {
 	for _, c := range []struct {
 		name         string
@@ -46,8 +47,9 @@ func TestThreadHerd(t *testing.T) {
 	}
 }
 
-// Two workers give back what they got to who gives them the next, and share a lock, each waiting at a word of its own, as Java's threads do: the waits for
-// the next are those for work. With one name for all nobody can tell, and nothing is asserted of that.
+// Two workers give back what they got to who gives them the next, and share a lock, each waiting at
+// a word of its own, as Java's threads do: the waits for the next are those for work. With one name
+// for all nobody can tell, and nothing is asserted of that.
 func TestThreadHandsBack(t *testing.T) {
 	s := newScript()
 	s.thread(11, "dispatch")

@@ -8,9 +8,10 @@ import (
 	"github.com/whystall/whystall/internal/sched"
 )
 
-// Leader and followers: the threads of a pool take turns at waiting for events, and those whose turn it is not wait at a condition until one of
-// them has work for them. Both waits are for work. Such a pool is told by its turns: threads that wait at one epoll descriptor, and never two of them
-// at once, though by chance they often would.
+// Leader and followers: the threads of a pool take turns at waiting for events. The others wait at
+// a condition until the one whose turn it was has work for them, or the turn itself. Both waits are
+// for work. Such a pool is recognised by its turns: its threads wait at one epoll descriptor but
+// never two of them at once, though by chance they often would.
 
 // poll is one wait for the events of many.
 type poll struct {
@@ -18,14 +19,17 @@ type poll struct {
 	begin, end int64
 }
 
-// Bounds: of waits that are kept in all; how long two of them must be expected to wait at once before it means something that they do not, and what part
-// of that is the switch from one to the next.
 const (
-	mostPolls    = 1 << 20
-	togetherNS   = 10e6
+	// mostPolls bounds the waits that are kept in all.
+	mostPolls = 1 << 20
+	// togetherNS is how long two threads must be expected to wait at once, if they did not know of
+	// each other, before it means something that they do not.
+	togetherNS = 10e6
+	// One part in oneInOverlap of that is allowed: the switch from one to the next takes a moment.
 	oneInOverlap = 10
 )
 
+// polled notes a wait of tid for the events of many at descriptor fd.
 func (f *finder) polled(tid uint32, fd uint64, s sched.Span) {
 	if f.pollsN++; f.pollsN > mostPolls {
 		return
@@ -38,25 +42,29 @@ func (f *finder) polled(tid uint32, fd uint64, s sched.Span) {
 
 // leaders finds such pools and gives their lives both waits.
 func (f *finder) leaders() {
-	lo, hi := f.k.Span()
+	lo, hi := f.timeline.Span()
 	for _, fd := range slices.Sorted(maps.Keys(f.polls)) {
 		members := takeTurns(f.polls[fd], hi-lo)
 		for tid := range members {
-			for _, n := range f.t.byTID[tid] {
-				f.follow(&f.t.lives[n], fd, members)
+			for _, n := range f.set.byTID[tid] {
+				f.follow(&f.set.lives[n], fd, members)
 			}
 		}
 	}
 }
 
-// takeTurns gives the threads whose waits exclude each other; nil if they do not.
+// takeTurns returns the threads whose waits at one descriptor exclude each other; nil if they do
+// not. Two threads that wait for a and b of a span by chance wait at once for a*b/span of it;
+// summed over all pairs that is (sum^2 - sum of squares) / 2 / span. What they really do together
+// is counted between each wait and the longest before it, which is enough where there should be
+// nothing.
 func takeTurns(waits []poll, span int64) map[uint32]bool {
-	by := map[uint32]float64{}
+	waited := map[uint32]float64{} // ns by thread
 	var sum, squares, together float64
 	slices.SortFunc(waits, func(a, b poll) int { return cmp.Or(cmp.Compare(a.begin, b.begin), cmp.Compare(a.tid, b.tid)) })
 	last := poll{}
 	for _, w := range waits {
-		by[w.tid] += float64(w.end - w.begin)
+		waited[w.tid] += float64(w.end - w.begin)
 		if w.tid != last.tid {
 			together += float64(max(0, min(w.end, last.end)-w.begin))
 		}
@@ -65,21 +73,22 @@ func takeTurns(waits []poll, span int64) map[uint32]bool {
 		}
 	}
 	members := map[uint32]bool{}
-	for tid, ns := range by {
+	for tid, ns := range waited {
 		members[tid] = true
 		sum += ns
 		squares += ns * ns
 	}
-	if expected := (sum*sum - squares) / 2 / float64(max(1, span)); len(by) < 2 || expected < togetherNS || together*oneInOverlap > expected {
+	if expected := (sum*sum - squares) / 2 / float64(max(1, span)); len(waited) < 2 || expected < togetherNS || together*oneInOverlap > expected {
 		return nil
 	}
 	return members
 }
 
-// follow makes the wait for events the life's wait for work, and the condition beside it another: one that members end, and that is no deeper in
-// the program, as what a request waits for would be.
+// follow makes the wait for events the wait for work of l, and the condition beside it another.
+// That is a futex whose waits are ended by other members and that is no deeper in the program than
+// the wait for events: what a request waits for would be deeper.
 func (f *finder) follow(l *life, fd uint64, members map[uint32]bool) {
-	events, beside := int32(-1), int32(-1)
+	events, condition := int32(-1), int32(-1)
 	for i := range l.sites {
 		s := &l.sites[i]
 		if s.key.block == sched.BlockNetwork && s.key.multi == multiMany && s.key.arg == fd && (events < 0 || s.blocks > l.sites[events].blocks) {
@@ -95,12 +104,12 @@ func (f *finder) follow(l *life, fd uint64, members map[uint32]bool) {
 		if s.key.block != sched.BlockFutex || s.other == 0 || 2*s.bad > s.blocks || !members[s.giver] || s.key.sig == 0 || f.depthOf(s) > deep {
 			continue
 		}
-		if beside < 0 || f.depthOf(s) < f.depthOf(&l.sites[beside]) {
-			beside = int32(i)
+		if condition < 0 || f.depthOf(s) < f.depthOf(&l.sites[condition]) {
+			condition = int32(i)
 		}
 	}
-	if beside < 0 {
+	if condition < 0 {
 		return
 	}
-	l.best, l.unsure, l.follows = events, false, l.sites[beside].key.arg
+	l.best, l.unsure, l.follows = events, false, l.sites[condition].key.arg
 }

@@ -9,25 +9,33 @@ import (
 	"github.com/whystall/whystall/internal/request"
 )
 
-// served is what is known of a group's units by who gave them.
+// served is what is known of who gave a group its units.
 type served struct {
-	count   int64 // kept units
-	answers int64 // units whose giver then waited until the thread woke it
-	from    map[request.GroupID]int64
+	count   int64                     // kept units
+	answers int64                     // units whose giver then waited until the thread woke it
+	from    map[request.GroupID]int64 // units by the group of the unit in which they were given
 }
 
-// list decides which groups are requests: those whose work comes from outside, before those whose work comes from the
-// program itself. A group that only serves another's units is not one: its time is in theirs.
+// list decides which groups are requests. A group that only serves another's units is none, since
+// its time is in theirs, and where work comes from outside the program's own background is none. In
+// steps:
+//  1. A group whose givers wait for the answer serves them.
+//  2. A group that makes a thread for each piece of work hands it on (makers).
+//  3. A group that only looks for work again and again polls (pollers).
+//  4. A group between others either hands its work on or does their background work (background).
+//
+// Each step sees what the ones before have left. With a pattern for the entry function the user has
+// decided.
 func (f *finder) list() {
-	t := &f.t
-	of := f.givers()
+	t := &f.set
+	by := f.givers()
 	var outside int64
 	for i := range t.Groups {
-		g, r := &t.Groups[i], &t.roles[f.ofGroup[i]]
+		g, r := &t.Groups[i], &t.roles[f.groupRole[i]]
 		g.Listed = g.Count > 0
-		s := &of[i]
+		s := &by[i]
 		switch {
-		case f.o.Entry != nil:
+		case f.options.Entry != nil:
 			g.Listed = g.Count > 0
 		case !g.Listed:
 		case s.count > 0 && s.answers*2 >= s.count:
@@ -37,10 +45,10 @@ func (f *finder) list() {
 			outside += g.Count
 		}
 	}
-	if f.o.Entry == nil {
+	if f.options.Entry == nil {
 		f.makers()
 		f.pollers()
-		f.background(of, outside)
+		f.background(by, outside)
 	}
 	for i := range t.Groups {
 		g := &t.Groups[i]
@@ -58,13 +66,14 @@ func (f *finder) list() {
 	f.cause()
 }
 
-// makers leaves out who only makes a thread for each connection: the threads' own groups have the work. Threads that serve others do not: who makes
-// one for a step of its work, and waits for it, has the work.
+// makers leaves out groups that only make a thread for each connection: the threads' own groups
+// have the work. If those are not listed, since they serve their maker, the work is the maker's: it
+// makes a thread for a step of its work and waits for it.
 func (f *finder) makers() {
-	t := &f.t
+	t := &f.set
 	made, works := map[int32]int64{}, map[int32]bool{}
 	for i := range t.Groups {
-		works[f.ofGroup[i]] = works[f.ofGroup[i]] || t.Groups[i].Listed
+		works[f.groupRole[i]] = works[f.groupRole[i]] || t.Groups[i].Listed
 	}
 	for i := range t.lives {
 		l := &t.lives[i]
@@ -73,18 +82,18 @@ func (f *finder) makers() {
 		}
 	}
 	for i := range t.Groups {
-		g, r := &t.Groups[i], f.ofGroup[i]
+		g, r := &t.Groups[i], f.groupRole[i]
 		if n := made[r]; g.Listed && n*5 >= g.Count*4 {
 			g.Listed, g.Why = false, fmt.Sprintf("hands its work on: it made %d threads", n)
 		}
 	}
 }
 
-// pollers leaves out who only looks for work time and again, where others have some: most of the times there is none, and how long a look
-// takes nobody waits for.
+// pollers leaves out groups whose threads only look for work again and again, if another group has
+// work. Mostly they find none, and nobody waits for how long a look takes.
 func (f *finder) pollers() {
-	t := &f.t
-	polls := func(g int) bool { return t.Groups[g].Listed && t.roles[f.ofGroup[g]].site.polls() }
+	t := &f.set
+	polls := func(g int) bool { return t.Groups[g].Listed && t.roles[f.groupRole[g]].site.polls() }
 	works := false
 	for i := range t.Groups {
 		works = works || t.Groups[i].Listed && !polls(i)
@@ -96,33 +105,35 @@ func (f *finder) pollers() {
 	}
 }
 
-// background leaves out groups that look like the background of others.
-func (f *finder) background(of []served, outside int64) {
-	t := &f.t
-	var life int64
+// background leaves out groups that look like the background of others, or like a step before them.
+// outside is how many units came from the network.
+func (f *finder) background(by []served, outside int64) {
+	t := &f.set
+	var requests int64 // units of groups that do not just wake by themselves
 	for i := range t.Groups {
-		if g := &t.Groups[i]; g.Listed && t.roles[f.ofGroup[i]].tier <= tierLife {
-			life += g.Count
+		if g := &t.Groups[i]; g.Listed && t.roles[f.groupRole[i]].tier <= tierLife {
+			requests += g.Count
 		}
 	}
 	for i := range t.Groups {
-		g, r := &t.Groups[i], &t.roles[f.ofGroup[i]]
+		g, r := &t.Groups[i], &t.roles[f.groupRole[i]]
 		if !g.Listed {
 			continue
 		}
-		if r.key.gives && r.wallNS < t.roles[r.gives].wallNS {
-			g.Listed, g.Why = false, "hands its work on to "+t.roles[r.gives].entry
+		if r.key.fills && r.wallNS < t.roles[r.filled].wallNS {
+			g.Listed, g.Why = false, "hands its work on to "+t.roles[r.filled].entry
 			continue
 		}
 		switch r.tier {
 		case tierTimer:
-			if life > 0 {
+			if requests > 0 {
 				g.Listed, g.Why = false, "wakes by a timer: looks like background work beside the requests"
 			}
-		case tierChan:
-			// Given by units of another group: the longer part of the work is the request.
-			if from := mostly(&of[i]); from != request.NoGroup && from != request.GroupID(i) && t.roles[f.ofGroup[from]].tier != tierTimer {
-				giver := &t.roles[f.ofGroup[from]]
+		case tierThread:
+			// The units of another group gave it its work: the group that takes longer is the
+			// request.
+			if from := mostly(&by[i]); from != request.NoGroup && from != request.GroupID(i) && t.roles[f.groupRole[from]].tier != tierTimer {
+				giver := &t.roles[f.groupRole[from]]
 				if r.wallNS <= giver.wallNS {
 					if t.Groups[from].Listed {
 						g.Listed, g.Why = false, "its work comes from requests and takes less time than they do"
@@ -137,7 +148,7 @@ func (f *finder) background(of []served, outside int64) {
 	}
 }
 
-// mostly is the group whose units gave four in five of the work; NoGroup without one.
+// mostly is the group whose units gave at least four in five units of s; NoGroup if there is none.
 func mostly(s *served) request.GroupID {
 	best, most := request.NoGroup, int64(0)
 	for g, n := range s.from {
@@ -151,10 +162,12 @@ func mostly(s *served) request.GroupID {
 	return best
 }
 
-// givers looks who gave the units their work, and whether it waited for the answer.
+// givers finds, by group, in which units of other threads the units were given, and whether the
+// giver waited for the answer: whether the thread that got the work woke the giver before the
+// giver's own unit was over.
 func (f *finder) givers() []served {
-	t := &f.t
-	of := make([]served, len(t.Groups))
+	t := &f.set
+	by := make([]served, len(t.Groups))
 	byTID := map[uint32][]int32{}
 	for i := range t.Units {
 		u := &t.Units[i]
@@ -165,7 +178,7 @@ func (f *finder) givers() []served {
 	}
 	for i := range t.Units {
 		u := &t.Units[i]
-		s := &of[u.Group]
+		s := &by[u.Group]
 		if u.LeftOut != request.Kept {
 			continue
 		}
@@ -186,21 +199,21 @@ func (f *finder) givers() []served {
 		if giver.Group == u.Group {
 			continue
 		}
-		// 64 bounds what a giver that is woken very often costs.
-		f.wakings = f.k.Woken(u.Waker, u.Begin, min(giver.End, u.End+answerNS), f.wakings[:0])
-		for j := range f.wakings[:min(len(f.wakings), 64)] {
+		f.wakings = f.timeline.Woken(u.Waker, u.Begin, min(giver.End, u.End+answerNS), f.wakings[:0])
+		for j := range f.wakings[:min(len(f.wakings), mostExamined)] {
 			if w := &f.wakings[j]; w.Waker == u.TID && !w.Interrupt {
 				s.answers++
 				break
 			}
 		}
 	}
-	return of
+	return by
 }
 
-// cause says why no group is listed.
+// cause says why no group is listed, if none is: the most likely obstacle, after what was left out
+// and why.
 func (f *finder) cause() {
-	t := &f.t
+	t := &f.set
 	busy, unsure := int32(-1), false
 	for i := range t.Groups {
 		if t.Groups[i].Listed {
@@ -225,7 +238,7 @@ func (f *finder) cause() {
 		why = append(why, "no thread of the target was seen")
 	case f.unknown*2 > f.waits:
 		w := "what its threads waited in was not recorded, so that a wait for work cannot be told from any other"
-		if f.k.Header().Source == "perf" {
+		if f.timeline.Header().Source == "perf" {
 			w += ": that needs privilege"
 		}
 		why = append(why, w)

@@ -6,8 +6,9 @@ import (
 	"github.com/whystall/whystall/internal/request"
 )
 
-// A worker makes a thread for each unit and joins it. The unit is the thread's life and what was waited for to make it and to give its stack
-// back, both at the C library's lock; the maker's join of the one before and its other waits are not.
+// A worker makes a thread for each unit and joins it. The unit is the thread's life and what was
+// waited for to make it and to give its stack back, both at the C library's lock; the maker's join
+// of the one before and its other waits are not.
 func TestThreadMaking(t *testing.T) {
 	s := newScript()
 	s.line("stack id=20 __lll_lock_wait_private@/usr/lib/libc.so.6+0x1;pthread_create@@GLIBC_2.34@/usr/lib/libc.so.6+0x2;spawn@/app+0x3;start_thread@/usr/lib/libc.so.6+0x4")

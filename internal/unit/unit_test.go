@@ -10,7 +10,8 @@ import (
 	"github.com/whystall/whystall/internal/sched"
 )
 
-// script writes what threads did as the text twin of a kernel stream. Each thread has a CPU of its own.
+// script writes what threads did as the text twin of a kernel stream. Each thread has a CPU of its
+// own.
 type script struct {
 	b strings.Builder
 }
@@ -107,7 +108,8 @@ func wantThreads(t *testing.T, f *Set, want string) {
 	}
 }
 
-// An epoll server: each wake-up from the network to the next wait is a unit; a wake-up by epoll's own timeout is none.
+// An epoll server: each wake-up from the network to the next wait is a unit; a wake-up by epoll's
+// own timeout is none.
 func TestThreadEpoll(t *testing.T) {
 	s := newScript()
 	s.thread(11, "srv")
@@ -133,7 +135,8 @@ func TestThreadEpoll(t *testing.T) {
 	}
 }
 
-// Workers wait for a condition that a thread of the network signals; a mutex that they share is no wait for work.
+// Workers wait for a condition that a thread of the network signals; a mutex that they share is no
+// wait for work.
 func TestThreadPool(t *testing.T) {
 	s := newScript()
 	for _, tid := range []int{11, 12, 13} {
@@ -192,8 +195,9 @@ func TestThreadBusy(t *testing.T) {
 none: no wait for work was seen in busy: units of work that follow each other without one cannot be told apart`)
 }
 
-// Threads that look for work every 100 us have no requests where others have: of eight that do, and one that works for 3 ms and rests for 5, only the latter's
-// units are listed. Alone they are told, since nothing else is known.
+// Threads that look for work every 100 us have no requests where others have: of eight that do, and
+// one that works for 3 ms and rests for 5, only the latter's units are listed. Alone they are told,
+// since nothing else is known.
 func TestThreadPollers(t *testing.T) {
 	for _, listed := range []string{"work", "look", "once"} {
 		s := newScript()
@@ -227,7 +231,8 @@ func TestThreadPollers(t *testing.T) {
 	}
 }
 
-// A thread for each connection that reads with read(2), of whose waits no stack was taken: its descriptor is known to be a socket.
+// A thread for each connection that reads with read(2), of whose waits no stack was taken: its
+// descriptor is known to be a socket.
 func TestThreadReadsSocket(t *testing.T) {
 	for _, c := range []struct {
 		file   string
@@ -254,7 +259,8 @@ func TestThreadReadsSocket(t *testing.T) {
 	}
 }
 
-// A thread for each connection that makes another for a step of each request, and waits for its end: the connection has the requests.
+// A thread for each connection that makes another for a step of each request, and waits for its
+// end: the connection has the requests.
 func TestThreadStep(t *testing.T) {
 	s := newScript()
 	s.thread(11, "conn")
