@@ -96,7 +96,7 @@ func (r recording) state(name string) string {
 
 func (r recording) has(member string) bool { return r.c.Size(member) > 0 }
 
-// fakeTrace begins like a trace: what follows is for exectrace to judge.
+// fakeTrace starts like a trace: what follows is for exectrace to judge.
 var fakeTrace = append([]byte("go 1.26 trace\x00\x00\x00"), bytes.Repeat([]byte("x"), 10000)...)
 
 // service answers profiles like a real one, and the trace with the given handler.

@@ -13,7 +13,8 @@ import (
 	"github.com/whystall/whystall/internal/sensor/bpf"
 )
 
-// TestRecordBPF records this process, and reads the member back: who did what is there, with names.
+// TestRecordBPF records this process, and reads the member back: it holds which thread did what,
+// with names.
 func TestRecordBPF(t *testing.T) {
 	need.Kernel(t, "bpf")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -29,7 +30,7 @@ func TestRecordBPF(t *testing.T) {
 	case err := <-done:
 		t.Fatal(err)
 	}
-	// Sleeps of which each is long enough to have its stacks told.
+	// Each of these sleeps is long enough to have its stacks written.
 	for range 5 {
 		time.Sleep(3 * time.Millisecond)
 	}

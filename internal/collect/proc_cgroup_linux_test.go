@@ -99,7 +99,7 @@ func TestCgroupAncestor(t *testing.T) {
 		_, err := c.Record(ctx, p, &b)
 		ended <- err
 	}()
-	// A machine that gives less than the quota does not throttle: the kernel's own count tells.
+	// A machine that gives less than the quota does not throttle: the kernel's own count shows it.
 	// Some of it may be of before the first reading.
 	for n := 0; n < 100 && (n < 5 || counted < 3); n++ {
 		time.Sleep(100 * time.Millisecond)

@@ -6,8 +6,8 @@ import (
 	"github.com/whystall/whystall/internal/need"
 )
 
-// TestLower: after each step what it gives up is not told, and switches and wake-ups of the target
-// are as before.
+// TestLower: after each step what it gives up is not reported, and switches and wake-ups of the
+// target are as before.
 func TestLower(t *testing.T) {
 	need.Kernel(t, "bpf")
 	a := play(t, "pingpong")

@@ -121,31 +121,9 @@ func Open(o Options) (_ *Recorder, err error) {
 	for _, ring := range l.rings {
 		r.CPUs = append(r.CPUs, ring.cpu)
 	}
-	// Loading takes some hundred ms. A program attached before the others are loaded would fill its
-	// ring, and report threads whose wakers are not seen.
-	loaded := map[string]*ebpf.Program{}
-	failed := func(p program, err error) error {
-		switch {
-		case p.traits&vital != 0:
-			return err
-		case p.traits&optional == 0:
-			r.Missing = append(r.Missing, Missing{p.name, err.Error()})
-		}
-		return nil
-	}
-	for _, p := range programs {
-		if p.traits&forStacks != 0 && !o.Stacks || p.traits&forGroups != 0 && r.PerTask || p.traits&remote != 0 && !l.remote {
-			continue
-		}
-		o.step()
-		prog, err := l.load(p)
-		if err != nil {
-			if err = failed(p, err); err != nil {
-				return nil, err
-			}
-			continue
-		}
-		loaded[p.name] = prog
+	loaded, err := r.loadPrograms(&o)
+	if err != nil {
+		return nil, err
 	}
 	if l.lister, err = l.program(whystallProgEverybody); err != nil {
 		return nil, err
@@ -154,24 +132,62 @@ func Open(o Options) (_ *Recorder, err error) {
 	if o.Loaded != nil {
 		o.Loaded()
 	}
+	if err := r.attachPrograms(&o, loaded); err != nil {
+		return nil, err
+	}
+	r.Since = monotonic()
+	r.readTo = monotonic()
+	r.lost = make([]Loss, len(l.lossView)/64)
+	return r, nil
+}
+
+// loadPrograms loads what can be loaded, by name. Loading takes some hundred ms, so nothing is
+// attached yet: a program attached before the others are loaded would fill its ring, and report
+// threads whose wakers are not seen.
+func (r *Recorder) loadPrograms(o *Options) (map[string]*ebpf.Program, error) {
+	loaded := map[string]*ebpf.Program{}
+	for _, p := range programs {
+		if p.traits&forStacks != 0 && !o.Stacks || p.traits&forGroups != 0 && r.PerTask || p.traits&remote != 0 && !r.l.remote {
+			continue
+		}
+		o.step()
+		prog, err := r.l.load(p)
+		if err == nil {
+			loaded[p.name] = prog
+		} else if err = r.without(p, err); err != nil {
+			return nil, err
+		}
+	}
+	return loaded, nil
+}
+
+func (r *Recorder) attachPrograms(o *Options, loaded map[string]*ebpf.Program) error {
 	for _, p := range programs {
 		prog := loaded[p.name]
 		if prog == nil {
 			continue
 		}
 		o.step()
-		if err := l.attach(p, prog); err != nil {
-			if err = failed(p, err); err != nil {
-				return nil, err
-			}
-			continue
+		err := r.l.attach(p, prog)
+		if err == nil {
+			r.Attached = append(r.Attached, p.name)
+		} else if err = r.without(p, err); err != nil {
+			return err
 		}
-		r.Attached = append(r.Attached, p.name)
 	}
-	r.Since = monotonic()
-	r.readTo = monotonic()
-	r.lost = make([]Loss, len(l.lossView)/64)
-	return r, nil
+	return nil
+}
+
+// without notes that a program is missing, because of err. It returns err if nothing is of use
+// then.
+func (r *Recorder) without(p program, err error) error {
+	switch {
+	case p.traits&vital != 0:
+		return err
+	case p.traits&optional == 0:
+		r.Missing = append(r.Missing, Missing{p.name, err.Error()})
+	}
+	return nil
 }
 
 // Symbols names the kernel's functions until Close, for one goroutine. It is nil if this kernel

@@ -145,7 +145,7 @@ func futex(word *atomic.Uint32, op, val uintptr) {
 	unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), op|128, val, 0, 0, 0)
 }
 
-// asleep tells whether a thread of ours sleeps in a futex call on the word: the runtime's own
+// asleep reports whether a thread of ours sleeps in a futex call on the word: the runtime's own
 // sleeps are on others.
 func asleep(tid int, word *atomic.Uint32) bool {
 	b, _ := os.ReadFile(fmt.Sprintf("/proc/self/task/%d/syscall", tid))
@@ -366,7 +366,8 @@ func TestFutex(t *testing.T) {
 	}
 }
 
-// TestChain: on each CPU who comes is who leaves next, but for what was lost, and that is nothing.
+// TestChain: on each CPU the thread that comes is the one that leaves next, except for what was
+// lost, and nothing is.
 func TestChain(t *testing.T) {
 	need.Kernel(t, "bpf")
 	a := play(t, "pingpong")
@@ -415,7 +416,7 @@ func TestThrottled(t *testing.T) {
 	a := play(t, "spin")
 	group := quota(t, a.cmd.Process.Pid)
 	r := record(t, Options{PID: a.cmd.Process.Pid})
-	// A machine that gives less than the quota does not throttle: the kernel's own count tells.
+	// A machine that gives less than the quota does not throttle: the kernel's own count shows it.
 	before, counted := throttles(t, group), 0
 	events := during(t, r, func() {
 		for n := 0; n < 50 && counted < 3; n++ {
@@ -490,7 +491,7 @@ func quota(t *testing.T, pid int) (group string) {
 	return dir
 }
 
-// enabled tells whether a group of version 2 gives its groups the cpu controller.
+// enabled reports whether a group of version 2 gives its groups the cpu controller.
 func enabled(control string) bool {
 	b, _ := os.ReadFile(control)
 	return slices.Contains(strings.Fields(string(b)), "cpu")

@@ -47,7 +47,7 @@ func blockReading(t *testing.T, r *Reader, n int, f func(*Record)) {
 // drain reads what comes until the stop record of a thread that blocks after everything is there.
 func drain(t *testing.T, r *Reader, f func(*Record)) {
 	t.Helper()
-	// A reading sees all that was recorded before it began.
+	// A reading sees all that was recorded before it started.
 	for range 2 {
 		if err := r.Read(f); err != nil {
 			t.Fatal(err)
@@ -197,7 +197,7 @@ func TestWholeMachine(t *testing.T) {
 	t.Run("stacks", switchStacks)
 }
 
-// chain: who comes is who the record before said would, or comes from that one.
+// chain: the thread that comes is the one that the record before announced, or comes from that one.
 func chain(t *testing.T) {
 	r, err := Open(Options{AllTasks: true, Kernel: true, Switches: true})
 	if err != nil {
@@ -208,7 +208,7 @@ func chain(t *testing.T) {
 	good, bad := 0, 0
 	see := func(rec *Record) {
 		if rec.Kind == Lost {
-			clear(next) // who came meanwhile was not announced
+			clear(next) // a thread that came meanwhile was not announced
 		}
 		if rec.Kind != SwitchCPUWide {
 			return

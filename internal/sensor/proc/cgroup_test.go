@@ -39,7 +39,7 @@ func find(t *testing.T, fs FS, controller string) (Group, []string) {
 	return Group{}, why
 }
 
-// Paths as the kernel writes them to who reads, and what must come of them.
+// Paths as the kernel writes them to its reader, and what must come of them.
 func TestGroups(t *testing.T) {
 	enabled := "cpuset cpu io memory pids\n"
 	for _, tc := range []struct {

@@ -14,7 +14,7 @@
 //	table.go    Table: the code of one process, its maps and files; Stack names the frames of a stack
 //	resolve.go  one address of one file: which tables are asked, in which order
 //	maps.go     /proc/PID/maps
-//	open_*.go   which file is really the mapped one; the vdso
+//	open_unix.go which file is really the mapped one; the vdso
 //	elf.go      headers, sections, build id, without keeping names
 //	funcs.go    .symtab and .dynsym: which function covers an address, and its best name
 //	pclntab.go  Go's function table; inline.go its inlined calls; module.go where its text starts

@@ -308,7 +308,7 @@ func TestSchedTable(t *testing.T) {
 	}
 }
 
-// writable tells whether addr is in a writable mapping of the program, or in the one after, which
+// writable reports whether addr is in a writable mapping of the program, or in the one after, which
 // is its zeroed data.
 func writable(maps string, addr uint64, program string) bool {
 	of := false
