@@ -6,11 +6,11 @@ import (
 	"slices"
 )
 
-// topInstead is how many names a list has; what is beyond is added up.
+// MostInstead is how many names a list has; what is beyond is added up.
 const MostInstead = 20
 
-// insteadByName lists the largest of by, all of one kind.
-func InsteadByName(by map[string]int64, kind string) []Instead {
+// InsteadByName lists the largest of by, all of one kind.
+func InsteadByName(by map[string]int64, kind InsteadKind) []Instead {
 	l := make([]Instead, 0, len(by))
 	for who, ns := range by {
 		l = append(l, Instead{Who: who, Kind: kind, NS: ns})
@@ -19,14 +19,14 @@ func InsteadByName(by map[string]int64, kind string) []Instead {
 	return l[:min(len(l), MostInstead)]
 }
 
-// sortInstead orders by time, the largest first.
+// SortInstead orders by time, the largest first.
 func SortInstead(l []Instead) {
 	slices.SortFunc(l, func(a, b Instead) int {
 		return cmp.Or(cmp.Compare(b.NS, a.NS), cmp.Compare(a.Who, b.Who), cmp.Compare(a.Kind, b.Kind))
 	})
 }
 
-// addInstead adds to the entry of the same name.
+// AddInstead adds to the entry of the same name.
 func AddInstead(l []Instead, i Instead) []Instead {
 	for n := range l {
 		if l[n].Who == i.Who && l[n].Kind == i.Kind {
@@ -37,7 +37,7 @@ func AddInstead(l []Instead, i Instead) []Instead {
 	return append(l, i)
 }
 
-// mulDiv is a*b/c without overflow.
+// MulDiv is a*b/c without overflow.
 func MulDiv(a, b, c int64) int64 {
 	hi, lo := bits.Mul64(uint64(a), uint64(b))
 	if hi >= uint64(c) {

@@ -75,9 +75,9 @@ type Kernel struct {
 	// MmapReclaimNS is how much of the waits for mmap_lock passed while another thread of the target was
 	// in reclaim or compaction. A thread that faults in a new mapping holds the lock meanwhile.
 	MmapReclaimNS int64 `json:"-"`
-	// MmapLetGo lists the last holders: who ended waits for mmap_lock by releasing it, "main.snapshot
-	// (fork)", ordered by the length of those waits.
-	MmapLetGo []Instead `json:"-"`
+	// MmapLetGo lists the last holders: who ended waits for mmap_lock by releasing it, ordered by the
+	// length of those waits.
+	MmapLetGo []LetGo `json:"-"`
 
 	// Spin is CPU time of threads that look for a lock or for work without sleeping, by samples. N is
 	// samples, Sites is where.
@@ -156,6 +156,13 @@ type Spans struct {
 	By    []Instead `json:"by,omitempty"`    // threads that did them
 }
 
+// LetGo is who released a lock of the kernel.
+type LetGo struct {
+	Who  string // function of the program, or a thread's name
+	Call string // in which system call: "fork"
+	NS   int64  // others waited for it
+}
+
 // Late is how late the kernel's readiness reached the program.
 type Late struct {
 	Sockets, Timers LateSum
@@ -175,9 +182,9 @@ type Futex struct {
 	Address uint64 `json:"address"`
 	// Name is of the lock where it can be known: "stack_cache_lock", "runtime: heap", or the function
 	// that waits.
-	Name string `json:"name,omitempty"`
-	// Kind is "mutex", "condition", "join", "barrier", "semaphore", "runtime lock", "note", "not known".
-	Kind     string           `json:"kind,omitempty"`
+	Name     string           `json:"name,omitempty"`
+	Kind     FutexKind        `json:"kind,omitempty"`
+	Site     string           `json:"-"`                  // what accounts call it where no function that waits for it is known
 	Inferred bool             `json:"inferred,omitempty"` // Kind is known by how the address was used, not by functions' names
 	Waits    int64            `json:"waits"`
 	WaitNS   int64            `json:"wait_ns"`
@@ -195,7 +202,7 @@ type Futex struct {
 type Barrier struct {
 	Begin     int64     `json:"begin_ns"`
 	End       int64     `json:"end_ns"`
-	Kind      string    `json:"kind"`       // "safe-point", or of the stop-the-world
+	Kind      string    `json:"kind"`       // [SafePoint], or of the stop-the-world
 	Initiator uint32    `json:"initiator"`  // TID
 	Awaited   uint32    `json:"awaited"`    // TID; 0: nobody had to be awaited, or it is not known
 	ByNote    bool      `json:"by_note"`    // Awaited is who woke the note; else the thread of the last P
@@ -203,7 +210,7 @@ type Barrier struct {
 	DelayedNS int64     `json:"delayed_ns"` // only the initiator: t2 to End
 	Leaves    []Instead `json:"leaves"`     // what it was spent on; sums to End - Begin
 	Hops      []string  `json:"hops"`       // one line an event, for the proof
-	Grade     string    `json:"grade"`      // "proven", "supported", "possible"
+	Grade     Grade     `json:"grade"`
 	SlowNS    int64     `json:"slow_ns"`
 }
 

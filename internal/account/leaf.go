@@ -7,7 +7,7 @@ type Leaf string
 const (
 	LeafOnCPU         Leaf = "on CPU" // called running by the runtime; whether it was on a CPU needs kernel evidence
 	LeafRunnable      Leaf = "runnable in Go"
-	LeafSTW           Leaf = "stop-the-world" // Detail: kind
+	LeafSTW           Leaf = "stop-the-world" // Detail: kind, the runtime's word
 	LeafSTWWork       Leaf = "stop-the-world work"
 	LeafAssist        Leaf = "mark assist"
 	LeafAssistCredit  Leaf = "mark assist (waiting for credit)"
@@ -70,3 +70,15 @@ const (
 	OwnThreads    = "own threads"
 	WakeUpLatency = "wake-up latency or steal" // nobody ran there: either the thread was about to come, or the host ran something else
 )
+
+// Stopped reports whether the leaf is a pause of the whole program. Detail is then its kind.
+func (l Leaf) Stopped() bool { return l == LeafSTW || l == LeafSTWWork }
+
+// Unexplained reports whether the leaf says that nothing is known.
+func (l Leaf) Unexplained() bool {
+	switch l {
+	case LeafGap, LeafOrder, LeafLookback, LeafLimit, LeafNotWoken, LeafBeforeTrace, LeafBornOutside, LeafUnknown, LeafMissing:
+		return true
+	}
+	return false
+}

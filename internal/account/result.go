@@ -36,12 +36,13 @@ type Requests struct {
 	P50             int64     `json:"p50_ns"`
 	P99             int64     `json:"p99_ns"`
 	Max             int64     `json:"max_ns"`
-	Slow            int       `json:"slow"`       // how many are in the slow column
-	Open            int64     `json:"open"`       // under way at the start or end of the trace: counted, never explained
-	NotKept         int64     `json:"not_kept"`   // slow ones that were not kept for explaining
-	Limited         int64     `json:"limited"`    // whose explanation met a limit
-	LeftOut         []Count   `json:"left_out"`   // why, how many: "whystall's own", "hijacked", "stream"
-	NoRequestsCause string    `json:"none_cause"` // why none was found; "" if some were
+	Slow            int       `json:"slow"`                   // how many are in the slow column
+	Open            int64     `json:"open"`                   // under way at the start or end of the trace: counted, never explained
+	NotKept         int64     `json:"not_kept"`               // slow ones that were not kept for explaining
+	Limited         int64     `json:"limited"`                // whose explanation met a limit
+	LeftOut         []Count   `json:"left_out"`               // why, how many: "whystall's own", "hijacked", "stream"
+	NoRequestsCause string    `json:"none_cause" prose:"yes"` // why none was found; "" if some were
+	None            None      `json:"-"`                      // the same for code; "" if nothing follows from it
 	Groups          []Group   `json:"-"`
 	Slowest         []Request `json:"-"`
 }
@@ -156,16 +157,20 @@ type Tags struct {
 type Instead struct {
 	// Who is an entry function; "GC worker (dedicated)", "GC worker (idle)", "idle P", "unknown".
 	Who string `json:"who"`
-	// Kind is "request", "background", "gc", "sweep", "runtime", "idle", "unknown". Joined, of Ps whose
-	// threads were not at work, it is the [Leaf] of what they lacked.
-	Kind string `json:"kind"`
-	NS   int64  `json:"ns"`
+	// Kind says what Who is. Joined, of Ps whose threads were not at work, it is the [Leaf] of what they
+	// lacked.
+	Kind InsteadKind `json:"kind"`
+	NS   int64       `json:"ns"`
 }
 
-// Lacked tells of Ps that were held by threads which were not at work: Kind is the leaf of what they lacked, of [LeafNoCPU] and [LeafAsleep] Who is behind
-// whom and in what, else it is who held the P.
+// Leaf is what the thread lacked that held the P. It has a meaning only if Lacked.
+func (i *Instead) Leaf() Leaf { return Leaf(i.Kind) }
+
+// Lacked reports whether the entry stands for Ps whose threads were not running. Kind is then the leaf
+// of what they lacked. Who is the thread in front (LeafNoCPU), the function slept in (LeafAsleep), or
+// otherwise the holder of the P.
 func (i *Instead) Lacked() bool {
-	switch Leaf(i.Kind) {
+	switch i.Leaf() {
 	case LeafThrottled, LeafNoCPU, LeafAsleep, LeafFault, LeafReclaim, LeafMemcg, LeafCompaction, LeafMmapLock, LeafTLB, LeafDisk, LeafNUMA:
 		return true
 	}
@@ -291,6 +296,3 @@ type Reader struct {
 	MaxHeap                                            int64 // bytes of heap objects, the most that was seen
 	NS                                                 int64
 }
-
-// NoGoTrace is why a Go program without a trace has no requests.
-const NoGoTrace = "there is no execution trace that tells of goroutines, and a Go program's threads serve whichever of them can run"

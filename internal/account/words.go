@@ -1,7 +1,5 @@
 package account
 
-import "strings"
-
 // Named is what an account is known by.
 type Named struct {
 	Class               Class
@@ -13,14 +11,14 @@ type Named struct {
 // Words names an account in one clause: what was done, by whom if not by the request itself, and where. It is the one
 // name that an account has, in the ledger's rows as in what findings quote; name prints a symbol as the caller wants it.
 func Words(a Named, name func(string) string) string {
-	leaf, cause, place := string(a.Leaf), string(a.Leaf), ""
+	cause, place := string(a.Leaf), ""
 	switch {
 	case a.Detail == "" || a.Detail == a.Site:
 	case a.Leaf == LeafNoCPU:
 		cause += " (" + name(a.Detail) + ")" // behind whom
-	case leaf == "asleep":
+	case a.Leaf == LeafAsleep:
 		cause += " in " + name(a.Detail)
-	case strings.HasPrefix(leaf, "stop-the-world") && !strings.HasSuffix(leaf, "queued"):
+	case a.Leaf.Stopped():
 		cause += " (" + name(a.Detail) + ")"
 	default:
 		place = " in " + name(a.Detail) // where the actor waited
@@ -31,15 +29,17 @@ func Words(a Named, name func(string) string) string {
 		}
 		return prefix + name(a.Site)
 	}
-	if leaf == "previous request's end" {
+	if a.Leaf == LeafPreviousEnd {
 		return cause + ": the connection was still busy with the one before"
 	}
 	switch a.Class {
 	case ClassLock:
-		if rest, ok := strings.CutPrefix(leaf, "lock, "); ok {
-			return "lock" + at(" at ") + ": " + rest
-		}
-		if cause == "lock" { // of native code
+		switch a.Leaf {
+		case LeafLockBetween:
+			return "lock" + at(" at ") + ": between holders"
+		case LeafLockUnseen:
+			return "lock" + at(" at ") + ": holder unseen"
+		case LeafLock: // of native code
 			return "lock" + at(" at ") + ": its holder is not known"
 		}
 		if a.Actor == "" {
@@ -55,7 +55,7 @@ func Words(a Named, name func(string) string) string {
 		}
 		return cause + ": " + name(a.Actor) + place + at(", awaited at ")
 	case ClassOwn:
-		if a.Site == "" && place == "" && (leaf == "on CPU" || leaf == "runnable in Go") {
+		if a.Site == "" && place == "" && (a.Leaf == LeafOnCPU || a.Leaf == LeafRunnable) {
 			return cause + ": the request itself"
 		}
 		return cause + place + at(", at ")

@@ -140,7 +140,7 @@ func CPUs(k *sched.Timeline, set *evidence.Set, requests Times, on []account.Ins
 	for tid, ns := range used.by {
 		t, _ := k.Name(tid, e)
 		c.GroupOthersNS += ns
-		c.GroupOthers = account.AddInstead(c.GroupOthers, account.Instead{Who: t.Comm, Kind: "neighbour", NS: ns})
+		c.GroupOthers = account.AddInstead(c.GroupOthers, account.Instead{Who: t.Comm, Kind: account.InsteadNeighbour, NS: ns})
 	}
 	account.SortInstead(c.GroupOthers)
 	c.GroupOthers = c.GroupOthers[:min(len(c.GroupOthers), account.MostInstead)]
@@ -269,11 +269,11 @@ func Waited(c *account.Column) []account.Instead {
 	}
 	l := make([]account.Instead, 0, len(by))
 	for who, ns := range by {
-		l = append(l, account.Instead{Who: who, Kind: "wait", NS: ns})
+		l = append(l, account.Instead{Who: who, Kind: account.InsteadWait, NS: ns})
 	}
 	account.SortInstead(l)
 	if len(l) > account.MostInstead {
-		rest := account.Instead{Who: "others", Kind: "wait"}
+		rest := account.Instead{Who: "others", Kind: account.InsteadWait}
 		for _, i := range l[account.MostInstead:] {
 			rest.NS += i.NS
 		}

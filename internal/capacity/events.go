@@ -41,10 +41,10 @@ func (x *spanSum) add(k *sched.Timeline, tid uint32, at, ns int64, user uint32, 
 
 // done fills in the lists; by: also that of threads.
 func (x *spanSum) done(by bool) {
-	x.out.Flags = account.InsteadByName(x.flags, "flag")
+	x.out.Flags = account.InsteadByName(x.flags, account.InsteadFlag)
 	x.out.Sites = SitesOf(x.sites)
 	if by {
-		x.out.By = account.InsteadByName(x.by, "thread")
+		x.out.By = account.InsteadByName(x.by, account.InsteadThread)
 	}
 }
 

@@ -2,8 +2,9 @@ package capacity
 
 import (
 	"cmp"
-	"fmt"
+	"slices"
 
+	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/sched"
 )
 
@@ -20,7 +21,7 @@ const mostLetGoes = 1 << 12
 // clone that others wait for copies the address space.
 type letGoes struct {
 	k  *sched.Timeline
-	by map[string]int64
+	by map[account.LetGo]int64 // without their NS
 }
 
 func (l *letGoes) add(s *sched.Stretch) {
@@ -34,7 +35,20 @@ func (l *letGoes) add(s *sched.Stretch) {
 		t, _ := l.k.Name(s.Waker, s.Whole.End)
 		who = sched.PlainComm(t.Comm)
 	}
-	if who = fmt.Sprintf("%s (%s)", who, call); len(l.by) < mostLetGoes || l.by[who] > 0 {
-		l.by[who] += s.Whole.End - s.Whole.Begin
+	if x := (account.LetGo{Who: who, Call: call}); len(l.by) < mostLetGoes || l.by[x] > 0 {
+		l.by[x] += s.Whole.End - s.Whole.Begin
 	}
+}
+
+// list gives the largest.
+func (l *letGoes) list() []account.LetGo {
+	var out []account.LetGo
+	for x, ns := range l.by {
+		x.NS = ns
+		out = append(out, x)
+	}
+	slices.SortFunc(out, func(a, b account.LetGo) int {
+		return cmp.Or(cmp.Compare(b.NS, a.NS), cmp.Compare(a.Who+" ("+a.Call, b.Who+" ("+b.Call))
+	})
+	return out[:min(len(out), account.MostInstead)]
 }

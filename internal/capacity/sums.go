@@ -115,7 +115,7 @@ func threadSums(k *sched.Timeline, r *account.Kernel) {
 	space := map[uint32]int64{}
 	made := sched.NewLives(k)
 	disk := newSpanSum(&r.Disk)
-	let := letGoes{k: k, by: map[string]int64{}}
+	let := letGoes{k: k, by: map[account.LetGo]int64{}}
 	k.Each(r.Begin, r.End, func(tid uint32, s *sched.Stretch) {
 		t := by[tid]
 		if t == nil {
@@ -191,9 +191,9 @@ func threadSums(k *sched.Timeline, r *account.Kernel) {
 	diskFiles(k, disk)
 	disk.done(true)
 	for tid, ns := range space {
-		r.MmapLock.By = account.AddInstead(r.MmapLock.By, account.Instead{Who: name(tid), Kind: "thread", NS: ns})
+		r.MmapLock.By = account.AddInstead(r.MmapLock.By, account.Instead{Who: name(tid), Kind: account.InsteadThread, NS: ns})
 	}
-	r.MmapLetGo = account.InsteadByName(let.by, "thread")
+	r.MmapLetGo = let.list()
 	churn(k, r)
 }
 

@@ -56,7 +56,7 @@ func (s *bpfStream) write(t *bpfThread) {
 	}
 	// A report that names the recorder as a neighbour must not be read as naming another whystall.
 	if s.self != 0 && t.PID == s.self {
-		out.Comm = "whystall, this recording"
+		out.Comm = kernel.Recorder
 	}
 	s.w.Thread(out) // an error stays, and the next Records returns it
 }

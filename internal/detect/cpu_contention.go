@@ -148,7 +148,7 @@ func whom(p *Pass) (own, idle, others int64, names []account.Instead) {
 		}
 		all := lacking(a, lacks(account.LeafNoCPU))
 		for i := range a.Instead {
-			if w := &a.Instead[i]; a.Leaf == account.LeafRunnable && w.Kind == string(account.LeafNoCPU) {
+			if w := &a.Instead[i]; a.Leaf == account.LeafRunnable && w.Leaf() == account.LeafNoCPU {
 				add(w.Who, scale(min(ns, all), w.NS, all))
 			}
 		}

@@ -200,7 +200,7 @@ func (p *Pass) blindTrace() string {
 		if why == "" {
 			why = fmt.Sprintf("%d complete, %d open at the trace's begin or end", r.Requests.Count, r.Requests.Open)
 		}
-		if why == account.NoGoTrace {
+		if r.Requests.None == account.NoneNoTrace {
 			return "no request to explain: " + bring(Trace)
 		}
 		if r.Native {

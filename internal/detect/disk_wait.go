@@ -57,7 +57,7 @@ func lookDisk(p *Pass) {
 		text = fmt.Sprintf("%s for a disk, %s in all, the longest %s", times(k.Disk.N, "wait", "waits"), finding.Duration(k.Disk.NS), finding.Duration(k.Disk.Max))
 	}
 	if joined(r) {
-		p.ClaimWhere(func(a *account.Account) bool { return a.Leaf == account.LeafDisk && !byFault(a) })
+		p.ClaimWhere(leaf(account.LeafDisk))
 		p.ClaimLacking(lacks(account.LeafDisk))
 		if len(p.claims) == 0 {
 			if k.Disk.N > 0 {

@@ -2,7 +2,6 @@ package detect
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/finding"
@@ -130,7 +129,7 @@ const gcRules = 0.5
 // the Ps; where it rules, its part of all work, as requests wait for each other then because it left them so little.
 func queuedForGC(a *account.Account, share float64, stretched bool) (ns int64) {
 	if !stretched {
-		ns = instead(a, "gc")
+		ns = instead(a, account.InsteadGC)
 	}
 	if share >= gcRules {
 		ns = max(ns, int64(share*float64(a.NS)))
@@ -164,15 +163,9 @@ func gcLeaf(a *account.Account) bool {
 	case account.LeafAssist, account.LeafAssistCredit, account.LeafMarkTermQueue, account.LeafGCStartQueue, account.LeafStackScan, account.LeafSweep:
 		return true
 	case account.LeafSTW, account.LeafSTWWork:
-		return gcKind(a.Detail)
+		return account.StopsForGC(a.Detail)
 	}
 	return false
-}
-
-// gcKind tells the stop-the-worlds of a GC cycle by the names that traces of all formats use.
-func gcKind(kind string) bool {
-	k := strings.ToLower(kind)
-	return strings.Contains(k, "termination") || strings.HasPrefix(k, "gc")
 }
 
 // gcWork is GC's CPU time that the program had to do without: idle-priority workers give way.
@@ -229,7 +222,7 @@ func tellFrequentGC(p *Pass, f *finding.Finding) {
 		var inferred int64
 		p.granted(func(a *account.Account, ns int64) {
 			if a.Leaf == account.LeafRunnable {
-				inferred += max(0, ns-instead(a, "gc"))
+				inferred += max(0, ns-instead(a, account.InsteadGC))
 			}
 		})
 		if inferred > 0 {

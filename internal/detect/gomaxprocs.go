@@ -120,7 +120,7 @@ func lookTooFew(p *Pass, ps, cpus int) {
 		}
 		for i := range p.Ledger.Slow.Accounts {
 			if a := &p.Ledger.Slow.Accounts[i]; a.Leaf == account.LeafRunnable {
-				p.Claim(i, a.NS-notAtWork(a)-instead(a, "idle")-instead(a, "unknown")-late(a))
+				p.Claim(i, a.NS-notAtWork(a)-instead(a, account.InsteadIdle)-instead(a, account.InsteadUnknown)-late(a))
 			}
 		}
 		if why := p.board.below(p.det.Floor, p.Claimed()); why != "" {

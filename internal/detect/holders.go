@@ -11,7 +11,7 @@ func lacking(a *account.Account, ok func(what account.Leaf, who string) bool) (n
 		return 0
 	}
 	for i := range a.Instead {
-		if w := &a.Instead[i]; w.Lacked() && ok(account.Leaf(w.Kind), w.Who) {
+		if w := &a.Instead[i]; w.Lacked() && ok(w.Leaf(), w.Who) {
 			ns += w.NS
 		}
 	}

@@ -103,12 +103,12 @@ func kernelShort(r *account.Result) string {
 
 // isOwn tells the threads of the target among those behind whom a thread waited for a CPU.
 func isOwn(detail string) bool {
-	return detail == "own threads" || strings.HasPrefix(detail, "own thread")
+	return detail == account.OwnThreads
 }
 
 // isIdle tells a CPU that had nothing to run while a thread waited there.
 func isIdle(detail string) bool {
-	return strings.HasPrefix(detail, "idle") || strings.HasPrefix(detail, "wake-up latency")
+	return detail == account.WakeUpLatency
 }
 
 // queueShare gives of all time that threads were queued the part behind own threads, behind others, and beside an idle CPU.

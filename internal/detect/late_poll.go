@@ -57,7 +57,7 @@ func busyPs(r *account.Result) bool {
 	for i := range r.Slow.Accounts {
 		if a := &r.Slow.Accounts[i]; a.Leaf == account.LeafRunnable {
 			before += late(a)
-			queue += max(0, a.NS-late(a)-instead(a, "idle"))
+			queue += max(0, a.NS-late(a)-instead(a, account.InsteadIdle))
 		}
 	}
 	return queue > before && perRequest(&r.Slow, queue) >= queueFloor.NS && ratio(queue, r.Slow.WallNS) >= queueFloor.Share

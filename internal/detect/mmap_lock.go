@@ -2,6 +2,7 @@ package detect
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/account"
@@ -94,7 +95,7 @@ func tellMmapLock(p *Pass, f *finding.Finding) {
 	told := 2*let > m.NS
 	switch {
 	case told:
-		f.Summary += "; who let go of it then: " + whoList(k.MmapLetGo, 2)
+		f.Summary += "; who let go of it then: " + whoList(letGo(k), 2)
 	case len(m.By) > 0:
 		f.Summary += "; it is changed meanwhile by " + whoList(m.By, 2)
 	}
@@ -108,7 +109,7 @@ func tellMmapLock(p *Pass, f *finding.Finding) {
 		p.Proof("kernel records", "who waits: %s", sites(m.Sites, m.NS, 4))
 	}
 	if told {
-		p.Proof("kernel records", "%s of these waits ended as a call that changes or copies the address space let go of the lock: %s", percent(ratio(let, m.NS)), whoList(k.MmapLetGo, 5))
+		p.Proof("kernel records", "%s of these waits ended as a call that changes or copies the address space let go of the lock: %s", percent(ratio(let, m.NS)), whoList(letGo(k), 5))
 	}
 	if len(m.By) > 0 {
 		p.Proof("kernel records", "who changed the address space meanwhile: %s", whoList(m.By, 5))
@@ -122,26 +123,35 @@ func tellMmapLock(p *Pass, f *finding.Finding) {
 
 // mmapRemedies says what to do about who has the lock: where it is known by which call, about that.
 func mmapRemedies(k *account.Kernel, told bool) (l []string) {
-	who := whoList(k.MmapLock.By, 5) + sites(k.MmapLock.Sites, 0, 5)
+	var names []string
 	if told {
-		who = whoList(k.MmapLetGo, 5)
-	}
-	by := func(calls ...string) bool {
-		for _, c := range calls {
-			if strings.Contains(strings.ToLower(who), c) {
-				return true
-			}
+		for _, w := range k.MmapLetGo[:min(5, len(k.MmapLetGo))] {
+			names = append(names, w.Who, w.Call)
 		}
-		return false
+	} else {
+		for _, w := range k.MmapLock.By[:min(5, len(k.MmapLock.By))] {
+			names = append(names, w.Who)
+		}
+		for _, s := range k.MmapLock.Sites[:min(5, len(k.MmapLock.Sites))] {
+			names = append(names, s.Func, s.Via)
+		}
 	}
-	forks := told && by("(fork)", "(vfork)")
+	named := func(parts ...string) bool {
+		return slices.ContainsFunc(names, func(name string) bool {
+			return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(strings.ToLower(name), part) })
+		})
+	}
+	call := func(calls ...string) bool {
+		return told && slices.ContainsFunc(k.MmapLetGo[:min(5, len(k.MmapLetGo))], func(w account.LetGo) bool { return slices.Contains(calls, w.Call) })
+	}
+	forks := call("fork", "vfork")
 	if forks {
 		l = append(l, "a fork copies the page tables of the whole process under this lock: fork from a small process made at the start, run programs by posix_spawn or vfork, take snapshots less often or elsewhere; huge pages have fewer tables, and cost memory")
 	}
-	if told && by("(mprotect)") {
+	if call("mprotect") {
 		l = append(l, "change the protection of many pages by one call, and less often (a JIT, guard pages, a collector's write barrier)")
 	}
-	if by("madvise", "munmap", "free") {
+	if named("madvise", "munmap", "free") {
 		l = append(l, "return memory less often: MALLOC_TRIM_THRESHOLD_ and MALLOC_MMAP_THRESHOLD_ of glibc, retain of jemalloc, GOGC and GOMEMLIMIT for Go; it costs resident memory")
 	}
 	// Whom a call is known of: threads' stacks matter where threads come and go.
@@ -156,3 +166,11 @@ func mmapRemedies(k *account.Kernel, told bool) (l []string) {
 
 // churnedStacks is how many threads a second must end for their stacks to be worth a word.
 const churnedStacks = 10
+
+// letGo is who released the lock and in which call, as names.
+func letGo(k *account.Kernel) (l []account.Instead) {
+	for _, w := range k.MmapLetGo {
+		l = append(l, account.Instead{Who: fmt.Sprintf("%s (%s)", w.Who, w.Call), NS: w.NS})
+	}
+	return l
+}

@@ -6,8 +6,8 @@ import (
 	"github.com/whystall/whystall/internal/account"
 )
 
-// recorder is what the recorder's own threads are called in the kernel's records. What it takes is told with its cost: it is gone when nobody looks.
-const recorder = "whystall, this recording"
+// recorder is the name of the recorder's own threads. What they take is reported with its cost: it is gone when nobody records.
+const recorder = account.Recorder
 
 // behindRecorder is how long slow requests waited for CPUs that the recorder had.
 func behindRecorder(r *account.Result) (ns int64) {

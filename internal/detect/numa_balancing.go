@@ -2,7 +2,6 @@ package detect
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/evidence/kernel"
@@ -74,9 +73,7 @@ func lookNUMA(p *Pass) {
 	p.needs(kernel.MinorFaults, "minor page faults")
 	text := numaText(k)
 	if joined(r) {
-		p.ClaimWhere(func(a *account.Account) bool {
-			return a.Leaf == account.LeafNUMA || a.Leaf == account.LeafFault && strings.Contains(strings.ToLower(a.Detail), "numa")
-		})
+		p.ClaimWhere(leaf(account.LeafNUMA))
 		p.ClaimLacking(lacks(account.LeafNUMA))
 		if p.board.below(p.det.Floor, p.Claimed()) == "" {
 			return

@@ -2,7 +2,6 @@ package detect
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/evidence/kernel"
@@ -49,11 +48,6 @@ Sources
 	Tell: tellFault,
 })
 
-// byFault tells an account of waiting for the disk that was inside a page fault.
-func byFault(a *account.Account) bool {
-	return a.Leaf == account.LeafDisk && strings.Contains(a.Detail, "fault")
-}
-
 // stallShare is the least part of wall time that one thread spent in such stretches, where no request is visible.
 const stallShare = 0.10
 
@@ -61,7 +55,6 @@ func lookFault(p *Pass) {
 	r, k := p.Ledger, p.Ledger.Kernel
 	p.needs(kernel.MinorFaults, "minor page faults")
 	if joined(r) {
-		p.ClaimWhere(byFault)
 		left := beyondMinor(k)
 		for i := range r.Slow.Accounts {
 			a := &r.Slow.Accounts[i]
@@ -103,7 +96,7 @@ func faultText(k *account.Kernel) string {
 
 func tellFault(p *Pass, f *finding.Finding) {
 	k := p.Ledger.Kernel
-	kind := "page faults"
+	kind, huge, asleep := "page faults", false, false
 	switch {
 	case k.Major.NS >= k.Huge.NS && 2*k.Major.NS > k.Faults.NS:
 		kind = "major page faults, which read a file or swap"
@@ -111,8 +104,10 @@ func tellFault(p *Pass, f *finding.Finding) {
 			kind = "major page faults, which read a file, mostly " + l[0].Who
 		}
 	case 2*k.Huge.NS > k.Faults.NS:
+		huge = true
 		kind = "faults for huge pages, which clear 2 MiB each"
 	case 2*k.FaultWaitNS > beyondMinor(k):
+		asleep = true
 		kind = "page faults in which their threads sleep, for a page that is locked or that another has to bring"
 	}
 	if len(p.pools) > 0 {
@@ -129,16 +124,17 @@ func tellFault(p *Pass, f *finding.Finding) {
 	if d, _, ok := p.Set.Delta("/host/vmstat/swap/in:pages"); ok && d > 0 {
 		p.Proof("/proc/vmstat", "%.0f pages came from swap, all processes", d)
 	}
-	if strings.HasPrefix(kind, "faults for huge") {
+	switch {
+	case huge:
 		f.Remedy = append(f.Remedy, "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled, or defrag to defer; or for this process prctl(PR_SET_THP_DISABLE); it costs TLB misses")
-	} else if strings.HasPrefix(kind, "page faults in which") {
+	case asleep:
 		p.Proof("kernel records", "threads slept %s within faults, and not for a disk", finding.Duration(k.FaultWaitNS))
 		f.Remedy = append(f.Remedy, "see who brings the pages: a handler of userfaultfd (a restored snapshot, a live migration, a sandbox) serves one after the other; bring them before they are wanted (UFFDIO_COPY ahead, prefetch)")
-	} else {
+	default:
 		f.Remedy = append(f.Remedy, "see what was dropped: memory limit against use, swap (vm.swappiness, swapoff), page cache taken by others; give the process memory",
 			"keep what is hot: mlock, MAP_POPULATE, or read it once at the start (vmtouch -l)")
 	}
-	if !strings.HasPrefix(kind, "page faults in which") {
+	if !asleep {
 		f.Remedy = append(f.Remedy, "memory that is returned and touched again faults again: a larger GOGC with GOMEMLIMIT (Go), a larger M_TRIM_THRESHOLD (glibc)")
 	}
 	f.Verify = p.verify("'fault' of slow requests falls")

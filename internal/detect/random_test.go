@@ -91,7 +91,7 @@ func randomKernel(rnd *rand.Rand, r *account.Result) {
 		if n := len(a.Instead); n > 0 && rnd.IntN(2) == 0 { // Ps whose threads were not at work
 			last := &a.Instead[n-1]
 			for range rnd.IntN(4) {
-				lacked := account.Instead{Who: pick("own threads", "hog", "wake-up latency or steal", "kswapd0", recorder, "main.b", "runtime.findRunnable"), Kind: string(leaves[rnd.IntN(len(leaves))]), NS: part(last.NS)}
+				lacked := account.Instead{Who: pick("own threads", "hog", "wake-up latency or steal", "kswapd0", recorder, "main.b", "runtime.findRunnable"), Kind: account.InsteadKind(leaves[rnd.IntN(len(leaves))]), NS: part(last.NS)}
 				if last.NS -= lacked.NS; lacked.Lacked() {
 					a.Instead = append(a.Instead, lacked)
 					last = &a.Instead[n-1]
@@ -110,7 +110,7 @@ func randomKernel(rnd *rand.Rand, r *account.Result) {
 	k.Late.Timers = account.LateSum{N: part(900), NS: part(1e9), Max: part(1e9)}
 	k.Churn = account.Churn{Created: part(90000), Exited: part(90000), CreateNS: part(90e9), ExitNS: part(90e9)}
 	k.Neighbours = []account.Neighbour{{Comm: "web", PID: 4, Own: true, NS: part(20e9)}, {Comm: "hog", PID: 5, Cgroup: "/x", NS: part(20e9)}, {NS: part(1e9)}}
-	k.Futexes = []account.Futex{{Name: "f", Kind: pick("mutex", "condition", "runtime lock"), Waits: part(90), WaitNS: part(90e9), Sites: []account.Site{{Func: "runtime.findRunnable"}}}}
+	k.Futexes = []account.Futex{{Name: "f", Kind: account.FutexKind(pick("mutex", "condition", "runtime lock")), Waits: part(90), WaitNS: part(90e9), Sites: []account.Site{{Func: "runtime.findRunnable"}}}}
 	if rnd.IntN(5) == 0 {
 		k.Missing = []kernel.Missing{{What: []kernel.Sight{kernel.Sight(pick(string(kernel.SightMmapLock), string(kernel.SightReclaim), string(kernel.SightThrottling)))}, Why: "not permitted"}}
 	}
@@ -154,7 +154,7 @@ func randomResult(rnd *rand.Rand) *account.Result {
 		a.Tags = account.Tags{SilenceNS: part(a.NS), InferredNS: part(a.NS), PreemptNS: part(a.NS), Slices: part(900)}
 		if a.Leaf == account.LeafRunnable {
 			gc := part(a.NS)
-			a.Instead = []account.Instead{{Who: "GC worker (dedicated)", Kind: "gc", NS: gc}, {Who: "main.b", Kind: pick("request", "background", "idle"), NS: a.NS - gc}}
+			a.Instead = []account.Instead{{Who: "GC worker (dedicated)", Kind: "gc", NS: gc}, {Who: "main.b", Kind: account.InsteadKind(pick("request", "background", "idle")), NS: a.NS - gc}}
 		}
 		if a.Class != account.ClassLock {
 			a.Through = []account.Site{{Func: pick("main.x", "log.(*Logger).output"), NS: part(a.NS)}}

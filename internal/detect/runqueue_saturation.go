@@ -100,7 +100,7 @@ func lookSaturation(p *Pass) {
 func tellSaturation(p *Pass, f *finding.Finding) {
 	k := p.Ledger.Kernel
 	cpus := cpusText(runnableLimit(p.Ledger)) + " CPUs"
-	if cpus == "1 CPUs" {
+	if runnableLimit(p.Ledger) == 1 {
 		cpus = "1 CPU"
 	}
 	if len(p.pools) > 0 {

@@ -140,7 +140,7 @@ func unheld(p *Pass, a *account.Account) int64 {
 	if r := p.Ledger; !joined(r) || r.Kernel.Whole {
 		return 0
 	}
-	return instead(a, "idle")
+	return instead(a, account.InsteadIdle)
 }
 
 // free is what of the claims nobody took before.
@@ -163,10 +163,10 @@ func fullHouse(p *Pass) bool {
 	for _, c := range p.claims {
 		a := &p.Ledger.Slow.Accounts[c.account]
 		at := a.NS - notAtWork(a)
-		other := at - instead(a, "request") - instead(a, "gc") - instead(a, "sweep") - unheld(p, a)
+		other := at - instead(a, account.InsteadRequest) - instead(a, account.InsteadGC) - instead(a, account.InsteadSweep) - unheld(p, a)
 		strange += scale(min(at, max(0, other)+a.Tags.SilenceNS), c.ns, at)
-		requests += scale(instead(a, "request"), c.ns, at)
-		gc += scale(instead(a, "gc"), c.ns, at)
+		requests += scale(instead(a, account.InsteadRequest), c.ns, at)
+		gc += scale(instead(a, account.InsteadGC), c.ns, at)
 	}
 	// More GC than requests: they wait for the collector, not for each other.
 	return 8*(strange+max(0, gc-requests)) < p.Claimed()
@@ -202,7 +202,7 @@ func headOfLine(r *account.Result) (head *account.Account) {
 }
 
 // instead sums what ran instead by kind.
-func instead(a *account.Account, kind string) (ns int64) {
+func instead(a *account.Account, kind account.InsteadKind) (ns int64) {
 	for _, w := range a.Instead {
 		if w.Kind == kind {
 			ns += w.NS
@@ -212,7 +212,7 @@ func instead(a *account.Account, kind string) (ns int64) {
 }
 
 // forRequests is what goroutines do that begin elsewhere than requests do, and that requests wait for: parts of one, workers.
-const forRequests = "for requests"
+const forRequests account.InsteadKind = "for requests"
 
 // answers tells whether slow requests wait for goroutines of that name to be told something by them.
 func answers(r *account.Result, who string) bool {
@@ -225,16 +225,16 @@ func answers(r *account.Result, who string) bool {
 }
 
 func tellSchedLatency(p *Pass, f *finding.Finding) {
-	kinds, who := map[string]int64{}, map[string]*account.Instead{}
+	kinds, who := map[account.InsteadKind]int64{}, map[string]*account.Instead{}
 	var slices, gcSlices, preempted, newborn int64
 	p.granted(func(a *account.Account, ns int64) {
 		at := a.NS - notAtWork(a)
 		for _, w := range a.Instead {
-			if w.Lacked() && (w.Kind != string(account.LeafNoCPU) || !isOwn(w.Who)) {
+			if w.Lacked() && (w.Leaf() != account.LeafNoCPU || !isOwn(w.Who)) {
 				continue
 			}
 			kind := w.Kind
-			if kind == "background" && answers(p.Ledger, w.Who) {
+			if kind == account.InsteadBackground && answers(p.Ledger, w.Who) {
 				kind = forRequests
 			}
 			kinds[kind] += scale(w.NS, ns, at)
@@ -262,9 +262,9 @@ func tellSchedLatency(p *Pass, f *finding.Finding) {
 				head.MaxQueue, head.Actor, p.per(head.NS))
 		}
 	}
-	ran := ranInstead(who, total)
+	ran := ranInstead(who, total, 5)
 	if ran != "" {
-		f.Summary += "; meanwhile the Ps ran " + firstClause(ran)
+		f.Summary += "; meanwhile the Ps ran " + ranInstead(who, total, 2)
 		p.Proof("execution trace: what ran instead", "meanwhile on the Ps: %s", ran)
 	}
 	if slices > 0 {
@@ -282,7 +282,7 @@ func tellSchedLatency(p *Pass, f *finding.Finding) {
 			p.Proof("runtime metrics: /sched/latencies", "%.0f waits for a P of %s on average, all goroutines", n, finding.Duration(int64(ns/n)))
 		}
 	}
-	if 2*(kinds["idle"]+kinds["unknown"]) > total && !joined(r) {
+	if 2*(kinds[account.InsteadIdle]+kinds[account.InsteadUnknown]) > total && !joined(r) {
 		p.Doubt("for most of this time Ps were idle or it is not known what they did: then threads were slow to wake, which only the kernel can explain")
 	}
 	if why := shortOfCPU(r); why != "" {
@@ -301,12 +301,12 @@ func tellSchedLatency(p *Pass, f *finding.Finding) {
 	f.Verify = p.verify("'runnable in Go' of slow requests is below " + p.per(total) + " per request")
 }
 
-func schedRemedies(p *Pass, kinds map[string]int64, who map[string]*account.Instead) (rs []string) {
+func schedRemedies(p *Pass, kinds map[account.InsteadKind]int64, who map[string]*account.Instead) (rs []string) {
 	total := p.NS()
-	if 4*kinds["background"] >= total {
-		rs = append(rs, "bound or move what ran instead ("+largest(who, "background")+"): fewer goroutines at once, in another process, or off-peak")
+	if 4*kinds[account.InsteadBackground] >= total {
+		rs = append(rs, "bound or move what ran instead ("+largest(who, account.InsteadBackground)+"): fewer goroutines at once, in another process, or off-peak")
 	}
-	if 4*kinds["gc"] >= total && shortOfCPU(p.Ledger) == "" {
+	if 4*kinds[account.InsteadGC] >= total && shortOfCPU(p.Ledger) == "" {
 		if g := &p.Ledger.GC; forced(g) {
 			rs = append(rs, takeOutGC(g))
 		} else {
@@ -323,21 +323,21 @@ func schedRemedies(p *Pass, kinds map[string]int64, who map[string]*account.Inst
 			rs = append(rs, fmt.Sprintf("more CPU for the process: threads that wanted a CPU were on it %s of the time; GOMAXPROCS is %d",
 				percent(ratio(wantedCPU(p.Ledger.Kernel).on, wantedCPU(p.Ledger.Kernel).wanted)), p.Ledger.Capacity.Procs))
 		}
-		if 2*(kinds["request"]+kinds[forRequests]) >= total {
+		if 2*(kinds[account.InsteadRequest]+kinds[forRequests]) >= total {
 			rs = append(rs, "requests wait for each other: bound how many are worked on at once, or add instances")
 		}
 		return rs
 	}
 	rs = append(rs, "see who else uses the CPUs: top -H; cat /proc/pressure/cpu; the cgroup's cpu.stat (nr_throttled)",
 		fmt.Sprintf("give the process CPU: move neighbours off its CPUs (taskset, cpuset, nice), raise the quota, or raise GOMAXPROCS (now %d) if the machine has idle CPUs", p.Ledger.Capacity.Procs))
-	if 2*(kinds["request"]+kinds[forRequests]) >= total {
+	if 2*(kinds[account.InsteadRequest]+kinds[forRequests]) >= total {
 		rs = append(rs, "requests wait for each other: bound how many are worked on at once, or add instances")
 	}
 	return rs
 }
 
-// ranInstead lists the largest by share of whole.
-func ranInstead(who map[string]*account.Instead, whole int64) string {
+// ranInstead lists the largest, at most so many, by share of whole.
+func ranInstead(who map[string]*account.Instead, whole int64, most int) string {
 	ws := make([]*account.Instead, 0, len(who))
 	for _, w := range who {
 		ws = append(ws, w)
@@ -350,11 +350,11 @@ func ranInstead(who map[string]*account.Instead, whole int64) string {
 	})
 	var parts []string
 	for i, w := range ws {
-		if i == 5 || w.NS*100 < whole {
+		if i == most || w.NS*100 < whole {
 			break
 		}
 		t := fmt.Sprintf("%s %s", w.Who, percent(ratio(w.NS, whole)))
-		if w.Kind == "request" || w.Kind == "background" || w.Kind == forRequests {
+		if w.Kind == account.InsteadRequest || w.Kind == account.InsteadBackground || w.Kind == forRequests {
 			t = fmt.Sprintf("%s (%s) %s", w.Who, w.Kind, percent(ratio(w.NS, whole)))
 		}
 		parts = append(parts, t)
@@ -362,14 +362,7 @@ func ranInstead(who map[string]*account.Instead, whole int64) string {
 	return strings.Join(parts, ", ")
 }
 
-func firstClause(s string) string {
-	if parts := strings.SplitN(s, ", ", 3); len(parts) == 3 {
-		return parts[0] + ", " + parts[1]
-	}
-	return s
-}
-
-func largest(who map[string]*account.Instead, kind string) string {
+func largest(who map[string]*account.Instead, kind account.InsteadKind) string {
 	var best *account.Instead
 	for _, w := range who {
 		if w.Kind == kind && (best == nil || w.NS > best.NS || w.NS == best.NS && w.Who < best.Who) {
@@ -377,7 +370,7 @@ func largest(who map[string]*account.Instead, kind string) string {
 		}
 	}
 	if best == nil {
-		return kind
+		return string(kind)
 	}
 	return best.Who
 }

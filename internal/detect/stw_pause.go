@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/finding"
@@ -116,7 +115,7 @@ func lookSTW(p *Pass) {
 func gcPauses(p *Pass) bool {
 	var gc int64
 	for _, c := range p.claims {
-		if a := &p.Ledger.Slow.Accounts[c.account]; gcKind(a.Detail) {
+		if a := &p.Ledger.Slow.Accounts[c.account]; account.StopsForGC(a.Detail) {
 			gc += c.ns
 		}
 	}
@@ -181,7 +180,7 @@ func tellSTW(p *Pass, f *finding.Finding) {
 	}
 	if n > len(worst) {
 		every := ""
-		if t := period(p.Ledger, kind); t > 0 && !gcKind(kind) {
+		if t := period(p.Ledger, kind); t > 0 && !account.StopsForGC(kind) {
 			every = ", one every " + finding.Duration(t)
 		}
 		p.Proof("execution trace: stop-the-world", "%d of at least 100 us of this kind%s", n, every)
@@ -217,7 +216,7 @@ func costliest(r *account.Result) string {
 	}
 	if r.Kernel != nil && len(by) == 0 {
 		for i := range r.Kernel.Barriers {
-			if b := &r.Kernel.Barriers[i]; b.Kind != "safe-point" {
+			if b := &r.Kernel.Barriers[i]; b.Kind != account.SafePoint {
 				by[b.Kind] += b.SlowNS
 			}
 		}
@@ -230,10 +229,10 @@ func costliest(r *account.Result) string {
 func tellBarriers(p *Pass, ragged bool) {
 	k := p.Ledger.Kernel
 	var bs []*account.Barrier
-	grades := map[string]int64{}
+	grades := map[account.Grade]int64{}
 	for i := range k.Barriers {
 		b := &k.Barriers[i]
-		if (b.Kind == "safe-point") != ragged {
+		if (b.Kind == account.SafePoint) != ragged {
 			continue
 		}
 		bs = append(bs, b)
@@ -252,15 +251,15 @@ func tellBarriers(p *Pass, ragged bool) {
 		if !ragged {
 			t += fmt.Sprintf("; the world stopped %s, only the initiator delayed %s", finding.Duration(b.StoppedNS), finding.Duration(b.DelayedNS))
 		}
-		p.Proof("kernel records: "+what, "%s (%s)", t, orUnknown(b.Grade))
+		p.Proof("kernel records: "+what, "%s (%s)", t, orUnknown(string(b.Grade)))
 	}
 	if len(bs) > 0 {
 		p.Proof("kernel records: "+what, "%d were followed, step by step under PAUSES; of what they cost slow requests %s is proven, %s supported", len(bs),
-			percent(ratio(grades["proven"], sumOf(grades))), percent(ratio(grades["supported"], sumOf(grades))))
+			percent(ratio(grades[account.GradeProven], sumOf(grades))), percent(ratio(grades[account.GradeSupported], sumOf(grades))))
 	}
 }
 
-func sumOf(m map[string]int64) (sum int64) {
+func sumOf(m map[account.Grade]int64) (sum int64) {
 	for _, v := range m {
 		sum += v
 	}
@@ -335,20 +334,19 @@ func stwLine(p *Pass, s *account.STW) string {
 }
 
 func stwRemedy(p *Pass, f *finding.Finding, kind string, worst []*account.STW, awaited string) {
-	k := strings.ToLower(kind)
 	who := ""
 	if len(worst) > 0 && worst[0].Site != "" {
 		who = " (" + worst[0].Site + ")"
 	}
-	switch {
-	case strings.Contains(k, "mem stats") || strings.Contains(k, "memstats"):
+	switch kind {
+	case account.StopReadMemStats:
 		f.Remedy = append(f.Remedy, "read runtime/metrics instead of runtime.ReadMemStats"+who+": it does not stop the world; or scrape less often",
 			"an old metrics client: upgrade prometheus/client_golang (v1.12 and later use runtime/metrics); expvar's memstats calls ReadMemStats at every request")
-	case strings.Contains(k, "goroutine profile") || strings.Contains(k, "stack trace"):
+	case account.StopGoroutineProfile, account.StopProfileCleanup, account.StopAllStacks, account.StopAllStacks1:
 		f.Remedy = append(f.Remedy, "take goroutine profiles less often"+who+", never with debug=2: it stops the world for as long as it writes every stack")
-	case strings.Contains(k, "gomaxprocs"):
+	case account.StopGOMAXPROCS:
 		f.Remedy = append(f.Remedy, "do not call runtime.GOMAXPROCS repeatedly"+who)
-	case gcKind(kind):
+	case account.StopMarkTermination, account.StopSweepTermination:
 		if awaited != "" {
 			f.Remedy = append(f.Remedy, "break up what "+awaited+" does in one go: clear and copy large slices in chunks, no long loops without calls under Go before 1.14")
 		}

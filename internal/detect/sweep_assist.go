@@ -63,7 +63,7 @@ func lookSweepAssist(p *Pass) {
 	// Who sweeps keeps its P as long: whoever waits for one waits for the sweep.
 	for i := range p.Ledger.Slow.Accounts {
 		if a := &p.Ledger.Slow.Accounts[i]; a.Leaf == account.LeafRunnable {
-			p.Claim(i, min(instead(a, "sweep"), a.NS-late(a)))
+			p.Claim(i, min(instead(a, account.InsteadSweep), a.NS-late(a)))
 		}
 	}
 }

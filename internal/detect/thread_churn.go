@@ -106,7 +106,7 @@ func churnNS(k *account.Kernel, a *account.Account) int64 {
 func stackCache(k *account.Kernel, site string) *account.Futex {
 	for i := range k.Futexes {
 		f := &k.Futexes[i]
-		if f.Address != 0 && f.Kind == "mutex" && strings.Contains(site, fmt.Sprintf("%#x", f.Address)) && ofSites(f.Sites) {
+		if f.Kind == account.FutexMutex && f.Site != "" && site == f.Site && ofSites(f.Sites) {
 			return f
 		}
 	}

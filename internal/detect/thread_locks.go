@@ -36,7 +36,7 @@ func lookThreadLocks(p *Pass) {
 func runtimeLock(k *account.Kernel, fn string) bool {
 	for i := range k.Futexes {
 		f := &k.Futexes[i]
-		if f.Kind != "runtime lock" || fn == "" {
+		if f.Kind != account.FutexRuntime || fn == "" {
 			continue
 		}
 		if f.Name == fn {
@@ -52,7 +52,7 @@ func runtimeLock(k *account.Kernel, fn string) bool {
 }
 
 // lockFutex tells locks among futexes: a condition waits for work.
-func lockFutex(f *account.Futex) bool { return f.Kind == "mutex" || f.Kind == "runtime lock" }
+func lockFutex(f *account.Futex) bool { return f.Kind.Lock() }
 
 // sleepNames lists where threads slept, by how long.
 func sleepNames(p *Pass) string {
@@ -126,7 +126,7 @@ func tellRuntimeFutexes(p *Pass) {
 	}
 	n := 0
 	for i := range k.Futexes {
-		if f := &k.Futexes[i]; f.Kind == "runtime lock" && n < 2 {
+		if f := &k.Futexes[i]; f.Kind == account.FutexRuntime && n < 2 {
 			n++
 			p.Proof("kernel records: futex", "%s", futexLine(f))
 		}
@@ -229,7 +229,7 @@ func lockUnused(r *account.Result) (ns int64) {
 		return 0
 	}
 	for _, u := range r.CPUs.Unused {
-		if u.Kind == "lock" {
+		if u.Kind == account.InsteadLock {
 			ns += u.NS
 		}
 	}

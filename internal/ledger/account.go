@@ -145,7 +145,7 @@ func (p *pass) insteadOf(who, lacked map[uint32]int64, entries map[string]bool, 
 		left -= n
 	}
 	if left > 0 { // of requests that were not known to be slow when they ended
-		byName[account.Instead{Who: "unknown", Kind: "unknown"}] += left
+		byName[account.Instead{Who: "unknown", Kind: account.InsteadUnknown}] += left
 	}
 	var l []account.Instead
 	for i, n := range byName {
@@ -172,7 +172,7 @@ func (p *pass) insteadOf(who, lacked map[uint32]int64, entries map[string]bool, 
 func (p *pass) behindOf(who map[uint32]int64, ns int64) []account.Instead {
 	var l []account.Instead
 	for ref, n := range who {
-		i := account.Instead{Who: "unknown", Kind: "unknown"}
+		i := account.Instead{Who: "unknown", Kind: account.InsteadUnknown}
 		if int64(ref) < int64(len(p.j.who)) {
 			i = p.j.who[ref]
 		}
@@ -181,11 +181,11 @@ func (p *pass) behindOf(who map[uint32]int64, ns int64) []account.Instead {
 		ns -= n
 	}
 	if ns > 0 {
-		l = account.AddInstead(l, account.Instead{Who: "unknown", Kind: "unknown", NS: ns})
+		l = account.AddInstead(l, account.Instead{Who: "unknown", Kind: account.InsteadUnknown, NS: ns})
 	}
 	account.SortInstead(l)
 	if len(l) > account.MostInstead {
-		rest := account.Instead{Who: "others", Kind: "neighbour"}
+		rest := account.Instead{Who: "others", Kind: account.InsteadNeighbour}
 		for _, i := range l[account.MostInstead:] {
 			rest.NS += i.NS
 		}
@@ -197,28 +197,28 @@ func (p *pass) behindOf(who map[uint32]int64, ns int64) []account.Instead {
 func (p *pass) name(who uint32, entries map[string]bool) account.Instead {
 	switch who {
 	case whoIdle:
-		return account.Instead{Who: "idle P", Kind: "idle"}
+		return account.Instead{Who: "idle P", Kind: account.InsteadIdle}
 	case whoUnknown, timeline.WhoUnknown:
-		return account.Instead{Who: "unknown", Kind: "unknown"}
+		return account.Instead{Who: "unknown", Kind: account.InsteadUnknown}
 	case timeline.WhoGCDedicated:
-		return account.Instead{Who: "GC worker (dedicated)", Kind: "gc"}
+		return account.Instead{Who: "GC worker (dedicated)", Kind: account.InsteadGC}
 	case timeline.WhoGCIdle:
-		return account.Instead{Who: "GC worker (idle)", Kind: "gc"}
+		return account.Instead{Who: "GC worker (idle)", Kind: account.InsteadGC}
 	case timeline.WhoGCFractional:
-		return account.Instead{Who: "GC worker (fractional)", Kind: "gc"}
+		return account.Instead{Who: "GC worker (fractional)", Kind: account.InsteadGC}
 	case timeline.WhoSweep:
-		return account.Instead{Who: "allocations that sweep", Kind: "sweep"}
+		return account.Instead{Who: "allocations that sweep", Kind: account.InsteadSweep}
 	}
 	fn := p.tl.Func(timeline.FuncID(who))
 	switch {
 	case strings.HasPrefix(fn, "runtime.gcBgMarkWorker"):
-		return account.Instead{Who: "GC worker", Kind: "gc"}
+		return account.Instead{Who: "GC worker", Kind: account.InsteadGC}
 	case strings.HasPrefix(fn, "runtime.") && fn != "runtime.main":
-		return account.Instead{Who: fn, Kind: "runtime"}
+		return account.Instead{Who: fn, Kind: account.InsteadRuntime}
 	case entries[fn]:
-		return account.Instead{Who: fn, Kind: "request"}
+		return account.Instead{Who: fn, Kind: account.InsteadRequest}
 	}
-	return account.Instead{Who: fn, Kind: "background"}
+	return account.Instead{Who: fn, Kind: account.InsteadBackground}
 }
 
 // columnAll adds up every activation of the listed groups.

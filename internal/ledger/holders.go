@@ -196,7 +196,7 @@ func (h *holders) named(p *pass, ref uint32, entries map[string]bool) account.In
 	if l.leaf == codeOnCPU {
 		return p.name(l.who, entries)
 	}
-	i := account.Instead{Kind: string(leafOf[l.leaf])}
+	i := account.Instead{Kind: account.InsteadKind(leafOf[l.leaf])}
 	switch {
 	case l.detail != 0:
 		i.Who = p.tl.Func(l.detail)

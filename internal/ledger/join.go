@@ -225,14 +225,14 @@ func (j *joiner) behindWhom(tid uint32, at int64) behind {
 	i := account.Instead{}
 	switch t, known := j.k.Name(tid, at); {
 	case tid == 0:
-		i, b.detail = account.Instead{Who: account.WakeUpLatency, Kind: "idle"}, j.idle
+		i, b.detail = account.Instead{Who: account.WakeUpLatency, Kind: account.InsteadIdle}, j.idle
 	case known && t.Target:
-		i, b.detail, b.own = account.Instead{Who: account.OwnThreads, Kind: "own"}, j.own, true
+		i, b.detail, b.own = account.Instead{Who: account.OwnThreads, Kind: account.InsteadOwn}, j.own, true
 	case !known:
-		i, b.detail = account.Instead{Who: "unknown", Kind: "unknown"}, j.detail("unknown")
+		i, b.detail = account.Instead{Who: "unknown", Kind: account.InsteadUnknown}, j.detail("unknown")
 	default:
 		name := sched.PlainComm(t.Comm)
-		i, b.detail = account.Instead{Who: fmt.Sprintf("%s (pid %d)", name, t.PID), Kind: "neighbour"}, j.detail(name)
+		i, b.detail = account.Instead{Who: fmt.Sprintf("%s (pid %d)", name, t.PID), Kind: account.InsteadNeighbour}, j.detail(name)
 		if t.Kernel {
 			i.Who = name
 		}

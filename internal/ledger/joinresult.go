@@ -48,6 +48,9 @@ func (p *pass) kernel(r *account.Result, slow *column) {
 	r.CPUs = capacity.CPUs(k, p.o.Set, requests, capacity.Waited(on))
 }
 
+// noGoTrace is why a Go program without a trace has no requests.
+const noGoTrace = "there is no execution trace that tells of goroutines, and a Go program's threads serve whichever of them can run"
+
 // RunKernel tells what the kernel's records tell of a Go program without a trace: CPUs, threads, pauses by the runtime's notes. Its requests are goroutines',
 // which threads take up in turn: there are none to be seen.
 func RunKernel(ctx context.Context, k *sched.Timeline, o Options) (*account.Result, error) {
@@ -59,7 +62,7 @@ func RunKernel(ctx context.Context, k *sched.Timeline, o Options) (*account.Resu
 	p := newPass(newThreadSource(), nil, o)
 	p.j = nil
 	r := &account.Result{Begin: b, End: e, Monotonic: true}
-	r.Requests.NoRequestsCause = account.NoGoTrace
+	r.Requests.None, r.Requests.NoRequestsCause = account.NoneNoTrace, noGoTrace
 	p.sums = kernelBeside(k, o.Set)
 	p.kernel(r, &column{})
 	if r.Kernel != nil {

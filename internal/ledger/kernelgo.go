@@ -24,7 +24,7 @@ func goRan(k *sched.Timeline, r *account.Kernel) {
 		r.RanN++
 		return true
 	}, kernel.Sample)
-	r.Ran = account.InsteadByName(by, "goroutine")
+	r.Ran = account.InsteadByName(by, account.InsteadGoroutine)
 }
 
 // goEntry is the function that the goroutine on the CPU began with, by its stack, innermost first; of what net/http serves the handler; of the

@@ -33,7 +33,7 @@ func (acc *accounts) lockSum(l *account.Lock, ns map[uint32]int64, unseen leafCo
 		}
 	}
 	for who, ns := range holders {
-		l.Holders = append(l.Holders, account.Instead{Who: who, Kind: "holder", NS: ns})
+		l.Holders = append(l.Holders, account.Instead{Who: who, Kind: account.InsteadHolder, NS: ns})
 	}
 	account.SortInstead(l.Holders)
 	l.Holders = l.Holders[:min(len(l.Holders), account.MostInstead)]

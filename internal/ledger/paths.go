@@ -416,7 +416,7 @@ func (t *path) result(q *pass, j *joiner) account.Barrier {
 		x := &t.parts[i]
 		n := x.Hi - x.Lo
 		ns += n
-		by[account.Instead{Who: q.describe(x), Kind: string(leafOf[x.leaf])}] += n
+		by[account.Instead{Who: q.describe(x), Kind: account.InsteadKind(leafOf[x.leaf])}] += n
 		// What the initiator does with the world stopped is the stop's own work, whose kind the runtime tells.
 		if x.isNamed() || x.leaf == codeOnCPU && !t.barrier && t.initiator != 0 && x.tid == t.initiator {
 			named += n
@@ -482,15 +482,15 @@ func (p *pass) describe(x *part) string {
 }
 
 // grade says how sure the path is: docs/join.md, "6. How sure".
-func (t *path) grade(named, ns int64, misplaced bool) string {
+func (t *path) grade(named, ns int64, misplaced bool) account.Grade {
 	awaits := t.stop > t.await // time that hangs on who was awaited
 	switch {
 	case ns <= 0 || named*100 < ns*supportPct:
-		return "possible"
+		return account.GradePossible
 	case named*100 < ns*namedPct, awaits && !t.byNote && (t.stop-t.await)*100 > ns*unknownPct, t.inferred, t.byGroup, t.missing*100 > ns*unknownPct, misplaced:
-		return "supported"
+		return account.GradeSupported
 	}
-	return "proven"
+	return account.GradeProven
 }
 
 // pauseRange puts a stop-the-world of the trace that has ended on the kernel's clock.

@@ -57,7 +57,7 @@ func (p *pass) stws(r *account.Result, slow *column) {
 			o.AwaitedStack = append(o.AwaitedStack, f.Func)
 		}
 		switch o.Kind {
-		case "start trace", "stop trace":
+		case account.StopStartTrace, account.StopStopTrace:
 			o.Ours = true
 		}
 		if x != nil {

@@ -53,7 +53,7 @@ func fillFutexes(k *sched.Timeline, r *account.Kernel) {
 		if u.Kind == sched.FutexCondition {
 			at[u.Addr^4] = i
 		}
-		f := account.Futex{Address: u.Addr, Waits: u.Waits, WaitNS: u.NS, MaxQueue: u.Queue, HolderNS: map[string]int64{}, Kind: u.Kind.String(), Inferred: u.Inferred}
+		f := account.Futex{Address: u.Addr, Waits: u.Waits, WaitNS: u.NS, MaxQueue: u.Queue, HolderNS: map[string]int64{}, Kind: futexKinds[u.Kind], Site: futexSite(u.Kind, u.Addr), Inferred: u.Inferred}
 		f.Name = w.lockName(u)
 		r.Futexes = append(r.Futexes, f)
 	}
@@ -157,7 +157,7 @@ func (w *threadWalk) holders(r *account.Kernel, at map[uint64]int) {
 			w.thread(l.tid, l.begin, l.end)
 		}
 		for name, ns := range who {
-			f.Holders = append(f.Holders, account.Instead{Who: name, Kind: "holder", NS: ns})
+			f.Holders = append(f.Holders, account.Instead{Who: name, Kind: account.InsteadHolder, NS: ns})
 		}
 		account.SortInstead(f.Holders)
 		f.Holders = f.Holders[:min(len(f.Holders), account.MostInstead)]
@@ -207,6 +207,26 @@ func (w *threadWalk) lockName(u *sched.Futex) string {
 	return library
 }
 
+var futexKinds = map[sched.FutexKind]account.FutexKind{
+	sched.FutexUnknown: account.FutexUnknown, sched.FutexMutex: account.FutexMutex, sched.FutexCondition: account.FutexCondition,
+	sched.FutexJoin: account.FutexJoin, sched.FutexBarrier: account.FutexBarrier, sched.FutexSemaphore: account.FutexSemaphore,
+	sched.FutexRuntime: account.FutexRuntime, sched.FutexNote: account.FutexNote,
+}
+
+// futexSite names a futex by its address, where no function of the program is known that waits for it.
+func futexSite(kind sched.FutexKind, addr uint64) string {
+	word := "futex"
+	switch kind {
+	case sched.FutexUnknown:
+	case sched.FutexCondition:
+		addr &^= 7 // its two words are one
+		fallthrough
+	default:
+		word = string(futexKinds[kind])
+	}
+	return fmt.Sprintf("the %s at 0x%x", word, addr)
+}
+
 // waitSite is what a request's wait is called: the program's function that waits, else the lock's address or what the kernel was asked.
 func waitSite(k *sched.Timeline, s *sched.Stretch) string {
 	if s.Block == sched.BlockStopped {
@@ -241,14 +261,11 @@ func waitSite(k *sched.Timeline, s *sched.Stretch) string {
 		return library
 	}
 	if s.Block == sched.BlockFutex && s.Futex != 0 {
-		kind, addr := "futex", s.Futex
-		if f := k.Futex(s.Futex); f != nil && f.Kind != sched.FutexUnknown {
-			kind = f.Kind.String()
-			if f.Kind == sched.FutexCondition {
-				addr &^= 7
-			}
+		kind := sched.FutexUnknown
+		if f := k.Futex(s.Futex); f != nil {
+			kind = f.Kind
 		}
-		return fmt.Sprintf("the %s at 0x%x", kind, addr)
+		return futexSite(kind, s.Futex)
 	}
 	if name != "" {
 		return name

@@ -14,7 +14,7 @@ func (t *threadPass) lockWaits(r *account.Kernel) (l capacity.Times, on []accoun
 	names := map[uint64]string{}
 	for i := range r.Futexes {
 		f := &r.Futexes[i]
-		if f.Kind != sched.FutexMutex.String() {
+		if f.Kind != account.FutexMutex {
 			continue
 		}
 		var all int64
@@ -61,7 +61,7 @@ func (t *threadPass) lockWaits(r *account.Kernel) (l capacity.Times, on []accoun
 		}
 	})
 	for name, ns := range by {
-		on = append(on, account.Instead{Who: name, Kind: "lock", NS: ns})
+		on = append(on, account.Instead{Who: name, Kind: account.InsteadLock, NS: ns})
 	}
 	account.SortInstead(on)
 	return l.Merge(), on[:min(len(on), account.MostInstead)]

@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/finding"
 )
 
@@ -153,7 +154,7 @@ func (m *markdown) requests(r *Report) {
 		}
 		g := &groups[i]
 		kind := ""
-		if g.Kind != "" && g.Kind != "loop" {
+		if g.Kind != "" && g.Kind != account.GroupLoop {
 			kind = " " + escape(g.Kind)
 		}
 		m.line("| %s%s | %s | %s | %s | %s | %d |", cell(g.Entry), kind, count(g.Count), finding.Duration(g.P50), finding.Duration(g.P99), finding.Duration(g.Max), g.Slow)

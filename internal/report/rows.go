@@ -58,7 +58,7 @@ func keyOf(a *Account) rowKey {
 
 // behindOthers tells whether a is time in which a neighbour had the CPU.
 func (a *Account) behindOthers() bool {
-	return a.Leaf == account.LeafNoCPU && a.Detail != "" && a.Detail != "own threads" && !strings.HasPrefix(a.Detail, "wake-up latency") && !strings.HasPrefix(a.Detail, "whystall")
+	return a.Leaf == account.LeafNoCPU && a.Detail != "" && a.Detail != account.OwnThreads && a.Detail != account.WakeUpLatency && a.Detail != account.Recorder
 }
 
 // neighbours adds up what stood behind different neighbours and is the same otherwise. as is in the order of size.
@@ -94,7 +94,7 @@ func neighbours(as []*Account) (out []*Account) {
 }
 
 func isUnexplained(leaf account.Leaf) bool {
-	return strings.HasPrefix(string(leaf), "unexplained") || leaf == account.LeafLockUnseen
+	return leaf.Unexplained() || leaf == account.LeafLockUnseen
 }
 
 func newTable(l *Ledger) *table {
@@ -218,7 +218,7 @@ func (w *row) tag(a *Account) {
 
 // within tells how much passed in pauses of the runtime, a path there and no cause, and how much for other requests.
 func (w *row) within() string {
-	if w.account == nil || w.other || w.unexplained || strings.HasPrefix(string(w.account.Leaf), "stop-the-world") {
+	if w.account == nil || w.other || w.unexplained || w.account.Leaf.Stopped() || w.account.Leaf == account.LeafSTWQueue {
 		return ""
 	}
 	var parts []string
@@ -242,7 +242,10 @@ func (w *row) meanwhile(name func(string) string) string {
 	if w.share < 100 || len(w.instead) == 0 || w.other || w.unexplained {
 		return ""
 	}
-	type key struct{ who, kind string }
+	type key struct {
+		who  string
+		kind account.InsteadKind
+	}
 	sums, order, whole := map[key]int64{}, []key{}, int64(0)
 	for _, i := range w.instead {
 		k := key{i.Who, i.Kind}
@@ -262,11 +265,11 @@ func (w *row) meanwhile(name func(string) string) string {
 		}
 		who := name(k.who)
 		switch w := (account.Instead{Kind: k.kind}); {
-		case k.kind == "request":
+		case k.kind == account.InsteadRequest:
 			who = "other requests (" + who + ")"
 		case w.Lacked():
 			// The P was held by a thread that was not at work.
-			who = strings.TrimSpace(k.kind + " (" + who + ")")
+			who = strings.TrimSpace(string(k.kind) + " (" + who + ")")
 		}
 		parts = append(parts, who+" "+share2(sums[k], whole))
 	}

@@ -89,7 +89,7 @@ func untraced() Source {
 	k := *l.Kernel
 	k.Ran = []account.Instead{{Who: "main.compact", Kind: "goroutine", NS: 5_500 * ms}, {Who: "main.list (net/http)", Kind: "goroutine", NS: 90 * ms}, {Who: "Go's scheduler", Kind: "goroutine", NS: 60 * ms}}
 	k.RanN = 1433
-	l.Kernel, l.Native, l.Requests, l.Slow, l.Median = &k, false, account.Requests{NoRequestsCause: account.NoGoTrace}, account.Column{}, account.Column{}
+	l.Kernel, l.Native, l.Requests, l.Slow, l.Median = &k, false, account.Requests{None: account.NoneNoTrace, NoRequestsCause: "there is no execution trace that tells of goroutines, and a Go program's threads serve whichever of them can run"}, account.Column{}, account.Column{}
 	l.CPUs = &account.CPUs{Allowed: 2, WallNS: 3_000 * ms, TotalNS: 6_000 * ms, RunningNS: 5_650 * ms, OthersNS: 300 * ms, RestNS: 50 * ms}
 	s.Ledger = &l
 	s.Tiers = append([]Tier{{Name: "pprof", State: "unavailable", Why: "nothing answers on its ports"}}, s.Tiers...)

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/finding"
 )
 
@@ -353,7 +354,7 @@ func (p *page) requests(r *Report) {
 		}
 		g := &groups[i]
 		text := fitted(p.columns-51, func(name func(string) string) string {
-			if g.Kind == "" || g.Kind == "loop" {
+			if g.Kind == "" || g.Kind == account.GroupLoop {
 				return name(g.Entry)
 			}
 			return name(g.Entry) + " (" + name(g.Kind) + ")"

@@ -346,7 +346,7 @@ func (b *Barrier) words() string {
 		at = " at " + timeOfDay(*b.UTC)
 	}
 	s := fmt.Sprintf("%s%s: %s", finding.Duration(b.End-b.Begin), at, b.Kind)
-	if b.Kind != "safe-point" {
+	if b.Kind != account.SafePoint {
 		s += fmt.Sprintf(", world stopped %s, then only its initiator delayed %s", finding.Duration(b.StoppedNS), finding.Duration(b.DelayedNS))
 	} else {
 		s = fmt.Sprintf("%s%s: ragged barrier, no world stopped", finding.Duration(b.End-b.Begin), at)
@@ -361,7 +361,7 @@ func (b *Barrier) words() string {
 		s += "; slow requests lost " + finding.Duration(b.SlowNS) + " in all"
 	}
 	if b.Grade != "" {
-		s += "; " + b.Grade
+		s += "; " + string(b.Grade)
 	}
 	return s
 }

@@ -266,10 +266,5 @@ func (f *Futex) decide() {
 	}
 }
 
-// String is the kind in words.
-func (k FutexKind) String() string {
-	return [...]string{"not known", "mutex", "condition", "join", "barrier", "semaphore", "runtime lock", "note"}[k%futexKinds]
-}
-
 // Lock: who held it is who matters.
 func (k FutexKind) Lock() bool { return k == FutexMutex || k == FutexRuntime }

@@ -167,6 +167,10 @@ type Thread struct {
 	Kernel bool // a kernel thread
 }
 
+// Recorder is the Comm that the recorder gives to its own threads. No program can have it: a command
+// has 15 bytes at most.
+const Recorder = "whystall, this recording"
+
 // Frame is one place on a stack.
 type Frame struct {
 	Addr     uint64
