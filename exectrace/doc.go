@@ -2,11 +2,12 @@
 // memory.
 //
 // There are two kinds of use. [Trace.Totals] says how long each goroutine and each P was in which
-// state. [Trace.Events] gives the events one by one, in order and with states attached, for questions
-// of one's own; [Trace.Batches] gives them in a third of the bytes.
+// state. [Trace.Events] gives the events one by one, in order and with states attached, for
+// questions of one's own; [Trace.Batches] gives them in a third of the bytes.
 //
 // The package refuses nothing that it can decode. Of a trace that is truncated, damaged, or of a
-// crashed process, it gives every event that can be read, and says as a [Gap] what was lost and when.
+// crashed process, it gives every event that can be read, and says as a [Gap] what was lost and
+// when.
 //
 // A file is mapped, not read, and no table grows with it: a trace of any length takes some tens of
 // megabytes. What a trace holds is untrusted. Sizes are checked before anything is allocated. Names
@@ -40,8 +41,8 @@ package exectrace
 //	sums.go       sums without order: the method, and what both families share of it
 //	sumspages.go  goroutines by number, for sums
 //
-// Formats 1.22 and later. Generations stand one after another, each with its tables and the states of
-// all that does something in it:
+// Formats 1.22 and later. Generations stand one after another, each with its tables and the states
+// of all that does something in it:
 //
 //	v2.go         the pipeline: an indexer, workers, the consumer
 //	v2format.go   types of events, their shapes, headers of batches
@@ -78,8 +79,8 @@ package exectrace
 //	v1sums.go     sums without order, in windows of time
 //	v1sumsevents.go  what they do with each event
 //
-// Three words are easily confused. Totals are what a user gets: states added up over the whole trace,
-// by whichever way. Sums are the way without order. A roster only says whose slot is whose.
+// Three words are easily confused. Totals are what a user gets: states added up over the whole
+// trace, by whichever way. Sums are the way without order. A roster only says whose slot is whose.
 //
 // # Why there are no rooms inside
 //
@@ -94,26 +95,26 @@ package exectrace
 //
 //  1. testdata: add a trace that has the event. Every test over fixtures reads it. [TestBatches,
 //     TestTotals, TestWorkers: "format 1.27 is not known"]
-//  2. header.go: add the format to versions, and trace.go: to the comment of Version. A new header of
-//     a batch, or another end of a generation, is v2index.go's (it compares versions) and parseHeader's.
-//     [TestReference, until go.mod has an x/exp/trace that reads the format, and compare_test.go what
-//     that makes of the event]
+//  2. header.go: add the format to versions, and trace.go: to the comment of Version. A new header
+//     of a batch, or another end of a generation, is v2index.go's (it compares versions) and
+//     parseHeader's. [TestReference, until go.mod has an x/exp/trace that reads the format, and
+//     compare_test.go what that makes of the event]
 //  3. v2format.go: add the constant, before evCount, and the row of v2Shapes with the number of its
 //     arguments. Without the row an event is damage. [TestTotals, and whichever test wants no gap]
-//  4. v2text_test.go: add the name to textNames. [TestEveryEvent; TestGoTests, where a Go is installed
-//     whose own tests have the event]
-//  5. v2other.go: handle it in place, or in stateless if it changes the state of no goroutine and no P.
-//     Without a case it is counted as an experiment's and left out. A number of a goroutine or a P is
-//     checked against maxGo or maxProc. [TestEveryEvent]
-//  6. v2sumsrare.go: handle it in rare. Without a case the generation is read in order: right, but four
-//     times as slow. [TestV2TotalsWithoutOrder]
+//  4. v2text_test.go: add the name to textNames. [TestEveryEvent; TestGoTests, where a Go is
+//     installed whose own tests have the event]
+//  5. v2other.go: handle it in place, or in stateless if it changes the state of no goroutine and
+//     no P. Without a case it is counted as an experiment's and left out. A number of a goroutine
+//     or a P is checked against maxGo or maxProc. [TestEveryEvent]
+//  6. v2sumsrare.go: handle it in rare. Without a case the generation is read in order: right, but
+//     four times as slow. [TestV2TotalsWithoutOrder]
 //  7. event.go, if it says something new: a Kind, Reason, Range or Metric. A new word for why a
-//     goroutine stops is a row of reason.go; without it the event has ReasonOther and the word as Name.
-//     Then totalsadd.go, and the users: internal/timeline (Apply, and the text twin), internal/request
-//     (Telling).
+//     goroutine stops is a row of reason.go; without it the event has ReasonOther and the word as
+//     Name. Then totalsadd.go, and the users: internal/timeline (Apply, and the text twin),
+//     internal/request (Telling).
 //  8. trace.go: Lacks, if a format from now on says what those before did not.
 //
-// That is enough to be right. Only if a profile shows the event among the commonest is it worth a case
-// in v2run.go, in the fast paths v2sprint.go, v2sprintrecords.go and v2sums.go, and an Op: record.go
-// (the list, opEvents, Event), opStates in v2records.go, and Record in internal/request and
-// internal/timeline. TestBatches holds batches to blocks, TestTotals sums to events.
+// That is enough to be right. Only if a profile shows the event among the commonest is it worth a
+// case in v2run.go, in the fast paths v2sprint.go, v2sprintrecords.go and v2sums.go, and an Op:
+// record.go (the list, opEvents, Event), opStates in v2records.go, and Record in internal/request
+// and internal/timeline. TestBatches holds batches to blocks, TestTotals sums to events.

@@ -1,6 +1,7 @@
 package exectrace
 
-// Time is a moment in nanoseconds. Which clock it is read from depends on the trace: see [Clock].
+// Time is a moment in nanoseconds. The clock that it is read from depends on the trace: see
+// [Clock].
 type Time int64
 
 // GoID is the runtime's number of a goroutine.
@@ -9,56 +10,60 @@ type GoID int64
 // ProcID is the number of a P, a slot of GOMAXPROCS.
 type ProcID int32
 
-// ThreadID is the number of an M: on Linux and from format 1.22 on, the operating system's thread id
-// as the traced process sees it (in its own pid namespace). Earlier formats have none.
+// ThreadID is the number of an M. On Linux, and from format 1.22 on, it is the operating system's
+// thread id as the traced process sees it (in its own pid namespace). Earlier formats have none.
 type ThreadID int64
 
-// What an event has none of.
+// The values of what an event has none of.
 const (
 	NoGoroutine GoID     = -1
 	NoProc      ProcID   = -1
 	NoThread    ThreadID = -1
 )
 
-// StackID and StringID name a stack and a string of one [Trace]. They are interned by content over the
-// whole trace: equal ids mean equal content and the other way round. Zero is "no stack" and "".
+// StackID and StringID name a stack and a string of one [Trace]. They are interned by content over
+// the whole trace: equal ids mean equal content, and equal content means equal ids. Zero is "no
+// stack" and "".
 type (
 	StackID  uint32
 	StringID uint32
 )
 
-// Kind says what an Event tells.
+// Kind says what happened in an Event.
 type Kind uint8
 
 const (
 	KindNone Kind = iota
 
-	// KindSync begins a generation, and ends the trace. Formats before 1.22 have one at each end.
+	// KindSync starts a generation, and ends the trace. Formats before 1.22 have one at each end.
 	KindSync
 
-	// KindGap: from Time until Time(Arg[0]) events are missing; Gap tells why. Whatever was
-	// known of any actor's state is not to be trusted in between: restart each at its first
-	// event or status from there on. The loss began at Time(Arg[1]), which is earlier than Time where it showed
-	// only in what came after: what actors are said to have done since then is not sure either.
+	// KindGap: events are missing from Time until Time(Arg[0]); [Trace.Gaps] has the reason. What
+	// was known of any actor's state does not hold in between: restart each actor at its first
+	// event or status from there on. The loss started at Time(Arg[1]). That is earlier than Time
+	// where the loss showed only in what came after: what actors are said to have done since then
+	// is not sure either.
 	KindGap
 
 	// KindGoroutine: G went From one state To another. A status that only repeats what is known
-	// (each generation begins with some) has From == To.
+	// (each generation starts with some) has From == To.
 	KindGoroutine
 
-	// KindProc: Proc went From one state To another: running, idle, or in a syscall. A P that goes into
-	// a syscall with its goroutine, and out again, has no event of its own for that: the goroutine's has its
-	// number in P. Only a theft or a stop ends that, From Syscall To Idle; of a theft Arg[0] is the thread that lost it
-	// and M the thief. As with goroutines, a status (Reason is ReasonStatus) only repeats.
+	// KindProc: Proc went From one state To another: running, idle, or in a syscall. A P that
+	// enters a syscall with its goroutine, and leaves it with the goroutine, has no event of its
+	// own for that: the goroutine's event has the P's number in P. Only a theft or a stop is an
+	// event of the P, From Syscall To Idle. Of a theft, Arg[0] is the thread that lost the P, and M
+	// is the thief. As with goroutines, a status (Reason is ReasonStatus) only repeats what is
+	// known.
 	KindProc
 
-	// KindRangeBegin and KindRangeEnd enclose what Range says; KindRangeActive says it was open
-	// already when the generation began.
+	// KindRangeBegin and KindRangeEnd enclose what Range says. KindRangeActive says that the range
+	// was open already when the generation started.
 	KindRangeBegin
 	KindRangeActive
 	KindRangeEnd
 
-	// KindMetric: Metric has the value Arg[0] from here on.
+	// KindMetric: Metric has the value Arg[0] from now on.
 	KindMetric
 
 	// KindLabel: G gets the label Name.
@@ -94,13 +99,14 @@ const (
 	Idle // a P without work
 )
 
-// Reason says why a goroutine left a state, as far as the trace says.
+// Reason says why a goroutine left a state, as far as the trace has it.
 type Reason uint8
 
 const (
 	ReasonNone  Reason = iota
 	ReasonOther        // not in this list: Name has the runtime's word
-	// why it waits
+
+	// Why it waits.
 	ReasonForever
 	ReasonNetwork
 	ReasonSelect
@@ -118,10 +124,12 @@ const (
 	ReasonCoroutine // a coroutine switch: iter.Pull
 	ReasonGCWorkerIdle
 	ReasonSynctest
-	// why it stopped running and is runnable
+
+	// Why it stopped running and is runnable.
 	ReasonYield     // runtime.Gosched
 	ReasonTimeslice // preempted
-	// why it became runnable
+
+	// Why it became runnable.
 	ReasonUnblock
 	ReasonCreate
 	ReasonSyscallBlocked // came back from a syscall without its P
@@ -157,12 +165,14 @@ const (
 
 // Event is one event. The fields that its Kind does not use have their zero or No... value.
 //
-// Time never decreases. Where an event had to wait for another whose number it needs, it has that one's time. P and On
-// are those before the event: of a KindProc start P is NoProc, of a goroutine's start On is NoGoroutine.
+// Time never decreases. An event that had to wait for another, whose number comes before its own,
+// has that one's time. P and On are those before the event: of a KindProc start P is NoProc, of a
+// goroutine's start On is NoGoroutine.
 //
-// G, P and M are the actors the event is about; On is the goroutine that made it happen. For a
-// goroutine that blocks the two are the same; for one that is made runnable G is woken, On the
-// waker (NoGoroutine when a P or a thread without goroutine did it), P and M the waker's.
+// G, P and M are the actors that the event is about; On is the goroutine that made it happen. For a
+// goroutine that blocks the two are the same. For a goroutine that is made runnable, G is the one
+// woken, On the waker (NoGoroutine when a P or a thread without a goroutine did it), P and M the
+// waker's.
 type Event struct {
 	Time    Time
 	G       GoID
@@ -171,7 +181,7 @@ type Event struct {
 	Arg     [2]uint64
 	P       ProcID   // the P the event happened on
 	Proc    ProcID   // KindProc, RangeSweep: the P the event is about
-	Stack   StackID  // of G: where it blocked; at its creation where it starts; else where the event happened
+	Stack   StackID  // of G: where it blocked or, of a creation, starts; else where this happened
 	OnStack StackID  // of On, where it woke or created G
 	Name    StringID // task, region, label, log category, stop-the-world kind, unknown reason
 	Slot    uint32   // dense number of G, from 0; reused after its end; NoSlot without G
@@ -195,7 +205,7 @@ type Frame struct {
 	Line int
 }
 
-// Gap is a stretch of time for which the trace lost something. Never absence: what is not here is known to be there.
+// Gap is a stretch of time for which the trace lost something. What no Gap covers is there.
 type Gap struct {
 	Begin, End Time
 	Reason     string // "batch of M 4121 is damaged: …"
@@ -204,10 +214,10 @@ type Gap struct {
 
 // Clock says what the trace's Time is.
 type Clock struct {
-	// Monotonic: Time is the machine's CLOCK_MONOTONIC (format 1.22 and later, Linux). Else it
+	// Monotonic: Time is the machine's CLOCK_MONOTONIC (format 1.22 and later, Linux). Otherwise it
 	// counts from the trace's first event.
 	Monotonic bool
-	// WallNS - MonoNS is what to add to a Time to get nanoseconds of the Unix epoch; only with Wall
+	// WallNS - MonoNS is what to add to a Time to get nanoseconds of the Unix epoch. Only with Wall
 	// (format 1.25 and later).
 	Wall           bool
 	MonoNS, WallNS int64
@@ -219,7 +229,7 @@ type Stats struct {
 	Events       int64 // those handed out
 	Batches      int64
 	Generations  int64
-	Repaired     int64 // events held back because their sequence number, not their time, was not due
+	Repaired     int64 // events held back as their sequence number, not their time, was not due
 	Experimental int64 // batches and events of experiments, skipped
 	Dropped      int64 // events that could be decoded but not placed
 }

@@ -3,14 +3,14 @@ package exectrace
 // never is later than any time in ticks.
 const never = ^uint64(0)
 
-// dueAt is something with the time it is due, in ticks.
+// dueAt is something with the time at which it is due, in ticks.
 type dueAt[T any] struct {
 	ts uint64
 	v  T
 }
 
-// byTime is a binary heap, earliest first. The key is a field and not a method, so that each instance compiles to plain
-// comparisons.
+// byTime is a binary heap, earliest first. The key is a field and not a method, so each instance
+// compiles to plain comparisons.
 type byTime[T any] []dueAt[T]
 
 func (q *byTime[T]) push(e dueAt[T]) {

@@ -1,18 +1,20 @@
 package exectrace
 
-// What the two format families share. The reader of 1.22 and later lives in v2*.go, that of 1.11 to
-// 1.21 in v1*.go; each fills blocks of events in order and hands them to yield.
+// What the two families of formats share. The reader of 1.22 and later is in v2*.go, that of 1.11
+// to 1.21 in v1*.go. Each fills blocks of events in order and hands them to yield.
 //
-// The rules both keep:
+// Both keep these rules:
 //
-//   - Only the goroutine that ranges over Blocks touches tables, slots, stats and gaps. Ids therefore do
+//   - Only the goroutine that ranges over Blocks touches tables, slots, stats and gaps. So ids do
 //     not depend on how many workers decoded.
-//   - Interning is by content; what exceeds a bound becomes 0 and is said once in Gaps.
-//   - An Event starts as blank, so that what a Kind does not use has its No... value.
-//   - Wakings and creations: OnStack is the waker's stack. A creation has in Stack where the new goroutine
-//     starts. A blocking event has its stack in Stack. Every other stack is in Stack too.
-//   - A goroutine's own transition has On == G; a start, a status and a sample's idle P have On NoGoroutine.
-//   - P and On are those before the event, so a KindProc start has P NoProc and Proc the number.
+//   - Interning is by content. What exceeds a bound becomes 0, and Gaps says so once.
+//   - An Event starts as blank, so what its Kind does not use has its No... value.
+//   - Of a waking or a creation, OnStack is the waker's stack. A creation has in Stack where the
+//     new goroutine starts. Every other stack is in Stack: of a blocking event the goroutine's own,
+//     else that of where it happened.
+//   - A goroutine's own transition has On == G. A start, a status and a sample of an idle P have On
+//     NoGoroutine.
+//   - P and On are those before the event: a KindProc start has P NoProc, and the number in Proc.
 
 // blank is an event that says nothing.
 var blank = Event{
@@ -20,11 +22,11 @@ var blank = Event{
 	Slot: NoSlot, OnSlot: NoSlot,
 }
 
-// blockEvents is the number of events in a block: 90 KB, so that a block stays in the second-level
-// cache between the worker that fills it and the consumer.
+// blockEvents is the number of events in a block: 90 KB, which stay in the second-level cache
+// between the worker that fills the block and the consumer.
 const blockEvents = 1024
 
-// read is what one run over the trace leaves behind.
+// read is what one read of the trace leaves behind.
 type read struct {
 	err   error
 	gaps  []Gap
@@ -32,7 +34,8 @@ type read struct {
 	clock Clock
 }
 
-// maxGaps bounds the list of a file that is nothing but damage. The last one kept says so and is extended.
+// maxGaps bounds the list for a file that is nothing but damage. The last gap that is kept says so,
+// and grows.
 const maxGaps = 4096
 
 func (r *read) gap(g Gap) {

@@ -8,7 +8,7 @@ import (
 	"runtime/debug"
 )
 
-// defaultSpool is what New keeps of a pipe at most.
+// defaultSpool is the most that New keeps of a pipe.
 const defaultSpool = 16 << 30
 
 // Open maps the trace in the named file. The file may grow or shrink meanwhile: what is there at
@@ -40,8 +40,8 @@ func Open(name string, o Options) (*Trace, error) {
 	return t, nil
 }
 
-// OpenSection maps the trace that lies in the named file from offset on, size bytes long: a member that an archive stores
-// uncompressed. It behaves like Open.
+// OpenSection maps the trace of size bytes that starts at offset in the named file: a member that
+// an archive stores uncompressed. It behaves like Open.
 func OpenSection(name string, offset, size int64, o Options) (*Trace, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -62,8 +62,9 @@ func OpenSection(name string, offset, size int64, o Options) (*Trace, error) {
 	return t, nil
 }
 
-// New reads the trace from r until its end into a temporary file, which has no name any more when New
-// returns, and maps that. An error of r is returned only if nothing was read; later it is a Gap.
+// New reads the trace from r until its end into a temporary file, and maps that. The file has no
+// name any more when New returns. An error of r is returned only if nothing was read; later it is a
+// Gap.
 func New(r io.Reader, o Options) (*Trace, error) {
 	max := o.MaxSpool
 	if max <= 0 {
@@ -96,7 +97,7 @@ func New(r io.Reader, o Options) (*Trace, error) {
 
 func openFile(f *os.File, size int64, o Options) (*Trace, error) { return openAt(f, 0, size, o) }
 
-// openAt maps what lies before offset too: a mapping begins at a page, and addresses cost nothing.
+// openAt maps what lies before offset too: a mapping starts at a page, and addresses cost nothing.
 func openAt(f *os.File, offset, size int64, o Options) (*Trace, error) {
 	data, mapped, err := mapFile(f, offset+size)
 	if err != nil {
@@ -129,10 +130,11 @@ func (t *Trace) Close() error {
 	return nil
 }
 
-// errFault is a page of the mapping that is not there any more: the file shrank, or its disk failed.
+// errFault is a page of the mapping that is no longer there: the file shrank, or its disk failed.
 var errFault = errors.New("read trace: the file shrank or could not be read while it was open")
 
-// guard runs f, which touches the mapping, and turns a fault into errFault instead of the process' death.
+// guard runs f, which touches the mapping. A fault becomes errFault instead of the death of the
+// process.
 func guard(f func() error) (err error) {
 	old := debug.SetPanicOnFault(true)
 	defer func() {
@@ -144,8 +146,8 @@ func guard(f func() error) (err error) {
 	return f()
 }
 
-// asFault makes an error of a fault, and of any other panic: a mistake of ours must not end the process that reads
-// a trace. Tests take such an error for a failure.
+// asFault makes an error of a fault, and of any other panic: a mistake of ours must not end the
+// process that reads a trace. Tests take such an error for a failure.
 func asFault(p any) error {
 	if e, ok := p.(interface {
 		error

@@ -1,6 +1,7 @@
 package exectrace
 
-// reasons are the words of the runtime's traceBlockReason and traceGoStopReason (runtime/traceruntime.go).
+// reasons has the words of the runtime's traceBlockReason and traceGoStopReason
+// (runtime/traceruntime.go).
 var reasons = map[string]Reason{
 	"forever":                      ReasonForever,
 	"network":                      ReasonNetwork,

@@ -2,56 +2,61 @@ package exectrace
 
 import "iter"
 
-// Op says what a Record tells. It stands for Kind, From, To and most of what else an Event says, so that one switch
-// over it is all a consumer needs.
+// Op says what happened in a Record. It stands for Kind, From, To and most of what else an Event
+// says, so one switch over it is all that a consumer needs.
+//
+// An OpCreate has most to say. The number of the new goroutine is in Batch.Born, and Stack is where
+// it starts. Arg is the creator's slot, or NoSlot; Name is no string but the creator's stack.
 type Op uint8
 
 const (
-	OpOther       Op = iota // anything else: Batch.Other[Arg] has it whole
+	OpOther       Op = iota // anything else: Batch.Other[Arg] is the Event
 	OpStart                 // Runnable to Running
 	OpWake                  // Waiting to Runnable; Arg: the waker's slot or NoSlot; Stack: the waker's
 	OpBlock                 // Running to Waiting, for Reason (and Name); Stack
 	OpStop                  // Running to Runnable, for Reason (and Name); Stack
 	OpSyscall               // Running to Syscall; Stack
 	OpSyscallEnd            // Syscall to Running, with its P
-	OpCreate                // NotExist to Runnable; its number is in Batch.Born; Stack: where it starts; Arg: its maker's slot or NoSlot; Name: a StackID, the maker's
+	OpCreate                // NotExist to Runnable, see below
 	OpEnd                   // Running to NotExist; the slot is free then
 	OpRegionBegin           // region Name of task Arg; Stack
 	OpRegionEnd             // the same
-	OpSweepBegin            // of the P; Slot: who runs there, or NoSlot; Stack
+	OpSweepBegin            // of the P; Slot: the goroutine there, or NoSlot; Stack
 	OpSweepEnd              // the same; Arg: bytes swept; Name: bytes reclaimed
-	OpHeapLive              // Slot: who runs there, or NoSlot; Arg and, above it, Name: bytes
+	OpHeapLive              // Slot: the goroutine there, or NoSlot; bytes are Name<<32 | Arg
 	opCount
 )
 
-// Record is an Event in 32 bytes, for those that nearly all are.
+// Record is an Event in 32 bytes. Nearly all events fit.
 //
-// The goroutine is known by its slot alone. The first event of one on a slot, be it as G or On, is an OpCreate or an
-// OpOther, so whoever has seen that knows its number; the slot is its own until its OpEnd or another's first event.
+// A Record knows its goroutine by the slot alone. The first event of a goroutine on a slot, be it
+// as G or as On, is an OpCreate or an OpOther: a consumer that has seen those knows its number. The
+// slot is the goroutine's until its OpEnd, or until another's first event.
 type Record struct {
 	Time   Time
 	Slot   uint32
 	Arg    uint32
 	Stack  StackID
 	Name   StringID
-	M      uint32 // its lower 32 bits, which on Linux are all; ^0 is NoThread
+	M      uint32 // the lower 32 bits, which on Linux are all; ^0 is NoThread
 	P      int16
 	Op     Op
 	Reason Reason
 }
 
-// Batch is a stretch of events in order: Records in which each OpOther stands for an Event of Other, and each OpCreate
-// for a number in Born, in the same order.
+// Batch is a stretch of events in order. Each OpOther of Records stands for an Event of Other, and
+// each OpCreate for a number in Born, in the same order.
 type Batch struct {
 	Records []Record
 	Other   []Event
 	Born    []GoID
 }
 
-// Batches gives the same events as Blocks in the same order, in a third of the bytes. A batch is overwritten by the next.
+// Batches gives the same events as Blocks, in the same order and a third of the bytes. A batch is
+// overwritten by the next.
 func (t *Trace) Batches() iter.Seq[*Batch] {
 	return func(yield func(*Batch) bool) {
-		t.begin()
+		t.reset()
 		switch {
 		case t.closed:
 			t.read.fail(errClosed)
@@ -67,7 +72,7 @@ func (t *Trace) Batches() iter.Seq[*Batch] {
 // Reset empties b and keeps its memory.
 func (b *Batch) Reset() { b.Records, b.Other, b.Born = b.Records[:0], b.Other[:0], b.Born[:0] }
 
-// opEvents is what Records of each Op have in common.
+// opEvents has what all Records of an Op have in common.
 var opEvents = [opCount]Event{
 	OpStart:       {On: NoGoroutine, OnSlot: NoSlot, Proc: NoProc, Kind: KindGoroutine, From: Runnable, To: Running},
 	OpWake:        {Proc: NoProc, Kind: KindGoroutine, From: Waiting, To: Runnable},
@@ -84,7 +89,7 @@ var opEvents = [opCount]Event{
 	OpHeapLive:    {G: NoGoroutine, Proc: NoProc, Slot: NoSlot, Kind: KindMetric, Metric: MetricHeapLive},
 }
 
-// Event is the event that r, which is no OpOther, was made of: g and on are what [Roster.Of] says.
+// Event is the event that r stands for; r is no OpOther. g and on are what [Roster.Of] gives.
 func (r *Record) Event(g, on GoID) Event {
 	e := opEvents[r.Op]
 	e.Time, e.M, e.P = r.Time, ThreadID(r.M), ProcID(r.P)
@@ -120,10 +125,10 @@ func (r *Record) Event(g, on GoID) Event {
 	return e
 }
 
-// batchOther is how many whole events there are in a batch at most.
+// batchOther is the most whole events that a batch has.
 const batchOther = 128
 
-// whole is the record that stands for e, which is number k of its batch.
+// whole is the Record that stands for e, which is number k of its batch's Other.
 func (e *Event) whole(k int) Record {
 	return Record{Time: e.Time, Slot: e.Slot, Arg: uint32(k), M: uint32(e.M), P: int16(e.P)}
 }

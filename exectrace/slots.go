@@ -1,7 +1,8 @@
 package exectrace
 
-// slots gives each living goroutine a small dense number, which its end frees for the next one: 386 of them
-// served 41.5 M events of a server. The lowest free number is not searched for; the last freed is used.
+// slots gives each living goroutine a small dense number, which its end frees for the next one. 386
+// numbers served 41.5 M events of a server. The number that was freed last is used again, not the
+// lowest: that would have to be searched for.
 type slots struct {
 	ids  goMap    // goroutine -> slot
 	goid []GoID   // by slot
@@ -39,8 +40,9 @@ func (s *slots) reset() {
 	s.free = s.free[:0]
 }
 
-// goMap maps 64-bit keys to slots: open addressing, linear probing, deletion by shifting back, so that it stays as
-// small as what lives. A Go map with its hash and groups cost the hot path four times as much.
+// goMap maps 64-bit keys to slots: open addressing, linear probing, deletion by shifting back, so
+// that it stays as small as what lives. A Go map, with its hash and groups, cost the hot path four
+// times as much.
 type goMap struct {
 	e    []goEntry
 	n    int
@@ -123,7 +125,8 @@ func (m *goMap) grow() {
 	old := m.e
 	m.bits = max(6, m.bits+1)
 	m.e = make([]goEntry, 1<<m.bits)
-	// A page that is read before it is written faults twice, and the second time interrupts the other cores.
+	// A page that is read before it is written faults twice, and the second fault interrupts the
+	// other cores.
 	for i := 0; i < len(m.e); i += 4096 / 16 {
 		m.e[i].val = 0
 	}

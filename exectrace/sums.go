@@ -5,13 +5,14 @@ import "iter"
 // Sums without order: what the fast ways to Totals of both format families share. The decoders are
 // in v2sums.go and v1sums.go.
 //
-// The time that a goroutine spent in a state is the sum of the times at which it left the state, less
-// the sum of the times at which it entered it. A sum is the same in whatever order it is added up. So
-// the events of one thread (or P, in old formats) are decoded on their own, in the order of the file:
-// there is no merge by time, and no event is made.
+// The time that a goroutine spent in a state is the sum of the times at which it left the state,
+// less the sum of the times at which it entered it. A sum is the same in whatever order it is added
+// up. So the events of one thread (or P, in old formats) are decoded on their own, in the order of
+// the file: there is no merge by time, and no event is made.
 //
-//  1. A transition adds its time to the sum of the state that is left, and subtracts it from the sum of
-//     the state that is entered. Each time carries a one above its 40 bits, so the same sum also counts.
+//  1. A transition adds its time to the sum of the state that is left, and subtracts it from the
+//     sum of the state that is entered. Each time carries a one above its 40 bits, so the same sum
+//     also counts.
 //  2. At the end, the state in which a goroutine still is has one entry more than exits: its sum is
 //     negative. closeSums adds the end of the stretch to it.
 //  3. Then each sum must be a time within the stretch, and each count must be 0. If one is not,
@@ -19,8 +20,8 @@ import "iter"
 //
 // This takes a quarter of the time of the ordered way.
 
-// one is what a transition counts beside its time. 2^40 ticks of 64 ns are 19 hours: no stretch is as
-// long.
+// one is what a transition counts beside its time. 2^40 ticks of 64 ns are 19 hours: no stretch is
+// as long.
 const one = 1 << 40
 
 // The indices of a goroutine's sums, so that a transition is two additions.
@@ -83,7 +84,7 @@ func (s *sums) create(acc int, id, start, ts uint64) {
 func (s *sums) all() iter.Seq[*sumG] {
 	return func(yield func(*sumG) bool) {
 		for k := range s.ids.mem.n {
-			p := s.ids.mem.at(k)
+			p := s.ids.mem.get(k)
 			for x := range p {
 				if p[x].used() && !yield(&p[x]) {
 					return

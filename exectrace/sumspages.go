@@ -1,24 +1,28 @@
 package exectrace
 
-// pageSize is how many goroutine numbers share a page: as many as a P takes at a time, so those of a
-// page live at the same time.
+// pageSize is how many goroutine numbers share a page: as many as a P takes at a time, so the
+// goroutines of a page live at the same time.
 const pageSize = 16
 
-// page holds goroutines; who was not heard of has no times.
+// page holds goroutines. One that no event names has no times.
 type page [pageSize]sumG
 
-// maxPages bounds a generation's goroutines: 16 MB. One that has more is read in order, which takes less memory each.
+// maxPages bounds a generation's goroutines: 16 MB. A generation that has more is read in order,
+// which takes less memory for each.
 const maxPages = 16 << 10
 
-// pages finds goroutines by number. Numbers count up, so those that live now are on a few pages side by side: a direct-mapped
-// table finds them by two loads, four pages to a cache line, and nothing is hashed. Where pages share an entry, as those of
-// old and of new goroutines may, the last that was asked for is in it, and all are in a hash table.
+// pages finds goroutines by number. Numbers count up, so those that live now are on a few pages
+// side by side. A direct-mapped table finds them by two loads, four pages to a cache line, and
+// nothing is hashed.
+//
+// Pages may share an entry of that table, as those of old and of new goroutines do. Then the entry
+// has the page that was asked for last, and a hash table has them all.
 type pages struct {
 	top  *[1 << topBits]topEntry
 	more goMap // page number -> index in mem
 	n    int
 	mem  arena[page]
-	anon bool // goroutines begin without their numbers
+	anon bool // goroutines start without their numbers
 }
 
 const topBits = 14
@@ -30,7 +34,7 @@ type topEntry struct {
 
 const noPage = ^uint64(0)
 
-// get gives the goroutine with the number.
+// get gives the goroutine with this number.
 func (t *pages) get(id uint64) *sumG {
 	e := &t.top[id/pageSize%(1<<topBits)]
 	if e.key != id/pageSize {
@@ -39,7 +43,7 @@ func (t *pages) get(id uint64) *sumG {
 	return &e.p[id%pageSize]
 }
 
-// find puts page key into e, a new one if there is none.
+// find puts the page with number key into e, a new page if there is none.
 func (t *pages) find(e *topEntry, key uint64) {
 	k, ok := t.more.get(key)
 	if !ok {
@@ -54,7 +58,7 @@ func (t *pages) find(e *topEntry, key uint64) {
 			}
 		}
 	}
-	*e = topEntry{key, t.mem.at(int(k))}
+	*e = topEntry{key, t.mem.get(int(k))}
 }
 
 func (t *pages) reset() {
@@ -69,7 +73,7 @@ func (t *pages) reset() {
 	t.mem.reset()
 }
 
-// arena hands out Ts that stay where they are, and takes all back at once.
+// arena hands out Ts that stay where they are, and takes all of them back at once.
 type arena[T any] struct {
 	chunks [][]T
 	n      int
@@ -86,6 +90,6 @@ func (a *arena[T]) new() *T {
 	return &a.chunks[c][i]
 }
 
-func (a *arena[T]) at(k int) *T { return &a.chunks[k/arenaChunk][k%arenaChunk] }
+func (a *arena[T]) get(k int) *T { return &a.chunks[k/arenaChunk][k%arenaChunk] }
 
 func (a *arena[T]) reset() { a.n = 0 }

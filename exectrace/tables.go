@@ -5,8 +5,8 @@ import (
 	"math/bits"
 )
 
-// Bounds of what is kept by content, together under 40 MB. Real traces have some thousand stacks; a hostile
-// one could have as many as it has bytes.
+// Bounds of what is kept by content, together under 40 MB. Real traces have some thousand stacks; a
+// hostile one could have as many as it has bytes.
 const (
 	maxStringBytes = 12 << 20
 	maxStrings     = 128 << 10
@@ -16,7 +16,8 @@ const (
 	maxDepth       = 128 // of one stack: the runtime's own limit
 )
 
-// tables interns strings, frames and stacks over the whole trace. Its ids are dense and 0 is nothing.
+// tables interns strings, frames and stacks over the whole trace. Its ids are dense, and 0 is
+// nothing.
 type tables struct {
 	strings   []string // by StringID
 	stringIDs map[string]StringID
@@ -30,7 +31,7 @@ type tables struct {
 	words    chunks // frame numbers of all stacks
 
 	seed maphash.Seed
-	full string // what went over its bound first
+	full string // which of them went over its bound first
 }
 
 type frame struct {
@@ -40,8 +41,8 @@ type frame struct {
 }
 
 type stackRef struct {
-	at uint32
-	n  uint32
+	off uint32 // in words
+	n   uint32
 }
 
 func (t *tables) init() {
@@ -55,7 +56,7 @@ func (t *tables) init() {
 	t.seed = maphash.MakeSeed()
 }
 
-// internString gives the id of b, which is copied: the mapping may go away.
+// internString gives the id of b. It copies b: the mapping may go away.
 func (t *tables) internString(b []byte) StringID {
 	if id, ok := t.stringIDs[string(b)]; ok {
 		return id
@@ -72,7 +73,7 @@ func (t *tables) internString(b []byte) StringID {
 	return id
 }
 
-// internFrame gives a number for internStack; 0 when there are too many.
+// internFrame gives a number for internStack, 0 when there are too many.
 func (t *tables) internFrame(pc uint64, fn, file StringID, line uint64) uint32 {
 	f := frame{pc, fn, file, uint32(min(line, 1<<32-1))}
 	h := mix(mix(f.pc, uint64(f.fn)<<32|uint64(f.file)), uint64(f.line))
@@ -106,7 +107,7 @@ func (t *tables) internStack(frames []uint32) StackID {
 		if int(s.n) != len(frames) {
 			return false
 		}
-		for i, w := range t.words.get(s.at, s.n) {
+		for i, w := range t.words.get(s.off, s.n) {
 			if w != frames[i] {
 				return false
 			}
@@ -144,15 +145,15 @@ func (t *tables) appendFrames(dst []Frame, id StackID) []Frame {
 		return dst
 	}
 	s := t.stacks[id]
-	for _, n := range t.words.get(s.at, s.n) {
+	for _, n := range t.words.get(s.off, s.n) {
 		f := t.frames[n]
 		dst = append(dst, Frame{PC: f.pc, Func: t.string(f.fn), File: t.string(f.file), Line: int(f.line)})
 	}
 	return dst
 }
 
-// index is an open-addressed set of ids by hash. It holds 32 bits of each hash beside the id, so that
-// growing reads no content and a lookup compares content once.
+// index is an open-addressed set of ids by hash. It holds 32 bits of each hash beside the id: so
+// growing reads no content, and a lookup compares content once.
 type index struct {
 	slot []uint64 // hash<<32 | id; id 0 is free
 	n    int
@@ -203,8 +204,8 @@ func mix(h, v uint64) uint64 {
 	return hi ^ lo
 }
 
-// chunks is a growing array of words that never moves what it holds: doubling a slice of
-// 12 MB would need 36.
+// chunks is a growing array of words that never moves what it holds: doubling a slice of 12 MB
+// would need 36.
 type chunks struct {
 	c [][]uint32
 }

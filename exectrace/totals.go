@@ -1,7 +1,8 @@
 package exectrace
 
-// StateTimes is how long something was in each State, in nanoseconds, by State: t[Running]. What a Gap hides, and what was before
-// the first status of a goroutine that is older than the trace, is t[Undetermined].
+// StateTimes is how long something was in each State, in nanoseconds: t[Running]. t[Undetermined]
+// is what a Gap hides, and what was before the first status of a goroutine that is older than the
+// trace.
 type StateTimes [stateCount]int64
 
 const stateCount = Idle + 1
@@ -9,7 +10,7 @@ const stateCount = Idle + 1
 // GoroutineTotal is the life of one goroutine, as far as the trace has it.
 type GoroutineTotal struct {
 	G       GoID
-	Entry   StringID // the function it began with: the outermost of any of its stacks
+	Entry   StringID // the function it started with: the outermost of any of its stacks
 	Created Time     // or when it was first seen, if it is Older than the trace
 	Ended   Time     // or the trace's end, if it is still Alive then
 	Older   bool
@@ -17,14 +18,14 @@ type GoroutineTotal struct {
 	NS      StateTimes
 }
 
-// EntryTotal sums up all goroutines that began with one function.
+// EntryTotal sums up all goroutines that started with one function.
 type EntryTotal struct {
 	Entry      StringID
 	Goroutines int64
 	NS         StateTimes
 }
 
-// ProcTotal is what became of one P.
+// ProcTotal is the life of one P.
 type ProcTotal struct {
 	P  ProcID
 	NS StateTimes // Running, Idle, Syscall, Undetermined
@@ -34,7 +35,7 @@ type ProcTotal struct {
 type Interval struct {
 	Begin, End Time
 	Open       bool     // it lasts beyond the trace's end
-	G          GoID     // who stopped the world
+	G          GoID     // that stopped the world
 	Name       StringID // what for
 	Stack      StackID
 }
@@ -58,31 +59,35 @@ type Totals struct {
 	Counts
 }
 
-// maxIntervals bounds Pauses and GCs, maxEntries Entries: the rest is summed up under the entry 0.
+// maxIntervals bounds Pauses and GCs, maxEntries Entries. The rest of the entries is summed up
+// under the entry 0.
 const (
 	maxIntervals = 128 << 10
 	maxEntries   = 32 << 10
 )
 
-// Totals reads the whole trace and tells how long every goroutine and P was in which state. It takes a fraction of
-// what going through the events does: where nothing was lost, sums need no order.
+// Totals reads the whole trace and sums up how long each goroutine and P was in which state. It
+// takes a fraction of the time of going through the events: where nothing was lost, sums need no
+// order.
 //
-// each, if not nil, gets every goroutine when it has ended, and those alive at the trace's end, by number; what it
-// points to is overwritten. Totals itself keeps only sums, so memory does not grow with the trace.
+// each, if not nil, gets every goroutine when it has ended, and those alive at the trace's end, by
+// number. What it points to is overwritten. Totals itself keeps only sums, so memory does not grow
+// with the trace.
 //
-// Within a Gap all states are unknown. What only order shows is no Gap here, as where a whole trace says that a goroutine was woken
-// before it waited. Each event counts at its own time, where Events moves those that come
-// too late for their place to that place's time: the sums of the two may differ by some microseconds a generation.
+// Within a Gap all states are unknown. What shows only in the order of events is no Gap here: a
+// whole trace may say that a goroutine was woken before it waited. Each event counts at its own
+// time. Events, in contrast, moves an event that comes too late for its place to the time of that
+// place. So the sums of the two may differ by some microseconds a generation.
 func (t *Trace) Totals(each func(*GoroutineTotal)) *Totals {
-	t.begin()
+	t.reset()
 	a := newSummer(t, each)
 	switch {
 	case t.closed:
 		t.read.fail(errClosed)
 	case t.version < 22:
 		if before, ok := t.totalsV1(a); !ok {
-			// From the beginning, but whoever has been handed out.
-			t.begin()
+			// From the start, but without the goroutines that were handed out.
+			t.reset()
 			a = newSummer(t, func(g *GoroutineTotal) {
 				if each != nil && g.Ended >= before {
 					each(g)
@@ -103,10 +108,10 @@ type life struct {
 	since Time
 	state State
 	named bool
-	seq   uint64 // before format 1.22: the number of its next event that has one
+	seq   uint64 // before format 1.22: the number that its next event with a number must have
 }
 
-// summer adds up generations, summed or event by event.
+// summer adds up generations, or single events.
 type summer struct {
 	t     *Trace
 	each  func(*GoroutineTotal)
@@ -125,7 +130,8 @@ type summer struct {
 	gc    int          // open GC cycle: index into GCs, or -1
 
 	assist, sweep map[int64]Time // where events are added up: open since, by G and by P
-	// where generations are: how many are open
+
+	// Where generations are added up: how many are open.
 	assists, sweeps int64
 }
 
@@ -136,7 +142,7 @@ func newSummer(t *Trace, each func(*GoroutineTotal)) *summer {
 	}
 }
 
-// life finds g, or begins one at ts.
+// life gives g's, a new one from ts on if there is none.
 func (a *summer) life(g GoID, ts Time) *life {
 	if k, ok := a.ids.get(uint64(g)); ok {
 		return &a.lives[k]
@@ -155,7 +161,8 @@ func (a *summer) life(g GoID, ts Time) *life {
 	return l
 }
 
-// lifeOf does the same for e's goroutine, and remembers where it is: its slot is the same until its end.
+// lifeOf does the same for e's goroutine. It remembers where that life is by the slot, which is the
+// same until the goroutine's end.
 func (a *summer) lifeOf(e *Event) *life {
 	if uint(e.Slot) < uint(len(a.slots)) {
 		if k := a.slots[e.Slot]; uint(k) < uint(len(a.lives)) {
@@ -174,7 +181,7 @@ func (a *summer) lifeOf(e *Event) *life {
 	return l
 }
 
-// to ends l's state at ts and begins another.
+// to ends l's state at ts and starts another.
 func (l *life) to(ts Time, s State) {
 	l.NS[l.state] += int64(ts - l.since)
 	l.since, l.state = ts, s
@@ -195,11 +202,11 @@ func (a *summer) end(l *life, ts Time) {
 
 func (a *summer) ended(g *GoroutineTotal) {
 	name := g.Entry
-	k := at(&a.entry, uint32(name))
+	k := element(&a.entry, uint32(name))
 	if *k == 0 {
 		if len(a.sum.Entries) >= maxEntries {
 			name = 0
-			k = at(&a.entry, 0)
+			k = element(&a.entry, 0)
 		}
 		if *k == 0 {
 			a.sum.Entries = append(a.sum.Entries, EntryTotal{Entry: name})
@@ -216,20 +223,20 @@ func (a *summer) ended(g *GoroutineTotal) {
 	}
 }
 
-// at is the element of l by id, which is one of the tables' and so bounded.
-func at(l *[]int32, id uint32) *int32 {
+// element is l[id]; l grows as needed. id is one of the tables', and so bounded.
+func element(l *[]int32, id uint32) *int32 {
 	for int(id) >= len(*l) {
 		*l = append(*l, make([]int32, max(256, len(*l)))...)
 	}
 	return &(*l)[id]
 }
 
-// entryOf is the function a stack began with.
+// entryOf is the function that a stack started with.
 func (a *summer) entryOf(id StackID) StringID {
 	if int(id) >= len(a.t.tables.stacks) {
 		return 0
 	}
-	k := at(&a.stack, uint32(id))
+	k := element(&a.stack, uint32(id))
 	if *k == 0 {
 		*k = int32(a.findEntry(id)) + 1
 	}
@@ -239,7 +246,7 @@ func (a *summer) entryOf(id StackID) StringID {
 func (a *summer) findEntry(id StackID) StringID {
 	tb := &a.t.tables
 	s := tb.stacks[id]
-	w := tb.words.get(s.at, s.n)
+	w := tb.words.get(s.off, s.n)
 	for k := len(w) - 1; k >= 0; k-- {
 		fn := tb.frames[w[k]].fn
 		if k > 0 && tb.strings[fn] == "runtime.goexit" {
@@ -268,7 +275,7 @@ func (a *summer) span(begin, end Time) {
 	a.sum.End = max(a.sum.End, end)
 }
 
-// begin and end of a stop-the-world or GC cycle.
+// mark opens or closes a stop-the-world or a GC cycle.
 func (a *summer) mark(m Interval, rng Range, kind Kind) {
 	if rng == RangeSTW {
 		k, open := a.pause[m.G]

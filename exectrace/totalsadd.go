@@ -50,7 +50,7 @@ func (a *summer) goroutine(e *Event) {
 		l.named = true
 		l.Entry = a.entryOf(e.Stack)
 	}
-	// A P goes into the syscall with its goroutine and comes out with it.
+	// A P enters the syscall with its goroutine and leaves it with the goroutine.
 	if e.P >= 0 && e.G == e.On {
 		if e.To == Syscall && e.From == Running {
 			a.proc(e.P, e.Time).to(e.Time, Syscall)
@@ -79,8 +79,9 @@ func (a *summer) ranges(e *Event) {
 	}
 }
 
-// open begins or ends a range of key, and gives what to add to the sum of its times. n counts those that a generation
-// before left open, whose key is not known: their beginnings are in the sum already.
+// open opens or closes a range of key, and gives what to add to the sum of its times. n counts the
+// ranges that an earlier generation left open. Their keys are not known, and their starts are in
+// the sum already.
 func open(since map[int64]Time, n *int64, key int64, e *Event) int64 {
 	s, ok := since[key]
 	switch {
@@ -107,7 +108,7 @@ func (a *summer) count(n *Counts) {
 
 func (a *summer) summedG(g *sumG, stack StackID, at func(uint64) Time, mul uint64, end Time) {
 	if g.start && g.end != 0 {
-		// Its whole life: it need not be remembered.
+		// Its whole life is here: it need not be remembered.
 		r := &a.one
 		*r = GoroutineTotal{G: GoID(g.id), Entry: a.entryOf(stack), Created: at(g.first), Ended: at(g.end)}
 		g.addTo(&r.NS, mul)
@@ -119,7 +120,8 @@ func (a *summer) summedG(g *sumG, stack StackID, at func(uint64) Time, mul uint6
 	if g.start {
 		l.Older = false
 	} else if known := goStates[g.state]; l.state == known {
-		// Generations overlap a little; of another trace behind this one nothing is sure.
+		// Generations overlap a little, hence the max. Behind another trace's generation nothing is
+		// sure.
 		l.NS[known] = max(0, l.NS[known]+int64(first-l.since))
 	} else {
 		l.NS[Undetermined] += max(0, int64(first-l.since))
@@ -137,7 +139,7 @@ func (a *summer) summedG(g *sumG, stack StackID, at func(uint64) Time, mul uint6
 	}
 }
 
-// addTo adds g's times and gives the state that it is in at the end.
+// addTo adds g's times, and gives the state in which it is at the end.
 func (g *sumG) addTo(ns *StateTimes, mul uint64) State {
 	now := NotExist
 	for x, v := range g.acc {

@@ -6,11 +6,11 @@ import (
 	"runtime"
 )
 
-// Version is the format of a trace: the minor version of the Go release that introduced it,
-// one of 11, 19, 21, 22, 23, 25, 26.
+// Version is the format of a trace: the minor version of the Go release that introduced it, one of
+// 11, 19, 21, 22, 23, 25, 26.
 type Version int
 
-// Options of Open, New. The zero value is right for most.
+// Options of Open, New and FromBytes. The zero value is right for most.
 type Options struct {
 	Workers  int    // goroutines that decode; 0: as many as CPUs, 16 at most
 	TempDir  string // where a pipe is spooled; "": os.TempDir
@@ -53,14 +53,15 @@ func newTrace(b []byte, o Options) (*Trace, error) {
 	return t, nil
 }
 
-// Version tells the format.
+// Version is the trace's format.
 func (t *Trace) Version() Version { return t.version }
 
-// Blocks gives the events in order, some thousand at a time. A block is overwritten by the next.
-// It may be ranged over more than once, not concurrently; ids of strings and stacks are the same each time.
+// Blocks gives the events in order, some thousand at a time. A block is overwritten by the next. It
+// may be ranged over more than once, but not concurrently; ids of strings and stacks are the same
+// each time.
 func (t *Trace) Blocks() iter.Seq[[]Event] {
 	return func(yield func([]Event) bool) {
-		t.begin()
+		t.reset()
 		switch {
 		case t.closed:
 			t.read.fail(errClosed)
@@ -73,8 +74,8 @@ func (t *Trace) Blocks() iter.Seq[[]Event] {
 	}
 }
 
-// begin forgets the last read, but for what is interned: ids stay as they are.
-func (t *Trace) begin() {
+// reset forgets the last read, except what is interned: ids stay as they are.
+func (t *Trace) reset() {
 	t.slots.reset()
 	t.tables.full = ""
 	t.read = read{
@@ -103,8 +104,8 @@ func (t *Trace) Events() iter.Seq[*Event] {
 	}
 }
 
-// Err tells why the last read ended before the trace's end: the file shrank or could not be read. Damage
-// inside the trace is no error but a Gap.
+// Err is why the last read ended before the trace's end: the file shrank, or could not be read.
+// Damage inside the trace is no error but a Gap.
 func (t *Trace) Err() error { return t.read.err }
 
 // Gaps lists what the last read could not decode.
@@ -113,16 +114,17 @@ func (t *Trace) Gaps() []Gap { return t.read.gaps }
 // Stats counts what the last read saw.
 func (t *Trace) Stats() Stats { return t.read.stats }
 
-// Clock tells what Time is. It is complete after a whole read.
+// Clock says what Time is. It is complete after a whole read.
 func (t *Trace) Clock() Clock { return t.read.clock }
 
-// String is the text of id, as the trace has it: untrusted.
+// String is the text of id, as the trace has it: it is not to be trusted.
 func (t *Trace) String(id StringID) string { return t.tables.string(id) }
 
-// Frames appends the frames of stack id to dst, innermost first. Names are as the trace has them: untrusted.
+// Frames appends the frames of stack id to dst, innermost first. Names are as the trace has them:
+// they are not to be trusted.
 func (t *Trace) Frames(dst []Frame, id StackID) []Frame { return t.tables.appendFrames(dst, id) }
 
-// Lacks lists what this format does not record, in words: for reports.
+// Lacks lists, in words for reports, what this format does not record.
 func (t *Trace) Lacks() []string {
 	var l []string
 	if t.version < 22 {

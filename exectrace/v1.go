@@ -2,20 +2,26 @@ package exectrace
 
 import "strconv"
 
-// v1Nominal is the clock's rate when the trace ends before it is told: that of a 3 GHz x86 CPU, of whose ticks
-// the runtime counts every 64th.
+// v1Nominal is the clock's rate where the trace ends before it has the rate: that of a 3 GHz x86
+// CPU, of whose ticks the runtime counts every 64th.
 const v1Nominal = 3_000_000_000 / 64
 
 func utoa(v uint64) string { return strconv.FormatUint(v, 10) }
 
-// blocksV1 reads formats 1.11 to 1.21. One goroutine decodes and merges, a block ahead; this one gives the
-// blocks' strings and stacks their ids and hands them out. With alone this one does it all: that takes a third less CPU time,
-// since no event goes from one core's cache to another's, and is the better where yield does little.
+// blocksV1 reads formats 1.11 to 1.21.
+//
+//  1. The first pass (v1index.go) finds where each P's batches, the strings and the stacks are, and
+//     the clock's rate, which stands at the end. It is made once.
+//  2. One goroutine decodes and merges (v1merge.go), a block ahead.
+//  3. This goroutine gives the block's strings and stacks their ids, and yields the block.
+//
+// With alone, this goroutine does it all. That takes a third less CPU time, since no event goes
+// from one core's cache to another's. It is better where yield does little.
 func (t *Trace) blocksV1(alone bool, yield func([]Event) bool) {
 	t.v1Run(alone, false, func(b v1Block) bool { return yield(b.ev) })
 }
 
-// v1Run does so for blocks or, packed, for batches.
+// v1Run does so for blocks or, if packed, for batches.
 func (t *Trace) v1Run(alone, packed bool, yield func(v1Block) bool) {
 	if !t.v1Scan() {
 		return
@@ -25,7 +31,7 @@ func (t *Trace) v1Run(alone, packed bool, yield func(v1Block) bool) {
 	if t.v1.freq == 0 {
 		t.read.gap(Gap{End: m.clock.at(t.v1.last), Reason: "the trace ends before it is complete, without the clock's rate and most stacks: times assume a CPU of 3 GHz and may be off by half"})
 	}
-	t.tellJoined(t.v1.joined, m.clock.at(t.v1.last))
+	t.noteJoined(t.v1.joined, m.clock.at(t.v1.last))
 	if alone || t.opt.Workers == 1 {
 		t.v1Alone(m, yield)
 		return
@@ -49,7 +55,7 @@ func (t *Trace) v1Run(alone, packed bool, yield func(v1Block) bool) {
 		select {
 		case b = <-free:
 			return b, true
-		case <-stop: // whoever left takes blocks off full, and gives none back
+		case <-stop: // the consumer has left: it takes blocks off full, and gives none back
 			return b, false
 		}
 	}
@@ -73,7 +79,7 @@ func (t *Trace) v1Run(alone, packed bool, yield func(v1Block) bool) {
 	}
 }
 
-// v1Scan makes the first pass, if it was not made yet.
+// v1Scan makes the first pass, if it was not made yet. It reports whether it could.
 func (t *Trace) v1Scan() bool {
 	if t.v1 == nil {
 		err := guard(func() error {
@@ -99,16 +105,17 @@ func (t *Trace) v1Alone(m *v1Merge, yield func(v1Block) bool) {
 	t.v1Done(m, m.guarded())
 }
 
-// v1BlockEvents and v1Records are how many are handed over at once: waking the other goroutine costs some microseconds.
+// v1BlockEvents and v1Records are how many are handed over at once: waking the other goroutine
+// costs some microseconds.
 const (
 	v1BlockEvents = 4 * blockEvents
 	v1Records     = 16 * blockEvents
 )
 
-// v1AloneEvents is the same where nobody is woken: what the first-level cache holds.
+// v1AloneEvents is the same where no goroutine is woken: what the first-level cache holds.
 const v1AloneEvents = blockEvents / 4
 
-// newV1Block has room for as many events or, packed, records.
+// newV1Block has room for so many events or, if packed, records.
 func newV1Block(events int, packed bool) v1Block {
 	if !packed {
 		return v1Block{ev: make([]Event, 0, events)}
@@ -146,7 +153,8 @@ func (t *Trace) newV1Merge() *v1Merge {
 	return m
 }
 
-// guarded runs the merge to its end, and hands over what is left in the block also when the mapping faults.
+// guarded runs the merge to its end. It hands over what is left in the block, also when the mapping
+// faults.
 func (m *v1Merge) guarded() error {
 	err := guard(func() error {
 		m.run()
@@ -166,7 +174,7 @@ func (t *Trace) v1Done(m *v1Merge, err error) {
 	}
 }
 
-// v1Out gives a block's strings and stacks their ids and hands it out.
+// v1Out gives a block's strings and stacks their ids, and yields the block.
 func (t *Trace) v1Out(b v1Block, yield func(v1Block) bool) bool {
 	for _, g := range b.gaps {
 		t.read.gap(g)

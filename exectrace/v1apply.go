@@ -1,7 +1,7 @@
 package exectrace
 
-// What the merge does with an event of formats 1.11 to 1.21: one function a kind. The kinds that need
-// no order but that of time are in v1other.go.
+// What the merge does with an event of formats 1.11 to 1.21: one function a kind. The kinds that
+// need no order but that of time are in v1other.go.
 
 // v1Blocks is why a goroutine waits, by the event that says so.
 var v1Blocks = [v1Count]Reason{
@@ -10,8 +10,8 @@ var v1Blocks = [v1Count]Reason{
 	v1GoBlockGC: ReasonAssistCredit,
 }
 
-// apply merges c's event r: it changes states, and hands out what the event says. It reports whether it
-// did so. If not, nothing has changed, and an event of another P must come first.
+// apply merges c's event r: it changes states, and hands out what the event says. It reports
+// whether it did so. If not, nothing has changed, and an event of another P must come first.
 func (m *v1Merge) apply(c *v1Cursor, r *v1Rec, turn v1Turn) bool {
 	switch r.typ {
 	case v1GoStart, v1GoStartLabel:
@@ -52,7 +52,7 @@ func (m *v1Merge) start(c *v1Cursor, r *v1Rec, turn v1Turn) bool {
 	s.where, s.last, s.p = v1Running, r.ts, c.idx
 	c.g, c.slot = GoID(r.a[0]), slot
 	if c.g == 0 {
-		c.slot = NoSlot // a damaged trace may say that 0 runs, which is nobody
+		c.slot = NoSlot // a damaged trace may say that 0 runs, which is no goroutine
 	}
 	if m.init {
 		m.status(slot, s, Running, c.pid)
@@ -187,8 +187,8 @@ func (m *v1Merge) leave(c *v1Cursor, r *v1Rec, turn v1Turn) bool {
 	return true
 }
 
-// sysCall is a syscall's start. If the syscall does not block, the format has no event of its end: it
-// ends at once.
+// sysCall is a syscall's start. If the syscall does not block, the format has no event of its end:
+// it ends at once.
 func (m *v1Merge) sysCall(c *v1Cursor, r *v1Rec, turn v1Turn) bool {
 	s := m.current(c, turn)
 	if s == nil {
@@ -233,8 +233,8 @@ func (m *v1Merge) sysBlock(c *v1Cursor, r *v1Rec, turn v1Turn) bool {
 	return true
 }
 
-// tickRunning is tick for events that only a goroutine of a running world makes. The network poller's
-// wake-ups stand before the first GOMAXPROCS, with which the world starts.
+// tickRunning is tick for events that only a goroutine of a running world makes. The network
+// poller's wake-ups stand before the first GOMAXPROCS, with which the world starts.
 func (m *v1Merge) tickRunning(r *v1Rec) {
 	if m.init {
 		m.endInit()
@@ -252,8 +252,8 @@ func (m *v1Merge) emitOn(c *v1Cursor, k Kind) *Event {
 	return e
 }
 
-// blocked reports whether the syscall at the cursor blocked: the goroutine's next event says so. Only
-// events about other goroutines can lie between.
+// blocked reports whether the syscall at the cursor blocked: the goroutine's next event says so.
+// Only events about other goroutines can lie between.
 func (c *v1Cursor) blocked() bool {
 	for i := c.i + 1; i < len(c.buf); i++ {
 		switch n := &c.buf[i]; n.typ {
@@ -291,8 +291,8 @@ func (m *v1Merge) comeBack(g GoID, slot uint32, s *v1G) {
 	s.state = Runnable
 }
 
-// status says what a goroutine did before the trace. Its stack is where it was started, of one frame:
-// the format has no other.
+// status says what a goroutine did before the trace. Its stack is where it was started, of one
+// frame: the format has no other.
 func (m *v1Merge) status(slot uint32, s *v1G, to State, pid int32) {
 	e := m.emit(KindGoroutine)
 	e.G, e.Slot, e.P = m.slots.goid[slot], slot, ProcID(pid)

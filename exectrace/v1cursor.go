@@ -4,7 +4,8 @@ import (
 	"slices"
 )
 
-// v1Rec is one decoded event. A "Local" form, whose sequence number is implied, has v1Local in local.
+// v1Rec is one decoded event. A "Local" form, which implies its sequence number, has the type of
+// the full form, and local set.
 type v1Rec struct {
 	ts    uint64 // ticks
 	a     [3]uint64
@@ -14,8 +15,8 @@ type v1Rec struct {
 }
 
 const (
-	// v1Chunk is how many events a cursor holds at most, v1Ahead how many at least while there are any. Syscall
-	// exits among them are known before they are due: v1Scan.exit counts on v1Ahead > 96.
+	// v1Chunk is the most events that a cursor holds, v1Ahead the least, as long as there are any.
+	// Syscall exits among them are known before they are due: v1Scan.exit counts on v1Ahead > 96.
 	v1Chunk = 256
 	v1Ahead = 128
 )
@@ -30,16 +31,16 @@ type v1Cursor struct {
 	off     int
 	end     int
 	ts      uint64
-	limit   uint64 // where the P's next batch begins: no event of this one is later
-	hole    bool   // it is damaged at its end
+	limit   uint64 // where the P's next batch starts: no event of this one is later
+	hole    bool   // the batch is damaged at its end
 	drained bool
-	alone   bool // nobody wants to know of syscalls' ends ahead of time
+	alone   bool // the ends of syscalls are not wanted ahead of time
 
 	buf []v1Rec // from i on not yet merged
 	i   int
 
-	// what the merge knows of the P
-	g     GoID // running, 0 none
+	// What the merge knows of the P.
+	g     GoID // that runs there; 0: none
 	slot  uint32
 	state State
 	epoch uint32
@@ -64,7 +65,7 @@ func (c *v1Cursor) fill() {
 	}
 }
 
-// open begins the P's next batch.
+// open starts the P's next batch. It reports whether there is one.
 func (c *v1Cursor) open() bool {
 	if c.hole {
 		// The P's goroutine from before the damage may not be the one after it.
@@ -95,7 +96,7 @@ func (c *v1Cursor) open() bool {
 	return true
 }
 
-// decode appends events of the open batch until it or the chunk is full.
+// decode appends events of the open batch, until the batch ends or the chunk is full.
 func (c *v1Cursor) decode() {
 	data := c.m.data[:c.end]
 	off, ts := c.off, c.ts
@@ -151,7 +152,8 @@ func (c *v1Cursor) decode() {
 			}
 		}
 		if n == 0 || end != 0 && n > end || ts > c.limit {
-			// Its bytes are there but do not say what they should, or say a time after the next batch's begin.
+			// Its bytes are there but do not say what they should, or say a time after the start of
+			// the next batch.
 			c.buf = c.buf[:len(c.buf)-1]
 			c.m.dropped++
 			ts = was
@@ -190,8 +192,9 @@ func (c *v1Cursor) decode() {
 	c.off, c.ts = off, ts
 }
 
-// quick appends the event whose numbers begin at off and gives where they end; 0 leaves it to decode: syscall exits, numbers of more than
-// three bytes, the batch's last bytes and what is later than it may be.
+// quick appends the event whose numbers start at off, and gives where they end. It gives 0 where it
+// leaves the event to decode: syscall exits, numbers of more than three bytes, the last bytes of
+// the batch, and what is later than an event of this batch may be.
 func (c *v1Cursor) quick(data []byte, off int, typ uint8, values int, ts uint64) int {
 	if len(data)-off < 16 || typ == v1GoSysExitLocal {
 		return 0
@@ -249,7 +252,7 @@ func (c *v1Cursor) exit(r *v1Rec) {
 	}
 }
 
-// v1HasStack: the last value is a stack.
+// v1HasStack says whether the last value of a type is a stack.
 var v1HasStack = [64]bool{
 	v1Gomaxprocs: true, v1GCStart: true, v1SweepStart: true, v1GoCreate: true, v1GoStop: true, v1GoSched: true,
 	v1GoPreempt: true, v1GoSleep: true, v1GoBlock: true, v1GoUnblock: true, v1GoBlockSend: true,
@@ -258,7 +261,7 @@ var v1HasStack = [64]bool{
 	v1TaskEnd: true, v1Region: true, v1Log: true, v1CPUSample: true,
 }
 
-// v1Skip steps over the record at off that is no event; 0 when it cannot.
+// v1Skip steps over the record at off, which is no event. It gives 0 when it cannot.
 func v1Skip(data []byte, off int, d v1Shape) int {
 	switch d.shape {
 	case shapeBatch:
@@ -276,7 +279,7 @@ func v1Skip(data []byte, off int, d v1Shape) int {
 	return 0
 }
 
-// v1Blob steps over a length and as many bytes.
+// v1Blob steps over a length and as many bytes. It gives 0 when it cannot.
 func v1Blob(data []byte, off int) int {
 	size, n := v1Uvarint(data, off)
 	if off == 0 || n == 0 || size > v1MaxString || int(size) > len(data)-n {
@@ -285,8 +288,9 @@ func v1Blob(data []byte, off int) int {
 	return n + int(size)
 }
 
-// scout reads the syscall exits of a part of a batch ahead of its turn. Those that the cursor finds itself are told
-// twice then, which does no harm: the second time the goroutine is not in that syscall.
+// scout reads the syscall exits of a part of a batch ahead of its turn. An exit that the cursor
+// finds too is noted twice, which does no harm: the second time the goroutine is not in that
+// syscall any more.
 func (m *v1Merge) scout(l v1Late) {
 	if int(l.span) < m.cursors[l.proc].next-1 {
 		return
@@ -339,7 +343,8 @@ func (m *v1Merge) scout(l v1Late) {
 	}
 }
 
-// v1MaxExits bounds what is scouted: 16 MB. Beyond it an exit is told when its goroutine gets a P.
+// v1MaxExits bounds how many exits are noted: 16 MB. Beyond it an exit is handed out when its
+// goroutine gets a P.
 const v1MaxExits = 1 << 20
 
 // noteExit notes when goroutine g came back from a syscall that had blocked.

@@ -7,9 +7,10 @@ import (
 	"slices"
 )
 
-// What the first pass does where the file is damaged: it finds the next batch, and notes what lies between as a hole.
+// What the first pass does where the file is damaged: it finds the next batch, and notes what is
+// between as a hole.
 
-// v1Hole is a stretch of the file that could not be read, in ticks.
+// v1Hole is a stretch of the file that could not be read; its times are in ticks.
 type v1Hole struct {
 	begin, end uint64
 	proc       int
@@ -17,10 +18,10 @@ type v1Hole struct {
 	why        string
 }
 
-// v1Probe is how many records must follow a batch's head for it to be taken for one after damage.
+// v1Probe is how many records must follow what looks like a batch's head behind damage.
 const v1Probe = 24
 
-// resync finds the next batch from off on, len(data) if there is none.
+// resync finds the next batch from off on. It gives len(data) if there is none.
 func (s *v1Scan) resync(off int) int {
 	for {
 		if off >= len(s.data) {
@@ -38,6 +39,8 @@ func (s *v1Scan) resync(off int) int {
 	}
 }
 
+// plausible reports whether a batch can start at off: its head is one, and so are v1Probe records
+// behind it.
 func (s *v1Scan) plausible(off int) bool {
 	pid, ticks, n, ok := v1Header(s.data, off)
 	if !ok || s.first != 0 && (ticks < s.first || ticks-s.first > v1MaxDelta) {
@@ -87,10 +90,10 @@ func (s *v1Scan) plausible(off int) bool {
 	return true
 }
 
-// maxV1Holes bounds the list; what comes after extends the last.
+// maxV1Holes bounds the list. What comes after extends the last hole.
 const maxV1Holes = 4096
 
-// hole notes that [from,to) of the file is lost. Its end in time is set by finish.
+// hole notes that [from,to) of the file is lost. finish sets its end in time.
 func (s *v1Scan) hole(from, to int, why string) {
 	h := v1Hole{proc: s.p, at: int64(from), bytes: int64(to - from), why: fmt.Sprintf("damage at byte %d: %s", from, why)}
 	if s.p >= 0 {
@@ -114,11 +117,11 @@ func (s *v1Scan) hole(from, to int, why string) {
 	} else {
 		s.holes = append(s.holes, h)
 	}
-	// What stood before the damage is closed; the next batch begins anew.
+	// What stood before the damage is closed; the next batch starts anew.
 	s.p = -1
 }
 
-// finish ends each hole where its P's next batch begins, or with the trace.
+// finish ends each hole where its P's next batch starts, or with the trace.
 func (s *v1Scan) finish() {
 	slices.SortFunc(s.late, func(a, b v1Late) int { return cmp.Compare(a.ticks, b.ticks) })
 	for i := range s.procs {

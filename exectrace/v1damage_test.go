@@ -184,7 +184,7 @@ func TestV1Joined(t *testing.T) {
 		for _, second := range [][]byte{data, readFixture(t, v2Fixture)} {
 			tr := v1Read(t, append(bytes.Clone(data), second...), nil)
 			gaps := tr.Gaps()
-			if len(gaps) != 1 || !strings.Contains(gaps[0].Reason, fmt.Sprintf("another trace begins at byte %d", len(data))) || gaps[0].Bytes != int64(len(second)) {
+			if len(gaps) != 1 || !strings.Contains(gaps[0].Reason, fmt.Sprintf("another trace starts at byte %d", len(data))) || gaps[0].Bytes != int64(len(second)) {
 				t.Errorf("%s: gaps %v", name, gaps)
 			}
 			if got, want := tr.Stats().Events, alone.Stats().Events; got != want {

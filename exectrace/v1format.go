@@ -1,6 +1,7 @@
 package exectrace
 
-// The event types of formats 1.11 to 1.21. The numbers are those of the runtime's trace.go of those releases.
+// The types of events of formats 1.11 to 1.21. The numbers are those of the runtime's trace.go of
+// those releases.
 const (
 	v1None = iota // here: the P's stream has a hole
 	v1Batch
@@ -55,8 +56,8 @@ const (
 	v1Count
 )
 
-// v1Values is how many numbers follow each type, the time first and the stack last where it has them. A batch,
-// a string and a stack have a shape of their own.
+// v1Values is how many numbers follow each type: the time first, and the stack last if there is
+// one. A batch, a string and a stack have a shape of their own.
 var v1Values = [v1Count]uint8{
 	v1Frequency: 1, v1Gomaxprocs: 3, v1ProcStart: 2, v1ProcStop: 1,
 	v1GCStart: 3, v1GCDone: 1, v1STWStart: 2, v1STWDone: 1, v1SweepStart: 2, v1SweepDone: 3,
@@ -70,7 +71,7 @@ var v1Values = [v1Count]uint8{
 	v1TaskCreate: 5, v1TaskEnd: 3, v1Region: 5, v1Log: 4, v1CPUSample: 5,
 }
 
-// Shapes of a record, by its first byte.
+// The shapes of a record. Its first byte says which it has.
 const (
 	shapeBad = iota
 	shapeBatch
@@ -86,9 +87,9 @@ type v1Shape struct {
 	values uint8
 }
 
-// v1Shapes tells from a record's first byte what follows: six bits of type, two of "values after the first",
-// 3 meaning a length prefix. A byte whose two parts do not fit each other is damage, which is most of
-// what finds damage at all: the format has no checksum.
+// v1Shapes says what follows a record's first byte. Six bits are the type. Two are the number of
+// values after the first, where 3 means that a length comes first. A byte whose two parts do not
+// fit each other is damage. That is what finds most damage: the format has no checksum.
 func v1Shapes(v Version) *[256]v1Shape {
 	var s [256]v1Shape
 	for typ := range v1Values {
@@ -112,25 +113,27 @@ func v1Shapes(v Version) *[256]v1Shape {
 const (
 	v1BatchByte = v1Batch | 1<<6
 
-	// v1MaxRecord bounds a length prefix: 128 frames of four numbers are 5 KB at most.
+	// v1MaxRecord bounds a record's length: 128 frames of four numbers are 5 KB at most.
 	v1MaxRecord = 8 << 10
-	// v1MinFreq and v1MaxFreq are the clocks that can be: ticks a second, some tens of millions on every machine seen.
+	// v1MinFreq and v1MaxFreq are the rates that clocks can have, in ticks a second. Each machine
+	// seen has some tens of millions.
 	v1MinFreq = 1e5
 	v1MaxFreq = 1e11
-	// v1MaxString is the runtime's own limit on a log message and far above that of a name.
+	// v1MaxString is the runtime's own limit on a log message, and far above that of a name.
 	v1MaxString = 1 << 20
-	// v1MaxProcs bounds the streams that are merged at once; no machine has had more CPUs.
+	// v1MaxProcs bounds how many Ps are merged: no machine has had more CPUs.
 	v1MaxProcs = 2048
-	// v1MaxDelta bounds the time between two events of one P: days, at any tick.
+	// v1MaxDelta bounds the time between two events of one P: days, at any rate.
 	v1MaxDelta = 1 << 46
 	// v1MaxSkew is how far a P's clock may go back when its thread changes the CPU.
 	v1MaxSkew = 1 << 30
-	// v1Slack is how long an event waits for one that must come before it and bears a later time, about a
-	// millisecond. With synchronous clocks only events of the same tick wait.
+	// v1Slack is how long an event waits for one that must come before it and has a later time:
+	// about a millisecond. With synchronous clocks only events of the same tick wait.
 	v1Slack = 1 << 16
 )
 
-// v1Uvarint reads a base-128 number at b[i:]. The second result is where it ends, 0 when it does not.
+// v1Uvarint reads a base-128 number at b[i:]. The second result is where it ends, 0 when it does
+// not.
 func v1Uvarint(b []byte, i int) (uint64, int) {
 	if uint(i) >= uint(len(b)) {
 		return 0, 0
@@ -159,8 +162,8 @@ func v1UvarintSlow(b []byte, i int) (uint64, int) {
 	return 0, 0
 }
 
-// v1STW are the kinds of a stop-the-world. Up to 1.20 only the garbage collector's two were recorded,
-// numbered from 0.
+// v1STW has the kinds of a stop-the-world. Up to 1.20 only the garbage collector's two were
+// recorded, numbered from 0.
 var v1STW = [...]string{
 	"", "GC mark termination", "GC sweep termination", "write heap dump", "goroutine profile",
 	"goroutine profile cleanup", "all goroutine stack trace", "read mem stats", "AllThreadsSyscall",

@@ -2,9 +2,10 @@ package exectrace
 
 import "fmt"
 
-// v1Index is what the first pass over a trace of formats 1.11 to 1.21 finds. The pass is needed because
-// the clock's rate and the stacks stand at the end, and because each P's batches lie scattered. It walks every
-// record but keeps only where batches, strings and stacks are: 16 bytes a batch of 64 KB.
+// v1Index is what the first pass over a trace of formats 1.11 to 1.21 finds. The pass is needed
+// because the clock's rate and the stacks stand at the end, and because each P's batches lie
+// scattered. It walks every record, but keeps only where batches, strings and stacks are: 16 bytes
+// for a batch of 64 KB.
 type v1Index struct {
 	procs   []v1Proc
 	byPid   map[int32]int
@@ -17,36 +18,36 @@ type v1Index struct {
 	first   uint64 // ticks of the first event
 	last    uint64
 	batches int64
-	joined  int // where another trace begins, which is not read; 0: there is none
+	joined  int // where another trace starts, which is not read; 0: there is none
 
-	// filled as events refer to them
+	// Filled as events refer to them.
 	stackIDs  v1IDs
 	stringIDs v1IDs
 }
 
-// v1Proc is one P's batches, in order. P -1 holds what threads without a P wrote.
+// v1Proc is one P's batches, in order. P -1 has what threads without a P wrote.
 type v1Proc struct {
 	pid   int32
 	spans []v1Span
 
-	// of the pass itself
+	// Of the pass itself.
 	n      uint64    // timed events
 	ts     uint64    // of the last one
 	ck     [4]uint64 // ts of the last four events whose number is a multiple of 32
 	opened bool
 }
 
-// v1Span is one batch's bytes, header included.
+// v1Span is one batch's bytes, with its header.
 type v1Span struct {
 	off   int64
 	n     uint32
 	flags uint32
 }
 
-// spanHole: damaged at its end; what follows on this P does not continue it.
+// spanHole marks a batch that is damaged at its end: what follows on this P does not continue it.
 const spanHole = 1
 
-// v1Late is a batch with a syscall exit that lies further back than v1Cursor looks ahead.
+// v1Late is a batch with a syscall exit that happened further back than a v1Cursor looks ahead.
 type v1Late struct {
 	ticks uint64 // the earliest such exit
 	ts    uint64 // of the event before the first record
@@ -60,8 +61,8 @@ type v1Late struct {
 // v1MaxID bounds the numbers of strings and stacks: 8 MB each, four times what tables keeps.
 const v1MaxID = 1 << 20
 
-// v1Offsets finds a numbered record's bytes. The runtime numbers from 1 without holes; a hostile file need not, and what
-// lies beyond the dense part is left out.
+// v1Offsets finds a numbered record's bytes. The runtime numbers from 1 on without holes. A hostile
+// file need not: numbers beyond the dense part are left out.
 type v1Offsets struct {
 	off []int64
 	n   int
@@ -74,7 +75,7 @@ func (o *v1Offsets) put(id uint64, off int64) {
 	if int(id) >= len(o.off) {
 		o.off = append(o.off, make([]int64, int(id)+1-len(o.off))...)
 	}
-	// Of two with one number the first counts, so that what an id means does not change.
+	// Of two records with one number the first counts, so that what an id means does not change.
 	if o.off[id] == 0 {
 		o.off[id] = off
 		o.n++
@@ -106,7 +107,7 @@ func v1Scanned(data []byte, v Version) *v1Index {
 		}
 		next := s.resync(end + 1)
 		if at := anotherTrace(data[end:next]); at >= 0 && s.batches > 0 {
-			// Its clock and ids are its own, and may be another process'.
+			// Its clock and its ids are its own; it may be another process'.
 			if s.joined = end + at; at > 0 {
 				s.hole(end, s.joined, why)
 			}
@@ -119,8 +120,8 @@ func v1Scanned(data []byte, v Version) *v1Index {
 	return x
 }
 
-// walk reads records from off on. It stops at the end of the file, or at a record that cannot be one:
-// then it gives that record's offset and why.
+// walk reads records from off on. It stops at the end of the file, or at a record that cannot be
+// one: then it gives that record's offset and why.
 func (s *v1Scan) walk(off int) (int, string) {
 	data := s.data
 	var p *v1Proc
@@ -199,8 +200,8 @@ func (p *v1Proc) step(ticks uint64) {
 	}
 }
 
-// timed reads the record at at that has a time and up to two values. It gives the index behind it, or
-// why it cannot be one; so do batch and table.
+// timed reads the record at at, which has a time and up to two values. It gives the index behind
+// it, or why it cannot be a record; so do batch and table.
 func (s *v1Scan) timed(p *v1Proc, at int) (int, string) {
 	data, b, ts := s.data, s.data[at], p.ts
 	v, off := v1Uvarint(data, at+1)
@@ -305,8 +306,8 @@ func (s *v1Scan) table(at int) (int, string) {
 	return off, ""
 }
 
-// v1Quick steps over an event's numbers and gives the first, the time; 0 if one of them has more than three bytes or the file ends
-// soon.
+// v1Quick steps over an event's numbers. It gives the index behind them and the first, which is the
+// time. The index is 0 if a number has more than three bytes, or if the file ends soon.
 func v1Quick(data []byte, off, values int) (int, uint64) {
 	if len(data)-off < 16 {
 		return 0, 0
@@ -336,7 +337,7 @@ func v1Quick(data []byte, off, values int) (int, uint64) {
 	return off + i, v
 }
 
-// v1Header reads a batch's head at off: the P, -1 for none, and the ticks it begins at.
+// v1Header reads a batch's head at off: the P, -1 for none, and the ticks at which it starts.
 func v1Header(data []byte, off int) (pid int32, ticks uint64, end int, ok bool) {
 	v, n := v1Uvarint(data, off+1)
 	if n == 0 || v >= 1<<20 && v != 1<<64-1 {
@@ -346,8 +347,8 @@ func v1Header(data []byte, off int) (pid int32, ticks uint64, end int, ok bool) 
 	return int32(v), ticks, end, end != 0 && ticks < 1<<63
 }
 
-// open notes the first event of a batch. The first of its P may be the trace's. Later batches do not
-// count: one damaged head must not move the origin of time.
+// open notes the first event of a batch. The first one of its P may be the trace's first. Those of
+// later batches do not count: one damaged head must not move the origin of time.
 func (s *v1Scan) open(p *v1Proc) {
 	s.events = true
 	if p.opened {
@@ -359,8 +360,9 @@ func (s *v1Scan) open(p *v1Proc) {
 	}
 }
 
-// exit looks at a syscall's exit: its record stands where the goroutine got a P again, which may be long after. When
-// more than some 64 events of this P lie between, the second pass must be told to look for it in time.
+// exit looks at a syscall's exit. Its record stands where the goroutine got a P again, which may be
+// long after the exit itself. When more than some 64 events of this P lie between the two, the
+// second pass must know, so that it looks for the exit in time.
 func (s *v1Scan) exit(p *v1Proc, real uint64, at, end int, before uint64) {
 	if real == 0 || p.n < 64 || real >= p.ck[(p.n>>5-2)&3] {
 		return

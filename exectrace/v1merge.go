@@ -5,18 +5,27 @@ import (
 	"slices"
 )
 
-// How formats 1.11 to 1.21 are put in order:
+// How events of formats 1.11 to 1.21 are put in order:
 //
-//  1. v1Scanned finds each P's batches, and the clock's rate, which stands at the end.
-//  2. A cursor a P decodes its stream a chunk at a time. Within a P the order of the file is the order of events.
-//  3. The streams are merged by time, in runs: as long as one P's next event is not later than any other's it stays that P's turn.
-//  4. An event that starts, wakes or creates a goroutine waits until that goroutine is where the event finds it: the right
-//     state and, unless it is "local", the right sequence number. Such events meet in one tick. If nobody
-//     brings the goroutine there, events are missing: that is a gap, and every actor begins anew.
-//  5. A syscall's exit stands in the file where the goroutine got a P. It is told when it happened: see v1Merge.exit.
-//  6. A syscall that blocked is known by the P's next event, GoSysBlock. The cursor has it in its chunk.
+//  1. The first pass finds each P's batches, and the clock's rate, which stands at the end
+//     (v1Scanned).
+//  2. Each P has a cursor, which decodes the P's batches a chunk at a time. Within a P, the order
+//     of the file is the order of events.
+//  3. The cursors are merged by time, in runs: a P has its turn as long as its next event is not
+//     later than any other P's.
+//  4. An event that starts, wakes or creates a goroutine must find that goroutine in the right
+//     state and, unless the event is "local", at the right sequence number. If it does not, it
+//     waits for events of other Ps (stuck). Such events usually have the time of the same tick.
+//  5. If no event of another P brings the goroutine there, events are missing. That is a gap, and
+//     every actor starts anew: the merge's epoch goes up, and what was known in an older epoch is
+//     void.
+//  6. A syscall's exit stands in the file where the goroutine got a P. It is handed out at the time
+//     at which it happened: see exitDue.
+//  7. Whether a syscall blocked is known by the P's next event, GoSysBlock, which the cursor
+//     already has in its chunk.
 
-// v1Merge makes one stream of events of a trace. It belongs to one goroutine, and hands full blocks to flush.
+// v1Merge makes one stream of events of a trace. It belongs to one goroutine, and hands full blocks
+// to flush.
 type v1Merge struct {
 	*v1Index
 	data    []byte
@@ -31,19 +40,19 @@ type v1Merge struct {
 	exits   byTime[uint64] // goroutines, by when they came back from a syscall
 	nLate   int
 	nHole   int
-	due     uint64 // earliest of exit, scouting, sample and hole
+	due     uint64 // the earliest of exits, late batches, samples and holes
 
 	slots    slots
 	gs       []v1G
 	epoch    uint32
-	lossy    bool   // goroutines may turn up that nobody introduced
+	lossy    bool   // goroutines may turn up that no event introduced
 	holeEnd  uint64 // until here nothing is expected to fit; 0 outside
-	quiet    bool   // what does not fit soon after lastGap is put down to it
+	quiet    bool   // what does not fit soon after lastGap is put down to that
 	lastGap  Time
 	patience int
 
-	init    bool     // the runtime introduces what exists already
-	pending []uint32 // slots of those of which no state is known yet
+	init    bool     // the runtime still introduces what existed before the trace
+	pending []uint32 // slots of the goroutines whose state it has not said yet
 	gcSeq   uint64
 	gcKnown bool
 	stw     GoID
@@ -54,19 +63,19 @@ type v1Merge struct {
 	nowTick uint64
 	out     v1Block
 	stopped bool
-	halted  bool // at the end of a turn: stopped, or brief and introduced
+	halted  bool // stopped, or brief and done; looked at after each event
 	packed  bool // batches instead of blocks
-	brief   bool // only until the runtime has introduced what exists
+	brief   bool // stop when the runtime has introduced what existed before
 
 	repaired, dropped int64
 }
 
-// v1Block is what the merge hands over. Stacks and strings in it are still numbers of the file.
+// v1Block is what the merge hands over. Its stacks and strings are still numbers of the file.
 type v1Block struct {
 	ev   []Event
 	gaps []Gap
 
-	// of batches, whose Other ev is
+	// Of batches; their Other is ev.
 	batch  *Batch
 	room   int // records
 	synced int // events that have a record
@@ -92,7 +101,7 @@ func (c *v1Clock) at(ticks uint64) Time {
 	}
 	d := ticks - c.first
 	if d >= 1<<46 {
-		// Weeks: only damage says so.
+		// Weeks: only damage can say so.
 		hi, lo := bits.Mul64(d, 1e9)
 		if hi >= c.freq {
 			return 1<<63 - 1
@@ -100,8 +109,9 @@ func (c *v1Clock) at(ticks uint64) Time {
 		q, _ := bits.Div64(hi, lo, c.freq)
 		return Time(min(q, 1<<63-1))
 	}
-	// A division costs more than the rest of an event. The product is too small by less than one, since
-	// d < 2^46 and mul is off by less than 2^-49; whether it is shows in the remainder.
+	// A division costs more than the rest of an event. The product is too small by less than one,
+	// since d < 2^46 and mul is off by less than 2^-49. Whether it is too small shows in the
+	// remainder.
 	hi, lo := bits.Mul64(d, c.mul)
 	q := hi<<(64-v1ClockShift) | lo>>v1ClockShift
 	if d*1e9-q*c.freq >= c.freq {
@@ -168,7 +178,7 @@ func (m *v1Merge) turn() {
 	m.settle(0)
 }
 
-// advance leaves c at its next event; false at its end.
+// advance puts c at its next event. It reports whether there is one.
 func (m *v1Merge) advance(c *v1Cursor) bool {
 	c.i++
 	if len(c.buf)-c.i <= v1Ahead {
@@ -223,12 +233,14 @@ func (m *v1Merge) rebuild() {
 // v1Patience bounds how many events may pass one that waits.
 const v1Patience = 4096
 
-// stuck is called when the earliest event cannot be: it waits for one of another P that bears the same time, or
-// a slightly later one if the CPUs' clocks differ.
+// stuck is called when the earliest event does not fit. It waits for an event of another P that has
+// the same time, or a slightly later one if the CPUs' clocks differ. So events of other Ps are
+// merged, the earliest that fits first, until it fits.
 func (m *v1Merge) stuck(c *v1Cursor) {
 	until := c.ts0()
 	if !m.lossy {
-		// After a loss an event that cannot be is the rule, and to let others pass it would disorder them too.
+		// After a loss it is the rule that an event does not fit. To let others pass it would
+		// disorder them too.
 		until += v1Slack
 	}
 	for m.patience < v1Patience && !m.stopped {
@@ -250,7 +262,7 @@ func (m *v1Merge) stuck(c *v1Cursor) {
 	m.next(c)
 }
 
-// next leaves c at its next event and the heap in order.
+// next puts c at its next event, and the heap in order.
 func (m *v1Merge) next(c *v1Cursor) {
 	if m.advance(c) {
 		m.rebuild()
@@ -259,7 +271,8 @@ func (m *v1Merge) next(c *v1Cursor) {
 	}
 }
 
-// ready merges the earliest event that can be, other than c's, and gives its cursor's place in the heap.
+// ready merges the earliest event that fits, other than c's, up to the time until. It gives the
+// place of its cursor in the heap, -1 if no event fits.
 func (m *v1Merge) ready(c *v1Cursor, until uint64) int {
 	after, afterIdx := uint64(0), int32(-1)
 	for range m.heap {
@@ -289,7 +302,7 @@ func (m *v1Merge) ready(c *v1Cursor, until uint64) int {
 	return -1
 }
 
-// setDue finds when something is next to be told that stands in no P's stream.
+// setDue finds when the next thing is due that stands in no P's stream.
 func (m *v1Merge) setDue() {
 	d := uint64(never)
 	if len(m.exits) > 0 {
@@ -310,7 +323,7 @@ func (m *v1Merge) setDue() {
 	m.due = d
 }
 
-// dueUntil tells what is due before ts, in order.
+// dueUntil handles what is due before ts, in order.
 func (m *v1Merge) dueUntil(ts uint64) {
 	for m.setDue(); m.due < ts && !m.stopped; m.setDue() {
 		switch d := m.due; {
@@ -334,7 +347,7 @@ func (m *v1Merge) dueUntil(ts uint64) {
 	}
 }
 
-// hole tells of what could not be read. Its end comes as an event of its own kind of being due.
+// hole emits the gap of what could not be read. The hole's end is due by itself.
 func (m *v1Merge) hole(begin, end uint64, why string, bytes int64) {
 	m.tick(begin)
 	e := m.emit(KindGap)
@@ -348,8 +361,8 @@ func (m *v1Merge) hole(begin, end uint64, why string, bytes int64) {
 	}
 }
 
-// ended is called when a P's stream ends. In a trace that was cut off each ends somewhere else, and
-// what the others say from there on is not the whole.
+// ended is called when a P's stream ends. In a trace that was cut off each stream ends at another
+// time. From there on, what the other Ps say is not the whole.
 func (m *v1Merge) ended(c *v1Cursor) {
 	if m.freq != 0 || c.state == Idle && c.epoch == m.epoch || c.pid < 0 || m.holeEnd > m.last || len(m.heap) == 0 {
 		return
@@ -379,7 +392,7 @@ func (m *v1Merge) emit(k Kind) *Event {
 	return e
 }
 
-// handOver passes on what there is.
+// handOver hands over what there is.
 func (m *v1Merge) handOver() {
 	m.sync()
 	if b := m.out.batch; b != nil {

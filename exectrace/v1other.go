@@ -1,6 +1,6 @@
 package exectrace
 
-// v1Builtin marks a string that is not the file's: an index into v1STW.
+// v1Builtin marks a string that is not the file's: it is an index into v1STW.
 const v1Builtin = 1 << 31
 
 // other handles the events that need no order but that of time.
@@ -82,7 +82,7 @@ func (m *v1Merge) other(c *v1Cursor, r *v1Rec) {
 		}
 	case v1Log:
 		e := m.emitSelf(c, KindLog, r)
-		// The message stands in the file: where, until the block is handed out.
+		// The message stands in the file. Arg[1] is its offset, until the block is handed out.
 		e.Arg[0], e.Arg[1], e.Name = r.a[0], r.a[2], StringID(r.a[1])
 
 	case v1None:
@@ -96,7 +96,7 @@ func (m *v1Merge) metric(c *v1Cursor, k Metric, r *v1Rec) *Event {
 	return e
 }
 
-// emitSelf gives an event of c's goroutine about itself.
+// emitSelf gives an event of c's goroutine about itself, to fill in.
 func (m *v1Merge) emitSelf(c *v1Cursor, k Kind, r *v1Rec) *Event {
 	e := m.emitOn(c, k)
 	e.G, e.Slot = e.On, e.OnSlot
@@ -123,7 +123,7 @@ func (m *v1Merge) sample(x dueAt[v1Sample]) {
 			if int(slot) >= len(m.gs) {
 				m.gs = append(m.gs, v1G{})
 			}
-			m.gs[slot] = v1G{epoch: m.epoch - 1, p: -1} // a sample says nothing of its state
+			m.gs[slot] = v1G{epoch: m.epoch - 1, p: -1} // a sample does not say its state
 		}
 		e.G, e.Slot = GoID(s.g), slot
 		e.On, e.OnSlot = e.G, slot

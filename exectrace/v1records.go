@@ -1,6 +1,7 @@
 package exectrace
 
-// Batches of formats before 1.22: what most events are is made a record at once, as in v2records.go.
+// Batches of formats before 1.22. Of the kinds that most events are, the merge makes a Record at
+// once, as in v2records.go.
 
 // sync appends the records of events that have none yet.
 func (m *v1Merge) sync() {
@@ -16,16 +17,17 @@ func (m *v1Merge) sync() {
 	}
 }
 
-// introduce notes whose number an event gives for slot. In a damaged trace that may be one whose slot another has by now, and
-// that one must be told of anew.
+// introduce notes that an event gave the number of slot's goroutine. In a damaged trace the number
+// may be of a goroutine whose slot another one has by now: then that one must be introduced again.
 func (m *v1Merge) introduce(slot uint32, g GoID) {
 	if uint(slot) < uint(len(m.gs)) {
 		m.gs[slot].introduced = m.slots.goid[slot] == g
 	}
 }
 
-// pack makes a record of what happened on c to the goroutine at slot; nil where no record can say it all: if it does not fit what op
-// says of the state before, or whom it is about was not told of. Stack and Name are left to the caller.
+// pack makes a Record of what happened on c to the goroutine at slot. It gives nil where a Record
+// cannot express the event: the state before is not the one that op implies (fits is false), or a
+// goroutine has not been introduced yet. Stack and Name are left to the caller.
 func (m *v1Merge) pack(fits bool, op Op, slot uint32, c *v1Cursor, why Reason) *Record {
 	if !m.packed || !fits || c.pid >= 1<<15 {
 		return nil
@@ -36,9 +38,9 @@ func (m *v1Merge) pack(fits bool, op Op, slot uint32, c *v1Cursor, why Reason) *
 	if slot != NoSlot && !m.gs[slot].introduced {
 		return nil
 	}
-	by := uint32(NoSlot)
+	waker := uint32(NoSlot)
 	if c.g != 0 && (op == OpWake || op == OpCreate) {
-		if by = c.slot; !m.holdsSlot(c) || !m.gs[by].introduced {
+		if waker = c.slot; !m.holdsSlot(c) || !m.gs[waker].introduced {
 			return nil
 		}
 	}
@@ -50,14 +52,14 @@ func (m *v1Merge) pack(fits bool, op Op, slot uint32, c *v1Cursor, why Reason) *
 	b.Records = b.Records[:n+1]
 	r := &b.Records[n]
 	r.Time, r.M, r.P, r.Op, r.Reason = m.now, 1<<32-1, int16(c.pid), op, why
-	r.Slot, r.Arg, r.Stack, r.Name = slot, by, 0, 0
+	r.Slot, r.Arg, r.Stack, r.Name = slot, waker, 0, 0
 	return r
 }
 
-// holdsSlot reports whether the slot of c's goroutine is still its own.
+// holdsSlot reports whether the slot of c's goroutine is still that goroutine's.
 func (m *v1Merge) holdsSlot(c *v1Cursor) bool { return c.g == 0 || m.slots.goid[c.slot] == c.g }
 
-// v1InternRecords is v1Intern for records that are no events' of Other.
+// v1InternRecords is v1Intern for the records that stand for no event of Other.
 func (t *Trace) v1InternRecords(records []Record) {
 	stacks := t.v1.stackIDs
 	for i := range records {

@@ -1,7 +1,8 @@
 package exectrace
 
-// v1Samples reads CPU profile samples. The runtime writes them into batches of their own, later and only nearly in
-// order, so a window of them is held in a heap: memory does not grow with their number.
+// v1Samples reads CPU profile samples. The runtime writes them into batches of their own, late and
+// only nearly in order. So a window of them is held in a heap: memory does not grow with their
+// number.
 type v1Samples struct {
 	data   []byte
 	shapes *[256]v1Shape

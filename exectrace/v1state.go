@@ -126,8 +126,8 @@ func (m *v1Merge) broken(g uint64, s *v1G) {
 	m.gcKnown = false
 }
 
-// current gives the goroutine that runs on c. It gives nil if the event must wait or, when forced, is
-// to be dropped.
+// current gives the goroutine that runs on c. It gives nil if the event must wait or, when forced,
+// is to be dropped.
 func (m *v1Merge) current(c *v1Cursor, turn v1Turn) *v1G {
 	if c.g != 0 && m.slots.goid[c.slot] == c.g {
 		s := &m.gs[c.slot]
@@ -152,8 +152,8 @@ func (m *v1Merge) current(c *v1Cursor, turn v1Turn) *v1G {
 	return nil
 }
 
-// drop leaves out an event of a P on which no goroutine is known to run. It reports whether the event
-// is done with: it may have to wait instead.
+// drop leaves out an event of a P on which no goroutine is known to run. It reports whether the
+// event is done with: it may have to wait instead.
 func (m *v1Merge) drop(c *v1Cursor, r *v1Rec, turn v1Turn) bool {
 	if turn != v1Forced && !(c.g == 0 && m.lossy) {
 		return false

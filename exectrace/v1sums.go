@@ -6,18 +6,19 @@ import (
 	"slices"
 )
 
-// The method of sums.go for formats 1.11 to 1.21.
+// Sums of formats 1.11 to 1.21, by the method of sums.go.
 //
-//  1. The merge orders the beginning, in which the runtime introduces what exists already.
-//  2. The rest is summed up in windows of time, in each one P after another: within a P the file is in order. A goroutine that
-//     is in a window and was not created there begins it in the state in which it was.
-//  3. At a window's end every sum must be a time within it. If not, or if anything is out of the ordinary, the trace is read again
-//     in order.
+//  1. The merge orders the start of the trace, in which the runtime introduces what existed before.
+//  2. The rest is summed up in windows of time, in each window one P after another: within a P, the
+//     file is in order. A goroutine that was not created in the window enters it in the state in
+//     which it left the one before.
+//  3. At a window's end, each sum must be a time within the window. If one is not, or if anything
+//     is out of the ordinary, the trace is read again in order.
 
-// v1Window is how much of the file a window spans, about.
+// v1Window is how much of the file a window spans, roughly.
 const v1Window = 2 << 20
 
-// maxV1Marks bounds what of a window is kept until it is sorted: 10 MB.
+// maxV1Marks bounds what is kept of a window until it is sorted: 10 MB.
 const maxV1Marks = 200 << 10
 
 // v1Sums sums a trace up.
@@ -29,19 +30,19 @@ type v1Sums struct {
 	ps   []v1SumP // by cursor
 
 	from, until uint64 // ticks: the window
-	base        Time   // its begin less one: times in it count from there, and 0 is none
+	base        Time   // its start less one: times in it count from there, and 0 is none
 
-	stw     GoID // who stopped the world
+	stw     GoID // that stopped the world
 	stwName StringID
 }
 
 // v1SumP is what is known of a P.
 type v1SumP struct {
-	g     *sumG // it runs, nil none
+	g     *sumG // that it runs; nil: none
 	gid   uint64
 	last  uint64 // ticks
 	n     uint64 // events
-	sys   Time   // begin of a syscall that blocks if the next event says so
+	sys   Time   // start of a syscall, which blocks if the next event says so
 	sysAt uint64 // which event that was
 	sweep Time   // open since, or noSweep
 	state State
@@ -51,7 +52,8 @@ const (
 	noSweep = -1
 )
 
-// totalsV1 adds the trace up for a. When it cannot, a is of no use, and the goroutines that ended before a time were handed out.
+// totalsV1 adds the trace up for a. It reports whether it could. If not, a is of no use, and the
+// goroutines that ended before the given time were handed out.
 func (t *Trace) totalsV1(a *summer) (before Time, ok bool) {
 	if !t.v1Scan() {
 		return 0, true
@@ -70,7 +72,7 @@ func (t *Trace) totalsV1(a *summer) (before Time, ok bool) {
 		return 0, true
 	}
 	s := &v1Sums{t: t, a: a, m: m, until: m.nowTick, stw: m.stw, stwName: t.v1Name(m.stwKind)}
-	if ok = !m.init && !ended && len(t.read.gaps) == len(t.spooled) && s.begin(); !ok {
+	if ok = !m.init && !ended && len(t.read.gaps) == len(t.spooled) && s.start(); !ok {
 		return 0, false
 	}
 	if err := guard(func() error {
@@ -91,7 +93,7 @@ func (t *Trace) totalsV1(a *summer) (before Time, ok bool) {
 	return before, ok
 }
 
-// cuts gives the ends of the windows in ticks, of which the last is open.
+// cuts gives the ends of the windows in ticks. The last window is open.
 func (s *v1Sums) cuts() []uint64 {
 	at := make([]uint64, len(s.t.data)/v1Window+1)
 	for i := range s.m.procs {
@@ -106,13 +108,14 @@ func (s *v1Sums) cuts() []uint64 {
 	return append(at, never)
 }
 
-// v1Begins are the sums that states begin in, and their numbers in a status.
-var v1Begins = [stateCount]struct{ acc, status uint8 }{
+// v1Entry has, for a state in which a goroutine enters a window, the index of its sum and its
+// number in a status.
+var v1Entry = [stateCount]struct{ acc, status uint8 }{
 	Runnable: {accRunnable, goRunnable}, Running: {accRunning, goRunning}, Waiting: {accWaiting, goWaiting}, Syscall: {accSyscall, goSyscall},
 }
 
-// begin takes over what the merge knows; false where that is not all.
-func (s *v1Sums) begin() bool {
+// start takes over what the merge knows. It reports whether that is all there is to know.
+func (s *v1Sums) start() bool {
 	m, a := s.m, s.a
 	for _, e := range m.slots.ids.e {
 		g := &m.gs[e.val]
@@ -126,7 +129,7 @@ func (s *v1Sums) begin() bool {
 		l := &a.lives[k]
 		l.seq = uint64(g.seq)
 		if g.where == v1Waiting && l.state == Runnable {
-			l.state = Syscall // it came back, but its record is still to be read
+			l.state = Syscall // it came back, but the record of that is still to be read
 		}
 	}
 	s.ids.anon = true
@@ -146,7 +149,7 @@ func (s *v1Sums) begin() bool {
 	return true
 }
 
-// window sums one up and adds it to the rest, if it fits.
+// window sums up one window and adds it to the rest. It reports whether it fits.
 func (s *v1Sums) window() bool {
 	m, a := s.m, s.a
 	s.base = m.clock.at(s.from) - 1
@@ -168,7 +171,7 @@ func (s *v1Sums) window() bool {
 		return false
 	}
 	until := s.until
-	if until == never { // the last batches begin later than any event
+	if until == never { // the last batches start later than any event
 		until = s.from
 		for i := range s.ps {
 			until = max(until, s.ps[i].last)
@@ -206,7 +209,7 @@ func (s *v1Sums) numbered() iter.Seq2[uint64, *sumG] {
 			if !e.used {
 				continue
 			}
-			p := s.ids.mem.at(int(e.val))
+			p := s.ids.mem.get(int(e.val))
 			for x := range p {
 				if p[x].used() && !yield(e.key*pageSize+uint64(x), &p[x]) {
 					return
@@ -216,7 +219,8 @@ func (s *v1Sums) numbered() iter.Seq2[uint64, *sumG] {
 	}
 }
 
-// fits closes g's sums, and tells whether they are such as can be.
+// fits closes g's sums. It reports whether they are sums that can be, and whether no event with a
+// number is missing.
 func (s *v1Sums) fits(id uint64, g *sumG) bool {
 	seq := uint64(1)
 	k, old := s.a.ids.get(id)
@@ -227,7 +231,7 @@ func (s *v1Sums) fits(id uint64, g *sumG) bool {
 		g.stack = s.t.v1Stack(g.stack)
 	} else {
 		l := &s.a.lives[k]
-		b := v1Begins[l.state]
+		b := v1Entry[l.state]
 		if b.status == 0 {
 			return false
 		}
@@ -243,11 +247,11 @@ func (s *v1Sums) fits(id uint64, g *sumG) bool {
 	return ok && (open == 0) == (g.end != 0) && open <= 1
 }
 
-// maxV1Seq bounds sequence numbers, and so the number of those in a window: sumG.id has the highest that was read above
-// how many there were.
+// maxV1Seq bounds sequence numbers, and so how many a window has. In a window, sumG.id has two
+// values: above 32 bits the highest number that was read, below how many were.
 const maxV1Seq = 1<<32 - 1
 
-// count notes that g has an event with a number.
+// count notes that g has an event with a number. It reports whether the number is one that can be.
 func (g *sumG) count(r *v1Rec) bool {
 	g.id++
 	if !r.local && r.a[1] > g.id>>32 {

@@ -1,8 +1,8 @@
 package exectrace
 
-// What v1Sums does with each event. None needs to know what another P did.
+// What v1Sums does with each event. No event needs to know what another P did.
 
-// take adds up c's events in the window; false if one of them does not fit.
+// take adds up c's events in the window. It reports whether all of them fit.
 func (s *v1Sums) take(c *v1Cursor, p *v1SumP) bool {
 	clock := s.m.clock
 	for {
@@ -95,8 +95,8 @@ func (s *v1Sums) take(c *v1Cursor, p *v1SumP) bool {
 	}
 }
 
-// sysBlock takes the P from a goroutine in a syscall, which started with the event before if that was a
-// syscall's.
+// sysBlock takes the P from a goroutine in a syscall. The syscall started with the event before, if
+// that was a syscall's.
 func (s *v1Sums) sysBlock(c *v1Cursor, p *v1SumP, now Time) bool {
 	g := p.g
 	if g == nil {
@@ -195,14 +195,15 @@ func (s *v1Sums) rare(c *v1Cursor, p *v1SumP, r *v1Rec, now Time) bool {
 	return true
 }
 
-// exit takes a goroutine out of a syscall that had blocked: when it came back, if that is known.
+// exit takes a goroutine out of a syscall that had blocked: at the time at which it came back, if
+// the event has that.
 func (s *v1Sums) exit(p *v1SumP, r *v1Rec, rel uint64) bool {
 	id := r.a[0]
 	if id-1 >= maxGo {
 		return false
 	}
 	if p.sysAt == p.n-1 && id != p.gid {
-		p.sysAt++ // between a syscall's begin and its block
+		p.sysAt++ // it stands between a syscall's start and its block
 	}
 	if real := r.a[2]; real != 0 && real < r.ts {
 		if rel = s.rel(id, Syscall, Runnable, s.m.clock.at(real)); rel == 0 {
@@ -215,8 +216,10 @@ func (s *v1Sums) exit(p *v1SumP, r *v1Rec, rel uint64) bool {
 	return g.count(r)
 }
 
-// rel is ts in the window. A transition of goroutine id that is only told in this window, and was before, is one at its begin,
-// and what it had meanwhile is moved; 0 if it was in no such state.
+// rel is ts as a time in the window. A transition of goroutine id from one state to another may
+// stand in this window and have happened before it. Then it counts at the window's start, and the
+// time since is moved from one state to the other. It gives 0 if the goroutine was in no such
+// state.
 func (s *v1Sums) rel(id uint64, from, to State, ts Time) uint64 {
 	if ts > s.base {
 		return uint64(ts - s.base)

@@ -1,6 +1,6 @@
 package exectrace
 
-// v1IDs maps the file's numbers to ids; 0 is not looked up yet, else the id + 1.
+// v1IDs maps the file's numbers to ids. An entry is the id + 1, or 0 until it is looked up.
 type v1IDs []uint32
 
 func (m *v1IDs) get(n uint32, o *v1Offsets, look func(off int64) uint32) uint32 {
@@ -16,8 +16,8 @@ func (m *v1IDs) get(n uint32, o *v1Offsets, look func(off int64) uint32) uint32 
 	return (*m)[n] - 1
 }
 
-// v1Intern puts ids where the merge left numbers of the file. What no event refers to is never read, so a trace's
-// whole table of stacks, 200 MB with some compilers' traces, costs nothing.
+// v1Intern puts ids where the merge left numbers of the file. What no event refers to is never
+// read. So a trace's whole table of stacks, 200 MB with some compilers' traces, costs nothing.
 func (t *Trace) v1Intern(ev []Event) {
 	stacks := t.v1.stackIDs
 	for i := range ev {

@@ -4,12 +4,13 @@ import "sync"
 
 // blocksV2 reads formats 1.22 and later.
 //
-//  1. An indexer walks the batch headers and sends the generations off in order.
-//  2. Workers decode one generation each (v2merge.go) into a short queue of blocks.
-//  3. Here the queues are emptied in the order of the generations: ids of strings, stacks and goroutines become the
-//     trace's, states known from earlier generations are filled in, and the block goes to yield.
+//  1. An indexer walks the headers of batches and sends the generations off in order.
+//  2. Each worker decodes one generation at a time (v2merge.go) into a short queue of blocks.
+//  3. Here, the consumer empties the queues in the order of the generations. It replaces the
+//     generation's ids of strings, stacks and goroutines by the trace's, fills in states that only
+//     earlier generations know, and yields the block.
 //
-// Memory is bounded by the queues whatever the file's size: a worker that is ahead waits.
+// The queues bound the memory, whatever the file's size: a worker that is too far ahead waits.
 func (t *Trace) blocksV2(yield func([]Event) bool) {
 	c := &consumer{t: t}
 	whole := t.pipeline().drain(c, func(b block) bool {
@@ -24,7 +25,8 @@ func (t *Trace) blocksV2(yield func([]Event) bool) {
 	}
 }
 
-// drain starts p and gives take every block in order, until it says no. It tells whether the trace was read to its end.
+// drain starts p and gives take each block in order, until it says no. It reports whether the trace
+// was read to its end.
 func (p *pipeline) drain(c *consumer, take func(block) bool) bool {
 	defer p.wg.Wait()
 	defer close(p.done)
@@ -55,12 +57,13 @@ func (p *pipeline) drain(c *consumer, take func(block) bool) bool {
 	if p.err != nil {
 		p.t.read.fail(p.err)
 	}
-	p.t.tellJoined(p.joined, c.last)
+	p.t.noteJoined(p.joined, c.last)
 	return p.err == nil
 }
 
-// queueBlocks is how many blocks a worker may be ahead of the consumer. One that is that far ahead is woken for several
-// at a time: a thread's going to sleep and waking cost as much as some hundred events.
+// queueBlocks is how many blocks a worker may be ahead of the consumer. A worker that is so far
+// ahead is woken for turnBlocks at a time: putting a thread to sleep and waking it cost as much as
+// some hundred events.
 const (
 	queueBlocks = 16
 	turnBlocks  = 8
@@ -70,7 +73,7 @@ type job struct {
 	g    *generation
 	freq uint64
 	out  chan block
-	room chan struct{} // for turnBlocks blocks each
+	room chan struct{} // a token for each turnBlocks blocks
 }
 
 type pipeline struct {
@@ -80,10 +83,10 @@ type pipeline struct {
 	done   chan struct{}
 	free   chan []Event
 	wg     sync.WaitGroup
-	err    error // of the indexer; read after order is closed
-	joined int   // the same: where another trace begins
+	err    error // the indexer's; read after order is closed
+	joined int   // the same: where another trace starts
 
-	packed      bool // batches instead of blocks
+	packed      bool // batches are wanted instead of blocks
 	freeBatches chan *Batch
 
 	totals bool         // for totals: no events where sums do
@@ -104,7 +107,8 @@ func (p *pipeline) start() {
 			defer p.wg.Done()
 			w := &worker{data: p.t.data}
 			for {
-				// Memory first, then the job: else later generations could take all of it.
+				// Memory first, then the job. The other way round, later generations could take all
+				// the memory.
 				var s *v2Sums
 				if p.totals {
 					select {
@@ -123,7 +127,7 @@ func (p *pipeline) start() {
 	}
 }
 
-// index sends each generation off when the next one's beginning is known.
+// index sends each generation off when it is known where the next one starts.
 func (p *pipeline) index() {
 	x := &indexer{data: p.t.data, off: headerLen, version: p.t.version}
 	freq, high := uint64(0), uint64(0)
@@ -132,7 +136,7 @@ func (p *pipeline) index() {
 		g.leaveStrays(0, g.freq)
 	}
 	for g != nil {
-		next := x.next() // so that g knows where it ends
+		next := x.next() // g ends where it starts
 		if next != nil {
 			next.leaveStrays(max(high, g.lastTs), max(freq, g.freq, next.freq))
 		}
@@ -143,12 +147,12 @@ func (p *pipeline) index() {
 			freq = p.laterFreq(next, x)
 		}
 		if next != nil && !next.restart && next.minTs >= g.minTs {
-			// An M may be off its CPU between taking the time and writing an event, so
-			// generations overlap a little.
+			// An M may be off its CPU between taking the time and writing an event, so generations
+			// overlap a little.
 			g.endTs = max(g.lastTs, next.minTs) + freq
 		}
 		if g.minTs+freq < high {
-			g.restart = true // a trace of earlier follows
+			g.restart = true // an earlier trace follows
 		}
 		high = max(high, g.lastTs)
 		j := &job{g: g, freq: freq, out: make(chan block, queueBlocks+1), room: make(chan struct{}, queueBlocks/turnBlocks)}
@@ -188,7 +192,7 @@ func (p *pipeline) laterFreq(next *generation, x *indexer) uint64 {
 	return linuxFreq
 }
 
-// linuxFreq is the clock of every trace made on Linux or macOS: CLOCK_MONOTONIC in units of 64 ns.
+// linuxFreq is the clock of each trace made on Linux or macOS: CLOCK_MONOTONIC in units of 64 ns.
 const linuxFreq = 1e9 / 64
 
 // work decodes one generation.

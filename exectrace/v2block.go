@@ -1,8 +1,8 @@
 package exectrace
 
-// block puts the trace's ids for the generation's, in place, and fills in what only earlier generations know. What
-// differs from event to event without a pattern is no branch here: an absent stack and an absent goroutine have entries
-// of their own in the tables.
+// block replaces the generation's ids by the trace's, in place, and fills in what only earlier
+// generations know. What differs from event to event without a pattern is no branch here: an absent
+// stack and an absent goroutine have entries of their own in the tables.
 func (c *consumer) block(b []Event) {
 	last := c.last
 	slots, stacks, states := c.slots, c.stacks, c.states
@@ -61,7 +61,7 @@ func (c *consumer) stack(id StackID) StackID { return stackOf(c.stacks, id) }
 // slotUnknown stands in consumer.slots for a goroutine that had no event in this generation yet.
 const slotUnknown = NoSlot - 1
 
-// slot is the trace's slot of the generation's goroutine k, which is g.
+// slot is the trace's slot of the generation's goroutine k, whose number is g.
 func (c *consumer) slot(k uint32, g GoID) uint32 {
 	if uint(k+1) < uint(len(c.slots)) {
 		if s := c.slots[k+1]; s != slotUnknown {
@@ -71,7 +71,7 @@ func (c *consumer) slot(k uint32, g GoID) uint32 {
 	return c.newSlot(k, g)
 }
 
-// resetSlots forgets the generation's goroutines. Slot 0 is that of none.
+// resetSlots forgets the generation's goroutines. Entry 0 is for no goroutine.
 func (c *consumer) resetSlots() {
 	if len(c.slots) == 0 {
 		c.slots = append(c.slots, NoSlot)
@@ -99,7 +99,7 @@ func (c *consumer) newSlot(k uint32, g GoID) uint32 {
 	return s
 }
 
-// nameReason resolves why a goroutine stopped.
+// nameReason finds out why a goroutine stopped.
 func (c *consumer) nameReason(e *Event) {
 	var l localString
 	if int(e.Name) < len(c.strs) {
@@ -126,7 +126,7 @@ func (c *consumer) other(e *Event) {
 	case KindProc:
 		c.proc(e)
 	case KindGap:
-		// What was known is not, from here on.
+		// What was known does not hold from here on.
 		for i := range c.states {
 			c.states[i] = Undetermined
 		}
@@ -165,7 +165,8 @@ func (c *consumer) other(e *Event) {
 	}
 }
 
-// proc fills in what a P did before its status was written, and what a thief that had only a status knew.
+// proc fills in the state of a P before its status was written. It also does so for a theft of
+// which the worker had only a status.
 func (c *consumer) proc(e *Event) {
 	for int(e.Proc) >= len(c.procs) {
 		c.procs = append(c.procs, Undetermined)
@@ -176,7 +177,8 @@ func (c *consumer) proc(e *Event) {
 		if e.Arg[0] == 1 {
 			e.Arg[0] = 0
 			if known == Running || known == Syscall {
-				// Its status says it is lost to a thief; the generation before still had it in a syscall.
+				// Its status says that it is lost to a thief. The generation before still had it in
+				// a syscall.
 				e.From, e.To = Syscall, Syscall
 			}
 		}

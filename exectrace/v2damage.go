@@ -2,9 +2,9 @@ package exectrace
 
 import "fmt"
 
-// tellLost begins a generation that is known to have lost something: where is not known, so
-// all of it is in doubt. Its events follow all the same.
-func (w *worker) tellLost() {
+// startLost emits the gap of a generation that is known to have lost something. Where is not known,
+// so all of it is in doubt. Its events follow all the same.
+func (w *worker) startLost() {
 	g := w.gen
 	if g.restart {
 		w.gap(g.minTs, g.minTs, "a generation does not follow the one before it: something between them is missing", 0)
@@ -26,8 +26,8 @@ func (w *worker) tellLost() {
 	w.gap(g.minTs, w.lastTs(), reason, bytes)
 }
 
-// lastTs bounds the generation's last event from above: where the next one begins, or the
-// last event of the batches that can be read.
+// lastTs bounds the generation's last event from above: by where the next generation starts, or by
+// the last event of the batches that can be read.
 func (w *worker) lastTs() uint64 {
 	if t := w.gen.endTs; t < w.gen.lastTs+tsSlack {
 		return t
@@ -54,7 +54,8 @@ func (w *worker) lastTs() uint64 {
 	return last
 }
 
-// damaged tells that the rest of c's batch cannot be decoded, and what M runs then is unknown.
+// damaged emits the gap of a batch whose rest cannot be decoded. What the M runs from there on is
+// unknown.
 func (w *worker) damaged(c *cursor) {
 	b := &w.gen.batches[c.batch]
 	end := w.lastTs()
@@ -63,16 +64,16 @@ func (w *worker) damaged(c *cursor) {
 	}
 	rest := len(c.d) - min(c.i, len(c.d))
 	reason := fmt.Sprintf("a batch of thread %d is damaged at offset %d: its last %d bytes are lost", c.m, b.off+len(c.d)-rest, rest)
-	if b.cut || rest == 0 { // what is missing is not in the file
+	if b.cut || rest == 0 { // the missing bytes are not in the file
 		reason = fmt.Sprintf("a batch of thread %d is cut off at offset %d", c.m, b.off+len(c.d))
 	}
 	w.gap(c.ts, end, reason, int64(rest))
 	c.i = len(c.d)
-	b.cut = false // said
+	b.cut = false // the gap has been emitted
 	w.unbind(c)
 }
 
-// unbind forgets what M runs: it lost events.
+// unbind forgets what c's M runs: it lost events.
 func (w *worker) unbind(c *cursor) {
 	if c.g >= 0 {
 		w.gs[c.g].status = 0
@@ -83,7 +84,7 @@ func (w *worker) unbind(c *cursor) {
 	c.g, c.p = -1, -1
 }
 
-// gap emits a gap, one inside another's range once a millisecond at most.
+// gap emits a gap.
 func (w *worker) gap(begin, end uint64, reason string, bytes int64) {
 	w.lossy = true
 	end = max(begin, end)
@@ -101,10 +102,11 @@ func (w *worker) gap(begin, end uint64, reason string, bytes int64) {
 	w.emit(ev)
 }
 
-// inconsistent tells that c's event contradicts what is known, so something before it was lost.
+// inconsistent emits a gap where c's event contradicts what is known: so something before it was
+// lost.
 func (w *worker) inconsistent(c *cursor, what string) {
 	if w.lossy && c.ts <= w.gapEnd {
-		return // said already
+		return // the last gap covers it
 	}
 	w.gap(c.ts, c.ts+w.ticks(holdLossNS), fmt.Sprintf("thread %d: %s: something before it was lost", c.m, what), 0)
 }

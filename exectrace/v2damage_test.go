@@ -249,7 +249,7 @@ func TestGarbage(t *testing.T) {
 		switch name {
 		case "twice":
 			want = whole.events
-			if n := c.events - whole.events; n != 0 || !strings.Contains(tr.Gaps()[0].Reason, fmt.Sprintf("another trace begins at byte %d", len(data))) {
+			if n := c.events - whole.events; n != 0 || !strings.Contains(tr.Gaps()[0].Reason, fmt.Sprintf("another trace starts at byte %d", len(data))) {
 				t.Errorf("%s: %d events more than in one, gaps %v", name, n, tr.Gaps())
 			}
 		case "only":

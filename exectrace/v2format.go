@@ -1,7 +1,8 @@
 package exectrace
 
-// The wire format of 1.22 and later, as far as this reader needs it: event types, how many varints follow
-// the time of each, and batch headers. Source: internal/trace/tracev2 of Go 1.26.
+// The wire format of 1.22 and later, as far as this reader needs it: types of events, how many
+// varints follow the time of each, and headers of batches. The source is internal/trace/tracev2 of
+// Go 1.26.
 
 const (
 	evEventBatch = 1 + iota
@@ -113,12 +114,12 @@ const (
 	procRunning = 1 + iota
 	procIdle
 	procSyscall
-	procAbandoned // it was in a syscall whose begin this generation does not have
+	procAbandoned // it was in a syscall that started before this generation
 )
 
 var procStates = [...]State{Undetermined, Running, Idle, Syscall, Idle}
 
-// header is a batch's.
+// header is the header of a batch.
 type header struct {
 	kind byte // evEventBatch, evExperimental, evEndOfGeneration
 	gen  uint64
@@ -128,7 +129,7 @@ type header struct {
 	n    int // length of the header itself
 }
 
-// parseHeader reads the header that d begins with. It fails on what no runtime writes.
+// parseHeader reads the header at the start of d. It fails on what no runtime writes.
 func parseHeader(d []byte) (h header, ok bool) {
 	if len(d) == 0 {
 		return h, false
@@ -141,11 +142,11 @@ func parseHeader(d []byte) (h header, ok bool) {
 		return h, true
 	case evEventBatch:
 	case evExperimental:
-		i++ // the experiment
+		i++ // which experiment
 	default:
 		return h, false
 	}
-	// A header is at most 2+4*10 bytes: do not let the varints look at all of d.
+	// A header has at most 2+4*10 bytes: the varints need not look at all of d.
 	d = d[:min(len(d), 48)]
 	var size uint64
 	h.gen, i = uvarint(d, i)

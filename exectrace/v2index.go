@@ -18,7 +18,8 @@ type lost struct {
 	reason string
 }
 
-// generation is what the indexer finds of one: which bytes are what, nothing decoded but the clock.
+// generation is what the indexer finds of one: where its batches are. Nothing is decoded but the
+// clock.
 type generation struct {
 	num      uint64
 	batches  []batchRef
@@ -27,15 +28,15 @@ type generation struct {
 	samples  []span
 	lost     []lost
 	minTs    uint64
-	maxTs    uint64 // of batch headers; those of tables are written seconds later at times
+	maxTs    uint64 // of the headers of all batches; tables are at times written seconds later
 	lastTs   uint64 // of the headers of batches of events
-	tableMin uint64 // of headers of all else; ^0 and 0: there is nothing else
+	tableMin uint64 // of the headers of all other batches; ^0 and 0: there are none
 	tableMax uint64
-	endTs    uint64 // nothing of it is later: the next one's beginning, or far behind maxTs
+	endTs    uint64 // no event is later: the start of the next generation, or far behind maxTs
 	freq     uint64 // ticks a second; 0 unknown
 	snap     snapshot
 	complete bool // its end is in the file
-	restart  bool // it does not follow the one before
+	restart  bool // it does not follow the generation before it
 	skipped  int64
 }
 
@@ -51,8 +52,8 @@ const maxFreq = 100e9
 // maxBatches bounds what is indexed of one generation: 16 GB of full batches.
 const maxBatches = 1 << 18
 
-// tsSlack is how far two batches of one generation may lie apart in time before one is taken
-// for damage: half a day of 64 ns ticks, and an hour at 1 GHz.
+// tsSlack is how far apart in time two batches of one generation may be before one is taken for
+// damage: half a day of 64 ns ticks, and an hour at 1 GHz.
 const tsSlack = 1 << 42
 
 // indexer finds the batches of a trace, a generation at a time, by their headers alone.
@@ -61,14 +62,18 @@ type indexer struct {
 	off     int
 	version Version
 	cur     *generation
-	begun   bool // there was a batch
-	joined  int  // where another trace begins, which is not read; 0: there is none
+	started bool // there was a batch
+	joined  int  // where another trace starts, which is not read; 0: there is none
 }
 
 // next gives the next generation, nil at the end of the trace.
 //
-// A generation ends where its number changes, and from 1.26 on at its mark. Where no header can be read, the search for
-// the next plausible one starts behind the header of the batch before: its size may be what is damaged.
+//  1. A header says how long its batch is, so the next header is behind it. A generation ends where
+//     the number in the headers changes, and from 1.26 on at a mark.
+//  2. Where no plausible header is, the search for one starts behind the header of the batch
+//     before: the size in that one may be what is damaged. Then the batch before is cut where the
+//     next header was found.
+//  3. Where another trace's header is, the trace ends.
 func (x *indexer) next() *generation {
 	g := x.cur
 	x.cur = nil
@@ -76,11 +81,11 @@ func (x *indexer) next() *generation {
 	lastHead := -1
 	for x.off < len(x.data) {
 		if x.another(x.off) {
-			if !x.begun {
+			if !x.started {
 				x.off += headerLen
 				continue
 			}
-			// Its clock and ids are its own, and may be another process'.
+			// Its clock and its ids are its own; it may be another process'.
 			x.joined, x.data = x.off, x.data[:x.off]
 			break
 		}
@@ -99,7 +104,7 @@ func (x *indexer) next() *generation {
 				g = newGeneration(true)
 			}
 			if last != nil && x.off < last.end {
-				// The batch before claimed more than it has.
+				// The batch before claimed more bytes than it has.
 				last.end, last.cut = max(last.off, x.off), true
 				bad = x.off
 			}
@@ -124,7 +129,7 @@ func (x *indexer) next() *generation {
 		if g == nil {
 			g = newGeneration(false)
 		}
-		x.begun = true
+		x.started = true
 		lastHead = x.off
 		last = x.add(g, h)
 		x.off += h.n + h.size
@@ -138,7 +143,7 @@ func (x *indexer) next() *generation {
 	return x.finish(g)
 }
 
-// maxLost bounds the places of one generation that are told apart.
+// maxLost bounds the places of one generation that are listed one by one.
 const maxLost = 64
 
 func (g *generation) lose(s span, reason string) {
@@ -150,7 +155,7 @@ func (g *generation) lose(s span, reason string) {
 	g.lost = append(g.lost, lost{s, reason})
 }
 
-// finish tells whether g is whole where no mark says so: its tables are written last.
+// finish decides whether g is whole where no mark says so: its tables are written last.
 func (x *indexer) finish(g *generation) *generation {
 	if g != nil && x.version < 26 {
 		g.complete = g.freq != 0 && (len(g.strings) > 0 || len(g.stacks) > 0)
@@ -158,7 +163,7 @@ func (x *indexer) finish(g *generation) *generation {
 	return g
 }
 
-// plausible tells whether h, read at off, can be the next header after those of g.
+// plausible reports whether h, read at off, can be the next header after those of g.
 func (x *indexer) plausible(g *generation, h header, off int) bool {
 	if h.kind == evEndOfGeneration {
 		return x.version >= 26
@@ -172,11 +177,12 @@ func (x *indexer) plausible(g *generation, h header, off int) bool {
 	if h.gen == g.num+1 && apart(h.ts, g.maxTs) < tsSlack {
 		return true
 	}
-	// Generations between may be missing. Then a second batch of this one follows.
+	// Generations between may be missing. Then a second batch of this generation must follow.
 	return h.gen > g.num && apart(h.ts, g.maxTs) < tsSlack && x.chain(off, 2)
 }
 
-// chain tells whether n headers follow one another from off on, of one generation or the next and close in time.
+// chain reports whether n headers follow one another from off on, of one generation or the next,
+// and close in time.
 func (x *indexer) chain(off, n int) bool {
 	h, ok := parseHeader(x.data[off:])
 	for ; ok && n > 1; n-- {
@@ -199,7 +205,7 @@ func (x *indexer) chain(off, n int) bool {
 	return ok
 }
 
-// another tells whether another trace begins at off: files are joined like that.
+// another reports whether another trace starts at off: files get joined like that.
 func (x *indexer) another(off int) bool {
 	return x.data[off] == 'g' && anotherTrace(x.data[off:min(len(x.data), off+headerLen)]) == 0
 }
@@ -211,8 +217,8 @@ func apart(a, b uint64) uint64 {
 	return b - a
 }
 
-// resync finds the next offset from on where another trace begins, or a batch that can be of g or the generation behind
-// it and that another one, or the end, follows.
+// resync finds the next offset from from on where another trace starts, or where a batch can be: of
+// g or the generation behind it, with another batch, or the end, behind it.
 func (x *indexer) resync(g *generation, from int) int {
 	for o := from; o < len(x.data); o++ {
 		switch x.data[o] {
@@ -230,7 +236,7 @@ func (x *indexer) resync(g *generation, from int) int {
 			continue
 		}
 		if g == nil || g.num == 0 {
-			// Nothing to compare it with: then three in a row.
+			// There is nothing to compare it with: three in a row are asked for.
 			if h.gen < 1<<32 && x.chain(o, 3) {
 				return o
 			}

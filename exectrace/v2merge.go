@@ -5,43 +5,47 @@ import (
 	"slices"
 )
 
-// A worker decodes one generation on its own: every goroutine and P that does anything in a generation has its
-// status written before that, so no state need be carried from one to the next.
+// A worker decodes one generation on its own. Each goroutine and each P that does anything in a
+// generation has its status written before that. So no state need be carried from one generation to
+// the next.
 //
-//  1. Batches are chained per M; each M has a cursor with the time of its next event decoded.
-//  2. A heap orders cursors by that time. The first runs until its next event is later than the
-//     second's: only one event in twenty changes the M, so the heap is touched that often.
-//  3. Starts, wakings, steals carry sequence numbers of their G or P. One that does not fit yet stops its M, which
-//     is held aside; after each event of the others it is tried again.
-//  4. What cannot fit any more (something was lost) goes on by time after holdTicks: a gap says so.
-//  5. Events go to blocks with ids of this generation; the consumer turns them into the trace's.
+//  1. Batches are chained per M (a thread). Each M has a cursor, with the type and the time of its
+//     next event decoded.
+//  2. A heap orders the cursors by that time. The first cursor runs until its next event is later
+//     than the second's. Only one event in twenty changes the M, so the heap is touched that often.
+//  3. Starts, wakings and steals carry sequence numbers of their G or P. A number that does not fit
+//     yet stops its M, which is held aside. After each event of the other Ms it is tried again.
+//  4. What cannot fit any more, since something was lost, goes on by time after holdNS: a gap says
+//     so.
+//  5. Events go to blocks with ids of this generation. The consumer turns them into the trace's.
 
-// holdNS is how long in the trace's time an M is held for a number that does not come. A thief
-// that the kernel throttled between stealing a P and writing that down takes this long to
-// explain its victim; clocks of Linux are never that far apart. After the first loss in a generation hope is shorter.
+// holdNS is how long, in the trace's time, an M is held for a number that does not come. A thief
+// may be throttled by the kernel between stealing a P and writing that down: its victim waits that
+// long to be explained. Clocks of Linux are never so far apart. After the first loss in a
+// generation there is less to hope for.
 const (
 	holdNS     = 300e6
 	holdLossNS = 2e6
 )
 
 type cursor struct {
-	d     []byte // the current batch
+	d     []byte // the current batch's bytes
 	i     int    // behind the type and time of the pending event
 	ts    uint64 // of the pending event
-	upTo  uint64 // no event of this batch is later, or it is damaged
+	upTo  uint64 // an event of this batch that is later is damage
 	m     ThreadID
-	batch int32 // the current one, or -1
+	batch int32 // index of the current batch, or -1
 	first int32
-	g     int32 // index of the goroutine it runs, or -1
+	g     int32 // index of the goroutine that it runs, or -1
 	p     int32
 	typ   byte
 }
 
 type goroutine struct {
-	id     uint64
-	seq    uint64
-	status uint8 // goRunnable…; 0 unknown
-	told   bool  // for batches: an event or creation told of it
+	id         uint64
+	seq        uint64
+	status     uint8 // goRunnable…; 0 unknown
+	introduced bool  // for batches: an event or a creation had its number
 }
 
 type proc struct {
@@ -75,13 +79,13 @@ type worker struct {
 	data []byte
 	gen  *generation
 	freq uint64
-	mul  uint64 // ns a tick if whole, else 0
+	mul  uint64 // ns in a tick, if that is a whole number; else 0
 
 	chain []int32   // by batch: the M's next one, or -1
 	ms    goMap     // M -> cursor
 	cur   []*cursor // pointers stay valid while it grows
 	heap  byTime[int32]
-	held  []heapEntry
+	stuck []heapEntry // held aside, oldest first
 
 	ids    goMap // goroutine -> index
 	gs     []goroutine
@@ -94,19 +98,19 @@ type worker struct {
 	nextS   int
 
 	buf    []Event
-	lossy  bool
-	gapEnd uint64 // the end of the last gap told
-	force  bool
+	lossy  bool   // something of this generation was lost
+	gapEnd uint64 // the end of the last gap that was emitted
+	force  bool   // the event must be applied whether it fits or not
 	end    genEnd
 	send   func([]Event) ([]Event, bool) // hands over a full block, gives an empty one
 
-	batch     *Batch // nil: blocks of events are wanted. Else buf is its Other
-	synced    int    // events in buf that have their record
+	batch     *Batch // nil: blocks of events are wanted; else buf is its Other
+	synced    int    // how many events in buf have their record
 	sendBatch func(*Batch) (*Batch, bool)
 	stopped   bool
 }
 
-// reset readies w for another generation; it keeps its memory.
+// reset readies w for another generation. It keeps the memory.
 func (w *worker) reset(g *generation, freq uint64) {
 	w.gen, w.freq = g, freq
 	w.mul = 0
@@ -115,7 +119,7 @@ func (w *worker) reset(g *generation, freq uint64) {
 	}
 	w.ms.reset()
 	w.ids.reset()
-	w.cur, w.heap, w.held = w.cur[:0], w.heap[:0], w.held[:0]
+	w.cur, w.heap, w.stuck = w.cur[:0], w.heap[:0], w.stuck[:0]
 	w.gs, w.gfree, w.ps = w.gs[:0], w.gfree[:0], w.ps[:0]
 	w.gcSeen = false
 	w.samples, w.nextS = w.samples[:0], 0
@@ -123,7 +127,7 @@ func (w *worker) reset(g *generation, freq uint64) {
 	w.end = genEnd{}
 }
 
-// time turns ticks into nanoseconds, exactly: rounded down, 128 bits wide in between.
+// time turns ticks into nanoseconds, exactly: rounded down, with 128 bits in between.
 func (w *worker) time(ts uint64) Time {
 	if w.mul != 0 {
 		return Time(ts * w.mul)
@@ -140,7 +144,7 @@ func scale(ts, freq uint64) Time {
 	return Time(min(q, 1<<63-1))
 }
 
-// ticks turns nanoseconds into ticks, about.
+// ticks turns nanoseconds into ticks, roughly.
 func (w *worker) ticks(ns uint64) uint64 {
 	hi, lo := bits.Mul64(ns, w.freq)
 	if hi >= 1e9 {
@@ -150,7 +154,7 @@ func (w *worker) ticks(ns uint64) uint64 {
 	return q
 }
 
-// decode reads the generation and hands out its blocks, all but the last.
+// decode reads the generation and hands out its blocks, except the last.
 func (w *worker) decode() {
 	g := w.gen
 	w.end.stats.Generations = 1
@@ -159,19 +163,19 @@ func (w *worker) decode() {
 	w.readSamples()
 	w.emit(Event{Time: w.time(g.minTs), G: NoGoroutine, On: NoGoroutine, M: NoThread, P: NoProc, Proc: NoProc,
 		Slot: NoSlot, OnSlot: NoSlot, Kind: KindSync})
-	w.begin()
-	w.tellLost()
+	w.start()
+	w.startLost()
 
 	hold := w.ticks(holdNS)
 	for !w.stopped {
 		if w.lossy {
 			hold = w.ticks(holdLossNS)
 		}
-		if len(w.held) > 0 && w.tryHeld(hold) {
+		if len(w.stuck) > 0 && w.tryStuck(hold) {
 			continue
 		}
 		if len(w.heap) == 0 {
-			if len(w.held) == 0 {
+			if len(w.stuck) == 0 {
 				break
 			}
 			continue
@@ -185,14 +189,14 @@ func (w *worker) decode() {
 		if w.nextS < len(w.samples) {
 			limit = min(limit, w.samples[w.nextS].ts)
 		}
-		w.step(top, limit, len(w.held) > 0)
+		w.step(top, limit, len(w.stuck) > 0)
 	}
 	for w.nextS < len(w.samples) && !w.stopped {
 		w.emitSample()
 	}
 }
 
-// step runs the heap's first cursor and puts it where it belongs then.
+// step runs the heap's first cursor, and puts it where it belongs then.
 func (w *worker) step(top heapEntry, limit uint64, once bool) {
 	switch w.run(w.cur[top.v], limit, once) {
 	case ranOn:
@@ -203,22 +207,23 @@ func (w *worker) step(top heapEntry, limit uint64, once bool) {
 	case ranStuck:
 		w.heap.pop()
 		e := heapEntry{w.cur[top.v].ts, top.v}
-		at, _ := slices.BinarySearchFunc(w.held, e, func(a, b heapEntry) int {
+		at, _ := slices.BinarySearchFunc(w.stuck, e, func(a, b heapEntry) int {
 			if a.ts <= b.ts {
 				return -1
 			}
 			return 1
 		})
-		w.held = slices.Insert(w.held, at, e)
+		w.stuck = slices.Insert(w.stuck, at, e)
 		w.end.stats.Repaired++
 	}
 }
 
-// tryHeld tries the held cursors, oldest first, and puts the first that goes on back into the heap. One that is
-// held too long is made to.
-func (w *worker) tryHeld(hold uint64) bool {
-	for k := range w.held {
-		e := w.held[k]
+// tryStuck tries the cursors that are held aside, oldest first. The first that goes on is put back
+// into the heap. A cursor that is held for too long is made to go on. It reports whether one went
+// on.
+func (w *worker) tryStuck(hold uint64) bool {
+	for k := range w.stuck {
+		e := w.stuck[k]
 		c := w.cur[e.v]
 		force := k == 0 && (len(w.heap) == 0 || w.heap[0].ts-min(w.heap[0].ts, e.ts) > hold)
 		w.force = force
@@ -227,7 +232,7 @@ func (w *worker) tryHeld(hold uint64) bool {
 		if r == ranStuck {
 			continue
 		}
-		w.held = slices.Delete(w.held, k, k+1)
+		w.stuck = slices.Delete(w.stuck, k, k+1)
 		if r == ranOn {
 			w.heap.push(heapEntry{c.ts, e.v})
 		}
@@ -236,7 +241,7 @@ func (w *worker) tryHeld(hold uint64) bool {
 	return false
 }
 
-// second is the time of the heap's second entry.
+// second is the earliest time in the heap behind the first entry.
 func (w *worker) second() uint64 {
 	h := w.heap
 	t := uint64(never)
@@ -249,8 +254,8 @@ func (w *worker) second() uint64 {
 	return t
 }
 
-// begin chains the batches per M and opens a cursor on each.
-func (w *worker) begin() {
+// start chains the batches per M and opens a cursor on each.
+func (w *worker) start() {
 	bs := w.gen.batches
 	w.chain = slices.Grow(w.chain[:0], len(bs))[:len(bs)]
 	tails := make([]int32, 0, 64)
@@ -275,7 +280,7 @@ func (w *worker) begin() {
 	}
 }
 
-// cursorOf gives the index of m's cursor, a new one if it has none.
+// cursorOf gives the index of m's cursor, a new one if there is none.
 func (w *worker) cursorOf(m uint64) int32 {
 	if v, ok := w.ms.get(m); ok {
 		return int32(v)
@@ -294,7 +299,7 @@ func (w *worker) cursorOf(m uint64) int32 {
 	return k
 }
 
-// open points c at its current batch.
+// open points c at the start of its current batch.
 func (w *worker) open(c *cursor) {
 	b := &w.gen.batches[c.batch]
 	c.d = w.data[b.off:b.end]
@@ -302,13 +307,14 @@ func (w *worker) open(c *cursor) {
 	c.ts = b.ts
 	c.upTo = w.gen.endTs
 	if n := w.chain[c.batch]; n >= 0 && w.gen.batches[n].ts >= b.ts {
-		// The runtime writes last+1 where its clock did not move on, so events run ahead
-		// of the next batch a little.
+		// The runtime writes last+1 where its clock did not move on, so events run ahead of the
+		// next batch a little.
 		c.upTo = w.gen.batches[n].ts + w.freq/64
 	}
 }
 
-// advance decodes the type and time of c's next event, going from batch to batch; false at the end of the last.
+// advance decodes the type and the time of c's next event, going on to the M's next batch as
+// needed. It reports whether there is one.
 func (w *worker) advance(c *cursor) bool {
 	for {
 		if c.i < len(c.d) {

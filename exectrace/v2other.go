@@ -1,7 +1,7 @@
 package exectrace
 
-// other is run for the kinds of events that are rare. It decodes c's event, and gives the index behind
-// its arguments and what place says.
+// other is run for the kinds of events that are rare. It decodes c's event, and gives the index
+// behind its arguments and what place says.
 func (w *worker) other(c *cursor, now Time) (int, int) {
 	d, i := c.d, c.i
 	var v [4]uint64
@@ -89,8 +89,8 @@ func (w *worker) place(c *cursor, now Time, v *[4]uint64) int {
 	return ranOn
 }
 
-// event is what most events on c have in common: the goroutine there is what they are about, and what
-// made them happen.
+// event is what most events on c have in common: the goroutine there is what they are about, and
+// what made them happen.
 func (w *worker) event(c *cursor, now Time) Event {
 	on, onSlot := w.running(c)
 	return Event{
@@ -164,8 +164,8 @@ func (w *worker) gc(c *cursor, now Time, v *[4]uint64) int {
 	return ranOn
 }
 
-// goStatus says what a goroutine does at the generation's beginning: it starts its numbers and, when it runs or is in
-// a syscall, binds it to its M.
+// goStatus says what a goroutine does at the generation's start. Its numbers count from here; and
+// if it runs or is in a syscall, its M has it from here on.
 func (w *worker) goStatus(c *cursor, now Time, v *[4]uint64) int {
 	if v[0]-1 >= maxGo || v[2] == 0 || v[2] >= uint64(len(goStates)) {
 		return ranBad
@@ -189,7 +189,7 @@ func (w *worker) goStatus(c *cursor, now Time, v *[4]uint64) int {
 		Kind: KindGoroutine, To: goStates[v[2]], Reason: ReasonStatus, Stack: stackID(v[3]),
 	}
 	if v[2] == goRunnable || v[2] == goWaiting {
-		// Whoever wrote the status has nothing to do with it.
+		// The M that wrote the status has nothing to do with it.
 		ev.M, ev.P = NoThread, NoProc
 	}
 	w.emit(ev)
@@ -211,7 +211,7 @@ func (w *worker) procStatus(c *cursor, now Time, v *[4]uint64) int {
 	}
 	switch v[1] {
 	case procAbandoned:
-		ev.Arg[0] = 1 // for the consumer: it may know more
+		ev.Arg[0] = 1 // for the consumer, which may know more
 		ev.M = NoThread
 	case procIdle:
 		ev.M = NoThread
@@ -254,7 +254,8 @@ func (w *worker) procSteal(c *cursor, now Time, v *[4]uint64) int {
 	return ranOn
 }
 
-// goSwitch hands the M from one coroutine to another: the other is woken, this one waits or ends, the other runs.
+// goSwitch hands the M from one coroutine to another: the other is woken, this one waits or ends,
+// the other runs.
 func (w *worker) goSwitch(c *cursor, now Time, v *[4]uint64) int {
 	if v[0]-1 >= maxGo {
 		return ranBad

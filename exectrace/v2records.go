@@ -1,11 +1,12 @@
 package exectrace
 
-// Batches from format 1.22 on. Workers decode as for Blocks, but what sprint would make an Event of becomes a Record at once,
-// and what the rest of the worker emits stays an Event that an OpOther stands for. A record has no goroutine's
-// number: one is only made of a goroutine that an event or creation told of before, in this generation.
+// Batches from format 1.22 on. Workers decode as for Blocks, with one difference: of what the fast
+// path decodes, sprintRecords makes Records instead of Events. What the rest of the worker emits
+// stays an Event, for which an OpOther stands. A record has no goroutine's number: one is only made
+// of a goroutine that an event or a creation of this generation introduced.
 
-// batchRecords is the number of records in a batch: 64 KB, so that a batch stays in the second-level cache between
-// the loop that puts in the trace's ids and the consumer's.
+// batchRecords is the number of records in a batch: 64 KB. So a batch stays in the second-level
+// cache between the loop that puts in the trace's ids and the consumer's loop.
 const batchRecords = 2048
 
 // batchesV2 is blocksV2 for batches.
@@ -26,7 +27,7 @@ func (t *Trace) batchesV2(yield func(*Batch) bool) {
 }
 
 func newBatch() *Batch {
-	// Twice the records: those of whole events are appended whatever room there is.
+	// Twice the whole events: their records are appended whatever room there is.
 	return &Batch{Records: make([]Record, 0, batchRecords+2*batchOther), Other: make([]Event, 0, batchOther)}
 }
 
@@ -49,16 +50,16 @@ func (w *worker) take(b *Batch) {
 func (w *worker) sync() {
 	for ; w.synced < len(w.buf); w.synced++ {
 		e := &w.buf[w.synced]
-		w.tell(e.Slot, e.G)
-		w.tell(e.OnSlot, e.On)
+		w.introduce(e.Slot, e.G)
+		w.introduce(e.OnSlot, e.On)
 		w.batch.Records = append(w.batch.Records, e.whole(w.synced))
 	}
 }
 
-// tell remembers that an event has told of goroutine k.
-func (w *worker) tell(k uint32, id GoID) {
+// introduce remembers that an event had the number of goroutine k.
+func (w *worker) introduce(k uint32, id GoID) {
 	if uint(k) < uint(len(w.gs)) && w.gs[k].id == uint64(id) {
-		w.gs[k].told = true
+		w.gs[k].introduced = true
 	}
 }
 
@@ -80,16 +81,17 @@ func (w *worker) flushBatch() bool {
 	return ok
 }
 
-// opStates are the states that goroutines' records lead to.
+// opStates has the states that goroutines' records lead to.
 var opStates = [opCount]State{OpStart: Running, OpWake: Runnable, OpBlock: Waiting, OpStop: Runnable, OpSyscall: Syscall, OpSyscallEnd: Running}
 
-// namedReason is what the trace's word for a reason means to a goroutine that stopped, and to one that blocked.
+// namedReason is what the trace's word for a reason means: for a goroutine that stopped, and for
+// one that blocked.
 type namedReason struct {
 	name    StringID
 	reasons [2]Reason // by Op&1
 }
 
-// nameReasons makes the table that records' reasons are looked up in, by the generation's string.
+// nameReasons makes the table in which records' reasons are looked up, by the generation's string.
 func (c *consumer) nameReasons() {
 	c.named = c.named[:0]
 	for k := range max(1, len(c.strs)) {
@@ -103,7 +105,8 @@ func (c *consumer) nameReasons() {
 	}
 }
 
-// records is block for a batch. The commonest kinds are all done alike: they come in no order that a branch could learn.
+// records is block for a batch. The commonest kinds are all done alike: they come in no order that
+// a branch predictor could learn.
 func (c *consumer) records(b *Batch) {
 	last, own := c.last, c.t.ownTimes
 	slots, stacks, states, named := c.slots, c.stacks, c.states, c.named
@@ -172,7 +175,7 @@ func (c *consumer) records(b *Batch) {
 	c.last = last
 }
 
-// slotOf is the trace's slot of a goroutine that was told of.
+// slotOf is the trace's slot of a goroutine that was introduced.
 func slotOf(slots []uint32, local uint32) uint32 {
 	if k := local + 1; uint(k) < uint(len(slots)) {
 		return slots[k]

@@ -1,16 +1,30 @@
 package exectrace
 
-// What run came back for.
+// Why run came back.
 const (
 	ranOn    = iota // the next event is later than the limit
 	ranOut          // the M has no more events
 	ranStuck        // the next event's number does not fit yet
 	ranBad          // the event's arguments are none that a runtime writes
-	sprinted        // the next event is not one of sprint's
+	sprinted        // of sprint: the next event is not one of its own
 )
 
-// run decodes c's events up to limit, or one. The pending event's type and time are decoded already. This is the hot
-// path: each case decodes its own arguments, checks that it fits, changes states, and fills an Event in place.
+// run decodes c's events up to limit, or one event if once is set. It is the hot path, so each case
+// decodes its own arguments and fills an Event in place.
+//
+//  1. The fast path (sprint, or sprintRecords for batches) takes events as long as they are common,
+//     short and fit. What follows is for the event at which it stopped, whose type and time are
+//     decoded already.
+//  2. Decode the arguments. If they do not end within the batch, or are none that a runtime writes,
+//     the rest of the batch is damaged.
+//  3. Check that the event fits: its goroutine or P is in the state that it leaves, and has the
+//     sequence number before the event's. If not, the M is stuck: an event of another M must come
+//     first. A forced event is applied all the same, behind a gap.
+//  4. Change the states of the goroutine, the P and the cursor, and emit the Event. An event of a
+//     goroutine that is not known to run here is dropped (goto next).
+//  5. Go on to the M's next event, until it is later than limit.
+//
+// It returns ranOn, ranOut or ranStuck.
 func (w *worker) run(c *cursor, limit uint64, once bool) int {
 	for {
 		if !once && w.mul != 0 {
@@ -280,14 +294,14 @@ func (w *worker) run(c *cursor, limit uint64, once bool) int {
 	}
 }
 
-// next gives room for an event. The caller has seen to it.
+// next gives room for an event. The caller has seen to it that there is some.
 func (w *worker) next() *Event {
 	n := len(w.buf)
 	w.buf = w.buf[:n+1]
 	return &w.buf[n]
 }
 
-// emit appends ev to the block. The caller has seen to its room.
+// emit appends ev to the block, which it hands over if it is full.
 func (w *worker) emit(ev Event) {
 	n := len(w.buf)
 	if n == cap(w.buf) {
@@ -300,7 +314,7 @@ func (w *worker) emit(ev Event) {
 	w.buf[n] = ev
 }
 
-// flush hands the block over; false when nobody wants more.
+// flush hands the block over. It reports whether more is wanted.
 func (w *worker) flush() bool {
 	if w.batch != nil {
 		return w.flushBatch()
@@ -318,15 +332,15 @@ func (w *worker) flush() bool {
 	return ok
 }
 
-// No runtime writes an id of more than 32 bits. In a damaged trace the rest is left out, as sprint's short varints do: the same event
-// may come by either way.
+// No runtime writes an id of more than 32 bits. In a damaged trace the upper bits are left out, as
+// by sprint's short varints: the same event may come by either way.
 func stackID(v uint64) StackID   { return StackID(v) }
 func stringID(v uint64) StringID { return StringID(v) }
 
-// seqBits is what varint keeps of a sequence number, and so run does.
+// seqBits is what varint keeps of a sequence number. So run keeps no more.
 const seqBits = 1<<35 - 1
 
-// reasonByName has the consumer look the reason up by Name.
+// reasonByName makes the consumer look the reason up by Name.
 const reasonByName = reasonCount
 
 // running gives the goroutine on c.
@@ -337,7 +351,8 @@ func (w *worker) running(c *cursor) (GoID, uint32) {
 	return GoID(w.gs[c.g].id), uint32(c.g)
 }
 
-// mustRun tells whether c has a goroutine in this status, and puts right what loss left in another.
+// mustRun reports whether c has a goroutine in this status. If not, it emits a gap. A status that a
+// loss left unknown will do.
 func (w *worker) mustRun(c *cursor, status uint8) bool {
 	if c.g < 0 {
 		w.inconsistent(c, "an event of a goroutine that never started here")
@@ -352,13 +367,13 @@ func (w *worker) mustRun(c *cursor, status uint8) bool {
 	return true
 }
 
-// waitFor tells whether a start that does not fit is worth holding back. Where a loss took the M's own
-// context, nothing that others do will help.
+// waitFor reports whether a start that does not fit is worth holding back. Where a loss took the
+// M's own context, nothing that others do will help.
 func (w *worker) waitFor(c *cursor, known bool, k uint32) bool {
 	return !w.lossy || !known || w.gs[k].status != goRunnable || c.p >= 0 && c.g < 0
 }
 
-// newG makes room for a goroutine that was not heard of in this generation.
+// newG makes room for a goroutine that no event of this generation had yet.
 func (w *worker) newG(id uint64) uint32 {
 	var k uint32
 	if n := len(w.gfree); n > 0 {
@@ -373,7 +388,8 @@ func (w *worker) newG(id uint64) uint32 {
 	return k
 }
 
-// takeG takes k from whatever other M was thought to run it, and from c what it ran.
+// takeG takes goroutine k from any other M that was thought to run it, and from c the goroutine
+// that c ran.
 func (w *worker) takeG(c *cursor, k uint32) {
 	if w.gs[k].status == goRunning || w.gs[k].status == goSyscall {
 		for j := range w.cur {

@@ -2,10 +2,31 @@ package exectrace
 
 import "math/bits"
 
-// sprint does what run does for the few kinds of events that most are, as long as each fits and is short: all state in
-// registers, eight bytes loaded at once, lengths from stop bits, or foreseen as in v2Sums.events. It leaves any other event to run, untouched.
+// sprint does what run does, for the few kinds of events that most events are, as long as each is
+// short and fits. It leaves any other event to run, untouched.
+//
+//  1. The state of the cursor is in local variables, which stay in registers: index i, time ts,
+//     type typ, goroutine g and P p.
+//  2. The arguments are loaded as eight bytes at once, in a. as marks where varints end
+//     (v2varint.go), as1 is as without the first end, as2 without the first two. x and y are where
+//     the second and third argument start, in bits. A mark that is 0, or a first varint of more
+//     than five bytes (as&short), makes the event run's.
+//  3. The event is checked as in run, and if it does not fit it is run's. Nothing was changed until
+//     then.
+//  4. The index goes on by the length of the arguments. For kinds of which nearly all events have
+//     one length, a branch on that length takes the place of reckoning it: the branch is predicted,
+//     and the next load need not wait.
+//  5. The event is copied from a template, and its fields set (see below).
+//  6. The next event's type and time are loaded the same way. If the time has at most four bytes
+//     and is not past the limit, the loop goes on; else advance takes over.
 //
 // It returns ranOn and ranOut as run does, and sprinted when the pending event is not its own.
+//
+// There are two such functions, since what each writes is most of what it does. Events could be
+// made from Records instead, so that this one would go. Tried with 0.9 and 5.7 million events of Go
+// 1.26, by 25 pairs of runs: Blocks takes 7 to 14 % more CPU time, and 22 % more instructions. Made
+// in the consumer's loop (records), where the ids are at hand, it still takes 6 to 14 % more, and
+// that loop gets slower for Batches too: 5 % more instructions.
 func (w *worker) sprint(c *cursor, limit uint64) int {
 	d, end := c.d, len(c.d)
 	i, ts, typ := c.i, c.ts, c.typ
@@ -264,9 +285,9 @@ out:
 	return sprinted
 }
 
-// The events of sprint as far as they are always the same. Copying one and then setting fields in place beats a composite
-// literal: the compiler builds that on the stack and copies it in words wider than those just stored, which waits for
-// the stores.
+// The templates of sprint's events: what is always the same. To copy one and then set fields in
+// place beats a composite literal. The compiler builds that one on the stack, and copies it in
+// words wider than those just stored, which must wait for the stores.
 var (
 	startEvent      = Event{On: NoGoroutine, Proc: NoProc, OnSlot: NoSlot, Kind: KindGoroutine, From: Runnable, To: Running, Reason: ReasonStart}
 	unblockEvent    = Event{On: NoGoroutine, Proc: NoProc, OnSlot: NoSlot, Kind: KindGoroutine, From: Waiting, To: Runnable, Reason: ReasonUnblock}

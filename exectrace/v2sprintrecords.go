@@ -2,12 +2,18 @@ package exectrace
 
 import "math/bits"
 
-// sprintRecords is sprint for batches: it makes records, and takes sweeps and heap sizes too. There are two since what the
-// two write is most of what they do.
+// sprintRecords is sprint for batches: it makes Records, and takes sweeps and heap sizes too. It
+// differs in two more ways.
+//
+// An event is only its own if a Record can say it: the P's and the M's numbers are small enough,
+// and each goroutine was introduced.
+//
+// The load of the next arguments does not wait for the length of the next event's time. That has
+// one or two bytes, so what is behind either is loaded, and the right one chosen.
 func (w *worker) sprintRecords(c *cursor, limit uint64) int {
 	w.sync()
-	if uint64(c.m) >= 1<<32-1 || c.p >= 1<<15 || c.g >= 0 && !w.gs[c.g].told {
-		return sprinted // no record can say it
+	if uint64(c.m) >= 1<<32-1 || c.p >= 1<<15 || c.g >= 0 && !w.gs[c.g].introduced {
+		return sprinted // no Record can say it
 	}
 	if len(w.batch.Records) >= batchRecords && !w.flush() {
 		return ranOut
@@ -40,7 +46,7 @@ func (w *worker) sprintRecords(c *cursor, limit uint64) int {
 				goto out
 			}
 			s := &w.gs[k]
-			if s.status != goRunnable || s.seq+1 != seq || !s.told {
+			if s.status != goRunnable || s.seq+1 != seq || !s.introduced {
 				goto out
 			}
 			i += bits.TrailingZeros64(as1)>>3 + 1
@@ -62,7 +68,7 @@ func (w *worker) sprintRecords(c *cursor, limit uint64) int {
 				goto out
 			}
 			s := &w.gs[k]
-			if s.status != goWaiting || s.seq+1 != seq || !s.told {
+			if s.status != goWaiting || s.seq+1 != seq || !s.introduced {
 				goto out
 			}
 			i += bits.TrailingZeros64(as2)>>3 + 1
@@ -80,7 +86,7 @@ func (w *worker) sprintRecords(c *cursor, limit uint64) int {
 				goto out
 			}
 			x := bits.TrailingZeros64(as) + 1
-			if uint16(as1) == 1<<15 { // foreseen, as in v2Sums.events
+			if uint16(as1) == 1<<15 { // predicted, as in sprint
 				i += 2
 			} else {
 				i += bits.TrailingZeros64(as1)>>3 + 1
@@ -153,7 +159,7 @@ func (w *worker) sprintRecords(c *cursor, limit uint64) int {
 			x, y := bits.TrailingZeros64(as)+1, bits.TrailingZeros64(as1)+1
 			i += bits.TrailingZeros64(as2)>>3 + 1
 			k := w.newG(id)
-			w.gs[k].status, w.gs[k].told = goRunnable, true
+			w.gs[k].status, w.gs[k].introduced = goRunnable, true
 			w.batch.Born = append(w.batch.Born, GoID(id))
 			r.Slot, r.Arg, r.Stack, r.Name = k, uint32(g), StackID(varint(a>>(x&63), as>>(x&63))), StringID(varint(a>>(y&63), as>>(y&63)))
 			r.Op, r.Reason = OpCreate, ReasonCreate
@@ -206,8 +212,8 @@ func (w *worker) sprintRecords(c *cursor, limit uint64) int {
 		}
 		r.Time, r.M, r.P = Time(ts*mul), m, int16(p)
 		n++
-		// The next event's type and time, where the time is of one or two bytes. Its arguments are loaded from behind either,
-		// so that their load need not wait for its length.
+		// The next event's type and time, where the time has one or two bytes. Its arguments are
+		// loaded from behind either, so that their load need not wait for its length.
 		if i < end && i+11 <= len(d) && n < len(buf) {
 			h := first8(d, i)
 			two := h >> 15 & 1

@@ -5,15 +5,16 @@ import (
 	"slices"
 )
 
-// A damaged header still looks like one: its time is off by an hour, and so would be the recording's end. What tells is
-// that nothing else was written at such a time. A process that was stopped for an hour leaves many batches behind the
-// hour, its generation's tables at the least, which are written last.
+// A damaged header may still look like one. Its time is off by an hour, and so would the
+// recording's end be. What shows the damage is that nothing else was written at such a time. A
+// process that was stopped for an hour, in contrast, leaves many batches behind the hour: its
+// generation's tables at the least, which are written last.
 
-// strayAfter is how many seconds a lone batch may lie from all others of its generation.
+// strayAfter is how many seconds a lone batch may be from all others of its generation.
 const strayAfter = 10
 
-// leaveStrays takes out of g what lies far from all else by its time. high is the last time of the generations before,
-// 0 if there is none.
+// leaveStrays takes those batches out of g whose times are far from all others. high is the last
+// time of the generations before, 0 if there is none.
 func (g *generation) leaveStrays(high, freq uint64) {
 	far := strayAfter * max(freq, linuxFreq)
 	for range maxLost {
@@ -34,7 +35,8 @@ func (g *generation) leaveStrays(high, freq uint64) {
 	}
 }
 
-// stray finds a batch that is later or earlier than all others by more than far, and by how much; -1: none.
+// stray finds a batch that is later or earlier than all others by more than far, and by how much.
+// It gives -1 if there is none.
 func (g *generation) stray(high, far uint64) (int, uint64) {
 	if len(g.batches) == 0 {
 		return -1, 0
@@ -60,7 +62,8 @@ func (g *generation) stray(high, far uint64) (int, uint64) {
 	if t := g.batches[last].ts; below > 0 && t > below && t-below > far {
 		return last, t - below
 	}
-	// What the generation before reaches up to is not alone. One of few may be all that was written before a stop.
+	// A batch up to which the generation before reaches is not alone. One of a few may be all that
+	// was written before a stop.
 	if t := g.batches[first].ts; len(g.batches) > 2 && above != ^uint64(0) && above > t && above-t > far && (high == 0 || t+far < high) {
 		return first, above - t
 	}

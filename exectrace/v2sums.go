@@ -5,7 +5,8 @@ import "math/bits"
 // Sums of formats 1.22 and later, by the method of sums.go: a generation at a time, which each worker
 // decodes on its own, batch by batch.
 
-// v2SumP is a P in a generation: running, idle, in a syscall, and lost to a thief when its status was written.
+// v2SumP is a P in a generation. Its sums are those of running, of being idle, of being in a
+// syscall, and of being lost to a thief when its status was written.
 type v2SumP struct {
 	acc   [4]uint64
 	first uint64
@@ -20,20 +21,21 @@ const (
 	accPLost
 )
 
+// v2SumM is an M (a thread) in a generation.
 type v2SumM struct {
 	m       uint64
-	g       *sumG // nil none
+	g       *sumG // nil: none
 	p       *v2SumP
-	pending *sumG // what stands for the goroutine that it had from before
+	pending *sumG // a stand-in for the goroutine that it had before the generation: see pend
 	syscall bool  // its P is in a syscall with it
-	fresh   bool  // nothing is known of it yet
+	fresh   bool  // no event says yet what it runs
 }
 
 // v2Sums decodes one generation.
 type v2Sums struct {
 	sums
 	w      *worker
-	pends  []*sumG   // those that stand for others
+	pends  []*sumG   // the stand-ins
 	ps     []*v2SumP // by P; nil: no event names it
 	ms     []*v2SumM // pointers stay valid while it grows
 	mids   goMap
@@ -42,7 +44,8 @@ type v2Sums struct {
 	sweep  openSum
 }
 
-// run decodes all batches; false if the generation has to be read in order.
+// run decodes all batches. It reports whether the sums hold; if not, the generation must be read in
+// order.
 func (s *v2Sums) run(w *worker) bool {
 	g := w.gen
 	if w.mul == 0 || !g.complete || g.restart || len(g.lost) > 0 {
@@ -78,15 +81,27 @@ func (s *v2Sums) batch(b *batchRef) bool {
 	return ok && i == n
 }
 
-// sumsTail is more than two events' longest encoding.
+// sumsTail is more than the longest encoding of two events.
 const sumsTail = 128
 
-// events decodes those that begin before end. It gives the time of the last and the index behind it.
+// events decodes the events of M m that start before end. It gives the time of the last and the
+// index behind it, and whether it could.
 //
-// What bounds it is the chain from one event's index to the next one's. So an event is loaded whole, eight bytes at once,
-// and its length comes from its stop bits in a few instructions, while the values are worked out beside that. Only an event
-// longer than that loads its arguments again. Where nearly all events of a kind are of one length, a branch on that takes the place of
-// reckoning it: it is foreseen, and the next event is loaded without waiting for this one.
+// The chain from one event's index to the next one's bounds its speed. So:
+//
+//  1. An event is loaded whole, as eight bytes in w. Stop bits (v2varint.go) say in a few
+//     instructions where its time ends (at) and where its arguments end (as). Meanwhile the values
+//     are worked out beside that chain.
+//  2. By type, the event adds its time to the sum that is left, and takes it from the sum that is
+//     entered. m has what the thread runs.
+//  3. An event longer than eight bytes loads its arguments again, from their own start (again).
+//     What is still longer, and what is rare, goes to rare.
+//  4. Where nearly all events of a kind have one length, a branch on that length takes the place of
+//     reckoning it. The branch is predicted, so the next event is loaded without waiting for this
+//     one.
+//
+// base is where the loaded bytes start, a and ao are the bytes and the stop bits from the first
+// argument on.
 func (s *v2Sums) events(m *v2SumM, d []byte, end int, ts uint64) (uint64, int, bool) {
 	i := 0
 	n := int64(0)
@@ -112,7 +127,7 @@ func (s *v2Sums) events(m *v2SumM, d []byte, end int, ts uint64) (uint64, int, b
 		ts += varint4(w>>8, stops>>8)
 		val := ts | one
 		n++
-		// as are the ends of the arguments, from base on; a and ao begin with the first of them.
+		// as marks the ends of the arguments, counted from base.
 		as := stops & (stops - 1)
 		base := i
 		a, ao := w>>(at+1), as>>(at+1)
@@ -245,7 +260,7 @@ func (s *v2Sums) events(m *v2SumM, d []byte, end int, ts uint64) (uint64, int, b
 	long:
 		i += at>>3 + 1
 		if again {
-			// Longer than eight bytes even so.
+			// The arguments alone are longer than eight bytes.
 			var ok bool
 			if i, ok = s.rare(m, typ, d, base, ts); !ok {
 				goto bad
@@ -276,8 +291,9 @@ func (s *v2Sums) thread(m uint64) *v2SumM {
 	return s.ms[k]
 }
 
-// pend makes a goroutine to stand for the one that the M has been in a syscall with since before the
-// generation: another M writes its status, and that may be in a batch further on.
+// pend makes a stand-in for the goroutine with which the M has been in a syscall since before the
+// generation. Another M writes that goroutine's status, which may be in a batch further on: then
+// fold puts the two together.
 func (s *v2Sums) pend(m *v2SumM) bool {
 	if !m.fresh {
 		return false

@@ -8,7 +8,8 @@ import (
 // maxSums bounds how many generations are summed at once: each may take 16 MB.
 const maxSums = 3
 
-// totalsV2 adds the trace up for a, a generation at a time and without order where that can be done.
+// totalsV2 adds the trace up for a, a generation at a time, and without order where that can be
+// done.
 func (t *Trace) totalsV2(a *summer) {
 	p := t.pipeline()
 	p.totals = true
@@ -36,10 +37,10 @@ func (t *Trace) totalsV2(a *summer) {
 type summed struct {
 	s    *v2Sums
 	mul  uint64
-	last uint64 // of the samples, which the sums do not have
+	last uint64 // the last sample's time; the sums have no samples
 }
 
-// sum adds the generation up without order; nil if that cannot be done.
+// sum adds the generation up without order. It gives nil if that cannot be done.
 func (p *pipeline) sum(w *worker, s *v2Sums) *summed {
 	if !s.run(w) {
 		w.end = genEnd{}
@@ -57,11 +58,13 @@ func (p *pipeline) sum(w *worker, s *v2Sums) *summed {
 	return r
 }
 
-// openSum is the sum of the times of ends less those of beginnings, and how many more of those there were.
+// openSum adds up ranges of one kind: the times of their ends less those of their starts, and how
+// many more starts than ends there were.
 type openSum struct {
 	ticks int64
 	open  int64
-	// those said to be open at the generation's beginning
+
+	// Those that the generation's statuses say were open already.
 	activeTicks int64
 	active      int64
 }
@@ -111,7 +114,7 @@ func (a *summer) generation(c *consumer, j *summed, first bool) {
 		}
 		ns := ticks*int64(mul) - opened*int64(s.min*mul)
 		*n += opened
-		// What events before left open is open now without a key.
+		// What events before it left open is open from now on without a key.
 		for k, t := range since {
 			ns -= int64(t)
 			*n++

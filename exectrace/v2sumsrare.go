@@ -1,6 +1,7 @@
 package exectrace
 
-// rare handles the events that the hot loop leaves: the argument's index i is behind the time ts.
+// rare handles the events that the hot loop leaves. i is the index of the arguments, behind the
+// time ts. It gives the index behind them, and whether the event fits.
 func (s *v2Sums) rare(m *v2SumM, typ byte, d []byte, i int, ts uint64) (int, bool) {
 	if !timed(typ) {
 		return i, false
@@ -291,7 +292,7 @@ func (s *v2Sums) goStatus(m *v2SumM, v *[4]uint64, ts uint64) bool {
 	return true
 }
 
-// fold gives k what was added up for the stand-in of o's goroutine.
+// fold adds to g what was added up for its stand-in, which o had.
 func (s *v2Sums) fold(o *v2SumM, g *sumG) {
 	p := o.pending
 	for a := range g.acc {
@@ -307,7 +308,7 @@ func (s *v2Sums) fold(o *v2SumM, g *sumG) {
 	o.pending = nil
 }
 
-// accOf gives the accumulator of a status.
+// accOf is the sum of a status.
 var accOf = [...]uint8{goRunnable: accRunnable, goRunning: accRunning, goSyscall: accSyscall, goWaiting: accWaiting}
 
 func (s *v2Sums) procStatus(m *v2SumM, v *[4]uint64, ts uint64) bool {
@@ -339,12 +340,12 @@ func (s *v2Sums) p(id uint64) *v2SumP {
 	return s.ps[id]
 }
 
-// close ends every state that is open at the generation's end, and tells whether all sums hold.
+// close ends each state that is open at the generation's end. It reports whether all sums hold.
 func (s *v2Sums) close() bool {
 	end := s.max
 	for _, g := range s.pends {
 		if g.first == noTime {
-			return false // nobody said whom it stands for
+			return false // no status says for which goroutine it stands
 		}
 	}
 	for g := range s.all() {

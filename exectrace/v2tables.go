@@ -2,7 +2,7 @@ package exectrace
 
 import "fmt"
 
-// consumer turns a generation's ids into the trace's.
+// consumer replaces a generation's ids by the trace's.
 type consumer struct {
 	t        *Trace
 	last     Time
@@ -55,8 +55,8 @@ func (c *consumer) generation(j *job) {
 	c.complete = j.g.complete && len(j.g.lost) == 0
 }
 
-// endGeneration adds up what the worker counted, and after a loss forgets goroutines that a complete
-// generation did not mention: their end was lost.
+// endGeneration adds up what the worker counted. After a loss, it forgets goroutines that a
+// complete generation did not mention: their end was lost.
 func (c *consumer) endGeneration(j *job, e *genEnd) {
 	s := &c.t.read.stats
 	s.Generations += e.stats.Generations
@@ -79,7 +79,7 @@ func (c *consumer) endGeneration(j *job, e *genEnd) {
 	}
 }
 
-// finish is the event that ends the trace.
+// finish gives the event that ends the trace.
 func (c *consumer) finish() []Event {
 	if c.gens == 0 {
 		return nil
@@ -110,7 +110,8 @@ func (c *consumer) readStrings(g *generation) {
 				c.tableGap(g, "string", s, i)
 				break
 			}
-			// Ids count up from one; each takes three bytes, so an honest one cannot be above this.
+			// Ids count up from one, and each takes three bytes: an honest one cannot be above
+			// this.
 			if id <= uint64(total) && id > 0 {
 				str := c.t.tables.internString(d[i : i+int(n)])
 				for uint64(len(c.strs)) <= id {

@@ -5,8 +5,8 @@ import (
 	"math/bits"
 )
 
-// uvarint decodes the varint at d[i] and gives the index behind it. Past the end of d, or for a varint
-// that does not end, that index is past the end: so callers check once an event.
+// uvarint decodes the varint at d[i] and gives the index behind it. Past the end of d, or for a
+// varint that does not end, that index is past the end: so callers check once an event.
 func uvarint(d []byte, i int) (uint64, int) {
 	if uint(i) < uint(len(d)) && d[i] < 0x80 {
 		return uint64(d[i]), i + 1
@@ -38,10 +38,11 @@ func uvarintSlow(d []byte, i int) (uint64, int) {
 // The fast decoders (v2sprint.go, v2sums.go) load eight bytes at once and find where varints end in
 // them without a loop:
 //
-//  1. The last byte of a varint is the one whose top bit is clear. stopBits turns those bits into ones,
-//     and all others into zeros.
-//  2. The lowest of them is where the first varint ends: TrailingZeros64 gives its place, 7 bits into
-//     the byte. stops & (stops-1) takes it away, so that the next lowest is where the second ends.
+//  1. The last byte of a varint is the one whose top bit is clear. stopBits turns those bits into
+//     ones, and all others into zeros.
+//  2. The lowest of them is where the first varint ends: TrailingZeros64 gives its place, 7 bits
+//     into the byte. stops & (stops-1) takes it away, so that the next lowest is where the second
+//     ends.
 //  3. varint moves the seven bits of each byte together.
 
 // short masks the stop bits of the first five bytes. A varint that varint can decode ends in one.
