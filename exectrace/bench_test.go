@@ -8,8 +8,8 @@ import (
 	ref "golang.org/x/exp/trace"
 )
 
-// The three loops whose ratios count, on each fixture: states of all actors, all events, and the reference's empty loop.
-// Larger traces are compared by the bench module.
+// The three loops whose ratios count, on each fixture: states of all actors, all events, and the
+// reference's empty loop. The bench module compares larger traces.
 
 func BenchmarkTotals(b *testing.B) {
 	each(b, func(b *testing.B, data []byte) int64 {

@@ -16,18 +16,21 @@ import (
 	ref "golang.org/x/exp/trace"
 )
 
-// The reference is golang.org/x/exp/trace. Both readers render each event to one canonical line; for every
-// thread the lines must be the same in the same order, and the goroutines' totals must agree to the nanosecond.
+// The reference is golang.org/x/exp/trace. Both readers render each event as one canonical line.
+// For each thread the lines must be the same in the same order, and the goroutines' totals must
+// agree to the nanosecond.
 //
-// Where the two differ on purpose:
+// The two differ on purpose in this:
 //
-//   - The reference gives an event that does not come later than its predecessor that one's time and 1 ns more. With a
-//     tick of 1 the same is done here to our times, and then all are equal to the nanosecond, which also holds the two to
-//     one order over all threads. Where threads may tie (a live trace, made cases) times are compared in whole ticks; and where a
-//     thread was preempted between an event and its record, so that more events than a tick has ns had to come after it, those ticks as one.
+//   - The reference gives an event that does not come later than its predecessor the predecessor's
+//     time and 1 ns more. With a tick of 1 the same is done to our times here. Then all are equal
+//     to the nanosecond, which also holds the two to one order over all threads.
+//   - Where threads may tie (a live trace, made-up cases), times are compared in whole ticks. A
+//     thread may be preempted between an event and its record, so that more events than a tick has
+//     ns had to come after it: then those ticks are compared as one.
 //   - Experimental events are not handed out here, only counted.
-//   - It calls a P in a syscall running; here its end says that it was in a syscall.
-//   - A status event tells what is so; who wrote it, and what that M did, is not compared.
+//   - The reference calls a P in a syscall running; here its end says that it was in a syscall.
+//   - Of a status event, the goroutine or P that wrote it, and what its M did, are not compared.
 //   - The block of a coroutine switch has no reason there.
 
 var seed = maphash.MakeSeed()
@@ -111,7 +114,8 @@ func (y *tally) line(m int64, wantM int64, wantI int, format string, args ...any
 	y.lines[m] = append(y.lines[m], maphash.String(seed, l))
 }
 
-// move accounts the time that g spent in its state. States: 1 runnable, 2 running, 3 waiting, 4 syscall.
+// move adds the time that g spent in its state. States: 1 runnable, 2 running, 3 waiting, 4
+// syscall.
 func (y *tally) move(g, t int64, to int) {
 	t = y.quantise(t)
 	if s, ok := y.state[g]; ok && s.s != 0 {
@@ -458,7 +462,8 @@ func TestReference(t *testing.T) {
 	}
 }
 
-// TestReferenceFile compares the trace that EXECTRACE_TRACE names: for larger ones than a repository holds.
+// TestReferenceFile compares the trace that EXECTRACE_TRACE names: it may be larger than what a
+// repository holds.
 func TestReferenceFile(t *testing.T) {
 	name := os.Getenv("EXECTRACE_TRACE")
 	if name == "" {

@@ -8,7 +8,7 @@ import (
 	"github.com/whystall/whystall/exectrace"
 )
 
-// How long were goroutines kept waiting for a P, by the function they began with?
+// How long did goroutines wait for a P, by the function that they started with?
 func ExampleTrace_Totals() {
 	tr, err := exectrace.Open("testdata/srv-go1.26.trace", exectrace.Options{})
 	if err != nil {
@@ -34,8 +34,8 @@ func ExampleTrace_Totals() {
 	// 219 pauses, 109 GC cycles
 }
 
-// Which call sites block longest on a channel? A goroutine's Slot is a small number, so a slice holds what is
-// known of each.
+// Which call sites block longest on a channel? A goroutine's Slot is a small number, so a slice
+// holds what is known of each.
 func ExampleTrace_Events() {
 	tr, err := exectrace.Open("testdata/srv-go1.26.trace", exectrace.Options{})
 	if err != nil {

@@ -12,7 +12,7 @@ type Op uint8
 const (
 	OpOther       Op = iota // anything else: Batch.Other[Arg] is the Event
 	OpStart                 // Runnable to Running
-	OpWake                  // Waiting to Runnable; Arg: the waker's slot or NoSlot; Stack: the waker's
+	OpWake                  // Waiting to Runnable; Arg: the waker's slot or NoSlot; Stack: its
 	OpBlock                 // Running to Waiting, for Reason (and Name); Stack
 	OpStop                  // Running to Runnable, for Reason (and Name); Stack
 	OpSyscall               // Running to Syscall; Stack

@@ -2,7 +2,7 @@ package exectrace
 
 import "testing"
 
-// Batches must say what Blocks do, and introduce every goroutine whole.
+// TestBatches holds batches to blocks: they have the same events, and introduce each goroutine.
 func TestBatches(t *testing.T) {
 	for _, name := range fixtures(t) {
 		t.Run(name, func(t *testing.T) {
@@ -16,7 +16,8 @@ func TestBatches(t *testing.T) {
 	}
 }
 
-// sameBatches holds the batches of a trace to its blocks, and counts their events and those that are whole.
+// sameBatches holds the batches of a trace to its blocks. It counts their events and those that are
+// whole.
 func sameBatches(t testing.TB, tr *Trace) (n, other int) {
 	t.Helper()
 	var want []Event

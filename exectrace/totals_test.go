@@ -10,10 +10,11 @@ import (
 	"testing"
 )
 
-// TestTotals holds the way without order to the one that adds up event by event, whose times TestReference holds to the
-// reference's. They differ in one thing: generations overlap by some microseconds, and events that are handed
-// out later than others that they precede get those's time, as in the reference. Totals needs no order and
-// keeps each event's own time; so do the events here.
+// TestTotals holds the way without order to the one that adds up event by event, whose times
+// TestReference holds to the reference's. They differ in one thing. Generations overlap by some
+// microseconds, and an event that is handed out later than one that it precedes gets that one's
+// time, as in the reference. Totals needs no order and keeps each event's own time; so do the
+// events here.
 func TestTotals(t *testing.T) {
 	for _, name := range fixtures(t) {
 		t.Run(name, func(t *testing.T) {
@@ -63,7 +64,8 @@ func TestTotals(t *testing.T) {
 	}
 }
 
-// TestV1TotalsWithoutOrder: whole traces of old formats need not be read again, and those that lack a batch are.
+// TestV1TotalsWithoutOrder: whole traces of old formats need not be read again, and those that lack
+// a batch are.
 func TestV1TotalsWithoutOrder(t *testing.T) {
 	for _, name := range v1Fixtures[:often(len(v1Fixtures), 4)] {
 		data, err := os.ReadFile("testdata/" + name)
@@ -92,7 +94,7 @@ func TestV1TotalsWithoutOrder(t *testing.T) {
 		a.finish()
 		gaps := len(tr.Gaps())
 		tr.Totals(func(g *GoroutineTotal) { got = append(got, *g) })
-		// One whose end was lost may be told of twice.
+		// A goroutine whose end was lost may be handed out twice.
 		byNumber := func(a, b GoroutineTotal) int { return cmp.Or(int(a.G-b.G), cmp.Compare(a.Ended, b.Ended)) }
 		slices.SortFunc(want, byNumber)
 		slices.SortFunc(got, byNumber)
@@ -102,8 +104,8 @@ func TestV1TotalsWithoutOrder(t *testing.T) {
 	}
 }
 
-// TestV2TotalsWithoutOrder: no generation of a whole trace need be read in order. One would be if an event
-// of its had no case in v2Sums.
+// TestV2TotalsWithoutOrder: no generation of a whole trace need be read in order. One would be if
+// one of its events had no case in v2Sums.
 func TestV2TotalsWithoutOrder(t *testing.T) {
 	for _, name := range fixtures(t) {
 		tr := openFixture(t, name)
@@ -137,10 +139,11 @@ func brief(t *Totals) Totals {
 	return b
 }
 
-// shortBytes is the largest trace that is read with -short: the race detector makes reading ten times slower.
+// shortBytes is the largest trace that is read with -short: the race detector makes reading ten
+// times slower.
 const shortBytes = 3 << 20
 
-// often is n, or with -short so few that the race detector's run stays short.
+// often is n or, with -short, so few that the race detector's run stays short.
 func often(n, short int) int {
 	if testing.Short() {
 		return short

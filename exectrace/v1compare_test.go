@@ -13,30 +13,31 @@ import (
 	ref "golang.org/x/exp/trace"
 )
 
-// v1Line is one event as both readers tell it, but for its time.
+// v1Line is one event as both readers give it, without its time.
 type v1Line struct {
 	text string
 	time int64
 	back bool // from a syscall that did not block
 }
 
-// v1Streams are the events by actor. Within one the order is the same in both readers; between
-// two, events of one tick may stand either way.
+// v1Streams are the events by actor. Within one the order is the same in both readers. Between two,
+// events of one tick may stand either way.
 type v1Streams map[string][]v1Line
 
 const v1FakeP = 1_000_000 // the reference moves some events to Ps of its own making
 
-// TestV1Reference holds formats 1.11 to 1.21 to golang.org/x/exp/trace, event by event. It differs from
-// what is told here in these ways, and in no other:
+// TestV1Reference holds formats 1.11 to 1.21 to golang.org/x/exp/trace, event by event. The
+// reference differs from this reader in these ways, and in no other:
 //
 //   - It drops the first GOMAXPROCS.
 //   - It puts an event that does not come after its predecessor 1 ns after it.
-//   - A syscall that did not block ends 1 ns after its begin. Here it takes no time, as in the trace.
-//   - It converts ticks to ns in floating point; here the result is exact, rounded down.
+//   - A syscall that did not block ends 1 ns after its start. Here it takes no time, as in the
+//     trace.
+//   - It converts ticks to ns in floating point. Here the result is exact, rounded down.
 //   - It takes the runtime's number of an M for a thread.
 //   - It moves what timers, the network poller, syscalls and the GC did to invented Ps.
 //
-// The times are recomputed by these rules, so that every event's time is checked to the nanosecond.
+// The times are computed again by these rules, so each event's time is checked to the nanosecond.
 func TestV1Reference(t *testing.T) {
 	for _, name := range v1Fixtures {
 		t.Run(name, func(t *testing.T) {
@@ -52,7 +53,8 @@ func TestV1Reference(t *testing.T) {
 	}
 }
 
-// The odd ones are of testdata/odd: CPU samples, logs, stop-the-worlds of all kinds, many Ps, calls that block.
+// The odd ones are of testdata/odd: CPU samples, logs, stop-the-worlds of all kinds, many Ps, calls
+// that block.
 var v1Fixtures = []string{
 	"odd-go1.13.15.trace", "odd-go1.20.14.trace", "odd-go1.21.13.trace",
 	"srv-go1.13.15.trace", "srv-go1.16.15.trace", "srv-go1.20.14.trace", "srv-go1.21.13.trace",
@@ -72,7 +74,8 @@ func v1Compare(t *testing.T, data []byte) {
 		t.Fatal(err)
 	}
 	freq, last, bumped, m := tr.v1.freq, int64(-1), 0, 0
-	// A goroutine's time by state, from either reader; of the reference's the events' own times.
+	// A goroutine's time by state, from either reader. Of the reference it is by the events' own
+	// times.
 	type totals [5]int64
 	refTotals, ourTotals := map[string]*totals{}, map[string]*totals{}
 	add := func(to map[string]*totals, key, from string, d int64) {
@@ -149,8 +152,8 @@ func v1Compare(t *testing.T, data []byte) {
 	if n != m+1 || len(ours["first"]) != 1 {
 		t.Errorf("%d events, the reference has %d and must have one less", n, m)
 	}
-	// With the moves undone, a goroutine's totals differ by the ns of each syscall that did not block, which is
-	// running time here, and by what floating point rounds.
+	// With the moves undone, a goroutine's totals differ by two things: the ns of each syscall that
+	// did not block, which is running time here, and what floating point rounds.
 	floats := 0
 	for key, a := range refTotals {
 		b, r := ourTotals[key], rules[key]

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// v1Key is what an event says, without what depends on the rest of the trace: slots, and the state that
-// the goroutine was in before.
+// v1Key is what an event says, without what depends on the rest of the trace: slots, and the state
+// that the goroutine was in before.
 type v1Key struct {
 	time    Time
 	g, on   GoID
@@ -70,8 +70,8 @@ func v1Whole(t *testing.T, name string) ([]byte, map[v1Key]int, *Trace) {
 	return data, whole, v1Read(t, data, func(_ *Trace, e *Event) { whole[v1KeyOf(e)]++ })
 }
 
-// v1Against reads data and tells how many of its events the whole trace has not, how many there are, and how many are
-// before a time.
+// v1Against reads data. It counts those of its events that the whole trace does not have, all of
+// them, and those before a time.
 func v1Against(t *testing.T, data []byte, whole map[v1Key]int, begin Time) (invented, n, before int, tr *Trace) {
 	seen := map[v1Key]int{}
 	tr = v1Read(t, data, func(_ *Trace, e *Event) {
@@ -79,7 +79,7 @@ func v1Against(t *testing.T, data []byte, whole map[v1Key]int, begin Time) (inve
 			return
 		}
 		n++
-		// A syscall's end stands where its goroutine ran again, maybe in what is lost.
+		// A syscall's end stands where its goroutine ran again, which may be in what is lost.
 		if e.Time < begin && e.Reason != ReasonSyscallBlocked {
 			before++
 		}
@@ -92,7 +92,8 @@ func v1Against(t *testing.T, data []byte, whole map[v1Key]int, begin Time) (inve
 	return invented, n, before, tr
 }
 
-// A truncated trace, or a killed process', gives every event that was written, in order, and says what is missing.
+// A truncated trace, or that of a killed process, gives each event that was written, in order, and
+// says what is missing.
 func TestV1Truncated(t *testing.T) {
 	data, _, tr := v1Whole(t, "srv-go1.13.15.trace")
 	records := int64(0)
@@ -111,7 +112,8 @@ func TestV1Truncated(t *testing.T) {
 			n += int64(p.n)
 		}
 		s := short.Stats()
-		// A record is one event, but a syscall is two and its end none; so is what else only serves the order.
+		// A record is one event, but a syscall is two and its end none. What only serves the order
+		// is none either.
 		if s.Events+s.Dropped < n*95/100 || s.Dropped > n/50+100 {
 			t.Errorf("cut at %d: %d records gave %d events, %d dropped", cut, n, s.Events, s.Dropped)
 		}
@@ -121,9 +123,9 @@ func TestV1Truncated(t *testing.T) {
 	}
 }
 
-// A batch that is missing leaves no trace of itself in the file. The order of each goroutine's events tells: what
-// comes before is untouched, a gap is told, and next to nothing after is invented (events that come too early or too late because what they
-// should wait for is missing).
+// A missing batch leaves nothing of itself in the file. The order of each goroutine's events shows
+// it. What comes before is untouched, and there is a gap. Next to nothing after it is invented:
+// events that come too early or too late, because what they should wait for is missing.
 func TestV1DroppedBatch(t *testing.T) {
 	for _, name := range []string{"srv-go1.13.15.trace", "srv-go1.21.13.trace"}[:often(2, 1)] {
 		data, whole, tr := v1Whole(t, name)
@@ -158,8 +160,8 @@ func TestV1DroppedBatch(t *testing.T) {
 	}
 }
 
-// Damaged bytes cost the rest of their batch. Where they change a number without breaking a record, the times after it in
-// its batch may be wrong: the format has no checksum.
+// Damaged bytes cost the rest of their batch. Where they change a number without breaking a record,
+// the times behind it in its batch may be wrong: the format has no checksum.
 func TestV1Damaged(t *testing.T) {
 	data, whole, tr := v1Whole(t, "srv-go1.20.14.trace")
 	total := int(tr.Stats().Events)
@@ -177,7 +179,8 @@ func TestV1Damaged(t *testing.T) {
 	}
 }
 
-// Of two traces in one file the first is read, and it is said where the other one begins: their clocks and ids are not the same.
+// Of two traces in one file the first is read, and a gap says where the other one starts: their
+// clocks and ids are not the same.
 func TestV1Joined(t *testing.T) {
 	for _, name := range []string{"srv-go1.13.15.trace", "srv-go1.16.15.trace", "srv-go1.20.14.trace", "srv-go1.21.13.trace"}[:often(4, 2)] {
 		data, _, alone := v1Whole(t, name)

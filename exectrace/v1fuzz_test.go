@@ -25,7 +25,7 @@ func (w *v1Build) batch(pid int64, ticks uint64) {
 	w.uvarint(uint64(pid), ticks)
 }
 
-// event writes one of typ; args begin with the ticks since the one before.
+// event writes an event of typ. args start with the ticks since the event before.
 func (w *v1Build) event(typ byte, args ...uint64) {
 	if n := len(args) - 1; n < 3 {
 		w.b = append(w.b, typ|byte(n)<<6)
@@ -50,7 +50,8 @@ func (w *v1Build) string(id uint64, s string) {
 	w.text(s)
 }
 
-// begin is what the runtime writes first: G1 runs on P0, G2 waits, G3 is in a syscall, G4 is runnable.
+// begin is what the runtime writes first: G1 runs on P0, G2 waits, G3 is in a syscall, G4 is
+// runnable.
 func (w *v1Build) begin() {
 	w.batch(0, 1000)
 	for g := uint64(1); g <= 4; g++ {
@@ -111,7 +112,8 @@ func v1Small() []byte {
 	return w.end()
 }
 
-// v1Nobody is damage: goroutine 0, which is nobody, is begun, runs, and has a region, a log, a heap and a block of its own.
+// v1Nobody is damage: goroutine 0, which is none, is created, runs, and has a region, a log, a heap
+// and a block of its own.
 func v1Nobody() []byte {
 	w := newV1Build("19")
 	w.begin()
@@ -141,7 +143,7 @@ func FuzzV1(f *testing.F) {
 			f.Fatal(err)
 		}
 		f.Add(data[:4000])
-		// The end has what the beginning refers to; the cut between is damage.
+		// The end has what the start refers to; the cut between is damage.
 		f.Add(append(data[:2000:2000], data[len(data)-4000:]...))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -162,7 +164,8 @@ func FuzzV1(f *testing.F) {
 				tr.String(StringID(e.Arg[1]))
 			}
 		})
-		// A byte cannot begin more than a syscall's two events and a gap before them, nor a goroutine more than its statuses.
+		// A byte cannot start more than a syscall's two events and a gap before them, nor a
+		// goroutine more than its statuses.
 		if n > 4*len(data)+8 {
 			t.Errorf("%d events of %d bytes", n, len(data))
 		}

@@ -17,7 +17,7 @@ type checked struct {
 	hash   uint64
 }
 
-// checkEvents reads all events and holds them to what must be so whatever the input; it calls every getter.
+// checkEvents reads all events and checks what must hold whatever the input. It calls every getter.
 func checkEvents(tb testing.TB, tr *Trace) checked {
 	tb.Helper()
 	var c checked
@@ -145,7 +145,8 @@ func TestTruncated(t *testing.T) {
 		if n > headerLen+100 && len(tr.Gaps()) == 0 {
 			t.Errorf("cut at %d: no gap", n)
 		}
-		// Every whole batch before the cut is there; stacks and strings are some percent of the bytes.
+		// Each whole batch before the cut is there. Stacks and strings are some percent of the
+		// bytes.
 		if want := whole.events * n / len(data) * 85 / 100; c.events < want-20_000 {
 			t.Errorf("cut at %d of %d: %d events of %d", n, len(data), c.events, whole.events)
 		}
@@ -261,7 +262,7 @@ func TestGarbage(t *testing.T) {
 	}
 }
 
-// TestGapSays holds that a truncation is said with its range.
+// TestGapSays checks that a truncation is said with its range.
 func TestGapSays(t *testing.T) {
 	data := readFixture(t, v2Fixture)
 	_, tr := checkAll(t, data[:len(data)*2/3], 2)

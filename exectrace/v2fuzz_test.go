@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// excerpt makes a small trace of a fixture: its first batches of each kind, cut after size bytes each.
+// excerpt makes a small trace of a fixture: its first batches of each kind, each cut after size
+// bytes.
 func excerpt(tb testing.TB, name string, version string, size int) []byte {
 	data := readFixture(tb, name)
 	out := append([]byte{}, data[:headerLen]...)
@@ -72,7 +73,8 @@ func FuzzV2(f *testing.F) {
 		if a != b {
 			t.Fatalf("%+v with one worker, %+v with three", a, b)
 		}
-		// What is linear takes milliseconds, and what is not, minutes: of this process's CPU, since the clock's time is the machine's.
+		// What is linear takes milliseconds, and what is not, minutes: of this process's CPU, since
+		// the machine's clock goes on for others.
 		if d := cpuTime() - before; d > 20*time.Second {
 			t.Fatalf("%d bytes took %v", len(data), d)
 		}

@@ -22,7 +22,8 @@ import (
 	ref "golang.org/x/exp/trace"
 )
 
-// work does n rounds of what a trace can hold: wakings, syscalls, tasks, regions, logs, coroutines, garbage.
+// work does n rounds of what a trace can hold: wakings, syscalls, tasks, regions, logs, coroutines,
+// garbage.
 func work(n int) {
 	ping, pong := make(chan []byte), make(chan []byte)
 	var wg sync.WaitGroup
@@ -127,7 +128,8 @@ func TestChild(t *testing.T) {
 	if err := trace.Start(f); err != nil {
 		t.Fatal(err)
 	}
-	// What a thread has in its buffers is lost, and where the process gets little CPU the one that writes them is behind.
+	// What a thread has in its buffers is lost. Where the process gets little CPU, the thread that
+	// writes them is behind.
 	for size := int64(0); size < 1<<20; {
 		work(10_000)
 		st, err := f.Stat()
@@ -163,13 +165,14 @@ func TestCrashed(t *testing.T) {
 			t.Fatal(err)
 		}
 		c, tr := checkAll(t, data, 2)
-		// The child ends once a megabyte is written, and an event takes five bytes.
+		// The child ends when a megabyte is written, and an event takes five bytes.
 		if c.events < 100_000 {
 			t.Errorf("%s: %d events in %d bytes", how, c.events, len(data))
 		}
 		g := tr.Gaps()
 		if len(g) == 0 {
-			// It may have died just between two generations: then the reference reads all there is to the end as well.
+			// It may have died just between two generations. Then the reference, too, reads all
+			// there is to the end.
 			n, err := countReference(data)
 			if err != nil || n != int64(c.events) {
 				t.Errorf("%s: nothing says that the end is missing; x/exp/trace: %d events, %v", how, n, err)
@@ -179,7 +182,8 @@ func TestCrashed(t *testing.T) {
 	}
 }
 
-// countReference counts the events that x/exp/trace reads before the trace's end, or before what it cannot read.
+// countReference counts the events that x/exp/trace reads before the trace's end, or before what it
+// cannot read.
 func countReference(data []byte) (n int64, err error) {
 	r, err := ref.NewReader(bytes.NewReader(data))
 	for err == nil {

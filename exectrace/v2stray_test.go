@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// A batch whose header's time is damaged, in the middle of a trace or forged behind its end, does not stretch the
-// recording.
+// A batch whose header's time is damaged does not stretch the recording, be it in the middle of the
+// trace or forged behind its end.
 func TestStrayTimes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads a trace seven times")

@@ -2,8 +2,8 @@ package exectrace
 
 import "math/bits"
 
-// Sums of formats 1.22 and later, by the method of sums.go: a generation at a time, which each worker
-// decodes on its own, batch by batch.
+// Sums of formats 1.22 and later, by the method of sums.go: a generation at a time, which each
+// worker decodes on its own, batch by batch.
 
 // v2SumP is a P in a generation. Its sums are those of running, of being idle, of being in a
 // syscall, and of being lost to a thief when its status was written.

@@ -62,8 +62,8 @@ func fromText(tb testing.TB, text string) []byte {
 	return out
 }
 
-// TestEveryEvent reads one event of each type that has a row in v2Shapes. None may be taken for one of an
-// experiment, which is what becomes of a type that place and stateless do not handle. Numbers need not fit.
+// TestEveryEvent reads one event of each type that has a row in v2Shapes. None may be taken for an
+// experiment's: a type that place and stateless do not handle is. The numbers need not fit.
 func TestEveryEvent(t *testing.T) {
 	if len(textNames) != evCount {
 		t.Fatalf("%d names of %d events", len(textNames), evCount)
@@ -97,7 +97,8 @@ func TestEveryEvent(t *testing.T) {
 	}
 }
 
-// TestGoTests reads the hard small cases that Go's own reader is tested with, where Go's source is installed.
+// TestGoTests reads the hard small cases with which Go tests its own reader, where Go's source is
+// installed.
 func TestGoTests(t *testing.T) {
 	//lint:ignore SA1019 a test runs where it was built; without the folder it skips
 	names, _ := filepath.Glob(filepath.Join(runtime.GOROOT(), "src/internal/trace/testdata/tests/*.test"))
