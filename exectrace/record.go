@@ -61,7 +61,7 @@ func (t *Trace) Batches() iter.Seq[*Batch] {
 		case t.closed:
 			t.read.fail(errClosed)
 		case t.version < 22:
-			t.v1Run(false, true, func(b v1Block) bool { return yield(b.batch) })
+			t.v1Run(v1Way{packed: true}, func(b v1Block) bool { return yield(b.batch) })
 		default:
 			t.batchesV2(yield)
 		}

@@ -93,7 +93,7 @@ func (t *Trace) Totals(each func(*GoroutineTotal)) *Totals {
 					each(g)
 				}
 			})
-			t.blocksV1(true, func(b []Event) bool { a.events(b); return true })
+			t.blocksV1(v1Way{alone: true}, func(b []Event) bool { a.events(b); return true })
 		}
 	default:
 		t.totalsV2(a)

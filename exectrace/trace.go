@@ -66,7 +66,7 @@ func (t *Trace) Blocks() iter.Seq[[]Event] {
 		case t.closed:
 			t.read.fail(errClosed)
 		case t.version < 22:
-			t.blocksV1(false, yield)
+			t.blocksV1(v1Way{}, yield)
 		default:
 			t.blocksV2(yield)
 		}

@@ -8,43 +8,49 @@ const v1Nominal = 3_000_000_000 / 64
 
 func utoa(v uint64) string { return strconv.FormatUint(v, 10) }
 
-// blocksV1 reads formats 1.11 to 1.21.
+// v1Way is how a trace of formats 1.11 to 1.21 is read.
+type v1Way struct {
+	packed bool // batches are wanted instead of blocks
+	alone  bool // in one goroutine, see v1Run
+}
+
+// blocksV1 gives the events in blocks.
+func (t *Trace) blocksV1(way v1Way, yield func([]Event) bool) {
+	t.v1Run(way, func(b v1Block) bool { return yield(b.ev) })
+}
+
+// v1Run reads formats 1.11 to 1.21.
 //
 //  1. The first pass (v1index.go) finds where each P's batches, the strings and the stacks are, and
 //     the clock's rate, which stands at the end. It is made once.
 //  2. One goroutine decodes and merges (v1merge.go), a block ahead.
 //  3. This goroutine gives the block's strings and stacks their ids, and yields the block.
 //
-// With alone, this goroutine does it all. That takes a third less CPU time, since no event goes
-// from one core's cache to another's. It is better where yield does little.
-func (t *Trace) blocksV1(alone bool, yield func([]Event) bool) {
-	t.v1Run(alone, false, func(b v1Block) bool { return yield(b.ev) })
-}
-
-// v1Run does so for blocks or, if packed, for batches.
-func (t *Trace) v1Run(alone, packed bool, yield func(v1Block) bool) {
+// If the way is alone, this goroutine does it all. That takes a third less CPU time, since no event
+// goes from one core's cache to another's. It is better where yield does little.
+func (t *Trace) v1Run(way v1Way, yield func(v1Block) bool) {
 	if !t.v1Scan() {
 		return
 	}
 	m := t.newV1Merge()
-	m.packed = packed
+	m.packed = way.packed
 	if t.v1.freq == 0 {
 		t.read.gap(Gap{End: m.clock.at(t.v1.last), Reason: "the trace ends before it is complete, without the clock's rate and most stacks: times assume a CPU of 3 GHz and may be off by half"})
 	}
 	t.noteJoined(t.v1.joined, m.clock.at(t.v1.last))
-	if alone || t.opt.Workers == 1 {
+	if way.alone || t.opt.Workers == 1 {
 		t.v1Alone(m, yield)
 		return
 	}
 	full := make(chan v1Block)
 	free := make(chan v1Block, 2)
 	size := v1BlockEvents
-	if packed {
+	if way.packed {
 		size = v1Records
 	}
-	m.out = newV1Block(size, packed)
-	free <- newV1Block(size, packed)
-	free <- newV1Block(size, packed)
+	m.out = newV1Block(size, way.packed)
+	free <- newV1Block(size, way.packed)
+	free <- newV1Block(size, way.packed)
 	stop := make(chan struct{})
 	m.flush = func(b v1Block) (v1Block, bool) {
 		select {

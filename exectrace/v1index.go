@@ -33,7 +33,7 @@ type v1Proc struct {
 	// Of the pass itself.
 	n      uint64    // timed events
 	ts     uint64    // of the last one
-	ck     [4]uint64 // ts of the last four events whose number is a multiple of 32
+	ck     [4]uint64 // ts of the last four events whose number is a multiple of 32: see exit
 	opened bool
 }
 
@@ -362,7 +362,8 @@ func (s *v1Scan) open(p *v1Proc) {
 
 // exit looks at a syscall's exit. Its record stands where the goroutine got a P again, which may be
 // long after the exit itself. When more than some 64 events of this P lie between the two, the
-// second pass must know, so that it looks for the exit in time.
+// second pass must know, so that it looks for the exit in time. The P's checkpoints (ck) say at
+// what time it was 64 to 96 events ago.
 func (s *v1Scan) exit(p *v1Proc, real uint64, at, end int, before uint64) {
 	if real == 0 || p.n < 64 || real >= p.ck[(p.n>>5-2)&3] {
 		return

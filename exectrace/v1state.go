@@ -104,6 +104,7 @@ const v1Quiet = 10_000_000
 // mend it: some events are missing, and where some are, others may be.
 func (m *v1Merge) broken(g uint64, s *v1G) {
 	if m.holeEnd != 0 || m.quiet && m.now < m.lastGap+v1Quiet {
+		// A gap covers it already. Only this goroutine's state is made void.
 		if s != nil {
 			s.epoch--
 		}

@@ -235,11 +235,14 @@ func (s *v1Sums) fits(id uint64, g *sumG) bool {
 		if b.status == 0 {
 			return false
 		}
+		// It was in that state when the window started, which is time 1.
 		g.first, g.state = 1, b.status
 		g.acc[b.acc] -= 1 | one
 		seq = l.seq
 		l.seq += g.id & maxV1Seq
 	}
+	// Numbers count up by one. So the highest that was read is below the first one expected plus
+	// how many were read, if none is missing.
 	if g.id>>32 >= seq+g.id&maxV1Seq {
 		return false // one before its last is missing
 	}

@@ -171,6 +171,7 @@ func (w *worker) decode() {
 		if w.lossy {
 			hold = w.ticks(holdLossNS)
 		}
+		// An M that is held aside goes first, once another's event has made its own fit.
 		if len(w.stuck) > 0 && w.tryStuck(hold) {
 			continue
 		}
@@ -185,6 +186,8 @@ func (w *worker) decode() {
 			w.emitSample()
 			continue
 		}
+		// The first M runs until another M, or a sample, is due. While some M is held aside it runs
+		// one event only: that one may be what the held M waits for.
 		limit := w.second()
 		if w.nextS < len(w.samples) {
 			limit = min(limit, w.samples[w.nextS].ts)
@@ -225,6 +228,7 @@ func (w *worker) tryStuck(hold uint64) bool {
 	for k := range w.stuck {
 		e := w.stuck[k]
 		c := w.cur[e.v]
+		// Only the oldest is forced, when nothing else is left to run or what is left is too late.
 		force := k == 0 && (len(w.heap) == 0 || w.heap[0].ts-min(w.heap[0].ts, e.ts) > hold)
 		w.force = force
 		r := w.run(c, e.ts, true)

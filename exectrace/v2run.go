@@ -57,6 +57,8 @@ func (w *worker) run(c *cursor, limit uint64, once bool) int {
 			}
 			k, ok := w.ids.get(id)
 			if !ok || w.gs[k].status != goRunnable || w.gs[k].seq+1 != seq || c.p < 0 || c.g >= 0 {
+				// Where waitFor sees no use in waiting, a loss took what this M ran before: the
+				// start puts that right, and needs no gap of its own.
 				if !w.force && w.waitFor(c, ok, k) {
 					return ranStuck
 				}
@@ -170,6 +172,7 @@ func (w *worker) run(c *cursor, limit uint64, once bool) int {
 			}
 
 		case evGoSyscallEndBlocked:
+			// The goroutine came back without its P, so another M must have stolen the P first.
 			if c.p >= 0 && w.ps[c.p].status == procSyscall {
 				if !w.force {
 					return ranStuck

@@ -215,6 +215,8 @@ func (w *worker) sprintRecords(c *cursor, limit uint64) int {
 		// The next event's type and time, where the time has one or two bytes. Its arguments are
 		// loaded from behind either, so that their load need not wait for its length.
 		if i < end && i+11 <= len(d) && n < len(buf) {
+			// Byte 1 of h is the time's first; its top bit says that the time has a second. So two
+			// is 0 or 1, and -two a mask of no bits or of all.
 			h := first8(d, i)
 			two := h >> 15 & 1
 			next := ts + (h>>8&0x7f | h>>9&0x3f80&-two)

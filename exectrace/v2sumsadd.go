@@ -79,6 +79,9 @@ func (a *summer) generation(c *consumer, j *summed, first bool) {
 	for g := range s.all() {
 		a.summedG(g, c.stack(StackID(g.stack)), at, mul, end)
 	}
+	// A P was in its status' state from the end of the generation before until that status was
+	// written, if that end left it in the same state; else the time is unknown. Its sums follow
+	// from there.
 	for k := range s.ps {
 		p := s.ps[k]
 		if p == nil || p.state == 0 {
@@ -107,6 +110,10 @@ func (a *summer) generation(c *consumer, j *summed, first bool) {
 	for _, m := range s.marks {
 		a.mark(Interval{Begin: at(m.ts), G: m.g, Name: c.str(uint64(m.name)), Stack: c.stack(m.stack)}, m.rng, m.kind)
 	}
+	// Ranges have no keys in the sums: a generation adds its ends and subtracts its starts. What is
+	// still open at its end is closed in a later generation, so only the number of open ranges is
+	// carried on. Times count from the generation's start, hence the ns of opened*s.min. Statuses
+	// of the first generation say what was open before the trace: those count as starts.
 	add := func(o openSum, n *int64, since map[int64]Time) int64 {
 		ticks, opened := o.ticks, o.open
 		if first {
