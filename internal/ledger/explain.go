@@ -436,7 +436,7 @@ func (x *explainer) others(ident uint32, s *timeline.Segment, lo int64) {
 		return
 	}
 	x.held = x.tl.Alike(ident, s.Ender)
-	n, last, longest := x.tl.Turns(x.site, s.Ender, x.held, lo, x.cursor)
+	n, last, longest := x.tl.Turns(x.site, ident, s.Ender, lo, x.cursor)
 	switch {
 	case n < 2 || x.cursor-lo < 3*longest:
 	case x.held:

@@ -1,35 +1,10 @@
 package timeline
 
-import (
-	"github.com/whystall/whystall/exectrace"
-)
-
-// newIdent takes a free identity: that of a goroutine whose last segment is no longer kept, else a new one.
-func (t *Timeline) newIdent(id exectrace.GoID) uint32 {
-	const most = 1 << 18 // 6 MB
-	if t.deadAt < len(t.dead) {
-		d := t.dead[t.deadAt]
-		if d.head < t.oldest || len(t.idents) >= most {
-			if d.head >= t.oldest {
-				t.never++
-				t.oldest = min(d.head+1, t.head)
-			}
-			t.deadAt++
-			if t.deadAt > 1024 && t.deadAt*2 > len(t.dead) {
-				t.dead = t.dead[:copy(t.dead, t.dead[t.deadAt:])]
-				t.deadAt = 0
-			}
-			t.idents[d.ident] = Ident{GoID: id}
-			return d.ident
-		}
-	}
-	t.idents = append(t.idents, Ident{GoID: id})
-	return uint32(len(t.idents) - 1)
-}
+import "github.com/whystall/whystall/exectrace"
 
 // slotOf is the goroutine of an event, made if it is not there.
 func (t *Timeline) slotOf(slot uint32, id exectrace.GoID) (g *G, isNew bool) {
-	const most = 1 << 22 // the reader's slots are dense; this only bounds what a broken one could ask for
+	const most = 1 << 22 // the reader's slots are dense; this bounds what a broken one asks for
 	if slot >= most {
 		return nil, false
 	}
@@ -44,7 +19,7 @@ func (t *Timeline) slotOf(slot uint32, id exectrace.GoID) (g *G, isNew bool) {
 		t.leave(g, t.now)
 		t.detach(g)
 	}
-	*g = G{Ident: t.newIdent(id), goid: id, proc: -1, epoch: uint32(len(t.gaps))}
+	*g = G{Ident: t.newIdent(id, &t.ring), goid: id, proc: -1, epoch: uint32(len(t.gaps))}
 	return g, true
 }
 
@@ -55,11 +30,11 @@ func (t *Timeline) detach(g *G) {
 
 // leave undoes what g's present state counts for.
 func (t *Timeline) leave(g *G, now int64) {
-	if int(g.epoch) != len(t.gaps) {
+	if t.stale(g) {
 		g.proc = -1
 		return
 	}
-	switch State(g.meta & 7) {
+	switch g.state() {
 	case Runnable:
 		t.runnableNS += now
 		if t.runnable--; t.runnable == 0 {
@@ -77,14 +52,14 @@ func (t *Timeline) leave(g *G, now int64) {
 	}
 }
 
-// Pin makes sure that the segment g is in is kept: one that waited for very long is put back.
+// Pin makes sure that the segment g is in is kept: that of a very long wait is put back.
 func (t *Timeline) Pin(g *G) {
 	if g.Cur == 0 || t.alive(g.Cur) {
 		return
 	}
 	s, seq := t.add()
 	*s = Segment{w: uint64(g.start)<<16 | g.meta, Stack: g.stack}
-	if st := State(g.meta & 7); st == Running || st == Syscall {
+	if st := g.state(); st == Running || st == Syscall {
 		s.EnderSeg = g.thread
 	}
 	g.Cur = seq
@@ -104,34 +79,38 @@ func (t *Timeline) enter(g *G, now int64, meta uint64, stack uint32) *Segment {
 	return s
 }
 
-// run begins a running segment, which tells the ranges it is in.
+// run begins a running segment, with the ranges it is in.
 func (t *Timeline) run(g *G, now int64, meta uint64) {
-	stack := uint32(0)
-	switch {
-	case g.ranges&^metaAssist != 0:
-		stack = g.rstack
-	case g.ranges != 0:
-		stack = g.astack
-	}
-	s := t.enter(g, now, meta|uint64(Running), stack)
+	s := t.enter(g, now, meta|Running.bits(), g.innermost())
 	s.EnderSeg, g.thread = t.thread, t.thread
 	if g.ranges&metaSweep != 0 {
 		s.Ender = g.sweep
 	}
 }
 
+// innermost is where the innermost of g's ranges began, 0 outside of all.
+func (g *G) innermost() uint32 {
+	switch {
+	case g.ranges&^metaAssist != 0:
+		return g.rangeStack
+	case g.ranges != 0:
+		return g.assistStack
+	}
+	return 0
+}
+
 // call begins a segment in a syscall.
 func (t *Timeline) call(g *G, now int64, meta uint64, stack uint32) {
-	s := t.enter(g, now, meta|uint64(Syscall), stack)
+	s := t.enter(g, now, meta|Syscall.bits(), stack)
 	s.EnderSeg, g.thread = t.thread, t.thread
 }
 
-// moved cuts the segment of a goroutine that a status finds on another thread than it was on.
+// moved cuts the segment of a goroutine that a status finds on another thread than before.
 func (t *Timeline) moved(g *G, now int64) {
 	if t.thread == noThread || t.thread == g.thread {
 		return
 	}
-	switch State(g.meta & 7) {
+	switch g.state() {
 	case Running:
 		t.run(g, now, 0)
 	case Syscall:
@@ -139,7 +118,8 @@ func (t *Timeline) moved(g *G, now int64) {
 	}
 }
 
-// revive gives a goroutine that a gap made unknown a segment that says so. Its state is for the caller to give.
+// revive gives a goroutine that a gap made unknown a segment that says so. The caller gives it its
+// state.
 func (t *Timeline) revive(g *G, now int64) {
 	at, stale := t.StaleAt(g)
 	if !stale {
@@ -151,18 +131,18 @@ func (t *Timeline) revive(g *G, now int64) {
 	if g.Cur != 0 {
 		t.Pin(g)
 		t.at(g.Cur).w |= metaGap // who ended it cannot be known any more
-		t.enter(g, max(at, g.start), uint64(Unknown)|metaGap, 0)
+		t.enter(g, max(at, g.start), Unknown.bits()|metaGap, 0)
 	}
-	g.meta = uint64(Unknown) | metaGap
+	g.meta = Unknown.bits() | metaGap
 }
 
-// actor is who did something to another goroutine: at least it runs.
+// actor is the goroutine that did something to another: at least it runs.
 func (t *Timeline) actor(slot uint32, id exectrace.GoID, now int64) *G {
 	g, isNew := t.slotOf(slot, id)
 	if g == nil {
 		return nil
 	}
-	if _, stale := t.StaleAt(g); isNew || stale {
+	if isNew || t.stale(g) {
 		meta := uint64(0)
 		if isNew {
 			meta = metaFirst
@@ -173,8 +153,15 @@ func (t *Timeline) actor(slot uint32, id exectrace.GoID, now int64) *G {
 	return g
 }
 
-// goroutine takes a goroutine from one state to another.
-func (t *Timeline) goroutine(ev *exectrace.Event, now int64) {
+// transition takes a goroutine from one state to another:
+//  1. Find it, or make it.
+//  2. Inside a gap the event says only who exists.
+//  3. A goroutine that a gap made unknown gets a segment which says so. A status that repeats what
+//     is known changes nothing.
+//  4. Births and wake-ups have somebody who did it. A goroutine that goes into a syscall, or comes
+//     back at once, keeps its P.
+//  5. Of any other the state is left, with all it counts for, and the next is entered.
+func (t *Timeline) transition(ev *exectrace.Event, now int64) {
 	var first uint64
 	var g *G
 	isNew := false
@@ -184,69 +171,74 @@ func (t *Timeline) goroutine(ev *exectrace.Event, now int64) {
 		return
 	}
 	if now < t.inGapUntil {
-		// Other threads' events inside a gap: only who exists is taken from them.
-		if ev.To == exectrace.NotExist {
-			t.detach(g)
-		} else if isNew {
-			g.epoch = uint32(max(len(t.gaps)-1, 0))
-			t.learnEntry(g, ev)
-			// what it did is unknown until the gap ends
-			t.enter(g, now, uint64(Unknown)|metaGap|metaFirst, 0)
-		}
+		t.insideGap(g, isNew, ev, now)
 		return
 	}
 	t.lostAll = false
 	switch {
+	case isNew && ev.From == exectrace.NotExist && ev.To != exectrace.NotExist:
+		t.born(g, ev, now)
+		return
 	case isNew:
-		if ev.From == exectrace.NotExist && ev.To != exectrace.NotExist {
-			t.born(g, ev, now)
-			return
-		}
 		first = metaFirst
-	default:
-		if _, stale := t.StaleAt(g); stale {
-			t.revive(g, now)
-		} else if ev.From == ev.To {
-			if ev.Stack != 0 && g.stack == 0 && State(g.meta&7) == Waiting {
-				t.learnWait(g, ev)
-			}
-			t.moved(g, now)
-			return // a status that repeats what is known
+	case t.stale(g):
+		t.revive(g, now)
+	case ev.From == ev.To:
+		if ev.Stack != 0 && g.stack == 0 && g.state() == Waiting {
+			t.learnWait(g, ev)
 		}
+		t.moved(g, now)
+		return
 	}
-
-	if ev.To == exectrace.Runnable && State(g.meta&7) == Waiting {
+	from := g.state()
+	if ev.To == exectrace.Runnable && from == Waiting {
 		t.wake(g, ev, now)
 		return
 	}
-	if g.meta&(7|metaFirst|metaGap) == uint64(Syscall) && ev.To != exectrace.Syscall && g.stack != 0 {
+	if g.meta&(7|metaFirst|metaGap) == Syscall.bits() && ev.To != exectrace.Syscall && g.stack != 0 {
 		t.called(g, now)
 	}
-	if g.proc >= 0 && State(g.meta&7) == Syscall && ev.To == exectrace.Running && int32(ev.P) == g.proc {
-		// back from a syscall with its P
+	if g.proc >= 0 && from == Syscall && ev.To == exectrace.Running && int32(ev.P) == g.proc {
 		t.procs.back(g.proc, now)
 		t.run(g, now, first)
 		return
 	}
-	if ev.To == exectrace.Syscall && g.proc >= 0 && State(g.meta&7) == Running {
-		t.learnEntry(g, ev)
+	if ev.To == exectrace.Syscall && g.proc >= 0 && from == Running {
+		t.learnEntry(g, ev.Stack)
 		t.procs.syscall(g.proc, now)
 		t.call(g, now, first, uint32(ev.Stack))
 		return
 	}
-	from := State(g.meta & 7)
 	if ev.Stack != 0 && from == Running {
-		t.learnEntry(g, ev)
+		t.learnEntry(g, ev.Stack)
 	}
 	if from == Running && g.proc >= 0 {
-		g.stack = uint32(ev.Stack) // where it stopped: for who was awaited
+		g.stack = uint32(ev.Stack) // where it stopped: a stop-the-world may have awaited it
 	}
 	t.leave(g, now)
-	g.ranges &^= metaSweep // no goroutine leaves its P while it sweeps; one that seems to lost its end
+	// No goroutine leaves its P while it sweeps: of one that seems to, the sweep's end was lost.
+	g.ranges &^= metaSweep
+	t.arrive(g, ev, from, first, now)
+}
+
+// insideGap takes another thread's event inside a gap: only who exists is known. What a new
+// goroutine did is unknown until the gap ends.
+func (t *Timeline) insideGap(g *G, isNew bool, ev *exectrace.Event, now int64) {
+	if ev.To == exectrace.NotExist {
+		t.detach(g)
+	} else if isNew {
+		g.epoch = uint32(max(len(t.gaps)-1, 0))
+		t.learnEntry(g, ev.Stack)
+		t.enter(g, now, Unknown.bits()|metaGap|metaFirst, 0)
+	}
+}
+
+// arrive puts g, which has left its state, into that of ev. First is the bit of a first segment.
+func (t *Timeline) arrive(g *G, ev *exectrace.Event, from State, first uint64, now int64) {
 	switch ev.To {
 	case exectrace.Running:
 		t.run(g, now, first)
-		t.place(g, ev, now, false)
+		t.place(g, ev, now)
 	case exectrace.Runnable:
 		why := WhyPreempted
 		switch {
@@ -257,41 +249,43 @@ func (t *Timeline) goroutine(ev *exectrace.Event, now int64) {
 		case from == Unknown:
 			why = WhyStatus
 		}
-		t.enter(g, now, uint64(Runnable)|uint64(why)<<metaWait|first, 0)
+		t.enter(g, now, Runnable.bits()|why.bits()|first, 0)
 		t.ready()
 	case exectrace.Waiting:
-		t.learnEntry(g, ev)
-		t.enter(g, now, uint64(Waiting)|uint64(t.class(ev.Reason, ev.Stack))<<metaWait|first, uint32(ev.Stack))
+		t.learnEntry(g, ev.Stack)
+		t.enter(g, now, Waiting.bits()|t.class(ev.Reason, ev.Stack).bits()|first, uint32(ev.Stack))
 		t.wait(g)
 	case exectrace.Syscall:
-		t.learnEntry(g, ev)
+		t.learnEntry(g, ev.Stack)
 		t.call(g, now, first, uint32(ev.Stack))
-		t.place(g, ev, now, true)
+		t.placeInSyscall(g, ev, now)
 	case exectrace.NotExist:
 		t.detach(g)
 	default:
-		t.enter(g, now, uint64(Unknown)|first, 0)
+		t.enter(g, now, Unknown.bits()|first, 0)
 	}
 }
 
-// called counts a call that ended if it is a socket's.
+// called counts a call that ended, if it is a socket's.
 func (t *Timeline) called(g *G, now int64) {
 	if !t.Get(exectrace.StackID(g.stack)).socket {
 		return
 	}
-	if now-g.start >= LongCallNS {
-		// A world that was stopped meanwhile may keep the call from returning, whatever the thread did.
-		if _, _, _, stopped := t.Stopped(g.start, now); stopped {
+	ns := now - g.start
+	if ns >= LongCallNS {
+		// A world that was stopped meanwhile may keep the call from returning, whatever the thread
+		// did.
+		if _, _, _, stopped := t.stops.stopped(g.start, now, now); stopped {
 			return
 		}
 	}
-	ns := now - g.start
-	if t.src.Version() < 22 {
+	if t.old {
 		ns = max(ns, shortCallNS)
 	}
 	t.Calls.add(ns)
 }
 
+// ready counts one more runnable goroutine.
 func (t *Timeline) ready() {
 	t.runnableNS -= t.now
 	if t.runnable++; t.runnable == 1 {
@@ -302,128 +296,130 @@ func (t *Timeline) ready() {
 
 // wait counts g as waiting at its site.
 func (t *Timeline) wait(g *G) {
-	info := t.Get(exectrace.StackID(g.stack))
+	t.waitAtSite(g, t.Get(exectrace.StackID(g.stack)), waitOf(g.meta))
+}
+
+func (t *Timeline) waitAtSite(g *G, info *Stack, w Wait) {
 	g.site = info.Site
-	if Wait(g.meta>>metaWait&15) == WaitLock {
+	if w == WaitLock {
 		g.site = info.LockSite
 	}
-	for int(g.site) >= len(t.waiting) {
+	for uint(g.site) >= uint(len(t.waiting)) {
 		t.waiting = append(t.waiting, make([]int32, max(64, len(t.waiting)))...)
 	}
 	t.waiting[g.site]++
 }
 
-// learnWait gives a wait known only from a status the stack that a later status has.
+// learnWait gives a wait that is known only from a status the stack that a later status has.
 func (t *Timeline) learnWait(g *G, ev *exectrace.Event) {
-	t.learnEntry(g, ev)
+	t.learnEntry(g, ev.Stack)
 	w := t.class(ev.Reason, ev.Stack)
 	g.stack = uint32(ev.Stack)
-	g.meta = g.meta&^(15<<metaWait) | uint64(w)<<metaWait
+	g.meta = g.meta&^(15<<metaWait) | w.bits()
 	if t.alive(g.Cur) {
 		s := t.at(g.Cur)
 		s.Stack = g.stack
-		s.w = s.w&^(15<<metaWait) | uint64(w)<<metaWait
+		s.w = s.w&^(15<<metaWait) | w.bits()
 	}
 	t.waiting[g.site]--
 	t.wait(g)
 }
 
-func (t *Timeline) learnEntry(g *G, ev *exectrace.Event) {
-	if g.who <= uint32(t.launchers) && ev.Stack != 0 {
+// nameless reports whether g's entry function is not known, or a launcher.
+func (t *Timeline) nameless(g *G) bool { return g.occupant <= uint32(t.launchers) }
+
+// learnEntry names g after a stack of its own, unless it has a name.
+func (t *Timeline) learnEntry(g *G, stack exectrace.StackID) {
+	if t.nameless(g) && stack != 0 {
 		if id := &t.idents[g.Ident]; id.Entry <= t.launchers {
-			id.Entry = t.Get(ev.Stack).Entry
-			g.who = uint32(id.Entry)
+			id.Entry = t.Get(stack).Entry
+			g.occupant = uint32(id.Entry)
 		}
 	}
 }
 
-// holds is what g has a P for.
-func (g *G) holds() uint32 {
-	if g.ranges&metaSweep != 0 {
-		return WhoSweep
+// place puts g on the event's P. False: there is no such P.
+func (t *Timeline) place(g *G, ev *exectrace.Event, now int64) bool {
+	old, ok := t.procs.take(int32(ev.P), ev.Slot, g.holder(), now)
+	if !ok {
+		return false
 	}
-	return g.who
+	g.proc = int32(ev.P)
+	t.procs.ps[g.proc].thread = t.thread
+	// The goroutine that was on the P did not say that it left.
+	if o := t.Slot(old); o != nil && o != g && o.proc == g.proc {
+		o.proc = -1
+	}
+	return true
 }
 
-// place puts g on the event's P.
-func (t *Timeline) place(g *G, ev *exectrace.Event, now int64, syscall bool) {
-	if old, ok := t.procs.take(int32(ev.P), ev.Slot, g.holds(), now); ok {
-		g.proc = int32(ev.P)
-		t.procs.ps[g.proc].thread = t.thread
-		if syscall {
-			t.procs.syscall(g.proc, now)
-		}
-		// who was on it and did not say that it left
-		if o := t.Slot(old); o != nil && o != g && o.proc == g.proc {
-			o.proc = -1
-		}
+// placeInSyscall puts g, which is in a syscall, on the event's P.
+func (t *Timeline) placeInSyscall(g *G, ev *exectrace.Event, now int64) {
+	if t.place(g, ev, now) {
+		t.procs.syscall(g.proc, now)
 	}
 }
 
-// born begins a goroutine with who made it, so that its maker's story can be told for the time before.
-func (t *Timeline) born(g *G, ev *exectrace.Event, now int64) {
-	t.learnEntry(g, ev)
-	by, ident, seg := EnderNobody, uint32(0), uint64(0)
-	slot := ev.Slot
-	if ev.On != exectrace.NoGoroutine && ev.OnSlot != ev.Slot {
+// enderOf is who woke or made the event's goroutine: the kind and, for a goroutine, its ident and
+// segment. It may move t.slots.
+func (t *Timeline) enderOf(ev *exectrace.Event, now int64) (e Ender, ident uint32, seg uint64) {
+	switch {
+	case ev.On != exectrace.NoGoroutine && ev.OnSlot != ev.Slot:
 		if o := t.actor(ev.OnSlot, ev.On, now); o != nil {
 			t.Pin(o)
-			by, ident, seg = EnderGoroutine, o.Ident, o.Cur
-			g = &t.slots[slot] // actor may have moved them
+			return EnderGoroutine, o.Ident, o.Cur
 		}
-	} else if ev.P != exectrace.NoProc {
-		by = EnderP
+	case ev.P != exectrace.NoProc:
+		return EnderP, 0, 0
 	}
-	s := t.enter(g, now, uint64(Runnable)|uint64(WhyNewborn)<<metaWait|uint64(by)<<metaEnder, uint32(ev.OnStack))
+	return EnderNobody, 0, 0
+}
+
+// born begins a goroutine and names its maker, whose story is told for the time before.
+func (t *Timeline) born(g *G, ev *exectrace.Event, now int64) {
+	t.learnEntry(g, ev.Stack)
+	maker, ident, seg := t.enderOf(ev, now)
+	g = &t.slots[ev.Slot] // enderOf may have moved them
+	s := t.enter(g, now, Runnable.bits()|WhyNewborn.bits()|maker.bits(), uint32(ev.OnStack))
 	s.Ender, s.EnderSeg = ident, uint32(seg)
 	switch ev.To {
 	case exectrace.Runnable:
 		t.ready()
 	case exectrace.Running:
 		t.run(g, now, 0)
-		t.place(g, ev, now, false)
+		t.place(g, ev, now)
 	case exectrace.Syscall: // a C thread that came in
 		t.call(g, now, 0, uint32(ev.Stack))
-		t.place(g, ev, now, true)
+		t.placeInSyscall(g, ev, now)
 	default: // a coroutine waits to be switched to
-		t.enter(g, now, uint64(Waiting)|uint64(WaitMessage)<<metaWait, 0)
+		t.enter(g, now, Waiting.bits()|WaitMessage.bits(), 0)
 		t.wait(g)
 	}
 }
 
-// wake ends g's wait and notes who did it, unless that is known to be a lie.
+// wake ends g's wait and notes who ended it, unless that is known to be wrong.
 func (t *Timeline) wake(g *G, ev *exectrace.Event, now int64) {
-	by, ident, seg := EnderNobody, uint32(0), uint64(0)
-	slot := ev.Slot
-	switch {
-	case ev.On != exectrace.NoGoroutine && ev.OnSlot != ev.Slot:
-		if o := t.actor(ev.OnSlot, ev.On, now); o != nil {
-			t.Pin(o)
-			by, ident, seg = EnderGoroutine, o.Ident, o.Cur
-			g = &t.slots[slot]
-		}
-	case ev.P != exectrace.NoProc:
-		by = EnderP
-	}
-	w := Wait(g.meta >> metaWait & 15)
-	if by == EnderGoroutine {
-		by = t.believed(w, ident, ev.OnStack)
+	ender, ident, seg := t.enderOf(ev, now)
+	g = &t.slots[ev.Slot] // enderOf may have moved them
+	w := waitOf(g.meta)
+	if ender == EnderGoroutine {
+		ender = t.believed(w, ident, ev.OnStack)
 	}
 	queue := t.waiting[g.site]
 	begin, stack := g.start, g.stack
-	if w == WaitMessage && by == EnderGoroutine {
-		t.turn(g, ident, begin, now)
+	if w == WaitMessage && ender == EnderGoroutine {
+		t.turns.add(g.site, g.Ident, ident, begin, now, &t.identities)
 	}
 	t.leave(g, now)
 	if t.alive(g.Cur) {
 		s := t.at(g.Cur)
-		s.w |= uint64(by) << metaEnder
+		s.w |= ender.bits()
 		s.Ender, s.EnderSeg = ident, uint32(seg)
 	} else {
-		g.meta |= uint64(by) << metaEnder
+		g.meta |= ender.bits()
 	}
-	s := t.enter(g, now, uint64(Runnable)|uint64(WhyWoken)<<metaWait, uint32(ev.OnStack))
-	if p := t.Seg(s.Prev); p != nil && by == EnderGoroutine {
+	s := t.enter(g, now, Runnable.bits()|WhyWoken.bits(), uint32(ev.OnStack))
+	if p := t.Seg(s.Prev); p != nil && ender == EnderGoroutine {
 		p.Ender, p.EnderSeg = ident, uint32(seg)
 	}
 	s = t.at(g.Cur)
@@ -432,7 +428,25 @@ func (t *Timeline) wake(g *G, ev *exectrace.Event, now int64) {
 	if w == WaitLock {
 		t.Woken = Woken{
 			Lock: true, Waiter: g.Ident, Begin: begin, End: now, Stack: exectrace.StackID(stack),
-			By: by, Waker: ident, Seg: uint32(seg), OnStack: ev.OnStack, Site: g.site, Queue: queue,
+			By: ender, Waker: ident, Seg: uint32(seg), OnStack: ev.OnStack, Site: g.site, Queue: queue,
 		}
 	}
+}
+
+// believed is who ended a wait when the event names a goroutine. The event names the thread's
+// current goroutine also when the runtime polls the network or runs timers on its behalf.
+func (t *Timeline) believed(w Wait, ident uint32, stack exectrace.StackID) Ender {
+	switch w {
+	case WaitNetwork:
+		if stack == 0 || !t.Get(stack).deadline {
+			return EnderP
+		}
+	case WaitTimer:
+		return EnderP
+	default:
+		if e := t.idents[ident].Entry; e != 0 && e == t.timerproc {
+			return EnderP // Go before 1.14 has a goroutine for timers
+		}
+	}
+	return EnderGoroutine
 }

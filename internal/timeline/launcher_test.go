@@ -7,8 +7,9 @@ import (
 	"github.com/whystall/whystall/internal/timeline/twin"
 )
 
-// TestLaunchers: a goroutine that a launcher began is called after what it does once that is seen, and after the launcher until then, for
-// who only waits for the launcher's own lock, and where nothing was said of launchers.
+// A goroutine that a launcher began is named after what it does, once that is seen. It is named after
+// the launcher until then, while it only waits for the launcher's own lock, and where no launchers
+// were given.
 func TestLaunchers(t *testing.T) {
 	for _, tc := range []struct {
 		launchers []string

@@ -2,7 +2,8 @@ package timeline
 
 import "testing"
 
-// However many Ps there are, the history of who held them keeps to its room, and what it still has is exact.
+// However many Ps there are, the history of who held them keeps to its room, and the part of it that
+// is left is exact.
 func TestProcsHistoryIsBounded(t *testing.T) {
 	const n = 5000
 	tl := &Timeline{}
@@ -23,7 +24,7 @@ func TestProcsHistoryIsBounded(t *testing.T) {
 	if room != p.room || room > historyOcc || p.first == 0 {
 		t.Errorf("room for %d occupations, counted as %d; block %d is the oldest", room, p.room, p.first)
 	}
-	oldest := p.blocks[p.first%procBlocks].begin
+	oldest := p.at(p.first).begin
 	for _, from := range []int64{0, oldest, now - 3*n, now - n/2} {
 		list, total := tl.Occupants(from, now, nil)
 		sum := int64(0)

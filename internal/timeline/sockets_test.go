@@ -7,7 +7,8 @@ import (
 	"github.com/whystall/whystall/internal/timeline/twin"
 )
 
-// A socket's call that is long tells of a lost CPU; not so a file's, nor one that a stopped world kept from returning.
+// In a long call on a socket the thread lost its CPU. A file's call may be long for other reasons, and
+// a stopped world may keep a call from returning.
 func TestMoments(t *testing.T) {
 	const trace = `
 unit 1ms
@@ -49,7 +50,7 @@ goroutine B main.scrape
 	}
 }
 
-// An idle P leaves work waiting only until a woken thread has a CPU.
+// Work waits beside an idle P only until a woken thread has a CPU.
 func TestWakes(t *testing.T) {
 	src := twin.Must(`
 unit 1ms

@@ -6,8 +6,8 @@ import (
 	"github.com/whystall/whystall/exectrace"
 )
 
-// Source is a stream of events and the tables they refer to: an [exectrace.Trace], or one written by hand (room twin).
-// Everything it gives that came from a file is untrusted.
+// Source is a stream of events with the tables they refer to: an [exectrace.Trace], or a trace
+// written by hand (room twin). Everything in it that came from a file is untrusted.
 type Source interface {
 	Version() exectrace.Version
 	Lacks() []string

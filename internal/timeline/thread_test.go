@@ -7,7 +7,8 @@ import (
 	"github.com/whystall/whystall/exectrace"
 )
 
-// Whenever a goroutine of a real trace runs or is in a syscall, its segment names the thread that the last event of it named.
+// Whenever a goroutine of a real trace runs or is in a syscall, its segment names the thread that its
+// last event named.
 func TestThread(t *testing.T) {
 	names, err := filepath.Glob("../../exectrace/testdata/*.trace")
 	if err != nil || len(names) == 0 {
@@ -29,7 +30,7 @@ func TestThread(t *testing.T) {
 				}
 				want := uint32(0)
 				if tr.Version() >= 22 {
-					want = known(ev.M)
+					want = threadID(ev.M)
 				}
 				g := tl.Slot(ev.Slot)
 				if s := tl.Seg(uint32(g.Cur)); s != nil && s.Thread() != want {
@@ -40,7 +41,7 @@ func TestThread(t *testing.T) {
 				}
 			}
 		}
-		for _, s := range tl.ranges.stws {
+		for _, s := range tl.stops.stws {
 			if tr.Version() >= 22 && (s.Thread == 0 || s.LastStop != 0 && s.AwaitedThread == 0) {
 				t.Errorf("%s: a stop-the-world without its threads: %+v", name, s)
 			}

@@ -1,52 +1,47 @@
 package timeline
 
-import (
-	"strings"
-
-	"github.com/whystall/whystall/exectrace"
-)
-
-// SilenceNS is how long no thread may say anything, while something is runnable, before it is a silence.
-const SilenceNS = 20e6
+import "github.com/whystall/whystall/exectrace"
 
 // Options of New. The zero value is right for most.
 type Options struct {
 	Bytes int // of segments to keep; 0: 24 MiB
 
-	// Launchers are functions that goroutines begin with and that only call what they were given: who runs is what they call.
+	// Launchers are functions that goroutines begin with and that only call what they were given. A
+	// goroutine is then named after what its launcher calls.
 	Launchers []string
 
-	// Threads keeps with which thread each P was held: what [Timeline.Holds] tells.
+	// Threads keeps with which thread each P was held, for [Timeline.Holds].
 	Threads bool
 }
 
 // G is a goroutine that is there now. It lies at its [exectrace.Event.Slot].
 type G struct {
-	Cur    uint64 // number of the segment it is in, which may be no longer kept; 0: nobody is here
-	Ident  uint32
-	thread uint32 // of the running or syscall segment it is in
-	start  int64  // of the segment it is in
-	meta   uint64
-	stack  uint32
-	ranges uint64 // meta bits of the ranges it is in
-	rstack uint32 // where the sweep or stop-the-world began
-	astack uint32 // where the assist began
-	sweep  uint32 // its number
-	astart int64  // when the assist began
-	site   FuncID // where it waits
-	proc   int32  // the P it is on, or -1
-	epoch  uint32 // gaps that it knows of
-	who    uint32 // on a P: its entry function or kind of GC worker
-	goid   exectrace.GoID
+	Cur         uint64 // number of the segment it is in, perhaps no longer kept; 0: nobody is here
+	Ident       uint32
+	thread      uint32 // of the running or syscall segment it is in
+	start       int64  // of the segment it is in
+	meta        uint64
+	stack       uint32
+	ranges      uint64 // meta bits of the ranges it is in
+	rangeStack  uint32 // where the sweep or stop-the-world began
+	assistStack uint32 // where the assist began
+	sweep       uint32 // its number
+	assistStart int64
+	site        FuncID // where it waits
+	proc        int32  // the P it is on, or -1
+	epoch       uint32 // gaps that it knows of
+	occupant    uint32 // when on a P: its entry function or kind of GC worker
+	goid        exectrace.GoID
 }
 
-// Ident is who a goroutine is. It is kept as long as a segment may refer to it.
-type Ident struct {
-	GoID  exectrace.GoID
-	Entry FuncID // its entry function, once known
+func (g *G) state() State { return stateOf(g.meta) }
 
-	// Served tells that another kind of goroutine ended a wait of its for a message, as one does that gives it work.
-	Served bool
+// holder is the occupant of the P that g holds.
+func (g *G) holder() uint32 {
+	if g.ranges&metaSweep != 0 {
+		return WhoSweep
+	}
+	return g.occupant
 }
 
 // Woken is a goroutine that the last event woke from a lock.
@@ -67,77 +62,45 @@ type Woken struct {
 // Gap is a stretch of which nothing is known.
 type Gap struct{ Begin, End int64 }
 
-// Timeline is who is in which state now, and a bounded stretch of what was. Times inside are relative to the first event: see Rel and Abs.
+// Timeline is who is in which state now, and a bounded stretch of the past. Times inside are
+// relative to the first event: see Rel and Abs.
+//
+// Each part that can stand alone does: the segments (ring), who goroutines are (identities), what
+// stacks mean (Stacks), the Ps (procs), the stop-the-worlds (stops), the garbage collector
+// (collector), the ends of waits (turns). What is here ties them together: the goroutines' present
+// states and the clock.
 type Timeline struct {
 	ring
+	identities
 	*Stacks
-	src  Source
-	base exectrace.Time
-	any  bool // there was an event
-	now  int64
+	silences
+	procs procs
+	stops stops
+	gc    collector
+	turns turns
 
-	thread uint32 // of the event that is applied
-	long   bool   // tests: no short cuts
+	src     Source
+	old     bool // a format before 1.22
+	base    exectrace.Time
+	started bool // there was an event
+	now     int64
+	thread  uint32 // of the event that is applied
+	noQuick bool   // tests: no quick path
 
-	slots  []G
-	idents []Ident
-	dead   []deadIdent // in order of death
-	deadAt int         // first of dead not yet used again
-	never  uint32      // times an ident had to be taken from segments still kept
-
-	procs  procs
-	ranges ranges
-	Woken  Woken
-
+	slots       []G
 	runnable    int32 // goroutines now
 	runnableMax int32
 	runnableNS  int64   // goroutines x time, less runnable x now
-	waiting     []int32 // by FuncID of the site
-	turns       map[FuncID]*turns
-	gaps        []Gap
-	inGapUntil  int64
-	lostAll     bool // nobody came back since the last gap began
+	waiting     []int32 // goroutines now, by FuncID of the site
+	timerproc   FuncID
+	Woken       Woken
 
-	Silences  []Silence
-	Silence   SilenceSum
-	Calls     Moments // reads and writes of sockets, which do not block: a long one tells of a thread that lost its CPU
-	timerproc FuncID
-}
+	gaps       []Gap
+	inGapUntil int64
+	lostAll    bool // nobody came back since the last gap began
 
-type deadIdent struct {
-	head  uint64
-	ident uint32
-}
-
-// Silence is a stretch without an event of any thread while something was runnable.
-type Silence struct {
-	Begin, End int64
-	Few        bool // fewer goroutines ran than there were Ps: Go would have run one
-}
-
-// SilenceSum adds them up.
-type SilenceSum struct {
-	N, NS, FewNS, Max int64
-}
-
-// LongCallNS is how long a read or write of a socket does not take on a CPU: the kernel copies some 100 KB or finds
-// nothing to do [healthy servers: 10 us on average, 0-5 % of the time in calls this long; beside CPU hogs 12-84 %].
-const LongCallNS = 2e6
-
-// shortCallNS stands for calls whose end a trace does not record: formats before 1.22 have only that of a call which
-// lost its P, and some of those end within this.
-const shortCallNS = 10e3
-
-// Moments adds up what takes microseconds when threads get a CPU, and those that took LongCallNS or more.
-type Moments struct{ N, NS, Long, LongNS int64 }
-
-func (c *Moments) add(ns int64) {
-	c.N++
-	c.NS += ns
-	if ns >= LongCallNS {
-		c.Long++
-		c.LongNS += ns
-	}
+	// Calls are reads and writes of sockets. They do not block: in a long one the thread lost its CPU.
+	Calls Moments
 }
 
 // New makes a Timeline for the events of src.
@@ -145,20 +108,18 @@ func New(src Source, o Options) *Timeline {
 	if o.Bytes <= 0 {
 		o.Bytes = 24 << 20
 	}
-	// As with the ring: room that need not move. A server that makes a goroutine a request has so many in the ring's reach.
-	t := &Timeline{src: src, Stacks: NewStacks(src), idents: make([]Ident, 1, 1<<17), dead: make([]deadIdent, 0, 1<<16)}
+	t := &Timeline{src: src, old: src.Version() < 22, Stacks: NewStacks(src)}
 	t.ring.init(o.Bytes / 24)
+	t.identities.init()
 	t.procs.init()
 	t.procs.threads = o.Threads
-	for _, name := range o.Launchers { // first, so that to be one is to have a small number
+	t.stops.procs, t.stops.blind = &t.procs, t.old
+	for _, name := range o.Launchers { // first, so that a launcher has a small number
 		t.launchers = max(t.launchers, t.intern(Plain(name)))
 	}
 	t.timerproc = t.intern("runtime.timerproc")
 	return t
 }
-
-// maxTime keeps times within the 48 bits a segment has: three days. What comes later happens then.
-const maxTime = 1<<47 - 1
 
 // Rel is a time relative to the first event.
 func (t *Timeline) Rel(at exectrace.Time) int64 {
@@ -169,46 +130,18 @@ func (t *Timeline) Rel(at exectrace.Time) int64 {
 // Abs is the trace's own time again.
 func (t *Timeline) Abs(rel int64) int64 { return int64(t.base) + rel }
 
-// Word is a string of the trace, as the kind of a stop-the-world.
-func (t *Timeline) Word(id exectrace.StringID) string { return t.src.String(id) }
-
 // Now is the time of the last event.
 func (t *Timeline) Now() int64 { return t.now }
 
-// Slot is the goroutine at slot, nil without one.
-func (t *Timeline) Slot(slot uint32) *G {
-	if int64(slot) >= int64(len(t.slots)) || t.slots[slot].Ident == 0 {
-		return nil
-	}
-	return &t.slots[slot]
-}
-
-// Who tells who ident is.
-func (t *Timeline) Who(ident uint32) *Ident { return &t.idents[ident] }
-
-// EntryOf is the entry function of ident.
-func (t *Timeline) EntryOf(ident uint32) FuncID { return t.idents[ident].Entry }
-
-// StaleAt tells since when nothing is known of g because of a gap.
-func (t *Timeline) StaleAt(g *G) (int64, bool) {
-	if int(g.epoch) == len(t.gaps) {
-		return 0, false
-	}
-	return t.gaps[g.epoch].Begin, true
-}
-
-// Start is when a segment began.
-func (t *Timeline) Start(s *Segment) int64 { return s.start() }
-
 // Advance moves the clock to an event's time without applying the event.
 func (t *Timeline) Advance(at exectrace.Time) int64 {
-	if !t.any {
-		t.any, t.base = true, at
+	if !t.started {
+		t.started, t.base = true, at
 		t.procs.rotateAt = blockNS
 	}
 	now := max(t.Rel(at), t.now)
 	if now-t.now > SilenceNS && t.runnable > 0 && now > t.inGapUntil {
-		t.silence(t.now, now)
+		t.silent(Silence{t.now, now, t.procs.used < t.procs.count()})
 	}
 	for now >= t.procs.rotateAt {
 		t.procs.rotate(t.procs.rotateAt)
@@ -217,7 +150,7 @@ func (t *Timeline) Advance(at exectrace.Time) int64 {
 	return now
 }
 
-// clock is Advance where it only moves the clock.
+// clock is Advance for the events, nearly all, which only move the clock.
 func (t *Timeline) clock(at exectrace.Time) int64 {
 	now := int64(at - t.base)
 	if now >= t.procs.rotateAt || now-t.now > SilenceNS {
@@ -227,103 +160,27 @@ func (t *Timeline) clock(at exectrace.Time) int64 {
 	return t.now
 }
 
-// maxSilences bounds the list; a 20 ms silence at a time these are 22 minutes of them.
-const maxSilences = 1 << 16
+// Word is a string of the trace, as the kind of a stop-the-world.
+func (t *Timeline) Word(id exectrace.StringID) string { return t.src.String(id) }
 
-func (t *Timeline) silence(b, e int64) {
-	s := Silence{b, e, t.procs.used < t.procs.count()}
-	t.Silence.N++
-	t.Silence.NS += e - b
-	t.Silence.Max = max(t.Silence.Max, e-b)
-	if s.Few {
-		t.Silence.FewNS += e - b
+// Slot is the goroutine at slot, nil without one.
+func (t *Timeline) Slot(slot uint32) *G {
+	if int64(slot) >= int64(len(t.slots)) || t.slots[slot].Ident == 0 {
+		return nil
 	}
-	if len(t.Silences) >= maxSilences {
-		t.Silences = append(t.Silences[:0], t.Silences[maxSilences/2:]...)
-	}
-	t.Silences = append(t.Silences, s)
+	return &t.slots[slot]
 }
 
-// Apply takes the next event.
-func (t *Timeline) Apply(ev *exectrace.Event) {
-	now := t.clock(ev.Time)
-	t.Woken.Lock = false
-	t.thread = uint32(ev.M)
-	switch ev.Kind {
-	case exectrace.KindGoroutine:
-		if t.long || !t.swift(ev, now) {
-			t.goroutine(ev, now)
-		}
-	case exectrace.KindProc:
-		if now >= t.inGapUntil {
-			t.proc(ev, now)
-		}
-	case exectrace.KindRangeBegin, exectrace.KindRangeActive, exectrace.KindRangeEnd:
-		if now >= t.inGapUntil {
-			t.rangeEvent(ev, now)
-		}
-	case exectrace.KindMetric:
-		switch ev.Metric {
-		case exectrace.MetricGOMAXPROCS:
-			t.procs.setCount(ev.Arg[0], now)
-		case exectrace.MetricHeapLive:
-			t.ranges.live(int64(min(ev.Arg[0], 1<<62)))
-		case exectrace.MetricHeapGoal:
-			t.ranges.goal(int64(min(ev.Arg[0], 1<<62)))
-		}
-	case exectrace.KindLabel:
-		if g := t.Slot(ev.Slot); g != nil {
-			if who := workerMode(t.src.String(ev.Name)); who != 0 {
-				g.who = who
-				if g.proc >= 0 && State(g.meta&7) == Running {
-					t.procs.rename(g.proc, who, now)
-				}
-			}
-		}
-	case exectrace.KindGap:
-		t.gap(now, t.Rel(exectrace.Time(ev.Arg[0])))
+// StaleAt says since when nothing is known of g because of a gap.
+func (t *Timeline) StaleAt(g *G) (int64, bool) {
+	if !t.stale(g) {
+		return 0, false
 	}
+	return t.gaps[g.epoch].Begin, true
 }
 
-func workerMode(label string) uint32 {
-	switch {
-	case strings.HasPrefix(label, "GC (dedicated"):
-		return WhoGCDedicated
-	case strings.HasPrefix(label, "GC (idle"):
-		return WhoGCIdle
-	case strings.HasPrefix(label, "GC (fractional"):
-		return WhoGCFractional
-	}
-	return 0
-}
+// stale reports whether a gap has made g unknown.
+func (t *Timeline) stale(g *G) bool { return int(g.epoch) != len(t.gaps) }
 
-// maxGaps bounds the list of gaps: more only lengthen the last.
-const maxGaps = 1 << 16
-
-// gap forgets every state. Each goroutine and P begins again at its first event after end.
-func (t *Timeline) gap(begin, end int64) {
-	end = max(end, begin)
-	if n := len(t.gaps); n > 0 && (begin <= t.gaps[n-1].End && t.lostAll || n >= maxGaps) {
-		t.gaps[n-1].End = max(t.gaps[n-1].End, end)
-	} else {
-		t.gaps = append(t.gaps, Gap{begin, end})
-	}
-	t.inGapUntil = max(t.inGapUntil, end)
-	t.runnableNS += int64(t.runnable) * begin
-	t.runnable = 0
-	t.procs.setWork(false, begin)
-	clear(t.waiting)
-	t.procs.forget(begin)
-	t.ranges.forget(begin)
-	t.procs.setStopped(false, begin)
-	t.lostAll = true
-}
-
-// Wakes are the stretches of work waiting beside an idle P: a thread was woken for it and did not come.
-func (t *Timeline) Wakes() Moments {
-	t.procs.idle(t.now)
-	return t.procs.wakes
-}
-
-// Gaps are the stretches of which nothing is known.
-func (t *Timeline) Gaps() []Gap { return t.gaps }
+// Start is when a segment began.
+func (t *Timeline) Start(s *Segment) int64 { return s.start() }

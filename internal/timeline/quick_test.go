@@ -9,9 +9,9 @@ import (
 	"github.com/whystall/whystall/exectrace"
 )
 
-// TestSwift: the short cuts leave the same segments, sums and states behind as the long way, event by event, also where the
-// ring is too small for what waits, and where events are missing.
-func TestSwift(t *testing.T) {
+// The quick path leaves the same segments, sums and states behind as the full one, event by event. So
+// it does where the ring is too small for long waits, and where events are missing.
+func TestQuick(t *testing.T) {
 	names, err := filepath.Glob("../../exectrace/testdata/*.trace")
 	if err != nil || len(names) == 0 {
 		t.Fatal("no traces: ", err)
@@ -24,8 +24,8 @@ func TestSwift(t *testing.T) {
 			}
 			defer tr.Close()
 			a, b := New(tr, Options{Bytes: c.bytes}), New(tr, Options{Bytes: c.bytes})
-			b.long = true
-			n, short := 0, 0
+			b.noQuick = true
+			n, compared := 0, 0
 			for block := range tr.Blocks() {
 				for i := range block {
 					ev := &block[i]
@@ -40,23 +40,23 @@ func TestSwift(t *testing.T) {
 					a.Apply(ev)
 					b.Apply(ev)
 					if ev.Kind == exectrace.KindGoroutine {
-						short++
+						compared++
 					}
 					if a.head != b.head || a.oldest != b.oldest || *a.at(a.head - 1) != *b.at(b.head - 1) || a.Woken != b.Woken ||
 						a.runnable != b.runnable || a.runnableNS != b.runnableNS ||
 						a.procs.wakeNS != b.procs.wakeNS || a.procs.cap != b.procs.cap || a.procs.used != b.procs.used || a.procs.spare != b.procs.spare {
-						t.Fatalf("%s, %d bytes, a gap every %d: the ways part at event %d: %+v", name, c.bytes, c.gap, n, ev)
+						t.Fatalf("%s, %d bytes, a gap every %d: the paths part at event %d: %+v", name, c.bytes, c.gap, n, ev)
 					}
 				}
 			}
-			if short == 0 {
+			if compared == 0 {
 				t.Errorf("%s: nothing was compared", name)
 			}
 			for what, pair := range map[string][2]any{
 				"segments": {slices.Equal(a.segs, b.segs), true}, "goroutines": {a.slots, b.slots}, "identities": {a.idents, b.idents},
-				"waiting": {a.waiting, b.waiting}, "Ps": {a.procs.ps, b.procs.ps}, "who ran": {a.procs.whoNS, b.procs.whoNS},
+				"waiting": {a.waiting, b.waiting}, "Ps": {a.procs.ps, b.procs.ps}, "who ran": {a.procs.heldNS, b.procs.heldNS},
 				"capacity": {a.Capacity(), b.Capacity()}, "silences": {a.Silence, b.Silence}, "wakes": {a.Wakes(), b.Wakes()},
-				"stop-the-worlds": {a.ranges.stws, b.ranges.stws}, "gaps": {a.gaps, b.gaps},
+				"stop-the-worlds": {a.stops.stws, b.stops.stws}, "gaps": {a.gaps, b.gaps},
 			} {
 				if !reflect.DeepEqual(pair[0], pair[1]) {
 					t.Errorf("%s, %d bytes, a gap every %d: %s differ", name, c.bytes, c.gap, what)
