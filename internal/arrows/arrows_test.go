@@ -36,6 +36,7 @@ internal/request    internal/timeline exectrace
 internal/unit       internal/sched internal/request internal/evidence/kernel
 internal/account    internal/evidence/kernel
 internal/capacity   internal/sched internal/account internal/evidence
+internal/ledger/books internal/account internal/request
 internal/ledger     internal/timeline internal/sched internal/request internal/unit internal/capacity internal/account internal/evidence exectrace
 internal/finding
 internal/detect     internal/account internal/finding internal/evidence
@@ -59,6 +60,7 @@ internal/sched      internal/timeline github.com/rogpeppe/go-internal/txtar
 internal/timeline   internal/timeline/twin
 internal/timeline/twin internal/timeline
 internal/request    internal/timeline/twin
+internal/ledger/books internal/account internal/request
 internal/ledger     internal/timeline/twin github.com/rogpeppe/go-internal/txtar
 cmd/whystall        github.com/rogpeppe/go-internal/testscript
 `

@@ -2,6 +2,8 @@ package ledger
 
 import (
 	"github.com/whystall/whystall/internal/account"
+	"github.com/whystall/whystall/internal/capacity"
+	"github.com/whystall/whystall/internal/ledger/books"
 	"github.com/whystall/whystall/internal/timeline"
 )
 
@@ -10,140 +12,140 @@ func (p *pass) piece(q *piece) {
 	if p.look != nil {
 		p.look(q)
 	}
-	key := accountKey{class: q.class, leaf: q.leaf, detail: uint32(q.kind)}
-	if q.leaf.named() {
-		key.detail = uint32(q.detail)
+	key := books.Key{Class: q.class, Leaf: q.leaf, Detail: uint32(q.kind)}
+	if q.leaf.Named() {
+		key.Detail = uint32(q.detail)
 	}
-	key.site = q.site
+	key.Site = uint32(q.site)
 	id := p.tl.Who(q.ident)
 	if q.depth > 0 {
-		key.actor = id.Entry
-	} else if q.class == classOwn && !q.leaf.hasSite() || q.path != nil && (q.leaf.offCPU() || q.leaf == codeAsleep) {
-		key.site = 0 // what the thread of a path lacks has nothing to do with where this request stands
+		key.Actor = uint32(id.Entry)
+	} else if q.class == books.ClassOwn && !q.leaf.HasSite() || q.path != nil && (q.leaf.OffCPU() || q.leaf == books.LeafAsleep) {
+		key.Site = 0 // what the thread of a path lacks has nothing to do with where this request stands
 	}
 	ns := q.Hi - q.Lo
-	acct := p.acc.id(key)
-	c := &p.cur
-	c.add(acct, factNS, 0, ns)
+	acct := p.books.Number(key)
+	c := &p.books.Cur
+	c.Add(acct, books.FactNS, 0, ns)
 	if q.depth > 0 {
-		c.add(acct, factActor, uint32(id.GoID), 0)
+		c.Add(acct, books.FactActor, uint32(id.GoID), 0)
 		if q.queue > 0 {
-			c.add(acct, factQueue, 0, int64(q.queue))
+			c.Add(acct, books.FactQueue, 0, int64(q.queue))
 		}
 	}
 	if q.stack != 0 {
-		c.add(acct, factStack, uint32(q.stack), ns)
+		c.Add(acct, books.FactStack, uint32(q.stack), ns)
 		switch q.leaf {
-		case codeSyscall, codeAssist, codeSweep, codeAssistCredit, codeDisk, codePipe, codeLock:
-			c.add(acct, factStackN, uint32(q.stack), 1)
+		case books.LeafSyscall, books.LeafAssist, books.LeafSweep, books.LeafAssistCredit, books.LeafDisk, books.LeafPipe, books.LeafLock:
+			c.Add(acct, books.FactStackN, uint32(q.stack), 1)
 		}
 	}
 	if q.lock != 0 {
-		c.add(acct, factLock, uint32(q.lock), ns)
+		c.Add(acct, books.FactLock, uint32(q.lock), ns)
 		if q.flags&pieceInferred != 0 {
-			c.add(acct, factInferred, 0, ns)
+			c.Add(acct, books.FactInferred, 0, ns)
 		}
 		if q.flags&pieceHandoff != 0 {
-			c.add(acct, factHandoff, 0, ns)
+			c.Add(acct, books.FactHandoff, 0, ns)
 		}
 	}
 	if q.lock != 0 && q.hold != 0 {
-		c.add(acct, factHold, q.hold, 0)
+		c.Add(acct, books.FactHold, q.hold, 0)
 	}
 	if q.through != 0 {
-		c.add(acct, factThrough, uint32(q.through), ns)
+		c.Add(acct, books.FactThrough, uint32(q.through), ns)
 	}
 	p.tags(acct, q, ns)
 }
 
 // tags books what else is true of a piece.
 func (p *pass) tags(acct uint32, q *piece, ns int64) {
-	c, tl := &p.cur, p.tl
-	tag := func(kind factKind, ns int64) {
+	c, tl := &p.books.Cur, p.tl
+	tag := func(kind books.FactKind, ns int64) {
 		if ns > 0 {
-			c.add(acct, kind, 0, ns)
+			c.Add(acct, kind, 0, ns)
 		}
 	}
 	switch {
 	case q.path != nil: // whatever the leaf: a stop-the-world is a path
 		if !q.path.barrier {
-			c.add(acct, factSTW, q.n, ns)
+			c.Add(acct, books.FactSTW, q.n, ns)
 		} else {
-			c.add(acct, factOfBarrier, q.path.n, ns)
+			c.Add(acct, books.FactOfBarrier, q.path.n, ns)
 		}
-	case (q.leaf == codeSTW || q.leaf == codeSTWWork) && q.kind != 0:
-		c.add(acct, factSTW, q.n, ns)
-	case q.leaf == codeSweep:
-		c.add(acct, factSweep, q.n, ns)
+	case (q.leaf == books.LeafSTW || q.leaf == books.LeafSTWWork) && q.kind != 0:
+		c.Add(acct, books.FactSTW, q.n, ns)
+	case q.leaf == books.LeafSweep:
+		c.Add(acct, books.FactSweep, q.n, ns)
 	}
-	if q.leaf == codeNoCPU {
-		c.add(acct, factBehind, p.j.refOf(q.tid), ns)
+	if q.leaf == books.LeafNoCPU {
+		c.Add(acct, books.FactBehind, p.j.words.Ref(q.tid), ns)
 	}
 	if q.flags&(pieceMeasured|pieceStopped|pieceBarrier|pieceSocket|pieceDue) != 0 {
 		for flag, kind := range joinTags {
 			if q.flags&flag != 0 {
-				c.add(acct, kind, 0, ns)
+				c.Add(acct, kind, 0, ns)
 			}
 		}
 	}
 	switch {
 	case q.held:
-		tag(factPermit, min(q.Hi, q.turn)-q.Lo)
+		tag(books.FactPermit, min(q.Hi, q.turn)-q.Lo)
 	case q.asked:
-		tag(factServing, min(q.Hi, q.turn)-q.Lo)
-		tag(factAsked, min(q.Hi, q.turn)-q.Lo)
-	case q.leaf != codeNetwork || q.serves: // else it may be a reader that hands out answers, and waits for this request's like for the others'
-		tag(factServing, min(q.Hi, q.turn)-q.Lo)
+		tag(books.FactServing, min(q.Hi, q.turn)-q.Lo)
+		tag(books.FactAsked, min(q.Hi, q.turn)-q.Lo)
+	case q.leaf != books.LeafNetwork || q.serves: // else it may be a reader that hands out answers, and waits for this request's like for the others'
+		tag(books.FactServing, min(q.Hi, q.turn)-q.Lo)
 	}
 	if !p.instead {
 		return // a usual one, or soon to be known as one
 	}
-	tag(factSilence, tl.SilenceIn(q.Lo, q.Hi))
+	tag(books.FactSilence, tl.SilenceIn(q.Lo, q.Hi))
 	gc := tl.MarkNS(q.Lo, q.Hi)
-	tag(factGC, gc)
+	tag(books.FactGC, gc)
 	switch {
 	case p.j == nil:
-		tag(factInSTW, tl.RangeNS(q.Lo, q.Hi))
+		tag(books.FactInSTW, tl.RangeNS(q.Lo, q.Hi))
 	case p.j.whole:
-		tag(factEnough, p.j.enough(q.Lo, q.Hi))
+		tag(books.FactEnough, p.j.enough(q.Lo, q.Hi))
 	}
-	if q.class == classLock && q.holder != 0 {
+	if q.class == books.ClassLock && q.holder != 0 {
 		if h := tl.EntryOf(q.holder); h != tl.EntryOf(q.ident) {
-			c.add(acct, factHolder, uint32(h), ns)
+			c.Add(acct, books.FactHolder, uint32(h), ns)
 		}
 	}
 	if s := q.seg; s != nil {
 		if s.Assist() {
-			tag(factInAssist, ns)
+			tag(books.FactInAssist, ns)
 		}
 		if s.Sweep() {
-			tag(factInSweep, ns)
+			tag(books.FactInSweep, ns)
 		}
-		if w := s.State(); w == timeline.Waiting && s.By() == timeline.EnderGoroutine && q.leaf >= codeMarkTermQueue && q.leaf <= codeSTWQueue ||
-			q.leaf == codeAssistCredit && s.By() == timeline.EnderGoroutine {
-			c.add(acct, factHolder, uint32(tl.EntryOf(s.Ender)), ns)
+		if w := s.State(); w == timeline.Waiting && s.By() == timeline.EnderGoroutine && q.leaf >= books.LeafMarkTermQueue && q.leaf <= books.LeafSTWQueue ||
+			q.leaf == books.LeafAssistCredit && s.By() == timeline.EnderGoroutine {
+			c.Add(acct, books.FactHolder, uint32(tl.EntryOf(s.Ender)), ns)
 		}
 	}
-	if q.leaf == codeRunnable {
-		tag(factSlices, 1)
+	if q.leaf == books.LeafRunnable {
+		tag(books.FactSlices, 1)
 		if gc > 0 {
-			tag(factGCSlices, 1)
+			tag(books.FactGCSlices, 1)
 		}
 		switch q.seg.Why() {
 		case timeline.WhyNewborn:
-			tag(factNewborn, ns)
+			tag(books.FactNewborn, ns)
 		case timeline.WhyPreempted:
-			tag(factPreempt, ns)
+			tag(books.FactPreempt, ns)
 		case timeline.WhySyscall:
-			tag(factSyscall, ns)
+			tag(books.FactSyscall, ns)
 		}
 		p.ranInstead(acct, q, ns)
 	}
 }
 
 // joinTags are the facts that a piece's flags say of it.
-var joinTags = map[pieceFlags]factKind{
-	pieceMeasured: factMeasured, pieceStopped: factInSTW, pieceBarrier: factBarrier, pieceSocket: factSocket, pieceDue: factDue,
+var joinTags = map[pieceFlags]books.FactKind{
+	pieceMeasured: books.FactMeasured, pieceStopped: books.FactInSTW, pieceBarrier: books.FactBarrier, pieceSocket: books.FactSocket, pieceDue: books.FactDue,
 }
 
 // ranInstead splits a runnable piece by who held the Ps, and by what their threads lacked where that is known: each P counts the same, what rounding leaves is idle.
@@ -155,19 +157,19 @@ func (p *pass) ranInstead(acct uint32, q *piece, ns int64) {
 	list, total := p.tl.Occupants(q.Lo, q.Hi, p.who[:0])
 	p.who = list
 	if total <= 0 {
-		p.cur.add(acct, factWho, whoUnknown, ns)
+		p.books.Cur.Add(acct, books.FactWho, whoUnknown, ns)
 		return
 	}
 	left := ns
 	for _, o := range list {
 		share := min(left, account.MulDiv(o.NS, ns, total))
 		if share > 0 {
-			p.cur.add(acct, factWho, o.Who, share)
+			p.books.Cur.Add(acct, books.FactWho, o.Who, share)
 			left -= share
 		}
 	}
 	if left > 0 {
-		p.cur.add(acct, factWho, whoIdle, left)
+		p.books.Cur.Add(acct, books.FactWho, whoIdle, left)
 	}
 }
 
@@ -177,7 +179,7 @@ func (p *pass) heldInstead(acct uint32, q *piece, ns int64) {
 	list, total := h.during(q.Lo, q.Hi, p.held[:0])
 	p.held = list
 	if total <= 0 {
-		p.cur.add(acct, factWho, whoUnknown, ns)
+		p.books.Cur.Add(acct, books.FactWho, whoUnknown, ns)
 		return
 	}
 	left := ns
@@ -187,19 +189,19 @@ func (p *pass) heldInstead(acct uint32, q *piece, ns int64) {
 			continue
 		}
 		left -= share
-		if l := h.list[x.ref]; l.leaf == codeOnCPU {
-			p.cur.add(acct, factWho, l.who, share)
+		if l := h.list[x.ref]; l.leaf == books.LeafOnCPU {
+			p.books.Cur.Add(acct, books.FactWho, l.who, share)
 		} else {
-			p.cur.add(acct, factLacked, x.ref, share)
+			p.books.Cur.Add(acct, books.FactLacked, x.ref, share)
 		}
 	}
 	if left > 0 {
-		p.cur.add(acct, factWho, whoIdle, left)
+		p.books.Cur.Add(acct, books.FactWho, whoIdle, left)
 	}
 }
 
 // Besides timeline's: nobody held a P, or it is not known who did.
 const (
 	whoIdle    = ^uint32(0) - 16
-	whoUnknown = ^uint32(0) - 17
+	whoUnknown = capacity.NoRef
 )

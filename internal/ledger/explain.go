@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"github.com/whystall/whystall/exectrace"
+	"github.com/whystall/whystall/internal/ledger/books"
 	"github.com/whystall/whystall/internal/timeline"
 )
 
@@ -40,7 +41,7 @@ type frame struct {
 	lock     bool
 	inferred bool            // the holder is known by class only
 	holder   bool            // walks a holder of a lock
-	sema     leafCode        // walks who had a semaphore of the collector: the leaf of what is its own work; 0 none
+	sema     books.Leaf      // walks who had a semaphore of the collector: the leaf of what is its own work; 0 none
 	first    timeline.FuncID // site of the first lock on the path; 0 none
 	through  timeline.FuncID // the same below the first wait
 	hold     uint32          // the last hold of a lock on the path: the segment that ended it; 0 none
@@ -65,7 +66,7 @@ type explainer struct {
 	late   pieceFlags // of what is booked now
 
 	// the first wait on the path now
-	class  classCode
+	class  books.Class
 	site   timeline.FuncID
 	queue  int32
 	turn   int64 // until then it waited for the turns of others; 0: it did not
@@ -87,7 +88,7 @@ func (x *explainer) explain(g *timeline.G, a, b, prevEnd int64) {
 	x.stale = 0
 	t.Pin(g)
 	if at, stale := t.StaleAt(g); stale {
-		x.emitTo(max(a, at), codeGap, g.Ident, nil)
+		x.emitTo(max(a, at), books.LeafGap, g.Ident, nil)
 		x.stale = uint32(g.Cur)
 	}
 	x.push(frame{Lo: a, ident: g.Ident, seg: uint32(g.Cur)})
@@ -109,12 +110,12 @@ func (x *explainer) explain(g *timeline.G, a, b, prevEnd int64) {
 		x.visits++
 		if x.visits > maxVisits {
 			x.limit = true
-			x.emitTo(f.Lo, codeLimit, f.ident, nil)
+			x.emitTo(f.Lo, books.LeafLimit, f.ident, nil)
 			continue
 		}
 		s := t.Seg(f.seg)
 		if s == nil {
-			x.emitTo(f.Lo, codeLookback, f.ident, nil)
+			x.emitTo(f.Lo, books.LeafLookback, f.ident, nil)
 			continue
 		}
 		start := t.Start(s)
@@ -144,7 +145,7 @@ func (x *explainer) explain(g *timeline.G, a, b, prevEnd int64) {
 
 // own resets the path to the request's own goroutine.
 func (x *explainer) own() {
-	x.class, x.site, x.queue, x.turn, x.held, x.serves = classOwn, 0, 0, 0, false, timeline.ServingUnknown
+	x.class, x.site, x.queue, x.turn, x.held, x.serves = books.ClassOwn, 0, 0, 0, false, timeline.ServingUnknown
 }
 
 // older goes on to the segment before s, or to the goroutine's maker.
@@ -158,7 +159,7 @@ func (x *explainer) older(f *frame, s *timeline.Segment) {
 		case timeline.EnderGoroutine:
 			x.mark(f.ident, false)
 			if x.marked(s.Ender) {
-				x.emitTo(f.Lo, codeOrder, f.ident, s)
+				x.emitTo(f.Lo, books.LeafOrder, f.ident, s)
 				return
 			}
 			if n := len(x.hops); n > 0 && x.cursor == x.hops[n-1] {
@@ -167,19 +168,19 @@ func (x *explainer) older(f *frame, s *timeline.Segment) {
 			f.ident, f.seg = s.Ender, s.EnderSeg
 			x.mark(f.ident, true)
 		case timeline.EnderP:
-			x.emitTo(f.Lo, codeTimer, f.ident, s) // time.AfterFunc
+			x.emitTo(f.Lo, books.LeafTimer, f.ident, s) // time.AfterFunc
 		default:
-			x.emitTo(f.Lo, codeBornOutside, f.ident, s)
+			x.emitTo(f.Lo, books.LeafBornOutside, f.ident, s)
 		}
 		return
 	}
 	switch {
 	case s.First() && s.Gap():
-		x.emitTo(f.Lo, codeGap, f.ident, nil)
+		x.emitTo(f.Lo, books.LeafGap, f.ident, nil)
 	case s.First():
-		x.emitTo(f.Lo, codeBeforeTrace, f.ident, nil)
+		x.emitTo(f.Lo, books.LeafBeforeTrace, f.ident, nil)
 	case s.Prev == 0:
-		x.emitTo(f.Lo, codeLookback, f.ident, nil)
+		x.emitTo(f.Lo, books.LeafLookback, f.ident, nil)
 	default:
 		f.seg = s.Prev
 	}
@@ -219,7 +220,7 @@ func (x *explainer) segment(f *frame, s *timeline.Segment, lo int64, depth int) 
 	if n := len(x.hops); n > 0 && x.cursor == x.hops[n-1] && s.State() == timeline.Waiting && s.By() == timeline.EnderGoroutine && !x.marked(s.Ender) {
 		x.hops = x.hops[:n-1]
 		if depth == 0 {
-			x.class, x.site = classMessage, x.tl.Get(exectrace.StackID(s.Stack)).Site
+			x.class, x.site = books.ClassMessage, x.tl.Get(exectrace.StackID(s.Stack)).Site
 		}
 		x.push(frame{Lo: f.Lo, ident: s.Ender, seg: s.EnderSeg})
 		return true
@@ -227,16 +228,16 @@ func (x *explainer) segment(f *frame, s *timeline.Segment, lo int64, depth int) 
 	switch s.State() {
 	case timeline.Running:
 		leaf := runningLeaf(s)
-		if f.sema != 0 && leaf == codeOnCPU {
+		if f.sema != 0 && leaf == books.LeafOnCPU {
 			leaf = f.sema
 		}
 		if x.j != nil {
 			x.joinRunning(f, s, lo, leaf, false)
 			return false
 		}
-		if leaf == codeSTWWork {
+		if leaf == books.LeafSTWWork {
 			// Who stops the world says what for: the kind tells GC, which allocating starts, from work the program asked for.
-			p := x.piece(lo, codeSTWWork, f.ident, s)
+			p := x.piece(lo, books.LeafSTWWork, f.ident, s)
 			if n, ok := x.tl.STWBefore(lo, x.cursor); ok {
 				stws, base := x.tl.STWs()
 				p.n, p.kind = n, stws[n-base].Kind
@@ -250,22 +251,22 @@ func (x *explainer) segment(f *frame, s *timeline.Segment, lo int64, depth int) 
 			x.joinRunnable(f, s, lo, 0)
 			return false
 		}
-		x.stoppable(lo, codeRunnable, f, s)
+		x.stoppable(lo, books.LeafRunnable, f, s)
 	case timeline.Syscall:
 		if depth == 0 {
 			x.site = x.tl.Get(exectrace.StackID(s.Stack)).Site
 		}
 		if x.j != nil {
-			x.joinRunning(f, s, lo, codeSyscall, true)
+			x.joinRunning(f, s, lo, books.LeafSyscall, true)
 			return false
 		}
-		x.emitTo(lo, codeSyscall, f.ident, s)
+		x.emitTo(lo, books.LeafSyscall, f.ident, s)
 	case timeline.Waiting:
 		return x.wait(f, s, lo, depth)
 	default:
-		leaf := codeUnknown
+		leaf := books.LeafUnknown
 		if s.Gap() {
-			leaf = codeGap
+			leaf = books.LeafGap
 		}
 		x.emitTo(lo, leaf, f.ident, s)
 	}
@@ -273,20 +274,20 @@ func (x *explainer) segment(f *frame, s *timeline.Segment, lo int64, depth int) 
 }
 
 // runningLeaf is what a running goroutine did by the runtime's word.
-func runningLeaf(s *timeline.Segment) leafCode {
+func runningLeaf(s *timeline.Segment) books.Leaf {
 	switch {
 	case s.STW():
-		return codeSTWWork
+		return books.LeafSTWWork
 	case s.Sweep():
-		return codeSweep
+		return books.LeafSweep
 	case s.Assist():
-		return codeAssist
+		return books.LeafAssist
 	}
-	return codeOnCPU
+	return books.LeafOnCPU
 }
 
 // stoppable books [lo, cursor) as leaf but for what of it the world was stopped.
-func (x *explainer) stoppable(lo int64, leaf leafCode, f *frame, s *timeline.Segment) {
+func (x *explainer) stoppable(lo int64, leaf books.Leaf, f *frame, s *timeline.Segment) {
 	for x.cursor > lo {
 		begin, end, n, ok := x.tl.Stopped(lo, x.cursor)
 		if !ok {
@@ -295,7 +296,7 @@ func (x *explainer) stoppable(lo int64, leaf leafCode, f *frame, s *timeline.Seg
 		}
 		x.emitTo(end, leaf, f.ident, s)
 		stws, base := x.tl.STWs()
-		p := x.piece(begin, codeSTW, f.ident, s)
+		p := x.piece(begin, books.LeafSTW, f.ident, s)
 		p.n, p.kind = n, stws[n-base].Kind
 		x.emit(p)
 	}
@@ -317,10 +318,10 @@ func (x *explainer) wait(f *frame, s *timeline.Segment, lo int64, depth int) (pu
 					return true // the rest is met again when the frame is done: seg stays
 				}
 			} else {
-				x.emitTo(lo, codePreviousEnd, f.ident, s)
+				x.emitTo(lo, books.LeafPreviousEnd, f.ident, s)
 				return false
 			}
-			x.emitTo(lo, codePreviousEnd, f.ident, s)
+			x.emitTo(lo, books.LeafPreviousEnd, f.ident, s)
 			return false
 		}
 	}
@@ -340,31 +341,31 @@ func (x *explainer) wait2(f *frame, s *timeline.Segment, lo int64, depth int) (p
 		case timeline.EnderGoroutine:
 			return x.follow(f, s, lo, depth)
 		case timeline.EnderNone:
-			leaf := codeNotWoken
+			leaf := books.LeafNotWoken
 			if s.First() {
-				leaf = codeBeforeTrace
+				leaf = books.LeafBeforeTrace
 			}
 			if s.Gap() || depth == 0 && x.stale == f.seg {
-				leaf = codeGap
+				leaf = books.LeafGap
 			}
 			if w == timeline.WaitNetwork {
-				leaf = codeNetwork // still waiting: what for is known
+				leaf = books.LeafNetwork // still waiting: what for is known
 			}
 			x.emitTo(lo, leaf, f.ident, s)
 			return false
 		}
 		switch w {
 		case timeline.WaitUnknown:
-			leaf := codeUnknown
+			leaf := books.LeafUnknown
 			if s.First() {
-				leaf = codeBeforeTrace
+				leaf = books.LeafBeforeTrace
 			}
 			x.emitTo(lo, leaf, f.ident, s)
 			return false
 		case timeline.WaitLock:
 			site := x.tl.Get(exectrace.StackID(s.Stack)).LockSite
 			if lo < x.cursor {
-				p := x.piece(lo, codeLockUnseen, f.ident, s)
+				p := x.piece(lo, books.LeafLockUnseen, f.ident, s)
 				p.lock = cmp.Or(p.lock, site)
 				x.emit(p)
 			}
@@ -381,9 +382,9 @@ func (x *explainer) wait2(f *frame, s *timeline.Segment, lo int64, depth int) (p
 		if x.j != nil {
 			x.joinWait(f, s, lo)
 		}
-		x.emitTo(lo, codeTimer, f.ident, s)
+		x.emitTo(lo, books.LeafTimer, f.ident, s)
 	case timeline.WaitIdle:
-		x.emitTo(lo, codeRuntimeIdle, f.ident, s)
+		x.emitTo(lo, books.LeafRuntimeIdle, f.ident, s)
 	default:
 		if x.j != nil {
 			if x.followSemaphore(f, s, lo) {
@@ -400,12 +401,12 @@ func (x *explainer) wait2(f *frame, s *timeline.Segment, lo int64, depth int) (p
 // follow pushes the frames for who ended a wait.
 func (x *explainer) follow(f *frame, s *timeline.Segment, lo int64, depth int) bool {
 	if x.marked(s.Ender) {
-		x.emitTo(lo, codeOrder, f.ident, s)
+		x.emitTo(lo, books.LeafOrder, f.ident, s)
 		return false
 	}
 	if len(x.stack) >= maxDepth {
 		x.limit = true
-		x.emitTo(lo, codeLimit, f.ident, s)
+		x.emitTo(lo, books.LeafLimit, f.ident, s)
 		return false
 	}
 	next := frame{Lo: lo, ident: s.Ender, seg: s.EnderSeg, inferred: f.inferred, first: f.first, through: f.through, hold: f.hold}

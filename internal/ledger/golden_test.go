@@ -14,6 +14,8 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 	"github.com/whystall/whystall/exectrace"
 	"github.com/whystall/whystall/internal/account"
+	"github.com/whystall/whystall/internal/capacity"
+	"github.com/whystall/whystall/internal/ledger/books"
 	"github.com/whystall/whystall/internal/request"
 	"github.com/whystall/whystall/internal/sched"
 	"github.com/whystall/whystall/internal/timeline"
@@ -159,16 +161,16 @@ func (c goldenCase) tell(t *testing.T) (string, *account.Result) {
 		}
 		next = p.tl.Abs(q.Lo)
 		sum += q.Hi - q.Lo
-		line := fmt.Sprintf("\t%v..%v %s", float64(p.tl.Abs(q.Lo))/c.unit, float64(p.tl.Abs(q.Hi))/c.unit, leafOf[q.leaf])
+		line := fmt.Sprintf("\t%v..%v %s", float64(p.tl.Abs(q.Lo))/c.unit, float64(p.tl.Abs(q.Hi))/c.unit, q.leaf)
 		if q.depth > 0 {
 			line += " of " + c.names[p.tl.Who(q.ident).GoID]
 		} else {
 			line += " (own)"
 		}
-		if q.class != classOwn {
-			line += fmt.Sprintf(", %s in %s", classOf[q.class], p.tl.Func(q.site))
+		if q.class != books.ClassOwn {
+			line += fmt.Sprintf(", %s in %s", q.class, p.tl.Func(q.site))
 		}
-		if q.leaf == codeSTW {
+		if q.leaf == books.LeafSTW {
 			line += ", " + c.src.String(q.kind)
 		}
 		line += tellJoined(p, q)
@@ -201,7 +203,7 @@ func (c goldenCase) tell(t *testing.T) (string, *account.Result) {
 			if a.Leaf != account.LeafRunnable {
 				continue
 			}
-			fmt.Fprintf(&out, "meanwhile, %s\n", Describe(a))
+			fmt.Fprintf(&out, "meanwhile, %s\n", books.Describe(a))
 			for _, i := range a.Instead {
 				fmt.Fprintf(&out, "\t%v %s: %s\n", float64(i.NS)/c.unit, i.Kind, i.Who)
 			}
@@ -215,8 +217,8 @@ func tellJoined(p *pass, q *piece) (s string) {
 	if q.detail != 0 {
 		s += " [" + p.tl.Func(q.detail) + "]"
 	}
-	if q.leaf == codeNoCPU && p.j.refOf(q.tid) < whoUnknown {
-		s += " behind " + p.j.who[p.j.refOf(q.tid)].Who
+	if q.leaf == books.LeafNoCPU && p.j.words.Ref(q.tid) != capacity.NoRef {
+		s += " behind " + p.j.words.Instead(p.j.words.Ref(q.tid)).Who
 	}
 	for _, f := range []struct {
 		flag pieceFlags

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"github.com/whystall/whystall/internal/account"
+	"github.com/whystall/whystall/internal/ledger/books"
 	"github.com/whystall/whystall/internal/timeline"
 )
 
@@ -16,7 +17,7 @@ import (
 
 // lacked is one thing that threads which held Ps lacked.
 type lacked struct {
-	leaf   leafCode        // codeOnCPU: nothing
+	leaf   books.Leaf      // codeOnCPU: nothing
 	detail timeline.FuncID // of codeNoCPU behind whom, of codeAsleep in what
 	who    uint32          // as in [timeline.Occupant]; 0 with a detail
 }
@@ -144,7 +145,7 @@ func (h *holders) of(b *timeline.HoldBlock) *heldBlock {
 	}
 	for n := b.Len(); x.done < n; x.done++ {
 		h.split(b.At(x.done), func(ref uint32, q *part, tid uint32) {
-			if q.leaf != codeNoCPU {
+			if q.leaf != books.LeafNoCPU {
 				tid = 0
 			}
 			x.parts = append(x.parts, heldPart{uint32(q.Lo - b.Begin), uint32(q.Hi - b.Begin), ref, tid})
@@ -174,14 +175,14 @@ func (h *holders) split(o timeline.Hold, tell func(ref uint32, q *part, tid uint
 
 func (h *holders) threads(tid, who uint32, lo, hi int64, tell func(ref uint32, q *part, tid uint32)) {
 	j := h.j
-	j.held = j.thread(j.held[:0], tid, lo, hi, codeOnCPU, false)
+	j.held = j.thread(j.held[:0], tid, lo, hi, books.LeafOnCPU, false)
 	for i := range j.held {
 		q := &j.held[i]
 		l := lacked{leaf: q.leaf, who: who}
 		switch q.leaf {
-		case codeNoCPU, codeAsleep:
+		case books.LeafNoCPU, books.LeafAsleep:
 			l = lacked{leaf: q.leaf, detail: q.detail}
-		case codeMissing:
+		case books.LeafMissing:
 			l = lacked{who: whoUnknown}
 		}
 		if q.Lo < q.Hi {
@@ -193,17 +194,17 @@ func (h *holders) threads(tid, who uint32, lo, hi int64, tell func(ref uint32, q
 // named is what a share of the Ps' time is called.
 func (h *holders) named(p *pass, ref uint32, entries map[string]bool) account.Instead {
 	l := h.list[ref]
-	if l.leaf == codeOnCPU {
-		return p.name(l.who, entries)
+	if l.leaf == books.LeafOnCPU {
+		return p.Occupant(l.who, entries)
 	}
-	i := account.Instead{Kind: account.InsteadKind(leafOf[l.leaf])}
+	i := account.Instead{Kind: account.InsteadKind(l.leaf.String())}
 	switch {
 	case l.detail != 0:
 		i.Who = p.tl.Func(l.detail)
-	case l.leaf == codeNoCPU:
+	case l.leaf == books.LeafNoCPU:
 		i.Who = "unknown"
-	case l.leaf != codeAsleep:
-		i.Who = p.name(l.who, entries).Who
+	case l.leaf != books.LeafAsleep:
+		i.Who = p.Occupant(l.who, entries).Who
 	}
 	return i
 }

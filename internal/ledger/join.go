@@ -1,10 +1,10 @@
 package ledger
 
 import (
-	"fmt"
-
 	"github.com/whystall/whystall/exectrace"
 	"github.com/whystall/whystall/internal/account"
+	"github.com/whystall/whystall/internal/capacity"
+	"github.com/whystall/whystall/internal/ledger/books"
 	"github.com/whystall/whystall/internal/sched"
 	"github.com/whystall/whystall/internal/timeline"
 )
@@ -20,7 +20,7 @@ import (
 // part is a stretch of a piece with one leaf. Times are relative to the timeline's base.
 type part struct {
 	Lo, Hi   int64
-	leaf     leafCode
+	leaf     books.Leaf
 	detail   timeline.FuncID // behind whom, or asleep in what
 	tid      uint32          // of codeNoCPU: who had the CPU, 0 idle; of a path's work: who was at it
 	measured bool            // what held it is an event of the very thread
@@ -45,14 +45,9 @@ type joiner struct {
 	sockets    lateness
 	timers     lateness
 
-	tids    map[uint32]uint32 // thread as the trace has it -> in the host's namespace; 0 not known
-	behind  map[uint32]behind // by TID
-	who     []account.Instead // by behind.ref
-	whoAt   map[account.Instead]uint32
-	sleeps  map[[2]uint32]timeline.FuncID // by stacks
-	details map[string]timeline.FuncID
-	own     timeline.FuncID
-	idle    timeline.FuncID
+	tids  map[uint32]uint32 // thread as the trace has it -> in the host's namespace; 0 not known
+	words *capacity.Words
+	name  func(timeline.FuncID) string // what words numbered
 
 	parts     []part // scratch of the segment that is explained
 	held      []part // likewise, of who held the Ps
@@ -62,21 +57,9 @@ type joiner struct {
 	tiles     []sched.ProcessTile
 }
 
-// behind is how who had the CPU is called.
-type behind struct {
-	detail timeline.FuncID
-	ref    uint32
-	own    bool
-	then   sched.Span // when it was called so
-}
-
-// mostDetails bounds the names that commands and functions of other programs may add.
-const mostDetails = 1 << 12
-
 func newJoiner(k *sched.Timeline, tl *timeline.Timeline) *joiner {
-	j := &joiner{k: k, tl: tl, tids: map[uint32]uint32{}, behind: map[uint32]behind{}, whoAt: map[account.Instead]uint32{},
-		sleeps: map[[2]uint32]timeline.FuncID{}, details: map[string]timeline.FuncID{}}
-	j.own, j.idle = tl.Name(account.OwnThreads), tl.Name(account.WakeUpLatency)
+	j := &joiner{k: k, tl: tl, tids: map[uint32]uint32{}, name: tl.Func}
+	j.words = capacity.NewWords(k, func(name string) uint32 { return uint32(tl.Name(name)) })
 	j.holders.j = j
 	return j
 }
@@ -88,19 +71,6 @@ func (j *joiner) start(base int64) {
 	j.begin, j.end = b-j.base, e-j.base
 	j.ready.init(j.k, j.base)
 	j.paths.init(j)
-}
-
-// detail gives an id to a name of the kernel's side.
-func (j *joiner) detail(name string) timeline.FuncID {
-	id, ok := j.details[name]
-	if !ok {
-		if len(j.details) >= mostDetails {
-			return j.tl.Name("(others)")
-		}
-		id = j.tl.Name(name)
-		j.details[name] = id
-	}
-	return id
 }
 
 // host is the thread's id in the host's namespace, 0 where the records do not know it.
@@ -121,7 +91,7 @@ func (j *joiner) covered(lo, hi int64) bool { return lo < j.end && hi > j.begin 
 
 // thread appends what tid did in [lo,hi), which it tiles. on is the leaf of what it was on a CPU with. call: it was in a system call. Before and after
 // the recording the runtime's word stands.
-func (j *joiner) thread(dst []part, tid uint32, lo, hi int64, on leafCode, call bool) []part {
+func (j *joiner) thread(dst []part, tid uint32, lo, hi int64, on books.Leaf, call bool) []part {
 	if lo < j.begin {
 		end := min(hi, j.begin)
 		dst = append(dst, part{Lo: lo, Hi: end, leaf: on})
@@ -131,7 +101,7 @@ func (j *joiner) thread(dst []part, tid uint32, lo, hi int64, on leafCode, call 
 	switch {
 	case lo >= tail:
 	case tid == 0:
-		dst = append(dst, part{Lo: lo, Hi: tail, leaf: codeMissing})
+		dst = append(dst, part{Lo: lo, Hi: tail, leaf: books.LeafMissing})
 	default:
 		j.stretches = j.k.Stretches(tid, j.base+lo, j.base+tail, j.stretches[:0])
 		for i := range j.stretches {
@@ -146,42 +116,42 @@ func (j *joiner) thread(dst []part, tid uint32, lo, hi int64, on leafCode, call 
 }
 
 // stretch appends the parts of one stretch.
-func (j *joiner) stretch(dst []part, tid uint32, s *sched.Stretch, b, e int64, on leafCode, call bool) []part {
+func (j *joiner) stretch(dst []part, tid uint32, s *sched.Stretch, b, e int64, on books.Leaf, call bool) []part {
 	p := part{Lo: b, Hi: e, measured: true}
 	switch s.Doing {
 	case sched.OnCPU:
 		// In the middle of a fault or a reclaim that is what it works on.
 		if leaf, ok := blockLeaf(s.Block); ok && s.Block.Stalls() {
 			p.leaf, p.measured = leaf, !s.Sampled
-		} else if p.leaf = on; on == codeSyscall {
-			p.leaf = codeOnCPU
+		} else if p.leaf = on; on == books.LeafSyscall {
+			p.leaf = books.LeafOnCPU
 		}
 	case sched.Queued:
 		j.shares = j.k.Behind(tid, j.base+b, j.base+e, j.shares[:0])
 		return j.byShares(dst, j.shares, b, e)
 	case sched.Throttled:
-		p.leaf, p.measured = codeThrottled, !s.ByGroup
+		p.leaf, p.measured = books.LeafThrottled, !s.ByGroup
 	case sched.Blocked:
 		leaf, ok := blockLeaf(s.Block)
 		switch {
 		case s.Block == sched.BlockStopped:
-			p.leaf, p.detail = codeAsleep, j.sleep(s)
-		case ok && leaf == codeAsleep && call:
-			p.leaf = codeLock // of C code: the runtime makes no goroutine wait for a futex in a call of its own
-			p.detail = j.sleep(s)
-		case ok && (call || leaf != codeNetwork && leaf != codeTimer && leaf != codePipe):
+			p.leaf, p.detail = books.LeafAsleep, j.slept(s)
+		case ok && leaf == books.LeafAsleep && call:
+			p.leaf = books.LeafLock // of C code: the runtime makes no goroutine wait for a futex in a call of its own
+			p.detail = j.slept(s)
+		case ok && (call || leaf != books.LeafNetwork && leaf != books.LeafTimer && leaf != books.LeafPipe):
 			p.leaf = leaf
-			if leaf == codeAsleep {
-				p.detail = j.sleep(s)
+			if leaf == books.LeafAsleep {
+				p.detail = j.slept(s)
 			}
 		case call:
-			p.leaf = codeSyscall
+			p.leaf = books.LeafSyscall
 			p.detail = 0
 		default: // the runtime itself sleeps on behalf of a running goroutine
-			p.leaf, p.detail = codeAsleep, j.sleep(s)
+			p.leaf, p.detail = books.LeafAsleep, j.slept(s)
 		}
 	default:
-		p.leaf, p.measured = codeMissing, false
+		p.leaf, p.measured = books.LeafMissing, false
 	}
 	return append(dst, p)
 }
@@ -197,62 +167,22 @@ func (j *joiner) byShares(dst []part, shares []sched.Share, b, e int64) []part {
 			continue
 		}
 		if s.TID == sched.NobodyKnown {
-			dst = append(dst, part{Lo: at, Hi: at + ns, leaf: codeNoCPU, tid: s.TID})
+			dst = append(dst, part{Lo: at, Hi: at + ns, leaf: books.LeafNoCPU, tid: s.TID})
 			at += ns
 			continue
 		}
-		w := j.behindWhom(s.TID, j.base+at)
-		if n := len(dst); n > first && dst[n-1].detail == w.detail && j.refOf(dst[n-1].tid) == w.ref {
+		w := j.words.Behind(s.TID, j.base+at)
+		if n := len(dst); n > first && dst[n-1].detail == timeline.FuncID(w.Detail) && j.words.Ref(dst[n-1].tid) == w.Ref {
 			dst[n-1].Hi = at + ns
 		} else {
-			dst = append(dst, part{Lo: at, Hi: at + ns, leaf: codeNoCPU, detail: w.detail, tid: s.TID, measured: true})
+			dst = append(dst, part{Lo: at, Hi: at + ns, leaf: books.LeafNoCPU, detail: timeline.FuncID(w.Detail), tid: s.TID, measured: true})
 		}
 		at += ns
 	}
 	if at < e { // behind whom is not known
-		dst = append(dst, part{Lo: at, Hi: e, leaf: codeNoCPU, tid: sched.NobodyKnown})
+		dst = append(dst, part{Lo: at, Hi: e, leaf: books.LeafNoCPU, tid: sched.NobodyKnown})
 	}
 	return dst
-}
-
-// behindWhom says how tid is called at a time: numbers of threads are used again.
-func (j *joiner) behindWhom(tid uint32, at int64) behind {
-	b, ok := j.behind[tid]
-	if ok && b.then.Begin <= at && at < b.then.End {
-		return b
-	}
-	b = behind{then: j.k.Named(tid, at)}
-	i := account.Instead{}
-	switch t, known := j.k.Name(tid, at); {
-	case tid == 0:
-		i, b.detail = account.Instead{Who: account.WakeUpLatency, Kind: account.InsteadIdle}, j.idle
-	case known && t.Target:
-		i, b.detail, b.own = account.Instead{Who: account.OwnThreads, Kind: account.InsteadOwn}, j.own, true
-	case !known:
-		i, b.detail = account.Instead{Who: "unknown", Kind: account.InsteadUnknown}, j.detail("unknown")
-	default:
-		name := sched.PlainComm(t.Comm)
-		i, b.detail = account.Instead{Who: fmt.Sprintf("%s (pid %d)", name, t.PID), Kind: account.InsteadNeighbour}, j.detail(name)
-		if t.Kernel {
-			i.Who = name
-		}
-	}
-	b.ref, ok = j.whoAt[i]
-	if !ok {
-		b.ref = uint32(len(j.who))
-		j.who = append(j.who, i)
-		j.whoAt[i] = b.ref
-	}
-	j.behind[tid] = b
-	return b
-}
-
-// refOf is the number of tid's name when it was last asked for, that of nobody for who is not known.
-func (j *joiner) refOf(tid uint32) uint32 {
-	if b, ok := j.behind[tid]; ok {
-		return b.ref
-	}
-	return whoUnknown
 }
 
 // woken looks at a goroutine that just became runnable: what it waited for may have been ready before.
@@ -303,7 +233,7 @@ func (j *joiner) caller(w *timeline.Segment) (tid uint32, since int64) {
 }
 
 // ownFrame makes y ready to book a segment of g's own.
-func (p *pass) ownFrame(grp *group, g *timeline.G, seq uint32, lo, cursor int64, class classCode) *frame {
+func (p *pass) ownFrame(grp *books.Group, g *timeline.G, seq uint32, lo, cursor int64, class books.Class) *frame {
 	y := &p.y
 	y.stack = append(y.stack[:0], frame{Lo: lo, ident: g.Ident, seg: seq})
 	y.cursor, y.class = cursor, class
@@ -315,30 +245,30 @@ func (p *pass) ownFrame(grp *group, g *timeline.G, seq uint32, lo, cursor int64,
 func (p *pass) ownPiece(q *piece) {
 	ns := q.Hi - q.Lo
 	detail, stack := uint32(q.detail), uint32(0)
-	if !q.leaf.named() {
+	if !q.leaf.Named() {
 		detail = 0
 	}
-	if q.leaf.hasSite() || q.class != classOwn && q.leaf != codeSTW {
+	if q.leaf.HasSite() || q.class != books.ClassOwn && q.leaf != books.LeafSTW {
 		stack = q.seg.Stack
 	}
 	switch q.leaf {
-	case codeOnCPU, codeSTWWork, codeSweep, codeAssist:
+	case books.LeafOnCPU, books.LeafSTWWork, books.LeafSweep, books.LeafAssist:
 		if q.seg.State() == timeline.Running {
 			p.ownRan += ns
 		}
 	}
-	p.ownGroup.all.book(q.class, q.leaf, stack, detail, ns)
+	p.ownGroup.All.Book(q.class, q.leaf, stack, detail, ns)
 }
 
 // ownJoined books [lo,cursor) of a running, runnable or syscall segment in the column of all, and returns how long of a running
 // one the thread was on a CPU.
-func (p *pass) ownJoined(grp *group, g *timeline.G, s *timeline.Segment, seq uint32, lo int64, cursor *int64) (running int64) {
-	f := p.ownFrame(grp, g, seq, lo, *cursor, classOwn)
+func (p *pass) ownJoined(grp *books.Group, g *timeline.G, s *timeline.Segment, seq uint32, lo int64, cursor *int64) (running int64) {
+	f := p.ownFrame(grp, g, seq, lo, *cursor, books.ClassOwn)
 	switch s.State() {
 	case timeline.Running:
 		p.y.joinRunning(f, s, lo, runningLeaf(s), false)
 	case timeline.Syscall:
-		p.y.joinRunning(f, s, lo, codeSyscall, true)
+		p.y.joinRunning(f, s, lo, books.LeafSyscall, true)
 	default:
 		p.y.joinRunnable(f, s, lo, 0)
 	}
@@ -347,7 +277,7 @@ func (p *pass) ownJoined(grp *group, g *timeline.G, s *timeline.Segment, seq uin
 }
 
 // ownJoinedWait books of a wait in the column of all what the kernel's records tell, down to where they tell nothing. It says whether that was all.
-func (p *pass) ownJoinedWait(grp *group, g *timeline.G, s *timeline.Segment, seq uint32, lo int64, cursor *int64, class classCode, leaf leafCode) bool {
+func (p *pass) ownJoinedWait(grp *books.Group, g *timeline.G, s *timeline.Segment, seq uint32, lo int64, cursor *int64, class books.Class, leaf books.Leaf) bool {
 	f := p.ownFrame(grp, g, seq, lo, *cursor, class)
 	switch w := s.Wait(); {
 	case collects(w):
@@ -363,17 +293,17 @@ func (p *pass) ownJoinedWait(grp *group, g *timeline.G, s *timeline.Segment, seq
 
 // lateness adds up how late readiness reached the program.
 type lateness struct {
-	h       histogram
+	h       books.Histogram
 	ns, max int64
 }
 
 func (l *lateness) add(ns int64) {
 	ns = max(ns, 0)
-	l.h.add(ns)
+	l.h.Add(ns)
 	l.ns += ns
 	l.max = max(l.max, ns)
 }
 
 func (l *lateness) sum() account.LateSum {
-	return account.LateSum{N: l.h.n, NS: l.ns, P50: l.h.quantile(0.5), P99: l.h.quantile(0.99), Max: l.max}
+	return account.LateSum{N: l.h.N, NS: l.ns, P50: l.h.Quantile(0.5), P99: l.h.Quantile(0.99), Max: l.max}
 }

@@ -11,8 +11,10 @@ import (
 
 	"github.com/whystall/whystall/exectrace"
 	"github.com/whystall/whystall/internal/account"
+	"github.com/whystall/whystall/internal/capacity"
 	"github.com/whystall/whystall/internal/evidence"
 	"github.com/whystall/whystall/internal/evidence/kernel"
+	"github.com/whystall/whystall/internal/ledger/books"
 	"github.com/whystall/whystall/internal/sched"
 	"github.com/whystall/whystall/internal/timeline"
 )
@@ -219,7 +221,7 @@ func TestJoinedSums(t *testing.T) {
 func rows(c account.Column) string {
 	var l []string
 	for _, a := range c.Accounts[:min(len(c.Accounts), 12)] {
-		l = append(l, fmt.Sprintf("%.1f %% %s", 100*float64(a.NS)/float64(max(c.WallNS, 1)), Describe(a)))
+		l = append(l, fmt.Sprintf("%.1f %% %s", 100*float64(a.NS)/float64(max(c.WallNS, 1)), books.Describe(a)))
 	}
 	return strings.Join(l, "; ")
 }
@@ -249,12 +251,13 @@ thread tid=20 pid=20 comm="first" since=5
 thread tid=20 pid=20 comm="second" since=300
 thread tid=20 pid=20 comm="third" since=600
 `)
-	j := newJoiner(k, timeline.New(newThreadSource(), timeline.Options{Bytes: 1 << 16}))
+	var names books.NameList
+	w := capacity.NewWords(k, names.Number)
 	for _, x := range []struct {
 		at   int64
 		want string
 	}{{700, "third (pid 20)"}, {1, "first (pid 20)"}, {300, "second (pid 20)"}, {299, "first (pid 20)"}, {599, "second (pid 20)"}, {600, "third (pid 20)"}} {
-		if got := j.who[j.behindWhom(20, x.at).ref].Who; got != x.want {
+		if got := w.Instead(w.Behind(20, x.at).Ref).Who; got != x.want {
 			t.Errorf("thread 20 at %d is %s, want %s", x.at, got, x.want)
 		}
 	}

@@ -1,12 +1,13 @@
 package ledger
 
 import (
+	"github.com/whystall/whystall/internal/ledger/books"
 	"github.com/whystall/whystall/internal/sched"
 	"github.com/whystall/whystall/internal/timeline"
 )
 
 // joinRunning books [lo,cursor) of a running or syscall segment by what its thread did.
-func (x *explainer) joinRunning(f *frame, s *timeline.Segment, lo int64, on leafCode, call bool) {
+func (x *explainer) joinRunning(f *frame, s *timeline.Segment, lo int64, on books.Leaf, call bool) {
 	j := x.j
 	if j.whole {
 		x.joinWhole(f, s, lo, on)
@@ -37,7 +38,7 @@ func (x *explainer) joinRunning(f *frame, s *timeline.Segment, lo int64, on leaf
 		if p != nil {
 			work := on
 			if !p.barrier {
-				work = codeSTWWork
+				work = books.LeafSTWWork
 			}
 			x.alongPath(f, s, p, from, after, work)
 		}
@@ -46,14 +47,14 @@ func (x *explainer) joinRunning(f *frame, s *timeline.Segment, lo int64, on leaf
 
 // joinWhole books [lo,cursor) of a running or syscall segment whose thread is not known: while no thread of the process was on a CPU and one
 // wanted to be, its own was not either. What else it lacked is not seen.
-func (x *explainer) joinWhole(f *frame, s *timeline.Segment, lo int64, on leafCode) {
+func (x *explainer) joinWhole(f *frame, s *timeline.Segment, lo int64, on books.Leaf) {
 	j := x.j
 	if j.covered(lo, x.cursor) {
 		j.parts = j.together(j.parts[:0], max(lo, j.begin), min(x.cursor, j.end))
 		l := j.parts
 		for i := len(l) - 1; i >= 0; i-- {
 			q := l[i]
-			if q.Lo >= x.cursor || q.leaf != codeThrottled && q.leaf != codeNoCPU {
+			if q.Lo >= x.cursor || q.leaf != books.LeafThrottled && q.leaf != books.LeafNoCPU {
 				continue
 			}
 			if q.Hi < x.cursor {
@@ -68,7 +69,7 @@ func (x *explainer) joinWhole(f *frame, s *timeline.Segment, lo int64, on leafCo
 }
 
 // trusted books what only the runtime tells.
-func (x *explainer) trusted(lo int64, on leafCode, ident uint32, s *timeline.Segment) {
+func (x *explainer) trusted(lo int64, on books.Leaf, ident uint32, s *timeline.Segment) {
 	p := x.piece(lo, on, ident, s)
 	x.ofSTW(p, lo)
 	x.emit(p)
@@ -76,7 +77,7 @@ func (x *explainer) trusted(lo int64, on leafCode, ident uint32, s *timeline.Seg
 
 // ofSTW names the stop-the-world that a piece of its initiator is of.
 func (x *explainer) ofSTW(p *piece, lo int64) {
-	if p.leaf != codeSTWWork {
+	if p.leaf != books.LeafSTWWork {
 		return
 	}
 	if n, ok := x.tl.STWBefore(lo, x.cursor); ok {
@@ -94,7 +95,7 @@ func (x *explainer) parts(f *frame, s *timeline.Segment, l []part) {
 			continue
 		}
 		p := x.piece(q.Lo, q.leaf, f.ident, s)
-		if q.leaf == codeSTWWork {
+		if q.leaf == books.LeafSTWWork {
 			x.ofSTW(p, q.Lo)
 		}
 		x.emitPart(p, q)
@@ -111,7 +112,7 @@ func (x *explainer) emitPart(p *piece, q *part) {
 }
 
 // alongPath books [b,e), which ends at the cursor, by a path's own leaves. work is the leaf of what of it was on a CPU.
-func (x *explainer) alongPath(f *frame, s *timeline.Segment, t *path, b, e int64, work leafCode) {
+func (x *explainer) alongPath(f *frame, s *timeline.Segment, t *path, b, e int64, work books.Leaf) {
 	x.j.parts = t.cut(x.j.parts[:0], b, e)
 	l := x.j.parts
 	for i := len(l) - 1; i >= 0; i-- {
@@ -132,7 +133,7 @@ func (x *explainer) alongPath(f *frame, s *timeline.Segment, t *path, b, e int64
 		default:
 			p.flags |= pieceStopped
 		}
-		if !leaf.named() {
+		if !leaf.Named() {
 			p.kind = t.kind
 			q.detail = 0
 		}
@@ -154,7 +155,7 @@ func (x *explainer) joinRunnable(f *frame, s *timeline.Segment, lo int64, late p
 		}
 		if b < e {
 			x.late = late
-			x.alongPath(f, s, t, b, e, codeSTW)
+			x.alongPath(f, s, t, b, e, books.LeafSTW)
 			x.late = 0
 		}
 	}
@@ -163,7 +164,7 @@ func (x *explainer) joinRunnable(f *frame, s *timeline.Segment, lo int64, late p
 // free books [lo,cursor) while the world was not stopped.
 func (x *explainer) free(f *frame, s *timeline.Segment, lo int64, late pieceFlags) {
 	j := x.j
-	leaf := codeRunnable
+	leaf := books.LeafRunnable
 	if lo < j.begin || x.cursor > j.end { // before or after the recording
 		if lo < j.begin && x.cursor > j.begin {
 			x.free(f, s, j.begin, late)
@@ -185,8 +186,8 @@ func (x *explainer) free(f *frame, s *timeline.Segment, lo int64, late pieceFlag
 		}
 		p := x.piece(q.Lo, q.leaf, f.ident, s)
 		p.flags |= late
-		if q.leaf == codeLatePoll && late == 0 && !x.idleP(q.Lo, q.Hi) {
-			p.leaf = codeRunnable // behind goroutines whose threads were blocked
+		if q.leaf == books.LeafLatePoll && late == 0 && !x.idleP(q.Lo, q.Hi) {
+			p.leaf = books.LeafRunnable // behind goroutines whose threads were blocked
 		}
 		x.emitPart(p, &q)
 	}
@@ -213,16 +214,16 @@ func (j *joiner) together(dst []part, lo, hi int64) []part {
 	j.tiles = j.k.Process(j.base+lo, j.base+hi, j.tiles[:0])
 	for _, t := range j.tiles {
 		b, e := t.Begin-j.base, t.End-j.base
-		leaf := codeMissing
+		leaf := books.LeafMissing
 		switch t.State {
 		case sched.ProcessOn:
-			leaf = codeRunnable
+			leaf = books.LeafRunnable
 		case sched.ProcessThrottled:
-			leaf = codeThrottled
+			leaf = books.LeafThrottled
 		case sched.ProcessNone:
-			leaf = codeLatePoll
+			leaf = books.LeafLatePoll
 		case sched.ProcessStopped:
-			dst = append(dst, part{Lo: b, Hi: e, leaf: codeAsleep, detail: j.detail(sched.Stopped)})
+			dst = append(dst, part{Lo: b, Hi: e, leaf: books.LeafAsleep, detail: timeline.FuncID(j.words.Detail(sched.Stopped))})
 			continue
 		case sched.ProcessQueued:
 			from := len(dst)
@@ -254,7 +255,7 @@ func (x *explainer) joinWait(f *frame, s *timeline.Segment, lo int64) {
 }
 
 // joinBarrier books of [lo,cursor) what was spent in ragged barriers as their own leaves, the rest as leaf.
-func (x *explainer) joinBarrier(f *frame, s *timeline.Segment, lo int64, leaf leafCode) {
+func (x *explainer) joinBarrier(f *frame, s *timeline.Segment, lo int64, leaf books.Leaf) {
 	for x.cursor > lo {
 		t, b, e, ok := x.j.paths.barrier(lo, x.cursor)
 		if !ok {
@@ -268,30 +269,30 @@ func (x *explainer) joinBarrier(f *frame, s *timeline.Segment, lo int64, leaf le
 
 // joinStoppable books [lo,cursor) of a wait of the runtime's own: a stopped world's leaves, for who waits for the end of a mark phase
 // the ragged barrier's, else leaf.
-func (x *explainer) joinStoppable(f *frame, s *timeline.Segment, lo int64, leaf leafCode) {
+func (x *explainer) joinStoppable(f *frame, s *timeline.Segment, lo int64, leaf books.Leaf) {
 	for x.cursor > lo {
 		t, b, e, ok := x.j.paths.stopped(lo, x.cursor)
 		if !ok {
 			b, e = lo, lo
 		}
 		if e < x.cursor {
-			if leaf == codeMarkTermQueue {
+			if leaf == books.LeafMarkTermQueue {
 				x.joinBarrier(f, s, e, leaf)
 			} else {
 				x.joinCollected(f, s, e, leaf)
 			}
 		}
 		if b < e {
-			x.alongPath(f, s, t, b, e, codeSTW)
+			x.alongPath(f, s, t, b, e, books.LeafSTW)
 		}
 	}
 }
 
 // joinCollected books [lo,cursor) of a wait for the garbage collector, or for the next to take a lock, as leaf, but where no thread of the process was on a CPU although one wanted to be: whoever
 // is waited for is of this process, and did not get on for want of quota or CPU either. That is coverage and no hop, so it is not measured.
-func (x *explainer) joinCollected(f *frame, s *timeline.Segment, lo int64, leaf leafCode) {
+func (x *explainer) joinCollected(f *frame, s *timeline.Segment, lo int64, leaf books.Leaf) {
 	j := x.j
-	if leaf == codeUnknown || !j.covered(lo, x.cursor) {
+	if leaf == books.LeafUnknown || !j.covered(lo, x.cursor) {
 		x.emitTo(lo, leaf, f.ident, s)
 		return
 	}
@@ -300,7 +301,7 @@ func (x *explainer) joinCollected(f *frame, s *timeline.Segment, lo int64, leaf 
 	l := j.parts
 	for i := len(l) - 1; i >= 0; i-- {
 		q := l[i]
-		if q.Lo >= x.cursor || q.leaf != codeThrottled && q.leaf != codeNoCPU {
+		if q.Lo >= x.cursor || q.leaf != books.LeafThrottled && q.leaf != books.LeafNoCPU {
 			continue
 		}
 		x.emitTo(q.Hi, leaf, f.ident, s)

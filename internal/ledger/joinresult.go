@@ -6,6 +6,7 @@ import (
 
 	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/capacity"
+	"github.com/whystall/whystall/internal/ledger/books"
 	"github.com/whystall/whystall/internal/sched"
 )
 
@@ -14,7 +15,7 @@ import (
 const maxMisplaced = 5
 
 // kernel fills in what the kernel's records tell beside the requests.
-func (p *pass) kernel(r *account.Result, slow *column) {
+func (p *pass) kernel(r *account.Result, slow *books.Column) {
 	k := p.o.Kernel
 	if k == nil {
 		return
@@ -28,18 +29,15 @@ func (p *pass) kernel(r *account.Result, slow *column) {
 		stws, _ := p.tl.STWs()
 		r.Kernel.Fair = p.align.fair(stws)
 		a := r.Kernel.Align
-		p.misplaced = a.OffCPU*100_00 > a.Transitions*maxMisplaced
-		r.Kernel.Barriers = p.j.paths.results(p, slow)
+		misplaced := a.OffCPU*100_00 > a.Transitions*maxMisplaced // goroutines' transitions fall where their threads were off a CPU: the clocks do not fit
+		r.Kernel.Barriers = p.j.paths.results(slow, misplaced)
 		requests = slices.Clone(p.flight.List)
 		for i := range requests {
 			requests[i].Lo += p.j.base
 			requests[i].Hi += p.j.base
 		}
 	} else {
-		begin, _ := k.Span()
-		j := newJoiner(k, p.tl)
-		j.start(begin)
-		r.Kernel.Barriers = j.paths.byNotes(p)
+		r.Kernel.Barriers = pausesByNotes(k)
 	}
 	on := &r.Median
 	if on.Requests == 0 {
@@ -57,16 +55,11 @@ func RunKernel(ctx context.Context, k *sched.Timeline, o Options) (*account.Resu
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	o.Kernel = k
 	b, e := k.Span()
-	p := newPass(newThreadSource(), nil, o)
-	p.j = nil
-	r := &account.Result{Begin: b, End: e, Monotonic: true}
+	r := &account.Result{Begin: b, End: e, Monotonic: true, Kernel: kernelBeside(k, o.Set)()}
 	r.Requests.None, r.Requests.NoRequestsCause = account.NoneNoTrace, noGoTrace
-	p.sums = kernelBeside(k, o.Set)
-	p.kernel(r, &column{})
-	if r.Kernel != nil {
-		goRan(k, r.Kernel)
-	}
+	r.Kernel.Barriers = pausesByNotes(k)
+	r.CPUs = capacity.CPUs(k, o.Set, nil, nil)
+	goRan(k, r.Kernel)
 	return r, nil
 }

@@ -1,54 +1,41 @@
 package ledger
 
 import (
+	"github.com/whystall/whystall/internal/ledger/books"
 	"github.com/whystall/whystall/internal/sched"
 	"github.com/whystall/whystall/internal/timeline"
 )
 
 // blockLeaf is the leaf of what a thread is blocked in; false where that is not known, or none that has a leaf.
-func blockLeaf(b sched.Block) (leafCode, bool) {
+func blockLeaf(b sched.Block) (books.Leaf, bool) {
 	switch b {
 	case sched.BlockFutex:
-		return codeAsleep, true
+		return books.LeafAsleep, true
 	case sched.BlockNetwork:
-		return codeNetwork, true
+		return books.LeafNetwork, true
 	case sched.BlockTimer:
-		return codeTimer, true
+		return books.LeafTimer, true
 	case sched.BlockPipe:
-		return codePipe, true
+		return books.LeafPipe, true
 	case sched.BlockDisk:
-		return codeDisk, true
+		return books.LeafDisk, true
 	case sched.BlockFault:
-		return codeFault, true
+		return books.LeafFault, true
 	case sched.BlockReclaim:
-		return codeReclaim, true
+		return books.LeafReclaim, true
 	case sched.BlockMemcg:
-		return codeMemcg, true
+		return books.LeafMemcg, true
 	case sched.BlockCompaction:
-		return codeCompaction, true
+		return books.LeafCompaction, true
 	case sched.BlockMmapLock:
-		return codeMmapLock, true
+		return books.LeafMmapLock, true
 	case sched.BlockTLB:
-		return codeTLB, true
+		return books.LeafTLB, true
 	case sched.BlockNUMA:
-		return codeNUMA, true
+		return books.LeafNUMA, true
 	}
-	return codeAsleep, false
+	return books.LeafAsleep, false
 }
 
-// sleep is the function that a blocked thread sleeps in: the innermost of the user stack that is no plumbing, else of the kernel's.
-func (j *joiner) sleep(s *sched.Stretch) timeline.FuncID {
-	if s.Block == sched.BlockStopped {
-		return j.detail(sched.Stopped)
-	}
-	key := [2]uint32{s.User, s.Kernel}
-	id, ok := j.sleeps[key]
-	if ok {
-		return id
-	}
-	if name := sched.SleptFunc(j.k, s); name != "" {
-		id = j.detail(name)
-	}
-	j.sleeps[key] = id
-	return id
-}
+// slept is the function that a blocked thread sleeps in.
+func (j *joiner) slept(s *sched.Stretch) timeline.FuncID { return timeline.FuncID(j.words.Slept(s)) }

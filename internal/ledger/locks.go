@@ -4,6 +4,7 @@ import (
 	"sort"
 
 	"github.com/whystall/whystall/exectrace"
+	"github.com/whystall/whystall/internal/ledger/books"
 	"github.com/whystall/whystall/internal/timeline"
 )
 
@@ -214,7 +215,7 @@ func (x *explainer) holderBefore(f *frame) {
 		x.visits++
 		if x.visits > maxVisits {
 			x.limit = true
-			x.emitTo(f.Lo, codeLimit, f.ident, nil)
+			x.emitTo(f.Lo, books.LeafLimit, f.ident, nil)
 			return
 		}
 		if r.at > x.cursor {
@@ -231,13 +232,13 @@ func (x *explainer) holderBefore(f *frame) {
 			continue
 		}
 		if x.j != nil {
-			x.joinCollected(f, nil, r.at, codeLockBetween)
+			x.joinCollected(f, nil, r.at, books.LeafLockBetween)
 		} else {
-			x.emitTo(r.at, codeLockBetween, f.ident, nil)
+			x.emitTo(r.at, books.LeafLockBetween, f.ident, nil)
 		}
 		f.rel = i
 		x.push(frame{Lo: acquired, ident: r.ident, seg: r.seg, holder: true, inferred: true, first: f.first, through: f.through, hold: r.seg})
 		return
 	}
-	x.emitTo(f.Lo, codeLockUnseen, f.ident, nil)
+	x.emitTo(f.Lo, books.LeafLockUnseen, f.ident, nil)
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/whystall/whystall/exectrace"
+	"github.com/whystall/whystall/internal/ledger/books"
 	"github.com/whystall/whystall/internal/request"
 	"github.com/whystall/whystall/internal/timeline"
 )
@@ -84,13 +85,13 @@ func tellAll(t *testing.T, src timeline.Source, list []request.Activation, group
 	p.look = func(q *piece) {
 		leaf := q.leaf
 		switch leaf {
-		case codeAssist, codeSweep, codeSTWWork: // ranges that began in the gap are not known after it
-			leaf = codeOnCPU
-		case codeSTW:
-			leaf = codeRunnable
+		case books.LeafAssist, books.LeafSweep, books.LeafSTWWork: // ranges that began in the gap are not known after it
+			leaf = books.LeafOnCPU
+		case books.LeafSTW:
+			leaf = books.LeafRunnable
 		}
-		cur[fmt.Sprint(leafOf[leaf], classOf[q.class], q.site)] += q.Hi - q.Lo
-		if inside := min(p.tl.Abs(q.Hi), int64(gapEnd)) - max(p.tl.Abs(q.Lo), int64(gapBegin)); inside > 0 && !isUnexplained(string(leafOf[leaf])) {
+		cur[fmt.Sprint(leaf, q.class, q.site)] += q.Hi - q.Lo
+		if inside := min(p.tl.Abs(q.Hi), int64(gapEnd)) - max(p.tl.Abs(q.Lo), int64(gapBegin)); inside > 0 && !isUnexplained(leaf.String()) {
 			cur["inside"] += inside
 		}
 		sum += q.Hi - q.Lo

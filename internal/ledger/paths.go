@@ -8,7 +8,9 @@ import (
 
 	"github.com/whystall/whystall/exectrace"
 	"github.com/whystall/whystall/internal/account"
+	"github.com/whystall/whystall/internal/capacity"
 	"github.com/whystall/whystall/internal/evidence/kernel"
+	"github.com/whystall/whystall/internal/ledger/books"
 	"github.com/whystall/whystall/internal/sched"
 	"github.com/whystall/whystall/internal/timeline"
 )
@@ -96,7 +98,7 @@ func (p *paths) stw(n uint32) *path {
 	if s.Begin < j.begin || s.End > j.end || s.Thread == 0 || j.host(s.Thread) == 0 {
 		// The runtime's word is all there is.
 		t.begin, t.start, t.end = s.Begin, cmp.Or(s.Start, s.End), s.End
-		t.parts = []part{{Lo: s.Begin, Hi: s.End, leaf: codeOnCPU, on: true}}
+		t.parts = []part{{Lo: s.Begin, Hi: s.End, leaf: books.LeafOnCPU, on: true}}
 	} else {
 		pause := j.k.Pause(pauseRange(j.tl, j.k, &s))
 		p.tell(t, &pause)
@@ -165,7 +167,7 @@ func (p *paths) thread(t *path, tid uint32, lo, hi int64, who string) {
 		return
 	}
 	if tid == 0 { // not in the records: what the runtime tells is all
-		t.parts = append(t.parts, part{Lo: lo, Hi: hi, leaf: codeMissing})
+		t.parts = append(t.parts, part{Lo: lo, Hi: hi, leaf: books.LeafMissing})
 		t.missing += hi - lo
 		return
 	}
@@ -180,25 +182,25 @@ func (p *paths) thread(t *path, tid uint32, lo, hi int64, who string) {
 		}
 		name := who + fmt.Sprintf("thread %d", q.tid)
 		switch q.leaf {
-		case codeOnCPU:
+		case books.LeafOnCPU:
 			x.on, x.tid = true, q.tid
-		case codeNoCPU:
+		case books.LeafNoCPU:
 			t.parts = j.byShares(t.parts, q.by, b, e)
 			t.stretch(b, e, "%s: no CPU", name)
 			return
-		case codeThrottled:
+		case books.LeafThrottled:
 			x.measured = !q.at.ByGroup
 			t.byGroup = t.byGroup || q.at.ByGroup
-		case codeAsleep:
-			x.detail = j.sleep(&q.at)
-		case codeMissing, codeUnknown, codeLimit:
-			x.leaf, x.measured = codeMissing, false
+		case books.LeafAsleep:
+			x.detail = j.slept(&q.at)
+		case books.LeafMissing, books.LeafUnknown, books.LeafLimit:
+			x.leaf, x.measured = books.LeafMissing, false
 			t.missing += e - b
 		}
 		t.parts = append(t.parts, x)
-		text := string(leafOf[x.leaf])
-		if x.leaf == codeAsleep && x.detail != 0 {
-			text += " in " + j.tl.Func(x.detail)
+		text := x.leaf.String()
+		if x.leaf == books.LeafAsleep && x.detail != 0 {
+			text += " in " + j.name(x.detail)
 		}
 		t.stretch(b, e, "%s: %s", name, text)
 	}
@@ -274,7 +276,7 @@ func (p *paths) preemptible(t *path, tid uint32, first int, lo, hi int64) {
 		said += fmt.Sprintf("; %d of %d samples", where[best], total)
 	}
 	t.hop(told, hi, "awaited thread %d: %s: %s", tid, what, said)
-	id := j.detail(what)
+	id := timeline.FuncID(j.words.Detail(what))
 	for i := first; i < len(t.parts); i++ {
 		if q := &t.parts[i]; q.on && q.tid == tid && q.Hi > told {
 			q.detail, q.named = id, delivered > 0 || agreed
@@ -290,13 +292,13 @@ func (t *path) cut(dst []part, lo, hi int64) []part {
 		q := t.parts[i]
 		q.Lo, q.Hi = max(q.Lo, at), min(q.Hi, hi)
 		if q.Lo > at {
-			dst = append(dst, part{Lo: at, Hi: q.Lo, leaf: codeMissing})
+			dst = append(dst, part{Lo: at, Hi: q.Lo, leaf: books.LeafMissing})
 		}
 		at = q.Hi
 		dst = append(dst, q)
 	}
 	if at < hi {
-		dst = append(dst, part{Lo: at, Hi: hi, leaf: codeMissing})
+		dst = append(dst, part{Lo: at, Hi: hi, leaf: books.LeafMissing})
 	}
 	return dst
 }
@@ -353,18 +355,25 @@ func (p *paths) barrier(lo, hi int64) (t *path, b, e int64, ok bool) {
 	return t, b, e, b < e
 }
 
-// byNotes are the paths of a process without a trace that could be joined: the stop-the-worlds and barriers in which somebody was awaited.
-func (p *paths) byNotes(q *pass) (l []account.Barrier) {
-	for _, b := range p.j.k.StopTheWorlds() {
+// pausesByNotes lists the stop-the-worlds and barriers in which somebody was awaited, by the kernel's records alone: of a process
+// without a trace, or with one that has another clock.
+func pausesByNotes(k *sched.Timeline) (l []account.Barrier) {
+	var names books.NameList
+	j := &joiner{k: k, tids: map[uint32]uint32{}, words: capacity.NewWords(k, names.Number)}
+	j.name = func(id timeline.FuncID) string { return names.Name(uint32(id)) }
+	begin, _ := k.Span()
+	j.start(begin)
+	p := &j.paths
+	for _, b := range k.StopTheWorlds() {
 		t := &path{}
 		p.tell(t, &b)
 		if t.end-t.begin >= leastSTW {
-			l = append(l, t.result(q, p.j))
+			l = append(l, t.result(j, "", false))
 		}
 	}
 	for _, t := range p.barriers {
 		if t.end-t.begin >= leastSTW {
-			l = append(l, t.result(q, p.j))
+			l = append(l, t.result(j, "", false))
 		}
 	}
 	slices.SortStableFunc(l, func(a, b account.Barrier) int {
@@ -374,29 +383,29 @@ func (p *paths) byNotes(q *pass) (l []account.Barrier) {
 }
 
 // results writes the paths down that are long or cost slow requests something, most of that first.
-func (p *paths) results(q *pass, slow *column) (l []account.Barrier) {
+func (p *paths) results(slow *books.Column, misplaced bool) (l []account.Barrier) {
 	list, base := p.j.tl.STWs()
 	for i := range list {
 		n := base + uint32(i)
 		ns := int64(0)
-		if x := slow.stw[n]; x != nil {
-			ns = x.ns
+		if x := slow.STW[n]; x != nil {
+			ns = x.NS
 		}
 		if list[i].End == 0 || list[i].End-list[i].Begin < leastSTW && ns == 0 {
 			continue
 		}
 		if t := p.stw(n); t != nil && (t.kindName != "" || ns > 0) {
-			b := t.result(q, p.j)
+			b := t.result(p.j, p.j.tl.Word(t.kind), misplaced)
 			b.SlowNS = ns
 			l = append(l, b)
 		}
 	}
 	for _, t := range p.barriers {
-		ns := slow.barriers[t.n]
+		ns := slow.Barriers[t.n]
 		if t.end-t.begin < leastSTW && ns == 0 {
 			continue
 		}
-		b := t.result(q, p.j)
+		b := t.result(p.j, p.j.tl.Word(t.kind), misplaced)
 		b.SlowNS = ns
 		l = append(l, b)
 	}
@@ -406,9 +415,9 @@ func (p *paths) results(q *pass, slow *column) (l []account.Barrier) {
 	return l[:min(len(l), mostPaths)]
 }
 
-// result is the path in words.
-func (t *path) result(q *pass, j *joiner) account.Barrier {
-	b := account.Barrier{Begin: j.base + t.begin, End: j.base + t.end, Kind: cmp.Or(t.kindName, q.src.String(t.kind)), Initiator: t.initiator, Awaited: t.awaited, ByNote: t.byNote,
+// result is the path in words; kind is the trace's word for it where the kernel's half has none.
+func (t *path) result(j *joiner, kind string, misplaced bool) account.Barrier {
+	b := account.Barrier{Begin: j.base + t.begin, End: j.base + t.end, Kind: cmp.Or(t.kindName, kind), Initiator: t.initiator, Awaited: t.awaited, ByNote: t.byNote,
 		StoppedNS: t.start - t.begin, DelayedNS: t.end - t.start}
 	by := map[account.Instead]int64{}
 	var named, ns int64
@@ -416,9 +425,9 @@ func (t *path) result(q *pass, j *joiner) account.Barrier {
 		x := &t.parts[i]
 		n := x.Hi - x.Lo
 		ns += n
-		by[account.Instead{Who: q.describe(x), Kind: account.InsteadKind(leafOf[x.leaf])}] += n
+		by[account.Instead{Who: j.describe(x), Kind: account.InsteadKind(x.leaf.String())}] += n
 		// What the initiator does with the world stopped is the stop's own work, whose kind the runtime tells.
-		if x.isNamed() || x.leaf == codeOnCPU && !t.barrier && t.initiator != 0 && x.tid == t.initiator {
+		if x.isNamed() || x.leaf == books.LeafOnCPU && !t.barrier && t.initiator != 0 && x.tid == t.initiator {
 			named += n
 		}
 	}
@@ -447,7 +456,7 @@ func (t *path) result(q *pass, j *joiner) account.Barrier {
 			b.Hops = append(b.Hops, fmt.Sprintf("+%.2f ms  %s", ms(h.at-t.begin), h.text))
 		}
 	}
-	b.Grade = t.grade(named, ns, q.misplaced)
+	b.Grade = t.grade(named, ns, misplaced)
 	return b
 }
 
@@ -456,26 +465,26 @@ func ms(ns int64) float64 { return float64(ns) / 1e6 }
 // isNamed reports whether the part says who or what held the thread: docs/join.md, "6. How sure".
 func (x *part) isNamed() bool {
 	switch x.leaf {
-	case codeOnCPU:
+	case books.LeafOnCPU:
 		return x.named
-	case codeThrottled, codeFault, codeReclaim, codeMemcg, codeCompaction, codeMmapLock, codeTLB, codeDisk, codeNUMA:
+	case books.LeafThrottled, books.LeafFault, books.LeafReclaim, books.LeafMemcg, books.LeafCompaction, books.LeafMmapLock, books.LeafTLB, books.LeafDisk, books.LeafNUMA:
 		return true
-	case codeNoCPU:
+	case books.LeafNoCPU:
 		return x.tid != sched.NobodyKnown
 	}
 	return false
 }
 
 // describe is a part's leaf in words.
-func (p *pass) describe(x *part) string {
-	s := string(leafOf[x.leaf])
-	d := p.tl.Func(x.detail)
+func (j *joiner) describe(x *part) string {
+	s := x.leaf.String()
+	d := j.name(x.detail)
 	switch {
 	case d == "":
 		return s
-	case x.leaf == codeNoCPU:
+	case x.leaf == books.LeafNoCPU:
 		return s + " (" + d + ")"
-	case x.leaf == codeAsleep:
+	case x.leaf == books.LeafAsleep:
 		return s + " in " + d
 	}
 	return d

@@ -2,14 +2,15 @@ package ledger
 
 import (
 	"github.com/whystall/whystall/exectrace"
+	"github.com/whystall/whystall/internal/ledger/books"
 	"github.com/whystall/whystall/internal/timeline"
 )
 
 // piece is what is emitted.
 type piece struct {
 	Lo, Hi  int64
-	leaf    leafCode
-	class   classCode
+	leaf    books.Leaf
+	class   books.Class
 	depth   int
 	ident   uint32
 	site    timeline.FuncID    // of the request's first wait, or of its own syscall
@@ -47,7 +48,7 @@ const (
 )
 
 // piece begins a piece from the cursor down to lo. It is overwritten by the next.
-func (x *explainer) piece(lo int64, leaf leafCode, ident uint32, s *timeline.Segment) *piece {
+func (x *explainer) piece(lo int64, leaf books.Leaf, ident uint32, s *timeline.Segment) *piece {
 	p := &x.p
 	*p = piece{} // a literal would be built beside it and copied
 	p.Lo, p.Hi, p.leaf, p.class, p.depth, p.ident = lo, x.cursor, leaf, x.class, len(x.stack)-1, ident
@@ -60,7 +61,7 @@ func (x *explainer) piece(lo int64, leaf leafCode, ident uint32, s *timeline.Seg
 		case timeline.Running, timeline.Waiting, timeline.Syscall:
 			p.stack = exectrace.StackID(s.Stack)
 		}
-		if leaf == codeSweep {
+		if leaf == books.LeafSweep {
 			p.n = s.Ender
 		}
 	}
@@ -78,7 +79,7 @@ func (x *explainer) piece(lo int64, leaf leafCode, ident uint32, s *timeline.Seg
 		if f.inferred {
 			p.flags |= pieceInferred
 		}
-		if f.holder && leaf == codeRunnable && s != nil && s.Why() == timeline.WhyWoken {
+		if f.holder && leaf == books.LeafRunnable && s != nil && s.Why() == timeline.WhyWoken {
 			if b := x.tl.Seg(s.Prev); b != nil && b.State() == timeline.Waiting && b.Wait() == timeline.WaitLock {
 				p.flags |= pieceHandoff
 			}
@@ -88,7 +89,7 @@ func (x *explainer) piece(lo int64, leaf leafCode, ident uint32, s *timeline.Seg
 }
 
 // emitTo books [lo, cursor) and moves the cursor there.
-func (x *explainer) emitTo(lo int64, leaf leafCode, ident uint32, s *timeline.Segment) {
+func (x *explainer) emitTo(lo int64, leaf books.Leaf, ident uint32, s *timeline.Segment) {
 	if lo >= x.cursor {
 		return
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/capacity"
 	"github.com/whystall/whystall/internal/evidence"
+	"github.com/whystall/whystall/internal/ledger/books"
 	"github.com/whystall/whystall/internal/request"
 	"github.com/whystall/whystall/internal/sched"
 	"github.com/whystall/whystall/internal/timeline"
@@ -62,27 +63,18 @@ type pass struct {
 	x     explainer
 	y     explainer // of the column of all: books a request's own states only
 	j     *joiner   // nil without kernel records of the same clock
-	acc   accounts
-	cur   scratch
+	books *books.Books
 	who   []timeline.Occupant // scratch
 	held  []heldNS            // likewise
 
-	groups []*group // by request.GroupID
-	bytes  int      // of facts that are kept
-	wrong  error    // the first sum that was wrong
-
-	ofAccount []int64 // scratch of worth, by account: time, and actors kept
-	actors    []uint8 // and holds << 4
-	small     scratch
-	others    timeline.FuncID // the actor of what is too short to be told apart
+	wrong error // the first sum that was wrong
 
 	hops []int64 // of the activation: when it was handed on, relative
 
-	misplaced bool // goroutines' transitions fall where their threads were off a CPU: the clocks do not fit
-	flight    capacity.Flight
-	align     alignment
-	ownGroup  *group // scratch of the column of all
-	ownRan    int64
+	flight   capacity.Flight
+	align    alignment
+	ownGroup *books.Group // scratch of the column of all
+	ownRan   int64
 
 	sums    func() *account.Kernel // what the kernel's records tell whoever the requests are; added up meanwhile
 	instead bool                   // the activation that is explained wants to know who ran instead
@@ -102,7 +94,7 @@ func newPass(src timeline.Source, f finder, o Options) *pass {
 	to.Threads = o.Kernel != nil && src.Version() >= 22
 	tl := timeline.New(src, to)
 	p := &pass{o: o, src: src, tl: tl, f: f, locks: locks{tl: tl}}
-	p.others = tl.Name("(others)")
+	p.books = books.New(p, p, o.SlowOver, uint32(tl.Name("(others)")))
 	p.x = explainer{tl: tl, locks: &p.locks, out: p.piece}
 	if o.Kernel != nil && src.Version() >= 22 {
 		p.j = newJoiner(o.Kernel, tl)
@@ -237,7 +229,7 @@ func (p *pass) join(begin exectrace.Time) {
 
 // activation takes a unit of work that ended.
 func (p *pass) activation(a *request.Activation) {
-	grp := p.group(a.Group)
+	grp := p.books.Group(a.Group)
 	if grp == nil || a.LeftOut != request.Kept {
 		return
 	}
@@ -245,7 +237,7 @@ func (p *pass) activation(a *request.Activation) {
 	b, e := p.tl.Rel(a.Begin), p.tl.Rel(a.End)
 	e = min(e, p.tl.Now())
 	if g == nil || p.tl.Who(g.Ident).GoID != a.G || e < b {
-		grp.gone++
+		grp.Lose()
 		return
 	}
 	p.hops = p.hops[:0]
@@ -257,102 +249,47 @@ func (p *pass) activation(a *request.Activation) {
 	}
 	own, b := p.own(grp, g, b, e, p.tl.Rel(a.PrevEnd))
 	wall := e - b
-	grp.add(wall)
+	grp.Add(wall)
 	if p.j != nil {
 		p.flight.Add(b, e)
 	}
 
-	h := hash2(uint64(a.G), uint64(b))
-	cand := grp.candidate(wall, p.o.SlowOver)
-	other := grp.wants(own, h)
+	h := books.Hash(uint64(a.G), uint64(b))
+	cand := grp.Candidate(wall, p.o.SlowOver)
+	other := grp.Wants(own, h)
 	if !cand && !other {
 		return
 	}
-	k := &kept{begin: b, end: e, own: own, goid: int64(a.G), name: a.Name, hash: h, group: grp}
-	p.explain(k, g, p.tl.Rel(a.PrevEnd), cand && (wall >= grp.hot || p.o.SlowOver > 0))
-	if cand {
-		p.bytes += grp.keep(k)
-	}
-	if other {
-		p.bytes += grp.sample(k)
-	}
-	if p.bytes > maxKept {
-		p.shrink()
-	}
+	k := &books.Kept{Begin: b, End: e, Own: own, Number: int64(a.G), Name: a.Name, Hash: h, Group: grp}
+	p.explain(k, g, p.tl.Rel(a.PrevEnd), cand && (grp.IsHot(wall) || p.o.SlowOver > 0))
+	p.books.Keep(k, cand, other, p.f.Groups)
 }
 
 // explain fills in k's facts.
-func (p *pass) explain(k *kept, g *timeline.G, prevEnd int64, instead bool) {
-	p.cur.reset()
+func (p *pass) explain(k *books.Kept, g *timeline.G, prevEnd int64, instead bool) {
+	p.books.Cur.Reset()
 	p.instead = instead
 	p.x.hops = p.hops
-	p.x.explain(g, k.begin, k.end, prevEnd)
-	k.limited = p.x.limit
-	var sum int64
-	for _, f := range p.cur.facts {
-		if f.kind() == factNS {
-			sum += f.ns()
-		}
-	}
-	if p.wrong == nil && (sum != k.end-k.begin || p.x.cursor != k.begin && k.begin != k.end) {
-		p.wrong = fmt.Errorf("account for goroutine %d from %d ns: internal error: pieces add up to %d ns of %d", k.goid, k.begin, sum, k.end-k.begin)
+	p.x.explain(g, k.Begin, k.End, prevEnd)
+	k.Limited = p.x.limit
+	sum := p.books.Explained(k)
+	if p.wrong == nil && (sum != k.End-k.Begin || p.x.cursor != k.Begin && k.Begin != k.End) {
+		p.wrong = fmt.Errorf("account for goroutine %d from %d ns: internal error: pieces add up to %d ns of %d", k.Number, k.Begin, sum, k.End-k.Begin)
 	}
 	if p.told != nil {
 		p.told()
 	}
-	k.facts = p.worth(k.wall())
 }
 
-// maxActors is how many actors, and how many holds of a lock, of one account are kept of one request.
-const maxActors = 4
-
-// worth copies the facts of the activation. A slow request has hundreds, most of them about microseconds: of accounts
-// below 1/200 of the wall time only the times are kept, of those below 1/500 not by actor, either.
-func (p *pass) worth(wall int64) []fact {
-	for len(p.ofAccount) < len(p.acc.list) {
-		p.ofAccount = append(p.ofAccount, 0)
-		p.actors = append(p.actors, 0)
+// result adds up.
+func (p *pass) result() *account.Result {
+	r := &account.Result{Lacks: p.src.Lacks(), Monotonic: p.src.Clock().Monotonic}
+	if c := p.src.Clock(); c.Wall {
+		r.Wall, r.WallOffset = true, c.WallNS-c.MonoNS
 	}
-	for _, f := range p.cur.facts {
-		if f.kind() == factNS {
-			p.ofAccount[f.account], p.actors[f.account] = f.ns(), 0
-		}
-	}
-	p.small.reset()
-	all := p.cur.facts
-	n := 0
-	for _, f := range all {
-		ns := p.ofAccount[f.account]
-		if ns*200 >= wall {
-			// that they are many is known from a few
-			switch f.kind() {
-			case factActor:
-				if p.actors[f.account]&15 == maxActors {
-					continue
-				}
-				p.actors[f.account]++
-			case factHold:
-				if p.actors[f.account]>>4 == maxActors {
-					continue
-				}
-				p.actors[f.account] += 1 << 4
-			}
-			all[n] = f
-			n++
-			continue
-		}
-		switch f.kind() {
-		case factNS, factSTW, factSweep, factLock, factThrough, factOfBarrier:
-		default:
-			continue
-		}
-		id := f.account
-		if key := p.acc.list[id]; ns*500 < wall && key.actor != 0 {
-			key.actor = p.others
-			id = p.acc.id(key)
-		}
-		p.small.add(id, f.kind(), f.ref, f.ns())
-	}
-	facts := make([]fact, 0, n+len(p.small.facts))
-	return append(append(facts, all[:n]...), p.small.facts...)
+	s := p.books.Ledgers(r, p.f.Groups())
+	p.tables(r, s)
+	p.capacity(r)
+	p.kernel(r, s)
+	return r
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/whystall/whystall/exectrace"
 	"github.com/whystall/whystall/internal/account"
+	"github.com/whystall/whystall/internal/ledger/books"
 	"github.com/whystall/whystall/internal/timeline"
 )
 
@@ -16,32 +17,32 @@ const (
 )
 
 // tables fills in what is listed beside the columns.
-func (p *pass) tables(r *account.Result, slow *column) {
+func (p *pass) tables(r *account.Result, slow *books.Column) {
 	p.stws(r, slow)
 	p.gc(r)
 	for _, s := range p.tl.Sweeps() {
 		r.Sweeps = append(r.Sweeps, account.Sweep{
 			Begin: p.tl.Abs(s.Begin), End: p.tl.Abs(s.End), Swept: s.Swept, Reclaimed: s.Reclaimed,
-			Goroutine: int64(s.GoID), Site: p.site(s.Stack).Func, SlowNS: slow.sweeps[s.N],
+			Goroutine: int64(s.GoID), Site: p.site(s.Stack).Func, SlowNS: slow.Sweeps[s.N],
 		})
 	}
 	p.lockTable(r, slow)
 	q := p.tl.Silence
-	r.Silences = account.Silences{N: q.N, NS: q.NS, FewNS: q.FewNS, Max: q.Max, SlowNS: slow.silence}
+	r.Silences = account.Silences{N: q.N, NS: q.NS, FewNS: q.FewNS, Max: q.Max, SlowNS: slow.Silence}
 	r.Sockets, r.Wakes = account.Moments(p.tl.Calls), account.Moments(p.tl.Wakes())
 	for _, g := range p.src.Gaps() {
 		r.Gaps = append(r.Gaps, account.Gap{Begin: int64(g.Begin), End: int64(g.End), Reason: g.Reason})
 	}
 }
 
-func (p *pass) stws(r *account.Result, slow *column) {
+func (p *pass) stws(r *account.Result, slow *books.Column) {
 	list, base := p.tl.STWs()
 	for i, s := range list {
 		end := s.End
 		if end == 0 {
 			end = p.tl.Now()
 		}
-		x := slow.stw[base+uint32(i)]
+		x := slow.STW[base+uint32(i)]
 		if end-s.Begin < leastSTW && x == nil {
 			continue
 		}
@@ -61,7 +62,7 @@ func (p *pass) stws(r *account.Result, slow *column) {
 			o.Ours = true
 		}
 		if x != nil {
-			o.SlowNS, o.SlowRequests = x.ns, int(x.n)
+			o.SlowNS, o.SlowRequests = x.NS, int(x.N)
 		}
 		r.STWs = append(r.STWs, o)
 	}
@@ -97,11 +98,11 @@ func (p *pass) gc(r *account.Result) {
 		r.GC.PerSecond = float64(g.Cycles) / (float64(wall) / 1e9)
 	}
 	sum := func(m map[exectrace.StackID]*timeline.SiteSum) []account.Site {
-		by := map[uint32]*SiteNS{}
+		by := map[uint32]*books.SiteNS{}
 		for id, s := range m {
-			by[uint32(id)] = &SiteNS{s.NS, s.N}
+			by[uint32(id)] = &books.SiteNS{NS: s.NS, N: s.N}
 		}
-		l := p.sites(by, p.allocSite)
+		l := books.SitesBy(by, func(stack uint32) account.Site { return p.allocSite(exectrace.StackID(stack)) })
 		slices.SortStableFunc(l, func(a, b account.Site) int { return cmp.Or(cmp.Compare(b.NS, a.NS), cmp.Compare(b.N, a.N)) })
 		return l
 	}
@@ -125,13 +126,13 @@ func (p *pass) gc(r *account.Result) {
 }
 
 // lockTable adds up the locks that slow requests waited for, by class, and the most waited for of the others.
-func (p *pass) lockTable(r *account.Result, slow *column) {
+func (p *pass) lockTable(r *account.Result, slow *books.Column) {
 	type row struct {
 		class uint32
 		ns    map[uint32]int64 // account -> ns
 	}
 	byClass := map[uint32]*row{}
-	for site, accounts := range slow.locks {
+	for site, accounts := range slow.Locks {
 		c := p.locks.class(timeline.FuncID(site))
 		x := byClass[c]
 		if x == nil {
@@ -155,29 +156,28 @@ func (p *pass) lockTable(r *account.Result, slow *column) {
 		}
 		slices.Sort(l.Sites)
 		l.Stack = p.stackOf(k.stacks)
-		sleeping := map[uint32]*SiteNS{}
-		p.acc.lockSum(&l, x.ns, codeLockUnseen, p.tl.Func, func(a uint32, key accountKey) {
-			s := slow.sums[a]
-			if s == nil || key.leaf == codeOnCPU || key.class != classLock {
+		sleeping := map[uint32]*books.SiteNS{}
+		p.books.LockSum(&l, x.ns, books.LeafLockUnseen, func(a uint32, key books.Key) {
+			if key.Leaf == books.LeafOnCPU || key.Class != books.ClassLock {
 				return
 			}
-			for id, y := range s.stacks {
+			for id, y := range slow.StacksOf(a) {
 				z := sleeping[id]
 				if z == nil {
-					z = &SiteNS{}
+					z = &books.SiteNS{}
 					sleeping[id] = z
 				}
-				z.ns += y.ns
-				z.n += y.n
+				z.NS += y.NS
+				z.N += y.N
 			}
 		})
-		l.Sleeping = p.sites(sleeping, p.site)
+		l.Sleeping = books.SitesBy(sleeping, p.Place)
 		r.Locks = append(r.Locks, l)
 	}
 	slices.SortFunc(r.Locks, func(a, b account.Lock) int {
 		return cmp.Or(cmp.Compare(b.SlowNS, a.SlowNS), cmp.Compare(b.WaitNS, a.WaitNS), slices.Compare(a.Sites, b.Sites))
 	})
-	r.Locks = r.Locks[:min(len(r.Locks), mostLocks)]
+	r.Locks = r.Locks[:min(len(r.Locks), books.MostLocks)]
 }
 
 // stackOf is the frames of the stack that waited most often.
@@ -205,7 +205,7 @@ func (p *pass) capacity(r *account.Result) {
 	}
 	r.Capacity.RunnableMax, r.Capacity.RunnableAvg = p.tl.Runnable()
 	for _, o := range p.tl.RunningBy() {
-		r.Capacity.Running = append(r.Capacity.Running, account.Site{Func: p.name(o.Who, nil).Who, NS: o.NS})
+		r.Capacity.Running = append(r.Capacity.Running, account.Site{Func: p.Occupant(o.Who, nil).Who, NS: o.NS})
 	}
 	slices.SortFunc(r.Capacity.Running, func(a, b account.Site) int { return cmp.Or(cmp.Compare(b.NS, a.NS), cmp.Compare(a.Func, b.Func)) })
 	r.Capacity.Running = r.Capacity.Running[:min(len(r.Capacity.Running), 20)]

@@ -1,9 +1,7 @@
 package ledger
 
 import (
-	"github.com/whystall/whystall/exectrace"
 	"github.com/whystall/whystall/internal/sched"
-	"github.com/whystall/whystall/internal/timeline"
 )
 
 // threadMakers are the C library's functions that make a thread: what waits below them waits to make one, whoever called.
@@ -17,25 +15,20 @@ type placeKey struct {
 	futex        uint64
 }
 
-// site is the name of such a place, and its numbers once they were asked for.
+// mostSites bounds the places, and what is remembered of calls: programs may add as many as they like.
+const mostSites = 1 << 12
+
+// site is the name of such a place, and its number once it was asked for.
 type site struct {
 	name   string
-	detail timeline.FuncID
-	place  exectrace.StackID
+	detail uint32
 }
 
-func (t *threadPass) detail(s *site) timeline.FuncID {
-	if s.detail == 0 {
-		s.detail = t.j.detail(s.name)
+func (t *threadPass) detail(s *site) uint32 {
+	if s.detail == 0 && s.name != "" {
+		s.detail = t.words.Detail(s.name)
 	}
 	return s.detail
-}
-
-func (t *threadPass) place(s *site) exectrace.StackID {
-	if s.place == 0 {
-		s.place = t.src.place(s.name)
-	}
-	return s.place
 }
 
 // named is where a thread waited, with that stack.
@@ -46,7 +39,7 @@ func (t *threadPass) named(s *sched.Stretch, user uint32) *site {
 		told := *s
 		told.User = user
 		x = &site{name: waitSite(t.k, &told)}
-		if len(t.sites) < mostDetails {
+		if len(t.sites) < mostSites {
 			t.sites[at] = x
 		}
 	}

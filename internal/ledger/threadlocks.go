@@ -146,7 +146,7 @@ func (w *threadWalk) holders(r *account.Kernel, at map[uint64]int) {
 		for _, l := range lists[n] {
 			w.out = func(p *threadPiece) {
 				ns := p.Hi - p.Lo
-				f.HolderNS[string(leafOf[p.leaf])] += ns
+				f.HolderNS[p.leaf.String()] += ns
 				if len(p.hops) == 0 {
 					return
 				}

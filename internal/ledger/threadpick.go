@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/whystall/whystall/exectrace"
+	"github.com/whystall/whystall/internal/ledger/books"
 	"github.com/whystall/whystall/internal/request"
 	"github.com/whystall/whystall/internal/unit"
 )
@@ -14,33 +14,36 @@ import (
 
 // unit adds a unit of work to its group and gives for how long it was on a CPU; -1: it is in no column.
 func (t *threadPass) unit(u *unit.Unit) (own int64) {
-	grp := t.group(u.Group)
+	grp := t.books.Group(u.Group)
 	if grp == nil || u.LeftOut != request.Kept {
 		return -1
 	}
 	b, e := t.rel(u)
 	wall := e - b
-	if wall != u.End-u.Begin { // longer than any recording: a damaged one
-		grp.gone++
+	if wall > mostUnitNS {
+		grp.Lose()
 		return -1
 	}
 	own = t.own(grp, u)
-	grp.tally(wall)
-	grp.candidate(wall, t.o.SlowOver) // counts those over it
-	h := hash2(uint64(u.TID), uint64(b))
+	grp.Tally(wall)
+	grp.Candidate(wall, t.o.SlowOver) // counts those over it
+	h := books.Hash(uint64(u.TID), uint64(b))
 	for int(u.Group) >= len(t.picks) {
-		t.picks = append(t.picks, &[strata][]uint64{})
+		t.picks = append(t.picks, &[books.Strata][]uint64{})
 	}
-	if l := &t.picks[u.Group][stratum(own)]; len(*l) < perStratum || h < (*l)[len(*l)-1] {
+	if l := &t.picks[u.Group][books.Stratum(own)]; len(*l) < books.PerStratum || h < (*l)[len(*l)-1] {
 		i, _ := slices.BinarySearch(*l, h)
 		*l = slices.Insert(*l, i, h)
-		*l = (*l)[:min(len(*l), perStratum)]
+		*l = (*l)[:min(len(*l), books.PerStratum)]
 	}
 	return own
 }
 
+// mostUnitNS is longer than any recording: such a unit is a damaged one.
+const mostUnitNS = 1<<47 - 1
+
 func (t *threadPass) rel(u *unit.Unit) (begin, end int64) {
-	return t.tl.Rel(exectrace.Time(u.Begin)), t.tl.Rel(exectrace.Time(u.End))
+	return u.Begin - t.base, u.End - t.base
 }
 
 // picked is a unit that is explained.
@@ -52,14 +55,11 @@ type picked struct {
 
 // pick chooses who is explained once all units are known, in their order.
 func (t *threadPass) pick(own []int64) (list []picked) {
-	slow := make([][]int32, len(t.groups)) // by group
-	for _, g := range t.groups {
-		switch {
-		case g == nil:
-		case t.o.SlowOver > 0:
-			g.thr = t.o.SlowOver
-		default:
-			g.thr = g.hist.least(g.slowest() + atLeast)
+	slow := make([][]int32, len(t.books.Groups)) // by group
+	least, most := make([]int64, len(t.books.Groups)), make([]int64, len(t.books.Groups))
+	for id, g := range t.books.Groups {
+		if g != nil {
+			least[id], most[id] = g.Settle(t.o.SlowOver)
 		}
 	}
 	for i := range own {
@@ -67,12 +67,11 @@ func (t *threadPass) pick(own []int64) (list []picked) {
 			continue
 		}
 		u := &t.units.Units[i]
-		g := t.groups[u.Group]
 		b, e := t.rel(u)
-		if e-b >= g.thr {
+		if e-b >= least[u.Group] {
 			slow[u.Group] = append(slow[u.Group], int32(i))
 		}
-		if l := t.picks[u.Group][stratum(own[i])]; hash2(uint64(u.TID), uint64(b)) <= l[len(l)-1] {
+		if l := t.picks[u.Group][books.Stratum(own[i])]; books.Hash(uint64(u.TID), uint64(b)) <= l[len(l)-1] {
 			list = append(list, picked{unit: int32(i), other: true})
 		}
 	}
@@ -82,7 +81,7 @@ func (t *threadPass) pick(own []int64) (list []picked) {
 				x, y := &t.units.Units[a], &t.units.Units[b]
 				return cmp.Or(cmp.Compare(y.End-y.Begin, x.End-x.Begin), cmp.Compare(x.Begin, y.Begin), cmp.Compare(x.TID, y.TID), cmp.Compare(a, b))
 			})
-			l = l[:min(int64(len(l)), t.groups[id].slowest()+atLeast)]
+			l = l[:min(int64(len(l)), most[id])]
 		}
 		for _, i := range l {
 			list = append(list, picked{unit: i, slow: true})
@@ -103,23 +102,14 @@ func (t *threadPass) pick(own []int64) (list []picked) {
 
 // keep explains a unit that was picked and keeps what was found.
 func (t *threadPass) keep(u *unit.Unit, own int64, c picked) {
-	grp := t.groups[u.Group]
+	grp := t.books.Groups[u.Group]
 	b, e := t.rel(u)
-	h := hash2(uint64(u.TID), uint64(b))
-	slow, other := c.slow && e-b >= grp.floor, c.other && grp.wants(own, h)
+	h := books.Hash(uint64(u.TID), uint64(b))
+	slow, other := c.slow && grp.Fits(e-b), c.other && grp.Wants(own, h)
 	if !slow && !other {
 		return
 	}
-	k := &kept{begin: b, end: e, own: own, goid: int64(u.TID), hash: h, group: grp}
+	k := &books.Kept{Begin: b, End: e, Own: own, Number: int64(u.TID), Hash: h, Group: grp}
 	t.explain(k, u)
-	if slow {
-		grp.cands, grp.walls = append(grp.cands, k), append(grp.walls, k.wall())
-		t.bytes += k.size()
-	}
-	if other {
-		t.bytes += grp.sample(k)
-	}
-	if t.bytes > maxKept {
-		t.shrink()
-	}
+	t.books.Keep(k, slow, other, func() []request.Group { return t.units.Groups })
 }

@@ -1,10 +1,12 @@
 package ledger
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"slices"
 	"testing"
 
+	"github.com/whystall/whystall/internal/ledger/books"
 	"github.com/whystall/whystall/internal/request"
 	"github.com/whystall/whystall/internal/unit"
 )
@@ -35,13 +37,13 @@ func TestPick(t *testing.T) {
 		want := map[int32]picked{}
 		units := p.units.Units
 		wall := func(i int32) int64 { return units[i].End - units[i].Begin }
-		for g, l := range byGroup {
-			hash := func(i int32) uint64 { b, _ := p.rel(&units[i]); return hash2(uint64(units[i].TID), uint64(b)) }
+		for _, l := range byGroup {
+			hash := func(i int32) uint64 { b, _ := p.rel(&units[i]); return books.Hash(uint64(units[i].TID), uint64(b)) }
 			slices.SortStableFunc(l, func(a, b int32) int {
-				return slower(&kept{begin: units[a].Begin, end: units[a].End, goid: int64(units[a].TID)}, &kept{begin: units[b].Begin, end: units[b].End, goid: int64(units[b].TID)})
+				return cmp.Or(cmp.Compare(units[b].End-units[b].Begin, units[a].End-units[a].Begin), cmp.Compare(units[a].Begin, units[b].Begin), cmp.Compare(units[a].TID, units[b].TID))
 			})
 			for n, i := range l {
-				if slowOver > 0 && wall(i) >= slowOver || slowOver == 0 && int64(n) < p.groups[g].slowest()+atLeast {
+				if slowOver > 0 && wall(i) >= slowOver || slowOver == 0 && n < (len(l)+50)/100+10 {
 					want[i] = picked{unit: i, slow: true}
 				}
 			}
@@ -51,7 +53,7 @@ func TestPick(t *testing.T) {
 				}
 				return 1
 			})
-			for _, i := range l[:min(len(l), perStratum)] { // none is known to have run: all are of one octave
+			for _, i := range l[:min(len(l), books.PerStratum)] { // none is known to have run: all are of one octave
 				c := want[i]
 				c.unit, c.other = i, true
 				want[i] = c

@@ -4,15 +4,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"iter"
 	"slices"
 
-	"github.com/whystall/whystall/exectrace"
 	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/capacity"
+	"github.com/whystall/whystall/internal/ledger/books"
 	"github.com/whystall/whystall/internal/request"
 	"github.com/whystall/whystall/internal/sched"
-	"github.com/whystall/whystall/internal/timeline"
 	"github.com/whystall/whystall/internal/unit"
 )
 
@@ -25,18 +23,21 @@ func RunThreads(ctx context.Context, k *sched.Timeline, o Options) (*account.Res
 	return newThreadPass(k, o).run(ctx)
 }
 
-// threadPass is a pass whose actors are threads.
+// threadPass is the state of one pass over threads.
 type threadPass struct {
-	*pass
+	o     Options
 	k     *sched.Timeline
+	base  int64 // CLOCK_MONOTONIC of the books' 0
+	books *books.Books
 	walk  *threadWalk
 	units *unit.Set
 	turns *turns
-	what  *unit.Unit // that is explained
-	src   *threadSource
+	words *capacity.Words
+	names books.NameList // of actors, sites and details
+	what  *unit.Unit     // that is explained
 
-	picks  []*[strata][]uint64        // by group: the hashes of the sample
-	actors map[uint32]timeline.FuncID // by TID
+	picks  []*[books.Strata][]uint64 // by group: the hashes of the sample
+	actors map[uint32]uint32         // by TID
 	sites  map[placeKey]*site
 	usual  map[usualKey]usualPlace // nil: not asked for yet
 	locks  map[uint64]uint32       // number of a lock by its address
@@ -44,26 +45,27 @@ type threadPass struct {
 	sum    int64                   // of the unit that is explained
 	at     int64
 	buf    []sched.Stretch
+
+	wrong error  // the first sum that was wrong
+	told  func() // tests: a unit was explained
 }
 
 func newThreadPass(k *sched.Timeline, o Options) *threadPass {
-	src := newThreadSource()
-	o.Kernel, o.Bytes = k, 1<<16 // of goroutines, of which there are none
-	t := &threadPass{k: k, src: src, walk: newThreadWalk(k), actors: map[uint32]timeline.FuncID{}, locks: map[uint64]uint32{}, sites: map[placeKey]*site{}}
-	sums := kernelBeside(k, o.Set)
+	t := &threadPass{
+		o: o, k: k, walk: newThreadWalk(k), actors: map[uint32]uint32{}, locks: map[uint64]uint32{}, sites: map[placeKey]*site{},
+	}
+	t.base, _ = k.Span()
+	t.books = books.New(t, nil, o.SlowOver, t.names.Number("(others)"))
+	t.words = capacity.NewWords(k, t.names.Number)
 	t.units = unit.Find(k, request.Options{Entry: o.Entry})
 	t.turns = newTurns(t.walk, t.units)
-	t.pass = newPass(src, threadGroups{t.units}, o)
-	t.pass.sums = sums
-	t.j = newJoiner(k, t.tl)
 	t.walk.out = t.tell
 	return t
 }
 
 func (t *threadPass) run(ctx context.Context) (*account.Result, error) {
+	sums := kernelBeside(t.k, t.o.Set)
 	begin, end := t.k.Span()
-	t.tl.Advance(exectrace.Time(begin))
-	t.tl.Advance(exectrace.Time(end))
 	own := make([]int64, len(t.units.Units))
 	for i := range t.units.Units {
 		if i%1024 == 0 && ctx.Err() != nil {
@@ -78,18 +80,33 @@ func (t *threadPass) run(ctx context.Context) (*account.Result, error) {
 		t.keep(&t.units.Units[c.unit], own[c.unit], c)
 	}
 	r := &account.Result{Native: true, Monotonic: true, Begin: begin, End: end}
-	s := t.ledgers(r)
+	s := t.books.Ledgers(r, t.units.Groups)
 	if r.Requests.Count == 0 && t.units.Cause != "" {
 		r.Requests.NoRequestsCause = t.units.Cause
 	}
 	t.lockTable(r, s)
-	r.Kernel = t.sums()
+	r.Kernel = sums()
 	waits, on := t.lockWaits(r.Kernel)
 	on = append(on, capacity.Waited(&r.All)...)
 	account.SortInstead(on)
 	r.CPUs = capacity.CPUs(t.k, t.o.Set, append(t.flight(), waits...).Merge(), on)
 	return r, t.wrong
 }
+
+// Func is the name with a number. It and the next four are what the books ask: see books.Names.
+func (t *threadPass) Func(id uint32) string { return t.names.Name(id) }
+
+// Place is a place in the program. Places are names here.
+func (t *threadPass) Place(stack uint32) account.Site { return account.Site{Func: t.names.Name(stack)} }
+
+// SiteOf is the place itself.
+func (t *threadPass) SiteOf(stack uint32, _ bool) uint32 { return stack }
+
+// Behind is who had a CPU.
+func (t *threadPass) Behind(ref uint32) account.Instead { return t.words.Instead(ref) }
+
+// Time is CLOCK_MONOTONIC.
+func (t *threadPass) Time(at int64) int64 { return t.base + at }
 
 // flight is when units of the listed groups were under way.
 func (t *threadPass) flight() (l capacity.Times) {
@@ -102,75 +119,75 @@ func (t *threadPass) flight() (l capacity.Times) {
 }
 
 // own adds a unit to its group's column of all, by the thread's own states, and returns how long it was on a CPU.
-func (t *threadPass) own(grp *group, u *unit.Unit) (on int64) {
-	c := &grp.all
-	c.wall += u.End - u.Begin
+func (t *threadPass) own(grp *books.Group, u *unit.Unit) (on int64) {
+	c := &grp.All
+	c.Wall += u.End - u.Begin
 	t.buf = t.k.Stretches(u.TID, u.Begin, u.End, t.buf[:0])
 	for i := range t.buf {
 		s := &t.buf[i]
 		class, leaf := t.ownLeaf(s)
-		if leaf == codeOnCPU {
+		if leaf == books.LeafOnCPU {
 			on += s.End - s.Begin
 		}
-		place := exectrace.StackID(0)
+		place := uint32(0)
 		if s.Doing == sched.Blocked {
-			place = t.place(t.siteOf(u.TID, s))
+			place = t.detail(t.siteOf(u.TID, s))
 		}
-		c.add(class, leaf, uint32(place), s.End-s.Begin)
+		c.Add(class, leaf, place, s.End-s.Begin)
 	}
 	return on
 }
 
 // ownLeaf is what a thread's own stretch is booked to where its waits are not followed.
-func (t *threadPass) ownLeaf(s *sched.Stretch) (classCode, leafCode) {
+func (t *threadPass) ownLeaf(s *sched.Stretch) (books.Class, books.Leaf) {
 	switch s.Doing {
 	case sched.OnCPU:
 		if leaf, ok := blockLeaf(s.Block); ok && s.Block.Stalls() {
-			return classOwn, leaf
+			return books.ClassOwn, leaf
 		}
-		return classOwn, codeOnCPU
+		return books.ClassOwn, books.LeafOnCPU
 	case sched.Queued:
-		return classOwn, codeNoCPU
+		return books.ClassOwn, books.LeafNoCPU
 	case sched.Throttled:
-		return classOwn, codeThrottled
+		return books.ClassOwn, books.LeafThrottled
 	case sched.Blocked:
 		leaf, _ := blockLeaf(s.Block)
 		if t.walk.isLock(s) {
-			leaf = codeLock
+			leaf = books.LeafLock
 		}
 		return classOfLeaf(leaf), leaf
 	case sched.Gone:
-		return classOwn, codeBornOutside
+		return books.ClassOwn, books.LeafBornOutside
 	}
-	return classOwn, codeMissing
+	return books.ClassOwn, books.LeafMissing
 }
 
 // classOfLeaf is the class of a wait that was not followed.
-func classOfLeaf(l leafCode) classCode {
+func classOfLeaf(l books.Leaf) books.Class {
 	switch l {
-	case codeNetwork, codeTimer:
-		return classOutside
-	case codeLock, codeLockBetween:
-		return classLock
+	case books.LeafNetwork, books.LeafTimer:
+		return books.ClassOutside
+	case books.LeafLock, books.LeafLockBetween:
+		return books.ClassLock
 	}
-	return classOwn
+	return books.ClassOwn
 }
 
 // explain fills in k's facts.
-func (t *threadPass) explain(k *kept, u *unit.Unit) {
-	t.cur.reset()
+func (t *threadPass) explain(k *books.Kept, u *unit.Unit) {
+	t.books.Cur.Reset()
 	t.sum, t.at, t.what = 0, u.Begin, u
 	t.walk.joiner = u.Joiner
 	t.walk.thread(u.TID, u.Begin, u.End)
 	t.walk.joiner = 0
-	k.limited = t.walk.visits > maxVisits
+	k.Limited = t.walk.visits > maxVisits
+	t.books.Explained(k)
 	if t.wrong == nil && (t.sum != u.End-u.Begin || t.at != u.End) {
 		t.wrong = fmt.Errorf("account for thread %d from %d ns: internal error: pieces add up to %d ns of %d", u.TID, u.Begin, t.sum, u.End-u.Begin)
 	}
 	if t.told != nil {
 		t.told()
 	}
-	k.facts = t.worth(k.wall())
 }
 
 // tell books one piece.
@@ -178,7 +195,7 @@ func (t *threadPass) tell(q *threadPiece) {
 	if q.Lo == t.at {
 		t.at = q.Hi
 	}
-	if q.leaf != codeNoCPU {
+	if q.leaf != books.LeafNoCPU {
 		t.book(q, 0, sched.NobodyKnown, q.Hi-q.Lo, t.measures(q))
 		return
 	}
@@ -189,7 +206,7 @@ func (t *threadPass) tell(q *threadPiece) {
 			continue
 		}
 		left -= ns
-		t.book(q, t.j.behindWhom(s.TID, q.Lo).detail, s.TID, ns, t.measures(q))
+		t.book(q, t.words.Behind(s.TID, q.Lo).Detail, s.TID, ns, t.measures(q))
 	}
 	if left > 0 {
 		t.book(q, 0, sched.NobodyKnown, left, false)
@@ -204,9 +221,9 @@ func (t *threadPass) measures(q *threadPiece) bool {
 		}
 	}
 	switch {
-	case q.leaf >= codeLockBetween && q.leaf <= codeOther, q.leaf == codeMissing, q.leaf == codeLock:
+	case q.leaf >= books.LeafLockBetween && q.leaf <= books.LeafOther, q.leaf == books.LeafMissing, q.leaf == books.LeafLock:
 		return false
-	case q.leaf == codeThrottled:
+	case q.leaf == books.LeafThrottled:
 		return !q.at.ByGroup
 	case q.at.Sampled:
 		return false
@@ -215,9 +232,9 @@ func (t *threadPass) measures(q *threadPiece) bool {
 }
 
 // book books ns of a piece.
-func (t *threadPass) book(q *threadPiece, behind timeline.FuncID, who uint32, ns int64, measured bool) {
+func (t *threadPass) book(q *threadPiece, behind, who uint32, ns int64, measured bool) {
 	t.sum += ns
-	key := accountKey{class: classOfLeaf(q.leaf), leaf: q.leaf, detail: uint32(behind)}
+	key := books.Key{Class: classOfLeaf(q.leaf), Leaf: q.leaf, Detail: behind}
 	wait, waiter := &q.at, q.tid
 	lock := uint64(0)
 	// Before its birth and after its end others do a thread's waiting: that is no hop to tell of where they wait for others themselves.
@@ -232,70 +249,70 @@ func (t *threadPass) book(q *threadPiece, behind timeline.FuncID, who uint32, ns
 		if unborn && h.kind == hopMaker {
 			wait, waiter = &q.at, q.tid
 		}
-		if key.class = classMessage; h.kind == hopLock {
-			key.class, lock = classLock, h.wait.Futex
+		if key.Class = books.ClassMessage; h.kind == hopLock {
+			key.Class, lock = books.ClassLock, h.wait.Futex
 		}
-		key.actor = t.actor(q.tid, q.Lo)
-	} else if key.class == classLock {
+		key.Actor = t.actor(q.tid, q.Lo)
+	} else if key.Class == books.ClassLock {
 		lock = q.at.Futex
 	}
-	if wait.Doing == sched.Blocked && (len(hops) > 0 || q.leaf.hasSite() || key.class == classLock) {
-		key.site = t.detail(t.siteOf(waiter, wait))
+	if wait.Doing == sched.Blocked && (len(hops) > 0 || q.leaf.HasSite() || key.Class == books.ClassLock) {
+		key.Site = t.detail(t.siteOf(waiter, wait))
 	}
-	if q.leaf == codeAsleep {
-		key.detail = uint32(t.j.sleep(&q.at))
+	if q.leaf == books.LeafAsleep {
+		key.Detail = t.words.Slept(&q.at)
 	}
-	acct := t.acc.id(key)
-	c := &t.cur
-	c.add(acct, factNS, 0, ns)
+	acct := t.books.Number(key)
+	c := &t.books.Cur
+	c.Add(acct, books.FactNS, 0, ns)
 	if len(hops) > 0 {
-		c.add(acct, factActor, q.tid, 0)
+		c.Add(acct, books.FactActor, q.tid, 0)
 	}
 	if unborn {
-		c.add(acct, factNewborn, 0, ns)
+		c.Add(acct, books.FactNewborn, 0, ns)
 	} else if len(hops) > 0 {
 		switch theirs, permit := t.turns.others(t.what, &hops[0], q.Lo, q.Hi); {
 		case theirs == 0:
 		case permit:
-			c.add(acct, factPermit, 0, account.MulDiv(ns, theirs, q.Hi-q.Lo))
+			c.Add(acct, books.FactPermit, 0, account.MulDiv(ns, theirs, q.Hi-q.Lo))
 		default:
-			c.add(acct, factServing, 0, account.MulDiv(ns, theirs, q.Hi-q.Lo))
+			c.Add(acct, books.FactServing, 0, account.MulDiv(ns, theirs, q.Hi-q.Lo))
 		}
 	}
 	if q.at.Doing == sched.Blocked {
-		if place := t.place(t.siteOf(q.tid, &q.at)); place != 0 {
-			c.add(acct, factStack, uint32(place), ns)
-			c.add(acct, factStackN, uint32(place), 1)
+		if place := t.detail(t.siteOf(q.tid, &q.at)); place != 0 {
+			c.Add(acct, books.FactStack, place, ns)
+			c.Add(acct, books.FactStackN, place, 1)
 		}
 	}
 	if lock != 0 {
-		c.add(acct, factLock, t.lock(lock), ns)
+		c.Add(acct, books.FactLock, t.lock(lock), ns)
 	}
 	for i := range hops {
 		if h := &hops[i]; i > 0 && h.kind == hopLock {
-			c.add(acct, factThrough, uint32(t.detail(t.named(&h.wait, h.wait.User))), ns)
+			c.Add(acct, books.FactThrough, t.detail(t.named(&h.wait, h.wait.User)), ns)
 			break
 		}
 	}
 	for i := range q.hops {
 		if q.hops[i].inferred {
-			c.add(acct, factInferred, 0, ns)
+			c.Add(acct, books.FactInferred, 0, ns)
 			break
 		}
 	}
-	if q.leaf == codeNoCPU {
-		c.add(acct, factBehind, t.j.refOf(who), ns)
+	if q.leaf == books.LeafNoCPU {
+		c.Add(acct, books.FactBehind, t.words.Ref(who), ns)
 		if !unborn && t.walk.lives().Making(q.tid, &q.at) {
-			c.add(acct, factNewborn, 0, ns)
+			c.Add(acct, books.FactNewborn, 0, ns)
 		}
 	}
 	if measured {
-		c.add(acct, factMeasured, 0, ns)
+		c.Add(acct, books.FactMeasured, 0, ns)
 	}
 }
 
 // actor is what a thread is called.
-func (t *threadPass) actor(tid uint32, at int64) timeline.FuncID {
+func (t *threadPass) actor(tid uint32, at int64) uint32 {
 	id, ok := t.actors[tid]
 	if !ok {
 		name := t.units.Name(tid, at)
@@ -303,7 +320,7 @@ func (t *threadPass) actor(tid uint32, at int64) timeline.FuncID {
 			th, _ := t.k.Name(tid, at)
 			name = unit.CommPattern(th.Comm)
 		}
-		id = t.tl.Name(cmp.Or(name, "unknown"))
+		id = t.names.Number(cmp.Or(name, "unknown"))
 		t.actors[tid] = id
 	}
 	return id
@@ -321,8 +338,8 @@ func (t *threadPass) lock(addr uint64) uint32 {
 }
 
 // lockTable lists the locks that slow units waited for.
-func (t *threadPass) lockTable(r *account.Result, slow *column) {
-	for n, accounts := range slow.locks {
+func (t *threadPass) lockTable(r *account.Result, slow *books.Column) {
+	for n, accounts := range slow.Locks {
 		if int(n) >= len(t.addrs) {
 			continue
 		}
@@ -338,65 +355,11 @@ func (t *threadPass) lockTable(r *account.Result, slow *column) {
 		if l.Sites == nil {
 			l.Sites = []string{waitSite(t.k, &sched.Stretch{Block: sched.BlockFutex, Futex: addr})}
 		}
-		t.acc.lockSum(&l, accounts, codeLock, t.tl.Func, nil)
+		t.books.LockSum(&l, accounts, books.LeafLock, nil)
 		r.Locks = append(r.Locks, l)
 	}
 	slices.SortFunc(r.Locks, func(a, b account.Lock) int {
 		return cmp.Or(cmp.Compare(b.SlowNS, a.SlowNS), cmp.Compare(b.WaitNS, a.WaitNS), cmp.Compare(b.Waits, a.Waits), slices.Compare(a.Sites, b.Sites))
 	})
-	r.Locks = r.Locks[:min(len(r.Locks), mostLocks)]
-}
-
-// threadGroups is the groups of threads' units, as a pass wants them.
-type threadGroups struct{ t *unit.Set }
-
-func (threadGroups) Event(*exectrace.Event) []request.Activation { return nil }
-func (threadGroups) Finish(exectrace.Time) []request.Activation  { return nil }
-func (g threadGroups) Groups() []request.Group                   { return g.t.Groups }
-func (threadGroups) Launchers() []string                         { return nil }
-func (threadGroups) Name(request.NameID) string                  { return "" }
-
-// threadSource is a trace without an event. Its stacks are the places where threads wait.
-type threadSource struct {
-	byPlace map[string]exectrace.StackID
-	places  []string
-}
-
-func newThreadSource() *threadSource {
-	return &threadSource{byPlace: map[string]exectrace.StackID{}, places: []string{""}}
-}
-
-// place numbers a place. 0 is none.
-func (s *threadSource) place(name string) exectrace.StackID {
-	if name == "" {
-		return 0
-	}
-	id, ok := s.byPlace[name]
-	if !ok {
-		if len(s.places) >= mostDetails {
-			return 0
-		}
-		id = exectrace.StackID(len(s.places))
-		s.byPlace[name] = id
-		s.places = append(s.places, name)
-	}
-	return id
-}
-
-func (*threadSource) Version() exectrace.Version       { return 0 }
-func (*threadSource) Lacks() []string                  { return nil }
-func (*threadSource) Clock() exectrace.Clock           { return exectrace.Clock{Monotonic: true} }
-func (*threadSource) Gaps() []exectrace.Gap            { return nil }
-func (*threadSource) Stats() exectrace.Stats           { return exectrace.Stats{} }
-func (*threadSource) Err() error                       { return nil }
-func (*threadSource) String(exectrace.StringID) string { return "" }
-func (*threadSource) Blocks() iter.Seq[[]exectrace.Event] {
-	return func(func([]exectrace.Event) bool) {}
-}
-
-func (s *threadSource) Frames(dst []exectrace.Frame, id exectrace.StackID) []exectrace.Frame {
-	if id == 0 || int(id) >= len(s.places) {
-		return dst
-	}
-	return append(dst, exectrace.Frame{Func: s.places[id]})
+	r.Locks = r.Locks[:min(len(r.Locks), books.MostLocks)]
 }

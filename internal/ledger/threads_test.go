@@ -15,6 +15,7 @@ import (
 	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/capacity"
 	"github.com/whystall/whystall/internal/evidence/kernel"
+	"github.com/whystall/whystall/internal/ledger/books"
 	"github.com/whystall/whystall/internal/sched"
 )
 
@@ -51,7 +52,7 @@ func storyOf(t testing.TB, k *sched.Timeline, tid uint32, lo, hi int64) string {
 			t.Errorf("thread %d: piece %d..%d after %d", tid, p.Lo, p.Hi, at)
 		}
 		at = p.Hi
-		fmt.Fprintf(&b, "%d..%d %s of %d", p.Lo, p.Hi, leafOf[p.leaf], p.tid)
+		fmt.Fprintf(&b, "%d..%d %s of %d", p.Lo, p.Hi, p.leaf, p.tid)
 		for _, h := range p.hops {
 			fmt.Fprintf(&b, " < %d by %s", h.waiter, [...]string{"message", "lock", "life", "maker"}[h.kind])
 			if h.inferred {
@@ -63,7 +64,7 @@ func storyOf(t testing.TB, k *sched.Timeline, tid uint32, lo, hi int64) string {
 			fmt.Fprintf(&b, " behind %d: %d", s.TID, s.NS)
 			sum += s.NS
 		}
-		if p.leaf == codeNoCPU && sum != p.Hi-p.Lo {
+		if p.leaf == books.LeafNoCPU && sum != p.Hi-p.Lo {
 			t.Errorf("thread %d: %d..%d behind %d ns", tid, p.Lo, p.Hi, sum)
 		}
 		b.WriteString("\n")

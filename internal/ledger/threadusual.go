@@ -57,7 +57,7 @@ func (t *threadPass) usualStack(tid uint32, s *sched.Stretch) uint32 {
 			}
 			p, known := t.usual[k]
 			switch {
-			case !known && len(t.usual) < mostDetails:
+			case !known && len(t.usual) < mostSites:
 				t.usual[k] = usualPlace{stack: s.User, site: t.siteOf(tid, s).name}
 			case known && !p.many && p.stack != s.User && p.site != t.siteOf(tid, s).name:
 				p.many = true

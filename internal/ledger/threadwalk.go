@@ -5,13 +5,14 @@ import (
 	"strings"
 
 	"github.com/whystall/whystall/internal/evidence/kernel"
+	"github.com/whystall/whystall/internal/ledger/books"
 	"github.com/whystall/whystall/internal/sched"
 )
 
 // threadPiece is one piece of a thread's story.
 type threadPiece struct {
 	Lo, Hi int64
-	leaf   leafCode
+	leaf   books.Leaf
 	tid    uint32        // whose time it is: the thread itself, or the one it waited for
 	at     sched.Stretch // what that thread was in, cut to the piece; Doing is ThreadUnknown without records
 	by     []sched.Share // of codeNoCPU: who held the CPU; adds up to hi-lo. Overwritten after emit
@@ -74,12 +75,12 @@ func (w *threadWalk) walk(tid uint32, lo, hi int64) {
 	for i := range list {
 		s := &list[i]
 		if w.visits++; w.visits > maxVisits {
-			w.emit(tid, s.Begin, hi, codeLimit, s)
+			w.emit(tid, s.Begin, hi, books.LeafLimit, s)
 			return
 		}
 		switch s.Doing {
 		case sched.OnCPU:
-			leaf := codeOnCPU
+			leaf := books.LeafOnCPU
 			// In the middle of a fault or a reclaim that is what it works on.
 			if l, ok := blockLeaf(s.Block); ok && s.Block.Stalls() {
 				leaf = l
@@ -87,26 +88,26 @@ func (w *threadWalk) walk(tid uint32, lo, hi int64) {
 			w.emit(tid, s.Begin, s.End, leaf, s)
 		case sched.Queued:
 			w.shares = w.k.Behind(tid, s.Begin, s.End, w.shares[:0])
-			w.emit(tid, s.Begin, s.End, codeNoCPU, s)
+			w.emit(tid, s.Begin, s.End, books.LeafNoCPU, s)
 		case sched.Throttled:
-			w.emit(tid, s.Begin, s.End, codeThrottled, s)
+			w.emit(tid, s.Begin, s.End, books.LeafThrottled, s)
 		case sched.Blocked:
 			w.blocked(tid, s)
 		case sched.Gone:
 			w.gone(tid, s)
 		default:
-			w.emit(tid, s.Begin, s.End, codeMissing, s)
+			w.emit(tid, s.Begin, s.End, books.LeafMissing, s)
 		}
 	}
 }
 
-func (w *threadWalk) emit(tid uint32, lo, hi int64, leaf leafCode, s *sched.Stretch) {
+func (w *threadWalk) emit(tid uint32, lo, hi int64, leaf books.Leaf, s *sched.Stretch) {
 	if lo >= hi {
 		return
 	}
 	w.p = threadPiece{Lo: lo, Hi: hi, leaf: leaf, tid: tid, at: *s, hops: w.hops}
 	w.p.at.Begin, w.p.at.End = lo, hi
-	if leaf == codeNoCPU {
+	if leaf == books.LeafNoCPU {
 		w.p.by = w.shares
 	}
 	w.out(&w.p)
@@ -126,7 +127,7 @@ func (w *threadWalk) blocked(tid uint32, s *sched.Stretch) {
 	switch {
 	case !ok || w.onPath(tid, end.Waker) || len(w.hops) >= maxThreadHops:
 		if w.isLock(s) {
-			leaf = codeLock
+			leaf = books.LeafLock
 		}
 		w.emit(tid, s.Begin, s.End, leaf, s)
 	case kind == hopLock:
@@ -332,7 +333,7 @@ const mostReleased = 4096
 // else before that was none with the lock.
 func (w *threadWalk) held(tid, holder uint32, s *sched.Stretch, lo, hi, from int64, first bool, known *gotten) {
 	if w.onPath(tid, holder) || len(w.hops) >= maxThreadHops {
-		w.emit(tid, lo, hi, codeLock, w.cut(s, lo, hi))
+		w.emit(tid, lo, hi, books.LeafLock, w.cut(s, lo, hi))
 		return
 	}
 	if !first {
@@ -340,7 +341,7 @@ func (w *threadWalk) held(tid, holder uint32, s *sched.Stretch, lo, hi, from int
 			*known = gotten{from, hi, w.acquired(holder, s, from, hi)}
 		}
 		if got := known.at; got > lo {
-			w.emit(tid, lo, min(got, hi), codeLockBetween, w.cut(s, lo, min(got, hi)))
+			w.emit(tid, lo, min(got, hi), books.LeafLockBetween, w.cut(s, lo, min(got, hi)))
 			lo = min(got, hi)
 		}
 	}
@@ -416,7 +417,7 @@ func (w *threadWalk) gone(tid uint32, s *sched.Stretch) {
 		w.follow(tid, w.joiner, s, s.Begin, s.End, hopMaker, false)
 		return
 	}
-	w.emit(tid, s.Begin, s.End, codeBornOutside, s)
+	w.emit(tid, s.Begin, s.End, books.LeafBornOutside, s)
 }
 
 // wakeStack is what a stack says of a waker.

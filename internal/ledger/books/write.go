@@ -1,4 +1,4 @@
-package ledger
+package books
 
 import (
 	"cmp"
@@ -6,41 +6,39 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/whystall/whystall/exectrace"
 	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/request"
-	"github.com/whystall/whystall/internal/timeline"
 )
 
 // done writes the column down.
-func (c *column) done(p *pass) account.Column {
-	out := account.Column{Requests: c.requests, WallNS: c.wall}
+func (p *Books) done(c *Column) account.Column {
+	out := account.Column{Requests: c.requests, WallNS: c.Wall}
 	for _, s := range c.sums {
-		if s == nil || s.ns == 0 {
+		if s == nil || s.time == 0 {
 			continue
 		}
 		a := p.account(s.key)
-		a.NS, a.ExcessNS, a.Requests, a.Largest, a.MaxQueue, a.Tags = s.ns, int64(s.excess), s.requests, s.largest, int(s.queue), s.tags
+		a.NS, a.ExcessNS, a.Requests, a.Largest, a.MaxQueue, a.Tags = s.time, int64(s.excess), s.requests, s.largest, int(s.queue), s.tags
 		a.Actors, a.Holds = len(s.actors), len(s.holds)
-		a.Sites = p.sites(s.stacks, p.site)
-		if len(a.Sites) > 0 && a.Detail == "" && a.Class != account.ClassOwn && !s.key.leaf.offCPU() {
+		a.Sites = SitesBy(s.stacks, p.names.Place)
+		if len(a.Sites) > 0 && a.Detail == "" && a.Class != account.ClassOwn && !s.key.Leaf.OffCPU() {
 			a.Detail = a.Sites[0].Func
 		}
 		for site, ns := range s.through {
-			a.Through = append(a.Through, account.Site{Func: p.tl.Func(timeline.FuncID(site)), NS: ns})
+			a.Through = append(a.Through, account.Site{Func: p.names.Func(site), NS: ns})
 		}
-		if s.key.class == classLock {
+		if s.key.Class == ClassLock {
 			a.Through = nil
 		}
 		a.Through = top(a.Through)
-		a.Instead = p.insteadOf(s.who, s.lacked, c.entries, s.ns)
-		if s.key.leaf == codeNoCPU {
-			a.Instead = p.behindOf(s.behind, s.ns)
+		a.Instead = p.insteadOf(s.who, s.lacked, c.entries, s.time)
+		if s.key.Leaf == LeafNoCPU {
+			a.Instead = p.behindOf(s.behind, s.time)
 		}
-		if s.key.class != classLock {
+		if s.key.Class != ClassLock {
 			a.Holders = p.insteadOf(s.holders, nil, c.entries, 0)
 		} else {
-			a.Holder = p.heldBy(s.holders, s.ns)
+			a.Holder = p.heldBy(s.holders, s.time)
 		}
 		out.Accounts = append(out.Accounts, a)
 	}
@@ -63,85 +61,64 @@ func top(l []account.Site) []account.Site {
 }
 
 // heldBy names who had a lock for most of ns, of those that were not the actor themselves.
-func (p *pass) heldBy(holders map[uint32]int64, ns int64) string {
+func (p *Books) heldBy(holders map[uint32]int64, ns int64) string {
 	for who, n := range holders {
 		if 2*n > ns {
-			return p.tl.Func(timeline.FuncID(who))
+			return p.names.Func(who)
 		}
 	}
 	return ""
 }
 
 // account is the key in words.
-func (p *pass) account(k accountKey) account.Account {
-	a := account.Account{Leaf: leafOf[k.leaf], Class: classOf[k.class], Actor: p.tl.Func(k.actor), Site: p.tl.Func(k.site)}
-	if k.leaf.named() {
-		a.Detail = p.tl.Func(timeline.FuncID(k.detail))
+func (p *Books) account(k Key) account.Account {
+	a := account.Account{Leaf: leafOf[k.Leaf], Class: classOf[k.Class], Actor: p.names.Func(k.Actor), Site: p.names.Func(k.Site)}
+	if k.Leaf.Named() {
+		a.Detail = p.names.Func(k.Detail)
 	} else {
-		a.Detail = p.src.String(exectrace.StringID(k.detail))
+		a.Detail = p.runtime.Word(k.Detail)
 	}
 	return a
 }
 
-// sites adds stacks up by place.
-func (p *pass) sites(stacks map[uint32]*SiteNS, site func(exectrace.StackID) account.Site) []account.Site {
+// sitesBy adds stacks up by place.
+func SitesBy(stacks map[uint32]*SiteNS, place func(stack uint32) account.Site) []account.Site {
 	byPlace := map[account.Site]*SiteNS{}
 	for id, x := range stacks {
-		s := site(exectrace.StackID(id))
+		s := place(id)
 		y := byPlace[s]
 		if y == nil {
 			y = &SiteNS{}
 			byPlace[s] = y
 		}
-		y.ns += x.ns
-		y.n += x.n
+		y.NS += x.NS
+		y.N += x.N
 	}
 	var l []account.Site
 	for s, x := range byPlace {
 		if s.Func == "" {
 			continue
 		}
-		s.NS, s.N = x.ns, x.n
+		s.NS, s.N = x.NS, x.N
 		l = append(l, s)
 	}
 	return top(l)
 }
 
-// site is where a stack stands in the program.
-func (p *pass) site(id exectrace.StackID) account.Site {
-	if id == 0 {
-		return account.Site{}
-	}
-	want := p.tl.Get(id).Site
-	var via string
-	for _, f := range p.src.Frames(nil, id) {
-		name := timeline.Plain(f.Func)
-		if name == p.tl.Func(want) {
-			return account.Site{Func: name, File: f.File, Line: f.Line, Via: via}
-		}
-		for _, pkg := range []string{"os.", "net.", "syscall.", "internal/poll."} {
-			if strings.HasPrefix(name, pkg) {
-				via = name
-			}
-		}
-	}
-	return account.Site{Func: p.tl.Func(want)}
-}
-
 // insteadOf names who held the Ps, and what lacked those whose threads were not at work. The smallest beyond topInstead are added up as others of their
 // kind, so that it sums to ns.
-func (p *pass) insteadOf(who, lacked map[uint32]int64, entries map[string]bool, ns int64) []account.Instead {
+func (p *Books) insteadOf(who, lacked map[uint32]int64, entries map[string]bool, ns int64) []account.Instead {
 	if len(who)+len(lacked) == 0 {
 		return nil
 	}
 	byName := map[account.Instead]int64{}
 	left := ns
 	for w, n := range who {
-		byName[p.name(w, entries)] += n
+		byName[p.runtime.Occupant(w, entries)] += n
 		left -= n
 	}
 	for ref, n := range lacked {
-		byName[p.j.holders.named(p, ref, entries)] += n
+		byName[p.runtime.Lacked(ref, entries)] += n
 		left -= n
 	}
 	if left > 0 { // of requests that were not known to be slow when they ended
@@ -169,13 +146,10 @@ func (p *pass) insteadOf(who, lacked map[uint32]int64, entries map[string]bool, 
 }
 
 // behindOf names who had the CPU that was waited for.
-func (p *pass) behindOf(who map[uint32]int64, ns int64) []account.Instead {
+func (p *Books) behindOf(who map[uint32]int64, ns int64) []account.Instead {
 	var l []account.Instead
 	for ref, n := range who {
-		i := account.Instead{Who: "unknown", Kind: account.InsteadUnknown}
-		if int64(ref) < int64(len(p.j.who)) {
-			i = p.j.who[ref]
-		}
+		i := p.names.Behind(ref)
 		i.NS = n
 		l = account.AddInstead(l, i)
 		ns -= n
@@ -194,51 +168,20 @@ func (p *pass) behindOf(who map[uint32]int64, ns int64) []account.Instead {
 	return l
 }
 
-func (p *pass) name(who uint32, entries map[string]bool) account.Instead {
-	switch who {
-	case whoIdle:
-		return account.Instead{Who: "idle P", Kind: account.InsteadIdle}
-	case whoUnknown, timeline.WhoUnknown:
-		return account.Instead{Who: "unknown", Kind: account.InsteadUnknown}
-	case timeline.WhoGCDedicated:
-		return account.Instead{Who: "GC worker (dedicated)", Kind: account.InsteadGC}
-	case timeline.WhoGCIdle:
-		return account.Instead{Who: "GC worker (idle)", Kind: account.InsteadGC}
-	case timeline.WhoGCFractional:
-		return account.Instead{Who: "GC worker (fractional)", Kind: account.InsteadGC}
-	case timeline.WhoSweep:
-		return account.Instead{Who: "allocations that sweep", Kind: account.InsteadSweep}
-	}
-	fn := p.tl.Func(timeline.FuncID(who))
-	switch {
-	case strings.HasPrefix(fn, "runtime.gcBgMarkWorker"):
-		return account.Instead{Who: "GC worker", Kind: account.InsteadGC}
-	case strings.HasPrefix(fn, "runtime.") && fn != "runtime.main":
-		return account.Instead{Who: fn, Kind: account.InsteadRuntime}
-	case entries[fn]:
-		return account.Instead{Who: fn, Kind: account.InsteadRequest}
-	}
-	return account.Instead{Who: fn, Kind: account.InsteadBackground}
-}
-
 // columnAll adds up every activation of the listed groups.
-func (p *pass) columnAll(list []request.Group) account.Column {
+func (p *Books) columnAll(list []request.Group) account.Column {
 	out := account.Column{}
-	by := map[accountKey]*account.Account{}
-	for id, g := range p.groups {
+	by := map[Key]*account.Account{}
+	for id, g := range p.Groups {
 		if g == nil || id >= len(list) || !list[id].Listed {
 			continue
 		}
 		out.Requests += int(g.count)
-		out.WallNS += g.all.wall
-		for n, k := range g.all.t.keys {
-			a := accountKey{class: classCode(k[0] >> 8), leaf: leafCode(k[0]), detail: uint32(k[1] >> 32)}
-			if stack := exectrace.StackID(uint32(k[1])); stack != 0 {
-				info := p.tl.Get(stack)
-				a.site = info.Site
-				if a.class == classLock {
-					a.site = info.LockSite
-				}
+		out.WallNS += g.All.Wall
+		for n, k := range g.All.t.keys {
+			a := Key{Class: Class(k[0] >> 8), Leaf: Leaf(k[0]), Detail: uint32(k[1] >> 32)}
+			if stack := uint32(k[1]); stack != 0 {
+				a.Site = p.names.SiteOf(stack, a.Class == ClassLock)
 			}
 			x := by[a]
 			if x == nil {
@@ -246,7 +189,7 @@ func (p *pass) columnAll(list []request.Group) account.Column {
 				x = &v
 				by[a] = x
 			}
-			x.NS += g.all.ns[n]
+			x.NS += g.All.times[n]
 		}
 	}
 	for _, a := range by {
@@ -259,13 +202,13 @@ func (p *pass) columnAll(list []request.Group) account.Column {
 }
 
 // slowest lists the ten slowest of all groups with a line of reason each.
-func (p *pass) slowest(r *account.Result, list []request.Group) {
+func (p *Books) slowest(r *account.Result, list []request.Group) {
 	type one struct {
-		k  *kept
+		k  *Kept
 		id int
 	}
 	var l []one
-	for id, g := range p.groups {
+	for id, g := range p.Groups {
 		if g == nil || id >= len(list) || !list[id].Listed {
 			continue
 		}
@@ -278,17 +221,20 @@ func (p *pass) slowest(r *account.Result, list []request.Group) {
 	slices.SortFunc(l, func(a, b one) int { return cmp.Or(slower(a.k, b.k), cmp.Compare(a.id, b.id)) })
 	for _, o := range l[:min(len(l), slowestN)] {
 		q := account.Request{
-			Begin: p.tl.Abs(o.k.begin), End: p.tl.Abs(o.k.end), Goroutine: o.k.goid, Entry: list[o.id].Entry, Name: p.f.Name(o.k.name),
+			Begin: p.names.Time(o.k.Begin), End: p.names.Time(o.k.End), Goroutine: o.k.Number, Entry: list[o.id].Entry,
+		}
+		if o.k.Name != 0 {
+			q.Name = p.runtime.Request(o.k.Name)
 		}
 		for _, f := range o.k.facts {
-			if f.kind() == factNS {
+			if f.kind() == FactNS {
 				a := p.account(p.acc.list[f.account])
 				a.NS = f.ns()
 				q.Accounts = append(q.Accounts, a)
 			}
 		}
 		sortAccounts(q.Accounts)
-		q.Reason = reason(q.Accounts, o.k.wall())
+		q.Reason = reason(q.Accounts, o.k.Wall())
 		r.Requests.Slowest = append(r.Requests.Slowest, q)
 	}
 }

@@ -1,4 +1,4 @@
-package ledger
+package books
 
 import (
 	"math/rand/v2"
@@ -8,13 +8,13 @@ import (
 // Three quantiles at once are those asked for one by one.
 func TestQuantiles(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	var h histogram
+	var h Histogram
 	for n := range 2000 {
 		q := [3]float64{r.Float64(), 1 - r.Float64()/50, 1 - r.Float64()*r.Float64()*2}
-		want := [3]int64{h.quantile(q[0]), h.quantile(q[1]), h.quantile(q[2])}
+		want := [3]int64{h.Quantile(q[0]), h.Quantile(q[1]), h.Quantile(q[2])}
 		if got := h.quantiles(q); got != want {
 			t.Fatalf("of %d: quantiles %v are %d, want %d", n, q, got, want)
 		}
-		h.add(int64(r.ExpFloat64() * 1e6))
+		h.Add(int64(r.ExpFloat64() * 1e6))
 	}
 }

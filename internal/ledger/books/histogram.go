@@ -1,10 +1,10 @@
-package ledger
+package books
 
 import "math/bits"
 
 // histogram counts durations in buckets of 3 %: its sums depend on no order.
-type histogram struct {
-	n int64
+type Histogram struct {
+	N int64
 	b []uint32
 }
 
@@ -25,32 +25,32 @@ func bucketAt(i int) int64 {
 	return int64(i%32+32) << (e - 5)
 }
 
-func (h *histogram) add(ns int64) {
+func (h *Histogram) Add(ns int64) {
 	i := bucket(ns)
 	if i >= len(h.b) {
 		h.b = append(h.b, make([]uint32, i+33-len(h.b))...)
 	}
 	h.b[i]++
-	h.n++
+	h.N++
 }
 
-func (h *histogram) merge(o *histogram) {
+func (h *Histogram) merge(o *Histogram) {
 	for len(h.b) < len(o.b) {
 		h.b = append(h.b, 0)
 	}
 	for i, n := range o.b {
 		h.b[i] += n
 	}
-	h.n += o.n
+	h.N += o.N
 }
 
 // quantile is the least duration of the bucket that the quantile lies in.
-func (h *histogram) quantile(q float64) int64 {
-	if h.n == 0 {
+func (h *Histogram) Quantile(q float64) int64 {
+	if h.N == 0 {
 		return 0
 	}
 	// from above: what is asked for is mostly there
-	left := h.n - int64(q*float64(h.n))
+	left := h.N - int64(q*float64(h.N))
 	for i := len(h.b) - 1; i >= 0; i-- {
 		left -= int64(h.b[i])
 		if left <= 0 {
@@ -61,7 +61,7 @@ func (h *histogram) quantile(q float64) int64 {
 }
 
 // least is the least duration of the bucket that the n-th longest lies in.
-func (h *histogram) least(n int64) int64 {
+func (h *Histogram) least(n int64) int64 {
 	for i := len(h.b) - 1; i >= 0; i-- {
 		if n -= int64(h.b[i]); n <= 0 {
 			return bucketAt(i)
@@ -71,11 +71,11 @@ func (h *histogram) least(n int64) int64 {
 }
 
 // quantiles is quantile of three at once.
-func (h *histogram) quantiles(qs [3]float64) (at [3]int64) {
+func (h *Histogram) quantiles(qs [3]float64) (at [3]int64) {
 	const none = int64(1<<63 - 1)
 	var left [3]int64
 	for k, q := range qs {
-		left[k] = h.n - int64(q*float64(h.n))
+		left[k] = h.N - int64(q*float64(h.N))
 	}
 	need := min(left[0], left[1], left[2])
 	var above int64
@@ -94,7 +94,7 @@ func (h *histogram) quantiles(qs [3]float64) (at [3]int64) {
 }
 
 // above counts what lies in buckets over that of ns.
-func (h *histogram) above(ns int64) (n int64) {
+func (h *Histogram) above(ns int64) (n int64) {
 	for i := bucket(ns) + 1; i < len(h.b); i++ {
 		n += int64(h.b[i])
 	}

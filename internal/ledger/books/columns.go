@@ -1,4 +1,4 @@
-package ledger
+package books
 
 import (
 	"cmp"
@@ -18,31 +18,18 @@ const (
 	nearest  = 20 // usual requests that a slow one is matched with, or 2 %
 )
 
-// result decides who is slow, who is usual, and adds up.
-func (p *pass) result() *account.Result {
-	r := &account.Result{Lacks: p.src.Lacks(), Monotonic: p.src.Clock().Monotonic}
-	if c := p.src.Clock(); c.Wall {
-		r.Wall, r.WallOffset = true, c.WallNS-c.MonoNS
-	}
-	s := p.ledgers(r)
-	p.tables(r, s)
-	p.capacity(r)
-	p.kernel(r, s)
-	return r
-}
-
-// ledgers fills in the requests and the three columns, and gives the slow one for what else is added up from it.
-func (p *pass) ledgers(r *account.Result) *column {
-	list := p.f.Groups()
+// ledgers decides who is slow and who is usual, fills in the requests and the three columns, and returns the slow one for
+// what else is added up from it.
+func (p *Books) Ledgers(r *account.Result, list []request.Group) *Column {
 	slow := p.choose(r, list)
-	var median []*kept
-	for id, g := range p.groups {
+	var median []*Kept
+	for id, g := range p.Groups {
 		if g == nil || id >= len(list) || !list[id].Listed {
 			continue
 		}
-		lo, hi := g.hist.quantile(0.4), g.hist.quantile(0.6)
+		lo, hi := g.hist.Quantile(0.4), g.hist.Quantile(0.6)
 		for _, k := range g.usual() {
-			if w := k.wall(); bucketAt(bucket(w)) >= lo && bucketAt(bucket(w)) <= hi {
+			if w := k.Wall(); bucketAt(bucket(w)) >= lo && bucketAt(bucket(w)) <= hi {
 				median = append(median, k)
 			}
 		}
@@ -56,15 +43,15 @@ func (p *pass) ledgers(r *account.Result) *column {
 	s := p.column(slow, entries)
 	m := p.column(median, entries)
 	p.excess(s, slow)
-	r.Slow, r.Median = s.done(p), m.done(p)
+	r.Slow, r.Median = p.done(s), p.done(m)
 	r.All = p.columnAll(list)
 	p.slowest(r, list)
 	return s
 }
 
 // usual lists the sample, without who turned out to be slow, by own running time.
-func (g *group) usual() []*kept {
-	var l []*kept
+func (g *Group) usual() []*Kept {
+	var l []*Kept
 	for _, s := range g.others {
 		for _, k := range s {
 			if !k.slow {
@@ -72,20 +59,20 @@ func (g *group) usual() []*kept {
 			}
 		}
 	}
-	slices.SortFunc(l, func(a, b *kept) int {
-		return cmp.Or(cmp.Compare(a.own, b.own), cmp.Compare(a.hash, b.hash), cmp.Compare(a.begin, b.begin))
+	slices.SortFunc(l, func(a, b *Kept) int {
+		return cmp.Or(cmp.Compare(a.Own, b.Own), cmp.Compare(a.Hash, b.Hash), cmp.Compare(a.Begin, b.Begin))
 	})
 	return l
 }
 
 // choose fills in r.Requests and returns who is slow, slowest first within each group.
-func (p *pass) choose(r *account.Result, list []request.Group) (slow []*kept) {
+func (p *Books) choose(r *account.Result, list []request.Group) (slow []*Kept) {
 	q := &r.Requests
 	leftOut := map[string]int64{}
-	var all histogram
+	var all Histogram
 	type rest struct {
-		k     *kept
-		g     *group
+		k     *Kept
+		g     *Group
 		id    int
 		ratio float64
 	}
@@ -110,12 +97,12 @@ func (p *pass) choose(r *account.Result, list []request.Group) (slow []*kept) {
 				leftOut[text] += n
 			}
 		}
-		if !l.Listed || id >= len(p.groups) || p.groups[id] == nil {
+		if !l.Listed || id >= len(p.Groups) || p.Groups[id] == nil {
 			continue
 		}
-		g := p.groups[id]
+		g := p.Groups[id]
 		out.Count, out.Max = g.count, g.max
-		out.P50, out.P99 = g.hist.quantile(0.5), g.hist.quantile(0.99)
+		out.P50, out.P99 = g.hist.Quantile(0.5), g.hist.Quantile(0.99)
 		q.Count += g.count
 		q.Max = max(q.Max, g.max)
 		all.merge(&g.hist)
@@ -124,17 +111,17 @@ func (p *pass) choose(r *account.Result, list []request.Group) (slow []*kept) {
 		}
 		slices.SortFunc(g.cands, slower)
 		n := int(g.slowest())
-		if p.o.SlowOver > 0 {
+		if p.slowOver > 0 {
 			n = int(g.over)
 		}
 		missing := int64(max(0, n-len(g.cands)))
 		n = min(n, len(g.cands))
-		if n > 0 && p.o.SlowOver == 0 {
+		if n > 0 && p.slowOver == 0 {
 			// a candidate that was let go while the threshold was higher
-			last := g.cands[n-1].wall()
+			last := g.cands[n-1].Wall()
 			have := int64(0)
 			for _, k := range g.cands[:n] {
-				if bucket(k.wall()) > bucket(last) {
+				if bucket(k.Wall()) > bucket(last) {
 					have++
 				}
 			}
@@ -146,10 +133,10 @@ func (p *pass) choose(r *account.Result, list []request.Group) (slow []*kept) {
 		}
 		slow = append(slow, g.cands[:n]...)
 		for _, k := range g.cands[n:] {
-			next = append(next, rest{k, g, id, float64(k.wall()) / float64(max(out.P50, 1))})
+			next = append(next, rest{k, g, id, float64(k.Wall()) / float64(max(out.P50, 1))})
 		}
 	}
-	if p.o.SlowOver == 0 && len(slow) < atLeast {
+	if p.slowOver == 0 && len(slow) < atLeast {
 		// those that are slowest for their group
 		slices.SortFunc(next, func(a, b rest) int {
 			return cmp.Or(cmp.Compare(b.ratio, a.ratio), slower(a.k, b.k), cmp.Compare(a.id, b.id))
@@ -160,12 +147,12 @@ func (p *pass) choose(r *account.Result, list []request.Group) (slow []*kept) {
 		}
 	}
 	for id := range gs {
-		if id < len(p.groups) && p.groups[id] != nil && list[id].Listed {
-			for _, k := range p.groups[id].cands {
+		if id < len(p.Groups) && p.Groups[id] != nil && list[id].Listed {
+			for _, k := range p.Groups[id].cands {
 				if k.slow {
 					gs[id].Slow++
-					if gs[id].SlowOver == 0 || k.wall() < gs[id].SlowOver {
-						gs[id].SlowOver = k.wall()
+					if gs[id].SlowOver == 0 || k.Wall() < gs[id].SlowOver {
+						gs[id].SlowOver = k.Wall()
 					}
 				}
 			}
@@ -176,12 +163,12 @@ func (p *pass) choose(r *account.Result, list []request.Group) (slow []*kept) {
 	}
 	slices.SortStableFunc(q.Groups, func(a, b account.Group) int { return cmp.Compare(b.Count, a.Count) })
 	for _, k := range slow {
-		if k.limited {
+		if k.Limited {
 			q.Limited++
 		}
 	}
 	q.Slow = len(slow)
-	q.P50, q.P99 = all.quantile(0.5), all.quantile(0.99)
+	q.P50, q.P99 = all.Quantile(0.5), all.Quantile(0.99)
 	for _, text := range slices.Sorted(maps.Keys(leftOut)) {
 		q.LeftOut = append(q.LeftOut, account.Count{Reason: text, N: leftOut[text]})
 	}
@@ -232,8 +219,8 @@ func noRequests(list []request.Group) string {
 
 // sum is an account while it is added up.
 type sum struct {
-	key      accountKey
-	ns       int64
+	key      Key
+	time     int64
 	excess   float64
 	requests int
 	largest  int
@@ -250,28 +237,28 @@ type sum struct {
 }
 
 // SiteNS is time and times.
-type SiteNS struct{ ns, n int64 }
+type SiteNS struct{ NS, N int64 }
 
 // column is a ledger while it is added up.
-type column struct {
+type Column struct {
 	requests int
-	wall     int64
+	Wall     int64
 	sums     []*sum // by account number; nil: does not occur
 	entries  map[string]bool
-	locks    map[uint32]map[uint32]int64 // site -> account -> ns
-	stw      map[uint32]*SiteNS          // number -> ns, requests
-	sweeps   map[uint32]int64
-	barriers map[uint32]int64
-	silence  int64
+	Locks    map[uint32]map[uint32]int64 // site -> account -> ns
+	STW      map[uint32]*SiteNS          // number -> ns, requests
+	Sweeps   map[uint32]int64
+	Barriers map[uint32]int64
+	Silence  int64
 }
 
-func (p *pass) column(list []*kept, entries map[string]bool) *column {
-	c := &column{
+func (p *Books) column(list []*Kept, entries map[string]bool) *Column {
+	c := &Column{
 		requests: len(list), sums: make([]*sum, len(p.acc.list)), entries: entries,
-		locks: map[uint32]map[uint32]int64{}, stw: map[uint32]*SiteNS{}, sweeps: map[uint32]int64{}, barriers: map[uint32]int64{},
+		Locks: map[uint32]map[uint32]int64{}, STW: map[uint32]*SiteNS{}, Sweeps: map[uint32]int64{}, Barriers: map[uint32]int64{},
 	}
 	for _, k := range list {
-		c.wall += k.wall()
+		c.Wall += k.Wall()
 		var largest *sum
 		var most int64
 		stws := map[uint32]bool{}
@@ -283,23 +270,23 @@ func (p *pass) column(list []*kept, entries map[string]bool) *column {
 			}
 			ns := f.ns()
 			switch f.kind() {
-			case factNS:
-				s.ns += ns
+			case FactNS:
+				s.time += ns
 				s.requests++
 				if ns > most {
 					largest, most = s, ns
 				}
-			case factActor:
+			case FactActor:
 				if s.actors == nil {
 					s.actors = map[uint32]bool{}
 				}
 				s.actors[f.ref] = true
-			case factHold:
+			case FactHold:
 				if s.holds == nil {
 					s.holds = map[uint32]bool{}
 				}
 				s.holds[f.ref] = true
-			case factStack, factStackN:
+			case FactStack, FactStackN:
 				if s.stacks == nil {
 					s.stacks = map[uint32]*SiteNS{}
 				}
@@ -308,44 +295,44 @@ func (p *pass) column(list []*kept, entries map[string]bool) *column {
 					x = &SiteNS{}
 					s.stacks[f.ref] = x
 				}
-				if f.kind() == factStack {
-					x.ns += ns
+				if f.kind() == FactStack {
+					x.NS += ns
 				} else {
-					x.n += ns
+					x.N += ns
 				}
-			case factThrough:
+			case FactThrough:
 				s.through = addTo(s.through, f.ref, ns)
-			case factWho:
+			case FactWho:
 				s.who = addTo(s.who, f.ref, ns)
-			case factLacked:
+			case FactLacked:
 				s.lacked = addTo(s.lacked, f.ref, ns)
-			case factHolder:
+			case FactHolder:
 				s.holders = addTo(s.holders, f.ref, ns)
-			case factLock:
-				c.locks[f.ref] = addTo(c.locks[f.ref], f.account, ns)
-			case factSTW:
-				x := c.stw[f.ref]
+			case FactLock:
+				c.Locks[f.ref] = addTo(c.Locks[f.ref], f.account, ns)
+			case FactSTW:
+				x := c.STW[f.ref]
 				if x == nil {
 					x = &SiteNS{}
-					c.stw[f.ref] = x
+					c.STW[f.ref] = x
 				}
-				x.ns += ns
+				x.NS += ns
 				if !stws[f.ref] {
 					stws[f.ref] = true
-					x.n++
+					x.N++
 				}
-			case factSweep:
-				c.sweeps[f.ref] += ns
-			case factOfBarrier:
-				c.barriers[f.ref] += ns
-			case factBehind:
+			case FactSweep:
+				c.Sweeps[f.ref] += ns
+			case FactOfBarrier:
+				c.Barriers[f.ref] += ns
+			case FactBehind:
 				s.behind = addTo(s.behind, f.ref, ns)
-			case factQueue:
+			case FactQueue:
 				s.queue = max(s.queue, ns)
 			default:
 				s.tag(f.kind(), ns)
-				if f.kind() == factSilence {
-					c.silence += ns
+				if f.kind() == FactSilence {
+					c.Silence += ns
 				}
 			}
 		}
@@ -356,6 +343,15 @@ func (p *pass) column(list []*kept, entries map[string]bool) *column {
 	return c
 }
 
+// StacksOf is where an account's time passed, by stack.
+func (c *Column) StacksOf(account uint32) map[uint32]*SiteNS {
+	if s := c.sums[account]; s != nil {
+		return s.stacks
+	}
+	return nil
+}
+
+// addTo adds to m, which it makes where it is nil.
 func addTo(m map[uint32]int64, k uint32, ns int64) map[uint32]int64 {
 	if m == nil {
 		m = map[uint32]int64{}
@@ -364,72 +360,72 @@ func addTo(m map[uint32]int64, k uint32, ns int64) map[uint32]int64 {
 	return m
 }
 
-func (s *sum) tag(k factKind, ns int64) {
+func (s *sum) tag(k FactKind, ns int64) {
 	t := &s.tags
 	switch k {
-	case factSilence:
+	case FactSilence:
 		t.SilenceNS += ns
-	case factGC:
+	case FactGC:
 		t.GCNS += ns
-	case factInSTW:
+	case FactInSTW:
 		t.STWNS += ns
-	case factInAssist:
+	case FactInAssist:
 		t.AssistNS += ns
-	case factInSweep:
+	case FactInSweep:
 		t.SweepNS += ns
-	case factNewborn:
+	case FactNewborn:
 		t.NewbornNS += ns
-	case factPreempt:
+	case FactPreempt:
 		t.PreemptNS += ns
-	case factSyscall:
+	case FactSyscall:
 		t.SyscallNS += ns
-	case factHandoff:
+	case FactHandoff:
 		t.HandoffNS += ns
-	case factInferred:
+	case FactInferred:
 		t.InferredNS += ns
-	case factMeasured:
+	case FactMeasured:
 		t.MeasuredNS += ns
-	case factSocket:
+	case FactSocket:
 		t.SocketNS += ns
-	case factDue:
+	case FactDue:
 		t.DueNS += ns
-	case factBarrier:
+	case FactBarrier:
 		t.BarrierNS += ns
-	case factPermit:
+	case FactPermit:
 		t.PermitNS += ns
-	case factServing:
+	case FactServing:
 		t.ServingNS += ns
-	case factAsked:
+	case FactAsked:
 		t.AskedNS += ns
-	case factEnough:
+	case FactEnough:
 		t.EnoughNS += ns
-	case factSlices:
+	case FactSlices:
 		t.Slices += ns
-	case factGCSlices:
+	case FactGCSlices:
 		t.GCSlices += ns
 	}
 }
 
 // excess compares each slow request with the middle fifth, by duration, of those of its group that have
 // the nearest own running time. See docs/ledger.md, "8. Slow against usual".
-func (p *pass) excess(c *column, slow []*kept) {
-	usual := map[*group][]*kept{}
-	fifths := map[*kept][]*kept{} // by the first of those it is the middle fifth of
+func (p *Books) excess(c *Column, slow []*Kept) {
+	usual := map[*Group][]*Kept{}
+	fifths := map[*Kept][]*Kept{} // by the first of those it is the middle fifth of
 	for _, s := range c.sums {
 		if s != nil {
-			s.excess = float64(s.ns)
+			s.excess = float64(s.time)
 		}
 	}
 	for _, k := range slow {
-		u, ok := usual[k.group]
+		u, ok := usual[k.Group]
 		if !ok {
-			u = k.group.usual()
-			usual[k.group] = u
+			u = k.Group.usual()
+			usual[k.Group] = u
 		}
 		if len(u) == 0 {
 			continue
 		}
-		all := nearestOwn(u, k.own)
+		all := nearestOwn(u, k.Own)
 		near, ok := fifths[all[0]]
 		if !ok {
 			near = middleFifth(all)
@@ -437,7 +433,7 @@ func (p *pass) excess(c *column, slow []*kept) {
 		}
 		for _, n := range near {
 			for _, f := range n.facts {
-				if f.kind() != factNS {
+				if f.kind() != FactNS {
 					continue
 				}
 				if s := c.sums[f.account]; s != nil {
@@ -449,18 +445,18 @@ func (p *pass) excess(c *column, slow []*kept) {
 }
 
 // nearestOwn are the 2 %, at least 20, of u, which is ordered by own running time, whose own is nearest.
-func nearestOwn(u []*kept, own int64) []*kept {
+func nearestOwn(u []*Kept, own int64) []*Kept {
 	n := max(nearest, len(u)/50)
 	if len(u) <= n {
 		return u
 	}
-	hi, _ := slices.BinarySearchFunc(u, own, func(k *kept, own int64) int { return cmp.Compare(k.own, own) })
+	hi, _ := slices.BinarySearchFunc(u, own, func(k *Kept, own int64) int { return cmp.Compare(k.Own, own) })
 	lo := hi
 	for hi-lo < n {
 		switch {
 		case lo == 0:
 			hi++
-		case hi == len(u) || own-u[lo-1].own <= u[hi].own-own:
+		case hi == len(u) || own-u[lo-1].Own <= u[hi].Own-own:
 			lo--
 		default:
 			hi++
@@ -469,7 +465,7 @@ func nearestOwn(u []*kept, own int64) []*kept {
 	return u[lo:hi]
 }
 
-func middleFifth(l []*kept) []*kept {
+func middleFifth(l []*Kept) []*Kept {
 	if len(l) == 0 {
 		return nil
 	}

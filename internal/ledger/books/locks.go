@@ -1,33 +1,32 @@
-package ledger
+package books
 
 import (
 	"github.com/whystall/whystall/internal/account"
-	"github.com/whystall/whystall/internal/timeline"
 )
 
 // Both passes, that over a trace's goroutines and that over threads, tell of a lock what the slow requests lost behind it.
 
 // mostLocks bounds the table.
-const mostLocks = 100
+const MostLocks = 100
 
 // lockSum adds up, into l, what slow requests lost by account: between holders, behind one that was not seen (unseen), behind a known one.
 // held, where it is there, hears of each account of the last kind.
-func (acc *accounts) lockSum(l *account.Lock, ns map[uint32]int64, unseen leafCode, name func(timeline.FuncID) string, held func(id uint32, key accountKey)) {
+func (p *Books) LockSum(l *account.Lock, ns map[uint32]int64, unseen Leaf, held func(id uint32, key Key)) {
 	l.HolderNS = map[string]int64{}
 	holders := map[string]int64{}
 	for id, ns := range ns {
-		key := acc.list[id]
+		key := p.acc.list[id]
 		l.SlowNS += ns
-		switch key.leaf {
-		case codeLockBetween:
+		switch key.Leaf {
+		case LeafLockBetween:
 			l.BetweenNS += ns
 			continue
 		case unseen:
 			l.UnseenNS += ns
 			continue
 		}
-		holders[name(key.actor)] += ns
-		l.HolderNS[string(leafOf[key.leaf])] += ns
+		holders[p.names.Func(key.Actor)] += ns
+		l.HolderNS[string(leafOf[key.Leaf])] += ns
 		if held != nil {
 			held(id, key)
 		}

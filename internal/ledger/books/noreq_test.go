@@ -1,4 +1,4 @@
-package ledger
+package books
 
 import (
 	"testing"
@@ -16,7 +16,7 @@ func TestNoRequests(t *testing.T) {
 	nameless := request.Group{Kind: "goroutine", Listed: true}
 	nameless.LeftOut[request.OpenEnd] = 16
 	for _, tc := range []struct {
-		groups []request.Group
+		Groups []request.Group
 		want   string
 	}{
 		{[]request.Group{handsOn}, "hands its work on: 8355 of 8357 created a goroutine"},
@@ -25,7 +25,7 @@ func TestNoRequests(t *testing.T) {
 		{[]request.Group{nameless}, "no request began and ended inside the trace; of a function whose name is lost 0 were under way at its begin, and 16 began and did not end: they pile up, and where they wait is in /debug/pprof/goroutine?debug=1"},
 		{nil, "no goroutine was seen that takes work in a loop, nor tasks, regions or a known server"},
 	} {
-		if got := noRequests(tc.groups); got != tc.want {
+		if got := noRequests(tc.Groups); got != tc.want {
 			t.Errorf("got  %s\nwant %s", got, tc.want)
 		}
 	}
