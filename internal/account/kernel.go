@@ -20,7 +20,7 @@ type Kernel struct {
 	PerTask bool `json:"per_task"`
 	// AllTasks: the switches of other processes were recorded too, so who ran instead is known.
 	AllTasks  bool                   `json:"all_tasks"`
-	Missing   []kernel.Missing       `json:"missing"`    // what this kernel or user did not permit to see
+	Missing   []kernel.Missing       `json:"-"`          // what this kernel or user did not permit to see
 	Lost      int64                  `json:"lost"`       // records that are known to be lost
 	Untold    [kernel.Extras]float64 `json:"-"`          // share of the recording in which each was not told
 	UnknownNS int64                  `json:"unknown_ns"` // of the target's threads' time for which records are missing

@@ -16,6 +16,7 @@ type Tier struct {
 // Kernel is what the kernel's records say of the target beside its requests.
 type Kernel struct {
 	account.Kernel
+	Missing     []string        `json:"missing"`
 	Standstills []Standstill    `json:"standstills"`
 	Stretches   []Stretches     `json:"stretches"`
 	SocketsLate account.LateSum `json:"sockets_late"`
@@ -85,10 +86,12 @@ func (r *Report) fromKernel(l *account.Result) {
 // kernelOf adds UTC times to what the ledger says, and lists the kinds of stretches that there were.
 func kernelOf(k *account.Kernel, l *account.Result) *Kernel {
 	out := &Kernel{
-		Kernel: *k, SocketsLate: k.Late.Sockets, TimersLate: k.Late.Timers,
+		Kernel: *k, Missing: []string{}, SocketsLate: k.Late.Sockets, TimersLate: k.Late.Timers,
 		Standstills: []Standstill{}, Stretches: []Stretches{}, Barriers: []Barrier{},
 	}
-	list(&out.Missing)
+	for _, m := range k.Missing {
+		out.Missing = append(out.Missing, m.Why)
+	}
 	list(&out.Threads)
 	list(&out.Neighbours)
 	list(&out.Futexes)

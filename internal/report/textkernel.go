@@ -486,9 +486,7 @@ func (r *Report) unseen() (out []string) {
 	if !k.PerTask {
 		out = append(out, "which thread is throttled: this kernel tells only that its group is, so throttling is supported at most")
 	}
-	for _, m := range k.Missing {
-		out = append(out, m.Why)
-	}
+	out = append(out, k.Missing...)
 	if k.Lost > 0 {
 		out = append(out, plural(k.Lost, "record", "records")+" of the kernel that got lost: what they leave open is unexplained")
 	}

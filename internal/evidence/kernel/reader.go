@@ -57,39 +57,14 @@ var (
 // maxSights bounds what a header lists.
 const maxSights = 200
 
-// wireMissing is a Missing as a header keeps it.
-type wireMissing struct {
-	What []Sight
-	Why  string `prose:"yes"`
-}
-
-// wireHeader is a Header as JSON: its own Missing takes the place of that of the embedded one.
-type wireHeader struct {
-	Header
-	Missing []wireMissing
-}
-
 func readHeader(raw []byte, version int) (h Header, err error) {
 	if version == 1 {
 		h, err = readHeader1(raw)
 	} else {
-		var wire wireHeader
-		err = json.Unmarshal(raw, &wire)
-		h = wire.Header
-		for _, m := range wire.Missing {
-			h.Missing = append(h.Missing, Missing(m))
-		}
+		err = json.Unmarshal(raw, &h)
 	}
 	h.clean()
 	return h, err
-}
-
-func marshalHeader(h Header) ([]byte, error) {
-	wire := wireHeader{Header: h}
-	for _, m := range h.Missing {
-		wire.Missing = append(wire.Missing, wireMissing(m))
-	}
-	return json.Marshal(wire)
 }
 
 // clean bounds what a header says.

@@ -62,9 +62,6 @@ func (m Missing) Concerns(any ...Sight) bool {
 	return slices.ContainsFunc(m.What, func(s Sight) bool { return s == SightUnknown || slices.Contains(any, s) })
 }
 
-// MarshalText gives the sentence: reports print it as they always did. A stream's header keeps both.
-func (m Missing) MarshalText() ([]byte, error) { return []byte(m.Why), nil }
-
 // clean replaces sights of a newer recorder, and none at all, by SightUnknown.
 func (m *Missing) clean() {
 	m.Why = clip(m.Why)

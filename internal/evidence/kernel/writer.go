@@ -3,6 +3,7 @@ package kernel
 import (
 	"cmp"
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"hash/crc32"
 	"io"
@@ -47,7 +48,7 @@ func NewWriter(w io.Writer, h Header) (*Writer, error) {
 		return nil, fmt.Errorf("write %s: %w", Member, err)
 	}
 	kw := &Writer{w: w, z: z, horizon: math.MinInt64, frames: map[Frame]uint32{}, stacks: map[uint32]bool{}}
-	b, err := marshalHeader(h)
+	b, err := json.Marshal(h)
 	if err != nil {
 		return nil, fmt.Errorf("write %s: %w", Member, err)
 	}
