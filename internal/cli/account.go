@@ -20,23 +20,25 @@ import (
 	"github.com/whystall/whystall/internal/sched"
 )
 
-// memoryLimit is soft and keeps the promise of 64 MiB of heap for a trace of any size: what the runtime needs besides
-// is 11 MiB, what is live 44 to 48 in a trace of 500 MB, with few pointers, so that its dozen collections take 1 to 10 ms.
+// memoryLimit is soft. It keeps the promise of 64 MiB of heap for a trace of any size. The runtime
+// needs another 11 MiB. In a trace of 500 MB 44 to 48 MiB are live, with few pointers, so that its
+// dozen collections take 1 to 10 ms.
 const memoryLimit = 72 << 20
 
-// kernelLimit is what the columns of the kernel's records may take besides (timeline.KernelOptions).
+// kernelLimit is what the columns of the kernel's records may take in addition (sched.Options).
 const kernelLimit = 320 << 20
 
-// account makes the ledgers of the trace, of the kernel's records, or of both on one clock. An error with a result: the trace
-// ended early, or a sum is wrong. Without a trace the requests are those of threads.
+// account makes the ledgers of the trace, of the kernel's records, or of both on one clock. Without
+// a trace the requests are those of threads. An error beside a result means that the trace ended
+// early or that a sum is wrong.
 func (con *console) account(in *loaded, entry *regexp.Regexp, slowOver time.Duration) (*account.Result, error) {
-	// Ctrl-C is heard here so that diagnose can remove its temporary folder.
+	// Ctrl-C is handled here so that diagnose can remove its temporary folder.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, stop) // the second Ctrl-C is the system's, and ends it at once
+	context.AfterFunc(ctx, stop) // the system handles a second Ctrl-C and ends the program at once
 	name := in.traceName
 	if in.kern != nil && in.trace != nil && in.kernName != in.traceName {
-		in.gaps = append(in.gaps, report.Gap{Source: in.kernName, Reason: "its kernel records are left out: the execution trace is from " + in.traceName + ", another recording"})
+		in.gaps = append(in.gaps, report.Gap{Source: in.kernName, Reason: "its kernel records are left out, since the execution trace is from another recording, " + in.traceName})
 		in.kern = nil
 	}
 	if con.getenv("GOMEMLIMIT") == "" {
@@ -63,12 +65,13 @@ func (con *console) account(in *loaded, entry *regexp.Regexp, slowOver time.Dura
 		src.show.clear()
 	}
 	if r == nil && in.threads != nil && ctx.Err() == nil {
-		// Also of a trace that cannot be read: what the kernel told is there all the same.
+		// A trace that cannot be read does not take the kernel's records with it.
 		if err != nil {
 			in.gaps = append(in.gaps, report.Gap{Source: in.traceName, Reason: err.Error()})
 		}
 		if in.target.Runtime == "go" {
-			r, err = ledger.RunKernel(ctx, in.threads, o) // its threads' waits for work are the runtime's, and no requests
+			// Its threads wait for goroutines to run, and such waits do not bound requests.
+			r, err = ledger.RunKernel(ctx, in.threads, o)
 		} else {
 			r, err = ledger.RunThreads(ctx, in.threads, o)
 		}
@@ -81,7 +84,8 @@ func (con *console) account(in *loaded, entry *regexp.Regexp, slowOver time.Dura
 		err = fmt.Errorf("explain %s: %w", name, err)
 	}
 	if r != nil && r.Memory == nil {
-		native := in.manifest != nil && in.manifest.Target.Exe != "" && in.target.Runtime != "go" // of a process whose program was read
+		// Native is said only of a process whose program was read.
+		native := in.manifest != nil && in.manifest.Target.Exe != "" && in.target.Runtime != "go"
 		r.Memory = capacity.Memory(in.set, native)
 	}
 	if r == nil || in.manifest == nil {
@@ -89,7 +93,8 @@ func (con *console) account(in *loaded, entry *regexp.Regexp, slowOver time.Dura
 	}
 	offset, exact, ok := in.manifest.WallOffset(r.Begin, r.Monotonic)
 	if b := in.manifest.Begun; r.Kernel != nil && b.MonoNS != 0 {
-		r.Kernel.Wall, r.Kernel.WallOffset = true, b.UTC.UnixNano()-b.MonoNS // the kernel's clock is the recorder's
+		// The kernel's clock is the recorder's.
+		r.Kernel.Wall, r.Kernel.WallOffset = true, b.UTC.UnixNano()-b.MonoNS
 		if r.Monotonic || r.Kernel.Whole {
 			offset, exact, ok = r.Kernel.WallOffset+r.Kernel.ShiftNS, true, true
 		}
@@ -97,18 +102,18 @@ func (con *console) account(in *loaded, entry *regexp.Regexp, slowOver time.Dura
 	if exact && in.target.CPUs == 0 {
 		in.target.CPUs = in.manifest.Host.CPUs // one clock, so one machine
 	}
-	// Formats before 1.25 have no wall clock; the recorder knew when it asked.
+	// Formats before 1.25 have no wall clock, but the recorder knows when it asked for the trace.
 	if !ok || r.Wall {
 		return r, err
 	}
 	r.Wall, r.WallOffset = true, offset
 	if !exact {
-		r.Lacks = append(r.Lacks, "the wall clock: UTC times are those of the recorder, early by the time the target took to answer")
+		r.Lacks = append(r.Lacks, "the wall clock: UTC times are the recorder's, early by the time that the target took to answer")
 	}
 	return r, err
 }
 
-// watched shows on a terminal how far the reading is.
+// watched is a trace that shows on a terminal how far the reading is.
 type watched struct {
 	*exectrace.Trace
 	show   *progress
@@ -116,15 +121,15 @@ type watched struct {
 	shown  time.Time
 }
 
-// Blocks gives the trace's blocks and counts them.
+// Blocks yields the trace's blocks and counts them.
 func (w *watched) Blocks() iter.Seq[[]exectrace.Event] {
 	if !w.show.live {
 		return w.Trace.Blocks()
 	}
-	begun := time.Now()
+	start := time.Now()
 	return func(yield func([]exectrace.Event) bool) {
 		for block := range w.Trace.Blocks() {
-			w.tell(begun, len(block))
+			w.count(start, len(block))
 			if !yield(block) {
 				return
 			}
@@ -132,15 +137,15 @@ func (w *watched) Blocks() iter.Seq[[]exectrace.Event] {
 	}
 }
 
-// Batches gives them packed.
+// Batches yields the events packed, and counts them.
 func (w *watched) Batches() iter.Seq[*exectrace.Batch] {
 	if !w.show.live {
 		return w.Trace.Batches()
 	}
-	begun := time.Now()
+	start := time.Now()
 	return func(yield func(*exectrace.Batch) bool) {
 		for b := range w.Trace.Batches() {
-			w.tell(begun, len(b.Records))
+			w.count(start, len(b.Records))
 			if !yield(b) {
 				return
 			}
@@ -148,17 +153,19 @@ func (w *watched) Batches() iter.Seq[*exectrace.Batch] {
 	}
 }
 
-// tell counts events that were read. A second of silence is no time to wait; what takes longer tells how it goes.
-func (w *watched) tell(begun time.Time, events int) {
+// count counts events that were read, and shows the number five times a second once a second has
+// passed.
+func (w *watched) count(start time.Time, events int) {
 	w.events += int64(events)
-	if now := time.Now(); now.Sub(begun) > time.Second && now.Sub(w.shown) > 200*time.Millisecond {
+	if now := time.Now(); now.Sub(start) > time.Second && now.Sub(w.shown) > 200*time.Millisecond {
 		w.shown = now
 		w.show.line(readLine(w.events, w.Trace.Stats().Bytes, w.Trace.Version()))
 	}
 }
 
-// readLine tells how far reading is. The reader does not say at which byte it is: two workers are at several. An event
-// takes 4.9 to 5.4 bytes from format 1.22 on, which is near enough for a person who waits; earlier formats vary.
+// readLine says how far the reading is. The reader has no one position, since two workers read at
+// several places. From format 1.22 on an event takes 4.9 to 5.4 bytes, which is near enough for a
+// person who waits; earlier formats vary.
 func readLine(events, bytes int64, v exectrace.Version) string {
 	line := fmt.Sprintf("explaining: %.1f million events of a trace of %s", float64(events)/1e6, byteSize(bytes))
 	if v >= 22 && bytes > 0 {

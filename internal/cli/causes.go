@@ -14,7 +14,7 @@ var _ = register(&command{
 })
 
 type causesCmd struct {
-	Name string `arg:"" optional:"" help:"The cause or chapter to read about; without it all are listed."`
+	Name string `arg:"" optional:"" help:"The cause or chapter to read about. Without it, all are listed."`
 }
 
 func (*causesCmd) Help() string {
@@ -64,7 +64,7 @@ func pages() (names []string) {
 	return names
 }
 
-// near suggests the pages that share a word with what was typed.
+// near suggests the pages that share a word with typed.
 func near(typed string) string {
 	var names []string
 	for _, name := range pages() {

@@ -20,16 +20,16 @@ const (
 	statusNothing  = 0 // looked, nothing found
 	statusFound    = 1
 	statusUsage    = 2
-	statusNoLook   = 3 // could not look: input unreadable, service unreachable, nothing in it that any detector can use
+	statusNoLook   = 3 // could not look: unreadable input, unreachable service, nothing for any detector
 	statusInternal = statusNoLook
 )
 
-// console is what a command may use of the world. Commands get it bound by kong:
+// console is the part of the world that a command may use. kong passes it to the command:
 //
 //	func (c *recordCmd) Run(con *console) error
 //
-// A nil error is status 0; an [exit] carries another one; any other error is printed as one line on stderr and means
-// statusNoLook. Use [usagef] for what the user typed wrongly.
+// A nil error is status 0, and an [exit] carries another status. Any other error is printed as one
+// line on stderr and means statusNoLook. Use [usagef] for what the user typed wrongly.
 type console struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
@@ -37,14 +37,14 @@ type console struct {
 	command        string // whose help to name: "whystall explain"
 }
 
-// command is an entry of the table of commands. Each file adds its own with register.
+// command is a row of the table of commands. Each command's file adds its own with register.
 type command struct {
 	Name  string
 	Help  string // one line
 	Order int    // place in the help
 	New   func() any
 
-	Hidden bool // whystall's own: in no list
+	Hidden bool // for whystall itself: in no list
 }
 
 var commands []*command
@@ -54,7 +54,7 @@ func register(c *command) *command {
 	return c
 }
 
-// exit ends a command with a status and without another word.
+// exit ends a command with a status and prints nothing.
 type exit int
 
 func (e exit) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
@@ -64,14 +64,14 @@ type usageError struct{ error }
 
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
-const description = `whystall tells why a Linux service is slow when CPU, disk and network look fine: it accounts for every nanosecond
-that slow requests waited, and names the cause with its proof.
+const description = `whystall finds out why a Linux service is slow when CPU, disk and network look fine. It accounts
+for every nanosecond that slow requests waited, and names the cause with its proof.
 
 Examples:
   whystall diagnose --pid 4121                                      record 20 s, explain, print
   whystall diagnose --pprof http://localhost:6060 --for 60s         a Go service elsewhere
   whystall record --pid 4121 --for 1h --slow-over 500ms             wait for the stall
-  whystall doctor --pid 4121                                        what may be seen of it here?
+  whystall doctor --pid 4121                                        what can be seen of it here?
   whystall explain trace.out                                        files that you have
   whystall explain slow.case --format json                          for a program
   whystall causes lock-contention                                   a page of the manual
@@ -80,12 +80,13 @@ Exit status:
   0  nothing found
   1  a cause was found
   2  wrong usage
-  3  could not look, or no request was slow (why is on standard error or in the report)`
+  3  could not look, or no request was slow; standard error or the report says why`
 
-// Main runs the command line args (without the program's name) and gives the exit status.
+// Main runs the command line args (without the program's name) and returns the exit status.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer, getenv func(string) string) int {
 	con := &console{stdin: stdin, stdout: stdout, stderr: stderr, getenv: getenv}
-	// kong calls Exit after --help and --version, and returns: the parse goes on, and must not be heard of.
+	// kong calls Exit after --help and --version and returns. The parse goes on, and its error does
+	// not matter.
 	left := -1
 	parser, err := newParser(con, func(status int) {
 		if left < 0 {
@@ -111,7 +112,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer, getenv func(
 	return con.fail(ctx.Run(con))
 }
 
-// habits makes commands of what people type out of habit.
+// habits turns what people type out of habit into commands.
 func habits(args []string) []string {
 	switch {
 	case len(args) == 0:
@@ -155,7 +156,7 @@ func sorted() []*command {
 	return s
 }
 
-// fail prints err as one line and gives the status it means.
+// fail prints err as one line and returns the status that it means.
 func (con *console) fail(err error) int {
 	if err == nil {
 		return statusNothing
@@ -173,8 +174,8 @@ func (con *console) fail(err error) int {
 	return statusNoLook
 }
 
-// say prints one line on stderr. Errors quote names from files and from servers: what a terminal would act upon is
-// made visible, and a line break cannot forge a second line.
+// say prints one line on stderr. Errors quote names from files and from servers. So what a terminal
+// would act upon is made visible, and a line break cannot forge a second line.
 func (con *console) say(format string, args ...any) {
 	s := strings.TrimSpace(fmt.Sprintf(format, args...))
 	fmt.Fprintf(con.stderr, "whystall: %s\n", report.Printable(s))

@@ -9,7 +9,7 @@ import (
 	"unsafe"
 )
 
-// columns is how wide the terminal is that w is; 0: it is none, or does not tell.
+// columns is the width of the terminal w; 0 where w is none or does not report it.
 func columns(w io.Writer) int {
 	f, ok := w.(*os.File)
 	if !ok {

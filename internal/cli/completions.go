@@ -39,7 +39,8 @@ func (c *completionsCmd) Run(con *console) error {
 	return fishCompletion(con.stdout, cmds)
 }
 
-// What a shell needs of a command. All of it comes from the command line's model, so a new flag completes by itself.
+// completion is what a shell needs to know about a command. All of it comes from the command line's
+// model, so a new flag completes by itself.
 type completion struct {
 	name, help string
 	flags      []completionFlag
@@ -50,10 +51,10 @@ type completion struct {
 type completionFlag struct {
 	name, help string
 	short      rune
-	value      bool     // takes one
-	file       bool     // which is a file
-	pid        bool     // which is a process
-	words      []string // that it may have
+	value      bool     // takes a value
+	file       bool     // the value is a file
+	pid        bool     // the value is a process
+	words      []string // the values that it may have
 }
 
 func completable(app *kong.Application) []completion {
@@ -191,7 +192,7 @@ func zshCompletion(w io.Writer, cmds []completion) error {
 	return err
 }
 
-// zshText escapes what has a meaning within a specification of _arguments.
+// zshText escapes the characters that have a meaning in a specification of _arguments.
 func zshText(s string) string {
 	return strings.NewReplacer(`\`, `\\`, "[", `\[`, "]", `\]`, ":", `\:`).Replace(s)
 }

@@ -9,14 +9,14 @@ import (
 )
 
 var _ = register(&command{
-	Name: "diagnose", Help: "Record a running service, explain, print: the main job.", Order: 20,
+	Name: "diagnose", Help: "Record a running service, explain it, print the report: the main job.", Order: 20,
 	New: func() any { return &diagnoseCmd{} },
 })
 
 type diagnoseCmd struct {
 	recordFlags
-	Output string `short:"o" placeholder:"FILE" help:"Keep the case in FILE; else it is removed once explained."`
-	Force  bool   `help:"Write over a case that is there."`
+	Output string `short:"o" placeholder:"FILE" help:"Keep the case in FILE. Without this it is removed after the report."`
+	Force  bool   `help:"Overwrite an existing case."`
 	explainFlags
 }
 
@@ -27,7 +27,7 @@ func (*diagnoseCmd) Help() string {
   whystall diagnose --pprof localhost:6060 --for 60s -o keep.case
   whystall diagnose --pprof http://localhost:6060 --entry 'api\.' --slow-over 200ms --format json
 
-Ctrl-C ends the recording early: what was recorded is explained.
+Ctrl-C ends the recording early; what was recorded is explained.
 
 Exit status: 0 nothing found, 1 a cause was found, 2 wrong usage, 3 could not look.`
 }
@@ -44,7 +44,8 @@ func (c *diagnoseCmd) Run(con *console) error {
 		}
 		defer remove()
 	}
-	// Heard to the end: the first Ctrl-C ends the recording, which is explained; a later one must not leave the temporary case.
+	// Signals are handled to the end. The first Ctrl-C ends the recording, which is then explained;
+	// a later one must not leave the temporary case behind.
 	ctx, done := interruptible(remove)
 	defer done()
 	defer collect.Ahead()()
@@ -61,11 +62,11 @@ func (c *diagnoseCmd) Run(con *console) error {
 	if err != nil {
 		con.say("%v; what was recorded is explained", err) // the disk is full
 	}
-	// The folder explains as it is: packing it would take time and the disk twice.
+	// explain reads the folder as it is. Packing it would take time, and the disk space twice.
 	return con.explain([]string{w.Dir()}, c.explainFlags, "", c.again())
 }
 
-// again is the command that would do the same, without what is secret.
+// again is the command that would do the same, without its secrets.
 func (c *diagnoseCmd) again() string {
 	s := "whystall diagnose"
 	if c.Pid != 0 {

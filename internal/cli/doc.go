@@ -1,3 +1,26 @@
-// Package cli is the command line: one file a command. It is the only room that wires the others together; what it
-// prints comes from report, and what it decides is which exit status that means.
+// Package cli is the command line, one file for each command. It is the only room that wires the
+// others together. The report decides what is printed; this room decides which exit status that means.
+//
+// The files in reading order:
+//
+//	cli.go          Main, the table of commands, exit statuses, errors on standard error
+//	help.go         how --help is printed
+//
+//	explain.go      the command explain, and the end that diagnose shares with it
+//	inputs.go       opens what a file name stands for: a trace, a case, a profile, a stream
+//	load.go         puts all inputs together: one trace, one kernel stream, one set of records
+//	account.go      makes the ledgers of them: from the trace, the kernel's records, or both
+//
+//	record.go       the command record, its flags, and what it shows while it runs
+//	diagnose.go     the command diagnose: record, then explain
+//	trigger.go      record --slow-over: watches, and saves only the slow segments
+//	judge.go        the hidden command that judges one segment, in a process of its own
+//	interrupt.go    what Ctrl-C does while recording
+//
+//	doctor.go       the command doctor: what can be seen here
+//	causes.go       the command causes: the manual
+//	completions.go  the command completions, from the table of commands
+//	version.go      the command version
+//
+//	columns_*.go, cpu_*.go, lowest_*.go    what depends on the operating system
 package cli

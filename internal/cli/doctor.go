@@ -15,25 +15,26 @@ import (
 )
 
 var _ = register(&command{
-	Name: "doctor", Help: "Tell what this machine and user permit to be seen.", Order: 35,
+	Name: "doctor", Help: "Say what this machine and user permit whystall to see.", Order: 35,
 	New: func() any { return &doctorCmd{} },
 })
 
 type doctorCmd struct {
-	Pid     int    `placeholder:"N" help:"Tell it of this process."`
+	Pid     int    `placeholder:"N" help:"Say it for this process too."`
 	NoProbe bool   `help:"Do not look for the process' pprof pages."`
 	Format  string `enum:"text,json" default:"text" placeholder:"FORMAT" help:"text or json."`
 }
 
 func (*doctorCmd) Help() string {
-	return `Nothing is recorded, and nothing is changed. Of a process its index of pprof pages is asked for.
+	return `doctor records nothing and changes nothing. Of a process it fetches the index of its pprof pages.
 
 Examples:
   whystall doctor
   whystall doctor --pid 4121
   sudo whystall doctor --pid 4121 --format json | jq '.abilities[] | select(.ready | not)'
 
-Exit status: 0 all can be seen, 1 something cannot or only in part, 2 wrong usage, 3 the process cannot be recorded.`
+Exit status: 0 all can be seen, 1 something cannot be seen or only in part, 2 wrong usage,
+3 the process cannot be recorded.`
 }
 
 // diagnosis is the JSON of doctor.
@@ -63,7 +64,7 @@ func (c *doctorCmd) Run(con *console) error {
 		enc.SetIndent("", "  ")
 		err = enc.Encode(d)
 	} else {
-		err = con.tellDoctor(&d)
+		err = con.printDoctor(&d)
 	}
 	if err != nil {
 		return fmt.Errorf("write: %w", err)
@@ -76,7 +77,7 @@ func (c *doctorCmd) Run(con *console) error {
 	return nil
 }
 
-func (con *console) tellDoctor(d *diagnosis) error {
+func (con *console) printDoctor(d *diagnosis) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s, %s, %d CPUs\n", d.Host.OS, d.Host.Kernel, d.Host.Arch, d.Host.CPUs)
 	if t := d.Target; t != nil {
@@ -120,7 +121,7 @@ func (con *console) tellDoctor(d *diagnosis) error {
 			fmt.Fprintf(&b, "%*smore: %s\n", hang, "", a.More)
 		}
 	}
-	// Names come from the process: what a terminal would act upon is made visible, line by line.
+	// Names come from the process. What a terminal would act upon is made visible, line by line.
 	for l := range strings.Lines(b.String()) {
 		if _, err := fmt.Fprintln(con.stdout, report.Printable(strings.TrimRight(l, " \n"))); err != nil {
 			return err

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -15,12 +16,12 @@ import (
 )
 
 var _ = register(&command{
-	Name: "explain", Help: "Tell what slow requests waited for, from files.", Order: 10,
+	Name: "explain", Help: "Say what slow requests waited for, from files.", Order: 10,
 	New: func() any { return &explainCmd{} },
 })
 
 type explainCmd struct {
-	Files  []string `arg:"" name:"file" help:"Execution traces, cases, folders NAME.case.part, pprof profiles, /metrics and gctrace text: in any order, known by their content; - reads standard input."`
+	Files  []string `arg:"" name:"file" help:"Execution traces, cases, folders NAME.case.part, pprof profiles, /metrics and gctrace text, in any order. They are recognised by their content; - reads standard input."`
 	Output string   `short:"o" placeholder:"FILE" help:"Write the report to FILE instead of standard output."`
 	explainFlags
 }
@@ -28,7 +29,7 @@ type explainCmd struct {
 // explainFlags are the flags of every command that explains.
 type explainFlags struct {
 	Entry    string        `placeholder:"REGEX" help:"Only requests whose entry function or name matches."`
-	SlowOver time.Duration `placeholder:"DURATION" help:"Slow are requests over this; else the slowest 1 % of each group, at least 10 in all."`
+	SlowOver time.Duration `placeholder:"DURATION" help:"Count requests over this as slow. By default, the slowest 1 % of each group are, at least 10 in all."`
 	Format   string        `enum:"${outputs}" default:"${output}" placeholder:"FORMAT" help:"${outputs_in_words}."`
 }
 
@@ -48,10 +49,11 @@ func (c *explainCmd) Run(con *console) error {
 	return con.explain(c.Files, c.explainFlags, c.Output, "")
 }
 
-// explain reads the files, explains what they hold and prints the report: the shared end of explain and diagnose. output is
-// the file for the report, "" for standard output; again is the command that would record the same target once more, for
-// the line "verify", "" where it is not known. What went wrong with a file is on stderr and in the report; the
-// error is an exit, or what else there is to say.
+// explain reads the files, explains what they hold and prints the report. Both explain and diagnose
+// end with it. output is the file for the report, "" for standard output. again is the command that
+// would record the same target once more, for the line "verify"; "" where it is not known. What
+// went wrong with a file is on stderr and in the report. The error is an exit, or whatever else
+// failed.
 func (con *console) explain(files []string, f explainFlags, output, again string) error {
 	if f.SlowOver < 0 {
 		return usagef("--slow-over %v: must be more than zero", f.SlowOver)
@@ -81,22 +83,14 @@ func (con *console) explain(files []string, f explainFlags, output, again string
 		con.say("%v", err)
 		s.Errors = append(s.Errors, err.Error())
 	}
-	s.Gaps = in.gaps // account may have met some
+	s.Gaps = in.gaps // account may have added some
 	if in.nothing() {
 		return exit(statusNoLook)
 	}
 	if f.Entry != "" && s.Ledger != nil && s.Ledger.Requests.Count == 0 {
 		s.Ledger.Requests.NoRequestsCause = fmt.Sprintf("no request that --entry %s matches began and ended inside the trace; without it the report lists the entries", shellWord(f.Entry))
 	}
-	if m := in.manifest; again == "" && m != nil {
-		switch {
-		case m.Target.PID != 0:
-			again = "whystall diagnose --pid PID --for 20s" // the process of the case is long gone
-		case m.Target.URL != "":
-			again = "whystall diagnose --pprof " + shellWord(m.Target.URL) + " --for 20s"
-		}
-	}
-	facts := detect.Facts{Service: in.target.Service, Again: again, CPUs: in.target.CPUs, SlowOver: int64(f.SlowOver)}
+	facts := detect.Facts{Service: in.target.Service, Again: cmp.Or(again, in.again()), CPUs: in.target.CPUs, SlowOver: int64(f.SlowOver)}
 	if s.Ledger == nil {
 		facts.Memory = capacity.Memory(in.set, false)
 	}
@@ -109,8 +103,21 @@ func (con *console) explain(files []string, f explainFlags, output, again string
 	return exit(statusOf(r))
 }
 
-// statusOf is the exit status that a report means. Where something was found it does not matter what else could not
-// be read; where nothing was, it does: a check that a script relies on must not pass because a file was damaged.
+// again is the command that would record the target of the case once more, "" where it is not known.
+func (in *loaded) again() string {
+	switch m := in.manifest; {
+	case m == nil:
+	case m.Target.PID != 0:
+		return "whystall diagnose --pid PID --for 20s" // the process of the case is long gone
+	case m.Target.URL != "":
+		return "whystall diagnose --pprof " + shellWord(m.Target.URL) + " --for 20s"
+	}
+	return ""
+}
+
+// statusOf is the exit status that a report means. If something was found, it does not matter what
+// else could not be read. If nothing was, it does: a check that a script relies on must not pass
+// because a file was damaged.
 func statusOf(r *report.Report) int {
 	if len(r.Findings) > 0 {
 		return statusFound
@@ -136,7 +143,7 @@ func outputVars() kong.Vars {
 	return kong.Vars{"outputs": strings.Join(names, ","), "output": names[0], "outputs_in_words": strings.Join(names[:last], ", ") + " or " + names[last]}
 }
 
-// notInput keeps -o from writing over what is to be read: evidence is often there but once.
+// notInput keeps -o from overwriting a file that is to be read: evidence often exists only once.
 func notInput(output string, files []string) error {
 	out, err := os.Stat(output)
 	if output == "" || err != nil {
@@ -172,12 +179,12 @@ func (con *console) printTo(w io.Writer, r *report.Report, format string) error 
 	return nil
 }
 
-// colour tells whether w shows colours and its reader wants them.
+// colour reports whether w shows colours and its reader wants them.
 func (con *console) colour(w io.Writer) bool {
 	return con.getenv("NO_COLOR") == "" && con.getenv("TERM") != "dumb" && terminal(w)
 }
 
-// terminal tells whether w is one, near enough: other character devices do not mind.
+// terminal reports whether w is a terminal, or another character device, which does no harm.
 func terminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok {

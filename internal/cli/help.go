@@ -2,12 +2,14 @@ package cli
 
 import (
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/alecthomas/kong"
 )
 
-// printHelp is kong's help, but for descriptions: kong reflows them, which ruins examples.
+// printHelp prints what kong's own help does, but leaves descriptions as they are: kong reflows
+// them, which ruins examples.
 func printHelp(options kong.HelpOptions, ctx *kong.Context) error {
 	w := ctx.Stdout
 	node := ctx.Selected()
@@ -19,7 +21,7 @@ func printHelp(options kong.HelpOptions, ctx *kong.Context) error {
 			}
 			fmt.Fprintf(w, "  %-12s %s\n", c.Name, c.Help)
 		}
-		fmt.Fprintf(w, "\nwhystall COMMAND --help tells more of a command.\n")
+		fmt.Fprintf(w, "\nwhystall COMMAND --help says more about a command.\n")
 		return nil
 	}
 	fmt.Fprintf(w, "Usage: whystall %s\n\n%s\n", node.Summary(), node.Help)
@@ -49,8 +51,8 @@ func printHelp(options kong.HelpOptions, ctx *kong.Context) error {
 	return nil
 }
 
-// printRow prints a name and its explanation, the latter wrapped at 100 columns.
-func printRow(w interface{ Write([]byte) (int, error) }, name, help string) {
+// printRow prints a name and its explanation, which it wraps at 100 columns.
+func printRow(w io.Writer, name, help string) {
 	const column = 26
 	if len(name) > column-4 {
 		fmt.Fprintf(w, "  %s\n", name)

@@ -12,7 +12,7 @@ import (
 	"github.com/whystall/whystall/internal/format"
 )
 
-// Bounds of what is read whole. A trace is not: it is mapped.
+// Bounds of what is read as a whole. A trace is not: it is mapped.
 const (
 	maxItem  = 64 << 20  // one profile, page of metrics, log
 	maxItems = 512 << 20 // all of them
@@ -30,8 +30,8 @@ type input struct {
 	notes []string         // members that could not be read, and why
 }
 
-// openInput opens a file, a case or its folder, or with "-" standard input. left is how many bytes
-// of items may still be read.
+// openInput opens a file, a case or its folder; "-" is standard input. left is how many bytes of
+// items may still be read.
 func openInput(name string, stdin io.Reader, left *int64) (*input, error) {
 	in := &input{name: name}
 	if name == "-" {
@@ -71,7 +71,7 @@ func openInput(name string, stdin io.Reader, left *int64) (*input, error) {
 	return in, in.stream(f, left)
 }
 
-// stream takes what can be read but once: a trace, packed or not, or an item.
+// stream reads what can be read only once: a trace, packed or not, or an item.
 func (in *input) stream(r io.Reader, left *int64) error {
 	head := make([]byte, format.HeadSize)
 	n, err := io.ReadFull(r, head)
@@ -101,7 +101,7 @@ func (in *input) stream(r io.Reader, left *int64) error {
 	return in.item(in.name, r, 0, left)
 }
 
-// item reads one whole.
+// item reads an item as a whole.
 func (in *input) item(name string, r io.Reader, at int64, left *int64) error {
 	limit := min(maxItem, *left)
 	b, err := io.ReadAll(io.LimitReader(r, limit+1))
@@ -109,7 +109,7 @@ func (in *input) item(name string, r io.Reader, at int64, left *int64) error {
 		return fmt.Errorf("read %s: %w", name, evidence.FileCause(err))
 	}
 	if int64(len(b)) > limit {
-		return fmt.Errorf("read %s: more than %d MiB, and no execution trace: cut out what matters", name, limit>>20)
+		return fmt.Errorf("read %s: more than %d MiB and no execution trace: cut out the part that matters", name, limit>>20)
 	}
 	*left -= int64(len(b))
 	in.items = append(in.items, format.Item{Name: name, Data: b, Time: at})
@@ -164,7 +164,7 @@ func (in *input) caseTrace(c *evidence.Case) (err error) {
 		in.trace, err = exectrace.OpenSection(file, offset, size, exectrace.Options{})
 		return err
 	}
-	// Somebody packed it: a case made by record stores it plainly.
+	// Somebody packed it again: record stores the trace uncompressed.
 	r, err := c.OpenMember(evidence.TraceMember)
 	if err != nil {
 		return err

@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// sameCtrlC is within which signals are one and the same Ctrl-C: timeout(1) sends its signal to the process and to its
-// group, and people press twice.
+// sameCtrlC is the time within which several signals count as one Ctrl-C. timeout(1) sends its
+// signal to the process and to its group, and people press twice.
 const sameCtrlC = time.Second
 
-// interruptible gives a context that Ctrl-C ends, until done is called. One that comes later ends the program at once
-// when last has tidied up; last may be nil.
+// interruptible returns a context that Ctrl-C ends, until done is called. A later Ctrl-C calls
+// last, which tidies up and may be nil, and then ends the program at once.
 func interruptible(last func()) (ctx context.Context, done func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	heard := make(chan os.Signal, 1)
@@ -34,7 +34,8 @@ func interruptible(last func()) (ctx context.Context, done func()) {
 					if last != nil {
 						last()
 					}
-					status := 128 // as a shell says it; the signal itself is ignored in a shell's background
+					// As a shell reports it. The signal itself is ignored in a shell's background.
+					status := 128
 					if n, ok := sig.(syscall.Signal); ok {
 						status += int(n)
 					}

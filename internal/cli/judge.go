@@ -14,7 +14,7 @@ import (
 )
 
 var _ = register(&command{
-	Name: "judge", Help: "Tell of a segment whether anything took too long: used by record --slow-over.", Order: 100, Hidden: true,
+	Name: "judge", Help: "Say whether anything in a segment took too long: for record --slow-over.", Order: 100, Hidden: true,
 	New: func() any { return &judgeCmd{} },
 })
 
@@ -58,7 +58,7 @@ func (c *judgeCmd) Run(con *console) error {
 		v = standstill(in.threads, int64(c.SlowOver))
 		if v.NS > 0 && in.manifest != nil {
 			b := in.manifest.Begun
-			v.UTC = b.UTC.Add(time.Duration(v.at - b.MonoNS)).UTC()
+			v.UTC = b.UTC.Add(time.Duration(v.begin - b.MonoNS)).UTC()
 		}
 	}
 	if in.manifest != nil {
@@ -67,8 +67,9 @@ func (c *judgeCmd) Run(con *console) error {
 	return json.NewEncoder(con.stdout).Encode(v)
 }
 
-// longerHalt gives a stop of the whole process in place of a shorter verdict: while it is stopped no thread of it is queued, and a request that waits
-// for it may end in a later segment.
+// longerHalt replaces a verdict by a stop of the whole process that was longer. While a process is
+// stopped none of its threads is queued, and a request that waits for it may end in a later
+// segment.
 func longerHalt(v verdict, h *evidence.Halt) verdict {
 	if h == nil || h.NS <= v.NS {
 		return v
@@ -76,21 +77,22 @@ func longerHalt(v verdict, h *evidence.Halt) verdict {
 	return verdict{What: "halt", Name: h.By, NS: h.NS}
 }
 
-// standstill is the longest time in which no thread ran though one was queued or throttled, and how many took over.
-func standstill(k *sched.Timeline, over int64) verdict {
+// standstill is the longest time in which no thread ran though one was queued or throttled. Count
+// is how many such times took longer than the limit.
+func standstill(k *sched.Timeline, limit int64) verdict {
 	v := verdict{What: "standstill"}
 	for i, s := range capacity.Standstills(k, 1) {
 		if i == 0 {
-			v.NS, v.at = s.End-s.Begin, s.Begin
+			v.NS, v.begin = s.End-s.Begin, s.Begin
 		}
-		if s.End-s.Begin >= over {
+		if s.End-s.Begin >= limit {
 			v.Count++
 		}
 	}
 	return v
 }
 
-// atEase runs a command to its end at the lowest priority and gives its standard output.
+// atEase runs a command to its end at the lowest priority and returns its standard output.
 func atEase(cmd *exec.Cmd) ([]byte, error) {
 	var out strings.Builder
 	cmd.Stdout = &out

@@ -20,12 +20,13 @@ type labVariant struct {
 	Never []string
 }
 
-// labMissed are the recordings of which whystall says something else than is known of their variant, and why. One that is right by now
-// fails: it is to be taken off.
+// labMissed are the recordings of which whystall says something else than is known of their
+// variant, and why. One that is right by now fails: it is to be taken off.
 var labMissed = map[string]string{}
 
-// TestLabRecordings explains a short recording of each of the lab's variants: the known root is found first, nothing that is
-// forbidden is named at all, and the JSON conforms to its schema. They are made, on a machine with nothing else to do, by
+// TestLabRecordings explains a short recording of each of the lab's variants: the known root is
+// found first, nothing that is forbidden is named at all, and the JSON conforms to its schema. They
+// are made, on a machine with nothing else to do, by
 //
 //	go run -C lab . record-cases
 //
@@ -111,7 +112,8 @@ func labWrong(t *testing.T, file string, v labVariant) (wrong []string) {
 	return wrong
 }
 
-// TestWhoseReclaim: the cause is the same at a memory cgroup's limit and where the host is short of memory, what is to be done is not.
+// TestWhoseReclaim: the cause is the same at a memory cgroup's limit and where the host is short of
+// memory, what is to be done is not.
 func TestWhoseReclaim(t *testing.T) {
 	for variant, want := range map[string]string{"ill": "of its memory cgroup", "ill-host": "of the host's memory"} {
 		_, stdout, stderr := run("explain", filepath.Join("testdata", "lab", "direct-reclaim."+variant+".case"), "--format", "json")

@@ -18,7 +18,7 @@ import (
 type loaded struct {
 	trace     *exectrace.Trace
 	traceName string
-	manifest  *evidence.Manifest // of the case that the trace, or the kernel's records are from; nil without one
+	manifest  *evidence.Manifest // of the case with the trace or the kernel's records; nil without one
 	kern      *kernel.Reader
 	kernName  string
 	threads   *sched.Timeline // what kern holds, once account has read it
@@ -61,7 +61,8 @@ func (in *loaded) nothing() bool {
 	return true
 }
 
-// load reads the files. One that fails does not lose the others: its error stands with it.
+// load reads the files. A file that fails does not take the others with it: its error stands beside
+// it.
 func (con *console) load(files []string) *loaded {
 	in := &loaded{}
 	left := int64(maxItems)
@@ -118,7 +119,8 @@ func (in *loaded) add(i *input) error {
 	return nil
 }
 
-// nameOf is what a person calls the process. The kernel's name for it ends after 15 bytes; the file's does not.
+// nameOf is what a person calls the process. The kernel cuts its name after 15 bytes, so the name
+// of the program's file serves where it goes on.
 func nameOf(t *evidence.Target) string {
 	if base := path.Base(t.Exe); len(t.Comm) == 15 && strings.HasPrefix(base, t.Comm) {
 		return base
@@ -126,7 +128,7 @@ func nameOf(t *evidence.Target) string {
 	return t.Comm
 }
 
-// addCase takes what a manifest tells of the target and of what was not recorded.
+// addCase takes from a manifest what it says of the target and of what was not recorded.
 func (in *loaded) addCase(name string, c *evidence.Case) {
 	m := c.Manifest
 	t := &m.Target
@@ -137,12 +139,12 @@ func (in *loaded) addCase(name string, c *evidence.Case) {
 	}
 	in.target.URL = url
 	if c.Partial && m.Ended.UTC.IsZero() {
-		in.gaps = append(in.gaps, report.Gap{Source: name, Reason: "recording goes on, or was killed: explained is what had been written"})
+		in.gaps = append(in.gaps, report.Gap{Source: name, Reason: "the recording is still running or was killed: this explains what had been written by then"})
 	}
 	for _, s := range m.Doubts {
 		in.gaps = append(in.gaps, report.Gap{Source: name, Reason: s})
 	}
-	said := map[string]bool{} // one reason may be that of each request of a collector
+	said := map[string]bool{} // a collector's requests may all have one reason
 	for _, l := range m.Collectors {
 		if t.PID != 0 {
 			in.tiers = append(in.tiers, report.Tier{Name: l.Name, State: l.State, Why: l.Why, Cost: l.Cost})
@@ -150,7 +152,7 @@ func (in *loaded) addCase(name string, c *evidence.Case) {
 		if l.State != evidence.Ready && l.Why != "" {
 			said[l.Why] = true
 			if l.State == evidence.Unavailable && t.PID != 0 {
-				continue // the tiers tell it
+				continue // the tiers show it
 			}
 			in.gaps = append(in.gaps, report.Gap{Source: "recording of " + l.Name, Reason: l.Why})
 		}
@@ -175,7 +177,8 @@ func (in *loaded) addCase(name string, c *evidence.Case) {
 	in.recorder = append(in.recorder, cost)
 }
 
-// gather parses the small files together: two readings of one profile are subtracted, whichever files they came in.
+// gather parses the small files together. Two readings of one profile are subtracted, whichever
+// files they came in.
 func (in *loaded) gather() {
 	items := make([]format.Item, len(in.items))
 	for i := range in.items {
@@ -202,10 +205,10 @@ func (in *loaded) gather() {
 	}
 }
 
-// hint is what to do about a file of a kind that does not help.
+// hint is what to do about a file that whystall cannot use.
 func hint(kind format.Kind) string {
 	if kind == format.KindUnknown {
-		return "; whystall explain --help tells what is"
+		return "; whystall explain --help says what is"
 	}
 	return ""
 }

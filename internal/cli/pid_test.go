@@ -62,8 +62,8 @@ func startServer(t *testing.T, clients int) (pid int, kill func()) {
 	return cmd.Process.Pid, kill
 }
 
-// A Go server, named by nothing but its pid: its pprof pages are found, its trace is joined with the kernel's records,
-// and its requests are explained.
+// A Go server, named by nothing but its pid: its pprof pages are found, its trace is joined with
+// the kernel's records, and its requests are explained.
 func TestDiagnosePid(t *testing.T) {
 	need.Kernel(t, "bpf")
 	pid, _ := startServer(t, 3)

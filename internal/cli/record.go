@@ -21,28 +21,28 @@ var _ = register(&command{
 
 type recordCmd struct {
 	recordFlags
-	Output string `short:"o" placeholder:"FILE" help:"The case to write; default whystall-TIME.case."`
-	Force  bool   `help:"Write over a case that is there."`
+	Output string `short:"o" placeholder:"FILE" help:"The case to write; whystall-TIME.case by default."`
+	Force  bool   `help:"Overwrite an existing case."`
 
-	SlowOver    time.Duration `placeholder:"DURATION" help:"Watch for --for, and save only what surrounds a request that takes this long or, where requests cannot be seen, a standstill of the process. Each is a case of its own, FILE-UTC.case."`
+	SlowOver    time.Duration `placeholder:"DURATION" help:"Watch for --for, and save only what surrounds a request that takes this long. Where requests cannot be seen, a standstill of the process counts. Each is saved as a case of its own, FILE-UTC.case."`
 	Entry       string        `placeholder:"REGEX" help:"With --slow-over: only requests whose entry function or name matches."`
-	MaxCaptures int           `default:"10" placeholder:"N" help:"With --slow-over: end after so many; ${default} unless told."`
+	MaxCaptures int           `default:"10" placeholder:"N" help:"With --slow-over: stop after this many captures; ${default} by default."`
 }
 
 // recordFlags are the flags of every command that records.
 type recordFlags struct {
-	Pid     int           `placeholder:"N" help:"The process to record: its threads, as the kernel sees them, and what its runtime tells. Needs Linux; as root more is seen (whystall doctor)."`
-	Pprof   string        `placeholder:"URL" help:"Where the service serves net/http/pprof: http://host:port, with any prefix; host:port is enough. With --pid it is looked for on the process' own loopback ports unless told."`
-	For     time.Duration `default:"20s" placeholder:"DURATION" help:"How long to record: ${default} unless told; whole seconds."`
-	Header  []string      `sep:"none" placeholder:"'K: V'" help:"Send this header with each request; may be repeated. Never kept or printed."`
-	MaxSize byteSize      `default:"1GiB" placeholder:"SIZE" help:"Cut what is larger, a trace above all: ${default} unless told. What came before the cut is kept and explains."`
-	CPU     bool          `name:"cpu" help:"Take a CPU profile as well. It interrupts the service 100 times a second on each CPU it uses."`
+	Pid     int           `placeholder:"N" help:"The process to record: its threads, as the kernel sees them, and what its runtime reports. Needs Linux; root sees more (whystall doctor)."`
+	Pprof   string        `placeholder:"URL" help:"Where the service serves net/http/pprof: http://host:port, with any prefix; host:port is enough. With --pid, whystall looks for it on the process' own loopback ports by default."`
+	For     time.Duration `default:"20s" placeholder:"DURATION" help:"How long to record, in whole seconds; ${default} by default."`
+	Header  []string      `sep:"none" placeholder:"'K: V'" help:"Send this header with each request; may be repeated. It is never kept or printed."`
+	MaxSize byteSize      `default:"1GiB" placeholder:"SIZE" help:"Cut what is larger, above all a trace; ${default} by default. What came before the cut is kept and can be explained."`
+	CPU     bool          `name:"cpu" help:"Take a CPU profile too. It interrupts the service 100 times a second on each CPU that it uses."`
 
-	Budget   float64 `default:"6" placeholder:"PERCENT" help:"Lower the detail when recording costs more than this part of the CPU time that the process uses or, of one that uses little, a third of this part of one CPU: ${default} % unless told. The recorder's own threads may take 3 % of a CPU beside."`
-	WithArgs bool    `help:"Keep the process' command-line arguments in the case; they may hold secrets."`
+	Budget   float64 `default:"6" placeholder:"PERCENT" help:"Lower the detail when recording costs more than this share of the CPU time that the process uses; ${default} % by default. For a process that uses little, the limit is a third of this share of one CPU. The recorder's own threads may take another 3 % of a CPU."`
+	WithArgs bool    `help:"Keep the process' command-line arguments in the case. They may hold secrets."`
 	NoProbe  bool    `help:"Do not look for the process' pprof pages."`
-	NoKernel bool    `help:"Do not record the kernel's events of the process."`
-	NoStacks bool    `help:"Record the kernel's events without stacks: cheaper, and less can be named."`
+	NoKernel bool    `help:"Do not record kernel events of the process."`
+	NoStacks bool    `help:"Record kernel events without stacks: this is cheaper, but less can be named."`
 }
 
 func (*recordCmd) Help() string {
@@ -54,13 +54,13 @@ func (*recordCmd) Help() string {
   whystall record --pid 4121 --for 1h --slow-over 500ms -o shop
   whystall explain slow.case
 
-Ctrl-C ends a recording early: what was recorded is kept. While recording, the case is the folder
-FILE.part, which explains as well.
+Ctrl-C ends a recording early and keeps what was recorded. While recording, the case is the folder
+FILE.part; whystall explain reads that too.
 
-With --slow-over it waits for the stall: segments of 20 s are recorded back to back, each is judged
-while the next is recorded, and only one that holds a request that took so long is saved, with the one
-before it. A request that begins in one segment and ends in the next is not seen whole; what happens
-now and then happens again.
+With --slow-over it waits for the stall. It records segments of 20 s back to back, and judges each
+while it records the next. It saves a segment only if a request in it took that long, together with
+the segment before it. A request that starts in one segment and ends in the next is not seen whole;
+a stall that happens now and then will happen again.
 
 Exit status: 0 recorded, 2 wrong usage, 3 could not record.`
 }
@@ -81,7 +81,7 @@ func (c *recordCmd) Run(con *console) error {
 	case c.MaxCaptures < 1:
 		return usagef("--max-captures %d: want at least 1", c.MaxCaptures)
 	case c.MaxCaptures != maxCaptures && c.SlowOver == 0:
-		return usagef("--max-captures: is for --slow-over; without it one recording is made")
+		return usagef("--max-captures: is for --slow-over; without that, one recording is made")
 	case c.SlowOver > 0:
 		return c.watch(con, o)
 	case c.Entry != "":
@@ -102,7 +102,7 @@ func (c *recordCmd) Run(con *console) error {
 	return nil
 }
 
-// record records into the case file name.
+// record records into the case file with this name.
 func (con *console) record(o collect.Options, name string, force bool) error {
 	ctx, done := interruptible(func() {
 		dir := name + ".part"
@@ -121,8 +121,9 @@ func (con *console) record(o collect.Options, name string, force bool) error {
 	return w.Finish()
 }
 
-// recordPart records into the folder of the case name. Where nothing was recorded no folder is left; where the disk is full
-// what came is, and the writer comes with the error. The end of ctx ends the recording.
+// recordPart records into the folder of the case with this name. The end of ctx ends the recording.
+// If nothing was recorded, no folder is left. If the disk is full, what was recorded is left, and
+// both the writer and the error are returned.
 func (con *console) recordPart(ctx context.Context, o collect.Options, name string, force bool) (*evidence.Writer, error) {
 	m, err := collect.Begin(o)
 	if err != nil {
@@ -147,14 +148,14 @@ func (con *console) recordPart(ctx context.Context, o collect.Options, name stri
 	return w, nil
 }
 
-// How long a recording, and a watch, may last, and how many captures a watch makes unless told.
+// How long a recording and a watch may last, and how many captures a watch makes by default.
 const (
 	maxCaptures = 10
 	maxFor      = time.Hour
 	maxWatch    = 7 * 24 * time.Hour
 )
 
-// plainDuration leaves out what is zero: 1h.
+// plainDuration leaves out the units that are zero: 1h.
 func plainDuration(d time.Duration) string {
 	return strings.TrimSuffix(strings.TrimSuffix(d.String(), "0s"), "0m")
 }
@@ -171,7 +172,7 @@ func (f *recordFlags) options(con *console, longest time.Duration) (collect.Opti
 	case f.Pid < 0:
 		return o, usagef("--pid %d: want the number of a process", f.Pid)
 	case f.Pid == 0 && (f.WithArgs || f.NoProbe || f.NoKernel || f.NoStacks):
-		return o, usagef("--with-args, --no-probe, --no-kernel and --no-stacks are about a process: name it with --pid")
+		return o, usagef("--with-args, --no-probe, --no-kernel and --no-stacks concern a process: name it with --pid")
 	case !(f.Budget > 0 && f.Budget <= 100):
 		return o, usagef("--budget %v: want a percentage, as 6", f.Budget)
 	}
@@ -195,7 +196,7 @@ var byteUnits = []struct {
 	n    int64
 }{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"GB", 1e9}, {"MB", 1e6}, {"KB", 1e3}, {"kB", 1e3}, {"G", 1 << 30}, {"M", 1 << 20}, {"K", 1 << 10}, {"B", 1}, {"", 1}}
 
-// UnmarshalText is how kong reads a flag.
+// UnmarshalText lets kong read a flag.
 func (b *byteSize) UnmarshalText(text []byte) error {
 	for _, u := range byteUnits {
 		number, ok := strings.CutSuffix(string(text), u.name)
@@ -224,7 +225,8 @@ func (b byteSize) String() string {
 	return fmt.Sprintf("%dB", int64(b))
 }
 
-// progress shows how a recording goes: on a terminal as a line that changes, else a line at its begin and for each note.
+// progress shows how a recording goes: on a terminal as a line that changes, else as one line at
+// its start and one for each note.
 type progress struct {
 	con   *console
 	live  bool
@@ -256,7 +258,7 @@ func (p *progress) update(u collect.Progress) {
 	p.line(line)
 }
 
-// line puts a line in the place of the last one.
+// line replaces the last line.
 func (p *progress) line(s string) {
 	// Blanks instead of an escape sequence: they clear a line on every terminal.
 	fmt.Fprintf(p.con.stderr, "\r%-*s", p.shown, s)
@@ -284,7 +286,7 @@ func shellWord(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// tempCase names a case in a folder of its own that remove takes away.
+// tempCase names a case in a folder of its own, which remove deletes.
 func tempCase() (name string, remove func(), err error) {
 	dir, err := os.MkdirTemp("", "whystall-")
 	if err != nil {

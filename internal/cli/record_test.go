@@ -25,7 +25,8 @@ import (
 	"github.com/whystall/whystall/internal/format"
 )
 
-// child makes this test binary another program: a real service to be recorded, or whystall where it has to die.
+// child makes this test binary another program: a real service to be recorded, or whystall where it
+// has to die.
 const child = "WHYSTALL_TEST_CHILD"
 
 func init() {
@@ -37,7 +38,8 @@ func init() {
 	}
 }
 
-// beService serves pprof on a port of its own, with goroutines that wait for a mutex, until its standard input ends.
+// beService serves pprof on a port of its own, with goroutines that wait for a mutex, until its
+// standard input ends.
 func beService() {
 	runtime.SetMutexProfileFraction(5)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -90,7 +92,8 @@ func run(args ...string) (status int, stdout, stderr string) {
 	return status, out.String(), errs.String()
 }
 
-// start runs whystall as a process of its own, to be stopped or killed. wait gives its status and stderr.
+// start runs whystall as a process of its own, to be stopped or killed. wait gives its status and
+// stderr.
 func start(t *testing.T, args ...string) (cmd *exec.Cmd, wait func() (int, string)) {
 	t.Helper()
 	cmd = exec.Command(os.Args[0], args...)
@@ -307,7 +310,7 @@ func TestRecordUsage(t *testing.T) {
 		"want --pid N, or --pprof URL":                   {},
 		"--pid -1: want the number of a process":         {"--pid=-1"},
 		"--budget 0: want a percentage":                  {"--pid", "1", "--budget", "0"},
-		"are about a process":                            {"--pprof", url, "--no-stacks"},
+		"concern a process":                              {"--pprof", url, "--no-stacks"},
 	} {
 		for _, command := range []string{"record", "diagnose"} {
 			status, stdout, stderr := run(append([]string{command}, args...)...)

@@ -20,42 +20,47 @@ import (
 
 // record --slow-over waits for what happens now and then:
 //
-//  1. Segments of a fixed length are recorded, each a case of its own. The next one begins to attach before the last one ends, so that
-//     nothing passes between them unseen by the kernel's records. The trace, of which a process gives but one at a time, has a gap.
-//  2. While the next one is recorded, a process of the lowest priority judges the last (judge.go): did a request take that long, or,
-//     where no requests can be seen, did the target stand still that long though it had work?
-//  3. If so, the segment and the one before it become case files. Else the one before it is removed.
+//  1. It records segments of a fixed length, each a case of its own. The next one starts to attach
+//     before the last one ends, so the kernel's records miss nothing between them. The trace has a
+//     gap there, since a process gives only one at a time.
+//  2. While it records the next segment, a process of the lowest priority judges the last
+//     (judge.go). Did a request take that long? Where no requests can be seen: did the target stand
+//     still that long though it had work?
+//  3. If so, the segment and the one before it become case files. If not, the one before is
+//     removed.
 //
-// So there are three segments on disk at most beside what was saved: one that is recorded, one that is judged, or begins, one to look
-// back on. A segment does not begin before the judge is done with the last but one.
+// So besides what was saved there are at most three segments on disk: one that is recorded, one
+// that is judged or starts, and one to look back on. A segment does not start before the judge is
+// done with the last but one.
 
-// segmentLength is long enough for attaching to the kernel and starting a trace to cost little, and short enough to be
-// looked at by a person.
+// segmentLength is long enough that attaching to the kernel and starting a trace cost little beside
+// it, and short enough for a person to look at.
 const segmentLength = 20 * time.Second
 
-// lead is how long before a segment's end the next one begins: attaching takes 0.3 to 1 s on a machine that is not idle.
+// lead is how long before a segment's end the next one starts: attaching takes 0.3 to 1 s on a
+// machine that is not idle.
 const lead = 2 * time.Second
 
-// segment is one of them.
+// segment is a recorded one.
 type segment struct {
-	name string
-	w    *evidence.Writer
+	name   string
+	writer *evidence.Writer
 }
 
 // trigger is one watch.
 type trigger struct {
 	con      *console
-	o        collect.Options
-	base     string // names of cases begin with it
-	over     time.Duration
+	options  collect.Options
+	base     string // what the names of cases start with
+	slowOver time.Duration
 	entry    string
 	left     atomic.Int32 // captures that may still be saved
-	begun    int          // segments that were begun
-	segments int          // that were recorded
+	started  int          // segments that were started
+	recorded int          // segments that were recorded
 	saved    int
 	worst    verdict
 	before   *segment
-	failed   int // verdicts that could not be had
+	failed   int // segments that could not be judged
 }
 
 func (c *recordCmd) watch(con *console, o collect.Options) error {
@@ -63,19 +68,20 @@ func (c *recordCmd) watch(con *console, o collect.Options) error {
 	if base == "" {
 		base = "whystall"
 	}
-	t := &trigger{con: con, o: o, base: base, over: c.SlowOver, entry: c.Entry}
+	t := &trigger{con: con, options: o, base: base, slowOver: c.SlowOver, entry: c.Entry}
 	t.left.Store(int32(min(c.MaxCaptures, math.MaxInt32)))
-	t.o.Brief, t.o.For = true, min(segmentLength, o.For)
-	t.o.Timing.Retry = 200 * time.Millisecond // the trace that is in the way is our own last one, and about to end
+	t.options.Brief, t.options.For = true, min(segmentLength, o.For)
+	// A trace that is in the way is our own last one, which is about to end.
+	t.options.Timing.Retry = 200 * time.Millisecond
 	ctx, done := interruptible(nil)
 	defer done()
 	until := time.Now().Add(o.For)
-	con.say("watching for %s, until something takes %s; captures: %d at most; Ctrl-C ends it", o.For, c.SlowOver, c.MaxCaptures)
+	con.say("watching for %s, until something takes %s; captures: at most %d; Ctrl-C ends it", o.For, c.SlowOver, c.MaxCaptures)
 	err := t.run(ctx, until)
 	if t.before != nil {
-		t.before.w.Discard()
+		t.before.writer.Discard()
 	}
-	if t.segments == 0 {
+	if t.recorded == 0 {
 		return err
 	}
 	if err != nil {
@@ -97,29 +103,29 @@ func (t *trigger) run(ctx context.Context, until time.Time) error {
 		judging = nil
 		return err
 	}
-	goOn := func(early time.Duration) bool {
+	mayStart := func(early time.Duration) bool {
 		return ctx.Err() == nil && t.left.Load() > 0 && time.Now().Add(early).Before(until)
 	}
-	cur := t.begin(ctx, until)
-	defer func() { cur.drop(cancel) }()
+	current := t.start(ctx, until)
+	defer func() { current.drop(cancel) }()
 	for {
 		var next *recording
 		select {
-		case <-cur.near:
+		case <-current.near:
 			if err := wait(); err != nil { // before anything else of disk is used
 				return err
 			}
-			if goOn(lead) {
-				next = t.begin(ctx, until)
+			if mayStart(lead) {
+				next = t.start(ctx, until)
 			}
-		case <-cur.done:
+		case <-current.done:
 		}
-		<-cur.done
-		s, err := cur.s, cur.err
-		cur.s = nil
+		<-current.done
+		s, err := current.segment, current.err
+		current.segment = nil
 		if e := wait(); e != nil || s == nil || t.left.Load() <= 0 {
 			if s != nil {
-				s.w.Discard()
+				s.writer.Discard()
 			}
 			next.drop(cancel)
 			if e != nil {
@@ -127,28 +133,28 @@ func (t *trigger) run(ctx context.Context, until time.Time) error {
 			}
 			return err
 		}
-		t.segments++
+		t.recorded++
 		judging = make(chan error, 1)
 		go func(done chan error) { done <- t.decide(s) }(judging)
 		if next == nil {
-			if err != nil || !goOn(0) {
+			if err != nil || !mayStart(0) {
 				if e := wait(); e != nil {
 					return e
 				}
 				return err
 			}
-			next = t.begin(ctx, until)
+			next = t.start(ctx, until)
 		}
-		cur = next
+		current = next
 	}
 }
 
 // recording is a segment that is being recorded.
 type recording struct {
-	near chan struct{} // closed when the end is near
-	done chan struct{} // closed when s and err are there
-	s    *segment      // nil with an error when nothing came of it
-	err  error
+	near    chan struct{} // closed when the end is near
+	done    chan struct{} // closed when segment and err are set
+	segment *segment      // nil with an error when nothing was recorded
+	err     error
 }
 
 // drop ends a recording and forgets it.
@@ -158,18 +164,18 @@ func (r *recording) drop(cancel func()) {
 	}
 	cancel()
 	<-r.done
-	if r.s != nil {
-		r.s.w.Discard()
-		r.s = nil
+	if r.segment != nil {
+		r.segment.writer.Discard()
+		r.segment = nil
 	}
 }
 
-// begin begins to record a segment, a shorter one where until comes before its end.
-func (t *trigger) begin(ctx context.Context, until time.Time) *recording {
+// start starts to record a segment, a shorter one where until comes before its end.
+func (t *trigger) start(ctx context.Context, until time.Time) *recording {
 	r := &recording{near: make(chan struct{}), done: make(chan struct{})}
-	o := t.o
-	first := t.begun == 0
-	t.begun++
+	o := t.options
+	first := t.started == 0
+	t.started++
 	if left := time.Until(until).Round(time.Second); left < o.For && !first {
 		o.For = max(left, time.Second)
 	}
@@ -183,46 +189,46 @@ func (t *trigger) begin(ctx context.Context, until time.Time) *recording {
 		}
 	}
 	go func() {
-		r.s, r.err = t.record(ctx, o)
+		r.segment, r.err = t.record(ctx, o)
 		close(r.done)
 	}()
 	return r
 }
 
-// record records one segment; nil with an error when nothing came of it.
+// record records one segment. It returns nil with an error when nothing was recorded.
 func (t *trigger) record(ctx context.Context, o collect.Options) (*segment, error) {
 	m, err := collect.Begin(o)
 	if err != nil {
-		if t.segments > 0 {
+		if t.recorded > 0 {
 			err = fmt.Errorf("the target is gone: %w", err)
 		}
 		return nil, err
 	}
 	s := &segment{name: t.base + "-" + m.Begun.UTC.Format("20060102T150405Z") + ".case"}
-	if s.w, err = evidence.Create(s.name, false, m); err != nil {
+	if s.writer, err = evidence.Create(s.name, false, m); err != nil {
 		return nil, err
 	}
-	if err := collect.Run(ctx, o, s.w); err != nil {
-		s.w.Discard()
+	if err := collect.Run(ctx, o, s.writer); err != nil {
+		s.writer.Discard()
 		return nil, err
 	}
 	return s, nil
 }
 
-// decide judges a segment and keeps or forgets it. An error ends the watch.
+// decide judges a segment, and keeps or removes it. An error ends the watch.
 func (t *trigger) decide(s *segment) error {
-	v, err := judgeApart(s.w.Dir(), t.over, t.entry)
+	v, err := judgeApart(s.writer.Dir(), t.slowOver, t.entry)
 	if err != nil {
-		// One that cannot be read is no reason to stop looking, but many are.
+		// One segment that cannot be judged is no reason to stop, but three are.
 		if t.failed++; t.failed == 3 {
-			return fmt.Errorf("judge %s: %w; it is kept", s.w.Dir(), err)
+			return fmt.Errorf("judge %s: %w; it is kept", s.writer.Dir(), err)
 		}
-		t.con.say("judge %s: %v", s.w.Dir(), err)
+		t.con.say("judge %s: %v", s.writer.Dir(), err)
 	}
 	if v.NS > t.worst.NS {
 		t.worst = v
 	}
-	if err != nil || v.NS < int64(t.over) {
+	if err != nil || v.NS < int64(t.slowOver) {
 		t.forget()
 		t.before = s
 		return nil
@@ -233,43 +239,44 @@ func (t *trigger) decide(s *segment) error {
 		if keep == nil {
 			continue
 		}
-		if err := keep.w.Finish(); err != nil {
+		if err := keep.writer.Finish(); err != nil {
 			return err
 		}
 	}
-	look := ""
+	before := ""
 	if t.before != nil {
-		look = ", and the " + t.o.For.String() + " before it in " + t.before.name
+		before = ", and the " + t.options.For.String() + " before it in " + t.before.name
 	}
 	t.before = nil
-	t.con.say("%s; saved in %s%s; next: whystall explain %s --slow-over %s", v.words(), s.name, look, shellWord(s.name), t.over)
+	t.con.say("%s; saved in %s%s; next: whystall explain %s --slow-over %s", v.words(), s.name, before, shellWord(s.name), t.slowOver)
 	return nil
 }
 
 func (t *trigger) forget() {
 	if t.before != nil {
-		t.before.w.Discard()
+		t.before.writer.Discard()
 		t.before = nil
 	}
 }
 
 func (t *trigger) summary() string {
-	s := fmt.Sprintf("segments of %[2]s watched: %[1]d, saved: %[3]d", t.segments, t.o.For, t.saved)
+	s := fmt.Sprintf("segments of %[2]s watched: %[1]d, saved: %[3]d", t.recorded, t.options.For, t.saved)
 	if t.worst.NS > 0 {
 		s += "; the longest: " + t.worst.words()
 	}
 	return s
 }
 
-// verdict is what the judge says of a segment: the longest request or, where none can be seen, standstill; a stop of the process where that was longer.
+// verdict is what the judge says of a segment: the longest request or, where none can be seen, the
+// longest standstill. A stop of the process replaces either if it was longer.
 type verdict struct {
 	What  string    `json:"what"` // "request", "standstill", "halt": a stop of the whole process
 	Name  string    `json:"name,omitempty"`
 	NS    int64     `json:"ns"`
-	UTC   time.Time `json:"utc"` // of its begin; zero: not known
+	UTC   time.Time `json:"utc"` // of its start; zero: not known
 	Count int       `json:"count"`
 
-	at int64 // of its begin, CLOCK_MONOTONIC
+	begin int64 // CLOCK_MONOTONIC
 }
 
 func (v verdict) words() string {
@@ -292,13 +299,14 @@ func (v verdict) words() string {
 	return s
 }
 
-// judgeApart judges in a process of its own, so that its memory is given back and its priority can be the lowest.
-func judgeApart(folder string, over time.Duration, entry string) (v verdict, err error) {
+// judgeApart judges in a process of its own, so that its memory is given back and its priority can
+// be the lowest.
+func judgeApart(folder string, slowOver time.Duration, entry string) (v verdict, err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return v, err
 	}
-	args := []string{"judge", "--slow-over", over.String(), folder}
+	args := []string{"judge", "--slow-over", slowOver.String(), folder}
 	if entry != "" {
 		args = append(args, "--entry", entry)
 	}

@@ -18,7 +18,8 @@ func (*versionCmd) Run(con *console) error {
 	return err
 }
 
-// version is the module's version, or for a build from a checkout the revision where the go command recorded it.
+// version is the module's version. For a build from a checkout it is the revision, if the go
+// command recorded it.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
