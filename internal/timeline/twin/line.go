@@ -37,7 +37,58 @@ var reasons = map[string]struct {
 	"unknown":                      {exectrace.ReasonNone, "-"},
 }
 
-// gline reads one line of a goroutine.
+// clauses are the words behind a line's verb: "at STACK", "in TASK", and those that are the verb's own.
+type clauses struct {
+	at, in string
+	hasAt  bool
+	words  []string
+}
+
+// rest is the verb's own words.
+func (c *clauses) rest() string { return strings.Join(c.words, " ") }
+
+// clauses reads the words behind a verb. Those that say who, where and how much stand in the item then.
+func (it *item) clauses(f []string) (c clauses, err error) {
+	for i := 0; i < len(f); i++ {
+		key := f[i]
+		switch key {
+		case "at", "by", "on", "in", "swept", "reclaimed":
+		default:
+			c.words = append(c.words, key)
+			continue
+		}
+		if i++; i >= len(f) {
+			return c, fmt.Errorf("want a word after %q", key)
+		}
+		switch key {
+		case "at":
+			c.at, c.hasAt = f[i], true
+		case "by":
+			it.byName = f[i]
+		case "in":
+			c.in = f[i]
+		default:
+			u, err := strconv.ParseUint(f[i], 10, 48)
+			if err != nil {
+				return c, fmt.Errorf("want a number after %q, got %q", key, f[i])
+			}
+			switch key {
+			case "on":
+				it.proc = int(min(u, 1<<16))
+			case "swept":
+				it.arg[0] = u
+			case "reclaimed":
+				it.arg[1] = u
+			}
+		}
+	}
+	if it.verb == "log" { // the message is free text
+		c.words = f
+	}
+	return c, nil
+}
+
+// gline reads one line of a goroutine: a range, a point, or a change of state.
 func (p *parser) gline(n int, f []string) error {
 	it, err := p.times(n, f[0])
 	if err != nil {
@@ -46,115 +97,81 @@ func (p *parser) gline(n int, f []string) error {
 	if len(f) < 2 {
 		return fmt.Errorf("%q says nothing", f[0])
 	}
-	g := p.cur
-	it.g, it.verb = g, f[1]
-
-	// clauses: words before the first of them are the verb's own
-	var words []string
-	var at, in string
-	hasAt := false
-	for i := 2; i < len(f); i++ {
-		next := func() (string, error) {
-			if i++; i >= len(f) {
-				return "", fmt.Errorf("want a word after %q", f[i-1])
-			}
-			return f[i], nil
-		}
-		switch key := f[i]; key {
-		case "at", "by", "on", "in", "swept", "reclaimed":
-			v, err := next()
-			if err != nil {
-				return err
-			}
-			switch key {
-			case "at":
-				at, hasAt = v, true
-			case "by":
-				it.byName = v
-			case "in":
-				in = v
-			default:
-				u, err := strconv.ParseUint(v, 10, 48)
-				if err != nil {
-					return fmt.Errorf("want a number after %q, got %q", key, v)
-				}
-				switch key {
-				case "on":
-					it.proc = int(min(u, 1<<16))
-				case "swept":
-					it.arg[0] = u
-				case "reclaimed":
-					it.arg[1] = u
-				}
-			}
-		default:
-			words = append(words, key)
-		}
+	it.g, it.verb = p.cur, f[1]
+	c, err := it.clauses(f[2:])
+	if err != nil {
+		return err
 	}
-	if it.verb == "log" { // the message is free text
-		words = f[2:]
-	}
-	rest := strings.Join(words, " ")
-
 	isRange := it.end != math.MinInt64
 	switch it.verb {
 	case "assist", "sweep", "stw", "task", "region":
 		if !isRange {
 			return fmt.Errorf("%s: want begin..end", it.verb)
 		}
-		it.stack = p.stack(at, g)
-		switch it.verb {
-		case "stw":
-			it.name = p.string(rest)
-		case "task":
-			if rest == "" {
-				return fmt.Errorf("want task NAME")
-			}
-			it.name = p.string(rest)
-			it.arg[1] = p.tasks[in]
-			p.ntasks++
-			it.arg[0] = p.ntasks
-			p.tasks[rest] = p.ntasks
-		case "region":
-			if rest == "" {
-				return fmt.Errorf("want region NAME")
-			}
-			it.name = p.string(rest)
-			if in != "" && p.tasks[in] == 0 {
-				return fmt.Errorf("region %s: no task %s above", rest, in)
-			}
-			it.arg[0] = p.tasks[in]
-		}
-		p.addRange(it, rankRangeBegin, rankRangeEnd)
-		return nil
+		return p.rangeLine(it, &c)
 	}
 	if isRange {
 		return fmt.Errorf("%s: want one time, got a range", it.verb)
 	}
 	switch it.verb {
+	case "log", "label", "sample":
+		return p.pointLine(it, &c)
+	}
+	return p.stateLine(it, &c)
+}
+
+// rangeLine adds what lasts: GC work of a goroutine, a stop-the-world, a task or a region.
+func (p *parser) rangeLine(it item, c *clauses) error {
+	rest := c.rest()
+	it.stack = p.stack(c.at, it.g)
+	switch it.verb {
+	case "stw":
+		it.name = p.string(rest)
+	case "task":
+		if rest == "" {
+			return fmt.Errorf("want task NAME")
+		}
+		it.name = p.string(rest)
+		it.arg[1] = p.tasks[c.in]
+		p.ntasks++
+		it.arg[0] = p.ntasks
+		p.tasks[rest] = p.ntasks
+	case "region":
+		if rest == "" {
+			return fmt.Errorf("want region NAME")
+		}
+		it.name = p.string(rest)
+		if c.in != "" && p.tasks[c.in] == 0 {
+			return fmt.Errorf("region %s: no task %s above", rest, c.in)
+		}
+		it.arg[0] = p.tasks[c.in]
+	}
+	p.addRange(it, rankRangeBegin, rankRangeEnd)
+	return nil
+}
+
+// pointLine adds what happens at an instant and changes no state.
+func (p *parser) pointLine(it item, c *clauses) error {
+	it.rank = rankRangeBegin
+	switch it.verb {
 	case "log":
-		if len(words) == 0 {
+		if len(c.words) == 0 {
 			return fmt.Errorf("want log CATEGORY MESSAGE")
 		}
-		it.rank, it.name = rankRangeBegin, p.string(words[0])
-		it.arg[0] = p.tasks[in]
-		it.arg[1] = uint64(p.string(strings.Join(words[1:], " ")))
-		p.items = append(p.items, it)
-		return nil
+		it.name = p.string(c.words[0])
+		it.arg[0] = p.tasks[c.in]
+		it.arg[1] = uint64(p.string(strings.Join(c.words[1:], " ")))
 	case "label":
-		it.rank, it.name = rankRangeBegin, p.string(rest)
-		p.items = append(p.items, it)
-		return nil
+		it.name = p.string(c.rest())
 	case "sample":
-		it.rank, it.stack = rankRangeBegin, p.stack(at, g)
-		p.items = append(p.items, it)
-		return nil
+		it.stack = p.stack(c.at, it.g)
 	}
-	return p.stateLine(it, rest, at, hasAt)
+	p.items = append(p.items, it)
+	return nil
 }
 
 // stateLine checks a state against the one before and ranks it within its instant.
-func (p *parser) stateLine(it item, rest, at string, hasAt bool) error {
+func (p *parser) stateLine(it item, c *clauses) error {
 	g := it.g
 	prev := exectrace.Undetermined
 	if len(g.states) > 0 {
@@ -165,13 +182,40 @@ func (p *parser) stateLine(it item, rest, at string, hasAt bool) error {
 		}
 	}
 	it.first = prev == exectrace.Undetermined
-	var to exectrace.State
+	to, err := p.enter(&it, prev, c)
+	if err != nil {
+		return err
+	}
+	if it.first && it.verb != "created" {
+		it.rank = rankStatus
+		if to == exectrace.Running {
+			it.rank = rankRun // it needs a P that somebody may be leaving
+		}
+	}
+	if (it.verb == "runnable" || it.verb == "created") && it.byName != "" {
+		// the stack is the waker's, whose entry is known when all is read
+		it.name = p.string(c.at)
+	}
+	// the order of one goroutine's lines at one instant stays
+	if len(g.states) > 0 && it.t == g.last {
+		it.rank = max(it.rank, g.rank)
+	}
+	g.last, g.rank = it.t, it.rank
+	g.states = append(g.states, state{it.t, to})
+	p.items = append(p.items, it)
+	return nil
+}
+
+// enter says which state a line's verb enters, and fills the item with what the change says: its rank
+// within the instant, the stack, the reason. A change that cannot follow the state before is an error.
+func (p *parser) enter(it *item, prev exectrace.State, c *clauses) (to exectrace.State, err error) {
+	g, rest, at := it.g, c.rest(), c.at
 	bad := func() error { return fmt.Errorf("goroutine %s: %s cannot follow %s", g.name, it.verb, stateWord(prev)) }
 	switch it.verb {
 	case "running":
 		to, it.rank = exectrace.Running, rankRun
 		if !it.first && prev != exectrace.Runnable && prev != exectrace.Syscall {
-			return bad()
+			return to, bad()
 		}
 		if prev == exectrace.Syscall {
 			it.rank = rankLeave
@@ -179,7 +223,7 @@ func (p *parser) stateLine(it item, rest, at string, hasAt bool) error {
 	case "waiting":
 		to, it.rank = exectrace.Waiting, rankLeave
 		if !it.first && prev != exectrace.Running {
-			return bad()
+			return to, bad()
 		}
 		r, ok := reasons[rest]
 		if !ok {
@@ -193,23 +237,23 @@ func (p *parser) stateLine(it item, rest, at string, hasAt bool) error {
 			it.name = p.string(rest)
 		}
 		it.reason = r.reason
-		if !hasAt {
+		if !c.hasAt {
 			at = r.frame
 		}
 		it.stack = p.stack(at, g)
 	case "syscall":
 		to, it.rank = exectrace.Syscall, rankLeave
 		if !it.first && prev != exectrace.Running {
-			return bad()
+			return to, bad()
 		}
-		if !hasAt {
+		if !c.hasAt {
 			at = "syscall.Syscall"
 		}
 		it.stack = p.stack(at, g)
 	case "retaken":
 		to, it.rank = exectrace.Syscall, rankLeave
 		if prev != exectrace.Syscall {
-			return bad()
+			return to, bad()
 		}
 	case "runnable":
 		to = exectrace.Runnable
@@ -218,59 +262,39 @@ func (p *parser) stateLine(it item, rest, at string, hasAt bool) error {
 		case exectrace.Waiting:
 			it.rank = rankWake
 			if it.byName == "" {
-				return fmt.Errorf("goroutine %s: who woke it? (runnable by NAME, by P or by nobody)", g.name)
+				return to, fmt.Errorf("goroutine %s: who woke it? (runnable by NAME, by P or by nobody)", g.name)
 			}
 		case exectrace.Running, exectrace.Syscall:
 			it.rank = rankLeave
-			if hasAt {
+			if c.hasAt {
 				it.stack = p.stack(at, g)
 			}
 		case exectrace.Undetermined:
 		default:
-			return bad()
+			return to, bad()
 		}
 	case "created":
 		to, it.rank = exectrace.Runnable, rankWake
 		if rest == "blocked" {
 			to = exectrace.Waiting
 		} else if rest != "" {
-			return fmt.Errorf("created: unknown %q", rest)
+			return to, fmt.Errorf("created: unknown %q", rest)
 		}
 		if !it.first {
-			return bad()
+			return to, bad()
 		}
 		if it.byName == "" {
-			return fmt.Errorf("goroutine %s: who created it? (created by NAME or by nobody)", g.name)
+			return to, fmt.Errorf("goroutine %s: who created it? (created by NAME or by nobody)", g.name)
 		}
 	case "end":
 		to, it.rank = exectrace.NotExist, rankLeave
 		if prev != exectrace.Running && prev != exectrace.Syscall {
-			return bad()
+			return to, bad()
 		}
 	default:
-		return fmt.Errorf("unknown %q", it.verb)
+		return to, fmt.Errorf("unknown %q", it.verb)
 	}
-	if it.first && it.verb != "created" {
-		it.rank = rankStatus
-		if to == exectrace.Running {
-			it.rank = rankRun // it needs a P that somebody may be leaving
-		}
-	}
-	if (it.verb == "runnable" || it.verb == "created") && it.byName != "" {
-		// the stack is the waker's, whose entry is known when all is read
-		if !hasAt {
-			at = ""
-		}
-		it.name = p.string(at)
-	}
-	// the order of one goroutine's lines at one instant stays
-	if len(g.states) > 0 && it.t == g.last {
-		it.rank = max(it.rank, g.rank)
-	}
-	g.last, g.rank = it.t, it.rank
-	g.states = append(g.states, state{it.t, to})
-	p.items = append(p.items, it)
-	return nil
+	return to, nil
 }
 
 // runs tells whether g runs up to t (1), from t on (2) or not (0).

@@ -292,65 +292,76 @@ func (p *parser) see(t int64) {
 	p.end = max(p.end, t)
 }
 
+// line reads one line: a setting, the start of a goroutine, one of its lines, or one of the process.
 func (p *parser) line(n int, s string) error {
 	body := strings.TrimSpace(s)
 	if body == "" || body[0] == '#' {
 		return nil
 	}
 	f := strings.Fields(body)
-	if s[0] == ' ' || s[0] == '\t' {
-		if p.cur == nil {
-			return fmt.Errorf("%q is indented but no goroutine was opened", body)
-		}
+	switch {
+	case s[0] != ' ' && s[0] != '\t':
+	case p.cur == nil:
+		return fmt.Errorf("%q is indented but no goroutine was opened", body)
+	default:
 		return p.gline(n, f)
 	}
-	arg := func() string {
-		if len(f) > 1 {
-			return f[1]
-		}
-		return ""
+	if f[0] == "goroutine" {
+		return p.open(n, f)
+	}
+	if done, err := p.setting(f, body); done {
+		return err
+	}
+	return p.processLine(n, f, body)
+}
+
+// setting reads a line that holds for the whole trace. done reports whether it was one.
+func (p *parser) setting(f []string, body string) (done bool, err error) {
+	arg := ""
+	if len(f) > 1 {
+		arg = f[1]
 	}
 	switch f[0] {
 	case "unit":
-		u, err := p.time(arg())
+		u, err := p.time(arg)
 		if err != nil || u <= 0 {
-			return fmt.Errorf("want unit and a time above 0, got %q", body)
+			return true, fmt.Errorf("want unit and a time above 0, got %q", body)
 		}
 		p.unit = float64(u)
-		return nil
 	case "version":
-		v, err := strconv.Atoi(arg())
+		v, err := strconv.Atoi(arg)
 		if err != nil {
-			return fmt.Errorf("want version and a number, got %q", body)
+			return true, fmt.Errorf("want version and a number, got %q", body)
 		}
 		p.version = exectrace.Version(v)
-		return nil
 	case "procs":
-		v, err := strconv.Atoi(arg())
+		v, err := strconv.Atoi(arg)
 		if err != nil || v < 1 || v > 1<<16 {
-			return fmt.Errorf("want procs and a number, got %q", body)
+			return true, fmt.Errorf("want procs and a number, got %q", body)
 		}
 		p.procs = v
-		return nil
 	case "wall":
-		v, err := strconv.ParseInt(arg(), 10, 64)
+		v, err := strconv.ParseInt(arg, 10, 64)
 		if err != nil {
-			return fmt.Errorf("want wall and nanoseconds, got %q", body)
+			return true, fmt.Errorf("want wall and nanoseconds, got %q", body)
 		}
 		p.clock.Wall, p.clock.WallNS = true, v
-		return nil
 	case "end":
-		t, err := p.time(arg())
-		if err == nil {
-			p.see(t)
+		t, err := p.time(arg)
+		if err != nil {
+			return true, err
 		}
-		return err
+		p.see(t)
 	case "damaged":
 		p.damaged = true
-		return nil
-	case "goroutine":
-		return p.open(n, f)
+	default:
+		return false, nil
 	}
+	return true, nil
+}
+
+// processLine reads what happens to the process and to no goroutine: "T gc", "T heap live N".
+func (p *parser) processLine(n int, f []string, body string) error {
 	it, err := p.times(n, f[0])
 	if err != nil {
 		return err
