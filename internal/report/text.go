@@ -3,8 +3,6 @@ package report
 import (
 	"fmt"
 	"io"
-	"path"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -129,72 +127,6 @@ func (p *page) title(r *Report) {
 	}
 }
 
-// maxTarget is how wide the name of what was looked at may be: a URL or a path may be anything.
-const maxTarget = 48
-
-// title tells what was looked at and when, in one line.
-func (r *Report) title() string {
-	t := &r.Target
-	var parts []string
-	name := t.Name
-	if name == "" {
-		name = t.URL
-	}
-	for i := range r.Inputs {
-		if name == "" && r.Inputs[i].Error == "" {
-			name = middle(path.Base(r.Inputs[i].Name), 40)
-		}
-	}
-	if t.PID != 0 {
-		name = strings.TrimSpace(fmt.Sprintf("%s pid %d", name, t.PID))
-	}
-	if t.Host != "" {
-		name += " on " + t.Host
-	}
-	if name != "" {
-		parts = append(parts, middle(Printable(name), maxTarget))
-	}
-	switch {
-	case t.GoVersion != "":
-		parts = append(parts, t.GoVersion)
-	case r.Native && t.Runtime != "":
-		parts = append(parts, t.Runtime+", as plain threads")
-	case r.Native:
-		parts = append(parts, "native")
-	case r.Recording.TraceFormat != "":
-		parts = append(parts, "trace format "+r.Recording.TraceFormat)
-	}
-	if t.GOMAXPROCS > 0 {
-		parts = append(parts, fmt.Sprintf("GOMAXPROCS %d", t.GOMAXPROCS))
-	}
-	if d := r.Recording.EndNS - r.Recording.BeginNS; d > 0 {
-		when := finding.Duration(d)
-		if u := r.Recording.BeginUTC; u != nil {
-			when += " from " + clock(*u, len("2006-01-02T15:04:05")) + " UTC"
-		}
-		parts = append(parts, when)
-	}
-	return strings.Join(parts, ", ")
-}
-
-// clock is the first n characters of an RFC 3339 time, readable.
-func clock(utc string, n int) string {
-	if len(utc) < n {
-		return utc
-	}
-	return strings.Replace(utc[:n], "T", " ", 1)
-}
-
-// roots are the findings that nothing else explains.
-func (r *Report) roots() (n int) {
-	for i := range r.Findings {
-		if r.Findings[i].BecauseOf == "" {
-			n++
-		}
-	}
-	return n
-}
-
 func (p *page) verdict(r *Report) {
 	p.line("")
 	if title, rest := r.halted(); title != "" {
@@ -230,98 +162,6 @@ func (p *page) verdict(r *Report) {
 	if s := r.beside(Printable); s != "" {
 		p.par("    ", s)
 	}
-}
-
-// halted says that the process was held up as a whole, "" if it was not. It comes first, as nothing else need be wrong.
-func (r *Report) halted() (title, rest string) {
-	h := r.Target.Halted
-	if h == nil {
-		return "", ""
-	}
-	all := r.Recording.EndNS - r.Recording.BeginNS
-	title = "STOPPED for " + finding.Duration(h.NS)
-	if all > 0 {
-		title = "STOPPED for " + finding.Duration(min(h.NS, all)) + " of " + finding.Duration(all)
-	}
-	return title, "The process was held up as a whole by " + Printable(h.By) + ": none of its threads might run meanwhile, and whoever waited for it waited for that."
-}
-
-// besides puts what nothing says and what has no cause in order: where all was looked at, what took the time comes first, and the
-// names of what was not looked for last.
-func (r *Report) besides(title, rest string) []string {
-	s := r.beside(Printable)
-	switch {
-	case s == "":
-		return []string{rest}
-	case title == nothingFound:
-		return []string{s, rest}
-	}
-	return []string{rest, s}
-}
-
-const nothingFound = "NOTHING FOUND"
-
-// nothing says what "nothing found" means here: what was looked for, what could not be.
-func (r *Report) nothing() (title, rest string) {
-	looked := len(r.RuledOut)
-	if looked == 0 {
-		why := r.Requests.NoRequestsCause
-		switch {
-		case why != "":
-		case r.Requests.Count > 0 && r.Requests.Slow == 0:
-			why = "no request was slow (" + r.Requests.SlowSelect + "), the longest took " + finding.Duration(r.Requests.Max) + ", so there is nothing to explain"
-		default:
-			why = "no cause could be checked"
-		}
-		if d, all := r.damaged(), r.Recording.EndNS-r.Recording.BeginNS; 2*d >= all && d > 0 {
-			why = sentence(why) + " " + finding.Duration(min(d, all)) + " of the trace's " + finding.Duration(all) + " are damaged or cut off: names, stacks and states are missing there."
-		}
-		return "COULD NOT LOOK", sentence(why) + " What is missing is listed below."
-	}
-	rest = fmt.Sprintf("%s looked for and not there.", plural(int64(looked), "cause was", "causes were"))
-	var names, inPart []string
-	for _, n := range r.NotChecked {
-		if slices.ContainsFunc(r.RuledOut, func(o finding.RuledOut) bool { return o.Cause == n.Cause }) {
-			inPart = append(inPart, n.Cause)
-		} else {
-			names = append(names, n.Cause)
-		}
-	}
-	if len(names) > 0 {
-		rest += " Not looked for (why is below): " + strings.Join(names, ", ") + "."
-	}
-	if len(inPart) > 0 {
-		rest += " Looked for in part: " + strings.Join(inPart, ", ") + "."
-	}
-	return nothingFound, rest
-}
-
-// amount tells how much a finding explains.
-func (r *Report) amount(f *finding.Finding) string {
-	switch e := f.Explains; {
-	case e.NS > 0 && r.Ledger.Slow.Requests > 0:
-		return fmt.Sprintf("explains %s of the slow requests' time (%s each)", percent(f.Share), finding.Duration(e.NS/int64(r.Ledger.Slow.Requests)))
-	case e.CPUNS > 0:
-		return fmt.Sprintf("explains %s of CPU time (%s)", percent(f.Share), finding.Duration(e.CPUNS))
-	case e.Bytes > 0:
-		return fmt.Sprintf("explains %s of memory (%s)", percent(f.Share), finding.Bytes(e.Bytes))
-	}
-	return "explains " + percent(f.Share)
-}
-
-// sentence makes a clause a sentence.
-func sentence(s string) string {
-	s = strings.TrimSpace(s)
-	if s == "" {
-		return s
-	}
-	if c := s[0]; c >= 'a' && c <= 'z' && !strings.ContainsAny(strings.SplitN(s, " ", 2)[0], ".(_") {
-		s = string(c-'a'+'A') + s[1:]
-	}
-	if !strings.ContainsAny(s[len(s)-1:], ".!?:") {
-		s += "."
-	}
-	return s
 }
 
 const maxGroups = 5
@@ -371,30 +211,6 @@ func (p *page) requests(r *Report) {
 	}
 }
 
-// counted gives the groups that have a request to show: one whose all were left out has none.
-func (q *Requests) counted() []Group {
-	return slices.DeleteFunc(slices.Clone(q.Groups), func(g Group) bool { return g.Count == 0 })
-}
-
-// leftOut tells what was counted apart, "" if nothing was.
-func (r *Report) leftOut() string {
-	q := &r.Requests
-	var parts []string
-	if q.Open > 0 {
-		parts = append(parts, count(q.Open)+" under way at the begin or end")
-	}
-	for _, l := range q.LeftOut {
-		parts = append(parts, count(l.N)+" "+l.Reason)
-	}
-	if q.NotKept > 0 {
-		parts = append(parts, count(q.NotKept)+" slow ones whose history was not kept")
-	}
-	if q.Limited > 0 {
-		parts = append(parts, count(q.Limited)+" whose explanation met a limit")
-	}
-	return strings.Join(parts, ", ")
-}
-
 func (p *page) ledger(r *Report) {
 	if r.Ledger.Slow.Requests == 0 || r.Ledger.Slow.WallNS == 0 {
 		return
@@ -438,16 +254,4 @@ func (p *page) ledger(r *Report) {
 	if s := r.notLookedInto(); s != "" {
 		p.note("not looked into: ", s)
 	}
-}
-
-// notLookedInto tells of time that has a name and yet may hide something; "" if there is none.
-func (r *Report) notLookedInto() string {
-	c, n := &r.Ledger.Slow, &r.NotLookedAt
-	if c.Requests == 0 || n.RunningNS+n.SyscallNS == 0 || r.Kernel != nil {
-		return ""
-	}
-	each := func(ns int64) string {
-		return finding.Duration(ns/int64(c.Requests)) + " (" + percent(share(ns, c.WallNS)) + ")"
-	}
-	return "on CPU " + each(n.RunningNS) + " and syscall " + each(n.SyscallNS) + " a request: whether threads really ran, and what syscalls waited for, takes kernel evidence to tell."
 }

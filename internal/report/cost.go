@@ -1,0 +1,78 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/whystall/whystall/internal/finding"
+)
+
+// cost tells what recording and explaining took.
+func (r *Report) cost() string {
+	c := &r.Cost
+	parts := append([]string{}, c.Recorder...)
+	if s := r.recording(); s != "" {
+		parts = append(parts, s)
+	}
+	if c.ExplainNS > 0 {
+		s := "explaining took " + finding.Duration(c.ExplainNS)
+		if c.ExplainCPUNS > 0 {
+			s += " (" + finding.Duration(c.ExplainCPUNS) + " CPU)"
+		}
+		if c.Events > 0 {
+			s += fmt.Sprintf(" for %s events, %s", count(c.Events), finding.Bytes(c.Bytes))
+		}
+		if c.MaxHeap > 0 {
+			s += ", at most " + finding.Bytes(c.MaxHeap) + " of heap"
+		}
+		parts = append(parts, s)
+	}
+	return strings.Join(parts, "; ")
+}
+
+// recording tells what recording a process cost it, and what was lost or lowered.
+func (r *Report) recording() string {
+	c := r.Cost.Recording
+	if c == nil {
+		return ""
+	}
+	var kernel, records, lost int64
+	var lowered []string
+	for _, t := range r.Tiers {
+		if t.Cost == nil {
+			continue
+		}
+		kernel += t.Cost.KernelNS
+		records += t.Cost.Records
+		lost += t.Cost.Lost
+		if t.Cost.Lowered != "" {
+			lowered = append(lowered, t.Cost.Lowered)
+		}
+	}
+	s := "its recorder took "
+	if c.OnceNS > 0 {
+		s += finding.Duration(c.OnceNS) + " CPU to begin and to end, "
+	}
+	s += finding.Duration(c.CPUNS-c.OnceNS) + " CPU"
+	if c.OnceNS > 0 {
+		s += " meanwhile"
+	}
+	if kernel > 0 {
+		s += " and its programs in the kernel " + finding.Duration(kernel)
+	}
+	if c.TargetNS > 0 {
+		s += fmt.Sprintf(", %s of the %s that the target took", percent(share(c.CPUNS-c.OnceNS+kernel, c.TargetNS)), finding.Duration(c.TargetNS))
+	}
+	if c.SharedQuota != "" {
+		// The quota is charged for both alike, and so is their share in what it runs out for. Programs in the kernel are in the target's own time.
+		s += fmt.Sprintf(", under the quota of %.3g CPUs that it shared with the target (%s): %s of what the two took, and so of their being throttled, is the recorder's",
+			c.QuotaCPUs, c.SharedQuota, percent(share(c.CPUNS, c.CPUNS+c.TargetNS)))
+	}
+	if records > 0 {
+		s += fmt.Sprintf(", for %s records of the kernel, %s lost", count(records), count(lost))
+	}
+	if len(lowered) > 0 {
+		s += "; detail was lowered: " + strings.Join(lowered, "; ")
+	}
+	return s
+}

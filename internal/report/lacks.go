@@ -1,0 +1,104 @@
+package report
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/whystall/whystall/internal/account"
+	"github.com/whystall/whystall/internal/finding"
+)
+
+// unchecked is causes that lack the same.
+type unchecked struct {
+	causes  []string
+	missing string
+}
+
+// unchecked gives what could not be looked for, causes that lack the same together.
+func (r *Report) unchecked() (us []unchecked) {
+	for _, n := range r.NotChecked {
+		missing := strings.Join(n.Missing, "; ")
+		i := slices.IndexFunc(us, func(u unchecked) bool { return u.missing == missing })
+		if i < 0 {
+			i = len(us)
+			us = append(us, unchecked{missing: missing})
+		}
+		us[i].causes = append(us[i].causes, n.Cause)
+	}
+	return us
+}
+
+// traceSource is the source of gaps that the trace's reader told.
+const traceSource = "execution trace"
+
+// damaged is how long the longest stretch is of which the trace itself lost something.
+func (r *Report) damaged() (ns int64) {
+	for _, g := range r.Gaps {
+		if g.Source == traceSource {
+			ns = max(ns, g.EndNS-g.BeginNS)
+		}
+	}
+	return ns
+}
+
+// merged gives the gaps for a person: what one reason left out of several sources is one.
+func (r *Report) merged() (out []Gap) {
+	for _, g := range r.Gaps {
+		i := slices.IndexFunc(out, func(o Gap) bool {
+			return o.Reason == g.Reason && o.EndNS <= o.BeginNS && g.EndNS <= g.BeginNS && o.Source != ""
+		})
+		if i < 0 || g.Source == "" {
+			out = append(out, g)
+			continue
+		}
+		if out[i].Source != g.Source {
+			out[i].Source += ", " + g.Source
+		}
+	}
+	for i := range out {
+		out[i].Source = folded(out[i].Source)
+	}
+	return out
+}
+
+// folded names several streams of one folder by it: "/process/delay/*".
+func folded(sources string) string {
+	all := strings.Split(sources, ", ")
+	folder := path.Dir(all[0])
+	if len(all) < 3 || folder == "/" || folder == "." || slices.ContainsFunc(all, func(s string) bool { return path.Dir(s) != folder }) {
+		return sources
+	}
+	return folder + "/*"
+}
+
+func silences(s *account.Silences) string {
+	return fmt.Sprintf("%s without an event of any thread though work was runnable, %s in all, %s at most, %s of the slow requests' time: the process may have stood still (CPU quota, host)",
+		plural(s.N, "stretch of 20 ms or more", "stretches of 20 ms or more"), finding.Duration(s.NS), finding.Duration(s.Max), finding.Duration(s.SlowNS))
+}
+
+// gap tells what was lost and when.
+func (r *Report) gap(g *Gap) string {
+	s := g.Reason
+	if g.EndNS > g.BeginNS {
+		at := fmt.Sprintf("+%.3f s", float64(g.BeginNS-r.Recording.BeginNS)/1e9)
+		if g.BeginUTC != nil {
+			at = clock(*g.BeginUTC, len("2006-01-02T15:04:05.000")) + " UTC"
+		}
+		s = finding.Duration(g.EndNS-g.BeginNS) + " from " + at + ": " + s
+	}
+	if g.Source != "" {
+		s += "  [" + g.Source + "]"
+	}
+	return s
+}
+
+func (r *Report) failedInputs() (n int) {
+	for _, in := range r.Inputs {
+		if in.Error != "" {
+			n++
+		}
+	}
+	return n
+}

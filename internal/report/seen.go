@@ -1,0 +1,119 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/whystall/whystall/internal/evidence"
+	"github.com/whystall/whystall/internal/finding"
+)
+
+// looked gives the kinds of evidence that are there, each with its words.
+func (r *Report) looked() (out [][2]string) {
+	var runtime, system []string
+	for _, t := range r.Tiers {
+		switch {
+		case t.State == evidence.Unavailable:
+		case isKernelTier(t.Name):
+		case isRuntimeTier(t.Name):
+			runtime = append(runtime, t.Name)
+		default:
+			system = append(system, t.Name)
+		}
+	}
+	if len(runtime) > 0 {
+		out = append(out, [2]string{"the runtime", strings.Join(runtime, ", ")})
+	}
+	if k := r.Kernel; k != nil {
+		s := map[string]string{"bpf": "eBPF", "perf": "perf_event switch records"}[k.Source]
+		if s == "" {
+			s = k.Source
+		}
+		s += " on Linux " + k.Release
+		if k.AllTasks {
+			s += ", switches of all tasks on all CPUs"
+		} else {
+			s += ", switches of its own threads"
+		}
+		if k.Whole {
+			s += "; joined with the trace, whose clock was found by when no thread of the process was on a CPU, and which names no threads: what kept all of them off the CPUs is told, what kept one is not"
+		} else if k.Joined {
+			s += "; joined with the trace: "
+			if a := &k.Align; a.Transitions > 0 {
+				s += fmt.Sprintf("of %s transitions of goroutines %s fall on a thread that was on no CPU", count(a.Transitions), count(a.OffCPU))
+				if a.Dropped > 0 {
+					s += fmt.Sprintf(" (%s not counted: their times are not the events' own)", count(a.Dropped))
+				}
+				if a.MinNS > 0 {
+					s += fmt.Sprintf(", the first comes %s after its thread's switch-in at the least", finding.Duration(a.MinNS))
+				}
+			} else {
+				s += "no transition could be compared"
+			}
+		}
+		out = append(out, [2]string{"the kernel", s})
+	}
+	if len(system) > 0 {
+		out = append(out, [2]string{"/proc, /sys, cgroups", strings.Join(system, ", ")})
+	}
+	return out
+}
+
+// unseen lists what could not be seen of a process, each with what that costs in certainty.
+func (r *Report) unseen() (out []string) {
+	if r.Target.PID == 0 && r.Kernel == nil {
+		return nil
+	}
+	for _, t := range r.Tiers {
+		if t.State == evidence.Ready || t.Why == "" {
+			continue
+		}
+		switch {
+		case t.Name == "pprof", t.Name == "trace":
+			cost := "requests are those of threads, and what goroutines waited for is not told apart"
+			if r.Target.Runtime == "go" {
+				cost = "requests, and what goroutines waited for, are not seen"
+			}
+			out = append(out, "the runtime ("+t.Why+"): "+cost)
+		case isKernelTier(t.Name) && r.Kernel == nil:
+			out = append(out, "the kernel ("+t.Name+": "+t.Why+"): whether threads that ran were on a CPU is not known; nothing is proven")
+		case !isRuntimeTier(t.Name):
+			out = append(out, t.Name+" ("+t.Why+")")
+		}
+	}
+	k := r.Kernel
+	if k == nil {
+		return out
+	}
+	switch r.Target.Runtime {
+	case "jvm", "python":
+		out = append(out, "the "+map[string]string{"jvm": "Java virtual machine", "python": "Python interpreter"}[r.Target.Runtime]+": its threads are told as plain threads, and nothing is claimed about its runtime, its collector or its locks")
+	}
+	if !k.AllTasks {
+		out = append(out, "other processes' switches: that a thread had no CPU is seen, because of whom is not")
+	}
+	if !k.PerTask {
+		out = append(out, "which thread is throttled: this kernel tells only that its group is, so throttling is supported at most")
+	}
+	out = append(out, k.Missing...)
+	if k.Lost > 0 {
+		out = append(out, plural(k.Lost, "record", "records")+" of the kernel that got lost: what they leave open is unexplained")
+	}
+	if whole := k.OnNS + k.QueuedNS + k.ThrottledNS + k.BlockedNS + k.UnknownNS; k.UnknownNS*1000 > whole {
+		out = append(out, fmt.Sprintf("%s of its threads' time, for which records are missing: unexplained", finding.Duration(k.UnknownNS)))
+	}
+	return out
+}
+
+func isKernelTier(name string) bool { return name == "kernel" || strings.HasPrefix(name, "kernel-") }
+
+func isRuntimeTier(name string) bool {
+	switch name {
+	case "trace", "mutex", "block", "goroutine", "heap", "memstats", "metrics", "vars", "cpu", "pprof":
+		return true
+	}
+	return false
+}
+
+// joined tells whether the kernel's records say what threads did that the runtime calls running.
+func (r *Report) joined() bool { return r.Kernel != nil && r.Kernel.Joined }

@@ -1,0 +1,216 @@
+package report
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/whystall/whystall/internal/finding"
+)
+
+// maxTarget is how wide the name of what was looked at may be: a URL or a path may be anything.
+const maxTarget = 48
+
+// title tells what was looked at and when, in one line.
+func (r *Report) title() string {
+	t := &r.Target
+	var parts []string
+	name := t.Name
+	if name == "" {
+		name = t.URL
+	}
+	for i := range r.Inputs {
+		if name == "" && r.Inputs[i].Error == "" {
+			name = middle(path.Base(r.Inputs[i].Name), 40)
+		}
+	}
+	if t.PID != 0 {
+		name = strings.TrimSpace(fmt.Sprintf("%s pid %d", name, t.PID))
+	}
+	if t.Host != "" {
+		name += " on " + t.Host
+	}
+	if name != "" {
+		parts = append(parts, middle(Printable(name), maxTarget))
+	}
+	switch {
+	case t.GoVersion != "":
+		parts = append(parts, t.GoVersion)
+	case r.Native && t.Runtime != "":
+		parts = append(parts, t.Runtime+", as plain threads")
+	case r.Native:
+		parts = append(parts, "native")
+	case r.Recording.TraceFormat != "":
+		parts = append(parts, "trace format "+r.Recording.TraceFormat)
+	}
+	if t.GOMAXPROCS > 0 {
+		parts = append(parts, fmt.Sprintf("GOMAXPROCS %d", t.GOMAXPROCS))
+	}
+	if d := r.Recording.EndNS - r.Recording.BeginNS; d > 0 {
+		when := finding.Duration(d)
+		if u := r.Recording.BeginUTC; u != nil {
+			when += " from " + clock(*u, len("2006-01-02T15:04:05")) + " UTC"
+		}
+		parts = append(parts, when)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// clock is the first n characters of an RFC 3339 time, readable.
+func clock(utc string, n int) string {
+	if len(utc) < n {
+		return utc
+	}
+	return strings.Replace(utc[:n], "T", " ", 1)
+}
+
+// roots are the findings that nothing else explains.
+func (r *Report) roots() (n int) {
+	for i := range r.Findings {
+		if r.Findings[i].BecauseOf == "" {
+			n++
+		}
+	}
+	return n
+}
+
+// halted says that the process was held up as a whole, "" if it was not. It comes first, as nothing else need be wrong.
+func (r *Report) halted() (title, rest string) {
+	h := r.Target.Halted
+	if h == nil {
+		return "", ""
+	}
+	all := r.Recording.EndNS - r.Recording.BeginNS
+	title = "STOPPED for " + finding.Duration(h.NS)
+	if all > 0 {
+		title = "STOPPED for " + finding.Duration(min(h.NS, all)) + " of " + finding.Duration(all)
+	}
+	return title, "The process was held up as a whole by " + Printable(h.By) + ": none of its threads might run meanwhile, and whoever waited for it waited for that."
+}
+
+const nothingFound = "NOTHING FOUND"
+
+// nothing says what "nothing found" means here: what was looked for, what could not be.
+func (r *Report) nothing() (title, rest string) {
+	looked := len(r.RuledOut)
+	if looked == 0 {
+		why := r.Requests.NoRequestsCause
+		switch {
+		case why != "":
+		case r.Requests.Count > 0 && r.Requests.Slow == 0:
+			why = "no request was slow (" + r.Requests.SlowSelect + "), the longest took " + finding.Duration(r.Requests.Max) + ", so there is nothing to explain"
+		default:
+			why = "no cause could be checked"
+		}
+		if d, all := r.damaged(), r.Recording.EndNS-r.Recording.BeginNS; 2*d >= all && d > 0 {
+			why = sentence(why) + " " + finding.Duration(min(d, all)) + " of the trace's " + finding.Duration(all) + " are damaged or cut off: names, stacks and states are missing there."
+		}
+		return "COULD NOT LOOK", sentence(why) + " What is missing is listed below."
+	}
+	rest = fmt.Sprintf("%s looked for and not there.", plural(int64(looked), "cause was", "causes were"))
+	var names, inPart []string
+	for _, n := range r.NotChecked {
+		if slices.ContainsFunc(r.RuledOut, func(o finding.RuledOut) bool { return o.Cause == n.Cause }) {
+			inPart = append(inPart, n.Cause)
+		} else {
+			names = append(names, n.Cause)
+		}
+	}
+	if len(names) > 0 {
+		rest += " Not looked for (why is below): " + strings.Join(names, ", ") + "."
+	}
+	if len(inPart) > 0 {
+		rest += " Looked for in part: " + strings.Join(inPart, ", ") + "."
+	}
+	return nothingFound, rest
+}
+
+// besides puts what nothing says and what has no cause in order: where all was looked at, what took the time comes first, and the
+// names of what was not looked for last.
+func (r *Report) besides(title, rest string) []string {
+	s := r.beside(Printable)
+	switch {
+	case s == "":
+		return []string{rest}
+	case title == nothingFound:
+		return []string{s, rest}
+	}
+	return []string{rest, s}
+}
+
+// beside tells in a sentence what large part has no cause, "" if none has.
+func (r *Report) beside(name func(string) string) string {
+	w := r.Rest
+	if w == nil {
+		return r.unseenRequests()
+	}
+	usual := "usual requests none"
+	if w.UsualNS > 0 {
+		usual = "usual requests " + finding.Duration(w.UsualNS)
+	}
+	title := "Beside that %s of the slow requests' time is under no cause"
+	if len(r.Findings) == 0 {
+		title = "The largest part of the slow requests' time, %s"
+	}
+	each := finding.Duration(w.Account.NS / int64(max(1, r.Ledger.Slow.Requests)))
+	return fmt.Sprintf(title+": %s (%s each; %s).", percent(w.Account.Share), describe(&w.Account, name), each, usual)
+}
+
+// unseenRequests says of a Go program without a trace what there is instead of requests: how busy it was, and with what.
+func (r *Report) unseenRequests() string {
+	if r.Kernel == nil {
+		return ""
+	}
+	ran := r.Kernel.ran()
+	if ran == "" {
+		return ""
+	}
+	s := "Its requests were not seen: that takes net/http/pprof in the service (--pprof URL)."
+	if c := r.Ledger.CPUs; c != nil && len(c.Accounts) > 0 && c.TotalNS > 0 {
+		s += fmt.Sprintf(" It used %s of the %s that it may use: ", percent(share(c.Accounts[0].NS, c.TotalNS)), plural(int64(c.Allowed), "CPU", "CPUs"))
+	} else {
+		s += " Its threads ran "
+	}
+	return s + ran + "."
+}
+
+// amount tells how much a finding explains.
+func (r *Report) amount(f *finding.Finding) string {
+	switch e := f.Explains; {
+	case e.NS > 0 && r.Ledger.Slow.Requests > 0:
+		return fmt.Sprintf("explains %s of the slow requests' time (%s each)", percent(f.Share), finding.Duration(e.NS/int64(r.Ledger.Slow.Requests)))
+	case e.CPUNS > 0:
+		return fmt.Sprintf("explains %s of CPU time (%s)", percent(f.Share), finding.Duration(e.CPUNS))
+	case e.Bytes > 0:
+		return fmt.Sprintf("explains %s of memory (%s)", percent(f.Share), finding.Bytes(e.Bytes))
+	}
+	return "explains " + percent(f.Share)
+}
+
+func sure(c finding.Confidence) string {
+	switch c {
+	case finding.Proven:
+		return "who was awaited and what held it are both measured"
+	case finding.Supported:
+		return "either who was awaited or what held it is measured, or two counters agree"
+	case finding.Possible:
+		return "the evidence is compatible with it, no more"
+	}
+	return "not graded"
+}
+
+// sentence makes a clause a sentence.
+func sentence(s string) string {
+	s = strings.TrimSpace(s)
+	if s == "" {
+		return s
+	}
+	if c := s[0]; c >= 'a' && c <= 'z' && !strings.ContainsAny(strings.SplitN(s, " ", 2)[0], ".(_") {
+		s = string(c-'a'+'A') + s[1:]
+	}
+	if !strings.ContainsAny(s[len(s)-1:], ".!?:") {
+		s += "."
+	}
+	return s
+}
