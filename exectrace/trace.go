@@ -124,6 +124,10 @@ func (t *Trace) String(id StringID) string { return t.tables.string(id) }
 // they are not to be trusted.
 func (t *Trace) Frames(dst []Frame, id StackID) []Frame { return t.tables.appendFrames(dst, id) }
 
+// LacksOffCPU is what [Trace.Lacks] says of every trace: whether a running
+// goroutine's thread was on a CPU.
+const LacksOffCPU = "time off the CPU inside running"
+
 // Lacks lists, in words for reports, what this format does not record.
 func (t *Trace) Lacks() []string {
 	var l []string
@@ -133,5 +137,5 @@ func (t *Trace) Lacks() []string {
 	if t.version < 25 {
 		l = append(l, "wall-clock time")
 	}
-	return append(l, "time off the CPU inside running", "lock addresses and holders")
+	return append(l, LacksOffCPU, "lock addresses and holders")
 }

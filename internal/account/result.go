@@ -22,7 +22,7 @@ type Result struct {
 	Wakes    Moments // stretches in which work waited beside an idle P
 	Gaps     []Gap
 	Reader   Reader
-	Lacks    []string // what this trace's format does not record
+	Lacks    []Lack // what this trace's format does not record
 
 	Kernel *Kernel // nil without the kernel's records
 	CPUs   *CPUs   // nil without them
@@ -280,6 +280,12 @@ type Silences struct {
 type Moments struct {
 	N, NS        int64
 	Long, LongNS int64 // of them those of 2 ms or more
+}
+
+// Lack is what a trace's format does not record.
+type Lack struct {
+	Text   string `prose:"yes"`
+	OffCPU bool   // whether running goroutines were on a CPU: the kernel's records have that
 }
 
 // Gap is what was lost.

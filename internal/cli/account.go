@@ -108,7 +108,7 @@ func (con *console) account(in *loaded, entry *regexp.Regexp, slowOver time.Dura
 	}
 	r.Wall, r.WallOffset = true, offset
 	if !exact {
-		r.Lacks = append(r.Lacks, "the wall clock: UTC times are the recorder's, early by the time that the target took to answer")
+		r.Lacks = append(r.Lacks, account.Lack{Text: "the wall clock: UTC times are the recorder's, early by the time that the target took to answer"})
 	}
 	return r, err
 }

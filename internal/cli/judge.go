@@ -44,7 +44,7 @@ func (c *judgeCmd) Run(con *console) error {
 	var v verdict
 	switch {
 	case r != nil && r.Requests.Count > 0:
-		v = verdict{What: "request", NS: r.Requests.Max, Count: r.Requests.Slow}
+		v = verdict{What: whatRequest, NS: r.Requests.Max, Count: r.Requests.Slow}
 		if len(r.Requests.Slowest) > 0 {
 			s := &r.Requests.Slowest[0]
 			if v.Name = s.Name; v.Name == "" {
@@ -74,13 +74,13 @@ func longerHalt(v verdict, h *evidence.Halt) verdict {
 	if h == nil || h.NS <= v.NS {
 		return v
 	}
-	return verdict{What: "halt", Name: h.By, NS: h.NS}
+	return verdict{What: whatHalt, Name: h.By, NS: h.NS}
 }
 
 // standstill is the longest time in which no thread ran though one was queued or throttled. Count
 // is how many such times took longer than the limit.
 func standstill(k *sched.Timeline, limit int64) verdict {
-	v := verdict{What: "standstill"}
+	v := verdict{What: whatStandstill}
 	for i, s := range capacity.Standstills(k, 1) {
 		if i == 0 {
 			v.NS, v.begin = s.End-s.Begin, s.Begin

@@ -267,10 +267,17 @@ func (t *trigger) summary() string {
 	return s
 }
 
+// What a verdict is about.
+const (
+	whatRequest    = "request"
+	whatStandstill = "standstill"
+	whatHalt       = "halt" // a stop of the whole process
+)
+
 // verdict is what the judge says of a segment: the longest request or, where none can be seen, the
 // longest standstill. A stop of the process replaces either if it was longer.
 type verdict struct {
-	What  string    `json:"what"` // "request", "standstill", "halt": a stop of the whole process
+	What  string    `json:"what"`
 	Name  string    `json:"name,omitempty"`
 	NS    int64     `json:"ns"`
 	UTC   time.Time `json:"utc"` // of its start; zero: not known
@@ -282,9 +289,9 @@ type verdict struct {
 func (v verdict) words() string {
 	s := "the target stood still for " + finding.Duration(v.NS)
 	switch v.What {
-	case "halt":
+	case whatHalt:
 		s = "the target was stopped for " + finding.Duration(v.NS) + " by " + v.Name
-	case "request":
+	case whatRequest:
 		s = "a request took " + finding.Duration(v.NS)
 		if v.Name != "" {
 			s += " (" + v.Name + ")"

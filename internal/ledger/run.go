@@ -283,7 +283,10 @@ func (p *pass) explain(k *books.Kept, g *timeline.G, prevEnd int64, instead bool
 
 // result adds up.
 func (p *pass) result() *account.Result {
-	r := &account.Result{Lacks: p.src.Lacks(), Monotonic: p.src.Clock().Monotonic}
+	r := &account.Result{Monotonic: p.src.Clock().Monotonic}
+	for _, text := range p.src.Lacks() {
+		r.Lacks = append(r.Lacks, account.Lack{Text: text, OffCPU: text == exectrace.LacksOffCPU})
+	}
 	if c := p.src.Clock(); c.Wall {
 		r.Wall, r.WallOffset = true, c.WallNS-c.MonoNS
 	}

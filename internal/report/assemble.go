@@ -49,9 +49,6 @@ func New(s Source) *Report {
 	return r
 }
 
-// offCPU is what every trace lacks, and the kernel's records have.
-const offCPU = "time off the CPU inside running"
-
 func (r *Report) fromLedger(l *account.Result) {
 	r.Recording = Recording{
 		BeginUTC: stamp(l.Begin, l.Wall, l.WallOffset), EndUTC: stamp(l.End, l.Wall, l.WallOffset),
@@ -111,9 +108,9 @@ func (r *Report) fromLedger(l *account.Result) {
 	for _, g := range l.Gaps {
 		r.Gaps = append(r.Gaps, Gap{BeginNS: g.Begin, EndNS: g.End, BeginUTC: stamp(g.Begin, l.Wall, l.WallOffset), Source: traceSource, Reason: g.Reason})
 	}
-	for _, s := range l.Lacks {
-		if s != offCPU || !r.joined() {
-			r.Lacks = append(r.Lacks, s)
+	for _, lack := range l.Lacks {
+		if !lack.OffCPU || !r.joined() {
+			r.Lacks = append(r.Lacks, lack.Text)
 		}
 	}
 	c := &r.Cost

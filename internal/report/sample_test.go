@@ -110,7 +110,7 @@ func healthy() Source {
 	l.Median = columnOf(2000, []account.Account{{Leaf: account.LeafOnCPU, Class: account.ClassOwn, NS: 1600 * ms}})
 	l.Silences, l.Gaps = account.Silences{}, nil
 	l.Reader.Format = 16
-	l.Lacks = []string{"thread ids", "the kinds of stop-the-world other than GC's"}
+	l.Lacks = []account.Lack{{Text: "thread ids"}, {Text: "the kinds of stop-the-world other than GC's"}}
 	s.Ledger = &l
 	s.Found.Findings, s.Found.Left = nil, []int64{160 * ms, 40 * ms}
 	s.Cost.Recorder = nil
@@ -133,7 +133,7 @@ func hostile() Source {
 	l.Requests.LeftOut = []account.Count{{Reason: evil, N: 1}}
 	l.Requests.Slowest = []account.Request{{Entry: evil, Name: evil, Reason: evil, Begin: begin, End: begin + 1}}
 	l.Gaps = []account.Gap{{Reason: evil}}
-	l.Lacks = []string{evil}
+	l.Lacks = []account.Lack{{Text: evil}}
 	s.Ledger = &l
 	s.Found = finding.Result{
 		Findings: []finding.Finding{{Cause: evil, Title: evil, Confidence: finding.Possible, Summary: evil, Evidence: []finding.Evidence{{Text: evil, Source: evil}}, Remedy: []string{evil}, Verify: evil},

@@ -48,7 +48,7 @@ func (f *Finder) groupOf(g *gstate) GroupID {
 		return e.group
 	}
 	// a goroutine mostly does the same thing again
-	if last := e.lastUser; last == NoGroup || f.groups[last].name != g.name || (f.groups[last].Kind == "task") != (g.task != 0) {
+	if last := e.lastUser; last == NoGroup || f.groups[last].name != g.name || (f.groups[last].Kind == KindTask) != (g.task != 0) {
 		e.lastUser = f.newGroup(g)
 	}
 	return e.lastUser
@@ -61,18 +61,18 @@ func (f *Finder) newGroup(g *gstate) GroupID {
 	boundary := ""
 	switch {
 	case g.flags&flagUser != 0 && g.task != 0:
-		k.kind, k.name, boundary = "task", g.name, "from the task's begin to its end"
+		k.kind, k.name, boundary = KindTask, g.name, "from the task's begin to its end"
 	case g.flags&flagUser != 0:
-		k.kind, k.name, boundary = "region", g.name, "from the region's begin to its end"
+		k.kind, k.name, boundary = KindRegion, g.name, "from the region's begin to its end"
 	case e.kind != nil:
 		k.kind, boundary = e.kind.kind, e.kind.boundary
 	case e.busy:
 		k.kind, boundary = rounds, "from one answer of a goroutine to its next"
 	case e.idleSite != 0:
 		s := &f.sites[e.idleSite]
-		k.kind, boundary = "loop", "from the end of the wait in "+s.frame+" to the next"
+		k.kind, boundary = KindLoop, "from the end of the wait in "+s.frame+" to the next"
 	default:
-		k.kind, boundary = "goroutine", "from the goroutine's creation to its end"
+		k.kind, boundary = KindGoroutine, "from the goroutine's creation to its end"
 	}
 	if id, ok := f.groupIDs[k]; ok {
 		return id
@@ -143,11 +143,11 @@ func (f *Finder) list() {
 			tiers[i] = tierNet
 		case gr.Kind == rounds:
 			tiers[i] = tierChan
-		case gr.Kind == "loop":
+		case gr.Kind == KindLoop:
 			tiers[i] = f.sites[e.idleSite].tier()
-		case gr.Kind == "goroutine":
+		case gr.Kind == KindGoroutine:
 			tiers[i] = tierLife
-		case gr.Kind == "task" && f.lost > 0:
+		case gr.Kind == KindTask && f.lost > 0:
 			gr.Why = fmt.Sprintf("%d tasks were not followed: more than %d were open at once", f.lost, maxTasks)
 		}
 		if tiers[i] != tierKnown && f.o.Entry == nil && gr.Listed {

@@ -228,7 +228,7 @@ func (f *Finder) doubt(gr *Group) string {
 		return fmt.Sprintf("%d reads gave work to nobody who waited for some: it waited in a queue, and is not among these", e.unseen)
 	case gr.Kind == handedOn && e.blind*10 > gr.Count:
 		return fmt.Sprintf("%d of %d end where they were handed to a writer that was busy", e.blind, gr.Count)
-	case gr.Kind == "loop" && f.reads(e) && e.tail*2 > e.count:
+	case gr.Kind == KindLoop && f.reads(e) && e.tail*2 > e.count:
 		return fmt.Sprintf("%d of %d were there before they were read: how long is not in their times", e.tail, e.count)
 	}
 	return ""

@@ -66,10 +66,23 @@ var leftOutText = [leftOutCount]string{"", "whystall's own", "hijacked", "stream
 
 func (l LeftOut) String() string { return leftOutText[l%leftOutCount] }
 
+// Kinds of groups, by how their boundaries were found. They are in the JSON of reports.
+const (
+	KindTask      = "task"
+	KindRegion    = "region"
+	KindLoop      = "loop"      // from a wait at some place to the next one there
+	KindGoroutine = "goroutine" // a goroutine's life
+
+	// Of threads; package unit finds them.
+	KindThread      = "thread" // a thread's life
+	KindThreadLoop  = "thread loop"
+	KindThreadStart = "thread start" // from a thread's creation to its first wait
+)
+
 // Group is the activations with one entry function and kind.
 type Group struct {
 	Entry    string // entry function: "main.(*Server).serve"
-	Kind     string // "net/http", "http2", "grpc", "fasthttp", "handed on", "rounds", "task", "region", "loop", "goroutine"
+	Kind     string // one of the kinds above, or a server's: "net/http", "http2", "grpc", "fasthttp"
 	Name     string // of the task or region, untrusted; else ""
 	Boundary string // in words: "from the end of the wait at main.readLoop to the next"
 	Count    int64  // complete and kept

@@ -167,20 +167,20 @@ func (c *cutter) close(at int64, why request.LeftOut) {
 // group is the open unit's group, which is made at its first unit.
 func (c *cutter) group() request.GroupID {
 	r := c.role
-	at, kind := &r.loop, "thread loop"
+	at, kind := &r.loop, request.KindThreadLoop
 	switch {
 	case r.whole:
-		kind = "thread"
+		kind = request.KindThread
 	case c.born:
-		at, kind = &r.start, "thread start"
+		at, kind = &r.start, request.KindThreadStart
 	}
 	if *at == request.NoGroup {
 		*at = request.GroupID(len(c.f.set.Groups))
 		g := request.Group{Entry: r.entry, Kind: kind}
 		switch kind {
-		case "thread":
+		case request.KindThread:
 			g.Boundary = "from the thread's creation to its end"
-		case "thread start":
+		case request.KindThreadStart:
 			g.Boundary = "from the thread's creation to its first wait in " + c.f.waitName(&r.site)
 		default:
 			g.Boundary = "from the end of the wait in " + c.f.waitName(&r.site) + " to the next"

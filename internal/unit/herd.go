@@ -35,7 +35,7 @@ func (f *finder) herds() {
 	groupUnits := make([][]int32, len(t.Groups))
 	for i := range t.Units {
 		u := &t.Units[i]
-		if r := &t.roles[f.groupRole[u.Group]]; u.LeftOut == request.Kept && u.Waker != 0 && r.tier == tierThread && t.Groups[u.Group].Kind == "thread loop" {
+		if r := &t.roles[f.groupRole[u.Group]]; u.LeftOut == request.Kept && u.Waker != 0 && r.tier == tierThread && t.Groups[u.Group].Kind == request.KindThreadLoop {
 			groupUnits[u.Group] = append(groupUnits[u.Group], int32(i))
 		}
 	}

@@ -41,7 +41,7 @@ func (f *finder) list() {
 		case s.count > 0 && s.answers*2 >= s.count:
 			g.Listed, g.Why = false, fmt.Sprintf("serves others: %d of %d woke who had given them the work and waited", s.answers, s.count)
 		}
-		if g.Listed && r.tier == tierNet && g.Kind == "thread loop" {
+		if g.Listed && r.tier == tierNet && g.Kind == request.KindThreadLoop {
 			outside += g.Count
 		}
 	}
@@ -56,7 +56,7 @@ func (f *finder) list() {
 			continue
 		}
 		g.Why = "boundaries were learned from where its threads wait"
-		if g.Kind == "thread" {
+		if g.Kind == request.KindThread {
 			g.Why = "its threads are born and die"
 		}
 		if f.tooMany > 0 {

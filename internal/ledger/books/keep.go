@@ -143,7 +143,7 @@ func (g *Group) thin(thr int64) (bytes int) {
 }
 
 func isUnknown(list []request.Group, id int) bool {
-	return id < len(list) && (list[id].Kind == "loop" || list[id].Kind == "goroutine")
+	return id < len(list) && (list[id].Kind == request.KindLoop || list[id].Kind == request.KindGoroutine)
 }
 
 // halve drops the faster half of the candidates.

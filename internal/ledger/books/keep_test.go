@@ -3,6 +3,9 @@ package books
 import (
 	"math/rand/v2"
 	"testing"
+
+	"github.com/whystall/whystall/internal/account"
+	"github.com/whystall/whystall/internal/request"
 )
 
 // Three quantiles at once are those asked for one by one.
@@ -16,5 +19,12 @@ func TestQuantiles(t *testing.T) {
 			t.Fatalf("of %d: quantiles %v are %d, want %d", n, q, got, want)
 		}
 		h.Add(int64(r.ExpFloat64() * 1e6))
+	}
+}
+
+// Reports know the kind of a group that no server is known of.
+func TestGroupLoop(t *testing.T) {
+	if account.GroupLoop != request.KindLoop {
+		t.Errorf("%q and %q", account.GroupLoop, request.KindLoop)
 	}
 }

@@ -276,9 +276,10 @@ func grouped(l []account.Account) []account.Account {
 		}
 	}
 	if one.Detail != "" && whose*10 < total*9 {
-		one.Detail = "mostly " + one.Detail
+		mostly := one.Detail
+		one.Detail = "mostly " + mostly
 		if whose*2 < total {
-			one.Detail = fmt.Sprintf("%d programs, most of it %s", len(by), one.Detail[len("mostly "):])
+			one.Detail = fmt.Sprintf("%d programs, most of it %s", len(by), mostly)
 		}
 	}
 	l = append(rest, one)
