@@ -3,6 +3,6 @@
 // thread: whoever walks them names what it numbers ([Names], [Runtime]). It explains nothing.
 //
 // In reading order: books.go (the books, and what one unit adds), code.go (leaves, accounts and facts by number), keep.go (who
-// is kept, and the column of all), histogram.go, columns.go (who is slow, and the columns), write.go (columns in words) and
+// is kept, and the column of all), histogram.go, choose.go (who is slow), columns.go, write.go (columns in words) and
 // locks.go (what is lost behind a lock).
 package books
