@@ -208,7 +208,7 @@ type Frame struct {
 // Gap is a stretch of time for which the trace lost something. What no Gap covers is there.
 type Gap struct {
 	Begin, End Time
-	Reason     string // "batch of M 4121 is damaged: …"
+	Reason     string // "a batch of thread 4121 is cut off at offset 81920"
 	Bytes      int64  // of the file that could not be used, when known
 }
 

@@ -98,7 +98,7 @@ func (s *v1Scan) hole(from, to int, why string) {
 	h := v1Hole{proc: s.p, at: int64(from), bytes: int64(to - from), why: fmt.Sprintf("damage at byte %d: %s", from, why)}
 	if s.p >= 0 {
 		h.begin = s.procs[s.p].ts
-		h.why = fmt.Sprintf("batch of P %d is damaged at byte %d: %s", s.procs[s.p].pid, from, why)
+		h.why = fmt.Sprintf("a batch of P %d is damaged at byte %d: %s", s.procs[s.p].pid, from, why)
 	}
 	h.end = h.begin
 	if to < len(s.data) {

@@ -117,7 +117,7 @@ func (m *v1Merge) broken(g uint64, s *v1G) {
 	m.quiet, m.lastGap = true, m.now
 	e := m.emit(KindGap)
 	e.Arg[0], e.Arg[1] = uint64(m.now), uint64(start)
-	why := "events are missing: a goroutine runs that nobody started"
+	why := "events are missing: a goroutine runs that no event started"
 	if g != 0 {
 		why = "events of goroutine " + utoa(g) + " are missing"
 	}

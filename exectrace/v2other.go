@@ -1,7 +1,7 @@
 package exectrace
 
 // other is run for the kinds of events that are rare. It decodes c's event, and gives the index
-// behind its arguments and what place says.
+// behind its arguments and why run must stop, as place does.
 func (w *worker) other(c *cursor, now Time) (int, int) {
 	d, i := c.d, c.i
 	var v [4]uint64
@@ -10,6 +10,9 @@ func (w *worker) other(c *cursor, now Time) (int, int) {
 		v[k], i = uvarint(d, i)
 	}
 	if i > len(d) {
+		return i, ranOn
+	}
+	if w.stateless(c, now, &v) {
 		return i, ranOn
 	}
 	r := w.place(c, now, &v)
@@ -83,8 +86,8 @@ func (w *worker) place(c *cursor, now Time, v *[4]uint64) int {
 		ev := w.event(c, now)
 		ev.G, ev.Slot, ev.Kind, ev.Range = GoID(v[0]), k, KindRangeActive, RangeAssist
 		w.emit(ev)
-	default:
-		w.stateless(c, now, v)
+	default: // of an experiment
+		w.end.stats.Experimental++
 	}
 	return ranOn
 }
@@ -98,9 +101,11 @@ func (w *worker) event(c *cursor, now Time) Event {
 	}
 }
 
-// stateless emits the events that change the state of no goroutine and no P.
-func (w *worker) stateless(c *cursor, now Time, v *[4]uint64) {
-	ev := w.event(c, now)
+// stateless emits an event that changes the state of no goroutine and no P, in place: run has seen
+// to the room. It reports whether c's event is such a one.
+func (w *worker) stateless(c *cursor, now Time, v *[4]uint64) bool {
+	ev := w.next()
+	*ev = w.event(c, now)
 	switch c.typ {
 	case evSTWBegin:
 		ev.Kind, ev.Range, ev.Name, ev.Stack = KindRangeBegin, RangeSTW, stringID(v[0]), stackID(v[1])
@@ -132,11 +137,11 @@ func (w *worker) stateless(c *cursor, now Time, v *[4]uint64) {
 		ev.Kind, ev.Arg[0], ev.Name, ev.Stack = KindRegionEnd, v[0], stringID(v[1]), stackID(v[2])
 	case evUserLog:
 		ev.Kind, ev.Arg[0], ev.Name, ev.Arg[1], ev.Stack = KindLog, v[0], stringID(v[1]), uint64(stringID(v[2])), stackID(v[3])
-	default: // of an experiment
-		w.end.stats.Experimental++
-		return
+	default:
+		w.buf = w.buf[:len(w.buf)-1]
+		return false
 	}
-	w.emit(ev)
+	return true
 }
 
 // gc emits the start, the end or the being underway of a GC cycle. Start and end are written by
