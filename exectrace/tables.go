@@ -226,10 +226,10 @@ func (c *chunks) put(w []uint32) uint32 {
 	return uint32(at)
 }
 
-func (c *chunks) get(at, n uint32) []uint32 {
+func (c *chunks) get(off, n uint32) []uint32 {
 	if n == 0 {
 		return nil
 	}
-	o := at % chunkWords
-	return c.c[at/chunkWords][o : o+n]
+	o := off % chunkWords
+	return c.c[off/chunkWords][o : o+n]
 }

@@ -268,9 +268,9 @@ func (a *summer) proc(p ProcID, ts Time) *life {
 	return l
 }
 
-func (a *summer) span(begin, end Time) {
+func (a *summer) span(start, end Time) {
 	if a.first {
-		a.sum.Begin, a.first = begin, false
+		a.sum.Begin, a.first = start, false
 	}
 	a.sum.End = max(a.sum.End, end)
 }

@@ -106,16 +106,16 @@ func (a *summer) count(n *Counts) {
 	a.sum.HeapLiveMax = max(a.sum.HeapLiveMax, n.HeapLiveMax)
 }
 
-func (a *summer) summedG(g *sumG, stack StackID, at func(uint64) Time, mul uint64, end Time) {
+func (a *summer) summedG(g *sumG, stack StackID, time func(uint64) Time, mul uint64, end Time) {
 	if g.start && g.end != 0 {
 		// Its whole life is here: it need not be remembered.
 		r := &a.one
-		*r = GoroutineTotal{G: GoID(g.id), Entry: a.entryOf(stack), Created: at(g.first), Ended: at(g.end)}
+		*r = GoroutineTotal{G: GoID(g.id), Entry: a.entryOf(stack), Created: time(g.first), Ended: time(g.end)}
 		g.addTo(&r.NS, mul)
 		a.ended(r)
 		return
 	}
-	first := at(g.first)
+	first := time(g.first)
 	l := a.life(GoID(g.id), first)
 	if g.start {
 		l.Older = false
@@ -133,7 +133,7 @@ func (a *summer) summedG(g *sumG, stack StackID, at func(uint64) Time, mul uint6
 	l.state = g.addTo(&l.NS, mul)
 	l.since = end
 	if g.end != 0 {
-		l.since = at(g.end)
+		l.since = time(g.end)
 		l.state = NotExist
 		a.end(l, l.since)
 	}

@@ -35,9 +35,9 @@ func (t *Trace) v1Run(way v1Way, yield func(v1Block) bool) {
 	m := t.newV1Merge()
 	m.packed = way.packed
 	if t.v1.freq == 0 {
-		t.read.gap(Gap{End: m.clock.at(t.v1.last), Reason: "the trace ends before it is complete, without the clock's rate and most stacks: times assume a CPU of 3 GHz and may be off by half"})
+		t.read.gap(Gap{End: m.clock.time(t.v1.last), Reason: "the trace ends before it is complete, without the clock's rate and most stacks: times assume a CPU of 3 GHz and may be off by half"})
 	}
-	t.noteJoined(t.v1.joined, m.clock.at(t.v1.last))
+	t.noteJoined(t.v1.joined, m.clock.time(t.v1.last))
 	if way.alone || t.opt.Workers == 1 {
 		t.v1Alone(m, yield)
 		return
@@ -48,7 +48,7 @@ func (t *Trace) v1Run(way v1Way, yield func(v1Block) bool) {
 	if way.packed {
 		size = v1Records
 	}
-	m.out = newV1Block(size, way.packed)
+	m.block = newV1Block(size, way.packed)
 	free <- newV1Block(size, way.packed)
 	free <- newV1Block(size, way.packed)
 	stop := make(chan struct{})
@@ -103,7 +103,7 @@ func (t *Trace) v1Scan() bool {
 
 // v1Alone runs m in this goroutine.
 func (t *Trace) v1Alone(m *v1Merge, yield func(v1Block) bool) {
-	m.out = newV1Block(v1AloneEvents, m.packed)
+	m.block = newV1Block(v1AloneEvents, m.packed)
 	m.flush = func(b v1Block) (v1Block, bool) {
 		ok := t.v1Out(b, yield)
 		return b.empty(), ok

@@ -125,7 +125,7 @@ func (m *v1Merge) create(c *v1Cursor, r *v1Rec, turn v1Turn) bool {
 	s.introduced = true
 	if x := m.pack(true, OpCreate, slot, c, ReasonCreate); x != nil {
 		x.Stack, x.Name = StackID(s.entry), StringID(r.stk)
-		m.out.batch.Born = append(m.out.batch.Born, GoID(r.a[0]))
+		m.block.batch.Born = append(m.block.batch.Born, GoID(r.a[0]))
 	} else {
 		s.introduced = was
 		e := m.emitOn(c, KindGoroutine)

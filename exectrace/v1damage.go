@@ -12,9 +12,9 @@ import (
 
 // v1Hole is a stretch of the file that could not be read; its times are in ticks.
 type v1Hole struct {
-	begin, end uint64
+	start, end uint64
 	proc       int
-	at, bytes  int64 // of the file
+	off, bytes int64 // of the file
 	why        string
 }
 
@@ -95,23 +95,23 @@ const maxV1Holes = 4096
 
 // hole notes that [from,to) of the file is lost. finish sets its end in time.
 func (s *v1Scan) hole(from, to int, why string) {
-	h := v1Hole{proc: s.p, at: int64(from), bytes: int64(to - from), why: fmt.Sprintf("damage at byte %d: %s", from, why)}
+	h := v1Hole{proc: s.p, off: int64(from), bytes: int64(to - from), why: fmt.Sprintf("damage at byte %d: %s", from, why)}
 	if s.p >= 0 {
-		h.begin = s.procs[s.p].ts
+		h.start = s.procs[s.p].ts
 		h.why = fmt.Sprintf("a batch of P %d is damaged at byte %d: %s", s.procs[s.p].pid, from, why)
 	}
-	h.end = h.begin
+	h.end = h.start
 	if to < len(s.data) {
 		if _, ticks, _, ok := v1Header(s.data, to); ok {
-			h.end = max(h.begin, ticks)
-			if h.begin == 0 {
-				h.begin = ticks
+			h.end = max(h.start, ticks)
+			if h.start == 0 {
+				h.start = ticks
 			}
 		}
 	}
 	if n := len(s.holes); n >= maxV1Holes {
 		l := &s.holes[n-1]
-		l.begin, l.end = min(l.begin, h.begin), max(l.end, h.end)
+		l.start, l.end = min(l.start, h.start), max(l.end, h.end)
 		l.bytes += h.bytes
 		l.why = "more damage than is listed one by one"
 	} else {
@@ -133,14 +133,14 @@ func (s *v1Scan) finish() {
 			continue
 		}
 		sp, end := s.procs[h.proc].spans, s.last
-		k, _ := slices.BinarySearchFunc(sp, h.at, func(s v1Span, at int64) int { return cmp.Compare(s.off, at) })
+		k, _ := slices.BinarySearchFunc(sp, h.off, func(s v1Span, at int64) int { return cmp.Compare(s.off, at) })
 		if k < len(sp) {
 			if _, ticks, _, ok := v1Header(s.data, int(sp[k].off)); ok {
 				end = ticks
 			}
 		}
 		// Damage may have hit the times just before it, before it showed.
-		h.begin, h.end = min(h.begin, end), end
+		h.start, h.end = min(h.start, end), end
 	}
-	slices.SortStableFunc(s.holes, func(a, b v1Hole) int { return cmp.Compare(a.begin, b.begin) })
+	slices.SortStableFunc(s.holes, func(a, b v1Hole) int { return cmp.Compare(a.start, b.start) })
 }

@@ -136,7 +136,7 @@ func TestV1DroppedBatch(t *testing.T) {
 				_, ticks, _, _ := v1Header(data, int(sp.off))
 				var clock v1Clock
 				clock.set(tr.v1.first, tr.v1.freq)
-				begin := clock.at(ticks)
+				begin := clock.time(ticks)
 				want := 0
 				for k, n := range whole {
 					if k.time < begin && k.reason != ReasonSyscallBlocked {
@@ -149,7 +149,7 @@ func TestV1DroppedBatch(t *testing.T) {
 				if before != want {
 					t.Errorf("%s: P %d: batch %d dropped: %d events before it, %d in the whole trace", name, tr.v1.procs[p].pid, k, before, want)
 				}
-				if len(gaps) == 0 || len(gaps) > 50 || gaps[0].End < begin || gaps[0].Begin > clock.at(tr.v1.last) {
+				if len(gaps) == 0 || len(gaps) > 50 || gaps[0].End < begin || gaps[0].Begin > clock.time(tr.v1.last) {
 					t.Errorf("%s: P %d: batch %d dropped at %d: gaps %v", name, tr.v1.procs[p].pid, k, begin, gaps)
 				}
 				if invented > n/1000 {

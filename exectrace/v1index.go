@@ -106,9 +106,9 @@ func v1Scanned(data []byte, v Version) *v1Index {
 			break
 		}
 		next := s.resync(end + 1)
-		if at := anotherTrace(data[end:next]); at >= 0 && s.batches > 0 {
+		if another := anotherTrace(data[end:next]); another >= 0 && s.batches > 0 {
 			// Its clock and its ids are its own; it may be another process'.
-			if s.joined = end + at; at > 0 {
+			if s.joined = end + another; another > 0 {
 				s.hole(end, s.joined, why)
 			}
 			break
@@ -129,12 +129,12 @@ func (s *v1Scan) walk(off int) (int, string) {
 		p = &s.procs[s.p]
 	}
 	for off < len(data) {
-		at := off
+		rec := off
 		b := data[off]
 		d := s.shapes[b]
 		off++
 		if p == nil && d.shape != shapeBatch {
-			return at, "no batch starts here"
+			return rec, "no batch starts here"
 		}
 		why := ""
 		switch d.shape {
@@ -147,11 +147,11 @@ func (s *v1Scan) walk(off int) (int, string) {
 				}
 				continue
 			}
-			off, why = s.timed(p, at)
+			off, why = s.timed(p, rec)
 		case shapePrefixed:
 			size, n := v1Uvarint(data, off)
 			if n == 0 || size > v1MaxRecord || int(size) > len(data)-n {
-				return at, "an event is cut off"
+				return rec, "an event is cut off"
 			}
 			off = n + int(size)
 			if b&63 == v1CPUSample {
@@ -160,7 +160,7 @@ func (s *v1Scan) walk(off int) (int, string) {
 			}
 			v, n := v1Uvarint(data[:off], n)
 			if n == 0 || v > v1MaxDelta && -v > v1MaxSkew {
-				return at, "an event's time is damaged"
+				return rec, "an event's time is damaged"
 			}
 			ts := p.ts
 			p.step(v)
@@ -168,24 +168,24 @@ func (s *v1Scan) walk(off int) (int, string) {
 				s.open(p)
 			}
 			if typ := b & 63; typ == v1GoSysExit {
-				s.sysExit(p, at, n, off, ts)
+				s.sysExit(p, rec, n, off, ts)
 			} else if typ == v1Log {
 				if off = v1Blob(data, off); off == 0 {
-					return at, "a log message is cut off"
+					return rec, "a log message is cut off"
 				}
 			}
 			continue
 		case shapeBatch:
-			if off, why = s.batch(at); why == "" {
+			if off, why = s.batch(rec); why == "" {
 				p = &s.procs[s.p]
 			}
 		case shapeString, shapeStack, shapeUntimed:
-			off, why = s.table(at)
+			off, why = s.table(rec)
 		default:
 			why = fmt.Sprintf("%#02x starts no event", b)
 		}
 		if why != "" {
-			return at, why
+			return rec, why
 		}
 	}
 	return off, ""
@@ -200,13 +200,13 @@ func (p *v1Proc) step(ticks uint64) {
 	}
 }
 
-// timed reads the record at at, which has a time and up to two values. It gives the index behind
-// it, or why it cannot be a record; so do batch and table.
-func (s *v1Scan) timed(p *v1Proc, at int) (int, string) {
-	data, b, ts := s.data, s.data[at], p.ts
-	v, off := v1Uvarint(data, at+1)
+// timed reads the record at offset rec, which has a time and up to two values. It gives the index
+// behind it, or why it cannot be a record; so do batch and table.
+func (s *v1Scan) timed(p *v1Proc, rec int) (int, string) {
+	data, b, ts := s.data, s.data[rec], p.ts
+	v, off := v1Uvarint(data, rec+1)
 	if off == 0 || v > v1MaxDelta && -v > v1MaxSkew {
-		return at, "an event's time is damaged"
+		return rec, "an event's time is damaged"
 	}
 	p.step(v)
 	if !s.events {
@@ -218,15 +218,15 @@ func (s *v1Scan) timed(p *v1Proc, at int) (int, string) {
 			v, n = v1Uvarint(data, n)
 		}
 		if n == 0 {
-			return at, "an event is cut off"
+			return rec, "an event is cut off"
 		}
-		s.exit(p, v, at, n, ts)
+		s.exit(p, v, rec, n, ts)
 		return n, ""
 	}
 	for k := s.shapes[b].values; k > 1; k-- {
 		for {
 			if off >= len(data) {
-				return at, "an event is cut off"
+				return rec, "an event is cut off"
 			}
 			c := data[off]
 			off++
@@ -239,42 +239,42 @@ func (s *v1Scan) timed(p *v1Proc, at int) (int, string) {
 }
 
 // sysExit looks at a prefixed syscall exit, whose values start at n and end at end.
-func (s *v1Scan) sysExit(p *v1Proc, at, n, end int, before uint64) {
+func (s *v1Scan) sysExit(p *v1Proc, rec, n, end int, before uint64) {
 	var real uint64
 	for k := 0; k < 3 && n != 0; k++ {
 		real, n = v1Uvarint(s.data[:end], n)
 	}
 	if n != 0 {
-		s.exit(p, real, at, end, before)
+		s.exit(p, real, rec, end, before)
 	}
 }
 
 // batch reads a batch's head and makes its P the current one.
-func (s *v1Scan) batch(at int) (int, string) {
-	pid, ticks, n, ok := v1Header(s.data, at)
+func (s *v1Scan) batch(rec int) (int, string) {
+	pid, ticks, n, ok := v1Header(s.data, rec)
 	if !ok {
-		return at, "a batch's head is damaged"
+		return rec, "a batch's head is damaged"
 	}
 	i, known := s.byPid[pid]
 	if !known && len(s.procs) >= v1MaxProcs {
-		return at, fmt.Sprintf("a batch of P %d is one P too many", pid)
+		return rec, fmt.Sprintf("a batch of P %d is one P too many", pid)
 	}
-	s.closeBatch(at, false)
+	s.closeBatch(rec, false)
 	if !known {
 		i = len(s.procs)
 		s.byPid[pid] = i
 		s.procs = append(s.procs, v1Proc{pid: pid})
 	}
 	s.batches++
-	s.p, s.start = i, at
+	s.p, s.start = i, rec
 	s.procs[i].ts = ticks
 	return n, ""
 }
 
 // table notes where a string or a stack is, and reads the clock's rate.
-func (s *v1Scan) table(at int) (int, string) {
-	data, b := s.data, s.data[at]
-	v, n := v1Uvarint(data, at+1) // a string's number, a stack's length, or the value
+func (s *v1Scan) table(rec int) (int, string) {
+	data, b := s.data, s.data[rec]
+	v, n := v1Uvarint(data, rec+1) // a string's number, a stack's length, or the value
 	off := n
 	switch s.shapes[b].shape {
 	case shapeString:
@@ -283,13 +283,13 @@ func (s *v1Scan) table(at int) (int, string) {
 			size, n = v1Uvarint(data, off)
 		}
 		if n == 0 || size > v1MaxString || int(size) > len(data)-n {
-			return at, "a string is cut off"
+			return rec, "a string is cut off"
 		}
 		s.strings.put(v, int64(off))
 		return n + int(size), ""
 	case shapeStack:
 		if n == 0 || v > v1MaxRecord || int(v) > len(data)-n {
-			return at, "a stack is cut off"
+			return rec, "a stack is cut off"
 		}
 		off = n + int(v)
 		if id, n := v1Uvarint(data[:off], n); n != 0 {
@@ -298,7 +298,7 @@ func (s *v1Scan) table(at int) (int, string) {
 		return off, ""
 	}
 	if n == 0 {
-		return at, "a record is cut off"
+		return rec, "a record is cut off"
 	}
 	if b == v1Frequency && v >= v1MinFreq && v <= v1MaxFreq {
 		s.freq = v
@@ -364,13 +364,13 @@ func (s *v1Scan) open(p *v1Proc) {
 // long after the exit itself. When more than some 64 events of this P lie between the two, the
 // second pass must know, so that it looks for the exit in time. The P's checkpoints (ck) say at
 // what time it was 64 to 96 events ago.
-func (s *v1Scan) exit(p *v1Proc, real uint64, at, end int, before uint64) {
+func (s *v1Scan) exit(p *v1Proc, real uint64, rec, end int, before uint64) {
 	if real == 0 || p.n < 64 || real >= p.ck[(p.n>>5-2)&3] {
 		return
 	}
 	l := &s.late1
 	if l.exits == 0 {
-		*l = v1Late{ticks: real, ts: before, off: int64(at)}
+		*l = v1Late{ticks: real, ts: before, off: int64(rec)}
 	}
 	l.exits++
 	l.ticks = min(l.ticks, real)

@@ -61,7 +61,7 @@ type v1Merge struct {
 
 	now     Time // of the last event
 	nowTick uint64
-	out     v1Block
+	block   v1Block
 	stopped bool
 	halted  bool // stopped, or brief and done; looked at after each event
 	packed  bool // batches instead of blocks
@@ -95,7 +95,7 @@ func (c *v1Clock) set(first, freq uint64) {
 	*c = v1Clock{first, freq, mul}
 }
 
-func (c *v1Clock) at(ticks uint64) Time {
+func (c *v1Clock) time(ticks uint64) Time {
 	if ticks <= c.first {
 		return 0
 	}
@@ -312,7 +312,7 @@ func (m *v1Merge) setDue() {
 		d = min(d, m.late[m.nLate].ticks)
 	}
 	if m.nHole < len(m.holes) {
-		d = min(d, m.holes[m.nHole].begin)
+		d = min(d, m.holes[m.nHole].start)
 	}
 	if m.holeEnd != 0 {
 		d = min(d, m.holeEnd)
@@ -330,10 +330,10 @@ func (m *v1Merge) dueUntil(ts uint64) {
 		case m.nLate < len(m.late) && m.late[m.nLate].ticks == d:
 			m.scout(m.late[m.nLate])
 			m.nLate++
-		case m.nHole < len(m.holes) && m.holes[m.nHole].begin == d:
+		case m.nHole < len(m.holes) && m.holes[m.nHole].start == d:
 			h := m.holes[m.nHole]
 			m.nHole++
-			m.hole(h.begin, h.end, h.why, h.bytes)
+			m.hole(h.start, h.end, h.why, h.bytes)
 		case m.holeEnd != 0 && m.holeEnd == d: // a sample may say that it is of time 0
 			m.tick(d)
 			m.holeEnd = 0
@@ -348,15 +348,15 @@ func (m *v1Merge) dueUntil(ts uint64) {
 }
 
 // hole emits the gap of what could not be read. The hole's end is due by itself.
-func (m *v1Merge) hole(begin, end uint64, why string, bytes int64) {
-	m.tick(begin)
+func (m *v1Merge) hole(start, end uint64, why string, bytes int64) {
+	m.tick(start)
 	e := m.emit(KindGap)
-	e.Arg[0], e.Arg[1] = uint64(max(m.clock.at(end), e.Time)), uint64(min(m.clock.at(begin), e.Time))
-	m.out.gaps = append(m.out.gaps, Gap{Begin: e.Time, End: Time(e.Arg[0]), Reason: why, Bytes: bytes})
+	e.Arg[0], e.Arg[1] = uint64(max(m.clock.time(end), e.Time)), uint64(min(m.clock.time(start), e.Time))
+	m.block.gaps = append(m.block.gaps, Gap{Begin: e.Time, End: Time(e.Arg[0]), Reason: why, Bytes: bytes})
 	m.epoch++
 	m.lossy = true
 	m.gcKnown = false
-	if end > begin {
+	if end > start {
 		m.holeEnd = max(m.holeEnd, end)
 	}
 }
@@ -374,18 +374,18 @@ func (m *v1Merge) ended(c *v1Cursor) {
 func (m *v1Merge) tick(ticks uint64) {
 	if ticks > m.nowTick {
 		m.nowTick = ticks
-		m.now = m.clock.at(ticks)
+		m.now = m.clock.time(ticks)
 	}
 }
 
 // emit gives an event to fill in.
 func (m *v1Merge) emit(k Kind) *Event {
-	if len(m.out.ev) == cap(m.out.ev) {
+	if len(m.block.ev) == cap(m.block.ev) {
 		m.handOver()
 	}
-	n := len(m.out.ev)
-	m.out.ev = m.out.ev[:n+1]
-	e := &m.out.ev[n]
+	n := len(m.block.ev)
+	m.block.ev = m.block.ev[:n+1]
+	e := &m.block.ev[n]
 	*e = blank
 	e.Kind = k
 	e.Time = m.now
@@ -395,15 +395,15 @@ func (m *v1Merge) emit(k Kind) *Event {
 // handOver hands over what there is.
 func (m *v1Merge) handOver() {
 	m.sync()
-	if b := m.out.batch; b != nil {
-		b.Other = m.out.ev
+	if b := m.block.batch; b != nil {
+		b.Other = m.block.ev
 	}
 	if !m.stopped {
 		var ok bool
-		if m.out, ok = m.flush(m.out); ok {
+		if m.block, ok = m.flush(m.block); ok {
 			return
 		}
 		m.stopped, m.halted = true, true
 	}
-	m.out = m.out.empty() // the reader broke off: what is left of this turn goes nowhere
+	m.block = m.block.empty() // the reader broke off: what is left of this turn goes nowhere
 }

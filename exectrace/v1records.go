@@ -5,15 +5,15 @@ package exectrace
 
 // sync appends the records of events that have none yet.
 func (m *v1Merge) sync() {
-	b := m.out.batch
+	b := m.block.batch
 	if b == nil {
 		return
 	}
-	for ; m.out.synced < len(m.out.ev); m.out.synced++ {
-		e := &m.out.ev[m.out.synced]
+	for ; m.block.synced < len(m.block.ev); m.block.synced++ {
+		e := &m.block.ev[m.block.synced]
 		m.introduce(e.Slot, e.G)
 		m.introduce(e.OnSlot, e.On)
-		b.Records = append(b.Records, e.whole(m.out.synced))
+		b.Records = append(b.Records, e.whole(m.block.synced))
 	}
 }
 
@@ -32,7 +32,7 @@ func (m *v1Merge) pack(fits bool, op Op, slot uint32, c *v1Cursor, why Reason) *
 	if !m.packed || !fits || c.pid >= 1<<15 {
 		return nil
 	}
-	if m.out.synced < len(m.out.ev) {
+	if m.block.synced < len(m.block.ev) {
 		m.sync()
 	}
 	if slot != NoSlot && !m.gs[slot].introduced {
@@ -44,10 +44,10 @@ func (m *v1Merge) pack(fits bool, op Op, slot uint32, c *v1Cursor, why Reason) *
 			return nil
 		}
 	}
-	if len(m.out.batch.Records) >= m.out.room {
+	if len(m.block.batch.Records) >= m.block.room {
 		m.handOver()
 	}
-	b := m.out.batch
+	b := m.block.batch
 	n := len(b.Records)
 	b.Records = b.Records[:n+1]
 	r := &b.Records[n]

@@ -112,7 +112,7 @@ func (m *v1Merge) broken(g uint64, s *v1G) {
 	}
 	start := m.now
 	if s != nil {
-		start = min(start, m.clock.at(s.last))
+		start = min(start, m.clock.time(s.last))
 	}
 	m.quiet, m.lastGap = true, m.now
 	e := m.emit(KindGap)
@@ -121,7 +121,7 @@ func (m *v1Merge) broken(g uint64, s *v1G) {
 	if g != 0 {
 		why = "events of goroutine " + utoa(g) + " are missing"
 	}
-	m.out.gaps = append(m.out.gaps, Gap{Begin: start, End: m.now, Reason: why})
+	m.block.gaps = append(m.block.gaps, Gap{Begin: start, End: m.now, Reason: why})
 	m.epoch++
 	m.lossy = true
 	m.gcKnown = false

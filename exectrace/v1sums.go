@@ -77,7 +77,7 @@ func (t *Trace) totalsV1(a *summer) (before Time, ok bool) {
 	}
 	if err := guard(func() error {
 		for _, until := range s.cuts() {
-			before = m.clock.at(s.until)
+			before = m.clock.time(s.until)
 			s.from, s.until = s.until, until
 			if ok = s.window(); !ok {
 				return nil
@@ -152,8 +152,8 @@ func (s *v1Sums) start() bool {
 // window sums up one window and adds it to the rest. It reports whether it fits.
 func (s *v1Sums) window() bool {
 	m, a := s.m, s.a
-	s.base = m.clock.at(s.from) - 1
-	if m.clock.at(min(s.until, m.last))-s.base >= one/2 {
+	s.base = m.clock.time(s.from) - 1
+	if m.clock.time(min(s.until, m.last))-s.base >= one/2 {
 		return false
 	}
 	s.marks, s.counts = s.marks[:0], Counts{}
@@ -177,7 +177,7 @@ func (s *v1Sums) window() bool {
 			until = max(until, s.ps[i].last)
 		}
 	}
-	end := m.clock.at(until)
+	end := m.clock.time(until)
 	s.max = uint64(end - s.base)
 	for id, g := range s.numbered() {
 		if !s.fits(id, g) {
@@ -288,7 +288,7 @@ func (s *v1Sums) marked(k *mark) {
 func (s *v1Sums) finish() {
 	m, a := s.m, s.a
 	for len(m.samples.heap) > 0 {
-		end := m.clock.at(m.samples.next().ts)
+		end := m.clock.time(m.samples.next().ts)
 		a.span(end, end)
 		s.n++
 	}

@@ -25,7 +25,7 @@ func (s *v1Sums) take(c *v1Cursor, p *v1SumP) bool {
 			p.last = r.ts
 			p.n++
 			s.n++
-			now := clock.at(r.ts)
+			now := clock.time(r.ts)
 			val := uint64(now-s.base) | one
 			g := p.g
 			switch r.typ {
@@ -206,7 +206,7 @@ func (s *v1Sums) exit(p *v1SumP, r *v1Rec, rel uint64) bool {
 		p.sysAt++ // it stands between a syscall's start and its block
 	}
 	if real := r.a[2]; real != 0 && real < r.ts {
-		if rel = s.rel(id, Syscall, Runnable, s.m.clock.at(real)); rel == 0 {
+		if rel = s.rel(id, Syscall, Runnable, s.m.clock.time(real)); rel == 0 {
 			return false
 		}
 	}

@@ -85,10 +85,10 @@ func (w *worker) unbind(c *cursor) {
 }
 
 // gap emits a gap.
-func (w *worker) gap(begin, end uint64, reason string, bytes int64) {
+func (w *worker) gap(start, end uint64, reason string, bytes int64) {
 	w.lossy = true
-	end = max(begin, end)
-	b, e := w.time(begin), w.time(end)
+	end = max(start, end)
+	b, e := w.time(start), w.time(end)
 	if len(w.end.gaps) < maxGaps {
 		w.end.gaps = append(w.end.gaps, Gap{Begin: b, End: e, Reason: reason, Bytes: bytes})
 	} else {
