@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -92,5 +93,28 @@ func TestMap(t *testing.T) {
 		if f != "doc.go" && !strings.HasSuffix(f, "_test.go") && !strings.Contains(string(doc), "//\t"+f+" ") {
 			t.Errorf("%s is not in the map", f)
 		}
+	}
+}
+
+// TestProfiled: the program which replaces main.go builds, and profiles what it explains.
+func TestProfiled(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds whystall without a profile")
+	}
+	tmp := t.TempDir()
+	root, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, output := filepath.Join(tmp, "profiled"), filepath.Join(tmp, "default.pgo")
+	if err := buildProfiled(t.Context(), root, tmp, program); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := exec.Command(program, output, fallback, fallback).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, b)
+	}
+	b, err := exec.Command("go", "tool", "pprof", "-raw", output).CombinedOutput()
+	if err != nil || !strings.Contains(string(b), "whystall/internal/ledger.") || strings.Contains(string(b), tmp) {
+		t.Errorf("want functions of the ledger and no path of the program: %v\n%s", err, b)
 	}
 }

@@ -5,6 +5,7 @@
 //	go run -C bench .
 //	go run -C bench . --against COMMIT
 //	sudo go run -C bench . overhead
+//	go run -C bench . profile
 //
 // It refuses to judge times: only ratios of programs that were measured by turns are judged.
 //
@@ -25,4 +26,5 @@
 //	overhead_load_linux.go   and what it costs at many switches a second
 //	overhead_child_linux.go  the server, its load and the switching threads
 //	overhead_other.go        overhead elsewhere: refused
+//	profile.go               profile: makes the compiler's profile anew, by profiled/
 package main

@@ -19,6 +19,7 @@ import (
 const usage = `usage: bench [--runs 5] [--sizes 50,500] [--dir DIR] [--go-tool-trace=false]
        bench --against COMMIT [--pairs 15] [--only REGEX] [--sizes 50,500] [--dir DIR] [--format json]
        bench overhead [--help]      what recording costs
+       bench profile [--help]       makes the profile by which the compiler knows the hot paths
 
 Makes traces of these sizes in MB, and one of a format before 1.22, and reads them with whystall and with its
 peers. With --dir the traces are kept there and used again. go tool trace reads the smallest only, once, and
@@ -54,8 +55,13 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	run, args := bench, os.Args[1:]
-	if len(args) > 0 && args[0] == "overhead" {
-		run, args = overhead, args[1:]
+	if len(args) > 0 {
+		switch args[0] {
+		case "overhead":
+			run, args = overhead, args[1:]
+		case "profile":
+			run, args = makeProfile, args[1:]
+		}
 	}
 	err := run(ctx, args, os.Stdout, os.Stderr)
 	stop()

@@ -97,8 +97,9 @@ func (s *side) build(ctx context.Context, root, bench, dir string) error {
 
 // build builds a program in the way releases are built: without C, and with the profile beside its
 // main package where there is one.
-func build(ctx context.Context, dir, program, output string) error {
-	cmd := exec.CommandContext(ctx, "go", "build", "-C", dir, "-trimpath", "-buildvcs=false", "-o", output, program)
+func build(ctx context.Context, dir, program, output string, more ...string) error {
+	args := append([]string{"build", "-C", dir, "-trimpath", "-buildvcs=false", "-o", output}, more...)
+	cmd := exec.CommandContext(ctx, "go", append(args, program)...)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if b, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build %s: %w\n%s", program, err, b)

@@ -62,7 +62,7 @@ internal/timeline/twin internal/timeline
 internal/request    internal/timeline/twin
 internal/ledger/books internal/account internal/request
 internal/ledger     internal/timeline/twin github.com/rogpeppe/go-internal/txtar
-cmd/whystall        github.com/rogpeppe/go-internal/testscript
+cmd/whystall        github.com/rogpeppe/go-internal/testscript github.com/google/pprof/profile
 `
 
 func TestArrows(t *testing.T) {
