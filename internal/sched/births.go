@@ -2,6 +2,7 @@ package sched
 
 import "github.com/whystall/whystall/internal/evidence/kernel"
 
+// clone takes the record of a thread's creation by another thread of the target.
 func (b *builder) clone(r *kernel.Record, t int64) {
 	th := b.thread(r.TID)
 	b.event(r, t)
@@ -9,18 +10,22 @@ func (b *builder) clone(r *kernel.Record, t int64) {
 		return
 	}
 	if l := th.life(); l != nil && l.exit == 0 && l.maker == 0 && l.birth != 0 {
-		l.maker, l.user = r.Other, r.User // it was seen before who made it
+		// Its first wake-up, which does not name the maker, came before.
+		l.maker, l.user = r.Other, r.User
 		return
 	}
 	s := th.last()
 	if s == nil {
 		b.push(th, b.begin, Gone, -1, 0, 0)
 	} else if s.doing() != Gone {
-		b.push(th, t, Gone, -1, 0, 0) // the number was used again, and the exit is missing
+		b.push(th, t, Gone, -1, 0, 0) // the number is used again, and the record of the exit is missing
 	}
 	b.born(th, t, r.Other, r.User)
 }
 
+// exit takes the record of a thread's exit. The thread still runs for a moment and then leaves its
+// CPU for the last time, which is the end of its time line. Without privilege that switch cannot be
+// told from another.
 func (b *builder) exit(r *kernel.Record, t int64) {
 	th := b.thread(r.TID)
 	b.event(r, t)
@@ -33,35 +38,29 @@ func (b *builder) exit(r *kernel.Record, t int64) {
 		return
 	}
 	th.exiting = true
-	if l := th.life(); l != nil && l.exit == 0 {
-		l.exit = t
-	} else if len(th.lives) < maxLives {
-		th.lives = append(th.lives, life{exit: t})
-		b.bytes += 40
-	}
-	b.totals.Exited++
+	b.endLife(th, t)
 }
 
+// born starts a life of th.
 func (b *builder) born(th *thread, t int64, maker, user uint32) {
 	b.totals.Created++
-	if len(th.lives) < maxLives {
-		th.lives = append(th.lives, life{birth: t, maker: maker, user: user})
-		b.bytes += 40
+	b.addLife(th, life{birth: t, maker: maker, user: user})
+	th.exiting = false
+}
+
+// ended ends th's life at its last switch, unless the record of its exit did.
+func (b *builder) ended(th *thread, t int64) {
+	if !th.exiting {
+		b.endLife(th, t)
 	}
 	th.exiting = false
 }
 
-// ended notes the end of th's life unless its exit was seen.
-func (b *builder) ended(th *thread, t int64) {
-	l := th.life()
-	switch {
-	case th.exiting:
-	case l != nil && l.exit == 0:
+func (b *builder) endLife(th *thread, t int64) {
+	if l := th.life(); l != nil && l.exit == 0 {
 		l.exit = t
-		b.totals.Exited++
-	case len(th.lives) < maxLives:
-		th.lives = append(th.lives, life{exit: t})
-		b.totals.Exited++
+	} else {
+		b.addLife(th, life{exit: t})
 	}
-	th.exiting = false
+	b.totals.Exited++
 }

@@ -6,18 +6,18 @@ import (
 	"github.com/whystall/whystall/internal/evidence/kernel"
 )
 
-// What a blocked thread waits in is told by the functions on its kernel stack. Names come and go between kernel versions, so the tables
-// name several of each way in: it takes one to be there. Frames are looked at from the innermost outwards. Names of memory management win over
-// those of files and locks wherever they stand, since a reclaim that waits for a disk is a reclaim.
+// The functions on a thread's kernel stack say what it waits in. Names come and go between kernel
+// versions and with inlining, so the tables name several functions on each way in: it takes one to
+// be there.
 
-// stackClass is what a kernel stack tells.
+// stackClass is what a kernel stack says.
 type stackClass struct {
 	block  Block
 	signal bool // a signal is being sent
 	exit   bool // a thread ends
 }
 
-// stackClasses remembers what stacks tell while a stream is being read.
+// stackClasses remembers what stacks say, each of which many waits share.
 type stackClasses struct {
 	src   kernel.Source
 	known map[uint32]stackClass
@@ -38,10 +38,20 @@ func (c *stackClasses) of(id uint32) stackClass {
 // BlockOf is what a thread with this kernel stack waits in.
 func BlockOf(frames []kernel.Frame) Block { return classify(frames).block }
 
+// classify decides by the names on a kernel stack, from the innermost outwards.
+//  1. A function of memory management wins wherever it stands: a reclaim that waits for a disk is a
+//     reclaim. The innermost of them counts, except where an outer one says for whom it worked
+//     (because).
+//  2. Else the innermost function in the table of other waits counts.
+//  3. A stack with names of which none is in a table is BlockOther; one without names is
+//     BlockUnknown.
+//
+// mmap_lock is a read-write semaphore like others. It is recognised by the function right outside
+// of the semaphore's own, which takes that lock and no other.
 func classify(frames []kernel.Frame) (c stackClass) {
 	named := false
-	weak := BlockUnknown
-	rwsem := false // the frame before was a read-write semaphore's
+	weak := BlockUnknown // of a wait that is not memory management's
+	rwsem := false       // the frame inside of this one was a read-write semaphore's
 	for _, f := range frames {
 		name := bare(f.Func)
 		if name == "" {
@@ -61,24 +71,12 @@ func classify(frames []kernel.Frame) (c stackClass) {
 		if rwsem && takesMmapLock(name) && c.block == BlockUnknown {
 			c.block = BlockMmapLock
 		}
-		if rwsem && weak == BlockUnknown || strings.HasPrefix(name, "__mutex_lock") && weak == BlockUnknown {
+		if weak == BlockUnknown && (rwsem || strings.HasPrefix(name, "__mutex_lock")) {
 			weak = BlockOther // a lock of the kernel, whatever code wants it
 		}
 		rwsem = false
-		b := memory[name]
-		switch {
-		case b == BlockUnknown && strings.HasPrefix(name, "flush_tlb"):
-			b = BlockTLB
-		case b == BlockUnknown && (strings.HasPrefix(name, "mmap_read_lock") || strings.HasPrefix(name, "mmap_write_lock")):
-			b = BlockMmapLock
-		}
-		switch {
-		case b == BlockUnknown:
-		case c.block == BlockUnknown:
+		if b := memoryBlock(name); c.block == BlockUnknown || because(c.block, b) {
 			c.block = b
-		case c.block == BlockReclaim && b == BlockMemcg, c.block == BlockNUMA && b == BlockCompaction,
-			c.block == BlockTLB && (b == BlockNUMA || b == BlockReclaim || b == BlockMemcg || b == BlockCompaction):
-			c.block = b // the same code, called for another reason
 		}
 		if weak == BlockUnknown {
 			weak = waits[name]
@@ -97,7 +95,35 @@ func classify(frames []kernel.Frame) (c stackClass) {
 	return c
 }
 
-// bare is a kernel function's name without what compilers and the system call wrappers add.
+// memoryBlock is what a function of memory management is for; BlockUnknown for any other.
+func memoryBlock(name string) Block {
+	switch b := memory[name]; {
+	case b != BlockUnknown:
+		return b
+	case strings.HasPrefix(name, "flush_tlb"):
+		return BlockTLB
+	case strings.HasPrefix(name, "mmap_read_lock"), strings.HasPrefix(name, "mmap_write_lock"):
+		return BlockMmapLock
+	}
+	return BlockUnknown
+}
+
+// because reports whether a function further out is the reason for what the inner one does: the
+// same code is called for both.
+func because(inner, outer Block) bool {
+	switch inner {
+	case BlockReclaim:
+		return outer == BlockMemcg
+	case BlockNUMA:
+		return outer == BlockCompaction
+	case BlockTLB:
+		return outer == BlockNUMA || outer == BlockReclaim || outer == BlockMemcg || outer == BlockCompaction
+	}
+	return false
+}
+
+// bare is a kernel function's name without the suffixes of compilers and the prefixes of system
+// call wrappers.
 func bare(name string) string {
 	if i := strings.IndexByte(name, '.'); i > 0 {
 		name = name[:i]
@@ -110,7 +136,7 @@ func bare(name string) string {
 	return name
 }
 
-// plumbing is how every wait ends up in the scheduler.
+// plumbing reports whether a function is part of how every wait ends up in the scheduler.
 func plumbing(name string) bool {
 	switch name {
 	case "__schedule", "schedule", "schedule_preempt_disabled", "schedule_timeout", "schedule_hrtimeout_range", "schedule_hrtimeout_range_clock",
@@ -144,7 +170,8 @@ var memory = blocks(map[Block]string{
 		__mmap_lock_do_trace_start_locking lock_vma_under_rcu vma_start_read`,
 })
 
-// mmapLockers take an mmap_lock themselves: the lock's own function is compiled into them.
+// mmapLockers have the functions that take an mmap_lock themselves: the lock's own function is
+// compiled into them.
 var mmapLockers = words(`do_user_addr_fault exc_page_fault do_page_fault __do_page_fault do_translation_fault do_mem_abort vm_mmap_pgoff __vm_munmap vm_munmap
 	sys_munmap sys_mmap sys_mremap sys_brk sys_madvise sys_mprotect sys_pkey_mprotect do_madvise madvise_lock madvise_behavior madvise_do_behavior do_mprotect_pkey
 	sys_remap_file_pages do_mlock __mm_populate sys_munlock sys_mlockall sys_munlockall apply_vma_lock_flags exit_mm exit_mmap mm_release mmput __mmput dup_mm dup_mmap
@@ -154,6 +181,8 @@ var mmapLockers = words(`do_user_addr_fault exc_page_fault do_page_fault __do_pa
 	setup_arg_pages begin_new_exec exec_mmap khugepaged hpage_collapse_scan_pmd collapse_huge_page set_mm_exe_file replace_mm_exe_file prctl_set_mm sys_prctl
 	uprobe_register register_for_each_vma vma_prepare_lock unuse_mm try_to_unuse __do_munmap mmap_lock_acquire do_vmi_munmap`)
 
+// takesMmapLock reports whether a function that calls a read-write semaphore does so for an
+// mmap_lock.
 func takesMmapLock(name string) bool { return mmapLockers[name] || memory[name] == BlockMmapLock }
 
 // waits has the functions in which a thread waits for something else.
@@ -179,6 +208,7 @@ var waits = blocks(map[Block]string{
 	BlockIdle:  `worker_thread kthread_worker_fn smpboot_thread_fn rcu_gp_kthread kswapd kcompactd rescuer_thread`,
 })
 
+// waitsByPrefix is waits for whole modules of the kernel, whose functions have a prefix.
 func waitsByPrefix(name string) Block {
 	for _, p := range []struct {
 		prefix string
@@ -195,6 +225,7 @@ func waitsByPrefix(name string) Block {
 	return BlockUnknown
 }
 
+// signals has the functions that send a signal.
 var signals = words(`signal_wake_up_state signal_wake_up complete_signal __send_signal_locked __send_signal send_signal_locked send_signal
 	do_send_sig_info do_send_specific do_tkill send_sigqueue posixtimer_send_sigqueue group_send_sig_info`)
 
@@ -206,9 +237,10 @@ func words(s string) map[string]bool {
 	return m
 }
 
-func blocks(by map[Block]string) map[string]Block {
+// blocks turns a table of names by what they wait in around.
+func blocks(table map[Block]string) map[string]Block {
 	m := map[string]Block{}
-	for b, names := range by {
+	for b, names := range table {
 		for _, w := range strings.Fields(names) {
 			m[w] = b
 		}

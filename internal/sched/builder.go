@@ -2,32 +2,41 @@ package sched
 
 import "github.com/whystall/whystall/internal/evidence/kernel"
 
-// builder is what is needed while reading.
+// builder fills the columns while records are read. Its methods here are the only ones that add to
+// them; what a record means is decided in the files below.
 type builder struct {
 	*columns
-	limit int // of bytes
-	any   bool
-	now   int64
-	fold  bool // others' switches are folded
+	limit   int // of bytes
+	started bool
+	now     int64
+	fold    bool // switches between threads of other programs are not recorded one by one
 
-	// placed tells that there are no wake-ups but of new threads: who is woken waits for the CPU it left, unless it is moved.
+	// placed: the recorder has no record of a wake-up but of new threads. A thread that is woken is
+	// queued at the CPU that it left, unless it is moved.
 	placed bool
-	files  map[uint64]Block // what a wait for a descriptor is in; BlockUnknown where it was several kinds of file
+	// files has what a wait for a descriptor is in; BlockUnknown for one that was several kinds of
+	// file.
+	files map[uint64]Block
 }
 
+// What things cost in memory, to bound it.
 const (
 	segBytes    = 16
 	offBytes    = 48
 	runBytes    = 16
-	eventBytes  = 80 // with what lists it by thread
+	lifeBytes   = 40
+	holdBytes   = 24
+	spanBytes   = 16
+	eventBytes  = 80 // with its place in the lists by thread
 	threadBytes = 512
 	maxThreads  = 1 << 18
-	maxLives    = 1 << 20
+	maxLives    = 1 << 20 // of one thread
+	maxCPUs     = 1 << 13
 )
 
-// cpu is CPU n, made if it is not there; nil for a number that none has.
+// cpu is the log of CPU n, which is made if it is new; nil for a number that no CPU has.
 func (b *builder) cpu(n int) *cpuLog {
-	if n < 0 || n >= 1<<13 {
+	if n < 0 || n >= maxCPUs {
 		return nil
 	}
 	if n >= len(b.cpus) {
@@ -36,7 +45,8 @@ func (b *builder) cpu(n int) *cpuLog {
 	return &b.cpus[n]
 }
 
-// thread is the target's thread tid, made if it is not there; nil where there are too many.
+// thread is the target's thread tid, which is made if it is new; nil if there are too many.
+// Pointers to threads are good until the next new one.
 func (b *builder) thread(tid uint32) *thread {
 	if th := b.find(tid); th != nil {
 		return th
@@ -50,7 +60,8 @@ func (b *builder) thread(tid uint32) *thread {
 	return &b.threads[len(b.threads)-1]
 }
 
-// push begins th's next segment at t, which is not before its last.
+// push starts th's next segment at t, which is not before its last. One that would start with the
+// last takes its place.
 func (b *builder) push(th *thread, t int64, d Doing, cpu int16, off uint32, meta uint16) *segment {
 	meta |= uint16(d)
 	n := len(th.segs)
@@ -68,7 +79,8 @@ func (b *builder) push(th *thread, t int64, d Doing, cpu int16, off uint32, meta
 	return &th.segs[n]
 }
 
-// unknown makes th unknown from t on: records are missing.
+// unknown makes th unknown from t on, or from its last segment if that starts later: records are
+// missing.
 func (b *builder) unknown(th *thread, t int64) {
 	if n := len(th.segs); n > 0 {
 		t = max(t, th.segs[n-1].begin)
@@ -76,13 +88,22 @@ func (b *builder) unknown(th *thread, t int64) {
 	b.push(th, t, Unknown, -1, 0, segMissing)
 }
 
-// off begins a time off a CPU and gives its number.
-func (b *builder) off(th *thread) (*offCPU, uint32) {
+// addOff adds a time off a CPU and returns its number, too.
+func (b *builder) addOff(th *thread) (*offCPU, uint32) {
 	th.offs = append(th.offs, offCPU{call: -1, waker: waker{call: -1}})
 	b.bytes += offBytes
 	return &th.offs[len(th.offs)-1], uint32(len(th.offs))
 }
 
+// addLife adds a life of th.
+func (b *builder) addLife(th *thread, l life) {
+	if len(th.lives) < maxLives {
+		th.lives = append(th.lives, l)
+		b.bytes += lifeBytes
+	}
+}
+
+// event keeps a record as an Event.
 func (b *builder) event(r *kernel.Record, t int64) {
 	e := Event{Kind: r.Kind, Flags: r.Flags, Begin: t, End: t, TID: r.TID, Other: r.Other, CPU: cpuOf(r.CPU),
 		Kernel: r.Kernel, User: r.User, Arg: [2]uint64{r.Arg[1], r.Arg[2]}}

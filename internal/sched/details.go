@@ -2,8 +2,11 @@ package sched
 
 import "github.com/whystall/whystall/internal/evidence/kernel"
 
-// stack gives a wait its stacks.
-func (b *builder) stack(r *kernel.Record, t int64) {
+// Records that add to what switches and wakings say, of a wait, a descriptor or a CPU.
+
+// stack gives a wait its stacks. They come at its end, when the recorder knows that it was long
+// enough to be worth them; or, with the flag Leaving, right before it starts.
+func (b *builder) stack(r *kernel.Record) {
 	th := b.find(r.TID)
 	if th == nil {
 		return
@@ -20,8 +23,8 @@ func (b *builder) stack(r *kernel.Record, t int64) {
 		return
 	}
 	if s.off == 0 {
-		// of the whole time off a CPU
-		_, n := b.off(th)
+		// The stacks are those of the whole time off a CPU, so all of its segments share them.
+		_, n := b.addOff(th)
 		s.off = n
 		for i := len(th.segs) - 2; i >= 0 && th.segs[i].off == 0; i-- {
 			if d := th.segs[i].doing(); d != Queued && d != Throttled && d != Blocked {
@@ -39,36 +42,39 @@ func (b *builder) stack(r *kernel.Record, t int64) {
 	}
 }
 
-// file notes what a descriptor is.
+// mostDescriptors bounds the descriptors whose kind is kept.
+const mostDescriptors = 1 << 16
+
+// file notes what a descriptor is. One that was closed and used again for another kind of file says
+// nothing.
 func (b *builder) file(r *kernel.Record) {
-	is := BlockUnknown
+	kind := BlockUnknown
 	switch r.Arg[1] {
 	case kernel.FileSocket:
-		is = BlockNetwork
+		kind = BlockNetwork
 	case kernel.FilePipe:
-		is = BlockPipe
+		kind = BlockPipe
 	}
-	was, told := b.files[r.Arg[0]]
+	before, ok := b.files[r.Arg[0]]
 	switch {
-	case told && was != is:
-		is = BlockUnknown
-	case !told && len(b.files) >= mostDescriptors:
+	case ok && before != kind:
+		kind = BlockUnknown
+	case !ok && len(b.files) >= mostDescriptors:
 		return
 	case b.files == nil:
 		b.files = map[uint64]Block{}
 	}
-	b.files[r.Arg[0]] = is
+	b.files[r.Arg[0]] = kind
 }
 
-// mostDescriptors bounds those whose kind is kept.
-const mostDescriptors = 1 << 16
-
-// held notes who had a CPU. The same is told for each thread that was queued there.
+// held notes that a thread of another program had a CPU, where its switches are folded. The
+// recorder says it for each thread of the target that was queued there, so the same stay can come
+// several times.
 func (b *builder) held(r *kernel.Record, t int64) {
 	c := b.cpu(int(r.CPU))
 	ns := int64(min(r.Arg[0], maxTimeNS))
 	if c == nil || ns == 0 || b.find(r.Other) != nil {
-		return // who is of the target is told by its switches
+		return // the switches of the target's own threads are all recorded
 	}
 	h := hold{t - ns, t, r.Other}
 	if n := len(c.held); n > 0 && c.held[n-1].end == h.end && c.held[n-1].tid == h.tid {
@@ -76,10 +82,10 @@ func (b *builder) held(r *kernel.Record, t int64) {
 		return
 	}
 	c.held = append(c.held, h)
-	b.bytes += 24
+	b.bytes += holdBytes
 }
 
-// lost notes a stretch in which a CPU's records are missing.
+// lost notes that a CPU's records are missing for a while. Lost stacks cost no knowledge of states.
 func (b *builder) lost(r *kernel.Record, t int64) {
 	stacks := int64(min(r.Arg[1], r.Arg[0], maxTimeNS))
 	n := int64(min(r.Arg[0], maxTimeNS)) - stacks
@@ -98,5 +104,5 @@ func (b *builder) lost(r *kernel.Record, t int64) {
 		return
 	}
 	c.lost = append(c.lost, s)
-	b.bytes += 16
+	b.bytes += spanBytes
 }

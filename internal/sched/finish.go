@@ -7,21 +7,61 @@ import (
 	"github.com/whystall/whystall/internal/evidence/kernel"
 )
 
-// finish makes what is looked up by.
+// finish adds what is known only when all records are read. In steps:
+//  1. Threads whose last switch is missing end with the record of their exit.
+//  2. What threads did on a CPU while its records were lost becomes unknown (gaps.go).
+//  3. What is known of other programs' threads on a CPU is put in order.
+//  4. Each thread gets the list of its events.
+//  5. Its faults, reclaims and the like are laid over its states (overlay.go), and then what its
+//     samples say (sampled.go).
+//  6. Names are put in order.
+//  7. Each wait gets what it was in (block.go). The tables of stacks are whole only now.
 func (b *builder) finish(src kernel.Source) {
 	for i := range b.threads {
 		th := &b.threads[i]
 		if s := th.last(); th.exiting && s != nil && s.doing() != Gone {
-			// Its last switch is missing.
 			if l := th.life(); l != nil && l.exit >= s.begin {
 				b.push(th, l.exit, Gone, -1, 0, 0)
 			}
 		}
 	}
-	b.holes()
+	b.cutGaps()
 	for i := range b.cpus {
-		b.holds(&b.cpus[i])
+		b.sortHeld(&b.cpus[i])
 	}
+	b.indexEvents()
+	stacks := &stackClasses{src, map[uint32]stackClass{}}
+	for i := range b.threads {
+		b.overlays(&b.threads[i])
+		b.sampled(&b.threads[i], stacks)
+	}
+	b.indexNames(src.Threads())
+	b.findBlocks(stacks)
+}
+
+// sortHeld puts in order who held a CPU, each instant once: of two that overlap, the longer of
+// those that start first.
+func (b *builder) sortHeld(c *cpuLog) {
+	if n := len(c.runs); n > 0 && b.fold && b.find(c.runs[n-1].tid) == nil {
+		c.runs[n-1].bad = true
+	}
+	slices.SortFunc(c.held, func(x, y hold) int {
+		return cmp.Or(cmp.Compare(x.begin, y.begin), cmp.Compare(y.end, x.end), cmp.Compare(x.tid, y.tid))
+	})
+	kept := c.held[:0]
+	at := int64(-2 * maxTimeNS)
+	for _, h := range c.held {
+		if h.begin = max(h.begin, at); h.end <= h.begin {
+			continue
+		}
+		kept = append(kept, h)
+		at = h.end
+	}
+	c.held = kept
+}
+
+// indexEvents lists events by thread.
+func (b *builder) indexEvents() {
 	for i := range b.events {
 		e := &b.events[i]
 		if th := b.find(e.TID); th != nil {
@@ -33,54 +73,25 @@ func (b *builder) finish(src kernel.Source) {
 			th.until = append(th.until, until)
 		}
 	}
-	stacks := &stackClasses{src, map[uint32]stackClass{}}
-	for i := range b.threads {
-		b.overlays(&b.threads[i])
-		b.sampled(&b.threads[i], stacks)
-	}
+}
+
+// indexNames lists names by thread, in order of the time from which on they hold.
+func (b *builder) indexNames(threads []kernel.Thread) {
 	b.names, b.byNS = map[uint32][]kernel.Thread{}, map[uint32]uint32{}
-	for _, t := range src.Threads() {
+	for _, t := range threads {
 		b.names[t.TID] = append(b.names[t.TID], t)
 		if t.Target && t.NSTID != 0 {
 			b.byNS[t.NSTID] = t.TID
 		}
 	}
 	for _, l := range b.names {
-		slices.SortStableFunc(l, func(x, y kernel.Thread) int {
-			switch {
-			case x.Since < y.Since:
-				return -1
-			case x.Since > y.Since:
-				return 1
-			}
-			return 0
-		})
+		slices.SortStableFunc(l, func(x, y kernel.Thread) int { return cmp.Compare(x.Since, y.Since) })
 	}
-	b.classify(stacks)
 }
 
-// holds puts what was told of a CPU in order, each instant once.
-func (b *builder) holds(c *cpuLog) {
-	if n := len(c.runs); n > 0 && b.fold && b.find(c.runs[n-1].tid) == nil {
-		c.runs[n-1].bad = true
-	}
-	slices.SortFunc(c.held, func(x, y hold) int {
-		return cmp.Or(cmp.Compare(x.begin, y.begin), cmp.Compare(y.end, x.end), cmp.Compare(x.tid, y.tid))
-	})
-	out := c.held[:0]
-	at := int64(-2 * maxTimeNS)
-	for _, h := range c.held {
-		if h.begin = max(h.begin, at); h.end <= h.begin {
-			continue
-		}
-		out = append(out, h)
-		at = h.end
-	}
-	c.held = out
-}
-
-// classify tells of each wait what it was in.
-func (b *builder) classify(stacks *stackClasses) {
+// findBlocks finds what each wait was in: by its kernel stack, which knows best; else by its system
+// call; else by the kind of the file that the call was for.
+func (b *builder) findBlocks(stacks *stackClasses) {
 	calls := b.calls()
 	for i := range b.threads {
 		offs := b.threads[i].offs
@@ -95,7 +106,7 @@ func (b *builder) classify(stacks *stackClasses) {
 				}
 			}
 			if o.flags&offStopped != 0 {
-				o.block = BlockStopped // before it goes back to what its stack tells
+				o.block = BlockStopped // it goes back afterwards to what its stack shows
 				continue
 			}
 			if calls != nil && o.call >= 0 && calls.futex[o.call] {

@@ -2,9 +2,9 @@ package sched
 
 import "sort"
 
-// holes makes unknown what threads did on a CPU while its records were lost: who was on it or in its queue, and who
-// came from it or went to it.
-func (b *builder) holes() {
+// cutGaps makes unknown what threads did on a CPU while its records were lost: those on it or in
+// its queue, and those that had come from it or went to it next.
+func (b *builder) cutGaps() {
 	any := false
 	for i := range b.cpus {
 		if len(b.cpus[i].lost) > 0 {
@@ -18,7 +18,7 @@ func (b *builder) holes() {
 			out = out[:0]
 			cut := false
 			for j := range th.segs {
-				out, cut = b.hole(th, j, out, cut)
+				out, cut = b.cutSegment(th, j, out, cut)
 			}
 			if cut {
 				th.segs = append([]segment(nil), out...)
@@ -32,8 +32,11 @@ func (b *builder) holes() {
 	}
 }
 
-// hole appends segment j of th to out, cut by the losses of the CPUs that it has to do with.
-func (b *builder) hole(th *thread, j int, out []segment, cut bool) ([]segment, bool) {
+// cutSegment appends segment j of th to out, without what the losses of its CPUs cover. It returns
+// cut, or true if there was any. A thread that is not on a CPU has up to three: that of its queue,
+// the one it came from and the one it went to, of which each may have had the record that is
+// missing.
+func (b *builder) cutSegment(th *thread, j int, out []segment, cut bool) ([]segment, bool) {
 	s := th.segs[j]
 	end := b.segEnd(th, j)
 	if d := s.doing(); d == Unknown || d == Gone || end <= s.begin {
@@ -56,7 +59,7 @@ func (b *builder) hole(th *thread, j int, out []segment, cut bool) ([]segment, b
 	}
 	from := s.begin
 	for from < end {
-		// the loss that begins first
+		// The first loss of any of them.
 		var hole Span
 		found := false
 		for i, c := range cpus {

@@ -2,14 +2,16 @@ package sched
 
 import "github.com/whystall/whystall/internal/evidence/kernel"
 
-// overlaid is a stretch in which a thread was in the middle of something, whatever its state.
+// overlaid is a stretch in which a thread was in the middle of something, whatever its state: a
+// thread in the middle of a page fault may be on a CPU, wait for one, or be blocked.
 type overlaid struct {
 	begin, end int64
 	block      Block
-	sampled    bool
+	sampled    bool // as samples say, not a record
 }
 
-// blockOf is what a stretch's record says its thread was in.
+// blockOf is what the thread of an event was in the middle of; BlockUnknown for an event that is a
+// moment.
 func (e *Event) blockOf() Block {
 	switch e.Kind {
 	case kernel.Fault:
@@ -33,14 +35,17 @@ func (e *Event) blockOf() Block {
 	return BlockUnknown
 }
 
-// overlays lays th's stretches flat: at every instant the innermost holds, but for disk and kernel locks, which are how the others wait.
+// overlays lays the events of th flat, which may lie within each other: at every instant the
+// innermost counts, as a reclaim within a fault. Disks and kernel locks are the exception: they are
+// how the others wait, and are taken for what is around them. A stack of open events is kept; each
+// time that its top changes, what passed since the last change is written.
 func (k *columns) overlays(th *thread) {
 	type open struct {
 		end   int64
 		block Block
 	}
 	var stack []open
-	at := int64(0)
+	at := int64(-maxTimeNS) // up to here all is written
 	emit := func(to int64) {
 		if to > at && len(stack) > 0 {
 			top := stack[len(stack)-1].block
@@ -58,7 +63,6 @@ func (k *columns) overlays(th *thread) {
 			stack = stack[:len(stack)-1]
 		}
 	}
-	at = -maxTimeNS
 	for _, n := range th.events {
 		e := &k.events[n]
 		block := e.blockOf()

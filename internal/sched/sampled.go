@@ -6,15 +6,18 @@ import (
 	"github.com/whystall/whystall/internal/evidence/kernel"
 )
 
-// mostSampled is how many periods of a thread's CPU time one of its samples stands for at most: of who runs in short turns the samples
-// come irregularly, and all of them together still stand for 98 % of it.
+// mostSampled is how many periods of a thread's CPU time one of its samples stands for at most. The
+// samples of a thread that runs in short turns come irregularly; with this bound all of them
+// together still stand for 98 % of its time.
 const mostSampled = 4
 
-// sampled lays over the time in which th was on a CPU, and no record tells in the middle of what, what the kernel stacks of its samples tell. Of
-// work that has no records of its begin and end: flushing TLBs, which waits for other CPUs on its own, and looking for pages to be moved between nodes.
-// Each sample stands for the time since the one before it, so that the sums are right, and single instants are not.
+// sampled lays what the kernel stacks of th's samples say over its time on a CPU, where no record
+// says what it was in the middle of. It does so for work whose start and end have no records:
+// flushing TLBs, which spins until the other CPUs answered, and looking for pages to move between
+// NUMA nodes. Each sample stands for the CPU time since the one before it, so the sums are right,
+// and single instants are not.
 func (k *columns) sampled(th *thread, stacks *stackClasses) {
-	var found []overlaid // latest first in each sample's
+	var found []overlaid
 	prev := k.begin
 	for _, n := range th.events {
 		e := &k.events[n]
@@ -24,7 +27,7 @@ func (k *columns) sampled(th *thread, stacks *stackClasses) {
 		if b := stacks.of(e.Kernel).block; b == BlockTLB || b == BlockNUMA {
 			from := len(found)
 			found = k.standFor(th, found, b, prev, e.Begin, mostSampled*int64(min(e.Arg[0], maxTimeNS/mostSampled)))
-			slices.Reverse(found[from:])
+			slices.Reverse(found[from:]) // they came latest first
 		}
 		prev = e.Begin
 	}
@@ -40,7 +43,8 @@ func (k *columns) sampled(th *thread, stacks *stackClasses) {
 	})
 }
 
-// standFor appends the last ns of [lo,hi) in which th was on a CPU and in the middle of nothing, latest first.
+// standFor appends the last ns of [lo,hi) in which th was on a CPU and in the middle of nothing,
+// latest first. It walks back over segments and, within each, over what is laid over them.
 func (k *columns) standFor(th *thread, dst []overlaid, block Block, lo, hi, ns int64) []overlaid {
 	over := len(th.overlay) - 1
 	for i := th.at(hi); i >= 0 && ns > 0; i-- {

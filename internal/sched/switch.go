@@ -2,49 +2,37 @@ package sched
 
 import "github.com/whystall/whystall/internal/evidence/kernel"
 
-// deadState has the bits of task_struct.__state that a thread leaves its CPU with for the last time.
-const deadState = 0x10 | 0x20 | 0x80
+// The bits of task_struct.__state with which a thread leaves its CPU.
+const (
+	deadState    = 0x10 | 0x20 | 0x80 // EXIT_DEAD, EXIT_ZOMBIE, TASK_DEAD: it never comes back
+	deepState    = 0x2                // TASK_UNINTERRUPTIBLE: no signal wakes it
+	stoppedState = 0x4 | 0x8          // __TASK_STOPPED, __TASK_TRACED
+)
 
-// deepState has the bit of one that no signal wakes.
-const deepState = 0x2
+// turn is what is known of the stay on a CPU that a switch ends.
+type turn struct {
+	since int64
+	// fits: the thread that leaves is the one that came last. If not, records are missing in
+	// between.
+	fits bool
+}
 
-// stoppedState has the bits of one that is stopped by a signal, or for who traces it.
-const stoppedState = 0x4 | 0x8
-
+// switched takes a switch: r.TID left a CPU, and r.Other came.
+//  1. The CPU's own list says since when the thread that leaves was there, and whether it was at
+//     all.
+//  2. That thread gets the state in which it left.
+//  3. The thread that comes is on the CPU.
+//
+// Threads of other programs have a place in the CPU's list and no states.
 func (b *builder) switched(r *kernel.Record, t int64) {
-	c := b.cpu(int(r.CPU))
-	since, broken := b.begin, false
-	if c != nil && b.header.AllTasks {
-		if n := len(c.runs); n > 0 {
-			prev := &c.runs[n-1]
-			since = prev.begin
-			if b.fold && r.Flags&kernel.Target == 0 && b.find(prev.tid) == nil {
-				prev.bad = true // others may have come and gone
-			} else if prev.tid != r.TID {
-				prev.bad = true
-				old := b.find(prev.tid)
-				broken = true
-				if old != nil || r.Flags&kernel.Target != 0 {
-					b.totals.Breaks++
-				}
-				if old != nil {
-					if s := old.last(); s != nil && s.doing() == OnCPU && s.cpu == cpuOf(r.CPU) {
-						// By now somebody else left that CPU: it is on none.
-						b.unknown(old, s.begin)
-						b.push(old, t, Unknown, -1, 0, segMissing|segAway)
-					}
-				}
-			}
-		} else {
-			c.runs = append(c.runs, run{begin: b.begin, tid: r.TID, bad: b.fold && r.Flags&kernel.Target == 0})
-			b.bytes += runBytes
-		}
-		c.runs = append(c.runs, run{begin: t, tid: r.Other})
-		b.bytes += runBytes
+	last := turn{b.begin, true}
+	if c := b.cpu(int(r.CPU)); c != nil && b.header.AllTasks {
+		last = b.handOver(c, r, t)
 	}
 	if r.Flags&kernel.Target != 0 {
 		if th := b.thread(r.TID); th != nil {
-			b.leave(th, r, t, since, broken)
+			b.checkOn(th, cpuOf(r.CPU), last)
+			b.leave(th, r, t)
 		}
 	}
 	if r.Flags&kernel.OtherTarget != 0 {
@@ -54,26 +42,64 @@ func (b *builder) switched(r *kernel.Record, t int64) {
 	}
 }
 
-// leave takes th from its CPU. since is when the one before came to it; broken tells that this was not th.
-func (b *builder) leave(th *thread, r *kernel.Record, t, since int64, broken bool) {
-	cpu := cpuOf(r.CPU)
+// handOver enters the switch r in the list of its CPU.
+func (b *builder) handOver(c *cpuLog, r *kernel.Record, t int64) turn {
+	last := turn{b.begin, true}
+	if n := len(c.runs); n > 0 {
+		prev := &c.runs[n-1]
+		last.since = prev.begin
+		if b.fold && r.Flags&kernel.Target == 0 && b.find(prev.tid) == nil {
+			prev.bad = true // other programs' threads may have come and gone
+		} else if prev.tid != r.TID {
+			prev.bad = true
+			last.fits = false
+			old := b.find(prev.tid)
+			if old != nil || r.Flags&kernel.Target != 0 {
+				b.totals.Breaks++
+			}
+			if old != nil {
+				if s := old.last(); s != nil && s.doing() == OnCPU && s.cpu == cpuOf(r.CPU) {
+					// When it left is not known, but now another thread leaves this CPU: it is on
+					// none.
+					b.unknown(old, s.begin)
+					b.push(old, t, Unknown, -1, 0, segMissing|segAway)
+				}
+			}
+		}
+	} else {
+		c.runs = append(c.runs, run{begin: b.begin, tid: r.TID, bad: b.fold && r.Flags&kernel.Target == 0})
+		b.bytes += runBytes
+	}
+	c.runs = append(c.runs, run{begin: t, tid: r.Other})
+	b.bytes += runBytes
+	return last
+}
+
+// checkOn compares the state of th, which leaves a CPU, with having been there. Where they differ
+// records are missing, and th is unknown from where it may have come.
+func (b *builder) checkOn(th *thread, cpu int16, last turn) {
 	s := th.last()
 	switch {
-	case s == nil && !broken:
-		b.push(th, since, OnCPU, cpu, 0, 0)
+	case s == nil && last.fits:
+		b.push(th, last.since, OnCPU, cpu, 0, 0)
 	case s == nil:
-		b.unknown(th, since)
-	case s.doing() == OnCPU && s.cpu == cpu && !broken:
+		b.unknown(th, last.since)
+	case s.doing() == OnCPU && s.cpu == cpu && last.fits:
 	case s.doing() == OnCPU:
 		b.unknown(th, s.begin)
 	case !b.header.AllTasks:
 		b.unknown(th, s.begin)
 	default:
 		if s.doing() == Throttled {
-			b.unthrottle(th, s, since)
+			b.unthrottle(th, s, last.since)
 		}
-		b.unknown(th, since)
+		b.unknown(th, last.since)
 	}
+}
+
+// leave takes th from its CPU.
+func (b *builder) leave(th *thread, r *kernel.Record, t int64) {
+	cpu := cpuOf(r.CPU)
 	b.totals.Switches++
 	stacks := [2]uint32{r.Kernel, r.User}
 	if th.leaving != [2]uint32{} {
@@ -81,21 +107,20 @@ func (b *builder) leave(th *thread, r *kernel.Record, t, since int64, broken boo
 		th.leaving = [2]uint32{}
 	}
 	throttled := r.Flags&kernel.Throttled != 0
-	could := r.Arg[0] == 0 || r.Flags&kernel.Preempted != 0
-	// Who only lost its CPU has nothing to tell, and there are many of them.
+	runnable := r.Arg[0] == 0 || r.Flags&kernel.Preempted != 0
+	// A thread that only lost its CPU, as most do, waits for nothing: it needs no offCPU.
 	var o *offCPU
 	n := uint32(0)
-	if !could && !throttled || stacks != [2]uint32{} {
-		o, n = b.off(th)
+	if !runnable && !throttled || stacks != [2]uint32{} {
+		o, n = b.addOff(th)
 		o.kernel, o.user = stacks[0], stacks[1]
 	}
-	byGroup := !throttled && could && !b.header.PerTask && r.Flags&kernel.GroupThrottled != 0
 	switch {
 	case throttled:
 		b.push(th, t, Throttled, cpu, n, 0)
-	case byGroup:
+	case runnable && !b.header.PerTask && r.Flags&kernel.GroupThrottled != 0:
 		b.push(th, t, Throttled, cpu, n, segByGroup)
-	case could:
+	case runnable:
 		b.push(th, t, Queued, cpu, n, segPreempted)
 	case r.Arg[0]&deadState != 0:
 		b.push(th, t, Gone, -1, 0, 0)
@@ -114,12 +139,13 @@ func (b *builder) leave(th *thread, r *kernel.Record, t, since int64, broken boo
 		}
 		b.push(th, t, Blocked, cpu, n, 0)
 	}
-	if could {
+	if runnable {
 		b.totals.Involuntary++
 	}
 }
 
-// come puts th on its CPU.
+// come puts th on the CPU of r. Its last state shows what is missing before: a blocked thread that
+// comes was woken, a thread on a CPU left it, one that is gone was born.
 func (b *builder) come(th *thread, r *kernel.Record, t int64) {
 	cpu := cpuOf(r.CPU)
 	s := th.last()
@@ -156,7 +182,9 @@ func (b *builder) come(th *thread, r *kernel.Record, t int64) {
 	b.push(th, t, OnCPU, cpu, off, 0)
 }
 
-// unthrottle ends s, in which th was throttled, at the last mark of its CPU.
+// unthrottle ends s, in which th was throttled, at the last mark of its CPU: from there on it was
+// queued. The kernel has no event for the single thread. Without a mark the end is not known, and
+// part of s may be time in the queue.
 func (b *builder) unthrottle(th *thread, s *segment, t int64) {
 	if s.cpu >= 0 {
 		if c := b.cpu(int(s.cpu)); c != nil && c.mark > s.begin && c.mark <= t {

@@ -2,24 +2,25 @@ package sched
 
 import "slices"
 
-// trim gives up what is oldest once the columns are larger than they may be.
+// trim gives up the older half, by time, once the columns are larger than they may be, and again
+// until they are not. So the cost of copying is small beside that of what was read.
 func (b *builder) trim() {
 	for b.bytes > b.limit && b.begin < b.end {
 		b.cut(b.begin + (b.end-b.begin)/2 + 1)
 	}
 	if b.bytes > b.limit && len(b.events) > 1 {
-		b.cut(b.end) // all at one instant: no stream of a kernel
+		b.cut(b.end) // all at one instant: no kernel wrote this
 		b.bytes -= len(b.events) * eventBytes
 		b.events = b.events[:0]
 	}
 }
 
-// cut forgets what ended before t.
+// cut forgets what ended before t. The columns then start at t.
 func (b *builder) cut(t int64) {
 	b.bytes = 0
 	for i := range b.threads {
 		th := &b.threads[i]
-		b.bytes += threadBytes + len(th.lives)*40
+		b.bytes += threadBytes + len(th.lives)*lifeBytes
 		if at := th.at(t); at >= 0 {
 			th.segs = th.segs[:copy(th.segs, th.segs[at:])]
 			th.segs[0].begin = max(th.segs[0].begin, min(t, b.end))
@@ -50,7 +51,7 @@ func (b *builder) cut(t int64) {
 		}
 		c.lost = slices.DeleteFunc(c.lost, func(s Span) bool { return s.End <= t })
 		c.held = slices.DeleteFunc(c.held, func(h hold) bool { return h.end <= t })
-		b.bytes += len(c.runs)*runBytes + len(c.lost)*16 + len(c.held)*24
+		b.bytes += len(c.runs)*runBytes + len(c.lost)*spanBytes + len(c.held)*holdBytes
 	}
 	b.events = slices.DeleteFunc(b.events, func(e Event) bool { return e.End < t })
 	b.bytes += len(b.events) * eventBytes
