@@ -1,57 +1,62 @@
 package sched
 
-import (
-	"github.com/whystall/whystall/exectrace"
-)
+import "github.com/whystall/whystall/exectrace"
 
-// Alignment says how well a Go trace and the kernel's records fit: whoever changes a goroutine's state runs on a CPU.
+// Alignment says how well a Go trace and the kernel's records fit: a thread that changes a
+// goroutine's state must be on a CPU. Transitions before and after the kernel's recording are not
+// counted at all.
 type Alignment struct {
-	Transitions int64 // that were checked
-	OffCPU      int64 // of them by a thread that was not on a CPU then
-	Dropped     int64 // not checked: repeated states, pile-ups at a generation's begin
-	Unknown     int64 // not checked: the thread is not known, or its records are missing. Before and after the recording there is nothing to check
-	MinNS       int64 // least time from a thread's switch-in to its first transition; 0 none was seen
+	Transitions int64 // checked transitions
+	OffCPU      int64 // checked transitions by a thread that was not on a CPU then
+	Dropped     int64 // not checked: repeated states, and piles at the start of a generation
+	Unknown     int64 // not checked: the thread is not known, or its records are missing
+	MinNS       int64 // least time from a thread's coming to a CPU to its first transition; 0 none was seen
 }
 
 const (
-	// The runtime reads the time of the first events of a generation once for many, so that they are not at their own times.
+	// A pile is at least so many transitions at one instant. At the start of a generation the
+	// runtime reads the clock once for many events, which then do not have their own times. Such
+	// piles are within pileNS of it.
+	pile   = 3
 	pileNS = 2e6
-	pile   = 3 // transitions at one instant, at least
-	// The clocks were found to differ by up to 372 ns.
+	// clockNS is what the clocks may differ by: up to 372 ns were seen.
 	clockNS = 500
-	// What is kept for the fair control.
+	// maxKept bounds the transitions kept for the fair control.
 	maxKept = 1 << 18
 )
 
-// Aligner checks transitions. Feed it every event of the trace in order.
+// Aligner checks transitions. It takes every event of the trace in order. Transitions of one
+// instant are checked together; a pile of them waits until it is known whether a generation starts
+// right after it.
 type Aligner struct {
 	k       *Timeline
 	sum     Alignment
-	at      int64 // of the batch
+	at      int64 // time of the batch
 	batch   []*aligned
-	sync    int64 // begin of the generation
-	any     bool
-	held    []pileUp // whose generation may begin yet
+	sync    int64 // start of the generation
+	synced  bool  // there was one
+	waiting []pileUp
 	threads map[exectrace.ThreadID]*aligned
 	n       int // transitions kept
 }
 
-// aligned is a thread as the trace names it.
+// aligned is a thread of the trace.
 type aligned struct {
 	tid   uint32
-	th    *thread // nil without records
-	seg   int     // where the last transition was
-	first int64   // begin of the stretch on a CPU whose first transition was seen
-	kept  []int64 // times of transitions
+	th    *thread // nil if it has no records
+	seg   int     // segment of the last transition, where the next mostly is
+	first int64   // start of the stay on a CPU whose first transition was seen
+	kept  []int64 // times of transitions, for the fair control
 }
 
+// pileUp is the transitions of one instant, checked.
 type pileUp struct {
 	at int64
 	n  int64
 	Alignment
 }
 
-// Aligner makes a checker of a trace with the same clock.
+// Aligner makes a checker for a trace with the same clock.
 func (k *Timeline) Aligner() *Aligner {
 	return &Aligner{k: k, threads: map[exectrace.ThreadID]*aligned{}}
 }
@@ -61,11 +66,11 @@ func (a *Aligner) Event(ev *exectrace.Event) {
 	switch ev.Kind {
 	case exectrace.KindSync:
 		a.flush()
-		a.sync, a.any = int64(ev.Time), true
-		for _, h := range a.held {
+		a.sync, a.synced = int64(ev.Time), true
+		for _, h := range a.waiting {
 			a.settle(h, a.sync-h.at <= pileNS)
 		}
-		a.held = a.held[:0]
+		a.waiting = a.waiting[:0]
 	case exectrace.KindGoroutine:
 		if ev.From == ev.To || ev.Reason == exectrace.ReasonStatus {
 			a.sum.Dropped++
@@ -91,7 +96,7 @@ func (a *Aligner) Event(ev *exectrace.Event) {
 	}
 }
 
-// flush checks the transitions of one instant.
+// flush checks the transitions of one instant, and settles those of earlier ones that can be.
 func (a *Aligner) flush() {
 	if len(a.batch) == 0 {
 		return
@@ -101,20 +106,21 @@ func (a *Aligner) flush() {
 		a.check(x, a.at, &h.Alignment)
 	}
 	a.batch = a.batch[:0]
-	for len(a.held) > 0 && a.at-a.held[0].at > pileNS {
-		a.settle(a.held[0], false)
-		a.held = a.held[1:]
+	for len(a.waiting) > 0 && a.at-a.waiting[0].at > pileNS {
+		a.settle(a.waiting[0], false)
+		a.waiting = a.waiting[1:]
 	}
 	switch {
 	case h.n < pile:
 		a.settle(h, false)
-	case a.any && a.at-a.sync <= pileNS:
+	case a.synced && a.at-a.sync <= pileNS:
 		a.settle(h, true)
 	default:
-		a.held = append(a.held, h)
+		a.waiting = append(a.waiting, h)
 	}
 }
 
+// settle counts checked transitions, or drops them.
 func (a *Aligner) settle(h pileUp, dropped bool) {
 	if dropped {
 		a.sum.Dropped += h.n
@@ -125,6 +131,7 @@ func (a *Aligner) settle(h pileUp, dropped bool) {
 	a.sum.Unknown += h.Unknown
 }
 
+// check checks one transition. One within clockNS of a stay on a CPU is on it.
 func (a *Aligner) check(x *aligned, t int64, sum *Alignment) {
 	if t < a.k.begin || t >= a.k.end {
 		return // nothing was recorded then
@@ -170,12 +177,12 @@ func (a *Aligner) check(x *aligned, t int64, sum *Alignment) {
 	}
 }
 
-// Result is what was found up to now. Call it at the trace's end.
+// Result is what was found. It is called once, at the end of the trace.
 func (a *Aligner) Result() Alignment {
 	a.flush()
-	for _, h := range a.held {
+	for _, h := range a.waiting {
 		a.settle(h, false)
 	}
-	a.held = nil
+	a.waiting = nil
 	return a.sum
 }

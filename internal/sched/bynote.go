@@ -2,14 +2,23 @@ package sched
 
 import "fmt"
 
-// Barriers are the ragged barriers of the runtime that somebody waited for, by the notes alone, oldest first.
+// Pauses without a trace, from the sleeps on the runtime's notes alone.
+
+// Barriers are the runtime's ragged barriers in which a thread was awaited, oldest first. The trace
+// has no event for them.
 func (k *Timeline) Barriers() []Pause { return k.byNote(k.Notes().Safe, "sched.safePointNote", true) }
 
-// StopTheWorlds are the stop-the-worlds in which somebody had to be awaited, by the notes alone: for a process without a trace that could be joined. When they began, and
-// whether the initiator was delayed after the restart, is known only as far as stacks tell.
+// StopTheWorlds are the stop-the-worlds in which a thread was awaited, oldest first, for a process
+// without a trace of the same time. When they started is not known. Whether the initiator was
+// delayed after the restart is known only if stacks say so.
 func (k *Timeline) StopTheWorlds() []Pause { return k.byNote(k.Notes().Stop, "sched.stopnote", false) }
 
-// byNote joins the sleeps on a note up to each wake of it.
+// byNote joins the sleeps on a note up to each wake of it. The initiator sleeps for 100 us at a
+// time, to ask again those that do not stop, so one pause is many sleeps.
+//  1. A pause starts with a thread's sleep on the note.
+//  2. Further sleeps of that thread belong to it, until another thread wakes the note or it, or
+//     until it waits for something else: then the wake is missing.
+//  3. The wake, or else the waking, names the thread that was awaited.
 func (k *Timeline) byNote(note Note, name string, barrier bool) (l []Pause) {
 	if note.Address == 0 {
 		return nil
@@ -26,7 +35,6 @@ func (k *Timeline) byNote(note Note, name string, barrier bool) (l []Pause) {
 		for len(wakes) > 0 && wakes[0].Begin < first.begin {
 			wakes = wakes[1:]
 		}
-		// Its sleeps of 100 us each, until somebody else wakes the note. Another wait between two of them is what comes after: the wake is missing.
 		until := int64(maxTimeNS)
 		if len(wakes) > 0 {
 			until = wakes[0].Begin
@@ -51,13 +59,13 @@ func (k *Timeline) byNote(note Note, name string, barrier bool) (l []Pause) {
 		default:
 			p.How = "the wake is not recorded"
 		}
-		k.finish(&p)
+		k.findEnd(&p)
 		l = append(l, p)
 	}
 	return l
 }
 
-// waitsElse tells whether tid blocks in [lo,hi).
+// waitsElse reports whether tid blocks in [lo,hi).
 func (k *Timeline) waitsElse(tid uint32, lo, hi int64) bool {
 	th := k.find(tid)
 	for i := th.at(lo); i >= 0 && i < len(th.segs) && th.segs[i].begin < hi; i++ {
@@ -68,8 +76,13 @@ func (k *Timeline) waitsElse(tid uint32, lo, hi int64) bool {
 	return false
 }
 
-// finish finds how a pause that only the notes tell of ends.
-func (k *Timeline) finish(p *Pause) {
+// findEnd finds how a pause ends of which only the notes are known.
+//  1. The initiator comes back to a CPU. A barrier is over with that.
+//  2. The first wake that it then does starts another thread: the restart. It must come before the
+//     initiator blocks, except within the restart itself; else the world had been started by no
+//     wake that was seen.
+//  3. While the initiator's stack says that it restarts the world it is not done.
+func (k *Timeline) findEnd(p *Pause) {
 	th := k.find(p.Initiator)
 	back := p.Stopped
 	i := th.at(p.Stopped)
@@ -80,15 +93,13 @@ func (k *Timeline) finish(p *Pause) {
 	if p.Barrier {
 		return
 	}
-	// The first wake that the initiator then does starts another thread. Where it sleeps first, elsewhere than in the restart, the world had been
-	// started before, by no wake that was seen.
 	p.End = min(k.end, back+1e9)
 	for j := max(i, 0); j < len(th.segs) && th.segs[j].begin < p.End; j++ {
 		s := &th.segs[j]
 		if s.begin < back || s.doing() != Blocked && s.doing() != Unknown && s.doing() != Gone {
 			continue
 		}
-		if s.doing() == Blocked && s.off != 0 && int(s.off) <= len(th.offs) && inStack(k.Stack(th.offs[s.off-1].user), "runtime.startTheWorld") {
+		if o := th.away(s); s.doing() == Blocked && o != nil && inStack(k.Stack(o.user), "runtime.startTheWorld") {
 			continue
 		}
 		p.End = s.begin
@@ -99,7 +110,6 @@ func (k *Timeline) finish(p *Pause) {
 		return
 	}
 	p.End = max(p.Starting, back)
-	// While its stack says that it restarts the world it is not done.
 	for ; i >= 0 && i < len(th.segs); i++ {
 		s := &th.segs[i]
 		switch s.doing() {
@@ -108,7 +118,7 @@ func (k *Timeline) finish(p *Pause) {
 		case Unknown, Gone:
 			return
 		}
-		if s.off == 0 || int(s.off) > len(th.offs) || !inStack(k.Stack(th.offs[s.off-1].user), "runtime.startTheWorld") {
+		if o := th.away(s); o == nil || !inStack(k.Stack(o.user), "runtime.startTheWorld") {
 			if s.begin > p.Starting {
 				return
 			}

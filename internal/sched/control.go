@@ -7,17 +7,20 @@ import (
 	"sort"
 )
 
-// Control counts how many stretches of time look as if something had held a thread up.
+// Control counts how many stretches of time look as if something had held a thread up. A pause
+// during which its thread was held up proves little where most stretches of that length look so.
 type Control struct {
 	N       int64 // stretches looked at
-	Covered int64 // of which it was held up for at least 80 %
-	Edge    int64 // and that it ended at most 0.5 ms after it came back to a CPU
+	Covered int64 // the thread was held up for at least 80 % of it
+	Edge    int64 // covered, and it ended at most 0.5 ms after the thread came back to a CPU
 }
 
+// edgeNS is the most time between coming back to a CPU and the end of a stretch that it explains.
 const edgeNS = 5e5
 
-// HeldUp tells for how much of [lo,hi) thread tid was held up, on no account of its own: throttled, queued, or blocked in
-// the kernel's own affairs; whether that is at least 80 %; and whether it last came to a CPU at most 0.5 ms before hi.
+// HeldUp says for how much of [lo,hi) thread tid was held up by nothing that it asked for:
+// throttled, queued, or blocked in the kernel's own business. covered: that is at least 80 %. edge:
+// it is, and the thread last came to a CPU at most 0.5 ms before hi.
 func (k *Timeline) HeldUp(tid uint32, lo, hi int64) (ns int64, covered, edge bool) {
 	th := k.find(tid)
 	if th == nil || lo >= hi {
@@ -48,8 +51,9 @@ func (c *Control) add(covered, edge bool) {
 	}
 }
 
-// Fair is the fair control: pairs of transitions of one thread, as far apart as the lengths given, n of each. What share of
-// them looks like a pause that something held up is what such a look is worth.
+// Fair is the fair control: n pairs of transitions of one thread for each length, as far apart as
+// that. The share of them that looks like a held-up pause says what such a look is worth. Its pairs
+// are fair as they, too, start and end while the thread is on a CPU.
 func (a *Aligner) Fair(lengths []int64, n int) (c Control) {
 	var threads []*aligned
 	for _, x := range a.threads {
@@ -62,13 +66,13 @@ func (a *Aligner) Fair(lengths []int64, n int) (c Control) {
 	if total == 0 {
 		return c
 	}
-	rnd := rand.New(rand.NewPCG(1, uint64(total))) // the same answer each time
+	rnd := rand.New(rand.NewPCG(1, uint64(total))) // a fixed seed: the same answer each time
 	for _, length := range lengths {
 		if length <= 0 {
 			continue
 		}
 		for got, tries := 0, 0; got < n && tries < 20*n; tries++ {
-			// any transition, each as likely
+			// Any transition, each as likely: at is its number over all threads, then in its own.
 			at := rnd.IntN(total)
 			var x *aligned
 			for _, x = range threads {

@@ -6,9 +6,11 @@ import (
 	"sort"
 )
 
-// Behind appends who held the CPU that tid was queued at, or was throttled at, in [lo,hi), largest first. They add up to hi-lo; what of it tid was not off a CPU
-// that is known, or nobody knows who was on it, is NobodyKnown's.
-// Where others' switches were folded it is what the recorder told of them; when nobody was on that CPU it did not.
+// Behind appends the threads that held the CPU at which tid was queued or throttled in [lo,hi),
+// largest share first. The shares add up to hi-lo. NobodyKnown has the time in which tid was not
+// waiting for a CPU, in which that CPU is not known, and in which it is not known who was on it.
+// While switches of other programs are folded the last includes the time in which the CPU was idle,
+// of which the recorder then says nothing.
 func (k *Timeline) Behind(tid uint32, lo, hi int64, dst []Share) []Share {
 	lo, hi = clampTime(lo), clampTime(hi)
 	if lo >= hi {
@@ -51,19 +53,19 @@ func (k *Timeline) Behind(tid uint32, lo, hi int64, dst []Share) []Share {
 	return dst
 }
 
-// Run is a stretch of a CPU.
+// Run is a thread on a CPU for a stretch of time.
 type Run struct {
 	Begin, End int64
 	TID        uint32 // 0: idle; NobodyKnown
 }
 
-// Runs appends who was on a CPU in [lo,hi), oldest first. They tile it exactly.
+// Runs appends the threads that were on a CPU in [lo,hi), oldest first. They tile it exactly.
 func (k *Timeline) Runs(cpu int, lo, hi int64, dst []Run) []Run {
 	k.runs(cpu, clampTime(lo), clampTime(hi), func(r Run) { dst = append(dst, r) })
 	return dst
 }
 
-// runs tiles [lo,hi) of a CPU.
+// runs calls f with runs that tile [lo,hi) of a CPU.
 func (k *columns) runs(cpu int, lo, hi int64, f func(Run)) {
 	if lo >= hi {
 		return
@@ -103,7 +105,7 @@ func (k *columns) runs(cpu int, lo, hi int64, f func(Run)) {
 			}
 			at = r.End
 			if c.runs[i].bad {
-				c.told(r, f)
+				c.fill(r, f)
 			} else {
 				f(r)
 			}
@@ -126,8 +128,9 @@ func (k *Timeline) CPUs() (list []int) {
 	return slices.Compact(list)
 }
 
-// told splits a stretch in which switches are missing by what was told of it otherwise.
-func (c *cpuLog) told(r Run, f func(Run)) {
+// fill calls f with what tiles a stretch in which switches are missing, by what is recorded of it
+// otherwise.
+func (c *cpuLog) fill(r Run, f func(Run)) {
 	at := r.Begin
 	for i := sort.Search(len(c.held), func(i int) bool { return c.held[i].end > at }); i < len(c.held) && c.held[i].begin < r.End; i++ {
 		h := &c.held[i]
@@ -145,11 +148,11 @@ func (c *cpuLog) told(r Run, f func(Run)) {
 	}
 }
 
-// Share is who held a CPU, and how long.
+// Share is a thread that held a CPU, and how long.
 type Share struct {
 	TID uint32 // 0: idle; NobodyKnown
 	NS  int64
 }
 
-// NobodyKnown stands for who is not known.
+// NobodyKnown stands for a thread that is not known.
 const NobodyKnown = ^uint32(0)

@@ -10,23 +10,30 @@ import (
 // futexWords is what a stack's functions say of a futex.
 type futexWords struct {
 	waits, wakes FutexKind
-	libc         bool // the call is the C library's own, not one that a program made itself
-	timed        bool // by the function that all but locks share
+	libc         bool // the C library made the call, not the program itself
+	timed        bool // by the function of glibc's that all but locks share
 }
 
+// mostFrames is how far out a function may be to say something of a futex: further out are its
+// callers' affairs.
+const mostFrames = 6
+
+// wordsOf reads a stack from its innermost frame. Waiting and waking have a function each: the
+// innermost that says something.
 func wordsOf(frames []kernel.Frame) (w futexWords) {
 	for i := range frames {
 		f := &frames[i]
-		if f.Inferred || i >= 6 {
-			return w // what was inferred may never have been called
+		if f.Inferred || i >= mostFrames {
+			return w // an inferred frame may never have been called
 		}
 		if i == 0 {
 			w.libc = f.Func != "syscall" && (strings.Contains(f.Module, "libc.so") || strings.Contains(f.Module, "libc-") || strings.Contains(f.Module, "libpthread"))
 		}
-		name := plainWaits(f.Func)
+		name := plainName(f.Func)
 		switch name {
 		case "take_gil", "drop_gil":
-			// Python's lock of its interpreter is made of a condition, at which each waits for 5 ms at a time.
+			// Python's lock of its interpreter is made of a condition, at which threads wait for 5
+			// ms at a time.
 			return futexWords{waits: FutexMutex, wakes: FutexMutex, libc: w.libc, timed: w.timed}
 		}
 		w.timed = w.timed || strings.HasPrefix(name, "futex_abstimed_wait")
@@ -36,19 +43,20 @@ func wordsOf(frames []kernel.Frame) (w futexWords) {
 	return w
 }
 
-// plainWaits is a function's name without what the C library puts before and after it.
-func plainWaits(name string) string {
+// plainName is a function's name without the C library's prefixes, and without its version.
+func plainName(name string) string {
 	name = strings.TrimLeft(name, "_")
 	name = strings.TrimLeft(strings.TrimPrefix(name, "GI_"), "_")
 	name, _, _ = strings.Cut(name, "@")
 	return name
 }
 
-// futexFuncs says what a futex is by the functions that wait for it and that wake who waits there. A row
-// stands for all functions whose name begins so. The first row with a kind for the side asked for decides.
+// futexFuncs says what a futex is part of by the functions that wait for it and that wake its
+// waiters. A row stands for all functions with the prefix. The first row with a kind for the side
+// asked for decides.
 var futexFuncs = []struct {
-	name         string
-	waits, wakes FutexKind // FutexUnknown: this function does not do that
+	prefix       string
+	waits, wakes FutexKind // FutexUnknown: such a function does not do that
 }{
 	// glibc.
 	{"lll_lock_wait", FutexMutex, FutexUnknown},
@@ -65,7 +73,7 @@ var futexFuncs = []struct {
 	{"pthread_cond_broadcast", FutexBarrier, FutexCondition},
 	{"pthread_cond_", FutexCondition, FutexCondition},
 	{"cnd_", FutexCondition, FutexCondition},
-	// The kernel itself wakes who joins: no function does.
+	// The kernel wakes threads that join another: no function does.
 	{"pthread_join", FutexJoin, FutexUnknown},
 	{"pthread_clockjoin", FutexJoin, FutexUnknown},
 	{"pthread_timedjoin", FutexJoin, FutexUnknown},
@@ -96,14 +104,14 @@ var futexFuncs = []struct {
 	{"parking_lot::raw_rwlock", FutexMutex, FutexMutex},
 }
 
-// futexOf says what the callers of a function wait for, and what they let others have.
+// futexOf says what the callers of a function wait for, and what they wake others for.
 func futexOf(name string) (waits, wakes FutexKind) {
 	if name == "runtime.lock" {
 		return FutexRuntime, FutexUnknown
 	}
 	for i := range futexFuncs {
 		f := &futexFuncs[i]
-		if !strings.HasPrefix(name, f.name) {
+		if !strings.HasPrefix(name, f.prefix) {
 			continue
 		}
 		waits, wakes = cmp.Or(waits, f.waits), cmp.Or(wakes, f.wakes)
@@ -112,7 +120,8 @@ func futexOf(name string) (waits, wakes FutexKind) {
 	return cmp.Or(waits, rust), cmp.Or(wakes, rust)
 }
 
-// futexOfRust knows the standard library's own, whatever the path to them has been: std::sys::sync::mutex::futex, std::sys::unix::locks...
+// futexOfRust decides by a function of Rust's standard library, whose paths differ from release to
+// release: std::sys::sync::mutex::futex, std::sys::unix::locks...
 func futexOfRust(name string) FutexKind {
 	if !strings.Contains(name, "std::sys::") && !strings.Contains(name, "std::sync::") {
 		return FutexUnknown

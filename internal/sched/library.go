@@ -2,8 +2,9 @@ package sched
 
 import "strings"
 
-// LanguageFunc tells functions of C++'s and Rust's own libraries by their demangled names: between the kernel and the program's own code they
-// only pass on what their caller wants. Rust's methods stand in angle brackets, C++'s templates behind their result's type.
+// LanguageFunc reports whether a demangled name is of C++'s or Rust's own library. Such functions,
+// between the kernel and the program's own code, only pass on what their caller wants. Rust writes
+// the type of a method in angle brackets; C++ writes the type of a template's result in front.
 func LanguageFunc(name string) bool {
 	name = strings.TrimLeft(name, "<&")
 	for _, result := range [...]string{"void ", "bool ", "std::cv_status "} {
@@ -17,8 +18,8 @@ func LanguageFunc(name string) bool {
 	return false
 }
 
-// LockFunc tells functions of libraries that make locks, conditions and queues for programs, where those are linked in: what is interesting is who
-// calls them.
+// LockFunc reports whether a demangled name is of a library that makes locks, conditions or queues
+// for programs and is linked into them. What matters is the function that calls it.
 func LockFunc(name string) bool {
 	name = strings.TrimLeft(name, "<&")
 	for _, space := range [...]string{"parking_lot::", "parking_lot_core::", "lock_api::", "crossbeam", "rayon_core::", "mio::", "absl::", "boost::"} {
@@ -29,7 +30,7 @@ func LockFunc(name string) bool {
 	return false
 }
 
-// ThreadRoot knows what stands above a thread's own code.
+// ThreadRoot reports whether a function is what starts a thread, outside of all of its own code.
 func ThreadRoot(name string) bool {
 	switch name {
 	case "start_thread", "clone", "clone3", "__clone", "__clone3", "__GI___clone3", "__clone_internal", "_start", "__libc_start_main",

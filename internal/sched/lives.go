@@ -1,15 +1,14 @@
 package sched
 
-import (
-	"sort"
-)
+import "sort"
 
 // Lives knows when threads were made, by whom, and when they ended.
 type Lives struct {
-	Of   map[uint32][]Life  // by thread, in order
-	made map[uint32][]int64 // by maker: when it made one, in order
+	Of   map[uint32][]Life  // by thread, in order of time; only those with a birth or an exit
+	made map[uint32][]int64 // by maker: when it made threads, in order
 }
 
+// NewLives lists the lives of the target's threads.
 func NewLives(k *Timeline) *Lives {
 	l := &Lives{Of: map[uint32][]Life{}, made: map[uint32][]int64{}}
 	for _, t := range k.Threads() {
@@ -27,11 +26,15 @@ func NewLives(k *Timeline) *Lives {
 	return l
 }
 
-// madeNS is how long after it made a thread, with its CPU, a maker is still in the call.
+// Made is when thread tid made others, in order of time.
+func (l *Lives) Made(tid uint32) []int64 { return l.made[tid] }
+
+// madeNS is how long, in time on its CPU, a maker is still in the call after it made a thread.
 const madeNS = 20e3
 
-// Making tells of a time in the run queue that it belongs to the making of a thread: the new one's, until it first runs, or that of its maker, which the
-// new one put off its CPU before it was back from the call.
+// Making reports whether a wait in the run queue is part of making a thread: the new thread's wait
+// for its first run, or its maker's, if the new thread took the CPU before the maker was back from
+// clone.
 func (l *Lives) Making(tid uint32, s *Stretch) bool {
 	if s.Doing != Queued {
 		return false
@@ -47,10 +50,10 @@ func (l *Lives) Making(tid uint32, s *Stretch) bool {
 	return s.Preempted && i >= 0 && begin-m[i] < madeNS
 }
 
-// endsNS is the most CPU time that the end of a thread takes after it has given its stack back.
+// endsNS is the most CPU time that a thread needs to end after it has given its stack back.
 const endsNS = 200e3
 
-// Ends tells whether all that tid did after at was to end.
+// Ends reports whether all that tid did after a time was to end.
 func (l *Lives) Ends(k *Timeline, tid uint32, at int64) bool {
 	for _, t := range l.Of[tid] {
 		if t.Exit < at || t.Exit-at > 1e9 {

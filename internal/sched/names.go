@@ -7,8 +7,8 @@ import (
 	"github.com/whystall/whystall/internal/evidence/kernel"
 )
 
-// SleptFunc names the function that a blocked thread sleeps in: the innermost of its user stack that is no plumbing, else
-// of its kernel stack. It is "" where no stack was recorded.
+// SleptFunc names the function that a blocked thread sleeps in: the innermost of its user stack
+// that is no plumbing, else of its kernel stack. It is "" if no stack was recorded.
 func SleptFunc(k *Timeline, s *Stretch) string {
 	if s.Block == BlockStopped {
 		return Stopped
@@ -27,11 +27,13 @@ func SleptFunc(k *Timeline, s *Stretch) string {
 	return ""
 }
 
-// Stopped is what a thread sleeps in that SIGSTOP, a debugger or the like stopped.
+// Stopped stands for the function that a thread sleeps in which SIGSTOP, a debugger or the like
+// stopped.
 const Stopped = "a stop by a signal or a debugger"
 
-// asksToSleep is the innermost function of a user stack that is no plumbing. Where all of the thread's own are, it is the innermost of a language's or
-// a lock's library; else the outermost.
+// asksToSleep is the innermost function of a user stack that is no plumbing. If all of the thread's
+// own functions are plumbing it is the innermost of a language's or a lock's library, and without
+// any the outermost function.
 func asksToSleep(frames []kernel.Frame) string {
 	last, library := "", ""
 	for _, f := range frames {
@@ -52,7 +54,7 @@ func asksToSleep(frames []kernel.Frame) string {
 	return cmp.Or(library, last)
 }
 
-// Plumbing tells of a function that it only passes on that its caller wants to sleep or to lock.
+// Plumbing reports whether a function only passes on that its caller wants to sleep or to lock.
 func Plumbing(name string) bool {
 	name = strings.TrimSuffix(strings.TrimSuffix(name, ".abi0"), ".goroutine")
 	switch name {
@@ -66,7 +68,9 @@ func Plumbing(name string) bool {
 	return LanguageFunc(name) || LockFunc(name)
 }
 
-// PlaceOf is the program's function on a user stack: the innermost with a name that only passes nothing on.
+// PlaceOf is the program's function on a user stack: the innermost with a name that is neither
+// plumbing nor the system's. Without one it is the innermost that is not the system's, and else the
+// outermost.
 func PlaceOf(k *Timeline, stack uint32) kernel.Frame {
 	var last, library kernel.Frame
 	for _, f := range k.Stack(stack) {
@@ -88,14 +92,15 @@ func PlaceOf(k *Timeline, stack uint32) kernel.Frame {
 	return last
 }
 
-// SystemModule tells of a module that it is the C library or the loader.
+// SystemModule reports whether a module is the kernel, the C library or the loader.
 func SystemModule(module string) bool {
 	name := module[strings.LastIndexByte(module, '/')+1:]
 	return name == "kernel" || strings.HasPrefix(name, "libc.so") || strings.HasPrefix(name, "libc-") || strings.HasPrefix(name, "libpthread") ||
 		strings.HasPrefix(name, "ld-linux") || strings.HasPrefix(name, "ld-musl") || name == "[vdso]"
 }
 
-// PlainComm is a command's name without the number of a CPU or worker that kernel threads have: "kworker", "ksoftirqd".
+// PlainComm is a command's name without the number of a CPU or worker that kernel threads have:
+// "kworker", "ksoftirqd".
 func PlainComm(comm string) string {
 	if i := strings.IndexByte(comm, '/'); i > 0 && strings.HasPrefix(comm, "k") {
 		return comm[:i]

@@ -9,39 +9,41 @@ import (
 	"github.com/whystall/whystall/internal/evidence/kernel"
 )
 
-// Note is one of the runtime's one-time events that a thread sleeps on until every P has done what it was asked for.
+// Note is one of the Go runtime's one-time events, a futex on which a thread sleeps until every P
+// has done what it was asked for.
 type Note struct {
 	Address uint64 // 0 not known
 	How     string // how it is known, in words
 }
 
-// Notes are the two that matter: who wakes them is who was waited for.
+// Notes are the two that matter: the thread that wakes one of them is the one that was waited for.
 type Notes struct {
-	Stop Note // runtime.sched.stopnote: the last P that stops wakes the one who stops the world
-	Safe Note // runtime.sched.safePointNote: the same of a ragged barrier, which runs something on every P
+	Stop Note // runtime.sched.stopnote: the last P to stop wakes the thread that stops the world
+	Safe Note // runtime.sched.safePointNote: the same for a ragged barrier, which runs something on every P
 }
 
-// Notes are the notes' addresses. A wait's own stack tells them best, since it holds for stripped binaries too; else the recorder may
-// know them from the binary. Stacks that contradict each other tell nothing.
+// Notes are the notes' addresses. The stack of a wait says best which note its futex is, since that
+// works for stripped binaries, too. Without any, the recorder may know the addresses from the
+// binary. Stacks that contradict each other say nothing.
 func (k *Timeline) Notes() Notes {
 	k.notes.once.Do(func() {
 		stop, safe := map[uint64]int{}, map[uint64]int{}
-		which := map[uint32]map[uint64]int{}
+		votesOf := map[uint32]map[uint64]int{} // by StackID; nil for a stack of something else
 		for i := range k.threads {
 			for j := range k.threads[i].offs {
 				o := &k.threads[i].offs[j]
 				if o.flags&offFutex == 0 || o.user == 0 || o.arg == 0 {
 					continue
 				}
-				votes, seen := which[o.user]
+				votes, seen := votesOf[o.user]
 				if !seen {
 					switch noteOf(k.Stack(o.user)) {
-					case "stop":
+					case stopNote:
 						votes = stop
-					case "safe":
+					case safeNote:
 						votes = safe
 					}
-					which[o.user] = votes
+					votesOf[o.user] = votes
 				}
 				if votes != nil && (len(votes) < 1000 || votes[o.arg] > 0) {
 					votes[o.arg]++
@@ -59,6 +61,8 @@ type noteIndex struct {
 	found Notes
 }
 
+// elect is the note with nine in ten votes, else the address that the recorder knows from
+// somewhere.
 func elect(votes map[uint64]int, known uint64, from string) Note {
 	best, sum := uint64(0), 0
 	for a, n := range votes {
@@ -78,8 +82,18 @@ func elect(votes map[uint64]int, known uint64, from string) Note {
 	return Note{}
 }
 
-// noteOf tells from a stack's functions which note its thread sleeps on.
-func noteOf(frames []kernel.Frame) string {
+// whichNote is one of the notes.
+type whichNote uint8
+
+const (
+	noNote whichNote = iota
+	stopNote
+	safeNote
+)
+
+// noteOf is the note on which a thread with this stack sleeps: that of the function which called
+// notesleep.
+func noteOf(frames []kernel.Frame) whichNote {
 	sleeps := false
 	for _, f := range frames {
 		switch {
@@ -87,37 +101,34 @@ func noteOf(frames []kernel.Frame) string {
 			sleeps = true
 		case !sleeps:
 		case strings.HasPrefix(f.Func, "runtime.stopTheWorldWithSema"):
-			return "stop"
+			return stopNote
 		case strings.HasPrefix(f.Func, "runtime.forEachP"):
-			return "safe"
+			return safeNote
 		case !strings.HasPrefix(f.Func, "runtime.systemstack"):
-			return ""
+			return noNote
 		}
 	}
-	return ""
+	return noNote
 }
 
-// noteWaits are the times that threads slept on a note, in order.
+// noteWait is one time that a thread slept on a note.
 type noteWait struct {
 	tid        uint32
 	begin, end int64 // asleep
 	waker      uint32
 	released   bool // woken by a thread of the target, not by a signal or a timer
-	futex      bool // in a futex call on the note
+	futex      bool // the waker was in a futex call on the note
 }
 
-// noteWaits lists who slept on the note at addr.
+// noteWaits lists the sleeps on the note at addr, in order of time.
 func (k *Timeline) noteWaits(addr uint64) []noteWait {
 	var l []noteWait
 	for i := range k.threads {
 		th := &k.threads[i]
 		for j := range th.segs {
 			s := &th.segs[j]
-			if s.doing() != Blocked || s.off == 0 || int(s.off) > len(th.offs) {
-				continue
-			}
-			o := &th.offs[s.off-1]
-			if o.flags&offFutex == 0 || o.arg != addr {
+			o := th.away(s)
+			if s.doing() != Blocked || o == nil || o.flags&offFutex == 0 || o.arg != addr {
 				continue
 			}
 			w := noteWait{tid: th.tid, begin: s.begin, end: k.segEnd(th, j), waker: o.waker.tid}
@@ -132,6 +143,7 @@ func (k *Timeline) noteWaits(addr uint64) []noteWait {
 	return l
 }
 
+// inStack reports whether a function with the prefix is on a stack.
 func inStack(frames []kernel.Frame, prefix string) bool {
 	for _, f := range frames {
 		if strings.HasPrefix(f.Func, prefix) {

@@ -6,31 +6,32 @@ import (
 	"github.com/whystall/whystall/internal/evidence/kernel"
 )
 
-// A stop-the-world, or a ragged barrier, in its phases:
+// A stop-the-world has four phases:
 //
 //	Begin      Await                Stopped    Starting              End
 //	|--prepare-|--somebody awaited--|--stopped-|--restart delayed----|
 //
-// The world is stopped for others from Begin to Starting; from there to End only the initiator is delayed. Of a barrier there is one phase,
-// from Await, which is Begin, to Stopped, and what the initiator then needed to come back.
+// For other threads the world is stopped from Begin to Starting. From there to End only the
+// initiator is delayed. A ragged barrier has one phase, from Await, which is Begin, to Stopped.
+// After that the initiator still needs a while to come back.
 
-// Known is how it is known who was awaited.
+// Known says how the thread that was awaited is known.
 type Known uint8
 
 const (
-	KnownNot    Known = iota // somebody may have been awaited, it is not known who
-	KnownNobody              // nobody had to be
-	KnownWake                // by the futex wake on the note: the call itself, or what it was as it woke the initiator
-	KnownWaking              // by who woke the initiator from the note, it is not known in which call
-	KnownStop                // by the thread of the last P that stopped, which a thief can be: supported at most
+	KnownNot    Known = iota // it is not: some thread may have been awaited
+	KnownNobody              // no thread had to be
+	KnownWake                // it called futex to wake the note, or was in that call as it woke the initiator
+	KnownWaking              // it woke the initiator from the note, in a call that is not known
+	KnownStop                // it had the last P that stopped, but may have stolen that P: supported, never proven
 )
 
-// Hop is an event that proves a part.
+// Hop is an event that proves a part of a pause.
 type Hop struct {
 	Time int64
 	TID  uint32
 	What string // "sleeps on sched.stopnote"
-	How  string // which record tells it: "futex wait"
+	How  string // which record says so: "futex wait"
 }
 
 // Pause is one stop-the-world or ragged barrier. Times are CLOCK_MONOTONIC, thread ids the host's.
@@ -47,17 +48,24 @@ type Pause struct {
 	Hops      []Hop
 }
 
-// PauseRange is a stop-the-world as the trace tells it. Times are CLOCK_MONOTONIC, thread ids the host's.
+// PauseRange is a stop-the-world as the trace has it. Times are CLOCK_MONOTONIC, thread ids the
+// host's.
 type PauseRange struct {
 	Begin, End int64
 	Kind       string
 	Initiator  uint32
 	LastStop   int64  // when the last P stopped; 0 none had to, or not known
-	LastThread uint32 // by which thread
+	LastThread uint32 // the thread which had it
 	Start      int64  // first P that another thread started again; End or 0: not seen
 }
 
-// Pause finds the phases of a stop-the-world and who was awaited.
+// Pause finds the phases of a stop-the-world of the trace, and the thread that was awaited. In this
+// order:
+//  1. A thread that woke the note on which the initiator slept was awaited: its P was the last to
+//     stop.
+//  2. Without such a wake, the thread of the last P that stopped by the trace was, unless the
+//     kernel's records rule that out.
+//  3. If the initiator is known not to have slept on the note, no thread was.
 func (k *Timeline) Pause(r PauseRange) Pause {
 	p := Pause{Begin: clampTime(r.Begin), End: max(clampTime(r.Begin), clampTime(r.End)), Kind: r.Kind, Initiator: r.Initiator}
 	p.Await, p.Stopped, p.Starting = p.End, p.End, p.End
@@ -75,7 +83,7 @@ func (k *Timeline) Pause(r PauseRange) Pause {
 	switch {
 	case p.Known == KnownWake, p.Known == KnownWaking:
 	case r.LastStop != 0 && r.LastThread != 0 && r.LastThread != r.Initiator && (note.Address == 0 || slept != 0 || !k.callsKnown):
-		// Without a wake, or without knowing where to look for it, the last P to stop is whose thread was awaited unless it was retaken.
+		// A P that was in a system call may have been retaken: then its thread is the thief's.
 		p.Known, p.Awaited, t1 = KnownStop, r.LastThread, min(max(clampTime(r.LastStop), p.Begin), start)
 		p.How = "thread of the last P that stopped, by the trace; where that P was retaken it is the thief"
 		p.hop(t1, p.Awaited, "stops the last P", "trace")
@@ -107,7 +115,8 @@ func (k *Timeline) Pause(r PauseRange) Pause {
 	return p
 }
 
-// restart finds when the initiator let the world go on: its first futex wake of another word, or the first P that another thread starts.
+// restart finds when the initiator let the world go on: its first futex wake after the stop, or the
+// first P that another thread starts. The earliest of what is recorded counts.
 func (p *Pause) restart(k *Timeline, start int64) {
 	p.Starting = max(min(start, p.End), p.Stopped)
 	how, who := "trace", uint32(0)
@@ -116,7 +125,7 @@ func (p *Pause) restart(k *Timeline, start int64) {
 			return e.Begin < p.Starting
 		}
 		if e.User != 0 && !inStack(k.Stack(e.User), "runtime.startTheWorld") {
-			return true // it releases a lock of the runtime
+			return true // a lock of the runtime
 		}
 		p.Starting, how, who = e.Begin, "futex wake", p.Initiator
 		return false
@@ -140,7 +149,7 @@ func (p *Pause) hop(t int64, tid uint32, what, how string) {
 	p.Hops = append(p.Hops, Hop{t, tid, what, how})
 }
 
-// sleptOn is when tid first slept on addr in [lo,hi); 0 never.
+// sleptOn is when tid first slept on addr in [lo,hi); 0 if it did not.
 func (k *Timeline) sleptOn(tid uint32, addr uint64, lo, hi int64) int64 {
 	th := k.find(tid)
 	if th == nil {
@@ -148,16 +157,15 @@ func (k *Timeline) sleptOn(tid uint32, addr uint64, lo, hi int64) int64 {
 	}
 	for i := max(th.at(lo), 0); i < len(th.segs) && th.segs[i].begin < hi; i++ {
 		s := &th.segs[i]
-		if s.begin >= lo && s.doing() == Blocked && s.off != 0 {
-			if o := &th.offs[s.off-1]; o.flags&offFutex != 0 && o.arg == addr {
-				return s.begin
-			}
+		if o := th.away(s); s.begin >= lo && s.doing() == Blocked && o != nil && o.flags&offFutex != 0 && o.arg == addr {
+			return s.begin
 		}
 	}
 	return 0
 }
 
-// awaited finds who woke the note in the pause, and when.
+// awaited finds the thread that woke the note during the pause, and when; 0 if none is known. slept
+// is when the initiator first slept on the note.
 func (k *Timeline) awaited(p *Pause, note Note, name string, slept int64) (t1 int64) {
 	if slept != 0 {
 		p.hop(slept, p.Initiator, "sleeps on "+name, "futex wait")
@@ -174,7 +182,7 @@ func (k *Timeline) awaited(p *Pause, note Note, name string, slept int64) (t1 in
 	if slept == 0 {
 		return 0
 	}
-	// The call was not recorded; who woke the sleeper may have been.
+	// The call is not recorded, but the waking of the sleeper may be.
 	for _, w := range k.Woken(p.Initiator, slept, p.End, nil) {
 		if w.Begin < slept || w.Interrupt || w.Signal || !w.Target {
 			continue
@@ -192,7 +200,7 @@ func (k *Timeline) awaited(p *Pause, note Note, name string, slept int64) (t1 in
 	return 0
 }
 
-// wokenBy notes who woke the initiator from the note.
+// wokenBy notes the thread that woke the initiator from the note.
 func (p *Pause) wokenBy(t int64, waker uint32, futex bool, name string, note Note) {
 	p.Awaited, p.Known = waker, KnownWaking
 	p.How = fmt.Sprintf("who woke the initiator from %s (address: %s)", name, note.How)
@@ -205,7 +213,7 @@ func (p *Pause) wokenBy(t int64, waker uint32, futex bool, name string, note Not
 	p.hop(t, waker, "wakes the initiator from "+name, how)
 }
 
-// known tells whether all of [lo,hi) of tid is.
+// known reports whether the state of tid is known in all of [lo,hi).
 func (k *Timeline) known(tid uint32, lo, hi int64) bool {
 	th := k.find(tid)
 	if th == nil {
@@ -219,7 +227,7 @@ func (k *Timeline) known(tid uint32, lo, hi int64) bool {
 	return ok
 }
 
-// wakesKnown tells whether futex wakes are recorded at all: their absence says something then.
+// wakesKnown reports whether calls to wake are recorded at all: then their absence says something.
 func (k *Timeline) wakesKnown() bool {
 	k.FutexWakes(0, 0, 0, nil)
 	return len(k.wakes.byAddress) > 0

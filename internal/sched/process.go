@@ -5,26 +5,28 @@ import (
 	"sync"
 )
 
-// ProcessState is what the target as a whole does at an instant. The first that holds.
+// ProcessState is what the target as a whole does at an instant: the first of ProcessOn,
+// ProcessUnknown, ProcessThrottled, ProcessQueued that holds for some thread, else one of the
+// others.
 type ProcessState uint8
 
 const (
-	ProcessUnknown   ProcessState = iota // no thread is known to be on a CPU, and of one it is not known whether it is, or whether it wants to be
+	ProcessUnknown   ProcessState = iota // a thread may be on a CPU or want one, nobody knows
 	ProcessOn                            // some thread is on a CPU
-	ProcessThrottled                     // none is, and one is throttled
+	ProcessThrottled                     // none is on a CPU, and one is throttled
 	ProcessQueued                        // none is on a CPU or throttled, and one is queued
 	ProcessNone                          // none wants a CPU
-	ProcessStopped                       // none wants a CPU, and most were stopped, by a signal or for who traces them, rather than that they sleep
+	ProcessStopped                       // none wants a CPU, and more are stopped, by a signal or for a tracer, than sleep
 )
 
-// ProcessTile is a stretch of the whole target.
+// ProcessTile is the target as a whole in one state.
 type ProcessTile struct {
 	Begin, End int64
 	State      ProcessState
-	TID        uint32 // throttled: of one that is; queued: of the one that is queued longest; else 0
+	TID        uint32 // ProcessThrottled, ProcessQueued: the thread that has been so longest; else 0
 }
 
-// processIndex is the threads' segments laid over one another.
+// processIndex is the target as a whole, by time.
 type processIndex struct {
 	once     sync.Once
 	runs     []processRun
@@ -38,17 +40,17 @@ type processRun struct {
 	state ProcessState
 }
 
-// runnable is how many threads wanted a CPU, by time.
+// runnable is how many threads were on a CPU or queued, over all time.
 type runnable struct {
 	ns   int64 // sum over threads
 	most int
-	hist []int64 // ns by number, the last of them and above
+	hist []int64 // ns by number; the last is for all numbers from there on
 }
 
-// maxRunnable is the last number of RunnableNS.
+// maxRunnable is the last number in runnable.hist.
 const maxRunnable = 1024
 
-// Process appends what the target did in [lo,hi) to dst. The tiles are exact.
+// Process appends tiles of the whole target in [lo,hi) to dst, oldest first. They tile it exactly.
 func (k *Timeline) Process(lo, hi int64, dst []ProcessTile) []ProcessTile {
 	lo, hi = clampTime(lo), clampTime(hi)
 	k.process.once.Do(k.sweep)
@@ -74,7 +76,8 @@ func (k *Timeline) Process(lo, hi int64, dst []ProcessTile) []ProcessTile {
 	return dst
 }
 
-// Runnable is how many threads of the target were on a CPU or queued: the average by time, the most, and ns by number (the last: and above).
+// Runnable is how many threads of the target were on a CPU or queued: the average over time, the
+// most, and how many ns each number lasted (the last: that number and above).
 func (k *Timeline) Runnable() (avg float64, most int, byNumber []int64) {
 	k.process.once.Do(k.sweep)
 	if d := k.end - k.begin; d > 0 {
@@ -83,7 +86,7 @@ func (k *Timeline) Runnable() (avg float64, most int, byNumber []int64) {
 	return avg, k.process.runnable.most, k.process.runnable.hist
 }
 
-// edge is a segment's begin.
+// edge is the start of a segment.
 type edge struct {
 	at  int64 // from k.begin
 	th  int32
@@ -91,6 +94,10 @@ type edge struct {
 }
 
 // sweep lays the threads' segments over one another.
+//  1. The starts of all segments are sorted by time.
+//  2. At each instant at which some start, the counts of threads by state change.
+//  3. The counts decide the state of the whole. For a throttled or queued target the thread in that
+//     state longest is kept, by a list of the threads that came to it.
 func (k *Timeline) sweep() {
 	n := 0
 	for i := range k.threads {
@@ -161,11 +168,12 @@ func (k *Timeline) sweep() {
 }
 
 const (
-	countAway    = Gone + 1 + iota // on no CPU, and nothing else is known of it
-	countStopped                   // sleeps until it is let go on
+	countAway    = Gone + 1 + iota // on no CPU, but it may be queued
+	countStopped                   // sleeps until a signal or its tracer lets it go on
 )
 
-// countAs is the state that a segment counts as. Who was not seen yet and was on no CPU slept for all that anybody knows.
+// countAs is the state as which a segment counts. A thread before its first record, on no CPU and
+// not known to be missing records, counts as one that does not want a CPU: most sleep.
 func (s *segment) countAs(th *thread) Doing {
 	d := s.doing()
 	if d == Blocked && s.off > 0 && int(s.off) <= len(th.offs) && th.offs[s.off-1].block == BlockStopped {
@@ -183,7 +191,8 @@ func (s *segment) countAs(th *thread) Doing {
 	return Gone
 }
 
-// waiters is who is in a state, in the order in which they came to it. Who left is found out when it is first.
+// waiters is the threads that came to a state, in that order. Whether the first is still in it is
+// looked up only when it is asked for: most leave before they are first.
 type waiters struct {
 	list []waiter
 	head int
@@ -199,12 +208,12 @@ func (w *waiters) add(th, seg int32) {
 	w.list = append(w.list, waiter{th, seg})
 }
 
-// first is the thread that has been in state d longest at time t.
+// first is the thread that has been in state d longest at time t; 0 if there is none.
 func (w *waiters) first(k *Timeline, d Doing, t int64) uint32 {
 	for ; w.head < len(w.list); w.head++ {
 		x := w.list[w.head]
 		th := &k.threads[x.th]
-		// It may have moved to other CPUs' queues since.
+		// It may have moved to another CPU's queue since: a new segment in the same state.
 		for i := int(x.seg); i < len(th.segs) && th.segs[i].doing() == d; i++ {
 			if k.segEnd(th, i) > t || i == len(th.segs)-1 {
 				return th.tid
@@ -215,8 +224,9 @@ func (w *waiters) first(k *Timeline, d Doing, t int64) uint32 {
 	return 0
 }
 
-// sortEdges sorts by time, 16 bits at a time: there are millions, almost in order of few threads each. Those of one
-// instant keep their order, which is by thread and segment.
+// sortEdges sorts by time, 16 bits at a time. There are millions of edges, in few long rows that
+// are in order, one for each thread. Those of one instant keep their order, which is by thread and
+// segment.
 func sortEdges(l []edge) []edge {
 	most := int64(0)
 	for i := range l {
@@ -246,9 +256,10 @@ func sortEdges(l []edge) []edge {
 	return l
 }
 
-// Glance is what a reader of /proc sees who walks the threads one by one every so often and needs a while for each: how
-// many it finds in state running, on average and at most. A throttled thread and one in a run queue are running to it, one that it reads while
-// it sleeps is not, whatever it did before and after.
+// Glance is what a reader of /proc sees that walks the threads one by one, every so often, and
+// needs a while for each: how many it finds in state running, on average and at most. In /proc a
+// throttled thread and one in a run queue are running. A thread that sleeps when it is read is not,
+// whatever it does before and after.
 func (k *Timeline) Glance(every, each int64) (avg float64, most int) {
 	if every <= 0 || len(k.threads) == 0 {
 		return 0, 0

@@ -4,7 +4,8 @@ import (
 	"sort"
 )
 
-// Stretches appends what thread tid did in [lo,hi) to dst, oldest first. They tile it exactly.
+// Stretches appends the stretches of thread tid in [lo,hi) to dst, oldest first. They tile it
+// exactly.
 func (k *Timeline) Stretches(tid uint32, lo, hi int64, dst []Stretch) []Stretch {
 	lo, hi = clampTime(lo), clampTime(hi)
 	th := k.find(tid)
@@ -21,7 +22,7 @@ func (k *Timeline) Stretches(tid uint32, lo, hi int64, dst []Stretch) []Stretch 
 	return dst
 }
 
-// At is the stretch of tid that covers t, not cut.
+// At is the stretch of tid that covers t, with its whole in Whole.
 func (k *Timeline) At(tid uint32, t int64) Stretch {
 	t = clampTime(t)
 	s := Stretch{Begin: t, End: t + 1, CPU: -1, Syscall: -1, WakerCall: -1, Whole: Span{t, t + 1}}
@@ -34,7 +35,8 @@ func (k *Timeline) At(tid uint32, t int64) Stretch {
 	return s
 }
 
-// Each calls f with every stretch of every thread of the target in [lo,hi), thread by thread, oldest first. s is overwritten by the next.
+// Each calls f with every stretch of every thread of the target in [lo,hi), thread by thread,
+// oldest first. The next stretch overwrites s.
 func (k *Timeline) Each(lo, hi int64, f func(tid uint32, s *Stretch)) {
 	lo, hi = clampTime(lo), clampTime(hi)
 	for i := range k.threads {
@@ -46,7 +48,8 @@ func (k *Timeline) Each(lo, hi int64, f func(tid uint32, s *Stretch)) {
 	}
 }
 
-// each calls f with the stretches of th that tile [lo,hi).
+// each calls f with the stretches of th that tile [lo,hi), until f returns false. A segment becomes
+// several stretches where something is laid over it.
 func (k *Timeline) each(th *thread, lo, hi int64, f func(*Stretch) bool) {
 	if lo >= hi {
 		return
@@ -106,14 +109,15 @@ func (k *Timeline) each(th *thread, lo, hi int64, f func(*Stretch) bool) {
 	}
 }
 
-// within joins what the stack of a wait says with a record of a stretch around it.
+// within decides between what the stack of a wait says and the record of what is around it. A stack
+// that says what in particular is waited for wins.
 func within(stack, record Block, d Doing) Block {
 	if d != Blocked || stack == BlockUnknown {
 		return record
 	}
 	switch stack {
 	case BlockOther, BlockDisk, BlockTimer:
-		// How something waits that has a name of its own.
+		// These are how other things wait: the record names the thing.
 		if record != BlockOther && record != BlockDisk {
 			return record
 		}
@@ -121,7 +125,7 @@ func within(stack, record Block, d Doing) Block {
 	return stack
 }
 
-// expand makes a segment a Stretch, without its times.
+// expand makes a Stretch of a segment, without its times.
 func (k *Timeline) expand(th *thread, g *segment, s *Stretch) {
 	*s = Stretch{Doing: g.doing(), CPU: int32(g.cpu), Syscall: -1, WakerCall: -1,
 		Approx: g.meta&segApprox != 0, Preempted: g.meta&segPreempted != 0, Unthrottled: g.meta&segUnthrottled != 0, ByGroup: g.meta&segByGroup != 0}
@@ -130,10 +134,10 @@ func (k *Timeline) expand(th *thread, g *segment, s *Stretch) {
 	default:
 		return
 	}
-	if g.off == 0 || int(g.off) > len(th.offs) {
+	o := th.away(g)
+	if o == nil {
 		return
 	}
-	o := &th.offs[g.off-1]
 	s.Kernel, s.User, s.Syscall, s.Arg = o.kernel, o.user, int32(o.call), o.arg
 	if w := &o.waker; w.seen {
 		s.Waker, s.WakerKernel, s.WakerUser, s.WakerCall, s.WakerArg = w.tid, w.kernel, w.user, int32(w.call), w.arg

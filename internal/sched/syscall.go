@@ -88,3 +88,10 @@ func (k *columns) isFutex(call int32) bool {
 	c := k.calls()
 	return c != nil && call < 1<<15 && (c.futex[int16(call)] || call == 454)
 }
+
+// Exits reports whether a waker's system call ended its thread: that wakes the threads that join
+// it.
+func (k *Timeline) Exits(call int32) bool {
+	c := k.calls()
+	return c != nil && call >= 0 && call < 1<<15 && c.exits[int16(call)]
+}

@@ -6,7 +6,7 @@ import (
 	"github.com/whystall/whystall/internal/evidence/kernel"
 )
 
-// Name tells who tid was at a time; false: it was never named.
+// Name is what tid was called at a time; false if it was never named.
 func (k *Timeline) Name(tid uint32, at int64) (kernel.Thread, bool) {
 	l := k.names[tid]
 	if len(l) == 0 {
@@ -16,13 +16,14 @@ func (k *Timeline) Name(tid uint32, at int64) (kernel.Thread, bool) {
 	return l[max(i-1, 0)], true
 }
 
-// Named is from when to when tid is who it is at a time: before and after its number may be another's, or it runs another program.
+// Named is how long tid has the name that it has at a time. Before and after, its number may be
+// another thread's, or it runs another program.
 func (k *Timeline) Named(tid uint32, at int64) Span {
 	l := k.names[tid]
 	i := sort.Search(len(l), func(i int) bool { return l[i].Since > at })
 	s := Span{-maxTimeNS, maxTimeNS}
 	if i > 1 {
-		s.Begin = l[i-1].Since // before its first name it was as well
+		s.Begin = l[i-1].Since // its first name holds for all time before
 	}
 	if i = max(i, 1); i < len(l) {
 		s.End = l[i].Since
@@ -30,8 +31,8 @@ func (k *Timeline) Named(tid uint32, at int64) Span {
 	return s
 }
 
-// FromNS is the thread of the target that its own trace calls nstid; 0: none is known. Where no thread has a second
-// number they are the same.
+// FromNS is the thread of the target that the target itself, in its pid namespace, calls nstid; 0
+// if none is known. If no thread has a second number the two are the same.
 func (k *Timeline) FromNS(nstid uint32) uint32 {
 	if len(k.byNS) > 0 {
 		return k.byNS[nstid]
@@ -42,10 +43,10 @@ func (k *Timeline) FromNS(nstid uint32) uint32 {
 	return 0
 }
 
-// ThreadLife is one life of a thread of the target.
+// Life is one life of a thread of the target.
 type Life struct {
 	TID                uint32
-	Birth, First, Exit int64  // creation, first on a CPU after it, exit; 0 not seen
+	Birth, First, Exit int64  // creation, first time on a CPU after it, exit; 0 not seen
 	Maker              uint32 // TID; 0 not seen
 	User               uint32 // StackID of the maker
 }

@@ -1,6 +1,7 @@
 package sched
 
-// tidIndex gives a thread's number by its id. Ids of Linux are below 1<<22; whatever else a file claims goes into a map.
+// tidIndex finds a thread's number by its TID, for each record. Linux has no TID above 1<<22, so an
+// array in pages does, which are made when used. What a file claims beyond that goes into a map.
 type tidIndex struct {
 	pages [][]int32
 	rest  map[uint32]int32

@@ -2,13 +2,18 @@ package sched
 
 import "github.com/whystall/whystall/internal/evidence/kernel"
 
-// Kernel is what the kernel's records tell: who was in which state when. Times are CLOCK_MONOTONIC, as the records have them, not relative to a
-// Timeline's base. It is read whole before the trace: it looks anywhere. Its methods may be called by several goroutines.
+// Timeline is what the kernel's records say: which thread was in which state when. Times are
+// CLOCK_MONOTONIC as the records have them, while those of package timeline are relative to the
+// trace's first event. It is read whole before any question, since a question may be about any
+// time.
+//
+// Its methods may be called by several goroutines: the columns do not change after New, and what is
+// made at the first question is behind a lock.
 type Timeline struct {
 	columns
 	src kernel.Source
 
-	// Made at the first question, each behind its own sync.Once.
+	// Made at the first question, each behind a sync.Once of its own.
 	wakers  wakerIndex
 	wakes   futexWakeIndex
 	futexes futexIndex
@@ -16,13 +21,13 @@ type Timeline struct {
 	process processIndex
 }
 
-// Header is the stream's.
+// Header is the header of the stream.
 func (k *Timeline) Header() kernel.Header { return k.header }
 
 // Span is what the records cover. Outside of it every thread is unknown.
 func (k *Timeline) Span() (begin, end int64) { return k.begin, k.end }
 
-// Dropped is the time before which records were given up to bound memory; 0 none were.
+// Dropped is the time before which records were given up to bound memory; 0 if none were.
 func (k *Timeline) Dropped() int64 { return k.dropped }
 
 // Levels are the recorder's levels of detail by time.
@@ -39,5 +44,5 @@ func (k *Timeline) Stack(id uint32) []kernel.Frame {
 	return k.src.Stack(id)
 }
 
-// Ended tells how the stream ended: "" whole.
+// Ended says how the stream ended: "" if it is whole.
 func (k *Timeline) Ended() string { return k.src.Ended() }

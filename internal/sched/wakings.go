@@ -15,7 +15,7 @@ type Waking struct {
 	Time      int64
 	Begin     int64 // of the wait
 	Waker     uint32
-	Interrupt bool // Waker is a bystander
+	Interrupt bool // Waker is only the thread that was interrupted
 	Target    bool // Waker is of the target
 	Signal    bool
 	Kernel    uint32 // StackIDs of the waker
@@ -38,7 +38,7 @@ func (k *Timeline) Woken(tid uint32, lo, hi int64, dst []Waking) []Waking {
 	return dst
 }
 
-// wokenAt is the waking with which segment i of th begins.
+// wokenAt is the waking with which segment i of th starts, if it does with one.
 func (k *Timeline) wokenAt(th *thread, i int) (w Waking, ok bool) {
 	g, prev := &th.segs[i], &th.segs[i-1]
 	if g.doing() != Queued || g.off == 0 || g.meta&(segPreempted|segUnthrottled) != 0 || prev.doing() == Queued || prev.doing() == Throttled {
@@ -50,7 +50,7 @@ func (k *Timeline) wokenAt(th *thread, i int) (w Waking, ok bool) {
 	}
 	begin := prev.begin
 	if prev.doing() == OnCPU {
-		begin = g.begin // it was about to sleep
+		begin = g.begin // woken just before it would have slept
 	}
 	return Waking{th.tid, g.begin, begin, o.tid, o.flags&wakerInterrupt != 0, o.flags&wakerTarget != 0, o.flags&wakerSignal != 0,
 		o.kernel, o.user, int32(o.call), o.arg}, true
@@ -68,10 +68,11 @@ type futexWakeIndex struct {
 	byAddress map[uint64][]uint32 // numbers of FutexWake events, in order of time
 }
 
-// wakeRef names the segment with which a waking begins.
+// wakeRef names the segment that starts with a waking.
 type wakeRef struct{ th, seg int32 }
 
-// WakesBy appends the wakings of threads of the target by thread tid of the target in [lo,hi), oldest first.
+// WakesBy appends the wakings of threads of the target by thread tid of the target in [lo,hi),
+// oldest first.
 func (k *Timeline) WakesBy(tid uint32, lo, hi int64, dst []Waking) []Waking {
 	k.wakers.once.Do(func() {
 		k.wakers.byWaker = map[uint32][]wakeRef{}
@@ -100,7 +101,8 @@ func (k *Timeline) WakesBy(tid uint32, lo, hi int64, dst []Waking) []Waking {
 	return dst
 }
 
-// FutexWakes appends the calls by threads of the target to wake who waits at addr, in [lo,hi), oldest first.
+// FutexWakes appends the calls by threads of the target to wake threads that wait at addr, in
+// [lo,hi), oldest first. A call that found nobody is among them.
 func (k *Timeline) FutexWakes(addr uint64, lo, hi int64, dst []Event) []Event {
 	k.wakes.once.Do(func() {
 		k.wakes.byAddress = map[uint64][]uint32{}

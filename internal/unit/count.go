@@ -2,7 +2,6 @@ package unit
 
 import (
 	"cmp"
-	"slices"
 
 	"github.com/whystall/whystall/internal/sched"
 )
@@ -11,17 +10,7 @@ import (
 // from the stretches alone: a thread that is gone has ended, and what follows under its number is
 // another life.
 func (f *finder) countWaits() {
-	births := map[uint32][]sched.Life{}
-	f.made, f.joins = map[uint32][]int64{}, map[uint32][]joined{}
-	for _, x := range f.timeline.Threads() {
-		if x.Birth != 0 {
-			births[x.TID] = append(births[x.TID], x)
-			f.made[x.Maker] = append(f.made[x.Maker], x.Birth)
-		}
-	}
-	for _, m := range f.made {
-		slices.Sort(m)
-	}
+	f.lives, f.joins = sched.NewLives(f.timeline), map[uint32][]joined{}
 	lo, hi := f.timeline.Span()
 	var l *life // the one whose stretches come at present
 	var w tally
@@ -46,8 +35,8 @@ func (f *finder) countWaits() {
 		}
 		if l == nil {
 			l = &life{begin: s.Begin, tid: tid, best: -1, role: -1}
-			for _, x := range births[tid] {
-				if x.Birth <= s.End && (x.Exit == 0 || x.Exit >= s.Begin) {
+			for _, x := range f.lives.Of[tid] {
+				if x.Birth != 0 && x.Birth <= s.End && (x.Exit == 0 || x.Exit >= s.Begin) {
 					l.born, l.maker, l.birth = true, x.Maker, x.Birth
 				}
 			}

@@ -13,7 +13,7 @@ import (
 //  2. Lives without a known entry function get that of the others with their name (count.go).
 //  3. A life that waited often shows by itself which site is its wait for work (choose.go). Short
 //     lives are judged by those that look like them, or all together (pool.go). Lives that wait for
-//     work in the same way have one role (role.go).
+//     work in the same way have one role (judge.go).
 //  4. Lives are cut (cut.go). A unit of work goes from the end of one wait for work to the start of
 //     the next. For a role whose threads are born and die without coming back to a wait for work it
 //     is the whole life. From a thread's birth to its first wait for work is a unit of its own

@@ -28,7 +28,7 @@ type finder struct {
 	goFrames bool  // a stack has functions of Go's scheduler
 	polls    map[uint64][]poll
 	pollsN   int
-	made     map[uint32][]int64  // by maker: when it made threads, in order
+	lives    *sched.Lives
 	joins    map[uint32][]joined // by thread that ended
 
 	// Collected while lives are cut.

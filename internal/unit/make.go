@@ -22,7 +22,7 @@ const mostMaking = 10e9
 func (f *finder) makingStart(l *life) int64 {
 	lo, _ := f.timeline.Span()
 	lo = max(lo, l.begin-mostMaking)
-	made := f.made[l.maker]
+	made := f.lives.Made(l.maker)
 	if i, _ := slices.BinarySearch(made, l.birth); i > 0 {
 		lo = max(lo, made[i-1])
 	}
@@ -55,7 +55,7 @@ func (f *finder) stackGivenBack(l *life) (joiner uint32, end int64) {
 		return 0, l.end
 	}
 	j, hi := joins[i], joins[i].at+int64(mostMaking)
-	made := f.made[j.tid]
+	made := f.lives.Made(j.tid)
 	if i, _ := slices.BinarySearch(made, j.at); i < len(made) {
 		hi = min(hi, made[i])
 	}
