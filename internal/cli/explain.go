@@ -88,7 +88,7 @@ func (con *console) explain(files []string, f explainFlags, output, again string
 		return exit(statusNoLook)
 	}
 	if f.Entry != "" && s.Ledger != nil && s.Ledger.Requests.Count == 0 {
-		s.Ledger.Requests.NoRequestsCause = fmt.Sprintf("no request that --entry %s matches began and ended inside the trace; without it the report lists the entries", shellWord(f.Entry))
+		s.Ledger.Requests.NoRequestsCause = fmt.Sprintf("no request that --entry %s matches started and ended inside the trace; without it the report lists the entries", shellWord(f.Entry))
 	}
 	facts := detect.Facts{Service: in.target.Service, Again: cmp.Or(again, in.again()), CPUs: in.target.CPUs, SlowOver: int64(f.SlowOver)}
 	if s.Ledger == nil {

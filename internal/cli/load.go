@@ -170,7 +170,7 @@ func (in *loaded) addCase(name string, c *evidence.Case) {
 	for _, q := range m.Requests {
 		bytes += q.Bytes
 	}
-	cost := fmt.Sprintf("recording asked the target %d times and fetched %s", len(m.Requests), byteSize(bytes))
+	cost := fmt.Sprintf("recording sent the target %d requests and fetched %s", len(m.Requests), byteSize(bytes))
 	if !m.Ended.UTC.IsZero() && !m.Begun.UTC.IsZero() {
 		cost += fmt.Sprintf(" in %.1f s", m.Ended.UTC.Sub(m.Begun.UTC).Seconds())
 	}

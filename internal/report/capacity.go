@@ -9,7 +9,7 @@ import (
 	"github.com/whystall/whystall/internal/finding"
 )
 
-// beside tells of quota and steal, which are no part of the sum.
+// beside reports quota and steal, which are not part of the sum.
 func (c *CPUs) beside() string {
 	var parts []string
 	if c.Quota > 0 {
@@ -25,22 +25,22 @@ func (c *CPUs) beside() string {
 		parts = append(parts, "no CPU quota")
 	}
 	if c.StealNS > 0 {
-		parts = append(parts, "taken from the host's CPUs by its hypervisor: "+finding.Duration(c.StealNS))
+		parts = append(parts, "the hypervisor took "+finding.Duration(c.StealNS)+" from the host's CPUs")
 	}
 	return strings.Join(parts, "; ")
 }
 
-// beside is what is no part of the sum.
+// beside reports what is not part of the sum.
 func (m *Memory) beside() string {
 	var parts []string
 	if m.Begin > 0 && m.End > 0 && m.Begin != m.End {
-		parts = append(parts, fmt.Sprintf("%s at the begin, %s at the end", finding.Bytes(m.Begin), finding.Bytes(m.End)))
+		parts = append(parts, fmt.Sprintf("%s at the start, %s at the end", finding.Bytes(m.Begin), finding.Bytes(m.End)))
 	}
 	if m.Limit > 0 {
 		parts = append(parts, "its limit is "+finding.Bytes(m.Limit))
 	}
 	if m.AnonHuge > 0 {
-		parts = append(parts, finding.Bytes(m.AnonHuge)+" of it lie in huge pages")
+		parts = append(parts, finding.Bytes(m.AnonHuge)+" of it is in huge pages")
 	}
 	return strings.Join(parts, "; ")
 }
@@ -50,7 +50,7 @@ type memoryRow struct {
 	share string
 }
 
-// rows are those that hold something, with shares that add up.
+// rows are the accounts that hold something, with shares that add up.
 func (m *Memory) rows() (rows []memoryRow) {
 	b := make([]int64, len(m.Accounts))
 	for i := range m.Accounts {
@@ -64,7 +64,7 @@ func (m *Memory) rows() (rows []memoryRow) {
 	return rows
 }
 
-// whoList names the largest of a list with their shares of whole.
+// whoList names the n largest of a list with their shares of whole.
 func whoList(l []account.Instead, whole int64, n int) string {
 	l = slices.Clone(l)
 	slices.SortStableFunc(l, func(a, b account.Instead) int { return int(min(1, max(-1, b.NS-a.NS))) })

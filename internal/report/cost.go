@@ -7,7 +7,7 @@ import (
 	"github.com/whystall/whystall/internal/finding"
 )
 
-// cost tells what recording and explaining took.
+// cost says what recording and explaining took.
 func (r *Report) cost() string {
 	c := &r.Cost
 	parts := append([]string{}, c.Recorder...)
@@ -30,7 +30,7 @@ func (r *Report) cost() string {
 	return strings.Join(parts, "; ")
 }
 
-// recording tells what recording a process cost it, and what was lost or lowered.
+// recording says what recording a process cost, and what was lost or lowered.
 func (r *Report) recording() string {
 	c := r.Cost.Recording
 	if c == nil {
@@ -49,27 +49,28 @@ func (r *Report) recording() string {
 			lowered = append(lowered, t.Cost.Lowered)
 		}
 	}
-	s := "its recorder took "
+	s := "its recorder used "
 	if c.OnceNS > 0 {
-		s += finding.Duration(c.OnceNS) + " CPU to begin and to end, "
+		s += finding.Duration(c.OnceNS) + " CPU to start and to stop, "
 	}
 	s += finding.Duration(c.CPUNS-c.OnceNS) + " CPU"
 	if c.OnceNS > 0 {
-		s += " meanwhile"
+		s += " in between"
 	}
 	if kernel > 0 {
-		s += " and its programs in the kernel " + finding.Duration(kernel)
+		s += " and " + finding.Duration(kernel) + " in its kernel programs"
 	}
 	if c.TargetNS > 0 {
-		s += fmt.Sprintf(", %s of the %s that the target took", percent(share(c.CPUNS-c.OnceNS+kernel, c.TargetNS)), finding.Duration(c.TargetNS))
+		s += fmt.Sprintf(", %s of the %s that the target used", percent(share(c.CPUNS-c.OnceNS+kernel, c.TargetNS)), finding.Duration(c.TargetNS))
 	}
 	if c.SharedQuota != "" {
-		// The quota is charged for both alike, and so is their share in what it runs out for. Programs in the kernel are in the target's own time.
-		s += fmt.Sprintf(", under the quota of %.3g CPUs that it shared with the target (%s): %s of what the two took, and so of their being throttled, is the recorder's",
+		// The quota is charged for both alike, so each has the same share in its running out as in its
+		// use. Kernel programs run in the target's own time.
+		s += fmt.Sprintf(", under the quota of %.3g CPUs that it shared with the target (%s): it caused %s of what the two used, and so of their throttling",
 			c.QuotaCPUs, c.SharedQuota, percent(share(c.CPUNS, c.CPUNS+c.TargetNS)))
 	}
 	if records > 0 {
-		s += fmt.Sprintf(", for %s records of the kernel, %s lost", count(records), count(lost))
+		s += fmt.Sprintf(", for %s kernel records, %s lost", count(records), count(lost))
 	}
 	if len(lowered) > 0 {
 		s += "; detail was lowered: " + strings.Join(lowered, "; ")

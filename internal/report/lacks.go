@@ -10,13 +10,13 @@ import (
 	"github.com/whystall/whystall/internal/finding"
 )
 
-// unchecked is causes that lack the same.
+// unchecked is causes that could not be checked for the same reason.
 type unchecked struct {
 	causes  []string
 	missing string
 }
 
-// unchecked gives what could not be looked for, causes that lack the same together.
+// unchecked lists what could not be checked, with one entry for causes that lack the same.
 func (r *Report) unchecked() (us []unchecked) {
 	for _, n := range r.NotChecked {
 		missing := strings.Join(n.Missing, "; ")
@@ -30,10 +30,10 @@ func (r *Report) unchecked() (us []unchecked) {
 	return us
 }
 
-// traceSource is the source of gaps that the trace's reader told.
+// traceSource is the source of gaps that the trace's reader reported.
 const traceSource = "execution trace"
 
-// damaged is how long the longest stretch is of which the trace itself lost something.
+// damaged is the length of the longest stretch in which the trace itself lost something.
 func (r *Report) damaged() (ns int64) {
 	for _, g := range r.Gaps {
 		if g.Source == traceSource {
@@ -43,7 +43,7 @@ func (r *Report) damaged() (ns int64) {
 	return ns
 }
 
-// merged gives the gaps for a person: what one reason left out of several sources is one.
+// merged lists the gaps for a person: gaps of several sources for one reason become one.
 func (r *Report) merged() (out []Gap) {
 	for _, g := range r.Gaps {
 		i := slices.IndexFunc(out, func(o Gap) bool {
@@ -74,11 +74,11 @@ func folded(sources string) string {
 }
 
 func silences(s *account.Silences) string {
-	return fmt.Sprintf("%s without an event of any thread though work was runnable, %s in all, %s at most, %s of the slow requests' time: the process may have stood still (CPU quota, host)",
+	return fmt.Sprintf("%s without an event of any thread although work was runnable, %s in all, the longest %s, %s of the slow requests' time: the process may have stood still (CPU quota, host)",
 		plural(s.N, "stretch of 20 ms or more", "stretches of 20 ms or more"), finding.Duration(s.NS), finding.Duration(s.Max), finding.Duration(s.SlowNS))
 }
 
-// gap tells what was lost and when.
+// gap says what was lost and when.
 func (r *Report) gap(g *Gap) string {
 	s := g.Reason
 	if g.EndNS > g.BeginNS {

@@ -46,8 +46,8 @@ func (m *markdown) line(format string, args ...any) {
 	m.b.WriteByte('\n')
 }
 
-// escape makes text plain in markdown: no emphasis, links, images, tables, HTML, mentions; not across lines either.
-// A mention is broken by an empty comment, which is how the flavours that have them leave it alone.
+// escape makes text plain in markdown: no emphasis, links, images, tables, HTML or mentions, not across
+// lines either. An empty comment breaks a mention in all flavours that have them.
 func escape(s string) string {
 	var b strings.Builder
 	runes := []rune(Printable(s))
@@ -82,10 +82,10 @@ func escape(s string) string {
 	return b.String()
 }
 
-// cell is code in a table, where a bar ends the cell even inside a span.
+// cell is a code span in a table, where a bar ends the cell even inside a span.
 func cell(s string) string { return strings.ReplaceAll(code(s), "|", `\|`) }
 
-// code is a code span; in one, nothing but its own fence has a meaning.
+// code is a code span, in which only its own fence has a meaning.
 func code(s string) string {
 	s = Printable(s)
 	if s == "" {
@@ -237,9 +237,9 @@ func (m *markdown) slowest(r *Report) {
 	if len(q.Slowest) == 0 {
 		return
 	}
-	unit := "begin (offset)"
+	unit := "start (offset)"
 	if q.Slowest[0].UTC != nil {
-		unit = "begin (UTC)"
+		unit = "start (UTC)"
 	}
 	m.line("\n### Slowest requests\n\n| %s | took | request | reason |\n|---|--:|---|---|", unit)
 	for i := range q.Slowest {
@@ -270,11 +270,11 @@ func (m *markdown) capacity(r *Report) {
 
 // pauses shows the long stop-the-worlds and barriers that cost slow requests most.
 func (m *markdown) pauses(r *Report) {
-	bs, of := r.longest()
+	bs, which := r.longest()
 	if len(bs) == 0 {
 		return
 	}
-	m.line("\n### Pauses\n\n%s\n", escape(sentence(of)))
+	m.line("\n### Pauses\n\n%s\n", escape(sentence(which)))
 	for i := range bs {
 		b := &bs[i]
 		m.line("- %s", escape(b.words()))
@@ -289,7 +289,7 @@ func (m *markdown) pauses(r *Report) {
 		}
 	}
 	if s := fairWords(&r.Kernel.Fair); s != "" {
-		m.line("\n%s.", escape(sentence(s)))
+		m.line("\n%s", escape(sentence(s)))
 	}
 }
 
@@ -329,11 +329,11 @@ func (m *markdown) kernel(r *Report) {
 		m.line("What they ran: %s.", escape(s))
 	}
 	if s := k.who(); s != "" {
-		m.line("While they were queued, on their CPU: %s.", escape(s))
+		m.line("Who had the CPU while they were queued: %s.", escape(s))
 	}
 }
 
-// tiers tells what recorded, and what could not be seen.
+// tiers says what recorded, and what could not be seen.
 func (m *markdown) tiers(r *Report) {
 	if len(r.Tiers) == 0 && r.Kernel == nil {
 		return

@@ -8,9 +8,9 @@ import (
 	"github.com/whystall/whystall/internal/finding"
 )
 
-// longest gives the pauses that are printed, and in words which of how many they are: those that cost slow requests
-// most, or, where none is known to, the longest for a measure.
-func (r *Report) longest() (bs []Barrier, of string) {
+// longest returns the pauses that are printed, and says which of how many they are. They are those that
+// cost slow requests most. If none is known to have cost any, the longest shows the scale.
+func (r *Report) longest() (bs []Barrier, which string) {
 	if r.Kernel == nil || len(r.Kernel.Barriers) == 0 {
 		return nil, ""
 	}
@@ -21,16 +21,16 @@ func (r *Report) longest() (bs []Barrier, of string) {
 		}
 		return int(min(1, max(-1, (b.End-b.Begin)-(a.End-a.Begin))))
 	})
-	of = plural(int64(len(bs)), "long stop-the-world or barrier", "long stop-the-worlds and barriers")
+	which = plural(int64(len(bs)), "long stop-the-world or barrier", "long stop-the-worlds and barriers")
 	switch {
 	case bs[0].SlowNS == 0 && len(bs) == 1:
-		return bs, of + ", which held no slow request up"
+		return bs, which + ", which held up no slow request"
 	case bs[0].SlowNS == 0:
-		return bs[:1], "the longest of " + of + ", none of which held a slow request up"
+		return bs[:1], "the longest of " + which + ", none of which held up a slow request"
 	case len(bs) > maxBarriers:
-		return bs[:maxBarriers], fmt.Sprintf("the %d of %s that cost slow requests most", maxBarriers, of)
+		return bs[:maxBarriers], fmt.Sprintf("the %d of %s that cost slow requests most", maxBarriers, which)
 	}
-	return bs, of
+	return bs, which
 }
 
 func (b *Barrier) words() string {
@@ -42,13 +42,13 @@ func (b *Barrier) words() string {
 	if b.Kind != account.SafePoint {
 		s += fmt.Sprintf(", world stopped %s, then only its initiator delayed %s", finding.Duration(b.StoppedNS), finding.Duration(b.DelayedNS))
 	} else {
-		s = fmt.Sprintf("%s%s: ragged barrier, no world stopped", finding.Duration(b.End-b.Begin), at)
+		s = fmt.Sprintf("%s%s: ragged barrier, the world was not stopped", finding.Duration(b.End-b.Begin), at)
 	}
 	switch {
 	case b.Awaited != 0 && b.ByNote:
 		s += fmt.Sprintf("; awaited: thread %d, which woke the initiator", b.Awaited)
 	case b.Awaited != 0:
-		s += fmt.Sprintf("; awaited: thread %d, by the last P that stopped", b.Awaited)
+		s += fmt.Sprintf("; awaited: thread %d, which had the last P to stop", b.Awaited)
 	}
 	if b.SlowNS > 0 {
 		s += "; slow requests lost " + finding.Duration(b.SlowNS) + " in all"
@@ -59,11 +59,11 @@ func (b *Barrier) words() string {
 	return s
 }
 
-// fairWords tells how much a covering alone would prove.
+// fairWords says how little a coincidence in time alone would prove.
 func fairWords(f *account.Fair) string {
 	if f.Pairs == 0 {
 		return ""
 	}
-	return fmt.Sprintf("fair control: of %s pairs of events of one thread, as far apart as a pause is long, %s look as if something had held the thread up (%s with it running again just before the end): looking so proves nothing, who woke whom does",
+	return fmt.Sprintf("fair control: of %s pairs of events of one thread, as far apart as a pause is long, %s look as if something had held the thread up (%s with it running again just before the end), so the coincidence alone proves nothing; only a recorded wake-up does",
 		count(f.Pairs), percent(share(f.Covered, f.Pairs)), percent(share(f.Edge, f.Pairs)))
 }

@@ -8,17 +8,18 @@ import (
 	"github.com/whystall/whystall/internal/finding"
 )
 
-// counted gives the groups that have a request to show: one whose all were left out has none.
+// counted lists the groups that have a request to show. A group whose requests were all left out has
+// none.
 func (q *Requests) counted() []Group {
 	return slices.DeleteFunc(slices.Clone(q.Groups), func(g Group) bool { return g.Count == 0 })
 }
 
-// leftOut tells what was counted apart, "" if nothing was.
+// leftOut says which requests were counted apart, "" if none were.
 func (r *Report) leftOut() string {
 	q := &r.Requests
 	var parts []string
 	if q.Open > 0 {
-		parts = append(parts, count(q.Open)+" under way at the begin or end")
+		parts = append(parts, count(q.Open)+" already running at the start or unfinished at the end")
 	}
 	for _, l := range q.LeftOut {
 		parts = append(parts, count(l.N)+" "+l.Reason)
@@ -27,12 +28,12 @@ func (r *Report) leftOut() string {
 		parts = append(parts, count(q.NotKept)+" slow ones whose history was not kept")
 	}
 	if q.Limited > 0 {
-		parts = append(parts, count(q.Limited)+" whose explanation met a limit")
+		parts = append(parts, count(q.Limited)+" whose explanation reached a limit")
 	}
 	return strings.Join(parts, ", ")
 }
 
-// why tells in a line where the time went, in the words of the ledger above: its largest parts.
+// why says in one line where the time went: its largest parts, in the words of the ledger above.
 func (s *Request) why() string {
 	var parts []string
 	for i := range s.Accounts {
@@ -48,7 +49,7 @@ func (s *Request) why() string {
 	return strings.Join(parts, "; ")
 }
 
-// when prints the begin: time of day, with the date where it is not the heading's.
+// when prints the start as a time of day, with the date where that is not the heading's.
 func (s *Request) when(day string) string {
 	if s.UTC == nil {
 		return fmt.Sprintf("+%d.%03d s", s.OffsetNS/1e9, s.OffsetNS%1e9/1e6)
@@ -60,7 +61,7 @@ func (s *Request) when(day string) string {
 	return t
 }
 
-// notLookedInto tells of time that has a name and yet may hide something; "" if there is none.
+// notLookedInto reports time that has a name and may still hide something; "" if there is none.
 func (r *Report) notLookedInto() string {
 	c, n := &r.Ledger.Slow, &r.NotLookedAt
 	if c.Requests == 0 || n.RunningNS+n.SyscallNS == 0 || r.Kernel != nil {
@@ -69,5 +70,5 @@ func (r *Report) notLookedInto() string {
 	each := func(ns int64) string {
 		return finding.Duration(ns/int64(c.Requests)) + " (" + percent(share(ns, c.WallNS)) + ")"
 	}
-	return "on CPU " + each(n.RunningNS) + " and syscall " + each(n.SyscallNS) + " a request: whether threads really ran, and what syscalls waited for, takes kernel evidence to tell."
+	return "on CPU " + each(n.RunningNS) + " and syscall " + each(n.SyscallNS) + " a request: only kernel evidence shows whether threads really ran and what syscalls waited for."
 }

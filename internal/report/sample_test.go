@@ -79,8 +79,8 @@ func ill() Source {
 					Explains: finding.Explains{NS: 120 * ms}, Share: 0.121, Summary: "GC workers ran instead of the batcher",
 					Evidence: []finding.Evidence{{Text: "31 cycles a second", Source: "execution trace"}}, Remedy: []string{"GOGC=200"}, Verify: "whystall diagnose"},
 			},
-			RuledOut:   []finding.RuledOut{{Cause: "stw-pause", Why: "60.0 us per slow request, 0.6 %; worth a finding from 5.00 ms and 10 % on"}, {Cause: "sweep-assist", Why: "slow requests lost no time to it"}},
-			NotChecked: []finding.NotChecked{{Cause: "cpu-contention", Missing: []string{"kernel evidence (switch records, the cgroup's cpu.stat, PSI), which this version does not record: whether threads that Go calls running were on a CPU"}}},
+			RuledOut:   []finding.RuledOut{{Cause: "stw-pause", Why: "60.0 us per slow request, 0.6 %; reported from 5.00 ms and 10 % up"}, {Cause: "sweep-assist", Why: "slow requests lost no time to it"}},
+			NotChecked: []finding.NotChecked{{Cause: "cpu-contention", Missing: []string{"kernel evidence (switch records, the cgroup's cpu.stat, PSI), which the recording does not have: whether threads that Go calls running were on a CPU"}}},
 		},
 		Cost: Cost{ExplainNS: 450 * ms, ExplainCPUNS: 800 * ms, Recorder: []string{"recording fetched 9.10 MiB in 20.4 s, the target's CPU for it is not known"}},
 	}

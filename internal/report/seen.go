@@ -8,7 +8,7 @@ import (
 	"github.com/whystall/whystall/internal/finding"
 )
 
-// looked gives the kinds of evidence that are there, each with its words.
+// looked lists the kinds of evidence that there are, each with its words.
 func (r *Report) looked() (out [][2]string) {
 	var runtime, system []string
 	for _, t := range r.Tiers {
@@ -36,16 +36,16 @@ func (r *Report) looked() (out [][2]string) {
 			s += ", switches of its own threads"
 		}
 		if k.Whole {
-			s += "; joined with the trace, whose clock was found by when no thread of the process was on a CPU, and which names no threads: what kept all of them off the CPUs is told, what kept one is not"
+			s += "; joined with the trace by the times when no thread of the process was on a CPU, since the trace names no threads: what kept all of them off the CPUs is shown, what kept a single one is not"
 		} else if k.Joined {
 			s += "; joined with the trace: "
 			if a := &k.Align; a.Transitions > 0 {
-				s += fmt.Sprintf("of %s transitions of goroutines %s fall on a thread that was on no CPU", count(a.Transitions), count(a.OffCPU))
+				s += fmt.Sprintf("of %s goroutine transitions %s fall on a thread that was on no CPU", count(a.Transitions), count(a.OffCPU))
 				if a.Dropped > 0 {
-					s += fmt.Sprintf(" (%s not counted: their times are not the events' own)", count(a.Dropped))
+					s += fmt.Sprintf(" (%s not counted: their times are not those of the events)", count(a.Dropped))
 				}
 				if a.MinNS > 0 {
-					s += fmt.Sprintf(", the first comes %s after its thread's switch-in at the least", finding.Duration(a.MinNS))
+					s += fmt.Sprintf(", the first comes at least %s after its thread's switch-in", finding.Duration(a.MinNS))
 				}
 			} else {
 				s += "no transition could be compared"
@@ -70,13 +70,13 @@ func (r *Report) unseen() (out []string) {
 		}
 		switch {
 		case t.Name == "pprof", t.Name == "trace":
-			cost := "requests are those of threads, and what goroutines waited for is not told apart"
+			cost := "requests are those of threads, and what goroutines waited for cannot be told apart"
 			if r.Target.Runtime == "go" {
 				cost = "requests, and what goroutines waited for, are not seen"
 			}
 			out = append(out, "the runtime ("+t.Why+"): "+cost)
 		case isKernelTier(t.Name) && r.Kernel == nil:
-			out = append(out, "the kernel ("+t.Name+": "+t.Why+"): whether threads that ran were on a CPU is not known; nothing is proven")
+			out = append(out, "the kernel ("+t.Name+": "+t.Why+"): it is not known whether running threads were on a CPU, so nothing is proven")
 		case !isRuntimeTier(t.Name):
 			out = append(out, t.Name+" ("+t.Why+")")
 		}
@@ -87,17 +87,17 @@ func (r *Report) unseen() (out []string) {
 	}
 	switch r.Target.Runtime {
 	case "jvm", "python":
-		out = append(out, "the "+map[string]string{"jvm": "Java virtual machine", "python": "Python interpreter"}[r.Target.Runtime]+": its threads are told as plain threads, and nothing is claimed about its runtime, its collector or its locks")
+		out = append(out, "the "+map[string]string{"jvm": "Java virtual machine", "python": "Python interpreter"}[r.Target.Runtime]+": its threads are shown as plain threads, and nothing is claimed about its runtime, its collector or its locks")
 	}
 	if !k.AllTasks {
-		out = append(out, "other processes' switches: that a thread had no CPU is seen, because of whom is not")
+		out = append(out, "other processes' switches: the report shows that a thread had no CPU, but not who had it")
 	}
 	if !k.PerTask {
-		out = append(out, "which thread is throttled: this kernel tells only that its group is, so throttling is supported at most")
+		out = append(out, "which thread is throttled: this kernel reports only that its group is, so throttling is at most supported")
 	}
 	out = append(out, k.Missing...)
 	if k.Lost > 0 {
-		out = append(out, plural(k.Lost, "record", "records")+" of the kernel that got lost: what they leave open is unexplained")
+		out = append(out, plural(k.Lost, "lost kernel record", "lost kernel records")+": what they leave open is unexplained")
 	}
 	if whole := k.OnNS + k.QueuedNS + k.ThrottledNS + k.BlockedNS + k.UnknownNS; k.UnknownNS*1000 > whole {
 		out = append(out, fmt.Sprintf("%s of its threads' time, for which records are missing: unexplained", finding.Duration(k.UnknownNS)))
@@ -115,5 +115,5 @@ func isRuntimeTier(name string) bool {
 	return false
 }
 
-// joined tells whether the kernel's records say what threads did that the runtime calls running.
+// joined reports whether the kernel's records say what threads did while the runtime called them running.
 func (r *Report) joined() bool { return r.Kernel != nil && r.Kernel.Joined }

@@ -18,7 +18,7 @@ const (
 
 var _ = registerOutput(&Output{Name: "text", Order: 10, Ext: "txt", Print: (*Report).Text})
 
-// TextOptions is how the text is to look.
+// TextOptions say how the text looks.
 type TextOptions struct {
 	Colour  bool
 	Columns int // of the terminal; 0: Columns, which is also the most
@@ -51,7 +51,7 @@ func (p *page) line(format string, args ...any) {
 	p.b.WriteByte('\n')
 }
 
-// heading begins a section.
+// heading starts a section.
 func (p *page) heading(title, rest string) {
 	p.line("")
 	title = middle(title, p.columns*2/3)
@@ -75,9 +75,10 @@ func (p *page) wrapped(label string, hang int, text string, whole bool) {
 	p.painted(label, label, "", hang, text, whole)
 }
 
-// painted is wrapped with a label that is shown otherwise than it is wide, and a style for the text.
+// painted is wrapped with a label whose escape sequences take no width, and a style for the text.
 func (p *page) painted(label, shown, style string, hang int, text string, whole bool) {
-	// The label takes part in the first line's breaks as one word would: as placeholders of its width beyond the hang.
+	// The label takes part in the first line's breaks as one word would: as placeholders for its width
+	// beyond the hang.
 	first, rest, _ := strings.Cut(strings.TrimLeft(Printable(text), " "), " ")
 	if !whole {
 		first = middle(first, p.columns-max(width(label), hang))
@@ -172,7 +173,7 @@ func (p *page) requests(r *Report) {
 		p.heading("REQUESTS", "none")
 		why := q.NoRequestsCause
 		if why == "" {
-			why = fmt.Sprintf("no request began and ended within the recording; %d were under way at its begin or end", q.Open)
+			why = fmt.Sprintf("no request started and ended within the recording; %d were already running at its start or unfinished at its end", q.Open)
 		}
 		p.par("  ", sentence(why))
 		return
@@ -229,7 +230,7 @@ func (p *page) ledger(r *Report) {
 		if w.largest > 0 {
 			largest = strconv.Itoa(w.largest)
 		}
-		// A second line, on a narrow terminal a third and fourth, is better than names cut to nothing.
+		// More lines are better than names cut to nothing.
 		room := p.columns - before - 2
 		label := wrap(fitted(max(2*room-16, 90), w.label), room, false)
 		p.line(format, tenths(w.share)+" %", t.scale.print(w.slowDigits), median, largest, label[0])
@@ -250,7 +251,7 @@ func (p *page) ledger(r *Report) {
 		median, of = t.scale.print(t.medianTotal), fmt.Sprintf("; median: %s in the middle of their group", count(int64(t.medianReq)))
 	}
 	p.line(format, "100.0 %", t.scale.print(t.slowTotal), median, "", "")
-	p.note("slow: ", fmt.Sprintf("%s%s; largest: of how many slow ones it is the largest part.", plural(int64(t.slowRequests), "request", "requests"), of))
+	p.note("slow: ", fmt.Sprintf("%s%s; largest: in how many slow requests this is the biggest part.", plural(int64(t.slowRequests), "request", "requests"), of))
 	if s := r.notLookedInto(); s != "" {
 		p.note("not looked into: ", s)
 	}

@@ -13,7 +13,7 @@ const (
 	maxHops     = 8
 )
 
-// bar is a share as a strip of characters; what is there at all has at least one.
+// bar draws a share as a strip of characters; what is not zero has at least one.
 func (p *page) bar(part, whole int64) string {
 	barWidth := 32 - max(0, min(26, Columns-p.columns))
 	n := 0
@@ -54,7 +54,7 @@ func (p *page) cpus(r *Report) {
 		ns[i] = c.Accounts[i].NS
 	}
 	if ns[len(ns)-1] == c.TotalNS {
-		p.par("  ", "Who used them was not seen: that takes the switches of all tasks.")
+		p.par("  ", "Who used them was not recorded: that takes the switches of all tasks.")
 		ns = nil
 	}
 	for i, n := range apportion(ns, 1000) {
@@ -95,14 +95,14 @@ func (p *page) threads(r *Report) {
 	for i := range k.Threads {
 		t := &k.Threads[i]
 		if i == maxThreads && len(k.Threads) > maxThreads+1 {
-			p.line("  %41s  %d more (json)", "", k.ThreadsSeen-int64(i))
+			p.line("  %41s  %d more (--format json)", "", k.ThreadsSeen-int64(i))
 			break
 		}
 		p.line("  %9s %9s %9s %9s  %7d  %s", finding.Duration(t.OnNS), finding.Duration(t.QueuedNS), finding.Duration(t.ThrottledNS), finding.Duration(t.BlockedNS), t.TID, middle(Printable(t.Comm), p.columns-52))
 	}
 	p.note("", k.running())
 	if s := k.who(); s != "" {
-		p.note("while they were queued, on their CPU: ", s)
+		p.note("who had the CPU while they were queued: ", s)
 	}
 	if s := k.ran(); s != "" {
 		p.note("what they ran: ", s)
@@ -120,11 +120,11 @@ func (p *page) threads(r *Report) {
 
 // pauses shows the long stop-the-worlds and barriers that cost slow requests most.
 func (p *page) pauses(r *Report) {
-	bs, of := r.longest()
+	bs, which := r.longest()
 	if len(bs) == 0 {
 		return
 	}
-	p.heading("PAUSES", of)
+	p.heading("PAUSES", which)
 	for i := range bs {
 		b := &bs[i]
 		p.par("  ", b.words())
@@ -133,7 +133,7 @@ func (p *page) pauses(r *Report) {
 		}
 		for j, h := range b.Hops {
 			if j == maxHops && len(b.Hops) > maxHops+1 {
-				p.line("      %d more steps (json)", len(b.Hops)-j)
+				p.line("      %d more steps (--format json)", len(b.Hops)-j)
 				break
 			}
 			p.par("      ", h)
@@ -144,7 +144,7 @@ func (p *page) pauses(r *Report) {
 	}
 }
 
-// tiers tells what recorded a process, and what could not be seen and costs certainty.
+// tiers says what recorded a process, and what could not be seen and so costs certainty.
 func (p *page) tiers(r *Report) {
 	if len(r.Tiers) == 0 && r.Kernel == nil {
 		return

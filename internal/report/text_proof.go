@@ -23,7 +23,11 @@ func (p *page) details(r *Report) {
 		if f.BecauseOf != "" {
 			p.par("   ", sentence(f.Summary))
 		}
-		p.par("   how sure: ", fmt.Sprintf("%s, %s", f.Confidence, sure(f.Confidence)))
+		grade := fmt.Sprintf("%s, %s", f.Confidence, sure(f.Confidence))
+		if i == 0 {
+			grade += "; see whystall causes how-sure"
+		}
+		p.par("   how sure: ", grade)
 		for j, e := range f.Evidence {
 			label := "   evidence: "
 			if j > 0 {
@@ -56,10 +60,10 @@ func (p *page) slowest(r *Report) {
 	if len(q.Slowest) == 0 {
 		return
 	}
-	unit, day := "begin: offset from the recording's begin", ""
+	unit, day := "start: offset from the recording's start", ""
 	if u := q.Slowest[0].UTC; u != nil {
 		day = clock(*u, len("2006-01-02"))
-		unit = "begin: UTC, " + day
+		unit = "start: UTC, " + day
 	}
 	names, same := make([]string, len(q.Slowest)), true
 	for i := range q.Slowest {
@@ -118,7 +122,7 @@ func (p *page) lookedFor(r *Report) {
 		}
 	}
 	if len(r.NotChecked) > 0 {
-		p.heading("NOT CHECKED", "what could not be looked for, and what is missing")
+		p.heading("NOT CHECKED", "what could not be checked, and what is missing")
 		for _, u := range r.unchecked() {
 			if len(u.causes) == 1 {
 				p.item(u.causes[0], u.missing)

@@ -9,20 +9,20 @@ import (
 	"github.com/whystall/whystall/internal/finding"
 )
 
-// running tells of the run queue.
+// running describes the run queue.
 func (k *Kernel) running() string {
 	s := fmt.Sprintf("on a CPU or queued at once: %.1f on average, %d at most", k.RunnableAvg, k.RunnableMax)
 	if k.GlanceAvg > 0 {
-		s += fmt.Sprintf(" (a glance like top's would have seen %.1f running)", k.GlanceAvg)
+		s += fmt.Sprintf(" (a single look, like top's, would have seen %.1f running)", k.GlanceAvg)
 	}
 	s += fmt.Sprintf("; %s switches, %s of them involuntary", count(k.Switches), count(k.Involuntary))
 	if k.StoodNS > 0 {
-		s += "; for " + finding.Duration(k.StoodNS) + " none ran and one was throttled"
+		s += "; for " + finding.Duration(k.StoodNS) + " no thread ran while one was throttled"
 	}
 	return s
 }
 
-// who names what ran instead of queued threads.
+// who names what ran while threads were queued.
 func (k *Kernel) who() string {
 	var whole int64
 	var l []account.Instead
@@ -46,7 +46,7 @@ func (k *Kernel) who() string {
 	return whoList(l, whole, 5)
 }
 
-// ran names what had the CPUs, where only samples tell.
+// ran names what had the CPUs, where only samples show it.
 func (k *Kernel) ran() string {
 	var whole int64
 	for _, w := range k.Ran {
@@ -58,7 +58,7 @@ func (k *Kernel) ran() string {
 	return whoList(k.Ran, whole, 5) + " (by " + plural(k.RanN, "sample", "samples") + ")"
 }
 
-// standstills tells when the whole process wanted to run and did not.
+// standstills says when the whole process had work and no thread of it ran.
 func (k *Kernel) standstills() string {
 	if len(k.Standstills) == 0 {
 		return ""
@@ -68,14 +68,15 @@ func (k *Kernel) standstills() string {
 		more = " or more"
 	}
 	s := &k.Standstills[0]
-	t := fmt.Sprintf("no thread ran for 10 ms or more, though one was queued or throttled, %s%s; at most %s", plural(int64(len(k.Standstills)), "time", "times"), more, finding.Duration(s.End-s.Begin))
+	t := fmt.Sprintf("no thread ran for 10 ms or more although one was queued or throttled: %s%s, the longest %s",
+		plural(int64(len(k.Standstills)), "time", "times"), more, finding.Duration(s.End-s.Begin))
 	if s.UTC != nil {
-		t += " at " + timeOfDay(*s.UTC)
+		t += ", at " + timeOfDay(*s.UTC)
 	}
-	return t + ", throttled " + share2(s.ThrottledNS, s.End-s.Begin)
+	return t + ", " + share2(s.ThrottledNS, s.End-s.Begin) + " of it throttled"
 }
 
-// timeOfDay is the part of an RFC 3339 time that tells instants of a recording apart.
+// timeOfDay is the part of an RFC 3339 time that differs between moments of one recording.
 func timeOfDay(utc string) string {
 	const day = len("2006-01-02 ")
 	t := clock(utc, len("2006-01-02T15:04:05.000"))
@@ -88,7 +89,7 @@ func (s *Stretches) words() string {
 		t += fmt.Sprintf(", %s in all", finding.Duration(s.NS))
 	}
 	if s.Max > 0 { // what is known by samples has none
-		t += fmt.Sprintf(", %s at most", finding.Duration(s.Max))
+		t += fmt.Sprintf(", the longest %s", finding.Duration(s.Max))
 	}
 	if s.Order > 0 {
 		t += fmt.Sprintf(", order %d", s.Order)
@@ -99,20 +100,20 @@ func (s *Stretches) words() string {
 	return t
 }
 
-// rest tells of threads made, lateness and locks, where there is something to tell.
+// rest reports threads that were started, and lateness, where there were any.
 func (k *Kernel) rest() string {
 	var parts []string
 	if c := &k.Churn; c.Created > 0 {
-		s := plural(c.Created, "thread", "threads") + " made"
+		s := plural(c.Created, "thread", "threads") + " started"
 		if c.FirstMax > 0 {
-			s += fmt.Sprintf(" (to its first run p50 %s, at most %s)", finding.Duration(c.FirstP50), finding.Duration(c.FirstMax))
+			s += fmt.Sprintf(" (first run after %s at p50, after %s at most)", finding.Duration(c.FirstP50), finding.Duration(c.FirstMax))
 		}
 		parts = append(parts, s+fmt.Sprintf(", %s ended", count(c.Exited)))
 	}
 	for _, l := range []struct {
 		what string
 		l    *account.LateSum
-	}{{"from data at a socket to its goroutine runnable", &k.SocketsLate}, {"from a timer's due time to its goroutine runnable", &k.TimersLate}} {
+	}{{"from data at a socket until its goroutine was runnable", &k.SocketsLate}, {"from a timer's due time until its goroutine was runnable", &k.TimersLate}} {
 		if l.l.N > 0 {
 			parts = append(parts, fmt.Sprintf("%s: p50 %s, p99 %s, max %s", l.what, finding.Duration(l.l.P50), finding.Duration(l.l.P99), finding.Duration(l.l.Max)))
 		}

@@ -12,7 +12,7 @@ import (
 // maxTarget is how wide the name of what was looked at may be: a URL or a path may be anything.
 const maxTarget = 48
 
-// title tells what was looked at and when, in one line.
+// title says what was looked at and when, in one line.
 func (r *Report) title() string {
 	t := &r.Target
 	var parts []string
@@ -65,7 +65,7 @@ func clock(utc string, n int) string {
 	return strings.Replace(utc[:n], "T", " ", 1)
 }
 
-// roots are the findings that nothing else explains.
+// roots counts the findings that no other finding explains.
 func (r *Report) roots() (n int) {
 	for i := range r.Findings {
 		if r.Findings[i].BecauseOf == "" {
@@ -75,7 +75,8 @@ func (r *Report) roots() (n int) {
 	return n
 }
 
-// halted says that the process was held up as a whole, "" if it was not. It comes first, as nothing else need be wrong.
+// halted says that the process was stopped as a whole, "" if it was not. It is printed first, since
+// nothing else need be wrong.
 func (r *Report) halted() (title, rest string) {
 	h := r.Target.Halted
 	if h == nil {
@@ -86,12 +87,12 @@ func (r *Report) halted() (title, rest string) {
 	if all > 0 {
 		title = "STOPPED for " + finding.Duration(min(h.NS, all)) + " of " + finding.Duration(all)
 	}
-	return title, "The process was held up as a whole by " + Printable(h.By) + ": none of its threads might run meanwhile, and whoever waited for it waited for that."
+	return title, "The whole process was stopped by " + Printable(h.By) + ". None of its threads could run meanwhile, and whoever waited for the process waited for that."
 }
 
 const nothingFound = "NOTHING FOUND"
 
-// nothing says what "nothing found" means here: what was looked for, what could not be.
+// nothing says what "nothing found" means here: what was checked, and what could not be.
 func (r *Report) nothing() (title, rest string) {
 	looked := len(r.RuledOut)
 	if looked == 0 {
@@ -108,7 +109,7 @@ func (r *Report) nothing() (title, rest string) {
 		}
 		return "COULD NOT LOOK", sentence(why) + " What is missing is listed below."
 	}
-	rest = fmt.Sprintf("%s looked for and not there.", plural(int64(looked), "cause was", "causes were"))
+	rest = fmt.Sprintf("%s checked and ruled out.", plural(int64(looked), "cause was", "causes were"))
 	var names, inPart []string
 	for _, n := range r.NotChecked {
 		if slices.ContainsFunc(r.RuledOut, func(o finding.RuledOut) bool { return o.Cause == n.Cause }) {
@@ -118,16 +119,16 @@ func (r *Report) nothing() (title, rest string) {
 		}
 	}
 	if len(names) > 0 {
-		rest += " Not looked for (why is below): " + strings.Join(names, ", ") + "."
+		rest += " Not checked (see below): " + strings.Join(names, ", ") + "."
 	}
 	if len(inPart) > 0 {
-		rest += " Looked for in part: " + strings.Join(inPart, ", ") + "."
+		rest += " Checked only in part: " + strings.Join(inPart, ", ") + "."
 	}
 	return nothingFound, rest
 }
 
-// besides puts what nothing says and what has no cause in order: where all was looked at, what took the time comes first, and the
-// names of what was not looked for last.
+// besides orders two sentences: what nothing says, and which time has no cause. Where everything was
+// checked, the time comes first and the names of what was not checked last.
 func (r *Report) besides(title, rest string) []string {
 	s := r.beside(Printable)
 	switch {
@@ -139,17 +140,17 @@ func (r *Report) besides(title, rest string) []string {
 	return []string{rest, s}
 }
 
-// beside tells in a sentence what large part has no cause, "" if none has.
+// beside says in a sentence which large part of the time has no cause, "" if none is large.
 func (r *Report) beside(name func(string) string) string {
 	w := r.Rest
 	if w == nil {
 		return r.unseenRequests()
 	}
-	usual := "usual requests none"
+	usual := "usual requests: none"
 	if w.UsualNS > 0 {
-		usual = "usual requests " + finding.Duration(w.UsualNS)
+		usual = "usual requests: " + finding.Duration(w.UsualNS)
 	}
-	title := "Beside that %s of the slow requests' time is under no cause"
+	title := "No cause explains another %s of the slow requests' time"
 	if len(r.Findings) == 0 {
 		title = "The largest part of the slow requests' time, %s"
 	}
@@ -157,7 +158,8 @@ func (r *Report) beside(name func(string) string) string {
 	return fmt.Sprintf(title+": %s (%s each; %s).", percent(w.Account.Share), describe(&w.Account, name), each, usual)
 }
 
-// unseenRequests says of a Go program without a trace what there is instead of requests: how busy it was, and with what.
+// unseenRequests says what there is instead of requests for a Go program without a trace: how busy it
+// was, and with what.
 func (r *Report) unseenRequests() string {
 	if r.Kernel == nil {
 		return ""
@@ -175,7 +177,7 @@ func (r *Report) unseenRequests() string {
 	return s + ran + "."
 }
 
-// amount tells how much a finding explains.
+// amount says how much a finding explains.
 func (r *Report) amount(f *finding.Finding) string {
 	switch e := f.Explains; {
 	case e.NS > 0 && r.Ledger.Slow.Requests > 0:
@@ -191,9 +193,9 @@ func (r *Report) amount(f *finding.Finding) string {
 func sure(c finding.Confidence) string {
 	switch c {
 	case finding.Proven:
-		return "who was awaited and what held it are both measured"
+		return "both who was awaited and what held it are measured"
 	case finding.Supported:
-		return "either who was awaited or what held it is measured, or two counters agree"
+		return "who was awaited or what held it is measured, or two counters agree"
 	case finding.Possible:
 		return "the evidence is compatible with it, no more"
 	}

@@ -8,19 +8,20 @@ import (
 	"github.com/whystall/whystall/internal/finding"
 )
 
-// TestNothingSays: what was looked for in part is not also listed as not looked for.
+// TestNothingSays: what was checked in part is not also listed as not checked.
 func TestNothingSays(t *testing.T) {
 	r := &Report{
 		RuledOut:   []finding.RuledOut{{Cause: "lock-contention"}, {Cause: "stw-pause"}},
 		NotChecked: []finding.NotChecked{{Cause: "lock-contention"}, {Cause: "thp-bloat"}},
 	}
 	_, got := r.nothing()
-	if want := "2 causes were looked for and not there. Not looked for (why is below): thp-bloat. Looked for in part: lock-contention."; got != want {
+	if want := "2 causes were checked and ruled out. Not checked (see below): thp-bloat. Checked only in part: lock-contention."; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
 
-// TestNothingOfDamage: a trace that is damaged over most of its length has no requests for that reason, and it is said.
+// TestNothingOfDamage: a trace that is damaged over most of its length has no requests for that reason,
+// and the report says so.
 func TestNothingOfDamage(t *testing.T) {
 	r := &Report{Recording: Recording{BeginNS: 0, EndNS: 1e9}, Requests: Requests{Requests: account.Requests{NoRequestsCause: "no request began and ended inside the trace"}}}
 	for _, c := range []struct {
