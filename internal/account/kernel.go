@@ -202,14 +202,14 @@ type Futex struct {
 type Barrier struct {
 	Begin     int64     `json:"begin_ns"`
 	End       int64     `json:"end_ns"`
-	Kind      string    `json:"kind"`       // [SafePoint], or of the stop-the-world
-	Initiator uint32    `json:"initiator"`  // TID
-	Awaited   uint32    `json:"awaited"`    // TID; 0: nobody had to be awaited, or it is not known
-	ByNote    bool      `json:"by_note"`    // Awaited is who woke the note; else the thread of the last P
-	StoppedNS int64     `json:"stopped_ns"` // world stopped: Begin to t2
-	DelayedNS int64     `json:"delayed_ns"` // only the initiator: t2 to End
-	Leaves    []Instead `json:"leaves"`     // what it was spent on; sums to End - Begin
-	Hops      []string  `json:"hops"`       // one line an event, for the proof
+	Kind      string    `json:"kind"`             // [SafePoint], or of the stop-the-world
+	Initiator uint32    `json:"initiator"`        // TID
+	Awaited   uint32    `json:"awaited"`          // TID; 0: nobody had to be awaited, or it is not known
+	ByNote    bool      `json:"by_note"`          // Awaited is who woke the note; else the thread of the last P
+	StoppedNS int64     `json:"stopped_ns"`       // world stopped: Begin to t2
+	DelayedNS int64     `json:"delayed_ns"`       // only the initiator: t2 to End
+	Leaves    []Instead `json:"leaves"`           // what it was spent on; sums to End - Begin
+	Hops      []string  `json:"hops" prose:"yes"` // one line an event, for the proof
 	Grade     Grade     `json:"grade"`
 	SlowNS    int64     `json:"slow_ns"`
 }

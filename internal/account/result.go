@@ -52,8 +52,8 @@ type Group struct {
 	Entry string `json:"entry"` // entry function: "main.(*Server).serve"
 	// Kind is how boundaries were found: "net/http", "http2", "task", "region", "grpc", "loop".
 	Kind     string  `json:"kind"`
-	Boundary string  `json:"boundary"`        // in words: "from the end of the wait at main.readLoop to the next"
-	Doubt    string  `json:"doubt,omitempty"` // what is not in its times, or who is not among them; "" nothing
+	Boundary string  `json:"boundary" prose:"yes"`        // in words: "from the end of the wait at main.readLoop to the next"
+	Doubt    string  `json:"doubt,omitempty" prose:"yes"` // what is not in its times, or who is not among them; "" nothing
 	Count    int64   `json:"count"`
 	P50      int64   `json:"p50_ns"`
 	P99      int64   `json:"p99_ns"`
@@ -65,7 +65,7 @@ type Group struct {
 
 // Count is a number of things by reason.
 type Count struct {
-	Reason string `json:"reason"`
+	Reason string `json:"reason" prose:"yes"`
 	N      int64  `json:"count"`
 }
 
@@ -76,7 +76,7 @@ type Request struct {
 	Entry     string    `json:"entry"`
 	Name      string    `json:"name,omitempty"` // task or region name, label, method and path where known
 	Goroutine int64     `json:"goroutine"`
-	Reason    string    `json:"reason"` // one line: where its time went
+	Reason    string    `json:"reason" prose:"yes"` // one line: where its time went
 	Accounts  []Account `json:"-"`
 }
 
@@ -291,7 +291,7 @@ type Lack struct {
 // Gap is what was lost.
 type Gap struct {
 	Begin, End int64
-	Reason     string
+	Reason     string `prose:"yes"`
 }
 
 // Reader says what reading cost and met.

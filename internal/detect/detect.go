@@ -30,8 +30,8 @@ type Floor struct {
 // Detector finds one cause. The zero Floor finds everything.
 type Detector struct {
 	Name  string // the cause, in words
-	Title string // one line
-	Doc   string // the manual page: mechanism, evidence, look-alikes, remedy, sources
+	Title string `prose:"yes"` // one line
+	Doc   string `prose:"yes"` // the manual page: mechanism, evidence, look-alikes, remedy, sources
 	Needs []string
 	Floor Floor
 	Depth int  // order of looking: a cause before its mechanisms

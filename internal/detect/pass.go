@@ -29,14 +29,14 @@ type Pass struct {
 	det     *Detector
 	board   *board
 	outcome outcome
-	why     string
-	missing []string
+	why     string   `prose:"yes"`
+	missing []string `prose:"yes"`
 	claims  []claim
 	speaks  []claim     // what pools stand for of the slow column, though too little of it to be claimed
 	pools   []poolClaim // instead of claims, where no request is visible or bytes are lost
 	poolOf  int64       // what the pools are a share of
 	weight  float64     // share of what everybody lost, for ranking pools beside claims
-	partly  string      // what the recorder told some of the time only
+	partly  string      `prose:"yes"` // what the recorder told some of the time only
 	untold  float64     // the share of the recording in which it did not
 	asked   int64       // the sum of all claims, also of those that were taken back
 	bytes   bool        // pools hold bytes
@@ -45,8 +45,8 @@ type Pass struct {
 	symptom []string // causes of which this is a symptom if one was found, the likeliest first, though it claims of another ledger
 	via     *Pass    // mechanism of root that took most of the same: the chain goes through it
 	silent  bool     // what was claimed is silent by its nature: a silence is no sign of anything else
-	doubt   string   // why the finding is possible and no more
-	capped  string   // why it is supported and no more
+	doubt   string   `prose:"yes"` // why the finding is possible and no more
+	capped  string   `prose:"yes"` // why it is supported and no more
 	lacked  int64    // of the claims: of Go's run queue, what its Ps' threads lacked
 	held    int64    // and what beside that would not have queued
 	queued  int64    // of the claims: of the queue for CPUs, as it takes a part of the threads' CPU time

@@ -32,7 +32,7 @@ type Manifest struct {
 	Requests   []Request   `json:"requests"`
 	Recorder   *Cost       `json:"recorder,omitempty"` // the whole recorder while local collectors ran
 
-	Doubts []string `json:"-"` // what was read and cannot be true, in words; it was removed
+	Doubts []string `json:"-" prose:"yes"` // what was read and cannot be true, in words; it was removed
 }
 
 // Host is the part of the recording machine that is harmless to hand over.
@@ -67,14 +67,14 @@ type Service struct {
 	Runtime   string `json:"runtime,omitempty"`    // "go", "jvm", "python"; "" native or not known
 	Container bool   `json:"container,omitempty"`  // its pid, mount or cgroup namespace is not the recorder's
 	// Ended says what is known of a process that exited, ran another program or was stopped meanwhile.
-	Ended  string `json:"ended,omitempty"`
+	Ended  string `json:"ended,omitempty" prose:"yes"`
 	Halted *Halt  `json:"halted,omitempty"` // nil: not halted
 }
 
 // Halt says that a process was stopped as a whole: none of its threads was allowed to run.
 type Halt struct {
-	NS int64  `json:"ns"` // while recording, to within some 100 ms
-	By string `json:"by"` // in words: a signal, a debugger, the freezer of its cgroup
+	NS int64  `json:"ns"`             // while recording, to within some 100 ms
+	By string `json:"by" prose:"yes"` // in words: a signal, a debugger, the freezer of its cgroup
 }
 
 // State is a collector's outcome.
@@ -91,7 +91,7 @@ const (
 type Collector struct {
 	Name    string   `json:"name"`
 	State   State    `json:"state"`
-	Why     string   `json:"why,omitempty"`
+	Why     string   `json:"why,omitempty" prose:"yes"`
 	Members []string `json:"members,omitempty"`
 	Cost    *Cost    `json:"cost,omitempty"` // only if it records all the time
 }
@@ -104,7 +104,7 @@ type Cost struct {
 	TargetNS int64  `json:"target_ns,omitempty"` // CPU time of the target meanwhile
 	Records  int64  `json:"records,omitempty"`
 	Lost     int64  `json:"lost,omitempty"`
-	Lowered  string `json:"lowered,omitempty"` // which detail was given up, and when
+	Lowered  string `json:"lowered,omitempty" prose:"yes"` // which detail was given up, and when
 
 	// The quota that limited the recorder and the target together: what one used, the other lacked.
 	// "" if there was none.
@@ -117,11 +117,11 @@ type Request struct {
 	Member string `json:"member"` // what it brought
 	Path   string `json:"path"`   // without query
 	Sent   Moment `json:"sent"`
-	First  Moment `json:"first,omitzero"`   // first byte of the body; zero: none came
-	Ended  Moment `json:"ended,omitzero"`   // zero: it was under way when the recorder was killed
-	Bytes  int64  `json:"bytes"`            // of the body
-	Lost   string `json:"lost,omitempty"`   // why the body is not whole
-	Status int    `json:"status,omitempty"` // HTTP status; 0: no answer
+	First  Moment `json:"first,omitzero"`             // first byte of the body; zero: none came
+	Ended  Moment `json:"ended,omitzero"`             // zero: it was under way when the recorder was killed
+	Bytes  int64  `json:"bytes"`                      // of the body
+	Lost   string `json:"lost,omitempty" prose:"yes"` // why the body is not whole
+	Status int    `json:"status,omitempty"`           // HTTP status; 0: no answer
 }
 
 // Lost says what is missing from a member, "" if it is whole.

@@ -20,34 +20,34 @@ type Explains struct {
 
 // Evidence is one line of proof and its source.
 type Evidence struct {
-	Text   string `json:"text"`
-	Source string `json:"source"`
+	Text   string `json:"text" prose:"yes"`
+	Source string `json:"source" prose:"yes"`
 }
 
 // Finding is one cause that explains part of an account.
 type Finding struct {
 	Cause      string     `json:"cause"` // the detector's name
-	Title      string     `json:"title"`
+	Title      string     `json:"title" prose:"yes"`
 	Confidence Confidence `json:"confidence"`
 	Explains   Explains   `json:"explains"`
 	Share      float64    `json:"share"`      // of the account's total, 0..1
 	BecauseOf  string     `json:"because_of"` // the cause it is a mechanism of; "" for a root
-	Summary    string     `json:"summary"`
+	Summary    string     `json:"summary" prose:"yes"`
 	Evidence   []Evidence `json:"evidence"`
-	Remedy     []string   `json:"remedy"` // commands or changes, one a line
-	Verify     string     `json:"verify"` // the command that checks the remedy
+	Remedy     []string   `json:"remedy" prose:"yes"` // commands or changes, one a line
+	Verify     string     `json:"verify" prose:"yes"` // the command that checks the remedy
 }
 
 // RuledOut is a cause that was checked and is not there.
 type RuledOut struct {
 	Cause string `json:"cause"`
-	Why   string `json:"why"`
+	Why   string `json:"why" prose:"yes"`
 }
 
 // NotChecked is a cause that could not be checked.
 type NotChecked struct {
 	Cause   string   `json:"cause"`
-	Missing []string `json:"missing"` // what was not there, and what would bring it
+	Missing []string `json:"missing" prose:"yes"` // what was not there, and what would bring it
 }
 
 // Result is the outcome of all detectors.

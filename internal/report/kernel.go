@@ -9,7 +9,7 @@ import (
 type Tier struct {
 	Name  string         `json:"name"` // of the collector: "trace", "kernel", "cgroup"
 	State evidence.State `json:"state"`
-	Why   string         `json:"why,omitempty"`
+	Why   string         `json:"why,omitempty" prose:"yes"`
 	Cost  *evidence.Cost `json:"cost,omitempty"`
 }
 

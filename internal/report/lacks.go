@@ -13,7 +13,7 @@ import (
 // unchecked is causes that could not be checked for the same reason.
 type unchecked struct {
 	causes  []string
-	missing string
+	missing string `prose:"yes"`
 }
 
 // unchecked lists what could not be checked, with one entry for causes that lack the same.

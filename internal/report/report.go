@@ -26,12 +26,12 @@ type Report struct {
 	Rest        *Rest                `json:"rest"` // null where no large part of the slow requests' time is without a cause
 	NotLookedAt NotLookedAt          `json:"not_looked_into"`
 	Gaps        []Gap                `json:"gaps"`
-	Lacks       []string             `json:"lacks"`  // what the trace's format does not record
-	Errors      []string             `json:"errors"` // faults of whystall itself: sums that do not add up
-	Native      bool                 `json:"native"` // requests are those of threads: there is no Go trace
-	Tiers       []Tier               `json:"tiers"`  // what recorded; empty where that is not known
-	Unseen      []string             `json:"unseen"` // what could not be seen of a process, and what that costs in certainty
-	Kernel      *Kernel              `json:"kernel"` // null without the kernel's records
+	Lacks       []string             `json:"lacks" prose:"yes"`  // what the trace's format does not record
+	Errors      []string             `json:"errors" prose:"yes"` // faults of whystall itself: sums that do not add up
+	Native      bool                 `json:"native"`             // requests are those of threads: there is no Go trace
+	Tiers       []Tier               `json:"tiers"`              // what recorded; empty where that is not known
+	Unseen      []string             `json:"unseen" prose:"yes"` // what could not be seen of a process, and what that costs in certainty
+	Kernel      *Kernel              `json:"kernel"`             // null without the kernel's records
 	Cost        Cost                 `json:"cost"`
 }
 
@@ -63,8 +63,8 @@ type Recording struct {
 // Input is one file that was given, or one member of a case.
 type Input struct {
 	Name  string `json:"name"`
-	Kind  string `json:"kind,omitempty"`  // "execution trace", "mutex profile"
-	Error string `json:"error,omitempty"` // why it could not be used
+	Kind  string `json:"kind,omitempty"`              // "execution trace", "mutex profile"
+	Error string `json:"error,omitempty" prose:"yes"` // why it could not be used
 }
 
 // Requests says which units of work were found.
@@ -72,7 +72,7 @@ type Requests struct {
 	account.Requests
 	Groups     []Group   `json:"groups"`
 	Slowest    []Request `json:"slowest"`
-	SlowSelect string    `json:"slow_are"` // in words: which requests count as slow
+	SlowSelect string    `json:"slow_are" prose:"yes"` // in words: which requests count as slow
 }
 
 // Group is the requests with one entry function and kind.
@@ -151,7 +151,7 @@ type Gap struct {
 	EndNS    int64   `json:"end_ns"`
 	BeginUTC *string `json:"begin_utc"`
 	Source   string  `json:"source,omitempty"`
-	Reason   string  `json:"reason"`
+	Reason   string  `json:"reason" prose:"yes"`
 }
 
 // Cost is what whystall itself took.

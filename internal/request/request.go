@@ -84,12 +84,12 @@ type Group struct {
 	Entry    string // entry function: "main.(*Server).serve"
 	Kind     string // one of the kinds above, or a server's: "net/http", "http2", "grpc", "fasthttp"
 	Name     string // of the task or region, untrusted; else ""
-	Boundary string // in words: "from the end of the wait at main.readLoop to the next"
+	Boundary string `prose:"yes"` // in words: "from the end of the wait at main.readLoop to the next"
 	Count    int64  // complete and kept
 	LeftOut  [leftOutCount]int64
 	Listed   bool   // to be shown; a group that is not is a background loop or serves the requests
-	Doubt    string // what is not in its times, or who is not among them; "" nothing
-	Why      string // why it is not listed, or what is uncertain about its boundaries; "" nothing
+	Doubt    string `prose:"yes"` // what is not in its times, or who is not among them; "" nothing
+	Why      string `prose:"yes"` // why it is not listed, or what is uncertain about its boundaries; "" nothing
 
 	entry uint32
 	name  NameID
