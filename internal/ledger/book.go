@@ -23,7 +23,7 @@ func (p *pass) piece(q *piece) {
 	} else if q.class == books.ClassOwn && !q.leaf.HasSite() || q.path != nil && (q.leaf.OffCPU() || q.leaf == books.LeafAsleep) {
 		key.Site = 0 // what the thread of a path lacks has nothing to do with where this request stands
 	}
-	ns := q.Hi - q.Lo
+	ns := q.hi - q.lo
 	acct := p.books.Number(key)
 	c := &p.books.Cur
 	c.Add(acct, books.FactNS, 0, ns)
@@ -90,24 +90,24 @@ func (p *pass) tags(acct uint32, q *piece, ns int64) {
 	}
 	switch {
 	case q.held:
-		tag(books.FactPermit, min(q.Hi, q.turn)-q.Lo)
+		tag(books.FactPermit, min(q.hi, q.turn)-q.lo)
 	case q.asked:
-		tag(books.FactServing, min(q.Hi, q.turn)-q.Lo)
-		tag(books.FactAsked, min(q.Hi, q.turn)-q.Lo)
+		tag(books.FactServing, min(q.hi, q.turn)-q.lo)
+		tag(books.FactAsked, min(q.hi, q.turn)-q.lo)
 	case q.leaf != books.LeafNetwork || q.serves: // else it may be a reader that hands out answers, and waits for this request's like for the others'
-		tag(books.FactServing, min(q.Hi, q.turn)-q.Lo)
+		tag(books.FactServing, min(q.hi, q.turn)-q.lo)
 	}
 	if !p.instead {
 		return // a usual one, or soon to be known as one
 	}
-	tag(books.FactSilence, tl.SilenceIn(q.Lo, q.Hi))
-	gc := tl.MarkNS(q.Lo, q.Hi)
+	tag(books.FactSilence, tl.SilenceIn(q.lo, q.hi))
+	gc := tl.MarkNS(q.lo, q.hi)
 	tag(books.FactGC, gc)
 	switch {
 	case p.j == nil:
-		tag(books.FactInSTW, tl.RangeNS(q.Lo, q.Hi))
+		tag(books.FactInSTW, tl.RangeNS(q.lo, q.hi))
 	case p.j.whole:
-		tag(books.FactEnough, p.j.enough(q.Lo, q.Hi))
+		tag(books.FactEnough, p.j.enough(q.lo, q.hi))
 	}
 	if q.class == books.ClassLock && q.holder != 0 {
 		if h := tl.EntryOf(q.holder); h != tl.EntryOf(q.ident) {
@@ -154,7 +154,7 @@ func (p *pass) ranInstead(acct uint32, q *piece, ns int64) {
 		p.heldInstead(acct, q, ns)
 		return
 	}
-	list, total := p.tl.Occupants(q.Lo, q.Hi, p.who[:0])
+	list, total := p.tl.Occupants(q.lo, q.hi, p.who[:0])
 	p.who = list
 	if total <= 0 {
 		p.books.Cur.Add(acct, books.FactWho, whoUnknown, ns)
@@ -176,7 +176,7 @@ func (p *pass) ranInstead(acct uint32, q *piece, ns int64) {
 // heldInstead is ranInstead where the kernel tells of threads.
 func (p *pass) heldInstead(acct uint32, q *piece, ns int64) {
 	h := &p.j.holders
-	list, total := h.during(q.Lo, q.Hi, p.held[:0])
+	list, total := h.during(q.lo, q.hi, p.held[:0])
 	p.held = list
 	if total <= 0 {
 		p.books.Cur.Add(acct, books.FactWho, whoUnknown, ns)

@@ -32,7 +32,7 @@ const (
 
 // frame is one actor, or one lock, on the path.
 type frame struct {
-	Lo       int64 // the story is told down to here
+	lo       int64 // the story is told down to here
 	ident    uint32
 	seg      uint32          // next to look at
 	site     timeline.FuncID // of a lock's frame: the lock's site
@@ -91,11 +91,11 @@ func (x *explainer) explain(g *timeline.G, a, b, prevEnd int64) {
 		x.emitTo(max(a, at), books.LeafGap, g.Ident, nil)
 		x.stale = uint32(g.Cur)
 	}
-	x.push(frame{Lo: a, ident: g.Ident, seg: uint32(g.Cur)})
+	x.push(frame{lo: a, ident: g.Ident, seg: uint32(g.Cur)})
 	var newer *timeline.Segment // of the request's own goroutine
 	for len(x.stack) > 0 {
 		f := &x.stack[len(x.stack)-1]
-		if x.cursor <= f.Lo {
+		if x.cursor <= f.lo {
 			x.pop()
 			continue
 		}
@@ -110,12 +110,12 @@ func (x *explainer) explain(g *timeline.G, a, b, prevEnd int64) {
 		x.visits++
 		if x.visits > maxVisits {
 			x.limit = true
-			x.emitTo(f.Lo, books.LeafLimit, f.ident, nil)
+			x.emitTo(f.lo, books.LeafLimit, f.ident, nil)
 			continue
 		}
 		s := t.Seg(f.seg)
 		if s == nil {
-			x.emitTo(f.Lo, books.LeafLookback, f.ident, nil)
+			x.emitTo(f.lo, books.LeafLookback, f.ident, nil)
 			continue
 		}
 		start := t.Start(s)
@@ -126,7 +126,7 @@ func (x *explainer) explain(g *timeline.G, a, b, prevEnd int64) {
 					x.queue = int32(newer.Ender)
 				}
 			}
-			if x.segment(f, s, max(start, f.Lo), depth) {
+			if x.segment(f, s, max(start, f.lo), depth) {
 				// a frame was pushed, f may have moved; its next segment was set before
 				newer = s
 				continue
@@ -136,7 +136,7 @@ func (x *explainer) explain(g *timeline.G, a, b, prevEnd int64) {
 		if depth == 0 {
 			newer = s
 		}
-		if x.cursor > f.Lo {
+		if x.cursor > f.lo {
 			x.older(f, s)
 		}
 	}
@@ -152,14 +152,14 @@ func (x *explainer) own() {
 func (x *explainer) older(f *frame, s *timeline.Segment) {
 	if s.State() == timeline.Runnable && s.Why() == timeline.WhyNewborn {
 		if f.sema != 0 {
-			x.emitTo(f.Lo, f.sema, f.ident, s) // its maker had no semaphore for it
+			x.emitTo(f.lo, f.sema, f.ident, s) // its maker had no semaphore for it
 			return
 		}
 		switch s.By() {
 		case timeline.EnderGoroutine:
 			x.mark(f.ident, false)
 			if x.marked(s.Ender) {
-				x.emitTo(f.Lo, books.LeafOrder, f.ident, s)
+				x.emitTo(f.lo, books.LeafOrder, f.ident, s)
 				return
 			}
 			if n := len(x.hops); n > 0 && x.cursor == x.hops[n-1] {
@@ -168,19 +168,19 @@ func (x *explainer) older(f *frame, s *timeline.Segment) {
 			f.ident, f.seg = s.Ender, s.EnderSeg
 			x.mark(f.ident, true)
 		case timeline.EnderP:
-			x.emitTo(f.Lo, books.LeafTimer, f.ident, s) // time.AfterFunc
+			x.emitTo(f.lo, books.LeafTimer, f.ident, s) // time.AfterFunc
 		default:
-			x.emitTo(f.Lo, books.LeafBornOutside, f.ident, s)
+			x.emitTo(f.lo, books.LeafBornOutside, f.ident, s)
 		}
 		return
 	}
 	switch {
 	case s.First() && s.Gap():
-		x.emitTo(f.Lo, books.LeafGap, f.ident, nil)
+		x.emitTo(f.lo, books.LeafGap, f.ident, nil)
 	case s.First():
-		x.emitTo(f.Lo, books.LeafBeforeTrace, f.ident, nil)
+		x.emitTo(f.lo, books.LeafBeforeTrace, f.ident, nil)
 	case s.Prev == 0:
-		x.emitTo(f.Lo, books.LeafLookback, f.ident, nil)
+		x.emitTo(f.lo, books.LeafLookback, f.ident, nil)
 	default:
 		f.seg = s.Prev
 	}
@@ -222,7 +222,7 @@ func (x *explainer) segment(f *frame, s *timeline.Segment, lo int64, depth int) 
 		if depth == 0 {
 			x.class, x.site = books.ClassMessage, x.tl.Get(exectrace.StackID(s.Stack)).Site
 		}
-		x.push(frame{Lo: f.Lo, ident: s.Ender, seg: s.EnderSeg})
+		x.push(frame{lo: f.lo, ident: s.Ender, seg: s.EnderSeg})
 		return true
 	}
 	switch s.State() {
@@ -332,7 +332,7 @@ func (x *explainer) wait2(f *frame, s *timeline.Segment, lo int64, depth int) (p
 	w, by := s.Wait(), s.By()
 	if f.sema != 0 && !collects(w) {
 		// Before this wait it cannot have had the semaphore: who had it then is not known.
-		x.emitTo(f.Lo, f.sema, f.ident, s)
+		x.emitTo(f.lo, f.sema, f.ident, s)
 		return false
 	}
 	switch w {
@@ -409,7 +409,7 @@ func (x *explainer) follow(f *frame, s *timeline.Segment, lo int64, depth int) b
 		x.emitTo(lo, books.LeafLimit, f.ident, s)
 		return false
 	}
-	next := frame{Lo: lo, ident: s.Ender, seg: s.EnderSeg, inferred: f.inferred, first: f.first, through: f.through, hold: f.hold}
+	next := frame{lo: lo, ident: s.Ender, seg: s.EnderSeg, inferred: f.inferred, first: f.first, through: f.through, hold: f.hold}
 	if s.Wait() == timeline.WaitLock {
 		next.hold = s.EnderSeg
 		site := x.tl.Get(exectrace.StackID(s.Stack)).LockSite
@@ -420,7 +420,7 @@ func (x *explainer) follow(f *frame, s *timeline.Segment, lo int64, depth int) b
 		lock := next
 		lock.lock, lock.site, lock.class, lock.rel = true, site, x.locks.class(site), -1
 		x.push(lock)
-		next.Lo = x.locks.acquired(x.tl, lock.class, s.Ender, s.EnderSeg, lo, &x.visits)
+		next.lo = x.locks.acquired(x.tl, lock.class, s.Ender, s.EnderSeg, lo, &x.visits)
 		next.holder = true
 	} else if depth == 0 {
 		x.others(f.ident, s, lo)

@@ -156,12 +156,12 @@ func (c goldenCase) tell(t *testing.T) (string, *account.Result) {
 		if sum == 0 {
 			next = e
 		}
-		if p.tl.Abs(q.Hi) != next {
-			t.Errorf("activation %d: piece ends at %d, want %d", n, p.tl.Abs(q.Hi), next)
+		if p.tl.Abs(q.hi) != next {
+			t.Errorf("activation %d: piece ends at %d, want %d", n, p.tl.Abs(q.hi), next)
 		}
-		next = p.tl.Abs(q.Lo)
-		sum += q.Hi - q.Lo
-		line := fmt.Sprintf("\t%v..%v %s", float64(p.tl.Abs(q.Lo))/c.unit, float64(p.tl.Abs(q.Hi))/c.unit, q.leaf)
+		next = p.tl.Abs(q.lo)
+		sum += q.hi - q.lo
+		line := fmt.Sprintf("\t%v..%v %s", float64(p.tl.Abs(q.lo))/c.unit, float64(p.tl.Abs(q.hi))/c.unit, q.leaf)
 		if q.depth > 0 {
 			line += " of " + c.names[p.tl.Who(q.ident).GoID]
 		} else {

@@ -87,7 +87,7 @@ func (h *holders) during(lo, hi int64, dst []heldNS) (_ []heldNS, total int64) {
 	}, func(o timeline.Hold) {
 		o.Begin, o.End = max(lo, o.Begin), min(hi, o.End)
 		if o.Begin < o.End {
-			h.split(o, func(ref uint32, q *part, _ uint32) { h.add(ref, q.Hi-q.Lo) })
+			h.split(o, func(ref uint32, q *part, _ uint32) { h.add(ref, q.hi-q.lo) })
 		}
 	})
 	for _, ref := range h.any {
@@ -132,7 +132,7 @@ func (h *holders) queuedIn(b *timeline.HoldBlock, parts []heldPart, i int, from,
 			h.add(q.ref, int64(q.end-q.begin))
 		}
 	default:
-		h.threads(parts[i].queued, 0, b.Begin+int64(lo), b.Begin+int64(hi), func(ref uint32, q *part, _ uint32) { h.add(ref, q.Hi-q.Lo) })
+		h.threads(parts[i].queued, 0, b.Begin+int64(lo), b.Begin+int64(hi), func(ref uint32, q *part, _ uint32) { h.add(ref, q.hi-q.lo) })
 	}
 	return last
 }
@@ -148,7 +148,7 @@ func (h *holders) of(b *timeline.HoldBlock) *heldBlock {
 			if q.leaf != books.LeafNoCPU {
 				tid = 0
 			}
-			x.parts = append(x.parts, heldPart{uint32(q.Lo - b.Begin), uint32(q.Hi - b.Begin), ref, tid})
+			x.parts = append(x.parts, heldPart{uint32(q.lo - b.Begin), uint32(q.hi - b.Begin), ref, tid})
 			// few kinds, so that the plain way is enough
 			i := 0
 			for i < len(x.sums) && x.sums[i].ref != ref {
@@ -157,7 +157,7 @@ func (h *holders) of(b *timeline.HoldBlock) *heldBlock {
 			if i == len(x.sums) {
 				x.sums = append(x.sums, heldNS{ref: ref})
 			}
-			x.sums[i].ns += q.Hi - q.Lo
+			x.sums[i].ns += q.hi - q.lo
 		})
 	}
 	return x
@@ -167,7 +167,7 @@ func (h *holders) of(b *timeline.HoldBlock) *heldBlock {
 func (h *holders) split(o timeline.Hold, tell func(ref uint32, q *part, tid uint32)) {
 	tid := h.j.host(o.Thread)
 	if tid == 0 && (o.Thread == 0 || !h.j.covered(o.Begin, o.End)) {
-		tell(h.ref(lacked{who: o.Who}), &part{Lo: o.Begin, Hi: o.End}, 0)
+		tell(h.ref(lacked{who: o.Who}), &part{lo: o.Begin, hi: o.End}, 0)
 		return
 	}
 	h.threads(tid, o.Who, o.Begin, o.End, tell)
@@ -185,7 +185,7 @@ func (h *holders) threads(tid, who uint32, lo, hi int64, tell func(ref uint32, q
 		case books.LeafMissing:
 			l = lacked{who: whoUnknown}
 		}
-		if q.Lo < q.Hi {
+		if q.lo < q.hi {
 			tell(h.ref(l), q, tid)
 		}
 	}

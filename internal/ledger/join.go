@@ -19,7 +19,7 @@ import (
 
 // part is a stretch of a piece with one leaf. Times are relative to the timeline's base.
 type part struct {
-	Lo, Hi   int64
+	lo, hi   int64
 	leaf     books.Leaf
 	detail   timeline.FuncID // behind whom, or asleep in what
 	tid      uint32          // of codeNoCPU: who had the CPU, 0 idle; of a path's work: who was at it
@@ -94,14 +94,14 @@ func (j *joiner) covered(lo, hi int64) bool { return lo < j.end && hi > j.begin 
 func (j *joiner) thread(dst []part, tid uint32, lo, hi int64, on books.Leaf, call bool) []part {
 	if lo < j.begin {
 		end := min(hi, j.begin)
-		dst = append(dst, part{Lo: lo, Hi: end, leaf: on})
+		dst = append(dst, part{lo: lo, hi: end, leaf: on})
 		lo = end
 	}
 	tail := max(lo, min(hi, j.end))
 	switch {
 	case lo >= tail:
 	case tid == 0:
-		dst = append(dst, part{Lo: lo, Hi: tail, leaf: books.LeafMissing})
+		dst = append(dst, part{lo: lo, hi: tail, leaf: books.LeafMissing})
 	default:
 		j.stretches = j.k.Stretches(tid, j.base+lo, j.base+tail, j.stretches[:0])
 		for i := range j.stretches {
@@ -110,14 +110,14 @@ func (j *joiner) thread(dst []part, tid uint32, lo, hi int64, on books.Leaf, cal
 		}
 	}
 	if tail < hi {
-		dst = append(dst, part{Lo: tail, Hi: hi, leaf: on})
+		dst = append(dst, part{lo: tail, hi: hi, leaf: on})
 	}
 	return dst
 }
 
 // stretch appends the parts of one stretch.
 func (j *joiner) stretch(dst []part, tid uint32, s *sched.Stretch, b, e int64, on books.Leaf, call bool) []part {
-	p := part{Lo: b, Hi: e, measured: true}
+	p := part{lo: b, hi: e, measured: true}
 	switch s.Doing {
 	case sched.OnCPU:
 		// In the middle of a fault or a reclaim that is what it works on.
@@ -167,20 +167,20 @@ func (j *joiner) byShares(dst []part, shares []sched.Share, b, e int64) []part {
 			continue
 		}
 		if s.TID == sched.NobodyKnown {
-			dst = append(dst, part{Lo: at, Hi: at + ns, leaf: books.LeafNoCPU, tid: s.TID})
+			dst = append(dst, part{lo: at, hi: at + ns, leaf: books.LeafNoCPU, tid: s.TID})
 			at += ns
 			continue
 		}
 		w := j.words.Behind(s.TID, j.base+at)
 		if n := len(dst); n > first && dst[n-1].detail == timeline.FuncID(w.Detail) && j.words.Ref(dst[n-1].tid) == w.Ref {
-			dst[n-1].Hi = at + ns
+			dst[n-1].hi = at + ns
 		} else {
-			dst = append(dst, part{Lo: at, Hi: at + ns, leaf: books.LeafNoCPU, detail: timeline.FuncID(w.Detail), tid: s.TID, measured: true})
+			dst = append(dst, part{lo: at, hi: at + ns, leaf: books.LeafNoCPU, detail: timeline.FuncID(w.Detail), tid: s.TID, measured: true})
 		}
 		at += ns
 	}
 	if at < e { // behind whom is not known
-		dst = append(dst, part{Lo: at, Hi: e, leaf: books.LeafNoCPU, tid: sched.NobodyKnown})
+		dst = append(dst, part{lo: at, hi: e, leaf: books.LeafNoCPU, tid: sched.NobodyKnown})
 	}
 	return dst
 }
@@ -235,7 +235,7 @@ func (j *joiner) caller(w *timeline.Segment) (tid uint32, since int64) {
 // ownFrame makes y ready to book a segment of g's own.
 func (p *pass) ownFrame(grp *books.Group, g *timeline.G, seq uint32, lo, cursor int64, class books.Class) *frame {
 	y := &p.y
-	y.stack = append(y.stack[:0], frame{Lo: lo, ident: g.Ident, seg: seq})
+	y.stack = append(y.stack[:0], frame{lo: lo, ident: g.Ident, seg: seq})
 	y.cursor, y.class = cursor, class
 	p.ownGroup, p.ownRan = grp, 0
 	return &y.stack[0]
@@ -243,7 +243,7 @@ func (p *pass) ownFrame(grp *books.Group, g *timeline.G, seq uint32, lo, cursor 
 
 // ownPiece books a piece of the column of all.
 func (p *pass) ownPiece(q *piece) {
-	ns := q.Hi - q.Lo
+	ns := q.hi - q.lo
 	detail, stack := uint32(q.detail), uint32(0)
 	if !q.leaf.Named() {
 		detail = 0

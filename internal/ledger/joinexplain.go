@@ -54,13 +54,13 @@ func (x *explainer) joinWhole(f *frame, s *timeline.Segment, lo int64, on books.
 		l := j.parts
 		for i := len(l) - 1; i >= 0; i-- {
 			q := l[i]
-			if q.Lo >= x.cursor || q.leaf != books.LeafThrottled && q.leaf != books.LeafNoCPU {
+			if q.lo >= x.cursor || q.leaf != books.LeafThrottled && q.leaf != books.LeafNoCPU {
 				continue
 			}
-			if q.Hi < x.cursor {
-				x.trusted(q.Hi, on, f.ident, s)
+			if q.hi < x.cursor {
+				x.trusted(q.hi, on, f.ident, s)
 			}
-			x.emitPart(x.piece(q.Lo, q.leaf, f.ident, s), &q)
+			x.emitPart(x.piece(q.lo, q.leaf, f.ident, s), &q)
 		}
 	}
 	if lo < x.cursor {
@@ -91,12 +91,12 @@ func (x *explainer) parts(f *frame, s *timeline.Segment, l []part) {
 	x.j.parts = l[:0]
 	for i := len(l) - 1; i >= 0; i-- {
 		q := &l[i]
-		if q.Lo >= x.cursor {
+		if q.lo >= x.cursor {
 			continue
 		}
-		p := x.piece(q.Lo, q.leaf, f.ident, s)
+		p := x.piece(q.lo, q.leaf, f.ident, s)
 		if q.leaf == books.LeafSTWWork {
-			x.ofSTW(p, q.Lo)
+			x.ofSTW(p, q.lo)
 		}
 		x.emitPart(p, q)
 	}
@@ -117,14 +117,14 @@ func (x *explainer) alongPath(f *frame, s *timeline.Segment, t *path, b, e int64
 	l := x.j.parts
 	for i := len(l) - 1; i >= 0; i-- {
 		q := l[i]
-		if q.Lo >= x.cursor {
+		if q.lo >= x.cursor {
 			continue
 		}
 		leaf := q.leaf
 		if q.on {
 			leaf, q.detail = work, 0
 		}
-		p := x.piece(q.Lo, leaf, f.ident, s)
+		p := x.piece(q.lo, leaf, f.ident, s)
 		p.n, p.path = t.n, t
 		p.flags |= x.late
 		switch {
@@ -181,12 +181,12 @@ func (x *explainer) free(f *frame, s *timeline.Segment, lo int64, late pieceFlag
 	l := j.parts
 	for i := len(l) - 1; i >= 0; i-- {
 		q := l[i]
-		if q.Lo >= x.cursor {
+		if q.lo >= x.cursor {
 			continue
 		}
-		p := x.piece(q.Lo, q.leaf, f.ident, s)
+		p := x.piece(q.lo, q.leaf, f.ident, s)
 		p.flags |= late
-		if q.leaf == books.LeafLatePoll && late == 0 && !x.idleP(q.Lo, q.Hi) {
+		if q.leaf == books.LeafLatePoll && late == 0 && !x.idleP(q.lo, q.hi) {
 			p.leaf = books.LeafRunnable // behind goroutines whose threads were blocked
 		}
 		x.emitPart(p, &q)
@@ -223,7 +223,7 @@ func (j *joiner) together(dst []part, lo, hi int64) []part {
 		case sched.ProcessNone:
 			leaf = books.LeafLatePoll
 		case sched.ProcessStopped:
-			dst = append(dst, part{Lo: b, Hi: e, leaf: books.LeafAsleep, detail: timeline.FuncID(j.words.Detail(sched.Stopped))})
+			dst = append(dst, part{lo: b, hi: e, leaf: books.LeafAsleep, detail: timeline.FuncID(j.words.Detail(sched.Stopped))})
 			continue
 		case sched.ProcessQueued:
 			from := len(dst)
@@ -234,11 +234,11 @@ func (j *joiner) together(dst []part, lo, hi int64) []part {
 			}
 			continue
 		}
-		if n := len(dst); n > 0 && dst[n-1].leaf == leaf && dst[n-1].Hi == b {
-			dst[n-1].Hi = e
+		if n := len(dst); n > 0 && dst[n-1].leaf == leaf && dst[n-1].hi == b {
+			dst[n-1].hi = e
 			continue
 		}
-		dst = append(dst, part{Lo: b, Hi: e, leaf: leaf})
+		dst = append(dst, part{lo: b, hi: e, leaf: leaf})
 	}
 	return dst
 }
@@ -301,11 +301,11 @@ func (x *explainer) joinCollected(f *frame, s *timeline.Segment, lo int64, leaf 
 	l := j.parts
 	for i := len(l) - 1; i >= 0; i-- {
 		q := l[i]
-		if q.Lo >= x.cursor || q.leaf != books.LeafThrottled && q.leaf != books.LeafNoCPU {
+		if q.lo >= x.cursor || q.leaf != books.LeafThrottled && q.leaf != books.LeafNoCPU {
 			continue
 		}
-		x.emitTo(q.Hi, leaf, f.ident, s)
-		x.emitPart(x.piece(q.Lo, q.leaf, f.ident, s), &q)
+		x.emitTo(q.hi, leaf, f.ident, s)
+		x.emitPart(x.piece(q.lo, q.leaf, f.ident, s), &q)
 	}
 	x.emitTo(lo, leaf, f.ident, s)
 }
@@ -325,7 +325,7 @@ func (x *explainer) followSemaphore(f *frame, s *timeline.Segment, lo int64) boo
 		}
 		lo = e
 	}
-	x.push(frame{Lo: lo, ident: s.Ender, seg: s.EnderSeg, sema: waitLeaf(w), inferred: f.inferred, first: f.first, through: f.through, hold: f.hold})
+	x.push(frame{lo: lo, ident: s.Ender, seg: s.EnderSeg, sema: waitLeaf(w), inferred: f.inferred, first: f.first, through: f.through, hold: f.hold})
 	return true
 }
 

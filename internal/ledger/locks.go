@@ -215,19 +215,19 @@ func (x *explainer) holderBefore(f *frame) {
 		x.visits++
 		if x.visits > maxVisits {
 			x.limit = true
-			x.emitTo(f.Lo, books.LeafLimit, f.ident, nil)
+			x.emitTo(f.lo, books.LeafLimit, f.ident, nil)
 			return
 		}
 		if r.at > x.cursor {
 			continue
 		}
-		if r.at <= f.Lo {
+		if r.at <= f.lo {
 			break
 		}
 		if x.marked(r.ident) { // it waits, above on the path: damaged order, or another lock of the class
 			continue
 		}
-		acquired := x.locks.acquired(x.tl, x.locks.find(f.class), r.ident, r.seg, f.Lo, &x.visits)
+		acquired := x.locks.acquired(x.tl, x.locks.find(f.class), r.ident, r.seg, f.lo, &x.visits)
 		if acquired >= r.at {
 			continue
 		}
@@ -237,8 +237,8 @@ func (x *explainer) holderBefore(f *frame) {
 			x.emitTo(r.at, books.LeafLockBetween, f.ident, nil)
 		}
 		f.rel = i
-		x.push(frame{Lo: acquired, ident: r.ident, seg: r.seg, holder: true, inferred: true, first: f.first, through: f.through, hold: r.seg})
+		x.push(frame{lo: acquired, ident: r.ident, seg: r.seg, holder: true, inferred: true, first: f.first, through: f.through, hold: r.seg})
 		return
 	}
-	x.emitTo(f.Lo, books.LeafLockUnseen, f.ident, nil)
+	x.emitTo(f.lo, books.LeafLockUnseen, f.ident, nil)
 }

@@ -90,11 +90,11 @@ func tellAll(t *testing.T, src timeline.Source, list []request.Activation, group
 		case books.LeafSTW:
 			leaf = books.LeafRunnable
 		}
-		cur[fmt.Sprint(leaf, q.class, q.site)] += q.Hi - q.Lo
-		if inside := min(p.tl.Abs(q.Hi), int64(gapEnd)) - max(p.tl.Abs(q.Lo), int64(gapBegin)); inside > 0 && !isUnexplained(leaf.String()) {
+		cur[fmt.Sprint(leaf, q.class, q.site)] += q.hi - q.lo
+		if inside := min(p.tl.Abs(q.hi), int64(gapEnd)) - max(p.tl.Abs(q.lo), int64(gapBegin)); inside > 0 && !isUnexplained(leaf.String()) {
 			cur["inside"] += inside
 		}
-		sum += q.Hi - q.Lo
+		sum += q.hi - q.lo
 	}
 	p.told = func() {
 		out = append(out, cur)

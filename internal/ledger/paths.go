@@ -98,7 +98,7 @@ func (p *paths) stw(n uint32) *path {
 	if s.Begin < j.begin || s.End > j.end || s.Thread == 0 || j.host(s.Thread) == 0 {
 		// The runtime's word is all there is.
 		t.begin, t.start, t.end = s.Begin, cmp.Or(s.Start, s.End), s.End
-		t.parts = []part{{Lo: s.Begin, Hi: s.End, leaf: books.LeafOnCPU, on: true}}
+		t.parts = []part{{lo: s.Begin, hi: s.End, leaf: books.LeafOnCPU, on: true}}
 	} else {
 		pause := j.k.Pause(pauseRange(j.tl, j.k, &s))
 		p.tell(t, &pause)
@@ -167,14 +167,14 @@ func (p *paths) thread(t *path, tid uint32, lo, hi int64, who string) {
 		return
 	}
 	if tid == 0 { // not in the records: what the runtime tells is all
-		t.parts = append(t.parts, part{Lo: lo, Hi: hi, leaf: books.LeafMissing})
+		t.parts = append(t.parts, part{lo: lo, hi: hi, leaf: books.LeafMissing})
 		t.missing += hi - lo
 		return
 	}
 	first := len(t.parts)
 	p.walk.out = func(q *threadPiece) {
-		b, e := q.Lo-j.base, q.Hi-j.base
-		x := part{Lo: b, Hi: e, leaf: q.leaf, measured: !q.at.Sampled}
+		b, e := q.lo-j.base, q.hi-j.base
+		x := part{lo: b, hi: e, leaf: q.leaf, measured: !q.at.Sampled}
 		for _, h := range q.hops {
 			if h.inferred {
 				t.inferred, x.measured = true, false
@@ -227,7 +227,7 @@ func (p *paths) preemptible(t *path, tid uint32, first int, lo, hi int64) {
 	onAfter := func(at int64) (on int64) {
 		for _, q := range t.parts[first:] {
 			if q.on && q.tid == tid {
-				on += max(0, q.Hi-max(q.Lo, at))
+				on += max(0, q.hi-max(q.lo, at))
 			}
 		}
 		return on
@@ -278,7 +278,7 @@ func (p *paths) preemptible(t *path, tid uint32, first int, lo, hi int64) {
 	t.hop(told, hi, "awaited thread %d: %s: %s", tid, what, said)
 	id := timeline.FuncID(j.words.Detail(what))
 	for i := first; i < len(t.parts); i++ {
-		if q := &t.parts[i]; q.on && q.tid == tid && q.Hi > told {
+		if q := &t.parts[i]; q.on && q.tid == tid && q.hi > told {
 			q.detail, q.named = id, delivered > 0 || agreed
 		}
 	}
@@ -286,19 +286,19 @@ func (p *paths) preemptible(t *path, tid uint32, first int, lo, hi int64) {
 
 // cut appends the path's parts within [lo,hi), which it covers.
 func (t *path) cut(dst []part, lo, hi int64) []part {
-	i := sort.Search(len(t.parts), func(i int) bool { return t.parts[i].Hi > lo })
+	i := sort.Search(len(t.parts), func(i int) bool { return t.parts[i].hi > lo })
 	at := lo
-	for ; i < len(t.parts) && t.parts[i].Lo < hi; i++ {
+	for ; i < len(t.parts) && t.parts[i].lo < hi; i++ {
 		q := t.parts[i]
-		q.Lo, q.Hi = max(q.Lo, at), min(q.Hi, hi)
-		if q.Lo > at {
-			dst = append(dst, part{Lo: at, Hi: q.Lo, leaf: books.LeafMissing})
+		q.lo, q.hi = max(q.lo, at), min(q.hi, hi)
+		if q.lo > at {
+			dst = append(dst, part{lo: at, hi: q.lo, leaf: books.LeafMissing})
 		}
-		at = q.Hi
+		at = q.hi
 		dst = append(dst, q)
 	}
 	if at < hi {
-		dst = append(dst, part{Lo: at, Hi: hi, leaf: books.LeafMissing})
+		dst = append(dst, part{lo: at, hi: hi, leaf: books.LeafMissing})
 	}
 	return dst
 }
@@ -423,7 +423,7 @@ func (t *path) result(j *joiner, kind string, misplaced bool) account.Barrier {
 	var named, ns int64
 	for i := range t.parts {
 		x := &t.parts[i]
-		n := x.Hi - x.Lo
+		n := x.hi - x.lo
 		ns += n
 		by[account.Instead{Who: j.describe(x), Kind: account.InsteadKind(x.leaf.String())}] += n
 		// What the initiator does with the world stopped is the stop's own work, whose kind the runtime tells.

@@ -8,7 +8,7 @@ import (
 
 // piece is what is emitted.
 type piece struct {
-	Lo, Hi  int64
+	lo, hi  int64
 	leaf    books.Leaf
 	class   books.Class
 	depth   int
@@ -51,7 +51,7 @@ const (
 func (x *explainer) piece(lo int64, leaf books.Leaf, ident uint32, s *timeline.Segment) *piece {
 	p := &x.p
 	*p = piece{} // a literal would be built beside it and copied
-	p.Lo, p.Hi, p.leaf, p.class, p.depth, p.ident = lo, x.cursor, leaf, x.class, len(x.stack)-1, ident
+	p.lo, p.hi, p.leaf, p.class, p.depth, p.ident = lo, x.cursor, leaf, x.class, len(x.stack)-1, ident
 	p.site, p.seg, p.queue, p.turn, p.held = x.site, s, x.queue, x.turn, x.held
 	// One that asks others does not wait for the network itself.
 	p.serves = x.serves == timeline.ServingAgain || x.serves == timeline.ServingHelpers && p.depth > 1
@@ -97,9 +97,9 @@ func (x *explainer) emitTo(lo int64, leaf books.Leaf, ident uint32, s *timeline.
 }
 
 func (x *explainer) emit(p *piece) {
-	if p.Lo >= x.cursor {
+	if p.lo >= x.cursor {
 		return
 	}
 	x.out(p)
-	x.cursor = p.Lo
+	x.cursor = p.lo
 }

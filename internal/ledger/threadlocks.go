@@ -145,12 +145,12 @@ func (w *threadWalk) holders(r *account.Kernel, at map[uint64]int) {
 		slices.SortFunc(lists[n], func(a, b longWait) int { return cmp.Or(cmp.Compare(a.begin, b.begin), cmp.Compare(a.tid, b.tid)) })
 		for _, l := range lists[n] {
 			w.out = func(p *threadPiece) {
-				ns := p.Hi - p.Lo
+				ns := p.hi - p.lo
 				f.HolderNS[p.leaf.String()] += ns
 				if len(p.hops) == 0 {
 					return
 				}
-				th, _ := w.k.Name(p.hops[0].waker, p.Lo)
+				th, _ := w.k.Name(p.hops[0].waker, p.lo)
 				who[fmt.Sprintf("%s (thread %d)", th.Comm, p.hops[0].waker)] += ns
 				f.HolderInferred = f.HolderInferred || p.hops[0].inferred
 			}

@@ -192,21 +192,21 @@ func (t *threadPass) explain(k *books.Kept, u *unit.Unit) {
 
 // tell books one piece.
 func (t *threadPass) tell(q *threadPiece) {
-	if q.Lo == t.at {
-		t.at = q.Hi
+	if q.lo == t.at {
+		t.at = q.hi
 	}
 	if q.leaf != books.LeafNoCPU {
-		t.book(q, 0, sched.NobodyKnown, q.Hi-q.Lo, t.measures(q))
+		t.book(q, 0, sched.NobodyKnown, q.hi-q.lo, t.measures(q))
 		return
 	}
-	left := q.Hi - q.Lo
+	left := q.hi - q.lo
 	for _, s := range q.by {
 		ns := min(s.NS, left)
 		if s.TID == sched.NobodyKnown || ns <= 0 {
 			continue
 		}
 		left -= ns
-		t.book(q, t.words.Behind(s.TID, q.Lo).Detail, s.TID, ns, t.measures(q))
+		t.book(q, t.words.Behind(s.TID, q.lo).Detail, s.TID, ns, t.measures(q))
 	}
 	if left > 0 {
 		t.book(q, 0, sched.NobodyKnown, left, false)
@@ -252,7 +252,7 @@ func (t *threadPass) book(q *threadPiece, behind, who uint32, ns int64, measured
 		if key.Class = books.ClassMessage; h.kind == hopLock {
 			key.Class, lock = books.ClassLock, h.wait.Futex
 		}
-		key.Actor = t.actor(q.tid, q.Lo)
+		key.Actor = t.actor(q.tid, q.lo)
 	} else if key.Class == books.ClassLock {
 		lock = q.at.Futex
 	}
@@ -271,12 +271,12 @@ func (t *threadPass) book(q *threadPiece, behind, who uint32, ns int64, measured
 	if unborn {
 		c.Add(acct, books.FactNewborn, 0, ns)
 	} else if len(hops) > 0 {
-		switch theirs, permit := t.turns.others(t.what, &hops[0], q.Lo, q.Hi); {
+		switch theirs, permit := t.turns.others(t.what, &hops[0], q.lo, q.hi); {
 		case theirs == 0:
 		case permit:
-			c.Add(acct, books.FactPermit, 0, account.MulDiv(ns, theirs, q.Hi-q.Lo))
+			c.Add(acct, books.FactPermit, 0, account.MulDiv(ns, theirs, q.hi-q.lo))
 		default:
-			c.Add(acct, books.FactServing, 0, account.MulDiv(ns, theirs, q.Hi-q.Lo))
+			c.Add(acct, books.FactServing, 0, account.MulDiv(ns, theirs, q.hi-q.lo))
 		}
 	}
 	if q.at.Doing == sched.Blocked {

@@ -48,11 +48,11 @@ func storyOf(t testing.TB, k *sched.Timeline, tid uint32, lo, hi int64) string {
 	var b strings.Builder
 	at := lo
 	explainThread(k, tid, lo, hi, func(p *threadPiece) {
-		if p.Lo != at || p.Hi <= p.Lo {
-			t.Errorf("thread %d: piece %d..%d after %d", tid, p.Lo, p.Hi, at)
+		if p.lo != at || p.hi <= p.lo {
+			t.Errorf("thread %d: piece %d..%d after %d", tid, p.lo, p.hi, at)
 		}
-		at = p.Hi
-		fmt.Fprintf(&b, "%d..%d %s of %d", p.Lo, p.Hi, p.leaf, p.tid)
+		at = p.hi
+		fmt.Fprintf(&b, "%d..%d %s of %d", p.lo, p.hi, p.leaf, p.tid)
 		for _, h := range p.hops {
 			fmt.Fprintf(&b, " < %d by %s", h.waiter, [...]string{"message", "lock", "life", "maker"}[h.kind])
 			if h.inferred {
@@ -64,8 +64,8 @@ func storyOf(t testing.TB, k *sched.Timeline, tid uint32, lo, hi int64) string {
 			fmt.Fprintf(&b, " behind %d: %d", s.TID, s.NS)
 			sum += s.NS
 		}
-		if p.leaf == books.LeafNoCPU && sum != p.Hi-p.Lo {
-			t.Errorf("thread %d: %d..%d behind %d ns", tid, p.Lo, p.Hi, sum)
+		if p.leaf == books.LeafNoCPU && sum != p.hi-p.lo {
+			t.Errorf("thread %d: %d..%d behind %d ns", tid, p.lo, p.hi, sum)
 		}
 		b.WriteString("\n")
 	})

@@ -11,7 +11,7 @@ import (
 
 // threadPiece is one piece of a thread's story.
 type threadPiece struct {
-	Lo, Hi int64
+	lo, hi int64
 	leaf   books.Leaf
 	tid    uint32        // whose time it is: the thread itself, or the one it waited for
 	at     sched.Stretch // what that thread was in, cut to the piece; Doing is ThreadUnknown without records
@@ -105,7 +105,7 @@ func (w *threadWalk) emit(tid uint32, lo, hi int64, leaf books.Leaf, s *sched.St
 	if lo >= hi {
 		return
 	}
-	w.p = threadPiece{Lo: lo, Hi: hi, leaf: leaf, tid: tid, at: *s, hops: w.hops}
+	w.p = threadPiece{lo: lo, hi: hi, leaf: leaf, tid: tid, at: *s, hops: w.hops}
 	w.p.at.Begin, w.p.at.End = lo, hi
 	if leaf == books.LeafNoCPU {
 		w.p.by = w.shares
@@ -337,7 +337,7 @@ func (w *threadWalk) held(tid, holder uint32, s *sched.Stretch, lo, hi, from int
 		return
 	}
 	if !first {
-		if known.from != from || known.Hi != hi {
+		if known.from != from || known.hi != hi {
 			*known = gotten{from, hi, w.acquired(holder, s, from, hi)}
 		}
 		if got := known.at; got > lo {
@@ -355,7 +355,7 @@ func (w *threadWalk) cut(s *sched.Stretch, lo, hi int64) *sched.Stretch {
 }
 
 // gotten is what acquired said of a release: many wait for the same, and each of them is told who held it.
-type gotten struct{ from, Hi, at int64 }
+type gotten struct{ from, hi, at int64 }
 
 // gottenOf is what was asked of f's releases, one each.
 func (w *threadWalk) gottenOf(f *sched.Futex) []gotten {
