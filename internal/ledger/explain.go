@@ -174,16 +174,11 @@ func (x *explainer) older(f *frame, s *timeline.Segment) {
 		}
 		return
 	}
-	switch {
-	case s.First() && s.Gap():
-		x.emitTo(f.lo, books.LeafGap, f.ident, nil)
-	case s.First():
-		x.emitTo(f.lo, books.LeafBeforeTrace, f.ident, nil)
-	case s.Prev == 0:
-		x.emitTo(f.lo, books.LeafLookback, f.ident, nil)
-	default:
-		f.seg = s.Prev
+	if leaf, ends := pastLeaf(s); ends {
+		x.emitTo(f.lo, leaf, f.ident, nil)
+		return
 	}
+	f.seg = s.Prev
 }
 
 func (x *explainer) push(f frame) {
@@ -237,12 +232,9 @@ func (x *explainer) segment(f *frame, s *timeline.Segment, lo int64, depth int) 
 		}
 		if leaf == books.LeafSTWWork {
 			// Who stops the world says what for: the kind tells GC, which allocating starts, from work the program asked for.
-			p := x.piece(lo, books.LeafSTWWork, f.ident, s)
-			if n, ok := x.tl.STWBefore(lo, x.cursor); ok {
-				stws, base := x.tl.STWs()
-				p.n, p.kind = n, stws[n-base].Kind
+			if lo < x.cursor {
+				x.trusted(lo, leaf, f.ident, s)
 			}
-			x.emit(p)
 			return false
 		}
 		x.emitTo(lo, leaf, f.ident, s)
@@ -251,7 +243,7 @@ func (x *explainer) segment(f *frame, s *timeline.Segment, lo int64, depth int) 
 			x.joinRunnable(f, s, lo, 0)
 			return false
 		}
-		x.stoppable(lo, books.LeafRunnable, f, s)
+		x.stoppable(lo, stateLeaf(s), f, s)
 	case timeline.Syscall:
 		if depth == 0 {
 			x.site = x.tl.Get(exectrace.StackID(s.Stack)).Site
@@ -260,30 +252,13 @@ func (x *explainer) segment(f *frame, s *timeline.Segment, lo int64, depth int) 
 			x.joinRunning(f, s, lo, books.LeafSyscall, true)
 			return false
 		}
-		x.emitTo(lo, books.LeafSyscall, f.ident, s)
+		x.emitTo(lo, stateLeaf(s), f.ident, s)
 	case timeline.Waiting:
 		return x.wait(f, s, lo, depth)
 	default:
-		leaf := books.LeafUnknown
-		if s.Gap() {
-			leaf = books.LeafGap
-		}
-		x.emitTo(lo, leaf, f.ident, s)
+		x.emitTo(lo, stateLeaf(s), f.ident, s)
 	}
 	return false
-}
-
-// runningLeaf is what a running goroutine did by the runtime's word.
-func runningLeaf(s *timeline.Segment) books.Leaf {
-	switch {
-	case s.STW():
-		return books.LeafSTWWork
-	case s.Sweep():
-		return books.LeafSweep
-	case s.Assist():
-		return books.LeafAssist
-	}
-	return books.LeafOnCPU
 }
 
 // stoppable books [lo, cursor) as leaf but for what of it the world was stopped.
@@ -329,71 +304,39 @@ func (x *explainer) wait(f *frame, s *timeline.Segment, lo int64, depth int) (pu
 }
 
 func (x *explainer) wait2(f *frame, s *timeline.Segment, lo int64, depth int) (pushed bool) {
-	w, by := s.Wait(), s.By()
+	w := s.Wait()
 	if f.sema != 0 && !collects(w) {
 		// Before this wait it cannot have had the semaphore: who had it then is not known.
 		x.emitTo(f.lo, f.sema, f.ident, s)
 		return false
 	}
-	switch w {
-	case timeline.WaitMessage, timeline.WaitUnknown, timeline.WaitLock, timeline.WaitNetwork:
-		switch by {
-		case timeline.EnderGoroutine:
-			return x.follow(f, s, lo, depth)
-		case timeline.EnderNone:
-			leaf := books.LeafNotWoken
-			if s.First() {
-				leaf = books.LeafBeforeTrace
-			}
-			if s.Gap() || depth == 0 && x.stale == f.seg {
-				leaf = books.LeafGap
-			}
-			if w == timeline.WaitNetwork {
-				leaf = books.LeafNetwork // still waiting: what for is known
-			}
-			x.emitTo(lo, leaf, f.ident, s)
-			return false
+	if followable(s) {
+		return x.follow(f, s, lo, depth)
+	}
+	leaf := unfollowed(s, depth == 0 && x.stale == f.seg)
+	switch {
+	case w == timeline.WaitIdle, leaf == books.LeafGap, leaf == books.LeafBeforeTrace, leaf == books.LeafNotWoken, leaf == books.LeafUnknown:
+		x.emitTo(lo, leaf, f.ident, s)
+	case leaf == books.LeafLockUnseen:
+		if lo < x.cursor {
+			p := x.piece(lo, leaf, f.ident, s)
+			p.lock = cmp.Or(p.lock, x.tl.Get(exectrace.StackID(s.Stack)).LockSite)
+			x.emit(p)
 		}
-		switch w {
-		case timeline.WaitUnknown:
-			leaf := books.LeafUnknown
-			if s.First() {
-				leaf = books.LeafBeforeTrace
-			}
-			x.emitTo(lo, leaf, f.ident, s)
-			return false
-		case timeline.WaitLock:
-			site := x.tl.Get(exectrace.StackID(s.Stack)).LockSite
-			if lo < x.cursor {
-				p := x.piece(lo, books.LeafLockUnseen, f.ident, s)
-				p.lock = cmp.Or(p.lock, site)
-				x.emit(p)
-			}
-			return false
-		}
+	case w == timeline.WaitMessage, w == timeline.WaitNetwork, w == timeline.WaitTimer:
 		// Beyond turn it is the request's own turn: nobody asks.
-		x.asked = w == timeline.WaitNetwork && depth > 0 && lo < x.turn && !x.held && x.tl.Asked(f.ident, f.seg)
+		x.asked = w == timeline.WaitNetwork && s.By() != timeline.EnderNone && depth > 0 && lo < x.turn && !x.held && x.tl.Asked(f.ident, f.seg)
 		if x.j != nil {
 			x.joinWait(f, s, lo)
 		}
-		x.emitTo(lo, waitLeaf(w), f.ident, s)
+		x.emitTo(lo, leaf, f.ident, s)
 		x.asked = false
-	case timeline.WaitTimer:
-		if x.j != nil {
-			x.joinWait(f, s, lo)
-		}
-		x.emitTo(lo, books.LeafTimer, f.ident, s)
-	case timeline.WaitIdle:
-		x.emitTo(lo, books.LeafRuntimeIdle, f.ident, s)
+	case x.j == nil:
+		x.stoppable(lo, leaf, f, s)
+	case x.followSemaphore(f, s, lo):
+		return true
 	default:
-		if x.j != nil {
-			if x.followSemaphore(f, s, lo) {
-				return true
-			}
-			x.joinStoppable(f, s, lo, waitLeaf(w))
-			return false
-		}
-		x.stoppable(lo, waitLeaf(w), f, s)
+		x.joinStoppable(f, s, lo, leaf)
 	}
 	return false
 }

@@ -117,44 +117,43 @@ func (j *joiner) thread(dst []part, tid uint32, lo, hi int64, on books.Leaf, cal
 
 // stretch appends the parts of one stretch.
 func (j *joiner) stretch(dst []part, tid uint32, s *sched.Stretch, b, e int64, on books.Leaf, call bool) []part {
-	p := part{lo: b, hi: e, measured: true}
+	leaf, named := LeafOf(s)
+	p := part{lo: b, hi: e, leaf: leaf, measured: true}
 	switch s.Doing {
 	case sched.OnCPU:
-		// In the middle of a fault or a reclaim that is what it works on.
-		if leaf, ok := blockLeaf(s.Block); ok && s.Block.Stalls() {
-			p.leaf, p.measured = leaf, !s.Sampled
-		} else if p.leaf = on; on == books.LeafSyscall {
-			p.leaf = books.LeafOnCPU
+		switch {
+		case leaf != books.LeafOnCPU:
+			p.measured = !s.Sampled
+		case on != books.LeafSyscall:
+			p.leaf = on
 		}
 	case sched.Queued:
 		j.shares = j.k.Behind(tid, j.base+b, j.base+e, j.shares[:0])
 		return j.byShares(dst, j.shares, b, e)
 	case sched.Throttled:
-		p.leaf, p.measured = books.LeafThrottled, !s.ByGroup
+		p.measured = !s.ByGroup
 	case sched.Blocked:
-		leaf, ok := blockLeaf(s.Block)
+		outside := leaf == books.LeafNetwork || leaf == books.LeafTimer || leaf == books.LeafPipe
 		switch {
 		case s.Block == sched.BlockStopped:
 			p.leaf, p.detail = books.LeafAsleep, j.slept(s)
-		case ok && leaf == books.LeafAsleep && call:
+		case named && leaf == books.LeafAsleep && call:
 			p.leaf = books.LeafLock // of C code: the runtime makes no goroutine wait for a futex in a call of its own
 			p.detail = j.slept(s)
-		case ok && (call || leaf != books.LeafNetwork && leaf != books.LeafTimer && leaf != books.LeafPipe):
-			p.leaf = leaf
-			if leaf == books.LeafAsleep {
-				p.detail = j.slept(s)
-			}
-		case call:
+		case named && leaf != books.LeafAsleep && (call || !outside):
+		case call && !named:
 			p.leaf = books.LeafSyscall
-			p.detail = 0
 		default: // the runtime itself sleeps on behalf of a running goroutine
 			p.leaf, p.detail = books.LeafAsleep, j.slept(s)
 		}
-	default:
+	default: // a thread that is not there runs no goroutine: records are missing
 		p.leaf, p.measured = books.LeafMissing, false
 	}
 	return append(dst, p)
 }
+
+// slept is the function that a blocked thread sleeps in.
+func (j *joiner) slept(s *sched.Stretch) timeline.FuncID { return timeline.FuncID(j.words.Slept(s)) }
 
 // byShares cuts [b,e) by who had the CPU. The kernel's timeline tells how long each had it; the parts stand in the order of the
 // shares, which matters to no sum.

@@ -328,12 +328,3 @@ func (x *explainer) followSemaphore(f *frame, s *timeline.Segment, lo int64) boo
 	x.push(frame{lo: lo, ident: s.Ender, seg: s.EnderSeg, sema: waitLeaf(w), inferred: f.inferred, first: f.first, through: f.through, hold: f.hold})
 	return true
 }
-
-// collects tells of waits that are the collector's own.
-func collects(w timeline.Wait) bool {
-	switch w {
-	case timeline.WaitAssistCredit, timeline.WaitMarkTerm, timeline.WaitGCStart, timeline.WaitSTW, timeline.WaitScan:
-		return true
-	}
-	return false
-}

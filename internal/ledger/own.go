@@ -39,20 +39,11 @@ func (p *pass) own(grp *books.Group, g *timeline.G, b, e, prevEnd int64) (runnin
 				running += p.ownJoined(grp, g, s, seq, lo, &cursor)
 			case state == timeline.Running:
 				running += cursor - lo
-				leaf := books.LeafOnCPU
-				switch {
-				case s.STW():
-					leaf = books.LeafSTWWork
-				case s.Sweep():
-					leaf = books.LeafSweep
-				case s.Assist():
-					leaf = books.LeafAssist
-				}
-				emit(lo, books.ClassOwn, leaf, 0)
+				emit(lo, books.ClassOwn, stateLeaf(s), 0)
 			case state == timeline.Runnable:
-				p.ownStoppable(lo, &cursor, c, books.ClassOwn, books.LeafRunnable, 0)
+				p.ownStoppable(lo, &cursor, c, books.ClassOwn, stateLeaf(s), 0)
 			case state == timeline.Syscall:
-				emit(lo, books.ClassOwn, books.LeafSyscall, s.Stack)
+				emit(lo, books.ClassOwn, stateLeaf(s), s.Stack)
 			case state == timeline.Waiting:
 				if prevEnd > lo { // the tail of the request before
 					p.ownWait(max(lo, min(prevEnd, cursor)), &cursor, grp, g, s, seq, stale)
@@ -61,11 +52,7 @@ func (p *pass) own(grp *books.Group, g *timeline.G, b, e, prevEnd int64) (runnin
 					p.ownWait(lo, &cursor, grp, g, s, seq, stale)
 				}
 			default:
-				leaf := books.LeafUnknown
-				if s.Gap() {
-					leaf = books.LeafGap
-				}
-				emit(lo, books.ClassOwn, leaf, 0)
+				emit(lo, books.ClassOwn, stateLeaf(s), 0)
 			}
 		}
 		if cursor <= b {
@@ -78,17 +65,11 @@ func (p *pass) own(grp *books.Group, g *timeline.G, b, e, prevEnd int64) (runnin
 			}
 			b = at
 		}
-		switch {
-		case len(p.hops) > 0 && s.Why() == timeline.WhyNewborn && s.State() == timeline.Runnable && cursor == p.hops[len(p.hops)-1]:
+		if len(p.hops) > 0 && s.Why() == timeline.WhyNewborn && s.State() == timeline.Runnable && cursor == p.hops[len(p.hops)-1] {
 			emit(b, books.ClassMessage, books.LeafOther, 0) // likewise
-		case s.First() && s.Gap():
-			emit(b, books.ClassOwn, books.LeafGap, 0)
-		case s.First():
-			emit(b, books.ClassOwn, books.LeafBeforeTrace, 0)
-		case s.Prev == 0:
-			// born inside: a goroutine's life is the activation, which does not begin before it
-			emit(b, books.ClassOwn, books.LeafLookback, 0)
-		default:
+		} else if leaf, ends := pastLeaf(s); ends { // of one that was born inside: its life is the activation, which does not start before it
+			emit(b, books.ClassOwn, leaf, 0)
+		} else {
 			seq, stale = s.Prev, false
 		}
 	}
@@ -117,29 +98,16 @@ func (p *pass) ownWait(lo int64, cursor *int64, grp *books.Group, g *timeline.G,
 		return
 	}
 	c := &grp.All
-	w, by := s.Wait(), s.By()
-	class, leaf := classOfWait(w, by), waitLeaf(w)
+	class, leaf := classOfWait(s.Wait(), s.By()), unfollowed(s, stale)
 	if p.j != nil && p.ownJoinedWait(grp, g, s, seq, lo, cursor, class, leaf) {
 		return
 	}
-	if collects(w) {
+	if collects(s.Wait()) {
 		p.ownStoppable(lo, cursor, c, class, leaf, s.Stack)
 		return
 	}
-	switch w {
-	case timeline.WaitMessage, timeline.WaitLock, timeline.WaitUnknown, timeline.WaitNetwork:
-		switch {
-		case by == timeline.EnderGoroutine:
-			leaf = books.LeafOther
-		case by == timeline.EnderNone && w != timeline.WaitNetwork && (stale || s.Gap()):
-			leaf = books.LeafGap
-		case by == timeline.EnderNone && w != timeline.WaitNetwork:
-			leaf = books.LeafNotWoken
-		case w == timeline.WaitLock:
-			leaf = books.LeafLockUnseen
-		case w == timeline.WaitUnknown && s.First():
-			leaf = books.LeafBeforeTrace
-		}
+	if followable(s) {
+		leaf = books.LeafOther
 	}
 	c.Add(class, leaf, s.Stack, *cursor-lo)
 	*cursor = lo

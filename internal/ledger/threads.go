@@ -140,26 +140,14 @@ func (t *threadPass) own(grp *books.Group, u *unit.Unit) (on int64) {
 
 // ownLeaf is what a thread's own stretch is booked to where its waits are not followed.
 func (t *threadPass) ownLeaf(s *sched.Stretch) (books.Class, books.Leaf) {
-	switch s.Doing {
-	case sched.OnCPU:
-		if leaf, ok := blockLeaf(s.Block); ok && s.Block.Stalls() {
-			return books.ClassOwn, leaf
-		}
-		return books.ClassOwn, books.LeafOnCPU
-	case sched.Queued:
-		return books.ClassOwn, books.LeafNoCPU
-	case sched.Throttled:
-		return books.ClassOwn, books.LeafThrottled
-	case sched.Blocked:
-		leaf, _ := blockLeaf(s.Block)
-		if t.walk.isLock(s) {
-			leaf = books.LeafLock
-		}
-		return classOfLeaf(leaf), leaf
-	case sched.Gone:
-		return books.ClassOwn, books.LeafBornOutside
+	leaf, _ := LeafOf(s)
+	if s.Doing != sched.Blocked {
+		return books.ClassOwn, leaf
 	}
-	return books.ClassOwn, books.LeafMissing
+	if t.walk.isLock(s) {
+		leaf = books.LeafLock
+	}
+	return classOfLeaf(leaf), leaf
 }
 
 // classOfLeaf is the class of a wait that was not followed.

@@ -78,26 +78,18 @@ func (w *threadWalk) walk(tid uint32, lo, hi int64) {
 			w.emit(tid, s.Begin, hi, books.LeafLimit, s)
 			return
 		}
+		leaf, _ := LeafOf(s)
 		switch s.Doing {
-		case sched.OnCPU:
-			leaf := books.LeafOnCPU
-			// In the middle of a fault or a reclaim that is what it works on.
-			if l, ok := blockLeaf(s.Block); ok && s.Block.Stalls() {
-				leaf = l
-			}
-			w.emit(tid, s.Begin, s.End, leaf, s)
-		case sched.Queued:
-			w.shares = w.k.Behind(tid, s.Begin, s.End, w.shares[:0])
-			w.emit(tid, s.Begin, s.End, books.LeafNoCPU, s)
-		case sched.Throttled:
-			w.emit(tid, s.Begin, s.End, books.LeafThrottled, s)
 		case sched.Blocked:
-			w.blocked(tid, s)
+			w.blocked(tid, s, leaf)
+			continue
 		case sched.Gone:
 			w.gone(tid, s)
-		default:
-			w.emit(tid, s.Begin, s.End, books.LeafMissing, s)
+			continue
+		case sched.Queued:
+			w.shares = w.k.Behind(tid, s.Begin, s.End, w.shares[:0])
 		}
+		w.emit(tid, s.Begin, s.End, leaf, s)
 	}
 }
 
@@ -114,8 +106,7 @@ func (w *threadWalk) emit(tid uint32, lo, hi int64, leaf books.Leaf, s *sched.St
 }
 
 // blocked explains a wait: a leaf by what it waited in, or what who ended it did meanwhile.
-func (w *threadWalk) blocked(tid uint32, s *sched.Stretch) {
-	leaf, _ := blockLeaf(s.Block)
+func (w *threadWalk) blocked(tid uint32, s *sched.Stretch, leaf books.Leaf) {
 	switch s.Block {
 	case sched.BlockFutex, sched.BlockPipe, sched.BlockNetwork, sched.BlockChild, sched.BlockOther, sched.BlockUnknown:
 	default:
@@ -417,7 +408,8 @@ func (w *threadWalk) gone(tid uint32, s *sched.Stretch) {
 		w.follow(tid, w.joiner, s, s.Begin, s.End, hopMaker, false)
 		return
 	}
-	w.emit(tid, s.Begin, s.End, books.LeafBornOutside, s)
+	leaf, _ := LeafOf(s)
+	w.emit(tid, s.Begin, s.End, leaf, s)
 }
 
 // wakeStack is what a stack says of a waker.

@@ -3,8 +3,29 @@ package ledger
 import (
 	"github.com/whystall/whystall/internal/ledger/books"
 	"github.com/whystall/whystall/internal/sched"
-	"github.com/whystall/whystall/internal/timeline"
 )
+
+// LeafOf is what a stretch of a thread is booked to by itself: the one place where a thread's state becomes a leaf. named reports
+// whether the kernel's records say what a blocked thread waits in.
+func LeafOf(s *sched.Stretch) (leaf books.Leaf, named bool) {
+	switch s.Doing {
+	case sched.OnCPU:
+		// In the middle of a fault or a reclaim that is what it works on.
+		if leaf, ok := blockLeaf(s.Block); ok && s.Block.Stalls() {
+			return leaf, true
+		}
+		return books.LeafOnCPU, true
+	case sched.Queued:
+		return books.LeafNoCPU, true
+	case sched.Throttled:
+		return books.LeafThrottled, true
+	case sched.Blocked:
+		return blockLeaf(s.Block)
+	case sched.Gone:
+		return books.LeafBornOutside, true
+	}
+	return books.LeafMissing, true
+}
 
 // blockLeaf is the leaf of what a thread is blocked in; false where that is not known, or none that has a leaf.
 func blockLeaf(b sched.Block) (books.Leaf, bool) {
@@ -36,6 +57,3 @@ func blockLeaf(b sched.Block) (books.Leaf, bool) {
 	}
 	return books.LeafAsleep, false
 }
-
-// slept is the function that a blocked thread sleeps in.
-func (j *joiner) slept(s *sched.Stretch) timeline.FuncID { return timeline.FuncID(j.words.Slept(s)) }
