@@ -32,12 +32,14 @@ internal/collect    internal/evidence internal/format internal/sensor/
 internal/timeline   exectrace
 internal/timeline/twin exectrace
 internal/sched      internal/evidence/kernel exectrace
+internal/sched/schedtest internal/evidence/kernel internal/sched
 internal/request    internal/timeline exectrace
 internal/unit       internal/sched internal/request internal/evidence/kernel
 internal/account    internal/evidence/kernel
 internal/capacity   internal/sched internal/account internal/evidence
 internal/ledger/books internal/account internal/request
-internal/ledger     internal/timeline internal/sched internal/request internal/unit internal/capacity internal/account internal/evidence exectrace
+internal/ledger/thread internal/sched internal/request internal/unit internal/capacity internal/account internal/evidence internal/ledger/books
+internal/ledger     internal/timeline internal/sched internal/request internal/capacity internal/account internal/evidence exectrace
 internal/finding
 internal/detect     internal/account internal/finding internal/evidence
 internal/report     internal/account internal/finding internal/evidence

@@ -16,6 +16,7 @@ import (
 	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/capacity"
 	"github.com/whystall/whystall/internal/ledger"
+	"github.com/whystall/whystall/internal/ledger/thread"
 	"github.com/whystall/whystall/internal/report"
 	"github.com/whystall/whystall/internal/sched"
 )
@@ -73,7 +74,7 @@ func (con *console) account(in *loaded, entry *regexp.Regexp, slowOver time.Dura
 			// Its threads wait for goroutines to run, and such waits do not bound requests.
 			r, err = ledger.RunKernel(ctx, in.threads, o)
 		} else {
-			r, err = ledger.RunThreads(ctx, in.threads, o)
+			r, err = thread.Run(ctx, in.threads, thread.Options{Entry: entry, SlowOver: o.SlowOver, Set: in.set})
 		}
 		name = "the kernel's records"
 	}

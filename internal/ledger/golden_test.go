@@ -18,6 +18,7 @@ import (
 	"github.com/whystall/whystall/internal/ledger/books"
 	"github.com/whystall/whystall/internal/request"
 	"github.com/whystall/whystall/internal/sched"
+	"github.com/whystall/whystall/internal/sched/schedtest"
 	"github.com/whystall/whystall/internal/timeline"
 	"github.com/whystall/whystall/internal/timeline/twin"
 )
@@ -93,7 +94,7 @@ func parseCase(t *testing.T, archive string) goldenCase {
 	}
 	c := goldenCase{src: src, names: map[exectrace.GoID]string{}, asked: map[exectrace.Time]int64{}, unit: 1e6}
 	if text := section(archive, "kernel"); text != "" {
-		c.k = kernelTwin(t, text)
+		c.k = schedtest.Timeline(t, text)
 	}
 	n := exectrace.GoID(0)
 	ids := map[string]exectrace.GoID{}

@@ -5,6 +5,7 @@ import (
 	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/capacity"
 	"github.com/whystall/whystall/internal/ledger/books"
+	"github.com/whystall/whystall/internal/ledger/thread"
 	"github.com/whystall/whystall/internal/sched"
 	"github.com/whystall/whystall/internal/timeline"
 )
@@ -117,7 +118,7 @@ func (j *joiner) thread(dst []part, tid uint32, lo, hi int64, on books.Leaf, cal
 
 // stretch appends the parts of one stretch.
 func (j *joiner) stretch(dst []part, tid uint32, s *sched.Stretch, b, e int64, on books.Leaf, call bool) []part {
-	leaf, named := LeafOf(s)
+	leaf, named := thread.LeafOf(s)
 	p := part{lo: b, hi: e, leaf: leaf, measured: true}
 	switch s.Doing {
 	case sched.OnCPU:

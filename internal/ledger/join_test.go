@@ -16,6 +16,7 @@ import (
 	"github.com/whystall/whystall/internal/evidence/kernel"
 	"github.com/whystall/whystall/internal/ledger/books"
 	"github.com/whystall/whystall/internal/sched"
+	"github.com/whystall/whystall/internal/sched/schedtest"
 	"github.com/whystall/whystall/internal/timeline"
 )
 
@@ -244,7 +245,7 @@ func TestRunKernel(t *testing.T) {
 
 // TestNameThen: a thread's number is used again. Who had the CPU is who had the number then, in whatever order it is asked for.
 func TestNameThen(t *testing.T) {
-	k := kernelTwin(t, `header source=bpf pid=10 cpus=0
+	k := schedtest.Timeline(t, `header source=bpf pid=10 cpus=0
 switch t=1 tid=10 other=20 flags=target
 switch t=1000 tid=20 other=10
 thread tid=20 pid=20 comm="first" since=5

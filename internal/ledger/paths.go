@@ -11,6 +11,7 @@ import (
 	"github.com/whystall/whystall/internal/capacity"
 	"github.com/whystall/whystall/internal/evidence/kernel"
 	"github.com/whystall/whystall/internal/ledger/books"
+	"github.com/whystall/whystall/internal/ledger/thread"
 	"github.com/whystall/whystall/internal/sched"
 	"github.com/whystall/whystall/internal/timeline"
 )
@@ -61,7 +62,7 @@ const (
 // paths has those that were looked at.
 type paths struct {
 	j        *joiner
-	walk     *threadWalk
+	walk     *thread.Walk
 	stws     map[uint32]*path
 	barriers []*path            // in order, disjoint
 	signals  map[uint32][]int64 // SIGURG, by who it was sent to
@@ -69,7 +70,7 @@ type paths struct {
 }
 
 func (p *paths) init(j *joiner) {
-	p.j, p.stws, p.walk, p.signals = j, map[uint32]*path{}, newThreadWalk(j.k), map[uint32][]int64{}
+	p.j, p.stws, p.walk, p.signals = j, map[uint32]*path{}, thread.NewWalk(j.k), map[uint32][]int64{}
 	b, e := j.k.Span()
 	j.k.Events(b, e+1, func(e *sched.Event) bool {
 		p.signals[e.Other] = append(p.signals[e.Other], e.Begin)
@@ -172,27 +173,27 @@ func (p *paths) thread(t *path, tid uint32, lo, hi int64, who string) {
 		return
 	}
 	first := len(t.parts)
-	p.walk.out = func(q *threadPiece) {
-		b, e := q.lo-j.base, q.hi-j.base
-		x := part{lo: b, hi: e, leaf: q.leaf, measured: !q.at.Sampled}
-		for _, h := range q.hops {
-			if h.inferred {
+	p.walk.Out = func(q *thread.Piece) {
+		b, e := q.Lo-j.base, q.Hi-j.base
+		x := part{lo: b, hi: e, leaf: q.Leaf, measured: !q.At.Sampled}
+		for _, h := range q.Hops {
+			if h.Inferred {
 				t.inferred, x.measured = true, false
 			}
 		}
-		name := who + fmt.Sprintf("thread %d", q.tid)
-		switch q.leaf {
+		name := who + fmt.Sprintf("thread %d", q.TID)
+		switch q.Leaf {
 		case books.LeafOnCPU:
-			x.on, x.tid = true, q.tid
+			x.on, x.tid = true, q.TID
 		case books.LeafNoCPU:
-			t.parts = j.byShares(t.parts, q.by, b, e)
+			t.parts = j.byShares(t.parts, q.By, b, e)
 			t.stretch(b, e, "%s: no CPU", name)
 			return
 		case books.LeafThrottled:
-			x.measured = !q.at.ByGroup
-			t.byGroup = t.byGroup || q.at.ByGroup
+			x.measured = !q.At.ByGroup
+			t.byGroup = t.byGroup || q.At.ByGroup
 		case books.LeafAsleep:
-			x.detail = j.slept(&q.at)
+			x.detail = j.slept(&q.At)
 		case books.LeafMissing, books.LeafUnknown, books.LeafLimit:
 			x.leaf, x.measured = books.LeafMissing, false
 			t.missing += e - b
@@ -204,7 +205,7 @@ func (p *paths) thread(t *path, tid uint32, lo, hi int64, who string) {
 		}
 		t.stretch(b, e, "%s: %s", name, text)
 	}
-	p.walk.thread(tid, j.base+lo, j.base+hi)
+	p.walk.Thread(tid, j.base+lo, j.base+hi)
 	if who != "" {
 		p.preemptible(t, tid, first, lo, hi)
 	}

@@ -1,4 +1,4 @@
-package ledger
+package thread
 
 import (
 	"cmp"
@@ -13,7 +13,7 @@ import (
 // that may turn out to be slow: of units that wait behind each other that was four times as many, and each of them tells of all that went before it.
 
 // unit adds a unit of work to its group and gives for how long it was on a CPU; -1: it is in no column.
-func (t *threadPass) unit(u *unit.Unit) (own int64) {
+func (t *pass) unit(u *unit.Unit) (own int64) {
 	grp := t.books.Group(u.Group)
 	if grp == nil || u.LeftOut != request.Kept {
 		return -1
@@ -42,7 +42,7 @@ func (t *threadPass) unit(u *unit.Unit) (own int64) {
 // mostUnitNS is longer than any recording: such a unit is a damaged one.
 const mostUnitNS = 1<<47 - 1
 
-func (t *threadPass) rel(u *unit.Unit) (begin, end int64) {
+func (t *pass) rel(u *unit.Unit) (begin, end int64) {
 	return u.Begin - t.base, u.End - t.base
 }
 
@@ -54,7 +54,7 @@ type picked struct {
 }
 
 // pick chooses who is explained once all units are known, in their order.
-func (t *threadPass) pick(own []int64) (list []picked) {
+func (t *pass) pick(own []int64) (list []picked) {
 	slow := make([][]int32, len(t.books.Groups)) // by group
 	least, most := make([]int64, len(t.books.Groups)), make([]int64, len(t.books.Groups))
 	for id, g := range t.books.Groups {
@@ -101,7 +101,7 @@ func (t *threadPass) pick(own []int64) (list []picked) {
 }
 
 // keep explains a unit that was picked and keeps what was found.
-func (t *threadPass) keep(u *unit.Unit, own int64, c picked) {
+func (t *pass) keep(u *unit.Unit, own int64, c picked) {
 	grp := t.books.Groups[u.Group]
 	b, e := t.rel(u)
 	h := books.Hash(uint64(u.TID), uint64(b))

@@ -1,4 +1,4 @@
-package ledger
+package thread
 
 import (
 	"cmp"
@@ -15,7 +15,7 @@ var lockCallsOf = map[string]lockCalls{
 	"arm64": {flock: 32, fcntl: 25, close: 57, semop: 193, semtimedop: 192},
 }
 
-func (w *threadWalk) calls() lockCalls {
+func (w *Walk) calls() lockCalls {
 	c, ok := lockCallsOf[cmp.Or(w.k.Header().Arch, "amd64")]
 	if !ok {
 		return lockCalls{-2, -2, -2, -2, -2}
@@ -24,19 +24,19 @@ func (w *threadWalk) calls() lockCalls {
 }
 
 // fileLock tells a wait for a lock on a file. Nothing else makes these calls block, but a file system that waits for its disk or server.
-func (w *threadWalk) fileLock(s *sched.Stretch) bool {
+func (w *Walk) fileLock(s *sched.Stretch) bool {
 	c := w.calls()
 	return (s.Syscall == c.flock || s.Syscall == c.fcntl) && (s.Block == sched.BlockOther || s.Block == sched.BlockUnknown)
 }
 
 // semaphore tells a wait for a semaphore of System V.
-func (w *threadWalk) semaphore(s *sched.Stretch) bool {
+func (w *Walk) semaphore(s *sched.Stretch) bool {
 	c := w.calls()
 	return (s.Syscall == c.semop || s.Syscall == c.semtimedop) && (s.Block == sched.BlockOther || s.Block == sched.BlockUnknown)
 }
 
 // letsGo tells whether who ended such a wait was in a call that gives the thing back.
-func (w *threadWalk) letsGo(s, end *sched.Stretch) (hopKind, bool) {
+func (w *Walk) letsGo(s, end *sched.Stretch) (hopKind, bool) {
 	c, by := w.calls(), end.WakerCall
 	switch {
 	case w.fileLock(s):

@@ -1,4 +1,4 @@
-package ledger
+package thread
 
 import (
 	"sort"
@@ -14,7 +14,7 @@ import (
 // turns knows the requests of the listed groups by thread.
 type turns struct {
 	k      *sched.Timeline
-	walk   *threadWalk
+	walk   *Walk
 	units  *unit.Set
 	of     map[uint32][2]int32 // from and to in units
 	wakes  []sched.Waking
@@ -28,7 +28,7 @@ type turns struct {
 // burstNS is how long a thread that wakes many for the same reason works between two of them.
 const burstNS = 50e3
 
-func newTurns(w *threadWalk, units *unit.Set) *turns {
+func newTurns(w *Walk, units *unit.Set) *turns {
 	t := &turns{k: w.k, walk: w, units: units, of: map[uint32][2]int32{}}
 	for i := range units.Units {
 		tid := units.Units[i].TID
@@ -54,8 +54,8 @@ func (t *turns) at(tid uint32, at int64) *unit.Unit {
 }
 
 // others is how much of [lo,hi), in which h's waker was followed, was for other requests than u; permit: as it is at another request itself.
-func (t *turns) others(u *unit.Unit, h *threadHop, lo, hi int64) (ns int64, permit bool) {
-	if h.kind != hopMessage || h.inferred {
+func (t *turns) others(u *unit.Unit, h *Hop, lo, hi int64) (ns int64, permit bool) {
+	if h.kind != hopMessage || h.Inferred {
 		return 0, false
 	}
 	switch h.wait.Block {
@@ -83,7 +83,7 @@ func (t *turns) others(u *unit.Unit, h *threadHop, lo, hi int64) (ns int64, perm
 	return ns, true
 }
 
-func (t *turns) judge(u *unit.Unit, h *threadHop) {
+func (t *turns) judge(u *unit.Unit, h *Hop) {
 	begin, end := h.wait.Whole.Begin, h.wait.Whole.End
 	t.waiter, t.end, t.permit, t.until = h.waiter, end, false, 0
 	t.wakes = t.k.WakesBy(h.waker, begin, end+burstNS, t.wakes[:0])
@@ -130,7 +130,7 @@ func (t *turns) worked(tid uint32, lo, hi int64) int64 {
 }
 
 // likewise tells whether who was woken waited as h's waiter did: in the same function, as far as that is known.
-func (t *turns) likewise(h *threadHop, w *sched.Waking) bool {
+func (t *turns) likewise(h *Hop, w *sched.Waking) bool {
 	s := t.k.At(w.TID, w.Begin)
 	if s.Doing != sched.Blocked || s.Block != h.wait.Block {
 		return false

@@ -1,4 +1,4 @@
-package ledger
+package thread
 
 import (
 	"slices"
@@ -12,10 +12,10 @@ import (
 
 // usualKey is a call of a thread: with its file where it has one.
 type usualKey struct {
-	tid   uint32
-	block sched.Block
-	call  int32
-	arg   uint64
+	thread uint32
+	block  sched.Block
+	call   int32
+	arg    uint64
 }
 
 // usualPlace is where a thread makes a call.
@@ -26,7 +26,7 @@ type usualPlace struct {
 }
 
 func usualOf(tid uint32, s *sched.Stretch) (usualKey, bool) {
-	k := usualKey{tid: tid, block: s.Block, call: s.Syscall}
+	k := usualKey{thread: tid, block: s.Block, call: s.Syscall}
 	switch s.Block {
 	case sched.BlockTimer:
 	case sched.BlockNetwork, sched.BlockPipe, sched.BlockOther:
@@ -43,7 +43,7 @@ func inferredBelow(frames []kernel.Frame) bool {
 }
 
 // usualStack is the stack of such waits as s of tid, 0 where they are of several places or none was taken.
-func (t *threadPass) usualStack(tid uint32, s *sched.Stretch) uint32 {
+func (t *pass) usualStack(tid uint32, s *sched.Stretch) uint32 {
 	if t.usual == nil {
 		t.usual = map[usualKey]usualPlace{}
 		lo, hi := t.k.Span()

@@ -1,4 +1,4 @@
-package ledger
+package thread
 
 import (
 	"cmp"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/whystall/whystall/internal/ledger/books"
 	"github.com/whystall/whystall/internal/request"
+	"github.com/whystall/whystall/internal/sched/schedtest"
 	"github.com/whystall/whystall/internal/unit"
 )
 
@@ -16,7 +17,7 @@ import (
 func TestPick(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for _, slowOver := range []int64{0, 700} {
-		p := newThreadPass(kernelTwin(t, "header source=bpf pid=10 cpus=0\nswitch t=1 tid=10 other=11 flags=target\nswitch t=100000 tid=11 other=10 flags=target\n"), Options{SlowOver: slowOver})
+		p := newPass(schedtest.Timeline(t, "header source=bpf pid=10 cpus=0\nswitch t=1 tid=10 other=11 flags=target\nswitch t=100000 tid=11 other=10 flags=target\n"), Options{SlowOver: slowOver})
 		p.units = &unit.Set{}
 		var byGroup [3][]int32
 		for i := range 6000 {

@@ -1,4 +1,4 @@
-package ledger
+package thread
 
 import (
 	"github.com/whystall/whystall/internal/sched"
@@ -24,7 +24,7 @@ type site struct {
 	detail uint32
 }
 
-func (t *threadPass) detail(s *site) uint32 {
+func (t *pass) detail(s *site) uint32 {
 	if s.detail == 0 && s.name != "" {
 		s.detail = t.words.Detail(s.name)
 	}
@@ -32,7 +32,7 @@ func (t *threadPass) detail(s *site) uint32 {
 }
 
 // named is where a thread waited, with that stack.
-func (t *threadPass) named(s *sched.Stretch, user uint32) *site {
+func (t *pass) named(s *sched.Stretch, user uint32) *site {
 	at := placeKey{s.Block, s.Syscall, s.Kernel, user, s.Futex}
 	x, ok := t.sites[at]
 	if !ok {
@@ -47,7 +47,7 @@ func (t *threadPass) named(s *sched.Stretch, user uint32) *site {
 }
 
 // siteOf is where a thread waited. One that gives its stack back as it ends is known by what follows, as its stack ends in the C library.
-func (t *threadPass) siteOf(tid uint32, s *sched.Stretch) *site {
+func (t *pass) siteOf(tid uint32, s *sched.Stretch) *site {
 	user := s.User
 	if s.User == 0 && s.Kernel == 0 {
 		user = t.usualStack(tid, s)

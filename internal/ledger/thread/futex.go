@@ -1,4 +1,4 @@
-package ledger
+package thread
 
 import (
 	"cmp"
@@ -21,7 +21,7 @@ const (
 )
 
 // kernelBeside begins to add up on another core what depends on nobody's requests. What it gives waits for it.
-func kernelBeside(k *sched.Timeline, set *evidence.Set) func() *account.Kernel {
+func Beside(k *sched.Timeline, set *evidence.Set) func() *account.Kernel {
 	done := make(chan *account.Kernel, 1)
 	go func() {
 		r := capacity.Sums(k, set)
@@ -34,7 +34,7 @@ func kernelBeside(k *sched.Timeline, set *evidence.Set) func() *account.Kernel {
 // fillFutexes lists what the target's threads waited for by address, longest first: which lock, who held it, and what the holder did
 // meanwhile, told from the longest waits.
 func fillFutexes(k *sched.Timeline, r *account.Kernel) {
-	w := newThreadWalk(k)
+	w := NewWalk(k)
 	l := foldConditions(k.Futexes())
 	l = slices.DeleteFunc(l, func(f *sched.Futex) bool { return f.NS < leastFutexNS })
 	// Time spent in conditions is mostly idleness: locks are told first, with room left for five others.
@@ -93,7 +93,7 @@ func compareBool(a, b bool) int {
 
 // longWait is one wait of a futex.
 type longWait struct {
-	tid        uint32
+	thread     uint32
 	begin, end int64
 }
 
@@ -113,7 +113,7 @@ func (l *longest) Pop() any {
 }
 
 // holders fills in sites, holders and what they did.
-func (w *threadWalk) holders(r *account.Kernel, at map[uint64]int) {
+func (w *Walk) holders(r *account.Kernel, at map[uint64]int) {
 	lists := make([]longest, len(r.Futexes))
 	sites := make([]map[string]*account.Site, len(r.Futexes))
 	w.k.Each(r.Begin, r.End, func(tid uint32, s *sched.Stretch) {
@@ -142,19 +142,19 @@ func (w *threadWalk) holders(r *account.Kernel, at map[uint64]int) {
 		f := &r.Futexes[n]
 		f.Sites = capacity.SitesOf(sites[n])
 		who := map[string]int64{}
-		slices.SortFunc(lists[n], func(a, b longWait) int { return cmp.Or(cmp.Compare(a.begin, b.begin), cmp.Compare(a.tid, b.tid)) })
+		slices.SortFunc(lists[n], func(a, b longWait) int { return cmp.Or(cmp.Compare(a.begin, b.begin), cmp.Compare(a.thread, b.thread)) })
 		for _, l := range lists[n] {
-			w.out = func(p *threadPiece) {
-				ns := p.hi - p.lo
-				f.HolderNS[p.leaf.String()] += ns
-				if len(p.hops) == 0 {
+			w.Out = func(p *Piece) {
+				ns := p.Hi - p.Lo
+				f.HolderNS[p.Leaf.String()] += ns
+				if len(p.Hops) == 0 {
 					return
 				}
-				th, _ := w.k.Name(p.hops[0].waker, p.lo)
-				who[fmt.Sprintf("%s (thread %d)", th.Comm, p.hops[0].waker)] += ns
-				f.HolderInferred = f.HolderInferred || p.hops[0].inferred
+				th, _ := w.k.Name(p.Hops[0].waker, p.Lo)
+				who[fmt.Sprintf("%s (thread %d)", th.Comm, p.Hops[0].waker)] += ns
+				f.HolderInferred = f.HolderInferred || p.Hops[0].Inferred
 			}
-			w.thread(l.tid, l.begin, l.end)
+			w.Thread(l.thread, l.begin, l.end)
 		}
 		for name, ns := range who {
 			f.Holders = append(f.Holders, account.Instead{Who: name, Kind: account.InsteadHolder, NS: ns})
@@ -174,7 +174,7 @@ var libraryLocks = []struct{ lock, funcs string }{
 
 // lockName names what is waited for by the stack of its longest wait: the C library's own lock, or the program's function that waits; "" where the
 // stack ends in the C library.
-func (w *threadWalk) lockName(u *sched.Futex) string {
+func (w *Walk) lockName(u *sched.Futex) string {
 	library := ""
 	for _, f := range w.k.Stack(u.User) {
 		fn, _, _ := strings.Cut(f.Func, "@")
@@ -274,7 +274,7 @@ func waitSite(k *sched.Timeline, s *sched.Stretch) string {
 }
 
 // frames are a stack's, for showing.
-func (w *threadWalk) frames(id uint32) []account.Site {
+func (w *Walk) frames(id uint32) []account.Site {
 	var l []account.Site
 	for _, f := range w.k.Stack(id) {
 		name := f.Func

@@ -1,4 +1,4 @@
-package ledger
+package thread
 
 import (
 	"sort"
@@ -10,21 +10,21 @@ import (
 )
 
 // threadPiece is one piece of a thread's story.
-type threadPiece struct {
-	lo, hi int64
-	leaf   books.Leaf
-	tid    uint32        // whose time it is: the thread itself, or the one it waited for
-	at     sched.Stretch // what that thread was in, cut to the piece; Doing is ThreadUnknown without records
-	by     []sched.Share // of codeNoCPU: who held the CPU; adds up to hi-lo. Overwritten after emit
-	hops   []threadHop   // the waits that were followed to tid, outermost first; overwritten after emit
+type Piece struct {
+	Lo, Hi int64
+	Leaf   books.Leaf
+	TID    uint32        // whose time it is: the thread itself, or the one it waited for
+	At     sched.Stretch // what that thread was in, cut to the piece; Doing is ThreadUnknown without records
+	By     []sched.Share // of codeNoCPU: who held the CPU; adds up to hi-lo. Overwritten after emit
+	Hops   []Hop         // the waits that were followed to tid, outermost first; overwritten after emit
 }
 
 // threadHop is one wait that was followed to who ended it.
-type threadHop struct {
+type Hop struct {
 	waiter, waker uint32
 	wait          sched.Stretch // of waiter; the end of its Whole is the moment of the wake-up
 	kind          hopKind
-	inferred      bool // waker held the lock by what is known of the lock's wake-ups, not by an event of its own
+	Inferred      bool // waker held the lock by what is known of the lock's wake-ups, not by an event of its own
 }
 
 // hopKind says by what a wait was followed.
@@ -37,44 +37,47 @@ const (
 	hopMaker                  // it was not born yet, or has ended: who made it, or gives its stack back
 )
 
+// mostVisits is how many stretches are looked at for one unit.
+const mostVisits = 1 << 16
+
 // maxThreadHops is how many waits are followed in a row.
-const maxThreadHops = 7
+const mostHops = 7
 
 // threadWalk explains threads one after the other. What it learns of stacks and addresses it keeps.
-type threadWalk struct {
+type Walk struct {
 	k      *sched.Timeline
-	out    func(*threadPiece)
+	Out    func(*Piece)
 	stacks map[uint32]wakeStack
 	known  *sched.Lives
 	gotten map[uint64][]gotten // by futex, beside its releases
 	joiner uint32              // who gives back the stack of the thread that is told of, after its end
 
-	p       threadPiece
-	hops    []threadHop
+	p       Piece
+	Hops    []Hop
 	visits  int
-	buf     [maxThreadHops + 2][]sched.Stretch
+	buf     [mostHops + 2][]sched.Stretch
 	got     []sched.Stretch
 	shares  []sched.Share
 	wakings []sched.Waking
 }
 
-func newThreadWalk(k *sched.Timeline) *threadWalk {
-	return &threadWalk{k: k, stacks: map[uint32]wakeStack{}, gotten: map[uint64][]gotten{}}
+func NewWalk(k *sched.Timeline) *Walk {
+	return &Walk{k: k, stacks: map[uint32]wakeStack{}, gotten: map[uint64][]gotten{}}
 }
 
 // thread tells the story of tid in [lo,hi).
-func (w *threadWalk) thread(tid uint32, lo, hi int64) {
-	w.hops, w.visits = w.hops[:0], 0
+func (w *Walk) Thread(tid uint32, lo, hi int64) {
+	w.Hops, w.visits = w.Hops[:0], 0
 	w.walk(tid, lo, hi)
 }
 
-func (w *threadWalk) walk(tid uint32, lo, hi int64) {
-	depth := len(w.hops)
+func (w *Walk) walk(tid uint32, lo, hi int64) {
+	depth := len(w.Hops)
 	list := w.k.Stretches(tid, lo, hi, w.buf[depth][:0])
 	w.buf[depth] = list
 	for i := range list {
 		s := &list[i]
-		if w.visits++; w.visits > maxVisits {
+		if w.visits++; w.visits > mostVisits {
 			w.emit(tid, s.Begin, hi, books.LeafLimit, s)
 			return
 		}
@@ -93,20 +96,20 @@ func (w *threadWalk) walk(tid uint32, lo, hi int64) {
 	}
 }
 
-func (w *threadWalk) emit(tid uint32, lo, hi int64, leaf books.Leaf, s *sched.Stretch) {
+func (w *Walk) emit(tid uint32, lo, hi int64, leaf books.Leaf, s *sched.Stretch) {
 	if lo >= hi {
 		return
 	}
-	w.p = threadPiece{lo: lo, hi: hi, leaf: leaf, tid: tid, at: *s, hops: w.hops}
-	w.p.at.Begin, w.p.at.End = lo, hi
+	w.p = Piece{Lo: lo, Hi: hi, Leaf: leaf, TID: tid, At: *s, Hops: w.Hops}
+	w.p.At.Begin, w.p.At.End = lo, hi
 	if leaf == books.LeafNoCPU {
-		w.p.by = w.shares
+		w.p.By = w.shares
 	}
-	w.out(&w.p)
+	w.Out(&w.p)
 }
 
 // blocked explains a wait: a leaf by what it waited in, or what who ended it did meanwhile.
-func (w *threadWalk) blocked(tid uint32, s *sched.Stretch, leaf books.Leaf) {
+func (w *Walk) blocked(tid uint32, s *sched.Stretch, leaf books.Leaf) {
 	switch s.Block {
 	case sched.BlockFutex, sched.BlockPipe, sched.BlockNetwork, sched.BlockChild, sched.BlockOther, sched.BlockUnknown:
 	default:
@@ -116,7 +119,7 @@ func (w *threadWalk) blocked(tid uint32, s *sched.Stretch, leaf books.Leaf) {
 	end := w.endOf(tid, s)
 	kind, ok := w.releases(s, &end)
 	switch {
-	case !ok || w.onPath(tid, end.Waker) || len(w.hops) >= maxThreadHops:
+	case !ok || w.onPath(tid, end.Waker) || len(w.Hops) >= mostHops:
 		if w.isLock(s) {
 			leaf = books.LeafLock
 		}
@@ -131,22 +134,22 @@ func (w *threadWalk) blocked(tid uint32, s *sched.Stretch, leaf books.Leaf) {
 }
 
 // follow tells what waker did in [lo,hi), while tid waited for it in s.
-func (w *threadWalk) follow(tid, waker uint32, s *sched.Stretch, lo, hi int64, kind hopKind, inferred bool) {
+func (w *Walk) follow(tid, waker uint32, s *sched.Stretch, lo, hi int64, kind hopKind, inferred bool) {
 	if lo >= hi {
 		return
 	}
-	w.hops = append(w.hops, threadHop{waiter: tid, waker: waker, wait: *s, kind: kind, inferred: inferred})
+	w.Hops = append(w.Hops, Hop{waiter: tid, waker: waker, wait: *s, kind: kind, Inferred: inferred})
 	w.walk(waker, lo, hi)
-	w.hops = w.hops[:len(w.hops)-1]
+	w.Hops = w.Hops[:len(w.Hops)-1]
 }
 
 // onPath: to follow a wait to waker would meet a thread twice.
-func (w *threadWalk) onPath(tid, waker uint32) bool {
+func (w *Walk) onPath(tid, waker uint32) bool {
 	if waker == tid {
 		return true
 	}
-	for i := range w.hops {
-		if h := &w.hops[i]; h.waiter == waker || h.waker == waker {
+	for i := range w.Hops {
+		if h := &w.Hops[i]; h.waiter == waker || h.waker == waker {
 			return true
 		}
 	}
@@ -162,7 +165,7 @@ const againNS = 1e6
 
 // endOf is how the wait s ended. A signal ends no wait, nor does a time that runs out if the thread then waits for the same futex again: it is the
 // next end of the same wait that counts.
-func (w *threadWalk) endOf(tid uint32, s *sched.Stretch) sched.Stretch {
+func (w *Walk) endOf(tid uint32, s *sched.Stretch) sched.Stretch {
 	end := *s
 	for range 64 {
 		if end.Block == sched.BlockFutex && end.ByInterrupt && !end.WakerSignal {
@@ -198,7 +201,7 @@ func (w *threadWalk) endOf(tid uint32, s *sched.Stretch) sched.Stretch {
 }
 
 // again is the wait for the same futex that follows at once after s, whose time ran out.
-func (w *threadWalk) again(tid uint32, s *sched.Stretch) (next sched.Stretch, ok bool) {
+func (w *Walk) again(tid uint32, s *sched.Stretch) (next sched.Stretch, ok bool) {
 	at, on := s.Whole.End, int64(0)
 	for range 16 { // between the two it may have been put off its CPU
 		x := w.k.At(tid, at)
@@ -223,7 +226,7 @@ func (w *threadWalk) again(tid uint32, s *sched.Stretch) (next sched.Stretch, ok
 }
 
 // letGo is the end of a wait that went on after from, when its time had run out: who let go next had up to then what is waited for, whoever got it.
-func (w *threadWalk) letGo(tid uint32, s *sched.Stretch, from int64) sched.Stretch {
+func (w *Walk) letGo(tid uint32, s *sched.Stretch, from int64) sched.Stretch {
 	end := *s
 	for _, addr := range [2]uint64{s.Futex, s.Futex ^ 4} {
 		f := w.k.Futex(addr)
@@ -242,7 +245,7 @@ func (w *threadWalk) letGo(tid uint32, s *sched.Stretch, from int64) sched.Stret
 }
 
 // releases tells whether who ended a wait let go of what was waited for, and of what kind that is.
-func (w *threadWalk) releases(s, end *sched.Stretch) (hopKind, bool) {
+func (w *Walk) releases(s, end *sched.Stretch) (hopKind, bool) {
 	if end.Waker == 0 || !end.WakerTarget || end.ByInterrupt || end.WakerSignal {
 		return 0, false
 	}
@@ -285,7 +288,7 @@ func (w *threadWalk) releases(s, end *sched.Stretch) (hopKind, bool) {
 
 // lock explains a wait for a lock by who held it. While somebody waits each release shows: it wakes. So who released it first
 // after the wait began held it until then, and had it when the wait began; who released it next got it after that, and so on to the one that ended the wait.
-func (w *threadWalk) lock(tid uint32, s, end *sched.Stretch) {
+func (w *Walk) lock(tid uint32, s, end *sched.Stretch) {
 	at, to := s.Begin, s.End
 	from := s.Whole.Begin
 	var releases []sched.Release
@@ -322,16 +325,16 @@ const mostReleased = 4096
 
 // held tells what holder did in [lo,hi), which it ended by its release. Unless it was the first to release, it got the lock after from: a wait for something
 // else before that was none with the lock.
-func (w *threadWalk) held(tid, holder uint32, s *sched.Stretch, lo, hi, from int64, first bool, known *gotten) {
-	if w.onPath(tid, holder) || len(w.hops) >= maxThreadHops {
+func (w *Walk) held(tid, holder uint32, s *sched.Stretch, lo, hi, from int64, first bool, known *gotten) {
+	if w.onPath(tid, holder) || len(w.Hops) >= mostHops {
 		w.emit(tid, lo, hi, books.LeafLock, w.cut(s, lo, hi))
 		return
 	}
 	if !first {
-		if known.from != from || known.hi != hi {
+		if known.from != from || known.until != hi {
 			*known = gotten{from, hi, w.acquired(holder, s, from, hi)}
 		}
-		if got := known.at; got > lo {
+		if got := known.moment; got > lo {
 			w.emit(tid, lo, min(got, hi), books.LeafLockBetween, w.cut(s, lo, min(got, hi)))
 			lo = min(got, hi)
 		}
@@ -339,17 +342,17 @@ func (w *threadWalk) held(tid, holder uint32, s *sched.Stretch, lo, hi, from int
 	w.follow(tid, holder, s, lo, hi, hopLock, !first || s.Futex == 0)
 }
 
-func (w *threadWalk) cut(s *sched.Stretch, lo, hi int64) *sched.Stretch {
+func (w *Walk) cut(s *sched.Stretch, lo, hi int64) *sched.Stretch {
 	c := *s
 	c.Begin, c.End = lo, hi
 	return &c
 }
 
 // gotten is what acquired said of a release: many wait for the same, and each of them is told who held it.
-type gotten struct{ from, hi, at int64 }
+type gotten struct{ from, until, moment int64 }
 
 // gottenOf is what was asked of f's releases, one each.
-func (w *threadWalk) gottenOf(f *sched.Futex) []gotten {
+func (w *Walk) gottenOf(f *sched.Futex) []gotten {
 	l := w.gotten[f.Addr]
 	if l == nil {
 		l = make([]gotten, len(f.Releases))
@@ -360,7 +363,7 @@ func (w *threadWalk) gottenOf(f *sched.Futex) []gotten {
 
 // acquired is the earliest moment at which holder can have got the lock that s waits for, given up by another at from: after its own
 // wait for it; else, for one that never waited, after its last wait for something from outside.
-func (w *threadWalk) acquired(holder uint32, s *sched.Stretch, from, hi int64) int64 {
+func (w *Walk) acquired(holder uint32, s *sched.Stretch, from, hi int64) int64 {
 	got := from
 	w.got = w.k.Stretches(holder, from-1, hi, w.got[:0]) // its own wait may end at that very moment
 	for i := len(w.got) - 1; i >= 0; i-- {
@@ -381,7 +384,7 @@ func (w *threadWalk) acquired(holder uint32, s *sched.Stretch, from, hi int64) i
 }
 
 // lives is read once it is asked for.
-func (w *threadWalk) lives() *sched.Lives {
+func (w *Walk) lives() *sched.Lives {
 	if w.known == nil {
 		w.known = sched.NewLives(w.k)
 	}
@@ -389,7 +392,7 @@ func (w *threadWalk) lives() *sched.Lives {
 }
 
 // gone explains the time of a thread before its birth by who made it.
-func (w *threadWalk) gone(tid uint32, s *sched.Stretch) {
+func (w *Walk) gone(tid uint32, s *sched.Stretch) {
 	for _, l := range w.lives().Of[tid] {
 		if l.Birth == 0 {
 			continue
@@ -398,13 +401,13 @@ func (w *threadWalk) gone(tid uint32, s *sched.Stretch) {
 		if l.Birth < s.Whole.Begin || l.Birth > s.Whole.End {
 			continue
 		}
-		if l.Maker == 0 || w.onPath(tid, l.Maker) || len(w.hops) >= maxThreadHops {
+		if l.Maker == 0 || w.onPath(tid, l.Maker) || len(w.Hops) >= mostHops {
 			break
 		}
 		w.follow(tid, l.Maker, s, s.Begin, s.End, hopMaker, false)
 		return
 	}
-	if w.joiner != 0 && len(w.hops) == 0 && w.joiner != tid {
+	if w.joiner != 0 && len(w.Hops) == 0 && w.joiner != tid {
 		w.follow(tid, w.joiner, s, s.Begin, s.End, hopMaker, false)
 		return
 	}
@@ -422,7 +425,7 @@ type wakeStack struct {
 	write     bool
 }
 
-func (w *threadWalk) stack(id uint32) wakeStack {
+func (w *Walk) stack(id uint32) wakeStack {
 	st, ok := w.stacks[id]
 	if ok || id == 0 {
 		return st
@@ -462,7 +465,7 @@ func (st *wakeStack) learn(f *kernel.Frame) {
 }
 
 // isLock tells whether a wait is for a lock, a futex's or a file's: its holder is who matters.
-func (w *threadWalk) isLock(s *sched.Stretch) bool {
+func (w *Walk) isLock(s *sched.Stretch) bool {
 	if s.Block != sched.BlockFutex {
 		return w.fileLock(s)
 	}

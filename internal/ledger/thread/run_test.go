@@ -1,8 +1,9 @@
-package ledger
+package thread
 
 import (
 	"context"
 	"encoding/binary"
+	"flag"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -17,29 +18,16 @@ import (
 	"github.com/whystall/whystall/internal/evidence/kernel"
 	"github.com/whystall/whystall/internal/ledger/books"
 	"github.com/whystall/whystall/internal/sched"
+	"github.com/whystall/whystall/internal/sched/schedtest"
 )
-
-// kernelTwin is the kernel's side of a case.
-func kernelTwin(t testing.TB, text string) *sched.Timeline {
-	t.Helper()
-	src, err := kernel.ParseText(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	k, err := sched.New(src)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return k
-}
 
 // explainThread tells what kept thread tid during [lo,hi): it tiles that exactly with pieces, in order of time. A wait that
 // another thread of the target ended by a release is followed to what that thread did meanwhile, clipped to the wait, never
 // to a thread that is on the path already; all others are leaves of tid.
-func explainThread(k *sched.Timeline, tid uint32, lo, hi int64, emit func(*threadPiece)) {
-	w := newThreadWalk(k)
-	w.out = emit
-	w.thread(tid, lo, hi)
+func explainThread(k *sched.Timeline, tid uint32, lo, hi int64, emit func(*Piece)) {
+	w := NewWalk(k)
+	w.Out = emit
+	w.Thread(tid, lo, hi)
 }
 
 // storyOf writes down a thread's pieces, and checks that they tile.
@@ -47,25 +35,25 @@ func storyOf(t testing.TB, k *sched.Timeline, tid uint32, lo, hi int64) string {
 	t.Helper()
 	var b strings.Builder
 	at := lo
-	explainThread(k, tid, lo, hi, func(p *threadPiece) {
-		if p.lo != at || p.hi <= p.lo {
-			t.Errorf("thread %d: piece %d..%d after %d", tid, p.lo, p.hi, at)
+	explainThread(k, tid, lo, hi, func(p *Piece) {
+		if p.Lo != at || p.Hi <= p.Lo {
+			t.Errorf("thread %d: piece %d..%d after %d", tid, p.Lo, p.Hi, at)
 		}
-		at = p.hi
-		fmt.Fprintf(&b, "%d..%d %s of %d", p.lo, p.hi, p.leaf, p.tid)
-		for _, h := range p.hops {
+		at = p.Hi
+		fmt.Fprintf(&b, "%d..%d %s of %d", p.Lo, p.Hi, p.Leaf, p.TID)
+		for _, h := range p.Hops {
 			fmt.Fprintf(&b, " < %d by %s", h.waiter, [...]string{"message", "lock", "life", "maker"}[h.kind])
-			if h.inferred {
+			if h.Inferred {
 				b.WriteString(" inferred")
 			}
 		}
 		var sum int64
-		for _, s := range p.by {
+		for _, s := range p.By {
 			fmt.Fprintf(&b, " behind %d: %d", s.TID, s.NS)
 			sum += s.NS
 		}
-		if p.leaf == books.LeafNoCPU && sum != p.hi-p.lo {
-			t.Errorf("thread %d: %d..%d behind %d ns", tid, p.lo, p.hi, sum)
+		if p.Leaf == books.LeafNoCPU && sum != p.Hi-p.Lo {
+			t.Errorf("thread %d: %d..%d behind %d ns", tid, p.Lo, p.Hi, sum)
 		}
 		b.WriteString("\n")
 	})
@@ -75,9 +63,11 @@ func storyOf(t testing.TB, k *sched.Timeline, tid uint32, lo, hi int64) string {
 	return b.String()
 }
 
-// TestThreadStories: testdata/threads/*.txt are text twins with lines "ask TID LO HI" and, below "---", what is told.
+var update = flag.Bool("update", false, "rewrite the goldens")
+
+// TestThreadStories: testdata/*.txt are text twins with lines "ask TID LO HI" and, below "---", what is told.
 func TestThreadStories(t *testing.T) {
-	files, err := filepath.Glob("testdata/threads/*.txt")
+	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no stories: %v", err)
 	}
@@ -97,7 +87,7 @@ func TestThreadStories(t *testing.T) {
 					stream.WriteString(line)
 				}
 			}
-			k := kernelTwin(t, stream.String())
+			k := schedtest.Timeline(t, stream.String())
 			for _, a := range asks {
 				var tid uint32
 				var lo, hi int64
@@ -185,7 +175,7 @@ func checkThreads(t *testing.T, b []byte) {
 			storyOf(t, k, tid, lo+(hi-lo)/4, hi-(hi-lo)/4)
 		}
 	}
-	r, err := RunThreads(context.Background(), k, Options{})
+	r, err := Run(context.Background(), k, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

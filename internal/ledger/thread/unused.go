@@ -1,4 +1,4 @@
-package ledger
+package thread
 
 import (
 	"github.com/whystall/whystall/internal/account"
@@ -10,7 +10,7 @@ import (
 // lockWaits is when threads waited for locks outside of any unit of work that was seen: a pool's worker that never runs out of work never waits for some, so
 // that none of its work is a unit. on is what they waited for. Left out are locks whose holders mostly wait for the network: such a lock passes the wait for
 // work on, as where idle workers take turns to accept.
-func (t *threadPass) lockWaits(r *account.Kernel) (l capacity.Times, on []account.Instead) {
+func (t *pass) lockWaits(r *account.Kernel) (l capacity.Times, on []account.Instead) {
 	names := map[uint64]string{}
 	for i := range r.Futexes {
 		f := &r.Futexes[i]

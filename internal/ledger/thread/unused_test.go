@@ -1,10 +1,12 @@
-package ledger
+package thread
 
 import (
 	"context"
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/whystall/whystall/internal/sched/schedtest"
 )
 
 // A pool that never runs out of work has no unit of work: that its threads wait for a lock is unused time of the CPUs all the same. Where whoever holds the lock
@@ -43,7 +45,7 @@ switch t=0 cpu=1 other=12 flags=othertarget
 			fmt.Fprintf(&b, "switch t=%d cpu=%d other=%d flags=othertarget\n", at+3_020_000, waits-11, waits)
 			has, waits = waits, has
 		}
-		r, err := RunThreads(context.Background(), kernelTwin(t, b.String()), Options{})
+		r, err := Run(context.Background(), schedtest.Timeline(t, b.String()), Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package ledger
+package thread
 
 import (
 	"github.com/whystall/whystall/internal/ledger/books"

@@ -1,15 +1,16 @@
-package ledger
+package thread
 
 import (
 	"testing"
 
 	"github.com/whystall/whystall/internal/sched"
+	"github.com/whystall/whystall/internal/sched/schedtest"
 )
 
 // TestMaking: the wait of a new thread for its first CPU and of its maker behind it are the making's; the maker's next wait, after 1 ms of work,
 // is not. The new thread's madvise is of its stack, since it ends after it; an earlier one is not.
 func TestMaking(t *testing.T) {
-	k := kernelTwin(t, `
+	k := schedtest.Timeline(t, `
 header cpus=0 pertask alltasks
 thread tid=10 pid=10 comm=app target
 thread tid=11 pid=10 comm=app target
@@ -35,7 +36,7 @@ switch t=8000000 cpu=0 tid=0 other=11 flags=othertarget
 exit t=8010000 cpu=0 tid=11
 switch t=8020000 cpu=0 tid=11 other=0 flags=target args=128
 `)
-	p := &threadPass{sites: map[placeKey]*site{}, k: k, walk: newThreadWalk(k)}
+	p := &pass{sites: map[placeKey]*site{}, k: k, walk: NewWalk(k)}
 	lives := p.walk.lives()
 	var making int64
 	sites := map[int64]string{}

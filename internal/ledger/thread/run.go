@@ -1,13 +1,15 @@
-package ledger
+package thread
 
 import (
 	"cmp"
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 
 	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/capacity"
+	"github.com/whystall/whystall/internal/evidence"
 	"github.com/whystall/whystall/internal/ledger/books"
 	"github.com/whystall/whystall/internal/request"
 	"github.com/whystall/whystall/internal/sched"
@@ -17,19 +19,26 @@ import (
 // The ledger of native threads. Units of work are found first (package request); each is added to the column of all by its own states,
 // and explained (threadwalk.go) if it may be printed. Who is kept and how columns are added up is that of goroutines' (keep.go, columns.go).
 
+// threadOptions of RunThreads. The zero value is right for most.
+type Options struct {
+	Entry    *regexp.Regexp // only groups whose entry function, or units whose name, matches
+	SlowOver int64          // ns: slow is what took at least as long; 0: the slowest 1 % of each group, at least 10 in all
+	Set      *evidence.Set  // small readings beside the kernel's records: quota, allowed CPUs; nil without them
+}
+
 // RunThreads accounts for a program of which nothing is known but what the kernel recorded of its threads. An error with a
 // result means that a sum is wrong.
-func RunThreads(ctx context.Context, k *sched.Timeline, o Options) (*account.Result, error) {
-	return newThreadPass(k, o).run(ctx)
+func Run(ctx context.Context, k *sched.Timeline, o Options) (*account.Result, error) {
+	return newPass(k, o).run(ctx)
 }
 
 // threadPass is the state of one pass over threads.
-type threadPass struct {
+type pass struct {
 	o     Options
 	k     *sched.Timeline
 	base  int64 // CLOCK_MONOTONIC of the books' 0
 	books *books.Books
-	walk  *threadWalk
+	walk  *Walk
 	units *unit.Set
 	turns *turns
 	words *capacity.Words
@@ -43,28 +52,28 @@ type threadPass struct {
 	locks  map[uint64]uint32       // number of a lock by its address
 	addrs  []uint64                // of locks, by number
 	sum    int64                   // of the unit that is explained
-	at     int64
+	cursor int64                   // up to where it is told
 	buf    []sched.Stretch
 
 	wrong error  // the first sum that was wrong
 	told  func() // tests: a unit was explained
 }
 
-func newThreadPass(k *sched.Timeline, o Options) *threadPass {
-	t := &threadPass{
-		o: o, k: k, walk: newThreadWalk(k), actors: map[uint32]uint32{}, locks: map[uint64]uint32{}, sites: map[placeKey]*site{},
+func newPass(k *sched.Timeline, o Options) *pass {
+	t := &pass{
+		o: o, k: k, walk: NewWalk(k), actors: map[uint32]uint32{}, locks: map[uint64]uint32{}, sites: map[placeKey]*site{},
 	}
 	t.base, _ = k.Span()
 	t.books = books.New(t, nil, o.SlowOver, t.names.Number("(others)"))
 	t.words = capacity.NewWords(k, t.names.Number)
 	t.units = unit.Find(k, request.Options{Entry: o.Entry})
 	t.turns = newTurns(t.walk, t.units)
-	t.walk.out = t.tell
+	t.walk.Out = t.tell
 	return t
 }
 
-func (t *threadPass) run(ctx context.Context) (*account.Result, error) {
-	sums := kernelBeside(t.k, t.o.Set)
+func (t *pass) run(ctx context.Context) (*account.Result, error) {
+	sums := Beside(t.k, t.o.Set)
 	begin, end := t.k.Span()
 	own := make([]int64, len(t.units.Units))
 	for i := range t.units.Units {
@@ -94,22 +103,22 @@ func (t *threadPass) run(ctx context.Context) (*account.Result, error) {
 }
 
 // Func is the name with a number. It and the next four are what the books ask: see books.Names.
-func (t *threadPass) Func(id uint32) string { return t.names.Name(id) }
+func (t *pass) Func(id uint32) string { return t.names.Name(id) }
 
 // Place is a place in the program. Places are names here.
-func (t *threadPass) Place(stack uint32) account.Site { return account.Site{Func: t.names.Name(stack)} }
+func (t *pass) Place(stack uint32) account.Site { return account.Site{Func: t.names.Name(stack)} }
 
 // SiteOf is the place itself.
-func (t *threadPass) SiteOf(stack uint32, _ bool) uint32 { return stack }
+func (t *pass) SiteOf(stack uint32, _ bool) uint32 { return stack }
 
 // Behind is who had a CPU.
-func (t *threadPass) Behind(ref uint32) account.Instead { return t.words.Instead(ref) }
+func (t *pass) Behind(ref uint32) account.Instead { return t.words.Instead(ref) }
 
 // Time is CLOCK_MONOTONIC.
-func (t *threadPass) Time(at int64) int64 { return t.base + at }
+func (t *pass) Time(at int64) int64 { return t.base + at }
 
 // flight is when units of the listed groups were under way.
-func (t *threadPass) flight() (l capacity.Times) {
+func (t *pass) flight() (l capacity.Times) {
 	for i := range t.units.Units {
 		if u := &t.units.Units[i]; t.units.Groups[u.Group].Listed {
 			l = append(l, capacity.Span{Lo: u.Begin, Hi: u.End})
@@ -119,7 +128,7 @@ func (t *threadPass) flight() (l capacity.Times) {
 }
 
 // own adds a unit to its group's column of all, by the thread's own states, and returns how long it was on a CPU.
-func (t *threadPass) own(grp *books.Group, u *unit.Unit) (on int64) {
+func (t *pass) own(grp *books.Group, u *unit.Unit) (on int64) {
 	c := &grp.All
 	c.Wall += u.End - u.Begin
 	t.buf = t.k.Stretches(u.TID, u.Begin, u.End, t.buf[:0])
@@ -139,7 +148,7 @@ func (t *threadPass) own(grp *books.Group, u *unit.Unit) (on int64) {
 }
 
 // ownLeaf is what a thread's own stretch is booked to where its waits are not followed.
-func (t *threadPass) ownLeaf(s *sched.Stretch) (books.Class, books.Leaf) {
+func (t *pass) ownLeaf(s *sched.Stretch) (books.Class, books.Leaf) {
 	leaf, _ := LeafOf(s)
 	if s.Doing != sched.Blocked {
 		return books.ClassOwn, leaf
@@ -162,15 +171,15 @@ func classOfLeaf(l books.Leaf) books.Class {
 }
 
 // explain fills in k's facts.
-func (t *threadPass) explain(k *books.Kept, u *unit.Unit) {
+func (t *pass) explain(k *books.Kept, u *unit.Unit) {
 	t.books.Cur.Reset()
-	t.sum, t.at, t.what = 0, u.Begin, u
+	t.sum, t.cursor, t.what = 0, u.Begin, u
 	t.walk.joiner = u.Joiner
-	t.walk.thread(u.TID, u.Begin, u.End)
+	t.walk.Thread(u.TID, u.Begin, u.End)
 	t.walk.joiner = 0
-	k.Limited = t.walk.visits > maxVisits
+	k.Limited = t.walk.visits > mostVisits
 	t.books.Explained(k)
-	if t.wrong == nil && (t.sum != u.End-u.Begin || t.at != u.End) {
+	if t.wrong == nil && (t.sum != u.End-u.Begin || t.cursor != u.End) {
 		t.wrong = fmt.Errorf("account for thread %d from %d ns: internal error: pieces add up to %d ns of %d", u.TID, u.Begin, t.sum, u.End-u.Begin)
 	}
 	if t.told != nil {
@@ -179,22 +188,22 @@ func (t *threadPass) explain(k *books.Kept, u *unit.Unit) {
 }
 
 // tell books one piece.
-func (t *threadPass) tell(q *threadPiece) {
-	if q.lo == t.at {
-		t.at = q.hi
+func (t *pass) tell(q *Piece) {
+	if q.Lo == t.cursor {
+		t.cursor = q.Hi
 	}
-	if q.leaf != books.LeafNoCPU {
-		t.book(q, 0, sched.NobodyKnown, q.hi-q.lo, t.measures(q))
+	if q.Leaf != books.LeafNoCPU {
+		t.book(q, 0, sched.NobodyKnown, q.Hi-q.Lo, t.measures(q))
 		return
 	}
-	left := q.hi - q.lo
-	for _, s := range q.by {
+	left := q.Hi - q.Lo
+	for _, s := range q.By {
 		ns := min(s.NS, left)
 		if s.TID == sched.NobodyKnown || ns <= 0 {
 			continue
 		}
 		left -= ns
-		t.book(q, t.words.Behind(s.TID, q.lo).Detail, s.TID, ns, t.measures(q))
+		t.book(q, t.words.Behind(s.TID, q.Lo).Detail, s.TID, ns, t.measures(q))
 	}
 	if left > 0 {
 		t.book(q, 0, sched.NobodyKnown, left, false)
@@ -202,31 +211,31 @@ func (t *threadPass) tell(q *threadPiece) {
 }
 
 // measures: both ends of the piece are events.
-func (t *threadPass) measures(q *threadPiece) bool {
-	for i := range q.hops {
-		if q.hops[i].inferred {
+func (t *pass) measures(q *Piece) bool {
+	for i := range q.Hops {
+		if q.Hops[i].Inferred {
 			return false
 		}
 	}
 	switch {
-	case q.leaf >= books.LeafLockBetween && q.leaf <= books.LeafOther, q.leaf == books.LeafMissing, q.leaf == books.LeafLock:
+	case q.Leaf >= books.LeafLockBetween && q.Leaf <= books.LeafOther, q.Leaf == books.LeafMissing, q.Leaf == books.LeafLock:
 		return false
-	case q.leaf == books.LeafThrottled:
-		return !q.at.ByGroup
-	case q.at.Sampled:
+	case q.Leaf == books.LeafThrottled:
+		return !q.At.ByGroup
+	case q.At.Sampled:
 		return false
 	}
 	return true
 }
 
 // book books ns of a piece.
-func (t *threadPass) book(q *threadPiece, behind, who uint32, ns int64, measured bool) {
+func (t *pass) book(q *Piece, behind, who uint32, ns int64, measured bool) {
 	t.sum += ns
-	key := books.Key{Class: classOfLeaf(q.leaf), Leaf: q.leaf, Detail: behind}
-	wait, waiter := &q.at, q.tid
+	key := books.Key{Class: classOfLeaf(q.Leaf), Leaf: q.Leaf, Detail: behind}
+	wait, waiter := &q.At, q.TID
 	lock := uint64(0)
 	// Before its birth and after its end others do a thread's waiting: that is no hop to tell of where they wait for others themselves.
-	hops := q.hops
+	hops := q.Hops
 	unborn := len(hops) > 0 && hops[0].kind == hopMaker
 	if unborn && len(hops) > 1 {
 		hops = hops[1:]
@@ -235,40 +244,40 @@ func (t *threadPass) book(q *threadPiece, behind, who uint32, ns int64, measured
 		h := &hops[0]
 		wait, waiter = &h.wait, h.waiter
 		if unborn && h.kind == hopMaker {
-			wait, waiter = &q.at, q.tid
+			wait, waiter = &q.At, q.TID
 		}
 		if key.Class = books.ClassMessage; h.kind == hopLock {
 			key.Class, lock = books.ClassLock, h.wait.Futex
 		}
-		key.Actor = t.actor(q.tid, q.lo)
+		key.Actor = t.actor(q.TID, q.Lo)
 	} else if key.Class == books.ClassLock {
-		lock = q.at.Futex
+		lock = q.At.Futex
 	}
-	if wait.Doing == sched.Blocked && (len(hops) > 0 || q.leaf.HasSite() || key.Class == books.ClassLock) {
+	if wait.Doing == sched.Blocked && (len(hops) > 0 || q.Leaf.HasSite() || key.Class == books.ClassLock) {
 		key.Site = t.detail(t.siteOf(waiter, wait))
 	}
-	if q.leaf == books.LeafAsleep {
-		key.Detail = t.words.Slept(&q.at)
+	if q.Leaf == books.LeafAsleep {
+		key.Detail = t.words.Slept(&q.At)
 	}
 	acct := t.books.Number(key)
 	c := &t.books.Cur
 	c.Add(acct, books.FactNS, 0, ns)
 	if len(hops) > 0 {
-		c.Add(acct, books.FactActor, q.tid, 0)
+		c.Add(acct, books.FactActor, q.TID, 0)
 	}
 	if unborn {
 		c.Add(acct, books.FactNewborn, 0, ns)
 	} else if len(hops) > 0 {
-		switch theirs, permit := t.turns.others(t.what, &hops[0], q.lo, q.hi); {
+		switch theirs, permit := t.turns.others(t.what, &hops[0], q.Lo, q.Hi); {
 		case theirs == 0:
 		case permit:
-			c.Add(acct, books.FactPermit, 0, account.MulDiv(ns, theirs, q.hi-q.lo))
+			c.Add(acct, books.FactPermit, 0, account.MulDiv(ns, theirs, q.Hi-q.Lo))
 		default:
-			c.Add(acct, books.FactServing, 0, account.MulDiv(ns, theirs, q.hi-q.lo))
+			c.Add(acct, books.FactServing, 0, account.MulDiv(ns, theirs, q.Hi-q.Lo))
 		}
 	}
-	if q.at.Doing == sched.Blocked {
-		if place := t.detail(t.siteOf(q.tid, &q.at)); place != 0 {
+	if q.At.Doing == sched.Blocked {
+		if place := t.detail(t.siteOf(q.TID, &q.At)); place != 0 {
 			c.Add(acct, books.FactStack, place, ns)
 			c.Add(acct, books.FactStackN, place, 1)
 		}
@@ -282,15 +291,15 @@ func (t *threadPass) book(q *threadPiece, behind, who uint32, ns int64, measured
 			break
 		}
 	}
-	for i := range q.hops {
-		if q.hops[i].inferred {
+	for i := range q.Hops {
+		if q.Hops[i].Inferred {
 			c.Add(acct, books.FactInferred, 0, ns)
 			break
 		}
 	}
-	if q.leaf == books.LeafNoCPU {
+	if q.Leaf == books.LeafNoCPU {
 		c.Add(acct, books.FactBehind, t.words.Ref(who), ns)
-		if !unborn && t.walk.lives().Making(q.tid, &q.at) {
+		if !unborn && t.walk.lives().Making(q.TID, &q.At) {
 			c.Add(acct, books.FactNewborn, 0, ns)
 		}
 	}
@@ -300,7 +309,7 @@ func (t *threadPass) book(q *threadPiece, behind, who uint32, ns int64, measured
 }
 
 // actor is what a thread is called.
-func (t *threadPass) actor(tid uint32, at int64) uint32 {
+func (t *pass) actor(tid uint32, at int64) uint32 {
 	id, ok := t.actors[tid]
 	if !ok {
 		name := t.units.Name(tid, at)
@@ -315,7 +324,7 @@ func (t *threadPass) actor(tid uint32, at int64) uint32 {
 }
 
 // lock is the number of a lock.
-func (t *threadPass) lock(addr uint64) uint32 {
+func (t *pass) lock(addr uint64) uint32 {
 	n, ok := t.locks[addr]
 	if !ok {
 		n = uint32(len(t.addrs))
@@ -326,7 +335,7 @@ func (t *threadPass) lock(addr uint64) uint32 {
 }
 
 // lockTable lists the locks that slow units waited for.
-func (t *threadPass) lockTable(r *account.Result, slow *books.Column) {
+func (t *pass) lockTable(r *account.Result, slow *books.Column) {
 	for n, accounts := range slow.Locks {
 		if int(n) >= len(t.addrs) {
 			continue

@@ -1,4 +1,4 @@
-package ledger
+package thread
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/whystall/whystall/internal/account"
+	"github.com/whystall/whystall/internal/sched/schedtest"
 )
 
 // Three connections hand a step to one worker, which takes 1 ms for each of them; or take turns with a semaphore; or wait for one result, which
@@ -19,7 +20,7 @@ func TestTurns(t *testing.T) {
 		locked          int64
 	}{{"worker", 2e6, 0, 0}, {"permit", 0, 3e6, 0}, {"result", 0, 0, 0}, {"pipe", 0, 3e6, 0}, {"semop", 0, 3e6, 0}, {"flock", 0, 0, 3e6}} {
 		t.Run(c.kind, func(t *testing.T) {
-			r, err := RunThreads(context.Background(), kernelTwin(t, turnStream(c.kind)), Options{})
+			r, err := Run(context.Background(), schedtest.Timeline(t, turnStream(c.kind)), Options{})
 			if err != nil {
 				t.Fatal(err)
 			}

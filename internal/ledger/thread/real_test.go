@@ -1,4 +1,4 @@
-package ledger
+package thread
 
 import (
 	"context"
@@ -28,7 +28,7 @@ func fromRecording(t testing.TB, file string) *sched.Timeline {
 	return k
 }
 
-// TestThreadRecordings: testdata/threads/*.stream were recorded of real programs on Linux 6.18; *.want is what is told of them.
+// TestThreadRecordings: testdata/*.stream were recorded of real programs on Linux 6.18; *.want is what is told of them.
 //
 //	epoll        one thread, epoll, 4 connections, a request every ms: some cost 60 times as much
 //	perunit      a thread for each unit of work, eight at once
@@ -38,13 +38,13 @@ func fromRecording(t testing.TB, file string) *sched.Timeline {
 //	tokio-mutex  tokio with 2 workers, 16 connections; every 40th request sleeps 30 ms with std's Mutex
 //	mariadb-*    4 clients that connect, ask and disconnect; with and without a thread cache
 func TestThreadRecordings(t *testing.T) {
-	files, err := filepath.Glob("testdata/threads/*.stream")
+	files, err := filepath.Glob("testdata/*.stream")
 	if err != nil || len(files) < 5 {
 		t.Fatalf("recordings: %v, %v", files, err)
 	}
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
-			r, err := RunThreads(context.Background(), fromRecording(t, file), Options{})
+			r, err := Run(context.Background(), fromRecording(t, file), Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
