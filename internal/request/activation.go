@@ -2,6 +2,9 @@ package request
 
 import "github.com/whystall/whystall/exectrace"
 
+// An activation goes through these steps: open, when it may have begun; proven, when it is one for
+// sure; close or abandon, which emit it.
+
 // open begins what may become an activation of g at t. It is one once proven.
 func (f *Finder) open(g *gstate, t exectrace.Time, with flags) {
 	g.phase, g.begin, g.prevEnd, g.flushed = phaseMaybe, t, 0, 0
@@ -14,12 +17,18 @@ func (f *Finder) open(g *gstate, t exectrace.Time, with flags) {
 	g.group = NoGroup
 }
 
-// proven: what was begun is an activation.
+// proven says that what g has begun is an activation.
 func (f *Finder) proven(g *gstate) {
 	if g.phase == phaseMaybe {
 		g.phase = phaseOpen
 		g.group = f.groupOf(g)
 	}
+}
+
+// openAs begins what is known to be an activation.
+func (f *Finder) openAs(g *gstate, t exectrace.Time, with flags) {
+	f.open(g, t, with)
+	f.proven(g)
 }
 
 // close ends g's open activation at t.
@@ -37,7 +46,7 @@ func (f *Finder) close(g *gstate, t exectrace.Time) {
 		why = OpenBegin
 	case g.streamed >= 3 && g.flags&flagUser == 0 && g.role != roleUnknown:
 		why = Stream
-	case f.o.Entry != nil && !f.asked(g):
+	case f.options.Entry != nil && !f.wanted(g):
 		why = Unfiltered
 	}
 	f.emit(g, t, why)
@@ -62,6 +71,7 @@ func (f *Finder) abandon(g *gstate, why LeftOut) {
 	g.flags &= flagsKept
 }
 
+// emit hands out g's activation, which ended at t, and counts it.
 func (f *Finder) emit(g *gstate, t exectrace.Time, why LeftOut) {
 	if t < g.begin {
 		t = g.begin
@@ -78,6 +88,6 @@ func (f *Finder) emit(g *gstate, t exectrace.Time, why LeftOut) {
 	if prev > t {
 		prev = t
 	}
-	f.out = append(f.out, Activation{G: g.id, Begin: g.begin, End: t, PrevEnd: prev, Slot: g.slot,
+	f.ended = append(f.ended, Activation{G: g.id, Begin: g.begin, End: t, PrevEnd: prev, Slot: g.slot,
 		Group: g.group, Name: g.name, LeftOut: why, Writes: g.writes})
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/whystall/whystall/exectrace"
 )
 
-// BenchmarkEvent times finding alone, on events copied out of a trace. ns/event is the figure to watch.
+// BenchmarkEvent times the finder alone, on events copied out of a trace. ns/event is the figure to
+// watch.
 func BenchmarkEvent(b *testing.B) {
 	for _, name := range []string{"caddy-go1.26", "srv-go1.26", "srv-go1.16.15"} {
 		b.Run(name, func(b *testing.B) {
@@ -26,8 +27,9 @@ func BenchmarkEvent(b *testing.B) {
 			}
 			f := NewFinder(tr, Options{})
 			f.Learn(tr.Blocks())
-			// As in life the events are in the cache when they are looked at: a few blocks at a time are copied there.
-			// The machine may be busy: of each block the fastest pass counts.
+			// As in life, the events are in the cache when they are looked at: a few blocks at a
+			// time are copied there. The machine may be busy, so the fastest pass of each block
+			// counts.
 			best := make([]time.Duration, len(blocks))
 			warm := make([]exectrace.Event, 0, 8192)
 			b.ReportAllocs()
@@ -36,7 +38,7 @@ func BenchmarkEvent(b *testing.B) {
 				f := NewFinder(tr, Options{})
 				f.Learn(slices.Values(blocks))
 				for k, blk := range blocks {
-					warm = append(warm[:0], blk...) // as in life, the events are in the cache when they are looked at
+					warm = append(warm[:0], blk...)
 					begin := time.Now()
 					for i := range warm {
 						f.Event(&warm[i])

@@ -10,7 +10,7 @@ func (f *Finder) goroutine(ev *exectrace.Event) {
 		f.create(&f.gs[ev.Slot], ev.G, ev.Slot, ev.Stack, act{ev.Time, ev.On, ev.OnSlot, ev.OnStack})
 		return
 	}
-	g := f.at(ev.G, ev.Slot)
+	g := f.slot(ev.G, ev.Slot)
 	if g == nil {
 		return
 	}
@@ -33,14 +33,6 @@ func (f *Finder) goroutine(ev *exectrace.Event) {
 			f.callEnd(g, ev.Time)
 		}
 	}
-}
-
-// act is what one goroutine did to another.
-type act struct {
-	time  exectrace.Time
-	on    exectrace.GoID    // who did it
-	slot  uint32            // its slot
-	stack exectrace.StackID // and where it stood
 }
 
 // call: g goes into a system call.
@@ -80,26 +72,7 @@ func (f *Finder) callEnd(g *gstate, t exectrace.Time) {
 	}
 }
 
-// enter is what the stack of g's own event means; the first tells what g is.
-func (f *Finder) enter(g *gstate, id exectrace.StackID) *stackInfo {
-	var in *stackInfo
-	if int(id) < len(f.stacks) && f.stacks[id].known {
-		in = &f.stacks[id]
-	} else {
-		in = f.stack(id)
-	}
-	if g.role == roleNone && in.entry != 0 && !f.entries[in.entry].launch.decided {
-		g.entry, g.role = in.entry, f.entries[in.entry].role
-		f.arrived(g)
-		if g.role == roleLife && g.phase == phaseNone {
-			f.open(g, f.now, flagOpenBegin)
-			f.proven(g)
-		}
-	}
-	return in
-}
-
-// status is a goroutine met while it already does something, or met again at a generation's begin.
+// status: a goroutine is met while it already does something, or met again at a generation's start.
 func (f *Finder) status(g *gstate, ev *exectrace.Event) {
 	if ev.From == ev.To && ev.From != exectrace.Undetermined && g.role != roleNone {
 		return
@@ -111,7 +84,7 @@ func (f *Finder) status(g *gstate, ev *exectrace.Event) {
 	if ev.To == exectrace.Waiting && g.flags&flagWaiting == 0 {
 		g.flags |= flagWaiting
 		g.class = classOf(ev.Reason)
-		// only idleness can be told: of anything else the begin was not seen
+		// Only idleness can be known: of anything else the start was not seen.
 		if in != nil && g.phase == phaseNone {
 			if f.isIdle(g, in) {
 				g.phase = phaseIdle
@@ -122,15 +95,16 @@ func (f *Finder) status(g *gstate, ev *exectrace.Event) {
 	}
 }
 
-// create: g begins to live. A creation without the creator's stack is a goroutine that was there when the trace began.
-func (f *Finder) create(g *gstate, id exectrace.GoID, slot uint32, start exectrace.StackID, by act) {
+// create: g begins to live. A creation without the creator's stack is a goroutine that was there
+// when the trace began.
+func (f *Finder) create(g *gstate, id exectrace.GoID, slot uint32, start exectrace.StackID, a act) {
 	f.abandon(g, Lost)
 	if g.flags&flagHolds != 0 {
-		f.release(g, by.time)
+		f.release(g, a.time)
 	}
 	f.reset(g, id, slot)
-	g.wokenBy = by.slot
-	fresh := by.stack != 0
+	g.waker = a.slot
+	fresh := a.stack != 0
 	if start != 0 {
 		in := f.stack(start)
 		if g.entry = in.entry; !f.entries[in.entry].launch.decided {
@@ -139,26 +113,26 @@ func (f *Finder) create(g *gstate, id exectrace.GoID, slot uint32, start exectra
 	}
 	if !fresh {
 		if g.role == roleLife {
-			f.open(g, by.time, flagOpenBegin)
+			f.open(g, a.time, flagOpenBegin)
 			f.proven(g)
 		}
 		return
 	}
-	if on := f.on(g, &by); on != nil {
-		in := f.enter(on, by.stack)
-		if on.role == roleHTTP1 && in.where == whereFresh {
-			f.httpFresh(on, by.time)
+	if maker := f.actor(g, &a); maker != nil {
+		in := f.enter(maker, a.stack)
+		if maker.role == roleHTTP1 && in.where == whereFresh {
+			f.httpFresh(maker, a.time)
 		}
-		f.see(on, in, by.time)
-		on.flags |= flagSpawned
+		f.see(maker, in, a.time)
+		maker.flags |= flagSpawned
 		switch {
-		case on.flags&flagChild != 0 && on.role == roleUnknown, on.phase == phaseOpen && (on.role != roleUnknown || on.flags&flagUser != 0):
+		case maker.flags&flagChild != 0 && maker.role == roleUnknown, maker.phase == phaseOpen && (maker.role != roleUnknown || maker.flags&flagUser != 0):
 			g.flags |= flagChild
 		}
 		if g.role == roleUnknown || g.role == roleNone {
-			f.relayTo(on, g, by.time)
+			f.relayTo(maker, g, a.time)
 		}
-		if g.role == roleUnknown && f.entries[on.entry].accepts {
+		if g.role == roleUnknown && f.entries[maker.entry].accepts {
 			f.entries[g.entry].accepted = true
 		}
 	}
@@ -166,18 +140,18 @@ func (f *Finder) create(g *gstate, id exectrace.GoID, slot uint32, start exectra
 	case roleNone:
 		if f.entries[g.entry].launch.decided {
 			g.flags |= flagFresh
-			f.open(g, by.time, 0) // of what it is called to do; arrived tells
+			f.open(g, a.time, 0) // of what it is called to do; arrived says
 		}
 	case roleLife:
 		g.flags &^= flagChild
-		f.open(g, by.time, 0)
+		f.open(g, a.time, 0)
 		f.proven(g)
 	case roleHTTP1:
 		g.flags &^= flagChild
-		f.open(g, by.time, 0) // the first request may be there already
+		f.open(g, a.time, 0) // the first request may be there already
 	case roleUnknown:
 		g.flags |= flagFresh
-		f.born(g, by.time)
+		f.born(g, a.time)
 	}
 }
 
@@ -201,7 +175,7 @@ func (f *Finder) block(g *gstate, stack exectrace.StackID, reason exectrace.Reas
 		}
 	}
 	if g.phase == phaseNone && g.flags&flagChild != 0 && g.role == roleUnknown {
-		// part of another's activation: its waits say nothing, but for one
+		// It is part of another's activation: its waits say nothing, but for one.
 		if in.marks&markAccept != 0 {
 			f.entries[g.entry].accepts = true
 		}
@@ -209,7 +183,12 @@ func (f *Finder) block(g *gstate, stack exectrace.StackID, reason exectrace.Reas
 	}
 	switch g.role {
 	case roleHTTP1:
-		f.httpBlock(g, in, t)
+		if !f.httpBlock(g, in, t) {
+			f.see(g, in, t)
+			if in.marks&markFlush != 0 {
+				g.flushed = 0 // the client reads slowly: the write goes on after this
+			}
+		}
 	case roleLoop, roleUnknown:
 		f.loopBlock(g, in, t)
 	default:
@@ -222,121 +201,79 @@ func (f *Finder) block(g *gstate, stack exectrace.StackID, reason exectrace.Reas
 		}
 	} else if in.marks&markAnswer != 0 {
 		g.flags |= flagPassing
-	} else if g.class.own() && (in.marks&markBody == 0 || in.marks&markRPC != 0) {
+	} else if g.class.foreign() && (in.marks&markBody == 0 || in.marks&markRPC != 0) {
 		g.flags |= flagWaited | flagBusy
 	}
 }
 
 // wake: g's wait is over.
-func (f *Finder) wake(g *gstate, by act) {
+func (f *Finder) wake(g *gstate, a act) {
 	g.flags &^= flagWaiting
-	if by.slot != exectrace.NoSlot && by.slot != g.slot {
-		f.wakes(g, by)
+	if a.slot != exectrace.NoSlot && a.slot != g.slot {
+		f.wakes(g, a)
 	} else if g.role == roleUnknown {
 		f.woken(g, nil)
 	}
-	g.wokenBy = by.slot
+	g.waker = a.slot
 	if g.flags&flagDeferred != 0 {
-		f.deferredEnd(g, by.slot)
+		f.deferredEnd(g, a.slot)
 	}
 	if g.phase == phaseNone && g.role != roleNever {
-		// If it was an idle wait its next read will tell.
+		// If it was an idle wait, its next read will show.
 		g.flags |= flagWoke
-		g.begin = by.time
+		g.begin = a.time
 	}
 	switch g.role {
 	case roleHTTP1:
 		switch {
 		case g.phase == phaseIdle:
-			f.open(g, by.time, 0)
+			f.open(g, a.time, 0)
 		case g.flags&flagAborting != 0:
 			g.flags &^= flagAborting
 			if g.phase == phaseMaybe {
-				g.prevEnd = by.time
+				g.prevEnd = a.time
 			}
 		}
 	case roleLoop, roleUnknown:
 		if g.phase == phaseIdle {
-			f.open(g, by.time, 0)
+			f.open(g, a.time, 0)
 			f.proven(g)
 		}
 	}
 }
 
-// wakes: On wakes g, and what On's stack and state tell of On.
-func (f *Finder) wakes(g *gstate, by act) {
-	on := f.on(g, &by)
-	if on == nil {
+// wakes: another goroutine wakes g. Its stack and state say something about it too.
+func (f *Finder) wakes(g *gstate, a act) {
+	waker := f.actor(g, &a)
+	if waker == nil {
 		return
 	}
 	if g.role == roleUnknown {
-		f.woken(g, on)
+		f.woken(g, waker)
 	}
-	if on.role == roleNever || by.stack == 0 && on.role != roleUnknown {
+	if waker.role == roleNever || a.stack == 0 && waker.role != roleUnknown {
 		return
 	}
-	in := f.enter(on, by.stack)
-	if on.role == roleHTTP1 && in.marks&markAbort != 0 {
-		f.httpAbort(on, in, by.time)
+	in := f.enter(waker, a.stack)
+	if waker.role == roleHTTP1 && in.marks&markAbort != 0 {
+		f.httpAbort(waker, in, a.time)
 		return
 	}
-	f.see(on, in, by.time)
+	f.see(waker, in, a.time)
 	if in.marks&markWrite != 0 {
-		f.write(on, in)
+		f.write(waker, in)
 	}
-	// g waits for a message; if that is its work on gives it some
-	if g.class == waitChan && g.role == roleUnknown && on.role == roleUnknown && g.entry != on.entry {
-		f.entries[on.entry].gives++
-		f.gave(on)
+	// g waits for a message. If that is its work, waker gives it some.
+	if g.class == waitChan && g.role == roleUnknown && waker.role == roleUnknown && g.entry != waker.entry {
+		f.entries[waker.entry].gives++
+		f.gave(waker)
 		if g.phase == phaseIdle {
-			f.relayTo(on, g, by.time)
+			f.relayTo(waker, g, a.time)
 		}
 	}
-	// g waits in the middle of an activation: on works for it
-	if g.phase == phaseOpen && g.entry != on.entry {
-		on.flags |= flagServed
-	}
-}
-
-// see: g stands at a stack. It proves what g is in, and may name it.
-func (f *Finder) see(g *gstate, in *stackInfo, t exectrace.Time) {
-	if g.role == roleHTTP1 {
-		f.httpSee(g, in, t)
-	}
-	if g.phase != phaseOpen {
-		return
-	}
-	if g.name == 0 && g.flags&flagUser == 0 {
-		g.name = in.name
-	}
-	if in.marks&markOurs != 0 {
-		g.flags |= flagOurs
-	}
-	if in.marks&markRPC != 0 {
-		g.flags |= flagRPC
-	}
-}
-
-// write: g writes to a connection, its request's own if the stack shows it.
-func (f *Finder) write(g *gstate, in *stackInfo) {
-	f.again(g)
-	if g.phase != phaseOpen {
-		return
-	}
-	if in.marks&markWrite == 0 && (g.role == roleHTTP1 || g.role == roleLife) {
-		return // to somebody else
-	}
-	if g.writes < 1<<30 {
-		g.writes++
-	}
-	// Who passes a long answer on waits for it too. That is a slow body, unless each piece is pushed on.
-	push := in.marks&markPush != 0
-	if (g.flags&flagWaited != 0 || g.flags&flagPassing != 0 && push) && g.streamed < 255 {
-		g.streamed++
-	}
-	g.flags &^= flagWaited
-	if push {
-		g.flags &^= flagPassing
+	// g waits in the middle of an activation: waker works for it.
+	if g.phase == phaseOpen && g.entry != waker.entry {
+		waker.flags |= flagServed
 	}
 }
 
@@ -357,6 +294,6 @@ func (f *Finder) end(g *gstate, t exectrace.Time) {
 	case g.role == roleUnknown:
 		f.died(g, t)
 	}
-	// the next in its slot is begun afresh by its id
+	// The next goroutine in its slot is begun afresh, as its id differs.
 	g.id, g.role, g.phase, g.flags, g.serial = 0, roleNone, phaseNone, 0, g.serial+1
 }

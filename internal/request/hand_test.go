@@ -30,7 +30,7 @@ func byHand(t testing.TB, text string, o Options) (*Finder, []Activation) {
 	return f, append(as, f.Finish(last)...)
 }
 
-// words puts activations as "kind name g[begin,end) why", in the order they were closed.
+// words writes activations as "kind name [begin,end) why", in the order in which they were closed.
 func words(f *Finder, as []Activation) string {
 	var s []string
 	for _, a := range as {
@@ -385,7 +385,8 @@ func (fuzzSource) Frames(dst []exectrace.Frame, id exectrace.StackID) []exectrac
 }
 func (fuzzSource) String(id exectrace.StringID) string { return fmt.Sprint(id % 5) }
 
-// Events that make no sense give activations that are well formed: each ends after it begins, and a goroutine has one at a time.
+// Events that make no sense still give activations that are well formed: each ends after it begins,
+// and a goroutine has one at a time.
 func FuzzEvent(f *testing.F) {
 	kinds := []exectrace.Kind{exectrace.KindGoroutine, exectrace.KindGoroutine, exectrace.KindGoroutine, exectrace.KindGoroutine, exectrace.KindTaskBegin,
 		exectrace.KindTaskEnd, exectrace.KindRegionBegin, exectrace.KindRegionEnd, exectrace.KindRangeBegin, exectrace.KindGap, exectrace.KindSync}
@@ -417,7 +418,7 @@ func FuzzEvent(f *testing.F) {
 			ev := exectrace.Event{Time: now, Kind: kinds[b[1]%uint8(len(kinds))], Slot: uint32(b[2] & 7), OnSlot: uint32(b[2] >> 3 & 7),
 				Stack: exectrace.StackID(b[3] & 31), OnStack: exectrace.StackID(b[4] & 31), From: exectrace.State(b[5] & 7), To: exectrace.State(b[5] >> 3 & 7),
 				Reason: exectrace.Reason(b[6] & 31), Name: exectrace.StringID(b[6] & 3)}
-			// a goroutine keeps its slot; some slots are taken over
+			// A goroutine keeps its slot; some slots are taken over.
 			ev.G, ev.On = exectrace.GoID(ev.Slot+1), exectrace.GoID(ev.OnSlot+1)
 			if b[2]&0xc0 == 0xc0 {
 				ev.G += exectrace.GoID(8 * (1 + now))
@@ -431,6 +432,6 @@ func FuzzEvent(f *testing.F) {
 			check(fd.Event(&ev), now)
 		}
 		check(fd.Finish(now), now)
-		fd.Listed()
+		shown(fd)
 	})
 }

@@ -5,15 +5,17 @@ import "github.com/whystall/whystall/exectrace"
 // net/http's connection loop, read from outside:
 //
 //  1. The goroutine waits for a request in Peek, or the first time in readRequest: idle.
-//  2. It wakes: maybe a request, maybe the connection's end. Starting the background reader, anything below
-//     ServeHTTP, or finishing proves the request.
-//  3. finishRequest flushes the answer, then stops the background reader: the end. The wait for the reader to
-//     have stopped belongs to no request; if the next request is there already it is the next one's head.
-//  4. Without a background reader to stop (a body was left unread, or the next request's first byte has been
-//     read) the last flush is the end, proven by the next sign of a request or by the idle wait.
+//  2. It wakes: maybe a request, maybe the connection's end. Starting the background reader,
+//     anything below ServeHTTP, or finishing proves the request.
+//  3. finishRequest flushes the answer, then stops the background reader: the end. The wait for the
+//     reader to stop belongs to no request. If the next request is there already, it is that one's
+//     head.
+//  4. There may be no background reader to stop: a body was left unread, or the next request's
+//     first byte has been read. Then the last flush is the end, proven by the next sign of a
+//     request or by the idle wait.
 
-// httpBlock: the goroutine of a connection waits.
-func (f *Finder) httpBlock(g *gstate, in *stackInfo, t exectrace.Time) {
+// httpBlock: the goroutine of a connection waits. False: nowhere special.
+func (f *Finder) httpBlock(g *gstate, in *stackInfo, t exectrace.Time) bool {
 	switch {
 	case g.phase == phaseHijacked:
 	case in.marks&markAbort != 0:
@@ -27,15 +29,14 @@ func (f *Finder) httpBlock(g *gstate, in *stackInfo, t exectrace.Time) {
 		}
 		g.phase = phaseIdle
 	default:
-		f.see(g, in, t)
-		if in.marks&markFlush != 0 {
-			g.flushed = 0 // the client reads slowly: the write goes on after this
-		}
+		return false
 	}
+	return true
 }
 
-// httpFlush: the last flush of an answer begins to write. A second one in an open activation is another request's,
-// that left no other trace: its body was not read, and its handler did nothing that shows.
+// httpFlush: the last flush of an answer begins to write. A second one in an open activation is
+// another request's, which left no other trace: its body was not read, and its handler did nothing
+// that shows.
 func (f *Finder) httpFlush(g *gstate) {
 	if g.phase != phaseOpen {
 		return
@@ -133,17 +134,4 @@ func (f *Finder) httpEnd(g *gstate, t exectrace.Time) {
 		return
 	}
 	f.close(g, g.flushedOr(t))
-}
-
-// openAs begins what is known to be an activation.
-func (f *Finder) openAs(g *gstate, t exectrace.Time, with flags) {
-	f.open(g, t, with)
-	f.proven(g)
-}
-
-func (g *gstate) flushedOr(t exectrace.Time) exectrace.Time {
-	if g.flushed > g.begin {
-		return g.flushed
-	}
-	return t
 }

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestLaunched: whether goroutines with one entry function are told apart by what it calls. Each line of waits is a
-// goroutine, each wait its stack above main.entry with the line of the call.
+// Goroutines with one entry function are distinguished by what it calls, if it is a launcher. Each
+// line of waits is a goroutine, each wait its stack above main.entry with the line of the call.
 func TestLaunched(t *testing.T) {
 	for _, tc := range []struct {
 		name  string

@@ -2,7 +2,8 @@ package request
 
 import "testing"
 
-// A worker's rounds are no requests beside a server whose requests are all under way, too slow to end in the trace.
+// A worker's rounds are no requests beside a server whose requests are all too slow to end in the
+// trace.
 func TestListCountsWhatIsUnderWay(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -24,7 +25,8 @@ func TestListCountsWhatIsUnderWay(t *testing.T) {
 	}
 }
 
-// Where a reader gives others only now and then what leads to a write, as a report is, its own rounds are the requests.
+// Where a reader only now and then gives others what leads to a write, such as a report, its own
+// rounds are the requests.
 func TestListSeldomHandedOn(t *testing.T) {
 	for _, c := range []struct {
 		handed int64
@@ -35,7 +37,7 @@ func TestListSeldomHandedOn(t *testing.T) {
 		f.sites = append(f.sites, site{entry: reader, net: 1000})
 		e := &f.entries[reader]
 		e.idleSite, e.count, e.relayGroup = uint32(len(f.sites)-1), 1000, 1
-		f.groups = []Group{{Entry: "main.reader", Kind: "loop", Count: 1000, entry: reader}, {Entry: "main.reader", Kind: handedOn, Count: c.handed, entry: reader}}
+		f.groups = []Group{{Entry: "main.reader", Kind: "loop", Count: 1000, entry: reader}, {Entry: "main.reader", Kind: kindHandedOn, Count: c.handed, entry: reader}}
 		f.list()
 		if got := listed(f); got != c.want {
 			t.Errorf("%d of 1000 handed on: listed %q, want %q", c.handed, got, c.want)

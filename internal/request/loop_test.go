@@ -19,7 +19,8 @@ import (
 	"unsafe"
 )
 
-// The clients of these servers are another process: inside the server's they would be loops of their own.
+// The clients of these servers are another process: inside the server's process they would be loops
+// of their own.
 func TestMain(m *testing.M) {
 	if addr := os.Getenv("WHYSTALL_TEST_CLIENT"); addr != "" {
 		lineClient(addr)
@@ -28,7 +29,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// lineClient sends lines over conns connections, each the given number of times, and waits for each answer.
+// lineClient sends lines over conns connections, each the given number of times, and waits for each
+// answer.
 func lineClient(addr string) {
 	conns, _ := strconv.Atoi(os.Getenv("WHYSTALL_TEST_CONNS"))
 	n, _ := strconv.Atoi(os.Getenv("WHYSTALL_TEST_N"))
@@ -107,11 +109,13 @@ func lineServer(t *testing.T, conn func(net.Conn)) (addr net.Addr, stop func()) 
 //go:noinline
 func serveConn(c net.Conn, conn func(net.Conn)) { defer c.Close(); conn(c) }
 
-// early counts what was there before it was waited for, as where a thread is preempted between an answer and the next reading: nothing
-// divides that from what came before, and the two are told as one request.
+// early counts lines that were there before anybody waited for them, as where a thread is preempted
+// between an answer and the next read. Nothing divides such a line from the one before, and the two
+// are one request.
 var early atomic.Int64
 
-// look counts what came early on c. It is called before each reading, and no part of one, which would wait elsewhere then.
+// look counts what came early on c. It is called before each read, and is no part of one, for that
+// would wait elsewhere then.
 func look(c net.Conn) {
 	raw, err := c.(*net.TCPConn).SyscallConn()
 	if err != nil {
@@ -119,7 +123,7 @@ func look(c net.Conn) {
 	}
 	raw.Control(func(fd uintptr) {
 		var one [1]byte
-		// Raw: the trace knows nothing of it.
+		// Raw: nothing of it is in the trace.
 		n, _, e := syscall.RawSyscall6(syscall.SYS_RECVFROM, fd, uintptr(unsafe.Pointer(&one)), 1, syscall.MSG_PEEK|syscall.MSG_DONTWAIT, 0, 0)
 		if e == 0 && n == 1 {
 			early.Add(1)
@@ -130,7 +134,7 @@ func look(c net.Conn) {
 // listed are the groups shown, as "kind entry".
 func listed(f *Finder) string {
 	var s []string
-	for _, id := range f.Listed() {
+	for _, id := range shown(f) {
 		g := f.Groups()[id]
 		s = append(s, g.Kind+" "+g.Entry[strings.LastIndexByte(g.Entry, '/')+1:])
 	}
@@ -234,7 +238,7 @@ func TestLoop(t *testing.T) {
 			close(jobs)
 			wg.Wait()
 		}, "loop request.TestLoop.func6.1", conns * n},
-		// readers, writers and the one that accepts are all begun by the same closure
+		// The same closure begins readers, writers and the one that accepts.
 		{"a launcher", func(t *testing.T) {
 			var wg sync.WaitGroup
 			launch := func(run func()) {
@@ -259,7 +263,8 @@ func TestLoop(t *testing.T) {
 					launch(func() { writeLines(c, out) })
 				}
 			})
-			// A line that comes while the reader still hands the answer over is waited for by nobody, and told as one request with the last.
+			// Nobody waits for a line that comes while the reader still hands the answer over: it
+			// is one request with the last.
 			lines(t, l.Addr(), conns, n, "WHYSTALL_TEST_PAUSE=5ms")
 			l.Close()
 			wg.Wait()
@@ -273,8 +278,9 @@ func TestLoop(t *testing.T) {
 			if got := listed(f); got != tc.listed {
 				t.Errorf("listed %q, want %q", got, tc.listed)
 			}
-			if ids := f.Listed(); len(ids) > 0 {
-				// The last of each connection ends with it, and is not one. A goroutine is one whatever it waits for.
+			if ids := shown(f); len(ids) > 0 {
+				// The last round of each connection ends with it, and is no request. A goroutine's
+				// life is one, whatever it waits for.
 				few := int64(0)
 				if g := f.Groups()[ids[0]]; g.Kind == "loop" && g.Count < tc.count {
 					few = min(early.Load(), tc.count-g.Count)

@@ -14,7 +14,8 @@ const (
 	netWrite = "syscall.write<internal/poll.(*FD).Write<net.(*netFD).Write<net.(*conn).Write"
 )
 
-// cast is who does what, round after round of 1000 ns: lines for each goroutine, their times relative to the round.
+// cast is what each goroutine does, round after round of 1000 ns: lines with times relative to the
+// round.
 type cast map[string]string
 
 // play gives the text of n rounds. Names are entry functions.
@@ -42,7 +43,7 @@ func atoi(s string) (n int, err error) {
 	return n, err
 }
 
-// TestRelay: what is read by one goroutine and answered by another.
+// A request that one goroutine reads and another answers is found, with when it was handed on.
 func TestRelay(t *testing.T) {
 	reader := func(gives string) string {
 		return `
@@ -85,7 +86,7 @@ func TestRelay(t *testing.T) {
 	501 running
 	502 syscall at WRITE<main.send
 	503 running`}, "handed on main.reader", "[10,503)", 60, ""},
-		// what its client writes is a question, and no answer
+		// What its client writes is a question, and no answer.
 		{"a worker that asks", cast{"reader": reader(""), "writer": writer, "worker": `
 	0 waiting chan receive at RECV
 	15 runnable by reader
@@ -112,12 +113,13 @@ func TestRelay(t *testing.T) {
 	30 waiting network at READ<main.ask
 	400 runnable by P
 	401 running`}, "handed on main.reader", "[10,540)", 60, ""},
-		// the work is in a queue: nobody is woken
+		// The work is in a queue: nobody is woken.
 		{"a worker that never waits for work", cast{"reader": reader(""), "writer": writer, "worker": `
 	30 waiting sleep at time.Sleep<main.work
 	500 runnable by P
 	501 running`}, "rounds main.worker", "", 60, "its goroutines never wait for work: requests wait before that in a queue or socket, and how long is not in these times"},
-		// as in nats-server: who is told by a condition is not followed, and his wait is no part of a request
+		// As in nats-server: a goroutine that a condition woke is not followed, and its wait is no
+		// part of a request.
 		{"a writer that waits for a condition", cast{"reader": reader(""), "writer": `
 	0 waiting sync.(*Cond).Wait at sync.runtime_notifyListWait<sync.(*Cond).Wait<main.loop
 	14 runnable by reader
@@ -165,7 +167,7 @@ func TestRelay(t *testing.T) {
 			if got := listed(f); got != tc.listed {
 				t.Fatalf("listed %q, want %q", got, tc.listed)
 			}
-			id := f.Listed()[0]
+			id := shown(f)[0]
 			g := f.Groups()[id]
 			if g.Doubt != tc.doubt {
 				t.Errorf("doubt %q, want %q", g.Doubt, tc.doubt)

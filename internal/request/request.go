@@ -14,8 +14,8 @@ type Source interface {
 
 // Options of a Finder. The zero value is right for most.
 type Options struct {
-	// Entry: only groups whose entry function, or requests whose name, matches; unknown loops too, that else
-	// are not listed beside known servers. Nil: all.
+	// Entry selects the groups whose entry function, or requests whose name, matches. It selects
+	// unknown loops too, which are not listed beside known servers otherwise. Nil: all.
 	Entry *regexp.Regexp
 }
 
@@ -28,33 +28,48 @@ const NoGroup = ^GroupID(0)
 // NameID names an activation, see [Finder.Name]. 0 is no name.
 type NameID uint32
 
-// Activation is one unit of work: G was busy with it during [Begin, End). Those of one goroutine are disjoint
-// and come in order.
+// Activation is one unit of work: G was busy with it during [Begin, End). Those of one goroutine
+// are disjoint and come in order.
 type Activation struct {
 	G          exectrace.GoID
 	Begin, End exectrace.Time
-	// PrevEnd: when it is after Begin, [Begin, PrevEnd) is what the goroutine still had to do for the request before:
-	// no wait for work lay between the two. The ledger books waits in it to "previous request's end".
+	// PrevEnd, if after Begin, is the end of what the goroutine still had to do for the request
+	// before: no wait for work lay between the two. The ledger books waits in [Begin, PrevEnd) to
+	// "previous request's end".
 	PrevEnd exectrace.Time
 	Slot    uint32 // of G
 	Group   GroupID
 	Name    NameID  // handler, task or region, where known
 	LeftOut LeftOut // not 0: counted, not to be explained
-	Hops    Hops    // of one that was read by another goroutine than G: when it was handed on. Those of one goroutine may overlap
-	Writes  uint32  // write calls seen to its own connection; more than one in a pipelined loop may be several requests
+
+	// Hops say, for a request that another goroutine than G read, when it was handed on. Such
+	// requests of one goroutine may overlap.
+	Hops Hops
+
+	// Writes are the write calls seen to its own connection. More than one in a pipelined loop may
+	// be several requests.
+	Writes uint32
 }
 
-// LeftOut says why an activation is counted and not explained.
+// MaxHops is how often a request may be handed on.
+const MaxHops = 3
+
+// Hops are when a request was handed on, the first first: from the goroutine that read it to
+// another, and so on to the one that the activation names. 0: no more.
+type Hops [MaxHops]exectrace.Time
+
+// LeftOut says why an activation is counted and not explained. The length of a stream, for one, is
+// its reader's affair.
 type LeftOut uint8
 
 const (
 	Kept       LeftOut = iota
 	Ours               // made by whoever records: pprof and trace handlers
 	Hijacked           // the connection was taken over: its end is unknown
-	Stream             // writes three times or more, each after a wait of its own: its length is its reader's affair
+	Stream             // writes three times or more, each after a wait of its own
 	OpenBegin          // was under way when the trace began
 	OpenEnd            // was under way when the trace ended
-	Elsewhere          // the task ended on another goroutine, and the one that began it did not wait for that
+	Elsewhere          // the task ended on another goroutine, and its own did not wait for that
 	Lost               // a Gap of the trace lies inside
 	Unfiltered         // does not match Options.Entry
 	Futile             // its thread was woken with many others and had nothing to do
@@ -72,6 +87,9 @@ const (
 	KindRegion    = "region"
 	KindLoop      = "loop"      // from a wait at some place to the next one there
 	KindGoroutine = "goroutine" // a goroutine's life
+
+	kindHandedOn = "handed on" // one goroutine reads, another answers
+	kindRounds   = "rounds"    // of workers that never wait for work
 
 	// Of threads; package unit finds them.
 	KindThread      = "thread" // a thread's life
@@ -91,7 +109,7 @@ type Group struct {
 	Doubt    string `prose:"yes"` // what is not in its times, or who is not among them; "" nothing
 	Why      string `prose:"yes"` // why it is not listed, or what is uncertain about its boundaries; "" nothing
 
-	entry uint32
-	name  NameID
-	asked uint8 // 1 does not match Options.Entry, 2 does; 0 not tried
+	entry  uint32
+	name   NameID
+	wanted uint8 // 1 does not match Options.Entry, 2 does; 0 not tried
 }

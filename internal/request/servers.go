@@ -13,19 +13,20 @@ const (
 	roleNone    role = iota // entry function not seen yet
 	roleHTTP1               // net/http's connection loop
 	roleLife                // one activation from creation to end
-	roleLoop                // a known loop: idle at stacks its server row recognises
-	roleNever               // serves others, or the runtime
+	roleLoop                // a known loop: idle at stacks that its server's row recognises
+	roleNever               // never has a request: serves others, or is the runtime's
 	roleUnknown             // to be learned
 )
 
-// server is one row of what is known about servers: goroutines with an entry function that matches have role.
+// server is one row of what is known about servers: goroutines with an entry function that matches
+// have the role.
 type server struct {
 	kind      string
 	role      role
 	boundary  string
 	match     func(entry string) bool
 	idle      func(frames []exectrace.Frame) bool // roleLoop: the stack waits for work
-	needWrite bool                                // roleLoop: what wrote nothing was no request
+	needWrite bool                                // roleLoop: a round that wrote nothing was no request
 }
 
 // servers is searched in order, first match wins.
@@ -54,7 +55,8 @@ var servers = []server{
 			})
 		}, boundary: "from the end of the wait for a request's header to the next"},
 
-	// What the runtime and clients start, and what reads and writes on behalf of requests.
+	// What the runtime and clients start, and what reads and writes on behalf of requests. None of
+	// these handle a request by themselves.
 	{role: roleNever, match: func(e string) bool {
 		return strings.HasPrefix(e, "runtime.") && e != "runtime.main" || strings.HasPrefix(e, "runtime/")
 	}},
@@ -62,7 +64,7 @@ var servers = []server{
 		return (strings.HasPrefix(e, "net/http.") || strings.HasPrefix(e, "net.") || strings.HasPrefix(e, "os/") || strings.HasPrefix(e, "database/sql.") ||
 			strings.HasPrefix(e, "context.") || strings.HasPrefix(e, "internal/") || strings.HasPrefix(e, "crypto/") || strings.HasPrefix(e, "net/rpc.") ||
 			strings.HasPrefix(e, "log/") || strings.HasPrefix(e, "io.") || strings.HasPrefix(e, "time.") || strings.HasPrefix(e, "syscall.")) &&
-			!strings.HasPrefix(e, "net/http.ListenAndServe") // none of these handle a request by themselves
+			!strings.HasPrefix(e, "net/http.ListenAndServe")
 	}},
 	{role: roleNever, match: func(e string) bool {
 		switch p := pkgPath(e); {
@@ -73,15 +75,14 @@ var servers = []server{
 	}},
 }
 
-func is(name string) func(string) bool { return func(e string) bool { return e == name } }
-
-// isHTTP2Stream knows the handler's goroutine of net/http's copy and of the module's, wherever it was vendored.
+// isHTTP2Stream knows the handler's goroutine of net/http's copy and of the module's, wherever that
+// was vendored.
 func isHTTP2Stream(e string) bool {
 	m := methodOf(e)
 	return m == "(*serverConn).runHandler" && pkgBase(e) == "http2" || m == "(*http2serverConn).runHandler" && pkgBase(e) == "http"
 }
 
-// callee: the outermost frame whose method is m calls a function that ok accepts.
+// callee reports whether the outermost frame with method m calls a function that ok accepts.
 func callee(frames []exectrace.Frame, m string, ok func(string) bool) bool {
 	for i := len(frames) - 1; i > 0; i-- {
 		if methodOf(frames[i].Func) == m {
@@ -90,5 +91,3 @@ func callee(frames []exectrace.Frame, m string, ok func(string) bool) bool {
 	}
 	return false
 }
-
-func isRuntime(name string) bool { return strings.HasPrefix(name, "runtime.") }

@@ -7,7 +7,8 @@ import (
 	"github.com/whystall/whystall/exectrace"
 )
 
-// where says in which part of net/http's connection loop a stack stands: it is told by the frame that (*conn).serve called.
+// where says in which part of net/http's connection loop a stack stands. The frame that
+// (*conn).serve called decides.
 type where uint8
 
 const (
@@ -18,7 +19,7 @@ const (
 	whereHandler
 	whereFinish // finishRequest: flushes, then stops the background reader
 	whereClose
-	whereHTTP2 // the connection turned out to be HTTP/2: its goroutine is a connection's reader from here on
+	whereHTTP2 // the connection turned out to be HTTP/2: its goroutine only reads from here on
 	whereOther
 )
 
@@ -27,7 +28,7 @@ type mark uint32
 
 const (
 	markAbort    mark = 1 << iota // net/http stops the background reader
-	markHijack                    // ... because the handler takes the connection
+	markHijack                    // the same, because the handler takes the connection
 	markWrite                     // writes to the request's own connection
 	markBody                      // reads the request's own body
 	markOurs                      // a handler of net/http/pprof, or runtime/trace
@@ -38,48 +39,129 @@ const (
 	markNetRead                   // reads from some connection
 	markClient                    // waits for an answer to a request of its own: never idle
 	markAnswer                    // reads the body of an answer to a request of its own
-	markPush                      // the handler asked for what it has written to be sent now
+	markPush                      // the handler asked for its writes to be sent now
 	markSend                      // writes to a socket
 	markFlush                     // finishRequest's last flush: once a request
 )
 
 // stackInfo is what a stack means, worked out once.
 type stackInfo struct {
-	entry uint32 // index into Finder.entries; 0: not known
-	site  uint32 // index into Finder.sites; 0: none
-	call  uint32 // the entry function's call that it stands in, as Finder.calls; 0: in itself
+	entry uint32 // index into program.entries; 0: not known
+	site  uint32 // index into program.sites; 0: none
+	call  uint32 // the entry function's call it stands in: 1 + index into program.calls; 0: none
 	name  NameID // handler, where it can be seen
 	marks mark
 	where where
 	known bool
 }
 
+// program is what stacks, entry functions and names mean. It is worked out or learned once, and
+// stays when the pass over the trace starts afresh.
+type program struct {
+	src     Source
+	stacks  []stackInfo // by id
+	entries []entry
+	sites   []site
+	calls   []call
+	names   []string // by NameID
+
+	entryIDs map[string]uint32
+	siteIDs  map[uint64]uint32
+	callIDs  map[call]uint32
+	nameIDs  map[string]NameID
+	seed     maphash.Seed
+	frames   []exectrace.Frame // scratch
+	learning bool              // in the look ahead
+}
+
 // maxDepth is how many frames the runtime keeps: a stack that deep may have lost its root.
 const maxDepth = 127
 
-// maxStacks bounds the cache against a damaged trace's ids; those beyond mean nothing.
-const maxStacks = 1 << 22
+// Bounds against a damaged trace: on the ids of stacks, those beyond mean nothing, and on names.
+const (
+	maxStacks = 1 << 22
+	maxNames  = 1 << 16
+)
 
 var noStack stackInfo
 
+func newProgram(src Source) program {
+	return program{
+		src: src, entries: []entry{newEntry("")}, sites: make([]site, 1), names: make([]string, 1),
+		entryIDs: map[string]uint32{}, siteIDs: map[uint64]uint32{}, callIDs: map[call]uint32{}, nameIDs: map[string]NameID{},
+		seed: maphash.MakeSeed(),
+	}
+}
+
+func newEntry(name string) entry {
+	return entry{name: name, group: NoGroup, relayGroup: NoGroup, lastUser: NoGroup}
+}
+
+func (p *program) intern(s string) NameID {
+	if s == "" {
+		return 0
+	}
+	if id, ok := p.nameIDs[s]; ok {
+		return id
+	}
+	if len(p.names) >= maxNames {
+		return 0
+	}
+	id := NameID(len(p.names))
+	p.names = append(p.names, s)
+	p.nameIDs[s] = id
+	return id
+}
+
+// Name is the text of id. It is from the trace, untrusted.
+func (p *program) Name(id NameID) string {
+	if int(id) >= len(p.names) {
+		return ""
+	}
+	return p.names[id]
+}
+
+// entry gives an entry function an index.
+func (p *program) entry(name string) uint32 {
+	if id, ok := p.entryIDs[name]; ok {
+		return id
+	}
+	id := uint32(len(p.entries))
+	p.entryIDs[name] = id
+	e := newEntry(name)
+	e.role, e.decideAt, e.launch = roleUnknown, 32, launch{decided: isLauncher(name)}
+	for i := range servers {
+		if s := &servers[i]; s.match(name) {
+			e.role, e.server = s.role, s
+			break
+		}
+	}
+	p.entries = append(p.entries, e)
+	return id
+}
+
 // stack is what id means. The pointer holds until the next call.
-func (f *Finder) stack(id exectrace.StackID) *stackInfo {
-	if int(id) < len(f.stacks) && f.stacks[id].known {
-		return &f.stacks[id]
+func (p *program) stack(id exectrace.StackID) *stackInfo {
+	if int(id) < len(p.stacks) && p.stacks[id].known {
+		return &p.stacks[id]
 	}
 	if id == 0 || id >= maxStacks {
 		return &noStack
 	}
-	if int(id) >= len(f.stacks) {
-		f.stacks = append(f.stacks, make([]stackInfo, int(id)+1-len(f.stacks)+len(f.stacks)/4)...)
+	if int(id) >= len(p.stacks) {
+		p.stacks = append(p.stacks, make([]stackInfo, int(id)+1-len(p.stacks)+len(p.stacks)/4)...)
 	}
-	f.frames = f.src.Frames(f.frames[:0], id)
-	f.stacks[id] = f.classify(f.frames)
-	return &f.stacks[id]
+	p.frames = p.src.Frames(p.frames[:0], id)
+	p.stacks[id] = p.classify(p.frames)
+	return &p.stacks[id]
 }
 
-// classify reads a stack, innermost frame first.
-func (f *Finder) classify(frames []exectrace.Frame) stackInfo {
+// classify reads a stack, innermost frame first:
+//  1. Find the entry function: the outermost frame, or what a launcher called there.
+//  2. Collect what the frames say, each by itself.
+//  3. Name the handler: the first function inwards from where the server calls it.
+//  4. For an entry function that is not known, name the place and the call for learning.
+func (p *program) classify(frames []exectrace.Frame) stackInfo {
 	in := stackInfo{known: true}
 	truncated := len(frames) >= maxDepth
 	for len(frames) > 0 && isRootWrapper(frames[len(frames)-1].Func) {
@@ -89,17 +171,16 @@ func (f *Finder) classify(frames []exectrace.Frame) stackInfo {
 		return in
 	}
 	if !truncated {
-		in.entry = f.entry(frames[len(frames)-1].Func)
-		for f.entries[in.entry].launch.decided && len(frames) > 1 && !isStd(frames[len(frames)-2].Func) {
+		in.entry = p.entry(frames[len(frames)-1].Func)
+		for p.entries[in.entry].launch.decided && len(frames) > 1 && !isStd(frames[len(frames)-2].Func) {
 			frames = frames[:len(frames)-1]
-			in.entry = f.entry(frames[len(frames)-1].Func)
+			in.entry = p.entry(frames[len(frames)-1].Func)
 		}
 	}
 	handler := -1 // index of the frame that calls the program's handler
 	for i, fr := range frames {
 		name := fr.Func
-		switch {
-		case strings.HasPrefix(name, "net/http"):
+		if strings.HasPrefix(name, "net/http") {
 			in.marks |= httpMarks(name)
 			switch name {
 			case "net/http.(*conn).serve":
@@ -111,16 +192,8 @@ func (f *Finder) classify(frames []exectrace.Frame) stackInfo {
 			case "net/http.serverHandler.ServeHTTP":
 				handler = i
 			}
-		case strings.HasPrefix(name, "internal/poll.(*FD).Write"), strings.HasPrefix(name, "internal/poll.(*FD).WriteTo"), name == "internal/poll.SendFile", name == "internal/poll.Splice":
-			in.marks |= markNetWrite
-		case strings.HasPrefix(name, "net.(*netFD).Write"), strings.HasPrefix(name, "net.(*netFD).write"), name == "net.sendFile":
-			in.marks |= markSend
-		case strings.HasPrefix(name, "internal/poll.(*FD).Read"):
-			in.marks |= markNetRead
-		case strings.HasPrefix(name, "net.(*") && (strings.HasSuffix(name, "Listener).Accept") || strings.HasSuffix(name, "Listener).AcceptTCP") || strings.HasSuffix(name, ").accept")):
-			in.marks |= markAccept
-		case strings.HasPrefix(name, "runtime/trace.Start"), strings.Contains(name, "/pprofhandler."):
-			in.marks |= markOurs
+		} else {
+			in.marks |= netMarks(name)
 		}
 		if strings.HasSuffix(name, "erverConn).runHandler") && i > 0 {
 			handler = i
@@ -148,20 +221,38 @@ func (f *Finder) classify(frames []exectrace.Frame) stackInfo {
 		in.marks |= markFlush
 	}
 	if handler > 0 {
-		in.name = f.handlerName(frames[:handler])
+		in.name = p.handlerName(frames[:handler])
 	}
 	if in.entry != 0 {
-		if idle := f.entries[in.entry].idle; idle != nil && idle(frames) {
+		if s := p.entries[in.entry].server; s != nil && s.idle != nil && s.idle(frames) {
 			in.marks |= markIdle
 		}
-		if f.entries[in.entry].role == roleUnknown && in.marks&markClient == 0 {
-			in.site = f.siteOf(frames, in.entry)
+		if p.entries[in.entry].role == roleUnknown && in.marks&markClient == 0 {
+			in.site = p.siteOf(frames, in.entry)
 		}
-		in.call = f.callOf(frames, in.entry)
+		in.call = p.callOf(frames, in.entry)
 	}
 	return in
 }
 
+// netMarks reads one frame for what is done with connections.
+func netMarks(name string) mark {
+	switch {
+	case strings.HasPrefix(name, "internal/poll.(*FD).Write"), strings.HasPrefix(name, "internal/poll.(*FD).WriteTo"), name == "internal/poll.SendFile", name == "internal/poll.Splice":
+		return markNetWrite
+	case strings.HasPrefix(name, "net.(*netFD).Write"), strings.HasPrefix(name, "net.(*netFD).write"), name == "net.sendFile":
+		return markSend
+	case strings.HasPrefix(name, "internal/poll.(*FD).Read"):
+		return markNetRead
+	case strings.HasPrefix(name, "net.(*") && (strings.HasSuffix(name, "Listener).Accept") || strings.HasSuffix(name, "Listener).AcceptTCP") || strings.HasSuffix(name, ").accept")):
+		return markAccept
+	case strings.HasPrefix(name, "runtime/trace.Start"), strings.Contains(name, "/pprofhandler."):
+		return markOurs
+	}
+	return 0
+}
+
+// httpMarks reads one frame of package net/http.
 func httpMarks(name string) mark {
 	switch name {
 	case "net/http.(*connReader).abortPendingRead":
@@ -172,7 +263,7 @@ func httpMarks(name string) mark {
 		return markWrite
 	case "net/http.(*response).Flush", "net/http.(*response).FlushError":
 		return markPush
-	case "net/http.(*connReader).Read": // clients' connections have none
+	case "net/http.(*connReader).Read": // clients' connections have no such reader
 		return markBody
 	}
 	if strings.HasPrefix(name, "net/http/pprof.") {
@@ -181,7 +272,8 @@ func httpMarks(name string) mark {
 	return 0
 }
 
-// http2Marks knows both copies of the HTTP/2 server, the module's and net/http's own, by their methods, and gRPC's transport.
+// http2Marks knows both copies of the HTTP/2 server, the module's and net/http's own, by their
+// methods, and gRPC's transport.
 func http2Marks(name string) mark {
 	switch methodOf(name) {
 	case "(*serverConn).writeDataFromHandler", "(*http2serverConn).writeDataFromHandler",
@@ -197,6 +289,7 @@ func http2Marks(name string) mark {
 	return 0
 }
 
+// clientMarks reads one frame for requests that the program itself sends.
 func clientMarks(name string) mark {
 	switch {
 	case name == "net/http.(*bodyEOFSignal).Read", strings.HasSuffix(name, "ransportResponseBody.Read"):
@@ -209,7 +302,7 @@ func clientMarks(name string) mark {
 	return 0
 }
 
-// httpWhere tells the part of the loop by what (*conn).serve called.
+// httpWhere is the part of net/http's loop in which (*conn).serve calls callee.
 func httpWhere(callee string) where {
 	switch callee {
 	case "bufio.(*Reader).Peek", "net/http.(*conn).readRequest":
@@ -226,15 +319,16 @@ func httpWhere(callee string) where {
 	if strings.HasPrefix(callee, "crypto/tls.(*Conn).Handshake") {
 		return whereHandshake
 	}
-	// the handler of Server.TLSNextProto: a closure of the package that brought HTTP/2
+	// The handler of Server.TLSNextProto: a closure of the package that brought HTTP/2.
 	if strings.Contains(callee, "ttp2") || strings.Contains(callee, "HTTP2") || strings.Contains(callee, "onfigureServer") {
 		return whereHTTP2
 	}
 	return whereOther
 }
 
-// handlerName is the first function outside the server's own package, going inwards from where the server calls its handler.
-func (f *Finder) handlerName(inner []exectrace.Frame) NameID {
+// handlerName is the first function outside the server's own package, going inwards from where the
+// server calls its handler.
+func (p *program) handlerName(inner []exectrace.Frame) NameID {
 	for i := len(inner) - 1; i >= 0; i-- {
 		name := inner[i].Func
 		switch base := pkgBase(name); {
@@ -244,20 +338,20 @@ func (f *Finder) handlerName(inner []exectrace.Frame) NameID {
 		case isStd(name) && !strings.HasPrefix(name, "net/http"):
 			return 0 // the server's own reading or writing
 		}
-		return f.intern(inner[i].Func)
+		return p.intern(inner[i].Func)
 	}
 	return 0
 }
 
-// siteOf names the place a stack stands at: from its innermost frame outside the standard library to its root, so
-// that a read over TLS and a plain one are the same place.
-func (f *Finder) siteOf(frames []exectrace.Frame, entry uint32) uint32 {
+// siteOf names the place a stack stands at. It is from the innermost frame outside the standard
+// library to the root, so that a read over TLS and a plain one are the same place.
+func (p *program) siteOf(frames []exectrace.Frame, entry uint32) uint32 {
 	top := 0
 	for top < len(frames)-1 && isStd(frames[top].Func) {
 		top++
 	}
 	var h maphash.Hash
-	h.SetSeed(f.seed)
+	h.SetSeed(p.seed)
 	for _, fr := range frames[top:] {
 		h.WriteString(fr.Func)
 		h.WriteByte(byte(fr.Line))
@@ -265,70 +359,28 @@ func (f *Finder) siteOf(frames []exectrace.Frame, entry uint32) uint32 {
 		h.WriteByte(byte(fr.Line >> 16))
 	}
 	key := h.Sum64()
-	if id, ok := f.siteIDs[key]; ok {
+	if id, ok := p.siteIDs[key]; ok {
 		return id
 	}
-	id := uint32(len(f.sites))
-	f.siteIDs[key] = id
-	f.sites = append(f.sites, site{entry: entry, local: uint8(len(f.entries[entry].sites)), depth: int32(len(frames) - top), frame: frames[top].Func})
-	f.entries[entry].sites = append(f.entries[entry].sites, id)
+	id := uint32(len(p.sites))
+	p.siteIDs[key] = id
+	p.sites = append(p.sites, site{entry: entry, local: uint8(len(p.entries[entry].sites)), depth: int32(len(frames) - top), frame: frames[top].Func})
+	p.entries[entry].sites = append(p.entries[entry].sites, id)
 	return id
 }
 
-// isRootWrapper: frames below a goroutine's function that are not the program's.
-func isRootWrapper(name string) bool {
-	if name == "runtime.goexit" || name == "" {
-		return true
+// callOf is the call of frames' entry function; 0 if that is the innermost of the program.
+func (p *program) callOf(frames []exectrace.Frame, entry uint32) uint32 {
+	n := len(frames) - 1
+	if e := &p.entries[entry]; n < 1 || e.role != roleUnknown || e.launch.works || isStd(frames[n-1].Func) {
+		return 0
 	}
-	i := strings.LastIndexByte(name, '.')
-	return i >= 0 && strings.HasPrefix(name[i+1:], "gowrap") || strings.Contains(name, "·dwrap·")
-}
-
-// pkgPath and methodOf split "a/b.(*T).M" into "a/b" and "(*T).M".
-func pkgPath(name string) string {
-	slash := strings.LastIndexByte(name, '/')
-	// a slash inside type arguments is no part of the path
-	if b := strings.IndexByte(name, '['); b >= 0 && slash > b {
-		slash = strings.LastIndexByte(name[:b], '/')
+	c := call{entry, uint32(frames[n].Line), frames[n-1].Func}
+	if id, ok := p.callIDs[c]; ok {
+		return id
 	}
-	dot := strings.IndexByte(name[slash+1:], '.')
-	if dot < 0 {
-		return name
-	}
-	return name[:slash+1+dot]
-}
-
-func methodOf(name string) string {
-	p := pkgPath(name)
-	if len(p) == len(name) {
-		return ""
-	}
-	return name[len(p)+1:]
-}
-
-// pkgBase is the last element of the package's path, with a major version taken off.
-func pkgBase(name string) string {
-	p := pkgPath(name)
-	i := strings.LastIndexByte(p, '/')
-	base := p[i+1:]
-	if i > 0 && len(base) > 1 && base[0] == 'v' && base[1] >= '0' && base[1] <= '9' {
-		p = p[:i]
-		base = p[strings.LastIndexByte(p, '/')+1:]
-	}
-	return base
-}
-
-// isStd: of the standard library, as far as it waits or reads for others. A program's own package may have a
-// path without a dot too, so these are named.
-func isStd(name string) bool {
-	p := pkgPath(name)
-	if i := strings.IndexByte(p, '/'); i >= 0 {
-		p = p[:i]
-	}
-	switch p {
-	case "runtime", "internal", "net", "crypto", "bufio", "io", "sync", "os", "time", "syscall", "context", "encoding",
-		"reflect", "bytes", "strings", "iter", "fmt", "log", "compress", "database", "errors", "sort", "slices", "maps", "vendor", "mime", "text":
-		return true
-	}
-	return strings.HasPrefix(name, "golang.org/x/sys/") || strings.HasPrefix(name, "golang.org/x/net/")
+	p.calls = append(p.calls, c)
+	id := uint32(len(p.calls))
+	p.callIDs[c] = id
+	return id
 }

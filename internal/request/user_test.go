@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// What a program marks as its tasks are its requests, whatever goroutines do in them, and a queue's worker that marks
-// regions has those.
+// What a program marks as its tasks are its requests, whatever goroutines do in them. The requests
+// of a queue's worker that marks regions are those.
 func TestUser(t *testing.T) {
 	const n = 40
 	f, as := record(t, Options{}, func() {
@@ -34,7 +34,7 @@ func TestUser(t *testing.T) {
 			task.End()
 			jobs <- 1
 		}
-		// tasks that end on the goroutine that did the work, while this one waits for it
+		// Tasks that end on the goroutine that did the work, while this one waits for it.
 		for range n {
 			_, task := trace.NewTask(context.Background(), "handed")
 			done := make(chan bool)
@@ -51,7 +51,7 @@ func TestUser(t *testing.T) {
 	report(t, f, as)
 	wellFormed(t, as)
 	got := map[string]int64{}
-	for _, id := range f.Listed() {
+	for _, id := range shown(f) {
 		g := f.Groups()[id]
 		got[g.Kind+" "+g.Name] = g.Count
 		if ds := kept(as, id); g.Name == "resize" && ds[0] < time.Millisecond {
