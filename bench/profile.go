@@ -27,8 +27,9 @@ that does nothing else, and commit it. --dir keeps the traces, as for bench.
 //go:embed profiled/main.go
 var profiled string
 
-// profileInputs are what is explained for the profile, besides a large trace of the present format and of
-// the last one before 1.22. The number says how often: small files count as much as the large ones.
+// profileInputs are what is explained for the profile, besides a large trace of the present format
+// and of the last one before 1.22. The number says how often: small files count as much as the
+// large ones.
 var profileInputs = []struct {
 	pattern string
 	times   int
@@ -64,7 +65,8 @@ func makeProfile(ctx context.Context, args []string, _, progress io.Writer) erro
 	return profileInto(ctx, root, *dir, 50, filepath.Join(root, "cmd/whystall/default.pgo"), progress)
 }
 
-// profileInto writes the profile of the tree at root to output, by large traces of mb MB, which dir keeps.
+// profileInto writes the profile of the tree at root to output, by large traces of mb MB, which dir
+// keeps.
 func profileInto(ctx context.Context, root, dir string, mb int, output string, progress io.Writer) error {
 	tmp, err := os.MkdirTemp("", "whystall-bench-")
 	if err != nil {

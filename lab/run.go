@@ -105,8 +105,8 @@ func run(ctx context.Context, c *Case, v *Variant, o runOptions) (status int, er
 	return status, err
 }
 
-// symptom runs a variant, prints what its clients see, and has whystall diagnose its server like any
-// other process.
+// symptom runs a variant, prints what its clients see, and has whystall diagnose its server like
+// any other process.
 func (x *showing) symptom(ctx context.Context, v *Variant) (before *seen, status int, err error) {
 	s, err := set(ctx, x.b, x.c, v)
 	if err != nil {

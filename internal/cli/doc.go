@@ -1,5 +1,6 @@
 // Package cli is the command line, one file for each command. It is the only room that wires the
-// others together. The report decides what is printed; this room decides which exit status that means.
+// others together. The report decides what is printed; this room decides which exit status that
+// means.
 //
 // The files in reading order:
 //

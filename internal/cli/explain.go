@@ -103,7 +103,8 @@ func (con *console) explain(files []string, f explainFlags, output, again string
 	return exit(statusOf(r))
 }
 
-// again is the command that would record the target of the case once more, "" where it is not known.
+// again is the command that would record the target of the case once more, "" where it is not
+// known.
 func (in *loaded) again() string {
 	switch m := in.manifest; {
 	case m == nil:

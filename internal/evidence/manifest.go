@@ -58,15 +58,16 @@ type Target struct {
 	Env     map[string]string `json:"env,omitempty"` // only names in the allow-list
 }
 
-// Service is the part of a target that detectors go by and reports show. It has no path, no argument
-// and no environment.
+// Service is the part of a target that detectors go by and reports show. It has no path, no
+// argument and no environment.
 type Service struct {
 	PID       int    `json:"pid,omitempty"`
 	URL       string `json:"url,omitempty"`        // of its pprof pages, without user, password, query
 	GoVersion string `json:"go_version,omitempty"` // from the binary
 	Runtime   string `json:"runtime,omitempty"`    // "go", "jvm", "python"; "" native or not known
 	Container bool   `json:"container,omitempty"`  // its pid, mount or cgroup namespace is not the recorder's
-	// Ended says what is known of a process that exited, ran another program or was stopped meanwhile.
+	// Ended says what is known of a process that exited, ran another program or was stopped
+	// meanwhile.
 	Ended  string `json:"ended,omitempty" prose:"yes"`
 	Halted *Halt  `json:"halted,omitempty"` // nil: not halted
 }
