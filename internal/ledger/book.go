@@ -25,7 +25,7 @@ func (p *pass) piece(q *piece) {
 	}
 	ns := q.hi - q.lo
 	acct := p.books.Number(key)
-	c := &p.books.Cur
+	c := p.books.Facts()
 	c.Add(acct, books.FactNS, 0, ns)
 	if q.depth > 0 {
 		c.Add(acct, books.FactActor, uint32(id.GoID), 0)
@@ -60,7 +60,7 @@ func (p *pass) piece(q *piece) {
 
 // tags books what else is true of a piece.
 func (p *pass) tags(acct uint32, q *piece, ns int64) {
-	c, tl := &p.books.Cur, p.tl
+	c, tl := p.books.Facts(), p.tl
 	tag := func(kind books.FactKind, ns int64) {
 		if ns > 0 {
 			c.Add(acct, kind, 0, ns)
@@ -71,7 +71,7 @@ func (p *pass) tags(acct uint32, q *piece, ns int64) {
 		if !q.path.barrier {
 			c.Add(acct, books.FactSTW, q.n, ns)
 		} else {
-			c.Add(acct, books.FactOfBarrier, q.path.n, ns)
+			c.Add(acct, books.FactBarrier, q.path.n, ns)
 		}
 	case (q.leaf == books.LeafSTW || q.leaf == books.LeafSTWWork) && q.kind != 0:
 		c.Add(acct, books.FactSTW, q.n, ns)
@@ -145,7 +145,7 @@ func (p *pass) tags(acct uint32, q *piece, ns int64) {
 
 // joinTags are the facts that a piece's flags say of it.
 var joinTags = map[pieceFlags]books.FactKind{
-	pieceMeasured: books.FactMeasured, pieceStopped: books.FactInSTW, pieceBarrier: books.FactBarrier, pieceSocket: books.FactSocket, pieceDue: books.FactDue,
+	pieceMeasured: books.FactMeasured, pieceStopped: books.FactInSTW, pieceBarrier: books.FactInBarrier, pieceSocket: books.FactSocket, pieceDue: books.FactDue,
 }
 
 // ranInstead splits a runnable piece by who held the Ps, and by what their threads lacked where that is known: each P counts the same, what rounding leaves is idle.
@@ -157,19 +157,19 @@ func (p *pass) ranInstead(acct uint32, q *piece, ns int64) {
 	list, total := p.tl.Occupants(q.lo, q.hi, p.who[:0])
 	p.who = list
 	if total <= 0 {
-		p.books.Cur.Add(acct, books.FactWho, whoUnknown, ns)
+		p.books.Facts().Add(acct, books.FactOccupant, whoUnknown, ns)
 		return
 	}
 	left := ns
 	for _, o := range list {
 		share := min(left, account.MulDiv(o.NS, ns, total))
 		if share > 0 {
-			p.books.Cur.Add(acct, books.FactWho, o.Who, share)
+			p.books.Facts().Add(acct, books.FactOccupant, o.Who, share)
 			left -= share
 		}
 	}
 	if left > 0 {
-		p.books.Cur.Add(acct, books.FactWho, whoIdle, left)
+		p.books.Facts().Add(acct, books.FactOccupant, whoIdle, left)
 	}
 }
 
@@ -179,7 +179,7 @@ func (p *pass) heldInstead(acct uint32, q *piece, ns int64) {
 	list, total := h.during(q.lo, q.hi, p.held[:0])
 	p.held = list
 	if total <= 0 {
-		p.books.Cur.Add(acct, books.FactWho, whoUnknown, ns)
+		p.books.Facts().Add(acct, books.FactOccupant, whoUnknown, ns)
 		return
 	}
 	left := ns
@@ -190,13 +190,13 @@ func (p *pass) heldInstead(acct uint32, q *piece, ns int64) {
 		}
 		left -= share
 		if l := h.list[x.ref]; l.leaf == books.LeafOnCPU {
-			p.books.Cur.Add(acct, books.FactWho, l.who, share)
+			p.books.Facts().Add(acct, books.FactOccupant, l.who, share)
 		} else {
-			p.books.Cur.Add(acct, books.FactLacked, x.ref, share)
+			p.books.Facts().Add(acct, books.FactLacked, x.ref, share)
 		}
 	}
 	if left > 0 {
-		p.books.Cur.Add(acct, books.FactWho, whoIdle, left)
+		p.books.Facts().Add(acct, books.FactOccupant, whoIdle, left)
 	}
 }
 

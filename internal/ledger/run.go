@@ -261,19 +261,19 @@ func (p *pass) activation(a *request.Activation) {
 	if !cand && !other {
 		return
 	}
-	k := &books.Kept{Begin: b, End: e, Own: own, Number: int64(a.G), Name: a.Name, Hash: h, Group: grp}
+	k := &books.Kept{Begin: b, End: e, Running: own, Number: int64(a.G), Name: a.Name, Hash: h, Group: grp}
 	p.explain(k, g, p.tl.Rel(a.PrevEnd), cand && (grp.IsHot(wall) || p.o.SlowOver > 0))
 	p.books.Keep(k, cand, other, p.f.Groups)
 }
 
 // explain fills in k's facts.
 func (p *pass) explain(k *books.Kept, g *timeline.G, prevEnd int64, instead bool) {
-	p.books.Cur.Reset()
+	p.books.Facts().Reset()
 	p.instead = instead
 	p.x.hops = p.hops
 	p.x.explain(g, k.Begin, k.End, prevEnd)
 	k.Limited = p.x.limit
-	sum := p.books.Explained(k)
+	sum := p.books.TakeFacts(k)
 	if p.wrong == nil && (sum != k.End-k.Begin || p.x.cursor != k.Begin && k.Begin != k.End) {
 		p.wrong = fmt.Errorf("account for goroutine %d from %d ns: internal error: pieces add up to %d ns of %d", k.Number, k.Begin, sum, k.End-k.Begin)
 	}

@@ -98,9 +98,9 @@ func (p *pass) gc(r *account.Result) {
 		r.GC.PerSecond = float64(g.Cycles) / (float64(wall) / 1e9)
 	}
 	sum := func(m map[exectrace.StackID]*timeline.SiteSum) []account.Site {
-		by := map[uint32]*books.SiteNS{}
+		by := map[uint32]*books.Amount{}
 		for id, s := range m {
-			by[uint32(id)] = &books.SiteNS{NS: s.NS, N: s.N}
+			by[uint32(id)] = &books.Amount{NS: s.NS, N: s.N}
 		}
 		l := books.SitesBy(by, func(stack uint32) account.Site { return p.allocSite(exectrace.StackID(stack)) })
 		slices.SortStableFunc(l, func(a, b account.Site) int { return cmp.Or(cmp.Compare(b.NS, a.NS), cmp.Compare(b.N, a.N)) })
@@ -156,15 +156,15 @@ func (p *pass) lockTable(r *account.Result, slow *books.Column) {
 		}
 		slices.Sort(l.Sites)
 		l.Stack = p.stackOf(k.stacks)
-		sleeping := map[uint32]*books.SiteNS{}
-		p.books.LockSum(&l, x.ns, books.LeafLockUnseen, func(a uint32, key books.Key) {
+		sleeping := map[uint32]*books.Amount{}
+		p.books.SumLock(&l, x.ns, books.LeafLockUnseen, func(a uint32, key books.Key) {
 			if key.Leaf == books.LeafOnCPU || key.Class != books.ClassLock {
 				return
 			}
-			for id, y := range slow.StacksOf(a) {
+			for id, y := range slow.Stacks(a) {
 				z := sleeping[id]
 				if z == nil {
-					z = &books.SiteNS{}
+					z = &books.Amount{}
 					sleeping[id] = z
 				}
 				z.NS += y.NS

@@ -23,33 +23,36 @@ type Runtime interface {
 }
 
 // books are the accounts of one recording while they are added up. Their owner explains the units of work, and puts what it
-// finds of one into cur before it calls explained.
+// finds of one into Facts before it calls TakeFacts.
 type Books struct {
 	names    Names
 	runtime  Runtime // nil where the actors are threads
 	slowOver int64   // ns: slow is what took at least as long; 0: the slowest 1 % of each group
 	others   uint32  // the name of what is too short to be told apart
 
-	Cur    Scratch // facts of the unit that is explained
+	facts  Facts // of the unit that is explained
 	acc    accounts
 	Groups []*Group // by request.GroupID
 	bytes  int      // of facts that are kept
 
 	ofAccount []int64 // scratch of worth, by account: time, and actors kept
 	actors    []uint8 // and holds << 4
-	small     Scratch
+	small     Facts
 }
 
 func New(names Names, runtime Runtime, slowOver int64, others uint32) *Books {
 	return &Books{names: names, runtime: runtime, slowOver: slowOver, others: others}
 }
 
-// number is that of an account.
+// Facts holds the facts of the unit that is explained. Its owner resets it before each unit.
+func (p *Books) Facts() *Facts { return &p.facts }
+
+// Number is the number of an account.
 func (p *Books) Number(k Key) uint32 { return p.acc.id(k) }
 
-// explained takes the facts in cur as those of k, and returns the sum of their time: what k took, or the walk was wrong.
-func (p *Books) Explained(k *Kept) (ns int64) {
-	for _, f := range p.Cur.facts {
+// TakeFacts takes the facts in hand as those of k, and returns the sum of their time: what k took, or the walk was wrong.
+func (p *Books) TakeFacts(k *Kept) (ns int64) {
+	for _, f := range p.facts.facts {
 		if f.kind() == FactNS {
 			ns += f.ns()
 		}
@@ -81,13 +84,13 @@ func (p *Books) worth(wall int64) []fact {
 		p.ofAccount = append(p.ofAccount, 0)
 		p.actors = append(p.actors, 0)
 	}
-	for _, f := range p.Cur.facts {
+	for _, f := range p.facts.facts {
 		if f.kind() == FactNS {
 			p.ofAccount[f.account], p.actors[f.account] = f.ns(), 0
 		}
 	}
 	p.small.Reset()
-	all := p.Cur.facts
+	all := p.facts.facts
 	n := 0
 	for _, f := range all {
 		ns := p.ofAccount[f.account]
@@ -110,7 +113,7 @@ func (p *Books) worth(wall int64) []fact {
 			continue
 		}
 		switch f.kind() {
-		case FactNS, FactSTW, FactSweep, FactLock, FactThrough, FactOfBarrier:
+		case FactNS, FactSTW, FactSweep, FactLock, FactThrough, FactBarrier:
 		default:
 			continue
 		}

@@ -22,7 +22,7 @@ func (g *Group) usual() []*Kept {
 		}
 	}
 	slices.SortFunc(l, func(a, b *Kept) int {
-		return cmp.Or(cmp.Compare(a.Own, b.Own), cmp.Compare(a.Hash, b.Hash), cmp.Compare(a.Begin, b.Begin))
+		return cmp.Or(cmp.Compare(a.Running, b.Running), cmp.Compare(a.Hash, b.Hash), cmp.Compare(a.Begin, b.Begin))
 	})
 	return l
 }

@@ -161,7 +161,7 @@ const (
 	FactStackN            // ref: StackID, ns: how many times
 	FactThrough           // ref: site of a lock on the path below the first wait
 	FactLock              // ref: site of the first lock on the path
-	FactWho               // ref: who held the Ps instead
+	FactOccupant          // ref: who held the Ps instead
 	FactLacked            // ref: what their threads lacked, see holders.list
 	FactSTW               // ref: number of the stop-the-world
 	FactSweep             // ref: number of the sweep
@@ -182,14 +182,14 @@ const (
 	FactMeasured
 	FactSocket // ready by the kernel's records, and not yet runnable
 	FactDue
-	FactBarrier
+	FactInBarrier
 	FactPermit
 	FactServing
 	FactAsked
-	FactEnough    // every thread of the process that wanted a CPU had one
-	FactOfBarrier // ref: number of the barrier
-	FactBehind    // ref: who had the CPU, see joiner.who
-	FactHold      // ref: a hold of a lock
+	FactEnough  // every thread of the process that wanted a CPU had one
+	FactBarrier // ref: number of the barrier
+	FactBehind  // ref: who had the CPU, see joiner.who
+	FactHold    // ref: a hold of a lock
 )
 
 // fact is one number about a part of an activation, 16 bytes.
@@ -281,13 +281,13 @@ func (a *accounts) id(k Key) uint32 {
 }
 
 // scratch collects the facts of one activation: open addressing as in table, with keys of one word.
-type Scratch struct {
+type Facts struct {
 	keys  []uint64
 	slots []uint32 // number + 1
 	facts []fact
 }
 
-func (s *Scratch) Reset() {
+func (s *Facts) Reset() {
 	mask := uint64(len(s.slots) - 1)
 	if len(s.facts)*4 > len(s.slots) {
 		clear(s.slots)
@@ -309,7 +309,7 @@ func hash1(x uint64) uint64 {
 }
 
 // add needs accounts below 2^25 and kinds below 2^7, which they are.
-func (s *Scratch) Add(acct uint32, kind FactKind, ref uint32, ns int64) {
+func (s *Facts) Add(acct uint32, kind FactKind, ref uint32, ns int64) {
 	if len(s.facts)*2 >= len(s.slots) {
 		s.slots = make([]uint32, max(512, 2*len(s.slots)))
 		mask := uint64(len(s.slots) - 1)

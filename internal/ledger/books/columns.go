@@ -60,22 +60,22 @@ type sum struct {
 	who      map[uint32]int64
 	lacked   map[uint32]int64
 	behind   map[uint32]int64 // who had the CPU
-	stacks   map[uint32]*SiteNS
+	stacks   map[uint32]*Amount
 	through  map[uint32]int64
 	holders  map[uint32]int64
 }
 
-// SiteNS is time and times.
-type SiteNS struct{ NS, N int64 }
+// Amount is time and times.
+type Amount struct{ NS, N int64 }
 
 // column is a ledger while it is added up.
 type Column struct {
 	requests int
-	Wall     int64
+	wall     int64
 	sums     []*sum // by account number; nil: does not occur
 	entries  map[string]bool
 	Locks    map[uint32]map[uint32]int64 // site -> account -> ns
-	STW      map[uint32]*SiteNS          // number -> ns, requests
+	STW      map[uint32]*Amount          // number -> ns, requests
 	Sweeps   map[uint32]int64
 	Barriers map[uint32]int64
 	Silence  int64
@@ -84,10 +84,10 @@ type Column struct {
 func (p *Books) column(list []*Kept, entries map[string]bool) *Column {
 	c := &Column{
 		requests: len(list), sums: make([]*sum, len(p.acc.list)), entries: entries,
-		Locks: map[uint32]map[uint32]int64{}, STW: map[uint32]*SiteNS{}, Sweeps: map[uint32]int64{}, Barriers: map[uint32]int64{},
+		Locks: map[uint32]map[uint32]int64{}, STW: map[uint32]*Amount{}, Sweeps: map[uint32]int64{}, Barriers: map[uint32]int64{},
 	}
 	for _, k := range list {
-		c.Wall += k.Wall()
+		c.wall += k.Wall()
 		var largest *sum
 		var most int64
 		stws := map[uint32]bool{}
@@ -117,11 +117,11 @@ func (p *Books) column(list []*Kept, entries map[string]bool) *Column {
 				s.holds[f.ref] = true
 			case FactStack, FactStackN:
 				if s.stacks == nil {
-					s.stacks = map[uint32]*SiteNS{}
+					s.stacks = map[uint32]*Amount{}
 				}
 				x := s.stacks[f.ref]
 				if x == nil {
-					x = &SiteNS{}
+					x = &Amount{}
 					s.stacks[f.ref] = x
 				}
 				if f.kind() == FactStack {
@@ -131,7 +131,7 @@ func (p *Books) column(list []*Kept, entries map[string]bool) *Column {
 				}
 			case FactThrough:
 				s.through = addTo(s.through, f.ref, ns)
-			case FactWho:
+			case FactOccupant:
 				s.who = addTo(s.who, f.ref, ns)
 			case FactLacked:
 				s.lacked = addTo(s.lacked, f.ref, ns)
@@ -142,7 +142,7 @@ func (p *Books) column(list []*Kept, entries map[string]bool) *Column {
 			case FactSTW:
 				x := c.STW[f.ref]
 				if x == nil {
-					x = &SiteNS{}
+					x = &Amount{}
 					c.STW[f.ref] = x
 				}
 				x.NS += ns
@@ -152,7 +152,7 @@ func (p *Books) column(list []*Kept, entries map[string]bool) *Column {
 				}
 			case FactSweep:
 				c.Sweeps[f.ref] += ns
-			case FactOfBarrier:
+			case FactBarrier:
 				c.Barriers[f.ref] += ns
 			case FactBehind:
 				s.behind = addTo(s.behind, f.ref, ns)
@@ -172,8 +172,8 @@ func (p *Books) column(list []*Kept, entries map[string]bool) *Column {
 	return c
 }
 
-// StacksOf is where an account's time passed, by stack.
-func (c *Column) StacksOf(account uint32) map[uint32]*SiteNS {
+// Stacks is where an account's time passed, by stack.
+func (c *Column) Stacks(account uint32) map[uint32]*Amount {
 	if s := c.sums[account]; s != nil {
 		return s.stacks
 	}
@@ -218,7 +218,7 @@ func (s *sum) tag(k FactKind, ns int64) {
 		t.SocketNS += ns
 	case FactDue:
 		t.DueNS += ns
-	case FactBarrier:
+	case FactInBarrier:
 		t.BarrierNS += ns
 	case FactPermit:
 		t.PermitNS += ns
@@ -254,7 +254,7 @@ func (p *Books) excess(c *Column, slow []*Kept) {
 		if len(u) == 0 {
 			continue
 		}
-		all := nearestOwn(u, k.Own)
+		all := nearestOwn(u, k.Running)
 		near, ok := fifths[all[0]]
 		if !ok {
 			near = middleFifth(all)
@@ -279,13 +279,13 @@ func nearestOwn(u []*Kept, own int64) []*Kept {
 	if len(u) <= n {
 		return u
 	}
-	hi, _ := slices.BinarySearchFunc(u, own, func(k *Kept, own int64) int { return cmp.Compare(k.Own, own) })
+	hi, _ := slices.BinarySearchFunc(u, own, func(k *Kept, own int64) int { return cmp.Compare(k.Running, own) })
 	lo := hi
 	for hi-lo < n {
 		switch {
 		case lo == 0:
 			hi++
-		case hi == len(u) || own-u[lo-1].Own <= u[hi].Own-own:
+		case hi == len(u) || own-u[lo-1].Running <= u[hi].Running-own:
 			lo--
 		default:
 			hi++

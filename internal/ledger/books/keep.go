@@ -23,7 +23,7 @@ const (
 // kept is an explained activation.
 type Kept struct {
 	Begin, End int64
-	Own        int64 // running
+	Running    int64 // running
 	Number     int64
 	Hash       uint64
 	Group      *Group
@@ -172,7 +172,7 @@ func (g *Group) Wants(own int64, hash uint64) bool {
 }
 
 func (g *Group) sample(k *Kept) (bytes int) {
-	s := &g.others[Stratum(k.Own)]
+	s := &g.others[Stratum(k.Running)]
 	i, _ := slices.BinarySearchFunc(*s, k.Hash, func(a *Kept, h uint64) int { return cmp.Compare(a.Hash, h) })
 	*s = slices.Insert(*s, i, k)
 	bytes = k.size()

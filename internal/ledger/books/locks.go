@@ -11,7 +11,7 @@ const MostLocks = 100
 
 // lockSum adds up, into l, what slow requests lost by account: between holders, behind one that was not seen (unseen), behind a known one.
 // held, where it is there, hears of each account of the last kind.
-func (p *Books) LockSum(l *account.Lock, ns map[uint32]int64, unseen Leaf, held func(id uint32, key Key)) {
+func (p *Books) SumLock(l *account.Lock, ns map[uint32]int64, unseen Leaf, held func(id uint32, key Key)) {
 	l.HolderNS = map[string]int64{}
 	holders := map[string]int64{}
 	for id, ns := range ns {

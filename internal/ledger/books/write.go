@@ -12,7 +12,7 @@ import (
 
 // done writes the column down.
 func (p *Books) done(c *Column) account.Column {
-	out := account.Column{Requests: c.requests, WallNS: c.Wall}
+	out := account.Column{Requests: c.requests, WallNS: c.wall}
 	for _, s := range c.sums {
 		if s == nil || s.time == 0 {
 			continue
@@ -82,13 +82,13 @@ func (p *Books) account(k Key) account.Account {
 }
 
 // sitesBy adds stacks up by place.
-func SitesBy(stacks map[uint32]*SiteNS, place func(stack uint32) account.Site) []account.Site {
-	byPlace := map[account.Site]*SiteNS{}
+func SitesBy(stacks map[uint32]*Amount, place func(stack uint32) account.Site) []account.Site {
+	byPlace := map[account.Site]*Amount{}
 	for id, x := range stacks {
 		s := place(id)
 		y := byPlace[s]
 		if y == nil {
-			y = &SiteNS{}
+			y = &Amount{}
 			byPlace[s] = y
 		}
 		y.NS += x.NS

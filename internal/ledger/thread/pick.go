@@ -109,7 +109,7 @@ func (t *pass) keep(u *unit.Unit, own int64, c picked) {
 	if !slow && !other {
 		return
 	}
-	k := &books.Kept{Begin: b, End: e, Own: own, Number: int64(u.TID), Hash: h, Group: grp}
+	k := &books.Kept{Begin: b, End: e, Running: own, Number: int64(u.TID), Hash: h, Group: grp}
 	t.explain(k, u)
 	t.books.Keep(k, slow, other, func() []request.Group { return t.units.Groups })
 }

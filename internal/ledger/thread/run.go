@@ -172,13 +172,13 @@ func classOfLeaf(l books.Leaf) books.Class {
 
 // explain fills in k's facts.
 func (t *pass) explain(k *books.Kept, u *unit.Unit) {
-	t.books.Cur.Reset()
+	t.books.Facts().Reset()
 	t.sum, t.cursor, t.what = 0, u.Begin, u
 	t.walk.joiner = u.Joiner
 	t.walk.Thread(u.TID, u.Begin, u.End)
 	t.walk.joiner = 0
 	k.Limited = t.walk.visits > mostVisits
-	t.books.Explained(k)
+	t.books.TakeFacts(k)
 	if t.wrong == nil && (t.sum != u.End-u.Begin || t.cursor != u.End) {
 		t.wrong = fmt.Errorf("account for thread %d from %d ns: internal error: pieces add up to %d ns of %d", u.TID, u.Begin, t.sum, u.End-u.Begin)
 	}
@@ -260,7 +260,7 @@ func (t *pass) book(q *Piece, behind, who uint32, ns int64, measured bool) {
 		key.Detail = t.words.Slept(&q.At)
 	}
 	acct := t.books.Number(key)
-	c := &t.books.Cur
+	c := t.books.Facts()
 	c.Add(acct, books.FactNS, 0, ns)
 	if len(hops) > 0 {
 		c.Add(acct, books.FactActor, q.TID, 0)
@@ -352,7 +352,7 @@ func (t *pass) lockTable(r *account.Result, slow *books.Column) {
 		if l.Sites == nil {
 			l.Sites = []string{waitSite(t.k, &sched.Stretch{Block: sched.BlockFutex, Futex: addr})}
 		}
-		t.books.LockSum(&l, accounts, books.LeafLock, nil)
+		t.books.SumLock(&l, accounts, books.LeafLock, nil)
 		r.Locks = append(r.Locks, l)
 	}
 	slices.SortFunc(r.Locks, func(a, b account.Lock) int {
