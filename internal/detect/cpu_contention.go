@@ -15,7 +15,6 @@ var _ = register(&Detector{
 	Name:  "cpu-contention",
 	Title: "Threads wait for a CPU that others have",
 	Needs: []string{KernelRecords},
-	Depth: 14,
 	// A thread that waits less than a few time slices of the kernel (2.8 ms here, 4 ms in many) meets the neighbours that every host has.
 	Floor: queueFloor,
 	Hint:  cpuHints,

@@ -14,7 +14,6 @@ var _ = register(&Detector{
 	Name:  "cpu-throttled",
 	Title: "The CPU quota of a cgroup stops the process",
 	Needs: []string{KernelRecords},
-	Depth: 12,
 	// A tenth of the slow requests' time. Throttling comes in tens of ms, so the absolute part only keeps noise out.
 	Floor: Floor{NS: 5e6, Share: 0.10},
 	Hint:  cpuHints,

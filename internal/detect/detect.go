@@ -2,7 +2,6 @@ package detect
 
 import (
 	"fmt"
-	"sort"
 
 	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/evidence"
@@ -34,7 +33,6 @@ type Detector struct {
 	Doc   string `prose:"yes"` // the manual page: mechanism, evidence, look-alikes, remedy, sources
 	Needs []string
 	Floor Floor
-	Depth int  // order of looking: a cause before its mechanisms
 	Go    bool // of Go's runtime: not listed for a program that has none
 
 	Native bool // of threads that are known by the kernel's records alone: listed for nothing else
@@ -72,18 +70,6 @@ var table []*Detector
 func register(d *Detector) *Detector {
 	table = append(table, d)
 	return d
-}
-
-// detectors gives the table in the order of looking.
-func detectors() []*Detector {
-	ds := append([]*Detector(nil), table...)
-	sort.Slice(ds, func(i, j int) bool {
-		if ds[i].Depth != ds[j].Depth {
-			return ds[i].Depth < ds[j].Depth
-		}
-		return ds[i].Name < ds[j].Name
-	})
-	return ds
 }
 
 // Run lets every detector look at one recording. The result is nil where no execution trace was read, the set may
@@ -161,73 +147,6 @@ func noGo(r *account.Result, facts Facts) bool {
 		runtime = "go"
 	}
 	return runtime != "go" && (runtime != "" || r != nil && r.Native)
-}
-
-// lacking tells what is missing of the detector's needs, any one of which is enough, and what would bring it.
-func (p *Pass) lacking() []string {
-	var missing []string
-	for _, n := range p.det.Needs {
-		if n == KernelRecords {
-			if why := p.blindKernel(); why != "" {
-				missing = append(missing, why)
-				continue
-			}
-			return nil
-		}
-		if n != Trace {
-			if p.Set.Has(n) {
-				return nil
-			}
-			missing = append(missing, n+": "+bring(n))
-			continue
-		}
-		if why := p.blindTrace(); why != "" {
-			missing = append(missing, why)
-			continue
-		}
-		return nil
-	}
-	return missing
-}
-
-// blindTrace tells why accounts cannot be read, "" if they can.
-func (p *Pass) blindTrace() string {
-	switch r := p.Ledger; {
-	case r == nil, r.Native && p.det.Go:
-		return "execution trace: " + bring(Trace)
-	case r.Slow.Requests == 0 || r.Slow.WallNS <= 0:
-		why := r.Requests.NoRequestsCause
-		if why == "" {
-			why = fmt.Sprintf("%d complete, %d open at the trace's begin or end", r.Requests.Count, r.Requests.Open)
-		}
-		if r.Requests.None == account.NoneNoTrace {
-			return "no request to explain: " + bring(Trace)
-		}
-		if r.Native {
-			return "no request among its threads (" + why + "): record for longer and under load"
-		}
-		return "no request to explain in the execution trace (" + why + "): record for longer and under load, or name the entry with --entry"
-	}
-	return ""
-}
-
-// bring tells what would bring a stream.
-func bring(stream string) string {
-	switch stream {
-	case Trace:
-		return "record one with whystall diagnose --pprof URL, or give a trace.out"
-	case KernelRecords:
-		return "whystall diagnose --pid PID on the target's host; whystall doctor tells what it may see there"
-	case "/go/gc/cycles:gc-cycles", "/go/sched/gomaxprocs:threads":
-		return "served by /metrics (Prometheus client) or /debug/vars (expvar), read twice"
-	case rssStream:
-		return "whystall diagnose --pid PID on the target's host"
-	case hugeStream:
-		return "the process' smaps_rollup"
-	case "/pprof/mutex/delay:ns":
-		return "/debug/pprof/mutex, with runtime.SetMutexProfileFraction set in the service"
-	}
-	return "not recorded"
 }
 
 // guard runs a detector's function; a panic is that detector's failure and nobody else's.

@@ -301,12 +301,7 @@ func honest(t *testing.T, b *board) {
 }
 
 func TestManual(t *testing.T) {
-	want := []string{"cpu-contention", "cpu-throttled", "direct-reclaim", "disk-wait", "frequent-gc", "gc-queue", "gomaxprocs",
-		"gomaxprocs-over-quota", "lock-contention", "logger-lock", "mark-assist", "mmap-lock", "netpoll-late", "numa-balancing", "page-fault",
-		"pool-exhaustion", "runqueue-saturation", "sched-latency", "stw-pause", "sweep-assist", "syscall-stall", "thp-bloat", "thread-churn", "timer-late", "tlb-shootdown"}
-	var got []string
 	for _, c := range Causes() {
-		got = append(got, c.Name)
 		for _, part := range []string{"What happens\n", "\nEvidence\n", "\nNot to be taken for\n", "\nRemedy\n", "\nVerify\n", "\nSources\n"} {
 			if !strings.Contains(c.Doc, part) {
 				t.Errorf("%s: its page has no part %q", c.Name, strings.TrimSpace(part))
@@ -323,9 +318,6 @@ func TestManual(t *testing.T) {
 		if _, ok := Manual(c.Name); !ok {
 			t.Errorf("%s: not in the manual", c.Name)
 		}
-	}
-	if strings.Join(got, " ") != strings.Join(want, " ") {
-		t.Errorf("pages %v, want %v", got, want)
 	}
 	for _, c := range Chapters() {
 		if _, ok := Manual(c.Name); ok {

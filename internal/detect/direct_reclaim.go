@@ -13,7 +13,6 @@ var _ = register(&Detector{
 	Name:  "direct-reclaim",
 	Title: "Threads have to free memory before they get any",
 	Needs: []string{KernelRecords},
-	Depth: 15,
 	// Rare and huge, as sweep-assist: one request in fifty may bear all of it.
 	Floor: reclaimFloor,
 	Doc: `What happens

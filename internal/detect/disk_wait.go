@@ -12,7 +12,6 @@ var _ = register(&Detector{
 	Name:  "disk-wait",
 	Title: "Requests wait for the disk",
 	Needs: []string{KernelRecords},
-	Depth: 24,
 	// A sync of a healthy disk takes some ms; 10 ms a request and a fifth of it are beyond that.
 	Floor: Floor{NS: 10e6, Share: 0.20},
 	Doc: `What happens

@@ -1,6 +1,38 @@
-// Package detect holds the causes whystall knows: how each is found in the accounts, and the manual page that
-// explains it. A detector is one file: data, a function that claims time, a function that puts it in words.
+// Package detect holds the causes that whystall knows: how each is found in the accounts, and the
+// manual page that explains it. A detector is one file named for its cause: data, a function that
+// claims time, and a function that puts what it was granted in words.
 //
-// The room refuses to correct an account, to claim more than one holds, and to call a setting a cause: only time,
-// CPU or memory that was lost makes one. What it could not look at it says.
+// The room refuses to correct an account, to claim more than one holds, and to call a setting a
+// cause: only lost time, CPU or memory makes one. It says what it could not look at.
+//
+// The files in reading order:
+//
+//	detect.go                   Detector, Run, and the steps of a run; start here
+//	order.go                    the order in which detectors look, with the reasons
+//	pass.go                     Pass: what a detector sees, and the verbs with which it speaks
+//	board.go                    where claims meet: who is granted what, who is whose mechanism
+//	pool.go                     the same where CPU or memory is claimed instead of requests' time
+//	grade.go                    how sure a finding is
+//	needs.go                    what a detector lacks, and what would bring it
+//	manual.go, chapters.go      the manual, as whystall causes prints it
+//
+// What several detectors share begins with shared_:
+//
+//	shared_text.go              numbers and names in words
+//	shared_kernel.go            the kernel's records: what is unseen, who had the CPUs, the queue for Ps
+//	shared_holders.go           goroutines that wait for a P whose own thread was held up
+//	shared_neighbours.go        who else had the CPUs: programs, the kernel's threads, the recorder
+//	shared_short_of_cpu.go      whether the process lacked CPU, where a trace alone must say
+//	shared_late.go              netpoll-late, timer-late: the runtime notices late
+//	shared_locks.go             lock-contention, logger-lock: locks of goroutines
+//	shared_thread_locks.go      lock-contention: locks of threads
+//	shared_tasks.go             runtimes of tasks, whose waits no thread shows
+//
+// All other files are causes, by name:
+//
+//	thread_churn.go, gomaxprocs_over_quota.go, gomaxprocs.go, tlb_shootdown.go,
+//	runqueue_saturation.go, cpu_throttled.go, cpu_contention.go, direct_reclaim.go,
+//	numa_balancing.go, mmap_lock.go, frequent_gc.go, page_fault.go, disk_wait.go, syscall_stall.go,
+//	netpoll_late.go, timer_late.go, stw_pause.go, sweep_assist.go, mark_assist.go, gc_queue.go,
+//	sched_latency.go, logger_lock.go, thp_bloat.go, lock_contention.go, pool_exhaustion.go
 package detect

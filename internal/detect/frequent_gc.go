@@ -13,7 +13,6 @@ var _ = register(&Detector{
 	Name:  "frequent-gc",
 	Title: "GC runs so often that requests pay for it",
 	Needs: []string{Trace, gcCycles},
-	Depth: 20,
 	Go:    true,
 	// The cost is spread over many small things, each harmless: together they must be a seventh of a slow request.
 	// That GC takes the share of the CPU it must take here is harm of its own, so 2 ms are enough.

@@ -11,7 +11,6 @@ var _ = register(&Detector{
 	Name:  "gc-queue",
 	Title: "Requests queue for the garbage collector's own locks and credit",
 	Needs: []string{Trace},
-	Depth: 70,
 	Go:    true,
 	Floor: gcFloor,
 	Doc: `What happens

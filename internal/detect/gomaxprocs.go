@@ -13,7 +13,6 @@ var _ = register(&Detector{
 	Name:  "gomaxprocs",
 	Title: "GOMAXPROCS does not fit the CPUs",
 	Needs: []string{Trace, procsStream},
-	Depth: 10,
 	Go:    true,
 	Floor: queueFloor,
 	Doc: `What happens

@@ -12,7 +12,6 @@ var _ = register(&Detector{
 	Name:  "gomaxprocs-over-quota",
 	Title: "GOMAXPROCS is above the CPU quota",
 	Needs: []string{KernelRecords},
-	Depth: 5,
 	Go:    true,
 	Floor: Floor{NS: 5e6, Share: 0.10},
 	Doc: `What happens

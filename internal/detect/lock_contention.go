@@ -12,7 +12,6 @@ var _ = register(&Detector{
 	Name:  "lock-contention",
 	Title: "Requests queue for a lock",
 	Needs: []string{Trace, mutexStream, KernelRecords},
-	Depth: 95,
 	Floor: lockFloor,
 	Doc: `What happens
   Requests wait for a sync.Mutex or sync.RWMutex (also one inside singleflight, a pool, a cache)

@@ -10,7 +10,6 @@ var _ = register(&Detector{
 	Name:  "logger-lock",
 	Title: "Requests queue for the logger's lock",
 	Needs: []string{Trace},
-	Depth: 90,
 	Go:    true,
 	Floor: lockFloor,
 	Doc: `What happens

@@ -11,7 +11,6 @@ var _ = register(&Detector{
 	Name:  "mark-assist",
 	Title: "Requests are made to mark the heap for GC",
 	Needs: []string{Trace},
-	Depth: 60,
 	Go:    true,
 	Floor: gcFloor,
 	Doc: `What happens

@@ -14,7 +14,6 @@ var _ = register(&Detector{
 	Name:  "mmap-lock",
 	Title: "Threads wait for the lock of their address space",
 	Needs: []string{KernelRecords},
-	Depth: 19,
 	Floor: Floor{NS: 5e6, Share: 0.10},
 	Doc: `What happens
   Every process has one lock around its map of memory. mmap, munmap, mprotect, madvise and the

@@ -10,7 +10,6 @@ var _ = register(&Detector{
 	Name:  "netpoll-late",
 	Title: "The runtime notices late that a socket is ready",
 	Needs: []string{KernelRecords},
-	Depth: 32,
 	Go:    true,
 	Floor: lateFloor,
 	Doc: `What happens

@@ -12,7 +12,6 @@ var _ = register(&Detector{
 	Name:  "numa-balancing",
 	Title: "The kernel moves pages between NUMA nodes under the process",
 	Needs: []string{KernelRecords},
-	Depth: 17,
 	Floor: Floor{NS: 2e6, Share: 0.05},
 	Doc: `What happens
   With kernel.numa_balancing the kernel takes the mapping of pages away now and then, to see by

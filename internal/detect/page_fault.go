@@ -12,7 +12,6 @@ var _ = register(&Detector{
 	Name:  "page-fault",
 	Title: "Touching memory takes long: page faults",
 	Needs: []string{KernelRecords},
-	Depth: 22,
 	Floor: Floor{NS: 5e6, Share: 0.10},
 	Doc: `What happens
   The first touch of a page enters the kernel. A minor fault takes a microsecond. A major one

@@ -12,7 +12,6 @@ var _ = register(&Detector{
 	Name:  "pool-exhaustion",
 	Title: "Requests queue for a worker, a connection or a permit, of which there are too few",
 	Needs: []string{Trace, KernelRecords},
-	Depth: 96,
 	Floor: queueFloor,
 	Doc: `What happens
   All requests pass through few hands: one thread that does a step for everybody, a pool of

@@ -11,7 +11,6 @@ var _ = register(&Detector{
 	Name:  "runqueue-saturation",
 	Title: "More threads want to run than there are CPUs",
 	Needs: []string{KernelRecords},
-	Depth: 11,
 	Floor: queueFloor,
 	Doc: `What happens
   Hundreds of threads are runnable at once, on a few CPUs. Each gets a slice of a few ms and then

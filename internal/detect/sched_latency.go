@@ -13,7 +13,6 @@ var _ = register(&Detector{
 	Name:  "sched-latency",
 	Title: "Runnable goroutines wait for a P (run queue latency in Go)",
 	Needs: []string{Trace},
-	Depth: 80,
 	Go:    true,
 	Floor: queueFloor,
 	Doc: `What happens

@@ -13,7 +13,6 @@ var _ = register(&Detector{
 	Name:  "stw-pause",
 	Title: "Stop-the-world pauses hold requests up",
 	Needs: []string{Trace},
-	Depth: 40,
 	Go:    true,
 	// Go stops the world twice a cycle, for tens of microseconds; a healthy process with many Ps has ranges of
 	// several ms in which no request lost anything. So the time lost counts, never the range.

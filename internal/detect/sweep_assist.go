@@ -11,7 +11,6 @@ var _ = register(&Detector{
 	Name:  "sweep-assist",
 	Title: "An allocation sweeps far more than it gets",
 	Needs: []string{Trace},
-	Depth: 50,
 	Go:    true,
 	// Rare and huge: one request in fifty may bear all of it, so the share may be small.
 	Floor: Floor{NS: 5e6, Share: 0.05},

@@ -13,7 +13,6 @@ var _ = register(&Detector{
 	Name:  "syscall-stall",
 	Title: "Requests wait inside a system call",
 	Needs: []string{Trace},
-	Depth: 30,
 	// A disk that is asked to sync takes milliseconds, and a thread may lose its CPU in a call; 10 ms a request and a
 	// fifth of it are beyond both.
 	Floor: Floor{NS: 10e6, Share: 0.20},

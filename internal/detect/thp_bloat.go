@@ -17,7 +17,6 @@ var _ = register(&Detector{
 	Name:  "thp-bloat",
 	Title: "Huge pages fill memory that the Go runtime has given back",
 	Needs: []string{rssStream, hugeStream}, // either
-	Depth: 90,
 	Go:    true,
 	// A tenth of the resident memory; and see bloatLeast.
 	Floor: Floor{Share: 0.10},

@@ -13,7 +13,6 @@ var _ = register(&Detector{
 	Name:  "thread-churn",
 	Title: "Threads are made and ended all the time",
 	Needs: []string{KernelRecords},
-	Depth: 2,
 	Floor: Floor{NS: 2e6, Share: 0.10},
 	Doc: `What happens
   A thread for each connection, query or task, made and ended thousands of times a second. glibc

@@ -10,7 +10,6 @@ var _ = register(&Detector{
 	Name:  "timer-late",
 	Title: "Timers fire late",
 	Needs: []string{KernelRecords},
-	Depth: 33,
 	Go:    true,
 	Floor: lateFloor,
 	Doc: `What happens

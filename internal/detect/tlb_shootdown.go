@@ -12,7 +12,6 @@ var _ = register(&Detector{
 	Name:  "tlb-shootdown",
 	Title: "Threads wait for other CPUs to forget a mapping",
 	Needs: []string{KernelRecords},
-	Depth: 10, // before runqueue-saturation: what fills the CPUs makes the queue for them
 	Floor: Floor{NS: 5e6, Share: 0.10},
 	Doc: `What happens
   Who unmaps memory, or takes a right from it, must make every CPU that runs a thread of the

@@ -21,22 +21,6 @@ const (
 	termUnused    = "CPUs: unused"
 )
 
-// blindKernel tells why the kernel's records cannot be read, "" if they can.
-func (p *Pass) blindKernel() string {
-	switch k := kernelOf(p); {
-	case k == nil:
-		return "the kernel's records: " + bring(KernelRecords)
-	case k.ThreadsSeen == 0:
-		// A recorder that got no CPU itself, or a target that ended at once: nothing was looked at.
-		return "the kernel's records: they tell of no thread of the process: all slept, or it ended at once. Record again, for longer; where child processes have its work (pgrep -P PID), record one of them"
-	case k.Lost > 10*max(k.Switches, 1000) || 2*k.UnknownNS > k.OnNS+k.QueuedNS+k.ThrottledNS+k.UnknownNS && k.UnknownNS > wall(k)/100:
-		// What is left is a sample of nothing in particular.
-		return fmt.Sprintf("the kernel's records: %d of them were lost, and of the process' threads %s is not known; record again, with --no-stacks or at a lower load",
-			k.Lost, finding.Duration(k.UnknownNS))
-	}
-	return ""
-}
-
 // unseen gives why the first of the sights that are missing is, "" where all are there.
 func unseen(k *account.Kernel, sights ...kernel.Sight) string {
 	for _, m := range k.Missing {

@@ -1,0 +1,91 @@
+package detect
+
+import (
+	"fmt"
+
+	"github.com/whystall/whystall/internal/account"
+	"github.com/whystall/whystall/internal/finding"
+)
+
+// lacking tells what is missing of the detector's needs, any one of which is enough, and what would bring it.
+func (p *Pass) lacking() []string {
+	var missing []string
+	for _, n := range p.det.Needs {
+		if n == KernelRecords {
+			if why := p.blindKernel(); why != "" {
+				missing = append(missing, why)
+				continue
+			}
+			return nil
+		}
+		if n != Trace {
+			if p.Set.Has(n) {
+				return nil
+			}
+			missing = append(missing, n+": "+bring(n))
+			continue
+		}
+		if why := p.blindTrace(); why != "" {
+			missing = append(missing, why)
+			continue
+		}
+		return nil
+	}
+	return missing
+}
+
+// blindTrace tells why accounts cannot be read, "" if they can.
+func (p *Pass) blindTrace() string {
+	switch r := p.Ledger; {
+	case r == nil, r.Native && p.det.Go:
+		return "execution trace: " + bring(Trace)
+	case r.Slow.Requests == 0 || r.Slow.WallNS <= 0:
+		why := r.Requests.NoRequestsCause
+		if why == "" {
+			why = fmt.Sprintf("%d complete, %d open at the trace's begin or end", r.Requests.Count, r.Requests.Open)
+		}
+		if r.Requests.None == account.NoneNoTrace {
+			return "no request to explain: " + bring(Trace)
+		}
+		if r.Native {
+			return "no request among its threads (" + why + "): record for longer and under load"
+		}
+		return "no request to explain in the execution trace (" + why + "): record for longer and under load, or name the entry with --entry"
+	}
+	return ""
+}
+
+// bring tells what would bring a stream.
+func bring(stream string) string {
+	switch stream {
+	case Trace:
+		return "record one with whystall diagnose --pprof URL, or give a trace.out"
+	case KernelRecords:
+		return "whystall diagnose --pid PID on the target's host; whystall doctor tells what it may see there"
+	case "/go/gc/cycles:gc-cycles", "/go/sched/gomaxprocs:threads":
+		return "served by /metrics (Prometheus client) or /debug/vars (expvar), read twice"
+	case rssStream:
+		return "whystall diagnose --pid PID on the target's host"
+	case hugeStream:
+		return "the process' smaps_rollup"
+	case "/pprof/mutex/delay:ns":
+		return "/debug/pprof/mutex, with runtime.SetMutexProfileFraction set in the service"
+	}
+	return "not recorded"
+}
+
+// blindKernel tells why the kernel's records cannot be read, "" if they can.
+func (p *Pass) blindKernel() string {
+	switch k := kernelOf(p); {
+	case k == nil:
+		return "the kernel's records: " + bring(KernelRecords)
+	case k.ThreadsSeen == 0:
+		// A recorder that got no CPU itself, or a target that ended at once: nothing was looked at.
+		return "the kernel's records: they tell of no thread of the process: all slept, or it ended at once. Record again, for longer; where child processes have its work (pgrep -P PID), record one of them"
+	case k.Lost > 10*max(k.Switches, 1000) || 2*k.UnknownNS > k.OnNS+k.QueuedNS+k.ThrottledNS+k.UnknownNS && k.UnknownNS > wall(k)/100:
+		// What is left is a sample of nothing in particular.
+		return fmt.Sprintf("the kernel's records: %d of them were lost, and of the process' threads %s is not known; record again, with --no-stacks or at a lower load",
+			k.Lost, finding.Duration(k.UnknownNS))
+	}
+	return ""
+}

@@ -1,0 +1,59 @@
+package detect
+
+import "slices"
+
+// order is the order in which detectors look. What is nearer to the root of chains of causes looks
+// first, and takes what it claims; a later detector that loses most of its claim to it becomes its
+// mechanism. So a new detector stands before every cause that it can bring about, and behind every
+// cause that can bring it about. A name that is missing here fails a test.
+var order = []string{
+	// How many threads there are, and what that alone costs. Each of these fills the CPUs or uses up
+	// the quota, which is what the next group sees.
+	"thread-churn",          // before the locks, the unmapping and the queue that making threads brings
+	"gomaxprocs-over-quota", // before gomaxprocs and cpu-throttled: the same Ps, with a quota below them
+	"gomaxprocs",
+	"tlb-shootdown", // before runqueue-saturation: what fills the CPUs makes the queue for them
+	"runqueue-saturation",
+
+	// What keeps a thread that is ready off its CPU.
+	"cpu-throttled", // before cpu-contention: when a quota gives time again, all threads that it stopped queue at once
+	"cpu-contention",
+
+	// Memory: what holds a thread up inside the kernel. Reclaim holds mmap_lock and reads pages back, so
+	// it comes before those two; a fault that waits for mmap_lock is the lock's.
+	"direct-reclaim",
+	"numa-balancing",
+	"mmap-lock",
+
+	// Collecting garbage brings assists, pauses, sweeps, queues and faults.
+	"frequent-gc",
+
+	// What a thread waits for in the kernel, with a CPU to itself.
+	"page-fault",
+	"disk-wait",
+	"syscall-stall", // what is left of calls once disk and faults are taken
+
+	// The runtime notices late. Before the pauses and the run queue, which such a goroutine meets next.
+	"netpoll-late",
+	"timer-late",
+
+	// The collector's single steps.
+	"stw-pause",
+	"sweep-assist",
+	"mark-assist",
+	"gc-queue",
+
+	// Queues: whatever makes the one in front slow is the root, and looked before.
+	"sched-latency",
+	"logger-lock", // before lock-contention: the same locks, whose remedy is the log
+	"thp-bloat",   // of the memory ledger, which no other claims
+	"lock-contention",
+	"pool-exhaustion", // last: waits that are no lock's
+}
+
+// detectors gives the table in the order of looking.
+func detectors() []*Detector {
+	ds := slices.Clone(table)
+	slices.SortFunc(ds, func(a, b *Detector) int { return slices.Index(order, a.Name) - slices.Index(order, b.Name) })
+	return ds
+}
