@@ -44,8 +44,8 @@ const largeTimes = 6
 
 // makeProfile makes the compiler's profile anew.
 //
-//  1. The program is built with a main function which profiles what it explains, and without a profile:
-//     the result does not depend on the last one.
+//  1. The program is built with a main function which profiles what it explains, and without a
+//     profile: the result does not depend on the last one.
 //  2. It explains all inputs in one process.
 func makeProfile(ctx context.Context, args []string, _, progress io.Writer) error {
 	fs := flag.NewFlagSet("profile", flag.ContinueOnError)

@@ -1,7 +1,7 @@
 //go:build ignore
 
-// This file takes the place of cmd/whystall's main.go in a build for bench profile. It explains files in
-// one process and writes the CPU profile of that.
+// This file takes the place of cmd/whystall's main.go in a build for bench profile. It explains
+// files in one process and writes the CPU profile of that.
 package main
 
 import (
