@@ -28,11 +28,11 @@ func (b *builder) waking(r *kernel.Record, t int64) {
 			b.push(th, b.begin, Unknown, -1, 0, segAway)
 		}
 		o, n := b.addOff(th)
-		o.wake(&w)
+		o.waker = w
 		b.push(th, t, Queued, -1, n, 0)
 	case s.doing() == Blocked:
 		if s.off != 0 {
-			th.offs[s.off-1].wake(&w)
+			th.offs[s.off-1].waker = w
 		}
 		th.pendingAt = 0
 		cpu := int16(-1) // the wakeup that follows says where
@@ -134,15 +134,9 @@ func (b *builder) wakeup(r *kernel.Record, t int64) {
 // asked for.
 func (b *builder) race(th *thread, s *segment, cpu int16) {
 	if s.off != 0 {
-		th.offs[s.off-1].wake(&th.pending)
+		th.offs[s.off-1].waker = th.pending
 	}
 	s.meta = uint16(Queued)
 	s.cpu = cpu
 	th.pendingAt = 0
-}
-
-// wake ends o.
-func (o *offCPU) wake(w *waker) {
-	o.waker = *w
-	o.flags &= offStopped
 }
