@@ -6,8 +6,10 @@ import (
 	"github.com/whystall/whystall/exectrace"
 )
 
+// TestAligner feeds a few transitions at a time. Thread 11 is on CPU 0 from 1 to 100 us and again
+// from 9 ms on, thread 12 in between.
 func TestAligner(t *testing.T) {
-	k := kernelOf(t, `
+	k := timelineOf(t, `
 header source=bpf pid=10 cpus=0 pertask alltasks
 thread tid=11 pid=10 ns=1 target
 thread tid=12 pid=10 ns=2 target
@@ -48,7 +50,7 @@ switch t=10000000 cpu=0 tid=11 other=0 flags=target args=1
 	}
 }
 
-// Of a simulated machine with a quota: pauses that something held up are told from the controls by who was involved, and the controls are counted right.
+// TestControls counts the controls of a simulated machine with a quota, one of them again by hand.
 func TestControls(t *testing.T) {
 	s := simulate(2, 12, 3, 40000, true, 21)
 	k, err := New(&s.records)
@@ -56,7 +58,7 @@ func TestControls(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := k.Aligner()
-	// Transitions while threads run, as a trace would tell.
+	// Transitions while threads run, as a trace would have them.
 	for i := range s.recs {
 		r := &s.recs[i]
 		if th := k.find(r.Other); th != nil && r.Kind == 1 {
@@ -77,7 +79,7 @@ func TestControls(t *testing.T) {
 	if got, again := a.Fair(lengths, 200), a.Fair(lengths, 200); got != again {
 		t.Errorf("the fair control gave %+v, then %+v", got, again)
 	}
-	// By hand: everybody's states in one window.
+	// By hand: the states of all threads in one window.
 	p := Pause{Begin: 5_000_000, End: 5_300_000, Initiator: 100, Awaited: 101}
 	var want Control
 	for tid := uint32(102); tid < 112; tid++ {

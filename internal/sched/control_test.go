@@ -2,7 +2,8 @@ package sched
 
 import "math/rand/v2"
 
-// randomWindows is the control by n windows of each length that start where a thread comes to a CPU.
+// randomWindows is the control by n windows of each length that start where a thread comes to a
+// CPU.
 func (k *Timeline) randomWindows(lengths []int64, n int) (c Control) {
 	if len(k.threads) == 0 {
 		return c
@@ -26,7 +27,8 @@ func (k *Timeline) randomWindows(lengths []int64, n int) (c Control) {
 	return c
 }
 
-// uninvolved is the control by the threads that had no part in a pause: neither initiator nor awaited.
+// uninvolved is the control by the threads that had no part in a pause: neither initiator nor
+// awaited.
 func (k *Timeline) uninvolved(pauses []Pause) (c Control) {
 	for i := range pauses {
 		p := &pauses[i]

@@ -9,7 +9,7 @@ import (
 	"github.com/whystall/whystall/internal/evidence/kernel"
 )
 
-// records is a source of what is in memory.
+// records is a source of records in memory.
 type records struct {
 	header  kernel.Header
 	recs    []kernel.Record
@@ -37,7 +37,8 @@ func (r *records) Stack(id uint32) []kernel.Frame { return r.stacks[id] }
 
 func (r *records) Ended() string { return "" }
 
-// unpack makes records of any bytes, 12 a record: few threads and CPUs, so that they meet, and times that go forward for the most part.
+// unpack makes records of any bytes, 12 bytes a record. Threads and CPUs are few, so that they
+// meet. Times mostly go forward.
 func unpack(b []byte) *records {
 	src := &records{block: 7, header: kernel.Header{Source: "bpf", CPUs: []int{0, 1}, AllTasks: true, PerTask: true}}
 	if len(b) > 0 {
@@ -85,6 +86,8 @@ func unpack(b []byte) *records {
 	return src
 }
 
+// FuzzKernel asks everything of any records: the answers must tile what was asked for, and nothing
+// may panic.
 func FuzzKernel(f *testing.F) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for n := range 8 {
@@ -109,7 +112,7 @@ func FuzzKernel(f *testing.F) {
 	})
 }
 
-// Random streams, more of them than a fuzz target's seeds.
+// TestKernelRandom is FuzzKernel with more random streams than its seeds.
 func TestKernelRandom(t *testing.T) {
 	n := 300
 	if testing.Short() {

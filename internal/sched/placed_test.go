@@ -2,9 +2,10 @@ package sched
 
 import "testing"
 
-// TestPlaced: without wake-ups a woken thread is queued where it left, or where it is moved as it is woken; who is moved later was queued at both.
+// TestPlaced reads a stream without records of wake-ups. A woken thread is queued where it left, or
+// where it is moved as it is woken. One that is moved later was queued at both.
 func TestPlaced(t *testing.T) {
-	k := kernelOf(t, `
+	k := timelineOf(t, `
 header source=bpf cpus=0,1 pertask alltasks
 thread tid=10 pid=10 comm=app target
 switch t=0 cpu=0 tid=10 other=7 flags=target args=1

@@ -38,8 +38,8 @@ func recorded(t testing.TB, dir string) (*Timeline, *timeline.Timeline, *Aligner
 	return k, tl, a
 }
 
-// One second of a real service with 76 Ps and a quota of half a CPU, beside builds on both CPUs, on Linux 6.18 with Go 1.26. What
-// other programs were called was taken out.
+// TestRecorded reads one second of a real service with 76 Ps and a quota of half a CPU, beside
+// builds on both CPUs, on Linux 6.18 with Go 1.26. The names of other programs were taken out.
 func TestRecorded(t *testing.T) {
 	k, tl, a := recorded(t, "testdata/quota76")
 	if err := exact(k, 12); err != nil {
@@ -48,7 +48,7 @@ func TestRecorded(t *testing.T) {
 	var b strings.Builder
 	begin, end := k.Span()
 
-	// The clocks agree, and whoever changes a goroutine's state is on a CPU.
+	// The clocks agree, and a thread that changes a goroutine's state is on a CPU.
 	sum := a.Result()
 	fmt.Fprintf(&b, "align %+v\n", sum)
 	if sum.Transitions < 10000 || sum.OffCPU*10000 > sum.Transitions*5 || sum.MinNS <= 0 || sum.Unknown*20 > sum.Transitions {
@@ -73,7 +73,8 @@ func TestRecorded(t *testing.T) {
 		t.Errorf("a trace shifted by 0.2 ms fits as well: %+v", s)
 	}
 
-	// Who wakes another is on a CPU, and so is who is sampled there: other records than the switches that say where threads were.
+	// A thread that wakes another is on a CPU, and so is one that is sampled there. These records
+	// say where threads were without the switches.
 	wakers, samples := [2]int{}, [2]int{}
 	var wakings []Waking
 	for _, l := range k.Threads() {
@@ -114,7 +115,8 @@ func TestRecorded(t *testing.T) {
 		t.Errorf("%+v", tot)
 	}
 
-	// Who was awaited is known of all stop-the-worlds, by the note of nearly all; and the last P's thread is mostly the same.
+	// The awaited thread is known for all stop-the-worlds, for nearly all by the note. Mostly it is
+	// that of the last P.
 	known, same := [5]int{}, [2]int{}
 	var long []Pause
 	var lengths []int64
@@ -162,7 +164,8 @@ func TestRecorded(t *testing.T) {
 		t.Errorf("barriers known %v", bknown)
 	}
 
-	// The controls: coverage is worth little under a quota, the initiator's coming back at the very end is not chance.
+	// The controls: under a quota it proves little that a thread was held up. That the initiator
+	// comes back at the very end of its pauses is not chance.
 	var real Control
 	for _, p := range long {
 		_, covered, edge := k.HeldUp(p.Initiator, p.Begin, p.End)

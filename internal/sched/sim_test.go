@@ -9,176 +9,217 @@ import (
 	"github.com/whystall/whystall/internal/evidence/kernel"
 )
 
-// truth is what a simulated machine really did: who was in which state, by thread.
+// truth is what a simulated machine really did, besides the records that a recorder would have
+// written of it.
 type truth struct {
 	records
-	states map[uint32][]Stretch
-	held   [][]Run
+	states map[uint32][]Stretch // by thread of the target
+	held   [][]Run              // by CPU
 	end    int64
 }
 
-// simulate runs n threads of a target and some neighbours on a few CPUs for so many switches, with quota, sleeps and
-// wakings, and writes down both what it does and what a recorder would.
-func simulate(cpus, n, neighbours, switches int, quota bool, seed uint64) *truth {
-	rnd := rand.New(rand.NewPCG(seed, 1))
-	s := &truth{records: records{header: kernel.Header{Source: "bpf", AllTasks: true, PerTask: true}, block: 4096}, states: map[uint32][]Stretch{}, held: make([][]Run, cpus)}
-	type thread struct {
-		tid    uint32
-		own    bool
-		state  Doing
-		cpu    int
-		wakeAt int64
-	}
-	var all []*thread
-	for i := range n + neighbours {
-		all = append(all, &thread{tid: uint32(100 + i), own: i < n, state: Blocked, cpu: rnd.IntN(cpus), wakeAt: int64(1000 + rnd.IntN(50000))})
-	}
-	now := int64(1000)
-	rec := func(r kernel.Record) {
-		r.Time = now
-		s.recs = append(s.recs, r)
-	}
-	set := func(t *thread, d Doing, b Block) {
-		if t.own {
-			l := s.states[t.tid]
-			if m := len(l); m > 0 {
-				l[m-1].End = now
-			}
-			s.states[t.tid] = append(l, Stretch{Begin: now, Doing: d, Block: b, CPU: int32(t.cpu)})
-		}
-		t.state = d
-	}
-	on := make([]*thread, cpus)
-	left := make([]int64, cpus)
-	queues := make([][]*thread, cpus)
-	throttled := make([][]*thread, cpus)
-	spent, mayRun, period := int64(0), true, now+100_000
-	for c := range cpus {
-		s.header.CPUs = append(s.header.CPUs, c)
-		s.held[c] = []Run{{Begin: now}}
-		rec(kernel.Record{Kind: kernel.Switch, CPU: uint16(c), TID: 0, Other: 0})
-	}
-	flags := func(prev, next *thread) (f kernel.Flags) {
-		if prev != nil && prev.own {
-			f |= kernel.Target
-		}
-		if next != nil && next.own {
-			f |= kernel.OtherTarget
-		}
-		return f
-	}
-	tid := func(t *thread) uint32 {
-		if t == nil {
-			return 0
-		}
-		return t.tid
-	}
-	// pick puts the next of the queue on the CPU. prev leaves in the state given.
-	pick := func(c int, r kernel.Record) {
-		prev := on[c]
-		var next *thread
-		if len(queues[c]) > 0 {
-			next, queues[c] = queues[c][0], queues[c][1:]
-		}
-		if prev == nil && next == nil {
-			return
-		}
-		r.Kind, r.CPU, r.TID, r.Other = kernel.Switch, uint16(c), tid(prev), tid(next)
-		r.Flags |= flags(prev, next)
-		rec(r)
-		h := s.held[c]
-		h[len(h)-1].End = now
-		s.held[c] = append(h, Run{Begin: now, TID: tid(next)})
-		on[c] = next
-		if next != nil {
-			set(next, OnCPU, 0)
-			left[c] = int64(50 + rnd.IntN(4000))
-		}
-	}
-	for done := 0; done < switches; done++ {
-		step := int64(1 + rnd.IntN(700))
-		now += step
-		for _, t := range on {
-			if t != nil && t.own {
-				spent += step
-			}
-		}
-		if now >= period {
-			period += 100_000
-			spent, mayRun = 0, true
-			for c := range cpus {
-				if len(throttled[c]) == 0 {
-					continue
-				}
-				rec(kernel.Record{Kind: kernel.Unthrottle, CPU: uint16(c)})
-				for _, t := range throttled[c] {
-					set(t, Queued, 0)
-					queues[c] = append(queues[c], t)
-				}
-				throttled[c] = nil
-			}
-		}
-		if quota && mayRun && spent > 50_000 {
-			mayRun = false
-		}
-		// who sleeps wakes, by somebody who runs or by an interrupt
-		for range 3 {
-			t := all[rnd.IntN(len(all))]
-			if t.state != Blocked || t.wakeAt > now {
-				continue
-			}
-			now++
-			w := on[rnd.IntN(cpus)]
-			if t.own {
-				r := kernel.Record{Kind: kernel.Waking, TID: t.tid, Other: tid(w), Flags: kernel.Target | kernel.Interrupt}
-				if w != nil && w.own {
-					r.Flags = kernel.Target | kernel.OtherTarget
-				}
-				rec(r)
-			}
-			t.cpu = rnd.IntN(cpus)
-			set(t, Queued, 0)
-			queues[t.cpu] = append(queues[t.cpu], t)
-			if t.own {
-				rec(kernel.Record{Kind: kernel.Wakeup, TID: t.tid, Flags: kernel.Target, Arg: [3]uint64{uint64(t.cpu)}})
-			}
-		}
-		c := rnd.IntN(cpus)
-		now++
-		t := on[c]
-		left[c] -= step
-		switch {
-		case t == nil:
-			pick(c, kernel.Record{})
-		case t.own && !mayRun:
-			set(t, Throttled, 0)
-			throttled[c] = append(throttled[c], t)
-			pick(c, kernel.Record{Flags: kernel.Throttled | kernel.Preempted})
-		case left[c] > 0:
-		case rnd.IntN(3) == 0 && len(queues[c]) > 0:
-			set(t, Queued, 0)
+// machine is a simulated machine: threads of a target and their neighbours on a few CPUs, each of
+// which has a queue. Everything random comes from one generator, so that a seed gives the same
+// machine again.
+type machine struct {
+	*truth
+	rnd     *rand.Rand
+	now     int64
+	threads []*simThread
+	cpus    []simCPU
 
-			pick(c, kernel.Record{Flags: kernel.Preempted})
-			queues[c] = append(queues[c], t)
-
-		default:
-			t.wakeAt = now + int64(rnd.IntN(20000))
-			set(t, Blocked, BlockFutex)
-			pick(c, kernel.Record{Arg: [3]uint64{1, 203, 4096}})
-		}
-	}
-	now++
-	for c := range cpus {
-		pick(c, kernel.Record{Flags: kernel.Preempted})
-		if h := s.held[c]; len(h) > 0 {
-			h[len(h)-1].End = now
-		}
-	}
-	s.end = now
-	return s
+	// The target may use 50 us of each period of 100 us, if it has a quota.
+	spent  int64
+	mayRun bool
+	period int64 // end of the present one
 }
 
-// What the records say is what happened, from each thread's first record on: who slept, queued and ran when, and behind whom.
+type simThread struct {
+	tid    uint32
+	target bool
+	state  Doing
+	cpu    int
+	wakeAt int64
+}
+
+type simCPU struct {
+	on        *simThread // nil: idle
+	left      int64      // of its turn
+	queue     []*simThread
+	throttled []*simThread
+}
+
+// simulate runs n threads of a target and some neighbours for so many turns. In each turn:
+//  1. Time passes, and at the end of a period throttled threads are queued again.
+//  2. Sleepers wake, by a thread on a CPU or by an interrupt.
+//  3. One CPU decides: an idle one takes the next of its queue; a thread without quota is
+//     throttled; one whose turn is over is preempted or goes to sleep.
+func simulate(cpus, n, neighbours, turns int, quota bool, seed uint64) *truth {
+	m := &machine{rnd: rand.New(rand.NewPCG(seed, 1)), now: 1000, mayRun: true, period: 101_000, cpus: make([]simCPU, cpus),
+		truth: &truth{records: records{header: kernel.Header{Source: "bpf", AllTasks: true, PerTask: true}, block: 4096},
+			states: map[uint32][]Stretch{}, held: make([][]Run, cpus)}}
+	for i := range n + neighbours {
+		m.threads = append(m.threads, &simThread{tid: uint32(100 + i), target: i < n, state: Blocked, cpu: m.rnd.IntN(cpus), wakeAt: int64(1000 + m.rnd.IntN(50000))})
+	}
+	for c := range cpus {
+		m.header.CPUs = append(m.header.CPUs, c)
+		m.held[c] = []Run{{Begin: m.now}}
+		m.record(kernel.Record{Kind: kernel.Switch, CPU: uint16(c), TID: 0, Other: 0})
+	}
+	for range turns {
+		step := int64(1 + m.rnd.IntN(700))
+		m.pass(step)
+		if quota && m.spent > 50_000 {
+			m.mayRun = false
+		}
+		for range 3 {
+			m.wakeOne()
+		}
+		m.decide(m.rnd.IntN(cpus), step)
+	}
+	m.now++
+	for c := range cpus {
+		m.next(c, kernel.Record{Flags: kernel.Preempted})
+		if h := m.held[c]; len(h) > 0 {
+			h[len(h)-1].End = m.now
+		}
+	}
+	m.end = m.now
+	return m.truth
+}
+
+func (m *machine) record(r kernel.Record) {
+	r.Time = m.now
+	m.recs = append(m.recs, r)
+}
+
+// set changes what t does, and writes down the truth.
+func (m *machine) set(t *simThread, d Doing, b Block) {
+	if t.target {
+		l := m.states[t.tid]
+		if n := len(l); n > 0 {
+			l[n-1].End = m.now
+		}
+		m.states[t.tid] = append(l, Stretch{Begin: m.now, Doing: d, Block: b, CPU: int32(t.cpu)})
+	}
+	t.state = d
+}
+
+// pass lets time pass.
+func (m *machine) pass(step int64) {
+	m.now += step
+	for c := range m.cpus {
+		if t := m.cpus[c].on; t != nil && t.target {
+			m.spent += step
+		}
+	}
+	if m.now < m.period {
+		return
+	}
+	m.period += 100_000
+	m.spent, m.mayRun = 0, true
+	for i := range m.cpus {
+		c := &m.cpus[i]
+		if len(c.throttled) == 0 {
+			continue
+		}
+		m.record(kernel.Record{Kind: kernel.Unthrottle, CPU: uint16(i)})
+		for _, t := range c.throttled {
+			m.set(t, Queued, 0)
+			c.queue = append(c.queue, t)
+		}
+		c.throttled = nil
+	}
+}
+
+// wakeOne wakes some thread, if it sleeps and its time has come. If the CPU drawn for the waker is
+// idle, or a neighbour is on it, that is an interrupt.
+func (m *machine) wakeOne() {
+	t := m.threads[m.rnd.IntN(len(m.threads))]
+	if t.state != Blocked || t.wakeAt > m.now {
+		return
+	}
+	m.now++
+	waker := m.cpus[m.rnd.IntN(len(m.cpus))].on
+	if t.target {
+		r := kernel.Record{Kind: kernel.Waking, TID: t.tid, Other: waker.number(), Flags: kernel.Target | kernel.Interrupt}
+		if waker != nil && waker.target {
+			r.Flags = kernel.Target | kernel.OtherTarget
+		}
+		m.record(r)
+	}
+	t.cpu = m.rnd.IntN(len(m.cpus))
+	m.set(t, Queued, 0)
+	m.cpus[t.cpu].queue = append(m.cpus[t.cpu].queue, t)
+	if t.target {
+		m.record(kernel.Record{Kind: kernel.Wakeup, TID: t.tid, Flags: kernel.Target, Arg: [3]uint64{uint64(t.cpu)}})
+	}
+}
+
+// decide lets CPU i decide what is on it next.
+func (m *machine) decide(i int, step int64) {
+	c := &m.cpus[i]
+	m.now++
+	t := c.on
+	c.left -= step
+	switch {
+	case t == nil:
+		m.next(i, kernel.Record{})
+	case t.target && !m.mayRun:
+		m.set(t, Throttled, 0)
+		c.throttled = append(c.throttled, t)
+		m.next(i, kernel.Record{Flags: kernel.Throttled | kernel.Preempted})
+	case c.left > 0:
+	case m.rnd.IntN(3) == 0 && len(c.queue) > 0:
+		m.set(t, Queued, 0)
+		m.next(i, kernel.Record{Flags: kernel.Preempted})
+		c.queue = append(c.queue, t)
+	default:
+		t.wakeAt = m.now + int64(m.rnd.IntN(20000))
+		m.set(t, Blocked, BlockFutex)
+		m.next(i, kernel.Record{Arg: [3]uint64{1, 203, 4096}})
+	}
+}
+
+// next puts the first of CPU i's queue on it. r says how the one before leaves.
+func (m *machine) next(i int, r kernel.Record) {
+	c := &m.cpus[i]
+	prev := c.on
+	var next *simThread
+	if len(c.queue) > 0 {
+		next, c.queue = c.queue[0], c.queue[1:]
+	}
+	if prev == nil && next == nil {
+		return
+	}
+	r.Kind, r.CPU, r.TID, r.Other = kernel.Switch, uint16(i), prev.number(), next.number()
+	if prev != nil && prev.target {
+		r.Flags |= kernel.Target
+	}
+	if next != nil && next.target {
+		r.Flags |= kernel.OtherTarget
+	}
+	m.record(r)
+	h := m.held[i]
+	h[len(h)-1].End = m.now
+	m.held[i] = append(h, Run{Begin: m.now, TID: next.number()})
+	c.on = next
+	if next != nil {
+		m.set(next, OnCPU, 0)
+		c.left = int64(50 + m.rnd.IntN(4000))
+	}
+}
+
+// number is the TID of a thread; 0 for the idle CPU's.
+func (t *simThread) number() uint32 {
+	if t == nil {
+		return 0
+	}
+	return t.tid
+}
+
+// TestKernelTruth compares what the records say with what happened, from each thread's first record
+// on: when it slept, was queued and ran, and behind which thread it was queued.
 func TestKernelTruth(t *testing.T) {
 	for _, quota := range []bool{false, true} {
 		s := simulate(3, 12, 5, 20000, quota, 7)
@@ -198,7 +239,7 @@ func TestKernelTruth(t *testing.T) {
 				if g.Doing == Unknown || g.Begin >= s.recs[len(s.recs)-4].Time {
 					continue
 				}
-				// the truth at its middle, and that nothing changed within
+				// Compare all that really happened during g.
 				at := g.Begin
 				for at < g.End {
 					j := 0
@@ -217,7 +258,7 @@ func TestKernelTruth(t *testing.T) {
 				if g.Doing != Queued || g.End-g.Begin < 2 {
 					continue
 				}
-				// who held that CPU meanwhile
+				// Who held that CPU in the meantime.
 				held := map[uint32]int64{}
 				for _, r := range s.held[g.CPU] {
 					if d := min(r.End, g.End) - max(r.Begin, g.Begin); d > 0 {
@@ -239,7 +280,7 @@ func TestKernelTruth(t *testing.T) {
 		if quota != (compared[Throttled] > 0) {
 			t.Errorf("quota %v: throttled for %d ns", quota, compared[Throttled])
 		}
-		// The whole target, by asking each thread.
+		// The state of the whole target follows from that of each thread.
 		begin, end := k.Span()
 		for _, p := range k.Process(begin, end, nil) {
 			at := (p.Begin + p.End) / 2
@@ -263,8 +304,8 @@ func TestKernelTruth(t *testing.T) {
 	}
 }
 
-// Records taken away make something unknown or approximate, and nothing wrong: a thread is never said to be on a CPU
-// on which it was not.
+// TestKernelMissing takes records away. That makes something unknown or approximate and nothing
+// wrong: a thread is never said to be on a CPU on which it was not.
 func TestKernelMissing(t *testing.T) {
 	s := simulate(2, 8, 3, 3000, true, 11)
 	rnd := rand.New(rand.NewPCG(5, 6))
@@ -276,7 +317,8 @@ func TestKernelMissing(t *testing.T) {
 		}
 		gone := 1 + rnd.IntN(8)
 		until := min(at+gone, len(s.recs)-4)
-		// A thread that left and came back with nothing else left of it cannot be told from one that stayed: the recorder must say that it lost records.
+		// A thread that left and came back, with no record in between, looks like one that stayed:
+		// only the recorder can know that it lost records.
 		first, last := map[uint16]uint32{}, map[uint16]uint32{}
 		for _, r := range s.recs[at:until] {
 			if r.Kind != kernel.Switch {
@@ -304,7 +346,8 @@ func TestKernelMissing(t *testing.T) {
 		for tid, want := range s.states {
 			want[len(want)-1].End = s.end
 			for _, g := range k.Stretches(tid, 0, s.recs[len(s.recs)-5].Time, nil) {
-				// Who was never named in what is missing may have come and gone meanwhile: of others than one record only On is sure.
+				// A thread may have come and gone in what is missing: if that is more than one
+				// record, only OnCPU is sure.
 				if g.Doing == Unknown || g.Approx || g.Doing != OnCPU && gone > 1 {
 					continue
 				}
@@ -322,7 +365,8 @@ func TestKernelMissing(t *testing.T) {
 	}
 }
 
-// With others' switches folded, who was in the way is still told rightly, but for idle, of which nothing is told.
+// TestKernelFolded folds switches of other programs. The threads behind which one was queued are
+// still right, except for idle, of which then nothing is recorded.
 func TestKernelFolded(t *testing.T) {
 	s := simulate(2, 8, 6, 10000, true, 17)
 	own := func(tid uint32) bool { return tid >= 100 && tid < 108 }

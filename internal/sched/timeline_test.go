@@ -66,8 +66,9 @@ func (p *Pause) write(b *strings.Builder) {
 	}
 }
 
-// tell is everything that k says of what was asked for in a golden's "ask" lines.
-func tell(k *Timeline, asks []string) (string, error) {
+// answers is what k says to a golden's "ask" lines: a question, a time from and to, and a thread or
+// address.
+func answers(k *Timeline, asks []string) (string, error) {
 	var b strings.Builder
 	for _, a := range asks {
 		var tid, lo, hi int64
@@ -135,13 +136,14 @@ func tell(k *Timeline, asks []string) (string, error) {
 			avg, most, _ := k.Runnable()
 			fmt.Fprintf(&b, "\trunnable %.3f most %d\n", avg, most)
 		default:
-			return "", fmt.Errorf("%s: what is that?", a)
+			return "", fmt.Errorf("%s: no such question", a)
 		}
 	}
 	return b.String(), nil
 }
 
-// Each file in testdata/kernel is a stream, the questions asked of it after "-- ask --", and the answers after "-- want --".
+// TestKernelGolden asks the streams in testdata/kernel. Each file has a stream, the questions after
+// "-- ask --", and the answers after "-- want --".
 func TestKernelGolden(t *testing.T) {
 	names, err := filepath.Glob("testdata/kernel/*.txt")
 	if err != nil || len(names) < 10 {
@@ -157,8 +159,8 @@ func TestKernelGolden(t *testing.T) {
 				t.Fatal("want the sections ask and want")
 			}
 			ask, want := string(a.Files[0].Data), &a.Files[1]
-			k := kernelOf(t, string(a.Comment))
-			got, err := tell(k, strings.Split(strings.TrimSpace(ask), "\n"))
+			k := timelineOf(t, string(a.Comment))
+			got, err := answers(k, strings.Split(strings.TrimSpace(ask), "\n"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -182,7 +184,7 @@ func TestKernelGolden(t *testing.T) {
 	}
 }
 
-func kernelOf(t testing.TB, stream string) *Timeline {
+func timelineOf(t testing.TB, stream string) *Timeline {
 	t.Helper()
 	src, err := kernel.ParseText(stream)
 	if err != nil {
@@ -202,7 +204,7 @@ func (p *Pause) check() error {
 	return nil
 }
 
-// exact asks everything of some windows and checks that the answers tile them.
+// exact asks everything of some windows of time and checks that the answers tile them.
 func exact(k *Timeline, windows int) error {
 	begin, end := k.Span()
 	tids := []uint32{0, 4242}
