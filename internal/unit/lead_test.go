@@ -2,8 +2,8 @@ package unit
 
 import "testing"
 
-// Two threads that each wait for events half of the time: by turns they are leader and follower, at
-// random they are none; nor is one that waits alone, or two of which one hardly waits.
+// Two threads each wait for events half of the time. By turns they are leader and followers, at
+// random they are not; nor is one that waits alone, or two of which one hardly waits.
 func TestTakeTurns(t *testing.T) {
 	const ms = 1_000_000
 	turns := func(second, share int64) (l []poll) {

@@ -6,9 +6,9 @@ import (
 	"github.com/whystall/whystall/internal/request"
 )
 
-// A worker makes a thread for each unit and joins it. The unit is the thread's life and what was
-// waited for to make it and to give its stack back, both at the C library's lock; the maker's join
-// of the one before and its other waits are not.
+// A worker makes a thread for each unit and joins it. The unit is the thread's life, with the waits
+// for the C library's lock to make it and to give its stack back. The maker's join of the thread
+// before and its other waits are not part of it.
 func TestThreadMaking(t *testing.T) {
 	s := newScript()
 	s.line("stack id=20 __lll_lock_wait_private@/usr/lib/libc.so.6+0x1;pthread_create@@GLIBC_2.34@/usr/lib/libc.so.6+0x2;spawn@/app+0x3;start_thread@/usr/lib/libc.so.6+0x4")
@@ -17,7 +17,7 @@ func TestThreadMaking(t *testing.T) {
 	s.thread(11, "app")
 	s.thread(12, "app")
 	wait := func(from, to, user int, addr uint64) {
-		s.on(11, from, to, 203, addr, stFutex)
+		s.on(11, from, to, futex(addr))
 		s.line("waitstack t=%d cpu=11 tid=11 user=%d", to, user)
 	}
 	at := 1_000_000
@@ -25,20 +25,20 @@ func TestThreadMaking(t *testing.T) {
 		tid := 20 + i
 		s.thread(tid, "app")
 		wait(at, at+10_000, 20, 0x100) // for the lock, to make it
-		s.wokenBy(11, at+100_000, 12, stWake)
-		s.line("switch t=%d cpu=11 other=11 flags=othertarget", at+110_000)
+		s.wokenBy(11, at+100_000, 12)
+		s.comes(11, at+110_000)
 		s.born(tid, at+120_000, 11)
-		s.line("switch t=%d cpu=11 tid=11 flags=target args=1,203,%d kernel=%d", at+130_000, 0x9000+64*i, stFutex)
+		s.blocks(11, at+130_000, futex(uint64(0x9000+64*i)))
 		s.line("waitstack t=%d cpu=11 tid=11 user=22", at+130_000) // joins
-		s.line("switch t=%d cpu=%d other=%d flags=othertarget", at+200_000, tid, tid)
+		s.comes(tid, at+200_000)
 		s.line("exit t=%d tid=%d flags=target", at+600_000, tid)
 		s.line("waking t=%d tid=11 other=%d flags=target,othertarget kernel=%d args=0,61,0", at+600_500, tid, stWake)
 		s.line("switch t=%d cpu=%d tid=%d flags=target args=128,0,0", at+601_000, tid, tid)
 		wait(at+610_000, at+620_000, 21, 0x100) // for the lock, to give its stack back
-		s.wokenBy(11, at+900_000, 12, stWake)
-		s.line("switch t=%d cpu=11 other=11 flags=othertarget", at+910_000)
-		s.line("switch t=%d cpu=11 tid=11 flags=target args=1,1,9", at+920_000) // reads something
-		s.line("waking t=%d tid=11 flags=target,interrupt kernel=%d", at+950_000, stNet)
+		s.wokenBy(11, at+900_000, 12)
+		s.comes(11, at+910_000)
+		s.blocks(11, at+920_000, read(9))
+		s.wokenByNet(11, at+950_000)
 		at += 1_000_000
 	}
 	f := s.find(t)
@@ -55,6 +55,6 @@ func TestThreadMaking(t *testing.T) {
 		}
 	}
 	if kept != 6 {
-		t.Errorf("%d units\n%s", kept, tellThreads(f))
+		t.Errorf("%d units\n%s", kept, groupsOf(f))
 	}
 }
