@@ -22,7 +22,8 @@ type Source struct {
 	Tiers    []Tier
 }
 
-// New assembles a report. Sums are checked here once more: who reads the report gets to know if one does not hold.
+// New assembles a report. It checks the sums once more: a reader of the report must know if one
+// does not hold.
 func New(s Source) *Report {
 	r := &Report{
 		Schema: SchemaVersion, Target: s.Target, Inputs: s.Inputs, Cost: s.Cost,
@@ -50,8 +51,9 @@ func New(s Source) *Report {
 }
 
 func (r *Report) fromLedger(l *account.Result) {
+	clock := wallClock{l.Wall, l.WallOffset}
 	r.Recording = Recording{
-		BeginUTC: stamp(l.Begin, l.Wall, l.WallOffset), EndUTC: stamp(l.End, l.Wall, l.WallOffset),
+		BeginUTC: clock.utc(l.Begin), EndUTC: clock.utc(l.End),
 		BeginNS: l.Begin, EndNS: l.End, Clock: "trace start",
 	}
 	if l.Monotonic {
@@ -80,21 +82,15 @@ func (r *Report) fromLedger(l *account.Result) {
 	for _, s := range q.Slowest {
 		wall := s.End - s.Begin
 		r.Requests.Slowest = append(r.Requests.Slowest, Request{
-			Request: s, UTC: stamp(s.Begin, l.Wall, l.WallOffset), OffsetNS: s.Begin - l.Begin, WallNS: wall, Accounts: accounts(s.Accounts, wall),
+			Request: s, UTC: clock.utc(s.Begin), OffsetNS: s.Begin - l.Begin, WallNS: wall, Accounts: accounts(s.Accounts, wall),
 		})
 	}
 	r.Native = l.Native
 	r.Ledger = Ledger{Slow: column(&l.Slow), Median: column(&l.Median), All: column(&l.All), Capacity: capacity(&l.Capacity)}
-	r.check("slow", &l.Slow)
-	r.check("median", &l.Median)
-	r.check("all", &l.All)
-	var sum int64
-	for _, a := range r.Ledger.Capacity.Accounts {
-		sum += a.NS
-	}
-	if sum != l.Capacity.TotalNS {
-		r.Errors = append(r.Errors, fmt.Sprintf("internal error: the capacity ledger adds up to %d ns of %d ns; please report this", sum, l.Capacity.TotalNS))
-	}
+	checkSum(r, "ledger of slow requests", l.Slow.WallNS, l.Slow.Accounts, func(a account.Account) int64 { return a.NS })
+	checkSum(r, "ledger of median requests", l.Median.WallNS, l.Median.Accounts, func(a account.Account) int64 { return a.NS })
+	checkSum(r, "ledger of all requests", l.All.WallNS, l.All.Accounts, func(a account.Account) int64 { return a.NS })
+	checkSum(r, "capacity ledger", l.Capacity.TotalNS, r.Ledger.Capacity.Accounts, capacityNS)
 	for i := range l.Slow.Accounts {
 		switch a := &l.Slow.Accounts[i]; a.Leaf {
 		case account.LeafOnCPU:
@@ -106,7 +102,7 @@ func (r *Report) fromLedger(l *account.Result) {
 	r.fromKernel(l)
 	r.NotLookedAt.Silences = l.Silences
 	for _, g := range l.Gaps {
-		r.Gaps = append(r.Gaps, Gap{BeginNS: g.Begin, EndNS: g.End, BeginUTC: stamp(g.Begin, l.Wall, l.WallOffset), Source: traceSource, Reason: g.Reason})
+		r.Gaps = append(r.Gaps, Gap{BeginNS: g.Begin, EndNS: g.End, BeginUTC: clock.utc(g.Begin), Source: traceSource, Reason: g.Reason})
 	}
 	for _, lack := range l.Lacks {
 		if !lack.OffCPU || !r.joined() {
@@ -120,27 +116,20 @@ func (r *Report) fromLedger(l *account.Result) {
 	}
 }
 
-// sum holds a ledger to its total.
-func (r *Report) sum(what string, total int64, parts func(yield func(int64))) {
+// checkSum reports an error if a ledger's parts do not add up to its total.
+func checkSum[T any](r *Report, ledger string, total int64, parts []T, amount func(T) int64) {
 	var sum int64
-	parts(func(n int64) { sum += n })
+	for _, p := range parts {
+		sum += amount(p)
+	}
 	if sum != total {
-		r.Errors = append(r.Errors, fmt.Sprintf("internal error: the %s adds up to %d of %d; please report this", what, sum, total))
+		r.Errors = append(r.Errors, fmt.Sprintf("internal error: the %s adds up to %d of %d; please report this", ledger, sum, total))
 	}
 }
 
-// check holds a column to its sum.
-func (r *Report) check(name string, c *account.Column) {
-	var sum int64
-	for i := range c.Accounts {
-		sum += c.Accounts[i].NS
-	}
-	if sum != c.WallNS {
-		r.Errors = append(r.Errors, fmt.Sprintf("internal error: the ledger of %s requests adds up to %d ns of %d ns; please report this", name, sum, c.WallNS))
-	}
-}
+func capacityNS(a CapacityRow) int64 { return a.NS }
 
-// counted gives the reasons that there were.
+// counted returns the reasons that occurred.
 func counted(cs []account.Count) []account.Count {
 	return slices.DeleteFunc(append([]account.Count{}, cs...), func(c account.Count) bool { return c.N <= 0 })
 }
@@ -185,7 +174,7 @@ func share(ns, whole int64) float64 {
 	return float64(ns) / float64(whole)
 }
 
-// noNulls makes every list a list: a reader of the JSON need not tell null from empty.
+// noNulls makes every list a list, so that a reader of the JSON need not handle null.
 func (r *Report) noNulls() {
 	list(&r.Inputs)
 	list(&r.Findings)

@@ -64,8 +64,8 @@ func (r *Report) recording() string {
 		s += fmt.Sprintf(", %s of the %s that the target used", percent(share(c.CPUNS-c.OnceNS+kernel, c.TargetNS)), finding.Duration(c.TargetNS))
 	}
 	if c.SharedQuota != "" {
-		// The quota is charged for both alike, so each has the same share in its running out as in its
-		// use. Kernel programs run in the target's own time.
+		// The quota is charged for both alike, so each has the same share in its running out as in
+		// its use. Kernel programs run in the target's own time.
 		s += fmt.Sprintf(", under the quota of %.3g CPUs that it shared with the target (%s): it caused %s of what the two used, and so of their throttling",
 			c.QuotaCPUs, c.SharedQuota, percent(share(c.CPUNS, c.CPUNS+c.TargetNS)))
 	}

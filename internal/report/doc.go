@@ -1,4 +1,35 @@
-// Package report shows what was found: one [Report], assembled once, printed as text, JSON or markdown. It decides what
-// is shown and how, never what is true: every figure in it comes from the ledger or a detector. Names and strings that
-// came from the input are untrusted and are printed so that neither a terminal nor a browser acts upon them.
+// Package report shows what was found: one [Report], assembled once, printed as text, JSON or
+// markdown. It decides what is shown and how, never what is true: every figure in it comes from the
+// ledger or a detector. Names and strings from the input are untrusted. They are printed so that
+// neither a terminal nor a browser acts upon them.
+//
+// The files in reading order:
+//
+//	report.go       Report: what is printed, in the shape of the JSON
+//	kernel.go       its part from the kernel's records
+//	assemble.go     a Source becomes a Report
+//	rest.go         the largest time that no finding explains
+//	output.go       the table of outputs
+//
+// What the outputs for people say, in sentences that they share:
+//
+//	verdict.go      the first lines: what was looked at, found, ruled out, how much it explains
+//	requests.go     which requests were counted, and why one was slow
+//	rows.go         the ledger as rows: who gets one, who shares one
+//	capacity.go     CPUs and memory, beside their accounts
+//	threads.go      the threads, who ran instead of them, what the kernel did in them
+//	pauses.go       long stop-the-worlds and barriers
+//	seen.go         what was looked at, and what could not be seen
+//	lacks.go        what could not be checked, and what was lost
+//	cost.go         what recording and explaining took
+//	number.go       counts, and shares that add up
+//	safe.go         what is safe to print, and breaking lines
+//
+// The outputs, a file and a row of the table each:
+//
+//	text.go         for a terminal: the first screen
+//	text_proof.go   the proof of each finding, the slowest requests, what was not checked
+//	text_kernel.go  CPUs, memory, threads, pauses
+//	markdown.go     for a ticket
+//	json.go         for programs; schema.json describes it
 package report

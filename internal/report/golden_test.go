@@ -52,7 +52,8 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// A terminal or a browser must not act upon what came from the input, and a person must be able to read it.
+// A terminal or a browser must not act upon what came from the input, and a person must be able to
+// read it.
 func TestPrintsSafely(t *testing.T) {
 	for name, s := range samples() {
 		safe(t, name, New(s))

@@ -30,8 +30,9 @@ func (r *Report) JSON(w io.Writer) error {
 	return err
 }
 
-// escapeUnprintable writes what a terminal might act upon as \u escapes, as encoding/json does it only for the first 32
-// characters. Outside strings JSON has none, so the value stays the same.
+// escapeUnprintable writes what a terminal might act upon as \u escapes. encoding/json does so only
+// for the first 32 characters. Outside strings JSON has no such characters, so the value stays the
+// same.
 func escapeUnprintable(b []byte) []byte {
 	out := make([]byte, 0, len(b))
 	for _, c := range string(b) {

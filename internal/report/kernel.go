@@ -67,23 +67,16 @@ func (r *Report) fromKernel(l *account.Result) {
 	}
 	if c := l.CPUs; c != nil && c.TotalNS > 0 {
 		r.Ledger.CPUs = cpusOf(c)
-		r.sum("CPU ledger", c.TotalNS, func(yield func(int64)) {
-			for _, a := range r.Ledger.CPUs.Accounts {
-				yield(a.NS)
-			}
-		})
+		checkSum(r, "CPU ledger", c.TotalNS, r.Ledger.CPUs.Accounts, capacityNS)
 	}
 	if m := l.Memory; m != nil && m.RSS > 0 {
 		r.Ledger.Memory = memoryOf(m)
-		r.sum("memory ledger", m.RSS, func(yield func(int64)) {
-			for _, a := range r.Ledger.Memory.Accounts {
-				yield(a.Bytes)
-			}
-		})
+		checkSum(r, "memory ledger", m.RSS, r.Ledger.Memory.Accounts, func(a MemoryRow) int64 { return a.Bytes })
 	}
 }
 
-// kernelOf adds UTC times to what the ledger says, and lists the kinds of stretches that there were.
+// kernelOf adds UTC times to what the ledger says, and lists the kinds of stretches that there
+// were.
 func kernelOf(k *account.Kernel, l *account.Result) *Kernel {
 	out := &Kernel{
 		Kernel: *k, Missing: []string{}, SocketsLate: k.Late.Sockets, TimersLate: k.Late.Timers,
@@ -97,12 +90,12 @@ func kernelOf(k *account.Kernel, l *account.Result) *Kernel {
 	list(&out.Futexes)
 	list(&out.Churn.Makers)
 	// The kernel's times are not those of an older trace, which has a clock of its own.
-	wall, offset := l.Wall && l.Monotonic, l.WallOffset
+	clock := wallClock{l.Wall && l.Monotonic, l.WallOffset}
 	if k.Wall {
-		wall, offset = true, k.WallOffset
+		clock = wallClock{true, k.WallOffset}
 	}
 	for _, s := range k.Standstills {
-		out.Standstills = append(out.Standstills, Standstill{stamp(s.Begin, wall, offset), s})
+		out.Standstills = append(out.Standstills, Standstill{clock.utc(s.Begin), s})
 	}
 	for _, s := range []Stretches{
 		{"direct reclaim", k.Reclaim}, {"memory cgroup reclaim", k.Memcg}, {"compaction", k.Compact}, {"major fault", k.Major},
@@ -115,7 +108,7 @@ func kernelOf(k *account.Kernel, l *account.Result) *Kernel {
 	for _, b := range k.Barriers {
 		list(&b.Leaves)
 		list(&b.Hops)
-		out.Barriers = append(out.Barriers, Barrier{stamp(b.Begin, wall, offset), b})
+		out.Barriers = append(out.Barriers, Barrier{clock.utc(b.Begin), b})
 	}
 	return out
 }

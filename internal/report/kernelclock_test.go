@@ -6,7 +6,7 @@ import (
 	"github.com/whystall/whystall/internal/account"
 )
 
-// A trace of Go 1.19 has a clock of its own: what the kernel timed is not to be read on it.
+// A trace of Go 1.19 has a clock of its own, on which the kernel's times must not be read.
 func TestStandstillOnTheKernelsClock(t *testing.T) {
 	const shift = int64(15_000_000 * ms) // of the trace's clock to CLOCK_MONOTONIC
 	k := &account.Kernel{Standstills: []account.Standstill{{Begin: begin, End: begin + 80*ms}}}
@@ -15,7 +15,7 @@ func TestStandstillOnTheKernelsClock(t *testing.T) {
 		t.Errorf("without the kernel's wall clock: %s, want none", *got)
 	}
 	k.Wall, k.WallOffset = true, atEpoch-begin
-	want := stamp(begin, true, atEpoch-begin)
+	want := wallClock{true, atEpoch - begin}.utc(begin)
 	if got := kernelOf(k, l).Standstills[0].UTC; got == nil || *got != *want {
 		t.Errorf("with it: %v, want %s", got, *want)
 	}

@@ -11,7 +11,8 @@ import (
 
 var _ = registerOutput(&Output{Name: "markdown", Order: 30, Ext: "md", Print: func(r *Report, w io.Writer, _ TextOptions) error { return r.Markdown(w) }})
 
-// Markdown prints the report for a ticket: GitHub's flavour, the parts as in the text, folded where long.
+// Markdown prints the report for a ticket: GitHub's flavour, the parts as in the text, folded where
+// long.
 func (r *Report) Markdown(w io.Writer) error {
 	m := &markdown{}
 	m.line("## whystall: %s", escape(r.title()))
@@ -46,8 +47,8 @@ func (m *markdown) line(format string, args ...any) {
 	m.b.WriteByte('\n')
 }
 
-// escape makes text plain in markdown: no emphasis, links, images, tables, HTML or mentions, not across
-// lines either. An empty comment breaks a mention in all flavours that have them.
+// escape makes text plain in markdown: no emphasis, links, images, tables, HTML or mentions, not
+// across lines either. An empty comment breaks a mention in all flavours that have them.
 func escape(s string) string {
 	var b strings.Builder
 	runes := []rune(Printable(s))

@@ -25,8 +25,9 @@ func plural(n int64, one, many string) string {
 
 func percent(share float64) string { return fmt.Sprintf("%.1f %%", share*100) }
 
-// apportion rounds parts to whole units so that they add up to the given number of units, as shares that are printed
-// must: each gets its floor, the largest remainders one more (the method of Hare and Niemeyer).
+// apportion rounds parts to whole units that add up to the given number of units, as printed shares
+// must. Each part gets its floor, and the largest remainders one more (the method of Hare and
+// Niemeyer).
 func apportion(parts []int64, units int64) []int64 {
 	out := make([]int64, len(parts))
 	var whole uint64
@@ -62,14 +63,14 @@ func apportion(parts []int64, units int64) []int64 {
 // tenths prints a number of tenths: 680 is "68.0".
 func tenths(n int64) string { return fmt.Sprintf("%d.%d", n/10, n%10) }
 
-// scale is a unit for a whole column: how many ns a printed last digit has, its decimals and its name.
+// scale is the unit of a column of the ledger.
 type scale struct {
-	digit    int64
+	digit    int64 // ns of the last digit that is printed
 	decimals int
 	name     string
 }
 
-// scaleFor fits numbers up to ns, four or more figures of the largest.
+// scaleFor returns a unit for numbers up to ns that shows at least four figures of the largest.
 func scaleFor(ns int64) scale {
 	switch {
 	case ns >= 100e9:

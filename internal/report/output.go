@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// Output is one way to print a report. Its row stands in the file of its renderer; the command line
+// Output is one way to print a report. Its row stands in the file of its renderer. The command line
 // and the goldens read the table.
 type Output struct {
 	Name  string // of --format
@@ -30,8 +30,8 @@ func Outputs() []*Output {
 	})
 }
 
-// Print prints the report in the output of this name. The options are for those that a person reads on
-// a terminal.
+// Print prints the report in the output of this name. The options are for those that a person reads
+// on a terminal.
 func (r *Report) Print(w io.Writer, name string, o TextOptions) error {
 	for _, out := range outputs {
 		if out.Name == name {

@@ -8,8 +8,8 @@ import (
 	"github.com/whystall/whystall/internal/finding"
 )
 
-// longest returns the pauses that are printed, and says which of how many they are. They are those that
-// cost slow requests most. If none is known to have cost any, the longest shows the scale.
+// longest returns the pauses that are printed, and says which of how many they are. They are those
+// that cost slow requests most. If none is known to have cost any, the longest shows the scale.
 func (r *Report) longest() (bs []Barrier, which string) {
 	if r.Kernel == nil || len(r.Kernel.Barriers) == 0 {
 		return nil, ""

@@ -13,8 +13,8 @@ import (
 	"github.com/whystall/whystall/internal/report/conform"
 )
 
-// Real traces, whole and cut short, through the real ledger and detectors: what is printed must keep the promises
-// that the hand-made reports keep.
+// Real traces, whole and cut short, through the real ledger and detectors: what is printed must
+// keep the promises that the hand-made reports keep.
 func TestReal(t *testing.T) {
 	files, err := filepath.Glob("../../exectrace/testdata/*.trace")
 	if err != nil || len(files) == 0 {

@@ -8,29 +8,33 @@ import (
 	"github.com/whystall/whystall/internal/finding"
 )
 
-// SchemaVersion is the version of the JSON. It grows when a field changes its meaning or goes; new fields do not count.
+// SchemaVersion is the version of the JSON. It grows when a field goes or changes its meaning; new
+// fields do not count.
 const SchemaVersion = 1
 
-// Report is everything that is told, in the shape of the JSON (schema.json describes it). Strings that came from the
-// input are in it as they were; each renderer makes them safe for its own kind of reader.
+// Report is everything that is printed, in the shape of the JSON, which schema.json describes.
+// Types embed those of account and evidence, whose tags are the JSON's names, and add what the JSON
+// shapes otherwise: UTC times, shares, lists by kind. Strings from the input are in it as they
+// were. Each renderer makes them safe for its own kind of reader.
 type Report struct {
-	Schema      int                  `json:"schema"`
-	Target      Target               `json:"target"`
-	Recording   Recording            `json:"recording"`
-	Inputs      []Input              `json:"inputs"`
-	Requests    Requests             `json:"requests"`
-	Ledger      Ledger               `json:"ledger"`
-	Findings    []finding.Finding    `json:"findings"` // roots ranked first, each followed by its mechanisms
+	Schema    int       `json:"schema"`
+	Target    Target    `json:"target"`
+	Recording Recording `json:"recording"`
+	Inputs    []Input   `json:"inputs"`
+	Requests  Requests  `json:"requests"`
+	Ledger    Ledger    `json:"ledger"`
+	// Findings are the roots in their order, each followed by its mechanisms.
+	Findings    []finding.Finding    `json:"findings"`
 	RuledOut    []finding.RuledOut   `json:"ruled_out"`
 	NotChecked  []finding.NotChecked `json:"not_checked"`
-	Rest        *Rest                `json:"rest"` // null where no large part of the slow requests' time is without a cause
+	Rest        *Rest                `json:"rest"` // null where no large part has no cause
 	NotLookedAt NotLookedAt          `json:"not_looked_into"`
 	Gaps        []Gap                `json:"gaps"`
 	Lacks       []string             `json:"lacks" prose:"yes"`  // what the trace's format does not record
 	Errors      []string             `json:"errors" prose:"yes"` // faults of whystall itself: sums that do not add up
 	Native      bool                 `json:"native"`             // requests are those of threads: there is no Go trace
 	Tiers       []Tier               `json:"tiers"`              // what recorded; empty where that is not known
-	Unseen      []string             `json:"unseen" prose:"yes"` // what could not be seen of a process, and what that costs in certainty
+	Unseen      []string             `json:"unseen" prose:"yes"` // what was not seen, and what that costs in certainty
 	Kernel      *Kernel              `json:"kernel"`             // null without the kernel's records
 	Cost        Cost                 `json:"cost"`
 }
@@ -38,10 +42,10 @@ type Report struct {
 // Rest is the largest account of the slow requests' time that no finding explains.
 type Rest struct {
 	Account Account `json:"account"`  // NS and Share: the part without a finding
-	UsualNS int64   `json:"usual_ns"` // of the same in the median column, per request
+	UsualNS int64   `json:"usual_ns"` // of the same account in the median column, per request
 }
 
-// Target is the service that was looked at, as far as the recording tells.
+// Target is the service that was looked at, as far as the recording says.
 type Target struct {
 	Name string `json:"name,omitempty"`
 	evidence.Service
@@ -50,9 +54,9 @@ type Target struct {
 	CPUs       int    `json:"cpus,omitempty"` // 0: not known
 }
 
-// Recording is when and by which clock.
+// Recording says when it was, and by which clock.
 type Recording struct {
-	BeginUTC    *string `json:"begin_utc"` // RFC 3339 with nanoseconds; null where the recording has no wall clock
+	BeginUTC    *string `json:"begin_utc"` // RFC 3339 with ns; null without a wall clock
 	EndUTC      *string `json:"end_utc"`
 	BeginNS     int64   `json:"begin_ns"`
 	EndNS       int64   `json:"end_ns"`
@@ -117,7 +121,7 @@ type Account struct {
 // AccountTags are parts of an account that have a property; they overlap.
 type AccountTags struct {
 	account.Tags
-	TurnNS int64 `json:"others_turn_ns,omitempty"` // the request waited for its turn: this was for others
+	TurnNS int64 `json:"others_turn_ns,omitempty"` // while others had their turn
 }
 
 // IsZero reports whether the JSON would show no tag.
@@ -138,14 +142,15 @@ type CapacityRow struct {
 	Share float64 `json:"share"`
 }
 
-// NotLookedAt is time of slow requests that was booked to what the runtime calls it, and whose inside no evidence shows.
+// NotLookedAt is time of slow requests that is booked to what the runtime calls it. No evidence
+// shows what happened inside.
 type NotLookedAt struct {
 	RunningNS int64            `json:"running_ns"`
 	SyscallNS int64            `json:"syscall_ns"`
 	Silences  account.Silences `json:"silences"`
 }
 
-// Gap is what was lost, with its time where it has one.
+// Gap is what was lost, with its time where that is known.
 type Gap struct {
 	BeginNS  int64   `json:"begin_ns"`
 	EndNS    int64   `json:"end_ns"`
@@ -161,16 +166,22 @@ type Cost struct {
 	MaxHeap      int64    `json:"max_heap_bytes"`
 	Bytes        int64    `json:"trace_bytes"`
 	Events       int64    `json:"trace_events"`
-	Recorder     []string `json:"recorder"` // what recording cost the target and lost, in words; from the case
+	Recorder     []string `json:"recorder"` // what recording cost and lost, in words
 
 	Recording *evidence.Cost `json:"recording,omitempty"` // the whole recorder, while it recorded a process
 }
 
-// stamp gives a moment's UTC, nil without a wall clock.
-func stamp(ns int64, wall bool, offset int64) *string {
-	if !wall {
+// wallClock turns moments of a recording into UTC.
+type wallClock struct {
+	known  bool
+	offset int64 // add to a moment for nanoseconds of the Unix epoch
+}
+
+// utc returns a moment in RFC 3339, nil without a wall clock.
+func (w wallClock) utc(ns int64) *string {
+	if !w.known {
 		return nil
 	}
-	s := time.Unix(0, ns+offset).UTC().Format("2006-01-02T15:04:05.000000000Z")
+	s := time.Unix(0, ns+w.offset).UTC().Format("2006-01-02T15:04:05.000000000Z")
 	return &s
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/whystall/whystall/internal/finding"
 )
 
-// counted lists the groups that have a request to show. A group whose requests were all left out has
-// none.
+// counted lists the groups that have a request to show. A group whose requests were all left out
+// has none.
 func (q *Requests) counted() []Group {
 	return slices.DeleteFunc(slices.Clone(q.Groups), func(g Group) bool { return g.Count == 0 })
 }

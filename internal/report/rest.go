@@ -1,11 +1,12 @@
 package report
 
-// restShare is from which part of the slow requests' time on an account without a finding is worth a line beside the
-// findings: a person who reads no further must not take a cause of a quarter for the whole.
+// restShare is the part of the slow requests' time from which an account without a finding gets a
+// line beside the findings. A person who reads no further must not take a part for the whole.
 const restShare = 0.25
 
-// rest gives the largest account that no finding explains; left is ns of each of the slow column's accounts. What is
-// unexplained has its own row, and is no account of anything.
+// rest returns the largest account that no finding explains. left is the unexplained ns of each
+// account of the slow column. Time booked as unexplained has a row of its own and does not count
+// here.
 func (r *Report) rest(left []int64) *Rest {
 	slow, most := &r.Ledger.Slow, -1
 	for i := range min(len(left), len(slow.Accounts)) {
@@ -25,7 +26,7 @@ func (r *Report) rest(left []int64) *Rest {
 		}
 	}
 	if len(r.Findings) > 0 && 2*out.UsualNS*int64(slow.Requests) >= a.NS {
-		return nil // no reason for being slower than others
+		return nil // it does not make requests slower than usual
 	}
 	return out
 }

@@ -10,31 +10,34 @@ import (
 
 // The ledger as a person reads it, in steps:
 //
-//  1. time without a CPU is one account for all neighbours that had it: on a busy machine they are many, and the row names the first
-//  2. accounts of at least 1 % of the slow requests' time have a row of their own, the largest first, up to maxRows, and so
-//     have those of a tenth of the usual ones': that slow requests did not wait there tells something, too
-//  3. of the rest, those with the same class and cause share a row if together they reach as much
-//  4. what is left is "other"; everything unexplained is one row, always there
-//  5. shares and times are rounded so that what is printed adds up to the total that is printed
+//  1. Time without a CPU is one account for all neighbours that had it. On a busy machine there are
+//     many, and the row names the first (neighbours).
+//  2. Accounts of at least 1 % of the slow requests' time have a row each, the largest first, up to
+//     maxRows. So have those of a tenth of the usual requests' time: it is worth knowing that slow
+//     requests did not wait there (ownRows).
+//  3. The rest share rows by class and cause, if together they reach as much (fold).
+//  4. What is left is "other". Everything unexplained is one row, which is always there.
+//  5. Shares and times are rounded so that they add up to the printed total (round).
 
 const maxRows = 12
 
 // row is a line of the ledger.
 type row struct {
-	account     *Account // the one, or the largest of those folded
-	folded      int      // accounts in it, when there is more than one
+	account     *Account // the one, or the largest of those that share the row
+	folded      int      // how many accounts share it
 	other       bool
 	unexplained bool
 	ns, median  int64
-	largest     int // of how many slow requests it is the largest account
+	largest     int // in how many slow requests it is the largest account
 	instead     []account.Instead
 	stw, fence  int64 // of ns: while the world was stopped, in a ragged barrier
-	turn        int64 // of ns: for others, whose turn was before
+	turn        int64 // of ns: for others, whose turn came first
 
-	share, slowDigits, medianDigits int64 // rounded: tenths of a percent; digits of the table's scale
+	share                    int64 // rounded, in tenths of a percent
+	slowDigits, medianDigits int64 // rounded, in digits of the table's scale
 }
 
-// table is a ledger made ready.
+// table is a ledger that is ready to be printed.
 type table struct {
 	rows                    []row
 	scale                   scale
@@ -48,6 +51,9 @@ type rowKey struct {
 	actor, site, detail string
 }
 
+// foldOf is the key of a row that accounts share.
+func foldOf(a *Account) rowKey { return rowKey{class: a.Class, leaf: a.Leaf} }
+
 func keyOf(a *Account) rowKey {
 	k := rowKey{a.Class, a.Leaf, a.Actor, a.Site, a.Detail}
 	if a.behindOthers() {
@@ -56,12 +62,13 @@ func keyOf(a *Account) rowKey {
 	return k
 }
 
-// behindOthers tells whether a is time in which a neighbour had the CPU.
+// behindOthers reports whether a is time in which a neighbour had the CPU.
 func (a *Account) behindOthers() bool {
 	return a.Leaf == account.LeafNoCPU && a.Detail != "" && a.Detail != account.OwnThreads && a.Detail != account.WakeUpLatency && a.Detail != account.Recorder
 }
 
-// neighbours adds up what stood behind different neighbours and is the same otherwise. as is in the order of size.
+// neighbours adds up accounts that differ only in the neighbour which had the CPU. as is ordered by
+// size.
 func neighbours(as []*Account) (out []*Account) {
 	at := map[rowKey]int{}
 	names := map[int][]string{}
@@ -74,7 +81,7 @@ func neighbours(as []*Account) (out []*Account) {
 			continue
 		}
 		if len(names[i]) == 1 {
-			sum := *out[i] // the report's own stays as it is
+			sum := *out[i] // the report's own account stays as it is
 			out[i] = &sum
 		}
 		s := out[i]
@@ -97,96 +104,130 @@ func isUnexplained(leaf account.Leaf) bool {
 	return leaf.Unexplained() || leaf == account.LeafLockUnseen
 }
 
+// layout is a table that is being made.
+type layout struct {
+	table
+	slow, median       *Column
+	rowOf              map[rowKey]int // index in rows
+	own                int            // how many rows are of one account: the first ones
+	slowFold           map[rowKey]int64
+	usualFold          map[rowKey]int64 // ns of the accounts that share a row, by class and cause
+	other, unexplained row
+}
+
 func newTable(l *Ledger) *table {
-	slow, median := &l.Slow, &l.Median
-	t := &table{slowRequests: slow.Requests, medianReq: median.Requests}
-	order := make([]*Account, 0, len(slow.Accounts))
-	for i := range slow.Accounts {
-		order = append(order, &slow.Accounts[i])
+	t := &layout{
+		table: table{slowRequests: l.Slow.Requests, medianReq: l.Median.Requests},
+		slow:  &l.Slow, median: &l.Median, rowOf: map[rowKey]int{}, slowFold: map[rowKey]int64{}, usualFold: map[rowKey]int64{},
+		other: row{other: true}, unexplained: row{unexplained: true},
+	}
+	t.fold(t.ownRows())
+	t.addUsual()
+	sort.SliceStable(t.rows, func(i, j int) bool { return t.rows[i].ns > t.rows[j].ns })
+	if t.other.ns > 0 || t.other.median > 0 {
+		t.rows = append(t.rows, t.other)
+	}
+	t.rows = append(t.rows, t.unexplained)
+	t.round(t.slow, t.median)
+	return &t.table
+}
+
+// large reports whether so much time of slow and of usual requests is worth a row.
+func (t *layout) large(ns, usual int64) bool {
+	return ns*100 >= t.slow.WallNS || usual > 0 && usual*10 >= t.median.WallNS
+}
+
+// ownRows gives large accounts a row each, and returns the rest.
+func (t *layout) ownRows() (rest []*Account) {
+	order := make([]*Account, 0, len(t.slow.Accounts))
+	for i := range t.slow.Accounts {
+		order = append(order, &t.slow.Accounts[i])
 	}
 	sort.SliceStable(order, func(i, j int) bool { return order[i].NS > order[j].NS })
-	order = neighbours(order)
-
-	large := func(ns, usual int64) bool { return ns*100 >= slow.WallNS || usual > 0 && usual*10 >= median.WallNS }
 	usual := map[rowKey]int64{}
-	for i := range median.Accounts {
-		usual[keyOf(&median.Accounts[i])] += median.Accounts[i].NS
+	for i := range t.median.Accounts {
+		usual[keyOf(&t.median.Accounts[i])] += t.median.Accounts[i].NS
 	}
-	rowOf := map[rowKey]int{}
-	var rest []*Account
-	for _, a := range order {
-		if isUnexplained(a.Leaf) || !large(a.NS, usual[keyOf(a)]) || len(t.rows) == maxRows {
+	for _, a := range neighbours(order) {
+		if isUnexplained(a.Leaf) || !t.large(a.NS, usual[keyOf(a)]) || len(t.rows) == maxRows {
 			rest = append(rest, a)
 			continue
 		}
-		rowOf[keyOf(a)] = len(t.rows)
-		t.rows = append(t.rows, row{account: a, folded: 1, ns: a.NS, largest: a.Largest, instead: a.Instead})
-		t.rows[len(t.rows)-1].tag(a)
+		t.rowOf[keyOf(a)] = len(t.rows)
+		t.rows = append(t.rows, row{account: a})
+		t.rows[len(t.rows)-1].add(a)
 	}
-	folds := map[rowKey]int64{}
+	t.own = len(t.rows)
+	return rest
+}
+
+// fold gives the rest rows by class and cause where that is large enough, and the row "other".
+func (t *layout) fold(rest []*Account) {
 	for _, a := range rest {
-		folds[rowKey{class: a.Class, leaf: a.Leaf}] += a.NS
+		t.slowFold[foldOf(a)] += a.NS
 	}
-	usualFolds := map[rowKey]int64{}
-	for i := range median.Accounts {
-		m := &median.Accounts[i]
-		if _, ok := rowOf[keyOf(m)]; !ok && !isUnexplained(m.Leaf) {
-			usualFolds[rowKey{class: m.Class, leaf: m.Leaf}] += m.NS
+	for i := range t.median.Accounts {
+		m := &t.median.Accounts[i]
+		if _, ok := t.rowOf[keyOf(m)]; !ok && !isUnexplained(m.Leaf) {
+			t.usualFold[foldOf(m)] += m.NS
 		}
 	}
-	own := len(t.rows)
-	other, unexplained := row{other: true}, row{unexplained: true}
 	for _, a := range rest {
-		fold := rowKey{class: a.Class, leaf: a.Leaf}
-		to := &other
+		key := foldOf(a)
+		to := &t.other
 		if isUnexplained(a.Leaf) {
-			to = &unexplained
-		} else if large(folds[fold], usualFolds[fold]) {
-			i, ok := rowOf[fold]
+			to = &t.unexplained
+		} else if t.large(t.slowFold[key], t.usualFold[key]) {
+			i, ok := t.rowOf[key]
 			if !ok {
 				i = len(t.rows)
-				rowOf[fold] = i
+				t.rowOf[key] = i
 				t.rows = append(t.rows, row{account: a})
 			}
 			to = &t.rows[i]
 		}
-		to.ns += a.NS
-		to.largest += a.Largest
-		to.folded++
-		to.instead = append(to.instead[:len(to.instead):len(to.instead)], a.Instead...)
-		to.tag(a)
+		to.add(a)
 	}
-	// A fold's key has neither actor nor site; an account without both that has a row of its own takes the fold in.
-	for i := range median.Accounts {
-		m := &median.Accounts[i]
-		switch j, ok := rowOf[keyOf(m)]; {
-		case ok:
+}
+
+// addUsual adds the usual requests' time to the rows. A large part of it that slow requests did not
+// spend gets a row of its own.
+func (t *layout) addUsual() {
+	for i := range t.median.Accounts {
+		m := &t.median.Accounts[i]
+		if j, ok := t.rowOf[keyOf(m)]; ok {
 			t.rows[j].median += m.NS
+			continue
+		}
+		key := foldOf(m)
+		j, ok := t.rowOf[key]
+		switch {
 		case isUnexplained(m.Leaf):
-			unexplained.median += m.NS
-		default:
-			fold := rowKey{class: m.Class, leaf: m.Leaf}
-			j, ok := rowOf[fold]
-			switch {
-			case ok && (j >= own || t.rows[j].folded > 1):
-				if t.rows[j].median += m.NS; t.rows[j].ns == 0 {
-					t.rows[j].folded++ // no slow request waited there
-				}
-			case !ok && large(0, usualFolds[fold]):
-				rowOf[fold] = len(t.rows)
-				t.rows = append(t.rows, row{account: m, folded: 1, median: m.NS})
-			default:
-				other.median += m.NS
+			t.unexplained.median += m.NS
+		// A fold's key has neither actor nor site. It may be the row of one account without both,
+		// which takes the usual time only if others are folded into it.
+		case ok && (j >= t.own || t.rows[j].folded > 1):
+			if t.rows[j].median += m.NS; t.rows[j].ns == 0 {
+				t.rows[j].folded++ // no slow request waited there
 			}
+		case !ok && t.large(0, t.usualFold[key]):
+			t.rowOf[key] = len(t.rows)
+			t.rows = append(t.rows, row{account: m, folded: 1, median: m.NS})
+		default:
+			t.other.median += m.NS
 		}
 	}
-	sort.SliceStable(t.rows, func(i, j int) bool { return t.rows[i].ns > t.rows[j].ns })
-	if other.ns > 0 || other.median > 0 {
-		t.rows = append(t.rows, other)
-	}
-	t.rows = append(t.rows, unexplained)
-	t.round(slow, median)
-	return t
+}
+
+// add adds an account of slow requests to the row.
+func (w *row) add(a *Account) {
+	w.ns += a.NS
+	w.largest += a.Largest
+	w.folded++
+	w.instead = append(w.instead[:len(w.instead):len(w.instead)], a.Instead...)
+	w.stw += a.Tags.STWNS
+	w.fence += a.Tags.BarrierNS
+	w.turn += a.Tags.TurnNS
 }
 
 func (t *table) round(slow, median *Column) {
@@ -210,13 +251,8 @@ func perRequest(c *Column) int64 {
 	return c.WallNS / int64(c.Requests)
 }
 
-func (w *row) tag(a *Account) {
-	w.stw += a.Tags.STWNS
-	w.fence += a.Tags.BarrierNS
-	w.turn += a.Tags.TurnNS
-}
-
-// within tells how much passed in pauses of the runtime, a path there and no cause, and how much for other requests.
+// within says how much of the row passed in pauses of the runtime, which are a path and no cause,
+// and how much for other requests.
 func (w *row) within() string {
 	if w.account == nil || w.other || w.unexplained || w.account.Leaf.Stopped() || w.account.Leaf == account.LeafSTWQueue {
 		return ""
@@ -236,8 +272,8 @@ func (w *row) within() string {
 	return "of it " + strings.Join(parts, ", ")
 }
 
-// meanwhile tells what ran while the row's goroutines were runnable, largest first; "" where it is not known or the
-// row is too small to matter.
+// meanwhile says what ran while the row's goroutines were runnable, the largest first; "" where it
+// is not known or the row is too small to matter.
 func (w *row) meanwhile(name func(string) string) string {
 	if w.share < 100 || len(w.instead) == 0 || w.other || w.unexplained {
 		return ""
@@ -298,12 +334,12 @@ func (w *row) label(name func(string) string) string {
 	return describe(w.account, name)
 }
 
-// describe names an account as its row and all evidence does.
+// describe names an account as its row and all evidence do.
 func describe(a *Account, name func(string) string) string {
 	return account.Words(account.Named{Class: a.Class, Leaf: a.Leaf, Actor: a.Actor, Site: a.Site, Detail: a.Detail, Holder: a.Holder}, name)
 }
 
-// fitted describes in at most max columns: import paths go first, then the middles of names.
+// fitted describes in at most max columns: it drops import paths first, then the middles of names.
 func fitted(max int, describe func(name func(string) string) string) string {
 	s := describe(Printable)
 	if width(s) <= max {
@@ -316,8 +352,8 @@ func fitted(max int, describe func(name func(string) string) string) string {
 	return middle(s, max)
 }
 
-// shortFunc leaves the directories of a symbol's import path out: "caddyhttp.(*Server).ServeHTTP". Slashes in type
-// arguments and receivers stay.
+// shortFunc leaves out the directories of a symbol's import path: "caddyhttp.(*Server).ServeHTTP".
+// Slashes in type arguments and receivers stay.
 func shortFunc(s string) string {
 	end := strings.IndexAny(s, "([ ")
 	if end < 0 {

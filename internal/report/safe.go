@@ -7,9 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// Printable makes s safe for a terminal and for one line: whatever is not a letter, mark, number, punctuation, symbol or
-// plain space is shown as an escape: control characters (ESC, line breaks, C1), direction changes,
-// zero-width and private characters, and bytes that are no UTF-8.
+// Printable makes s safe for a terminal and for one line. What is not a letter, mark, number,
+// punctuation, symbol or plain space is shown as an escape. These are control characters (ESC, line
+// breaks, C1), direction changes, zero-width and private characters, and bytes that are no UTF-8.
 func Printable(s string) string {
 	clean := true
 	for _, r := range s {
@@ -45,7 +45,7 @@ func Printable(s string) string {
 	return b.String()
 }
 
-// width is how many columns of a terminal a printable s takes.
+// width is the number of terminal columns that a printable s takes.
 func width(s string) int {
 	n := 0
 	for _, r := range s {
@@ -54,7 +54,7 @@ func width(s string) int {
 	return n
 }
 
-// runeWidth knows the wide scripts and emoji by block; the few ambiguous characters count as one.
+// runeWidth knows the wide scripts and emoji by block. The few ambiguous characters count as one.
 func runeWidth(r rune) int {
 	switch {
 	case r < 0x300:
@@ -69,8 +69,8 @@ func runeWidth(r rune) int {
 	return 1
 }
 
-// middle shortens s to at most max columns by leaving out its middle: of a symbol the package's first words and the
-// function's last tell most.
+// middle shortens s to at most max columns by leaving out its middle. The first words of a symbol's
+// package and the last of its function say most.
 func middle(s string, max int) string {
 	if width(s) <= max {
 		return s
@@ -84,7 +84,7 @@ func middle(s string, max int) string {
 	return cut(r, head) + "…" + reverse(cut([]rune(reverse(string(r))), tail))
 }
 
-// cut is the beginning of r that fits in max columns.
+// cut returns the start of r that fits in max columns.
 func cut(r []rune, max int) string {
 	n := 0
 	for i, c := range r {
@@ -103,12 +103,20 @@ func reverse(s string) string {
 	return string(r)
 }
 
-// Wrap breaks s at spaces into lines of at most max columns. A word longer than that stays whole: it may be a command.
-func Wrap(s string, max int) []string { return wrap(s, max, true) }
+// longWords says what becomes of a word that is longer than a line.
+type longWords int
 
-// wrap breaks s at spaces into lines of at most max columns. A word longer than a line is shortened in its middle, unless
-// whole: half a command or URL is worse than a long line.
-func wrap(s string, max int, whole bool) []string {
+const (
+	shortenWords longWords = iota // in its middle
+	keepWords                     // half a command or URL is worse than a long line
+)
+
+// Wrap breaks s at spaces into lines of at most max columns. A word longer than that stays whole:
+// it may be a command.
+func Wrap(s string, max int) []string { return wrap(s, max, keepWords) }
+
+// wrap breaks s at spaces into lines of at most max columns.
+func wrap(s string, max int, long longWords) []string {
 	var lines []string
 	line, n := "", 0
 	words := strings.Fields(s)
@@ -119,7 +127,7 @@ func wrap(s string, max int, whole bool) []string {
 			word += " " + words[i+1]
 			i++
 		}
-		if !whole {
+		if long == shortenWords {
 			word = middle(word, max)
 		}
 		w := width(word)
@@ -140,7 +148,7 @@ func wrap(s string, max int, whole bool) []string {
 	return lines
 }
 
-// unitWord tells whether s is a unit, and what may follow one in a text.
+// unitWord reports whether s is a unit, perhaps with a punctuation mark after it.
 func unitWord(s string) bool {
 	switch strings.TrimRight(s, ".,;:)") {
 	case "%", "ns", "us", "ms", "s", "B", "KiB", "MiB", "GiB":
@@ -149,7 +157,7 @@ func unitWord(s string) bool {
 	return false
 }
 
-// thousands tells whether s may be the next three digits of a number that count printed.
+// thousands reports whether s may be the next three digits of a number that count printed.
 func thousands(s string) bool {
 	s = strings.TrimRight(s, ".,;:)")
 	return len(s) == 3 && isDigit(s[0]) && isDigit(s[1]) && isDigit(s[2])

@@ -115,5 +115,6 @@ func isRuntimeTier(name string) bool {
 	return false
 }
 
-// joined reports whether the kernel's records say what threads did while the runtime called them running.
+// joined reports whether the kernel's records say what threads did while the runtime called them
+// running.
 func (r *Report) joined() bool { return r.Kernel != nil && r.Kernel.Joined }

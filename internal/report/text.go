@@ -24,7 +24,8 @@ type TextOptions struct {
 	Columns int // of the terminal; 0: Columns, which is also the most
 }
 
-// page collects the text. Every string that may come from the input passes Printable before it reaches the page.
+// page collects the text. Every string that may come from the input passes Printable before it
+// reaches the page.
 type page struct {
 	b       strings.Builder
 	colour  bool
@@ -59,32 +60,32 @@ func (p *page) heading(title, rest string) {
 		p.line("%s", p.paint(bold, title))
 		return
 	}
-	p.painted(title+"  ", p.paint(bold, title)+"  ", dim, 4, rest, false)
+	p.painted(title+"  ", p.paint(bold, title)+"  ", dim, 4, rest, shortenWords)
 }
 
 // par prints text after a label, wrapped, with the following lines under the first one's text.
-func (p *page) par(label, text string) { p.wrapped(label, width(label), text, false) }
+func (p *page) par(label, text string) { p.wrapped(label, width(label), text, shortenWords) }
 
 // note is par for labels that are words of a sentence: the following lines are only indented.
-func (p *page) note(label, text string) { p.wrapped("  "+label, 6, text, false) }
+func (p *page) note(label, text string) { p.wrapped("  "+label, 6, text, shortenWords) }
 
 // command is par for what a person may copy.
-func (p *page) command(label, text string) { p.wrapped(label, width(label), text, true) }
+func (p *page) command(label, text string) { p.wrapped(label, width(label), text, keepWords) }
 
-func (p *page) wrapped(label string, hang int, text string, whole bool) {
-	p.painted(label, label, "", hang, text, whole)
+func (p *page) wrapped(label string, hang int, text string, long longWords) {
+	p.painted(label, label, "", hang, text, long)
 }
 
 // painted is wrapped with a label whose escape sequences take no width, and a style for the text.
-func (p *page) painted(label, shown, style string, hang int, text string, whole bool) {
-	// The label takes part in the first line's breaks as one word would: as placeholders for its width
-	// beyond the hang.
+func (p *page) painted(label, shown, style string, hang int, text string, long longWords) {
+	// The label takes part in the first line's breaks as one word would: as placeholders for its
+	// width beyond the hang.
 	first, rest, _ := strings.Cut(strings.TrimLeft(Printable(text), " "), " ")
-	if !whole {
+	if long == shortenWords {
 		first = middle(first, p.columns-max(width(label), hang))
 	}
 	text = strings.Repeat("\x00", max(width(label)-hang, 0)) + first + " " + rest
-	for i, l := range wrap(text, p.columns-hang, whole) {
+	for i, l := range wrap(text, p.columns-hang, long) {
 		if l = strings.TrimLeft(l, "\x00"); i == 0 {
 			p.line("%s%s", shown, p.paint(style, l))
 		} else {
@@ -119,7 +120,7 @@ func (r *Report) Text(w io.Writer, o TextOptions) error {
 }
 
 func (p *page) title(r *Report) {
-	p.painted("whystall: ", p.paint(bold, "whystall: "), bold, 4, r.title(), false)
+	p.painted("whystall: ", p.paint(bold, "whystall: "), bold, 4, r.title(), shortenWords)
 	if s := r.Target.Ended; s != "" {
 		p.par("  ", "meanwhile: "+s)
 	}
@@ -157,7 +158,7 @@ func (p *page) verdict(r *Report) {
 		}
 		n++
 		cause := middle(Printable(f.Cause), 26)
-		p.painted(fmt.Sprintf("%2d. %s ", n, cause), fmt.Sprintf("%2d. %s ", n, p.paint(bold, cause)), "", 6, fmt.Sprintf("%s, %s", r.amount(f), f.Confidence), false)
+		p.painted(fmt.Sprintf("%2d. %s ", n, cause), fmt.Sprintf("%2d. %s ", n, p.paint(bold, cause)), "", 6, fmt.Sprintf("%s, %s", r.amount(f), f.Confidence), shortenWords)
 		p.par("    ", sentence(f.Summary))
 	}
 	if s := r.beside(Printable); s != "" {
@@ -232,7 +233,7 @@ func (p *page) ledger(r *Report) {
 		}
 		// More lines are better than names cut to nothing.
 		room := p.columns - before - 2
-		label := wrap(fitted(max(2*room-16, 90), w.label), room, false)
+		label := wrap(fitted(max(2*room-16, 90), w.label), room, shortenWords)
 		p.line(format, tenths(w.share)+" %", t.scale.print(w.slowDigits), median, largest, label[0])
 		for _, l := range label[1:] {
 			p.line("%*s%s", before+2, "", l)
@@ -241,7 +242,7 @@ func (p *page) ledger(r *Report) {
 			p.line("%*s%s", before+4, "", p.paint(dim, s))
 		}
 		if s := w.meanwhile(func(s string) string { return middle(Printable(shortFunc(s)), 40) }); s != "" {
-			for _, l := range wrap(s, p.columns-before-4, false) {
+			for _, l := range wrap(s, p.columns-before-4, shortenWords) {
 				p.line("%*s%s", before+4, "", p.paint(dim, l))
 			}
 		}

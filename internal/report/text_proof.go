@@ -174,6 +174,6 @@ func (p *page) lost(r *Report) {
 func (p *page) cost(r *Report) {
 	if s := r.cost(); s != "" {
 		p.line("")
-		p.wrapped("whystall itself: ", 4, s, false)
+		p.wrapped("whystall itself: ", 4, s, shortenWords)
 	}
 }

@@ -127,8 +127,8 @@ func (r *Report) nothing() (title, rest string) {
 	return nothingFound, rest
 }
 
-// besides orders two sentences: what nothing says, and which time has no cause. Where everything was
-// checked, the time comes first and the names of what was not checked last.
+// besides orders two sentences: what nothing says, and which time has no cause. Where everything
+// was checked, the time comes first and the names of what was not checked last.
 func (r *Report) besides(title, rest string) []string {
 	s := r.beside(Printable)
 	switch {
@@ -158,8 +158,8 @@ func (r *Report) beside(name func(string) string) string {
 	return fmt.Sprintf(title+": %s (%s each; %s).", percent(w.Account.Share), describe(&w.Account, name), each, usual)
 }
 
-// unseenRequests says what there is instead of requests for a Go program without a trace: how busy it
-// was, and with what.
+// unseenRequests says what there is instead of requests for a Go program without a trace: how busy
+// it was, and with what.
 func (r *Report) unseenRequests() string {
 	if r.Kernel == nil {
 		return ""

@@ -20,8 +20,8 @@ func TestNothingSays(t *testing.T) {
 	}
 }
 
-// TestNothingOfDamage: a trace that is damaged over most of its length has no requests for that reason,
-// and the report says so.
+// TestNothingOfDamage: a trace that is damaged over most of its length has no requests for that
+// reason, and the report says so.
 func TestNothingOfDamage(t *testing.T) {
 	r := &Report{Recording: Recording{BeginNS: 0, EndNS: 1e9}, Requests: Requests{Requests: account.Requests{NoRequestsCause: "no request began and ended inside the trace"}}}
 	for _, c := range []struct {
