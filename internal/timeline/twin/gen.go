@@ -9,38 +9,31 @@ import (
 )
 
 // From lines to events:
-//  1. Wakers are resolved and the lines are put in order (resolve).
-//  2. Line by line an event is made; who gets to run is given a P, whose start is an event of its own.
+//  1. The lines are put in order, with who woke whom (order.go).
+//  2. Line by line an event is made. A goroutine that gets to run is given a P, whose start is an
+//     event of its own.
 //  3. At the end of an instant each P that was left and not taken again stops.
-//  4. What the lines do not say is put around it: syncs, GOMAXPROCS, the Ps' first states.
+//  4. What the lines do not say goes around it: syncs, GOMAXPROCS, the Ps' first states.
 
-// textP is a P while generating.
+// proc is a P while events are made.
 type proc struct {
 	g     *goroutine
 	inSys bool
 	idle  bool // it has said so
 }
 
+// generator is what is kept while events are made.
 type generator struct {
 	*parser
-	out   []exectrace.Event
-	ps    []proc
-	state map[*goroutine]exectrace.State
-	on    map[*goroutine]int // P it is on, or -1
-	last  map[*goroutine]int // P it was on before
-	slot  map[*goroutine]uint32
-	free  []uint32
-	slots uint32
-	gaps  []exectrace.Gap
-}
-
-// stateWord is a state in errors.
-func stateWord(s exectrace.State) string {
-	words := [...]string{"nothing", "not alive", "runnable", "running", "waiting", "syscall", "idle"}
-	if int(s) < len(words) {
-		return words[s]
-	}
-	return "?"
+	out      []exectrace.Event
+	ps       []proc
+	state    map[*goroutine]exectrace.State
+	proc     map[*goroutine]int // P it is on, or -1
+	lastProc map[*goroutine]int // P it was on before
+	slot     map[*goroutine]uint32
+	free     []uint32
+	slots    uint32
+	gaps     []exectrace.Gap
 }
 
 func (p *parser) generate() error {
@@ -51,12 +44,12 @@ func (p *parser) generate() error {
 		return err
 	}
 	g := &generator{
-		parser: p,
-		state:  map[*goroutine]exectrace.State{},
-		on:     map[*goroutine]int{},
-		last:   map[*goroutine]int{},
-		slot:   map[*goroutine]uint32{},
-		gaps:   p.gaps,
+		parser:   p,
+		state:    map[*goroutine]exectrace.State{},
+		proc:     map[*goroutine]int{},
+		lastProc: map[*goroutine]int{},
+		slot:     map[*goroutine]uint32{},
+		gaps:     p.gaps,
 	}
 	if p.procs > 0 {
 		g.ps = make([]proc, p.procs)
@@ -93,7 +86,7 @@ func (p *parser) generate() error {
 	return nil
 }
 
-// lost tells whether e fell into a gap. The gap's own event stays.
+// lost reports whether e fell into a gap. The gap's own event stays.
 func (g *generator) lost(e exectrace.Event) bool {
 	for _, gap := range g.gaps {
 		if e.Kind != exectrace.KindGap && e.Kind != exectrace.KindSync && e.Time >= gap.Begin && e.Time < gap.End {
@@ -111,19 +104,19 @@ func (g *generator) event(t int64, k exectrace.Kind) exectrace.Event {
 	}
 }
 
-// of is an event about a goroutine, made by itself.
-func (g *generator) of(it item, k exectrace.Kind) exectrace.Event {
+// about is an event about a goroutine, made by itself.
+func (g *generator) about(it item, k exectrace.Kind) exectrace.Event {
 	e := g.event(it.t, k)
 	e.G, e.On, e.Slot = it.g.id, it.g.id, g.slotOf(it.g)
 	e.OnSlot = e.Slot
 	e.Stack, e.OnStack, e.Name, e.Arg = it.stack, it.stack, it.name, it.arg
-	if p, ok := g.on[it.g]; ok && p >= 0 {
+	if p, ok := g.proc[it.g]; ok && p >= 0 {
 		e.P, e.M = exectrace.ProcID(p), thread(p)
 	}
 	return e
 }
 
-// thread is the M that always runs P p: one that a thread id would not be mistaken for.
+// thread is the M that always runs P p. Its number is far from the P's, so that a mix-up shows.
 func thread(p int) exectrace.ThreadID { return exectrace.ThreadID(1000 + p) }
 
 func (g *generator) slotOf(x *goroutine) uint32 {
@@ -140,7 +133,7 @@ func (g *generator) slotOf(x *goroutine) uint32 {
 	return s
 }
 
-// stops lets every P stop that was left at t and is not in use.
+// stops stops every P that was left at t and is not in use.
 func (g *generator) stops(t int64) {
 	for i := range g.ps {
 		if p := &g.ps[i]; p.g == nil && !p.idle {
@@ -161,7 +154,7 @@ func (g *generator) take(x *goroutine, t int64, pin int) error {
 	}
 	i := pin
 	if i < 0 {
-		if l, ok := g.last[x]; ok && g.ps[l].g == nil {
+		if l, ok := g.lastProc[x]; ok && g.ps[l].g == nil {
 			i = l
 		}
 	}
@@ -188,15 +181,15 @@ func (g *generator) take(x *goroutine, t int64, pin int) error {
 		g.out = append(g.out, e)
 	}
 	*p = proc{g: x}
-	g.on[x], g.last[x] = i, i
+	g.proc[x], g.lastProc[x] = i, i
 	return nil
 }
 
 func (g *generator) leave(x *goroutine) {
-	if p, ok := g.on[x]; ok && p >= 0 {
+	if p, ok := g.proc[x]; ok && p >= 0 {
 		g.ps[p] = proc{}
 	}
-	g.on[x] = -1
+	g.proc[x] = -1
 }
 
 func (g *generator) item(it item) error {
@@ -217,8 +210,8 @@ func (g *generator) item(it item) error {
 		kind = exectrace.KindTaskBegin
 	case "task end":
 		kind = exectrace.KindTaskEnd
-		if it.by != nil {
-			it.g = it.by
+		if it.actor != nil {
+			it.g = it.actor
 		}
 	case "region":
 		kind = exectrace.KindRegionBegin
@@ -248,7 +241,7 @@ func (g *generator) item(it item) error {
 			it.arg = [2]uint64{}
 		}
 	}
-	e := g.of(it, kind)
+	e := g.about(it, kind)
 	e.Range = rng
 	if rng == exectrace.RangeSweep {
 		e.Proc = e.P
@@ -300,7 +293,7 @@ func (g *generator) process(it item) {
 			if !ok || s == exectrace.NotExist {
 				continue
 			}
-			e := g.of(item{t: it.t, g: x}, exectrace.KindGoroutine)
+			e := g.about(item{t: it.t, g: x}, exectrace.KindGoroutine)
 			e.From, e.To, e.Reason, e.On, e.OnSlot = s, s, exectrace.ReasonStatus, exectrace.NoGoroutine, exectrace.NoSlot
 			g.out = append(g.out, e)
 		}
@@ -311,41 +304,42 @@ func (g *generator) process(it item) {
 func (g *generator) stateItem(it item) error {
 	x := it.g
 	from := g.state[x]
-	noOn := func(e *exectrace.Event) {
+	// Nobody prompted the event.
+	unprompted := func(e *exectrace.Event) {
 		e.On, e.OnSlot, e.OnStack = exectrace.NoGoroutine, exectrace.NoSlot, 0
 	}
-	// by is what woke or made x; its P and M are the event's.
-	by := func(e *exectrace.Event) {
-		noOn(e)
+	// The actor woke or made x; its P and M are the event's.
+	prompted := func(e *exectrace.Event) {
+		unprompted(e)
 		e.P, e.M, e.Stack = exectrace.NoProc, exectrace.NoThread, 0
 		switch {
-		case it.by != nil:
-			e.On, e.OnSlot, e.OnStack = it.by.id, g.slotOf(it.by), it.stack
-			if p, ok := g.on[it.by]; ok && p >= 0 {
+		case it.actor != nil:
+			e.On, e.OnSlot, e.OnStack = it.actor.id, g.slotOf(it.actor), it.stack
+			if p, ok := g.proc[it.actor]; ok && p >= 0 {
 				e.P, e.M = exectrace.ProcID(p), thread(p)
 			}
-		case it.byName == "P":
+		case it.actorName == "P":
 			e.P, e.M = 0, thread(0)
 		}
 	}
 	var e exectrace.Event
 	switch it.verb {
 	case "running":
-		if from != exectrace.Syscall || g.on[x] < 0 {
+		if from != exectrace.Syscall || g.proc[x] < 0 {
 			if err := g.take(x, it.t, it.proc); err != nil {
 				return err
 			}
 		}
-		e = g.of(it, exectrace.KindGoroutine)
+		e = g.about(it, exectrace.KindGoroutine)
 		e.To, e.Reason = exectrace.Running, exectrace.ReasonStart
 		if from == exectrace.Syscall {
 			e.Reason = exectrace.ReasonSyscall
-			g.ps[g.on[x]].inSys = false
+			g.ps[g.proc[x]].inSys = false
 		} else {
-			noOn(&e)
+			unprompted(&e)
 		}
 	case "waiting":
-		e = g.of(it, exectrace.KindGoroutine)
+		e = g.about(it, exectrace.KindGoroutine)
 		e.To, e.Reason = exectrace.Waiting, it.reason
 		g.leave(x)
 	case "syscall":
@@ -354,18 +348,18 @@ func (g *generator) stateItem(it item) error {
 				return err
 			}
 		}
-		e = g.of(it, exectrace.KindGoroutine)
+		e = g.about(it, exectrace.KindGoroutine)
 		e.To, e.Reason = exectrace.Syscall, exectrace.ReasonSyscall
-		g.ps[g.on[x]].inSys = true
+		g.ps[g.proc[x]].inSys = true
 	case "retaken":
 		g.retake(x, it.t)
 		return nil
 	case "runnable":
-		e = g.of(it, exectrace.KindGoroutine)
+		e = g.about(it, exectrace.KindGoroutine)
 		e.To = exectrace.Runnable
 		switch from {
 		case exectrace.Waiting:
-			by(&e)
+			prompted(&e)
 			e.Reason = exectrace.ReasonUnblock
 		case exectrace.Syscall:
 			g.retake(x, it.t)
@@ -378,22 +372,22 @@ func (g *generator) stateItem(it item) error {
 			g.leave(x)
 		}
 	case "created":
-		e = g.of(it, exectrace.KindGoroutine)
+		e = g.about(it, exectrace.KindGoroutine)
 		from = exectrace.NotExist
 		e.To, e.Reason = exectrace.Runnable, exectrace.ReasonCreate
 		if x.states[0].state == exectrace.Waiting {
 			e.To = exectrace.Waiting
 		}
-		by(&e)
+		prompted(&e)
 		e.Stack = g.stack("", x)
 	case "end":
-		e = g.of(it, exectrace.KindGoroutine)
+		e = g.about(it, exectrace.KindGoroutine)
 		e.To, e.Reason = exectrace.NotExist, exectrace.ReasonEnd
 		g.leave(x)
 	}
 	e.From = from
 	if it.first && it.verb != "created" {
-		noOn(&e)
+		unprompted(&e)
 		if e.To != exectrace.Waiting || it.reason == exectrace.ReasonNone {
 			e.Reason = exectrace.ReasonStatus
 		}
@@ -409,7 +403,7 @@ func (g *generator) stateItem(it item) error {
 
 // retake takes the P from a goroutine in a syscall, unless that has happened.
 func (g *generator) retake(x *goroutine, t int64) {
-	i := g.on[x]
+	i := g.proc[x]
 	if i < 0 {
 		return
 	}
@@ -418,5 +412,5 @@ func (g *generator) retake(x *goroutine, t int64) {
 	e.M = thread(math.MaxInt16) // sysmon
 	g.out = append(g.out, e)
 	g.ps[i] = proc{idle: true}
-	g.on[x] = -1
+	g.proc[x] = -1
 }

@@ -1,43 +1,15 @@
 package twin
 
 import (
-	"cmp"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/whystall/whystall/exectrace"
 )
 
-// reasons are the runtime's words; see traceBlockReasonStrings in runtime/traceruntime.go.
-var reasons = map[string]struct {
-	reason exectrace.Reason
-	frame  string // where such a wait stands unless the line says
-}{
-	"forever":                      {exectrace.ReasonForever, "runtime.block"},
-	"network":                      {exectrace.ReasonNetwork, "internal/poll.(*FD).Read"},
-	"select":                       {exectrace.ReasonSelect, "runtime.selectgo"},
-	"sync":                         {exectrace.ReasonSync, "sync.(*Mutex).Lock"},
-	"sync.(*Cond).Wait":            {exectrace.ReasonCond, "sync.(*Cond).Wait"},
-	"sleep":                        {exectrace.ReasonSleep, "time.Sleep"},
-	"chan send":                    {exectrace.ReasonChanSend, "runtime.chansend1"},
-	"chan receive":                 {exectrace.ReasonChanRecv, "runtime.chanrecv1"},
-	"GC mark assist wait for work": {exectrace.ReasonAssistCredit, "runtime.gcAssistAlloc"},
-	"GC background sweeper wait":   {exectrace.ReasonSweeperIdle, "runtime.bgsweep"},
-	"system goroutine wait":        {exectrace.ReasonSystem, "-"},
-	"preempted":                    {exectrace.ReasonPreempted, "runtime.asyncPreempt"},
-	"wait for debug call":          {exectrace.ReasonDebugCall, "-"},
-	"wait until GC ends":           {exectrace.ReasonUntilGCEnds, "-"},
-	"GC worker (idle)":             {exectrace.ReasonGCWorkerIdle, "runtime.gcBgMarkWorker"},
-	"coroutine":                    {exectrace.ReasonCoroutine, "-"},
-	"synctest":                     {exectrace.ReasonSynctest, "-"},
-	"GC weak to strong wait":       {exectrace.ReasonOther, "-"},
-	"unknown":                      {exectrace.ReasonNone, "-"},
-}
-
-// clauses are the words behind a line's verb: "at STACK", "in TASK", and those that are the verb's own.
+// clauses are the words behind a line's verb: "at STACK", "in TASK", and the verb's own.
 type clauses struct {
 	at, in string
 	hasAt  bool
@@ -47,7 +19,7 @@ type clauses struct {
 // rest is the verb's own words.
 func (c *clauses) rest() string { return strings.Join(c.words, " ") }
 
-// clauses reads the words behind a verb. Those that say who, where and how much stand in the item then.
+// clauses reads the words behind a verb. Those that say who, where and how much go into the item.
 func (it *item) clauses(f []string) (c clauses, err error) {
 	for i := 0; i < len(f); i++ {
 		key := f[i]
@@ -64,7 +36,7 @@ func (it *item) clauses(f []string) (c clauses, err error) {
 		case "at":
 			c.at, c.hasAt = f[i], true
 		case "by":
-			it.byName = f[i]
+			it.actorName = f[i]
 		case "in":
 			c.in = f[i]
 		default:
@@ -88,8 +60,8 @@ func (it *item) clauses(f []string) (c clauses, err error) {
 	return c, nil
 }
 
-// gline reads one line of a goroutine: a range, a point, or a change of state.
-func (p *parser) gline(n int, f []string) error {
+// goroutineLine reads one line of a goroutine: a range, a point, or a change of state.
+func (p *parser) goroutineLine(n int, f []string) error {
 	it, err := p.times(n, f[0])
 	if err != nil {
 		return err
@@ -97,7 +69,7 @@ func (p *parser) gline(n int, f []string) error {
 	if len(f) < 2 {
 		return fmt.Errorf("%q says nothing", f[0])
 	}
-	it.g, it.verb = p.cur, f[1]
+	it.g, it.verb = p.current, f[1]
 	c, err := it.clauses(f[2:])
 	if err != nil {
 		return err
@@ -192,11 +164,11 @@ func (p *parser) stateLine(it item, c *clauses) error {
 			it.rank = rankRun // it needs a P that somebody may be leaving
 		}
 	}
-	if (it.verb == "runnable" || it.verb == "created") && it.byName != "" {
-		// the stack is the waker's, whose entry is known when all is read
+	if (it.verb == "runnable" || it.verb == "created") && it.actorName != "" {
+		// The stack is the waker's, whose entry is known when all is read.
 		it.name = p.string(c.at)
 	}
-	// the order of one goroutine's lines at one instant stays
+	// The order of one goroutine's lines at one instant stays.
 	if len(g.states) > 0 && it.t == g.last {
 		it.rank = max(it.rank, g.rank)
 	}
@@ -206,8 +178,9 @@ func (p *parser) stateLine(it item, c *clauses) error {
 	return nil
 }
 
-// enter says which state a line's verb enters, and fills the item with what the change says: its rank
-// within the instant, the stack, the reason. A change that cannot follow the state before is an error.
+// enter says which state a line's verb enters, and fills the item with what the change says: its
+// rank within the instant, the stack, the reason. A change that cannot follow the state before is
+// an error.
 func (p *parser) enter(it *item, prev exectrace.State, c *clauses) (to exectrace.State, err error) {
 	g, rest, at := it.g, c.rest(), c.at
 	bad := func() error { return fmt.Errorf("goroutine %s: %s cannot follow %s", g.name, it.verb, stateWord(prev)) }
@@ -261,7 +234,7 @@ func (p *parser) enter(it *item, prev exectrace.State, c *clauses) (to exectrace
 		switch prev {
 		case exectrace.Waiting:
 			it.rank = rankWake
-			if it.byName == "" {
+			if it.actorName == "" {
 				return to, fmt.Errorf("goroutine %s: who woke it? (runnable by NAME, by P or by nobody)", g.name)
 			}
 		case exectrace.Running, exectrace.Syscall:
@@ -283,7 +256,7 @@ func (p *parser) enter(it *item, prev exectrace.State, c *clauses) (to exectrace
 		if !it.first {
 			return to, bad()
 		}
-		if it.byName == "" {
+		if it.actorName == "" {
 			return to, fmt.Errorf("goroutine %s: who created it? (created by NAME or by nobody)", g.name)
 		}
 	case "end":
@@ -295,105 +268,4 @@ func (p *parser) enter(it *item, prev exectrace.State, c *clauses) (to exectrace
 		return to, fmt.Errorf("unknown %q", it.verb)
 	}
 	return to, nil
-}
-
-// runs tells whether g runs up to t (1), from t on (2) or not (0).
-func (g *goroutine) runs(t int64) int {
-	before := exectrace.Undetermined
-	after := exectrace.Undetermined
-	for _, s := range g.states {
-		if s.t < t {
-			before = s.state
-		}
-		if s.t <= t {
-			after = s.state
-		}
-	}
-	switch {
-	case before == exectrace.Running:
-		return 1
-	case after == exectrace.Running:
-		return 2
-	}
-	// ran for no time at all, at t
-	for _, s := range g.states {
-		if s.t == t && s.state == exectrace.Running {
-			return 2
-		}
-	}
-	return 0
-}
-
-// resolve finds wakers and orders everything.
-func (p *parser) resolve() error {
-	next := exectrace.GoID(1)
-	used := map[exectrace.GoID]bool{}
-	for _, g := range p.gs {
-		if g.id != 0 {
-			if used[g.id] {
-				return fmt.Errorf("line %d: goroutine %d is there twice", g.line, g.id)
-			}
-			used[g.id] = true
-		}
-		if len(g.states) == 0 {
-			return fmt.Errorf("line %d: goroutine %s has no state", g.line, g.name)
-		}
-	}
-	for _, g := range p.gs {
-		if g.id == 0 {
-			for used[next] {
-				next++
-			}
-			g.id = next
-			used[next] = true
-		}
-	}
-	for i := range p.items {
-		it := &p.items[i]
-		if it.t == math.MinInt64 {
-			it.t = p.begin
-		}
-		if it.byName == "" {
-			continue
-		}
-		if it.byName != "P" && it.byName != "nobody" {
-			it.by = p.byName[it.byName]
-			if it.by == nil {
-				return fmt.Errorf("line %d: no goroutine %s", it.line, it.byName)
-			}
-		}
-		switch it.verb {
-		case "runnable", "created":
-			at := p.strings[it.name]
-			it.name = 0
-			if it.by == nil {
-				continue
-			}
-			it.stack = p.stack(at, it.by)
-			switch r := it.by.runs(it.t); {
-			case r == 2:
-				it.rank = max(it.rank, rankLate)
-			case r == 0 && !p.damaged:
-				return fmt.Errorf("line %d: goroutine %s cannot have done this: it does not run at %d ns", it.line, it.by.name, it.t)
-			}
-		}
-	}
-	// A wake-up that had to come late takes what follows it in the same instant along.
-	late := map[*goroutine]item{}
-	for i := range p.items {
-		it := &p.items[i]
-		if it.g == nil {
-			continue
-		}
-		if l, ok := late[it.g]; ok && l.t == it.t && l.line < it.line {
-			it.rank = max(it.rank, l.rank)
-		}
-		if it.rank == rankLate {
-			late[it.g] = *it
-		}
-	}
-	slices.SortStableFunc(p.items, func(a, b item) int {
-		return cmp.Or(cmp.Compare(a.t, b.t), cmp.Compare(a.rank, b.rank), cmp.Compare(a.line, b.line))
-	})
-	return nil
 }
