@@ -8,13 +8,14 @@ import (
 	"github.com/whystall/whystall/internal/request"
 )
 
-// batcher is a source that gives its events packed as well.
+// batcher is a source that also gives its events packed as records.
 type batcher interface {
 	Batches() iter.Seq[*exectrace.Batch]
 }
 
-// batches is the pass over a trace without kernel records beside it: what run does with each event, from records where
-// those say all. Seen is told of each batch's first time and, with 0 events, its last.
+// batches is the pass over a trace without kernel records beside it. It does what run does with
+// each event, and takes records where they say all. seen gets each batch's first time and number of
+// events, and then its last time with 0.
 func (p *pass) batches(ctx context.Context, src batcher, f *request.Finder, seen func(at exectrace.Time, events int)) error {
 	tl := p.tl
 	var roster exectrace.Roster
@@ -58,11 +59,11 @@ func (p *pass) batches(ctx context.Context, src batcher, f *request.Finder, seen
 	return nil
 }
 
-// tellingOps are those that may tell the finder something.
+// tellingOps are the records that the finder may need.
 const tellingOps = uint32(1)<<exectrace.OpWake | 1<<exectrace.OpBlock | 1<<exectrace.OpSyscall | 1<<exectrace.OpSyscallEnd |
 	1<<exectrace.OpCreate | 1<<exectrace.OpEnd | 1<<exectrace.OpRegionBegin | 1<<exectrace.OpRegionEnd
 
-// ended takes the activations that ended, before the event that says so is applied.
+// ended takes activations that ended, before the event that ends them is applied.
 func (p *pass) ended(at exectrace.Time, acts []request.Activation) {
 	p.tl.Advance(at)
 	for i := range acts {

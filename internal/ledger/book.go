@@ -67,7 +67,7 @@ func (p *pass) tags(acct uint32, q *piece, ns int64) {
 		}
 	}
 	switch {
-	case q.path != nil: // whatever the leaf: a stop-the-world is a path
+	case q.path != nil: // whatever the leaf is: a stop-the-world is a path
 		if !q.path.barrier {
 			c.Add(acct, books.FactSTW, q.n, ns)
 		} else {
@@ -94,11 +94,13 @@ func (p *pass) tags(acct uint32, q *piece, ns int64) {
 	case q.asked:
 		tag(books.FactServing, min(q.hi, q.turn)-q.lo)
 		tag(books.FactAsked, min(q.hi, q.turn)-q.lo)
-	case q.leaf != books.LeafNetwork || q.serves: // else it may be a reader that hands out answers, and waits for this request's like for the others'
+	// Otherwise the goroutine may be a reader that hands out answers: it waits for this request's
+	// answer as for the others'.
+	case q.leaf != books.LeafNetwork || q.serves:
 		tag(books.FactServing, min(q.hi, q.turn)-q.lo)
 	}
 	if !p.instead {
-		return // a usual one, or soon to be known as one
+		return // a usual request, or one that will soon prove to be usual
 	}
 	tag(books.FactSilence, tl.SilenceIn(q.lo, q.hi))
 	gc := tl.MarkNS(q.lo, q.hi)
@@ -143,12 +145,13 @@ func (p *pass) tags(acct uint32, q *piece, ns int64) {
 	}
 }
 
-// joinTags are the facts that a piece's flags say of it.
+// joinTags are the facts that a piece's flags stand for.
 var joinTags = map[pieceFlags]books.FactKind{
 	pieceMeasured: books.FactMeasured, pieceStopped: books.FactInSTW, pieceBarrier: books.FactInBarrier, pieceSocket: books.FactSocket, pieceDue: books.FactDue,
 }
 
-// ranInstead splits a runnable piece by who held the Ps, and by what their threads lacked where that is known: each P counts the same, what rounding leaves is idle.
+// ranInstead splits a runnable piece by who held the Ps, and by what their threads lacked where
+// that is known. Each P counts the same. What rounding leaves is idle time.
 func (p *pass) ranInstead(acct uint32, q *piece, ns int64) {
 	if p.j != nil && !p.j.whole {
 		p.heldInstead(acct, q, ns)
@@ -173,7 +176,7 @@ func (p *pass) ranInstead(acct uint32, q *piece, ns int64) {
 	}
 }
 
-// heldInstead is ranInstead where the kernel tells of threads.
+// heldInstead does the same where the kernel's records show what threads did.
 func (p *pass) heldInstead(acct uint32, q *piece, ns int64) {
 	h := &p.j.holders
 	list, total := h.during(q.lo, q.hi, p.held[:0])
@@ -200,7 +203,7 @@ func (p *pass) heldInstead(acct uint32, q *piece, ns int64) {
 	}
 }
 
-// Besides timeline's: nobody held a P, or it is not known who did.
+// Besides timeline's numbers: nobody held a P, or it is not known who did.
 const (
 	whoIdle    = ^uint32(0) - 16
 	whoUnknown = capacity.NoRef

@@ -8,19 +8,24 @@ import (
 	"github.com/whystall/whystall/internal/timeline"
 )
 
-// The walk. An activation (A,[a,b)) is explained backwards, from b to a, looking only at what is past:
-//  1. The cursor is at b. A's segments are walked from the one that covers b to older ones.
-//  2. Each is clipped to [a, cursor) and emitted as a piece, which moves the cursor to the piece's begin. So the
-//     pieces are disjoint, in order and without a hole by construction, and when the walk ends the cursor must be at a.
-//  3. A wait that another goroutine U ended is not emitted: a frame for U is pushed, bounded below by the wait's
-//     begin, and U is walked from the segment in which it ended the wait. When the cursor reaches the
-//     frame's bound the frame is popped and the walk goes on where the wait began.
-//  4. Where U's first segment is reached and the bound is not, U's maker is walked instead.
-//  5. A lock's wait pushes two frames: one for the lock and on it one for the unlocker, bounded by where it can have
-//     acquired the lock. When the cursor comes back to the lock's frame above its bound, the last unlock of the
-//     class before the cursor names the holder before (locks.go).
-//  6. A request that was handed on did not wait with those it was handed to: where such a one's wait for work ended with it, the
-//     story is the giver's, back to the request's begin and not to the wait's.
+// The walk explains an activation (A,[a,b)) backwards, from b to a, and looks only at what is past:
+//   1. The cursor is at b. The walk goes over A's segments, from the one that covers b to older
+//      ones.
+//   2. It clips each segment to [a, cursor) and emits it as a piece, which moves the cursor to the
+//      piece's start. So the pieces are disjoint, in order and without a hole by construction. When
+//      the walk ends, the cursor must be at a.
+//   3. It emits no piece for a wait that another goroutine U ended. Instead it pushes a frame for
+//      U, bounded below by the wait's start, and walks U from the segment in which U ended the
+//      wait. When the cursor reaches the frame's bound, the walk pops the frame and goes on where
+//      the wait started.
+//   4. Where it reaches U's first segment before the bound, it walks U's maker instead.
+//   5. For a wait for a lock it pushes two frames: one for the lock, and on it one for the
+//      unlocker, bounded by the moment at which that one can have acquired the lock. When the
+//      cursor comes back to the lock's frame above its bound, the last unlock of the class before
+//      the cursor names the holder before (locks.go).
+//   6. A request that was handed on did not wait together with the goroutines that took it over.
+//      Where the wait for work of such a goroutine ended with the request, the walk goes on with
+//      the giver, back to the request's start and not to the wait's.
 //
 // What the ring no longer has, or a gap hides, is unexplained from there down to the frame's bound.
 
@@ -32,19 +37,21 @@ const (
 
 // frame is one actor, or one lock, on the path.
 type frame struct {
-	lo       int64 // the story is told down to here
+	lo       int64 // the walk goes down to here
 	ident    uint32
-	seg      uint32          // next to look at
-	site     timeline.FuncID // of a lock's frame: the lock's site
-	rel      int             // of a lock's frame: releases from here on were used, see locks
+	seg      uint32          // the next to look at
+	site     timeline.FuncID // of a lock's frame: where the lock is taken
+	rel      int             // of a lock's frame: releases from here on are used up, see locks
 	class    uint32          // of a lock's frame: its class
 	lock     bool
-	inferred bool            // the holder is known by class only
-	holder   bool            // walks a holder of a lock
-	sema     books.Leaf      // walks who had a semaphore of the collector: the leaf of what is its own work; 0 none
-	first    timeline.FuncID // site of the first lock on the path; 0 none
-	through  timeline.FuncID // the same below the first wait
-	hold     uint32          // the last hold of a lock on the path: the segment that ended it; 0 none
+	inferred bool // the holder is known by class only
+	holder   bool // this is a holder of a lock
+	// the goroutine had a semaphore of the collector: its own work is booked to this leaf; 0: it
+	// had none
+	sema    books.Leaf
+	first   timeline.FuncID // where the first lock on the path is taken; 0 none
+	through timeline.FuncID // the same below the first wait
+	hold    uint32          // the last hold of a lock on the path: the segment that ended it; 0 none
 }
 
 // explainer walks. It is made once and used for every activation.
@@ -55,30 +62,31 @@ type explainer struct {
 	stack  []frame
 	cursor int64
 	visits int
-	total  int64   // visits of all activations
-	limit  bool    // this activation met one
-	stale  uint32  // the segment of the request's goroutine that a gap cut off
-	prev   int64   // waits before this belong to the request before
-	hops   []int64 // of one that was handed on: when, the first first; the walk takes them off
-	out    func(*piece)
-	p      piece
-	j      *joiner    // nil without kernel records of the same clock
-	late   pieceFlags // of what is booked now
+	total  int64  // of all activations
+	limit  bool   // this activation met a limit
+	stale  uint32 // the segment of the request's goroutine that a gap cut off
+	prev   int64  // waits before this belong to the request before
+	// when a request was handed on, the first first; the walk takes these off
+	hops []int64
+	out  func(*piece)
+	p    piece
+	j    *joiner    // nil without kernel records on the same clock
+	late pieceFlags // of what is booked now
 
-	// the first wait on the path now
+	// The first wait on the path now.
 	class  books.Class
 	site   timeline.FuncID
 	queue  int32
-	turn   int64 // until then it waited for the turns of others; 0: it did not
-	held   bool  // these have what it waits for, each in a request of its own
+	turn   int64 // the wait was for the turns of others up to here; 0: it was not
+	held   bool  // those others hold what it waits for, each in a request of its own
 	serves timeline.Serving
-	asked  bool // the wait booked now is one for an answer: see timeline.Asked
+	asked  bool // the wait that is booked now is for an answer: see timeline.Asked
 
-	onPath []uint32 // by ident: serial of the walk it is on the path of
+	onPath []uint32 // by ident: the serial of the walk that has it on its path
 	serial uint32
 }
 
-// explain tells the story of the goroutine g during [a,b) to x.out, latest piece first.
+// explain gives the story of goroutine g during [a,b) to x.out, the latest piece first.
 func (x *explainer) explain(g *timeline.G, a, b, prevEnd int64) {
 	t := x.tl
 	x.stack = x.stack[:0]
@@ -92,7 +100,7 @@ func (x *explainer) explain(g *timeline.G, a, b, prevEnd int64) {
 		x.stale = uint32(g.Cur)
 	}
 	x.push(frame{lo: a, ident: g.Ident, seg: uint32(g.Cur)})
-	var newer *timeline.Segment // of the request's own goroutine
+	var newer *timeline.Segment // segment of the request's own goroutine
 	for len(x.stack) > 0 {
 		f := &x.stack[len(x.stack)-1]
 		if x.cursor <= f.lo {
@@ -127,7 +135,7 @@ func (x *explainer) explain(g *timeline.G, a, b, prevEnd int64) {
 				}
 			}
 			if x.segment(f, s, max(start, f.lo), depth) {
-				// a frame was pushed, f may have moved; its next segment was set before
+				// The push may have moved f. Its next segment was set before.
 				newer = s
 				continue
 			}
@@ -152,7 +160,7 @@ func (x *explainer) own() {
 func (x *explainer) older(f *frame, s *timeline.Segment) {
 	if s.State() == timeline.Runnable && s.Why() == timeline.WhyNewborn {
 		if f.sema != 0 {
-			x.emitTo(f.lo, f.sema, f.ident, s) // its maker had no semaphore for it
+			x.emitTo(f.lo, f.sema, f.ident, s) // the maker had no semaphore for it
 			return
 		}
 		switch s.By() {
@@ -210,7 +218,7 @@ func (x *explainer) marked(ident uint32) bool {
 	return int(ident) < len(x.onPath) && x.onPath[ident] == x.serial
 }
 
-// segment books [lo, cursor), which s covers. It tells whether a frame was pushed for it instead.
+// segment books [lo, cursor), which s covers, and reports whether it pushed a frame instead.
 func (x *explainer) segment(f *frame, s *timeline.Segment, lo int64, depth int) (pushed bool) {
 	if n := len(x.hops); n > 0 && x.cursor == x.hops[n-1] && s.State() == timeline.Waiting && s.By() == timeline.EnderGoroutine && !x.marked(s.Ender) {
 		x.hops = x.hops[:n-1]
@@ -231,7 +239,8 @@ func (x *explainer) segment(f *frame, s *timeline.Segment, lo int64, depth int) 
 			return false
 		}
 		if leaf == books.LeafSTWWork {
-			// Who stops the world says what for: the kind tells GC, which allocating starts, from work the program asked for.
+			// The goroutine that stops the world says what for. The kind tells a collection, which
+			// allocating starts, from a stop that the program asked for.
 			if lo < x.cursor {
 				x.trusted(lo, leaf, f.ident, s)
 			}
@@ -261,7 +270,7 @@ func (x *explainer) segment(f *frame, s *timeline.Segment, lo int64, depth int) 
 	return false
 }
 
-// stoppable books [lo, cursor) as leaf but for what of it the world was stopped.
+// stoppable books [lo, cursor) as leaf, except where the world was stopped.
 func (x *explainer) stoppable(lo int64, leaf books.Leaf, f *frame, s *timeline.Segment) {
 	for x.cursor > lo {
 		begin, end, n, ok := x.tl.Stopped(lo, x.cursor)
@@ -277,7 +286,7 @@ func (x *explainer) stoppable(lo int64, leaf books.Leaf, f *frame, s *timeline.S
 	}
 }
 
-// wait books or follows a wait.
+// wait books a wait, or pushes frames for the goroutine that ended it.
 func (x *explainer) wait(f *frame, s *timeline.Segment, lo int64, depth int) (pushed bool) {
 	w, by := s.Wait(), s.By()
 	if depth == 0 {
@@ -286,11 +295,12 @@ func (x *explainer) wait(f *frame, s *timeline.Segment, lo int64, depth int) (pu
 		if w == timeline.WaitLock {
 			x.site = info.LockSite
 		}
-		// The part before prev belongs to what was left of the request before.
+		// The part before prev belongs to the request before: its goroutine still had work to do
+		// for it.
 		if x.prev > lo {
 			if x.cursor > x.prev {
 				if x.wait2(f, s, x.prev, depth) {
-					return true // the rest is met again when the frame is done: seg stays
+					return true // the walk meets the rest again when the frame is done: seg stays
 				}
 			} else {
 				x.emitTo(lo, books.LeafPreviousEnd, f.ident, s)
@@ -306,7 +316,8 @@ func (x *explainer) wait(f *frame, s *timeline.Segment, lo int64, depth int) (pu
 func (x *explainer) wait2(f *frame, s *timeline.Segment, lo int64, depth int) (pushed bool) {
 	w := s.Wait()
 	if f.sema != 0 && !collects(w) {
-		// Before this wait it cannot have had the semaphore: who had it then is not known.
+		// Before this wait the goroutine cannot have had the semaphore. Who had it then is not
+		// known.
 		x.emitTo(f.lo, f.sema, f.ident, s)
 		return false
 	}
@@ -324,7 +335,7 @@ func (x *explainer) wait2(f *frame, s *timeline.Segment, lo int64, depth int) (p
 			x.emit(p)
 		}
 	case w == timeline.WaitMessage, w == timeline.WaitNetwork, w == timeline.WaitTimer:
-		// Beyond turn it is the request's own turn: nobody asks.
+		// Beyond turn it is the request's own turn, and the goroutine asks for nobody else.
 		x.asked = w == timeline.WaitNetwork && s.By() != timeline.EnderNone && depth > 0 && lo < x.turn && !x.held && x.tl.Asked(f.ident, f.seg)
 		if x.j != nil {
 			x.joinWait(f, s, lo)
@@ -341,7 +352,7 @@ func (x *explainer) wait2(f *frame, s *timeline.Segment, lo int64, depth int) (p
 	return false
 }
 
-// follow pushes the frames for who ended a wait.
+// follow pushes the frames for the goroutine that ended a wait.
 func (x *explainer) follow(f *frame, s *timeline.Segment, lo int64, depth int) bool {
 	if x.marked(s.Ender) {
 		x.emitTo(lo, books.LeafOrder, f.ident, s)
@@ -372,9 +383,11 @@ func (x *explainer) follow(f *frame, s *timeline.Segment, lo int64, depth int) b
 	return true
 }
 
-// others tells how far a wait [lo, cursor) for a message was the turn of others: all of it where one of its kind ended it, which had what
-// both need; with a worker up to when that ended another's wait. Who waits for less than two whole turns of others came
-// while one was under way, as anybody may, or is one of many that are woken for the same thing: that is no queue.
+// others finds how far a wait [lo, cursor) for a message was the turn of others. If a goroutine of
+// the waiter's own kind ended the wait, it had what both need, and the whole wait was theirs. If a
+// worker ended it, the wait was theirs up to when that worker ended another's wait. A wait shorter
+// than two turns is no queue: the request arrived during a turn, or was woken together with many
+// others.
 func (x *explainer) others(ident uint32, s *timeline.Segment, lo int64) {
 	if s.Wait() != timeline.WaitMessage {
 		return

@@ -10,23 +10,28 @@ import (
 	"github.com/whystall/whystall/internal/timeline"
 )
 
-// The join: what the runtime calls running, in a syscall, runnable or waiting is split by what the kernel knows of the same time.
-//  1. Running and syscall: the stretches of the goroutine's thread. What was on a CPU stays what the runtime says it was.
-//  2. The initiator of a stop-the-world until the world starts again, whoever is runnable meanwhile, and whoever waits
-//     for a ragged barrier: that path's own leaf at that instant (paths.go). What a path has on a CPU is the stop-the-world's.
-//  3. Runnable, and waiting for a socket or a timer that the kernel shows ready: what the process' threads did together.
+// The join splits what the runtime calls running, in a system call, runnable or waiting by what the
+// kernel's records show of the same time:
+//   1. Running and system calls: by the stretches of the goroutine's thread. Time on a CPU stays
+//      what the runtime says it was.
+//   2. The initiator of a stop-the-world until the world starts again, every goroutine that is
+//      runnable meanwhile, and every goroutine that waits for a ragged barrier: by that path's own
+//      leaf at that instant (paths.go). The path's time on a CPU is the stop-the-world's.
+//   3. Runnable goroutines, and those that wait for a socket or timer which the kernel shows ready:
+//      by what the threads of the process did together.
 //
-// All of it only cuts a piece into parts that tile it: sums stay as exact as they were.
+// All of it only cuts a piece into parts that tile it, so the sums stay exact.
 
 // part is a stretch of a piece with one leaf. Times are relative to the timeline's base.
 type part struct {
-	lo, hi   int64
-	leaf     books.Leaf
-	detail   timeline.FuncID // behind whom, or asleep in what
-	tid      uint32          // of codeNoCPU: who had the CPU, 0 idle; of a path's work: who was at it
-	measured bool            // what held it is an event of the very thread
-	on       bool            // of a path: somebody was at work on it
-	named    bool            // of a path: why it went on is known
+	lo, hi int64
+	leaf   books.Leaf
+	detail timeline.FuncID // who had the CPU, or the function slept in
+	// Of LeafNoCPU the thread that had the CPU, 0 idle; of a path's work the thread that did it.
+	tid      uint32
+	measured bool // what held it is an event of the very thread
+	on       bool // of a path: a thread was at work on it
+	named    bool // of a path: why it went on is known
 }
 
 // joiner has what the join needs of the kernel's records.
@@ -35,7 +40,7 @@ type joiner struct {
 	tl   *timeline.Timeline
 	base int64 // CLOCK_MONOTONIC of the timeline's 0
 
-	whole bool  // the trace names no threads: only what those of the process did together is known
+	whole bool  // the trace names no threads: only what all of them did together is known
 	shift int64 // from the trace's clock to CLOCK_MONOTONIC; not 0 only with whole
 
 	begin, end int64 // relative, of what the records cover
@@ -51,7 +56,7 @@ type joiner struct {
 	name  func(timeline.FuncID) string // what words numbered
 
 	parts     []part // scratch of the segment that is explained
-	held      []part // likewise, of who held the Ps
+	held      []part // the same of who held the Ps
 	shares    []sched.Share
 	occ       []timeline.Occupant
 	stretches []sched.Stretch
@@ -87,11 +92,12 @@ func (j *joiner) host(thread uint32) uint32 {
 	return tid
 }
 
-// covered tells whether any of [lo,hi) is covered by the records.
+// covered reports whether the records cover any of [lo,hi).
 func (j *joiner) covered(lo, hi int64) bool { return lo < j.end && hi > j.begin }
 
-// thread appends what tid did in [lo,hi), which it tiles. on is the leaf of what it was on a CPU with. call: it was in a system call. Before and after
-// the recording the runtime's word stands.
+// thread appends what tid did in [lo,hi), which the parts tile. on is the leaf of its time on a
+// CPU. call means that it was in a system call. Before and after the kernel's recording the
+// runtime's word stands.
 func (j *joiner) thread(dst []part, tid uint32, lo, hi int64, on books.Leaf, call bool) []part {
 	if lo < j.begin {
 		end := min(hi, j.begin)
@@ -139,7 +145,7 @@ func (j *joiner) stretch(dst []part, tid uint32, s *sched.Stretch, b, e int64, o
 		case s.Block == sched.BlockStopped:
 			p.leaf, p.detail = books.LeafAsleep, j.slept(s)
 		case named && leaf == books.LeafAsleep && call:
-			p.leaf = books.LeafLock // of C code: the runtime makes no goroutine wait for a futex in a call of its own
+			p.leaf = books.LeafLock // of C code: the runtime lets no goroutine wait for a futex in a call of its own
 			p.detail = j.slept(s)
 		case named && leaf != books.LeafAsleep && (call || !outside):
 		case call && !named:
@@ -156,8 +162,8 @@ func (j *joiner) stretch(dst []part, tid uint32, s *sched.Stretch, b, e int64, o
 // slept is the function that a blocked thread sleeps in.
 func (j *joiner) slept(s *sched.Stretch) timeline.FuncID { return timeline.FuncID(j.words.Slept(s)) }
 
-// byShares cuts [b,e) by who had the CPU. The kernel's timeline tells how long each had it; the parts stand in the order of the
-// shares, which matters to no sum.
+// byShares cuts [b,e) by who had the CPU. The kernel's timeline knows how long each thread had it,
+// not when. So the parts stand in the order of the shares, which changes no sum.
 func (j *joiner) byShares(dst []part, shares []sched.Share, b, e int64) []part {
 	at := b
 	first := len(dst)
@@ -179,13 +185,14 @@ func (j *joiner) byShares(dst []part, shares []sched.Share, b, e int64) []part {
 		}
 		at += ns
 	}
-	if at < e { // behind whom is not known
+	if at < e { // who had it is not known
 		dst = append(dst, part{lo: at, hi: e, leaf: books.LeafNoCPU, tid: sched.NobodyKnown})
 	}
 	return dst
 }
 
-// woken looks at a goroutine that just became runnable: what it waited for may have been ready before.
+// woken looks at a goroutine that just became runnable: the socket or timer may have been ready
+// before.
 func (j *joiner) woken(ev *exectrace.Event) {
 	g := j.tl.Slot(ev.Slot)
 	if g == nil {
@@ -220,7 +227,8 @@ func (j *joiner) woken(ev *exectrace.Event) {
 	}
 }
 
-// caller is the thread on which a goroutine was before its wait w, and since when: in its last system call, where it made one.
+// caller is the thread on which a goroutine was before its wait w, and since when: since its last
+// system call, where it made one.
 func (j *joiner) caller(w *timeline.Segment) (tid uint32, since int64) {
 	s := j.tl.Seg(w.Prev)
 	if s == nil || s.State() != timeline.Running && s.State() != timeline.Syscall {
@@ -260,8 +268,8 @@ func (p *pass) ownPiece(q *piece) {
 	p.ownGroup.All.Book(q.class, q.leaf, stack, detail, ns)
 }
 
-// ownJoined books [lo,cursor) of a running, runnable or syscall segment in the column of all, and returns how long of a running
-// one the thread was on a CPU.
+// ownJoined books [lo,cursor) of a running, runnable or syscall segment in the column of all. It
+// returns how long the thread of a running one was on a CPU.
 func (p *pass) ownJoined(grp *books.Group, g *timeline.G, s *timeline.Segment, seq uint32, lo int64, cursor *int64) (running int64) {
 	f := p.ownFrame(grp, g, seq, lo, *cursor, books.ClassOwn)
 	switch s.State() {
@@ -276,7 +284,8 @@ func (p *pass) ownJoined(grp *books.Group, g *timeline.G, s *timeline.Segment, s
 	return p.ownRan
 }
 
-// ownJoinedWait books of a wait in the column of all what the kernel's records tell, down to where they tell nothing. It says whether that was all.
+// ownJoinedWait books the part of a wait in the column of all that the kernel's records explain,
+// down to where they say nothing. It reports whether that was all.
 func (p *pass) ownJoinedWait(grp *books.Group, g *timeline.G, s *timeline.Segment, seq uint32, lo int64, cursor *int64, class books.Class, leaf books.Leaf) bool {
 	f := p.ownFrame(grp, g, seq, lo, *cursor, class)
 	switch w := s.Wait(); {

@@ -8,11 +8,12 @@ import (
 	"github.com/whystall/whystall/internal/timeline"
 )
 
-// A trace has neither a lock's address nor its acquisition, only the unlock that wakes a waiter. So a
-// lock is a class of sites: each wake-up joins the site of the wait and the site of the unlock. A holder
-// is who unlocked, back to its last wait or syscall outside the class. See docs/ledger.md, "6. Locks".
+// A trace has neither a lock's address nor its acquisition, only the unlock that wakes a waiter. So
+// a lock is a class of sites: each wake-up joins the site of the wait with the site of the unlock.
+// The holder is the unlocker, back to its last wait or system call outside the class. See
+// docs/ledger.md, "6. Locks".
 
-// release is an unlock that woke somebody.
+// release is an unlock that woke a waiter.
 type release struct {
 	at    int64
 	ident uint32
@@ -65,7 +66,8 @@ func (l *locks) find(c uint32) uint32 {
 	return c
 }
 
-// union makes one class of two. The lower number stays, so that the outcome depends on the events' order alone.
+// union makes one class of two. The lower number stays, so that the outcome depends on the order of
+// events alone.
 func (l *locks) union(a, b uint32) uint32 {
 	if a == b {
 		return a
@@ -130,7 +132,7 @@ func (l *locks) woken(w *timeline.Woken) {
 	}
 }
 
-// has tells whether a stack has a site of the class.
+// has reports whether a stack has a site of the class.
 func (l *locks) has(class uint32, stack exectrace.StackID) bool {
 	if stack == 0 {
 		return false
@@ -143,7 +145,8 @@ func (l *locks) has(class uint32, stack exectrace.StackID) bool {
 	return false
 }
 
-// releasedWithin tells whether anybody but ident let go of the class in [lo,hi), as far as somebody waited for it.
+// releasedWithin reports whether anybody but ident released a lock of the class in [lo,hi) while
+// somebody waited for it.
 func (l *locks) releasedWithin(class uint32, lo, hi int64, ident uint32) bool {
 	rels := l.classes[class].releases
 	for i := sort.Search(len(rels), func(i int) bool { return rels[i].at >= lo }); i < len(rels) && rels[i].at < hi; i++ {
@@ -154,14 +157,15 @@ func (l *locks) releasedWithin(class uint32, lo, hi int64, ident uint32) bool {
 	return false
 }
 
-// acquired is the earliest moment from lo on at which the unlocker, who unlocked in segment seq, can have acquired
-// the lock: the end of its last wait or syscall outside the class.
+// acquired is the earliest moment, from lo on, at which the unlocker can have acquired the lock:
+// the end of its last wait or system call outside the class. seq is the segment in which it
+// unlocked.
 func (l *locks) acquired(tl *timeline.Timeline, class, ident, seq uint32, lo int64, visits *int) int64 {
-	end := int64(-1) // of the segment looked at; of the first it does not matter: the unlocker ran
+	end := int64(-1) // end of the segment looked at; for the first it does not matter, as the unlocker ran
 	for {
 		s := tl.Seg(seq)
 		if s == nil {
-			return lo // the walk will meet the same and say so
+			return lo // the walk will meet the same limit and say so
 		}
 		*visits++
 		if *visits > maxVisits {
@@ -176,7 +180,8 @@ func (l *locks) acquired(tl *timeline.Timeline, class, ident, seq uint32, lo int
 				site := tl.Get(exectrace.StackID(s.Stack)).LockSite
 				outside = l.class(site) != class && !l.has(class, exectrace.StackID(s.Stack))
 			case s.Stack == 0 && w == timeline.WaitMessage && end >= 0:
-				// A coroutine that was switched away from: where it stood is not known. It kept the lock if nobody else let it go meanwhile.
+				// This is a coroutine that was switched away from: where it stood is not known. It
+				// kept the lock if nobody else released it meanwhile.
 				outside = l.releasedWithin(class, tl.Start(s), end, ident)
 			default:
 				outside = !l.has(class, exectrace.StackID(s.Stack))
@@ -203,7 +208,8 @@ func (l *locks) acquired(tl *timeline.Timeline, class, ident, seq uint32, lo int
 	}
 }
 
-// holderBefore finds who had the lock of frame f before the cursor and pushes it.
+// holderBefore finds the goroutine that had the lock of frame f before the cursor, and pushes a
+// frame for it.
 func (x *explainer) holderBefore(f *frame) {
 	rels := x.locks.classes[x.locks.find(f.class)].releases
 	i := f.rel - 1
@@ -224,7 +230,9 @@ func (x *explainer) holderBefore(f *frame) {
 		if r.at <= f.lo {
 			break
 		}
-		if x.marked(r.ident) { // it waits, above on the path: damaged order, or another lock of the class
+		// It waits further up on the path: the order is damaged, or this is another lock of the
+		// class.
+		if x.marked(r.ident) {
 			continue
 		}
 		acquired := x.locks.acquired(x.tl, x.locks.find(f.class), r.ident, r.seg, f.lo, &x.visits)

@@ -5,8 +5,9 @@ import (
 	"github.com/whystall/whystall/internal/timeline"
 )
 
-// own adds [b,e) of g to the group's column of all, by g's own states, and returns how long it ran and when the request was there by the
-// kernel, which may be before b.
+// own adds [b,e) of g to the group's column of all. It books g's own states and follows no wait. It
+// returns how long g ran, and when the request was there by the kernel's records, which may be
+// before b.
 func (p *pass) own(grp *books.Group, g *timeline.G, b, e, prevEnd int64) (running, begin int64) {
 	tl, c := p.tl, &grp.All
 	cursor := e
@@ -29,7 +30,7 @@ func (p *pass) own(grp *books.Group, g *timeline.G, b, e, prevEnd int64) (runnin
 			break
 		}
 		if n := len(p.hops); n > 0 && cursor == p.hops[n-1] && s.State() == timeline.Waiting {
-			emit(b, books.ClassMessage, books.LeafOther, s.Stack) // others had it until then
+			emit(b, books.ClassMessage, books.LeafOther, s.Stack) // others had the request until then
 			break
 		}
 		if start := tl.Start(s); start < cursor {
@@ -66,8 +67,10 @@ func (p *pass) own(grp *books.Group, g *timeline.G, b, e, prevEnd int64) (runnin
 			b = at
 		}
 		if len(p.hops) > 0 && s.Why() == timeline.WhyNewborn && s.State() == timeline.Runnable && cursor == p.hops[len(p.hops)-1] {
-			emit(b, books.ClassMessage, books.LeafOther, 0) // likewise
-		} else if leaf, ends := pastLeaf(s); ends { // of one that was born inside: its life is the activation, which does not start before it
+			emit(b, books.ClassMessage, books.LeafOther, 0) // others had the request until then
+			// A goroutine that was born inside has no past: its life is the activation, which does not
+			// start before it.
+		} else if leaf, ends := pastLeaf(s); ends {
 			emit(b, books.ClassOwn, leaf, 0)
 		} else {
 			seq, stale = s.Prev, false

@@ -6,32 +6,32 @@ import (
 	"github.com/whystall/whystall/internal/timeline"
 )
 
-// piece is what is emitted.
+// piece is a stretch of a request's time with one leaf and what is known of it.
 type piece struct {
 	lo, hi  int64
 	leaf    books.Leaf
 	class   books.Class
 	depth   int
 	ident   uint32
-	site    timeline.FuncID    // of the request's first wait, or of its own syscall
+	site    timeline.FuncID    // of the request's first wait, or of its own system call
 	stack   exectrace.StackID  // where the actor was
 	seg     *timeline.Segment  // nil without one
 	kind    exectrace.StringID // of the stop-the-world
 	n       uint32             // number of the stop-the-world or sweep
-	lock    timeline.FuncID    // site of the first lock on the path; 0 none
-	through timeline.FuncID    // site of the first lock on the path below the first wait; 0 none
+	lock    timeline.FuncID    // where the first lock on the path is taken; 0 none
+	through timeline.FuncID    // the same of the first lock below the first wait; 0 none
 	hold    uint32             // the hold of a lock that was waited for: the segment that ended it; 0 none
-	holder  uint32             // who had the lock that the request itself waited for; 0 none
+	holder  uint32             // the goroutine that had the lock for which the request itself waited; 0 none
 	queue   int32              // how many waited where the request did
 	flags   pieceFlags
-	turn    int64 // what lies before it was the turn of others
-	held    bool  // these are requests
-	serves  bool  // what the worker waited for outside was for them
-	asked   bool  // it had asked for it itself
+	turn    int64 // the time before it was the turn of others
+	held    bool  // those others are requests
+	serves  bool  // the worker waited outside for those others
+	asked   bool  // the actor had asked for what it waits for
 
-	// joined
-	detail timeline.FuncID // behind whom, or asleep in what
-	tid    uint32          // of codeNoCPU: who had the CPU
+	// Of pieces that are joined with the kernel's records.
+	detail timeline.FuncID // who had the CPU, or the function slept in
+	tid    uint32          // of LeafNoCPU: the thread that had the CPU
 	path   *path           // of a stop-the-world or barrier; nil without one
 }
 
@@ -43,17 +43,17 @@ const (
 	pieceMeasured // joined: both ends are events
 	pieceStopped  // joined: the world was stopped
 	pieceBarrier  // joined: in a ragged barrier
-	pieceSocket   // joined: data was there, the goroutine not yet runnable
+	pieceSocket   // joined: data was there, and the goroutine not yet runnable
 	pieceDue      // joined: the timer was due, likewise
 )
 
-// piece begins a piece from the cursor down to lo. It is overwritten by the next.
+// piece starts a piece from the cursor down to lo. The next call overwrites it.
 func (x *explainer) piece(lo int64, leaf books.Leaf, ident uint32, s *timeline.Segment) *piece {
 	p := &x.p
 	*p = piece{} // a literal would be built beside it and copied
 	p.lo, p.hi, p.leaf, p.class, p.depth, p.ident = lo, x.cursor, leaf, x.class, len(x.stack)-1, ident
 	p.site, p.seg, p.queue, p.turn, p.held = x.site, s, x.queue, x.turn, x.held
-	// One that asks others does not wait for the network itself.
+	// A worker that asks others does not wait for the network itself.
 	p.serves = x.serves == timeline.ServingAgain || x.serves == timeline.ServingHelpers && p.depth > 1
 	p.asked = x.asked
 	if s != nil {
@@ -68,7 +68,8 @@ func (x *explainer) piece(lo int64, leaf books.Leaf, ident uint32, s *timeline.S
 	if n := len(x.stack); n > 0 {
 		f := &x.stack[n-1]
 		if n > 2 && x.stack[1].lock {
-			// A writer that waits for a reader has not got the lock yet that readers wait for behind it: the last of the class has.
+			// A writer that waits for a reader has not got the lock yet. Readers that queue behind
+			// the writer wait for that reader: the last frame of the class has the lock.
 			i := n - 2
 			for !x.stack[i].lock || x.stack[i].class != x.stack[1].class {
 				i--

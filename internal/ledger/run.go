@@ -20,12 +20,14 @@ import (
 )
 
 // One pass, in steps:
-//  1. The finder looks at a bounded beginning of the trace to learn what its loops are.
-//  2. Each event goes to the finder, which may say that activations ended, then to the timeline.
-//  3. An ended activation is added to the column of all by its own states (own). If it may be printed, because it
-//     is slow in its group or one of the sample of usual ones, it is explained now, looking back (explain.go),
-//     and what was found is kept as a few facts (keep.go).
-//  4. At the end it is decided who is slow and who is usual, and the columns are added up (columns.go).
+//   1. The finder looks at a bounded part at the start of the trace to learn what its loops are.
+//   2. Each event goes to the finder, which may report activations that ended, and then to the
+//      timeline.
+//   3. Each activation that ended is added to the column of all by its own states (own.go). If it
+//      may be printed, because it is slow in its group or in the sample of usual ones, the walk
+//      explains it now (explain.go). The books keep what was found as a few facts.
+//   4. At the end the books decide which requests are slow and which are usual, and add up the
+//      columns.
 
 // Options of Run. The zero value is right for most.
 type Options struct {
@@ -37,7 +39,7 @@ type Options struct {
 	Set    *evidence.Set   // small readings beside it: quota, allowed CPUs; nil without them
 }
 
-// finder says which units of work there are: a [request.Finder].
+// finder finds the units of work. It is a [request.Finder], and in tests a list written by hand.
 type finder interface {
 	Event(*exectrace.Event) []request.Activation
 	Finish(end exectrace.Time) []request.Activation
@@ -46,8 +48,9 @@ type finder interface {
 	Launchers() []string
 }
 
-// Run reads src once, after a look at its beginning, and accounts for it. What the trace lost is in the
-// result and no error; an error with a result means that the trace ended early or, worse, that a sum is wrong.
+// Run reads src once, after a look at its start, and accounts for it. What the trace lost is part
+// of the result and no error. An error beside a result means that the trace ended early or, worse,
+// that a sum is wrong.
 func Run(ctx context.Context, src timeline.Source, o Options) (*account.Result, error) {
 	f := request.NewFinder(src, request.Options{Entry: o.Entry})
 	f.Learn(src.Blocks())
@@ -63,24 +66,26 @@ type pass struct {
 	locks locks
 	x     explainer
 	y     explainer // of the column of all: books a request's own states only
-	j     *joiner   // nil without kernel records of the same clock
+	j     *joiner   // nil without kernel records on the same clock
 	books *books.Books
 	who   []timeline.Occupant // scratch
 	held  []heldNS            // likewise
 
 	wrong error // the first sum that was wrong
 
-	hops []int64 // of the activation: when it was handed on, relative
+	hops []int64 // when the activation was handed on, relative
 
 	flight   capacity.Flight
 	align    alignment
 	ownGroup *books.Group // scratch of the column of all
 	ownRan   int64
 
-	sums    func() *account.Kernel // what the kernel's records tell whoever the requests are; added up meanwhile
-	instead bool                   // the activation that is explained wants to know who ran instead
-	look    func(*piece)           // tests: sees every piece
-	told    func()                 // tests: an activation was explained
+	// what the kernel's records add up to, whoever the requests are; another core adds it up
+	// meanwhile
+	sums    func() *account.Kernel
+	instead bool         // the books want to know who ran while this activation could have
+	look    func(*piece) // tests: sees every piece
+	told    func()       // tests: an activation was explained
 }
 
 func run(ctx context.Context, src timeline.Source, f finder, o Options) (*account.Result, error) {
@@ -120,7 +125,7 @@ func (p *pass) run(ctx context.Context) (*account.Result, error) {
 	var begin, end exectrace.Time
 	var events int64
 	heap := newHeapGauge()
-	known, _ := f.(*request.Finder) // its calls are direct, and not made for what tells it nothing
+	known, _ := f.(*request.Finder) // its calls are direct, and are not made for events that it does not need
 	packed, _ := src.(batcher)
 	err := func() error {
 		if known != nil && packed != nil && p.j == nil {
@@ -193,7 +198,8 @@ func (p *pass) run(ctx context.Context) (*account.Result, error) {
 	return r, errors.Join(src.Err(), p.wrong)
 }
 
-// heapGauge watches the heap's size: the promise is one of the whole process.
+// heapGauge watches the size of the heap: the promise of bounded memory is one for the whole
+// process.
 type heapGauge struct {
 	s   []metrics.Sample
 	n   int
@@ -214,7 +220,7 @@ func (h *heapGauge) look() {
 	}
 }
 
-// join begins to join, if the trace's clock is the kernel's and the two lie beside each other.
+// join starts to join, if the trace's clock is the kernel's and the two recordings overlap.
 func (p *pass) join(begin exectrace.Time) {
 	if p.j == nil {
 		return
@@ -282,7 +288,7 @@ func (p *pass) explain(k *books.Kept, g *timeline.G, prevEnd int64, instead bool
 	}
 }
 
-// result adds up.
+// result adds everything up.
 func (p *pass) result() *account.Result {
 	r := &account.Result{Monotonic: p.src.Clock().Monotonic}
 	for _, text := range p.src.Lacks() {
