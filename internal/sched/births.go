@@ -25,7 +25,7 @@ func (b *builder) clone(r *kernel.Record, t int64) {
 
 // exit takes the record of a thread's exit. The thread still runs for a moment and then leaves its
 // CPU for the last time, which is the end of its time line. Without privilege that switch cannot be
-// told from another.
+// distinguished from any other.
 func (b *builder) exit(r *kernel.Record, t int64) {
 	th := b.thread(r.TID)
 	b.event(r, t)

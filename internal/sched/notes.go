@@ -13,7 +13,7 @@ import (
 // has done what it was asked for.
 type Note struct {
 	Address uint64 // 0 not known
-	How     string // how it is known, in words
+	How     string `prose:"yes"` // how it is known, in words
 }
 
 // Notes are the two that matter: the thread that wakes one of them is the one that was waited for.

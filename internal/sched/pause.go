@@ -30,8 +30,8 @@ const (
 type Hop struct {
 	Time int64
 	TID  uint32
-	What string // "sleeps on sched.stopnote"
-	How  string // which record says so: "futex wait"
+	What string `prose:"yes"` // "sleeps on sched.stopnote"
+	How  string `prose:"yes"` // which record says so: "futex wait"
 }
 
 // Pause is one stop-the-world or ragged barrier. Times are CLOCK_MONOTONIC, thread ids the host's.
@@ -43,8 +43,8 @@ type Pause struct {
 	Initiator uint32 // 0 not known
 	Awaited   uint32 // 0 nobody, or not known
 	Known     Known
-	How       string // Known in words, with where the note's address is from
-	NoEnd     bool   // from the kernel alone: when it began and ended is not known, only what the notes tell
+	How       string `prose:"yes"` // Known in words, with where the note's address is from
+	NoEnd     bool   // without a trace: its start and end are not known, only what the notes say
 	Hops      []Hop
 }
 

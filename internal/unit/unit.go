@@ -19,7 +19,7 @@ type Unit struct {
 type Set struct {
 	Groups []request.Group // the index is the GroupID
 	Units  []Unit          // by thread, each in order of time
-	Cause  string          // why no group is listed; "" when one is
+	Cause  string          `prose:"yes"` // why no group is listed; "" when one is
 
 	lives []life
 	byTID map[uint32][]int32 // lives in order of time
