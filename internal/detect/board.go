@@ -8,7 +8,7 @@ import (
 	"github.com/whystall/whystall/internal/finding"
 )
 
-// board is where claims meet: of each account of the slow column what is left, and who took the rest.
+// board is where claims meet: what is left of each account of the slow column, and who took the rest.
 type board struct {
 	r      *account.Result
 	passes []*Pass
@@ -35,8 +35,8 @@ func newBoard(r *account.Result) *board {
 	return b
 }
 
-// arbitrate decides about one detector's claims. Deeper detectors were decided before, so what they took is
-// theirs; who loses half of his claim to them, or keeps less than the floor, is their mechanism.
+// arbitrate decides about one detector's claims. What earlier detectors took is theirs. A detector that
+// loses half of its claim to them, or keeps less than its floor, is their mechanism.
 func (b *board) arbitrate(p *Pass) {
 	floor := p.det.Floor
 	if p.floor != nil {
@@ -77,7 +77,8 @@ func (b *board) arbitrate(p *Pass) {
 	b.submit(p, over, free)
 }
 
-// valid holds a detector to its accounts: a claim above one is the detector's fault and no finding.
+// valid reports whether no claim exceeds its account. One that does is the detector's fault, and no
+// finding.
 func (b *board) valid(p *Pass) bool {
 	sum := map[int]int64{}
 	for _, c := range p.claims {
@@ -89,13 +90,13 @@ func (b *board) valid(p *Pass) bool {
 	return true
 }
 
-// below tells in words that a loss is under the floor, "" if it is not.
+// below says that a loss is under the floor, "" if it is not.
 func (b *board) below(f Floor, ns int64) string {
 	per, share := perRequest(&b.r.Slow, ns), ratio(ns, b.r.Slow.WallNS)
 	if per >= f.NS && share >= f.Share && ns > 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s per slow request, %s; worth a finding from %s and %s on", finding.Duration(per), percent(share), finding.Duration(f.NS), percent(f.Share))
+	return fmt.Sprintf("%s per slow request, %s (reported from %s and %s up)", finding.Duration(per), percent(share), finding.Duration(f.NS), percent(f.Share))
 }
 
 // taken is what the named cause was granted of an account.
@@ -108,7 +109,7 @@ func (b *board) taken(account int, cause string) (ns int64) {
 	return ns
 }
 
-// overlap tells whose the part of a claim is that is not free, in proportion to what each took.
+// overlap divides the part of a claim that is not free among those who took it, in proportion.
 func (b *board) overlap(c *claim) []taker {
 	lost, taken := c.ns-c.granted, int64(0)
 	for _, t := range b.takers[c.account] {
@@ -121,7 +122,7 @@ func (b *board) overlap(c *claim) []taker {
 	return over
 }
 
-// submit puts p under the root that took most of its claim. What p explains then is only that part.
+// submit puts p under the root that took most of its claim. p then explains that part only.
 func (b *board) submit(p *Pass, over [][]taker, free int64) {
 	sums, order := map[*Pass]int64{}, []*Pass{}
 	for _, ts := range over {
@@ -154,8 +155,8 @@ func (b *board) submit(p *Pass, over [][]taker, free int64) {
 	}
 }
 
-// asSymptom puts p under the cause that it is a symptom of. Where a trace cannot be joined that cause claims of the CPUs, and p of
-// requests, so that their claims do not meet.
+// asSymptom puts p under the cause that it is a symptom of. Where a trace cannot be joined, that cause
+// claims CPU time and p claims time of requests, so that their claims do not meet.
 func (b *board) asSymptom(p *Pass) {
 	for _, name := range p.symptom {
 		for _, q := range b.passes {
@@ -170,8 +171,8 @@ func (b *board) asSymptom(p *Pass) {
 	}
 }
 
-// through finds the mechanism of p's root that claims most of the same time: a pause is long because of throttling,
-// which is because of GOMAXPROCS.
+// through finds the mechanism of p's root that claims most of the same time: a pause is long because of
+// throttling, which is because of GOMAXPROCS.
 func (b *board) through(p *Pass) {
 	mine := map[int]int64{}
 	for _, c := range p.claims {
@@ -192,7 +193,7 @@ func (b *board) through(p *Pass) {
 	}
 }
 
-// ranked gives the findings, roots by what they cost beyond the usual, each followed by its mechanisms.
+// ranked lists the findings: roots by what they cost beyond the usual, each followed by its mechanisms.
 func (b *board) ranked() []finding.Finding {
 	var roots []*Pass
 	under := map[*Pass][]*Pass{}
@@ -223,8 +224,9 @@ func (b *board) ranked() []finding.Finding {
 	return fs
 }
 
-// score is the matched excess of what was granted (an account below the usual is not netted against others). Where
-// usual requests suffer half as much as the slow ones, the difference says little: then all of it counts.
+// score is the matched excess of what was granted; an account below the usual is not set off against
+// others. If usual requests lose half as much as the slow ones, the difference says little, and all of
+// it counts.
 func (p *Pass) score() (ns int64) {
 	if p.Ledger == nil || len(p.claims) == 0 {
 		return p.poolScore()

@@ -171,7 +171,7 @@ func tellContention(p *Pass, f *finding.Finding) {
 	var names []account.Instead
 	if len(p.pools) > 0 {
 		own, others = 0, p.pooled()
-		f.Summary = fmt.Sprintf("others took %s of CPU time (%s of what the process may use) while its threads were queued for it", finding.Duration(p.pooled()), percent(ratio(p.pooled(), p.poolOf)))
+		f.Summary = fmt.Sprintf("others took %s of CPU time (%s of what the process may use) while its threads were queued for it", finding.Duration(p.pooled()), percent(ratio(p.pooled(), p.total)))
 		if n, longest, _ := asked(p, false); n > 0 {
 			f.Summary += fmt.Sprintf("; the process stood still for that for %s or more %s, at most %s at %s", finding.Duration(p.Facts.SlowOver), times(int64(n), "time", "times"),
 				finding.Duration(longest.End-longest.Begin), p.at(longest.Begin))

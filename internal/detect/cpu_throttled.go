@@ -69,7 +69,7 @@ func lookThrottled(p *Pass) {
 		untold := k.Untold[kernel.Sockets]
 		if stood := ratio(k.StoodNS, wall(k)); untold > 0.5 && stood >= stoodShare && r.CPUs != nil && p.board.below(p.det.Floor, p.Claimed()) != "" {
 			// A request that comes while the process stands still begins, for the runtime, when that is over.
-			p.speaks, p.claims = p.claims, nil
+			p.unsaid, p.claims = p.claims, nil
 			p.claimTerm(termThrottled, r.CPUs.ThrottledNS, stood)
 			p.Cap("since when sockets had data was told %s of the time only: what requests waited before the runtime knew of them is not in their time", percent(1-untold))
 			return

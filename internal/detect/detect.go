@@ -8,19 +8,23 @@ import (
 	"github.com/whystall/whystall/internal/finding"
 )
 
-// The road of a run:
+// The steps of a run:
 //
-//  1. detectors in the order of their Depth: what is nearer to the root of chains looks first
-//  2. Look claims time on accounts of the slow column (or CPU of the capacity ledger), or says clear, or what is missing
-//  3. arbitrate grants what nobody deeper took; who loses the larger part becomes a mechanism of who took it
-//  4. Tell puts what was granted in words
-//  5. roots are ranked, each followed by its mechanisms
+//  1. Detectors look one after another, in the order of order.go: the nearer to the root of a chain
+//     of causes, the earlier.
+//  2. Look claims time of the slow column's accounts, or CPU of the capacity ledger. Or it says that
+//     the cause is not there, or what it lacks to decide.
+//  3. arbitrate grants what no earlier detector took. A detector that loses the larger part of its
+//     claim becomes a mechanism of the one that took it.
+//  4. Tell puts what was granted in words.
+//  5. Roots are ranked, each followed by its mechanisms.
 
-// Trace is the need of detectors that read accounts; they come from an execution trace, not from a stream.
+// Trace is the need of detectors that read accounts. Those come from an execution trace, not from a
+// stream.
 const Trace = "/go/trace:events"
 
-// Floor is the least loss worth a person's attention. Both must be reached: something always leads the slowest
-// requests, also of a service in perfect health.
+// Floor is the least loss worth a person's attention. Both parts must be reached: something always
+// leads the slowest requests, even in perfect health.
 type Floor struct {
 	NS    int64   // per slow request, on average
 	Share float64 // of the slow requests' wall
@@ -31,38 +35,43 @@ type Detector struct {
 	Name  string // the cause, in words
 	Title string `prose:"yes"` // one line
 	Doc   string `prose:"yes"` // the manual page: mechanism, evidence, look-alikes, remedy, sources
+	// Needs are streams, Trace or KernelRecords. Any one is enough; without all the cause is "not
+	// checked". What Look needs besides it asks for itself, and says Blind.
 	Needs []string
 	Floor Floor
-	Go    bool // of Go's runtime: not listed for a program that has none
+	// Go is of causes within Go's runtime: they are not listed for a program that has none.
+	Go bool
+	// Native is of causes that only requests of threads can have: they are listed for no others.
+	Native bool
 
-	Native bool // of threads that are known by the kernel's records alone: listed for nothing else
-
-	// Hint gives reasons to look for it all the same, where Needs are missing. It may be nil.
+	// Hint gives reasons to look for the cause all the same where Needs are missing. It may be nil.
 	Hint func(*account.Result) []string
-	// Look claims what may be due to the cause. It must not depend on what later detectors would claim.
+	// Look claims what may be due to the cause. It must not depend on what later detectors claim.
 	Look func(*Pass)
-	// Tell writes summary, evidence and remedy of what was granted.
+	// Tell writes the summary, the evidence and the remedies of what was granted.
 	Tell func(*Pass, *finding.Finding)
 }
 
 // Facts is what is known of the target beside accounts and streams.
 type Facts struct {
-	// Again is the command that records and explains the same target once more: "whystall diagnose --pprof URL --for 20s".
+	// Again is the command that records and explains the same target once more: "whystall diagnose
+	// --pprof URL --for 20s".
 	Again string
-	CPUs  int // the target may use; 0: not known
-	// SlowOver is what the user calls slow, ns; 0: not told. Where no request is visible it is held against standstills.
+	CPUs  int // that the target may use; 0: not known
+	// SlowOver is what the user calls slow, in ns; 0: not given. Where no request is visible, it is
+	// compared with standstills.
 	SlowOver int64
 
 	evidence.Service
 	Memory *account.Memory // of a target without other ledgers; nil where its memory was not read
 }
 
-// halted says that the target was held up as a whole, "" if it was not.
+// halted says that the target was stopped as a whole, "" if it was not.
 func (f *Facts) halted() string {
 	if f.Halted == nil || f.Halted.NS <= 0 {
 		return ""
 	}
-	return fmt.Sprintf("the process was stopped for %s by %s, and what it waited for then is not told apart", finding.Duration(f.Halted.NS), f.Halted.By)
+	return fmt.Sprintf("the process was stopped for %s by %s; what it waited for meanwhile cannot be separated from that", finding.Duration(f.Halted.NS), f.Halted.By)
 }
 
 var table []*Detector
@@ -72,8 +81,8 @@ func register(d *Detector) *Detector {
 	return d
 }
 
-// Run lets every detector look at one recording. The result is nil where no execution trace was read, the set may
-// be nil too. It never fails: a detector that does is listed as not checked, with its error.
+// Run lets every detector look at one recording. r is nil where no execution trace was read; set may
+// be nil too. Run never fails: a detector that does is listed as not checked, with its error.
 func Run(r *account.Result, set *evidence.Set, facts Facts) finding.Result {
 	return look(detectors(), r, set, facts).result()
 }
@@ -103,7 +112,7 @@ func look(ds []*Detector, r *account.Result, set *evidence.Set, facts Facts) *bo
 		}
 		b.sampled(p)
 		if why := facts.halted(); why != "" && p.outcome == found {
-			// What took a request's time may have been the halt, where that was long.
+			// If the halt was long, it may be what took a request's time.
 			if k := kernelOf(p); k != nil && 20*facts.Halted.NS < wall(k) {
 				p.Cap("%s", why)
 			} else {
@@ -114,7 +123,7 @@ func look(ds []*Detector, r *account.Result, set *evidence.Set, facts Facts) *bo
 	for _, p := range b.passes {
 		if p.outcome == found {
 			p.finding = p.words()
-			for _, c := range p.speaks {
+			for _, c := range p.unsaid {
 				b.left[c.account] -= min(c.ns, b.left[c.account])
 			}
 		}
@@ -122,7 +131,7 @@ func look(ds []*Detector, r *account.Result, set *evidence.Set, facts Facts) *bo
 	return b
 }
 
-// result is step 5: what everybody said, none left out.
+// result is step 5: what every detector said.
 func (b *board) result() (out finding.Result) {
 	out.Findings, out.RuledOut, out.Left = b.ranked(), []finding.RuledOut{}, b.left
 	for _, p := range b.passes {
@@ -130,7 +139,7 @@ func (b *board) result() (out finding.Result) {
 		case clear:
 			out.RuledOut = append(out.RuledOut, finding.RuledOut{Cause: p.det.Name, Why: p.why})
 		case failed:
-			// A detector's fault must not cost the report, nor pass for a clean bill.
+			// A detector's fault must not cost the report, nor pass for "not there".
 			p.missing = []string{"the detector failed: " + p.why + "; please report this"}
 		}
 		if len(p.missing) > 0 && p.outcome != found {
@@ -140,7 +149,8 @@ func (b *board) result() (out finding.Result) {
 	return out
 }
 
-// noGo tells a program without Go's runtime: causes within that are neither there nor ruled out.
+// noGo reports whether the program has no Go runtime. Causes within that runtime are then neither
+// found nor ruled out.
 func noGo(r *account.Result, facts Facts) bool {
 	runtime := facts.Runtime
 	if runtime == "" && facts.GoVersion != "" {
@@ -149,7 +159,7 @@ func noGo(r *account.Result, facts Facts) bool {
 	return runtime != "go" && (runtime != "" || r != nil && r.Native)
 }
 
-// guard runs a detector's function; a panic is that detector's failure and nobody else's.
+// guard runs a detector's function. A panic fails that detector and no other.
 func (p *Pass) guard(f func(*Pass)) {
 	defer func() {
 		if e := recover(); e != nil {

@@ -151,7 +151,7 @@ func claimGCCPU(p *Pass, share float64) {
 		return
 	}
 	lost := p.Claimed()
-	p.speaks, p.claims = p.claims, nil
+	p.unsaid, p.claims = p.claims, nil
 	p.ClaimCPU(ns, of)
 	p.Doubt("slow requests lose only %s each to it (%s of their time); what it costs is CPU", p.per(lost), p.share(lost))
 }

@@ -7,8 +7,9 @@ import (
 	"github.com/whystall/whystall/internal/finding"
 )
 
-// grade says how sure a finding is. Proven needs both ends measured, who was awaited and what held it, for 80 % of the claim; what
-// held a runnable or running goroutine is not in a Go trace, so without the kernel's records nothing is above supported.
+// grade decides how sure a finding is. Proven needs both ends measured, who was awaited and what held
+// it, for 80 % of the claim. What held a runnable or running goroutine is not in a Go trace: without the
+// kernel's records nothing is above supported.
 func (p *Pass) grade(f *finding.Finding) {
 	f.Confidence = finding.Supported
 	amount := p.NS()
@@ -35,16 +36,16 @@ func (p *Pass) capKernel() {
 	k := kernelOf(p)
 	switch {
 	case k == nil:
-		p.Cap("without the kernel's records")
+		p.Cap("there are no kernel records")
 	case float64(k.UnknownNS) > 0.05*float64(k.OnNS+k.QueuedNS+k.ThrottledNS+k.UnknownNS):
-		p.Cap("for %s of its threads' time records are missing", finding.Duration(k.UnknownNS))
+		p.Cap("records are missing for %s of its threads' time", finding.Duration(k.UnknownNS))
 	case k.Joined && k.Align.Transitions > 0 && float64(k.Align.OffCPU) > 0.0005*float64(k.Align.Transitions):
-		p.Cap("%s of the goroutines' events fall on threads that the kernel's records have off the CPU", percent(ratio(k.Align.OffCPU, k.Align.Transitions)))
+		p.Cap("%s of the goroutines' events fall on threads that were off the CPU by the kernel's records", percent(ratio(k.Align.OffCPU, k.Align.Transitions)))
 	}
 }
 
-// measure counts what was granted on accounts whose ends are both events: neither a holder that is inferred, nor a lock on the path, nor
-// coverage without identity.
+// measure counts what was granted on accounts whose two ends are both events. Left out are inferred
+// holders, locks on the path, and what is known by coverage without identity.
 func (p *Pass) measure() {
 	p.granted(func(a *account.Account, ns int64) {
 		if a.Class == account.ClassLock {
@@ -59,13 +60,13 @@ func (p *Pass) measure() {
 	})
 }
 
-// fairControl prints beside what rests on stop-the-worlds how many stretches as long look like them by accident.
+// fairControl prints how many stretches as long as the stop-the-worlds look like them by accident.
 func (p *Pass) fairControl() {
 	k := kernelOf(p)
 	if k == nil || k.Fair.Pairs == 0 {
 		return
 	}
-	p.Proof("kernel records: fair control", "of %d pairs of events of one thread, as far apart as these stop-the-worlds are long, %s look as if something had held the thread up, %s to the end; so coverage alone proves nothing here, only who woke whom",
+	p.Proof("kernel records: fair control", "of %d pairs of events of one thread, as far apart as these stop-the-worlds are long, %s look as if something had held the thread up, %s to the end; so the coincidence alone proves nothing here, only a recorded wake-up does",
 		k.Fair.Pairs, percent(ratio(k.Fair.Covered, k.Fair.Pairs)), percent(ratio(k.Fair.Edge, k.Fair.Pairs)))
 }
 
@@ -76,7 +77,7 @@ func kernelOf(p *Pass) *account.Kernel {
 	return p.Ledger.Kernel
 }
 
-// joined tells whether the accounts of slow requests have the kernel's leaves.
+// joined reports whether the accounts of slow requests have the kernel's leaves.
 func joined(r *account.Result) bool {
 	return r != nil && r.Kernel != nil && (r.Kernel.Joined || r.Native) && r.Slow.Requests > 0 && r.Slow.WallNS > 0
 }
@@ -84,7 +85,7 @@ func joined(r *account.Result) bool {
 // wall is how long the kernel's records last.
 func wall(k *account.Kernel) int64 { return max(1, k.End-k.Begin) }
 
-// perSecond says a rate.
+// perSecond prints a rate.
 func perSecond(n int64, k *account.Kernel) string {
 	r := rate(n, k)
 	if r >= 10 || r == 0 {

@@ -10,7 +10,7 @@ type Cause struct {
 	Floor       Floor
 }
 
-// Causes gives the manual, sorted by name.
+// Causes returns the manual, sorted by name.
 func Causes() []Cause {
 	var cs []Cause
 	for _, d := range table {
@@ -20,7 +20,7 @@ func Causes() []Cause {
 	return cs
 }
 
-// Manual gives one page; false if the manual has none of that name.
+// Manual returns one page; false if the manual has none of that name.
 func Manual(name string) (Cause, bool) {
 	for _, c := range Causes() {
 		if c.Name == name {

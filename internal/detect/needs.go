@@ -7,7 +7,8 @@ import (
 	"github.com/whystall/whystall/internal/finding"
 )
 
-// lacking tells what is missing of the detector's needs, any one of which is enough, and what would bring it.
+// lacking lists what is missing of the detector's needs, with what would bring it. It is empty if any
+// one of them is there.
 func (p *Pass) lacking() []string {
 	var missing []string
 	for _, n := range p.det.Needs {
@@ -34,7 +35,7 @@ func (p *Pass) lacking() []string {
 	return missing
 }
 
-// blindTrace tells why accounts cannot be read, "" if they can.
+// blindTrace says why accounts cannot be read, "" if they can.
 func (p *Pass) blindTrace() string {
 	switch r := p.Ledger; {
 	case r == nil, r.Native && p.det.Go:
@@ -42,7 +43,7 @@ func (p *Pass) blindTrace() string {
 	case r.Slow.Requests == 0 || r.Slow.WallNS <= 0:
 		why := r.Requests.NoRequestsCause
 		if why == "" {
-			why = fmt.Sprintf("%d complete, %d open at the trace's begin or end", r.Requests.Count, r.Requests.Open)
+			why = fmt.Sprintf("%d complete, %d already under way at the trace's start or unfinished at its end", r.Requests.Count, r.Requests.Open)
 		}
 		if r.Requests.None == account.NoneNoTrace {
 			return "no request to explain: " + bring(Trace)
@@ -55,36 +56,36 @@ func (p *Pass) blindTrace() string {
 	return ""
 }
 
-// bring tells what would bring a stream.
+// bring says what would bring a stream.
 func bring(stream string) string {
 	switch stream {
 	case Trace:
 		return "record one with whystall diagnose --pprof URL, or give a trace.out"
 	case KernelRecords:
-		return "whystall diagnose --pid PID on the target's host; whystall doctor tells what it may see there"
+		return "whystall diagnose --pid PID on the target's host; whystall doctor lists what it may see there"
 	case "/go/gc/cycles:gc-cycles", "/go/sched/gomaxprocs:threads":
 		return "served by /metrics (Prometheus client) or /debug/vars (expvar), read twice"
 	case rssStream:
 		return "whystall diagnose --pid PID on the target's host"
 	case hugeStream:
-		return "the process' smaps_rollup"
+		return "smaps_rollup of the process"
 	case "/pprof/mutex/delay:ns":
 		return "/debug/pprof/mutex, with runtime.SetMutexProfileFraction set in the service"
 	}
 	return "not recorded"
 }
 
-// blindKernel tells why the kernel's records cannot be read, "" if they can.
+// blindKernel says why the kernel's records cannot be read, "" if they can.
 func (p *Pass) blindKernel() string {
 	switch k := kernelOf(p); {
 	case k == nil:
 		return "the kernel's records: " + bring(KernelRecords)
 	case k.ThreadsSeen == 0:
-		// A recorder that got no CPU itself, or a target that ended at once: nothing was looked at.
-		return "the kernel's records: they tell of no thread of the process: all slept, or it ended at once. Record again, for longer; where child processes have its work (pgrep -P PID), record one of them"
+		// The recorder got no CPU itself, or the target ended at once: nothing was looked at.
+		return "the kernel's records: they have no thread of the process: all slept, or it ended at once. Record again, for longer; where child processes do its work (pgrep -P PID), record one of them"
 	case k.Lost > 10*max(k.Switches, 1000) || 2*k.UnknownNS > k.OnNS+k.QueuedNS+k.ThrottledNS+k.UnknownNS && k.UnknownNS > wall(k)/100:
 		// What is left is a sample of nothing in particular.
-		return fmt.Sprintf("the kernel's records: %d of them were lost, and of the process' threads %s is not known; record again, with --no-stacks or at a lower load",
+		return fmt.Sprintf("the kernel's records: %d of them were lost, and %s of its threads' time is not known; record again, with --no-stacks or at a lower load",
 			k.Lost, finding.Duration(k.UnknownNS))
 	}
 	return ""

@@ -21,40 +21,61 @@ const (
 )
 
 // Pass is what one detector sees of one recording, and what it says about it.
+//
+// Look speaks with these verbs:
+//
+//	Claim, ClaimWhere, ClaimLacking   time of accounts of the slow requests
+//	ClaimCPU, claimTerm, ClaimBytes   a part of a total, where no request is visible or memory is lost
+//	Clear      the cause was looked for and is not there
+//	Blind      nothing could be looked at
+//	Missing    a part could not be looked at; what was found or cleared stands
+//	Doubt      the finding is possible and no more
+//	Cap        the finding is supported and no more
+//	SetFloor   another floor for what is claimed now
+//	Found      reports whether an earlier detector found its cause
+//
+// A Look that claims nothing and says nothing means: clear, slow requests lost no time to it.
+//
+// Tell adds evidence with Proof, and says with measure, or by setting known, how much of what was
+// granted is measured at both ends: who was awaited, and what held it. A finding whose known part
+// reaches 80 % is proven, unless it was doubted or capped (grade.go).
 type Pass struct {
-	Ledger *account.Result // nil without an execution trace
+	Ledger *account.Result // nil without an execution trace and without the kernel's records
 	Set    *evidence.Set
 	Facts  Facts
 
 	det     *Detector
 	board   *board
 	outcome outcome
-	why     string   `prose:"yes"`
+	why     string   `prose:"yes"` // why it is clear, or failed
 	missing []string `prose:"yes"`
-	claims  []claim
-	speaks  []claim     // what pools stand for of the slow column, though too little of it to be claimed
-	pools   []poolClaim // instead of claims, where no request is visible or bytes are lost
-	poolOf  int64       // what the pools are a share of
-	weight  float64     // share of what everybody lost, for ranking pools beside claims
-	partly  string      `prose:"yes"` // what the recorder told some of the time only
-	untold  float64     // the share of the recording in which it did not
-	asked   int64       // the sum of all claims, also of those that were taken back
-	bytes   bool        // pools hold bytes
-	floor   *Floor
-	root    *Pass
-	symptom []string // causes of which this is a symptom if one was found, the likeliest first, though it claims of another ledger
-	via     *Pass    // mechanism of root that took most of the same: the chain goes through it
-	silent  bool     // what was claimed is silent by its nature: a silence is no sign of anything else
+
+	claims []claim
+	floor  *Floor      // instead of the detector's
+	asked  int64       // the sum of all claims, also of those that were taken back
+	lacked int64       // of the claims: Go's run queue, while threads that held Ps lacked something
+	held   int64       // of the claims: Go's run queue that would have been empty otherwise
+	queued int64       // of the claims: the queue for CPUs, as the cause takes a part of the threads' CPU time
+	unsaid []claim     // what pools stand for of the slow column, though it is too little to be claimed
+	pools  []poolClaim // instead of claims, where no request is visible or memory is lost
+	total  int64       // what the pools are a share of
+	bytes  bool        // pools hold bytes
+	weight float64     // the share of what everybody lost, to rank pools beside claims
+
+	partly string  `prose:"yes"` // evidence that was recorded a part of the time only
+	untold float64 // the part of the recording without it
+
+	root    *Pass    // the cause that this is a mechanism of
+	via     *Pass    // the mechanism of root that took most of the same time: the chain goes through it
+	symptom []string // causes that this is a symptom of if they were found, though they claim of another ledger; the likeliest first
+	silent  bool     // what was claimed is silent by nature: a silence is no sign of anything else
 	doubt   string   `prose:"yes"` // why the finding is possible and no more
 	capped  string   `prose:"yes"` // why it is supported and no more
-	lacked  int64    // of the claims: of Go's run queue, what its Ps' threads lacked
-	held    int64    // and what beside that would not have queued
-	queued  int64    // of the claims: of the queue for CPUs, as it takes a part of the threads' CPU time
 	known   int64    // of what was granted: who was awaited and what held it are both measured
 	finding finding.Finding
 }
 
-// claim is a part of one account of the slow column. Granted is what is left of it after arbitration.
+// claim is a part of one account of the slow column. granted is what is left of it after arbitration.
 type claim struct {
 	account     int
 	ns, granted int64
@@ -84,13 +105,14 @@ func (p *Pass) ClaimWhere(ok func(*account.Account) bool) {
 	}
 }
 
-// ClaimCPU claims CPU time out of a total, for causes that make every request equally slow.
-func (p *Pass) ClaimCPU(ns, of int64) { p.pool("CPU time seen by "+p.det.Name, ns, of, of) }
+// ClaimCPU claims a part of a total of CPU time, for causes that make every request equally slow.
+func (p *Pass) ClaimCPU(ns, total int64) { p.pool("CPU time seen by "+p.det.Name, ns, total, total) }
 
-// ClaimBytes claims memory that a term of the memory ledger holds, out of a total.
-func (p *Pass) ClaimBytes(term string, bytes, holds, of int64) {
+// ClaimBytes claims a part of a term of the memory ledger, which holds so many bytes. Shares are of
+// the total.
+func (p *Pass) ClaimBytes(term string, bytes, holds, total int64) {
 	p.bytes = true
-	p.pool(term, bytes, holds, of)
+	p.pool(term, bytes, holds, total)
 }
 
 // Claimed is the sum of what was claimed so far.
@@ -101,7 +123,7 @@ func (p *Pass) Claimed() (ns int64) {
 	return ns
 }
 
-// SetFloor sets another floor for what this detector claims now; the reason stands where it is called.
+// SetFloor sets another floor for what this detector claims now. The reason stands at the call.
 func (p *Pass) SetFloor(f Floor) { p.floor = &f }
 
 // Clear says that the cause was looked for and is not there.
@@ -109,7 +131,7 @@ func (p *Pass) Clear(format string, args ...any) {
 	p.outcome, p.why = clear, fmt.Sprintf(format, args...)
 }
 
-// Blind says that nothing could be looked at.
+// Blind says that nothing could be looked at, and what was missing.
 func (p *Pass) Blind(missing ...string) {
 	p.outcome, p.missing = notChecked, append(p.missing, missing...)
 }
@@ -119,7 +141,7 @@ func (p *Pass) Missing(format string, args ...any) {
 	p.missing = append(p.missing, fmt.Sprintf(format, args...))
 }
 
-// Doubt caps the finding at possible.
+// Doubt caps the finding at possible. The first reason is the one that is printed.
 func (p *Pass) Doubt(format string, args ...any) {
 	if p.doubt == "" {
 		p.doubt = fmt.Sprintf(format, args...)
@@ -131,7 +153,7 @@ func (p *Pass) Proof(source, format string, args ...any) {
 	p.finding.Evidence = append(p.finding.Evidence, finding.Evidence{Text: fmt.Sprintf(format, args...), Source: source})
 }
 
-// Found tells whether a deeper detector found its cause, as a root.
+// Found reports whether an earlier detector found its cause.
 func (p *Pass) Found(name string) bool {
 	for _, q := range p.board.passes {
 		if q.det.Name == name && q.outcome == found {
@@ -141,7 +163,7 @@ func (p *Pass) Found(name string) bool {
 	return false
 }
 
-// Cap says why the finding is supported and no more.
+// Cap caps the finding at supported. The first reason is the one that is printed.
 func (p *Pass) Cap(format string, args ...any) {
 	if p.capped == "" {
 		p.capped = fmt.Sprintf(format, args...)
@@ -156,13 +178,13 @@ func (p *Pass) NS() (ns int64) {
 	return ns
 }
 
-// per gives ns a slow request, in words.
+// per prints ns per slow request.
 func (p *Pass) per(ns int64) string { return finding.Duration(perRequest(&p.Ledger.Slow, ns)) }
 
-// share gives ns as a share of the slow requests' wall, in words.
+// share prints ns as a share of the slow requests' time.
 func (p *Pass) share(ns int64) string { return percent(ratio(ns, p.Ledger.Slow.WallNS)) }
 
-// granted walks the accounts that something was granted of, largest first.
+// granted calls f for each account of which something was granted, the largest first.
 func (p *Pass) granted(f func(a *account.Account, ns int64)) {
 	cs := append([]claim(nil), p.claims...)
 	sort.SliceStable(cs, func(i, j int) bool { return cs[i].granted > cs[j].granted })
@@ -173,13 +195,13 @@ func (p *Pass) granted(f func(a *account.Account, ns int64)) {
 	}
 }
 
-// tagged sums a tag over what was granted, in proportion.
+// tagged sums a tag over what was granted, in proportion to the account.
 func (p *Pass) tagged(tag func(*account.Tags) int64) (ns int64) {
 	p.granted(func(a *account.Account, granted int64) { ns += scale(tag(&a.Tags), granted, a.NS) })
 	return ns
 }
 
-// words makes the finding of what was granted.
+// words makes the finding from what was granted.
 func (p *Pass) words() finding.Finding {
 	f := &p.finding
 	f.Cause, f.Title = p.det.Name, p.det.Title
@@ -192,9 +214,9 @@ func (p *Pass) words() finding.Finding {
 	}
 	switch {
 	case len(p.pools) > 0 && p.bytes:
-		f.Explains.Bytes, f.Share = p.pooled(), ratio(p.pooled(), p.poolOf)
+		f.Explains.Bytes, f.Share = p.pooled(), ratio(p.pooled(), p.total)
 	case len(p.pools) > 0:
-		f.Explains.CPUNS, f.Share = p.pooled(), ratio(p.pooled(), p.poolOf)
+		f.Explains.CPUNS, f.Share = p.pooled(), ratio(p.pooled(), p.total)
 	default:
 		f.Explains.NS, f.Share = p.NS(), ratio(p.NS(), p.Ledger.Slow.WallNS)
 		p.quote()
@@ -209,9 +231,10 @@ func (p *Pass) words() finding.Finding {
 	return *f
 }
 
-// quote attaches the accounts that the claim rests on: the largest, and of the others those of 1 % of the slow requests' time.
+// quote adds the accounts that the claim rests on as evidence: the largest, and up to three others that
+// are 1 % of the slow requests' time or more.
 func (p *Pass) quote() {
-	var rest []string // what says little by itself, unless it is one
+	var rest []string // too small to be printed one by one, unless there is only one
 	var restNS int64
 	n := 0
 	p.granted(func(a *account.Account, ns int64) {
@@ -232,26 +255,26 @@ func (p *Pass) quote() {
 	case 1:
 		p.Proof("ledger: slow column", "%s", rest[0])
 	default:
-		p.Proof("ledger: slow column", "%d more accounts of the kind: %s per request", len(rest), p.per(restNS))
+		p.Proof("ledger: slow column", "%d more accounts of this kind: %s per request", len(rest), p.per(restNS))
 	}
 }
 
-// standstill doubts a claim whose time mostly passed while the whole process stood still: then the state a
-// goroutine happened to be in says nothing about why.
+// standstill doubts a claim whose time mostly passed while the whole process stood still. The state
+// that a goroutine was in then says nothing about the reason.
 func (p *Pass) standstill() {
 	s := &p.Ledger.Silences
 	ns := p.tagged(func(t *account.Tags) int64 { return t.SilenceNS })
 	if ns == 0 || p.silent || joined(p.Ledger) {
 		return
 	}
-	p.Proof("execution trace: silences", "%s of it passed while no thread of the process recorded anything for 20 ms or more with work runnable (%d silences, %s in all, longest %s)",
+	p.Proof("execution trace: silences", "%s of it passed while no thread of the process recorded anything for 20 ms or more, though work was runnable (%d silences, %s in all, the longest %s)",
 		percent(ratio(ns, p.NS())), s.N, finding.Duration(s.NS), finding.Duration(s.Max))
 	if scale(ns, s.FewNS, s.NS)*2 > p.NS() {
-		p.Doubt("for most of this time the whole process stood still with fewer goroutines running than Ps; throttling by a CPU quota or an overloaded host looks like this, and only the kernel can tell")
+		p.Doubt("for most of this time the whole process stood still, with fewer goroutines running than Ps; throttling by a CPU quota and an overloaded host look like this, and only the kernel's records can separate them")
 	}
 }
 
-// at is an instant for a person: UTC where the recording tells, else since its begin.
+// at prints an instant: in UTC where the recording has it, otherwise since its start.
 func (p *Pass) at(ns int64) string {
 	if r := p.Ledger; r.Wall {
 		return time.Unix(0, ns+r.WallOffset).UTC().Format("15:04:05.000 UTC")
@@ -259,7 +282,7 @@ func (p *Pass) at(ns int64) string {
 	return fmt.Sprintf("+%.3f s", float64(ns-p.Ledger.Begin)/1e9)
 }
 
-// verify gives the command that checks the remedy and what it should show.
+// verify is the command that checks the remedy, and what it should show.
 func (p *Pass) verify(want string) string {
 	cmd := p.Facts.Again
 	if cmd == "" {

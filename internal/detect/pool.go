@@ -2,18 +2,19 @@ package detect
 
 import "fmt"
 
-// poolClaim is a part of one term of the capacity or memory ledger: what is lost there is lost to everybody alike.
+// poolClaim is a part of one term of the capacity or memory ledger. What is lost there is lost to every
+// request alike.
 type poolClaim struct {
 	term               string
 	ns, holds, granted int64
 }
 
-// pool claims ns of a term that holds so much, out of a total that shares are told of.
-func (p *Pass) pool(term string, ns, holds, of int64) {
+// pool claims ns of a term that holds so much. Shares are of the total.
+func (p *Pass) pool(term string, ns, holds, total int64) {
 	if ns > 0 {
 		p.pools = append(p.pools, poolClaim{term: term, ns: ns, holds: holds})
 	}
-	p.poolOf = of
+	p.total = total
 }
 
 // pooled is what was granted of pools.
@@ -49,16 +50,16 @@ func (b *board) arbitratePools(p *Pass, floor Floor) {
 			over[t.p] += scale(c.ns-c.granted, t.ns, taken)
 		}
 	}
-	if share := ratio(total, p.poolOf); share < floor.Share {
-		of := "of CPU time"
+	if share := ratio(total, p.total); share < floor.Share {
+		what := "of CPU time"
 		if p.bytes {
-			of = "of memory"
+			what = "of memory"
 		}
-		p.Clear("%s %s, below %s", percent(share), of, percent(floor.Share))
+		p.Clear("%s %s, below %s", percent(share), what, percent(floor.Share))
 		return
 	}
 	p.outcome = found
-	if 2*free > total && ratio(free, p.poolOf) >= floor.Share {
+	if 2*free > total && ratio(free, p.total) >= floor.Share {
 		if b.pools == nil {
 			b.pools = map[string][]taker{}
 		}
@@ -84,16 +85,17 @@ func (b *board) arbitratePools(p *Pass, floor Floor) {
 	}
 	if p.pooled() == 0 {
 		p.root, p.outcome = nil, undecided
-		p.Clear("others explain it")
+		p.Clear("other causes explain it")
 	}
 }
 
-// poolScore puts a loss of everybody's on the scale of slow requests, if there are any: as if each had its share of it.
+// poolScore puts a loss of all requests on the scale of the slow ones, if there are any: as if each had
+// its share of the loss.
 func (p *Pass) poolScore() int64 {
 	if len(p.pools) == 0 || p.bytes {
 		return 0
 	}
-	share := max(p.weight, ratio(p.pooled(), p.poolOf))
+	share := max(p.weight, ratio(p.pooled(), p.total))
 	if p.Ledger != nil && p.Ledger.Slow.WallNS > 0 {
 		return int64(share * float64(p.Ledger.Slow.WallNS))
 	}

@@ -238,7 +238,7 @@ func lockUnused(r *account.Result) (ns int64) {
 
 func tellFutexes(p *Pass, f *finding.Finding) {
 	k := p.Ledger.Kernel
-	f.Summary = fmt.Sprintf("%s of the CPUs are not used while threads of the process wait for locks", percent(ratio(p.pooled(), p.poolOf)))
+	f.Summary = fmt.Sprintf("%s of the CPUs are not used while threads of the process wait for locks", percent(ratio(p.pooled(), p.total)))
 	n := 0
 	name := "the lock"
 	for i := range k.Futexes {
