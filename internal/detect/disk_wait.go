@@ -16,24 +16,24 @@ var _ = register(&Detector{
 	Floor: Floor{NS: 10e6, Share: 0.20},
 	Doc: `What happens
   A read that the page cache does not have, a write that has to wait for room (dirty pages over
-  the limit), an fsync: the thread is blocked until the device has answered. Who waits with a lock
-  in its hands makes all others wait.
+  the limit), an fsync: the thread is blocked until the device has answered. A thread that waits
+  with a lock held makes all others wait.
 
 Evidence
-  Waits of the target's threads for a file's blocks, by their kernel stack and call; which files,
-  by device and inode or path where that is known; I/O pressure (PSI) and delay accounting beside
-  them.
+  Waits of the target's threads for a file's blocks, by their kernel stack and call. Which files,
+  by device and inode, or by path where it is known. I/O pressure (PSI) and delay accounting
+  beside them.
 
 Not to be taken for
   A page fault that reads a file (page-fault). Reclaim that writes pages (direct-reclaim). A full
-  pipe or a slow reader (syscall-stall): no disk is involved. CPU that shows "iowait": idle time,
-  no proof.
+  pipe or a slow reader (syscall-stall): no disk is involved. CPU that shows "iowait": that is
+  idle time, and no proof.
 
 Remedy
   Take the disk out of the request: write behind a bounded queue, one fsync for many requests
-  (group commit), read ahead. A disk of its own for the log. Who else uses the disk: pidstat -d,
-  iotop; ionice, io.weight or io.max for it. More memory where reads miss the cache. Dirty
-  throttling: a lower vm.dirty_background_bytes writes earlier and more often.
+  (group commit), read ahead. Give the log a disk of its own. See who else uses the disk (pidstat
+  -d, iotop), and bound it with ionice, io.weight or io.max. More memory where reads miss the
+  cache. Dirty throttling: a lower vm.dirty_background_bytes writes earlier and more often.
 
 Verify
   whystall diagnose under the same load: "disk" of slow requests falls.
@@ -66,13 +66,14 @@ func lookDisk(p *Pass) {
 		}
 		return
 	}
-	// A thread that only writes a log is in the disk all day and keeps nobody waiting: without requests it is a reason to look, no more.
+	// A thread that only writes a log waits for the disk all day and keeps nobody waiting. Without requests
+	// that is a reason to look, and no more.
 	if r.CPUs == nil || ratio(k.Disk.NS, wall(k)) < 0.5 {
 		p.Clear("%s", text)
 		return
 	}
 	p.claimTerm(termUnused, min(k.Disk.NS, r.CPUs.UnusedNS), ratio(k.Disk.NS, wall(k)))
-	p.Doubt("no request is visible: whether anybody waited for the threads that did is not known")
+	p.Doubt("no request is visible: it is not known whether anybody waited for these threads")
 }
 
 func tellDisk(p *Pass, f *finding.Finding) {
@@ -96,7 +97,7 @@ func tellDisk(p *Pass, f *finding.Finding) {
 	} else {
 		f.Summary = fmt.Sprintf("slow requests wait %s (%s of their time) for the disk%s", p.per(p.NS()), p.share(p.NS()), at)
 		if 2*own < p.NS() && actor != "" {
-			f.Summary += "; it is " + actor + " that does, and they wait for it"
+			f.Summary += "; it is " + actor + " that waits, and they wait for it"
 		}
 		p.measure()
 	}
@@ -115,7 +116,7 @@ func tellDisk(p *Pass, f *finding.Finding) {
 	if dirty, ok := latest(p, "/host/memory/dirty:bytes"); ok && dirty > 256<<20 {
 		p.Proof("/proc/meminfo", "dirty page cache %s", finding.Bytes(int64(dirty)))
 	}
-	f.Remedy = append(f.Remedy, "take the disk out of the request: write behind a bounded queue, one fsync for many requests, read ahead; it costs what is not yet written when the host dies",
+	f.Remedy = append(f.Remedy, "take the disk out of the request: write behind a bounded queue, one fsync for many requests, read ahead; what is not yet written is lost when the host dies",
 		"see who else uses it: iotop -o, pidstat -d 1; give the file a disk of its own, or bound the other (ionice -c3, io.max of its cgroup)")
 	f.Verify = p.verify("'disk' of slow requests falls")
 }

@@ -14,30 +14,31 @@ var _ = register(&Detector{
 	Go:    true,
 	Floor: gcFloor,
 	Doc: `What happens
-  Allocating goroutines can be made to wait by GC without any stop-the-world: for the semaphore
+  GC can make allocating goroutines wait without any stop-the-world. They wait for the semaphore
   under which one of them ends marking (gcMarkDone, which makes every P pass a safe point: a
-  ragged barrier), for the one that starts a cycle (gcStart), for scan credit when their assist
-  found no work to do, or suspended while their stack is scanned. One slow holder makes a convoy.
-  gctrace, PauseNs and the pause histograms show none of it.
+  ragged barrier), for the goroutine that starts a cycle (gcStart), or for scan credit when their
+  assist found no work. Or they are suspended while their stack is scanned. One slow holder makes
+  a convoy. gctrace, PauseNs and the pause histograms show none of it.
 
 Evidence
   Slow column: "mark termination, queued", "GC start, queued", "mark assist (waiting for credit)",
-  "stack scan". Whom they waited for and what that goroutine did, where the trace has it.
+  "stack scan". Which goroutine they waited for and what it did, where the trace has it.
 
 Not to be taken for
-  Locks of the program: in the trace the reason is the same word ("sync"), the stack tells them
-  apart. Mark assist that works (mark-assist), and the world stopped (stw-pause). A process
+  Locks of the program: their reason in the trace is the same word ("sync"); the stack tells them
+  apart. Mark assist that works (mark-assist), and the stopped world (stw-pause). A process
   without CPU: the barrier waits for every P's thread, so hogs and quotas make it long [with half
-  a CPU of quota 36 barriers over 2 ms, the longest 116 ms, beside 3 such pauses]; then it goes
-  with sched-latency or silences.
+  a CPU of quota 36 barriers over 2 ms, the longest 116 ms, beside 3 such pauses]. Then
+  sched-latency or silences appear with it.
 
 Remedy
-  Fewer cycles: GOGC up, GOMEMLIMIT as the guard. Allocate less in requests. CPU for the process,
-  Ps not above the quota. Many goroutines that allocate at once: bound them.
+  Fewer cycles: raise GOGC, with GOMEMLIMIT as the guard. Allocate less in requests. Give the
+  process CPU, and no more Ps than the quota has room for. Bound the goroutines that allocate at
+  once.
 
 Verify
   whystall diagnose under the same load: the queued accounts of slow requests fall. Pause figures
-  prove nothing here, they never contained it.
+  prove nothing here; they never contained it.
 
 Sources
   golang/go#72932 (goroutines blocked in mallocgc starting a GC); runtime/mgc.go (gcMarkDone,
@@ -67,12 +68,12 @@ Sources
 		}
 		what := "for '" + string(top.Leaf) + "'"
 		if keptOff(top.Leaf) {
-			what = "at ragged barriers whose last thread was '" + string(top.Leaf) + "'"
+			what = "at ragged barriers, whose last thread was '" + string(top.Leaf) + "'"
 		}
 		f.Summary = fmt.Sprintf("slow requests queue %s (%s of their time) inside the garbage collector, mostly %s; no pause figure shows it", p.per(p.NS()), p.share(p.NS()), what)
 		tellGC(p)
 		if q := plainQueue(p); q >= 2*p.NS() && p.root == nil {
-			p.Doubt("requests wait %s each for a P, twice as long or more; whom GC waits for is likely to wait for the same", p.per(q))
+			p.Doubt("requests wait %s each for a P, at least twice as long; the goroutines that GC waits for are likely to wait for one too", p.per(q))
 		}
 		switch {
 		case p.root != nil && joined(p.Ledger):
@@ -87,11 +88,11 @@ Sources
 	},
 })
 
-// What GC takes of a request while it marks is work that must be done; from half a time slice of the scheduler a
-// request and a tenth of it on it is the request's main trouble or near it.
+// GC takes time from requests while it marks, for work that must be done. From half a time slice of the
+// scheduler per request and a tenth of its time, that is the request's main trouble, or nearly.
 var gcFloor = Floor{NS: 5e6, Share: 0.10}
 
-// plainQueue is what slow requests waited for a P.
+// plainQueue is how long slow requests waited for a P.
 func plainQueue(p *Pass) (ns int64) {
 	for i := range p.Ledger.Slow.Accounts {
 		if a := &p.Ledger.Slow.Accounts[i]; a.Leaf == account.LeafRunnable {
@@ -101,7 +102,7 @@ func plainQueue(p *Pass) (ns int64) {
 	return ns
 }
 
-// tellGC is what every finding about GC rests on.
+// tellGC adds the evidence of every finding about GC.
 func tellGC(p *Pass) {
 	g, c := &p.Ledger.GC, &p.Ledger.Capacity
 	if g.Cycles == 0 {
@@ -119,7 +120,7 @@ func tellHeap(p *Pass) {
 	}
 	live := ""
 	if g.Marked > 0 {
-		live = fmt.Sprintf("found live %s on average, goal after that %s (GOGC=100 doubles it); ", finding.Bytes(g.Marked), finding.Bytes(g.Goal))
+		live = fmt.Sprintf("%s found live on average, the next goal %s (GOGC=100 doubles it); ", finding.Bytes(g.Marked), finding.Bytes(g.Goal))
 	}
 	p.Proof("execution trace: heap", "%sgoals from %s to %s", live, finding.Bytes(g.GoalMin), finding.Bytes(g.GoalMax))
 }

@@ -14,41 +14,42 @@ var _ = register(&Detector{
 	Needs: []string{Trace, mutexStream, KernelRecords},
 	Floor: lockFloor,
 	Doc: `What happens
-  Requests wait for a sync.Mutex or sync.RWMutex (also one inside singleflight, a pool, a cache)
-  that others hold. After 1 ms of waiting a sync.Mutex goes into starvation mode: each unlock
-  hands it to the head of the queue, who first has to be scheduled. With many waiters the lock is
-  then mostly held by goroutines that wait for a P, and throughput falls suddenly while the CPU is
-  not full.
+  Requests wait for a sync.Mutex or sync.RWMutex that others hold. It may be inside singleflight,
+  a pool or a cache. After 1 ms of waiting a sync.Mutex enters starvation mode: each unlock hands
+  it to the head of the queue, which first has to be scheduled. With many waiters the lock is then
+  mostly held by goroutines that wait for a P, and throughput falls suddenly while the CPU is not
+  full.
 
 Evidence
-  Slow column: time behind the lock's site, cut by what those did who unlocked it: on CPU,
-  runnable, asleep, in a syscall. Hand-offs where the woken waiter was runnable. A trace has no
-  lock address and no acquire event: holders are inferred from successive unlocks, which caps the
-  finding at supported. A mutex profile, where its rate is set, is a second counter; it also shows
-  the runtime's own locks, which a trace does not. With the kernel's records: futex waits of the
-  runtime's own locks (page heap, scheduler; since Go 1.24 by the function that locks, an
-  inference), and of native threads, with the holder where the lock's word or its wakers tell.
+  Slow column: time behind the lock's site, divided by what those who unlocked it did: on CPU,
+  runnable, asleep, in a syscall. Hand-offs in which the woken waiter was runnable. A trace has no
+  address of a lock and no event when it is taken. Holders are therefore inferred from successive
+  unlocks, which caps the finding at supported. A mutex profile, where its rate is set, is a
+  second counter; it also shows the runtime's own locks, which a trace does not. With the kernel's
+  records: futex waits of the runtime's own locks (page heap, scheduler; since Go 1.24 inferred
+  from the function that locks), and those of native threads, with the holder where the lock's
+  word or its wakers show it.
 
 Not to be taken for
   Waits of the garbage collector and of stop-the-worlds: their reason in the trace is the same
-  ("sync"), the stack is not (gc-queue, stw-pause). A WaitGroup or Cond: these wait for work, not
-  for a lock. One site is not one lock: a mutex in every object of a type has one site and many
-  queues. A syscall under the lock (a slow pipe, a disk): then the syscall is the root. A process
-  without CPU: if requests lose more in the plain run queue than behind holders in it,
-  sched-latency is the root and the lock repeats it. A holder that is descheduled or queued behind a
-  neighbour: what keeps the holder is the root, and the lock its mechanism; one or two such holds
-  that many requests share are not even that, nor is a holder that is throttled: without the lock
-  the quota would stop the waiters as well. A logger's lock: logger-lock.
+  ("sync"), their stack is not (gc-queue, stw-pause). A WaitGroup or Cond: these wait for work,
+  not for a lock. One site is not one lock: a mutex in every object of a type has one site and
+  many queues. A system call under the lock (a slow pipe, a disk): the call is the root then. A
+  process without CPU: if requests lose more in the plain run queue than behind holders in it,
+  sched-latency is the root, and the lock repeats it. A holder that is descheduled or queued
+  behind a neighbour: what keeps the holder is the root, and the lock its mechanism. One or two
+  such holds that many requests share are not even a mechanism. Neither is a throttled holder:
+  without the lock the quota would stop the waiters as well. A logger's lock: logger-lock.
 
 Remedy
-  What the holders did decides. On CPU: shorten the section, shard, copy-on-write. Runnable: fewer
-  hand-offs (batch, shard) or more CPU; a shorter section hardly helps. Asleep or in a call: do
-  not wait under the lock. RWMutex: one slow reader stops the writer, and the waiting writer stops
-  every new reader.
+  What the holders did decides. On CPU: shorten the section, shard it, or copy on write. Runnable:
+  fewer hand-offs (batch, shard) or more CPU; a shorter section hardly helps. Asleep or in a call:
+  do not wait under the lock. RWMutex: one slow reader stops the writer, and the waiting writer
+  stops every new reader.
 
 Verify
-  whystall diagnose under the same load: time behind the named site falls, and no other site takes
-  its place; throughput rises.
+  whystall diagnose under the same load: time behind the named site falls, no other site takes its
+  place, and throughput rises.
 
 Sources
   Arthur Mao, Go runtime related problems in TiDB production environment, Gopher China 2020: QPS
@@ -71,7 +72,7 @@ Sources
 			case p.Ledger.Native:
 				p.Clear("slow requests waited for no lock, by the kernel's records")
 			case slices.ContainsFunc(p.Ledger.Slow.Accounts, func(a account.Account) bool { return a.Class == account.ClassLock }):
-				p.Clear("slow requests waited for no lock of the program but a logger's, by the execution trace: logger-lock")
+				p.Clear("slow requests waited for no lock of the program except a logger's, by the execution trace: see logger-lock")
 			default:
 				p.Clear("slow requests waited for no lock of the program, by the execution trace")
 			}

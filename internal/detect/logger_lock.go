@@ -13,35 +13,36 @@ var _ = register(&Detector{
 	Go:    true,
 	Floor: lockFloor,
 	Doc: `What happens
-  A logger serialises its writers with one mutex. logrus held it over formatting and writing; log
-  and zap's lockedWriteSyncer hold it over the write, slog's handlers likewise. Without a logger's
-  mutex the file's own lock (fdMutex, one a descriptor) does the same, and worse. Every request
-  that logs in its hot path queues there, though it looks like an in-memory service; the garbage
-  of formatting starts GCs, and GC is blamed.
+  A logger makes its writers take turns by one mutex. logrus held it while formatting and writing;
+  log, slog's handlers and zap's lockedWriteSyncer hold it while writing. Without a logger's
+  mutex, the file's own lock (fdMutex, one per descriptor) does the same, and does it worse. Every
+  request that logs in its hot path queues there, though the service seems to work in memory only.
+  The garbage of formatting starts GCs, and GC is blamed.
 
 Evidence
   Slow column: time behind a lock whose site is in a logger's package (log, log/slog, logrus, zap,
-  zerolog, klog, glog, hclog, go-kit, lumberjack), or behind fdMutex with a logger above it; what
-  those did who unlocked it.
+  zerolog, klog, glog, hclog, go-kit, lumberjack), or behind fdMutex with a logger above it; and
+  what those who unlocked it did.
 
 Not to be taken for
-  A slow pipe, terminal, disk or log collector behind the logger: holders then sit in write(2),
-  the write is the root (syscall-stall) and the logger's lock repeats it to everybody. More speed
-  in the logger would not help. Holders that are mostly runnable: the lock is handed from
-  goroutine to goroutine, each waiting for a P.
+  A slow pipe, terminal, disk or log collector behind the logger: the holders are in write(2)
+  then. The write is the root (syscall-stall), and the logger's lock spreads it to everybody; a
+  faster logger would not help. Holders that are mostly runnable: the lock is handed from
+  goroutine to goroutine, and each waits for a P.
 
 Remedy
-  Log less in the hot path: sample, raise the level, one line a request. Format before taking the
-  lock. Write through a bounded buffer and one writer that drops or counts when full:
-  zapcore.BufferedWriteSyncer (fewer writes), zerolog/diode (drops and counts). logrus: a release
-  with the narrow lock, or SetNoLock for writers that are atomic by themselves (O_APPEND files).
+  Log less in the hot path: sample, raise the level, one line per request. Format before taking
+  the lock. Write through a bounded buffer and one writer that drops or counts when it is full:
+  zapcore.BufferedWriteSyncer (fewer writes), zerolog/diode (drops and counts). logrus: use a
+  release with the narrow lock, or SetNoLock for writers that are atomic by themselves (O_APPEND
+  files).
 
 Verify
-  whystall diagnose under the same load: time behind the logger's site falls and the file's own
+  whystall diagnose under the same load: time behind the logger's site falls, and the file's own
   lock does not take its place.
 
 Sources
-  lggomez, Log everything, just not every single thing, 2021-01-02: the lock removed made fdMutex
+  lggomez, Log everything, just not every single thing, 2021-01-02: removing the lock made fdMutex
   50-100 times worse. sirupsen/logrus#1213, #376; erigontech/erigon#20652 (stdout pipe full).`,
 	Look: func(p *Pass) {
 		lookLocks(p, isLogger)

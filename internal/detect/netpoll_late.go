@@ -13,24 +13,25 @@ var _ = register(&Detector{
 	Go:    true,
 	Floor: lateFloor,
 	Doc: `What happens
-  Data arrive, the socket is ready; but a goroutine becomes runnable only when some thread asks
-  the network poller. A P that looks for work asks. When all Ps are busy for long only sysmon
-  does, every 10 ms or so. To the program, and in its trace, all of it looks like a slow network.
+  Data arrive, and the socket is ready. But a goroutine becomes runnable only when some thread
+  asks the network poller. A P that looks for work asks. When all Ps are busy for long, only
+  sysmon asks, every 10 ms or so. To the program, and in its trace, all of this looks like a slow
+  network.
 
 Evidence
-  The kernel's time of readiness (data queued to the socket) against the moment at which the
-  waiting goroutine became runnable; time in the slow column that was "network" until the kernel
-  was asked. What the process's threads did meanwhile: on their CPUs, all Ps busy; or asleep.
+  The kernel's time of readiness (data queued to the socket) against the moment when the waiting
+  goroutine became runnable. Time in the slow column that was "network" until the kernel was
+  asked. What the threads of the process did meanwhile: on their CPUs with all Ps busy, or asleep.
 
 Not to be taken for
-  A full run queue: the goroutine is runnable and waits for a P after it (sched-latency, of
-  which late polls are a part where the queue costs more than they do). Threads that had no CPU
-  or no quota: then nobody could poll (cpu-contention, cpu-throttled). A slow peer: data come
-  late, and readiness with them.
+  A full run queue: the goroutine is runnable, and waits for a P after that (sched-latency; late
+  polls are a part of it where the queue costs more than they do). Threads without a CPU or quota:
+  then no thread could poll (cpu-contention, cpu-throttled). A slow peer: the data come late, and
+  readiness with them.
 
 Remedy
-  Keep a P free: bound CPU-bound goroutines below GOMAXPROCS, break up long loops, move batch work
-  to another process. More Ps where CPUs are idle.
+  Keep a P free: run fewer CPU-bound goroutines than GOMAXPROCS, break up long loops, move batch
+  work to another process. More Ps where CPUs are idle.
 
 Verify
   whystall diagnose under the same load: the lateness printed here falls.

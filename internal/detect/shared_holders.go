@@ -2,10 +2,12 @@ package detect
 
 import "github.com/whystall/whystall/internal/account"
 
-// What waits for a P waits for what holds the Ps. Where the kernel tells of their threads, the part of Go's run queue in which those lacked something
-// (memory, quota, a CPU) is of the cause that made them lack it: the others stand behind it as behind a lock.
+// A goroutine that waits for a P waits for what holds the Ps. Where the kernel's records show that the
+// threads which held them lacked something (memory, quota, a CPU), that part of Go's run queue belongs
+// to whatever made them lack it. Goroutines queue behind such a thread as behind a lock.
 
-// lacking sums what of an account of Go's run queue passed while threads that held the Ps lacked what ok accepts. Who is behind whom where that is a CPU.
+// lacking sums the part of a run-queue account during which the threads that held the Ps lacked
+// something ok accepts. If that is a CPU, who names the thread that had it.
 func lacking(a *account.Account, ok func(what account.Leaf, who string) bool) (ns int64) {
 	if a.Leaf != account.LeafRunnable {
 		return 0
@@ -18,12 +20,13 @@ func lacking(a *account.Account, ok func(what account.Leaf, who string) bool) (n
 	return min(ns, a.NS)
 }
 
-// notAtWork is all of an account that passed so, but for what the process itself had the CPUs for: those are at work.
+// notAtWork is all of an account that passed so. Left out is the time in which threads of the process
+// itself had the CPUs: those were at work.
 func notAtWork(a *account.Account) int64 {
 	return lacking(a, func(what account.Leaf, who string) bool { return what != account.LeafNoCPU || !isOwn(who) })
 }
 
-// lacks accepts some leaves.
+// lacks accepts the leaves.
 func lacks(ls ...account.Leaf) func(account.Leaf, string) bool {
 	return func(what account.Leaf, _ string) bool {
 		for _, l := range ls {
@@ -35,7 +38,8 @@ func lacks(ls ...account.Leaf) func(account.Leaf, string) bool {
 	}
 }
 
-// ClaimLacking claims of Go's run queue what passed while threads that held the Ps lacked what ok accepts.
+// ClaimLacking claims the part of Go's run queue during which the threads that held the Ps lacked
+// something ok accepts.
 func (p *Pass) ClaimLacking(ok func(what account.Leaf, who string) bool) {
 	for i := range p.Ledger.Slow.Accounts {
 		ns := lacking(&p.Ledger.Slow.Accounts[i], ok)
@@ -44,14 +48,14 @@ func (p *Pass) ClaimLacking(ok func(what account.Leaf, who string) bool) {
 	}
 }
 
-// lackedNS is what was granted of that.
+// lackedNS is what was granted of the part claimed by ClaimLacking.
 func (p *Pass) lackedNS() int64 {
 	return scale(p.grantedOf(leaf(account.LeafRunnable)), p.lacked, p.lacked+p.held)
 }
 
-// lackedLine says it.
+// lackedLine prints it.
 func (p *Pass) lackedLine() {
 	if ns := p.lackedNS(); ns > 0 {
-		p.Proof("ledger: slow column", "%s of it ready to run, for a P whose thread was held up so: each P counts the same, by what the kernel tells of the thread that had it", p.share(ns))
+		p.Proof("ledger: slow column", "%s of it waiting for a P whose own thread was held up this way (each P counted equally, by the kernel's record of its thread)", p.share(ns))
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/whystall/whystall/internal/finding"
 )
 
-// KernelRecords is the need of detectors that read what the kernel told of the target's threads.
+// KernelRecords is the need of detectors that read the kernel's records of the target's threads.
 const KernelRecords = "/kernel/records"
 
 // Terms of the capacity ledger of CPUs, for claims where no request is visible.
@@ -31,30 +31,33 @@ func unseen(k *account.Kernel, sights ...kernel.Sight) string {
 	return ""
 }
 
-// needs says that what is claimed rests on an extra of the recorder, which it may have told some of the time only.
+// needs says that the claim rests on an extra of the recorder, which may have been recorded a part of
+// the time only.
 func (p *Pass) needs(x kernel.Extra, what string) {
 	p.partly, p.untold = what, p.Ledger.Kernel.Untold[x]
 }
 
-// sampled corrects an all-clear from a part of the records: if as much was lost in the rest, would it still be one?
+// sampled corrects "clear" where it was decided from a part of the records: had as much been lost in the
+// rest, would it still be clear?
 func (b *board) sampled(p *Pass) {
 	if p.untold <= 0 {
 		return
 	}
-	told := fmt.Sprintf("%s: told %s of the time only, as telling them all would cost too much", p.partly, percent(1-p.untold))
+	told := fmt.Sprintf("%s: recorded %s of the time only, since to record all of them would cost too much", p.partly, percent(1-p.untold))
 	switch {
 	case p.outcome == found:
 		p.Cap("%s", told)
 	case p.outcome == clear && (!joined(p.Ledger) || p.untold > 0.99 || b.below(p.det.Floor, int64(float64(p.asked)/(1-p.untold))) == ""):
 		p.outcome = notChecked
-		p.missing = append(p.missing, told+" (--budget 60 tells more): "+p.why)
+		p.missing = append(p.missing, told+" (--budget 60 records more): "+p.why)
 	case p.outcome == clear:
 		p.why += "; " + told
 	}
 }
 
-// claimTerm claims a part of the capacity ledger, told as a share of all CPUs that the target may use. Weight is the share of wall
-// time that everybody lost: one thread of a machine of 64 CPUs that is throttled all the time has lost all of its time.
+// claimTerm claims a part of the capacity ledger; its share is of all CPUs that the target may use.
+// weight is the share of wall time that was lost: one thread of a machine of 64 CPUs that is throttled
+// all the time has lost all of its time.
 func (p *Pass) claimTerm(term string, ns int64, weight float64) {
 	c := p.Ledger.CPUs
 	holds := map[string]int64{termRunning: c.RunningNS, termThrottled: c.ThrottledNS, termOthers: c.OthersNS, termUnused: c.UnusedNS}[term]
@@ -63,16 +66,17 @@ func (p *Pass) claimTerm(term string, ns int64, weight float64) {
 	p.SetFloor(Floor{})
 }
 
-// off is how the time in which threads wanted a CPU was spent, by the kernel's records.
+// off says how threads spent the time in which they wanted a CPU, by the kernel's records.
 type off struct{ wanted, on, queued, throttled int64 }
 
 func wantedCPU(k *account.Kernel) off {
 	return off{wanted: k.OnNS + k.QueuedNS + k.ThrottledNS, on: k.OnNS, queued: k.QueuedNS, throttled: k.ThrottledNS}
 }
 
-// kernelShort tells by the kernel's records that threads were kept off their CPUs, "" if they were not: a quarter of the time in which
-// they wanted one. Beside 8 hogs goroutines that Go called running were on a CPU 32-59 % of it, with half a CPU of quota 5-36 %, in a
-// healthy process 79 %, with 76 Ps on two CPUs 44 %.
+// kernelShort says by the kernel's records that threads were kept off their CPUs, "" if they were not. The
+// limit is a quarter of the time in which they wanted one. Goroutines that Go called running were on a
+// CPU for 32-59 % of it beside 8 hogs, 5-36 % with half a CPU of quota, 44 % with 76 Ps on two CPUs,
+// and 79 % in a healthy process.
 func kernelShort(r *account.Result) string {
 	if r == nil || r.Kernel == nil {
 		return ""
@@ -85,17 +89,18 @@ func kernelShort(r *account.Result) string {
 		percent(ratio(o.on, o.wanted)), percent(ratio(o.throttled, o.wanted)), percent(ratio(o.queued, o.wanted)))
 }
 
-// isOwn tells the threads of the target among those behind whom a thread waited for a CPU.
+// isOwn reports whether a thread waited for a CPU behind threads of its own process.
 func isOwn(detail string) bool {
 	return detail == account.OwnThreads
 }
 
-// isIdle tells a CPU that had nothing to run while a thread waited there.
+// isIdle reports whether the CPU had nothing to run while a thread waited there.
 func isIdle(detail string) bool {
 	return detail == account.WakeUpLatency
 }
 
-// queueShare gives of all time that threads were queued the part behind own threads, behind others, and beside an idle CPU.
+// queueShare divides the time that threads were queued: behind own threads, behind others, and beside an
+// idle CPU.
 func queueShare(k *account.Kernel) (own, others, idle int64) {
 	for _, n := range k.Neighbours {
 		switch {
@@ -110,7 +115,8 @@ func queueShare(k *account.Kernel) (own, others, idle int64) {
 	return own, others, idle
 }
 
-// limitCPUs is the least that the effective quota leaves whole, as a number of Ps: max(1, ceil(quota)); 0 without a quota.
+// limitCPUs is the number of Ps for which the effective quota has room: max(1, ceil(quota)); 0 without a
+// quota.
 func limitCPUs(c *account.CPUs) int {
 	if c == nil || c.Quota <= 0 || c.Quota > 1e6 {
 		return 0
@@ -118,7 +124,7 @@ func limitCPUs(c *account.CPUs) int {
 	return max(1, int(math.Ceil(c.Quota-1e-6)))
 }
 
-// neighbours lists who held the CPUs meanwhile, largest first.
+// neighbours lists who had the CPUs meanwhile, the largest first.
 func neighbours(k *account.Kernel, own bool, most int) string {
 	var all int64
 	for _, n := range k.Neighbours {
@@ -144,10 +150,10 @@ func neighbours(k *account.Kernel, own bool, most int) string {
 	return strings.Join(parts, "; ")
 }
 
-// threadsLine tells what the target's threads did.
+// threadsLine says what the target's threads did.
 func threadsLine(p *Pass) {
 	k := kernelOf(p)
-	p.Proof("kernel records: threads", "%s of wall, %d threads: on a CPU %s, queued %s, throttled %s in all; %.1f on a CPU or queued on average, %d at most",
+	p.Proof("kernel records: threads", "in %s, %d threads: on a CPU %s, queued %s, throttled %s in all; %.1f on a CPU or queued on average, %d at most",
 		finding.Duration(wall(k)), k.ThreadsSeen, finding.Duration(k.OnNS), finding.Duration(k.QueuedNS), finding.Duration(k.ThrottledNS), k.RunnableAvg, k.RunnableMax)
 }
 
@@ -158,7 +164,7 @@ func steal(p *Pass) {
 	}
 }
 
-// spansLine says how many stretches of a kind there were.
+// spansLine says how many stretches of a kind there were, where, and in which threads.
 func spansLine(p *Pass, what string, s *account.Spans) {
 	if s.N == 0 {
 		return
@@ -200,7 +206,7 @@ func whoList(ws []account.Instead, most int) string {
 	return strings.Join(parts, ", ")
 }
 
-// leaf tells accounts by what the last actor was doing.
+// leaf accepts accounts by what the last actor was doing.
 func leaf(ls ...account.Leaf) func(*account.Account) bool {
 	return func(a *account.Account) bool {
 		for _, l := range ls {
@@ -212,21 +218,22 @@ func leaf(ls ...account.Leaf) func(*account.Account) bool {
 	}
 }
 
-// late is the part of an account in which nobody had told the goroutine yet that it could run.
+// late is the part of an account that passed before the runtime noticed that the goroutine could run.
 func late(a *account.Account) int64 { return min(a.NS, a.Tags.SocketNS+a.Tags.DueNS) }
 
-// wouldBeBusy is how busy the Ps had been, had their threads never been kept off a CPU: the same work in less time.
+// wouldBeBusy is how busy the Ps would have been if their threads had never been kept off a CPU: the same
+// work in less time.
 func wouldBeBusy(r *account.Result) float64 {
 	o, c := wantedCPU(r.Kernel), &r.Capacity
 	return ratio(used(c), c.TotalNS) * ratio(o.on, o.wanted)
 }
 
-// full is how busy Ps are where goroutines queue for one whatever the threads get.
+// full is how busy Ps are where goroutines queue for one, whatever CPU the threads get.
 const full = 0.8
 
-// claimHeld claims a part of the time that goroutines waited for a P. If the threads were kept off their CPUs, and the same work would have
-// left the Ps idle otherwise, then that queue is of the same making; part is what of the threads' loss this cause has. It is
-// added only where the cause lost time enough by itself.
+// claimHeld claims a part of the time that goroutines waited for a P. If the threads were kept off their
+// CPUs, and the same work would have left Ps idle otherwise, that queue has the same cause. part is this
+// cause's part of what the threads lost. It is added only to a claim that is large enough by itself.
 func (p *Pass) claimHeld(part int64) {
 	r := p.Ledger
 	if p.board.below(p.det.Floor, p.Claimed()) != "" || kernelShort(r) == "" || r.Capacity.TotalNS == 0 || wouldBeBusy(r) >= full {
@@ -243,14 +250,14 @@ func (p *Pass) claimHeld(part int64) {
 	}
 }
 
-// heldLine says what was claimed of the Go run queue, and why.
+// heldLine says what was claimed of Go's run queue, and why.
 func heldLine(p *Pass) {
 	ns := p.grantedOf(leaf(account.LeafRunnable)) - p.lackedNS()
 	if ns <= 0 {
 		return
 	}
 	o := wantedCPU(p.Ledger.Kernel)
-	p.Proof("ledger: slow column", "%s of it in Go's run queue, since the threads that held the Ps, or were to wake up for them, were on a CPU only %s of the time in which they wanted one; with their CPUs the same work would have kept the Ps busy %s of the time",
+	p.Proof("ledger: slow column", "%s of it in Go's run queue: the threads that held the Ps, or were to wake up for them, were on a CPU for only %s of the time in which they wanted one; with CPUs the same work would have kept the Ps busy %s of the time",
 		p.share(ns), percent(ratio(o.on, o.wanted)), percent(wouldBeBusy(p.Ledger)))
 }
 
@@ -264,8 +271,8 @@ func (p *Pass) claimed(account int) int64 {
 	return 0
 }
 
-// claimQueue claims of the time that slow requests were queued behind threads of the process what is due to a part of those threads' CPU
-// time that is no work: without it the queue would be shorter by as much, at the least.
+// claimQueue claims a part of the time that slow requests were queued behind threads of the process: ns of
+// those threads' CPU time is no work, and without it the queue would be shorter by that part at least.
 func (p *Pass) claimQueue(ns int64) {
 	k := p.Ledger.Kernel
 	for i := range p.Ledger.Slow.Accounts {
@@ -284,8 +291,8 @@ func queueLine(p *Pass, what string) {
 	if p.queued == 0 {
 		return
 	}
-	p.Proof("ledger: slow column", "%s of it queued behind threads of the process, as the same part of those threads' CPU time goes into %s", p.share(p.queued), what)
+	p.Proof("ledger: slow column", "%s of it queued behind threads of the process: the same part of those threads' CPU time goes into %s", p.share(p.queued), what)
 	if 2*p.queued > p.NS() {
-		p.Cap("how much of the queue for CPUs is due to it is known by samples only")
+		p.Cap("how much of the queue for CPUs is due to it is known from samples only")
 	}
 }

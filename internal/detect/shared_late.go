@@ -8,16 +8,18 @@ import (
 	"github.com/whystall/whystall/internal/finding"
 )
 
-// lateFloor: the published case was 4.3 ms from ready to running, most of it before the goroutine was runnable.
+// lateFloor: in the published case 4.3 ms passed from ready to running, most of it before the goroutine
+// was runnable.
 var lateFloor = Floor{NS: 4e6, Share: 0.20}
 
-// lookLate claims what passed between the kernel's readiness and the goroutine being runnable, outside of what else held it up then:
-// a quota, a neighbour, a stopped world are causes of their own, and the run queue comes after it.
+// lookLate claims the time between the kernel's readiness and the moment when the goroutine became
+// runnable. It leaves out what else held the goroutine up then: a quota, a neighbour and a stopped world
+// are causes of their own, and the run queue comes later.
 func lookLate(p *Pass, what string, tag func(*account.Tags) int64, late *account.LateSum, sight kernel.Sight) {
 	r, k := p.Ledger, p.Ledger.Kernel
-	text := fmt.Sprintf("%d %s seen by the kernel, to the wake-up p50 %s, p99 %s, longest %s", late.N, what, finding.Duration(late.P50), finding.Duration(late.P99), finding.Duration(late.Max))
+	text := fmt.Sprintf("%d %s seen by the kernel; to the wake-up: p50 %s, p99 %s, the longest %s", late.N, what, finding.Duration(late.P50), finding.Duration(late.P99), finding.Duration(late.Max))
 	if why := p.Facts.halted(); why != "" {
-		// A poller that may not run is late for everything, and that is no fault of it.
+		// A poller that was not allowed to run is late for everything, through no fault of its own.
 		p.Blind(why)
 		return
 	}
@@ -26,10 +28,10 @@ func lookLate(p *Pass, what string, tag func(*account.Tags) int64, late *account
 		p.Blind(why)
 		return
 	case !joined(r) || r.Native || k.Whole:
-		p.Blind("which goroutine waited for what: needs an execution trace that can be joined with the kernel's records (Go 1.22 or later); " + text)
+		p.Blind("which goroutine waited for what: it needs an execution trace that can be joined with the kernel's records (Go 1.22 or later); " + text)
 		return
 	case late.N == 0:
-		// A process that waits for none would be one without a network or a timer; a recorder that does not tell is likelier.
+		// A process that waits for none has no network, or no timer. That the recorder missed them is likelier.
 		p.Blind("the kernel's time of readiness: the records hold none of this process")
 		return
 	}
@@ -50,8 +52,8 @@ func lookLate(p *Pass, what string, tag func(*account.Tags) int64, late *account
 	}
 }
 
-// busyPs tells whether requests lose more in the plain run queue than before they came to it, and enough for a finding: Ps that are busy are
-// the cause of both then, and of that sched-latency speaks.
+// busyPs reports whether requests lose more in the plain run queue than before they reach it, and enough
+// for a finding. Busy Ps are then the cause of both, which sched-latency reports.
 func busyPs(r *account.Result) bool {
 	var queue, before int64
 	for i := range r.Slow.Accounts {
@@ -65,17 +67,17 @@ func busyPs(r *account.Result) bool {
 
 func tellLate(p *Pass, f *finding.Finding, what string, late *account.LateSum) {
 	c := &p.Ledger.Capacity
-	f.Summary = fmt.Sprintf("slow requests lose %s (%s of their time) between the moment at which %s and the runtime's notice of it", p.per(p.NS()), p.share(p.NS()), what)
+	f.Summary = fmt.Sprintf("slow requests lose %s (%s of their time) between the moment when %s and the moment when the runtime notices", p.per(p.NS()), p.share(p.NS()), what)
 	busy := p.grantedOf(leaf(account.LeafRunnable))
 	if 2*busy > p.NS() {
-		f.Summary += fmt.Sprintf("; meanwhile all %d Ps were busy, and only sysmon looks then, every 10 ms or so", c.Procs)
+		f.Summary += fmt.Sprintf("; meanwhile all %d Ps were busy, and then only sysmon polls, every 10 ms or so", c.Procs)
 	}
-	p.Proof("kernel records", "to the wake-up: p50 %s, p99 %s, longest %s, of %d", finding.Duration(late.P50), finding.Duration(late.P99), finding.Duration(late.Max), late.N)
+	p.Proof("kernel records", "to the wake-up: p50 %s, p99 %s, the longest %s, of %d", finding.Duration(late.P50), finding.Duration(late.P99), finding.Duration(late.Max), late.N)
 	if c.TotalNS > 0 {
-		p.Proof("ledger: capacity", "Ps busy %s of the time, %.1f goroutines waiting for one on average", percent(1-ratio(c.IdleNS+c.IdleWorkNS, c.TotalNS)), c.RunnableAvg)
+		p.Proof("ledger: capacity", "Ps were busy %s of the time, and %.1f goroutines waited for one on average", percent(1-ratio(c.IdleNS+c.IdleWorkNS, c.TotalNS)), c.RunnableAvg)
 	}
 	p.measure()
-	f.Remedy = append(f.Remedy, "keep a P free to poll: fewer CPU-bound goroutines than Ps, long loops broken up, batch work in another process",
-		fmt.Sprintf("more CPUs and Ps (GOMAXPROCS is %d) if the host has idle ones", c.Procs))
+	f.Remedy = append(f.Remedy, "keep a P free to poll: run fewer CPU-bound goroutines than Ps, break up long loops, move batch work to another process",
+		fmt.Sprintf("more CPUs and Ps (GOMAXPROCS is %d), if the host has idle CPUs", c.Procs))
 	f.Verify = p.verify("the lateness of slow requests is below " + p.per(p.NS()) + " per request")
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/whystall/whystall/internal/finding"
 )
 
-// Half a time slice of the scheduler a request, and a tenth of it: below, a mutex in a server under load is at work
-// as it should be.
+// Half a time slice of the scheduler per request, and a tenth of its time. Below that, a mutex of a server
+// under load works as it should.
 var lockFloor = Floor{NS: 5e6, Share: 0.10}
 
 // lookLocks claims the time behind locks that ok accepts, directly or further down the chain of waits.
@@ -20,7 +20,7 @@ func lookLocks(p *Pass, ok func(*account.Lock) bool) {
 	r := p.Ledger
 	behind := func(a *account.Account) (ns int64) {
 		if a.Leaf == account.LeafThrottled {
-			return 0 // without the lock the quota would keep the waiter off its CPU just so
+			return 0 // without the lock the quota would keep the waiter off its CPU all the same
 		}
 		if a.Class == account.ClassLock {
 			if ok(lockOf(r, a.Site)) {
@@ -43,13 +43,14 @@ func lookLocks(p *Pass, ok func(*account.Lock) bool) {
 		}
 	}
 	if once && len(p.claims) == 0 {
-		p.Clear("what slow requests lost behind locks is a few holds that they shared, whose holders had no P or no CPU: no queue for a lock")
+		p.Clear("what slow requests lost behind locks is a few holds that they shared, whose holders had no P or no CPU: that is no queue for a lock")
 	}
 	unlessStretched(p, func(a *account.Account) bool { return ranOrQueued(a.Leaf) })
 }
 
-// spread tells that most of what holders were seen to do is another cause's: the lock spreads it. A queue so long that it was not followed to
-// its end is then behind the same as far as anybody can tell, and no ground to blame the lock.
+// spread reports whether most of what holders were seen to do belongs to other causes, which the lock
+// spreads. A queue that was too long to be followed to its end is then most likely behind the same, and no
+// reason to blame the lock.
 func (p *Pass) spread(behind func(*account.Account) int64) bool {
 	var seen, others int64
 	for i := range p.Ledger.Slow.Accounts {
@@ -62,9 +63,10 @@ func (p *Pass) spread(behind func(*account.Account) int64) bool {
 	return 2*others > seen
 }
 
-// heldOnce tells that what requests lost behind holders without a P or a CPU was one or two holds of the lock, or a hold that
-// several of them shared each time: an accident of who happened to have a lock as the CPUs were taken. They queue for a lock if each has a wait
-// of its own, and again and again.
+// heldOnce reports whether requests lost their time behind holders without a P or a CPU in one or two
+// holds of the lock, or in holds that several of them shared. Then it is an accident: somebody happened to
+// have a lock when the CPUs were taken. Requests queue for a lock if each has a wait of its own, again and
+// again.
 func heldOnce(r *account.Result, behind func(*account.Account) int64) bool {
 	holds, requests := 0, 0
 	var all, lacking int64
@@ -85,17 +87,17 @@ func heldOnce(r *account.Result, behind func(*account.Account) int64) bool {
 	return 2*lacking > all && (holds < 3 || 4*holds < requests)
 }
 
-// lacksCPU tells time in which somebody was ready, and had no P or no CPU.
+// lacksCPU reports whether the leaf is time of somebody who was ready, and had no P or no CPU.
 func lacksCPU(l account.Leaf) bool {
 	return l == account.LeafRunnable || l == account.LeafLatePoll || l == account.LeafNoCPU
 }
 
-// ranOrQueued tells what holders do that takes longer without a CPU.
+// ranOrQueued reports whether the leaf is something that takes a holder longer without a CPU.
 func ranOrQueued(l account.Leaf) bool {
 	return l == account.LeafOnCPU || l == account.LeafRunnable || l == account.LeafLockBetween
 }
 
-// lockOf gives the class of locks with a site; one that the ledger does not list has this site alone.
+// lockOf returns the class of locks with a site. One that the ledger does not list has this site alone.
 func lockOf(r *account.Result, site string) *account.Lock {
 	for i := range r.Locks {
 		for _, s := range r.Locks[i].Sites {
@@ -107,7 +109,7 @@ func lockOf(r *account.Result, site string) *account.Lock {
 	return &account.Lock{Sites: []string{site}}
 }
 
-// claimedLocks gives the classes behind what was granted, by how much.
+// claimedLocks lists the classes of locks behind what was granted, the largest first.
 func claimedLocks(p *Pass, ok func(*account.Lock) bool) (locks []*account.Lock) {
 	ns := map[*account.Lock]int64{}
 	add := func(site string, n int64) {
@@ -137,7 +139,8 @@ func claimedLocks(p *Pass, ok func(*account.Lock) bool) (locks []*account.Lock) 
 	return locks
 }
 
-// waitedAt gives the sites of a lock's class, the one first at which the claimed time was waited, as the ledger prints it.
+// waitedAt lists the sites of a class of locks, the one with most of the claimed time first, as the
+// ledger prints them.
 func waitedAt(p *Pass, l *account.Lock) []string {
 	ns := map[string]int64{}
 	p.granted(func(a *account.Account, granted int64) {
@@ -154,7 +157,7 @@ func waitedAt(p *Pass, l *account.Lock) []string {
 	return sites[:min(len(sites), 3)]
 }
 
-// lockSummary says where requests wait, and what its holders do.
+// lockSummary says where requests wait, and what the holders of the lock do.
 func lockSummary(p *Pass, what, site string, mostly account.Leaf, share float64) string {
 	holders := "its holders"
 	if h := holderApart(p); h != "" {
@@ -164,7 +167,8 @@ func lockSummary(p *Pass, what, site string, mostly account.Leaf, share float64)
 		p.per(p.NS()), p.share(p.NS()), what, site, holders, holding(mostly), percent(share))
 }
 
-// holderApart is what has the lock for three quarters of what was granted, if it begins elsewhere than requests do: a job in the background. "" else.
+// holderApart names what has the lock for three quarters of the granted time, if it starts elsewhere than
+// requests do: a job in the background. Otherwise it is "".
 func holderApart(p *Pass) string {
 	ns := map[string]int64{}
 	p.granted(func(a *account.Account, granted int64) {
@@ -184,7 +188,7 @@ func holderApart(p *Pass) string {
 	return who
 }
 
-// holding is a leaf as what a holder does.
+// holding says what a holder does, by its leaf.
 func holding(l account.Leaf) string {
 	switch l {
 	case account.LeafOnCPU:
@@ -207,16 +211,16 @@ func holding(l account.Leaf) string {
 	return "are at '" + string(l) + "'"
 }
 
-// isLogger tells a logger's lock by the package of its sites, or of the frames that wait when the site itself is
-// the descriptor's lock behind a logger.
+// isLogger reports whether a lock is a logger's, by the package of its sites. If the site is the lock of a
+// file's descriptor, the frames that wait must show a logger.
 func isLogger(l *account.Lock) bool {
 	for _, s := range l.Sites {
 		if loggerFunc(s) {
 			return true
 		}
 	}
-	// Without a mutex of its own a logger queues at its file's lock. A program's own lock may be taken on the way to
-	// a log line as well, so that a logger above another site says nothing.
+	// A logger without a mutex of its own queues at its file's lock. A program's own lock may be taken on
+	// the way to a log line as well, so that a logger above any other site says nothing.
 	fd := false
 	for _, s := range l.Sites {
 		fd = fd || strings.HasPrefix(s, "internal/poll.") || strings.HasPrefix(s, "os.(*File)")
@@ -225,7 +229,7 @@ func isLogger(l *account.Lock) bool {
 		if fd && loggerFunc(f.Func) {
 			return true
 		}
-		// The lock of what a logger writes to, a file that rotates for example, is the logger's too.
+		// The lock of what a logger writes to, for example a file that rotates, is the logger's too.
 		if i > 0 && loggerFunc(f.Func) && isWrite(l.Stack[i-1].Func) && slices.Contains(l.Sites, l.Stack[i-1].Func) {
 			return true
 		}
@@ -233,7 +237,7 @@ func isLogger(l *account.Lock) bool {
 	return false
 }
 
-// isWrite tells a method that an io.Writer or a logger's sink has.
+// isWrite reports whether the name is that of a method of an io.Writer, or of a logger's sink.
 func isWrite(name string) bool {
 	switch name[strings.LastIndexByte(name, '.')+1:] {
 	case "Write", "WriteString", "WriteLevel":
@@ -256,7 +260,8 @@ func loggerFunc(name string) bool {
 		name = name[i+len("/vendor/"):]
 	}
 	for _, p := range loggerPackages {
-		// After the path comes the package's dot, a version ("/v2.", "%2ev2.") or a package below; "logic.F" is none of them.
+		// After the path comes the package's dot, a version ("/v2.", "%2ev2.") or a package below. "logic.F"
+		// is none of these.
 		if rest, ok := strings.CutPrefix(name, p); ok && rest != "" && strings.IndexByte("./%", rest[0]) >= 0 {
 			return true
 		}
@@ -264,7 +269,7 @@ func loggerFunc(name string) bool {
 	return false
 }
 
-// tellLocks is the evidence both lock detectors share. It gives what holders mostly did.
+// tellLocks adds the evidence that both lock detectors share, and returns what holders mostly did.
 func tellLocks(p *Pass, locks []*account.Lock) (mostly account.Leaf, share float64) {
 	did, inferred := map[account.Leaf]int64{}, p.tagged(func(t *account.Tags) int64 { return t.InferredNS })
 	var stretched int64
@@ -290,7 +295,7 @@ func tellLocks(p *Pass, locks []*account.Lock) (mostly account.Leaf, share float
 			parts = append(parts, fmt.Sprintf("%s %s", l, percent(ratio(did[l], p.NS()))))
 		}
 	}
-	p.Proof("execution trace: unlockers (inferred)", "while requests waited, those who unlocked were: %s", strings.Join(parts, ", "))
+	p.Proof("execution trace: unlockers (inferred)", "while requests waited, those who unlocked later were: %s", strings.Join(parts, ", "))
 	for i, l := range locks {
 		if i == 3 {
 			p.Proof("execution trace: locks", "%s more", times(int64(len(locks)-3), "site", "sites"))
@@ -299,7 +304,7 @@ func tellLocks(p *Pass, locks []*account.Lock) (mostly account.Leaf, share float
 		tellLock(p, l)
 	}
 	if 2*inferred > p.NS() {
-		p.Doubt("several queues were seen at these sites at once, so that one site is more than one lock: who held which is inferred by site only")
+		p.Doubt("several queues were seen at these sites at once, so one site is more than one lock: who held which is inferred by site only")
 	}
 	if did[account.LeafLimit] == 0 {
 		var left int64
@@ -309,7 +314,7 @@ func tellLocks(p *Pass, locks []*account.Lock) (mostly account.Leaf, share float
 			}
 		}
 		if left > 0 {
-			p.Proof("ledger: slow column", "another %s per request (%s) behind it is not claimed: the queue was too long to be followed to those who held it then", p.per(left), p.share(left))
+			p.Proof("ledger: slow column", "another %s per request (%s) behind it is not claimed: the queue was too long to be followed to its holders", p.per(left), p.share(left))
 		}
 	}
 	if unseen := did[account.LeafLockUnseen]; 2*unseen > p.NS() {
@@ -318,7 +323,7 @@ func tellLocks(p *Pass, locks []*account.Lock) (mostly account.Leaf, share float
 	if had := p.tagged(func(t *account.Tags) int64 { return t.EnoughNS }); 2*had > p.NS() {
 		p.Proof("kernel records", "%s of it passed while every thread of the process that wanted a CPU had one", percent(ratio(had, p.NS())))
 	} else if why := shortOfCPU(p.Ledger); why != "" && 2*stretched > p.NS() {
-		p.Doubt("%s; so holders took longer than their work", why)
+		p.Doubt("%s; so the holders took longer than their work", why)
 	}
 	tellMutexProfile(p, locks)
 	if len(leaves) == 0 {
@@ -346,7 +351,7 @@ func tellLock(p *Pass, l *account.Lock) {
 	}
 }
 
-// tellMutexProfile sets the second counter beside the trace, where the service keeps it.
+// tellMutexProfile adds the second counter beside the trace, where the service keeps it.
 func tellMutexProfile(p *Pass, locks []*account.Lock) {
 	if p.Ledger.Native {
 		return
@@ -390,7 +395,8 @@ const (
 	profileOn
 )
 
-// mutexProfile tells whether the mutex profile says anything. One whose rate is unset is empty for that reason.
+// mutexProfile reports whether the mutex profile says anything. One whose rate is not set is empty for
+// that reason.
 func mutexProfile(p *Pass) (profileState, string) {
 	rate, ok := p.Set.Fact("/pprof/mutex/fraction:events")
 	switch {
@@ -402,7 +408,7 @@ func mutexProfile(p *Pass) (profileState, string) {
 	return profileOn, ""
 }
 
-// profileAlone tells what a mutex profile without a trace has.
+// profileAlone says what a mutex profile shows without a trace.
 func profileAlone(p *Pass) string {
 	state, why := mutexProfile(p)
 	if state == profileOff {
@@ -420,9 +426,9 @@ func profileAlone(p *Pass) string {
 		}
 	}
 	if all == 0 {
-		return "the mutex profile is on and empty, but which requests waited only an execution trace shows"
+		return "the mutex profile is on and empty, but only an execution trace shows which requests waited"
 	}
-	return fmt.Sprintf("the mutex profile has %s of waiting, most of it (%s) ended by unlocking at %s; whether requests waited there only an execution trace shows",
+	return fmt.Sprintf("the mutex profile has %s of waiting, most of it (%s) ended by unlocking at %s; only an execution trace shows whether requests waited there",
 		finding.Duration(int64(all)), percent(at[top]/all), top)
 }
 
@@ -436,7 +442,7 @@ func unlockSite(stack []string) string {
 	return "an unknown place"
 }
 
-// lookRuntimeLocks says what a trace cannot show of locks.
+// lookRuntimeLocks says which locks a trace cannot show.
 func lookRuntimeLocks(p *Pass) {
 	if p.Ledger != nil && p.Ledger.Native {
 		return // no Go runtime, no profile of it
@@ -446,17 +452,17 @@ func lookRuntimeLocks(p *Pass) {
 	}
 }
 
-// lockRemedies depend on what the holders did far more than on the lock.
+// lockRemedies depend far more on what the holders did than on the lock.
 func lockRemedies(f *finding.Finding, mostly account.Leaf, site string) {
 	switch mostly {
 	case account.LeafOnCPU:
-		f.Remedy = append(f.Remedy, "shorten what runs under the lock at "+site+": compute before, take it only to swap the result in",
+		f.Remedy = append(f.Remedy, "shorten what runs under the lock at "+site+": compute first, and take it only to swap the result in",
 			"shard the lock (by key or by P), or read without it: atomic.Pointer to an immutable copy, sync.Map for mostly-read maps")
 	case account.LeafRunnable, account.LeafLockBetween:
 		f.Remedy = append(f.Remedy, "holders mostly wait for a P, not for the work under the lock: take the lock less often (batch, shard), so that fewer hand-offs are needed",
 			"give the process more CPU; a shorter critical section alone will not help much")
 	case account.LeafNoCPU:
-		f.Remedy = append(f.Remedy, "holders mostly wait for a CPU, not for the work under the lock at "+site+": mend that first; a shorter section only makes it rarer")
+		f.Remedy = append(f.Remedy, "holders mostly wait for a CPU, not for the work under the lock at "+site+": mend that first; a shorter section only makes such waits rarer")
 	case account.LeafTimer, account.LeafNetwork:
 		f.Remedy = append(f.Remedy, "do not wait under the lock at "+site+": release it around network calls and sleeps, or use singleflight for one key instead of a lock for all")
 	case account.LeafSyscall:

@@ -22,7 +22,7 @@ func ratio(a, b int64) float64 {
 	return float64(a) / float64(b)
 }
 
-// scale gives x*part/whole without overflow, 0 where there is no whole.
+// scale is x*part/whole without overflow; 0 if there is no whole.
 func scale(x, part, whole int64) int64 {
 	if x <= 0 || part <= 0 || whole <= 0 {
 		return 0
@@ -42,7 +42,7 @@ func perRequest(c *account.Column, ns int64) int64 {
 	return ns / int64(c.Requests)
 }
 
-// usualNS is the median column's amount of the same account.
+// usualNS is the same account's amount in the median column.
 func usualNS(r *account.Result, a *account.Account) int64 {
 	for i := range r.Median.Accounts {
 		m := &r.Median.Accounts[i]
@@ -53,7 +53,7 @@ func usualNS(r *account.Result, a *account.Account) int64 {
 	return 0
 }
 
-// sites prints the largest places with their share of whole.
+// sites prints the largest places, with their shares of whole.
 func sites(ss []account.Site, whole int64, most int) string {
 	var parts []string
 	for i, s := range ss {
@@ -77,7 +77,7 @@ func sites(ss []account.Site, whole int64, most int) string {
 
 func base(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
 
-// times prints a number of things.
+// times prints a number of things: "1 wait", "2 waits".
 func times(n int64, one, many string) string {
 	if n == 1 {
 		return "1 " + one

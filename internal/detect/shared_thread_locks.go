@@ -10,8 +10,9 @@ import (
 	"github.com/whystall/whystall/internal/finding"
 )
 
-// lookThreadLocks claims waits of threads for locks that no trace shows: of native code, and of the runtime itself. What the holder of
-// one did meanwhile is the account's leaf; where that is a lack of CPU or quota the deeper detectors have it.
+// lookThreadLocks claims waits of threads for locks that no trace shows: of native code, and of the
+// runtime itself. The account's leaf is what the holder did meanwhile; where that is a lack of CPU or of
+// quota, earlier detectors have it.
 func lookThreadLocks(p *Pass) {
 	k := kernelOf(p)
 	if k == nil || !joined(p.Ledger) {
@@ -32,7 +33,8 @@ func lookThreadLocks(p *Pass) {
 	p.ClaimLacking(func(what account.Leaf, who string) bool { return what == account.LeafAsleep && runtimeLock(k, who) })
 }
 
-// runtimeLock tells a function in which the runtime waits for one of its own locks, by the futexes that were seen.
+// runtimeLock reports whether the runtime waits for one of its own locks in fn, by the futexes that were
+// seen.
 func runtimeLock(k *account.Kernel, fn string) bool {
 	for i := range k.Futexes {
 		f := &k.Futexes[i]
@@ -51,10 +53,10 @@ func runtimeLock(k *account.Kernel, fn string) bool {
 	return false
 }
 
-// lockFutex tells locks among futexes: a condition waits for work.
+// lockFutex reports whether a futex is a lock. Waits for a condition, say, are waits for work.
 func lockFutex(f *account.Futex) bool { return f.Kind.Lock() }
 
-// sleepNames lists where threads slept, by how long.
+// sleepNames lists where threads slept, the longest first.
 func sleepNames(p *Pass) string {
 	by := map[string]int64{}
 	p.granted(func(a *account.Account, ns int64) {
@@ -79,7 +81,7 @@ func sleepNames(p *Pass) string {
 	return strings.Join(names[:min(2, len(names))], ", ")
 }
 
-// futexLine says what is known of one.
+// futexLine says what is known of a futex.
 func futexLine(f *account.Futex) string {
 	t := fmt.Sprintf("%s (%s)%s: %s, %s in all, up to %d in the queue", churnLock(f), f.Kind, inferredText(f.Inferred || f.Name == "" && ofSites(f.Sites)), times(f.Waits, "wait", "waits"), finding.Duration(f.WaitNS), f.MaxQueue)
 	if len(f.Holders) > 0 {
@@ -105,7 +107,8 @@ func holderText(m map[string]int64) string {
 	return whoList(ws, 4)
 }
 
-// tellRuntimeLocks is the finding where most of it are locks that the runtime, or C code, sleeps on: whoever holds one is not followed.
+// tellRuntimeLocks writes the finding where most of the time is sleep on locks of the runtime or of C
+// code, whose holders are not followed.
 func tellRuntimeLocks(p *Pass, f *finding.Finding) {
 	names := sleepNames(p)
 	if names == "" {
@@ -114,8 +117,8 @@ func tellRuntimeLocks(p *Pass, f *finding.Finding) {
 	f.Summary = fmt.Sprintf("threads of slow requests sleep %s (%s of their time) on locks of the runtime or of C code, in %s", p.per(p.NS()), p.share(p.NS()), names)
 	tellRuntimeFutexes(p)
 	p.Cap("the name of the lock is inferred from the function that takes it")
-	f.Remedy = append(f.Remedy, "the runtime's page heap (allocSpan, freeSpan): allocate fewer large objects, reuse buffers, newer Go; its scheduler (findRunnable, schedule): fewer goroutines that sleep and wake, fewer Ps",
-		"C code: fewer calls at once, or the library's own settings")
+	f.Remedy = append(f.Remedy, "the runtime's page heap (allocSpan, freeSpan): allocate fewer large objects, reuse buffers, use a newer Go; its scheduler (findRunnable, schedule): fewer goroutines that sleep and wake, fewer Ps",
+		"C code: make fewer calls at once, or see the library's own settings")
 	f.Verify = p.verify("sleeping in " + names + " is below " + p.per(p.NS()) + " per request")
 }
 
@@ -191,7 +194,7 @@ func threadLockRemedy(mostly account.Leaf, site string) []string {
 		does = "asleep for a timer"
 	}
 	if site == "take_gil" {
-		return []string{"Python runs one thread at a time: more processes instead of threads; or what computes in a process of its own, or in code that lets go of the lock"}
+		return []string{"Python runs one thread at a time: use processes instead of threads, or compute in a process of its own, or in code that releases the lock"}
 	}
 	switch mostly {
 	case account.LeafTimer, account.LeafNetwork, account.LeafDisk, account.LeafPipe, account.LeafSyscall, account.LeafAsleep:
@@ -202,11 +205,12 @@ func threadLockRemedy(mostly account.Leaf, site string) []string {
 	return []string{"find who holds the lock taken at " + site + ": gdb -p PID -batch -ex 'thread apply all bt' stops the process for a moment", "shorten what is done under it, or shard it"}
 }
 
-// lookFutexes is for where no request is visible, or none that waits for a lock: the ledger's unused CPUs, while work waited for locks.
+// lookFutexes looks where no request is visible, or none that waits for a lock. It claims CPUs that were
+// not used while work waited for locks.
 func lookFutexes(p *Pass, why string) {
 	r := p.Ledger
 	if r == nil || r.Kernel == nil || r.CPUs == nil {
-		// A profile has no requests: what it counts may be background work that nobody waited for.
+		// A profile has no requests: what it counts may be background work, for which nobody waited.
 		p.Blind(why, profileAlone(p))
 		return
 	}
@@ -216,11 +220,11 @@ func lookFutexes(p *Pass, why string) {
 	}
 	ns := lockUnused(r)
 	if ratio(ns, r.CPUs.TotalNS) < 0.2 {
-		p.Clear("no request that waits for a lock is visible; CPUs were unused while threads waited for locks for %s of the time, worth a finding from 20 %% on", percent(ratio(ns, r.CPUs.TotalNS)))
+		p.Clear("no request that waits for a lock is visible; CPUs were unused while threads waited for locks for %s of the time (reported from 20 %% up)", percent(ratio(ns, r.CPUs.TotalNS)))
 		return
 	}
 	p.claimTerm(termUnused, ns, ratio(ns, r.CPUs.TotalNS))
-	p.Cap("these waits are in no request that is visible: whether anybody waited for these threads is not known")
+	p.Cap("these waits belong to no visible request, so it is not known whether anybody waited for them")
 }
 
 // lockUnused is the CPU time that was not used while work waited for locks.

@@ -13,22 +13,22 @@ var _ = register(&Detector{
 	Go:    true,
 	Floor: lateFloor,
 	Doc: `What happens
-  A timer of Go lies in the heap of a P and is looked at when that P schedules, or when an idle
-  thread's sleep in the kernel ends. A P that runs one goroutine for long does not look; then
-  sysmon or a thief must. Sleeps, timeouts, tickers and deadlines are late by ms.
+  A timer of Go lies in the heap of a P. It is checked when that P schedules, or when an idle
+  thread's sleep in the kernel ends. A P that runs one goroutine for long does not check; then
+  sysmon or a thief must. Sleeps, timeouts, tickers and deadlines are late by milliseconds.
 
 Evidence
-  When the timer was due and when the goroutine became runnable; the kernel's own timers, due and
-  fired, of the threads that slept for them; what the process's threads did meanwhile.
+  When the timer was due and when the goroutine became runnable. The kernel's own timers, due and
+  fired, of the threads that slept for them. What the threads of the process did meanwhile.
 
 Not to be taken for
-  A long sleep: it is the program's wish until it is due. The run queue after it (sched-latency).
-  Threads without CPU or quota (cpu-contention, cpu-throttled). Timer slack of 50 us, which every
-  thread has.
+  A long sleep: until it is due, it is what the program asked for. The run queue after it
+  (sched-latency). Threads without CPU or quota (cpu-contention, cpu-throttled). Timer slack of 50
+  us, which every thread has.
 
 Remedy
-  As of netpoll-late: a P free to look, no long loops. Go 1.14.0 and 1.14.1 starved timers:
-  1.14.2.
+  As for netpoll-late: keep a P free to check, and have no long loops. Go 1.14.0 and 1.14.1
+  starved timers: use 1.14.2 or later.
 
 Verify
   whystall diagnose under the same load: the lateness printed here falls.
