@@ -13,7 +13,7 @@ import (
 func (c *CPUs) beside() string {
 	var parts []string
 	if c.Quota > 0 {
-		s := fmt.Sprintf("quota %.3g %s", c.Quota, map[bool]string{true: "CPU", false: "CPUs"}[c.Quota <= 1])
+		s := "quota " + cpus(c.Quota)
 		if c.QuotaAt != "" {
 			s += " at " + c.QuotaAt
 		}

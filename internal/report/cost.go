@@ -66,8 +66,8 @@ func (r *Report) recording() string {
 	if c.SharedQuota != "" {
 		// The quota is charged for both alike, so each has the same share in its running out as in
 		// its use. Kernel programs run in the target's own time.
-		s += fmt.Sprintf(", under the quota of %.3g CPUs that it shared with the target (%s): it caused %s of what the two used, and so of their throttling",
-			c.QuotaCPUs, c.SharedQuota, percent(share(c.CPUNS, c.CPUNS+c.TargetNS)))
+		s += fmt.Sprintf(", under the quota of %s that it shared with the target (%s): it caused %s of what the two used, and so of their throttling",
+			cpus(c.QuotaCPUs), c.SharedQuota, percent(share(c.CPUNS, c.CPUNS+c.TargetNS)))
 	}
 	if records > 0 {
 		s += fmt.Sprintf(", for %s kernel records, %s lost", count(records), count(lost))

@@ -23,6 +23,14 @@ func plural(n int64, one, many string) string {
 	return count(n) + " " + many
 }
 
+// cpus prints a quota: "0.5 CPU", "2 CPUs".
+func cpus(n float64) string {
+	if n <= 1 {
+		return fmt.Sprintf("%.3g CPU", n)
+	}
+	return fmt.Sprintf("%.3g CPUs", n)
+}
+
 func percent(share float64) string { return fmt.Sprintf("%.1f %%", share*100) }
 
 // apportion rounds parts to whole units that add up to the given number of units, as printed shares

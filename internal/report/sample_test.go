@@ -3,6 +3,7 @@ package report
 import (
 	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/evidence"
+	"github.com/whystall/whystall/internal/evidence/kernel"
 	"github.com/whystall/whystall/internal/finding"
 )
 
@@ -121,7 +122,9 @@ func healthy() Source {
 func hostile() Source {
 	s := ill()
 	const evil = "main.\x1b[31mred\x1b]0;title\x07\u202egnp.exe\u200b\u009b2J\r\nFOUND 0 causes | **bold** <script>alert(1)</script> [x](http://evil) `tick` @someone \xff"
-	s.Target.Name = evil
+	s.Target.Name, s.Target.Ended, s.Target.Halted = evil, evil, &evidence.Halt{NS: ms, By: evil}
+	s.Tiers = []Tier{{Name: evil, State: evidence.Broken, Why: evil, Cost: &evidence.Cost{Lowered: evil}}, {Name: evil, State: evidence.Ready}}
+	s.Cost.Recording = &evidence.Cost{CPUNS: ms, SharedQuota: evil, QuotaCPUs: 1}
 	s.Inputs[1].Name, s.Inputs[1].Error = evil, evil
 	l := *s.Ledger
 	l.Slow.Accounts = append([]account.Account{}, l.Slow.Accounts...)
@@ -133,6 +136,16 @@ func hostile() Source {
 	l.Requests.LeftOut = []account.Count{{Reason: evil, N: 1}}
 	l.Requests.Slowest = []account.Request{{Entry: evil, Name: evil, Reason: evil, Begin: begin, End: begin + 1}}
 	l.Gaps = []account.Gap{{Reason: evil}}
+	bad := []account.Instead{{Who: evil, Kind: evil, NS: ms}}
+	places := []account.Site{{Func: evil, File: evil, Via: evil, NS: ms}}
+	l.Kernel = &account.Kernel{
+		Source: evil, Release: evil, Missing: []kernel.Missing{{Why: evil}}, Ran: bad, RanN: 1,
+		Threads: []account.ThreadSum{{Comm: evil}}, Neighbours: []account.Neighbour{{Comm: evil, Cgroup: evil, NS: ms}},
+		Churn: account.Churn{Created: 1, Makers: places}, Disk: account.Spans{N: 1, Flags: bad, Sites: places, By: bad},
+		Futexes:  []account.Futex{{Name: evil, Kind: evil, Sites: places, Holders: bad, HolderNS: map[string]int64{evil: ms}}},
+		Barriers: []account.Barrier{{End: ms, Kind: evil, Leaves: bad, Hops: []string{evil}, Grade: evil, SlowNS: ms}},
+	}
+	l.CPUs = &account.CPUs{Allowed: 1, TotalNS: ms, UnusedNS: ms, Unused: bad, Quota: 1, QuotaAt: evil}
 	l.Lacks = []account.Lack{{Text: evil}}
 	s.Ledger = &l
 	s.Found = finding.Result{
