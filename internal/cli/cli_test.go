@@ -30,7 +30,7 @@ func TestScripts(t *testing.T) {
 }
 
 // status WANT COMMAND... runs whystall and holds it to its exit status, which testscript's own exec
-// tells only as zero or not.
+// reports only as zero or not.
 func status(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: status WANT COMMAND...")

@@ -24,7 +24,7 @@ func readFile(t *testing.T, name string) []byte {
 	return b
 }
 
-// events counts what the trace of an input has.
+// events counts the events of an input's trace.
 func events(t *testing.T, in *input) (n int64) {
 	t.Helper()
 	if in.trace == nil {
@@ -39,7 +39,7 @@ func events(t *testing.T, in *input) (n int64) {
 	return in.trace.Stats().Events
 }
 
-// The same trace is the same, however it comes.
+// A trace gives the same events, whichever way it comes.
 func TestTraceHoweverItComes(t *testing.T) {
 	dir := t.TempDir()
 	trace := readFile(t, smallTrace)
@@ -89,7 +89,7 @@ func TestTraceHoweverItComes(t *testing.T) {
 	}
 }
 
-// A member that cannot be read is a note, and the others count.
+// A member that cannot be read becomes a note, and the others are read.
 func TestCaseWithDamage(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "x.case")
@@ -127,7 +127,7 @@ func TestCaseWithDamage(t *testing.T) {
 	}
 }
 
-// What a case tells of the target's environment are records as any other.
+// What a case says of the target's environment becomes records like any other.
 func TestCaseEnvironment(t *testing.T) {
 	var in loaded
 	in.addCase("x.case", &evidence.Case{Manifest: &evidence.Manifest{Target: evidence.Target{Service: evidence.Service{PID: 7}, Env: map[string]string{"GOMAXPROCS": "76"}}}})

@@ -20,8 +20,8 @@ type labVariant struct {
 	Never []string
 }
 
-// labMissed are the recordings of which whystall says something else than is known of their
-// variant, and why. One that is right by now fails: it is to be taken off.
+// labMissed lists the recordings for which the report differs from what is known of their variant,
+// and says why. One that is right by now fails the test, so that it is removed here.
 var labMissed = map[string]string{}
 
 // TestLabRecordings explains a short recording of each of the lab's variants: the known root is
@@ -85,7 +85,7 @@ func TestLabRecordings(t *testing.T) {
 	}
 }
 
-// labWrong tells what is wrong about what is said of a recording.
+// labWrong says what is wrong in the report of a recording.
 func labWrong(t *testing.T, file string, v labVariant) (wrong []string) {
 	status, stdout, stderr := run("explain", file, "--format", "json")
 	if status > 1 {

@@ -21,7 +21,8 @@ import (
 	"github.com/whystall/whystall/internal/report"
 )
 
-// startServer is startService with its pid, and clients that ask it until the test ends.
+// startServer is startService that also returns the pid, with clients that send requests until the
+// test ends.
 func startServer(t *testing.T, clients int) (pid int, kill func()) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -62,7 +63,7 @@ func startServer(t *testing.T, clients int) (pid int, kill func()) {
 	return cmd.Process.Pid, kill
 }
 
-// A Go server, named by nothing but its pid: its pprof pages are found, its trace is joined with
+// A Go server is named only by its pid: its pprof pages are found, its trace is joined with
 // the kernel's records, and its requests are explained.
 func TestDiagnosePid(t *testing.T) {
 	need.Kernel(t, "bpf")
@@ -101,7 +102,7 @@ func TestDiagnosePid(t *testing.T) {
 	}
 }
 
-// Without the runtime's side the requests are those of threads.
+// Without the runtime's evidence the requests are those of threads.
 func TestDiagnosePidWithoutTrace(t *testing.T) {
 	need.Kernel(t, "bpf")
 	pid, _ := startServer(t, 3)
@@ -117,11 +118,11 @@ func TestDiagnosePidWithoutTrace(t *testing.T) {
 		t.Errorf("kernel %v, url %q, errors %v", r.Kernel != nil, r.Target.URL, r.Errors)
 	}
 	if !slices.ContainsFunc(r.Unseen, func(s string) bool { return strings.Contains(s, "--no-probe") }) {
-		t.Errorf("not told: that its pages were not looked for: %q", r.Unseen)
+		t.Errorf("the report does not say that its pages were not looked for: %q", r.Unseen)
 	}
 }
 
-// A process that ends, ends the recording, and what came is explained.
+// A process that ends also ends the recording, and what was recorded is explained.
 func TestRecordPidEnds(t *testing.T) {
 	need.Kernel(t, "bpf")
 	pid, kill := startServer(t, 1)
@@ -139,7 +140,7 @@ func TestRecordPidEnds(t *testing.T) {
 	}
 }
 
-// A recorder that is killed leaves a folder that explains what it holds.
+// A recorder that is killed leaves a folder, which can be explained.
 func TestRecordPidKilled(t *testing.T) {
 	need.Kernel(t, "bpf")
 	pid, _ := startServer(t, 2)

@@ -63,7 +63,7 @@ func beService() {
 	os.Exit(0)
 }
 
-// startService gives a real service's address, and what ends it without a farewell.
+// startService returns a real service's address, and a function that kills it.
 func startService(t *testing.T) (addr string, kill func()) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -92,7 +92,7 @@ func run(args ...string) (status int, stdout, stderr string) {
 	return status, out.String(), errs.String()
 }
 
-// start runs whystall as a process of its own, to be stopped or killed. wait gives its status and
+// start runs whystall as a process of its own, to be stopped or killed. wait returns its status and
 // stderr.
 func start(t *testing.T, args ...string) (cmd *exec.Cmd, wait func() (int, string)) {
 	t.Helper()
@@ -193,7 +193,7 @@ func TestRecordRealService(t *testing.T) {
 			t.Errorf("the trace begins at %d, which is not in its request's time", first)
 		}
 	}
-	// Our own requests do not overlap the trace, so that what they stop is not in it.
+	// Our own requests do not overlap the trace, so the pauses that they cause are not in it.
 	tr, _ := m.RequestFor(evidence.TraceMember)
 	for _, r := range m.Requests {
 		if r.Member != evidence.TraceMember && r.Ended.MonoNS > tr.Sent.MonoNS && r.Sent.MonoNS < tr.Ended.MonoNS {
@@ -228,7 +228,7 @@ func TestRecordRealService(t *testing.T) {
 		t.Errorf("%v cycles in %d ns, %v", n, ns, ok)
 	}
 
-	// A second one does not write over the first.
+	// A second recording does not overwrite the first.
 	before, _ := os.ReadFile(name)
 	status, _, stderr = run(args...)
 	if want := "whystall: create " + name + ": exists already: choose another name, or use --force\n"; status != 3 || stderr != want {
@@ -267,7 +267,8 @@ func TestRecordInterrupted(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "slow.case")
 	cmd, wait := start(t, "record", "--pprof", addr, "--for", "60s", "-o", name)
 	untilTraced(t, name+".part")
-	for range 50 { // as timeout(1) does, which tells the process and its group: it is one Ctrl-C
+	// timeout(1) signals the process and its group in the same way: it counts as one Ctrl-C.
+	for range 50 {
 		cmd.Process.Signal(os.Interrupt)
 	}
 	status, stderr := wait()

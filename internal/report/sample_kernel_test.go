@@ -7,7 +7,7 @@ import (
 	"github.com/whystall/whystall/internal/finding"
 )
 
-// throttled is the server of ill in half a CPU, recorded with the kernel's side; made by hand.
+// throttled is the server of ill with half a CPU, recorded with the kernel's events; made by hand.
 func throttled() Source {
 	s := ill()
 	s.Target = Target{Name: "api-server", Service: evidence.Service{PID: 4121, GoVersion: "go1.26.1", Runtime: "go", Container: true}, CPUs: 2}
@@ -81,7 +81,8 @@ func native() Source {
 	return s
 }
 
-// untraced is a Go program whose pprof pages nobody serves: threads, and by samples what they ran.
+// untraced is a Go program that serves no pprof pages. Its threads are known, and by samples what
+// they ran.
 func untraced() Source {
 	s := native()
 	s.Target = Target{Name: "batcher", Service: evidence.Service{PID: 99, Runtime: "go", GoVersion: "go1.26.1"}, CPUs: 2}
