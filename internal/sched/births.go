@@ -40,27 +40,3 @@ func (b *builder) exit(r *kernel.Record, t int64) {
 	th.exiting = true
 	b.endLife(th, t)
 }
-
-// born starts a life of th.
-func (b *builder) born(th *thread, t int64, maker, user uint32) {
-	b.totals.Created++
-	b.addLife(th, life{birth: t, maker: maker, user: user})
-	th.exiting = false
-}
-
-// ended ends th's life at its last switch, unless the record of its exit did.
-func (b *builder) ended(th *thread, t int64) {
-	if !th.exiting {
-		b.endLife(th, t)
-	}
-	th.exiting = false
-}
-
-func (b *builder) endLife(th *thread, t int64) {
-	if l := th.life(); l != nil && l.exit == 0 {
-		l.exit = t
-	} else {
-		b.addLife(th, life{exit: t})
-	}
-	b.totals.Exited++
-}

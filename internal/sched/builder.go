@@ -34,6 +34,14 @@ const (
 	maxCPUs     = 1 << 13
 )
 
+// cpuOf is the number of a CPU as segments keep it; -1 for one that none has.
+func cpuOf(n uint16) int16 {
+	if n > 1<<15-1 {
+		return -1
+	}
+	return int16(n)
+}
+
 // cpu is the log of CPU n, which is made if it is new; nil for a number that no CPU has.
 func (b *builder) cpu(n int) *cpuLog {
 	if n < 0 || n >= maxCPUs {
@@ -101,6 +109,30 @@ func (b *builder) addLife(th *thread, l life) {
 		th.lives = append(th.lives, l)
 		b.bytes += lifeBytes
 	}
+}
+
+// born starts a life of th.
+func (b *builder) born(th *thread, t int64, maker, user uint32) {
+	b.totals.Created++
+	b.addLife(th, life{birth: t, maker: maker, user: user})
+	th.exiting = false
+}
+
+// ended ends th's life at its last switch, unless the record of its exit did.
+func (b *builder) ended(th *thread, t int64) {
+	if !th.exiting {
+		b.endLife(th, t)
+	}
+	th.exiting = false
+}
+
+func (b *builder) endLife(th *thread, t int64) {
+	if l := th.life(); l != nil && l.exit == 0 {
+		l.exit = t
+	} else {
+		b.addLife(th, life{exit: t})
+	}
+	b.totals.Exited++
 }
 
 // event keeps a record as an Event.

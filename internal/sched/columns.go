@@ -163,14 +163,6 @@ const maxTimeNS = 1 << 61
 
 func clampTime(t int64) int64 { return min(max(t, -maxTimeNS), maxTimeNS) }
 
-// cpuOf is the number of a CPU as segments keep it; -1 for one that none has.
-func cpuOf(n uint16) int16 {
-	if n > 1<<15-1 {
-		return -1
-	}
-	return int16(n)
-}
-
 // find is the thread of the target with a TID; nil if there is none.
 func (k *columns) find(tid uint32) *thread {
 	if n := k.index.get(tid); n >= 0 {
