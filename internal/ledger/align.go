@@ -10,8 +10,8 @@ import (
 	"github.com/whystall/whystall/internal/timeline"
 )
 
-// alignment checks the two clocks and the records against each other: whoever changes a goroutine's
-// state is on a CPU. See docs/join.md, "9. Clocks and controls".
+// alignment checks the two clocks and the records against each other: a thread that changes a
+// goroutine's state is on a CPU. See docs/join.md, "9. Clocks and controls".
 type alignment struct {
 	a *sched.Aligner
 }
@@ -34,7 +34,7 @@ func (x *alignment) sum() account.Align {
 }
 
 const (
-	longPause = 2e6 // what the fair control is made for
+	longPause = 2e6 // the fair control is made for pauses from this length on
 	mostFair  = 50  // lengths, and pairs of each
 )
 

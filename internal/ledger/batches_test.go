@@ -10,7 +10,8 @@ import (
 	"github.com/whystall/whystall/internal/timeline"
 )
 
-// TestBatches: records and events make the same ledger, also with so short a history that short cuts do not fit.
+// TestBatches: records and events make the same ledger, also with so short a history that short
+// cuts do not fit.
 func TestBatches(t *testing.T) {
 	for _, name := range traces(t) {
 		for _, o := range []Options{{}, {Bytes: 1 << 17, SlowOver: 1e6}} {

@@ -13,7 +13,8 @@ import (
 	"github.com/whystall/whystall/internal/timeline"
 )
 
-// BenchmarkRun is the whole of it, file to ledger; the two below are what of it is the reader's and the finder's.
+// BenchmarkRun is the whole of it, file to ledger; the two below are what of it is the reader's and
+// the finder's.
 func BenchmarkRun(b *testing.B) {
 	each(b, func(tr *exectrace.Trace) {
 		if _, err := Run(context.Background(), tr, Options{}); err != nil {

@@ -10,7 +10,8 @@ import (
 	"github.com/whystall/whystall/internal/evidence"
 )
 
-// TestCPUs: a case small enough to add up by hand. The request is under way until 32, and no thread is on CPU 0 from 3 to 29.
+// TestCPUs: a case small enough to add up by hand. The request is under way until 32, and no thread
+// is on CPU 0 from 3 to 29.
 func TestCPUs(t *testing.T) {
 	b, err := os.ReadFile("testdata/join-runnable.txtar")
 	if err != nil {
@@ -29,7 +30,8 @@ func TestCPUs(t *testing.T) {
 	}
 }
 
-// TestQuotaUsed: where the group's own count is missing, what its threads ran: the target's 40 ms, and the hog's 4 if it is in a group below.
+// TestQuotaUsed: where the group's own count is missing, what its threads ran: the target's 40 ms,
+// and the hog's 4 if it is in a group below.
 func TestQuotaUsed(t *testing.T) {
 	b, err := os.ReadFile("testdata/join-runnable.txtar")
 	if err != nil {

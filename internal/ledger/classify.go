@@ -5,8 +5,9 @@ import (
 	"github.com/whystall/whystall/internal/timeline"
 )
 
-// What a segment of a goroutine is booked to by the runtime's word. Both walks ask here: the one that explains a request
-// (explain.go) and the one that adds it to the column of all (own.go). The kernel's records then cut it further (join.go).
+// What a segment of a goroutine is booked to by the runtime's word. Both walks ask here: the one
+// that explains a request (explain.go) and the one that adds it to the column of all (own.go). The
+// kernel's records then cut it further (join.go).
 
 // stateLeaf is the leaf of a segment that is no wait.
 func stateLeaf(s *timeline.Segment) books.Leaf {
@@ -46,7 +47,8 @@ func followable(s *timeline.Segment) bool {
 	return false
 }
 
-// unfollowed is the leaf of a wait that no goroutine ended, or that is not followed to who did. stale: a gap cut it off.
+// unfollowed is the leaf of a wait that no goroutine ended, or that is not followed to the one that
+// did. stale means that a gap cut the segment off.
 func unfollowed(s *timeline.Segment, stale bool) books.Leaf {
 	w, woken := s.Wait(), s.By() != timeline.EnderNone
 	switch w {
@@ -65,7 +67,8 @@ func unfollowed(s *timeline.Segment, stale bool) books.Leaf {
 	return waitLeaf(w)
 }
 
-// pastLeaf is the leaf of the time before s where nothing older of its goroutine is known; false where there is.
+// pastLeaf is the leaf of the time before s where nothing older of its goroutine is known. It is
+// false where there is.
 func pastLeaf(s *timeline.Segment) (leaf books.Leaf, ends bool) {
 	switch {
 	case s.First() && s.Gap():
@@ -78,7 +81,7 @@ func pastLeaf(s *timeline.Segment) (leaf books.Leaf, ends bool) {
 	return 0, false
 }
 
-// collects tells of waits that are the collector's own.
+// collects reports whether a wait is the collector's own.
 func collects(w timeline.Wait) bool {
 	switch w {
 	case timeline.WaitAssistCredit, timeline.WaitMarkTerm, timeline.WaitGCStart, timeline.WaitSTW, timeline.WaitScan:
@@ -87,7 +90,7 @@ func collects(w timeline.Wait) bool {
 	return false
 }
 
-// classOfWait is the class a request's own wait has.
+// classOfWait is the class of a request's own wait.
 func classOfWait(w timeline.Wait, by timeline.Ender) books.Class {
 	switch w {
 	case timeline.WaitNetwork:
@@ -116,7 +119,7 @@ func waitLeaf(w timeline.Wait) books.Leaf {
 	case timeline.WaitNetwork:
 		return books.LeafNetwork
 	case timeline.WaitTimer, timeline.WaitMessage:
-		return books.LeafTimer // of a message without a goroutine that sent it: a timer's channel
+		return books.LeafTimer // for a message that no goroutine sent: a timer's channel
 	case timeline.WaitAssistCredit:
 		return books.LeafAssistCredit
 	case timeline.WaitMarkTerm:

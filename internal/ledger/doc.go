@@ -1,6 +1,7 @@
-// Package ledger is the time ledger of goroutines: it accounts for every nanosecond that requests took, by the runtime's trace and,
-// where there are any, by the kernel's records on the same clock. Its sums are exact, and what it cannot explain it says. It
-// refuses to name causes: that is the detectors'. docs/ledger.md and docs/join.md have the rules.
+// Package ledger is the time ledger of goroutines: it accounts for every nanosecond that requests
+// took, by the runtime's trace and, where there are any, by the kernel's records on the same clock.
+// Its sums are exact, and what it cannot explain it says. It refuses to name causes: that is the
+// detectors'. docs/ledger.md and docs/join.md have the rules.
 //
 // In reading order:
 //

@@ -7,12 +7,15 @@ import (
 	"github.com/whystall/whystall/internal/sched"
 )
 
-// enough is when no thread of the process wanted a CPU in vain. A trace that names no threads does not tell which of them ran a goroutine, but then
-// it was none that waited for a CPU: what a goroutine did took as long as it took.
+// enough knows when no thread of the process lacked a CPU. A trace that names no threads does not
+// show which of them ran a goroutine. But at such a time it was none that waited for a CPU, so what
+// the goroutine did took as long as it took.
 type enough struct {
 	ready bool
-	short capacity.Times // relative to the joiner's base, in order: some thread was queued, throttled, or it is not known
-	sum   []int64        // of short before each
+	// Relative to the joiner's base, in order: some thread was queued or throttled, or nothing is
+	// known of it.
+	short capacity.Times
+	sum   []int64 // of the time in short before each
 }
 
 func (x *enough) init(j *joiner) {
@@ -23,7 +26,7 @@ func (x *enough) init(j *joiner) {
 		case sched.Queued, sched.Throttled:
 		case sched.Unknown:
 			if s.Begin == begin {
-				return // not seen yet: it slept, for all that anybody knows
+				return // not seen yet: for all that is known it slept
 			}
 		default:
 			return
@@ -38,7 +41,7 @@ func (x *enough) init(j *joiner) {
 	}
 }
 
-// before is how much of the time before t was short.
+// before is how much of the time before t some thread lacked a CPU.
 func (x *enough) before(t int64) int64 {
 	i := sort.Search(len(x.short), func(i int) bool { return x.short[i].Lo >= t }) - 1
 	if i < 0 {
@@ -47,7 +50,7 @@ func (x *enough) before(t int64) int64 {
 	return x.sum[i] + min(t, x.short[i].Hi) - x.short[i].Lo
 }
 
-// enough is how much of [lo,hi) the threads of the process had the CPUs they wanted.
+// enough is for how much of [lo,hi) the threads of the process had the CPUs that they wanted.
 func (j *joiner) enough(lo, hi int64) int64 {
 	if lo, hi = max(lo, j.begin), min(hi, j.end); lo >= hi {
 		return 0

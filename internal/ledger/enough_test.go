@@ -7,7 +7,8 @@ import (
 	"github.com/whystall/whystall/internal/sched"
 )
 
-// Of two threads one waits for a CPU from 10 to 14 and from 20 to 21 us: the other's stretches make no difference.
+// Of two threads one waits for a CPU from 10 to 14 and from 20 to 21 us: the other's stretches make
+// no difference.
 func TestEnough(t *testing.T) {
 	r := &randomKernel{header: kernel.Header{Source: "bpf", CPUs: []int{0, 1}, AllTasks: true, PerTask: true}}
 	for _, tid := range []uint32{1000, 1001} {

@@ -56,8 +56,8 @@ func FuzzTrace(f *testing.F) {
 	})
 }
 
-// watchHang panics if what it watches takes a minute of the process's CPU time: the clock's time is the machine's, and the
-// fuzzer ends in peace where a target never returns.
+// watchHang panics if what it watches takes a minute of the process's CPU time: the clock's time is
+// the machine's, and the fuzzer ends in peace where a target never returns.
 func watchHang() (stop func()) {
 	used := func() time.Duration {
 		var u syscall.Rusage

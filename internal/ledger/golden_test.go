@@ -74,7 +74,8 @@ func (f *byHand) Groups() []request.Group {
 func (f *byHand) Launchers() []string        { return nil }
 func (f *byHand) Name(request.NameID) string { return "" }
 
-// goldenCase is one archive: a timeline as text, activations "A 1 13", "A 1 13 prev 5", "A 1 13 handed 3 9" with when it was handed on, or "A 5 13 asked 1" whose request was there before, and
+// goldenCase is one archive: a timeline as text, activations "A 1 13", "A 1 13 prev 5", "A 1 13
+// handed 3 9" with when it was handed on, or "A 5 13 asked 1" whose request was there before, and
 // what is wanted.
 type goldenCase struct {
 	src   timeline.Source

@@ -10,7 +10,8 @@ import (
 	"github.com/whystall/whystall/internal/timeline"
 )
 
-// goRan tells by samples what had the CPUs of a Go program: its threads' names and times say nothing of that, as any of them runs any goroutine.
+// goRan finds by samples what had the CPUs of a Go program. The names and times of its threads do
+// not show that, as any thread runs any goroutine.
 func goRan(k *sched.Timeline, r *account.Kernel) {
 	of := map[uint32]string{}
 	by := map[string]int64{}
@@ -27,8 +28,9 @@ func goRan(k *sched.Timeline, r *account.Kernel) {
 	r.Ran = account.InsteadByName(by, account.InsteadGoroutine)
 }
 
-// goEntry is the function that the goroutine on the CPU began with, by its stack, innermost first; of what net/http serves the handler; of the
-// runtime's own work what that is.
+// goEntry is the function that the goroutine on the CPU started with, by its stack, innermost
+// first. For a request of net/http it is the handler, and for the runtime's own work what that work
+// is.
 func goEntry(frames []kernel.Frame) string {
 	n := len(frames)
 	for n > 0 && frames[n-1].Inferred {

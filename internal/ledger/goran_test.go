@@ -7,7 +7,8 @@ import (
 	"github.com/whystall/whystall/internal/evidence/kernel"
 )
 
-// TestGoEntry: of a sample that says most which is the goroutine's entry, the handler, or the runtime's own work.
+// TestGoEntry: of a sample that says most which is the goroutine's entry, the handler, or the
+// runtime's own work.
 func TestGoEntry(t *testing.T) {
 	for stack, want := range map[string]string{
 		"main.compact main.main.gowrap1 runtime.goexit": "main.compact",

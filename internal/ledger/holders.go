@@ -6,19 +6,23 @@ import (
 	"github.com/whystall/whystall/internal/timeline"
 )
 
-// Who held the Ps while somebody was runnable, and what their threads did meanwhile. The rule, by which a piece [lo,hi) of n Ps is split:
-//  1. At every instant each P has a share of 1/n, whoever holds it.
-//  2. A P that nobody holds is idle.
-//  3. A P that a goroutine holds is by what the kernel says of that goroutine's thread at that instant: on a CPU, then it is who
-//     ran instead; else what the thread lacked: a CPU (and who had it), quota, memory, a lock, a disk. What the thread is in on a CPU (a fault, reclaim)
-//     counts as that. Where the records are missing it is not known who ran.
+// Who held the Ps while a goroutine was runnable, and what their threads did meanwhile. A piece
+// [lo,hi) of n Ps is split by these rules:
+//   1. At every instant each P has a share of 1/n, whoever holds it.
+//   2. A P that nobody holds is idle.
+//   3. A P that a goroutine holds is split by what the kernel's records say of that goroutine's
+//      thread at that instant. If the thread was on a CPU, the goroutine ran instead. Otherwise the
+//      share is what the thread lacked: a CPU (and who had it), quota, memory, a lock, a disk. A
+//      fault or a reclaim on a CPU counts as that. Where records are missing, it is not known who
+//      ran.
 //
-// So each nanosecond of the piece is told once, and what is told adds up to it. It divides an account, and books nothing.
+// So each nanosecond of the piece is split once, and the shares add up to it. The split divides an
+// account and books nothing.
 
 // lacked is one thing that threads which held Ps lacked.
 type lacked struct {
-	leaf   books.Leaf      // codeOnCPU: nothing
-	detail timeline.FuncID // of codeNoCPU behind whom, of codeAsleep in what
+	leaf   books.Leaf      // LeafOnCPU: nothing
+	detail timeline.FuncID // of LeafNoCPU who had the CPU, of LeafAsleep the function slept in
 	who    uint32          // as in [timeline.Occupant]; 0 with a detail
 }
 
@@ -36,8 +40,8 @@ type holders struct {
 	sums []int64  // by ref
 	any  []uint32 // refs whose sum is not 0
 
-	// What the kernel tells of whole holds, by the number of their block, modulo: pieces of many requests share them, and most pieces begin and end
-	// within a block.
+	// The shares of whole holds, by the number of their block, modulo. Pieces of many requests
+	// share them, and most pieces start and end within a block.
 	blocks [heldBlocks]heldBlock
 }
 
@@ -46,15 +50,16 @@ const heldBlocks = 1 << 10
 // heldBlock is a block of the history by what its threads did.
 type heldBlock struct {
 	number uint64
-	done   int // holds of it
+	done   int // how many of its holds are split
 	parts  []heldPart
 	sums   []heldNS
 }
 
 type heldPart struct {
-	begin, end uint32 // ns from the block's begin
+	begin, end uint32 // ns from the block's start
 	ref        uint32
-	queued     uint32 // the thread that waited for a CPU: how long behind whom is told, not when
+	// The thread that waited for a CPU: the records say how long each other one had it, not when.
+	queued uint32
 }
 
 func (h *holders) ref(l lacked) uint32 {
@@ -78,7 +83,7 @@ func (h *holders) add(ref uint32, ns int64) {
 	h.sums[ref] += ns
 }
 
-// during appends what held the Ps in [lo,hi), and gives the Ps' whole time.
+// during appends what held the Ps in [lo,hi), and returns the Ps' whole time.
 func (h *holders) during(lo, hi int64, dst []heldNS) (_ []heldNS, total int64) {
 	h.j.tl.Holds(lo, hi, func(b *timeline.HoldBlock) {
 		from, to := max(lo, b.Begin), min(hi, b.End)
@@ -118,7 +123,8 @@ func (h *holders) inside(b *timeline.HoldBlock, lo, hi int64) {
 	}
 }
 
-// queuedIn adds what of the wait for a CPU that begins with parts[i] lies in [from,to), and gives its last part.
+// queuedIn adds the part within [from,to) of the wait for a CPU that starts with parts[i], and
+// returns the wait's last part.
 func (h *holders) queuedIn(b *timeline.HoldBlock, parts []heldPart, i int, from, to uint32) int {
 	last := i
 	for last+1 < len(parts) && parts[last+1].queued == parts[i].queued && parts[last+1].begin == parts[last].end {
@@ -137,7 +143,7 @@ func (h *holders) queuedIn(b *timeline.HoldBlock, parts []heldPart, i int, from,
 	return last
 }
 
-// of asks the kernel for what it has not been asked of a block.
+// of splits the holds of a block that are not split yet.
 func (h *holders) of(b *timeline.HoldBlock) *heldBlock {
 	x := &h.blocks[b.Number%heldBlocks]
 	if x.number != b.Number {
@@ -149,7 +155,7 @@ func (h *holders) of(b *timeline.HoldBlock) *heldBlock {
 				tid = 0
 			}
 			x.parts = append(x.parts, heldPart{uint32(q.lo - b.Begin), uint32(q.hi - b.Begin), ref, tid})
-			// few kinds, so that the plain way is enough
+			// They are of few kinds, so the plain way is enough.
 			i := 0
 			for i < len(x.sums) && x.sums[i].ref != ref {
 				i++
@@ -163,7 +169,7 @@ func (h *holders) of(b *timeline.HoldBlock) *heldBlock {
 	return x
 }
 
-// split tells of one stretch in which a P was held what its thread, by the kernel's number, did.
+// split passes on what the thread did during one stretch in which it held a P.
 func (h *holders) split(o timeline.Hold, tell func(ref uint32, q *part, tid uint32)) {
 	tid := h.j.host(o.Thread)
 	if tid == 0 && (o.Thread == 0 || !h.j.covered(o.Begin, o.End)) {

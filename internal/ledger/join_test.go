@@ -20,8 +20,9 @@ import (
 	"github.com/whystall/whystall/internal/timeline"
 )
 
-// randomKernel makes records that fit the times and threads of a trace and are otherwise made up: threads come and go,
-// are throttled, sleep in all sorts of things, wake one another; some records are missing.
+// randomKernel makes records that fit the times and threads of a trace and are otherwise made up:
+// threads come and go, are throttled, sleep in all sorts of things, wake one another; some records
+// are missing.
 type randomKernel struct {
 	header  kernel.Header
 	recs    []kernel.Record
@@ -144,7 +145,8 @@ func threadsOf(t testing.TB, src timeline.Source) (tids []uint32, begin, end int
 	return tids, begin, end
 }
 
-// TestJoinedSums: whatever the kernel's records say, every column adds up, and so do CPUs and every pause.
+// TestJoinedSums: whatever the kernel's records say, every column adds up, and so do CPUs and every
+// pause.
 func TestJoinedSums(t *testing.T) {
 	open := map[string]func() timeline.Source{}
 	for _, name := range traces(t) {
@@ -227,7 +229,8 @@ func rows(c account.Column) string {
 	return strings.Join(l, "; ")
 }
 
-// TestRunKernel: a process of which there is no trace has pauses, CPUs and sums, and says why there are no requests.
+// TestRunKernel: a process of which there is no trace has pauses, CPUs and sums, and says why there
+// are no requests.
 func TestRunKernel(t *testing.T) {
 	k, err := sched.New(newRandomKernel(4, 1e9, 2e9, []uint32{10, 11, 12, 13}))
 	if err != nil {
@@ -243,7 +246,8 @@ func TestRunKernel(t *testing.T) {
 	}
 }
 
-// TestNameThen: a thread's number is used again. Who had the CPU is who had the number then, in whatever order it is asked for.
+// TestNameThen: a thread's number is used again. Who had the CPU is who had the number then, in
+// whatever order it is asked for.
 func TestNameThen(t *testing.T) {
 	k := schedtest.Timeline(t, `header source=bpf pid=10 cpus=0
 switch t=1 tid=10 other=20 flags=target

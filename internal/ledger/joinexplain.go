@@ -22,7 +22,8 @@ func (x *explainer) joinRunning(f *frame, s *timeline.Segment, lo int64, on book
 		from := lo
 		var p *path
 		if !call && tid != 0 {
-			// Whoever stops the world or waits for a barrier is on its path until the world starts again.
+			// A thread that stops the world or waits for a barrier is on its path until the world
+			// starts again.
 			var ok bool
 			if p, from, _, ok = j.paths.of(tid, lo, x.cursor, s.STW()); !ok {
 				from, p = lo, nil
@@ -45,8 +46,9 @@ func (x *explainer) joinRunning(f *frame, s *timeline.Segment, lo int64, on book
 	}
 }
 
-// joinWhole books [lo,cursor) of a running or syscall segment whose thread is not known: while no thread of the process was on a CPU and one
-// wanted to be, its own was not either. What else it lacked is not seen.
+// joinWhole books [lo,cursor) of a running or syscall segment whose thread is not known. While no
+// thread of the process was on a CPU and one wanted to be, the goroutine's was not on one either.
+// What else its thread lacked is not seen.
 func (x *explainer) joinWhole(f *frame, s *timeline.Segment, lo int64, on books.Leaf) {
 	j := x.j
 	if j.covered(lo, x.cursor) {
@@ -68,14 +70,14 @@ func (x *explainer) joinWhole(f *frame, s *timeline.Segment, lo int64, on books.
 	}
 }
 
-// trusted books what only the runtime tells.
+// trusted books what only the runtime knows.
 func (x *explainer) trusted(lo int64, on books.Leaf, ident uint32, s *timeline.Segment) {
 	p := x.piece(lo, on, ident, s)
 	x.ofSTW(p, lo)
 	x.emit(p)
 }
 
-// ofSTW names the stop-the-world that a piece of its initiator is of.
+// ofSTW names the stop-the-world that a piece of its initiator belongs to.
 func (x *explainer) ofSTW(p *piece, lo int64) {
 	if p.leaf != books.LeafSTWWork {
 		return
@@ -86,7 +88,7 @@ func (x *explainer) ofSTW(p *piece, lo int64) {
 	}
 }
 
-// parts emits parts that tile up to the cursor, latest first.
+// parts emits parts that tile up to the cursor, the latest first.
 func (x *explainer) parts(f *frame, s *timeline.Segment, l []part) {
 	x.j.parts = l[:0]
 	for i := len(l) - 1; i >= 0; i-- {
@@ -111,7 +113,8 @@ func (x *explainer) emitPart(p *piece, q *part) {
 	x.emit(p)
 }
 
-// alongPath books [b,e), which ends at the cursor, by a path's own leaves. work is the leaf of what of it was on a CPU.
+// alongPath books [b,e), which ends at the cursor, by a path's own leaves. The path's time on a CPU
+// is booked to work.
 func (x *explainer) alongPath(f *frame, s *timeline.Segment, t *path, b, e int64, work books.Leaf) {
 	x.j.parts = t.cut(x.j.parts[:0], b, e)
 	l := x.j.parts
@@ -141,8 +144,9 @@ func (x *explainer) alongPath(f *frame, s *timeline.Segment, t *path, b, e int64
 	}
 }
 
-// joinRunnable books [lo,cursor) of who could run or, with late, could be told to: inside a stopped world the stop's own leaves, else
-// by what the threads of the process did.
+// joinRunnable books [lo,cursor) of a goroutine that can run or, with late, that could be told so.
+// Inside a stopped world it books the stop's own leaves, elsewhere what the threads of the process
+// did.
 func (x *explainer) joinRunnable(f *frame, s *timeline.Segment, lo int64, late pieceFlags) {
 	j := x.j
 	for x.cursor > lo {
@@ -198,7 +202,7 @@ func (x *explainer) emitLate(p *piece, late pieceFlags) {
 	x.emit(p)
 }
 
-// idleP tells whether a P was free at some time of [lo,hi).
+// idleP reports whether a P was free at some time of [lo,hi).
 func (x *explainer) idleP(lo, hi int64) bool {
 	list, total := x.tl.Occupants(lo, hi, x.j.occ[:0])
 	x.j.occ = list
@@ -208,8 +212,8 @@ func (x *explainer) idleP(lo, hi int64) bool {
 	return total > 0
 }
 
-// together appends the parts of [lo,hi) by what the threads of the process did together: (b) to (e) of
-// docs/join.md, "8. Requests". It is coverage and no hop, so none is measured.
+// together appends the parts of [lo,hi) by what the threads of the process did together: (b) to (e)
+// of docs/join.md, "8. Requests". This is coverage and no hop, so none of the parts is measured.
 func (j *joiner) together(dst []part, lo, hi int64) []part {
 	j.tiles = j.k.Process(j.base+lo, j.base+hi, j.tiles[:0])
 	for _, t := range j.tiles {
@@ -243,7 +247,7 @@ func (j *joiner) together(dst []part, lo, hi int64) []part {
 	return dst
 }
 
-// joinWait books the part of a wait for a socket or a timer in which that was ready.
+// joinWait books the part of a wait for a socket or a timer during which that was ready.
 func (x *explainer) joinWait(f *frame, s *timeline.Segment, lo int64) {
 	at, late, ok := x.j.ready.of(f.seg)
 	if !ok {
@@ -254,7 +258,8 @@ func (x *explainer) joinWait(f *frame, s *timeline.Segment, lo int64) {
 	}
 }
 
-// joinBarrier books of [lo,cursor) what was spent in ragged barriers as their own leaves, the rest as leaf.
+// joinBarrier books the time of [lo,cursor) in ragged barriers by their own leaves, and the rest as
+// leaf.
 func (x *explainer) joinBarrier(f *frame, s *timeline.Segment, lo int64, leaf books.Leaf) {
 	for x.cursor > lo {
 		t, b, e, ok := x.j.paths.barrier(lo, x.cursor)
@@ -267,8 +272,9 @@ func (x *explainer) joinBarrier(f *frame, s *timeline.Segment, lo int64, leaf bo
 	}
 }
 
-// joinStoppable books [lo,cursor) of a wait of the runtime's own: a stopped world's leaves, for who waits for the end of a mark phase
-// the ragged barrier's, else leaf.
+// joinStoppable books [lo,cursor) of a wait of the runtime's own: a stopped world by its leaves,
+// for a goroutine that waits for the end of a mark phase also the ragged barrier's, and the rest as
+// leaf.
 func (x *explainer) joinStoppable(f *frame, s *timeline.Segment, lo int64, leaf books.Leaf) {
 	for x.cursor > lo {
 		t, b, e, ok := x.j.paths.stopped(lo, x.cursor)
@@ -288,15 +294,17 @@ func (x *explainer) joinStoppable(f *frame, s *timeline.Segment, lo int64, leaf 
 	}
 }
 
-// joinCollected books [lo,cursor) of a wait for the garbage collector, or for the next to take a lock, as leaf, but where no thread of the process was on a CPU although one wanted to be: whoever
-// is waited for is of this process, and did not get on for want of quota or CPU either. That is coverage and no hop, so it is not measured.
+// joinCollected books [lo,cursor) of a wait for the collector, or for the next goroutine to take a
+// lock, as leaf. It excepts the time in which no thread of the process was on a CPU although one
+// wanted to be: whatever is waited for belongs to this process and lacked quota or CPU as well.
+// That is coverage and no hop, so it is not measured.
 func (x *explainer) joinCollected(f *frame, s *timeline.Segment, lo int64, leaf books.Leaf) {
 	j := x.j
 	if leaf == books.LeafUnknown || !j.covered(lo, x.cursor) {
 		x.emitTo(lo, leaf, f.ident, s)
 		return
 	}
-	x.emitTo(max(lo, j.end), leaf, f.ident, s) // of before and after the recording nothing is known
+	x.emitTo(max(lo, j.end), leaf, f.ident, s) // of the time before and after the recording nothing is known
 	j.parts = j.together(j.parts[:0], max(lo, j.begin), x.cursor)
 	l := j.parts
 	for i := len(l) - 1; i >= 0; i-- {
@@ -310,15 +318,16 @@ func (x *explainer) joinCollected(f *frame, s *timeline.Segment, lo int64, leaf 
 	x.emitTo(lo, leaf, f.ident, s)
 }
 
-// followSemaphore pushes a frame for whoever let a goroutine begin a collection or stop the world: the semaphore was free when that
-// one released it, and what kept it until then kept the waiter. With the trace alone the wait is a leaf: that its
-// holder had no CPU is not seen there.
+// followSemaphore pushes a frame for the goroutine that let this one start a collection or stop the
+// world: the semaphore was free when that goroutine released it, and what kept it until then kept
+// the waiter. With the trace alone such a wait is a leaf, as the trace does not show that the
+// holder had no CPU.
 func (x *explainer) followSemaphore(f *frame, s *timeline.Segment, lo int64) bool {
 	w := s.Wait()
 	if w != timeline.WaitGCStart && w != timeline.WaitSTW || s.By() != timeline.EnderGoroutine || x.marked(s.Ender) || len(x.stack) >= maxDepth {
 		return false
 	}
-	// While the world was stopped that is what it waited for.
+	// While the world was stopped, the goroutine waited for that.
 	if _, _, e, ok := x.j.paths.stopped(lo, x.cursor); ok {
 		if e >= x.cursor {
 			return false

@@ -11,11 +11,11 @@ import (
 	"github.com/whystall/whystall/internal/sched"
 )
 
-// maxMisplaced is the share of goroutines' transitions, in 1/100 %, that may fall where their thread was off a CPU before the clocks and
-// records are said not to fit.
+// maxMisplaced is the share of goroutines' transitions, in 1/100 %, that may fall where their
+// thread was off a CPU. Beyond it, the report says that the clocks and records do not fit.
 const maxMisplaced = 5
 
-// kernel fills in what the kernel's records tell beside the requests.
+// kernel fills in what the kernel's records add beside the requests.
 func (p *pass) kernel(r *account.Result, slow *books.Column) {
 	k := p.o.Kernel
 	if k == nil {
@@ -30,7 +30,8 @@ func (p *pass) kernel(r *account.Result, slow *books.Column) {
 		stws, _ := p.tl.STWs()
 		r.Kernel.Fair = p.align.fair(stws)
 		a := r.Kernel.Align
-		misplaced := a.OffCPU*100_00 > a.Transitions*maxMisplaced // goroutines' transitions fall where their threads were off a CPU: the clocks do not fit
+		// Goroutines' transitions fall where their threads were off a CPU: the clocks do not fit.
+		misplaced := a.OffCPU*100_00 > a.Transitions*maxMisplaced
 		r.Kernel.Barriers = p.j.paths.results(slow, misplaced)
 		requests = slices.Clone(p.flight.List)
 		for i := range requests {
@@ -50,8 +51,9 @@ func (p *pass) kernel(r *account.Result, slow *books.Column) {
 // noGoTrace is why a Go program without a trace has no requests.
 const noGoTrace = "there is no execution trace that tells of goroutines, and a Go program's threads serve whichever of them can run"
 
-// RunKernel tells what the kernel's records tell of a Go program without a trace: CPUs, threads, pauses by the runtime's notes. Its requests are goroutines',
-// which threads take up in turn: there are none to be seen.
+// RunKernel accounts for a Go program without a trace, by the kernel's records: CPUs, threads, and
+// pauses by the runtime's notes. Its requests are goroutines', which any of its threads takes up in
+// turn, so none can be seen.
 func RunKernel(ctx context.Context, k *sched.Timeline, o Options) (*account.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

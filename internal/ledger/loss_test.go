@@ -107,8 +107,8 @@ func tellAll(t *testing.T, src timeline.Source, list []request.Activation, group
 	return out
 }
 
-// A loss may only move time to what is not explained. Activations that a gap touches are compared one by one with
-// themselves without the loss.
+// A loss may only move time to what is not explained. Activations that a gap touches are compared
+// one by one with themselves without the loss.
 func TestLossOnlyShrinks(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads a trace six times")

@@ -23,7 +23,7 @@ func (p *pass) Time(rel int64) int64 { return p.tl.Abs(rel) }
 // Request is the name of a request.
 func (p *pass) Request(id request.NameID) string { return p.f.Name(id) }
 
-// SiteOf is where a stack stands in the program, of a lock's wait where the lock is taken.
+// SiteOf is where a stack stands in the program; for a wait for a lock, where the lock is taken.
 func (p *pass) SiteOf(stack uint32, lock bool) uint32 {
 	info := p.tl.Get(exectrace.StackID(stack))
 	if lock {

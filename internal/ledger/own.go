@@ -68,8 +68,8 @@ func (p *pass) own(grp *books.Group, g *timeline.G, b, e, prevEnd int64) (runnin
 		}
 		if len(p.hops) > 0 && s.Why() == timeline.WhyNewborn && s.State() == timeline.Runnable && cursor == p.hops[len(p.hops)-1] {
 			emit(b, books.ClassMessage, books.LeafOther, 0) // others had the request until then
-			// A goroutine that was born inside has no past: its life is the activation, which does not
-			// start before it.
+			// A goroutine that was born inside has no past: its life is the activation, which does
+			// not start before it.
 		} else if leaf, ends := pastLeaf(s); ends {
 			emit(b, books.ClassOwn, leaf, 0)
 		} else {

@@ -14,21 +14,21 @@ import (
 	"github.com/whystall/whystall/internal/timeline"
 )
 
-// A stop-the-world is a path and no leaf. While somebody is awaited, the awaited thread explains it; before
-// and after that the initiator does. A ragged barrier is one wait for the awaited. The parts that the walk
-// of a thread (threadwalk.go) finds tile the path exactly. The phases are docs/join.md, "4. Anatomy of a
-// stop-the-world"; the rules docs/join.md, "5. Who is to blame for a pause".
+// A stop-the-world is a path and no leaf. While a thread is awaited, the awaited thread explains
+// the path; before and after that the initiator does. The parts that the walk of a thread finds
+// (room thread) tile the path exactly. The phases are docs/join.md, "4. Anatomy of a
+// stop-the-world"; the rules are docs/join.md, "5. Who is to blame for a pause".
 
 // path is one stop-the-world or barrier. Times are relative.
 type path struct {
-	n         uint32 // of a stop-the-world its number, of a barrier that in the list
+	n         uint32 // the number of a stop-the-world, or of a barrier in the list
 	barrier   bool
 	kind      exectrace.StringID
 	kindName  string
-	how       string // how it is known who was awaited
+	how       string // how it is known which thread was awaited
 	begin     int64
 	await     int64 // the initiator waits for the others
-	stop      int64 // the awaited woke it
+	stop      int64 // the awaited thread woke it
 	start     int64 // the world starts again; of a barrier its end
 	end       int64
 	initiator uint32
@@ -36,7 +36,7 @@ type path struct {
 	byNote    bool
 	parts     []part
 	hops      []hop
-	inferred  bool // a hop was
+	inferred  bool // a hop is inferred
 	byGroup   bool // throttling is known by the group's count alone
 	missing   int64
 }
@@ -49,7 +49,7 @@ type hop struct {
 
 const (
 	maxHops     = 24
-	hopShare    = 20 // a stretch is told when it is that part of the path, or a ms
+	hopShare    = 20 // the proof has a stretch that is this part of the path, or a ms
 	namedPct    = 80 // grades: docs/join.md, "6. How sure"
 	supportPct  = 50
 	unknownPct  = 5
@@ -57,14 +57,14 @@ const (
 	mostDelayNS = 1e6
 )
 
-// paths has those that were looked at.
+// paths has the paths that were looked at.
 type paths struct {
 	j        *joiner
 	walk     *thread.Walk
 	stws     map[uint32]*path
 	barriers []*path            // in order, disjoint
-	signals  map[uint32][]int64 // SIGURG, by who it was sent to
-	asked    bool               // that it is sent is recorded at all
+	signals  map[uint32][]int64 // SIGURG, by the thread that it was sent to
+	asked    bool               // the records have the sending of signals at all
 }
 
 func (p *paths) init(j *joiner) {
@@ -102,17 +102,17 @@ func (p *paths) stw(n uint32) *path {
 		pause := j.k.Pause(pauseRange(j.tl, j.k, &s))
 		p.tell(t, &pause)
 	}
-	if !open { // else it is told again once it ended
+	if !open { // one that is open changes once it has ended
 		p.stws[n] = t
 	}
 	return t
 }
 
-// findBarriers lists the ragged barriers, and without a trace the stop-the-worlds that the notes tell of.
+// findBarriers lists the ragged barriers that the notes show.
 func (p *paths) findBarriers() {
 	for _, b := range p.j.k.Barriers() {
 		t := &path{n: uint32(len(p.barriers)), barrier: true}
-		if n := len(p.barriers); n > 0 { // who comes back late from one may overlap with the next
+		if n := len(p.barriers); n > 0 { // a thread that comes back late from one may overlap with the next
 			b.Begin = max(b.Begin, p.barriers[n-1].end+p.j.base)
 		}
 		if b.Begin < b.End {
@@ -122,7 +122,8 @@ func (p *paths) findBarriers() {
 	}
 }
 
-// tell fills t in from the phases: the initiator's story, but that of the awaited while the initiator waits for it.
+// tell fills t in from the phases of a pause: the initiator's story, and the awaited thread's while
+// the initiator waits for that one.
 func (p *paths) tell(t *path, b *sched.Pause) {
 	base := p.j.base
 	t.kindName = b.Kind
@@ -165,7 +166,7 @@ func (p *paths) thread(t *path, tid uint32, lo, hi int64, who string) {
 	if lo >= hi {
 		return
 	}
-	if tid == 0 { // not in the records: what the runtime tells is all
+	if tid == 0 { // not in the records: the runtime's word is all
 		t.parts = append(t.parts, part{lo: lo, hi: hi, leaf: books.LeafMissing})
 		t.missing += hi - lo
 		return
@@ -209,18 +210,19 @@ func (p *paths) thread(t *path, tid uint32, lo, hi int64, who string) {
 	}
 }
 
-// stretch tells of a stretch that matters.
+// stretch adds a stretch to the proof if it matters.
 func (t *path) stretch(lo, hi int64, format string, args ...any) {
 	if ns := hi - lo; ns*hopShare >= t.end-t.begin || ns >= mostDelayNS {
 		t.hop(lo, hi, format, args...)
 	}
 }
 
-// askedBeforeNS is how long before it sleeps the initiator asks the others to stop, at most.
+// askedBeforeNS is how long before its sleep, at most, the initiator asks the others to stop.
 const askedBeforeNS = 1e6
 
-// preemptible finds out why an awaited thread that was on a CPU did not stop: parts from first on are its. Either it was on a CPU long after a signal that
-// asks to stop was delivered to it, or none was sent. A function is named where most samples agree.
+// preemptible finds out why an awaited thread that was on a CPU did not stop. The parts from first
+// on are that thread's. Either the thread was on a CPU long after it got the signal that asks it to
+// stop, or no signal was sent. A function is named where most samples agree.
 func (p *paths) preemptible(t *path, tid uint32, first int, lo, hi int64) {
 	j := p.j
 	onAfter := func(at int64) (on int64) {
@@ -302,7 +304,8 @@ func (t *path) cut(dst []part, lo, hi int64) []part {
 	return dst
 }
 
-// stopped gives the latest stretch of [lo,hi) in which the world was being stopped or was stopped, with its path.
+// stopped returns the latest stretch of [lo,hi) in which the world was being stopped or was
+// stopped, with its path.
 func (p *paths) stopped(lo, hi int64) (t *path, b, e int64, ok bool) {
 	for hi > lo {
 		b, e, n, ok := p.j.tl.Stopped(lo, hi)
@@ -321,7 +324,8 @@ func (p *paths) stopped(lo, hi int64) (t *path, b, e int64, ok bool) {
 	return nil, 0, 0, false
 }
 
-// of gives the latest stretch of [lo,hi) in which thread tid was the initiator of a path and waited for it. stw: the goroutine stops the world.
+// of returns the latest stretch of [lo,hi) in which thread tid was the initiator of a path and
+// waited for it. stw means that the goroutine stops the world.
 func (p *paths) of(tid uint32, lo, hi int64, stw bool) (t *path, b, e int64, ok bool) {
 	if stw {
 		if n, found := p.j.tl.STWBefore(lo, hi); found {
@@ -340,7 +344,7 @@ func (p *paths) of(tid uint32, lo, hi int64, stw bool) (t *path, b, e int64, ok 
 	}
 }
 
-// barrier gives the latest stretch of [lo,hi) in a ragged barrier.
+// barrier returns the latest stretch of [lo,hi) in a ragged barrier.
 func (p *paths) barrier(lo, hi int64) (t *path, b, e int64, ok bool) {
 	if len(p.barriers) == 0 || hi <= lo {
 		return nil, 0, 0, false

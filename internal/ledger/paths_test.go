@@ -31,7 +31,8 @@ func pausesOf(t *testing.T, name string) string {
 	return out.String()
 }
 
-// TestPauseWork: what a stop-the-world does itself is known by its kind and by its initiator's time on a CPU.
+// TestPauseWork: what a stop-the-world does itself is known by its kind and by its initiator's time
+// on a CPU.
 func TestPauseWork(t *testing.T) {
 	const want = "all goroutines stack trace, initiator 1000, awaited 0 by note false: stopped 30.0 ms, delayed 0.0 ms, slow 28.0 ms, proven\n  30.0 ms on CPU\n"
 	if got := pausesOf(t, "join-stw-work"); !strings.HasPrefix(got, want) {
@@ -39,7 +40,8 @@ func TestPauseWork(t *testing.T) {
 	}
 }
 
-// TestSTWSite: an agent in the process takes its profiles itself, and other people's scrapes are served; only the trace's own are ours.
+// TestSTWSite: an agent in the process takes its profiles itself, and other people's scrapes are
+// served; only the trace's own are ours.
 func TestSTWSite(t *testing.T) {
 	for _, c := range []struct {
 		stack, site string
@@ -61,7 +63,8 @@ func TestSTWSite(t *testing.T) {
 	}
 }
 
-// TestPauses: who was awaited and what kept it are told hop by hop; the restart is a figure of its own.
+// TestPauses: who was awaited and what kept it are told hop by hop; the restart is a figure of its
+// own.
 func TestPauses(t *testing.T) {
 	for name, want := range map[string]string{
 		"join-stw": `GC sweep termination, initiator 1000, awaited 1001 by note true: stopped 23.0 ms, delayed 7.0 ms, slow 47.5 ms, proven

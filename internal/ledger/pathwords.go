@@ -12,8 +12,8 @@ import (
 	"github.com/whystall/whystall/internal/timeline"
 )
 
-// pausesByNotes lists the stop-the-worlds and barriers in which somebody was awaited, by the kernel's records alone: of a process
-// without a trace, or with one that has another clock.
+// pausesByNotes lists the stop-the-worlds and barriers in which a thread was awaited, by the
+// kernel's records alone. It serves a process without a trace, or with one on another clock.
 func pausesByNotes(k *sched.Timeline) (l []account.Barrier) {
 	var names books.NameList
 	j := &joiner{k: k, tids: map[uint32]uint32{}, words: capacity.NewWords(k, names.Number)}
@@ -39,7 +39,7 @@ func pausesByNotes(k *sched.Timeline) (l []account.Barrier) {
 	return l[:min(len(l), mostPaths)]
 }
 
-// results writes the paths down that are long or cost slow requests something, most of that first.
+// results writes down the paths that are long or cost slow requests something, the costliest first.
 func (p *paths) results(slow *books.Column, misplaced bool) (l []account.Barrier) {
 	list, base := p.j.tl.STWs()
 	for i := range list {
@@ -72,7 +72,7 @@ func (p *paths) results(slow *books.Column, misplaced bool) (l []account.Barrier
 	return l[:min(len(l), mostPaths)]
 }
 
-// result is the path in words; kind is the trace's word for it where the kernel's half has none.
+// result is the path in words. kind is the trace's word for it, where the kernel's half has none.
 func (t *path) result(j *joiner, kind string, misplaced bool) account.Barrier {
 	b := account.Barrier{Begin: j.base + t.begin, End: j.base + t.end, Kind: cmp.Or(t.kindName, kind), Initiator: t.initiator, Awaited: t.awaited, ByNote: t.byNote,
 		StoppedNS: t.start - t.begin, DelayedNS: t.end - t.start}
@@ -83,7 +83,8 @@ func (t *path) result(j *joiner, kind string, misplaced bool) account.Barrier {
 		n := x.hi - x.lo
 		ns += n
 		by[account.Instead{Who: j.describe(x), Kind: account.InsteadKind(x.leaf.String())}] += n
-		// What the initiator does with the world stopped is the stop's own work, whose kind the runtime tells.
+		// What the initiator does with the world stopped is the stop's own work, and the runtime
+		// gives its kind.
 		if x.isNamed() || x.leaf == books.LeafOnCPU && !t.barrier && t.initiator != 0 && x.tid == t.initiator {
 			named += n
 		}
@@ -95,7 +96,7 @@ func (t *path) result(j *joiner, kind string, misplaced bool) account.Barrier {
 	account.SortInstead(b.Leaves)
 	hops := t.hops
 	if len(hops) > maxHops {
-		// the short stretches first
+		// The short stretches go first.
 		hops = slices.Clone(hops)
 		slices.SortStableFunc(hops, func(a, b hop) int {
 			return cmp.Or(cmp.Compare(min(a.until-a.at, 1), min(b.until-b.at, 1)), cmp.Compare(b.until-b.at, a.until-a.at))
@@ -149,7 +150,7 @@ func (j *joiner) describe(x *part) string {
 
 // grade says how sure the path is: docs/join.md, "6. How sure".
 func (t *path) grade(named, ns int64, misplaced bool) account.Grade {
-	awaits := t.stop > t.await // time that hangs on who was awaited
+	awaits := t.stop > t.await // time that depends on which thread was awaited
 	switch {
 	case ns <= 0 || named*100 < ns*supportPct:
 		return account.GradePossible

@@ -11,25 +11,31 @@ import (
 	"github.com/whystall/whystall/internal/timeline"
 )
 
-// Traces before Go 1.22 count their own ticks and name no threads. But nothing can be traced while no thread of the process is on a CPU, so the
-// kernel's stretches of that kind must lie in the trace's own silences, and where they come in no rhythm only one shift of the
-// clocks makes them. With it goes what needs no thread: what the threads of the process did together.
+// Traces before Go 1.22 count ticks of their own and name no threads. But nothing can be traced
+// while no thread of the process is on a CPU. So the kernel's stretches of that kind must lie in
+// the trace's silences, and where they come in no rhythm, only one shift of the clocks makes them
+// lie there. That shift is enough for what needs no thread: what the threads of the process did
+// together.
 //
-//  1. The trace's silences, and the process's stretches off all CPUs.
-//  2. Shifts that lay one of the longest stretches at either end of a silence about as long.
-//  3. The one with the least time off CPU in which the trace has events, if that is next to none and every other one has much.
+//   1. List the trace's silences, and the process's stretches off all CPUs.
+//   2. Try the shifts that put one of the longest stretches at either end of a silence of about its
+//      length.
+//   3. Take the shift with the least time off CPU in which the trace has events, if that time is
+//      next to none and every other shift has much of it.
 
 const (
-	offLeast     = 1e6 // ns, of stretches off all CPUs: shorter ones are everywhere
-	offSlack     = 1e5 // ns at both ends of one: the first and last event lie within it on a CPU, and clocks drift
-	offMost      = 400 // the longest are enough to tell
+	offLeast = 1e6 // ns, of stretches off all CPUs: shorter ones are everywhere
+	// ns at both ends of a stretch: the first and last event on a CPU lie within it, and clocks
+	// drift
+	offSlack     = 1e5
+	offMost      = 400 // the longest are enough
 	offTried     = 40
-	offFew       = 10 // fewer of them tell nothing
+	offFew       = 10 // fewer prove nothing
 	silencesMost = 1 << 14
 	shiftsMost   = 4000
 	shiftApart   = 5e6 // ns: shifts nearer than this are the same but for their precision
-	// Measured on Prometheus built with Go 1.19 and a server built with 1.13: none at the right shift, 2.6 % and more at every other one, of a process that is idle for
-	// 95 % of the time.
+	// Measured on Prometheus built with Go 1.19 and on a server built with 1.13: none at the right
+	// shift, 2.6 % and more at every other one, with a process that is idle for 95 % of the time.
 	wrongMost  = 0.002
 	wrongOther = 0.01
 )
@@ -99,7 +105,7 @@ func silences(src timeline.Source) (l []capacity.Span, begin, end int64) {
 	return l, begin, end
 }
 
-// offCPUs lists when no thread of the process was on a CPU, longest first.
+// offCPUs lists when no thread of the process was on a CPU, the longest first.
 func offCPUs(k *sched.Timeline) []capacity.Span {
 	var l capacity.Times
 	b, e := k.Span()
@@ -116,8 +122,8 @@ func offCPUs(k *sched.Timeline) []capacity.Span {
 	return l[:min(len(l), offMost)]
 }
 
-// wrongAt is the share of the time off all CPUs in which the trace has events, with that shift. It tells nothing if less than half of that time
-// is the trace's.
+// wrongAt is the share of the time off all CPUs in which the trace has events, with that shift. It
+// proves nothing if less than half of that time lies in the trace.
 func wrongAt(silent, off []capacity.Span, begin, end, shift int64) (wrong float64, ok bool) {
 	var all, in, within int64
 	for _, o := range off {

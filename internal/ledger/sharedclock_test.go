@@ -12,8 +12,9 @@ import (
 	"github.com/whystall/whystall/internal/timeline/twin"
 )
 
-// bothSides makes a trace without threads and the kernel's records of the same process, whose clock is shift ahead. Of each turn the process is
-// on a CPU for on() and then off it for off(), both in us. The records begin before the trace and end after it.
+// bothSides makes a trace without threads and the kernel's records of the same process, whose clock
+// is shift ahead. Of each turn the process is on a CPU for on() and then off it for off(), both in
+// us. The records begin before the trace and end after it.
 func bothSides(t *testing.T, turns int, shift int64, on, off func() int64) (timeline.Source, *sched.Timeline) {
 	t.Helper()
 	var trace strings.Builder

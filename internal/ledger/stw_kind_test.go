@@ -8,7 +8,8 @@ import (
 	"github.com/whystall/whystall/internal/timeline/twin"
 )
 
-// A request that starts a GC cycle itself waits inside its own call until a loop without preemption points stops.
+// A request that starts a GC cycle itself waits inside its own call until a loop without preemption
+// points stops.
 func TestOwnStopTheWorldHasKind(t *testing.T) {
 	r, err := Run(context.Background(), twin.Must(`
 unit 1ms

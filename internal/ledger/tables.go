@@ -70,8 +70,8 @@ func (p *pass) stws(r *account.Result, slow *books.Column) {
 	r.STWs = r.STWs[:min(len(r.STWs), mostSTWs)]
 }
 
-// stwSite is who had the world stopped, and whether that was to record this trace. Profiles are somebody else's: the recorder asks for none
-// while it traces.
+// stwSite is the function that had the world stopped, and whether that was to record this trace.
+// Profiles are somebody else's: the recorder asks for none while it traces.
 func stwSite(stack []exectrace.Frame) (site string, ours bool) {
 	named := false
 	for _, f := range stack {
@@ -125,7 +125,8 @@ func (p *pass) gc(r *account.Result) {
 	}
 }
 
-// lockTable adds up the locks that slow requests waited for, by class, and the most waited for of the others.
+// lockTable adds up the locks that slow requests waited for, by class, and of the others those most
+// waited for.
 func (p *pass) lockTable(r *account.Result, slow *books.Column) {
 	type row struct {
 		class uint32
@@ -180,7 +181,7 @@ func (p *pass) lockTable(r *account.Result, slow *books.Column) {
 	r.Locks = r.Locks[:min(len(r.Locks), books.MostLocks)]
 }
 
-// stackOf is the frames of the stack that waited most often.
+// stackOf has the frames of the stack that waited most often.
 func (p *pass) stackOf(stacks map[exectrace.StackID]int64) []account.Site {
 	var best exectrace.StackID
 	var most int64
@@ -196,7 +197,8 @@ func (p *pass) stackOf(stacks map[exectrace.StackID]int64) []account.Site {
 	return l
 }
 
-// capacity writes down what the Ps did; the parts add up to TotalNS by construction, which the tests hold it to.
+// capacity writes down what the Ps did. The parts add up to TotalNS by construction, and tests
+// check it.
 func (p *pass) capacity(r *account.Result) {
 	c := p.tl.Capacity()
 	r.Capacity = account.Capacity{

@@ -12,7 +12,8 @@ import (
 	"github.com/whystall/whystall/internal/ledger/books"
 )
 
-// traces lists the real traces that are kept with their reader, or those that WHYSTALL_TRACES, a glob, names.
+// traces lists the real traces that are kept with their reader, or those that WHYSTALL_TRACES, a
+// glob, names.
 func traces(t testing.TB) []string {
 	glob := os.Getenv("WHYSTALL_TRACES")
 	if glob == "" {
