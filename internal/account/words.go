@@ -65,3 +65,35 @@ func Words(a Named, name func(string) string) string {
 	}
 	return cause + place + at(", at ")
 }
+
+// Phrase names an account inside a sentence, as the line of reason of a slow request does: cause, actor
+// and place one after another. [Words] is for a row that stands alone, so it puts the actor first where
+// the request itself did nothing, and says what is known of a lock's holder. Neither can be made of the
+// other.
+func Phrase(a *Account) string {
+	s := string(a.Leaf)
+	switch {
+	case a.Detail == "":
+	case a.Leaf == LeafSTW, a.Leaf == LeafNoCPU:
+		s += " (" + a.Detail + ")"
+	case a.Leaf == LeafAsleep:
+		s += " in " + a.Detail
+	}
+	if a.Actor != "" {
+		s += " of " + a.Actor
+	}
+	return s + Stand(a.Class, a.Site)
+}
+
+// Stand says where a request stood, in words that follow a cause. It is empty without a site.
+func Stand(class Class, site string) string {
+	switch {
+	case site == "":
+		return ""
+	case class == ClassOwn:
+		return " in " + site
+	case class == ClassLock:
+		return ", for the lock in " + site
+	}
+	return ", waited for in " + site
+}

@@ -205,7 +205,7 @@ func (c goldenCase) tell(t *testing.T) (string, *account.Result) {
 			if a.Leaf != account.LeafRunnable {
 				continue
 			}
-			fmt.Fprintf(&out, "meanwhile, %s\n", books.Describe(a))
+			fmt.Fprintf(&out, "meanwhile, %s\n", account.Phrase(&a))
 			for _, i := range a.Instead {
 				fmt.Fprintf(&out, "\t%v %s: %s\n", float64(i.NS)/c.unit, i.Kind, i.Who)
 			}

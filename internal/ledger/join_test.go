@@ -224,7 +224,7 @@ func TestJoinedSums(t *testing.T) {
 func rows(c account.Column) string {
 	var l []string
 	for _, a := range c.Accounts[:min(len(c.Accounts), 12)] {
-		l = append(l, fmt.Sprintf("%.1f %% %s", 100*float64(a.NS)/float64(max(c.WallNS, 1)), books.Describe(a)))
+		l = append(l, fmt.Sprintf("%.1f %% %s", 100*float64(a.NS)/float64(max(c.WallNS, 1)), account.Phrase(&a)))
 	}
 	return strings.Join(l, "; ")
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/whystall/whystall/exectrace"
 	"github.com/whystall/whystall/internal/account"
-	"github.com/whystall/whystall/internal/ledger/books"
 )
 
 // traces lists the real traces that are kept with their reader, or those that WHYSTALL_TRACES, a
@@ -42,7 +41,7 @@ func checkSums(t testing.TB, r *account.Result) {
 		}
 		for _, a := range c.Accounts {
 			if a.NS < 0 {
-				t.Errorf("%s: %s has %d ns", name, books.Describe(a), a.NS)
+				t.Errorf("%s: %s has %d ns", name, account.Phrase(&a), a.NS)
 			}
 			if a.Instead != nil {
 				var ns int64
@@ -50,7 +49,7 @@ func checkSums(t testing.TB, r *account.Result) {
 					ns += i.NS
 				}
 				if name == "slow" && ns != a.NS {
-					t.Errorf("slow: %s: what ran instead adds up to %d ns of %d", books.Describe(a), ns, a.NS)
+					t.Errorf("slow: %s: what ran instead adds up to %d ns of %d", account.Phrase(&a), ns, a.NS)
 				}
 			}
 		}
@@ -127,12 +126,12 @@ func TestTraces(t *testing.T) {
 			}
 			for i, a := range r.Slow.Accounts {
 				if i < 12 {
-					t.Logf("  %5.1f %% excess %5.1f %%  %s [%s] (%d requests, largest of %d, queue %d, actors %d)", 100*float64(a.NS)/float64(r.Slow.WallNS), 100*float64(a.ExcessNS)/float64(r.Slow.WallNS), books.Describe(a), a.Detail, a.Requests, a.Largest, a.MaxQueue, a.Actors)
+					t.Logf("  %5.1f %% excess %5.1f %%  %s [%s] (%d requests, largest of %d, queue %d, actors %d)", 100*float64(a.NS)/float64(r.Slow.WallNS), 100*float64(a.ExcessNS)/float64(r.Slow.WallNS), account.Phrase(&a), a.Detail, a.Requests, a.Largest, a.MaxQueue, a.Actors)
 				}
 			}
 			for i, a := range r.All.Accounts {
 				if i < 5 {
-					t.Logf("  all %5.1f %%  %s", 100*float64(a.NS)/float64(r.All.WallNS), books.Describe(a))
+					t.Logf("  all %5.1f %%  %s", 100*float64(a.NS)/float64(r.All.WallNS), account.Phrase(&a))
 				}
 			}
 			for i, l := range r.Locks {

@@ -1,112 +1,113 @@
 package books
 
 import (
-	"github.com/whystall/whystall/internal/account"
+	"iter"
+
 	"github.com/whystall/whystall/internal/request"
 )
 
-// Names says what the numbers in the books mean.
-type Names interface {
-	Func(id uint32) string                 // of an actor, a site, a detail
-	Place(stack uint32) account.Site       // where a stack stands in the program
-	SiteOf(stack uint32, lock bool) uint32 // the same as a number; of a wait for a lock where the lock is taken
-	Behind(ref uint32) account.Instead     // who had the CPU
-	Time(at int64) int64                   // of a recording, for a time in the books
-}
-
-// Runtime is what else the books of goroutines have to name.
-type Runtime interface {
-	Word(id uint32) string                                        // a kind of stop-the-world
-	Occupant(ref uint32, entries map[string]bool) account.Instead // who held a P
-	Lacked(ref uint32, entries map[string]bool) account.Instead   // what the thread of a P lacked
-	Request(id request.NameID) string
-}
-
-// books are the accounts of one recording while they are added up. Their owner explains the units of work, and puts what it
-// finds of one into Facts before it calls TakeFacts.
+// Books are the accounts of one recording while they are added up. Their owner walks the units of
+// work, one after another. For each unit that is worth explaining it
+//
+//  1. resets [Books.Facts],
+//  2. adds what it finds, each account numbered by [Books.Number],
+//  3. hands the facts to the unit with [Books.TakeFacts], and
+//  4. keeps the unit with [Books.Keep].
+//
+// When all units have ended, [Books.Ledgers] makes the columns of what was kept.
 type Books struct {
 	names    Names
 	runtime  Runtime // nil where the actors are threads
-	slowOver int64   // ns: slow is what took at least as long; 0: the slowest 1 % of each group
-	others   uint32  // the name of what is too short to be told apart
+	slowOver int64   // ns: what took at least as long is slow; 0: the slowest 1 % of each group is
+	others   uint32  // the number of the name that stands for actors of very short accounts
 
-	facts  Facts // of the unit that is explained
-	acc    accounts
-	Groups []*Group // by request.GroupID
-	bytes  int      // of facts that are kept
+	accounts accounts
+	groups   []*Group // by request.GroupID; nil: no unit of it has ended
+	bytes    int      // of facts that are kept
 
-	ofAccount []int64 // scratch of worth, by account: time, and actors kept
-	actors    []uint8 // and holds << 4
-	small     Facts
+	// Of the unit in hand, and what condense needs for it.
+	facts  Facts
+	ns     []int64 // time, by account number
+	counts []uint8 // actors kept, and holds kept << 4, by account number
+	small  Facts   // of accounts that are too short to keep whole
 }
 
+// New makes the books. A slowOver of 0 makes the slowest 1 % of each group slow. Others is the
+// number of the name that stands for actors whose accounts are too short to be told apart.
 func New(names Names, runtime Runtime, slowOver int64, others uint32) *Books {
 	return &Books{names: names, runtime: runtime, slowOver: slowOver, others: others}
 }
 
 // Facts holds the facts of the unit that is explained. Its owner resets it before each unit.
-func (p *Books) Facts() *Facts { return &p.facts }
+func (b *Books) Facts() *Facts { return &b.facts }
 
 // Number is the number of an account.
-func (p *Books) Number(k Key) uint32 { return p.acc.id(k) }
+func (b *Books) Number(k Key) uint32 { return b.accounts.number(k) }
 
-// TakeFacts takes the facts in hand as those of k, and returns the sum of their time: what k took, or the walk was wrong.
-func (p *Books) TakeFacts(k *Kept) (ns int64) {
-	for _, f := range p.facts.facts {
+// TakeFacts takes the facts in hand as those of k. It returns the sum of their time, which is k's
+// wall time: if it is anything else, the walk was wrong.
+func (b *Books) TakeFacts(k *Kept) (ns int64) {
+	for _, f := range b.facts.list {
 		if f.kind() == FactNS {
 			ns += f.ns()
 		}
 	}
-	k.facts = p.worth(k.Wall())
+	k.facts = b.condense(k.Wall())
 	return ns
 }
 
-// keep keeps a unit: as one that may turn out to be slow, as one of the sample of others, or both.
-func (p *Books) Keep(k *Kept, slow, other bool, list func() []request.Group) {
+// Keep keeps a unit: slow as one that may turn out to be slow, usual as one of its group's sample,
+// or both. It calls groups only when the memory for facts is used up.
+func (b *Books) Keep(k *Kept, slow, usual bool, groups func() []request.Group) {
 	if slow {
-		p.bytes += k.Group.keep(k)
+		b.bytes += k.Group.keep(k)
 	}
-	if other {
-		p.bytes += k.Group.sample(k)
+	if usual {
+		b.bytes += k.Group.sample(k)
 	}
-	if p.bytes > maxKept {
-		p.shrink(list())
+	if b.bytes > maxKept {
+		b.shrink(groups())
 	}
 }
 
-// maxActors is how many actors, and how many holds of a lock, of one account are kept of one request.
-const maxActors = 4
+// mostOfAccount is how many actors, and how many holds of a lock, are kept of one account of one
+// unit. That there are many is known from a few.
+const mostOfAccount = 4
 
-// worth copies the facts of the activation. A slow request has hundreds, most of them about microseconds: of accounts
-// below 1/200 of the wall time only the times are kept, of those below 1/500 not by actor, either.
-func (p *Books) worth(wall int64) []fact {
-	for len(p.ofAccount) < len(p.acc.list) {
-		p.ofAccount = append(p.ofAccount, 0)
-		p.actors = append(p.actors, 0)
+// condense copies the facts in hand, without what is too small to matter. A slow request has
+// hundreds of facts, and most are about microseconds. What is kept of an account depends on its
+// part of the wall time:
+//
+//   - from 1/200 on all facts, but only a few actors and holds;
+//   - below that its time, and what adds up over many units: locks, pauses, sweeps;
+//   - below 1/500 the same, without the actor: short accounts of many actors become one.
+func (b *Books) condense(wall int64) []fact {
+	for len(b.ns) < len(b.accounts.keys) {
+		b.ns = append(b.ns, 0)
+		b.counts = append(b.counts, 0)
 	}
-	for _, f := range p.facts.facts {
+	for _, f := range b.facts.list {
 		if f.kind() == FactNS {
-			p.ofAccount[f.account], p.actors[f.account] = f.ns(), 0
+			b.ns[f.account], b.counts[f.account] = f.ns(), 0
 		}
 	}
-	p.small.Reset()
-	all := p.facts.facts
+	b.small.Reset()
+	all := b.facts.list
 	n := 0
 	for _, f := range all {
-		ns := p.ofAccount[f.account]
+		ns := b.ns[f.account]
 		if ns*200 >= wall {
-			// that they are many is known from a few
 			switch f.kind() {
 			case FactActor:
-				if p.actors[f.account]&15 == maxActors {
+				if b.counts[f.account]&15 == mostOfAccount {
 					continue
 				}
-				p.actors[f.account]++
+				b.counts[f.account]++
 			case FactHold:
-				if p.actors[f.account]>>4 == maxActors {
+				if b.counts[f.account]>>4 == mostOfAccount {
 					continue
 				}
-				p.actors[f.account] += 1 << 4
+				b.counts[f.account] += 1 << 4
 			}
 			all[n] = f
 			n++
@@ -118,112 +119,110 @@ func (p *Books) worth(wall int64) []fact {
 			continue
 		}
 		id := f.account
-		if key := p.acc.list[id]; ns*500 < wall && key.Actor != 0 {
-			key.Actor = p.others
-			id = p.acc.id(key)
+		if key := b.accounts.keys[id]; ns*500 < wall && key.Actor != 0 {
+			key.Actor = b.others
+			id = b.accounts.number(key)
 		}
-		p.small.Add(id, f.kind(), f.ref, f.ns())
+		b.small.Add(id, f.kind(), f.ref, f.ns())
 	}
-	facts := make([]fact, 0, n+len(p.small.facts))
-	return append(append(facts, all[:n]...), p.small.facts...)
+	facts := make([]fact, 0, n+len(b.small.list))
+	return append(append(facts, all[:n]...), b.small.list...)
 }
 
-// group is the group with that number, nil where there are too many.
-func (p *Books) Group(id request.GroupID) *Group {
+// Group is the group with that number, which it makes at the first call. It is nil where there are
+// too many groups: a damaged trace may name as many as it likes.
+func (b *Books) Group(id request.GroupID) *Group {
 	if id >= maxGroups {
 		return nil
 	}
-	for int(id) >= len(p.Groups) {
-		p.Groups = append(p.Groups, nil)
+	for int(id) >= len(b.groups) {
+		b.groups = append(b.groups, nil)
 	}
-	if p.Groups[id] == nil {
-		p.Groups[id] = &Group{}
+	if b.groups[id] == nil {
+		b.groups[id] = &Group{}
 	}
-	return p.Groups[id]
+	return b.groups[id]
 }
 
-// shrink makes room: the group that takes most keeps the slower half of its candidates. Groups of unknown loops come first
-// as long as they take more than a quarter of the room: it is only known at the end which of them are shown.
-func (p *Books) shrink(list []request.Group) {
-	p.bytes = 0
-	var unknown int
-	sizes := make([]int, len(p.Groups))
-	for id, g := range p.Groups {
+// Settle is for an owner that counts all units before it explains any. It returns, by group, the
+// wall time from which on a unit may be slow, and how many such units there are at most. Both are 0
+// for a group without units.
+func (b *Books) Settle() (least, most []int64) {
+	least, most = make([]int64, len(b.groups)), make([]int64, len(b.groups))
+	for id, g := range b.groups {
+		if g != nil {
+			least[id], most[id] = g.settle(b.slowOver)
+		}
+	}
+	return least, most
+}
+
+// listed goes through the groups that are shown, by number.
+func (b *Books) listed(list []request.Group) iter.Seq2[int, *Group] {
+	return func(yield func(int, *Group) bool) {
+		for id, g := range b.groups {
+			if g == nil || id >= len(list) || !list[id].Listed {
+				continue
+			}
+			if !yield(id, g) {
+				return
+			}
+		}
+	}
+}
+
+// shrink makes room for facts, down to three quarters of maxKept.
+//
+//  1. What every group holds is added up.
+//  2. The group that holds most drops the faster half of its candidates, until it is enough. While
+//     groups of unknown loops hold more than a quarter of the room, only they are asked: which of
+//     them are shown is known only at the end, and most are not.
+//  3. Where there are so many groups that none has candidates to spare, the samples are thinned
+//     out.
+func (b *Books) shrink(list []request.Group) {
+	const enough = maxKept * 3 / 4
+	sizes := make([]int, len(b.groups)) // of candidates
+	unknown := 0                        // of sizes, those of unknown loops
+	b.bytes = 0
+	for id, g := range b.groups {
 		if g == nil {
 			continue
 		}
-		for _, s := range g.others {
-			for _, k := range s {
-				p.bytes += k.size()
-			}
-		}
-		for _, k := range g.cands {
-			sizes[id] += k.size()
-		}
-		p.bytes += sizes[id]
+		var usual int
+		sizes[id], usual = g.size()
+		b.bytes += sizes[id] + usual
 		if isUnknown(list, id) {
 			unknown += sizes[id]
 		}
 	}
-	for p.bytes > maxKept*3/4 {
+	for b.bytes > enough {
 		most := -1
 		for id, size := range sizes {
-			if size > 0 && len(p.Groups[id].cands) >= 32 && (unknown <= maxKept/4 || isUnknown(list, id)) && (most < 0 || size > sizes[most]) {
+			if size > 0 && len(b.groups[id].candidates) >= leastHalved && (unknown <= maxKept/4 || isUnknown(list, id)) && (most < 0 || size > sizes[most]) {
 				most = id
 			}
 		}
 		if most < 0 {
 			break
 		}
-		freed := p.Groups[most].halve()
-		p.bytes -= freed
+		freed := b.groups[most].halve()
+		b.bytes -= freed
 		sizes[most] -= freed
 		if isUnknown(list, most) {
 			unknown -= freed
 		}
 	}
-	if p.bytes <= maxKept*3/4 {
+	if b.bytes <= enough {
 		return
 	}
-	for _, g := range p.Groups { // very many groups: their samples
-		if g == nil {
-			continue
-		}
-		for i := range g.others {
-			for len(g.others[i]) > 2 {
-				n := len(g.others[i]) - 1
-				p.bytes -= g.others[i][n].size()
-				g.others[i][n] = nil
-				g.others[i] = g.others[i][:n]
-			}
+	for _, g := range b.groups {
+		if g != nil {
+			b.bytes -= g.thinSample()
 		}
 	}
 }
 
-// nameList numbers names. The zero value is ready; 0 is "".
-type NameList struct {
-	names []string // by number, less one
-	ids   map[string]uint32
-}
-
-// number gives a name its number.
-func (l *NameList) Number(name string) uint32 {
-	id, ok := l.ids[name]
-	if !ok && name != "" {
-		if l.ids == nil {
-			l.ids = map[string]uint32{}
-		}
-		l.names = append(l.names, name)
-		id = uint32(len(l.names))
-		l.ids[name] = id
-	}
-	return id
-}
-
-// name is the name with a number.
-func (l *NameList) Name(id uint32) string {
-	if id == 0 || int(id) > len(l.names) {
-		return ""
-	}
-	return l.names[id-1]
+// isUnknown reports whether the finder had to guess that the group's units are requests.
+func isUnknown(list []request.Group, id int) bool {
+	return id < len(list) && (list[id].Kind == request.KindLoop || list[id].Kind == request.KindGoroutine)
 }

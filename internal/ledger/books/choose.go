@@ -2,164 +2,162 @@ package books
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/request"
 )
 
-// usual lists the sample, without who turned out to be slow, by own running time.
-func (g *Group) usual() []*Kept {
-	var l []*Kept
-	for _, s := range g.others {
-		for _, k := range s {
-			if !k.slow {
-				l = append(l, k)
-			}
-		}
-	}
-	slices.SortFunc(l, func(a, b *Kept) int {
-		return cmp.Or(cmp.Compare(a.Running, b.Running), cmp.Compare(a.Hash, b.Hash), cmp.Compare(a.Begin, b.Begin))
-	})
-	return l
-}
+// atLeast is how many slow requests there are, if there are as many candidates. One per cent of a
+// few hundred is too few to tell a habit from a chance.
+const atLeast = 10
 
 // choice is the decision who is slow, while it is made.
 type choice struct {
 	*Books
-	out     *account.Requests
-	all     Histogram        // of all requests
-	leftOut map[string]int64 // by reason
-	slow    []*Kept
-	next    []candidate // those kept that are not slow so far
+	out       *account.Requests
+	walls     Histogram        // of all requests
+	leftOut   map[string]int64 // by reason
+	slow      []*Kept
+	runnersUp []runnerUp
 }
 
-// candidate is a request of which its group has slower ones.
-type candidate struct {
-	k     *Kept
-	id    int     // of its group
-	ratio float64 // to the group's median
+// runnerUp is a candidate that is not slow by the measure of its group.
+type runnerUp struct {
+	*Kept
+	group int
+	ratio float64 // of its wall time to the group's median
 }
 
-// choose fills in r.Requests and returns the slow requests, slowest first within each group.
+// choose fills in r.Requests and returns the slow requests, slowest first within each group. The
+// rule is docs/ledger.md, "8. Slow against usual".
 //
 //  1. Each group counts its requests and those left out, and names its slow ones.
 //  2. If they are too few in all, those that are slowest for their group join them.
-//  3. The groups and the totals are written down.
-func (p *Books) choose(r *account.Result, list []request.Group) []*Kept {
-	c := &choice{Books: p, out: &r.Requests, leftOut: map[string]int64{}}
+//  3. The groups and the totals are written down. That needs steps 1 and 2 of all groups.
+func (b *Books) choose(r *account.Result, list []request.Group) []*Kept {
+	c := &choice{Books: b, out: &r.Requests, leftOut: map[string]int64{}}
 	groups := make([]account.Group, len(list))
 	for id := range list {
-		groups[id] = c.group(id, &list[id])
+		groups[id] = c.count(id, &list[id])
 	}
 	c.topUp()
 	for id := range groups {
-		c.list(id, &groups[id], list[id].Listed)
+		c.writeGroup(id, &groups[id], list[id].Listed)
 	}
-	c.totals()
+	c.writeTotals()
 	if c.out.Count == 0 {
 		c.out.NoRequestsCause = noRequests(list)
 	}
 	return c.slow
 }
 
-// groupOf returns what was kept of a group, nil if there is nothing to choose from.
-func (c *choice) groupOf(id int, listed bool) *Group {
-	if !listed || id >= len(c.Groups) {
+// shown is the group with that number, nil if it is not listed or has no units.
+func (c *choice) shown(id int, listed bool) *Group {
+	if !listed || id >= len(c.groups) {
 		return nil
 	}
-	return c.Groups[id]
+	return c.groups[id]
 }
 
-// group counts a group's requests and takes its slow ones.
-func (c *choice) group(id int, l *request.Group) account.Group {
+// count counts a group's requests and takes its slow ones. Of a group that is not listed only what
+// was left out is counted, for itself: nobody would know what the totals stand for.
+func (c *choice) count(id int, l *request.Group) account.Group {
 	out := account.Group{Entry: l.Entry, Kind: l.Kind, Boundary: l.Boundary, Doubt: l.Doubt}
-	for why, n := range l.LeftOut {
-		if n == 0 || request.LeftOut(why) == request.Kept {
-			continue
-		}
-		text := request.LeftOut(why).String()
-		out.LeftOut = append(out.LeftOut, account.Count{Reason: text, N: n})
-		if !l.Listed {
-			continue
-		}
-		switch request.LeftOut(why) {
-		case request.OpenBegin, request.OpenEnd:
-			c.out.Open += n
-		default:
-			c.leftOut[text] += n
-		}
-	}
-	g := c.groupOf(id, l.Listed)
+	c.countLeftOut(&out, l)
+	g := c.shown(id, l.Listed)
 	if g == nil {
 		return out
 	}
 	out.Count, out.Max = g.count, g.max
-	out.P50, out.P99 = g.hist.Quantile(0.5), g.hist.Quantile(0.99)
+	out.P50, out.P99 = g.walls.Quantile(0.5), g.walls.Quantile(0.99)
 	c.out.Count += g.count
 	c.out.Max = max(c.out.Max, g.max)
-	c.all.merge(&g.hist)
-	if g.gone > 0 {
-		c.leftOut["goroutine not found"] += g.gone
+	c.walls.merge(&g.walls)
+	if g.lost > 0 {
+		c.leftOut["goroutine not found"] += g.lost
 	}
-	n, missing := g.slowKept(c.slowOver)
-	c.out.NotKept += missing
-	for _, k := range g.cands[:n] {
-		k.slow = true
+	n, notKept := g.countSlow(c.slowOver)
+	c.out.NotKept += notKept
+	for _, k := range g.candidates[:n] {
+		c.take(k)
 	}
-	c.slow = append(c.slow, g.cands[:n]...)
-	for _, k := range g.cands[n:] {
-		c.next = append(c.next, candidate{k, id, float64(k.Wall()) / float64(max(out.P50, 1))})
+	for _, k := range g.candidates[n:] {
+		c.runnersUp = append(c.runnersUp, runnerUp{k, id, float64(k.Wall()) / float64(max(out.P50, 1))})
 	}
 	return out
 }
 
-// slowKept sorts the candidates, slowest first, and returns how many of them are slow, and how many
-// slow requests are not among them because they were not kept.
-func (g *Group) slowKept(slowOver int64) (n int, missing int64) {
-	slices.SortFunc(g.cands, slower)
-	n = int(g.slowest())
+// take makes a unit slow.
+func (c *choice) take(k *Kept) {
+	k.slow = true
+	c.slow = append(c.slow, k)
+}
+
+// countLeftOut counts what was left out of a group, by reason. Units that were open when the
+// recording started or ended are no loss; they are counted apart.
+func (c *choice) countLeftOut(out *account.Group, l *request.Group) {
+	for i, n := range l.LeftOut {
+		reason := request.LeftOut(i)
+		if n == 0 || reason == request.Kept {
+			continue
+		}
+		out.LeftOut = append(out.LeftOut, account.Count{Reason: reason.String(), N: n})
+		switch {
+		case !l.Listed:
+		case reason == request.OpenBegin || reason == request.OpenEnd:
+			c.out.Open += n
+		default:
+			c.leftOut[reason.String()] += n
+		}
+	}
+}
+
+// countSlow sorts the candidates, slowest first, and returns how many of them are slow. NotKept is
+// how many slow units are not among the candidates. There are two ways to miss one, and the larger
+// number counts: fewer candidates than slow units, or a longer unit that was let go while the
+// threshold was higher. The histogram knows of the second: above the shortest slow unit it has more
+// than was kept.
+func (g *Group) countSlow(slowOver int64) (n int, notKept int64) {
+	slices.SortFunc(g.candidates, slower)
+	n = int(g.onePercent())
 	if slowOver > 0 {
 		n = int(g.over)
 	}
-	missing = int64(max(0, n-len(g.cands)))
-	n = min(n, len(g.cands))
-	if n > 0 && slowOver == 0 {
-		// A candidate may have been let go while the threshold was higher.
-		last := g.cands[n-1].Wall()
-		have := int64(0)
-		for _, k := range g.cands[:n] {
-			if bucket(k.Wall()) > bucket(last) {
-				have++
-			}
-		}
-		missing = max(missing, g.hist.above(last)-have)
+	notKept = int64(max(0, n-len(g.candidates)))
+	n = min(n, len(g.candidates))
+	if n == 0 || slowOver > 0 {
+		return n, notKept
 	}
-	return n, missing
+	shortest := g.candidates[n-1].Wall()
+	longer := g.walls.above(shortest)
+	for _, k := range g.candidates[:n] {
+		if bucket(k.Wall()) > bucket(shortest) {
+			longer--
+		}
+	}
+	return n, max(notKept, longer)
 }
 
-// topUp adds those that are slowest for their group until there are atLeast. Where the user says what
-// is slow, nothing is added.
+// topUp adds those that are slowest for their group until there are atLeast. Where the user said
+// what is slow, nothing is added.
 func (c *choice) topUp() {
-	if c.slowOver != 0 || len(c.slow) >= atLeast {
+	if c.slowOver > 0 || len(c.slow) >= atLeast {
 		return
 	}
-	slices.SortFunc(c.next, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(b.ratio, a.ratio), slower(a.k, b.k), cmp.Compare(a.id, b.id))
+	slices.SortFunc(c.runnersUp, func(x, y runnerUp) int {
+		return cmp.Or(cmp.Compare(y.ratio, x.ratio), slower(x.Kept, y.Kept), cmp.Compare(x.group, y.group))
 	})
-	for _, n := range c.next[:min(len(c.next), atLeast-len(c.slow))] {
-		n.k.slow = true
-		c.slow = append(c.slow, n.k)
+	for _, k := range c.runnersUp[:min(len(c.runnersUp), atLeast-len(c.slow))] {
+		c.take(k.Kept)
 	}
 }
 
-// list writes down how many of a group are slow, and from when on they are.
-func (c *choice) list(id int, out *account.Group, listed bool) {
-	if g := c.groupOf(id, listed); g != nil {
-		for _, k := range g.cands {
+// writeGroup writes down how many units of a group are slow, and from which length on they are.
+func (c *choice) writeGroup(id int, out *account.Group, listed bool) {
+	if g := c.shown(id, listed); g != nil {
+		for _, k := range g.candidates {
 			if !k.slow {
 				continue
 			}
@@ -174,56 +172,17 @@ func (c *choice) list(id int, out *account.Group, listed bool) {
 	}
 }
 
-// totals writes down what holds for all groups together.
-func (c *choice) totals() {
-	slices.SortStableFunc(c.out.Groups, func(a, b account.Group) int { return cmp.Compare(b.Count, a.Count) })
+// writeTotals writes down what holds for all groups together.
+func (c *choice) writeTotals() {
+	slices.SortStableFunc(c.out.Groups, func(x, y account.Group) int { return cmp.Compare(y.Count, x.Count) })
 	for _, k := range c.slow {
 		if k.Limited {
 			c.out.Limited++
 		}
 	}
 	c.out.Slow = len(c.slow)
-	c.out.P50, c.out.P99 = c.all.Quantile(0.5), c.all.Quantile(0.99)
-	for _, text := range slices.Sorted(maps.Keys(c.leftOut)) {
-		c.out.LeftOut = append(c.out.LeftOut, account.Count{Reason: text, N: c.leftOut[text]})
+	c.out.P50, c.out.P99 = c.walls.Quantile(0.5), c.walls.Quantile(0.99)
+	for _, reason := range slices.Sorted(maps.Keys(c.leftOut)) {
+		c.out.LeftOut = append(c.out.LeftOut, account.Count{Reason: reason, N: c.leftOut[reason]})
 	}
-}
-
-// manyOpen is from how many on requests that began and did not end are no few slow ones.
-const manyOpen = 10
-
-// noRequests says why there is nothing to explain.
-func noRequests(list []request.Group) string {
-	if len(list) == 0 {
-		return "no goroutine was seen that takes work in a loop, nor tasks, regions or a known server"
-	}
-	// That requests begin and none ends is the news, whatever else was looked at.
-	var most *request.Group
-	for i := range list {
-		if l := &list[i]; l.Listed && l.LeftOut[request.OpenBegin]+l.LeftOut[request.OpenEnd] > 0 && (most == nil || l.LeftOut[request.OpenEnd] > most.LeftOut[request.OpenEnd]) {
-			most = l
-		}
-	}
-	if most != nil {
-		begin, end := most.LeftOut[request.OpenBegin], most.LeftOut[request.OpenEnd]
-		entry := most.Entry
-		if entry == "" { // stacks stand at a generation's end, which a trace that is cut off may lack
-			entry = "a function whose name is lost"
-		}
-		why := fmt.Sprintf("no request began and ended inside the trace; of %s %d were under way at its begin, and %d began and did not end", entry, begin, end)
-		if end >= manyOpen {
-			why += ": they pile up, and where they wait is in /debug/pprof/goroutine?debug=1"
-		}
-		return why
-	}
-	var why []string
-	for _, l := range list {
-		if l.Why != "" && !slices.Contains(why, l.Why) && len(why) < 3 {
-			why = append(why, l.Why)
-		}
-	}
-	if len(why) == 0 {
-		return "no request began and ended inside the trace"
-	}
-	return strings.Join(why, "; ")
 }

@@ -1,175 +1,85 @@
 package books
 
 import (
-	"cmp"
-	"slices"
-
 	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/request"
 )
 
-const (
-	atLeast  = 10 // slow ones in all
-	slowestN = 10
-	topSites = 5
-	nearest  = 20 // usual requests that a slow one is matched with, or 2 %
-)
-
-// ledgers decides who is slow and who is usual, fills in the requests and the three columns, and returns the slow one for
-// what else is added up from it.
-func (p *Books) Ledgers(r *account.Result, list []request.Group) *Column {
-	slow := p.choose(r, list)
-	var median []*Kept
-	for id, g := range p.Groups {
-		if g == nil || id >= len(list) || !list[id].Listed {
-			continue
-		}
-		lo, hi := g.hist.Quantile(0.4), g.hist.Quantile(0.6)
-		for _, k := range g.usual() {
-			if w := k.Wall(); bucketAt(bucket(w)) >= lo && bucketAt(bucket(w)) <= hi {
-				median = append(median, k)
-			}
-		}
-	}
+// Ledgers makes the columns of all that was kept, and returns the slow one for tables that are
+// added up from it.
+//
+//  1. It is decided who is slow (choose.go). The requests in r are filled in.
+//  2. The usual units are those of the sample that took about as long as the median of their group.
+//  3. The facts of both are added up by account.
+//  4. Each slow unit is compared with usual ones that ran about as long: the excess of an account.
+//  5. The columns are written down in words, with the column of all and the ten slowest requests.
+func (b *Books) Ledgers(r *account.Result, list []request.Group) *Column {
+	slow := b.choose(r, list)
 	entries := map[string]bool{}
 	for id := range list {
 		if list[id].Listed && list[id].Count > 0 {
 			entries[list[id].Entry] = true
 		}
 	}
-	s := p.column(slow, entries)
-	m := p.column(median, entries)
-	p.excess(s, slow)
-	r.Slow, r.Median = p.done(s), p.done(m)
-	r.All = p.columnAll(list)
-	p.slowest(r, list)
+	s, m := b.column(slow, entries), b.column(b.median(list), entries)
+	b.excess(s, slow)
+	r.Slow, r.Median, r.All = b.write(s), b.write(m), b.columnAll(list)
+	r.Requests.Slowest = b.slowest(list)
 	return s
+}
+
+// median lists the usual units between the 40th and the 60th percentile of their group's wall
+// times, by buckets of the histogram.
+func (b *Books) median(list []request.Group) (l []*Kept) {
+	for _, g := range b.listed(list) {
+		lo, hi := g.walls.Quantile(0.4), g.walls.Quantile(0.6)
+		for _, k := range g.sampled() {
+			if w := bucketStart(bucket(k.Wall())); w >= lo && w <= hi {
+				l = append(l, k)
+			}
+		}
+	}
+	return l
+}
+
+// Amount is how long and how often.
+type Amount struct{ NS, N int64 }
+
+// Column is a ledger while it is added up. Its tables are for what the owner of the books lists
+// beside the accounts. Their numbers are those that the owner gave in facts.
+type Column struct {
+	Locks    map[uint32]map[uint32]int64 // by site of a lock, by account: ns
+	STW      map[uint32]*Amount          // by number of a stop-the-world; N is requests
+	Sweeps   map[uint32]int64            // by number of a sweep: ns
+	Barriers map[uint32]int64            // by number of a ragged barrier: ns
+	Silence  int64                       // ns without an event of any thread
+
+	requests int
+	wall     int64
+	sums     []*sum // by account number; nil: does not occur
+	entries  map[string]bool
 }
 
 // sum is an account while it is added up.
 type sum struct {
 	key      Key
-	time     int64
+	ns       int64
 	excess   float64
 	requests int
-	largest  int
+	largest  int // in how many requests it is the largest account
 	queue    int64
 	tags     account.Tags
-	actors   map[uint32]bool
-	holds    map[uint32]bool
-	who      map[uint32]int64
-	lacked   map[uint32]int64
-	behind   map[uint32]int64 // who had the CPU
-	stacks   map[uint32]*Amount
-	through  map[uint32]int64
-	holders  map[uint32]int64
-}
 
-// Amount is time and times.
-type Amount struct{ NS, N int64 }
-
-// column is a ledger while it is added up.
-type Column struct {
-	requests int
-	wall     int64
-	sums     []*sum // by account number; nil: does not occur
-	entries  map[string]bool
-	Locks    map[uint32]map[uint32]int64 // site -> account -> ns
-	STW      map[uint32]*Amount          // number -> ns, requests
-	Sweeps   map[uint32]int64
-	Barriers map[uint32]int64
-	Silence  int64
-}
-
-func (p *Books) column(list []*Kept, entries map[string]bool) *Column {
-	c := &Column{
-		requests: len(list), sums: make([]*sum, len(p.acc.list)), entries: entries,
-		Locks: map[uint32]map[uint32]int64{}, STW: map[uint32]*Amount{}, Sweeps: map[uint32]int64{}, Barriers: map[uint32]int64{},
-	}
-	for _, k := range list {
-		c.wall += k.Wall()
-		var largest *sum
-		var most int64
-		stws := map[uint32]bool{}
-		for _, f := range k.facts {
-			s := c.sums[f.account]
-			if s == nil {
-				s = &sum{key: p.acc.list[f.account]}
-				c.sums[f.account] = s
-			}
-			ns := f.ns()
-			switch f.kind() {
-			case FactNS:
-				s.time += ns
-				s.requests++
-				if ns > most {
-					largest, most = s, ns
-				}
-			case FactActor:
-				if s.actors == nil {
-					s.actors = map[uint32]bool{}
-				}
-				s.actors[f.ref] = true
-			case FactHold:
-				if s.holds == nil {
-					s.holds = map[uint32]bool{}
-				}
-				s.holds[f.ref] = true
-			case FactStack, FactStackN:
-				if s.stacks == nil {
-					s.stacks = map[uint32]*Amount{}
-				}
-				x := s.stacks[f.ref]
-				if x == nil {
-					x = &Amount{}
-					s.stacks[f.ref] = x
-				}
-				if f.kind() == FactStack {
-					x.NS += ns
-				} else {
-					x.N += ns
-				}
-			case FactThrough:
-				s.through = addTo(s.through, f.ref, ns)
-			case FactOccupant:
-				s.who = addTo(s.who, f.ref, ns)
-			case FactLacked:
-				s.lacked = addTo(s.lacked, f.ref, ns)
-			case FactHolder:
-				s.holders = addTo(s.holders, f.ref, ns)
-			case FactLock:
-				c.Locks[f.ref] = addTo(c.Locks[f.ref], f.account, ns)
-			case FactSTW:
-				x := c.STW[f.ref]
-				if x == nil {
-					x = &Amount{}
-					c.STW[f.ref] = x
-				}
-				x.NS += ns
-				if !stws[f.ref] {
-					stws[f.ref] = true
-					x.N++
-				}
-			case FactSweep:
-				c.Sweeps[f.ref] += ns
-			case FactBarrier:
-				c.Barriers[f.ref] += ns
-			case FactBehind:
-				s.behind = addTo(s.behind, f.ref, ns)
-			case FactQueue:
-				s.queue = max(s.queue, ns)
-			default:
-				s.tag(f.kind(), ns)
-				if f.kind() == FactSilence {
-					c.Silence += ns
-				}
-			}
-		}
-		if largest != nil {
-			largest.largest++
-		}
-	}
-	return c
+	// By reference of the facts of that kind. They are nil where there is none, as in most
+	// accounts.
+	actors    map[uint32]bool
+	holds     map[uint32]bool
+	occupants map[uint32]int64
+	lacked    map[uint32]int64
+	behind    map[uint32]int64
+	stacks    map[uint32]*Amount
+	through   map[uint32]int64
+	holders   map[uint32]int64
 }
 
 // Stacks is where an account's time passed, by stack.
@@ -180,15 +90,126 @@ func (c *Column) Stacks(account uint32) map[uint32]*Amount {
 	return nil
 }
 
+// column adds up units.
+func (b *Books) column(list []*Kept, entries map[string]bool) *Column {
+	c := &Column{
+		requests: len(list), sums: make([]*sum, len(b.accounts.keys)), entries: entries,
+		Locks: map[uint32]map[uint32]int64{}, STW: map[uint32]*Amount{}, Sweeps: map[uint32]int64{}, Barriers: map[uint32]int64{},
+	}
+	for _, k := range list {
+		c.add(k, b.accounts.keys)
+	}
+	return c
+}
+
+// add adds a unit: to the accounts, and to the tables of locks, pauses, sweeps and barriers.
+func (c *Column) add(k *Kept, keys []Key) {
+	c.wall += k.Wall()
+	var largest *sum
+	var most int64
+	paused := map[uint32]bool{} // stop-the-worlds that this unit was counted for
+	for _, f := range k.facts {
+		s := c.sums[f.account]
+		if s == nil {
+			s = &sum{key: keys[f.account]}
+			c.sums[f.account] = s
+		}
+		ns := f.ns()
+		switch f.kind() {
+		case FactNS:
+			s.ns += ns
+			s.requests++
+			if ns > most {
+				largest, most = s, ns
+			}
+		case FactLock:
+			c.Locks[f.ref] = addTo(c.Locks[f.ref], f.account, ns)
+		case FactSTW:
+			x := amountOf(c.STW, f.ref)
+			x.NS += ns
+			if !paused[f.ref] {
+				paused[f.ref] = true
+				x.N++
+			}
+		case FactSweep:
+			c.Sweeps[f.ref] += ns
+		case FactBarrier:
+			c.Barriers[f.ref] += ns
+		default:
+			s.add(f)
+			if f.kind() == FactSilence {
+				c.Silence += ns
+			}
+		}
+	}
+	if largest != nil {
+		largest.largest++
+	}
+}
+
+// add adds a fact about the account alone.
+func (s *sum) add(f fact) {
+	ns := f.ns()
+	switch f.kind() {
+	case FactActor:
+		s.actors = addRef(s.actors, f.ref)
+	case FactHold:
+		s.holds = addRef(s.holds, f.ref)
+	case FactStack, FactStackN:
+		if s.stacks == nil {
+			s.stacks = map[uint32]*Amount{}
+		}
+		if x := amountOf(s.stacks, f.ref); f.kind() == FactStack {
+			x.NS += ns
+		} else {
+			x.N += ns
+		}
+	case FactThrough:
+		s.through = addTo(s.through, f.ref, ns)
+	case FactOccupant:
+		s.occupants = addTo(s.occupants, f.ref, ns)
+	case FactLacked:
+		s.lacked = addTo(s.lacked, f.ref, ns)
+	case FactHolder:
+		s.holders = addTo(s.holders, f.ref, ns)
+	case FactBehind:
+		s.behind = addTo(s.behind, f.ref, ns)
+	case FactQueue:
+		s.queue = max(s.queue, ns)
+	default:
+		s.tag(f.kind(), ns)
+	}
+}
+
 // addTo adds to m, which it makes where it is nil.
-func addTo(m map[uint32]int64, k uint32, ns int64) map[uint32]int64 {
+func addTo(m map[uint32]int64, ref uint32, ns int64) map[uint32]int64 {
 	if m == nil {
 		m = map[uint32]int64{}
 	}
-	m[k] += ns
+	m[ref] += ns
 	return m
 }
 
+// addRef puts ref into m, which it makes where it is nil.
+func addRef(m map[uint32]bool, ref uint32) map[uint32]bool {
+	if m == nil {
+		m = map[uint32]bool{}
+	}
+	m[ref] = true
+	return m
+}
+
+// amountOf is m's amount for ref, which it makes where there is none.
+func amountOf(m map[uint32]*Amount, ref uint32) *Amount {
+	x := m[ref]
+	if x == nil {
+		x = &Amount{}
+		m[ref] = x
+	}
+	return x
+}
+
+// tag adds to a part of the account's time that has a property.
 func (s *sum) tag(k FactKind, ns int64) {
 	t := &s.tags
 	switch k {
@@ -233,73 +254,4 @@ func (s *sum) tag(k FactKind, ns int64) {
 	case FactGCSlices:
 		t.GCSlices += ns
 	}
-}
-
-// excess compares each slow request with the middle fifth, by duration, of those of its group that have
-// the nearest own running time. See docs/ledger.md, "8. Slow against usual".
-func (p *Books) excess(c *Column, slow []*Kept) {
-	usual := map[*Group][]*Kept{}
-	fifths := map[*Kept][]*Kept{} // by the first of those it is the middle fifth of
-	for _, s := range c.sums {
-		if s != nil {
-			s.excess = float64(s.time)
-		}
-	}
-	for _, k := range slow {
-		u, ok := usual[k.Group]
-		if !ok {
-			u = k.Group.usual()
-			usual[k.Group] = u
-		}
-		if len(u) == 0 {
-			continue
-		}
-		all := nearestOwn(u, k.Running)
-		near, ok := fifths[all[0]]
-		if !ok {
-			near = middleFifth(all)
-			fifths[all[0]] = near
-		}
-		for _, n := range near {
-			for _, f := range n.facts {
-				if f.kind() != FactNS {
-					continue
-				}
-				if s := c.sums[f.account]; s != nil {
-					s.excess -= float64(f.ns()) / float64(len(near))
-				}
-			}
-		}
-	}
-}
-
-// nearestOwn are the 2 %, at least 20, of u, which is ordered by own running time, whose own is nearest.
-func nearestOwn(u []*Kept, own int64) []*Kept {
-	n := max(nearest, len(u)/50)
-	if len(u) <= n {
-		return u
-	}
-	hi, _ := slices.BinarySearchFunc(u, own, func(k *Kept, own int64) int { return cmp.Compare(k.Running, own) })
-	lo := hi
-	for hi-lo < n {
-		switch {
-		case lo == 0:
-			hi++
-		case hi == len(u) || own-u[lo-1].Running <= u[hi].Running-own:
-			lo--
-		default:
-			hi++
-		}
-	}
-	return u[lo:hi]
-}
-
-func middleFifth(l []*Kept) []*Kept {
-	if len(l) == 0 {
-		return nil
-	}
-	l = slices.Clone(l)
-	slices.SortFunc(l, slower)
-	lo := len(l) * 2 / 5
-	return l[lo:max(lo+1, len(l)*3/5)]
 }

@@ -8,103 +8,105 @@ import (
 	"github.com/whystall/whystall/internal/request"
 )
 
-// Who is explained. Only at the end is it known who is slow; explaining must happen when an activation ends. So
-// those are explained and kept that are among the slowest 2 % (1.25 % when they are very many), at least 600, of their
-// group up to then, thinned out as that moves, and a sample of the others: in each octave of own running time those with the smallest hashes.
+// Which units are explained and kept. Who is slow is known only at the end, but a unit must be
+// explained when it ends, while its story is still there. So two kinds are kept (docs/ledger.md,
+// "11. One pass, bounded memory"):
+//
+//   - candidates: those among the slowest 2 % of their group so far, 1.25 % when there are very
+//     many, and always the slowest 600. As that limit rises, candidates below it are dropped.
+//   - a sample of the others: in each octave of running time those with the smallest hashes. It
+//     does not depend on the order in which units end.
+//
+// An owner that knows all units before it explains any does better: it counts them (Tally, Draw),
+// asks Settle for the final limit, and explains only those above it and those drawn.
 
 const (
 	maxKept     = 14 << 20 // bytes of facts
-	PerStratum  = 24
-	Strata      = 48
-	alwaysBelow = 600 // the slowest so many that a group has had are always kept
+	octaves     = 48       // the last one has all that ran for 2^47 ns or more: 39 hours
+	alwaysBelow = 600      // the slowest so many that a group has had are always kept
 	maxGroups   = 1 << 14
+	leastHalved = 32 // candidates that a group has at least to be asked for half of them
 )
 
-// kept is an explained activation.
+// PerOctave is how many units of each octave of running time are in a group's sample.
+const PerOctave = 24
+
+// Kept is a unit of work that was explained.
 type Kept struct {
-	Begin, End int64
-	Running    int64 // running
-	Number     int64
+	Begin, End int64 // in the books' time
+	Running    int64 // ns that its own goroutine or thread ran
+	Number     int64 // of its goroutine or thread
 	Hash       uint64
 	Group      *Group
-	facts      []fact
-	Name       request.NameID
-	Limited    bool
-	slow       bool
+	Name       request.NameID // 0: none
+	Limited    bool           // the walk met one of its limits
+
+	facts []fact
+	slow  bool // it turned out to be slow
 }
 
+// Wall is how long the unit took.
 func (k *Kept) Wall() int64 { return k.End - k.Begin }
 
+// size is about how many bytes the unit takes.
 func (k *Kept) size() int { return 96 + 16*len(k.facts) }
 
-// slower orders by wall, longest first.
+// slower orders by wall time, longest first.
 func slower(a, b *Kept) int {
 	return cmp.Or(cmp.Compare(b.Wall(), a.Wall()), cmp.Compare(a.Begin, b.Begin), cmp.Compare(a.Number, b.Number))
 }
 
-// group is what is known of the activations of one request.GroupID.
+// Group is what is known of the units of one request.GroupID.
 type Group struct {
-	count  int64
-	gone   int64 // whose goroutine was not there any more
-	sum    int64 // of wall
-	max    int64
-	over   int64 // at least Options.SlowOver
-	hist   Histogram
-	thr    int64 // below it nobody is a candidate
-	hot    int64 // from it on it is worth asking who ran instead
-	cands  []*Kept
-	walls  []int64         // of cands, so that thinning does not look at each
-	others [Strata][]*Kept // by hash, smallest first
-	floor  int64           // raised for lack of room
-
+	// All is the group's part of the column of all. The owner adds to it for every unit.
 	All All
+
+	count int64
+	lost  int64 // units whose goroutine was not there any more
+	max   int64 // the longest wall time
+	over  int64 // units that took at least Options.SlowOver
+	walls Histogram
+
+	threshold int64 // a unit below it is no candidate
+	hot       int64 // from it on it is worth asking who ran instead
+	floor     int64 // units below it were given up for lack of room
+
+	candidates []*Kept
+	lengths    []int64            // wall times of candidates, so that thinning does not look at each
+	usual      [octaves][]*Kept   // the sample, by hash, smallest first
+	draw       *[octaves][]uint64 // the hashes of the sample, where they are drawn before any is kept
 }
 
+// Tally counts a unit.
 func (g *Group) Tally(wall int64) {
 	g.count++
-	g.sum += wall
 	g.max = max(g.max, wall)
-	g.hist.Add(wall)
+	g.walls.Add(wall)
 }
 
-// lose counts a unit whose story is not there any more.
-func (g *Group) Lose() { g.gone++ }
+// Lose counts a unit whose story is not there any more.
+func (g *Group) Lose() { g.lost++ }
 
-// isHot reports whether a unit of that length is so slow that it is worth asking who ran instead.
-func (g *Group) IsHot(wall int64) bool { return wall >= g.hot }
-
-// fits reports whether a unit of that length is kept as one of the slow, by what has been given up for lack of room.
-func (g *Group) Fits(wall int64) bool { return wall >= g.floor }
-
-// settle is called when all units of the group are counted. It returns the length from which on a unit may be slow, and how many
-// there are at most.
-func (g *Group) Settle(slowOver int64) (least, most int64) {
-	most = g.slowest() + atLeast
-	g.thr = slowOver
-	if slowOver <= 0 {
-		g.thr = g.hist.least(most)
-	}
-	return g.thr, most
-}
-
-// slowest is how many are slow, unless told what is.
-func (g *Group) slowest() int64 { return (g.count + 50) / 100 }
-
+// Add counts a unit and now and then moves the limits, for an owner that explains units as they
+// end. Quantiles are dear, so they are asked for at every 64th unit. The limit of candidates is
+// twice as wide as what is slow in the end (1 %), since the slowest so far may not be the slowest
+// of all.
 func (g *Group) Add(wall int64) {
 	g.Tally(wall)
 	if g.count > alwaysBelow && g.count%64 == 0 {
 		n := float64(g.count)
 		share := 0.02
 		if g.count > 50_000 {
-			share = 0.0125 // what it is moves little by then
+			share = 0.0125 // the quantile moves little by then
 		}
-		q := g.hist.quantiles([3]float64{0.99, 1 - max(0.015, alwaysBelow/2/n), 1 - max(share, alwaysBelow/n)})
+		q := g.walls.quantiles([3]float64{0.99, 1 - max(0.015, alwaysBelow/2/n), 1 - max(share, alwaysBelow/n)})
 		g.hot = min(q[0]*4/5, q[1])
-		g.thr = max(g.floor, q[2])
+		g.threshold = max(g.floor, q[2])
 	}
 }
 
-// candidate tells whether an activation may turn out to be slow.
+// Candidate reports whether a unit may turn out to be slow. It also counts the units of at least
+// slowOver, so it is to be called once for each unit.
 func (g *Group) Candidate(wall, slowOver int64) bool {
 	if slowOver > 0 {
 		if wall >= slowOver {
@@ -112,103 +114,157 @@ func (g *Group) Candidate(wall, slowOver int64) bool {
 		}
 		return wall >= max(slowOver, g.floor)
 	}
-	return wall >= g.thr
+	return wall >= g.threshold
 }
 
+// IsHot reports whether a unit of that length is so slow that it is worth asking who ran instead.
+// The answer costs more than the rest of the explanation.
+func (g *Group) IsHot(wall int64) bool { return wall >= g.hot }
+
+// Fits reports whether a unit of that length is still kept as a candidate: units that are shorter
+// than some others were given up for lack of room.
+func (g *Group) Fits(wall int64) bool { return wall >= g.floor }
+
+// settle is Settle for one group.
+func (g *Group) settle(slowOver int64) (least, most int64) {
+	most = g.onePercent() + atLeast
+	g.threshold = slowOver
+	if slowOver <= 0 {
+		g.threshold = g.walls.least(most)
+	}
+	return g.threshold, most
+}
+
+// onePercent is how many units are slow where nobody said which are.
+func (g *Group) onePercent() int64 { return (g.count + 50) / 100 }
+
+// keep takes a candidate and returns how many bytes more the group holds.
 func (g *Group) keep(k *Kept) (bytes int) {
-	g.cands, g.walls = append(g.cands, k), append(g.walls, k.Wall())
+	g.candidates, g.lengths = append(g.candidates, k), append(g.lengths, k.Wall())
 	bytes = k.size()
-	if n := len(g.cands); n >= 2*alwaysBelow && n%64 == 0 {
-		bytes -= g.thin(max(g.thr, 0))
+	if n := len(g.candidates); n >= 2*alwaysBelow && n%64 == 0 {
+		bytes -= g.thin()
 	}
 	return bytes
 }
 
-// thin drops candidates below thr.
-func (g *Group) thin(thr int64) (bytes int) {
+// thin drops the candidates that are below the threshold by now. It returns the bytes that they
+// took.
+func (g *Group) thin() (bytes int) {
 	n := 0
-	for i, wall := range g.walls {
-		if wall < thr {
-			bytes += g.cands[i].size()
+	for i, wall := range g.lengths {
+		if wall < g.threshold {
+			bytes += g.candidates[i].size()
 			continue
 		}
 		if i != n {
-			g.cands[n], g.walls[n] = g.cands[i], wall
+			g.candidates[n], g.lengths[n] = g.candidates[i], wall
 		}
 		n++
 	}
-	clear(g.cands[n:])
-	g.cands, g.walls = g.cands[:n], g.walls[:n]
+	clear(g.candidates[n:])
+	g.candidates, g.lengths = g.candidates[:n], g.lengths[:n]
 	return bytes
 }
 
-func isUnknown(list []request.Group, id int) bool {
-	return id < len(list) && (list[id].Kind == request.KindLoop || list[id].Kind == request.KindGoroutine)
-}
-
-// halve drops the faster half of the candidates.
+// halve drops the faster half of the candidates. It returns the bytes that they took.
 func (g *Group) halve() (bytes int) {
-	slices.SortFunc(g.cands, slower)
-	n := len(g.cands) / 2
-	g.floor = max(g.floor, g.cands[n-1].Wall())
-	g.thr = max(g.thr, g.floor)
-	for _, k := range g.cands[n:] {
+	slices.SortFunc(g.candidates, slower)
+	n := len(g.candidates) / 2
+	g.floor = max(g.floor, g.candidates[n-1].Wall())
+	g.threshold = max(g.threshold, g.floor)
+	for _, k := range g.candidates[n:] {
 		bytes += k.size()
 	}
-	clear(g.cands[n:])
-	g.cands, g.walls = g.cands[:n], g.walls[:n]
-	for i, k := range g.cands {
-		g.walls[i] = k.Wall()
+	clear(g.candidates[n:])
+	g.candidates, g.lengths = g.candidates[:n], g.lengths[:n]
+	for i, k := range g.candidates {
+		g.lengths[i] = k.Wall()
 	}
 	return bytes
 }
 
-func Stratum(own int64) int { return min(bits.Len64(uint64(max(own, 0))), Strata-1) }
-
-// wants tells whether the sample of others has room.
-func (g *Group) Wants(own int64, hash uint64) bool {
-	s := g.others[Stratum(own)]
-	return len(s) < PerStratum || hash < s[len(s)-1].Hash
+// size is how many bytes the candidates and the sample take.
+func (g *Group) size() (candidates, usual int) {
+	for _, k := range g.candidates {
+		candidates += k.size()
+	}
+	for _, s := range g.usual {
+		for _, k := range s {
+			usual += k.size()
+		}
+	}
+	return candidates, usual
 }
 
+// octave is the part of the sample that a unit with that running time belongs to. By octaves, since
+// a slow unit is compared with usual ones that ran about as long: the sample must have some of
+// each.
+func octave(running int64) int { return min(bits.Len64(uint64(max(running, 0))), octaves-1) }
+
+// Wants reports whether the sample has room for a unit.
+func (g *Group) Wants(running int64, hash uint64) bool {
+	s := g.usual[octave(running)]
+	return len(s) < PerOctave || hash < s[len(s)-1].Hash
+}
+
+// sample takes a unit that the sample wants and returns how many bytes more the group holds.
 func (g *Group) sample(k *Kept) (bytes int) {
-	s := &g.others[Stratum(k.Running)]
+	s := &g.usual[octave(k.Running)]
 	i, _ := slices.BinarySearchFunc(*s, k.Hash, func(a *Kept, h uint64) int { return cmp.Compare(a.Hash, h) })
 	*s = slices.Insert(*s, i, k)
 	bytes = k.size()
-	if len(*s) > PerStratum {
-		bytes -= (*s)[PerStratum].size()
-		(*s)[PerStratum] = nil
-		*s = (*s)[:PerStratum]
+	if len(*s) > PerOctave {
+		bytes -= (*s)[PerOctave].size()
+		(*s)[PerOctave] = nil
+		*s = (*s)[:PerOctave]
 	}
 	return bytes
 }
 
-// allColumn adds up every activation of a group by its own states.
-type All struct {
-	Wall  int64
-	t     table
-	times []int64
-	plain [leaves]uint32 // by leaf, of the goroutine's own time without a stack: index in ns, plus one
+// thinSample leaves two units of each octave. It returns the bytes that the others took.
+func (g *Group) thinSample() (bytes int) {
+	for i := range g.usual {
+		for len(g.usual[i]) > 2 {
+			n := len(g.usual[i]) - 1
+			bytes += g.usual[i][n].size()
+			g.usual[i][n] = nil
+			g.usual[i] = g.usual[i][:n]
+		}
+	}
+	return bytes
 }
 
-func (c *All) Add(class Class, leaf Leaf, stack uint32, ns int64) {
-	c.Book(class, leaf, stack, 0, ns)
+// sampled lists the sample by running time, without the units that turned out to be slow.
+func (g *Group) sampled() []*Kept {
+	var l []*Kept
+	for _, s := range g.usual {
+		for _, k := range s {
+			if !k.slow {
+				l = append(l, k)
+			}
+		}
+	}
+	slices.SortFunc(l, func(a, b *Kept) int {
+		return cmp.Or(cmp.Compare(a.Running, b.Running), cmp.Compare(a.Hash, b.Hash), cmp.Compare(a.Begin, b.Begin))
+	})
+	return l
 }
 
-// book adds time of a leaf. Stack is where the request's wait or call stands, detail as in account.
-func (c *All) Book(class Class, leaf Leaf, stack, detail uint32, ns int64) {
-	isPlain := class == ClassOwn && stack == 0 && detail == 0
-	if isPlain && c.plain[leaf] != 0 {
-		c.times[c.plain[leaf]-1] += ns
-		return
+// Draw puts a unit into the draw for the sample, of which only hashes are remembered.
+func (g *Group) Draw(running int64, hash uint64) {
+	if g.draw == nil {
+		g.draw = new([octaves][]uint64)
 	}
-	n, isNew := c.t.get(uint64(class)<<8|uint64(leaf), uint64(detail)<<32|uint64(stack))
-	if isNew {
-		c.times = append(c.times, 0)
+	if l := &g.draw[octave(running)]; len(*l) < PerOctave || hash < (*l)[len(*l)-1] {
+		i, _ := slices.BinarySearch(*l, hash)
+		*l = slices.Insert(*l, i, hash)
+		*l = (*l)[:min(len(*l), PerOctave)]
 	}
-	c.times[n] += ns
-	if isPlain {
-		c.plain[leaf] = n + 1
-	}
+}
+
+// Drawn reports whether a unit was drawn. All units of the group must have been put into the draw.
+func (g *Group) Drawn(running int64, hash uint64) bool {
+	l := g.draw[octave(running)]
+	return hash <= l[len(l)-1]
 }

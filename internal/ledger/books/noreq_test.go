@@ -6,7 +6,7 @@ import (
 	"github.com/whystall/whystall/internal/request"
 )
 
-// TestNoRequests: requests that begin and never end are told before what else was looked at.
+// TestNoRequests: that requests start and never end is said before what else was looked at.
 func TestNoRequests(t *testing.T) {
 	handsOn := request.Group{Entry: "main.listen", Kind: "loop", Count: 8357, Why: "hands its work on: 8355 of 8357 created a goroutine"}
 	stuck := request.Group{Entry: "main.serve", Kind: "goroutine", Listed: true}
@@ -16,7 +16,7 @@ func TestNoRequests(t *testing.T) {
 	nameless := request.Group{Kind: "goroutine", Listed: true}
 	nameless.LeftOut[request.OpenEnd] = 16
 	for _, tc := range []struct {
-		Groups []request.Group
+		groups []request.Group
 		want   string
 	}{
 		{[]request.Group{handsOn}, "hands its work on: 8355 of 8357 created a goroutine"},
@@ -25,7 +25,7 @@ func TestNoRequests(t *testing.T) {
 		{[]request.Group{nameless}, "no request began and ended inside the trace; of a function whose name is lost 0 were under way at its begin, and 16 began and did not end: they pile up, and where they wait is in /debug/pprof/goroutine?debug=1"},
 		{nil, "no goroutine was seen that takes work in a loop, nor tasks, regions or a known server"},
 	} {
-		if got := noRequests(tc.Groups); got != tc.want {
+		if got := noRequests(tc.groups); got != tc.want {
 			t.Errorf("got  %s\nwant %s", got, tc.want)
 		}
 	}

@@ -28,14 +28,7 @@ func (t *pass) unit(u *unit.Unit) (own int64) {
 	grp.Tally(wall)
 	grp.Candidate(wall, t.o.SlowOver) // counts those over it
 	h := books.Hash(uint64(u.TID), uint64(b))
-	for int(u.Group) >= len(t.picks) {
-		t.picks = append(t.picks, &[books.Strata][]uint64{})
-	}
-	if l := &t.picks[u.Group][books.Stratum(own)]; len(*l) < books.PerStratum || h < (*l)[len(*l)-1] {
-		i, _ := slices.BinarySearch(*l, h)
-		*l = slices.Insert(*l, i, h)
-		*l = (*l)[:min(len(*l), books.PerStratum)]
-	}
+	grp.Draw(own, h)
 	return own
 }
 
@@ -55,13 +48,8 @@ type picked struct {
 
 // pick chooses who is explained once all units are known, in their order.
 func (t *pass) pick(own []int64) (list []picked) {
-	slow := make([][]int32, len(t.books.Groups)) // by group
-	least, most := make([]int64, len(t.books.Groups)), make([]int64, len(t.books.Groups))
-	for id, g := range t.books.Groups {
-		if g != nil {
-			least[id], most[id] = g.Settle(t.o.SlowOver)
-		}
-	}
+	least, most := t.books.Settle()
+	slow := make([][]int32, len(least)) // by group
 	for i := range own {
 		if own[i] < 0 {
 			continue
@@ -71,7 +59,7 @@ func (t *pass) pick(own []int64) (list []picked) {
 		if e-b >= least[u.Group] {
 			slow[u.Group] = append(slow[u.Group], int32(i))
 		}
-		if l := t.picks[u.Group][books.Stratum(own[i])]; books.Hash(uint64(u.TID), uint64(b)) <= l[len(l)-1] {
+		if t.books.Group(u.Group).Drawn(own[i], books.Hash(uint64(u.TID), uint64(b))) {
 			list = append(list, picked{unit: int32(i), other: true})
 		}
 	}
@@ -102,7 +90,7 @@ func (t *pass) pick(own []int64) (list []picked) {
 
 // keep explains a unit that was picked and keeps what was found.
 func (t *pass) keep(u *unit.Unit, own int64, c picked) {
-	grp := t.books.Groups[u.Group]
+	grp := t.books.Group(u.Group)
 	b, e := t.rel(u)
 	h := books.Hash(uint64(u.TID), uint64(b))
 	slow, other := c.slow && grp.Fits(e-b), c.other && grp.Wants(own, h)

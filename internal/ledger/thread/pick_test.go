@@ -54,7 +54,7 @@ func TestPick(t *testing.T) {
 				}
 				return 1
 			})
-			for _, i := range l[:min(len(l), books.PerStratum)] { // none is known to have run: all are of one octave
+			for _, i := range l[:min(len(l), books.PerOctave)] { // none is known to have run: all are of one octave
 				c := want[i]
 				c.unit, c.other = i, true
 				want[i] = c

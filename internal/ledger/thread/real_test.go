@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/evidence/kernel"
-	"github.com/whystall/whystall/internal/ledger/books"
 	"github.com/whystall/whystall/internal/sched"
 )
 
@@ -57,7 +57,7 @@ func TestThreadRecordings(t *testing.T) {
 			}
 			fmt.Fprintf(&b, "slow: %d requests, %d us\n", r.Slow.Requests, r.Slow.WallNS/1000)
 			for _, a := range r.Slow.Accounts[:min(len(r.Slow.Accounts), 8)] {
-				fmt.Fprintf(&b, "\t%.1f %% %s, %s\n", 100*float64(a.NS)/float64(r.Slow.WallNS), books.Describe(a), a.Class)
+				fmt.Fprintf(&b, "\t%.1f %% %s, %s\n", 100*float64(a.NS)/float64(r.Slow.WallNS), account.Phrase(&a), a.Class)
 			}
 			for _, f := range r.Kernel.Futexes {
 				if f.Kind != "mutex" {

@@ -45,8 +45,7 @@ type pass struct {
 	names books.NameList // of actors, sites and details
 	what  *unit.Unit     // that is explained
 
-	picks  []*[books.Strata][]uint64 // by group: the hashes of the sample
-	actors map[uint32]uint32         // by TID
+	actors map[uint32]uint32 // by TID
 	sites  map[placeKey]*site
 	usual  map[usualKey]usualPlace // nil: not asked for yet
 	locks  map[uint64]uint32       // number of a lock by its address

@@ -8,7 +8,7 @@ import (
 	"github.com/whystall/whystall/internal/request"
 )
 
-// Three quantiles at once are those asked for one by one.
+// TestQuantiles: three quantiles at once are those that are asked for one by one.
 func TestQuantiles(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	var h Histogram
@@ -16,7 +16,7 @@ func TestQuantiles(t *testing.T) {
 		q := [3]float64{r.Float64(), 1 - r.Float64()/50, 1 - r.Float64()*r.Float64()*2}
 		want := [3]int64{h.Quantile(q[0]), h.Quantile(q[1]), h.Quantile(q[2])}
 		if got := h.quantiles(q); got != want {
-			t.Fatalf("of %d: quantiles %v are %d, want %d", n, q, got, want)
+			t.Fatalf("%d durations: quantiles %v are %d, want %d", n, q, got, want)
 		}
 		h.Add(int64(r.ExpFloat64() * 1e6))
 	}

@@ -1,0 +1,103 @@
+package books
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/whystall/whystall/internal/account"
+	"github.com/whystall/whystall/internal/request"
+)
+
+// mostSlowest is how many requests are listed by name.
+const mostSlowest = 10
+
+// slowest lists the slowest requests of all groups, each with its accounts and a line of reason.
+func (b *Books) slowest(list []request.Group) (out []account.Request) {
+	type slow struct {
+		*Kept
+		group int
+	}
+	var l []slow
+	for id, g := range b.listed(list) {
+		for _, k := range g.candidates {
+			if k.slow {
+				l = append(l, slow{k, id})
+			}
+		}
+	}
+	slices.SortFunc(l, func(x, y slow) int { return cmp.Or(slower(x.Kept, y.Kept), cmp.Compare(x.group, y.group)) })
+	for _, k := range l[:min(len(l), mostSlowest)] {
+		q := account.Request{
+			Begin: b.names.Time(k.Begin), End: b.names.Time(k.End), Goroutine: k.Number, Entry: list[k.group].Entry,
+		}
+		if k.Name != 0 {
+			q.Name = b.runtime.Request(k.Name)
+		}
+		for _, f := range k.facts {
+			if f.kind() == FactNS {
+				a := b.account(b.accounts.keys[f.account])
+				a.NS = f.ns()
+				q.Accounts = append(q.Accounts, a)
+			}
+		}
+		sortAccounts(q.Accounts)
+		q.Reason = reason(q.Accounts, k.Wall())
+		out = append(out, q)
+	}
+	return out
+}
+
+// reason says in a line where most of the time went: the largest account, and the second if it has
+// at least a fifth of the request.
+func reason(l []account.Account, wall int64) string {
+	var parts []string
+	l = joinQueues(l)
+	for _, a := range l[:min(len(l), 2)] {
+		if len(parts) > 0 && a.NS*5 < wall {
+			break
+		}
+		parts = append(parts, fmt.Sprintf("%.1f ms %s", float64(a.NS)/1e6, account.Phrase(&a)))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// joinQueues adds up the accounts of a request that had no CPU, which differ only in who had it and
+// in which wait it was. Each alone may be small though together they are most of the time. The sum
+// names who had it for most of the time: alone from nine tenths on, else as "mostly" that one, and
+// below half as one of so many programs.
+func joinQueues(l []account.Account) []account.Account {
+	var rest []account.Account
+	var total, most int64
+	queued := 0
+	behind := map[string]int64{}
+	for _, a := range l {
+		if a.Leaf != account.LeafNoCPU {
+			rest = append(rest, a)
+			continue
+		}
+		queued++
+		total += a.NS
+		behind[a.Detail] += a.NS
+	}
+	if queued < 2 {
+		return l
+	}
+	name := ""
+	for who, ns := range behind {
+		if who != "" && (ns > most || ns == most && who < name) {
+			name, most = who, ns
+		}
+	}
+	switch {
+	case name == "" || most*10 >= total*9:
+	case most*2 < total:
+		name = fmt.Sprintf("%d programs, most of it %s", len(behind), name)
+	default:
+		name = "mostly " + name
+	}
+	l = append(rest, account.Account{Leaf: account.LeafNoCPU, Class: account.ClassOwn, Detail: name, NS: total})
+	sortAccounts(l)
+	return l
+}
