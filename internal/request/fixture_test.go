@@ -1,6 +1,7 @@
 package request
 
 import (
+	"iter"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -10,8 +11,15 @@ import (
 	"github.com/whystall/whystall/exectrace"
 )
 
+// stream is a trace, recorded or written by hand.
+type stream interface {
+	Source
+	Blocks() iter.Seq[[]exectrace.Event]
+	Err() error
+}
+
 // run finds the activations of a whole trace.
-func run(t testing.TB, tr *exectrace.Trace, o Options) (*Finder, []Activation) {
+func run(t testing.TB, tr stream, o Options) (*Finder, []Activation) {
 	t.Helper()
 	f := NewFinder(tr, o)
 	f.Learn(tr.Blocks())

@@ -4,9 +4,11 @@ package request
 // calls what it was given. Its name says nothing about what a goroutine does, and readers, writers
 // and background work would be one group.
 //
-// Such a closure, a launcher, is known by this: each goroutine waits within one call of it only,
-// never in the closure itself, and the same line calls different functions for different
-// goroutines. A worker that calls its jobs waits in itself or in more than one of them.
+// Such a closure, a launcher, is known by this:
+//   - each goroutine waits within one call of it only, never in the closure itself;
+//   - the same line calls different functions for different goroutines.
+//
+// A worker that calls its jobs waits in itself or in more than one of them.
 
 // launchWaits is how many waits are looked at before an entry function is taken for a launcher.
 const launchWaits = 32

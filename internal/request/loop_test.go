@@ -144,6 +144,17 @@ func listed(f *Finder) string {
 func TestLoop(t *testing.T) {
 	const conns, n = 4, 100
 	work := func() { time.Sleep(200 * time.Microsecond) }
+	echo := func(c net.Conn) {
+		r := bufio.NewReader(c)
+		for {
+			look(c)
+			if _, err := r.ReadString('\n'); err != nil {
+				return
+			}
+			work()
+			io.WriteString(c, "pong\n")
+		}
+	}
 	type job struct{ done chan struct{} }
 	for _, tc := range []struct {
 		name   string
@@ -152,17 +163,7 @@ func TestLoop(t *testing.T) {
 		count  int64
 	}{
 		{"a goroutine a connection", func(t *testing.T) {
-			addr, stop := lineServer(t, func(c net.Conn) {
-				r := bufio.NewReader(c)
-				for {
-					look(c)
-					if _, err := r.ReadString('\n'); err != nil {
-						return
-					}
-					work()
-					io.WriteString(c, "pong\n")
-				}
-			})
+			addr, stop := lineServer(t, echo)
 			lines(t, addr, conns, n)
 			stop()
 		}, "loop request.lineServer.func1.1", conns * n},
@@ -194,17 +195,7 @@ func TestLoop(t *testing.T) {
 			close(jobs)
 		}, "loop request.lineServer.func1.1", conns * n},
 		{"beside a little HTTP", func(t *testing.T) {
-			addr, stop := lineServer(t, func(c net.Conn) {
-				r := bufio.NewReader(c)
-				for {
-					look(c)
-					if _, err := r.ReadString('\n'); err != nil {
-						return
-					}
-					work()
-					io.WriteString(c, "pong\n")
-				}
-			})
+			addr, stop := lineServer(t, echo)
 			s := httptest.NewServer(http.HandlerFunc(answer))
 			for range 2 {
 				if resp, err := http.Get(s.URL); err == nil {

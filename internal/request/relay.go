@@ -2,9 +2,9 @@ package request
 
 import "github.com/whystall/whystall/exectrace"
 
-// A request that one goroutine reads may be worked on by another and answered by a third: a pool
-// over a channel, a goroutine a frame, a writer a connection. The trace records no message, only
-// who woke whom.
+// One goroutine may read a request, another work on it and a third answer: there is a pool over a
+// channel, a goroutine for each frame, a writer for each connection. The trace records no message,
+// only who woke whom.
 //
 //  1. A goroutine that waits for work has an empty queue, so what wakes it is what it works on: the
 //     reader's request goes along (relayTo).

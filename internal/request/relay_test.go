@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/whystall/whystall/exectrace"
 	"github.com/whystall/whystall/internal/timeline/twin"
 )
 
@@ -151,17 +150,7 @@ func TestRelay(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			f := NewFinder(src, Options{})
-			f.Learn(src.Blocks())
-			var as []Activation
-			var last exectrace.Time
-			for b := range src.Blocks() {
-				for i := range b {
-					last = b[i].Time
-					as = append(as, f.Event(&b[i])...)
-				}
-			}
-			as = append(as, f.Finish(last)...)
+			f, as := run(t, src, Options{})
 			report(t, f, as)
 			wellFormed(t, as)
 			if got := listed(f); got != tc.listed {

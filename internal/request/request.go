@@ -54,8 +54,8 @@ type Activation struct {
 // MaxHops is how often a request may be handed on.
 const MaxHops = 3
 
-// Hops are when a request was handed on, the first first: from the goroutine that read it to
-// another, and so on to the one that the activation names. 0: no more.
+// Hops are when a request was handed on, the first first. The first is from the goroutine that read
+// it, the last to the one that the activation names. 0: no more.
 type Hops [MaxHops]exectrace.Time
 
 // LeftOut says why an activation is counted and not explained. The length of a stream, for one, is

@@ -33,10 +33,10 @@ func record(t *testing.T, o Options, work func()) (*Finder, []Activation) {
 	return run(t, traced(t, work), o)
 }
 
-// traced traces what work does in this process. The trace ends once every goroutine has that came
-// while work ran: a server says that it is closed before the goroutines of its connections have
-// ended, and the trace would end within their last requests. Nothing says when such a goroutine has
-// ended, so this asks again and again.
+// traced traces what work does in this process. The trace ends once every goroutine has ended that
+// came while work ran. A server says that it is closed before the goroutines of its connections
+// have ended, and the trace would end within their last requests. Nothing says when such a
+// goroutine has ended, so this asks again and again.
 func traced(t *testing.T, work func()) *exectrace.Trace {
 	t.Helper()
 	var buf bytes.Buffer
@@ -73,9 +73,9 @@ func handling(fn func()) {
 	trace.Log(context.Background(), "handler", "out")
 }
 
-// handled checks that the activations of a group enclose what was marked by handling. They do, for
-// all but a few: where threads are preempted between an event and its record, those that must come
-// after it take its later time, as in x/exp/trace.
+// handled checks that the activations of a group enclose what was marked by handling, for all but a
+// few. Where a thread is preempted between an event and its record, events that must come after it
+// take its later time, as in x/exp/trace.
 func handled(t *testing.T, tr *exectrace.Trace, as []Activation, id GroupID, want int64) {
 	t.Helper()
 	begun := map[exectrace.GoID]exectrace.Time{}

@@ -45,6 +45,10 @@ func (t *Timeline) Apply(ev *exectrace.Event) {
 // Record is Apply for a record that is no OpOther; id and actor are what [exectrace.Roster] says.
 // It takes what the quick path would take of the record's event. False: only the time has moved,
 // and the caller is to make the event and apply that.
+//
+// Events alone would do, at a price. With blocks of events instead of records, explain takes 10 %
+// more CPU time over 50 MB of Go 1.26 [median of 24 pairs; 3 % over 1.21]. Making an event of each
+// record takes 8 % more instructions over both.
 func (t *Timeline) Record(r *exectrace.Record, id, actor exectrace.GoID) bool {
 	now := t.clock(r.Time)
 	t.Woken.Lock = false

@@ -7,8 +7,8 @@
 //
 //   - source.go: where events come from; room twin has traces written by hand for tests;
 //   - names.go, stacks.go: what the name of a function says, and from that what a stack means;
-//   - segment.go, ring.go: a segment for each state that a goroutine was in, with who ended it, and
-//     the ring that keeps the latest of all goroutines (huge_linux.go gives it huge pages);
+//   - segment.go, ring.go: a segment for each state that a goroutine was in, with who ended it; the
+//     ring that keeps the latest of all goroutines (huge_linux.go gives it huge pages);
 //   - idents.go: who goroutines are, for the segments that refer to them;
 //   - overlap.go, silence.go: stretches of time, and those in which nothing was said;
 //   - history.go, procs.go, occupants.go: who held the Ps, what the Ps do, and the answers to both;

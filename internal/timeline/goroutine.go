@@ -158,7 +158,7 @@ func (t *Timeline) actor(slot uint32, id exectrace.GoID, now int64) *G {
 //  2. Inside a gap the event says only who exists.
 //  3. A goroutine that a gap made unknown gets a segment which says so. A status that repeats what
 //     is known changes nothing.
-//  4. Births and wake-ups have somebody who did it. A goroutine that goes into a syscall, or comes
+//  4. Births and wake-ups have an actor. A goroutine that goes into a syscall, or comes
 //     back at once, keeps its P.
 //  5. Of any other the state is left, with all it counts for, and the next is entered.
 func (t *Timeline) transition(ev *exectrace.Event, now int64) {
@@ -375,7 +375,7 @@ func (t *Timeline) enderOf(ev *exectrace.Event, now int64) (e Ender, ident uint3
 	return EnderNobody, 0, 0
 }
 
-// born begins a goroutine and names its maker, whose story is told for the time before.
+// born begins a goroutine and names its maker: the ledger goes on with that for the time before.
 func (t *Timeline) born(g *G, ev *exectrace.Event, now int64) {
 	t.learnEntry(g, ev.Stack)
 	maker, ident, seg := t.enderOf(ev, now)

@@ -55,7 +55,7 @@ func (o *occupants) take() []Occupant {
 // history is the past of who held the Ps, as a ring of blocks.
 //
 // A block is a stretch of time with every occupation in it. Long occupations are cut at the borders
-// of blocks, so the sums of a block are exact, and a question about a long stretch adds up blocks
+// of blocks, so the sums of a block are exact. A question about a long stretch adds up blocks
 // instead of occupations.
 type history struct {
 	threads bool    // each occupation's thread is kept

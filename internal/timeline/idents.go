@@ -55,7 +55,7 @@ func (d *identities) newIdent(id exectrace.GoID, r *ring) uint32 {
 	return uint32(len(d.idents) - 1)
 }
 
-// Who says who ident is.
+// Who is the goroutine with the number.
 func (d *identities) Who(ident uint32) *Ident { return &d.idents[ident] }
 
 // EntryOf is the entry function of ident.

@@ -7,9 +7,9 @@ import (
 	"github.com/whystall/whystall/internal/timeline/twin"
 )
 
-// A goroutine that a launcher began is named after what it does, once that is seen. It is named after
-// the launcher until then, while it only waits for the launcher's own lock, and where no launchers
-// were given.
+// A goroutine that a launcher began is named after what it does, once that is seen. It is named
+// after the launcher until then, while it only waits for the launcher's own lock, and where no
+// launchers were given.
 func TestLaunchers(t *testing.T) {
 	for _, tc := range []struct {
 		launchers []string

@@ -224,7 +224,7 @@ func (p *procs) isWorker(i int32, occupant uint32, now int64) {
 	p.change(x, runs(occupant), now)
 }
 
-// rename gives the occupant of P i another name, which changes nothing of what the P does.
+// rename gives the occupant of P i another name, and does not change what the P does.
 func (p *procs) rename(i int32, occupant uint32, now int64) {
 	if x := &p.ps[i]; x.occupant != occupant && x.occupant != whoNobody {
 		p.give(x, occupant, now)

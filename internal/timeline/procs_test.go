@@ -2,8 +2,8 @@ package timeline
 
 import "testing"
 
-// However many Ps there are, the history of who held them keeps to its room, and the part of it that
-// is left is exact.
+// However many Ps there are, the history of who held them keeps to its room, and the part of it
+// that is left is exact.
 func TestProcsHistoryIsBounded(t *testing.T) {
 	const n = 5000
 	tl := &Timeline{}

@@ -26,8 +26,8 @@ func (t *Timeline) RunningBy() []Occupant {
 	return slices.DeleteFunc(t.procs.runningBy(t.now), func(o Occupant) bool { return o.Who == WhoSweep })
 }
 
-// Holds gives who held the Ps during [s,e), and with which thread: first the blocks that touch it
-// and then, if the last one does, those who hold a P until now. It needs [Options.Threads].
+// Holds gives who held the Ps during [s,e), and with which thread. Past gets the blocks that touch
+// it. If the last one does, present gets those that hold a P until now. It needs [Options.Threads].
 func (t *Timeline) Holds(s, e int64, past func(b *HoldBlock), present func(h Hold)) {
 	t.procs.holds(s, e, t.now, past, present)
 }

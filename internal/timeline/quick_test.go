@@ -9,8 +9,8 @@ import (
 	"github.com/whystall/whystall/exectrace"
 )
 
-// The quick path leaves the same segments, sums and states behind as the full one, event by event. So
-// it does where the ring is too small for long waits, and where events are missing.
+// The quick path leaves the same segments, sums and states behind as the full one, event by event.
+// So it does where the ring is too small for long waits, and where events are missing.
 func TestQuick(t *testing.T) {
 	names, err := filepath.Glob("../../exectrace/testdata/*.trace")
 	if err != nil || len(names) == 0 {

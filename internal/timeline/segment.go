@@ -110,7 +110,7 @@ func (s *Segment) STW() bool    { return s.w&metaSTW != 0 }
 func (s *Segment) Gap() bool { return s.w&metaGap != 0 }
 
 // First reports whether nothing is known of the goroutine before the segment: it was there when the
-// trace, or the part of it that could be read, began.
+// trace began, or the part of it that could be read.
 func (s *Segment) First() bool { return s.w&metaFirst != 0 }
 
 // noThread is [exectrace.NoThread] in 32 bits, which no thread id of Linux fills.

@@ -7,8 +7,8 @@ import (
 	"github.com/whystall/whystall/internal/timeline/twin"
 )
 
-// In a long call on a socket the thread lost its CPU. A file's call may be long for other reasons, and
-// a stopped world may keep a call from returning.
+// In a long call on a socket the thread lost its CPU. A file's call may be long for other reasons,
+// and a stopped world may keep a call from returning.
 func TestMoments(t *testing.T) {
 	const trace = `
 unit 1ms

@@ -7,8 +7,8 @@ import (
 	"github.com/whystall/whystall/exectrace"
 )
 
-// Whenever a goroutine of a real trace runs or is in a syscall, its segment names the thread that its
-// last event named.
+// Whenever a goroutine of a real trace runs or is in a syscall, its segment names the thread that
+// its last event named.
 func TestThread(t *testing.T) {
 	names, err := filepath.Glob("../../exectrace/testdata/*.trace")
 	if err != nil || len(names) == 0 {

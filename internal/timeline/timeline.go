@@ -65,10 +65,13 @@ type Gap struct{ Begin, End int64 }
 // Timeline is who is in which state now, and a bounded stretch of the past. Times inside are
 // relative to the first event: see Rel and Abs.
 //
-// Each part that can stand alone does: the segments (ring), who goroutines are (identities), what
-// stacks mean (Stacks), the Ps (procs), the stop-the-worlds (stops), the garbage collector
-// (collector), the ends of waits (turns). What is here ties them together: the goroutines' present
-// states and the clock.
+// Each part that can stand alone is a type of its own:
+//   - the segments (ring), and who goroutines are (identities);
+//   - what stacks mean (Stacks);
+//   - the Ps (procs), the stop-the-worlds (stops), the garbage collector (collector);
+//   - the ends of waits (turns), and silences.
+//
+// What is here ties them together: the goroutines' present states and the clock.
 type Timeline struct {
 	ring
 	identities
@@ -99,7 +102,8 @@ type Timeline struct {
 	inGapUntil int64
 	lostAll    bool // nobody came back since the last gap began
 
-	// Calls are reads and writes of sockets. They do not block: in a long one the thread lost its CPU.
+	// Calls are reads and writes of sockets. They do not block: in a long one the thread lost its
+	// CPU.
 	Calls Moments
 }
 
