@@ -141,10 +141,9 @@ func listed(f *Finder) string {
 	return strings.Join(s, ", ")
 }
 
-func TestLoop(t *testing.T) {
-	const conns, n = 4, 100
-	work := func() { time.Sleep(200 * time.Microsecond) }
-	echo := func(c net.Conn) {
+// echo answers each line of a connection after some work.
+func echo(work func()) func(net.Conn) {
+	return func(c net.Conn) {
 		r := bufio.NewReader(c)
 		for {
 			look(c)
@@ -155,6 +154,11 @@ func TestLoop(t *testing.T) {
 			io.WriteString(c, "pong\n")
 		}
 	}
+}
+
+func TestLoop(t *testing.T) {
+	const conns, n = 4, 100
+	work := func() { time.Sleep(200 * time.Microsecond) }
 	type job struct{ done chan struct{} }
 	for _, tc := range []struct {
 		name   string
@@ -163,7 +167,7 @@ func TestLoop(t *testing.T) {
 		count  int64
 	}{
 		{"a goroutine a connection", func(t *testing.T) {
-			addr, stop := lineServer(t, echo)
+			addr, stop := lineServer(t, echo(work))
 			lines(t, addr, conns, n)
 			stop()
 		}, "loop request.lineServer.func1.1", conns * n},
@@ -195,7 +199,7 @@ func TestLoop(t *testing.T) {
 			close(jobs)
 		}, "loop request.lineServer.func1.1", conns * n},
 		{"beside a little HTTP", func(t *testing.T) {
-			addr, stop := lineServer(t, echo)
+			addr, stop := lineServer(t, echo(work))
 			s := httptest.NewServer(http.HandlerFunc(answer))
 			for range 2 {
 				if resp, err := http.Get(s.URL); err == nil {
