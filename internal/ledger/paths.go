@@ -172,9 +172,9 @@ func (p *paths) thread(t *path, tid uint32, lo, hi int64, who string) {
 		return
 	}
 	first := len(t.parts)
-	p.walk.Out = func(q *thread.Piece) {
+	take := func(q *thread.Piece) {
 		b, e := q.Lo-j.base, q.Hi-j.base
-		x := part{lo: b, hi: e, leaf: q.Leaf, measured: !q.At.Sampled}
+		x := part{lo: b, hi: e, leaf: q.Leaf, measured: !q.State.Sampled}
 		for _, h := range q.Hops {
 			if h.Inferred {
 				t.inferred, x.measured = true, false
@@ -185,14 +185,14 @@ func (p *paths) thread(t *path, tid uint32, lo, hi int64, who string) {
 		case books.LeafOnCPU:
 			x.on, x.tid = true, q.TID
 		case books.LeafNoCPU:
-			t.parts = j.byShares(t.parts, q.By, b, e)
+			t.parts = j.byShares(t.parts, q.Shares, b, e)
 			t.stretch(b, e, "%s: no CPU", name)
 			return
 		case books.LeafThrottled:
-			x.measured = !q.At.ByGroup
-			t.byGroup = t.byGroup || q.At.ByGroup
+			x.measured = !q.State.ByGroup
+			t.byGroup = t.byGroup || q.State.ByGroup
 		case books.LeafAsleep:
-			x.detail = j.slept(&q.At)
+			x.detail = j.slept(&q.State)
 		case books.LeafMissing, books.LeafUnknown, books.LeafLimit:
 			x.leaf, x.measured = books.LeafMissing, false
 			t.missing += e - b
@@ -204,7 +204,7 @@ func (p *paths) thread(t *path, tid uint32, lo, hi int64, who string) {
 		}
 		t.stretch(b, e, "%s: %s", name, text)
 	}
-	p.walk.Thread(tid, j.base+lo, j.base+hi)
+	p.walk.Thread(tid, j.base+lo, j.base+hi, take)
 	if who != "" {
 		p.preemptible(t, tid, first, lo, hi)
 	}

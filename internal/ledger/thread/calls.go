@@ -6,8 +6,9 @@ import (
 	"github.com/whystall/whystall/internal/sched"
 )
 
-// lockCalls are the calls by which threads wait for a lock on a file, or for a semaphore of System V, and let go of it: the kernel keeps
-// these, so that no futex tells of them.
+// lockCalls are the numbers of the calls by which threads wait for a lock on a file or for a
+// semaphore of System V, and release it. The kernel keeps these locks itself, so no futex shows
+// them.
 type lockCalls struct{ flock, fcntl, close, semop, semtimedop int32 }
 
 var lockCallsOf = map[string]lockCalls{
@@ -18,31 +19,33 @@ var lockCallsOf = map[string]lockCalls{
 func (w *Walk) calls() lockCalls {
 	c, ok := lockCallsOf[cmp.Or(w.k.Header().Arch, "amd64")]
 	if !ok {
-		return lockCalls{-2, -2, -2, -2, -2}
+		return lockCalls{-2, -2, -2, -2, -2} // -1 is "none or not known", and must not match
 	}
 	return c
 }
 
-// fileLock tells a wait for a lock on a file. Nothing else makes these calls block, but a file system that waits for its disk or server.
-func (w *Walk) fileLock(s *sched.Stretch) bool {
+// callRelease reports whether the thread that ended a wait for such a lock was in a call that
+// releases it, and of what kind that is.
+func (w *Walk) callRelease(s, end *sched.Stretch) (kind hopKind, released bool) {
+	c, call := w.calls(), end.WakerCall
+	switch {
+	case w.isFileLock(s):
+		return hopLock, call == s.Syscall || call == c.close || w.k.Exits(call)
+	case w.isSemaphore(s):
+		return hopMessage, call == c.semop || call == c.semtimedop
+	}
+	return 0, false
+}
+
+// isFileLock reports whether a wait is for a lock on a file. Nothing else makes these calls block,
+// but a file system that waits for its disk or server.
+func (w *Walk) isFileLock(s *sched.Stretch) bool {
 	c := w.calls()
 	return (s.Syscall == c.flock || s.Syscall == c.fcntl) && (s.Block == sched.BlockOther || s.Block == sched.BlockUnknown)
 }
 
-// semaphore tells a wait for a semaphore of System V.
-func (w *Walk) semaphore(s *sched.Stretch) bool {
+// isSemaphore reports whether a wait is for a semaphore of System V.
+func (w *Walk) isSemaphore(s *sched.Stretch) bool {
 	c := w.calls()
 	return (s.Syscall == c.semop || s.Syscall == c.semtimedop) && (s.Block == sched.BlockOther || s.Block == sched.BlockUnknown)
-}
-
-// letsGo tells whether who ended such a wait was in a call that gives the thing back.
-func (w *Walk) letsGo(s, end *sched.Stretch) (hopKind, bool) {
-	c, by := w.calls(), end.WakerCall
-	switch {
-	case w.fileLock(s):
-		return hopLock, by == s.Syscall || by == c.close || w.k.Exits(by)
-	case w.semaphore(s):
-		return hopMessage, by == c.semop || by == c.semtimedop
-	}
-	return 0, false
 }

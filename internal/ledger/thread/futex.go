@@ -144,7 +144,7 @@ func (w *Walk) holders(r *account.Kernel, at map[uint64]int) {
 		who := map[string]int64{}
 		slices.SortFunc(lists[n], func(a, b longWait) int { return cmp.Or(cmp.Compare(a.begin, b.begin), cmp.Compare(a.thread, b.thread)) })
 		for _, l := range lists[n] {
-			w.Out = func(p *Piece) {
+			take := func(p *Piece) {
 				ns := p.Hi - p.Lo
 				f.HolderNS[p.Leaf.String()] += ns
 				if len(p.Hops) == 0 {
@@ -154,7 +154,7 @@ func (w *Walk) holders(r *account.Kernel, at map[uint64]int) {
 				who[fmt.Sprintf("%s (thread %d)", th.Comm, p.Hops[0].waker)] += ns
 				f.HolderInferred = f.HolderInferred || p.Hops[0].Inferred
 			}
-			w.Thread(l.thread, l.begin, l.end)
+			w.Thread(l.thread, l.begin, l.end, take)
 		}
 		for name, ns := range who {
 			f.Holders = append(f.Holders, account.Instead{Who: name, Kind: account.InsteadHolder, NS: ns})

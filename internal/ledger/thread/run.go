@@ -67,7 +67,6 @@ func newPass(k *sched.Timeline, o Options) *pass {
 	t.words = capacity.NewWords(k, t.names.Number)
 	t.units = unit.Find(k, request.Options{Entry: o.Entry})
 	t.turns = newTurns(t.walk, t.units)
-	t.walk.Out = t.tell
 	return t
 }
 
@@ -174,9 +173,9 @@ func (t *pass) explain(k *books.Kept, u *unit.Unit) {
 	t.books.Facts().Reset()
 	t.sum, t.cursor, t.what = 0, u.Begin, u
 	t.walk.joiner = u.Joiner
-	t.walk.Thread(u.TID, u.Begin, u.End)
+	t.walk.Thread(u.TID, u.Begin, u.End, t.tell)
 	t.walk.joiner = 0
-	k.Limited = t.walk.visits > mostVisits
+	k.Limited = t.walk.limited()
 	t.books.TakeFacts(k)
 	if t.wrong == nil && (t.sum != u.End-u.Begin || t.cursor != u.End) {
 		t.wrong = fmt.Errorf("account for thread %d from %d ns: internal error: pieces add up to %d ns of %d", u.TID, u.Begin, t.sum, u.End-u.Begin)
@@ -196,7 +195,7 @@ func (t *pass) tell(q *Piece) {
 		return
 	}
 	left := q.Hi - q.Lo
-	for _, s := range q.By {
+	for _, s := range q.Shares {
 		ns := min(s.NS, left)
 		if s.TID == sched.NobodyKnown || ns <= 0 {
 			continue
@@ -220,8 +219,8 @@ func (t *pass) measures(q *Piece) bool {
 	case q.Leaf >= books.LeafLockBetween && q.Leaf <= books.LeafOther, q.Leaf == books.LeafMissing, q.Leaf == books.LeafLock:
 		return false
 	case q.Leaf == books.LeafThrottled:
-		return !q.At.ByGroup
-	case q.At.Sampled:
+		return !q.State.ByGroup
+	case q.State.Sampled:
 		return false
 	}
 	return true
@@ -231,7 +230,7 @@ func (t *pass) measures(q *Piece) bool {
 func (t *pass) book(q *Piece, behind, who uint32, ns int64, measured bool) {
 	t.sum += ns
 	key := books.Key{Class: classOfLeaf(q.Leaf), Leaf: q.Leaf, Detail: behind}
-	wait, waiter := &q.At, q.TID
+	wait, waiter := &q.State, q.TID
 	lock := uint64(0)
 	// Before its birth and after its end others do a thread's waiting: that is no hop to tell of where they wait for others themselves.
 	hops := q.Hops
@@ -243,20 +242,20 @@ func (t *pass) book(q *Piece, behind, who uint32, ns int64, measured bool) {
 		h := &hops[0]
 		wait, waiter = &h.wait, h.waiter
 		if unborn && h.kind == hopMaker {
-			wait, waiter = &q.At, q.TID
+			wait, waiter = &q.State, q.TID
 		}
 		if key.Class = books.ClassMessage; h.kind == hopLock {
 			key.Class, lock = books.ClassLock, h.wait.Futex
 		}
 		key.Actor = t.actor(q.TID, q.Lo)
 	} else if key.Class == books.ClassLock {
-		lock = q.At.Futex
+		lock = q.State.Futex
 	}
 	if wait.Doing == sched.Blocked && (len(hops) > 0 || q.Leaf.HasSite() || key.Class == books.ClassLock) {
 		key.Site = t.detail(t.siteOf(waiter, wait))
 	}
 	if q.Leaf == books.LeafAsleep {
-		key.Detail = t.words.Slept(&q.At)
+		key.Detail = t.words.Slept(&q.State)
 	}
 	acct := t.books.Number(key)
 	c := t.books.Facts()
@@ -275,8 +274,8 @@ func (t *pass) book(q *Piece, behind, who uint32, ns int64, measured bool) {
 			c.Add(acct, books.FactServing, 0, account.MulDiv(ns, theirs, q.Hi-q.Lo))
 		}
 	}
-	if q.At.Doing == sched.Blocked {
-		if place := t.detail(t.siteOf(q.TID, &q.At)); place != 0 {
+	if q.State.Doing == sched.Blocked {
+		if place := t.detail(t.siteOf(q.TID, &q.State)); place != 0 {
 			c.Add(acct, books.FactStack, place, ns)
 			c.Add(acct, books.FactStackN, place, 1)
 		}
@@ -298,7 +297,7 @@ func (t *pass) book(q *Piece, behind, who uint32, ns int64, measured bool) {
 	}
 	if q.Leaf == books.LeafNoCPU {
 		c.Add(acct, books.FactBehind, t.words.Ref(who), ns)
-		if !unborn && t.walk.lives().Making(q.TID, &q.At) {
+		if !unborn && t.walk.lives().Making(q.TID, &q.State) {
 			c.Add(acct, books.FactNewborn, 0, ns)
 		}
 	}

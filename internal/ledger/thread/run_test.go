@@ -25,9 +25,7 @@ import (
 // another thread of the target ended by a release is followed to what that thread did meanwhile, clipped to the wait, never
 // to a thread that is on the path already; all others are leaves of tid.
 func explainThread(k *sched.Timeline, tid uint32, lo, hi int64, emit func(*Piece)) {
-	w := NewWalk(k)
-	w.Out = emit
-	w.Thread(tid, lo, hi)
+	NewWalk(k).Thread(tid, lo, hi, emit)
 }
 
 // storyOf writes down a thread's pieces, and checks that they tile.
@@ -48,7 +46,7 @@ func storyOf(t testing.TB, k *sched.Timeline, tid uint32, lo, hi int64) string {
 			}
 		}
 		var sum int64
-		for _, s := range p.By {
+		for _, s := range p.Shares {
 			fmt.Fprintf(&b, " behind %d: %d", s.TID, s.NS)
 			sum += s.NS
 		}

@@ -65,7 +65,7 @@ func (t *turns) others(u *unit.Unit, h *Hop, lo, hi int64) (ns int64, permit boo
 		}
 	case sched.BlockPipe: // a token in a pipe, a job at an eventfd
 	default:
-		if !t.walk.semaphore(&h.wait) {
+		if !t.walk.isSemaphore(&h.wait) {
 			return 0, false
 		}
 	}
