@@ -91,3 +91,7 @@ const (
 
 // StopsForGC reports whether a stop-the-world of the kind is part of a GC cycle.
 func StopsForGC(kind string) bool { return kind == StopMarkTermination || kind == StopSweepTermination }
+
+// OfItsStack ends the name of a site at which a thread that ends returns its own stack: "munmap of its
+// stack, as the thread ends".
+const OfItsStack = " of its stack, as the thread ends"

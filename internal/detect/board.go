@@ -8,7 +8,8 @@ import (
 	"github.com/whystall/whystall/internal/finding"
 )
 
-// board is where claims meet: what is left of each account of the slow column, and who took the rest.
+// board is where claims meet: what is left of each account of the slow column, and who took the
+// rest.
 type board struct {
 	r      *account.Result
 	passes []*Pass
@@ -35,8 +36,8 @@ func newBoard(r *account.Result) *board {
 	return b
 }
 
-// arbitrate decides about one detector's claims. What earlier detectors took is theirs. A detector that
-// loses half of its claim to them, or keeps less than its floor, is their mechanism.
+// arbitrate decides about one detector's claims. What earlier detectors took is theirs. A detector
+// that loses half of its claim to them, or keeps less than its floor, is their mechanism.
 func (b *board) arbitrate(p *Pass) {
 	floor := p.det.Floor
 	if p.floor != nil {
@@ -155,8 +156,8 @@ func (b *board) submit(p *Pass, over [][]taker, free int64) {
 	}
 }
 
-// asSymptom puts p under the cause that it is a symptom of. Where a trace cannot be joined, that cause
-// claims CPU time and p claims time of requests, so that their claims do not meet.
+// asSymptom puts p under the cause that it is a symptom of. Where a trace cannot be joined, that
+// cause claims CPU time and p claims time of requests, so that their claims do not meet.
 func (b *board) asSymptom(p *Pass) {
 	for _, name := range p.symptom {
 		for _, q := range b.passes {
@@ -171,8 +172,8 @@ func (b *board) asSymptom(p *Pass) {
 	}
 }
 
-// through finds the mechanism of p's root that claims most of the same time: a pause is long because of
-// throttling, which is because of GOMAXPROCS.
+// through finds the mechanism of p's root that claims most of the same time: a pause is long
+// because of throttling, which is because of GOMAXPROCS.
 func (b *board) through(p *Pass) {
 	mine := map[int]int64{}
 	for _, c := range p.claims {
@@ -193,7 +194,8 @@ func (b *board) through(p *Pass) {
 	}
 }
 
-// ranked lists the findings: roots by what they cost beyond the usual, each followed by its mechanisms.
+// ranked lists the findings: roots by what they cost beyond the usual, each followed by its
+// mechanisms.
 func (b *board) ranked() []finding.Finding {
 	var roots []*Pass
 	under := map[*Pass][]*Pass{}
@@ -224,9 +226,9 @@ func (b *board) ranked() []finding.Finding {
 	return fs
 }
 
-// score is the matched excess of what was granted; an account below the usual is not set off against
-// others. If usual requests lose half as much as the slow ones, the difference says little, and all of
-// it counts.
+// score is the matched excess of what was granted; an account below the usual is not set off
+// against others. If usual requests lose half as much as the slow ones, the difference says little,
+// and all of it counts.
 func (p *Pass) score() (ns int64) {
 	if p.Ledger == nil || len(p.claims) == 0 {
 		return p.poolScore()

@@ -6,8 +6,8 @@ type Chapter struct {
 	Doc         string // plain text, lines of at most 100 columns
 }
 
-// Chapters gives the manual's chapters, in the order in which they are listed. Their names are those
-// of no cause.
+// Chapters gives the manual's chapters, in the order in which they are listed. Their names are
+// those of no cause.
 func Chapters() []Chapter { return []Chapter{howSure} }
 
 // howSure is the rule that grade follows (grade.go), and the levels of [finding.Confidence].

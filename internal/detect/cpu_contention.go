@@ -15,33 +15,34 @@ var _ = register(&Detector{
 	Name:  "cpu-contention",
 	Title: "Threads wait for a CPU that others have",
 	Needs: []string{KernelRecords},
-	// A thread that waits less than a few time slices of the kernel (2.8 ms here, 4 ms in many) meets the neighbours that every host has.
+	// A thread that waits less than a few time slices of the kernel (2.8 ms here, 4 ms in many) met
+	// the neighbours that every host has.
 	Floor: queueFloor,
 	Hint:  cpuHints,
 	Doc: `What happens
-  A thread that is ready to run waits in a CPU's run queue, because another one runs there: a
-  neighbour's, or one of the same process. While it waits it may hold a lock, the end of a
+  A thread that is ready to run waits in a CPU's run queue, because another thread runs there: a
+  neighbour's, or one of the same process. While it waits, it may hold a lock, the end of a
   stop-the-world, or a P with goroutines queued behind it, so that many requests wait for one
   thread. Go calls the goroutine "running" all the while.
 
 Evidence
-  Switch records of all CPUs: for each wait of a thread of the target, who held that CPU, by
-  command, pid and cgroup. Time in the slow column: "no CPU (own threads)" or "no CPU (NAME)". A
-  CPU that was idle while a thread waited for it is said as such: wake-up latency, or the
-  hypervisor ran something else (steal, printed beside it). Where no request is visible, the CPU
+  Switch records of all CPUs: for each wait of a thread of the target, who had that CPU, by
+  command, pid and cgroup. Time in the slow column: "no CPU (own threads)" or "no CPU (NAME)". If
+  a CPU was idle while a thread waited for it, that is said: it is wake-up latency, or the
+  hypervisor ran something else (steal is printed beside it). Where no request is visible: the CPU
   time that others took while threads of the target were queued.
 
 Not to be taken for
   Throttling: a thread that is out of quota waits for nobody (cpu-throttled). Steal: the
   hypervisor took the CPU, and no neighbour here is to blame. A full Go run queue, with the
-  threads on their CPUs (sched-latency). More Ps than CPUs: then the other threads are Go's own
+  threads on their CPUs (sched-latency). More Ps than CPUs: the other threads are Go's own then,
   and the number of Ps is the root (gomaxprocs, gomaxprocs-over-quota). Many more runnable threads
   than CPUs: runqueue-saturation. A busy neighbour that took nothing from a request.
 
 Remedy
   Neighbours: move them (taskset -pc, cpuset.cpus, systemd AllowedCPUs=), lower their weight
   (cpu.weight, CPUWeight=, nice), or give this process a larger one. A weight costs the neighbour
-  only what is contended. Own threads: fewer of them, or more CPUs.
+  only what both want at once. Own threads: fewer of them, or more CPUs.
 
 Verify
   whystall diagnose under the same load: "no CPU" of slow requests falls, and the neighbour is
@@ -54,8 +55,8 @@ Sources
 	Tell: tellContention,
 })
 
-// A tenth of the CPUs that the target may use, taken while it was queued there, and a fifth of its wish for CPU: what a busy host takes
-// of a healthy process in passing is less.
+// A tenth of the CPUs that the target may use, taken while it was queued there, and a fifth of the
+// CPU time that it wanted. A busy host takes less from a healthy process.
 const (
 	othersShare = 0.10
 	queuedShare = 0.20
@@ -68,7 +69,7 @@ func lookContention(p *Pass) {
 		if len(p.claims) == 0 {
 			behind := "no CPU"
 			if ns := behindRecorder(r); ns > 0 {
-				behind = fmt.Sprintf("no CPU but %s of their time for those that this recording had", percent(ratio(ns, r.Slow.WallNS)))
+				behind = fmt.Sprintf("no CPU, except %s of their time for those that this recording had", percent(ratio(ns, r.Slow.WallNS)))
 			}
 			p.Clear("slow requests waited for %s; %s", behind, queuedText(k))
 		}
@@ -77,7 +78,7 @@ func lookContention(p *Pass) {
 	_, others, _ := queueShare(k)
 	o := wantedCPU(k)
 	if !k.AllTasks && ratio(o.queued, o.wanted) >= queuedShare {
-		p.Blind(fmt.Sprintf("who had the CPUs for which its threads were queued %s of the time in which they wanted one: without privilege others' switches are not recorded (see whystall doctor)", percent(ratio(o.queued, o.wanted))))
+		p.Blind(fmt.Sprintf("who had the CPUs for which its threads were queued during %s of the time in which they wanted one: without privilege the switches of other processes are not recorded (see whystall doctor)", percent(ratio(o.queued, o.wanted))))
 		return
 	}
 	if n, _, share := asked(p, false); n > 0 && r.CPUs != nil && r.CPUs.OthersNS > 0 {
@@ -92,15 +93,16 @@ func lookContention(p *Pass) {
 }
 
 func claimContention(p *Pass) {
-	reclaims := hostReclaims(p) // direct-reclaim's then
+	reclaims := hostReclaims(p) // kswapd and kcompactd belong to direct-reclaim then
 	others := func(what account.Leaf, who string) bool {
 		return what == account.LeafNoCPU && !isIdle(who) && who != recorder && !(reclaims && isReclaimer(who))
 	}
 	p.ClaimWhere(func(a *account.Account) bool { return others(a.Leaf, a.Detail) })
-	// A P whose thread is queued behind another of the process waits for work of the process, which a P's thread does as well.
+	// A P whose thread is queued behind another of the process waits for the process's own work, as
+	// other Ps' threads do.
 	p.ClaimLacking(func(what account.Leaf, who string) bool { return others(what, who) && !isOwn(who) })
 	if p.board.below(p.det.Floor, p.Claimed()) != "" {
-		// Nobody had the CPU: worth saying, with a doubt, where that is what was lost.
+		// Nobody had the CPU. It is worth saying, with a doubt, where that is what was lost.
 		p.ClaimWhere(func(a *account.Account) bool { return a.Leaf == account.LeafNoCPU && isIdle(a.Detail) })
 		p.ClaimLacking(func(what account.Leaf, who string) bool { return what == account.LeafNoCPU && isIdle(who) })
 	}
@@ -121,10 +123,11 @@ func queuedText(k *account.Kernel) string {
 		percent(ratio(o.queued, o.wanted)), percent(ratio(own, o.wanted)), percent(ratio(others, o.wanted)))
 }
 
-// untold is who had a CPU where the records do not tell it: others' switches were folded, or none were asked for.
+// untold stands for whoever had a CPU where the records do not say: switches of others were folded,
+// or not recorded.
 const untold = "somebody who was not recorded"
 
-// whom sums what was granted by whom the thread waited behind.
+// whom sums what was granted by who had the CPU.
 func whom(p *Pass) (own, idle, others int64, names []account.Instead) {
 	by := map[string]int64{}
 	add := func(who string, ns int64) {
@@ -173,7 +176,7 @@ func tellContention(p *Pass, f *finding.Finding) {
 		own, others = 0, p.pooled()
 		f.Summary = fmt.Sprintf("others took %s of CPU time (%s of what the process may use) while its threads were queued for it", finding.Duration(p.pooled()), percent(ratio(p.pooled(), p.total)))
 		if n, longest, _ := asked(p, false); n > 0 {
-			f.Summary += fmt.Sprintf("; the process stood still for that for %s or more %s, at most %s at %s", finding.Duration(p.Facts.SlowOver), times(int64(n), "time", "times"),
+			f.Summary += fmt.Sprintf("; it made the process stand still for %s or more %s, at most %s at %s", finding.Duration(p.Facts.SlowOver), times(int64(n), "time", "times"),
 				finding.Duration(longest.End-longest.Begin), p.at(longest.Begin))
 		}
 		p.known = p.pooled()
@@ -184,12 +187,12 @@ func tellContention(p *Pass, f *finding.Finding) {
 		case others >= own && others >= idle && len(names) > 0:
 			behind = names[0].Who
 			if top, n := neighbour(k, ""); behind == untold && k.AllTasks && n > 0 {
-				behind = "other processes; of the few turns that were told one by one most were " + top.Comm + "'s"
+				behind = "other processes; of the few turns that were recorded one by one most were " + top.Comm + "'s"
 			} else if len(names) > 1 && 4*names[1].NS > names[0].NS {
 				behind += " and " + names[1].Who
 			}
 		case idle > own:
-			behind = "nobody: the CPU was idle, so it is wake-up latency or steal"
+			behind = "nobody: the CPU was idle, so this is wake-up latency or steal"
 		}
 		f.Summary = fmt.Sprintf("slow requests wait %s (%s of their time) for a CPU, mostly behind %s", p.per(p.NS()), p.share(p.NS()), behind)
 		p.Proof("ledger: slow column", "behind own threads %s, behind others %s, with the CPU idle %s", p.share(own), p.share(others), p.share(idle))
@@ -205,16 +208,16 @@ func tellContention(p *Pass, f *finding.Finding) {
 	heldLine(p)
 	steal(p)
 	if !k.AllTasks {
-		p.Cap("switches of other processes were not recorded: who ran instead is not known")
+		p.Cap("switches of other processes were not recorded, so it is not known who ran instead")
 	}
 	if 2*idle > own+others+idle {
-		p.Doubt("most of the time the CPU was idle while the thread was queued there: wake-up latency or steal, no neighbour")
+		p.Doubt("most of the time the CPU was idle while the thread was queued there: this is wake-up latency or steal, and no neighbour")
 	}
 	if idle > own+others {
-		f.Remedy = append(f.Remedy, "a virtual machine: look at steal (top, /proc/stat) and ask for a host that is less full",
-			"bare metal: idle states that take long to leave; cpupower idle-set -D 50 costs power")
+		f.Remedy = append(f.Remedy, "a virtual machine: look at steal (top, /proc/stat), and ask for a host that is less full",
+			"bare metal: look for idle states that take long to leave; cpupower idle-set -D 50 forbids them and costs power")
 	} else if own > others {
-		f.Remedy = append(f.Remedy, fmt.Sprintf("own threads wait for each other (%.1f wanted a CPU on average): fewer threads at once, or more CPUs", k.RunnableAvg))
+		f.Remedy = append(f.Remedy, fmt.Sprintf("own threads wait for each other (%.1f wanted a CPU on average): run fewer threads at once, or use more CPUs", k.RunnableAvg))
 	} else {
 		who := ""
 		if len(names) > 0 {
@@ -224,7 +227,7 @@ func tellContention(p *Pass, f *finding.Finding) {
 		work := kernelThread(k, who)
 		if work != "" {
 			f.Remedy = append(f.Remedy, fmt.Sprintf("%s is the kernel's own thread and does %s", who, work))
-			// A program beside it is worth moving where it has not much less.
+			// Moving a program is worth it if that has not much less of the CPUs.
 			if next := movable(k); next.Comm == "" || 4*next.NS < held(k, who) {
 				n = 0
 			} else {
@@ -243,7 +246,7 @@ func tellContention(p *Pass, f *finding.Finding) {
 		}
 		f.Remedy = append(lightness(p), f.Remedy...)
 		if n > 0 || work == "" {
-			f.Remedy = append(f.Remedy, "or weigh: systemctl set-property UNIT CPUWeight=1000 for this process, or renice 19 for "+who+"; it costs the other only where both want the same CPU")
+			f.Remedy = append(f.Remedy, "or use weights: systemctl set-property UNIT CPUWeight=1000 for this process, or renice 19 for "+who+"; it costs the other only where both want the same CPU")
 		}
 		if othersQ == 0 {
 			f.Remedy = append(f.Remedy, "see who it is: top -H; cat /proc/pressure/cpu")
@@ -255,18 +258,19 @@ func tellContention(p *Pass, f *finding.Finding) {
 	}
 }
 
-// lightness tells of a weight below the usual: who else is on the CPUs then matters less than that this process yields to them.
-// Weights count between those of one group only, threads' and groups' alike, so it proves no more than a handicap.
+// lightness looks for a weight below the usual. Then it matters less who else is on the CPUs than
+// that this process yields to them. Weights count only within one group, of threads and of groups
+// alike, so this proves no more than a handicap.
 func lightness(p *Pass) (remedies []string) {
 	if rec, ok := p.Set.Fact("/process/nice:nice"); ok && rec.Value > 0 {
-		p.Proof("process: stat", "its own nice is %.0f: beside a thread of its cgroup with nice 0 one of its threads gets about 1/%.0f of a CPU", rec.Value, 1+math.Pow(1.25, rec.Value))
+		p.Proof("process: stat", "its own nice is %.0f: beside a thread of its cgroup with nice 0, one of its threads gets about 1/%.0f of a CPU", rec.Value, 1+math.Pow(1.25, rec.Value))
 		pid := "PID"
 		for _, b := range p.Ledger.Kernel.Neighbours {
 			if b.Own && b.PID > 0 {
 				pid = strconv.Itoa(int(b.PID))
 			}
 		}
-		remedies = append(remedies, fmt.Sprintf("give it back its weight: renice 0 -p $(ls /proc/%s/task), and take nice, or Nice= of its unit, out of how it is started", pid))
+		remedies = append(remedies, fmt.Sprintf("give its weight back: renice 0 -p $(ls /proc/%s/task), and remove nice, or Nice= of its unit, from the way it is started", pid))
 	}
 	if rec, ok := p.Set.Fact("/cgroup/cpu/weight:weight"); ok {
 		usual, name := 100.0, "cpu.weight"
@@ -274,14 +278,15 @@ func lightness(p *Pass) (remedies []string) {
 			usual, name = 1024, "cpu.shares"
 		}
 		if rec.Value > 0 && 2*rec.Value <= usual {
-			p.Proof("cgroup", "%s of its group is %.0f: beside a group of the usual %.0f it gets about 1/%.0f of a CPU", name, rec.Value, usual, 1+usual/rec.Value)
+			p.Proof("cgroup", "%s of its group is %.0f: beside a group with the usual %.0f it gets about 1/%.0f of a CPU", name, rec.Value, usual, 1+usual/rec.Value)
 			remedies = append(remedies, fmt.Sprintf("raise %s of its cgroup from %.0f to %.0f (CPUWeight= of the unit; in Kubernetes resources.requests.cpu)", name, rec.Value, usual))
 		}
 	}
 	return remedies
 }
 
-// neighbour gives the largest of the others, of those called who if there are any, and how many processes are called so.
+// neighbour returns the largest of the others, and how many processes have its name. Those called
+// who come first, if there are any.
 func neighbour(k *account.Kernel, who string) (top account.Neighbour, n int) {
 	for pass := 0; pass < 2 && n == 0; pass++ {
 		for _, b := range k.Neighbours {

@@ -14,37 +14,38 @@ var _ = register(&Detector{
 	Name:  "cpu-throttled",
 	Title: "The CPU quota of a cgroup stops the process",
 	Needs: []string{KernelRecords},
-	// A tenth of the slow requests' time. Throttling comes in tens of ms, so the absolute part only keeps noise out.
+	// A tenth of the slow requests' time. Throttling comes in tens of ms, so the absolute part only
+	// keeps noise out.
 	Floor: Floor{NS: 5e6, Share: 0.10},
 	Hint:  cpuHints,
 	Doc: `What happens
-  A cgroup with a CPU quota (cpu.max; cpu.cfs_quota_us) gets that much CPU time in each period,
-  100 ms as a rule, on all CPUs together. When it is used up every thread of the group that wants
+  A cgroup with a CPU quota (cpu.max; cpu.cfs_quota_us) gets that much CPU time in each period, as
+  a rule of 100 ms, on all CPUs together. When it is used up, every thread of the group that wants
   to run is stopped until the next period, whatever it holds: a lock, the end of a stop-the-world,
-  a request. Many threads at once use the quota up in the first few ms of a period; what follows
-  is a pause of the whole process. CPU usage stays low, because stopped threads use none.
+  a request. Many threads at once use the quota up in the first few ms of a period; the rest is a
+  pause of the whole process. CPU usage stays low, since stopped threads use none.
 
 Evidence
   Threads that left their CPU because of the quota, each marked by the kernel (Linux 6.18 and
   later), until the period's timer let them run again; the queue after that is cpu-contention's.
-  Where the quota is: every ancestor's cpu.max and cpu.stat, since any of them may be the one. The
+  Where the quota is: cpu.max and cpu.stat of every ancestor, since any of them may have it. The
   part of wall time in which no thread ran and one was throttled. Before 6.18 only the group is
-  marked, not the thread: supported at most. Where no request is visible, the share of wall.
+  marked, not the thread: supported at most. Where no request is visible, the share of wall time.
 
 Not to be taken for
   Contention: other threads had the CPU then; here it may have been idle. nr_throttled by itself:
-  a program at its quota is throttled in 93-98 % of its periods, cured ones too. A quota that is
-  used up by work that nobody waits for. Throttled far below the quota, on Linux before 5.4 and
-  without the backport of de53fd7aedb: CPUs kept slices that expired.
+  a program at its quota is throttled in 93-98 % of its periods, and so are cured ones. A quota
+  that is used up by work for which nobody waits. Throttling far below the quota, on Linux before
+  5.4 and without the backport of de53fd7aedb: CPUs kept slices that expired.
 
 Remedy
-  Raise or remove the quota, at the level named; a share (cpu.weight, cpu.shares, CPU requests)
+  Raise or remove the quota, at the level named. A share (cpu.weight, cpu.shares, CPU requests)
   protects neighbours without stopping anybody. Fewer threads at once: GOMAXPROCS, GC workers,
   pool sizes (gomaxprocs-over-quota is then the root). cpu.max.burst (5.14) lets a group save
   quota for bursts. A longer period makes pauses rarer and longer, a shorter one the reverse.
 
 Verify
-  whystall diagnose under the same load: 'throttled' of slow requests falls, p99 with it.
+  whystall diagnose under the same load: 'throttled' of slow requests falls, and p99 with it.
   nr_throttled is no measure.
 
 Sources
@@ -54,8 +55,8 @@ Sources
 	Tell: tellThrottled,
 })
 
-// stoodShare is the least part of wall time that makes throttling worth a finding where no request is visible: at 100 ms a period a
-// pause of 10 ms in each.
+// stoodShare is the least part of wall time that makes throttling worth a finding where no request
+// is visible: with periods of 100 ms, a pause of 10 ms in each.
 const stoodShare = 0.10
 
 func lookThrottled(p *Pass) {
@@ -68,10 +69,11 @@ func lookThrottled(p *Pass) {
 		claimThrottled(p)
 		untold := k.Untold[kernel.Sockets]
 		if stood := ratio(k.StoodNS, wall(k)); untold > 0.5 && stood >= stoodShare && r.CPUs != nil && p.board.below(p.det.Floor, p.Claimed()) != "" {
-			// A request that comes while the process stands still begins, for the runtime, when that is over.
+			// For the runtime, a request that arrives while the process stands still starts when
+			// that is over.
 			p.unsaid, p.claims = p.claims, nil
 			p.claimTerm(termThrottled, r.CPUs.ThrottledNS, stood)
-			p.Cap("since when sockets had data was told %s of the time only: what requests waited before the runtime knew of them is not in their time", percent(1-untold))
+			p.Cap("since when sockets had data was recorded %s of the time only: what requests waited before the runtime knew of them is not in their time", percent(1-untold))
 			return
 		}
 		if len(p.claims) == 0 {
@@ -85,14 +87,15 @@ func lookThrottled(p *Pass) {
 		return
 	}
 	if r.CPUs == nil || stood < stoodShare {
-		p.Clear("for %s of the wall time no thread of the process ran and one was throttled%s; worth a finding from %s on", percent(stood), quotaText(r.CPUs), percent(stoodShare))
+		p.Clear("for %s of the wall time no thread of the process ran and one was throttled%s (reported from %s up)", percent(stood), quotaText(r.CPUs), percent(stoodShare))
 		return
 	}
 	p.claimTerm(termThrottled, r.CPUs.ThrottledNS, stood)
 }
 
-// asked tells of the standstills that took as long as the user calls slow: how many are the quota's, or for lack of a CPU, the longest of
-// those, and their share of all that is slow so. None where the user did not tell.
+// asked counts the standstills that took as long as the user calls slow: those of the quota
+// (throttled), or those for lack of a CPU. It returns the longest of them, and their share of all
+// such standstills. Without such a limit there are none.
 func asked(p *Pass, throttled bool) (n int, longest account.Standstill, share float64) {
 	var all, these int64
 	for _, s := range p.Ledger.Kernel.Standstills {
@@ -112,7 +115,8 @@ func asked(p *Pass, throttled bool) (n int, longest account.Standstill, share fl
 	return n, longest, ratio(these, all)
 }
 
-// claimThrottled claims what requests lost to the quota: their own thread or one they waited for, and Ps held by throttled threads.
+// claimThrottled claims what requests lost to the quota: their own thread, or one that they waited
+// for, was throttled, or a thread that held a P.
 func claimThrottled(p *Pass) {
 	p.ClaimWhere(leaf(account.LeafThrottled))
 	p.ClaimLacking(lacks(account.LeafThrottled))
@@ -124,7 +128,7 @@ func quotaText(c *account.CPUs) string {
 	case c == nil:
 		return ""
 	case c.Quota <= 0:
-		return "; no quota was seen at any level"
+		return "; no level that was seen has a quota"
 	}
 	return fmt.Sprintf("; the quota is %s CPUs at %s", cpusText(c.Quota), c.QuotaAt)
 }
@@ -147,7 +151,7 @@ func tellThrottled(p *Pass, f *finding.Finding) {
 	if len(p.pools) > 0 {
 		f.Summary = fmt.Sprintf("for %s of the time no thread of the process may run, because %s", stood, where)
 		if n, longest, _ := asked(p, true); n > 0 {
-			f.Summary = fmt.Sprintf("the process stood still for %s or more %s, at most %s at %s, because %s",
+			f.Summary = fmt.Sprintf("the process stood still for %s or more %s, at most for %s at %s, because %s",
 				finding.Duration(p.Facts.SlowOver), times(int64(n), "time", "times"), finding.Duration(longest.End-longest.Begin), p.at(longest.Begin), where)
 		}
 	} else {
@@ -160,7 +164,7 @@ func tellThrottled(p *Pass, f *finding.Finding) {
 	levelProof(p)
 	through := p.tagged(func(t *account.Tags) int64 { return t.STWNS })
 	if through > 0 {
-		p.Proof("ledger: slow column", "of it %s while the world was stopped or being stopped: long pauses are its symptom", p.share(through))
+		p.Proof("ledger: slow column", "%s of it while the world was stopped or being stopped: long pauses are its symptom", p.share(through))
 	}
 	measureThrottled(p)
 	if who := othersUseQuota(c); who != "" {
@@ -170,7 +174,7 @@ func tellThrottled(p *Pass, f *finding.Finding) {
 	}
 	full := c != nil && c.QuotaNS > 0 && float64(c.UsedNS) > 0.9*float64(c.QuotaNS)
 	if full {
-		f.Remedy = append(f.Remedy, "the quota is used to "+percent(ratio(c.UsedNS, c.QuotaNS))+": raise it, or give the process less to do; fewer threads alone give back a part only")
+		f.Remedy = append(f.Remedy, "the quota is used to "+percent(ratio(c.UsedNS, c.QuotaNS))+": raise it, or give the process less to do; fewer threads alone give back only a part")
 		if ps, _ := procsOf(p); ps > limitCPUs(c) && limitCPUs(c) > 0 {
 			f.Remedy = append(f.Remedy, fmt.Sprintf("meanwhile GOMAXPROCS=%d (now %d): the quota then lasts longer into each period", limitCPUs(c), ps))
 		}
@@ -181,7 +185,8 @@ func tellThrottled(p *Pass, f *finding.Finding) {
 	f.Verify = p.verify("'throttled' of slow requests falls; nr_throttled is no measure, it stays high in cured programs too")
 }
 
-// measureThrottled: the kernel's mark on the thread is both who was awaited and what held it.
+// measureThrottled counts what is measured: the kernel's mark on the thread says both who was
+// awaited and what held it.
 func measureThrottled(p *Pass) {
 	k := p.Ledger.Kernel
 	if len(p.pools) > 0 {
@@ -194,7 +199,8 @@ func measureThrottled(p *Pass) {
 	}
 }
 
-// throttledAt gives the cgroup whose quota it is: the level whose own count of throttled time grew most; else the one with the least quota.
+// throttledAt names the cgroup whose quota it is: the level whose own count of throttled time grew
+// most, or otherwise the one with the least quota.
 func throttledAt(p *Pass) (path string, quota float64) {
 	var most float64
 	for level, grew := range levels(p, "/cgroup/level/cpu/throttled:ns") {
@@ -216,7 +222,7 @@ func throttledAt(p *Pass) (path string, quota float64) {
 	return "", 0
 }
 
-// levels gives how much a counter of a stream with a reading a level grew, by level.
+// levels is how much a counter grew, by level of the cgroup.
 func levels(p *Pass, stream string) map[string]float64 {
 	first, grew := map[string]float64{}, map[string]float64{}
 	for _, rec := range p.Set.All(stream) {
@@ -244,7 +250,7 @@ func quotaProof(p *Pass) {
 	if c.UsedNS > 0 && c.QuotaNS > 0 {
 		used = fmt.Sprintf(", of which the group used %s (%s)", finding.Duration(c.UsedNS), percent(ratio(c.UsedNS, c.QuotaNS)))
 	}
-	p.Proof("cgroup: "+c.QuotaAt, "effective quota %s CPUs of %d allowed: %s in %s of wall%s", cpusText(c.Quota), c.Allowed, finding.Duration(c.QuotaNS), finding.Duration(c.WallNS), used)
+	p.Proof("cgroup: "+c.QuotaAt, "the effective quota is %s CPUs of %d allowed: %s in %s%s", cpusText(c.Quota), c.Allowed, finding.Duration(c.QuotaNS), finding.Duration(c.WallNS), used)
 }
 
 func levelProof(p *Pass) {
@@ -254,11 +260,11 @@ func levelProof(p *Pass) {
 		if n++; n > 4 {
 			break
 		}
-		p.Proof("cpu.stat of "+rec.Text, "quota %s CPUs; throttled for %s, added up over its CPUs", cpusText(rec.Value), finding.Duration(int64(grew[rec.Text])))
+		p.Proof("cpu.stat of "+rec.Text, "quota %s CPUs; throttled for %s, summed over its CPUs", cpusText(rec.Value), finding.Duration(int64(grew[rec.Text])))
 	}
 }
 
-// raiseQuota gives the commands that raise a quota, by version of the cgroup.
+// raiseQuota is the commands that raise a quota, by the version of the cgroup.
 func raiseQuota(p *Pass, at string) []string {
 	if at == "" {
 		at = "/GROUP"
@@ -270,9 +276,9 @@ func raiseQuota(p *Pass, at string) []string {
 		if !strings.HasPrefix(at, "/sys/fs/cgroup") {
 			dir = "/sys/fs/cgroup/cpu" + path
 		}
-		rs = append(rs, "raise the quota: echo 200000 > "+dir+"/cpu.cfs_quota_us (2 CPUs; -1 takes it away); it costs the neighbours what this process then uses")
+		rs = append(rs, "raise the quota: echo 200000 > "+dir+"/cpu.cfs_quota_us (2 CPUs; -1 removes it); it costs the neighbours what this process then uses")
 	} else {
-		rs = append(rs, "raise the quota: echo '200000 100000' > /sys/fs/cgroup"+path+"/cpu.max (2 CPUs; 'max 100000' takes it away); it costs the neighbours what this process then uses")
+		rs = append(rs, "raise the quota: echo '200000 100000' > /sys/fs/cgroup"+path+"/cpu.max (2 CPUs; 'max 100000' removes it); it costs the neighbours what this process then uses")
 	}
-	return append(rs, "the same in a unit: systemctl set-property UNIT CPUQuota=200%; in Kubernetes resources.limits.cpu, or only requests, which become a share and stop nobody")
+	return append(rs, "the same in a unit: systemctl set-property UNIT CPUQuota=200%; in Kubernetes resources.limits.cpu, or requests alone, which become a share and stop nobody")
 }

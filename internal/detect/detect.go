@@ -12,8 +12,8 @@ import (
 //
 //  1. Detectors look one after another, in the order of order.go: the nearer to the root of a chain
 //     of causes, the earlier.
-//  2. Look claims time of the slow column's accounts, or CPU of the capacity ledger. Or it says that
-//     the cause is not there, or what it lacks to decide.
+//  2. Look claims time of the slow column's accounts, or CPU of the capacity ledger. Or it says
+//     that the cause is not there, or what it lacks to decide.
 //  3. arbitrate grants what no earlier detector took. A detector that loses the larger part of its
 //     claim becomes a mechanism of the one that took it.
 //  4. Tell puts what was granted in words.
@@ -81,8 +81,8 @@ func register(d *Detector) *Detector {
 	return d
 }
 
-// Run lets every detector look at one recording. r is nil where no execution trace was read; set may
-// be nil too. Run never fails: a detector that does is listed as not checked, with its error.
+// Run lets every detector look at one recording. r is nil where no execution trace was read; set
+// may be nil too. Run never fails: a detector that does is listed as not checked, with its error.
 func Run(r *account.Result, set *evidence.Set, facts Facts) finding.Result {
 	return look(detectors(), r, set, facts).result()
 }

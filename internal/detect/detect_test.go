@@ -26,7 +26,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the want section of the cases")
 
-// TestCases runs every case: accounts written by hand, or a trace's text twin, and what all detectors say of it.
+// TestCases runs every case: accounts written by hand, or a trace's text twin, and what all
+// detectors say of it.
 func TestCases(t *testing.T) {
 	files, err := filepath.Glob("testdata/*/*.txtar")
 	if err != nil || len(files) < 60 {
@@ -93,8 +94,8 @@ var amount = regexp.MustCompile(`(-?\d+(?:\.\d+)?)(ns|us|ms|s|KiB|MiB|GiB)\b`)
 
 var units = map[string]float64{"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
-// parseLedger reads a Result in JSON, whose keys are the names of Go's fields and whose numbers may have a
-// unit: 20ms, 1.5GiB.
+// parseLedger reads a Result in JSON, whose keys are the names of Go's fields and whose numbers may
+// have a unit: 20ms, 1.5GiB.
 func parseLedger(text string) (*account.Result, error) {
 	var lines []string
 	for _, l := range strings.Split(text, "\n") {
@@ -119,8 +120,8 @@ func parseLedger(text string) (*account.Result, error) {
 	return r, fill(reflect.ValueOf(r), []byte(out.String()))
 }
 
-// fill reads v from JSON by the names of Go's fields. The tags in account are the report's names, and
-// leave out what the report shows in another shape.
+// fill reads v from JSON by the names of Go's fields. The tags in account are the report's names,
+// and leave out what the report shows in another shape.
 func fill(v reflect.Value, raw json.RawMessage) error {
 	switch v.Kind() {
 	case reflect.Pointer:

@@ -13,39 +13,41 @@ var _ = register(&Detector{
 	Name:  "direct-reclaim",
 	Title: "Threads have to free memory before they get any",
 	Needs: []string{KernelRecords},
-	// Rare and huge, as sweep-assist: one request in fifty may bear all of it.
+	// Rare and huge, like sweep-assist: one request in fifty may bear all of it.
 	Floor: reclaimFloor,
 	Doc: `What happens
   An allocation in the kernel (a page fault, a read, a socket buffer, a huge page) finds no free
-  memory of the order it wants, and kswapd is not fast enough or not asked: the thread itself
-  scans and frees pages, or moves pages together to get a large block (compaction), and waits for
-  a second, now and then. Page cache fills all memory by design, so "available" is high meanwhile.
-  kswapd and kcompactd do the same work on CPUs that the service wants too.
-  In a memory cgroup at its limit the same happens inside of it, and no counter of the host moves.
+  memory of the order it wants, and kswapd is too slow or was not asked. The thread itself scans
+  and frees pages, or moves pages together to get a large block (compaction), and now and then
+  waits for a second. Page cache fills all memory by design, so "available" is high meanwhile.
+  kswapd and kcompactd do the same work, on CPUs that the service wants too. In a memory cgroup at
+  its limit the same happens inside the group, and no counter of the host moves.
 
 Evidence
   Stretches of the target's threads in direct reclaim, of the host or of a memory cgroup, and in
-  compaction, with the order and flags that were asked for, and the call that wanted the memory;
-  where these are enough for a finding, waits for CPUs that kswapd and kcompactd have.
-  Beside them allocstall and compact_stall of /proc/vmstat, free memory against the zones'
-  watermarks, blocks of high order in buddyinfo, page cache; of a cgroup its limit, its page cache
-  and how often it was hit.
+  compaction, with the order and flags asked for and the call that wanted the memory. Where these
+  are enough for a finding, also waits for CPUs that kswapd and kcompactd have. Beside them
+  allocstall and compact_stall of /proc/vmstat, free memory against the zones' watermarks, blocks
+  of high order in buddyinfo, page cache; of a cgroup its limit, its page cache and how often the
+  limit was hit.
 
 Not to be taken for
-  Reclaim by others: the host's counters move, no thread of the target was in it. Memory that is
-  short of nothing: a fault that takes long for another reason (page-fault), huge pages cleared.
-  kswapd on a busy host of which the service itself frees nothing (cpu-contention). A
-  memory.high below the need: the cgroup's own throttling, named as such.
+  Reclaim by others: the host's counters move, but no thread of the target was in it. Memory that
+  is not short: a fault that takes long for another reason (page-fault), huge pages being cleared.
+  kswapd on a busy host, where the service itself frees nothing (cpu-contention). A memory.high
+  below the need: that is the cgroup's own throttling, and named as such.
 
 Remedy
-  Of the host: vm.min_free_kbytes (and vm.watermark_scale_factor) so that kswapd begins earlier:
-  the lesser of NUMA nodes x 0.5 % of memory and 4 GB an instance; it costs that much memory less
-  to use. Of order 9: transparent_hugepage/defrag to defer or madvise. Of a cgroup: a higher
-  memory.max, or less page cache in it (O_DIRECT, fadvise DONTNEED, fewer files a container).
+  Of the host: raise vm.min_free_kbytes (and vm.watermark_scale_factor) so that kswapd starts
+  earlier, to the lesser of NUMA nodes x 0.5 % of memory and 4 GB per instance. It costs that much
+  usable memory. Of order 9: set transparent_hugepage/defrag to defer or madvise. Of a cgroup: a
+  higher memory.max, or less page cache in it (O_DIRECT, fadvise DONTNEED, fewer files per
+  container).
 
 Verify
   whystall diagnose over a time in which it happened before: no stretch of reclaim in slow
-  requests; allocstall in /proc/vmstat stands still (of a cgroup: failcnt or memory.events max).
+  requests, and allocstall in /proc/vmstat stands still (of a cgroup: failcnt, or max of
+  memory.events).
 
 Sources
   The case of allocation stalls that make SQL jitter, TiDB community, 2024-11-28: min_free 16 MiB
@@ -58,7 +60,8 @@ var reclaimFloor = Floor{NS: 5e6, Share: 0.05}
 
 var reclaimLeaves = []account.Leaf{account.LeafReclaim, account.LeafMemcg, account.LeafCompaction}
 
-// reclaimShare is the least part of wall time that one thread was in reclaim, where no request is visible.
+// reclaimShare is the least part of wall time that threads were in reclaim, where no request is
+// visible.
 const reclaimShare = 0.05
 
 func lookReclaim(p *Pass) {
@@ -91,18 +94,20 @@ func lookReclaim(p *Pass) {
 	if ns > r.CPUs.UnusedNS {
 		p.claimTerm(termRunning, min(ns-r.CPUs.UnusedNS, r.CPUs.RunningNS), ratio(ns, wall(k)))
 	}
-	p.Cap("no request is visible: who waited for these threads is not known")
+	p.Cap("no request is visible: it is not known who waited for these threads")
 }
 
-// heldByReclaim is the least part of the waits for mmap_lock that passes while others reclaim, for reclaim to be what they wait for:
-// who holds the lock is not recorded, and less may be by chance.
+// heldByReclaim is the least part of the waits for mmap_lock that must pass while other threads
+// reclaim, for reclaim to be what they wait for. Who holds the lock is not recorded, and a smaller
+// part may be chance.
 const heldByReclaim = 0.8
 
-// claimHeldUp claims waits for mmap_lock whose holder has to free memory first: a fault in a new mapping holds it.
+// claimHeldUp claims waits for mmap_lock whose holder has to free memory first. A fault in a new
+// mapping holds the lock.
 func claimHeldUp(p *Pass) {
 	k := p.Ledger.Kernel
 	share := ratio(k.MmapReclaimNS, k.MmapLock.NS)
-	// In a process that reclaims all the time everything passes meanwhile.
+	// In a process that reclaims all the time, everything happens meanwhile.
 	if len(p.claims) == 0 || share < heldByReclaim || share < 1.25*ratio(k.Reclaim.NS+k.Memcg.NS+k.Compact.NS, wall(k)) {
 		return
 	}
@@ -117,8 +122,9 @@ func claimHeldUp(p *Pass) {
 	}
 }
 
-// hostReclaims tells that slow requests free the host's memory themselves for as long as makes a finding: what kswapd and kcompactd
-// take of their CPUs then has the same reason. Where they free none, these are neighbours like others, or others with such names.
+// hostReclaims reports whether slow requests free the host's memory themselves for long enough to
+// make a finding. What kswapd and kcompactd take of their CPUs has the same reason then. Otherwise
+// these are neighbours like others, or programs with such names.
 func hostReclaims(p *Pass) bool {
 	var ns int64
 	for i := range p.Ledger.Slow.Accounts {
@@ -129,7 +135,8 @@ func hostReclaims(p *Pass) bool {
 	return p.board.below(reclaimFloor, ns) == ""
 }
 
-// isReclaimer knows the kernel's threads that free memory and make large blocks, one of each a NUMA node.
+// isReclaimer reports whether the name is that of the kernel's threads that free memory or make
+// large blocks. There is one of each per NUMA node.
 func isReclaimer(who string) bool {
 	name := strings.TrimRight(who, "0123456789")
 	return name != who && (name == "kswapd" || name == "kcompactd")
@@ -138,10 +145,10 @@ func isReclaimer(who string) bool {
 func reclaimText(p *Pass, n, ns int64) string {
 	t := "no thread of the process was in direct reclaim or compaction"
 	if n > 0 {
-		t = fmt.Sprintf("%s of its threads in direct reclaim or compaction, %s in all, none in a slow request", times(n, "stretch", "stretches"), finding.Duration(ns))
+		t = fmt.Sprintf("%s of its threads in direct reclaim or compaction, %s in all, but none in a slow request", times(n, "stretch", "stretches"), finding.Duration(ns))
 	}
 	if d, _, ok := p.Set.Delta("/host/vmstat/allocstall:stalls"); ok && d > 0 {
-		t += fmt.Sprintf("; the host counted %.0f, by all its processes", d)
+		t += fmt.Sprintf("; the host counted %.0f stalls, of all processes", d)
 	}
 	return t
 }
@@ -170,16 +177,16 @@ func tellReclaim(p *Pass, f *finding.Finding) {
 		f.Summary += fmt.Sprintf(", most of it in compaction for blocks of order %d (%s)", order, finding.Bytes(4096<<min(order, 20)))
 	}
 	if held := p.grantedOf(leaf(account.LeafMmapLock)); held > 0 {
-		f.Summary += fmt.Sprintf("; and %s for mmap_lock while a thread of the process is in it", p.per(held))
-		p.Proof("kernel records", "%s of the waits for mmap_lock passed while another thread was in reclaim: a fault in a new mapping holds it", percent(ratio(k.MmapReclaimNS, k.MmapLock.NS)))
+		f.Summary += fmt.Sprintf("; and wait %s for mmap_lock while a thread of the process is in reclaim", p.per(held))
+		p.Proof("kernel records", "%s of the waits for mmap_lock passed while another thread was in reclaim: a fault in a new mapping holds the lock", percent(ratio(k.MmapReclaimNS, k.MmapLock.NS)))
 		p.Cap("who held mmap_lock is not recorded")
 	}
 	if queued := p.lackedNS(); queued > 0 {
-		f.Summary += fmt.Sprintf("; and %s for a P whose thread is in it", p.per(queued))
+		f.Summary += fmt.Sprintf("; and wait %s for a P whose thread is in reclaim", p.per(queued))
 	}
 	if behind := p.grantedOf(leaf(account.LeafNoCPU)); behind > 0 {
-		f.Summary += fmt.Sprintf("; and %s for CPUs that kswapd and kcompactd have", p.per(behind))
-		p.Cap("kswapd and kcompactd are known by their names")
+		f.Summary += fmt.Sprintf("; and wait %s for CPUs that kswapd and kcompactd have", p.per(behind))
+		p.Cap("kswapd and kcompactd are recognised by their names")
 	}
 	spansLine(p, "direct reclaim of the host", &k.Reclaim)
 	spansLine(p, "reclaim of the memory cgroup", &k.Memcg)
@@ -193,7 +200,7 @@ func tellReclaim(p *Pass, f *finding.Finding) {
 		return
 	}
 	if order >= 9 || compact > global {
-		f.Remedy = append(f.Remedy, "huge pages are asked for: echo defer+madvise > /sys/kernel/mm/transparent_hugepage/defrag; faults then take small pages when there is no large block")
+		f.Remedy = append(f.Remedy, "the process asks for huge pages: echo defer+madvise > /sys/kernel/mm/transparent_hugepage/defrag; faults then take small pages when there is no large block")
 	}
 	total, _ := latest(p, "/host/memory/total:bytes")
 	nodes := 1.0
@@ -204,10 +211,10 @@ func tellReclaim(p *Pass, f *finding.Finding) {
 	if total > 0 {
 		kb = fmt.Sprintf("%.0f", min(nodes*0.005*total, 4<<30)/1024)
 	}
-	f.Remedy = append(f.Remedy, "let kswapd begin earlier: sysctl vm.min_free_kbytes="+kb+" (the lesser of nodes x 0.5 % of memory and 4 GB an instance); it costs that much memory less to use, and raising it at once reclaims at once",
+	f.Remedy = append(f.Remedy, "let kswapd start earlier: sysctl vm.min_free_kbytes="+kb+" (the lesser of nodes x 0.5 % of memory and 4 GB per instance); it costs that much usable memory, and raising it in one step reclaims that much at once",
 		"or sysctl vm.watermark_scale_factor=100 (1 % of memory between the watermarks)",
-		"less page cache: who reads or writes files beside this service? O_DIRECT, fadvise DONTNEED, or a memory cgroup of its own")
-	f.Verify = p.verify("no direct reclaim in slow requests, allocstall in /proc/vmstat stands still")
+		"have less page cache: see who reads or writes files beside this service; O_DIRECT, fadvise DONTNEED, or a memory cgroup of its own")
+	f.Verify = p.verify("no direct reclaim in slow requests, and allocstall in /proc/vmstat stands still")
 }
 
 func cgroupReclaimRemedy(p *Pass, f *finding.Finding) {
@@ -220,9 +227,9 @@ func cgroupReclaimRemedy(p *Pass, f *finding.Finding) {
 		f.Remedy = append(f.Remedy, "memory.high is below the need: raise it, or write max to it, and rely on memory.max")
 	}
 	f.Remedy = append(f.Remedy, "raise the limit of "+at+" (memory.max; systemctl set-property UNIT MemoryMax=; resources.limits.memory)",
-		"page cache counts against it: fewer or smaller files read and written in the cgroup, O_DIRECT, or posix_fadvise(DONTNEED) after use",
-		"a soft bound for the heap below the limit: GOMEMLIMIT (Go), -Xmx (Java)")
-	f.Verify = p.verify("no reclaim in slow requests, memory.events max (or failcnt) stands still")
+		"page cache counts towards it: read and write fewer or smaller files in the cgroup, use O_DIRECT, or posix_fadvise(DONTNEED) after use",
+		"set a soft bound for the heap below the limit: GOMEMLIMIT (Go), -Xmx (Java)")
+	f.Verify = p.verify("no reclaim in slow requests, and max of memory.events (or failcnt) stands still")
 }
 
 func reclaimCounters(p *Pass, memcg bool) {
@@ -240,7 +247,7 @@ func reclaimCounters(p *Pass, memcg bool) {
 		file, ok2 := latest(p, "/cgroup/memory/file:bytes")
 		used, ok3 := latest(p, "/cgroup/memory/used:bytes")
 		if ok1 && ok2 && ok3 && limit.Value > 0 {
-			p.Proof("memory cgroup", "limit %s, used %s, of it page cache %s", finding.Bytes(int64(limit.Value)), finding.Bytes(int64(used)), finding.Bytes(int64(file)))
+			p.Proof("memory cgroup", "limit %s, used %s, page cache %s of that", finding.Bytes(int64(limit.Value)), finding.Bytes(int64(used)), finding.Bytes(int64(file)))
 		}
 		return
 	}
@@ -262,7 +269,7 @@ func reclaimCounters(p *Pass, memcg bool) {
 	}
 }
 
-// noHigh lists zones that have free memory and no large block of it.
+// noHigh lists zones that have free memory, and no large block of it.
 func noHigh(p *Pass) (zones []string) {
 	last := map[string]float64{}
 	for _, rec := range p.Set.All("/host/buddy/huge:bytes") {

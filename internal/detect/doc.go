@@ -19,9 +19,9 @@
 // What several detectors share begins with shared_:
 //
 //	shared_text.go              numbers and names in words
-//	shared_kernel.go            the kernel's records: what is unseen, who had the CPUs, the queue for Ps
+//	shared_kernel.go            the kernel's records: what is unseen, who had the CPUs
 //	shared_holders.go           goroutines that wait for a P whose own thread was held up
-//	shared_neighbours.go        who else had the CPUs: programs, the kernel's threads, the recorder
+//	shared_neighbours.go        who else had the CPUs
 //	shared_short_of_cpu.go      whether the process lacked CPU, where a trace alone must say
 //	shared_late.go              netpoll-late, timer-late: the runtime notices late
 //	shared_locks.go             lock-contention, logger-lock: locks of goroutines
@@ -32,7 +32,8 @@
 //
 //	thread_churn.go, gomaxprocs_over_quota.go, gomaxprocs.go, tlb_shootdown.go,
 //	runqueue_saturation.go, cpu_throttled.go, cpu_contention.go, direct_reclaim.go,
-//	numa_balancing.go, mmap_lock.go, frequent_gc.go, page_fault.go, disk_wait.go, syscall_stall.go,
-//	netpoll_late.go, timer_late.go, stw_pause.go, sweep_assist.go, mark_assist.go, gc_queue.go,
-//	sched_latency.go, logger_lock.go, thp_bloat.go, lock_contention.go, pool_exhaustion.go
+//	numa_balancing.go, mmap_lock.go, frequent_gc.go, page_fault.go, disk_wait.go,
+//	syscall_stall.go, netpoll_late.go, timer_late.go, stw_pause.go, sweep_assist.go,
+//	mark_assist.go, gc_queue.go, sched_latency.go, logger_lock.go, thp_bloat.go,
+//	lock_contention.go, pool_exhaustion.go
 package detect

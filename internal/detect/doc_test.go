@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// The order, the table and the folders of cases have the same names, and each cause a file of its own.
+// The order, the table and the folders of cases have the same names, and each cause a file of its
+// own.
 func TestOrder(t *testing.T) {
 	var names []string
 	for _, d := range table {

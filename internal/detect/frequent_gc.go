@@ -14,44 +14,45 @@ var _ = register(&Detector{
 	Title: "GC runs so often that requests pay for it",
 	Needs: []string{Trace, gcCycles},
 	Go:    true,
-	// The cost is spread over many small things, each harmless: together they must be a seventh of a slow request.
-	// That GC takes the share of the CPU it must take here is harm of its own, so 2 ms are enough.
+	// The cost is spread over many small things, each harmless: together they must be a seventh of
+	// a slow request. The CPU that GC must take here is a harm of its own, so 2 ms are enough.
 	Floor: Floor{NS: 2e6, Share: 0.15},
 	Doc: `What happens
-  A cycle begins whenever the heap has grown from what was live by GOGC percent. With a small live
+  A cycle starts whenever the heap has grown by GOGC percent of what was live. With a small live
   heap (the goal is never below 4 MiB x GOGC/100), a small GOGC, or a GOMEMLIMIT close to the live
   heap, that is a few MB of allocation: cycles follow each other, many a second. Each takes a
   quarter of the Ps while it marks, stops the world twice, makes allocating goroutines assist, and
   flushes every P's caches. Requests lose time in all of these, and no single one looks alarming.
-  A large heap of pointers comes to the same with one cycle a second, as marking it takes that long.
+  A large heap of pointers has the same effect with one cycle a second, since marking it takes
+  that long.
 
 Evidence
-  Cycles a second, heap goal against live heap, share of used CPU that GC took, and the slow
-  column: mark assist, waits for credit and for mark termination, sweeps, stop-the-worlds of GC,
-  and time runnable while GC workers ran; where GC has half of the CPU used, that part of all
-  time runnable. Which call sites start the cycles and assist. Without a
-  trace: runtime metrics or memstats read twice give cycles and CPU; what requests lost is then
-  not known, and the finding is possible at most. So is one of CPU alone: where the heap has no
-  room and GC takes a quarter of the CPUs, but requests are too short to show it one by one.
+  Cycles a second, the heap's goal against the live heap, and GC's share of the CPU used. In the
+  slow column: mark assist, waits for credit and for mark termination, sweeps, stop-the-worlds of
+  GC, and time runnable while GC workers ran; where GC has half of the CPU used, that part of all
+  time runnable. Which call sites start the cycles and assist. Without a trace: runtime metrics or
+  memstats read twice give cycles and CPU; what requests lost is not known then, and the finding
+  is possible at most. The same holds for a finding of CPU alone: the heap has no room and GC
+  takes a quarter of the CPUs, but requests are too short to show it one by one.
 
 Not to be taken for
   Many cycles alone: a busy server with a small heap collects ten times a second and nobody
-  notices. Time lost counts. GC that is slow because the process gets no CPU: that stretches
+  notices. Lost time counts. GC that is slow because the process gets no CPU: that stretches
   workers more than requests [20 % of the CPU used became 41 % beside 8 hogs]. Socket calls and
-  wake-ups of 2 ms and more tell; then only a heap that hardly may grow, and cycles that the
+  wake-ups of 2 ms and more show it; then only a heap that can hardly grow, and cycles that the
   program asks for, are findings, and the rest is "not checked". Idle-priority GC workers: they
   use Ps that had nothing to do, and are counted apart. A neighbour that suffers from our GC
   (golang/go#17969).
 
 Remedy
-  GOGC up (GOGC=200, 400) while memory lasts, with GOMEMLIMIT as the guard; if GOMEMLIMIT is the
-  reason, raise it. With a tiny live heap: GOGC=off with GOMEMLIMIT well above the live heap, or
-  GOGC large enough for a goal of 64 MiB. Allocate less at the sites named: reuse buffers,
-  sync.Pool, no per-request formatting or reflection.
+  Raise GOGC (GOGC=200, 400) while memory lasts, with GOMEMLIMIT as the guard. If GOMEMLIMIT is
+  the reason, raise it. With a tiny live heap: GOGC=off with GOMEMLIMIT well above the live heap,
+  or a GOGC large enough for a goal of 64 MiB. Allocate less at the sites named: reuse buffers,
+  sync.Pool, no formatting or reflection per request.
 
 Verify
   whystall diagnose under the same load: cycles a second fall, and mark assist, the GC queues and
-  p99 with them. Watch memory: the heap's goal grows by what GOGC was raised.
+  p99 with them. Watch memory: the heap's goal grows as GOGC does.
 
 Sources
   golang/go#22743, #23044 (tiny heaps), #58106, #48409 (GOMEMLIMIT near the live heap: GC up to
@@ -60,25 +61,26 @@ Sources
 	Tell: tellFrequentGC,
 })
 
-// Two cycles a second is where a cycle's parts cannot be far from any request. A quarter of the CPU in use is what the
-// pacer aims at while marking, so a process that is there on average is always marking; with GOGC=100 only a program
-// that does little but allocate is, and a host that gives no CPU can look a little like it [measured with hogs: 17 %
-// became 29 %]. So the goal decides what is too much: under 1.5 times the live heap the room is small.
+// With two cycles a second, no request is far from the parts of a cycle. A quarter of the CPU in
+// use is what the pacer aims at while marking, so a process with that average is always marking.
+// With GOGC=100 only a program that does little but allocate does that, and a host that gives no
+// CPU can look a little like it [measured with hogs: 17 % became 29 %]. So the goal decides what is
+// too much: under 1.5 times the live heap the room is small.
 const (
 	gcRate      = 2.0
 	gcShare     = 0.25
 	gcShareRoom = 0.40
 	smallRoom   = 1.5
-	gcMarking   = 0.25 // of the time: a large heap is marked for so long that few cycles are as near to any request
+	gcMarking   = 0.25 // of the time: a large heap is marked for so long that a few cycles are as near to any request
 	gcOfAll     = 0.25 // of the CPUs: what the pacer aims at while it marks, all the time
 )
 
-// cramped tells whether the heap may hardly grow between cycles; GOGC=100 lets it double.
+// cramped reports whether the heap can hardly grow between cycles; GOGC=100 lets it double.
 func cramped(g *account.GC) bool {
 	return g.Marked > 0 && float64(g.Goal) < smallRoom*float64(g.Marked)
 }
 
-// forced tells whether most cycles were asked for by runtime.GC or debug.FreeOSMemory.
+// forced reports whether runtime.GC or debug.FreeOSMemory asked for most cycles.
 func forced(g *account.GC) bool { return g.Forced > 0 && 2*g.Forced >= g.Cycles }
 
 func lookFrequentGC(p *Pass) {
@@ -94,12 +96,13 @@ func lookFrequentGC(p *Pass) {
 	}
 	marking := ratio(r.GC.MarkNS, r.Capacity.WallNS)
 	if r.GC.PerSecond < gcRate && marking < gcMarking || share < least {
-		p.Clear("%.1f cycles a second, marking %s of the time, GC took %s of the CPU used%s; worth a look from %.0f a second or %s of the time, and %s of the CPU on",
+		p.Clear("%.1f cycles a second, marking %s of the time, GC took %s of the CPU used%s (looked into from %.0f a second or %s of the time, and %s of the CPU up)",
 			r.GC.PerSecond, percent(marking), percent(share), roomText(&r.GC), gcRate, percent(gcMarking), percent(least))
 		return
 	}
-	// A heap that hardly may grow and cycles that the program asks for are there whatever the CPUs do.
-	// Joined, what requests lost is split exactly; but who held the Ps is Go's own count of running, which stretches.
+	// A heap that can hardly grow, and cycles that the program asks for, are there whatever the
+	// CPUs do. Joined, what requests lost is divided exactly. But who held the Ps is Go's own count
+	// of running, which a lack of CPU stretches.
 	stretched := joined(r) && kernelShort(r) != ""
 	if why := shortOfCPU(r); why != "" && !cramped(&r.GC) && !forced(&r.GC) {
 		p.Blind(fmt.Sprintf("whether GC is too much (%.1f cycles a second, %s of the CPU used%s): %s; that stretches marking, so give the process its CPUs and record again",
@@ -112,7 +115,8 @@ func lookFrequentGC(p *Pass) {
 		case a.Leaf == account.LeafRunnable:
 			p.Claim(i, queuedForGC(a, share, stretched))
 		case gcLeaf(a):
-			// While the whole process stands still, what a goroutine happens to wait for did not make it.
+			// While the whole process stands still, what a goroutine happens to wait for is not the
+			// reason.
 			p.Claim(i, a.NS-min(a.NS, a.Tags.SilenceNS))
 		}
 	}
@@ -121,11 +125,13 @@ func lookFrequentGC(p *Pass) {
 	}
 }
 
-// gcRules is from what part of the CPU used on GC makes the run queue: what is left of the program is the smaller part.
+// gcRules is the part of the CPU used from which GC makes the run queue: less is left to the
+// program.
 const gcRules = 0.5
 
-// queuedForGC is the part of an account's time in the run queue that GC made, which takes share of the CPU used: while its workers had
-// the Ps; where it rules, its part of all work, as requests wait for each other then because it left them so little.
+// queuedForGC is the part of an account's time in the run queue that GC caused. share is GC's part
+// of the CPU used. It is the time in which GC's workers had the Ps. Where GC rules, it is GC's part
+// of all work: requests wait for each other because GC leaves them so little.
 func queuedForGC(a *account.Account, share float64, stretched bool) (ns int64) {
 	if !stretched {
 		ns = instead(a, account.InsteadGC)
@@ -136,13 +142,15 @@ func queuedForGC(a *account.Account, share float64, stretched bool) (ns int64) {
 	return min(ns, a.NS)
 }
 
-// claimGCCPU claims CPU for a heap without room: it may cost most of the CPUs while requests are too short to show it one by
-// one. Who has the CPUs is then the harm: to all requests, to the neighbours, and to the load that no longer fits.
+// claimGCCPU claims CPU for a heap without room. It may cost most of the CPUs while requests are
+// too short to show it one by one. The harm is the CPU that is gone: for all requests, for the
+// neighbours, and for the load that no longer fits.
 func claimGCCPU(p *Pass, share float64) {
 	r := p.Ledger
 	ns, of := gcWork(&r.Capacity), r.Capacity.TotalNS
 	if joined(r) && r.CPUs != nil {
-		// Go counts a worker as running while its thread waits for a CPU; what the threads really had bounds it.
+		// Go counts a worker as running while its thread waits for a CPU. What the threads really
+		// had is a bound.
 		ns, of = int64(share*float64(r.CPUs.RunningNS)), r.CPUs.TotalNS
 	} else if shortOfCPU(r) != "" {
 		return
@@ -153,10 +161,10 @@ func claimGCCPU(p *Pass, share float64) {
 	lost := p.Claimed()
 	p.unsaid, p.claims = p.claims, nil
 	p.ClaimCPU(ns, of)
-	p.Doubt("slow requests lose only %s each to it (%s of their time); what it costs is CPU", p.per(lost), p.share(lost))
+	p.Doubt("slow requests lose only %s each to it (%s of their time); its cost is CPU", p.per(lost), p.share(lost))
 }
 
-// gcLeaf tells whether all of an account is GC's.
+// gcLeaf reports whether all of an account is GC's.
 func gcLeaf(a *account.Account) bool {
 	switch a.Leaf {
 	case account.LeafAssist, account.LeafAssistCredit, account.LeafMarkTermQueue, account.LeafGCStartQueue, account.LeafStackScan, account.LeafSweep:
@@ -167,10 +175,11 @@ func gcLeaf(a *account.Account) bool {
 	return false
 }
 
-// gcWork is GC's CPU time that the program had to do without: idle-priority workers give way.
+// gcWork is the CPU time of GC that the program had to do without. Idle-priority workers give way,
+// and do not count.
 func gcWork(c *account.Capacity) int64 { return max(0, c.GCNS-c.IdleGCNS) }
 
-// used is the part of the Ps that somebody used. Both it and GC's part grow alike when the host gives no CPU, so
+// used is the part of the Ps that was used. It grows like GC's part when the host gives no CPU, so
 // their ratio does not mistake an overloaded host for a busy collector.
 func used(c *account.Capacity) int64 { return c.RunningNS + c.SyscallNS + gcWork(c) }
 
@@ -188,7 +197,7 @@ func lookGCMetrics(p *Pass) {
 		return
 	}
 	if !okGC || !okTotal || total <= 0 {
-		p.Blind(fmt.Sprintf("%.1f GC cycles a second, but not what they cost: needs an execution trace, or /cpu/classes of runtime/metrics in /metrics", rate))
+		p.Blind(fmt.Sprintf("%.1f GC cycles a second, but not what they cost: it needs an execution trace, or /cpu/classes of runtime/metrics in /metrics", rate))
 		return
 	}
 	idle, _, _ := p.Set.Delta("/go/cpu/idle:ns")
@@ -225,7 +234,7 @@ func tellFrequentGC(p *Pass, f *finding.Finding) {
 			}
 		})
 		if inferred > 0 {
-			p.Proof("inferred", "%s per request of it passed in the run queue behind others than GC's workers: requests queue for what GC leaves them, so GC's part of the CPU used is its part of the queue", p.per(inferred))
+			p.Proof("inferred", "%s per request of it passed in the run queue, not behind GC's workers: requests queue for what GC leaves them, so GC's part of the CPU used is its part of the queue", p.per(inferred))
 		}
 		tellHeap(p)
 		if len(g.TriggerSites) > 0 {
@@ -236,13 +245,13 @@ func tellFrequentGC(p *Pass, f *finding.Finding) {
 		}
 	}
 	if why := shortOfCPU(p.Ledger); why != "" {
-		p.Doubt("%s; that the cycles are many is certain, not that they alone cost what they seem to", why)
+		p.Doubt("%s; it is certain that the cycles are many, but not that they alone cost what they seem to", why)
 	}
 	f.Remedy = append(f.Remedy, gcRemedies(p)...)
 	f.Verify = p.verify("frequent-gc is gone and cycles a second have fallen")
 }
 
-// gcReason reads the settings where the service shows them.
+// gcReason says why cycles are many, by the settings where the service shows them.
 func gcReason(p *Pass) string {
 	if gogc, ok := latest(p, "/go/gc/gogc:percent"); ok && gogc >= 0 && gogc < 50 {
 		p.Proof("runtime metrics", "GOGC is %.0f (the default is 100)", gogc)
@@ -260,11 +269,11 @@ func gcReason(p *Pass) string {
 			return " because the program asks for it (runtime.GC or debug.FreeOSMemory)" + forcedAt(g)
 		}
 		if cramped(g) && g.GoalMax == 0 {
-			p.Proof("execution trace: heap", "found live %s on average, cycles began at %s; the goal is 0: GOGC is off and the memory limit starts them", finding.Bytes(g.Marked), finding.Bytes(g.Goal))
+			p.Proof("execution trace: heap", "%s found live on average, cycles started at %s; the goal is 0: GOGC is off, and the memory limit starts them", finding.Bytes(g.Marked), finding.Bytes(g.Goal))
 			return fmt.Sprintf(" because the live heap, %s, is close to GOMEMLIMIT (GOGC is off)", finding.Bytes(g.Marked))
 		}
 		if cramped(g) {
-			return fmt.Sprintf(" because the heap may grow from %s to %s only", finding.Bytes(g.Marked), finding.Bytes(g.Goal))
+			return fmt.Sprintf(" because the heap may grow only from %s to %s", finding.Bytes(g.Marked), finding.Bytes(g.Goal))
 		}
 		if g.GoalMax > 0 && g.GoalMax <= 16<<20 {
 			return fmt.Sprintf(" (the heap's goal is %s at most)", finding.Bytes(g.GoalMax))
@@ -273,7 +282,7 @@ func gcReason(p *Pass) string {
 	return ""
 }
 
-// markingText is for cycles that are few and long.
+// markingText says how long marking takes, where cycles are few and long.
 func markingText(r *account.Result) string {
 	if r.GC.PerSecond >= gcRate {
 		return ""
@@ -288,7 +297,7 @@ func roomText(g *account.GC) string {
 	return fmt.Sprintf(", the heap may grow from %s to %s", finding.Bytes(g.Marked), finding.Bytes(g.Goal))
 }
 
-// forcedAt names where most cycles begin.
+// forcedAt names where most forced cycles start.
 func forcedAt(g *account.GC) string {
 	if len(g.TriggerSites) == 0 {
 		return ""
@@ -297,17 +306,17 @@ func forcedAt(g *account.GC) string {
 }
 
 func takeOutGC(g *account.GC) string {
-	return "take out the calls of runtime.GC and debug.FreeOSMemory" + forcedAt(g) + ": the runtime collects and returns memory by itself; GOMEMLIMIT bounds it"
+	return "remove the calls of runtime.GC and debug.FreeOSMemory" + forcedAt(g) + ": the runtime collects and returns memory by itself; GOMEMLIMIT bounds it"
 }
 
 func gcRemedies(p *Pass) []string {
 	if p.Ledger != nil && forced(&p.Ledger.GC) {
 		return []string{takeOutGC(&p.Ledger.GC),
-			"GOGC does not change these cycles: only who calls them does"}
+			"GOGC does not change these cycles; only their callers do"}
 	}
 	rs := []string{"see what is set: GOGC, GOMEMLIMIT, debug.SetGCPercent; raise GOGC (GOGC=200 or more) with GOMEMLIMIT as the guard"}
 	if p.Ledger != nil && p.Ledger.GC.GoalMax == 0 && cramped(&p.Ledger.GC) {
-		rs = []string{"raise GOMEMLIMIT well above the live heap (" + finding.Bytes(p.Ledger.GC.Marked) + "), or hold less: with GOGC=off it alone starts cycles, without end once live data reach it"}
+		rs = []string{"raise GOMEMLIMIT well above the live heap (" + finding.Bytes(p.Ledger.GC.Marked) + "), or hold less memory: with GOGC=off the limit alone starts cycles, one after another once live data reach it"}
 	}
 	if p.Ledger != nil && p.Ledger.GC.GoalMax > 0 && p.Ledger.GC.GoalMax <= 64<<20 {
 		rs = append(rs, "the heap is small: GOGC=off GOMEMLIMIT=256MiB (well above the live heap) makes cycles rare at little memory")
@@ -319,7 +328,7 @@ func gcRemedies(p *Pass) []string {
 	return append(rs, "allocate less at "+site)
 }
 
-// latest gives a stream's last sample.
+// latest is a stream's last sample.
 func latest(p *Pass, stream string) (float64, bool) {
 	rs := p.Set.All(stream)
 	if len(rs) == 0 {

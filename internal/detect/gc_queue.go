@@ -88,8 +88,8 @@ Sources
 	},
 })
 
-// GC takes time from requests while it marks, for work that must be done. From half a time slice of the
-// scheduler per request and a tenth of its time, that is the request's main trouble, or nearly.
+// GC takes time from requests while it marks, for work that must be done. From half a time slice of
+// the scheduler per request and a tenth of its time, that is the request's main trouble, or nearly.
 var gcFloor = Floor{NS: 5e6, Share: 0.10}
 
 // plainQueue is how long slow requests waited for a P.

@@ -18,31 +18,32 @@ var _ = register(&Detector{
 	Doc: `What happens
   GOMAXPROCS is how many goroutines may run at once. Far fewer Ps than CPUs: goroutines queue for
   a P while CPUs are idle. More Ps than CPUs: threads that Go calls running wait for a CPU in the
-  kernel, with a P, a lock or the end of a stop-the-world in their hands; under a quota all of
-  them are throttled together.
+  kernel while they hold a P, a lock or the end of a stop-the-world; under a quota all of them are
+  throttled together.
 
 Evidence
-  GOMAXPROCS (trace or metrics) against the CPUs the process may use; too few: slow requests
-  wait while others have all Ps and CPUs are idle, or, where that is not measured, all Ps busy and
-  goroutines runnable all the time; too many: silences with fewer goroutines running than Ps. The
-  setting alone is a risk and never a cause: without time lost there is no finding. Whether CPUs
-  were idle, or threads queued behind threads of the same process, only the kernel's records tell;
-  without them the finding is possible and no more.
+  GOMAXPROCS (trace or metrics) against the CPUs that the process may use. Too few: slow requests
+  wait while other goroutines have all Ps and CPUs are idle; where that is not measured, all Ps
+  busy and goroutines runnable all the time. Too many: silences with fewer goroutines running than
+  Ps. The setting alone is a risk and never a cause: without lost time there is no finding. Only
+  the kernel's records show whether CPUs were idle, or threads queued behind threads of the same
+  process; without them the finding is possible and no more.
 
 Not to be taken for
-  A CPU quota below GOMAXPROCS: gomaxprocs-over-quota. Neighbours on the CPUs: cpu-contention.
-  A server that is full: as many Ps as CPUs, all busy, is sched-latency. GOMAXPROCS 2 with a limit
-  below one CPU is by design since Go 1.25 (golang/go#74283). After an upgrade to Go 1.25 or
-  later: GOMAXPROCS follows the cgroup's limit and may have dropped.
+  A CPU quota below GOMAXPROCS: gomaxprocs-over-quota. Neighbours on the CPUs: cpu-contention. A
+  full server: as many Ps as CPUs, all busy, is sched-latency. GOMAXPROCS 2 with a limit below one
+  CPU: it is by design since Go 1.25 (golang/go#74283). An upgrade to Go 1.25 or later: GOMAXPROCS
+  follows the cgroup's limit since then, and may have dropped.
 
 Remedy
   Too few: raise GOMAXPROCS to the CPUs. GODEBUG=containermaxprocs=0 if Go 1.25 lowered it and no
-  throttling shows. Too many: GOMAXPROCS = the effective quota, the minimum over all ancestors of
-  the cgroup (Go looks at one, golang/go#81180). Then verify on requests, not on pauses.
+  throttling shows. Too many: set GOMAXPROCS to the effective quota, the minimum over all
+  ancestors of the cgroup (Go looks at one, golang/go#81180). Then verify on requests, not on
+  pauses.
 
 Verify
   whystall diagnose under the same load with the new setting: p99 falls. Fewer or shorter pauses
-  alone are no proof; nr_throttled may stay high in the cured run too.
+  alone are no proof; nr_throttled may stay high in a cured run too.
 
 Sources
   golang/go#81180, #74283, #59715, #18534; observIQ/bindplane-otel-collector#3630; the case "GC
@@ -51,7 +52,7 @@ Sources
 	Tell: tellGomaxprocs,
 })
 
-// procs gives GOMAXPROCS and the CPUs the target may use; 0 is not known.
+// procs is GOMAXPROCS and the CPUs that the target may use; 0 is not known.
 func procs(p *Pass) (ps, cpus int) {
 	if p.Ledger != nil {
 		ps, cpus = p.Ledger.Capacity.Procs, p.Ledger.Capacity.CPUs
@@ -72,20 +73,20 @@ func lookGomaxprocs(p *Pass) {
 	ps, cpus := procs(p)
 	switch {
 	case ps == 0:
-		p.Blind("GOMAXPROCS: neither the trace nor /metrics tells")
+		p.Blind("GOMAXPROCS: neither the trace nor /metrics has it")
 		return
 	case cpus == 0:
-		p.Blind(fmt.Sprintf("how many CPUs the target may use (GOMAXPROCS is %d): compare with nproc and the cgroup's cpu.max on its host", ps))
+		p.Blind(fmt.Sprintf("how many CPUs the target may use (GOMAXPROCS is %d): compare it with nproc and the cgroup's cpu.max on its host", ps))
 		return
 	case p.blindTrace() != "":
 		if ps == cpus {
 			p.Clear("GOMAXPROCS is %d, as many as CPUs", ps)
 			return
 		}
-		p.Blind(fmt.Sprintf("whether time is lost to GOMAXPROCS %d with %d CPUs: needs an execution trace", ps, cpus))
+		p.Blind(fmt.Sprintf("whether time is lost to GOMAXPROCS %d with %d CPUs: it needs an execution trace", ps, cpus))
 		return
 	case p.Found("gomaxprocs-over-quota"):
-		p.Clear("GOMAXPROCS is %d with %d CPUs, but the quota is less than those: see gomaxprocs-over-quota", ps, cpus)
+		p.Clear("GOMAXPROCS is %d with %d CPUs, but the quota is smaller: see gomaxprocs-over-quota", ps, cpus)
 	case 2*ps <= withinQuota(p, cpus):
 		lookTooFew(p, ps, cpus)
 	case ps > cpus:
@@ -93,13 +94,13 @@ func lookGomaxprocs(p *Pass) {
 	default:
 		quota := ""
 		if q := withinQuota(p, cpus); q < cpus {
-			quota = fmt.Sprintf(" and a quota that fits %d", q)
+			quota = fmt.Sprintf(" and a quota that has room for %d", q)
 		}
 		p.Clear("GOMAXPROCS is %d with %d CPUs%s", ps, cpus, quota)
 	}
 }
 
-// withinQuota is how many of the CPUs the quota leaves: more Ps than that are no remedy.
+// withinQuota is for how many of the CPUs the quota has room: more Ps than that are no remedy.
 func withinQuota(p *Pass, cpus int) int {
 	if p.Ledger != nil {
 		if q := limitCPUs(p.Ledger.CPUs); q > 0 {
@@ -109,12 +110,13 @@ func withinQuota(p *Pass, cpus int) int {
 	return cpus
 }
 
-// lookTooFew claims waiting for a P. Where the kernel tells that CPUs were idle it is what slow requests waited while others had all Ps: work comes in
-// bursts. Else all Ps must have been busy, with work for twice as many, in the whole recording.
+// lookTooFew claims waiting for a P. If the kernel's records show idle CPUs, it claims what slow
+// requests waited while other goroutines had all Ps: work comes in bursts. Otherwise all Ps must
+// have been busy, with work for twice as many, during the whole recording.
 func lookTooFew(p *Pass, ps, cpus int) {
 	if idle, ok := idleCPUs(p.Ledger); ok {
 		if idle < 0.25 {
-			p.Clear("GOMAXPROCS is %d with %d CPUs, but these were idle only %s of the time", ps, cpus, percent(idle))
+			p.Clear("GOMAXPROCS is %d with %d CPUs, but the CPUs were idle only %s of the time", ps, cpus, percent(idle))
 			return
 		}
 		for i := range p.Ledger.Slow.Accounts {
@@ -123,7 +125,7 @@ func lookTooFew(p *Pass, ps, cpus int) {
 			}
 		}
 		if why := p.board.below(p.det.Floor, p.Claimed()); why != "" {
-			p.Clear("GOMAXPROCS is %d with %d CPUs; slow requests waited %s each while others had all Ps", ps, cpus, p.per(p.Claimed()))
+			p.Clear("GOMAXPROCS is %d with %d CPUs; slow requests waited %s each while other goroutines had all Ps", ps, cpus, p.per(p.Claimed()))
 		}
 		return
 	}
@@ -133,10 +135,10 @@ func lookTooFew(p *Pass, ps, cpus int) {
 		return
 	}
 	p.ClaimWhere(func(a *account.Account) bool { return a.Leaf == account.LeafRunnable })
-	p.Doubt("that CPUs were idle meanwhile is not measured")
+	p.Doubt("it is not measured that CPUs were idle meanwhile")
 }
 
-// idleCPUs is how much of the CPUs that the target may use nobody used.
+// idleCPUs is the part of the CPUs that the target may use which nobody used.
 func idleCPUs(r *account.Result) (share float64, ok bool) {
 	if r == nil || r.CPUs == nil || r.Kernel == nil || !r.Kernel.AllTasks || r.CPUs.TotalNS == 0 {
 		return 0, false
@@ -144,8 +146,8 @@ func idleCPUs(r *account.Result) (share float64, ok bool) {
 	return ratio(r.CPUs.IdleNS, r.CPUs.TotalNS), true
 }
 
-// lookTooMany claims what requests waited behind own threads, where the kernel shows it; else what passed while the
-// process stood still.
+// lookTooMany claims what requests waited behind own threads, where the kernel's records show it,
+// or otherwise what passed while the process stood still.
 func lookTooMany(p *Pass, ps, cpus int) {
 	if joined(p.Ledger) {
 		claimOwnQueue(p)
@@ -163,7 +165,7 @@ func lookTooMany(p *Pass, ps, cpus int) {
 		p.Clear("GOMAXPROCS is %d with %d CPUs: a risk, but slow requests lost only %s each while the process stood still", ps, cpus, p.per(p.Claimed()))
 		return
 	}
-	p.Doubt("that it was the number of Ps which made the process stand still is not measured; a busy host does the same")
+	p.Doubt("it is not measured that the number of Ps made the process stand still; a busy host does the same")
 }
 
 func tellGomaxprocs(p *Pass, f *finding.Finding) {
@@ -172,7 +174,7 @@ func tellGomaxprocs(p *Pass, f *finding.Finding) {
 	p.Proof("execution trace", "GOMAXPROCS is %d", ps)
 	p.Proof("host", "%s", times(int64(cpus), "CPU", "CPUs"))
 	if idle, ok := idleCPUs(p.Ledger); ok && ps < cpus {
-		p.Proof("kernel records", "of %d CPUs x %s %s were idle", p.Ledger.CPUs.Allowed, finding.Duration(p.Ledger.CPUs.WallNS), percent(idle))
+		p.Proof("kernel records", "of %d CPUs x %s, %s were idle", p.Ledger.CPUs.Allowed, finding.Duration(p.Ledger.CPUs.WallNS), percent(idle))
 	}
 	switch {
 	case ps < cpus:
@@ -181,13 +183,13 @@ func tellGomaxprocs(p *Pass, f *finding.Finding) {
 			which = fmt.Sprintf("one of %d Ps", ps)
 		}
 		f.Summary = fmt.Sprintf("slow requests wait %s (%s of their time) for %s, on a machine with %d CPUs", p.per(p.NS()), p.share(p.NS()), which, cpus)
-		p.Proof("ledger: capacity", "Ps busy %s of the time, %.1f goroutines waiting for one on average, %d at most", percent(1-ratio(c.IdleNS+c.IdleWorkNS, c.TotalNS)), c.RunnableAvg, c.RunnableMax)
+		p.Proof("ledger: capacity", "Ps were busy %s of the time; %.1f goroutines waited for one on average, %d at most", percent(1-ratio(c.IdleNS+c.IdleWorkNS, c.TotalNS)), c.RunnableAvg, c.RunnableMax)
 		set := fmt.Sprintf("GOMAXPROCS=%d, or unset it", withinQuota(p, cpus))
 		if _, ok := idleCPUs(p.Ledger); !ok {
 			set = "if top shows idle CPUs and there is no quota: " + set
 		}
 		f.Remedy = append(f.Remedy, set,
-			"Go 1.25 and later take it from the cgroup's limit: see cpu.max; GODEBUG=containermaxprocs=0 turns that off")
+			"Go 1.25 and later take it from the cgroup's limit (see cpu.max); GODEBUG=containermaxprocs=0 turns that off")
 	case joined(p.Ledger):
 		f.Summary = fmt.Sprintf("slow requests wait %s (%s of their time) for a CPU behind other threads of the process: GOMAXPROCS is %d with %d CPUs", p.per(p.NS()), p.share(p.NS()), ps, cpus)
 		threadsLine(p)

@@ -16,32 +16,32 @@ var _ = register(&Detector{
 	Floor: Floor{NS: 5e6, Share: 0.10},
 	Doc: `What happens
   GOMAXPROCS Ps run on as many threads at once, and a GC cycle wakes workers on all idle ones. A
-  quota of half a CPU then lasts for less than a ms of each period, and the rest of the period the
-  process stands still: whoever was to stop for the world, or to start it again, is throttled or
-  queued behind the process's own threads. Requests see pauses of 100 ms at a tenth of a CPU in
+  quota of half a CPU then lasts for less than a ms of each period, and for the rest of the period
+  the process stands still. Whoever was to stop the world, or to start it again, is throttled or
+  queued behind the process's own threads. Requests see pauses of 100 ms, with a tenth of a CPU in
   use.
 
 Evidence
-  GOMAXPROCS > max(1, ceil(effective quota in CPUs)), the effective quota being the least of all
-  ancestors; and time that was lost by it: throttled, or queued behind own threads, with more
-  threads at once than the quota has CPUs. Both are the kernel's records. Long stop-the-worlds and
-  ragged barriers stand under it as its symptoms.
+  GOMAXPROCS > max(1, ceil(effective quota in CPUs)); the effective quota is the least of all
+  ancestors. And time that was lost to it: throttled, or queued behind own threads, with more
+  threads at once than the quota has CPUs. Both are in the kernel's records. Long stop-the-worlds
+  and ragged barriers stand under it as its symptoms.
 
 Not to be taken for
-  A large number of Ps that costs nothing: without time lost there is no finding. A program that
+  A large number of Ps that costs nothing: without lost time there is no finding. A program that
   is throttled with a single busy thread: any number of Ps is throttled alike (cpu-throttled).
   Neighbours on the CPU: their part is cpu-contention's. GOMAXPROCS 2 at half a CPU is Go 1.25's
-  own floor, and still it if time was lost.
+  own floor; it is this cause all the same if time was lost.
 
 Remedy
-  GOMAXPROCS=N, N the quota rounded up, at least 1; by hand, by go.uber.org/automaxprocs, or by Go
-  1.25 and later, which looks at the cgroup's own limit, no ancestor's (golang/go#81180), and
-  never goes below 2. Or raise the quota. It costs: fewer goroutines at once where the quota had
-  room for bursts. At one P the symptom goes while throttling may stay: half of the loss stayed in
-  one measurement.
+  GOMAXPROCS=N, where N is the quota rounded up, at least 1. Set it by hand, by
+  go.uber.org/automaxprocs, or by Go 1.25 and later, which looks at the cgroup's own limit, at no
+  ancestor's (golang/go#81180), and never goes below 2. Or raise the quota. It costs: fewer
+  goroutines run at once where the quota had room for bursts. With one P the symptom goes while
+  throttling may stay: in one measurement half of the loss stayed.
 
 Verify
-  whystall diagnose under the same load: judge by requests, p99 and 'throttled'; pauses and
+  whystall diagnose under the same load: judge by requests, p99 and 'throttled'. Pauses and
   nr_throttled prove nothing.
 
 Sources
@@ -61,13 +61,13 @@ func lookOverQuota(p *Pass) {
 		return
 	case limit == 0:
 		if rec, ok := p.Set.Fact("/cgroup/hidden:text"); ok && k.ThrottledNS > 0 {
-			p.Blind("the quota that throttles it is at a level that cannot be seen from here: " + rec.Text)
+			p.Blind("the quota that throttles it is at a level that is not visible from here: " + rec.Text)
 			return
 		}
 		p.Clear("no CPU quota at any level that was seen")
 		return
 	case ps == 0:
-		p.Blind("GOMAXPROCS: neither the trace, nor /metrics, nor the environment tells")
+		p.Blind("GOMAXPROCS: neither the trace, nor /metrics, nor the environment has it")
 		return
 	case ps <= limit:
 		p.Clear("GOMAXPROCS is %d with a quota of %s CPUs", ps, cpusText(r.CPUs.Quota))
@@ -82,7 +82,7 @@ func lookOverQuota(p *Pass) {
 		return
 	}
 	if share, back := usedUp(r), givesBack(r.CPUs, ps, limit); share > 0.9 && back < leastBack {
-		p.Clear("GOMAXPROCS is %d with a quota of %s CPUs, but its work uses up %s of that whatever the number of Ps, and %s would take only %s off each standstill",
+		p.Clear("GOMAXPROCS is %d with a quota of %s CPUs, but its work uses %s of that with any number of Ps, and %s would shorten each standstill by only %s",
 			ps, cpusText(r.CPUs.Quota), percent(share), times(int64(limit), "P", "Ps"), percent(back))
 		return
 	}
@@ -94,7 +94,7 @@ func lookOverQuota(p *Pass) {
 		}
 		p.claimTerm(termThrottled, r.CPUs.ThrottledNS, stood)
 		if from != "" {
-			p.Cap("GOMAXPROCS is not measured but %s", from)
+			p.Cap("GOMAXPROCS is not measured, but %s", from)
 		}
 		return
 	}
@@ -111,13 +111,13 @@ func lookOverQuota(p *Pass) {
 	}
 }
 
-// ownQueue tells what requests waited for a CPU behind the process's own threads.
+// ownQueue reports whether the account is waiting for a CPU behind the process's own threads.
 func ownQueue(a *account.Account) bool { return a.Leaf == account.LeafNoCPU && isOwn(a.Detail) }
 
-// lacksForOwn tells the same of threads that held the Ps.
+// lacksForOwn is the same for threads that held Ps.
 func lacksForOwn(what account.Leaf, who string) bool { return what == account.LeafNoCPU && isOwn(who) }
 
-// claimOwnQueue claims it, and what of Go's run queue it makes.
+// claimOwnQueue claims such waits, and the part of Go's run queue that they cause.
 func claimOwnQueue(p *Pass) {
 	p.ClaimWhere(ownQueue)
 	p.ClaimLacking(lacksForOwn)
@@ -125,8 +125,9 @@ func claimOwnQueue(p *Pass) {
 	p.claimHeld(own)
 }
 
-// oneThread tells that no more threads than the quota has CPUs wanted to run at once, so that the number of Ps did not use the quota up.
-// While the process stands still about one thread is throttled then: that many for each CPU of the limit, and sysmon.
+// oneThread says that no more threads than the quota has CPUs wanted to run at once, "" if more
+// did. The number of Ps did not use the quota up then. While such a process stands still, about one
+// thread is throttled for each CPU of the limit, and sysmon.
 func oneThread(r *account.Result, limit int) string {
 	k := r.Kernel
 	if k.RunnableMax > 0 && k.RunnableMax <= limit {
@@ -140,8 +141,8 @@ func oneThread(r *account.Result, limit int) string {
 	return ""
 }
 
-// usedUp is the part of the quota that the group would use with any number of Ps: without GC's idle-priority workers, which run on
-// whatever Ps are free.
+// usedUp is the part of the quota that the group would use with any number of Ps. It leaves out
+// GC's idle-priority workers, which run on any free P.
 func usedUp(r *account.Result) float64 {
 	c := r.CPUs
 	if c == nil || c.QuotaNS <= 0 {
@@ -154,12 +155,13 @@ func usedUp(r *account.Result) float64 {
 	return spent / float64(c.QuotaNS)
 }
 
-// leastBack is the least that fewer Ps must give back to be the remedy where all of the quota is used.
+// leastBack is the least part that fewer Ps must give back to be the remedy where all of the quota
+// is used.
 const leastBack = 0.25
 
-// givesBack is the part of a standstill that limit Ps instead of ps take off: n CPUs at once use the quota q of a period up after q/n of
-// it, and stand still for the rest [of a server that used 97 % of 0.22 CPUs clients saw p99 72 ms with 8 Ps, 71 with 2, 65 with 1: the
-// formula says 12 %].
+// givesBack is the part of a standstill that limit Ps instead of ps would save. n CPUs at once use
+// up a quota of q CPUs after q/n of the period, and stand still for the rest [a server used 97 % of
+// 0.22 CPUs: clients saw a p99 of 72 ms with 8 Ps, 71 with 2, 65 with 1; the formula says 12 %].
 func givesBack(c *account.CPUs, ps, limit int) float64 {
 	n := ps
 	if c.Allowed > 0 {
@@ -172,15 +174,15 @@ func givesBack(c *account.CPUs, ps, limit int) float64 {
 	return 1 - max(0, then)/now
 }
 
-// othersUseQuota tells that not the target but others in the group that has the quota used most of what was used, "" if they did not: then
-// it is throttled for what they do.
+// othersUseQuota says that other processes in the group with the quota used most of what was used,
+// "" if they did not. The target is throttled for what they do then.
 func othersUseQuota(c *account.CPUs) string {
 	switch {
 	case c == nil || c.Quota <= 0:
 	case c.GroupOthersNS > c.GroupOwnNS:
 		name := ""
 		if len(c.GroupOthers) > 0 && c.GroupOthers[0].Who != "" {
-			name = ", most by " + c.GroupOthers[0].Who
+			name = ", mostly " + c.GroupOthers[0].Who
 		}
 		return fmt.Sprintf("of the CPU time that %s used %s went to other processes in it%s", c.QuotaAt, percent(ratio(c.GroupOthersNS, c.GroupOthersNS+c.GroupOwnNS)), name)
 	case c.UsedNS > 2*c.RunningNS && c.RunningNS > 0:
@@ -189,7 +191,7 @@ func othersUseQuota(c *account.CPUs) string {
 	return ""
 }
 
-// procsOf gives GOMAXPROCS; from says how it was found where nothing read it from the runtime.
+// procsOf is GOMAXPROCS. from says how it is known if it was not read from the runtime.
 func procsOf(p *Pass) (ps int, from string) {
 	if ps, _ = procs(p); ps > 0 {
 		return ps, ""
@@ -197,14 +199,16 @@ func procsOf(p *Pass) (ps int, from string) {
 	if rec, ok := p.Set.Fact("/env/GOMAXPROCS:procs"); ok && rec.Value >= 1 && rec.Value < 1e6 {
 		return int(rec.Value), "taken from the environment"
 	}
-	// Without the variable the runtime takes the CPUs of its affinity mask; from Go 1.25 on the quota as well, with a floor of 2.
+	// Without the variable the runtime takes the CPUs of its affinity mask. From Go 1.25 on it
+	// takes the quota as well, with a floor of 2.
 	if c := p.Ledger.CPUs; c != nil && c.Allowed > 0 && seesNoQuota(p.Facts.GoVersion) {
 		return c.Allowed, "the runtime's default, the CPUs it may use"
 	}
 	return 0, ""
 }
 
-// seesNoQuota tells a version of Go that takes no notice of the cgroup's quota; one that is not known is none.
+// seesNoQuota reports whether a version of Go ignores the cgroup's quota. A version that is not
+// known does not count.
 func seesNoQuota(version string) bool {
 	n := evidence.GoMinor(version)
 	return n > 0 && n < 25
@@ -215,7 +219,7 @@ func tellOverQuota(p *Pass, f *finding.Finding) {
 	ps, from := procsOf(p)
 	limit, quota := limitCPUs(r.CPUs), cpusText(r.CPUs.Quota)
 	if len(p.pools) > 0 {
-		f.Summary = fmt.Sprintf("GOMAXPROCS is %d with a quota of %s CPUs at %s; for %s of the time no thread of the process may run", ps, quota, r.CPUs.QuotaAt, percent(ratio(k.StoodNS, wall(k))))
+		f.Summary = fmt.Sprintf("GOMAXPROCS is %d with a quota of %s CPUs at %s; for %s of the time no thread of the process is allowed to run", ps, quota, r.CPUs.QuotaAt, percent(ratio(k.StoodNS, wall(k))))
 	} else {
 		throttled := p.grantedOf(leaf(account.LeafThrottled))
 		f.Summary = fmt.Sprintf("GOMAXPROCS is %d with a quota of %s CPUs at %s; slow requests lose %s (%s of their time) to it: throttled %s, queued behind own threads %s",
@@ -226,7 +230,7 @@ func tellOverQuota(p *Pass, f *finding.Finding) {
 	}
 	p.Proof("runtime", "GOMAXPROCS is %d, %s; the quota has room for %d", ps, from, limit)
 	quotaProof(p)
-	p.Proof("kernel records", "no thread of the process ran and one was throttled for %s of the time; %.1f threads throttled on average meanwhile, %d on a CPU or queued at most",
+	p.Proof("kernel records", "no thread of the process ran and one was throttled for %s of the time; meanwhile %.1f threads were throttled on average; at most %d were on a CPU or queued at once",
 		percent(ratio(k.StoodNS, wall(k))), ratio(k.ThrottledNS, max(1, k.StoodNS)), k.RunnableMax)
 	heldLine(p)
 	measureThrottled(p)
@@ -236,19 +240,19 @@ func tellOverQuota(p *Pass, f *finding.Finding) {
 		if rec, ok := p.Set.Fact("/env/GOMAXPROCS:procs"); ok && int(rec.Value) == ps {
 			by = "or take GOMAXPROCS=%d out of it"
 		}
-		set += fmt.Sprintf(" ("+by+"); Go 1.%d by itself follows the cgroup's own limit, but never below 2 and no ancestor's", ps, minor)
+		set += fmt.Sprintf(" ("+by+"); by itself Go 1.%d follows the cgroup's own limit and no ancestor's, and never goes below 2", ps, minor)
 	} else {
-		set += ", or import _ \"go.uber.org/automaxprocs\"; build with Go 1.25 or later, which takes it from the cgroup's own limit but never below 2 and from no ancestor"
+		set += ", or import _ \"go.uber.org/automaxprocs\"; or build with Go 1.25 or later, which takes it from the cgroup's own limit and from no ancestor's, and never goes below 2"
 	}
 	f.Remedy = append(f.Remedy, set,
 		"or raise the quota to what the Ps use; see cpu-throttled")
 	if c := r.CPUs; c.QuotaNS > 0 && float64(c.UsedNS) > 0.9*float64(c.QuotaNS) {
-		f.Remedy = append(f.Remedy, "the quota is used to "+percent(ratio(c.UsedNS, c.QuotaNS))+": fewer Ps give back a part, the rest needs a larger quota or less work")
+		f.Remedy = append(f.Remedy, "the quota is used to "+percent(ratio(c.UsedNS, c.QuotaNS))+": fewer Ps give back a part; the rest needs a larger quota or less work")
 	}
-	f.Verify = p.verify("'throttled' of slow requests falls and p99 with it; judge by requests, not by pauses")
+	f.Verify = p.verify("'throttled' of slow requests falls, and p99 with it; judge by requests, not by pauses")
 }
 
-// grantedOf is what was granted of some accounts.
+// grantedOf is what was granted of the accounts that ok accepts.
 func (p *Pass) grantedOf(ok func(*account.Account) bool) (sum int64) {
 	p.granted(func(a *account.Account, ns int64) {
 		if ok(a) {

@@ -7,9 +7,9 @@ import (
 	"github.com/whystall/whystall/internal/finding"
 )
 
-// grade decides how sure a finding is. Proven needs both ends measured, who was awaited and what held
-// it, for 80 % of the claim. What held a runnable or running goroutine is not in a Go trace: without the
-// kernel's records nothing is above supported.
+// grade decides how sure a finding is. Proven needs both ends measured, who was awaited and what
+// held it, for 80 % of the claim. What held a runnable or running goroutine is not in a Go trace:
+// without the kernel's records nothing is above supported.
 func (p *Pass) grade(f *finding.Finding) {
 	f.Confidence = finding.Supported
 	amount := p.NS()

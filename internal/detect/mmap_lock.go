@@ -16,20 +16,20 @@ var _ = register(&Detector{
 	Needs: []string{KernelRecords},
 	Floor: Floor{NS: 5e6, Share: 0.10},
 	Doc: `What happens
-  Every process has one lock around its map of memory. mmap, munmap, mprotect, madvise and the
-  creation and end of a thread's stack take it to write; page faults and readers of
-  /proc/PID/smaps to read. One writer that takes long, or a queue of them, and everybody who
-  touches new memory waits, at a CPU that is half idle.
+  Every process has one lock around its map of memory. mmap, munmap, mprotect, madvise, and the
+  creation and the end of a thread's stack take it to write. Page faults and readers of
+  /proc/PID/smaps take it to read. One writer that takes long, or a queue of them, makes everybody
+  who touches new memory wait, while the CPU is half idle.
 
 Evidence
-  Waits for mmap_lock of the target's threads: how long, to read or to write, in which functions;
-  who changed the address space meanwhile, and how often.
+  Waits of the target's threads for mmap_lock: how long, to read or to write, in which functions.
+  Who changed the address space meanwhile, and how often.
 
 Not to be taken for
-  tlb-shootdown: the writer waits for other CPUs to forget the mapping; that is the time inside
-  the lock, this the time in front of it. Locks of the program (lock-contention). Threads made and
-  ended all the time: thread-churn is the root then. A monitor that reads smaps (cadvisor, atop):
-  it holds the lock from outside of the process, named where it was seen.
+  tlb-shootdown: the writer waits for other CPUs to forget the mapping. That is the time inside
+  the lock; this is the time in front of it. Locks of the program (lock-contention). Threads that
+  are made and ended all the time: thread-churn is the root then. A monitor that reads smaps
+  (cadvisor, atop): it holds the lock from outside the process, and is named where it was seen.
 
 Remedy
   Fewer changes: keep threads and memory instead of returning them (a pool; larger
@@ -74,7 +74,7 @@ func lookMmapLock(p *Pass) {
 		return
 	}
 	p.claimTerm(termUnused, min(k.MmapLock.NS, r.CPUs.UnusedNS), ratio(k.MmapLock.NS, wall(k)))
-	p.Cap("no request is visible: who waited for these threads is not known")
+	p.Cap("no request is visible: it is not known who waited for these threads")
 }
 
 func tellMmapLock(p *Pass, f *finding.Finding) {
@@ -94,21 +94,21 @@ func tellMmapLock(p *Pass, f *finding.Finding) {
 	told := 2*let > m.NS
 	switch {
 	case told:
-		f.Summary += "; who let go of it then: " + whoList(letGo(k), 2)
+		f.Summary += "; it was then released by " + whoList(letGo(k), 2)
 	case len(m.By) > 0:
-		f.Summary += "; it is changed meanwhile by " + whoList(m.By, 2)
+		f.Summary += "; meanwhile it was changed by " + whoList(m.By, 2)
 	}
-	// Who was in a call that takes it is a matter of coverage: nothing tells who had it.
+	// That a thread was in a call that takes the lock is coverage: no record says who had it.
 	if told {
-		p.Cap("who let go of the lock is known, not who had it all the while")
+		p.Cap("who released the lock is known, but not who had it all the while")
 	}
-	p.Cap("who held the lock meanwhile is not told by any event")
+	p.Cap("no event says who held the lock meanwhile")
 	p.Proof("kernel records", "%s for mmap_lock (%s), %s in all, the longest %s", times(m.N, "wait", "waits"), perSecond(m.N, k), finding.Duration(m.NS), finding.Duration(m.Max))
 	if len(m.Sites) > 0 {
 		p.Proof("kernel records", "who waits: %s", sites(m.Sites, m.NS, 4))
 	}
 	if told {
-		p.Proof("kernel records", "%s of these waits ended as a call that changes or copies the address space let go of the lock: %s", percent(ratio(let, m.NS)), whoList(letGo(k), 5))
+		p.Proof("kernel records", "%s of these waits ended when a call that changes or copies the address space released the lock: %s", percent(ratio(let, m.NS)), whoList(letGo(k), 5))
 	}
 	if len(m.By) > 0 {
 		p.Proof("kernel records", "who changed the address space meanwhile: %s", whoList(m.By, 5))
@@ -120,7 +120,7 @@ func tellMmapLock(p *Pass, f *finding.Finding) {
 	f.Verify = p.verify("'mmap_lock' of slow requests falls")
 }
 
-// mmapRemedies says what to do about who has the lock: where it is known by which call, about that.
+// mmapRemedies says what to do about the holders of the lock: by the call, where it is known.
 func mmapRemedies(k *account.Kernel, told bool) (l []string) {
 	var names []string
 	if told {
@@ -145,7 +145,7 @@ func mmapRemedies(k *account.Kernel, told bool) (l []string) {
 	}
 	forks := call("fork", "vfork")
 	if forks {
-		l = append(l, "a fork copies the page tables of the whole process under this lock: fork from a small process made at the start, run programs by posix_spawn or vfork, take snapshots less often or elsewhere; huge pages have fewer tables, and cost memory")
+		l = append(l, "a fork copies the page tables of the whole process under this lock: fork from a small process that is made at the start, run programs by posix_spawn or vfork, take snapshots less often or elsewhere; huge pages need fewer tables, and cost memory")
 	}
 	if call("mprotect") {
 		l = append(l, "change the protection of many pages by one call, and less often (a JIT, guard pages, a collector's write barrier)")
@@ -153,7 +153,7 @@ func mmapRemedies(k *account.Kernel, told bool) (l []string) {
 	if named("madvise", "munmap", "free") {
 		l = append(l, "return memory less often: MALLOC_TRIM_THRESHOLD_ and MALLOC_MMAP_THRESHOLD_ of glibc, retain of jemalloc, GOGC and GOMEMLIMIT for Go; it costs resident memory")
 	}
-	// Whom a call is known of: threads' stacks matter where threads come and go.
+	// Threads' stacks matter where threads come and go.
 	if !told || !forks && rate(k.Churn.Exited, k) >= churnedStacks {
 		l = append(l, "keep threads: each one's stack is mapped and unmapped under this lock; a pool, or GLIBC_TUNABLES=glibc.pthread.stack_cache_size=BYTES")
 	}
@@ -163,7 +163,7 @@ func mmapRemedies(k *account.Kernel, told bool) (l []string) {
 	return append(l, "Linux 6.4 and later fault under a lock per mapping")
 }
 
-// churnedStacks is how many threads a second must end for their stacks to be worth a word.
+// churnedStacks is how many threads a second must end for their stacks to be mentioned.
 const churnedStacks = 10
 
 // letGo is who released the lock and in which call, as names.

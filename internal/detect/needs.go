@@ -7,8 +7,8 @@ import (
 	"github.com/whystall/whystall/internal/finding"
 )
 
-// lacking lists what is missing of the detector's needs, with what would bring it. It is empty if any
-// one of them is there.
+// lacking lists what is missing of the detector's needs, with what would bring it. It is empty if
+// any one of them is there.
 func (p *Pass) lacking() []string {
 	var missing []string
 	for _, n := range p.det.Needs {

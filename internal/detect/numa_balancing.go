@@ -14,32 +14,32 @@ var _ = register(&Detector{
 	Needs: []string{KernelRecords},
 	Floor: Floor{NS: 2e6, Share: 0.05},
 	Doc: `What happens
-  With kernel.numa_balancing the kernel takes the mapping of pages away now and then, to see by
-  the fault which node uses them, and moves pages or threads together. A process with threads on
-  all nodes has no good place: pages go to and fro, every touch faults, a fault waits for a
-  migration. More cores do not help; 229 000 minor faults a second became 8 700 when the process
-  was bound.
+  With kernel.numa_balancing the kernel removes the mapping of pages now and then. The fault that
+  follows shows which node uses them, and the kernel moves pages or threads together. A process
+  with threads on all nodes has no good place: pages move to and fro, every touch faults, and a
+  fault waits for a migration. More cores do not help; 229 000 minor faults a second became 8 700
+  when the process was bound.
 
 Evidence
-  Time that the target's threads spent in hinting faults, migrations included, by the node of their
-  CPU: on a CPU and yet not at work. How many pages moved, and how many of the faults were for
-  memory of another node, by the kernel's own count of each thread; samples of the threads that look
-  for pages to take away. The host's numa_hint_faults and numa_pages_migrated beside them; number
-  of nodes and the setting.
+  Time that the target's threads spent in hinting faults, migrations included, by the node of
+  their CPU: on a CPU, and yet not at work. How many pages moved, and how many faults were for
+  memory of another node, by the kernel's own count for each thread. Samples of the threads that
+  look for pages to unmap. Beside them numa_hint_faults and numa_pages_migrated of the host, the
+  number of nodes, and the setting.
 
 Not to be taken for
-  A host with one node: nothing to balance. The setting by itself, or faults without time lost: it
-  helps programs that have one place. Other faults (page-fault), compaction (direct-reclaim),
-  which migrates pages as well.
+  A host with one node: there is nothing to balance. The setting by itself, or faults without lost
+  time: it helps programs that have one place. Other faults (page-fault), and compaction
+  (direct-reclaim), which migrates pages as well.
 
 Remedy
-  Bind the process to a node: numactl --cpunodebind=0 --membind=0, or an instance for each node;
-  it costs the other node's CPUs and memory (membind may run out: --preferred does not). Or sysctl
-  kernel.numa_balancing=0, which leaves what is remote remote.
+  Bind the process to a node: numactl --cpunodebind=0 --membind=0, or run an instance for each
+  node. It costs the other node's CPUs and memory (membind may run out; --preferred does not). Or
+  sysctl kernel.numa_balancing=0, which leaves remote memory remote.
 
 Verify
-  whystall diagnose under the same load: time in NUMA migration falls, minor faults of the process
-  with it.
+  whystall diagnose under the same load: time in NUMA migration falls, and minor faults of the
+  process with it.
 
 Sources
   Arthur Mao, Gopher China 2020 (229 k and 8.7 k faults/s); golang/go#14406; scylladb#1120;
@@ -48,7 +48,8 @@ Sources
 	Tell: tellNUMA,
 })
 
-// numaMoves is how many hinting faults a second are a reason to ask what they cost: each takes some us.
+// numaMoves is how many hinting faults a second are a reason to ask what they cost. Each takes some
+// us.
 const numaMoves = 5000
 
 func numaText(k *account.Kernel) string {
@@ -78,18 +79,19 @@ func lookNUMA(p *Pass) {
 			return
 		}
 	} else if r.CPUs != nil && ratio(k.NUMA.NS, wall(k)) >= stallShare {
-		// A fault is work on a CPU, but where it waits for somebody else's migration of the same page.
+		// A fault is work on a CPU, unless it waits for another thread's migration of the same
+		// page.
 		p.claimTerm(termRunning, min(k.NUMA.NS, r.CPUs.RunningNS), ratio(k.NUMA.NS, wall(k)))
 		if k.NUMA.NS > r.CPUs.RunningNS {
 			p.claimTerm(termUnused, min(k.NUMA.NS-r.CPUs.RunningNS, r.CPUs.UnusedNS), ratio(k.NUMA.NS, wall(k)))
 		}
-		p.Cap("no request is visible: who waited for these threads is not known")
+		p.Cap("no request is visible: it is not known who waited for these threads")
 		return
 	}
 	lost := p.Claimed()
 	p.claims = nil
 	if k.NUMA.NS == 0 && rate(k.NUMA.N, k) >= numaMoves {
-		p.Blind(text + "; how long its threads were in them is not known: bind it to a node (numactl --cpunodebind=0 --membind=0) and compare")
+		p.Blind(text + "; it is not known how long its threads were in them: bind it to a node (numactl --cpunodebind=0 --membind=0) and compare")
 		return
 	}
 	if joined(r) {
@@ -101,10 +103,10 @@ func lookNUMA(p *Pass) {
 func tellNUMA(p *Pass, f *finding.Finding) {
 	k := p.Ledger.Kernel
 	if len(p.pools) > 0 {
-		f.Summary = fmt.Sprintf("threads of the process spend %s in faults by which the kernel looks for the NUMA node of their memory, and moves it", finding.Duration(k.NUMA.NS))
+		f.Summary = fmt.Sprintf("threads of the process spend %s in faults by which the kernel finds the NUMA node of their memory and moves it", finding.Duration(k.NUMA.NS))
 		p.known = p.pooled()
 	} else {
-		f.Summary = fmt.Sprintf("slow requests spend %s (%s of their time) in faults by which the kernel looks for the NUMA node of their memory, and moves it", p.per(p.NS()), p.share(p.NS()))
+		f.Summary = fmt.Sprintf("slow requests spend %s (%s of their time) in faults by which the kernel finds the NUMA node of their memory and moves it", p.per(p.NS()), p.share(p.NS()))
 		p.measure()
 	}
 	p.Proof("kernel records", "%s; page faults in all: %s", numaText(k), perSecond(k.FaultsN, k))
@@ -118,9 +120,9 @@ func tellNUMA(p *Pass, f *finding.Finding) {
 		p.Proof("host", "%.0f NUMA nodes", rec.Value)
 	}
 	if k.NUMARemote > 0 {
-		p.Proof("whystall", "what reading memory of another node costs beside is not in the amount: no counter tells it here")
+		p.Proof("whystall", "the amount does not include what it costs to read memory of another node: no counter here has it")
 	}
 	f.Remedy = append(f.Remedy, "bind it to a node: numactl --cpunodebind=0 --membind=0 COMMAND, or one instance a node; it costs the other nodes' CPUs and memory",
-		"or sysctl kernel.numa_balancing=0, for the whole host; what is remote then stays remote")
+		"or sysctl kernel.numa_balancing=0, for the whole host; remote memory then stays remote")
 	f.Verify = p.verify("'NUMA migration' of slow requests falls")
 }

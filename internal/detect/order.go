@@ -7,8 +7,8 @@ import "slices"
 // mechanism. So a new detector stands before every cause that it can bring about, and behind every
 // cause that can bring it about. A name that is missing here fails a test.
 var order = []string{
-	// How many threads there are, and what that alone costs. Each of these fills the CPUs or uses up
-	// the quota, which is what the next group sees.
+	// How many threads there are, and what that alone costs. Each of these fills the CPUs or uses
+	// up the quota, which is what the next group sees.
 	"thread-churn",          // before the locks, the unmapping and the queue that making threads brings
 	"gomaxprocs-over-quota", // before gomaxprocs and cpu-throttled: the same Ps, with a quota below them
 	"gomaxprocs",
@@ -19,8 +19,8 @@ var order = []string{
 	"cpu-throttled", // before cpu-contention: when a quota gives time again, all threads that it stopped queue at once
 	"cpu-contention",
 
-	// Memory: what holds a thread up inside the kernel. Reclaim holds mmap_lock and reads pages back, so
-	// it comes before those two; a fault that waits for mmap_lock is the lock's.
+	// Memory: what holds a thread up inside the kernel. Reclaim holds mmap_lock and reads pages
+	// back, so it comes before those two; a fault that waits for mmap_lock is the lock's.
 	"direct-reclaim",
 	"numa-balancing",
 	"mmap-lock",
@@ -33,7 +33,8 @@ var order = []string{
 	"disk-wait",
 	"syscall-stall", // what is left of calls once disk and faults are taken
 
-	// The runtime notices late. Before the pauses and the run queue, which such a goroutine meets next.
+	// The runtime notices late. Before the pauses and the run queue, which such a goroutine meets
+	// next.
 	"netpoll-late",
 	"timer-late",
 

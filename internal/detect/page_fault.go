@@ -16,24 +16,24 @@ var _ = register(&Detector{
 	Doc: `What happens
   The first touch of a page enters the kernel. A minor fault takes a microsecond. A major one
   reads a file or swap: the binary itself after its pages were dropped, a mapped database, swapped
-  heap. A huge one clears 2 MiB, 100 us or more, and may compact memory for them. Go calls the
-  goroutine running all the while.
+  heap. A huge one clears 2 MiB, which takes 100 us or more, and may compact memory for it. Go
+  calls the goroutine running all the while.
 
 Evidence
-  Stretches of the target's threads in page faults: major (of which files where it is known),
-  huge, and others that took long; waits for the disk inside of faults; counts of major and minor
-  faults.
+  Stretches of the target's threads in page faults: major ones (of which files, where that is
+  known), huge ones, and others that took long. Waits for the disk inside faults. Counts of major
+  and minor faults.
 
 Not to be taken for
   Reclaim or compaction inside the fault (direct-reclaim), waiting for mmap_lock in it
-  (mmap-lock), NUMA hinting faults (numa-balancing): the innermost one holds. A read() that waits
-  for the disk: disk-wait. Minor faults are work on a CPU like any other: their part of the time is
-  no finding.
+  (mmap-lock), NUMA hinting faults (numa-balancing): the innermost counts. A read() that waits for
+  the disk: disk-wait. Minor faults: they are work on a CPU like any other, and their part of the
+  time is no finding.
 
 Remedy
-  Major: more memory or a larger memory limit, less page cache by others; swap off or swappiness
-  low for latency; mlock or MAP_POPULATE for what is hot. Huge: THP to madvise, or defrag to
-  defer; it costs TLB misses. A heap that is returned and touched again: a larger GOGC,
+  Major: more memory or a larger memory limit, less page cache by others; swap off, or a low
+  swappiness, for latency; mlock or MAP_POPULATE for what is hot. Huge: set THP to madvise, or
+  defrag to defer; it costs TLB misses. A heap that is returned and touched again: a larger GOGC,
   GOMEMLIMIT; M_TRIM_THRESHOLD.
 
 Verify
@@ -47,7 +47,8 @@ Sources
 	Tell: tellFault,
 })
 
-// stallShare is the least part of wall time that one thread spent in such stretches, where no request is visible.
+// stallShare is the least part of wall time that threads spent in such stretches, where no request
+// is visible.
 const stallShare = 0.10
 
 func lookFault(p *Pass) {
@@ -75,18 +76,20 @@ func lookFault(p *Pass) {
 		p.Blind(why)
 		return
 	}
-	// A minor fault is work on a CPU. Who touches much memory for the first time does much of it, and waits for nothing.
+	// A minor fault is work on a CPU. A program that touches much memory for the first time does
+	// much of it, and waits for nothing.
 	ns := k.Major.NS + k.Huge.NS
 	if r.CPUs == nil || ratio(ns, wall(k)) < stallShare {
 		p.Clear("%s", faultText(k))
 		return
 	}
 	p.claimTerm(termUnused, min(ns, r.CPUs.UnusedNS), ratio(ns, wall(k)))
-	p.Cap("no request is visible: who waited for these threads is not known")
+	p.Cap("no request is visible: it is not known who waited for these threads")
 }
 
-// beyondMinor is how long faults took, in all threads, in which a page of a file or of swap was awaited, 2 MiB cleared, or the thread slept. The
-// rest is work on a CPU: who touches memory for the first time has it to do, and on a slow machine or in a virtual one for longer.
+// beyondMinor is how long faults took, in all threads, that waited for a page of a file or of swap,
+// cleared 2 MiB, or slept. The rest is work on a CPU, which the first touch of memory takes, and
+// takes longer on a slow or virtual machine.
 func beyondMinor(k *account.Kernel) int64 { return k.FaultWaitNS + k.Major.NS + k.Huge.NS }
 
 func faultText(k *account.Kernel) string {
@@ -107,7 +110,7 @@ func tellFault(p *Pass, f *finding.Finding) {
 		kind = "faults for huge pages, which clear 2 MiB each"
 	case 2*k.FaultWaitNS > beyondMinor(k):
 		asleep = true
-		kind = "page faults in which their threads sleep, for a page that is locked or that another has to bring"
+		kind = "page faults in which their threads sleep, for a page that is locked or that another thread has to bring"
 	}
 	if len(p.pools) > 0 {
 		f.Summary = fmt.Sprintf("threads of the process spend %s in %s", finding.Duration(k.Major.NS+k.Huge.NS), kind)
@@ -128,7 +131,7 @@ func tellFault(p *Pass, f *finding.Finding) {
 		f.Remedy = append(f.Remedy, "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled, or defrag to defer; or for this process prctl(PR_SET_THP_DISABLE); it costs TLB misses")
 	case asleep:
 		p.Proof("kernel records", "threads slept %s within faults, and not for a disk", finding.Duration(k.FaultWaitNS))
-		f.Remedy = append(f.Remedy, "see who brings the pages: a handler of userfaultfd (a restored snapshot, a live migration, a sandbox) serves one after the other; bring them before they are wanted (UFFDIO_COPY ahead, prefetch)")
+		f.Remedy = append(f.Remedy, "see who brings the pages: a handler of userfaultfd (a restored snapshot, a live migration, a sandbox) serves them one after the other; bring them before they are needed (UFFDIO_COPY ahead, prefetch)")
 	default:
 		f.Remedy = append(f.Remedy, "see what was dropped: memory limit against use, swap (vm.swappiness, swapoff), page cache taken by others; give the process memory",
 			"keep what is hot: mlock, MAP_POPULATE, or read it once at the start (vmtouch -l)")

@@ -25,7 +25,7 @@ const (
 // Look speaks with these verbs:
 //
 //	Claim, ClaimWhere, ClaimLacking   time of accounts of the slow requests
-//	ClaimCPU, claimTerm, ClaimBytes   a part of a total, where no request is visible or memory is lost
+//	ClaimCPU, claimTerm, ClaimBytes   a part of a total: no request is visible, or memory is lost
 //	Clear      the cause was looked for and is not there
 //	Blind      nothing could be looked at
 //	Missing    a part could not be looked at; what was found or cleared stands
@@ -75,7 +75,8 @@ type Pass struct {
 	finding finding.Finding
 }
 
-// claim is a part of one account of the slow column. granted is what is left of it after arbitration.
+// claim is a part of one account of the slow column. granted is what is left of it after
+// arbitration.
 type claim struct {
 	account     int
 	ns, granted int64
@@ -231,8 +232,8 @@ func (p *Pass) words() finding.Finding {
 	return *f
 }
 
-// quote adds the accounts that the claim rests on as evidence: the largest, and up to three others that
-// are 1 % of the slow requests' time or more.
+// quote adds the accounts that the claim rests on as evidence: the largest, and up to three others
+// that are 1 % of the slow requests' time or more.
 func (p *Pass) quote() {
 	var rest []string // too small to be printed one by one, unless there is only one
 	var restNS int64

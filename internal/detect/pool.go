@@ -2,8 +2,8 @@ package detect
 
 import "fmt"
 
-// poolClaim is a part of one term of the capacity or memory ledger. What is lost there is lost to every
-// request alike.
+// poolClaim is a part of one term of the capacity or memory ledger. What is lost there is lost to
+// every request alike.
 type poolClaim struct {
 	term               string
 	ns, holds, granted int64
@@ -89,8 +89,8 @@ func (b *board) arbitratePools(p *Pass, floor Floor) {
 	}
 }
 
-// poolScore puts a loss of all requests on the scale of the slow ones, if there are any: as if each had
-// its share of the loss.
+// poolScore puts a loss of all requests on the scale of the slow ones, if there are any: as if each
+// had its share of the loss.
 func (p *Pass) poolScore() int64 {
 	if len(p.pools) == 0 || p.bytes {
 		return 0

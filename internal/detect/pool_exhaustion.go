@@ -16,32 +16,32 @@ var _ = register(&Detector{
 	Doc: `What happens
   All requests pass through few hands: one thread that does a step for everybody, a pool of
   workers or of connections that is too small, a semaphore, an interpreter's lock. A request then
-  waits while those that came before are served. The CPU is not full, each step is quick, and
-  latency grows with the number of clients all the same.
+  waits while earlier ones are served. The CPU is not full and each step is quick, but latency
+  grows with the number of clients.
 
 Evidence
-  Slow column: time in which the thread that a request waited for was at other requests. It is
-  known by who wakes whom. The one that ended the wait was in the middle of a request of its own:
-  it held what both need. Or it is a worker that had woken others before, which waited for it in
-  the same function: up to then it worked for them. Of goroutines a wait counts in which two
-  others were ended before, one after another; and one that a finalizer ended, whose pool a
-  garbage collection refills. A reader that hands out the answers to many
-  requests ends their waits likewise: the network counts only if the worker wrote to it before
-  each wait and is at other times sent work, if it set helpers to work
-  in each turn, or if whose turn it was waited for it again elsewhere, as one does that was given
-  a connection. One goroutine that several
-  requests wait for at once, and that computes, is the head of such a line whatever it computes.
+  Slow column: time in which the thread that a request waited for was busy with other requests. It
+  is known by who wakes whom. Either the thread that ended the wait was in the middle of a request
+  of its own: it held what both need. Or it is a worker that had woken others before, which waited
+  for it in the same function: until then it worked for them. For goroutines a wait counts if two
+  others were ended before it, one after another; so does one that a finalizer ended, whose pool a
+  garbage collection refills. A reader that hands out the answers to many requests ends their
+  waits in the same way. So the network counts only in three cases: the worker wrote to it before
+  each wait and is sent work at other times; it set helpers to work in each turn; or the request
+  whose turn it was waited for it again elsewhere, as one does that was given a connection. One
+  goroutine for which several requests wait at once, and which computes, is the head of such a
+  line, whatever it computes.
 
 Not to be taken for
   A mutex: lock-contention. A worker that is slow with this very request: that time is not counted
   here. Requests that wait for one and the same result, and are woken together. A full machine:
   with the CPUs taken, more workers serve no faster. What the holders or workers wait for may be a
-  cause of its own (disk-wait, cpu-throttled, syscall-stall) and is the root then.
+  cause of its own (disk-wait, cpu-throttled, syscall-stall), and is the root then.
 
 Remedy
-  More workers or permits where what they do is waiting, or where CPUs are idle. Shorter turns: do
-  under the permit only what needs it. Let callers do the worker's step themselves, or shard it by
-  key. A bound is there for a reason at times: a database has as many connections as it bears.
+  More workers or permits, where they mostly wait or CPUs are idle. Shorter turns: do under the
+  permit only what needs it. Let callers do the worker's step themselves, or shard it by key. A
+  bound sometimes has a reason: a database has as many connections as it can bear.
 
 Verify
   whystall diagnose under the same load: the time for which slow requests wait at the named place
@@ -56,13 +56,15 @@ Sources
 
 func turnNS(a *account.Account) int64 { return min(a.NS, a.Tags.PermitNS+a.Tags.ServingNS) }
 
-// headComputes tells of one goroutine that several requests wait for at once and that computes. Whether for one of them or for itself, no other
-// CPU can help: for all but one of them it is not their turn.
+// headComputes reports whether several requests wait at once for one goroutine, which computes.
+// Whether it computes for one of them or for itself, no other CPU can help: for all but one it is
+// not their turn.
 func headComputes(r *account.Result, a *account.Account) bool {
 	return !r.Native && a.Class == account.ClassMessage && a.Leaf == account.LeafOnCPU && a.Actors == 1 && a.MaxQueue > 1 && 2*turnNS(a) < a.NS
 }
 
-// byFinalizer tells of waits that a finalizer ended: what is waited for comes back when a garbage collection finds that nobody has it any more.
+// byFinalizer reports whether a finalizer ended the waits: what they wait for comes back when a
+// garbage collection finds that nothing refers to it.
 func byFinalizer(r *account.Result, a *account.Account) bool {
 	if r.Native || a.Class != account.ClassMessage || a.Leaf != account.LeafRuntimeIdle {
 		return false
@@ -106,7 +108,7 @@ func lookTurns(p *Pass) {
 		taken = "CPUs were taken"
 	}
 	if taken != "" {
-		p.Clear("slow requests wait %s for their turn, but its %s: a full house, which more workers would not serve faster", p.per(p.Claimed()), taken)
+		p.Clear("slow requests wait %s for their turn, but its %s: the house is full, and more workers would not serve faster", p.per(p.Claimed()), taken)
 		p.claims = nil
 	}
 }
@@ -140,32 +142,32 @@ func tellTurns(p *Pass, f *finding.Finding) {
 	mostly := account.Leaf(most(did))
 	if 2*finalizer > p.NS() {
 		g := &p.Ledger.GC
-		f.Summary = fmt.Sprintf("slow requests wait %s (%s of their time) in %s for what comes back by a finalizer, after a garbage collection found that nobody has it any more; there are %.1f collections a second",
+		f.Summary = fmt.Sprintf("slow requests wait %s (%s of their time) in %s for something that comes back only by a finalizer, after a garbage collection found that nothing refers to it; there are %.1f collections a second",
 			p.per(p.NS()), p.share(p.NS()), site, g.PerSecond)
-		f.Remedy = append(f.Remedy, "give it back where its use ends (Close, Put, defer), and keep the finalizer for what was forgotten",
-			"more of what is waited for in "+site+", enough for the time between two collections; collecting more often costs CPU")
+		f.Remedy = append(f.Remedy, "return it where its use ends (Close, Put, defer), and keep the finalizer for forgotten ones",
+			"have more of what is waited for in "+site+", enough for the time between two collections; collecting more often costs CPU")
 	} else if 2*head > p.NS() {
-		f.Summary = fmt.Sprintf("slow requests wait %s (%s of their time) in %s for one goroutine, %s, which up to %d of them wait for at once; it is meanwhile: %s",
+		f.Summary = fmt.Sprintf("slow requests wait %s (%s of their time) in %s for one goroutine, %s (up to %d of them at once); meanwhile it is: %s",
 			p.per(p.NS()), p.share(p.NS()), site, actor, queue, holderText(did))
 		f.Remedy = append(f.Remedy, "move what "+actor+" computes to another goroutine, in short pieces, or let it hand out a copy to work on",
 			"let callers do its step themselves, under a lock or sharded by key")
 	} else if 2*permit > p.NS() {
-		f.Summary = fmt.Sprintf("slow requests wait %s (%s of their time) in %s for what other requests hold; those meanwhile: %s", p.per(p.NS()), p.share(p.NS()), site, holderText(did))
+		f.Summary = fmt.Sprintf("slow requests wait %s (%s of their time) in %s for something that other requests hold; meanwhile those are: %s", p.per(p.NS()), p.share(p.NS()), site, holderText(did))
 		f.Remedy = append(f.Remedy, turnRemedy(mostly, "permits (connections, slots) in "+site, "what is done while one is held"))
 		if p.Ledger.Native {
-			f.Remedy = append(f.Remedy, "if it is a lock, of a row, a table or an object, there can be no more of it: do less while it is held, and do not wait then")
+			f.Remedy = append(f.Remedy, "if it is a lock (of a row, a table or an object), there can be no more of it: do less while it is held, and do not wait while holding it")
 		}
 	} else if mostly == account.LeafNetwork && 2*asked < did[string(account.LeafNetwork)] {
 		// The one that waits for the network may be a worker's helper.
-		f.Summary = fmt.Sprintf("slow requests wait %s (%s of their time) in %s while those that they wait for work for other requests; these wait meanwhile for: %s", p.per(p.NS()), p.share(p.NS()), site, holderText(did))
-		f.Remedy = append(f.Remedy, "more of what is waited for in "+site+" (workers, connections): they wait for the network mostly, which costs no CPU; or make what they ask quicker",
-			"ask once for many, or let callers ask themselves")
+		f.Summary = fmt.Sprintf("slow requests wait %s (%s of their time) in %s while those that they wait for work for other requests; meanwhile those wait for: %s", p.per(p.NS()), p.share(p.NS()), site, holderText(did))
+		f.Remedy = append(f.Remedy, "have more of what is waited for in "+site+" (workers, connections): they mostly wait for the network, which costs no CPU; or make the answers to their requests quicker",
+			"ask once for many requests, or let callers ask themselves")
 	} else {
 		workers := "threads of "
 		if !p.Ledger.Native {
 			workers = "goroutines of "
 		}
-		f.Summary = fmt.Sprintf("slow requests wait %s (%s of their time) in %s while %s works for other requests; it is meanwhile: %s", p.per(p.NS()), p.share(p.NS()), site, actor, holderText(did))
+		f.Summary = fmt.Sprintf("slow requests wait %s (%s of their time) in %s while %s works for other requests; meanwhile it is: %s", p.per(p.NS()), p.share(p.NS()), site, actor, holderText(did))
 		f.Remedy = append(f.Remedy, turnRemedy(mostly, workers+actor, "what it does for each"), "let callers do its step themselves, or shard it by key")
 	}
 	source := "kernel records"
@@ -175,17 +177,17 @@ func tellTurns(p *Pass, f *finding.Finding) {
 	p.Proof("ledger: slow column", "where they wait: %s", holderText(sites))
 	switch rest := p.NS() - head; {
 	case 2*finalizer > p.NS():
-		p.Proof(source, "%s of it: %s ended the waits, which had nothing to do until then", percent(ratio(finalizer, p.NS())), actor)
+		p.Proof(source, "%s of it: %s ended the waits, and had nothing to do until then", percent(ratio(finalizer, p.NS())), actor)
 	case rest == 0:
-		p.Proof(source, "one goroutine ended the waits of all, and ran until then")
+		p.Proof(source, "one goroutine ended all the waits, and ran until then")
 	case head > 0:
-		p.Proof(source, "%s of it: one goroutine ended the waits of all, and ran until then; of the rest: who ended it had woken others before, or was in a request of its own", percent(ratio(head, p.NS())))
+		p.Proof(source, "%s of it: one goroutine ended all the waits, and ran until then; the rest: whoever ended the wait had woken others before, or was in a request of its own", percent(ratio(head, p.NS())))
 	case permit == p.NS():
-		p.Proof(source, "who ended the waits was in the middle of a request of its own")
+		p.Proof(source, "whoever ended the waits was in the middle of a request of its own")
 	case permit == 0:
-		p.Proof(source, "before who ended the waits had woken others, which waited for it likewise: up to then it worked for them")
+		p.Proof(source, "whoever ended the waits had woken others before, which waited for it in the same way: until then it worked for them")
 	default:
-		p.Proof(source, "%s of it: who ended the wait was in the middle of a request of its own; of the rest it had woken others before, which waited for it likewise", percent(ratio(permit, p.NS())))
+		p.Proof(source, "%s of it: whoever ended the wait was in the middle of a request of its own; the rest: it had woken others before, which waited for it in the same way", percent(ratio(permit, p.NS())))
 	}
 	if p.Ledger.Native {
 		turnFutex(p, site)
@@ -194,27 +196,27 @@ func tellTurns(p *Pass, f *finding.Finding) {
 		p.Proof("kernel records: threads", "%s (thread %d) was on a CPU %s of the time", t.Comm, t.TID, percent(ratio(t.OnNS, wall(p.Ledger.Kernel))))
 	}
 	if c := p.Ledger.CPUs; c != nil {
-		p.Proof("ledger: CPUs", "of %d CPUs the process ran on %s, others took %s", c.Allowed, percent(ratio(c.RunningNS, c.TotalNS)), percent(ratio(c.OthersNS, c.TotalNS)))
+		p.Proof("ledger: CPUs", "the process ran on %[2]s of its %[1]d CPUs, others took %[3]s", c.Allowed, percent(ratio(c.RunningNS, c.TotalNS)), percent(ratio(c.OthersNS, c.TotalNS)))
 	}
-	p.Cap("what the one that is waited for was at is told by whom it woke")
+	p.Cap("what the awaited thread or goroutine worked on is inferred from whom it woke")
 	f.Verify = p.verify("waiting in " + site + " is below " + p.per(p.NS()) + " per request")
 }
 
 func turnRemedy(mostly account.Leaf, more, turn string) string {
 	switch mostly {
 	case account.LeafOnCPU:
-		return "shorten " + turn + ": it computes; or more " + more + ", as CPUs are idle"
+		return "shorten " + turn + ": it computes; or have more " + more + ", as CPUs are idle"
 	case account.LeafNoCPU, account.LeafThrottled:
-		return "more CPU: " + more + " are held up by the want of it"
+		return "more CPU: " + more + " lack it"
 	}
 	does := "in '" + string(mostly) + "'"
 	if mostly == account.LeafTimer {
 		does = "asleep for a timer"
 	}
-	return "more " + more + ": they are " + does + " mostly, which costs no CPU; or shorten " + turn
+	return "have more " + more + ": they are mostly " + does + ", which costs no CPU; or shorten " + turn
 }
 
-// turnFutex says what is known of the semaphore or condition that is waited for there.
+// turnFutex says what is known of the semaphore or condition at the site.
 func turnFutex(p *Pass, site string) {
 	k := p.Ledger.Kernel
 	for i := range k.Futexes {
@@ -227,7 +229,7 @@ func turnFutex(p *Pass, site string) {
 	}
 }
 
-// busiest lists threads that were on a CPU most of the time: a worker that serves all of them is.
+// busiest lists threads that were on a CPU most of the time, as a worker that serves everybody is.
 func busiest(p *Pass, most int) (l []account.ThreadSum) {
 	k := p.Ledger.Kernel
 	if k == nil {

@@ -10,8 +10,9 @@ import (
 	"github.com/whystall/whystall/internal/evidence/kernel"
 )
 
-// TestRandomAccounts holds the board to its promises on accounts nobody would write by hand: no root above an
-// account, no two roots the same ns, no mechanism above its root, no detector that fails.
+// TestRandomAccounts holds the board to its promises on accounts nobody would write by hand: no
+// root above an account, no two roots the same ns, no mechanism above its root, no detector that
+// fails.
 func TestRandomAccounts(t *testing.T) {
 	found, under := 0, 0
 	for seed := range uint64(3000) {
@@ -34,7 +35,8 @@ func TestRandomAccounts(t *testing.T) {
 	}
 }
 
-// TestRandomKernel does the same with the kernel's leaves, and with the capacity ledger where no request is visible.
+// TestRandomKernel does the same with the kernel's leaves, and with the capacity ledger where no
+// request is visible.
 func TestRandomKernel(t *testing.T) {
 	by, proven := map[string]int{}, 0
 	for seed := range uint64(6000) {

@@ -15,28 +15,28 @@ var _ = register(&Detector{
 	Doc: `What happens
   Hundreds of threads are runnable at once, on a few CPUs. Each gets a slice of a few ms and then
   waits for all others; a request that needs ten slices waits ten rounds. Threads that poll with
-  short sleeps, spin or yield are runnable time and again without doing work. Blocked threads cost
-  nothing: 5 000 of them took 14 % of a program's throughput, 500 that yield took 36 % and made
-  160 000 involuntary switches a second.
+  short sleeps, spin or yield are runnable again and again without doing work. Blocked threads
+  cost nothing: 5 000 of them took 14 % of a program's throughput; 500 that yield took 36 %, and
+  made 160 000 involuntary switches a second.
 
 Evidence
-  Threads of the process on a CPU or queued, by time, against the CPUs it may use (its quota where
-  that is less); time in the slow column behind own threads; involuntary switches; threads that
-  sleep for less than a ms 100 times a second or more. Beside it what a glance like top's would
-  have seen: it reads one thread after the other and finds few of them running.
+  Threads of the process on a CPU or queued, by time, against the CPUs that it may use (its quota
+  where that is less). Time in the slow column behind own threads. Involuntary switches. Threads
+  that sleep for less than a ms 100 times a second or more. Beside them, what a glance like top's
+  would have shown: it reads one thread after the other and finds few of them running.
 
 Not to be taken for
   Many threads that are blocked. Neighbours (cpu-contention), a quota (cpu-throttled). More Ps of
   Go than CPUs: gomaxprocs is the root then.
 
 Remedy
-  Bound the threads that may run at once, near the CPUs: a pool with a queue instead of a thread a
-  task. Wait for an event (futex, condition, eventfd) instead of polling with usleep or
-  sched_yield. It costs: a bounded pool queues work that threads would have started.
+  Bound the threads that may run at once, near the number of CPUs: a pool with a queue instead of
+  a thread per task. Wait for an event (futex, condition, eventfd) instead of polling with usleep
+  or sched_yield. It costs: a bounded pool queues work for which threads would have been started.
 
 Verify
-  whystall diagnose under the same load: threads on a CPU or queued near the CPUs, "no CPU (own
-  threads)" of slow requests falls.
+  whystall diagnose under the same load: threads on a CPU or queued are near the number of CPUs,
+  and "no CPU (own threads)" of slow requests falls.
 
 Sources
   In-depth analysis of TiFlash: the blocking problem of thread creation and release under
@@ -46,7 +46,7 @@ Sources
 	Tell: tellSaturation,
 })
 
-// Twice as many runnable threads as CPUs, on average: at once that many everybody gets half a CPU or less.
+// Twice as many runnable threads as CPUs, on average: each of them gets half a CPU or less.
 const saturated = 2.0
 
 func runnableLimit(r *account.Result) float64 {
@@ -68,7 +68,7 @@ func lookSaturation(p *Pass) {
 		return
 	}
 	if k.RunnableAvg < saturated*cpus {
-		p.Clear("%.1f of %d threads wanted a CPU on average, on %s CPUs; worth a look from %.0f times as many on", k.RunnableAvg, k.ThreadsSeen, cpusText(cpus), saturated)
+		p.Clear("%.1f of %d threads wanted a CPU on average, on %s CPUs (looked into from %.0f times as many up)", k.RunnableAvg, k.ThreadsSeen, cpusText(cpus), saturated)
 		return
 	}
 	if joined(r) {
@@ -79,12 +79,12 @@ func lookSaturation(p *Pass) {
 		return
 	}
 	if !k.AllTasks {
-		p.Blind(fmt.Sprintf("whether its threads waited for each other: %.1f of them wanted a CPU on average, on %s CPUs, and without privilege others' switches are not recorded (see whystall doctor)", k.RunnableAvg, cpusText(cpus)))
+		p.Blind(fmt.Sprintf("whether its threads waited for each other: %.1f of them wanted a CPU on average, on %s CPUs, and without privilege the switches of other processes are not recorded (see whystall doctor)", k.RunnableAvg, cpusText(cpus)))
 		return
 	}
 	own, others, _ := queueShare(k)
 	if others >= own {
-		p.Clear("%.1f threads wanted a CPU on average, on %s CPUs, but more of the time behind others (%s) than behind each other (%s)", k.RunnableAvg, cpusText(cpus), finding.Duration(others), finding.Duration(own))
+		p.Clear("%.1f threads wanted a CPU on average, on %s CPUs, but they waited longer behind others (%s) than behind each other (%s)", k.RunnableAvg, cpusText(cpus), finding.Duration(others), finding.Duration(own))
 		return
 	}
 	if r.CPUs == nil || float64(r.CPUs.RunningNS) < 0.5*cpus*float64(r.CPUs.WallNS) {
@@ -93,7 +93,7 @@ func lookSaturation(p *Pass) {
 	}
 	p.claimTerm(termRunning, r.CPUs.RunningNS, ratio(own, k.OnNS+k.QueuedNS+k.ThrottledNS))
 	p.symptom = []string{"gomaxprocs-over-quota"} // the threads are those that its Ps run on
-	p.Doubt("no request is visible, so that it is not known who waited for the threads that were queued")
+	p.Doubt("no request is visible, so it is not known who waited for the threads that were queued")
 }
 
 func tellSaturation(p *Pass, f *finding.Finding) {
@@ -103,7 +103,7 @@ func tellSaturation(p *Pass, f *finding.Finding) {
 		cpus = "1 CPU"
 	}
 	if len(p.pools) > 0 {
-		f.Summary = fmt.Sprintf("%.0f threads want a CPU on average, on %s, so that each runs %s of the time in which it wants to", k.RunnableAvg, cpus, percent(ratio(k.OnNS, wantedCPU(k).wanted)))
+		f.Summary = fmt.Sprintf("%.0f threads want a CPU on average, on %s, so each runs %s of the time in which it wants to", k.RunnableAvg, cpus, percent(ratio(k.OnNS, wantedCPU(k).wanted)))
 	} else {
 		f.Summary = fmt.Sprintf("slow requests wait %s (%s of their time) behind other threads of the process: %.0f threads want a CPU on average, on %s", p.per(p.NS()), p.share(p.NS()), k.RunnableAvg, cpus)
 		p.measure()
@@ -111,7 +111,7 @@ func tellSaturation(p *Pass, f *finding.Finding) {
 	threadsLine(p)
 	heldLine(p)
 	tellSpin(p, f)
-	p.Proof("kernel records", "switches: %s, of them involuntary %s", perSecond(k.Switches, k), perSecond(k.Involuntary, k))
+	p.Proof("kernel records", "switches: %s, %s of them involuntary", perSecond(k.Switches, k), perSecond(k.Involuntary, k))
 	// Go's sysmon sleeps 20 us to 10 ms by design, one in a process.
 	pollers := k.ShortSleepers
 	if !noGo(p.Ledger, p.Facts) {
@@ -119,23 +119,24 @@ func tellSaturation(p *Pass, f *finding.Finding) {
 	}
 	if pollers > 0 {
 		p.Proof("kernel records", "%s sleep for less than a ms 100 times a second or more: pollers (%s such sleeps)", times(int64(pollers), "thread", "threads"), perSecond(k.ShortSleeps, k))
-		f.Remedy = append(f.Remedy, "wait for an event instead of polling: "+times(int64(pollers), "thread sleeps", "threads sleep")+" for less than a ms time and again (usleep, nanosleep, select with a short timeout)")
+		f.Remedy = append(f.Remedy, "wait for an event instead of polling: "+times(int64(pollers), "thread sleeps", "threads sleep")+" for less than a ms again and again (usleep, nanosleep, select with a short timeout)")
 	}
 	if k.GlanceAvg > 0 {
-		p.Proof("kernel records", "a glance at the threads one by one, as top does, would have called %.1f of them running", k.GlanceAvg)
+		p.Proof("kernel records", "a glance at the threads one by one, like top's, would have shown %.1f of them running", k.GlanceAvg)
 	}
 	if !k.AllTasks {
 		p.Cap("switches of other processes were not recorded")
 	}
-	f.Remedy = append(f.Remedy, "run no more threads at once than there are CPUs ("+cpus+"): a pool with a queue in front; it costs waiting in that queue, which is shorter than the rounds here",
+	f.Remedy = append(f.Remedy, "run no more threads at once than there are CPUs ("+cpus+"): a pool with a queue in front; requests then wait in that queue, which is shorter than the rounds here",
 		"more CPUs or a larger quota, if the work is needed")
 	f.Verify = p.verify("threads that want a CPU are near the number of CPUs")
 }
 
-// spinShare is the part of the CPU time from which on spinning is worth a word: as much does a healthy lock of a few hundred ns not take.
+// spinShare is the part of the CPU time from which spinning is mentioned. A healthy lock of a few
+// hundred ns takes less.
 const spinShare = 0.10
 
-// tellSpin says where the CPUs went to threads that look for a lock again and again instead of sleeping.
+// tellSpin says where CPU time went into looking for a lock again and again instead of sleeping.
 func tellSpin(p *Pass, f *finding.Finding) {
 	k := p.Ledger.Kernel
 	share := ratio(k.Spin.NS, k.OnNS)
@@ -144,7 +145,7 @@ func tellSpin(p *Pass, f *finding.Finding) {
 	}
 	f.Summary += fmt.Sprintf("; %s of its CPU time goes into spinning (%s)", percent(share), spinSite(k))
 	p.Proof("CPU samples", "%s of its threads' %s on CPUs in spinning or yielding (sched_yield, spin locks), in %s", finding.Duration(k.Spin.NS), finding.Duration(k.OnNS), spinSite(k))
-	f.Remedy = append(f.Remedy, "do not wait by spinning ("+spinSite(k)+"): a mutex or a condition sleeps, and leaves the CPU to who has the lock; it costs a switch for each wait")
+	f.Remedy = append(f.Remedy, "do not wait by spinning ("+spinSite(k)+"): a mutex or a condition sleeps, and leaves the CPU to the holder of the lock; it costs a switch for each wait")
 }
 
 func spinSite(k *account.Kernel) string {

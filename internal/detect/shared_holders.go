@@ -2,9 +2,9 @@ package detect
 
 import "github.com/whystall/whystall/internal/account"
 
-// A goroutine that waits for a P waits for what holds the Ps. Where the kernel's records show that the
-// threads which held them lacked something (memory, quota, a CPU), that part of Go's run queue belongs
-// to whatever made them lack it. Goroutines queue behind such a thread as behind a lock.
+// A goroutine that waits for a P waits for what holds the Ps. Where the kernel's records show that
+// the threads which held them lacked something (memory, quota, a CPU), that part of Go's run queue
+// belongs to whatever made them lack it. Goroutines queue behind such a thread as behind a lock.
 
 // lacking sums the part of a run-queue account during which the threads that held the Ps lacked
 // something ok accepts. If that is a CPU, who names the thread that had it.
@@ -20,8 +20,8 @@ func lacking(a *account.Account, ok func(what account.Leaf, who string) bool) (n
 	return min(ns, a.NS)
 }
 
-// notAtWork is all of an account that passed so. Left out is the time in which threads of the process
-// itself had the CPUs: those were at work.
+// notAtWork is all of an account that passed so. Left out is the time in which threads of the
+// process itself had the CPUs: those were at work.
 func notAtWork(a *account.Account) int64 {
 	return lacking(a, func(what account.Leaf, who string) bool { return what != account.LeafNoCPU || !isOwn(who) })
 }

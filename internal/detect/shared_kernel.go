@@ -31,14 +31,14 @@ func unseen(k *account.Kernel, sights ...kernel.Sight) string {
 	return ""
 }
 
-// needs says that the claim rests on an extra of the recorder, which may have been recorded a part of
-// the time only.
+// needs says that the claim rests on an extra of the recorder, which may have been recorded a part
+// of the time only.
 func (p *Pass) needs(x kernel.Extra, what string) {
 	p.partly, p.untold = what, p.Ledger.Kernel.Untold[x]
 }
 
-// sampled corrects "clear" where it was decided from a part of the records: had as much been lost in the
-// rest, would it still be clear?
+// sampled corrects "clear" where it was decided from a part of the records: had as much been lost
+// in the rest, would it still be clear?
 func (b *board) sampled(p *Pass) {
 	if p.untold <= 0 {
 		return
@@ -56,8 +56,8 @@ func (b *board) sampled(p *Pass) {
 }
 
 // claimTerm claims a part of the capacity ledger; its share is of all CPUs that the target may use.
-// weight is the share of wall time that was lost: one thread of a machine of 64 CPUs that is throttled
-// all the time has lost all of its time.
+// weight is the share of wall time that was lost: one thread of a machine of 64 CPUs that is
+// throttled all the time has lost all of its time.
 func (p *Pass) claimTerm(term string, ns int64, weight float64) {
 	c := p.Ledger.CPUs
 	holds := map[string]int64{termRunning: c.RunningNS, termThrottled: c.ThrottledNS, termOthers: c.OthersNS, termUnused: c.UnusedNS}[term]
@@ -73,10 +73,10 @@ func wantedCPU(k *account.Kernel) off {
 	return off{wanted: k.OnNS + k.QueuedNS + k.ThrottledNS, on: k.OnNS, queued: k.QueuedNS, throttled: k.ThrottledNS}
 }
 
-// kernelShort says by the kernel's records that threads were kept off their CPUs, "" if they were not. The
-// limit is a quarter of the time in which they wanted one. Goroutines that Go called running were on a
-// CPU for 32-59 % of it beside 8 hogs, 5-36 % with half a CPU of quota, 44 % with 76 Ps on two CPUs,
-// and 79 % in a healthy process.
+// kernelShort says by the kernel's records that threads were kept off their CPUs, "" if they were
+// not. The limit is a quarter of the time in which they wanted one. Goroutines that Go called
+// running were on a CPU for 32-59 % of it beside 8 hogs, 5-36 % with half a CPU of quota, 44 % with
+// 76 Ps on two CPUs, and 79 % in a healthy process.
 func kernelShort(r *account.Result) string {
 	if r == nil || r.Kernel == nil {
 		return ""
@@ -99,8 +99,8 @@ func isIdle(detail string) bool {
 	return detail == account.WakeUpLatency
 }
 
-// queueShare divides the time that threads were queued: behind own threads, behind others, and beside an
-// idle CPU.
+// queueShare divides the time that threads were queued: behind own threads, behind others, and
+// beside an idle CPU.
 func queueShare(k *account.Kernel) (own, others, idle int64) {
 	for _, n := range k.Neighbours {
 		switch {
@@ -115,8 +115,8 @@ func queueShare(k *account.Kernel) (own, others, idle int64) {
 	return own, others, idle
 }
 
-// limitCPUs is the number of Ps for which the effective quota has room: max(1, ceil(quota)); 0 without a
-// quota.
+// limitCPUs is the number of Ps for which the effective quota has room: max(1, ceil(quota)); 0
+// without a quota.
 func limitCPUs(c *account.CPUs) int {
 	if c == nil || c.Quota <= 0 || c.Quota > 1e6 {
 		return 0
@@ -218,11 +218,12 @@ func leaf(ls ...account.Leaf) func(*account.Account) bool {
 	}
 }
 
-// late is the part of an account that passed before the runtime noticed that the goroutine could run.
+// late is the part of an account that passed before the runtime noticed that the goroutine could
+// run.
 func late(a *account.Account) int64 { return min(a.NS, a.Tags.SocketNS+a.Tags.DueNS) }
 
-// wouldBeBusy is how busy the Ps would have been if their threads had never been kept off a CPU: the same
-// work in less time.
+// wouldBeBusy is how busy the Ps would have been if their threads had never been kept off a CPU:
+// the same work in less time.
 func wouldBeBusy(r *account.Result) float64 {
 	o, c := wantedCPU(r.Kernel), &r.Capacity
 	return ratio(used(c), c.TotalNS) * ratio(o.on, o.wanted)
@@ -231,9 +232,10 @@ func wouldBeBusy(r *account.Result) float64 {
 // full is how busy Ps are where goroutines queue for one, whatever CPU the threads get.
 const full = 0.8
 
-// claimHeld claims a part of the time that goroutines waited for a P. If the threads were kept off their
-// CPUs, and the same work would have left Ps idle otherwise, that queue has the same cause. part is this
-// cause's part of what the threads lost. It is added only to a claim that is large enough by itself.
+// claimHeld claims a part of the time that goroutines waited for a P. If the threads were kept off
+// their CPUs, and the same work would have left Ps idle otherwise, that queue has the same cause.
+// part is this cause's part of what the threads lost. It is added only to a claim that is large
+// enough by itself.
 func (p *Pass) claimHeld(part int64) {
 	r := p.Ledger
 	if p.board.below(p.det.Floor, p.Claimed()) != "" || kernelShort(r) == "" || r.Capacity.TotalNS == 0 || wouldBeBusy(r) >= full {
@@ -271,8 +273,9 @@ func (p *Pass) claimed(account int) int64 {
 	return 0
 }
 
-// claimQueue claims a part of the time that slow requests were queued behind threads of the process: ns of
-// those threads' CPU time is no work, and without it the queue would be shorter by that part at least.
+// claimQueue claims a part of the time that slow requests were queued behind threads of the
+// process: ns of those threads' CPU time is no work, and without it the queue would be shorter by
+// that part at least.
 func (p *Pass) claimQueue(ns int64) {
 	k := p.Ledger.Kernel
 	for i := range p.Ledger.Slow.Accounts {

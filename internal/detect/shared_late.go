@@ -8,13 +8,13 @@ import (
 	"github.com/whystall/whystall/internal/finding"
 )
 
-// lateFloor: in the published case 4.3 ms passed from ready to running, most of it before the goroutine
-// was runnable.
+// lateFloor: in the published case 4.3 ms passed from ready to running, most of it before the
+// goroutine was runnable.
 var lateFloor = Floor{NS: 4e6, Share: 0.20}
 
 // lookLate claims the time between the kernel's readiness and the moment when the goroutine became
-// runnable. It leaves out what else held the goroutine up then: a quota, a neighbour and a stopped world
-// are causes of their own, and the run queue comes later.
+// runnable. It leaves out what else held the goroutine up then: a quota, a neighbour and a stopped
+// world are causes of their own, and the run queue comes later.
 func lookLate(p *Pass, what string, tag func(*account.Tags) int64, late *account.LateSum, sight kernel.Sight) {
 	r, k := p.Ledger, p.Ledger.Kernel
 	text := fmt.Sprintf("%d %s seen by the kernel; to the wake-up: p50 %s, p99 %s, the longest %s", late.N, what, finding.Duration(late.P50), finding.Duration(late.P99), finding.Duration(late.Max))
@@ -31,7 +31,8 @@ func lookLate(p *Pass, what string, tag func(*account.Tags) int64, late *account
 		p.Blind("which goroutine waited for what: it needs an execution trace that can be joined with the kernel's records (Go 1.22 or later); " + text)
 		return
 	case late.N == 0:
-		// A process that waits for none has no network, or no timer. That the recorder missed them is likelier.
+		// A process that waits for none has no network, or no timer. That the recorder missed them
+		// is likelier.
 		p.Blind("the kernel's time of readiness: the records hold none of this process")
 		return
 	}
@@ -52,8 +53,8 @@ func lookLate(p *Pass, what string, tag func(*account.Tags) int64, late *account
 	}
 }
 
-// busyPs reports whether requests lose more in the plain run queue than before they reach it, and enough
-// for a finding. Busy Ps are then the cause of both, which sched-latency reports.
+// busyPs reports whether requests lose more in the plain run queue than before they reach it, and
+// enough for a finding. Busy Ps are then the cause of both, which sched-latency reports.
 func busyPs(r *account.Result) bool {
 	var queue, before int64
 	for i := range r.Slow.Accounts {

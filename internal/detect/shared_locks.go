@@ -11,11 +11,12 @@ import (
 	"github.com/whystall/whystall/internal/finding"
 )
 
-// Half a time slice of the scheduler per request, and a tenth of its time. Below that, a mutex of a server
-// under load works as it should.
+// Half a time slice of the scheduler per request, and a tenth of its time. Below that, a mutex of a
+// server under load works as it should.
 var lockFloor = Floor{NS: 5e6, Share: 0.10}
 
-// lookLocks claims the time behind locks that ok accepts, directly or further down the chain of waits.
+// lookLocks claims the time behind locks that ok accepts, directly or further down the chain of
+// waits.
 func lookLocks(p *Pass, ok func(*account.Lock) bool) {
 	r := p.Ledger
 	behind := func(a *account.Account) (ns int64) {
@@ -48,9 +49,9 @@ func lookLocks(p *Pass, ok func(*account.Lock) bool) {
 	unlessStretched(p, func(a *account.Account) bool { return ranOrQueued(a.Leaf) })
 }
 
-// spread reports whether most of what holders were seen to do belongs to other causes, which the lock
-// spreads. A queue that was too long to be followed to its end is then most likely behind the same, and no
-// reason to blame the lock.
+// spread reports whether most of what holders were seen to do belongs to other causes, which the
+// lock spreads. A queue that was too long to be followed to its end is then most likely behind the
+// same, and no reason to blame the lock.
 func (p *Pass) spread(behind func(*account.Account) int64) bool {
 	var seen, others int64
 	for i := range p.Ledger.Slow.Accounts {
@@ -63,10 +64,10 @@ func (p *Pass) spread(behind func(*account.Account) int64) bool {
 	return 2*others > seen
 }
 
-// heldOnce reports whether requests lost their time behind holders without a P or a CPU in one or two
-// holds of the lock, or in holds that several of them shared. Then it is an accident: somebody happened to
-// have a lock when the CPUs were taken. Requests queue for a lock if each has a wait of its own, again and
-// again.
+// heldOnce reports whether requests lost their time behind holders without a P or a CPU in one or
+// two holds of the lock, or in holds that several of them shared. Then it is an accident: somebody
+// happened to have a lock when the CPUs were taken. Requests queue for a lock if each has a wait of
+// its own, again and again.
 func heldOnce(r *account.Result, behind func(*account.Account) int64) bool {
 	holds, requests := 0, 0
 	var all, lacking int64
@@ -97,7 +98,8 @@ func ranOrQueued(l account.Leaf) bool {
 	return l == account.LeafOnCPU || l == account.LeafRunnable || l == account.LeafLockBetween
 }
 
-// lockOf returns the class of locks with a site. One that the ledger does not list has this site alone.
+// lockOf returns the class of locks with a site. One that the ledger does not list has this site
+// alone.
 func lockOf(r *account.Result, site string) *account.Lock {
 	for i := range r.Locks {
 		for _, s := range r.Locks[i].Sites {
@@ -167,8 +169,8 @@ func lockSummary(p *Pass, what, site string, mostly account.Leaf, share float64)
 		p.per(p.NS()), p.share(p.NS()), what, site, holders, holding(mostly), percent(share))
 }
 
-// holderApart names what has the lock for three quarters of the granted time, if it starts elsewhere than
-// requests do: a job in the background. Otherwise it is "".
+// holderApart names what has the lock for three quarters of the granted time, if it starts
+// elsewhere than requests do: a job in the background. Otherwise it is "".
 func holderApart(p *Pass) string {
 	ns := map[string]int64{}
 	p.granted(func(a *account.Account, granted int64) {
@@ -211,16 +213,16 @@ func holding(l account.Leaf) string {
 	return "are at '" + string(l) + "'"
 }
 
-// isLogger reports whether a lock is a logger's, by the package of its sites. If the site is the lock of a
-// file's descriptor, the frames that wait must show a logger.
+// isLogger reports whether a lock is a logger's, by the package of its sites. If the site is the
+// lock of a file's descriptor, the frames that wait must show a logger.
 func isLogger(l *account.Lock) bool {
 	for _, s := range l.Sites {
 		if loggerFunc(s) {
 			return true
 		}
 	}
-	// A logger without a mutex of its own queues at its file's lock. A program's own lock may be taken on
-	// the way to a log line as well, so that a logger above any other site says nothing.
+	// A logger without a mutex of its own queues at its file's lock. A program's own lock may be
+	// taken on the way to a log line as well, so that a logger above any other site says nothing.
 	fd := false
 	for _, s := range l.Sites {
 		fd = fd || strings.HasPrefix(s, "internal/poll.") || strings.HasPrefix(s, "os.(*File)")
@@ -229,7 +231,8 @@ func isLogger(l *account.Lock) bool {
 		if fd && loggerFunc(f.Func) {
 			return true
 		}
-		// The lock of what a logger writes to, for example a file that rotates, is the logger's too.
+		// The lock of what a logger writes to, for example a file that rotates, is the logger's
+		// too.
 		if i > 0 && loggerFunc(f.Func) && isWrite(l.Stack[i-1].Func) && slices.Contains(l.Sites, l.Stack[i-1].Func) {
 			return true
 		}
@@ -246,7 +249,8 @@ func isWrite(name string) bool {
 	return false
 }
 
-// loggerPackages are import paths of loggers and of the writers made for them, without a major version.
+// loggerPackages are import paths of loggers and of the writers made for them, without a major
+// version.
 var loggerPackages = []string{
 	"log",
 	"github.com/sirupsen/logrus", "go.uber.org/zap", "github.com/rs/zerolog", "k8s.io/klog", "github.com/golang/glog",
@@ -260,8 +264,8 @@ func loggerFunc(name string) bool {
 		name = name[i+len("/vendor/"):]
 	}
 	for _, p := range loggerPackages {
-		// After the path comes the package's dot, a version ("/v2.", "%2ev2.") or a package below. "logic.F"
-		// is none of these.
+		// After the path comes the package's dot, a version ("/v2.", "%2ev2.") or a package below.
+		// "logic.F" is none of these.
 		if rest, ok := strings.CutPrefix(name, p); ok && rest != "" && strings.IndexByte("./%", rest[0]) >= 0 {
 			return true
 		}
@@ -395,8 +399,8 @@ const (
 	profileOn
 )
 
-// mutexProfile reports whether the mutex profile says anything. One whose rate is not set is empty for
-// that reason.
+// mutexProfile reports whether the mutex profile says anything. One whose rate is not set is empty
+// for that reason.
 func mutexProfile(p *Pass) (profileState, string) {
 	rate, ok := p.Set.Fact("/pprof/mutex/fraction:events")
 	switch {

@@ -6,7 +6,8 @@ import (
 	"github.com/whystall/whystall/internal/account"
 )
 
-// recorder is the name of the recorder's own threads. What they take is reported with its cost: it is gone when nobody records.
+// recorder is the name of the recorder's own threads. What they take is reported with its cost: it
+// is gone when nobody records.
 const recorder = account.Recorder
 
 // behindRecorder is how long slow requests waited for CPUs that the recorder had.
@@ -19,9 +20,9 @@ func behindRecorder(r *account.Result) (ns int64) {
 	return ns
 }
 
-// kernelThreads lists the kernel's own threads, by the start of their names, as Linux has had them since
-// 3.x, with what they do and who causes that work. None of them can be moved or given a weight by its
-// name; what gives it work can.
+// kernelThreads lists the kernel's own threads, by the start of their names, as Linux has had them
+// since 3.x, with what they do and who causes that work. None of them can be moved or given a
+// weight by its name; what gives it work can.
 var kernelThreads = []struct{ name, work string }{
 	{"kswapd", "the freeing of memory: give the host more, or bound who fills it (page cache of a backup, a group without memory.max); cat /proc/pressure/memory"},
 	{"kcompactd", "the compaction of memory into large blocks: vm.compaction_proactiveness=0, fewer huge pages; cat /proc/pressure/memory"},
@@ -47,7 +48,8 @@ func kernelWork(comm string) string {
 	return ""
 }
 
-// kernelThread says what who does, if the records or its name show that it is a thread of the kernel.
+// kernelThread says what who does, if the records or its name show that it is a thread of the
+// kernel.
 func kernelThread(k *account.Kernel, who string) string {
 	work := kernelWork(who)
 	for _, b := range k.Neighbours {

@@ -8,10 +8,10 @@ import (
 	"github.com/whystall/whystall/internal/finding"
 )
 
-// Socket calls and wake-ups should take microseconds. If a quarter of their time passes in moments of 2 ms
-// and more, threads lose about that much of whatever they do. Measured on 2 CPUs: 0-5 % each in a
-// healthy process, up to 15 % on a busy host, 12-84 % beside 8 CPU hogs, 3-89 % with half a CPU of
-// quota. A few such moments may be one hiccup of the host.
+// Socket calls and wake-ups should take microseconds. If a quarter of their time passes in moments
+// of 2 ms and more, threads lose about that much of whatever they do. Measured on 2 CPUs: 0-5 %
+// each in a healthy process, up to 15 % on a busy host, 12-84 % beside 8 CPU hogs, 3-89 % with half
+// a CPU of quota. A few such moments may be one hiccup of the host.
 const (
 	longShare = 4   // one in
 	longWall  = 200 // one in, of the recording
@@ -22,11 +22,12 @@ func tooLong(r *account.Result, m *account.Moments) bool {
 	return m.Long >= longLeast && m.LongNS >= m.NS/longShare && m.LongNS >= r.Capacity.WallNS/longWall
 }
 
-// shortOfCPU says what shows that the threads of the process were kept off their CPUs, "" if nothing
-// does. If they were, all that is measured on a running goroutine, a GC worker or a stopping P is longer
-// than its work, and what took long need not be the cause.
+// shortOfCPU says what shows that the threads of the process were kept off their CPUs, "" if
+// nothing does. If they were, all that is measured on a running goroutine, a GC worker or a
+// stopping P is longer than its work, and what took long need not be the cause.
 func shortOfCPU(r *account.Result) string {
-	// Where the accounts have the kernel's leaves, the time is divided, and nothing has to be guessed.
+	// Where the accounts have the kernel's leaves, the time is divided, and nothing has to be
+	// guessed.
 	if r == nil || joined(r) && !r.Kernel.Whole {
 		return ""
 	}
@@ -51,7 +52,8 @@ func shortOfCPU(r *account.Result) string {
 // cpuHints lists reasons to look for a lack of CPU where the kernel's records are missing.
 func cpuHints(r *account.Result) (hints []string) {
 	const how = "; on the host see cat /proc/pressure/cpu, the cgroup's cpu.stat (nr_throttled) and top"
-	// A shared host stands still now and then. A twentieth of the slow requests' time is no accident.
+	// A shared host stands still now and then. A twentieth of the slow requests' time is no
+	// accident.
 	if 20*r.Silences.SlowNS >= r.Slow.WallNS && r.Silences.SlowNS > 0 {
 		hints = append(hints, fmt.Sprintf("a reason to look: %s with no event of any thread for 20 ms or more while work was runnable, %s in all, %s of the slow requests' time",
 			times(r.Silences.N, "silence", "silences"), finding.Duration(r.Silences.NS), finding.Duration(r.Silences.SlowNS))+how)
@@ -62,8 +64,8 @@ func cpuHints(r *account.Result) (hints []string) {
 	return hints
 }
 
-// hadCPU reports whether most of the claim, and enough of it for a finding, passed while no thread of the
-// process waited for a CPU.
+// hadCPU reports whether most of the claim, and enough of it for a finding, passed while no thread
+// of the process waited for a CPU.
 func (p *Pass) hadCPU() bool {
 	var ns int64
 	for _, c := range p.claims {
@@ -73,8 +75,9 @@ func (p *Pass) hadCPU() bool {
 	return 2*ns > p.Claimed() && p.board.below(p.det.Floor, ns) == ""
 }
 
-// unlessShortOfCPU takes back claims that a lack of CPU explains as well, if they are large enough for a
-// finding. Where frequent-gc was found by what a lack of CPU cannot stretch, they are its mechanisms.
+// unlessShortOfCPU takes back claims that a lack of CPU explains as well, if they are large enough
+// for a finding. Where frequent-gc was found by what a lack of CPU cannot stretch, they are its
+// mechanisms.
 func unlessShortOfCPU(p *Pass) {
 	why := shortOfCPU(p.Ledger)
 	if why == "" || p.Found("frequent-gc") || p.board.below(p.det.Floor, p.Claimed()) != "" {
@@ -88,10 +91,10 @@ func unlessShortOfCPU(p *Pass) {
 	p.claims = nil
 }
 
-// unlessStretched does the same where most of the claim is on accounts that a lack of CPU can stretch and
-// that usual requests do not have: a lock held for 20 us, a stat of 10 us. What costs usual requests a
-// twentieth of what it costs slow ones is there without a lack of CPU [a log line of 1.5 ms under its
-// lock: a twelfth].
+// unlessStretched does the same where most of the claim is on accounts that a lack of CPU can
+// stretch and that usual requests do not have: a lock held for 20 us, a stat of 10 us. What costs
+// usual requests a twentieth of what it costs slow ones is there without a lack of CPU [a log line
+// of 1.5 ms under its lock: a twelfth].
 func unlessStretched(p *Pass, can func(*account.Account) bool) {
 	if shortOfCPU(p.Ledger) == "" {
 		return
@@ -109,10 +112,10 @@ func unlessStretched(p *Pass, can func(*account.Account) bool) {
 	}
 }
 
-// unlessStandstill takes back claims that mostly passed in one or two pauses in which no thread recorded
-// anything. A GC cycle's pause does next to no work: it is not the reason if everything stood still
-// once. Pauses that are long again and again wait for something that is as silent, for example a loop
-// that cannot be preempted.
+// unlessStandstill takes back claims that mostly passed in one or two pauses in which no thread
+// recorded anything. A GC cycle's pause does next to no work: it is not the reason if everything
+// stood still once. Pauses that are long again and again wait for something that is as silent, for
+// example a loop that cannot be preempted.
 func unlessStandstill(p *Pass) {
 	var silent int64
 	for _, c := range p.claims {
@@ -136,8 +139,8 @@ func unlessStandstill(p *Pass) {
 	p.claims = nil
 }
 
-// locksAreNew reports whether usual requests wait a twentieth, or less, of what slow ones wait behind the
-// same locks.
+// locksAreNew reports whether usual requests wait a twentieth, or less, of what slow ones wait
+// behind the same locks.
 func locksAreNew(r *account.Result) bool {
 	var slow, usual int64
 	for i := range r.Slow.Accounts {

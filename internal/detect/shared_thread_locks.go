@@ -11,8 +11,8 @@ import (
 )
 
 // lookThreadLocks claims waits of threads for locks that no trace shows: of native code, and of the
-// runtime itself. The account's leaf is what the holder did meanwhile; where that is a lack of CPU or of
-// quota, earlier detectors have it.
+// runtime itself. The account's leaf is what the holder did meanwhile; where that is a lack of CPU
+// or of quota, earlier detectors have it.
 func lookThreadLocks(p *Pass) {
 	k := kernelOf(p)
 	if k == nil || !joined(p.Ledger) {
@@ -33,8 +33,8 @@ func lookThreadLocks(p *Pass) {
 	p.ClaimLacking(func(what account.Leaf, who string) bool { return what == account.LeafAsleep && runtimeLock(k, who) })
 }
 
-// runtimeLock reports whether the runtime waits for one of its own locks in fn, by the futexes that were
-// seen.
+// runtimeLock reports whether the runtime waits for one of its own locks in fn, by the futexes that
+// were seen.
 func runtimeLock(k *account.Kernel, fn string) bool {
 	for i := range k.Futexes {
 		f := &k.Futexes[i]
@@ -107,8 +107,8 @@ func holderText(m map[string]int64) string {
 	return whoList(ws, 4)
 }
 
-// tellRuntimeLocks writes the finding where most of the time is sleep on locks of the runtime or of C
-// code, whose holders are not followed.
+// tellRuntimeLocks writes the finding where most of the time is sleep on locks of the runtime or of
+// C code, whose holders are not followed.
 func tellRuntimeLocks(p *Pass, f *finding.Finding) {
 	names := sleepNames(p)
 	if names == "" {
@@ -205,12 +205,13 @@ func threadLockRemedy(mostly account.Leaf, site string) []string {
 	return []string{"find who holds the lock taken at " + site + ": gdb -p PID -batch -ex 'thread apply all bt' stops the process for a moment", "shorten what is done under it, or shard it"}
 }
 
-// lookFutexes looks where no request is visible, or none that waits for a lock. It claims CPUs that were
-// not used while work waited for locks.
+// lookFutexes looks where no request is visible, or none that waits for a lock. It claims CPUs that
+// were not used while work waited for locks.
 func lookFutexes(p *Pass, why string) {
 	r := p.Ledger
 	if r == nil || r.Kernel == nil || r.CPUs == nil {
-		// A profile has no requests: what it counts may be background work, for which nobody waited.
+		// A profile has no requests: what it counts may be background work, for which nobody
+		// waited.
 		p.Blind(why, profileAlone(p))
 		return
 	}

@@ -14,40 +14,43 @@ var _ = register(&Detector{
 	Title: "Stop-the-world pauses hold requests up",
 	Needs: []string{Trace},
 	Go:    true,
-	// Go stops the world twice a cycle, for tens of microseconds; a healthy process with many Ps has ranges of
-	// several ms in which no request lost anything. So the time lost counts, never the range.
+	// Go stops the world twice in a cycle, for tens of microseconds. A healthy process with many Ps
+	// has ranges of several ms in which no request lost anything. So lost time counts, never the
+	// range.
 	Floor: Floor{NS: 5e6, Share: 0.10},
 	Doc: `What happens
   The runtime stops every P: twice in a GC cycle (sweep termination, mark termination), and for
-  ReadMemStats, goroutine profiles, GOMAXPROCS changes, the start and end of a trace. A stop has
-  three parts. Until the last P stopped: everybody but that P is idle. Stopped: the initiator
-  works. Starting: other goroutines run again, only the initiator is still waking threads. The
-  third part, often the longest, delays nobody but the initiator.
+  ReadMemStats, goroutine profiles, changes of GOMAXPROCS, and the start and end of a trace. A
+  stop has three parts. Until the last P stopped: all but that P are idle. Stopped: the initiator
+  works. Starting: other goroutines run again, and only the initiator is still waking threads. The
+  third part is often the longest, and delays only the initiator.
 
 Evidence
-  Slow column: "stop-the-world", by kind. For the pauses that cost most: who initiated, where, who
-  was awaited last and what it did, and the three parts. With the trace alone the awaited one is
-  inferred from the last P that stopped (supported at most). With the kernel's records each long
-  one is followed, hop by hop, to who woke the initiator and what kept that thread: throttled, no
-  CPU because of whom, asleep on which lock; the pause then stands under that cause. A wake-up that
-  comes while the initiator is off its sleep, to ask again, is not seen: calls of futex are not
-  recorded, as that would cost each system call of the host 90 ns. Then the last P that stopped
-  names the awaited one, supported at most. Formats before Go 1.22 give range and kind only.
+  Slow column: "stop-the-world", by kind. For the pauses that cost most: who initiated them,
+  where, who was awaited last and what it did, and the three parts. With the trace alone, the
+  awaited one is inferred from the last P that stopped (supported at most). With the kernel's
+  records each long pause is followed, hop by hop, to who woke the initiator and what kept that
+  thread: throttled, no CPU because of whom, asleep on which lock. The pause then stands under
+  that cause. A wake-up that arrives while the initiator is briefly awake to check again is not
+  seen: calls of futex are not recorded, as that would cost each system call of the host 90 ns.
+  Then the last P that stopped names the awaited one, supported at most. Formats before Go 1.22
+  give range and kind only.
 
 Not to be taken for
   A long range in which no request lost time. Pauses of our own recording, the trace's start and
-  end, are named and not counted; whystall asks for no profile while it traces. ReadMemStats or
-  goroutine profiles on a timer (expvar, an old metrics client, a profiling agent, a logging loop):
-  a real cause, but it is the scrape, not GC; look at the kind. Waits for
-  the end of marking, which no pause figure contains: gc-queue. A CPU quota or hogs: the awaited
-  thread had no CPU; long pauses are then a symptom. Long socket calls, late wake-ups and a single
-  pause without any event tell; GC's pauses are "not checked" then.
+  end: they are named and not counted; whystall asks for no profile while it traces. ReadMemStats
+  or goroutine profiles on a timer (expvar, an old metrics client, a profiling agent, a logging
+  loop): this is a real cause, but it is the scrape and not GC; look at the kind. Waits for the
+  end of marking, which no pause figure contains: gc-queue. A CPU quota or hogs: the awaited
+  thread had no CPU, and long pauses are a symptom. Long socket calls, late wake-ups and a single
+  pause without any event show that; GC's pauses are "not checked" then.
 
 Remedy
-  By kind. ReadMemStats: runtime/metrics instead, or scrape less. Goroutine profiles: without
-  debug=2, less often. GC, with one goroutine awaited for long: a loop without preemption points
-  (Go before 1.14) or one huge clear or copy (makeslice or memmove of 100s of MB): do it in
-  chunks. GC, nobody in particular: fewer cycles (GOGC), fewer Ps, CPU.
+  By kind. ReadMemStats: use runtime/metrics instead, or scrape less. Goroutine profiles: without
+  debug=2, and less often. GC, with one goroutine awaited for long: a loop without preemption
+  points (Go before 1.14), or one huge clear or copy (makeslice or memmove of 100s of MB), which
+  can be done in chunks. GC, with nobody in particular awaited: fewer cycles (GOGC), fewer Ps,
+  more CPU.
 
 Verify
   whystall diagnose under the same load: "stop-the-world" of slow requests falls. Judge by what
@@ -62,7 +65,8 @@ Sources
 
 func lookSTW(p *Pass) {
 	r := p.Ledger
-	// Our own pauses are not the service's: what they cost is taken off account by account, as far as it reaches.
+	// Our own pauses are not the service's. What they cost is subtracted account by account, as far
+	// as it goes.
 	ours := map[string]int64{}
 	var oursNS int64
 	for i := range r.STWs {
@@ -75,7 +79,8 @@ func lookSTW(p *Pass) {
 	for i := range r.Slow.Accounts {
 		a := &r.Slow.Accounts[i]
 		if !stwLeaf(a.Leaf) {
-			// Joined, a stop-the-world is a path: what held it up is the account, the tag says that it was on the way.
+			// Joined, a stop-the-world is a path: the account is what held it up, and the tag says
+			// that it was on the way.
 			if joined(r) && keptOff(a.Leaf) {
 				off := min(a.Tags.STWNS, oursLeft)
 				oursLeft -= off
@@ -87,7 +92,7 @@ func lookSTW(p *Pass) {
 		ours[a.Detail] -= off
 		p.Claim(i, a.NS-off)
 	}
-	// While a stack dump or ReadMemStats works nobody else can say anything.
+	// While a stack dump or ReadMemStats works, no other thread can record anything.
 	p.silent = !gcPauses(p)
 	if !p.silent {
 		unlessShortOfCPU(p)
@@ -103,14 +108,15 @@ func lookSTW(p *Pass) {
 			longest = fmt.Sprintf("the longest of %s took %s (%s)%s", times(int64(len(r.STWs)), "range", "ranges"), finding.Duration(s.End-s.Begin), s.Kind, oursText(s))
 		}
 		if oursNS > 0 {
-			longest += fmt.Sprintf("; %s per slow request were pauses of our own recording, not counted", p.per(oursNS))
+			longest += fmt.Sprintf("; pauses of our own recording, %s per slow request, are not counted", p.per(oursNS))
 		}
 		p.Clear("%s; slow requests lost %s each (%s of their time)", longest, p.per(p.Claimed()), p.share(p.Claimed()))
 	}
 }
 
-// gcPauses tells whether half of what was claimed are pauses of GC cycles: they stop the world for next to nothing,
-// so that what makes them long is elsewhere. Other kinds do work while it is stopped.
+// gcPauses reports whether half of what was claimed is pauses of GC cycles. These stop the world
+// for next to nothing, so what makes them long is elsewhere. Other kinds do work while it is
+// stopped.
 func gcPauses(p *Pass) bool {
 	var gc int64
 	for _, c := range p.claims {
@@ -128,7 +134,8 @@ func oursText(s *account.STW) string {
 	return ""
 }
 
-// keptOff tells what the kernel shows of a thread that is not on a CPU.
+// keptOff reports whether the leaf is something that the kernel's records show of a thread off its
+// CPU.
 func keptOff(l account.Leaf) bool {
 	switch l {
 	case account.LeafThrottled, account.LeafNoCPU, account.LeafAsleep, account.LeafFault, account.LeafReclaim, account.LeafMemcg, account.LeafCompaction,
@@ -185,7 +192,7 @@ func tellSTW(p *Pass, f *finding.Finding) {
 		p.Proof("execution trace: stop-the-world", "%d of at least 100 us of this kind%s", n, every)
 	}
 	if who := most(awaited); who != "" && stopping > stopped {
-		f.Summary += fmt.Sprintf("; in the worst of them most of the time passes until the last P stops, which ran %s", who)
+		f.Summary += fmt.Sprintf("; in the worst of them most of the time passes until the last P stops, which was running %s", who)
 	}
 	if stopping+stopped > 0 {
 		p.Proof("execution trace: stop-the-world", "in these: %s until the last P stopped, %s stopped, %s starting (delays the initiator only)", finding.Duration(stopping), finding.Duration(stopped), finding.Duration(starting))
@@ -223,8 +230,8 @@ func costliest(r *account.Result) string {
 	return most(by)
 }
 
-// tellBarriers tells what the costliest stop-the-worlds, or ragged barriers, waited for. Their steps are in the ledger's list of barriers,
-// and printed from there.
+// tellBarriers says what the costliest stop-the-worlds, or ragged barriers, waited for. Their steps
+// are in the ledger's list of barriers, from which the report prints them.
 func tellBarriers(p *Pass, ragged bool) {
 	k := p.Ledger.Kernel
 	var bs []*account.Barrier
@@ -253,7 +260,7 @@ func tellBarriers(p *Pass, ragged bool) {
 		p.Proof("kernel records: "+what, "%s (%s)", t, orUnknown(string(b.Grade)))
 	}
 	if len(bs) > 0 {
-		p.Proof("kernel records: "+what, "%d were followed, step by step under PAUSES; of what they cost slow requests %s is proven, %s supported", len(bs),
+		p.Proof("kernel records: "+what, "%d were followed, step by step under PAUSES; %s of what they cost slow requests is proven, %s supported", len(bs),
 			percent(ratio(grades[account.GradeProven], sumOf(grades))), percent(ratio(grades[account.GradeSupported], sumOf(grades))))
 	}
 }
@@ -265,7 +272,7 @@ func sumOf(m map[account.Grade]int64) (sum int64) {
 	return sum
 }
 
-// worstSTW gives the three pauses of a kind that cost requests most, and how many there are.
+// worstSTW returns the three pauses of a kind that cost requests most, and how many there are.
 func worstSTW(r *account.Result, kind string) (worst []*account.STW, n int) {
 	for i := range r.STWs {
 		s := &r.STWs[i]
@@ -285,7 +292,7 @@ func worstSTW(r *account.Result, kind string) (worst []*account.STW, n int) {
 	return worst, n
 }
 
-// period gives the median distance of the pauses of a kind: a scrape's rhythm betrays it.
+// period is the median distance between pauses of a kind: a scrape's rhythm gives it away.
 func period(r *account.Result, kind string) int64 {
 	var at, gaps []int64
 	for i := range r.STWs {
@@ -340,9 +347,9 @@ func stwRemedy(p *Pass, f *finding.Finding, kind string, worst []*account.STW, a
 	switch kind {
 	case account.StopReadMemStats:
 		f.Remedy = append(f.Remedy, "read runtime/metrics instead of runtime.ReadMemStats"+who+": it does not stop the world; or scrape less often",
-			"an old metrics client: upgrade prometheus/client_golang (v1.12 and later use runtime/metrics); expvar's memstats calls ReadMemStats at every request")
+			"with an old metrics client: upgrade prometheus/client_golang (v1.12 and later use runtime/metrics); expvar's memstats calls ReadMemStats at every request")
 	case account.StopGoroutineProfile, account.StopProfileCleanup, account.StopAllStacks, account.StopAllStacks1:
-		f.Remedy = append(f.Remedy, "take goroutine profiles less often"+who+", never with debug=2: it stops the world for as long as it writes every stack")
+		f.Remedy = append(f.Remedy, "take goroutine profiles less often"+who+", and never with debug=2: it stops the world for as long as it writes every stack")
 	case account.StopGOMAXPROCS:
 		f.Remedy = append(f.Remedy, "do not call runtime.GOMAXPROCS repeatedly"+who)
 	case account.StopMarkTermination, account.StopSweepTermination:
@@ -350,7 +357,7 @@ func stwRemedy(p *Pass, f *finding.Finding, kind string, worst []*account.STW, a
 			f.Remedy = append(f.Remedy, "break up what "+awaited+" does in one go: clear and copy large slices in chunks, no long loops without calls under Go before 1.14")
 		}
 		if v := p.Ledger.Reader.Format; v > 0 && v < 22 {
-			f.Remedy = append(f.Remedy, "a loop without calls cannot be preempted by Go before 1.14 and holds every pause up until it ends: look for one (a CPU profile has it), build with a newer Go")
+			f.Remedy = append(f.Remedy, "Go before 1.14 cannot preempt a loop without calls, and every pause waits until it ends: look for one (a CPU profile has it), or build with a newer Go")
 		}
 		f.Remedy = append(f.Remedy, "fewer cycles: raise GOGC with GOMEMLIMIT as the guard")
 		if !joined(p.Ledger) {
@@ -361,7 +368,7 @@ func stwRemedy(p *Pass, f *finding.Finding, kind string, worst []*account.STW, a
 	}
 }
 
-// most gives the key with the largest value.
+// most is the key with the largest value.
 func most(m map[string]int64) (key string) {
 	for k, v := range m {
 		if key == "" || v > m[key] || v == m[key] && k < key {

@@ -15,23 +15,24 @@ var _ = register(&Detector{
 	// Rare and huge: one request in fifty may bear all of it, so the share may be small.
 	Floor: Floor{NS: 5e6, Share: 0.05},
 	Doc: `What happens
-  After GC marked, an allocation that needs a span sweeps spans of its size until one has a free
-  object. If nearly all of them are full of live objects, one allocation may sweep a gigabyte to
-  find one slot. It happens right after a cycle, to whoever comes first: an update by primary key
-  takes 800 ms instead of 30.
+  After GC has marked, an allocation that needs a span sweeps spans of its size until one has a
+  free object. If nearly all of them are full of live objects, one allocation may sweep a gigabyte
+  to find one slot. It happens right after a cycle, to whoever comes first: an update by primary
+  key takes 800 ms instead of 30.
 
 Evidence
-  Slow column: "sweep", and of "runnable in Go" what allocations that sweep had the Ps meanwhile.
-  Single sweeps of 5 ms or more, bytes swept against bytes reclaimed, and where they allocate.
+  Slow column: "sweep", and the part of "runnable in Go" during which allocations that sweep had
+  the Ps. Single sweeps of 5 ms or more, bytes swept against bytes reclaimed, and where they
+  allocate.
 
 Not to be taken for
-  Small sweeps that reclaim nothing: they are always there, most allocations after a cycle make
-  one, each a few us. Without one long sweep that swept far more than it reclaimed there is no
-  finding. A sweep whose thread lost the CPU: bytes swept then do not account for its time.
+  Small sweeps that reclaim nothing: they are always there. Most allocations after a cycle make
+  one, each of a few us. Without one long sweep that swept far more than it reclaimed there is no
+  finding. A sweep whose thread lost the CPU: the bytes swept do not account for its time then.
 
 Remedy
   A newer Go: in 1.16 and later the same load sweeps for 3 ms at most. Until then: fewer live
-  objects of that size (8 KiB objects have a span each): pool or pack them, or a larger GOGC for
+  objects of that size (8 KiB objects have a span each): pool or pack them; or a larger GOGC for
   fewer cycles.
 
 Verify
@@ -59,7 +60,7 @@ func lookSweepAssist(p *Pass) {
 		}
 		return
 	}
-	// Who sweeps keeps its P as long: whoever waits for one waits for the sweep.
+	// A goroutine that sweeps keeps its P, so that whoever waits for a P waits for the sweep.
 	for i := range p.Ledger.Slow.Accounts {
 		if a := &p.Ledger.Slow.Accounts[i]; a.Leaf == account.LeafRunnable {
 			p.Claim(i, min(instead(a, account.InsteadSweep), a.NS-late(a)))
@@ -67,7 +68,7 @@ func lookSweepAssist(p *Pass) {
 	}
 }
 
-// wasteful gives the sweeps that fit the cause.
+// wasteful lists the sweeps that fit the cause.
 func wasteful(r *account.Result) (ss []*account.Sweep) {
 	for i := range r.Sweeps {
 		s := &r.Sweeps[i]
@@ -88,13 +89,13 @@ func tellSweepAssist(p *Pass, f *finding.Finding) {
 	}
 	f.Summary = fmt.Sprintf("slow requests spend %s each (%s of their time) sweeping inside an allocation", p.per(p.NS()), p.share(p.NS()))
 	if queued := p.grantedOf(leaf(account.LeafRunnable)); queued > 0 {
-		f.Summary = fmt.Sprintf("slow requests lose %s each (%s of their time) to allocations that sweep: %s in their own, %s waiting for a P that another one keeps",
+		f.Summary = fmt.Sprintf("slow requests lose %s each (%s of their time) to allocations that sweep: %s in their own, %s waiting for a P that another allocation keeps",
 			p.per(p.NS()), p.share(p.NS()), p.per(p.NS()-queued), p.per(queued))
 	}
 	f.Summary += fmt.Sprintf("; the worst swept %s to reclaim %s in %s", finding.Bytes(top.Swept), finding.Bytes(top.Reclaimed), finding.Duration(top.End-top.Begin))
 	for i, s := range ss {
 		if i == 3 {
-			p.Proof("execution trace: sweep", "%d more of the kind", len(ss)-3)
+			p.Proof("execution trace: sweep", "%d more of this kind", len(ss)-3)
 			break
 		}
 		at := ""
@@ -103,9 +104,9 @@ func tellSweepAssist(p *Pass, f *finding.Finding) {
 		}
 		p.Proof("execution trace: sweep", "at %s: swept %s, reclaimed %s in %s%s", p.at(s.Begin), finding.Bytes(s.Swept), finding.Bytes(s.Reclaimed), finding.Duration(s.End-s.Begin), at)
 	}
-	f.Remedy = append(f.Remedy, "build with a newer Go: 1.16 and later are free of it as far as it was measured (golang/go#18155)",
-		"fewer live objects of one size class at "+orUnknownSite(top.Site)+": pool them, pack several into one allocation",
-		"fewer cycles: raise GOGC with GOMEMLIMIT as the guard")
+	f.Remedy = append(f.Remedy, "build with a newer Go: 1.16 and later are free of it, as far as was measured (golang/go#18155)",
+		"have fewer live objects of one size class at "+orUnknownSite(top.Site)+": pool them, or pack several into one allocation",
+		"fewer cycles: raise GOGC, with GOMEMLIMIT as the guard")
 	f.Verify = p.verify("no sweep of 5 ms in slow requests")
 }
 

@@ -16,30 +16,31 @@ var _ = register(&Detector{
 	Floor: Floor{NS: 2e6, Share: 0.10},
 	Doc: `What happens
   A thread for each connection, query or task, made and ended thousands of times a second. glibc
-  keeps some 40 MiB of stacks, five of 8 MiB; beyond that each end of a thread unmaps its stack,
-  and each creation maps one, under the stack cache's lock. Its holder sits in munmap or madvise,
-  which takes mmap_lock and waits for other CPUs to flush their TLBs; so creations queue, at a CPU
-  that is never full, and one took 30 ms.
+  keeps some 40 MiB of stacks, five of 8 MiB. Beyond that each ending thread unmaps its stack, and
+  each creation maps one, under the stack cache's lock. The holder of that lock is in munmap or
+  madvise, which takes mmap_lock and waits for other CPUs to flush their TLBs. So creations queue,
+  while the CPU is never full, and one took 30 ms.
 
 Evidence
-  Threads made and ended a second, how long they live, time from creation to first run; time of
+  Threads made and ended a second, how long they live, time from creation to first run. Time of
   slow requests in creating and ending threads: the creation itself, a newborn thread's wait for a
-  CPU, the stack cache's lock, mmap_lock and TLB flushes in munmap and madvise of stacks. The
-  latter stand under it as mechanisms.
+  CPU, the stack cache's lock, mmap_lock and TLB flushes in munmap and madvise of stacks. The last
+  three stand under it as mechanisms.
 
 Not to be taken for
-  Many threads that live long: no churn, whatever their number. A few dozen threads a second of a
-  thread-per-connection server: no finding without time lost. A run queue full of threads that
-  live (runqueue-saturation).
+  Many threads that live long: that is no churn, whatever their number. A few dozen threads a
+  second of a thread-per-connection server: without lost time there is no finding. A run queue
+  full of threads that live (runqueue-saturation).
 
 Remedy
   A pool of threads that live: in MariaDB thread_cache_size or thread_handling=pool-of-threads, in
   applications an executor with a bounded queue; clients that keep their connections. A larger
-  stack cache: GLIBC_TUNABLES=glibc.pthread.stack_cache_size=BYTES (glibc 2.34 and later document
-  it), smaller stacks (pthread_attr_setstacksize): more of them fit. Each costs resident memory.
+  stack cache: GLIBC_TUNABLES=glibc.pthread.stack_cache_size=BYTES (documented from glibc 2.34
+  on). Smaller stacks (pthread_attr_setstacksize), of which more fit. Each costs resident memory.
 
 Verify
-  whystall diagnose under the same load: threads made a second fall, time to first run with them.
+  whystall diagnose under the same load: threads made a second fall, and the time to the first run
+  with them.
 
 Sources
   In-depth analysis of TiFlash: the blocking problem of thread creation and release under
@@ -49,14 +50,15 @@ Sources
 	Tell: tellChurn,
 })
 
-// 100 threads a second are one in 10 ms: below that a creation of 100 us is a hundredth of a CPU.
+// 100 threads a second are one in 10 ms. Below that, creations of 100 us are a hundredth of a CPU.
 const churnRate = 100
 
-// churnShare is the part of the threads' CPU time from which on it is worth a finding where the CPUs are full, as that of slow requests is.
+// churnShare is the part of the threads' CPU time from which it is worth a finding where the CPUs
+// are full: the same as of slow requests' time.
 const churnShare = 0.10
 
-// churnWords are functions that make and end threads, and their stacks.
-var churnWords = []string{"pthread_create", "allocate_stack", "start_thread", "__nptl_", "stack_cache", "clone", "thread_create", "std::thread", "pthread_exit", "exit_thread", "newosproc", "pthread_join", "advise_stack", "free_stack", "of its stack, as the thread ends"}
+// churnWords are parts of names of functions that make and end threads and their stacks.
+var churnWords = []string{"pthread_create", "allocate_stack", "start_thread", "__nptl_", "stack_cache", "clone", "thread_create", "std::thread", "pthread_exit", "exit_thread", "newosproc", "pthread_join", "advise_stack", "free_stack", account.OfItsStack}
 
 func ofChurn(names ...string) bool {
 	for _, n := range names {
@@ -75,13 +77,13 @@ func churnNS(k *account.Kernel, a *account.Account) int64 {
 		return a.NS
 	}
 	if a.Class == account.ClassLock && stackCache(k, a.Site) != nil {
-		// A holder that a neighbour or a quota keeps from its CPU is held up by those.
+		// If a neighbour or a quota keeps the holder off its CPU, those are the cause.
 		if a.Leaf == account.LeafThrottled || a.Leaf == account.LeafNoCPU && !isOwn(a.Detail) {
 			return 0
 		}
 		return a.NS
 	}
-	// A thread that lives would wait for a neighbour's CPU, and for a quota, as well.
+	// Any thread would wait for a CPU that a neighbour has, and for a quota.
 	ns := a.Tags.NewbornNS
 	if a.Leaf == account.LeafThrottled || a.Leaf == account.LeafNoCPU && !isOwn(a.Detail) {
 		ns = 0
@@ -100,8 +102,8 @@ func churnNS(k *account.Kernel, a *account.Account) int64 {
 	return min(a.NS, max(ns, at))
 }
 
-// stackCache gives the lock at an account's site if it is taken by what makes and ends threads: the C library's, around the stacks it
-// keeps. Nothing exports its name.
+// stackCache is the lock at an account's site if functions that make and end threads take it: the C
+// library's, around the stacks that it keeps. No symbol has its name.
 func stackCache(k *account.Kernel, site string) *account.Futex {
 	for i := range k.Futexes {
 		f := &k.Futexes[i]
@@ -119,14 +121,14 @@ func lookChurn(p *Pass) {
 		p.Blind(why)
 		return
 	}
-	// A program that only grows makes many and ends none.
+	// A program that only grows makes many threads and ends none.
 	turn := min(c.Created, c.Exited)
 	text := fmt.Sprintf("threads made: %s, ended: %s", perSecond(c.Created, k), perSecond(c.Exited, k))
 	if c.CPUNS > 0 {
 		text += fmt.Sprintf(", which took %s of its threads' CPU time, by samples", percent(ratio(c.CPUNS, k.OnNS)))
 	}
 	if rate(turn, k) < churnRate {
-		p.Clear("%s; worth a look from %d a second on", text, churnRate)
+		p.Clear("%s (looked into from %d a second up)", text, churnRate)
 		return
 	}
 	if joined(r) {
@@ -136,10 +138,10 @@ func lookChurn(p *Pass) {
 		p.claimQueue(c.CPUNS)
 		if why := p.board.below(p.det.Floor, p.Claimed()); why != "" {
 			p.claims, p.queued = nil, 0
-			// Where the CPUs are full each request pays for it a little, and throughput does.
+			// Where the CPUs are full, each request pays a little for it, and throughput falls.
 			if u := r.CPUs; u != nil && ratio(c.CPUNS, k.OnNS) >= churnShare && ratio(u.RunningNS+u.OthersNS, u.TotalNS) >= full {
 				p.claimTerm(termRunning, min(c.CPUNS, u.RunningNS), ratio(c.CPUNS, k.OnNS))
-				p.Cap("how much CPU time it takes is known by samples only")
+				p.Cap("how much CPU time it takes is known from samples only")
 				return
 			}
 			p.Clear("%s; %s", text, why)
@@ -148,14 +150,14 @@ func lookChurn(p *Pass) {
 	}
 	ns := c.CreateNS + c.ExitNS
 	if r.CPUs == nil || ratio(ns, wall(k)) < stallShare {
-		p.Clear("%s; %s blocked or queued in making and ending them", text, finding.Duration(ns))
+		p.Clear("%s; %s blocked or queued while making and ending them", text, finding.Duration(ns))
 		return
 	}
 	p.claimTerm(termUnused, min(ns, r.CPUs.UnusedNS), ratio(ns, wall(k)))
 	if ns > r.CPUs.UnusedNS {
 		p.claimTerm(termRunning, min(ns-r.CPUs.UnusedNS, r.CPUs.RunningNS), ratio(ns, wall(k)))
 	}
-	p.Cap("no request is visible: who waited for these threads is not known")
+	p.Cap("no request is visible: it is not known who waited for these threads")
 }
 
 func tellChurn(p *Pass, f *finding.Finding) {
@@ -168,12 +170,12 @@ func tellChurn(p *Pass, f *finding.Finding) {
 		f.Summary = fmt.Sprintf("%s threads are made and as many ended, which takes %s", perSecond(c.Created, k), finding.Duration(c.CreateNS+c.ExitNS))
 		p.known = p.pooled()
 	} else {
-		f.Summary = fmt.Sprintf("slow requests lose %s (%s of their time) in making and ending threads: %s are made", p.per(p.NS()), p.share(p.NS()), perSecond(c.Created, k))
+		f.Summary = fmt.Sprintf("slow requests lose %s (%s of their time) making and ending threads: %s are made", p.per(p.NS()), p.share(p.NS()), perSecond(c.Created, k))
 		p.measure()
 	}
-	p.Proof("kernel records", "%d threads made (%s), %d ended (%s); of those that ended half lived %s or less", c.Created, perSecond(c.Created, k), c.Exited, perSecond(c.Exited, k), finding.Duration(c.LifeP50))
-	p.Proof("kernel records", "from creation to first run: p50 %s, p99 %s, longest %s", finding.Duration(c.FirstP50), finding.Duration(c.FirstP99), finding.Duration(c.FirstMax))
-	p.Proof("kernel records", "blocked or queued in making threads %s, in ending them and returning their stacks %s, all threads together", finding.Duration(c.CreateNS), finding.Duration(c.ExitNS))
+	p.Proof("kernel records", "%d threads made (%s), %d ended (%s); half of those that ended lived %s or less", c.Created, perSecond(c.Created, k), c.Exited, perSecond(c.Exited, k), finding.Duration(c.LifeP50))
+	p.Proof("kernel records", "from creation to first run: p50 %s, p99 %s, the longest %s", finding.Duration(c.FirstP50), finding.Duration(c.FirstP99), finding.Duration(c.FirstMax))
+	p.Proof("kernel records", "all threads together were blocked or queued for %s making threads, and for %s ending them and returning their stacks", finding.Duration(c.CreateNS), finding.Duration(c.ExitNS))
 	if c.CPUNS > 0 {
 		p.Proof("CPU samples", "%s of its threads' %s on CPUs in making and ending threads", finding.Duration(c.CPUNS), finding.Duration(k.OnNS))
 	}
@@ -196,7 +198,7 @@ func tellChurn(p *Pass, f *finding.Finding) {
 		who = " (made at " + c.Makers[0].Func + ")"
 	}
 	f.Remedy = append(f.Remedy, "keep threads: a pool with a bounded queue"+who+"; a database: thread_cache_size, pool-of-threads; clients: keep connections. It costs the memory of idle threads",
-		"GLIBC_TUNABLES=glibc.pthread.stack_cache_size=1073741824 (1 GiB of stacks kept), or smaller stacks (pthread_attr_setstacksize, ulimit -s); in a steady stream of threads it changed nothing where it was measured")
+		"GLIBC_TUNABLES=glibc.pthread.stack_cache_size=1073741824 (1 GiB of stacks kept), or smaller stacks (pthread_attr_setstacksize, ulimit -s); with a steady stream of threads it changed nothing in one measurement")
 	f.Verify = p.verify("threads made a second fall")
 }
 

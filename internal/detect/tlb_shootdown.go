@@ -14,28 +14,29 @@ var _ = register(&Detector{
 	Needs: []string{KernelRecords},
 	Floor: Floor{NS: 5e6, Share: 0.10},
 	Doc: `What happens
-  Who unmaps memory, or takes a right from it, must make every CPU that runs a thread of the
-  process forget it: an interrupt to each, and a wait until the last has answered. A CPU that is
-  busy with interrupts off, or a virtual one that does not run, makes it ms. The more threads run,
-  the more CPUs have to answer.
+  A thread that unmaps memory or removes an access right must make every CPU that runs a thread of
+  the process forget the mapping. It sends an interrupt to each, and waits until the last has
+  answered. A CPU that is busy with interrupts off, or a virtual one that does not run, makes this
+  milliseconds. The more threads run, the more CPUs have to answer.
 
 Evidence
-  CPU samples of the target's threads inside of flushes: who waits for the answers waits on its CPU.
-  In which calls, and how many flushes there were; TLB and call-function interrupts of the host.
+  CPU samples of the target's threads inside flushes: a thread that waits for the answers waits on
+  its CPU. In which calls, and how many flushes there were. TLB and call-function interrupts of
+  the host.
 
 Not to be taken for
-  mmap-lock: threads that wait in front of who unmaps; they wait for the lock, not for other CPUs.
-  Many flushes that cost nothing: a flush takes microseconds on a calm host, so a rate alone is no
-  finding. Threads made and ended all the time: thread-churn is the root.
+  mmap-lock: threads that wait in front of the one that unmaps; they wait for the lock, not for
+  other CPUs. Many flushes that cost nothing: a flush takes microseconds on a calm host, so a rate
+  alone is no finding. Threads that are made and ended all the time: thread-churn is the root.
 
 Remedy
-  Unmap and madvise less often: keep memory and threads (allocator settings as of mmap-lock, a
+  Unmap and madvise less often: keep memory and threads (allocator settings as for mmap-lock, a
   thread pool). Bind the process to fewer CPUs or one node, so that fewer have to answer.
   numa_balancing and khugepaged cause flushes of their own.
 
 Verify
-  whystall diagnose under the same load: "TLB flush" of slow requests falls; grep TLB
-  /proc/interrupts grows slower.
+  whystall diagnose under the same load: "TLB flush" of slow requests falls, and grep TLB
+  /proc/interrupts grows more slowly.
 
 Sources
   In-depth analysis of TiFlash, PingCAP: the holder of the stack cache's lock waits for shootdown
@@ -44,7 +45,8 @@ Sources
 	Tell: tellTLB,
 })
 
-// flushRate is how many flushes a second are a reason to ask what they cost: at 10 us each, a tenth of a CPU.
+// flushRate is how many flushes a second are a reason to ask what they cost: at 10 us each, a tenth
+// of a CPU.
 const flushRate = 10000
 
 func lookTLB(p *Pass) {
@@ -59,7 +61,7 @@ func lookTLB(p *Pass) {
 		}
 	} else if r.CPUs != nil && ratio(k.TLB.NS, wall(k)) >= stallShare {
 		p.claimTerm(termRunning, min(k.TLB.NS, r.CPUs.RunningNS), ratio(k.TLB.NS, wall(k)))
-		p.Cap("no request is visible: who waited for these threads is not known")
+		p.Cap("no request is visible: it is not known who waited for these threads")
 		return
 	}
 	p.claims = nil
@@ -67,21 +69,21 @@ func lookTLB(p *Pass) {
 	case k.TLB.N == 0 && unseen(k, kernel.SightTLBFlushes) != "":
 		p.Blind(unseen(k, kernel.SightTLBFlushes))
 	case k.TLB.NS == 0 && rate(k.TLB.N, k) >= flushRate:
-		p.Blind(text + ", and no CPU samples that tell how long its threads were in them: record with stacks, or perf top -e cycles:k and look for smp_call_function_many_cond")
+		p.Blind(text + ", and no CPU samples that show how long its threads were in them: record with stacks, or perf top -e cycles:k and look for smp_call_function_many_cond")
 	case k.TLB.NS == 0:
-		p.Clear("%s, no CPU sample of its threads in one", text)
+		p.Clear("%s, and no CPU sample of its threads was in one", text)
 	default:
-		p.Clear("%s, %s of its threads' CPU time in them, by samples", text, finding.Duration(k.TLB.NS))
+		p.Clear("%s, and %s of its threads' CPU time was in them, by samples", text, finding.Duration(k.TLB.NS))
 	}
 }
 
 func tellTLB(p *Pass, f *finding.Finding) {
 	k := p.Ledger.Kernel
 	if len(p.pools) > 0 {
-		f.Summary = fmt.Sprintf("threads of the process spend %s in flushing TLBs, waiting for other CPUs to do it", finding.Duration(k.TLB.NS))
+		f.Summary = fmt.Sprintf("threads of the process spend %s flushing TLBs, waiting for other CPUs to do so", finding.Duration(k.TLB.NS))
 		p.known = p.pooled()
 	} else {
-		f.Summary = fmt.Sprintf("slow requests spend %s (%s of their time) in flushing TLBs, waiting for other CPUs to do it", p.per(p.NS()), p.share(p.NS()))
+		f.Summary = fmt.Sprintf("slow requests spend %s (%s of their time) flushing TLBs, waiting for other CPUs to do so", p.per(p.NS()), p.share(p.NS()))
 		p.measure()
 	}
 	if k.TLB.N > 0 {
@@ -94,7 +96,7 @@ func tellTLB(p *Pass, f *finding.Finding) {
 			p.Proof("CPU samples", "of them %s %s", l.what, l.list)
 		}
 	}
-	p.Cap("how long each flush takes is known by samples only")
+	p.Cap("how long each flush takes is known from samples only")
 	for _, s := range []struct{ stream, what string }{{"/host/interrupts/tlb:interrupts", "TLB shootdowns"}, {"/host/interrupts/call-function:interrupts", "call-function interrupts"}} {
 		if d, ns, ok := p.Set.Delta(s.stream); ok && ns > 0 {
 			p.Proof("/proc/interrupts", "%s received: %.0f a second, all CPUs", s.what, d/(float64(ns)/1e9))

@@ -10,8 +10,9 @@ import (
 	"github.com/whystall/whystall/internal/ledger"
 )
 
-// fixtureCauses lists what is found in each real trace, in order. The servers have more to do than their
-// Ps can. The programs named odd make unusual events and nothing is slow in them: nothing may be found.
+// fixtureCauses lists what is found in each real trace, in order. The servers have more to do than
+// their Ps can. The programs named odd make unusual events and nothing is slow in them: nothing may
+// be found.
 var fixtureCauses = map[string]string{
 	"caddy-go1.26":  "logger-lock sched-latency",
 	"odd-go1.13.15": "",
@@ -25,8 +26,8 @@ var fixtureCauses = map[string]string{
 	"srv-go1.26":    "sched-latency",
 }
 
-// TestFixtures runs all detectors on real traces: none fails, none claims too much, and what they find
-// is what is known.
+// TestFixtures runs all detectors on real traces: none fails, none claims too much, and what they
+// find is what is known.
 func TestFixtures(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads 29 MB of traces")

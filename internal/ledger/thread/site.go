@@ -1,6 +1,7 @@
 package thread
 
 import (
+	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/sched"
 )
 
@@ -54,7 +55,7 @@ func (t *pass) siteOf(tid uint32, s *sched.Stretch) *site {
 	}
 	x := t.named(s, user)
 	if (x.name == "madvise" || x.name == "munmap") && t.walk.lives().Ends(t.k, tid, s.Whole.End) {
-		return &site{name: x.name + " of its stack, as the thread ends"}
+		return &site{name: x.name + account.OfItsStack}
 	}
 	return x
 }
