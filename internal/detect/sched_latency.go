@@ -260,7 +260,7 @@ func tellSchedLatency(p *Pass, f *finding.Finding) {
 	total, r := p.NS(), p.Ledger
 	head := headOfLine(r)
 	if head != nil && 2*head.NS >= total {
-		f.Summary = fmt.Sprintf("slow requests wait %s (%s of their time) because one goroutine for which they all wait, %s (up to %d of them at once), is ready to run and gets no P",
+		f.Summary = fmt.Sprintf("slow requests wait %s (%s of their time) because one goroutine they all wait for, %s (up to %d of them at once), is ready to run and gets no P",
 			p.per(total), p.share(total), head.Actor, head.MaxQueue)
 		f.Remedy = append(f.Remedy, "relieve the head of the line: run several of "+head.Actor+", or let callers do its work themselves")
 	} else {
