@@ -17,7 +17,7 @@ func (p *pass) piece(q *piece) {
 		key.Detail = uint32(q.detail)
 	}
 	key.Site = uint32(q.site)
-	id := p.tl.Who(q.ident)
+	id := p.tl.Identity(q.ident)
 	if q.depth > 0 {
 		key.Actor = uint32(id.Entry)
 	} else if q.class == books.ClassOwn && !q.leaf.HasSite() || q.path != nil && (q.leaf.OffCPU() || q.leaf == books.LeafAsleep) {
@@ -123,8 +123,8 @@ func (p *pass) tags(acct uint32, q *piece, ns int64) {
 		if s.Sweep() {
 			tag(books.FactInSweep, ns)
 		}
-		if w := s.State(); w == timeline.Waiting && s.By() == timeline.EnderGoroutine && q.leaf >= books.LeafMarkTermQueue && q.leaf <= books.LeafSTWQueue ||
-			q.leaf == books.LeafAssistCredit && s.By() == timeline.EnderGoroutine {
+		if w := s.State(); w == timeline.Waiting && s.EnderKind() == timeline.EnderGoroutine && q.leaf >= books.LeafMarkTermQueue && q.leaf <= books.LeafSTWQueue ||
+			q.leaf == books.LeafAssistCredit && s.EnderKind() == timeline.EnderGoroutine {
 			c.Add(acct, books.FactHolder, uint32(tl.EntryOf(s.Ender)), ns)
 		}
 	}
@@ -167,7 +167,7 @@ func (p *pass) ranInstead(acct uint32, q *piece, ns int64) {
 	for _, o := range list {
 		share := min(left, account.MulDiv(o.NS, ns, total))
 		if share > 0 {
-			p.books.Facts().Add(acct, books.FactOccupant, o.Who, share)
+			p.books.Facts().Add(acct, books.FactOccupant, o.Holder, share)
 			left -= share
 		}
 	}

@@ -42,7 +42,7 @@ func runningLeaf(s *timeline.Segment) books.Leaf {
 func followable(s *timeline.Segment) bool {
 	switch s.Wait() {
 	case timeline.WaitMessage, timeline.WaitUnknown, timeline.WaitLock, timeline.WaitNetwork:
-		return s.By() == timeline.EnderGoroutine
+		return s.EnderKind() == timeline.EnderGoroutine
 	}
 	return false
 }
@@ -50,7 +50,7 @@ func followable(s *timeline.Segment) bool {
 // unfollowed is the leaf of a wait that no goroutine ended, or that is not followed to the one that
 // did. stale means that a gap cut the segment off.
 func unfollowed(s *timeline.Segment, stale bool) books.Leaf {
-	w, woken := s.Wait(), s.By() != timeline.EnderNone
+	w, woken := s.Wait(), s.EnderKind() != timeline.EnderNone
 	switch w {
 	case timeline.WaitMessage, timeline.WaitLock, timeline.WaitUnknown:
 		switch {

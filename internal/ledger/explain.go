@@ -163,7 +163,7 @@ func (x *explainer) older(f *frame, s *timeline.Segment) {
 			x.emitTo(f.lo, f.sema, f.ident, s) // the maker had no semaphore for it
 			return
 		}
-		switch s.By() {
+		switch s.EnderKind() {
 		case timeline.EnderGoroutine:
 			x.mark(f.ident, false)
 			if x.marked(s.Ender) {
@@ -220,7 +220,7 @@ func (x *explainer) marked(ident uint32) bool {
 
 // segment books [lo, cursor), which s covers, and reports whether it pushed a frame instead.
 func (x *explainer) segment(f *frame, s *timeline.Segment, lo int64, depth int) (pushed bool) {
-	if n := len(x.hops); n > 0 && x.cursor == x.hops[n-1] && s.State() == timeline.Waiting && s.By() == timeline.EnderGoroutine && !x.marked(s.Ender) {
+	if n := len(x.hops); n > 0 && x.cursor == x.hops[n-1] && s.State() == timeline.Waiting && s.EnderKind() == timeline.EnderGoroutine && !x.marked(s.Ender) {
 		x.hops = x.hops[:n-1]
 		if depth == 0 {
 			x.class, x.site = books.ClassMessage, x.tl.Get(exectrace.StackID(s.Stack)).Site
@@ -288,7 +288,7 @@ func (x *explainer) stoppable(lo int64, leaf books.Leaf, f *frame, s *timeline.S
 
 // wait books a wait, or pushes frames for the goroutine that ended it.
 func (x *explainer) wait(f *frame, s *timeline.Segment, lo int64, depth int) (pushed bool) {
-	w, by := s.Wait(), s.By()
+	w, by := s.Wait(), s.EnderKind()
 	if depth == 0 {
 		info := x.tl.Get(exectrace.StackID(s.Stack))
 		x.class, x.site = classOfWait(w, by), info.Site
@@ -336,7 +336,7 @@ func (x *explainer) wait2(f *frame, s *timeline.Segment, lo int64, depth int) (p
 		}
 	case w == timeline.WaitMessage, w == timeline.WaitNetwork, w == timeline.WaitTimer:
 		// Beyond turn it is the request's own turn, and the goroutine asks for nobody else.
-		x.asked = w == timeline.WaitNetwork && s.By() != timeline.EnderNone && depth > 0 && lo < x.turn && !x.held && x.tl.Asked(f.ident, f.seg)
+		x.asked = w == timeline.WaitNetwork && s.EnderKind() != timeline.EnderNone && depth > 0 && lo < x.turn && !x.held && x.tl.Asked(f.ident, f.seg)
 		if x.j != nil {
 			x.joinWait(f, s, lo)
 		}

@@ -165,7 +165,7 @@ func (c goldenCase) tell(t *testing.T) (string, *account.Result) {
 		sum += q.hi - q.lo
 		line := fmt.Sprintf("\t%v..%v %s", float64(p.tl.Abs(q.lo))/c.unit, float64(p.tl.Abs(q.hi))/c.unit, q.leaf)
 		if q.depth > 0 {
-			line += " of " + c.names[p.tl.Who(q.ident).GoID]
+			line += " of " + c.names[p.tl.Identity(q.ident).GoID]
 		} else {
 			line += " (own)"
 		}

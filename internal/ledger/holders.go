@@ -173,10 +173,10 @@ func (h *holders) of(b *timeline.HoldBlock) *heldBlock {
 func (h *holders) split(o timeline.Hold, tell func(ref uint32, q *part, tid uint32)) {
 	tid := h.j.host(o.Thread)
 	if tid == 0 && (o.Thread == 0 || !h.j.covered(o.Begin, o.End)) {
-		tell(h.ref(lacked{who: o.Who}), &part{lo: o.Begin, hi: o.End}, 0)
+		tell(h.ref(lacked{who: o.Holder}), &part{lo: o.Begin, hi: o.End}, 0)
 		return
 	}
-	h.threads(tid, o.Who, o.Begin, o.End, tell)
+	h.threads(tid, o.Holder, o.Begin, o.End, tell)
 }
 
 func (h *holders) threads(tid, who uint32, lo, hi int64, tell func(ref uint32, q *part, tid uint32)) {

@@ -203,7 +203,7 @@ func (j *joiner) woken(ev *exectrace.Event) {
 		return
 	}
 	w := j.tl.Seg(cur.Prev)
-	if w == nil || w.State() != timeline.Waiting || w.By() != timeline.EnderP && w.By() != timeline.EnderNobody {
+	if w == nil || w.State() != timeline.Waiting || w.EnderKind() != timeline.EnderP && w.EnderKind() != timeline.EnderNobody {
 		return
 	}
 	begin, at := j.tl.Start(w), j.tl.Now()
@@ -292,7 +292,7 @@ func (p *pass) ownJoinedWait(grp *books.Group, g *timeline.G, s *timeline.Segmen
 	case collects(w):
 		p.y.joinStoppable(f, s, lo, leaf)
 	case w == timeline.WaitNetwork || w == timeline.WaitTimer || w == timeline.WaitMessage:
-		if s.By() != timeline.EnderGoroutine {
+		if s.EnderKind() != timeline.EnderGoroutine {
 			p.y.joinWait(f, s, lo)
 		}
 	}

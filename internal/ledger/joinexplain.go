@@ -324,7 +324,7 @@ func (x *explainer) joinCollected(f *frame, s *timeline.Segment, lo int64, leaf 
 // holder had no CPU.
 func (x *explainer) followSemaphore(f *frame, s *timeline.Segment, lo int64) bool {
 	w := s.Wait()
-	if w != timeline.WaitGCStart && w != timeline.WaitSTW || s.By() != timeline.EnderGoroutine || x.marked(s.Ender) || len(x.stack) >= maxDepth {
+	if w != timeline.WaitGCStart && w != timeline.WaitSTW || s.EnderKind() != timeline.EnderGoroutine || x.marked(s.Ender) || len(x.stack) >= maxDepth {
 		return false
 	}
 	// While the world was stopped, the goroutine waited for that.

@@ -105,7 +105,7 @@ func (c *lockClass) countStack(id exectrace.StackID, n int64) {
 // woken takes a wake-up from a lock.
 func (l *locks) woken(w *timeline.Woken) {
 	c := l.class(w.Site)
-	if w.By == timeline.EnderGoroutine && w.OnStack != 0 && l.tl.Unlocks(w.OnStack) {
+	if w.EnderKind == timeline.EnderGoroutine && w.OnStack != 0 && l.tl.Unlocks(w.OnStack) {
 		if site := l.tl.Get(w.OnStack).LockSite; site != 0 {
 			c = l.union(c, l.class(site))
 		}
@@ -115,7 +115,7 @@ func (l *locks) woken(w *timeline.Woken) {
 	x.waitNS += w.End - w.Begin
 	x.maxQueue = max(x.maxQueue, w.Queue)
 	x.countStack(w.Stack, 1)
-	if w.By != timeline.EnderGoroutine {
+	if w.EnderKind != timeline.EnderGoroutine {
 		return
 	}
 	if w.Queue > 1 {

@@ -69,15 +69,15 @@ func (p *pass) Occupant(who uint32, entries map[string]bool) account.Instead {
 	switch who {
 	case whoIdle:
 		return account.Instead{Who: "idle P", Kind: account.InsteadIdle}
-	case whoUnknown, timeline.WhoUnknown:
+	case whoUnknown, timeline.HolderUnknown:
 		return account.Instead{Who: "unknown", Kind: account.InsteadUnknown}
-	case timeline.WhoGCDedicated:
+	case timeline.HolderGCDedicated:
 		return account.Instead{Who: "GC worker (dedicated)", Kind: account.InsteadGC}
-	case timeline.WhoGCIdle:
+	case timeline.HolderGCIdle:
 		return account.Instead{Who: "GC worker (idle)", Kind: account.InsteadGC}
-	case timeline.WhoGCFractional:
+	case timeline.HolderGCFractional:
 		return account.Instead{Who: "GC worker (fractional)", Kind: account.InsteadGC}
-	case timeline.WhoSweep:
+	case timeline.HolderSweep:
 		return account.Instead{Who: "allocations that sweep", Kind: account.InsteadSweep}
 	}
 	fn := p.tl.Func(timeline.FuncID(who))

@@ -101,7 +101,7 @@ func (p *pass) ownWait(lo int64, cursor *int64, grp *books.Group, g *timeline.G,
 		return
 	}
 	c := &grp.All
-	class, leaf := classOfWait(s.Wait(), s.By()), unfollowed(s, stale)
+	class, leaf := classOfWait(s.Wait(), s.EnderKind()), unfollowed(s, stale)
 	if p.j != nil && p.ownJoinedWait(grp, g, s, seq, lo, cursor, class, leaf) {
 		return
 	}

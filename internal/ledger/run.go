@@ -243,7 +243,7 @@ func (p *pass) activation(a *request.Activation) {
 	g := p.tl.Slot(a.Slot)
 	b, e := p.tl.Rel(a.Begin), p.tl.Rel(a.End)
 	e = min(e, p.tl.Now())
-	if g == nil || p.tl.Who(g.Ident).GoID != a.G || e < b {
+	if g == nil || p.tl.Identity(g.Ident).GoID != a.G || e < b {
 		grp.Lose()
 		return
 	}

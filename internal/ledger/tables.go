@@ -116,10 +116,10 @@ func (p *pass) gc(r *account.Result) {
 		}
 	}
 	for _, o := range p.tl.RunningBy() {
-		switch o.Who {
-		case timeline.WhoGCDedicated, timeline.WhoGCFractional:
+		switch o.Holder {
+		case timeline.HolderGCDedicated, timeline.HolderGCFractional:
 			r.GC.DedicatedNS += o.NS
-		case timeline.WhoGCIdle:
+		case timeline.HolderGCIdle:
 			r.GC.IdleNS += o.NS
 		}
 	}
@@ -207,7 +207,7 @@ func (p *pass) capacity(r *account.Result) {
 	}
 	r.Capacity.RunnableMax, r.Capacity.RunnableAvg = p.tl.Runnable()
 	for _, o := range p.tl.RunningBy() {
-		r.Capacity.Running = append(r.Capacity.Running, account.Site{Func: p.Occupant(o.Who, nil).Who, NS: o.NS})
+		r.Capacity.Running = append(r.Capacity.Running, account.Site{Func: p.Occupant(o.Holder, nil).Who, NS: o.NS})
 	}
 	slices.SortFunc(r.Capacity.Running, func(a, b account.Site) int { return cmp.Or(cmp.Compare(b.NS, a.NS), cmp.Compare(a.Func, b.Func)) })
 	r.Capacity.Running = r.Capacity.Running[:min(len(r.Capacity.Running), 20)]

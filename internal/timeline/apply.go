@@ -127,7 +127,7 @@ func (t *Timeline) proc(ev *exectrace.Event, now int64) {
 // label takes g's label, which says whether it is a worker of the GC.
 func (t *Timeline) label(g *G, text string, now int64) {
 	worker := workerMode(text)
-	if worker == WhoUnknown {
+	if worker == HolderUnknown {
 		return
 	}
 	g.occupant = worker
@@ -139,13 +139,13 @@ func (t *Timeline) label(g *G, text string, now int64) {
 func workerMode(label string) uint32 {
 	switch {
 	case strings.HasPrefix(label, "GC (dedicated"):
-		return WhoGCDedicated
+		return HolderGCDedicated
 	case strings.HasPrefix(label, "GC (idle"):
-		return WhoGCIdle
+		return HolderGCIdle
 	case strings.HasPrefix(label, "GC (fractional"):
-		return WhoGCFractional
+		return HolderGCFractional
 	}
-	return WhoUnknown
+	return HolderUnknown
 }
 
 // maxGaps bounds the list of gaps: more only lengthen the last.

@@ -428,7 +428,7 @@ func (t *Timeline) wake(g *G, ev *exectrace.Event, now int64) {
 	if w == WaitLock {
 		t.Woken = Woken{
 			Lock: true, Waiter: g.Ident, Begin: begin, End: now, Stack: exectrace.StackID(stack),
-			By: ender, Waker: ident, Seg: uint32(seg), OnStack: ev.OnStack, Site: g.site, Queue: queue,
+			EnderKind: ender, Waker: ident, Seg: uint32(seg), OnStack: ev.OnStack, Site: g.site, Queue: queue,
 		}
 	}
 }

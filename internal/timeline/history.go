@@ -5,23 +5,23 @@ import (
 	"sort"
 )
 
-// Occupants of a P, besides goroutines by their entry functions ([FuncID]).
+// Holders of a P, besides goroutines by their entry functions ([FuncID]).
 const (
-	WhoUnknown uint32 = 0 // a goroutine whose entry is not known, or nothing known
+	HolderUnknown uint32 = 0 // a goroutine whose entry is not known, or nothing known
 
-	WhoGCDedicated = ^uint32(0) - iota // GC workers, by mode
-	WhoGCIdle
-	WhoGCFractional
-	WhoSweep // a goroutine whose allocation sweeps
-	whoNobody
+	HolderGCDedicated = ^uint32(0) - iota // GC workers, by mode
+	HolderGCIdle
+	HolderGCFractional
+	HolderSweep // a goroutine whose allocation sweeps
+	holderNobody
 )
 
-const whoSpecial = whoNobody // from here up it is no FuncID
+const holderSpecial = holderNobody // from here up it is no FuncID
 
-// Occupant is a share of the Ps' time.
+// Occupant is the share of the Ps' time that one holder has.
 type Occupant struct {
-	Who uint32
-	NS  int64
+	Holder uint32
+	NS     int64
 }
 
 // occupants are sums by occupant while they are made.
@@ -30,13 +30,13 @@ type occupants struct {
 	ns   []int64    // by occupant, the special ones first; 0: not in the list
 }
 
-func (o *occupants) add(who uint32, ns int64) {
-	i := who - whoSpecial // wraps
+func (o *occupants) add(holder uint32, ns int64) {
+	i := holder - holderSpecial // wraps
 	for uint(i) >= uint(len(o.ns)) {
 		o.ns = append(o.ns, make([]int64, max(64, len(o.ns)))...)
 	}
 	if o.ns[i] == 0 {
-		o.list = append(o.list, Occupant{Who: who})
+		o.list = append(o.list, Occupant{Holder: holder})
 	}
 	o.ns[i] += ns
 }
@@ -44,7 +44,7 @@ func (o *occupants) add(who uint32, ns int64) {
 func (o *occupants) take() []Occupant {
 	for i := range o.list {
 		x := &o.list[i]
-		n := &o.ns[x.Who-whoSpecial]
+		n := &o.ns[x.Holder-holderSpecial]
 		x.NS, *n = *n, 0
 	}
 	l := o.list
@@ -81,7 +81,7 @@ type block struct {
 	sum        []Occupant
 }
 
-type occupation struct{ begin, end, who uint32 } // relative to the block
+type occupation struct{ begin, end, holder uint32 } // relative to the block
 
 const (
 	maxBlocks = 4096 // about 4 MB
@@ -107,15 +107,15 @@ func (h *history) full(count int) bool {
 	return len(h.cur.occ) >= blockOcc && len(h.cur.occ) >= 2*count
 }
 
-// add writes down that who held a P, with thread, from begin until end.
-func (h *history) add(who, thread uint32, begin, end int64) {
-	i := who - whoSpecial // wraps
+// add writes down that holder held a P, with thread, from begin until end.
+func (h *history) add(holder, thread uint32, begin, end int64) {
+	i := holder - holderSpecial // wraps
 	for uint(i) >= uint(len(h.heldNS)) {
 		h.heldNS = append(h.heldNS, make([]int64, max(64, len(h.heldNS)))...)
 	}
 	h.heldNS[i] += end - begin
 	b := h.cur
-	b.occ = append(b.occ, occupation{uint32(begin - b.begin), uint32(end - b.begin), who})
+	b.occ = append(b.occ, occupation{uint32(begin - b.begin), uint32(end - b.begin), holder})
 	if h.threads {
 		b.threads = append(b.threads, thread)
 	}
@@ -183,12 +183,12 @@ func (h *history) closed(s, e int64) (total int64) {
 		}
 		if len(b.sum) == 0 { // the first question about it
 			for _, o := range b.occ {
-				h.ofBlock.add(o.who, int64(o.end-o.begin))
+				h.ofBlock.add(o.holder, int64(o.end-o.begin))
 			}
 			b.sum = append(b.sum, h.ofBlock.take()...)
 		}
 		for _, o := range b.sum {
-			h.sums.add(o.Who, o.NS)
+			h.sums.add(o.Holder, o.NS)
 		}
 	}
 	return total
@@ -203,7 +203,7 @@ func (o *occupants) part(b *block, s, e int64) {
 			break
 		}
 		if x.begin < hi {
-			o.add(x.who, int64(min(x.end, hi)-max(x.begin, lo)))
+			o.add(x.holder, int64(min(x.end, hi)-max(x.begin, lo)))
 		}
 	}
 }

@@ -55,8 +55,8 @@ func (d *identities) newIdent(id exectrace.GoID, r *ring) uint32 {
 	return uint32(len(d.idents) - 1)
 }
 
-// Who is the goroutine with the number.
-func (d *identities) Who(ident uint32) *Ident { return &d.idents[ident] }
+// Identity is the goroutine with the number.
+func (d *identities) Identity(ident uint32) *Ident { return &d.idents[ident] }
 
 // EntryOf is the entry function of ident.
 func (d *identities) EntryOf(ident uint32) FuncID { return d.idents[ident].Entry }

@@ -8,7 +8,7 @@ func (p *procs) occupants(s, e, now int64, dst []Occupant) (_ []Occupant, total 
 		total += int64(max(p.count(), 1)) * (end - begin)
 		p.sums.part(p.cur, begin, end)
 		for i := range p.ps {
-			if x := &p.ps[i]; x.occupant != whoNobody && x.held < end {
+			if x := &p.ps[i]; x.occupant != holderNobody && x.held < end {
 				p.sums.add(x.occupant, end-max(begin, x.held))
 			}
 		}
@@ -22,11 +22,11 @@ func (p *procs) runningBy(now int64) []Occupant {
 	var sums occupants
 	for i, ns := range p.heldNS {
 		if ns > 0 {
-			sums.add(uint32(i)+whoSpecial, ns) // wraps
+			sums.add(uint32(i)+holderSpecial, ns) // wraps
 		}
 	}
 	for i := range p.ps {
-		if x := &p.ps[i]; x.occupant != whoNobody && now > x.held {
+		if x := &p.ps[i]; x.occupant != holderNobody && now > x.held {
 			sums.add(x.occupant, now-x.held)
 		}
 	}
@@ -36,7 +36,7 @@ func (p *procs) runningBy(now int64) []Occupant {
 // Hold is a stretch in which a goroutine held a P.
 type Hold struct {
 	Begin, End int64
-	Who        uint32 // as in [Occupant]
+	Holder     uint32 // as in [Occupant]
 	Thread     uint32 // with which it held the P, as the traced process sees it; 0 not known
 }
 
@@ -56,7 +56,7 @@ func (b *HoldBlock) Len() int { return min(len(b.b.occ), len(b.b.threads)) }
 // At is the i-th hold. They are in order of their ends.
 func (b *HoldBlock) At(i int) Hold {
 	o := &b.b.occ[i]
-	return Hold{b.Begin + int64(o.begin), b.Begin + int64(o.end), o.who, knownThread(b.b.threads[i])}
+	return Hold{b.Begin + int64(o.begin), b.Begin + int64(o.end), o.holder, knownThread(b.b.threads[i])}
 }
 
 // holds is [Timeline.Holds].
@@ -73,7 +73,7 @@ func (p *procs) holds(s, e, now int64, past func(b *HoldBlock), present func(h H
 	}
 	past(&HoldBlock{p.next + 1, p.cur.begin, now, int64(max(p.count(), 1)), p.cur})
 	for i := range p.ps {
-		if x := &p.ps[i]; x.occupant != whoNobody && x.held < now {
+		if x := &p.ps[i]; x.occupant != holderNobody && x.held < now {
 			present(Hold{max(p.cur.begin, x.held), now, x.occupant, knownThread(x.thread)})
 		}
 	}

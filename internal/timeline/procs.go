@@ -18,9 +18,9 @@ const (
 // runs is what a P does while occupant runs on it.
 func runs(occupant uint32) category {
 	switch occupant {
-	case WhoGCIdle:
+	case HolderGCIdle:
 		return procGCIdle
-	case WhoGCDedicated, WhoGCFractional:
+	case HolderGCDedicated, HolderGCFractional:
 		return procGC
 	}
 	return procRun
@@ -154,7 +154,7 @@ func (p *procs) get(i int32) *proc {
 		return nil
 	}
 	for int(i) >= len(p.ps) {
-		p.ps = append(p.ps, proc{slot: exectrace.NoSlot, occupant: whoNobody})
+		p.ps = append(p.ps, proc{slot: exectrace.NoSlot, occupant: holderNobody})
 	}
 	return &p.ps[i]
 }
@@ -180,10 +180,10 @@ func one(b bool) int32 {
 
 // give gives P x to occupant, and writes down who had it until now.
 func (p *procs) give(x *proc, occupant uint32, now int64) {
-	if x.occupant != whoNobody && now > x.held {
+	if x.occupant != holderNobody && now > x.held {
 		p.add(x.occupant, x.thread, x.held, now)
 		if p.full(len(p.ps)) {
-			x.occupant = whoNobody // not to be written again by the rotation
+			x.occupant = holderNobody // not to be written again by the rotation
 			p.rotate(now)
 		}
 	}
@@ -196,7 +196,7 @@ func (p *procs) rotate(now int64) {
 		return
 	}
 	for i := range p.ps {
-		if x := &p.ps[i]; x.occupant != whoNobody && now > x.held {
+		if x := &p.ps[i]; x.occupant != holderNobody && now > x.held {
 			p.add(x.occupant, x.thread, x.held, now)
 			x.held = now
 		}
@@ -226,7 +226,7 @@ func (p *procs) isWorker(i int32, occupant uint32, now int64) {
 
 // rename gives the occupant of P i another name, and does not change what the P does.
 func (p *procs) rename(i int32, occupant uint32, now int64) {
-	if x := &p.ps[i]; x.occupant != occupant && x.occupant != whoNobody {
+	if x := &p.ps[i]; x.occupant != occupant && x.occupant != holderNobody {
 		p.give(x, occupant, now)
 	}
 }
@@ -234,7 +234,7 @@ func (p *procs) rename(i int32, occupant uint32, now int64) {
 // release takes the goroutine off P i: that with ident, which stood at stack.
 func (p *procs) release(i int32, now int64, ident, stack uint32) {
 	x := &p.ps[i]
-	p.give(x, whoNobody, now)
+	p.give(x, holderNobody, now)
 	p.change(x, procIdle, now)
 	x.slot = exectrace.NoSlot
 	x.lastIdent, x.lastStack = ident, stack
@@ -285,7 +285,7 @@ func (p *procs) inSyscall(x *proc, now int64) {
 
 func (p *procs) halted(x *proc, now int64) {
 	x.active = false
-	p.give(x, whoNobody, now)
+	p.give(x, holderNobody, now)
 	if x.cat != procIdle {
 		p.change(x, procIdle, now)
 	}
@@ -296,7 +296,7 @@ func (p *procs) halted(x *proc, now int64) {
 func (p *procs) forget(now int64) {
 	for i := range p.ps {
 		x := &p.ps[i]
-		p.give(x, whoNobody, now)
+		p.give(x, holderNobody, now)
 		p.change(x, procUnknown, now)
 		x.slot, x.active, x.lastIdent, x.lastStack = exectrace.NoSlot, false, 0, 0
 	}

@@ -23,7 +23,7 @@ func (t *Timeline) Occupants(s, e int64, dst []Occupant) (_ []Occupant, total in
 // RunningBy lists how long the goroutines with each entry function held a P, and the GC's workers
 // by mode.
 func (t *Timeline) RunningBy() []Occupant {
-	return slices.DeleteFunc(t.procs.runningBy(t.now), func(o Occupant) bool { return o.Who == WhoSweep })
+	return slices.DeleteFunc(t.procs.runningBy(t.now), func(o Occupant) bool { return o.Holder == HolderSweep })
 }
 
 // Holds gives who held the Ps during [s,e), and with which thread. Past gets the blocks that touch

@@ -89,7 +89,7 @@ func (t *Timeline) quickStart(g *G, slot uint32, proc int32, now int64) bool {
 		return false
 	}
 	x := &p.ps[proc]
-	if x.cat != procIdle || x.slot != exectrace.NoSlot || x.occupant != whoNobody {
+	if x.cat != procIdle || x.slot != exectrace.NoSlot || x.occupant != holderNobody {
 		return false
 	}
 	t.lostAll = false
@@ -207,7 +207,7 @@ func (t *Timeline) quickWake(g *G, waker uint32, proc int32, stack exectrace.Sta
 	if w == WaitLock {
 		t.Woken = Woken{
 			Lock: true, Waiter: g.Ident, Begin: g.start, End: now, Stack: exectrace.StackID(g.stack),
-			By: ender, Waker: ident, Seg: uint32(seg), OnStack: stack, Site: g.site, Queue: queue,
+			EnderKind: ender, Waker: ident, Seg: uint32(seg), OnStack: stack, Site: g.site, Queue: queue,
 		}
 	}
 	g.stack = uint32(stack)

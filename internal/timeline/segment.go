@@ -97,13 +97,13 @@ func (e Ender) bits() uint64 { return uint64(e) << metaEnder }
 func stateOf(meta uint64) State { return State(meta & 7) }
 func waitOf(meta uint64) Wait   { return Wait(meta >> metaWait & 15) }
 
-func (s *Segment) State() State { return stateOf(s.w) }
-func (s *Segment) Wait() Wait   { return waitOf(s.w) }
-func (s *Segment) Why() Why     { return Why(s.w >> metaWait & 15) }
-func (s *Segment) By() Ender    { return Ender(s.w >> metaEnder & 3) }
-func (s *Segment) Assist() bool { return s.w&metaAssist != 0 }
-func (s *Segment) Sweep() bool  { return s.w&metaSweep != 0 }
-func (s *Segment) STW() bool    { return s.w&metaSTW != 0 }
+func (s *Segment) State() State     { return stateOf(s.w) }
+func (s *Segment) Wait() Wait       { return waitOf(s.w) }
+func (s *Segment) Why() Why         { return Why(s.w >> metaWait & 15) }
+func (s *Segment) EnderKind() Ender { return Ender(s.w >> metaEnder & 3) }
+func (s *Segment) Assist() bool     { return s.w&metaAssist != 0 }
+func (s *Segment) Sweep() bool      { return s.w&metaSweep != 0 }
+func (s *Segment) STW() bool        { return s.w&metaSTW != 0 }
 
 // Gap reports, for an unknown segment, that a gap is the reason; for any other, that a gap cut it
 // short.

@@ -39,24 +39,24 @@ func (g *G) state() State { return stateOf(g.meta) }
 // holder is the occupant of the P that g holds.
 func (g *G) holder() uint32 {
 	if g.ranges&metaSweep != 0 {
-		return WhoSweep
+		return HolderSweep
 	}
 	return g.occupant
 }
 
 // Woken is a goroutine that the last event woke from a lock.
 type Woken struct {
-	Lock    bool
-	Waiter  uint32 // Ident
-	Begin   int64
-	End     int64
-	Stack   exectrace.StackID // of the waiter
-	By      Ender
-	Waker   uint32 // Ident
-	Seg     uint32 // the waker's segment
-	OnStack exectrace.StackID
-	Site    FuncID
-	Queue   int32 // how many waited there, it included
+	Lock      bool
+	Waiter    uint32 // Ident
+	Begin     int64
+	End       int64
+	Stack     exectrace.StackID // of the waiter
+	EnderKind Ender
+	Waker     uint32 // Ident
+	Seg       uint32 // the waker's segment
+	OnStack   exectrace.StackID
+	Site      FuncID
+	Queue     int32 // how many waited there, it included
 }
 
 // Gap is a stretch of which nothing is known.
