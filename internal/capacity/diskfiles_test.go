@@ -2,8 +2,8 @@ package capacity
 
 import "testing"
 
-// TestDisk: waits for a disk are told by the kernel's stack, and their file by what the recorder looked up as they began; a wait in a call on
-// a file that is for a lock is none.
+// TestDisk: waits for a disk are told by the kernel's stack, and their file by what the recorder
+// looked up as they began; a wait in a call on a file that is for a lock is none.
 func TestDisk(t *testing.T) {
 	r := Sums(streamOf(t, `
 header cpus=0 pertask alltasks

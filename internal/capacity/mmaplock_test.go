@@ -8,7 +8,8 @@ import (
 	"github.com/whystall/whystall/internal/sched"
 )
 
-// TestMmapLetGo: a wait for mmap_lock is put to the fork that ended it as it let go; one that a fault ended, and one that an interrupt did, are not.
+// TestMmapLetGo: a wait for mmap_lock is put to the fork that ended it as it let go; one that a
+// fault ended, and one that an interrupt did, are not.
 func TestMmapLetGo(t *testing.T) {
 	k := streamOf(t, `
 header cpus=0 pertask alltasks
@@ -29,13 +30,13 @@ waking t=14000000 cpu=1 tid=10 other=11 flags=target,interrupt args=0,57,0
 switch t=14001000 cpu=0 tid=0 other=10 flags=othertarget
 switch t=15000000 cpu=0 tid=10 other=0 flags=target args=2,1,0
 `)
-	let := letGoes{k: k, by: map[account.LetGo]int64{}}
+	l := newReleases(k)
 	k.Each(0, 15e6, func(_ uint32, s *sched.Stretch) {
 		if s.Doing == sched.Blocked && s.Block == sched.BlockMmapLock && s.End == s.Whole.End {
-			let.add(s)
+			l.add(s)
 		}
 	})
-	if want := map[account.LetGo]int64{{Who: "snapshot", Call: "fork"}: 8e6}; !reflect.DeepEqual(let.by, want) {
-		t.Errorf("let go by %v, want %v", let.by, want)
+	if want := map[account.LetGo]int64{{Who: "snapshot", Call: "fork"}: 8e6}; !reflect.DeepEqual(l.ns, want) {
+		t.Errorf("released by %v, want %v", l.ns, want)
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/whystall/whystall/internal/sched"
 )
 
-// TestSampled: of a thread that is on its CPU for 10 ms, waiting there for other CPUs in each second sample of 1 ms, half the time is a TLB flush; what a
-// record tells keeps its time.
+// TestSampled: of a thread that is on its CPU for 10 ms, waiting there for other CPUs in each
+// second sample of 1 ms, half the time is a TLB flush; what a record tells keeps its time.
 func TestSampled(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(`

@@ -1,27 +1,20 @@
 package capacity
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
-// span is a stretch of time.
+// Span is a stretch of time [Lo,Hi), on whatever clock its user has.
 type Span struct{ Lo, Hi int64 }
 
-// spans are disjoint and in order once merged.
+// Times is a set of instants: spans which are disjoint, do not touch, and are in order. A list of
+// any spans becomes one by Merge.
 type Times []Span
 
-// maxSpans bounds what requests in flight may take: beyond it the shortest holes between them are closed.
-const MaxSpans = 1 << 17
-
-// merge sorts and joins what overlaps or touches.
+// Merge makes a set of any list of spans, in place. Empty spans are dropped.
 func (l Times) Merge() Times {
-	slices.SortFunc(l, func(a, b Span) int {
-		switch {
-		case a.Lo < b.Lo:
-			return -1
-		case a.Lo > b.Lo:
-			return 1
-		}
-		return 0
-	})
+	slices.SortFunc(l, func(a, b Span) int { return cmp.Compare(a.Lo, b.Lo) })
 	n := 0
 	for _, s := range l {
 		if s.Lo >= s.Hi {
@@ -37,15 +30,20 @@ func (l Times) Merge() Times {
 	return l[:n]
 }
 
-// without is what of [lo,hi) l leaves.
-func (l Times) Without(lo, hi int64) (out Times) {
-	i, _ := slices.BinarySearchFunc(l, lo, func(s Span, at int64) int {
-		if s.Hi <= at {
+// after is the index of the first span that ends after t.
+func (l Times) after(t int64) int {
+	i, _ := slices.BinarySearchFunc(l, t, func(s Span, t int64) int {
+		if s.Hi <= t {
 			return -1
 		}
 		return 1
 	})
-	for ; i < len(l) && l[i].Lo < hi; i++ {
+	return i
+}
+
+// Without is the part of [lo,hi) that is not in the set.
+func (l Times) Without(lo, hi int64) (out Times) {
+	for i := l.after(lo); i < len(l) && l[i].Lo < hi; i++ {
 		if l[i].Lo > lo {
 			out = append(out, Span{lo, l[i].Lo})
 		}
@@ -57,31 +55,45 @@ func (l Times) Without(lo, hi int64) (out Times) {
 	return out
 }
 
-// flight collects when requests were under way: they come in the order of their ends.
+// overlap is how long the part of s is that is in the set.
+func (l Times) overlap(s Span) (ns int64) {
+	for i := l.after(s.Lo); i < len(l) && l[i].Lo < s.Hi; i++ {
+		ns += max(0, min(s.Hi, l[i].Hi)-max(s.Lo, l[i].Lo))
+	}
+	return ns
+}
+
+// MaxSpans bounds what the times of requests may take: 2 MiB. Beyond it the shortest holes are
+// closed.
+const MaxSpans = 1 << 17
+
+// Flight collects when requests were under way, as a set that grows by requests that have ended.
+// They come in the order of their ends, or nearly: nearly each is put at the end of the list.
 type Flight struct{ List Times }
 
-// add takes a request.
+// Add takes a request.
 func (f *Flight) Add(lo, hi int64) {
 	if lo >= hi {
 		return
 	}
 	to := len(f.List)
 	for to > 0 && f.List[to-1].Lo > hi {
-		to-- // some are told a little late
+		to-- // some requests come a little late
 	}
 	from := to
-	for from > 0 && f.List[from-1].Hi >= lo { // those that this one touches
+	for from > 0 && f.List[from-1].Hi >= lo { // spans that this one touches become part of it
 		from--
 		lo, hi = min(lo, f.List[from].Lo), max(hi, f.List[from].Hi)
 	}
 	f.List = slices.Replace(f.List, from, to, Span{lo, hi})
 	if len(f.List) >= MaxSpans {
-		f.halve()
+		f.closeHoles()
 	}
 }
 
-// halve closes the shorter half of the holes.
-func (f *Flight) halve() {
+// closeHoles closes the shorter half of the holes. A short time without any request then counts as
+// if there had been one.
+func (f *Flight) closeHoles() {
 	holes := make([]int64, 0, len(f.List))
 	for i := 1; i < len(f.List); i++ {
 		holes = append(holes, f.List[i].Lo-f.List[i-1].Hi)

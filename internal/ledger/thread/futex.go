@@ -115,7 +115,7 @@ func (l *longest) Pop() any {
 // holders fills in sites, holders and what they did.
 func (w *Walk) holders(r *account.Kernel, at map[uint64]int) {
 	lists := make([]longest, len(r.Futexes))
-	sites := make([]map[string]*account.Site, len(r.Futexes))
+	sites := make([]capacity.Sites, len(r.Futexes))
 	w.k.Each(r.Begin, r.End, func(tid uint32, s *sched.Stretch) {
 		if s.Doing != sched.Blocked || s.Block != sched.BlockFutex || s.End != s.Whole.End {
 			return
@@ -125,10 +125,10 @@ func (w *Walk) holders(r *account.Kernel, at map[uint64]int) {
 			return
 		}
 		if sites[n] == nil {
-			sites[n] = map[string]*account.Site{}
+			sites[n] = capacity.Sites{}
 		}
 		if name := sched.SleptFunc(w.k, s); name != "" {
-			capacity.AddSite(sites[n], account.Site{Func: name}, s.Whole.End-s.Whole.Begin)
+			sites[n].Add(account.Site{Func: name}, s.Whole.End-s.Whole.Begin)
 		}
 		if !w.isLock(s) {
 			return
@@ -140,7 +140,7 @@ func (w *Walk) holders(r *account.Kernel, at map[uint64]int) {
 	})
 	for n := range r.Futexes {
 		f := &r.Futexes[n]
-		f.Sites = capacity.SitesOf(sites[n])
+		f.Sites = sites[n].List()
 		who := map[string]int64{}
 		slices.SortFunc(lists[n], func(a, b longWait) int { return cmp.Or(cmp.Compare(a.begin, b.begin), cmp.Compare(a.thread, b.thread)) })
 		for _, l := range lists[n] {

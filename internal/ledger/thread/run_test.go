@@ -266,7 +266,7 @@ func TestHeldBy(t *testing.T) {
 				}
 			}
 		})
-		got := capacity.HeldBy(k)
+		got := capacity.CPUHolders(k)
 		for tid, ns := range want {
 			some++
 			if got[tid] != ns {
