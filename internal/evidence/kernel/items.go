@@ -54,7 +54,7 @@ func (d *items) name() string {
 	return s
 }
 
-// record decodes the next item; nil for a definition, or at damage.
+// record decodes the next item. It returns nil for a definition, or at damage.
 func (d *items) record(c *chain) *Record {
 	kind := d.byte()
 	switch kind {
@@ -95,7 +95,7 @@ func (d *items) record(c *chain) *Record {
 		}
 	}
 	c.set(r)
-	// A kind of a newer recorder is left out: its fields stand where all have them.
+	// A kind of a newer recorder is left out: its fields stand where those of all kinds stand.
 	if d.bad || r.Kind == None || r.Kind >= kinds {
 		return nil
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Reader reads a stream. Damage costs the blocks that it hits: what was lost is in Ended.
+// Reader reads a stream. Damage costs the blocks that it hits; Ended says what was lost.
 type Reader struct {
 	open    func() (io.ReadCloser, error)
 	h       Header
@@ -27,12 +27,12 @@ type Reader struct {
 	version int
 }
 
-// NewReader reads a stream's header. open gives the stream from its begin, once for each pass.
+// NewReader reads a stream's header. open opens the stream at its start, once for each pass.
 func NewReader(open func() (io.ReadCloser, error)) (*Reader, error) {
 	r := &Reader{open: open}
 	err := r.pass(func(kind byte, b *blockReader) error {
 		if kind != blockHeader {
-			return errors.New("it does not begin with a header")
+			return errors.New("it does not start with a header")
 		}
 		raw, err := b.body()
 		if err != nil {
@@ -67,7 +67,7 @@ func readHeader(raw []byte, version int) (h Header, err error) {
 	return h, err
 }
 
-// clean bounds what a header says.
+// clean bounds what a header says, and replaces what cannot be.
 func (h *Header) clean() {
 	h.CPUs = slices.DeleteFunc(h.CPUs, func(c int) bool { return c < 0 || c > 1<<16 })
 	h.CPUs = h.CPUs[:min(len(h.CPUs), 1<<13)]
@@ -84,13 +84,13 @@ func clip(s string) string { return s[:min(len(s), 500)] }
 // Header of the stream.
 func (r *Reader) Header() Header { return r.h }
 
-// Threads were named so far.
+// Threads lists the threads that were named so far.
 func (r *Reader) Threads() []Thread { return r.threads }
 
-// Ended tells what is missing.
+// Ended says what is missing, "" if nothing is.
 func (r *Reader) Ended() string { return r.ended }
 
-// Stack gives a stack's frames.
+// Stack returns a stack's frames.
 func (r *Reader) Stack(id uint32) []Frame {
 	ids := r.stacks[id]
 	if ids == nil {
@@ -98,12 +98,13 @@ func (r *Reader) Stack(id uint32) []Frame {
 	}
 	out := make([]Frame, 0, len(ids))
 	for _, n := range ids {
-		out = append(out, r.frames[n]) // one whose block was lost has no name
+		out = append(out, r.frames[n]) // a frame whose block was lost has no name
 	}
 	return out
 }
 
-// Each gives the records in order.
+// Each calls f with the records in order. It reads the stream twice: first the late records, which
+// it must hold, then the others, among which it inserts them.
 func (r *Reader) Each(f func([]Record) error) error {
 	r.threads, r.stacks, r.frames, r.nframes, r.late, r.ended = nil, map[uint32][]uint32{}, map[uint32]Frame{}, 0, nil, ""
 	err := r.pass(func(kind byte, b *blockReader) error {
@@ -162,7 +163,7 @@ func (r *Reader) Each(f func([]Record) error) error {
 				block = append(block, late[0])
 				late = late[1:]
 			}
-			// The order is promised even of a stream that lies.
+			// The order is promised even for a stream that lies.
 			if rec.Time < horizon {
 				rec.Time = horizon
 			}
@@ -221,7 +222,7 @@ func (b *blockReader) lose(why string) {
 	}
 }
 
-// body checks and decompresses. A damaged one is empty, and lost.
+// body checks and decompresses the block. A damaged block is empty, and counts as lost.
 func (b *blockReader) body() ([]byte, error) {
 	if crc32.Checksum(b.buf, castagnoli) != b.sum {
 		b.lose("a block's checksum is wrong")
@@ -236,7 +237,7 @@ func (b *blockReader) body() ([]byte, error) {
 	return out, nil
 }
 
-// pass calls f for each block that is there.
+// pass calls f for each block.
 func (r *Reader) pass(f func(kind byte, b *blockReader) error) error {
 	in, err := r.open()
 	if err != nil {
@@ -296,7 +297,7 @@ func (r *Reader) pass(f func(kind byte, b *blockReader) error) error {
 		}
 		br.Discard(headSize)
 		if cap(b.buf) < int(size) {
-			// By what is there and not by what the block says.
+			// Room grows with the bytes that are there, not with the size that the block states.
 			var grown bytes.Buffer
 			n, err := io.CopyN(&grown, br, int64(size))
 			b.buf = grown.Bytes()
@@ -310,7 +311,7 @@ func (r *Reader) pass(f func(kind byte, b *blockReader) error) error {
 		}
 		b.buf = b.buf[:size]
 		if first && kind != blockHeader {
-			return errors.New("it does not begin with a header")
+			return errors.New("it does not start with a header")
 		}
 		first = false
 		if err := f(kind, b); err == errStop {

@@ -1,16 +1,19 @@
 package kernel
 
-// Source gives a stream in order: what a [Reader] and a text twin both are. Records come in the order of their Time; a
-// stretch stands at its begin.
+// Source is a stream in order: a [Reader] or a text twin. Records come in the order of their Time;
+// a stretch stands at its start.
 type Source interface {
 	Header() Header
-	// Each calls f with the records in order, in blocks that the next overwrites. It may be called again.
+	// Each calls f with the records in order, in blocks that the next call overwrites. It may be
+	// called again.
 	Each(f func([]Record) error) error
-	// Threads gives everybody who was named, in the order of Since; complete once Each has ended.
+	// Threads lists the named threads, in the order of Since. It is complete once Each has ended.
 	Threads() []Thread
-	// Stack gives the frames of a StackID, innermost first; complete once Each has ended.
+	// Stack returns the frames of a StackID, the innermost first. It is complete once Each has
+	// ended.
 	Stack(id uint32) []Frame
-	// Ended tells how the stream ended: "" whole, else what is missing and why. Complete once Each has ended.
+	// Ended says how the stream ended: "" if it is whole, otherwise what is missing and why. It is
+	// complete once Each has ended.
 	Ended() string
 }
 
@@ -23,14 +26,16 @@ type Source interface {
 //	sum    4 bytes, CRC-32C of the body
 //	body   zstd
 //
-// A block of header is JSON. One of records is items, each begun by a byte: a record's Kind, or the definition of a
-// thread, a frame or a stack, which stands before what refers to it. Times are differences within a block, so that each
-// can be read without the ones before. A block of late records has those whose time is before what was
-// written already: stretches, which are written at their end but stand at their begin. A reader fetches these first.
+// The header's block is JSON. A block of records is items. Each starts with a byte: a record's
+// Kind, or the definition of a thread, a frame or a stack, which stands before any item that refers
+// to it. Times are differences within a block, so that each block can be read without the ones
+// before. A block of late records has those with a time before what was written already: stretches,
+// which are written at their end but stand at their start. A reader fetches these blocks first.
 //
-// The magic line ends in the version. Version 1 says in its header in sentences what is recorded and what is missing
-// (see version1.go), version 2 in sights. All else is the same. A reader refuses a version that it does not know: one
-// that knows sentences alone would take what is missing for absent.
+// The magic line ends in the version. Version 1 says in its header in sentences what is recorded
+// and what is missing (see version1.go), version 2 in sights. All else is the same. A reader
+// refuses a version that it does not know: one that knows sentences alone would take what is
+// missing for absent.
 const (
 	magic     = "whystall kernel stream 2\n"
 	magic1    = "whystall kernel stream 1\n"
@@ -47,7 +52,7 @@ const (
 	itemFrame  = 0xf3
 )
 
-// Bounds of what a stream from anywhere may make us hold.
+// Bounds of what a stream may make us hold, wherever it comes from.
 const (
 	maxBody    = 4 << 20
 	maxLate    = 1 << 20
@@ -66,11 +71,11 @@ const (
 	hasArg0
 	hasArg1
 	hasArg2
-	sameTID // who leaves is who came last on that CPU
+	sameTID // the thread that leaves is the one that came last on that CPU
 	hasFlags
 )
 
-// chain remembers who came last on each CPU: who leaves next need not be named.
+// chain remembers which thread came last on each CPU: the next to leave need not be named.
 type chain struct{ last [256]uint32 }
 
 func (c *chain) at(cpu uint16) uint32 { return c.last[uint8(cpu)] }

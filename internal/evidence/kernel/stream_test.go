@@ -23,7 +23,8 @@ func all(t *testing.T, s Source) (out []Record) {
 	return out
 }
 
-// made is a stream of n records in 100 flushes: one in twenty is a stretch that began long before it was written.
+// made is a stream of n records in 100 flushes: one in twenty is a stretch that began long before
+// it was written.
 func made(t testing.TB, n int) (stream []byte, want []Record) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(1, 2))
@@ -94,7 +95,8 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// A stream that is cut or damaged anywhere gives what is left, in order, and says that something is missing.
+// A stream that is cut or damaged anywhere gives what is left, in order, and says that something is
+// missing.
 func TestDamage(t *testing.T) {
 	stream, want := made(t, 30000)
 	for n := len(magic) + 200; n < len(stream); n += len(stream) / 97 {

@@ -10,15 +10,16 @@ import (
 	"strings"
 )
 
-// The text twin of a stream, a line each, in any order of definitions; what is zero is left out:
+// The text twin of a stream has one line for each item. Definitions stand in any order, and what is
+// zero is left out:
 //
-//	header source=bpf kernel=6.18.44 pid=10 cpus=0,1 pertask alltasks stopnote=0x1000 recorded=run-queues missing="mmap-lock: no such tracepoint"
+//	header source=bpf pid=10 cpus=0,1 pertask alltasks recorded=run-queues missing="mmap-lock: why"
 //	thread tid=11 pid=10 ns=5 comm=app cgroup=/a target since=0
 //	stack id=1 futex_wait;do_futex@kernel;main.lock@app+0x123;?inferred.guess
 //	switch t=100 cpu=0 tid=11 other=12 flags=target,preempted kernel=1 user=2 args=1,203,4096
 //
-// Of what is missing the sights stand before the first colon, separated by commas, and why behind it.
-// Numbers may be hexadecimal. Blank lines and those begun by # are skipped.
+// In missing="...", the sights stand before the first colon, separated by commas, and the reason
+// after it. Numbers may be hexadecimal. Blank lines and lines that start with # are skipped.
 
 var kindNames = [kinds]string{
 	Switch: "switch", WaitStack: "waitstack", Waking: "waking", Wakeup: "wakeup", Clone: "clone", Exit: "exit", Exec: "exec",
@@ -49,7 +50,7 @@ type Text struct {
 // Header of the stream.
 func (t *Text) Header() Header { return t.header }
 
-// Each gives all records at once.
+// Each calls f with all records at once.
 func (t *Text) Each(f func([]Record) error) error {
 	if len(t.recs) == 0 {
 		return nil
@@ -57,16 +58,16 @@ func (t *Text) Each(f func([]Record) error) error {
 	return f(append([]Record(nil), t.recs...))
 }
 
-// Threads gives everybody who was named.
+// Threads lists the named threads.
 func (t *Text) Threads() []Thread { return t.threads }
 
-// Stack gives a stack's frames.
+// Stack returns a stack's frames.
 func (t *Text) Stack(id uint32) []Frame { return t.stacks[id] }
 
-// Ended is whole.
+// Ended is "": a text is whole.
 func (t *Text) Ended() string { return "" }
 
-// ParseText reads a text twin. Its records are put into the order of their times.
+// ParseText reads a text twin, and sorts its records by time.
 func ParseText(text string) (*Text, error) {
 	t := &Text{stacks: map[uint32][]Frame{}, header: Header{Source: "bpf", AllTasks: true, PerTask: true}}
 	for n, line := range strings.Split(text, "\n") {
@@ -142,7 +143,7 @@ func (f *fields) has(word string) bool {
 	return false
 }
 
-// end refuses what nobody asked for.
+// end refuses fields that no kind of line has.
 func (f *fields) end() error {
 	if f.err != nil {
 		return f.err
@@ -365,7 +366,7 @@ func optional(w io.Writer, ok bool, format string, args ...any) {
 	}
 }
 
-// plainName keeps what separates frames out of names.
+// plainName replaces in names the characters that separate frames.
 func plainName(r rune) rune {
 	if r == ';' || r == '@' || r < ' ' {
 		return '_'

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Streams of version 1 say what is recorded and what is missing in sentences, and name no sight. This
-// file alone reads sentences. Its list is closed: all that recorders of that version could write. A
-// sentence that is not in it may concern anything, so that nothing is ruled out by it.
+// Streams of version 1 say what is recorded and what is missing in sentences, and name no sight.
+// This file alone reads sentences. Its list is closed: all that recorders of that version could
+// write. A sentence that is not in it may concern anything, so that nothing is ruled out by it.
 
 // readHeader1 reads the header of a stream of version 1.
 func readHeader1(raw []byte) (Header, error) {
@@ -28,8 +28,8 @@ func readHeader1(raw []byte) (Header, error) {
 	return h, nil
 }
 
-// sightsOf1 gives the sights of a sentence about what is missing. It is "WHAT: WHY", where WHY is an
-// error's text and may be anything, or counts threads: "12 of 3000 threads: ...".
+// sightsOf1 gives the sights of a sentence about what is missing. It is "WHAT: WHY", where WHY is
+// an error's text and may be anything, or counts threads: "12 of 3000 threads: ...".
 func sightsOf1(sentence string) []Sight {
 	what, _, ok := strings.Cut(sentence, ": ")
 	if l := missing1[what]; ok && l != nil {

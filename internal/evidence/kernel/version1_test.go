@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// sentences1 is every sentence that a recorder of version 1 could write, with the text of an error where it had one,
-// and what it concerns.
+// sentences1 is every sentence that a recorder of version 1 could write, with the text of an error
+// where it had one, and what it concerns.
 var sentences1 = map[string][]Sight{
 	// recorder_linux.go, features_linux.go: programs that could be missing
 	"new threads' run queues: no tracepoint sched_wakeup_new":                                                         {SightNewThreads},

@@ -16,7 +16,8 @@ import (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// blockSize is how many bytes of items make a block: large enough to compress well, small enough to lose little.
+// blockSize is how many bytes of items make a block: enough to compress well, and little enough to
+// lose.
 const blockSize = 256 << 10
 
 // Writer writes a stream. Its methods may be called from several goroutines.
@@ -24,12 +25,12 @@ type Writer struct {
 	mu        sync.Mutex
 	w         io.Writer
 	z         *zstd.Encoder
-	pending   []Record // not final yet
+	pending   []Record // there may still be earlier ones
 	spare     []Record // room to sort them
-	horizon   int64    // all records before it were written
-	items     []byte   // of the block that is being made
+	horizon   int64    // all records before this time were written
+	items     []byte   // of the block that is being filled
 	late      []byte
-	last      int64 // time of the last record in items; of each block's first the difference to 0
+	last      int64 // time of the last record in items; 0 at a block's start
 	lateAt    int64
 	chain     chain
 	lateChain chain
@@ -41,7 +42,7 @@ type Writer struct {
 	err       error
 }
 
-// NewWriter begins a stream with its header.
+// NewWriter starts a stream with its header.
 func NewWriter(w io.Writer, h Header) (*Writer, error) {
 	z, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(blockSize), zstd.WithLowerEncoderMem(true))
 	if err != nil {
@@ -65,7 +66,7 @@ func (w *Writer) fail() error {
 	return fmt.Errorf("write %s: %w", Member, w.err)
 }
 
-// Records takes records in any order. They are copied, and written by Flush.
+// Records takes records in any order. It copies them; Flush writes them.
 func (w *Writer) Records(recs []Record) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -73,7 +74,7 @@ func (w *Writer) Records(recs []Record) error {
 	return w.fail()
 }
 
-// Thread names a thread. It is written at once: it stands before what comes by the next Flush.
+// Thread names a thread. It is written at once, and so stands before the records of the next Flush.
 func (w *Writer) Thread(t Thread) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -95,7 +96,7 @@ func (w *Writer) Thread(t Thread) error {
 	return w.fail()
 }
 
-// Stack defines a stack, innermost frame first, once for each id.
+// Stack defines a stack, the innermost frame first, once for each id.
 func (w *Writer) Stack(id uint32, frames []Frame) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -138,8 +139,8 @@ func appendName(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
-// Flush writes the records before upTo, which must be all there are, and keeps the others. What comes later from before upTo
-// is late, and costs the reader memory.
+// Flush writes the records before upTo, which should be all there are, and keeps the others. A
+// record from before upTo that comes later is late, and costs the reader memory.
 func (w *Writer) Flush(upTo int64) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -172,8 +173,9 @@ func (w *Writer) flush(upTo int64) {
 	w.pending = w.pending[:copy(w.pending, w.pending[n:])]
 }
 
-// sortRecords puts records in the order of their times, those of one time staying as they came, and gives them and room for the next
-// time. They come in runs, one for each time that a CPU's ring was read.
+// sortRecords sorts records by time; those of the same time stay as they came. It returns them, and
+// room for the next call. Records come in runs, one for each time that a CPU's ring was read:
+// merging runs is cheaper than sorting.
 func sortRecords(l, room []Record) (sorted, spare []Record) {
 	var ends []int
 	for i := 1; i < len(l); i++ {
@@ -262,7 +264,7 @@ func appendRecord(b []byte, r *Record, last int64, c *chain) []byte {
 	return b
 }
 
-// full sends the block once it is large enough.
+// full sends the block if it is large enough.
 func (w *Writer) full() {
 	if len(w.items) >= blockSize {
 		w.sendItems()
@@ -283,7 +285,7 @@ func (w *Writer) sendLate() {
 	w.late, w.lateAt, w.lateChain = w.late[:0], 0, chain{}
 }
 
-// send writes what there is, so that a killed recording has it: at most every Flush.
+// send writes what there is, so that a killed recording has it. It is called once per Flush.
 func (w *Writer) send() {
 	w.sendItems()
 	w.sendLate()
@@ -305,14 +307,14 @@ func (w *Writer) block(kind byte, raw []byte) {
 	w.written += int64(len(b))
 }
 
-// Written is how many bytes and records were written so far.
+// Written returns how many bytes and records were written so far.
 func (w *Writer) Written() (bytes, records int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.written, w.records
 }
 
-// Close writes what is left and the mark of a whole stream. It does not close what it writes to.
+// Close writes what is left, and the mark of a whole stream. It does not close the writer below.
 func (w *Writer) Close() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
