@@ -5,28 +5,31 @@ import (
 )
 
 // Kernel is what the kernel's records say of the target beside its requests. A Result without such
-// records has none. Its JSON is the report's; a field that the report shows in another shape has "-".
+// records has none. Its JSON is the report's; a field that the report shows in another shape has
+// "-".
 type Kernel struct {
 	Source  string `json:"source"`            // "bpf", "perf"
 	Release string `json:"release,omitempty"` // of the kernel
 	// Begin and End are what the records cover, CLOCK_MONOTONIC.
 	Begin int64 `json:"begin_ns"`
 	End   int64 `json:"end_ns"`
-	// WallOffset is what to add to a time of the records for nanoseconds of the Unix epoch, if Wall.
-	// It is not the trace's: an older trace has a clock of its own.
+	// WallOffset is what to add to a time of the records for nanoseconds of the Unix epoch, if
+	// Wall. It is not the trace's: an older trace has a clock of its own.
 	Wall       bool  `json:"-"`
 	WallOffset int64 `json:"-"`
-	// PerTask: the kernel marks each throttled thread. Without that throttling is supported at most.
+	// PerTask: the kernel marks each throttled thread. Without that throttling is supported at
+	// most.
 	PerTask bool `json:"per_task"`
 	// AllTasks: the switches of other processes were recorded too, so who ran instead is known.
 	AllTasks  bool                   `json:"all_tasks"`
 	Missing   []kernel.Missing       `json:"-"`          // what this kernel or user did not permit to see
 	Lost      int64                  `json:"lost"`       // records that are known to be lost
-	Untold    [kernel.Extras]float64 `json:"-"`          // share of the recording in which each was not told
+	Untold    [kernel.Extras]float64 `json:"-"`          // the part of the recording without each
 	UnknownNS int64                  `json:"unknown_ns"` // of the target's threads' time for which records are missing
 	// Joined: a Go trace was there, with the same clock or with one whose clock was found out.
 	Joined bool `json:"joined"`
-	// Whole: that trace names no threads. Only what all threads of the process did together joins it.
+	// Whole: that trace names no threads. Only what all threads of the process did together joins
+	// it.
 	Whole   bool  `json:"-"`
 	ShiftNS int64 `json:"-"` // add to a time of that trace for CLOCK_MONOTONIC; 0 unless Whole
 	Align   Align `json:"alignment"`
@@ -47,11 +50,12 @@ type Kernel struct {
 	Neighbours  []Neighbour  `json:"neighbours"`   // largest first, at most 20
 	RunnableAvg float64      `json:"runnable_avg"` // threads of the target on a CPU or queued, by time
 	RunnableMax int          `json:"runnable_max"`
-	// GlanceAvg is how many threads a reader of /proc that walks them one by one would have called running.
+	// GlanceAvg is how many threads a reader of /proc that walks them one by one would have called
+	// running.
 	GlanceAvg float64 `json:"glance_avg"`
 
-	// Ran is which goroutines had the CPUs, by entry function and by samples, the largest first. It is
-	// there for a Go program without a trace. RanN is the number of samples.
+	// Ran is which goroutines had the CPUs, by entry function and by samples, the largest first. It
+	// is there for a Go program without a trace. RanN is the number of samples.
 	Ran  []Instead `json:"ran,omitempty"`
 	RanN int64     `json:"ran_samples,omitempty"`
 
@@ -66,25 +70,26 @@ type Kernel struct {
 	FaultsN int64 `json:"-"` // all, by the process' own counters; where those were not read the ones of Faults
 	Major   Spans `json:"-"`
 	Huge    Spans `json:"-"`
-	// FaultWaitNS is how long threads slept within faults for something other than the disk: a page's
-	// lock, a handler of userfaultfd.
+	// FaultWaitNS is how long threads slept within faults for something other than the disk: a
+	// page's lock, a handler of userfaultfd.
 	FaultWaitNS int64 `json:"-"`
-	// MmapLock is waits, for reading and writing. Sites are who waits, By who changed the address space
-	// meanwhile.
+	// MmapLock is waits, for reading and writing. Sites are who waits, By who changed the address
+	// space meanwhile.
 	MmapLock Spans `json:"-"`
-	// MmapReclaimNS is how much of the waits for mmap_lock passed while another thread of the target was
-	// in reclaim or compaction. A thread that faults in a new mapping holds the lock meanwhile.
+	// MmapReclaimNS is how much of the waits for mmap_lock passed while another thread of the
+	// target was in reclaim or compaction. A thread that faults in a new mapping holds the lock
+	// meanwhile.
 	MmapReclaimNS int64 `json:"-"`
-	// MmapLetGo lists the last holders: who ended waits for mmap_lock by releasing it, ordered by the
-	// length of those waits.
+	// MmapLetGo lists the last holders: who ended waits for mmap_lock by releasing it, ordered by
+	// the length of those waits.
 	MmapLetGo []LetGo `json:"-"`
 
-	// Spin is CPU time of threads that look for a lock or for work without sleeping, by samples. N is
-	// samples, Sites is where.
+	// Spin is CPU time of threads that look for a lock or for work without sleeping, by samples. N
+	// is samples, Sites is where.
 	Spin Spans `json:"-"`
 	TLB  Spans `json:"-"` // flushes that the target caused; NS by samples, 0 not known
-	// NUMA is faults that NUMA balancing made, by the node of who touched the memory. NS is what they
-	// took on CPUs or blocked, 0 not known.
+	// NUMA is faults that NUMA balancing made, by the node of who touched the memory. NS is what
+	// they took on CPUs or blocked, 0 not known.
 	NUMA       Spans     `json:"-"`
 	NUMARemote int64     `json:"-"` // of them for memory of another node
 	NUMAPages  int64     `json:"-"` // moved meanwhile
@@ -102,8 +107,9 @@ type Align struct {
 	MinNS       int64 `json:"min_ns"`      // least time from a thread's switch-in to its first event; 0 not known
 }
 
-// Fair is the fair control: of pairs of events of one thread, as far apart as a stop-the-world is long,
-// how many look as if something had held the thread up. See docs/join.md, "9. Clocks and controls".
+// Fair is the fair control: of pairs of events of one thread, as far apart as a stop-the-world is
+// long, how many look as if something had held the thread up. See docs/join.md, "9. Clocks and
+// controls".
 type Fair struct {
 	Pairs   int64 `json:"pairs"`
 	Covered int64 `json:"covered"`
@@ -138,8 +144,8 @@ type Churn struct {
 	FirstMax int64 `json:"first_run_max_ns"`
 	LifeP50  int64 `json:"life_p50_ns"` // ns from creation to exit; 0 none
 	CPUNS    int64 `json:"-"`           // CPU time of making and ending them, by samples; 0 not known
-	// CreateNS and ExitNS are time that threads spent blocked or queued within clone, and within exit,
-	// munmap and madvise of stacks.
+	// CreateNS and ExitNS are time that threads spent blocked or queued within clone, and within
+	// exit, munmap and madvise of stacks.
 	CreateNS int64  `json:"create_ns"`
 	ExitNS   int64  `json:"exit_ns"`
 	Makers   []Site `json:"makers"` // who makes them
@@ -180,8 +186,8 @@ type LateSum struct {
 // Futex is one lock, condition or note by its address.
 type Futex struct {
 	Address uint64 `json:"address"`
-	// Name is of the lock where it can be known: "stack_cache_lock", "runtime: heap", or the function
-	// that waits.
+	// Name is of the lock where it can be known: "stack_cache_lock", "runtime: heap", or the
+	// function that waits.
 	Name     string           `json:"name,omitempty"`
 	Kind     FutexKind        `json:"kind,omitempty"`
 	Site     string           `json:"-"`                  // what accounts call it where no function that waits for it is known
@@ -192,13 +198,13 @@ type Futex struct {
 	Sites    []Site           `json:"sites,omitempty"`
 	Holders  []Instead        `json:"holders,omitempty"`   // threads, by name
 	HolderNS map[string]int64 `json:"holder_ns,omitempty"` // what holders did meanwhile: leaf -> ns, of the longest waits
-	// HolderInferred: some holders are known by who released the lock next, since the one before had let
-	// go while others waited.
+	// HolderInferred: some holders are known by who released the lock next, since the one before
+	// had let go while others waited.
 	HolderInferred bool `json:"-"`
 }
 
-// Barrier is one long ragged barrier of the runtime, or one stop-the-world: whom it waited for and what
-// kept that thread.
+// Barrier is one long ragged barrier of the runtime, or one stop-the-world: whom it waited for and
+// what kept that thread.
 type Barrier struct {
 	Begin     int64     `json:"begin_ns"`
 	End       int64     `json:"end_ns"`

@@ -75,7 +75,8 @@ const NoneNoTrace None = "no Go trace"
 // Recorder is the name that records give to the recorder's own threads.
 const Recorder = kernel.Recorder
 
-// Words of Go's runtime for why it stops the world (stwReasonStrings), as traces of all formats have them.
+// Words of Go's runtime for why it stops the world (stwReasonStrings), as traces of all formats
+// have them.
 const (
 	StopMarkTermination  = "GC mark termination"
 	StopSweepTermination = "GC sweep termination"
@@ -92,6 +93,6 @@ const (
 // StopsForGC reports whether a stop-the-world of the kind is part of a GC cycle.
 func StopsForGC(kind string) bool { return kind == StopMarkTermination || kind == StopSweepTermination }
 
-// OfItsStack ends the name of a site at which a thread that ends returns its own stack: "munmap of its
-// stack, as the thread ends".
+// OfItsStack ends the name of a site at which a thread that ends returns its own stack: "munmap of
+// its stack, as the thread ends".
 const OfItsStack = " of its stack, as the thread ends"

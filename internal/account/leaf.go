@@ -1,9 +1,9 @@
 package account
 
-// Leaf is what the last actor of a chain was doing: the cause an instant is booked to.
+// Leaf is what the last actor of a chain was doing: the cause to which an instant is booked.
 type Leaf string
 
-// Leaves, in the field's words; they are the JSON's account causes.
+// Leaves, in the field's words. They are the JSON's account causes.
 const (
 	LeafOnCPU         Leaf = "on CPU" // called running by the runtime; whether it was on a CPU needs kernel evidence
 	LeafRunnable      Leaf = "runnable in Go"
@@ -32,7 +32,8 @@ const (
 	LeafBornOutside   Leaf = "unexplained (born outside)"
 	LeafUnknown       Leaf = "unexplained (state unknown)"
 
-	// What the kernel's records tell. Detail: behind whom, "own threads" or a command's name; of LeafAsleep the function.
+	// What the kernel's records show. The Detail of LeafNoCPU is who had the CPU: a command,
+	// OwnThreads, WakeUpLatency or Recorder. The Detail of LeafAsleep is the function slept in.
 	LeafThrottled  Leaf = "throttled"
 	LeafNoCPU      Leaf = "no CPU"
 	LeafAsleep     Leaf = "asleep"
@@ -52,7 +53,7 @@ const (
 	LeafOther Leaf = "another goroutine" // column All only: a wait that was not followed
 )
 
-// Class is the kind of a request's own wait that an account was reached through.
+// Class is the kind of the request's own wait through which an account was reached.
 type Class string
 
 // Classes of waits.
@@ -68,7 +69,7 @@ const (
 // Who had the CPU, in the details of [LeafNoCPU], where it was no other program.
 const (
 	OwnThreads    = "own threads"
-	WakeUpLatency = "wake-up latency or steal" // nobody ran there: either the thread was about to come, or the host ran something else
+	WakeUpLatency = "wake-up latency or steal" // nobody ran there: the thread was about to come, or the host ran something else
 )
 
 // Stopped reports whether the leaf is a pause of the whole program. Detail is then its kind.

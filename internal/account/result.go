@@ -91,14 +91,16 @@ type Column struct {
 type Account struct {
 	Leaf Leaf  `json:"cause"` // what the last actor of the chain was doing
 	NS   int64 `json:"ns"`
-	// Class is of the request's own wait that was followed. ClassOwn: the request's goroutine itself.
+	// Class is of the request's own wait that was followed. ClassOwn: the request's goroutine
+	// itself.
 	Class Class  `json:"class"`
 	Actor string `json:"actor,omitempty"` // entry function of the actor whose time this is; "" for ClassOwn
-	// Site is the function where the request's first wait stands, or its own syscall; of a lock its site.
+	// Site is the function where the request's first wait stands, or its own syscall; of a lock its
+	// site.
 	Site   string `json:"site,omitempty"`
 	Detail string `json:"detail,omitempty"` // kind of stop-the-world; where the actor waited
-	// Holder, of ClassLock, is the entry function of who had the lock, if that one waited for the actor.
-	// "": the actor had it.
+	// Holder, of ClassLock, is the entry function of who had the lock, if that one waited for the
+	// actor. "": the actor had it.
 	Holder string `json:"holder,omitempty"`
 
 	// ExcessNS, of the slow column only, is the matched excess over usual requests: docs/ledger.md,
@@ -106,17 +108,18 @@ type Account struct {
 	ExcessNS int64 `json:"excess_ns,omitempty"`
 	Requests int   `json:"requests,omitempty"` // in how many requests it occurs
 	Largest  int   `json:"largest,omitempty"`  // in how many requests it is the largest account
-	// Actors is how many goroutines were the actor, at most 4 of each request counted; 0 for ClassOwn.
+	// Actors is how many goroutines were the actor, at most 4 of each request counted; 0 for
+	// ClassOwn.
 	Actors int `json:"actors,omitempty"`
-	// Holds is how many holds of locks were waited for, each known by who released it, at most 4 of each
-	// request counted; 0: none, or not known.
+	// Holds is how many holds of locks were waited for, each known by who released it, at most 4 of
+	// each request counted; 0: none, or not known.
 	Holds    int `json:"-"`
 	MaxQueue int `json:"max_queue,omitempty"` // most requests that waited through this account at one instant
 
 	Instead []Instead `json:"instead,omitempty"` // for LeafRunnable: what ran instead; sums to NS
 	Sites   []Site    `json:"sites,omitempty"`   // largest sites below: allocation sites, syscall sites, at most 5
-	// Through is locks on the path below the first wait, at most 5; empty for ClassLock. Func is the
-	// lock's site, NS what went through it.
+	// Through is locks on the path below the first wait, at most 5; empty for ClassLock. Func is
+	// the lock's site, NS what went through it.
 	Through []Site    `json:"through,omitempty"`
 	Holders []Instead `json:"holders,omitempty"` // of GC and stop-the-world queues: who ended the waits
 	Tags    Tags      `json:"-"`
@@ -128,10 +131,11 @@ type Tags struct {
 	GCNS      int64 `json:"gc_ns,omitempty"`      // while the concurrent mark phase was open
 	STWNS     int64 `json:"stw_ns,omitempty"`     // overlap with a stop-the-world range
 	BarrierNS int64 `json:"barrier_ns,omitempty"` // joined: in a ragged barrier of the runtime; as STWNS a path, not a leaf
-	// MeasuredNS, joined: who was awaited and what held it are both events of the kernel or the runtime.
-	// It is not inferred, nor known by coverage ("no thread of the process ran").
+	// MeasuredNS, joined: who was awaited and what held it are both events of the kernel or the
+	// runtime. It is not inferred, nor known by coverage ("no thread of the process ran").
 	MeasuredNS int64 `json:"measured_ns,omitempty"`
-	// SocketNS, joined: data was there, and the goroutine that waits for them not yet runnable; any leaf.
+	// SocketNS, joined: data was there, and the goroutine that waits for them not yet runnable; any
+	// leaf.
 	SocketNS   int64 `json:"socket_ready_ns,omitempty"`
 	DueNS      int64 `json:"timer_due_ns,omitempty"` // joined: the timer was due, likewise
 	InferredNS int64 `json:"inferred_ns,omitempty"`  // the holder is inferred by class, not by instance
@@ -139,15 +143,16 @@ type Tags struct {
 
 	AssistNS int64 `json:"-"`
 	SweepNS  int64 `json:"-"`
-	// NewbornNS: runnable since its creation. Of a thread also: its maker, which it put off its CPU then.
+	// NewbornNS: runnable since its creation. Of a thread also: its maker, which it put off its CPU
+	// then.
 	NewbornNS int64 `json:"-"`
 	PreemptNS int64 `json:"-"` // runnable since it was preempted
 	SyscallNS int64 `json:"-"` // runnable since a syscall
 	PermitNS  int64 `json:"-"` // the one waited for was at another request, and held what both need
 	ServingNS int64 `json:"-"` // the one waited for worked for others, which it woke before
 	AskedNS   int64 `json:"-"` // of it, on the network, for an answer that it had asked for itself
-	// EnoughNS, joined as a whole (Kernel.Whole): every thread of the process that wanted a CPU had one,
-	// so nothing took longer for want of one.
+	// EnoughNS, joined as a whole (Kernel.Whole): every thread of the process that wanted a CPU had
+	// one, so nothing took longer for want of one.
 	EnoughNS int64 `json:"-"`
 	Slices   int64 `json:"-"` // number of runnable stretches
 	GCSlices int64 `json:"-"` // of them, while marking
@@ -157,8 +162,8 @@ type Tags struct {
 type Instead struct {
 	// Who is an entry function; "GC worker (dedicated)", "GC worker (idle)", "idle P", "unknown".
 	Who string `json:"who"`
-	// Kind says what Who is. Joined, of Ps whose threads were not at work, it is the [Leaf] of what they
-	// lacked.
+	// Kind says what Who is. Joined, of Ps whose threads were not at work, it is the [Leaf] of what
+	// they lacked.
 	Kind InsteadKind `json:"kind"`
 	NS   int64       `json:"ns"`
 }
@@ -166,9 +171,9 @@ type Instead struct {
 // Leaf is what the thread lacked that held the P. It has a meaning only if Lacked.
 func (i *Instead) Leaf() Leaf { return Leaf(i.Kind) }
 
-// Lacked reports whether the entry stands for Ps whose threads were not running. Kind is then the leaf
-// of what they lacked. Who is the thread in front (LeafNoCPU), the function slept in (LeafAsleep), or
-// otherwise the holder of the P.
+// Lacked reports whether the entry stands for Ps whose threads were not running. Kind is then the
+// leaf of what they lacked. Who is the thread in front (LeafNoCPU), the function slept in
+// (LeafAsleep), or otherwise the holder of the P.
 func (i *Instead) Lacked() bool {
 	switch i.Leaf() {
 	case LeafThrottled, LeafNoCPU, LeafAsleep, LeafFault, LeafReclaim, LeafMemcg, LeafCompaction, LeafMmapLock, LeafTLB, LeafDisk, LeafNUMA:
@@ -182,8 +187,8 @@ type Site struct {
 	Func string `json:"func"`
 	File string `json:"file,omitempty"`
 	Line int    `json:"line,omitempty"`
-	// Via, of a syscall or a network wait, is the outermost function of os, net, syscall or internal/poll
-	// below Func: "os.(*File).Write"; "" else.
+	// Via, of a syscall or a network wait, is the outermost function of os, net, syscall or
+	// internal/poll below Func: "os.(*File).Write"; "" else.
 	Via string `json:"via,omitempty"`
 	NS  int64  `json:"ns"`
 	N   int64  `json:"n,omitempty"` // times: calls, allocations that assisted, waits
@@ -208,10 +213,10 @@ type Capacity struct {
 	Running     []Site  `json:"-"`
 }
 
-// STW is one stop-the-world. From the range's begin to LastStop Ps were being stopped, until Start
-// the world was stopped, from there to End only the initiator was delayed.
+// STW is one stop-the-world. From Begin to LastStop Ps were being stopped, until Start the world
+// was stopped, and from there to End only the initiator was delayed.
 type STW struct {
-	Begin, LastStop, Start, End int64 // LastStop 0: no P had to be awaited or the format does not tell
+	Begin, LastStop, Start, End int64 // LastStop 0: no P had to be awaited, or the format does not say
 	Kind                        string
 	Goroutine                   int64
 	Initiator                   string // entry function of the goroutine that stopped the world
@@ -274,9 +279,9 @@ type Silences struct {
 	Max    int64 `json:"max_ns"`
 }
 
-// Moments are what takes microseconds where threads get a CPU when they want one: socket calls, without those that met a
-// stop-the-world (formats before 1.22 do not tell how long the short ones are: 10 us each is assumed), and how long
-// idle Ps leave work waiting.
+// Moments sum up what takes microseconds as long as threads get a CPU when they want one. That is
+// calls on sockets, without those that met a stop-the-world, and the time for which idle Ps leave
+// work waiting. Formats before 1.22 do not have the length of short calls: 10 us each is assumed.
 type Moments struct {
 	N, NS        int64
 	Long, LongNS int64 // of them those of 2 ms or more

@@ -1,6 +1,6 @@
 package account
 
-// Named is what an account is known by.
+// Named is what identifies an account to a person.
 type Named struct {
 	Class               Class
 	Leaf                Leaf
@@ -8,8 +8,9 @@ type Named struct {
 	Holder              string // of a lock, where it waited for the actor
 }
 
-// Words names an account in one clause: what was done, by whom if not by the request itself, and where. It is the one
-// name that an account has, in the ledger's rows as in what findings quote; name prints a symbol as the caller wants it.
+// Words names an account in one clause: what was done, by whom if not by the request itself, and
+// where. It is the one name of an account, in the ledger's rows and in what findings quote. name
+// prints a symbol as the caller wants it.
 func Words(a Named, name func(string) string) string {
 	cause, place := string(a.Leaf), ""
 	switch {
@@ -66,10 +67,10 @@ func Words(a Named, name func(string) string) string {
 	return cause + place + at(", at ")
 }
 
-// Phrase names an account inside a sentence, as the line of reason of a slow request does: cause, actor
-// and place one after another. [Words] is for a row that stands alone, so it puts the actor first where
-// the request itself did nothing, and says what is known of a lock's holder. Neither can be made of the
-// other.
+// Phrase names an account inside a sentence, as the line of reason of a slow request does: cause,
+// actor and place one after another. [Words] is for a row that stands alone, so it puts the actor
+// first where the request itself did nothing, and says what is known of a lock's holder. Neither
+// can be made of the other.
 func Phrase(a *Account) string {
 	s := string(a.Leaf)
 	switch {
