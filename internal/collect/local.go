@@ -26,22 +26,23 @@ type Process struct {
 	MaxSize int64
 
 	// Recording is called by Record once it records, so that what must lie within its time can
-	// start; nil in tests. A collector that never calls it is waited for until its first write, and
-	// for toStart at most.
+	// start; nil in tests. Where Record never calls it, its first write counts. The runner waits
+	// for either, and for toStart at most. So Record calls it if it writes only at the end.
 	Recording func()
 }
 
 // ErrCut is what a Write beyond --max-size returns: Record ends then, and what came is kept.
 var ErrCut = errors.New("cut at --max-size")
 
-// Local is a collector of a process on this machine. Of those with the same Member the first by
-// Order that is ready runs; if it breaks before its first byte, the next.
+// Local is a collector of a process on this machine. All Locals run side by side. But of those with
+// the same Member only the first by Order that is ready runs; if it breaks before its first byte,
+// the next.
 type Local struct {
 	Name   string
-	Doc    string
-	Order  int
+	Doc    string // for people; doctor prints the first sentence: what it reads, and how often
+	Order  int    // place in doctor's list, and among those with the same Member
 	Tier   string // the heading that doctor lists it under: TierSystem, ...
-	Member string
+	Member string // file of the case that Record writes
 
 	// Probe returns nil if Record would work, or why it would not and what would permit it. It
 	// changes nothing.

@@ -123,6 +123,7 @@ func untilBeat(interval time.Duration) time.Duration {
 	return max(interval-time.Duration(monotonic())%beat, interval/2)
 }
 
+// end writes what is left and returns the cost of all rounds, as Record returns it.
 func (r *readings) end() (*evidence.Cost, error) {
 	r.flush()
 	return &evidence.Cost{CPUNS: r.cpu, Records: r.n}, r.fail

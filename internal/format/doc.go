@@ -24,6 +24,7 @@
 //
 // Write its file: the Kind, its streams, and one row given to register, or to registerFile if it is
 // a file of the kernel's. Put samples into testdata/NAME, where NAME is the row's: each sample with
-// the golden that -update writes, and not.txtar with look-alikes that the row must refuse. Nothing
-// else is edited: recognition, Gather, Streams and the tests read the table.
+// the golden that -update writes, and not.txtar with look-alikes that the row must refuse.
+// Recognition, Gather, Streams and the tests read the table. The path of a file of the kernel's
+// goes into the list in FuzzReadings besides. CONTRIBUTING.md has an example of each.
 package format

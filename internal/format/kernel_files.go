@@ -15,8 +15,10 @@ import (
 // together.
 type fileParser func(*kernelFiles, reading) error
 
-// registerFile registers a row for one of the kernel's files. These files are read together and
-// have one rank: a quota, for one, is the least value in many files.
+// registerFile registers a row for one of the kernel's files, which has file and no parse. These
+// files are read together and have one rank: a quota, for one, is the least value in many files. So
+// two rows that give the same stream are both taken. Their parsers must see to it that no reading
+// counts twice, as finish does for statusRSS.
 func registerFile(r *row) *row {
 	r.rank = rankKernel
 	r.parse = func(g *gatherer, it Item) ([]evidence.Record, error) {
@@ -27,7 +29,8 @@ func registerFile(r *row) *row {
 	return register(r)
 }
 
-// base returns a function that reports whether a reading's path has this last element.
+// base returns a function that reports whether a reading's path has this last element. Paths such
+// as /proc/stat and /proc/PID/stat have the same. Readings of a process' threads are left out.
 func base(name string) func(string) bool {
 	return func(p string) bool { return path.Base(p) == name && !strings.Contains(p, "/task/*/") }
 }

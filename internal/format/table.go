@@ -14,20 +14,22 @@ type row struct {
 	kind Kind
 	name string // short, for the folder of its samples: testdata/NAME
 
-	// How it is known: one of looks and line, or named where the content alone says nothing. A file
-	// that two rows know is known as neither, unless one of them yields to the other.
+	// How it is known: one of looks and line, or named where the content alone says too little. A
+	// file that two rows know is known as neither, unless one of them yields to the other. A row
+	// with at alone is only ever a reading in a recorder's member; it needs no samples of its own.
 	looks    func(h head) bool                      // by how the file starts
 	line     func(line string) bool                 // by any of the first lines: a log starts with anything
 	anywhere func(data []byte) bool                 // by a line further down, in a file that nothing else knows
-	named    func(base string, content []byte) bool // by its base name
+	named    func(base string, content []byte) bool // by its base name and its content
 	yields   []Kind                                 // rows that know the same bytes better
 	at       func(path string) bool                 // a reading of this path in a recorder's member is of this kind
 
-	// How it is read: parse, or, for a format that is only recognised, the reason in unused.
+	// How it is read: parse, or, for a format that is only recognised, the reason in unused. A file
+	// of the kernel's has file instead: registerFile makes parse of it and sets rank.
 	parse  parser
-	file   fileParser // of a file of the kernel's, set by registerFile: parse calls it
+	file   fileParser // of a file of the kernel's
 	gap    string     // stream that is missing where the file could not be read; "": none is worth naming
-	rank   int
+	rank   int        // place among the sources of a stream: the lowest is taken
 	unused string
 
 	// What it gives. A stream is described once, by the row that is its first source.
