@@ -15,6 +15,7 @@ import (
 	"github.com/whystall/whystall/exectrace"
 	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/capacity"
+	"github.com/whystall/whystall/internal/finding"
 	"github.com/whystall/whystall/internal/ledger"
 	"github.com/whystall/whystall/internal/ledger/thread"
 	"github.com/whystall/whystall/internal/report"
@@ -168,7 +169,7 @@ func (w *watched) count(start time.Time, events int) {
 // several places. From format 1.22 on an event takes 4.9 to 5.4 bytes, which is near enough for a
 // person who waits; earlier formats vary.
 func readLine(events, bytes int64, v exectrace.Version) string {
-	line := fmt.Sprintf("explaining: %.1f million events of a trace of %s", float64(events)/1e6, byteSize(bytes))
+	line := fmt.Sprintf("explaining: %.1f million events of a trace of %s", float64(events)/1e6, finding.Bytes(bytes))
 	if v >= 22 && bytes > 0 {
 		line += fmt.Sprintf(", about %d %%", min(99, events*515/bytes))
 	}

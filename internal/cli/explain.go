@@ -21,7 +21,7 @@ var _ = register(&command{
 })
 
 type explainCmd struct {
-	Files  []string `arg:"" name:"file" help:"Execution traces, cases, folders NAME.case.part, pprof profiles, /metrics and gctrace text, in any order. They are recognised by their content; - reads standard input."`
+	Files  []string `arg:"" name:"file" help:"Execution traces, cases, folders NAME.case.part, pprof profiles, gctrace lines, text of /metrics and /debug/vars, and files of /proc and cgroups, in any order. They are recognised by their content; - reads standard input."`
 	Output string   `short:"o" placeholder:"FILE" help:"Write the report to FILE instead of standard output."`
 	explainFlags
 }

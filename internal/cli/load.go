@@ -9,6 +9,7 @@ import (
 	"github.com/whystall/whystall/exectrace"
 	"github.com/whystall/whystall/internal/evidence"
 	"github.com/whystall/whystall/internal/evidence/kernel"
+	"github.com/whystall/whystall/internal/finding"
 	"github.com/whystall/whystall/internal/format"
 	"github.com/whystall/whystall/internal/report"
 	"github.com/whystall/whystall/internal/sched"
@@ -170,7 +171,7 @@ func (in *loaded) addCase(name string, c *evidence.Case) {
 	for _, q := range m.Requests {
 		bytes += q.Bytes
 	}
-	cost := fmt.Sprintf("recording sent the target %d requests and fetched %s", len(m.Requests), byteSize(bytes))
+	cost := fmt.Sprintf("recording sent the target %d requests and fetched %s", len(m.Requests), finding.Bytes(bytes))
 	if !m.Ended.UTC.IsZero() && !m.Begun.UTC.IsZero() {
 		cost += fmt.Sprintf(" in %.1f s", m.Ended.UTC.Sub(m.Begun.UTC).Seconds())
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/whystall/whystall/internal/collect"
 	"github.com/whystall/whystall/internal/evidence"
+	"github.com/whystall/whystall/internal/finding"
 )
 
 var _ = register(&command{
@@ -98,7 +99,7 @@ func (c *recordCmd) Run(con *console) error {
 	if err != nil {
 		return err
 	}
-	con.say("%s written, %s; next: whystall explain %s", name, byteSize(st.Size()), shellWord(name))
+	con.say("%s written, %s; next: whystall explain %s", name, finding.Bytes(st.Size()), shellWord(name))
 	return nil
 }
 
@@ -253,7 +254,7 @@ func (p *progress) update(u collect.Progress) {
 	}
 	line := u.Doing
 	if u.Of > 0 {
-		line = fmt.Sprintf("recording %s of %s, %s so far; Ctrl-C ends it early", u.Elapsed.Truncate(time.Second), u.Of, byteSize(u.Received))
+		line = fmt.Sprintf("recording %s of %s, %s so far; Ctrl-C ends it early", u.Elapsed.Truncate(time.Second), u.Of, finding.Bytes(u.Received))
 	}
 	p.line(line)
 }
