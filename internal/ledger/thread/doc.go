@@ -4,11 +4,14 @@
 //
 // In reading order:
 //
-//	run.go      the pass over all units, and how a piece is booked
+//	run.go      the pass over all units of work
 //	pick.go     which units are explained
+//	all.go      the column of all: the units' own states
+//	explain.go  how the pieces of a unit's story are booked
 //	turn.go     waits for a turn that others have first
-//	futex.go    the list of futexes and their holders
+//	locks.go    the locks that slow units waited for
 //	unused.go   waits for locks outside of any unit
+//	futex.go    the list of all futexes and their holders
 //	walk.go     the story of a thread, followed through those that it waited for
 //	waitend.go  when a wait really ended
 //	holder.go   who held a lock during a wait
@@ -16,6 +19,10 @@
 //	calls.go    the same by its system call
 //	piece.go    a piece of a story, and the hops to it
 //	leaf.go     a thread's state as a leaf
-//	site.go     what the place of a wait is called
-//	usual.go    the usual place of a call, where no stack was taken
+//	usual.go    where a thread waits, also where no stack was taken
+//	site.go     the places of waits, by number
+//	name.go     what a wait, a lock and a futex are called, by their stacks
+//
+// Each file calls those below it, and none above it. The methods of pass and of Walk stand in the
+// file whose question they answer.
 package thread

@@ -5,12 +5,12 @@ import (
 	"github.com/whystall/whystall/internal/sched"
 )
 
-// LeafOf is what a stretch of a thread is booked to by itself: the one place where a thread's state becomes a leaf. named reports
-// whether the kernel's records say what a blocked thread waits in.
+// LeafOf is what a stretch of a thread is booked to by itself. Only here a thread's state becomes a
+// leaf. named reports whether the kernel's records say what a blocked thread waits in.
 func LeafOf(s *sched.Stretch) (leaf books.Leaf, named bool) {
 	switch s.Doing {
 	case sched.OnCPU:
-		// In the middle of a fault or a reclaim that is what it works on.
+		// In the middle of a fault or a reclaim, the thread works on that.
 		if leaf, ok := blockLeaf(s.Block); ok && s.Block.Stalls() {
 			return leaf, true
 		}
@@ -27,7 +27,8 @@ func LeafOf(s *sched.Stretch) (leaf books.Leaf, named bool) {
 	return books.LeafMissing, true
 }
 
-// blockLeaf is the leaf of what a thread is blocked in; false where that is not known, or none that has a leaf.
+// blockLeaf is the leaf of what a thread is blocked in; false where that is not known, or has no
+// leaf of its own.
 func blockLeaf(b sched.Block) (books.Leaf, bool) {
 	switch b {
 	case sched.BlockFutex:
@@ -56,4 +57,15 @@ func blockLeaf(b sched.Block) (books.Leaf, bool) {
 		return books.LeafNUMA, true
 	}
 	return books.LeafAsleep, false
+}
+
+// classOfLeaf is the class of a wait that was not followed.
+func classOfLeaf(l books.Leaf) books.Class {
+	switch l {
+	case books.LeafNetwork, books.LeafTimer:
+		return books.ClassOutside
+	case books.LeafLock, books.LeafLockBetween:
+		return books.ClassLock
+	}
+	return books.ClassOwn
 }

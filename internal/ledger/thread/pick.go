@@ -9,11 +9,14 @@ import (
 	"github.com/whystall/whystall/internal/unit"
 )
 
-// Threads' units are all known before any is explained. So only those are that the columns are made of, and not, as of goroutines' requests, each
-// that may turn out to be slow: of units that wait behind each other that was four times as many, and each of them tells of all that went before it.
+// All units of threads are known before any is explained. So only the units that make up the
+// columns are explained. The ledger of goroutines must explain each request that may turn out to be
+// slow. Of units that wait behind each other that was four times as many. And the story of such a
+// unit is long, since it holds all that went before it.
 
-// unit adds a unit of work to its group and gives for how long it was on a CPU; -1: it is in no column.
-func (t *pass) unit(u *unit.Unit) (own int64) {
+// addUnit adds a unit of work to its group, and returns for how long it was on a CPU; -1: it is in
+// no column.
+func (t *pass) addUnit(u *unit.Unit) (running int64) {
 	grp := t.books.Group(u.Group)
 	if grp == nil || u.LeftOut != request.Kept {
 		return -1
@@ -24,34 +27,36 @@ func (t *pass) unit(u *unit.Unit) (own int64) {
 		grp.Lose()
 		return -1
 	}
-	own = t.own(grp, u)
+	running = t.addStates(grp, u)
 	grp.Tally(wall)
 	grp.Candidate(wall, t.o.SlowOver) // counts those over it
 	h := books.Hash(uint64(u.TID), uint64(b))
-	grp.Draw(own, h)
-	return own
+	grp.Draw(running, h)
+	return running
 }
 
-// mostUnitNS is longer than any recording: such a unit is a damaged one.
+// mostUnitNS is longer than any recording: a longer unit comes from damaged records.
 const mostUnitNS = 1<<47 - 1
 
+// rel is a unit's times in the books.
 func (t *pass) rel(u *unit.Unit) (begin, end int64) {
 	return u.Begin - t.base, u.End - t.base
 }
 
 // picked is a unit that is explained.
 type picked struct {
-	unit  int32
-	slow  bool // or one of the next, should all groups have too few slow ones
-	other bool // of the sample
+	unit   int32
+	slow   bool // slow, or one of the next, should all groups together have too few slow ones
+	sample bool // of the sample of others
 }
 
-// pick chooses who is explained once all units are known, in their order.
-func (t *pass) pick(own []int64) (list []picked) {
+// pick chooses the units that are explained, in their order. running is what addUnit returned for
+// each.
+func (t *pass) pick(running []int64) (list []picked) {
 	least, most := t.books.Settle()
 	slow := make([][]int32, len(least)) // by group
-	for i := range own {
-		if own[i] < 0 {
+	for i := range running {
+		if running[i] < 0 {
 			continue
 		}
 		u := &t.units.Units[i]
@@ -59,8 +64,8 @@ func (t *pass) pick(own []int64) (list []picked) {
 		if e-b >= least[u.Group] {
 			slow[u.Group] = append(slow[u.Group], int32(i))
 		}
-		if t.books.Group(u.Group).Drawn(own[i], books.Hash(uint64(u.TID), uint64(b))) {
-			list = append(list, picked{unit: int32(i), other: true})
+		if t.books.Group(u.Group).Drawn(running[i], books.Hash(uint64(u.TID), uint64(b))) {
+			list = append(list, picked{unit: int32(i), sample: true})
 		}
 	}
 	for id, l := range slow {
@@ -79,7 +84,7 @@ func (t *pass) pick(own []int64) (list []picked) {
 	n := 0
 	for _, c := range list {
 		if n > 0 && list[n-1].unit == c.unit {
-			list[n-1].slow, list[n-1].other = true, true
+			list[n-1].slow, list[n-1].sample = true, true
 			continue
 		}
 		list[n] = c
@@ -88,16 +93,16 @@ func (t *pass) pick(own []int64) (list []picked) {
 	return list[:n]
 }
 
-// keep explains a unit that was picked and keeps what was found.
-func (t *pass) keep(u *unit.Unit, own int64, c picked) {
+// keep explains a unit that was picked, and keeps the result.
+func (t *pass) keep(u *unit.Unit, running int64, c picked) {
 	grp := t.books.Group(u.Group)
 	b, e := t.rel(u)
 	h := books.Hash(uint64(u.TID), uint64(b))
-	slow, other := c.slow && grp.Fits(e-b), c.other && grp.Wants(own, h)
-	if !slow && !other {
+	slow, sample := c.slow && grp.Fits(e-b), c.sample && grp.Wants(running, h)
+	if !slow && !sample {
 		return
 	}
-	k := &books.Kept{Begin: b, End: e, Running: own, Number: int64(u.TID), Hash: h, Group: grp}
+	k := &books.Kept{Begin: b, End: e, Running: running, Number: int64(u.TID), Hash: h, Group: grp}
 	t.explain(k, u)
-	t.books.Keep(k, slow, other, func() []request.Group { return t.units.Groups })
+	t.books.Keep(k, slow, sample, func() []request.Group { return t.units.Groups })
 }

@@ -12,8 +12,9 @@ import (
 	"github.com/whystall/whystall/internal/unit"
 )
 
-// TestPick: of units whose durations often are the same, in whatever groups, those are picked that sorting all of them names: the slowest
-// hundredth of each group and ten more, and of each octave of running time those with the smallest hashes.
+// TestPick compares the picked units with those that sorting all units names: the slowest hundredth
+// of each group and ten more, and of each octave of running time those with the smallest hashes.
+// Many durations are the same.
 func TestPick(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for _, slowOver := range []int64{0, 700} {
@@ -31,9 +32,9 @@ func TestPick(t *testing.T) {
 			}
 			p.units.Units = append(p.units.Units, u)
 		}
-		own := make([]int64, len(p.units.Units))
-		for i := range own {
-			own[i] = p.unit(&p.units.Units[i])
+		running := make([]int64, len(p.units.Units))
+		for i := range running {
+			running[i] = p.addUnit(&p.units.Units[i])
 		}
 		want := map[int32]picked{}
 		units := p.units.Units
@@ -54,13 +55,13 @@ func TestPick(t *testing.T) {
 				}
 				return 1
 			})
-			for _, i := range l[:min(len(l), books.PerOctave)] { // none is known to have run: all are of one octave
+			for _, i := range l[:min(len(l), books.PerOctave)] { // no unit is known to have run, so all are of one octave
 				c := want[i]
-				c.unit, c.other = i, true
+				c.unit, c.sample = i, true
 				want[i] = c
 			}
 		}
-		got := p.pick(own)
+		got := p.pick(running)
 		if len(got) != len(want) || !slices.IsSortedFunc(got, func(a, b picked) int { return int(a.unit - b.unit) }) {
 			t.Errorf("slow over %d: %d are picked, want %d in order", slowOver, len(got), len(want))
 		}

@@ -28,14 +28,17 @@ func fromRecording(t testing.TB, file string) *sched.Timeline {
 	return k
 }
 
-// TestThreadRecordings: testdata/*.stream were recorded of real programs on Linux 6.18; *.want is what is told of them.
+// TestThreadRecordings compares what is found in testdata/*.stream with *.want. The streams were
+// recorded of real programs on Linux 6.18:
 //
 //	epoll        one thread, epoll, 4 connections, a request every ms: some cost 60 times as much
 //	perunit      a thread for each unit of work, eight at once
 //	pool-sleep   4 workers at a condition; every 100th unit holds a mutex while it sleeps 20 ms
-//	pool-hogs    the same, computing instead, beside 4 other programs that never sleep: holders lose their CPU
+//	pool-hogs    the same, but it computes, beside 4 other programs that never sleep: holders lose
+//	             their CPU
 //	rust-pool    Rust's Mutex and Condvar, every 50th unit sleeps 15 ms with the Mutex
-//	tokio-mutex  tokio with 2 workers, 16 connections; every 40th request sleeps 30 ms with std's Mutex
+//	tokio-mutex  tokio with 2 workers, 16 connections; every 40th request sleeps 30 ms with std's
+//	             Mutex
 //	mariadb-*    4 clients that connect, ask and disconnect; with and without a thread cache
 func TestThreadRecordings(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.stream")

@@ -21,19 +21,13 @@ import (
 	"github.com/whystall/whystall/internal/sched/schedtest"
 )
 
-// explainThread tells what kept thread tid during [lo,hi): it tiles that exactly with pieces, in order of time. A wait that
-// another thread of the target ended by a release is followed to what that thread did meanwhile, clipped to the wait, never
-// to a thread that is on the path already; all others are leaves of tid.
-func explainThread(k *sched.Timeline, tid uint32, lo, hi int64, emit func(*Piece)) {
-	NewWalk(k).Thread(tid, lo, hi, emit)
-}
-
-// storyOf writes down a thread's pieces, and checks that they tile.
+// storyOf writes down what kept thread tid during [lo,hi). It checks that the pieces tile that time
+// exactly, in order.
 func storyOf(t testing.TB, k *sched.Timeline, tid uint32, lo, hi int64) string {
 	t.Helper()
 	var b strings.Builder
 	at := lo
-	explainThread(k, tid, lo, hi, func(p *Piece) {
+	NewWalk(k).Thread(tid, lo, hi, func(p *Piece) {
 		if p.Lo != at || p.Hi <= p.Lo {
 			t.Errorf("thread %d: piece %d..%d after %d", tid, p.Lo, p.Hi, at)
 		}
@@ -63,7 +57,8 @@ func storyOf(t testing.TB, k *sched.Timeline, tid uint32, lo, hi int64) string {
 
 var update = flag.Bool("update", false, "rewrite the goldens")
 
-// TestThreadStories: testdata/*.txt are text twins with lines "ask TID LO HI" and, below "---", what is told.
+// TestThreadStories reads testdata/*.txt: text twins with lines "ask TID LO HI" and, below "---",
+// the stories.
 func TestThreadStories(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
@@ -107,7 +102,8 @@ func TestThreadStories(t *testing.T) {
 	}
 }
 
-// randomRecords is a source of any bytes, 12 a record: few threads and CPUs, so that they meet.
+// randomRecords is a source made of any bytes, 12 a record. It has few threads and CPUs, so that
+// they meet.
 type randomRecords struct {
 	recs   []kernel.Record
 	stacks map[uint32][]kernel.Frame
@@ -157,7 +153,8 @@ func recordsOf(b []byte) *randomRecords {
 	return r
 }
 
-// checkThreads: whatever the stream, stories tile, sums are exact, and nothing panics.
+// checkThreads checks, of any stream, that stories tile, that sums are exact, and that nothing
+// panics.
 func checkThreads(t *testing.T, b []byte) {
 	src := recordsOf(b)
 	k, err := sched.New(src)
@@ -166,7 +163,7 @@ func checkThreads(t *testing.T, b []byte) {
 	}
 	lo, hi := k.Span()
 	for tid := range uint32(7) {
-		if hi < 1<<60 { // later times are taken to be the same
+		if hi < 1<<60 { // later times count as the same
 			storyOf(t, k, tid, lo-10, hi+10)
 		}
 		if hi-lo > 4 && hi-lo < 1<<40 {
@@ -194,7 +191,7 @@ func checkThreads(t *testing.T, b []byte) {
 		t.Errorf("%d requests, in groups %d", r.Requests.Count, n)
 	}
 	if r.Requests.Count == 0 && r.Requests.NoRequestsCause == "" {
-		t.Error("no requests, and not said why")
+		t.Error("no requests, and no reason given")
 	}
 	if c := r.CPUs; c != nil && c.RunningNS+c.ThrottledNS+c.OthersNS+c.UnusedNS+c.RestNS+c.UnknownNS != c.TotalNS {
 		t.Errorf("CPUs do not add up: %+v", *c)
@@ -236,8 +233,9 @@ func FuzzThreads(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) { checkThreads(t, b[:min(len(b), 1+12*300)]) })
 }
 
-// heldBy is the sum of what each queued stretch tells, where nothing was folded.
-func TestHeldBy(t *testing.T) {
+// TestCPUHolders compares CPUHolders with the sum over all queued stretches, in streams where nothing was
+// folded.
+func TestCPUHolders(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(9, 10))
 	some := 0
 	for range 200 {

@@ -7,8 +7,9 @@ import (
 	"github.com/whystall/whystall/internal/sched/schedtest"
 )
 
-// TestMaking: the wait of a new thread for its first CPU and of its maker behind it are the making's; the maker's next wait, after 1 ms of work,
-// is not. The new thread's madvise is of its stack, since it ends after it; an earlier one is not.
+// TestMaking checks which waits are part of making a thread: the new thread's for its first CPU,
+// and its maker's behind it. The maker's next wait, after 1 ms of work, is not. The new thread's
+// last madvise is of its stack, since the thread ends after it. An earlier one is not.
 func TestMaking(t *testing.T) {
 	k := schedtest.Timeline(t, `
 header cpus=0 pertask alltasks

@@ -7,45 +7,144 @@ import (
 	"github.com/whystall/whystall/internal/unit"
 )
 
-// A request that waits for another thread may wait for its turn: what that thread does meanwhile is for other requests. Two cases are known by
-// who wakes whom. Who ends the wait is at a request itself, and lets go of what both need: a permit, a connection of a pool, an interpreter's
-// lock. Or it is a worker, who before has woken others that waited for it as this one does: up to then it worked for them.
-
-// turns knows the requests of the listed groups by thread.
-type turns struct {
-	k      *sched.Timeline
-	walk   *Walk
-	units  *unit.Set
-	of     map[uint32][2]int32 // from and to in units
-	wakes  []sched.Waking
-	did    []sched.Stretch
-	waiter uint32 // whose wait is judged below
-	end    int64
-	permit bool
-	until  int64 // of a worker: up to when it worked for others
-}
+// A unit that waits for another thread may wait for its turn: what that thread does meanwhile is
+// for other units. The order of wake-ups shows two cases:
+//
+//   - A permit. The thread that ends the wait is at a unit itself, and releases what both need: a
+//     permit, a connection of a pool, an interpreter's lock.
+//   - A worker. The thread that ends the wait is at no unit, and before has woken others that
+//     waited for it as this unit does. Up to then it worked for them.
+//
+// How a wait is judged:
+//
+//  1. Only a wait for a message can be one for a turn: at a futex, which is neither a barrier's nor
+//     a thread's end, at a pipe, or at a semaphore of System V.
+//  2. The waker's wake-ups during the wait are read backwards from its end. Those with no more than
+//     burstNS of work between them are one burst. All threads that a burst wakes waited for one and
+//     the same thing.
+//  3. The waker is at a unit when the wait ends: a permit. But the burst must have woken at most
+//     one unit that waited alike, since a permit goes to one. And the waker's unit must not be a
+//     helper of this one, woken by this waiter.
+//  4. Else the waker is a worker, if before the burst it woke another unit that waited alike. The
+//     last such wake-up is the end of its work for others.
+//  5. Time for others is, with a permit, when the waker was at a unit; with a worker, up to the
+//     wake-up of step 4.
 
 // burstNS is how long a thread that wakes many for the same reason works between two of them.
 const burstNS = 50e3
 
+// turns judges waits for turns. It knows the units by thread.
+type turns struct {
+	k      *sched.Timeline
+	walk   *Walk
+	units  *unit.Set
+	ranges map[uint32]unitRange // by TID
+	last   turn                 // a wait has many pieces: the wait that was judged last
+
+	wakes     []sched.Waking
+	stretches []sched.Stretch
+}
+
+// unitRange is a thread's units, which stand side by side in the list of all: [from,to).
+type unitRange struct{ from, to int32 }
+
+// turn is the judgement of one wait, which waiter and end identify.
+type turn struct {
+	waiter uint32
+	end    int64
+	permit bool
+	served int64 // of a worker: up to when it worked for others
+}
+
 func newTurns(w *Walk, units *unit.Set) *turns {
-	t := &turns{k: w.k, walk: w, units: units, of: map[uint32][2]int32{}}
+	t := &turns{k: w.k, walk: w, units: units, ranges: map[uint32]unitRange{}}
 	for i := range units.Units {
 		tid := units.Units[i].TID
-		r, ok := t.of[tid]
+		r, ok := t.ranges[tid]
 		if !ok {
-			r[0] = int32(i)
+			r.from = int32(i)
 		}
-		r[1] = int32(i) + 1
-		t.of[tid] = r
+		r.to = int32(i) + 1
+		t.ranges[tid] = r
 	}
 	return t
 }
 
-// at is the listed unit that tid was in at a time; nil without one.
-func (t *turns) at(tid uint32, at int64) *unit.Unit {
-	r := t.of[tid]
-	l := t.units.Units[r[0]:r[1]]
+// ofOthers is how much of [lo,hi), in which h's waker was followed, was for other units than u.
+// permit reports whether that is since the waker was at another unit itself.
+func (t *turns) ofOthers(u *unit.Unit, h *Hop, lo, hi int64) (ns int64, permit bool) {
+	if !t.mayQueue(h) {
+		return 0, false
+	}
+	if t.last.waiter != h.waiter || t.last.end != h.wait.Whole.End {
+		t.last = t.judge(u, h)
+	}
+	if !t.last.permit {
+		return max(0, min(hi, t.last.served)-lo), false
+	}
+	l := t.unitsOf(h.waker)
+	for i := sort.Search(len(l), func(i int) bool { return l[i].End > lo }); i < len(l) && l[i].Begin < hi; i++ {
+		ns += max(0, min(hi, l[i].End)-max(lo, l[i].Begin))
+	}
+	return ns, true
+}
+
+// mayQueue reports whether h can be a wait for a turn: step 1.
+func (t *turns) mayQueue(h *Hop) bool {
+	if h.kind != hopMessage || h.Inferred {
+		return false
+	}
+	switch h.wait.Block {
+	case sched.BlockFutex:
+		f := t.k.Futex(h.wait.Futex)
+		return f == nil || f.Kind != sched.FutexBarrier && f.Kind != sched.FutexJoin
+	case sched.BlockPipe: // a token in a pipe, a job at an eventfd
+		return true
+	}
+	return t.walk.isSemaphore(&h.wait)
+}
+
+// judge finds out whether h, a wait of u's, was for a turn: steps 2 to 4.
+func (t *turns) judge(u *unit.Unit, h *Hop) turn {
+	begin, end := h.wait.Whole.Begin, h.wait.Whole.End
+	r := turn{waiter: h.waiter, end: end}
+	t.wakes = t.k.WakesBy(h.waker, begin, end+burstNS, t.wakes[:0])
+	first, alike := end, 0 // the burst's start, and its units that waited alike
+	i := len(t.wakes) - 1
+	for ; i >= 0; i-- {
+		w := &t.wakes[i]
+		if t.worked(h.waker, w.Time, first) > burstNS {
+			break
+		}
+		if t.unitAt(w.TID, w.Time) != nil && t.waitedAlike(h, w) {
+			alike++ // the one that gets the permit need not be this waiter yet
+		}
+		first = min(first, w.Time)
+	}
+	if x := t.unitAt(h.waker, end); x != nil {
+		helper := x.Waker == h.waiter && x.Begin >= u.Begin
+		r.permit = alike <= 1 && !helper
+		return r
+	}
+	for ; i >= 0; i-- {
+		w := &t.wakes[i]
+		if x := t.unitAt(w.TID, w.Time); w.TID != h.waiter && x != nil && x.Begin < w.Time && t.waitedAlike(h, w) {
+			r.served = w.Time
+			break
+		}
+	}
+	return r
+}
+
+// unitsOf is the units of a thread, in order of time.
+func (t *turns) unitsOf(tid uint32) []unit.Unit {
+	r := t.ranges[tid]
+	return t.units.Units[r.from:r.to]
+}
+
+// unitAt is the listed unit that tid was in at a time; nil without one.
+func (t *turns) unitAt(tid uint32, at int64) *unit.Unit {
+	l := t.unitsOf(tid)
 	i := sort.Search(len(l), func(i int) bool { return l[i].End >= at })
 	if i == len(l) || l[i].Begin > at || !t.units.Groups[l[i].Group].Listed {
 		return nil
@@ -53,84 +152,25 @@ func (t *turns) at(tid uint32, at int64) *unit.Unit {
 	return &l[i]
 }
 
-// others is how much of [lo,hi), in which h's waker was followed, was for other requests than u; permit: as it is at another request itself.
-func (t *turns) others(u *unit.Unit, h *Hop, lo, hi int64) (ns int64, permit bool) {
-	if h.kind != hopMessage || h.Inferred {
-		return 0, false
-	}
-	switch h.wait.Block {
-	case sched.BlockFutex:
-		if f := t.k.Futex(h.wait.Futex); f != nil && (f.Kind == sched.FutexBarrier || f.Kind == sched.FutexJoin) {
-			return 0, false
-		}
-	case sched.BlockPipe: // a token in a pipe, a job at an eventfd
-	default:
-		if !t.walk.isSemaphore(&h.wait) {
-			return 0, false
-		}
-	}
-	if t.waiter != h.waiter || t.end != h.wait.Whole.End {
-		t.judge(u, h)
-	}
-	if !t.permit {
-		return max(0, min(hi, t.until)-lo), false
-	}
-	r := t.of[h.waker]
-	l := t.units.Units[r[0]:r[1]]
-	for i := sort.Search(len(l), func(i int) bool { return l[i].End > lo }); i < len(l) && l[i].Begin < hi; i++ {
-		ns += max(0, min(hi, l[i].End)-max(lo, l[i].Begin))
-	}
-	return ns, true
-}
-
-func (t *turns) judge(u *unit.Unit, h *Hop) {
-	begin, end := h.wait.Whole.Begin, h.wait.Whole.End
-	t.waiter, t.end, t.permit, t.until = h.waiter, end, false, 0
-	t.wakes = t.k.WakesBy(h.waker, begin, end+burstNS, t.wakes[:0])
-	// Those woken at once waited for one and the same thing. A permit goes to one, which need not be this waiter yet.
-	first, with := end, 0
-	i := len(t.wakes) - 1
-	for ; i >= 0; i-- {
-		w := &t.wakes[i]
-		if t.worked(h.waker, w.Time, first) > burstNS {
-			break
-		}
-		if t.at(w.TID, w.Time) != nil && t.likewise(h, w) {
-			with++
-		}
-		first = min(first, w.Time)
-	}
-	if own := t.at(h.waker, end); own != nil {
-		// A helper of this very request was woken by it.
-		t.permit = with <= 1 && !(own.Waker == h.waiter && own.Begin >= u.Begin)
-		return
-	}
-	for ; i >= 0; i-- {
-		w := &t.wakes[i]
-		if x := t.at(w.TID, w.Time); w.TID != h.waiter && x != nil && x.Begin < w.Time && t.likewise(h, w) {
-			t.until = w.Time
-			return
-		}
-	}
-}
-
-// worked is for how long of [lo,hi) tid was not kept off its CPU: those that a thread wakes may put it off.
+// worked is for how long of [lo,hi) tid was not kept off its CPU. The threads that it wakes may put
+// it off.
 func (t *turns) worked(tid uint32, lo, hi int64) int64 {
 	ns := hi - lo
 	if ns <= burstNS {
 		return ns
 	}
-	t.did = t.k.Stretches(tid, lo, hi, t.did[:0])
-	for i := range t.did {
-		if s := &t.did[i]; s.Doing == sched.Queued || s.Doing == sched.Throttled {
+	t.stretches = t.k.Stretches(tid, lo, hi, t.stretches[:0])
+	for i := range t.stretches {
+		if s := &t.stretches[i]; s.Doing == sched.Queued || s.Doing == sched.Throttled {
 			ns -= s.End - s.Begin
 		}
 	}
 	return ns
 }
 
-// likewise tells whether who was woken waited as h's waiter did: in the same function, as far as that is known.
-func (t *turns) likewise(h *Hop, w *sched.Waking) bool {
+// waitedAlike reports whether the thread that w woke waited as h's waiter did: for the same thing,
+// or in the same function, as far as that is known.
+func (t *turns) waitedAlike(h *Hop, w *sched.Waking) bool {
 	s := t.k.At(w.TID, w.Begin)
 	if s.Doing != sched.Blocked || s.Block != h.wait.Block {
 		return false

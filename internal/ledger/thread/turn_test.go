@@ -10,13 +10,14 @@ import (
 	"github.com/whystall/whystall/internal/sched/schedtest"
 )
 
-// Three connections hand a step to one worker, which takes 1 ms for each of them; or take turns with a semaphore; or wait for one result, which
-// the worker tells to all of them at once. Only what is done for others before is a turn's wait. Tokens in a pipe and the kernel's own semaphores make the
-// same turns; a lock on a file has a holder.
+// TestTurns has three connections. They hand a step to one worker, which takes 1 ms for each of
+// them. Or they take turns with a semaphore. Or they wait for one result, which the worker gives to
+// all of them at once. Only work for others is a wait for a turn. Tokens in a pipe and the kernel's
+// own semaphores make the same turns. A lock on a file has a holder.
 func TestTurns(t *testing.T) {
 	for _, c := range []struct {
 		kind            string
-		serving, permit int64 // of the third's 3 ms
+		serving, permit int64 // part of the third's 3 ms
 		locked          int64
 	}{{"worker", 2e6, 0, 0}, {"permit", 0, 3e6, 0}, {"result", 0, 0, 0}, {"pipe", 0, 3e6, 0}, {"semop", 0, 3e6, 0}, {"flock", 0, 0, 3e6}} {
 		t.Run(c.kind, func(t *testing.T) {
@@ -69,7 +70,7 @@ func turnStream(kind string) string {
 	recv := func(tid, at int) {
 		line("switch t=%d cpu=%d tid=%d flags=target args=1,45,%d kernel=1", at, tid, tid, tid)
 	}
-	// calls by their numbers plus one, as the records have them
+	// Calls have their numbers plus one, as in the records.
 	inKernel := map[string]struct{ wait, call, waking, wakes int }{"pipe": {7, 1, 10, 2}, "semop": {11, 221, 8, 66}, "flock": {9, 74, 8, 74}}
 	wait := func(tid, at, addr, stack int) {
 		if k, ok := inKernel[kind]; ok {
@@ -102,7 +103,8 @@ func turnStream(kind string) string {
 			net(tid, at+i*us)
 			on(tid, at+i*us+100)
 		}
-		if _, ok := inKernel[kind]; ok || kind == "permit" { // 11 has it and sleeps for a packet while it does, then 12, then 13
+		// 11 has the permit while it sleeps for a packet, then 12, then 13.
+		if _, ok := inKernel[kind]; ok || kind == "permit" {
 			wait(12, at+20*us, 0x5000, 5)
 			wait(13, at+20*us+1, 0x5000, 5)
 			wake(12, at+2*ms, 11, 0x5000)

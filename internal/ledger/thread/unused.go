@@ -7,11 +7,13 @@ import (
 	"github.com/whystall/whystall/internal/sched"
 )
 
-// lockWaits is when threads waited for locks outside of any unit of work that was seen: a pool's worker that never runs out of work never waits for some, so
-// that none of its work is a unit. on is what they waited for. Left out are locks whose holders mostly wait for the network: such a lock passes the wait for
-// work on, as where idle workers take turns to accept.
-func (t *pass) lockWaits(r *account.Kernel) (l capacity.Times, on []account.Instead) {
-	names := map[uint64]string{}
+// lockWaits is when threads waited for locks outside of any unit of work, and what they waited for.
+// A pool's worker that never runs out of work never waits for some, so none of its work is a unit.
+//
+// Locks are left out if their holders mostly wait for the network. Such a lock passes on the wait
+// for work, as where idle workers take turns to accept.
+func (t *pass) lockWaits(r *account.Kernel) (l capacity.Times, instead []account.Instead) {
+	names := map[uint64]string{} // by address
 	for i := range r.Futexes {
 		f := &r.Futexes[i]
 		if f.Kind != account.FutexMutex {
@@ -32,16 +34,16 @@ func (t *pass) lockWaits(r *account.Kernel) (l capacity.Times, on []account.Inst
 	if len(names) == 0 {
 		return nil, nil
 	}
-	within := map[uint32]capacity.Times{}
+	within := map[uint32]capacity.Times{} // units, by thread
 	for i := range t.units.Units {
 		if u := &t.units.Units[i]; u.LeftOut == request.Kept && t.units.Groups[u.Group].Listed {
 			within[u.TID] = append(within[u.TID], capacity.Span{Lo: u.Begin, Hi: u.End})
 		}
 	}
-	for tid, s := range within {
-		within[tid] = s.Merge()
+	for tid, times := range within {
+		within[tid] = times.Merge()
 	}
-	by := map[string]int64{}
+	waited := map[string]int64{} // ns, by name
 	t.k.Each(r.Begin, r.End, func(tid uint32, s *sched.Stretch) {
 		if s.Doing != sched.Blocked || s.Block != sched.BlockFutex || !t.walk.isLock(s) {
 			return
@@ -51,7 +53,7 @@ func (t *pass) lockWaits(r *account.Kernel) (l capacity.Times, on []account.Inst
 			return
 		}
 		for _, w := range within[tid].Without(s.Begin, s.End) {
-			by[name] += w.Hi - w.Lo
+			waited[name] += w.Hi - w.Lo
 			if len(l) >= capacity.MaxSpans {
 				l = l.Merge()
 			}
@@ -60,9 +62,9 @@ func (t *pass) lockWaits(r *account.Kernel) (l capacity.Times, on []account.Inst
 			}
 		}
 	})
-	for name, ns := range by {
-		on = append(on, account.Instead{Who: name, Kind: account.InsteadLock, NS: ns})
+	for name, ns := range waited {
+		instead = append(instead, account.Instead{Who: name, Kind: account.InsteadLock, NS: ns})
 	}
-	account.SortInstead(on)
-	return l.Merge(), on[:min(len(on), account.MostInstead)]
+	account.SortInstead(instead)
+	return l.Merge(), instead[:min(len(instead), account.MostInstead)]
 }

@@ -9,8 +9,10 @@ import (
 	"github.com/whystall/whystall/internal/sched/schedtest"
 )
 
-// A pool that never runs out of work has no unit of work: that its threads wait for a lock is unused time of the CPUs all the same. Where whoever holds the lock
-// waits for the network, as a server's idle workers do that take turns to accept, they only wait for work.
+// TestLockOutsideUnits has a pool that never runs out of work, so it has no unit of work. Its
+// threads wait for a lock: that is unused time of the CPUs all the same. But if the lock's holder
+// waits for the network, the others only wait for work. A server's idle workers that take turns to
+// accept do so.
 func TestLockOutsideUnits(t *testing.T) {
 	for _, c := range []struct {
 		name, holder string

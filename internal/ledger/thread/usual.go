@@ -7,10 +7,11 @@ import (
 	"github.com/whystall/whystall/internal/sched"
 )
 
-// Of short waits the recorder takes a stack now and then only. Where all that it took of one thread in one call are of one place, the others are
-// too: a thread that sleeps in steps of a ms.
+// Of short waits the recorder takes a stack only now and then. A thread that sleeps in steps of a
+// ms is an example. Where all stacks of one thread in one call are of one place, its waits without
+// a stack are taken to be of that place too.
 
-// usualKey is a call of a thread: with its file where it has one.
+// usualKey is a call of a thread, with its file where it has one.
 type usualKey struct {
 	thread uint32
 	block  sched.Block
@@ -22,9 +23,10 @@ type usualKey struct {
 type usualPlace struct {
 	stack uint32
 	site  string
-	many  bool // in more places than one
+	many  bool // it makes the call in more places than one
 }
 
+// usualOf is the key of a wait; false if its kind has no usual place.
 func usualOf(tid uint32, s *sched.Stretch) (usualKey, bool) {
 	k := usualKey{thread: tid, block: s.Block, call: s.Syscall}
 	switch s.Block {
@@ -32,34 +34,45 @@ func usualOf(tid uint32, s *sched.Stretch) (usualKey, bool) {
 	case sched.BlockNetwork, sched.BlockPipe, sched.BlockOther:
 		k.arg = s.Arg
 	default:
-		return k, false // a futex has its address
+		return k, false // a futex is known by its address
 	}
 	return k, s.Syscall >= 0
 }
 
-// inferredBelow: a stack that could not be walked names none of its callers for sure.
-func inferredBelow(frames []kernel.Frame) bool {
+// hasInferred reports whether a stack could not be walked: it then names none of its callers for
+// sure.
+func hasInferred(frames []kernel.Frame) bool {
 	return slices.ContainsFunc(frames, func(f kernel.Frame) bool { return f.Inferred })
 }
 
-// usualStack is the stack of such waits as s of tid, 0 where they are of several places or none was taken.
+// siteOf is where tid waited in s.
+func (t *pass) siteOf(tid uint32, s *sched.Stretch) *site {
+	user := s.User
+	if s.User == 0 && s.Kernel == 0 {
+		user = t.usualStack(tid, s)
+	}
+	return t.siteAt(tid, s, user)
+}
+
+// usualStack is the stack of waits like s of tid; 0 where they are of several places, or none was
+// taken.
 func (t *pass) usualStack(tid uint32, s *sched.Stretch) uint32 {
 	if t.usual == nil {
 		t.usual = map[usualKey]usualPlace{}
 		lo, hi := t.k.Span()
 		t.k.Each(lo, hi, func(tid uint32, s *sched.Stretch) {
-			if s.Doing != sched.Blocked || s.User == 0 || inferredBelow(t.k.Stack(s.User)) {
+			if s.Doing != sched.Blocked || s.User == 0 || hasInferred(t.k.Stack(s.User)) {
 				return
 			}
 			k, ok := usualOf(tid, s)
 			if !ok {
 				return
 			}
-			p, known := t.usual[k]
+			p, ok := t.usual[k]
 			switch {
-			case !known && len(t.usual) < mostSites:
-				t.usual[k] = usualPlace{stack: s.User, site: t.siteOf(tid, s).name}
-			case known && !p.many && p.stack != s.User && p.site != t.siteOf(tid, s).name:
+			case !ok && len(t.usual) < mostSites:
+				t.usual[k] = usualPlace{stack: s.User, site: t.siteAt(tid, s, s.User).name}
+			case ok && !p.many && p.stack != s.User && p.site != t.siteAt(tid, s, s.User).name:
 				p.many = true
 				t.usual[k] = p
 			}

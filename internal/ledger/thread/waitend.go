@@ -17,8 +17,8 @@ import (
 // handler runs first, and where there is no CPU that takes a while.
 const signalNS = 100e6
 
-// resumeNS is how long on its CPU a thread may look, after its time ran out, before it waits for the
-// same futex again.
+// resumeNS is how long on its CPU a thread may look, after its time ran out, before it waits for
+// the same futex again.
 const resumeNS = 1e6
 
 // mostResumed bounds how often one wait is seen to resume.
@@ -65,8 +65,8 @@ func (w *Walk) afterSignal(tid uint32, s *sched.Stretch) sched.Stretch {
 	return sched.Stretch{}
 }
 
-// afterTimeout is the wait that follows s, whose time ran out. resumed reports whether it is for the
-// same futex and follows at once.
+// afterTimeout is the wait that follows s, whose time ran out. resumed reports whether it is for
+// the same futex and follows at once.
 func (w *Walk) afterTimeout(tid uint32, s *sched.Stretch) (next sched.Stretch, resumed bool) {
 	at, running := s.Whole.End, int64(0)
 	for range 16 { // between the two waits it may have been put off its CPU

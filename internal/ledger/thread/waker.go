@@ -15,7 +15,8 @@ func (w *Walk) releaseKind(s, end *sched.Stretch) (kind hopKind, released bool) 
 	}
 	user, kern := w.stack(end.WakerUser), w.stack(end.WakerKernel)
 	if user.goFrames {
-		// Go's runtime wakes threads for many reasons. Only these functions release what was waited for.
+		// Go's runtime wakes threads for many reasons. Only these functions release what was waited
+		// for.
 		if !user.goRelease {
 			return 0, false
 		}

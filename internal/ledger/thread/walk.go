@@ -19,11 +19,11 @@ import (
 //  5. The wait is followed to the thread that ended it only if that thread is of the target and
 //     released what was waited for, by its stack or its system call (waker.go, calls.go). Else the
 //     wait is one piece of the waiter.
-//  6. A message, or the end of a thread: what the waker did during the wait explains the wait. Steps
-//     1 to 8 are applied to the waker, for the same time.
-//  7. A lock: the lock's successive releases during the wait say who held it when (holder.go). Steps
-//     1 to 8 are applied to each holder, for its part of the wait. The time between a release and
-//     the moment at which the next holder got the lock is a piece of its own.
+//  6. A message, or the end of a thread: what the waker did during the wait explains the wait.
+//     Steps 1 to 8 are applied to the waker, for the same time.
+//  7. A lock: the lock's successive releases during the wait say who held it when (holder.go).
+//     Steps 1 to 8 are applied to each holder, for its part of the wait. The time between a release
+//     and the moment at which the next holder got the lock is a piece of its own.
 //  8. Before its birth a thread waits for its maker, after its end for the thread that frees its
 //     stack.
 //
@@ -179,8 +179,8 @@ func (w *Walk) gone(tid uint32, leaf books.Leaf, s *sched.Stretch) {
 		if l.Birth == 0 {
 			continue
 		}
-		// Its birth is the end of this stretch or shortly before: between its creation and its first
-		// run queue a thread is not there either.
+		// Its birth is the end of this stretch or shortly before: between its creation and its
+		// first run queue a thread is not there either.
 		if l.Birth < s.Whole.Begin || l.Birth > s.Whole.End {
 			continue
 		}
