@@ -6,7 +6,7 @@ type Chapter struct {
 	Doc         string // plain text, lines of at most 100 columns
 }
 
-// Chapters gives the manual's chapters, in the order in which they are listed. Their names are
+// Chapters returns the manual's chapters, in the order in which they are listed. Their names are
 // those of no cause.
 func Chapters() []Chapter { return []Chapter{howSure} }
 

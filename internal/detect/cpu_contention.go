@@ -81,7 +81,7 @@ func lookContention(p *Pass) {
 		p.Blind(fmt.Sprintf("who had the CPUs for which its threads were queued during %s of the time in which they wanted one: without privilege the switches of other processes are not recorded (see whystall doctor)", percent(ratio(o.queued, o.wanted))))
 		return
 	}
-	if n, _, share := asked(p, false); n > 0 && r.CPUs != nil && r.CPUs.OthersNS > 0 {
+	if n, _, share := slowStandstills(p, false); n > 0 && r.CPUs != nil && r.CPUs.OthersNS > 0 {
 		p.claimTerm(termOthers, r.CPUs.OthersNS, share)
 		return
 	}
@@ -123,12 +123,12 @@ func queuedText(k *account.Kernel) string {
 		percent(ratio(o.queued, o.wanted)), percent(ratio(own, o.wanted)), percent(ratio(others, o.wanted)))
 }
 
-// untold stands for whoever had a CPU where the records do not say: switches of others were folded,
-// or not recorded.
-const untold = "somebody who was not recorded"
+// nobodyRecorded stands for whoever had a CPU where the records do not say: switches of others were
+// folded, or not recorded.
+const nobodyRecorded = "somebody who was not recorded"
 
-// whom sums what was granted by who had the CPU.
-func whom(p *Pass) (own, idle, others int64, names []account.Instead) {
+// grantedBehind sums what was granted by who had the CPU.
+func grantedBehind(p *Pass) (own, idle, others int64, names []account.Instead) {
 	by := map[string]int64{}
 	add := func(who string, ns int64) {
 		switch {
@@ -139,7 +139,7 @@ func whom(p *Pass) (own, idle, others int64, names []account.Instead) {
 		default:
 			others += ns
 			if who == "" {
-				who = untold
+				who = nobodyRecorded
 			}
 			by[who] += ns
 		}
@@ -175,18 +175,18 @@ func tellContention(p *Pass, f *finding.Finding) {
 	if len(p.pools) > 0 {
 		own, others = 0, p.pooled()
 		f.Summary = fmt.Sprintf("others took %s of CPU time (%s of what the process may use) while its threads were queued for it", finding.Duration(p.pooled()), percent(ratio(p.pooled(), p.total)))
-		if n, longest, _ := asked(p, false); n > 0 {
+		if n, longest, _ := slowStandstills(p, false); n > 0 {
 			f.Summary += fmt.Sprintf("; it made the process stand still for %s or more %s, at most %s at %s", finding.Duration(p.Facts.SlowOver), times(int64(n), "time", "times"),
 				finding.Duration(longest.End-longest.Begin), p.at(longest.Begin))
 		}
-		p.known = p.pooled()
+		p.measured = p.pooled()
 	} else {
-		own, idle, others, names = whom(p)
+		own, idle, others, names = grantedBehind(p)
 		behind := "threads of the process itself"
 		switch {
 		case others >= own && others >= idle && len(names) > 0:
 			behind = names[0].Who
-			if top, n := neighbour(k, ""); behind == untold && k.AllTasks && n > 0 {
+			if top, n := neighbour(k, ""); behind == nobodyRecorded && k.AllTasks && n > 0 {
 				behind = "other processes; of the few turns that were recorded one by one most were " + top.Comm + "'s"
 			} else if len(names) > 1 && 4*names[1].NS > names[0].NS {
 				behind += " and " + names[1].Who
@@ -228,7 +228,7 @@ func tellContention(p *Pass, f *finding.Finding) {
 		if work != "" {
 			f.Remedy = append(f.Remedy, fmt.Sprintf("%s is the kernel's own thread and does %s", who, work))
 			// Moving a program is worth it if that has not much less of the CPUs.
-			if next := movable(k); next.Comm == "" || 4*next.NS < held(k, who) {
+			if next := movable(k); next.Comm == "" || 4*next.NS < cpuTimeOf(k, who) {
 				n = 0
 			} else {
 				top, n = neighbour(k, next.Comm)

@@ -82,7 +82,7 @@ func lookThrottled(p *Pass) {
 		return
 	}
 	stood := ratio(k.StoodNS, wall(k))
-	if n, _, share := asked(p, true); n > 0 && r.CPUs != nil {
+	if n, _, share := slowStandstills(p, true); n > 0 && r.CPUs != nil {
 		p.claimTerm(termThrottled, r.CPUs.ThrottledNS, share)
 		return
 	}
@@ -93,10 +93,10 @@ func lookThrottled(p *Pass) {
 	p.claimTerm(termThrottled, r.CPUs.ThrottledNS, stood)
 }
 
-// asked counts the standstills that took as long as the user calls slow: those of the quota
+// slowStandstills counts the standstills that took as long as the user calls slow: those of the quota
 // (throttled), or those for lack of a CPU. It returns the longest of them, and their share of all
 // such standstills. Without such a limit there are none.
-func asked(p *Pass, throttled bool) (n int, longest account.Standstill, share float64) {
+func slowStandstills(p *Pass, throttled bool) (n int, longest account.Standstill, share float64) {
 	var all, these int64
 	for _, s := range p.Ledger.Kernel.Standstills {
 		d := s.End - s.Begin
@@ -150,7 +150,7 @@ func tellThrottled(p *Pass, f *finding.Finding) {
 	stood := percent(ratio(k.StoodNS, wall(k)))
 	if len(p.pools) > 0 {
 		f.Summary = fmt.Sprintf("for %s of the time no thread of the process may run, because %s", stood, where)
-		if n, longest, _ := asked(p, true); n > 0 {
+		if n, longest, _ := slowStandstills(p, true); n > 0 {
 			f.Summary = fmt.Sprintf("the process stood still for %s or more %s, at most for %s at %s, because %s",
 				finding.Duration(p.Facts.SlowOver), times(int64(n), "time", "times"), finding.Duration(longest.End-longest.Begin), p.at(longest.Begin), where)
 		}
@@ -190,7 +190,7 @@ func tellThrottled(p *Pass, f *finding.Finding) {
 func measureThrottled(p *Pass) {
 	k := p.Ledger.Kernel
 	if len(p.pools) > 0 {
-		p.known = p.pooled()
+		p.measured = p.pooled()
 	} else {
 		p.measure()
 	}

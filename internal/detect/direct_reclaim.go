@@ -118,7 +118,7 @@ func claimHeldUp(p *Pass) {
 		}
 		ns := int64(share * float64(lacking(a, lacks(account.LeafMmapLock))))
 		p.Claim(i, ns)
-		p.lacked += ns
+		p.lackedQueue += ns
 	}
 }
 
@@ -160,7 +160,7 @@ func tellReclaim(p *Pass, f *finding.Finding) {
 		memcg, global, compact = p.grantedOf(leaf(account.LeafMemcg)), p.grantedOf(leaf(account.LeafReclaim)), p.grantedOf(leaf(account.LeafCompaction))
 		p.measure()
 	} else {
-		p.known = p.pooled()
+		p.measured = p.pooled()
 	}
 	where := "of the host's memory"
 	if memcg > global+compact {

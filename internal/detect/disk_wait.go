@@ -93,7 +93,7 @@ func tellDisk(p *Pass, f *finding.Finding) {
 	})
 	if len(p.pools) > 0 {
 		f.Summary = fmt.Sprintf("threads of the process wait %s for the disk%s", finding.Duration(k.Disk.NS), at)
-		p.known = p.pooled()
+		p.measured = p.pooled()
 	} else {
 		f.Summary = fmt.Sprintf("slow requests wait %s (%s of their time) for the disk%s", p.per(p.NS()), p.share(p.NS()), at)
 		if 2*own < p.NS() && actor != "" {

@@ -16,14 +16,14 @@ func (p *Pass) grade(f *finding.Finding) {
 	if len(p.pools) > 0 {
 		amount = p.pooled()
 	}
-	if p.known > 0 {
+	if p.measured > 0 {
 		p.capKernel()
 	}
 	switch {
 	case p.doubt != "":
 		f.Confidence = finding.Possible
 		p.Proof("whystall", "no more than possible: %s", p.doubt)
-	case float64(p.known) < 0.8*float64(amount) || p.known <= 0:
+	case float64(p.measured) < 0.8*float64(amount) || p.measured <= 0:
 	case p.capped != "":
 		p.Proof("whystall", "no more than supported: %s", p.capped)
 	default:
@@ -56,7 +56,7 @@ func (p *Pass) measure() {
 			known -= s.NS
 		}
 		known -= a.Tags.InferredNS
-		p.known += scale(max(0, min(known, a.NS)), ns, a.NS)
+		p.measured += scale(max(0, min(known, a.NS)), ns, a.NS)
 	})
 }
 

@@ -81,7 +81,7 @@ func tellMmapLock(p *Pass, f *finding.Finding) {
 	k := p.Ledger.Kernel
 	if len(p.pools) > 0 {
 		f.Summary = fmt.Sprintf("threads of the process wait %s for the lock of their address space", finding.Duration(k.MmapLock.NS))
-		p.known = p.pooled()
+		p.measured = p.pooled()
 	} else {
 		f.Summary = fmt.Sprintf("slow requests wait %s (%s of their time) for the lock of the address space (mmap_lock)", p.per(p.NS()), p.share(p.NS()))
 		p.measure()

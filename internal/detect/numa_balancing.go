@@ -104,7 +104,7 @@ func tellNUMA(p *Pass, f *finding.Finding) {
 	k := p.Ledger.Kernel
 	if len(p.pools) > 0 {
 		f.Summary = fmt.Sprintf("threads of the process spend %s in faults by which the kernel finds the NUMA node of their memory and moves it", finding.Duration(k.NUMA.NS))
-		p.known = p.pooled()
+		p.measured = p.pooled()
 	} else {
 		f.Summary = fmt.Sprintf("slow requests spend %s (%s of their time) in faults by which the kernel finds the NUMA node of their memory and moves it", p.per(p.NS()), p.share(p.NS()))
 		p.measure()

@@ -16,7 +16,8 @@ var order = []string{
 	"runqueue-saturation",
 
 	// What keeps a thread that is ready off its CPU.
-	"cpu-throttled", // before cpu-contention: when a quota gives time again, all threads that it stopped queue at once
+	// When a quota gives time again, all threads that it stopped queue at once.
+	"cpu-throttled",
 	"cpu-contention",
 
 	// Memory: what holds a thread up inside the kernel. Reclaim holds mmap_lock and reads pages
@@ -52,7 +53,7 @@ var order = []string{
 	"pool-exhaustion", // last: waits that are no lock's
 }
 
-// detectors gives the table in the order of looking.
+// detectors returns the table in the order of looking.
 func detectors() []*Detector {
 	ds := slices.Clone(table)
 	slices.SortFunc(ds, func(a, b *Detector) int { return slices.Index(order, a.Name) - slices.Index(order, b.Name) })

@@ -64,7 +64,7 @@ func lookFault(p *Pass) {
 			}
 			held := min(lacking(a, lacks(account.LeafFault)), left)
 			p.Claim(i, held)
-			p.lacked += held
+			p.lackedQueue += held
 			left -= held
 		}
 		if len(p.claims) == 0 {
@@ -114,7 +114,7 @@ func tellFault(p *Pass, f *finding.Finding) {
 	}
 	if len(p.pools) > 0 {
 		f.Summary = fmt.Sprintf("threads of the process spend %s in %s", finding.Duration(k.Major.NS+k.Huge.NS), kind)
-		p.known = p.pooled()
+		p.measured = p.pooled()
 	} else {
 		f.Summary = fmt.Sprintf("slow requests spend %s (%s of their time) in %s", p.per(p.NS()), p.share(p.NS()), kind)
 		p.measure()

@@ -36,9 +36,9 @@ const (
 //
 // A Look that claims nothing and says nothing means: clear, slow requests lost no time to it.
 //
-// Tell adds evidence with Proof, and says with measure, or by setting known, how much of what was
-// granted is measured at both ends: who was awaited, and what held it. A finding whose known part
-// reaches 80 % is proven, unless it was doubted or capped (grade.go).
+// Tell adds evidence with Proof, and says with measure, or by setting measured, how much of what
+// was granted is measured at both ends: who was awaited, and what held it. A finding whose measured
+// part reaches 80 % is proven, unless it was doubted or capped (grade.go).
 type Pass struct {
 	Ledger *account.Result // nil without an execution trace and without the kernel's records
 	Set    *evidence.Set
@@ -50,29 +50,31 @@ type Pass struct {
 	why     string   `prose:"yes"` // why it is clear, or failed
 	missing []string `prose:"yes"`
 
-	claims []claim
-	floor  *Floor      // instead of the detector's
-	asked  int64       // the sum of all claims, also of those that were taken back
-	lacked int64       // of the claims: Go's run queue, while threads that held Ps lacked something
-	held   int64       // of the claims: Go's run queue that would have been empty otherwise
-	queued int64       // of the claims: the queue for CPUs, as the cause takes a part of the threads' CPU time
-	unsaid []claim     // what pools stand for of the slow column, though it is too little to be claimed
-	pools  []poolClaim // instead of claims, where no request is visible or memory is lost
-	total  int64       // what the pools are a share of
-	bytes  bool        // pools hold bytes
-	weight float64     // the share of what everybody lost, to rank pools beside claims
+	claims      []claim
+	floor       *Floor      // instead of the detector's
+	claimedEver int64       // the sum of all claims, also of those that were taken back
+	lackedQueue int64       // of the claims: Go's run queue, while threads that held Ps lacked something
+	heldQueue   int64       // of the claims: Go's run queue that would have been empty otherwise
+	cpuQueue    int64       // of the claims: the queue for CPUs, as the cause takes a part of the threads' CPU time
+	unsaid      []claim     // what pools stand for of the slow column, though it is too little to be claimed
+	pools       []poolClaim // instead of claims, where no request is visible or memory is lost
+	total       int64       // what the pools are a share of
+	bytes       bool        // pools hold bytes
+	weight      float64     // the share of what everybody lost, to rank pools beside claims
 
-	partly string  `prose:"yes"` // evidence that was recorded a part of the time only
-	untold float64 // the part of the recording without it
+	partly     string  `prose:"yes"` // evidence that was recorded a part of the time only
+	unrecorded float64 // the part of the recording without it
 
-	root    *Pass    // the cause that this is a mechanism of
-	via     *Pass    // the mechanism of root that took most of the same time: the chain goes through it
-	symptom []string // causes that this is a symptom of if they were found, though they claim of another ledger; the likeliest first
-	silent  bool     // what was claimed is silent by nature: a silence is no sign of anything else
-	doubt   string   `prose:"yes"` // why the finding is possible and no more
-	capped  string   `prose:"yes"` // why it is supported and no more
-	known   int64    // of what was granted: who was awaited and what held it are both measured
-	finding finding.Finding
+	root *Pass // the cause that this is a mechanism of
+	via  *Pass // the mechanism of root that took most of the same time: the chain goes through it
+	// symptom lists causes of which this is a symptom if they were found, though they claim of another
+	// ledger; the likeliest first.
+	symptom  []string
+	silent   bool   // what was claimed is silent by nature: a silence is no sign of anything else
+	doubt    string `prose:"yes"` // why the finding is possible and no more
+	capped   string `prose:"yes"` // why it is supported and no more
+	measured int64  // of what was granted: who was awaited and what held it are both measured
+	finding  finding.Finding
 }
 
 // claim is a part of one account of the slow column. granted is what is left of it after
@@ -87,7 +89,7 @@ func (p *Pass) Claim(account int, ns int64) {
 	if ns <= 0 {
 		return
 	}
-	p.asked += ns
+	p.claimedEver += ns
 	for i := range p.claims {
 		if c := &p.claims[i]; c.account == account {
 			c.ns += ns

@@ -44,13 +44,13 @@ func (p *Pass) ClaimLacking(ok func(what account.Leaf, who string) bool) {
 	for i := range p.Ledger.Slow.Accounts {
 		ns := lacking(&p.Ledger.Slow.Accounts[i], ok)
 		p.Claim(i, ns)
-		p.lacked += ns
+		p.lackedQueue += ns
 	}
 }
 
 // lackedNS is what was granted of the part claimed by ClaimLacking.
 func (p *Pass) lackedNS() int64 {
-	return scale(p.grantedOf(leaf(account.LeafRunnable)), p.lacked, p.lacked+p.held)
+	return scale(p.grantedOf(leaf(account.LeafRunnable)), p.lackedQueue, p.lackedQueue+p.heldQueue)
 }
 
 // lackedLine prints it.

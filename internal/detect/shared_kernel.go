@@ -21,7 +21,7 @@ const (
 	termUnused    = "CPUs: unused"
 )
 
-// unseen gives why the first of the sights that are missing is, "" where all are there.
+// unseen says why the first missing one of the sights is missing, "" if none is.
 func unseen(k *account.Kernel, sights ...kernel.Sight) string {
 	for _, m := range k.Missing {
 		if m.Concerns(sights...) {
@@ -34,20 +34,20 @@ func unseen(k *account.Kernel, sights ...kernel.Sight) string {
 // needs says that the claim rests on an extra of the recorder, which may have been recorded a part
 // of the time only.
 func (p *Pass) needs(x kernel.Extra, what string) {
-	p.partly, p.untold = what, p.Ledger.Kernel.Untold[x]
+	p.partly, p.unrecorded = what, p.Ledger.Kernel.Untold[x]
 }
 
 // sampled corrects "clear" where it was decided from a part of the records: had as much been lost
 // in the rest, would it still be clear?
 func (b *board) sampled(p *Pass) {
-	if p.untold <= 0 {
+	if p.unrecorded <= 0 {
 		return
 	}
-	told := fmt.Sprintf("%s: recorded %s of the time only, since to record all of them would cost too much", p.partly, percent(1-p.untold))
+	told := fmt.Sprintf("%s: recorded %s of the time only, since to record all of them would cost too much", p.partly, percent(1-p.unrecorded))
 	switch {
 	case p.outcome == found:
 		p.Cap("%s", told)
-	case p.outcome == clear && (!joined(p.Ledger) || p.untold > 0.99 || b.below(p.det.Floor, int64(float64(p.asked)/(1-p.untold))) == ""):
+	case p.outcome == clear && (!joined(p.Ledger) || p.unrecorded > 0.99 || b.below(p.det.Floor, int64(float64(p.claimedEver)/(1-p.unrecorded))) == ""):
 		p.outcome = notChecked
 		p.missing = append(p.missing, told+" (--budget 60 records more): "+p.why)
 	case p.outcome == clear:
@@ -66,11 +66,11 @@ func (p *Pass) claimTerm(term string, ns int64, weight float64) {
 	p.SetFloor(Floor{})
 }
 
-// off says how threads spent the time in which they wanted a CPU, by the kernel's records.
-type off struct{ wanted, on, queued, throttled int64 }
+// cpuDemand says how threads spent the time in which they wanted a CPU, by the kernel's records.
+type cpuDemand struct{ wanted, on, queued, throttled int64 }
 
-func wantedCPU(k *account.Kernel) off {
-	return off{wanted: k.OnNS + k.QueuedNS + k.ThrottledNS, on: k.OnNS, queued: k.QueuedNS, throttled: k.ThrottledNS}
+func wantedCPU(k *account.Kernel) cpuDemand {
+	return cpuDemand{wanted: k.OnNS + k.QueuedNS + k.ThrottledNS, on: k.OnNS, queued: k.QueuedNS, throttled: k.ThrottledNS}
 }
 
 // kernelShort says by the kernel's records that threads were kept off their CPUs, "" if they were
@@ -247,7 +247,7 @@ func (p *Pass) claimHeld(part int64) {
 		if a := &r.Slow.Accounts[i]; a.Leaf == account.LeafRunnable {
 			ns := max(0, scale(a.NS-late(a), min(part, lost), lost)-p.claimed(i))
 			p.Claim(i, ns)
-			p.held += ns
+			p.heldQueue += ns
 		}
 	}
 }
@@ -285,17 +285,17 @@ func (p *Pass) claimQueue(ns int64) {
 		}
 		part := scale(a.NS-p.claimed(i), min(ns, k.OnNS), k.OnNS)
 		p.Claim(i, part)
-		p.queued += part
+		p.cpuQueue += part
 	}
 }
 
 // queueLine says what was claimed of the queue for CPUs, and why.
 func queueLine(p *Pass, what string) {
-	if p.queued == 0 {
+	if p.cpuQueue == 0 {
 		return
 	}
-	p.Proof("ledger: slow column", "%s of it queued behind threads of the process: the same part of those threads' CPU time goes into %s", p.share(p.queued), what)
-	if 2*p.queued > p.NS() {
+	p.Proof("ledger: slow column", "%s of it queued behind threads of the process: the same part of those threads' CPU time goes into %s", p.share(p.cpuQueue), what)
+	if 2*p.cpuQueue > p.NS() {
 		p.Cap("how much of the queue for CPUs is due to it is known from samples only")
 	}
 }

@@ -70,8 +70,8 @@ func movable(k *account.Kernel) account.Neighbour {
 	return account.Neighbour{}
 }
 
-// held is how long threads of that name had CPUs for which threads of the target waited.
-func held(k *account.Kernel, who string) (ns int64) {
+// cpuTimeOf is how long threads of that name had CPUs for which threads of the target waited.
+func cpuTimeOf(k *account.Kernel, who string) (ns int64) {
 	for _, b := range k.Neighbours {
 		if b.Comm == who && !b.Own {
 			ns += b.NS

@@ -137,7 +137,7 @@ func lookChurn(p *Pass) {
 		}
 		p.claimQueue(c.CPUNS)
 		if why := p.board.below(p.det.Floor, p.Claimed()); why != "" {
-			p.claims, p.queued = nil, 0
+			p.claims, p.cpuQueue = nil, 0
 			// Where the CPUs are full, each request pays a little for it, and throughput falls.
 			if u := r.CPUs; u != nil && ratio(c.CPUNS, k.OnNS) >= churnShare && ratio(u.RunningNS+u.OthersNS, u.TotalNS) >= full {
 				p.claimTerm(termRunning, min(c.CPUNS, u.RunningNS), ratio(c.CPUNS, k.OnNS))
@@ -165,10 +165,10 @@ func tellChurn(p *Pass, f *finding.Finding) {
 	c := &k.Churn
 	if len(p.pools) > 0 && joined(p.Ledger) {
 		f.Summary = fmt.Sprintf("%s threads are made and as many ended, which takes %s of its threads' CPU time (%s), and the CPUs are full", perSecond(c.Created, k), percent(ratio(c.CPUNS, k.OnNS)), finding.Duration(c.CPUNS))
-		p.known = p.pooled()
+		p.measured = p.pooled()
 	} else if len(p.pools) > 0 {
 		f.Summary = fmt.Sprintf("%s threads are made and as many ended, which takes %s", perSecond(c.Created, k), finding.Duration(c.CreateNS+c.ExitNS))
-		p.known = p.pooled()
+		p.measured = p.pooled()
 	} else {
 		f.Summary = fmt.Sprintf("slow requests lose %s (%s of their time) making and ending threads: %s are made", p.per(p.NS()), p.share(p.NS()), perSecond(c.Created, k))
 		p.measure()

@@ -81,7 +81,7 @@ func tellTLB(p *Pass, f *finding.Finding) {
 	k := p.Ledger.Kernel
 	if len(p.pools) > 0 {
 		f.Summary = fmt.Sprintf("threads of the process spend %s flushing TLBs, waiting for other CPUs to do so", finding.Duration(k.TLB.NS))
-		p.known = p.pooled()
+		p.measured = p.pooled()
 	} else {
 		f.Summary = fmt.Sprintf("slow requests spend %s (%s of their time) flushing TLBs, waiting for other CPUs to do so", p.per(p.NS()), p.share(p.NS()))
 		p.measure()
