@@ -1,10 +1,6 @@
 package capacity
 
-import (
-	"cmp"
-
-	"github.com/whystall/whystall/internal/sched"
-)
+import "cmp"
 
 // call is what a system call does, as far as sums of the kernel's records ask.
 type call struct {
@@ -59,10 +55,10 @@ var callsByArch = map[string][]call{
 // calls are the system calls of a recording, by number.
 type calls []call
 
-// callsOf are the calls of the machine that k was recorded on. Older recordings name no
+// callsOf are the calls of the machine that made a recording. Older recordings name no
 // architecture: they are of amd64. For an unknown one there are none, since numbers of another mean
 // other calls.
-func callsOf(k *sched.Timeline) calls { return callsByArch[cmp.Or(k.Header().Arch, "amd64")] }
+func callsOf(arch string) calls { return callsByArch[cmp.Or(arch, "amd64")] }
 
 // call is what the call with that number does; -1 is no call.
 func (c calls) call(number int32) call {

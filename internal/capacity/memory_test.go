@@ -25,7 +25,8 @@ func sumMemory(m *account.Memory) int64 {
 	return m.Live + m.Idle + m.Released + m.Huge + m.LazyFree + m.Stacks + m.Runtime + m.Files + m.Native + m.Unexplained
 }
 
-// Whatever the figures are, terms add up to the resident bytes, and none is below zero.
+// TestMemorySums: whatever the figures are, the terms add up to the resident bytes, and none is
+// below zero.
 func TestMemorySums(t *testing.T) {
 	rnd := rand.New(rand.NewSource(1))
 	for range 20000 {
@@ -47,6 +48,8 @@ func TestMemorySums(t *testing.T) {
 	}
 }
 
+// TestMemoryTerms: one program after it released memory, read with and without smaps, with huge
+// pages and with MADV_FREE.
 func TestMemoryTerms(t *testing.T) {
 	// As measured with Go 1.21, huge pages always: 29 MiB became 622 after memory was released.
 	bloat := map[string]float64{
@@ -72,6 +75,6 @@ func TestMemoryTerms(t *testing.T) {
 		t.Errorf("native: %+v", m)
 	}
 	if Memory(&evidence.Set{}, false) != nil {
-		t.Error("nothing read, and a ledger")
+		t.Error("nothing was read, and there is a ledger")
 	}
 }

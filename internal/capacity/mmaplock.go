@@ -21,7 +21,7 @@ type releases struct {
 }
 
 func newReleases(k *sched.Timeline) releases {
-	return releases{k: k, calls: callsOf(k), ns: map[account.LetGo]int64{}}
+	return releases{k: k, calls: callsOf(k.Header().Arch), ns: map[account.LetGo]int64{}}
 }
 
 // add adds a wait by its last stretch. It is left out where an interrupt or another program ended

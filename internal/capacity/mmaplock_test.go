@@ -6,12 +6,13 @@ import (
 
 	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/sched"
+	"github.com/whystall/whystall/internal/sched/schedtest"
 )
 
-// TestMmapLetGo: a wait for mmap_lock is put to the fork that ended it as it let go; one that a
-// fault ended, and one that an interrupt did, are not.
+// TestMmapLetGo: a wait for mmap_lock belongs to the fork that ended it by releasing the lock. A
+// wait that a fault ended belongs to nobody, nor does one that an interrupt ended.
 func TestMmapLetGo(t *testing.T) {
-	k := streamOf(t, `
+	k := schedtest.Timeline(t, `
 header cpus=0 pertask alltasks
 thread tid=10 pid=10 comm=app target
 thread tid=11 pid=10 comm=app target

@@ -37,7 +37,7 @@ type threadSums struct {
 // sumThreads fills in all that follows from the stretches of the target's threads.
 func sumThreads(k *sched.Timeline, r *account.Kernel) {
 	x := &threadSums{
-		k: k, r: r, calls: callsOf(k), lives: sched.NewLives(k), disk: newSpanSum(&r.Disk), releases: newReleases(k),
+		k: k, r: r, calls: callsOf(k.Header().Arch), lives: sched.NewLives(k), disk: newSpanSum(&r.Disk), releases: newReleases(k),
 		threads: map[uint32]*threadSum{},
 	}
 	k.Each(r.Begin, r.End, x.add)

@@ -11,12 +11,9 @@ import (
 
 	"github.com/whystall/whystall/exectrace"
 	"github.com/whystall/whystall/internal/account"
-	"github.com/whystall/whystall/internal/capacity"
 	"github.com/whystall/whystall/internal/evidence"
 	"github.com/whystall/whystall/internal/evidence/kernel"
-	"github.com/whystall/whystall/internal/ledger/books"
 	"github.com/whystall/whystall/internal/sched"
-	"github.com/whystall/whystall/internal/sched/schedtest"
 	"github.com/whystall/whystall/internal/timeline"
 )
 
@@ -243,27 +240,5 @@ func TestRunKernel(t *testing.T) {
 	checkSums(t, r)
 	if r.Requests.NoRequestsCause == "" || r.CPUs == nil || r.Kernel == nil || r.Kernel.Joined || len(r.Kernel.Threads) != 4 {
 		t.Errorf("got %+v", r.Kernel)
-	}
-}
-
-// TestNameThen: a thread's number is used again. Who had the CPU is who had the number then, in
-// whatever order it is asked for.
-func TestNameThen(t *testing.T) {
-	k := schedtest.Timeline(t, `header source=bpf pid=10 cpus=0
-switch t=1 tid=10 other=20 flags=target
-switch t=1000 tid=20 other=10
-thread tid=20 pid=20 comm="first" since=5
-thread tid=20 pid=20 comm="second" since=300
-thread tid=20 pid=20 comm="third" since=600
-`)
-	var names books.NameList
-	w := capacity.NewWords(k, names.Number)
-	for _, x := range []struct {
-		at   int64
-		want string
-	}{{700, "third (pid 20)"}, {1, "first (pid 20)"}, {300, "second (pid 20)"}, {299, "first (pid 20)"}, {599, "second (pid 20)"}, {600, "third (pid 20)"}} {
-		if got := w.Instead(w.Behind(20, x.at).Ref).Who; got != x.want {
-			t.Errorf("thread 20 at %d is %s, want %s", x.at, got, x.want)
-		}
 	}
 }

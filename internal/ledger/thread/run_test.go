@@ -9,12 +9,10 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/whystall/whystall/internal/account"
-	"github.com/whystall/whystall/internal/capacity"
 	"github.com/whystall/whystall/internal/evidence/kernel"
 	"github.com/whystall/whystall/internal/ledger/books"
 	"github.com/whystall/whystall/internal/sched"
@@ -231,53 +229,4 @@ func FuzzThreads(f *testing.F) {
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) { checkThreads(t, b[:min(len(b), 1+12*300)]) })
-}
-
-// TestCPUHolders compares CPUHolders with the sum over all queued stretches, in streams where nothing was
-// folded.
-func TestCPUHolders(t *testing.T) {
-	rnd := rand.New(rand.NewPCG(9, 10))
-	some := 0
-	for range 200 {
-		b := make([]byte, 1+12*300)
-		for j := range b {
-			b[j] = byte(rnd.Uint32())
-		}
-		for j := 9; j < len(b); j += 12 {
-			b[j] %= 200
-		}
-		src := recordsOf(b)
-		src.recs = slices.DeleteFunc(src.recs, func(r kernel.Record) bool { return r.Kind == kernel.Held })
-		k, err := sched.New(src)
-		if err != nil {
-			t.Fatal(err)
-		}
-		lo, hi := k.Span()
-		want := map[uint32]int64{}
-		k.Each(lo, hi, func(tid uint32, s *sched.Stretch) {
-			if s.Doing != sched.Queued {
-				return
-			}
-			for _, x := range k.Behind(tid, s.Begin, s.End, nil) {
-				if x.TID != sched.NobodyKnown {
-					want[x.TID] += x.NS
-				}
-			}
-		})
-		got := capacity.CPUHolders(k)
-		for tid, ns := range want {
-			some++
-			if got[tid] != ns {
-				t.Errorf("thread %d: %d ns, want %d", tid, got[tid], ns)
-			}
-		}
-		for tid, ns := range got {
-			if want[tid] != ns {
-				t.Errorf("thread %d: %d ns, want %d", tid, ns, want[tid])
-			}
-		}
-	}
-	if some == 0 {
-		t.Error("nobody was queued")
-	}
 }

@@ -6,10 +6,11 @@ import (
 	"testing"
 
 	"github.com/whystall/whystall/internal/sched"
+	"github.com/whystall/whystall/internal/sched/schedtest"
 )
 
-// TestSampled: of a thread that is on its CPU for 10 ms, waiting there for other CPUs in each
-// second sample of 1 ms, half the time is a TLB flush; what a record tells keeps its time.
+// TestSampled: a thread is on its CPU for 10 ms, and each second sample of 1 ms meets it waiting
+// for other CPUs. So half the time is a TLB flush. What a record says keeps its time.
 func TestSampled(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(`
@@ -26,11 +27,11 @@ switch t=0 cpu=0 tid=0 other=10 flags=othertarget
 	// A migration takes the half of the last flush, by its own record.
 	b.WriteString("numamove t=7500000 cpu=0 tid=10 flags=target args=500000,3,0x200010001\n")
 	b.WriteString("switch t=10000000 cpu=0 tid=10 other=0 flags=target\n")
-	// Of a fault of 3 ms the thread has no CPU for 2.
+	// A fault takes 3 ms, and for 2 of them the thread has no CPU.
 	b.WriteString("numamove t=9900000 cpu=0 tid=10 flags=target args=3000000,1,0x100000001\n")
 	b.WriteString("switch t=12000000 cpu=0 tid=0 other=10 flags=othertarget\n")
 	b.WriteString("switch t=13000000 cpu=0 tid=10 other=0 flags=target\n")
-	k := streamOf(t, b.String())
+	k := schedtest.Timeline(t, b.String())
 	r := Sums(k, nil)
 	if r.TLB.NS != 3.5e6 || len(r.TLB.Flags) != 1 || r.TLB.Flags[0].Who != "munmap" || len(r.TLB.Sites) != 1 || r.TLB.Sites[0].Func != "app::free" {
 		t.Errorf("flushes: %+v, want 3.5 ms in munmap by app::free", r.TLB)
@@ -45,7 +46,7 @@ switch t=0 cpu=0 tid=0 other=10 flags=othertarget
 		}
 		end = s.End
 		if s.Block == sched.BlockTLB && !s.Sampled || s.Block == sched.BlockNUMA && s.Sampled {
-			t.Errorf("%+v: what samples say is not told from records", s)
+			t.Errorf("%+v: what samples say is mixed up with what records say", s)
 		}
 	}
 }

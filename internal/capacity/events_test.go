@@ -1,11 +1,15 @@
 package capacity
 
-import "testing"
+import (
+	"testing"
 
-// TestDisk: waits for a disk are told by the kernel's stack, and their file by what the recorder
-// looked up as they began; a wait in a call on a file that is for a lock is none.
+	"github.com/whystall/whystall/internal/sched/schedtest"
+)
+
+// TestDisk: the kernel's stack says that a wait is for a disk, and the recorder looked up its file
+// when it started. A wait for a lock, in a call on a file, is none.
 func TestDisk(t *testing.T) {
-	r := Sums(streamOf(t, `
+	r := Sums(schedtest.Timeline(t, `
 header cpus=0 pertask alltasks
 thread tid=10 pid=10 comm=app target
 stack id=1 io_schedule@kernel+0x1;folio_wait_bit_common@kernel+0x1;filemap_read@kernel+0x1
