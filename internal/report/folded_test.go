@@ -1,6 +1,9 @@
 package report
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestFolded(t *testing.T) {
 	for sources, want := range map[string]string{
@@ -10,7 +13,7 @@ func TestFolded(t *testing.T) {
 		"a, b, c": "a, b, c",
 		"":        "",
 	} {
-		if got := folded(sources); got != want {
+		if got := folded(strings.Split(sources, ", ")); got != want {
 			t.Errorf("%q is %q, want %q", sources, got, want)
 		}
 	}

@@ -45,30 +45,30 @@ func (r *Report) damaged() (ns int64) {
 
 // merged lists the gaps for a person: gaps of several sources for one reason become one.
 func (r *Report) merged() (out []Gap) {
+	var sources [][]string // of each in out
 	for _, g := range r.Gaps {
 		i := slices.IndexFunc(out, func(o Gap) bool {
 			return o.Reason == g.Reason && o.EndNS <= o.BeginNS && g.EndNS <= g.BeginNS && o.Source != ""
 		})
 		if i < 0 || g.Source == "" {
-			out = append(out, g)
+			out, sources = append(out, g), append(sources, []string{g.Source})
 			continue
 		}
-		if out[i].Source != g.Source {
-			out[i].Source += ", " + g.Source
+		if !slices.Contains(sources[i], g.Source) {
+			sources[i] = append(sources[i], g.Source)
 		}
 	}
 	for i := range out {
-		out[i].Source = folded(out[i].Source)
+		out[i].Source = folded(sources[i])
 	}
 	return out
 }
 
 // folded names several streams of one folder by it: "/process/delay/*".
-func folded(sources string) string {
-	all := strings.Split(sources, ", ")
-	folder := path.Dir(all[0])
-	if len(all) < 3 || folder == "/" || folder == "." || slices.ContainsFunc(all, func(s string) bool { return path.Dir(s) != folder }) {
-		return sources
+func folded(sources []string) string {
+	folder := path.Dir(sources[0])
+	if len(sources) < 3 || folder == "/" || folder == "." || slices.ContainsFunc(sources, func(s string) bool { return path.Dir(s) != folder }) {
+		return strings.Join(sources, ", ")
 	}
 	return folder + "/*"
 }
