@@ -19,6 +19,7 @@
 // What several detectors share begins with shared_:
 //
 //	shared_text.go              numbers and names in words
+//	shared_sites.go             where in the code calls were made, and files waited for
 //	shared_kernel.go            the kernel's records: what is unseen, who had the CPUs
 //	shared_holders.go           goroutines that wait for a P whose own thread was held up
 //	shared_neighbours.go        who else had the CPUs
