@@ -19,8 +19,8 @@ import (
 //  4. Tell puts what was granted in words.
 //  5. Roots are ranked, each followed by its mechanisms.
 
-// Trace is the need of detectors that read accounts. Those come from an execution trace, not from a
-// stream.
+// Trace is the need of detectors that read accounts of slow requests. Those come from no stream:
+// they come from an execution trace, or, of a program without one, from the kernel's records.
 const Trace = "/go/trace:events"
 
 // Floor is the least loss worth a person's attention. Both parts must be reached: something always
@@ -32,11 +32,13 @@ type Floor struct {
 
 // Detector finds one cause. The zero Floor finds everything.
 type Detector struct {
-	Name  string // the cause, in words
+	Name  string // the cause, in words: "sched-latency"; its file is sched_latency.go
 	Title string `prose:"yes"` // one line
-	Doc   string `prose:"yes"` // the manual page: mechanism, evidence, look-alikes, remedy, sources
+	// Doc is the manual page: What happens, Evidence, Not to be taken for, Remedy, Verify, Sources.
+	Doc string `prose:"yes"`
 	// Needs are streams, Trace or KernelRecords. Any one is enough; without all the cause is "not
-	// checked". What Look needs besides it asks for itself, and says Blind.
+	// checked". What Look needs besides it asks for itself, and says Blind. With KernelRecords it
+	// asks joined before it reads the kernel's leaves: there may be no request, or no trace.
 	Needs []string
 	Floor Floor
 	// Go is of causes within Go's runtime: they are not listed for a program that has none.
@@ -44,11 +46,14 @@ type Detector struct {
 	// Native is of causes that only requests of threads can have: they are listed for no others.
 	Native bool
 
-	// Hint gives reasons to look for the cause all the same where Needs are missing. It may be nil.
+	// Hint gives reasons to look for the cause all the same where Needs are missing: they are printed
+	// beside what is missing. It may be nil.
 	Hint func(*account.Result) []string
 	// Look claims what may be due to the cause. It must not depend on what later detectors claim.
+	// If it neither claims nor says anything, the cause is clear.
 	Look func(*Pass)
-	// Tell writes the summary, the evidence and the remedies of what was granted.
+	// Tell writes the summary, the evidence and the remedies of what was granted. It must set the
+	// summary and at least one remedy.
 	Tell func(*Pass, *finding.Finding)
 }
 

@@ -30,7 +30,7 @@ type Finding struct {
 	Title      string     `json:"title" prose:"yes"`
 	Confidence Confidence `json:"confidence"`
 	Explains   Explains   `json:"explains"`
-	Share      float64    `json:"share"`      // of the account's total, 0..1
+	Share      float64    `json:"share"`      // of that ledger's total, 0..1
 	BecauseOf  string     `json:"because_of"` // the cause it is a mechanism of; "" for a root
 	Summary    string     `json:"summary" prose:"yes"`
 	Evidence   []Evidence `json:"evidence"`

@@ -7,8 +7,11 @@ import (
 	"slices"
 )
 
-// Output is one way to print a report. Its row stands in the file of its renderer. The command line
-// and the goldens read the table.
+// Output is one way to print a report. Its row stands in the file of its renderer. The command
+// line, its help and completions, and the goldens read the table.
+//
+// An output decides nothing. It may be short, but beside what was found it prints what could not be
+// looked at: NotChecked, Gaps, Lacks, Unseen and Errors of the [Report].
 type Output struct {
 	Name  string // of --format
 	Order int    // among the names that people are shown; the first is the default
