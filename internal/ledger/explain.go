@@ -316,8 +316,8 @@ func (x *explainer) wait(f *frame, s *timeline.Segment, lo int64, depth int) (pu
 func (x *explainer) wait2(f *frame, s *timeline.Segment, lo int64, depth int) (pushed bool) {
 	w := s.Wait()
 	if f.sema != 0 && !collects(w) {
-		// Before this wait the goroutine cannot have had the semaphore. Who had it then is not
-		// known.
+		// A goroutine that has a semaphore of the collector waits for the collector alone. So it
+		// took the semaphore after this wait, and who had it before is not known.
 		x.emitTo(f.lo, f.sema, f.ident, s)
 		return false
 	}

@@ -47,12 +47,13 @@ type holders struct {
 
 const heldBlocks = 1 << 10
 
-// heldBlock is a block of the history by what its threads did.
+// heldBlock is what became of one block of the history, a [timeline.HoldBlock]: each hold in it,
+// split by what the thread that held the P did meanwhile.
 type heldBlock struct {
-	number uint64
-	done   int // how many of its holds are split
-	parts  []heldPart
-	sums   []heldNS
+	number uint64     // of the block; 0: none yet
+	done   int        // how many of its holds are split
+	parts  []heldPart // of all holds, one after another
+	sums   []heldNS   // the parts' time, by ref
 }
 
 type heldPart struct {

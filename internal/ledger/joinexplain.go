@@ -144,9 +144,9 @@ func (x *explainer) alongPath(f *frame, s *timeline.Segment, t *path, b, e int64
 	}
 }
 
-// joinRunnable books [lo,cursor) of a goroutine that can run or, with late, that could be told so.
-// Inside a stopped world it books the stop's own leaves, elsewhere what the threads of the process
-// did.
+// joinRunnable books [lo,cursor) of a goroutine that can run. With late, the runtime has not
+// noticed yet that it can. Inside a stopped world it books the stop's own leaves, elsewhere what
+// the threads of the process did.
 func (x *explainer) joinRunnable(f *frame, s *timeline.Segment, lo int64, late pieceFlags) {
 	j := x.j
 	for x.cursor > lo {
@@ -247,7 +247,8 @@ func (j *joiner) together(dst []part, lo, hi int64) []part {
 	return dst
 }
 
-// joinWait books the part of a wait for a socket or a timer during which that was ready.
+// joinWait books the end of a wait for a socket or a timer: the time after the data had come or the
+// timer was due. The goroutine could have run from then on, so it is booked as a runnable one's.
 func (x *explainer) joinWait(f *frame, s *timeline.Segment, lo int64) {
 	at, late, ok := x.j.ready.of(f.seg)
 	if !ok {

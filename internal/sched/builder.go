@@ -53,8 +53,8 @@ func (b *builder) cpu(n int) *cpuLog {
 	return &b.cpus[n]
 }
 
-// thread is the target's thread tid, which is made if it is new; nil if there are too many.
-// Pointers to threads are good until the next new one.
+// thread gives the target's thread tid, and makes it if it is new. It is nil for tid 0, and if
+// there are too many threads. The pointer is good until the next thread is made.
 func (b *builder) thread(tid uint32) *thread {
 	if th := b.find(tid); th != nil {
 		return th

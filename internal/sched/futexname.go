@@ -90,7 +90,8 @@ var futexFuncs = []struct {
 	{"std::shared_mutex::", FutexMutex, FutexUnknown},
 	{"std::condition_variable", FutexCondition, FutexCondition},
 	{"std::thread::join", FutexJoin, FutexUnknown},
-	// Go's runtime. runtime.lockOSThread and its like are no locks.
+	// Go's runtime. The prefix runtime.lock is not here: it would take runtime.lockOSThread for a
+	// lock. futexOf asks for that function by its whole name.
 	{"runtime.lock2", FutexRuntime, FutexUnknown},
 	{"runtime.lockWithRank", FutexRuntime, FutexUnknown},
 	{"runtime.unlock", FutexUnknown, FutexRuntime},

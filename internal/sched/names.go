@@ -8,7 +8,9 @@ import (
 )
 
 // SleptFunc names the function that a blocked thread sleeps in: the innermost of its user stack
-// that is no plumbing, else of its kernel stack. It is "" if no stack was recorded.
+// that is no plumbing (asksToSleep). If that has no names it is the innermost of the kernel stack
+// that is not the scheduler's. It is "" if no stack was recorded, and [Stopped] for a stopped
+// thread.
 func SleptFunc(k *Timeline, s *Stretch) string {
 	if s.Block == BlockStopped {
 		return Stopped

@@ -43,8 +43,9 @@ func (k *columns) sampled(th *thread, stacks *stackClasses) {
 	})
 }
 
-// standFor appends the last ns of [lo,hi) in which th was on a CPU and in the middle of nothing,
-// latest first. It walks back over segments and, within each, over what is laid over them.
+// standFor appends what a sample stands for: th was in block for the last ns nanoseconds of its
+// time on a CPU in [lo,hi). Left out is the time over which something is laid already. The latest
+// comes first: the walk goes back over segments and, within each, over what is laid over them.
 func (k *columns) standFor(th *thread, dst []overlaid, block Block, lo, hi, ns int64) []overlaid {
 	over := len(th.overlay) - 1
 	for i := th.at(hi); i >= 0 && ns > 0; i-- {

@@ -32,7 +32,7 @@ func (k *Timeline) Named(tid uint32, at int64) Span {
 }
 
 // FromNS is the thread of the target that the target itself, in its pid namespace, calls nstid; 0
-// if none is known. If no thread has a second number the two are the same.
+// if none is known. If no thread's number in that namespace was recorded, nstid is taken for a TID.
 func (k *Timeline) FromNS(nstid uint32) uint32 {
 	if len(k.byNS) > 0 {
 		return k.byNS[nstid]

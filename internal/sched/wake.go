@@ -73,8 +73,8 @@ func (b *builder) wakeup(r *kernel.Record, t int64) {
 	}
 	cpu := cpuOf(uint16(min(r.Arg[0], 1<<16-1)))
 	moved := r.Flags&kernel.Migrate != 0
-	// Before Linux 6.18 a thread that is woken while its group has no quota does not run at all
-	// until there is some: it is throttled from the start.
+	// Before Linux 6.18 (no PerTask) a thread that is woken while its group has no quota does not
+	// run at all until there is some: it is throttled from the start.
 	state, meta := Queued, uint16(0)
 	if r.Flags&kernel.GroupThrottled != 0 && !moved && !b.header.PerTask {
 		state, meta = Throttled, segByGroup

@@ -71,8 +71,8 @@ type futexWakeIndex struct {
 // wakeRef names the segment that starts with a waking.
 type wakeRef struct{ th, seg int32 }
 
-// WakesBy appends the wakings of threads of the target by thread tid of the target in [lo,hi),
-// oldest first.
+// WakesBy appends the wakings in [lo,hi) of threads of the target by its thread tid, the oldest
+// first. What an interrupt woke while tid was on the CPU was not woken by tid.
 func (k *Timeline) WakesBy(tid uint32, lo, hi int64, dst []Waking) []Waking {
 	k.wakers.once.Do(func() {
 		k.wakers.byWaker = map[uint32][]wakeRef{}
