@@ -14,9 +14,9 @@ import (
 //
 //  1. A thread of the target is on the CPU: running.
 //  2. Nobody knows who is on it: unknown. This is different while the recorder folds the switches
-//     of others. Then a gap between the target's threads is somebody else or nobody. It is
-//     throttled as in 3, taken by others where a thread of the target is queued on this very CPU,
-//     unknown where one is queued elsewhere, and as in 5 and 6 where none is.
+//     of others. A gap between the target's threads then is somebody else or nobody, and it is
+//     booked to the first of these: throttled, as in 3; taken by others, if a thread of the target
+//     is queued on this very CPU; unknown, if one is queued elsewhere; as in 5 and 6.
 //  3. A thread of the target is throttled, so its group is out of quota: throttled.
 //  4. Somebody else is on the CPU, and a thread of the target is queued: taken by others.
 //  5. Work of the target waited, a request or a queued thread: unused.

@@ -12,7 +12,7 @@ import (
 //  1. Files: mapped files and shared memory, by the kernel's own count.
 //  2. A program without Go's runtime: LazyFree is what it gave back by MADV_FREE, for the kernel to
 //     take when it wants. Native is the rest of its anonymous memory: heap, stacks and mappings,
-//     which the kernel does not tell apart without smaps. That is all.
+//     which the kernel counts together unless smaps is read. That is all.
 //  3. A Go program: the runtime's own figures claim what it holds: live heap, stacks, idle heap,
 //     its other memory. It need not have touched what it holds. So where the claim is more than
 //     what is resident, it is cut: its other memory first, live objects last.

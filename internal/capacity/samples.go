@@ -84,8 +84,8 @@ func systemCall(name string) string {
 }
 
 // programWork is the work that the functions of the program's side stand for. To make a thread and
-// to spin are calls into a library, so only a library's frames inside the program's own innermost
-// function say anything, and of these the innermost four.
+// to spin are calls into a library. So only a library's frames inside the program's own innermost
+// function say anything. The innermost four are enough.
 func programWork(frames []kernel.Frame) work {
 	for i := range frames {
 		f := &frames[i]

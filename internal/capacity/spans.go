@@ -25,8 +25,9 @@ func newSpanSum(out *account.Spans) *spanSum {
 	return &spanSum{out: out, flags: map[string]int64{}, sites: Sites{}, threads: map[string]int64{}}
 }
 
-// add adds a span of ns which thread tid spent from begin on, with a user stack and what it was of.
-// A moment weighs 1 ns in the lists, so that kinds of moments are ordered by their number.
+// add adds a span: thread tid spent ns in it from begin on, in the program at the stack user. Flag
+// is what the list of flags names it by, "" for nothing. A moment weighs 1 ns in the lists, so that
+// kinds of moments are ordered by their number.
 func (x *spanSum) add(k *sched.Timeline, tid uint32, begin, ns int64, user uint32, flag string) {
 	x.out.N++
 	x.out.NS += ns

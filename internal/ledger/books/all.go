@@ -6,7 +6,7 @@ import (
 )
 
 // All adds up every unit of a group by the states of its own goroutine or thread, without following
-// its waits: the column of all. It is written for each segment of each unit, so it is a flat list
+// its waits: the column of all. It is written for each segment of each unit. So it is a flat list
 // of sums, and accounts without a stack skip even the table. Names come in when it is written down.
 type All struct {
 	Wall  int64 // of all units

@@ -33,7 +33,7 @@ type Books struct {
 }
 
 // New makes the books. A slowOver of 0 makes the slowest 1 % of each group slow. Others is the
-// number of the name that stands for actors whose accounts are too short to be told apart.
+// number of the name that stands for actors whose accounts are too short to be kept apart.
 func New(names Names, runtime Runtime, slowOver int64, others uint32) *Books {
 	return &Books{names: names, runtime: runtime, slowOver: slowOver, others: others}
 }

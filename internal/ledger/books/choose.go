@@ -10,7 +10,7 @@ import (
 )
 
 // atLeast is how many slow requests there are, if there are as many candidates. One per cent of a
-// few hundred is too few to tell a habit from a chance.
+// few hundred is two or three, which may be chance.
 const atLeast = 10
 
 // choice is the decision who is slow, while it is made.

@@ -1,4 +1,4 @@
-// Package books keeps the accounts of one recording: it numbers them, decides which units of work
+// Package books keeps the accounts of one recording. It numbers them, decides which units of work
 // are kept as slow or as usual, adds up the columns, and writes them down as plain data. It does
 // not know what an actor is, a goroutine or a thread: whoever walks them names what it numbers
 // ([Names], [Runtime]). It refuses to explain anything: what a unit's time went to, its owner says.

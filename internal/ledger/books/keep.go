@@ -22,7 +22,7 @@ import (
 
 const (
 	maxKept     = 14 << 20 // bytes of facts
-	octaves     = 48       // the last one has all that ran for 2^47 ns or more: 39 hours
+	octaves     = 48       // the last one has all that ran for 2^46 ns or more: 20 hours
 	alwaysBelow = 600      // the slowest so many that a group has had are always kept
 	maxGroups   = 1 << 14
 	leastHalved = 32 // candidates that a group has at least to be asked for half of them
@@ -88,8 +88,8 @@ func (g *Group) Tally(wall int64) {
 func (g *Group) Lose() { g.lost++ }
 
 // Add counts a unit and now and then moves the limits, for an owner that explains units as they
-// end. Quantiles are dear, so they are asked for at every 64th unit. The limit of candidates is
-// twice as wide as what is slow in the end (1 %), since the slowest so far may not be the slowest
+// end. Quantiles are dear, so they are asked for at every 64th unit. Slow in the end is 1 %. The
+// limit of candidates is about twice as wide, since the slowest units so far may not be the slowest
 // of all.
 func (g *Group) Add(wall int64) {
 	g.Tally(wall)
@@ -251,7 +251,7 @@ func (g *Group) sampled() []*Kept {
 	return l
 }
 
-// Draw puts a unit into the draw for the sample, of which only hashes are remembered.
+// Draw puts a unit into the draw for the sample. Only hashes are remembered.
 func (g *Group) Draw(running int64, hash uint64) {
 	if g.draw == nil {
 		g.draw = new([octaves][]uint64)

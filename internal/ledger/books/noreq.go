@@ -37,8 +37,8 @@ func noRequests(list []request.Group) string {
 	return strings.Join(why, "; ")
 }
 
-// mostOpen is the listed group with the most requests that did not end, nil if no listed group had
-// any request under way at either end of the trace.
+// mostOpen is the listed group with the most requests that did not end. It is nil if no listed
+// group had any request under way at either end of the trace.
 func mostOpen(list []request.Group) (most *request.Group) {
 	for i := range list {
 		l := &list[i]
@@ -59,7 +59,7 @@ func piledUp(g *request.Group) string {
 		entry = "a function whose name is lost"
 	}
 	open, started := g.LeftOut[request.OpenBegin], g.LeftOut[request.OpenEnd]
-	why := fmt.Sprintf("no request began and ended inside the trace; of %s %d were under way at its begin, and %d began and did not end", entry, open, started)
+	why := fmt.Sprintf("no request began and ended inside the trace; of %s %d were under way at its start, and %d began and did not end", entry, open, started)
 	if started >= manyOpen {
 		why += ": they pile up, and where they wait is in /debug/pprof/goroutine?debug=1"
 	}

@@ -20,9 +20,9 @@ func TestNoRequests(t *testing.T) {
 		want   string
 	}{
 		{[]request.Group{handsOn}, "hands its work on: 8355 of 8357 created a goroutine"},
-		{[]request.Group{handsOn, few, stuck}, "no request began and ended inside the trace; of main.serve 11008 were under way at its begin, and 24762 began and did not end: they pile up, and where they wait is in /debug/pprof/goroutine?debug=1"},
-		{[]request.Group{few}, "no request began and ended inside the trace; of main.watch 2 were under way at its begin, and 0 began and did not end"},
-		{[]request.Group{nameless}, "no request began and ended inside the trace; of a function whose name is lost 0 were under way at its begin, and 16 began and did not end: they pile up, and where they wait is in /debug/pprof/goroutine?debug=1"},
+		{[]request.Group{handsOn, few, stuck}, "no request began and ended inside the trace; of main.serve 11008 were under way at its start, and 24762 began and did not end: they pile up, and where they wait is in /debug/pprof/goroutine?debug=1"},
+		{[]request.Group{few}, "no request began and ended inside the trace; of main.watch 2 were under way at its start, and 0 began and did not end"},
+		{[]request.Group{nameless}, "no request began and ended inside the trace; of a function whose name is lost 0 were under way at its start, and 16 began and did not end: they pile up, and where they wait is in /debug/pprof/goroutine?debug=1"},
 		{nil, "no goroutine was seen that takes work in a loop, nor tasks, regions or a known server"},
 	} {
 		if got := noRequests(tc.groups); got != tc.want {
