@@ -199,7 +199,8 @@ func (c *proseChecker) object(id *ast.Ident) types.Object {
 	return c.info.Defs[id]
 }
 
-// call reports whether a call gives prose: a conversion, a text made of prose, or a function that returns it.
+// call reports whether a call gives prose: a conversion, a text made of prose, or a function that
+// returns it.
 func (c *proseChecker) call(e *ast.CallExpr) bool {
 	switch f := e.Fun.(type) {
 	case *ast.Ident:
@@ -244,7 +245,8 @@ func (c *proseChecker) follow(f *ast.File) {
 			switch n := n.(type) {
 			case *ast.AssignStmt:
 				for i, from := range n.Rhs {
-					// Of several results of one call it is not known which is which; errors and numbers are none.
+					// Of several results of one call it is not known which is which; errors and
+					// numbers are none.
 					if len(n.Lhs) == len(n.Rhs) && c.is(from) {
 						mark(n.Lhs[i])
 					}
@@ -299,7 +301,8 @@ func (c *proseChecker) reads(f *ast.File) {
 				c.find(n, "a switch on prose")
 			}
 		case *ast.IndexExpr:
-			// A table that is a variable of the package; a map in a function may add up what is alike.
+			// A table that is a variable of the package; a map in a function may add up what is
+			// alike.
 			if id, ok := n.X.(*ast.Ident); ok && c.is(n.Index) {
 				if v, ok := c.object(id).(*types.Var); ok && v.Parent() == v.Pkg().Scope() {
 					c.find(n, "prose is looked up")
