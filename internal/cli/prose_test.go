@@ -21,8 +21,8 @@ var vocabulary = strings.Fields(`tlb numa throttled throttling reclaim disk faul
 	socket timer own idle wake-up latency whystall this recording mutex runtime safe-point proven supported possible gc termination memory kernel
 	stream hijacked gap damaged cut off no request execution trace not known missing lost permitted tracepoint eBPF`)
 
-// scramble replaces every text with the tag prose by random words, and gives how many there were. A text that is empty
-// stays so: that there is none is a fact.
+// scramble replaces every text with the tag prose by random words, and gives how many there were. A
+// text that is empty stays so: that there is none is a fact.
 func scramble(rnd *rand.Rand, v reflect.Value) (n int) {
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface:
@@ -67,7 +67,8 @@ func reword(rnd *rand.Rand, x reflect.Value) int {
 	return 1
 }
 
-// explained is what a case comes to. With rnd all prose of it is scrambled wherever a room hands it to the next.
+// explained is what a case comes to. With rnd all prose of it is scrambled wherever a room hands it
+// to the next.
 func explained(t *testing.T, file string, rnd *rand.Rand) (verdict string, texts int) {
 	t.Helper()
 	// A limit of memory is the whole process's, and cases run at once.
@@ -125,8 +126,8 @@ func verdictOf(r *account.Result, found *finding.Result) string {
 	return s.String()
 }
 
-// TestVerdictsWithoutProse explains every recording twice: as it is, and with random words in the place of every
-// sentence that one room hands to another. The verdicts are the same.
+// TestVerdictsWithoutProse explains every recording twice: as it is, and with random words in the
+// place of every sentence that one room hands to another. The verdicts are the same.
 func TestVerdictsWithoutProse(t *testing.T) {
 	if testing.Short() {
 		t.Skip("explains every recording twice")

@@ -93,9 +93,9 @@ func lookThrottled(p *Pass) {
 	p.claimTerm(termThrottled, r.CPUs.ThrottledNS, stood)
 }
 
-// slowStandstills counts the standstills that took as long as the user calls slow: those of the quota
-// (throttled), or those for lack of a CPU. It returns the longest of them, and their share of all
-// such standstills. Without such a limit there are none.
+// slowStandstills counts the standstills that took as long as the user calls slow: those of the
+// quota (throttled), or those for lack of a CPU. It returns the longest of them, and their share of
+// all such standstills. Without such a limit there are none.
 func slowStandstills(p *Pass, throttled bool) (n int, longest account.Standstill, share float64) {
 	var all, these int64
 	for _, s := range p.Ledger.Kernel.Standstills {

@@ -46,8 +46,8 @@ type Detector struct {
 	// Native is of causes that only requests of threads can have: they are listed for no others.
 	Native bool
 
-	// Hint gives reasons to look for the cause all the same where Needs are missing: they are printed
-	// beside what is missing. It may be nil.
+	// Hint gives reasons to look for the cause all the same where Needs are missing: they are
+	// printed beside what is missing. It may be nil.
 	Hint func(*account.Result) []string
 	// Look claims what may be due to the cause. It must not depend on what later detectors claim.
 	// If it neither claims nor says anything, the cause is clear.

@@ -67,8 +67,8 @@ type Pass struct {
 
 	root *Pass // the cause that this is a mechanism of
 	via  *Pass // the mechanism of root that took most of the same time: the chain goes through it
-	// symptom lists causes of which this is a symptom if they were found, though they claim of another
-	// ledger; the likeliest first.
+	// symptom lists causes of which this is a symptom if they were found, though they claim of
+	// another ledger; the likeliest first.
 	symptom  []string
 	silent   bool   // what was claimed is silent by nature: a silence is no sign of anything else
 	doubt    string `prose:"yes"` // why the finding is possible and no more

@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// TestCPUs: the ledger of CPUs gets the times at which requests were under way, and what they waited
-// for. The request of this case is under way until 32, and no thread is on CPU 0 from 3 to 29.
+// TestCPUs: the ledger of CPUs gets the times at which requests were under way, and what they
+// waited for. The request of this case is under way until 32, and no thread is on CPU 0 from 3 to
+// 29.
 func TestCPUs(t *testing.T) {
 	b, err := os.ReadFile("testdata/join-runnable.txtar")
 	if err != nil {

@@ -10,8 +10,9 @@ import (
 	"strings"
 )
 
-// Errors validates doc by the part of JSON Schema that the reports' schema uses, and says where it does not conform. A keyword it does
-// not know is an error, so that the schema cannot ask for what is not checked; so is a field that the schema does not describe.
+// Errors validates doc by the part of JSON Schema that the reports' schema uses, and says where it
+// does not conform. A keyword it does not know is an error, so that the schema cannot ask for what
+// is not checked; so is a field that the schema does not describe.
 func Errors(schemaJSON, doc []byte) (errs []string) {
 	var schema, value any
 	for _, x := range []struct {

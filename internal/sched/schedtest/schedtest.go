@@ -1,5 +1,5 @@
-// Package schedtest makes timelines of threads from streams written by hand, for tests: a text that a person can check by eye
-// (see kernel.ParseText).
+// Package schedtest makes timelines of threads from streams written by hand, for tests: a text that
+// a person can check by eye (see kernel.ParseText).
 package schedtest
 
 import (
