@@ -192,7 +192,7 @@ func (t *Timeline) transition(ev *exectrace.Event, now int64) {
 	}
 	from := g.state()
 	if ev.To == exectrace.Runnable && from == Waiting {
-		t.wake(g, ev, now)
+		t.wake(ev, now)
 		return
 	}
 	if g.meta&(7|metaFirst|metaGap) == Syscall.bits() && ev.To != exectrace.Syscall && g.stack != 0 {
@@ -397,10 +397,10 @@ func (t *Timeline) born(g *G, ev *exectrace.Event, now int64) {
 	}
 }
 
-// wake ends g's wait and notes who ended it, unless that is known to be wrong.
-func (t *Timeline) wake(g *G, ev *exectrace.Event, now int64) {
+// wake ends the wait of ev's goroutine and notes who ended it, unless that is known to be wrong.
+func (t *Timeline) wake(ev *exectrace.Event, now int64) {
 	ender, ident, seg := t.enderOf(ev, now)
-	g = &t.slots[ev.Slot] // enderOf may have moved them
+	g := &t.slots[ev.Slot] // not before: enderOf may move them
 	w := waitOf(g.meta)
 	if ender == EnderGoroutine {
 		ender = t.believed(w, ident, ev.OnStack)
