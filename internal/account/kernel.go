@@ -59,6 +59,9 @@ type Kernel struct {
 	Ran  []Instead `json:"ran,omitempty"`
 	RanN int64     `json:"ran_samples,omitempty"`
 
+	// OnCPU is what all threads of the process used CPUs for; nil without samples.
+	OnCPU *OnCPU `json:"on_cpu,omitempty"`
+
 	ShortSleeps   int64 `json:"short_sleeps"`   // sleeps below 1 ms that a timer ended: pollers
 	ShortSleepers int   `json:"short_sleepers"` // threads that did 100 or more a second
 

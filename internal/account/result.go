@@ -61,6 +61,7 @@ type Group struct {
 	SlowOver int64   `json:"slow_over_ns"` // the threshold of slow in this group
 	Slow     int     `json:"slow"`
 	LeftOut  []Count `json:"left_out_why"`
+	OnCPU    *OnCPU  `json:"on_cpu,omitempty"` // of all its requests' own time on CPUs; nil without samples
 }
 
 // Count is a number of things by reason.
@@ -78,6 +79,7 @@ type Request struct {
 	Goroutine int64     `json:"goroutine"`
 	Reason    string    `json:"reason" prose:"yes"` // one line: where its time went
 	Accounts  []Account `json:"-"`
+	OnCPU     *OnCPU    `json:"on_cpu,omitempty"` // nil with fewer than LeastSamples
 }
 
 // Column is one ledger. Its accounts add up to WallNS exactly.
@@ -85,6 +87,7 @@ type Column struct {
 	Requests int
 	WallNS   int64
 	Accounts []Account // by ns, largest first
+	OnCPU    *OnCPU    // of all accounts on CPU, whoever the actor is; nil without samples
 }
 
 // Account is time with one cause. The key is (Class, Leaf, Actor, Site).

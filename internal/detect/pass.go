@@ -207,7 +207,10 @@ func (p *Pass) tagged(tag func(*account.Tags) int64) (ns int64) {
 // words makes the finding from what was granted.
 func (p *Pass) words() finding.Finding {
 	f := &p.finding
-	f.Cause, f.Title = p.det.Name, p.det.Title
+	f.Cause, f.Title, f.Scope = p.det.Name, p.det.Title, finding.Slow
+	if len(p.pools) > 0 {
+		f.Scope = finding.Process
+	}
 	f.Evidence, f.Remedy = []finding.Evidence{}, []string{}
 	if p.root != nil {
 		f.BecauseOf = p.root.det.Name

@@ -11,6 +11,36 @@ const (
 	Possible  Confidence = "possible"  // the evidence is compatible with it, no more
 )
 
+// Scope says of whom a finding speaks: whose time the cause takes.
+type Scope string
+
+// Scopes. A cause is reported in the first of them in which it is found.
+const (
+	Slow    Scope = "slow"    // why slow requests are slow
+	Usual   Scope = "usual"   // what every request pays
+	Process Scope = "process" // what the process pays as a whole, whoever its requests are
+)
+
+// Bound is the most that a cause which was ruled out can cost, in one scope. One of NS and Share is
+// the figure that the evidence bounds.
+type Bound struct {
+	Scope Scope   `json:"scope"`
+	NS    int64   `json:"ns"`    // Slow, Usual: of a request; Process: a second
+	Share float64 `json:"share"` // of a request's time, of the process' CPU time, or of wall time
+	Of    Whole   `json:"of"`
+}
+
+// Whole says of what a bound's share is.
+type Whole string
+
+// Wholes.
+const (
+	OfRequest Whole = "request"
+	OfCPU     Whole = "CPU time"
+	OfWall    Whole = "wall time"
+	OfMemory  Whole = "memory"
+)
+
 // Explains is the amount of an account that a finding claims. Exactly one of the three is set.
 type Explains struct {
 	NS    int64 `json:"ns,omitempty"`     // of the slow requests' time
@@ -27,6 +57,7 @@ type Evidence struct {
 // Finding is one cause that explains part of an account.
 type Finding struct {
 	Cause      string     `json:"cause"` // the detector's name
+	Scope      Scope      `json:"scope"`
 	Title      string     `json:"title" prose:"yes"`
 	Confidence Confidence `json:"confidence"`
 	Explains   Explains   `json:"explains"`
@@ -40,8 +71,9 @@ type Finding struct {
 
 // RuledOut is a cause that was checked and is not there.
 type RuledOut struct {
-	Cause string `json:"cause"`
-	Why   string `json:"why" prose:"yes"`
+	Cause  string  `json:"cause"`
+	Why    string  `json:"why" prose:"yes"`
+	Bounds []Bound `json:"bounds,omitempty"` // by scope; a scope that has none is not looked at for this cause
 }
 
 // NotChecked is a cause that could not be checked.

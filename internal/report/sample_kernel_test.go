@@ -47,7 +47,7 @@ func throttled() Source {
 		Unused: []account.Instead{{Who: "runnable in Go", NS: 1_500 * ms}, {Who: "lock", NS: 500 * ms}}, Quota: 0.5, QuotaAt: "/kubepods/pod1", QuotaNS: 10_000 * ms, UsedNS: 9_800 * ms, StealNS: 20 * ms}
 	l.Memory = &account.Memory{RSS: 622 << 20, Live: 20 << 20, Idle: 4 << 20, Released: 3 << 20, Huge: 580 << 20, Stacks: 2 << 20, Runtime: 8 << 20, Files: 4 << 20, Unexplained: 1 << 20, AnonHuge: 600 << 20, Limit: 1 << 30, Begin: 29 << 20, End: 622 << 20}
 	s.Ledger = &l
-	s.Found.Findings = []finding.Finding{{Cause: "gomaxprocs-over-quota", Title: "GOMAXPROCS is above the CPU quota", Confidence: finding.Proven, Explains: finding.Explains{NS: 710 * ms}, Share: 0.71,
+	s.Found.Findings = []finding.Finding{{Cause: "gomaxprocs-over-quota", Scope: finding.Slow, Title: "GOMAXPROCS is above the CPU quota", Confidence: finding.Proven, Explains: finding.Explains{NS: 710 * ms}, Share: 0.71,
 		Summary: "76 Ps share a quota of 0.5 CPU, and the group is throttled", Evidence: []finding.Evidence{{Text: "throttled 71 %", Source: "kernel: switches"}}, Remedy: []string{"GOMAXPROCS=1"}, Verify: "whystall diagnose --pid 4121 --for 20s"}}
 	s.Tiers = []Tier{
 		{Name: "trace", State: "ready"}, {Name: "mutex", State: "ready"}, {Name: "metrics", State: "unavailable", Why: "the service has no /metrics (404)"},

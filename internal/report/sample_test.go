@@ -67,7 +67,7 @@ func ill() Source {
 		Ledger: l,
 		Found: finding.Result{
 			Findings: []finding.Finding{
-				{Cause: "sched-latency", Title: "Runnable goroutines wait for a P (run queue latency in Go)", Confidence: finding.Supported,
+				{Cause: "sched-latency", Scope: finding.Slow, Title: "Runnable goroutines wait for a P (run queue latency in Go)", Confidence: finding.Supported,
 					Explains: finding.Explains{NS: 841 * ms}, Share: 0.847,
 					Summary: "slow requests wait 7.20 ms (72 % of their time) because one goroutine they all wait for, main.(*Server).batchLoop (up to 31 of them at once), is ready to run and gets no P",
 					Evidence: []finding.Evidence{
@@ -76,7 +76,7 @@ func ill() Source {
 					},
 					Remedy: []string{"relieve the head of the line: run several of main.(*Server).batchLoop, or let callers do its work themselves", "bound or move what ran instead (main.hog): fewer goroutines at once, in another process, or off-peak"},
 					Verify: "whystall diagnose --pprof http://localhost:6060 --for 20s   # under the same load; 'runnable in Go' is below 1 ms"},
-				{Cause: "frequent-gc", Title: "GC runs so often that requests pay for it", Confidence: finding.Possible, BecauseOf: "sched-latency",
+				{Cause: "frequent-gc", Scope: finding.Slow, Title: "GC runs so often that requests pay for it", Confidence: finding.Possible, BecauseOf: "sched-latency",
 					Explains: finding.Explains{NS: 120 * ms}, Share: 0.121, Summary: "GC workers ran instead of the batcher",
 					Evidence: []finding.Evidence{{Text: "31 cycles a second", Source: "execution trace"}}, Remedy: []string{"GOGC=200"}, Verify: "whystall diagnose"},
 			},
@@ -149,8 +149,8 @@ func hostile() Source {
 	l.Lacks = []account.Lack{{Text: evil}}
 	s.Ledger = &l
 	s.Found = finding.Result{
-		Findings: []finding.Finding{{Cause: evil, Title: evil, Confidence: finding.Possible, Summary: evil, Evidence: []finding.Evidence{{Text: evil, Source: evil}}, Remedy: []string{evil}, Verify: evil},
-			{Cause: evil, Title: evil, Confidence: finding.Possible, BecauseOf: evil}},
+		Findings: []finding.Finding{{Cause: evil, Scope: finding.Slow, Title: evil, Confidence: finding.Possible, Summary: evil, Evidence: []finding.Evidence{{Text: evil, Source: evil}}, Remedy: []string{evil}, Verify: evil},
+			{Cause: evil, Scope: finding.Slow, Title: evil, Confidence: finding.Possible, BecauseOf: evil}},
 		RuledOut:   []finding.RuledOut{{Cause: evil, Why: evil}},
 		NotChecked: []finding.NotChecked{{Cause: evil, Missing: []string{evil}}},
 		Left:       []int64{720 * ms},

@@ -1,0 +1,98 @@
+package account
+
+// LeastSamples is how many samples a division of time needs at least. With fewer there is none.
+const LeastSamples = 20
+
+// OnCPU divides time on CPUs by what samples of stacks met. The time is exact, and its division is
+// an estimate. With fewer than LeastSamples there are no Works.
+type OnCPU struct {
+	NS      int64 `json:"ns"`      // what is divided: the ledger's own nanoseconds on CPUs
+	Samples int64 `json:"samples"` // that fell into it
+	// Works add up to NS, the largest first. Kind and Name tell one from another.
+	Works []Work `json:"works,omitempty"`
+	// Late is samples that code without interrupts delayed: they were taken where it enabled them
+	// again, by that function. They are counted in Works too.
+	Late []Site `json:"late,omitempty"`
+}
+
+// Work is a part of time on CPUs.
+type Work struct {
+	Kind WorkKind `json:"kind"`
+	// Name says which of its kind: the function of own code, the system call, what a page fault
+	// does, who asks for the kernel's lock, the softirq.
+	Name    string `json:"name,omitempty"`
+	Samples int64  `json:"samples"`
+	NS      int64  `json:"ns"` // estimate
+	// Low and High are its 95 % interval in ns: Wilson's, of the share of the samples. Samples that
+	// stand for different times count as the number that would have the same variance.
+	Low  int64 `json:"low_ns"`
+	High int64 `json:"high_ns"`
+	// Sites are functions of the program from which it came, the largest first, at most 5.
+	Sites []Site `json:"sites,omitempty"`
+}
+
+// WorkKind says what CPU time was used for.
+type WorkKind string
+
+// Kinds of work. What is of the program itself comes first, then what Go's runtime does for it,
+// then the kernel's.
+const (
+	WorkOwn     WorkKind = "own code"
+	WorkLibrary WorkKind = "library" // code of shared libraries, called by own code: computing too
+	WorkSpin    WorkKind = "spinning"
+
+	WorkGC         WorkKind = "garbage collection" // marking, sweeping, assists
+	WorkAlloc      WorkKind = "allocation"
+	WorkGoSched    WorkKind = "Go scheduler"
+	WorkMap        WorkKind = "map access"
+	WorkMemmove    WorkKind = "memory copy" // in user space: memmove, memclr
+	WorkInterface  WorkKind = "interface conversion"
+	WorkGoRuntime  WorkKind = "Go runtime, other"
+	WorkInterprets WorkKind = "interpreter" // the evaluation loop of Python, Ruby, JavaScript: own code there
+
+	WorkFault      WorkKind = "page fault"
+	WorkKernelLock WorkKind = "kernel lock" // spinning for one; Name is the call that asks for it
+	WorkSyscall    WorkKind = "system call"
+	WorkCopy       WorkKind = "copy between kernel and program"
+	WorkNetwork    WorkKind = "network stack" // in a system call of the thread
+	WorkSoftirq    WorkKind = "softirq"       // which ran on the thread's time
+	WorkInterrupt  WorkKind = "interrupt"
+	WorkReclaim    WorkKind = "memory reclaim"
+	WorkThreads    WorkKind = "making and ending threads"
+	WorkTLB        WorkKind = "TLB flush"
+	WorkNUMA       WorkKind = "NUMA migration"
+	WorkSwitch     WorkKind = "context switch"
+	WorkKernel     WorkKind = "kernel, other"
+
+	WorkUnknown WorkKind = "not known" // no stack, or none that any rule knows
+)
+
+// Of adds up the works of these kinds: samples, the estimate, and the bounds of its 95 % interval.
+// The bounds are sums of single bounds, which is wider than needed. They are 0 and NS where there
+// are too few samples.
+func (o *OnCPU) Of(kinds ...WorkKind) (sum Work) {
+	if o == nil {
+		return sum
+	}
+	if o.Samples < LeastSamples {
+		sum.High = o.NS
+		return sum
+	}
+	// A kind that no sample met has at most 3 of n (the rule of three).
+	sum.High = int64(float64(o.NS) * min(1, 3/float64(o.Samples)))
+	most := int64(0)
+	for i := range o.Works {
+		w := &o.Works[i]
+		for _, kind := range kinds {
+			if w.Kind == kind {
+				sum.Samples += w.Samples
+				sum.NS += w.NS
+				sum.Low += w.Low
+				most += w.High
+				break
+			}
+		}
+	}
+	sum.High = min(o.NS, max(sum.High, most))
+	return sum
+}
