@@ -2,20 +2,23 @@ package detect
 
 import (
 	"fmt"
-	"sort"
 
 	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/finding"
 )
 
-// board is where claims meet: what is left of each account of the slow column, and who took the
-// rest.
+// board is where the claims of one round meet: what is left of each account of its column, and who
+// took the rest.
 type board struct {
-	r      *account.Result
+	scope  finding.Scope
+	all    bool            // every detector looks, not only those that have the scope
+	seen   bool            // of the process: there are slow requests, which have a round of their own
+	r      *account.Result // as this round sees it
+	before []*board        // of earlier rounds
 	passes []*Pass
 	left   []int64
 	takers [][]taker
-	pools  map[string][]taker // by term of the capacity and memory ledgers
+	pools  map[string][]taker // by term of the capacity and memory ledgers, shared by all rounds
 }
 
 type taker struct {
@@ -23,8 +26,8 @@ type taker struct {
 	ns int64
 }
 
-func newBoard(r *account.Result) *board {
-	b := &board{r: r}
+func newBoard(r *account.Result, scope finding.Scope) *board {
+	b := &board{r: r, scope: scope}
 	if r == nil {
 		return b
 	}
@@ -39,16 +42,13 @@ func newBoard(r *account.Result) *board {
 // arbitrate decides about one detector's claims. What earlier detectors took is theirs. A detector
 // that loses half of its claim to them, or keeps less than its floor, is their mechanism.
 func (b *board) arbitrate(p *Pass) {
-	floor := p.det.Floor
-	if p.floor != nil {
-		floor = *p.floor
-	}
+	floor := p.floorOf()
 	if len(p.pools) > 0 {
 		b.arbitratePools(p, floor)
 		return
 	}
 	if len(p.claims) == 0 {
-		p.Clear("slow requests lost no time to it")
+		p.Clear("%s lost no time to it", p.who())
 		return
 	}
 	if !b.valid(p) {
@@ -97,7 +97,15 @@ func (b *board) below(f Floor, ns int64) string {
 	if per >= f.NS && share >= f.Share && ns > 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s per slow request, %s (reported from %s and %s up)", finding.Duration(per), percent(share), finding.Duration(f.NS), percent(f.Share))
+	return fmt.Sprintf("%s per %s request, %s (reported from %s and %s up)", finding.Duration(per), b.word(), percent(share), finding.Duration(f.NS), percent(f.Share))
+}
+
+// word says which requests those of the column are.
+func (b *board) word() string {
+	if b.scope == finding.Usual {
+		return "usual"
+	}
+	return "slow"
 }
 
 // taken is what the named cause was granted of an account.
@@ -141,7 +149,7 @@ func (b *board) submit(p *Pass, over [][]taker, free int64) {
 	}
 	if p.root == nil || sums[p.root] == 0 {
 		p.root = nil
-		p.Clear("%s", b.below(p.det.Floor, free))
+		p.Clear("%s", p.below(free))
 		return
 	}
 	p.outcome = found
@@ -192,38 +200,6 @@ func (b *board) through(p *Pass) {
 			p.via, most = q, same
 		}
 	}
-}
-
-// ranked lists the findings: roots by what they cost beyond the usual, each followed by its
-// mechanisms.
-func (b *board) ranked() []finding.Finding {
-	var roots []*Pass
-	under := map[*Pass][]*Pass{}
-	for _, p := range b.passes {
-		if p.outcome != found {
-			continue
-		}
-		if p.root != nil && p.root.outcome == found {
-			root := p.root
-			for root.root != nil && root.root.outcome == found {
-				root = root.root
-			}
-			under[root] = append(under[root], p)
-		} else {
-			p.finding.BecauseOf = ""
-			roots = append(roots, p)
-		}
-	}
-	sort.SliceStable(roots, func(i, j int) bool { return roots[i].score() > roots[j].score() })
-	fs := []finding.Finding{}
-	for _, p := range roots {
-		fs = append(fs, p.finding)
-		sort.SliceStable(under[p], func(i, j int) bool { return under[p][i].NS() > under[p][j].NS() })
-		for _, q := range under[p] {
-			fs = append(fs, q.finding)
-		}
-	}
-	return fs
 }
 
 // score is the matched excess of what was granted; an account below the usual is not set off

@@ -101,7 +101,7 @@ func claimContention(p *Pass) {
 	// A P whose thread is queued behind another of the process waits for the process's own work, as
 	// other Ps' threads do.
 	p.ClaimLacking(func(what account.Leaf, who string) bool { return others(what, who) && !isOwn(who) })
-	if p.board.below(p.det.Floor, p.Claimed()) != "" {
+	if p.below(p.Claimed()) != "" {
 		// Nobody had the CPU. It is worth saying, with a doubt, where that is what was lost.
 		p.ClaimWhere(func(a *account.Account) bool { return a.Leaf == account.LeafNoCPU && isIdle(a.Detail) })
 		p.ClaimLacking(func(what account.Leaf, who string) bool { return what == account.LeafNoCPU && isIdle(who) })
@@ -195,7 +195,7 @@ func tellContention(p *Pass, f *finding.Finding) {
 			behind = "nobody: the CPU was idle, so this is wake-up latency or steal"
 		}
 		f.Summary = fmt.Sprintf("slow requests wait %s (%s of their time) for a CPU, mostly behind %s", p.per(p.NS()), p.share(p.NS()), behind)
-		p.Proof("ledger: slow column", "behind own threads %s, behind others %s, with the CPU idle %s", p.share(own), p.share(others), p.share(idle))
+		p.Proof(p.column(), "behind own threads %s, behind others %s, with the CPU idle %s", p.share(own), p.share(others), p.share(idle))
 		p.measure()
 	}
 	if n := neighbours(k, false, 5); n != "" {

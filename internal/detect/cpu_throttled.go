@@ -68,7 +68,7 @@ func lookThrottled(p *Pass) {
 	if joined(r) {
 		claimThrottled(p)
 		untold := k.Untold[kernel.Sockets]
-		if stood := ratio(k.StoodNS, wall(k)); untold > 0.5 && stood >= stoodShare && r.CPUs != nil && p.board.below(p.det.Floor, p.Claimed()) != "" {
+		if stood := ratio(k.StoodNS, wall(k)); untold > 0.5 && stood >= stoodShare && r.CPUs != nil && p.below(p.Claimed()) != "" {
 			// For the runtime, a request that arrives while the process stands still starts when
 			// that is over.
 			p.unsaid, p.claims = p.claims, nil
@@ -164,7 +164,7 @@ func tellThrottled(p *Pass, f *finding.Finding) {
 	levelProof(p)
 	through := p.tagged(func(t *account.Tags) int64 { return t.STWNS })
 	if through > 0 {
-		p.Proof("ledger: slow column", "%s of it while the world was stopped or being stopped: long pauses are its symptom", p.share(through))
+		p.Proof(p.column(), "%s of it while the world was stopped or being stopped: long pauses are its symptom", p.share(through))
 	}
 	measureThrottled(p)
 	if who := othersUseQuota(c); who != "" {

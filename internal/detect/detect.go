@@ -10,14 +10,16 @@ import (
 
 // The steps of a run:
 //
-//  1. Detectors look one after another, in the order of order.go: the nearer to the root of a chain
-//     of causes, the earlier.
-//  2. Look claims time of the slow column's accounts, or CPU of the capacity ledger. Or it says
-//     that the cause is not there, or what it lacks to decide.
-//  3. arbitrate grants what no earlier detector took. A detector that loses the larger part of its
+//  1. There is a round for each scope (scopes.go): slow requests, usual ones, the process.
+//  2. In each, detectors look one after another, in the order of order.go: the nearer to the root
+//     of a chain of causes, the earlier.
+//  3. Look claims time of the column's accounts, or CPU of the capacity ledger. Or it says that the
+//     cause is not there, or what it lacks to decide.
+//  4. arbitrate grants what no earlier detector took. A detector that loses the larger part of its
 //     claim becomes a mechanism of the one that took it.
-//  4. Tell puts what was granted in words.
-//  5. Roots are ranked, each followed by its mechanisms.
+//  5. Tell puts what was granted in words.
+//  6. What a detector said in all rounds becomes one finding, or is ruled out, or not checked.
+//  7. Roots are ranked, each followed by its mechanisms.
 
 // Trace is the need of detectors that read accounts of slow requests. Those come from no stream:
 // they come from an execution trace, or, of a program without one, from the kernel's records.
@@ -41,6 +43,10 @@ type Detector struct {
 	// asks joined before it reads the kernel's leaves: there may be no request, or no trace.
 	Needs []string
 	Floor Floor
+	// Scopes are the rounds in which it looks. Nil: at slow requests, and where there are none at
+	// the process. A detector with the scope usual reads [Pass.Column] instead of Ledger.Slow, and
+	// one with the scope process asks [Pass.Scope] before it reads either.
+	Scopes []finding.Scope
 	// Go is of causes within Go's runtime: they are not listed for a program that has none.
 	Go bool
 	// Native is of causes that only requests of threads can have: they are listed for no others.
@@ -90,68 +96,6 @@ func register(d *Detector) *Detector {
 // may be nil too. Run never fails: a detector that does is listed as not checked, with its error.
 func Run(r *account.Result, set *evidence.Set, facts Facts) finding.Result {
 	return look(detectors(), r, set, facts).result()
-}
-
-// look is steps 1 to 4.
-func look(ds []*Detector, r *account.Result, set *evidence.Set, facts Facts) *board {
-	if set == nil {
-		set = &evidence.Set{}
-	}
-	b := newBoard(r)
-	for _, d := range ds {
-		if d.Go && noGo(r, facts) || d.Native && (r == nil || !r.Native) {
-			continue
-		}
-		p := &Pass{Ledger: r, Set: set, Facts: facts, det: d, board: b}
-		b.passes = append(b.passes, p)
-		if p.missing = p.lacking(); len(p.missing) > 0 {
-			if d.Hint != nil && r != nil {
-				p.missing = append(p.missing, d.Hint(r)...)
-			}
-			p.outcome = notChecked
-			continue
-		}
-		p.guard(d.Look)
-		if p.outcome == undecided {
-			b.arbitrate(p)
-		}
-		b.sampled(p)
-		if why := facts.halted(); why != "" && p.outcome == found {
-			// If the halt was long, it may be what took a request's time.
-			if k := kernelOf(p); k != nil && 20*facts.Halted.NS < wall(k) {
-				p.Cap("%s", why)
-			} else {
-				p.Doubt("%s", why)
-			}
-		}
-	}
-	for _, p := range b.passes {
-		if p.outcome == found {
-			p.finding = p.words()
-			for _, c := range p.unsaid {
-				b.left[c.account] -= min(c.ns, b.left[c.account])
-			}
-		}
-	}
-	return b
-}
-
-// result is step 5: what every detector said.
-func (b *board) result() (out finding.Result) {
-	out.Findings, out.RuledOut, out.Left = b.ranked(), []finding.RuledOut{}, b.left
-	for _, p := range b.passes {
-		switch p.outcome {
-		case clear:
-			out.RuledOut = append(out.RuledOut, finding.RuledOut{Cause: p.det.Name, Why: p.why})
-		case failed:
-			// A detector's fault must not cost the report, nor pass for "not there".
-			p.missing = []string{"the detector failed: " + p.why + "; please report this"}
-		}
-		if len(p.missing) > 0 && p.outcome != found {
-			out.NotChecked = append(out.NotChecked, finding.NotChecked{Cause: p.det.Name, Missing: p.missing})
-		}
-	}
-	return out
 }
 
 // noGo reports whether the program has no Go runtime. Causes within that runtime are then neither

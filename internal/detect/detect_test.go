@@ -154,7 +154,7 @@ func fill(v reflect.Value, raw json.RawMessage) error {
 }
 
 // caseBoard looks at a case.
-func caseBoard(t *testing.T, parts map[string]string) *board {
+func caseBoard(t *testing.T, parts map[string]string) *run {
 	t.Helper()
 	var r *account.Result
 	var err error
@@ -211,7 +211,7 @@ func caseBoard(t *testing.T, parts map[string]string) *board {
 }
 
 // verdict prints every finding, and what the named detector ruled out or could not check.
-func verdict(b *board, name string) string {
+func verdict(b *run, name string) string {
 	r := b.result()
 	var s strings.Builder
 	for _, f := range r.Findings {
@@ -253,9 +253,17 @@ func verdict(b *board, name string) string {
 }
 
 // honest holds a run to what no verdict may break.
-func honest(t *testing.T, b *board) {
+func honest(t *testing.T, r *run) {
 	t.Helper()
-	granted, pools := map[int]int64{}, map[string]int64{}
+	pools := map[string]int64{}
+	for _, b := range r.boards {
+		honestRound(t, b, pools)
+	}
+}
+
+func honestRound(t *testing.T, b *board, pools map[string]int64) {
+	t.Helper()
+	granted := map[int]int64{}
 	for _, p := range b.passes {
 		if p.outcome == undecided || p.outcome == failed {
 			t.Errorf("%s: outcome %d: %s", p.det.Name, p.outcome, p.why)

@@ -103,7 +103,7 @@ func tellDisk(p *Pass, f *finding.Finding) {
 	}
 	spansLine(p, "waits for the disk", &k.Disk)
 	if ss, _ := callSites(p); len(ss) > 0 {
-		p.Proof("ledger: slow column", "calls: %s", sites(ss, p.NS(), 4))
+		p.Proof(p.column(), "calls: %s", sites(ss, p.NS(), 4))
 	}
 	for _, s := range []struct{ stream, what string }{{"/cgroup/psi/io/some:ns", "of the cgroup"}, {"/host/psi/io/some:ns", "of the host"}} {
 		if d, ns, ok := p.Set.Delta(s.stream); ok && ns > 0 {

@@ -8,10 +8,13 @@
 // The files in reading order:
 //
 //	detect.go                   Detector, Run, and the steps of a run; start here
+//	scopes.go                   the rounds: slow requests, usual ones, the process; their floors
 //	order.go                    the order in which detectors look, with the reasons
 //	pass.go                     Pass: what a detector sees, and the verbs with which it speaks
 //	board.go                    where claims meet: who is granted what, who is whose mechanism
 //	pool.go                     the same where CPU or memory is claimed instead of requests' time
+//	work.go                     claims of CPU time by samples
+//	result.go                   what a detector said in all rounds; how findings are ranked
 //	grade.go                    how sure a finding is
 //	needs.go                    what a detector lacks, and what would bring it
 //	manual.go, chapters.go      the manual, as whystall causes prints it

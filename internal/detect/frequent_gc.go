@@ -120,7 +120,7 @@ func lookFrequentGC(p *Pass) {
 			p.Claim(i, a.NS-min(a.NS, a.Tags.SilenceNS))
 		}
 	}
-	if p.board.below(p.det.Floor, p.Claimed()) != "" {
+	if p.below(p.Claimed()) != "" {
 		claimGCCPU(p, share)
 	}
 }

@@ -124,7 +124,7 @@ func lookTooFew(p *Pass, ps, cpus int) {
 				p.Claim(i, a.NS-notAtWork(a)-instead(a, account.InsteadIdle)-instead(a, account.InsteadUnknown)-late(a))
 			}
 		}
-		if why := p.board.below(p.det.Floor, p.Claimed()); why != "" {
+		if why := p.below(p.Claimed()); why != "" {
 			p.Clear("GOMAXPROCS is %d with %d CPUs; slow requests waited %s each while other goroutines had all Ps", ps, cpus, p.per(p.Claimed()))
 		}
 		return
@@ -151,7 +151,7 @@ func idleCPUs(r *account.Result) (share float64, ok bool) {
 func lookTooMany(p *Pass, ps, cpus int) {
 	if joined(p.Ledger) {
 		claimOwnQueue(p)
-		if why := p.board.below(p.det.Floor, p.Claimed()); why != "" {
+		if why := p.below(p.Claimed()); why != "" {
 			p.Clear("GOMAXPROCS is %d with %d CPUs: a risk, but slow requests waited only %s each for a CPU behind own threads", ps, cpus, p.per(p.Claimed()))
 		}
 		return
@@ -161,7 +161,7 @@ func lookTooMany(p *Pass, ps, cpus int) {
 		a := &p.Ledger.Slow.Accounts[i]
 		p.Claim(i, min(a.NS, scale(a.Tags.SilenceNS, s.FewNS, s.NS)))
 	}
-	if why := p.board.below(p.det.Floor, p.Claimed()); why != "" {
+	if why := p.below(p.Claimed()); why != "" {
 		p.Clear("GOMAXPROCS is %d with %d CPUs: a risk, but slow requests lost only %s each while the process stood still", ps, cpus, p.per(p.Claimed()))
 		return
 	}

@@ -105,7 +105,7 @@ func lookOverQuota(p *Pass) {
 	p.ClaimLacking(lacksForOwn)
 	own, _, _ := queueShare(k)
 	p.claimHeld(k.ThrottledNS + own)
-	if why := p.board.below(p.det.Floor, p.Claimed()); why != "" || throttled == 0 {
+	if why := p.below(p.Claimed()); why != "" || throttled == 0 {
 		p.Clear("GOMAXPROCS is %d with a quota of %s CPUs: a risk, but slow requests lost only %s each to throttling and %s behind own threads",
 			ps, cpusText(r.CPUs.Quota), p.per(throttled), p.per(p.Claimed()-throttled))
 	}

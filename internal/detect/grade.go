@@ -16,6 +16,7 @@ func (p *Pass) grade(f *finding.Finding) {
 	if len(p.pools) > 0 {
 		amount = p.pooled()
 	}
+	p.capWork()
 	if p.measured > 0 {
 		p.capKernel()
 	}

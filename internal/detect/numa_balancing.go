@@ -75,7 +75,7 @@ func lookNUMA(p *Pass) {
 	if joined(r) {
 		p.ClaimWhere(leaf(account.LeafNUMA))
 		p.ClaimLacking(lacks(account.LeafNUMA))
-		if p.board.below(p.det.Floor, p.Claimed()) == "" {
+		if p.below(p.Claimed()) == "" {
 			return
 		}
 	} else if r.CPUs != nil && ratio(k.NUMA.NS, wall(k)) >= stallShare {

@@ -31,6 +31,7 @@ const (
 //	Missing    a part could not be looked at; what was found or cleared stands
 //	Doubt      the finding is possible and no more
 //	Cap        the finding is supported and no more
+//	ClaimWork  CPU time that samples show in some kind of work
 //	SetFloor   another floor for what is claimed now
 //	Found      reports whether an earlier detector found its cause
 //
@@ -46,6 +47,7 @@ type Pass struct {
 
 	det     *Detector
 	board   *board
+	first   *Pass // of an earlier round, in which the cause was found
 	outcome outcome
 	why     string   `prose:"yes"` // why it is clear, or failed
 	missing []string `prose:"yes"`
@@ -60,6 +62,7 @@ type Pass struct {
 	pools       []poolClaim // instead of claims, where no request is visible or memory is lost
 	total       int64       // what the pools are a share of
 	bytes       bool        // pools hold bytes
+	work        workClaim   // what of all claims rests on samples
 	weight      float64     // the share of what everybody lost, to rank pools beside claims
 
 	partly     string  `prose:"yes"` // evidence that was recorded a part of the time only
@@ -158,9 +161,11 @@ func (p *Pass) Proof(source, format string, args ...any) {
 
 // Found reports whether an earlier detector found its cause.
 func (p *Pass) Found(name string) bool {
-	for _, q := range p.board.passes {
-		if q.det.Name == name && q.outcome == found {
-			return true
+	for _, b := range append(p.board.before[:len(p.board.before):len(p.board.before)], p.board) {
+		for _, q := range b.passes {
+			if q.det.Name == name && q.outcome == found {
+				return true
+			}
 		}
 	}
 	return false
@@ -181,10 +186,10 @@ func (p *Pass) NS() (ns int64) {
 	return ns
 }
 
-// per prints ns per slow request.
+// per prints ns per request of the column.
 func (p *Pass) per(ns int64) string { return finding.Duration(perRequest(&p.Ledger.Slow, ns)) }
 
-// share prints ns as a share of the slow requests' time.
+// share prints ns as a share of those requests' time.
 func (p *Pass) share(ns int64) string { return percent(ratio(ns, p.Ledger.Slow.WallNS)) }
 
 // granted calls f for each account of which something was granted, the largest first.
@@ -207,7 +212,7 @@ func (p *Pass) tagged(tag func(*account.Tags) int64) (ns int64) {
 // words makes the finding from what was granted.
 func (p *Pass) words() finding.Finding {
 	f := &p.finding
-	f.Cause, f.Title, f.Scope = p.det.Name, p.det.Title, finding.Slow
+	f.Cause, f.Title, f.Scope = p.det.Name, p.det.Title, p.board.scope
 	if len(p.pools) > 0 {
 		f.Scope = finding.Process
 	}
@@ -245,7 +250,7 @@ func (p *Pass) quote() {
 	n := 0
 	p.granted(func(a *account.Account, ns int64) {
 		usual := ""
-		if m := &p.Ledger.Median; m.Requests > 0 {
+		if m := &p.Ledger.Median; m.Requests > 0 && p.board.scope == finding.Slow {
 			usual = ", usual requests " + finding.Duration(perRequest(m, scale(usualNS(p.Ledger, a), ns, a.NS)))
 		}
 		text := fmt.Sprintf("%s per request (%s%s) %s", p.per(ns), p.share(ns), usual, accountName(a))
@@ -254,14 +259,14 @@ func (p *Pass) quote() {
 			restNS += ns
 			return
 		}
-		p.Proof("ledger: slow column", "%s", text)
+		p.Proof(p.column(), "%s", text)
 	})
 	switch len(rest) {
 	case 0:
 	case 1:
-		p.Proof("ledger: slow column", "%s", rest[0])
+		p.Proof(p.column(), "%s", rest[0])
 	default:
-		p.Proof("ledger: slow column", "%d more accounts of this kind: %s per request", len(rest), p.per(restNS))
+		p.Proof(p.column(), "%d more accounts of this kind: %s per request", len(rest), p.per(restNS))
 	}
 }
 

@@ -50,6 +50,10 @@ func (b *board) arbitratePools(p *Pass, floor Floor) {
 			over[t.p] += scale(c.ns-c.granted, t.ns, taken)
 		}
 	}
+	if why := p.smallProcess(total); why != "" {
+		p.Clear("%s", why)
+		return
+	}
 	if share := ratio(total, p.total); share < floor.Share {
 		what := "of CPU time"
 		if p.bytes {
@@ -60,9 +64,6 @@ func (b *board) arbitratePools(p *Pass, floor Floor) {
 	}
 	p.outcome = found
 	if 2*free > total && ratio(free, p.total) >= floor.Share {
-		if b.pools == nil {
-			b.pools = map[string][]taker{}
-		}
 		for _, c := range p.pools {
 			b.pools[c.term] = append(b.pools[c.term], taker{p, c.granted})
 		}

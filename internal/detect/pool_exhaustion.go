@@ -98,7 +98,7 @@ func lookTurns(p *Pass) {
 			busy += ns
 		}
 	}
-	if p.board.below(p.det.Floor, p.Claimed()) != "" {
+	if p.below(p.Claimed()) != "" {
 		return
 	}
 	taken := ""
@@ -174,7 +174,7 @@ func tellTurns(p *Pass, f *finding.Finding) {
 	if !p.Ledger.Native {
 		source = "execution trace: who ended the waits"
 	}
-	p.Proof("ledger: slow column", "where they wait: %s", holderText(sites))
+	p.Proof(p.column(), "where they wait: %s", holderText(sites))
 	switch rest := p.NS() - head; {
 	case 2*finalizer > p.NS():
 		p.Proof(source, "%s of it: %s ended the waits, and had nothing to do until then", percent(ratio(finalizer, p.NS())), actor)

@@ -267,7 +267,7 @@ func tellSchedLatency(p *Pass, f *finding.Finding) {
 		f.Summary = fmt.Sprintf("slow requests spend %s (%s of their time) ready to run but without a P (GOMAXPROCS %d)",
 			p.per(total), p.share(total), r.Capacity.Procs)
 		if head != nil {
-			p.Proof("ledger: slow column", "head of the line: up to %d requests at once waited for %s to get a P, %s per request",
+			p.Proof(p.column(), "head of the line: up to %d requests at once waited for %s to get a P, %s per request",
 				head.MaxQueue, head.Actor, p.per(head.NS))
 		}
 	}

@@ -56,6 +56,6 @@ func (p *Pass) lackedNS() int64 {
 // lackedLine prints it.
 func (p *Pass) lackedLine() {
 	if ns := p.lackedNS(); ns > 0 {
-		p.Proof("ledger: slow column", "%s of it waiting for a P whose own thread was held up this way (each P counted equally, by the kernel's record of its thread)", p.share(ns))
+		p.Proof(p.column(), "%s of it waiting for a P whose own thread was held up this way (each P counted equally, by the kernel's record of its thread)", p.share(ns))
 	}
 }

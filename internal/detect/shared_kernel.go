@@ -47,7 +47,7 @@ func (b *board) sampled(p *Pass) {
 	switch {
 	case p.outcome == found:
 		p.Cap("%s", told)
-	case p.outcome == clear && (!joined(p.Ledger) || p.unrecorded > 0.99 || b.below(p.det.Floor, int64(float64(p.claimedEver)/(1-p.unrecorded))) == ""):
+	case p.outcome == clear && (!joined(p.Ledger) || p.unrecorded > 0.99 || p.below(int64(float64(p.claimedEver)/(1-p.unrecorded))) == ""):
 		p.outcome = notChecked
 		p.missing = append(p.missing, told+" (--budget 60 records more): "+p.why)
 	case p.outcome == clear:
@@ -238,7 +238,7 @@ const full = 0.8
 // enough by itself.
 func (p *Pass) claimHeld(part int64) {
 	r := p.Ledger
-	if p.board.below(p.det.Floor, p.Claimed()) != "" || kernelShort(r) == "" || r.Capacity.TotalNS == 0 || wouldBeBusy(r) >= full {
+	if p.below(p.Claimed()) != "" || kernelShort(r) == "" || r.Capacity.TotalNS == 0 || wouldBeBusy(r) >= full {
 		return
 	}
 	o := wantedCPU(r.Kernel)
@@ -259,7 +259,7 @@ func heldLine(p *Pass) {
 		return
 	}
 	o := wantedCPU(p.Ledger.Kernel)
-	p.Proof("ledger: slow column", "%s of it in Go's run queue: the threads that held the Ps, or were to wake up for them, were on a CPU for only %s of the time in which they wanted one; with CPUs the same work would have kept the Ps busy %s of the time",
+	p.Proof(p.column(), "%s of it in Go's run queue: the threads that held the Ps, or were to wake up for them, were on a CPU for only %s of the time in which they wanted one; with CPUs the same work would have kept the Ps busy %s of the time",
 		p.share(ns), percent(ratio(o.on, o.wanted)), percent(wouldBeBusy(p.Ledger)))
 }
 
@@ -294,7 +294,7 @@ func queueLine(p *Pass, what string) {
 	if p.cpuQueue == 0 {
 		return
 	}
-	p.Proof("ledger: slow column", "%s of it queued behind threads of the process: the same part of those threads' CPU time goes into %s", p.share(p.cpuQueue), what)
+	p.Proof(p.column(), "%s of it queued behind threads of the process: the same part of those threads' CPU time goes into %s", p.share(p.cpuQueue), what)
 	if 2*p.cpuQueue > p.NS() {
 		p.Cap("how much of the queue for CPUs is due to it is known from samples only")
 	}

@@ -48,7 +48,7 @@ func lookLate(p *Pass, what string, tag func(*account.Tags) int64, late *account
 	}
 	if len(p.claims) == 0 {
 		p.Clear("%s; no slow request lost time to it beyond what else held it up", text)
-	} else if why := p.board.below(p.det.Floor, p.Claimed()); why != "" {
+	} else if why := p.below(p.Claimed()); why != "" {
 		p.Clear("%s; %s", text, why)
 	}
 }

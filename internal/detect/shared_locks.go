@@ -318,7 +318,7 @@ func tellLocks(p *Pass, locks []*account.Lock) (mostly account.Leaf, share float
 			}
 		}
 		if left > 0 {
-			p.Proof("ledger: slow column", "another %s per request (%s) behind it is not claimed: the queue was too long to be followed to its holders", p.per(left), p.share(left))
+			p.Proof(p.column(), "another %s per request (%s) behind it is not claimed: the queue was too long to be followed to its holders", p.per(left), p.share(left))
 		}
 	}
 	if unseen := did[account.LeafLockUnseen]; 2*unseen > p.NS() {

@@ -72,7 +72,7 @@ func (p *Pass) hadCPU() bool {
 		a := &p.Ledger.Slow.Accounts[c.account]
 		ns += scale(a.Tags.EnoughNS, c.ns, a.NS)
 	}
-	return 2*ns > p.Claimed() && p.board.below(p.det.Floor, ns) == ""
+	return 2*ns > p.Claimed() && p.below(ns) == ""
 }
 
 // unlessShortOfCPU takes back claims that a lack of CPU explains as well, if they are large enough
@@ -80,7 +80,7 @@ func (p *Pass) hadCPU() bool {
 // mechanisms.
 func unlessShortOfCPU(p *Pass) {
 	why := shortOfCPU(p.Ledger)
-	if why == "" || p.Found("frequent-gc") || p.board.below(p.det.Floor, p.Claimed()) != "" {
+	if why == "" || p.Found("frequent-gc") || p.below(p.Claimed()) != "" {
 		return
 	}
 	if p.hadCPU() {
@@ -131,7 +131,7 @@ func unlessStandstill(p *Pass) {
 			second = ns
 		}
 	}
-	if joined(p.Ledger) || p.outcome != undecided || 2*(first+second) < p.Claimed() || 2*silent <= p.Claimed() || p.board.below(p.det.Floor, p.Claimed()) != "" {
+	if joined(p.Ledger) || p.outcome != undecided || 2*(first+second) < p.Claimed() || 2*silent <= p.Claimed() || p.below(p.Claimed()) != "" {
 		return
 	}
 	p.Blind(fmt.Sprintf("whether %s per slow request (%s) are GC's doing: %s of it passed while no thread of the process recorded anything for 20 ms or more, which a pause does not cause; see who else uses the CPUs, and record again",

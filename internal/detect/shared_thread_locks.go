@@ -170,7 +170,7 @@ func tellThreadLocks(p *Pass, f *finding.Finding) {
 	} else {
 		f.Summary += fmt.Sprintf("; its holders meanwhile: %s", holderText(did))
 	}
-	p.Proof("ledger: slow column", "where they wait: %s", whoList(sites, 4))
+	p.Proof(p.column(), "where they wait: %s", whoList(sites, 4))
 	var top *account.Futex
 	for i := range k.Futexes {
 		if fu := &k.Futexes[i]; lockFutex(fu) {

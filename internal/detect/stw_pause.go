@@ -101,7 +101,7 @@ func lookSTW(p *Pass) {
 			return
 		}
 	}
-	if why := p.board.below(p.det.Floor, p.Claimed()); why != "" {
+	if why := p.below(p.Claimed()); why != "" {
 		longest := "no stop-the-world of 100 us or more"
 		if len(r.STWs) > 0 {
 			s := &r.STWs[0]

@@ -136,7 +136,7 @@ func lookChurn(p *Pass) {
 			p.Claim(i, churnNS(k, &r.Slow.Accounts[i]))
 		}
 		p.claimQueue(c.CPUNS)
-		if why := p.board.below(p.det.Floor, p.Claimed()); why != "" {
+		if why := p.below(p.Claimed()); why != "" {
 			p.claims, p.cpuQueue = nil, 0
 			// Where the CPUs are full, each request pays a little for it, and throughput falls.
 			if u := r.CPUs; u != nil && ratio(c.CPUNS, k.OnNS) >= churnShare && ratio(u.RunningNS+u.OthersNS, u.TotalNS) >= full {

@@ -56,7 +56,7 @@ func lookTLB(p *Pass) {
 		p.ClaimWhere(leaf(account.LeafTLB))
 		p.ClaimLacking(lacks(account.LeafTLB))
 		p.claimQueue(k.TLB.NS)
-		if p.board.below(p.det.Floor, p.Claimed()) == "" {
+		if p.below(p.Claimed()) == "" {
 			return
 		}
 	} else if r.CPUs != nil && ratio(k.TLB.NS, wall(k)) >= stallShare {

@@ -43,7 +43,7 @@ const (
 
 // Explains is the amount of an account that a finding claims. Exactly one of the three is set.
 type Explains struct {
-	NS    int64 `json:"ns,omitempty"`     // of the slow requests' time
+	NS    int64 `json:"ns,omitempty"`     // of the time of slow requests, or of usual ones: of the scope's column
 	CPUNS int64 `json:"cpu_ns,omitempty"` // of the capacity ledger
 	Bytes int64 `json:"bytes,omitempty"`  // of the memory ledger
 }

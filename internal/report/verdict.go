@@ -180,6 +180,8 @@ func (r *Report) unseenRequests() string {
 // amount says how much a finding explains.
 func (r *Report) amount(f *finding.Finding) string {
 	switch e := f.Explains; {
+	case e.NS > 0 && f.Scope == finding.Usual && r.Ledger.Median.Requests > 0:
+		return fmt.Sprintf("takes %s of every request's time (%s of a usual one)", percent(f.Share), finding.Duration(e.NS/int64(r.Ledger.Median.Requests)))
 	case e.NS > 0 && r.Ledger.Slow.Requests > 0:
 		return fmt.Sprintf("explains %s of the slow requests' time (%s each)", percent(f.Share), finding.Duration(e.NS/int64(r.Ledger.Slow.Requests)))
 	case e.CPUNS > 0:

@@ -1,0 +1,177 @@
+package detect
+
+import (
+	"slices"
+
+	"github.com/whystall/whystall/internal/account"
+	"github.com/whystall/whystall/internal/evidence"
+	"github.com/whystall/whystall/internal/finding"
+)
+
+// run is what all detectors said of one recording, one board a scope.
+type run struct{ boards []*board }
+
+// rounds makes the boards. All detectors look at the slow requests, or where there are none at the
+// process. In the other rounds those look that have the scope.
+//
+// A round sees the result as if its requests were the slow ones: what was written for the slow
+// column holds for the usual one as it stands. In the round of the process there are no requests.
+func rounds(r *account.Result) *run {
+	slow, usual := r != nil && visible(&r.Slow), r != nil && visible(&r.Median)
+	process := newBoard(r, finding.Process)
+	process.all = !slow
+	var bs []*board
+	if slow {
+		b := newBoard(r, finding.Slow)
+		b.all = true
+		bs = append(bs, b)
+	}
+	if usual {
+		view := *r
+		view.Slow = r.Median
+		bs = append(bs, newBoard(&view, finding.Usual))
+	}
+	if slow {
+		view := *r
+		view.Slow, view.Median = account.Column{}, account.Column{}
+		process = newBoard(&view, finding.Process)
+		process.seen = true
+	}
+	bs = append(bs, process)
+	pools := map[string][]taker{} // one ledger of CPUs and memory, whoever speaks of it
+	for i, b := range bs {
+		b.pools, b.before = pools, bs[:i]
+	}
+	return &run{boards: bs}
+}
+
+func visible(c *account.Column) bool { return c.Requests > 0 && c.WallNS > 0 }
+
+// looks reports whether a detector looks in this round.
+func (b *board) looks(d *Detector) bool {
+	if !b.all && !slices.Contains(d.Scopes, b.scope) {
+		return false
+	}
+	// What it claimed of the process in another round is not claimed again.
+	q := b.earlier(d)
+	return q == nil || len(q.pools) == 0
+}
+
+// earlier is the first round's pass in which the detector found its cause, nil if there is none.
+func (b *board) earlier(d *Detector) *Pass {
+	for _, e := range b.before {
+		for _, q := range e.passes {
+			if q.det == d && q.outcome == found {
+				return q
+			}
+		}
+	}
+	return nil
+}
+
+// look is steps 1 to 5.
+func look(ds []*Detector, r *account.Result, set *evidence.Set, facts Facts) *run {
+	if set == nil {
+		set = &evidence.Set{}
+	}
+	all := rounds(r)
+	for _, b := range all.boards {
+		for _, d := range ds {
+			if d.Go && noGo(r, facts) || d.Native && (r == nil || !r.Native) || !b.looks(d) {
+				continue
+			}
+			p := &Pass{Ledger: b.r, Set: set, Facts: facts, det: d, board: b, first: b.earlier(d)}
+			b.passes = append(b.passes, p)
+			p.look()
+		}
+	}
+	for _, b := range all.boards {
+		for _, p := range b.passes {
+			if p.outcome == found {
+				p.finding = p.words()
+				for _, c := range p.unsaid {
+					b.left[c.account] -= min(c.ns, b.left[c.account])
+				}
+			}
+		}
+	}
+	return all
+}
+
+// look is steps 3 and 4 for one detector in one round.
+func (p *Pass) look() {
+	if p.missing = p.lacking(); len(p.missing) > 0 {
+		if p.det.Hint != nil && p.Ledger != nil {
+			p.missing = append(p.missing, p.det.Hint(p.Ledger)...)
+		}
+		p.outcome = notChecked
+		return
+	}
+	p.guard(p.det.Look)
+	if p.outcome == undecided {
+		p.board.arbitrate(p)
+	}
+	p.board.sampled(p)
+	if why := p.Facts.halted(); why != "" && p.outcome == found {
+		// If the halt was long, it may be what took a request's time.
+		if k := kernelOf(p); k != nil && 20*p.Facts.Halted.NS < wall(k) {
+			p.Cap("%s", why)
+		} else {
+			p.Doubt("%s", why)
+		}
+	}
+}
+
+// Floors of the scopes usual and process: what counts there, whatever the cause.
+var usualFloor = Floor{NS: 200e3, Share: 0.30}
+
+const (
+	processShare = 0.25 // of the CPU time, or of the wall time in which it had work
+	processLow   = 0.20 // of the CPU time, for the lower end of what samples say
+	processUses  = 0.02 // of one CPU; below, a share of its CPU time is a share of nothing
+)
+
+// floorOf is what counts in this round. A cause that was found in an earlier one has only to say
+// what is its own.
+func (p *Pass) floorOf() Floor {
+	switch {
+	case p.first != nil:
+		return Floor{}
+	case p.board.scope == finding.Usual:
+		return usualFloor
+	case p.floor != nil:
+		return *p.floor
+	}
+	return p.det.Floor
+}
+
+// below says that a loss is under the floor of this round, "" if it is not.
+func (p *Pass) below(ns int64) string {
+	f := p.floorOf()
+	if p.floor != nil && p.board.scope == finding.Slow {
+		f = p.det.Floor // SetFloor is for the whole of what was claimed: arbitrate has it
+	}
+	return p.board.below(f, ns)
+}
+
+// Scope is that of this round.
+func (p *Pass) Scope() finding.Scope { return p.board.scope }
+
+// Column is the requests of this round: slow or usual ones; none in the round of the process.
+func (p *Pass) Column() *account.Column { return &p.Ledger.Slow }
+
+// who names them.
+func (p *Pass) who() string {
+	if p.board.scope == finding.Usual {
+		return "usual requests"
+	}
+	return "slow requests"
+}
+
+// column names the source of what was read of their accounts.
+func (p *Pass) column() string {
+	if p.board.scope == finding.Usual {
+		return "ledger: median column"
+	}
+	return "ledger: slow column"
+}
