@@ -8,6 +8,9 @@ const LeastSamples = 20
 type OnCPU struct {
 	NS      int64 `json:"ns"`      // what is divided: the ledger's own nanoseconds on CPUs
 	Samples int64 `json:"samples"` // that fell into it
+	// OfAll, of the usual column only: too few samples fell into its own requests. So this is how
+	// the time of all requests of its groups is divided, and Samples are theirs.
+	OfAll bool `json:"of_all_requests,omitempty"`
 	// Works add up to NS, the largest first. Kind and Name tell one from another.
 	Works []Work `json:"works,omitempty"`
 	// Late is samples that code without interrupts delayed: they were taken where it enabled them
@@ -95,4 +98,24 @@ func (o *OnCPU) Of(kinds ...WorkKind) (sum Work) {
 	}
 	sum.High = min(o.NS, max(sum.High, most))
 	return sum
+}
+
+// OnCPUOf estimates the part of an account's time on CPUs that is of these kinds: its NS, and as
+// Low and High the bounds of the 95 % interval. An account without LeastSamples of its own is
+// divided as its whole column is. Where that has too few as well, nothing is known: the bounds are
+// 0 and all of the account. An account that is not on CPU has no such part.
+func (c *Column) OnCPUOf(a *Account, kinds ...WorkKind) (part Work) {
+	if a.Leaf != LeafOnCPU {
+		return part
+	}
+	if o := a.OnCPU; o != nil && o.Samples >= LeastSamples {
+		return o.Of(kinds...)
+	}
+	if o := c.OnCPU; o != nil && o.Samples >= LeastSamples && o.NS > 0 {
+		part = o.Of(kinds...)
+		part.NS, part.Low, part.High = MulDiv(part.NS, a.NS, o.NS), MulDiv(part.Low, a.NS, o.NS), MulDiv(part.High, a.NS, o.NS)
+		return part
+	}
+	part.High = a.NS
+	return part
 }

@@ -111,6 +111,10 @@ type Account struct {
 	ExcessNS int64 `json:"excess_ns,omitempty"`
 	Requests int   `json:"requests,omitempty"` // in how many requests it occurs
 	Largest  int   `json:"largest,omitempty"`  // in how many requests it is the largest account
+	// Events is the largest number of requests that have at least half of the account's average and
+	// do not overlap in time. So many separate events it stands on at least: one wait that many
+	// requests share is one.
+	Events int `json:"-"`
 	// Actors is how many goroutines were the actor, at most 4 of each request counted; 0 for
 	// ClassOwn.
 	Actors int `json:"actors,omitempty"`
@@ -126,6 +130,9 @@ type Account struct {
 	Through []Site    `json:"through,omitempty"`
 	Holders []Instead `json:"holders,omitempty"` // of GC and stop-the-world queues: who ended the waits
 	Tags    Tags      `json:"-"`
+	// OnCPU, of LeafOnCPU, divides the account by its own samples; nil if none fell into it. See
+	// [Column.OnCPUOf] for accounts with few.
+	OnCPU *OnCPU `json:"-"`
 }
 
 // Tags are shares of an account's ns that have a property. They overlap.

@@ -67,6 +67,8 @@ type sum struct {
 	excess   float64
 	requests int
 	largest  int // in how many requests it is the largest account
+	events   int
+	eventEnd int64 // of the last of them
 	queue    int64
 	tags     account.Tags
 
@@ -99,6 +101,7 @@ func (b *Books) column(list []*Kept, entries map[string]bool) *Column {
 	for _, k := range list {
 		c.add(k, b.accounts.keys)
 	}
+	c.separate(list)
 	return c
 }
 
