@@ -71,7 +71,7 @@ func lookContention(p *Pass) {
 			if ns := behindRecorder(r); ns > 0 {
 				behind = fmt.Sprintf("no CPU, except %s of their time for those that this recording had", percent(ratio(ns, r.Slow.WallNS)))
 			}
-			p.Clear("slow requests waited for %s; %s", behind, queuedText(k))
+			p.Clear("%s waited for %s; %s", p.who(), behind, queuedText(k))
 		}
 		return
 	}
@@ -194,7 +194,7 @@ func tellContention(p *Pass, f *finding.Finding) {
 		case idle > own:
 			behind = "nobody: the CPU was idle, so this is wake-up latency or steal"
 		}
-		f.Summary = fmt.Sprintf("slow requests wait %s (%s of their time) for a CPU, mostly behind %s", p.per(p.NS()), p.share(p.NS()), behind)
+		f.Summary = fmt.Sprintf("%s wait %s (%s of their time) for a CPU, mostly behind %s", p.who(), p.per(p.NS()), p.share(p.NS()), behind)
 		p.Proof(p.column(), "behind own threads %s, behind others %s, with the CPU idle %s", p.share(own), p.share(others), p.share(idle))
 		p.measure()
 	}
@@ -252,7 +252,7 @@ func tellContention(p *Pass, f *finding.Finding) {
 			f.Remedy = append(f.Remedy, "see who it is: top -H; cat /proc/pressure/cpu")
 		}
 	}
-	f.Verify = p.verify("'no CPU' of slow requests falls")
+	f.Verify = p.verify("'no CPU' of " + p.who() + " falls")
 	if p.Ledger.Requests.Count == 0 {
 		f.Verify = p.verify("'taken by others' and the threads' 'queued' fall")
 	}

@@ -77,7 +77,7 @@ func lookThrottled(p *Pass) {
 			return
 		}
 		if len(p.claims) == 0 {
-			p.Clear("no thread was throttled while a slow request needed it%s", quotaText(r.CPUs))
+			p.Clear("no thread was throttled while %s needed it%s", p.who(), quotaText(r.CPUs))
 		}
 		return
 	}
@@ -155,7 +155,7 @@ func tellThrottled(p *Pass, f *finding.Finding) {
 				finding.Duration(p.Facts.SlowOver), times(int64(n), "time", "times"), finding.Duration(longest.End-longest.Begin), p.at(longest.Begin), where)
 		}
 	} else {
-		f.Summary = fmt.Sprintf("slow requests stand still for %s (%s of their time) because %s", p.per(p.NS()), p.share(p.NS()), where)
+		f.Summary = fmt.Sprintf("%s stand still for %s (%s of their time) because %s", p.who(), p.per(p.NS()), p.share(p.NS()), where)
 	}
 	p.Proof("kernel records", "no thread of the process ran and one was throttled for %s of %s, %s", finding.Duration(k.StoodNS), finding.Duration(wall(k)), stood)
 	threadsLine(p)
@@ -182,7 +182,7 @@ func tellThrottled(p *Pass, f *finding.Finding) {
 		f.Remedy = append(f.Remedy, "only "+percent(ratio(c.UsedNS, c.QuotaNS))+" of the quota is used: bursts of many threads use it up early in a period; fewer threads at once (GOMAXPROCS, pools), or cpu.max.burst")
 	}
 	f.Remedy = append(f.Remedy, raiseQuota(p, at)...)
-	f.Verify = p.verify("'throttled' of slow requests falls; nr_throttled is no measure, it stays high in cured programs too")
+	f.Verify = p.verify("'throttled' of " + p.who() + " falls; nr_throttled is no measure, it stays high in cured programs too")
 }
 
 // measureThrottled counts what is measured: the kernel's mark on the thread says both who was

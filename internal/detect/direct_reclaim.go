@@ -145,7 +145,10 @@ func isReclaimer(who string) bool {
 func reclaimText(p *Pass, n, ns int64) string {
 	t := "no thread of the process was in direct reclaim or compaction"
 	if n > 0 {
-		t = fmt.Sprintf("%s of its threads in direct reclaim or compaction, %s in all, but none in a slow request", times(n, "stretch", "stretches"), finding.Duration(ns))
+		t = fmt.Sprintf("%s of its threads in direct reclaim or compaction, %s in all", times(n, "stretch", "stretches"), finding.Duration(ns))
+		if joined(p.Ledger) {
+			t += ", but none in " + p.who()
+		}
 	}
 	if d, _, ok := p.Set.Delta("/host/vmstat/allocstall:stalls"); ok && d > 0 {
 		t += fmt.Sprintf("; the host counted %.0f stalls, of all processes", d)
@@ -171,7 +174,7 @@ func tellReclaim(p *Pass, f *finding.Finding) {
 		f.Summary = fmt.Sprintf("threads of the process spend %s in direct reclaim %s", finding.Duration(memcg+global+compact), where)
 	} else {
 		own := memcg + global + compact
-		f.Summary = fmt.Sprintf("slow requests spend %s (%s of their time) in direct reclaim %s", p.per(own), p.share(own), where)
+		f.Summary = fmt.Sprintf("%s spend %s (%s of their time) in direct reclaim %s", p.who(), p.per(own), p.share(own), where)
 	}
 	if compact > global+memcg {
 		f.Summary += fmt.Sprintf(", most of it in compaction for blocks of order %d (%s)", order, finding.Bytes(4096<<min(order, 20)))
@@ -214,7 +217,7 @@ func tellReclaim(p *Pass, f *finding.Finding) {
 	f.Remedy = append(f.Remedy, "let kswapd start earlier: sysctl vm.min_free_kbytes="+kb+" (the lesser of nodes x 0.5 % of memory and 4 GB per instance); it costs that much usable memory, and raising it in one step reclaims that much at once",
 		"or sysctl vm.watermark_scale_factor=100 (1 % of memory between the watermarks)",
 		"have less page cache: see who reads or writes files beside this service; O_DIRECT, fadvise DONTNEED, or a memory cgroup of its own")
-	f.Verify = p.verify("no direct reclaim in slow requests, and allocstall in /proc/vmstat stands still")
+	f.Verify = p.verify("no direct reclaim in " + p.who() + ", and allocstall in /proc/vmstat stands still")
 }
 
 func cgroupReclaimRemedy(p *Pass, f *finding.Finding) {
@@ -229,7 +232,7 @@ func cgroupReclaimRemedy(p *Pass, f *finding.Finding) {
 	f.Remedy = append(f.Remedy, "raise the limit of "+at+" (memory.max; systemctl set-property UNIT MemoryMax=; resources.limits.memory)",
 		"page cache counts towards it: read and write fewer or smaller files in the cgroup, use O_DIRECT, or posix_fadvise(DONTNEED) after use",
 		"set a soft bound for the heap below the limit: GOMEMLIMIT (Go), -Xmx (Java)")
-	f.Verify = p.verify("no reclaim in slow requests, and max of memory.events (or failcnt) stands still")
+	f.Verify = p.verify("no reclaim in " + p.who() + ", and max of memory.events (or failcnt) stands still")
 }
 
 func reclaimCounters(p *Pass, memcg bool) {

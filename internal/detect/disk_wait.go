@@ -60,7 +60,7 @@ func lookDisk(p *Pass) {
 		p.ClaimLacking(lacks(account.LeafDisk))
 		if len(p.claims) == 0 {
 			if k.Disk.N > 0 {
-				text += ", none in a slow request"
+				text += ", none in " + p.who()
 			}
 			p.Clear("%s", text)
 		}
@@ -95,7 +95,7 @@ func tellDisk(p *Pass, f *finding.Finding) {
 		f.Summary = fmt.Sprintf("threads of the process wait %s for the disk%s", finding.Duration(k.Disk.NS), at)
 		p.measured = p.pooled()
 	} else {
-		f.Summary = fmt.Sprintf("slow requests wait %s (%s of their time) for the disk%s", p.per(p.NS()), p.share(p.NS()), at)
+		f.Summary = fmt.Sprintf("%s wait %s (%s of their time) for the disk%s", p.who(), p.per(p.NS()), p.share(p.NS()), at)
 		if 2*own < p.NS() && actor != "" {
 			f.Summary += "; it is " + actor + " that waits, and they wait for it"
 		}
@@ -118,5 +118,5 @@ func tellDisk(p *Pass, f *finding.Finding) {
 	}
 	f.Remedy = append(f.Remedy, "take the disk out of the request: write behind a bounded queue, one fsync for many requests, read ahead; what is not yet written is lost when the host dies",
 		"see who else uses it: iotop -o, pidstat -d 1; give the file a disk of its own, or bound the other (ionice -c3, io.max of its cgroup)")
-	f.Verify = p.verify("'disk' of slow requests falls")
+	f.Verify = p.verify("'disk' of " + p.who() + " falls")
 }

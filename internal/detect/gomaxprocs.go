@@ -182,7 +182,7 @@ func tellGomaxprocs(p *Pass, f *finding.Finding) {
 		if ps > 1 {
 			which = fmt.Sprintf("one of %d Ps", ps)
 		}
-		f.Summary = fmt.Sprintf("slow requests wait %s (%s of their time) for %s, on a machine with %d CPUs", p.per(p.NS()), p.share(p.NS()), which, cpus)
+		f.Summary = fmt.Sprintf("%s wait %s (%s of their time) for %s, on a machine with %d CPUs", p.who(), p.per(p.NS()), p.share(p.NS()), which, cpus)
 		p.Proof("ledger: capacity", "Ps were busy %s of the time; %.1f goroutines waited for one on average, %d at most", percent(1-ratio(c.IdleNS+c.IdleWorkNS, c.TotalNS)), c.RunnableAvg, c.RunnableMax)
 		set := fmt.Sprintf("GOMAXPROCS=%d, or unset it", withinQuota(p, cpus))
 		if _, ok := idleCPUs(p.Ledger); !ok {
@@ -191,7 +191,7 @@ func tellGomaxprocs(p *Pass, f *finding.Finding) {
 		f.Remedy = append(f.Remedy, set,
 			"Go 1.25 and later take it from the cgroup's limit (see cpu.max); GODEBUG=containermaxprocs=0 turns that off")
 	case joined(p.Ledger):
-		f.Summary = fmt.Sprintf("slow requests wait %s (%s of their time) for a CPU behind other threads of the process: GOMAXPROCS is %d with %d CPUs", p.per(p.NS()), p.share(p.NS()), ps, cpus)
+		f.Summary = fmt.Sprintf("%s wait %s (%s of their time) for a CPU behind other threads of the process: GOMAXPROCS is %d with %d CPUs", p.who(), p.per(p.NS()), p.share(p.NS()), ps, cpus)
 		threadsLine(p)
 		heldLine(p)
 		p.measure()
@@ -200,7 +200,7 @@ func tellGomaxprocs(p *Pass, f *finding.Finding) {
 		}
 		f.Remedy = append(f.Remedy, fmt.Sprintf("GOMAXPROCS=%d or less; it costs nothing where all CPUs were in use anyway", cpus))
 	default:
-		f.Summary = fmt.Sprintf("slow requests lose %s (%s of their time) while the whole process stands still, and GOMAXPROCS (%d) is above the CPUs (%d)", p.per(p.NS()), p.share(p.NS()), ps, cpus)
+		f.Summary = fmt.Sprintf("%s lose %s (%s of their time) while the whole process stands still, and GOMAXPROCS (%d) is above the CPUs (%d)", p.who(), p.per(p.NS()), p.share(p.NS()), ps, cpus)
 		f.Remedy = append(f.Remedy, fmt.Sprintf("GOMAXPROCS=%d or less: the smallest quota among the cgroup's ancestors (cat cpu.max, or cpu.cfs_quota_us / cpu.cfs_period_us)", cpus),
 			"see throttling: nr_throttled and throttled time in the cgroup's cpu.stat")
 	}

@@ -106,8 +106,8 @@ func lookOverQuota(p *Pass) {
 	own, _, _ := queueShare(k)
 	p.claimHeld(k.ThrottledNS + own)
 	if why := p.below(p.Claimed()); why != "" || throttled == 0 {
-		p.Clear("GOMAXPROCS is %d with a quota of %s CPUs: a risk, but slow requests lost only %s each to throttling and %s behind own threads",
-			ps, cpusText(r.CPUs.Quota), p.per(throttled), p.per(p.Claimed()-throttled))
+		p.Clear("GOMAXPROCS is %d with a quota of %s CPUs: a risk, but %s lost only %s each to throttling and %s behind own threads",
+			ps, cpusText(r.CPUs.Quota), p.who(), p.per(throttled), p.per(p.Claimed()-throttled))
 	}
 }
 
@@ -222,8 +222,8 @@ func tellOverQuota(p *Pass, f *finding.Finding) {
 		f.Summary = fmt.Sprintf("GOMAXPROCS is %d with a quota of %s CPUs at %s; for %s of the time no thread of the process is allowed to run", ps, quota, r.CPUs.QuotaAt, percent(ratio(k.StoodNS, wall(k))))
 	} else {
 		throttled := p.grantedOf(leaf(account.LeafThrottled))
-		f.Summary = fmt.Sprintf("GOMAXPROCS is %d with a quota of %s CPUs at %s; slow requests lose %s (%s of their time) to it: throttled %s, queued behind own threads %s",
-			ps, quota, r.CPUs.QuotaAt, p.per(p.NS()), p.share(p.NS()), p.share(throttled), p.share(p.grantedOf(leaf(account.LeafNoCPU))))
+		f.Summary = fmt.Sprintf("GOMAXPROCS is %d with a quota of %s CPUs at %s; %s lose %s (%s of their time) to it: throttled %s, queued behind own threads %s",
+			ps, quota, r.CPUs.QuotaAt, p.who(), p.per(p.NS()), p.share(p.NS()), p.share(throttled), p.share(p.grantedOf(leaf(account.LeafNoCPU))))
 	}
 	if from == "" {
 		from = "read from the runtime"
@@ -249,7 +249,7 @@ func tellOverQuota(p *Pass, f *finding.Finding) {
 	if c := r.CPUs; c.QuotaNS > 0 && float64(c.UsedNS) > 0.9*float64(c.QuotaNS) {
 		f.Remedy = append(f.Remedy, "the quota is used to "+percent(ratio(c.UsedNS, c.QuotaNS))+": fewer Ps give back a part; the rest needs a larger quota or less work")
 	}
-	f.Verify = p.verify("'throttled' of slow requests falls, and p99 with it; judge by requests, not by pauses")
+	f.Verify = p.verify("'throttled' of " + p.who() + " falls, and p99 with it; judge by requests, not by pauses")
 }
 
 // grantedOf is what was granted of the accounts that ok accepts.

@@ -47,7 +47,7 @@ Sources
 	Look: func(p *Pass) {
 		lookLocks(p, isLogger)
 		if len(p.claims) == 0 && p.outcome == undecided {
-			p.Clear("slow requests waited for no logger's lock, by the execution trace")
+			p.Clear("%s waited for no logger's lock, by the execution trace", p.who())
 		}
 	},
 	Tell: func(p *Pass, f *finding.Finding) {

@@ -50,7 +50,7 @@ Sources
 			at = ", most of it allocating at " + ss[0].Func
 			p.Proof("execution trace: mark assist", "all goroutines: %s, at %s", finding.Duration(p.Ledger.GC.AssistNS), sites(ss, p.Ledger.GC.AssistNS, 4))
 		}
-		f.Summary = fmt.Sprintf("slow requests spend %s (%s of their time) marking the heap for GC before their allocations return%s", p.per(p.NS()), p.share(p.NS()), at)
+		f.Summary = fmt.Sprintf("%s spend %s (%s of their time) marking the heap for GC before their allocations return%s", p.who(), p.per(p.NS()), p.share(p.NS()), at)
 		tellGC(p)
 		if q := plainQueue(p); q >= 2*p.NS() && p.root == nil {
 			p.Doubt("requests wait %s each for a P, at least twice as long; an assist whose thread lost the CPU looks long as well", p.per(q))

@@ -63,7 +63,7 @@ func lookMmapLock(p *Pass) {
 		p.ClaimLacking(lacks(account.LeafMmapLock))
 		if len(p.claims) == 0 {
 			if k.MmapLock.N > 0 {
-				text += ", none in a slow request"
+				text += ", none in " + p.who()
 			}
 			p.Clear("%s", text)
 		}
@@ -83,7 +83,7 @@ func tellMmapLock(p *Pass, f *finding.Finding) {
 		f.Summary = fmt.Sprintf("threads of the process wait %s for the lock of their address space", finding.Duration(k.MmapLock.NS))
 		p.measured = p.pooled()
 	} else {
-		f.Summary = fmt.Sprintf("slow requests wait %s (%s of their time) for the lock of the address space (mmap_lock)", p.per(p.NS()), p.share(p.NS()))
+		f.Summary = fmt.Sprintf("%s wait %s (%s of their time) for the lock of the address space (mmap_lock)", p.who(), p.per(p.NS()), p.share(p.NS()))
 		p.measure()
 	}
 	m := &k.MmapLock
@@ -117,7 +117,7 @@ func tellMmapLock(p *Pass, f *finding.Finding) {
 		p.Proof("kernel records", "%s", whoList(m.Flags, 4))
 	}
 	f.Remedy = append(f.Remedy, mmapRemedies(k, told)...)
-	f.Verify = p.verify("'mmap_lock' of slow requests falls")
+	f.Verify = p.verify("'mmap_lock' of " + p.who() + " falls")
 }
 
 // mmapRemedies says what to do about the holders of the lock: by the call, where it is known.

@@ -95,7 +95,7 @@ func lookNUMA(p *Pass) {
 		return
 	}
 	if joined(r) {
-		text += fmt.Sprintf(", %s in slow requests", finding.Duration(lost))
+		text += fmt.Sprintf(", %s in %s", finding.Duration(lost), p.who())
 	}
 	p.Clear("%s, %s in all", text, finding.Duration(k.NUMA.NS))
 }
@@ -106,7 +106,7 @@ func tellNUMA(p *Pass, f *finding.Finding) {
 		f.Summary = fmt.Sprintf("threads of the process spend %s in faults by which the kernel finds the NUMA node of their memory and moves it", finding.Duration(k.NUMA.NS))
 		p.measured = p.pooled()
 	} else {
-		f.Summary = fmt.Sprintf("slow requests spend %s (%s of their time) in faults by which the kernel finds the NUMA node of their memory and moves it", p.per(p.NS()), p.share(p.NS()))
+		f.Summary = fmt.Sprintf("%s spend %s (%s of their time) in faults by which the kernel finds the NUMA node of their memory and moves it", p.who(), p.per(p.NS()), p.share(p.NS()))
 		p.measure()
 	}
 	p.Proof("kernel records", "%s; page faults in all: %s", numaText(k), perSecond(k.FaultsN, k))
@@ -124,5 +124,5 @@ func tellNUMA(p *Pass, f *finding.Finding) {
 	}
 	f.Remedy = append(f.Remedy, "bind it to a node: numactl --cpunodebind=0 --membind=0 COMMAND, or one instance a node; it costs the other nodes' CPUs and memory",
 		"or sysctl kernel.numa_balancing=0, for the whole host; remote memory then stays remote")
-	f.Verify = p.verify("'NUMA migration' of slow requests falls")
+	f.Verify = p.verify("'NUMA migration' of " + p.who() + " falls")
 }

@@ -116,7 +116,7 @@ func tellFault(p *Pass, f *finding.Finding) {
 		f.Summary = fmt.Sprintf("threads of the process spend %s in %s", finding.Duration(k.Major.NS+k.Huge.NS), kind)
 		p.measured = p.pooled()
 	} else {
-		f.Summary = fmt.Sprintf("slow requests spend %s (%s of their time) in %s", p.per(p.NS()), p.share(p.NS()), kind)
+		f.Summary = fmt.Sprintf("%s spend %s (%s of their time) in %s", p.who(), p.per(p.NS()), p.share(p.NS()), kind)
 		p.measure()
 	}
 	p.Proof("kernel records", "%s", faultText(k))
@@ -139,5 +139,5 @@ func tellFault(p *Pass, f *finding.Finding) {
 	if !asleep {
 		f.Remedy = append(f.Remedy, "memory that is returned and touched again faults again: a larger GOGC with GOMEMLIMIT (Go), a larger M_TRIM_THRESHOLD (glibc)")
 	}
-	f.Verify = p.verify("'fault' of slow requests falls")
+	f.Verify = p.verify("'fault' of " + p.who() + " falls")
 }

@@ -108,7 +108,7 @@ func lookTurns(p *Pass) {
 		taken = "CPUs were taken"
 	}
 	if taken != "" {
-		p.Clear("slow requests wait %s for their turn, but its %s: the house is full, and more workers would not serve faster", p.per(p.Claimed()), taken)
+		p.Clear("%s wait %s for their turn, but its %s: the house is full, and more workers would not serve faster", p.who(), p.per(p.Claimed()), taken)
 		p.claims = nil
 	}
 }
@@ -152,14 +152,14 @@ func tellTurns(p *Pass, f *finding.Finding) {
 		f.Remedy = append(f.Remedy, "move what "+actor+" computes to another goroutine, in short pieces, or let it hand out a copy to work on",
 			"let callers do its step themselves, under a lock or sharded by key")
 	} else if 2*permit > p.NS() {
-		f.Summary = fmt.Sprintf("slow requests wait %s (%s of their time) in %s for something that other requests hold; meanwhile those are: %s", p.per(p.NS()), p.share(p.NS()), site, holderText(did))
+		f.Summary = fmt.Sprintf("%s wait %s (%s of their time) in %s for something that other requests hold; meanwhile those are: %s", p.who(), p.per(p.NS()), p.share(p.NS()), site, holderText(did))
 		f.Remedy = append(f.Remedy, turnRemedy(mostly, "permits (connections, slots) in "+site, "what is done while one is held"))
 		if p.Ledger.Native {
 			f.Remedy = append(f.Remedy, "if it is a lock (of a row, a table or an object), there can be no more of it: do less while it is held, and do not wait while holding it")
 		}
 	} else if mostly == account.LeafNetwork && 2*asked < did[string(account.LeafNetwork)] {
 		// The one that waits for the network may be a worker's helper.
-		f.Summary = fmt.Sprintf("slow requests wait %s (%s of their time) in %s while those that they wait for work for other requests; meanwhile those wait for: %s", p.per(p.NS()), p.share(p.NS()), site, holderText(did))
+		f.Summary = fmt.Sprintf("%s wait %s (%s of their time) in %s while those that they wait for work for other requests; meanwhile those wait for: %s", p.who(), p.per(p.NS()), p.share(p.NS()), site, holderText(did))
 		f.Remedy = append(f.Remedy, "have more of what is waited for in "+site+" (workers, connections): they mostly wait for the network, which costs no CPU; or make the answers to their requests quicker",
 			"ask once for many requests, or let callers ask themselves")
 	} else {
@@ -167,7 +167,7 @@ func tellTurns(p *Pass, f *finding.Finding) {
 		if !p.Ledger.Native {
 			workers = "goroutines of "
 		}
-		f.Summary = fmt.Sprintf("slow requests wait %s (%s of their time) in %s while %s works for other requests; meanwhile it is: %s", p.per(p.NS()), p.share(p.NS()), site, actor, holderText(did))
+		f.Summary = fmt.Sprintf("%s wait %s (%s of their time) in %s while %s works for other requests; meanwhile it is: %s", p.who(), p.per(p.NS()), p.share(p.NS()), site, actor, holderText(did))
 		f.Remedy = append(f.Remedy, turnRemedy(mostly, workers+actor, "what it does for each"), "let callers do its step themselves, or shard it by key")
 	}
 	source := "kernel records"

@@ -105,7 +105,7 @@ func tellSaturation(p *Pass, f *finding.Finding) {
 	if len(p.pools) > 0 {
 		f.Summary = fmt.Sprintf("%.0f threads want a CPU on average, on %s, so each runs %s of the time in which it wants to", k.RunnableAvg, cpus, percent(ratio(k.OnNS, wantedCPU(k).wanted)))
 	} else {
-		f.Summary = fmt.Sprintf("slow requests wait %s (%s of their time) behind other threads of the process: %.0f threads want a CPU on average, on %s", p.per(p.NS()), p.share(p.NS()), k.RunnableAvg, cpus)
+		f.Summary = fmt.Sprintf("%s wait %s (%s of their time) behind other threads of the process: %.0f threads want a CPU on average, on %s", p.who(), p.per(p.NS()), p.share(p.NS()), k.RunnableAvg, cpus)
 		p.measure()
 	}
 	threadsLine(p)

@@ -160,12 +160,15 @@ func (p *Pass) Scope() finding.Scope { return p.board.scope }
 // Column is the requests of this round: slow or usual ones; none in the round of the process.
 func (p *Pass) Column() *account.Column { return &p.Ledger.Slow }
 
-// who names them.
+// who names those who lose time in this round.
 func (p *Pass) who() string {
-	if p.board.scope == finding.Usual {
+	switch {
+	case p.board.scope == finding.Usual:
 		return "usual requests"
+	case p.board.scope == finding.Slow:
+		return "slow requests"
 	}
-	return "slow requests"
+	return "its threads"
 }
 
 // column names the source of what was read of their accounts.

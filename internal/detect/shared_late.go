@@ -68,7 +68,7 @@ func busyPs(r *account.Result) bool {
 
 func tellLate(p *Pass, f *finding.Finding, what string, late *account.LateSum) {
 	c := &p.Ledger.Capacity
-	f.Summary = fmt.Sprintf("slow requests lose %s (%s of their time) between the moment when %s and the moment when the runtime notices", p.per(p.NS()), p.share(p.NS()), what)
+	f.Summary = fmt.Sprintf("%s lose %s (%s of their time) between the moment when %s and the moment when the runtime notices", p.who(), p.per(p.NS()), p.share(p.NS()), what)
 	busy := p.grantedOf(leaf(account.LeafRunnable))
 	if 2*busy > p.NS() {
 		f.Summary += fmt.Sprintf("; meanwhile all %d Ps were busy, and then only sysmon polls, every 10 ms or so", c.Procs)

@@ -114,7 +114,7 @@ func tellRuntimeLocks(p *Pass, f *finding.Finding) {
 	if names == "" {
 		names = "functions without a name"
 	}
-	f.Summary = fmt.Sprintf("threads of slow requests sleep %s (%s of their time) on locks of the runtime or of C code, in %s", p.per(p.NS()), p.share(p.NS()), names)
+	f.Summary = fmt.Sprintf("threads of %s sleep %s (%s of their time) on locks of the runtime or of C code, in %s", p.who(), p.per(p.NS()), p.share(p.NS()), names)
 	tellRuntimeFutexes(p)
 	p.Cap("the name of the lock is inferred from the function that takes it")
 	f.Remedy = append(f.Remedy, "the runtime's page heap (allocSpan, freeSpan): allocate fewer large objects, reuse buffers, use a newer Go; its scheduler (findRunnable, schedule): fewer goroutines that sleep and wake, fewer Ps",
@@ -162,7 +162,7 @@ func tellThreadLocks(p *Pass, f *finding.Finding) {
 		}
 		return sites[i].Who < sites[j].Who
 	})
-	f.Summary = fmt.Sprintf("slow requests wait %s (%s of their time) for a lock, in %s", p.per(p.NS()), p.share(p.NS()), sites[0].Who)
+	f.Summary = fmt.Sprintf("%s wait %s (%s of their time) for a lock, in %s", p.who(), p.per(p.NS()), p.share(p.NS()), sites[0].Who)
 	unseen := did[string(account.LeafLock)] + did[string(account.LeafLockUnseen)]
 	if 2*unseen > p.NS() {
 		p.Proof("kernel records", "for %s of it the holder is not known", percent(ratio(unseen, p.NS())))

@@ -170,7 +170,7 @@ func tellSTW(p *Pass, f *finding.Finding) {
 		}
 	}
 	worst, n := worstSTW(p.Ledger, kind)
-	f.Summary = fmt.Sprintf("slow requests stand still for %s (%s of their time) while the world is stopped, mostly for %s", p.per(p.NS()), p.share(p.NS()), orUnknown(kind))
+	f.Summary = fmt.Sprintf("%s stand still for %s (%s of their time) while the world is stopped, mostly for %s", p.who(), p.per(p.NS()), p.share(p.NS()), orUnknown(kind))
 	awaited := map[string]int64{}
 	var stopping, stopped, starting int64
 	for _, s := range worst {

@@ -87,7 +87,7 @@ func tellSweepAssist(p *Pass, f *finding.Finding) {
 			top = s
 		}
 	}
-	f.Summary = fmt.Sprintf("slow requests spend %s each (%s of their time) sweeping inside an allocation", p.per(p.NS()), p.share(p.NS()))
+	f.Summary = fmt.Sprintf("%s spend %s each (%s of their time) sweeping inside an allocation", p.who(), p.per(p.NS()), p.share(p.NS()))
 	if queued := p.grantedOf(leaf(account.LeafRunnable)); queued > 0 {
 		f.Summary = fmt.Sprintf("slow requests lose %s each (%s of their time) to allocations that sweep: %s in their own, %s waiting for a P that another allocation keeps",
 			p.per(p.NS()), p.share(p.NS()), p.per(p.NS()-queued), p.per(queued))
@@ -107,7 +107,7 @@ func tellSweepAssist(p *Pass, f *finding.Finding) {
 	f.Remedy = append(f.Remedy, "build with a newer Go: 1.16 and later are free of it, as far as was measured (golang/go#18155)",
 		"have fewer live objects of one size class at "+orUnknownSite(top.Site)+": pool them, or pack several into one allocation",
 		"fewer cycles: raise GOGC, with GOMEMLIMIT as the guard")
-	f.Verify = p.verify("no sweep of 5 ms in slow requests")
+	f.Verify = p.verify("no sweep of 5 ms in " + p.who())
 }
 
 func orUnknownSite(s string) string {

@@ -158,7 +158,7 @@ func tellSyscallStall(p *Pass, f *finding.Finding) {
 	if 2*polled > p.NS() {
 		to = "waiting for a pipe or terminal in"
 	}
-	f.Summary = fmt.Sprintf("slow requests lose %s (%s of their time) %s %s", p.per(p.NS()), p.share(p.NS()), to, where)
+	f.Summary = fmt.Sprintf("%s lose %s (%s of their time) %s %s", p.who(), p.per(p.NS()), p.share(p.NS()), to, where)
 	if 2*own < p.NS() && actor != "" {
 		f.Summary += fmt.Sprintf("; it is made by %s, for which they wait", actor)
 	}

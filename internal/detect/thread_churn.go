@@ -170,7 +170,7 @@ func tellChurn(p *Pass, f *finding.Finding) {
 		f.Summary = fmt.Sprintf("%s threads are made and as many ended, which takes %s", perSecond(c.Created, k), finding.Duration(c.CreateNS+c.ExitNS))
 		p.measured = p.pooled()
 	} else {
-		f.Summary = fmt.Sprintf("slow requests lose %s (%s of their time) making and ending threads: %s are made", p.per(p.NS()), p.share(p.NS()), perSecond(c.Created, k))
+		f.Summary = fmt.Sprintf("%s lose %s (%s of their time) making and ending threads: %s are made", p.who(), p.per(p.NS()), p.share(p.NS()), perSecond(c.Created, k))
 		p.measure()
 	}
 	p.Proof("kernel records", "%d threads made (%s), %d ended (%s); half of those that ended lived %s or less", c.Created, perSecond(c.Created, k), c.Exited, perSecond(c.Exited, k), finding.Duration(c.LifeP50))

@@ -83,7 +83,7 @@ func tellTLB(p *Pass, f *finding.Finding) {
 		f.Summary = fmt.Sprintf("threads of the process spend %s flushing TLBs, waiting for other CPUs to do so", finding.Duration(k.TLB.NS))
 		p.measured = p.pooled()
 	} else {
-		f.Summary = fmt.Sprintf("slow requests spend %s (%s of their time) flushing TLBs, waiting for other CPUs to do so", p.per(p.NS()), p.share(p.NS()))
+		f.Summary = fmt.Sprintf("%s spend %s (%s of their time) flushing TLBs, waiting for other CPUs to do so", p.who(), p.per(p.NS()), p.share(p.NS()))
 		p.measure()
 	}
 	if k.TLB.N > 0 {
@@ -104,5 +104,5 @@ func tellTLB(p *Pass, f *finding.Finding) {
 	}
 	f.Remedy = append(f.Remedy, "unmap less often: keep threads (a pool) and memory (MALLOC_TRIM_THRESHOLD_, retain of jemalloc); it costs resident memory",
 		"fewer CPUs have to answer if the process runs on fewer: taskset, cpuset.cpus, numactl --cpunodebind; it costs parallelism")
-	f.Verify = p.verify("'TLB flush' of slow requests falls")
+	f.Verify = p.verify("'TLB flush' of " + p.who() + " falls")
 }

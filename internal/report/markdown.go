@@ -106,6 +106,9 @@ func (m *markdown) verdict(r *Report) {
 	if title, rest := r.halted(); title != "" {
 		m.line("\n**%s.** %s", sentenceCase(title), escape(rest))
 	}
+	if why := r.unrequested(); why != "" {
+		m.line("\n**%s.** %s", sentenceCase(noRequest), escape(why))
+	}
 	if len(r.Findings) == 0 {
 		title, rest := r.nothing()
 		m.line("\n**%s.** %s", sentenceCase(title), escape(strings.Join(r.besides(title, rest), " ")))
@@ -136,11 +139,10 @@ func sentenceCase(s string) string {
 
 func (m *markdown) requests(r *Report) {
 	q := &r.Requests
-	m.line("\n### Requests\n")
 	if q.Count == 0 {
-		m.line("None. %s", escape(sentence(q.NoRequestsCause)))
-		return
+		return // said at the top
 	}
+	m.line("\n### Requests\n")
 	m.line("%s; slow: %s.\n", plural(q.Count, "request", "requests"), escape(q.SlowSelect))
 	groups := q.counted()
 	m.line("| entry | count | p50 | p99 | max | slow |")

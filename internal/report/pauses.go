@@ -23,6 +23,10 @@ func (r *Report) longest() (bs []Barrier, which string) {
 	})
 	which = plural(int64(len(bs)), "long stop-the-world or barrier", "long stop-the-worlds and barriers")
 	switch {
+	case r.Requests.Count == 0 && len(bs) == 1:
+		return bs, which
+	case r.Requests.Count == 0:
+		return bs[:1], "the longest of " + which
 	case bs[0].SlowNS == 0 && len(bs) == 1:
 		return bs, which + ", which held up no slow request"
 	case bs[0].SlowNS == 0:

@@ -136,6 +136,11 @@ func (p *page) verdict(r *Report) {
 		p.par("  ", rest)
 		p.line("")
 	}
+	if why := r.unrequested(); why != "" {
+		p.line("%s", p.paint(yellow, noRequest))
+		p.par("  ", why)
+		p.line("")
+	}
 	if len(r.Findings) == 0 {
 		title, rest := r.nothing()
 		style := green
@@ -171,13 +176,7 @@ const maxGroups = 5
 func (p *page) requests(r *Report) {
 	q := &r.Requests
 	if q.Count == 0 {
-		p.heading("REQUESTS", "none")
-		why := q.NoRequestsCause
-		if why == "" {
-			why = fmt.Sprintf("no request started and ended within the recording; %d were already running at its start or unfinished at its end", q.Open)
-		}
-		p.par("  ", sentence(why))
-		return
+		return // said at the top
 	}
 	p.heading("REQUESTS", fmt.Sprintf("%s; slow: %s", plural(q.Count, "request", "requests"), q.SlowSelect))
 	p.line("  %9s %9s %9s %9s %6s  %s", "count", "p50", "p99", "max", "slow", "entry")

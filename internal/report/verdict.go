@@ -90,24 +90,48 @@ func (r *Report) halted() (title, rest string) {
 	return title, "The whole process was stopped by " + Printable(h.By) + ". None of its threads could run meanwhile, and whoever waited for the process waited for that."
 }
 
+const noRequest = "NO REQUEST WAS SEEN"
+
+// unrequested says why there are no requests, "" if there are some. It is printed first: what
+// follows is of the process then, and of no request.
+func (r *Report) unrequested() string {
+	q := &r.Requests
+	if q.Count > 0 {
+		return ""
+	}
+	why := q.NoRequestsCause
+	if why == "" {
+		why = fmt.Sprintf("no request started and ended within the recording; %d were already running at its start or unfinished at its end", q.Open)
+	}
+	why = sentence(why)
+	if r.Kernel != nil && r.Kernel.ran() != "" {
+		why += " To see them takes net/http/pprof in the service (--pprof URL)."
+	}
+	if r.Kernel != nil || len(r.Findings) > 0 {
+		why += " What follows is of the process as a whole."
+	}
+	return why
+}
+
 const nothingFound = "NOTHING FOUND"
 
 // nothing says what "nothing found" means here: what was checked, and what could not be.
 func (r *Report) nothing() (title, rest string) {
 	looked := len(r.RuledOut)
 	if looked == 0 {
-		why := r.Requests.NoRequestsCause
+		why := "no cause could be checked"
 		switch {
-		case why != "":
+		case r.Requests.Count == 0: // said already
+			why = ""
+		case r.Requests.NoRequestsCause != "":
+			why = r.Requests.NoRequestsCause
 		case r.Requests.Count > 0 && r.Requests.Slow == 0:
 			why = "no request was slow (" + r.Requests.SlowSelect + "), the longest took " + finding.Duration(r.Requests.Max) + ", so there is nothing to explain"
-		default:
-			why = "no cause could be checked"
 		}
 		if d, all := r.damaged(), r.Recording.EndNS-r.Recording.BeginNS; 2*d >= all && d > 0 {
-			why = sentence(why) + " " + finding.Duration(min(d, all)) + " of the trace's " + finding.Duration(all) + " are damaged or cut off: names, stacks and states are missing there."
+			why = strings.TrimSpace(sentence(why) + " " + finding.Duration(min(d, all)) + " of the trace's " + finding.Duration(all) + " are damaged or cut off: names, stacks and states are missing there.")
 		}
-		return "COULD NOT LOOK", sentence(why) + " What is missing is listed below."
+		return "COULD NOT LOOK", strings.TrimSpace(sentence(why) + " What is missing is listed below.")
 	}
 	rest = fmt.Sprintf("%s checked and ruled out.", plural(int64(looked), "cause was", "causes were"))
 	var names, inPart []string
@@ -168,11 +192,9 @@ func (r *Report) unseenRequests() string {
 	if ran == "" {
 		return ""
 	}
-	s := "Its requests were not seen: that takes net/http/pprof in the service (--pprof URL)."
+	s := "Its threads ran "
 	if c := r.Ledger.CPUs; c != nil && len(c.Accounts) > 0 && c.TotalNS > 0 {
-		s += fmt.Sprintf(" It used %s of the %s that it may use: ", percent(share(c.Accounts[0].NS, c.TotalNS)), plural(int64(c.Allowed), "CPU", "CPUs"))
-	} else {
-		s += " Its threads ran "
+		s = fmt.Sprintf("It used %s of the %s that it may use: ", percent(share(c.Accounts[0].NS, c.TotalNS)), plural(int64(c.Allowed), "CPU", "CPUs"))
 	}
 	return s + ran + "."
 }
