@@ -1,5 +1,7 @@
 package account
 
+import "math"
+
 // LeastSamples is how many samples a division of time needs at least. With fewer there is none.
 const LeastSamples = 20
 
@@ -11,6 +13,8 @@ type OnCPU struct {
 	// OfAll, of the usual column only: too few samples fell into its own requests. So this is how
 	// the time of all requests of its groups is divided, and Samples are theirs.
 	OfAll bool `json:"of_all_requests,omitempty"`
+	// Effective is how many samples of equal weight would be as exact; 0 without Works.
+	Effective float64 `json:"-"`
 	// Works add up to NS, the largest first. Kind and Name tell one from another.
 	Works []Work `json:"works,omitempty"`
 	// Late is samples that code without interrupts delayed: they were taken where it enabled them
@@ -22,17 +26,20 @@ type OnCPU struct {
 type Work struct {
 	Kind WorkKind `json:"kind"`
 	// Name says which of its kind: the function of own code, the system call, what a page fault
-	// does, who asks for the kernel's lock, the softirq.
+	// does, who asks for the kernel's lock, the softirq. It is OtherWorks for the rest of a kind.
 	Name    string `json:"name,omitempty"`
 	Samples int64  `json:"samples"`
 	NS      int64  `json:"ns"` // estimate
-	// Low and High are its 95 % interval in ns: Wilson's, of the share of the samples. Samples that
-	// stand for different times count as the number that would have the same variance.
+	// Low and High are its 95 % interval in ns: Wilson's, of the share of the samples. Samples
+	// that stand for different times count as the number that would have the same variance.
 	Low  int64 `json:"low_ns"`
 	High int64 `json:"high_ns"`
 	// Sites are functions of the program from which it came, the largest first, at most 5.
 	Sites []Site `json:"sites,omitempty"`
 }
+
+// OtherWorks is the name of a Work that puts together what a long list leaves out of its kind.
+const OtherWorks = "others"
 
 // WorkKind says what CPU time was used for.
 type WorkKind string
@@ -58,45 +65,40 @@ const (
 	WorkSyscall    WorkKind = "system call"
 	WorkCopy       WorkKind = "copy between kernel and program"
 	WorkNetwork    WorkKind = "network stack" // in a system call of the thread
-	WorkSoftirq    WorkKind = "softirq"       // which ran on the thread's time
+	// WorkOwnSoftirq is softirqs that ran within a system call of the thread, when it let them: on
+	// loopback they carry what it has just sent. WorkSoftirq came with an interrupt: a device's, a
+	// timer's or another CPU's, whoever they were for.
+	WorkOwnSoftirq WorkKind = "softirq of its own call"
+	WorkSoftirq    WorkKind = "softirq"
 	WorkInterrupt  WorkKind = "interrupt"
 	WorkReclaim    WorkKind = "memory reclaim"
 	WorkThreads    WorkKind = "making and ending threads"
 	WorkTLB        WorkKind = "TLB flush"
 	WorkNUMA       WorkKind = "NUMA migration"
 	WorkSwitch     WorkKind = "context switch"
+	WorkTracing    WorkKind = "tracing" // eBPF programs and perf events, this recording's among them
 	WorkKernel     WorkKind = "kernel, other"
 
 	WorkUnknown WorkKind = "not known" // no stack, or none that any rule knows
 )
 
-// Of adds up the works of these kinds: samples, the estimate, and the bounds of its 95 % interval.
-// The bounds are sums of single bounds, which is wider than needed. They are 0 and NS where there
-// are too few samples.
+// Of adds up the works of these kinds: samples, the estimate, and the bounds of the 95 % interval
+// of all of them together. The bounds are 0 and NS where there are too few samples.
 func (o *OnCPU) Of(kinds ...WorkKind) (sum Work) {
 	if o == nil {
 		return sum
 	}
-	if o.Samples < LeastSamples {
-		sum.High = o.NS
-		return sum
-	}
-	// A kind that no sample met has at most 3 of n (the rule of three).
-	sum.High = int64(float64(o.NS) * min(1, 3/float64(o.Samples)))
-	most := int64(0)
 	for i := range o.Works {
 		w := &o.Works[i]
 		for _, kind := range kinds {
 			if w.Kind == kind {
 				sum.Samples += w.Samples
 				sum.NS += w.NS
-				sum.Low += w.Low
-				most += w.High
 				break
 			}
 		}
 	}
-	sum.High = min(o.NS, max(sum.High, most))
+	sum.Low, sum.High = o.Interval(float64(sum.NS) / float64(max(1, o.NS)))
 	return sum
 }
 
@@ -118,4 +120,20 @@ func (c *Column) OnCPUOf(a *Account, kinds ...WorkKind) (part Work) {
 	}
 	part.High = a.NS
 	return part
+}
+
+// Interval is Wilson's 95 % interval of a part that has this share of the samples, in ns of NS.
+// See E. B. Wilson, "Probable inference", Journal of the American Statistical Association 22
+// (1927).
+func (o *OnCPU) Interval(share float64) (low, high int64) {
+	n := o.Effective
+	if n <= 0 {
+		return 0, o.NS
+	}
+	const z = 1.959964
+	middle := (share + z*z/(2*n)) / (1 + z*z/n)
+	half := z / (1 + z*z/n) * math.Sqrt(share*(1-share)/n+z*z/(4*n*n))
+	low = int64(float64(o.NS) * min(max(0, middle-half), share))
+	high = int64(math.Ceil(float64(o.NS) * max(min(1, middle+half), share)))
+	return low, min(high, o.NS)
 }

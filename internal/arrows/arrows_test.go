@@ -36,10 +36,11 @@ internal/sched/schedtest internal/evidence/kernel internal/sched
 internal/request    internal/timeline exectrace
 internal/unit       internal/sched internal/request internal/evidence/kernel
 internal/account    internal/evidence/kernel
-internal/capacity   internal/sched internal/account internal/evidence
-internal/ledger/books internal/account internal/request
-internal/ledger/thread internal/sched internal/request internal/unit internal/capacity internal/account internal/evidence internal/ledger/books
-internal/ledger     internal/timeline internal/sched internal/request internal/capacity internal/account internal/evidence exectrace
+internal/oncpu      internal/sched internal/account internal/evidence/kernel
+internal/capacity   internal/sched internal/oncpu internal/account internal/evidence
+internal/ledger/books internal/account internal/request internal/oncpu
+internal/ledger/thread internal/sched internal/oncpu internal/request internal/unit internal/capacity internal/account internal/evidence internal/ledger/books
+internal/ledger     internal/timeline internal/sched internal/oncpu internal/request internal/capacity internal/account internal/evidence exectrace
 internal/finding
 internal/detect     internal/account internal/finding internal/evidence
 internal/report     internal/account internal/finding internal/evidence

@@ -3,13 +3,14 @@ package capacity
 import (
 	"testing"
 
+	"github.com/whystall/whystall/internal/oncpu"
 	"github.com/whystall/whystall/internal/sched/schedtest"
 )
 
 // TestDisk: the kernel's stack says that a wait is for a disk, and the recorder looked up its file
 // when it started. A wait for a lock, in a call on a file, is none.
 func TestDisk(t *testing.T) {
-	r := Sums(schedtest.Timeline(t, `
+	k := schedtest.Timeline(t, `
 header cpus=0 pertask alltasks
 thread tid=10 pid=10 comm=app target
 stack id=1 io_schedule@kernel+0x1;folio_wait_bit_common@kernel+0x1;filemap_read@kernel+0x1
@@ -28,7 +29,8 @@ switch t=7000000 cpu=0 tid=0 other=10 flags=othertarget
 waitstack t=7000000 cpu=0 tid=10 kernel=2
 fault t=7200000 cpu=0 tid=10 flags=target,major user=3 args=500000,4096,4
 switch t=8000000 cpu=0 tid=10 other=0 flags=target args=1,1,0
-`), nil)
+`)
+	r := Sums(k, oncpu.New(k), nil)
 	if m := r.Major; m.N != 1 || m.NS != 5e5 || len(m.Sites) != 0 || len(m.Flags) != 1 || m.Flags[0].Who != "/data/table" {
 		t.Errorf("got %+v, want one major fault of 0.5 ms for /data/table", m)
 	}

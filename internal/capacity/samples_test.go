@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/whystall/whystall/internal/oncpu"
 	"github.com/whystall/whystall/internal/sched"
 	"github.com/whystall/whystall/internal/sched/schedtest"
 )
@@ -32,7 +33,7 @@ switch t=0 cpu=0 tid=0 other=10 flags=othertarget
 	b.WriteString("switch t=12000000 cpu=0 tid=0 other=10 flags=othertarget\n")
 	b.WriteString("switch t=13000000 cpu=0 tid=10 other=0 flags=target\n")
 	k := schedtest.Timeline(t, b.String())
-	r := Sums(k, nil)
+	r := Sums(k, oncpu.New(k), nil)
 	if r.TLB.NS != 3.5e6 || len(r.TLB.Flags) != 1 || r.TLB.Flags[0].Who != "munmap" || len(r.TLB.Sites) != 1 || r.TLB.Sites[0].Func != "app::free" {
 		t.Errorf("flushes: %+v, want 3.5 ms in munmap by app::free", r.TLB)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/evidence"
 	"github.com/whystall/whystall/internal/evidence/kernel"
+	"github.com/whystall/whystall/internal/oncpu"
 	"github.com/whystall/whystall/internal/sched"
 )
 
@@ -17,7 +18,7 @@ import (
 //  3. its threads one by one, and who had CPUs meanwhile (threads.go);
 //  4. rarer records, and samples (events.go, samples.go);
 //  5. page faults by the process' own counters, since records may leave the short ones out.
-func Sums(k *sched.Timeline, set *evidence.Set) *account.Kernel {
+func Sums(k *sched.Timeline, works *oncpu.Works, set *evidence.Set) *account.Kernel {
 	h, totals := k.Header(), k.Totals()
 	begin, end := k.Span()
 	r := &account.Kernel{Source: h.Source, Release: h.Kernel, Begin: begin, End: end, PerTask: h.PerTask, AllTasks: h.AllTasks, Missing: slices.Clone(h.Missing),
@@ -41,8 +42,7 @@ func Sums(k *sched.Timeline, set *evidence.Set) *account.Kernel {
 	r.Standstills = r.Standstills[:min(len(r.Standstills), account.MostStandstills)]
 	sumThreads(k, r)
 	sumEvents(k, r)
-	sumFlushes(k, &r.TLB)
-	sumWaste(k, r)
+	sumSamples(k, works, r)
 	if minor, ok := growth(set, "/process/faults/minor:faults"); ok {
 		major, _ := growth(set, "/process/faults/major:faults")
 		r.FaultsN = max(r.FaultsN, minor+major)

@@ -8,6 +8,7 @@ import (
 	"github.com/whystall/whystall/internal/capacity"
 	"github.com/whystall/whystall/internal/ledger/books"
 	"github.com/whystall/whystall/internal/ledger/thread"
+	"github.com/whystall/whystall/internal/oncpu"
 	"github.com/whystall/whystall/internal/sched"
 )
 
@@ -59,7 +60,7 @@ func RunKernel(ctx context.Context, k *sched.Timeline, o Options) (*account.Resu
 		return nil, err
 	}
 	b, e := k.Span()
-	r := &account.Result{Begin: b, End: e, Monotonic: true, Kernel: thread.Beside(k, o.Set)()}
+	r := &account.Result{Begin: b, End: e, Monotonic: true, Kernel: thread.Beside(k, oncpu.New(k), o.Set)()}
 	r.Requests.None, r.Requests.NoRequestsCause = account.NoneNoTrace, noGoTrace
 	r.Kernel.Barriers = pausesByNotes(k)
 	r.CPUs = capacity.CPUs(k, o.Set, nil, nil)

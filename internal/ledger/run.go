@@ -14,6 +14,7 @@ import (
 	"github.com/whystall/whystall/internal/evidence"
 	"github.com/whystall/whystall/internal/ledger/books"
 	"github.com/whystall/whystall/internal/ledger/thread"
+	"github.com/whystall/whystall/internal/oncpu"
 	"github.com/whystall/whystall/internal/request"
 	"github.com/whystall/whystall/internal/sched"
 	"github.com/whystall/whystall/internal/timeline"
@@ -119,7 +120,7 @@ func newPass(src timeline.Source, f finder, o Options) *pass {
 func (p *pass) run(ctx context.Context) (*account.Result, error) {
 	began := time.Now()
 	if p.o.Kernel != nil {
-		p.sums = thread.Beside(p.o.Kernel, p.o.Set)
+		p.sums = thread.Beside(p.o.Kernel, oncpu.New(p.o.Kernel), p.o.Set)
 	}
 	src, tl, f := p.src, p.tl, p.f
 	var begin, end exectrace.Time

@@ -10,6 +10,7 @@ import (
 	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/capacity"
 	"github.com/whystall/whystall/internal/evidence"
+	"github.com/whystall/whystall/internal/oncpu"
 	"github.com/whystall/whystall/internal/sched"
 )
 
@@ -21,10 +22,10 @@ const (
 
 // Beside starts to add up, on another core, what does not depend on requests. The function that it
 // returns waits for the result.
-func Beside(k *sched.Timeline, set *evidence.Set) func() *account.Kernel {
+func Beside(k *sched.Timeline, works *oncpu.Works, set *evidence.Set) func() *account.Kernel {
 	done := make(chan *account.Kernel, 1)
 	go func() {
-		r := capacity.Sums(k, set)
+		r := capacity.Sums(k, works, set)
 		fillFutexes(k, r)
 		done <- r
 	}()

@@ -9,6 +9,7 @@ import (
 	"github.com/whystall/whystall/internal/capacity"
 	"github.com/whystall/whystall/internal/evidence"
 	"github.com/whystall/whystall/internal/ledger/books"
+	"github.com/whystall/whystall/internal/oncpu"
 	"github.com/whystall/whystall/internal/request"
 	"github.com/whystall/whystall/internal/sched"
 	"github.com/whystall/whystall/internal/unit"
@@ -73,7 +74,7 @@ func newPass(k *sched.Timeline, o Options) *pass {
 }
 
 func (t *pass) run(ctx context.Context) (*account.Result, error) {
-	sums := Beside(t.k, t.o.Set)
+	sums := Beside(t.k, oncpu.New(t.k), t.o.Set)
 	begin, end := t.k.Span()
 	running := make([]int64, len(t.units.Units))
 	for i := range t.units.Units {

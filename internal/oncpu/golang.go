@@ -1,0 +1,160 @@
+package oncpu
+
+import (
+	"strings"
+
+	"github.com/whystall/whystall/internal/account"
+	"github.com/whystall/whystall/internal/evidence/kernel"
+)
+
+// goRuntime reports whether a function is of Go's runtime, or of what the compiler calls without
+// being asked.
+func goRuntime(name string) bool {
+	return hasPrefix(name, goPackages) && !strings.HasPrefix(name, "runtime.main") || goAssembly[name]
+}
+
+var (
+	goPackages = []string{"runtime.", "internal/runtime/", "runtime/internal/", "internal/bytealg."}
+	goAssembly = words("aeshashbody memeqbody cmpbody indexbytebody countbody indexbody gogo gosave_systemstack_switch callRet debugCall32")
+)
+
+// goTypes reports whether a function is one that the compiler makes for a type.
+func goTypes(name string) bool {
+	return strings.HasPrefix(name, "type:.") || strings.HasPrefix(name, "type..")
+}
+
+// goStandard reports whether a function is of Go's standard library: its package path starts with
+// a word without a dot, and it is not of package main. A name of C or C++ has no such path.
+func goStandard(name string) bool {
+	first, rest, ok := strings.Cut(name, "/")
+	if !ok {
+		first, rest, ok = strings.Cut(name, ".")
+		return ok && first != "main" && standard[first] && rest != ""
+	}
+	return standard[first]
+}
+
+var standard = words(`archive bufio bytes cmp compress container context crypto database debug embed encoding errors expvar flag fmt go hash html image index internal io
+	iter log maps math mime net os path plugin reflect regexp runtime slices sort strconv strings structs sync syscall testing text time unicode unique unsafe vendor weak`)
+
+// goProgram says what a stack was at whose innermost function is of Go's runtime: by what the
+// functions are for, up to the first that is not the runtime's.
+func goProgram(frames []kernel.Frame) program {
+	n := 0
+	for n < len(frames) && (goRuntime(frames[n].Func) || goTypes(frames[n].Func)) {
+		n++
+	}
+	p := program{site: siteOf(frames)}
+	p.kind, p.name = goWork(frames[:n])
+	return p
+}
+
+// goWork says what the runtime's functions on a stack are for. The order of the rules is by what a
+// thing belongs to: an assist is within an allocation and is garbage collection; a map that grows
+// allocates and copies, and is the map's.
+func goWork(frames []kernel.Frame) (account.WorkKind, string) {
+	leaf := goFunc(frames[0].Func)
+	var is [goParts]bool
+	for i := range frames {
+		name := goFunc(frames[i].Func)
+		for part := range goParts {
+			is[part] = is[part] || goTable[part](name)
+		}
+	}
+	switch {
+	case is[goGC]:
+		return account.WorkGC, gcPart(frames)
+	case is[goYields]:
+		return account.WorkSpin, "runtime.Gosched"
+	case is[goSchedules]:
+		return account.WorkGoSched, ""
+	case leaf == "procyield" || leaf == "procyieldAsm" || leaf == "osyield":
+		return account.WorkSpin, "runtime." + leaf
+	case is[goMapGrows]:
+		return account.WorkMap, "growth"
+	case is[goAllocates] && !strings.HasPrefix(leaf, "memmove"):
+		return account.WorkAlloc, ""
+	case strings.HasPrefix(leaf, "memmove"), strings.HasPrefix(leaf, "memclr"), leaf == "duffcopy", leaf == "duffzero", leaf == "typedmemmove":
+		return account.WorkMemmove, "runtime." + leaf
+	case is[goMaps]:
+		return account.WorkMap, ""
+	case is[goInterfaces]:
+		return account.WorkInterface, ""
+	}
+	return account.WorkGoRuntime, "runtime." + leaf
+}
+
+// goFunc is the name of a function of the runtime without its package and the compiler's suffixes.
+func goFunc(name string) string {
+	name = strings.TrimPrefix(name, "runtime.")
+	if rest, ok := strings.CutPrefix(name, "internal/runtime/"); ok {
+		return rest
+	}
+	name = strings.TrimSuffix(strings.TrimSuffix(name, ".abi0"), ".goroutine")
+	return name
+}
+
+// goPart is a part of the runtime.
+type goPart int
+
+const (
+	goGC goPart = iota
+	goYields
+	goSchedules
+	goMapGrows
+	goAllocates
+	goMaps
+	goInterfaces
+	goParts
+)
+
+var goTable = [goParts]func(string) bool{
+	goGC: func(n string) bool {
+		return hasPrefix(n, []string{"gcBgMark", "gcDrain", "gcAssist", "bgsweep", "bgscavenge", "sweepone", "markroot", "scanobject", "scanblock", "scanstack", "scanConservative",
+			"scanSpan", "greyobject", "gcStart", "gcMark", "gcSweep", "gcFlush", "gcWriteBarrier", "gcParkAssist", "gcStopTheWorld", "gcResetMarkState", "gcController", "wbBufFlush",
+			"(*gcWork)", "(*gcControllerState)", "(*sweepLocked)", "(*mheap).reclaim", "(*mspan).sweep", "deductSweepCredit", "deductAssistCredit", "(*pageAlloc).scavenge", "(*scavengerState)",
+			"sysUnusedOS", "scavengeOne", "gcenable", "tryDeferToSpanScan", "spanClass.scan", "gc/scan.", "finishsweep", "shade", "getGCMask", "freeSomeWbufs",
+			"(*mheap).freeSpan", "(*sweepLocker)", "bulkBarrierPreWrite", "scavenge"})
+	},
+	goYields: func(n string) bool { return n == "gosched_m" || n == "Gosched" },
+	goSchedules: func(n string) bool {
+		return goSchedulers[n] || hasPrefix(n, []string{"findRunnable", "findrunnable", "runq", "globrunq", "netpoll", "park_m", "schedule", "stealWork", "exitsyscall", "entersyscall",
+			"reentersyscall", "newproc", "gopreempt", "goschedImpl", "retake", "preempt", "(*timers)", "(*timer)", "startTheWorld", "stopTheWorld", "notesleep", "notewakeup",
+			"notetsleep", "asyncPreempt"})
+	},
+	goMapGrows: func(n string) bool {
+		return hasPrefix(n, []string{"hashGrow", "growWork", "evacuate", "maps.(*table).grow", "maps.(*table).rehash", "maps.(*table).split", "maps.(*Map).growTo"})
+	},
+	goAllocates: func(n string) bool {
+		return hasPrefix(n, []string{"mallocgc", "newobject", "newarray", "makeslice", "growslice", "makechan", "makemap", "(*mcache)", "(*mcentral)", "(*mheap).alloc", "(*mheap).grow",
+			"(*mheap).allocSpan", "rawstring", "rawbyteslice", "nextFreeFast", "heapSetType", "(*mspan).init", "publicationBarrier", "persistentalloc", "sysAlloc", "concatstring",
+			"slicebytetostring", "stringtoslicebyte", "stackalloc", "newstack", "copystack", "morestack"})
+	},
+	goMaps: func(n string) bool {
+		return hasPrefix(n, []string{"map", "maps.", "aeshash", "memhash", "strhash", "typehash", "nilinterhash", "interhash"})
+	},
+	goInterfaces: func(n string) bool {
+		return hasPrefix(n, []string{"assertE2I", "assertI2", "typeAssert", "interfaceSwitch", "getitab", "convT", "convI", "(*itabTableType)", "itabHashFunc", "efaceeq", "ifaceeq",
+			"typesEqual", "toRType", "resolveTypeOff", "resolveNameOff", "itabInit"})
+	},
+}
+
+var goSchedulers = words(`mcall schedule execute gogo stopm startm handoffp wakep ready goready gopark goparkunlock ready.func1 injectglist mPark pidleget pidleput sysmon
+	mstart mstart1 mstart0 resetspinning checkTimers runtimer goexit0 goexit1 gdestroy acquirep releasep casgstatus dropg newm newosproc startlockedm stoplockedm
+	goyield_m goyield runSafePointFn wirep checkRunqsNoP checkdead`)
+
+// gcPart says which part of garbage collection a stack is of.
+func gcPart(frames []kernel.Frame) string {
+	for i := range frames {
+		name := goFunc(frames[i].Func)
+		switch {
+		case hasPrefix(name, []string{"gcAssistAlloc", "deductAssistCredit", "gcParkAssist"}):
+			return "assists"
+		case hasPrefix(name, []string{"bgsweep", "sweepone", "(*mspan).sweep", "(*sweepLocked)", "deductSweepCredit", "(*mheap).reclaim"}):
+			return "sweeping"
+		case hasPrefix(name, []string{"bgscavenge", "(*pageAlloc).scavenge", "(*scavengerState)", "sysUnusedOS"}):
+			return "giving memory back"
+		}
+	}
+	return "marking"
+}

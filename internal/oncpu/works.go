@@ -1,0 +1,117 @@
+package oncpu
+
+import (
+	"cmp"
+	"math"
+	"sync"
+
+	"github.com/whystall/whystall/internal/account"
+	"github.com/whystall/whystall/internal/evidence/kernel"
+	"github.com/whystall/whystall/internal/sched"
+)
+
+// mostWorks bounds the works that a recording may have: names come from a file that anybody made.
+const mostWorks = 1 << 16
+
+// Key is a work: what a sample met its thread at.
+type Key struct {
+	Kind account.WorkKind
+	Name string // see account.Work
+	// Site is the function of the program that it came from; its Func is "" where no stack says.
+	Site account.Site
+	// Late is the function that enabled interrupts, for a sample that waited for it; "" else.
+	Late string
+	// Churn: it is part of making or ending a thread, whatever its kind.
+	Churn bool
+}
+
+// Works numbers what the samples of a recording met. Its methods may be called by several
+// goroutines.
+type Works struct {
+	k      *sched.Timeline
+	once   sync.Once // of the rest, which is made at the first question
+	keys   []Key
+	known  map[pair]uint32
+	number map[Key]uint32
+}
+
+// pair is the StackIDs of a sample: of the kernel and of the program.
+type pair struct{ kernel, user uint32 }
+
+// New returns the works of all samples in k. 0 is the work of which nothing is known.
+func New(k *sched.Timeline) *Works { return &Works{k: k} }
+
+// read numbers the works of all samples, in the order in which they first come.
+func (w *Works) read() {
+	w.known, w.number = map[pair]uint32{}, map[Key]uint32{}
+	w.add(Key{Kind: account.WorkUnknown})
+	w.k.Events(math.MinInt64, math.MaxInt64, func(e *sched.Event) bool {
+		p := pair{e.Kernel, e.User}
+		if _, ok := w.known[p]; !ok {
+			w.known[p] = w.add(workOf(w.k.Stack(e.Kernel), w.k.Stack(e.User)))
+		}
+		return true
+	}, kernel.Sample)
+}
+
+func (w *Works) add(key Key) uint32 {
+	n, ok := w.number[key]
+	if ok {
+		return n
+	}
+	if len(w.keys) >= mostWorks {
+		return 0
+	}
+	n = uint32(len(w.keys))
+	w.keys = append(w.keys, key)
+	w.number[key] = n
+	return n
+}
+
+// Of is the number of the work that a sample met.
+func (w *Works) Of(e *sched.Event) uint32 {
+	w.once.Do(w.read)
+	return w.known[pair{e.Kernel, e.User}]
+}
+
+// Key is the work of a number.
+func (w *Works) Key(n uint32) *Key {
+	w.once.Do(w.read)
+	return &w.keys[n]
+}
+
+// SampleNS is the CPU time that a sample stands for. It is bounded: a damaged record may say
+// anything.
+func SampleNS(e *sched.Event) int64 { return int64(min(e.Arg[0], math.MaxInt32)) }
+
+// workOf says what a thread was at, by the functions of both stacks, the innermost first. The
+// kernel's decides where it says anything.
+func workOf(inKernel, inProgram []kernel.Frame) Key {
+	of := programOf(inProgram)
+	key := Key{Kind: of.kind, Name: of.name, Site: of.site, Churn: of.threads || of.kind == account.WorkThreads}
+	if len(inKernel) == 0 {
+		return key
+	}
+	s := kernelOf(inKernel)
+	key.Kind, key.Name, key.Late = s.kind, s.name, lateBy(inKernel)
+	key.Churn = key.Churn || key.Kind == account.WorkThreads
+	if key.Kind != account.WorkSyscall && key.Kind != account.WorkSwitch {
+		return key
+	}
+	switch call := cmp.Or(s.call, of.call); {
+	case ofRuntime[of.kind]:
+		// What Go's runtime asks of the kernel is for what it does: to wake a thread, to give
+		// memory back.
+		key.Kind, key.Name = of.kind, call
+	case of.threads:
+		key.Kind, key.Name = account.WorkThreads, call
+	case call == "sched_yield":
+		key.Kind, key.Name = account.WorkSpin, call
+	default:
+		key.Name = call
+	}
+	return key
+}
+
+// ofRuntime are the works of Go's runtime for which it makes system calls of its own.
+var ofRuntime = map[account.WorkKind]bool{account.WorkGC: true, account.WorkAlloc: true, account.WorkGoSched: true, account.WorkSpin: true}
