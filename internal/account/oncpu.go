@@ -83,9 +83,14 @@ const (
 )
 
 // Of adds up the works of these kinds: samples, the estimate, and the bounds of the 95 % interval
-// of all of them together. The bounds are 0 and NS where there are too few samples.
+// of all of them together. The bounds are 0 and NS where there are too few samples. Where it is not
+// known how many samples count, they are the sums of single bounds, which is wider than needed.
 func (o *OnCPU) Of(kinds ...WorkKind) (sum Work) {
 	if o == nil {
+		return sum
+	}
+	if o.Samples < LeastSamples {
+		sum.High = o.NS
 		return sum
 	}
 	for i := range o.Works {
@@ -94,11 +99,17 @@ func (o *OnCPU) Of(kinds ...WorkKind) (sum Work) {
 			if w.Kind == kind {
 				sum.Samples += w.Samples
 				sum.NS += w.NS
+				sum.Low += w.Low
+				sum.High += w.High
 				break
 			}
 		}
 	}
-	sum.Low, sum.High = o.Interval(float64(sum.NS) / float64(max(1, o.NS)))
+	if o.Effective > 0 {
+		sum.Low, sum.High = o.Interval(float64(sum.NS) / float64(max(1, o.NS)))
+	}
+	// A kind that no sample met has at most 3 of n (the rule of three).
+	sum.High = min(o.NS, max(sum.High, int64(float64(o.NS)*min(1, 3/float64(o.Samples)))))
 	return sum
 }
 
