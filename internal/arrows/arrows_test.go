@@ -28,7 +28,8 @@ internal/sensor/perfevent golang.org/x/sys
 internal/sensor/bpf github.com/cilium/ebpf golang.org/x/sys
 internal/evidence   github.com/klauspost/compress
 internal/format     internal/evidence
-internal/collect    internal/evidence internal/format internal/sensor/
+internal/toll       internal/evidence
+internal/collect    internal/evidence internal/format internal/toll internal/sensor/
 internal/timeline   exectrace
 internal/timeline/twin exectrace
 internal/sched      internal/evidence/kernel exectrace
@@ -43,7 +44,7 @@ internal/ledger/thread internal/sched internal/oncpu internal/request internal/u
 internal/ledger     internal/timeline internal/sched internal/oncpu internal/request internal/capacity internal/account internal/evidence exectrace
 internal/finding
 internal/detect     internal/account internal/finding internal/evidence
-internal/report     internal/account internal/finding internal/evidence
+internal/report     internal/account internal/finding internal/evidence internal/toll
 internal/cli        exectrace internal/ github.com/alecthomas/kong
 internal/need
 internal/arrows

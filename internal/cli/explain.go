@@ -13,6 +13,7 @@ import (
 	"github.com/whystall/whystall/internal/capacity"
 	"github.com/whystall/whystall/internal/detect"
 	"github.com/whystall/whystall/internal/report"
+	"github.com/whystall/whystall/internal/toll"
 )
 
 var _ = register(&command{
@@ -78,6 +79,9 @@ func (con *console) explain(files []string, f explainFlags, output, again string
 	}
 	s := report.Source{Target: in.target, Inputs: in.inputs, Gaps: in.gaps, Entry: f.Entry, SlowOver: int64(f.SlowOver)}
 	s.Cost.Recorder, s.Cost.Recording, s.Tiers = in.recorder, in.cost, in.tiers
+	if in.toll != nil {
+		s.Cost.Service, s.Cost.Eased = toll.Weigh(in.toll), in.toll.Eased
+	}
 	var err error
 	if s.Ledger, err = con.account(in, entry, f.SlowOver); err != nil {
 		con.say("%v", err)

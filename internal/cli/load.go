@@ -31,6 +31,7 @@ type loaded struct {
 	recorder  []string
 	tiers     []report.Tier
 	cost      *evidence.Cost
+	toll      *evidence.Toll
 
 	items []loadedItem
 	cases []*evidence.Case // open until the kernel's records have been read
@@ -163,7 +164,7 @@ func (in *loaded) addCase(name string, c *evidence.Case) {
 			in.gaps = append(in.gaps, report.Gap{Source: name, Reason: q.Member + ": " + q.Lost})
 		}
 	}
-	in.cost = cmp.Or(in.cost, m.Recorder)
+	in.cost, in.toll = cmp.Or(in.cost, m.Recorder), cmp.Or(in.toll, m.Toll)
 	if len(m.Requests) == 0 {
 		return
 	}

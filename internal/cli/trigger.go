@@ -54,9 +54,10 @@ type trigger struct {
 	base     string // what the names of cases start with
 	slowOver time.Duration
 	entry    string
-	left     atomic.Int32 // captures that may still be saved
-	started  int          // segments that were started
-	recorded int          // segments that were recorded
+	alone    atomic.Pointer[evidence.Stage] // counters alone, of the first segment
+	left     atomic.Int32                   // captures that may still be saved
+	started  int                            // segments that were started
+	recorded int                            // segments that were recorded
 	saved    int
 	worst    verdict
 	before   *segment
@@ -208,7 +209,14 @@ func (t *trigger) record(ctx context.Context, o collect.Options) (*segment, erro
 	if s.writer, err = evidence.Create(s.name, false, m); err != nil {
 		return nil, err
 	}
-	if err := collect.Run(ctx, o, s.writer); err != nil {
+	o.Alone = t.alone.Load()
+	err = collect.Run(ctx, o, s.writer)
+	s.writer.Update(func(m *evidence.Manifest) {
+		if m.Toll != nil && len(m.Toll.Stages) > 0 && m.Toll.Stages[0].Name == evidence.StageCounters {
+			t.alone.CompareAndSwap(nil, &m.Toll.Stages[0])
+		}
+	})
+	if err != nil {
 		s.writer.Discard()
 		return nil, err
 	}

@@ -93,6 +93,10 @@ type Options struct {
 	NoStacks bool // leave the stacks out of that stream
 	Brief    bool // one segment of many: no readings before and after, which cost the target some
 
+	// Alone is the stage of counters alone of an earlier recording of the target, where that is one
+	// of many: this one then starts with the collectors. Its end is not the start of this one.
+	Alone *evidence.Stage
+
 	// Budget is the share of the target's CPU time that recording may cost, or a third of that
 	// share of one CPU; 0: 0.06.
 	Budget float64
@@ -111,6 +115,7 @@ type Timing struct {
 	Busy    time.Duration // to wait for another client's trace to end: 30 s
 	Retry   time.Duration // between tries while that goes on: 2 s
 	Last    time.Duration // for what is fetched after Ctrl-C: 5 s
+	Stage   time.Duration // of counters alone, and of the kernel's records alone: 2 s, less where For is short
 }
 
 func (t Timing) filled() Timing {

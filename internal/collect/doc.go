@@ -8,6 +8,8 @@
 //
 //	collect.go         the table of Collectors; Options of a recording, its Timing and Progress
 //	run.go             the steps of a recording
+//	stages.go          its stages: counters alone, with the kernel's records, with all parts
+//	toll.go            what is counted of the target in each stage; toll_read.go reads it (_linux, _other)
 //	outcome.go         what each collector came to, and the error a person sees
 //	local.go           the table of Locals
 //	local_run.go       the runner's half for them: start, wait, stop

@@ -68,6 +68,9 @@ func newSession(o Options) (*session, error) {
 		}
 	}
 	o.Timing = o.Timing.filled()
+	if o.Timing.Stage == 0 {
+		o.Timing.Stage = stageOf(o.For)
+	}
 	if header.Get("User-Agent") == "" {
 		header.Set("User-Agent", "whystall/"+o.Version)
 	}

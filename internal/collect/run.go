@@ -16,13 +16,16 @@ import (
 // A recording has these steps:
 //
 //  1. With a process: look at it once, and look for its pprof pages (pprof_probe.go).
-//  2. Before: read the profiles and metrics that are cumulative a first time. The first answer
+//  2. With a process: for 2 s read its counters and nothing else. What follows is compared with them
+//     (stages.go, toll.go).
+//  3. Before: read the profiles and metrics that are cumulative a first time. The first answer
 //     shows whether anybody is there.
-//  3. Start the local collectors (local_run.go), and wait until they record.
-//  4. During: take the trace, and whatever runs together with it. If the service has no trace, wait
-//     until the time is over. If the process ends, so does this step.
-//  5. Stop the local collectors: what they saw reaches from before the trace to after it.
-//  6. After: read the cumulative ones a second time. Those that take the longest come last, as they
+//  4. Start the local collectors (local_run.go), and wait until they record.
+//  5. If a trace is to come, let the kernel's records run for 2 s without it.
+//  6. During: take the trace, and whatever runs together with it. If the service has no trace, wait
+//     until the time is over, which counts from here. If the process ends, so does this step.
+//  7. Stop the local collectors: what they saw reaches from before the trace to after it.
+//  8. After: read the cumulative ones a second time. Those that take the longest come last, as they
 //     are then furthest from the trace.
 //
 // The manifest has each step before it starts, so the manifest of a killed recording says how far
@@ -96,6 +99,7 @@ type run struct {
 	*session
 	target   *watch     // nil without a process
 	shared   proc.Quota // the quota that the target and whystall share; zero: none
+	tally    *tally     // nil without a process
 	mu       sync.Mutex // guards outcomes, order, kept, answered
 	outcomes map[string]*outcome
 	order    []string     // of outcomes, as they came
@@ -111,6 +115,10 @@ func (r *run) phases(ctx context.Context) *failure {
 	if r.o.PID != 0 {
 		r.find(ctx)
 	}
+	counted := r.count()
+	defer counted()
+	r.alone(ctx)
+	r.tally.enter(evidence.StageStart)
 	if r.asks && !r.o.Brief {
 		r.o.Progress(Progress{Doing: "reading profiles"})
 		if fail := r.each(ctx, Before); r.ends(fail) || ctx.Err() != nil {
@@ -118,10 +126,13 @@ func (r *run) phases(ctx context.Context) *failure {
 		}
 	}
 	stop := r.startLocals(ctx)
+	r.kernelAlone(ctx)
 	fail := r.during(ctx)
+	r.tally.enter(evidence.StageEnd)
 	if f := stop(); f != nil {
 		fail = f
 	}
+	counted()
 	if r.ends(fail) {
 		return fail
 	}
@@ -263,6 +274,9 @@ func leadingNumber(s []byte) (n int64, rest []byte) {
 func (r *run) during(ctx context.Context) *failure {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	if r.asks && r.target != nil && r.recordsKernel() {
+		r.tally.enter(evidence.StageAll)
+	}
 	r.begun.Store(time.Now().UnixNano())
 	begun := time.Now()
 	ticking := r.tick()

@@ -7,6 +7,7 @@
 //	record.go     Record, its shapes, and a Set of them by stream
 //	text.go       the text twin of a record, one line each
 //	manifest.go   Manifest: how a case came to be
+//	toll.go       Toll: what was counted of the target, stage by stage
 //	doubt.go      what a manifest may not claim
 //	case.go       Case: open a file or folder, within bounds
 //	writer.go     Writer: make one

@@ -40,6 +40,10 @@ func (m *Manifest) doubt() {
 		m.Doubts = append(m.Doubts, fmt.Sprintf("manifest.json: a host of %d CPUs cannot be", n))
 		m.Host.CPUs = 0
 	}
+	if m.Toll != nil && !m.Toll.holds() {
+		m.Doubts = append(m.Doubts, "manifest.json: its counts of the target cannot be: what the recording cost the service is not known")
+		m.Toll = nil
+	}
 }
 
 // absurd says why no recording can have been made at that moment, "" if one can. A zero moment is

@@ -31,6 +31,7 @@ type Manifest struct {
 	Collectors []Collector `json:"collectors"`
 	Requests   []Request   `json:"requests"`
 	Recorder   *Cost       `json:"recorder,omitempty"` // the whole recorder while local collectors ran
+	Toll       *Toll       `json:"toll,omitempty"`     // what was counted of the target meanwhile
 
 	Doubts []string `json:"-" prose:"yes"` // what was read and cannot be true, in words; it was removed
 }

@@ -22,6 +22,7 @@
 //	seen.go         what was looked at, and what could not be seen
 //	lacks.go        what could not be checked, and what was lost
 //	cost.go         what recording and explaining took
+//	service.go      what recording cost the service
 //	number.go       counts, and shares that add up
 //	safe.go         what is safe to print, and breaking lines
 //

@@ -33,11 +33,33 @@ func (r *Report) Markdown(w io.Writer) error {
 	m.lookedFor(r)
 	m.tiers(r)
 	m.lost(r)
+	m.serviceCost(r)
 	if s := r.cost(); s != "" {
 		m.line("\n<sub>whystall itself: %s</sub>", escape(s))
 	}
 	_, err := io.WriteString(w, m.b.String())
 	return err
+}
+
+func (m *markdown) serviceCost(r *Report) {
+	title, rest := r.serviceCost()
+	if title == "" {
+		return
+	}
+	m.line("\n### %s\n\n%s\n", escape(sentenceCase(title)), escape(sentence(rest)))
+	for i, row := range r.serviceTable() {
+		line := "| " + escape(row.Name) + " |"
+		for _, c := range row.Cells {
+			line += " " + escape(c.String()) + " |"
+		}
+		m.line("%s", line)
+		if i == 0 {
+			m.line("|---|%s", strings.Repeat("--:|", len(row.Cells)))
+		}
+	}
+	for _, s := range r.eased() {
+		m.line("\n- %s", escape(s))
+	}
 }
 
 type markdown struct{ b strings.Builder }

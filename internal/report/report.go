@@ -6,6 +6,7 @@ import (
 	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/evidence"
 	"github.com/whystall/whystall/internal/finding"
+	"github.com/whystall/whystall/internal/toll"
 )
 
 // SchemaVersion is the version of the JSON. It grows when a field goes or changes its meaning; new
@@ -169,6 +170,11 @@ type Cost struct {
 	Recorder     []string `json:"recorder"` // what recording cost and lost, in words
 
 	Recording *evidence.Cost `json:"recording,omitempty"` // the whole recorder, while it recorded a process
+
+	// Service is what the recording cost the service, measured in this very recording; nil where it
+	// was not measured. Eased is what was left out, thinned or shortened to spare the service.
+	Service *toll.Bill        `json:"service,omitempty"`
+	Eased   []evidence.Easing `json:"eased,omitempty"`
 }
 
 // wallClock turns moments of a recording into UTC.

@@ -5,6 +5,7 @@ import (
 	"github.com/whystall/whystall/internal/evidence"
 	"github.com/whystall/whystall/internal/evidence/kernel"
 	"github.com/whystall/whystall/internal/finding"
+	"github.com/whystall/whystall/internal/toll"
 )
 
 const (
@@ -115,7 +116,26 @@ func healthy() Source {
 	s.Ledger = &l
 	s.Found.Findings, s.Found.Left = nil, []int64{160 * ms, 40 * ms}
 	s.Cost.Recorder = nil
+	s.Cost.Service, s.Cost.Eased = bill(), []evidence.Easing{
+		{AtNS: 1, Part: "goroutine", Did: evidence.LeftOut, Why: evidence.WhyMemory, Measured: 0.97, Limit: 0.9, Lost: "where goroutines are at the end is not known"},
+		{AtNS: 2, Part: "trace", Did: evidence.Shortened, Why: evidence.WhyCPU, Measured: 0.21, Limit: 0.06, Lost: "requests after 4.00 s are not seen"},
+	}
 	return s
+}
+
+// bill is of a server to which the trace does harm.
+func bill() *toll.Bill {
+	stage := func(name evidence.StageName, slices int, cpu int64) evidence.Stage {
+		s := evidence.Stage{Name: name}
+		for i := range int64(slices) {
+			s.Slices = append(s.Slices, evidence.Slice{NS: 200 * ms, CPUNS: cpu + i%2*ms, QueuedNS: cpu / 5, Switches: 4000 + i%3, ReadBytes: 200 << 10, Reads: 1000})
+		}
+		return s
+	}
+	return toll.Weigh(&evidence.Toll{
+		Budget: 0.06, LimitCPUs: 2, Counters: []evidence.Counted{evidence.CountedCPU, evidence.CountedQueued, evidence.CountedThrottled, evidence.CountedSwitches, evidence.CountedRead},
+		Stages: []evidence.Stage{stage(evidence.StageCounters, 10, 100*ms), stage(evidence.StageKernel, 10, 102*ms), stage(evidence.StageAll, 20, 121*ms)},
+	})
 }
 
 // hostile is the ill server with names that try to act on terminals and browsers.

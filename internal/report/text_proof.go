@@ -172,8 +172,36 @@ func (p *page) lost(r *Report) {
 }
 
 func (p *page) cost(r *Report) {
+	if title, rest := r.serviceCost(); title != "" {
+		p.heading(title, rest)
+		p.serviceTable(r.serviceTable())
+		for _, s := range r.eased() {
+			p.note("", s)
+		}
+	}
 	if s := r.cost(); s != "" {
 		p.line("")
 		p.wrapped("whystall itself: ", 4, s, shortenWords)
+	}
+}
+
+// serviceTable prints what each stage of the recording cost. A narrow page has no growth in it.
+func (p *page) serviceTable(rows []costRow) {
+	const names = 22
+	for i, row := range rows {
+		text := fmt.Sprintf("   %-*s", names, row.Name)
+		for _, c := range row.Cells {
+			wide := (p.columns - names - 3) / 3
+			shown := c.String()
+			if width(shown) >= wide {
+				shown = c.Value
+			}
+			text += fmt.Sprintf("%*s", wide, shown)
+		}
+		style := ""
+		if i == 0 {
+			style = dim
+		}
+		p.line("%s", p.paint(style, text))
 	}
 }

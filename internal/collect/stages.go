@@ -1,0 +1,108 @@
+package collect
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/whystall/whystall/internal/evidence"
+	"github.com/whystall/whystall/internal/evidence/kernel"
+)
+
+// count starts to count what the target does. The function that it returns ends that, and puts the
+// counts into the manifest.
+func (r *run) count() (end func()) {
+	if r.target == nil {
+		return func() {}
+	}
+	from := newKernelCounter(r.o.PID, r.received.Load)
+	r.tally = newTally(from, r.o.Timing.Stage/stageSlices)
+	t := &r.tally.toll
+	t.Budget = r.o.Budget
+	t.LimitCPUs, t.Quota = limitOf(r.o.PID, runtime.NumCPU())
+	if from.stats == nil && from.threads > len(from.tids) {
+		t.Threads, t.AllThreads = len(from.tids), from.threads
+	}
+	stop := r.tally.run()
+	ended := false
+	return func() {
+		if ended {
+			return
+		}
+		ended = true
+		stop()
+		r.tally.end()
+		r.keepToll()
+	}
+}
+
+// keepToll writes what was counted so far.
+func (r *run) keepToll() {
+	if toll := r.tally.sum(); toll != nil {
+		r.w.Update(func(m *evidence.Manifest) { m.Toll = toll })
+	}
+}
+
+// alone counts for a while before anything of ours runs. A segment of many takes over what the
+// first one counted.
+func (r *run) alone(ctx context.Context) {
+	switch {
+	case r.tally == nil:
+		return
+	case r.o.Alone != nil:
+		r.tally.take(*r.o.Alone)
+		return
+	}
+	r.note(fmt.Sprintf("for %s counters alone are read, then the kernel's records are taken alone, to know what recording costs the service; then all parts run", r.o.Timing.Stage))
+	r.tally.enter(evidence.StageCounters)
+	r.linger(ctx, "reading counters alone, to know later what recording costs the service")
+	r.keepToll()
+}
+
+// kernelAlone lets the kernel's records run before the trace. Where no trace is to come, they are
+// all there is, and the recording's time starts at once.
+func (r *run) kernelAlone(ctx context.Context) {
+	if r.tally == nil {
+		return
+	}
+	if !r.recordsKernel() {
+		r.tally.enter(evidence.StageAll)
+		return
+	}
+	r.tally.enter(evidence.StageKernel)
+	if !r.asks || r.o.Alone != nil {
+		return
+	}
+	r.linger(ctx, "recording the kernel's events, before the trace")
+	r.keepToll()
+}
+
+// linger waits for the length of a stage, or until ctx or the target ends.
+func (r *run) linger(ctx context.Context, doing string) {
+	until := time.Now().Add(r.o.Timing.Stage)
+	r.o.Progress(Progress{Doing: fmt.Sprintf("%s (%s)", doing, r.o.Timing.Stage)})
+	for ctx.Err() == nil && r.target.look() {
+		left := time.Until(until)
+		if left <= 0 {
+			return
+		}
+		select {
+		case <-time.After(min(left, watchEvery)):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// recordsKernel reports whether a collector records the kernel's events.
+func (r *run) recordsKernel() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, o := range r.outcomes {
+		if slices.Contains(o.Members, kernel.Member) {
+			return true
+		}
+	}
+	return false
+}

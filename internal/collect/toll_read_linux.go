@@ -1,0 +1,215 @@
+package collect
+
+import (
+	"bytes"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/whystall/whystall/internal/evidence"
+	"github.com/whystall/whystall/internal/sensor/proc"
+)
+
+// kernelCounter reads the kernel's counters of a process.
+type kernelCounter struct {
+	pid      int
+	fetched  func() int64 // what we have fetched from the target so far, bytes
+	stats    *proc.Taskstats
+	tids     []int // without stats: the threads whose schedstat is read
+	threads  int   // that the process had at the start
+	last     map[int][2]int64
+	queued   int64
+	switched int64
+	cpuStats []string // cpu.stat of the target's cgroup and its ancestors
+}
+
+// maxTollThreads is how many threads are read one by one, each some us. Root reads one sum of all.
+const maxTollThreads = 64
+
+func newKernelCounter(pid int, fetched func() int64) *kernelCounter {
+	c := &kernelCounter{pid: pid, fetched: fetched, last: map[int][2]int64{}}
+	if t, err := proc.OpenTaskstats(); err == nil {
+		if _, err = t.Process(pid); err == nil {
+			c.stats = t
+		} else {
+			t.Close()
+		}
+	}
+	c.tids, c.threads, _ = proc.FS{}.Threads(pid, maxTollThreads)
+	groups, _, _ := proc.FS{}.Groups(pid)
+	for _, g := range groups {
+		if g.Controller != "cpu" {
+			continue
+		}
+		dirs, _ := g.Levels()
+		for _, d := range dirs[:min(len(dirs), maxOften)] {
+			c.cpuStats = append(c.cpuStats, filepath.Join(d, "cpu.stat"))
+		}
+	}
+	return c
+}
+
+func (c *kernelCounter) close() {
+	if c.stats != nil {
+		c.stats.Close()
+		c.stats = nil
+	}
+}
+
+func (c *kernelCounter) read() counts {
+	n := counts{seen: map[evidence.Counted]bool{}}
+	s := &n.sums
+	s.EndNS, s.OwnNS = monotonic(), ownCPU()
+	if cpu := processCPU(c.pid); cpu >= 0 {
+		s.CPUNS, n.seen[evidence.CountedCPU] = cpu, true
+	}
+	if s.QueuedNS, s.Switches = c.waits(); s.QueuedNS >= 0 {
+		n.seen[evidence.CountedQueued], n.seen[evidence.CountedSwitches] = true, true
+	}
+	s.ThrottledNS, n.seen[evidence.CountedThrottled] = c.throttled()
+	s.ReadBytes, s.Reads, n.seen[evidence.CountedRead] = c.reads()
+	s.NetBytes, s.NetPackets, n.seen[evidence.CountedNet] = c.received()
+	s.NetBytes = max(0, s.NetBytes-c.fetched())
+	s.IdleNS, n.seen[evidence.CountedIdle] = idleTime()
+	return n
+}
+
+// waits is how long threads waited for a CPU, and how often they switched; -1 if that is not known.
+// Of threads that are read one by one, those that ended count up to the last reading.
+func (c *kernelCounter) waits() (queued, switches int64) {
+	if c.stats != nil {
+		text, err := c.stats.Process(c.pid)
+		if err != nil {
+			return -1, -1
+		}
+		f := fieldsOf(text)
+		return f["cpu_delay_total"], f["nvcsw"] + f["nivcsw"]
+	}
+	read := 0
+	for _, tid := range c.tids {
+		b, err := readAtMost(pidFile(c.pid, "task/"+strconv.Itoa(tid)+"/schedstat"), 200)
+		if err != nil {
+			continue
+		}
+		f := bytes.Fields(b)
+		if len(f) != 3 {
+			continue
+		}
+		read++
+		wait, _ := strconv.ParseInt(string(f[1]), 10, 64)
+		times, _ := strconv.ParseInt(string(f[2]), 10, 64)
+		if was, ok := c.last[tid]; ok {
+			c.queued += max(0, wait-was[0])
+			c.switched += max(0, times-was[1])
+		}
+		c.last[tid] = [2]int64{wait, times}
+	}
+	if read == 0 {
+		return -1, -1
+	}
+	return c.queued, c.switched
+}
+
+// throttled is for how long the target's cgroup, or an ancestor of it, was throttled. Where several
+// are, their sum counts: what matters is by how much it grows.
+func (c *kernelCounter) throttled() (ns int64, ok bool) {
+	for _, name := range c.cpuStats {
+		b, err := readAtMost(name, 4<<10)
+		if err != nil {
+			continue
+		}
+		f := fieldsOf(string(b))
+		if v, has := f["throttled_time"]; has { // v1: ns
+			ns, ok = ns+v, true
+		} else if v, has := f["throttled_usec"]; has {
+			ns, ok = ns+v*1000, true
+		}
+	}
+	return ns, ok
+}
+
+func (c *kernelCounter) reads() (n, calls int64, ok bool) {
+	b, err := readAtMost(pidFile(c.pid, "io"), 4<<10)
+	if err != nil {
+		return 0, 0, false
+	}
+	f := fieldsOf(string(b))
+	calls, ok = f["syscr"]
+	return f["rchar"], calls, ok
+}
+
+// received is what the target's network namespace received by IP, version 4 and 6.
+func (c *kernelCounter) received() (n, packets int64, ok bool) {
+	if b, err := readAtMost(pidFile(c.pid, "net/netstat"), 64<<10); err == nil {
+		f := pairsOf(string(b), "IpExt:")
+		n, packets, ok = f["InOctets"], f["InNoECTPkts"]+f["InECT1Pkts"]+f["InECT0Pkts"]+f["InCEPkts"], f != nil
+	}
+	if b, err := readAtMost(pidFile(c.pid, "net/snmp6"), 64<<10); err == nil {
+		f := fieldsOf(string(b))
+		n, packets = n+f["Ip6InOctets"], packets+f["Ip6InReceives"]
+	}
+	return n, packets, ok
+}
+
+// idleTime is for how long the machine's CPUs were idle, all of them added up.
+func idleTime() (ns int64, ok bool) {
+	b, err := readAtMost("/proc/stat", 512)
+	if err != nil {
+		return 0, false
+	}
+	line, _, _ := strings.Cut(string(b), "\n")
+	f := strings.Fields(line)
+	if len(f) < 6 || f[0] != "cpu" {
+		return 0, false
+	}
+	idle, err := strconv.ParseInt(f[4], 10, 64)
+	wait, err2 := strconv.ParseInt(f[5], 10, 64)
+	return (idle + wait) * (1e9 / userHZ), err == nil && err2 == nil
+}
+
+// fieldsOf reads lines of a name and a number, with or without a colon.
+func fieldsOf(text string) map[string]int64 {
+	out := map[string]int64{}
+	for line := range strings.Lines(text) {
+		f := strings.Fields(line)
+		if len(f) < 2 {
+			continue
+		}
+		if v, err := strconv.ParseInt(f[1], 10, 64); err == nil {
+			out[strings.TrimSuffix(f[0], ":")] = v
+		}
+	}
+	return out
+}
+
+// pairsOf reads the two lines of /proc/net/netstat that start with head: names, then numbers.
+func pairsOf(text, head string) map[string]int64 {
+	var names []string
+	for line := range strings.Lines(text) {
+		f := strings.Fields(line)
+		if len(f) == 0 || f[0] != head {
+			continue
+		}
+		if names == nil {
+			names = f
+			continue
+		}
+		out := map[string]int64{}
+		for i := range min(len(f), len(names)) {
+			if v, err := strconv.ParseInt(f[i], 10, 64); err == nil {
+				out[names[i]] = v
+			}
+		}
+		return out
+	}
+	return nil
+}
+
+// limitOf is how many CPUs a process may use: what its tightest quota gives, or those of the
+// machine.
+func limitOf(pid, machine int) (cpus float64, quota bool) {
+	if q, ok := (proc.FS{}).SharedQuota(pid, pid); ok && q.CPUs < float64(machine) {
+		return q.CPUs, true
+	}
+	return float64(machine), false
+}
