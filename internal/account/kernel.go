@@ -41,6 +41,9 @@ type Kernel struct {
 	ThrottledNS int64 `json:"throttled_ns"`
 	BlockedNS   int64 `json:"blocked_ns"`
 	StoodNS     int64 `json:"stood_ns"` // wall time in which no thread of the target ran, and one was throttled
+	// StoodQueuedNS is the same where none was throttled and one was queued. Where throttling looks
+	// like preemption, it is in here.
+	StoodQueuedNS int64 `json:"-"`
 	// Standstills are those of 10 ms and more, the longest first, at most MostStandstills.
 	Standstills []Standstill `json:"-"`
 	Switches    int64        `json:"switches"` // of the target's threads

@@ -34,8 +34,11 @@ func Sums(k *sched.Timeline, works *oncpu.Works, set *evidence.Set) *account.Ker
 	r.RunnableAvg, r.RunnableMax, _ = k.Runnable()
 	r.GlanceAvg = glance(k, set)
 	for _, t := range k.Process(begin, end, nil) {
-		if t.State == sched.ProcessThrottled {
+		switch t.State {
+		case sched.ProcessThrottled:
 			r.StoodNS += t.End - t.Begin
+		case sched.ProcessQueued:
+			r.StoodQueuedNS += t.End - t.Begin
 		}
 	}
 	r.Standstills = Standstills(k, leastStandstill)

@@ -64,6 +64,7 @@ const (
 
 func lookContention(p *Pass) {
 	r, k := p.Ledger, p.Ledger.Kernel
+	unlessThrottled(p)
 	if joined(r) {
 		claimContention(p)
 		if len(p.claims) == 0 {

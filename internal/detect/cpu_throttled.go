@@ -31,6 +31,9 @@ Evidence
   Where the quota is: cpu.max and cpu.stat of every ancestor, since any of them may have it. The
   part of wall time in which no thread ran and one was throttled. Before 6.18 only the group is
   marked, not the thread: supported at most. Where no request is visible, the share of wall time.
+  An ordinary user sees no marks, but may read cpu.stat. The part of the time in which no thread
+  ran though one wanted to, and a level was out of its quota by its own count, is claimed then:
+  supported, or possible where it is less than half.
 
 Not to be taken for
   Contention: other threads had the CPU then; here it may have been idle. nr_throttled by itself:
@@ -61,8 +64,7 @@ const stoodShare = 0.10
 
 func lookThrottled(p *Pass) {
 	r, k := p.Ledger, p.Ledger.Kernel
-	if why := unseen(k, kernel.SightThrottling); why != "" && k.ThrottledNS == 0 {
-		p.Blind(why)
+	if lookCounted(p) {
 		return
 	}
 	if joined(r) {
@@ -147,7 +149,7 @@ func tellThrottled(p *Pass, f *finding.Finding) {
 			where += " of " + cpusText(quota) + " CPUs"
 		}
 	}
-	stood := percent(ratio(k.StoodNS, wall(k)))
+	stood := percent(stoodStill(p))
 	if len(p.pools) > 0 {
 		f.Summary = fmt.Sprintf("for %s of the time no thread of the process may run, because %s", stood, where)
 		if n, longest, _ := slowStandstills(p, true); n > 0 {
@@ -157,7 +159,10 @@ func tellThrottled(p *Pass, f *finding.Finding) {
 	} else {
 		f.Summary = fmt.Sprintf("%s stand still for %s (%s of their time) because %s", p.who(), p.per(p.NS()), p.share(p.NS()), where)
 	}
-	p.Proof("kernel records", "no thread of the process ran and one was throttled for %s of %s, %s", finding.Duration(k.StoodNS), finding.Duration(wall(k)), stood)
+	if k.ThrottledNS > 0 {
+		p.Proof("kernel records", "no thread of the process ran and one was throttled for %s of %s, %s", finding.Duration(k.StoodNS), finding.Duration(wall(k)), stood)
+	}
+	countedLine(p)
 	threadsLine(p)
 	heldLine(p)
 	quotaProof(p)
@@ -189,12 +194,14 @@ func tellThrottled(p *Pass, f *finding.Finding) {
 // awaited and what held it.
 func measureThrottled(p *Pass) {
 	k := p.Ledger.Kernel
-	if len(p.pools) > 0 {
+	switch {
+	case k.ThrottledNS == 0: // counted, of the group
+	case len(p.pools) > 0:
 		p.measured = p.pooled()
-	} else {
+	default:
 		p.measure()
 	}
-	if !k.PerTask {
+	if !k.PerTask && k.ThrottledNS > 0 {
 		p.Cap("before Linux 6.18 the kernel marks the throttled group, not the thread")
 	}
 }

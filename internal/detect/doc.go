@@ -26,6 +26,7 @@
 //	shared_kernel.go            the kernel's records: what is unseen, who had the CPUs
 //	shared_holders.go           goroutines that wait for a P whose own thread was held up
 //	shared_neighbours.go        who else had the CPUs
+//	shared_quota.go             throttling that only cpu.stat counts: an ordinary user sees no more
 //	shared_short_of_cpu.go      whether the process lacked CPU, where a trace alone must say
 //	shared_late.go              netpoll-late, timer-late: the runtime notices late
 //	shared_locks.go             lock-contention, logger-lock: locks of goroutines

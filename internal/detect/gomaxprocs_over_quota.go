@@ -86,6 +86,9 @@ func lookOverQuota(p *Pass) {
 			ps, cpusText(r.CPUs.Quota), percent(share), times(int64(limit), "P", "Ps"), percent(back))
 		return
 	}
+	if lookCountedPs(p, ps) {
+		return
+	}
 	if !joined(r) {
 		stood := ratio(k.StoodNS, wall(k))
 		if stood < stoodShare {
@@ -219,19 +222,23 @@ func tellOverQuota(p *Pass, f *finding.Finding) {
 	ps, from := procsOf(p)
 	limit, quota := limitCPUs(r.CPUs), cpusText(r.CPUs.Quota)
 	if len(p.pools) > 0 {
-		f.Summary = fmt.Sprintf("GOMAXPROCS is %d with a quota of %s CPUs at %s; for %s of the time no thread of the process is allowed to run", ps, quota, r.CPUs.QuotaAt, percent(ratio(k.StoodNS, wall(k))))
+		f.Summary = fmt.Sprintf("GOMAXPROCS is %d with a quota of %s CPUs at %s; for %s of the time no thread of the process is allowed to run", ps, quota, r.CPUs.QuotaAt, percent(stoodStill(p)))
 	} else {
-		throttled := p.grantedOf(leaf(account.LeafThrottled))
+		queued := p.grantedOf(ownQueue)
+		throttled := p.grantedOf(leaf(account.LeafThrottled, account.LeafNoCPU)) - queued
 		f.Summary = fmt.Sprintf("GOMAXPROCS is %d with a quota of %s CPUs at %s; %s lose %s (%s of their time) to it: throttled %s, queued behind own threads %s",
-			ps, quota, r.CPUs.QuotaAt, p.who(), p.per(p.NS()), p.share(p.NS()), p.share(throttled), p.share(p.grantedOf(leaf(account.LeafNoCPU))))
+			ps, quota, r.CPUs.QuotaAt, p.who(), p.per(p.NS()), p.share(p.NS()), p.share(throttled), p.share(queued))
 	}
 	if from == "" {
 		from = "read from the runtime"
 	}
 	p.Proof("runtime", "GOMAXPROCS is %d, %s; the quota has room for %d", ps, from, limit)
 	quotaProof(p)
-	p.Proof("kernel records", "no thread of the process ran and one was throttled for %s of the time; meanwhile %.1f threads were throttled on average; at most %d were on a CPU or queued at once",
-		percent(ratio(k.StoodNS, wall(k))), ratio(k.ThrottledNS, max(1, k.StoodNS)), k.RunnableMax)
+	if k.ThrottledNS > 0 {
+		p.Proof("kernel records", "no thread of the process ran and one was throttled for %s of the time; meanwhile %.1f threads were throttled on average; at most %d were on a CPU or queued at once",
+			percent(ratio(k.StoodNS, wall(k))), ratio(k.ThrottledNS, max(1, k.StoodNS)), k.RunnableMax)
+	}
+	countedLine(p)
 	heldLine(p)
 	measureThrottled(p)
 	set := fmt.Sprintf("GOMAXPROCS=%d in the environment", limit)
