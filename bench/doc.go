@@ -5,6 +5,7 @@
 //	go run -C bench .
 //	go run -C bench . --against COMMIT
 //	sudo go run -C bench . overhead
+//	sudo go run -C bench . harm
 //	go run -C bench . profile
 //
 // It refuses to judge times: only ratios of programs that were measured by turns are judged.
@@ -26,5 +27,17 @@
 //	overhead_load_linux.go   and what it costs at many switches a second
 //	overhead_child_linux.go  the server, its load and the switching threads
 //	overhead_other.go        overhead elsewhere: refused
+//	harm_linux.go            harm: what users of a service under stress feel while it is recorded
+//	harm_targets_linux.go    the servers under stress, from harmtarget/
+//	harm_cgroup_linux.go     their quotas and memory limits
+//	harm_parts_linux.go      the parts of the recorder, and a window with one of them
+//	harm_stand_linux.go      a target with its clients; a window; the search for the load
+//	harm_rate.go             one step of that search
+//	harm_clients_linux.go    the clients, a process of their own; the one that fetches a page
+//	harm_pace.go             requests that are due at their time
+//	harm_latency.go          what became of them, and what a window felt like
+//	harm_rows.go             pairs, ratios, goals
+//	harm_table.go            the table and its JSON
+//	harm_other.go            harm elsewhere: refused
 //	profile.go               profile: makes the compiler's profile anew, by profiled/
 package main

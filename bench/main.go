@@ -19,6 +19,7 @@ import (
 const usage = `usage: bench [--runs 5] [--sizes 50,500] [--dir DIR] [--go-tool-trace=false]
        bench --against COMMIT [--pairs 15] [--only REGEX] [--sizes 50,500] [--dir DIR] [--format json]
        bench overhead [--help]      what recording costs
+       bench harm [--help]          what the users of a service under stress feel of it
        bench profile [--help]       makes the profile by which the compiler knows the hot paths
 
 Makes traces of these sizes in MB, and one of a format before 1.22, and reads them with whystall and with its
@@ -59,6 +60,8 @@ func main() {
 		switch args[0] {
 		case "overhead":
 			run, args = overhead, args[1:]
+		case "harm":
+			run, args = harm, args[1:]
 		case "profile":
 			run, args = makeProfile, args[1:]
 		}

@@ -305,7 +305,16 @@ func startHelper(ctx context.Context, what, arg string) (*helper, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &helper{cmd: exec.CommandContext(ctx, self, "child", what, arg)}
+	h, err := startCommand(exec.CommandContext(ctx, self, "child", what, arg))
+	if err != nil {
+		return nil, err
+	}
+	return h, h.hear()
+}
+
+// startCommand starts a program that ends when its standard input does.
+func startCommand(cmd *exec.Cmd) (h *helper, err error) {
+	h = &helper{cmd: cmd}
 	h.cmd.Stderr = os.Stderr
 	if h.in, err = h.cmd.StdinPipe(); err != nil {
 		return nil, err
@@ -318,12 +327,17 @@ func startHelper(ctx context.Context, what, arg string) (*helper, error) {
 		return nil, err
 	}
 	h.out, h.pid = bufio.NewScanner(p), h.cmd.Process.Pid
+	return h, nil
+}
+
+// hear waits for what the program says when it is ready.
+func (h *helper) hear() error {
 	if !h.out.Scan() {
 		h.end()
-		return nil, fmt.Errorf("start child %s: it said nothing", what)
+		return fmt.Errorf("start %s: it said nothing", strings.Join(h.cmd.Args, " "))
 	}
 	h.says = parseSays(h.out.Text())
-	return h, nil
+	return nil
 }
 
 // ask gives the child's numbers of now.
