@@ -194,16 +194,21 @@ type Futex struct {
 	Address uint64 `json:"address"`
 	// Name is of the lock where it can be known: "stack_cache_lock", "runtime: heap", or the
 	// function that waits.
-	Name     string           `json:"name,omitempty"`
-	Kind     FutexKind        `json:"kind,omitempty"`
-	Site     string           `json:"-"`                  // what accounts call it where no function that waits for it is known
-	Inferred bool             `json:"inferred,omitempty"` // Kind is known by how the address was used, not by functions' names
-	Waits    int64            `json:"waits"`
-	WaitNS   int64            `json:"wait_ns"`
-	MaxQueue int              `json:"max_queue"`
-	Sites    []Site           `json:"sites,omitempty"`
-	Holders  []Instead        `json:"holders,omitempty"`   // threads, by name
-	HolderNS map[string]int64 `json:"holder_ns,omitempty"` // what holders did meanwhile: leaf -> ns, of the longest waits
+	Name     string    `json:"name,omitempty"`
+	Kind     FutexKind `json:"kind,omitempty"`
+	Site     string    `json:"-"`                  // what accounts call it where no function that waits for it is known
+	Inferred bool      `json:"inferred,omitempty"` // Kind is known by how the address was used, not by functions' names
+	Waits    int64     `json:"waits"`
+	WaitNS   int64     `json:"wait_ns"`
+	MaxQueue int       `json:"max_queue"`
+	// Interpreter is whose lock it is, if its kind says so. Asked is how many of its waits ran out
+	// of time: their threads asked the holder to let go, and waited on.
+	Interpreter Interpreter      `json:"interpreter,omitempty"`
+	Asked       int64            `json:"asked,omitempty"`
+	AskedNS     int64            `json:"asked_ns,omitempty"`
+	Sites       []Site           `json:"sites,omitempty"`
+	Holders     []Instead        `json:"holders,omitempty"`   // threads, by name
+	HolderNS    map[string]int64 `json:"holder_ns,omitempty"` // what holders did meanwhile: leaf -> ns, of the longest waits
 	// HolderInferred: some holders are known by who released the lock next, since the one before
 	// had let go while others waited.
 	HolderInferred bool `json:"-"`

@@ -26,7 +26,9 @@ const (
 	InsteadFlag      InsteadKind = "flag"      // by gfp flags, reason, address space or file
 	InsteadHolder    InsteadKind = "holder"    // by who had a lock
 	InsteadLock      InsteadKind = "lock"      // by lock
-	InsteadWait      InsteadKind = "wait"      // by what is waited for
+	// InsteadInterpreter is the lock of an interpreter.
+	InsteadInterpreter InsteadKind = "interpreter's lock"
+	InsteadWait        InsteadKind = "wait" // by what is waited for
 )
 
 // FutexKind says what a futex is of.
@@ -42,10 +44,34 @@ const (
 	FutexRuntime   FutexKind = "runtime lock" // of Go's runtime
 	FutexNote      FutexKind = "note"         // of Go's runtime: a note or a semaphore
 	FutexUnknown   FutexKind = "not known"
+	// FutexInterpreter is the one lock of an interpreter, all of whose futexes are one here.
+	FutexInterpreter FutexKind = "interpreter's lock"
 )
 
 // Lock reports whether the futex is a lock.
-func (k FutexKind) Lock() bool { return k == FutexMutex || k == FutexRuntime }
+func (k FutexKind) Lock() bool {
+	return k == FutexMutex || k == FutexRuntime || k == FutexInterpreter
+}
+
+// Interpreter is a runtime of which one thread at a time runs the program's code.
+type Interpreter string
+
+// Interpreters.
+const (
+	CPython Interpreter = "CPython"
+	Ruby    Interpreter = "Ruby"
+)
+
+// Lock is the name of its lock.
+func (i Interpreter) Lock() string {
+	switch i {
+	case CPython:
+		return "Python's GIL"
+	case Ruby:
+		return "Ruby's GVL"
+	}
+	return "the interpreter's lock"
+}
 
 // SafePoint is the kind of a [Barrier] at which each P runs a function in turn. The others stop the
 // world; their kind is the runtime's word for why.

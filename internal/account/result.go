@@ -161,6 +161,8 @@ type Tags struct {
 	PermitNS  int64 `json:"-"` // the one waited for was at another request, and held what both need
 	ServingNS int64 `json:"-"` // the one waited for worked for others, which it woke before
 	AskedNS   int64 `json:"-"` // of it, on the network, for an answer that it had asked for itself
+	// InterpreterNS: waiting for the one lock of an interpreter, or for a thread that did.
+	InterpreterNS int64 `json:"-"`
 	// EnoughNS, joined as a whole (Kernel.Whole): every thread of the process that wanted a CPU had
 	// one, so nothing took longer for want of one.
 	EnoughNS int64 `json:"-"`

@@ -14,7 +14,7 @@ import (
 
 // program is what an executable's file says about it.
 type program struct {
-	runtime   string // "go", "jvm", "python"; "" native
+	runtime   string // "go", "jvm", "python", "ruby", "node"; "" native
 	goVersion string
 	buildID   string
 }
@@ -31,6 +31,10 @@ func examine(file, name string) (p program) {
 		p.runtime = "jvm"
 	case strings.HasPrefix(base, "python"), strings.HasPrefix(base, "pypy"):
 		p.runtime = "python"
+	case strings.HasPrefix(base, "ruby"):
+		p.runtime = "ruby"
+	case base == "node", base == "nodejs":
+		p.runtime = "node"
 	}
 	f, err := elf.Open(file)
 	if err != nil {
@@ -53,6 +57,10 @@ func examine(file, name string) (p program) {
 			p.runtime = "jvm"
 		case strings.HasPrefix(l, "libpython"):
 			p.runtime = "python"
+		case strings.HasPrefix(l, "libruby"):
+			p.runtime = "ruby"
+		case strings.HasPrefix(l, "libnode."):
+			p.runtime = "node"
 		}
 	}
 	return p

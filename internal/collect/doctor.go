@@ -74,7 +74,7 @@ func runtimeOf(ctx context.Context, t *evidence.Target, probe bool) Ability {
 			a.Say = "served at " + p.url + profPath + "/: execution trace and profiles"
 		}
 	default:
-		what := map[string]string{"jvm": "a Java program", "python": "a Python program"}[t.Runtime]
+		what := map[string]string{"jvm": "a Java program", "python": "a Python program", "ruby": "a Ruby program", "node": "a Node.js program"}[t.Runtime]
 		if what == "" {
 			what = "a native program"
 		}

@@ -47,8 +47,9 @@ var order = []string{
 
 	// Queues: whatever makes the one in front slow is the root, and looked before.
 	"sched-latency",
-	"logger-lock", // before lock-contention: the same locks, whose remedy is the log
-	"thp-bloat",   // of the memory ledger, which no other claims
+	"logger-lock",      // before lock-contention: the same locks, whose remedy is the log
+	"thp-bloat",        // of the memory ledger, which no other claims
+	"interpreter-lock", // before the two below: neither more locks nor more permits help it
 	"lock-contention",
 	"pool-exhaustion", // last: waits that are no lock's
 }

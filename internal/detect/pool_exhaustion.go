@@ -15,9 +15,9 @@ var _ = register(&Detector{
 	Floor: queueFloor,
 	Doc: `What happens
   All requests pass through few hands: one thread that does a step for everybody, a pool of
-  workers or of connections that is too small, a semaphore, an interpreter's lock. A request then
-  waits while earlier ones are served. The CPU is not full and each step is quick, but latency
-  grows with the number of clients.
+  workers or of connections that is too small, a semaphore. A request then waits while earlier
+  ones are served. The CPU is not full and each step is quick, but latency grows with the number of
+  clients.
 
 Evidence
   Slow column: time in which the thread that a request waited for was busy with other requests. It
@@ -33,10 +33,11 @@ Evidence
   line, whatever it computes.
 
 Not to be taken for
-  A mutex: lock-contention. A worker that is slow with this very request: that time is not counted
-  here. Requests that wait for one and the same result, and are woken together. A full machine:
-  with the CPUs taken, more workers serve no faster. What the holders or workers wait for may be a
-  cause of its own (disk-wait, cpu-throttled, syscall-stall), and is the root then.
+  A mutex: lock-contention. An interpreter's lock: interpreter-lock. A worker that is slow with
+  this very request: that time is not counted here. Requests that wait for one and the same result,
+  and are woken together. A full machine: with the CPUs taken, more workers serve no faster. What
+  the holders or workers wait for may be a cause of its own (disk-wait, cpu-throttled,
+  syscall-stall), and is the root then.
 
 Remedy
   More workers or permits, where they mostly wait or CPUs are idle. Shorter turns: do under the
@@ -54,7 +55,7 @@ Sources
 	Tell: tellTurns,
 })
 
-func turnNS(a *account.Account) int64 { return min(a.NS, a.Tags.PermitNS+a.Tags.ServingNS) }
+func turnNS(a *account.Account) int64 { return min(ofProgram(a), a.Tags.PermitNS+a.Tags.ServingNS) }
 
 // headComputes reports whether several requests wait at once for one goroutine, which computes.
 // Whether it computes for one of them or for itself, no other CPU can help: for all but one it is

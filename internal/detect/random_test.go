@@ -43,7 +43,7 @@ func TestRandomKernel(t *testing.T) {
 		rnd := rand.New(rand.NewPCG(seed, 11))
 		r := randomResult(rnd)
 		randomKernel(rnd, r)
-		b := look(detectors(), r, nil, Facts{CPUs: int(seed % 9), Service: evidence.Service{Runtime: []string{"", "go", "jvm"}[seed%3]}})
+		b := look(detectors(), r, nil, Facts{CPUs: int(seed % 9), Service: evidence.Service{Runtime: []string{"", "go", "jvm", "python"}[seed%4]}})
 		honest(t, b)
 		for _, f := range b.result().Findings {
 			by[f.Cause]++
@@ -102,7 +102,7 @@ func randomKernel(rnd *rand.Rand, r *account.Result) {
 		}
 		a.Tags.MeasuredNS, a.Tags.STWNS, a.Tags.BarrierNS = part(a.NS), part(a.NS), part(a.NS)
 		a.Tags.SocketNS, a.Tags.DueNS, a.Tags.NewbornNS = part(a.NS), part(a.NS), part(a.NS)
-		a.Tags.PermitNS, a.Tags.ServingNS = part(a.NS), part(a.NS)
+		a.Tags.PermitNS, a.Tags.ServingNS, a.Tags.InterpreterNS = part(a.NS), part(a.NS), part(a.NS)
 	}
 	k := &account.Kernel{Source: "bpf", End: 20e9, PerTask: rnd.IntN(2) == 0, AllTasks: rnd.IntN(4) > 0, UnknownNS: part(1e9), Joined: rnd.IntN(4) > 0,
 		OnNS: part(40e9), QueuedNS: part(40e9), ThrottledNS: part(200e9), BlockedNS: part(90e9), StoodNS: part(20e9), ThreadsSeen: 9,
@@ -112,7 +112,7 @@ func randomKernel(rnd *rand.Rand, r *account.Result) {
 	k.Late.Timers = account.LateSum{N: part(900), NS: part(1e9), Max: part(1e9)}
 	k.Churn = account.Churn{Created: part(90000), Exited: part(90000), CreateNS: part(90e9), ExitNS: part(90e9)}
 	k.Neighbours = []account.Neighbour{{Comm: "web", PID: 4, Own: true, NS: part(20e9)}, {Comm: "hog", PID: 5, Cgroup: "/x", NS: part(20e9)}, {NS: part(1e9)}}
-	k.Futexes = []account.Futex{{Name: "f", Kind: account.FutexKind(pick("mutex", "condition", "runtime lock")), Waits: part(90), WaitNS: part(90e9), Sites: []account.Site{{Func: "runtime.findRunnable"}}}}
+	k.Futexes = []account.Futex{{Name: "f", Kind: account.FutexKind(pick("mutex", "condition", "runtime lock", "interpreter's lock")), Waits: part(90), WaitNS: part(90e9), Sites: []account.Site{{Func: "runtime.findRunnable"}}}}
 	if rnd.IntN(5) == 0 {
 		k.Missing = []kernel.Missing{{What: []kernel.Sight{kernel.Sight(pick(string(kernel.SightMmapLock), string(kernel.SightReclaim), string(kernel.SightThrottling)))}, Why: "not permitted"}}
 	}

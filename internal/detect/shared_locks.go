@@ -25,7 +25,7 @@ func lookLocks(p *Pass, ok func(*account.Lock) bool) {
 		}
 		if a.Class == account.ClassLock {
 			if ok(lockOf(r, a.Site)) {
-				return a.NS
+				return ofProgram(a)
 			}
 			return 0
 		}
@@ -34,7 +34,7 @@ func lookLocks(p *Pass, ok func(*account.Lock) bool) {
 				ns += s.NS
 			}
 		}
-		return min(ns, a.NS)
+		return min(ns, ofProgram(a))
 	}
 	once := heldOnce(r, behind)
 	spread := p.spread(behind)
@@ -48,6 +48,10 @@ func lookLocks(p *Pass, ok func(*account.Lock) bool) {
 	}
 	unlessStretched(p, func(a *account.Account) bool { return ranOrQueued(a.Leaf) })
 }
+
+// ofProgram is the part of an account that is not behind an interpreter's lock: that is a cause of
+// its own.
+func ofProgram(a *account.Account) int64 { return max(0, a.NS-a.Tags.InterpreterNS) }
 
 // spread reports whether most of what holders were seen to do belongs to other causes, which the
 // lock spreads. A queue that was too long to be followed to its end is then most likely behind the

@@ -27,7 +27,7 @@ func lookThreadLocks(p *Pass) {
 			for _, s := range a.Through {
 				through += s.NS
 			}
-			p.Claim(i, max(0, a.NS-through))
+			p.Claim(i, max(0, a.NS-through-a.Tags.InterpreterNS))
 		}
 	}
 	p.ClaimLacking(func(what account.Leaf, who string) bool { return what == account.LeafAsleep && runtimeLock(k, who) })
@@ -53,8 +53,9 @@ func runtimeLock(k *account.Kernel, fn string) bool {
 	return false
 }
 
-// lockFutex reports whether a futex is a lock. Waits for a condition, say, are waits for work.
-func lockFutex(f *account.Futex) bool { return f.Kind.Lock() }
+// lockFutex reports whether a futex is a lock of the program. Waits for a condition, say, are waits
+// for work, and an interpreter's lock is a cause of its own.
+func lockFutex(f *account.Futex) bool { return f.Kind.Lock() && f.Kind != account.FutexInterpreter }
 
 // sleepNames lists where threads slept, the longest first.
 func sleepNames(p *Pass) string {
@@ -193,9 +194,6 @@ func threadLockRemedy(mostly account.Leaf, site string) []string {
 	if mostly == account.LeafTimer {
 		does = "asleep for a timer"
 	}
-	if site == "take_gil" {
-		return []string{"Python runs one thread at a time: use processes instead of threads, or compute in a process of its own, or in code that releases the lock"}
-	}
 	switch mostly {
 	case account.LeafTimer, account.LeafNetwork, account.LeafDisk, account.LeafPipe, account.LeafSyscall, account.LeafAsleep:
 		return []string{"do not wait under the lock taken at " + site + ": the holder is " + does + " while the others queue; release it around the call"}
@@ -229,17 +227,7 @@ func lookFutexes(p *Pass, why string) {
 }
 
 // lockUnused is the CPU time that was not used while work waited for locks.
-func lockUnused(r *account.Result) (ns int64) {
-	if r.CPUs == nil {
-		return 0
-	}
-	for _, u := range r.CPUs.Unused {
-		if u.Kind == account.InsteadLock {
-			ns += u.NS
-		}
-	}
-	return min(ns, r.CPUs.UnusedNS)
-}
+func lockUnused(r *account.Result) int64 { return unusedFor(r, account.InsteadLock) }
 
 func tellFutexes(p *Pass, f *finding.Finding) {
 	k := p.Ledger.Kernel

@@ -65,7 +65,7 @@ type Service struct {
 	PID       int    `json:"pid,omitempty"`
 	URL       string `json:"url,omitempty"`        // of its pprof pages, without user, password, query
 	GoVersion string `json:"go_version,omitempty"` // from the binary
-	Runtime   string `json:"runtime,omitempty"`    // "go", "jvm", "python"; "" native or not known
+	Runtime   string `json:"runtime,omitempty"`    // "go", "jvm", "python", "ruby", "node"; "" native or not known
 	Container bool   `json:"container,omitempty"`  // its pid, mount or cgroup namespace is not the recorder's
 	// Ended says what is known of a process that exited, ran another program or was stopped
 	// meanwhile.

@@ -85,9 +85,8 @@ func (r *Report) unseen() (out []string) {
 	if k == nil {
 		return out
 	}
-	switch r.Target.Runtime {
-	case "jvm", "python":
-		out = append(out, "the "+map[string]string{"jvm": "Java virtual machine", "python": "Python interpreter"}[r.Target.Runtime]+": its threads are shown as plain threads, and nothing is claimed about its runtime, its collector or its locks")
+	if what := inRuntime[r.Target.Runtime]; what != "" {
+		out = append(out, what)
 	}
 	if !k.AllTasks {
 		out = append(out, "other processes' switches: the report shows that a thread had no CPU, but not who had it")
@@ -103,6 +102,14 @@ func (r *Report) unseen() (out []string) {
 		out = append(out, fmt.Sprintf("%s of its threads' time, for which records are missing: unexplained", finding.Duration(k.UnknownNS)))
 	}
 	return out
+}
+
+// inRuntime says what is not seen of a runtime whose threads are shown as plain threads.
+var inRuntime = map[string]string{
+	"jvm":    "the Java virtual machine's own reasons: its collector, safepoints and monitors are shown as waits of its threads for others, without their names (-Xlog:safepoint,gc has them)",
+	"python": "functions of the Python program: waits for the GIL are shown, and which thread has it, but not what that thread computes",
+	"ruby":   "methods of the Ruby program: waits for the GVL are shown, and which thread has it, but not what that thread computes",
+	"node":   "which callback of the JavaScript program runs: all run on one thread, and requests here are what it did without a pause; a request that came meanwhile waited for it, which is not seen",
 }
 
 func isKernelTier(name string) bool { return name == "kernel" || strings.HasPrefix(name, "kernel-") }

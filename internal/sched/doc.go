@@ -39,6 +39,7 @@
 //	process.go   the target as a whole
 //	library.go   functions of languages' and locks' libraries
 //	names.go     what a wait is called
+//	interpreter.go the locks of interpreters, of which each has many futexes
 //	futexname.go what a futex is part of, by functions' names
 //	futex.go     the same by all waits, with who released it
 //	notes.go     the Go runtime's notes, on which a pause sleeps

@@ -17,8 +17,9 @@ const (
 	FutexJoin // the end of a thread
 	FutexBarrier
 	FutexSemaphore
-	FutexRuntime // a lock of Go's runtime
-	FutexNote    // one of its notes or semaphores
+	FutexRuntime     // a lock of Go's runtime
+	FutexNote        // one of its notes or semaphores
+	FutexInterpreter // the one lock of an interpreter: all of its words together
 
 	futexKinds
 )
@@ -33,6 +34,11 @@ type Futex struct {
 	Queue    int    // the most threads that waited at once
 	User     uint32 // StackID of the longest wait that has one
 	Releases []Release
+
+	// Of an interpreter's lock: whose it is, and the waits whose time ran out. Their threads asked
+	// the holder to let go, and waited on.
+	Interpreter    Interpreter
+	Asked, AskedNS int64
 
 	votes              [futexKinds]int64
 	plain, bitset      int64 // waits by FUTEX_WAIT, and by FUTEX_WAIT_BITSET
@@ -53,6 +59,8 @@ type Release struct {
 type futexIndex struct {
 	once      sync.Once
 	byAddress map[uint64]*Futex
+	members   members
+	locks     []*Futex // of interpreters
 }
 
 // futexEdge is a moment at which the number of waiters changes.
@@ -69,13 +77,13 @@ const (
 )
 
 // Futex is what is known of the futex at addr; nil if no thread was seen to wait for it. A
-// condition of glibc has two words side by side, each of which is a futex here.
+// condition of glibc has two words side by side, each of which is a futex here. See also FutexOf.
 func (k *Timeline) Futex(addr uint64) *Futex {
 	k.futexes.once.Do(k.learnFutexes)
-	if f := k.futexes.byAddress[addr]; f != nil {
-		return f
+	if x := k.futexes.members[addr&^7]; x != nil && x.lockWaits {
+		return x.lock
 	}
-	return nil
+	return k.futexes.byAddress[addr]
 }
 
 // Futexes lists all, in order of their addresses.
@@ -85,6 +93,7 @@ func (k *Timeline) Futexes() []*Futex {
 	for _, f := range k.futexes.byAddress {
 		l = append(l, f)
 	}
+	l = append(l, k.futexes.locks...)
 	sort.Slice(l, func(i, j int) bool { return l[i].Addr < l[j].Addr })
 	return l
 }
@@ -94,8 +103,9 @@ func (k *Timeline) Futexes() []*Futex {
 //     that ended it (futexname.go).
 //  2. The calls to wait and to wake, where they are recorded, add how they were made.
 //  3. The votes decide; without any, the way in which the word was used (decide).
+//  4. The words of an interpreter's lock become one futex (interpreter.go).
 func (k *Timeline) learnFutexes() {
-	l := futexLearner{k: k, calls: k.calls(), found: map[uint64]*Futex{}, words: map[uint32]futexWords{},
+	l := futexLearner{k: k, calls: k.calls(), found: map[uint64]*Futex{}, words: map[uint32]futexWords{}, members: members{},
 		stacks: stackClasses{src: k.src, known: map[uint32]stackClass{}}}
 	lo, hi := k.Span()
 	k.Each(lo, hi+1, l.wait)
@@ -103,6 +113,7 @@ func (k *Timeline) learnFutexes() {
 	for _, f := range l.found {
 		f.decide()
 	}
+	l.interpreters()
 	k.futexes.byAddress = l.found
 }
 
@@ -113,7 +124,8 @@ type futexLearner struct {
 	stacks          stackClasses
 	found           map[uint64]*Futex     // by address
 	words           map[uint32]futexWords // by StackID
-	releases, edges int                   // of all futexes, to bound them
+	members         members
+	releases, edges int // of all futexes, to bound them
 }
 
 // futex is the futex at addr, which is made if it is new; nil if there are too many.
@@ -131,6 +143,7 @@ func (l *futexLearner) wordsOf(id uint32) futexWords {
 	w, ok := l.words[id]
 	if !ok && id != 0 {
 		w = wordsOf(l.k.Stack(id))
+		w.interpreter = interpreterOf(l.k.Stack(id))
 		l.words[id] = w
 	}
 	return w
@@ -171,6 +184,7 @@ func (l *futexLearner) wait(tid uint32, s *Stretch) {
 			f.User, f.longest = s.User, ns
 		}
 		w := l.wordsOf(s.User)
+		l.members.see(s.Futex, w.interpreter)
 		f.votes[w.waits] += 4 // a waiter's stack says more than that of the thread which wakes it
 		if w.libc {
 			f.libc++
@@ -301,4 +315,6 @@ func (f *Futex) countQueue() {
 }
 
 // Lock reports whether a futex of this kind has a holder, which others wait for.
-func (k FutexKind) Lock() bool { return k == FutexMutex || k == FutexRuntime }
+func (k FutexKind) Lock() bool {
+	return k == FutexMutex || k == FutexRuntime || k == FutexInterpreter
+}

@@ -12,6 +12,7 @@ type futexWords struct {
 	waits, wakes FutexKind
 	libc         bool // the C library made the call, not the program itself
 	timed        bool // by the function of glibc's that all but locks share
+	interpreter  Interpreter
 }
 
 // mostFrames is how far out a function may be to say something of a futex: further out are its
@@ -30,12 +31,6 @@ func wordsOf(frames []kernel.Frame) (w futexWords) {
 			w.libc = f.Func != "syscall" && (strings.Contains(f.Module, "libc.so") || strings.Contains(f.Module, "libc-") || strings.Contains(f.Module, "libpthread"))
 		}
 		name := plainName(f.Func)
-		switch name {
-		case "take_gil", "drop_gil":
-			// Python's lock of its interpreter is made of a condition, at which threads wait for 5
-			// ms at a time.
-			return futexWords{waits: FutexMutex, wakes: FutexMutex, libc: w.libc, timed: w.timed}
-		}
 		w.timed = w.timed || strings.HasPrefix(name, "futex_abstimed_wait")
 		waits, wakes := futexOf(name)
 		w.waits, w.wakes = cmp.Or(w.waits, waits), cmp.Or(w.wakes, wakes)

@@ -127,7 +127,7 @@ func (w *tally) add(f *finder, l *life, s *sched.Stretch) {
 		}
 	case endThread:
 		// A thread that releases a lock gives no work.
-		if s.Block == sched.BlockFutex && f.isLock(s.Futex) {
+		if s.Block == sched.BlockFutex && f.isLock(s) {
 			x.bad++
 			break
 		}

@@ -90,7 +90,7 @@ func (f *finder) inMaking(s *sched.Stretch, calls []int32) bool {
 		return st.making
 	}
 	if s.Block == sched.BlockFutex {
-		u := f.timeline.Futex(s.Futex)
+		u := f.timeline.FutexOf(s)
 		return u != nil && u.Kind.Lock() && f.stack(u.User).making
 	}
 	return slices.Contains(calls, s.Syscall)

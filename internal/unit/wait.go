@@ -104,8 +104,8 @@ const dueNS = 20e3
 // isLock reports whether a futex is a lock or another kind by which no work arrives. A futex of
 // unknown kind counts as one: to take a lock for a queue would make units of work out of
 // contention.
-func (f *finder) isLock(addr uint64) bool {
-	u := f.timeline.Futex(addr)
+func (f *finder) isLock(s *sched.Stretch) bool {
+	u := f.timeline.FutexOf(s)
 	return u == nil || u.Kind != sched.FutexCondition && u.Kind != sched.FutexSemaphore
 }
 

@@ -250,6 +250,8 @@ func (s *sum) tag(k FactKind, ns int64) {
 		t.ServingNS += ns
 	case FactAsked:
 		t.AskedNS += ns
+	case FactInterpreter:
+		t.InterpreterNS += ns
 	case FactEnough:
 		t.EnoughNS += ns
 	case FactSlices:

@@ -21,25 +21,26 @@ const (
 
 	// From here on tags: the part of the account's time that has a property. See account.Tags.
 	FactSilence
-	FactGC        // overlap with the mark phase
-	FactInSTW     // overlap with a stop-the-world's range
-	FactInAssist  // while an assist was open
-	FactInSweep   // while a sweep was
-	FactNewborn   // runnable since it was created
-	FactPreempt   // runnable since it was preempted
-	FactSyscall   // runnable since a syscall
-	FactHandoff   // the lock's holder had been woken and was not running yet
-	FactInferred  // the lock's holder is inferred by class
-	FactSlices    // how many runnable stretches, in place of ns
-	FactGCSlices  // how many of them while marking
-	FactMeasured  // who was awaited and what held it are both events
-	FactSocket    // ready by the kernel's records, and not yet runnable
-	FactDue       // the timer was due, and it was not yet runnable
-	FactInBarrier // overlap with a ragged barrier
-	FactPermit    // the one waited for held what both need
-	FactServing   // the one waited for worked for others
-	FactAsked     // of it, for an answer that it had asked for itself
-	FactEnough    // every thread of the process that wanted a CPU had one
+	FactGC          // overlap with the mark phase
+	FactInSTW       // overlap with a stop-the-world's range
+	FactInAssist    // while an assist was open
+	FactInSweep     // while a sweep was
+	FactNewborn     // runnable since it was created
+	FactPreempt     // runnable since it was preempted
+	FactSyscall     // runnable since a syscall
+	FactHandoff     // the lock's holder had been woken and was not running yet
+	FactInferred    // the lock's holder is inferred by class
+	FactSlices      // how many runnable stretches, in place of ns
+	FactGCSlices    // how many of them while marking
+	FactMeasured    // who was awaited and what held it are both events
+	FactSocket      // ready by the kernel's records, and not yet runnable
+	FactDue         // the timer was due, and it was not yet runnable
+	FactInBarrier   // overlap with a ragged barrier
+	FactPermit      // the one waited for held what both need
+	FactServing     // the one waited for worked for others
+	FactAsked       // of it, for an answer that it had asked for itself
+	FactInterpreter // behind the lock of an interpreter
+	FactEnough      // every thread of the process that wanted a CPU had one
 
 	FactBarrier // ref: number of the ragged barrier
 	FactBehind  // ref: who had the CPU, see Names.Behind

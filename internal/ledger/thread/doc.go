@@ -15,6 +15,7 @@
 //	walk.go     the story of a thread, followed through those that it waited for
 //	waitend.go  when a wait really ended
 //	holder.go   who held a lock during a wait
+//	interpreter.go who held an interpreter's lock where no release shows it
 //	waker.go    whether a waker released what was waited for: by its stack
 //	calls.go    the same by its system call
 //	piece.go    a piece of a story, and the hops to it

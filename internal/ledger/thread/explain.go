@@ -121,6 +121,9 @@ func (t *pass) book(q *Piece, p part) {
 			break
 		}
 	}
+	if t.forInterpreter(q) {
+		c.Add(acct, books.FactInterpreter, 0, p.ns)
+	}
 	if isInferred(q) {
 		c.Add(acct, books.FactInferred, 0, p.ns)
 	}
@@ -158,11 +161,11 @@ func (t *pass) accountKey(q *Piece, detail uint32, hops []Hop, unborn bool) (key
 			wait, waiter = &h.wait, h.waiter
 		}
 		if key.Class = books.ClassMessage; h.kind == hopLock {
-			key.Class, futex = books.ClassLock, h.wait.Futex
+			key.Class, futex = books.ClassLock, t.k.FutexAddr(&h.wait)
 		}
 		key.Actor = t.actor(q.TID, q.Lo)
 	} else if key.Class == books.ClassLock {
-		futex = q.State.Futex
+		futex = t.k.FutexAddr(&q.State)
 	}
 	if wait.Doing == sched.Blocked && (len(hops) > 0 || q.Leaf.HasSite() || key.Class == books.ClassLock) {
 		key.Site = t.detail(t.siteOf(waiter, wait))

@@ -57,6 +57,7 @@ func fillFutexes(k *sched.Timeline, r *account.Kernel) {
 		}
 		f := account.Futex{Address: u.Addr, Waits: u.Waits, WaitNS: u.NS, MaxQueue: u.Queue, HolderNS: map[string]int64{}, Kind: futexKinds[u.Kind], Site: futexSite(u.Kind, u.Addr), Inferred: u.Inferred}
 		f.Name = lockName(k, u)
+		f.Interpreter, f.Asked, f.AskedNS = interpreterOf[u.Interpreter], u.Asked, u.AskedNS
 		r.Futexes = append(r.Futexes, f)
 	}
 	w.fillHolders(r, index)
@@ -122,7 +123,7 @@ func (w *Walk) fillHolders(r *account.Kernel, index map[uint64]int) {
 		if s.Doing != sched.Blocked || s.Block != sched.BlockFutex || s.End != s.Whole.End {
 			return
 		}
-		n, ok := index[s.Futex]
+		n, ok := index[w.k.FutexAddr(s)]
 		if !ok {
 			return
 		}

@@ -21,7 +21,9 @@ type hold struct {
 	holder uint32
 	lo, hi int64 // the part of the wait; hi is the holder's release, or the end of what was asked for
 	since  int64 // the release before, after which the holder got the lock
-	first  bool  // no release before is seen: the holder had the lock when the wait started
+	// inferred: who ran meanwhile is taken for the holder, since no release shows it.
+	inferred bool
+	first    bool // no release before is seen: the holder had the lock when the wait started
 
 	// memo remembers the answer of acquired for this hold; nil: there is no place for it.
 	memo *acquisition
@@ -46,7 +48,7 @@ const mostReleases = 4096
 // holdsDuring lists who held the lock that s of tid waits for, up to its end.
 func (w *Walk) holdsDuring(tid uint32, s, end *sched.Stretch) holds {
 	l := holds{waiter: tid, wait: s, end: end, lo: s.Begin, since: s.Whole.Begin, first: true}
-	if f := w.k.Futex(s.Futex); f != nil {
+	if f := w.k.FutexOf(s); f != nil {
 		i := sort.Search(len(f.Releases), func(i int) bool { return f.Releases[i].Time >= l.since })
 		n := sort.Search(len(f.Releases)-i, func(n int) bool { return f.Releases[i+n].Time > end.Whole.End })
 		l.releases = f.Releases[i : i+min(n, mostReleases)]
@@ -116,7 +118,7 @@ func (w *Walk) findAcquired(h *hold, futex uint64) int64 {
 		}
 		switch x.Block {
 		case sched.BlockFutex:
-			if x.Futex == futex {
+			if w.k.FutexAddr(x) == futex {
 				return x.End
 			}
 		case sched.BlockNetwork, sched.BlockPipe, sched.BlockTimer:

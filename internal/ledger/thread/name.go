@@ -23,6 +23,9 @@ var libraryLocks = []struct{ lock, funcs string }{
 // lockName names what is waited for by the stack of its longest wait: the C library's own lock, or
 // the program's function that waits; "" where the stack ends in the C library.
 func lockName(k *sched.Timeline, u *sched.Futex) string {
+	if u.Interpreter != sched.NoInterpreter {
+		return interpreterOf[u.Interpreter].Lock()
+	}
 	library := ""
 	for _, f := range k.Stack(u.User) {
 		fn, _, _ := strings.Cut(f.Func, "@")
@@ -59,6 +62,7 @@ var futexKinds = map[sched.FutexKind]account.FutexKind{
 	sched.FutexUnknown: account.FutexUnknown, sched.FutexMutex: account.FutexMutex, sched.FutexCondition: account.FutexCondition,
 	sched.FutexJoin: account.FutexJoin, sched.FutexBarrier: account.FutexBarrier, sched.FutexSemaphore: account.FutexSemaphore,
 	sched.FutexRuntime: account.FutexRuntime, sched.FutexNote: account.FutexNote,
+	sched.FutexInterpreter: account.FutexInterpreter,
 }
 
 // futexSite names a futex by its address. It serves where no function of the program is known that
@@ -85,6 +89,11 @@ var threadMakers = map[string]bool{"pthread_create": true, "__pthread_create_2_1
 func waitSite(k *sched.Timeline, s *sched.Stretch) string {
 	if s.Block == sched.BlockStopped {
 		return sched.Stopped
+	}
+	if s.Block == sched.BlockFutex {
+		if f := k.FutexOf(s); f != nil && f.Interpreter != sched.NoInterpreter {
+			return interpreterOf[f.Interpreter].Lock()
+		}
 	}
 	name, maker, library := "", "", ""
 	for _, f := range k.Stack(s.User) {

@@ -96,7 +96,7 @@ func (t *turns) mayQueue(h *Hop) bool {
 	}
 	switch h.wait.Block {
 	case sched.BlockFutex:
-		f := t.k.Futex(h.wait.Futex)
+		f := t.k.FutexOf(&h.wait)
 		return f == nil || f.Kind != sched.FutexBarrier && f.Kind != sched.FutexJoin
 	case sched.BlockPipe: // a token in a pipe, a job at an eventfd
 		return true

@@ -13,10 +13,11 @@ import (
 // Locks are left out if their holders mostly wait for the network. Such a lock passes on the wait
 // for work, as where idle workers take turns to accept.
 func (t *pass) lockWaits(r *account.Kernel) (l capacity.Times, instead []account.Instead) {
-	names := map[uint64]string{} // by address
+	names := map[uint64]string{}      // by address
+	interpreters := map[string]bool{} // names of interpreters' locks
 	for i := range r.Futexes {
 		f := &r.Futexes[i]
-		if f.Kind != account.FutexMutex {
+		if f.Kind != account.FutexMutex && f.Kind != account.FutexInterpreter {
 			continue
 		}
 		var all int64
@@ -27,7 +28,11 @@ func (t *pass) lockWaits(r *account.Kernel) (l capacity.Times, instead []account
 			continue
 		}
 		names[f.Address] = "lock"
-		if f.Name != "" {
+		switch {
+		case f.Kind == account.FutexInterpreter:
+			names[f.Address], interpreters[f.Name] = f.Name, true
+		case f.Name != "":
+
 			names[f.Address] = "lock in " + f.Name
 		}
 	}
@@ -48,7 +53,7 @@ func (t *pass) lockWaits(r *account.Kernel) (l capacity.Times, instead []account
 		if s.Doing != sched.Blocked || s.Block != sched.BlockFutex || !t.walk.isLock(s) {
 			return
 		}
-		name, ok := names[s.Futex]
+		name, ok := names[t.k.FutexAddr(s)]
 		if !ok {
 			return
 		}
@@ -63,7 +68,11 @@ func (t *pass) lockWaits(r *account.Kernel) (l capacity.Times, instead []account
 		}
 	})
 	for name, ns := range waited {
-		instead = append(instead, account.Instead{Who: name, Kind: account.InsteadLock, NS: ns})
+		kind := account.InsteadLock
+		if interpreters[name] {
+			kind = account.InsteadInterpreter
+		}
+		instead = append(instead, account.Instead{Who: name, Kind: kind, NS: ns})
 	}
 	account.SortInstead(instead)
 	return l.Merge(), instead[:min(len(instead), account.MostInstead)]

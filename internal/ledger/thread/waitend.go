@@ -96,11 +96,7 @@ func (w *Walk) afterTimeout(tid uint32, s *sched.Stretch) (next sched.Stretch, r
 // thread got it next. Of the result only Waker and Whole.End are of that release.
 func (w *Walk) firstRelease(tid uint32, s *sched.Stretch, timeout int64) sched.Stretch {
 	end := *s
-	for _, addr := range [2]uint64{s.Futex, s.Futex ^ 4} { // a condition has two words
-		f := w.k.Futex(addr)
-		if f == nil {
-			continue
-		}
+	for _, f := range w.wordsOf(s) {
 		for i := sort.Search(len(f.Releases), func(i int) bool { return f.Releases[i].Time >= timeout }); i < len(f.Releases); i++ {
 			if r := &f.Releases[i]; r.Time >= end.Whole.End {
 				break
@@ -110,4 +106,19 @@ func (w *Walk) firstRelease(tid uint32, s *sched.Stretch, timeout int64) sched.S
 		}
 	}
 	return end
+}
+
+// wordsOf is the futexes whose releases end the wait s: a condition has two words, and an
+// interpreter's lock is one futex.
+func (w *Walk) wordsOf(s *sched.Stretch) (l []*sched.Futex) {
+	f := w.k.FutexOf(s)
+	if f != nil && f.Interpreter != sched.NoInterpreter {
+		return append(l, f)
+	}
+	for _, addr := range [2]uint64{s.Futex, s.Futex ^ 4} {
+		if f := w.k.Futex(addr); f != nil {
+			l = append(l, f)
+		}
+	}
+	return l
 }

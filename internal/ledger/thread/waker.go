@@ -57,7 +57,7 @@ func (w *Walk) isLock(s *sched.Stretch) bool {
 	if s.Block != sched.BlockFutex {
 		return w.isFileLock(s)
 	}
-	f := w.k.Futex(s.Futex)
+	f := w.k.FutexOf(s)
 	return f != nil && f.Kind.Lock()
 }
 

@@ -136,6 +136,10 @@ func (w *Walk) blocked(tid uint32, leaf books.Leaf, s *sched.Stretch) {
 	}
 	end := w.waitEnd(tid, s)
 	kind, released := w.releaseKind(s, &end)
+	inferred := !released && w.inferHolder(tid, s, &end)
+	if inferred {
+		kind, released = hopLock, true
+	}
 	switch {
 	case !released || !w.mayFollow(tid, end.Waker):
 		if w.isLock(s) {
@@ -145,6 +149,7 @@ func (w *Walk) blocked(tid uint32, leaf books.Leaf, s *sched.Stretch) {
 	case kind == hopLock:
 		holds := w.holdsDuring(tid, s, &end)
 		for h, ok := holds.next(); ok; h, ok = holds.next() {
+			h.inferred = inferred
 			w.behindHolder(tid, s, &h)
 		}
 	default:
@@ -164,12 +169,12 @@ func (w *Walk) behindHolder(tid uint32, s *sched.Stretch, h *hold) {
 	}
 	lo := h.lo
 	if !h.first {
-		if start := min(w.acquired(h, s.Futex), h.hi); start > lo {
+		if start := min(w.acquired(h, w.k.FutexAddr(s)), h.hi); start > lo {
 			w.emit(tid, books.LeafLockBetween, cut(s, lo, start))
 			lo = start
 		}
 	}
-	w.follow(Hop{waiter: tid, waker: h.holder, wait: *s, kind: hopLock, Inferred: !h.first || s.Futex == 0}, lo, h.hi)
+	w.follow(Hop{waiter: tid, waker: h.holder, wait: *s, kind: hopLock, Inferred: !h.first || h.inferred || s.Futex == 0}, lo, h.hi)
 }
 
 // gone explains time before a thread's birth by what its maker did, and time after its end by what

@@ -1,0 +1,45 @@
+package sched
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/whystall/whystall/internal/evidence/kernel"
+)
+
+// stackOf reads a stack of "function@module", the innermost first.
+func stackOf(text string) (l []kernel.Frame) {
+	for _, f := range strings.Split(text, ";") {
+		name, module, _ := strings.Cut(f, "@")
+		l = append(l, kernel.Frame{Func: name, Module: module})
+	}
+	return l
+}
+
+// TestInterpreterOf has stacks as they are: of stripped builds, of builds with symbols, and of
+// waits in the same programs that are for something else.
+func TestInterpreterOf(t *testing.T) {
+	for _, c := range []struct {
+		what, stack string
+		want        Interpreter
+	}{
+		{"Debian's Python, stripped", "__futex_abstimed_wait_common@libc.so.6;pthread_cond_timedwait@libc.so.6;@/usr/bin/python3.11;PyEval_RestoreThread@/usr/bin/python3.11", CPython},
+		{"take_gil in its caller", "__futex_abstimed_wait_common@libc.so.6;pthread_cond_timedwait@libc.so.6;PyEval_RestoreThread@/usr/lib/libpython3.12.so.1.0", CPython},
+		{"embedded, with symbols", "__futex_abstimed_wait_common@libc.so.6;pthread_cond_timedwait@libc.so.6;take_gil@/usr/bin/uwsgi;PyEval_RestoreThread@/usr/bin/uwsgi", CPython},
+		{"waits until another has it", "__futex_abstimed_wait_common@libc.so.6;pthread_cond_wait@libc.so.6;@/usr/bin/python3.11;_PyEval_EvalFrameDefault@/usr/bin/python3.11", CPython},
+		{"threading.Lock", "__futex_abstimed_wait_common@libc.so.6;sem_wait@libc.so.6;PyThread_acquire_lock_timed@/usr/bin/python3.11", NoInterpreter},
+		{"a lock without semaphores", "__futex_abstimed_wait_common@libc.so.6;pthread_cond_timedwait@libc.so.6;PyThread_acquire_lock_timed@/usr/bin/python3.11", NoInterpreter},
+		{"an extension's condition", "__futex_abstimed_wait_common@libc.so.6;pthread_cond_wait@libc.so.6;blas_thread_server@/lib/libopenblas.so.0", NoInterpreter},
+		{"the GIL's own mutex", "__lll_lock_wait@libc.so.6;__pthread_mutex_cond_lock@libc.so.6;pthread_cond_timedwait@libc.so.6;@/usr/bin/python3.11", NoInterpreter},
+		{"Debian's Ruby, stripped", "__futex_abstimed_wait_common@libc.so.6;pthread_cond_wait@libc.so.6;rb_native_cond_wait@/usr/lib/libruby-3.1.so.3.1;@/usr/lib/libruby-3.1.so.3.1;rb_thread_io_blocking_region@/usr/lib/libruby-3.1.so.3.1", Ruby},
+		{"its timed waiter", "__futex_abstimed_wait_common@libc.so.6;pthread_cond_timedwait@libc.so.6;@/usr/lib/libruby-3.1.so.3.1;@/usr/lib/libruby-3.1.so.3.1;rb_thread_io_blocking_region@/usr/lib/libruby-3.1.so.3.1", Ruby},
+		{"after its time slice", "__futex_abstimed_wait_common@libc.so.6;pthread_cond_wait@libc.so.6;rb_native_cond_wait@libruby-3.1.so.3.1;@libruby-3.1.so.3.1;@libruby-3.1.so.3.1;rb_threadptr_execute_interrupts@libruby-3.1.so.3.1", Ruby},
+		{"Ruby 3.3 with symbols", "__futex_abstimed_wait_common@libc.so.6;pthread_cond_wait@libc.so.6;rb_native_cond_wait@/opt/ruby/bin/ruby;thread_sched_wait_running_turn@/opt/ruby/bin/ruby", Ruby},
+		{"Ruby's Queue#pop", "__futex_abstimed_wait_common@libc.so.6;pthread_cond_wait@libc.so.6;rb_native_cond_wait@libruby-3.1.so.3.1;@libruby-3.1.so.3.1;rb_ensure@libruby-3.1.so.3.1", NoInterpreter},
+		{"a C++ program", "__futex_abstimed_wait_common@libc.so.6;pthread_cond_wait@libc.so.6;worker@/srv/app", NoInterpreter},
+	} {
+		if got := interpreterOf(stackOf(c.stack)); got != c.want {
+			t.Errorf("%s: %q, want %q", c.what, got, c.want)
+		}
+	}
+}
