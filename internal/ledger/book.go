@@ -4,6 +4,7 @@ import (
 	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/capacity"
 	"github.com/whystall/whystall/internal/ledger/books"
+	"github.com/whystall/whystall/internal/oncpu"
 	"github.com/whystall/whystall/internal/timeline"
 )
 
@@ -81,6 +82,7 @@ func (p *pass) tags(acct uint32, q *piece, ns int64) {
 	if q.leaf == books.LeafNoCPU {
 		c.Add(acct, books.FactBehind, p.j.words.Ref(q.tid), ns)
 	}
+	c.Sampled(acct, p.sampledIn(q))
 	if q.flags&(pieceMeasured|pieceStopped|pieceBarrier|pieceSocket|pieceDue) != 0 {
 		for flag, kind := range joinTags {
 			if q.flags&flag != 0 {
@@ -143,6 +145,15 @@ func (p *pass) tags(acct uint32, q *piece, ns int64) {
 		}
 		p.ranInstead(acct, q, ns)
 	}
+}
+
+// sampledIn lists the samples that fell into a piece on a CPU: of the thread that ran then, whoever
+// the request is.
+func (p *pass) sampledIn(q *piece) []oncpu.Sample {
+	if q.leaf != books.LeafOnCPU || q.tid == 0 || p.j.samples == nil {
+		return nil
+	}
+	return p.j.samples.In(q.tid, p.j.base+q.lo, p.j.base+q.hi)
 }
 
 // joinTags are the facts that a piece's flags stand for.

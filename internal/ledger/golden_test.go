@@ -200,6 +200,9 @@ func (c goldenCase) tell(t *testing.T) (string, *account.Result) {
 		t.Errorf("%d activations were told, want %d", n, len(c.acts))
 	}
 	checkSums(t, r)
+	if p.j != nil {
+		tellSampled(&out, r)
+	}
 	if c.k != nil {
 		for _, a := range r.Slow.Accounts {
 			if a.Leaf != account.LeafRunnable {
@@ -214,6 +217,21 @@ func (c goldenCase) tell(t *testing.T) (string, *account.Result) {
 	return out.String(), r
 }
 
+// tellSampled is how many samples fell into the slow requests' accounts, and into all requests' own
+// time.
+func tellSampled(out *strings.Builder, r *account.Result) {
+	for i := range r.Slow.Accounts {
+		if a := &r.Slow.Accounts[i]; a.OnCPU != nil {
+			fmt.Fprintf(out, "%d samples, %s\n", a.OnCPU.Samples, account.Phrase(a))
+		}
+	}
+	for i := range r.Requests.Groups {
+		if o := r.Requests.Groups[i].OnCPU; o != nil {
+			fmt.Fprintf(out, "%d samples in requests' own time of %v\n", o.Samples, float64(o.NS)/1e6)
+		}
+	}
+}
+
 // tellJoined is what a piece knows from the kernel.
 func tellJoined(p *pass, q *piece) (s string) {
 	if q.detail != 0 {
@@ -221,6 +239,10 @@ func tellJoined(p *pass, q *piece) (s string) {
 	}
 	if q.leaf == books.LeafNoCPU && p.j.words.Ref(q.tid) != capacity.NoRef {
 		s += " behind " + p.j.words.Instead(p.j.words.Ref(q.tid)).Who
+	}
+	for _, x := range p.sampledIn(q) {
+		w := p.j.samples.Works.Key(x.Work)
+		s += fmt.Sprintf(" (sample at %v: %s)", float64(x.At)/1e6, strings.TrimSpace(string(w.Kind)+" "+w.Name))
 	}
 	for _, f := range []struct {
 		flag pieceFlags

@@ -6,6 +6,7 @@ import (
 	"github.com/whystall/whystall/internal/capacity"
 	"github.com/whystall/whystall/internal/ledger/books"
 	"github.com/whystall/whystall/internal/ledger/thread"
+	"github.com/whystall/whystall/internal/oncpu"
 	"github.com/whystall/whystall/internal/sched"
 	"github.com/whystall/whystall/internal/timeline"
 )
@@ -27,7 +28,8 @@ type part struct {
 	lo, hi int64
 	leaf   books.Leaf
 	detail timeline.FuncID // who had the CPU, or the function slept in
-	// Of LeafNoCPU the thread that had the CPU, 0 idle; of a path's work the thread that did it.
+	// Of LeafNoCPU the thread that had the CPU, 0 idle; of LeafOnCPU and of a path's work the
+	// thread that ran, 0 not known.
 	tid      uint32
 	measured bool // what held it is an event of the very thread
 	on       bool // of a path: a thread was at work on it
@@ -47,6 +49,7 @@ type joiner struct {
 	paths      paths
 	holders    holders
 	ready      readiness
+	samples    *oncpu.Samples // nil without any
 	had        enough
 	sockets    lateness
 	timers     lateness
@@ -134,6 +137,7 @@ func (j *joiner) stretch(dst []part, tid uint32, s *sched.Stretch, b, e int64, o
 		case on != books.LeafSyscall:
 			p.leaf = on
 		}
+		p.tid = tid
 	case sched.Queued:
 		j.shares = j.k.Behind(tid, j.base+b, j.base+e, j.shares[:0])
 		return j.byShares(dst, j.shares, b, e)
@@ -266,6 +270,7 @@ func (p *pass) ownPiece(q *piece) {
 		}
 	}
 	p.ownGroup.All.Book(q.class, q.leaf, stack, detail, ns)
+	p.ownGroup.All.Sampled(p.sampledIn(q))
 }
 
 // ownJoined books [lo,cursor) of a running, runnable or syscall segment in the column of all. It

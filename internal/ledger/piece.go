@@ -31,7 +31,7 @@ type piece struct {
 
 	// Of pieces that are joined with the kernel's records.
 	detail timeline.FuncID // who had the CPU, or the function slept in
-	tid    uint32          // of LeafNoCPU: the thread that had the CPU
+	tid    uint32          // of LeafNoCPU: the thread that had the CPU; of LeafOnCPU: the one that ran, 0 not known
 	path   *path           // of a stop-the-world or barrier; nil without one
 }
 

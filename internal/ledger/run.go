@@ -84,6 +84,7 @@ type pass struct {
 	// what the kernel's records add up to, whoever the requests are; another core adds it up
 	// meanwhile
 	sums    func() *account.Kernel
+	works   *oncpu.Works // nil without kernel records
 	instead bool         // the books want to know who ran while this activation could have
 	look    func(*piece) // tests: sees every piece
 	told    func()       // tests: an activation was explained
@@ -120,7 +121,8 @@ func newPass(src timeline.Source, f finder, o Options) *pass {
 func (p *pass) run(ctx context.Context) (*account.Result, error) {
 	began := time.Now()
 	if p.o.Kernel != nil {
-		p.sums = thread.Beside(p.o.Kernel, oncpu.New(p.o.Kernel), p.o.Set)
+		p.works = oncpu.New(p.o.Kernel)
+		p.sums = thread.Beside(p.o.Kernel, p.works, p.o.Set)
 	}
 	src, tl, f := p.src, p.tl, p.f
 	var begin, end exectrace.Time
@@ -233,6 +235,10 @@ func (p *pass) join(begin exectrace.Time) {
 	p.tl.Advance(begin)
 	p.j.start(p.tl.Abs(0) + p.j.shift)
 	p.x.j, p.y.j = p.j, p.j
+	if !p.j.whole {
+		p.j.samples = oncpu.NewSamples(p.o.Kernel, p.works)
+		p.books.Sampled(p.works)
+	}
 }
 
 // activation takes a unit of work that ended.

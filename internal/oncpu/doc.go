@@ -5,6 +5,7 @@
 // In reading order:
 //
 //   - works.go: from a sample to the number of its work; start here
+//   - threads.go: samples by thread
 //   - sum.go: samples that are added up, and the division of an exact time by them
 //   - kernel.go: what a kernel stack says; its tables are interrupts.go (softirqs and interrupts) and
 //     calls.go (faults, locks, system calls); late.go: code without interrupts, which samples meet

@@ -212,3 +212,31 @@ func shares(ns int64, weights []int64) []int64 {
 	}
 	return out
 }
+
+// AddMany adds n samples that met a work and stand for ns together.
+func (s *Sum) AddMany(work uint32, n, ns int64) {
+	if n <= 0 || ns <= 0 {
+		return
+	}
+	us := float64(ns) / 1000
+	s.put(work, part{n, ns, squared(us * us / float64(n))})
+}
+
+// MergeAs adds all samples of t, and has them stand for ns together.
+func (s *Sum) MergeAs(t *Sum, ns int64) {
+	if t.all.ns == 0 {
+		return
+	}
+	scale := float64(ns) / float64(t.all.ns)
+	for work, p := range t.parts {
+		s.put(work, part{p.n, int64(float64(p.ns) * scale), squared(float64(p.square) * scale * scale)})
+	}
+}
+
+// squared is a square sum in whole numbers, as far as they go.
+func squared(us2 float64) uint64 {
+	if us2 >= math.MaxUint64/2 {
+		return math.MaxUint64
+	}
+	return uint64(us2)
+}

@@ -2,6 +2,7 @@ package books
 
 import (
 	"github.com/whystall/whystall/internal/account"
+	"github.com/whystall/whystall/internal/oncpu"
 	"github.com/whystall/whystall/internal/request"
 )
 
@@ -9,7 +10,10 @@ import (
 // its waits: the column of all. It is written for each segment of each unit. So it is a flat list
 // of sums, and accounts without a stack skip even the table. Names come in when it is written down.
 type All struct {
-	Wall  int64 // of all units
+	Wall int64 // of all units
+	// Works is what the samples met that fell into the units' own time on CPUs.
+	Works oncpu.Sum
+
 	ids   table // of class, leaf, detail and stack
 	ns    []int64
 	plain [leaves]uint32 // for the unit's own time without a stack, by leaf: index in ns, plus one
@@ -35,6 +39,23 @@ func (a *All) Book(class Class, leaf Leaf, stack, detail uint32, ns int64) {
 	if isPlain {
 		a.plain[leaf] = n + 1
 	}
+}
+
+// Sampled adds samples that fell into a unit's own time on CPUs.
+func (a *All) Sampled(l []oncpu.Sample) {
+	for i := range l {
+		a.Works.Add(l[i].Work, l[i].NS)
+	}
+}
+
+// onCPU is the units' own time on CPUs.
+func (a *All) onCPU() (ns int64) {
+	for n, words := range a.ids.keys {
+		if Leaf(words[0]) == LeafOnCPU {
+			ns += a.ns[n]
+		}
+	}
+	return ns
 }
 
 // columnAll adds up every unit of the listed groups. Stacks that stand at one place become one

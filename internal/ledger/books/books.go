@@ -3,6 +3,7 @@ package books
 import (
 	"iter"
 
+	"github.com/whystall/whystall/internal/oncpu"
 	"github.com/whystall/whystall/internal/request"
 )
 
@@ -17,9 +18,10 @@ import (
 // When all units have ended, [Books.Ledgers] makes the columns of what was kept.
 type Books struct {
 	names    Names
-	runtime  Runtime // nil where the actors are threads
-	slowOver int64   // ns: what took at least as long is slow; 0: the slowest 1 % of each group is
-	others   uint32  // the number of the name that stands for actors of very short accounts
+	runtime  Runtime      // nil where the actors are threads
+	slowOver int64        // ns: what took at least as long is slow; 0: the slowest 1 % of each group is
+	others   uint32       // the number of the name that stands for actors of very short accounts
+	works    *oncpu.Works // nil without samples
 
 	accounts accounts
 	groups   []*Group // by request.GroupID; nil: no unit of it has ended
@@ -37,6 +39,9 @@ type Books struct {
 func New(names Names, runtime Runtime, slowOver int64, others uint32) *Books {
 	return &Books{names: names, runtime: runtime, slowOver: slowOver, others: others}
 }
+
+// Sampled says what the numbers of works mean. Without it no time on CPUs is divided.
+func (b *Books) Sampled(works *oncpu.Works) { b.works = works }
 
 // Facts holds the facts of the unit that is explained. Its owner resets it before each unit.
 func (b *Books) Facts() *Facts { return &b.facts }
@@ -79,7 +84,7 @@ const mostOfAccount = 4
 // part of the wall time:
 //
 //   - from 1/200 on all facts, but only a few actors and holds;
-//   - below that its time, and what adds up over many units: locks, pauses, sweeps;
+//   - below that its time, and what adds up over many units: locks, pauses, sweeps, samples;
 //   - below 1/500 the same, without the actor: short accounts of many actors become one.
 func (b *Books) condense(wall int64) []fact {
 	for len(b.ns) < len(b.accounts.keys) {
@@ -114,7 +119,7 @@ func (b *Books) condense(wall int64) []fact {
 			continue
 		}
 		switch f.kind() {
-		case FactNS, FactSTW, FactSweep, FactLock, FactThrough, FactBarrier:
+		case FactNS, FactSTW, FactSweep, FactLock, FactThrough, FactBarrier, FactWork, FactWorkN:
 		default:
 			continue
 		}

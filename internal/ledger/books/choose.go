@@ -166,6 +166,9 @@ func (c *choice) writeGroup(id int, out *account.Group, listed bool) {
 				out.SlowOver = k.Wall()
 			}
 		}
+		if c.works != nil {
+			out.OnCPU = g.All.Works.Write(c.works, g.All.onCPU())
+		}
 	}
 	if out.Count > 0 || listed && len(out.LeftOut) > 0 {
 		c.out.Groups = append(c.out.Groups, *out)

@@ -24,6 +24,7 @@ func (b *Books) Ledgers(r *account.Result, list []request.Group) *Column {
 	s, m := b.column(slow, entries), b.column(b.median(list), entries)
 	b.excess(s, slow)
 	r.Slow, r.Median, r.All = b.write(s), b.write(m), b.columnAll(list)
+	b.divide(r, s, m, list)
 	r.Requests.Slowest = b.slowest(list)
 	return s
 }
@@ -56,7 +57,8 @@ type Column struct {
 
 	requests int
 	wall     int64
-	sums     []*sum // by account number; nil: does not occur
+	sums     []*sum           // by account number; nil: does not occur
+	onCPU    map[*Group]int64 // ns of units' accounts on CPU
 	entries  map[string]bool
 }
 
@@ -82,6 +84,7 @@ type sum struct {
 	stacks    map[uint32]*Amount
 	through   map[uint32]int64
 	holders   map[uint32]int64
+	works     map[uint32]*Amount
 }
 
 // Stacks is where an account's time passed, by stack.
@@ -96,7 +99,7 @@ func (c *Column) Stacks(account uint32) map[uint32]*Amount {
 func (b *Books) column(list []*Kept, entries map[string]bool) *Column {
 	c := &Column{
 		requests: len(list), sums: make([]*sum, len(b.accounts.keys)), entries: entries,
-		Locks: map[uint32]map[uint32]int64{}, STW: map[uint32]*Amount{}, Sweeps: map[uint32]int64{}, Barriers: map[uint32]int64{},
+		onCPU: map[*Group]int64{}, Locks: map[uint32]map[uint32]int64{}, STW: map[uint32]*Amount{}, Sweeps: map[uint32]int64{}, Barriers: map[uint32]int64{},
 	}
 	for _, k := range list {
 		c.add(k, b.accounts.keys)
@@ -122,6 +125,9 @@ func (c *Column) add(k *Kept, keys []Key) {
 		case FactNS:
 			s.ns += ns
 			s.requests++
+			if s.key.Leaf == LeafOnCPU {
+				c.onCPU[k.Group] += ns
+			}
 			if ns > most {
 				largest, most = s, ns
 			}
@@ -167,6 +173,11 @@ func (s *sum) add(f fact) {
 		} else {
 			x.N += ns
 		}
+	case FactWork, FactWorkN:
+		if s.works == nil {
+			s.works = map[uint32]*Amount{}
+		}
+		addWork(s.works, f)
 	case FactThrough:
 		s.through = addTo(s.through, f.ref, ns)
 	case FactOccupant:

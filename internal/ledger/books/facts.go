@@ -1,5 +1,7 @@
 package books
 
+import "github.com/whystall/whystall/internal/oncpu"
+
 // FactKind says what a fact adds to its account.
 type FactKind uint8
 
@@ -45,6 +47,8 @@ const (
 	FactBarrier // ref: number of the ragged barrier
 	FactBehind  // ref: who had the CPU, see Names.Behind
 	FactHold    // ref: number of a hold of a lock
+	FactWork    // ref: what samples met, see oncpu.Works; ns they stand for
+	FactWorkN   // ref: the same; how many samples, in place of ns
 )
 
 // fact is one number about a part of a unit. It has 16 bytes, since a recording keeps up to 900
@@ -53,6 +57,14 @@ type fact struct {
 	account uint32
 	ref     uint32
 	word    uint64 // ns << 8 | kind
+}
+
+// Sampled adds samples that fell into the account's time on CPUs.
+func (s *Facts) Sampled(account uint32, l []oncpu.Sample) {
+	for i := range l {
+		s.Add(account, FactWork, l[i].Work, l[i].NS)
+		s.Add(account, FactWorkN, l[i].Work, 1)
+	}
 }
 
 func (f fact) kind() FactKind { return FactKind(f.word) }

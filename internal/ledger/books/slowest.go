@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/whystall/whystall/internal/account"
+	"github.com/whystall/whystall/internal/oncpu"
 	"github.com/whystall/whystall/internal/request"
 )
 
@@ -35,12 +36,28 @@ func (b *Books) slowest(list []request.Group) (out []account.Request) {
 		if k.Name != 0 {
 			q.Name = b.runtime.Request(k.Name)
 		}
+		works := k.works()
+		var all oncpu.Sum
+		var onCPU int64
 		for _, f := range k.facts {
-			if f.kind() == FactNS {
-				a := b.account(b.accounts.keys[f.account])
-				a.NS = f.ns()
-				q.Accounts = append(q.Accounts, a)
+			if f.kind() != FactNS {
+				continue
 			}
+			key := b.accounts.keys[f.account]
+			a := b.account(key)
+			a.NS = f.ns()
+			if key.Leaf == LeafOnCPU {
+				onCPU += a.NS
+			}
+			if w := works[f.account]; len(w) > 0 {
+				sum := sumOf(w)
+				a.OnCPU = sum.Write(b.works, a.NS)
+				all.Merge(sum)
+			}
+			q.Accounts = append(q.Accounts, a)
+		}
+		if all.Samples() >= account.LeastSamples {
+			q.OnCPU = all.Write(b.works, onCPU)
 		}
 		sortAccounts(q.Accounts)
 		q.Reason = reason(q.Accounts, k.Wall())
@@ -58,9 +75,40 @@ func reason(l []account.Account, wall int64) string {
 		if len(parts) > 0 && a.NS*5 < wall {
 			break
 		}
-		parts = append(parts, fmt.Sprintf("%.1f ms %s", float64(a.NS)/1e6, account.Phrase(&a)))
+		parts = append(parts, fmt.Sprintf("%.1f ms %s", float64(a.NS)/1e6, account.Phrase(&a))+ofIt(a.OnCPU))
 	}
 	return strings.Join(parts, "; ")
+}
+
+// ofIt says what most of time on a CPU was used for, by kind; of computing it says in which
+// function too.
+func ofIt(o *account.OnCPU) string {
+	if o == nil || len(o.Works) == 0 {
+		return ""
+	}
+	kinds := map[account.WorkKind]int64{}
+	for i := range o.Works {
+		kinds[o.Works[i].Kind] += o.Works[i].NS
+	}
+	most := o.Works[0].Kind
+	for kind, ns := range kinds {
+		if ns > kinds[most] || ns == kinds[most] && kind < most {
+			most = kind
+		}
+	}
+	s := fmt.Sprintf(", of it %.0f %% %s", 100*float64(kinds[most])/float64(o.NS), most)
+	if most != account.WorkOwn && most != account.WorkLibrary {
+		return s
+	}
+	for i := range o.Works {
+		if w := &o.Works[i]; w.Kind == most {
+			if w.Name != "" {
+				s += ", mostly " + w.Name
+			}
+			break
+		}
+	}
+	return s
 }
 
 // joinQueues adds up the accounts of a request that had no CPU, which differ only in who had it and

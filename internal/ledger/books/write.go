@@ -33,6 +33,9 @@ func (b *Books) writeSum(s *sum, entries map[string]bool) account.Account {
 	a.NS, a.ExcessNS, a.Requests, a.Largest, a.MaxQueue, a.Tags = s.ns, int64(s.excess), s.requests, s.largest, int(s.queue), s.tags
 	a.Actors, a.Holds, a.Events = len(s.actors), len(s.holds), s.events
 	a.Sites = SitesBy(s.stacks, b.names.Place)
+	if len(s.works) > 0 {
+		a.OnCPU = sumOf(s.works).Write(b.works, s.ns)
+	}
 	if len(a.Sites) > 0 && a.Detail == "" && a.Class != account.ClassOwn && !s.key.Leaf.OffCPU() {
 		a.Detail = a.Sites[0].Func
 	}

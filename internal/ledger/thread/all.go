@@ -23,6 +23,9 @@ func (t *pass) addStates(grp *books.Group, u *unit.Unit) (running int64) {
 			place = t.detail(t.siteOf(u.TID, s))
 		}
 		c.Add(class, leaf, place, s.End-s.Begin)
+		if leaf == books.LeafOnCPU {
+			c.Sampled(t.samples.In(u.TID, s.Begin, s.End))
+		}
 	}
 	return running
 }

@@ -133,6 +133,9 @@ func (t *pass) book(q *Piece, p part) {
 			c.Add(acct, books.FactNewborn, 0, p.ns)
 		}
 	}
+	if q.Leaf == books.LeafOnCPU {
+		c.Sampled(acct, t.samples.In(q.TID, q.Lo, q.Hi))
+	}
 	if p.measured {
 		c.Add(acct, books.FactMeasured, 0, p.ns)
 	}

@@ -38,15 +38,16 @@ func Run(ctx context.Context, k *sched.Timeline, o Options) (*account.Result, er
 
 // pass is the state of one pass over threads.
 type pass struct {
-	o     Options
-	k     *sched.Timeline
-	base  int64 // CLOCK_MONOTONIC of the books' 0
-	books *books.Books
-	walk  *Walk
-	units *unit.Set
-	turns *turns
-	words *capacity.Words
-	names books.NameList // of actors, sites and details
+	o       Options
+	k       *sched.Timeline
+	base    int64 // CLOCK_MONOTONIC of the books' 0
+	books   *books.Books
+	walk    *Walk
+	units   *unit.Set
+	turns   *turns
+	words   *capacity.Words
+	names   books.NameList // of actors, sites and details
+	samples *oncpu.Samples
 
 	actors map[uint32]uint32 // by TID
 	sites  map[placeKey]*site
@@ -67,6 +68,8 @@ func newPass(k *sched.Timeline, o Options) *pass {
 	}
 	t.base, _ = k.Span()
 	t.books = books.New(t, nil, o.SlowOver, t.names.Number("(others)"))
+	t.samples = oncpu.NewSamples(k, oncpu.New(k))
+	t.books.Sampled(t.samples.Works)
 	t.words = capacity.NewWords(k, t.names.Number)
 	t.units = unit.Find(k, request.Options{Entry: o.Entry})
 	t.turns = newTurns(t.walk, t.units)
@@ -74,7 +77,7 @@ func newPass(k *sched.Timeline, o Options) *pass {
 }
 
 func (t *pass) run(ctx context.Context) (*account.Result, error) {
-	sums := Beside(t.k, oncpu.New(t.k), t.o.Set)
+	sums := Beside(t.k, t.samples.Works, t.o.Set)
 	begin, end := t.k.Span()
 	running := make([]int64, len(t.units.Units))
 	for i := range t.units.Units {
