@@ -53,8 +53,9 @@ const (
 	// enters a syscall with its goroutine, and leaves it with the goroutine, has no event of its
 	// own for that: the goroutine's event has the P's number in P. Only a theft or a stop is an
 	// event of the P, From Syscall To Idle. Of a theft, Arg[0] is the thread that lost the P, and M
-	// is the thief. As with goroutines, a status (Reason is ReasonStatus) only repeats what is
-	// known.
+	// is the thief. Of a start in formats before 1.22, Arg[0] is the runtime's own number of the
+	// thread that took the P, which is not the operating system's. As with goroutines, a status
+	// (Reason is ReasonStatus) only repeats what is known.
 	KindProc
 
 	// KindRangeBegin and KindRangeEnd enclose what Range says. KindRangeActive says that the range

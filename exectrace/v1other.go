@@ -25,9 +25,9 @@ func (m *v1Merge) other(c *v1Cursor, r *v1Rec) {
 		if c.epoch == m.epoch {
 			e.From = c.state
 		}
-		e.To = Running
+		e.To, e.Arg[0] = Running, r.a[0]
 		if r.typ == v1ProcStop {
-			e.To, e.P = Idle, e.Proc
+			e.To, e.P, e.Arg[0] = Idle, e.Proc, 0
 			c.g, c.slot = 0, NoSlot
 		}
 		c.state, c.epoch = e.To, m.epoch

@@ -32,8 +32,10 @@ type Kernel struct {
 	// it.
 	Whole   bool  `json:"-"`
 	ShiftNS int64 `json:"-"` // add to a time of that trace for CLOCK_MONOTONIC; 0 unless Whole
-	Align   Align `json:"alignment"`
-	Fair    Fair  `json:"fair_control"`
+	// OldClock is how a trace before Go 1.22 was put on the kernel's clock; nil for any other.
+	OldClock *OldClock `json:"old_clock,omitempty"`
+	Align    Align     `json:"alignment"`
+	Fair     Fair      `json:"fair_control"`
 
 	// The times are sums over the target's threads, but for StoodNS.
 	OnNS        int64 `json:"on_ns"`
@@ -112,6 +114,22 @@ type Align struct {
 	Dropped     int64 `json:"dropped"`     // not counted: pile-ups at a generation's start, repeated states
 	MinNS       int64 `json:"min_ns"`      // least time from a thread's switch-in to its first event; 0 not known
 }
+
+// OldClock is what was found of the clock of a trace before Go 1.22. See docs/join.md, "9. Clocks
+// and controls".
+type OldClock struct {
+	Refused  string  `json:"refused,omitempty"` // why it was not found; "" it was
+	ErrorNS  int64   `json:"error_ns"`          // how far off a time may be
+	DriftPPM float64 `json:"drift_ppm"`         // of the trace's clock against the kernel's
+	Marks    int64   `json:"marks"`             // moments at which a thread had to be on a CPU
+	Missed   int64   `json:"missed"`            // of them those at which it was not
+	// RandomMissed is the least share missed at any of some random offsets.
+	RandomMissed float64 `json:"random_missed"`
+	Threads      int     `json:"threads"` // of the runtime that were found among the kernel's
+}
+
+// Found reports whether the trace was put on the kernel's clock.
+func (c *OldClock) Found() bool { return c != nil && c.Refused == "" }
 
 // Fair is the fair control: of pairs of events of one thread, as far apart as a stop-the-world is
 // long, how many look as if something had held the thread up. See docs/join.md, "9. Clocks and

@@ -41,7 +41,8 @@ internal/oncpu      internal/sched internal/account internal/evidence/kernel
 internal/capacity   internal/sched internal/oncpu internal/account internal/evidence
 internal/ledger/books internal/account internal/request internal/oncpu
 internal/ledger/thread internal/sched internal/oncpu internal/request internal/unit internal/capacity internal/account internal/evidence internal/ledger/books
-internal/ledger     internal/timeline internal/sched internal/oncpu internal/request internal/capacity internal/account internal/evidence exectrace
+internal/oldclock   internal/timeline internal/sched exectrace
+internal/ledger     internal/timeline internal/sched internal/oldclock internal/oncpu internal/request internal/capacity internal/account internal/evidence exectrace
 internal/finding
 internal/detect     internal/account internal/finding internal/evidence
 internal/report     internal/account internal/finding internal/evidence internal/toll
@@ -65,6 +66,7 @@ internal/timeline   internal/timeline/twin
 internal/timeline/twin internal/timeline
 internal/request    internal/timeline/twin
 internal/ledger/books internal/account internal/request
+internal/oldclock   internal/timeline/twin internal/evidence/kernel
 internal/ledger     internal/timeline/twin github.com/rogpeppe/go-internal/txtar
 cmd/whystall        github.com/rogpeppe/go-internal/testscript github.com/google/pprof/profile
 `

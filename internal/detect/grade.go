@@ -40,6 +40,8 @@ func (p *Pass) capKernel() {
 		p.Cap("there are no kernel records")
 	case float64(k.UnknownNS) > 0.05*float64(k.OnNS+k.QueuedNS+k.ThrottledNS+k.UnknownNS):
 		p.Cap("records are missing for %s of its threads' time", finding.Duration(k.UnknownNS))
+	case k.Joined && k.OldClock != nil && len(p.pools) == 0:
+		p.Cap("the trace has a clock of its own and names no threads: both were found by where its events fall, give or take %s", finding.Duration(k.OldClock.ErrorNS))
 	case k.Joined && k.Align.Transitions > 0 && float64(k.Align.OffCPU) > 0.0005*float64(k.Align.Transitions):
 		p.Cap("%s of the goroutines' events fall on threads that were off the CPU by the kernel's records", percent(ratio(k.Align.OffCPU, k.Align.Transitions)))
 	}

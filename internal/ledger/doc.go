@@ -15,7 +15,8 @@
 //	paths.go, pathwords.go  stop-the-worlds and barriers, by who was awaited and what kept that thread
 //	holders.go, enough.go   who held the Ps, and what their threads lacked; whether every thread had a CPU
 //	ready.go                since when a socket had data, or a timer was due
-//	align.go, sharedclock.go whether the two clocks fit; the clock of a trace before Go 1.22
+//	align.go, oldclock.go   whether the two clocks fit; a trace before Go 1.22 is put on the kernel's
+//	sharedclock.go          the same where that is not possible, by when the whole process stood still
 //	joinresult.go, goran.go what is added up of the join; a Go program without a trace
 //	names.go, allocsite.go  names for what the books number
 //	tables.go               what is listed beside the columns: stop-the-worlds, collections, sweeps, locks, Ps

@@ -23,6 +23,7 @@ func (p *pass) kernel(r *account.Result, slow *books.Column) {
 		return
 	}
 	r.Kernel = p.sums()
+	r.Kernel.OldClock = p.clock
 	var requests capacity.Times
 	if p.j != nil {
 		r.Kernel.Joined, r.Kernel.Whole, r.Kernel.ShiftNS = true, p.j.whole, p.j.shift
@@ -32,7 +33,7 @@ func (p *pass) kernel(r *account.Result, slow *books.Column) {
 		r.Kernel.Fair = p.align.fair(stws)
 		a := r.Kernel.Align
 		// Goroutines' transitions fall where their threads were off a CPU: the clocks do not fit.
-		misplaced := a.OffCPU*100_00 > a.Transitions*maxMisplaced
+		misplaced := a.OffCPU*100_00 > a.Transitions*maxMisplaced || p.clock != nil
 		r.Kernel.Barriers = p.j.paths.results(slow, misplaced)
 		requests = slices.Clone(p.flight.List)
 		for i := range requests {

@@ -53,9 +53,12 @@ type finder interface {
 // of the result and no error. An error beside a result means that the trace ended early or, worse,
 // that a sum is wrong.
 func Run(ctx context.Context, src timeline.Source, o Options) (*account.Result, error) {
+	src, clock := onKernelClock(src, o.Kernel)
 	f := request.NewFinder(src, request.Options{Entry: o.Entry})
 	f.Learn(src.Blocks())
-	return run(ctx, src, f, o)
+	p := newPass(src, f, o)
+	p.clock = clock
+	return p.run(ctx)
 }
 
 // pass is the state of one pass.
@@ -76,6 +79,7 @@ type pass struct {
 
 	hops []int64 // when the activation was handed on, relative
 
+	clock    *account.OldClock // of a trace before Go 1.22
 	flight   capacity.Flight
 	align    alignment
 	ownGroup *books.Group // scratch of the column of all
@@ -99,12 +103,13 @@ func newPass(src timeline.Source, f finder, o Options) *pass {
 	if f != nil { // nil: there is no trace
 		to.Launchers = f.Launchers()
 	}
-	to.Threads = o.Kernel != nil && src.Version() >= 22
+	threads := o.Kernel != nil && namesThreads(src)
+	to.Threads = threads
 	tl := timeline.New(src, to)
 	p := &pass{o: o, src: src, tl: tl, f: f, locks: locks{tl: tl}}
 	p.books = books.New(p, p, o.SlowOver, uint32(tl.Name("(others)")))
 	p.x = explainer{tl: tl, locks: &p.locks, out: p.piece}
-	if o.Kernel != nil && src.Version() >= 22 {
+	if threads {
 		p.j = newJoiner(o.Kernel, tl)
 	} else if o.Kernel != nil {
 		if shift, ok := sharedClock(src, o.Kernel); ok {

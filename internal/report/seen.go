@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/evidence"
 	"github.com/whystall/whystall/internal/finding"
 )
@@ -38,7 +39,7 @@ func (r *Report) looked() (out [][2]string) {
 		if k.Whole {
 			s += "; joined with the trace by the times when no thread of the process was on a CPU, since the trace names no threads: what kept all of them off the CPUs is shown, what kept a single one is not"
 		} else if k.Joined {
-			s += "; joined with the trace: "
+			s += "; joined with the trace: " + oldClock(k.OldClock)
 			if a := &k.Align; a.Transitions > 0 {
 				s += fmt.Sprintf("of %s goroutine transitions %s fall on a thread that was on no CPU", count(a.Transitions), count(a.OffCPU))
 				if a.Dropped > 0 {
@@ -125,3 +126,12 @@ func isRuntimeTier(name string) bool {
 // joined reports whether the kernel's records say what threads did while the runtime called them
 // running.
 func (r *Report) joined() bool { return r.Kernel != nil && r.Kernel.Joined }
+
+// oldClock says how a trace with a clock of its own was put on the kernel's.
+func oldClock(c *account.OldClock) string {
+	if !c.Found() {
+		return ""
+	}
+	return fmt.Sprintf("its clock and threads were found by its own events, give or take %s: of %s moments at which a thread had to be on a CPU %s miss, at random offsets %s and more; ",
+		finding.Duration(c.ErrorNS), count(c.Marks), count(c.Missed), percent(c.RandomMissed))
+}

@@ -32,6 +32,7 @@
 //	timeline.go  the Timeline, and what is known of the whole stream
 //	threads.go   names, numbers and lives of threads
 //	stretches.go the states of one thread
+//	stays.go     when each thread was on a CPU
 //	lives.go     which waits belong to making and ending a thread
 //	events.go    faults, signals, samples and the like
 //	wakings.go   which thread woke which

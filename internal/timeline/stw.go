@@ -46,10 +46,11 @@ const (
 // collections a second it holds an hour.
 const maxSTWs = 1 << 16
 
-// stops follows the stop-the-worlds. In formats before 1.22 it cannot see which P stopped when.
+// stops follows the stop-the-worlds. In formats before 1.22 it cannot see who stopped which P,
+// unless threads were found for them.
 type stops struct {
 	procs *procs
-	blind bool // a format before 1.22
+	blind bool // nothing is known of threads
 
 	stws  []STW
 	first uint32 // number of the first in stws
@@ -102,7 +103,7 @@ func (w *stops) procChanged(x *proc, ev *exectrace.Event, awaited FuncID, now in
 	if int32(ev.Proc) == w.initP || w.blind {
 		return
 	}
-	initiates := ev.M == w.initM
+	initiates := ev.M == w.initM || ev.M == exectrace.NoThread // who stopped it on behalf of another has no name
 	if x.active {
 		w.others++
 		if w.phase == stwStopped && !initiates {

@@ -117,7 +117,7 @@ func New(src Source, o Options) *Timeline {
 	t.identities.init()
 	t.procs.init()
 	t.procs.threads = o.Threads
-	t.stops.procs, t.stops.blind = &t.procs, t.old
+	t.stops.procs, t.stops.blind = &t.procs, t.old && !o.Threads
 	for _, name := range o.Launchers { // first, so that a launcher has a small number
 		t.launchers = max(t.launchers, t.intern(Plain(name)))
 	}
