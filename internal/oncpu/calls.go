@@ -33,7 +33,7 @@ var (
 
 // switchers have a thread leave its CPU and come back.
 var switchers = words(`__schedule schedule __switch_to __switch_to_asm finish_task_switch context_switch preempt_schedule_irq preempt_schedule preempt_schedule_common
-	__cond_resched pick_next_task pick_next_task_fair sched_balance_newidle newidle_balance`)
+	pick_next_task pick_next_task_fair sched_balance_newidle newidle_balance`)
 
 // copiers move bytes between the kernel and the program.
 var copiers = words(`rep_movs_alternative _copy_to_iter _copy_from_iter copy_to_iter copy_from_iter _copy_to_user _copy_from_user copyin copyout copy_page_to_iter
@@ -81,6 +81,10 @@ func inodeLockers(name string) bool {
 // faultName says what a page fault does.
 func faultName(frames []kernel.Frame) string {
 	name, huge := "", false
+	switch plain(frames[0].Func) {
+	case "exc_page_fault", "asm_exc_page_fault", "do_page_fault", "el0_da", "irqentry_exit_to_user_mode":
+		return inOut
+	}
 	for i := range frames {
 		f := plain(frames[i].Func)
 		if name == "" {
@@ -108,7 +112,7 @@ func faultPart(name string) string {
 	case strings.HasPrefix(name, "clear_page"), strings.HasPrefix(name, "clear_huge_page"), strings.HasPrefix(name, "clear_subpage"), name == "folio_zero_user",
 		strings.HasPrefix(name, "clear_user_"), name == "clear_highpage":
 		return "zeroing"
-	case strings.Contains(name, "charge") && (strings.Contains(name, "mem_cgroup") || strings.Contains(name, "memcg")), strings.Contains(name, "try_charge"):
+	case strings.Contains(name, "mem_cgroup"), strings.Contains(name, "memcg"), strings.HasPrefix(name, "try_charge"), name == "__css_rstat_updated":
 		return "charging to the memory cgroup"
 	case strings.HasPrefix(name, "filemap_"), name == "do_read_fault", name == "do_cow_fault", name == "do_shared_fault", name == "do_fault", name == "do_fault_around",
 		name == "next_uptodate_folio", name == "finish_fault", name == "__do_fault", name == "shmem_fault":

@@ -11,6 +11,7 @@
 //     calls.go (faults, locks, system calls); late.go: code without interrupts, which samples meet
 //     too late
 //   - program.go: what a user stack says; golang.go: the Go runtime; native.go: libraries,
-//     allocators, interpreters
+//     allocators; interpreter.go:
+//     interpreters
 //   - words.go: names of functions in a form that tables know
 package oncpu

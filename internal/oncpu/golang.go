@@ -10,7 +10,8 @@ import (
 // goRuntime reports whether a function is of Go's runtime, or of what the compiler calls without
 // being asked.
 func goRuntime(name string) bool {
-	return hasPrefix(name, goPackages) && !strings.HasPrefix(name, "runtime.main") || goAssembly[name]
+	return hasPrefix(name, goPackages) && !strings.HasPrefix(name, "runtime.main") || goAssembly[name] || strings.HasPrefix(name, "gcWriteBarrier") ||
+		strings.Contains(name, ".runtime_")
 }
 
 var (
@@ -73,15 +74,15 @@ func goWork(frames []kernel.Frame) (account.WorkKind, string) {
 	case is[goMapGrows]:
 		return account.WorkMap, "growth"
 	case is[goAllocates] && !strings.HasPrefix(leaf, "memmove"):
-		return account.WorkAlloc, ""
+		return account.WorkAlloc, outerPart(frames, goAllocates)
 	case strings.HasPrefix(leaf, "memmove"), strings.HasPrefix(leaf, "memclr"), leaf == "duffcopy", leaf == "duffzero", leaf == "typedmemmove":
 		return account.WorkMemmove, "runtime." + leaf
 	case is[goMaps]:
-		return account.WorkMap, ""
+		return account.WorkMap, mapPart(frames)
 	case is[goInterfaces]:
-		return account.WorkInterface, ""
+		return account.WorkInterface, outerPart(frames, goInterfaces)
 	}
-	return account.WorkGoRuntime, "runtime." + leaf
+	return account.WorkGoRuntime, frames[0].Func
 }
 
 // goFunc is the name of a function of the runtime without its package and the compiler's suffixes.
@@ -142,6 +143,33 @@ var goTable = [goParts]func(string) bool{
 var goSchedulers = words(`mcall schedule execute gogo stopm startm handoffp wakep ready goready gopark goparkunlock ready.func1 injectglist mPark pidleget pidleput sysmon
 	mstart mstart1 mstart0 resetspinning checkTimers runtimer goexit0 goexit1 gdestroy acquirep releasep casgstatus dropg newm newosproc startlockedm stoplockedm
 	goyield_m goyield runSafePointFn wirep checkRunqsNoP checkdead`)
+
+// outerPart is the outermost function of a part: what the program's code calls.
+func outerPart(frames []kernel.Frame, part goPart) string {
+	for i := len(frames) - 1; i >= 0; i-- {
+		if name := goFunc(frames[i].Func); goTable[part](name) {
+			return "runtime." + name
+		}
+	}
+	return ""
+}
+
+// mapPart says what is done to a map.
+func mapPart(frames []kernel.Frame) string {
+	for i := len(frames) - 1; i >= 0; i-- {
+		switch name := strings.ToLower(goFunc(frames[i].Func)); {
+		case strings.Contains(name, "assign"), strings.Contains(name, "putslot"):
+			return "assignment"
+		case strings.Contains(name, "delete"), strings.Contains(name, "clear"):
+			return "deletion"
+		case strings.Contains(name, "iter"):
+			return "iteration"
+		case strings.Contains(name, "access"), strings.Contains(name, "getwith"):
+			return "lookup"
+		}
+	}
+	return "hashing"
+}
 
 // gcPart says which part of garbage collection a stack is of.
 func gcPart(frames []kernel.Frame) string {

@@ -1,6 +1,7 @@
 package oncpu
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/whystall/whystall/internal/account"
@@ -17,6 +18,7 @@ type said struct {
 
 // kernelOf says what a thread was at in the kernel, by its stack, the innermost first. Functions
 // come and go between kernel versions and with inlining, so a rule knows several on each way.
+// Asked is the system call by the program's stack, for a kernel stack that does not name it.
 //
 //  1. What runs for this recording or for other tracers (tracing).
 //  2. What is not the thread's own business: a softirq, else an interrupt. What a return from an
@@ -26,8 +28,11 @@ type said struct {
 //     NUMA balancing; then a page fault, also one in a system call.
 //  5. To make or end a thread; to leave a CPU and come back.
 //  6. A system call: its copying, its network stack, and the rest by its name.
-func kernelOf(frames []kernel.Frame) said {
+func kernelOf(frames []kernel.Frame, asked string) said {
 	s := scan(frames)
+	if s.inCall && s.call == "" {
+		s.call = asked
+	}
 	kind, name := s.work(frames)
 	return said{kind, name, s.call}
 }
@@ -38,7 +43,7 @@ func (s *sight) work(frames []kernel.Frame) (account.WorkKind, string) {
 		return account.WorkTracing, ""
 	case s.softirq != "" && s.ownSoftirq:
 		if s.spins {
-			return account.WorkKernelLock, s.lockName()
+			return account.WorkKernelLock, s.lockName(frames)
 		}
 		return account.WorkOwnSoftirq, s.softirq
 	case s.softirq != "":
@@ -46,18 +51,20 @@ func (s *sight) work(frames []kernel.Frame) (account.WorkKind, string) {
 	case s.interrupt != "":
 		return account.WorkInterrupt, s.interrupt
 	case s.spins:
-		return account.WorkKernelLock, s.lockName()
+		return account.WorkKernelLock, s.lockName(frames)
 	}
 	if kind, name := s.memory(frames); kind != "" {
 		return kind, name
 	}
 	switch {
+	case s.switches && s.back:
+		return account.WorkSwitch, preempted
 	case s.fault:
 		return account.WorkFault, faultName(frames)
 	case s.threads:
 		return account.WorkThreads, s.call
 	case s.switches:
-		return account.WorkSwitch, s.call
+		return account.WorkSwitch, cmp.Or(s.call, preempted)
 	case s.copies && s.inCall:
 		return account.WorkCopy, s.call
 	case s.network && s.inCall:
@@ -100,6 +107,7 @@ type sight struct {
 	ranBy      bool   // who ran the softirq is known
 	interrupt  string // its kind
 	entered    string // the kind of an interrupt that came in, also where it went on to work for the thread
+	back       bool   // it goes on in what works for the thread at the end of an interrupt
 	spins      bool   // for a lock of the kernel
 	sleeper    bool   // the lock is one that sleeps too
 	asker      string // who wants it
@@ -114,13 +122,19 @@ type sight struct {
 	outermost  string // function with a name
 }
 
+// preempted is the name of a switch that the thread did not ask for; inOut that of the way into
+// the kernel and out of it, where no call or part has started yet.
+const (
+	preempted = "preemption"
+	inOut     = "entry and exit"
+)
+
 // spinDepth is how far inside a function that spins may be: what it calls while it spins.
 const spinDepth = 3
 
 // scan walks a kernel stack from the innermost function outwards.
 func scan(frames []kernel.Frame) (s sight) {
 	inner := "" // the function called by the present one
-	back := false
 	for i := range frames {
 		name := plain(frames[i].Func)
 		if name == "" {
@@ -136,10 +150,10 @@ func scan(frames []kernel.Frame) (s sight) {
 				s.softirq = softirqKind(inner)
 			}
 		case backToThread[name]:
-			back = back || i > 0
+			s.back = s.back || i > 0
 		case interruptEntry(name):
 			s.entered = interruptKind(name)
-			if !back && !s.switches {
+			if !s.back && !s.switches {
 				s.interrupt = s.entered
 			}
 		}
@@ -193,7 +207,7 @@ func (s *sight) lock(i int, name string) {
 }
 
 // lockName says who asks for the lock: the system call or what else it is, and the function.
-func (s *sight) lockName() string {
+func (s *sight) lockName(frames []kernel.Frame) string {
 	where := s.call
 	if where == "" && s.fault {
 		where = "page fault"
@@ -201,6 +215,8 @@ func (s *sight) lockName() string {
 	switch {
 	case s.call == "futex" && strings.HasPrefix(s.asker, "futex_"):
 		return "futex"
+	case s.sleeper && sched.BlockOf(frames) == sched.BlockMmapLock:
+		return strings.TrimPrefix(where+": mmap_lock", ": ")
 	case s.sleeper && inodeLockers(s.asker):
 		return where + ": inode lock"
 	case s.asker == "" || s.asker == where:

@@ -9,11 +9,11 @@ import (
 
 // nativeProgram says what a stack of compiled code was at, that of Go programs outside of the
 // runtime included.
-func nativeProgram(frames []kernel.Frame) program {
+func nativeProgram(frames []kernel.Frame, made interpreters) program {
 	in := &frames[0]
 	name := bareLibrary(in.Func)
 	p := program{kind: account.WorkOwn, name: in.Func, site: siteOf(frames), threads: makesThread(frames)}
-	if library(in.Module) {
+	if library(in.Module) && name != "syscall" {
 		p.call = name
 	}
 	switch {
@@ -23,33 +23,53 @@ func nativeProgram(frames []kernel.Frame) program {
 		p.kind, p.name = account.WorkThreads, name
 	case copies(name):
 		p.kind, p.name = account.WorkMemmove, copyName(name)
-	case allocates(in.Func, name):
+	case allocates(in.Func, name) && !made.modules[in.Module]:
 		p.kind, p.name = account.WorkAlloc, allocName(frames)
-	case interprets(frames):
+	case made.interprets(in):
 		p.kind = account.WorkInterprets
+		switch {
+		case in.Func == "" && anonymous(in.Module):
+			p.name = "code made at run time"
+		case in.Func == "":
+			p.name = unnamed(in.Module)
+		}
 	case library(in.Module):
 		p.kind, p.name = account.WorkLibrary, name
 		if name == "" {
 			p.name = in.Module[strings.LastIndexByte(in.Module, '/')+1:]
 		}
 	case in.Func == "":
-		p.name = "unnamed code"
-		if in.Module != "" {
-			p.name = "unnamed code of " + in.Module[strings.LastIndexByte(in.Module, '/')+1:]
-		}
+		p.name = unnamed(in.Module)
 	}
 	return p
 }
 
+// unnamed is the name of code that no symbol covers.
+func unnamed(module string) string {
+	if anonymous(module) {
+		return "unnamed code"
+	}
+	return "unnamed code of " + module[strings.LastIndexByte(module, '/')+1:]
+}
+
+// anonymous reports whether a module is memory without a file.
+func anonymous(module string) bool { return module == "" || module[0] == '[' && module != vdso }
+
 // bareLibrary is the name of a C library's function as programs call it: "memcpy" of
-// "__GI_memcpy@@GLIBC_2.14".
+// "__GI_memcpy@@GLIBC_2.14" and of "__memcpy_avx512_unaligned_erms".
 func bareLibrary(name string) string {
 	name, _, _ = strings.Cut(name, "@")
 	for strings.HasPrefix(name, "_") {
 		name = name[1:]
 	}
 	name = strings.TrimPrefix(name, "GI_")
-	return strings.TrimLeft(strings.TrimPrefix(name, "libc_"), "_")
+	name = strings.TrimLeft(strings.TrimPrefix(name, "libc_"), "_")
+	for _, processor := range [...]string{"_avx", "_evex", "_sse"} {
+		if i := strings.Index(name, processor); i > 0 {
+			name = name[:i]
+		}
+	}
+	return name
 }
 
 // spinCalls are functions that do nothing but look again for what is not there yet.
@@ -73,7 +93,7 @@ func makesThread(frames []kernel.Frame) bool {
 }
 
 // copies reports whether a function copies or fills memory. C libraries have one of each for each
-// kind of processor: memcpy_avx512_unaligned_erms.
+// kind of processor.
 func copies(name string) bool { return copyName(name) != "" }
 
 func copyName(name string) string {
@@ -111,37 +131,4 @@ func allocName(frames []kernel.Frame) string {
 		name = bare
 	}
 	return name
-}
-
-// interprets reports whether the innermost function is an interpreter's: code that it has made
-// itself, or a function of the module in which its evaluation loop lies, called by that loop.
-func interprets(frames []kernel.Frame) bool {
-	in := &frames[0]
-	if madeCode(in.Func) {
-		return true
-	}
-	for i := range frames {
-		if frames[i].Module != in.Module {
-			return false // a module of its own: computing for the interpreted program
-		}
-		if evalLoop(frames[i].Func) {
-			return true
-		}
-	}
-	return false
-}
-
-// evalLoop reports whether a function is the evaluation loop of an interpreter.
-func evalLoop(name string) bool {
-	name, _, _ = strings.Cut(name, ".")
-	return evalLoops[name] || strings.HasPrefix(name, "Builtins_") || strings.HasPrefix(name, "_PyEval_Eval") || strings.HasPrefix(name, "PyEval_Eval")
-}
-
-var evalLoops = words(`rb_vm_exec vm_exec vm_exec_core vm_exec_loop vm_call_iseq_setup vm_sendish Perl_runops_standard execute_ex luaV_execute lj_BC_CALL lj_vm_call
-	JS_CallInternal process_main beam_jit_call_bif duk_js_execute_bytecode`)
-
-// madeCode reports whether a name is of code that a virtual machine has made and named for
-// profilers, as in /tmp/perf-PID.map.
-func madeCode(name string) bool {
-	return hasPrefix(name, []string{"LazyCompile:", "Function:", "JS:", "Eval:", "Script:", "BytecodeHandler:", "Builtin:", "py::", "Interpreter"})
 }

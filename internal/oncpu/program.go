@@ -20,7 +20,7 @@ type program struct {
 // programOf says what a thread was at in the program, by its stack, the innermost first. Frames
 // that were found by scanning may never have been called, so what follows the first of them is not
 // asked.
-func programOf(frames []kernel.Frame) program {
+func programOf(frames []kernel.Frame, made interpreters) program {
 	for i := range frames {
 		if frames[i].Inferred {
 			frames = frames[:i]
@@ -31,16 +31,25 @@ func programOf(frames []kernel.Frame) program {
 		return program{kind: account.WorkUnknown}
 	}
 	var p program
+	if n := len(frames); n > 1 && frames[0].Module == vdso && goRuntime(frames[1].Func) {
+		// The runtime asks for the time, for its own ends or for somebody who wants to know.
+		if p = goProgram(frames[1:]); p.kind != account.WorkGoRuntime {
+			return p
+		}
+	}
 	if goRuntime(frames[0].Func) || goTypes(frames[0].Func) {
 		p = goProgram(frames)
 	} else {
-		p = nativeProgram(frames)
+		p = nativeProgram(frames, made)
 	}
 	if p.site.Func == p.name {
 		p.site = account.Site{}
 	}
 	return p
 }
+
+// vdso is the module of what the kernel lends to every program.
+const vdso = "[vdso]"
 
 // siteOf is the program's own function on a user stack: the innermost that is neither a library's
 // nor Go's runtime or standard library. Where there is none it is the innermost that is neither of
@@ -56,12 +65,15 @@ func siteOf(frames []kernel.Frame) account.Site {
 		if !goStandard(f.Func) {
 			return site
 		}
-		if own.Func == "" {
+		if own.Func == "" && !hasPrefix(f.Func, goPassing) {
 			own = site
 		}
 	}
 	return own
 }
+
+// goPassing are packages that only pass on what their caller wants.
+var goPassing = []string{"syscall.", "internal/"}
 
 // library reports whether a module is a shared library of the system, not one of the program's
 // own.

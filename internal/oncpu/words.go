@@ -30,10 +30,13 @@ func hasPrefix(name string, prefixes []string) bool {
 }
 
 // systemCall is the name of the system call that a function of the kernel is the entry of:
-// "munmap" of __x64_sys_munmap; "" if it is none.
+// "munmap" of __x64_sys_munmap, "write" of ksys_write; "" if it is none.
 func systemCall(name string) string {
-	if _, call, ok := strings.Cut(name, "_sys_"); ok && strings.HasPrefix(name, "__") {
-		return call
+	_, call, ok := strings.Cut(name, "sys_")
+	if !ok || call == "call" || !hasPrefix(name, callPrefixes) {
+		return ""
 	}
-	return ""
+	return call
 }
+
+var callPrefixes = []string{"__x64_sys_", "__ia32_sys_", "__arm64_sys_", "__se_sys_", "__do_sys_", "__sys_", "ksys_"}

@@ -1,7 +1,6 @@
 package oncpu
 
 import (
-	"cmp"
 	"math"
 	"sync"
 
@@ -45,10 +44,11 @@ func New(k *sched.Timeline) *Works { return &Works{k: k} }
 func (w *Works) read() {
 	w.known, w.number = map[pair]uint32{}, map[Key]uint32{}
 	w.add(Key{Kind: account.WorkUnknown})
+	made := w.interpreters()
 	w.k.Events(math.MinInt64, math.MaxInt64, func(e *sched.Event) bool {
 		p := pair{e.Kernel, e.User}
 		if _, ok := w.known[p]; !ok {
-			w.known[p] = w.add(workOf(w.k.Stack(e.Kernel), w.k.Stack(e.User)))
+			w.known[p] = w.add(workOf(w.k.Stack(e.Kernel), w.k.Stack(e.User), made))
 		}
 		return true
 	}, kernel.Sample)
@@ -86,19 +86,24 @@ func SampleNS(e *sched.Event) int64 { return int64(min(e.Arg[0], math.MaxInt32))
 
 // workOf says what a thread was at, by the functions of both stacks, the innermost first. The
 // kernel's decides where it says anything.
-func workOf(inKernel, inProgram []kernel.Frame) Key {
-	of := programOf(inProgram)
+func workOf(inKernel, inProgram []kernel.Frame, made interpreters) Key {
+	of := programOf(inProgram, made)
 	key := Key{Kind: of.kind, Name: of.name, Site: of.site, Churn: of.threads || of.kind == account.WorkThreads}
 	if len(inKernel) == 0 {
 		return key
 	}
-	s := kernelOf(inKernel)
+	s := kernelOf(inKernel, of.call)
 	key.Kind, key.Name, key.Late = s.kind, s.name, lateBy(inKernel)
 	key.Churn = key.Churn || key.Kind == account.WorkThreads
 	if key.Kind != account.WorkSyscall && key.Kind != account.WorkSwitch {
 		return key
 	}
-	switch call := cmp.Or(s.call, of.call); {
+	call := s.call
+	if call == "" && key.Kind == account.WorkSyscall {
+		call = inOut
+	}
+	switch {
+	case call == "": // it left its CPU, and did not ask for it
 	case ofRuntime[of.kind]:
 		// What Go's runtime asks of the kernel is for what it does: to wake a thread, to give
 		// memory back.
@@ -107,7 +112,7 @@ func workOf(inKernel, inProgram []kernel.Frame) Key {
 		key.Kind, key.Name = account.WorkThreads, call
 	case call == "sched_yield":
 		key.Kind, key.Name = account.WorkSpin, call
-	default:
+	case key.Kind == account.WorkSyscall:
 		key.Name = call
 	}
 	return key
