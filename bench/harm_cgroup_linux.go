@@ -79,11 +79,15 @@ func (g *cgroup) make(dir string, files map[string]string) error {
 	return nil
 }
 
-// removeStale removes groups which a killed run left. One with processes in it stays.
+// removeStale removes groups which a killed run left. One with processes in it stays, and so does
+// that of a run that lives.
 func removeStale(dir string) {
 	old, _ := filepath.Glob(filepath.Join(dir, groupName+"*"))
 	for _, d := range old {
-		os.Remove(d)
+		_, pid, _ := strings.Cut(filepath.Base(d), groupName)
+		if _, err := os.Stat(filepath.Join("/proc", pid)); errors.Is(err, fs.ErrNotExist) {
+			os.Remove(d)
+		}
 	}
 }
 

@@ -139,7 +139,7 @@ func (s *stand) overTime(from, to int64) string {
 func (s *stand) findRate(ctx context.Context, progress io.Writer) error {
 	look := *s
 	look.o.window = 700 * time.Millisecond
-	at := search{rate: max(s.rate, 100)}
+	at := search{rate: max(s.rate, s.o.rate)}
 	for range searchSteps {
 		if err := s.setRate(at.rate); err != nil {
 			return err
