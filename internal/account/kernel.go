@@ -37,11 +37,12 @@ type Kernel struct {
 	Align    Align     `json:"alignment"`
 	Fair     Fair      `json:"fair_control"`
 
-	// The times are sums over the target's threads, but for StoodNS.
+	// The times are sums over the target's threads, but for WorkNS and StoodNS.
 	OnNS        int64 `json:"on_ns"`
 	QueuedNS    int64 `json:"queued_ns"`
 	ThrottledNS int64 `json:"throttled_ns"`
 	BlockedNS   int64 `json:"blocked_ns"`
+	WorkNS      int64 `json:"-"`        // wall time in which some thread was on a CPU, throttled or queued
 	StoodNS     int64 `json:"stood_ns"` // wall time in which no thread of the target ran, and one was throttled
 	// StoodQueuedNS is the same where none was throttled and one was queued. Where throttling looks
 	// like preemption, it is in here.

@@ -37,8 +37,12 @@ func Sums(k *sched.Timeline, works *oncpu.Works, set *evidence.Set) *account.Ker
 		switch t.State {
 		case sched.ProcessThrottled:
 			r.StoodNS += t.End - t.Begin
+			r.WorkNS += t.End - t.Begin
 		case sched.ProcessQueued:
 			r.StoodQueuedNS += t.End - t.Begin
+			r.WorkNS += t.End - t.Begin
+		case sched.ProcessOn:
+			r.WorkNS += t.End - t.Begin
 		}
 	}
 	r.Standstills = Standstills(k, leastStandstill)

@@ -15,6 +15,9 @@ var _ = register(&Detector{
 	Name:  "cpu-contention",
 	Title: "Threads wait for a CPU that others have",
 	Needs: []string{KernelRecords},
+	// Beside requests that lose nothing, what neighbours took from other threads is no finding: each
+	// host has them, and in healthy programs it reached half of the CPUs.
+	Scopes: []finding.Scope{finding.Slow, finding.Usual},
 	// A thread that waits less than a few time slices of the kernel (2.8 ms here, 4 ms in many) met
 	// the neighbours that every host has.
 	Floor: queueFloor,
@@ -95,13 +98,20 @@ func lookContention(p *Pass) {
 
 func claimContention(p *Pass) {
 	reclaims := hostReclaims(p) // kswapd and kcompactd belong to direct-reclaim then
+	usual := p.board.scope == finding.Usual
 	others := func(what account.Leaf, who string) bool {
+		if usual && isOwn(who) {
+			return false // what high load is: every request waits for the ones before it
+		}
 		return what == account.LeafNoCPU && !isIdle(who) && who != recorder && !(reclaims && isReclaimer(who))
 	}
 	p.ClaimWhere(func(a *account.Account) bool { return others(a.Leaf, a.Detail) })
 	// A P whose thread is queued behind another of the process waits for the process's own work, as
 	// other Ps' threads do.
 	p.ClaimLacking(func(what account.Leaf, who string) bool { return others(what, who) && !isOwn(who) })
+	if usual {
+		return
+	}
 	if p.below(p.Claimed()) != "" {
 		// Nobody had the CPU. It is worth saying, with a doubt, where that is what was lost.
 		p.ClaimWhere(func(a *account.Account) bool { return a.Leaf == account.LeafNoCPU && isIdle(a.Detail) })

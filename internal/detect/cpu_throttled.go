@@ -11,9 +11,10 @@ import (
 )
 
 var _ = register(&Detector{
-	Name:  "cpu-throttled",
-	Title: "The CPU quota of a cgroup stops the process",
-	Needs: []string{KernelRecords},
+	Name:   "cpu-throttled",
+	Title:  "The CPU quota of a cgroup stops the process",
+	Needs:  []string{KernelRecords},
+	Scopes: []finding.Scope{finding.Slow, finding.Usual, finding.Process},
 	// A tenth of the slow requests' time. Throttling comes in tens of ms, so the absolute part only
 	// keeps noise out.
 	Floor: Floor{NS: 5e6, Share: 0.10},
@@ -83,16 +84,54 @@ func lookThrottled(p *Pass) {
 		}
 		return
 	}
-	stood := ratio(k.StoodNS, wall(k))
-	if n, _, share := slowStandstills(p, true); n > 0 && r.CPUs != nil {
+	if n, _, share := slowStandstills(p, true); n > 0 && r.CPUs != nil && !p.board.seen {
 		p.claimTerm(termThrottled, r.CPUs.ThrottledNS, share)
 		return
 	}
-	if r.CPUs == nil || stood < stoodShare {
-		p.Clear("for %s of the wall time no thread of the process ran and one was throttled%s (reported from %s up)", percent(stood), quotaText(r.CPUs), percent(stoodShare))
+	stood, enough := p.stood(0)
+	if r.CPUs == nil || !enough {
+		p.Clear("%s%s", p.stoodText(), quotaText(r.CPUs))
 		return
 	}
 	p.claimTerm(termThrottled, r.CPUs.ThrottledNS, stood)
+}
+
+// stood is the part of time in which the quota let no thread of the process run, and whether that
+// is worth a finding. It counts from a tenth of wall time up, where no request is visible. A process
+// with little to do stands still for a small part of that, and for a large one of the time in which
+// it has work: that counts too, if the pauses are no rare accident. So does, where no request is
+// visible, what its threads lost: many of them use the quota up early, and then all wait. more is
+// what they lost to the same cause beside the quota.
+func (p *Pass) stood(more int64) (share float64, enough bool) {
+	k := p.Ledger.Kernel
+	share = ratio(k.StoodNS, wall(k))
+	if !p.board.seen && share >= stoodShare {
+		return share, true
+	}
+	ofWork := ratio(k.StoodNS, k.WorkNS)
+	if !p.board.seen {
+		ofWork = max(ofWork, ratio(k.ThrottledNS+more, wantedCPU(k).wanted))
+	}
+	return ofWork, ofWork >= processShare && share >= processUses
+}
+
+// stoodShares says for which part of wall time the process stood still, and of its work.
+func (p *Pass) stoodShares() string {
+	k := p.Ledger.Kernel
+	t := "for " + percent(stoodStill(p)) + " of the time"
+	if k.WorkNS > 0 && k.StoodNS > 0 {
+		t += " (" + percent(ratio(k.StoodNS, k.WorkNS)) + " of that in which it had work)"
+	}
+	return t
+}
+
+func (p *Pass) stoodText() string {
+	k := p.Ledger.Kernel
+	least := fmt.Sprintf("its threads were throttled for %s of the time in which they wanted a CPU; reported from %s and %s up", percent(ratio(k.ThrottledNS, wantedCPU(k).wanted)), percent(stoodShare), percent(processShare))
+	if p.board.seen {
+		least = "reported from " + percent(processShare) + " of its work up"
+	}
+	return fmt.Sprintf("%s no thread of the process ran and one was throttled (%s)", p.stoodShares(), least)
 }
 
 // slowStandstills counts the standstills that took as long as the user calls slow: those of the
@@ -149,9 +188,8 @@ func tellThrottled(p *Pass, f *finding.Finding) {
 			where += " of " + cpusText(quota) + " CPUs"
 		}
 	}
-	stood := percent(stoodStill(p))
 	if len(p.pools) > 0 {
-		f.Summary = fmt.Sprintf("for %s of the time no thread of the process may run, because %s", stood, where)
+		f.Summary = fmt.Sprintf("%s no thread of the process may run, because %s", p.stoodShares(), where)
 		if n, longest, _ := slowStandstills(p, true); n > 0 {
 			f.Summary = fmt.Sprintf("the process stood still for %s or more %s, at most for %s at %s, because %s",
 				finding.Duration(p.Facts.SlowOver), times(int64(n), "time", "times"), finding.Duration(longest.End-longest.Begin), p.at(longest.Begin), where)
@@ -160,7 +198,7 @@ func tellThrottled(p *Pass, f *finding.Finding) {
 		f.Summary = fmt.Sprintf("%s stand still for %s (%s of their time) because %s", p.who(), p.per(p.NS()), p.share(p.NS()), where)
 	}
 	if k.ThrottledNS > 0 {
-		p.Proof("kernel records", "no thread of the process ran and one was throttled for %s of %s, %s", finding.Duration(k.StoodNS), finding.Duration(wall(k)), stood)
+		p.Proof("kernel records", "no thread of the process ran and one was throttled for %s of %s, %s", finding.Duration(k.StoodNS), finding.Duration(wall(k)), percent(stoodStill(p)))
 	}
 	countedLine(p)
 	threadsLine(p)

@@ -10,9 +10,10 @@ import (
 )
 
 var _ = register(&Detector{
-	Name:  "direct-reclaim",
-	Title: "Threads have to free memory before they get any",
-	Needs: []string{KernelRecords},
+	Name:   "direct-reclaim",
+	Title:  "Threads have to free memory before they get any",
+	Needs:  []string{KernelRecords},
+	Scopes: []finding.Scope{finding.Slow, finding.Usual, finding.Process},
 	// Rare and huge, like sweep-assist: one request in fifty may bear all of it.
 	Floor: reclaimFloor,
 	Doc: `What happens
@@ -86,15 +87,15 @@ func lookReclaim(p *Pass) {
 		return
 	}
 	// Threads in reclaim run, or wait for pages to be written: both are terms of the ledger.
-	if r.CPUs == nil || ratio(ns, wall(k)) < reclaimShare {
+	if r.CPUs == nil || p.lost(ns) < reclaimShare {
 		p.Clear("%s", reclaimText(p, n, ns))
 		return
 	}
-	p.claimTerm(termUnused, min(ns, r.CPUs.UnusedNS), ratio(ns, wall(k)))
+	p.claimTerm(termUnused, min(ns, r.CPUs.UnusedNS), p.lost(ns))
 	if ns > r.CPUs.UnusedNS {
-		p.claimTerm(termRunning, min(ns-r.CPUs.UnusedNS, r.CPUs.RunningNS), ratio(ns, wall(k)))
+		p.claimTerm(termRunning, min(ns-r.CPUs.UnusedNS, r.CPUs.RunningNS), p.lost(ns))
 	}
-	p.Cap("no request is visible: it is not known who waited for these threads")
+	p.capProcess()
 }
 
 // heldByReclaim is the least part of the waits for mmap_lock that must pass while other threads
@@ -131,6 +132,9 @@ func hostReclaims(p *Pass) bool {
 		if a := &p.Ledger.Slow.Accounts[i]; a.Leaf == account.LeafReclaim || a.Leaf == account.LeafCompaction {
 			ns += a.NS
 		}
+	}
+	if p.board.scope == finding.Usual {
+		return p.below(ns) == ""
 	}
 	return p.board.below(reclaimFloor, ns) == ""
 }

@@ -9,11 +9,12 @@ import (
 )
 
 var _ = register(&Detector{
-	Name:  "gomaxprocs-over-quota",
-	Title: "GOMAXPROCS is above the CPU quota",
-	Needs: []string{KernelRecords},
-	Go:    true,
-	Floor: Floor{NS: 5e6, Share: 0.10},
+	Name:   "gomaxprocs-over-quota",
+	Title:  "GOMAXPROCS is above the CPU quota",
+	Needs:  []string{KernelRecords},
+	Scopes: []finding.Scope{finding.Slow, finding.Usual, finding.Process},
+	Go:     true,
+	Floor:  Floor{NS: 5e6, Share: 0.10},
 	Doc: `What happens
   GOMAXPROCS Ps run on as many threads at once, and a GC cycle wakes workers on all idle ones. A
   quota of half a CPU then lasts for less than a ms of each period, and for the rest of the period
@@ -90,9 +91,10 @@ func lookOverQuota(p *Pass) {
 		return
 	}
 	if !joined(r) {
-		stood := ratio(k.StoodNS, wall(k))
-		if stood < stoodShare {
-			p.Clear("GOMAXPROCS is %d with a quota of %s CPUs: a risk, but no thread ran and one was throttled for only %s of the time", ps, cpusText(r.CPUs.Quota), percent(stood))
+		own, _, _ := queueShare(k)
+		stood, enough := p.stood(own)
+		if !enough {
+			p.Clear("GOMAXPROCS is %d with a quota of %s CPUs: a risk, but only %s", ps, cpusText(r.CPUs.Quota), p.stoodText())
 			return
 		}
 		p.claimTerm(termThrottled, r.CPUs.ThrottledNS, stood)
@@ -222,7 +224,7 @@ func tellOverQuota(p *Pass, f *finding.Finding) {
 	ps, from := procsOf(p)
 	limit, quota := limitCPUs(r.CPUs), cpusText(r.CPUs.Quota)
 	if len(p.pools) > 0 {
-		f.Summary = fmt.Sprintf("GOMAXPROCS is %d with a quota of %s CPUs at %s; for %s of the time no thread of the process is allowed to run", ps, quota, r.CPUs.QuotaAt, percent(stoodStill(p)))
+		f.Summary = fmt.Sprintf("GOMAXPROCS is %d with a quota of %s CPUs at %s; %s no thread of the process is allowed to run", ps, quota, r.CPUs.QuotaAt, p.stoodShares())
 	} else {
 		queued := p.grantedOf(ownQueue)
 		throttled := p.grantedOf(leaf(account.LeafThrottled, account.LeafNoCPU)) - queued
@@ -231,6 +233,11 @@ func tellOverQuota(p *Pass, f *finding.Finding) {
 	}
 	if from == "" {
 		from = "read from the runtime"
+	}
+	if len(p.pools) > 0 {
+		own, _, _ := queueShare(k)
+		o := wantedCPU(k)
+		p.Proof("kernel records: threads", "of the time in which its threads wanted a CPU they were throttled %s, and queued behind each other %s", percent(ratio(o.throttled, o.wanted)), percent(ratio(own, o.wanted)))
 	}
 	p.Proof("runtime", "GOMAXPROCS is %d, %s; the quota has room for %d", ps, from, limit)
 	quotaProof(p)

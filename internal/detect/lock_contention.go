@@ -9,10 +9,11 @@ import (
 )
 
 var _ = register(&Detector{
-	Name:  "lock-contention",
-	Title: "Requests queue for a lock",
-	Needs: []string{Trace, mutexStream, KernelRecords},
-	Floor: lockFloor,
+	Name:   "lock-contention",
+	Title:  "Requests queue for a lock",
+	Needs:  []string{Trace, mutexStream, KernelRecords},
+	Scopes: []finding.Scope{finding.Slow, finding.Usual},
+	Floor:  lockFloor,
 	Doc: `What happens
   Requests wait for a sync.Mutex or sync.RWMutex that others hold. It may be inside singleflight,
   a pool or a cache. After 1 ms of waiting a sync.Mutex enters starvation mode: each unlock hands

@@ -11,10 +11,11 @@ import (
 )
 
 var _ = register(&Detector{
-	Name:  "mmap-lock",
-	Title: "Threads wait for the lock of their address space",
-	Needs: []string{KernelRecords},
-	Floor: Floor{NS: 5e6, Share: 0.10},
+	Name:   "mmap-lock",
+	Title:  "Threads wait for the lock of their address space",
+	Needs:  []string{KernelRecords},
+	Scopes: []finding.Scope{finding.Slow, finding.Usual},
+	Floor:  Floor{NS: 5e6, Share: 0.10},
 	Doc: `What happens
   Every process has one lock around its map of memory. mmap, munmap, mprotect, madvise, and the
   creation and the end of a thread's stack take it to write. Page faults and readers of
@@ -69,12 +70,12 @@ func lookMmapLock(p *Pass) {
 		}
 		return
 	}
-	if r.CPUs == nil || ratio(k.MmapLock.NS, wall(k)) < stallShare {
+	if r.CPUs == nil || p.lost(k.MmapLock.NS) < stallShare {
 		p.Clear("%s", text)
 		return
 	}
-	p.claimTerm(termUnused, min(k.MmapLock.NS, r.CPUs.UnusedNS), ratio(k.MmapLock.NS, wall(k)))
-	p.Cap("no request is visible: it is not known who waited for these threads")
+	p.claimTerm(termUnused, min(k.MmapLock.NS, r.CPUs.UnusedNS), p.lost(k.MmapLock.NS))
+	p.capProcess()
 }
 
 func tellMmapLock(p *Pass, f *finding.Finding) {

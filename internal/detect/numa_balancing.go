@@ -9,10 +9,11 @@ import (
 )
 
 var _ = register(&Detector{
-	Name:  "numa-balancing",
-	Title: "The kernel moves pages between NUMA nodes under the process",
-	Needs: []string{KernelRecords},
-	Floor: Floor{NS: 2e6, Share: 0.05},
+	Name:   "numa-balancing",
+	Title:  "The kernel moves pages between NUMA nodes under the process",
+	Needs:  []string{KernelRecords},
+	Scopes: []finding.Scope{finding.Slow, finding.Usual, finding.Process},
+	Floor:  Floor{NS: 2e6, Share: 0.05},
 	Doc: `What happens
   With kernel.numa_balancing the kernel removes the mapping of pages now and then. The fault that
   follows shows which node uses them, and the kernel moves pages or threads together. A process
@@ -78,14 +79,14 @@ func lookNUMA(p *Pass) {
 		if p.below(p.Claimed()) == "" {
 			return
 		}
-	} else if r.CPUs != nil && ratio(k.NUMA.NS, wall(k)) >= stallShare {
+	} else if r.CPUs != nil && p.lost(k.NUMA.NS) >= stallShare {
 		// A fault is work on a CPU, unless it waits for another thread's migration of the same
 		// page.
-		p.claimTerm(termRunning, min(k.NUMA.NS, r.CPUs.RunningNS), ratio(k.NUMA.NS, wall(k)))
+		p.claimTerm(termRunning, min(k.NUMA.NS, r.CPUs.RunningNS), p.lost(k.NUMA.NS))
 		if k.NUMA.NS > r.CPUs.RunningNS {
-			p.claimTerm(termUnused, min(k.NUMA.NS-r.CPUs.RunningNS, r.CPUs.UnusedNS), ratio(k.NUMA.NS, wall(k)))
+			p.claimTerm(termUnused, min(k.NUMA.NS-r.CPUs.RunningNS, r.CPUs.UnusedNS), p.lost(k.NUMA.NS))
 		}
-		p.Cap("no request is visible: it is not known who waited for these threads")
+		p.capProcess()
 		return
 	}
 	lost := p.Claimed()

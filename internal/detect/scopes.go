@@ -154,6 +154,26 @@ func (p *Pass) below(ns int64) string {
 	return p.board.below(f, ns)
 }
 
+// lost is the part of time that threads lost by waiting ns in all. Where no request is visible it is
+// of wall time: somebody waits all the time. Beside requests it is of the time in which threads had
+// work, since a process of many threads loses little by one that waits.
+func (p *Pass) lost(ns int64) float64 {
+	k := kernelOf(p)
+	if !p.board.seen {
+		return ratio(ns, wall(k))
+	}
+	return ratio(ns, wantedCPU(k).wanted+ns)
+}
+
+// capProcess caps a finding of the process: who paid is not known.
+func (p *Pass) capProcess() {
+	if p.board.seen {
+		p.Cap("it is of the process as a whole: which requests paid for it is not shown")
+		return
+	}
+	p.Cap("no request is visible: it is not known who waited for these threads")
+}
+
 // Scope is that of this round.
 func (p *Pass) Scope() finding.Scope { return p.board.scope }
 

@@ -10,10 +10,11 @@ import (
 )
 
 var _ = register(&Detector{
-	Name:  "thread-churn",
-	Title: "Threads are made and ended all the time",
-	Needs: []string{KernelRecords},
-	Floor: Floor{NS: 2e6, Share: 0.10},
+	Name:   "thread-churn",
+	Title:  "Threads are made and ended all the time",
+	Needs:  []string{KernelRecords},
+	Scopes: []finding.Scope{finding.Slow, finding.Usual, finding.Process},
+	Floor:  Floor{NS: 2e6, Share: 0.10},
 	Doc: `What happens
   A thread for each connection, query or task, made and ended thousands of times a second. glibc
   keeps some 40 MiB of stacks, five of 8 MiB. Beyond that each ending thread unmaps its stack, and
@@ -139,7 +140,7 @@ func lookChurn(p *Pass) {
 		if why := p.below(p.Claimed()); why != "" {
 			p.claims, p.cpuQueue = nil, 0
 			// Where the CPUs are full, each request pays a little for it, and throughput falls.
-			if u := r.CPUs; u != nil && ratio(c.CPUNS, k.OnNS) >= churnShare && ratio(u.RunningNS+u.OthersNS, u.TotalNS) >= full {
+			if u := r.CPUs; p.board.scope == finding.Slow && u != nil && ratio(c.CPUNS, k.OnNS) >= churnShare && ratio(u.RunningNS+u.OthersNS, u.TotalNS) >= full {
 				p.claimTerm(termRunning, min(c.CPUNS, u.RunningNS), ratio(c.CPUNS, k.OnNS))
 				p.Cap("how much CPU time it takes is known from samples only")
 				return
@@ -148,22 +149,32 @@ func lookChurn(p *Pass) {
 		}
 		return
 	}
+	if p.board.seen {
+		// What neighbours make longer is theirs. CPU time is not.
+		if p.ClaimWork(account.WorkThreads).NS == 0 {
+			p.Clear("%s", text)
+		}
+		return
+	}
 	ns := c.CreateNS + c.ExitNS
-	if r.CPUs == nil || ratio(ns, wall(k)) < stallShare {
+	if r.CPUs == nil || p.lost(ns) < stallShare {
 		p.Clear("%s; %s blocked or queued while making and ending them", text, finding.Duration(ns))
 		return
 	}
-	p.claimTerm(termUnused, min(ns, r.CPUs.UnusedNS), ratio(ns, wall(k)))
+	p.claimTerm(termUnused, min(ns, r.CPUs.UnusedNS), p.lost(ns))
 	if ns > r.CPUs.UnusedNS {
-		p.claimTerm(termRunning, min(ns-r.CPUs.UnusedNS, r.CPUs.RunningNS), ratio(ns, wall(k)))
+		p.claimTerm(termRunning, min(ns-r.CPUs.UnusedNS, r.CPUs.RunningNS), p.lost(ns))
 	}
-	p.Cap("no request is visible: it is not known who waited for these threads")
+	p.capProcess()
 }
 
 func tellChurn(p *Pass, f *finding.Finding) {
 	k := p.Ledger.Kernel
 	c := &k.Churn
-	if len(p.pools) > 0 && joined(p.Ledger) {
+	if len(p.pools) > 0 && p.work.ns > 0 {
+		f.Summary = fmt.Sprintf("%s threads are made and as many ended, which takes %s of its threads' CPU time", perSecond(c.Created, k), percent(ratio(p.pooled(), p.total)))
+		p.measured = p.pooled()
+	} else if len(p.pools) > 0 && joined(p.Ledger) {
 		f.Summary = fmt.Sprintf("%s threads are made and as many ended, which takes %s of its threads' CPU time (%s), and the CPUs are full", perSecond(c.Created, k), percent(ratio(c.CPUNS, k.OnNS)), finding.Duration(c.CPUNS))
 		p.measured = p.pooled()
 	} else if len(p.pools) > 0 {

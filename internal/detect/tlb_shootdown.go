@@ -9,10 +9,11 @@ import (
 )
 
 var _ = register(&Detector{
-	Name:  "tlb-shootdown",
-	Title: "Threads wait for other CPUs to forget a mapping",
-	Needs: []string{KernelRecords},
-	Floor: Floor{NS: 5e6, Share: 0.10},
+	Name:   "tlb-shootdown",
+	Title:  "Threads wait for other CPUs to forget a mapping",
+	Needs:  []string{KernelRecords},
+	Scopes: []finding.Scope{finding.Slow, finding.Usual, finding.Process},
+	Floor:  Floor{NS: 5e6, Share: 0.10},
 	Doc: `What happens
   A thread that unmaps memory or removes an access right must make every CPU that runs a thread of
   the process forget the mapping. It sends an interrupt to each, and waits until the last has
@@ -59,9 +60,9 @@ func lookTLB(p *Pass) {
 		if p.below(p.Claimed()) == "" {
 			return
 		}
-	} else if r.CPUs != nil && ratio(k.TLB.NS, wall(k)) >= stallShare {
-		p.claimTerm(termRunning, min(k.TLB.NS, r.CPUs.RunningNS), ratio(k.TLB.NS, wall(k)))
-		p.Cap("no request is visible: it is not known who waited for these threads")
+	} else if r.CPUs != nil && p.lost(k.TLB.NS) >= stallShare {
+		p.claimTerm(termRunning, min(k.TLB.NS, r.CPUs.RunningNS), p.lost(k.TLB.NS))
+		p.capProcess()
 		return
 	}
 	p.claims = nil
