@@ -97,11 +97,11 @@ func lookThrottled(p *Pass) {
 }
 
 // stood is the part of time in which the quota let no thread of the process run, and whether that
-// is worth a finding. It counts from a tenth of wall time up, where no request is visible. A process
-// with little to do stands still for a small part of that, and for a large one of the time in which
-// it has work: that counts too, if the pauses are no rare accident. So does, where no request is
-// visible, what its threads lost: many of them use the quota up early, and then all wait. more is
-// what they lost to the same cause beside the quota.
+// is worth a finding. It counts from a tenth of wall time up, where no request is visible. A
+// process with little to do stands still for a small part of that, and for a large one of the time
+// in which it has work: that counts too, if the pauses are no rare accident. So does, where no
+// request is visible, what its threads lost: many of them use the quota up early, and then all
+// wait. more is what they lost to the same cause beside the quota.
 func (p *Pass) stood(more int64) (share float64, enough bool) {
 	k := p.Ledger.Kernel
 	share = ratio(k.StoodNS, wall(k))

@@ -154,9 +154,9 @@ func (p *Pass) below(ns int64) string {
 	return p.board.below(f, ns)
 }
 
-// lost is the part of time that threads lost by waiting ns in all. Where no request is visible it is
-// of wall time: somebody waits all the time. Beside requests it is of the time in which threads had
-// work, since a process of many threads loses little by one that waits.
+// lost is the part of time that threads lost by waiting ns in all. Where no request is visible it
+// is of wall time: somebody waits all the time. Beside requests it is of the time in which threads
+// had work, since a process of many threads loses little by one that waits.
 func (p *Pass) lost(ns int64) float64 {
 	k := kernelOf(p)
 	if !p.board.seen {
