@@ -15,8 +15,8 @@ var _ = register(&Detector{
 	Name:  "cpu-contention",
 	Title: "Threads wait for a CPU that others have",
 	Needs: []string{KernelRecords},
-	// Beside requests that lose nothing, what neighbours took from other threads is no finding: each
-	// host has them, and in healthy programs it reached half of the CPUs.
+	// Beside requests that lose nothing, what neighbours took from other threads is no finding:
+	// each host has them, and in healthy programs it reached half of the CPUs.
 	Scopes: []finding.Scope{finding.Slow, finding.Usual},
 	// A thread that waits less than a few time slices of the kernel (2.8 ms here, 4 ms in many) met
 	// the neighbours that every host has.
