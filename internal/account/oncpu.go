@@ -15,6 +15,8 @@ type OnCPU struct {
 	OfAll bool `json:"of_all_requests,omitempty"`
 	// Effective is how many samples of equal weight would be as exact; 0 without Works.
 	Effective float64 `json:"-"`
+	// Leaf is samples of whose program's stack only the innermost function is known.
+	Leaf int64 `json:"leaf_only,omitempty"`
 	// Works add up to NS, the largest first. Kind and Name tell one from another.
 	Works []Work `json:"works,omitempty"`
 	// Late is samples that code without interrupts delayed: they were taken where it enabled them

@@ -13,6 +13,7 @@ type program struct {
 	kind    account.WorkKind
 	name    string
 	site    account.Site
+	leaf    bool   // only the innermost function is known
 	threads bool   // a library makes or ends a thread
 	call    string // what the C library's function that asked the kernel is called
 }
@@ -42,6 +43,7 @@ func programOf(frames []kernel.Frame, made interpreters) program {
 	} else {
 		p = nativeProgram(frames, made)
 	}
+	p.leaf = len(frames) == 1
 	if p.site.Func == p.name {
 		p.site = account.Site{}
 	}

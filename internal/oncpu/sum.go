@@ -90,6 +90,11 @@ func (s *Sum) Write(works *Works, ns int64) *account.OnCPU {
 		w.Low, w.High = o.Interval(float64(l[i].ns) / float64(s.all.ns))
 		o.Works = append(o.Works, w)
 	}
+	for work, p := range s.parts {
+		if works.Key(work).Leaf {
+			o.Leaf += p.n
+		}
+	}
 	o.Late = s.late(works, float64(ns)/float64(s.all.ns))
 	return o
 }

@@ -33,8 +33,8 @@ type ofThread struct {
 	next         int
 }
 
-// NewSamples lists the samples of k. Left out are those at work that the timeline has leaves of its
-// own for: it lays what such a sample stands for over the thread's time.
+// NewSamples lists the samples of k. Left out are those at work that the timeline has leaves of
+// its own for: it lays what such a sample stands for over the thread's time.
 func NewSamples(k *sched.Timeline, w *Works) *Samples {
 	s := &Samples{Works: w, threads: map[uint32]*ofThread{}}
 	k.Events(math.MinInt64, math.MaxInt64, func(e *sched.Event) bool {
@@ -53,8 +53,8 @@ func NewSamples(k *sched.Timeline, w *Works) *Samples {
 	return s
 }
 
-// In lists a thread's samples in [lo,hi), oldest first. Questions are mostly about short stretches,
-// without a sample, near those of the question before: these cost two comparisons.
+// In lists a thread's samples in [lo,hi), oldest first. Questions are mostly about short
+// stretches, without a sample, near those of the question before: these cost two comparisons.
 func (s *Samples) In(tid uint32, lo, hi int64) []Sample {
 	t := s.recent[tid%uint32(len(s.recent))]
 	if t == nil || t.tid != tid {

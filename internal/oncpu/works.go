@@ -20,6 +20,8 @@ type Key struct {
 	Site account.Site
 	// Late is the function that enabled interrupts, for a sample that waited for it; "" else.
 	Late string
+	// Leaf: of the program's stack only the innermost function is known.
+	Leaf bool
 	// Churn: it is part of making or ending a thread, whatever its kind.
 	Churn bool
 }
@@ -88,12 +90,16 @@ func SampleNS(e *sched.Event) int64 { return int64(min(e.Arg[0], math.MaxInt32))
 // kernel's decides where it says anything.
 func workOf(inKernel, inProgram []kernel.Frame, made interpreters) Key {
 	of := programOf(inProgram, made)
-	key := Key{Kind: of.kind, Name: of.name, Site: of.site, Churn: of.threads || of.kind == account.WorkThreads}
+	key := Key{Kind: of.kind, Name: of.name, Site: of.site, Leaf: of.leaf, Churn: of.threads || of.kind == account.WorkThreads}
 	if len(inKernel) == 0 {
 		return key
 	}
 	s := kernelOf(inKernel, of.call)
 	key.Kind, key.Name, key.Late = s.kind, s.name, lateBy(inKernel)
+	switch key.Kind {
+	case account.WorkInterrupt, account.WorkSoftirq:
+		key.Site = account.Site{} // it came in there, and not from there
+	}
 	key.Churn = key.Churn || key.Kind == account.WorkThreads
 	if key.Kind != account.WorkSyscall && key.Kind != account.WorkSwitch {
 		return key

@@ -135,7 +135,7 @@ func counted(cs []account.Count) []account.Count {
 }
 
 func column(c *account.Column) Column {
-	return Column{Requests: c.Requests, WallNS: c.WallNS, Accounts: accounts(c.Accounts, c.WallNS)}
+	return Column{Requests: c.Requests, WallNS: c.WallNS, Accounts: accounts(c.Accounts, c.WallNS), OnCPU: c.OnCPU}
 }
 
 func accounts(as []account.Account, wall int64) []Account {

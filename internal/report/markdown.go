@@ -27,6 +27,7 @@ func (r *Report) Markdown(w io.Writer) error {
 	m.ledger(r)
 	m.details(r)
 	m.slowest(r)
+	m.onCPU(r)
 	m.pauses(r)
 	m.capacity(r)
 	m.kernel(r)
@@ -147,7 +148,7 @@ func (m *markdown) verdict(r *Report) {
 		n++
 		m.line("%d. **%s** %s, %s. %s", n, escape(f.Cause), escape(r.amount(f)), f.Confidence, escape(sentence(f.Summary)))
 	}
-	if s := r.beside(Printable); s != "" {
+	for _, s := range r.without() {
 		m.line("\n%s", escape(s))
 	}
 }

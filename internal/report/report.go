@@ -110,6 +110,8 @@ type Column struct {
 	Requests int       `json:"requests"`
 	WallNS   int64     `json:"wall_ns"`
 	Accounts []Account `json:"accounts"`
+	// OnCPU divides what passed on CPUs, whoever the actor is; nil without samples.
+	OnCPU *account.OnCPU `json:"on_cpu,omitempty"`
 }
 
 // Account is time with one cause.

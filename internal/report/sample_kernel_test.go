@@ -43,6 +43,11 @@ func throttled() Source {
 				Leaves: []account.Instead{{Who: "throttled", NS: 83 * ms}, {Who: "no CPU (etcd)", NS: 33 * ms}}, Hops: []string{"0.00 ms: forEachP"}, Grade: "supported"},
 		},
 	}
+	l.Kernel.OnCPU = sampledProcess()
+	l.Slow.OnCPU = &account.OnCPU{NS: 20 * ms, Samples: 24, Works: []account.Work{
+		{Kind: account.WorkOwn, Name: "main.(*Server).render", Samples: 18, NS: 15 * ms, Low: 11 * ms, High: 18 * ms},
+		{Kind: account.WorkGC, Name: "assists", Samples: 6, NS: 5 * ms, Low: 2 * ms, High: 9 * ms},
+	}}
 	l.CPUs = &account.CPUs{Allowed: 2, WallNS: 20_000 * ms, TotalNS: 40_000 * ms, RunningNS: 9_800 * ms, ThrottledNS: 26_000 * ms, OthersNS: 500 * ms, UnusedNS: 2_000 * ms, RestNS: 1_500 * ms, UnknownNS: 200 * ms,
 		Unused: []account.Instead{{Who: "runnable in Go", NS: 1_500 * ms}, {Who: "lock", NS: 500 * ms}}, Quota: 0.5, QuotaAt: "/kubepods/pod1", QuotaNS: 10_000 * ms, UsedNS: 9_800 * ms, StealNS: 20 * ms}
 	l.Memory = &account.Memory{RSS: 622 << 20, Live: 20 << 20, Idle: 4 << 20, Released: 3 << 20, Huge: 580 << 20, Stacks: 2 << 20, Runtime: 8 << 20, Files: 4 << 20, Unexplained: 1 << 20, AnonHuge: 600 << 20, Limit: 1 << 30, Begin: 29 << 20, End: 622 << 20}
@@ -95,4 +100,20 @@ func untraced() Source {
 	s.Ledger = &l
 	s.Tiers = append([]Tier{{Name: "pprof", State: "unavailable", Why: "nothing answers on its ports"}}, s.Tiers...)
 	return s
+}
+
+// sampledProcess is what the server of throttled uses CPUs for.
+func sampledProcess() *account.OnCPU {
+	o := &account.OnCPU{NS: 9_800 * ms, Samples: 9_800, Late: []account.Site{{Func: "finish_task_switch", N: 700, NS: 700 * ms}, {Func: "try_to_wake_up", N: 300, NS: 300 * ms}}}
+	for _, w := range []account.Work{
+		{Kind: account.WorkOwn, Name: "main.(*Server).render", NS: 5_000 * ms},
+		{Kind: account.WorkGC, Name: "marking", NS: 2_000 * ms},
+		{Kind: account.WorkSyscall, Name: "write", NS: 1_500 * ms, Sites: []account.Site{{Func: "main.(*Server).log", NS: 1_500 * ms, N: 1_500}}},
+		{Kind: account.WorkFault, Name: "zeroing", NS: 1_280 * ms},
+		{Kind: account.WorkUnknown, NS: 20 * ms},
+	} {
+		w.Samples, w.Low, w.High = w.NS/ms, w.NS-20*ms, w.NS+20*ms
+		o.Works = append(o.Works, w)
+	}
+	return o
 }

@@ -106,6 +106,7 @@ func (r *Report) Text(w io.Writer, o TextOptions) error {
 	p.ledger(r)
 	p.details(r)
 	p.slowest(r)
+	p.onCPU(r)
 	p.pauses(r)
 	p.capacity(r)
 	p.cpus(r)
@@ -166,7 +167,7 @@ func (p *page) verdict(r *Report) {
 		p.painted(fmt.Sprintf("%2d. %s ", n, cause), fmt.Sprintf("%2d. %s ", n, p.paint(bold, cause)), "", 6, fmt.Sprintf("%s, %s", r.amount(f), f.Confidence), shortenWords)
 		p.par("    ", sentence(f.Summary))
 	}
-	if s := r.beside(Printable); s != "" {
+	for _, s := range r.without() {
 		p.par("    ", s)
 	}
 }

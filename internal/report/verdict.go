@@ -151,17 +151,23 @@ func (r *Report) nothing() (title, rest string) {
 	return nothingFound, rest
 }
 
-// besides orders two sentences: what nothing says, and which time has no cause. Where everything
-// was checked, the time comes first and the names of what was not checked last.
+// besides orders sentences: what nothing says, and what is known of time without a cause. Where
+// everything was checked, the time comes first and the names of what was not checked last.
 func (r *Report) besides(title, rest string) []string {
-	s := r.beside(Printable)
-	switch {
-	case s == "":
-		return []string{rest}
-	case title == nothingFound:
-		return []string{s, rest}
+	if title == nothingFound {
+		return append(r.without(), rest)
 	}
-	return []string{rest, s}
+	return append([]string{rest}, r.without()...)
+}
+
+// without is what is said of time that no finding explains.
+func (r *Report) without() (l []string) {
+	for _, s := range []string{r.computes(), r.beside(Printable)} {
+		if s != "" {
+			l = append(l, s)
+		}
+	}
+	return l
 }
 
 // beside says in a sentence which large part of the time has no cause, "" if none is large.
