@@ -32,12 +32,13 @@ type recordCmd struct {
 
 // recordFlags are the flags of every command that records.
 type recordFlags struct {
-	Pid     int           `placeholder:"N" help:"The process to record: its threads, as the kernel sees them, and what its runtime reports. Needs Linux; root sees more (whystall doctor)."`
-	Pprof   string        `placeholder:"URL" help:"Where the service serves net/http/pprof: http://host:port, with any prefix; host:port is enough. With --pid, whystall looks for it on the process' own loopback ports by default."`
-	For     time.Duration `default:"20s" placeholder:"DURATION" help:"How long to record, in whole seconds; ${default} by default."`
-	Header  []string      `sep:"none" placeholder:"'K: V'" help:"Send this header with each request; may be repeated. It is never kept or printed."`
-	MaxSize byteSize      `default:"1GiB" placeholder:"SIZE" help:"Cut what is larger, above all a trace; ${default} by default. What came before the cut is kept and can be explained."`
-	CPU     bool          `name:"cpu" help:"Take a CPU profile too. It interrupts the service 100 times a second on each CPU that it uses."`
+	Pid      int           `placeholder:"N" help:"The process to record: its threads, as the kernel sees them, and what its runtime reports. Needs Linux; root sees more (whystall doctor)."`
+	Pprof    string        `placeholder:"URL" help:"Where the service serves net/http/pprof: http://host:port, with any prefix; host:port is enough. With --pid, whystall looks for it on the process' own loopback ports by default."`
+	For      time.Duration `default:"20s" placeholder:"DURATION" help:"How long to record, in whole seconds; ${default} by default."`
+	Header   []string      `sep:"none" placeholder:"'K: V'" help:"Send this header with each request; may be repeated. It is never kept or printed."`
+	MaxSize  byteSize      `default:"1GiB" placeholder:"SIZE" help:"Cut what is larger, above all a trace; ${default} by default. What came before the cut is kept and can be explained."`
+	Profiles bool          `help:"Take the heap and goroutine profiles too. No cause needs them, and they stop the service's world briefly."`
+	CPU      bool          `name:"cpu" help:"Take a CPU profile too. It interrupts the service 100 times a second on each CPU that it uses."`
 
 	Budget   float64 `default:"6" placeholder:"PERCENT" help:"Lower the detail when recording costs more than this share of the CPU time that the process uses; ${default} % by default. For a process that uses little, the limit is a third of this share of one CPU. The recorder's own threads may take another 3 % of a CPU."`
 	WithArgs bool    `help:"Keep the process' command-line arguments in the case. They may hold secrets."`
@@ -164,7 +165,7 @@ func plainDuration(d time.Duration) string {
 // options checks what the user typed.
 func (f *recordFlags) options(con *console, longest time.Duration) (collect.Options, error) {
 	o := collect.Options{
-		URL: f.Pprof, PID: f.Pid, Headers: f.Header, For: f.For, MaxSize: int64(f.MaxSize), CPU: f.CPU, Version: version(),
+		URL: f.Pprof, PID: f.Pid, Headers: f.Header, For: f.For, MaxSize: int64(f.MaxSize), Profiles: f.Profiles, CPU: f.CPU, Version: version(),
 		Budget: f.Budget / 100, WithArgs: f.WithArgs, NoProbe: f.NoProbe, NoKernel: f.NoKernel, NoStacks: f.NoStacks,
 	}
 	switch {

@@ -2,24 +2,23 @@ package collect
 
 import (
 	"context"
+	"sync"
 
 	"github.com/whystall/whystall/internal/sensor/bpf"
 )
 
 // Ahead lets this process, which records and explains, run before others while the machine is
-// crowded, until the function it returns is called; see [bpf.Ahead]. It pauses while a recording
-// shares a quota with its target.
+// crowded, and behind them while it has idle time, until the function it returns is called; see
+// [bpf.Ahead] and [bpf.Behind]. It is never ahead while a recording shares a quota with its target.
 func Ahead() (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
 	restore := moreProcs()
-	go func() {
-		defer close(done)
-		bpf.Ahead(ctx, "/proc/loadavg", sharesQuota.Load)
-	}()
+	var both sync.WaitGroup
+	both.Go(func() { bpf.Ahead(ctx, "/proc/loadavg", sharesQuota.Load) })
+	both.Go(func() { bpf.Behind(ctx, "/proc/uptime") })
 	return func() {
 		cancel()
-		<-done
+		both.Wait()
 		restore()
 	}
 }

@@ -25,7 +25,9 @@ type Collector struct {
 	Doc       string
 	Order     int    // place in its phases, smallest first
 	Lead      bool   // it fetches the trace, and the others of its phase run beside it
-	Asked     bool   // only when asked for
+	Asked     bool   // only when asked for: a CPU profile
+	Unread    bool   // no detector reads it, and it stops the target's world: only with Options.Profiles
+	Allocates bool   // it allocates in the target, or stops its world: not where memory is short
 	AllOrNone bool   // when a fetch brought nothing, the following ones are left out
 	Hint      string // what would make it available, when the service does not have it
 	Fetches   []Fetch
@@ -82,6 +84,7 @@ type Options struct {
 	Headers  []string // "Key: value"; sent with every request, never kept or printed
 	For      time.Duration
 	MaxSize  int64 // bytes of one body; 0: 1 GiB
+	Profiles bool  // take the heap and goroutine profiles as well, which no detector reads
 	CPU      bool  // take a CPU profile as well, which interrupts each CPU 100 times a second
 	Version  string
 	Progress func(Progress) // nil: none; called from one goroutine at a time

@@ -10,6 +10,7 @@
 //	run.go             the steps of a recording
 //	stages.go          its stages: counters alone, with the kernel's records, with all parts
 //	toll.go            what is counted of the target in each stage; toll_read.go reads it (_linux, _other)
+//	spared.go          what is left out, thinned or shortened to spare the service
 //	outcome.go         what each collector came to, and the error a person sees
 //	local.go           the table of Locals
 //	local_run.go       the runner's half for them: start, wait, stop

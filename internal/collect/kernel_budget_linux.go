@@ -2,6 +2,7 @@ package collect
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"time"
 
@@ -42,6 +43,11 @@ type bpfBudget struct {
 
 	extras  [bpf.Extras]extraTime
 	changed bool // the detail has changed since the last record of it
+
+	ease   func() int // steps to give up for the service's sake
+	eased  int        // that were
+	idleAt int64      // idle time of the machine's CPUs at the last judgement, ns; -1: not known
+	cpus   float64    // of the machine
 
 	dearWindows int // windows in a row that cost too much
 	dropped     [bpf.Steps]bool
@@ -103,6 +109,7 @@ const (
 func newBPFBudget(r *bpf.Recorder, p Process, beside func() int64) *bpfBudget {
 	now := time.Now()
 	b := &bpfBudget{r: r, pid: p.PID, share: p.Budget, quota: p.Quota, begun: now, beside: beside, next: now.Add(meterFirst), judged: now, targetCPU: processCPU(p.PID)}
+	b.ease, b.cpus, b.idleAt = p.Ease, float64(runtime.NumCPU()), idleNow()
 	b.ourCPU = b.used()
 	b.first = b.targetCPU
 	return b
@@ -236,13 +243,18 @@ func (b *bpfBudget) judge(now time.Time, s eventCounts) {
 		target, used = b.targetCPU, 0
 	}
 	b.programsNS += programs
+	idle := b.idle()
+	if b.ease != nil && b.ease() > b.eased && b.windows > 0 {
+		b.eased++
+		b.giveUp(now, func(bpf.Step) bool { return true })
+	}
 	// The first window holds what is done once: the names of all threads, each stack for the first
 	// time.
 	if b.windows++; b.windows < 2 || b.share <= 0 {
 		b.judged, b.ourCPU, b.targetCPU, b.counts = now, own, target, s
 		return
 	}
-	may := b.may(used, float64(wall), float64(ours))
+	may := min(b.may(used, float64(wall), float64(ours)), b.mayOfIdle(idle, float64(wall)))
 	if !b.dropped[bpf.Fold] { // otherwise switches of others are not reported
 		b.others = float64(foreign) / float64(max(1, s.switches-b.counts.switches))
 	}
@@ -259,8 +271,15 @@ func (b *bpfBudget) judge(now time.Time, s eventCounts) {
 		return
 	}
 	b.dearWindows = 0
+	b.giveUp(now, func(step bpf.Step) bool {
+		return (step != bpf.Fold || cost > may) && b.worth(step, cost, programs, float64(foreign)/float64(max(1, events)))
+	})
+}
+
+// giveUp gives up the first step that is worth it.
+func (b *bpfBudget) giveUp(now time.Time, worth func(bpf.Step) bool) {
 	for step := range bpf.Steps {
-		if b.dropped[step] || step == bpf.Fold && cost <= may || !b.worth(step, cost, programs, float64(foreign)/float64(max(1, events))) {
+		if b.dropped[step] || !worth(step) {
 			continue
 		}
 		if b.r.Lower(step) != nil {
@@ -270,6 +289,40 @@ func (b *bpfBudget) judge(now time.Time, s eventCounts) {
 		b.lowered = append(b.lowered, fmt.Sprintf("from %.1f s on: %s", now.Sub(b.begun).Seconds(), step))
 		return
 	}
+}
+
+// What recording may take of the machine's idle time: what waits for a CPU waits 1/(1-b) times as
+// long if a share b of the CPUs is busy, so a tenth of the idle time makes waits a ninth longer. At
+// least it may take the share floorOfAll of all CPUs: where nothing is idle, that is what the
+// target does less.
+const (
+	ofIdle     = 0.10
+	floorOfAll = 0.02
+)
+
+func (b *bpfBudget) mayOfIdle(idle, wall float64) float64 {
+	if idle < 0 {
+		return 1 << 62
+	}
+	return max(ofIdle*idle, floorOfAll*b.cpus*wall)
+}
+
+// idle is for how long CPUs were idle since the last judgement, all of them added up; -1: not
+// known.
+func (b *bpfBudget) idle() float64 {
+	was := b.idleAt
+	if b.idleAt = idleNow(); was < 0 || b.idleAt < was {
+		return -1
+	}
+	return float64(b.idleAt - was)
+}
+
+func idleNow() int64 {
+	ns, ok := idleTime()
+	if !ok {
+		return -1
+	}
+	return ns
 }
 
 // may is what recording may cost, ns, when in a time of wall the target used so much and our own

@@ -34,6 +34,12 @@ const (
 	drainEvery  = 20 * time.Millisecond
 	drainSeldom = beat
 	flushEvery  = 250 * time.Millisecond
+	// drainAt is how full a ring should be when it is read: bursts have room for seven times as
+	// much.
+	drainAt = 1.0 / 8
+	// tooLate and tooFull are when the reading thread must no longer run behind others.
+	tooLate = 50 * time.Millisecond
+	tooFull = 1.0 / 4
 	// maxBatch and maxKept bound the records held in memory, which matters at some 100 000 a
 	// second.
 	maxBatch = 4096
@@ -162,11 +168,14 @@ func (s *bpfStream) run(ctx context.Context) error {
 	s.lossAt = monotonic()
 	next := drainEvery
 	for ended := false; !ended; {
-		n.Wait(untilBeat(next))
+		nap, asleep := untilBeat(next), time.Now()
+		n.Wait(nap)
 		ended = ctx.Err() != nil
-		if next = drainEvery; s.r.Fullest() < 1.0/16 {
-			next = drainSeldom
+		full, took := s.r.Fullest(), time.Since(asleep)
+		if took > nap+tooLate || full > tooFull {
+			s.first.Hurry()
 		}
+		next = nextDrain(full, took)
 		upTo, err := s.drain()
 		for err == nil && s.r.Fullest() > 0.25 && ctx.Err() == nil {
 			upTo, err = s.drain()
@@ -187,6 +196,14 @@ func (s *bpfStream) run(ctx context.Context) error {
 		}
 	}
 	return s.broken
+}
+
+// nextDrain is when to read again, if the fullest ring was so full after that time.
+func nextDrain(full float64, took time.Duration) time.Duration {
+	if full < 1.0/16 {
+		return drainSeldom
+	}
+	return min(max(drainEvery, time.Duration(float64(took)*drainAt/full)), drainSeldom)
 }
 
 func (s *bpfStream) drain() (upTo int64, err error) {

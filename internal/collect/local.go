@@ -19,7 +19,8 @@ type Process struct {
 	WithArgs bool
 	Budget   float64 // share of the target's CPU time that recording it may cost
 	Stacks   bool
-	Quota    float64 // CPUs that a quota gives the target and us together; 0: none does
+	Ease     func() int // how many steps of detail to give up, for the service's sake; nil: none
+	Quota    float64    // CPUs that a quota gives the target and us together; 0: none does
 
 	// MaxSize is how many bytes the member may have: a Write beyond it writes what fits and returns
 	// ErrCut. A collector may look at it beforehand, and lower its detail.

@@ -75,6 +75,9 @@ func (s *perfStream) budget() {
 		one := s.stackCost() + (ours-reading)/max(stacks, 1)
 		full := max(stacks, 1) * one * int64(passed) / max(b.stacksOnNS, int64(passed)/100)
 		share := min(1, max(float64(may)/float64(full), minShare))
+		if s.p.Ease != nil && s.p.Ease() > 0 {
+			share = minShare
+		}
 		if share < 1 && !b.stacksLowered {
 			b.stacksLowered = true
 			b.lower("stacks of waits are taken part of the time since %s: %d came in %s, and each costs the target some us", stacks, passed)

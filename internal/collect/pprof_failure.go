@@ -33,6 +33,7 @@ const (
 	drips                           // the body came too slowly: the next would as well
 	full                            // our own disk is full
 	stopped                         // by the user, or as the process ended
+	spared                          // by us, as it did the service harm
 )
 
 func failf(kind failureKind, format string, args ...any) *failure {
@@ -43,6 +44,7 @@ var (
 	errQuiet    = errors.New("quiet")
 	errEndless  = errors.New("endless")
 	errRedirect = errors.New("redirect")
+	errSpared   = errors.New("spared")
 )
 
 // elsewhere is a redirect to another origin. It is not followed, as headers would go along.
@@ -63,6 +65,8 @@ func noResponse(ctx context.Context, err error, quiet time.Duration) *failure {
 	switch {
 	case errors.Is(context.Cause(ctx), errQuiet):
 		return failf(noAnswer, "it accepted the connection but did not answer for %s: it may be stopped or overloaded; try again", quiet)
+	case errors.Is(context.Cause(ctx), errSpared):
+		return failf(spared, "ended early to spare the service")
 	case ctx.Err() != nil:
 		return failf(stopped, "stopped")
 	case errors.As(err, &to):
@@ -167,6 +171,8 @@ func broken(ctx context.Context, err error, quiet time.Duration) *failure {
 	switch {
 	case errors.Is(context.Cause(ctx), errQuiet):
 		return failf(cut, "the service sent nothing for %s", quiet)
+	case errors.Is(context.Cause(ctx), errSpared):
+		return failf(spared, "ended early to spare the service")
 	case errors.Is(context.Cause(ctx), errEndless):
 		return failf(drips, "the service's answer did not end in time")
 	case ctx.Err() != nil:

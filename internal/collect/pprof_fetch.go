@@ -34,9 +34,10 @@ type session struct {
 	header   http.Header
 	client   *http.Client
 	w        *evidence.Writer
-	received atomic.Int64 // of the trace, for progress
-	wrote    atomic.Int64 // bytes that local collectors wrote
-	goMinor  atomic.Int64 // N if the trace's format is that of Go 1.N; 0: not known
+	received atomic.Int64  // of the trace, for progress
+	wrote    atomic.Int64  // bytes that local collectors wrote
+	traceFor time.Duration // how long the trace lasts; 0: as long as the recording
+	goMinor  atomic.Int64  // N if the trace's format is that of Go 1.N; 0: not known
 }
 
 func newSession(o Options) (*session, error) {
@@ -138,9 +139,13 @@ func (s *session) fetchOne(ctx context.Context, f Fetch, hint string) (bytesKept
 	whole := s.o.Timing.Page
 	if f.For {
 		whole = s.o.Timing.Whole
-		query = fmt.Sprintf("seconds=%d", max(1, int(s.o.For.Seconds()+0.5)))
+		lasting := s.o.For
+		if f.Member == evidence.TraceMember && s.traceFor > 0 {
+			lasting = s.traceFor
+		}
+		query = fmt.Sprintf("seconds=%d", max(1, int(lasting.Seconds()+0.5)))
 		// An idle service has nothing to send until the end, not even its header.
-		ends = ends.Add(s.o.For)
+		ends = ends.Add(lasting)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -177,7 +177,7 @@ func TestPartKept(t *testing.T) {
 			if got := r.state("trace"); got != "broken: "+tc.lost {
 				t.Errorf("state %s", got)
 			}
-			if !r.has("mutex.begin.pb.gz") || !r.has("heap.begin.pb.gz") {
+			if !r.has("mutex.begin.pb.gz") || !r.has("block.begin.pb.gz") {
 				t.Errorf("members %v", r.c.Names())
 			}
 		})
@@ -377,7 +377,7 @@ func TestGoroutinesOfOldGo(t *testing.T) {
 			default:
 				http.NotFound(w, r)
 			}
-		})), nil)
+		})), func(o *Options) { o.Profiles = true })
 		if got := r.state("goroutine"); r.err != nil || !strings.HasPrefix(got, c.want) || (asked.Load() > 0) != (c.want == "ready") {
 			t.Errorf("%q: %v, goroutine %s, asked %d times", c.head[:8], r.err, got, asked.Load())
 		}

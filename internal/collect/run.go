@@ -97,10 +97,11 @@ func Run(ctx context.Context, o Options, w *evidence.Writer) error {
 
 type run struct {
 	*session
-	target   *watch     // nil without a process
-	shared   proc.Quota // the quota that the target and whystall share; zero: none
-	tally    *tally     // nil without a process
-	mu       sync.Mutex // guards outcomes, order, kept, answered
+	target   *watch       // nil without a process
+	shared   proc.Quota   // the quota that the target and whystall share; zero: none
+	tally    *tally       // nil without a process
+	ease     atomic.Int32 // how many steps of detail the kernel's recorder should give up
+	mu       sync.Mutex   // guards outcomes, order, kept, answered
 	outcomes map[string]*outcome
 	order    []string     // of outcomes, as they came
 	kept     int          // members with something in them
@@ -127,6 +128,7 @@ func (r *run) phases(ctx context.Context) *failure {
 	}
 	stop := r.startLocals(ctx)
 	r.kernelAlone(ctx)
+	r.beforeTrace()
 	fail := r.during(ctx)
 	r.tally.enter(evidence.StageEnd)
 	if f := stop(); f != nil {
@@ -217,10 +219,14 @@ func (r *run) note(line string) {
 func (r *run) each(ctx context.Context, phase Phase) *failure {
 	for _, c := range All() {
 		for _, f := range c.Fetches {
-			if f.Phase != phase || c.Asked && !r.o.CPU || r.skip(c, phase) {
+			if f.Phase != phase || c.Asked && !r.o.CPU || c.Unread && !r.o.Profiles || r.skip(c, phase) {
 				continue
 			}
-			if why := r.harm(c); why != "" {
+			why := r.harm(c)
+			if why == "" {
+				why = r.scarce(c)
+			}
+			if why != "" {
 				r.settle(evidence.Collector{Name: c.Name, State: evidence.Unavailable, Why: why})
 				continue
 			}
@@ -250,16 +256,20 @@ func (r *run) harm(c *Collector) string {
 	if c.OldHarm == "" {
 		return ""
 	}
-	minor := r.goMinor.Load()
-	if minor == 0 {
-		var v string
-		r.w.Update(func(m *evidence.Manifest) { v = m.Target.GoVersion })
-		minor = evidence.GoMinor(v)
-	}
-	if minor == 0 || minor >= c.OldBefore {
+	if minor := r.minor(); minor == 0 || minor >= c.OldBefore {
 		return ""
 	}
 	return "not asked for: " + c.OldHarm
+}
+
+// minor is N if the target is known to be of Go 1.N, 0 otherwise.
+func (r *run) minor() int64 {
+	if minor := r.goMinor.Load(); minor != 0 {
+		return minor
+	}
+	var v string
+	r.w.Update(func(m *evidence.Manifest) { v = m.Target.GoVersion })
+	return evidence.GoMinor(v)
 }
 
 // leadingNumber reads the digits that s starts with, and returns what follows them.
@@ -299,9 +309,14 @@ func (r *run) during(ctx context.Context) *failure {
 			}
 		}
 	}
-	n, fail := r.takeTrace(ctx)
+	traced, endTrace := context.WithCancelCause(ctx)
+	guarded := r.guard(func() { endTrace(errSpared) })
+	n, fail := r.takeTrace(traced)
+	endTrace(nil)
 	r.waiting.Store(false)
 	switch {
+	case fail == nil && r.traceFor > 0, fail != nil && fail.kind == spared:
+		r.wait(ctx, begun) // the kernel's records go on
 	case fail != nil && (fail.kind == absent || fail.kind == refused) && r.kept > 0:
 		// The profiles and metrics of that time are still worth having.
 		r.o.Progress(Progress{Note: "trace: " + fail.text})
@@ -310,7 +325,11 @@ func (r *run) during(ctx context.Context) *failure {
 		// So is the kernel's data. If the trace ended because the process did, ctx is done by now.
 		r.wait(ctx, begun)
 	}
+	guarded()
 	ticking()
+	if fail != nil && fail.kind == spared && n > 0 {
+		fail = nil // the manifest says that it was shortened
+	}
 	r.trace = fail
 	r.book(lead(), lead().Fetches[0], n, fail)
 	if fail != nil && n == 0 {

@@ -151,20 +151,19 @@ func (c *kernelCounter) received() (n, packets int64, ok bool) {
 	return n, packets, ok
 }
 
-// idleTime is for how long the machine's CPUs were idle, all of them added up.
+// idleTime is for how long the machine's CPUs were idle, all of them added up. /proc/stat says it
+// as well, but counts all interrupts of all CPUs for it.
 func idleTime() (ns int64, ok bool) {
-	b, err := readAtMost("/proc/stat", 512)
+	b, err := readAtMost("/proc/uptime", 64)
 	if err != nil {
 		return 0, false
 	}
-	line, _, _ := strings.Cut(string(b), "\n")
-	f := strings.Fields(line)
-	if len(f) < 6 || f[0] != "cpu" {
+	f := strings.Fields(string(b))
+	if len(f) < 2 {
 		return 0, false
 	}
-	idle, err := strconv.ParseInt(f[4], 10, 64)
-	wait, err2 := strconv.ParseInt(f[5], 10, 64)
-	return (idle + wait) * (1e9 / userHZ), err == nil && err2 == nil
+	seconds, err := strconv.ParseFloat(f[1], 64)
+	return int64(seconds * 1e9), err == nil
 }
 
 // fieldsOf reads lines of a name and a number, with or without a colon.
@@ -212,4 +211,55 @@ func limitOf(pid, machine int) (cpus float64, quota bool) {
 		return q.CPUs, true
 	}
 	return float64(machine), false
+}
+
+// memoryUse is the largest share of a memory limit that a process, or its cgroup, has in use.
+// goLimit is that of its Go runtime, in bytes.
+func memoryUse(pid int, goLimit float64) (share float64) {
+	if goLimit > 0 {
+		b, _ := readAtMost(pidFile(pid, "status"), 64<<10)
+		rss := fieldsOf(string(b))["RssAnon"] << 10
+		share = float64(rss) / goLimit
+	}
+	groups, _, _ := proc.FS{}.Groups(pid)
+	for _, g := range groups {
+		if g.Controller != "memory" {
+			continue
+		}
+		dirs, _ := g.Levels()
+		for _, d := range dirs[:min(len(dirs), maxOften)] {
+			limit := smallest(oneNumber(d, "memory.max"), oneNumber(d, "memory.high"), oneNumber(d, "memory.limit_in_bytes"))
+			used := max(oneNumber(d, "memory.current"), oneNumber(d, "memory.usage_in_bytes"))
+			stat, _ := readAtMost(filepath.Join(d, "memory.stat"), 16<<10)
+			f := fieldsOf(string(stat))
+			cache := max(f["inactive_file"], f["total_inactive_file"])
+			if limit > 0 && limit < noLimit {
+				share = max(share, (used-float64(cache))/limit)
+			}
+		}
+	}
+	return share
+}
+
+// noLimit is what v1 gives for none, or so.
+const noLimit = 1 << 60
+
+// oneNumber is the number in a file of a cgroup, 0 where it has none.
+func oneNumber(dir, name string) float64 {
+	b, err := readAtMost(filepath.Join(dir, name), 64)
+	if err != nil {
+		return 0
+	}
+	v, _ := strconv.ParseFloat(strings.TrimSpace(string(b)), 64)
+	return v
+}
+
+// smallest is the smallest of the numbers above zero, 0 without one.
+func smallest(of ...float64) (least float64) {
+	for _, v := range of {
+		if v > 0 && (least == 0 || v < least) {
+			least = v
+		}
+	}
+	return least
 }

@@ -16,3 +16,5 @@ func (*kernelCounter) read() counts { return counts{} }
 func (*kernelCounter) close() {}
 
 func limitOf(_, machine int) (float64, bool) { return float64(machine), false }
+
+func memoryUse(int, float64) float64 { return 0 }

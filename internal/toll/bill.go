@@ -76,8 +76,8 @@ type Said string
 // What can be said of it.
 const (
 	NotKnown Said = "not known" // too little work, or no such counter
-	Within   Said = "within"    // within the limit, and the interval as well
-	Beyond   Said = "beyond"    // beyond the limit, and beyond the noise
+	Within   Said = "within"    // within the limit, with its whole interval
+	Beyond   Said = "beyond"    // beyond the limit, with its whole interval
 	Untold   Said = "untold"    // the noise is larger than what should be told
 )
 
@@ -112,10 +112,10 @@ func (b *Bill) Stage(name evidence.StageName) (s Stage, ok bool) {
 }
 
 // Harm returns the measure that grew the furthest beyond its limit in a stage; ok is false if none
-// did. What changed with the load is none.
+// did. Switches do none by themselves: what they cost is in the others.
 func (b *Bill) Harm(stage evidence.StageName) (worst Effect, ok bool) {
 	for _, e := range b.Effects {
-		if e.Stage != stage || e.Said != Beyond || e.Limit <= 0 {
+		if e.Stage != stage || e.Said != Beyond || e.Limit <= 0 || e.Measure == Switches {
 			continue
 		}
 		if !ok || e.Growth/e.Limit > worst.Growth/worst.Limit {

@@ -188,7 +188,7 @@ func said(e Effect, known, changed bool) Said {
 		return Untold
 	case e.Limit == 0:
 		return Untold
-	case e.Growth > e.Limit && e.Growth > e.Error:
+	case e.Growth-e.Error > e.Limit:
 		return Beyond
 	case e.Growth+e.Error <= e.Limit:
 		return Within

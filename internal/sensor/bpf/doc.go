@@ -15,7 +15,9 @@
 //	symbols_linux.go   names of kernel functions, asked of the kernel
 //	level_linux.go     giving up detail, and measuring what the programs cost
 //	first_linux.go     the reading thread runs before ordinary ones; naps
+//	block_linux.go     a thread of ours waits without waking the runtime's monitor
 //	ahead_linux.go     the same for the whole process in a crowd
+//	behind_linux.go    all our threads run after those of others while CPUs are idle now and then
 //
 // The C sources are in c/, one file a subject; c/whystall.bpf.c includes them. bpf2go makes the
 // objects from them, for amd64 and arm64 (generate.go), and CI makes them again and compares.

@@ -19,8 +19,12 @@ import (
 // So that it cannot hold up the target, the thread sleeps when it has used a fifth of the machine's
 // time in a firstWindow, which is a part of one CPU at most. First is for the thread that calls
 // Keep; threads that it starts are not preferred. The zero value is ready; nil does nothing.
+//
+// While CPUs are idle now and then, the thread is one of those that run behind all others (Behind).
+// It then becomes first only when it no longer is, or when it is told to Hurry.
 type First struct {
 	active bool
+	behind bool
 	before *unix.SchedAttr // nil: not read yet
 	window
 }
@@ -49,12 +53,21 @@ func (w *window) over(now time.Time, used int64) (owed time.Duration, over bool)
 // Keep makes the calling thread first. The thread calls it again at least once in some thousand
 // events.
 func (f *First) Keep() {
-	if f == nil || f.before != nil && !f.active {
+	if f == nil || f.before != nil && !f.active && !f.behind {
 		return
+	}
+	if f.behind {
+		if is, err := unix.SchedGetAttr(0, 0); err != nil || is.Policy == unix.SCHED_IDLE {
+			return
+		}
+		f.before, f.behind = nil, false
 	}
 	now, used := time.Now(), ThreadTime()
 	if f.before == nil {
 		f.start()
+		if f.behind {
+			return
+		}
 	} else {
 		owed, over := f.over(now, used)
 		if !over {
@@ -78,9 +91,20 @@ func (f *First) start() {
 		f.before = &unix.SchedAttr{}
 		return
 	}
+	if f.before.Policy == unix.SCHED_IDLE {
+		f.behind = true
+		return
+	}
 	// A thread that was started in a class of its own stays there. Most users may not change the
 	// class, nor may a process whose cgroup has no time for such threads.
 	f.active = f.before.Policy == unix.SCHED_NORMAL && setClass(0, unix.SCHED_RR, 1)
+}
+
+// Hurry makes a thread first that is behind: it was too late to read, or is about to be.
+func (f *First) Hurry() {
+	if f != nil && f.behind && setClass(0, unix.SCHED_NORMAL, 0) {
+		f.Keep()
+	}
 }
 
 // setClass gives a thread of ours another class; tid 0 is the calling one. Threads that it starts
@@ -112,8 +136,7 @@ func ThreadTime() int64 {
 
 // sleep waits in the thread itself, see Nap.
 func sleep(d time.Duration) {
-	ts := unix.NsecToTimespec(int64(d))
-	unix.Ppoll(nil, &ts, nil)
+	wait(-1, d)
 }
 
 // Nap waits in the thread itself. A goroutine's timer would make another thread of ours wake this
@@ -144,8 +167,7 @@ func NewNap(ctx context.Context) (*Nap, error) {
 
 // Wait waits for d, or until ctx ends.
 func (n *Nap) Wait(d time.Duration) {
-	ts := unix.NsecToTimespec(int64(d))
-	unix.Ppoll([]unix.PollFd{{Fd: int32(n.pipe[0]), Events: unix.POLLIN}}, &ts, nil)
+	wait(int32(n.pipe[0]), d)
 }
 
 // Close closes the pipe; no Wait may be under way.

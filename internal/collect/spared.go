@@ -1,0 +1,193 @@
+package collect
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/whystall/whystall/internal/evidence"
+	"github.com/whystall/whystall/internal/format"
+	"github.com/whystall/whystall/internal/toll"
+)
+
+// What is left out, thinned or shortened to spare the service: by rule where it is known to do
+// harm, and otherwise where this recording shows that it does.
+
+const (
+	// memoryFrom is the share of its memory limit from which on a target is at it.
+	memoryFrom = 0.9
+	// oldTracer is N of the first Go 1.N whose tracer is cheap: before, taking a stack for each
+	// event costs some 30 % of the CPU time of a busy program.
+	oldTracer = 21
+	// busyFrom is the share of the CPUs that a target may use from which on its users feel that:
+	// with Go 1.19 at 80 % of 2 CPUs p99 went from 27 to 41 ms.
+	busyFrom = 0.6
+	// tracedShare is the part of the recording's time that such a trace may last, at least
+	// shortestTrace: what a hundredth of all requests feels is then hardly changed.
+	tracedShare   = 0.1
+	shortestTrace = 2 * time.Second
+	// guardEvery is how often the cost is looked at while the trace runs.
+	guardEvery = time.Second
+)
+
+// scarce says why a page is not fetched from a target whose memory is short; "" if it may be.
+func (r *run) scarce(c *Collector) string {
+	if !c.Allocates || r.target == nil {
+		return ""
+	}
+	used := r.memoryUse()
+	if used < memoryFrom {
+		return ""
+	}
+	r.tally.ease(evidence.Easing{Part: c.Name, Did: evidence.LeftOut, Why: evidence.WhyMemory, Measured: used, Limit: memoryFrom, Lost: "what the runtime says of its memory is not known"})
+	return fmt.Sprintf("not asked for: the process' memory is at %.0f %% of its limit, and the page would allocate there, or stop the world", 100*used)
+}
+
+// memoryUse is the largest share of a memory limit that the target has in use: that of a cgroup,
+// without the page cache that can be dropped, or GOMEMLIMIT of its environment. 0: it has none.
+func (r *run) memoryUse() float64 {
+	var t evidence.Target
+	r.w.Update(func(m *evidence.Manifest) { t = m.Target })
+	var goLimit float64
+	for _, rec := range format.Env(t.Env) {
+		if rec.Stream == "/env/GOMEMLIMIT:bytes" {
+			goLimit = rec.Value
+		}
+	}
+	return memoryUse(r.o.PID, goLimit)
+}
+
+// beforeTrace decides how long the trace is to last, and whether the kernel's recorder should give
+// up detail, by what was counted so far.
+func (r *run) beforeTrace() {
+	if r.tally == nil {
+		return
+	}
+	r.sparedKernel()
+	busy, own, known := busyShare(r.tally.sum())
+	minor := r.minor()
+	if !r.asks || !known || minor == 0 || minor >= oldTracer || busy < busyFrom || own < busyFrom/2 {
+		return
+	}
+	short := max(shortestTrace, time.Duration(tracedShare*float64(r.o.For)).Round(time.Second))
+	if short >= r.o.For {
+		return
+	}
+	r.traceFor = short
+	r.tally.ease(evidence.Easing{
+		Part: lead().Name, Did: evidence.Shortened, Why: evidence.WhyBusy, Measured: busy, Limit: busyFrom,
+		Lost: fmt.Sprintf("goroutines and requests are seen for %s of %s: the tracer of Go 1.%d is dear", short, r.o.For, minor),
+	})
+}
+
+// busyShare is the share of the CPUs which the target may use that was in use with counters alone:
+// by the target itself under a quota, by whomever without one. own is the target's part.
+func busyShare(t *evidence.Toll) (share, own float64, known bool) {
+	if t == nil || t.LimitCPUs <= 0 {
+		return 0, 0, false
+	}
+	for _, s := range t.Stages {
+		if s.Name != evidence.StageCounters {
+			continue
+		}
+		var sum evidence.Slice
+		for _, x := range s.Slices {
+			sum.Add(x)
+		}
+		whole := float64(sum.NS) * t.LimitCPUs
+		own = float64(sum.CPUNS) / whole
+		switch {
+		case sum.NS == 0:
+			return 0, 0, false
+		case t.Quota:
+			return own, own, true
+		case slices.Contains(t.Counters, evidence.CountedIdle):
+			return max(0, 1-float64(sum.IdleNS)/whole), own, true
+		}
+	}
+	return 0, 0, false
+}
+
+// sparedKernel lets the kernel's recorder give up a step of detail if its records alone did harm.
+func (r *run) sparedKernel() bool {
+	b := toll.Weigh(r.tally.sum())
+	if b == nil {
+		return false
+	}
+	e, harm := b.Harm(evidence.StageKernel)
+	if !harm {
+		return false
+	}
+	r.thin(e)
+	return true
+}
+
+// thin asks the kernel's recorder to give up a step, and notes why.
+func (r *run) thin(e toll.Effect) {
+	r.ease.Add(1)
+	r.tally.ease(evidence.Easing{
+		Part: "kernel", Did: evidence.Thinned, Why: easingWhy(e.Measure), Measured: e.Growth, Limit: e.Limit,
+		Lost: "stacks of short waits, and who else ran, are not all recorded from then on",
+	})
+}
+
+// easingWhy is the reason that a measure is; what grew besides shows in them.
+func easingWhy(m toll.Measure) evidence.EasingWhy {
+	switch m {
+	case toll.Held, toll.Queued:
+		return evidence.WhyHeld
+	case toll.Throttled:
+		return evidence.WhyThrottled
+	}
+	return evidence.WhyCPU
+}
+
+// guard looks at the cost while all parts run. Where they do harm, it first thins the kernel's
+// records, if they did harm alone; then it ends the trace. The function that it returns ends it.
+func (r *run) guard(endTrace func()) (end func()) {
+	if r.tally == nil {
+		return func() {}
+	}
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		tick := time.NewTicker(guardEvery)
+		defer tick.Stop()
+		for n, thinned := 1, false; ; n++ {
+			select {
+			case <-done:
+				return
+			case <-tick.C:
+			}
+			e, harm := worstOf(r.tally.sum())
+			switch {
+			case n < 2 || !harm:
+			case !thinned && r.ease.Load() > 0 && r.ease.Load() < maxEase:
+				thinned = true // and a while to see what that brings
+				r.thin(e)
+				n = 0
+			default:
+				r.tally.ease(evidence.Easing{
+					Part: lead().Name, Did: evidence.Shortened, Why: easingWhy(e.Measure), Measured: e.Growth, Limit: e.Limit,
+					Lost: "goroutines and requests are not seen from then on",
+				})
+				endTrace()
+				return
+			}
+		}
+	})
+	return sync.OnceFunc(func() { close(done); wg.Wait() })
+}
+
+// maxEase is how many steps of detail the kernel's recorder has.
+const maxEase = 3
+
+// worstOf is what all parts together did so far.
+func worstOf(t *evidence.Toll) (toll.Effect, bool) {
+	b := toll.Weigh(t)
+	if b == nil {
+		return toll.Effect{}, false
+	}
+	return b.Harm(evidence.StageAll)
+}

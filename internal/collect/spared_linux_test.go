@@ -1,0 +1,91 @@
+package collect
+
+import (
+	"testing"
+	"time"
+
+	"github.com/whystall/whystall/internal/evidence"
+	"github.com/whystall/whystall/internal/toll"
+)
+
+func tollOf(quota bool, limit float64, cpu, idle int64, counters ...evidence.Counted) *evidence.Toll {
+	return &evidence.Toll{LimitCPUs: limit, Quota: quota, Counters: counters, Stages: []evidence.Stage{
+		{Name: evidence.StageCounters, Slices: []evidence.Slice{{NS: 1e9, CPUNS: cpu / 2, IdleNS: idle / 2}, {NS: 1e9, CPUNS: cpu / 2, IdleNS: idle / 2}}},
+		{Name: evidence.StageKernel, Slices: []evidence.Slice{{NS: 1e9, CPUNS: 9e9}}},
+	}}
+}
+
+func TestBusyShare(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		toll  *evidence.Toll
+		want  float64
+		known bool
+	}{
+		{"the machine, whoever uses it", tollOf(false, 2, 1e8, 1e9, evidence.CountedIdle), 0.75, true},
+		{"idle time is not known", tollOf(false, 2, 1e8, 0), 0, false},
+		{"a quota", tollOf(true, 0.5, 8e8, 4e9), 0.8, true},
+		{"nothing counted", nil, 0, false},
+	} {
+		if got, _, known := busyShare(c.toll); got != c.want || known != c.known {
+			t.Errorf("%s: %v, %v; want %v, %v", c.name, got, known, c.want, c.known)
+		}
+	}
+}
+
+// stageOfCPU is a stage, in which a KB of work takes cpu ns.
+func stageOfCPU(name evidence.StageName, cpu int64) evidence.Stage {
+	s := evidence.Stage{Name: name}
+	for range 10 {
+		s.Slices = append(s.Slices, evidence.Slice{NS: 2e8, CPUNS: 100 * cpu, ReadBytes: 100 << 10, Reads: 100})
+	}
+	return s
+}
+
+// The kernel's recorder gives up a step where its records alone did harm, and the trace ends where
+// all parts do.
+func TestSpared(t *testing.T) {
+	counters := []evidence.Counted{evidence.CountedCPU, evidence.CountedRead}
+	r := &run{session: &session{}, tally: &tally{toll: evidence.Toll{Budget: 0.06, Stages: []evidence.Stage{stageOfCPU(evidence.StageCounters, 1e5), stageOfCPU(evidence.StageKernel, 1.01e5)}}}}
+	r.tally.seen = map[evidence.Counted]bool{counters[0]: true, counters[1]: true}
+	if r.sparedKernel() || r.ease.Load() != 0 {
+		t.Error("thinned, though it did no harm")
+	}
+	r.tally.toll.Stages[1] = stageOfCPU(evidence.StageKernel, 1.2e5)
+	if !r.sparedKernel() || r.ease.Load() != 1 {
+		t.Error("not thinned")
+	}
+	if e := r.tally.toll.Eased; len(e) != 1 || e[0].Did != evidence.Thinned || e[0].Why != evidence.WhyCPU || e[0].Part != "kernel" {
+		t.Errorf("eased %+v", e)
+	}
+	if _, harm := worstOf(r.tally.sum()); harm {
+		t.Error("all parts do harm before they run")
+	}
+	r.tally.toll.Stages = append(r.tally.toll.Stages, stageOfCPU(evidence.StageAll, 1.5e5))
+	if e, harm := worstOf(r.tally.sum()); !harm || e.Measure != toll.CPU {
+		t.Errorf("%+v, %v", e, harm)
+	}
+}
+
+// What allocates in the target is told from what does not.
+func TestPagesThatAllocate(t *testing.T) {
+	for _, c := range All() {
+		want := map[string]bool{"heap": true, "goroutine": true, "memstats": true, "vars": true}[c.Name]
+		if c.Allocates != want {
+			t.Errorf("%s: allocates is %v", c.Name, c.Allocates)
+		}
+	}
+}
+
+func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+
+func TestNextDrain(t *testing.T) {
+	for _, c := range []struct {
+		full     float64
+		took, to int64
+	}{{0, 100, 100}, {0.01, 100, 100}, {0.125, 40, 40}, {0.25, 40, 20}, {1, 20, 20}, {0.07, 90, 100}} {
+		if got := nextDrain(c.full, ms(c.took)); got != ms(c.to) {
+			t.Errorf("%v full after %d ms: read again after %s, want %d ms", c.full, c.took, got, c.to)
+		}
+	}
+}

@@ -1,0 +1,89 @@
+package bpf
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"runtime"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	behindLook = 500 * time.Millisecond
+	// behindFrom is the idle share of the machine's CPUs from which on the threads run behind, and
+	// behindTo the one below which they no longer do: they would hardly run at all.
+	behindFrom = 0.05
+	behindTo   = 0.03
+)
+
+// Behind lets the ordinary threads of this process run after those of all others while CPUs are
+// idle now and then, until ctx ends (class SCHED_IDLE, which needs no privilege). A thread of the
+// target that wakes then takes the CPU from them at once. uptime is the path of /proc/uptime, whose
+// second number is how long the CPUs were idle.
+//
+// Where nothing is idle they would not run either: then they are ordinary, or even ahead.
+func Behind(ctx context.Context, uptime string) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	f, err := os.Open(uptime)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	n, err := NewNap(ctx)
+	if err != nil {
+		return
+	}
+	defer n.Close()
+	defer reclass(unix.SCHED_IDLE, unix.SCHED_NORMAL)
+	behind := false
+	last, at := idleSeconds(f), time.Now()
+	for n.Wait(behindLook / 2); ctx.Err() == nil; n.Wait(behindLook) {
+		idle, now := idleSeconds(f), time.Now()
+		share := (idle - last) / (now.Sub(at).Seconds() * float64(runtime.NumCPU()))
+		last, at = idle, now
+		switch {
+		case share >= behindFrom || behind && share >= behindTo:
+			behind = true
+			reclass(unix.SCHED_NORMAL, unix.SCHED_IDLE)
+		case behind:
+			behind = false
+			reclass(unix.SCHED_IDLE, unix.SCHED_NORMAL)
+		}
+	}
+}
+
+// reclass moves all threads of this process from one class to another.
+func reclass(from, to uint32) {
+	d, err := os.Open("/proc/self/task")
+	if err != nil {
+		return
+	}
+	defer d.Close()
+	names, _ := d.Readdirnames(-1)
+	for _, name := range names {
+		tid, err := strconv.Atoi(name)
+		if err != nil {
+			continue
+		}
+		if is, err := unix.SchedGetAttr(tid, 0); err == nil && is.Policy == from {
+			is.Policy = to
+			unix.SchedSetAttr(tid, is, 0)
+		}
+	}
+}
+
+// idleSeconds is for how long the machine's CPUs were idle, all of them added up.
+func idleSeconds(f *os.File) float64 {
+	var b [64]byte
+	n, _ := f.ReadAt(b[:], 0)
+	fields := bytes.Fields(b[:n])
+	if len(fields) < 2 {
+		return 0
+	}
+	v, _ := strconv.ParseFloat(string(fields[1]), 64)
+	return v
+}
