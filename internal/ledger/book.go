@@ -56,6 +56,11 @@ func (p *pass) piece(q *piece) {
 	if q.through != 0 {
 		c.Add(acct, books.FactThrough, uint32(q.through), ns)
 	}
+	if q.leaf == books.LeafOnCPU && q.tid != 0 {
+		if l := p.sampledIn(q); len(l) > 0 {
+			c.Sampled(acct, l)
+		}
+	}
 	p.tags(acct, q, ns)
 }
 
@@ -82,7 +87,6 @@ func (p *pass) tags(acct uint32, q *piece, ns int64) {
 	if q.leaf == books.LeafNoCPU {
 		c.Add(acct, books.FactBehind, p.j.words.Ref(q.tid), ns)
 	}
-	c.Sampled(acct, p.sampledIn(q))
 	if q.flags&(pieceMeasured|pieceStopped|pieceBarrier|pieceSocket|pieceDue) != 0 {
 		for flag, kind := range joinTags {
 			if q.flags&flag != 0 {
@@ -147,12 +151,9 @@ func (p *pass) tags(acct uint32, q *piece, ns int64) {
 	}
 }
 
-// sampledIn lists the samples that fell into a piece on a CPU: of the thread that ran then, whoever
-// the request is.
+// sampledIn lists the samples that fell into a piece on a CPU whose thread is known: of that
+// thread, whoever the request is.
 func (p *pass) sampledIn(q *piece) []oncpu.Sample {
-	if q.leaf != books.LeafOnCPU || q.tid == 0 || p.j.samples == nil {
-		return nil
-	}
 	return p.j.samples.In(q.tid, p.j.base+q.lo, p.j.base+q.hi)
 }
 

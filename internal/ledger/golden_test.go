@@ -240,9 +240,11 @@ func tellJoined(p *pass, q *piece) (s string) {
 	if q.leaf == books.LeafNoCPU && p.j.words.Ref(q.tid) != capacity.NoRef {
 		s += " behind " + p.j.words.Instead(p.j.words.Ref(q.tid)).Who
 	}
-	for _, x := range p.sampledIn(q) {
-		w := p.j.samples.Works.Key(x.Work)
-		s += fmt.Sprintf(" (sample at %v: %s)", float64(x.At)/1e6, strings.TrimSpace(string(w.Kind)+" "+w.Name))
+	if q.leaf == books.LeafOnCPU && q.tid != 0 {
+		for _, x := range p.sampledIn(q) {
+			w := p.j.samples.Works.Key(x.Work)
+			s += fmt.Sprintf(" (sample at %v: %s)", float64(x.At)/1e6, strings.TrimSpace(string(w.Kind)+" "+w.Name))
+		}
 	}
 	for _, f := range []struct {
 		flag pieceFlags

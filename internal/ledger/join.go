@@ -270,7 +270,11 @@ func (p *pass) ownPiece(q *piece) {
 		}
 	}
 	p.ownGroup.All.Book(q.class, q.leaf, stack, detail, ns)
-	p.ownGroup.All.Sampled(p.sampledIn(q))
+	if q.leaf == books.LeafOnCPU && q.tid != 0 {
+		if l := p.sampledIn(q); len(l) > 0 {
+			p.ownGroup.All.Sampled(l)
+		}
+	}
 }
 
 // ownJoined books [lo,cursor) of a running, runnable or syscall segment in the column of all. It

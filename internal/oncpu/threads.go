@@ -54,8 +54,12 @@ func NewSamples(k *sched.Timeline, w *Works) *Samples {
 }
 
 // In lists a thread's samples in [lo,hi), oldest first. Questions are mostly about short
-// stretches, without a sample, near those of the question before: these cost two comparisons.
+// stretches, without a sample, near those of the question before: these cost two comparisons. A
+// nil list has none.
 func (s *Samples) In(tid uint32, lo, hi int64) []Sample {
+	if s == nil {
+		return nil
+	}
 	t := s.recent[tid%uint32(len(s.recent))]
 	if t == nil || t.tid != tid {
 		if t = s.threads[tid]; t == nil {
