@@ -192,7 +192,7 @@ func (s *stand) pairs(ctx context.Context, parts []part, table *harmTarget, prog
 	if err := s.findRate(ctx, progress); err != nil {
 		return err
 	}
-	again := 0
+	again, dropped := 0, 0
 	for i := range s.o.pairs {
 		order := slices.Clone(parts)
 		if i%2 == 1 {
@@ -204,12 +204,16 @@ func (s *stand) pairs(ctx context.Context, parts []part, table *harmTarget, prog
 				continue
 			}
 			without, with, anew, err := s.steadyPair(ctx, p, recordedFirst(i), progress)
-			again += anew
+			again += min(anew, anewLimit)
 			if ctx.Err() != nil || err != nil && gone(s.target.pid) {
 				return cmp.Or(ctx.Err(), err)
 			}
 			if err != nil {
 				row.NotMeasured = err.Error()
+				continue
+			}
+			if anew > anewLimit {
+				dropped++
 				continue
 			}
 			row.add(with.window, without, with.own)
@@ -222,7 +226,12 @@ func (s *stand) pairs(ctx context.Context, parts []part, table *harmTarget, prog
 	table.Rate = s.rate
 	table.note(s.note)
 	if again > 0 {
-		table.note(fmt.Sprintf("%d pairs were taken anew, as the target was busier or idler without recording than it was to be, or others took CPU time", again))
+		table.note(fmt.Sprintf("%d pairs were taken anew, and %d left out in the end: without recording the target was busier or idler than it was to be, or others took CPU time", again, dropped))
+	}
+	for _, p := range parts {
+		if row := table.row(p.key, p.title); row.Pairs == 0 && row.NotMeasured == "" {
+			row.NotMeasured = "no pair was undisturbed by others"
+		}
 	}
 	return nil
 }
@@ -236,7 +245,8 @@ const foreignLimit = 0.08
 
 // steadyPair takes a pair whose undisturbed window is as busy as it was to be: the machine changes,
 // and the target is to be as stressed in the last pair as in the first. Of what the recorded window
-// felt like nothing is asked. A pair into which others came is taken anew as well.
+// felt like nothing is asked. A pair into which others came is taken anew as well. If anew is above
+// anewLimit, the last one was no better.
 func (s *stand) steadyPair(ctx context.Context, p part, recorded bool, progress io.Writer) (without felt, with felts, anew int, err error) {
 	for ; ; anew++ {
 		without, with, err = s.pair(ctx, p, recorded)
@@ -248,8 +258,10 @@ func (s *stand) steadyPair(ctx context.Context, p part, recorded bool, progress 
 			without.P50, w.P50, without.P99, w.P99, without.PerS, w.PerS, without.Busy, w.Busy, without.Foreign, w.Foreign, with.own, with.slices)
 		idle, busy := without.Busy < busyLow-0.03 && s.note == "", without.Busy > busyHigh || without.PerS < keptUp*s.rate
 		foreign := max(without.Foreign, w.Foreign) > foreignLimit
-		if !idle && !busy && !foreign || anew == anewLimit {
+		if !idle && !busy && !foreign {
 			return without, with, anew, nil
+		} else if anew == anewLimit {
+			return without, with, anew + 1, nil
 		}
 		if foreign {
 			err = pause(ctx, time.Second)

@@ -20,8 +20,8 @@ type search struct {
 	note  string
 }
 
-// steps is how many a search may take.
-const searchSteps = 40
+// searchSteps is how many a search may take.
+const searchSteps = 60
 
 // step takes what the last rate brought: the busy share, and answers over requests due. It reports
 // whether the present rate is right.

@@ -151,6 +151,10 @@ func (s *stand) findRate(ctx context.Context, progress io.Writer) error {
 		if err != nil {
 			return err
 		}
+		if f.Foreign > 2*foreignLimit {
+			fmt.Fprintf(progress, "%s: others take %.2f CPUs: waiting\n", s.t.key, f.Foreign)
+			continue
+		}
 		answered := f.PerS / at.rate
 		fmt.Fprintf(progress, "%s: at %.0f/s %.0f %% busy, %.0f %% answered, p99 %.1f ms\n", s.t.key, at.rate, 100*f.Busy, 100*answered, f.P99)
 		if at.step(f.Busy, answered) {
@@ -166,7 +170,7 @@ func (s *stand) findRate(ctx context.Context, progress io.Writer) error {
 			}
 		}
 	}
-	return fmt.Errorf("no rate was found at which it is %.0f to %.0f %% busy", 100*busyLow, 100*busyHigh)
+	return fmt.Errorf("no rate was found at which it is %.0f to %.0f %% busy, or others are", 100*busyLow, 100*busyHigh)
 }
 
 // stat is /proc/stat: ticks of all CPUs, and switches.
