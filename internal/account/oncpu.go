@@ -1,6 +1,9 @@
 package account
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // LeastSamples is how many samples a division of time needs at least. With fewer there is none.
 const LeastSamples = 20
@@ -15,6 +18,9 @@ type OnCPU struct {
 	OfAll bool `json:"of_all_requests,omitempty"`
 	// Effective is how many samples of equal weight would be as exact; 0 without Works.
 	Effective float64 `json:"-"`
+	// Unseen is the part of NS that passed in the kernel where the user may not sample it: a Work
+	// of kind WorkUnknown, without samples.
+	Unseen int64 `json:"unseen_ns,omitempty"`
 	// Leaf is samples of whose program's stack only the innermost function is known.
 	Leaf int64 `json:"leaf_only,omitempty"`
 	// Works add up to NS, the largest first. Kind and Name tell one from another.
@@ -42,6 +48,9 @@ type Work struct {
 
 // OtherWorks is the name of a Work that puts together what a long list leaves out of its kind.
 const OtherWorks = "others"
+
+// UnseenWork is the name of the Work that is OnCPU.Unseen.
+const UnseenWork = "in the kernel, which this user may not sample"
 
 // WorkKind says what CPU time was used for.
 type WorkKind string
@@ -85,8 +94,9 @@ const (
 )
 
 // Of adds up the works of these kinds: samples, the estimate, and the bounds of the 95 % interval
-// of all of them together. The bounds are 0 and NS where there are too few samples. Where it is not
-// known how many samples count, they are the sums of single bounds, which is wider than needed.
+// of all of them together. The bounds are 0 and NS where there are too few samples. Where it is
+// not known how many samples count, they are the sums of single bounds, which is wider than
+// needed.
 func (o *OnCPU) Of(kinds ...WorkKind) (sum Work) {
 	if o == nil {
 		return sum
@@ -109,6 +119,9 @@ func (o *OnCPU) Of(kinds ...WorkKind) (sum Work) {
 	}
 	if o.Effective > 0 {
 		sum.Low, sum.High = o.Interval(float64(sum.NS) / float64(max(1, o.NS)))
+	}
+	if o.Unseen > 0 && slices.ContainsFunc(kinds, WorkKind.inKernel) {
+		sum.High += o.Unseen
 	}
 	// A kind that no sample met has at most 3 of n (the rule of three).
 	sum.High = min(o.NS, max(sum.High, int64(float64(o.NS)*min(1, 3/float64(o.Samples)))))
@@ -133,6 +146,15 @@ func (c *Column) OnCPUOf(a *Account, kinds ...WorkKind) (part Work) {
 	}
 	part.High = a.NS
 	return part
+}
+
+// inKernel reports whether work of this kind is done in the kernel, at least in part.
+func (k WorkKind) inKernel() bool {
+	switch k {
+	case WorkOwn, WorkLibrary, WorkGC, WorkAlloc, WorkGoSched, WorkMap, WorkMemmove, WorkInterface, WorkGoRuntime, WorkInterprets:
+		return false
+	}
+	return true
 }
 
 // Interval is Wilson's 95 % interval of a part that has this share of the samples, in ns of NS.

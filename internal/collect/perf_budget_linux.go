@@ -22,7 +22,7 @@ const (
 )
 
 // budgetGap is the time over which the cost is taken: over less, a burst would decide. The first
-// look is early, as no CPU is sampled before it.
+// look is early, as all CPU time is sampled before it.
 const (
 	budgetGap   = time.Second
 	budgetFirst = 200 * time.Millisecond
@@ -38,6 +38,7 @@ type perfBudget struct {
 	ownCPU     int64 // our own CPU time then, ns
 	targetCPU  int64 // the target's CPU time then, ns
 
+	clockShare   float64 // of the time in which CPUs are sampled
 	clockIsOff   bool
 	share        float64 // of the time in which stacks are taken
 	stacksAreOff bool
@@ -86,16 +87,15 @@ func (s *perfStream) budget() {
 		b.share, b.stacksOnNS = share, 0
 		may -= int64(share * float64(full))
 	}
-	switch dear := switches*clockNS > may; {
-	case !s.clock || dear == b.clockIsOff:
-	case !dear:
-		if s.target.Start(perfevent.CPUClock) == nil {
-			b.clockIsOff = false
-		}
-	default:
-		if s.clockOff() == nil && !b.clockLowered {
+	if !s.clock {
+		return
+	}
+	b.clockShare = 1
+	if full := switches * clockNS; full > may {
+		b.clockShare = max(float64(may)/float64(full), leastClock)
+		if !b.clockLowered {
 			b.clockLowered = true
-			b.lower("CPU samples were left out at %s: %d switches in %s", switches, passed)
+			b.lower("what runs on CPUs is sampled part of the time since %s: %d switches in %s, each of which costs a us while it is", switches, passed)
 		}
 	}
 }
@@ -108,23 +108,53 @@ const (
 	firstShare = 0.1 // until it is known how many there are
 )
 
-// duty turns stacks on and off as their share asks.
+// leastClock is the least share of the time in which CPUs are sampled: at 1 kHz it makes 99
+// samples of each second of CPU time. What the target's threads did on CPUs is no detail that a
+// budget may leave out.
+const leastClock = 0.099
+
+// duty turns stacks and CPU samples on and off as their shares ask.
 func (s *perfStream) duty() {
+	now := time.Now()
+	s.clockDuty(now)
 	if !s.stacking {
 		return
 	}
 	b := &s.cost
-	now := time.Now()
 	if !b.stacksAreOff {
 		b.stacksOnNS += int64(now.Sub(b.dutyAt))
 	}
 	b.dutyAt = now
-	off := b.share < 1 && time.Duration(now.UnixNano())%dutyCycle > time.Duration(b.share*float64(dutyCycle))
+	off := offDuty(now, b.share)
 	switch {
 	case off == b.stacksAreOff:
 	case off && s.target.Stop(perfevent.SwitchOut) == nil, !off && s.target.Start(perfevent.SwitchOut) == nil:
 		b.stacksAreOff = off
 	}
+}
+
+// clockDuty turns CPU samples of single threads on and off.
+func (s *perfStream) clockDuty(now time.Time) {
+	b := &s.cost
+	off := offDuty(now, b.clockShare)
+	switch {
+	case !s.clock || off == b.clockIsOff:
+	case off && s.target.Stop(perfevent.CPUClock) == nil, !off && s.target.Start(perfevent.CPUClock) == nil:
+		b.clockIsOff = off
+	}
+}
+
+// offDuty reports whether what is on for a share of each cycle is off at the moment.
+func offDuty(now time.Time, share float64) bool {
+	return share < 1 && time.Duration(now.UnixNano())%dutyCycle > time.Duration(share*float64(dutyCycle))
+}
+
+// sampled is the CPU time that a sample stands for whose clock has this period.
+func (b *perfBudget) sampled(period uint64) uint64 {
+	if b.clockShare <= 0 {
+		return period
+	}
+	return uint64(float64(period) / b.clockShare)
 }
 
 // stackCost is what a stack costs the thread it is taken of.
@@ -133,14 +163,6 @@ func (s *perfStream) stackCost() int64 {
 		return stackNS + copyNS
 	}
 	return stackNS
-}
-
-func (s *perfStream) clockOff() error {
-	if err := s.target.Stop(perfevent.CPUClock); err != nil {
-		return err
-	}
-	s.cost.clockIsOff = true
-	return nil
 }
 
 // lower notes what was given up. The format takes the time of day, n and passed.

@@ -87,7 +87,7 @@ func recordPerf(ctx context.Context, p Process, w io.Writer) (_ *evidence.Cost, 
 	}
 	now, used := time.Now(), processCPU(p.PID)
 	s.targetCPU = used
-	s.cost = perfBudget{lookAt: now, dutyAt: now, targetCPU: used, ownCPU: threadCPU(), share: 1, clockIsOff: s.cost.clockIsOff}
+	s.cost = perfBudget{lookAt: now, dutyAt: now, targetCPU: used, ownCPU: threadCPU(), share: 1, clockShare: 1}
 	if p.Budget > 0 {
 		s.cost.share = firstShare
 	}
@@ -130,7 +130,7 @@ func (s *perfStream) open(can reach) error {
 	s.target, s.stacking = r, own.SwitchStacks
 	if !can.whole {
 		s.clock = true
-		return s.clockOff()
+		return nil
 	}
 	// This comes last, as opening the events of thousands of threads takes a while: a lost switch
 	// is worse than a lost stack.

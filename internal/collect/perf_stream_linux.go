@@ -194,7 +194,7 @@ func (s *perfStream) sample(r *perfevent.Record) {
 	rec := kernel.Record{Time: r.Time, CPU: uint16(r.CPU), TID: r.TID, Flags: kernel.Target, Kernel: s.stack(r.Time, r.Kernel, kernelStack), User: s.userStack(r)}
 	switch r.Event {
 	case perfevent.CPUClock:
-		rec.Kind, rec.Arg[0] = kernel.Sample, r.Period
+		rec.Kind, rec.Arg[0] = kernel.Sample, s.cost.sampled(r.Period)
 	case perfevent.SwitchOut:
 		s.cost.stacks++
 		rec.Kind = kernel.WaitStack

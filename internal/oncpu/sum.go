@@ -79,6 +79,12 @@ func (s *Sum) Write(works *Works, ns int64) *account.OnCPU {
 	if s.all.n < account.LeastSamples {
 		return o
 	}
+	if rest := works.unseenOf(s, ns); rest.ns > 0 {
+		whole := Sum{}
+		whole.Merge(s)
+		whole.put(works.unseen, rest)
+		s = &whole
+	}
 	o.Effective = s.effective()
 	l := s.lines(works)
 	weights := make([]int64, len(l))
@@ -88,6 +94,9 @@ func (s *Sum) Write(works *Works, ns int64) *account.OnCPU {
 	for i, ns := range shares(ns, weights) {
 		w := account.Work{Kind: l[i].kind, Name: l[i].name, Samples: l[i].n, NS: ns, Sites: listed(l[i].sites, float64(ns)/float64(l[i].ns), mostSites)}
 		w.Low, w.High = o.Interval(float64(l[i].ns) / float64(s.all.ns))
+		if w.Kind == account.WorkUnknown && w.Name == account.UnseenWork {
+			w.Samples, o.Unseen = 0, ns
+		}
 		o.Works = append(o.Works, w)
 	}
 	for work, p := range s.parts {
@@ -97,6 +106,18 @@ func (s *Sum) Write(works *Works, ns int64) *account.OnCPU {
 	}
 	o.Late = s.late(works, float64(ns)/float64(s.all.ns))
 	return o
+}
+
+// unseenOf is what of ns passed in the kernel and has no samples: what the samples do not stand
+// for, as if it had been sampled like the rest.
+func (w *Works) unseenOf(s *Sum, ns int64) part {
+	w.once.Do(w.read)
+	if w.unseen == 0 || s.all.ns >= ns {
+		return part{}
+	}
+	rest, one := ns-s.all.ns, max(1, s.all.ns/s.all.n)
+	us := uint64(max(1, one/1000))
+	return part{max(1, rest/one), rest, uint64(max(1, rest/one)) * min(us, 1<<20) * min(us, 1<<20)}
 }
 
 // effective is the number of samples of equal weight that would be as exact.

@@ -62,6 +62,27 @@ func TestWrite(t *testing.T) {
 	}
 }
 
+// TestUnseen: 30 samples of 1 ms in 40 ms, where the kernel may not be sampled. So 10 ms were
+// spent there, and may be whatever the kernel does.
+func TestUnseen(t *testing.T) {
+	w := &Works{keys: []Key{{Kind: account.WorkUnknown}, {Kind: account.WorkOwn, Name: "f"}, {Kind: account.WorkUnknown, Name: account.UnseenWork}}, unseen: 2}
+	w.once.Do(func() {})
+	var s Sum
+	for range 30 {
+		s.Add(1, 1e6)
+	}
+	o := s.Write(w, 40e6)
+	if o.Samples != 30 || o.Unseen != 10e6 || len(o.Works) != 2 || o.Works[0].NS != 30e6 || o.Works[1].Samples != 0 {
+		t.Fatalf("%+v", o)
+	}
+	if x := o.Of(account.WorkFault); x.NS != 0 || x.High < 10e6 {
+		t.Errorf("faults: %+v, want up to 10 ms and more", x)
+	}
+	if x := o.Of(account.WorkGC); x.High > 8e6 {
+		t.Errorf("GC: %+v, want what samples bound", x)
+	}
+}
+
 // TestEffective: one sample of 30 ms beside 30 of 1 ms counts as four of equal weight.
 func TestEffective(t *testing.T) {
 	var s Sum

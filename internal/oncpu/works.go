@@ -34,6 +34,9 @@ type Works struct {
 	keys   []Key
 	known  map[pair]uint32
 	number map[Key]uint32
+	// unseen is the work of time in the kernel, where the recorder's user may not sample that; 0
+	// where it is sampled.
+	unseen uint32
 }
 
 // pair is the StackIDs of a sample: of the kernel and of the program.
@@ -47,13 +50,20 @@ func (w *Works) read() {
 	w.known, w.number = map[pair]uint32{}, map[Key]uint32{}
 	w.add(Key{Kind: account.WorkUnknown})
 	made := w.interpreters()
+	inKernel := w.k.Header().Source != "perf"
 	w.k.Events(math.MinInt64, math.MaxInt64, func(e *sched.Event) bool {
 		p := pair{e.Kernel, e.User}
 		if _, ok := w.known[p]; !ok {
 			w.known[p] = w.add(workOf(w.k.Stack(e.Kernel), w.k.Stack(e.User), made))
 		}
+		inKernel = inKernel || e.Kernel != 0
 		return true
 	}, kernel.Sample)
+	if !inKernel {
+		// perf_event takes no sample where the user may not look: the kernel's time has none at
+		// all.
+		w.unseen = w.add(Key{Kind: account.WorkUnknown, Name: account.UnseenWork})
+	}
 }
 
 func (w *Works) add(key Key) uint32 {
