@@ -271,6 +271,18 @@ type CPUs struct {
 	GroupOthers   []Instead `json:"-"`                  // by name
 	UsedNS        int64     `json:"used_ns"`            // of it used, by the cgroup's own count, else by what its threads ran; 0 not known
 	StealNS       int64     `json:"steal_ns"`           // of the host's CPUs, shown beside
+	Stolen        *Stolen   `json:"-"`                  // of the target's time on CPUs; nil where it was not read
+}
+
+// Stolen is what the hypervisor took of the target's time on CPUs. Nothing says which thread was
+// on a CPU when it was stolen, so it has bounds.
+type Stolen struct {
+	RanNS   int64 // the target was on CPUs
+	StealNS int64 // stolen from these CPUs, whoever was on them
+	BusyNS  int64 // these CPUs were not idle, stolen time included
+	NS      int64 // estimate: the target's part of BusyNS
+	Low     int64 // at least: what others on these CPUs cannot have lost
+	High    int64 // at most
 }
 
 // Memory is the memory ledger: resident bytes, added up exactly.

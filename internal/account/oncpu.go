@@ -52,6 +52,10 @@ const OtherWorks = "others"
 // UnseenWork is the name of the Work that is OnCPU.Unseen.
 const UnseenWork = "in the kernel, which this user may not sample"
 
+// GCIdle is the name of the part of garbage collection that workers of idle priority did: on CPUs
+// that the program had no use for.
+const GCIdle = "marking on idle CPUs"
+
 // WorkKind says what CPU time was used for.
 type WorkKind string
 

@@ -84,11 +84,15 @@ func CPUs(k *sched.Timeline, set *evidence.Set, requests Times, waits []account.
 	addQuota(c, set)
 	d := demandOf(k, requests)
 	w := cpuWalk{k: k, c: c, use: newGroupUse(k, c.QuotaAt, d.folded), target: map[uint32]bool{}}
+	ran := map[int]int64{}
 	var runs []sched.Run
 	for _, cpu := range cpus {
 		runs = k.Runs(cpu, begin, end, runs[:0])
+		before := c.RunningNS
 		w.walk(runs, d.marks(cpu))
+		ran[cpu] = c.RunningNS - before
 	}
+	c.Stolen = stolen(set, ran, c.WallNS)
 	c.Unused = shareOut(waits, c.UnusedNS)
 	w.use.write(k, c, len(d.folded) > 0)
 	return c

@@ -5,7 +5,8 @@
 // In reading order:
 //
 //   - times.go: sets of times
-//   - cpus.go: the ledger of CPUs; quota.go: what the files of the process' group say
+//   - cpus.go: the ledger of CPUs; quota.go: what the files of the process' group say;
+//     steal.go: what the hypervisor took
 //   - memory.go: the ledger of memory
 //   - sums.go: all that the kernel's records add up to, of which these are the parts: threads.go
 //     (what threads did, made and ended), calls.go (system calls by number), mmaplock.go,

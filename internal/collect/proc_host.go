@@ -14,7 +14,7 @@ import (
 
 var _ = registerLocal(&Local{
 	Name:   "host",
-	Doc:    "Reads the host's CPU times, pressure, vmstat and meminfo once a second; zones, buddyinfo, interrupts and settings at the start and the end.",
+	Doc:    "Reads the host's CPU times, pressure, vmstat and meminfo once a second; zones, buddyinfo, interrupts, softirqs and settings at the start and the end.",
 	Order:  23,
 	Tier:   TierSystem,
 	Member: "host.txt",
@@ -53,6 +53,7 @@ func recordHost(ctx context.Context, p Process, w io.Writer) (*evidence.Cost, er
 		r.file("/proc/buddyinfo", nil)
 		r.file("/proc/zoneinfo", keepZones)
 		r.file("/proc/interrupts", keepInterrupts)
+		r.file("/proc/softirqs", nil)
 		for _, f := range []string{"pages_collapsed", "full_scans"} {
 			r.file(thpDir+"/khugepaged/"+f, nil)
 		}

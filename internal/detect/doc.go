@@ -22,6 +22,8 @@
 // What several detectors share begins with shared_:
 //
 //	shared_text.go              numbers and names in words
+//	shared_work.go              CPU time by samples: what work it was, and from where
+//	shared_gc_process.go        frequent-gc of the process, whoever its requests are
 //	shared_sites.go             where in the code calls were made, and files waited for
 //	shared_kernel.go            the kernel's records: what is unseen, who had the CPUs
 //	shared_holders.go           goroutines that wait for a P whose own thread was held up
@@ -35,10 +37,10 @@
 //
 // All other files are causes, by name:
 //
-//	thread_churn.go, gomaxprocs_over_quota.go, gomaxprocs.go, tlb_shootdown.go,
-//	runqueue_saturation.go, cpu_throttled.go, cpu_contention.go, direct_reclaim.go,
-//	numa_balancing.go, mmap_lock.go, frequent_gc.go, page_fault.go, disk_wait.go,
-//	syscall_stall.go, netpoll_late.go, timer_late.go, stw_pause.go, sweep_assist.go,
-//	mark_assist.go, gc_queue.go, sched_latency.go, logger_lock.go, thp_bloat.go,
-//	interpreter_lock.go, lock_contention.go, pool_exhaustion.go
+//	thread_churn.go, gomaxprocs_over_quota.go, gomaxprocs.go, cpu_steal.go, softirq.go,
+//	tlb_shootdown.go, kernel_lock.go, spinning.go, runqueue_saturation.go, cpu_throttled.go,
+//	cpu_contention.go, direct_reclaim.go, numa_balancing.go, mmap_lock.go, frequent_gc.go,
+//	page_fault.go, disk_wait.go, syscall_stall.go, netpoll_late.go, timer_late.go,
+//	stw_pause.go, sweep_assist.go, mark_assist.go, gc_queue.go, sched_latency.go,
+//	logger_lock.go, thp_bloat.go, interpreter_lock.go, lock_contention.go, pool_exhaustion.go
 package detect

@@ -10,10 +10,11 @@ import (
 const gcCycles = "/go/gc/cycles:gc-cycles"
 
 var _ = register(&Detector{
-	Name:  "frequent-gc",
-	Title: "GC runs so often that requests pay for it",
-	Needs: []string{Trace, gcCycles},
-	Go:    true,
+	Name:   "frequent-gc",
+	Title:  "GC runs so often that requests pay for it",
+	Needs:  []string{Trace, KernelRecords, gcCycles},
+	Scopes: everyScope,
+	Go:     true,
 	// The cost is spread over many small things, each harmless: together they must be a seventh of
 	// a slow request. The CPU that GC must take here is a harm of its own, so 2 ms are enough.
 	Floor: Floor{NS: 2e6, Share: 0.15},
@@ -84,8 +85,12 @@ func cramped(g *account.GC) bool {
 func forced(g *account.GC) bool { return g.Forced > 0 && 2*g.Forced >= g.Cycles }
 
 func lookFrequentGC(p *Pass) {
-	if p.blindTrace() != "" {
-		lookGCMetrics(p)
+	if p.Scope() == finding.Process {
+		lookGCProcess(p)
+		return
+	}
+	if why := p.blindTrace(); why != "" {
+		p.Blind(why)
 		return
 	}
 	r := p.Ledger
@@ -120,9 +125,6 @@ func lookFrequentGC(p *Pass) {
 			p.Claim(i, a.NS-min(a.NS, a.Tags.SilenceNS))
 		}
 	}
-	if p.below(p.Claimed()) != "" {
-		claimGCCPU(p, share)
-	}
 }
 
 // gcRules is the part of the CPU used from which GC makes the run queue: less is left to the
@@ -140,28 +142,6 @@ func queuedForGC(a *account.Account, share float64, stretched bool) (ns int64) {
 		ns = max(ns, int64(share*float64(a.NS)))
 	}
 	return min(ns, a.NS)
-}
-
-// claimGCCPU claims CPU for a heap without room. It may cost most of the CPUs while requests are
-// too short to show it one by one. The harm is the CPU that is gone: for all requests, for the
-// neighbours, and for the load that no longer fits.
-func claimGCCPU(p *Pass, share float64) {
-	r := p.Ledger
-	ns, of := gcWork(&r.Capacity), r.Capacity.TotalNS
-	if joined(r) && r.CPUs != nil {
-		// Go counts a worker as running while its thread waits for a CPU. What the threads really
-		// had is a bound.
-		ns, of = int64(share*float64(r.CPUs.RunningNS)), r.CPUs.TotalNS
-	} else if shortOfCPU(r) != "" {
-		return
-	}
-	if !cramped(&r.GC) || share < gcShareRoom || ratio(ns, of) < gcOfAll {
-		return
-	}
-	lost := p.Claimed()
-	p.unsaid, p.claims = p.claims, nil
-	p.ClaimCPU(ns, of)
-	p.Doubt("slow requests lose only %s each to it (%s of their time); its cost is CPU", p.per(lost), p.share(lost))
 }
 
 // gcLeaf reports whether all of an account is GC's.
@@ -183,78 +163,10 @@ func gcWork(c *account.Capacity) int64 { return max(0, c.GCNS-c.IdleGCNS) }
 // their ratio does not mistake an overloaded host for a busy collector.
 func used(c *account.Capacity) int64 { return c.RunningNS + c.SyscallNS + gcWork(c) }
 
-func lookGCMetrics(p *Pass) {
-	n, ns, ok := p.Set.Delta(gcCycles)
-	if !ok || ns <= 0 {
-		p.Blind("GC cycles: one reading only, or the process was restarted; read /metrics or /debug/vars twice, or record an execution trace")
-		return
-	}
-	rate := n / (float64(ns) / 1e9)
-	gc, _, okGC := p.Set.Delta("/go/cpu/gc:ns")
-	total, _, okTotal := p.Set.Delta("/go/cpu/total:ns")
-	if rate < gcRate {
-		p.Clear("%.1f cycles a second", rate)
-		return
-	}
-	if !okGC || !okTotal || total <= 0 {
-		p.Blind(fmt.Sprintf("%.1f GC cycles a second, but not what they cost: it needs an execution trace, or /cpu/classes of runtime/metrics in /metrics", rate))
-		return
-	}
-	idle, _, _ := p.Set.Delta("/go/cpu/idle:ns")
-	if busy := total - idle; busy <= 0 || gc/busy < gcShare {
-		p.Clear("%.1f cycles a second, GC took %s of the CPU used", rate, percent(gc/max(busy, 1)))
-		return
-	}
-	p.ClaimCPU(int64(min(gc, total)), int64(total))
-	p.Doubt("without an execution trace it is not known what requests lost to it")
-}
-
-func tellFrequentGC(p *Pass, f *finding.Finding) {
-	why := gcReason(p)
-	if len(p.claims) == 0 && p.blindTrace() == "" {
-		g, c := &p.Ledger.GC, &p.Ledger.Capacity
-		f.Summary = fmt.Sprintf("GC runs %.1f times a second%s; it takes %s of the CPUs, %s of the CPU time that the program uses", g.PerSecond, why, percent(f.Share), percent(ratio(gcWork(c), used(c))))
-		tellHeap(p)
-		if len(g.TriggerSites) > 0 {
-			p.Proof("execution trace: GC", "cycles are started at %s", sites(g.TriggerSites, 0, 3))
-		}
-	} else if len(p.claims) == 0 {
-		n, ns, _ := p.Set.Delta(gcCycles)
-		f.Summary = fmt.Sprintf("GC ran %.1f cycles a second and took %s of the CPU time available%s", n/(float64(ns)/1e9), percent(f.Share), why)
-		p.Proof("runtime metrics", "%.0f cycles in %s, %s of CPU time", n, finding.Duration(ns), finding.Duration(p.pooled()))
-	} else {
-		g, c := &p.Ledger.GC, &p.Ledger.Capacity
-		f.Summary = fmt.Sprintf("GC runs %.1f times a second%s%s; slow requests lose %s each to it (%s of their time)", g.PerSecond, markingText(p.Ledger), why, p.per(p.NS()), p.share(p.NS()))
-		p.Proof("execution trace: GC", "%d cycles, marking %s of the time; GC took %s of the CPU used (workers and assists; idle-priority workers not counted)",
-			g.Cycles, percent(ratio(g.MarkNS, c.WallNS)), percent(ratio(gcWork(c), used(c))))
-		var inferred int64
-		p.granted(func(a *account.Account, ns int64) {
-			if a.Leaf == account.LeafRunnable {
-				inferred += max(0, ns-instead(a, account.InsteadGC))
-			}
-		})
-		if inferred > 0 {
-			p.Proof("inferred", "%s per request of it passed in the run queue, not behind GC's workers: requests queue for what GC leaves them, so GC's part of the CPU used is its part of the queue", p.per(inferred))
-		}
-		tellHeap(p)
-		if len(g.TriggerSites) > 0 {
-			p.Proof("execution trace: GC", "cycles are started at %s", sites(g.TriggerSites, 0, 3))
-		}
-		if len(g.AssistSites) > 0 {
-			p.Proof("execution trace: mark assist", "assists (%s in all) at %s", finding.Duration(g.AssistNS), sites(g.AssistSites, g.AssistNS, 3))
-		}
-	}
-	if why := shortOfCPU(p.Ledger); why != "" {
-		p.Doubt("%s; it is certain that the cycles are many, but not that they alone cost what they seem to", why)
-	}
-	f.Remedy = append(f.Remedy, gcRemedies(p)...)
-	f.Verify = p.verify("frequent-gc is gone and cycles a second have fallen")
-}
-
 // gcReason says why cycles are many, by the settings where the service shows them.
 func gcReason(p *Pass) string {
-	if gogc, ok := latest(p, "/go/gc/gogc:percent"); ok && gogc >= 0 && gogc < 50 {
-		p.Proof("runtime metrics", "GOGC is %.0f (the default is 100)", gogc)
+	if gogc, ok := gogcOf(p); ok && gogc >= 0 && gogc < 50 {
+		p.Proof("runtime metrics or environment", "GOGC is %.0f (the default is 100)", gogc)
 		return fmt.Sprintf(" (GOGC is %.0f)", gogc)
 	}
 	limit, okL := latest(p, "/go/gc/gomemlimit:bytes")

@@ -26,6 +26,9 @@ func (p *Pass) lacking() []string {
 			missing = append(missing, n+": "+bring(n))
 			continue
 		}
+		if p.Scope() == finding.Process && traced(p.Ledger) {
+			return nil // what the trace says of the process needs no request
+		}
 		if why := p.blindTrace(); why != "" {
 			missing = append(missing, why)
 			continue
@@ -65,7 +68,7 @@ func bring(stream string) string {
 		return "whystall diagnose --pid PID on the target's host; whystall doctor lists what it may see there"
 	case "/go/gc/cycles:gc-cycles", "/go/sched/gomaxprocs:threads":
 		return "served by /metrics (Prometheus client) or /debug/vars (expvar), read twice"
-	case rssStream:
+	case rssStream, stealStream:
 		return "whystall diagnose --pid PID on the target's host"
 	case hugeStream:
 		return "smaps_rollup of the process"

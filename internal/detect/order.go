@@ -12,7 +12,14 @@ var order = []string{
 	"thread-churn",          // before the locks, the unmapping and the queue that making threads brings
 	"gomaxprocs-over-quota", // before gomaxprocs and cpu-throttled: the same Ps, with a quota below them
 	"gomaxprocs",
-	"tlb-shootdown", // before runqueue-saturation: what fills the CPUs makes the queue for them
+	// Before runqueue-saturation: what fills the CPUs makes the queue for them. These take parts of
+	// the CPU time that do not overlap, so among them the order is from outside to inside: what the
+	// machine does there, what the kernel does, what the program does.
+	"cpu-steal",
+	"softirq", // before cpu-contention too: ksoftirqd is one of the neighbours
+	"tlb-shootdown",
+	"kernel-lock",
+	"spinning",
 	"runqueue-saturation",
 
 	// What keeps a thread that is ready off its CPU.

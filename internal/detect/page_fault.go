@@ -9,40 +9,51 @@ import (
 )
 
 var _ = register(&Detector{
-	Name:  "page-fault",
-	Title: "Touching memory takes long: page faults",
-	Needs: []string{KernelRecords},
-	Floor: Floor{NS: 5e6, Share: 0.10},
+	Name:   "page-fault",
+	Title:  "Touching memory takes long: page faults",
+	Needs:  []string{KernelRecords},
+	Floor:  Floor{NS: 5e6, Share: 0.10},
+	Scopes: everyScope,
 	Doc: `What happens
-  The first touch of a page enters the kernel. A minor fault takes a microsecond. A major one
-  reads a file or swap: the binary itself after its pages were dropped, a mapped database, swapped
-  heap. A huge one clears 2 MiB, which takes 100 us or more, and may compact memory for it. Go
-  calls the goroutine running all the while.
+  The first touch of a page enters the kernel. A minor fault takes a microsecond: a page is taken,
+  zeroed and charged to the memory cgroup. A server that returns memory after each request, and
+  touches it again for the next, pays that for each page of each request: 4 MB are 1 000 faults
+  and a millisecond. free() does it by itself where it trims the heap or unmaps a large block. A
+  major fault reads a file or swap: the binary itself after its pages were dropped, a mapped
+  database, swapped heap. A huge one clears 2 MiB, which takes 100 us or more, and may compact
+  memory for it. Go calls the goroutine running all the while.
 
 Evidence
-  Stretches of the target's threads in page faults: major ones (of which files, where that is
-  known), huge ones, and others that took long. Waits for the disk inside faults. Counts of major
-  and minor faults.
+  Samples of kernel stacks within the fault path: their share of the CPU time with its 95 %
+  interval, for what (zeroing, charging, huge pages), and the functions that touch the memory.
+  What returns it: samples in munmap, madvise and brk, and who calls them. Stretches of the
+  target's threads in page faults: major ones (of which files, where that is known), huge ones,
+  and others that took long. Waits for the disk inside faults. Counts of major and minor faults.
 
 Not to be taken for
   Reclaim or compaction inside the fault (direct-reclaim), waiting for mmap_lock in it
   (mmap-lock), NUMA hinting faults (numa-balancing): the innermost counts. A read() that waits for
-  the disk: disk-wait. Minor faults: they are work on a CPU like any other, and their part of the
-  time is no finding.
+  the disk: disk-wait. Minor faults in passing: every program has them, and a few percent of its
+  CPU time in them are no finding. A program that grows: memory which it touches for the first
+  time and keeps has to be faulted in once.
 
 Remedy
+  Minor: keep memory instead of returning it. glibc: M_TRIM_THRESHOLD and M_MMAP_THRESHOLD, or
+  glibc.malloc.trim_threshold and mmap_threshold in GLIBC_TUNABLES; no malloc_trim per request.
+  jemalloc: dirty_decay_ms. Go: no debug.FreeOSMemory, a larger GOGC. Buffers of one's own that
+  are used again, a mapping that is kept. Huge pages make one fault of 512.
   Major: more memory or a larger memory limit, less page cache by others; swap off, or a low
   swappiness, for latency; mlock or MAP_POPULATE for what is hot. Huge: set THP to madvise, or
-  defrag to defer; it costs TLB misses. A heap that is returned and touched again: a larger GOGC,
-  GOMEMLIMIT; M_TRIM_THRESHOLD.
+  defrag to defer; it costs TLB misses.
 
 Verify
-  whystall diagnose under the same load: "fault" of slow requests falls; pgmajfault of the cgroup
-  stands still.
+  whystall diagnose under the same load: page-fault is gone; minflt of pidstat -r falls, and
+  pgmajfault of the cgroup stands still.
 
 Sources
+  mallopt(3): M_TRIM_THRESHOLD, M_MMAP_THRESHOLD; malloc_trim(3); runtime/debug.FreeOSMemory;
   Documentation/admin-guide/mm/transhuge.rst; scylladb#8828, redis#7381 (huge faults); proc(5),
-  majflt.`,
+  minflt and majflt.`,
 	Look: lookFault,
 	Tell: tellFault,
 })
@@ -53,51 +64,115 @@ const stallShare = 0.10
 
 func lookFault(p *Pass) {
 	r, k := p.Ledger, p.Ledger.Kernel
-	p.needs(kernel.MinorFaults, "minor page faults")
+	minor := claimMinor(p)
+	if p.blindWork() != "" {
+		p.needs(kernel.MinorFaults, "minor page faults")
+	}
 	if joined(r) {
-		left := beyondMinor(k)
-		for i := range r.Slow.Accounts {
-			a := &r.Slow.Accounts[i]
-			if a.Leaf == account.LeafFault {
-				p.Claim(i, min(a.NS, left))
-				left -= min(a.NS, left)
-			}
-			held := min(lacking(a, lacks(account.LeafFault)), left)
-			p.Claim(i, held)
-			p.lackedQueue += held
-			left -= held
-		}
+		claimFaultStretches(p)
 		if len(p.claims) == 0 {
-			p.Clear("%s", faultText(k))
+			p.Clear("%s", faultText(p))
 		}
+		return
+	}
+	if minor {
 		return
 	}
 	if why := unseen(k, kernel.SightPageFaults); why != "" && k.FaultsN == 0 {
 		p.Blind(why)
 		return
 	}
-	// A minor fault is work on a CPU. A program that touches much memory for the first time does
-	// much of it, and waits for nothing.
 	ns := k.Major.NS + k.Huge.NS
 	if r.CPUs == nil || ratio(ns, wall(k)) < stallShare {
-		p.Clear("%s", faultText(k))
+		p.Clear("%s", faultText(p))
 		return
 	}
 	p.claimTerm(termUnused, min(ns, r.CPUs.UnusedNS), ratio(ns, wall(k)))
 	p.Cap("no request is visible: it is not known who waited for these threads")
 }
 
+// claimFaultStretches claims what threads did in faults by records of each. In slow requests it is
+// what waited for a page, cleared 2 MiB, or slept: that usual ones fault as well says nothing of
+// why these are slow. In usual ones it is all.
+func claimFaultStretches(p *Pass) {
+	left := beyondMinor(p.Ledger.Kernel)
+	if p.Scope() == finding.Usual && !grows(p) {
+		left = p.Column().WallNS
+	}
+	for i := range p.Column().Accounts {
+		a := &p.Column().Accounts[i]
+		if a.Leaf == account.LeafFault {
+			p.Claim(i, min(a.NS, left))
+			left -= min(a.NS, left)
+		}
+		held := min(lacking(a, lacks(account.LeafFault)), left)
+		p.Claim(i, held)
+		p.lackedQueue += held
+		left -= held
+	}
+}
+
+// minorLeast is the least part of CPU time in minor faults of slow requests that is looked into:
+// the lower end of its interval. Any program has some.
+const minorLeast = 0.20
+
+// claimMinor claims the CPU time of the fault path by samples. It reports whether there is enough
+// of it for the process. A thread that does little else makes the others queue for CPUs, too.
+func claimMinor(p *Pass) bool {
+	on := p.samples()
+	if p.blindWork() != "" || grows(p) {
+		return false
+	}
+	w := on.Of(account.WorkFault)
+	switch p.Scope() {
+	case finding.Slow:
+		if ratio(w.Low, on.NS) < minorLeast {
+			return false
+		}
+	case finding.Process:
+		if ratio(w.NS, on.NS) < processShare {
+			return false
+		}
+	}
+	p.claimWork(w)
+	p.queueBehind(account.WorkFault)
+	return true
+}
+
+// grows reports whether most of the pages that were faulted in are still there: the memory was
+// touched for the first time, and not returned and touched again.
+func grows(p *Pass) bool {
+	m, k := p.memory(), kernelOf(p)
+	return m != nil && k != nil && k.FaultsN > 0 && (m.End-m.Begin)/(pageSize/2) > k.FaultsN
+}
+
+// pageSize is the least that a fault brings.
+const pageSize = 4096
+
 // beyondMinor is how long faults took, in all threads, that waited for a page of a file or of swap,
 // cleared 2 MiB, or slept. The rest is work on a CPU, which the first touch of memory takes, and
 // takes longer on a slow or virtual machine.
 func beyondMinor(k *account.Kernel) int64 { return k.FaultWaitNS + k.Major.NS + k.Huge.NS }
 
-func faultText(k *account.Kernel) string {
-	return fmt.Sprintf("page faults: %s, major ones %s (%s), huge ones %s (%s)", perSecond(k.FaultsN, k), perSecond(k.Major.N, k), finding.Duration(k.Major.NS), perSecond(k.Huge.N, k), finding.Duration(k.Huge.NS))
+func faultText(p *Pass) string {
+	k := p.Ledger.Kernel
+	t := fmt.Sprintf("page faults: %s, major ones %s (%s), huge ones %s (%s)", perSecond(k.FaultsN, k), perSecond(k.Major.N, k), finding.Duration(k.Major.NS), perSecond(k.Huge.N, k), finding.Duration(k.Huge.NS))
+	if on := p.samples(); on != nil && on.Samples >= account.LeastSamples {
+		w := on.Of(account.WorkFault)
+		t += fmt.Sprintf("; %s of the CPU time, at most %s", percent(ratio(w.NS, on.NS)), percent(ratio(w.High, on.NS)))
+	}
+	if grows(p) {
+		t += fmt.Sprintf("; its memory grows, from %s to %s, and new memory has to be faulted in once", finding.Bytes(p.memory().Begin), finding.Bytes(p.memory().End))
+	}
+	return t
 }
 
 func tellFault(p *Pass, f *finding.Finding) {
 	k := p.Ledger.Kernel
+	if p.work.ns > 0 && p.work.ns >= beyondMinor(k)/2 {
+		tellMinor(p, f)
+		return
+	}
 	kind, huge, asleep := "page faults", false, false
 	switch {
 	case k.Major.NS >= k.Huge.NS && 2*k.Major.NS > k.Faults.NS:
@@ -119,7 +194,7 @@ func tellFault(p *Pass, f *finding.Finding) {
 		f.Summary = fmt.Sprintf("%s spend %s (%s of their time) in %s", p.who(), p.per(p.NS()), p.share(p.NS()), kind)
 		p.measure()
 	}
-	p.Proof("kernel records", "%s", faultText(k))
+	p.Proof("kernel records", "%s", faultText(p))
 	spansLine(p, "faults with a known duration", &k.Faults)
 	spansLine(p, "major faults", &k.Major)
 	spansLine(p, "huge faults", &k.Huge)
@@ -140,4 +215,60 @@ func tellFault(p *Pass, f *finding.Finding) {
 		f.Remedy = append(f.Remedy, "memory that is returned and touched again faults again: a larger GOGC with GOMEMLIMIT (Go), a larger M_TRIM_THRESHOLD (glibc)")
 	}
 	f.Verify = p.verify("'fault' of " + p.who() + " falls")
+}
+
+// returners are system calls that return memory to the kernel.
+var returners = []string{"munmap", "madvise", "brk", "process_madvise", "mremap"}
+
+// tellMinor is of faults that are CPU time: memory which is returned and touched again.
+func tellMinor(p *Pass, f *finding.Finding) {
+	k, all := p.Ledger.Kernel, p.best()
+	faults := works(all, account.WorkFault)
+	f.Summary = fmt.Sprintf("%s in page faults: memory is touched for the first time, %s", p.costs(), perSecond(k.FaultsN, k))
+	if n := p.Ledger.Requests.Count; n > 0 && k.FaultsN > 0 && p.Scope() != finding.Process {
+		f.Summary += fmt.Sprintf(", %d faults a request", k.FaultsN/n)
+	}
+	if s := workSites(faults); len(s) > 0 {
+		f.Summary += ", in " + s[0].Func
+	}
+	workLines(p, "page faults", account.WorkFault)
+	p.Proof("kernel records", "%s", faultText(p))
+	returned := map[string]*account.Work{}
+	for _, w := range works(all, account.WorkSyscall, account.WorkTLB) {
+		for _, call := range returners {
+			if w.Name == call && returned[call] == nil {
+				returned[call] = w
+				p.Proof("CPU samples", "memory is returned by %s, %s of the process' CPU time%s", call, percent(ratio(w.NS, all.NS)), fromSites(w))
+			}
+		}
+	}
+	f.Remedy = append(f.Remedy, minorRemedies(p, returned)...)
+	f.Verify = p.verify("page-fault is gone; page faults a second fall")
+}
+
+func fromSites(w *account.Work) string {
+	if len(w.Sites) == 0 {
+		return ""
+	}
+	return ", from " + sites(w.Sites, w.NS, 3)
+}
+
+func minorRemedies(p *Pass, returned map[string]*account.Work) (rs []string) {
+	at := func(call string) string {
+		if w := returned[call]; w != nil && len(w.Sites) > 0 {
+			return " (" + w.Sites[0].Func + ")"
+		}
+		return ""
+	}
+	isGo := !noGo(p.Ledger, p.Facts)
+	if isGo {
+		rs = append(rs, "take out debug.FreeOSMemory"+at("madvise")+"; let the heap keep its memory: a larger GOGC, with GOMEMLIMIT as the guard; use buffers again (sync.Pool)")
+	}
+	if returned["munmap"] != nil {
+		rs = append(rs, "keep the mapping"+at("munmap")+" and use it again instead of mmap and munmap for each request; malloc does this for blocks above M_MMAP_THRESHOLD: GLIBC_TUNABLES=glibc.malloc.mmap_threshold=268435456:glibc.malloc.trim_threshold=536870912")
+	}
+	if !isGo && (returned["brk"] != nil || returned["madvise"] != nil || len(returned) == 0) {
+		rs = append(rs, "let the allocator keep what is freed: no malloc_trim per request"+at("madvise")+at("brk")+", a larger M_TRIM_THRESHOLD (GLIBC_TUNABLES=glibc.malloc.trim_threshold=536870912), jemalloc's dirty_decay_ms; it costs memory that stays resident")
+	}
+	return append(rs, "what must be fresh: huge pages (madvise MADV_HUGEPAGE) make one fault of 512, MAP_POPULATE one call of all; both cost the zeroing")
 }

@@ -116,6 +116,33 @@ func randomKernel(rnd *rand.Rand, r *account.Result) {
 	if rnd.IntN(5) == 0 {
 		k.Missing = []kernel.Missing{{What: []kernel.Sight{kernel.Sight(pick(string(kernel.SightMmapLock), string(kernel.SightReclaim), string(kernel.SightThrottling)))}, Why: "not permitted"}}
 	}
+	// Samples mostly meet one kind of work, so that each is found now and then.
+	on := func(ns int64) *account.OnCPU {
+		o := &account.OnCPU{NS: ns, Samples: part(900)}
+		kinds := []account.WorkKind{account.WorkOwn, account.WorkSpin, account.WorkKernelLock, account.WorkSoftirq, account.WorkFault, account.WorkGC, account.WorkNetwork}
+		most := kinds[rnd.IntN(len(kinds))]
+		for i, left := 0, ns; i < 3 && o.Samples >= account.LeastSamples && ns > 0; i++ {
+			w := account.Work{Kind: most, Name: pick("", "device", "x"), Samples: o.Samples / 3, NS: part(left)}
+			w.Low, w.High, most = part(w.NS), min(ns, 2*w.NS), kinds[rnd.IntN(len(kinds))]
+			left -= w.NS
+			o.Works = append(o.Works, w)
+		}
+		return o
+	}
+	for _, c := range []*account.Column{&r.Slow, &r.Median} {
+		var ns int64
+		for i := range c.Accounts {
+			if c.Accounts[i].Leaf == account.LeafOnCPU {
+				ns += c.Accounts[i].NS
+			}
+		}
+		if rnd.IntN(4) > 0 {
+			c.OnCPU = on(ns)
+		}
+	}
+	if rnd.IntN(4) > 0 {
+		k.OnCPU = on(k.OnNS)
+	}
 	r.Kernel = k
 	if rnd.IntN(6) > 0 {
 		c := &account.CPUs{Allowed: 1 + rnd.IntN(8), WallNS: 20e9, RunningNS: part(40e9), ThrottledNS: part(40e9), OthersNS: part(40e9), UnusedNS: part(40e9), RestNS: part(40e9)}
@@ -124,6 +151,10 @@ func randomKernel(rnd *rand.Rand, r *account.Result) {
 			c.Quota, c.QuotaAt, c.QuotaNS, c.UsedNS = 0.25*float64(1+rnd.IntN(9)), "/a", 10e9, part(10e9)
 		}
 		c.Unused = []account.Instead{{Who: "lock", NS: part(c.UnusedNS)}}
+		if ran := part(10e9); ran > 0 {
+			c.Stolen = &account.Stolen{RanNS: ran, StealNS: ran, BusyNS: ran, NS: part(ran)}
+			c.Stolen.Low, c.Stolen.High = part(c.Stolen.NS), ran
+		}
 		r.CPUs = c
 	}
 	switch rnd.IntN(6) {

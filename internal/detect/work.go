@@ -20,23 +20,28 @@ type workClaim struct{ ns, low int64 }
 // what was claimed, nothing without samples. What requests waited behind the same work of other
 // threads is claimQueue's.
 func (p *Pass) ClaimWork(kinds ...account.WorkKind) account.Work {
-	on := p.samples()
-	w := on.Of(kinds...)
+	w := p.samples().Of(kinds...)
+	p.claimWork(w)
+	return w
+}
+
+// claimWork claims a part of the division of this round's time on CPUs.
+func (p *Pass) claimWork(w account.Work) {
 	if w.NS <= 0 {
-		return w
+		return
 	}
+	on := p.samples()
 	p.work.ns += w.NS
 	p.work.low += w.Low
 	if p.board.scope == finding.Process || !visible(p.Column()) {
 		p.pool(termWork, w.NS, on.NS, on.NS)
-		return w
+		return
 	}
 	for i := range p.Column().Accounts {
 		if a := &p.Column().Accounts[i]; a.Leaf == account.LeafOnCPU {
 			p.Claim(i, min(a.NS-p.claimed(i), scale(a.NS, w.NS, on.NS)))
 		}
 	}
-	return w
 }
 
 // samples is the division of this round's time on CPUs, nil without samples.

@@ -103,7 +103,7 @@ func FuzzReadings(f *testing.F) {
 		f.Add(testdata(f, name))
 	}
 	paths := []string{"/proc/1/smaps", "/proc/1/status", "/proc/1/limits", "/proc/1/io", "/c/cpu.stat", "/c/memory.stat", "/c/memory.events", "/proc/vmstat", "taskstats", "/proc/buddyinfo",
-		"/proc/zoneinfo", "/proc/meminfo", "/x/free", "/proc/interrupts", "/proc/stat", "/proc/1/stat", "/proc/1/cgroup", "/proc/1/mountinfo", "/proc/pressure/cpu", "/c/cpu.max", "/c/memory.max",
+		"/proc/zoneinfo", "/proc/meminfo", "/x/free", "/proc/interrupts", "/proc/softirqs", "/proc/stat", "/proc/1/stat", "/proc/1/cgroup", "/proc/1/mountinfo", "/proc/pressure/cpu", "/c/cpu.max", "/c/memory.max",
 		"groups", "/proc/1/task/*/stat", "/proc/1/task/*/schedstat", "/sys/kernel/mm/transparent_hugepage/khugepaged/full_scans", "/proc/sys/kernel/osrelease", "/sys/devices/system/cpu/online"}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if len(data) > 6000 {

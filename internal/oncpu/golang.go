@@ -111,7 +111,7 @@ const (
 
 var goTable = [goParts]func(string) bool{
 	goGC: func(n string) bool {
-		return hasPrefix(n, []string{"gcBgMark", "gcDrain", "gcAssist", "bgsweep", "bgscavenge", "sweepone", "markroot", "scanobject", "scanblock", "scanstack", "scanConservative",
+		return n == "GC" || hasPrefix(n, []string{"gcBgMark", "gcDrain", "gcAssist", "bgsweep", "bgscavenge", "sweepone", "markroot", "scanobject", "scanblock", "scanstack", "scanConservative",
 			"scanSpan", "greyobject", "gcStart", "gcMark", "gcSweep", "gcFlush", "gcWriteBarrier", "gcParkAssist", "gcStopTheWorld", "gcResetMarkState", "gcController", "wbBufFlush",
 			"(*gcWork)", "(*gcControllerState)", "(*sweepLocked)", "(*mheap).reclaim", "(*mspan).sweep", "deductSweepCredit", "deductAssistCredit", "(*pageAlloc).scavenge", "(*scavengerState)",
 			"sysUnusedOS", "scavengeOne", "gcenable", "tryDeferToSpanScan", "spanClass.scan", "gc/scan.", "finishsweep", "shade", "getGCMask", "freeSomeWbufs",
@@ -182,6 +182,8 @@ func gcPart(frames []kernel.Frame) string {
 			return "sweeping"
 		case hasPrefix(name, []string{"bgscavenge", "(*pageAlloc).scavenge", "(*scavengerState)", "sysUnusedOS"}):
 			return "giving memory back"
+		case name == "gcDrainMarkWorkerIdle": // from Go 1.21 on; before, no function tells it
+			return account.GCIdle
 		}
 	}
 	return "marking"

@@ -1,0 +1,208 @@
+package detect
+
+import (
+	"fmt"
+
+	"github.com/whystall/whystall/internal/account"
+	"github.com/whystall/whystall/internal/finding"
+)
+
+// frequent-gc of the process: what garbage collection takes of its CPU time, whoever waited. It may
+// be most of it while requests are too short to show that one by one. The harm is the CPU time that
+// is gone: for all requests, for the neighbours, and for the load that no longer fits.
+
+// lookGCProcess reads samples, which are CPU time; else the trace, whose workers seem to run while
+// they wait for a CPU; else the runtime's metrics.
+func lookGCProcess(p *Pass) {
+	least, low := gcShareRoom, lowGOGC(p)
+	if low {
+		least = gcShare
+	}
+	p.SetFloor(Floor{Share: least})
+	switch {
+	case p.blindWork() == "":
+		lookGCSamples(p, low, least)
+	case traced(p.Ledger):
+		lookGCTrace(p, low, least)
+	case p.Set.Has(gcCycles):
+		lookGCMetrics(p)
+	default:
+		p.Blind(p.blindWork())
+	}
+}
+
+// lowGOGC reports whether cycles are many by a setting: a GOGC below 50, a heap that may hardly
+// grow, or cycles that the program asks for. A program which does little but allocate may spend
+// more on GC than others, and is as its author wants it. With such a setting it is not.
+func lowGOGC(p *Pass) bool {
+	if gogc, ok := gogcOf(p); ok && gogc >= 0 && gogc < 50 {
+		return true
+	}
+	return p.Ledger != nil && (cramped(&p.Ledger.GC) || forced(&p.Ledger.GC))
+}
+
+// gogcOf is GOGC by the runtime's metrics, else by the environment that the process started with.
+func gogcOf(p *Pass) (float64, bool) {
+	if v, ok := latest(p, "/go/gc/gogc:percent"); ok {
+		return v, true
+	}
+	if rec, ok := p.Set.Fact("/env/GOGC:percent"); ok {
+		return rec.Value, true
+	}
+	return 0, false
+}
+
+// traced reports whether an execution trace was read.
+func traced(r *account.Result) bool { return r != nil && r.Capacity.TotalNS > 0 }
+
+// gcUses is the least that GC takes of one CPU to be worth a finding.
+const gcUses = 0.05
+
+// lookGCSamples claims the samples in garbage collection. Workers of idle priority give way, and do
+// not count.
+func lookGCSamples(p *Pass, low bool, least float64) {
+	on := p.samples()
+	w := on.Of(account.WorkGC)
+	for _, part := range works(on, account.WorkGC) {
+		if part.Name == account.GCIdle {
+			w.NS, w.Samples, w.Low = w.NS-part.NS, w.Samples-part.Samples, max(0, w.Low-part.High)
+		}
+	}
+	if ratio(w.NS, on.NS) < least || ratio(w.NS, wall(p.Ledger.Kernel)) < gcUses {
+		p.Clear("GC took %s of the CPU time, at most %s (reported from %s up%s)", percent(ratio(w.NS, on.NS)), percent(ratio(w.High, on.NS)), percent(least), lowText(low))
+		return
+	}
+	p.claimWork(w)
+}
+
+func lowText(low bool) string {
+	if low {
+		return ", since a setting makes the cycles"
+	}
+	return ""
+}
+
+// lookGCTrace is the same by the trace's count of who had the Ps.
+func lookGCTrace(p *Pass, low bool, least float64) {
+	r := p.Ledger
+	ns, of := gcWork(&r.Capacity), used(&r.Capacity)
+	seldom := r.GC.PerSecond < gcRate && ratio(r.GC.MarkNS, r.Capacity.WallNS) < gcMarking
+	if seldom || ratio(ns, of) < least || ratio(ns, r.Capacity.WallNS) < gcUses {
+		p.Clear("GC took %s of the CPU used%s (reported from %s up%s)", percent(ratio(ns, of)), roomText(&r.GC), percent(least), lowText(low))
+		return
+	}
+	if s := &r.Silences; 10*s.NS >= r.Capacity.WallNS && !low {
+		p.Blind(fmt.Sprintf("whether GC is too much (%s of the CPU used): no thread of the process recorded anything for %s, and a worker that stands still seems to work; record with --pid, or give the process its CPUs", percent(ratio(ns, of)), finding.Duration(s.NS)))
+		return
+	}
+	if why := shortOfCPU(r); why != "" && !low {
+		p.Blind(fmt.Sprintf("whether GC is too much (%s of the CPU used): %s; that stretches marking, so give the process its CPUs and record again", percent(ratio(ns, of)), why))
+		return
+	}
+	p.ClaimCPU(ns, of)
+}
+
+func lookGCMetrics(p *Pass) {
+	n, ns, ok := p.Set.Delta(gcCycles)
+	if !ok || ns <= 0 {
+		p.Blind("GC cycles: one reading only, or the process was restarted; read /metrics or /debug/vars twice, or record an execution trace")
+		return
+	}
+	rate := n / (float64(ns) / 1e9)
+	gc, _, okGC := p.Set.Delta("/go/cpu/gc:ns")
+	total, _, okTotal := p.Set.Delta("/go/cpu/total:ns")
+	if rate < gcRate {
+		p.Clear("%.1f cycles a second", rate)
+		return
+	}
+	if !okGC || !okTotal || total <= 0 {
+		p.Blind(fmt.Sprintf("%.1f GC cycles a second, but not what they cost: it needs an execution trace, or /cpu/classes of runtime/metrics in /metrics", rate))
+		return
+	}
+	idle, _, _ := p.Set.Delta("/go/cpu/idle:ns")
+	if busy := total - idle; busy <= 0 || gc/busy < gcShare {
+		p.Clear("%.1f cycles a second, GC took %s of the CPU used", rate, percent(gc/max(busy, 1)))
+		return
+	}
+	p.SetFloor(Floor{})
+	p.ClaimCPU(int64(min(gc, total)), int64(total))
+	p.Doubt("without an execution trace it is not known what requests lost to it")
+}
+
+func tellFrequentGC(p *Pass, f *finding.Finding) {
+	why := gcReason(p)
+	if len(p.claims) == 0 {
+		tellGCProcess(p, f, why)
+	} else {
+		tellGCRequests(p, f, why)
+	}
+	if why := shortOfCPU(p.Ledger); why != "" && p.work.ns == 0 {
+		p.Doubt("%s; it is certain that the cycles are many, but not that they alone cost what they seem to", why)
+	}
+	f.Remedy = append(f.Remedy, gcRemedies(p)...)
+	f.Verify = p.verify("frequent-gc is gone and cycles a second have fallen")
+}
+
+func tellGCProcess(p *Pass, f *finding.Finding, why string) {
+	n, ns, counted := p.Set.Delta(gcCycles)
+	often := "GC"
+	switch {
+	case traced(p.Ledger):
+		often = fmt.Sprintf("GC runs %.1f times a second%s; it", p.Ledger.GC.PerSecond, why)
+	case counted && ns > 0:
+		often = fmt.Sprintf("GC ran %.1f cycles a second%s; it", n/(float64(ns)/1e9), why)
+		p.Proof("runtime metrics", "%.0f cycles in %s, %s of CPU time", n, finding.Duration(ns), finding.Duration(p.pooled()))
+	case why != "":
+		often = "GC" + why
+	}
+	if p.work.ns == 0 && !traced(p.Ledger) {
+		f.Summary = fmt.Sprintf("%s took %s of the CPU time available", often, percent(f.Share))
+		return
+	}
+	f.Summary = fmt.Sprintf("%s takes %s of the CPU time that the process uses", often, percent(f.Share))
+	if p.work.ns > 0 {
+		workLines(p, "garbage collection", account.WorkGC)
+		if alloc := p.samples().Of(account.WorkAlloc); alloc.Samples > 0 {
+			p.Proof("CPU samples", "allocation takes another %s%s", percent(ratio(alloc.NS, p.samples().NS)), allocSites(p))
+		}
+	}
+	if traced(p.Ledger) {
+		g, c := &p.Ledger.GC, &p.Ledger.Capacity
+		p.Proof("execution trace: GC", "%d cycles, marking %s of the time; GC's workers and assists had Ps for %s, %s of it on Ps without other work",
+			g.Cycles, percent(ratio(g.MarkNS, c.WallNS)), finding.Duration(c.GCNS), percent(ratio(c.IdleGCNS, c.GCNS)))
+		tellHeap(p)
+		if len(g.TriggerSites) > 0 {
+			p.Proof("execution trace: GC", "cycles are started at %s", sites(g.TriggerSites, 0, 3))
+		}
+	}
+}
+
+func allocSites(p *Pass) string {
+	if s := workSites(works(p.best(), account.WorkAlloc)); len(s) > 0 {
+		return ", from " + sites(s, 0, 3)
+	}
+	return ""
+}
+
+func tellGCRequests(p *Pass, f *finding.Finding, why string) {
+	g, c := &p.Ledger.GC, &p.Ledger.Capacity
+	f.Summary = fmt.Sprintf("GC runs %.1f times a second%s%s; %s lose %s each to it (%s of their time)", g.PerSecond, markingText(p.Ledger), why, p.who(), p.per(p.NS()), p.share(p.NS()))
+	p.Proof("execution trace: GC", "%d cycles, marking %s of the time; GC took %s of the CPU used (workers and assists; idle-priority workers not counted)",
+		g.Cycles, percent(ratio(g.MarkNS, c.WallNS)), percent(ratio(gcWork(c), used(c))))
+	var inferred int64
+	p.granted(func(a *account.Account, ns int64) {
+		if a.Leaf == account.LeafRunnable {
+			inferred += max(0, ns-instead(a, account.InsteadGC))
+		}
+	})
+	if inferred > 0 {
+		p.Proof("inferred", "%s per request of it passed in the run queue, not behind GC's workers: requests queue for what GC leaves them, so GC's part of the CPU used is its part of the queue", p.per(inferred))
+	}
+	tellHeap(p)
+	if len(g.TriggerSites) > 0 {
+		p.Proof("execution trace: GC", "cycles are started at %s", sites(g.TriggerSites, 0, 3))
+	}
+	if len(g.AssistSites) > 0 {
+		p.Proof("execution trace: mark assist", "assists (%s in all) at %s", finding.Duration(g.AssistNS), sites(g.AssistSites, g.AssistNS, 3))
+	}
+}

@@ -1,0 +1,100 @@
+package detect
+
+import (
+	"fmt"
+
+	"github.com/whystall/whystall/internal/account"
+	"github.com/whystall/whystall/internal/finding"
+)
+
+var _ = register(&Detector{
+	Name:   "spinning",
+	Title:  "Threads burn CPU time waiting for each other: they spin",
+	Needs:  []string{KernelRecords},
+	Floor:  workFloor,
+	Scopes: everyScope,
+	Doc: `What happens
+  A thread that finds a lock taken looks again and again instead of sleeping: a spin lock, or a
+  loop around sched_yield or runtime.Gosched. On a CPU of its own it loses little if the lock is
+  free within some hundred ns. If the holder works for longer, every waiter burns a CPU meanwhile.
+  If the holder was put off its CPU, the waiters may have taken that CPU, and spin out their time
+  slices. The kernel and top show busy threads, and no wait at all: to every tool that looks for
+  locks by sleeping threads, nobody waits.
+
+Evidence
+  Samples of the stacks of the process' threads that met them in functions which do nothing but
+  look again: pthread_spin_lock, sched_yield, runtime.Gosched, the pauses of Go's own locks. Their
+  share of the CPU time with its 95 % interval, the functions, and who calls them where stacks say
+  it. A loop that somebody wrote himself has no such function: it is the program's own code in the
+  report's "on CPU".
+
+Not to be taken for
+  A spin lock that is held for nanoseconds: it takes a few percent. Spinning of the kernel for its
+  own locks (kernel-lock). A program that polls devices or queues on a CPU of its own by design
+  (DPDK): that takes its CPU too, and harms nobody who has another. A mutex whose waiters sleep:
+  lock-contention. Go's scheduler, which looks for work for some us before its threads sleep.
+
+Remedy
+  A lock that sleeps: pthread_mutex_t, which costs nothing more while it is free; with
+  PTHREAD_MUTEX_ADAPTIVE_NP it spins a little first. In Go sync.Mutex, a channel or sync.Cond
+  instead of a loop around Gosched. Hold the lock for less: no computing, no calls into the kernel
+  under it. Several locks instead of one, or no more spinners than CPUs.
+
+Verify
+  whystall diagnose under the same load: spinning is gone from the findings, and the CPU time per
+  request falls by its share.
+
+Sources
+  pthread_spin_init(3): user-space spin locks are not applicable as a general locking solution;
+  PostgreSQL's s_lock.c, which sleeps after some rounds; golang/go#22758; M. Malte Skarupke,
+  "Measuring Mutexes, Spinlocks and how Bad the Linux Scheduler Really is", and L. Torvalds' answer
+  to it, 2020: do not use spin locks in user space unless you know what you are doing.`,
+	Look: lookSpinning,
+	Tell: tellSpinning,
+})
+
+func lookSpinning(p *Pass) {
+	if l := works(p.best(), account.WorkSpin); len(l) > 0 && ofRuntime(l) {
+		p.Clear("%s of the CPU time of the process yields, and no function of the program was met at it: Go's runtime yields while it sweeps and assists", percent(ratio(p.best().Of(account.WorkSpin).NS, p.best().NS)))
+		return
+	}
+	lookWork(p, account.WorkSpin)
+}
+
+// ofRuntime reports whether all that spins is Go's Gosched, and nothing of the program was met at
+// it. The runtime itself yields while it collects garbage. A program that spins is met now and then
+// before it yields, with its own function on the stack.
+func ofRuntime(l []*account.Work) bool {
+	for _, w := range l {
+		if w.Name != goYields || len(w.Sites) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// goYields is the name of yielding in Go.
+const goYields = "runtime.Gosched"
+
+func tellSpinning(p *Pass, f *finding.Finding) {
+	l := works(p.best(), account.WorkSpin)
+	where := names(l, 2)
+	if where == "" {
+		where = "a function without a name"
+	}
+	callers := workSites(l)
+	f.Summary = fmt.Sprintf("%s looking again and again for what is not there yet, in %s", p.costs(), where)
+	if len(callers) > 0 {
+		f.Summary += ", called by " + callers[0].Func
+	}
+	workLines(p, "spinning", account.WorkSpin)
+	threadsLine(p)
+	at := where
+	if len(callers) > 0 {
+		at = callers[0].Func
+	}
+	f.Remedy = append(f.Remedy,
+		"let waiters sleep in "+at+": a mutex, a condition or a channel instead of "+where+"; while it is free a mutex costs no more, and a wait costs a switch",
+		"hold the lock for less, or divide it; no more threads that may spin at once than CPUs")
+	f.Verify = p.verify("spinning is gone, and the CPU time of a request falls by its share")
+}
