@@ -52,6 +52,7 @@ func Doctor(ctx context.Context, pid int, probe bool) (t evidence.Target, as []A
 		}
 		as = append(as, a)
 	}
+	as = append(as, countable(p.PID))
 	as = append(as, machine()...)
 	slices.SortStableFunc(as, func(a, b Ability) int { return slices.Index(tiers, a.Tier) - slices.Index(tiers, b.Tier) })
 	return t, as, nil

@@ -48,6 +48,7 @@ type bpfBudget struct {
 	eased  int        // that were
 	idleAt int64      // idle time of the machine's CPUs at the last judgement, ns; -1: not known
 	cpus   float64    // of the machine
+	limit  float64    // CPUs of the target's own quota; 0: none
 
 	dearWindows int // windows in a row that cost too much
 	dropped     [bpf.Steps]bool
@@ -109,7 +110,7 @@ const (
 func newBPFBudget(r *bpf.Recorder, p Process, beside func() int64) *bpfBudget {
 	now := time.Now()
 	b := &bpfBudget{r: r, pid: p.PID, share: p.Budget, quota: p.Quota, begun: now, beside: beside, next: now.Add(meterFirst), judged: now, targetCPU: processCPU(p.PID)}
-	b.ease, b.cpus, b.idleAt = p.Ease, float64(runtime.NumCPU()), idleNow()
+	b.ease, b.cpus, b.idleAt, b.limit = p.Ease, float64(runtime.NumCPU()), idleNow(), p.Limit
 	b.ourCPU = b.used()
 	b.first = b.targetCPU
 	return b
@@ -261,6 +262,10 @@ func (b *bpfBudget) judge(now time.Time, s eventCounts) {
 	b.judged, b.ourCPU, b.targetCPU, b.counts = now, own, target, s
 	within := b.within(programs)
 	mayWithin := b.share * max(used, withinOneCPU*float64(wall))
+	if b.limit > 0 { // what is left of the quota is the target's idle time
+		whole := b.limit * float64(wall)
+		mayWithin = min(mayWithin, max(ofIdle*(whole-used), floorOfAll*whole))
+	}
 	dearest := max(cost/may, within/mayWithin)
 	if dearest <= 1 {
 		b.dearWindows = 0

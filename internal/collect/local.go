@@ -20,6 +20,7 @@ type Process struct {
 	Budget   float64 // share of the target's CPU time that recording it may cost
 	Stacks   bool
 	Ease     func() int // how many steps of detail to give up, for the service's sake; nil: none
+	Limit    float64    // CPUs that a quota gives the target, and whoever is in its cgroup; 0: none does
 	Quota    float64    // CPUs that a quota gives the target and us together; 0: none does
 
 	// MaxSize is how many bytes the member may have: a Write beyond it writes what fits and returns

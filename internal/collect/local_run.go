@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -120,6 +121,9 @@ func (r *run) local(ctx context.Context, cs []*Local, started func()) error {
 	p := Process{
 		PID: r.o.PID, NSPID: t.NSPID, For: int64(r.o.For), WithArgs: r.o.WithArgs, Budget: r.o.Budget, Stacks: !r.o.NoStacks,
 		Ease: func() int { return int(r.ease.Load()) }, MaxSize: r.o.MaxSize, Quota: r.shared.CPUs, Recording: started,
+	}
+	if cpus, quota := limitOf(r.o.PID, runtime.NumCPU()); quota {
+		p.Limit = cpus
 	}
 	for _, c := range cs {
 		if !c.Tries {

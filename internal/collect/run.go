@@ -295,7 +295,9 @@ func (r *run) during(ctx context.Context) *failure {
 		defer r.target.until(cancel)()
 	}
 	if !r.asks {
+		guarded := r.guard(nil)
 		r.wait(ctx, begun)
+		guarded()
 		return nil
 	}
 	var beside sync.WaitGroup

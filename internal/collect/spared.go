@@ -143,36 +143,29 @@ func easingWhy(m toll.Measure) evidence.EasingWhy {
 	return evidence.WhyCPU
 }
 
-// guard looks at the cost while all parts run. Where they do harm, it first thins the kernel's
-// records, if they did harm alone; then it ends the trace. The function that it returns ends it.
+// guard looks at the cost while all parts run. Where they do harm, it first lets the kernel's
+// recorder give up detail, as long as its records are the only part or did harm alone; then it ends
+// the trace. endTrace is nil without one. The function that guard returns ends it.
 func (r *run) guard(endTrace func()) (end func()) {
 	if r.tally == nil {
 		return func() {}
+	}
+	g := guard{r: r, stage: evidence.StageAll, endTrace: endTrace, mayThin: r.ease.Load() > 0}
+	if endTrace == nil {
+		g.stage, g.mayThin = evidence.StageKernel, true
 	}
 	done := make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		tick := time.NewTicker(guardEvery)
 		defer tick.Stop()
-		for n, thinned := 1, false; ; n++ {
+		for {
 			select {
 			case <-done:
 				return
 			case <-tick.C:
 			}
-			e, harm := worstOf(r.tally.sum())
-			switch {
-			case n < 2 || !harm:
-			case !thinned && r.ease.Load() > 0 && r.ease.Load() < maxEase:
-				thinned = true // and a while to see what that brings
-				r.thin(e)
-				n = 0
-			default:
-				r.tally.ease(evidence.Easing{
-					Part: lead().Name, Did: evidence.Shortened, Why: easingWhy(e.Measure), Measured: e.Growth, Limit: e.Limit,
-					Lost: "goroutines and requests are not seen from then on",
-				})
-				endTrace()
+			if !g.look(r.tally.sum()) {
 				return
 			}
 		}
@@ -180,14 +173,72 @@ func (r *run) guard(endTrace func()) (end func()) {
 	return sync.OnceFunc(func() { close(done); wg.Wait() })
 }
 
+type guard struct {
+	r        *run
+	stage    evidence.StageName
+	endTrace func()
+	mayThin  bool
+	since    int64 // CLOCK_MONOTONIC: what was counted since then is judged
+}
+
+// look judges what was counted since the last change. It reports whether there is something left
+// that could be given up.
+func (g *guard) look(t *evidence.Toll) bool {
+	b := toll.Weigh(recent(t, g.stage, g.since))
+	if b == nil {
+		return true
+	}
+	e, harm := b.Harm(g.stage)
+	switch {
+	case !harm:
+		return true
+	case g.mayThin && g.r.ease.Load() < maxEase:
+		g.r.thin(e)
+		g.since = lastSlice(t).EndNS
+		return true
+	case g.endTrace == nil:
+		return false
+	}
+	g.r.tally.ease(evidence.Easing{
+		Part: lead().Name, Did: evidence.Shortened, Why: easingWhy(e.Measure), Measured: e.Growth, Limit: e.Limit,
+		Lost: "goroutines and requests are not seen from then on",
+	})
+	g.endTrace()
+	return false
+}
+
 // maxEase is how many steps of detail the kernel's recorder has.
 const maxEase = 3
 
-// worstOf is what all parts together did so far.
-func worstOf(t *evidence.Toll) (toll.Effect, bool) {
-	b := toll.Weigh(t)
-	if b == nil {
-		return toll.Effect{}, false
+// recent is t with only those slices of a stage that started since then. Together they must last
+// longestNoise at least.
+func recent(t *evidence.Toll, stage evidence.StageName, since int64) *evidence.Toll {
+	out := *t
+	out.Stages = nil
+	for _, s := range t.Stages {
+		if s.Name == stage {
+			s.Slices = slices.DeleteFunc(slices.Clone(s.Slices), func(x evidence.Slice) bool { return x.EndNS-x.NS < since })
+			var ns int64
+			for _, x := range s.Slices {
+				ns += x.NS
+			}
+			if ns < int64(longestNoise) {
+				return nil
+			}
+		}
+		out.Stages = append(out.Stages, s)
 	}
-	return b.Harm(evidence.StageAll)
+	return &out
+}
+
+// longestNoise is the time over which a cost is judged at least: over less, a burst would decide.
+const longestNoise = 1500 * time.Millisecond
+
+func lastSlice(t *evidence.Toll) (last evidence.Slice) {
+	for _, s := range t.Stages {
+		if n := len(s.Slices); n > 0 {
+			last = s.Slices[n-1]
+		}
+	}
+	return last
 }

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/whystall/whystall/internal/evidence"
-	"github.com/whystall/whystall/internal/toll"
 )
 
 func tollOf(quota bool, limit float64, cpu, idle int64, counters ...evidence.Counted) *evidence.Toll {
@@ -36,8 +35,8 @@ func TestBusyShare(t *testing.T) {
 // stageOfCPU is a stage, in which a KB of work takes cpu ns.
 func stageOfCPU(name evidence.StageName, cpu int64) evidence.Stage {
 	s := evidence.Stage{Name: name}
-	for range 10 {
-		s.Slices = append(s.Slices, evidence.Slice{NS: 2e8, CPUNS: 100 * cpu, ReadBytes: 100 << 10, Reads: 100})
+	for i := range int64(10) {
+		s.Slices = append(s.Slices, evidence.Slice{EndNS: i * 2e8, NS: 2e8, CPUNS: 100 * cpu, ReadBytes: 100 << 10, Reads: 100})
 	}
 	return s
 }
@@ -58,12 +57,29 @@ func TestSpared(t *testing.T) {
 	if e := r.tally.toll.Eased; len(e) != 1 || e[0].Did != evidence.Thinned || e[0].Why != evidence.WhyCPU || e[0].Part != "kernel" {
 		t.Errorf("eased %+v", e)
 	}
-	if _, harm := worstOf(r.tally.sum()); harm {
+	ended := 0
+	g := guard{r: r, stage: evidence.StageAll, endTrace: func() { ended++ }, mayThin: true}
+	if !g.look(r.tally.sum()) || ended > 0 {
 		t.Error("all parts do harm before they run")
 	}
-	r.tally.toll.Stages = append(r.tally.toll.Stages, stageOfCPU(evidence.StageAll, 1.5e5))
-	if e, harm := worstOf(r.tally.sum()); !harm || e.Measure != toll.CPU {
-		t.Errorf("%+v, %v", e, harm)
+	dear := stageOfCPU(evidence.StageAll, 1.5e5)
+	r.tally.toll.Stages = append(r.tally.toll.Stages, dear)
+	if !g.look(r.tally.sum()) || r.ease.Load() != 2 || ended > 0 {
+		t.Error("the kernel's records are not thinned first")
+	}
+	if !g.look(r.tally.sum()) || r.ease.Load() != 2 {
+		t.Error("judged again by the same slices")
+	}
+	g.since = -1e9
+	if g.look(r.tally.sum()); r.ease.Load() != 3 || ended > 0 {
+		t.Error("not thinned to the end")
+	}
+	g.since = -1e9
+	if g.look(r.tally.sum()) || ended != 1 {
+		t.Error("the trace goes on")
+	}
+	if e := r.tally.toll.Eased; len(e) != 4 || e[3].Part != "trace" || e[3].Did != evidence.Shortened {
+		t.Errorf("eased %+v", e)
 	}
 }
 

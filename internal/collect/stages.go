@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/whystall/whystall/internal/evidence"
@@ -105,4 +106,32 @@ func (r *run) recordsKernel() bool {
 		}
 	}
 	return false
+}
+
+// counterWords says what each counter is for.
+var counterWords = map[evidence.Counted]string{
+	evidence.CountedCPU: "CPU time", evidence.CountedQueued: "waits for a CPU", evidence.CountedThrottled: "throttling", evidence.CountedSwitches: "context switches",
+	evidence.CountedRead: "bytes that it reads", evidence.CountedNet: "bytes that its network namespace receives", evidence.CountedIdle: "idle time of the CPUs",
+}
+
+// countable says by which counters a recording of pid would tell what it costs the service.
+func countable(pid int) Ability {
+	a := Ability{Tier: TierSystem, Name: "cost", Ready: true}
+	c := newKernelCounter(pid, func() int64 { return 0 })
+	defer c.close()
+	seen := c.read().seen
+	var has, lacks []string
+	for _, name := range counterNames {
+		if seen[name] {
+			has = append(has, counterWords[name])
+		} else {
+			lacks = append(lacks, counterWords[name])
+		}
+	}
+	a.Ready, a.Part = len(has) > 0, len(lacks) > 0 && len(has) > 0
+	a.Say = fmt.Sprintf("Counts in three stages what recording costs the service (%s of counters alone, then with the kernel's records, then with all parts): %s", stageLength, strings.Join(has, ", "))
+	if len(lacks) > 0 {
+		a.Say += "; not to be read: " + strings.Join(lacks, ", ")
+	}
+	return a
 }

@@ -23,19 +23,27 @@ type kernelCounter struct {
 	cpuStats []string // cpu.stat of the target's cgroup and its ancestors
 }
 
-// maxTollThreads is how many threads are read one by one, each some us. Root reads one sum of all.
-const maxTollThreads = 64
+const (
+	// maxTollThreads is how many threads are read one by one, each some us.
+	maxTollThreads = 64
+	// maxSummed is up to how many threads root reads the kernel's sum of all: it takes 1 us each.
+	maxSummed = 500
+	// maxListed bounds the threads that the ones to be read are chosen from.
+	maxListed = 1 << 15
+)
 
 func newKernelCounter(pid int, fetched func() int64) *kernelCounter {
 	c := &kernelCounter{pid: pid, fetched: fetched, last: map[int][2]int64{}}
-	if t, err := proc.OpenTaskstats(); err == nil {
+	var tids []int
+	tids, c.threads, _ = proc.FS{}.Threads(pid, maxListed)
+	c.tids = spread(tids, maxTollThreads)
+	if t, err := proc.OpenTaskstats(); err == nil && c.threads <= maxSummed {
 		if _, err = t.Process(pid); err == nil {
 			c.stats = t
 		} else {
 			t.Close()
 		}
 	}
-	c.tids, c.threads, _ = proc.FS{}.Threads(pid, maxTollThreads)
 	groups, _, _ := proc.FS{}.Groups(pid)
 	for _, g := range groups {
 		if g.Controller != "cpu" {
@@ -47,6 +55,18 @@ func newKernelCounter(pid int, fetched func() int64) *kernelCounter {
 		}
 	}
 	return c
+}
+
+// spread chooses n of the threads, as far apart as they are.
+func spread(tids []int, n int) []int {
+	if len(tids) <= n {
+		return tids
+	}
+	out := make([]int, n)
+	for i := range out {
+		out[i] = tids[i*len(tids)/n]
+	}
+	return out
 }
 
 func (c *kernelCounter) close() {
