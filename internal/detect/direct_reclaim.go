@@ -95,7 +95,9 @@ func lookReclaim(p *Pass) {
 	if ns > r.CPUs.UnusedNS {
 		p.claimTerm(termRunning, min(ns-r.CPUs.UnusedNS, r.CPUs.RunningNS), p.lost(ns))
 	}
-	p.capProcess()
+	if !p.onlyShares(ns) {
+		p.capProcess()
+	}
 }
 
 // heldByReclaim is the least part of the waits for mmap_lock that must pass while other threads

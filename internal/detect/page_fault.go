@@ -88,7 +88,9 @@ func lookFault(p *Pass) {
 		return
 	}
 	p.claimTerm(termUnused, min(ns, r.CPUs.UnusedNS), ratio(ns, wall(k)))
-	p.Cap("no request is visible: it is not known who waited for these threads")
+	if !p.onlyShares(ns) {
+		p.capProcess()
+	}
 }
 
 // claimFaultStretches claims what threads did in faults by records of each. In slow requests it is

@@ -89,6 +89,7 @@ func lookSchedLatency(p *Pass) {
 			p.symptom = []string{"cpu-contention", "cpu-throttled"}
 		}
 	}
+	p.symptom = append(lackedByShares(p.Ledger), p.symptom...)
 	// Short of CPU, lock detectors blame no lock for which usual requests hardly wait. The queueing
 	// of its holders is then part of the same queue.
 	all := runQueueRules(p.Ledger) || shortOfCPU(p.Ledger) != "" && locksAreNew(p.Ledger)
@@ -303,7 +304,7 @@ func tellSchedLatency(p *Pass, f *finding.Finding) {
 		p.Proof("kernel records", "meanwhile some thread of the process was on a CPU; threads that wanted one had it %s of the time, were queued %s, throttled %s",
 			percent(ratio(o.on, o.wanted)), percent(ratio(o.queued, o.wanted)), percent(ratio(o.throttled, o.wanted)))
 		p.measure()
-	} else {
+	} else if !byShares(r) {
 		p.Proof("not checked", "whether the threads of running goroutines were on a CPU all the time: that needs the kernel's records; another process on the CPUs, or a quota, looks the same in a trace")
 	}
 	f.Remedy = append(f.Remedy, schedRemedies(p, kinds, who)...)
@@ -336,6 +337,9 @@ func schedRemedies(p *Pass, kinds map[account.InsteadKind]int64, who map[string]
 			rs = append(rs, "requests wait for each other: bound how many are worked on at once, or add instances")
 		}
 		return rs
+	}
+	if p.root != nil && byShares(p.Ledger) {
+		return append(rs, "the run queue is a symptom: see "+p.finding.BecauseOf)
 	}
 	rs = append(rs, "see who else uses the CPUs: top -H; cat /proc/pressure/cpu; the cgroup's cpu.stat (nr_throttled)",
 		fmt.Sprintf("give the process CPU: move neighbours off its CPUs (taskset, cpuset, nice), raise the quota, or raise GOMAXPROCS (now %d) if the machine has idle CPUs", p.Ledger.Capacity.Procs))
