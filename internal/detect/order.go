@@ -20,6 +20,9 @@ var order = []string{
 	"tlb-shootdown",
 	"kernel-lock",
 	"spinning",
+	// Of waits it takes those within faults alone, in which no cause below it has a part: reclaim,
+	// mmap_lock and the disk are leaves of their own.
+	"page-fault",
 	"runqueue-saturation",
 
 	// What keeps a thread that is ready off its CPU.
@@ -37,7 +40,6 @@ var order = []string{
 	"frequent-gc",
 
 	// What a thread waits for in the kernel, with a CPU to itself.
-	"page-fault",
 	"disk-wait",
 	"syscall-stall", // what is left of calls once disk and faults are taken
 
