@@ -175,7 +175,7 @@ func harmOf(ctx context.Context, t stressed, parts []part, o harmOptions, whysta
 	}
 	var keys []string
 	for _, p := range parts {
-		keys = append(keys, p.key, p.key+"-all")
+		keys = append(keys, p.key+"-early", p.key, p.key+"-all")
 	}
 	table.sum(keys)
 	return table
@@ -219,6 +219,9 @@ func (s *stand) pairs(ctx context.Context, parts []part, table *harmTarget, prog
 			row.add(with.window, without, with.own)
 			table.bare = append(table.bare, without)
 			if p.whole {
+				if with.early.Due > 0 {
+					table.row(p.key+"-early", p.title+", before its trace starts").add(with.early, without, with.earlyOwn)
+				}
 				table.row(p.key+"-all", p.title+", from its start to its end").add(with.all, without, with.allOwn)
 			}
 		}

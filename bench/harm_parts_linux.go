@@ -45,11 +45,13 @@ func (p part) fits(t stressed) bool { return !t.native || p.page == "" }
 
 // felts are the windows of one recorded half of a pair.
 type felts struct {
-	window felt
-	own    float64 // CPUs that the recorder took in the window
-	all    felt    // from the recorder's start to its end; only of the whole
-	allOwn float64
-	slices string // p99 over the recorder's time
+	window   felt
+	own      float64 // CPUs that the recorder took in the window
+	all      felt    // from the recorder's start to its end; only of the whole
+	allOwn   float64
+	early    felt // while it recorded the kernel's events and no trace yet; none due: there was no such time
+	earlyOwn float64
+	slices   string // p99 over the recorder's time
 }
 
 // attached measures a window with the part at work.
@@ -111,15 +113,15 @@ func (s *stand) recorded(ctx context.Context, p part) (f felts, err error) {
 	defer func() { s.recorder = 0 }()
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
-	s.awaitRecording(p, cmd.Process.Pid, file+".part")
+	early := s.awaitRecording(p, cmd.Process.Pid, file+".part")
 	err = pause(ctx, s.o.settle)
 	if err == nil {
 		cpu, at := processCPU(cmd.Process.Pid), time.Now()
 		f.window, err = s.measure(ctx, nil)
 		f.own = cpus(cpu, processCPU(cmd.Process.Pid), time.Since(at))
 	}
-	early := len(ended) > 0
-	if e := <-ended; err == nil && e == nil && early {
+	over := len(ended) > 0
+	if e := <-ended; err == nil && e == nil && over {
 		err = errors.New("whystall record ended before the window did")
 	} else if e != nil && err == nil {
 		err = fmt.Errorf("whystall record: %w: %s", e, lastLine(output.String()))
@@ -130,6 +132,12 @@ func (s *stand) recorded(ctx context.Context, p part) (f felts, err error) {
 	now := monotonicNS()
 	c := costOf(cmd.ProcessState, 0)
 	f.allOwn = c.cpu.Seconds() / (float64(now-began) / 1e9)
+	if early.from > 0 && early.to-early.from > int64(time.Second) {
+		f.earlyOwn = cpus(early.cpuFrom, early.cpuTo, time.Duration(early.to-early.from))
+		if f.early, err = s.felt(early.from, early.to); err != nil {
+			return f, err
+		}
+	}
 	f.slices = s.overTime(began, now)
 	f.all, err = s.felt(began, now)
 	return f, err
@@ -137,8 +145,8 @@ func (s *stand) recorded(ctx context.Context, p part) (f felts, err error) {
 
 // awaitRecording waits until all that the part records is at work. The trace is when it has bytes.
 // The kernel's events are when the recorder has opened no more of the files that bring them for a
-// while: the stream's own file gets its first bytes late.
-func (s *stand) awaitRecording(p part, pid int, dir string) {
+// while: the stream's own file gets its first bytes late. early is the time between the two.
+func (s *stand) awaitRecording(p part, pid int, dir string) (early span) {
 	had, since := 0, time.Now()
 	for t := time.Now(); time.Since(t) < 20*time.Second && !gone(pid); time.Sleep(20 * time.Millisecond) {
 		if n := eventFiles(pid); n != had {
@@ -146,14 +154,22 @@ func (s *stand) awaitRecording(p part, pid int, dir string) {
 		}
 		trace, err := os.Stat(filepath.Join(dir, "trace.out"))
 		traced := err == nil && trace.Size() > 0
+		if had > 0 && time.Since(since) > 300*time.Millisecond && early.from == 0 {
+			early = span{from: monotonicNS(), cpuFrom: processCPU(pid)}
+		}
 		switch {
 		case p.key == "readings" && time.Since(t) > time.Second/2,
 			traced && had > 0,
-			had > 0 && time.Since(since) > 300*time.Millisecond && (!p.whole || s.t.native):
-			return
+			early.from > 0 && (!p.whole || s.t.native):
+			early.to, early.cpuTo = monotonicNS(), processCPU(pid)
+			return early
 		}
 	}
+	return span{}
 }
+
+// span is a time, and a process' CPU time at its ends.
+type span struct{ from, to, cpuFrom, cpuTo int64 }
 
 // eventFiles is how many files a process has open by which the kernel sends events.
 func eventFiles(pid int) (n int) {
