@@ -28,7 +28,9 @@ Measures what the users of a service under stress feel while it is recorded.
   4. The table has the medians of the ratios of the pairs, and their 95 % intervals. A row misses when that of
      p99 is above 1.10, or that of the throughput below 0.97.
 
---seconds is the length of a window, --settle how long a part is at work before its window.
+--seconds is the length of a window, --settle how long a part is at work before its window. A recording lasts as
+long as both and a second; what whystall spares a target by shortening the trace shows with --seconds 20 as it does
+by default.
 --rate is where the search for the load starts, in requests a second.
 --whystall is a program to measure instead of the present tree's.
 --only measures the rows whose "target part" matches; --list prints these names.
