@@ -7,6 +7,9 @@ import (
 	"github.com/whystall/whystall/internal/sensor/bpf"
 )
 
+// ordinary runs what holds a lock of the target, see [bpf.Ordinary].
+func ordinary(f func()) { bpf.Ordinary(f) }
+
 // Ahead lets this process, which records and explains, run before others while the machine is
 // crowded, and behind them while it has idle time, until the function it returns is called; see
 // [bpf.Ahead] and [bpf.Behind]. It is never ahead while a recording shares a quota with its target.

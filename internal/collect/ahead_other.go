@@ -4,3 +4,5 @@ package collect
 
 // Ahead does nothing here.
 func Ahead() (end func()) { return func() {} }
+
+func ordinary(f func()) { f() }

@@ -113,6 +113,10 @@ func newBPFBudget(r *bpf.Recorder, p Process, beside func() int64) *bpfBudget {
 	b.ease, b.cpus, b.idleAt, b.limit = p.Ease, float64(runtime.NumCPU()), idleNow(), p.Limit
 	b.ourCPU = b.used()
 	b.first = b.targetCPU
+	for b.ease != nil && b.eased < b.ease() { // the counters alone showed that all of it would cost too much
+		b.eased++
+		b.giveUp(now, func(bpf.Step) bool { return true })
+	}
 	return b
 }
 
@@ -295,15 +299,6 @@ func (b *bpfBudget) giveUp(now time.Time, worth func(bpf.Step) bool) {
 		return
 	}
 }
-
-// What recording may take of the machine's idle time: what waits for a CPU waits 1/(1-b) times as
-// long if a share b of the CPUs is busy, so a tenth of the idle time makes waits a ninth longer. At
-// least it may take the share floorOfAll of all CPUs: where nothing is idle, that is what the
-// target does less.
-const (
-	ofIdle     = 0.10
-	floorOfAll = 0.02
-)
 
 func (b *bpfBudget) mayOfIdle(idle, wall float64) float64 {
 	if idle < 0 {

@@ -56,9 +56,11 @@ func recordSmaps(ctx context.Context, p Process, w io.Writer) (*evidence.Cost, e
 		return nil, err
 	}
 	r := newReadings(p, w)
-	r.do(func() {
-		r.file(pidFile(p.PID, "smaps_rollup"), nil)
-		r.file(pidFile(p.PID, "status"), nil)
+	ordinary(func() {
+		r.do(func() {
+			r.file(pidFile(p.PID, "smaps_rollup"), nil)
+			r.file(pidFile(p.PID, "status"), nil)
+		})
 	})
 	return r.end()
 }

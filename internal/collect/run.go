@@ -126,6 +126,7 @@ func (r *run) phases(ctx context.Context) *failure {
 			return fail
 		}
 	}
+	r.beforeKernel()
 	stop := r.startLocals(ctx)
 	r.kernelAlone(ctx)
 	r.beforeTrace()

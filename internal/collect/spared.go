@@ -58,6 +58,54 @@ func (r *run) memoryUse() float64 {
 	return memoryUse(r.o.PID, goLimit)
 }
 
+// What recording may take of the machine's idle time: what waits for a CPU waits 1/(1-b) times as
+// long if a share b of the CPUs is busy, so a tenth of the idle time makes waits a ninth longer. At
+// least it may take the share floorOfAll of all CPUs: where nothing is idle, that is what the
+// target does less.
+const (
+	ofIdle     = 0.10
+	floorOfAll = 0.03
+)
+
+const (
+	// switchCost is what the kernel's recorder takes of a CPU for each switch of the target, in
+	// full detail with the wake-up and the stacks, ns.
+	switchCost = 6000
+	// tooDear is how many times what it may take that must be before it starts with less detail.
+	tooDear = 2
+)
+
+// beforeKernel lets the kernel's recorder start with less detail where counters alone show that all
+// of it would take too much of what little idle time there is. Its own budget would come to that as
+// well, but seconds later.
+func (r *run) beforeKernel() {
+	if r.tally == nil || r.o.NoKernel {
+		return
+	}
+	t := r.tally.sum()
+	busy, _, known := busyShare(t)
+	var sum evidence.Slice
+	for _, s := range t.Stages {
+		if s.Name == evidence.StageCounters {
+			for _, x := range s.Slices {
+				sum.Add(x)
+			}
+		}
+	}
+	if !known || busy < busyFrom || !slices.Contains(t.Counters, evidence.CountedSwitches) {
+		return
+	}
+	whole := float64(sum.NS) * t.LimitCPUs
+	may := max(ofIdle*(1-busy), floorOfAll) * whole
+	if cost := float64(sum.Switches) * switchCost; cost > tooDear*may {
+		r.ease.Store(2)
+		r.tally.ease(evidence.Easing{
+			Part: "kernel", Did: evidence.Thinned, Why: evidence.WhyBusy, Measured: busy, Limit: busyFrom,
+			Lost: fmt.Sprintf("from the start on stacks are taken of waits from 3 ms on: the threads switch %.0f times a second", float64(sum.Switches)/(float64(sum.NS)/1e9)),
+		})
+	}
+}
+
 // beforeTrace decides how long the trace is to last, and whether the kernel's recorder should give
 // up detail, by what was counted so far.
 func (r *run) beforeTrace() {

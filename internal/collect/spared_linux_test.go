@@ -105,3 +105,25 @@ func TestNextDrain(t *testing.T) {
 		}
 	}
 }
+
+// Where little is idle and the threads switch much, the kernel's recorder starts with less detail.
+func TestBeforeKernel(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		switches int64 // a second
+		idle     int64 // of 2 CPUs, in a second
+		want     int32
+	}{
+		{"busy, many switches", 60_000, 2e8, 2},
+		{"busy, few switches", 2_000, 2e8, 0},
+		{"idle, many switches", 60_000, 1.5e9, 0},
+	} {
+		r := &run{session: &session{}, tally: &tally{}}
+		r.tally.seen = map[evidence.Counted]bool{evidence.CountedIdle: true, evidence.CountedSwitches: true}
+		r.tally.toll = evidence.Toll{LimitCPUs: 2, Stages: []evidence.Stage{{Name: evidence.StageCounters, Slices: []evidence.Slice{{NS: 1e9, IdleNS: c.idle, Switches: c.switches}}}}}
+		r.beforeKernel()
+		if got := r.ease.Load(); got != c.want || len(r.tally.toll.Eased) != min(1, int(c.want)) {
+			t.Errorf("%s: %d steps, %+v", c.name, got, r.tally.toll.Eased)
+		}
+	}
+}

@@ -87,3 +87,15 @@ func idleSeconds(f *os.File) float64 {
 	v, _ := strconv.ParseFloat(string(fields[1]), 64)
 	return v
 }
+
+// Ordinary runs f in an ordinary thread: who holds a lock of the target must not run behind others
+// meanwhile.
+func Ordinary(f func()) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if is, err := unix.SchedGetAttr(0, 0); err == nil && is.Policy == unix.SCHED_IDLE {
+		setClass(0, unix.SCHED_NORMAL, 0)
+		defer unix.SchedSetAttr(0, is, 0)
+	}
+	f()
+}
