@@ -25,9 +25,12 @@ type Result struct {
 	Lacks    []Lack // what this trace's format does not record
 
 	Kernel *Kernel // nil without the kernel's records
-	CPUs   *CPUs   // nil without them
-	Memory *Memory // nil where the target's memory was not read
-	Native bool    // requests are those of threads: there is no Go trace
+	// Profiled divides the process' CPU time by the Go CPU profile of the same moment, where the
+	// kernel's records have no samples; nil without one. It cannot say what the kernel did.
+	Profiled *OnCPU
+	CPUs     *CPUs   // nil without them
+	Memory   *Memory // nil where the target's memory was not read
+	Native   bool    // requests are those of threads: there is no Go trace
 }
 
 // Requests says which units of work were found.

@@ -4,14 +4,15 @@ import (
 	"math"
 
 	"github.com/whystall/whystall/internal/account"
+	"github.com/whystall/whystall/internal/evidence"
 	"github.com/whystall/whystall/internal/evidence/kernel"
 	"github.com/whystall/whystall/internal/oncpu"
 	"github.com/whystall/whystall/internal/sched"
 )
 
-// sumSamples divides the CPU time of the target's threads by samples. Three uses have sums of their
-// own: what looks for a lock or for work without sleeping, what makes and ends threads, and TLB
-// flushes. Of the last the time is known better from stretches, so only the lists are taken.
+// sumSamples divides the CPU time of the target's threads by samples. Three uses have sums of
+// their own: what looks for a lock or for work without sleeping, what makes and ends threads, and
+// TLB flushes. Of the last the time is known better from stretches, so only the lists are taken.
 func sumSamples(k *sched.Timeline, works *oncpu.Works, r *account.Kernel) {
 	var all oncpu.Sum
 	spin, flushed := newSpanSum(&r.Spin), account.Spans{}
@@ -36,4 +37,19 @@ func sumSamples(k *sched.Timeline, works *oncpu.Works, r *account.Kernel) {
 	flush.write()
 	flush.writeThreads()
 	r.TLB.Flags, r.TLB.Sites, r.TLB.By = flushed.Flags, flushed.Sites, flushed.By
+}
+
+// Profiled divides the process' CPU time by the CPU profile that its runtime took at the same
+// moment; nil without one.
+func Profiled(set *evidence.Set) *account.OnCPU {
+	if set == nil {
+		return nil
+	}
+	var p oncpu.Profile
+	for _, s := range set.All("/pprof/cpu/time:ns") {
+		if s.Shape == evidence.Sample {
+			p.Add(s.Stack, s.N, int64(min(s.Value, 1e18)))
+		}
+	}
+	return p.Write()
 }

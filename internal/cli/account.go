@@ -90,6 +90,9 @@ func (con *console) account(in *loaded, entry *regexp.Regexp, slowOver time.Dura
 		native := in.manifest != nil && in.manifest.Target.Exe != "" && in.target.Runtime != "go"
 		r.Memory = capacity.Memory(in.set, native)
 	}
+	if r != nil && (r.Kernel == nil || r.Kernel.OnCPU == nil) {
+		r.Profiled = capacity.Profiled(in.set)
+	}
 	if r == nil || in.manifest == nil {
 		return r, err
 	}

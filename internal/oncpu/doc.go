@@ -13,5 +13,6 @@
 //   - program.go: what a user stack says; golang.go: the Go runtime; native.go: libraries,
 //     allocators; interpreter.go:
 //     interpreters
+//   - profile.go: the same by a CPU profile that the program took of itself
 //   - words.go: names of functions in a form that tables know
 package oncpu

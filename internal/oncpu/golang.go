@@ -47,7 +47,20 @@ func goProgram(frames []kernel.Frame) program {
 	}
 	p := program{site: siteOf(frames)}
 	p.kind, p.name = goWork(frames[:n])
+	if p.kind == account.WorkSyscall {
+		p.name = goCall(frames)
+	}
 	return p
+}
+
+// goCall is the system call that a stack of Go's asks for: of syscall.write the last part.
+func goCall(frames []kernel.Frame) string {
+	for i := range frames[:min(len(frames), 6)] {
+		if call, ok := strings.CutPrefix(frames[i].Func, "syscall."); ok && call != "" && call[0] >= 'a' && call[0] <= 'z' {
+			return call
+		}
+	}
+	return inOut
 }
 
 // goWork says what the runtime's functions on a stack are for. The order of the rules is by what a
@@ -81,6 +94,9 @@ func goWork(frames []kernel.Frame) (account.WorkKind, string) {
 		return account.WorkMap, mapPart(frames)
 	case is[goInterfaces]:
 		return account.WorkInterface, outerPart(frames, goInterfaces)
+	}
+	if strings.HasSuffix(leaf, "yscall6") || strings.HasSuffix(leaf, "yscall.Syscall") || strings.HasSuffix(leaf, "yscallNoError") {
+		return account.WorkSyscall, ""
 	}
 	return account.WorkGoRuntime, frames[0].Func
 }

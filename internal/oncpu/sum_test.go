@@ -94,3 +94,20 @@ func TestEffective(t *testing.T) {
 		t.Errorf("%f, want 3.87", n)
 	}
 }
+
+// TestProfile: a CPU profile of Go's runtime is divided by the same rules. It sees who calls the
+// kernel.
+func TestProfile(t *testing.T) {
+	var p Profile
+	p.Add([]string{"main.f", "main.main"}, 30, 300e6)
+	p.Add([]string{"internal/runtime/syscall/linux.Syscall6", "syscall.Syscall", "syscall.write", "main.log"}, 10, 100e6)
+	p.Add([]string{"runtime._GC"}, 10, 100e6)
+	p.Add([]string{"main.f"}, -1, 1e6)
+	o := p.Write()
+	if o == nil || o.NS != 500e6 || o.Samples != 50 || len(o.Works) != 3 || o.Of(account.WorkGC).NS != 100e6 {
+		t.Fatalf("%+v", o)
+	}
+	if w := o.Works[2]; w.Kind != account.WorkSyscall || w.Name != "write" || w.Sites[0].Func != "main.log" {
+		t.Errorf("%+v, want the system call write of main.log", w)
+	}
+}

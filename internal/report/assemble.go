@@ -86,7 +86,7 @@ func (r *Report) fromLedger(l *account.Result) {
 		})
 	}
 	r.Native = l.Native
-	r.Ledger = Ledger{Slow: column(&l.Slow), Median: column(&l.Median), All: column(&l.All), Capacity: capacity(&l.Capacity)}
+	r.Ledger = Ledger{Slow: column(&l.Slow), Median: column(&l.Median), All: column(&l.All), Capacity: capacity(&l.Capacity), Profiled: l.Profiled}
 	checkSum(r, "ledger of slow requests", l.Slow.WallNS, l.Slow.Accounts, func(a account.Account) int64 { return a.NS })
 	checkSum(r, "ledger of median requests", l.Median.WallNS, l.Median.Accounts, func(a account.Account) int64 { return a.NS })
 	checkSum(r, "ledger of all requests", l.All.WallNS, l.All.Accounts, func(a account.Account) int64 { return a.NS })

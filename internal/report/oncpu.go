@@ -23,6 +23,7 @@ const (
 type workTable struct {
 	slow, usual, process *account.OnCPU
 	rows                 []workRow
+	profiled             bool    // the process' is of its own CPU profile
 	rest                 workRow // what has no row of its own; its label is "" if there is none
 }
 
@@ -38,6 +39,9 @@ func (r *Report) works() *workTable {
 	t := &workTable{slow: divided(r.Ledger.Slow.OnCPU), usual: divided(r.Ledger.Median.OnCPU)}
 	if r.Kernel != nil {
 		t.process = divided(r.Kernel.OnCPU)
+	}
+	if o := divided(r.Ledger.Profiled); t.process == nil && o != nil {
+		t.process, t.profiled = o, true
 	}
 	if t.slow == nil && t.usual == nil && t.process == nil {
 		return nil
@@ -102,9 +106,20 @@ func workLabel(w *account.Work) string {
 		s += ": " + w.Name
 	}
 	if len(w.Sites) > 0 && 2*w.Sites[0].NS >= w.NS && w.Kind != account.WorkOwn {
-		s += ", from " + w.Sites[0].Func
+		s += fromSite + w.Sites[0].Func
 	}
 	return s
+}
+
+const fromSite = ", from "
+
+// shortLabel fits a label into a width: a work is worth more than where it comes from.
+func shortLabel(label string, most int) string {
+	label = Printable(label)
+	if width(label) > most {
+		label, _, _ = strings.Cut(label, fromSite)
+	}
+	return middle(label, most)
 }
 
 // heading says what is divided, and by how many samples.
@@ -122,6 +137,9 @@ func (t *workTable) heading() string {
 
 // remarks are what a reader must know of the samples.
 func (t *workTable) remarks() (l []string) {
+	if t.profiled {
+		l = append(l, "the process: by its own CPU profile, which shows who called the kernel and not what the kernel did. Page faults and interrupts are in the functions in which they came")
+	}
 	if t.usual != nil && t.usual.OfAll {
 		l = append(l, "usual: as the time of all requests of the same groups is divided, since too few samples fell into usual ones")
 	}
@@ -152,7 +170,7 @@ func (p *page) onCPU(r *Report) {
 	p.heading("ON CPU", t.heading())
 	p.line("  %7s %7s %7s %11s  %s", "slow", "usual", "process", "95 %", "used for (an estimate by samples)")
 	line := func(w *workRow, between string) {
-		p.line("  %7s %7s %7s %11s  %s", t.cell(t.slow, w.slow), t.cell(t.usual, w.usual), t.cell(t.process, w.process), between, middle(Printable(w.label), p.columns-39))
+		p.line("  %7s %7s %7s %11s  %s", t.cell(t.slow, w.slow), t.cell(t.usual, w.usual), t.cell(t.process, w.process), between, shortLabel(w.label, p.columns-39))
 	}
 	for i := range t.rows {
 		line(&t.rows[i], t.between(&t.rows[i]))

@@ -103,6 +103,9 @@ type Ledger struct {
 	Capacity Capacity `json:"capacity"`
 	CPUs     *CPUs    `json:"cpus"`   // null without the kernel's records
 	Memory   *Memory  `json:"memory"` // null where the target's memory was not read
+	// Profiled is the process' CPU time by its own CPU profile, where no samples of the kernel's
+	// records divide it.
+	Profiled *account.OnCPU `json:"profiled,omitempty"`
 }
 
 // Column is one ledger; its accounts add up to WallNS exactly.
