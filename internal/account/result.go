@@ -166,6 +166,11 @@ type Tags struct {
 	AskedNS   int64 `json:"-"` // of it, on the network, for an answer that it had asked for itself
 	// InterpreterNS: waiting for the one lock of an interpreter, or for a thread that did.
 	InterpreterNS int64 `json:"-"`
+	// SafepointNS: waiting for the end of a safepoint of a Java virtual machine; ReachingNS: of it,
+	// while threads had not reached it; MonitorNS: waiting for a monitor of Java's.
+	SafepointNS int64 `json:"-"`
+	ReachingNS  int64 `json:"-"`
+	MonitorNS   int64 `json:"-"`
 	// EnoughNS, joined as a whole (Kernel.Whole): every thread of the process that wanted a CPU had
 	// one, so nothing took longer for want of one.
 	EnoughNS int64 `json:"-"`

@@ -51,8 +51,8 @@ type Detector struct {
 	Go bool
 	// Native is of causes that only requests of threads can have: they are listed for no others.
 	Native bool
-	// Interpreter is of causes that only programs of an interpreter can have, likewise.
-	Interpreter bool
+	// Applies reports whether a target can have the cause: it is not listed for others. Nil: any.
+	Applies func(*account.Result, Facts) bool
 
 	// Hint gives reasons to look for the cause all the same where Needs are missing: they are
 	// printed beside what is missing. It may be nil.

@@ -43,5 +43,6 @@
 //	cpu_contention.go, direct_reclaim.go, numa_balancing.go, mmap_lock.go, frequent_gc.go,
 //	page_fault.go, disk_wait.go, syscall_stall.go, netpoll_late.go, timer_late.go,
 //	stw_pause.go, sweep_assist.go, mark_assist.go, gc_queue.go, sched_latency.go,
-//	logger_lock.go, thp_bloat.go, interpreter_lock.go, lock_contention.go, pool_exhaustion.go
+//	logger_lock.go, thp_bloat.go, jvm_safepoint.go, interpreter_lock.go, lock_contention.go,
+//	pool_exhaustion.go
 package detect

@@ -9,13 +9,13 @@ import (
 )
 
 var _ = register(&Detector{
-	Name:        "interpreter-lock",
-	Title:       "Threads wait for the one lock of their interpreter",
-	Needs:       []string{KernelRecords},
-	Floor:       lockFloor,
-	Scopes:      []finding.Scope{finding.Slow, finding.Usual},
-	Native:      true,
-	Interpreter: true,
+	Name:    "interpreter-lock",
+	Title:   "Threads wait for the one lock of their interpreter",
+	Needs:   []string{KernelRecords},
+	Floor:   lockFloor,
+	Scopes:  []finding.Scope{finding.Slow, finding.Usual},
+	Native:  true,
+	Applies: hasInterpreter,
 	Doc: `What happens
   CPython and Ruby run the program's code on one thread at a time: the one that holds the
   interpreter's lock (GIL, GVL). A thread that comes back from a call must take it again. Where
@@ -74,14 +74,9 @@ func interpreterLocks(k *account.Kernel) (l []*account.Futex) {
 	return l
 }
 
-// noInterpreter reports whether the target is known to have no interpreter with a lock, or was not
-// seen to have one.
-func noInterpreter(r *account.Result, facts Facts) bool {
-	switch facts.Runtime {
-	case "python", "ruby":
-		return false
-	}
-	return r == nil || len(interpreterLocks(r.Kernel)) == 0
+// hasInterpreter reports whether the target is an interpreter with a lock, or was seen to have one.
+func hasInterpreter(r *account.Result, facts Facts) bool {
+	return facts.Runtime == "python" || facts.Runtime == "ruby" || r != nil && len(interpreterLocks(r.Kernel)) > 0
 }
 
 func lookInterpreter(p *Pass) {

@@ -41,7 +41,7 @@ Not to be taken for
   behind a neighbour: what keeps the holder is the root, and the lock its mechanism. One or two
   such holds that many requests share are not even a mechanism. Neither is a throttled holder:
   without the lock the quota would stop the waiters as well. A logger's lock: logger-lock.
-  Python's GIL and Ruby's GVL: interpreter-lock.
+  Python's GIL and Ruby's GVL: interpreter-lock. Java's safepoints: jvm-safepoint.
 
 Remedy
   What the holders did decides. On CPU: shorten the section, shard it, or copy on write. Runnable:

@@ -56,6 +56,7 @@ var order = []string{
 
 	// Queues: whatever makes the one in front slow is the root, and looked before.
 	"sched-latency",
+	"jvm-safepoint",    // before the locks: one that holds a lock waits for the safepoint as well
 	"logger-lock",      // before lock-contention: the same locks, whose remedy is the log
 	"thp-bloat",        // of the memory ledger, which no other claims
 	"interpreter-lock", // before the two below: neither more locks nor more permits help it

@@ -55,7 +55,11 @@ Sources
 	Tell: tellTurns,
 })
 
-func turnNS(a *account.Account) int64 { return min(ofProgram(a), a.Tags.PermitNS+a.Tags.ServingNS) }
+// turnNS is the time of an account that was for others' turns. A monitor of Java's is a lock, of
+// which there can be no more.
+func turnNS(a *account.Account) int64 {
+	return min(max(0, ofProgram(a)-a.Tags.MonitorNS), a.Tags.PermitNS+a.Tags.ServingNS)
+}
 
 // headComputes reports whether several requests wait at once for one goroutine, which computes.
 // Whether it computes for one of them or for itself, no other CPU can help: for all but one it is

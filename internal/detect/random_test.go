@@ -103,6 +103,7 @@ func randomKernel(rnd *rand.Rand, r *account.Result) {
 		a.Tags.MeasuredNS, a.Tags.STWNS, a.Tags.BarrierNS = part(a.NS), part(a.NS), part(a.NS)
 		a.Tags.SocketNS, a.Tags.DueNS, a.Tags.NewbornNS = part(a.NS), part(a.NS), part(a.NS)
 		a.Tags.PermitNS, a.Tags.ServingNS, a.Tags.InterpreterNS = part(a.NS), part(a.NS), part(a.NS)
+		a.Tags.SafepointNS, a.Tags.MonitorNS = part(a.NS-a.Tags.InterpreterNS), part(a.NS)
 	}
 	k := &account.Kernel{Source: "bpf", End: 20e9, PerTask: rnd.IntN(2) == 0, AllTasks: rnd.IntN(4) > 0, UnknownNS: part(1e9), Joined: rnd.IntN(4) > 0,
 		OnNS: part(40e9), QueuedNS: part(40e9), ThrottledNS: part(200e9), BlockedNS: part(90e9), StoodNS: part(20e9), ThreadsSeen: 9,

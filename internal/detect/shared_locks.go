@@ -49,9 +49,11 @@ func lookLocks(p *Pass, ok func(*account.Lock) bool) {
 	unlessStretched(p, func(a *account.Account) bool { return ranOrQueued(a.Leaf) })
 }
 
-// ofProgram is the part of an account that is not behind an interpreter's lock: that is a cause of
-// its own.
-func ofProgram(a *account.Account) int64 { return max(0, a.NS-a.Tags.InterpreterNS) }
+// ofProgram is the part of an account that is not behind an interpreter's lock or a safepoint:
+// those are causes of their own.
+func ofProgram(a *account.Account) int64 {
+	return max(0, a.NS-a.Tags.InterpreterNS-a.Tags.SafepointNS)
+}
 
 // spread reports whether most of what holders were seen to do belongs to other causes, which the
 // lock spreads. A queue that was too long to be followed to its end is then most likely behind the

@@ -22,12 +22,14 @@ func lookThreadLocks(p *Pass) {
 		a := &p.Ledger.Slow.Accounts[i]
 		switch {
 		case a.Class == account.ClassLock: // claimed already
+		case a.Tags.MonitorNS > 0: // threads hand these on by messages
+			p.Claim(i, min(ofProgram(a)-p.claimed(i), a.Tags.MonitorNS))
 		case a.Leaf == account.LeafLock, a.Leaf == account.LeafAsleep && runtimeLock(k, a.Detail):
 			var through int64
 			for _, s := range a.Through {
 				through += s.NS
 			}
-			p.Claim(i, max(0, a.NS-through-a.Tags.InterpreterNS))
+			p.Claim(i, max(0, ofProgram(a)-through))
 		}
 	}
 	p.ClaimLacking(func(what account.Leaf, who string) bool { return what == account.LeafAsleep && runtimeLock(k, who) })
@@ -184,6 +186,10 @@ func tellThreadLocks(p *Pass, f *finding.Finding) {
 		}
 	}
 	p.measure()
+	if p.tagged(func(t *account.Tags) int64 { return t.MonitorNS }) > 0 {
+		p.Cap("who holds a Java monitor is known by who woke the waiter")
+		f.Remedy = append(f.Remedy, "find which object's: jstack PID, or a recording of JFR with jdk.JavaMonitorEnter")
+	}
 	mostly := account.Leaf(most(did))
 	f.Remedy = append(f.Remedy, threadLockRemedy(mostly, sites[0].Who)...)
 	f.Verify = p.verify("waiting for the lock is below " + p.per(p.NS()) + " per request")

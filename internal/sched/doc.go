@@ -41,6 +41,7 @@
 //	library.go   functions of languages' and locks' libraries
 //	names.go     what a wait is called
 //	interpreter.go the locks of interpreters, of which each has many futexes
+//	jvm.go       what a thread of a Java virtual machine waits for
 //	futexname.go what a futex is part of, by functions' names
 //	futex.go     the same by all waits, with who released it
 //	notes.go     the Go runtime's notes, on which a pause sleeps

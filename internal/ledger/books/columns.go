@@ -263,6 +263,12 @@ func (s *sum) tag(k FactKind, ns int64) {
 		t.AskedNS += ns
 	case FactInterpreter:
 		t.InterpreterNS += ns
+	case FactSafepoint:
+		t.SafepointNS += ns
+	case FactReaching:
+		t.ReachingNS += ns
+	case FactMonitor:
+		t.MonitorNS += ns
 	case FactEnough:
 		t.EnoughNS += ns
 	case FactSlices:

@@ -42,6 +42,9 @@ const (
 	FactServing     // the one waited for worked for others
 	FactAsked       // of it, for an answer that it had asked for itself
 	FactInterpreter // behind the lock of an interpreter
+	FactSafepoint   // until a safepoint ended
+	FactReaching    // of it, while threads had not reached it
+	FactMonitor     // behind a monitor
 	FactEnough      // every thread of the process that wanted a CPU had one
 
 	FactBarrier // ref: number of the ragged barrier

@@ -121,9 +121,7 @@ func (t *pass) book(q *Piece, p part) {
 			break
 		}
 	}
-	if t.forInterpreter(q) {
-		c.Add(acct, books.FactInterpreter, 0, p.ns)
-	}
+	t.runtimeFacts(q, acct, p.ns)
 	if isInferred(q) {
 		c.Add(acct, books.FactInferred, 0, p.ns)
 	}

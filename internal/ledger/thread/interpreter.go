@@ -2,20 +2,90 @@ package thread
 
 import (
 	"github.com/whystall/whystall/internal/account"
+	"github.com/whystall/whystall/internal/ledger/books"
 	"github.com/whystall/whystall/internal/sched"
 )
 
 var interpreterOf = map[sched.Interpreter]account.Interpreter{sched.CPython: account.CPython, sched.Ruby: account.Ruby}
 
-// forInterpreter reports whether a piece is of a wait for the lock of an interpreter, the unit's
-// own or that of a thread which it waited for.
-func (t *pass) forInterpreter(q *Piece) bool {
+// runtimeFacts adds what a piece's waits, the unit's own and those of the threads that it waited
+// for, say of the runtime.
+func (t *pass) runtimeFacts(q *Piece, acct uint32, ns int64) {
+	c := t.books.Facts()
+	interpreter := t.walk.interpreter(&q.State)
+	jvm := t.jvmOf(q.TID, &q.State)
+	if q.State.Doing == sched.Blocked || q.TID != t.starter {
+		t.starter, t.reaching = q.TID, jvm == sched.JVMReaching
+	}
+	reaching := t.reaching // it looks again and again, and sleeps in between
+	var safepoint, monitor bool
 	for i := range q.Hops {
-		if t.walk.interpreter(&q.Hops[i].wait) != sched.NoInterpreter {
-			return true
+		w := &q.Hops[i].wait
+		interpreter = max(interpreter, t.walk.interpreter(w))
+		switch t.jvmOf(q.Hops[i].waiter, w) {
+		case sched.JVMSafepoint:
+			safepoint = true
+		case sched.JVMReaching:
+			reaching = true
+		case sched.JVMMonitor:
+			monitor = true
 		}
 	}
-	return t.walk.interpreter(&q.State) != sched.NoInterpreter
+	if interpreter != sched.NoInterpreter {
+		c.Add(acct, books.FactInterpreter, 0, ns)
+	}
+	switch {
+	case safepoint || jvm == sched.JVMSafepoint:
+		c.Add(acct, books.FactSafepoint, 0, ns)
+		if reaching {
+			c.Add(acct, books.FactReaching, 0, ns)
+		}
+	case monitor || jvm == sched.JVMMonitor:
+		c.Add(acct, books.FactMonitor, 0, ns)
+	}
+}
+
+// jvmOf is what s, a wait of tid's, is for in a Java virtual machine.
+func (t *pass) jvmOf(tid uint32, s *sched.Stretch) sched.JVMWait {
+	if s.Doing != sched.Blocked {
+		return sched.JVMNone
+	}
+	if s.User == 0 && s.Block == sched.BlockTimer {
+		return t.naps()[tid]
+	}
+	key := placeKey{user: s.User, block: s.Block, futex: s.Futex}
+	if s.User != 0 {
+		key.futex = 0
+	}
+	w, ok := t.jvm[key]
+	if !ok && len(t.jvm) < mostSites {
+		w = t.k.JVMWaitOf(s)
+		t.jvm[key] = w
+	}
+	return w
+}
+
+// naps says what threads do that sleep, where all stacks of their sleeps say the same. Of short
+// sleeps most have no stack, and the VM thread sleeps in several functions of one kind.
+func (t *pass) naps() map[uint32]sched.JVMWait {
+	if t.napping != nil {
+		return t.napping
+	}
+	t.napping = map[uint32]sched.JVMWait{}
+	lo, hi := t.k.Span()
+	t.k.Each(lo, hi, func(tid uint32, s *sched.Stretch) {
+		if s.Doing != sched.Blocked || s.Block != sched.BlockTimer || s.User == 0 {
+			return
+		}
+		w := t.jvmOf(tid, s)
+		if old, ok := t.napping[tid]; ok && old != w {
+			w = sched.JVMNone
+		}
+		if len(t.napping) < mostSites {
+			t.napping[tid] = w
+		}
+	})
+	return t.napping
 }
 
 // interpreter is the one whose lock s is a wait for.

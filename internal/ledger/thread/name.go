@@ -95,6 +95,12 @@ func waitSite(k *sched.Timeline, s *sched.Stretch) string {
 			return interpreterOf[f.Interpreter].Lock()
 		}
 	}
+	switch k.JVMWaitOf(s) {
+	case sched.JVMMonitor:
+		return "a Java monitor (synchronized)"
+	case sched.JVMSafepoint:
+		return "a safepoint of the Java virtual machine"
+	}
 	name, maker, library := "", "", ""
 	for _, f := range k.Stack(s.User) {
 		switch {

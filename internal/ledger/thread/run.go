@@ -49,12 +49,18 @@ type pass struct {
 	names   books.NameList // of actors, sites and details
 	samples *oncpu.Samples
 
-	actors map[uint32]uint32 // by TID
-	sites  map[placeKey]*site
-	usual  map[usualKey]usualPlace // nil: not asked for yet
-	locks  map[uint64]uint32       // number of a lock by its address
-	addrs  []uint64                // of locks, by number
-	buf    []sched.Stretch
+	actors  map[uint32]uint32 // by TID
+	jvm     map[placeKey]sched.JVMWait
+	napping map[uint32]sched.JVMWait // nil: not asked for yet
+	// starter is the thread of the last piece, and reaching whether it waits for threads to reach a
+	// safepoint.
+	starter  uint32
+	reaching bool
+	sites    map[placeKey]*site
+	usual    map[usualKey]usualPlace // nil: not asked for yet
+	locks    map[uint64]uint32       // number of a lock by its address
+	addrs    []uint64                // of locks, by number
+	buf      []sched.Stretch
 
 	explained *unit.Unit
 	booked    int64 // ns of the explained unit that are in the books
@@ -64,7 +70,7 @@ type pass struct {
 
 func newPass(k *sched.Timeline, o Options) *pass {
 	t := &pass{
-		o: o, k: k, walk: NewWalk(k), actors: map[uint32]uint32{}, locks: map[uint64]uint32{}, sites: map[placeKey]*site{},
+		o: o, k: k, walk: NewWalk(k), actors: map[uint32]uint32{}, locks: map[uint64]uint32{}, sites: map[placeKey]*site{}, jvm: map[placeKey]sched.JVMWait{},
 	}
 	t.base, _ = k.Span()
 	t.books = books.New(t, nil, o.SlowOver, t.names.Number("(others)"))
