@@ -14,7 +14,7 @@ type machine = int32
 const noMachine machine = -1
 
 const (
-	quietsMost   = 1 << 18 // of them the longest are kept
+	quietsMost   = 1 << 16 // of them the longest are kept
 	quietLeast   = 10e3    // ns: no thread leaves its CPU and comes back sooner
 	machinesMost = 1 << 10
 	procsMost    = 1 << 16

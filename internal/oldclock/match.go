@@ -69,7 +69,8 @@ func find(x *marks, k *stays, ns func(uint32) uint32) *Match {
 		return r
 	}
 	t := newTable(x, k)
-	c, of, why := choose(x, k, t, r)
+	some := x.ends(2*len(x.quiets)/triedMarks + 1)
+	c, of, why := choose(x, k, t, some, r)
 	if r.Why = why; why != "" {
 		return r
 	}
@@ -82,10 +83,10 @@ func find(x *marks, k *stays, ns func(uint32) uint32) *Match {
 			return r
 		}
 		t.count(all, k, c, c.Error+tolerance)
-		of, r.Marks, r.Missed = t.match(k)
+		of, r.Marks, r.Missed = t.match(k, pairAhead)
 	}
 	r.Clock = c
-	r.check(x, k, t, all)
+	r.check(x, k, t, some)
 	r.Threads = map[uint64]uint32{}
 	for m, th := range of {
 		if th >= 0 {
@@ -101,8 +102,7 @@ func find(x *marks, k *stays, ns func(uint32) uint32) *Match {
 const tolerance = 1e3
 
 // choose takes the offset at which the fewest marks miss.
-func choose(x *marks, k *stays, t *table, r *Match) (c Clock, of []int32, why Refusal) {
-	some := x.ends(2*len(x.quiets)/triedMarks + 1)
+func choose(x *marks, k *stays, t *table, some []mark, r *Match) (c Clock, of []int32, why Refusal) {
 	type tried struct {
 		offset
 		of     []int32
@@ -111,7 +111,7 @@ func choose(x *marks, k *stays, t *table, r *Match) (c Clock, of []int32, why Re
 	var all []tried
 	for _, o := range offsets(x, k) {
 		t.count(some, k, Clock{Shift: o.at}, o.tol)
-		of, judged, missed := t.match(k)
+		of, judged, missed := t.match(k, 0)
 		if judged >= quietsFew {
 			all = append(all, tried{o, of, float64(missed) / float64(judged)})
 		}
@@ -131,10 +131,10 @@ func choose(x *marks, k *stays, t *table, r *Match) (c Clock, of []int32, why Re
 }
 
 // check compares with random offsets. Each gets its own best threads, as the right one did.
-func (r *Match) check(x *marks, k *stays, t *table, all []mark) {
+func (r *Match) check(x *marks, k *stays, t *table, some []mark) {
 	share := float64(r.Missed) / float64(max(r.Marks, 1))
 	lo, hi := bounds(x, k)
-	rnd := rand.New(rand.NewPCG(1, uint64(len(all)))) // a fixed seed: the same answer each time
+	rnd := rand.New(rand.NewPCG(1, uint64(len(some)))) // a fixed seed: the same answer each time
 	for range randoms {
 		at := lo + rnd.Int64N(max(hi-lo, 1))
 		if d := at - r.Shift; max(d, -d) < apart {
@@ -142,8 +142,8 @@ func (r *Match) check(x *marks, k *stays, t *table, all []mark) {
 		}
 		c := r.Clock
 		c.Shift = at
-		t.count(all, k, c, c.Error+tolerance)
-		if _, judged, missed := t.match(k); judged > 0 {
+		t.count(some, k, c, c.Error+tolerance)
+		if _, judged, missed := t.match(k, 0); judged > 0 {
 			r.Random = min(r.Random, float64(missed)/float64(judged))
 		}
 	}

@@ -67,16 +67,21 @@ func (t *table) enter(s stay) {
 	t.active = append(t.active, s)
 }
 
-// threads decides which thread is which: the pairs that a chance explains least, each thread once.
-// Of the marks it returns how many were judged, and how many of these fall where their thread was
-// not on a CPU.
-func (t *table) match(k *stays) (of []int32, judged, missed int64) {
-	type pair struct {
-		m, th int32
-		llr   float64
-	}
+// pair says that one of the runtime's threads is one of the kernel's.
+type pair struct {
+	m, th int32
+	llr   float64 // how much likelier that is than chance
+}
+
+const (
+	pairLeast = 3 // of llr
+	// pairAhead is how much likelier than any other a pair must be where a thread is named.
+	pairAhead = 3
+)
+
+// pairs lists those that may be, the likeliest first.
+func (t *table) pairs(k *stays) (l []pair) {
 	span := float64(max(k.end-k.begin, 1))
-	var l []pair
 	for m, n := range t.n {
 		for th := range t.threads {
 			h := float64(t.hits[m*t.threads+th])
@@ -85,7 +90,7 @@ func (t *table) match(k *stays) (of []int32, judged, missed int64) {
 			}
 			p := min(max(float64(k.onNS[th])/span, 0.001), 0.95)
 			llr := h*math.Log(0.98/p) + (float64(n)-h)*math.Log(0.02/(1-p))
-			if llr > 3 {
+			if llr > pairLeast {
 				l = append(l, pair{int32(m), int32(th), llr})
 			}
 		}
@@ -93,17 +98,33 @@ func (t *table) match(k *stays) (of []int32, judged, missed int64) {
 	slices.SortFunc(l, func(a, b pair) int {
 		return cmp.Or(cmp.Compare(b.llr, a.llr), cmp.Compare(a.m, b.m), cmp.Compare(a.th, b.th))
 	})
+	return l
+}
+
+// match decides which thread is which: the pairs that chance explains least, each thread once. -1
+// is unknown. Of the marks it returns how many were judged, and how many of these fall where their
+// thread was not on a CPU.
+func (t *table) match(k *stays, ahead float64) (of []int32, judged, missed int64) {
+	l := t.pairs(k)
 	of = make([]int32, len(t.n))
+	next := make([]float64, len(t.n)) // what the second best thread of each is worth
 	for i := range of {
 		of[i] = -1
 	}
 	taken := make([]bool, t.threads)
+	best := make([]float64, len(t.n))
 	for _, p := range l {
-		if of[p.m] < 0 && !taken[p.th] {
-			of[p.m], taken[p.th] = p.th, true
+		switch {
+		case of[p.m] < 0 && !taken[p.th]:
+			of[p.m], taken[p.th], best[p.m] = p.th, true, p.llr
+		case of[p.m] >= 0 && !taken[p.th]:
+			next[p.m] = max(next[p.m], p.llr)
 		}
 	}
 	for m, n := range t.n {
+		if of[m] >= 0 && best[m]-next[m] < ahead {
+			of[m] = -1
+		}
 		if n < fewMarks {
 			continue
 		}
