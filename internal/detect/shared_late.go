@@ -28,7 +28,7 @@ func lookLate(p *Pass, what string, tag func(*account.Tags) int64, late *account
 		p.Blind(why)
 		return
 	case !joined(r) || r.Native || k.Whole:
-		p.Blind("which goroutine waited for what: it needs an execution trace that can be joined with the kernel's records (Go 1.22 or later); " + text)
+		p.Blind("which goroutine waited for what: it needs an execution trace that can be joined with the kernel's records; " + text)
 		return
 	case late.N == 0:
 		// A process that waits for none has no network, or no timer. That the recorder missed them

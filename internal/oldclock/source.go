@@ -41,21 +41,18 @@ func (s *Source) Blocks() iter.Seq[[]exectrace.Event] {
 		for block := range s.Source.Blocks() {
 			for i := range block {
 				ev := &block[i]
-				m := h.event(ev)
-				for len(threads) < len(h.list) {
-					id := exectrace.NoThread
-					if tid := s.match.Threads[h.list[len(threads)]]; tid != 0 {
-						id = exectrace.ThreadID(tid)
-					}
-					threads = append(threads, id)
-				}
-				if m >= 0 {
-					ev.M = threads[m]
-				}
 				ev.Time = s.time(ev.Time)
 				if ev.Kind == exectrace.KindGap {
 					h.forget()
 					ev.Arg[0], ev.Arg[1] = uint64(s.time(exectrace.Time(ev.Arg[0]))), uint64(s.time(exectrace.Time(ev.Arg[1])))
+					continue
+				}
+				m := h.event(ev)
+				for len(threads) < len(h.list) {
+					threads = append(threads, s.thread(h.list[len(threads)]))
+				}
+				if m >= 0 {
+					ev.M = threads[m]
 				}
 			}
 			if !yield(block) {
@@ -63,4 +60,12 @@ func (s *Source) Blocks() iter.Seq[[]exectrace.Event] {
 			}
 		}
 	}
+}
+
+// thread is the thread that the runtime has a number for.
+func (s *Source) thread(number uint64) exectrace.ThreadID {
+	if tid := s.match.Threads[number]; tid != 0 {
+		return exectrace.ThreadID(tid)
+	}
+	return exectrace.NoThread
 }
