@@ -40,13 +40,13 @@ var standard = words(`archive bufio bytes cmp compress container context crypto 
 
 // goProgram says what a stack was at whose innermost function is of Go's runtime: by what the
 // functions are for, up to the first that is not the runtime's.
-func goProgram(frames []kernel.Frame) program {
+func goProgram(frames []kernel.Frame, made interpreters) program {
 	n := 0
 	for n < len(frames) && (goRuntime(frames[n].Func) || goTypes(frames[n].Func)) {
 		n++
 	}
 	p := program{site: siteOf(frames)}
-	p.kind, p.name = goWork(frames[:n])
+	p.kind, p.name = goWork(frames[:n], made.parts)
 	if p.kind == account.WorkSyscall {
 		p.name = goCall(frames)
 	}
@@ -66,33 +66,30 @@ func goCall(frames []kernel.Frame) string {
 // goWork says what the runtime's functions on a stack are for. The order of the rules is by what a
 // thing belongs to: an assist is within an allocation and is garbage collection; a map that grows
 // allocates and copies, and is the map's.
-func goWork(frames []kernel.Frame) (account.WorkKind, string) {
+func goWork(frames []kernel.Frame, parts map[string]goSet) (account.WorkKind, string) {
 	leaf := goFunc(frames[0].Func)
-	var is [goParts]bool
+	var is goSet
 	for i := range frames {
-		name := goFunc(frames[i].Func)
-		for part := range goParts {
-			is[part] = is[part] || goTable[part](name)
-		}
+		is |= partsOf(frames[i].Func, parts)
 	}
 	switch {
-	case is[goGC]:
+	case is.has(goGC):
 		return account.WorkGC, gcPart(frames)
-	case is[goYields]:
+	case is.has(goYields):
 		return account.WorkSpin, "runtime.Gosched"
-	case is[goSchedules]:
+	case is.has(goSchedules):
 		return account.WorkGoSched, ""
 	case leaf == "procyield" || leaf == "procyieldAsm" || leaf == "osyield":
 		return account.WorkSpin, "runtime." + leaf
-	case is[goMapGrows]:
+	case is.has(goMapGrows):
 		return account.WorkMap, "growth"
-	case is[goAllocates] && !strings.HasPrefix(leaf, "memmove"):
+	case is.has(goAllocates) && !strings.HasPrefix(leaf, "memmove"):
 		return account.WorkAlloc, outerPart(frames, goAllocates)
 	case strings.HasPrefix(leaf, "memmove"), strings.HasPrefix(leaf, "memclr"), leaf == "duffcopy", leaf == "duffzero", leaf == "typedmemmove":
 		return account.WorkMemmove, "runtime." + leaf
-	case is[goMaps]:
+	case is.has(goMaps):
 		return account.WorkMap, mapPart(frames)
-	case is[goInterfaces]:
+	case is.has(goInterfaces):
 		return account.WorkInterface, outerPart(frames, goInterfaces)
 	}
 	if strings.HasSuffix(leaf, "yscall6") || strings.HasSuffix(leaf, "yscall.Syscall") || strings.HasSuffix(leaf, "yscallNoError") {
@@ -111,8 +108,30 @@ func goFunc(name string) string {
 	return name
 }
 
-// goPart is a part of the runtime.
-type goPart int
+// partsOf says which parts of the runtime a function is of; known remembers it, if it is not nil.
+func partsOf(name string, known map[string]goSet) (is goSet) {
+	if is, ok := known[name]; ok {
+		return is
+	}
+	bare := goFunc(name)
+	for part := range goParts {
+		if goTable[part](bare) {
+			is |= 1 << part
+		}
+	}
+	if known != nil {
+		known[name] = is
+	}
+	return is
+}
+
+// goPart is a part of the runtime, goSet a set of them.
+type (
+	goPart int
+	goSet  uint16
+)
+
+func (s goSet) has(p goPart) bool { return s>>p&1 != 0 }
 
 const (
 	goGC goPart = iota

@@ -14,12 +14,14 @@ type interpreters struct {
 	// there is no function of the module.
 	modules map[string]bool
 	makes   bool // one of them makes machine code at run time
+	// parts remembers which parts of Go's runtime functions are of.
+	parts map[string]goSet
 }
 
 // interpreters looks for evaluation loops on all stacks that samples met. Stacks that were found
 // by scanning count too: that a module has such a function is sure.
 func (w *Works) interpreters() interpreters {
-	in := interpreters{modules: map[string]bool{}}
+	in := interpreters{modules: map[string]bool{}, parts: map[string]goSet{}}
 	seen := map[uint32]bool{}
 	w.k.Events(math.MinInt64, math.MaxInt64, func(e *sched.Event) bool {
 		if !seen[e.User] {

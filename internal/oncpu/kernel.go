@@ -14,6 +14,7 @@ type said struct {
 	kind account.WorkKind
 	name string
 	call string // the system call; "" none or not known
+	late string // who enabled interrupts, for a sample that waited for it
 }
 
 // kernelOf says what a thread was at in the kernel, by its stack, the innermost first. Functions
@@ -29,12 +30,15 @@ type said struct {
 //  5. To make or end a thread; to leave a CPU and come back.
 //  6. A system call: its copying, its network stack, and the rest by its name.
 func kernelOf(frames []kernel.Frame, asked string) said {
+	if len(frames) == 0 {
+		return said{}
+	}
 	s := scan(frames)
 	if s.inCall && s.call == "" {
 		s.call = asked
 	}
 	kind, name := s.work(frames)
-	return said{kind, name, s.call}
+	return said{kind, name, s.call, lateBy(frames)}
 }
 
 func (s *sight) work(frames []kernel.Frame) (account.WorkKind, string) {

@@ -34,12 +34,12 @@ func programOf(frames []kernel.Frame, made interpreters) program {
 	var p program
 	if n := len(frames); n > 1 && frames[0].Module == vdso && goRuntime(frames[1].Func) {
 		// The runtime asks for the time, for its own ends or for somebody who wants to know.
-		if p = goProgram(frames[1:]); p.kind != account.WorkGoRuntime {
+		if p = goProgram(frames[1:], made); p.kind != account.WorkGoRuntime {
 			return p
 		}
 	}
 	if goRuntime(frames[0].Func) || goTypes(frames[0].Func) {
-		p = goProgram(frames)
+		p = goProgram(frames, made)
 	} else {
 		p = nativeProgram(frames, made)
 	}

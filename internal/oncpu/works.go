@@ -49,12 +49,12 @@ func New(k *sched.Timeline) *Works { return &Works{k: k} }
 func (w *Works) read() {
 	w.known, w.number = map[pair]uint32{}, map[Key]uint32{}
 	w.add(Key{Kind: account.WorkUnknown})
-	made := w.interpreters()
+	r := reader{k: w.k, made: w.interpreters(), programs: map[uint32]program{}, kernels: map[asked]said{}}
 	inKernel := w.k.Header().Source != "perf"
 	w.k.Events(math.MinInt64, math.MaxInt64, func(e *sched.Event) bool {
 		p := pair{e.Kernel, e.User}
 		if _, ok := w.known[p]; !ok {
-			w.known[p] = w.add(workOf(w.k.Stack(e.Kernel), w.k.Stack(e.User), made))
+			w.known[p] = w.add(r.work(p))
 		}
 		inKernel = inKernel || e.Kernel != 0
 		return true
@@ -64,6 +64,37 @@ func (w *Works) read() {
 		// all.
 		w.unseen = w.add(Key{Kind: account.WorkUnknown, Name: account.UnseenWork})
 	}
+}
+
+// reader remembers what stacks say, each of which many samples share.
+type reader struct {
+	k        *sched.Timeline
+	made     interpreters
+	programs map[uint32]program // by StackID
+	kernels  map[asked]said
+}
+
+// asked is a kernel stack, and the system call by the program's.
+type asked struct {
+	kernel uint32
+	call   string
+}
+
+func (r *reader) work(p pair) Key {
+	of, ok := r.programs[p.user]
+	if !ok {
+		of = programOf(r.k.Stack(p.user), r.made)
+		r.programs[p.user] = of
+	}
+	if p.kernel == 0 {
+		return together(of, nil)
+	}
+	s, ok := r.kernels[asked{p.kernel, of.call}]
+	if !ok {
+		s = kernelOf(r.k.Stack(p.kernel), of.call)
+		r.kernels[asked{p.kernel, of.call}] = s
+	}
+	return together(of, &s)
 }
 
 func (w *Works) add(key Key) uint32 {
@@ -96,16 +127,24 @@ func (w *Works) Key(n uint32) *Key {
 // anything.
 func SampleNS(e *sched.Event) int64 { return int64(min(e.Arg[0], math.MaxInt32)) }
 
-// workOf says what a thread was at, by the functions of both stacks, the innermost first. The
-// kernel's decides where it says anything.
+// workOf says what a thread was at, by the functions of both stacks, the innermost first.
 func workOf(inKernel, inProgram []kernel.Frame, made interpreters) Key {
 	of := programOf(inProgram, made)
-	key := Key{Kind: of.kind, Name: of.name, Site: of.site, Leaf: of.leaf, Churn: of.threads || of.kind == account.WorkThreads}
 	if len(inKernel) == 0 {
-		return key
+		return together(of, nil)
 	}
 	s := kernelOf(inKernel, of.call)
-	key.Kind, key.Name, key.Late = s.kind, s.name, lateBy(inKernel)
+	return together(of, &s)
+}
+
+// together puts together what the program's stack says and what the kernel's does, which decides
+// where there is one.
+func together(of program, s *said) Key {
+	key := Key{Kind: of.kind, Name: of.name, Site: of.site, Leaf: of.leaf, Churn: of.threads || of.kind == account.WorkThreads}
+	if s == nil || s.kind == "" {
+		return key
+	}
+	key.Kind, key.Name, key.Late = s.kind, s.name, s.late
 	switch key.Kind {
 	case account.WorkInterrupt, account.WorkSoftirq:
 		key.Site = account.Site{} // it came in there, and not from there
