@@ -210,13 +210,9 @@ func (t *trigger) record(ctx context.Context, o collect.Options) (*segment, erro
 		return nil, err
 	}
 	o.Alone = t.alone.Load()
-	err = collect.Run(ctx, o, s.writer)
-	s.writer.Update(func(m *evidence.Manifest) {
-		if m.Toll != nil && len(m.Toll.Stages) > 0 && m.Toll.Stages[0].Name == evidence.StageCounters {
-			t.alone.CompareAndSwap(nil, &m.Toll.Stages[0])
-		}
-	})
-	if err != nil {
+	// The next segment starts before this one ends.
+	o.TellAlone = func(s evidence.Stage) { t.alone.CompareAndSwap(nil, &s) }
+	if err := collect.Run(ctx, o, s.writer); err != nil {
 		s.writer.Discard()
 		return nil, err
 	}

@@ -97,8 +97,10 @@ type Options struct {
 	Brief    bool // one segment of many: no readings before and after, which cost the target some
 
 	// Alone is the stage of counters alone of an earlier recording of the target, where that is one
-	// of many: this one then starts with the collectors. Its end is not the start of this one.
-	Alone *evidence.Stage
+	// of many: this one then starts with the collectors. TellAlone is called with the stage when
+	// this recording has counted it; nil: nobody wants it.
+	Alone     *evidence.Stage
+	TellAlone func(evidence.Stage)
 
 	// Budget is the share of the target's CPU time that recording may cost, or a third of that
 	// share of one CPU; 0: 0.06.

@@ -81,6 +81,7 @@ func Run(ctx context.Context, o Options, w *evidence.Writer) error {
 	s.w = w
 	run := &run{session: s, outcomes: map[string]*outcome{}}
 	fail := run.phases(ctx)
+	run.keepToll() // with what was left out last
 	s.client.CloseIdleConnections()
 	stopped := ""
 	if ctx.Err() != nil {
@@ -285,7 +286,7 @@ func leadingNumber(s []byte) (n int64, rest []byte) {
 func (r *run) during(ctx context.Context) *failure {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if r.asks && r.target != nil && r.recordsKernel() {
+	if r.asks && r.target != nil {
 		r.tally.enter(evidence.StageAll)
 	}
 	r.begun.Store(time.Now().UnixNano())

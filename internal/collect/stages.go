@@ -60,6 +60,9 @@ func (r *run) alone(ctx context.Context) {
 	r.tally.enter(evidence.StageCounters)
 	r.linger(ctx, "reading counters alone, to know later what recording costs the service")
 	r.keepToll()
+	if r.o.TellAlone != nil && ctx.Err() == nil {
+		r.o.TellAlone(r.tally.sum().Stages[0])
+	}
 }
 
 // kernelAlone lets the kernel's records run before the trace. Where no trace is to come, they are
@@ -68,12 +71,12 @@ func (r *run) kernelAlone(ctx context.Context) {
 	if r.tally == nil {
 		return
 	}
-	if !r.recordsKernel() {
+	if !r.recordsKernel() || r.asks && r.o.Alone != nil {
 		r.tally.enter(evidence.StageAll)
 		return
 	}
 	r.tally.enter(evidence.StageKernel)
-	if !r.asks || r.o.Alone != nil {
+	if !r.asks {
 		return
 	}
 	r.linger(ctx, "recording the kernel's events, before the trace")

@@ -69,7 +69,9 @@ func (t *tally) enter(name evidence.StageName) {
 		return
 	}
 	t.cut()
-	t.toll.Stages = append(t.toll.Stages, evidence.Stage{Name: name})
+	if n := len(t.toll.Stages); n == 0 || t.toll.Stages[n-1].Name != name {
+		t.toll.Stages = append(t.toll.Stages, evidence.Stage{Name: name, Slices: []evidence.Slice{}})
+	}
 }
 
 // take takes over a stage of an earlier tally of the same target.
