@@ -132,7 +132,7 @@ func statusOf(r *report.Report) int {
 			return statusNoLook
 		}
 	}
-	if len(r.Errors) > 0 || len(r.RuledOut) == 0 {
+	if len(r.Errors) > 0 || !r.Looked() {
 		return statusNoLook
 	}
 	return statusNothing

@@ -55,7 +55,7 @@ func (b *board) arbitrate(p *Pass) {
 		return
 	}
 	total := p.Claimed()
-	if why := b.below(floor, total); why != "" {
+	if why := p.under(floor, total); why != "" {
 		p.Clear("%s", why)
 		return
 	}
@@ -66,7 +66,7 @@ func (b *board) arbitrate(p *Pass) {
 		free += c.granted
 		over[i] = b.overlap(c)
 	}
-	if (total-free)*2 < total && b.below(floor, free) == "" {
+	if (total-free)*2 < total && p.under(floor, free) == "" {
 		p.outcome = found
 		for _, c := range p.claims {
 			b.left[c.account] -= c.granted

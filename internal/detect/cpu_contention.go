@@ -21,6 +21,7 @@ var _ = register(&Detector{
 	// A thread that waits less than a few time slices of the kernel (2.8 ms here, 4 ms in many) met
 	// the neighbours that every host has.
 	Floor: queueFloor,
+	Fast:  never,
 	Hint:  cpuHints,
 	Doc: `What happens
   A thread that is ready to run waits in a CPU's run queue, because another thread runs there: a
@@ -90,6 +91,7 @@ func lookContention(p *Pass) {
 		return
 	}
 	if r.CPUs == nil || ratio(r.CPUs.OthersNS, r.CPUs.TotalNS) < othersShare || ratio(others, o.wanted) < queuedShare {
+		p.Bound(0, ratio(others, o.wanted), finding.OfWall)
 		p.Clear("others took %s of the CPUs while its threads were queued; %s", percent(othersOf(r)), queuedText(k))
 		return
 	}

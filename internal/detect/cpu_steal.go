@@ -57,6 +57,7 @@ func lookSteal(p *Pass) {
 	s := p.Ledger.CPUs.Stolen
 	share := ratio(s.NS, s.RanNS)
 	if share < stealShare || p.Scope() != finding.Process {
+		p.Bound(0, ratio(s.High, s.RanNS), finding.OfCPU)
 		p.Clear("of its %s on CPUs the hypervisor took %s, at most %s; it is no part of single requests", finding.Duration(s.RanNS), percent(share), percent(ratio(s.High, s.RanNS)))
 		return
 	}

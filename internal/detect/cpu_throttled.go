@@ -90,6 +90,10 @@ func lookThrottled(p *Pass) {
 	}
 	stood, enough := p.stood(0)
 	if r.CPUs == nil || !enough {
+		if share := stoodStill(p); share < processUses {
+			stood = share // too rare, whatever the part
+		}
+		p.Bound(0, stood, finding.OfWall)
 		p.Clear("%s%s", p.stoodText(), quotaText(r.CPUs))
 		return
 	}

@@ -43,6 +43,9 @@ type Detector struct {
 	// asks joined before it reads the kernel's leaves: there may be no request, or no trace.
 	Needs []string
 	Floor Floor
+	// Fast reports whether less than the floor counts where the service is fast (floors.go). Nil:
+	// it does.
+	Fast func(*Pass) bool
 	// Scopes are the rounds in which it looks. Nil: at slow requests, and where there are none at
 	// the process. A detector with the scope usual reads [Pass.Column] instead of Ledger.Slow, and
 	// one with the scope process asks [Pass.Scope] before it reads either.

@@ -259,6 +259,7 @@ func honest(t *testing.T, r *run) {
 	for _, b := range r.boards {
 		honestRound(t, b, pools)
 	}
+	earned(t, r)
 }
 
 func honestRound(t *testing.T, b *board, pools map[string]int64) {

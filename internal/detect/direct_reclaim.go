@@ -88,6 +88,7 @@ func lookReclaim(p *Pass) {
 	}
 	// Threads in reclaim run, or wait for pages to be written: both are terms of the ledger.
 	if r.CPUs == nil || p.lost(ns) < reclaimShare {
+		p.boundWaits(ns)
 		p.Clear("%s", reclaimText(p, n, ns))
 		return
 	}

@@ -69,6 +69,7 @@ func lookDisk(p *Pass) {
 	// A thread that only writes a log waits for the disk all day and keeps nobody waiting. Without
 	// requests that is a reason to look, and no more.
 	if r.CPUs == nil || ratio(k.Disk.NS, wall(k)) < 0.5 {
+		p.boundWaits(k.Disk.NS)
 		p.Clear("%s", text)
 		return
 	}

@@ -13,6 +13,8 @@
 //	pass.go                     Pass: what a detector sees, and the verbs with which it speaks
 //	board.go                    where claims meet: who is granted what, who is whose mechanism
 //	pool.go                     the same where CPU or memory is claimed instead of requests' time
+//	floors.go                   how much counts, for a fast service as well
+//	bounds.go                   what a cause that is ruled out can cost at most
 //	work.go                     claims of CPU time by samples
 //	result.go                   what a detector said in all rounds; how findings are ranked
 //	grade.go                    how sure a finding is

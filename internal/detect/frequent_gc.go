@@ -101,6 +101,7 @@ func lookFrequentGC(p *Pass) {
 	}
 	marking := ratio(r.GC.MarkNS, r.Capacity.WallNS)
 	if r.GC.PerSecond < gcRate && marking < gcMarking || share < least {
+		boundGC(p, share)
 		p.Clear("%.1f cycles a second, marking %s of the time, GC took %s of the CPU used%s (looked into from %.0f a second or %s of the time, and %s of the CPU up)",
 			r.GC.PerSecond, percent(marking), percent(share), roomText(&r.GC), gcRate, percent(gcMarking), percent(least))
 		return
@@ -125,6 +126,20 @@ func lookFrequentGC(p *Pass) {
 			p.Claim(i, a.NS-min(a.NS, a.Tags.SilenceNS))
 		}
 	}
+}
+
+// boundGC says what requests lost to all that GC does.
+func boundGC(p *Pass, share float64) {
+	var ns int64
+	for i := range p.Column().Accounts {
+		a := &p.Column().Accounts[i]
+		if a.Leaf == account.LeafRunnable {
+			ns += queuedForGC(a, share, false)
+		} else if gcLeaf(a) {
+			ns += a.NS
+		}
+	}
+	p.Bound(perRequest(p.Column(), ns), ratio(ns, p.Column().WallNS), finding.OfRequest)
 }
 
 // gcRules is the part of the CPU used from which GC makes the run queue: less is left to the

@@ -13,6 +13,7 @@ var _ = register(&Detector{
 	Needs: []string{Trace},
 	Go:    true,
 	Floor: gcFloor,
+	Fast:  never,
 	Doc: `What happens
   GC can make allocating goroutines wait without any stop-the-world. They wait for the semaphore
   under which one of them ends marking (gcMarkDone, which makes every P pass a safe point: a

@@ -15,6 +15,7 @@ var _ = register(&Detector{
 	Needs: []string{Trace, procsStream},
 	Go:    true,
 	Floor: queueFloor,
+	Fast:  never,
 	Doc: `What happens
   GOMAXPROCS is how many goroutines may run at once. Far fewer Ps than CPUs: goroutines queue for
   a P while CPUs are idle. More Ps than CPUs: threads that Go calls running wait for a CPU in the
@@ -80,13 +81,13 @@ func lookGomaxprocs(p *Pass) {
 		return
 	case p.blindTrace() != "":
 		if ps == cpus {
-			p.Clear("GOMAXPROCS is %d, as many as CPUs", ps)
+			p.Absent("GOMAXPROCS is %d, as many as CPUs", ps)
 			return
 		}
 		p.Blind(fmt.Sprintf("whether time is lost to GOMAXPROCS %d with %d CPUs: it needs an execution trace", ps, cpus))
 		return
 	case p.Found("gomaxprocs-over-quota"):
-		p.Clear("GOMAXPROCS is %d with %d CPUs, but the quota is smaller: see gomaxprocs-over-quota", ps, cpus)
+		p.Absent("GOMAXPROCS is %d with %d CPUs, but the quota is smaller: see gomaxprocs-over-quota", ps, cpus)
 	case 2*ps <= withinQuota(p, cpus):
 		lookTooFew(p, ps, cpus)
 	case ps > cpus:
@@ -96,7 +97,7 @@ func lookGomaxprocs(p *Pass) {
 		if q := withinQuota(p, cpus); q < cpus {
 			quota = fmt.Sprintf(" and a quota that has room for %d", q)
 		}
-		p.Clear("GOMAXPROCS is %d with %d CPUs%s", ps, cpus, quota)
+		p.Absent("GOMAXPROCS is %d with %d CPUs%s", ps, cpus, quota)
 	}
 }
 

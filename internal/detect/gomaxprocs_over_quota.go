@@ -65,25 +65,25 @@ func lookOverQuota(p *Pass) {
 			p.Blind("the quota that throttles it is at a level that is not visible from here: " + rec.Text)
 			return
 		}
-		p.Clear("no CPU quota at any level that was seen")
+		p.Absent("no CPU quota at any level that was seen")
 		return
 	case ps == 0:
 		p.Blind("GOMAXPROCS: neither the trace, nor /metrics, nor the environment has it")
 		return
 	case ps <= limit:
-		p.Clear("GOMAXPROCS is %d with a quota of %s CPUs", ps, cpusText(r.CPUs.Quota))
+		p.Absent("GOMAXPROCS is %d with a quota of %s CPUs", ps, cpusText(r.CPUs.Quota))
 		return
 	}
 	if one := oneThread(r, limit); one != "" {
-		p.Clear("GOMAXPROCS is %d with a quota of %s CPUs, but %s: fewer Ps would be throttled alike", ps, cpusText(r.CPUs.Quota), one)
+		p.Absent("GOMAXPROCS is %d with a quota of %s CPUs, but %s: fewer Ps would be throttled alike", ps, cpusText(r.CPUs.Quota), one)
 		return
 	}
 	if who := othersUseQuota(r.CPUs); who != "" {
-		p.Clear("GOMAXPROCS is %d with a quota of %s CPUs, but %s: fewer Ps would be throttled alike", ps, cpusText(r.CPUs.Quota), who)
+		p.Absent("GOMAXPROCS is %d with a quota of %s CPUs, but %s: fewer Ps would be throttled alike", ps, cpusText(r.CPUs.Quota), who)
 		return
 	}
 	if share, back := usedUp(r), givesBack(r.CPUs, ps, limit); share > 0.9 && back < leastBack {
-		p.Clear("GOMAXPROCS is %d with a quota of %s CPUs, but its work uses %s of that with any number of Ps, and %s would shorten each standstill by only %s",
+		p.Absent("GOMAXPROCS is %d with a quota of %s CPUs, but its work uses %s of that with any number of Ps, and %s would shorten each standstill by only %s",
 			ps, cpusText(r.CPUs.Quota), percent(share), times(int64(limit), "P", "Ps"), percent(back))
 		return
 	}
@@ -94,6 +94,10 @@ func lookOverQuota(p *Pass) {
 		own, _, _ := queueShare(k)
 		stood, enough := p.stood(own)
 		if !enough {
+			if share := stoodStill(p); share < processUses {
+				stood = share
+			}
+			p.Bound(0, stood, finding.OfWall)
 			p.Clear("GOMAXPROCS is %d with a quota of %s CPUs: a risk, but only %s", ps, cpusText(r.CPUs.Quota), p.stoodText())
 			return
 		}

@@ -13,6 +13,7 @@ var _ = register(&Detector{
 	Title:   "Threads wait for the one lock of their interpreter",
 	Needs:   []string{KernelRecords},
 	Floor:   lockFloor,
+	Fast:    never,
 	Scopes:  []finding.Scope{finding.Slow, finding.Usual},
 	Native:  true,
 	Applies: hasInterpreter,
@@ -109,6 +110,7 @@ func lookInterpreterUnused(p *Pass) {
 	}
 	ns := unusedFor(r, account.InsteadInterpreter)
 	if share := ratio(ns, r.CPUs.TotalNS); share < 0.2 {
+		p.Bound(0, share, finding.OfWall)
 		p.Clear("no request is visible; CPUs were unused while threads waited for the interpreter's lock for %s of the time (reported from 20 %% up)", percent(share))
 		return
 	}

@@ -13,6 +13,7 @@ var _ = register(&Detector{
 	Needs: []string{Trace},
 	Go:    true,
 	Floor: gcFloor,
+	Fast:  never,
 	Doc: `What happens
   While GC marks, a goroutine that allocates faster than the background workers mark must do a
   proportional part of the marking before its allocation returns. This is the pacer's brake. A

@@ -71,6 +71,7 @@ func lookMmapLock(p *Pass) {
 		return
 	}
 	if r.CPUs == nil || p.lost(k.MmapLock.NS) < stallShare {
+		p.boundWaits(k.MmapLock.NS)
 		p.Clear("%s", text)
 		return
 	}

@@ -2,6 +2,7 @@ package detect
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/finding"
@@ -26,7 +27,7 @@ func (p *Pass) lacking() []string {
 			missing = append(missing, n+": "+bring(n))
 			continue
 		}
-		if p.Scope() == finding.Process && traced(p.Ledger) {
+		if p.Scope() == finding.Process && slices.Contains(p.det.Scopes, finding.Process) && traced(p.Ledger) {
 			return nil // what the trace says of the process needs no request
 		}
 		if why := p.blindTrace(); why != "" {

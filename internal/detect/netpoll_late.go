@@ -12,6 +12,7 @@ var _ = register(&Detector{
 	Needs: []string{KernelRecords},
 	Go:    true,
 	Floor: lateFloor,
+	Fast:  never,
 	Doc: `What happens
   Data arrive, and the socket is ready. But a goroutine becomes runnable only when some thread
   asks the network poller. A P that looks for work asks. When all Ps are busy for long, only

@@ -64,7 +64,7 @@ func numaText(k *account.Kernel) string {
 func lookNUMA(p *Pass) {
 	r, k := p.Ledger, p.Ledger.Kernel
 	if rec, ok := p.Set.Fact("/host/numa/nodes:nodes"); ok && rec.Value == 1 && k.NUMA.N == 0 {
-		p.Clear("the host has one NUMA node")
+		p.Absent("the host has one NUMA node")
 		return
 	}
 	if why := unseen(k, kernel.SightNUMA); why != "" && k.NUMA.N == 0 {
@@ -98,6 +98,7 @@ func lookNUMA(p *Pass) {
 	if joined(r) {
 		text += fmt.Sprintf(", %s in %s", finding.Duration(lost), p.who())
 	}
+	p.boundWaits(k.NUMA.NS)
 	p.Clear("%s, %s in all", text, finding.Duration(k.NUMA.NS))
 }
 

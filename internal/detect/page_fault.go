@@ -84,6 +84,7 @@ func lookFault(p *Pass) {
 	}
 	ns := k.Major.NS + k.Huge.NS
 	if r.CPUs == nil || ratio(ns, wall(k)) < stallShare {
+		p.boundWaits(ns)
 		p.Clear("%s", faultText(p))
 		return
 	}
@@ -122,23 +123,42 @@ const minorLeast = 0.20
 // of it for the process. A thread that does little else makes the others queue for CPUs, too.
 func claimMinor(p *Pass) bool {
 	on := p.samples()
-	if p.blindWork() != "" || grows(p) {
+	if grows(p) {
+		return false
+	}
+	if p.blindWork() != "" {
+		boundByCount(p)
 		return false
 	}
 	w := on.Of(account.WorkFault)
 	switch p.Scope() {
 	case finding.Slow:
 		if ratio(w.Low, on.NS) < minorLeast {
+			p.unclaimed(w)
 			return false
 		}
 	case finding.Process:
 		if ratio(w.NS, on.NS) < processShare {
+			p.unclaimed(w)
 			return false
 		}
 	}
 	p.claimWork(w)
 	p.queueBehind(account.WorkFault)
 	return true
+}
+
+// minorMost is what a fault takes at most that no record tells of: longer ones have their own.
+const minorMost = 10e3
+
+// boundByCount bounds the minor faults where no sample shows them: by their number.
+func boundByCount(p *Pass) {
+	k := p.Ledger.Kernel
+	p.asked, p.work.of = true, k.OnNS
+	if p.requests() {
+		p.work.of = p.onCPU()
+	}
+	p.work.high = min(p.work.of, minorMost*k.FaultsN)
 }
 
 // grows reports whether most of the pages that were faulted in are still there: the memory was

@@ -26,7 +26,9 @@ const (
 //
 //	Claim, ClaimWhere, ClaimLacking   time of accounts of the slow requests
 //	ClaimCPU, claimTerm, ClaimBytes   a part of a total: no request is visible, or memory is lost
-//	Clear      the cause was looked for and is not there
+//	Clear      the cause was looked for and is not there: see bounds.go
+//	Absent     the same where there is nothing that could cost time
+//	Bound      what it can cost at most, where claims do not say
 //	Blind      nothing could be looked at
 //	Missing    a part could not be looked at; what was found or cleared stands
 //	Doubt      the finding is possible and no more
@@ -62,8 +64,10 @@ type Pass struct {
 	pools       []poolClaim // instead of claims, where no request is visible or memory is lost
 	total       int64       // what the pools are a share of
 	bytes       bool        // pools hold bytes
-	work        workClaim   // what of all claims rests on samples
-	weight      float64     // the share of what everybody lost, to rank pools beside claims
+	bounds      []finding.Bound
+	asked       bool      // ClaimWork was
+	work        workClaim // what of all claims rests on samples
+	weight      float64   // the share of what everybody lost, to rank pools beside claims
 
 	partly     string  `prose:"yes"` // evidence that was recorded a part of the time only
 	unrecorded float64 // the part of the recording without it

@@ -13,6 +13,7 @@ var _ = register(&Detector{
 	Title: "Requests queue for a worker, a connection or a permit, of which there are too few",
 	Needs: []string{Trace, KernelRecords},
 	Floor: queueFloor,
+	Fast:  never,
 	Doc: `What happens
   All requests pass through few hands: one thread that does a step for everybody, a pool of
   workers or of connections that is too small, a semaphore. A request then waits while earlier
@@ -113,7 +114,7 @@ func lookTurns(p *Pass) {
 		taken = "CPUs were taken"
 	}
 	if taken != "" {
-		p.Clear("%s wait %s for their turn, but its %s: the house is full, and more workers would not serve faster", p.who(), p.per(p.Claimed()), taken)
+		p.Absent("%s wait %s for their turn, but its %s: the house is full, and more workers would not serve faster", p.who(), p.per(p.Claimed()), taken)
 		p.claims = nil
 	}
 }

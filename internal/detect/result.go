@@ -22,7 +22,7 @@ func (r *run) result() (out finding.Result) {
 	for _, ps := range r.causes() {
 		switch p := said(ps); p.outcome {
 		case clear:
-			out.RuledOut = append(out.RuledOut, finding.RuledOut{Cause: p.det.Name, Why: p.why})
+			out.RuledOut = append(out.RuledOut, finding.RuledOut{Cause: p.det.Name, Why: p.why, Bounds: boundsOf(ps)})
 		case failed:
 			// A detector's fault must not cost the report, nor pass for "not there".
 			p.missing = []string{"the detector failed: " + p.why + "; please report this"}
@@ -65,6 +65,14 @@ func said(ps []*Pass) *Pass {
 		}
 	}
 	return ps[0]
+}
+
+// boundsOf lists what each round says that the cause can cost at most.
+func boundsOf(ps []*Pass) (all []finding.Bound) {
+	for _, p := range ps {
+		all = append(all, p.bounds...)
+	}
+	return all
 }
 
 // missing is what could not be looked at in any round.

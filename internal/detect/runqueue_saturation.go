@@ -12,6 +12,7 @@ var _ = register(&Detector{
 	Title: "More threads want to run than there are CPUs",
 	Needs: []string{KernelRecords},
 	Floor: queueFloor,
+	Fast:  never,
 	Doc: `What happens
   Hundreds of threads are runnable at once, on a few CPUs. Each gets a slice of a few ms and then
   waits for all others; a request that needs ten slices waits ten rounds. Threads that poll with
@@ -68,7 +69,7 @@ func lookSaturation(p *Pass) {
 		return
 	}
 	if k.RunnableAvg < saturated*cpus {
-		p.Clear("%.1f of %d threads wanted a CPU on average, on %s CPUs (looked into from %.0f times as many up)", k.RunnableAvg, k.ThreadsSeen, cpusText(cpus), saturated)
+		p.Absent("%.1f of %d threads wanted a CPU on average, on %s CPUs (looked into from %.0f times as many up)", k.RunnableAvg, k.ThreadsSeen, cpusText(cpus), saturated)
 		return
 	}
 	if joined(r) {
@@ -84,11 +85,12 @@ func lookSaturation(p *Pass) {
 	}
 	own, others, _ := queueShare(k)
 	if others >= own {
+		p.Bound(0, ratio(own, wantedCPU(k).wanted), finding.OfWall)
 		p.Clear("%.1f threads wanted a CPU on average, on %s CPUs, but they waited longer behind others (%s) than behind each other (%s)", k.RunnableAvg, cpusText(cpus), finding.Duration(others), finding.Duration(own))
 		return
 	}
 	if r.CPUs == nil || float64(r.CPUs.RunningNS) < 0.5*cpus*float64(r.CPUs.WallNS) {
-		p.Clear("%.1f threads wanted a CPU on average, on %s CPUs, but they used less than half of them", k.RunnableAvg, cpusText(cpus))
+		p.Absent("%.1f threads wanted a CPU on average, on %s CPUs, but they used less than half of them", k.RunnableAvg, cpusText(cpus))
 		return
 	}
 	p.claimTerm(termRunning, r.CPUs.RunningNS, ratio(own, k.OnNS+k.QueuedNS+k.ThrottledNS))

@@ -15,6 +15,7 @@ var _ = register(&Detector{
 	Needs: []string{Trace},
 	Go:    true,
 	Floor: queueFloor,
+	Fast:  never,
 	Doc: `What happens
   A goroutine whose socket is ready, whose channel was closed or whose timer fired does not run
   yet: it is put in a run queue and waits for a P. Go's scheduler knows no priorities, so the

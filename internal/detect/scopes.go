@@ -112,6 +112,7 @@ func (p *Pass) look() {
 		p.board.arbitrate(p)
 	}
 	p.board.sampled(p)
+	p.bound()
 	if why := p.Facts.halted(); why != "" && p.outcome == found {
 		// If the halt was long, it may be what took a request's time.
 		if k := kernelOf(p); k != nil && 20*p.Facts.Halted.NS < wall(k) {
@@ -120,38 +121,6 @@ func (p *Pass) look() {
 			p.Doubt("%s", why)
 		}
 	}
-}
-
-// Floors of the scopes usual and process: what counts there, whatever the cause.
-var usualFloor = Floor{NS: 200e3, Share: 0.30}
-
-const (
-	processShare = 0.25 // of the CPU time, or of the wall time in which it had work
-	processLow   = 0.20 // of the CPU time, for the lower end of what samples say
-	processUses  = 0.02 // of one CPU; below, a share of its CPU time is a share of nothing
-)
-
-// floorOf is what counts in this round. A cause that was found in an earlier one has only to say
-// what is its own.
-func (p *Pass) floorOf() Floor {
-	switch {
-	case p.first != nil:
-		return Floor{}
-	case p.board.scope == finding.Usual:
-		return usualFloor
-	case p.floor != nil:
-		return *p.floor
-	}
-	return p.det.Floor
-}
-
-// below says that a loss is under the floor of this round, "" if it is not.
-func (p *Pass) below(ns int64) string {
-	f := p.floorOf()
-	if p.floor != nil && p.board.scope == finding.Slow {
-		f = p.det.Floor // SetFloor is for the whole of what was claimed: arbitrate has it
-	}
-	return p.board.below(f, ns)
 }
 
 // lost is the part of time that threads lost by waiting ns in all. Where no request is visible it

@@ -69,6 +69,7 @@ func lookGCSamples(p *Pass, low bool, least float64) {
 		}
 	}
 	if ratio(w.NS, on.NS) < least || ratio(w.NS, wall(p.Ledger.Kernel)) < gcUses {
+		p.Bound(0, ratio(w.High, on.NS), finding.OfCPU)
 		p.Clear("GC took %s of the CPU time, at most %s (reported from %s up%s)", percent(ratio(w.NS, on.NS)), percent(ratio(w.High, on.NS)), percent(least), lowText(low))
 		return
 	}
@@ -88,6 +89,7 @@ func lookGCTrace(p *Pass, low bool, least float64) {
 	ns, of := gcWork(&r.Capacity), used(&r.Capacity)
 	seldom := r.GC.PerSecond < gcRate && ratio(r.GC.MarkNS, r.Capacity.WallNS) < gcMarking
 	if seldom || ratio(ns, of) < least || ratio(ns, r.Capacity.WallNS) < gcUses {
+		p.Bound(0, ratio(ns, of), finding.OfCPU)
 		p.Clear("GC took %s of the CPU used%s (reported from %s up%s)", percent(ratio(ns, of)), roomText(&r.GC), percent(least), lowText(low))
 		return
 	}
@@ -111,6 +113,9 @@ func lookGCMetrics(p *Pass) {
 	rate := n / (float64(ns) / 1e9)
 	gc, _, okGC := p.Set.Delta("/go/cpu/gc:ns")
 	total, _, okTotal := p.Set.Delta("/go/cpu/total:ns")
+	if okGC && okTotal {
+		p.Bound(0, gc/max(total, 1), finding.OfCPU)
+	}
 	if rate < gcRate {
 		p.Clear("%.1f cycles a second", rate)
 		return

@@ -135,14 +135,18 @@ func lookCounted(p *Pass) bool {
 	case c.ns == 0 && isHidden:
 		p.Blind(fmt.Sprintf("%s; no level that is visible was out of its quota, but %s", why, hidden.Text))
 	case c.ns == 0:
-		p.Clear("no level of its cgroup was out of quota in any period, by cpu.stat%s", quotaText(p.Ledger.CPUs))
+		p.Absent("no level of its cgroup was out of quota in any period, by cpu.stat%s", quotaText(p.Ledger.CPUs))
 	case c.little():
+		if !p.requests() {
+			p.Bound(0, ratio(int64(c.ns), wall(k)), finding.OfWall)
+		}
 		p.Clear("by cpu.stat %s was out of its quota for %s, at most %s of the time in which no thread of the process ran and one was queued", c.level, finding.Duration(int64(c.ns)), percent(c.most))
 	case joined(p.Ledger):
 		claimCounted(p, &c)
 	case p.Ledger.CPUs == nil:
 		p.Blind(why)
 	case stoodStill(p) < stoodShare && c.ns < 2*stoodShare*float64(wall(k)):
+		p.Bound(0, stoodStill(p), finding.OfWall)
 		p.Clear("for %s of the wall time no thread of the process ran while %s was out of its quota (reported from %s up)", percent(stoodStill(p)), c.level, percent(stoodShare))
 	default:
 		claimCountedTerms(p, &c)
@@ -164,14 +168,18 @@ func lookCountedPs(p *Pass, ps int) bool {
 	case !c.known:
 		p.Blind(fmt.Sprintf("%s %s", risk, why))
 	case c.ns == 0:
-		p.Clear("%s no level of its cgroup was out of quota in any period, by cpu.stat", risk)
+		p.Absent("%s no level of its cgroup was out of quota in any period, by cpu.stat", risk)
 	case c.little():
+		if !p.requests() {
+			p.Bound(0, ratio(int64(c.ns), wall(k)), finding.OfWall)
+		}
 		p.Clear("%s by cpu.stat %s was out of its quota for %s only", risk, c.level, finding.Duration(int64(c.ns)))
 	case joined(r):
 		p.ClaimWhere(ownQueue)
 		p.ClaimLacking(lacksForOwn)
 		claimCounted(p, &c)
 	case stoodStill(p) < stoodShare:
+		p.Bound(0, stoodStill(p), finding.OfWall)
 		p.Clear("%s for only %s of the wall time no thread of the process ran while %s was out of its quota", risk, percent(stoodStill(p)), c.level)
 	default:
 		claimCountedTerms(p, &c)

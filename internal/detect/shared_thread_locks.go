@@ -225,6 +225,7 @@ func lookFutexes(p *Pass, why string) {
 	}
 	ns := lockUnused(r)
 	if ratio(ns, r.CPUs.TotalNS) < 0.2 {
+		p.Bound(0, ratio(ns, r.CPUs.TotalNS), finding.OfWall)
 		p.Clear("no request that waits for a lock is visible; CPUs were unused while threads waited for locks for %s of the time (reported from 20 %% up)", percent(ratio(ns, r.CPUs.TotalNS)))
 		return
 	}

@@ -62,6 +62,7 @@ func (p *Pass) fewSamples() bool {
 			}
 		}
 		if below := p.below(ns); below != "" {
+			p.Bound(perRequest(p.Column(), ns), ratio(ns, p.Column().WallNS), finding.OfRequest)
 			p.Clear("all time on CPUs: %s", below)
 			return true
 		}

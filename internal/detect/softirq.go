@@ -67,6 +67,7 @@ type foreign struct {
 	own  int64        // the thread's own calls on sockets, and softirqs within them
 	ns   int64        // for others, by estimate
 	low  int64
+	high int64
 }
 
 // foreignOf estimates it. A packet of one's own costs about as much in softirqs as in the calls
@@ -79,7 +80,7 @@ func foreignOf(on *account.OnCPU) (f foreign) {
 	f.work = on.Of(account.WorkSoftirq)
 	for _, w := range works(on, account.WorkInterrupt) {
 		if w.Name == deviceInterrupt {
-			f.work.NS, f.work.Samples, f.work.Low = f.work.NS+w.NS, f.work.Samples+w.Samples, f.work.Low+w.Low
+			f.work.NS, f.work.Samples, f.work.Low, f.work.High = f.work.NS+w.NS, f.work.Samples+w.Samples, f.work.Low+w.Low, f.work.High+w.High
 		}
 	}
 	f.own = on.Of(account.WorkNetwork, account.WorkOwnSoftirq, account.WorkCopy).NS
@@ -88,6 +89,7 @@ func foreignOf(on *account.OnCPU) (f foreign) {
 			f.own += w.NS
 		}
 	}
+	f.high = max(0, f.work.High-f.own)
 	if f.work.NS >= 2*f.own {
 		f.ns, f.low = f.work.NS-f.own, max(0, f.work.Low-f.own)
 	}
@@ -105,7 +107,9 @@ func lookSoftirq(p *Pass) {
 	}
 	f := foreignOf(p.samples())
 	if f.ns > 0 {
-		p.claimWork(account.Work{NS: f.ns, Low: f.low, Samples: f.work.Samples})
+		p.claimWork(account.Work{NS: f.ns, Low: f.low, High: f.high, Samples: f.work.Samples})
+	} else {
+		p.unclaimed(account.Work{High: f.high})
 	}
 	if p.Scope() == finding.Process {
 		p.SetFloor(Floor{Share: processShare})

@@ -55,7 +55,7 @@ Sources
 
 func lookSpinning(p *Pass) {
 	if l := works(p.best(), account.WorkSpin); len(l) > 0 && ofRuntime(l) {
-		p.Clear("%s of the CPU time of the process yields, and no function of the program was met at it: Go's runtime yields while it sweeps and assists", percent(ratio(p.best().Of(account.WorkSpin).NS, p.best().NS)))
+		p.Absent("%s of the CPU time of the process yields, and no function of the program was met at it: Go's runtime yields while it sweeps and assists", percent(ratio(p.best().Of(account.WorkSpin).NS, p.best().NS)))
 		return
 	}
 	lookWork(p, account.WorkSpin)

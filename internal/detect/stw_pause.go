@@ -18,6 +18,7 @@ var _ = register(&Detector{
 	// has ranges of several ms in which no request lost anything. So lost time counts, never the
 	// range.
 	Floor: Floor{NS: 5e6, Share: 0.10},
+	Fast:  never,
 	Doc: `What happens
   The runtime stops every P: twice in a GC cycle (sweep termination, mark termination), and for
   ReadMemStats, goroutine profiles, changes of GOMAXPROCS, and the start and end of a trace. A

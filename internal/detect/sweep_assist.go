@@ -14,6 +14,7 @@ var _ = register(&Detector{
 	Go:    true,
 	// Rare and huge: one request in fifty may bear all of it, so the share may be small.
 	Floor: Floor{NS: 5e6, Share: 0.05},
+	Fast:  never,
 	Doc: `What happens
   After GC has marked, an allocation that needs a span sweeps spans of its size until one has a
   free object. If nearly all of them are full of live objects, one allocation may sweep a gigabyte
@@ -56,7 +57,7 @@ func lookSweepAssist(p *Pass) {
 	p.ClaimWhere(func(a *account.Account) bool { return a.Leaf == account.LeafSweep })
 	if wasteful(p.Ledger) == nil {
 		if len(p.claims) > 0 {
-			p.Clear("%s per slow request in small sweeps; none took %s and swept %d times what it reclaimed", p.per(p.Claimed()), finding.Duration(longSweep), sweepWaste)
+			p.Absent("%s per slow request in small sweeps; none took %s and swept %d times what it reclaimed", p.per(p.Claimed()), finding.Duration(longSweep), sweepWaste)
 		}
 		return
 	}

@@ -86,12 +86,14 @@ func lookTHPBloat(p *Pass) {
 	}
 	gap := max(0, m.RSS-m.Files-held) // beyond the runtime's view
 	if gap < bloatLeast || ratio(gap, m.RSS) < p.det.Floor.Share {
+		p.Bound(0, ratio(gap, m.RSS), finding.OfMemory)
 		p.Clear("%s resident, %s more than the runtime and mapped files account for (looked into from %s and %s up)",
 			finding.Bytes(m.RSS), finding.Bytes(gap), finding.Bytes(bloatLeast), percent(p.det.Floor.Share))
 		return
 	}
 	if m.AnonHuge >= 0 {
 		if m.Huge < bloatLeast {
+			p.Bound(0, ratio(m.Huge, m.RSS), finding.OfMemory)
 			p.Clear("%s resident beyond what the runtime holds, and huge pages can explain %s of it%s", finding.Bytes(gap), finding.Bytes(m.Huge), lazyText(m))
 			return
 		}
@@ -104,6 +106,7 @@ func lookTHPBloat(p *Pass) {
 	part := min(int64(huge), gap, int64(released))
 	switch {
 	case ok && part < bloatLeast:
+		p.Bound(0, ratio(part, m.RSS), finding.OfMemory)
 		p.Clear("%s resident beyond what the runtime holds, and its memory cgroup has %s in huge pages", finding.Bytes(gap), finding.Bytes(int64(huge)))
 	case lazyGo(p.Facts.GoVersion):
 		p.Blind(fmt.Sprintf("%s resident beyond what the runtime holds; %s returns memory by MADV_FREE, which looks the same: only smaps shows the difference, and it is not read for so large a process (grep -E 'LazyFree|AnonHuge' /proc/PID/smaps_rollup, once)",
@@ -130,6 +133,7 @@ func lookSmapsAlone(p *Pass) {
 	case !okArena || !okHuge:
 		p.Blind("how much of the resident memory is Go's heap: that needs runtime.MemStats (/debug/pprof/heap?debug=1, /debug/vars, or go_memstats_* of /metrics), or a whole smaps")
 	case int64(huge) < bloatLeast || huge/arena < p.det.Floor.Share:
+		p.Bound(0, huge/max(1, arena), finding.OfMemory)
 		p.Clear("%s of the %s resident in Go's heap are huge pages", finding.Bytes(int64(huge)), finding.Bytes(int64(arena)))
 	default:
 		p.ClaimBytes("huge pages in Go's heap", int64(huge), int64(arena), int64(arena))

@@ -129,6 +129,7 @@ func lookChurn(p *Pass) {
 		text += fmt.Sprintf(", which took %s of its threads' CPU time, by samples", percent(ratio(c.CPUNS, k.OnNS)))
 	}
 	if rate(turn, k) < churnRate {
+		boundChurn(p)
 		p.Clear("%s (looked into from %d a second up)", text, churnRate)
 		return
 	}
@@ -152,12 +153,14 @@ func lookChurn(p *Pass) {
 	if p.board.seen {
 		// What neighbours make longer is theirs. CPU time is not.
 		if p.ClaimWork(account.WorkThreads).NS == 0 {
+			boundChurn(p)
 			p.Clear("%s", text)
 		}
 		return
 	}
 	ns := c.CreateNS + c.ExitNS
 	if r.CPUs == nil || p.lost(ns) < stallShare {
+		boundChurn(p)
 		p.Clear("%s; %s blocked or queued while making and ending them", text, finding.Duration(ns))
 		return
 	}
@@ -166,6 +169,38 @@ func lookChurn(p *Pass) {
 		p.claimTerm(termRunning, min(ns-r.CPUs.UnusedNS, r.CPUs.RunningNS), p.lost(ns))
 	}
 	p.capProcess()
+}
+
+// churnEach is CPU time that a thread takes to be made and ended. It bounds it where no sample met
+// it.
+const churnEach = 100e3
+
+func boundChurn(p *Pass) {
+	k := p.Ledger.Kernel
+	c := &k.Churn
+	if rate(min(c.Created, c.Exited), k) < 1 {
+		p.Bound(0, 0, p.whole()) // what looks alike is not of threads that are made
+		return
+	}
+	if p.requests() {
+		var ns int64
+		for i := range p.Column().Accounts {
+			ns += churnNS(k, &p.Column().Accounts[i])
+		}
+		p.Bound(perRequest(p.Column(), ns), ratio(ns, p.Column().WallNS), finding.OfRequest)
+		return
+	}
+	cpu := float64(c.CPUNS)
+	if on := p.samples(); on != nil && on.Samples >= account.LeastSamples {
+		cpu = max(cpu, float64(on.Of(account.WorkThreads).High))
+	} else if cpu == 0 {
+		cpu = churnEach * float64(min(c.Created, c.Exited))
+	}
+	share := min(1, cpu/float64(max(1, k.OnNS)))
+	if !p.board.seen {
+		share = max(share, p.lost(c.CreateNS+c.ExitNS))
+	}
+	p.Bound(0, share, finding.OfCPU)
 }
 
 func tellChurn(p *Pass, f *finding.Finding) {

@@ -12,6 +12,7 @@ var _ = register(&Detector{
 	Needs: []string{KernelRecords},
 	Go:    true,
 	Floor: lateFloor,
+	Fast:  never,
 	Doc: `What happens
   A timer of Go lies in the heap of a P. It is checked when that P schedules, or when an idle
   thread's sleep in the kernel ends. A P that runs one goroutine for long does not check; then

@@ -66,6 +66,7 @@ func lookTLB(p *Pass) {
 		return
 	}
 	p.claims = nil
+	boundTLB(p)
 	switch {
 	case k.TLB.N == 0 && unseen(k, kernel.SightTLBFlushes) != "":
 		p.Blind(unseen(k, kernel.SightTLBFlushes))
@@ -76,6 +77,19 @@ func lookTLB(p *Pass) {
 	default:
 		p.Clear("%s, and %s of its threads' CPU time was in them, by samples", text, finding.Duration(k.TLB.NS))
 	}
+}
+
+// flushNS is what a flush takes: 10 us where a dozen CPUs answer. It bounds them where no sample
+// met one.
+const flushNS = 10e3
+
+func boundTLB(p *Pass) {
+	k := p.Ledger.Kernel
+	if p.requests() {
+		return
+	}
+	least := flushNS * rate(k.TLB.N, k) / 1e9
+	p.Bound(0, max(p.lost(k.TLB.NS), least), finding.OfWall)
 }
 
 func tellTLB(p *Pass, f *finding.Finding) {

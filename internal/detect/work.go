@@ -12,8 +12,9 @@ const termWork = "CPU time of its threads"
 // claim to count as measured.
 const surely = 0.8
 
-// workClaim is what was claimed by samples: the estimate, and the lower end of its 95 % interval.
-type workClaim struct{ ns, low int64 }
+// workClaim is what was claimed by samples: the estimate, the ends of its 95 % interval, and of
+// what it is a part.
+type workClaim struct{ ns, low, high, of int64 }
 
 // ClaimWork claims time on CPUs that went into these kinds of work: of the column's accounts on CPU
 // the part that its samples show, or in the round of the process a part of its CPU time. It returns
@@ -27,10 +28,11 @@ func (p *Pass) ClaimWork(kinds ...account.WorkKind) account.Work {
 
 // claimWork claims a part of the division of this round's time on CPUs.
 func (p *Pass) claimWork(w account.Work) {
+	on := p.samples()
+	p.unclaimed(w)
 	if w.NS <= 0 {
 		return
 	}
-	on := p.samples()
 	p.work.ns += w.NS
 	p.work.low += w.Low
 	if p.board.scope == finding.Process || !visible(p.Column()) {
@@ -41,6 +43,16 @@ func (p *Pass) claimWork(w account.Work) {
 		if a := &p.Column().Accounts[i]; a.Leaf == account.LeafOnCPU {
 			p.Claim(i, min(a.NS-p.claimed(i), scale(a.NS, w.NS, on.NS)))
 		}
+	}
+}
+
+// unclaimed says of work that it was looked for, whether or not it is claimed: what samples cannot
+// exclude bounds what it costs.
+func (p *Pass) unclaimed(w account.Work) {
+	p.asked = true
+	if on := p.samples(); on != nil {
+		p.work.high += w.High
+		p.work.of = on.NS
 	}
 }
 

@@ -17,6 +17,7 @@
 //	requests.go     which requests were counted, and why one was slow
 //	rows.go         the ledger as rows: who gets one, who shares one
 //	capacity.go     CPUs and memory, beside their accounts
+//	bounds.go       what a cause that was ruled out can cost at most
 //	oncpu.go        what CPUs were used for, and the sentence on own computing
 //	threads.go      the threads, who ran instead of them, what the kernel did in them
 //	pauses.go       long stop-the-worlds and barriers

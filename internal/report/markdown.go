@@ -377,7 +377,7 @@ func (m *markdown) lookedFor(r *Report) {
 	if len(r.RuledOut) > 0 {
 		m.line("\n### Ruled out\n")
 		for _, o := range r.RuledOut {
-			m.line("- %s: %s", code(o.Cause), escape(o.Why))
+			m.line("- %s: %s", code(o.Cause), escape(o.Why+bounds(o.Bounds)))
 		}
 	}
 	if len(r.NotChecked) > 0 {

@@ -118,7 +118,7 @@ func (p *page) lookedFor(r *Report) {
 	if len(r.RuledOut) > 0 {
 		p.heading("RULED OUT", "")
 		for _, o := range r.RuledOut {
-			p.item(o.Cause, o.Why)
+			p.item(o.Cause, o.Why+bounds(o.Bounds))
 		}
 	}
 	if len(r.NotChecked) > 0 {

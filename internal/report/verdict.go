@@ -115,10 +115,17 @@ func (r *Report) unrequested() string {
 
 const nothingFound = "NOTHING FOUND"
 
+// Looked reports whether enough was looked at for "nothing found" to mean something. What a trace
+// says of the process alone, when none of its requests was slow, does not.
+func (r *Report) Looked() bool {
+	unasked := r.Recording.TraceFormat != "" && r.Requests.Slow == 0 && r.Kernel == nil
+	return len(r.RuledOut) > 0 && !unasked
+}
+
 // nothing says what "nothing found" means here: what was checked, and what could not be.
 func (r *Report) nothing() (title, rest string) {
 	looked := len(r.RuledOut)
-	if looked == 0 {
+	if !r.Looked() {
 		why := "no cause could be checked"
 		switch {
 		case r.Requests.Count == 0: // said already
