@@ -248,12 +248,13 @@ func (s *Sum) AddMany(work uint32, n, ns int64) {
 	s.put(work, part{n, ns, squared(us * us / float64(n))})
 }
 
-// MergeAs adds all samples of t, and has them stand for ns together.
-func (s *Sum) MergeAs(t *Sum, ns int64) {
-	if t.all.ns == 0 {
+// MergeAs adds all samples of t, which divide a time of, as samples of a part of it or of another
+// time that is divided alike: ns. What they do not stand for is missing in the same share.
+func (s *Sum) MergeAs(t *Sum, of, ns int64) {
+	if of <= 0 {
 		return
 	}
-	scale := float64(ns) / float64(t.all.ns)
+	scale := float64(ns) / float64(of)
 	for work, p := range t.parts {
 		s.put(work, part{p.n, int64(float64(p.ns) * scale), squared(float64(p.square) * scale * scale)})
 	}

@@ -46,13 +46,13 @@ func TestSamplesIn(t *testing.T) {
 	}
 }
 
-// TestMergeAs: samples that are made to stand for another time keep their shares and their weight
-// as evidence.
+// TestMergeAs: samples that are made to stand for another time keep their shares, their weight as
+// evidence, and what they leave out.
 func TestMergeAs(t *testing.T) {
 	var a, b Sum
 	a.AddMany(1, 30, 30e6)
 	a.AddMany(2, 70, 70e6)
-	b.MergeAs(&a, 1e9)
+	b.MergeAs(&a, 200e6, 2e9)
 	if b.all.ns != 1e9 || b.parts[1].ns != 3e8 || b.Samples() != 100 {
 		t.Errorf("%+v", b)
 	}

@@ -36,7 +36,7 @@ func (b *Books) divide(r *account.Result, slow, median *Column, list []request.G
 func (b *Books) likeAll(c *Column) *account.OnCPU {
 	var sum oncpu.Sum
 	for g, ns := range c.onCPU {
-		sum.MergeAs(&g.All.Works, ns)
+		sum.MergeAs(&g.All.Works, g.All.onCPU(), ns)
 	}
 	if sum.Samples() < account.LeastSamples {
 		return nil
