@@ -47,6 +47,7 @@ What caps a finding at supported
   - Kernel records are missing for more than 5 % of the time in which threads wanted a CPU.
   - More than 0.05 % of the goroutines' events fall on threads that the records have off the CPU:
     the two clocks, or the records, do not fit.
+  - The trace is of Go before 1.22: its clock and its threads were found by where its events fall.
   - What the finding rests on was recorded only a part of the time, since more would cost too much.
   - The target was stopped, by a signal or a debugger, for less than 5 % of the recording.
   - The cause's own reasons: switches of other processes were not recorded; a name is inferred; no
@@ -56,6 +57,8 @@ What makes it possible and no more
   - The whole process stood still for most of that time, with fewer goroutines running than there
     were Ps, and there are no kernel records of it: a quota and an overloaded host look like that.
   - The target was stopped for 5 % of the recording or more.
+  - The clock of a trace before Go 1.22 was not found, and less than 80 % of all the Ps' time is
+    claimed: only sums are compared.
   - The cause's own reasons: one site stands for several locks; no holder was seen for most of the
     waiting; the CPU was idle while the thread was queued there; requests hardly lost time to it.
 
