@@ -46,5 +46,5 @@
 //	page_fault.go, disk_wait.go, syscall_stall.go, netpoll_late.go, timer_late.go,
 //	stw_pause.go, sweep_assist.go, mark_assist.go, gc_queue.go, sched_latency.go,
 //	logger_lock.go, thp_bloat.go, jvm_safepoint.go, interpreter_lock.go, lock_contention.go,
-//	pool_exhaustion.go
+//	pool_exhaustion.go, event_loop.go
 package detect

@@ -61,7 +61,8 @@ var order = []string{
 	"thp-bloat",        // of the memory ledger, which no other claims
 	"interpreter-lock", // before the two below: neither more locks nor more permits help it
 	"lock-contention",
-	"pool-exhaustion", // last: waits that are no lock's
+	"pool-exhaustion", // waits that are no lock's
+	"event-loop",      // what is left of computing, where all requests share one thread
 }
 
 // detectors returns the table in the order of looking.

@@ -43,7 +43,7 @@ func TestRandomKernel(t *testing.T) {
 		rnd := rand.New(rand.NewPCG(seed, 11))
 		r := randomResult(rnd)
 		randomKernel(rnd, r)
-		b := look(detectors(), r, nil, Facts{CPUs: int(seed % 9), Service: evidence.Service{Runtime: []string{"", "go", "jvm", "python"}[seed%4]}})
+		b := look(detectors(), r, nil, Facts{CPUs: int(seed % 9), Service: evidence.Service{Runtime: []string{"", "go", "jvm", "python", "node"}[seed%5]}})
 		honest(t, b)
 		for _, f := range b.result().Findings {
 			by[f.Cause]++
@@ -56,7 +56,7 @@ func TestRandomKernel(t *testing.T) {
 		}
 	}
 	for _, d := range table {
-		if by[d.Name] == 0 && slices.Contains(d.Needs, KernelRecords) && d.Name != "lock-contention" {
+		if by[d.Name] == 0 && slices.Contains(d.Needs, KernelRecords) && d.Name != "lock-contention" && d.Name != "event-loop" {
 			t.Errorf("%s was never found", d.Name)
 		}
 	}
@@ -109,6 +109,7 @@ func randomKernel(rnd *rand.Rand, r *account.Result) {
 		OnNS: part(40e9), QueuedNS: part(40e9), ThrottledNS: part(200e9), BlockedNS: part(90e9), StoodNS: part(20e9), ThreadsSeen: 9,
 		RunnableAvg: rnd.Float64() * 30, RunnableMax: rnd.IntN(60), Switches: part(1e6), Reclaim: spans(), Memcg: spans(), Compact: spans(), Faults: spans(), Major: spans(),
 		Huge: spans(), MmapLock: spans(), TLB: spans(), NUMA: spans(), Disk: spans(), FaultsN: part(1e6)}
+	k.Threads = []account.ThreadSum{{TID: 4, Comm: "node", OnNS: part(20e9)}}
 	k.Late.Sockets = account.LateSum{N: part(900), NS: part(1e9), Max: part(1e9)}
 	k.Late.Timers = account.LateSum{N: part(900), NS: part(1e9), Max: part(1e9)}
 	k.Churn = account.Churn{Created: part(90000), Exited: part(90000), CreateNS: part(90e9), ExitNS: part(90e9)}

@@ -1,0 +1,104 @@
+package detect
+
+import (
+	"fmt"
+
+	"github.com/whystall/whystall/internal/account"
+	"github.com/whystall/whystall/internal/finding"
+)
+
+const (
+	// loopShare is the least part of the time that the loop's thread is on a CPU. As many of the
+	// requests that come find it at work.
+	loopShare = 0.10
+	// leastOwn is the least part of slow requests' time that must be computing of their own.
+	leastOwn = 0.5
+	// loopNS is the least computing of a slow request for which others can be said to wait.
+	loopNS = 10e6
+)
+
+var _ = register(&Detector{
+	Name:    "event-loop",
+	Title:   "One request computes on the only thread of the event loop, and others wait",
+	Needs:   []string{KernelRecords},
+	Floor:   Floor{NS: loopNS, Share: leastOwn},
+	Native:  true,
+	Applies: func(_ *account.Result, facts Facts) bool { return facts.Runtime == "node" },
+	Doc: `What happens
+  Node runs all JavaScript of a process on one thread. While a callback computes, no other request
+  is read, answered or timed out: each that comes meanwhile waits for all of the rest. Latency of
+  all requests then follows the longest callback, on machines whose CPUs are idle.
+
+Evidence
+  Slow column: computing of the loop's thread between two waits for events, from 10 ms a slow
+  request up. The share of the time that this thread was on a CPU: as many of the requests that
+  come find it at work, if they come independently of each other. Which request waited, and for how
+  long, is not seen: its data lies in a socket that nobody reads. So the finding is possible and no
+  more.
+
+Not to be taken for
+  Computing that nobody waits behind: at a low load, or where each process has one client. Work on
+  libuv's pool (files, DNS, zlib, crypto): it has threads of its own. A loop without a CPU:
+  cpu-contention, cpu-throttled. Collections of V8's, which run on this thread too: --trace-gc.
+
+Remedy
+  Move what computes to worker_threads (piscina), or to a process of its own; cluster or more
+  processes behind a balancer bound how many requests wait behind one. Else split it: a part, then
+  setImmediate, then the next. JSON.parse of large bodies, synchronous functions (readFileSync,
+  crypto.pbkdf2Sync, zlib.gzipSync) and regular expressions that backtrack are the usual ones.
+  node --cpu-prof names the function.
+
+Verify
+  perf_hooks.monitorEventLoopDelay: its p99 falls; and p99 of quick requests with it.
+
+Sources
+  nodejs.org, Don't Block the Event Loop (or the Worker Pool); Node's docs of worker_threads,
+  cluster and perf_hooks; R. W. Wolff, Poisson arrivals see time averages, 1982.`,
+	Look: lookLoop,
+	Tell: func(p *Pass, f *finding.Finding) {
+		name, share := loopThread(p)
+		f.Summary = fmt.Sprintf("%s compute %s (%s of their time) on the one thread that runs all requests; those that come meanwhile wait for it", p.who(), p.per(p.NS()), p.share(p.NS()))
+		p.Proof("kernel records: threads", "%s was on a CPU %s of the time: as many of the requests that come find it at work", name, percent(share))
+		if c := p.Ledger.CPUs; c != nil {
+			p.Proof("ledger: CPUs", "the process ran on %[2]s of its %[1]d CPUs, others took %[3]s", c.Allowed, percent(ratio(c.RunningNS, c.TotalNS)), percent(ratio(c.OthersNS, c.TotalNS)))
+		}
+		p.Doubt("that others waited meanwhile is not seen: their data lies in sockets that nobody reads")
+		f.Remedy = append(f.Remedy, "move what computes to worker_threads or a process of its own; node --cpu-prof names the function",
+			"split it (setImmediate between the parts); or run more processes (cluster), which bounds how many wait behind one")
+		f.Verify = p.verify("computing of slow requests is below " + p.per(p.NS()) + "; perf_hooks.monitorEventLoopDelay shows what others waited")
+	},
+})
+
+// loopThread is the busiest thread, which runs the loop, and the share of the time in which it was
+// on a CPU.
+func loopThread(p *Pass) (name string, share float64) {
+	k := p.Ledger.Kernel
+	var most *account.ThreadSum
+	for i := range k.Threads {
+		if t := &k.Threads[i]; most == nil || t.OnNS > most.OnNS {
+			most = t
+		}
+	}
+	if most == nil {
+		return "", 0
+	}
+	return fmt.Sprintf("%s (thread %d)", most.Comm, most.TID), ratio(most.OnNS, wall(k))
+}
+
+func lookLoop(p *Pass) {
+	if !joined(p.Ledger) {
+		p.Blind("no request is visible: what the loop did without a pause is not known")
+		return
+	}
+	_, share := loopThread(p)
+	if share < loopShare {
+		p.Clear("the loop's thread was on a CPU %s of the time: few requests find it at work (looked into from %s up)", percent(share), percent(loopShare))
+		return
+	}
+	p.ClaimWhere(func(a *account.Account) bool { return a.Class == account.ClassOwn && a.Leaf == account.LeafOnCPU })
+	// Computing is no loss by itself, so that this floor does not fall with the service's latency.
+	if per := perRequest(p.Column(), p.Claimed()); per < loopNS {
+		p.Clear("%s compute %s each on the loop's thread (reported from %s up)", p.who(), finding.Duration(per), finding.Duration(loopNS))
+		p.claims = nil
+	}
+}
