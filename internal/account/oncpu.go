@@ -56,6 +56,12 @@ const UnseenWork = "in the kernel, which this user may not sample"
 // that the program had no use for.
 const GCIdle = "marking on idle CPUs"
 
+// Names of page faults that have a remedy of their own.
+const (
+	FaultCopies = "copy on write"
+	FaultFiles  = "file pages"
+)
+
 // WorkKind says what CPU time was used for.
 type WorkKind string
 

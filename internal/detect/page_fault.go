@@ -88,7 +88,8 @@ func lookFault(p *Pass) {
 		p.Clear("%s", faultText(p))
 		return
 	}
-	p.claimTerm(termUnused, min(ns, r.CPUs.UnusedNS), ratio(ns, wall(k)))
+	// What reclaim took is direct-reclaim's, which looks later, and is often the root of faults.
+	p.claimTerm(termUnused, min(ns, r.CPUs.UnusedNS-k.Reclaim.NS-k.Memcg.NS-k.Compact.NS), ratio(ns, wall(k)))
 	if !p.onlyShares(ns) {
 		p.capProcess()
 	}
@@ -126,6 +127,7 @@ func claimMinor(p *Pass) bool {
 	if grows(p) {
 		return false
 	}
+	p.queueBehind(account.WorkFault)
 	if p.blindWork() != "" {
 		boundByCount(p)
 		return false
@@ -144,7 +146,6 @@ func claimMinor(p *Pass) bool {
 		}
 	}
 	p.claimWork(w)
-	p.queueBehind(account.WorkFault)
 	return true
 }
 
@@ -191,7 +192,7 @@ func faultText(p *Pass) string {
 
 func tellFault(p *Pass, f *finding.Finding) {
 	k := p.Ledger.Kernel
-	if p.work.ns > 0 && p.work.ns >= beyondMinor(k)/2 {
+	if p.work.ns+p.cpuQueue > beyondMinor(k)/2 {
 		tellMinor(p, f)
 		return
 	}
@@ -281,6 +282,14 @@ func minorRemedies(p *Pass, returned map[string]*account.Work) (rs []string) {
 			return " (" + w.Sites[0].Func + ")"
 		}
 		return ""
+	}
+	if l := works(p.best(), account.WorkFault); len(l) > 0 {
+		switch l[0].Name {
+		case account.FaultCopies:
+			return []string{"pages are copied as they are first written after a fork: see what forks (a snapshot, a child that is started), and start it less often, at a quiet time, or by posix_spawn, which shares the memory until exec"}
+		case account.FaultFiles:
+			return []string{"pages of mapped files are mapped one by one as they are touched: keep the mapping, MAP_POPULATE or madvise(MADV_POPULATE_READ) once, or read() into a buffer that is used again"}
+		}
 	}
 	isGo := !noGo(p.Ledger, p.Facts)
 	if isGo {

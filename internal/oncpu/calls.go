@@ -3,6 +3,7 @@ package oncpu
 import (
 	"strings"
 
+	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/evidence/kernel"
 )
 
@@ -116,9 +117,9 @@ func faultPart(name string) string {
 		return "charging to the memory cgroup"
 	case strings.HasPrefix(name, "filemap_"), name == "do_read_fault", name == "do_cow_fault", name == "do_shared_fault", name == "do_fault", name == "do_fault_around",
 		name == "next_uptodate_folio", name == "finish_fault", name == "__do_fault", name == "shmem_fault":
-		return "file pages"
+		return account.FaultFiles
 	case name == "do_wp_page", name == "wp_page_copy":
-		return "copy on write"
+		return account.FaultCopies
 	case name == "do_swap_page":
 		return "swap"
 	case strings.HasPrefix(name, "__alloc_pages"), strings.HasPrefix(name, "__alloc_frozen_pages"), strings.HasPrefix(name, "alloc_pages"), strings.HasPrefix(name, "vma_alloc_folio"),
