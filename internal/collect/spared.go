@@ -198,7 +198,7 @@ func (r *run) guard(endTrace func()) (end func()) {
 	if r.tally == nil {
 		return func() {}
 	}
-	g := guard{r: r, stage: evidence.StageAll, endTrace: endTrace, mayThin: r.ease.Load() > 0}
+	g := guard{r: r, stage: evidence.StageAll, endTrace: endTrace, mayThin: r.ease.Load() > 0, enough: max(shortestTrace, time.Duration(tracedEnough*float64(r.o.For)))}
 	if endTrace == nil {
 		g.stage, g.mayThin = evidence.StageKernel, true
 	}
@@ -226,7 +226,8 @@ type guard struct {
 	stage    evidence.StageName
 	endTrace func()
 	mayThin  bool
-	since    int64 // CLOCK_MONOTONIC: what was counted since then is judged
+	enough   time.Duration // for which the trace goes on, whatever it costs within reason
+	since    int64         // CLOCK_MONOTONIC: what was counted since then is judged
 }
 
 // look judges what was counted since the last change. It reports whether there is something left
@@ -237,15 +238,18 @@ func (g *guard) look(t *evidence.Toll) bool {
 		return true
 	}
 	e, harm := b.Harm(g.stage)
+	trace := g.endTrace != nil && g.byTrace(b, e)
 	switch {
 	case !harm:
 		return true
-	case g.mayThin && g.r.ease.Load() < maxEase:
+	case !trace && g.mayThin && g.r.ease.Load() < maxEase:
 		g.r.thin(e)
 		g.since = lastSlice(t).EndNS
 		return true
 	case g.endTrace == nil:
 		return false
+	case lasted(t, g.stage) < g.enough && e.Growth < farBeyond*e.Limit:
+		return true
 	}
 	g.r.tally.ease(evidence.Easing{
 		Part: lead().Name, Did: evidence.Shortened, Why: easingWhy(e.Measure), Measured: e.Growth, Limit: e.Limit,
@@ -254,6 +258,31 @@ func (g *guard) look(t *evidence.Toll) bool {
 	g.endTrace()
 	return false
 }
+
+// byTrace reports whether most of an effect came with the trace.
+func (g *guard) byTrace(b *toll.Bill, e toll.Effect) bool {
+	before, known := b.Of(evidence.StageKernel, e.Measure)
+	return known && before.Said != toll.NotKnown && before.Growth < e.Growth/2
+}
+
+// lasted is for how long a stage has lasted.
+func lasted(t *evidence.Toll, stage evidence.StageName) (d time.Duration) {
+	for _, s := range t.Stages {
+		for _, x := range s.Slices {
+			if s.Name == stage {
+				d += time.Duration(x.NS)
+			}
+		}
+	}
+	return d
+}
+
+// A trace that harms goes on for tracedEnough of the recording's time, as a verdict needs some of
+// it, unless it is farBeyond its limit, so many times.
+const (
+	tracedEnough = 0.25
+	farBeyond    = 4
+)
 
 // maxEase is how many steps of detail the kernel's recorder has.
 const maxEase = 3

@@ -63,6 +63,7 @@ func TestSpared(t *testing.T) {
 		t.Error("all parts do harm before they run")
 	}
 	dear := stageOfCPU(evidence.StageAll, 1.5e5)
+	r.tally.toll.Stages[1] = stageOfCPU(evidence.StageKernel, 1.4e5)
 	r.tally.toll.Stages = append(r.tally.toll.Stages, dear)
 	if !g.look(r.tally.sum()) || r.ease.Load() != 2 || ended > 0 {
 		t.Error("the kernel's records are not thinned first")
@@ -74,7 +75,13 @@ func TestSpared(t *testing.T) {
 	if g.look(r.tally.sum()); r.ease.Load() != 3 || ended > 0 {
 		t.Error("not thinned to the end")
 	}
-	g.since = -1e9
+	g.since, g.enough = -1e9, time.Minute
+	r.tally.toll.Stages[1] = stageOfCPU(evidence.StageKernel, 1.19e5)
+	r.tally.toll.Stages[2] = stageOfCPU(evidence.StageAll, 1.2e5)
+	if !g.look(r.tally.sum()) || ended != 0 {
+		t.Error("the trace ends before there is enough of it")
+	}
+	r.tally.toll.Stages[2] = dear
 	if g.look(r.tally.sum()) || ended != 1 {
 		t.Error("the trace goes on")
 	}

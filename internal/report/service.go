@@ -145,7 +145,7 @@ func cellOf(b *toll.Bill, stage evidence.StageName, a toll.Amount, ok bool) cost
 		c.Value = quantity(f.Value) + unit
 	}
 	if e, ok := b.Of(stage, a.Measure); ok && e.Said != toll.NotKnown && a.Measure != toll.Throttled {
-		c.Growth = fmt.Sprintf("%+.0f %%", 100*e.Growth)
+		c.Growth = fmt.Sprintf("%+.0f ± %.0f %%", 100*e.Growth, 100*e.Error)
 	}
 	return c
 }
