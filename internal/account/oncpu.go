@@ -16,6 +16,8 @@ type OnCPU struct {
 	// OfAll, of the usual column only: too few samples fell into its own requests. So this is how
 	// the time of all requests of its groups is divided, and Samples are theirs.
 	OfAll bool `json:"of_all_requests,omitempty"`
+	// SampledNS is what the samples stand for. It is near NS where every CPU is sampled.
+	SampledNS int64 `json:"sampled_ns,omitempty"`
 	// Effective is how many samples of equal weight would be as exact; 0 without Works.
 	Effective float64 `json:"-"`
 	// Unseen is the part of NS that passed in the kernel where the user may not sample it: a Work

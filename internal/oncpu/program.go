@@ -44,9 +44,6 @@ func programOf(frames []kernel.Frame, made interpreters) program {
 		p = nativeProgram(frames, made)
 	}
 	p.leaf = len(frames) == 1
-	if p.site.Func == p.name {
-		p.site = account.Site{}
-	}
 	return p
 }
 

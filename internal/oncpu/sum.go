@@ -75,7 +75,7 @@ func (s *Sum) Write(works *Works, ns int64) *account.OnCPU {
 	if s.all.n == 0 || ns <= 0 {
 		return nil
 	}
-	o := &account.OnCPU{NS: ns, Samples: s.all.n}
+	o := &account.OnCPU{NS: ns, Samples: s.all.n, SampledNS: s.all.ns}
 	if s.all.n < account.LeastSamples {
 		return o
 	}

@@ -142,6 +142,9 @@ func workOf(inKernel, inProgram []kernel.Frame, made interpreters) Key {
 func together(of program, s *said) Key {
 	key := Key{Kind: of.kind, Name: of.name, Site: of.site, Leaf: of.leaf, Churn: of.threads || of.kind == account.WorkThreads}
 	if s == nil || s.kind == "" {
+		if key.Site.Func == key.Name {
+			key.Site = account.Site{} // own code: it is its own site
+		}
 		return key
 	}
 	key.Kind, key.Name, key.Late = s.kind, s.name, s.late

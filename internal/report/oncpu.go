@@ -11,11 +11,13 @@ import (
 )
 
 const (
-	maxWorks    = 12
-	leastShown  = 0.005 // of a column
-	leastTold   = 0.05  // of the samples, for a remark on them
-	mostOwnSaid = 3     // functions in the verdict
-	ownWorkFrom = 0.5   // of slow requests' time, or of the CPU time, for a sentence in the verdict
+	maxWorks   = 12
+	leastShown = 0.005 // of a column
+	leastTold  = 0.05  // of the samples, for a remark on them
+	// surelyMissed samples are so many that chance does not make a quarter of the time too few.
+	surelyMissed = 100
+	mostOwnSaid  = 3   // functions in the verdict
+	ownWorkFrom  = 0.5 // of slow requests' time, or of the CPU time, for a sentence in the verdict
 )
 
 // workTable is the division of time on CPUs: of slow requests, of usual ones, of the process. A
@@ -153,6 +155,9 @@ func (t *workTable) remarks() (l []string) {
 	if float64(late) >= leastTold*float64(o.Samples) {
 		l = append(l, fmt.Sprintf("%s of the samples came late: code had interrupts off, and they are of what ran before. They were taken where interrupts came back: %s",
 			percent(share(late, o.Samples)), strings.Join(by, ", ")))
+	}
+	if missed := o.NS - o.Unseen - o.SampledNS; o.SampledNS > 0 && missed > o.NS/4 && o.Samples >= surelyMissed {
+		l = append(l, fmt.Sprintf("the samples stand for only %s of the time: records were lost, or some CPUs take no ticks (nohz_full) and are not divided", percent(share(o.SampledNS, o.NS))))
 	}
 	if float64(o.Leaf) >= leastTold*float64(o.Samples) {
 		l = append(l, fmt.Sprintf("of %s of the samples only the innermost function of the program is known, as code without frame pointers hides its callers",
