@@ -100,6 +100,7 @@ func lookFault(p *Pass) {
 // why these are slow. In usual ones it is all.
 func claimFaultStretches(p *Pass) {
 	left := beyondMinor(p.Ledger.Kernel)
+	waited, all := left, max(left, p.Ledger.Kernel.Faults.NS, 1)
 	if p.Scope() == finding.Usual && !grows(p) {
 		left = p.Column().WallNS
 	}
@@ -109,10 +110,10 @@ func claimFaultStretches(p *Pass) {
 			p.Claim(i, min(a.NS, left))
 			left -= min(a.NS, left)
 		}
-		held := min(lacking(a, lacks(account.LeafFault)), left)
+		// Many requests wait behind one fault at once, so that their time may exceed the faults'.
+		held := scale(lacking(a, lacks(account.LeafFault)), waited, all)
 		p.Claim(i, held)
 		p.lackedQueue += held
-		left -= held
 	}
 }
 
