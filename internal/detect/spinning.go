@@ -53,28 +53,39 @@ Sources
 	Tell: tellSpinning,
 })
 
+// lookSpinning leaves out what a Go program's runtime does for itself: it yields while it collects
+// garbage. A program that spins is met now and then before it yields, with its own function on the
+// stack, so that its work has a site.
 func lookSpinning(p *Pass) {
-	if l := works(p.best(), account.WorkSpin); len(l) > 0 && ofRuntime(l) {
-		p.Absent("%s of the CPU time of the process yields, and no function of the program was met at it: Go's runtime yields while it sweeps and assists", percent(ratio(p.best().Of(account.WorkSpin).NS, p.best().NS)))
-		return
-	}
-	lookWork(p, account.WorkSpin)
-}
-
-// ofRuntime reports whether all that spins is Go's Gosched, and nothing of the program was met at
-// it. The runtime itself yields while it collects garbage. A program that spins is met now and then
-// before it yields, with its own function on the stack.
-func ofRuntime(l []*account.Work) bool {
-	for _, w := range l {
-		if w.Name != goYields || len(w.Sites) > 0 {
-			return false
+	on, all := p.samples(), p.best()
+	runtimes := map[string]bool{}
+	if !noGo(p.Ledger, p.Facts) {
+		for _, w := range works(all, account.WorkSpin) {
+			runtimes[w.Name] = len(w.Sites) == 0
 		}
 	}
-	return true
+	spin, left := on.Of(account.WorkSpin), false
+	for _, w := range works(on, account.WorkSpin) {
+		if runtimes[w.Name] {
+			left = true
+			spin.NS, spin.Samples = spin.NS-w.NS, spin.Samples-w.Samples
+			spin.Low, spin.High = max(0, spin.Low-w.High), max(spin.NS, spin.High-w.Low)
+		}
+	}
+	if !left {
+		lookWork(p, account.WorkSpin)
+		return
+	}
+	if p.Scope() == finding.Process {
+		p.SetFloor(Floor{Share: processShare})
+	}
+	if spin.NS == 0 {
+		p.unclaimed(spin)
+		p.Clear("the threads yield, and no function of the program was met at it: Go's runtime does so while it sweeps and assists")
+		return
+	}
+	p.claimWork(spin)
 }
-
-// goYields is the name of yielding in Go.
-const goYields = "runtime.Gosched"
 
 func tellSpinning(p *Pass, f *finding.Finding) {
 	l := works(p.best(), account.WorkSpin)
