@@ -19,6 +19,7 @@ import (
 	"github.com/whystall/whystall/internal/evidence/kernel"
 	"github.com/whystall/whystall/internal/need"
 	"github.com/whystall/whystall/internal/report"
+	"github.com/whystall/whystall/internal/toll"
 )
 
 // startServer is startService that also returns the pid, with clients that send requests until the
@@ -96,6 +97,16 @@ func TestDiagnosePid(t *testing.T) {
 	m := openCase(t, name).Manifest
 	if m.Target.PID != pid || m.Target.Runtime != "go" || m.Target.GoVersion == "" || m.Target.Started == 0 || m.Target.Env["GOGC"] != "150" || m.Target.Args != nil {
 		t.Errorf("target %+v", m.Target)
+	}
+	var stages []evidence.StageName
+	for _, s := range m.Toll.Stages {
+		stages = append(stages, s.Name)
+	}
+	if want := []evidence.StageName{evidence.StageCounters, evidence.StageStart, evidence.StageKernel, evidence.StageAll, evidence.StageEnd}; !slices.Equal(stages, want) {
+		t.Errorf("stages %v, want %v", stages, want)
+	}
+	if b := r.Cost.Service; b == nil || len(b.Stages) != 3 || len(b.Effects) != 2*len(toll.Measures) {
+		t.Errorf("what it cost the service: %+v", b)
 	}
 	if b, _ := json.Marshal(m); strings.Contains(string(b), "sesame") {
 		t.Error("the environment is in the manifest")
