@@ -50,6 +50,8 @@ What caps a finding at supported
   - The trace is of Go before 1.22: its clock and its threads were found by where its events fall.
   - What the finding rests on was recorded only a part of the time, since more would cost too much.
   - The target was stopped, by a signal or a debugger, for less than 5 % of the recording.
+  - Most of it is CPU time by samples, and the lower end of their 95 % interval is below 80 % of
+    what is claimed.
   - The cause's own reasons: switches of other processes were not recorded; a name is inferred; no
     request is visible.
 
@@ -65,8 +67,9 @@ What makes it possible and no more
 What a level is not
   It is no measure of size. How much a finding explains is measured by itself, and a small cause
   can be proven. A setting alone is a risk and no cause: only lost time, CPU or memory makes one.
-  A cause that was not found is ruled out only if what it needs was recorded; else it is listed as
-  not checked, with what is missing.
+  A cause that was not found is ruled out only if what it can cost is bounded, below what would be a
+  finding, for slow requests, for usual ones and for the process, wherever it is looked for; else it
+  is listed as not checked, with what is missing.
 
 Pauses
   Each long stop-the-world has a grade of its own, by the same three words. It is proven if at least
