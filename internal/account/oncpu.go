@@ -20,8 +20,8 @@ type OnCPU struct {
 	SampledNS int64 `json:"sampled_ns,omitempty"`
 	// Effective is how many samples of equal weight would be as exact; 0 without Works.
 	Effective float64 `json:"-"`
-	// Unseen is the part of NS that passed in the kernel where the user may not sample it: a Work
-	// of kind WorkUnknown, without samples.
+	// Unseen is the part of NS that passed in the kernel with nobody knows what: where the user
+	// may not sample it, or may not read its functions' names. It is Works of kind WorkUnknown.
 	Unseen int64 `json:"unseen_ns,omitempty"`
 	// Leaf is samples of whose program's stack only the innermost function is known.
 	Leaf int64 `json:"leaf_only,omitempty"`
@@ -51,8 +51,11 @@ type Work struct {
 // OtherWorks is the name of a Work that puts together what a long list leaves out of its kind.
 const OtherWorks = "others"
 
-// UnseenWork is the name of the Work that is OnCPU.Unseen.
-const UnseenWork = "in the kernel, which this user may not sample"
+// The names of Works that are OnCPU.Unseen.
+const (
+	UnseenWork  = "in the kernel, which this user may not sample"
+	UnnamedWork = "in the kernel, whose functions have no names here"
+)
 
 // GCIdle is the name of the part of garbage collection that workers of idle priority did: on CPUs
 // that the program had no use for.

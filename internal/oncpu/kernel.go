@@ -43,6 +43,8 @@ func kernelOf(frames []kernel.Frame, asked string) said {
 
 func (s *sight) work(frames []kernel.Frame) (account.WorkKind, string) {
 	switch {
+	case s.outermost == "":
+		return account.WorkUnknown, account.UnnamedWork
 	case s.tracing:
 		return account.WorkTracing, ""
 	case s.softirq != "" && s.ownSoftirq:

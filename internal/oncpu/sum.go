@@ -94,8 +94,14 @@ func (s *Sum) Write(works *Works, ns int64) *account.OnCPU {
 	for i, ns := range shares(ns, weights) {
 		w := account.Work{Kind: l[i].kind, Name: l[i].name, Samples: l[i].n, NS: ns, Sites: listed(l[i].sites, float64(ns)/float64(l[i].ns), mostSites)}
 		w.Low, w.High = o.Interval(float64(l[i].ns) / float64(s.all.ns))
-		if w.Kind == account.WorkUnknown && w.Name == account.UnseenWork {
-			w.Samples, o.Unseen = 0, ns
+		if w.Kind == account.WorkUnknown {
+			switch w.Name {
+			case account.UnseenWork:
+				w.Samples = 0
+				o.Unseen += ns
+			case account.UnnamedWork:
+				o.Unseen += ns
+			}
 		}
 		o.Works = append(o.Works, w)
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/whystall/whystall/internal/account"
+	"github.com/whystall/whystall/internal/evidence/kernel"
 )
 
 // TestShares: parts add up to the whole, whatever the weights.
@@ -109,5 +110,20 @@ func TestProfile(t *testing.T) {
 	}
 	if w := o.Works[2]; w.Kind != account.WorkSyscall || w.Name != "write" || w.Sites[0].Func != "main.log" {
 		t.Errorf("%+v, want the system call write of main.log", w)
+	}
+}
+
+// TestUnnamed: where the user may not read the kernel's names, its functions say nothing, and rule
+// nothing out.
+func TestUnnamed(t *testing.T) {
+	key := workOf([]kernel.Frame{{Addr: 1}, {Addr: 2}}, []kernel.Frame{{Func: "f", Module: "/app"}}, interpreters{})
+	w := &Works{keys: []Key{{Kind: account.WorkUnknown}, key}}
+	w.once.Do(func() {})
+	var s Sum
+	for range 30 {
+		s.Add(1, 1e6)
+	}
+	if o := s.Write(w, 30e6); o.Unseen != 30e6 || o.Of(account.WorkFault).High != 30e6 {
+		t.Errorf("%+v, want all of it unseen", o)
 	}
 }
