@@ -264,7 +264,10 @@ func (s *stand) steadyPair(ctx context.Context, p part, recorded bool, progress 
 		idle, busy := without.Busy < busyLow-0.03 && s.note == "", without.Busy > busyHigh || without.PerS < keptUp*s.rate
 		foreign := max(without.Foreign, w.Foreign) > foreignLimit
 		if !idle && !busy && !foreign {
-			return without, with, anew, nil
+			if s.note == "" {
+				err = s.setRate(nudged(s.rate, without.Busy))
+			}
+			return without, with, anew, err
 		} else if anew == anewLimit {
 			return without, with, anew + 1, nil
 		}

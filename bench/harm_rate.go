@@ -20,6 +20,15 @@ type search struct {
 	note  string
 }
 
+// nudged is the rate for the next pair, by how busy the undisturbed window of the last one was: a
+// machine that becomes slower would soon be overloaded at the old rate.
+func nudged(rate, busy float64) float64 {
+	if busy >= busyLow+0.01 && busy <= busyAim+0.04 {
+		return rate
+	}
+	return rate * min(1.1, max(0.9, busyAim/max(busy, 0.01)))
+}
+
 // searchSteps is how many a search may take.
 const searchSteps = 60
 

@@ -159,6 +159,15 @@ func TestSearch(t *testing.T) {
 	}
 }
 
+// TestNudged: a small drift is followed, and what is right stays.
+func TestNudged(t *testing.T) {
+	for _, c := range []struct{ busy, want float64 }{{0.85, 100}, {0.82, 100}, {0.935, 100 * busyAim / 0.935}, {0.5, 110}, {1, 90}} {
+		if got := nudged(100, c.busy); got != c.want {
+			t.Errorf("%v: got %v, want %v", c.busy, got, c.want)
+		}
+	}
+}
+
 // TestHarmRows: medians of paired ratios, the order of a pair's windows, and what misses.
 func TestHarmRows(t *testing.T) {
 	if recordedFirst(0) == recordedFirst(1) {
