@@ -143,7 +143,7 @@ func (l *futexLearner) wordsOf(id uint32) futexWords {
 	w, ok := l.words[id]
 	if !ok && id != 0 {
 		w = wordsOf(l.k.Stack(id))
-		w.interpreter = interpreterOf(l.k.Stack(id))
+		w.interpreter, w.known = interpreterOf(l.k.Stack(id))
 		l.words[id] = w
 	}
 	return w
@@ -184,7 +184,7 @@ func (l *futexLearner) wait(tid uint32, s *Stretch) {
 			f.User, f.longest = s.User, ns
 		}
 		w := l.wordsOf(s.User)
-		l.members.see(s.Futex, w.interpreter)
+		l.members.see(s.Futex, &w)
 		f.votes[w.waits] += 4 // a waiter's stack says more than that of the thread which wakes it
 		if w.libc {
 			f.libc++

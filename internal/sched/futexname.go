@@ -13,6 +13,7 @@ type futexWords struct {
 	libc         bool // the C library made the call, not the program itself
 	timed        bool // by the function of glibc's that all but locks share
 	interpreter  Interpreter
+	known        bool // interpreter is
 }
 
 // mostFrames is how far out a function may be to say something of a futex: further out are its

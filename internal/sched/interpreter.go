@@ -45,40 +45,49 @@ const mostPlain = 3
 // have no symbol for the function that takes the lock, or have it compiled into its caller. But
 // CPython waits at conditions nowhere else than there, where it has semaphores for all other locks,
 // as on Linux. What Ruby's own function waits for is known by who called it. A thread that gave the
-// lock away when it was asked to, waits until another has it: that counts as well.
-func interpreterOf(frames []kernel.Frame) Interpreter {
-	i := conditionWait(frames)
-	if i < 0 {
-		return NoInterpreter
+// lock away when it was asked to, waits until another has it: that counts as well. known is false
+// where the stack ends too early to say anything.
+func interpreterOf(frames []kernel.Frame) (which Interpreter, known bool) {
+	i, mutex := waitFrame(frames)
+	if i < 0 || mutex {
+		return NoInterpreter, i >= 0
 	}
-	for n := i; n < len(frames) && n <= i+mostPlain; n++ {
+	return lockIn(frames[i:])
+}
+
+// lockIn is interpreterOf, for the frames from the one on that called the C library.
+func lockIn(frames []kernel.Frame) (which Interpreter, known bool) {
+	for n := 0; n < len(frames) && n <= mostPlain; n++ {
 		f := &frames[n]
-		if f.Inferred {
-			return NoInterpreter
+		if f.Inferred || f.Func == "" && f.Module == "" {
+			return NoInterpreter, false
 		}
 		name, _, _ := strings.Cut(f.Func, ".") // take_gil.constprop.0
 		if which := lockTakers[name]; which != NoInterpreter {
-			return which
+			return which, true
 		}
 		switch moduleOf(f.Module) {
 		case CPython:
 			if evaluates(name) {
-				return CPython
+				return CPython, true
 			}
-			return NoInterpreter
+			return NoInterpreter, true
 		case Ruby:
 			switch {
 			case rubyGives[name]:
-				return Ruby
-			case name != "" && name != "rb_native_cond_wait" && name != "rb_native_cond_timedwait" && name != "native_cond_timedwait":
-				return NoInterpreter
+				return Ruby, true
+			case name != "" && !rubyWaits[name]:
+				return NoInterpreter, true
 			}
 		default:
-			return NoInterpreter
+			return NoInterpreter, true
 		}
 	}
-	return NoInterpreter
+	return NoInterpreter, len(frames) > mostPlain
 }
+
+// rubyWaits has Ruby's functions that wait for whatever their caller wants.
+var rubyWaits = words("rb_native_cond_wait rb_native_cond_timedwait native_cond_timedwait rb_native_mutex_lock")
 
 // evaluates reports whether a function of CPython's is of the evaluation of code, which has the
 // lock, or is without a name.
@@ -91,27 +100,22 @@ func evaluates(name string) bool {
 	return name == ""
 }
 
-// conditionWait is the frame that called the C library to wait at a condition; -1 without one.
-func conditionWait(frames []kernel.Frame) int {
-	waits := false
+// waitFrame is the frame that called the C library to wait at a condition, or for a mutex; -1
+// where the stack does not show one.
+func waitFrame(frames []kernel.Frame) (i int, mutex bool) {
 	for i := range frames {
 		f := &frames[i]
 		name := plainName(f.Func)
 		switch {
-		case f.Inferred, i >= mostFrames:
-			return -1
-		case strings.HasPrefix(name, "pthread_cond_timedwait"), strings.HasPrefix(name, "pthread_cond_clockwait"), strings.HasPrefix(name, "pthread_cond_wait"):
-			waits = true
-			waits = true
+		case f.Inferred, i >= mostFrames, f.Func == "" && f.Module == "":
+			return -1, false
 		case strings.HasPrefix(name, "lll_lock_wait"), strings.HasPrefix(name, "pthread_mutex_"):
-			return -1 // for the lock that guards the condition
-		case waits || lockTakers[f.Func] != NoInterpreter:
-			return i
+			mutex = true
 		case !SystemModule(f.Module):
-			return -1
+			return i, mutex
 		}
 	}
-	return -1
+	return -1, false
 }
 
 // moduleOf is the interpreter whose own code a file holds.
@@ -139,9 +143,11 @@ type member struct {
 }
 
 // see counts a wait with a stack for its word.
-func (m members) see(addr uint64, which Interpreter) {
-	x := m[addr&^7]
+func (m members) see(addr uint64, w *futexWords) {
+	x, which := m[addr&^7], w.interpreter
 	switch {
+	case !w.known:
+		return
 	case x == nil && (which == NoInterpreter || len(m) >= mostFutexes):
 		return // waits before the first that is for the lock are not missed: they change no majority for long
 	case x == nil:
@@ -173,12 +179,34 @@ func (k *Timeline) FutexAddr(s *Stretch) uint64 {
 	return s.Futex
 }
 
+// InterpreterOf is the interpreter whose lock s, a wait at a futex, is for. A mutex counts that only
+// guards the lock: where its holder has no CPU, waits for it are as long as for the lock.
+func (k *Timeline) InterpreterOf(s *Stretch) Interpreter {
+	f := k.FutexOf(s)
+	switch {
+	case f == nil:
+		return NoInterpreter
+	case f.Kind != FutexMutex:
+		return f.Interpreter
+	case f.User == 0 || len(k.futexes.members) == 0:
+		return NoInterpreter
+	}
+	frames := k.Stack(f.User)
+	i, mutex := waitFrame(frames)
+	if i < 0 || !mutex {
+		return NoInterpreter
+	}
+	which, _ := lockIn(frames[i:])
+	return which
+}
+
 // forLock reports whether s, a wait at x, is for the interpreter's lock.
 func (i *futexIndex) forLock(k *Timeline, x *member, s *Stretch) bool {
 	if s.User == 0 {
 		return x.lockWaits
 	}
-	return interpreterOf(k.Stack(s.User)) != NoInterpreter
+	which, known := interpreterOf(k.Stack(s.User))
+	return which != NoInterpreter || !known && x.lockWaits
 }
 
 // interpreters makes one futex of all the words of each interpreter's lock. It walks all waits once
@@ -196,7 +224,7 @@ func (l *futexLearner) interpreters() {
 			locks[x.which] = f
 		}
 		if x.lockWaits {
-			f.Addr = min(f.Addr, addr)
+			f.Addr = min(f.Addr, addr|1) // no futex has an odd address
 		}
 		x.lock = f
 		if x.no == 0 {

@@ -38,8 +38,21 @@ func TestInterpreterOf(t *testing.T) {
 		{"Ruby's Queue#pop", "__futex_abstimed_wait_common@libc.so.6;pthread_cond_wait@libc.so.6;rb_native_cond_wait@libruby-3.1.so.3.1;@libruby-3.1.so.3.1;rb_ensure@libruby-3.1.so.3.1", NoInterpreter},
 		{"a C++ program", "__futex_abstimed_wait_common@libc.so.6;pthread_cond_wait@libc.so.6;worker@/srv/app", NoInterpreter},
 	} {
-		if got := interpreterOf(stackOf(c.stack)); got != c.want {
+		if got, _ := interpreterOf(stackOf(c.stack)); got != c.want {
 			t.Errorf("%s: %q, want %q", c.what, got, c.want)
+		}
+	}
+}
+
+// TestShortStacks has stacks that were cut off: they say neither yes nor no.
+func TestShortStacks(t *testing.T) {
+	for stack, want := range map[string]bool{
+		"__futex_abstimed_wait_common@libc.so.6": false,
+		"__futex_abstimed_wait_common@libc.so.6;pthread_cond_wait@libc.so.6;rb_native_cond_wait@libruby-3.1.so.3.1": false,
+		"__futex_abstimed_wait_common@libc.so.6;pthread_cond_wait@libc.so.6;worker@/srv/app":                        true,
+	} {
+		if _, known := interpreterOf(stackOf(stack)); known != want {
+			t.Errorf("%s: known is %v", stack, known)
 		}
 	}
 }

@@ -93,10 +93,7 @@ func (w *Walk) interpreter(s *sched.Stretch) sched.Interpreter {
 	if s.Doing != sched.Blocked || s.Block != sched.BlockFutex {
 		return sched.NoInterpreter
 	}
-	if f := w.k.FutexOf(s); f != nil {
-		return f.Interpreter
-	}
-	return sched.NoInterpreter
+	return w.k.InterpreterOf(s)
 }
 
 // inferHolder finds out who held the lock of an interpreter that s of tid waits for, where the wait
@@ -105,7 +102,7 @@ func (w *Walk) interpreter(s *sched.Stretch) sched.Interpreter {
 // thread that wanted a CPU for most of the wait is taken for the holder, and becomes the waker of
 // end. It reports false where no thread did for half of the wait.
 func (w *Walk) inferHolder(tid uint32, s, end *sched.Stretch) bool {
-	if w.interpreter(s) == sched.NoInterpreter || !end.ByInterrupt {
+	if f := w.k.FutexOf(s); f == nil || f.Interpreter == sched.NoInterpreter || !end.ByInterrupt {
 		return false
 	}
 	holder, most := uint32(0), (s.End-s.Begin)/2
