@@ -231,9 +231,9 @@ var computing = []account.WorkKind{account.WorkOwn, account.WorkLibrary, account
 // does; "" else. It is no stall: nobody has anything to wait for.
 func (r *Report) computes() string {
 	var o *account.OnCPU
-	whole, whose := int64(0), ""
+	whole, whose, part := int64(0), "", 1.0
 	if c := &r.Ledger.Slow; c.Requests > 0 {
-		o, whole, whose = divided(c.OnCPU), c.WallNS, "slow requests' time"
+		o, whole, whose, part = divided(c.OnCPU), c.WallNS, "slow requests' time", ownPart(c)
 	} else if r.Kernel != nil {
 		o, whole, whose = divided(r.Kernel.OnCPU), r.Kernel.OnNS, "the process' CPU time"
 	}
@@ -241,20 +241,40 @@ func (r *Report) computes() string {
 		return ""
 	}
 	own := o.Of(computing...)
-	if float64(own.NS) < ownWorkFrom*float64(whole) {
+	if part*float64(own.NS) < ownWorkFrom*float64(whole) {
 		return ""
 	}
 	var by []string
 	for i := range o.Works {
 		w := &o.Works[i]
-		if !slices.Contains(computing, w.Kind) || w.Name == account.OtherWorks || len(by) >= mostOwnSaid || share(w.NS, whole) < leastTold {
+		if !slices.Contains(computing, w.Kind) || w.Name == account.OtherWorks || len(by) >= mostOwnSaid || part*share(w.NS, whole) < leastTold {
 			continue
 		}
-		by = append(by, fmt.Sprintf("%s %s", cmp.Or(w.Name, string(w.Kind)), percent(share(w.NS, whole))))
+		by = append(by, fmt.Sprintf("%s %s", cmp.Or(w.Name, string(w.Kind)), percent(part*share(w.NS, whole))))
 	}
-	s := fmt.Sprintf("%s of %s is your own computing", percent(share(own.NS, whole)), whose)
+	s := fmt.Sprintf("%s of %s is your own computing", percent(part*share(own.NS, whole)), whose)
 	if len(by) > 0 {
 		s += ": " + strings.Join(by, ", ")
 	}
 	return s + fmt.Sprintf(" (%s). That is no stall.", plural(o.Samples, "sample", "samples"))
+}
+
+// ownPart is the part of a column's time on CPUs in which its requests computed themselves. In the
+// rest they waited, as for a lock, and the one they waited for computed.
+func ownPart(c *Column) float64 {
+	var own, all int64
+	for i := range c.Accounts {
+		a := &c.Accounts[i]
+		if a.Leaf != account.LeafOnCPU {
+			continue
+		}
+		all += a.NS
+		if a.Class == account.ClassOwn {
+			own += a.NS
+		}
+	}
+	if all <= 0 {
+		return 1
+	}
+	return float64(own) / float64(all)
 }
