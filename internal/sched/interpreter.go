@@ -179,8 +179,8 @@ func (k *Timeline) FutexAddr(s *Stretch) uint64 {
 	return s.Futex
 }
 
-// InterpreterOf is the interpreter whose lock s, a wait at a futex, is for. A mutex counts that only
-// guards the lock: where its holder has no CPU, waits for it are as long as for the lock.
+// InterpreterOf is the interpreter whose lock s, a wait at a futex, is for. A mutex counts that
+// only guards the lock: where its holder has no CPU, waits for it are as long as for the lock.
 func (k *Timeline) InterpreterOf(s *Stretch) Interpreter {
 	f := k.FutexOf(s)
 	switch {
