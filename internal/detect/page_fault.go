@@ -2,6 +2,7 @@ package detect
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/evidence/kernel"
@@ -31,11 +32,12 @@ Evidence
   and others that took long. Waits for the disk inside faults. Counts of major and minor faults.
 
 Not to be taken for
-  Reclaim or compaction inside the fault (direct-reclaim), waiting for mmap_lock in it
-  (mmap-lock), NUMA hinting faults (numa-balancing): the innermost counts. A read() that waits for
-  the disk: disk-wait. Minor faults in passing: every program has them, and a few percent of its
-  CPU time in them are no finding. A program that grows: memory which it touches for the first
-  time and keeps has to be faulted in once.
+  Reclaim or compaction inside the fault (direct-reclaim), NUMA hinting faults (numa-balancing):
+  the innermost counts. Waiting for mmap_lock in it is mmap-lock, unless the process itself maps
+  and returns its memory all the time: that is then the root of both. A read() that waits for the
+  disk: disk-wait. Minor faults in passing: every program has them, and a few percent of its CPU
+  time in them are no finding. A program that grows: memory which it touches for the first time
+  and keeps has to be faulted in once.
 
 Remedy
   Minor: keep memory instead of returning it. glibc: M_TRIM_THRESHOLD and M_MMAP_THRESHOLD, or
@@ -65,6 +67,7 @@ const stallShare = 0.10
 func lookFault(p *Pass) {
 	r, k := p.Ledger, p.Ledger.Kernel
 	minor := claimMinor(p)
+	claimReturned(p)
 	if p.blindWork() != "" {
 		p.needs(kernel.MinorFaults, "minor page faults")
 	}
@@ -150,6 +153,26 @@ func claimMinor(p *Pass) bool {
 	return true
 }
 
+// claimReturned claims waits for mmap_lock where the process faults in anew what it has itself
+// returned. The calls that map and return memory change the address space under that lock, and each
+// fault asks for it: a process that keeps its memory has neither.
+func claimReturned(p *Pass) {
+	k := p.Ledger.Kernel
+	on := k.OnCPU
+	if p.Scope() == finding.Process || grows(p) || on == nil || ratio(on.Of(account.WorkFault).Low, on.NS) < minorLeast {
+		return
+	}
+	var mapped int64
+	for _, h := range k.MmapLetGo {
+		if h.Call == "mmap" || slices.Contains(returners, h.Call) {
+			mapped += h.NS
+		}
+	}
+	if 2*mapped > k.MmapLock.NS {
+		p.ClaimWhere(leaf(account.LeafMmapLock))
+	}
+}
+
 // minorMost is what a fault takes at most that no record tells of: longer ones have their own.
 const minorMost = 10e3
 
@@ -193,7 +216,7 @@ func faultText(p *Pass) string {
 
 func tellFault(p *Pass, f *finding.Finding) {
 	k := p.Ledger.Kernel
-	if p.work.ns+p.cpuQueue > beyondMinor(k)/2 {
+	if p.work.ns+p.cpuQueue+p.grantedOf(leaf(account.LeafMmapLock)) > beyondMinor(k)/2 {
 		tellMinor(p, f)
 		return
 	}
@@ -254,6 +277,9 @@ func tellMinor(p *Pass, f *finding.Finding) {
 	}
 	if s := workSites(faults); len(s) > 0 {
 		f.Summary += ", in " + s[0].Func
+	}
+	if ns := p.grantedOf(leaf(account.LeafMmapLock)); ns > 0 {
+		p.Proof("kernel records", "%s of it waits for mmap_lock, which is released by %s", p.share(ns), whoList(letGo(k), 3))
 	}
 	workLines(p, "page faults", account.WorkFault)
 	p.Proof("kernel records", "%s", faultText(p))
