@@ -199,6 +199,9 @@ func (r *run) guard(endTrace func()) (end func()) {
 		return func() {}
 	}
 	g := guard{r: r, stage: evidence.StageAll, endTrace: endTrace, mayThin: r.ease.Load() > 0, enough: max(shortestTrace, time.Duration(tracedEnough*float64(r.o.For)))}
+	if endTrace == nil || r.o.For < worthEnding {
+		g.endTrace = nil
+	}
 	if endTrace == nil {
 		g.stage, g.mayThin = evidence.StageKernel, true
 	}
@@ -282,6 +285,9 @@ func lasted(t *evidence.Toll, stage evidence.StageName) (d time.Duration) {
 const (
 	tracedEnough = 0.25
 	farBeyond    = 4
+	// worthEnding is from which length of a recording on a trace is ended: a shorter one is over
+	// before it is known what it costs.
+	worthEnding = 8 * time.Second
 )
 
 // maxEase is how many steps of detail the kernel's recorder has.

@@ -45,12 +45,12 @@ func stageOfCPU(name evidence.StageName, cpu int64) evidence.Stage {
 // all parts do.
 func TestSpared(t *testing.T) {
 	counters := []evidence.Counted{evidence.CountedCPU, evidence.CountedRead}
-	r := &run{session: &session{}, tally: &tally{toll: evidence.Toll{Budget: 0.06, Stages: []evidence.Stage{stageOfCPU(evidence.StageCounters, 1e5), stageOfCPU(evidence.StageKernel, 1.01e5)}}}}
+	r := &run{session: &session{}, tally: &tally{toll: evidence.Toll{Budget: 0.06, Stages: []evidence.Stage{stageOfCPU(evidence.StageCounters, 1e6), stageOfCPU(evidence.StageKernel, 1.01e6)}}}}
 	r.tally.seen = map[evidence.Counted]bool{counters[0]: true, counters[1]: true}
 	if r.sparedKernel() || r.ease.Load() != 0 {
 		t.Error("thinned, though it did no harm")
 	}
-	r.tally.toll.Stages[1] = stageOfCPU(evidence.StageKernel, 1.2e5)
+	r.tally.toll.Stages[1] = stageOfCPU(evidence.StageKernel, 1.2e6)
 	if !r.sparedKernel() || r.ease.Load() != 1 {
 		t.Error("not thinned")
 	}
@@ -62,8 +62,8 @@ func TestSpared(t *testing.T) {
 	if !g.look(r.tally.sum()) || ended > 0 {
 		t.Error("all parts do harm before they run")
 	}
-	dear := stageOfCPU(evidence.StageAll, 1.5e5)
-	r.tally.toll.Stages[1] = stageOfCPU(evidence.StageKernel, 1.4e5)
+	dear := stageOfCPU(evidence.StageAll, 1.5e6)
+	r.tally.toll.Stages[1] = stageOfCPU(evidence.StageKernel, 1.4e6)
 	r.tally.toll.Stages = append(r.tally.toll.Stages, dear)
 	if !g.look(r.tally.sum()) || r.ease.Load() != 2 || ended > 0 {
 		t.Error("the kernel's records are not thinned first")
@@ -76,8 +76,8 @@ func TestSpared(t *testing.T) {
 		t.Error("not thinned to the end")
 	}
 	g.since, g.enough = -1e9, time.Minute
-	r.tally.toll.Stages[1] = stageOfCPU(evidence.StageKernel, 1.19e5)
-	r.tally.toll.Stages[2] = stageOfCPU(evidence.StageAll, 1.2e5)
+	r.tally.toll.Stages[1] = stageOfCPU(evidence.StageKernel, 1.19e6)
+	r.tally.toll.Stages[2] = stageOfCPU(evidence.StageAll, 1.2e6)
 	if !g.look(r.tally.sum()) || ended != 0 {
 		t.Error("the trace ends before there is enough of it")
 	}

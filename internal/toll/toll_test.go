@@ -26,7 +26,7 @@ func weigh(counters []evidence.Counted, stages ...evidence.Stage) *Bill {
 }
 
 func TestWeigh(t *testing.T) {
-	alone := stage(evidence.StageCounters, 10, 100, 1e5, 0.01)
+	alone := stage(evidence.StageCounters, 10, 100, 1e6, 0.01)
 	for _, c := range []struct {
 		name    string
 		then    evidence.Stage
@@ -34,15 +34,15 @@ func TestWeigh(t *testing.T) {
 		want    Said
 		changed bool
 	}{
-		{"the same", stage(evidence.StageKernel, 10, 100, 1e5, 0.01), CPU, Within, false},
-		{"dearer", stage(evidence.StageKernel, 10, 100, 1.2e5, 0.01), CPU, Beyond, false},
-		{"dearer, held up", stage(evidence.StageKernel, 10, 100, 1.2e5, 0.01), Held, Beyond, false},
-		{"the same switches", stage(evidence.StageKernel, 10, 100, 1.2e5, 0.01), Switches, Within, false},
-		{"dearer, beside noise", stage(evidence.StageKernel, 10, 100, 1.1e5, 0.5), CPU, Untold, false},
-		{"half the work", stage(evidence.StageKernel, 10, 50, 1.0e5, 0.01), CPU, Within, true},
-		{"half the work, held up", stage(evidence.StageKernel, 10, 50, 1.2e5, 0.01), Held, Untold, true},
-		{"too few slices", stage(evidence.StageKernel, 3, 100, 2e5, 0.01), CPU, NotKnown, false},
-		{"too little work", stage(evidence.StageKernel, 10, 2, 1e5, 0.01), CPU, NotKnown, false},
+		{"the same", stage(evidence.StageKernel, 10, 100, 1e6, 0.01), CPU, Within, false},
+		{"dearer", stage(evidence.StageKernel, 10, 100, 1.2e6, 0.01), CPU, Beyond, false},
+		{"dearer, held up", stage(evidence.StageKernel, 10, 100, 1.2e6, 0.01), Held, Beyond, false},
+		{"the same switches", stage(evidence.StageKernel, 10, 100, 1.2e6, 0.01), Switches, Within, false},
+		{"dearer, beside noise", stage(evidence.StageKernel, 10, 100, 1.1e6, 0.5), CPU, Untold, false},
+		{"half the work", stage(evidence.StageKernel, 10, 50, 1.0e6, 0.01), CPU, Within, true},
+		{"half the work, held up", stage(evidence.StageKernel, 10, 50, 1.2e6, 0.01), Held, Untold, true},
+		{"too few slices", stage(evidence.StageKernel, 3, 100, 2e6, 0.01), CPU, NotKnown, false},
+		{"too little work", stage(evidence.StageKernel, 10, 2, 1e6, 0.01), CPU, NotKnown, false},
 	} {
 		b := weigh(all, alone, c.then)
 		if e, _ := b.Of(evidence.StageKernel, c.measure); e.Said != c.want || b.LoadChanged != c.changed {
@@ -51,9 +51,17 @@ func TestWeigh(t *testing.T) {
 	}
 }
 
+// Of a target that does nearly nothing, a large share is little.
+func TestIdleTarget(t *testing.T) {
+	b := weigh(all, stage(evidence.StageCounters, 10, 100, 1e4, 0.01), stage(evidence.StageKernel, 10, 100, 1.2e4, 0.01))
+	if e, _ := b.Of(evidence.StageKernel, CPU); e.Said != Within || e.Growth < 0.15 {
+		t.Errorf("%+v", e)
+	}
+}
+
 // Half of what a stage costs is told by the right stage.
 func TestHarm(t *testing.T) {
-	b := weigh(all, stage(evidence.StageCounters, 10, 100, 1e5, 0.01), stage(evidence.StageKernel, 10, 100, 1.01e5, 0.01), stage(evidence.StageAll, 20, 100, 1.5e5, 0.01))
+	b := weigh(all, stage(evidence.StageCounters, 10, 100, 1e6, 0.01), stage(evidence.StageKernel, 10, 100, 1.01e6, 0.01), stage(evidence.StageAll, 20, 100, 1.5e6, 0.01))
 	if e, ok := b.Harm(evidence.StageKernel); ok {
 		t.Errorf("the kernel's records harm: %+v", e)
 	}
@@ -71,7 +79,7 @@ func TestUnit(t *testing.T) {
 		}
 		return out
 	}
-	a, k := stage(evidence.StageCounters, 10, 100, 1e5, 0), stage(evidence.StageKernel, 10, 100, 1e5, 0)
+	a, k := stage(evidence.StageCounters, 10, 100, 1e6, 0), stage(evidence.StageKernel, 10, 100, 1e6, 0)
 	if b := weigh(all, a, k); b.Unit != UnitRead {
 		t.Errorf("unit %q", b.Unit)
 	}
@@ -89,10 +97,10 @@ func TestNothingToCompare(t *testing.T) {
 	if b := Weigh(nil); b != nil {
 		t.Errorf("%+v", b)
 	}
-	if b := weigh(all, stage(evidence.StageCounters, 10, 100, 1e5, 0)); b != nil {
+	if b := weigh(all, stage(evidence.StageCounters, 10, 100, 1e6, 0)); b != nil {
 		t.Errorf("%+v", b)
 	}
-	if b := weigh(all, stage(evidence.StageKernel, 10, 100, 1e5, 0), stage(evidence.StageAll, 10, 100, 1e5, 0)); b != nil {
+	if b := weigh(all, stage(evidence.StageKernel, 10, 100, 1e6, 0), stage(evidence.StageAll, 10, 100, 1e6, 0)); b != nil {
 		t.Errorf("%+v", b)
 	}
 }

@@ -11,7 +11,10 @@ import (
 // be on a CPU, or wait for one, for a tenth longer at the usual budget of 6 %, and be throttled for
 // 2 % more of the time.
 const (
-	usualBudget    = 0.06
+	usualBudget = 0.06
+	// ofOneCPU is what a target counts as using at the least, ns a second: of one that does nearly
+	// nothing any cost is a large share, and none is much.
+	ofOneCPU       = 1e9 / 3
 	heldLimit      = 0.10
 	throttledLimit = 0.02
 	switchesLimit  = 0.25
@@ -172,7 +175,12 @@ func (b *Bill) compare(t *evidence.Toll, alone, s *Stage) {
 			e.Limit = map[Measure]float64{CPU: usualBudget, Held: heldLimit, Switches: switchesLimit}[m] * scale
 			e.Growth, e.Error, known = growth(before.ByWork, now.ByWork, 0)
 		}
-		e.Said = said(e, known, changed)
+		judged := e
+		if m == CPU || m == Held {
+			used := before.BySecond.Value
+			judged.Growth, judged.Error = e.Growth*used/max(used, ofOneCPU), e.Error*used/max(used, ofOneCPU)
+		}
+		e.Said = said(judged, known, changed)
 		b.Effects = append(b.Effects, e)
 	}
 }
