@@ -49,7 +49,7 @@ const (
 
 const (
 	quietsFew   = 50
-	triedMarks  = 1 << 16
+	triedMarks  = 1 << 15
 	randoms     = 20
 	missedMost  = 0.02
 	randomTimes = 10 // so many times as much is missed at each other offset
@@ -70,22 +70,20 @@ func find(x *marks, k *stays, ns func(uint32) uint32) *Match {
 	}
 	t := newTable(x, k)
 	some := x.ends(2*len(x.quiets)/triedMarks + 1)
-	c, of, why := choose(x, k, t, some, r)
-	if r.Why = why; why != "" {
+	best, why := choose(x, k, t, some, r)
+	if r.Clock, r.Why = best.Clock, why; why != "" {
 		return r
 	}
 	all := x.ends(1)
-	// Twice: a drift bends what the first look sees.
-	for _, step := range []struct{ tol, step int64 }{{600e3, 500}, {60e3, 100}, {20e3, 50}} {
-		var ok bool
-		if c, ok = refine(all, k, of, c, step.tol, step.step); !ok || c.Error > errorMost {
-			r.Clock, r.Why = c, RefusedUnclear
-			return r
-		}
-		t.count(all, k, c, c.Error+tolerance)
-		of, r.Marks, r.Missed = t.match(k, pairAhead)
+	c, ok := refine(all, k, best.of, best.Clock, lastLook.tol, lastLook.step)
+	if !ok {
+		r.Why = RefusedUnclear
+		return r
 	}
 	r.Clock = c
+	t.count(all, k, c, c.Error+tolerance)
+	var of []int32
+	of, r.Marks, r.Missed = t.match(k, pairAhead)
 	r.check(x, k, t, some)
 	r.Threads = map[uint64]uint32{}
 	for m, th := range of {
@@ -101,33 +99,67 @@ func find(x *marks, k *stays, ns func(uint32) uint32) *Match {
 // tolerance is what a thread's records may be off by.
 const tolerance = 1e3
 
-// choose takes the offset at which the fewest marks miss.
-func choose(x *marks, k *stays, t *table, some []mark, r *Match) (c Clock, of []int32, why Refusal) {
-	type tried struct {
-		offset
-		of     []int32
-		missed float64
-	}
+// look is how far around an offset a refinement looks, and how finely.
+type look struct{ tol, step int64 }
+
+// Several looks, since a drift bends what the first one sees.
+var (
+	looks    = [...]look{{600e3, 500}, {60e3, 100}}
+	lastLook = look{20e3, 50}
+)
+
+// tried is an offset that was looked into.
+type tried struct {
+	Clock
+	of     []int32
+	missed float64 // share of the marks
+}
+
+// finalists are the offsets that are refined, before one is chosen.
+const finalists = 6
+
+// choose takes the offset at which the fewest marks miss. How many do is compared when each offset
+// is as exact as it can be: with a wide tolerance hardly any mark of a busy thread misses anywhere.
+func choose(x *marks, k *stays, t *table, some []mark, r *Match) (best tried, why Refusal) {
 	var all []tried
 	for _, o := range offsets(x, k) {
 		t.count(some, k, Clock{Shift: o.at}, o.tol)
 		of, judged, missed := t.match(k, 0)
-		if judged >= quietsFew {
-			all = append(all, tried{o, of, float64(missed) / float64(judged)})
+		if judged < quietsFew || slices.ContainsFunc(all, func(p tried) bool { return max(p.Shift-o.at, o.at-p.Shift) < apart }) {
+			continue
 		}
+		all = append(all, tried{Clock{Shift: o.at}, of, float64(missed) / float64(judged)})
 	}
 	if len(all) == 0 {
-		return c, nil, RefusedNone
+		return best, RefusedNone
 	}
-	best := slices.MinFunc(all, func(a, b tried) int {
-		return cmp.Or(cmp.Compare(a.missed, b.missed), cmp.Compare(a.tol, b.tol), cmp.Compare(a.at, b.at))
-	})
-	for _, o := range all {
-		if max(o.at-best.at, best.at-o.at) >= apart {
-			r.Rival = min(r.Rival, o.missed)
+	slices.SortStableFunc(all, func(a, b tried) int { return cmp.Compare(a.missed, b.missed) })
+	best.missed, why = math.Inf(1), RefusedUnclear
+	for _, o := range all[:min(len(all), finalists)] {
+		if !o.refine(k, t, some) {
+			continue
 		}
+		if o.missed < best.missed {
+			o, best = best, o
+			why = ""
+		}
+		r.Rival = min(r.Rival, o.missed)
 	}
-	return Clock{Shift: best.at}, best.of, ""
+	return best, why
+}
+
+// refine makes it as exact as it can be. False: it is not bounded on both sides.
+func (o *tried) refine(k *stays, t *table, some []mark) bool {
+	for _, l := range looks {
+		var ok bool
+		if o.Clock, ok = refine(some, k, o.of, o.Clock, l.tol, l.step); !ok || o.Error > errorMost {
+			return false
+		}
+		t.count(some, k, o.Clock, o.Error+tolerance)
+		of, judged, missed := t.match(k, 0)
+		o.of, o.missed = of, float64(missed)/float64(max(judged, 1))
+	}
+	return true
 }
 
 // check compares with random offsets. Each gets its own best threads, as the right one did.
