@@ -204,7 +204,7 @@ func (b *board) through(p *Pass) {
 
 // score is the matched excess of what was granted; an account below the usual is not set off
 // against others. If usual requests lose half as much as the slow ones, the difference says little,
-// and all of it counts.
+// and all of it counts. But work that usual requests do as well is no reason why some are slow.
 func (p *Pass) score() (ns int64) {
 	if p.Ledger == nil || len(p.claims) == 0 {
 		return p.poolScore()
@@ -219,7 +219,7 @@ func (p *Pass) score() (ns int64) {
 	for i := range p.Ledger.Slow.Accounts {
 		matched |= p.Ledger.Slow.Accounts[i].ExcessNS
 	}
-	if matched == 0 || 2*perRequest(&p.Ledger.Median, usual) >= perRequest(&p.Ledger.Slow, all) {
+	if matched == 0 || p.work.ns == 0 && 2*perRequest(&p.Ledger.Median, usual) >= perRequest(&p.Ledger.Slow, all) {
 		return all
 	}
 	return excess
