@@ -153,6 +153,9 @@ func (s *stand) findRate(ctx context.Context, progress io.Writer) error {
 		}
 		if f.Foreign > 2*foreignLimit {
 			fmt.Fprintf(progress, "%s: others take %.2f CPUs: waiting\n", s.t.key, f.Foreign)
+			if err := look.awaitCalm(ctx); err != nil {
+				return err
+			}
 			continue
 		}
 		answered := f.PerS / at.rate
@@ -171,6 +174,24 @@ func (s *stand) findRate(ctx context.Context, progress io.Writer) error {
 		}
 	}
 	return fmt.Errorf("no rate was found at which it is %.0f to %.0f %% busy, or others are", 100*busyLow, 100*busyHigh)
+}
+
+// calmPatience is how long a search waits for other processes to end, each time it meets them.
+const calmPatience = 2 * time.Minute
+
+// awaitCalm asks almost nothing until others take no CPU time to speak of, or its patience is over:
+// whoever else is at work is not to be slowed down for nothing.
+func (s *stand) awaitCalm(ctx context.Context) error {
+	if err := s.setRate(1); err != nil {
+		return err
+	}
+	for t := time.Now(); time.Since(t) < calmPatience; {
+		f, err := s.measure(ctx, nil)
+		if err != nil || f.Foreign <= foreignLimit {
+			return err
+		}
+	}
+	return fmt.Errorf("others were at work for %s", calmPatience)
 }
 
 // stat is /proc/stat: ticks of all CPUs, and switches.
