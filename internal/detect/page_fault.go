@@ -155,7 +155,8 @@ func claimMinor(p *Pass) bool {
 
 // claimReturned claims waits for mmap_lock where the process faults in anew what it has itself
 // returned. The calls that map and return memory change the address space under that lock, and each
-// fault asks for it: a process that keeps its memory has neither.
+// fault asks for it: a process that keeps its memory has neither. Where the holder was in reclaim
+// meanwhile, that is why it had the lock for long, and the waits are direct-reclaim's.
 func claimReturned(p *Pass) {
 	k := p.Ledger.Kernel
 	on := k.OnCPU
@@ -168,7 +169,7 @@ func claimReturned(p *Pass) {
 			mapped += h.NS
 		}
 	}
-	if 2*mapped > k.MmapLock.NS {
+	if 2*mapped > k.MmapLock.NS && 4*k.MmapReclaimNS < k.MmapLock.NS {
 		p.ClaimWhere(leaf(account.LeafMmapLock))
 	}
 }
