@@ -96,6 +96,16 @@ func (w *Walk) interpreter(s *sched.Stretch) sched.Interpreter {
 	return w.k.InterpreterOf(s)
 }
 
+// behindMonitor explains the wait s of tid for a monitor of Java's, which waker ended. Each thread
+// waits for it at a word of its own, so that only the last holder is seen. That one had it after
+// its last wait for something from outside; who had it before is not known.
+func (w *Walk) behindMonitor(tid uint32, s *sched.Stretch, waker uint32) {
+	h := hold{holder: waker, lo: s.Begin, hi: s.End, since: s.Begin}
+	start := min(w.findAcquired(&h, ^uint64(0)), h.hi)
+	w.emit(tid, books.LeafLock, cut(s, h.lo, start))
+	w.follow(Hop{waiter: tid, waker: waker, wait: *s, kind: hopLock, Inferred: true}, start, h.hi)
+}
+
 // inferHolder finds out who held the lock of an interpreter that s of tid waits for, where the wait
 // ended by itself: its time ran out, and the lock was free then. A lock is let go without a sign
 // where nobody waits for it at that moment. Only one thread at a time can run with the lock. So the

@@ -152,6 +152,8 @@ func (w *Walk) blocked(tid uint32, leaf books.Leaf, s *sched.Stretch) {
 			h.inferred = inferred
 			w.behindHolder(tid, s, &h)
 		}
+	case kind == hopMessage && s.Block == sched.BlockFutex && w.k.JVMWaitOf(s) == sched.JVMMonitor:
+		w.behindMonitor(tid, s, end.Waker)
 	default:
 		wait := *s
 		wait.Whole.End = end.Whole.End
