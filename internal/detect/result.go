@@ -93,7 +93,6 @@ func (r *run) ranked() []finding.Finding {
 	var all []*Pass
 	for _, ps := range r.causes() {
 		if p := said(ps); p.outcome == found {
-			p.elsewhere(ps)
 			by[p.det] = p
 			all = append(all, p)
 		}

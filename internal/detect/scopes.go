@@ -95,6 +95,11 @@ func look(ds []*Detector, r *account.Result, set *evidence.Set, facts Facts) *ru
 			}
 		}
 	}
+	for _, ps := range all.causes() {
+		if p := said(ps); p.outcome == found {
+			p.elsewhere(ps)
+		}
+	}
 	return all
 }
 
