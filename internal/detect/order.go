@@ -17,12 +17,12 @@ var order = []string{
 	// machine does there, what the kernel does, what the program does.
 	"cpu-steal",
 	"softirq", // before cpu-contention too: ksoftirqd is one of the neighbours
+	// Of waits it takes those within faults, and what returning memory brings where the process
+	// faults it in again: flushes and mmap_lock. Reclaim and the disk are leaves of their own.
+	"page-fault",
 	"tlb-shootdown",
 	"kernel-lock",
 	"spinning",
-	// Of waits it takes those within faults alone, in which no cause below it has a part: reclaim,
-	// mmap_lock and the disk are leaves of their own.
-	"page-fault",
 	"runqueue-saturation",
 
 	// What keeps a thread that is ready off its CPU.

@@ -33,8 +33,9 @@ Evidence
 
 Not to be taken for
   Reclaim or compaction inside the fault (direct-reclaim), NUMA hinting faults (numa-balancing):
-  the innermost counts. Waiting for mmap_lock in it is mmap-lock, unless the process itself maps
-  and returns its memory all the time: that is then the root of both. A read() that waits for the
+  the innermost counts. Waiting for mmap_lock in it is mmap-lock, and flushing TLBs is
+  tlb-shootdown, unless the process itself returns the memory that it faults in again all the
+  time: that is then the root of all three. A read() that waits for the
   disk: disk-wait. Minor faults in passing: every program has them, and a few percent of its CPU
   time in them are no finding. A program that grows: memory which it touches for the first time
   and keeps has to be faulted in once.
@@ -153,10 +154,10 @@ func claimMinor(p *Pass) bool {
 	return true
 }
 
-// claimReturned claims waits for mmap_lock where the process faults in anew what it has itself
-// returned. The calls that map and return memory change the address space under that lock, and each
-// fault asks for it: a process that keeps its memory has neither. Where the holder was in reclaim
-// meanwhile, that is why it had the lock for long, and the waits are direct-reclaim's.
+// claimReturned claims what else it costs that the process faults in anew what it has itself
+// returned. The calls that map and return memory change the address space under mmap_lock, for
+// which each fault asks, and they flush TLBs: a process that keeps its memory has none of it. Where
+// the holder of the lock was in reclaim meanwhile, the waits are direct-reclaim's.
 func claimReturned(p *Pass) {
 	k := p.Ledger.Kernel
 	on := k.OnCPU
@@ -165,14 +166,26 @@ func claimReturned(p *Pass) {
 	}
 	var mapped int64
 	for _, h := range k.MmapLetGo {
-		if h.Call == "mmap" || slices.Contains(returners, h.Call) {
+		if returns(h.Call) {
 			mapped += h.NS
 		}
 	}
 	if 2*mapped > k.MmapLock.NS && 4*k.MmapReclaimNS < k.MmapLock.NS {
 		p.ClaimWhere(leaf(account.LeafMmapLock))
 	}
+	var flushed, all int64
+	for _, f := range k.TLB.Flags {
+		if all += f.NS; returns(f.Who) {
+			flushed += f.NS
+		}
+	}
+	if 2*flushed > all && on.Of(account.WorkTLB).NS < on.Of(account.WorkFault).NS {
+		p.ClaimWhere(leaf(account.LeafTLB))
+	}
 }
+
+// returns reports whether a system call maps memory or returns it.
+func returns(call string) bool { return call == "mmap" || slices.Contains(returners, call) }
 
 // minorMost is what a fault takes at most that no record tells of: longer ones have their own.
 const minorMost = 10e3
@@ -217,7 +230,7 @@ func faultText(p *Pass) string {
 
 func tellFault(p *Pass, f *finding.Finding) {
 	k := p.Ledger.Kernel
-	if p.work.ns+p.cpuQueue+p.grantedOf(leaf(account.LeafMmapLock)) > beyondMinor(k)/2 {
+	if p.work.ns+p.cpuQueue+p.grantedOf(leaf(account.LeafMmapLock, account.LeafTLB)) > beyondMinor(k)/2 {
 		tellMinor(p, f)
 		return
 	}
@@ -281,6 +294,9 @@ func tellMinor(p *Pass, f *finding.Finding) {
 	}
 	if ns := p.grantedOf(leaf(account.LeafMmapLock)); ns > 0 {
 		p.Proof("kernel records", "%s of it waits for mmap_lock, which is released by %s", p.share(ns), whoList(letGo(k), 3))
+	}
+	if ns := p.grantedOf(leaf(account.LeafTLB)); ns > 0 {
+		p.Proof("kernel records", "%s of it flushes TLBs, mostly in %s", p.share(ns), whoList(k.TLB.Flags, 3))
 	}
 	workLines(p, "page faults", account.WorkFault)
 	p.Proof("kernel records", "%s", faultText(p))
