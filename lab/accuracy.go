@@ -23,12 +23,12 @@ for %v. `+"`go run -C lab . verify`"+` makes this page; the figures are of one m
 `, o.record)
 	fmt.Fprintf(&b, "Linux %s, %d CPUs, %s, %s, %d runs a variant.\n\n", strings.TrimSpace(string(release)), runtime.NumCPU(), runtime.Version(), time.Now().UTC().Format("2006-01-02"), o.times)
 	fmt.Fprintf(&b, `- *Explained* is what the expected root explains of a slow request: the mean over the runs in which
-  it was found.
+  it was found. Where the root is what every request pays, it is of a usual request.
 - The *witness* is what no detector reads. Single runs are in brackets.
   - "latency": the clients' mean over the slow requests, minus the mean over the same share of the
     slowest requests of all cured runs. Only requests that started and ended while whystall
     recorded count.
-  - "lost": what the service itself measured of those slow requests, where the trouble is injected.
+  - "lost": what the service itself measured of those requests, where the trouble is injected.
   - "rss": the service's memory, minus the cured one's.
 - *Verdicts*: grades, and mechanisms under a root, are followed by the number of runs in which they
   were said.

@@ -64,6 +64,9 @@ func amountOf(rows []row, r *row) (a amount) {
 func (v *verdict) seen(kind string, rows []row, base int) (float64, string) {
 	if kind == "lost" {
 		lost, ok := slowMean(v.witnessed, v.share, 2)
+		if v.usual {
+			lost, ok = usualLost(v.witnessed)
+		}
 		if !ok {
 			return 0, "the witness saw no request"
 		}
@@ -109,6 +112,12 @@ func slowMean(all []witness.Request, share float64, column int) (float64, bool) 
 		sum += float64(q[column])
 	}
 	return sum / float64(n), true
+}
+
+// usualLost is the mean loss of the requests from the 40th to the 60th percentile of what they took:
+// the usual ones, as whystall has them too. The requests are sorted.
+func usualLost(all []witness.Request) (float64, bool) {
+	return slowMean(all[len(all)*2/5:], 0.2*5/3, 2)
 }
 
 // error is how wrong the amount is, as a part of what the witness saw. ok reports whether that is

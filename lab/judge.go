@@ -40,12 +40,14 @@ type report struct {
 			Requests int64
 			WallNS   int64 `json:"wall_ns"`
 		}
+		Median struct{ Requests int64 }
 	}
 	Findings []found
 }
 
 type found struct {
 	Cause      string
+	Scope      string // "usual": what every request pays
 	BecauseOf  string `json:"because_of"`
 	Confidence string
 	Explains   struct {
@@ -68,7 +70,8 @@ type verdict struct {
 	ok     bool
 	err    string
 
-	explains  float64           // of the expected root, ns per slow request
+	explains  float64           // of the expected root, ns per slow request, or per usual one
+	usual     bool              // explains is of usual requests
 	bytes     float64           // of the expected root
 	share     float64           // of the requests: those which whystall calls slow
 	slow      float64           // their mean, in ns
@@ -154,7 +157,11 @@ func (got *verdict) read(r *report, v *Variant) {
 		}
 		if f.Cause == v.Root && f.BecauseOf == "" {
 			got.bytes = f.Explains.Bytes
-			if n := r.Ledger.Slow.Requests; n > 0 {
+			n := r.Ledger.Slow.Requests
+			if got.usual = f.Scope == "usual"; got.usual {
+				n = r.Ledger.Median.Requests
+			}
+			if n > 0 {
 				got.explains = f.Explains.NS / float64(n)
 			}
 		}
