@@ -114,8 +114,8 @@ func slowMean(all []witness.Request, share float64, column int) (float64, bool) 
 	return sum / float64(n), true
 }
 
-// usualLost is the mean loss of the requests from the 40th to the 60th percentile of what they took:
-// the usual ones, as whystall has them too. The requests are sorted.
+// usualLost is the mean loss of the usual requests: those from the 40th to the 60th percentile of
+// what they took, as whystall has them too. The requests are sorted.
 func usualLost(all []witness.Request) (float64, bool) {
 	return slowMean(all[len(all)*2/5:], 0.2*5/3, 2)
 }
