@@ -46,6 +46,7 @@ const (
 	LeafTLB        Leaf = "TLB flush"
 	LeafDisk       Leaf = "disk"
 	LeafNUMA       Leaf = "NUMA migration"
+	LeafKernelLock Leaf = "kernel lock" // asleep for it; who spins is on a CPU
 	LeafPipe       Leaf = "pipe"
 	LeafLock       Leaf = "lock" // of native code: its holder is not known
 	LeafMissing    Leaf = "unexplained (kernel records missing)"

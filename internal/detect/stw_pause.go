@@ -140,7 +140,7 @@ func oursText(s *account.STW) string {
 func keptOff(l account.Leaf) bool {
 	switch l {
 	case account.LeafThrottled, account.LeafNoCPU, account.LeafAsleep, account.LeafFault, account.LeafReclaim, account.LeafMemcg, account.LeafCompaction,
-		account.LeafMmapLock, account.LeafTLB, account.LeafDisk, account.LeafNUMA, account.LeafPipe, account.LeafLock:
+		account.LeafMmapLock, account.LeafTLB, account.LeafDisk, account.LeafNUMA, account.LeafKernelLock, account.LeafPipe, account.LeafLock:
 		return true
 	}
 	return false

@@ -125,7 +125,8 @@ func (x *part) isNamed() bool {
 	switch x.leaf {
 	case books.LeafOnCPU:
 		return x.named
-	case books.LeafThrottled, books.LeafFault, books.LeafReclaim, books.LeafMemcg, books.LeafCompaction, books.LeafMmapLock, books.LeafTLB, books.LeafDisk, books.LeafNUMA:
+	case books.LeafThrottled, books.LeafFault, books.LeafReclaim, books.LeafMemcg, books.LeafCompaction, books.LeafMmapLock, books.LeafTLB, books.LeafDisk, books.LeafNUMA,
+		books.LeafKernelLock:
 		return true
 	case books.LeafNoCPU:
 		return x.tid != sched.NobodyKnown

@@ -72,7 +72,7 @@ func classify(frames []kernel.Frame) (c stackClass) {
 			c.block = BlockMmapLock
 		}
 		if weak == BlockUnknown && (rwsem || strings.HasPrefix(name, "__mutex_lock")) {
-			weak = BlockOther // a lock of the kernel, whatever code wants it
+			weak = BlockKernelLock // whatever code wants it
 		}
 		rwsem = false
 		if b := memoryBlock(name); c.block == BlockUnknown || because(c.block, b) {

@@ -32,6 +32,7 @@ const (
 	BlockTLB                     // a TLB flush: other CPUs' answers
 	BlockNUMA                    // a hinting fault of NUMA balancing, or migration of pages
 	BlockChild                   // the end of a process: wait4 and the like
+	BlockKernelLock              // a lock of the kernel whose waiters sleep: of a file, an inode
 	BlockIdle                    // a kernel thread that has nothing to do
 	BlockStopped                 // SIGSTOP and the like, or a debugger, whatever it waited in before
 )

@@ -98,7 +98,7 @@ func (b *builder) findBlocks(stacks *stackClasses) {
 		for j := range offs {
 			o := &offs[j]
 			o.block = stacks.of(o.kernel).block
-			if o.block == BlockUnknown || o.block == BlockOther {
+			if o.block == BlockUnknown || o.block == BlockOther || o.block == BlockKernelLock {
 				if c := calls.of(o.call, o.arg); c != BlockUnknown {
 					o.block = c
 				} else if o.block == BlockUnknown && calls != nil && calls.files[o.call] && o.flags&offDeep == 0 {

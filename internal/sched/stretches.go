@@ -116,9 +116,9 @@ func within(stack, record Block, d Doing) Block {
 		return record
 	}
 	switch stack {
-	case BlockOther, BlockDisk, BlockTimer:
+	case BlockOther, BlockDisk, BlockTimer, BlockKernelLock:
 		// These are how other things wait: the record names the thing.
-		if record != BlockOther && record != BlockDisk {
+		if record != BlockOther && record != BlockDisk && record != BlockKernelLock {
 			return record
 		}
 	}

@@ -16,7 +16,7 @@ var update = flag.Bool("update", false, "rewrite goldens")
 
 var doingWords = [...]string{"unknown", "on", "queued", "throttled", "blocked", "gone"}
 
-var blockWords = [...]string{"", "other", "futex", "network", "timer", "pipe", "disk", "fault", "reclaim", "memcg", "compaction", "mmap_lock", "tlb", "numa", "child", "idle", "stopped"}
+var blockWords = [...]string{"", "other", "futex", "network", "timer", "pipe", "disk", "fault", "reclaim", "memcg", "compaction", "mmap_lock", "tlb", "numa", "child", "kernel lock", "idle", "stopped"}
 
 func (s *Stretch) text() string {
 	var b strings.Builder

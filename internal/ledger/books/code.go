@@ -49,6 +49,7 @@ const (
 	LeafTLB
 	LeafDisk
 	LeafNUMA
+	LeafKernelLock
 	LeafPipe
 	LeafLock
 	LeafMissing
@@ -96,6 +97,7 @@ var leafNames = [leaves]account.Leaf{
 	LeafTLB:           account.LeafTLB,
 	LeafDisk:          account.LeafDisk,
 	LeafNUMA:          account.LeafNUMA,
+	LeafKernelLock:    account.LeafKernelLock,
 	LeafPipe:          account.LeafPipe,
 	LeafLock:          account.LeafLock,
 	LeafMissing:       account.LeafMissing,
@@ -149,7 +151,7 @@ func (l Leaf) OffCPU() bool {
 // where the request called the kernel.
 func (l Leaf) HasSite() bool {
 	switch l {
-	case LeafSyscall, LeafDisk, LeafPipe, LeafLock, LeafNetwork, LeafTimer:
+	case LeafSyscall, LeafDisk, LeafKernelLock, LeafPipe, LeafLock, LeafNetwork, LeafTimer:
 		return true
 	}
 	return false

@@ -55,6 +55,8 @@ func blockLeaf(b sched.Block) (books.Leaf, bool) {
 		return books.LeafTLB, true
 	case sched.BlockNUMA:
 		return books.LeafNUMA, true
+	case sched.BlockKernelLock:
+		return books.LeafKernelLock, true
 	}
 	return books.LeafAsleep, false
 }
