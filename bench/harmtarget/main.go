@@ -67,7 +67,7 @@ func park() {
 // node is what the heap consists of: 64 bytes, most of them pointers.
 type node struct {
 	left, right, next *node
-	pad               [5]uint64
+	_                 [5]uint64
 }
 
 const nodeSize = 64

@@ -31,7 +31,6 @@ func stageOf(lasting time.Duration) time.Duration {
 
 // counts is what a counter has counted since it exists.
 type counts struct {
-	at   time.Time
 	sums evidence.Slice // EndNS and NS are the time of reading
 	seen map[evidence.Counted]bool
 }

@@ -94,10 +94,6 @@ type pass struct {
 	told    func()       // tests: an activation was explained
 }
 
-func run(ctx context.Context, src timeline.Source, f finder, o Options) (*account.Result, error) {
-	return newPass(src, f, o).run(ctx)
-}
-
 func newPass(src timeline.Source, f finder, o Options) *pass {
 	to := timeline.Options{Bytes: o.Bytes}
 	if f != nil { // nil: there is no trace

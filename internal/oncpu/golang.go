@@ -27,9 +27,9 @@ func goTypes(name string) bool {
 // goStandard reports whether a function is of Go's standard library: its package path starts with
 // a word without a dot, and it is not of package main. A name of C or C++ has no such path.
 func goStandard(name string) bool {
-	first, rest, ok := strings.Cut(name, "/")
+	first, _, ok := strings.Cut(name, "/")
 	if !ok {
-		first, rest, ok = strings.Cut(name, ".")
+		first, rest, ok := strings.Cut(name, ".")
 		return ok && first != "main" && standard[first] && rest != ""
 	}
 	return standard[first]
