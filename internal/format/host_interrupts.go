@@ -25,21 +25,31 @@ var _ = registerFile(&row{
 var interruptNames = map[string]string{"TLB": "tlb", "CAL": "call-function", "RES": "reschedule", "LOC": "timer", "IPI0": "reschedule", "IPI1": "call-function"}
 
 func (s *kernelFiles) interrupts(r reading) error {
+	return s.perCPU(r, interruptNames, "/host/interrupts/", ":interrupts", true)
+}
+
+// perCPU adds up counters that have a column for each CPU, one kind a line. names gives the middle
+// of a kind's stream, between prefix and unit; other kinds are left out. With described a
+// description follows the counts. Otherwise what is no count is an error.
+func (s *kernelFiles) perCPU(r reading, names map[string]string, prefix, unit string, described bool) error {
 	for line := range strings.Lines(r.text) {
 		name, rest, ok := strings.Cut(line, ":")
-		stream := interruptNames[strings.TrimSpace(name)]
+		stream := names[strings.TrimSpace(name)]
 		if !ok || stream == "" {
 			continue
 		}
 		sum := 0.0
 		for _, f := range strings.Fields(rest) {
 			v, err := strconv.ParseUint(f, 10, 64)
+			if err != nil && described {
+				break
+			}
 			if err != nil {
-				break // its description
+				return err
 			}
 			sum += float64(v)
 		}
-		s.add("/host/interrupts/"+stream+":interrupts", evidence.Counter, r.time, sum)
+		s.add(prefix+stream+unit, evidence.Counter, r.time, sum)
 	}
 	return nil
 }

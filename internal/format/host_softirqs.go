@@ -1,9 +1,6 @@
 package format
 
 import (
-	"strconv"
-	"strings"
-
 	"github.com/whystall/whystall/internal/evidence"
 )
 
@@ -28,21 +25,5 @@ var _ = registerFile(&row{
 var softirqNames = map[string]string{"NET_RX": "net-rx", "NET_TX": "net-tx", "TIMER": "timer", "BLOCK": "block", "TASKLET": "tasklet", "RCU": "rcu"}
 
 func (s *kernelFiles) softirqs(r reading) error {
-	for line := range strings.Lines(r.text) {
-		name, rest, ok := strings.Cut(line, ":")
-		stream := softirqNames[strings.TrimSpace(name)]
-		if !ok || stream == "" {
-			continue
-		}
-		sum := 0.0
-		for _, f := range strings.Fields(rest) {
-			v, err := strconv.ParseUint(f, 10, 64)
-			if err != nil {
-				return err
-			}
-			sum += float64(v)
-		}
-		s.add("/host/softirqs/"+stream+":softirqs", evidence.Counter, r.time, sum)
-	}
-	return nil
+	return s.perCPU(r, softirqNames, "/host/softirqs/", ":softirqs", false)
 }

@@ -77,17 +77,27 @@ type ahead struct {
 
 // takeAll puts every ordinary thread of the process ahead.
 func (a *ahead) takeAll() {
+	for _, tid := range ownThreads() {
+		if !a.tids[tid] && a.take(tid) {
+			a.tids[tid] = true
+		}
+	}
+}
+
+// ownThreads lists the threads of this process; nil where /proc does not tell.
+func ownThreads() (tids []int) {
 	d, err := os.Open("/proc/self/task")
 	if err != nil {
-		return
+		return nil
 	}
 	defer d.Close()
 	names, _ := d.Readdirnames(-1)
 	for _, name := range names {
-		if tid, err := strconv.Atoi(name); err == nil && !a.tids[tid] && a.take(tid) {
-			a.tids[tid] = true
+		if tid, err := strconv.Atoi(name); err == nil {
+			tids = append(tids, tid)
 		}
 	}
+	return tids
 }
 
 // take puts a thread ahead, unless it has a class of its own, as the thread that reads the kernel's

@@ -58,17 +58,7 @@ func Behind(ctx context.Context, uptime string) {
 
 // reclass moves all threads of this process from one class to another.
 func reclass(from, to uint32) {
-	d, err := os.Open("/proc/self/task")
-	if err != nil {
-		return
-	}
-	defer d.Close()
-	names, _ := d.Readdirnames(-1)
-	for _, name := range names {
-		tid, err := strconv.Atoi(name)
-		if err != nil {
-			continue
-		}
+	for _, tid := range ownThreads() {
 		if is, err := unix.SchedGetAttr(tid, 0); err == nil && is.Policy == from {
 			is.Policy = to
 			unix.SchedSetAttr(tid, is, 0)
