@@ -171,13 +171,7 @@ func (l *futexLearner) wait(tid uint32, s *Stretch) {
 	if f == nil {
 		return
 	}
-	ns := s.Whole.End - s.Whole.Begin
-	f.Waits++
-	f.NS += ns
-	addTID(f.waiters, tid)
-	if l.edges++; l.edges < mostReleases {
-		f.edges = append(f.edges, futexEdge{s.Whole.Begin, 1}, futexEdge{s.Whole.End, -1})
-	}
+	ns := l.count(f, tid, s)
 	if s.User != 0 {
 		f.stacks++
 		if ns > f.longest {
@@ -317,4 +311,16 @@ func (f *Futex) countQueue() {
 // Lock reports whether a futex of this kind has a holder, which others wait for.
 func (k FutexKind) Lock() bool {
 	return k == FutexMutex || k == FutexRuntime || k == FutexInterpreter
+}
+
+// count counts a wait of tid for f, and returns how long it took.
+func (l *futexLearner) count(f *Futex, tid uint32, s *Stretch) (ns int64) {
+	ns = s.Whole.End - s.Whole.Begin
+	f.Waits++
+	f.NS += ns
+	addTID(f.waiters, tid)
+	if l.edges++; l.edges < mostReleases {
+		f.edges = append(f.edges, futexEdge{s.Whole.Begin, 1}, futexEdge{s.Whole.End, -1})
+	}
+	return ns
 }

@@ -276,13 +276,7 @@ func (f *Futex) Threads() (l []uint32) {
 // waitForLock learns from one wait for an interpreter's lock. A wait whose time runs out ends by
 // nobody's release: the waiter asks the holder to let go, and waits on.
 func (l *futexLearner) waitForLock(f *Futex, tid uint32, s *Stretch) {
-	ns := s.Whole.End - s.Whole.Begin
-	f.Waits++
-	f.NS += ns
-	addTID(f.waiters, tid)
-	if l.edges++; l.edges < mostReleases {
-		f.edges = append(f.edges, futexEdge{s.Whole.Begin, 1}, futexEdge{s.Whole.End, -1})
-	}
+	ns := l.count(f, tid, s)
 	if s.User != 0 && ns > f.longest {
 		f.User, f.longest = s.User, ns
 	}
