@@ -28,6 +28,7 @@ internal/sensor/perfevent golang.org/x/sys
 internal/sensor/bpf github.com/cilium/ebpf golang.org/x/sys
 internal/evidence   github.com/klauspost/compress
 internal/format     internal/evidence
+internal/format/paste
 internal/toll       internal/evidence
 internal/collect    internal/evidence internal/format internal/toll internal/sensor/
 internal/timeline   exectrace
@@ -44,6 +45,8 @@ internal/ledger/thread internal/sched internal/oncpu internal/request internal/u
 internal/oldclock   internal/timeline internal/sched exectrace
 internal/ledger     internal/timeline internal/sched internal/oldclock internal/oncpu internal/request internal/capacity internal/account internal/evidence exectrace
 internal/finding
+internal/attach     internal/format/paste internal/format internal/finding internal/evidence internal/attach
+internal/attach/attachtest internal/attach internal/format/paste github.com/rogpeppe/go-internal/txtar
 internal/detect     internal/account internal/finding internal/evidence
 internal/report     internal/account internal/finding internal/evidence internal/toll
 internal/cli        exectrace internal/ github.com/alecthomas/kong
@@ -61,6 +64,7 @@ internal/detect     internal/format internal/request internal/capacity internal/
 internal/report     internal/format internal/request internal/ledger internal/detect
 internal/cli        github.com/rogpeppe/go-internal/testscript github.com/google/pprof/profile
 internal/format     github.com/rogpeppe/go-internal/txtar github.com/google/pprof/profile
+internal/attach     github.com/rogpeppe/go-internal/txtar internal/attach/attachtest
 internal/sched      internal/timeline github.com/rogpeppe/go-internal/txtar
 internal/timeline   internal/timeline/twin
 internal/timeline/twin internal/timeline

@@ -1,0 +1,15 @@
+// Package attach says what follows from text that somebody attached to a ticket: the output of a
+// tool, a few lines of a log, a thread dump. It refuses to take one kind for another, to call a
+// glance a rate, and to name a cause that the text does not show.
+//
+// The table of kinds is in the rooms below, a file for each kind. A kind knows its own lines
+// (Claim) and says what they mean (Read). Nothing here knows a kind by the name of its file.
+//
+// Files in reading order:
+//
+//	kind.go     Kind and Part: how lines are known
+//	reading.go  Reading, Fact and Sign: what a part says, as types and in a person's words
+//	cut.go      Cut: lines to parts
+//	kinds/      the table of all kinds; the rooms beside it fill it
+//	attachtest/ runs a room's samples as tests
+package attach

@@ -1,0 +1,47 @@
+package attach
+
+import "github.com/whystall/whystall/internal/format/paste"
+
+// Kind is one kind of text, such as the output of vmstat. It stands in a file of its own.
+type Kind struct {
+	Name string // as people who use it say: "vmstat N", "gctrace", "jstack"
+
+	// Hints are strings of which a line that starts a part has at least one. They only spare Claim
+	// most lines of a long log. Empty: Claim is asked about every line.
+	Hints []string
+
+	// Claim returns how many of these lines are this kind's, from the first one on; 0: the first
+	// line does not start it. Blank lines at the end do not count. Claim must refuse what only
+	// resembles the kind, and knows a part whose start or end was cut off where what is left can be
+	// nothing else. It runs in time linear in what it claims.
+	Claim func(lines []paste.Line) int
+
+	// Scattered: its lines stand among lines of other programs, as in a log. All of a paste that
+	// have one source are one part.
+	Scattered bool
+
+	// Yields names the kinds whose claim counts where both claim the same first line. Otherwise the
+	// longer claim does.
+	Yields []string
+
+	// Refused is why a kind that is known is of no use here, and what would be: benchmarks say
+	// nothing of a service. Read is nil then. It is for people.
+	Refused string `prose:"yes"`
+
+	Read func(p *Part) Reading
+}
+
+// Part is the lines of one kind, as they stood in one file.
+type Part struct {
+	Kind    *Kind
+	File    string // "" for standard input; a member of an archive is ARCHIVE:MEMBER
+	Lines   []paste.Line
+	Command string // the command of the prompt above it; "": none
+	Title   string // the line of prose right above it, as people write "after the restart:"; "": none
+}
+
+// First and Last are where the part stands in its file.
+func (p *Part) First() int { return p.Lines[0].N }
+
+// Last is the number of the part's last line.
+func (p *Part) Last() int { return p.Lines[len(p.Lines)-1].N }

@@ -1,0 +1,8 @@
+package profiler
+
+import "github.com/whystall/whystall/internal/attach"
+
+// Kinds lists the kinds of this room.
+func Kinds() []*attach.Kind {
+	return []*attach.Kind{}
+}

@@ -1,0 +1,10 @@
+// Package paste turns what a person pasted into lines as the tool wrote them. It takes off what a
+// chat, a ticket, a terminal or a logger put around them: fences, quotes, indentation, line
+// numbers, prefixes of logs, colours. It keeps where each line stood. It does not know any tool's
+// output.
+//
+// Files in reading order:
+//
+//	line.go     Line: one line, with what stood around it
+//	lines.go    Lines: a paste to its lines
+package paste

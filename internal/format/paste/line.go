@@ -1,0 +1,15 @@
+package paste
+
+import "time"
+
+// Line is one line of a paste, as the tool that made it wrote it.
+type Line struct {
+	N    int    // where it stood, from 1
+	Text string // without what was put around it, and without blanks at its end
+
+	Block   int       // lines of one fence, quote or indentation have the same number; 0: plain text
+	Command string    // Text is a prompt and this command: what follows is its output
+	Source  string    // the container, pod, unit or host that a logger's prefix names; "": none
+	PID     int       // of the process that a logger's prefix names; 0: none
+	Time    time.Time // of a logger's prefix; zero: none. Without a zone it is taken as UTC
+}
