@@ -330,7 +330,7 @@ func minorRemedies(p *Pass, returned map[string]*account.Work) (rs []string) {
 	if l := works(p.best(), account.WorkFault); len(l) > 0 {
 		switch l[0].Name {
 		case account.FaultCopies:
-			return []string{"pages are copied as they are first written after a fork: see what forks (a snapshot, a child that is started), and start it less often, at a quiet time, or by posix_spawn, which shares the memory until exec"}
+			return []string{"pages are copied as they are first written. After a fork: see what forks (a snapshot, a child that is started), and start it less often, at a quiet time, or by posix_spawn, which shares the memory until exec. Without one: fresh memory was read before it was written, so each page faults twice; keep the memory, or write it first"}
 		case account.FaultFiles:
 			return []string{"pages of mapped files are mapped one by one as they are touched: keep the mapping, MAP_POPULATE or madvise(MADV_POPULATE_READ) once, or read() into a buffer that is used again"}
 		}

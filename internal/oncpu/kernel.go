@@ -25,8 +25,8 @@ type said struct {
 //  2. What is not the thread's own business: a softirq, else an interrupt. What a return from an
 //     interrupt does for the thread is the thread's: to switch, to pay for memory, to be signalled.
 //  3. To spin for a lock of the kernel, whatever wanted it.
-//  4. Memory management that may come in the middle of anything: reclaim, compaction, TLB flushes,
-//     NUMA balancing; then a page fault, also one in a system call.
+//  4. Memory management that may come in the middle of anything: reclaim, compaction, TLB flushes
+//     outside of faults, NUMA balancing; then a page fault, also one in a system call.
 //  5. To make or end a thread; to leave a CPU and come back.
 //  6. A system call: its copying, its network stack, and the rest by its name.
 func kernelOf(frames []kernel.Frame, asked string) said {

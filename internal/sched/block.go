@@ -117,7 +117,7 @@ func because(inner, outer Block) bool {
 	case BlockNUMA:
 		return outer == BlockCompaction
 	case BlockTLB:
-		return outer == BlockNUMA || outer == BlockReclaim || outer == BlockMemcg || outer == BlockCompaction
+		return outer == BlockNUMA || outer == BlockReclaim || outer == BlockMemcg || outer == BlockCompaction || outer == BlockFault
 	}
 	return false
 }
