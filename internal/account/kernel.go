@@ -89,6 +89,8 @@ type Kernel struct {
 	// target was in reclaim or compaction. A thread that faults in a new mapping holds the lock
 	// meanwhile.
 	MmapReclaimNS int64 `json:"-"`
+	// Bands are when threads of the target were throttled or in reclaim, on the clock of Begin.
+	Bands []Band `json:"-"`
 	// MmapLetGo lists the last holders: who ended waits for mmap_lock by releasing it, ordered by
 	// the length of those waits.
 	MmapLetGo []LetGo `json:"-"`

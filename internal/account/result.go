@@ -24,6 +24,8 @@ type Result struct {
 	Reader   Reader
 	Lacks    []Lack // what this trace's format does not record
 
+	Series Series // when requests were, and what else was then
+
 	Kernel *Kernel // nil without the kernel's records
 	// Profiled divides the process' CPU time by the Go CPU profile of the same moment, where the
 	// kernel's records have no samples; nil without one. It cannot say what the kernel did.

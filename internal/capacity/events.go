@@ -3,6 +3,7 @@ package capacity
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/account"
@@ -25,6 +26,7 @@ func sumEvents(k *sched.Timeline, r *account.Kernel) {
 	x := &eventSums{k: k, r: r, sums: map[*account.Spans]*spanSum{}}
 	k.Events(math.MinInt64, math.MaxInt64, x.add, kernel.Reclaim, kernel.Compaction, kernel.Fault, kernel.MmapLock, kernel.TLBFlush, kernel.NUMAMove)
 	x.freeing = x.freeing.Merge()
+	r.Bands = append(r.Bands, bands(account.BandReclaim, slices.Clone(x.freeing), 0)...)
 	for _, s := range x.lockWaits {
 		r.MmapReclaimNS += x.freeing.overlap(s)
 	}

@@ -32,6 +32,8 @@ type threadSums struct {
 	disk     *spanSum
 	releases releases
 	threads  map[uint32]*threadSum
+
+	throttled Times // when some thread was
 }
 
 // sumThreads fills in all that follows from the stretches of the target's threads.
@@ -42,6 +44,7 @@ func sumThreads(k *sched.Timeline, r *account.Kernel) {
 	}
 	k.Each(r.Begin, r.End, x.add)
 	x.write()
+	r.Bands = append(r.Bands, bands(account.BandThrottled, x.throttled, 0)...)
 	r.Neighbours = neighbours(k, CPUHolders(k), r.End)
 	addDiskFiles(k, x.disk)
 	x.disk.write()
@@ -70,6 +73,7 @@ func (x *threadSums) add(tid uint32, s *sched.Stretch) {
 		}
 	case sched.Throttled:
 		t.ThrottledNS += ns
+		x.throttled = x.throttled.and(Span{s.Begin, s.End})
 		return // what call the thread was in matters no more
 	case sched.Blocked:
 		t.BlockedNS += ns

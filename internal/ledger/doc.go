@@ -18,6 +18,7 @@
 //	align.go, oldclock.go   whether the two clocks fit; a trace before Go 1.22 is put on the kernel's
 //	sharedclock.go          the same where that is not possible, by when the whole process stood still
 //	joinresult.go, goran.go what is added up of the join; a Go program without a trace
+//	series.go               what stopped or held up the process, over time
 //	names.go, allocsite.go  names for what the books number
 //	tables.go               what is listed beside the columns: stop-the-worlds, collections, sweeps, locks, Ps
 package ledger

@@ -66,5 +66,6 @@ func RunKernel(ctx context.Context, k *sched.Timeline, o Options) (*account.Resu
 	r.Kernel.Barriers = pausesByNotes(k)
 	r.CPUs = capacity.CPUs(k, o.Set, nil, nil)
 	goRan(k, r.Kernel)
+	capacity.AddSeries(r, o.Set, 0)
 	return r, nil
 }

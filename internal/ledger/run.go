@@ -265,6 +265,7 @@ func (p *pass) activation(a *request.Activation) {
 	own, b := p.own(grp, g, b, e, p.tl.Rel(a.PrevEnd))
 	wall := e - b
 	grp.Add(wall)
+	p.books.Plot(grp, b, wall, int64(a.G))
 	if p.j != nil {
 		p.flight.Add(b, e)
 	}
@@ -309,5 +310,6 @@ func (p *pass) result() *account.Result {
 	p.tables(r, s)
 	p.capacity(r)
 	p.kernel(r, s)
+	p.series(r)
 	return r
 }

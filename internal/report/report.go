@@ -38,6 +38,7 @@ type Report struct {
 	Unseen      []string             `json:"unseen" prose:"yes"` // what was not seen, and what that costs in certainty
 	Kernel      *Kernel              `json:"kernel"`             // null without the kernel's records
 	Cost        Cost                 `json:"cost"`
+	Series      account.Series       `json:"-"` // requests over time, and what stopped the process
 }
 
 // Rest is the largest account of the slow requests' time that no finding explains.

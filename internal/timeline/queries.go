@@ -68,6 +68,9 @@ func (t *Timeline) MarkNS(s, e int64) int64 { return t.gc.markNS(s, e, t.now) }
 // GC is what the collector did up to now.
 func (t *Timeline) GC() GC { return t.gc.sum(t.now) }
 
+// Marks lists the concurrent mark phases that are kept, oldest first. End is 0 of one that is open.
+func (t *Timeline) Marks() []Mark { return t.gc.marks }
+
 // Sweeps lists the longest, longest first.
 func (t *Timeline) Sweeps() []Sweep { return t.gc.top }
 

@@ -17,6 +17,21 @@ type All struct {
 	ids   table // of class, leaf, detail and stack
 	ns    []int64
 	plain [leaves]uint32 // for the unit's own time without a stack, by leaf: index in ns, plus one
+	unit  *unitStates    // of the unit in hand; nil: nobody asks
+}
+
+// unitStates is how long one unit was in each state of its own.
+type unitStates [leaves]int64
+
+// mostly is the leaf of most of the unit's time. It starts the next unit.
+func (u *unitStates) mostly() (most Leaf) {
+	for leaf, ns := range u {
+		if ns > u[most] {
+			most = Leaf(leaf)
+		}
+	}
+	*u = unitStates{}
+	return most
 }
 
 // Add adds time of a leaf. Stack is where the unit's wait or call stands.
@@ -26,6 +41,9 @@ func (a *All) Add(class Class, leaf Leaf, stack uint32, ns int64) {
 
 // Book is Add for a leaf that has a detail, as in [Key].
 func (a *All) Book(class Class, leaf Leaf, stack, detail uint32, ns int64) {
+	if a.unit != nil {
+		a.unit[leaf] += ns
+	}
 	isPlain := class == ClassOwn && stack == 0 && detail == 0
 	if isPlain && a.plain[leaf] != 0 {
 		a.ns[a.plain[leaf]-1] += ns

@@ -27,6 +27,10 @@ type Books struct {
 	groups   []*Group // by request.GroupID; nil: no unit of it has ended
 	bytes    int      // of facts that are kept
 
+	// Of the plots: units kept one by one, grids, and the states of the unit in hand.
+	dots, grids int
+	unit        unitStates
+
 	// Of the unit in hand, and what condense needs for it.
 	facts  Facts
 	ns     []int64 // time, by account number
@@ -144,7 +148,7 @@ func (b *Books) Group(id request.GroupID) *Group {
 		b.groups = append(b.groups, nil)
 	}
 	if b.groups[id] == nil {
-		b.groups[id] = &Group{}
+		b.groups[id] = &Group{All: All{unit: &b.unit}}
 	}
 	return b.groups[id]
 }

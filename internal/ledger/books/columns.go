@@ -13,6 +13,7 @@ import (
 //  3. The facts of both are added up by account.
 //  4. Each slow unit is compared with usual ones that ran about as long: the excess of an account.
 //  5. The columns are written down in words, with the column of all and the ten slowest requests.
+//  6. Beside them: when the units were (plot.go).
 func (b *Books) Ledgers(r *account.Result, list []request.Group) *Column {
 	slow := b.choose(r, list)
 	entries := map[string]bool{}
@@ -26,6 +27,7 @@ func (b *Books) Ledgers(r *account.Result, list []request.Group) *Column {
 	r.Slow, r.Median, r.All = b.write(s), b.write(m), b.columnAll(list)
 	b.divide(r, s, m, list)
 	r.Requests.Slowest = b.slowest(list)
+	r.Series = b.series(list, s)
 	return s
 }
 

@@ -10,6 +10,7 @@
 //     noted of a unit
 //   - keep.go: which units are kept; histogram.go: their durations; all.go: the column of all
 //   - choose.go: who is slow; noreq.go: why there is nobody
+//   - plot.go, grid.go: when units were
 //   - columns.go: slow and usual units added up; excess.go: one against the other; separate.go: on
 //     how many separate events an account stands; divide.go: what time on CPUs was used for
 //   - write.go: columns in words; slowest.go: the slowest requests; locks.go: what is lost behind a

@@ -71,6 +71,8 @@ type Group struct {
 	hot       int64 // from it on it is worth asking who ran instead
 	floor     int64 // units below it were given up for lack of room
 
+	plot plot // when its units were
+
 	candidates []*Kept
 	lengths    []int64            // wall times of candidates, so that thinning does not look at each
 	usual      [octaves][]*Kept   // the sample, by hash, smallest first

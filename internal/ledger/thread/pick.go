@@ -29,6 +29,7 @@ func (t *pass) addUnit(u *unit.Unit) (running int64) {
 	}
 	running = t.addStates(grp, u)
 	grp.Tally(wall)
+	t.books.Plot(grp, b, wall, int64(u.TID))
 	grp.Candidate(wall, t.o.SlowOver) // counts those over it
 	h := books.Hash(uint64(u.TID), uint64(b))
 	grp.Draw(running, h)

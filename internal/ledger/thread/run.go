@@ -109,6 +109,7 @@ func (t *pass) run(ctx context.Context) (*account.Result, error) {
 	instead = append(instead, capacity.Waited(&r.All)...)
 	account.SortInstead(instead)
 	r.CPUs = capacity.CPUs(t.k, t.o.Set, append(t.flight(), waits...).Merge(), instead)
+	capacity.AddSeries(r, t.o.Set, 0)
 	return r, t.err
 }
 
