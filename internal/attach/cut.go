@@ -13,57 +13,190 @@ type Range struct {
 	Lines       []paste.Line
 }
 
-// Cut divides the lines of a file into parts. What no kind claims is in unknown.
+// Cut divides the lines of a file into parts. What no kind claims is in unknown, but for prompts
+// and the titles of parts.
+//
+// A section is what follows a prompt, or a fence, or the lines of one file that grep named. No part
+// reaches beyond its section: so two runs of a tool are two parts.
 func Cut(file string, lines []paste.Line, kinds []*Kind) (parts []*Part, unknown []Range) {
-	var command string
-	scattered := map[*Kind]*Part{}
+	c := cutter{file: file, kinds: kinds, scattered: map[origin]*Part{}}
 	for at := 0; at < len(lines); {
-		line := lines[at]
-		if line.Command != "" {
-			command = line.Command
+		if lines[at].Command != "" {
+			c.prompt = lines[at]
+			c.section++
 			at++
 			continue
 		}
-		kind, n := claim(lines[at:], kinds)
-		if n == 0 {
-			if strings.TrimSpace(line.Text) != "" {
-				if last := len(unknown) - 1; last >= 0 && unknown[last].Last == line.N-1 {
-					unknown[last].Last = line.N
-					unknown[last].Lines = append(unknown[last].Lines, line)
-				} else {
-					unknown = append(unknown, Range{line.N, line.N, []paste.Line{line}})
-				}
-			}
-			at++
-			continue
+		end := at + 1
+		for end < len(lines) && lines[end].Command == "" && fenced(lines[end]) == fenced(lines[at]) && lines[end].Path == lines[at].Path {
+			end++
 		}
-		if p := scattered[kind]; p != nil {
-			p.Lines = append(p.Lines, lines[at:at+n]...)
-		} else {
-			p := &Part{Kind: kind, File: file, Lines: slices.Clone(lines[at : at+n]), Command: command}
-			parts = append(parts, p)
-			if kind.Scattered {
-				scattered[kind] = p
-			}
+		c.cut(lines[at:end])
+		if at = end; at < len(lines) && fenced(lines[at]) != fenced(lines[at-1]) {
+			c.section++
 		}
-		at += n
 	}
-	return parts, unknown
+	return c.parts, c.unknown
 }
 
-// claim asks which kind these lines start with, and for how many of them.
-func claim(lines []paste.Line, kinds []*Kind) (best *Kind, most int) {
+// fenced is the number of the fence that a line stands in; 0: in none.
+func fenced(l paste.Line) int { return max(l.Block, 0) }
+
+// cutter is the state of a cut.
+type cutter struct {
+	file      string
+	kinds     []*Kind
+	parts     []*Part
+	unknown   []Range
+	scattered map[origin]*Part
+	prompt    paste.Line // the last one; none: no Command
+	section   int
+}
+
+// origin says which scattered lines are one part.
+type origin struct {
+	kind    *Kind
+	source  string
+	pid     int
+	section int
+}
+
+// cut cuts one section.
+func (c *cutter) cut(lines []paste.Line) {
+	var last *Part // the part that ends right above, if only what was left out stands between
+	for at := 0; at < len(lines); {
+		line := lines[at]
+		if line.Text == "" && line.Raw == "" {
+			if !line.Elided {
+				last = nil
+			}
+			at++
+			continue
+		}
+		kind, part := claim(lines[at:], c.kinds)
+		if kind == nil {
+			c.unknow(line)
+			last = nil
+			at++
+			continue
+		}
+		from := origin{kind, line.Source, line.PID, c.section}
+		switch {
+		case kind.Scattered && c.scattered[from] != nil:
+			last = c.scattered[from]
+			last.Lines = append(last.Lines, part...)
+		case !kind.Scattered && last != nil && last.Kind == kind:
+			last.Lines = append(last.Lines, part...)
+		default:
+			last = c.part(kind, part)
+			if kind.Scattered {
+				c.scattered[from] = last
+			}
+		}
+		at += len(part)
+	}
+}
+
+// part makes a new part, with what stands above it.
+func (c *cutter) part(kind *Kind, lines []paste.Line) *Part {
+	p := &Part{Kind: kind, File: c.file, Lines: slices.Clone(lines), Command: c.prompt.Command}
+	p.Host, p.Path, p.PID = c.prompt.Host, lines[0].Path, lines[0].PID
+	path, pid := fromCommand(p.Command)
+	if p.Path == "" {
+		p.Path = path
+	}
+	if p.PID == 0 {
+		p.PID = pid
+	}
+	if p.PID == 0 {
+		p.PID = pidOf(p.Path)
+	}
+	p.Title = c.title(lines[0].N)
+	c.parts = append(c.parts, p)
+	return p
+}
+
+// title takes the line right above line n for a title, if nothing knows it and it is short. An
+// empty line, a fence or a prompt may stand between.
+func (c *cutter) title(n int) string {
+	i := len(c.unknown) - 1
+	if i < 0 {
+		return ""
+	}
+	r := &c.unknown[i]
+	text := strings.TrimSpace(r.Lines[len(r.Lines)-1].Text)
+	if r.Last < n-3 || len(text) > 120 || len(c.parts) > 0 && r.Last < c.parts[len(c.parts)-1].Last() {
+		return ""
+	}
+	r.Lines = r.Lines[:len(r.Lines)-1]
+	if len(r.Lines) == 0 {
+		c.unknown = c.unknown[:i]
+	} else {
+		r.Last = r.Lines[len(r.Lines)-1].N
+	}
+	return text
+}
+
+// unknow adds a line to what no kind knows.
+func (c *cutter) unknow(line paste.Line) {
+	if strings.TrimSpace(line.Text) == "" {
+		return
+	}
+	if i := len(c.unknown) - 1; i >= 0 && c.unknown[i].Last == line.N-1 {
+		c.unknown[i].Last = line.N
+		c.unknown[i].Lines = append(c.unknown[i].Lines, line)
+		return
+	}
+	c.unknown = append(c.unknown, Range{line.N, line.N, []paste.Line{line}})
+}
+
+// claim asks which kind these lines start with, and returns the lines that are its.
+func claim(lines []paste.Line, kinds []*Kind) (*Kind, []paste.Line) {
+	if lines[0].Text != "" {
+		if k, n := claimOf(lines, kinds); n > 0 {
+			return k, lines[:n]
+		}
+	}
+	if lines[0].Raw == "" {
+		return nil, nil
+	}
+	// What looked like a logger's prefix may be how the tool starts its lines.
+	raw := asWritten(lines)
+	k, n := claimOf(raw, kinds)
+	return k, raw[:n]
+}
+
+// maxRaw bounds how many lines are looked at as they were written: claims of a log's lines are
+// short.
+const maxRaw = 256
+
+func asWritten(lines []paste.Line) []paste.Line {
+	n := 0
+	for n < len(lines) && n < maxRaw && (lines[n].Raw != "" || lines[n].Text == "") {
+		n++
+	}
+	raw := slices.Clone(lines[:n])
+	for i := range raw {
+		raw[i].Text = raw[i].Raw
+	}
+	return raw
+}
+
+func claimOf(lines []paste.Line, kinds []*Kind) (best *Kind, most int) {
 	for _, k := range kinds {
 		if len(k.Hints) > 0 && !slices.ContainsFunc(k.Hints, func(h string) bool { return strings.Contains(lines[0].Text, h) }) {
 			continue
 		}
 		n := min(k.Claim(lines), len(lines))
 		switch {
-		case n == 0:
+		case n <= 0:
 		case best == nil, slices.Contains(best.Yields, k.Name),
 			n > most && !slices.Contains(k.Yields, best.Name):
 			best, most = k, n
 		}
+	}
+	for most > 0 && strings.TrimSpace(lines[most-1].Text) == "" {
+		most--
 	}
 	return best, most
 }

@@ -10,6 +10,7 @@
 //	kind.go     Kind and Part: how lines are known
 //	reading.go  Reading, Fact and Sign: what a part says, as types and in a person's words
 //	cut.go      Cut: lines to parts
+//	command.go  what a command says of the part below it
 //	kinds/      the table of all kinds; the rooms beside it fill it
 //	attachtest/ runs a room's samples as tests
 package attach

@@ -38,6 +38,11 @@ type Part struct {
 	Lines   []paste.Line
 	Command string // the command of the prompt above it; "": none
 	Title   string // the line of prose right above it, as people write "after the restart:"; "": none
+
+	// What prompts, commands and prefixes of its lines say of where it is from.
+	Host string // "": not said
+	Path string // the file that a command printed or a grep named; "": not said
+	PID  int    // 0: not said
 }
 
 // First and Last are where the part stands in its file.

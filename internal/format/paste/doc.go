@@ -6,5 +6,11 @@
 // Files in reading order:
 //
 //	line.go     Line: one line, with what stood around it
-//	lines.go    Lines: a paste to its lines
+//	lines.go    Lines: a paste to its lines, in five steps
+//	decode.go   bytes to text; what only a terminal shows
+//	blocks.go   fences, quotes, indentation
+//	numbers.go  line numbers
+//	prompt.go   prompts and their commands
+//	logger.go   prefixes of loggers
+//	paths.go    names of files before lines
 package paste

@@ -3,10 +3,38 @@ package paste
 import "strings"
 
 // Lines gives the lines of a paste.
+//
+//  1. Bytes become text: UTF-16, Latin-1, colours and other things that only a terminal shows.
+//  2. Fences, quotes, and the indentation that a person or a wiki added are taken off.
+//  3. Line numbers are taken off.
+//  4. Prompts are told from output.
+//  5. What a logger or a grep put before each line is taken off.
+//
+// A line that has nothing left is kept, empty, so that numbers of lines stay right. All of it runs
+// in time and memory linear in the paste.
 func Lines(data []byte) []Line {
 	var out []Line
-	for text := range strings.Lines(strings.ReplaceAll(string(data), "\r\n", "\n")) {
-		out = append(out, Line{N: len(out) + 1, Text: strings.TrimRight(text, " \t\r\n")})
+	for text := range strings.Lines(decode(data)) {
+		out = append(out, Line{N: len(out) + 1, Text: plain(text)})
 	}
+	fences(out)
+	quotes(out)
+	indentations(out)
+	numbers(out)
+	for i := range out {
+		l := &out[i]
+		l.elided()
+		l.prompt()
+	}
+	loggers(out)
+	paths(out)
 	return out
+}
+
+// elided takes marks of what was left out for an empty line.
+func (l *Line) elided() {
+	switch strings.TrimSpace(l.Text) {
+	case "...", "....", ".....", "…", "[...]", "[…]", "(...)", "<snip>", "[snip]", "--snip--", "...snip...", "......", ". . .":
+		l.Text, l.Elided = "", true
+	}
 }

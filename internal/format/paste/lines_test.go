@@ -1,0 +1,148 @@
+package paste
+
+import (
+	"slices"
+	"testing"
+	"unicode/utf16"
+)
+
+func texts(lines []Line) (out []string) {
+	for _, l := range lines {
+		out = append(out, l.Text)
+	}
+	return out
+}
+
+func TestLines(t *testing.T) {
+	for _, c := range []struct {
+		name, in string
+		want     []string
+	}{
+		{"fence", "see:\n```\nA b\n  c\n```\nend\n", []string{"see:", "", "A b", "  c", "", "end"}},
+		{"fence with a language", "```log\nx\n```", []string{"", "x", ""}},
+		{"fence with its first line", "```A: b c\nx```", []string{"A: b c", "x"}},
+		{"jira", "{code:java}\nx\n{code}\n", []string{"", "x", ""}},
+		{"quote", "> a\n>   b\n>\n> c\n", []string{"a", "  b", "", "c"}},
+		{"two quotes", "> > a\n> > b\n", []string{"a", "b"}},
+		{"indented", "so:\n\n    a\n      b\n\n    c\n", []string{"so:", "", "a", "  b", "", "c"}},
+		{"below a colon", "so:\n    a\n    b\n", []string{"so:", "a", "b"}},
+		{"a tool's own indentation", "java 1 [001] 5.0: cycles:\n\tff a (b)\n\tff c (d)\n", []string{"java 1 [001] 5.0: cycles:", "\tff a (b)", "\tff c (d)"}},
+		{"a goroutine's frames", "goroutine 1 [running]:\n\tx.go:1\n", []string{"goroutine 1 [running]:", "\tx.go:1"}},
+		{"cat -n", "     9\ta\n    10\t\n    11\tb\n", []string{"a", "", "b"}},
+		{"grep -n", "3:gc 1\n7:gc 2\n12:gc 3\n", []string{"gc 1", "gc 2", "gc 3"}},
+		{"editor", "1 | a\n2 | b\n3 | c", []string{"a", "b", "c"}},
+		{"interrupts", "  0:   47   x\n  1:    9   y\n  2:    0   z\n", []string{"0:   47   x", "1:    9   y", "2:    0   z"}},
+		{"colours", "\x1b[1;32mok\x1b[0m \x1b]0;title\x07end\x1b[K", []string{"ok end"}},
+		{"a chat's blanks", "a\u00a0\u00a0b\u200b", []string{"a  b"}},
+		{"crlf", "a\r\nb\r\n", []string{"a", "b"}},
+		{"old Macs", "a\rb\r", []string{"a", "b"}},
+		{"progress", "10%\r20%\rdone\n", []string{"done"}},
+		{"latin-1", "M\xfcller\n", []string{"Müller"}},
+		{"left out", "a\n...\nb\n", []string{"a", "", "b"}},
+		{"syslog", "Nov 22 22:28:49 web1 app[77]: gc 1 @1s", []string{"gc 1 @1s"}},
+		{"kernel", "Nov  2 22:28:49 web1 kernel: [12.5] oom", []string{"[12.5] oom"}},
+		{"journald", "2026-11-22T22:28:49+0000 web1 app[77]: gc 1", []string{"gc 1"}},
+		{"rfc 5424", "<134>1 2026-11-22T22:28:49.003Z web1 app 77 - - gc 1", []string{"gc 1"}},
+		{"containerd", "2026-11-22T22:28:49.123456789Z stderr F gc 1", []string{"gc 1"}},
+		{"kubectl", "2026-11-22T22:28:49.123456789Z gc 1", []string{"gc 1"}},
+		{"kubectl --prefix", "[pod/web-1/app] gc 1", []string{"gc 1"}},
+		{"compose", "web-1  | gc 1\ndb-1   | ready\nweb-1  | gc 2\n", []string{"gc 1", "ready", "gc 2"}},
+		{"klog", "I1122 22:28:49.123456   12345 file.go:123] gc 1", []string{"gc 1"}},
+		{"zap", "2026-11-22T22:28:49.123Z\tINFO\tx/y.go:3\thello", []string{"hello"}},
+		{"go's log", "2026/11/22 22:28:49.123456 hello", []string{"hello"}},
+		{"docker's json", `{"log":"gc 1\n","stream":"stderr","time":"2026-11-22T22:28:49Z"}`, []string{"gc 1"}},
+		{"a record of the program", `{"level":"warn","msg":"slow","took":"1s"}`, []string{`{"level":"warn","msg":"slow","took":"1s"}`}},
+		{"grep of several", "/proc/1/status:Name:\ta\n/proc/2/status:Name:\tb\n", []string{"Name:\ta", "Name:\tb"}},
+		{"a table is no compose", "id  | state\n12  | idle\nx   | y\n", []string{"id  | state", "12  | idle", "x   | y"}},
+	} {
+		if got := texts(Lines([]byte(c.in))); !slices.Equal(got, c.want) {
+			t.Errorf("%s:\n got %q\nwant %q", c.name, got, c.want)
+		}
+	}
+}
+
+func TestUTF16(t *testing.T) {
+	for _, mark := range []string{"\ufeff", ""} {
+		var little, big []byte
+		for _, u := range utf16.Encode([]rune(mark + "gc 1 @1s\nµs 😀\n")) {
+			little = append(little, byte(u), byte(u>>8))
+			big = append(big, byte(u>>8), byte(u))
+		}
+		for _, data := range [][]byte{little, big} {
+			if got, want := texts(Lines(data)), []string{"gc 1 @1s", "µs 😀"}; !slices.Equal(got, want) {
+				t.Errorf("mark %q: got %q", mark, got)
+			}
+		}
+	}
+}
+
+func TestPrompts(t *testing.T) {
+	for in, want := range map[string]string{
+		"root@web1:~# vmstat 1 5":                             "web1 vmstat 1 5",
+		"[joe@web1 tmp]$ top -b":                              "web1 top -b",
+		"joe@mac ~ % go tool pprof x":                         "mac go tool pprof x",
+		"$ ./app -x":                                          " ./app -x",
+		"$ GODEBUG=gctrace=1 ./app":                           " GODEBUG=gctrace=1 ./app",
+		"# cat /proc/1/status":                                " cat /proc/1/status",
+		"/ # cat /proc/1/status":                              " cat /proc/1/status",
+		"/app $ ps aux":                                       " ps aux",
+		"> vmstat 1":                                          " vmstat 1",
+		"➜  ~ git:(main) ✗ perf report":                       " perf report",
+		"bash-5.1# free -m":                                   " free -m",
+		"mysql> explain select 1;":                            " explain select 1;",
+		"MariaDB [(none)]> show engine innodb status\\G":      " show engine innodb status\\G",
+		"10.0.0.7:6379> latency doctor":                       "10.0.0.7 latency doctor",
+		"postgres=# select 1;":                                " select 1;",
+		"(gdb) thread apply all bt":                           " thread apply all bt",
+		"==> /proc/1/smaps <==":                               " cat /proc/1/smaps",
+		"root@web1:/# kubectl exec -it p -- cat /proc/1/stat": "web1 kubectl exec -it p -- cat /proc/1/stat",
+		"web1# iostat -x 1":                                   "web1 iostat -x 1",
+
+		// Output that only looks like a prompt.
+		"# Time: 2026-11-22T22:28:49Z":                           " ",
+		"# HELP go_goroutines Number":                            " ",
+		"# runtime.MemStats":                                     " ",
+		"#0  0x00007f in read ()":                                " ",
+		"#	0x40489e6	sync.runtime_SemacquireMutex+0x46":          " ",
+		"top - 11:10:47 up  1:08":                                " ",
+		"12.3% cat":                                              " ",
+		"#12 0x0000 in main () at x.c:1":                         " ",
+		"Thread 3 (Thread 0x7f (LWP 3)):":                        " ",
+		"pthread_cond_wait@@GLIBC_2.3.2 () from /lib64/libc.so":  " ",
+		"# Overhead  Command  Shared Object":                     " ",
+		"-> lock 0x1 > time 3":                                   " ",
+		"    50.00%  app  libc.so  [.] read":                     " ",
+		"# perf version : 6.1":                                   " ",
+		"$1 = 5":                                                 " ",
+		"12:00:01 root@ all -- x":                                " ",
+		"\"main\" #1 prio=5 os_prio=0 tid=0x00007f nid=0x1 runn": " ",
+	} {
+		l := Lines([]byte(in))[0]
+		if got := l.Host + " " + l.Command; got != want {
+			t.Errorf("%s: got %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestPrefixSays(t *testing.T) {
+	l := Lines([]byte("2026-11-22T22:28:49+0000 web1 app[77]: gc 1"))[0]
+	if l.Source != "web1" || l.PID != 77 || l.Time.Unix() != 1795386529 || l.Raw == "" {
+		t.Errorf("got %+v", l)
+	}
+	if l := Lines([]byte("/sys/fs/cgroup/a/cpu.stat:nr_periods 5"))[0]; l.Path != "/sys/fs/cgroup/a/cpu.stat" {
+		t.Errorf("got %+v", l)
+	}
+}
+
+func FuzzLines(f *testing.F) {
+	f.Add([]byte("```\n> $ cat x\n  1\ta\n```\n\x1b[1mx\nNov 22 22:28:49 web1 app[77]: y\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		last := 0
+		for _, l := range Lines(data) {
+			if l.N != last+1 {
+				t.Fatalf("line %d follows line %d", l.N, last)
+			}
+			last = l.N
+		}
+	})
+}

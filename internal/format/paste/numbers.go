@@ -1,0 +1,62 @@
+package paste
+
+import (
+	"strconv"
+	"strings"
+)
+
+// numbers takes off the line numbers of an editor, of cat -n and of grep -n. The numbers of cat and
+// of editors count up by one; those of grep rise.
+func numbers(lines []Line) {
+	for i := 0; i < len(lines); {
+		first, mark, _, ok := numbered(lines[i].Text)
+		if !ok {
+			i++
+			continue
+		}
+		end, last, tight := i+1, first, 0
+		for end < len(lines) && lines[end].Block == lines[i].Block {
+			n, m, rest, ok := numbered(lines[end].Text)
+			if !ok || m != mark || n <= last || mark != ':' && n != last+1 {
+				break
+			}
+			if rest != "" && rest[0] != ' ' {
+				tight++
+			}
+			last = n
+			end++
+		}
+		// /proc/interrupts and /proc/locks number their lines with "N: ".
+		if end-i >= 3 && (mark != ':' || tight*2 > end-i) {
+			for j := i; j < end; j++ {
+				_, _, lines[j].Text, _ = numbered(lines[j].Text)
+			}
+		}
+		i = end
+	}
+}
+
+// numbered divides a line into its number, what follows the number, and the text.
+func numbered(text string) (n int, mark byte, rest string, ok bool) {
+	t := strings.TrimLeft(text, " ")
+	digits := len(t) - len(strings.TrimLeft(t, "0123456789"))
+	if digits == 0 || digits > 9 {
+		return 0, 0, "", false
+	}
+	n, _ = strconv.Atoi(t[:digits])
+	after := t[digits:]
+	if after == "" {
+		return n, '\t', "", len(t) < len(text) || digits < 5 // an empty line of an editor
+	}
+	switch {
+	case after[0] == '\t':
+		return n, '\t', after[1:], true
+	case after[0] == ':' && len(t) == len(text):
+		return n, ':', after[1:], true
+	}
+	if bar := strings.TrimLeft(after, " "); strings.HasPrefix(bar, "|") || strings.HasPrefix(bar, "│") {
+		_, size := cutRune(bar)
+		return n, '|', strings.TrimPrefix(bar[size:], " "), true
+	}
+	return 0, 0, "", false
+}

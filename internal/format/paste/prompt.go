@@ -1,0 +1,113 @@
+package paste
+
+import (
+	"path"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+)
+
+func cutRune(s string) (rune, int) { return utf8.DecodeRuneInString(s) }
+
+// Prompts of shells and of tools that have one of their own. The groups are host and command.
+var prompts = []*regexp.Regexp{
+	regexp.MustCompile(`^\[?(?:\([\w.-]+\) ?)?[\w.-]+@(?P<host>[\w.-]+)(?:[: ]+[^\s$#%>][^$#%>]{0,80}?| *)\]? ?[$#%>❯]\s+(?P<cmd>\S.*)$`),
+	regexp.MustCompile(`^\[?(?:\([\w.-]+\) ?)?[\w.-]+@(?P<host>[\w.-]+)[: ][^$#%>]{0,80}\]?[$#%>](?P<cmd>[a-z/].*)$`),
+	regexp.MustCompile(`^(?:[➜❯λ▶»]|╰─+[$#>➤]?)\s+(?:[~\w./-]+ )?(?:git:\([^)]*\) ?)?(?:[✗±] ?)?(?P<cmd>\S.*)$`),
+	regexp.MustCompile(`^(?:bash|sh|ash|zsh|dash)-[\d.]+[$#]\s*(?P<cmd>\S.*)$`),
+	regexp.MustCompile(`^(?:mysql|MySQL|MariaDB|TiDB|tidb|sql|sqlite|SQL)(?: ?[\[(][^\])]{0,60}[\])]+)?>\s+(?P<cmd>\S.*)$`),
+	regexp.MustCompile(`^(?:MySQL|TiDB|tidb) [^>]{0,60}>\s+(?P<cmd>\S.*)$`),
+	regexp.MustCompile(`^(?:redis |valkey )?(?P<host>[\w.-]+|\[[0-9a-f:]+\]):\d{2,5}(?:\[\d+\])?(?:\(\w+\))?>\s+(?P<cmd>\S.*)$`),
+	regexp.MustCompile(`^(?:redis|valkey|127\.0\.0\.1)(?:\[\d+\])?>\s+(?P<cmd>\S.*)$`),
+	regexp.MustCompile(`^[\w-]+[=*!-][#>]\s+(?P<cmd>[A-Za-z\\].*)$`), // psql
+	regexp.MustCompile(`^\((?:gdb|pprof|dlv|lldb)\)\s+(?P<cmd>\S.*)$`),
+	regexp.MustCompile(`^PS [A-Z]:\\[^>]*>\s*(?P<cmd>\S.*)$`),
+	regexp.MustCompile(`^[A-Z]:\\[^>]*>\s*(?P<cmd>\S.*)$`),
+	regexp.MustCompile(`^==> (?P<cmd>/?[^ ]+) <==$`), // tail and head of several files
+}
+
+// Prompts that are so short that only a known command tells them from output.
+var shortPrompt = regexp.MustCompile(`^(?P<host>(?:[A-Za-z][\w.-]*)?)(?:(?:[~/][\w./~-]*) ?)?(?:[$%]|[#>]) ?(?P<cmd>\S.*)$`)
+
+// dollar is a prompt by itself: few outputs start a line with it.
+var dollar = regexp.MustCompile(`^[$] (?P<cmd>[\w./~(][^=:]*(?:\s.*)?|[A-Z_]+=\S+ .*)$`)
+
+// prompt tells a prompt and its command from output.
+func (l *Line) prompt() {
+	text := strings.TrimLeft(l.Text, " \t")
+	if text == "" || len(text) > 4096 || !strings.ContainsAny(text[:min(len(text), 160)], "$#>%❯➜λ▶»)╰") {
+		return
+	}
+	for _, re := range prompts {
+		if m := re.FindStringSubmatch(text); m != nil {
+			l.command(named(re, m, "cmd"), named(re, m, "host"))
+			if re == prompts[len(prompts)-1] {
+				l.Command = "cat " + l.Command
+			}
+			return
+		}
+	}
+	if m := shortPrompt.FindStringSubmatch(text); m != nil && commandAfter(named(shortPrompt, m, "cmd")) {
+		l.command(named(shortPrompt, m, "cmd"), named(shortPrompt, m, "host"))
+		return
+	}
+	if m := dollar.FindStringSubmatch(text); m != nil {
+		l.command(named(dollar, m, "cmd"), "")
+	}
+}
+
+func (l *Line) command(cmd, host string) {
+	l.Command = strings.TrimSpace(cmd)
+	switch host {
+	case "", "localhost", "127.0.0.1":
+	default:
+		l.Host = host
+	}
+}
+
+func named(re *regexp.Regexp, m []string, name string) string {
+	if i := re.SubexpIndex(name); i >= 0 {
+		return m[i]
+	}
+	return ""
+}
+
+// commandAfter reports whether text is a command that a person would run to see something.
+func commandAfter(text string) bool {
+	text = strings.TrimSpace(text)
+	for {
+		word, rest, _ := strings.Cut(text, " ")
+		name, _, assigned := strings.Cut(word, "=")
+		if word == "sudo" || word == "time" || word == "nohup" || assigned && strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789") == "" && name != "" {
+			if rest == "" {
+				return false
+			}
+			text = strings.TrimSpace(rest)
+			continue
+		}
+		if !commands[path.Base(word)] {
+			return false
+		}
+		// "top - 10:00:00 up" and "free  shared" are no commands.
+		return rest == "" || !strings.HasPrefix(rest, " ") && !strings.HasPrefix(rest, "- ") && !strings.HasPrefix(rest, "= ") &&
+			!strings.Contains(rest, " : ")
+	}
+}
+
+// commands are those whose output people paste, and those that lead to them.
+var commands = words(`
+	awk bash biolatency bpftrace cat cd cpudist crictl curl date dmesg docker echo eu-stack export free funclatency
+	gcore gdb go grep egrep head hostname htop iostat ip jcmd journalctl jstack jstat kill kubectl less ls lsof ltrace mount
+	mpstat mysql mysqladmin netstat nsenter numactl numastat offcputime perf pidof pgrep pidstat podman pprof ps psql pstack
+	py-spy redis-cli runqlat runqslower sar sed slabtop softirqs sort ss ssh strace stress stress-ng sysctl systemctl tail
+	timeout top tree uname uptime vmstat watch wc whystall xargs zcat zgrep etcdctl oc nerdctl dstat atop iotop lscpu taskset
+	chrt nproc pmap lsblk df du id whoami ifstat nstat drsnoop wakeuptime cachestat tcpretrans biosnoop softirqs hardirqs
+	runqlen profile offwaketime ext4slower execsnoop opensnoop syscount llcstat memleak schbench wrk hey ab sysbench fio`)
+
+func words(text string) map[string]bool {
+	m := map[string]bool{}
+	for _, w := range strings.Fields(text) {
+		m[w] = true
+	}
+	return m
+}
