@@ -8,6 +8,7 @@
 //	help.go         how --help is printed
 //
 //	explain.go      the command explain, and the end that diagnose shares with it
+//	report.go       the command report: the same as one page for a browser
 //	inputs.go       opens what a file name stands for: a trace, a case, a profile, a stream
 //	load.go         puts all inputs together: one trace, one kernel stream, one set of records
 //	account.go      makes the ledgers of them: from the trace, the kernel's records, or both

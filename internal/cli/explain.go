@@ -27,11 +27,16 @@ type explainCmd struct {
 	explainFlags
 }
 
-// explainFlags are the flags of every command that explains.
-type explainFlags struct {
+// selectFlags say which requests are explained.
+type selectFlags struct {
 	Entry    string        `placeholder:"REGEX" help:"Only requests whose entry function or name matches."`
 	SlowOver time.Duration `placeholder:"DURATION" help:"Count requests over this as slow. By default, the slowest 1 % of each group are, at least 10 in all."`
-	Format   string        `enum:"${outputs}" default:"${output}" placeholder:"FORMAT" help:"${outputs_in_words}."`
+}
+
+// explainFlags are the flags of every command that explains and prints.
+type explainFlags struct {
+	selectFlags
+	Format string `enum:"${outputs}" default:"${output}" placeholder:"FORMAT" help:"${outputs_in_words}."`
 }
 
 func (*explainCmd) Help() string {
@@ -56,18 +61,30 @@ func (c *explainCmd) Run(con *console) error {
 // went wrong with a file is on stderr and in the report. The error is an exit, or whatever else
 // failed.
 func (con *console) explain(files []string, f explainFlags, output, again string) error {
+	if err := notInput(output, files); err != nil {
+		return err
+	}
+	r, err := con.examine(files, f.selectFlags, again)
+	if err != nil {
+		return err
+	}
+	if err := con.print(r, f.Format, output); err != nil {
+		return err
+	}
+	return exit(statusOf(r))
+}
+
+// examine reads the files and explains what they hold.
+func (con *console) examine(files []string, f selectFlags, again string) (*report.Report, error) {
 	if f.SlowOver < 0 {
-		return usagef("--slow-over %v: must be more than zero", f.SlowOver)
+		return nil, usagef("--slow-over %v: must be more than zero", f.SlowOver)
 	}
 	var entry *regexp.Regexp
 	if f.Entry != "" {
 		var err error
 		if entry, err = regexp.Compile(f.Entry); err != nil {
-			return usagef("--entry: %v", err)
+			return nil, usagef("--entry: %v", err)
 		}
-	}
-	if err := notInput(output, files); err != nil {
-		return err
 	}
 	started, cpu := time.Now(), cpuTime()
 	in := con.load(files)
@@ -89,7 +106,7 @@ func (con *console) explain(files []string, f explainFlags, output, again string
 	}
 	s.Gaps = in.gaps // account may have added some
 	if in.nothing() {
-		return exit(statusNoLook)
+		return nil, exit(statusNoLook)
 	}
 	if f.Entry != "" && s.Ledger != nil && s.Ledger.Requests.Count == 0 {
 		s.Ledger.Requests.NoRequestsCause = fmt.Sprintf("no request that --entry %s matches started and ended inside the trace; without it the report lists the entries", shellWord(f.Entry))
@@ -100,11 +117,7 @@ func (con *console) explain(files []string, f explainFlags, output, again string
 	}
 	s.Found = detect.Run(s.Ledger, in.set, facts)
 	s.Cost.ExplainNS, s.Cost.ExplainCPUNS = int64(time.Since(started)), cpuTime()-cpu
-	r := report.New(s)
-	if err := con.print(r, f.Format, output); err != nil {
-		return err
-	}
-	return exit(statusOf(r))
+	return report.New(s), nil
 }
 
 // again is the command that would record the target of the case once more, "" where it is not

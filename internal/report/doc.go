@@ -35,4 +35,6 @@
 //	text_kernel.go  CPUs, memory, threads, pauses
 //	markdown.go     for a ticket
 //	json.go         for programs; schema.json describes it
+//	html.go         for a browser: what internal/report/webpage shows
+//	html_ledger.go  its ledger, and which row an account belongs to
 package report

@@ -1,0 +1,78 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+var _ = register(&command{
+	Name: "report", Help: "Write what explain says, and more, as one page for a browser.", Order: 15,
+	New: func() any { return &reportCmd{} },
+})
+
+type reportCmd struct {
+	Files  []string `arg:"" name:"file" help:"Cases, traces and other evidence, as for explain."`
+	Output string   `short:"o" required:"" placeholder:"FILE" help:"Where to write the page: one file, which opens from disk without a network."`
+	selectFlags
+}
+
+func (*reportCmd) Help() string {
+	return `Examples:
+  whystall report slow.case -o slow.html
+  whystall report trace.out mutex.pb.gz -o slow.html --slow-over 200ms
+
+The page names functions, paths and requests of the service: it is as private as the case.
+
+Exit status: 0 nothing found, 1 a cause was found, 2 wrong usage, 3 could not look.`
+}
+
+func (c *reportCmd) Run(con *console) error {
+	if err := notInput(c.Output, c.Files); err != nil {
+		return err
+	}
+	r, err := con.examine(c.Files, c.selectFlags, "")
+	if err != nil {
+		return err
+	}
+	if err := writeWhole(c.Output, r.HTML); err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	con.say("%s written", c.Output)
+	return exit(statusOf(r))
+}
+
+// writeWhole writes a file that is there as a whole or not at all: a full disk leaves no half of
+// it, and what the file held before stays. What is no regular file, such as a pipe, is written as
+// it comes.
+func writeWhole(name string, write func(io.Writer) error) (err error) {
+	switch at, lerr := filepath.EvalSymlinks(name); {
+	case lerr == nil:
+		name = at // the link stays a link
+	case !errors.Is(lerr, fs.ErrNotExist):
+		return lerr
+	}
+	if st, serr := os.Stat(name); serr == nil && !st.Mode().IsRegular() {
+		f, err := os.OpenFile(name, os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		return errors.Join(write(f), f.Close())
+	}
+	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			os.Remove(f.Name())
+		}
+	}()
+	if err = errors.Join(write(f), f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), name)
+}

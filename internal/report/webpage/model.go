@@ -1,0 +1,175 @@
+package webpage
+
+import "reflect"
+
+// Model is what the page shows. Moments are ns from the start of the recording, so that a browser's
+// numbers hold them. Strings are as the input had them: Write marks them all. web/src/model.ts has
+// the same shapes.
+type Model struct {
+	Title    string    `json:"title"`
+	Facts    []Fact    `json:"facts"`  // what was looked at, and when
+	Alerts   []Text    `json:"alerts"` // what stands above the verdict
+	Verdict  Verdict   `json:"verdict"`
+	Findings []Finding `json:"findings"`
+	Requests Requests  `json:"requests"`
+	Ledger   *Ledger   `json:"ledger"` // null without slow requests
+	Slowest  []Request `json:"slowest"`
+
+	RuledOut   []Text   `json:"ruledOut"`
+	NotChecked []Text   `json:"notChecked"`
+	Looked     []Text   `json:"looked"`
+	Unseen     []string `json:"unseen" prose:"yes"`
+	Lost       []string `json:"lost" prose:"yes"`
+	Cost       Cost     `json:"cost"`
+}
+
+// Fact is a word and what it is here.
+type Fact struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// Text is a title, or a name, and what is said of it.
+type Text struct {
+	Title string `json:"title"`
+	Text  string `json:"text" prose:"yes"`
+}
+
+// Kind of a verdict.
+type Kind string
+
+// Kinds of verdicts.
+const (
+	Found   Kind = "found"
+	Nothing Kind = "nothing"
+	Blind   Kind = "blind" // too little was seen for "nothing found" to mean something
+)
+
+// Verdict is the answer.
+type Verdict struct {
+	Kind  Kind     `json:"kind"`
+	Title string   `json:"title" prose:"yes"`
+	Text  []string `json:"text" prose:"yes"`
+}
+
+// Finding is one cause.
+type Finding struct {
+	Number     int        `json:"number"` // of a root; 0 for a mechanism of the root above it
+	Cause      string     `json:"cause"`
+	Title      string     `json:"title" prose:"yes"`
+	Amount     string     `json:"amount" prose:"yes"`
+	Share      float64    `json:"share"`
+	Confidence string     `json:"confidence"`
+	Sure       string     `json:"sure" prose:"yes"`
+	BecauseOf  string     `json:"becauseOf"`
+	Summary    string     `json:"summary" prose:"yes"`
+	Evidence   []Evidence `json:"evidence"`
+	Remedy     []string   `json:"remedy" prose:"yes"`
+	Verify     string     `json:"verify" prose:"yes"`
+}
+
+// Evidence is one line of proof and its source.
+type Evidence struct {
+	Text   string `json:"text" prose:"yes"`
+	Source string `json:"source" prose:"yes"`
+}
+
+// Requests says which units of work there were.
+type Requests struct {
+	Count   int64   `json:"count"`
+	Select  string  `json:"select" prose:"yes"`
+	Groups  []Group `json:"groups"`
+	LeftOut string  `json:"leftOut" prose:"yes"`
+}
+
+// Group is the requests of one entry.
+type Group struct {
+	Entry string `json:"entry"`
+	Kind  string `json:"kind"`
+	Doubt string `json:"doubt" prose:"yes"`
+	Count int64  `json:"count"`
+	P50   int64  `json:"p50"`
+	P99   int64  `json:"p99"`
+	Max   int64  `json:"max"`
+	Slow  int    `json:"slow"`
+}
+
+// Ledger is the two columns as rows. Figures are of one request.
+type Ledger struct {
+	Rows   []Row     `json:"rows"`
+	Unit   string    `json:"unit"`
+	Slow   int       `json:"slow"`  // how many requests
+	Usual  int       `json:"usual"` // how many in the middle of their group
+	SlowNS int64     `json:"slowNs"`
+	UsedNS int64     `json:"usualNs"`
+	Total  [2]string `json:"total"` // both sums, printed
+	Note   string    `json:"note" prose:"yes"`
+}
+
+// Row is one account, or several that share a row.
+type Row struct {
+	Leaf    string `json:"leaf"` // "other" and "unexplained" too
+	Label   string `json:"label" prose:"yes"`
+	Share   string `json:"share"` // of the slow requests' time, printed: shares add up
+	Slow    string `json:"slow"`
+	Usual   string `json:"usual"`
+	SlowNS  int64  `json:"slowNs"`
+	UsualNS int64  `json:"usualNs"`
+	Largest int    `json:"largest"` // in how many slow requests it is the largest part
+	More    []Fact `json:"more"`    // the account in full
+}
+
+// Request is one of the slowest.
+type Request struct {
+	At    int64  `json:"at"`
+	Wall  int64  `json:"wall"`
+	When  string `json:"when"`
+	Name  string `json:"name"`
+	Entry string `json:"entry"`
+	G     int64  `json:"g"`
+	Why   string `json:"why" prose:"yes"`
+	Parts []Part `json:"parts"`
+}
+
+// Part is a part of a request's time.
+type Part struct {
+	Row   int    `json:"row"` // of the ledger; -1: none
+	Label string `json:"label" prose:"yes"`
+	NS    int64  `json:"ns"`
+}
+
+// Cost is what recording and explaining took.
+type Cost struct {
+	Service string     `json:"service" prose:"yes"`
+	Stages  [][]string `json:"stages"` // a table; its first row has the names
+	Eased   []string   `json:"eased" prose:"yes"`
+	Own     string     `json:"own" prose:"yes"`
+}
+
+// mark marks every string below v, and makes every list a list.
+func mark(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			mark(v.Elem())
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			mark(v.Field(i))
+		}
+	case reflect.Slice, reflect.Array:
+		if v.Kind() == reflect.Slice && v.IsNil() {
+			v.Set(reflect.MakeSlice(v.Type(), 0, 0))
+		}
+		if scalar(v.Type().Elem().Kind()) {
+			return
+		}
+		for i := range v.Len() {
+			mark(v.Index(i))
+		}
+	case reflect.String:
+		v.SetString(Marked(v.String()))
+	}
+}
+
+func scalar(k reflect.Kind) bool { return k >= reflect.Bool && k <= reflect.Float64 }

@@ -1,0 +1,67 @@
+// One colour for each cause, the same in every report: a reader of several learns them. Causes of
+// one family share a hue. The sheet has the values, for light and for dark.
+
+const hues: Record<string, string> = {
+  "on CPU": "run",
+  "runnable in Go": "runnable",
+  throttled: "throttled",
+  "no CPU": "nocpu",
+  "stop-the-world": "stw",
+  "stop-the-world work": "stw",
+  "stop-the-world, queued": "stw",
+  "mark assist": "gc",
+  "mark assist (waiting for credit)": "gc",
+  sweep: "gc",
+  "mark termination, queued": "gc",
+  "GC start, queued": "gc",
+  "stack scan": "gc",
+  network: "outside",
+  timer: "timer",
+  syscall: "syscall",
+  "lock, between holders": "lock",
+  lock: "lock",
+  "kernel lock": "lock",
+  asleep: "asleep",
+  "late poll": "late",
+  fault: "memory",
+  "direct reclaim": "memory",
+  "memory cgroup reclaim": "memory",
+  compaction: "memory",
+  mmap_lock: "memory",
+  "TLB flush": "memory",
+  "NUMA migration": "memory",
+  disk: "disk",
+  pipe: "disk",
+  other: "other",
+  "another goroutine": "other",
+  "previous request's end": "other",
+  "runtime idle": "late",
+};
+
+let cache = new Map<string, string>();
+
+function value(name: string): string {
+  let v = cache.get(name);
+  if (v === undefined) {
+    v = getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
+    cache.set(name, v);
+  }
+  return v;
+}
+
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => (cache = new Map()));
+addEventListener("beforeprint", () => (cache = new Map()));
+addEventListener("afterprint", () => (cache = new Map()));
+
+// css is a colour of the sheet, for a canvas.
+export function css(name: string): string {
+  return value(name);
+}
+
+export function hue(leaf: string): string {
+  return hues[leaf] ?? (leaf.startsWith("unexplained") ? "unknown" : "other");
+}
+
+export function colour(leaf: string): string {
+  return value("c-" + hue(leaf));
+}

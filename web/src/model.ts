@@ -1,0 +1,57 @@
+// The data of the page, as internal/report/webpage/model.go writes them. Moments and durations are
+// ns, moments from the start of the recording.
+
+export interface Fact { name: string; value: string }
+export interface Text { title: string; text: string }
+export interface Evidence { text: string; source: string }
+
+export interface Finding {
+  number: number;
+  cause: string;
+  title: string;
+  amount: string;
+  share: number;
+  confidence: string;
+  sure: string;
+  becauseOf: string;
+  summary: string;
+  evidence: Evidence[];
+  remedy: string[];
+  verify: string;
+}
+
+export interface Group { entry: string; kind: string; doubt: string; count: number; p50: number; p99: number; max: number; slow: number }
+
+export interface Row {
+  leaf: string;
+  label: string;
+  share: string;
+  slow: string;
+  usual: string;
+  slowNs: number;
+  usualNs: number;
+  largest: number;
+  more: Fact[];
+}
+
+export interface Ledger { rows: Row[]; unit: string; slow: number; usual: number; slowNs: number; usualNs: number; total: [string, string]; note: string }
+
+export interface Part { row: number; label: string; ns: number }
+export interface Request { at: number; wall: number; when: string; name: string; entry: string; g: number; why: string; parts: Part[] }
+
+export interface Model {
+  title: string;
+  facts: Fact[];
+  alerts: Text[];
+  verdict: { kind: "found" | "nothing" | "blind"; title: string; text: string[] };
+  findings: Finding[];
+  requests: { count: number; select: string; groups: Group[]; leftOut: string };
+  ledger: Ledger | null;
+  slowest: Request[];
+  ruledOut: Text[];
+  notChecked: Text[];
+  looked: Text[];
+  unseen: string[];
+  lost: string[];
+  cost: { service: string; stages: string[][]; eased: string[]; own: string };
+}

@@ -1,0 +1,26 @@
+// What the reader chose: which account filters the page, and which request is open.
+
+type Listener = () => void;
+
+class State {
+  row = -1; // of the ledger; -1: no filter
+  request = -1; // index of the open one
+  private listeners: Listener[] = [];
+
+  on(l: Listener): void {
+    this.listeners.push(l);
+  }
+  filter(row: number): void {
+    this.row = this.row === row ? -1 : row;
+    this.tell();
+  }
+  open(request: number): void {
+    this.request = request;
+    this.tell();
+  }
+  private tell(): void {
+    for (const l of this.listeners) l();
+  }
+}
+
+export const state = new State();
