@@ -1,7 +1,16 @@
 // Package goruntime knows what the Go runtime prints of itself: GC and scheduler traces, goroutine
-// dumps, profiles as text.
+// dumps, profiles as text. It refuses to call counters since the start a rate, an idle pool a
+// convoy, or a profile of CPU time a picture of waiting.
 //
 // Files in reading order:
 //
-//	kinds.go  Kinds: the table of this room
+//	kinds.go        Kinds: the table of this room
+//	facts.go        names of the facts that rules over several parts read
+//	words.go        medians, rates and amounts
+//	gctrace.go      gctrace of all versions of Go: which lines, of which process
+//	gctrace_line.go one line of it
+//	gctrace_read.go what the cycles amount to, and what follows
+//	scvg.go         lines of the scavenger and of the pacer
+//	schedtrace.go   schedtrace and scheddetail
+//	refused.go      benchmarks and inittrace, which are of no use here
 package goruntime

@@ -1,0 +1,291 @@
+package goruntime
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/finding"
+)
+
+// Floors, as the detectors have them (frequent-gc, mark-assist, stw-pause).
+const (
+	gcRate    = 2.0  // cycles a second from which no request is far from one
+	gcMarking = 0.25 // of the time: a large heap is marked for so long that few cycles are as near
+	gcLoss    = 0.15 // of the Ps' time withheld from the program: a seventh of a request
+	gcQuarter = 0.25 // of the Ps' time: what the pacer aims at while it marks, all the time
+	assistOwn = 0.05 // of the program's own CPU time while GC marks
+	longStop  = 10.0 // ms: a stop takes microseconds, a time slice of the kernel a few ms
+	startup   = 10.0 // s after the start of a program that are not its steady state
+	leastSpan = 1.0  // s
+)
+
+// gcSum is what a run's cycles amount to. The last cycle is not in the sums: its time until the
+// next one is not in the text.
+type gcSum struct {
+	span, perSecond     float64 // s; cycles a second. 0: one cycle only, or no time
+	markShare, cpuShare float64 // of the time; of the Ps' time, workers of idle priority not counted
+	stopShare           float64 // of the time
+	assistShare         float64 // of the program's own CPU time while GC marked
+	assistAll           float64 // of the Ps' time
+	usedOfMark          float64 // CPU of all markers by the Ps' time while marking
+	forced              int
+	cramped             bool // the heap can hardly grow between cycles
+	start               bool // mostly a program's first seconds
+	stops               []float64
+	longStops           int
+	worst               cycle
+	worstStop           float64
+	worstSecond         bool // mark termination
+	medianMark          float64
+}
+
+// steady leaves out a program's first seconds where enough is left without them.
+func steady(cs []cycle) (kept []cycle, start bool) {
+	if cs[0].n > 3 && cs[0].at > startup {
+		return cs, false
+	}
+	for i := range cs {
+		if cs[i].at >= startup {
+			if len(cs)-i >= 3 && cs[len(cs)-1].at-cs[i].at >= startup/2 {
+				return cs[i:], false
+			}
+			break
+		}
+	}
+	return cs, cs[0].at < startup
+}
+
+func sumGC(cs []cycle) (s gcSum) {
+	var mark, assist, workers, idle, capacity, stop, own float64
+	var marks []float64
+	roomy := 0
+	for i, c := range cs {
+		s.take(c)
+		marks = append(marks, c.mark)
+		if c.goal <= 0 || c.live < 1 || c.goal >= 1.5*c.live {
+			roomy++
+		}
+		if c.forced {
+			s.forced++
+		}
+		if i == len(cs)-1 && i > 0 {
+			break
+		}
+		mark, assist, workers, idle = mark+c.mark, assist+c.assist, workers+c.workers, idle+c.idleWorkers
+		stop += c.stop1 + c.stop2
+		capacity += c.mark * float64(c.ps)
+	}
+	s.medianMark = median(marks)
+	s.cramped = 2*roomy < len(cs)
+	s.usedOfMark = ratio(assist+workers+idle, capacity)
+	own = max(assist, capacity-workers-idle)
+	s.assistShare = ratio(assist, own)
+	first, last := cs[0], cs[len(cs)-1]
+	if s.span = last.at - first.at; s.span <= 0 || len(cs) < 2 {
+		s.span = 0
+		return s
+	}
+	n := float64(last.n - first.n)
+	s.perSecond = n / s.span
+	scale := n / float64(len(cs)-1) / (s.span * 1e3) // lines may be missing
+	ps := float64(last.ps)
+	s.markShare = min(1, mark*scale)
+	s.stopShare = min(1, stop*scale)
+	s.assistAll = min(1, assist*scale/ps)
+	s.cpuShare = min(1, (assist+workers)*scale/ps+s.stopShare)
+	return s
+}
+
+func (s *gcSum) take(c cycle) {
+	for i, stop := range []float64{c.stop1, c.stop2} {
+		s.stops = append(s.stops, stop)
+		if stop >= longStop {
+			s.longStops++
+		}
+		if stop > s.worstStop || s.worst.ps == 0 {
+			s.worst, s.worstStop, s.worstSecond = c, stop, i == 1
+		}
+	}
+}
+
+func readConcurrent(r *run) attach.Reading {
+	cs, start := steady(r.cycles)
+	s := sumGC(cs)
+	s.start = start
+	g := attach.Reading{Title: gcTitle(r.cycles), Records: records(r.cycles)}
+	last := r.cycles[len(r.cycles)-1]
+	g.Facts = []attach.Fact{{Name: FactGCPause, Value: s.worstStop * 1e6}}
+	if s.span >= leastSpan {
+		g.Facts = append(g.Facts, attach.Fact{Name: FactGCCPU, Value: s.cpuShare}, attach.Fact{Name: FactGCMark, Value: s.markShare})
+		g.Figures = append(g.Figures, fmt.Sprintf("GC marks %s of the time and takes %s of the time of %s; %s%s",
+			percent(s.markShare), percent(s.cpuShare), count(last.ps, "P", "Ps"), often(s.perSecond), forcedText(s, len(cs))))
+	} else {
+		g.Figures = append(g.Figures, fmt.Sprintf("marking takes %s (median)%s; GC used %.0f %% of the CPU since the program started",
+			ms(s.medianMark), forcedText(s, len(cs)), last.sinceStart))
+	}
+	g.Figures = append(g.Figures, stopText(s), heapText(cs, last))
+	if s.span >= leastSpan {
+		g.Figures = append(g.Figures, fmt.Sprintf("as printed, GC used up to %.0f %% of the CPU; that is since the program started", mostSince(r.cycles)))
+	}
+	judgeGC(&g, s, cs)
+	return g
+}
+
+func mostSince(cs []cycle) (most float64) {
+	for _, c := range cs {
+		most = max(most, c.sinceStart)
+	}
+	return most
+}
+
+func gcTitle(cs []cycle) string {
+	what := "gctrace"
+	if cs[0].five {
+		what = "gctrace with Go 1.5's five phases"
+	}
+	t := what + ", " + cyclesText(cs)
+	if span := cs[len(cs)-1].at - cs[0].at; len(cs) > 1 && span > 0 {
+		t += " over " + seconds(span)
+	}
+	return t
+}
+
+func often(perSecond float64) string {
+	if perSecond > 0 && perSecond < 1 {
+		return "one cycle every " + seconds(1/perSecond)
+	}
+	return each(perSecond) + " cycles a second"
+}
+
+func forcedText(s gcSum, n int) string {
+	if s.forced == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; %d of %d forced (runtime.GC)", s.forced, n)
+}
+
+func stopText(s gcSum) string {
+	phase := "sweep termination"
+	if s.worstSecond {
+		phase = "mark termination"
+	}
+	return fmt.Sprintf("stop-the-world: median %s, worst %s (%s of gc %d at %g s)", ms(median(s.stops)), ms(s.worstStop), phase, s.worst.n, s.worst.at)
+}
+
+func heapText(cs []cycle, last cycle) string {
+	var live, goal []float64
+	for _, c := range cs {
+		live, goal = append(live, c.live), append(goal, c.goal)
+	}
+	t := fmt.Sprintf("heap: %.0f MB live (median)", median(live))
+	if last.goal > 0 {
+		t += fmt.Sprintf(", goal %.0f MB", median(goal))
+	}
+	return t
+}
+
+// judgeGC says what follows. A lack of CPU comes first, since it looks like the cost of GC.
+func judgeGC(g *attach.Reading, s gcSum, cs []cycle) {
+	stretched := s.medianMark >= longStop && s.usedOfMark < 0.10
+	long := s.longStops >= 2 && (10*s.longStops >= len(cs) || s.stopShare >= 0.02)
+	frequent := s.perSecond >= gcRate && s.span >= leastSpan && !s.start
+	switch {
+	case frequent && !stretched && s.cpuShare-s.stopShare >= gcLoss:
+		judgeFrequent(g, s, cs)
+	case stretched || long:
+		judgeStretched(g, s, cs, stretched, long)
+	case s.start && (s.cpuShare >= gcLoss/2 || s.markShare >= gcMarking):
+		g.State = attach.CannotTell
+		g.Means = "these are the program's first seconds, in which its heap grows: GC works much, and that is not its steady state"
+		g.Next = []attach.Next{{Command: "GODEBUG=gctrace=1 for a minute under load", Why: "cycles after the start decide"}}
+	case s.span < leastSpan:
+		judgeFew(g, s, cs)
+	case s.perSecond >= gcRate && s.cpuShare >= gcLoss:
+		judgeFrequent(g, s, cs)
+	case s.markShare >= gcMarking && s.assistShare >= assistOwn && s.forced*2 < len(cs):
+		g.State = attach.Ill
+		g.Means = fmt.Sprintf("GC marks %s of the time; a request that allocates meanwhile is made to mark: %s of the program's CPU time in these cycles", percent(s.markShare), percent(s.assistShare))
+		g.Not = "the lines do not say which requests assisted, nor for how long each"
+		g.Signs = []attach.Sign{{Cause: "mark-assist", Grade: attach.Found, Sure: finding.Possible, Share: s.markShare * s.assistShare,
+			Proof: []string{g.Figures[0], fmt.Sprintf("assists used %s of the CPU time that GC left to the program while it marked", percent(s.assistShare))}}}
+		g.Next = []attach.Next{{Command: "whystall diagnose --pid PID", Why: "shows what slow requests lost to mark assist, and the sites that allocate"}}
+	default:
+		judgeWell(g, s)
+	}
+}
+
+func judgeStretched(g *attach.Reading, s gcSum, cs []cycle, stretched, long bool) {
+	g.State = attach.CannotTell
+	var what []string
+	if long {
+		what = append(what, fmt.Sprintf("%s of %s or more in %s", count(s.longStops, "stop", "stops"), ms(longStop), count(len(cs), "cycle", "cycles")))
+	}
+	if stretched {
+		what = append(what, fmt.Sprintf("marking took %s by the clock (median) but only %s of the Ps' time meanwhile", ms(s.medianMark), percent(s.usedOfMark)))
+	}
+	g.Facts = append(g.Facts, attach.Fact{Name: FactGCStretched, Value: float64(max(1, s.longStops))})
+	g.Means = strings.Join(what, "; ") + ": the threads of the process were kept off their CPUs, or one was waited for"
+	g.Not = "the CPU time of a stop is the Ps times the wall time by arithmetic, so it proves no use of CPU; the first figure also holds the initiator's own wait for a CPU"
+	causes := []string{"cpu-throttled", "cpu-contention", "gomaxprocs-over-quota"}
+	if !stretched {
+		causes = []string{"stw-pause", "cpu-throttled", "cpu-contention"}
+	}
+	for _, cause := range causes {
+		g.Signs = append(g.Signs, attach.Sign{Cause: cause, Grade: attach.Candidate, Proof: what, Share: s.stopShare})
+	}
+	g.Next = []attach.Next{
+		{Command: "cat /sys/fs/cgroup/CGROUP/cpu.stat /sys/fs/cgroup/CGROUP/cpu.max", Why: "nr_throttled that rises under load: the quota; else neighbours' CPU use"},
+		{Command: "whystall diagnose --pid PID", Why: "shows what the threads lacked during each stop"},
+	}
+}
+
+// judgeFew reads one cycle, or a few within a second: no share of the time follows.
+func judgeFew(g *attach.Reading, s gcSum, cs []cycle) {
+	last := cs[len(cs)-1]
+	g.Glance = true
+	if last.sinceStart < 10 && s.worstStop < longStop {
+		g.State = attach.Healthy
+		g.Means = fmt.Sprintf("GC used %.0f %% of the CPU since the program started, and the stops are short", last.sinceStart)
+		g.Not = "so few cycles do not say how often they come"
+		return
+	}
+	g.State = attach.CannotTell
+	g.Means = "too few cycles for a rate"
+	g.Next = []attach.Next{{Command: "GODEBUG=gctrace=1 for a minute under load", Why: "a rate needs cycles over some seconds"}}
+}
+
+func judgeFrequent(g *attach.Reading, s gcSum, cs []cycle) {
+	sure := finding.Possible
+	if s.cpuShare >= gcQuarter {
+		sure = finding.Supported
+	}
+	why := ""
+	switch {
+	case 2*s.forced >= len(cs):
+		why = "; the program asks for them (runtime.GC)"
+	case s.cramped:
+		why = "; the goal is less than 1.5 times the live heap, so the heap has no room (GOGC, GOMEMLIMIT)"
+	}
+	g.State = attach.Ill
+	g.Means = fmt.Sprintf("%s cycles a second withhold %s of the Ps' time from the program%s", each(s.perSecond), percent(s.cpuShare), why)
+	g.Not = "the lines do not say what each request lost"
+	proof := []string{g.Figures[0], fmt.Sprintf("assists took %s of the Ps' time, stops %s of the time", percent(s.assistAll), percent(s.stopShare))}
+	g.Signs = []attach.Sign{{Cause: "frequent-gc", Grade: attach.Found, Sure: sure, Share: s.cpuShare, Proof: proof}}
+	g.Next = []attach.Next{{Command: "tr '\\0' '\\n' < /proc/PID/environ | grep -E 'GOGC|GOMEMLIMIT'", Why: "a low GOGC or a limit near the live heap makes cycles many"}}
+}
+
+func judgeWell(g *attach.Reading, s gcSum) {
+	g.State = attach.Healthy
+	g.Means = "GC costs the program little: it takes few CPU, and the world stops for short"
+	switch {
+	case s.perSecond >= gcRate:
+		g.Not = "many cycles alone are no harm: what they take of the CPU counts"
+	case s.worstStop >= longStop:
+		g.Not = "one long stop among short ones is no rule"
+	}
+	for _, cause := range []string{"frequent-gc", "mark-assist"} {
+		g.Signs = append(g.Signs, attach.Sign{Cause: cause, Grade: attach.Against, Share: s.cpuShare})
+	}
+	g.Signs = append(g.Signs, attach.Sign{Cause: "stw-pause", Grade: attach.Against, Share: s.stopShare})
+}

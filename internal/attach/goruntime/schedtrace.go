@@ -1,0 +1,223 @@
+package goruntime
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/finding"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+// schedtrace is GODEBUG=schedtrace=1000, with scheddetail=1 or without.
+var schedtrace = &attach.Kind{
+	Name:      "schedtrace",
+	Hints:     []string{"SCHED ", "status=", "curg="},
+	Claim:     claimSched,
+	Scattered: true,
+	Read:      readSched,
+}
+
+func claimSched(lines []paste.Line) int {
+	return while(lines, func(s string) bool { return schedStart(s) >= 0 || detailLine(s) != "" })
+}
+
+// schedStart returns where "SCHED 1004ms: " starts in a line, -1 if nowhere.
+func schedStart(s string) int {
+	i := strings.Index(s, "SCHED ")
+	if i < 0 {
+		return -1
+	}
+	rest := s[i+len("SCHED "):]
+	if d := digits(rest); d > 0 && strings.HasPrefix(rest[d:], "ms: gomaxprocs=") {
+		return i
+	}
+	return -1
+}
+
+// detailLine returns the head of a line that scheddetail=1 adds: "P0", "M3", "G17".
+func detailLine(s string) string {
+	s = strings.TrimLeft(s, " \t")
+	head, rest, ok := strings.Cut(s, ": ")
+	if !ok || len(head) < 2 || digits(head[1:]) != len(head)-1 {
+		return ""
+	}
+	switch {
+	case head[0] == 'P' && strings.HasPrefix(rest, "status=") && strings.Contains(rest, "schedtick="),
+		head[0] == 'M' && strings.HasPrefix(rest, "p=") && strings.Contains(rest, "curg="),
+		head[0] == 'G' && strings.HasPrefix(rest, "status=") && strings.Contains(rest, "lockedm="):
+		return head
+	}
+	return ""
+}
+
+// snapshot is one sample of the scheduler.
+type snapshot struct {
+	at                 float64 // s since the program started
+	ps, idle, spinning int
+	threads            int
+	global, local      int
+	locals             bool // the queues of Ps are in it
+	gcWaiting          bool
+}
+
+func (s *snapshot) runnable() int { return s.global + s.local }
+
+func (s *snapshot) perP() float64 { return ratio(float64(s.runnable()), float64(s.ps)) }
+
+func parseSched(line string) (s snapshot, ok bool) {
+	rest := line[schedStart(line)+len("SCHED "):]
+	at, rest, _ := strings.Cut(rest, "ms: ")
+	msec, ok := number(at)
+	s.at = msec / 1e3
+	if open := strings.IndexByte(rest, '['); open >= 0 { // "[4 55]", since Go 1.26 "[ 4 55 ] schedticks=[ 1 2 ]"
+		list, _, closed := strings.Cut(rest[open+1:], "]")
+		for _, f := range strings.Fields(list) {
+			n, isNumber := whole(f)
+			if !isNumber || !closed && f == list {
+				continue
+			}
+			s.local += n
+			s.locals = true
+		}
+		rest = rest[:open]
+	}
+	seen := false
+	for _, f := range strings.Fields(rest) {
+		key, value, _ := strings.Cut(f, "=")
+		n, isNumber := whole(value)
+		switch {
+		case key == "gcwaiting":
+			s.gcWaiting = value == "true" || value == "1"
+		case !isNumber:
+		case key == "gomaxprocs":
+			s.ps = n
+		case key == "idleprocs":
+			s.idle = n
+		case key == "threads":
+			s.threads = n
+		case key == "spinningthreads":
+			s.spinning = n
+		case key == "runqueue":
+			s.global, seen = n, true
+		}
+	}
+	return s, ok && seen && s.ps > 0
+}
+
+// parseSnapshots reads the samples; with scheddetail the queues of Ps stand in lines of their own.
+func parseSnapshots(lines []paste.Line) (out []snapshot, flaws []string) {
+	for _, line := range lines {
+		if at := schedStart(line.Text); at >= 0 {
+			s, ok := parseSched(line.Text)
+			if !ok {
+				if len(flaws) < 4 {
+					flaws = append(flaws, fmt.Sprintf("line %d: a schedtrace line that is cut or damaged", line.N))
+				}
+				continue
+			}
+			out = append(out, s)
+			continue
+		}
+		head := detailLine(line.Text)
+		if head == "" || head[0] != 'P' || len(out) == 0 {
+			continue
+		}
+		if _, rest, ok := strings.Cut(line.Text, " runqsize="); ok {
+			if n, isNumber := whole(firstWord(rest)); isNumber {
+				last := &out[len(out)-1]
+				last.local += n
+				last.locals = true
+			}
+		}
+	}
+	return out, flaws
+}
+
+// Floors of the run queue. A goroutine may run for 10 ms before the next one: with 5 in the queue
+// of each P, a request may wait 50 ms for each of its turns.
+const (
+	queueLong   = 5.0
+	queueOften  = 0.2 // of the samples
+	queueAlways = 0.9
+)
+
+func readSched(p *attach.Part) attach.Reading {
+	all, flaws := parseSnapshots(p.Lines)
+	r := attach.Reading{Title: "schedtrace, no line of it whole", State: attach.CannotTell, Flaws: flaws}
+	if len(all) == 0 {
+		r.Means = "there is no whole SCHED line: nothing follows"
+		return r
+	}
+	samples := all
+	if len(all) > 1 && all[0].at < 0.5 {
+		samples = all[1:] // a program's first moment
+	}
+	ps := samples[0].ps
+	r.Title = fmt.Sprintf("schedtrace, %s over %s, GOMAXPROCS %d", count(len(all), "sample", "samples"), seconds(all[len(all)-1].at-all[0].at), ps)
+	var perP []float64
+	long, idle, spinning := 0, 0, 0
+	most := samples[0]
+	for _, s := range samples {
+		perP = append(perP, s.perP())
+		if s.perP() >= queueLong && s.idle == 0 {
+			long++
+		}
+		if s.idle > 0 && s.runnable() == 0 {
+			idle++
+		}
+		spinning += s.spinning
+		if s.perP() > most.perP() {
+			most = s
+		}
+	}
+	r.Facts = []attach.Fact{{Name: FactRunnablePerP, Value: median(perP)}, {Name: FactGOMAXPROCS, Value: float64(ps)}}
+	queues := fmt.Sprintf("%d global + %d local = %d runnable goroutines on %s", most.global, most.local, most.runnable(), count(most.ps, "P", "Ps"))
+	if !most.locals {
+		queues = fmt.Sprintf("%d runnable goroutines in the global queue on %s; the Ps' own queues are cut off", most.global, count(most.ps, "P", "Ps"))
+	}
+	r.Figures = []string{
+		fmt.Sprintf("longest queue: %s at %.3f s", queues, most.at),
+		fmt.Sprintf("%d of %d samples have %.0f or more runnable goroutines for each P and no idle P; %d have idle Ps and nobody waiting", long, len(samples), queueLong, idle),
+		fmt.Sprintf("median %.2g runnable for each P; %.2g spinning threads on average, %d threads", median(perP), ratio(float64(spinning), float64(len(samples))), samples[len(samples)-1].threads),
+	}
+	judgeSched(&r, len(samples), long, perP)
+	return r
+}
+
+func judgeSched(r *attach.Reading, n, long int, perP []float64) {
+	share := ratio(float64(long), float64(n))
+	often := fmt.Sprintf("%d of %d samples", long, n)
+	switch {
+	case n == 1:
+		r.Glance = true
+		r.State = attach.CannotTell
+		r.Means = "one sample is a glance: queues of Go's scheduler change within milliseconds"
+		r.Next = []attach.Next{{Command: "GODEBUG=schedtrace=100", Why: "samples over some seconds say how often goroutines queue"}}
+		if long == 0 {
+			r.State = attach.Healthy
+			r.Means = "nobody queues for a P in this one sample, which is a glance"
+		}
+	case long >= 2 && share >= queueOften:
+		r.State = attach.Ill
+		sure := finding.Possible
+		r.Means = fmt.Sprintf("runnable goroutines wait for a P in bursts: in %s, and not all the time", often)
+		if share >= queueAlways {
+			r.Means = fmt.Sprintf("runnable goroutines wait for a P in %s: the Ps have more work than they can do", often)
+			if n >= 5 {
+				sure = finding.Supported
+			}
+		}
+		r.Not = "who waits and what runs meanwhile is not in it; threads that the kernel keeps off their CPUs look the same"
+		r.Signs = []attach.Sign{{Cause: "sched-latency", Grade: attach.Found, Sure: sure, Share: share, Proof: r.Figures[:2]}}
+		r.Next = []attach.Next{{Command: "whystall diagnose --pid PID", Why: "shows which goroutines queue, and what has the Ps meanwhile"}}
+	case long > 0:
+		r.State = attach.CannotTell
+		r.Means = fmt.Sprintf("runnable goroutines queue in %s: a burst, of which these samples say no more", often)
+		r.Next = []attach.Next{{Command: "GODEBUG=schedtrace=100", Why: "more samples say how often it comes"}}
+	default:
+		r.State = attach.Healthy
+		r.Means = "hardly a goroutine waits for a P: run queues are short in all samples"
+		r.Signs = []attach.Sign{{Cause: "sched-latency", Grade: attach.Against, Share: min(1, median(perP))}}
+	}
+}

@@ -1,0 +1,136 @@
+package goruntime
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+// scvg is what the runtime says of memory that it gives back: a part of gctrace until Go 1.15,
+// GODEBUG=scavtrace=1 since.
+var scvg = &attach.Kind{
+	Name:      "Go scavenger lines",
+	Hints:     []string{"scvg", "scav "},
+	Claim:     func(lines []paste.Line) int { return while(lines, func(s string) bool { return scvgLine(s) != "" }) },
+	Scattered: true,
+	Read:      readScvg,
+}
+
+// while counts the lines at the start that a kind's lines are like.
+func while(lines []paste.Line, is func(string) bool) int {
+	n := 0
+	for n < len(lines) && lines[n].Command == "" && is(lines[n].Text) {
+		n++
+	}
+	return n
+}
+
+// scvgLine returns what follows the head of such a line: "scvg3: ", "scvg: ", "scav 7 ", "scav ".
+func scvgLine(s string) string {
+	i := strings.Index(s, "sc")
+	if i < 0 || i > 0 && !strings.ContainsRune(" \t:|", rune(s[i-1])) {
+		return ""
+	}
+	s = s[i:]
+	if rest, ok := strings.CutPrefix(s, "scvg"); ok {
+		rest = strings.TrimLeft(rest, "-0123456789")
+		if rest, ok = strings.CutPrefix(rest, ": "); ok && (strings.HasSuffix(rest, "B released") || strings.Contains(rest, "consumed: ")) {
+			return rest
+		}
+		return ""
+	}
+	if rest, ok := strings.CutPrefix(s, "scav "); ok && strings.Contains(rest, " KiB work") && strings.Contains(rest, "% util") {
+		return rest
+	}
+	return ""
+}
+
+func readScvg(p *attach.Part) attach.Reading {
+	r := attach.Reading{
+		Title: fmt.Sprintf("Go's scavenger, %s", count(len(p.Lines), "line", "lines")),
+		State: attach.Healthy,
+		Means: "the runtime gives unused heap memory back in the background",
+		Not:   "no time is in these lines: they say nothing about latency",
+	}
+	for i := len(p.Lines) - 1; i >= 0; i-- {
+		s := scvgLine(p.Lines[i].Text)
+		if strings.Contains(s, "consumed: ") || strings.Contains(s, "% util") {
+			r.Figures = []string{"last: " + s}
+			break
+		}
+	}
+	return r
+}
+
+// pacer is GODEBUG=gcpacertrace=1.
+var pacer = &attach.Kind{
+	Name:      "gcpacertrace",
+	Hints:     []string{"pacer: "},
+	Claim:     func(lines []paste.Line) int { return while(lines, func(s string) bool { return pacerLine(s) != "" }) },
+	Scattered: true,
+	Read:      readPacer,
+}
+
+func pacerLine(s string) string {
+	_, rest, ok := strings.Cut(s, "pacer: ")
+	for _, head := range []string{"assist ratio=", "H_m_prev=", "sweep done at heap size ", "allocated "} {
+		if ok && strings.HasPrefix(rest, head) {
+			return rest
+		}
+	}
+	if ok && strings.Contains(rest, "% CPU (") && strings.Contains(rest, " exp.)") {
+		return rest
+	}
+	return ""
+}
+
+func readPacer(p *attach.Part) attach.Reading {
+	var used, assist []float64
+	cycles := 0
+	for _, line := range p.Lines {
+		s := pacerLine(line.Text)
+		if rest, ok := strings.CutPrefix(s, "assist ratio="); ok {
+			if v, isNumber := number(strings.TrimPrefix(firstWord(rest), "+")); isNumber {
+				assist = append(assist, v)
+			}
+		}
+		if head, _, ok := strings.Cut(s, "% CPU ("); ok {
+			if v, isNumber := number(head); isNumber {
+				used = append(used, v)
+			}
+		}
+		if _, rest, ok := strings.Cut(s, " u_a="); ok {
+			if v, isNumber := number(strings.TrimPrefix(firstWord(rest), "+")); isNumber {
+				used = append(used, 100*v)
+			}
+		}
+		if strings.HasPrefix(s, "sweep done") {
+			cycles++
+		}
+	}
+	r := attach.Reading{
+		Title: fmt.Sprintf("gcpacertrace, %s", count(max(cycles, len(used), len(assist)), "cycle", "cycles")),
+		State: attach.Healthy,
+		Means: "this is how the pacer set assists and workers for each cycle while it marked",
+		Not:   "the share is of the time in which GC marks, not of all time: 25 to 30 % is what the pacer aims at",
+	}
+	if median(used) > 40 {
+		r.State = attach.CannotTell
+		r.Means = "GC used more CPU while it marked than the pacer aims at"
+		r.Next = []attach.Next{{Command: "GODEBUG=gctrace=1", Why: "its lines say when cycles ran and what they cost"}}
+	}
+	if len(used) > 0 {
+		r.Figures = append(r.Figures, fmt.Sprintf("GC used %.0f %% of the CPU while it marked (median)", median(used)))
+	}
+	if len(assist) > 0 {
+		r.Figures = append(r.Figures, fmt.Sprintf("assist ratio %.2g bytes to scan for each byte allocated (median)", median(assist)))
+	}
+	return r
+}
+
+func firstWord(s string) string {
+	word, _, _ := strings.Cut(s, " ")
+	return word
+}
