@@ -1,6 +1,17 @@
-// Package stackdump knows stacks of all threads: gdb, jstack, py-spy, and the convoys in them.
+// Package stackdump knows stacks of all threads: gdb, jstack, py-spy, and the convoys in them. It
+// refuses to call a pool that waits for work a convoy, and to see one in a single thread.
 //
 // Files in reading order:
 //
-//	kinds.go  Kinds: the table of this room
+//	stack.go     threads and frames, and how functions' names are compared
+//	wait.go      what a thread does, by the call that it sleeps in and who called it
+//	native.go    the rules of C, C++ and the kernel: which function means which wait
+//	convoy.go    threads that wait for one lock, and who holds it
+//	read.go      what a dump says, as signs and in words
+//	elsewhere.go other waits: servers, tables, pools, disks, nothing
+//	gdb.go       gdb, pstack, eu-stack
+//	pmp.go       pt-pmp
+//	jstack.go    the JVM's dumps
+//	pyspy.go     py-spy, faulthandler; a traceback is refused
+//	kinds.go     Kinds: the table of this room
 package stackdump

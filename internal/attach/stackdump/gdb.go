@@ -1,0 +1,300 @@
+package stackdump
+
+import (
+	"cmp"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+// gdb reads stacks as gdb, pstack and gstack print them, with or without their headers.
+var gdb = &attach.Kind{
+	Name:   "gdb backtrace",
+	Hints:  []string{"#", "Thread ", "[New ", "LWP", "Attaching to", "libthread_db", "[Inferior", "(gdb)"},
+	Claim:  claimGDB,
+	Yields: []string{"eu-stack", "crash bt"},
+	Read: func(p *attach.Part) attach.Reading {
+		return readNative(p, "gdb backtrace", native)
+	},
+}
+
+// euStack reads elfutils' eu-stack.
+var euStack = &attach.Kind{
+	Name:  "eu-stack",
+	Hints: []string{"TID ", "PID ", "#"},
+	Claim: claimEU,
+	Read: func(p *attach.Part) attach.Reading {
+		return readNative(p, "eu-stack", native)
+	},
+}
+
+var (
+	frameLine   = regexp.MustCompile(`^\s*#(\d+)\s+(?:(0x[0-9a-f]+)(?:\s+|$))?(?:in )?(?:- 1\s+)?(.*)$`)
+	glued       = regexp.MustCompile(`(.)(#\d+ +(?:0x[0-9a-f]+ in )?[\w~:]+[^#]* \()`)
+	headerLine  = regexp.MustCompile(`^\s*\*?\s*Thread (\d+)(?:\.\d+)? ?(?:\((?:Thread )?(0x[0-9a-f]+)?.*?(?:\(?(?:LWP|process|pid) (\d+)\)?)?(?: "([^"]*)")?.*\)?:?)?\s*$`)
+	tidLine     = regexp.MustCompile(`^(?:TID|LWP) (\d+)( "([^"]*)")?:?$`)
+	pidLine     = regexp.MustCompile(`^PID (\d+) - (process|core)`)
+	preamble    = regexp.MustCompile(`^(\[New (LWP|Thread|process)|\[Thread |\[Switching to|Using host libthread_db|\[Inferior|Attaching to|Reading symbols|\[Current thread|Core was generated|Program terminated|\(gdb\)|warning: |Loaded symbols|0x[0-9a-f]{8,} in |\$\d+ = |Detaching from|Missing separate debuginfo|Program received|---Type <return>|--Type <RET>|\(More stack frames|Backtrace stopped|Continuing)`)
+	inlineFrame = regexp.MustCompile(`^\S[\w~:<>,*& ]* \(.*\) (at|from) \S+|^0x[0-9a-f]+ in `)
+	// advice is what gdb says of its own settings before the first stack.
+	advice    = regexp.MustCompile(`^(To enable execution|add-auto-load|line to your|To completely|set auto-load|For more information|"Auto-loading|info "|[0-9]+\s+\S)`)
+	ownerLine = regexp.MustCompile(`__owner = (\d+)`)
+)
+
+// isFrame reports whether a line is a frame: an address, or a name with parentheses.
+func isFrame(text string) bool {
+	m := frameLine.FindStringSubmatch(text)
+	if m == nil || m[2] == "" && m[3] == "" || strings.HasPrefix(m[3], "[") || strings.Contains(m[3], ".php(") || strings.Contains(m[3], ".php:") {
+		return false
+	}
+	if m[2] != "" {
+		return true
+	}
+	return strings.Contains(m[3], "(") && (strings.Contains(m[3], "=") || strings.Contains(m[3], "()") || strings.Contains(m[3], " at ") ||
+		strings.Contains(m[3], " from ") || strings.HasSuffix(m[3], "(")) || strings.HasPrefix(m[3], "<signal handler called>") || strings.HasSuffix(m[3], ",")
+}
+
+func isHeader(text string) bool {
+	return headerLine.MatchString(text) && (strings.Contains(text, "(") || strings.HasSuffix(text, ":"))
+}
+
+func claimGDB(lines []paste.Line) int {
+	n, frames := 0, 0
+	for i := 0; i < len(lines); i++ {
+		text := lines[i].Text
+		trimmed := strings.TrimSpace(text)
+		switch {
+		case lines[i].Command != "" && !strings.HasPrefix(lines[i].Command, "bt") && i > 0:
+			return done(n, frames)
+		case isFrame(text):
+			frames++
+			n = i + 1
+		case isHeader(text), preamble.MatchString(text), inlineFrame.MatchString(text):
+			n = i + 1
+		case trimmed == "":
+			// What follows decides.
+		case frames == 0 && n > 0 && i < 40 && advice.MatchString(trimmed):
+		case frames > 0 && continues(text, lines[i-1].Text):
+			n = i + 1
+		default:
+			return done(n, frames)
+		}
+		if frames == 0 && i > 400 {
+			return 0
+		}
+	}
+	return done(n, frames)
+}
+
+func done(n, frames int) int {
+	if frames == 0 {
+		return 0
+	}
+	return n
+}
+
+// continues reports whether a line goes on with a frame: arguments that were wrapped, its place in
+// the source, or its local variables.
+func continues(text, above string) bool {
+	trimmed := strings.TrimSpace(text)
+	if strings.HasPrefix(trimmed, "at ") || strings.HasPrefix(trimmed, "from ") || strings.HasPrefix(trimmed, "No locals") ||
+		strings.HasPrefix(trimmed, "No symbol table") || trimmed == "..." {
+		return true
+	}
+	if strings.TrimSpace(above) == "" {
+		return false
+	}
+	if text != trimmed && text != "" {
+		return !tidLine.MatchString(trimmed) && !strings.HasPrefix(trimmed, "[<")
+	}
+	open := strings.Count(above, "(") > strings.Count(above, ")")
+	return open && (strings.HasSuffix(above, ",") || strings.Contains(trimmed, ")"))
+}
+
+func claimEU(lines []paste.Line) int {
+	if !tidLine.MatchString(lines[0].Text) && !pidLine.MatchString(lines[0].Text) && !euFrame(lines[0].Text) {
+		return 0
+	}
+	n, frames := 0, 0
+	for i, l := range lines {
+		text := l.Text
+		switch {
+		case i > 0 && l.Command != "":
+			return done(n, frames)
+		case euFrame(text):
+			frames++
+			n = i + 1
+		case tidLine.MatchString(text), pidLine.MatchString(text), strings.HasPrefix(text, "eu-stack: "):
+			n = i + 1
+		case strings.TrimSpace(text) == "":
+		case frames > 0 && strings.HasPrefix(text, "    "):
+			n = i + 1
+		default:
+			return done(n, frames)
+		}
+	}
+	return done(n, frames)
+}
+
+// euFrame is a frame without "in" and without parentheses of arguments after the name.
+func euFrame(text string) bool {
+	m := frameLine.FindStringSubmatch(text)
+	return m != nil && m[2] != "" && len(m[2]) == 18 && !strings.Contains(text, " in ") && !strings.HasSuffix(text, " ()") &&
+		!strings.Contains(text, " from ") && !strings.Contains(text, " at ")
+}
+
+// readNative reads the threads of a part.
+func readNative(p *attach.Part, tool string, rules []rule) attach.Reading {
+	d := parseNative(p.Lines)
+	d.tool = tool
+	for _, t := range d.threads {
+		place(t, rules)
+	}
+	return d.read()
+}
+
+// parseNative reads threads and frames. A stack that starts again at #0 is the next thread.
+func parseNative(lines []paste.Line) *dump {
+	d := &dump{owners: map[string]int{}}
+	var t *thread
+	last, expect := "", -1
+	start := func(id int, name string) {
+		t = &thread{id: id, name: name, n: 1}
+		d.threads = append(d.threads, t)
+		expect = -1
+	}
+	for _, l := range joined(lines) {
+		if m := pidLine.FindStringSubmatch(l); m != nil {
+			d.pid = atoi(m[1])
+			continue
+		}
+		if m := tidLine.FindStringSubmatch(l); m != nil {
+			start(atoi(m[1]), m[3])
+			continue
+		}
+		if m := headerLine.FindStringSubmatch(l); m != nil && isHeader(l) {
+			id := atoi(m[3])
+			if id == 0 {
+				id = atoi(m[1])
+			}
+			start(id, m[4])
+			continue
+		}
+		if m := ownerLine.FindStringSubmatch(l); m != nil && t != nil && atoi(m[1]) > 0 {
+			if a, _ := lockAddress(t.frames, len(t.frames)); a != "" {
+				d.owners[a] = atoi(m[1])
+			}
+		}
+		m := frameLine.FindStringSubmatch(l)
+		if m == nil || !isFrame(l) && !euFrame(l) {
+			continue
+		}
+		num := atoi(m[1])
+		if t == nil || num <= expect && num == 0 || num < expect && len(t.frames) > 0 {
+			start(len(d.threads)+1, "")
+		}
+		if l == last && num == expect {
+			continue
+		}
+		expect, last = num, l
+		if len(t.frames) < 400 {
+			f := parseFrame(m[3])
+			if f.fn == "" || f.fn == "??" {
+				f.fn = cmp.Or(m[2], "??") // where it returns to tells places apart as well
+			}
+			t.frames = append(t.frames, f)
+		}
+	}
+	d.dropEmpty()
+	return d
+}
+
+func (d *dump) dropEmpty() {
+	keep := d.threads[:0]
+	for _, t := range d.threads {
+		if len(t.frames) > 0 {
+			keep = append(keep, t)
+		}
+	}
+	d.threads = keep
+	for _, t := range d.threads {
+		if t.id > 0 && d.pid == 0 && len(d.threads) > 1 {
+			d.name = t.name
+		}
+	}
+}
+
+// joined puts together the lines of wrapped frames, and takes apart frames that stand in one line.
+func joined(lines []paste.Line) (out []string) {
+	for _, l := range lines {
+		text := l.Text
+		trimmed := strings.TrimSpace(text)
+		switch {
+		case trimmed == "":
+		case isFrame(text), euFrame(text), isHeader(text), tidLine.MatchString(trimmed), pidLine.MatchString(trimmed):
+			out = append(out, split(trimmed)...)
+		case ownerLine.MatchString(text):
+			out = append(out, trimmed)
+		case len(out) > 0 && isFrame(out[len(out)-1]) && len(out[len(out)-1]) < 4000 && !strings.Contains(text, " = "):
+			out[len(out)-1] += " " + trimmed
+		}
+	}
+	return out
+}
+
+// split takes apart "...631#11 row_ins (": a line break was lost before the frame.
+func split(text string) []string {
+	m := frameLine.FindStringSubmatch(text)
+	if m == nil {
+		return []string{text}
+	}
+	next := "#" + strconv.Itoa(atoi(m[1])+1) + " "
+	if i := strings.Index(text, next); i > 0 && glued.MatchString(text[i-1:]) {
+		return append([]string{text[:i]}, split(text[i:])...)
+	}
+	return []string{text}
+}
+
+// parseFrame takes apart "fn (args) at file:line" or "fn (args) from library".
+func parseFrame(text string) frame {
+	var f frame
+	if i := strings.LastIndex(text, " at "); i > 0 {
+		text, f.file = text[:i], text[i+4:]
+	} else if i := strings.LastIndex(text, " from "); i > 0 {
+		text, f.file = text[:i], text[i+6:]
+	} else if i := strings.LastIndex(text, " - /"); i > 0 {
+		text, f.file = text[:i], text[i+3:]
+	}
+	if strings.HasPrefix(text, "- /") {
+		text, f.file = "", text[2:]
+	}
+	f.fn = strings.TrimSpace(text)
+	if i := strings.LastIndex(f.fn, " ("); i > 0 {
+		for j := strings.Index(f.fn, " ("); j >= 0; j = nextOpen(f.fn, j) {
+			rest := f.fn[j+2:]
+			if rest == ")" || strings.Contains(rest, "=") || strings.HasPrefix(rest, ")") || j == i {
+				f.fn, f.args = f.fn[:j], strings.TrimSuffix(rest, ")")
+				break
+			}
+		}
+	}
+	return f
+}
+
+func nextOpen(s string, after int) int {
+	if i := strings.Index(s[after+2:], " ("); i >= 0 {
+		return after + 2 + i
+	}
+	return -1
+}
+
+func atoi(s string) int {
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 0 {
+		return 0
+	}
+	return n
+}

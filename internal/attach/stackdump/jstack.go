@@ -1,0 +1,258 @@
+package stackdump
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+// jstack reads the JVM's thread dumps: jstack, jcmd Thread.print, and what SIGQUIT prints, from
+// JDK 5 to 24. Locks have addresses and holders there.
+var jstack = &attach.Kind{
+	Name:  "jstack",
+	Hints: []string{"Full thread dump", "\"", "\tat ", "Found one Java-level deadlock", "Threads class SMR", " at ", ":"},
+	Claim: claimJVM,
+	Read:  func(p *attach.Part) attach.Reading { return readJVM(p.Lines) },
+}
+
+var (
+	jvmHeader = regexp.MustCompile(`^"(.*)"(?: #(\d+))?(?: \[(\d+)\])?(?: (?:daemon|virtual))* (?:.*\b)?(?:prio=\d+|os_prio=\S+|tid=0x[0-9a-f]+|nid=\S+|Id=\d+|virtual\b|#\d+)`)
+	jvmNID    = regexp.MustCompile(`\bnid=(0x[0-9a-f]+|\d+)`)
+	jvmState  = regexp.MustCompile(`^\s*java\.lang\.Thread\.State: (\w+)(?: \((.*)\))?`)
+	jvmFrame  = regexp.MustCompile(`^\s+at ([\w$.@/<>:-]+)\((.*)\)\s*$`)
+	jvmBare   = regexp.MustCompile(`^at ([\w$.@/<>:-]+)\((.*(?:\.java:\d+|\.kt:\d+|\.scala:\d+|Native Method|Unknown Source|\.java|\.groovy:\d+|<generated>))\)\s*$`)
+	jvmLock   = regexp.MustCompile(`^\s*- (waiting to lock|locked|waiting on|parking to wait for|waiting to re-lock in wait\(\)|eliminated|lock is eliminated|waiting on the Class initialization monitor for|Class initialization lock of|<no)\s*(?:<(0x[0-9a-f]+)>|<no object reference available>|(\S+))?(?: \(a (.*)\)| \(owned by \d+\))?`)
+	jvmOwned  = regexp.MustCompile(`^\s*- <(0x[0-9a-f]+)> \(a (.*)\)`)
+	jvmBits   = regexp.MustCompile(`^(Full thread dump|Threads class SMR|_java_thread_list|0x[0-9a-f]{8,}[, 0xa-f0-9]*$|\}$|JNI global ref|Found (one|\d+) (Java-level )?deadlock|=====|Java stack information|which is held by|waiting to lock monitor|waiting for ownable|JNI|Heap$)`)
+	jvmStart  = regexp.MustCompile(`^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d|\d+:)$`)
+	jvmInner  = regexp.MustCompile(`^\s+(java\.lang\.Thread\.State|Locked ownable|No compile task|Compiling:|Locked synchronizers|which is held by|waiting (to lock|for)|in object 0x|Carrying virtual|Mounted on carrier|- |at |JavaThread state|Thread:|Number of locked|total|space|Metaspace|class space|region size|PSYoungGen|ParOldGen|def new|tenured|eden|from|to |the space|compacting|garbage-first|object space|None$|\.\.\. \d+ more|Caused by)`)
+	jvmHeap   = regexp.MustCompile(`^\s+(PSYoungGen|ParOldGen|def new|tenured|eden|from|to |garbage-first|Metaspace|class space|region size|the space|object space|total|ZHeap|PSOldGen|PSPermGen|concurrent)`)
+)
+
+func claimJVM(lines []paste.Line) int {
+	first := lines[0].Text
+	if jvmStart.MatchString(first) {
+		for _, l := range lines[1:min(3, len(lines))] {
+			if strings.HasPrefix(l.Text, "Full thread dump") {
+				first = l.Text
+			}
+		}
+	}
+	if !strings.HasPrefix(first, "Full thread dump") && !jvmHeader.MatchString(first) && !jvmFrame.MatchString(first) && !jvmBare.MatchString(first) &&
+		!strings.HasPrefix(first, "Found one Java-level deadlock") && !strings.HasPrefix(first, "Threads class SMR") {
+		return 0
+	}
+	n, frames, heads := 0, 0, 0
+	for i, l := range lines {
+		text := l.Text
+		switch {
+		case i > 0 && (l.Command != "" || heads > 0 && strings.HasPrefix(text, "Full thread dump")):
+			return doneJVM(n, frames, heads)
+		case i < 2 && jvmStart.MatchString(text):
+		case heads > 0 && jvmStart.MatchString(text) && i+1 < len(lines) && strings.HasPrefix(lines[i+1].Text, "Full thread dump"):
+			return doneJVM(n, frames, heads)
+		case jvmFrame.MatchString(text), jvmBare.MatchString(text):
+			frames++
+			n = i + 1
+		case jvmHeader.MatchString(text), strings.HasPrefix(text, "Full thread dump"):
+			heads++
+			n = i + 1
+		case strings.TrimSpace(text) == "", strings.TrimSpace(text) == "...":
+		case jvmBits.MatchString(strings.TrimSpace(text)), jvmInner.MatchString(text), jvmLock.MatchString(text), jvmOwned.MatchString(text):
+			n = i + 1
+		case strings.HasPrefix(text, "\"") && strings.HasSuffix(text, "\":"): // in the deadlock section
+			n = i + 1
+		case strings.Contains(text, "java.lang.Thread.State: "):
+			n = i + 1
+		default:
+			return doneJVM(n, frames, heads)
+		}
+	}
+	return doneJVM(n, frames, heads)
+}
+
+// doneJVM refuses a lone exception's frames: a dump has threads' headers, or the first frames cut off
+// before at least one.
+func doneJVM(n, frames, heads int) int {
+	if heads == 0 {
+		return 0
+	}
+	return n
+}
+
+func readJVM(lines []paste.Line) attach.Reading {
+	d := parseJVM(lines)
+	d.tool = "JVM thread dump"
+	for _, t := range d.threads {
+		placeJVM(t)
+	}
+	return d.read()
+}
+
+// parseJVM reads threads up to the section about deadlocks, which repeats some of them.
+func parseJVM(lines []paste.Line) *dump {
+	d := &dump{}
+	var t *thread
+	for _, l := range lines {
+		text := l.Text
+		trimmed := strings.TrimSpace(text)
+		if strings.HasPrefix(trimmed, "Found") && strings.Contains(trimmed, "deadlock") {
+			d.cycle = true
+			if len(d.threads) > 0 {
+				break
+			}
+		}
+		if m := jvmHeader.FindStringSubmatch(text); m != nil {
+			t = &thread{name: m[1], n: 1, id: atoi(m[2])}
+			if n := jvmNID.FindStringSubmatch(text); n != nil {
+				t.id = hex(n[1])
+			}
+			d.threads = append(d.threads, t)
+			continue
+		}
+		if t == nil {
+			if !jvmFrame.MatchString(text) {
+				continue
+			}
+			t = &thread{n: 1}
+			d.threads = append(d.threads, t)
+		}
+		t.line(text, trimmed)
+	}
+	return d
+}
+
+// line takes what a line says of the thread that it stands under.
+func (t *thread) line(text, trimmed string) {
+	if m := jvmState.FindStringSubmatch(text); m != nil {
+		t.state = m[1]
+		return
+	}
+	if m := jvmFrame.FindStringSubmatch(text); m != nil && len(t.frames) < 400 {
+		t.frames = append(t.frames, frame{fn: modless(m[1]), file: m[2]})
+		return
+	}
+	if m := jvmBare.FindStringSubmatch(trimmed); m != nil && len(t.frames) < 400 {
+		t.frames = append(t.frames, frame{fn: modless(m[1]), file: m[2]})
+		return
+	}
+	if m := jvmOwned.FindStringSubmatch(text); m != nil {
+		t.holds = append(t.holds, m[1])
+		return
+	}
+	m := jvmLock.FindStringSubmatch(text)
+	if m == nil {
+		return
+	}
+	switch m[1] {
+	case "waiting to lock", "waiting to re-lock in wait()", "parking to wait for", "waiting on the Class initialization monitor for":
+		t.wants, t.what = m[2]+m[3], m[4]
+		t.wait.call = m[1]
+	case "waiting on":
+		t.wants, t.what, t.wait.call = m[2], m[4], m[1]
+	case "locked", "Class initialization lock of":
+		// A thread in Object.wait has given back the monitor that it lists as locked.
+		if m[2] != "" && m[2] != t.wants {
+			t.holds = append(t.holds, m[2])
+		}
+	}
+}
+
+// modless takes a module's name and version off a frame: java.base@17/java.lang.Thread.sleep.
+func modless(fn string) string {
+	if i := strings.LastIndex(fn, "/"); i >= 0 && !strings.Contains(fn[i:], "$$Lambda") {
+		return fn[i+1:]
+	}
+	return fn
+}
+
+func hex(s string) int {
+	if h, ok := strings.CutPrefix(s, "0x"); ok {
+		n := 0
+		for _, c := range h {
+			n = n<<4 | strings.IndexRune("0123456789abcdef", c)
+			if n < 0 || n > 1<<31 {
+				return 0
+			}
+		}
+		return n
+	}
+	return atoi(s)
+}
+
+// placeJVM says what a Java thread does. What the JVM prints of locks counts before names.
+func placeJVM(t *thread) {
+	how := t.wait.call
+	t.wait = wait{}
+	if len(t.frames) > 0 {
+		t.call = t.frames[0].fn
+	}
+	t.site, t.from = siteOf(t.frames, 0)
+	has := func(depth int, names ...string) bool {
+		return rule{depth: depth, names: names}.find(t.frames, anything) >= 0
+	}
+	blocked := how == "waiting to lock" || strings.HasPrefix(how, "waiting to re-lock") || strings.HasPrefix(how, "waiting on the Class")
+	locker := how == "parking to wait for" && (strings.Contains(t.what, "Lock$") || strings.Contains(t.what, "StampedLock") || strings.HasSuffix(t.what, "Sync")) &&
+		!strings.Contains(t.what, "Condition") && !strings.Contains(t.what, "Latch") && !strings.Contains(t.what, "Semaphore")
+	for _, r := range jvmRules {
+		i := r.find(t.frames, anything)
+		if i < 0 || (r.doing == idle || r.doing == remote || r.doing == disk) && (blocked || locker) {
+			continue
+		}
+		if r.doing == lock && !blocked && !locker {
+			continue
+		}
+		t.doing, t.kind = r.doing, r.kind
+		if r.doing == remote || r.doing == pooled {
+			t.call = short(t.frames[i].fn)
+		}
+		if r.doing == lock {
+			t.addr = t.wants
+		}
+		return
+	}
+	switch {
+	case blocked, locker:
+		t.doing, t.addr = lock, t.wants
+	case how == "waiting on", how == "parking to wait for", t.state == "WAITING":
+		t.doing = signal
+	case t.state == "TIMED_WAITING", len(t.frames) == 0:
+		t.doing = idle
+	case has(2, "java.net.SocketInputStream.socketRead0", "sun.nio.ch.SocketDispatcher.read0", "sun.nio.ch.Net.poll", "sun.nio.ch.NioSocketImpl.park", "sun.nio.ch.NioSocketImpl.timedRead"):
+		t.doing = remote
+		if !slices.ContainsFunc(t.frames, clientFrame) {
+			t.doing = idle // a connection that waits for its client's next request
+		}
+	}
+}
+
+// clientFrame reports whether a frame is one of a client that waits for an answer.
+func clientFrame(f frame) bool {
+	for _, word := range []string{"jdbc", "mysql", "postgresql", "oracle", "HttpClient", "httpclient", "HttpURLConnection", "okhttp", "jedis", "redis", "mongodb",
+		"Client.", "ldap", "ojdbc", "mariadb", "cassandra", "elasticsearch.client", "thrift", "memcached", "RestTemplate", "feign", "sqlserver", "executeQuery", "amqp"} {
+		if strings.Contains(f.fn, word) {
+			return true
+		}
+	}
+	return false
+}
+
+var jvmRules = []rule{
+	{lock, loggerLock, anything, 10, []string{"org.apache.log4j.*", "ch.qos.logback.*", "org.apache.logging.log4j.*", "java.util.logging.*", "java.io.PrintStream.*", "org.slf4j.*"}},
+	{pooled, 0, anything, 16, []string{"com.zaxxer.hikari.*", "org.apache.commons.pool.*", "org.apache.commons.pool2.*", "org.apache.commons.dbcp.*", "com.mchange.v2.resourcepool.*",
+		"com.alibaba.druid.pool.DruidDataSource.*", "org.apache.tomcat.jdbc.pool.*", "org.apache.http.pool.*", "AbstractConnPool.*", "getConnection", "borrowObject",
+		"getPoolEntryBlocking", "org.apache.http.impl.conn.*leaseConnection", "redis.clients.util.Pool.getResource"}},
+	{idle, 0, anything, 0, []string{"java.util.concurrent.ThreadPoolExecutor.getTask", "java.util.concurrent.ForkJoinPool.awaitWork", "java.util.concurrent.ForkJoinPool.runWorker",
+		"java.lang.ref.ReferenceQueue.remove", "java.lang.ref.Reference.waitForReferencePendingList", "java.util.TimerThread.mainLoop", "java.lang.Thread.sleep*",
+		"sun.nio.ch.EPoll*", "sun.nio.ch.KQueue*", "sun.nio.ch.SelectorImpl.*", "socketAccept", "java.net.ServerSocket.*", "sun.nio.ch.ServerSocketChannelImpl.accept*", "sun.nio.ch.NioSocketImpl.accept",
+		"org.eclipse.jetty.util.thread.QueuedThreadPool.*idleJobPoll", "java.lang.Object.wait0_", "java.lang.ref.Reference$ReferenceHandler.run", "io.netty.channel.epoll.Native.*",
+		"org.apache.tomcat.util.threads.TaskQueue.*", "java.util.concurrent.DelayQueue.take", "ScheduledThreadPoolExecutor$DelayedWorkQueue.take", "java.lang.Thread.join",
+		"LinkedBlockingQueue.take", "LinkedBlockingQueue.poll", "ArrayBlockingQueue.take", "SynchronousQueue.take", "SynchronousQueue.poll", "LinkedTransferQueue.poll",
+		"PriorityBlockingQueue.take", "ArrayBlockingQueue.poll", "LinkedBlockingDeque.take", "java.util.concurrent.CountDownLatch.await_", "sun.misc.Signal*"}},
+	{room, 0, anything, 8, []string{"ArrayBlockingQueue.put", "LinkedBlockingQueue.put", "LinkedBlockingDeque.put*", "SynchronousQueue.put", "ArrayBlockingQueue.offer"}},
+	{disk, 0, anything, 3, []string{"sun.nio.ch.FileDispatcherImpl.*", "java.io.RandomAccessFile.*", "java.io.FileOutputStream.write*", "java.io.FileInputStream.read*", "java.io.FileDescriptor.sync",
+		"java.nio.MappedByteBuffer.force0", "sun.nio.ch.UnixFileDispatcherImpl.*", "java.io.UnixFileSystem.*", "sun.nio.fs.UnixNativeDispatcher.*"}},
+}

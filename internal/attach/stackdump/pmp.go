@@ -1,0 +1,99 @@
+package stackdump
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+// pmp reads the poor man's profiler, pt-pmp: a count and the functions of the stack, joined by
+// commas, a line for each stack.
+var pmp = &attach.Kind{
+	Name:  "pt-pmp",
+	Hints: []string{",", ":"},
+	Claim: claimPMP,
+	Read: func(p *attach.Part) attach.Reading {
+		d := &dump{tool: "pt-pmp", counted: true}
+		for _, l := range p.Lines {
+			m := pmpLine.FindStringSubmatch(l.Text)
+			if m == nil {
+				continue
+			}
+			t := &thread{n: min(atoi(m[1]), 1<<24)}
+			for _, fn := range commas(m[2]) {
+				t.frames = append(t.frames, frame{fn: fn})
+			}
+			place(t, native)
+			d.threads = append(d.threads, t)
+		}
+		return d.read()
+	},
+}
+
+var (
+	pmpLine = regexp.MustCompile(`^\s*(\d+)\s+([A-Za-z_?~][^\s,]*(?: const)?(?:,[^,\s]+(?: [^,\s]+)*)+)$`)
+	pmpDate = regexp.MustCompile(`^\w{3} \w{3} +\d+ \d\d:\d\d:\d\d .*\d{4}$|^\w{3} \d+ \w{3} \d{4} \d\d:\d\d:\d\d`)
+	pmpLeaf = regexp.MustCompile(`^[\w:~?@.$<>()*& \[\],+-]+$`)
+)
+
+func claimPMP(lines []paste.Line) int {
+	n := 0
+	for i, l := range lines {
+		switch {
+		case isPMP(l.Text):
+			n = i + 1
+		case i == 0 && pmpDate.MatchString(l.Text) && len(lines) > 1 && isPMP(lines[1].Text):
+			n = 1
+		case n > 0 && onePMP.MatchString(l.Text):
+			n = i + 1
+		default:
+			return n
+		}
+	}
+	return n
+}
+
+// onePMP is a stack of one function, known only among others.
+var onePMP = regexp.MustCompile(`^\s+\d+ [A-Za-z_?][\w:~@.]*$`)
+
+// isPMP reports whether a line is a count and a stack: the functions are identifiers, and there is one
+// that only stacks have.
+func isPMP(text string) bool {
+	m := pmpLine.FindStringSubmatch(text)
+	if m == nil || !pmpLeaf.MatchString(m[2]) {
+		return false
+	}
+	fns := commas(m[2])
+	if len(fns) < 2 {
+		return false
+	}
+	for _, fn := range fns {
+		s := short(fn)
+		if strings.HasPrefix(s, "clone") || s == "start_thread" || s == "main" || s == "libc_start_main" || strings.Contains(fn, "@@") ||
+			strings.Contains(fn, "::") || strings.Contains(fn, "pthread_") || primOf(s) != anything && strings.Contains(fn, "_") {
+			return true
+		}
+	}
+	return false
+}
+
+// commas splits at commas outside of brackets.
+func commas(s string) (out []string) {
+	depth, from := 0, 0
+	for i := range len(s) {
+		switch s[i] {
+		case '<', '(':
+			depth++
+		case '>', ')':
+			depth = max(0, depth-1)
+		case ',':
+			if depth == 0 {
+				out = append(out, s[from:i])
+				from = i + 1
+			}
+		}
+	}
+	return append(out, s[from:])
+}

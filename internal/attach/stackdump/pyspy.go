@@ -1,0 +1,313 @@
+package stackdump
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+// pySpy reads "py-spy dump": it says which thread runs, and which has the GIL.
+var pySpy = &attach.Kind{
+	Name:  "py-spy dump",
+	Hints: []string{"Process ", "Thread ", "Python v"},
+	Claim: claimPySpy,
+	Read: func(p *attach.Part) attach.Reading {
+		d := parsePython(p.Lines)
+		d.tool = "py-spy dump"
+		return d.readPython()
+	},
+}
+
+// faultHandler reads what Python's faulthandler prints of all threads.
+var faultHandler = &attach.Kind{
+	Name:  "Python faulthandler",
+	Hints: []string{"Thread 0x", "Current thread 0x", "Fatal Python error", "  File \""},
+	Claim: claimFault,
+	Read: func(p *attach.Part) attach.Reading {
+		d := parsePython(p.Lines)
+		d.tool = "Python faulthandler"
+		return d.readPython()
+	},
+}
+
+// traceback reads a Python traceback: an error, and no dump of a slow process.
+var traceback = &attach.Kind{
+	Name:    "Python traceback",
+	Hints:   []string{"Traceback (most recent call last)"},
+	Refused: "A traceback tells where an error came from, and nothing about time. For a slow process: py-spy dump --pid PID.",
+	Claim: func(lines []paste.Line) int {
+		if !strings.HasPrefix(lines[0].Text, "Traceback (most recent call last)") {
+			return 0
+		}
+		n := 1
+		for n < len(lines) && lines[n].Command == "" && strings.HasPrefix(lines[n].Text, " ") {
+			n++
+		}
+		if n == 1 {
+			return 0
+		}
+		if n < len(lines) && pyError.MatchString(lines[n].Text) {
+			n++
+		}
+		return n
+	},
+}
+
+var (
+	spyHeader  = regexp.MustCompile(`^Thread (?:0x)?([0-9A-Fa-f]+)(?:/0x[0-9a-fA-F]+)? \(([a-z+]+)\)(?:: "(.*)")?$`)
+	spyProcess = regexp.MustCompile(`^Process (\d+): (.*)$`)
+	spyFrame   = regexp.MustCompile(`^ {4}(\S.*?) \(([^()]*?)(?::(\d+))?\)$`)
+	pyHeader   = regexp.MustCompile(`^(Current thread|Thread) 0x([0-9a-f]+)(?: \[(.*)\])? ?\((most recent call first|no Python frame|Python frame)`)
+	pyFrame    = regexp.MustCompile(`^ {2,}File "(.*)", line (\d+) in (\S+)`)
+	pyError    = regexp.MustCompile(`^[\w.]+(Error|Exception|Exit|Interrupt|Warning)\b`)
+)
+
+func claimPySpy(lines []paste.Line) int {
+	n, frames, heads := 0, 0, 0
+	for i, l := range lines {
+		text := l.Text
+		switch {
+		case i > 0 && l.Command != "":
+			return done(n, min(frames, heads))
+		case spyHeader.MatchString(text):
+			heads++
+			n = i + 1
+		case i < 2 && spyProcess.MatchString(text), strings.HasPrefix(text, "Python v") && strings.Contains(text, " ("):
+			n = i + 1
+		case strings.TrimSpace(text) == "":
+		case heads > 0 && spyFrame.MatchString(text), heads > 0 && strings.HasPrefix(text, "    0x"):
+			frames++
+			n = i + 1
+		case frames > 0 && (strings.HasPrefix(text, "        Arguments:") || strings.HasPrefix(text, "        Locals:") || strings.HasPrefix(text, "            ")):
+			n = i + 1
+		default:
+			return done(n, min(frames, heads))
+		}
+		if i > 3 && heads == 0 {
+			return 0
+		}
+	}
+	return done(n, min(frames, heads))
+}
+
+func claimFault(lines []paste.Line) int {
+	if !pyHeader.MatchString(lines[0].Text) && !pyFrame.MatchString(lines[0].Text) && !strings.HasPrefix(lines[0].Text, "Fatal Python error") &&
+		!strings.HasPrefix(lines[0].Text, "Timeout (") {
+		return 0
+	}
+	n, heads := 0, 0
+	for i, l := range lines {
+		text := l.Text
+		switch {
+		case i > 0 && l.Command != "":
+			return done(n, heads)
+		case pyHeader.MatchString(text):
+			heads++
+			n = i + 1
+		case pyFrame.MatchString(text), strings.HasPrefix(text, "Fatal Python error"), strings.HasPrefix(text, "  <no Python frame>"),
+			strings.HasPrefix(text, "Timeout ("), strings.HasPrefix(text, "Python runtime state"), strings.HasPrefix(text, "Extension modules:"):
+			n = i + 1
+		case strings.TrimSpace(text) == "", strings.TrimSpace(text) == "...":
+		default:
+			return done(n, heads)
+		}
+	}
+	return done(n, heads)
+}
+
+func parsePython(lines []paste.Line) *dump {
+	d := &dump{}
+	var t *thread
+	start := func(name, state string, id int) {
+		t = &thread{name: name, state: state, id: id, n: 1}
+		d.threads = append(d.threads, t)
+	}
+	for _, l := range lines {
+		text := l.Text
+		if m := spyProcess.FindStringSubmatch(text); m != nil {
+			d.pid = atoi(m[1])
+		} else if m := spyHeader.FindStringSubmatch(text); m != nil {
+			start(m[3], m[2], atoi(m[1]))
+		} else if m := pyHeader.FindStringSubmatch(text); m != nil {
+			start(m[3], "", len(d.threads)+1)
+			if m[1] == "Current thread" {
+				t.state = "current"
+			}
+		} else if t == nil || len(t.frames) > 400 {
+			continue
+		} else if m := pyFrame.FindStringSubmatch(text); m != nil {
+			t.frames = append(t.frames, frame{fn: m[3], file: tail(m[1]), args: m[2]})
+		} else if m := spyFrame.FindStringSubmatch(text); m != nil {
+			t.frames = append(t.frames, frame{fn: m[1], file: tail(m[2]), args: m[3]})
+		}
+	}
+	d.dropEmpty()
+	for _, t := range d.threads {
+		t.placePython()
+	}
+	return d
+}
+
+// tail is the last two parts of a path: "logging/__init__.py".
+func tail(path string) string {
+	if i := strings.LastIndexByte(path, '/'); i > 0 {
+		if j := strings.LastIndexByte(path[:i], '/'); j >= 0 {
+			return path[j+1:]
+		}
+	}
+	return path
+}
+
+// pyPlaces tell what a Python thread waits for from the standard library's functions.
+var pyPlaces = []struct {
+	file string // its path ends so; "": any
+	fns  string // separated by blanks; "": any
+	does doing
+}{
+	{"queue.py", "get _get", idle}, {"queue.py", "put", room}, {"concurrent/futures/thread.py", "_worker", idle}, {"selectors.py", "select", idle},
+	{"select.py", "", idle}, {"socketserver.py", "serve_forever", idle}, {"socket.py", "accept", idle}, {"threading.py", "_wait_for_tstate_lock join wait_for", idle},
+	{"gunicorn/arbiter.py", "sleep wait_workers", idle}, {"multiprocessing/connection.py", "_recv recv poll wait accept", idle}, {"subprocess.py", "wait _wait _try_wait communicate", idle},
+	{"asyncio/base_events.py", "run_forever _run_once", idle}, {"apscheduler/", "", idle}, {"celery/", "", idle}, {"kombu/", "", idle},
+	{"sqlalchemy/pool/impl.py", "_do_get", pooled}, {"urllib3/connectionpool.py", "_get_conn", pooled}, {"psycopg2/pool.py", "", pooled},
+	{"logging/__init__.py", "acquire handle", lock},
+	{"socket.py", "readinto recv recv_into create_connection connect", remote}, {"ssl.py", "read recv recv_into do_handshake", remote},
+	{"http/client.py", "_read_status readinto", remote}, {"pymysql/connections.py", "", remote}, {"redis/connection.py", "", remote}, {"psycopg2/", "", remote},
+}
+
+// placePython says what a Python thread does. "idle" is py-spy's word for a thread that was off the
+// CPU, whatever it waited for.
+func (t *thread) placePython() {
+	for i, f := range t.frames[:min(len(t.frames), 12)] {
+		name := f.fn[strings.LastIndexByte(f.fn, '.')+1:]
+		for _, p := range pyPlaces {
+			if !strings.Contains(f.file, p.file) || p.fns != "" && !strings.Contains(" "+p.fns+" ", " "+name+" ") {
+				continue
+			}
+			if p.does == lock && i > 1 {
+				continue
+			}
+			t.doing, t.call = p.does, name
+			if p.does == lock {
+				t.kind, t.site = loggerLock, "logging"
+			}
+			if t.active() && p.does != lock {
+				t.doing = running
+			}
+			return
+		}
+	}
+	t.site, t.call = t.where(), ""
+	if t.state == "idle" || t.state == "current" || t.state == "" {
+		t.doing = signal
+	}
+	if len(t.frames) > 0 {
+		switch t.frames[0].fn {
+		case "acquire", "__enter__":
+			if strings.HasSuffix(t.frames[0].file, "threading.py") && len(t.frames) > 1 {
+				t.doing, t.site = lock, t.frames[1].fn
+			}
+		case "wait":
+			if strings.HasSuffix(t.frames[0].file, "threading.py") {
+				t.doing = signal
+			}
+		case "time_sleep", "clock_nanosleep":
+			t.doing = idle
+		}
+	}
+}
+
+func (t *thread) active() bool { return strings.HasPrefix(t.state, "active") }
+func (t *thread) gil() bool    { return strings.HasSuffix(t.state, "gil") }
+
+// where is the innermost frame of the program: function, file and line.
+func (t *thread) where() string {
+	if len(t.frames) == 0 {
+		return ""
+	}
+	for _, f := range t.frames {
+		if strings.Contains(f.file, ".py") {
+			return fmt.Sprintf("%s (%s:%s)", f.fn, f.file, f.args)
+		}
+	}
+	return t.frames[0].fn
+}
+
+// passes reports whether a thread is in the function of a place such as "crunch (app.py:9)".
+func (t *thread) passes(place string) bool {
+	fn, _, _ := strings.Cut(place, " (")
+	fn, _, _ = strings.Cut(fn, ".<locals>")
+	for _, f := range t.frames {
+		if in, _, _ := strings.Cut(f.fn, ".<locals>"); in == fn {
+			return true
+		}
+	}
+	return false
+}
+
+// readPython reads threads of which only Python's frames are known. A thread that stands off the CPU
+// in a line of its own code may wait for a lock, a call in C, or the GIL: the dump does not say which.
+func (d *dump) readPython() attach.Reading {
+	same := map[string]int{}
+	var gil *thread
+	off, on, native := 0, 0, 0
+	for _, t := range d.threads {
+		switch {
+		case t.gil():
+			gil = t
+			on++
+		case t.active():
+			on++
+		case t.doing == signal:
+			off++
+			same[t.site]++
+		}
+		for _, f := range t.frames {
+			if rule := (rule{names: []string{"take_gil", "PyEval_RestoreThread"}}); rule.find([]frame{f}, anything) >= 0 && !t.gil() {
+				t.doing, t.kind, t.site = lock, interpreter, "take_gil"
+				native++
+			}
+		}
+	}
+	r := d.read()
+	if gil != nil {
+		r.Figures = append([]string{fmt.Sprintf("%q has the GIL, in %s", gil.name, gil.where())}, r.Figures...)
+	}
+	top, n := "", 0
+	for site, k := range same {
+		if k > n || k == n && site < top {
+			top, n = site, k
+		}
+	}
+	switch {
+	case len(d.threads) < 2 || len(r.Signs) > 0:
+	case gil != nil && off+on >= 3 && n > 1 && gil.passes(top):
+		d.candidate(&r, "interpreter-lock", fmt.Sprintf("%d threads stand off the CPU in the line where the one with the GIL runs: %s", n, top))
+	case d.threads[0].state == "" || d.threads[0].state == "current":
+		r.State = attach.CannotTell
+		if n >= 3 {
+			line := fmt.Sprintf("%d threads stand in one line: %s", n, top)
+			d.candidate(&r, "lock-contention", line)
+			r.Signs = append(r.Signs, attach.Sign{Cause: "interpreter-lock", Grade: attach.Candidate, Proof: []string{line}})
+		}
+	case gil == nil && n >= 3:
+		d.candidate(&r, "lock-contention", fmt.Sprintf("%d threads stand off the CPU in one line, and none has the GIL: %s", n, top))
+	}
+	r.Not = "Python's frames do not show whether a line waits for a lock, a call in C or the GIL: py-spy's \"idle\" is only \"off the CPU\"."
+	return r
+}
+
+// candidate adds what one dump of Python's frames only hints at.
+func (d *dump) candidate(r *attach.Reading, cause, line string) {
+	r.Figures = append([]string{line}, r.Figures...)
+	r.Signs = append(r.Signs, attach.Sign{Cause: cause, Grade: attach.Candidate, Proof: []string{line}})
+	r.State = attach.CannotTell
+	r.Means = "Several threads stand in one line: it fits a queue, and a dump of one instant cannot tell."
+	pid := "PID"
+	if d.pid > 0 {
+		pid = fmt.Sprint(d.pid)
+	}
+	r.Next = append(r.Next, attach.Next{Command: "py-spy dump --native --pid " + pid, Why: "shows the calls in C below that line: take_gil is the GIL, PyThread_acquire_lock a lock"})
+}

@@ -1,0 +1,298 @@
+package stackdump
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/finding"
+)
+
+// tally is how many threads do what.
+type tally struct {
+	total, idle, lock, lone, disk, remote, table, room, pooled, signal, running int
+	calls                                                                       map[doing]map[string]int
+}
+
+func (d *dump) tally() tally {
+	t := tally{total: d.total(), calls: map[doing]map[string]int{}}
+	for _, th := range d.threads {
+		at := map[doing]*int{idle: &t.idle, lock: &t.lock, disk: &t.disk, remote: &t.remote, tableLock: &t.table, room: &t.room,
+			pooled: &t.pooled, signal: &t.signal, running: &t.running}[th.doing]
+		*at += th.n
+		if t.calls[th.doing] == nil {
+			t.calls[th.doing] = map[string]int{}
+		}
+		t.calls[th.doing][th.call] += th.n
+	}
+	return t
+}
+
+// busy is how many threads do more than wait for work.
+func (t tally) busy() int { return t.total - t.idle - t.signal }
+
+// most is the call that most of these threads are in.
+func (t tally) most(w doing) string {
+	best, n := "", 0
+	for call, k := range t.calls[w] {
+		if k > n || k == n && call < best {
+			best, n = call, k
+		}
+	}
+	return best
+}
+
+// read says what a dump says.
+func (d *dump) read() attach.Reading {
+	t := d.tally()
+	list := d.convoys()
+	r := attach.Reading{
+		Title:  fmt.Sprintf("%s, %s", d.tool, threads(t.total)),
+		Glance: true,
+		Who:    attach.Who{PID: d.pid, Name: d.name},
+		Facts:  []attach.Fact{{Name: FactDumpThreads, Value: float64(t.total)}, {Name: FactDumpIdle, Value: float64(t.idle)}},
+	}
+	if d.counted {
+		r.Title = fmt.Sprintf("%s, %s, added up over samples", d.tool, threads(t.total))
+	}
+	for _, c := range list {
+		of := c.addr
+		if c.sym != "" {
+			of = c.sym
+		}
+		r.Facts = append(r.Facts, attach.Fact{Name: FactLockWaiters, Value: float64(c.waiters), Of: of})
+		for site, n := range c.sites {
+			if site != "" {
+				r.Facts = append(r.Facts, attach.Fact{Name: FactSiteWaiters, Value: float64(n), Of: site})
+			}
+		}
+	}
+	sortFacts(r.Facts)
+	d.judge(&r, t, list)
+	r.Figures = append(r.Figures, d.census(t))
+	if r.Not == "" {
+		r.Not = "A dump is one instant: how long these threads wait, and how often, it does not say."
+	}
+	return r
+}
+
+// judge decides on the dump's state: a lone thread, then convoys, then other waits.
+func (d *dump) judge(r *attach.Reading, t tally, list []*convoy) {
+	switch {
+	case t.total == 1:
+		d.lone(r)
+		return
+	case len(list) > 0 && (list[0].waiters > 1 || list[0].cycle || d.cycle):
+		d.convoyed(r, t, list)
+	}
+	d.elsewhere(r, t)
+	if len(r.Signs) == 0 {
+		d.quiet(r, t, list)
+	}
+	r.State = worst(r.Signs, r.State)
+}
+
+func worst(signs []attach.Sign, s attach.State) attach.State {
+	for _, sign := range signs {
+		switch sign.Grade {
+		case attach.Found:
+			return attach.Ill
+		case attach.Outside, attach.Candidate, attach.Risk:
+			s = attach.CannotTell
+		}
+	}
+	return s
+}
+
+// causes of the kinds of locks.
+var causes = map[lockKind]string{plainLock: "lock-contention", stackCache: "thread-churn", arenaLock: "lock-contention", loaderLock: "lock-contention",
+	interpreter: "interpreter-lock", loggerLock: "logger-lock", engineLock: "lock-contention", addressSpace: "mmap-lock", kernelLock: "kernel-lock"}
+
+// convoyed reports the locks that several threads wait for.
+func (d *dump) convoyed(r *attach.Reading, t tally, list []*convoy) {
+	for i, c := range list {
+		if c.waiters < 2 && !c.cycle || i > 2 {
+			continue
+		}
+		line := fmt.Sprintf("%s (of %d) for %s, in %s", waits(c.waiters), t.total, c.lockName(), c.sitesText())
+		if c.sitesText() == "" {
+			line = fmt.Sprintf("%s (of %d) for %s", waits(c.waiters), t.total, c.lockName())
+		}
+		r.Figures = append(r.Figures, line)
+		sign := attach.Sign{Cause: causes[c.kind], Grade: attach.Candidate, Proof: []string{line}, Share: share(c.waiters, t.total)}
+		if h := c.holderText(); h != "" {
+			r.Figures = append(r.Figures, h)
+			sign.Proof = append(sign.Proof, h)
+		}
+		if c.cycle || float64(c.waiters) >= 0.2*float64(t.busy()) {
+			sign.Grade, sign.Sure = attach.Found, finding.Possible
+			if c.cycle || c.waiters > 2 || c.sure {
+				sign.Sure = finding.Supported
+			}
+		}
+		if c.holder != nil && c.holder.doing == disk && sign.Grade == attach.Found {
+			r.Signs = append(r.Signs, attach.Sign{Cause: "disk-wait", Grade: attach.Candidate, Proof: []string{c.holderText()}})
+			sign.BecauseOf = "disk-wait"
+		}
+		r.Signs = append(r.Signs, sign)
+	}
+	c := list[0]
+	r.Means = c.means(d.cycle)
+	if !c.cycle && !d.cycle && !c.sure {
+		r.Next = append(r.Next, c.next(d))
+	}
+}
+
+// means is the sentence about the first lock.
+func (c *convoy) means(deadlock bool) string {
+	switch {
+	case c.cycle || deadlock:
+		return "A deadlock: each of these threads holds the lock that the next one wants. They do not go on without a restart."
+	case c.kind == stackCache:
+		return "Threads are made and ended faster than the lock of the stack cache allows: keep threads, as a pool does."
+	case c.kind == interpreter:
+		return "Only one thread at a time runs the interpreter's code; the others queue for it."
+	case c.kind == arenaLock:
+		return "Threads queue to allocate and free memory: the allocator's lock, not one of the program's."
+	case c.kind == loaderLock:
+		return "Threads queue for the loader's lock; C++ exceptions take it at every throw before glibc 2.35."
+	case c.holder != nil && c.holder.doing == lock:
+		return "The threads form a convoy, and the holder itself waits for another lock: a chain."
+	}
+	return "The threads form a convoy: they go through one section one after the other."
+}
+
+// next says how to find the holder.
+func (c *convoy) next(d *dump) attach.Next {
+	pid := "PID"
+	if d.pid > 0 {
+		pid = fmt.Sprint(d.pid)
+	}
+	if c.addr != "" && c.what == "" && c.kind != interpreter {
+		return attach.Next{Command: fmt.Sprintf("gdb -p %s -batch -ex 'p ((pthread_mutex_t*)%s)->__data.__owner'", pid, c.addr),
+			Why: "names the thread that holds the lock, while the convoy lasts"}
+	}
+	return attach.Next{Command: "whystall diagnose --pid " + pid, Why: "measures how long each wait for the lock takes, and what its holder does"}
+}
+
+// holderText says who holds the lock, and what that thread does.
+func (c *convoy) holderText() string {
+	if c.holder == nil {
+		return ""
+	}
+	h := c.holder
+	who, verb := fmt.Sprintf("thread %d", h.id), "probably holds it"
+	if h.id == 0 {
+		who = "one thread"
+	} else if h.name != "" {
+		who = fmt.Sprintf("%q", h.name)
+	}
+	if c.sure {
+		verb = "holds it"
+	}
+	return fmt.Sprintf("%s %s: %s", who, verb, h.does())
+}
+
+// does is what a thread does, in words.
+func (t *thread) does() string {
+	in := func(fn string) string {
+		if fn == "" {
+			return ""
+		}
+		return " in " + fn
+	}
+	switch t.doing {
+	case lock:
+		if t.addr != "" {
+			return "it waits for another lock, " + t.addr + in(t.site)
+		}
+		return "it waits for another lock" + in(t.site)
+	case disk:
+		return "it waits for a file" + in(t.call)
+	case remote:
+		return "it waits for another server" + in(t.call)
+	case tableLock:
+		return "it waits for a lock of the database's tables" + in(t.call)
+	case idle, signal, pooled, room:
+		return "it sleeps or waits" + in(t.call)
+	}
+	if len(t.frames) > 0 {
+		return "it computes or is in a call" + in(short(t.frames[0].fn))
+	}
+	return "it runs"
+}
+
+// lone reads a dump of one thread: no convoy can be seen in it.
+func (d *dump) lone(r *attach.Reading) {
+	th := d.threads[0]
+	r.State = attach.CannotTell
+	r.Means = "It shows what one thread does at one instant, and nothing of the others."
+	r.Not = "One thread is no convoy: who holds what it waits for is not in here."
+	r.Figures = append(r.Figures, "one thread: "+th.does())
+	r.Next = append(r.Next, attach.Next{Command: "gdb -p PID -batch -ex 'thread apply all bt'", Why: "shows all threads, and so who holds what this one waits for"})
+	switch th.doing {
+	case lock:
+		c := (&dump{threads: d.threads}).convoys()
+		name := "a lock"
+		if len(c) > 0 {
+			name = c[0].lockName()
+		}
+		r.Figures[0] = fmt.Sprintf("one thread: it waits for %s, taken in %s", name, orUnknown(th.site))
+		if th.kind == engineLock {
+			r.Figures = append(r.Figures, fmt.Sprintf("lock function %s, called from %s", engineCall(th), th.path()))
+		}
+		r.Signs = append(r.Signs, attach.Sign{Cause: causes[th.kind], Grade: attach.Candidate, Proof: r.Figures[:1]})
+	case remote, tableLock, pooled:
+		r.Signs = append(r.Signs, d.outside(th.doing, th.call, 1))
+	}
+}
+
+// engineCall is the engine's function that takes the lock.
+func engineCall(t *thread) string {
+	for _, f := range t.frames[:min(len(t.frames), 12)] {
+		if fn := short(f.fn); strings.HasPrefix(fn, "rw_lock_") || strings.Contains(fn, "mutex") && strings.Contains(fn, "enter") {
+			return fn
+		}
+	}
+	return t.call
+}
+
+// waits is "1 thread waits" or "2 threads wait".
+func waits(n int) string {
+	if n == 1 {
+		return "1 thread waits"
+	}
+	return fmt.Sprintf("%d threads wait", n)
+}
+
+// path is the site and who called it, the nearest first.
+func (t *thread) path() string {
+	var words []string
+	for _, f := range t.frames[max(t.from, 0):] {
+		if fn := short(f.fn); fn != "" && fn != "??" && len(words) < 4 {
+			words = append(words, fn)
+		}
+	}
+	return strings.Join(words, " <- ")
+}
+
+func orUnknown(s string) string {
+	if s == "" {
+		return "a function without a name"
+	}
+	return s
+}
+
+func threads(n int) string {
+	if n == 1 {
+		return "1 thread"
+	}
+	return fmt.Sprintf("%d threads", n)
+}
+
+func share(n, of int) float64 {
+	if of == 0 {
+		return 0
+	}
+	return float64(n) / float64(of)
+}

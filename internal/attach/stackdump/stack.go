@@ -1,0 +1,107 @@
+package stackdump
+
+import (
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+)
+
+// frame is one function of a stack.
+type frame struct {
+	fn   string // as the dump has it, without its arguments
+	args string // what stood in its parentheses, as gdb prints it
+	file string // source or library; "": not named
+}
+
+// thread is one thread of a dump, or several with the same stack where the dump counts them.
+type thread struct {
+	name   string
+	id     int     // TID, where the dump has it; otherwise the number that the dump gave it
+	n      int     // how many threads have this stack
+	frames []frame // innermost first
+
+	// What the dump itself says of locks: JVMs do.
+	wants string   // the lock that it waits for; "": it does not say
+	what  string   // the type of that lock
+	holds []string // locks that it holds
+
+	state string // a word of the dump for what it does: RUNNABLE, active+gil; "": none
+	wait         // what it does, from all of this
+}
+
+// dump is all threads of one part.
+type dump struct {
+	tool    string
+	pid     int
+	name    string // of the program
+	threads []*thread
+	owners  map[string]int // lock -> TID, where the dump prints an owner
+	cycle   bool           // the dump itself found a deadlock
+	counted bool           // several processes or samples are added up
+}
+
+// total is how many threads it has.
+func (d *dump) total() (n int) {
+	for _, t := range d.threads {
+		n += t.n
+	}
+	return n
+}
+
+// short is a function's name as it is compared: no arguments, template parameters, versions of
+// symbols or leading underscores, which differ from one build of a library to the next.
+func short(fn string) string {
+	if i := strings.Index(fn, "@"); i > 0 {
+		fn = fn[:i]
+	}
+	if i := strings.Index(fn, "("); i > 0 && !strings.HasPrefix(fn[i:], "(anonymous") && !strings.HasPrefix(fn[i:], "()") {
+		fn = fn[:i]
+	}
+	fn = strings.TrimSuffix(fn, "()")
+	var b strings.Builder
+	depth := 0
+	for i := range len(fn) {
+		switch c := fn[i]; {
+		case c == '<' && i > 0 && !strings.HasSuffix(fn[:i], "operator"):
+			depth++
+		case c == '>' && depth > 0:
+			depth--
+		case depth == 0:
+			b.WriteByte(c)
+		}
+	}
+	fn = strings.TrimPrefix(strings.TrimLeft(b.String(), "_"), "GI_")
+	return strings.TrimLeft(strings.TrimSpace(fn), "_")
+}
+
+// base is the last word of a qualified name.
+func base(fn string) string {
+	if i := strings.LastIndex(fn, "::"); i >= 0 {
+		fn = fn[i+2:]
+	}
+	if i := strings.LastIndexAny(fn, ".!"); i >= 0 && i+1 < len(fn) {
+		fn = fn[i+1:]
+	}
+	return fn
+}
+
+// like reports whether a function is what a pattern says: a whole name, a last word, or with a star
+// at its end a start of either. Patterns with a star in front are found anywhere.
+func like(fn, pattern string) bool {
+	if p, ok := strings.CutPrefix(pattern, "*"); ok {
+		return strings.Contains(fn, strings.TrimSuffix(p, "*"))
+	}
+	if p, ok := strings.CutSuffix(pattern, "*"); ok {
+		return strings.HasPrefix(fn, p) || strings.HasPrefix(base(fn), p) || strings.Contains(fn, "::"+p)
+	}
+	return fn == pattern || base(fn) == pattern || strings.HasSuffix(fn, "::"+pattern) || strings.HasSuffix(fn, "."+pattern)
+}
+
+// Facts of a dump that rules over several parts ask for.
+const (
+	FactLockWaiters attach.FactName = "/dump/lock/waiters:threads"      // Of: the lock's address or symbol
+	FactSiteWaiters attach.FactName = "/dump/lock/site/waiters:threads" // Of: the function that wants the lock
+	FactDumpThreads attach.FactName = "/dump/threads:threads"
+	FactDumpIdle    attach.FactName = "/dump/idle:threads"
+	FactDumpRemote  attach.FactName = "/dump/remote:threads"
+)
