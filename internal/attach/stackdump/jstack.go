@@ -74,8 +74,8 @@ func claimJVM(lines []paste.Line) int {
 	return doneJVM(n, frames, heads)
 }
 
-// doneJVM refuses a lone exception's frames: a dump has threads' headers, or the first frames cut off
-// before at least one.
+// doneJVM refuses a lone exception's frames: a dump has threads' headers, or the first frames cut
+// off before at least one.
 func doneJVM(n, frames, heads int) int {
 	if heads == 0 {
 		return 0

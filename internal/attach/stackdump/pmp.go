@@ -58,8 +58,8 @@ func claimPMP(lines []paste.Line) int {
 // onePMP is a stack of one function, known only among others.
 var onePMP = regexp.MustCompile(`^\s+\d+ [A-Za-z_?][\w:~@.]*$`)
 
-// isPMP reports whether a line is a count and a stack: the functions are identifiers, and there is one
-// that only stacks have.
+// isPMP reports whether a line is a count and a stack: the functions are identifiers, and there is
+// one that only stacks have.
 func isPMP(text string) bool {
 	m := pmpLine.FindStringSubmatch(text)
 	if m == nil || !pmpLeaf.MatchString(m[2]) {

@@ -247,8 +247,9 @@ func (t *thread) passes(place string) bool {
 	return false
 }
 
-// readPython reads threads of which only Python's frames are known. A thread that stands off the CPU
-// in a line of its own code may wait for a lock, a call in C, or the GIL: the dump does not say which.
+// readPython reads threads of which only Python's frames are known. A thread that stands off the
+// CPU in a line of its own code may wait for a lock, a call in C, or the GIL: the dump does not say
+// which.
 func (d *dump) readPython() attach.Reading {
 	same := map[string]int{}
 	var gil *thread

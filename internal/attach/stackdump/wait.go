@@ -70,7 +70,8 @@ const (
 	inJoin
 )
 
-// prims are the library's calls, by sort. The order matters: a pthread_mutex_lock sleeps in a futex.
+// prims are the library's calls, by sort. The order matters: a pthread_mutex_lock sleeps in a
+// futex.
 var prims = []struct {
 	prim  prim
 	names []string
