@@ -14,5 +14,6 @@
 //     allocators; interpreter.go:
 //     interpreters
 //   - profile.go: the same by a CPU profile that the program took of itself
+//   - named.go: the same for a stack that another tool named
 //   - words.go: names of functions in a form that tables know
 package oncpu

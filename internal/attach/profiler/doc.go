@@ -2,5 +2,15 @@
 //
 // Files in reading order:
 //
-//	kinds.go  Kinds: the table of this room
+//	kinds.go        Kinds: the table of this room
+//	text.go         numbers and lines as tools print them
+//	profile.go      where CPUs were found: samples, and what they add up to
+//	functions.go    functions of the kernel that say what a CPU did
+//	mechanism.go    what shares of CPU time say of causes
+//	graph.go        the call graph of perf report
+//	perfreport.go   perf report and perf top
+//	calls.go        what system calls wait for
+//	stracecount.go  strace -c and ltrace -c
+//	histogram.go    histograms of the BPF tools
+//	histkind.go     what a histogram measures, and what follows
 package profiler

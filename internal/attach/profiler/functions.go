@@ -1,0 +1,167 @@
+package profiler
+
+import (
+	"strings"
+
+	"github.com/whystall/whystall/internal/evidence/kernel"
+)
+
+func words(s string) map[string]bool {
+	m := map[string]bool{}
+	for _, w := range strings.Fields(s) {
+		m[w] = true
+	}
+	return m
+}
+
+// idlers are functions in which a CPU has nothing to do.
+var idlers = words(`swapper intel_idle intel_idle_irq intel_idle_ibrs native_safe_halt pv_native_safe_halt default_idle default_idle_call cpu_idle do_idle cpu_startup_entry
+	mwait_idle mwait_idle_with_hints poll_idle acpi_idle_do_entry acpi_processor_ffh_cstate_enter acpi_safe_halt cpuidle_enter_state cpuidle_idle_call cpuidle_enter
+	arch_cpu_idle cpu_startup_entry hlt_play_dead haltpoll_enter xen_safe_halt cpu_bringup_and_idle start_secondary tick_nohz_idle_enter tick_nohz_idle_exit
+	cpu_idle_poll rest_init arch_local_irq_enable wfi cpu_do_idle`)
+
+// idles reports whether a sample is of a CPU that had nothing to do.
+func idles(s *sample) bool {
+	if s.comm == "swapper" || strings.HasPrefix(s.comm, "swapper/") || s.comm == "idle" {
+		return true
+	}
+	for i := range s.kernel {
+		if idlers[s.kernel[i].Func] {
+			return true
+		}
+	}
+	return false
+}
+
+// unresolved reports whether a name stands for an address that no symbol covers.
+func unresolved(name string) bool {
+	return name == "" || name == "[unknown]" || strings.HasPrefix(name, "0x") || strings.EqualFold(name, "unknown") || allZero(name)
+}
+
+func allZero(s string) bool { return strings.Trim(s, "0") == "" }
+
+// older are names that functions had in older kernels, where a rule knows the present one. The
+// spinlocks before 4.2 spin in the very function that takes them.
+var older = map[string]string{
+	"rwsem_down_write_failed": "rwsem_down_write_slowpath", "rwsem_down_read_failed": "rwsem_down_read_slowpath",
+	"__rwsem_down_write_failed_common": "rwsem_down_write_slowpath", "_spin_lock": "queued_spin_lock_slowpath",
+	"_spin_lock_irqsave": "queued_spin_lock_slowpath", "_spin_lock_irq": "queued_spin_lock_slowpath", "_spin_lock_bh": "queued_spin_lock_slowpath",
+	"__ticket_spin_lock": "queued_spin_lock_slowpath", "_raw_spin_lock": "queued_spin_lock_slowpath",
+	"_raw_spin_lock_irqsave": "queued_spin_lock_slowpath", "_raw_spin_lock_irq": "queued_spin_lock_slowpath",
+	"_raw_spin_lock_bh": "queued_spin_lock_slowpath", "mutex_spin_on_owner.isra.0": "mutex_spin_on_owner", "__write_lock_failed": "queued_write_lock_slowpath",
+	"__read_lock_failed": "queued_read_lock_slowpath",
+}
+
+// modern gives a kernel stack whose innermost function has its present name.
+func modern(frames []kernel.Frame) []kernel.Frame {
+	if len(frames) == 0 {
+		return nil
+	}
+	name, _, _ := strings.Cut(frames[0].Func, ".")
+	now, ok := older[name]
+	if !ok {
+		return frames
+	}
+	out := append([]kernel.Frame(nil), frames...)
+	out[0].Func = now
+	return out
+}
+
+// inFault reports whether a kernel stack is within a page fault, and whether that is one of a
+// virtual machine's memory on its host.
+func inFault(frames []kernel.Frame) (fault, guest bool) {
+	for i := range frames {
+		switch name := frames[i].Func; {
+		case faultFuncs[name]:
+			fault = true
+		case guestFaults[name]:
+			return true, true
+		}
+	}
+	return fault, false
+}
+
+var (
+	faultFuncs = words(`page_fault do_page_fault __do_page_fault asm_exc_page_fault exc_page_fault do_user_addr_fault handle_mm_fault __handle_mm_fault
+		handle_pte_fault hugetlb_fault do_anonymous_page do_huge_pmd_anonymous_page do_fault do_translation_fault do_mem_abort filemap_fault do_async_page_fault`)
+	guestFaults = words("tdp_page_fault kvm_mmu_page_fault handle_ept_violation npf_interception kvm_tdp_page_fault direct_page_fault kvm_tdp_mmu_map")
+)
+
+// zeroes reports whether a kernel function clears pages that a program gets.
+func zeroes(name string) bool {
+	return strings.HasPrefix(name, "clear_page") || strings.HasPrefix(name, "clear_huge_page") || strings.HasPrefix(name, "clear_subpage") || name == "folio_zero_user"
+}
+
+func name0(frames []kernel.Frame) string {
+	if len(frames) == 0 {
+		return ""
+	}
+	return frames[0].Func
+}
+
+// asker is the function that wants a lock of the kernel: the innermost that is not the lock's.
+func asker(frames []kernel.Frame) string {
+	for i := range frames {
+		name, _, _ := strings.Cut(frames[i].Func, ".")
+		if name != "" && !lockFunc(name) && !unresolved(name) {
+			return name
+		}
+	}
+	return ""
+}
+
+func lockFunc(name string) bool {
+	return strings.Contains(name, "spin_lock") || strings.Contains(name, "rwsem_") || strings.Contains(name, "mutex_lock") || strings.Contains(name, "mutex_spin") ||
+		strings.Contains(name, "mutex_optimistic") || strings.Contains(name, "osq_lock") || strings.HasPrefix(name, "down_") || strings.HasPrefix(name, "__down_") || strings.Contains(name, "queued_") ||
+		strings.HasPrefix(name, "_raw_") || name == "kvm_wait" || strings.HasPrefix(name, "__pv_") || strings.HasPrefix(name, "pv_")
+}
+
+// slowClock are functions that read a clock which is no register of the CPU.
+var slowClock = words("read_hpet acpi_pm_read acpi_pm_read_slow acpi_pm_read_verified read_acpi_pm uv_read_rtc read_hpet_counter")
+
+// semaphoreCall reports whether a function is of a system call on System V semaphores, which
+// programs use as locks.
+func semaphoreCall(name string) bool {
+	return strings.Contains(name, "semtimedop") || strings.HasSuffix(name, "sys_semop") || strings.HasSuffix(name, "sys_semctl") || strings.HasPrefix(name, "semctl_")
+}
+
+// jvmCollector reports whether a thread of a JVM collects garbage, by its name.
+func jvmCollector(comm string) bool {
+	for _, p := range []string{"GC Thread", "G1 ", "G1_", "GC task thread", "Gang worker", "ParGC", "Concurrent Mark", "ZGC", "ZWorker", "Shenandoah", "VM_GC"} {
+		if strings.HasPrefix(comm, p) {
+			return true
+		}
+	}
+	return false
+}
+
+// entries are the functions through which a thread comes into the kernel: what stands outside of
+// them on a stack is the program's.
+var entries = words(`entry_SYSCALL_64_after_hwframe entry_SYSCALL_64 entry_SYSCALL_64_fastpath entry_SYSCALL_64_safe_stack system_call_fastpath system_call
+	tracesys tracesys_phase2 sysret_check do_syscall_64 asm_exc_page_fault page_fault async_page_fault ret_from_fork ret_from_fork_asm kernel_thread_helper
+	asm_sysvec_apic_timer_interrupt asm_common_interrupt asm_sysvec_call_function asm_sysvec_reschedule_ipi apic_timer_interrupt reschedule_interrupt
+	ret_from_intr common_interrupt return_from_SYSCALL_64 el0t_64_sync el0_sync el0_svc secondary_startup_64 secondary_startup_64_no_verify
+	entry_INT80_compat sysenter_do_call syscall_return_slowpath stub_clone return_from_execve ret_from_sys_call retint_user int_signal`)
+
+// split divides the functions of a stack, the innermost first, into the kernel's and the program's
+// where only the names tell. Without an entry of the kernel all are the program's, unless the
+// innermost is known to be the kernel's.
+func split(names []string, kernelFirst bool) (inKernel, inProgram []kernel.Frame) {
+	last := -1
+	for i, name := range names {
+		if entries[name] {
+			last = i
+		}
+	}
+	if last < 0 && kernelFirst {
+		last = len(names) - 1
+	}
+	for i, name := range names {
+		if i <= last {
+			inKernel = append(inKernel, kernel.Frame{Func: name, Module: "kernel"})
+		} else {
+			inProgram = append(inProgram, kernel.Frame{Func: name})
+		}
+	}
+	return inKernel, inProgram
+}

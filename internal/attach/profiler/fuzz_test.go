@@ -1,0 +1,49 @@
+package profiler
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+// fuzz checks one kind: it never panics, and claims no more than there is.
+func fuzz(f *testing.F, k *attach.Kind) {
+	names, err := filepath.Glob("testdata/*.txtar")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, name := range names {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for _, file := range txtar.Parse(data).Files {
+			if file.Name == "paste" {
+				f.Add(file.Data)
+			}
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		lines := paste.Lines(data)
+		for at := 0; at < len(lines) && at < 64; at++ {
+			n := k.Claim(lines[at:])
+			if n < 0 || n > len(lines)-at {
+				t.Fatalf("claims %d of %d lines", n, len(lines)-at)
+			}
+			if n > 0 && k.Read != nil {
+				if r := k.Read(&attach.Part{Kind: k, Lines: lines[at : at+n]}); r.Title == "" || r.State == "" {
+					t.Fatalf("no title or state: %+v", r)
+				}
+			}
+		}
+	})
+}
+
+func FuzzPerfReport(f *testing.F)  { fuzz(f, perfReport) }
+func FuzzStraceCount(f *testing.F) { fuzz(f, straceCount) }
+func FuzzHistogram(f *testing.F)   { fuzz(f, bpfHistogram) }

@@ -1,0 +1,122 @@
+package profiler
+
+import (
+	"slices"
+	"strings"
+)
+
+// path is a call chain of perf's call graph, and its share of all.
+type path struct {
+	names []string // as printed: the innermost first or last
+	share float64
+}
+
+// branch is a line of a call graph which starts a chain, with the functions that follow it.
+type branch struct {
+	column int
+	share  float64 // of all
+	parts  float64 // of share: of the branches that start at its end
+	names  []string
+}
+
+// graph reads the call graph below a row of perf report whose share of all is whole. Lines stand as
+// printed, with their indentation, by which alone a branch is told from its neighbour. What a
+// branch has beyond the branches at its end, such as are too small to print, is a path of its own.
+func graph(lines []string, whole float64) (paths []path) {
+	var open []branch
+	relative := partsOfParent(lines, whole)
+	emit := func() {
+		top := open[len(open)-1]
+		if left := top.share - top.parts; left > 0.0002 && len(paths) < most {
+			p := path{share: left}
+			for _, b := range open {
+				p.names = append(p.names, b.names...)
+			}
+			if len(p.names) > 0 {
+				paths = append(paths, p)
+			}
+		}
+		open = open[:len(open)-1]
+	}
+	for _, line := range lines {
+		column, share, name := graphLine(line)
+		if column < 0 {
+			if n := len(open); n > 0 && name != "" && len(open[n-1].names) < 256 {
+				open[n-1].names = append(open[n-1].names, name)
+			}
+			continue
+		}
+		for len(open) > 0 && open[len(open)-1].column >= column {
+			emit()
+		}
+		above := whole
+		if n := len(open); n > 0 {
+			above = open[n-1].share
+		}
+		switch {
+		case share == 0:
+			share = above
+		case relative:
+			share *= above
+		}
+		if n := len(open); n > 0 {
+			open[n-1].parts += share
+		}
+		if len(open) < 128 {
+			b := branch{column: column, share: share}
+			if name != "" {
+				b.names = []string{name}
+			}
+			open = append(open, b)
+		}
+	}
+	for len(open) > 0 {
+		emit()
+	}
+	return paths
+}
+
+// partsOfParent reports whether the shares of a graph are parts of what they stand in: so it is
+// before perf 4.3, and with "fractal".
+func partsOfParent(lines []string, whole float64) bool {
+	for _, line := range lines {
+		if _, share, _ := graphLine(line); share > whole*1.02+0.005 {
+			return true
+		}
+	}
+	return false
+}
+
+// graphLine divides a line of a call graph. Column is -1 for one that goes on with its branch.
+func graphLine(line string) (column int, share float64, name string) {
+	trimmed := strings.TrimLeft(line, " \t|")
+	at := len(line) - len(trimmed)
+	if !strings.HasPrefix(trimmed, "--") {
+		return -1, 0, strings.TrimSpace(trimmed)
+	}
+	rest := strings.TrimLeft(trimmed, "-")
+	if s, after, ok := strings.Cut(rest, "%"); ok {
+		if f, ok := percent(s + "%"); ok {
+			return at, f, strings.TrimSpace(strings.TrimLeft(after, "- "))
+		}
+	}
+	return at, 0, strings.TrimSpace(rest)
+}
+
+// chains gives the call chains whose innermost function is symbol, the innermost first, with their
+// shares of all. A chain of a caller's row goes on past it and is left out.
+func chains(lines []string, symbol string, self float64) []path {
+	paths := graph(lines, self)
+	out := paths[:0]
+	for _, p := range paths {
+		switch {
+		case p.names[0] == symbol:
+		case p.names[len(p.names)-1] == symbol:
+			slices.Reverse(p.names)
+		default:
+			continue
+		}
+		out = append(out, p)
+	}
+	return out
+}

@@ -1,0 +1,382 @@
+package profiler
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/finding"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+var bpfHistogram = &attach.Kind{Name: "BPF histogram", Claim: claimHistogram, Read: readHistogram}
+
+// keyLine is what bcc's tools print above one of several histograms: "disk = 'sda'", "pid = 7".
+var keyLine = regexp.MustCompile(`^([\w:]{1,40}) = (.{1,120})$`)
+
+var clockLine = regexp.MustCompile(`^(?:@ ?)?\d{2}:\d{2}:\d{2}:?$`)
+
+// preamble reports whether a line is what the BPF tools print before any figures.
+func preamble(text string) bool {
+	return text == "^C" || clockLine.MatchString(text) || strings.HasPrefix(text, "Attaching ") && strings.Contains(text, "probe") ||
+		hitEnd(text) || strings.HasPrefix(text, "Tracing ") && strings.HasSuffix(text, "... Output every 1 secs.") || strings.HasPrefix(text, "avg = ") || strings.HasPrefix(text, "Lost ") && strings.Contains(text, "events")
+}
+
+// hitEnd reports whether a line says how to end a tool.
+func hitEnd(text string) bool {
+	starts := strings.HasPrefix(text, "Tracing") || strings.HasPrefix(text, "Sampling") || strings.HasPrefix(text, "Measuring") || strings.HasPrefix(text, "Summarize") ||
+		strings.HasPrefix(text, "Counting") || strings.HasPrefix(text, "Tracking")
+	return starts && (strings.Contains(text, "Ctrl-C") || strings.Contains(text, "Ctrl+C"))
+}
+
+// histLine reports whether a line is of a histogram: a row, or what stands above rows.
+func histLine(text string) (row, ok bool) {
+	if _, ok := bucketOf(text); ok {
+		return true, true
+	}
+	return false, arrowHead.MatchString(text) || mapHead.MatchString(text) || keyLine.MatchString(text) || preamble(text)
+}
+
+func claimHistogram(lines []paste.Line) int {
+	if !strings.ContainsAny(lines[0].Text, ":=@[(|^") && !hitEnd(strings.TrimSpace(lines[0].Text)) && !strings.HasPrefix(lines[0].Text, "Attaching") {
+		return 0
+	}
+	rows, end, since := 0, 0, 0
+	claimed(lines, func(i int, text string) bool {
+		row, ok := histLine(text)
+		switch {
+		case !ok:
+			return false
+		case row:
+			rows, since, end = rows+1, 0, i+1
+		case since > 8: // a row is near, or this is something else
+			return false
+		default:
+			if since++; strings.HasPrefix(text, "avg = ") {
+				end = i + 1
+			}
+		}
+		return true
+	})
+	if rows < 2 && (rows == 0 || !strings.Contains(lines[end-1].Text, "|")) {
+		return 0
+	}
+	return end
+}
+
+// measure is what the values of a histogram are.
+type measure string
+
+const (
+	ofRunQueue measure = "run queue latency"
+	ofQueueLen measure = "run queue length"
+	ofDisk     measure = "latency of block device I/O"
+	ofOnCPU    measure = "time on a CPU between two switches"
+	ofOffCPU   measure = "time off CPU between two switches"
+	ofFiles    measure = "latency of file system calls"
+	ofFunction measure = "time in a function"
+	ofInterrup measure = "time in interrupts"
+	ofRTT      measure = "TCP round trip time"
+	ofSizes    measure = "sizes"
+	ofUnknown  measure = "values of which the text does not say what they are"
+)
+
+// measureOf says what is measured, by the words of the tool and the command above it.
+func measureOf(context string) measure {
+	c := strings.ToLower(context)
+	has := func(words ...string) bool {
+		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(c, w) })
+	}
+	switch {
+	case has("run queue latency", "runqlat", "tracing cpu scheduler"), has("sched_wakeup") && has("sched_switch"):
+		return ofRunQueue
+	case has("run queue length", "runqlen"):
+		return ofQueueLen
+	case has("bitesize", "kbytes", "size_t"):
+		return ofSizes
+	case has("block device i/o", "block i/o", "biolatency", "block_rq_issue", "block_rq_complete", "bio latency"):
+		return ofDisk
+	case has("off-cpu time"):
+		return ofOffCPU
+	case has("on-cpu time", "cpudist"):
+		return ofOnCPU
+	case has("operation latency", "ext4dist", "xfsdist", "btrfsdist", "nfsdist", "zfsdist", "f2fsdist", "operation = "), has("sys_enter_read", "sys_enter_write", "vfs_read", "vfs_write", "fsync"):
+		return ofFiles
+	case has("irq event time", "softirq = ", "hardirq = ", "hardirqs", "softirqs"):
+		return ofInterrup
+	case has("rtt", "round trip"):
+		return ofRTT
+	case has("tracing 1 function", "functions for", "funclatency"):
+		return ofFunction
+	}
+	return ofUnknown
+}
+
+// histograms reads all histograms of a part. Those with the same key are intervals and are added
+// up.
+func histograms(p *attach.Part) (out []*histogram, context string, intervals int) {
+	byKey := map[string]*histogram{}
+	seen := map[string]int{}
+	words := []string{p.Command}
+	var now *histogram
+	key := ""
+	for _, text := range texts(p) {
+		if b, ok := bucketOf(text); ok {
+			if now == nil {
+				now = &histogram{key: key}
+				byKey[key] = now
+				out = append(out, now)
+			}
+			now.add(b)
+			continue
+		}
+		if m := keyLine.FindStringSubmatch(text); m != nil {
+			key = strings.Trim(m[1]+" "+strings.Trim(m[2], "'\""), " ")
+			words = append(words, text)
+			now = nil
+			continue
+		}
+		label := ""
+		if m := arrowHead.FindStringSubmatch(text); m != nil {
+			label = m[1]
+		} else if m := mapHead.FindStringSubmatch(text); m != nil {
+			label, key = m[1], m[1]
+		} else {
+			words = append(words, text)
+			continue
+		}
+		words = append(words, label)
+		id := key + "\x00" + label
+		if now = byKey[id]; now == nil && len(out) < most {
+			now = &histogram{key: key, label: label, unit: unitOf(label)}
+			byKey[id] = now
+			out = append(out, now)
+		}
+		seen[id]++
+		intervals = max(intervals, seen[id])
+	}
+	return out, strings.Join(words, "\n"), intervals
+}
+
+// worstOf is the first with values enough for a p99. They stand by falling p99.
+func worstOf(all []*histogram) *histogram {
+	for _, h := range all {
+		if h.total() >= 100 {
+			return h
+		}
+	}
+	return all[0]
+}
+
+func (h *histogram) add(b bucket) {
+	at, found := slices.BinarySearchFunc(h.buckets, b, func(a, b bucket) int { return cmp.Compare(a.low, b.low) })
+	if found {
+		h.buckets[at].n += b.n
+	} else if len(h.buckets) < 1024 {
+		h.buckets = slices.Insert(h.buckets, at, b)
+	}
+}
+
+// value writes a value of this histogram.
+func (h *histogram) value(v float64) string {
+	if s := h.seconds(); s > 0 {
+		return lasts(v * s)
+	}
+	return count(v)
+}
+
+// says is the line of figures of one histogram.
+func (h *histogram) says() string {
+	n := h.total()
+	mid, far := h.at(0.5), h.at(0.99)
+	line := fmt.Sprintf("median %s to %s, p99 %s to %s, %s values", h.value(mid.low), h.value(mid.high), h.value(far.low), h.value(far.high), count(n))
+	if s := h.seconds(); s > 0 && n > 0 {
+		for _, least := range []float64{0.001, 0.010} {
+			if over := h.from(least / s); over > 0 {
+				line += fmt.Sprintf("; %s (%s) from %s on", count(over), pct(over/n), h.value(h.border(least/s)))
+			} else {
+				line += "; none from " + h.value(least/s) + " on"
+				break
+			}
+		}
+	}
+	if h.key != "" {
+		line = h.key + ": " + line
+	}
+	return line
+}
+
+// border is where the first bucket starts that counts as at least this large.
+func (h *histogram) border(least float64) float64 {
+	for _, b := range h.buckets {
+		if b.low >= least*0.95 && b.n > 0 {
+			return b.low
+		}
+	}
+	return least
+}
+
+func readHistogram(p *attach.Part) attach.Reading {
+	all, context, intervals := histograms(p)
+	what := measureOf(context)
+	slices.SortStableFunc(all, func(a, b *histogram) int {
+		return cmp.Compare(b.at(0.99).low*cmp.Or(b.seconds(), 1), a.at(0.99).low*cmp.Or(a.seconds(), 1))
+	})
+	r := attach.Reading{Title: fmt.Sprintf("histogram of %s", what), State: attach.CannotTell}
+	if len(all) > 1 {
+		r.Title = fmt.Sprintf("%d histograms of %s", len(all), what)
+	}
+	if intervals > 1 {
+		r.Title += fmt.Sprintf(", %d intervals added up", intervals)
+	}
+	for _, h := range all[:min(3, len(all))] {
+		r.Figures = append(r.Figures, h.says())
+	}
+	largest := all[0]
+	for _, h := range all {
+		if h.total() > largest.total() {
+			largest = h
+		}
+	}
+	histMeaning(&r, what, worstOf(all), largest)
+	if all[0].unit == "usecs" || all[0].unit == "nsecs" {
+		r.Not = strings.TrimSpace(r.Not + " Borders of buckets are powers of two: 1.02 ms is 1024 us.")
+	}
+	return r
+}
+
+// RunQueueP99 is where the p99 of run queue latency lies at least, in ns.
+const RunQueueP99 attach.FactName = "/runqlat/p99:ns"
+
+// histMeaning says what follows. Worst is the histogram with the largest p99, main that with most
+// values.
+func histMeaning(r *attach.Reading, what measure, worst, main *histogram) {
+	switch what {
+	case ofRunQueue:
+		runQueueMeaning(r, worst)
+	case ofDisk:
+		diskMeaning(r, main)
+	case ofQueueLen:
+		queueLenMeaning(r, main)
+	case ofFiles:
+		r.Means = "It is the time of whole calls, with page cache hits and misses in one: a slow bucket may be a disk, a lock of the file or a writeback."
+		r.Not = "The text does not say whose requests waited."
+		s := main.seconds()
+		if s > 0 && main.from(0.010/s) == 0 && main.total() >= 100 {
+			r.State, r.Means = attach.Healthy, "No call of these took 10 ms: files were not what anybody waited for."
+		} else if s > 0 && main.total() >= 100 && main.from(0.010/s) >= main.total()/100 {
+			r.Signs = append(r.Signs, attach.Sign{Cause: "disk-wait", Grade: attach.Candidate, Share: main.from(0.010/s) / main.total(),
+				Proof: []string{"one call in a hundred or more took 10 ms or longer"}})
+			r.Next = append(r.Next, ask("biolatency-bpfcc -m 10 1", 0, "whether the disk took that time"))
+		}
+	case ofOnCPU:
+		r.Means = "It is how long threads ran until they left their CPU. It has no waiting in it."
+		r.Not = "Short stretches are usual for services that wait a lot; long ones for computing."
+	case ofOffCPU:
+		r.Means = "It is how long threads were off CPU, for whatever reason: waits for work are in it."
+		r.Not = "Long buckets are mostly threads that had nothing to do."
+		r.Next = append(r.Next, ask("offcputime-bpfcc -p PID 10", 0, "in which functions the threads waited"))
+	case ofInterrup:
+		r.Means = "It is how long single interrupts ran."
+		if s := main.seconds(); s > 0 && main.from(0.001/s) == 0 {
+			r.State = attach.Healthy
+			r.Means += " None of them took a millisecond."
+		}
+	case ofRTT:
+		r.Means = "It is the network's round trip, which is outside of this machine."
+		r.Not = "A long round trip is distance or a peer's delayed answer, and no stall here."
+	case ofSizes:
+		r.Means = "It is a distribution of sizes: no time is in it."
+	default:
+		r.Means = "Without the command above it, what these values are cannot be said."
+		if what == ofFunction {
+			r.Means = "It is the wall time of a function, with all of its waits."
+		}
+		r.Not = "A long tail may be idle waiting: it depends on what was measured."
+	}
+}
+
+func runQueueMeaning(r *attach.Reading, h *histogram) {
+	s, n := h.seconds(), h.total()
+	if s == 0 {
+		s = 1e-6
+		h.unit = "usecs"
+		r.Figures[0] = h.says()
+	}
+	p99 := h.at(0.99).low * s
+	r.Facts = append(r.Facts, attach.Fact{Name: RunQueueP99, Value: p99 * 1e9, Of: h.key})
+	long, veryLong := h.from(0.001/s)/max(n, 1), h.from(0.010/s)/max(n, 1)
+	switch {
+	case n < 100:
+		r.Means = fmt.Sprintf("These are %s values: too few for a p99.", count(n))
+	case long < 0.01:
+		r.State = attach.Healthy
+		r.Means = fmt.Sprintf("Threads got a CPU at once: %s of the waits were a millisecond or longer.", pct(long))
+		r.Not = "The longest single wait of a distribution is no rate."
+		for _, cause := range []string{"cpu-contention", "runqueue-saturation"} {
+			r.Signs = append(r.Signs, attach.Sign{Cause: cause, Grade: attach.Against, Share: long})
+		}
+	default:
+		proof := fmt.Sprintf("%s of the waits for a CPU were a millisecond or longer, %s ten or longer", pct(long), pct(veryLong))
+		r.Means = upper(proof) + ": threads that could run waited, for a busy CPU or for their cgroup's quota."
+		r.Not = "A throttled cgroup looks the same here: the wait counts from the wake-up on, whatever kept the thread off."
+		cause := "cpu-contention"
+		if long >= 0.20 {
+			cause = "runqueue-saturation"
+		}
+		r.Signs = append(r.Signs, attach.Sign{Cause: cause, Grade: attach.Candidate, Share: long, Proof: []string{proof}},
+			attach.Sign{Cause: "cpu-throttled", Grade: attach.Candidate, Share: long, Proof: []string{"a quota that is used up delays threads in the same way"}})
+		r.Next = append(r.Next, ask("cat /sys/fs/cgroup/CGROUP/cpu.stat; sleep 10; cat /sys/fs/cgroup/CGROUP/cpu.stat", 0, "nr_throttled that rises says quota; else it is the CPUs"))
+	}
+}
+
+func diskMeaning(r *attach.Reading, h *histogram) {
+	s, n := h.seconds(), h.total()
+	r.Not = "It is the disk's time for everybody: whether a request waited for it is not in it."
+	if s == 0 || n < 50 {
+		r.Means = fmt.Sprintf("These are %s I/Os: too few for a p99.", count(n))
+		return
+	}
+	slow := h.from(0.010/s) / n
+	switch {
+	case slow < 0.01:
+		r.State = attach.Healthy
+		r.Means = fmt.Sprintf("The disk answered in time: %s of the I/Os took 10 ms or longer.", pct(slow))
+		r.Signs = append(r.Signs, attach.Sign{Cause: "disk-wait", Grade: attach.Against, Share: slow})
+	case h.from(0.060/s)/n >= 0.01 && n >= 200:
+		proof := fmt.Sprintf("%s of %s I/Os took 10 ms or longer; p99 %s to %s", pct(slow), count(n), h.value(h.at(0.99).low), h.value(h.at(0.99).high))
+		r.State = attach.Ill
+		r.Means = "The disk is slow: " + proof + "."
+		r.Signs = append(r.Signs, attach.Sign{Cause: "disk-wait", Grade: attach.Found, Sure: finding.Possible, Share: slow, Proof: []string{proof}})
+		r.Next = append(r.Next, record(0, "whose requests waited for it"))
+	default:
+		r.Means = fmt.Sprintf("%s of the I/Os took 10 ms or longer, which rotating and remote disks do without being ill.", pct(slow))
+		r.Signs = append(r.Signs, attach.Sign{Cause: "disk-wait", Grade: attach.Candidate, Share: slow, Proof: []string{fmt.Sprintf("%s of the I/Os took 10 ms or longer", pct(slow))}})
+		r.Next = append(r.Next, record(0, "whether requests waited for it"))
+	}
+}
+
+func queueLenMeaning(r *attach.Reading, h *histogram) {
+	n := h.total()
+	waiting := h.from(1) / max(n, 1)
+	r.Figures = append([]string{fmt.Sprintf("%s of the samples found threads queued", pct(waiting))}, r.Figures...)
+	if n < 50 {
+		r.Means = "These are too few samples."
+		return
+	}
+	if waiting < 0.05 {
+		r.State = attach.Healthy
+		r.Means = "Nearly no sample found a thread that waited behind another."
+		return
+	}
+	r.Means = fmt.Sprintf("In %s of the samples at least one thread waited for a CPU.", pct(waiting))
+	r.Not = "A length is no time: how long threads waited is not in it, and on some versions a cgroup counts as one."
+	if waiting >= 0.30 {
+		r.Signs = append(r.Signs, attach.Sign{Cause: "cpu-contention", Grade: attach.Candidate, Share: waiting, Proof: []string{fmt.Sprintf("threads were queued in %s of the samples", pct(waiting))}},
+			attach.Sign{Cause: "cpu-throttled", Grade: attach.Candidate, Share: waiting, Proof: []string{"threads behind a quota that is used up may count as queued"}})
+	}
+	r.Next = append(r.Next, ask("runqlat-bpfcc 10 1", 0, "how long they waited"))
+}

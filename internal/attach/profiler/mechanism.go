@@ -1,0 +1,182 @@
+package profiler
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/whystall/whystall/internal/account"
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/finding"
+)
+
+// Facts of profiles. A share is of the CPU time in which something ran.
+const (
+	SpinShare      attach.FactName = "/profile/kernel-lock:share" // Of: who asks most for the lock, where stacks say
+	FaultShare     attach.FactName = "/profile/page-fault:share"  // spinning for locks within faults included
+	ReclaimShare   attach.FactName = "/profile/reclaim:share"
+	ProfileGCShare attach.FactName = "/profile/gc:share"
+)
+
+// fewest is how many samples a share needs; floor how large a share of CPU time is worth a word.
+const fewest = 50
+
+// A rule is what a share of the CPU time says of a cause.
+type rule struct {
+	cause   string
+	kind    account.WorkKind
+	least   float64
+	because string
+	proof   string
+}
+
+var rules = []rule{
+	{"direct-reclaim", account.WorkReclaim, 0.05, "", "threads free or move memory themselves to get some"},
+	{"tlb-shootdown", account.WorkTLB, 0.05, "", "CPUs wait for others to flush their TLBs"},
+	{"numa-balancing", account.WorkNUMA, 0.05, "", "memory is moved between NUMA nodes"},
+	{"thread-churn", account.WorkThreads, 0.15, "", "threads or processes are made and ended"},
+	{"softirq", account.WorkSoftirq, 0.20, "", "softirqs ran on top of whatever thread was there"},
+	{"frequent-gc", account.WorkGC, 0.25, "", "the garbage collector of Go's runtime"},
+	{"spinning", account.WorkSpin, 0.15, "", "threads look again and again for what is not there yet"},
+}
+
+// reading is what a profile says, without its title.
+func (p *profile) reading() attach.Reading {
+	t := p.sum()
+	r := attach.Reading{State: attach.Healthy, Figures: t.figures(), Who: attach.Who{PID: p.pid}}
+	if t.whole <= 0 || t.busy() <= 0 {
+		r.State, r.Means = attach.CannotTell, "It has no sample in which a CPU did anything."
+		return r
+	}
+	t.facts(&r)
+	r.Not = "A CPU profile has no waiting in it: a thread that sleeps, queues or is throttled is in no sample."
+	if p.number > 0 && p.number < fewest {
+		r.State = attach.CannotTell
+		r.Means = fmt.Sprintf("These are %s: too few for a share.", things(p.number, "sample"))
+		return r
+	}
+	t.locks(&r)
+	for _, rule := range rules {
+		if share := t.share(t.kinds[rule.kind]); share >= rule.least {
+			t.found(&r, rule.cause, share, rule.because, fmt.Sprintf("%s of the busy CPU time is %s: %s", pct(share), rule.kind, rule.proof))
+		}
+	}
+	t.rest(&r)
+	t.conclude(&r)
+	return r
+}
+
+// facts notes what rules over several parts may want.
+func (t *tally) facts(r *attach.Reading) {
+	spin := t.share(t.kinds[account.WorkKernelLock])
+	who := ""
+	if all := largest(t.askers); len(all) > 0 {
+		who = all[0]
+	}
+	r.Facts = append(r.Facts, attach.Fact{Name: SpinShare, Value: spin, Of: who},
+		attach.Fact{Name: FaultShare, Value: t.share(t.kinds[account.WorkFault] + t.faultSpin)},
+		attach.Fact{Name: ReclaimShare, Value: t.share(t.kinds[account.WorkReclaim])},
+		attach.Fact{Name: ProfileGCShare, Value: t.share(t.kinds[account.WorkGC])})
+}
+
+// locks says what spinning and page faults cost. Spinning within page faults is the faults'.
+func (t *tally) locks(r *attach.Reading) {
+	spin, inFaults := t.share(t.kinds[account.WorkKernelLock]), t.share(t.faultSpin)
+	because := ""
+	if inFaults >= spin/2 && inFaults > 0 {
+		because = "page-fault"
+	}
+	if spin >= 0.10 {
+		line := fmt.Sprintf("%s of the busy CPU time is spent spinning for locks of the kernel", pct(spin))
+		if who := t.top(t.askers, 2, 0.005); who != "" {
+			line += "; who asks for them: " + who
+		} else {
+			line += "; no stack says who asks for them"
+		}
+		cause := "kernel-lock"
+		if t.mmapSpin >= t.kinds[account.WorkKernelLock]/2 {
+			cause = "mmap-lock"
+		}
+		t.found(r, cause, spin, because, line)
+	}
+	fault := t.share(t.kinds[account.WorkFault] + t.faultSpin)
+	if fault < 0.15 && (because == "" || fault < 0.10) {
+		return
+	}
+	line := fmt.Sprintf("%s of the busy CPU time is in page faults", pct(fault))
+	if t.faultSpin > 0 {
+		line += fmt.Sprintf(", %s of it spinning for a lock there", pct(inFaults))
+	}
+	if t.guest >= t.faultSpin/2 && t.guest > 0 {
+		line += "; they are faults of a virtual machine's memory on its host"
+	}
+	if z := t.share(t.zeroing); z >= 0.02 {
+		line += fmt.Sprintf("; %s clears pages", pct(z))
+	}
+	t.found(r, "page-fault", fault, "", line)
+}
+
+// rest says what has no kind of work of its own.
+func (t *tally) rest(r *attach.Reading) {
+	if share := t.share(t.assist); share >= 0.05 {
+		t.found(r, "mark-assist", share, "frequent-gc", fmt.Sprintf("%s is marking by goroutines that allocate (gcAssistAlloc)", pct(share)))
+	}
+	if share := t.share(t.sweep); share >= 0.05 {
+		t.found(r, "sweep-assist", share, "frequent-gc", fmt.Sprintf("%s is sweeping by goroutines that allocate", pct(share)))
+	}
+	if share := t.share(t.semaphore); share >= 0.20 {
+		t.found(r, "lock-contention", share, "",
+			fmt.Sprintf("%s is in system calls on System V semaphores (semtimedop, semctl): processes spin for the lock of a semaphore set", pct(share)))
+	} else if share := t.share(t.futex); share >= 0.20 {
+		t.found(r, "lock-contention", share, "", fmt.Sprintf("%s is in futex calls: threads contend for a lock of the program", pct(share)))
+	}
+	if share := t.share(t.clock); share >= 0.05 {
+		r.Signs = append(r.Signs, attach.Sign{Grade: attach.Outside, Share: share,
+			Where: fmt.Sprintf("the clock: %s of the busy CPU time reads a slow clock source (see /sys/devices/system/clocksource/clocksource0/current_clocksource)", pct(share))})
+	}
+}
+
+// found adds a sign. Stacks with many samples are as much as a profile can show of a cause.
+func (t *tally) found(r *attach.Reading, cause string, share float64, because, proof string) {
+	sure := finding.Possible
+	if t.p.stacks && share >= 0.20 {
+		sure = finding.Supported
+	}
+	r.State = attach.Ill
+	r.Signs = append(r.Signs, attach.Sign{Cause: cause, Grade: attach.Found, Sure: sure, Share: share, BecauseOf: because, Proof: []string{proof}})
+}
+
+// conclude puts in a sentence what follows.
+func (t *tally) conclude(r *attach.Reading) {
+	if len(r.Signs) > 0 {
+		slices.SortStableFunc(r.Signs, func(a, b attach.Sign) int { return cmp.Compare(b.Share, a.Share) })
+		if first := r.Signs[0]; first.Grade == attach.Outside {
+			r.Means = "The CPU time goes into " + first.Where + "."
+		} else {
+			r.Means = upper(first.Proof[0]) + "."
+		}
+		if r.State == attach.Healthy {
+			r.State = attach.CannotTell
+		}
+		r.Next = append(r.Next, record(t.p.pid, "whose requests lose how much time to it"))
+		return
+	}
+	own := t.share(t.kinds[account.WorkOwn] + t.kinds[account.WorkLibrary] + t.kinds[account.WorkInterprets] + t.kinds[account.WorkMap] +
+		t.kinds[account.WorkMemmove] + t.kinds[account.WorkInterface] + t.kinds[account.WorkAlloc])
+	switch {
+	case t.share(t.unnamed) > 0.5:
+		r.State = attach.CannotTell
+		r.Means = fmt.Sprintf("%s of the time has no symbol, so what it was cannot be said.", pct(t.share(t.unnamed)))
+		r.Next = append(r.Next, record(t.p.pid, "it finds the symbols while the process lives"))
+	case own >= 0.5:
+		r.Means = "The CPU time is the program's own computing, which is no stall. No mechanism of the runtime or the kernel stands out."
+	default:
+		r.Means = "No mechanism of the runtime or the kernel that makes threads stall stands out."
+	}
+	if share := t.share(t.jvmGC); share >= 0.2 {
+		r.Means += fmt.Sprintf(" Threads of the JVM's collector take %s.", pct(share))
+	}
+}
+
+func upper(s string) string { return strings.ToUpper(s[:1]) + s[1:] }

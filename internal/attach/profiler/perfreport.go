@@ -1,0 +1,370 @@
+package profiler
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/evidence/kernel"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+var perfReport = &attach.Kind{Name: "perf report", Claim: claimPerfReport, Read: readPerfReport}
+
+// perfRow is a row of perf report or perf top.
+type perfRow struct {
+	children, self float64 // shares of all
+	comm, dso      string
+	mark           string // "[k]", "[.]" and so on; "": the row names no symbol
+	symbol         string
+}
+
+// marks say whose code a symbol is of.
+var marks = words("[k] [.] [u] [g] [H] [h]")
+
+// perfRowOf reads a row. Only what has a mark is known without a header.
+func perfRowOf(text string) (row perfRow, ok bool) {
+	text = strings.TrimLeft(text, "+- ")
+	fields := strings.Fields(text)
+	if len(fields) < 2 {
+		return row, false
+	}
+	n := 0
+	for n < len(fields) && n < 6 {
+		share, ok := percent(fields[n])
+		if !ok {
+			break
+		}
+		if n == 0 {
+			row.children = share
+		}
+		if n < 2 {
+			row.self = share
+		}
+		n++
+	}
+	if n == 0 || n == len(fields) {
+		return row, false
+	}
+	rest := fields[n:]
+	for i, f := range rest {
+		if !marks[f] || i+1 == len(rest) {
+			continue
+		}
+		row.mark = f
+		before := rest[:i]
+		for len(before) > 0 && isCount(before[0]) { // of samples, or periods
+			before = before[1:]
+		}
+		if len(before) > 0 {
+			row.dso = before[len(before)-1]
+			row.comm = strings.Join(before[:len(before)-1], " ")
+		}
+		_, after, _ := strings.Cut(text, f+" ")
+		row.symbol, _, _ = strings.Cut(strings.TrimSpace(after), "  ")
+		return row, row.symbol != ""
+	}
+	for len(rest) > 1 && isCount(rest[0]) {
+		rest = rest[1:]
+	}
+	row.comm = strings.Join(rest, " ")
+	return row, true
+}
+
+func isCount(s string) bool { _, ok := whole(s); return ok }
+
+// perfHead reports whether a line is of the head of perf report or perf top.
+func perfHead(text string) bool {
+	text = strings.TrimSpace(text)
+	if strings.HasPrefix(text, "#") {
+		rest := strings.TrimSpace(text[1:])
+		return rest == "" || strings.HasPrefix(rest, "Samples:") || strings.HasPrefix(rest, "Event count") || strings.HasPrefix(rest, "To display the perf.data") ||
+			strings.HasPrefix(rest, "Total Lost Samples") || strings.HasPrefix(rest, "Overhead ") || strings.HasPrefix(rest, "Children ") ||
+			strings.HasPrefix(rest, "........") || strings.HasPrefix(rest, "comm: ") || strings.HasPrefix(rest, "dso: ") || strings.HasPrefix(rest, "(Tip:") ||
+			strings.HasPrefix(rest, "(Cannot load tips") || strings.HasPrefix(rest, "========") || perfHeaderField(rest)
+	}
+	return perfTopHead(text)
+}
+
+// perfTopHead reports whether a line heads the screen of perf top or of perf report.
+func perfTopHead(text string) bool {
+	return strings.HasPrefix(text, "PerfTop:") || strings.HasPrefix(text, "Samples: ") && strings.Contains(text, "of event") ||
+		header(text, "Overhead", "Shared", "Object") || header(text, "Overhead", "Command") || header(text, "Children", "Self") || header(text, "Overhead", "Symbol")
+}
+
+// perfHeaderField reports whether a comment is of what perf report --header prints.
+func perfHeaderField(rest string) bool {
+	name, _, ok := strings.Cut(rest, " : ")
+	if !ok {
+		return strings.HasPrefix(rest, "captured on") || strings.HasPrefix(rest, "event : name") || strings.HasPrefix(rest, "node") || strings.HasPrefix(rest, "missing features")
+	}
+	return perfHeaderFields[strings.TrimSpace(name)]
+}
+
+var perfHeaderFields = words("hostname os release perf version arch nrcpus cpudesc cpuid memory cmdline event sibling pmu contains captured header data size feat")
+
+func claimPerfReport(lines []paste.Line) int {
+	first := strings.TrimSpace(lines[0].Text)
+	row, isRow := perfRowOf(first)
+	if !(isRow && row.mark != "") && !perfHead(first) {
+		return 0
+	}
+	known := isRow && row.mark != ""
+	columns := false // a header that names columns
+	indent := -1
+	n := claimed(lines, func(i int, text string) bool {
+		if perfHead(text) || columnsHead(text) || strings.Trim(text, "- ") == "" && strings.HasPrefix(text, "------") {
+			columns = columns || columnsHead(text)
+			return true
+		}
+		if row, ok := perfRowOf(text); ok && (row.mark != "" || columns) {
+			known = true
+			indent = len(lines[i].Text) - len(strings.TrimLeft(lines[i].Text, " \t+-"))
+			return true
+		}
+		return indent >= 0 && inGraph(lines[i].Text, indent)
+	})
+	if !known {
+		return 0
+	}
+	return n
+}
+
+// columnsHead reports whether a line names the columns of rows.
+func columnsHead(text string) bool {
+	text = strings.TrimSpace(strings.TrimPrefix(text, "#"))
+	return strings.HasPrefix(text, "Overhead ") || strings.HasPrefix(text, "Children ") && strings.Contains(text, "Self")
+}
+
+// inGraph reports whether a line is of the call graph below a row that starts at column indent.
+func inGraph(text string, indent int) bool {
+	trimmed := strings.TrimLeft(text, " \t")
+	return len(text)-len(trimmed) > indent+2 && trimmed != "" && !strings.HasPrefix(trimmed, "#") || strings.HasPrefix(trimmed, "|") || strings.HasPrefix(trimmed, "---")
+}
+
+// perfSection is the rows of one event.
+type perfSection struct {
+	called  []sample // of the row with the largest share that has callees, by its call graph
+	covered float64  // share of that row
+	event   string
+	samples int
+	p       profile
+	rows    int
+	top     bool
+}
+
+func readPerfReport(p *attach.Part) attach.Reading {
+	sections := perfSections(p)
+	best := &sections[0]
+	for i := range sections {
+		if s := &sections[i]; s.rows > 0 && (best.rows == 0 || !cpuEvent(best.event) && cpuEvent(s.event)) {
+			best = s
+		}
+	}
+	tool := "perf report"
+	if best.top {
+		tool = "perf top"
+	}
+	title := fmt.Sprintf("%s, %s", tool, things(best.rows, "row"))
+	if best.event != "" {
+		title += " of event " + best.event
+	}
+	if best.samples > 0 {
+		title += ", " + things(best.samples, "sample")
+	}
+	if best.event != "" && !cpuEvent(best.event) {
+		return otherEvent(&best.p, title, best.event, float64(best.samples))
+	}
+	r := best.p.reading()
+	r.Title = title
+	if len(sections) > 1 {
+		r.Flaws = append(r.Flaws, fmt.Sprintf("it has %d events; the reading is of one", len(sections)))
+	}
+	return r
+}
+
+func perfSections(p *attach.Part) []perfSection {
+	out := []perfSection{{}}
+	var below []string // the call graph of row
+	var row perfRow
+	flush := func() {
+		out[len(out)-1].add(row, below)
+		row, below = perfRow{}, nil
+	}
+	indent := 0
+	for _, l := range p.Lines {
+		text := strings.TrimSpace(l.Text)
+		if s, ok := strings.CutPrefix(strings.TrimSpace(strings.TrimPrefix(text, "#")), "Samples:"); ok {
+			flush()
+			if out[len(out)-1].rows > 0 {
+				out = append(out, perfSection{})
+			}
+			out[len(out)-1].head(s)
+			continue
+		}
+		if strings.HasPrefix(text, "PerfTop:") {
+			out[len(out)-1].top = true
+			continue
+		}
+		if header(text, "Overhead", "Shared", "Object") {
+			out[len(out)-1].top = true
+		}
+		if perfHead(text) || text == "" {
+			continue
+		}
+		if got, ok := perfRowOf(text); ok && (got.mark != "" || len(below) == 0 || !inGraph(l.Text, indent)) {
+			flush()
+			row = got
+			indent = len(l.Text) - len(strings.TrimLeft(l.Text, " \t+-"))
+			continue
+		}
+		if len(below) < most {
+			below = append(below, l.Text)
+		}
+	}
+	flush()
+	for i := range out {
+		out[i].settle()
+	}
+	return out
+}
+
+// head reads what follows "Samples:", such as "10K of event 'cycles:P'".
+func (s *perfSection) head(text string) {
+	fields := strings.Fields(text)
+	if len(fields) == 0 {
+		return
+	}
+	s.samples = int(abbreviated(fields[0]))
+	s.p.number = s.samples
+	if _, after, ok := strings.Cut(text, "event '"); ok {
+		s.event, _, _ = strings.Cut(after, "'")
+	} else if _, after, ok := strings.Cut(text, "events '"); ok {
+		s.event, _, _ = strings.Cut(after, "'")
+	}
+}
+
+// abbreviated reads a count such as 12K or 3M.
+func abbreviated(s string) float64 {
+	factor := 1.0
+	for suffix, f := range map[string]float64{"K": 1e3, "k": 1e3, "M": 1e6, "G": 1e9} {
+		if rest, ok := strings.CutSuffix(s, suffix); ok {
+			s, factor = rest, f
+		}
+	}
+	f, ok := number(s)
+	if !ok || f < 0 || f > 1e9 {
+		return 0
+	}
+	return f * factor
+}
+
+// add adds a row with the call graph below it.
+func (s *perfSection) add(row perfRow, below []string) {
+	if row.comm == "" && row.symbol == "" || s.rows >= most {
+		return
+	}
+	s.rows++
+	s.p.whole = 1
+	inKernel := row.mark == "[k]" || row.mark == "[g]"
+	s.caller(row, below)
+	left := row.self
+	for _, c := range chains(below, row.symbol, row.self) {
+		if row.symbol == "" || left <= 0 {
+			break
+		}
+		one := sample{weight: min(c.share, left), comm: row.comm}
+		one.kernel, one.program = split(c.names, inKernel)
+		if !inKernel {
+			one.kernel, one.program = nil, frames(c.names, row.dso)
+		}
+		left -= one.weight
+		s.p.stacks = true
+		s.p.samples = append(s.p.samples, one)
+	}
+	if left <= 0 {
+		return
+	}
+	one := sample{weight: left, comm: row.comm}
+	switch {
+	case row.symbol == "":
+	case inKernel:
+		one.kernel = []kernel.Frame{{Func: row.symbol, Module: "kernel"}}
+	default:
+		one.program = frames([]string{row.symbol}, row.dso)
+	}
+	s.p.samples = append(s.p.samples, one)
+}
+
+// caller keeps what the call graph of a row says of the functions that its function calls. Where
+// the rows of these were cut off, it is all there is.
+func (s *perfSection) caller(row perfRow, below []string) {
+	if row.children <= row.self || row.children <= s.covered || len(below) == 0 {
+		return
+	}
+	paths := graph(below, row.children)
+	if len(paths) < 2 || paths[0].names[0] != row.symbol {
+		return
+	}
+	s.called, s.covered = nil, row.children
+	for _, p := range paths {
+		slices.Reverse(p.names)
+		one := sample{weight: p.share, comm: row.comm}
+		one.kernel, one.program = split(p.names, row.mark == "[k]")
+		s.called = append(s.called, one)
+	}
+}
+
+// settle takes the callees of the largest row in the place of the rows, where the rows that were
+// not cut off have less.
+func (s *perfSection) settle() {
+	own := 0.0
+	for i := range s.p.samples {
+		own += s.p.samples[i].weight
+	}
+	if s.covered > 1.5*own {
+		s.p.samples, s.p.stacks = s.called, true
+	}
+}
+
+// frames are functions of a program, of which the innermost one's module is known.
+func frames(names []string, module string) []kernel.Frame {
+	out := make([]kernel.Frame, len(names))
+	for i, name := range names {
+		out[i].Func = name
+		if name == "[unknown]" || strings.HasPrefix(name, "0x") {
+			out[i].Func = ""
+		}
+	}
+	if len(out) > 0 {
+		out[0].Module = module
+		if strings.Contains(module, ".so") && !strings.Contains(module, "/") {
+			out[0].Module = "/usr/lib/" + module // perf prints a library's name alone
+		}
+	}
+	return out
+}
+
+// cpuEvent reports whether samples of an event stand for CPU time.
+func cpuEvent(event string) bool {
+	if event == "" {
+		return true
+	}
+	name := strings.ToLower(event)
+	return strings.Contains(name, "cycles") && !strings.Contains(name, "stalled") || strings.HasPrefix(name, "cpu-clock") || strings.HasPrefix(name, "task-clock") ||
+		strings.HasPrefix(name, "cpu_clk") || name == "itimer" || strings.HasPrefix(name, "cpu/clock")
+}
+
+// otherEvent is the reading of samples that stand for something else than CPU time.
+func otherEvent(p *profile, title, event string, n float64) attach.Reading {
+	t := p.sum()
+	r := attach.Reading{Title: title, Figures: t.figures(), State: attach.CannotTell}
+	if n > 0 {
+		r.Figures = append([]string{count(n) + " events " + event}, r.Figures...)
+	}
+	r.Means = fmt.Sprintf("The samples are events %s and not CPU time: they say where these happen, and not how long anything takes.", event)
+	r.Not = "A count of events is no latency, and no cause of slowness by itself."
+	r.Next = append(r.Next, ask("perf record -e cpu-clock -g -p PID -- sleep 10", 0, "where the CPU time goes"))
+	return r
+}

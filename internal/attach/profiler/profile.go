@@ -1,0 +1,219 @@
+package profiler
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/whystall/whystall/internal/account"
+	"github.com/whystall/whystall/internal/evidence/kernel"
+	"github.com/whystall/whystall/internal/oncpu"
+)
+
+// sample is what a profile says of one stack, or of one function where it has no stacks.
+type sample struct {
+	weight          float64 // a share of all, or a count
+	comm            string
+	kernel, program []kernel.Frame // innermost first; either may be empty
+}
+
+// leaf is the function that ran.
+func (s *sample) leaf() string {
+	if len(s.kernel) > 0 {
+		return s.kernel[0].Func
+	}
+	if len(s.program) > 0 {
+		return s.program[0].Func
+	}
+	return ""
+}
+
+// profile is where CPUs were found.
+type profile struct {
+	samples []sample
+	whole   float64 // what weights are parts of; 0: their sum
+	number  int     // of samples taken; 0: not said
+	stacks  bool
+	pid     int
+}
+
+// tally is a profile by what CPUs did.
+type tally struct {
+	p         *profile
+	whole     float64
+	idle      float64 // of whole
+	unnamed   float64 // without a symbol
+	kinds     map[account.WorkKind]float64
+	names     map[account.WorkKind]map[string]float64
+	funcs     map[string]float64
+	comms     map[string]float64
+	askers    map[string]float64 // of locks of the kernel: who wants them
+	faultSpin float64            // spinning for a lock within a page fault
+	guest     float64            // of that: in faults of a guest
+	mmapSpin  float64
+	zeroing   float64
+	assist    float64
+	sweep     float64
+	semaphore float64
+	futex     float64
+	clock     float64
+	jvmGC     float64
+	late      float64
+}
+
+// sum says what the CPUs of a profile did. Idle CPUs are left out of all but whole.
+func (p *profile) sum() *tally {
+	t := &tally{p: p, whole: p.whole, kinds: map[account.WorkKind]float64{}, names: map[account.WorkKind]map[string]float64{},
+		funcs: map[string]float64{}, comms: map[string]float64{}, askers: map[string]float64{}}
+	if t.whole <= 0 {
+		for i := range p.samples {
+			t.whole += p.samples[i].weight
+		}
+	}
+	for i := range p.samples {
+		t.add(&p.samples[i])
+	}
+	return t
+}
+
+func (t *tally) add(s *sample) {
+	if idles(s) {
+		t.idle += s.weight
+		return
+	}
+	name := s.leaf()
+	if unresolved(name) {
+		t.unnamed += s.weight
+	} else {
+		t.funcs[name] += s.weight
+	}
+	if s.comm != "" {
+		t.comms[s.comm] += s.weight
+		if jvmCollector(s.comm) {
+			t.jvmGC += s.weight
+		}
+	}
+	key := oncpu.Named(modern(s.kernel), s.program)
+	if key.Late != "" {
+		t.late += s.weight
+	}
+	t.kinds[key.Kind] += s.weight
+	if t.names[key.Kind] == nil {
+		t.names[key.Kind] = map[string]float64{}
+	}
+	t.names[key.Kind][key.Name] += s.weight
+	t.look(s, &key)
+}
+
+// look notes what the kinds of work do not tell apart.
+func (t *tally) look(s *sample, key *oncpu.Key) {
+	fault, guest := inFault(s.kernel)
+	switch {
+	case key.Kind == account.WorkKernelLock:
+		if fault {
+			t.faultSpin += s.weight
+		}
+		if guest {
+			t.guest += s.weight
+		}
+		if strings.Contains(key.Name, "mmap_lock") {
+			t.mmapSpin += s.weight
+		}
+		if who := asker(s.kernel); who != "" {
+			t.askers[who] += s.weight
+		}
+	case zeroes(name0(s.kernel)):
+		t.zeroing += s.weight
+		if key.Kind != account.WorkFault {
+			t.kinds[key.Kind] -= s.weight
+			t.kinds[account.WorkFault] += s.weight
+		}
+	case guest && key.Kind != account.WorkFault:
+		t.kinds[key.Kind] -= s.weight
+		t.kinds[account.WorkFault] += s.weight
+	}
+	for i := range s.program {
+		switch s.program[i].Func {
+		case "runtime.gcAssistAlloc", "runtime.gcAssistAlloc1", "runtime.gcDrainN":
+			t.assist += s.weight
+		case "runtime.deductSweepCredit":
+			t.sweep += s.weight
+		default:
+			continue
+		}
+		break
+	}
+	for i := range s.kernel {
+		name := s.kernel[i].Func
+		if semaphoreCall(name) {
+			t.semaphore += s.weight
+			break
+		}
+		if strings.Contains(name, "futex") {
+			t.futex += s.weight
+			break
+		}
+		if slowClock[name] {
+			t.clock += s.weight
+			break
+		}
+	}
+}
+
+// busy is what CPUs did something in, as a part of whole.
+func (t *tally) busy() float64 { return max(t.whole-t.idle, 0) }
+
+// share is a part of the time in which CPUs did something.
+func (t *tally) share(part float64) float64 {
+	if b := t.busy(); b > 0 {
+		return min(max(part/b, 0), 1)
+	}
+	return 0
+}
+
+// top lists the largest of some parts, with their shares of whole as the tool itself prints them.
+func (t *tally) top(of map[string]float64, n int, least float64) string {
+	var out []string
+	for _, name := range largest(of) {
+		share := of[name] / t.whole
+		if len(out) == n || share < least {
+			break
+		}
+		out = append(out, pct(share)+" "+name)
+	}
+	return strings.Join(out, ", ")
+}
+
+// largest lists the keys by falling value, and by name where these are the same.
+func largest(of map[string]float64) []string {
+	return slices.SortedFunc(maps.Keys(of), func(a, b string) int {
+		return cmp.Or(cmp.Compare(of[b], of[a]), cmp.Compare(a, b))
+	})
+}
+
+// figures are the lines that a person wants first.
+func (t *tally) figures() []string {
+	var out []string
+	if s := t.top(t.funcs, 3, 0.005); s != "" {
+		out = append(out, s)
+	} else if t.unnamed > 0 {
+		out = append(out, pct(t.unnamed/t.whole)+" without a symbol")
+	}
+	kinds := map[string]float64{}
+	for kind, part := range t.kinds {
+		if part/t.whole >= 0.02 && kind != account.WorkUnknown {
+			kinds[string(kind)] = part
+		}
+	}
+	if s := t.top(kinds, 4, 0.02); s != "" {
+		out = append(out, "by kind: "+s)
+	}
+	if t.idle/t.whole >= 0.02 {
+		out = append(out, fmt.Sprintf("%s idle, which is left out of the shares of causes", pct(t.idle/t.whole)))
+	} else if s := t.top(t.comms, 3, 0.02); s != "" && len(t.comms) > 1 {
+		out = append(out, "by thread: "+s)
+	}
+	return out
+}

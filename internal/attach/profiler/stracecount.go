@@ -1,0 +1,196 @@
+package profiler
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+var straceCount = &attach.Kind{Name: "strace -c", Claim: claimStraceCount, Read: readStraceCount}
+
+// callRow is a row of strace -c or ltrace -c.
+type callRow struct {
+	share, seconds float64
+	perCall        float64 // us
+	calls, errors  int
+	name           string
+}
+
+// callRowOf reads "52.51    0.041400          22      1842         1 write".
+func callRowOf(text string) (row callRow, ok bool) {
+	f := strings.Fields(text)
+	if len(f) != 5 && len(f) != 6 || !isName(f[len(f)-1]) {
+		return row, false
+	}
+	if row.share, ok = number(f[0]); !ok || row.share < 0 || row.share > 100.5 {
+		return row, false
+	}
+	if row.seconds, ok = number(f[1]); !ok || !strings.ContainsAny(f[1], ".,") {
+		return row, false
+	}
+	if row.perCall, ok = number(f[2]); !ok {
+		return row, false
+	}
+	if row.calls, ok = whole(f[3]); !ok {
+		return row, false
+	}
+	if len(f) == 6 {
+		if row.errors, ok = whole(f[4]); !ok {
+			return row, false
+		}
+	}
+	row.share /= 100
+	row.name = f[len(f)-1]
+	return row, true
+}
+
+// totalRowOf reads "100.00    0.078848          13      5753        17 total", also without usecs.
+func totalRowOf(text string) (row callRow, ok bool) {
+	f := strings.Fields(text)
+	if len(f) < 4 || f[len(f)-1] != "total" || !numbers(f[:len(f)-1]) {
+		return row, false
+	}
+	row.seconds, ok = number(f[1])
+	return row, ok
+}
+
+func isName(s string) bool {
+	if s == "" || len(s) > 200 || s == "total" {
+		return false
+	}
+	for i := range len(s) {
+		c := s[i]
+		if !(c == '_' || c == ':' || c == '@' || c == '.' || c == '~' || c == '<' || c == '>' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' && i > 0) {
+			return false
+		}
+	}
+	return true
+}
+
+func countHead(text string) bool {
+	return strings.HasPrefix(text, "% time") && strings.Contains(text, "calls") && !strings.Contains(text, "cumulative")
+}
+
+func claimStraceCount(lines []paste.Line) int {
+	first := strings.TrimSpace(lines[0].Text)
+	_, isRow := callRowOf(first)
+	if !isRow && !countHead(first) && !straceNote(first) {
+		return 0
+	}
+	rows, head, over := 0, false, false
+	n := claimed(lines, func(_ int, text string) bool {
+		if over && !countHead(text) && !straceNote(text) {
+			return false
+		}
+		if countHead(text) {
+			head, over = true, false
+			return true
+		}
+		if _, ok := totalRowOf(text); ok {
+			over = true
+			return true
+		}
+		if _, ok := callRowOf(text); ok {
+			rows++
+			return true
+		}
+		return straceNote(text) || strings.Trim(text, "- ") == ""
+	})
+	if rows == 0 || !head && rows < 2 {
+		return 0
+	}
+	return n
+}
+
+// straceNote reports whether a line is strace's word about what it does.
+func straceNote(text string) bool {
+	return strings.HasPrefix(text, "strace: Process ") || strings.HasPrefix(text, "Process ") && (strings.HasSuffix(text, "attached") ||
+		strings.HasSuffix(text, "detached") || strings.Contains(text, "attached with") || strings.Contains(text, "interrupt to quit")) ||
+		strings.HasPrefix(text, "[pid ") && strings.HasSuffix(text, "+++")
+}
+
+func readStraceCount(p *attach.Part) attach.Reading {
+	var rows []callRow
+	var total float64
+	calls, perName, ltrace := 0, map[string]float64{}, false
+	byKind := map[waitKind]float64{}
+	worst, again := callRow{}, 0
+	for _, text := range texts(p) {
+		if countHead(text) && strings.Contains(text, "function") {
+			ltrace = true
+		}
+		row, ok := callRowOf(text)
+		if !ok || len(rows) >= most {
+			continue
+		}
+		rows = append(rows, row)
+		total += row.seconds
+		calls += row.calls
+		perName[row.name] += row.seconds
+		byKind[callWaits[row.name]] += row.seconds
+		if row.errors > worst.errors {
+			worst = row
+		}
+		again += row.errors
+	}
+	what, tool := "system call", "strace -c"
+	if ltrace {
+		what, tool = "function", "ltrace -c"
+	}
+	r := attach.Reading{Title: fmt.Sprintf("%s, %s of %s, %s", tool, things(calls, "call"), things(len(rows), what), lasts(total)), State: attach.CannotTell}
+	r.Figures = append(r.Figures, topCalls(rows, total))
+	if worst.errors > 0 && worst.calls > 0 {
+		r.Figures = append(r.Figures, fmt.Sprintf("%d of %d calls of %s failed (%s); %d of all", worst.errors, worst.calls, worst.name,
+			pct(float64(worst.errors)/float64(worst.calls)), again))
+	}
+	wall := strings.Contains(p.Command, "strace") && wallOption(p.Command)
+	countMeaning(&r, byKind, total, wall, ltrace)
+	return r
+}
+
+// wallOption reports whether strace was asked for wall time: -w, also as -cw.
+func wallOption(command string) bool {
+	for _, f := range strings.Fields(command) {
+		if len(f) > 1 && f[0] == '-' && f[1] != '-' && strings.Contains(f, "w") && strings.Contains("-cwfTtryqvxiC", f[1:2]) || f == "--summary-wall-clock" {
+			return true
+		}
+	}
+	return false
+}
+
+// topCalls lists the calls that took most.
+func topCalls(rows []callRow, total float64) string {
+	var out []string
+	for _, row := range rows[:min(len(rows), 3)] {
+		each := 0.0
+		if row.calls > 0 {
+			each = row.seconds / float64(row.calls)
+		}
+		out = append(out, fmt.Sprintf("%s %s: %s in %d calls, %s each", pct(row.share), row.name, lasts(row.seconds), row.calls, lasts(each)))
+	}
+	return strings.Join(out, "; ")
+}
+
+func countMeaning(r *attach.Reading, byKind map[waitKind]float64, total float64, wall, ltrace bool) {
+	if total <= 0 {
+		r.Means = "Its times are all nil: no call used a clock tick of system time."
+	} else {
+		idle := byKind[waitIdle] / total
+		switch {
+		case ltrace:
+			r.Means = "ltrace adds up wall time of calls, its own breakpoints included: a share is where a trace stopped most, not what a function costs."
+		case wall:
+			r.Means = fmt.Sprintf("This is wall time in calls (-w); %s of it is in calls that wait for work.", pct(idle))
+		default:
+			r.Means = fmt.Sprintf("Without -w these seconds are CPU time in the kernel and no waiting; %s of it is in calls that wait for work.", pct(idle))
+		}
+		if sync := byKind[waitSync] / total; wall && sync >= 0.2 && byKind[waitSync] >= 0.1 {
+			r.Signs = append(r.Signs, attach.Sign{Cause: "disk-wait", Grade: attach.Candidate, Share: sync,
+				Proof: []string{fmt.Sprintf("%s of the wall time in calls waits for a disk to have written", pct(sync))}})
+		}
+	}
+	r.Not = "strace slows every call down, so rates and shares differ without it; a wait in epoll_wait, poll or futex is no loss by itself."
+	r.Next = append(r.Next, ask("strace -f -T -e trace=fsync,fdatasync,pread64,pwrite64 -p PID", 0, "how long single calls took, by wall time"))
+}
