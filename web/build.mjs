@@ -10,6 +10,6 @@ await build({
   format: "iife",
   target: "es2022",
   charset: "ascii", // U+2028 and the like stay escapes
-  legalComments: "inline", // the licence of uPlot stays with it
+  legalComments: "inline",
   logLevel: "warning",
 });

@@ -28,7 +28,7 @@ func New(s Source) *Report {
 	r := &Report{
 		Schema: SchemaVersion, Target: s.Target, Inputs: s.Inputs, Cost: s.Cost,
 		Findings: s.Found.Findings, RuledOut: s.Found.RuledOut, NotChecked: s.Found.NotChecked,
-		Errors: append([]string{}, s.Errors...), Gaps: []Gap{}, Tiers: s.Tiers,
+		Errors: append([]string{}, s.Errors...), Gaps: []Gap{}, Tiers: s.Tiers, ledger: s.Ledger,
 	}
 	if l := s.Ledger; l != nil {
 		r.fromLedger(l)

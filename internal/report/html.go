@@ -24,6 +24,9 @@ func (r *Report) page() *webpage.Model {
 		t := newTable(&r.Ledger)
 		m.Ledger, rows = r.pageLedger(t), t.index()
 	}
+	if r.ledger != nil {
+		m.Latency = pageLatency(r.ledger, rows)
+	}
 	for i := range r.Requests.Slowest {
 		m.Slowest = append(m.Slowest, pageRequest(&r.Requests.Slowest[i], rows))
 	}

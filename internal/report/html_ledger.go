@@ -78,12 +78,13 @@ func (w *row) more() (fs []webpage.Fact) {
 // rowIndex finds the row of the ledger that an account belongs to.
 type rowIndex struct {
 	own, shared        map[rowKey]int
+	anywhere           map[rowKey]int // own without where the actor waited, which single requests lack
 	other, unexplained int
 	known              bool
 }
 
 func (t *table) index() rowIndex {
-	x := rowIndex{own: map[rowKey]int{}, shared: map[rowKey]int{}, other: -1, unexplained: -1, known: true}
+	x := rowIndex{own: map[rowKey]int{}, shared: map[rowKey]int{}, anywhere: map[rowKey]int{}, other: -1, unexplained: -1, known: true}
 	for i := range t.rows {
 		switch w := &t.rows[i]; {
 		case w.unexplained:
@@ -94,6 +95,9 @@ func (t *table) index() rowIndex {
 			x.shared[foldOf(w.account)] = i
 		default:
 			x.own[keyOf(w.account)] = i
+			if key := withoutDetail(w.account); w.account.Detail != "" {
+				x.anywhere[key] = i
+			}
 		}
 	}
 	return x
@@ -111,8 +115,17 @@ func (x rowIndex) of(a *account.Account) int {
 	if i, ok := x.own[keyOf(b)]; ok {
 		return i
 	}
+	if i, ok := x.anywhere[withoutDetail(b)]; ok && a.Detail == "" {
+		return i
+	}
 	if i, ok := x.shared[foldOf(b)]; ok {
 		return i
 	}
 	return x.other
+}
+
+func withoutDetail(a *Account) rowKey {
+	k := keyOf(a)
+	k.detail = ""
+	return k
 }

@@ -39,6 +39,8 @@ type Report struct {
 	Kernel      *Kernel              `json:"kernel"`             // null without the kernel's records
 	Cost        Cost                 `json:"cost"`
 	Series      account.Series       `json:"-"` // requests over time, and what stopped the process
+
+	ledger *account.Result // for the page, which shows more; nil without one
 }
 
 // Rest is the largest account of the slow requests' time that no finding explains.

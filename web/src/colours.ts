@@ -65,3 +65,11 @@ export function hue(leaf: string): string {
 export function colour(leaf: string): string {
   return value("c-" + hue(leaf));
 }
+
+// shade tells rows of one hue apart: the n-th of them is a little nearer to the background.
+export function shade(rows: { leaf: string }[], i: number): string {
+  const h = hue(rows[i]?.leaf ?? "other");
+  let n = 0;
+  for (let j = 0; j < i; j++) if (hue(rows[j]!.leaf) === h) n++;
+  return n === 0 ? `var(--c-${h})` : `color-mix(in oklab, var(--c-${h}) ${Math.max(40, 100 - 20 * n)}%, var(--panel))`;
+}

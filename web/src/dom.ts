@@ -56,3 +56,10 @@ export function section(id: string, title: string, lead: string, ...children: Ch
 export function symbol(s: string): Child[] {
   return s.split(/(?<=[./(),])/).flatMap((part, i) => (i === 0 ? [part] : [h("wbr"), part]));
 }
+
+// chip is a small field of a colour; the value is one of ours, never of the data.
+export function chip(background: string): HTMLElement {
+  const e = h("span", { class: "chip", "aria-hidden": "true" });
+  e.style.background = background;
+  return e;
+}

@@ -1,8 +1,8 @@
 // Where slow requests spend their time, beside usual ones: two stacked bars in ms and the table of
 // their rows. A click on a row or on a part of a bar filters what is below.
 
-import { h, section, symbol } from "./dom";
-import { hue } from "./colours";
+import { chip, h, section, symbol } from "./dom";
+import { shade } from "./colours";
 import type { Ledger, Model, Row } from "./model";
 import { state } from "./state";
 import { count, duration, percent } from "./units";
@@ -16,7 +16,7 @@ export function ledger(m: Model): HTMLElement | null {
   const bars = h("div", { class: "bars" },
     bar("slow", l.rows.map((r) => r.slowNs), l, l.slowNs, widest, show),
     l.usual > 0 ? bar("usual", l.rows.map((r) => r.usualNs), l, l.usualNs, widest, show) : null);
-  const rows = l.rows.map((r, i) => tableRow(r, i, show));
+  const rows = l.rows.map((r, i) => tableRow(l, r, i, show));
   const first = l.rows.findIndex((r) => r.slowNs > 0);
   if (first >= 0) show(first);
   const clear = h("button", { type: "button", class: "clear", click: () => state.filter(state.row) }, "show all again");
@@ -41,7 +41,8 @@ function bar(name: string, ns: number[], l: Ledger, total: number, widest: numbe
     if (n <= 0) return null;
     const r = l.rows[i]!;
     const label = `${name}: ${r.label}, ${duration(n)}, ${percent(n, total)}`;
-    const e = h("button", { type: "button", class: "part c-" + hue(r.leaf), "data-row": i, "aria-pressed": "false", "aria-label": label, title: label, mouseenter: () => show(i), focus: () => show(i), click: () => state.filter(i) });
+    const e = h("button", { type: "button", class: "part", "data-row": i, "aria-pressed": "false", "aria-label": label, title: label, mouseenter: () => show(i), focus: () => show(i), click: () => state.filter(i) });
+    e.style.background = shade(l.rows, i);
     e.style.width = (100 * n) / widest + "%";
     return e;
   }));
@@ -56,9 +57,9 @@ function table(l: Ledger, rows: HTMLElement[]): HTMLElement {
     h("tfoot", null, h("tr", null, h("th", { scope: "row" }, "in all"), h("td", { class: "n" }, "100.0 %"), h("td", { class: "n" }, l.total[0]), h("td", { class: "n" }, l.total[1]), h("td"))));
 }
 
-function tableRow(r: Row, i: number, show: (i: number) => void): HTMLElement {
+function tableRow(l: Ledger, r: Row, i: number, show: (i: number) => void): HTMLElement {
   return h("tr", { "data-row": i, mouseenter: () => show(i) },
-    h("th", { scope: "row" }, h("button", { type: "button", class: "account", "aria-pressed": "false", "data-row": i, focus: () => show(i), click: () => state.filter(i) }, h("span", { class: "chip c-" + hue(r.leaf), "aria-hidden": "true" }), symbol(r.label))),
+    h("th", { scope: "row" }, h("button", { type: "button", class: "account", "aria-pressed": "false", "data-row": i, focus: () => show(i), click: () => state.filter(i) }, chip(shade(l.rows, i)), symbol(r.label))),
     h("td", { class: "n" }, r.share), h("td", { class: "n" }, r.slow), h("td", { class: "n" }, r.usual), h("td", { class: "n" }, r.largest || ""));
 }
 
@@ -66,7 +67,7 @@ function tableRow(r: Row, i: number, show: (i: number) => void): HTMLElement {
 function account(l: Ledger, i: number): HTMLElement {
   const r = l.rows[i]!;
   return h("div", null,
-    h("h3", null, h("span", { class: "chip c-" + hue(r.leaf), "aria-hidden": "true" }), symbol(r.label)),
+    h("h3", null, chip(shade(l.rows, i)), symbol(r.label)),
     h("p", null, `${duration(r.slowNs)} of a slow request (${r.share})` + (l.usual > 0 ? `, ${duration(r.usualNs)} of a usual one.` : ".")),
     h("ul", null, r.more.map((f) => h("li", null, f.name ? h("span", { class: "dim" }, f.name + ": ") : null, symbol(f.value)))));
 }

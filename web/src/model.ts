@@ -39,6 +39,18 @@ export interface Ledger { rows: Row[]; unit: string; slow: number; usual: number
 export interface Part { row: number; label: string; ns: number }
 export interface Request { at: number; wall: number; when: string; name: string; entry: string; g: number; why: string; parts: Part[] }
 
+export interface Latency {
+  dots: { at: number[]; ns: number[]; actor: number[]; entry: number[]; largest: number[]; slow: number[] };
+  whole: boolean;
+  notShown: number;
+  entries: string[];
+  largest: { row: number; leaf: string; label: string }[];
+  density: { begin: number; width: number; cells: [number, number, number, number][] };
+  bands: { kind: string; begin: number; end: number; detail: string; ours: boolean }[];
+  levels: { name: string; points: [number, number, number][] }[];
+  length: number;
+}
+
 export interface Model {
   title: string;
   facts: Fact[];
@@ -47,6 +59,7 @@ export interface Model {
   findings: Finding[];
   requests: { count: number; select: string; groups: Group[]; leftOut: string };
   ledger: Ledger | null;
+  latency: Latency | null;
   slowest: Request[];
   ruledOut: Text[];
   notChecked: Text[];

@@ -1,7 +1,7 @@
 // The slowest requests, each with what it consists of.
 
 import { Child, h, section, symbol } from "./dom";
-import { hue } from "./colours";
+import { shade } from "./colours";
 import type { Model, Request } from "./model";
 import { state } from "./state";
 import { duration } from "./units";
@@ -43,8 +43,8 @@ function line(m: Model, q: Request, most: number): HTMLElement {
 // parts is the request's own bar.
 export function parts(m: Model, q: Request, most: number): Child {
   return h("div", { class: "bar small", role: "img", "aria-label": q.why }, q.parts.map((p) => {
-    const row = m.ledger?.rows[p.row];
-    const e = h("span", { class: "part c-" + hue(row?.leaf ?? "other"), title: p.label + ", " + duration(p.ns) });
+    const e = h("span", { class: "part", title: p.label + ", " + duration(p.ns) });
+    e.style.background = p.row < 0 ? "var(--c-other)" : shade(m.ledger?.rows ?? [], p.row);
     e.style.width = (100 * p.ns) / most + "%";
     return e;
   }));

@@ -4,7 +4,7 @@ type Listener = () => void;
 
 class State {
   row = -1; // of the ledger; -1: no filter
-  request = -1; // index of the open one
+  open = -1; // index of the request that is shown
   private listeners: Listener[] = [];
 
   on(l: Listener): void {
@@ -14,8 +14,8 @@ class State {
     this.row = this.row === row ? -1 : row;
     this.tell();
   }
-  open(request: number): void {
-    this.request = request;
+  show(request: number): void {
+    this.open = request;
     this.tell();
   }
   private tell(): void {

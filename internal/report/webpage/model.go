@@ -12,7 +12,8 @@ type Model struct {
 	Verdict  Verdict   `json:"verdict"`
 	Findings []Finding `json:"findings"`
 	Requests Requests  `json:"requests"`
-	Ledger   *Ledger   `json:"ledger"` // null without slow requests
+	Ledger   *Ledger   `json:"ledger"`  // null without slow requests
+	Latency  *Latency  `json:"latency"` // null where it is not known when requests were
 	Slowest  []Request `json:"slowest"`
 
 	RuledOut   []Text   `json:"ruledOut"`
@@ -136,6 +137,58 @@ type Part struct {
 	Row   int    `json:"row"` // of the ledger; -1: none
 	Label string `json:"label" prose:"yes"`
 	NS    int64  `json:"ns"`
+}
+
+// Latency is requests over time, with what stopped or held up the process meanwhile.
+type Latency struct {
+	Dots     Dots      `json:"dots"`
+	Whole    bool      `json:"whole"` // dots are all requests; else the slow ones, and density has all
+	NotShown int64     `json:"notShown"`
+	Entries  []string  `json:"entries"`
+	Largest  []Largest `json:"largest"`
+	Density  Density   `json:"density"`
+	Bands    []Band    `json:"bands"`
+	Levels   []Level   `json:"levels"`
+	Length   int64     `json:"length"` // of the recording
+}
+
+// Dots are requests as columns, by their start.
+type Dots struct {
+	At      []int64 `json:"at"`
+	NS      []int64 `json:"ns"`
+	Actor   []int64 `json:"actor"`
+	Entry   []int   `json:"entry"`
+	Largest []int   `json:"largest"` // in Latency.Largest
+	Slow    []int   `json:"slow"`    // 1: it is
+}
+
+// Largest is an account that is the largest of a request.
+type Largest struct {
+	Row   int    `json:"row"` // of the ledger; -1: the request was not explained, Leaf is all that is known
+	Leaf  string `json:"leaf"`
+	Label string `json:"label" prose:"yes"`
+}
+
+// Density is how many requests of which length started when: column, from, below, how many.
+type Density struct {
+	Begin int64      `json:"begin"`
+	Width int64      `json:"width"`
+	Cells [][4]int64 `json:"cells"`
+}
+
+// Band is a stretch in which something held for the process.
+type Band struct {
+	Kind   string `json:"kind"`
+	Begin  int64  `json:"begin"`
+	End    int64  `json:"end"`
+	Detail string `json:"detail"`
+	Ours   bool   `json:"ours"` // the recording itself caused it
+}
+
+// Level is a share of time by time: begin and end of each reading, and the share.
+type Level struct {
+	Name   string       `json:"name"`
+	Points [][3]float64 `json:"points"`
 }
 
 // Cost is what recording and explaining took.
