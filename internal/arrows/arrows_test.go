@@ -49,7 +49,8 @@ internal/attach     internal/format/paste internal/format internal/finding inter
 internal/attach/profiler internal/format/paste internal/finding internal/evidence internal/attach internal/oncpu internal/sched internal/account
 internal/attach/attachtest internal/attach internal/format/paste github.com/rogpeppe/go-internal/txtar
 internal/detect     internal/account internal/finding internal/evidence
-internal/report     internal/account internal/finding internal/evidence internal/toll
+internal/compare    internal/account internal/finding
+internal/report     internal/account internal/finding internal/evidence internal/toll internal/compare
 internal/cli        exectrace internal/ github.com/alecthomas/kong
 internal/need
 internal/arrows

@@ -10,7 +10,7 @@
 //   - memory.go: the ledger of memory
 //   - sums.go: all that the kernel's records add up to, of which these are the parts: threads.go
 //     (what threads did, made and ended), calls.go (system calls by number), mmaplock.go,
-//     neighbours.go, events.go (rarer records), samples.go, standstill.go
+//     neighbours.go, others.go, events.go (rarer records), samples.go, standstill.go
 //   - series.go: when threads were throttled or in reclaim, and pressure over time
 //   - spans.go: stretches of one kind while they are added up
 //   - words.go: names for who had a CPU and what a thread slept in

@@ -96,7 +96,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer, getenv func(
 	if err != nil {
 		return con.fail(err)
 	}
-	if args = habits(args); isCommand(args[0]) {
+	if args = markSides(habits(args)); isCommand(args[0]) {
 		con.command = "whystall " + args[0]
 	}
 	ctx, err := parser.Parse(args)

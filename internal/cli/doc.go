@@ -13,6 +13,8 @@
 //	load.go         puts all inputs together: one trace, one kernel stream, one set of records
 //	account.go      makes the ledgers of them: from the trace, the kernel's records, or both
 //
+//	compare.go      the command compare: did the remedy work?
+//
 //	record.go       the command record, its flags, and what it shows while it runs
 //	diagnose.go     the command diagnose: record, then explain
 //	trigger.go      record --slow-over: watches, and saves only the slow segments

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -176,22 +177,24 @@ func notInput(output string, files []string) error {
 }
 
 func (con *console) print(r *report.Report, format, output string) error {
-	if output == "" {
-		return con.printTo(con.stdout, r, format)
-	}
-	file, err := os.OpenFile(output, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return fmt.Errorf("write report: %w", err)
-	}
-	err = con.printTo(file, r, format)
-	if cerr := file.Close(); err == nil && cerr != nil {
-		err = fmt.Errorf("write report: %w", cerr)
-	}
-	return err
+	return con.printTo(output, func(w io.Writer, o report.TextOptions) error { return r.Print(w, format, o) })
 }
 
-func (con *console) printTo(w io.Writer, r *report.Report, format string) error {
-	if err := r.Print(w, format, report.TextOptions{Colour: con.colour(w), Columns: columns(w)}); err != nil {
+// printTo prints to a file, or to standard output where its name is "".
+func (con *console) printTo(output string, print func(io.Writer, report.TextOptions) error) error {
+	options := func(w io.Writer) report.TextOptions {
+		return report.TextOptions{Colour: con.colour(w), Columns: columns(w)}
+	}
+	var err error
+	if output == "" {
+		err = print(con.stdout, options(con.stdout))
+	} else {
+		var file *os.File
+		if file, err = os.OpenFile(output, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600); err == nil {
+			err = errors.Join(print(file, options(file)), file.Close())
+		}
+	}
+	if err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}
 	return nil

@@ -2,6 +2,7 @@ package detect
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"time"
 
@@ -207,6 +208,20 @@ func (p *Pass) granted(f func(a *account.Account, ns int64)) {
 	}
 }
 
+// byLeaf sums up what was granted by the accounts' leaves, the largest first.
+func (p *Pass) byLeaf() (cs []finding.Claim) {
+	p.granted(func(a *account.Account, ns int64) {
+		i := slices.IndexFunc(cs, func(c finding.Claim) bool { return c.Leaf == string(a.Leaf) })
+		if i < 0 {
+			i = len(cs)
+			cs = append(cs, finding.Claim{Leaf: string(a.Leaf)})
+		}
+		cs[i].NS += ns
+	})
+	sort.SliceStable(cs, func(i, j int) bool { return cs[i].NS > cs[j].NS })
+	return cs
+}
+
 // tagged sums a tag over what was granted, in proportion to the account.
 func (p *Pass) tagged(tag func(*account.Tags) int64) (ns int64) {
 	p.granted(func(a *account.Account, granted int64) { ns += scale(tag(&a.Tags), granted, a.NS) })
@@ -234,6 +249,7 @@ func (p *Pass) words() finding.Finding {
 		f.Explains.CPUNS, f.Share = p.pooled(), ratio(p.pooled(), p.total)
 	default:
 		f.Explains.NS, f.Share = p.NS(), ratio(p.NS(), p.Ledger.Slow.WallNS)
+		f.Claims = p.byLeaf()
 		p.quote()
 		p.lackedLine()
 		p.standstill()

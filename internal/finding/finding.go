@@ -67,6 +67,15 @@ type Finding struct {
 	Evidence   []Evidence `json:"evidence"`
 	Remedy     []string   `json:"remedy" prose:"yes"` // commands or changes, one a line
 	Verify     string     `json:"verify" prose:"yes"` // the command that checks the remedy
+	// Claims are the kinds of accounts of the scope's column that it explains in part; nil where
+	// Explains.NS is 0. Recordings are compared by them.
+	Claims []Claim `json:"-"`
+}
+
+// Claim is what a finding explains of all accounts with one leaf, which is an account.Leaf.
+type Claim struct {
+	Leaf string
+	NS   int64
 }
 
 // RuledOut is a cause that was checked and is not there.
