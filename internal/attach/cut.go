@@ -124,8 +124,9 @@ func (c *cutter) title(n int) string {
 		return ""
 	}
 	r := &c.unknown[i]
-	text := strings.TrimSpace(r.Lines[len(r.Lines)-1].Text)
-	if r.Last < n-3 || len(text) > 120 || len(c.parts) > 0 && r.Last < c.parts[len(c.parts)-1].Last() {
+	above := r.Lines[len(r.Lines)-1]
+	text := strings.TrimSpace(above.Text)
+	if above.Raw != "" || !sentence(text) && !strings.HasSuffix(text, ":") || r.Last < n-3 || len(text) > 120 || len(c.parts) > 0 && r.Last < c.parts[len(c.parts)-1].Last() {
 		return ""
 	}
 	r.Lines = r.Lines[:len(r.Lines)-1]

@@ -11,6 +11,12 @@
 //	reading.go  Reading, Fact and Sign: what a part says, as types and in a person's words
 //	cut.go      Cut: lines to parts
 //	command.go  what a command says of the part below it
+//	explain.go  Explain: what all parts together say; start here
+//	answer.go   Answer: its shape
+//	group.go    which parts are of one process and moment, which are before and after
+//	rules.go    what facts of several parts decide
+//	arbitrate.go  signs weighed against each other
+//	fill.go     what is known of the process, put into commands
 //	kinds/      the table of all kinds; the rooms beside it fill it
 //	attachtest/ runs a room's samples as tests
 package attach

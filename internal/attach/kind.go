@@ -20,6 +20,10 @@ type Kind struct {
 	// have one source are one part.
 	Scattered bool
 
+	// Joins: Read compares several samples in one part. So parts of one place that are in order
+	// become one; without it each is read alone.
+	Joins bool
+
 	// Yields names the kinds whose claim counts where both claim the same first line. Otherwise the
 	// longer claim does.
 	Yields []string

@@ -117,6 +117,9 @@ func (con *console) examine(files []string, f selectFlags, again string) (*repor
 		facts.Memory = capacity.Memory(in.set, false)
 	}
 	s.Found = detect.Run(s.Ledger, in.set, facts)
+	if s.Attached = in.answer(&s.Found); s.Attached != nil && in.trace == nil && in.kern == nil {
+		s.Found.Findings = findings(s.Attached)
+	}
 	s.Cost.ExplainNS, s.Cost.ExplainCPUNS = int64(time.Since(started)), cpuTime()-cpu
 	return report.New(s), nil
 }
@@ -138,7 +141,8 @@ func (in *loaded) again() string {
 // else could not be read. If nothing was, it does: a check that a script relies on must not pass
 // because a file was damaged.
 func statusOf(r *report.Report) int {
-	if len(r.Findings) > 0 {
+	a := r.Attached
+	if len(r.Findings) > 0 || a != nil && a.State == report.AttachedIll {
 		return statusFound
 	}
 	for _, in := range r.Inputs {
@@ -146,7 +150,10 @@ func statusOf(r *report.Report) int {
 			return statusNoLook
 		}
 	}
-	if len(r.Errors) > 0 || !r.Looked() {
+	if len(r.Errors) > 0 || a != nil && a.State == report.AttachedUnsure {
+		return statusNoLook
+	}
+	if !r.Looked() && (a == nil || !r.AttachedOnly()) {
 		return statusNoLook
 	}
 	return statusNothing

@@ -33,8 +33,9 @@ type loaded struct {
 	cost      *evidence.Cost
 	toll      *evidence.Toll
 
-	items []loadedItem
-	cases []*evidence.Case // open until the kernel's records have been read
+	items    []loadedItem
+	attached attachments
+	cases    []*evidence.Case // open until the kernel's records have been read
 }
 
 // loadedItem is a small file, or a member of a case, to be gathered with the others.
@@ -82,6 +83,7 @@ func (con *console) load(files []string) *loaded {
 		}
 		in.inputs = append(in.inputs, r)
 	}
+	in.cutItems()
 	in.gather()
 	if v, ok := in.set.Fact("/go/version:text"); ok && in.target.GoVersion == "" {
 		in.target.GoVersion = v.Text
@@ -185,6 +187,9 @@ func (in *loaded) gather() {
 	items := make([]format.Item, len(in.items))
 	for i := range in.items {
 		items[i] = in.items[i].Item
+		if in.attached.known[i] && weak(format.Identify(items[i].Data[:min(len(items[i].Data), format.HeadSize)])) {
+			items[i].Data = nil // text that a kind knows: what else it resembles is by chance
+		}
 	}
 	set, kinds, problems := format.Gather(items)
 	in.set = set
@@ -197,6 +202,8 @@ func (in *loaded) gather() {
 	for i, err := range problems {
 		item := &in.items[i]
 		switch input := &in.inputs[item.input]; {
+		case in.attached.known[i] && (err != nil || weak(kinds[i])):
+			input.Kind = kindAttached
 		case !item.whole && err != nil:
 			in.gaps = append(in.gaps, report.Gap{Source: input.Name, Reason: err.Error()})
 		case err != nil:
@@ -214,3 +221,6 @@ func hint(kind format.Kind) string {
 	}
 	return ""
 }
+
+// kindAttached is what a file is called whose parts the attachments' kinds know.
+const kindAttached = "attached text"

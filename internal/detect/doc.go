@@ -20,6 +20,7 @@
 //	grade.go                    how sure a finding is
 //	needs.go                    what a detector lacks, and what would bring it
 //	manual.go, chapters.go      the manual, as whystall causes prints it
+//	remedy.go                   the first remedy of a cause, for who has no measurement
 //
 // What several detectors share begins with shared_:
 //

@@ -20,6 +20,7 @@ type Source struct {
 	Cost     Cost
 	Errors   []string
 	Tiers    []Tier
+	Attached *Attached
 }
 
 // New assembles a report. It checks the sums once more: a reader of the report must know if one
@@ -28,7 +29,7 @@ func New(s Source) *Report {
 	r := &Report{
 		Schema: SchemaVersion, Target: s.Target, Inputs: s.Inputs, Cost: s.Cost,
 		Findings: s.Found.Findings, RuledOut: s.Found.RuledOut, NotChecked: s.Found.NotChecked,
-		Errors: append([]string{}, s.Errors...), Gaps: []Gap{}, Tiers: s.Tiers, ledger: s.Ledger,
+		Errors: append([]string{}, s.Errors...), Gaps: []Gap{}, Tiers: s.Tiers, ledger: s.Ledger, Attached: s.Attached,
 	}
 	if l := s.Ledger; l != nil {
 		r.fromLedger(l)

@@ -15,6 +15,11 @@ var _ = registerOutput(&Output{Name: "markdown", Order: 30, Ext: "md", Print: fu
 // long.
 func (r *Report) Markdown(w io.Writer) error {
 	m := &markdown{}
+	if r.AttachedOnly() {
+		m.attachments(r)
+		_, err := io.WriteString(w, m.b.String())
+		return err
+	}
 	m.line("## whystall: %s", escape(r.title()))
 	if s := r.Target.Ended; s != "" {
 		m.line("\nMeanwhile: %s", escape(s))
@@ -23,6 +28,7 @@ func (r *Report) Markdown(w io.Writer) error {
 		m.line("\n> **%s**", escape(e))
 	}
 	m.verdict(r)
+	m.attachedSection(r)
 	m.requests(r)
 	m.ledger(r)
 	m.details(r)

@@ -37,6 +37,7 @@ type Report struct {
 	Tiers       []Tier               `json:"tiers"`              // what recorded; empty where that is not known
 	Unseen      []string             `json:"unseen" prose:"yes"` // what was not seen, and what that costs in certainty
 	Kernel      *Kernel              `json:"kernel"`             // null without the kernel's records
+	Attached    *Attached            `json:"attached,omitempty"` // nil where no text of a known kind was attached
 	Cost        Cost                 `json:"cost"`
 	Series      account.Series       `json:"-"` // requests over time, and what stopped the process
 

@@ -100,8 +100,14 @@ func (r *Report) Text(w io.Writer, o TextOptions) error {
 	if o.Columns > 0 {
 		p.columns = min(max(o.Columns, narrowest), Columns)
 	}
+	if r.AttachedOnly() {
+		p.attachments(r)
+		_, err := io.WriteString(w, p.b.String())
+		return err
+	}
 	p.title(r)
 	p.verdict(r)
+	p.attachedSection(r)
 	p.requests(r)
 	p.ledger(r)
 	p.details(r)

@@ -8,7 +8,8 @@
 //	sign: found frequent-gc supported   all signs but "against" must be listed; no confidence
 //	                                    where the grade is not found; "sign: outside" alone
 //	never: disk-wait                    no sign of this cause but "against"
-//	unknown: 3-7                        these lines are known to no kind; all must be listed
+//	unknown: 3-7                        these lines are known to no kind; all must be listed but
+//	                                    prompts, and a sentence right above a part, which titles it
 //
 // A sample that no kind may take for its own has no kind line: all of it is unknown.
 package attachtest

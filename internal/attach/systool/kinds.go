@@ -4,11 +4,5 @@ import "github.com/whystall/whystall/internal/attach"
 
 // Kinds lists the kinds of this room.
 func Kinds() []*attach.Kind {
-	return []*attach.Kind{
-		free,
-		top,
-		vmstat,
-		mpstat,
-		pidstat,
-	}
+	return []*attach.Kind{}
 }

@@ -1,0 +1,145 @@
+package attach
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/whystall/whystall/internal/finding"
+)
+
+// judge weighs what parts of one group say about the same causes.
+//
+//   - Of a cause that several parts show, the strongest grade counts. Two kinds that both found it
+//     make it supported: two independent counters agree.
+//   - What one part bounds below any matter, another does not find: found becomes a candidate, and
+//     a candidate or a risk goes.
+//   - A cause is another's mechanism only where that one is found too.
+//
+// Nothing is proven: text has no clock in common with the requests.
+func (a *Answer) judge() {
+	by := map[int][]*Verdict{}
+	for _, t := range a.Told {
+		for _, s := range t.Signs {
+			by[t.Group] = weigh(by[t.Group], s, t)
+		}
+	}
+	groups := slices.Sorted(keys(by))
+	for _, g := range groups {
+		all := a.rules(g, by[g])
+		all = contradicted(all)
+		a.Causes = append(a.Causes, ordered(all)...)
+	}
+	rank := []Grade{Found, Candidate, Outside, Risk}
+	// Stable, and by blocks of a root with its mechanisms: only the grade moves them.
+	slices.SortStableFunc(a.Causes, func(x, y Verdict) int { return slices.Index(rank, x.Grade) - slices.Index(rank, y.Grade) })
+}
+
+func keys[V any](m map[int]V) func(func(int) bool) {
+	return func(yield func(int) bool) {
+		for k := range m {
+			if !yield(k) {
+				return
+			}
+		}
+	}
+}
+
+var strength = []Grade{Risk, Outside, Candidate, Found}
+
+// weigh adds a sign to the verdicts of a group.
+func weigh(all []*Verdict, s Sign, from *Told) []*Verdict {
+	s.Sure = atMost(s.Sure)
+	for _, v := range all {
+		same := v.Cause == s.Cause && (v.Grade == Against) == (s.Grade == Against)
+		if s.Grade == Outside || v.Grade == Outside {
+			same = s.Grade == v.Grade && s.Cause == v.Cause && from == v.From[0]
+		}
+		if !same {
+			continue
+		}
+		if v.Grade == Found && s.Grade == Found && v.From[0].Part.Kind != from.Part.Kind {
+			v.Sure = finding.Supported
+		} else if s.Grade == Found && s.Sure == finding.Supported {
+			v.Sure = s.Sure
+		}
+		if slices.Index(strength, s.Grade) > slices.Index(strength, v.Grade) {
+			v.Grade, v.Where = s.Grade, s.Where
+			v.Proof = append(slices.Clone(s.Proof), v.Proof...)
+		} else {
+			v.Proof = append(v.Proof, s.Proof...)
+		}
+		v.Share = max(v.Share, s.Share)
+		v.BecauseOf = cmp.Or(v.BecauseOf, s.BecauseOf)
+		if !slices.Contains(v.From, from) {
+			v.From = append(v.From, from)
+		}
+		return all
+	}
+	return append(all, &Verdict{Sign: s, Group: from.Group, From: []*Told{from}})
+}
+
+// contradicted takes out what another part bounds, and marks without a root.
+func contradicted(all []*Verdict) (out []*Verdict) {
+	found := func(cause string) bool {
+		return slices.ContainsFunc(all, func(v *Verdict) bool { return v.Grade == Found && v.Cause == cause })
+	}
+	for _, v := range all {
+		if v.Grade == Against {
+			continue
+		}
+		against := slices.IndexFunc(all, func(x *Verdict) bool { return x.Grade == Against && x.Cause == v.Cause && v.Cause != "" })
+		if against >= 0 {
+			if v.Grade != Found {
+				continue
+			}
+			v.Grade = Candidate
+			v.Proof = append(v.Proof, all[against].Proof...)
+			v.From = append(v.From, all[against].From...)
+		}
+		out = append(out, v)
+	}
+	for _, v := range out {
+		if v.BecauseOf != "" && (v.BecauseOf == v.Cause || !found(v.BecauseOf)) {
+			v.BecauseOf = ""
+		}
+	}
+	return out
+}
+
+// ordered puts roots in the order of what they cost, each followed by its mechanisms.
+func ordered(all []*Verdict) (out []Verdict) {
+	slices.SortStableFunc(all, func(x, y *Verdict) int {
+		return cmp.Or(slices.Index(strength, y.Grade)-slices.Index(strength, x.Grade),
+			cmp.Compare(sureness(y.Sure), sureness(x.Sure)), cmp.Compare(y.Share, x.Share))
+	})
+	taken := map[*Verdict]bool{}
+	var put func(v *Verdict)
+	put = func(v *Verdict) {
+		if taken[v] {
+			return
+		}
+		taken[v] = true
+		out = append(out, *v)
+		for _, m := range all {
+			if m.BecauseOf == v.Cause && m.BecauseOf != "" {
+				put(m)
+			}
+		}
+	}
+	for _, v := range all {
+		if v.BecauseOf == "" {
+			put(v)
+		}
+	}
+	for _, v := range all { // causes that name each other
+		put(v)
+	}
+	return out
+}
+
+func sureness(c finding.Confidence) int {
+	if c == finding.Supported {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,122 @@
+package attach
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Explain reads all parts and puts together what they say.
+//
+//  1. Parts of one kind and one place that are samples in order become one part (group.go).
+//  2. Each part is read by its kind.
+//  3. Parts of one process and moment are put into groups.
+//  4. Rules look at the facts of several parts of a group (rules.go).
+//  5. Signs are weighed against each other (arbitrate.go).
+func Explain(parts []*Part, unknown []Unknown) *Answer {
+	a := &Answer{Unknown: unknown}
+	parts, a.Notes = series(parts)
+	for _, p := range parts {
+		a.Told = append(a.Told, read(p))
+	}
+	a.group()
+	a.judge()
+	a.State = Healthy
+	if len(a.Told) == 0 {
+		a.State = CannotTell
+	}
+	for _, t := range a.Told {
+		a.State = worse(a.State, t.State)
+	}
+	for _, u := range unknown {
+		if !u.Words {
+			a.State = worse(a.State, CannotTell)
+		}
+	}
+	for _, v := range a.Causes {
+		switch v.Grade {
+		case Found:
+			a.State = Ill
+		case Candidate, Risk, Outside:
+			a.State = worse(a.State, CannotTell)
+		}
+	}
+	a.next()
+	return a
+}
+
+// read lets the kind read a part. A reader that panics costs its part and no other.
+func read(p *Part) (t *Told) {
+	t = &Told{Part: p}
+	defer func() {
+		if e := recover(); e != nil {
+			t.Reading = Reading{Title: p.Kind.Name, State: CannotTell, Means: "this part could not be read",
+				Flaws: []string{fmt.Sprintf("its reader failed: %v; please report this", e)}}
+		}
+		if t.State == "" {
+			t.State = CannotTell
+		}
+	}()
+	if p.Kind.Read == nil {
+		t.Reading = Reading{Title: p.Kind.Name, Means: p.Kind.Refused, State: CannotTell}
+		return t
+	}
+	t.Reading = p.Kind.Read(p)
+	if t.Who.PID == 0 {
+		t.Who.PID = p.PID
+	}
+	if t.Who.Host == "" {
+		t.Who.Host = p.Host
+	}
+	if t.Title == "" {
+		t.Title = p.Kind.Name
+	}
+	return t
+}
+
+// next collects the commands that would decide, each once. A part that says all is well needs none.
+func (a *Answer) next() {
+	if a.State == Healthy {
+		return
+	}
+	var all []Next
+	for _, t := range a.Told {
+		if t.State != Healthy {
+			all = append(all, t.Reading.Next...)
+		}
+	}
+	seen := map[string]bool{}
+	for _, n := range all {
+		n.Command = filled(n.Command, a.who())
+		if !seen[n.Command] {
+			seen[n.Command] = true
+			a.Next = append(a.Next, n)
+		}
+	}
+}
+
+// who is the one process that parts name; what several name differently is not filled in.
+func (a *Answer) who() (w Who) {
+	var pids []int
+	var cgroups, names []string
+	for _, t := range a.Told {
+		if t.Who.PID != 0 && !slices.Contains(pids, t.Who.PID) {
+			pids = append(pids, t.Who.PID)
+		}
+		if t.Who.Cgroup != "" && !slices.Contains(cgroups, t.Who.Cgroup) {
+			cgroups = append(cgroups, t.Who.Cgroup)
+		}
+		if t.Who.Name != "" && !slices.Contains(names, t.Who.Name) {
+			names = append(names, t.Who.Name)
+		}
+	}
+	if len(pids) == 1 {
+		w.PID = pids[0]
+	}
+	if len(cgroups) == 1 {
+		w.Cgroup = cgroups[0]
+	}
+	if len(names) == 1 {
+		w.Name = names[0]
+	}
+	return w
+}

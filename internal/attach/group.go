@@ -1,0 +1,104 @@
+package attach
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+)
+
+// group gives parts of one process and moment the same number. A part that names nobody belongs to
+// the first group: people attach what belongs together.
+func (a *Answer) group() {
+	var groups [][]*Told
+	for _, t := range a.Told {
+		at := slices.IndexFunc(groups, func(g []*Told) bool {
+			return !slices.ContainsFunc(g, func(o *Told) bool { return elsewhere(t, o) })
+		})
+		if at < 0 {
+			at = len(groups)
+			groups = append(groups, nil)
+		}
+		groups[at] = append(groups[at], t)
+		t.Group = at + 1
+	}
+}
+
+// elsewhere reports whether two parts are for sure not of one process and moment: they name
+// different hosts, processes or cgroups, or they are two samples of one kind.
+func elsewhere(t, o *Told) bool {
+	return differ(t.Who.Host, o.Who.Host) || t.Who.PID != 0 && o.Who.PID != 0 && t.Who.PID != o.Who.PID ||
+		differ(t.Who.Cgroup, o.Who.Cgroup) || t.Part.Kind == o.Part.Kind && !t.Part.Kind.Scattered
+}
+
+func differ(a, b string) bool { return a != "" && b != "" && a != b }
+
+// series joins parts of one kind that are samples of one place in order, where the kind can compare
+// samples. What cannot be told is said, and stays apart.
+func series(parts []*Part) (out []*Part, notes []string) {
+	for _, p := range parts {
+		var last *Part
+		for _, o := range out {
+			if o.Kind == p.Kind {
+				last = o
+			}
+		}
+		if last == nil || !p.Kind.Joins {
+			out = append(out, p)
+			continue
+		}
+		switch places, why := apart(last, p); {
+		case places:
+			notes = append(notes, fmt.Sprintf("%s: %s and %s are two places (%s): side by side, without rates", p.Kind.Name, last.where(), p.where(), why))
+			out = append(out, p)
+		case !inOrder(last, p):
+			notes = append(notes, fmt.Sprintf("%s: nothing tells whether %s and %s are one place before and after, so no rate is made of them", p.Kind.Name, last.where(), p.where()))
+			out = append(out, p)
+		default:
+			last.Lines = append(last.Lines, p.Lines...)
+		}
+	}
+	return out, notes
+}
+
+// apart reports whether two parts are of two places, and by what.
+func apart(a, b *Part) (bool, string) {
+	switch {
+	case differ(a.Host, b.Host):
+		return true, "hosts " + a.Host + " and " + b.Host
+	case a.PID != 0 && b.PID != 0 && a.PID != b.PID:
+		return true, fmt.Sprintf("pids %d and %d", a.PID, b.PID)
+	case differ(a.Path, b.Path):
+		return true, a.Path + " and " + b.Path
+	case differ(a.Lines[0].Source, b.Lines[0].Source):
+		return true, a.Lines[0].Source + " and " + b.Lines[0].Source
+	}
+	return false, ""
+}
+
+// inOrder reports whether b was certainly taken after a: both follow prompts of one paste, or have
+// times, or a person says so above them.
+func inOrder(a, b *Part) bool {
+	ta, tb := a.Lines[0].Time, b.Lines[0].Time
+	switch {
+	case !ta.IsZero() && !tb.IsZero():
+		return !tb.Before(ta)
+	case a.File == b.File && a.Command != "" && b.Command != "":
+		return true
+	}
+	return says(a.Title, "before") && says(b.Title, "after")
+}
+
+// says reports whether what a person wrote has a word.
+func says(title, word string) bool {
+	return slices.ContainsFunc(strings.FieldsFunc(strings.ToLower(title), func(r rune) bool { return r < 'a' || r > 'z' }), func(w string) bool { return w == word })
+}
+
+// where says where a part stands, for people.
+func (p *Part) where() string {
+	name := path.Base(p.File)
+	if p.File == "" {
+		name = "lines"
+	}
+	return fmt.Sprintf("%s %d-%d", name, p.First(), p.Last())
+}

@@ -1,0 +1,80 @@
+package attach
+
+import (
+	"strings"
+	"unicode"
+
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+// Leftovers says of each range of a file what it may be: words of a person, or data that resembles
+// a kind.
+func Leftovers(file string, ranges []Range, kinds []*Kind) (out []Unknown) {
+	for _, r := range ranges {
+		u := Unknown{File: file, Range: r, Words: words(r.Lines)}
+		if !u.Words {
+			u.Guess = guess(r.Lines, kinds)
+		}
+		out = append(out, u)
+	}
+	return out
+}
+
+// maxGuess bounds how many lines of a range are looked at.
+const maxGuess = 200
+
+// guess is the kind of which most lines have a hint; "" where none is near.
+func guess(lines []paste.Line, kinds []*Kind) string {
+	best, most := "", 0
+	for _, k := range kinds {
+		n := 0
+		for _, l := range lines[:min(len(lines), maxGuess)] {
+			for _, h := range k.Hints {
+				if len(h) >= 4 && strings.Contains(l.Text, h) {
+					n++
+					break
+				}
+			}
+		}
+		if n > most {
+			best, most = k.Name, n
+		}
+	}
+	return best
+}
+
+// words reports whether a person wrote most of these lines: few digits, no columns.
+func words(lines []paste.Line) bool {
+	human := 0
+	lines = lines[:min(len(lines), maxGuess)]
+	for _, l := range lines {
+		if sentence(strings.TrimSpace(l.Text)) {
+			human++
+		}
+	}
+	return human*3 >= len(lines)*2
+}
+
+func sentence(text string) bool {
+	letters, digits, other, wide, all := 0, 0, 0, 0, 0
+	for _, r := range text {
+		all++
+		switch {
+		case unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul):
+			wide++
+		case unicode.IsLetter(r):
+			letters++
+		case unicode.IsDigit(r):
+			digits++
+		case r != ' ' && r != '.' && r != ',' && r != '\'':
+			other++
+		}
+	}
+	if wide > 0 && wide*3 >= all-wide {
+		return true
+	}
+	if strings.Contains(text, "  ") || strings.Contains(text, "\t") {
+		return false
+	}
+	return letters >= 2*digits && letters >= 4*other && letters > 0 && (len(strings.Fields(text)) >= 2 || digits == 0 && other <= 2)
+}

@@ -1,0 +1,292 @@
+package report
+
+import (
+	"fmt"
+	"path"
+)
+
+// Bounds of the one screen.
+const (
+	fullParts    = 6 // parts that are told in full
+	shortParts   = 14
+	maxProof     = 3
+	maxFigures   = 3
+	maxNext      = 2
+	maxUnknown   = 4
+	maxFlaws     = 2
+	maxTellCause = 6
+)
+
+// attachments prints the answer to what was attached: the causes, then each part, then what is not
+// known and what would decide.
+func (p *page) attachments(r *Report) {
+	a := r.Attached
+	p.painted("whystall: ", p.paint(bold, "whystall: "), bold, 4, a.title(), shortenWords)
+	p.line("")
+	p.attached(a)
+	p.inputErrors(r)
+}
+
+// attachedSection is the same below a report on a trace or a case.
+func (p *page) attachedSection(r *Report) {
+	if r.Attached == nil {
+		return
+	}
+	p.heading("ATTACHED", r.Attached.title())
+	p.attached(r.Attached)
+}
+
+func (p *page) attached(a *Attached) {
+	title, style := a.headline()
+	p.line("%s", p.paint(style, title))
+	for i := range a.Causes {
+		if i == maxTellCause {
+			p.line("  and %d more, in --format json", len(a.Causes)-i)
+			break
+		}
+		p.attachedCause(&a.Causes[i], a.told())
+	}
+	if len(a.Parts) > 0 && len(a.Causes) > 0 {
+		p.line("")
+	}
+	p.attachedParts(a)
+	for _, n := range a.Notes {
+		p.par("  ", n)
+	}
+	p.attachedUnknown(a)
+	p.attachedNext(a)
+}
+
+// told lists the sentences that the parts below the causes say: proof need not say them again.
+func (a *Attached) told() (said []string) {
+	for i := range a.Parts {
+		if len(a.Parts) <= fullParts {
+			said = append(said, a.Parts[i].Figures[:min(len(a.Parts[i].Figures), maxFigures)]...)
+		}
+	}
+	return said
+}
+
+func (p *page) attachedCause(c *AttachedCause, told []string) {
+	label := c.label()
+	indent := "  "
+	if c.BecauseOf != "" {
+		indent = "    "
+	}
+	p.painted(indent+label, indent+p.paint(bold, label), "", len(indent)+2, c.says(), shortenWords)
+	n := 0
+	for _, s := range c.Proof {
+		if n == maxProof {
+			break
+		}
+		if !among(told, s) {
+			p.par(indent+"  - ", s)
+			n++
+		}
+	}
+	if c.Remedy != "" && c.Grade == GradeFound {
+		p.par(indent+"  do: ", c.Remedy)
+	}
+}
+
+func among(said []string, sentence string) bool {
+	for _, s := range said {
+		if s == sentence {
+			return true
+		}
+	}
+	return false
+}
+
+func (p *page) attachedParts(a *Attached) {
+	full, short, left := 0, 0, 0
+	for i := range a.Parts {
+		t := &a.Parts[i]
+		switch {
+		case len(a.Parts) <= fullParts || t.State != AttachedHealthy && full < fullParts:
+			full++
+			p.attachedPart(a, t)
+		case short < shortParts:
+			short++
+			p.par("  "+t.place()+"  ", t.Title+": "+t.State)
+		default:
+			left++
+		}
+	}
+	if left > 0 {
+		p.line("  and %s, in --format json", plural(int64(left), "more part", "more parts"))
+	}
+}
+
+func (p *page) attachedPart(a *Attached, t *AttachedPart) {
+	head := t.Title
+	if len(a.Parts) > 1 {
+		head += "  [" + t.State + "]"
+	}
+	label := t.place() + "  "
+	p.painted("  "+label, "  "+p.paint(dim, label), bold, 4, head, shortenWords)
+	for i, s := range t.Figures {
+		if i == maxFigures {
+			break
+		}
+		p.par("    - ", s)
+	}
+	if t.Means != "" {
+		p.par("    ", sentence(t.Means))
+	}
+	if t.Not != "" {
+		p.par("    It does not say: ", sentence(t.Not))
+	}
+	for i, s := range t.Flaws {
+		if i == maxFlaws {
+			p.line("    and %d more flaws", len(t.Flaws)-i)
+			break
+		}
+		p.par("    not read: ", s)
+	}
+}
+
+func (p *page) attachedUnknown(a *Attached) {
+	n := 0
+	for _, u := range a.Unknown {
+		if u.Words {
+			continue
+		}
+		if n++; n > maxUnknown {
+			continue
+		}
+		s := "not known"
+		if u.Guess != "" {
+			s += ", nearest to " + u.Guess
+		}
+		p.par("  "+u.place()+"  ", s)
+	}
+	if n > maxUnknown {
+		p.line("  and %d more ranges that are not known", n-maxUnknown)
+	}
+}
+
+func (p *page) attachedNext(a *Attached) {
+	for i, n := range a.Next {
+		if i == maxNext {
+			break
+		}
+		if i == 0 {
+			p.line("")
+		}
+		p.command("NEXT  ", n.Command)
+		p.par("      ", n.Why)
+	}
+}
+
+// inputErrors names the files that could not be used.
+func (p *page) inputErrors(r *Report) {
+	for _, in := range r.Inputs {
+		if in.Error != "" {
+			p.par("  ", in.Error)
+		}
+	}
+}
+
+// title says what was attached, in one line.
+func (a *Attached) title() string {
+	var files []string
+	seen := map[string]bool{}
+	for _, t := range a.Parts {
+		if !seen[t.File] {
+			seen[t.File] = true
+			files = append(files, t.File)
+		}
+	}
+	for _, u := range a.Unknown {
+		if !seen[u.File] {
+			seen[u.File] = true
+			files = append(files, u.File)
+		}
+	}
+	var name string
+	switch len(files) {
+	case 0:
+		name = "nothing to read"
+	case 1:
+		name = middle(path.Base(files[0]), maxTarget)
+	default:
+		name = fmt.Sprintf("%d files", len(files))
+	}
+	switch len(a.Parts) {
+	case 0:
+		return name + ", of no kind that is known"
+	case 1:
+		return name + ", " + a.Parts[0].Kind
+	}
+	return fmt.Sprintf("%s, %d parts", name, len(a.Parts))
+}
+
+// headline is the answer in a few words, and how it is painted.
+func (a *Attached) headline() (title, style string) {
+	var roots, candidates, outside, risks int
+	for _, c := range a.Causes {
+		switch c.Grade {
+		case GradeFound:
+			if c.BecauseOf == "" {
+				roots++
+			}
+		case GradeCandidate:
+			candidates++
+		case GradeOutside:
+			outside++
+		case GradeRisk:
+			risks++
+		}
+	}
+	switch {
+	case roots == 1:
+		return "FOUND", red
+	case roots > 1:
+		return fmt.Sprintf("FOUND %d CAUSES", roots), red
+	case a.State == AttachedIll:
+		return "SOMETHING IS WRONG", red
+	case candidates > 0:
+		return "CANNOT TELL: WHAT FITS IT", yellow
+	case outside > 0:
+		return "THE TIME IS OUTSIDE WHAT WHYSTALL CAN LOOK INTO", yellow
+	case risks > 0:
+		return "A RISK, AND NOTHING THAT SHOWS A LOSS", yellow
+	case len(a.Parts) == 0:
+		return "NOT KNOWN", yellow
+	case a.State == AttachedUnsure:
+		return "CANNOT TELL", yellow
+	}
+	return "HEALTHY, AS FAR AS THIS SHOWS", green
+}
+
+// label names a cause and how sure it is.
+func (c *AttachedCause) label() string {
+	switch c.Grade {
+	case GradeFound:
+		return c.Cause + " (" + c.Confidence + ")  "
+	case GradeOutside:
+		return "outside  "
+	}
+	return c.Cause + " (" + c.Grade + ")  "
+}
+
+func (c *AttachedCause) says() string {
+	s := c.Title
+	if c.BecauseOf != "" {
+		s += ", because of " + c.BecauseOf
+	}
+	return s
+}
+
+// place is a range for people: "paste.txt:3-14".
+func (w Where) place() string {
+	name := middle(path.Base(w.File), 28)
+	if w.First == 0 {
+		return Printable(name)
+	}
+	if w.First == w.Last {
+		return Printable(fmt.Sprintf("%s:%d", name, w.First))
+	}
+	return Printable(fmt.Sprintf("%s:%d-%d", name, w.First, w.Last))
+}
