@@ -20,12 +20,20 @@ type Range struct {
 // reaches beyond its section: so two runs of a tool are two parts.
 func Cut(file string, lines []paste.Line, kinds []*Kind) (parts []*Part, unknown []Range) {
 	c := cutter{file: file, kinds: kinds, scattered: map[origin]*Part{}}
+	c.prompted = slices.DeleteFunc(slices.Clone(kinds), func(k *Kind) bool { return !k.Prompted })
 	for at := 0; at < len(lines); {
 		if lines[at].Command != "" {
 			c.prompt = lines[at]
 			c.section++
 			at++
+			at += c.named(lines[at-1:], 1)
 			continue
+		}
+		if lines[at].Path != "" {
+			if n := c.named(lines[at:], 0); n > 0 {
+				at += n
+				continue
+			}
 		}
 		end := at + 1
 		for end < len(lines) && lines[end].Command == "" && fenced(lines[end]) == fenced(lines[at]) && lines[end].Path == lines[at].Path {
@@ -46,6 +54,7 @@ func fenced(l paste.Line) int { return max(l.Block, 0) }
 type cutter struct {
 	file      string
 	kinds     []*Kind
+	prompted  []*Kind // those that may ask what the prompt or the names of files say
 	parts     []*Part
 	unknown   []Range
 	scattered map[origin]*Part
@@ -95,6 +104,22 @@ func (c *cutter) cut(lines []paste.Line) {
 		}
 		at += len(part)
 	}
+}
+
+// named makes a part of lines whose prompt or names of files are needed to know them. It returns
+// how many lines are in it; the prompt's line, of which there are skip, is not.
+func (c *cutter) named(lines []paste.Line, skip int) int {
+	kind, n := claimOf(lines, c.prompted)
+	if n <= skip {
+		return 0
+	}
+	c.part(kind, lines[skip:n])
+	for _, l := range lines[skip:n] {
+		if l.Command != "" {
+			c.prompt = l
+		}
+	}
+	return n - skip
 }
 
 // part makes a new part, with what stands above it.

@@ -16,6 +16,12 @@ type Kind struct {
 	// nothing else. It runs in time linear in what it claims.
 	Claim func(lines []paste.Line) int
 
+	// Prompted: Claim is asked about a prompt's line too, since only the command says whose the
+	// output is: "cat memory.max" prints a number and no more. The prompt's line is then the first,
+	// and stands in Part.Command and not in Part.Lines. It is also asked about lines of several
+	// files that grep named, all together.
+	Prompted bool
+
 	// Scattered: its lines stand among lines of other programs, as in a log. All of a paste that
 	// have one source are one part.
 	Scattered bool

@@ -4,5 +4,8 @@ import "github.com/whystall/whystall/internal/attach"
 
 // Kinds lists the kinds of this room.
 func Kinds() []*attach.Kind {
-	return []*attach.Kind{}
+	return []*attach.Kind{
+		vmstat, buddyinfo, meminfo, pressure,
+		namedFiles, cpuStat, cpuMax, memoryStat, memoryEvents, sysctl, choice,
+	}
 }

@@ -85,7 +85,7 @@ func commandAfter(text string) bool {
 			text = strings.TrimSpace(rest)
 			continue
 		}
-		if !commands[path.Base(word)] {
+		if !commands[path.Base(strings.TrimSuffix(word, ";"))] {
 			return false
 		}
 		// "top - 10:00:00 up" and "free  shared" are no commands.

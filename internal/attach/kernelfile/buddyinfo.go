@@ -1,0 +1,185 @@
+package kernelfile
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+// Facts about the page allocator's free lists, each of a zone such as "node 0 Normal".
+const (
+	FactBuddyFree attach.FactName = "/host/buddy/free:bytes"
+	FactBuddyHuge attach.FactName = "/host/buddy/huge:bytes" // in blocks of 2 MiB or more
+)
+
+var buddyinfo = &attach.Kind{
+	Name: "buddyinfo", Hints: []string{"zone", ":"},
+	Claim: repeated(func(lines []paste.Line) int {
+		return run(lines, func(text string) bool { _, ok := parseZone(text); return ok })
+	}),
+	Read: readBuddy,
+}
+
+// zone is the free blocks of one zone by order; a block has 2^order pages of 4 KiB, as on nearly
+// every machine: the file does not say.
+type zone struct {
+	node, name string
+	blocks     []float64
+}
+
+const (
+	pageSize  = 4096
+	hugeOrder = 9 // 2 MiB
+	ordersMin = 10
+)
+
+func (z zone) String() string { return "node " + z.node + " " + z.name }
+
+// free is the bytes in blocks of at least this order.
+func (z zone) free(order int) (bytes float64) {
+	for o := order; o < len(z.blocks); o++ {
+		bytes += z.blocks[o] * pageSize * float64(int64(1)<<o)
+	}
+	return bytes
+}
+
+// parseZone reads "Node 0, zone   Normal  0 22 8 10 ...", with a number for each order.
+func parseZone(line string) (z zone, ok bool) {
+	f := strings.Fields(line)
+	if len(f) < 4+ordersMin || len(f) > 4+20 || f[0] != "Node" || f[2] != "zone" {
+		return z, false
+	}
+	z.node, z.name = strings.TrimSuffix(f[1], ","), f[3]
+	for _, text := range f[4:] {
+		n, err := strconv.ParseUint(text, 10, 40)
+		if err != nil {
+			return z, false
+		}
+		z.blocks = append(z.blocks, float64(n))
+	}
+	return z, isDigits(z.node)
+}
+
+func isDigits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
+
+func readBuddy(p *attach.Part) attach.Reading {
+	seen := map[string]bool{}
+	all := samples(p, func(sofar []string, line string) bool {
+		if len(sofar) == 1 {
+			clear(seen)
+			z, _ := parseZone(sofar[0])
+			seen[z.String()] = true
+		}
+		z, _ := parseZone(line)
+		again := seen[z.String()]
+		seen[z.String()] = true
+		return again
+	})
+	var zones []zone
+	for _, line := range all[len(all)-1].lines {
+		if z, ok := parseZone(line); ok {
+			zones = append(zones, z)
+		}
+	}
+	r := judgeZones(zones)
+	r.Title = fmt.Sprintf("/proc/buddyinfo, free memory of %s by size of block", plural(len(zones), "zone", "zones"))
+	if len(all) > 1 {
+		r.Title += fmt.Sprintf(", the last of %d samples", len(all))
+	}
+	r.Time, r.Glance = all[0].at, true
+	return r
+}
+
+// What counts as fragmented. A zone with little free says nothing: page cache fills memory by
+// design. A twentieth in large blocks serves some huge pages and then no more.
+const (
+	zoneLeast = 64 << 20
+	hugeLeast = 0.05
+)
+
+// judgeZones says what the free lists can serve. The zone DMA is 16 MiB for old devices and left
+// out.
+func judgeZones(zones []zone) (r attach.Reading) {
+	var free, huge float64
+	var broken []zone
+	for _, z := range zones {
+		r.Facts = append(r.Facts, attach.Fact{Name: FactBuddyFree, Value: z.free(0), Of: z.String()},
+			attach.Fact{Name: FactBuddyHuge, Value: z.free(hugeOrder), Of: z.String()})
+		if z.name == "DMA" && len(zones) > 1 {
+			continue
+		}
+		r.Figures = append(r.Figures, zoneText(z))
+		free += z.free(0)
+		huge += z.free(hugeOrder)
+		if z.free(0) >= zoneLeast && z.free(hugeOrder) < hugeLeast*z.free(0) {
+			broken = append(broken, z)
+		}
+	}
+	r.Not = "Free lists are a glance at one moment, and say nothing of who waited: allocstall and compact_stall of /proc/vmstat, read twice, do."
+	r.Next = []attach.Next{{Command: "grep -E 'allocstall|compact_stall' /proc/vmstat; sleep 10; grep -E 'allocstall|compact_stall' /proc/vmstat", Why: "whether threads have to free or move memory themselves now"}}
+	switch {
+	case len(broken) > 0:
+		worst := broken[0]
+		for _, z := range broken {
+			if z.free(0) > worst.free(0) {
+				worst = z
+			}
+		}
+		r.State = attach.CannotTell
+		r.Means = fmt.Sprintf("Zone %s is fragmented: %s of its free memory cannot serve a huge page%s.", worst, nearly(1-ratio(worst.free(hugeOrder), worst.free(0))), elsewhere(zones, worst))
+		r.Figures = append([]string{zoneText(worst)}, without(r.Figures, zoneText(worst))...)
+		r.Signs = []attach.Sign{{Cause: "direct-reclaim", Grade: attach.Risk, Share: 1 - ratio(worst.free(hugeOrder), worst.free(0)), Proof: []string{zoneText(worst)}}}
+	case free < zoneLeast:
+		r.State = attach.CannotTell
+		r.Means = fmt.Sprintf("Only %s is free. That is usual where page cache fills memory, and a shortage where it does not: the watermarks and MemAvailable tell.", mem(free))
+		r.Next = append([]attach.Next{{Command: "grep -E 'MemTotal|MemFree|MemAvailable' /proc/meminfo; sysctl vm.min_free_kbytes", Why: "whether memory is short"}}, r.Next...)
+	default:
+		r.State = attach.Healthy
+		r.Means = fmt.Sprintf("%s of %s free is in blocks of 2 MiB or more: huge pages and large buffers can be served.", mem(huge), mem(free))
+		r.Signs = []attach.Sign{{Cause: "direct-reclaim", Grade: attach.Against}}
+	}
+	return r
+}
+
+// nearly writes a share that must not be rounded to all of it.
+func nearly(share float64) string {
+	if share > 0.99 && share < 1 {
+		return fmt.Sprintf("%.1f %%", min(share*100, 99.9))
+	}
+	return percent(share)
+}
+
+func without(list []string, out string) []string {
+	var kept []string
+	for _, s := range list {
+		if s != out {
+			kept = append(kept, s)
+		}
+	}
+	return kept
+}
+
+// elsewhere says which other zone still has large blocks.
+func elsewhere(zones []zone, worst zone) string {
+	var best zone
+	for _, z := range zones {
+		if z.name != "DMA" && z.String() != worst.String() && z.free(hugeOrder) > best.free(hugeOrder) {
+			best = z
+		}
+	}
+	if best.free(hugeOrder) < zoneLeast {
+		return ""
+	}
+	return fmt.Sprintf("; %s still has %s in such blocks, which the lowmem reserve may withhold", best, mem(best.free(hugeOrder)))
+}
+
+func zoneText(z zone) string {
+	top := ""
+	if n := len(z.blocks) - 1; n >= 10 && z.blocks[n] > 0 {
+		top = fmt.Sprintf(", %s free blocks of order %d", number(z.blocks[n]), n)
+	}
+	return fmt.Sprintf("%s: %s free, %s of it in blocks of 2 MiB or more (%s), %s in blocks of 32 KiB or more%s", z, mem(z.free(0)), mem(z.free(hugeOrder)), percent(ratio(z.free(hugeOrder), z.free(0))), mem(z.free(3)), top)
+}

@@ -1,0 +1,26 @@
+package kernelfile
+
+import (
+	"testing"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+// What a prompt's cat prints is divided by the files that it names.
+func TestSession(t *testing.T) {
+	lines := linesOf([]string{"", "20000", "100000", "nr_periods 100", "nr_throttled 60", "throttled_time 3000000000", "ls"})
+	lines[0].Command = "cat /sys/fs/cgroup/cpu/a/cpu.cfs_quota_us /sys/fs/cgroup/cpu/a/cpu.cfs_period_us /sys/fs/cgroup/cpu/a/cpu.stat"
+	parts, unknown := attach.Cut("", lines, Kinds())
+	if len(parts) != 1 || len(unknown) != 1 || parts[0].Last() != 6 {
+		t.Fatalf("got %d parts, %v unknown", len(parts), unknown)
+	}
+	r := parts[0].Kind.Read(parts[0])
+	if r.Who.Cgroup != "/a" || r.State != attach.Ill || len(r.Figures) < 3 || !hasFact(r, FactQuota) {
+		t.Errorf("got %+v", r)
+	}
+	other := []paste.Line{{N: 1, Command: "cat /etc/motd"}, {N: 2, Text: "100000"}}
+	if n := namedFiles.Claim(other); n != 0 {
+		t.Errorf("claims %d lines of another file", n)
+	}
+}

@@ -1,0 +1,260 @@
+package kernelfile
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/finding"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+// Facts of a cgroup's CPU controller. Shares are 0..1.
+const (
+	FactThrottledShare attach.FactName = "/cgroup/cpu/throttled:share"      // of the periods in which it had work
+	FactThrottledTime  attach.FactName = "/cgroup/cpu/throttled-time:share" // of a CPU, in those periods
+	FactQuota          attach.FactName = "/cgroup/cpu/quota:cpus"           // 0: none at this level
+	FactPeriod         attach.FactName = "/cgroup/cpu/period:ns"
+)
+
+var cpuStatSure = oneOf("nr_periods nr_throttled throttled_time throttled_usec usage_usec nr_bursts burst_usec burst_time")
+
+var cpuStatKnown = oneOf("nr_periods nr_throttled throttled_time throttled_usec usage_usec user_usec system_usec nice_usec nr_bursts burst_usec burst_time " +
+	"wait_sum current_bw core_sched.force_idle_usec user system")
+
+var cpuStat = &attach.Kind{
+	Name: "cpu.stat",
+	Claim: repeated(func(lines []paste.Line) int {
+		return claimPairs(lines, cpuStatKnown, cpuStatSure, nil, 9)
+	}),
+	Read: func(p *attach.Part) attach.Reading {
+		all, m := pairSamples(p)
+		return cpuGroup{all: all, stats: m}.read()
+	},
+}
+
+// cpuMax is known alone only where it has no quota, or the usual period: other pairs of numbers may
+// be anything.
+var cpuMax = &attach.Kind{
+	Name: "cpu.max",
+	Claim: func(lines []paste.Line) int {
+		if q, period, ok := parseCPUMax(lines[0].Text); ok && (q < 0 || period == 100e6 && q >= 1e6) {
+			return 1
+		}
+		return 0
+	},
+	Read: func(p *attach.Part) attach.Reading {
+		q, period, _ := parseCPUMax(p.Lines[0].Text)
+		return cpuGroup{quota: q, period: period, hasQuota: true}.read()
+	},
+}
+
+// parseCPUMax reads "50000 100000" or "max 100000", into ns; a quota of -1 is none.
+func parseCPUMax(text string) (quota, period float64, ok bool) {
+	f := strings.Fields(text)
+	if len(f) != 2 {
+		return 0, 0, false
+	}
+	us, err := strconv.ParseUint(f[1], 10, 32)
+	if err != nil || us < 1000 || us > 1e6 {
+		return 0, 0, false
+	}
+	if f[0] == "max" {
+		return -1, float64(us) * 1000, true
+	}
+	q, err := strconv.ParseUint(f[0], 10, 48)
+	return float64(q) * 1000, float64(us) * 1000, err == nil && q >= 1000
+}
+
+// cpuGroup is what a cgroup's files say of its CPU time.
+type cpuGroup struct {
+	path          string
+	all           []sample
+	stats         []pairs
+	quota, period float64 // ns; a quota of -1 is none
+	hasQuota      bool
+	shares        string
+}
+
+// next fills the group's path into a command.
+func (g cpuGroup) next(command, why string) []attach.Next {
+	return []attach.Next{{Command: strings.ReplaceAll(command, "CGROUP", groupName(g.path)), Why: why}}
+}
+
+func groupName(p string) string {
+	if p = strings.Trim(p, "/"); p == "" || strings.Trim(p, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:@") != "" {
+		return "CGROUP"
+	}
+	return p
+}
+
+func (g cpuGroup) cpus() float64 {
+	if g.period <= 0 {
+		return g.quota / 100e6 // the kernel's default period
+	}
+	return g.quota / g.period
+}
+
+// What counts. A process at its quota is throttled in nearly all of its periods; a tenth of them,
+// each for a few ms, is what the slowest requests see.
+const (
+	throttledFew    = 0.01
+	throttledMany   = 0.25
+	periodsLeast    = 100
+	periodsPair     = 20  // between two samples: 2 s
+	throttledLonger = 1e6 // ns for each throttled period; below, only the timer's grain
+)
+
+func (g cpuGroup) read() attach.Reading {
+	r := attach.Reading{Title: "cpu controller of a cgroup", State: attach.CannotTell}
+	if g.path != "" {
+		r.Title = "cpu controller of cgroup " + printed(g.path)
+		r.Who.Cgroup = g.path
+	}
+	var quota string
+	if g.hasQuota {
+		quota = g.readQuota(&r)
+	}
+	if len(g.stats) == 0 {
+		if g.shares != "" {
+			r.Figures = append(r.Figures, g.shares)
+		}
+		if r.Means == "" {
+			r.Means = "A weight matters only while others want the same CPUs."
+		}
+		return r
+	}
+	last := g.stats[len(g.stats)-1]
+	r.Title += ": cpu.stat"
+	r.Time, r.Flaws = g.all[0].at, last.flaws
+	r.Signs = nil
+	if grow, ok := growth(g.all, g.stats, "nr_periods", "nr_throttled", "throttled_time", "throttled_usec", "usage_usec"); ok {
+		r.Title += fmt.Sprintf(", %d samples", len(g.stats))
+		if grow.fell != "" {
+			r.Boot = true
+			r.Means = fmt.Sprintf("The counter %s falls between the samples: they are of two groups, or the group was made anew; no rate follows.", printed(grow.fell))
+			return r
+		}
+		r.Title += over(grow.seconds)
+		g.judge(&r, grow.by, quota, grow.seconds, "between the samples")
+		return r
+	}
+	r.Boot = true
+	r.Title += ", read once"
+	g.judge(&r, func(n string) float64 { return last.get(n) }, quota, 0, "since the group was made")
+	return r
+}
+
+func (g cpuGroup) readQuota(r *attach.Reading) string {
+	r.Facts = append(r.Facts, attach.Fact{Name: FactPeriod, Value: g.period})
+	if g.quota < 0 {
+		r.Facts = append(r.Facts, attach.Fact{Name: FactQuota, Value: 0})
+		r.Figures = append(r.Figures, "no quota at this level")
+		r.State = attach.Healthy
+		r.Means = "This level of the cgroup has no CPU quota."
+		r.Not = "The levels above may have one: the least of all holds."
+		return ""
+	}
+	r.Facts = append(r.Facts, attach.Fact{Name: FactQuota, Value: g.cpus()})
+	text := fmt.Sprintf("quota %s CPUs (%s of CPU time in each period", number(g.cpus()), dur(g.quota))
+	if g.period > 0 {
+		text += " of " + dur(g.period) + ")"
+	} else {
+		text += "; the period was not read, 100 ms is the default)"
+	}
+	r.Figures = append(r.Figures, text)
+	r.Means = fmt.Sprintf("The group may use %s CPUs; whether that stops it only cpu.stat tells.", number(g.cpus()))
+	r.Not = "A quota alone shows no throttling."
+	r.Signs = []attach.Sign{{Cause: "cpu-throttled", Grade: attach.Risk, Proof: []string{text}}}
+	r.Next = g.next("cat /sys/fs/cgroup/CGROUP/cpu.stat; sleep 10; cat /sys/fs/cgroup/CGROUP/cpu.stat", "nr_throttled and throttled time tell whether the quota is used up")
+	return text
+}
+
+// judge says what periods and throttled time mean; by gives a counter's growth.
+func (g cpuGroup) judge(r *attach.Reading, by func(string) float64, quota string, seconds float64, since string) {
+	periods, throttled := by("nr_periods"), by("nr_throttled")
+	ns := by("throttled_time") + 1000*by("throttled_usec")
+	share := ratio(throttled, periods)
+	last := g.stats[len(g.stats)-1]
+	used := ""
+	if u := by("usage_usec"); u > 0 && seconds > 0 {
+		used = fmt.Sprintf("%s CPUs used", number(u/1e6/seconds))
+	} else if u > 0 {
+		used = fmt.Sprintf("%s of CPU time used %s", dur(u*1000), since)
+	}
+	if !last.has("nr_periods") || periods == 0 {
+		g.judgeUnlimited(r, last, used, throttled, ns, since)
+		return
+	}
+	figure := fmt.Sprintf("throttled in %s of its periods %s (%s of %s)", percent(share), since, number(throttled), number(periods))
+	figures := []string{figure}
+	each := ratio(ns, throttled)
+	if ns > 0 {
+		figures = append(figures, fmt.Sprintf("%s throttled in all, %s for each throttled period, summed over its CPUs", dur(ns), dur(each)))
+	}
+	r.Figures = append(figures, r.Figures...)
+	if used != "" {
+		r.Figures = append(r.Figures, used)
+	}
+	period := g.period
+	if period <= 0 {
+		period = 100e6
+	}
+	r.Facts = append(r.Facts, attach.Fact{Name: FactThrottledShare, Value: share}, attach.Fact{Name: FactThrottledTime, Value: ratio(ns, periods*period)})
+	r.Not = "The share of periods is no share of time: a program at its quota is throttled in nearly all periods, also where nobody waits for it."
+	if r.Boot {
+		r.Not = "It is an average over the group's life and not of now. " + r.Not
+	}
+	r.Next = g.next("cat /sys/fs/cgroup/CGROUP/cpu.max /sys/fs/cgroup/CGROUP/cpu.stat; sleep 10; cat /sys/fs/cgroup/CGROUP/cpu.stat", "the rate of now, and the quota")
+	sign := attach.Sign{Cause: "cpu-throttled", Share: min(1, share), Proof: r.Figures[:min(2, len(r.Figures))]}
+	small := ns > 0 && each < throttledLonger
+	switch {
+	case share < throttledFew || small:
+		r.State, sign.Grade, r.Next = attach.Healthy, attach.Against, nil
+		r.Means = "The quota stopped the group in next to none of its periods."
+		if small && share >= throttledFew {
+			r.Means = "The quota stopped the group for under a millisecond at a time: that is no pause."
+		}
+	case share < throttledMany || periods < periodsLeast && (r.Boot || periods < periodsPair):
+		r.State, sign.Grade = attach.CannotTell, attach.Candidate
+		r.Means = fmt.Sprintf("The group ran out of its CPU quota in %s of its periods: enough for the slowest requests, and they may be others.", percent(share))
+	default:
+		r.State, sign.Grade, sign.Sure = attach.Ill, attach.Found, finding.Possible
+		if seconds > 0 && ratio(ns, seconds*1e9) >= 0.10 {
+			sign.Sure = finding.Supported
+		}
+		r.Means = fmt.Sprintf("The group runs out of its CPU quota in %s of its periods and is stopped until the next.", percent(share))
+		if r.Boot {
+			r.Means = fmt.Sprintf("Over its life the group ran out of its CPU quota in %s of its periods and was stopped until the next.", percent(share))
+		}
+	}
+	if quota != "" && sign.Grade != attach.Against {
+		sign.Proof = append(sign.Proof, quota)
+	}
+	r.Signs = []attach.Sign{sign}
+}
+
+// judgeUnlimited is for a group in whose life, or between whose samples, no period passed.
+func (g cpuGroup) judgeUnlimited(r *attach.Reading, last pairs, used string, throttled, ns float64, since string) {
+	if used != "" {
+		r.Figures = append([]string{used}, r.Figures...)
+	}
+	switch {
+	case last.has("nr_periods"):
+		r.Figures = append([]string{"no period in which a quota was counted " + since}, r.Figures...)
+		r.State = attach.Healthy
+		r.Means = "No quota of this level stopped the group: it has none, or had nothing to run."
+		r.Not = "The levels above have a cpu.stat of their own."
+		r.Signs = []attach.Sign{{Cause: "cpu-throttled", Grade: attach.Against}}
+	case throttled > 0 || ns > 0:
+		r.Figures = append([]string{fmt.Sprintf("%s throttled periods, %s throttled time %s", number(throttled), dur(ns), since)}, r.Figures...)
+		r.Means = "Without nr_periods it cannot be told which share of its periods the group was throttled in."
+		r.Signs = []attach.Sign{{Cause: "cpu-throttled", Grade: attach.Candidate, Proof: r.Figures[:1]}}
+	default:
+		r.Means = "It has no counter of throttling: a cgroup v2 without the cpu controller shows only usage."
+	}
+	if g.shares != "" {
+		r.Figures = append(r.Figures, g.shares)
+	}
+}

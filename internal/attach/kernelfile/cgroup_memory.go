@@ -1,0 +1,233 @@
+package kernelfile
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/finding"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+// Facts of a cgroup's memory controller.
+const (
+	FactGroupUsed     attach.FactName = "/cgroup/memory/used:bytes"
+	FactGroupLimit    attach.FactName = "/cgroup/memory/limit:bytes" // 0: none at this level
+	FactGroupAnonHuge attach.FactName = "/cgroup/memory/anon-huge:bytes"
+	FactGroupMaxRate  attach.FactName = "/cgroup/memory/events/max:events/s"
+)
+
+var memoryStatSure = hasPrefix("total_ hierarchical_mem rss_huge kernel_stack slab_reclaimable slab_unreclaimable anon_thp file_mapped file_dirty file_writeback inactive_anon active_anon " +
+	"inactive_file active_file workingset_refault_ mapped_file sock")
+
+// hostOnly are names of /proc/vmstat that no cgroup counts.
+var hostOnly = hasPrefix("nr_ allocstall compact_ pgalloc pgskip numa_hit numa_miss kswapd_ drop_ balloon_ htlb_")
+
+var memoryStatKnown = hasPrefix("total_ hierarchical_mem anon cache rss mapped_file file kernel sock vmalloc percpu shmem slab swap inactive_ active_ unevictable pg workingset_ thp_ " +
+	"dirty writeback pagetables sec_pagetables zswap zswp numa_ hugetlb swapcached recent_ misc hugepages demote promote")
+
+var memoryStat = &attach.Kind{
+	Name: "memory.stat",
+	Claim: repeated(func(lines []paste.Line) int {
+		// /proc/vmstat has names with nr_ first, and this none.
+		if strings.HasPrefix(strings.TrimSpace(lines[0].Text), "nr_") || strings.Contains(lines[0].Text, ":") {
+			return 0
+		}
+		n := claimPairs(lines, memoryStatKnown, memoryStatSure, nil, 1<<20)
+		if slices.ContainsFunc(lines[:n], func(l paste.Line) bool { return hostOnly(strings.TrimSpace(l.Text)) }) {
+			return 0
+		}
+		return n
+	}),
+	Read: func(p *attach.Part) attach.Reading {
+		all, m := pairSamples(p)
+		return memGroup{all: all, stats: m, limit: none}.read()
+	},
+}
+
+var memoryEvents = &attach.Kind{
+	Name: "memory.events",
+	Claim: repeated(func(lines []paste.Line) int {
+		known := oneOf("low high max oom oom_kill oom_group_kill sock_throttled fail")
+		n := claimPairs(lines, known, func(n string) bool { return n == "oom_kill" || n == "oom_group_kill" }, nil, 4)
+		if name, _, _ := pair(strings.TrimSpace(lines[0].Text)); n < 2 || name == "oom_kill" {
+			return 0 // oom_kill stands in /proc/vmstat as well
+		}
+		return n
+	}),
+	Read: func(p *attach.Part) attach.Reading {
+		all, m := pairSamples(p)
+		return memGroup{all: all, events: m, limit: none}.read()
+	},
+}
+
+// none is what was not read.
+const none = -2
+
+// memGroup is what a cgroup's files say of its memory. A limit of -1 is no limit, none not read.
+type memGroup struct {
+	path              string
+	all               []sample
+	stats, events     []pairs
+	used, limit, high float64
+	failcnt           float64
+	hasUsed, hasFail  bool
+}
+
+func (g memGroup) read() attach.Reading {
+	r := attach.Reading{Title: "memory controller of a cgroup", State: attach.Healthy}
+	if g.path != "" {
+		r.Title = "memory controller of cgroup " + printed(g.path)
+		r.Who.Cgroup = g.path
+	}
+	if g.hasUsed {
+		r.Facts = append(r.Facts, attach.Fact{Name: FactGroupUsed, Value: g.used})
+		r.Glance = true
+	}
+	switch {
+	case g.limit > 0 && g.hasUsed:
+		r.Figures = append(r.Figures, fmt.Sprintf("%s of %s used (%s), page cache included", mem(g.used), mem(g.limit), percent(ratio(g.used, g.limit))))
+	case g.hasUsed:
+		r.Figures = append(r.Figures, mem(g.used)+" used, page cache included")
+	case g.limit > 0:
+		r.Figures = append(r.Figures, "limit "+mem(g.limit))
+	}
+	if g.limit > 0 {
+		r.Facts = append(r.Facts, attach.Fact{Name: FactGroupLimit, Value: g.limit})
+	} else if g.limit == -1 {
+		r.Facts = append(r.Facts, attach.Fact{Name: FactGroupLimit, Value: 0})
+		r.Figures = append(r.Figures, "no limit at this level")
+	}
+	unreclaimable := g.readStat(&r)
+	g.readEvents(&r)
+	at := max(unreclaimable, 0)
+	if !(unreclaimable >= 0) && g.hasUsed {
+		at = g.used
+	}
+	switch {
+	case len(r.Signs) > 0 || r.Means != "":
+	case g.limit > 0 && ratio(at, g.limit) >= 0.95:
+		r.State = attach.CannotTell
+		r.Means = fmt.Sprintf("The group is at %s of its limit; page cache counts there and can be given back, so that alone is no shortage.", percent(ratio(at, g.limit)))
+		r.Signs = []attach.Sign{{Cause: "direct-reclaim", Grade: attach.Risk, Share: ratio(at, g.limit), Proof: r.Figures[:1]}}
+	case g.limit > 0 && g.hasUsed:
+		r.Means = "The group is below its memory limit."
+	case g.limit == -1:
+		r.Means = "This level of the cgroup has no memory limit."
+	case len(g.stats) > 0 && hasFact(r, FactGroupLimit):
+		r.Means = "Anonymous memory leaves room below the limit; page cache may fill that and be given back."
+	case len(g.stats) > 0:
+		r.Means = "It says what the memory is; without the limit it cannot say whether it is short."
+	default:
+		r.State = attach.CannotTell
+		r.Means = "It cannot say whether memory is short: limit, use and events tell together."
+	}
+	if r.Not == "" {
+		r.Not = "The levels above may have a lower limit; that memory is used says nothing of time lost."
+	}
+	if r.State != attach.Healthy && len(r.Next) == 0 {
+		r.Next = cpuGroup{path: g.path}.next("cd /sys/fs/cgroup/CGROUP; cat memory.max memory.current memory.events memory.pressure; sleep 10; cat memory.events", "whether the limit is hit now, and for how long tasks wait")
+	}
+	return r
+}
+
+func hasFact(r attach.Reading, name attach.FactName) bool {
+	return slices.ContainsFunc(r.Facts, func(f attach.Fact) bool { return f.Name == name && f.Value > 0 })
+}
+
+// readStat reads memory.stat, and returns what cannot be given back; -1: not known. v1 has totals
+// that include the groups below.
+func (g memGroup) readStat(r *attach.Reading) float64 {
+	if len(g.stats) == 0 {
+		return -1
+	}
+	m := g.stats[len(g.stats)-1]
+	get := func(v1, v2 string) float64 {
+		if m.has("total_" + v1) {
+			return m.get("total_" + v1)
+		}
+		return m.get(v2, v1)
+	}
+	anon, file, huge := get("rss", "anon"), get("cache", "file"), get("rss_huge", "anon_thp")
+	r.Title += ": memory.stat"
+	r.Flaws = append(r.Flaws, m.flaws...)
+	r.Figures = append(r.Figures, fmt.Sprintf("%s anonymous (%s of it in huge pages), %s page cache", mem(anon), mem(huge), mem(file)))
+	r.Facts = append(r.Facts, attach.Fact{Name: FactGroupAnonHuge, Value: huge})
+	if limit := m.get("hierarchical_memory_limit"); limit > 0 && limit < 1<<60 && g.limit <= 0 {
+		r.Figures = append(r.Figures, fmt.Sprintf("limit of this level and those above %s (%s of it anonymous)", mem(limit), percent(ratio(anon, limit))))
+		r.Facts = append(r.Facts, attach.Fact{Name: FactGroupLimit, Value: limit})
+		if ratio(anon, limit) >= 0.85 {
+			r.State = attach.CannotTell
+			r.Means = fmt.Sprintf("Anonymous memory is %s of the limit: little is left for page cache, which then has to be freed again and again.", percent(ratio(anon, limit)))
+			r.Signs = append(r.Signs, attach.Sign{Cause: "direct-reclaim", Grade: attach.Risk, Proof: r.Figures[len(r.Figures)-1:]})
+		}
+	}
+	if grow, ok := growth(g.all, g.stats, "pgfault", "total_pgfault", "pgmajfault", "pgscan"); ok && grow.fell == "" {
+		r.Title += fmt.Sprintf(", %d samples%s", len(g.stats), over(grow.seconds))
+		scan, major := grow.by("pgscan_direct"), grow.by("pgmajfault")+grow.by("total_pgmajfault")
+		refault := grow.by("workingset_refault_file") + grow.by("total_workingset_refault_file")
+		r.Figures = append([]string{fmt.Sprintf("%s scanned by threads that wanted memory, %s, %s read again", grow.text(scan, "pages"), grow.text(major, "major faults"), grow.text(refault, "pages"))}, r.Figures...)
+		if enough(scan, grow.seconds, 1000, 1e5) {
+			r.State = attach.Ill
+			r.Means = "Threads of the group have to free memory themselves before they get any."
+			r.Signs = append(r.Signs, attach.Sign{Cause: "direct-reclaim", Grade: attach.Found, Sure: finding.Possible, Proof: r.Figures[:1]})
+		}
+	} else {
+		r.Boot = true
+	}
+	return anon + get("shmem", "shmem") + m.get("slab_unreclaimable") + m.get("kernel_stack")
+}
+
+func (g memGroup) readEvents(r *attach.Reading) {
+	if g.hasFail {
+		r.Figures = append(r.Figures, fmt.Sprintf("the limit was hit %s times since the group was made (failcnt)", number(g.failcnt)))
+		r.Boot = true
+		if g.failcnt >= fewStalls {
+			r.State = attach.CannotTell
+			r.Means = "The group has hit its memory limit and had to free memory within; whether it still does, a second reading tells."
+			if g.limit > 0 && ratio(g.used, g.limit) >= 0.95 {
+				r.Signs = append(r.Signs, attach.Sign{Cause: "direct-reclaim", Grade: attach.Candidate, Proof: r.Figures})
+				r.Not = "Page cache alone takes a group to its limit and is given back at no great cost."
+			}
+		}
+	}
+	if len(g.events) == 0 {
+		return
+	}
+	last := g.events[len(g.events)-1]
+	r.Title += ": memory.events"
+	text := func(m func(...string) float64) string {
+		return fmt.Sprintf("limit hit %s times (max), memory.high %s times, %s killed", number(m("max")), number(m("high")), plural(int(m("oom_kill")), "process", "processes"))
+	}
+	grow, ok := growth(g.all, g.events, "low", "high", "max", "oom", "oom_kill")
+	if ok && grow.fell == "" {
+		by := func(n ...string) float64 { return grow.by(n[0]) }
+		r.Title += fmt.Sprintf(", %d samples%s", len(g.events), over(grow.seconds))
+		r.Figures = append([]string{text(by) + " between the samples"}, r.Figures...)
+		if grow.seconds > 0 {
+			r.Facts = append(r.Facts, attach.Fact{Name: FactGroupMaxRate, Value: grow.by("max") / grow.seconds})
+		}
+		if n := grow.by("max") + grow.by("high"); enough(n, grow.seconds, stallRate, stallTotal) {
+			r.State = attach.Ill
+			r.Means = "The group hits its memory limit all the time, and its threads have to free memory themselves."
+			r.Signs = append(r.Signs, attach.Sign{Cause: "direct-reclaim", Grade: attach.Found, Sure: finding.Possible, Proof: r.Figures[:1]})
+			return
+		}
+		r.Means = "Between the samples the group hit its memory limit next to never."
+		return
+	}
+	r.Boot = true
+	r.Figures = append([]string{text(last.get) + " since the group was made"}, r.Figures...)
+	switch n := last.get("max") + last.get("high"); {
+	case n >= fewStalls:
+		r.State = attach.CannotTell
+		r.Means = "The group has hit its memory limit and had to free memory within; whether it still does, a second reading tells."
+	case last.get("oom_kill") > 0:
+		r.State = attach.CannotTell
+		r.Means = "Processes were killed at the memory limit. That is an end and a restart, and by itself no cause of latency."
+	default:
+		r.Means = "The group hardly ever hit its memory limit."
+		r.Signs = append(r.Signs, attach.Sign{Cause: "direct-reclaim", Grade: attach.Against})
+	}
+}

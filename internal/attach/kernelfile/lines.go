@@ -1,0 +1,131 @@
+package kernelfile
+
+import (
+	"strings"
+	"time"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+// maxBlank is how many blank lines in a row may stand inside of one part.
+const maxBlank = 2
+
+// run counts the lines from the first one on which the function accepts. Single blank lines between
+// accepted ones are in; a prompt ends the run.
+func run(lines []paste.Line, is func(text string) bool) int {
+	n := 0
+	for i, line := range lines {
+		if line.Command != "" {
+			break
+		}
+		text := strings.TrimSpace(line.Text)
+		if text == "" {
+			if i-n >= maxBlank {
+				break
+			}
+			continue
+		}
+		if !is(text) {
+			break
+		}
+		n = i + 1
+	}
+	return n
+}
+
+// repeated makes a claim of one that knows a single sample. It claims several samples, each after
+// the time at which it was taken, as "date; cat FILE; sleep 10; date; cat FILE" prints them.
+func repeated(one func([]paste.Line) int) func([]paste.Line) int {
+	return func(lines []paste.Line) int {
+		n := 0
+		for n < len(lines) {
+			at := n
+			for at < len(lines) && at < n+maxBlank && lines[at].Command == "" && strings.TrimSpace(lines[at].Text) == "" {
+				at++
+			}
+			if at < len(lines) && lines[at].Command == "" && isTime(lines[at].Text) {
+				at++
+			}
+			if at >= len(lines) || n > 0 && at == n {
+				break
+			}
+			more := one(lines[at:])
+			if more == 0 {
+				break
+			}
+			n = at + more
+		}
+		return n
+	}
+}
+
+// sample is one reading of a file: its lines, and when it was taken.
+type sample struct {
+	at    time.Time // zero: not known
+	lines []string
+}
+
+// samples divides a part where next says that a line starts another sample, or where a time stands.
+func samples(p *attach.Part, next func(sofar []string, line string) bool) []sample {
+	var out []sample
+	at, _ := parseTime(p.Title)
+	fresh := true
+	for _, l := range p.Lines {
+		text := strings.TrimSpace(l.Text)
+		if text == "" {
+			continue
+		}
+		if t, ok := parseTime(text); ok {
+			at, fresh = t, true
+			continue
+		}
+		if fresh || next != nil && next(out[len(out)-1].lines, text) {
+			if !fresh {
+				at = time.Time{}
+			}
+			if at.IsZero() {
+				at = l.Time
+			}
+			out = append(out, sample{at: at})
+			fresh = false
+		}
+		last := &out[len(out)-1]
+		last.lines = append(last.lines, text)
+	}
+	return out
+}
+
+// seconds is how much time lies between two samples; 0: not known.
+func seconds(a, b sample) float64 {
+	if a.at.IsZero() || b.at.IsZero() || !b.at.After(a.at) {
+		return 0
+	}
+	return b.at.Sub(a.at).Seconds()
+}
+
+// timeForms are how date and people write when a sample was taken.
+var timeForms = []string{
+	time.UnixDate, "Mon Jan _2 15:04:05 2006", "Mon Jan _2 15:04:05 -07 2006", "Mon _2 Jan 15:04:05 MST 2006", "Mon _2 Jan 2006 15:04:05 MST",
+	"Mon Jan _2 03:04:05 PM MST 2006", "Mon 02 Jan 2006 03:04:05 PM MST", time.RFC3339Nano, "2006-01-02T15:04:05-0700", "2006-01-02 15:04:05 -0700",
+	"2006-01-02 15:04:05", "2006/01/02 15:04:05", time.TimeOnly,
+}
+
+func isTime(text string) bool {
+	_, ok := parseTime(text)
+	return ok
+}
+
+// parseTime reads a line that is a time and nothing else, also as "--- 12:00:05 ---".
+func parseTime(text string) (time.Time, bool) {
+	text = strings.Trim(text, " \t#=-*[]")
+	if len(text) < 8 || len(text) > 40 || strings.Count(text, ":") < 2 && !strings.Contains(text, "T") {
+		return time.Time{}, false
+	}
+	for _, form := range timeForms {
+		if t, err := time.Parse(form, text); err == nil {
+			return t, true
+		}
+	}
+	return time.Time{}, false
+}

@@ -1,0 +1,142 @@
+package kernelfile
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+// Facts of /proc/meminfo.
+const (
+	FactMemTotal     attach.FactName = "/host/memory/total:bytes"
+	FactMemAvailable attach.FactName = "/host/memory/available:bytes"
+	FactHostAnonHuge attach.FactName = "/host/memory/anon-huge:bytes"
+)
+
+var meminfoSure = oneOf("MemTotal MemFree MemAvailable SwapCached Active(anon) Inactive(anon) Active(file) Inactive(file) SwapTotal SwapFree AnonPages SReclaimable SUnreclaim " +
+	"KReclaimable CommitLimit Committed_AS VmallocTotal VmallocUsed VmallocChunk AnonHugePages HugePages_Total HugePages_Free Hugepagesize DirectMap4k DirectMap2M WritebackTmp PageTables KernelStack NFS_Unstable")
+
+var meminfoKnown = oneOf("MemTotal MemFree MemUsed MemAvailable Buffers Cached SwapCached Active Inactive Active(anon) Inactive(anon) Active(file) Inactive(file) Unevictable Mlocked " +
+	"HighTotal HighFree LowTotal LowFree SwapTotal SwapFree Zswap Zswapped Dirty Writeback AnonPages Mapped Shmem KReclaimable Slab SReclaimable SUnreclaim KernelStack ShadowCallStack PageTables " +
+	"SecPageTables NFS_Unstable Bounce WritebackTmp CommitLimit Committed_AS VmallocTotal VmallocUsed VmallocChunk Percpu HardwareCorrupted AnonHugePages ShmemHugePages ShmemPmdMapped FileHugePages " +
+	"FilePmdMapped CmaTotal CmaFree Unaccepted Balloon HugePages_Total HugePages_Free HugePages_Rsvd HugePages_Surp Hugepagesize Hugetlb DirectMap4k DirectMap2M DirectMap4M DirectMap1G EarlyMemtestBad Quicklists")
+
+var meminfo = &attach.Kind{
+	Name: "/proc/meminfo", Hints: []string{":"},
+	Claim: repeated(func(lines []paste.Line) int {
+		stripped := make([]paste.Line, 0, min(len(lines), 512))
+		for _, l := range lines[:min(len(lines), 512)] {
+			l.Text = withoutNode(l.Text)
+			stripped = append(stripped, l)
+		}
+		return claimPairs(stripped, meminfoKnown, meminfoSure, nil, 2)
+	}),
+	Read: readMeminfo,
+}
+
+// withoutNode takes "Node 0 " off the lines of a node's meminfo.
+func withoutNode(text string) string {
+	rest, ok := strings.CutPrefix(strings.TrimSpace(text), "Node ")
+	node, tail, cut := strings.Cut(rest, " ")
+	if ok && cut && isDigits(node) {
+		return tail
+	}
+	return text
+}
+
+func readMeminfo(p *attach.Part) attach.Reading {
+	q := *p
+	q.Lines = nil
+	node := ""
+	for _, l := range p.Lines {
+		if t := withoutNode(l.Text); t != l.Text {
+			node = strings.Fields(l.Text)[1]
+			l.Text = t
+		}
+		q.Lines = append(q.Lines, l)
+	}
+	all, samples := pairSamples(&q)
+	m := samples[len(samples)-1]
+	total, available := m.get("MemTotal"), m.get("MemAvailable")
+	r := attach.Reading{Title: "/proc/meminfo", Time: all[0].at, Glance: true, Flaws: m.flaws, State: attach.CannotTell}
+	if node != "" {
+		r.Title = "meminfo of NUMA node " + node
+	}
+	if len(samples) > 1 {
+		r.Title += fmt.Sprintf(", the last of %d samples", len(samples))
+	}
+	if total > 0 {
+		r.Facts = append(r.Facts, attach.Fact{Name: FactMemTotal, Value: total})
+	}
+	if m.has("AnonHugePages") {
+		r.Facts = append(r.Facts, attach.Fact{Name: FactHostAnonHuge, Value: m.get("AnonHugePages")})
+	}
+	r.Figures = memFigures(m)
+	switch {
+	case !m.has("MemAvailable") || total == 0:
+		r.Means = "Without MemTotal and MemAvailable it cannot be told whether memory is short."
+		if m.has("MemFree") && m.has("Cached") && total > 0 {
+			available = m.get("MemFree") + m.get("Cached") + m.get("Buffers") - m.get("Shmem")
+			r.Means = fmt.Sprintf("This kernel does not state MemAvailable; free memory and page cache together are about %s of %s.", mem(available), mem(total))
+			if ratio(available, total) >= 0.1 {
+				r.State = attach.Healthy
+			}
+		}
+	case available < shortMemory*total:
+		r.Facts = append(r.Facts, attach.Fact{Name: FactMemAvailable, Value: available})
+		r.Means = fmt.Sprintf("Only %s of memory is available (%s of %s): threads may have to free memory themselves.", percent(available/total), mem(available), mem(total))
+		r.Signs = []attach.Sign{{Cause: "direct-reclaim", Grade: attach.Risk, Proof: r.Figures[:1]}}
+	default:
+		r.Facts = append(r.Facts, attach.Fact{Name: FactMemAvailable, Value: available})
+		r.State = attach.Healthy
+		r.Means = fmt.Sprintf("%s of %s can be had without swapping (%s): memory is not short.", mem(available), mem(total), percent(available/total))
+	}
+	r.Not = "Low MemFree is no shortage: page cache fills memory by design. Nor does MemAvailable rule out stalls for large blocks (buddyinfo) or at a cgroup's limit."
+	r.Next = []attach.Next{{Command: "cat /proc/pressure/memory; grep -E 'allocstall|compact_stall' /proc/vmstat", Why: "whether anybody waits for memory"}}
+	if used := m.get("SwapTotal") - m.get("SwapFree"); m.get("SwapTotal") > 0 && used > 0.5*m.get("SwapTotal") {
+		r.State = attach.CannotTell
+		r.Means += fmt.Sprintf(" %s of swap is in use; whether pages still go in and out, vmstat's si and so tell.", percent(used/m.get("SwapTotal")))
+	}
+	return r
+}
+
+// shortMemory is the part of memory below which what is available is little on any host.
+const shortMemory = 0.03
+
+func memFigures(m pairs) (out []string) {
+	total := m.get("MemTotal")
+	if m.has("MemAvailable") {
+		out = append(out, fmt.Sprintf("%s available of %s (%s)", mem(m.get("MemAvailable")), mem(total), percent(ratio(m.get("MemAvailable"), total))))
+	}
+	if m.has("MemFree") {
+		out = append(out, fmt.Sprintf("%s free, %s page cache and buffers", mem(m.get("MemFree")), mem(m.get("Cached")+m.get("Buffers"))))
+	}
+	swap := ""
+	if m.has("SwapTotal") {
+		swap = "no swap"
+		if m.get("SwapTotal") > 0 {
+			swap = fmt.Sprintf("%s of %s swap used", mem(m.get("SwapTotal")-m.get("SwapFree")), mem(m.get("SwapTotal")))
+		}
+	}
+	if m.has("AnonPages") {
+		if swap != "" {
+			swap = ", " + swap
+		}
+		swap = fmt.Sprintf("%s anonymous, %s of it in huge pages%s", mem(m.get("AnonPages")), mem(m.get("AnonHugePages")), swap)
+	}
+	if swap != "" {
+		out = append(out, swap)
+	}
+	if m.has("Dirty") {
+		out = append(out, fmt.Sprintf("%s dirty, %s being written", mem(m.get("Dirty")), mem(m.get("Writeback"))))
+	}
+	if len(out) == 0 {
+		for _, n := range m.order {
+			out = append(out, printed(n)+" "+mem(m.get(n)))
+		}
+		out = out[:min(len(out), 3)]
+	}
+	return out
+}

@@ -1,0 +1,200 @@
+package kernelfile
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+// pairs is one sample of a file of lines "name value" or "name: value kB". Sizes are in bytes.
+type pairs struct {
+	values map[string]float64
+	order  []string
+	flaws  []string
+}
+
+// get returns the value of the first of these names that is there, and 0 if none is.
+func (m pairs) get(names ...string) float64 {
+	for _, n := range names {
+		if v, ok := m.values[n]; ok {
+			return v
+		}
+	}
+	return 0
+}
+
+func (m pairs) has(name string) bool {
+	_, ok := m.values[name]
+	return ok
+}
+
+// sum adds up the values whose names have a prefix.
+func (m pairs) sum(prefix string) (v float64) {
+	for _, n := range m.order {
+		if strings.HasPrefix(n, prefix) {
+			v += m.values[n]
+		}
+	}
+	return v
+}
+
+// pair reads "name value", "name: value kB" and "name : value". A number with a comma is one of
+// another locale.
+func pair(line string) (name string, v float64, ok bool) {
+	name, rest, cut := strings.Cut(line, ":")
+	if f := strings.Fields(line); !cut || strings.ContainsAny(strings.TrimSpace(name), " \t") {
+		if len(f) != 2 {
+			return "", 0, false
+		}
+		name, rest = f[0], f[1]
+	}
+	name = strings.TrimSpace(name)
+	f := strings.Fields(rest)
+	if name == "" || len(f) == 0 || len(f) > 2 {
+		return "", 0, false
+	}
+	v, err := strconv.ParseFloat(strings.Replace(f[0], ",", ".", 1), 64)
+	if err != nil || v != v || v > 1e300 || v < -1e300 {
+		return "", 0, false
+	}
+	if len(f) == 2 {
+		switch strings.ToLower(f[1]) {
+		case "kb", "kib":
+			v *= 1024
+		default:
+			return "", 0, false
+		}
+	}
+	return name, v, true
+}
+
+// claimPairs claims lines "name value" of which the first has a known name. It wants one name that
+// no other file has, or least known ones. Names that a later kernel added are accepted where plain
+// says that they may be.
+func claimPairs(lines []paste.Line, known, distinct func(string) bool, plain func(string) bool, least int) int {
+	name, _, ok := pair(strings.TrimSpace(lines[0].Text))
+	if !ok || !known(name) {
+		return 0
+	}
+	seen, sure := 0, false
+	n := run(lines, func(text string) bool {
+		name, _, ok := pair(text)
+		switch {
+		case !ok:
+			return false
+		case known(name):
+			seen++
+			sure = sure || distinct(name)
+			return true
+		}
+		return plain != nil && plain(name)
+	})
+	if !sure && seen < least {
+		return 0
+	}
+	return n
+}
+
+// snake reports whether a name is written as the kernel writes counters.
+func snake(name string) bool {
+	return name != "" && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_") == ""
+}
+
+// oneOf makes a set of names.
+func oneOf(names string) func(string) bool {
+	set := map[string]bool{}
+	for _, n := range strings.Fields(names) {
+		set[n] = true
+	}
+	return func(n string) bool { return set[n] }
+}
+
+// hasPrefix makes a test for the start of a name.
+func hasPrefix(prefixes string) func(string) bool {
+	list := strings.Fields(prefixes)
+	return func(n string) bool {
+		return slices.ContainsFunc(list, func(p string) bool { return strings.HasPrefix(n, p) })
+	}
+}
+
+// pairSamples reads all samples of a part; a name that comes again starts the next one.
+func pairSamples(p *attach.Part) ([]sample, []pairs) {
+	seen := map[string]bool{}
+	all := samples(p, func(sofar []string, line string) bool {
+		if len(sofar) == 1 {
+			clear(seen)
+			name, _, _ := pair(sofar[0])
+			seen[name] = true
+		}
+		name, _, ok := pair(line)
+		again := ok && seen[name]
+		seen[name] = true
+		return again
+	})
+	out := make([]pairs, len(all))
+	for i, s := range all {
+		out[i] = parsePairs(s.lines)
+	}
+	return all, out
+}
+
+func parsePairs(lines []string) pairs {
+	m := pairs{values: map[string]float64{}}
+	for _, line := range lines {
+		name, v, ok := pair(line)
+		if !ok {
+			m.flaws = append(m.flaws, "want a name and a value, got "+printed(line))
+			continue
+		}
+		if !m.has(name) {
+			m.order = append(m.order, name)
+		}
+		m.values[name] = v
+	}
+	return m
+}
+
+// grown is how much counters grew from one sample to another.
+type grown struct {
+	seconds float64 // 0: not known
+	fell    string  // a counter that fell: the samples are not before and after
+	from    pairs
+	to      pairs
+}
+
+// growth compares the first and the last sample by these counters.
+func growth(all []sample, m []pairs, counters ...string) (g grown, ok bool) {
+	last := len(all) - 1
+	if last < 1 {
+		return g, false
+	}
+	g = grown{seconds: seconds(all[0], all[last]), from: m[0], to: m[last]}
+	for _, c := range counters {
+		if g.to.has(c) && g.from.has(c) && g.to.get(c) < g.from.get(c) {
+			g.fell = c
+		}
+	}
+	return g, true
+}
+
+func (g grown) by(name string) float64 {
+	if !g.from.has(name) || !g.to.has(name) {
+		return 0
+	}
+	return max(0, g.to.get(name)-g.from.get(name))
+}
+
+func (g grown) byPrefix(prefix string) float64 {
+	return max(0, g.to.sum(prefix)-g.from.sum(prefix))
+}
+
+// text writes growth as a rate where the time between is known.
+func (g grown) text(v float64, noun string) string {
+	if g.seconds > 0 {
+		return number(v/g.seconds) + " " + noun + "/s"
+	}
+	return number(v) + " " + noun + " from the first sample to the last"
+}

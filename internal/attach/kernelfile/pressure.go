@@ -1,0 +1,300 @@
+package kernelfile
+
+import (
+	"cmp"
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+// Facts of pressure stall information: the share of the last minute, 0..1, of a resource: cpu,
+// memory, io, irq, or "" where the paste does not say which.
+const (
+	FactPressureSome attach.FactName = "/psi/some/avg60:share"
+	FactPressureFull attach.FactName = "/psi/full/avg60:share"
+)
+
+var pressure = &attach.Kind{
+	Name: "PSI", Hints: []string{"avg10=", ":"},
+	Claim: repeated(func(lines []paste.Line) int {
+		sure := false
+		n := run(lines, func(text string) bool {
+			_, _, ok := pressureLine(text)
+			sure = sure || ok
+			return ok || resourceTitle(text) != ""
+		})
+		for n > 0 && resourceTitle(strings.TrimSpace(lines[n-1].Text)) != "" {
+			n-- // the title of what is not here
+		}
+		if !sure {
+			return 0
+		}
+		return n
+	}),
+	Read: readPressure,
+}
+
+// stall is one line of a file of pressure.
+type stall struct {
+	resource string // "" where nothing says which
+	kind     string // some or full
+	avg      [3]float64
+	total    float64 // us
+	hasTotal bool
+}
+
+// pressureLine reads "some avg10=0.00 avg60=0.00 avg300=0.00 total=123", also with a path in front
+// as grep writes it. A total that was cut off is no matter.
+func pressureLine(line string) (at string, s stall, ok bool) {
+	f := strings.Fields(line)
+	if len(f) < 3 {
+		return "", s, false
+	}
+	if len(f) > 3 && strings.HasSuffix(f[0], ":") { // "io: some avg10=..."
+		at, f = strings.TrimSuffix(f[0], ":"), f[1:]
+	}
+	s.kind = f[0]
+	if i := strings.LastIndexByte(f[0], ':'); i >= 0 {
+		at, s.kind = f[0][:i], f[0][i+1:]
+	}
+	if s.kind != "some" && s.kind != "full" {
+		return "", s, false
+	}
+	for i, key := range []string{"avg10=", "avg60=", "avg300="} {
+		if i+1 >= len(f) {
+			return at, s, i > 0
+		}
+		text, is := strings.CutPrefix(f[i+1], key)
+		v, err := strconv.ParseFloat(text, 64)
+		if !is || err != nil || !(v >= 0) || v > 100.5 {
+			return "", s, false
+		}
+		s.avg[i] = v / 100
+	}
+	if len(f) > 4 {
+		text, is := strings.CutPrefix(f[4], "total=")
+		v, err := strconv.ParseUint(text, 10, 62)
+		s.total, s.hasTotal = float64(v), is && err == nil
+	}
+	return at, s, true
+}
+
+// resourceOf says by a path or a title which resource it names.
+func resourceOf(text string) string {
+	text = strings.TrimSuffix(strings.ToLower(path.Base(strings.Trim(text, " \t:=<>#[]*-"))), ".pressure")
+	switch text {
+	case "cpu", "memory", "io", "irq":
+		return text
+	case "mem":
+		return "memory"
+	}
+	return ""
+}
+
+// resourceTitle reads a line that names a resource and nothing else: "cpu:", "/proc/pressure/io",
+// "==> memory.pressure <==".
+func resourceTitle(text string) string {
+	if len(text) > 160 || strings.Contains(strings.Trim(text, " =<>"), " ") {
+		return ""
+	}
+	return resourceOf(text)
+}
+
+// stalls reads all lines of a part, and finds out by titles, paths and the command whose they are.
+func pressureStalls(p *attach.Part) (out []stall, cgroup bool) {
+	var named []string
+	for _, word := range strings.Fields(cmp.Or(p.Path, p.Command)) {
+		if strings.HasSuffix(word, ".pressure") || strings.Contains(word, "/proc/pressure/") {
+			named = append(named, word)
+		}
+	}
+	cgroup = slices.ContainsFunc(named, func(w string) bool { return strings.HasSuffix(w, ".pressure") })
+	if len(named) == 1 && strings.ContainsAny(named[0], "*?{") {
+		named = nil
+	}
+	title := ""
+	if f := strings.Fields(p.Title); len(named) == 0 && len(f) > 0 && len(f) <= 8 {
+		for _, w := range f {
+			if r := resourceOf(w); r != "" && title == "" {
+				title = r
+			}
+		}
+	}
+	block := -1
+	for _, l := range p.Lines {
+		text := strings.TrimSpace(l.Text)
+		if r := resourceTitle(text); r != "" {
+			title, block = r, -2
+			cgroup = cgroup || strings.Contains(text, ".pressure")
+			continue
+		}
+		at, s, ok := pressureLine(text)
+		if !ok {
+			continue
+		}
+		if block != -2 && (s.kind == "some" || block < 0) {
+			block++
+			if block > 0 && len(named) == 0 {
+				title = ""
+			}
+		}
+		s.resource = title
+		if block >= 0 && block < len(named) {
+			s.resource = resourceOf(named[block])
+		}
+		if at != "" {
+			s.resource = resourceOf(at)
+			cgroup = cgroup || strings.HasSuffix(at, ".pressure")
+		}
+		out = append(out, s)
+	}
+	guessResource(out)
+	return out, cgroup
+}
+
+// guessResource names resources that only the content tells. irq has "full" alone. For the host,
+// kernels from 5.13 on print a "full" of cpu that is always 0, and earlier ones none. Three files
+// in a row are in the order of the names: cpu, io, memory.
+func guessResource(all []stall) {
+	var starts []int
+	for i := range all {
+		if all[i].resource != "" {
+			return
+		}
+		if all[i].kind == "some" || i == 0 || all[i-1].kind == "full" {
+			starts = append(starts, i)
+		}
+	}
+	end := func(k int) int {
+		if k+1 < len(starts) {
+			return starts[k+1]
+		}
+		return len(all)
+	}
+	for k, from := range starts {
+		block, r := all[from:end(k)], ""
+		switch {
+		case block[0].kind == "full":
+			r = "irq"
+		case len(starts) > 1 && len(block) == 1,
+			len(block) == 2 && block[0].total > 1e6 && block[1].hasTotal && block[1].total == 0:
+			r = "cpu"
+		}
+		for i := range block {
+			block[i].resource = r
+		}
+	}
+	if n := len(starts); (n == 3 || n == 4) && all[0].resource == "cpu" {
+		for k, r := range []string{"cpu", "io", "irq", "memory"} {
+			if n == 3 {
+				r = []string{"cpu", "io", "memory", ""}[k]
+			}
+			for i := 0; k < n && i < end(k)-starts[k]; i++ {
+				all[starts[k]+i].resource = r
+			}
+		}
+	}
+}
+
+// What counts, as the share of the time in which somebody waited. Threads that are ready and wait
+// for a CPU are no loss as long as the waits are short, so for CPUs more counts.
+var pressureLeast = map[string][2]float64{ // some, full
+	"cpu": {0.25, 0.10}, "memory": {0.05, 0.02}, "io": {0.10, 0.05}, "irq": {1, 0.05}, "": {0.05, 0.02},
+}
+
+// pressureCauses are the causes that pressure on a resource fits.
+var pressureCauses = map[string][]string{
+	"cpu": {"cpu-contention", "runqueue-saturation"}, "memory": {"direct-reclaim", "page-fault"}, "io": {"disk-wait", "page-fault"}, "irq": {"softirq"},
+}
+
+func readPressure(p *attach.Part) attach.Reading {
+	all, cgroup := pressureStalls(p)
+	r := attach.Reading{Title: "pressure stall information (PSI) of the host", State: attach.Healthy}
+	if cgroup {
+		r.Title = "pressure stall information (PSI) of a cgroup"
+	}
+	var high []string
+	worst := -1.0
+	for _, s := range all {
+		name := s.resource
+		if name == "" {
+			name = "a resource that the paste does not name"
+		}
+		text := fmt.Sprintf("%s, %s: %s of the last 10 s, %s of 60 s, %s of 300 s", name, s.kind, percent(s.avg[0]), percent(s.avg[1]), percent(s.avg[2]))
+		fact := FactPressureSome
+		if s.kind == "full" {
+			fact = FactPressureFull
+		}
+		r.Facts = append(r.Facts, attach.Fact{Name: fact, Value: s.avg[1], Of: s.resource})
+		least := pressureLeast[s.resource][0]
+		if s.kind == "full" {
+			least = pressureLeast[s.resource][1]
+		}
+		top := max(s.avg[0], s.avg[1], s.avg[2])
+		if weight := top / least; weight > worst {
+			worst = weight
+			r.Figures = append([]string{text}, r.Figures...)
+		} else {
+			r.Figures = append(r.Figures, text)
+		}
+		if top < least || s.resource == "cpu" && s.kind == "full" && !cgroup {
+			continue
+		}
+		r.State = attach.CannotTell
+		high = append(high, fmt.Sprintf("%s (%s, %s%s)", name, s.kind, percent(top), overNow(s)))
+		for _, cause := range causesOf(s, cgroup) {
+			if !slices.ContainsFunc(r.Signs, func(x attach.Sign) bool { return x.Cause == cause }) {
+				r.Signs = append(r.Signs, attach.Sign{Cause: cause, Grade: attach.Candidate, Share: top, Proof: []string{text}})
+			}
+		}
+	}
+	r.Not = pressureNot(all, cgroup)
+	if len(high) == 0 {
+		r.Means = "Tasks waited for little of the time: no resource named here is short."
+		for _, s := range all {
+			for _, cause := range pressureCauses[s.resource] {
+				r.Signs = append(r.Signs, attach.Sign{Cause: cause, Grade: attach.Against})
+			}
+		}
+		return r
+	}
+	r.Means = "Tasks wait for " + strings.Join(high, ", ") + "; whose, and whether requests wait with them, it does not say."
+	r.Next = []attach.Next{{Command: "whystall diagnose --pid PID", Why: "what the service's own threads wait for"}}
+	return r
+}
+
+func causesOf(s stall, cgroup bool) []string {
+	if s.resource == "cpu" && cgroup {
+		return []string{"cpu-contention", "cpu-throttled"}
+	}
+	return pressureCauses[s.resource]
+}
+
+func overNow(s stall) string {
+	if s.avg[0] < 0.2*max(s.avg[1], s.avg[2]) {
+		return ", and over by now"
+	}
+	return ""
+}
+
+func pressureNot(all []stall, cgroup bool) string {
+	has := func(r string) bool {
+		return slices.ContainsFunc(all, func(s stall) bool { return s.resource == r })
+	}
+	switch {
+	case has("cpu") && cgroup:
+		return "In a cgroup, tasks that are out of quota count as waiting for a CPU: only cpu.stat tells throttling from contention."
+	case has("cpu"):
+		return "'some' of cpu is the time in which at least one task of the whole host was ready and had no CPU; it is no loss of throughput, and no service is named."
+	case has("memory"):
+		return "Memory pressure is reclaim, compaction and reading back what was evicted or swapped; it is not the amount that is used."
+	case has(""):
+		return "Nothing says whose pressure it is: the file's name does (cpu, memory, io)."
+	}
+	return "It is the time of tasks, and not of the device: a slow disk and a busy one look the same."
+}

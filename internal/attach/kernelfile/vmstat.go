@@ -1,0 +1,193 @@
+package kernelfile
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/finding"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+// Facts of /proc/vmstat: counters since boot, and rates where it was read twice.
+const (
+	FactAllocstalls      attach.FactName = "/host/vmstat/allocstall:stalls"
+	FactCompactStalls    attach.FactName = "/host/vmstat/compact/stall:stalls"
+	FactAllocstallRate   attach.FactName = "/host/vmstat/allocstall:stalls/s"
+	FactCompactStallRate attach.FactName = "/host/vmstat/compact/stall:stalls/s"
+	FactMajorFaultRate   attach.FactName = "/host/vmstat/faults/major:faults/s"
+	FactDirectReclaim    attach.FactName = "/host/vmstat/steal/direct:pages/s"
+	FactNUMAMigrations   attach.FactName = "/host/vmstat/numa/migrated:pages/s"
+)
+
+var vmstatSure = hasPrefix("allocstall compact_ pgscan_kswapd pgscan_direct pgsteal_kswapd pgsteal_direct pgalloc_ nr_free_pages nr_zone_ nr_dirty_threshold " +
+	"nr_dirtied nr_written numa_pte_updates numa_hint_faults numa_pages_migrated thp_split_page thp_zero_page htlb_buddy kswapd_ nr_tlb_ pgskip_ balloon_ zone_reclaim_failed")
+
+var vmstatKnown = hasPrefix("nr_ numa_ pg allocstall compact_ thp_ workingset_ pswpin pswpout kswapd_ unevictable_pgs htlb_ swap_ra drop_ slabs_scanned oom_kill " +
+	"zone_ pageoutrun balloon_ direct_map cow_ksm ksm_ zswp zone_reclaim vma_lock nr_unstable swpin swpout kstack_ pageoutrun")
+
+var notVmstat = oneOf("nr_periods nr_throttled nr_bursts nr_switches nr_voluntary_switches nr_involuntary_switches nr_migrations nr_wakeups nr_descendants nr_dying_descendants")
+
+var vmstat = &attach.Kind{
+	Name: "/proc/vmstat",
+	Claim: repeated(func(lines []paste.Line) int {
+		known := func(n string) bool { return vmstatKnown(n) && !notVmstat(n) }
+		return claimPairs(lines, known, vmstatSure, nil, 8)
+	}),
+	Read: readVmstat,
+}
+
+var vmstatCounters = []string{"pgalloc_normal", "pgfree", "pgfault", "pgmajfault", "pgpgin", "allocstall_normal", "compact_stall", "pgscan_direct", "pswpin"}
+
+func readVmstat(p *attach.Part) attach.Reading {
+	all, m := pairSamples(p)
+	last := m[len(m)-1]
+	if g, ok := growth(all, m, vmstatCounters...); ok && g.fell == "" {
+		return readVmstatPair(all, g)
+	} else if ok {
+		return attach.Reading{
+			Title: fmt.Sprintf("/proc/vmstat, %d samples", len(m)), State: attach.CannotTell, Boot: true,
+			Means:   fmt.Sprintf("The counter %s falls from one sample to the next: they are of two hosts, or of two boots, and no rate follows.", printed(g.fell)),
+			Figures: []string{stallsText(m[0]), stallsText(last)},
+		}
+	}
+	r := attach.Reading{
+		Title: fmt.Sprintf("/proc/vmstat, %s, read once", plural(len(last.order), "counter", "counters")), Boot: true, Time: all[0].at, Flaws: last.flaws,
+		Figures: []string{stallsText(last)},
+		Facts:   []attach.Fact{{Name: FactAllocstalls, Value: stalls(last)}, {Name: FactCompactStalls, Value: last.get("compact_stall")}},
+		Next:    []attach.Next{{Command: "cat /proc/vmstat; sleep 10; date; cat /proc/vmstat", Why: "two readings give rates"}},
+		Not:     "Counters since boot say that something happened, not when: no rate follows from one reading.",
+	}
+	if last.has("pgscan_direct") || last.has("pgscan_kswapd") {
+		r.Figures = append(r.Figures, reclaimText(last.get("pgsteal_direct"), last.get("pgsteal_kswapd"))+" since boot")
+	}
+	if last.has("pgmajfault") || last.has("pswpin") {
+		r.Figures = append(r.Figures, fmt.Sprintf("%s major faults, %s pages read from swap since boot", number(last.get("pgmajfault")), number(last.get("pswpin"))))
+	}
+	if v := last.get("numa_pages_migrated"); v > 0 {
+		r.Figures = append(r.Figures, number(v)+" pages moved between NUMA nodes since boot")
+	}
+	asked := stallsKnown(last)
+	switch n := stalls(last) + last.get("compact_stall"); {
+	case !asked:
+		r.State, r.Means = attach.CannotTell, "It has none of the counters of allocation stalls, so nothing follows for latency."
+	case n < fewStalls && last.get("pswpin") == 0:
+		r.State = attach.Healthy
+		r.Means = fmt.Sprintf("Since boot threads had to free or move memory themselves %s: memory was not short.", plural(int(n), "time", "times"))
+		r.Signs = []attach.Sign{{Cause: "direct-reclaim", Grade: attach.Against}}
+	default:
+		r.State = attach.CannotTell
+		r.Means = fmt.Sprintf("Since boot threads had to free memory themselves %s times and to compact it %s times; whether they still do cannot be told.", number(stalls(last)), number(last.get("compact_stall")))
+	}
+	return r
+}
+
+// fewStalls cannot be any matter: a stall takes milliseconds, and boot itself has some.
+const fewStalls = 100
+
+// stalls counts direct reclaims. Kernels before 4.10 have one counter for all zones.
+func stalls(m pairs) float64 { return m.sum("allocstall") }
+
+func stallsKnown(m pairs) bool {
+	for _, n := range m.order {
+		if strings.HasPrefix(n, "allocstall") || n == "compact_stall" {
+			return true
+		}
+	}
+	return false
+}
+
+func stallsText(m pairs) string {
+	text := "no counter of direct reclaim"
+	if stallsKnown(m) {
+		text = fmt.Sprintf("%s direct reclaims (allocstall), %s direct compactions (compact_stall)", number(stalls(m)), number(m.get("compact_stall")))
+		if fail := m.get("compact_fail"); fail > 0 {
+			text += fmt.Sprintf(", of which %s failed", number(fail))
+		}
+	}
+	return text + " since boot"
+}
+
+func reclaimText(direct, kswapd float64) string {
+	if direct+kswapd == 0 {
+		return "no page reclaimed"
+	}
+	return fmt.Sprintf("%s pages reclaimed by threads that wanted memory, %s by kswapd (%s direct)", number(direct), number(kswapd), percent(ratio(direct, direct+kswapd)))
+}
+
+// What counts per second. One stall takes about a millisecond or more, so ten a second are a
+// hundredth of the time of one thread, and it is always a thread that wants memory.
+const (
+	stallRate   = 10
+	stallTotal  = 1000 // where the time between two samples is not known
+	majorRate   = 100
+	swapRate    = 100 // pages
+	migrateRate = 5000
+)
+
+func readVmstatPair(all []sample, g grown) attach.Reading {
+	alloc, compact := g.byPrefix("allocstall"), g.by("compact_stall")
+	direct := g.byPrefix("pgsteal_direct")
+	kswapd := g.byPrefix("pgsteal_kswapd")
+	major, swap, moved := g.by("pgmajfault"), g.by("pswpin"), g.by("numa_pages_migrated")
+	r := attach.Reading{
+		Title: fmt.Sprintf("/proc/vmstat, %d samples%s", len(all), over(g.seconds)), Time: all[0].at, State: attach.Healthy,
+		Figures: []string{
+			g.text(alloc, "direct reclaims") + ", " + g.text(compact, "direct compactions"),
+			reclaimText(direct, kswapd) + " meanwhile",
+			g.text(major, "major faults") + ", " + g.text(swap, "pages from swap"),
+		},
+		Not: "These are counters of the host: whose threads stalled, and for how long, they do not say.",
+	}
+	if moved > 0 {
+		r.Figures = append(r.Figures, g.text(moved, "pages moved between NUMA nodes"))
+	}
+	if g.seconds > 0 {
+		r.Facts = []attach.Fact{
+			{Name: FactAllocstallRate, Value: alloc / g.seconds}, {Name: FactCompactStallRate, Value: compact / g.seconds},
+			{Name: FactMajorFaultRate, Value: major / g.seconds}, {Name: FactDirectReclaim, Value: direct / g.seconds}, {Name: FactNUMAMigrations, Value: moved / g.seconds},
+		}
+	}
+	if enough(alloc+compact, g.seconds, stallRate, stallTotal) {
+		r.State = attach.Ill
+		r.Means = "Threads have to free or compact memory themselves before they get any."
+		r.Signs = append(r.Signs, attach.Sign{Cause: "direct-reclaim", Grade: attach.Found, Sure: finding.Possible, Proof: r.Figures[:2]})
+		r.Next = append(r.Next, attach.Next{Command: "whystall diagnose --pid PID", Why: "whether threads of the service are in reclaim, and how long"})
+	} else if stallsKnown(g.to) {
+		r.Signs = append(r.Signs, attach.Sign{Cause: "direct-reclaim", Grade: attach.Against})
+	}
+	if enough(swap, g.seconds, swapRate, stallTotal) || enough(major, g.seconds, majorRate, stallTotal) {
+		r.Signs = append(r.Signs, attach.Sign{Cause: "page-fault", Grade: attach.Candidate, Proof: r.Figures[2:3]}, attach.Sign{Cause: "disk-wait", Grade: attach.Candidate, Proof: r.Figures[2:3]})
+		r.Means += " Pages have to be read from disk or swap when they are touched: programs that start do that as well."
+	}
+	if g.seconds > 0 && moved/g.seconds >= migrateRate {
+		r.Signs = append(r.Signs, attach.Sign{Cause: "numa-balancing", Grade: attach.Candidate, Proof: r.Figures[len(r.Figures)-1:]})
+		r.Means += " The kernel moves many pages between NUMA nodes."
+	}
+	r.Means = strings.TrimSpace(r.Means)
+	switch {
+	case r.Means == "" && !stallsKnown(g.to):
+		r.State, r.Means = attach.CannotTell, "It has none of the counters of allocation stalls, so little follows for latency."
+	case r.Means == "":
+		r.Means = "Between the samples next to no thread had to free or compact memory itself."
+	case r.State == attach.Healthy:
+		r.State = attach.CannotTell
+	}
+	return r
+}
+
+// enough reports whether a counter grew by a rate that matters, or by a total where no time is
+// known.
+func enough(v, seconds, rate, total float64) bool {
+	if seconds > 0 {
+		return v/seconds >= rate
+	}
+	return v >= total
+}
+
+func over(seconds float64) string {
+	if seconds <= 0 {
+		return ", the time between them not stated"
+	}
+	return " over " + number(seconds) + " s"
+}
