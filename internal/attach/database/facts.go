@@ -1,0 +1,67 @@
+package database
+
+import (
+	"strconv"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/finding"
+)
+
+// Facts of databases that rules over several parts ask for.
+const (
+	FactLost       attach.FactName = "/db/request/lost:ms"     // between client's and server's clock, of one request; Of: the server
+	FactClient     attach.FactName = "/db/request/client:ms"   // the same request by the client's clock
+	FactServer     attach.FactName = "/db/request/server:ms"   // and by the server's
+	FactFsync      attach.FactName = "/db/fsync:ms"            // one fsync or fdatasync, as the database says it; the median of several
+	FactPoolWait   attach.FactName = "/db/pool/wait:ms"        // waits for a thread of a pool; Of: the instance
+	FactStatement  attach.FactName = "/db/statement:ms"        // how long the statement took
+	FactLockWait   attach.FactName = "/db/table-lock/wait:ms"  // a wait for a lock of the database's tables
+	FactEngineLock attach.FactName = "/db/engine-lock/wait:ms" // a wait for a lock of the engine; Of: where it is taken
+	FactStall      attach.FactName = "/db/stall:ms"            // a time without progress that the server itself measured
+)
+
+// result gathers what a kind says, in the order in which it matters.
+type result struct{ attach.Reading }
+
+func (r *result) figure(s string) { r.Figures = append(r.Figures, s) }
+
+// outside says that time is in something which whystall cannot look into.
+func (r *result) outside(where, proof string, share float64) {
+	r.Signs = append(r.Signs, attach.Sign{Grade: attach.Outside, Where: where, Proof: []string{proof}, Share: share})
+	if r.Means == "" {
+		r.Means = "The time is in " + where + ", outside what whystall can look into."
+	}
+}
+
+func (r *result) found(cause string, sure finding.Confidence, proof string, share float64) {
+	r.Signs = append(r.Signs, attach.Sign{Cause: cause, Grade: attach.Found, Sure: sure, Proof: []string{proof}, Share: share})
+}
+
+func (r *result) candidate(cause, proof string) {
+	r.Signs = append(r.Signs, attach.Sign{Cause: cause, Grade: attach.Candidate, Proof: []string{proof}})
+}
+
+func (r *result) fact(name attach.FactName, value float64, of string) {
+	r.Facts = append(r.Facts, attach.Fact{Name: name, Value: value, Of: of})
+}
+
+func (r *result) next(command, why string) {
+	r.Next = append(r.Next, attach.Next{Command: command, Why: why})
+}
+
+// done gives the reading with the state that its signs allow. quiet is the state without any.
+func (r *result) done(quiet attach.State) attach.Reading {
+	r.State = quiet
+	for _, s := range r.Signs {
+		if s.Grade == attach.Found {
+			r.State = attach.Ill
+			break
+		}
+		if s.Grade != attach.Against {
+			r.State = attach.CannotTell
+		}
+	}
+	return r.Reading
+}
+
+func itoa(n int) string { return strconv.Itoa(n) }

@@ -1,0 +1,232 @@
+package database
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+// tidbPlan reads EXPLAIN and EXPLAIN ANALYZE of TiDB: as a table, with tabs, or with blanks.
+var tidbPlan = &attach.Kind{
+	Name:  "TiDB plan",
+	Hints: []string{"|", "root", "cop[", "mpp[", "estRows", "+--"},
+	Claim: claimTiDBPlan,
+	Read:  readTiDBPlan,
+}
+
+var (
+	planOp     = regexp.MustCompile(`^[\s|│├└─┌┐┤┬┴┼╴╶-]*([A-Z][A-Za-z]+(?:_\d+)?)(\((?:Build|Probe|Seed Part|Recursive Part)\))?[\s|│]`)
+	planTask   = regexp.MustCompile(`(?:^|[\s|│])(root|cop\[\w+\]|mpp\[\w+\]|batchCop\[\w+\])(?:[\s|│]|$)`)
+	planHeader = regexp.MustCompile(`^[\s|]*id\s*\|?\s+.*\b(estRows|count)\b.*\b(task)\b|^[\s|]*id\s*\|?\s+\|?\s*task\b.*\b(estRows|operator info)\b`)
+	planRule   = regexp.MustCompile(`^\s*\+(-+\+)+\s*$`)
+	inSet      = regexp.MustCompile(`^\(?(\d+) rows? in set(?:, \d+ warnings?)? \(([\d.]+ ?(?:sec|ms|s|min [\d.]+ sec))\)`)
+	rowsInSet  = regexp.MustCompile(`^\d+ rows? (in set|affected)`)
+	planTime   = regexp.MustCompile(`\btime: ?([\d.]+(?:ns|[µμu]s|ms|s|m|h)(?:[\d.]+(?:ms|s|m))*)`)
+	planEst    = regexp.MustCompile(`(?:^|[\s|│])(\d+\.\d\d)(?:[\s|│]|$)`)
+	planAct    = regexp.MustCompile(`(?:^|[\s|│])(\d+)(?:[\s|│]|$)`)
+)
+
+func isPlanRow(text string) bool { return planOp.MatchString(text) && planTask.MatchString(text) }
+
+func claimTiDBPlan(lines []paste.Line) int {
+	n, rows := 0, 0
+	for i, l := range lines {
+		text := l.Text
+		switch {
+		case i > 0 && l.Command != "":
+			return tidbDone(n, rows)
+		case isPlanRow(text):
+			rows++
+			n = i + 1
+		case planHeader.MatchString(text) && rows > 0 && !planRule.MatchString(lines[i-1].Text):
+			return tidbDone(n, rows)
+		case planHeader.MatchString(text):
+			n = i + 1
+		case planRule.MatchString(text):
+			if i+1 < len(lines) && planHeader.MatchString(lines[i+1].Text) && rows > 0 {
+				return tidbDone(n, rows)
+			}
+			n = i + 1
+		case rows > 0 && rowsInSet.MatchString(strings.TrimSpace(text)):
+			return i + 1
+		case rows > 0 && strings.HasPrefix(strings.TrimSpace(text), "|"), rows > 0 && wrapped(text):
+			n = i + 1
+		case strings.TrimSpace(text) == "" && i > 0 && i+1 < len(lines) && (isPlanRow(lines[i+1].Text) || rowsInSet.MatchString(lines[i+1].Text)):
+		default:
+			return tidbDone(n, rows)
+		}
+		if rows == 0 && i > 4 {
+			return 0
+		}
+	}
+	return tidbDone(n, rows)
+}
+
+// wrapped is a line that goes on with a row's execution info.
+func wrapped(text string) bool {
+	for _, word := range []string{"cop_task:", "tikv_task:", "scan_detail:", "rpc_time:", "time_detail:", "rocksdb:", "loops:", "key_skipped_count", "p95_proc_keys"} {
+		if strings.Contains(text, word) {
+			return true
+		}
+	}
+	return false
+}
+
+// operator is a row of a plan. Times are in seconds; -1: not in the text.
+type operator struct {
+	name     string
+	depth    int
+	task     string
+	text     string
+	est, act float64
+	time     float64
+
+	client float64 // the slowest task by TiDB's clock
+	server float64 // the most that the slowest task can have taken by TiKV's clock
+	waited float64 // for a thread of TiKV
+	tasks  float64
+	keys   float64 // scanned
+	used   float64 // processed
+	read   float64 // blocks read
+}
+
+// parsePlan reads the rows, and the client's own time for the statement: -1 if it is not there.
+func parsePlan(lines []paste.Line) (ops []*operator, statement float64, analyzed bool) {
+	statement = -1
+	var header string
+	for _, l := range lines {
+		text := l.Text
+		trimmed := strings.TrimSpace(text)
+		switch {
+		case planHeader.MatchString(text):
+			header = text
+			analyzed = analyzed || strings.Contains(text, "actRows") || strings.Contains(text, "execution info")
+		case isPlanRow(text):
+			m := planOp.FindStringSubmatchIndex(text)
+			ops = append(ops, &operator{name: text[m[2]:m[3]], depth: len([]rune(strings.TrimLeft(text[:m[2]], " |"))), text: text,
+				task: planTask.FindStringSubmatch(text)[1]})
+			if i := strings.IndexAny(text, "│├└"); i >= 0 {
+				ops[len(ops)-1].depth = len([]rune(text[:m[2]])) // blanks in front count where branches are drawn
+			}
+		case len(ops) > 0 && inSet.MatchString(trimmed):
+			if v, ok := seconds(inSet.FindStringSubmatch(trimmed)[2]); ok {
+				statement = v
+			}
+		case len(ops) > 0 && !planRule.MatchString(text):
+			last := ops[len(ops)-1]
+			if len(last.text) < 1<<16 {
+				last.text += " " + trimmed
+			}
+		}
+	}
+	for _, o := range ops {
+		o.parse(strings.Contains(header, "actRows") || header == "")
+		analyzed = analyzed || o.time >= 0
+	}
+	return ops, statement, analyzed
+}
+
+func (o *operator) parse(actual bool) {
+	o.time, o.act, o.est = -1, -1, -1
+	if m := planTime.FindStringSubmatch(o.text); m != nil {
+		o.time, _ = seconds(m[1])
+	}
+	if m := planEst.FindStringSubmatchIndex(o.text); m != nil {
+		o.est, _ = number(o.text[m[2]:m[3]])
+		if a := planAct.FindStringSubmatch(o.text[m[3]:]); a != nil && actual && o.time >= 0 {
+			o.act, _ = number(a[1])
+		}
+	}
+	cop := group(o.text, "cop_task:")
+	if cop == "" && strings.Contains(o.text, "rpc num:") {
+		cop = o.text
+	}
+	o.tasks = value(cop, "num")
+	o.client = max(value(cop, "max"), 0)
+	if o.client == 0 && o.tasks == 1 {
+		o.client = max(value(cop, "rpc_time"), value(group(o.text, "Cop:"), "total_time"), 0)
+	}
+	if get := group(o.text, "Get:"); get != "" && o.client == 0 && value(get, "num_rpc") == 1 {
+		o.client = max(value(get, "total_time"), 0)
+	}
+	o.serverTime(cop)
+	scan := group(o.text, "scan_detail:")
+	o.keys, o.used = max(value(scan, "total_keys"), 0), max(value(scan, "total_process_keys"), 0)
+	o.read = max(value(group(scan, "block:"), "read_time"), 0)
+}
+
+// serverTime takes the most that TiKV says of one task: the slowest task's execution, and what all
+// tasks together waited, since it does not say which of them waited.
+func (o *operator) serverTime(cop string) {
+	o.server = -1
+	tikv := group(o.text, "tikv_task:")
+	if tikv == "" {
+		tikv = o.text
+	}
+	detail := group(o.text, "time_detail:")
+	if wall := value(detail, "tikv_wall_time"); wall >= 0 {
+		o.server = wall
+	} else if v := value(tikv, "proc max"); v >= 0 {
+		o.server = v
+	} else if tikv != o.text {
+		if v := value(tikv, "time"); v >= 0 {
+			o.server = v
+		}
+	}
+	if o.server < 0 {
+		o.server = max(value(cop, "tot_proc"), value(detail, "total_process_time"))
+	}
+	o.waited = max(value(cop, "tot_wait"), value(detail, "total_wait_time"), 0)
+	if o.server >= 0 && value(detail, "tikv_wall_time") < 0 {
+		o.server += o.waited + max(value(detail, "total_suspend_time"), 0)
+	}
+}
+
+// group is what stands in braces after a name.
+func group(text, name string) string {
+	i := strings.Index(text, name)
+	if i < 0 {
+		return ""
+	}
+	rest := strings.TrimLeft(text[i+len(name):], " ")
+	if !strings.HasPrefix(rest, "{") {
+		return ""
+	}
+	depth := 0
+	for j := range len(rest) {
+		switch rest[j] {
+		case '{':
+			depth++
+		case '}':
+			if depth--; depth == 0 {
+				return rest[:j+1]
+			}
+		}
+	}
+	return rest
+}
+
+// value is what stands after a name: seconds or a number; -1: it is not there.
+func value(text, name string) float64 {
+	for from := 0; ; {
+		i := strings.Index(text[from:], name+":")
+		if i < 0 {
+			return -1
+		}
+		i += from
+		from = i + len(name) + 1
+		if i > 0 && strings.IndexByte(" {,\t|", text[i-1]) < 0 {
+			continue
+		}
+		rest := strings.TrimLeft(text[from:], " ")
+		if j := strings.IndexAny(rest, ",}|\t"); j >= 0 {
+			rest = rest[:j]
+		}
+		if v, ok := seconds(rest); ok {
+			return v
+		}
+		return -1
+	}
+}

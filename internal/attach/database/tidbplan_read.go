@@ -1,0 +1,260 @@
+package database
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/finding"
+)
+
+func readTiDBPlan(p *attach.Part) attach.Reading {
+	ops, statement, analyzed := parsePlan(p.Lines)
+	r := &result{}
+	if !analyzed {
+		return readPlainPlan(r, ops)
+	}
+	total := 0.0
+	for _, o := range ops {
+		total = max(total, o.time, o.client)
+	}
+	r.Title = fmt.Sprintf("TiDB EXPLAIN ANALYZE, %s, %s", plural(len(ops), "operator"), dur(total))
+	r.fact(FactStatement, max(total, statement)*1e3, "")
+	switch {
+	case statement > 0.1 && statement > 4*total:
+		earlyTime(r, total, statement)
+	case lostBetween(r, ops, total):
+	default:
+		whereInPlan(r, ops, total)
+	}
+	if total < 0.1 && len(r.Signs) == 0 {
+		r.Means = cmp.Or(r.Means, fmt.Sprintf("The execution took %s: it was fast when it was explained.", dur(total)))
+		r.Not = cmp.Or(r.Not, "A run that was fast says nothing of the one that was slow.")
+		return r.done(attach.Healthy)
+	}
+	r.Not = cmp.Or(r.Not, "These are the times of one run; an operator's time holds that of the operators below it.")
+	return r.done(attach.CannotTell)
+}
+
+// earlyTime: the client waited much longer than the plan ran.
+func earlyTime(r *result, total, statement float64) {
+	line := fmt.Sprintf("%s in the plan against %s for the statement", dur(total), dur(statement))
+	r.figure(line)
+	r.outside("what came before the plan was run: a subquery that TiDB evaluated early, or planning", line, ratio(statement-total, statement))
+	r.Not = "A fast plan is no proof that nothing is wrong: the time before it is not in it. TiKV is not shown to be slow."
+	r.next("grep -A20 'Preproc_subqueries_time' tidb-slow.log", "Rewrite_time and Preproc_subqueries_time say whether a subquery ran early")
+}
+
+// lostBetween looks for a task which TiDB waited for much longer than TiKV worked on it.
+func lostBetween(r *result, ops []*operator, total float64) bool {
+	var worst *operator
+	for _, o := range ops {
+		if o.client <= 0 || o.server < 0 {
+			continue
+		}
+		r.fact(FactClient, o.client*1e3, o.name)
+		r.fact(FactServer, o.server*1e3, o.name)
+		r.fact(FactLost, max(0, o.client-o.server)*1e3, o.name)
+		if worst == nil || o.client-o.server > worst.client-worst.server {
+			worst = o
+		}
+	}
+	if worst == nil || worst.client-worst.server < 0.05 || worst.client-worst.server < 0.5*worst.client || worst.client < 0.3*total {
+		return false
+	}
+	lost := worst.client - worst.server
+	// tikv_task's times are whole milliseconds.
+	line := fmt.Sprintf("%s of %s by TiDB's clock is lost between client and server: TiKV's clock has %s (%s)", exact(lost), dur(worst.client), dur(worst.server), worst.name)
+	r.figure(line)
+	if worst.tasks > 1 {
+		r.figure(fmt.Sprintf("the slowest of %s; the client's average is %s", plural(int(worst.tasks), "task"), dur(max(value(group(worst.text, "cop_task:"), "avg"), 0))))
+	}
+	if worst.used > 0 {
+		r.figure(fmt.Sprintf("%s keys processed: it is no heavy query", count(worst.used)))
+	}
+	r.Means = "The time is in neither's execution. It hides in the network, in the kernel on either host (direct reclaim, the run queue), or in the gRPC threads."
+	r.Not = "It proves no slow TiKV and no slow disk: TiKV's own clock bounds both."
+	r.candidate("direct-reclaim", line)
+	r.candidate("cpu-contention", line)
+	r.next("whystall record --pid $(pidof tikv-server)", "on TiKV's host, while it happens: shows reclaim, run queue and throttling of the gRPC threads")
+	r.next("whystall record --pid $(pidof tidb-server)", "on TiDB's host: the same for the client's side; sar -n TCP,ETCP 1 shows retransmits")
+	return true
+}
+
+// whereInPlan says which operator the time is in.
+func whereInPlan(r *result, ops []*operator, total float64) {
+	if total < 0.1 {
+		r.figure("whole execution " + dur(total))
+		slowest(r, ops)
+		return
+	}
+	for _, o := range ops {
+		if waits(r, o, total) {
+			return
+		}
+	}
+	leaf := slices.MaxFunc(ops, func(a, b *operator) int {
+		return cmp.Compare(b2f(a.time >= 0.7*total)*float64(a.depth+1), b2f(b.time >= 0.7*total)*float64(b.depth+1))
+	})
+	line := fmt.Sprintf("%s took %s of %s", leaf.name, dur(leaf.time), dur(total))
+	if leaf.act >= 0 && leaf.est >= 0 {
+		line += fmt.Sprintf("; %s rows, estimated %s", count(leaf.act), count(leaf.est))
+	}
+	r.figure(line)
+	where := "the plan: " + leaf.name
+	big := leaf
+	for _, o := range ops {
+		if o.act > big.act {
+			big = o
+		}
+	}
+	switch bad := misjudged(ops); {
+	case strings.HasPrefix(leaf.task, "cop"), leaf.client > 0.5*total, leaf.keys > 0:
+		where = "TiKV's own execution of " + leaf.name
+		if leaf.keys > 3*leaf.used && leaf.keys > 1e5 {
+			r.figure(fmt.Sprintf("%s keys scanned for %s processed: old versions or deleted keys", count(leaf.keys), count(leaf.used)))
+		} else if leaf.keys > 0 {
+			r.figure(fmt.Sprintf("%s keys scanned", count(leaf.keys)))
+		}
+	case bad != nil:
+		where = "a plan that rests on a wrong estimate"
+	case strings.Contains(joinText(ops), "CARTESIAN"):
+		where = "the plan: a cartesian join"
+	}
+	if bad := misjudged(ops); bad != nil {
+		r.figure(fmt.Sprintf("%s: estimated %s rows, found %s", bad.name, count(bad.est), count(bad.act)))
+	} else if big.act > 1e5 {
+		r.figure(fmt.Sprintf("%s handled %s rows", big.name, count(big.act)))
+	}
+	if leaf.read > 0.3*leaf.time && leaf.read > 0.05 {
+		r.candidate("disk-wait", fmt.Sprintf("reading blocks took %s, added up over tasks", dur(leaf.read)))
+	}
+	r.outside(where, line, ratio(leaf.time, total))
+	r.next("ANALYZE TABLE of the tables named, then EXPLAIN ANALYZE again", "says whether the estimates, and with them the plan, change")
+}
+
+func slowest(r *result, ops []*operator) {
+	for _, o := range ops {
+		if o.client > 0 && o.server >= 0 && len(r.Figures) < 3 {
+			r.figure(fmt.Sprintf("%s: slowest task %s by TiDB's clock, %s by TiKV's", o.name, dur(o.client), dur(o.server)))
+		}
+	}
+}
+
+// waits looks for what an operator waited for that is no execution.
+func waits(r *result, o *operator, total float64) bool {
+	if o.waited >= 0.05 && o.waited >= 0.3*total && o.tasks <= 1 || o.waited >= 0.5*o.client*max(1, o.tasks) && o.waited >= 0.05 && o.client > 0.3*total {
+		line := fmt.Sprintf("tasks waited %s for a thread of TiKV, of %s by TiDB's clock (%s, %s)", dur(o.waited), dur(o.client), o.name, plural(int(max(1, o.tasks)), "task"))
+		r.figure(line)
+		r.fact(FactPoolWait, o.waited*1e3, "")
+		r.found("pool-exhaustion", finding.Possible, line, ratio(o.waited, total*max(1, o.tasks)))
+		r.Means = "TiKV's read pool had no thread free: its host or that instance was busy."
+		return true
+	}
+	if lock := value(group(o.text, "lock_keys:"), "time"); lock > 0.3*total {
+		line := fmt.Sprintf("lock_keys %s of %s", dur(lock), dur(total))
+		r.figure(line)
+		r.fact(FactLockWait, lock*1e3, "")
+		r.outside("a lock in the database's own tables, which another transaction holds", line, ratio(lock, total))
+		r.next("SELECT * FROM information_schema.data_lock_waits", "names the transaction that holds the lock, while it waits")
+		return true
+	}
+	if commit := group(o.text, "commit_txn:"); commit != "" {
+		pre, com := max(0, value(commit, "prewrite")), max(0, value(commit, "commit"))
+		if pre+com > 0.3*total {
+			line := fmt.Sprintf("commit: prewrite %s, commit %s of %s", dur(pre), dur(com), dur(total))
+			r.figure(line)
+			r.outside("the commit in TiKV: its raft log and its disk, or locks of other transactions", line, ratio(pre+com, total))
+			return true
+		}
+	}
+	return planBackoff(r, o, total)
+}
+
+// planBackoff reads "backoff{regionMiss: 2ms}" and "regionMiss_backoff:{num:11, total_time:2010
+// ms}".
+func planBackoff(r *result, o *operator, total float64) bool {
+	for _, kind := range []string{"regionMiss", "updateLeader", "staleCommand", "txnLockFast", "txnLock", "tikvRPC", "tikvServerBusy", "serverBusy", "pdRPC", "regionScheduling", "rpcTiKV"} {
+		v := value(group(o.text, kind+"_backoff:"), "total_time")
+		if b := group(o.text, "backoff"); b != "" && v < 0 {
+			v = value(b, kind)
+		}
+		if b := group(o.text, "backoff:"); b != "" && v < 0 {
+			v = value(b, kind)
+		}
+		if v > 0.05 && v > 0.3*total {
+			line := fmt.Sprintf("backoff %s: %s of %s", kind, dur(v), dur(total))
+			r.figure(line)
+			r.outside(backoffWhere(kind), line, ratio(v, total))
+			return true
+		}
+	}
+	return false
+}
+
+// misjudged is the operator whose estimate was most wrong: a hundred times and 10 000 rows.
+func misjudged(ops []*operator) (worst *operator) {
+	for _, o := range ops {
+		if o.act < 0 || o.est < 0 || max(o.act, o.est) < 1e4 || max(o.act, o.est) < 100*max(1, min(o.act, o.est)) {
+			continue
+		}
+		if worst == nil || max(o.act, o.est) > max(worst.act, worst.est) {
+			worst = o
+		}
+	}
+	return worst
+}
+
+// readPlainPlan reads EXPLAIN without ANALYZE: estimates, and no time.
+func readPlainPlan(r *result, ops []*operator) attach.Reading {
+	r.Title = "TiDB EXPLAIN, " + plural(len(ops), "operator") + ", not run: no times in it"
+	most := slices.MaxFunc(ops, func(a, b *operator) int { return cmp.Compare(a.est, b.est) })
+	all := joinText(ops)
+	cartesian := strings.Contains(all, "CARTESIAN")
+	line := fmt.Sprintf("%s rows estimated in %s", count(max(most.est, 0)), most.name)
+	if cartesian {
+		line = "CARTESIAN join: " + line
+	}
+	r.figure(line)
+	if strings.Contains(all, "stats:pseudo") {
+		r.figure("stats:pseudo: the estimates rest on no statistics")
+	}
+	full := 0
+	for _, o := range ops {
+		if strings.Contains(o.name, "TableFullScan") || strings.Contains(o.name, "TableScan") && strings.Contains(o.text, "[-inf,+inf]") {
+			full++
+		}
+	}
+	if full > 0 {
+		r.figure(plural(full, "full scan") + " of a table")
+	}
+	r.Not = "A plan without ANALYZE has estimates only: it shows no time, and nothing was measured."
+	switch {
+	case cartesian:
+		r.outside("the plan: a cartesian join", line, 0)
+		r.Means = "If this statement is slow, the plan is the reason that lies nearest: a cartesian join, outside what whystall can look into."
+	case full > 0 && most.est >= 1e6:
+		r.outside("the plan: it reads whole tables", line, 0)
+	default:
+		r.Means = "Nothing in the estimates stands out; whether the statement is slow, and where, it does not say."
+	}
+	r.next("EXPLAIN ANALYZE the statement", "runs it and has the times of each operator and task")
+	return r.done(attach.CannotTell)
+}
+
+func joinText(ops []*operator) string {
+	var b strings.Builder
+	for _, o := range ops {
+		b.WriteString(o.text)
+	}
+	return b.String()
+}
+
+func b2f(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,370 @@
+package database
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/finding"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+// tidbSlow reads TiDB's slow log: whole entries, fragments, or one line of one. The names of its
+// fields are those of TiDB's reference, versions 2.1 to 8.5; times are in seconds.
+var tidbSlow = &attach.Kind{
+	Name:   "TiDB slow log",
+	Hints:  []string{": "},
+	Yields: []string{"MySQL slow log"},
+	Claim:  claimTiDBSlow,
+	Read:   readTiDBSlow,
+}
+
+var (
+	slowField = regexp.MustCompile(`([A-Z][A-Za-z0-9_]*[a-zA-Z](?:@Host)?): ?`)
+	slowLine  = regexp.MustCompile(`^\s*(?:# )?([A-Z][A-Za-z_@]*): ?(\S|$)`)
+	// bareField are those which may stand without the "# " in front, as in a table's \\G output.
+	bareField = regexp.MustCompile(`^(Cop_\w+|Preproc_\w+|Rewrite_time|Txn_start_ts|Wait_TS|Query_time|Prewrite_time|Get_commit_ts_time): `)
+	// tidbOnly are fields that no other slow log has.
+	tidbOnly = regexp.MustCompile(`\b(Txn_start_ts|Conn_ID|Cop_(wait|proc|backoff|time|mvcc)\w*|Process_time|Wait_TS|Rewrite_time|Preproc_subqueries\w*|Optimize_time|Parse_time|Compile_time|Prewrite_time|Commit_time|Get_commit_ts_time|Commit_backoff_time|Resolve_lock_time|Local_latch_wait_time|Backoff_(time|total|types|Detail)|KV_total|PD_total|Num_cop_tasks|Exec_retry_(time|count)|Plan_from_cache|Is_internal|Request_count|Mem_max|Write_sql_response_total|Rocksdb_\w+|LockKeys_time|Write_keys|Is(Explicit|Sync|Pessimistic)\w*|Time_queued_by_rc|Request_unit_\w+|Tidb_cpu_time|Tikv_cpu_time|Result_rows|Succ|Plan_digest|Has_more_results|Prewrite_region|Total_keys|Process_keys)(: )`)
+)
+
+func isTiDBLine(text string) bool {
+	m := slowLine.FindStringSubmatch(text)
+	if m == nil {
+		return false
+	}
+	if !strings.HasPrefix(text, "# ") && !bareField.MatchString(text) {
+		return false
+	}
+	return tidbOnly.MatchString(text) || m[1] == "Query_time" && !strings.Contains(text, "Lock_time")
+}
+
+func claimTiDBSlow(lines []paste.Line) int {
+	own, n := 0, 0
+	for i, l := range lines {
+		text := strings.TrimSpace(l.Text)
+		switch {
+		case i > 0 && l.Command != "":
+			return tidbDone(n, own)
+		case strings.Contains(text, "Lock_time:") && strings.Contains(text, "Rows_sent"):
+			return tidbDone(n, own)
+		case isTiDBLine(text):
+			own++
+			n = i + 1
+		case strings.HasPrefix(text, "# ") && slowLine.MatchString(text):
+			n = i + 1
+		case i == 0:
+			return 0
+		case text == "..." || text == "…" || strings.HasPrefix(text, "***") && strings.Contains(text, " row "):
+		case text == "" || own == 0:
+			if i-n > 3 {
+				return tidbDone(n, own)
+			}
+		case isSQL(text) && n == i:
+			n = i + 1
+		default:
+			return tidbDone(n, own)
+		}
+	}
+	return tidbDone(n, own)
+}
+
+func tidbDone(n, own int) int {
+	if own == 0 {
+		return 0
+	}
+	return n
+}
+
+// isSQL reports whether a line is the statement below an entry.
+func isSQL(text string) bool {
+	word, _, _ := strings.Cut(strings.ToLower(strings.TrimRight(text, ";")), " ")
+	return slices.Contains([]string{"select", "insert", "update", "delete", "replace", "use", "set", "commit", "begin", "with", "analyze", "create", "alter",
+		"drop", "load", "execute", "explain", "from", "where", "order", "group", "limit", "and", "or", "rollback", "truncate", "on", "left", "join", "values"}, word) &&
+		(strings.Contains(text, " ") || strings.HasSuffix(text, ";") || word == "select")
+}
+
+// entry is the fields of one statement.
+type entry map[string]string
+
+func (e entry) s(names ...string) float64 {
+	for _, name := range names {
+		if v, ok := seconds(firstWord(e[name])); ok && e[name] != "" {
+			return v
+		}
+	}
+	return 0
+}
+
+func firstWord(s string) string {
+	w, _, _ := strings.Cut(strings.TrimSpace(s), " ")
+	return w
+}
+
+func readTiDBSlow(p *attach.Part) attach.Reading {
+	var list []entry
+	e := entry{}
+	for _, l := range p.Lines {
+		text := strings.TrimSpace(l.Text)
+		if !strings.HasPrefix(text, "# ") && !slowLine.MatchString(text) {
+			continue
+		}
+		fields := slowFields(strings.TrimPrefix(text, "# "))
+		if _, again := fields["Time"]; again && len(e) > 0 || fields["Query_time"] != "" && e["Query_time"] != "" {
+			list = append(list, e)
+			e = entry{}
+		}
+		for k, v := range fields {
+			e[k] = v
+		}
+	}
+	list = append(list, e)
+	slowest := slices.MaxFunc(list, func(a, b entry) int { return cmp.Compare(a.s("Query_time"), b.s("Query_time")) })
+	r := &result{}
+	q := slowest.s("Query_time")
+	r.Title = "TiDB slow log, " + plural(len(list), "statement")
+	if q > 0 {
+		r.Title += ", the slowest took " + dur(q)
+		r.fact(FactStatement, q*1e3, "")
+	}
+	slowest.judge(r, q)
+	if len(r.Figures) == 0 {
+		slowest.plain(r, q)
+	}
+	if r.Not == "" {
+		r.Not = "The log has only statements above its threshold: it says nothing of the others."
+	}
+	return r.done(attach.CannotTell)
+}
+
+// slowFields takes a line apart. "Cop_wait: Avg_time: 1ms" has a name before the names.
+func slowFields(text string) entry {
+	e := entry{}
+	at := slowField.FindAllStringSubmatchIndex(text, -1)
+	prefix := ""
+	for i, m := range at {
+		if m[0] > 0 && text[m[0]-1] != ' ' {
+			continue
+		}
+		end := len(text)
+		if i+1 < len(at) {
+			end = at[i+1][0]
+		}
+		name, value := text[m[2]:m[3]], strings.TrimSpace(text[m[1]:end])
+		if value == "" && (name == "Cop_wait" || name == "Cop_proc") {
+			prefix = name + "_"
+			continue
+		}
+		if prefix != "" {
+			name = prefix + strings.TrimSuffix(strings.ToLower(name), "_time")
+			name = strings.Replace(name, "_max_addr", "_addr", 1)
+		}
+		if _, again := e[name]; !again {
+			e[name] = value
+		}
+	}
+	return e
+}
+
+// phase is a part of a statement's time with the words for where it is.
+type phase struct {
+	s     float64
+	name  string
+	where string
+}
+
+// judge says where the statement's time is: in its own phases first, then in TiKV's.
+func (e entry) judge(r *result, q float64) {
+	e.backoff(r, q)
+	phases := []phase{
+		{e.s("Preproc_subqueries_time"), "Preproc_subqueries_time", "a subquery that TiDB runs early, while it plans the statement"},
+		{e.s("Exec_retry_time"), "Exec_retry_time", "retries of the statement after conflicts with locks of other transactions"},
+		{e.s("LockKeys_time"), "LockKeys_time", "a lock in the database's own tables, which another transaction holds"},
+		{e.s("Resolve_lock_time"), "Resolve_lock_time", "a lock in the database's own tables, which another transaction left"},
+		{e.s("Local_latch_wait_time"), "Local_latch_wait_time", "local latches of transactions that write the same keys"},
+		{e.s("Wait_TS"), "Wait_TS", "the wait for a timestamp of PD, with the way there and TiDB's own scheduling"},
+		{e.s("Get_commit_ts_time"), "Get_commit_ts_time", "the wait for a commit timestamp of PD"},
+		{e.s("Time_queued_by_rc"), "Time_queued_by_rc", "resource control, which lets the statement wait for its group's units"},
+		{e.s("Prewrite_time"), "Prewrite_time", "prewrite, the first phase of the commit in TiKV"},
+		{e.s("Commit_time"), "Commit_time", "the second phase of the commit in TiKV"},
+		{e.s("Write_sql_response_total"), "Write_sql_response_total", "sending the result: the client reads it slowly, or the way to it is slow"},
+		{e.s("Parse_time"), "Parse_time", "parsing the statement"},
+		{e.s("Optimize_time"), "Optimize_time", "planning the statement (the optimizer)"},
+		{e.s("Compile_time"), "Compile_time", "planning the statement (the optimizer)"},
+		{e.s("Rewrite_time"), "Rewrite_time", "rewriting the statement before it is planned"},
+	}
+	for _, p := range phases {
+		if p.s < 0.01 || q > 0 && p.s < 0.5*q || q == 0 && p.s < 0.1 || len(r.Signs) > 0 {
+			continue
+		}
+		line := fmt.Sprintf("%s %s", p.name, dur(p.s))
+		if q > 0 {
+			line += fmt.Sprintf(" of the statement's %s (%s)", dur(q), percent(p.s, q))
+		}
+		if p.name == "Preproc_subqueries_time" && e["Rewrite_time"] != "" {
+			line += fmt.Sprintf("; Rewrite_time %s holds it", dur(e.s("Rewrite_time")))
+		}
+		r.figure(line)
+		r.outside(p.where, line, ratio(p.s, q))
+		r.next("EXPLAIN ANALYZE the statement, and each subquery by itself", "shows which part of it takes the time")
+	}
+	e.pool(r, q)
+	e.process(r, q)
+}
+
+// backoffWhere says what TiDB waits for before it tries again.
+func backoffWhere(kind string) string {
+	switch k := strings.ToLower(kind); {
+	case strings.Contains(k, "regionmiss"), strings.Contains(k, "updateleader"), strings.Contains(k, "stalecommand"), strings.Contains(k, "regionscheduling"):
+		return "a stale region cache: TiDB asks for regions where they no longer are, and waits before it asks again"
+	case strings.Contains(k, "lock"):
+		return "locks in the database's own tables, which other transactions hold"
+	case strings.Contains(k, "busy"), strings.Contains(k, "diskfull"):
+		return "a TiKV that says that it is busy"
+	case strings.Contains(k, "pd"):
+		return "requests to PD that failed"
+	case strings.Contains(k, "rpc"):
+		return "requests to TiKV that failed: the network, or a TiKV that does not answer"
+	}
+	return "retries after errors"
+}
+
+var backoffKind = regexp.MustCompile(`^Cop_backoff_(\w+)_total_time$`)
+
+// backoff sums the waits before retries, by kind.
+func (e entry) backoff(r *result, q float64) {
+	type wait struct {
+		kind  string
+		s     float64
+		times string
+	}
+	var list []wait
+	for name := range e {
+		if m := backoffKind.FindStringSubmatch(name); m != nil {
+			list = append(list, wait{m[1], e.s(name), e["Cop_backoff_"+m[1]+"_total_times"]})
+		}
+	}
+	if len(list) == 0 {
+		if b := e.s("Backoff_time", "Backoff_total"); b > 0.05 && b >= 0.3*q {
+			list = append(list, wait{cmp.Or(strings.Trim(e["Backoff_types"], "[]"), "kind not named"), b, ""})
+		}
+	}
+	// A region that is missed is what PD is asked about: the first explains the second.
+	slices.SortFunc(list, func(a, b wait) int {
+		return cmp.Or(cmp.Compare(b.s, a.s), cmp.Compare(backoffRank(a.kind), backoffRank(b.kind)), cmp.Compare(a.kind, b.kind))
+	})
+	for i, w := range list {
+		if i > 1 || w.s < 0.02 {
+			break
+		}
+		line := fmt.Sprintf("backoff %s: %s in all", w.kind, dur(w.s))
+		if w.times != "" {
+			line = fmt.Sprintf("backoff %s: %s times, %s in all", w.kind, w.times, dur(w.s))
+		}
+		r.figure(line)
+		if i == 0 && (q == 0 || w.s >= 0.3*q) {
+			r.outside(backoffWhere(w.kind), line, ratio(w.s, q))
+			r.next("grep -c 'region not found\\|not leader' tidb.log", "says how often regions moved while the statement ran")
+		}
+	}
+}
+
+func backoffRank(kind string) int {
+	if strings.Contains(strings.ToLower(kind), "region") {
+		return 0
+	}
+	return 1
+}
+
+// pool reads the coprocessor tasks' waits for a thread of TiKV's read pool.
+func (e entry) pool(r *result, q float64) {
+	longest, avg, p90 := e.s("Cop_wait_max"), e.s("Cop_wait_avg"), e.s("Cop_wait_p90")
+	total, process := e.s("Wait_time"), e.s("Process_time")
+	addr := firstWord(e["Cop_wait_addr"])
+	if longest > 0 {
+		r.fact(FactPoolWait, longest*1e3, addr)
+	}
+	at := ""
+	if addr != "" {
+		at = " at " + addr
+	}
+	if longest >= 0.02 && (q == 0 || longest >= 0.1*q) {
+		line := fmt.Sprintf("Cop_wait: at most %s, on average %s, P90 %s%s", dur(longest), dur(avg), dur(p90), at)
+		r.figure(line)
+		if longest >= 0.05 {
+			r.found("pool-exhaustion", finding.Possible, line, ratio(longest, q))
+			r.Means = cmp.Or(r.Means, "A coprocessor task waited for a thread of TiKV's read pool"+at+": that instance was busy then.")
+			r.Not = "Cop_wait also holds the time to get a snapshot; what the pool's threads did is not in here."
+			r.next("whystall record --pid $(pidof tikv-server)"+onHost(addr), "shows what the threads of the read pool did")
+		}
+	} else if total >= 0.2 && total >= 0.5*(total+process) && (q == 0 || total >= 0.2*q) {
+		line := fmt.Sprintf("Wait_time %s against Process_time %s, added up over %s requests", dur(total), dur(process), cmp.Or(firstWord(e["Request_count"]), "all"))
+		r.figure(line)
+		r.candidate("pool-exhaustion", line)
+		r.Means = cmp.Or(r.Means, "Coprocessor tasks waited longer for TiKV's threads than these worked on them.")
+	}
+}
+
+func onHost(addr string) string {
+	host, _, _ := strings.Cut(addr, ":")
+	if host == "" {
+		return ""
+	}
+	return "   # on " + host
+}
+
+// process reads what TiKV's execution took.
+func (e entry) process(r *result, q float64) {
+	longest, total := e.s("Cop_proc_max"), e.s("Process_time")
+	read := e.s("Rocksdb_block_read_time")
+	keys, processed := e.s("Total_keys"), e.s("Process_keys")
+	if len(r.Signs) > 0 || max(longest, total) < 0.1 || q > 0 && longest < 0.3*q && total < 0.5*q {
+		return
+	}
+	line := fmt.Sprintf("TiKV processed for %s in all", dur(total))
+	if longest > 0 {
+		line = fmt.Sprintf("TiKV's longest task processed for %s (P90 %s, average %s), %s in all", dur(longest), dur(e.s("Cop_proc_p90")), dur(e.s("Cop_proc_avg")), dur(total))
+	}
+	r.figure(line)
+	where := "TiKV's own execution of the plan"
+	if keys > 0 {
+		r.figure(fmt.Sprintf("%s keys scanned for %s processed", count(keys), count(processed)))
+		switch {
+		case processed > 0 && keys > 3*processed && keys > 1e5, processed == 0 && keys > 1e5:
+			where = "TiKV's own execution: it scans old versions or deleted keys, many times those that it needs"
+		case processed > 1e5:
+			where = "TiKV's own execution: the plan reads many keys"
+		}
+	}
+	if read >= 0.3*max(total, longest) && read > 0.05 {
+		proof := fmt.Sprintf("Rocksdb_block_read_time %s of %s", dur(read), dur(max(total, longest)))
+		r.figure(proof)
+		r.candidate("disk-wait", proof)
+	}
+	r.outside(where, line, ratio(longest, q))
+	r.next("EXPLAIN ANALYZE the statement", "shows which operator reads the keys, and the estimates beside the actual rows")
+}
+
+// plain lists what there is where nothing stands out.
+func (e entry) plain(r *result, q float64) {
+	if q > 0 {
+		r.figure("Query_time " + dur(q))
+	}
+	sum := 0.0
+	for _, name := range []string{"Parse_time", "Compile_time", "Wait_TS", "Prewrite_time", "Commit_time", "Cop_proc_max", "Cop_wait_max", "Wait_time", "Process_time"} {
+		if v := e.s(name); v > 0 && len(r.Figures) < 4 {
+			r.figure(name + " " + dur(v))
+			sum = max(sum, v)
+		}
+	}
+	if q > 0 && sum < 0.5*q {
+		r.Means = fmt.Sprintf("No field of this entry explains its %s: the rest is TiDB's own execution, the way to TiKV, or waits on either host.", dur(q))
+		r.next("EXPLAIN ANALYZE the statement", "has client's and server's times of each task")
+		return
+	}
+	r.Means = "The fields here are too few, or none is large: where the time went cannot be told."
+	r.next("grep -A40 'Txn_start_ts' tidb-slow.log", "shows the whole entry")
+}
