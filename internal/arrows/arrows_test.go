@@ -53,6 +53,7 @@ internal/compare    internal/account internal/finding
 internal/report     internal/account internal/finding internal/evidence internal/toll internal/compare
 internal/cli        exectrace internal/ github.com/alecthomas/kong
 internal/need
+internal/browser    internal/need github.com/chromedp
 internal/arrows
 cmd/whystall        internal/cli
 `
@@ -60,7 +61,7 @@ cmd/whystall        internal/cli
 // What tests may import beyond their room's own list; * is every room's. Tests read real
 // traces, so all may use the reader.
 const testRooms = `
-*                   exectrace internal/need
+*                   exectrace internal/need internal/browser
 exectrace           golang.org/x/exp/trace
 internal/detect     internal/format internal/request internal/capacity internal/ledger internal/timeline/twin github.com/rogpeppe/go-internal/txtar
 internal/report     internal/format internal/request internal/ledger internal/detect

@@ -6,9 +6,8 @@ import { count, duration } from "./units";
 
 export function head(m: Model): HTMLElement {
   return h("header", null,
-    h("p", { class: "brand" }, "whystall"),
-    h("h1", null, m.title),
-    h("dl", { class: "facts" }, m.facts.map((f) => h("div", null, h("dt", null, f.name), h("dd", null, f.value)))));
+    h("h1", null, "whystall: ", m.facts.find((f) => f.name === "service")?.value ?? m.title),
+    h("dl", { class: "facts" }, m.facts.filter((f) => f.name !== "service").map((f) => h("div", null, h("dt", null, f.name), h("dd", null, f.value)))));
 }
 
 export function verdict(m: Model): HTMLElement {

@@ -1,0 +1,97 @@
+package report
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/whystall/whystall/internal/account"
+	"github.com/whystall/whystall/internal/browser"
+	"github.com/whystall/whystall/internal/evidence"
+	"github.com/whystall/whystall/internal/finding"
+)
+
+// attacks are what a symbol, a path, or a line of a log may hold. Each would leave a trace: the
+// title of the page, or a property of its window.
+var attacks = []string{
+	`</script><script>document.title="attacked"</script>`,
+	`<img src=x onerror="document.title='attacked'">`,
+	`<svg/onload=document.title='attacked'>`,
+	`"><script>window.attacked=1</script>`,
+	`' onmouseover='window.attacked=1' x='`,
+	`javascript:window.attacked=1//`,
+	`<a href="javascript:window.attacked=1">x</a>`,
+	`<!--<script>window.attacked=1</script>-->`,
+	"\u2028window.attacked=1\u2029",
+	`</style><style>body{display:none}</style>`,
+	`</title><meta http-equiv=refresh content="0;url=http://127.0.0.1:9/">`,
+	`<base href=http://127.0.0.1:9/><link rel=stylesheet href=x.css>`,
+	`url(http://127.0.0.1:9/x.png)`, `expression(window.attacked=1)`,
+	`${window.attacked=1}{{constructor.constructor('window.attacked=1')()}}`,
+	`__proto__`, `constructor`, `toString`,
+	"\x00\x1b[31m\x07\u202e\ufeff\u200b", "\xff\xfe\xed\xa0\x80", "\uf8f0<b>\uf8f1", `\u003cscript\u003e`, `&lt;script&gt;&#60;`,
+	strings.Repeat("long.", 2000),
+}
+
+// attacked is a report in which every name is one attack.
+func attacked(evil string) Source {
+	s := hostile()
+	s.Target.Name, s.Target.Host, s.Target.Service = evil, evil, evidence.Service{PID: 1, GoVersion: evil, Ended: evil}
+	l := *s.Ledger
+	l.Slow.Accounts = append([]account.Account{}, l.Slow.Accounts...)
+	for i := range l.Slow.Accounts {
+		a := &l.Slow.Accounts[i]
+		a.Leaf, a.Actor, a.Site, a.Detail, a.Holder = account.Leaf(evil), evil, evil, evil, evil
+		a.Sites = []account.Site{{Func: evil, File: evil, NS: 1}}
+	}
+	l.Requests.Groups = []account.Group{{Entry: evil, Kind: evil, Doubt: evil, Count: 3}}
+	l.Requests.Slowest = []account.Request{{Entry: evil, Name: evil, Reason: evil, Begin: begin, End: begin + ms, Accounts: l.Slow.Accounts[:2]}}
+	l.Gaps = []account.Gap{{Reason: evil}}
+	l.Series = account.Series{
+		Whole: true, Dots: []account.Dot{{Begin: begin, NS: ms, Slow: true}, {Begin: begin + ms, NS: 2 * ms}}, Entries: []string{evil}, Largest: []account.Named{{Leaf: account.Leaf(evil), Site: evil}},
+		Bands: []account.Band{{Kind: account.BandSTW, Begin: begin, End: begin + ms, Detail: evil}}, Levels: []account.Level{{Stream: evil, Points: []account.LevelPoint{{Begin: begin, End: begin + ms, Share: 1}}}},
+	}
+	s.Ledger = &l
+	s.Found.Findings = []finding.Finding{{Cause: evil, Title: evil, Confidence: finding.Confidence(evil), Summary: evil, Evidence: []finding.Evidence{{Text: evil, Source: evil}}, Remedy: []string{evil}, Verify: evil, BecauseOf: ""}}
+	s.Found.RuledOut = []finding.RuledOut{{Cause: evil, Why: evil}}
+	s.Found.NotChecked = []finding.NotChecked{{Cause: evil, Missing: []string{evil}}}
+	s.Cost.Recorder = []string{evil}
+	return s
+}
+
+// No name becomes markup, a script, a style or a request, wherever it stands.
+func TestAttacks(t *testing.T) {
+	b := browser.New(t)
+	for i, evil := range attacks {
+		name := filepath.Join(t.TempDir(), "attack.html")
+		f, err := os.Create(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := New(attacked(evil)).HTML(f); err != nil {
+			t.Fatal(err)
+		}
+		f.Close()
+		p := b.Open(t, name, browser.Look{Width: 1000, Height: 800})
+		for _, acts := range []string{"#verdict", "#ledger .part", "#latency canvas"} {
+			if p.Count(acts) == 0 {
+				t.Errorf("attack %d: no %s", i, acts)
+			}
+		}
+		p.Click("#ledger .part")
+		p.Click("#ledger .part")
+		p.Type("#latency canvas", "+")
+		var harm string
+		p.Ask(`[document.title.startsWith("attacked") ? "title" : "", window.attacked ? "script" : "", document.querySelectorAll("script").length !== 2 ? "scripts" : "",
+			document.querySelectorAll("img,svg,iframe,object,embed,base,link,form,[onload],[onerror],[onmouseover]").length ? "elements" : "",
+			[...document.querySelectorAll("a")].some(a => !a.getAttribute("href").startsWith("#")) ? "links" : "",
+			document.documentElement.scrollWidth > innerWidth ? "too wide" : ""].filter(Boolean).join(" ")`, &harm)
+		if harm != "" {
+			t.Errorf("attack %d (%.60q): %s", i, evil, harm)
+		}
+		for _, s := range p.Problems() {
+			t.Errorf("attack %d (%.60q): %s", i, evil, s)
+		}
+	}
+}
