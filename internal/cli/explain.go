@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,7 +38,35 @@ type selectFlags struct {
 // explainFlags are the flags of every command that explains and prints.
 type explainFlags struct {
 	selectFlags
-	Format string `enum:"${outputs}" default:"${output}" placeholder:"FORMAT" help:"${outputs_in_words}."`
+	Format  string `enum:"${outputs}" default:"${output}" placeholder:"FORMAT" help:"${outputs_in_words}."`
+	Verbose bool   `short:"v" help:"Print everything. Without this, text and markdown are one screen."`
+	Only    string `placeholder:"PART" help:"Print one part of the text: ${parts}."`
+}
+
+// check says what was typed wrongly, before any work is done.
+func (f *selectFlags) check() (*regexp.Regexp, error) {
+	if f.SlowOver < 0 {
+		return nil, usagef("--slow-over %v: must be more than zero", f.SlowOver)
+	}
+	if f.Entry == "" {
+		return nil, nil
+	}
+	entry, err := regexp.Compile(f.Entry)
+	if err != nil {
+		return nil, usagef("--entry %s: not a regular expression: %v", shellWord(f.Entry), err)
+	}
+	return entry, nil
+}
+
+func (f *explainFlags) check() error {
+	if f.Only != "" && !slices.Contains(report.Parts(), f.Only) {
+		return usagef("--only %s: want %s", shellWord(f.Only), strings.Join(report.Parts(), ", "))
+	}
+	if f.Only != "" && f.Format != "text" {
+		return usagef("--only: is for text; --format %s has all parts", f.Format)
+	}
+	_, err := f.selectFlags.check()
+	return err
 }
 
 func (*explainCmd) Help() string {
@@ -47,6 +76,8 @@ func (*explainCmd) Help() string {
   whystall explain trace.out mutex.pb.gz metrics.txt  more evidence, more causes that can be checked
   curl -s http://localhost:6060/debug/pprof/trace?seconds=5 | whystall explain -
   whystall explain trace.out --entry 'api\.' --slow-over 200ms
+  whystall explain slow.case -v                       everything; without this, one screen
+  whystall explain slow.case --only locks             one part
   whystall explain trace.out --format json | jq '.findings[].cause'
 
 Exit status: 0 nothing found, 1 a cause was found, 2 wrong usage, 3 could not look.`
@@ -62,6 +93,9 @@ func (c *explainCmd) Run(con *console) error {
 // went wrong with a file is on stderr and in the report. The error is an exit, or whatever else
 // failed.
 func (con *console) explain(files []string, f explainFlags, output, again string) error {
+	if err := f.check(); err != nil {
+		return err
+	}
 	if err := notInput(output, files); err != nil {
 		return err
 	}
@@ -69,23 +103,30 @@ func (con *console) explain(files []string, f explainFlags, output, again string
 	if err != nil {
 		return err
 	}
-	if err := con.print(r, f.Format, output); err != nil {
+	if err := con.print(r, f, output, more(files)); err != nil {
 		return err
 	}
 	return exit(statusOf(r))
 }
 
+// more is the command that prints what the one screen leaves out. What came from standard input is
+// gone, and so is a recording that is not kept.
+func more(files []string) string {
+	s := "whystall explain"
+	for _, name := range files {
+		if name == "-" {
+			return "add -v"
+		}
+		s += " " + shellWord(name)
+	}
+	return s + " -v"
+}
+
 // examine reads the files and explains what they hold.
 func (con *console) examine(files []string, f selectFlags, again string) (*report.Report, error) {
-	if f.SlowOver < 0 {
-		return nil, usagef("--slow-over %v: must be more than zero", f.SlowOver)
-	}
-	var entry *regexp.Regexp
-	if f.Entry != "" {
-		var err error
-		if entry, err = regexp.Compile(f.Entry); err != nil {
-			return nil, usagef("--entry: %v", err)
-		}
+	entry, err := f.check()
+	if err != nil {
+		return nil, err
 	}
 	started, cpu := time.Now(), cpuTime()
 	in := con.load(files)
@@ -100,7 +141,6 @@ func (con *console) examine(files []string, f selectFlags, again string) (*repor
 	if in.toll != nil {
 		s.Cost.Service, s.Cost.Eased = toll.Weigh(in.toll), in.toll.Eased
 	}
-	var err error
 	if s.Ledger, err = con.account(in, entry, f.SlowOver); err != nil {
 		con.say("%v", err)
 		s.Errors = append(s.Errors, err.Error())
@@ -166,7 +206,7 @@ func outputVars() kong.Vars {
 		names = append(names, o.Name)
 	}
 	last := len(names) - 1
-	return kong.Vars{"outputs": strings.Join(names, ","), "output": names[0], "outputs_in_words": strings.Join(names[:last], ", ") + " or " + names[last]}
+	return kong.Vars{"parts": strings.Join(report.Parts(), ", "), "outputs": strings.Join(names, ","), "output": names[0], "outputs_in_words": strings.Join(names[:last], ", ") + " or " + names[last]}
 }
 
 // notInput keeps -o from overwriting a file that is to be read: evidence often exists only once.
@@ -183,8 +223,11 @@ func notInput(output string, files []string) error {
 	return nil
 }
 
-func (con *console) print(r *report.Report, format, output string) error {
-	return con.printTo(output, func(w io.Writer, o report.TextOptions) error { return r.Print(w, format, o) })
+func (con *console) print(r *report.Report, f explainFlags, output, more string) error {
+	return con.printTo(output, func(w io.Writer, o report.TextOptions) error {
+		o.All, o.Only, o.More = f.Verbose, f.Only, more
+		return r.Print(w, f.Format, o)
+	})
 }
 
 // printTo prints to a file, or to standard output where its name is "".

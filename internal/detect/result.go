@@ -114,6 +114,9 @@ func (r *run) ranked() []finding.Finding {
 	sort.SliceStable(roots, func(i, j int) bool { return roots[i].rank() > roots[j].rank() })
 	fs := []finding.Finding{}
 	for _, p := range roots {
+		if p.board.scope == finding.Slow && p.finding.Explains.NS > 0 {
+			p.finding.BeyondUsual = max(0, min(p.finding.Share, p.rank()))
+		}
 		fs = append(fs, p.finding)
 		sort.SliceStable(under[p], func(i, j int) bool { return under[p][i].NS() > under[p][j].NS() })
 		for _, q := range under[p] {

@@ -61,12 +61,15 @@ type Finding struct {
 	Title      string     `json:"title" prose:"yes"`
 	Confidence Confidence `json:"confidence"`
 	Explains   Explains   `json:"explains"`
-	Share      float64    `json:"share"`      // of that ledger's total, 0..1
-	BecauseOf  string     `json:"because_of"` // the cause it is a mechanism of; "" for a root
-	Summary    string     `json:"summary" prose:"yes"`
-	Evidence   []Evidence `json:"evidence"`
-	Remedy     []string   `json:"remedy" prose:"yes"` // commands or changes, one a line
-	Verify     string     `json:"verify" prose:"yes"` // the command that checks the remedy
+	Share      float64    `json:"share"` // of that ledger's total, 0..1
+	// BeyondUsual, of the scope slow, is the share that usual requests do not lose as well.
+	// Findings are ranked by it.
+	BeyondUsual float64    `json:"beyond_usual,omitempty"`
+	BecauseOf   string     `json:"because_of"` // the cause it is a mechanism of; "" for a root
+	Summary     string     `json:"summary" prose:"yes"`
+	Evidence    []Evidence `json:"evidence"`
+	Remedy      []string   `json:"remedy" prose:"yes"` // commands or changes, one a line
+	Verify      string     `json:"verify" prose:"yes"` // the command that checks the remedy
 	// Claims are the kinds of accounts of the scope's column that it explains in part; nil where
 	// Explains.NS is 0. Recordings are compared by them.
 	Claims []Claim `json:"-"`

@@ -86,7 +86,7 @@ func (r *Report) fromLedger(l *account.Result) {
 			Request: s, UTC: clock.utc(s.Begin), OffsetNS: s.Begin - l.Begin, WallNS: wall, Accounts: accounts(s.Accounts, wall),
 		})
 	}
-	r.Native, r.Series = l.Native, l.Series
+	r.Native, r.Series, r.Locks = l.Native, l.Series, l.Locks
 	r.Ledger = Ledger{Slow: column(&l.Slow), Median: column(&l.Median), All: column(&l.All), Capacity: capacity(&l.Capacity), Profiled: l.Profiled}
 	checkSum(r, "ledger of slow requests", l.Slow.WallNS, l.Slow.Accounts, func(a account.Account) int64 { return a.NS })
 	checkSum(r, "ledger of median requests", l.Median.WallNS, l.Median.Accounts, func(a account.Account) int64 { return a.NS })

@@ -10,10 +10,7 @@ import (
 
 // comparisonText prints a comparison for a person: the verdict first.
 func comparisonText(w io.Writer, c *compare.Comparison, o TextOptions) error {
-	p := &page{colour: o.Colour, columns: Columns}
-	if o.Columns > 0 {
-		p.columns = min(max(o.Columns, narrowest), Columns)
-	}
+	p := newPage(o)
 	p.painted("whystall: ", p.paint(bold, "whystall: "), bold, 4, strings.Join(c.Before.Files, " ")+" -> "+strings.Join(c.After.Files, " "), shortenWords)
 	p.line("")
 	text, style := headline(c)

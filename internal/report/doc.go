@@ -28,12 +28,18 @@
 //	number.go       counts, and shares that add up
 //	safe.go         what is safe to print, and breaking lines
 //
+//	story.go        chains of findings told as one, the verdict, why one stands before another
+//	brief.go        what the short outputs say, in a sentence or a list of names
+//	latency.go      latency over time as a line of characters
+//
 // The outputs, a file and a row of the table each:
 //
-//	text.go         for a terminal: the first screen
+//	screen.go       for a terminal: the one screen; screen_bars.go: its bars
+//	text.go         for a terminal, everything: the first part
 //	text_proof.go   the proof of each finding, the slowest requests, what was not checked
 //	text_kernel.go  CPUs, memory, threads, pauses
-//	markdown.go     for a ticket
+//	only.go         one part of it
+//	markdown.go     for a ticket; markdown_brief.go: for the channel of an incident
 //	json.go         for programs; schema.json describes it
 //	html.go         for a browser: what internal/report/webpage shows
 //	html_ledger.go  its ledger, and which row an account belongs to

@@ -105,3 +105,27 @@ func safe(t *testing.T, name string, r *Report) {
 		}
 	}
 }
+
+// Everything has goldens of its own: what -v prints.
+func TestGoldenAll(t *testing.T) {
+	for name, s := range samples() {
+		for _, o := range Outputs() {
+			if o.Name != "text" && o.Name != "markdown" {
+				continue
+			}
+			var b bytes.Buffer
+			if err := New(s).Print(&b, o.Name, TextOptions{All: true}); err != nil {
+				t.Fatal(err)
+			}
+			file := filepath.Join("testdata", name+".all."+o.Ext)
+			if *update {
+				if err := os.WriteFile(file, b.Bytes(), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if want, err := os.ReadFile(file); err != nil || !bytes.Equal(b.Bytes(), want) {
+				t.Errorf("%s differs (%v); go test ./internal/report -update, and read the difference\n%s", file, err, b.Bytes())
+			}
+		}
+	}
+}

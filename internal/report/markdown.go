@@ -9,10 +9,9 @@ import (
 	"github.com/whystall/whystall/internal/finding"
 )
 
-var _ = registerOutput(&Output{Name: "markdown", Order: 30, Ext: "md", Print: func(r *Report, w io.Writer, _ TextOptions) error { return r.Markdown(w) }})
+var _ = registerOutput(&Output{Name: "markdown", Order: 30, Ext: "md", Print: (*Report).printMarkdown})
 
-// Markdown prints the report for a ticket: GitHub's flavour, the parts as in the text, folded where
-// long.
+// Markdown prints all of the report for a ticket: GitHub's flavour, the parts as in the text.
 func (r *Report) Markdown(w io.Writer) error {
 	m := &markdown{}
 	if r.AttachedOnly() {

@@ -39,6 +39,7 @@ type Report struct {
 	Kernel      *Kernel              `json:"kernel"`             // null without the kernel's records
 	Attached    *Attached            `json:"attached,omitempty"` // nil where no text of a known kind was attached
 	Cost        Cost                 `json:"cost"`
+	Locks       []account.Lock       `json:"-"` // of Go
 	Series      account.Series       `json:"-"` // requests over time, and what stopped the process
 
 	ledger *account.Result // for the page, which shows more; nil without one

@@ -10,18 +10,37 @@ import (
 	"github.com/whystall/whystall/internal/finding"
 )
 
-// Columns is the width of the text report, and narrowest what it is made to fit at the least.
-const (
-	Columns   = 100
-	narrowest = 60
-)
+// Columns is the width of the text report where there is no terminal.
+const Columns = 100
 
-var _ = registerOutput(&Output{Name: "text", Order: 10, Ext: "txt", Print: (*Report).Text})
+var _ = registerOutput(&Output{Name: "text", Order: 10, Ext: "txt", Print: (*Report).print})
 
-// TextOptions say how the text looks.
+// TextOptions say how much is printed for a person, and how it looks.
 type TextOptions struct {
 	Colour  bool
-	Columns int // of the terminal; 0: Columns, which is also the most
+	Columns int    // of the terminal; 0: there is none
+	All     bool   // all that there is, instead of the one screen
+	Only    string // one part of it: see Parts; "" all
+	More    string // the command that prints all, "" not known
+}
+
+// print prints as much as is asked for.
+func (r *Report) print(w io.Writer, o TextOptions) error {
+	switch {
+	case o.Only != "":
+		return r.only(w, o)
+	case o.All || r.AttachedOnly(): // what was attached is told on one screen
+		return r.Text(w, o)
+	}
+	return r.screen(w, o)
+}
+
+func newPage(o TextOptions) *page {
+	p := &page{colour: o.Colour, columns: Columns}
+	if o.Columns > 0 {
+		p.columns = min(max(o.Columns, leastColumns), mostColumns)
+	}
+	return p
 }
 
 // page collects the text. Every string that may come from the input passes Printable before it
@@ -94,12 +113,9 @@ func (p *page) painted(label, shown, style string, hang int, text string, long l
 	}
 }
 
-// Text prints the report for a person: the answer in the first lines, its proof below.
+// Text prints all of the report for a person: the answer in the first lines, its proof below.
 func (r *Report) Text(w io.Writer, o TextOptions) error {
-	p := &page{colour: o.Colour, columns: Columns}
-	if o.Columns > 0 {
-		p.columns = min(max(o.Columns, narrowest), Columns)
-	}
+	p := newPage(o)
 	if r.AttachedOnly() {
 		p.attachments(r)
 		_, err := io.WriteString(w, p.b.String())
