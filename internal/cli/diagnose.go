@@ -33,6 +33,9 @@ Exit status: 0 nothing found, 1 a cause was found, 2 wrong usage, 3 could not lo
 }
 
 func (c *diagnoseCmd) Run(con *console) error {
+	if err := c.check(); err != nil {
+		return err // before anything is recorded
+	}
 	o, err := c.options(con, maxFor)
 	if err != nil {
 		return err
