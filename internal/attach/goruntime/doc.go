@@ -12,5 +12,11 @@
 //	gctrace_read.go what the cycles amount to, and what follows
 //	scvg.go         lines of the scavenger and of the pacer
 //	schedtrace.go   schedtrace and scheddetail
+//	stack.go        stacks of goroutines: headers, calls, places
+//	dump.go         dumps with a header for each goroutine: debug=2, panics, SIGQUIT
+//	counts.go       dumps with counts: debug=1, threadcreate
+//	waits.go        what a stack waits for: a lock, a turn, another server
+//	locks.go        who waits for which lock, and who likely holds it
+//	dump_read.go    what a dump says
 //	refused.go      benchmarks and inittrace, which are of no use here
 package goruntime

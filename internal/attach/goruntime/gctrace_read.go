@@ -18,6 +18,7 @@ const (
 	longStop  = 10.0 // ms: a stop takes microseconds, a time slice of the kernel a few ms
 	startup   = 10.0 // s after the start of a program that are not its steady state
 	leastSpan = 1.0  // s
+	manyPs    = 8    // from which GOMAXPROCS may be far above a container's quota
 )
 
 // gcSum is what a run's cycles amount to. The last cycle is not in the sums: its time until the
@@ -34,6 +35,7 @@ type gcSum struct {
 	start               bool // mostly a program's first seconds
 	stops               []float64
 	longStops           int
+	longShare           float64 // of the time: long stops alone
 	worst               cycle
 	worstStop           float64
 	worstSecond         bool // mark termination
@@ -82,6 +84,8 @@ func sumGC(cs []cycle) (s gcSum) {
 	own = max(assist, capacity-workers-idle)
 	s.assistShare = ratio(assist, own)
 	first, last := cs[0], cs[len(cs)-1]
+	long := s.longShare
+	s.longShare = 0
 	if s.span = last.at - first.at; s.span <= 0 || len(cs) < 2 {
 		s.span = 0
 		return s
@@ -92,6 +96,7 @@ func sumGC(cs []cycle) (s gcSum) {
 	ps := float64(last.ps)
 	s.markShare = min(1, mark*scale)
 	s.stopShare = min(1, stop*scale)
+	s.longShare = min(1, long/(s.span*1e3))
 	s.assistAll = min(1, assist*scale/ps)
 	s.cpuShare = min(1, (assist+workers)*scale/ps+s.stopShare)
 	return s
@@ -102,6 +107,7 @@ func (s *gcSum) take(c cycle) {
 		s.stops = append(s.stops, stop)
 		if stop >= longStop {
 			s.longStops++
+			s.longShare += stop // a sum of ms until sumGC divides it
 		}
 		if stop > s.worstStop || s.worst.ps == 0 {
 			s.worst, s.worstStop, s.worstSecond = c, stop, i == 1
@@ -188,10 +194,10 @@ func heapText(cs []cycle, last cycle) string {
 // judgeGC says what follows. A lack of CPU comes first, since it looks like the cost of GC.
 func judgeGC(g *attach.Reading, s gcSum, cs []cycle) {
 	stretched := s.medianMark >= longStop && s.usedOfMark < 0.10
-	long := s.longStops >= 2 && (10*s.longStops >= len(cs) || s.stopShare >= 0.02)
+	long := s.longStops >= 2 && (10*s.longStops >= len(cs) || s.longShare >= 0.02)
 	frequent := s.perSecond >= gcRate && s.span >= leastSpan && !s.start
 	switch {
-	case frequent && !stretched && s.cpuShare-s.stopShare >= gcLoss:
+	case frequent && !stretched && s.cpuShare-s.longShare >= gcLoss:
 		judgeFrequent(g, s, cs)
 	case stretched || long:
 		judgeStretched(g, s, cs, stretched, long)
@@ -230,6 +236,9 @@ func judgeStretched(g *attach.Reading, s gcSum, cs []cycle, stretched, long bool
 	causes := []string{"cpu-throttled", "cpu-contention", "gomaxprocs-over-quota"}
 	if !stretched {
 		causes = []string{"stw-pause", "cpu-throttled", "cpu-contention"}
+		if cs[0].ps >= manyPs {
+			causes = append(causes, "gomaxprocs-over-quota")
+		}
 	}
 	for _, cause := range causes {
 		g.Signs = append(g.Signs, attach.Sign{Cause: cause, Grade: attach.Candidate, Proof: what, Share: s.stopShare})

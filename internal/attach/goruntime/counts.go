@@ -1,0 +1,160 @@
+package goruntime
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+// goroutineCounts is /debug/pprof/goroutine?debug=1: stacks with how many goroutines have each.
+var goroutineCounts = &attach.Kind{
+	Name:  "goroutine profile as text",
+	Hints: []string{"goroutine profile: total ", " @ 0x"},
+	Claim: func(lines []paste.Line) int { return claimCounts(lines, "goroutine profile: total ", countLine) },
+	Read: func(p *attach.Part) attach.Reading {
+		return readDump(p, parseCounts(p.Lines))
+	},
+}
+
+// threadcreate is the same of threads, /debug/pprof/threadcreate?debug=1.
+var threadcreate = &attach.Kind{
+	Name:   "threadcreate profile as text",
+	Hints:  []string{"threadcreate profile: total "},
+	Yields: nil,
+	Claim: func(lines []paste.Line) int {
+		if !strings.HasPrefix(strings.TrimSpace(lines[0].Text), "threadcreate profile: total ") {
+			return 0
+		}
+		return claimCounts(lines, "threadcreate profile: total ", countLine)
+	},
+	Read: func(p *attach.Part) attach.Reading {
+		d := parseCounts(p.Lines)
+		n := max(d.total, sumCounts(d.stacks))
+		r := attach.Reading{Title: "threadcreate profile of a Go program", State: attach.Healthy,
+			Figures: []string{count(n, "thread was made", "threads were made") + " since the start"},
+			Means:   "few threads: the runtime makes one when all others are in system calls or locked",
+			Not:     "threads that exist are not threads that run: blocked ones cost no CPU"}
+		if n >= 1000 {
+			r.State = attach.CannotTell
+			r.Means = "many threads were made: goroutines block in system calls or in cgo, each with a thread of its own"
+			r.Next = []attach.Next{{Command: "curl 'http://HOST:PORT/debug/pprof/goroutine?debug=2'", Why: "goroutines in state syscall say in which calls"}}
+		}
+		return r
+	},
+}
+
+// countLine parses "100 @ 0x40380b0 0x4048c80", of which a chat may have cut the end.
+func countLine(s string) (n int, ok bool) {
+	head, rest, ok := strings.Cut(strings.TrimSpace(s), " @ ")
+	n, isNumber := whole(head)
+	return n, ok && isNumber && strings.HasPrefix(rest, "0x")
+}
+
+// stackLine parses "#	0x40489e6	sync.(*Mutex).Lock+0x46	/go/src/sync/mutex.go:71".
+func stackLine(s string) (f frame, ok bool) {
+	rest, ok := strings.CutPrefix(strings.TrimSpace(s), "#")
+	fields := strings.Fields(rest)
+	if !ok || len(fields) < 1 || !strings.HasPrefix(fields[0], "0x") {
+		return f, false
+	}
+	if len(fields) == 1 { // "#	0x0": nobody knows which function
+		return f, true
+	}
+	f.fn = fields[1]
+	if plus := strings.LastIndex(f.fn, "+0x"); plus > 0 {
+		f.fn = f.fn[:plus]
+	}
+	if len(fields) > 2 {
+		f.at, _ = parsePlace(fields[len(fields)-1])
+	}
+	return f, true
+}
+
+// claimCounts takes a heading, lines of counts, and the lines with # and blank lines below them.
+func claimCounts[T any](lines []paste.Line, heading string, isCount func(string) (T, bool)) int {
+	end, stacks, counts := 0, 0, 0
+	for i, line := range lines {
+		s := strings.TrimSpace(line.Text)
+		_, isStack := stackLine(s)
+		_, counted := isCount(s)
+		switch {
+		case line.Command != "":
+			return countsEnd(end, stacks, counts, heading, lines)
+		case i == 0 && strings.HasPrefix(s, heading):
+			end = 1
+		case counted:
+			counts++
+			end = i + 1
+		case isStack && end > 0:
+			stacks++
+			end = i + 1
+		case strings.HasPrefix(s, "# labels: ") && end > 0, s == "..." && end > 0, s == "…" && end > 0:
+			end = i + 1
+		case s == "" && end > 0:
+		default:
+			return countsEnd(end, stacks, counts, heading, lines)
+		}
+	}
+	return countsEnd(end, stacks, counts, heading, lines)
+}
+
+func countsEnd(end, stacks, counts int, heading string, lines []paste.Line) int {
+	if end == 0 || stacks == 0 && (counts < 2 && !strings.HasPrefix(strings.TrimSpace(lines[0].Text), heading)) {
+		return 0
+	}
+	return end
+}
+
+func parseCounts(lines []paste.Line) *dump {
+	d := &dump{counts: true}
+	var s *stack
+	for _, line := range lines {
+		t := strings.TrimSpace(line.Text)
+		if n, ok := countLine(t); ok && len(d.stacks) < maxStacks {
+			_, addresses, _ := strings.Cut(t, " @ ")
+			s = &stack{count: n, pc: firstWord(addresses)}
+			d.stacks = append(d.stacks, s)
+			continue
+		}
+		if f, ok := stackLine(t); ok && s != nil && len(s.frames) < 256 {
+			if f.fn != "" {
+				s.frames = append(s.frames, f)
+			}
+			continue
+		}
+		if _, total, ok := strings.Cut(t, "profile: total "); ok {
+			d.total, _ = strconv.Atoi(total)
+		}
+		if t == "..." || t == "…" {
+			d.cut++
+		}
+	}
+	park(d.stacks)
+	return d
+}
+
+// park marks the goroutines that the runtime parked. A profile leaves out the runtime's frames, but
+// not their addresses: all that wait have the same one on top.
+func park(stacks []*stack) {
+	at := map[string]bool{}
+	for _, s := range stacks {
+		if len(s.frames) > 0 && (s.frames[0].fn == "internal/poll.runtime_pollWait" || s.frames[0].fn == "time.Sleep" || strings.Contains(s.frames[0].fn, "sync.runtime_Semacquire") || s.frames[0].fn == "sync.runtime_notifyListWait") {
+			at[s.pc] = true
+		}
+	}
+	for _, s := range stacks {
+		s.parked = at[s.pc]
+		if !s.parked && len(at) == 0 && s.count > 1 {
+			s.parked = true // so many alike do not run
+		}
+	}
+}
+
+func sumCounts(stacks []*stack) (n int) {
+	for _, s := range stacks {
+		n += s.count
+	}
+	return n
+}

@@ -1,0 +1,226 @@
+package goruntime
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// queue is the goroutines that wait for one lock: of one address, or, where no address is printed,
+// at one place.
+type queue struct {
+	addr    uint64
+	n       int
+	minutes int // the longest wait
+	sites   map[string]int
+	kinds   map[string]string // of a site: the receiver of its function
+	owners  map[uint64]bool   // objects whose methods take the lock, by address
+	stacks  []*stack
+	read    bool
+	logger  bool
+	fd      bool
+	once    bool
+	holders []*stack // who likely holds it
+	by      string   // how that is known
+	holding string   // the function in which it took the lock
+	whose   *queue   // the lock that the holder waits for itself
+}
+
+// queues divides waiters by lock, the longest queue first.
+func queues(stacks []*stack, waits []wait) []*queue {
+	byLock := map[string]*queue{}
+	var out []*queue
+	for i, s := range stacks {
+		w := waits[i]
+		if w.kind != waitLock {
+			continue
+		}
+		key := fmt.Sprintf("%x", w.addr)
+		if w.addr == 0 {
+			key = "at " + w.site.fn
+		}
+		q := byLock[key]
+		if q == nil {
+			q = &queue{addr: w.addr, sites: map[string]int{}, kinds: map[string]string{}, owners: map[uint64]bool{}}
+			byLock[key] = q
+			out = append(out, q)
+		}
+		q.n += s.count
+		q.minutes = max(q.minutes, s.minutes)
+		q.sites[w.site.fn] += s.count
+		q.kinds[w.site.fn] = receiver(w.site.fn)
+		q.stacks = append(q.stacks, s)
+		q.read, q.fd, q.once = q.read || w.read, q.fd || w.fd, q.once || w.once
+		q.logger = q.logger || w.logger
+		// The lock lies within the object whose method takes it, at its start or some way in.
+		if len(w.site.args) > 0 && w.addr > 0 && w.site.args[0] <= w.addr && w.addr-w.site.args[0] < 4096 {
+			q.owners[w.site.args[0]] = true
+		}
+	}
+	slices.SortStableFunc(out, func(a, b *queue) int { return cmp.Compare(b.n, a.n) })
+	return out
+}
+
+// findHolders looks for who likely holds each lock. By address: another goroutine inside a call
+// that was given the lock or the object around it. Without one: inside another method of the same
+// type.
+func findHolders(qs []*queue, stacks []*stack) {
+	of := map[*stack]*queue{}
+	for _, q := range qs {
+		for _, s := range q.stacks {
+			of[s] = q
+		}
+	}
+	for _, q := range qs {
+		for _, s := range stacks {
+			if of[s] == q || idle(s) && !q.fd {
+				continue
+			}
+			if fn := given(q, s); q.addr != 0 && fn != "" {
+				q.holders, q.by, q.holding = append(q.holders, s), "the same address is among its arguments", fn
+			}
+		}
+		if len(q.holders) == 0 {
+			for _, s := range stacks {
+				fn := sameType(q, s)
+				if of[s] != nil || idle(s) || s.count > 3 || fn == "" {
+					continue
+				}
+				q.holders, q.by, q.holding = append(q.holders, s), "it is inside a method of the same type", fn
+			}
+		}
+		if len(q.holders) > 3 {
+			q.holders, q.by = nil, "" // readers, or anybody
+		}
+		for _, h := range q.holders {
+			if other := of[h]; other != nil {
+				q.whose = other
+			}
+		}
+	}
+}
+
+// given returns the function of a stack that was given the lock or the object around it.
+func given(q *queue, s *stack) string {
+	for _, f := range s.frames {
+		if library(f.fn) && !q.fd {
+			continue
+		}
+		for i, a := range f.args {
+			if i > 3 || a == 0 {
+				continue
+			}
+			if a == q.addr {
+				return f.fn
+			}
+			if i == 0 && q.owners[a] && receiver(f.fn) != "" && hasValue(q.kinds, receiver(f.fn)) {
+				return f.fn
+			}
+		}
+	}
+	return ""
+}
+
+func sameType(q *queue, s *stack) string {
+	for _, f := range s.frames {
+		if t := receiver(f.fn); t != "" && !library(f.fn) && hasValue(q.kinds, t) {
+			if len(f.args) > 0 && !f.vague && f.args[0] > 1<<16 && len(q.owners) > 0 && !q.owners[f.args[0]] {
+				continue // of another object
+			}
+			return f.fn
+		}
+	}
+	return ""
+}
+
+func hasValue(m map[string]string, value string) bool {
+	for _, v := range m {
+		if v == value {
+			return true
+		}
+	}
+	return false
+}
+
+// circular reports whether the holder of a lock waits, by way of others, for that lock itself.
+func (q *queue) circular() bool {
+	seen := map[*queue]bool{}
+	for at := q; at != nil; at = at.whose {
+		if seen[at] {
+			return true
+		}
+		seen[at] = true
+	}
+	return false
+}
+
+// what names the lock.
+func (q *queue) what() string {
+	name := "a mutex"
+	switch {
+	case q.once:
+		name = "a sync.Once"
+	case q.fd:
+		name = "the lock of a file descriptor"
+	case q.read:
+		name = "an RWMutex"
+	}
+	if q.addr != 0 {
+		name += fmt.Sprintf(" (0x%x)", q.addr)
+	}
+	return name
+}
+
+// where lists the places, the one with most waiters first.
+func (q *queue) where() string {
+	return sitesText(q.sites)
+}
+
+func sitesText(sites map[string]int) string {
+	keys := byMost(sites)
+	var parts []string
+	for i, k := range keys {
+		if i == 3 {
+			parts = append(parts, fmt.Sprintf("%d other places", len(keys)-i))
+			break
+		}
+		name := k
+		if name == "" {
+			name = "a place that is cut off"
+		}
+		if len(keys) > 1 {
+			name = fmt.Sprintf("%d in %s", sites[k], name)
+		}
+		parts = append(parts, name)
+	}
+	if len(keys) == 1 {
+		return "in " + parts[0]
+	}
+	return strings.Join(parts, ", ")
+}
+
+// does says what a goroutine is doing, in a person's words.
+func does(s *stack, w wait) string {
+	name := s.own().fn
+	what := s.state
+	if what == "" {
+		what = map[waitKind]string{waitRun: "running", waitLock: "waiting for a lock", waitChan: "waiting for a channel", waitNet: "IO wait", waitSleep: "sleep",
+			waitSyscall: "in a system call", waitCond: "waiting for a condition", waitGroup: "waiting for a WaitGroup", waitOther: "waiting"}[w.kind]
+	}
+	if s.minutes > 0 {
+		what += fmt.Sprintf(", %d minutes", s.minutes)
+	}
+	through := ""
+	for _, f := range s.frames {
+		if !library(f.fn) && !strings.HasPrefix(f.fn, "time.") && !strings.HasPrefix(f.fn, "net.") && !strings.HasPrefix(f.fn, "bufio.") && f.fn != name {
+			through = " below " + f.fn
+			break
+		}
+	}
+	id := ""
+	if s.id > 0 {
+		id = fmt.Sprintf("goroutine %d ", s.id)
+	}
+	return fmt.Sprintf("%s[%s] in %s%s", id, what, name, through)
+}

@@ -1,0 +1,169 @@
+package goruntime
+
+import (
+	"strconv"
+	"strings"
+)
+
+// stack is one goroutine, or several with the same stack.
+type stack struct {
+	count   int
+	id      int    // 0: not printed
+	state   string // "chan receive", "semacquire"; "": not printed (debug=1)
+	minutes int    // waited; 0: less than one, or not printed
+	locked  bool   // to its thread
+	frames  []frame
+	created string // function that started it; "": not printed
+	pc      string // first address of a profile's stack, whose own frames of the runtime are not named
+	parked  bool   // pc is where the runtime parks goroutines
+}
+
+// frame is one call of a stack, innermost first.
+type frame struct {
+	fn    string   // "net/http.(*conn).serve"
+	args  []uint64 // as far as they are printed as plain numbers; arguments in braces are left out
+	at    string   // "server.go:1851"
+	vague bool     // the compiler is not sure of the first argument: "0xc0001?"
+}
+
+// receiver is the type whose method a function is, "main.(*Store)"; "": it is no method of a
+// pointer.
+func receiver(fn string) string {
+	if i := strings.Index(fn, ")."); i > 0 && strings.Contains(fn[:i], ".(*") {
+		return fn[:i+1]
+	}
+	return ""
+}
+
+// library reports whether a function is below what a program's own code calls to wait.
+func library(fn string) bool {
+	for _, p := range []string{"runtime.", "sync.", "internal/", "syscall.", "runtime/", "os.(*File)", "os.(*fileStat)"} {
+		if strings.HasPrefix(fn, p) {
+			return true
+		}
+	}
+	return false
+}
+
+// own is the first frame that is not a library's that merely waits; the first one if all are.
+func (s *stack) own() frame {
+	for _, f := range s.frames {
+		if !library(f.fn) && !strings.HasPrefix(f.fn, "time.") {
+			return f
+		}
+	}
+	if len(s.frames) > 0 {
+		return s.frames[0]
+	}
+	return frame{}
+}
+
+// has reports whether a frame's function starts with one of these.
+func (s *stack) has(prefixes ...string) bool {
+	for _, f := range s.frames {
+		for _, p := range prefixes {
+			if strings.HasPrefix(f.fn, p) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// parseHeader parses "goroutine 12 [semacquire, 5 minutes, locked to thread]:". Since Go 1.23 a
+// crash prints "goroutine 12 gp=0xc000002380 m=0 mp=0x5c2 [running]:".
+func parseHeader(line string) (s stack, ok bool) {
+	rest, ok := strings.CutPrefix(strings.TrimSpace(line), "goroutine ")
+	d := digits(rest)
+	if !ok || d == 0 || d > 18 {
+		return s, false
+	}
+	s.id, _ = strconv.Atoi(rest[:d])
+	open, closing := strings.IndexByte(rest, '['), strings.LastIndexByte(rest, ']')
+	if open < d || closing < open || strings.TrimLeft(rest[closing+1:], "{}:\"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._- ,") != "" || !strings.Contains(rest[closing:], ":") {
+		return s, false
+	}
+	if between := strings.TrimSpace(rest[d:open]); between != "" && !strings.HasPrefix(between, "gp=") {
+		return s, false
+	}
+	s.count = 1
+	for i, part := range strings.Split(rest[open+1:closing], ", ") {
+		minutes, isMinutes := strings.CutSuffix(part, " minutes")
+		switch {
+		case i == 0:
+			s.state = part
+		case isMinutes:
+			s.minutes, _ = whole(minutes)
+		case part == "locked to thread":
+			s.locked = true
+		}
+	}
+	return s, s.state != ""
+}
+
+// parseCall parses "main.(*cache).get(0x41bf05?, {0x4b69d0, 0x1})", also "created by main.main in
+// goroutine 1".
+func parseCall(line string) (f frame, created, ok bool) {
+	line = strings.TrimSpace(line)
+	if rest, is := strings.CutPrefix(line, "created by "); is {
+		rest, _, _ = strings.Cut(rest, " in goroutine ")
+		return frame{fn: rest}, true, rest != "" && !strings.ContainsAny(rest, " \t")
+	}
+	if !strings.HasSuffix(line, ")") || len(line) > 4096 {
+		return f, false, false
+	}
+	open := argsStart(line)
+	if open <= 0 {
+		return f, false, false
+	}
+	f.fn = line[:open]
+	if !strings.Contains(f.fn, ".") && f.fn != "panic" && f.fn != "main" || strings.ContainsAny(f.fn, " \t\"'=<>;,") && !strings.Contains(f.fn, "[") {
+		return f, false, false
+	}
+	args := line[open+1 : len(line)-1]
+	if args != "" && args != "..." && !strings.Contains(args, "0x") && !strings.Contains(args, "...") && !strings.Contains(args, "{") {
+		return f, false, false
+	}
+	first, _, _ := strings.Cut(args, ",")
+	f.vague = strings.HasSuffix(first, "?")
+	for _, a := range strings.Split(args, ", ") {
+		v, err := strconv.ParseUint(strings.TrimSuffix(strings.TrimPrefix(a, "0x"), "?"), 16, 64)
+		if err != nil || !strings.HasPrefix(a, "0x") {
+			f.args = append(f.args, 0)
+			continue
+		}
+		f.args = append(f.args, v)
+	}
+	return f, false, true
+}
+
+// argsStart is the offset of the parenthesis that opens the arguments: the partner of the last one.
+func argsStart(line string) int {
+	depth := 0
+	for i := len(line) - 1; i >= 0; i-- {
+		switch line[i] {
+		case ')':
+			depth++
+		case '(':
+			if depth--; depth == 0 {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+// parsePlace parses "	/usr/local/go/src/sync/mutex.go:46 +0x5c" to "mutex.go:46".
+func parsePlace(line string) (string, bool) {
+	line = strings.TrimSpace(line)
+	line, _, _ = strings.Cut(line, " +0x")
+	colon := strings.LastIndexByte(line, ':')
+	if colon <= 0 || digits(line[colon+1:]) == 0 || digits(line[colon+1:]) != len(line)-colon-1 {
+		return "", false
+	}
+	file := line[:colon]
+	if !strings.HasSuffix(file, ".go") && !strings.HasSuffix(file, ".s") && !strings.HasSuffix(file, ".c") && file != "<autogenerated>" && file != "??" {
+		return "", false
+	}
+	return line[strings.LastIndexAny(file, "/\\")+1:], true
+}
