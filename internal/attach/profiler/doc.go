@@ -9,8 +9,13 @@
 //	mechanism.go    what shares of CPU time say of causes
 //	graph.go        the call graph of perf report
 //	perfreport.go   perf report and perf top
+//	perfscript.go   perf script: samples with stacks, of whatever event
 //	calls.go        what system calls wait for
 //	stracecount.go  strace -c and ltrace -c
 //	histogram.go    histograms of the BPF tools
 //	histkind.go     what a histogram measures, and what follows
+//	waits.go        what stacks of threads off CPU waited for
+//	linuxki.go      LinuxKI's reports: their lines
+//	linuxkiread.go  what these lines say of tasks and the scheduler
+//	linuxkicalls.go what they say of system calls, sleep and profiles
 package profiler

@@ -47,3 +47,5 @@ func fuzz(f *testing.F, k *attach.Kind) {
 func FuzzPerfReport(f *testing.F)  { fuzz(f, perfReport) }
 func FuzzStraceCount(f *testing.F) { fuzz(f, straceCount) }
 func FuzzHistogram(f *testing.F)   { fuzz(f, bpfHistogram) }
+func FuzzLinuxKI(f *testing.F)     { fuzz(f, linuxKI) }
+func FuzzPerfScript(f *testing.F)  { fuzz(f, perfScript) }

@@ -82,7 +82,13 @@ func (t *tally) facts(r *attach.Reading) {
 
 // locks says what spinning and page faults cost. Spinning within page faults is the faults'.
 func (t *tally) locks(r *attach.Reading) {
-	spin, inFaults := t.share(t.kinds[account.WorkKernelLock]), t.share(t.faultSpin)
+	spin := t.share(t.kinds[account.WorkKernelLock])
+	if t.p.callers != nil && t.faultSpin == 0 {
+		c := t.p.callers
+		t.faultSpin = t.kinds[account.WorkKernelLock] * c.share(c.faultSpin) / max(c.share(c.kinds[account.WorkKernelLock]), 1e-9)
+		t.askers = c.askers
+	}
+	inFaults := t.share(t.faultSpin)
 	because := ""
 	if inFaults >= spin/2 && inFaults > 0 {
 		because = "page-fault"
@@ -150,7 +156,9 @@ func (t *tally) found(r *attach.Reading, cause string, share float64, because, p
 // conclude puts in a sentence what follows.
 func (t *tally) conclude(r *attach.Reading) {
 	if len(r.Signs) > 0 {
-		slices.SortStableFunc(r.Signs, func(a, b attach.Sign) int { return cmp.Compare(b.Share, a.Share) })
+		slices.SortStableFunc(r.Signs, func(a, b attach.Sign) int { // a mechanism stands after its cause
+			return cmp.Or(cmp.Compare(len(a.BecauseOf), len(b.BecauseOf)), cmp.Compare(b.Share, a.Share))
+		})
 		if first := r.Signs[0]; first.Grade == attach.Outside {
 			r.Means = "The CPU time goes into " + first.Where + "."
 		} else {
@@ -164,11 +172,23 @@ func (t *tally) conclude(r *attach.Reading) {
 	}
 	own := t.share(t.kinds[account.WorkOwn] + t.kinds[account.WorkLibrary] + t.kinds[account.WorkInterprets] + t.kinds[account.WorkMap] +
 		t.kinds[account.WorkMemmove] + t.kinds[account.WorkInterface] + t.kinds[account.WorkAlloc])
+	inKernel := t.share(t.kinds[account.WorkKernel] + t.kinds[account.WorkSyscall])
+	shown := t.idle
+	for _, part := range t.kinds {
+		shown += part
+	}
 	switch {
+	case shown < 0.2*t.whole:
+		r.State = attach.CannotTell
+		r.Means = fmt.Sprintf("Only %s of the samples are in what is here: the rest was cut off.", pct(shown/t.whole))
 	case t.share(t.unnamed) > 0.5:
 		r.State = attach.CannotTell
 		r.Means = fmt.Sprintf("%s of the time has no symbol, so what it was cannot be said.", pct(t.share(t.unnamed)))
 		r.Next = append(r.Next, record(t.p.pid, "it finds the symbols while the process lives"))
+	case inKernel >= 0.4:
+		r.State = attach.CannotTell
+		r.Means = fmt.Sprintf("%s of the busy CPU time is the kernel's, in functions that do not say whether it is more than the calls need.", pct(inKernel))
+		r.Next = append(r.Next, ask("perf trace -s -p PID -- sleep 10", t.p.pid, "which system calls that is, how many and how long"))
 	case own >= 0.5:
 		r.Means = "The CPU time is the program's own computing, which is no stall. No mechanism of the runtime or the kernel stands out."
 	default:

@@ -99,10 +99,13 @@ func perfHeaderField(rest string) bool {
 	if !ok {
 		return strings.HasPrefix(rest, "captured on") || strings.HasPrefix(rest, "event : name") || strings.HasPrefix(rest, "node") || strings.HasPrefix(rest, "missing features")
 	}
-	return perfHeaderFields[strings.TrimSpace(name)]
+	first, _, _ := strings.Cut(strings.TrimSpace(name), " ")
+	return perfHeaderFields[first]
 }
 
-var perfHeaderFields = words("hostname os release perf version arch nrcpus cpudesc cpuid memory cmdline event sibling pmu contains captured header data size feat")
+// perfHeaderFields are the first words of the fields of that header.
+var perfHeaderFields = words(`hostname os perf arch nrcpus cpudesc cpuid total memory cmdline event sibling pmu contains captured header data feat
+	CPU group cache sample time missing node0 node1`)
 
 func claimPerfReport(lines []paste.Line) int {
 	first := strings.TrimSpace(lines[0].Text)

@@ -37,6 +37,7 @@ type profile struct {
 	number  int     // of samples taken; 0: not said
 	stacks  bool
 	pid     int
+	callers *tally // of some of it, with stacks, where the profile itself has none; nil: none
 }
 
 // tally is a profile by what CPUs did.

@@ -2,6 +2,7 @@ package profiler
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -95,7 +96,10 @@ func lasts(seconds float64) string {
 	if seconds < 0 || seconds > 1e9 {
 		return fmt.Sprintf("%g s", seconds)
 	}
-	return finding.Duration(int64(seconds * float64(time.Second)))
+	if seconds >= 99.95 { // sums of many calls: three figures would not add up
+		return fmt.Sprintf("%.1f s", seconds)
+	}
+	return finding.Duration(int64(math.Round(seconds * float64(time.Second))))
 }
 
 // count writes a number of things.

@@ -1,0 +1,123 @@
+package profiler
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+var linuxKI = &attach.Kind{Name: "LinuxKI report", Claim: claimKI, Read: readKI, Yields: nil}
+
+// kiLine is what a line of a LinuxKI report is.
+type kiLine int
+
+const (
+	kiNone kiLine = iota
+	kiWeak        // may stand in other texts too
+	kiSure
+)
+
+var (
+	kiProcess = regexp.MustCompile(`^[PT]ID:?\s+\d+\s+\S`)
+	kiParent  = regexp.MustCompile(`^PPID:?\s+\d+(\s|$)`)
+	// "  24425  57.34%  SYS    native_queued_spin_lock_slowpath [kernel]"
+	kiHot = regexp.MustCompile(`^(\d+)\s+(\d+[.,]\d+)%\s+(SYS|USER|INTR|IDLE|HARDIRQ|SOFTIRQ|GUEST)\s+(\S.*)$`)
+	// "  21652  50.83%  f  g  h"
+	kiStack = regexp.MustCompile(`^(\d+)\s+(\d+[.,]\d+)%\s+([\w.\[].*)$`)
+	// "  14.12  0.132  f g h", with a count before it in later versions
+	kiSleepStack = regexp.MustCompile(`^(?:(\d+)\s+)?(\d+[.,]\d+)%?\s+(\d+[.,]\d+)\s+([A-Za-z_].*)$`)
+	// "806 7.12% 5.9461 32.03% 29.75% 7.377 80.777 sleep_on_page"
+	kiSleepFunc = regexp.MustCompile(`^(?:(\d+)\s+)?(\d+[.,]\d+)%\s+(\d+[.,]\d+)\s+(\d+[.,]\d+)%\s+(\d+[.,]\d+)%\s+(\d+[.,]\d+)\s+(\d+[.,]\d+)\s+(\S+)$`)
+	// "pread64  152041  7602.0  207.595974  0.001365  0.033280  0  8192  60816.0"
+	kiCall = regexp.MustCompile(`^([A-Za-z_]\w*)\s+(\d+)\s+(\d+[.,]\d+)\s+(\d+[.,]\d+)\s+(\d+[.,]\d+)\s+(\d+[.,]\d+)\s+(\d+)(\s+\d.*)?$`)
+	// "SLEEP 1437 71.8 2.926927 0.002037", and its functions:
+	// "Sleep Func 1424 2.817186 0.001978 0.017275 io_schedule_timeout"
+	kiCallPart = regexp.MustCompile(`^(SLEEP\s+\d+\s+\d+[.,]\d+\s+\d|Sleep Func\s+\d+\s+\d+[.,]\d|RUNQ\s+\d+[.,]\d+$|CPU\s+\d+[.,]\d+$|AIO (Reads|Writes)\s+\d)`)
+	// "10434 0.433559 0.432090 0.000000 1.952888 17.606416 0.012748 [kworker/29:256]"
+	kiTask = regexp.MustCompile(`^(\d+)\s+(\d+\.\d{6})\s+(\d+\.\d{6})\s+(\d+\.\d{6})\s+(\d+\.\d{6})\s+(\d+\.\d{6})(?:\s+(\d+\.\d{6}))?\s+(\S.*)$`)
+	// "RunQTime : 0.408500 Switch Cnt: 32598 PreemptCnt : 1469"
+	kiPair = regexp.MustCompile(`([A-Za-z][A-Za-z-]*(?: (?:CPU|Cnt|Migrs))?)\s*:\s*([-+\w.,%]+)`)
+	kiIRQ  = regexp.MustCompile(`^(\d+\s+)?[A-Z][A-Z_]+\s+\d+\s+\d+\.\d{6}$`)
+	// "0.100159 cpu=2 pid=1026 recvfrom ret=0xd68 syscallbeg= 0.000802 fd=9"
+	kiTrace   = regexp.MustCompile(`^\d+\.\d{6} cpu=\d+ [pt]id=\d+ `)
+	kiSection = regexp.MustCompile(`^\d+\.\d+(\.\d+)*\s+[A-Z][\w ]+`)
+)
+
+// kiHeads are lines that only LinuxKI prints, by what they have in them.
+var kiHeads = []string{"SCHEDULER ACTIVITY REPORT", "SYSTEM CALL REPORT", "CPU ACTIVITY REPORT", "HARDCLOCK REPORT", "HARDCLOCK STACK TRACES", "HARDCLOCK entries",
+	"SLEEP REPORT", "PHYSICAL DEVICE REPORT", "FILE ACTIVITY REPORT", "Kernel Functions executed during profile", "functions calling sleep()", "Functions calling sleep()",
+	"leep stack traces (sort by", "Report of non-idle kernel", "PIDs Waiting on RunQ", "Tasks sorted by System Time", "Tasks sorted by", "Top Files sorted by", "PROCESS MEMORY REPORT",
+	"NETWORK ACTIVITY REPORT", "COOP REPORT", "Soft IRQ events", "Hard IRQ events"}
+
+// kiWords are headers of its tables.
+var kiWords = [][]string{{"System", "Call", "Name", "Count", "Rate"}, {"Count", "Pct", "State", "Function"}, {"Count", "Pct", "Function"}, {"Count", "Pct", "Stack", "trace"},
+	{"nCPU", "sys%"}, {"Busy", "sys", "usr", "idle"}, {"Pct", "SlpTime", "Slp%"}, {"Count", "Pct", "SlpTime"}, {"PID", "RunTime", "SysTime"}, {"wpct", "avg"}, {"count", "wpct", "avg"},
+	{"Count", "USER%", "SYS%"}, {"IRQ", "Name", "Count", "ElpTime"}, {"IRQ", "Name", "Count"}}
+
+func kiLineOf(text string) kiLine {
+	for _, h := range kiHeads {
+		if strings.Contains(text, h) {
+			return kiSure
+		}
+	}
+	for _, w := range kiWords {
+		if header(text, w...) {
+			return kiSure
+		}
+	}
+	switch {
+	case strings.HasPrefix(text, "RunTime") && strings.Contains(text, ":"), strings.HasPrefix(text, "RunQTime"), kiHot.MatchString(text), kiSleepFunc.MatchString(text),
+		kiCallPart.MatchString(text), kiCall.MatchString(text), kiTask.MatchString(text), kiTrace.MatchString(text), strings.HasPrefix(text, "SleepTime"):
+		return kiSure
+	case kiProcess.MatchString(text), kiParent.MatchString(text), kiStack.MatchString(text), kiSleepStack.MatchString(text), kiIRQ.MatchString(text),
+		strings.Contains(text, "[Next") || strings.Contains(text, "[Prev") || strings.Contains(text, "[Table of"), kiSection.MatchString(text),
+		strings.Trim(text, "^=*- .…") == "", strings.HasPrefix(text, "Warning: "), header(text, "Count", "USER", "SYS", "INTR"),
+		strings.HasPrefix(text, "device: 0x"), strings.HasPrefix(text, "The percentages below"), strings.HasPrefix(text, "of the Thread's total"), strings.HasPrefix(text, "User code or System"),
+		strings.HasPrefix(text, "%") && strings.Contains(text, "msecs"), kiNumbersOnly(text), kiPairs(text):
+		return kiWeak
+	}
+	return kiNone
+}
+
+// kiNumbersOnly reports whether a line has only numbers and percents, as rows without a name.
+func kiNumbersOnly(text string) bool {
+	for _, f := range strings.Fields(text) {
+		if _, ok := number(strings.TrimSuffix(f, "%")); !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// kiPairs reports whether a line is pairs such as "busy : 31.21%" of a scheduler report.
+func kiPairs(text string) bool {
+	key, _, ok := strings.Cut(text, ":")
+	return ok && kiKeys[strings.ToLower(strings.TrimSpace(key))]
+}
+
+var kiKeys = map[string]bool{"busy": true, "sys": true, "user": true, "irq": true, "runq": true, "sleep": true, "hardirq": true, "softirq": true, "last cpu": true,
+	"policy": true, "runtime": true, "sleeptime": true, "runqtime": true, "total": true, "hardirq_s": true}
+
+func claimKI(lines []paste.Line) int {
+	if kiLineOf(strings.TrimSpace(lines[0].Text)) == kiNone {
+		return 0
+	}
+	sure, weak := false, 0
+	n := claimed(lines, func(_ int, text string) bool {
+		switch kiLineOf(text) {
+		case kiNone:
+			return false
+		case kiSure:
+			sure = true
+		default:
+			weak++
+		}
+		return sure || weak < 12
+	})
+	if !sure {
+		return 0
+	}
+	return n
+}

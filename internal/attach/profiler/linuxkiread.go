@@ -1,0 +1,411 @@
+package profiler
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/finding"
+)
+
+// kiReport is what the parts of a LinuxKI report say.
+type kiReport struct {
+	pid           int
+	name          string
+	run, sys      float64 // s
+	sleep, queue  float64
+	sched         bool
+	policy        string
+	busyShare     float64
+	calls         []kiCallRow
+	hot, stacks   profile
+	funcs         *waiting // sleep functions of a process
+	sleepStacks   *waiting
+	tasks         []kiTaskRow
+	cpus          int
+	sysPct        float64
+	userPct, idle float64
+	usage         bool
+	profileIdle   float64 // of the profile's samples
+	traces        int
+	sections      []string
+}
+
+// kiCallRow is a system call of a report, with what its time was.
+type kiCallRow struct {
+	name                    string
+	count, errs             int
+	elapsed, avg, max       float64 // s
+	asleep, queued, running float64
+	sleeps                  *waiting
+}
+
+// kiTaskRow is a row of a table of tasks.
+type kiTaskRow struct {
+	pid                              int
+	run, sys, queued, sleep, longest float64 // s
+	hasLongest                       bool
+	command                          string
+}
+
+// modes of the walk: what rows of two numbers and names are.
+type kiMode int
+
+const (
+	kiOther kiMode = iota
+	kiSleeping
+	kiProfiling
+	kiUsage
+	kiBusy
+	kiClock
+)
+
+func readKIReport(p *attach.Part) *kiReport {
+	k := &kiReport{funcs: newWaiting(), sleepStacks: newWaiting()}
+	mode := kiOther
+	for _, text := range texts(p) {
+		switch {
+		case header(text, "nCPU"):
+			mode = kiUsage
+			continue
+		case header(text, "Busy", "sys", "usr"):
+			mode = kiBusy
+			continue
+		case strings.Contains(text, "leep stack traces"), strings.Contains(text, "wpct"):
+			mode = kiSleeping
+			continue
+		case header(text, "Count", "USER%"):
+			mode = kiClock
+			continue
+		case header(text, "Count", "Pct"), strings.Contains(text, "HARDCLOCK"), strings.Contains(text, "non-idle kernel"):
+			mode = kiProfiling
+			continue
+		}
+		k.line(text, &mode)
+	}
+	return k
+}
+
+func (k *kiReport) line(text string, mode *kiMode) {
+	if m := kiHot.FindStringSubmatch(text); m != nil {
+		k.hotRow(m)
+		return
+	}
+	if m := kiSleepFunc.FindStringSubmatch(text); m != nil {
+		seconds, _ := number(m[3])
+		k.funcs.add(waitOf([]string{m[8]}), m[8], seconds)
+		return
+	}
+	if m := kiCall.FindStringSubmatch(text); m != nil && len(k.calls) < most {
+		c := kiCallRow{name: m[1], sleeps: newWaiting()}
+		c.count, _ = whole(m[2])
+		c.elapsed, _ = number(m[4])
+		c.avg, _ = number(m[5])
+		c.max, _ = number(m[6])
+		c.errs, _ = whole(m[7])
+		k.calls = append(k.calls, c)
+		return
+	}
+	if kiCallPart.MatchString(text) {
+		k.callPart(strings.Fields(text))
+		return
+	}
+	if m := kiTask.FindStringSubmatch(text); m != nil && len(k.tasks) < most {
+		t := kiTaskRow{command: m[8], hasLongest: m[7] != ""}
+		t.pid, _ = whole(m[1])
+		t.run, _ = number(m[2])
+		t.sys, _ = number(m[3])
+		t.queued, _ = number(m[5])
+		t.sleep, _ = number(m[6])
+		t.longest, _ = number(m[7])
+		k.tasks = append(k.tasks, t)
+		return
+	}
+	if kiTrace.MatchString(text) {
+		k.traces++
+		return
+	}
+	k.looseLine(text, mode)
+}
+
+// looseLine reads the rows that only the table around them tells.
+func (k *kiReport) looseLine(text string, mode *kiMode) {
+	fields := strings.Fields(text)
+	switch {
+	case kiProcess.MatchString(text) && k.pid == 0:
+		k.pid, _ = whole(fields[1])
+		k.name = strings.Join(fields[2:], " ")
+	case *mode == kiSleeping:
+		if m := kiSleepStack.FindStringSubmatch(text); m != nil {
+			k.sleepStack(m[2], m[4])
+		}
+	case *mode == kiProfiling:
+		if m := kiStack.FindStringSubmatch(text); m != nil {
+			k.stackRow(m)
+		}
+	case *mode == kiUsage && kiNumbersOnly(text) && len(fields) >= 4:
+		k.usage = true
+		k.cpus, _ = whole(fields[0])
+		k.sysPct, k.userPct, k.idle = percentOf(fields[1]), percentOf(fields[2]), percentOf(fields[3])
+		*mode = kiOther
+	case *mode == kiBusy && kiNumbersOnly(text) && len(fields) >= 4:
+		k.usage = true
+		k.sysPct, k.userPct, k.idle = percentOf(fields[1]), percentOf(fields[2]), percentOf(fields[3])
+		*mode = kiOther
+	}
+	if *mode == kiClock && kiNumbersOnly(text) && len(fields) >= 4 {
+		k.usage = true
+		k.userPct, k.sysPct, k.idle = percentOf(fields[1]), percentOf(fields[2]), percentOf(fields[len(fields)-1])
+		k.profileIdle = k.idle
+		*mode = kiOther
+	}
+	if strings.Contains(text, ":") && !kiSection.MatchString(text) {
+		k.pairs(text)
+	}
+}
+
+func percentOf(s string) float64 {
+	f, _ := number(strings.TrimSuffix(s, "%"))
+	return f / 100
+}
+
+func (k *kiReport) pairs(text string) {
+	for _, m := range kiPair.FindAllStringSubmatch(text, 8) {
+		v, ok := number(strings.TrimSuffix(m[2], "%"))
+		switch strings.ToLower(m[1]) {
+		case "runtime":
+			if ok && strings.Contains(m[2], ".") && !k.sched {
+				k.run = v
+			}
+		case "systime":
+			k.sys = v
+		case "sleeptime":
+			k.sleep, k.sched = v, true
+		case "runqtime":
+			k.queue, k.sched = v, true
+		case "policy":
+			k.policy = m[2]
+		}
+	}
+}
+
+func (k *kiReport) hotRow(m []string) {
+	share, _ := percent(m[2] + "%")
+	n, _ := number(m[1])
+	name, _, _ := strings.Cut(strings.TrimSpace(m[4]), " ")
+	s := sample{weight: share}
+	switch {
+	case m[3] == "IDLE":
+		s.comm = "swapper"
+	case m[3] == "USER":
+		s.program = frames([]string{name}, "")
+	default:
+		s.kernel, _ = split([]string{strings.TrimPrefix(name, "SYSC_")}, true)
+	}
+	k.hot.whole = 1
+	k.hot.number += int(min(n, 1e9))
+	k.hot.samples = append(k.hot.samples, s)
+}
+
+func (k *kiReport) stackRow(m []string) {
+	share, _ := percent(m[2] + "%")
+	n, _ := number(m[1])
+	names := strings.Fields(strings.ReplaceAll(m[3], " unknown", ""))
+	s := sample{weight: share}
+	if len(names) > 0 && !strings.EqualFold(names[0], "unknown") {
+		s.kernel, s.program = split(names, true)
+	}
+	k.stacks.whole, k.stacks.stacks = 1, true
+	k.stacks.number += int(min(n, 1e9))
+	k.stacks.samples = append(k.stacks.samples, s)
+}
+
+// sleepStack reads a stack by its share of the waiting time. Functions of the program follow the
+// kernel's, and addresses stand between.
+func (k *kiReport) sleepStack(share, stack string) {
+	amount, _ := number(share)
+	var names []string
+	for _, n := range strings.Fields(stack) {
+		if n != "unknown" && !strings.HasPrefix(n, "0x") {
+			names = append(names, n)
+		}
+	}
+	kind := waitOf(names)
+	k.sleepStacks.add(kind, placeOf(kind, names), amount)
+}
+
+// placeOf is the function on a stack that says best where it waits.
+func placeOf(kind wait, names []string) string {
+	if kind == waitedLock {
+		for i, n := range names {
+			if waitByUser([]string{n}) == waitedLock {
+				for _, outer := range names[i+1:] {
+					if waitByUser([]string{outer}) != waitedLock {
+						return n + " in " + outer
+					}
+				}
+				return n
+			}
+		}
+	}
+	for _, n := range names {
+		if !schedulerPlumbing[n] {
+			return n
+		}
+	}
+	return ""
+}
+
+var schedulerPlumbing = words(`__schedule schedule schedule_timeout schedule_preempt_disabled finish_task_switch context_switch schedule_hrtimeout_range
+	schedule_hrtimeout_range_clock io_schedule io_schedule_timeout`)
+
+func (k *kiReport) callPart(f []string) {
+	if len(k.calls) == 0 {
+		return
+	}
+	c := &k.calls[len(k.calls)-1]
+	switch f[0] {
+	case "SLEEP":
+		if f[1] != "Func" && len(f) > 3 {
+			c.asleep, _ = number(f[3])
+		}
+	case "Sleep":
+		if len(f) >= 7 {
+			amount, _ := number(f[3])
+			c.sleeps.add(waitOf(f[6:7]), f[6], amount)
+		}
+	case "RUNQ":
+		c.queued, _ = number(f[1])
+	case "CPU":
+		c.running, _ = number(f[1])
+	}
+}
+
+func readKI(p *attach.Part) attach.Reading {
+	k := readKIReport(p)
+	r := attach.Reading{State: attach.CannotTell, Who: attach.Who{PID: k.pid, Name: k.name}}
+	k.readUsage(&r)
+	k.readSched(&r)
+	k.readTasks(&r)
+	k.readCalls(&r)
+	k.readSleep(&r)
+	k.readProfile(&r)
+	if k.traces > 0 {
+		r.Figures = append(r.Figures, things(k.traces, "traced event"))
+		k.sections = append(k.sections, "trace")
+	}
+	r.Title = "LinuxKI"
+	if k.pid > 0 {
+		r.Title += fmt.Sprintf(", PID %d %s", k.pid, k.name)
+	}
+	if len(k.sections) > 0 {
+		r.Title += ": " + strings.Join(k.sections, ", ")
+	}
+	if r.Means == "" && k.sched {
+		r.Means = "It says how long the thread slept and not what for: the report's sleep functions or system calls do."
+	} else if r.Means == "" {
+		r.Means = "These figures alone say nothing of a stall."
+	}
+	if r.State != attach.Healthy && len(r.Next) == 0 {
+		r.Next = append(r.Next, record(k.pid, "which requests lose that time"))
+	}
+	return r
+}
+
+func (k *kiReport) says(r *attach.Reading, section string) {
+	if !slices.Contains(k.sections, section) {
+		k.sections = append(k.sections, section)
+	}
+}
+
+func (k *kiReport) readUsage(r *attach.Reading) {
+	if !k.usage {
+		return
+	}
+	k.says(r, "global CPU usage")
+	line := fmt.Sprintf("%s system, %s user, %s idle", pct(k.sysPct), pct(k.userPct), pct(k.idle))
+	if k.cpus > 0 {
+		line = fmt.Sprintf("%d CPUs: ", k.cpus) + line
+	}
+	r.Figures = append(r.Figures, line)
+	switch {
+	case k.sysPct >= 0.30 && k.sysPct > k.userPct:
+		r.Means = fmt.Sprintf("The kernel takes %s of the CPUs: what it does there is the question, not how many CPUs there are.", pct(k.sysPct))
+		r.Not = "The report's own warning of a CPU bottleneck says that CPUs are busy, and not that more of them would help."
+	case k.idle < 0.10:
+		r.Means = "The CPUs are busy; whether threads wait for them is not in it."
+	default:
+		r.Means = "There are idle CPUs."
+	}
+}
+
+func (k *kiReport) readSched(r *attach.Reading) {
+	if !k.sched {
+		return
+	}
+	k.says(r, "scheduler activity")
+	all := k.run + k.sleep + k.queue
+	if all <= 0 {
+		return
+	}
+	line := fmt.Sprintf("ran %s (%s), waited for a CPU %s (%s), slept %s (%s)", lasts(k.run), pct(k.run/all), lasts(k.queue), pct(k.queue/all), lasts(k.sleep), pct(k.sleep/all))
+	if k.policy != "" {
+		line += ", " + k.policy
+	}
+	r.Figures = append(r.Figures, line)
+	realTime := strings.Contains(k.policy, "FIFO") || strings.Contains(k.policy, "RR") || strings.Contains(k.policy, "DEADLINE")
+	switch {
+	case realTime:
+		r.Means = fmt.Sprintf("It runs with real-time priority: it waited %s for a CPU, and what shares its CPU waits as long as it runs (%s).", lasts(k.queue), lasts(k.run))
+		r.Not = "That it never waits does not make it harmless: others wait for it, and their reports would show it."
+		r.Next = append(r.Next, ask("chrt -p PID", k.pid, "its priority; then look at the run queue time of others on its CPU"))
+	case k.queue/all >= 0.10:
+		proof := fmt.Sprintf("it was ready and had no CPU for %s, %s of the time", lasts(k.queue), pct(k.queue/all))
+		r.Means = upper(proof) + "."
+		r.Not = "A cgroup's quota that is used up counts as run queue time as well."
+		r.Signs = append(r.Signs, attach.Sign{Cause: "cpu-contention", Grade: attach.Candidate, Share: k.queue / all, Proof: []string{proof}},
+			attach.Sign{Cause: "cpu-throttled", Grade: attach.Candidate, Share: k.queue / all, Proof: []string{proof}})
+	case k.run/all >= 0.80:
+		r.Means = "It computes nearly all the time and hardly waits for a CPU: what it computes is the question."
+	case k.queue/all < 0.05:
+		r.Means = fmt.Sprintf("It hardly waits for a CPU; %s of the time it sleeps, and in what decides.", pct(k.sleep/all))
+	}
+}
+
+// readTasks reads tables of tasks. A thread of the kernel has no quota: where one waits for a CPU,
+// another has it.
+func (k *kiReport) readTasks(r *attach.Reading) {
+	if len(k.tasks) == 0 {
+		return
+	}
+	k.says(r, things(len(k.tasks), "task"))
+	worst, longest := k.tasks[0], k.tasks[0]
+	for _, t := range k.tasks {
+		if t.queued > worst.queued {
+			worst = t
+		}
+		if t.longest > longest.longest {
+			longest = t
+		}
+	}
+	all := worst.run + worst.queued + worst.sleep
+	r.Figures = append(r.Figures, fmt.Sprintf("longest run queue time: %s of %s, %s (PID %d)", lasts(worst.queued), lasts(all), worst.command, worst.pid))
+	if longest.hasLongest {
+		r.Figures = append(r.Figures, fmt.Sprintf("longest single wait for a CPU: %s, %s (PID %d)", lasts(longest.longest), longest.command, longest.pid))
+	}
+	top := k.tasks[0]
+	r.Figures = append(r.Figures, fmt.Sprintf("first: %s ran %s, %s of it in the kernel", top.command, lasts(top.run), lasts(top.sys)))
+	if !longest.hasLongest || longest.longest < 0.1 {
+		return
+	}
+	proof := fmt.Sprintf("%s waited up to %s for a CPU", longest.command, lasts(longest.longest))
+	r.Means = upper(proof) + ": something with a higher priority, or with preemption off, held it."
+	if strings.HasPrefix(longest.command, "[") {
+		r.State = attach.Ill
+		r.Signs = append(r.Signs, attach.Sign{Cause: "cpu-contention", Grade: attach.Found, Sure: finding.Possible, Proof: []string{proof + "; threads of the kernel have no quota"}})
+		return
+	}
+	r.Signs = append(r.Signs, attach.Sign{Cause: "cpu-contention", Grade: attach.Candidate, Proof: []string{proof}},
+		attach.Sign{Cause: "cpu-throttled", Grade: attach.Candidate, Proof: []string{proof}})
+}
