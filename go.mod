@@ -24,6 +24,8 @@ require (
 	github.com/gobwas/ws v1.4.0 // indirect
 )
 
+require github.com/ulikunitz/xz v0.5.17
+
 require (
 	github.com/ianlancetaylor/demangle v0.0.0-20260724033716-83e58baca724
 	github.com/rogpeppe/go-internal v1.16.0

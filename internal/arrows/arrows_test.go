@@ -17,9 +17,9 @@ import (
 const module = "github.com/whystall/whystall/"
 
 // Data flows down this list; imports point up it. Beside each room stands what it may import
-// besides std: rooms by their folder, other modules by their path or its start. A room's subfolders
-// belong to the room unless they are listed. A room with nothing beside it, and every room that is
-// not listed, may import std only.
+// besides std: rooms by their folder, other modules by their path or its start. A room's
+// subfolders belong to the room unless they are listed. A room with nothing beside it, and every
+// room that is not listed, may import std only.
 const rooms = `
 exectrace
 internal/sensor/proc
@@ -29,6 +29,7 @@ internal/sensor/bpf github.com/cilium/ebpf golang.org/x/sys
 internal/evidence   github.com/klauspost/compress
 internal/format     internal/evidence
 internal/format/paste
+internal/format/archive github.com/klauspost/compress github.com/ulikunitz/xz
 internal/toll       internal/evidence
 internal/collect    internal/evidence internal/format internal/toll internal/sensor/
 internal/timeline   exectrace

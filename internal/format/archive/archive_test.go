@@ -1,0 +1,190 @@
+package archive
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/ulikunitz/xz"
+)
+
+type file struct{ name, body string }
+
+func tarOf(t testing.TB, files ...file) []byte {
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	for _, f := range files {
+		h := &tar.Header{Name: f.name, Size: int64(len(f.body)), Mode: 0o600, Typeflag: tar.TypeReg}
+		if link, ok := strings.CutPrefix(f.body, "-> "); ok {
+			h.Size, h.Typeflag, h.Linkname, f.body = 0, tar.TypeSymlink, link, ""
+		}
+		if err := w.WriteHeader(h); err != nil {
+			t.Fatal(err)
+		}
+		io.WriteString(w, f.body)
+	}
+	w.Close()
+	return b.Bytes()
+}
+
+func zipOf(t testing.TB, files ...file) []byte {
+	var b bytes.Buffer
+	w := zip.NewWriter(&b)
+	for _, f := range files {
+		m, err := w.Create(f.name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		io.WriteString(m, f.body)
+	}
+	w.Close()
+	return b.Bytes()
+}
+
+func gz(data []byte) []byte {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	w.Write(data)
+	w.Close()
+	return b.Bytes()
+}
+
+func zst(data []byte, o ...zstd.EOption) []byte {
+	var b bytes.Buffer
+	w, _ := zstd.NewWriter(&b, o...)
+	w.Write(data)
+	w.Close()
+	return b.Bytes()
+}
+
+func xzOf(data []byte, dict int) []byte {
+	var b bytes.Buffer
+	w, _ := xz.WriterConfig{DictCap: dict}.NewWriter(&b)
+	w.Write(data)
+	w.Close()
+	return b.Bytes()
+}
+
+// bz is "hello\n" by bzip2: std has no writer.
+var bz, _ = base64.StdEncoding.DecodeString("QlpoOTFBWSZTWcHAgOIAAAFBAAAQAkSgADDNAMNGKZcXckU4UJDBwIDi")
+
+// walk lists the files of an archive as "name=body", then the notes.
+func walk(data []byte, b *Budget) (out []string) {
+	notes, err := Walk("x", bytes.NewReader(data), b, func(name string, r io.Reader) error {
+		body, err := io.ReadAll(r)
+		if err != nil {
+			body = append(body, '!')
+		}
+		out = append(out, name+"="+string(body))
+		return nil
+	})
+	if err != nil {
+		out = append(out, err.Error())
+	}
+	return append(out, notes...)
+}
+
+func TestWalk(t *testing.T) {
+	two := []file{{"a/b", "one"}, {"/etc/../c", "two"}, {"link", "-> /etc/passwd"}}
+	for _, c := range []struct {
+		name string
+		data []byte
+		want []string
+	}{
+		{"tar", tarOf(t, two...), []string{"a/b=one", "/etc/../c=two"}},
+		{"tar.gz", gz(tarOf(t, two...)), []string{"a/b=one", "/etc/../c=two"}},
+		{"tar.zst", zst(tarOf(t, two...)), []string{"a/b=one", "/etc/../c=two"}},
+		{"tar.xz", xzOf(tarOf(t, two...), 1<<20), []string{"a/b=one", "/etc/../c=two"}},
+		{"two xz streams", append(xzOf([]byte("a"), 1<<20), xzOf([]byte("b"), 1<<20)...), []string{"=ab"}},
+		{"bz2", bz, []string{"=hello\n"}},
+		{"gz", gz([]byte("hello")), []string{"=hello"}},
+		{"plain", []byte("hello"), []string{"=hello"}},
+		{"zip", zipOf(t, two[:2]...), []string{"a/b=one", "/etc/../c=two"}},
+		{"zip in tar", tarOf(t, file{"z.zip", string(zipOf(t, two[0]))}), []string{"z.zip:a/b=one"}},
+		{"gz in zip", zipOf(t, file{"log.gz", string(gz([]byte("one")))}), []string{"log.gz=one"}},
+		{"tar in tar in tar", tarOf(t, file{"1.tar", string(tarOf(t, file{"2.tar", string(tarOf(t, two[0]))}))}),
+			[]string{"read x:1.tar:2.tar: " + errNested.Error()}},
+		{"packed thrice", gz(gz(gz([]byte("a")))), []string{"read x: packed more than twice: unpack it first"}},
+		{"a large dictionary", xzOf([]byte("a"), 128<<20), []string{"read x: xz: it needs a dictionary of 128 MiB, and at most 64 MiB are given: unpack it first, with xz -d"}},
+		{"a large dictionary behind another", append(xzOf([]byte("a"), 1<<20), xzOf([]byte("b"), 128<<20)...),
+			[]string{"read x: xz: it needs a dictionary of 128 MiB, and at most 64 MiB are given: unpack it first, with xz -d"}},
+		{"cut zip", zipOf(t, two[0])[:40], []string{"read x: not a zip, or cut short: copy it again"}},
+	} {
+		if got := walk(c.data, DefaultBudget()); !slices.Equal(got, c.want) {
+			t.Errorf("%s:\n got %q\nwant %q", c.name, got, c.want)
+		}
+	}
+}
+
+// What comes before the cut is read.
+func TestCut(t *testing.T) {
+	data := gz([]byte(strings.Repeat("0123456789", 100)))
+	got := walk(data[:len(data)-9], DefaultBudget())
+	if len(got) != 2 || len(got[0]) < 500 || !strings.Contains(got[1], "it is cut off") {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestBudget(t *testing.T) {
+	many := make([]file, 20)
+	for i := range many {
+		many[i] = file{fmt.Sprint(i), "x"}
+	}
+	for name, data := range map[string][]byte{"tar": tarOf(t, many...), "zip": zipOf(t, many...)} {
+		got := walk(data, &Budget{Members: 5, Bytes: 1 << 20})
+		if len(got) != 6 || got[5] != "read x: "+errMembers.Error() {
+			t.Errorf("%s: got %q", name, got)
+		}
+	}
+	bomb := gz(bytes.Repeat([]byte{'x'}, 50<<20))
+	var n int64
+	notes, _ := Walk("x", bytes.NewReader(bomb), &Budget{Members: 5, Bytes: 1 << 20}, func(_ string, r io.Reader) (err error) {
+		n, _ = io.Copy(io.Discard, r)
+		return nil
+	})
+	if n > 1<<20 || len(notes) != 1 || !strings.Contains(notes[0], errBytes.Error()) {
+		t.Errorf("%d bytes, %q", n, notes)
+	}
+}
+
+func TestFolder(t *testing.T) {
+	dir := t.TempDir()
+	os.MkdirAll(filepath.Join(dir, "b"), 0o700)
+	os.WriteFile(filepath.Join(dir, "b", "x"), []byte("one"), 0o600)
+	os.WriteFile(filepath.Join(dir, "z.zip"), zipOf(t, file{"y", "two"}), 0o600)
+	os.Symlink("/etc/passwd", filepath.Join(dir, "a"))
+	var got []string
+	notes, err := Folder(dir, DefaultBudget(), func(name string, r io.Reader) error {
+		body, _ := io.ReadAll(r)
+		got = append(got, name+"="+string(body))
+		return nil
+	})
+	if want := []string{"b/x=one", "z.zip:y=two"}; !slices.Equal(got, want) || err != nil || len(notes) != 0 {
+		t.Errorf("got %q %v %q", got, err, notes)
+	}
+}
+
+func FuzzWalk(f *testing.F) {
+	f.Add(tarOf(f, file{"a", "b"}))
+	f.Add(zipOf(f, file{"a", "b"}))
+	f.Add(gz([]byte("a")))
+	f.Add(zst([]byte("a")))
+	f.Add(xzOf([]byte("a"), 1<<20))
+	f.Add(bz)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		Walk("x", bytes.NewReader(data), &Budget{Members: 100, Bytes: 1 << 20}, func(_ string, r io.Reader) error {
+			io.Copy(io.Discard, r)
+			return nil
+		})
+	})
+}
