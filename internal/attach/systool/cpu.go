@@ -1,0 +1,162 @@
+package systool
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/whystall/whystall/internal/finding"
+)
+
+// cpuUse is how CPUs spent their time, in percent: medians over samples.
+type cpuUse struct {
+	us, sy, wa, hi, si, st, id float64
+	samples                    int
+	cpus                       int     // how many CPUs it is of; 0: not known
+	runnable                   float64 // threads that run or want to, the median; negative: not known
+	blocked                    float64 // threads in D, likewise
+	load                       bool    // runnable is a load average, which counts D as well
+}
+
+// Thresholds in percent of CPU time, and of threads for each CPU.
+const (
+	stealMatters  = 5
+	stealMuch     = 10
+	iowaitMatters = 10
+	iowaitMuch    = 30
+	idleNone      = 10
+	queueMatters  = 1.5
+	queueMuch     = 8
+	enoughSamples = 3
+)
+
+func (c cpuUse) String() string {
+	var b strings.Builder
+	for _, p := range []struct {
+		name  string
+		value float64
+		shown bool
+	}{
+		{"idle", c.id, true}, {"user", c.us, true}, {"system", c.sy, true},
+		{"iowait", c.wa, c.wa >= 1}, {"interrupts", c.hi + c.si, c.hi+c.si >= 5}, {"steal", c.st, c.st >= 1},
+	} {
+		if !p.shown {
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteString(", ")
+		}
+		fmt.Fprintf(&b, "%s %% %s", plain(p.value), p.name)
+	}
+	return b.String()
+}
+
+// judge adds what follows from the use of CPUs to a verdict.
+func (c cpuUse) judge(v *verdict) {
+	v.fact(StealShare, c.st/100)
+	v.fact(IOWaitShare, c.wa/100)
+	v.fact(IdleShare, c.id/100)
+	if c.cpus > 0 {
+		v.fact(CPUs, float64(c.cpus))
+	}
+	if c.runnable >= 0 && !c.load {
+		v.fact(RunQueue, c.runnable)
+		if c.cpus > 0 {
+			v.fact(RunQueuePerCPU, c.runnable/float64(c.cpus))
+		}
+	}
+	c.steal(v)
+	c.iowait(v)
+	c.queue(v)
+	c.system(v)
+}
+
+func (c cpuUse) steal(v *verdict) {
+	proof := fmt.Sprintf("steal %s %% of CPU time, the median of %s", plain(c.st), samples(c.samples))
+	switch {
+	case c.st < stealMatters:
+		if c.samples >= enoughSamples {
+			v.against("cpu-steal", proof)
+		}
+		return
+	case c.st >= stealMuch && c.samples >= enoughSamples:
+		v.found("cpu-steal", finding.Supported, c.st/100, proof)
+	case c.samples >= enoughSamples:
+		v.found("cpu-steal", finding.Possible, c.st/100, proof)
+	default:
+		v.candidate("cpu-steal", c.st/100, proof)
+		v.next("vmstat 1 30", "whether steal lasts")
+	}
+	v.means("the hypervisor takes %s %% of the CPU time from this machine", plain(c.st))
+}
+
+func (c cpuUse) iowait(v *verdict) {
+	if c.wa < iowaitMatters {
+		return
+	}
+	proof := []string{fmt.Sprintf("iowait %s %%, the median of %s", plain(c.wa), samples(c.samples))}
+	v.not("iowait is idle time of CPUs: it does not say which threads wait, nor that the service's requests do")
+	v.next("pidstat -d 1 10", "which processes wait for the disk")
+	v.next("iostat -x 1 10", "which device is slow: r_await, w_await, aqu-sz")
+	switch {
+	case c.blocked >= 1 && c.samples >= enoughSamples && c.wa >= iowaitMatters:
+		proof = append(proof, fmt.Sprintf("%s threads blocked on I/O, the median", plain(c.blocked)))
+		v.found("disk-wait", finding.Possible, c.wa/100, proof...)
+	case c.samples >= enoughSamples && c.wa >= iowaitMuch:
+		v.found("disk-wait", finding.Possible, c.wa/100, proof...)
+	default:
+		v.candidate("disk-wait", c.wa/100, proof...)
+	}
+	v.means("CPUs are idle %s %% of the time while threads wait for the disk", plain(c.wa))
+}
+
+// queue judges demand against CPUs. Whose threads they are the machine's figures do not say.
+func (c cpuUse) queue(v *verdict) {
+	if c.id > idleNone || c.wa > idleNone {
+		return
+	}
+	busy := 100 - c.id - c.wa
+	v.next("pidstat -u -w -t -p PID 1 10", "%wait and nvcswch/s of the service's own threads")
+	share := (c.runnable - float64(c.cpus)) / max(1, c.runnable)
+	proof := fmt.Sprintf("%s runnable threads on %d CPUs which are %s %% busy", plain(c.runnable), c.cpus, plain(busy))
+	if c.load {
+		proof = fmt.Sprintf("load average %s on %d CPUs which are %s %% busy", plain(c.runnable), c.cpus, plain(busy))
+	}
+	switch {
+	case c.cpus == 0 && c.runnable >= 2:
+		v.unsure = true
+		proof = fmt.Sprintf("%s runnable threads, CPUs %s %% busy; how many CPUs there are is not in it", plain(c.runnable), plain(busy))
+		if c.load {
+			proof = fmt.Sprintf("load average %s, CPUs %s %% busy; how many CPUs there are is not in it", plain(c.runnable), plain(busy))
+		}
+		v.candidate("cpu-contention", 0, proof)
+		v.candidate("runqueue-saturation", 0, proof)
+		v.means("the CPUs are %s %% busy; whether threads queue for them depends on how many CPUs there are", plain(busy))
+		v.not("r counts the threads that run as well: 8 of them on 8 CPUs are no queue")
+		v.next("nproc", "threads queue only if more of them are runnable than there are CPUs")
+	case c.cpus > 0 && c.runnable >= queueMatters*float64(c.cpus) && (c.samples >= enoughSamples || c.load):
+		v.found("cpu-contention", finding.Possible, share, proof)
+		if c.runnable >= queueMuch*float64(c.cpus) {
+			v.candidate("runqueue-saturation", share, proof)
+		}
+		v.means("more threads want to run than there are CPUs: %s on %d", plain(c.runnable), c.cpus)
+		v.not("whose threads wait, and whether they are the service's")
+	default:
+		v.unsure = true
+		if c.samples <= 1 && v.Glance {
+			v.means("the CPUs are %s %% busy in this one screen", plain(busy))
+		}
+		v.means("the CPUs are %s %% busy with computing; a queue for them is not shown", plain(busy))
+		v.not("a busy CPU is not yet a wait for a CPU")
+	}
+}
+
+// system asks for a profile where the kernel uses the CPUs.
+func (c cpuUse) system(v *verdict) {
+	if sy := c.sy + c.hi + c.si; sy >= 30 && sy > c.us {
+		v.unsure = true
+		v.next("perf top -g", "which kernel functions use the CPU")
+		v.means("%s %% of the CPU time is the kernel's: what it does there is not in it", plain(sy))
+	}
+}
+
+func samples(n int) string { return count(n, "sample") }

@@ -1,0 +1,99 @@
+package systool
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+// table is a line of names and the rows below it.
+type table struct {
+	names []string
+	rows  []row
+}
+
+type row struct {
+	line    paste.Line
+	time    string // as printed; "": none
+	average bool
+	cells   []string
+}
+
+// column is -1 where none of these names is there.
+func (t *table) column(names ...string) int {
+	for _, n := range names {
+		if at := slices.Index(t.names, n); at >= 0 {
+			return at
+		}
+	}
+	return -1
+}
+
+func (t *table) has(names ...string) bool { return t.column(names...) >= 0 }
+
+// cell is "" where the row has no such column.
+func (t *table) cell(r row, names ...string) string {
+	if at := t.column(names...); at >= 0 && at < len(r.cells) {
+		return r.cells[at]
+	}
+	return ""
+}
+
+// num is 0 where there is no such figure.
+func (t *table) num(r row, names ...string) float64 {
+	f, _ := number(t.cell(r, names...))
+	return f
+}
+
+// fields splits at blanks. A tool's rows have tens of cells: longer lines are cut.
+func fields(text string) []string {
+	const long = 16 << 10
+	if len(text) > long {
+		text = text[:long]
+	}
+	return strings.Fields(text)
+}
+
+// claimWhile counts lines from the first on for which mine holds. Blank lines inside count, at the
+// end they do not. A prompt ends it.
+func claimWhile(lines []paste.Line, mine func(at int, text string) bool) int {
+	end := 0
+	for at, l := range lines {
+		if l.Command != "" {
+			break
+		}
+		if blank(l) {
+			continue
+		}
+		if !mine(at, l.Text) {
+			break
+		}
+		end = at + 1
+	}
+	return end
+}
+
+func blank(l paste.Line) bool { return strings.TrimSpace(l.Text) == "" }
+
+// following is the next line that is not blank, from at on; false at the end or at a prompt.
+func following(lines []paste.Line, at int) (paste.Line, bool) {
+	for ; at < len(lines); at++ {
+		if lines[at].Command != "" {
+			return paste.Line{}, false
+		}
+		if !blank(lines[at]) {
+			return lines[at], true
+		}
+	}
+	return paste.Line{}, false
+}
+
+// option reports whether the part's command has this option of one letter, alone or in a bundle.
+func option(p *attach.Part, letter byte) bool {
+	words := strings.Fields(p.Command)
+	return slices.ContainsFunc(words, func(w string) bool {
+		return len(w) > 1 && w[0] == '-' && w[1] != '-' && strings.IndexByte(w, letter) > 0
+	})
+}

@@ -1,0 +1,261 @@
+package systool
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/finding"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+var free = &attach.Kind{
+	Name:  "free",
+	Claim: claimFree,
+	Read:  readFree,
+}
+
+// freeRow takes a row's label: Mem:, Swap:, the row that free had before 3.3.10, and the words of
+// other languages.
+func freeRow(text string) (label string, cells []string) {
+	if rest, ok := strings.CutPrefix(strings.TrimSpace(text), "-/+ "); ok {
+		_, after, ok := strings.Cut(rest, ":")
+		if !ok {
+			return "", nil
+		}
+		return "-/+", fields(after)
+	}
+	before, after, ok := strings.Cut(strings.TrimSpace(text), ":")
+	// Chinese writes a colon of double width.
+	if !ok {
+		if before, after, ok = strings.Cut(strings.TrimSpace(text), "："); !ok {
+			return "", nil
+		}
+	}
+	if strings.ContainsAny(before, " \t0123456789") || len(before) > 24 {
+		return "", nil
+	}
+	return before, fields(after)
+}
+
+// freeMemory reports whether a row is the one of memory: six amounts, of which the first is all.
+func freeMemory(label string, cells []string) bool {
+	return label != "" && label != "-/+" && (len(cells) == 6 || len(cells) == 7) && freeAmounts(cells)
+}
+
+func freeAmounts(cells []string) bool {
+	return len(cells) > 0 && !slices.ContainsFunc(cells, func(c string) bool { _, ok := size(c, 1); return !ok })
+}
+
+// freeHeader is the line of names. It starts with the name of the total, in any language.
+func freeHeader(text string) bool {
+	f := fields(text)
+	if len(f) < 5 || len(f) > 8 {
+		return false
+	}
+	return f[0] == "total" && (f[1] == "used" || f[1] == "usado") && f[2] == "free" ||
+		slices.ContainsFunc(f, func(s string) bool { return strings.HasSuffix(strings.ToLower(s), "/cache") }) && !strings.ContainsAny(text, "0123456789:")
+}
+
+var freeLabels = []string{"Mem", "Swap", "Low", "High", "Total", "-/+", "Comm", "Speicher", "Auslager", "Spch", "内存", "交换", "Mém", "Mem.", "Inter", "Память", "Подкачка", "Memoria", "メモリ", "スワップ"}
+
+func claimFree(lines []paste.Line) int {
+	seen := false
+	return claimWhile(lines, func(at int, text string) bool {
+		if freeHeader(text) {
+			next, ok := following(lines, at+1)
+			return ok && freeMemory(freeRow(next.Text))
+		}
+		label, cells := freeRow(text)
+		if label == "Mem" && freeMemory(label, cells) {
+			seen = true
+			return true
+		}
+		known := slices.Contains(freeLabels, label)
+		if at > 0 && !known && freeHeader(lines[at-1].Text) && freeMemory(label, cells) {
+			seen = true
+			return true
+		}
+		return (known || seen && len(cells) == 3) && freeAmounts(cells) && len(cells) >= 2 && len(cells) <= 7 && (seen || at > 0 && known)
+	})
+}
+
+// memory is one report of free, in bytes.
+type memory struct {
+	total, used, free, cache, available float64
+	swap, swapUsed                      float64
+	hasAvailable                        bool
+	unit                                float64 // of amounts without one; 0 or 1: none
+}
+
+// freeUnit guesses what a figure without a unit is: kilobytes unless an option says otherwise, or
+// the total would be less than any machine has.
+func freeUnit(p *attach.Part, total float64) float64 {
+	for letter, unit := range map[byte]float64{'b': 1, 'k': 1 << 10, 'm': 1 << 20, 'g': 1 << 30} {
+		if option(p, letter) && strings.Contains(p.Command, "free") {
+			return unit
+		}
+	}
+	switch {
+	case total < 1500:
+		return 1 << 30
+	case total < 300e3:
+		return 1 << 20
+	case total < 64e9/4:
+		return 1 << 10
+	}
+	return 1
+}
+
+func parseFree(p *attach.Part) (all []memory, guessed bool) {
+	names := []string{}
+	for _, l := range p.Lines {
+		if freeHeader(l.Text) {
+			names = fields(l.Text)
+			continue
+		}
+		label, cells := freeRow(l.Text)
+		if freeMemory(label, cells) {
+			first, _ := number(cells[0])
+			unit := freeUnit(p, first)
+			_, bare := number(cells[0])
+			guessed = guessed || bare && p.Command == ""
+			all = append(all, freeReport(names, cells, unit))
+			continue
+		}
+		if len(all) == 0 || !freeAmounts(cells) {
+			continue
+		}
+		m := &all[len(all)-1]
+		unit := 1.0
+		if total, ok := number(firstCell(p, len(all)-1)); ok {
+			unit = freeUnit(p, total)
+		}
+		switch {
+		case label == "-/+" && len(cells) >= 2:
+			m.available, _ = size(cells[1], unit)
+		case len(cells) == 3 && label != "Low" && label != "High" && label != "Total" && label != "Comm":
+			m.swap, _ = size(cells[0], unit)
+			m.swapUsed, _ = size(cells[1], unit)
+		}
+	}
+	return all, guessed
+}
+
+// firstCell is the total of a report, as printed.
+func firstCell(p *attach.Part, report int) string {
+	for _, l := range p.Lines {
+		label, cells := freeRow(l.Text)
+		if freeMemory(label, cells) {
+			if report == 0 {
+				return cells[0]
+			}
+			report--
+		}
+	}
+	return ""
+}
+
+func freeReport(names, cells []string, unit float64) (m memory) {
+	at := func(i int) float64 { f, _ := size(cells[i], unit); return f }
+	m.total, m.used, m.free = at(0), at(1), at(2)
+	if _, bare := number(cells[0]); bare {
+		m.unit = unit
+	}
+	switch {
+	case slices.Contains(names, "buffers") && slices.Contains(names, "cached"):
+		m.cache = at(4) + at(5)
+		m.available = m.free + m.cache
+	case len(cells) == 7: // -w: buffers and cache apart
+		m.cache, m.available, m.hasAvailable = at(4)+at(5), at(6), true
+	default:
+		m.cache, m.available, m.hasAvailable = at(4), at(5), true
+	}
+	return m
+}
+
+func readFree(p *attach.Part) attach.Reading {
+	all, guessed := parseFree(p)
+	v := &verdict{}
+	v.Title, v.Glance = "free", true
+	if len(all) == 0 {
+		v.unsure = true
+		v.means("there is no row of memory in it")
+		return v.done()
+	}
+	if len(all) > 1 {
+		v.Title = fmt.Sprintf("free, %d reports; the last counts", len(all))
+	}
+	m := all[len(all)-1]
+	if guessed {
+		v.Flaws = append(v.Flaws, "the unit is not in it: "+bytes(m.total)+" in all is the likely reading")
+	}
+	m.judge(v)
+	return v.done()
+}
+
+// Shares of all memory that are available.
+const (
+	memoryShort = 0.05
+	memoryLow   = 0.10
+)
+
+func (m memory) judge(v *verdict) {
+	if m.total <= 0 {
+		v.unsure = true
+		v.means("the total is 0")
+		return
+	}
+	share := m.available / m.total
+	v.figure("available %s of %s (%s %%)", m.show(m.available), m.show(m.total), plain(100*share))
+	v.figure("free %s, page cache %s", m.show(m.free), m.show(m.cache))
+	if m.swap > 0 {
+		v.figure("swap used %s of %s", m.show(m.swapUsed), m.show(m.swap))
+	} else {
+		v.figure("no swap")
+	}
+	v.fact(MemoryAvailable, share)
+	v.fact(PageCacheBytes, m.cache)
+	proof := v.Figures[0]
+	switch {
+	case share < memoryShort:
+		v.candidate("direct-reclaim", 0, proof)
+		v.candidate("page-fault", 0, proof)
+		v.means("memory is nearly used up: only %s is available", m.show(m.available))
+		v.not("how often threads free memory themselves, or fault pages in again, is not in it")
+		v.next("vmstat 1 10", "si and so: whether pages come back from swap")
+		v.next("sar -B 1 10", "pgscand/s: whether threads free memory themselves; majflt/s")
+	case share < memoryLow:
+		v.unsure = true
+		v.means("memory is getting scarce: %s %% is available", plain(100*share))
+		v.next("vmstat 1 10", "si and so: whether pages come back from swap")
+	case m.free < 0.005*m.total && m.total >= 32<<30:
+		v.risk("direct-reclaim", fmt.Sprintf("free %s (%s %%) of %s, page cache %s: if vm.min_free_kbytes is small, allocations may have to free memory first",
+			m.show(m.free), plain(100*m.free/m.total), m.show(m.total), m.show(m.cache)))
+		v.means("memory is not short: %s is available; little of it is free at once", m.show(m.available))
+		v.next("sysctl vm.min_free_kbytes vm.watermark_scale_factor", "a few MB are little on a machine of this size")
+		v.next("grep -E 'allocstall|compact_stall' /proc/vmstat; sleep 10; grep -E 'allocstall|compact_stall' /proc/vmstat", "whether allocations stall")
+	case m.swap > 0 && m.swapUsed > 0.8*m.swap:
+		v.unsure = true
+		v.means("memory is available, and swap is %s %% full: pages that went there once need not be missed", plain(100*m.swapUsed/m.swap))
+		v.next("vmstat 1 10", "si: whether pages come back from swap")
+	default:
+		v.means("memory is not short: the page cache is given up when memory is wanted")
+		v.not("little free memory is no shortage; what counts is what is available")
+	}
+}
+
+func bytes(f float64) string { return finding.Bytes(bounded(f)) }
+
+// show writes an amount in the unit that the tool used, so that it can be found again.
+func (m memory) show(f float64) string {
+	switch {
+	case m.unit == 1<<20 && f < 100<<30:
+		return plain(math.Round(f/(1<<20))) + " MiB"
+	case m.unit == 1<<30:
+		return plain(f/(1<<30)) + " GiB"
+	}
+	return bytes(f)
+}

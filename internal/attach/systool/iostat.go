@@ -1,0 +1,318 @@
+package systool
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/finding"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+var iostat = &attach.Kind{
+	Name:  "iostat",
+	Claim: claimIostat,
+	Read:  readIostat,
+}
+
+// iostatDate is the line of iostat -t above each report.
+var iostatDate = regexp.MustCompile(`^\d{1,4}[./-]\d{1,2}[./-]\d{1,4} \d{2}:\d{2}:\d{2}( [AP]M)?$`)
+
+// iostatDevices gives the columns of devices. The device is the first of them, or with -h the last.
+func iostatDevices(f []string) bool {
+	if len(f) < 4 {
+		return false
+	}
+	has := func(n ...string) bool {
+		return slices.ContainsFunc(n, func(s string) bool { return slices.Contains(f, s) })
+	}
+	first := f[0] == "Device" || f[0] == "Device:" || f[0] == "Disk:"
+	last := f[len(f)-1] == "Device"
+	return first && has("tps", "r/s", "await", "rrqm/s") || last && has("r/s", "w/s", "d/s", "f/s", "tps")
+}
+
+func iostatCPU(f []string) bool {
+	return len(f) >= 5 && strings.HasPrefix(f[0], "avg-cpu") && f[1] == "%user"
+}
+
+func claimIostat(lines []paste.Line) int {
+	var names []string
+	shares := 0
+	return claimWhile(lines, func(at int, text string) bool {
+		f := fields(text)
+		switch {
+		case sysstatBanner.MatchString(strings.Join(f, " ")), iostatDate.MatchString(strings.TrimSpace(text)):
+			next, ok := following(lines, at+1)
+			n := fields(next.Text)
+			return ok && (iostatDevices(n) || iostatCPU(n) || iostatDate.MatchString(strings.TrimSpace(next.Text)))
+		case iostatDevices(f):
+			names = f
+			return true
+		case iostatCPU(f):
+			shares = len(f) - 1
+			return true
+		case shares > 0 && len(f) == shares && numeric(f):
+			shares = 0
+			return true
+		}
+		return names != nil && len(f) == len(names) && iostatRow(names, f)
+	})
+}
+
+func iostatRow(names, f []string) bool {
+	for i, n := range names {
+		if strings.HasPrefix(n, "Device") || n == "Disk:" {
+			continue
+		}
+		if _, ok := size(strings.TrimSuffix(f[i], "%"), 1); !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// disk is what one report says of a device, by column.
+type disk map[string]float64
+
+// report is one report of iostat.
+type report struct {
+	disks map[string]disk
+	order []string
+	cpu   *cpuUse
+}
+
+// maxDisks bounds what one report may name.
+const maxDisks = 4096
+
+func parseIostat(p *attach.Part) (all []report, banner bool, cpus int) {
+	var names []string
+	var shares []string
+	var r *report
+	open := func() { all = append(all, report{disks: map[string]disk{}}); r = &all[len(all)-1] }
+	for _, l := range p.Lines {
+		f := fields(l.Text)
+		switch {
+		case len(f) == 0 || iostatDate.MatchString(strings.TrimSpace(l.Text)):
+		case sysstatBanner.MatchString(strings.Join(f, " ")):
+			banner = true
+			cpus, _ = whole(sysstatBanner.FindStringSubmatch(strings.Join(f, " "))[3])
+		case iostatCPU(f):
+			shares = f[1:]
+			open()
+		case iostatDevices(f):
+			names = f
+			// -d leaves out the CPUs, -h prints four tables of devices.
+			if r == nil || len(r.order) > 0 && f[0] != "w/s" && f[0] != "d/s" && f[0] != "f/s" && !slices.Contains(f[:1], "aqu-sz") {
+				open()
+			}
+		case len(shares) > 0 && len(f) == len(shares) && numeric(f):
+			t := table{names: shares, rows: []row{{cells: f}}}
+			one := t.byShares()
+			r.cpu, shares = &one, nil
+		case r != nil && len(f) == len(names) && iostatRow(names, f):
+			r.add(names, f)
+		}
+	}
+	return all, banner, cpus
+}
+
+func (t *table) byShares() cpuUse {
+	r := t.rows[0]
+	return cpuUse{us: t.num(r, "%user") + t.num(r, "%nice"), sy: t.num(r, "%system", "%sys"), wa: t.num(r, "%iowait"),
+		st: t.num(r, "%steal"), id: t.num(r, "%idle"), samples: 1, runnable: -1, blocked: -1}
+}
+
+func (r *report) add(names, f []string) {
+	at := 0
+	if names[len(names)-1] == "Device" {
+		at = len(names) - 1
+	}
+	d := r.disks[f[at]]
+	if d == nil {
+		if len(r.order) >= maxDisks {
+			return
+		}
+		d = disk{}
+		r.disks[f[at]] = d
+		r.order = append(r.order, f[at])
+	}
+	for i, n := range names {
+		if i == at {
+			continue
+		}
+		unit := 1.0
+		if strings.HasPrefix(n, "rkB") || strings.HasPrefix(n, "wkB") || strings.HasPrefix(n, "kB") {
+			unit = 1024
+		}
+		v, _ := size(strings.TrimSuffix(f[i], "%"), unit)
+		d[n] = v
+	}
+}
+
+// one is the medians of one device over reports.
+func medianDisk(all []report, name string, columns ...string) float64 {
+	var list []float64
+	for _, r := range all {
+		d, ok := r.disks[name]
+		if !ok {
+			list = append(list, 0) // -z leaves out devices that did nothing
+			continue
+		}
+		for _, c := range columns {
+			if v, ok := d[c]; ok {
+				list = append(list, v)
+				break
+			}
+		}
+	}
+	return median(list)
+}
+
+// device is the medians that matter of one device.
+type device struct {
+	name                          string
+	reads, writes                 float64 // requests a second
+	rawait, wawait, fawait, await float64 // ms
+	queue, util                   float64
+	extended                      bool
+}
+
+func devices(all []report) (out []device) {
+	seen := map[string]bool{}
+	for _, r := range all {
+		for _, name := range r.order {
+			if seen[name] {
+				continue
+			}
+			seen[name] = true
+			m := func(c ...string) float64 { return medianDisk(all, name, c...) }
+			d := device{name: strings.TrimSuffix(name, ":"), reads: m("r/s"), writes: m("w/s"), rawait: m("r_await"), wawait: m("w_await"),
+				fawait: m("f_await"), await: m("await"), queue: m("aqu-sz", "avgqu-sz"), util: m("%util")}
+			if d.reads+d.writes == 0 {
+				d.reads = m("tps")
+			}
+			_, d.extended = r.disks[name]["%util"]
+			out = append(out, d)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b device) int {
+		return cmp.Or(cmp.Compare(b.queue, a.queue), cmp.Compare(b.util, a.util), cmp.Compare(b.reads+b.writes, a.reads+a.writes))
+	})
+	return out
+}
+
+func (d device) worst() float64 { return max(d.rawait, d.wawait, d.await) }
+
+func (d device) String() string {
+	var parts []string
+	if d.rawait > 0 || d.wawait > 0 {
+		parts = append(parts, fmt.Sprintf("r_await %s ms, w_await %s ms", plain(d.rawait), plain(d.wawait)))
+	} else if d.await > 0 {
+		parts = append(parts, fmt.Sprintf("await %s ms", plain(d.await)))
+	}
+	if d.extended {
+		parts = append(parts, fmt.Sprintf("queue %s, %s %% util", plain(d.queue), plain(d.util)))
+	}
+	parts = append(parts, fmt.Sprintf("%s requests/s", plain(d.reads+d.writes)))
+	return d.name + ": " + strings.Join(parts, ", ")
+}
+
+func readIostat(p *attach.Part) attach.Reading {
+	all, banner, cpus := parseIostat(p)
+	v := &verdict{}
+	boot := banner && !option(p, 'y') && len(all) > 0
+	judged := all
+	if boot {
+		judged = all[1:]
+	}
+	if len(judged) == 0 {
+		v.Title, v.Boot, v.unsure = "iostat, one report since boot", true, true
+		for _, d := range devices(all)[:min(2, len(devices(all)))] {
+			v.figure("since boot: %s", d)
+		}
+		v.means("the first report is an average since boot, and says nothing about now")
+		v.next("iostat -x 1 10", "reports of single seconds while it is slow")
+		return v.done()
+	}
+	v.Title = "iostat, " + samples(len(judged))
+	if boot {
+		v.Title += " after the report since boot"
+	}
+	c, known := reportsCPU(judged)
+	disks := devices(judged)
+	for i, d := range disks {
+		if i < 2 && d.reads+d.writes > 0 || i == 0 {
+			v.figure("%s", d)
+		}
+		if i < 16 {
+			v.factOf(DeviceAwait, d.worst(), d.name)
+		}
+	}
+	if known {
+		v.figure("CPUs: %s", c)
+	}
+	for _, d := range disks {
+		d.judge(v, c, len(judged))
+	}
+	if known {
+		c.cpus = cpus
+		c.judge(v)
+	}
+	if len(disks) > 0 && !disks[0].extended {
+		v.unsure = true
+		v.means("without -x it shows how much is read and written, and not how long that takes")
+		v.next("iostat -x 1 10", "r_await and w_await: how long requests take")
+	}
+	v.means("the disks answer fast")
+	v.not("what is read and written says nothing of who waits for it")
+	return v.done()
+}
+
+func reportsCPU(all []report) (c cpuUse, known bool) {
+	t := table{names: []string{"us", "sy", "wa", "st", "id"}}
+	for _, r := range all {
+		if r.cpu != nil {
+			o := r.cpu
+			t.rows = append(t.rows, row{cells: []string{fmt.Sprint(o.us), fmt.Sprint(o.sy), fmt.Sprint(o.wa), fmt.Sprint(o.st), fmt.Sprint(o.id)}})
+		}
+	}
+	c = t.cpuUse()
+	c.runnable, c.blocked = -1, -1
+	return c, len(t.rows) > 0
+}
+
+// Times of a request from which on a device is slow, in ms. A disk that turns needs 5 to 10.
+const (
+	awaitSlow = 20
+	awaitSome = 10
+)
+
+func (d device) judge(v *verdict, c cpuUse, n int) {
+	proof := d.String()
+	// Writes are mostly the kernel's own, behind everybody's back: they are no wait yet.
+	waited := max(d.rawait, d.fawait)
+	if d.rawait == 0 && d.wawait == 0 && d.reads > 0 {
+		waited = d.await
+	}
+	switch {
+	case waited >= awaitSlow && d.queue >= 1 && d.reads >= 1 && n >= enoughSamples:
+		sure := finding.Possible
+		if c.wa >= iowaitMatters {
+			sure = finding.Supported
+		}
+		v.found("disk-wait", sure, c.wa/100, proof)
+		v.means("reads from %s take %s ms", d.name, plain(waited))
+		v.not("which processes wait for it, and whether the service is one of them")
+		v.next("pidstat -d 1 10", "which processes read and write")
+	case d.worst() >= awaitSlow && d.reads+d.writes >= 1 && d.queue >= 0.2:
+		v.candidate("disk-wait", c.wa/100, proof)
+		v.means("requests to %s take %s ms: whether anybody waits for them is not in it", d.name, plain(d.worst()))
+		v.not("writes go on behind the programs' backs: only fsync and a limit on dirty pages make a program wait for them")
+		v.next("pidstat -d 1 10", "iodelay: which processes wait for the disk")
+	case d.util >= 90 && d.worst() < awaitSome:
+		v.not(fmt.Sprintf("%s %% util is no proof of a slow disk: %s serves many requests at once, and answers in %s ms", plain(d.util), d.name, plain(d.worst())))
+	}
+}

@@ -1,0 +1,216 @@
+package systool
+
+import (
+	"fmt"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+var mpstat = &attach.Kind{
+	Name:  "mpstat",
+	Claim: claimMpstat,
+	Read:  readMpstat,
+}
+
+func claimMpstat(lines []paste.Line) int { return claimSysstat(mpstatTool, lines) }
+
+// cpuRows is the median use of one CPU, or of all.
+type cpuRows struct {
+	cpu     string
+	use     cpuUse
+	average bool // from a line of averages, since the samples are not there
+}
+
+// byCPU gives the medians for each CPU. A line of averages counts where no samples are there.
+func (t *table) byCPU() (all []cpuRows) {
+	index := map[string]*table{}
+	var order []string
+	sampled := t.times() > 0
+	for _, r := range t.rows {
+		if r.average && sampled || len(r.cells) == 0 {
+			continue
+		}
+		one := index[r.cells[0]]
+		if one == nil {
+			if len(order) >= maxCPUs {
+				continue
+			}
+			one = &table{names: t.names}
+			index[r.cells[0]] = one
+			order = append(order, r.cells[0])
+		}
+		one.rows = append(one.rows, r)
+	}
+	for _, cpu := range order {
+		one := index[cpu]
+		c := cpuUse{
+			us: one.median("%usr", "%user") + one.median("%nice") + one.median("%guest") + one.median("%gnice"),
+			sy: one.median("%sys", "%system"), wa: one.median("%iowait"),
+			hi: one.median("%irq"), si: one.median("%soft"), st: one.median("%steal"), id: one.median("%idle"),
+			samples: len(one.rows), runnable: -1, blocked: -1,
+		}
+		if one.has("%user") { // sar -u and old mpstat count guests there already.
+			c.us = one.median("%user") + one.median("%nice")
+		}
+		all = append(all, cpuRows{cpu, c, !sampled})
+	}
+	return all
+}
+
+// maxCPUs is more than Linux supports: NR_CPUS is 8192 at most.
+const maxCPUs = 8192
+
+func readMpstat(p *attach.Part) attach.Reading {
+	s := parseSysstat(p)
+	v := &verdict{}
+	v.Who.Host = s.host
+	v.Title = "mpstat"
+	t := s.with("%idle")
+	if t == nil {
+		return interrupts(v, &s)
+	}
+	all := t.byCPU()
+	n := t.times()
+	v.Title += ", " + samples(max(1, n))
+	if n == 0 {
+		v.Title = "mpstat, averages"
+	}
+	v.cpus(all, s.cpus)
+	if n == 1 && t.interval() == 0 && bootOnly(p, t) {
+		v.Boot, v.unsure = true, true
+		v.Title = "mpstat, one report since boot"
+		v.Signs, v.Facts = nil, nil
+		v.Means = "a single report is an average since boot, and says nothing about now"
+		v.next("mpstat -P ALL 1 10", "samples while it is slow")
+	}
+	return v.done()
+}
+
+// bootOnly reports whether the part is one report without an average below it: mpstat and sar
+// without an interval print it since boot.
+func bootOnly(p *attach.Part, t *table) bool {
+	for _, r := range t.rows {
+		if r.average {
+			return false
+		}
+	}
+	words := fields(p.Command)
+	for _, w := range words {
+		if _, ok := whole(w); ok {
+			return false
+		}
+	}
+	// The names' line and the row have one time then: there was no interval to wait for.
+	names := ""
+	for _, l := range p.Lines {
+		at, _, rest, ok := sysstatTime(fields(l.Text))
+		if ok && sysstatNames(rest) != noTool {
+			names = at
+		}
+	}
+	return len(t.rows) > 0 && names != "" && names == t.rows[0].time
+}
+
+// cpus judges the use of all CPUs and of each.
+func (v *verdict) cpus(all []cpuRows, count int) {
+	each, whole := 0, -1
+	for i, c := range all {
+		switch c.cpu {
+		case "all", "-1":
+			whole = i
+		default:
+			each++
+		}
+	}
+	if count == 0 && each > 1 {
+		count = each
+	}
+	busiest := busiestCPU(all)
+	if whole >= 0 {
+		c := all[whole].use
+		c.cpus = count
+		of := ""
+		if count > 0 {
+			of = fmt.Sprintf(" of %d CPUs", count)
+		}
+		v.figure("%s%s", c, of)
+		one := oneCPU(all)
+		if one != nil && one.use.wa >= 50 && c.wa < 50 {
+			v.figure("CPU %s: %s %% iowait, %s %% system", one.cpu, plain(one.use.wa), plain(one.use.sy+one.use.hi+one.use.si))
+			c.oneWaits(v, one)
+		}
+		c.judge(v)
+		v.skew(all, busiest, c)
+	} else if busiest != nil {
+		c := busiest.use
+		v.figure("CPU %s: %s", busiest.cpu, c)
+		if len(all) == count {
+			c.cpus = count
+		}
+		c.judge(v)
+	}
+	v.means("the CPUs have room in these samples")
+	v.not("shares of CPU time do not say who waits for a CPU: pidstat's %wait does")
+}
+
+// oneWaits: a CPU whose last thread waits for the disk most of the time.
+func (c cpuUse) oneWaits(v *verdict, one *cpuRows) {
+	proof := fmt.Sprintf("CPU %s: iowait %s %%, the median of %s", one.cpu, plain(one.use.wa), samples(one.use.samples))
+	v.found("disk-wait", "possible", one.use.wa/100, proof)
+	v.means("a thread of CPU %s waits for the disk %s %% of the time", one.cpu, plain(one.use.wa))
+	v.not("iowait is idle time of CPUs: it does not say which threads wait, nor that the service's requests do")
+	v.next("pidstat -d 1 10", "which processes wait for the disk")
+	v.next("iostat -x 1 10", "which device is slow: r_await, w_await, aqu-sz")
+}
+
+// oneCPU is the CPU with most iowait.
+func oneCPU(all []cpuRows) (most *cpuRows) {
+	for i, c := range all {
+		if c.cpu != "all" && (most == nil || c.use.wa > most.use.wa) {
+			most = &all[i]
+		}
+	}
+	return most
+}
+
+func busiestCPU(all []cpuRows) (most *cpuRows) {
+	busy := func(c cpuUse) float64 { return 100 - c.id - c.wa }
+	for i, c := range all {
+		if c.cpu != "all" && c.use.id+c.use.wa+c.use.us+c.use.sy+c.use.si+c.use.hi > 1 && (most == nil || busy(c.use) > busy(most.use)) {
+			most = &all[i]
+		}
+	}
+	return most
+}
+
+// skew names one full CPU among others with room.
+func (v *verdict) skew(all []cpuRows, busiest *cpuRows, c cpuUse) {
+	if busiest == nil || len(all) < 3 || busiest.use.id+busiest.use.wa > idleNone || c.id < 30 {
+		return
+	}
+	v.figure("CPU %s is full (%s), the others are not", busiest.cpu, busiest.use)
+	v.unsure = true
+	if busiest.use.si >= 30 {
+		v.candidate("softirq", busiest.use.si/100, fmt.Sprintf("CPU %s: %s %% in soft interrupts", busiest.cpu, plain(busiest.use.si)))
+		v.next("cat /proc/softirqs /proc/interrupts", "which interrupts CPU "+busiest.cpu+" serves")
+	}
+	v.means("CPU %s is full while the others have room: one thread, or interrupts that only it serves", busiest.cpu)
+	v.next("pidstat -t 1 10", "which thread runs on CPU "+busiest.cpu)
+}
+
+// interrupts reads mpstat -I: counts of interrupts are context.
+func interrupts(v *verdict, s *sysstatTables) attach.Reading {
+	v.Title = "mpstat -I, interrupts"
+	for _, t := range s.tables {
+		for _, r := range t.rows {
+			if len(r.cells) == 2 && len(v.Figures) < 3 && !(r.average && t.times() > 0) {
+				v.figure("CPU %s: %s interrupts/s", r.cells[0], r.cells[1])
+			}
+		}
+	}
+	v.means("rates of interrupts alone say nothing of slowness")
+	v.unsure = true
+	v.next("mpstat -P ALL 1 10", "how much time interrupts take: %irq and %soft")
+	return v.done()
+}

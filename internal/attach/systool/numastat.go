@@ -1,0 +1,208 @@
+package systool
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+var numastat = &attach.Kind{
+	Name:  "numastat",
+	Claim: claimNumastat,
+	Read:  readNumastat,
+}
+
+// numaRows are the counters of numastat, in lower case.
+var numaRows = []string{"numa_hit", "numa_miss", "numa_foreign", "interleave_hit", "local_node", "other_node"}
+
+func numaNodes(f []string) bool {
+	nodes := 0
+	for i, w := range f {
+		switch {
+		case strings.HasPrefix(w, "node") && len(w) > 4 && w[4] >= '0' && w[4] <= '9':
+			nodes++
+		case w == "Node" && i+1 < len(f):
+			if _, ok := whole(f[i+1]); ok {
+				nodes++
+			}
+		case w == "Total", w == "PID":
+		default:
+			if _, ok := whole(w); !ok {
+				return false
+			}
+		}
+	}
+	return nodes > 0
+}
+
+func numaTitle(text string) bool {
+	return strings.HasPrefix(text, "Per-node ") || strings.HasPrefix(text, "Token ") && strings.HasSuffix(text, "not in hash table.") ||
+		strings.HasPrefix(text, "PID ") && len(text) < 20
+}
+
+func claimNumastat(lines []paste.Line) int {
+	headed := false
+	return claimWhile(lines, func(at int, text string) bool {
+		text = strings.TrimSpace(text)
+		f := fields(text)
+		switch {
+		case len(f) == 0:
+			return false
+		case numaTitle(text), numaNodes(f):
+			next, ok := following(lines, at+1)
+			if at == 0 && ok {
+				n := fields(next.Text)
+				if !(numaTitle(strings.TrimSpace(next.Text)) || numaNodes(n) || strings.HasPrefix(next.Text, " ---") || strings.HasPrefix(strings.TrimSpace(next.Text), "---") ||
+					len(n) > 1 && slices.Contains(numaRows, strings.ToLower(n[0]))) {
+					return false
+				}
+			}
+			headed = true
+			return ok || at > 0
+		case strings.Trim(text, "- ") == "":
+			return headed
+		case slices.Contains(numaRows, strings.ToLower(f[0])) && len(f) > 1 && numeric(f[1:]):
+			headed = true
+			return true
+		}
+		last := 0
+		for last < len(f) && !numeric(f[len(f)-last-1:len(f)-last]) {
+			last++
+		}
+		return headed && last == 0 && len(f) >= 2 && len(f) <= 64
+	})
+}
+
+func readNumastat(p *attach.Part) attach.Reading {
+	v := &verdict{}
+	v.Title = "numastat"
+	counters := map[string]float64{}
+	rows := map[string][]float64{}
+	nodes := 0
+	for _, l := range p.Lines {
+		f := fields(l.Text)
+		if len(f) < 2 {
+			continue
+		}
+		if numaNodes(f) {
+			nodes = max(nodes, strings.Count(strings.ToLower(l.Text), "node"))
+			continue
+		}
+		var values []float64
+		for _, c := range f[1:] {
+			if n, ok := number(c); ok {
+				values = append(values, n)
+			}
+		}
+		name := strings.ToLower(f[0])
+		if slices.Contains(numaRows, name) {
+			if len(values) > nodes && nodes > 0 {
+				values = values[:nodes] // the total stands behind
+			}
+			counters[name] += sum(values)
+		}
+		rows[f[0]] = values
+	}
+	switch {
+	case len(counters) > 0:
+		numaCounters(v, counters, nodes)
+	case rows["MemTotal"] != nil:
+		numaMemory(v, rows, nodes)
+	default:
+		numaProcess(v, rows, nodes, p)
+	}
+	return v.done()
+}
+
+// numaCounters: they count since boot, so their share says where memory came from in all that time.
+func numaCounters(v *verdict, c map[string]float64, nodes int) {
+	v.Boot = true
+	all := c["local_node"] + c["other_node"]
+	share := 0.0
+	if all > 0 {
+		share = c["other_node"] / all
+	}
+	missed := c["numa_miss"] / max(1, c["numa_hit"]+c["numa_miss"])
+	v.fact(OtherNodeShare, share)
+	v.figure("%s %% of the pages were allocated on another node than the one that asked (since boot)", plain(100*share))
+	v.figure("%s %% were not on the node that was wanted (numa_miss)", plain(100*missed))
+	v.figure("%s", count(max(1, nodes), "NUMA node"))
+	v.not("these count allocations since boot: they say neither what happens now nor where threads reach to afterwards")
+	if nodes <= 1 {
+		v.means("there is one NUMA node: no memory is remote")
+		return
+	}
+	if share < 0.05 && missed < 0.05 {
+		v.means("nearly all memory was taken from the node that asked")
+		return
+	}
+	v.unsure = true
+	v.means("%s %% of the pages since boot came from another node: whether that costs is not in it", plain(100*share))
+	v.next("numastat -p PID", "on which nodes the service's memory lies")
+	v.next("grep -E 'numa_(hint_faults|pages_migrated|pte_updates)' /proc/vmstat; sleep 10; grep -E 'numa_(hint_faults|pages_migrated|pte_updates)' /proc/vmstat", "whether the kernel moves pages now")
+}
+
+func numaMemory(v *verdict, rows map[string][]float64, nodes int) {
+	v.Title = "numastat -m"
+	v.Glance = true
+	total, free := rows["MemTotal"], rows["MemFree"]
+	least, most := 1.0, 0.0
+	for i := 0; i < min(max(1, nodes), len(total), len(free), 256); i++ {
+		if total[i] <= 0 {
+			continue
+		}
+		share := free[i] / total[i]
+		least, most = min(least, share), max(most, share)
+		if i < 2 {
+			v.figure("node %d: %s MiB free of %s MiB (%s %%)", i, plain(free[i]), plain(total[i]), plain(100*share))
+		}
+	}
+	if cache := rows["FilePages"]; len(cache) > 0 {
+		v.figure("page cache %s MiB in all", plain(cache[len(cache)-1]))
+	}
+	if nodes > 1 && least < 0.02 && most > 0.10 {
+		v.risk("direct-reclaim", fmt.Sprintf("one node has %s %% of its memory free, another %s %%", plain(100*least), plain(100*most)))
+		v.means("memory is uneven: a thread that may only use the full node has to free memory first")
+		v.next("sysctl vm.zone_reclaim_mode; grep -E 'allocstall|zone_reclaim' /proc/vmstat", "whether allocations reclaim although another node has memory")
+		return
+	}
+	v.means("no node is out of memory")
+	v.not("little free memory on a node is no shortage while it holds page cache")
+}
+
+func numaProcess(v *verdict, rows map[string][]float64, nodes int, p *attach.Part) {
+	v.Title = "numastat -p"
+	v.Glance = true
+	total := rows["Total"]
+	if len(total) == 0 || nodes == 0 {
+		v.unsure = true
+		v.means("the total is not in it")
+		return
+	}
+	for _, l := range p.Lines {
+		if _, after, ok := strings.Cut(l.Text, "for PID "); ok {
+			f := fields(after)
+			if len(f) > 0 {
+				v.Who.PID, _ = whole(f[0])
+			}
+			if len(f) > 1 {
+				v.Who.Name = strings.Trim(f[1], "()")
+			}
+		}
+	}
+	all := total[len(total)-1]
+	for i := 0; i < min(nodes, len(total), 3); i++ {
+		v.figure("node %d: %s MiB (%s %%)", i, plain(total[i]), plain(100*total[i]/max(all, 1e-9)))
+	}
+	if nodes == 1 {
+		v.means("there is one NUMA node: no memory is remote")
+		return
+	}
+	v.unsure = true
+	v.means("its memory lies on %d nodes: whether threads reach across is not in it", nodes)
+	v.not("memory on several nodes is no fault: it depends on where the threads run")
+	v.next("ps -L -o tid,psr,comm -p PID", "on which CPUs, and so nodes, its threads run")
+}

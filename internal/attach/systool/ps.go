@@ -1,0 +1,234 @@
+package systool
+
+import (
+	"cmp"
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+var ps = &attach.Kind{
+	Name:  "ps",
+	Claim: claimPs,
+	Read:  readPs,
+}
+
+// psNames are the columns that ps prints, of which a line of names has nothing else but one or two
+// that a user named.
+var psNames = func() map[string]bool {
+	names := map[string]bool{}
+	for _, n := range strings.Fields(`USER UID PID PPID LWP NLWP TID SPID PGID SID C STIME TTY TT TIME CMD COMMAND %CPU %MEM VSZ RSS STAT S START
+		STARTED ELAPSED PRI NI F ADDR SZ WCHAN CLS RTPRIO PSR TPGID RUSER EUSER GROUP CPU MAJFL MINFL TIME+ COMMAND POL CGROUP NAMESPACE LABEL THCNT
+		PENDING BLOCKED IGNORED CAUGHT EIP ESP STACKP CP SUPGRP NUMA PSS USS DRS TRS SIZE RSZ VSIZE SGID EGID RGID EUID RUID UNIT SLICE MACHINE OOM`) {
+		names[n] = true
+	}
+	return names
+}()
+
+// psHeader gives the columns. Tables of top have PID as well, and VIRT and RES beside it.
+func psHeader(text string) ([]string, bool) {
+	f := fields(text)
+	if len(f) < 2 || slices.Contains(f, "VIRT") || slices.Contains(f, "RES") || slices.Contains(f, "%VSZ") {
+		return nil, false
+	}
+	known := 0
+	for _, n := range f {
+		if psNames[n] {
+			known++
+		}
+	}
+	process := slices.ContainsFunc(f, func(n string) bool { return n == "PID" || n == "LWP" || n == "TID" || n == "SPID" })
+	state := slices.ContainsFunc(f, func(n string) bool { return n == "STAT" || n == "S" || n == "WCHAN" })
+	if known == len(f) && known >= 2 && (process || state) {
+		return f, true
+	}
+	return f, process && known >= 4 && known >= len(f)-1
+}
+
+var psState = regexp.MustCompile(`^[RSDZTtXIW][<NLsl+]*$`)
+
+func psRow(names, f []string) bool {
+	if len(f) < len(names) && !(len(f) == len(names)-1 && len(f) > 3) {
+		return false
+	}
+	for i, n := range names {
+		if i >= len(f) {
+			break
+		}
+		switch n {
+		case "PID", "PPID", "LWP", "NLWP", "TID", "SPID", "VSZ", "RSS":
+			if _, ok := whole(f[i]); !ok {
+				return f[i] == "-"
+			}
+		case "%CPU", "%MEM":
+			if _, ok := number(f[i]); !ok {
+				return false
+			}
+		case "STAT", "S":
+			if !psState.MatchString(f[i]) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// psAux are the columns of ps aux, where a paste has no line of names.
+var psAux = []string{"USER", "PID", "%CPU", "%MEM", "VSZ", "RSS", "TTY", "STAT", "START", "TIME", "COMMAND"}
+
+func auxRow(f []string) bool {
+	return len(f) >= 11 && psRow(psAux, f) && strings.Contains(f[9], ":") && (f[6] == "?" || strings.Contains(f[6], "/") || strings.HasPrefix(f[6], "tty"))
+}
+
+func claimPs(lines []paste.Line) int {
+	var names []string
+	return claimWhile(lines, func(at int, text string) bool {
+		f := fields(text)
+		if n, ok := psHeader(text); ok {
+			next, more := following(lines, at+1)
+			if at > 0 && names != nil || more && psRow(n, fields(next.Text)) {
+				names = n
+				return true
+			}
+			return false
+		}
+		if names == nil {
+			if at == 0 && auxRow(f) {
+				names = psAux
+				return true
+			}
+			return false
+		}
+		return psRow(names, f)
+	})
+}
+
+// process is a row of ps.
+type process struct {
+	pid, name, state, wchan string
+	cpu, mem, rss           float64
+}
+
+func parsePs(p *attach.Part) (all []process, names []string) {
+	names = psAux
+	for _, l := range p.Lines {
+		if n, ok := psHeader(l.Text); ok {
+			names = n
+			continue
+		}
+		f := fields(l.Text)
+		if len(f) == 0 || !psRow(names, f) || len(all) >= maxTasks {
+			continue
+		}
+		t := table{names: names}
+		r := row{cells: f}
+		one := process{pid: t.cell(r, "PID", "LWP", "TID"), state: t.cell(r, "STAT", "S"), wchan: t.cell(r, "WCHAN"),
+			cpu: t.num(r, "%CPU"), mem: t.num(r, "%MEM"), rss: t.num(r, "RSS", "RSZ") * 1024}
+		if at := t.column("COMMAND", "CMD"); at >= 0 && at < len(f) {
+			one.name = f[at]
+			if strings.HasPrefix(one.name, "/") {
+				one.name = path.Base(one.name)
+			}
+		}
+		if len(one.name) > 40 {
+			one.name = one.name[:40]
+		}
+		all = append(all, one)
+	}
+	return all, names
+}
+
+// waitPlaces say what a thread in D waits for, by the kernel function that it sleeps in.
+var waitPlaces = []struct {
+	parts []string
+	cause string
+}{
+	{[]string{"io_schedule", "balance_dirty_pages", "jbd2", "wait_on_page", "folio_wait", "blkdev", "wait_on_buffer", "xfs_log", "xlog", "ext4_sync", "blk_mq", "rq_qos_wait", "submit_bio", "do_get_write_access"}, "disk-wait"},
+	{[]string{"rwsem_down", "mmap_read_lock", "mmap_write_lock"}, "mmap-lock"},
+	{[]string{"do_try_to_free", "shrink_", "congestion_wait", "reclaim_throttle", "throttle_direct", "mem_cgroup_handle_over_high"}, "direct-reclaim"},
+	{[]string{"__mutex_lock", "mutex_lock"}, "kernel-lock"},
+}
+
+func placeCause(wchan string) string {
+	for _, p := range waitPlaces {
+		for _, s := range p.parts {
+			if strings.Contains(wchan, s) {
+				return p.cause
+			}
+		}
+	}
+	return ""
+}
+
+func readPs(p *attach.Part) attach.Reading {
+	all, names := parsePs(p)
+	v := &verdict{}
+	v.Glance, v.unsure = true, true
+	v.Title = "ps, " + count(len(all), "row")
+	psStates(v, all, names)
+	if slices.Contains(names, "%CPU") && len(all) > 0 {
+		one := slices.MaxFunc(all, func(a, b process) int { return cmp.Compare(a.cpu, b.cpu) })
+		v.figure("%s (pid %s): %s %% CPU since it started", one.name, one.pid, plain(one.cpu))
+	}
+	if len(all) > 0 {
+		one := slices.MaxFunc(all, func(a, b process) int { return cmp.Compare(a.rss, b.rss) })
+		if one.rss > 0 {
+			share := ""
+			if one.mem > 0 {
+				share = fmt.Sprintf(" (%s %% of the memory)", plain(one.mem))
+			}
+			v.figure("%s (pid %s): %s resident%s", one.name, one.pid, bytes(one.rss), share)
+		}
+	}
+	if len(v.Figures) == 0 {
+		v.figure("%s, without states", count(len(all), "row"))
+	}
+	v.means("it says what runs, and not how it does")
+	v.not("ps is a glance: states change a thousand times a second, and its %CPU is an average since the process started")
+	return v.done()
+}
+
+func psStates(v *verdict, all []process, names []string) {
+	if !slices.Contains(names, "STAT") && !slices.Contains(names, "S") {
+		return
+	}
+	in := map[byte]int{}
+	places := map[string]int{}
+	for _, one := range all {
+		if one.state == "" {
+			continue
+		}
+		in[one.state[0]]++
+		if one.state[0] == 'D' && one.wchan != "" && one.wchan != "-" {
+			places[one.wchan]++
+		}
+	}
+	v.figure("%d in state R, %d in D, %d in S or I at that moment", in['R'], in['D'], in['S']+in['I'])
+	if in['Z'] > 0 {
+		v.figure("%d zombies", in['Z'])
+	}
+	most := ""
+	for w, n := range places {
+		if n > places[most] || n == places[most] && w < most {
+			most = w
+		}
+	}
+	if most != "" {
+		v.figure("%d of those in D sleep in %s", places[most], most)
+	}
+	if in['D'] > 0 {
+		v.next("for i in 1 2 3 4 5; do ps -eLo state,wchan:32,comm | grep ^D; sleep 1; done", "whether the same threads stay in D, and where in the kernel")
+	}
+	if cause := placeCause(most); cause != "" && places[most] >= 3 {
+		v.candidate(cause, 0, v.Figures[len(v.Figures)-1])
+		v.means("%d threads sleep in %s at that moment", places[most], most)
+	}
+	if in['D'] >= 3 {
+		v.means("%d threads are in D at that moment: whether they stay there is not in it", in['D'])
+	}
+}

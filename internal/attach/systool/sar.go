@@ -1,0 +1,346 @@
+package systool
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/finding"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+var sar = &attach.Kind{
+	Name:  "sar",
+	Claim: claimSar,
+	Read:  readSar,
+}
+
+func claimSar(lines []paste.Line) int { return claimSysstat(sarTool, lines) }
+
+func readSar(p *attach.Part) attach.Reading {
+	s := parseSysstat(p)
+	v := &verdict{}
+	v.Who.Host = s.host
+	n, gap := 0, 0.0
+	for _, t := range s.tables {
+		n, gap = max(n, t.times()), max(gap, t.interval())
+	}
+	v.Title = "sar, " + samples(n)
+	if n == 0 {
+		v.Title = "sar, averages"
+	}
+	if gap >= 60 {
+		v.Title += fmt.Sprintf(" of %s min", plain(gap/60))
+	}
+	for _, t := range s.tables {
+		t.dropAverages()
+	}
+	s.sarCPU(v)
+	s.sarQueue(v)
+	s.sarMemory(v)
+	s.sarPaging(v)
+	s.sarDisks(v)
+	s.sarNetwork(v)
+	s.sarOther(v)
+	if len(v.Figures) == 0 {
+		v.unsure = true
+		v.means("these tables are context: they say nothing of slowness")
+		v.next("sar -u -q -B -W -d 1 10", "CPUs, queue, reclaim, swap and disks")
+	}
+	v.means("nothing in it is short at the median of the samples")
+	if gap >= 60 {
+		v.not(fmt.Sprintf("a sample is an average over %s min: a stall of seconds does not show", plain(gap/60)))
+	}
+	v.not("these are figures of the machine: a service may wait for a lock or for another server")
+	return v.done()
+}
+
+// dropAverages leaves the line of averages out where samples are there.
+func (t *table) dropAverages() {
+	if t.times() == 0 {
+		return
+	}
+	rows := t.rows[:0:0]
+	for _, r := range t.rows {
+		if !r.average {
+			rows = append(rows, r)
+		}
+	}
+	t.rows = rows
+}
+
+func (s *sysstatTables) sarCPU(v *verdict) {
+	t := s.with("CPU", "%idle")
+	if t == nil {
+		return
+	}
+	v.cpus(t.byCPU(), s.cpus)
+	if v.Signs == nil || !v.has() {
+		v.Means = "" // the other tables may say more
+	}
+	all := &table{names: t.names}
+	for _, r := range t.rows {
+		if len(r.cells) > 0 && r.cells[0] == "all" {
+			all.rows = append(all.rows, r)
+		}
+	}
+	for _, e := range []struct {
+		column, cause string
+		much          float64
+	}{{"%steal", "cpu-steal", stealMuch}, {"%iowait", "disk-wait", iowaitMuch}} {
+		all.episode(v, e.column, e.cause, e.much)
+	}
+}
+
+// episode: samples of a minute and more are averages themselves, so one of them that stands out is
+// a time at which something was, though the median does not show it.
+func (t *table) episode(v *verdict, column, cause string, much float64) {
+	if t.interval() < 60 || t.median(column) >= much {
+		return
+	}
+	worst := row{}
+	for _, r := range t.rows {
+		if worst.cells == nil || t.num(r, column) > t.num(worst, column) {
+			worst = r
+		}
+	}
+	if f := t.num(worst, column); f >= much {
+		v.candidate(cause, 0, fmt.Sprintf("%s %s at %s, %s at the median", column, plain(f), worst.time, plain(t.median(column))))
+		v.means("%s was %s at %s: whether the service was slow then is not in it", column, plain(f), worst.time)
+	}
+}
+
+func (s *sysstatTables) sarQueue(v *verdict) {
+	t := s.with("runq-sz")
+	if t == nil {
+		return
+	}
+	queue, blocked := t.median("runq-sz"), t.median("blocked")
+	lo, hi := t.span("runq-sz")
+	of := ""
+	if s.cpus > 0 {
+		of = fmt.Sprintf(" on %d CPUs", s.cpus)
+		v.fact(RunQueuePerCPU, queue/float64(s.cpus))
+	}
+	v.figure("runq-sz %s at the median (%s to %s)%s, load %s", plain(queue), plain(lo), plain(hi), of, fixed(t.median("ldavg-1")))
+	v.fact(RunQueue, queue)
+	proof := v.Figures[len(v.Figures)-1]
+	switch {
+	case s.cpus > 0 && queue >= queueMatters*float64(s.cpus)+1 && len(t.rows) >= enoughSamples:
+		v.found("cpu-contention", finding.Possible, (queue-float64(s.cpus))/queue, proof)
+		if queue >= queueMuch*float64(s.cpus) {
+			v.candidate("runqueue-saturation", 0, proof)
+		}
+		v.means("more threads want to run than there are CPUs: %s on %d", plain(queue), s.cpus)
+		v.not("whose threads wait, and whether they are the service's")
+		v.next("pidstat -u -w -t -p PID 1 10", "%wait and nvcswch/s of the service's own threads")
+	case s.cpus == 0 && queue >= 4:
+		v.unsure = true
+		v.means("%s threads are runnable at the median: a queue only if there are fewer CPUs", plain(queue))
+		v.next("nproc", "the queue is to be held against the number of CPUs")
+	case blocked >= 2:
+		v.candidate("disk-wait", 0, fmt.Sprintf("%s threads blocked on I/O, the median", plain(blocked)))
+		v.next("pidstat -d 1 10", "which processes wait for the disk")
+	}
+}
+
+func (s *sysstatTables) sarMemory(v *verdict) {
+	if t := s.with("kbmemfree", "kbmemused"); t != nil {
+		free, used := t.median("kbmemfree")*1024, t.median("kbmemused")*1024
+		available, cache := t.median("kbavail")*1024, (t.median("kbcached")+t.median("kbbuffers"))*1024
+		total := free + used
+		if share := t.median("%memused"); share > 0 {
+			total = used * 100 / share
+		}
+		if !t.has("kbavail") {
+			available = free + cache
+		}
+		m := memory{total: total, free: free, cache: cache, available: available}
+		v.figure("memory: %s of %s available", bytes(available), bytes(total))
+		if total > 0 {
+			v.fact(MemoryAvailable, part(available/total))
+			if available/total < memoryShort {
+				s := screen{mem: m}
+				s.scarce(v)
+			}
+		}
+		v.not("%memused counts the page cache in some versions: what counts is what is available")
+	}
+	if t := s.with("kbswpfree", "%swpused"); t != nil {
+		v.figure("%s %% of swap used", plain(t.median("%swpused")))
+	}
+	if t := s.with("pswpin/s"); t != nil {
+		in, out := t.median("pswpin/s")*4096, t.median("pswpout/s")*4096
+		v.fact(SwapInRate, in)
+		v.fact(SwapOutRate, out)
+		v.figure("swap in %s/s, out %s/s", bytes(in), bytes(out))
+		v.swapping(in, out, len(t.rows), v.Figures[len(v.Figures)-1])
+	}
+}
+
+// Rates a second from which on paging is more than a trace.
+const (
+	directScanMuch = 1000 // pages
+	majorMuch      = 500  // faults of the whole machine
+)
+
+func (s *sysstatTables) sarPaging(v *verdict) {
+	t := s.with("majflt/s")
+	if t == nil {
+		return
+	}
+	major := t.median("majflt/s")
+	v.fact(MajorFaultRate, major)
+	v.figure("%s major faults/s", plain(major))
+	proof := v.Figures[len(v.Figures)-1]
+	if t.has("pgscand/s") {
+		direct, kswapd := t.median("pgscand/s"), t.median("pgscank/s")
+		v.fact(DirectScanRate, direct)
+		v.figure("%s pages/s scanned by threads themselves (pgscand/s), %s by kswapd", plain(direct), plain(kswapd))
+		scan := v.Figures[len(v.Figures)-1]
+		_, most := t.span("pgscand/s")
+		switch {
+		case direct >= directScanMuch && len(t.rows) >= enoughSamples:
+			v.found("direct-reclaim", finding.Possible, 0, scan)
+			v.means("threads have to free memory themselves before they get any")
+			v.not("which threads, and for how long each")
+			v.next("grep -E 'allocstall|compact_stall' /proc/vmstat; sleep 10; grep -E 'allocstall|compact_stall' /proc/vmstat", "how often allocations stall")
+		case most > 0:
+			v.candidate("direct-reclaim", 0, fmt.Sprintf("pgscand/s %s at most, %s at the median", plain(most), plain(direct)))
+			v.means("in some samples threads freed memory themselves: %s pages/s at most", plain(most))
+		default:
+			v.against("direct-reclaim", "pgscand/s 0 in all samples")
+		}
+	}
+	switch {
+	case major >= majorMuch && len(t.rows) >= enoughSamples:
+		v.candidate("page-fault", 0, proof)
+		v.means("%s times a second a thread of this machine reads a page from disk or swap when it touches memory", plain(major))
+		v.next("pidstat -r 1 10", "whose major faults they are: majflt/s")
+	}
+}
+
+func (s *sysstatTables) sarDisks(v *verdict) {
+	t := s.with("DEV", "await")
+	if t == nil {
+		if t := s.with("tps", "bread/s"); t != nil {
+			v.figure("%s transfers/s, reads %s/s, writes %s/s", plain(t.median("tps")), bytes(t.median("bread/s")*512), bytes(t.median("bwrtn/s")*512))
+		}
+		return
+	}
+	var all []report
+	last := ""
+	for _, r := range t.rows {
+		if r.time != last || all == nil {
+			all = append(all, report{disks: map[string]disk{}})
+			last = r.time
+		}
+		d := map[string]string{"r/s": t.cell(r, "tps"), "await": t.cell(r, "await"), "aqu-sz": t.cell(r, "aqu-sz", "avgqu-sz"), "%util": t.cell(r, "%util")}
+		one := disk{}
+		for k, c := range d {
+			one[k], _ = number(c)
+		}
+		if at := len(all) - 1; len(all[at].order) < maxDisks {
+			all[at].disks[r.cells[0]] = one
+			all[at].order = append(all[at].order, r.cells[0])
+		}
+	}
+	c := cpuUse{}
+	if cpu := s.with("CPU", "%iowait"); cpu != nil {
+		c.wa = cpu.median("%iowait")
+	}
+	for i, d := range devices(all) {
+		if i < 1 {
+			v.figure("%s", d)
+		}
+		if i < 16 {
+			v.factOf(DeviceAwait, d.worst(), d.name)
+		}
+		d.judge(v, c, len(all))
+	}
+}
+
+func (s *sysstatTables) sarNetwork(v *verdict) {
+	if t := s.with("IFACE", "rxdrop/s"); t != nil {
+		byName := t.group()
+		for _, name := range slices.Sorted(maps.Keys(byName)) {
+			one := byName[name]
+			drops := one.median("rxdrop/s") + one.median("txdrop/s") + one.median("rxfifo/s")
+			if drops >= 1 {
+				v.outside("the network: "+name+" drops packets", 0, fmt.Sprintf("%s drops %s packets/s", name, plain(drops)))
+			}
+		}
+		if !v.has() {
+			v.figure("no interface drops packets (medians)")
+		}
+	}
+	if t := s.with("IFACE", "rxpck/s"); t != nil {
+		busiest, most := "", -1.0
+		for name, one := range t.group() {
+			if f := one.median("rxkB/s") + one.median("txkB/s") + one.median("rxbyt/s")/1024 + one.median("txbyt/s")/1024; f > most || f == most && name < busiest {
+				busiest, most = name, f
+			}
+		}
+		v.figure("%s: %s/s in and out", busiest, kB(most))
+	}
+	if t := s.with("retrans/s", "isegerr/s"); t != nil {
+		v.figure("%s TCP segments/s sent again", plain(t.median("retrans/s")))
+		if t.median("retrans/s") >= 10 {
+			v.outside("the network: segments are lost", 0, v.Figures[len(v.Figures)-1])
+		}
+	}
+}
+
+// group splits a table by its first column.
+func (t *table) group() map[string]*table {
+	out := map[string]*table{}
+	for _, r := range t.rows {
+		if len(r.cells) == 0 {
+			continue
+		}
+		one := out[r.cells[0]]
+		if one == nil {
+			if len(out) >= maxDisks {
+				continue
+			}
+			one = &table{names: t.names}
+			out[r.cells[0]] = one
+		}
+		one.rows = append(one.rows, r)
+	}
+	return out
+}
+
+func (s *sysstatTables) sarOther(v *verdict) {
+	if t := s.with("cswch/s"); t != nil {
+		v.figure("%s context switches/s, %s new processes/s", plain(t.median("cswch/s")), plain(t.median("proc/s")))
+		v.fact(SwitchRate, t.median("cswch/s"))
+	}
+	if t := s.with("totsck"); t != nil {
+		v.figure("%s sockets, %s TCP in TIME_WAIT", plain(t.median("totsck")), plain(t.median("tcp-tw")))
+	}
+	for _, on := range [][2]string{{"%scpu", "a CPU"}, {"%sio", "the disk"}, {"%smem", "memory"}} {
+		column, what := on[0], on[1]
+		t := s.with(column)
+		if t == nil {
+			continue
+		}
+		share := t.median(column)
+		v.figure("some threads wait for %s %s %% of the time", what, plain(share))
+		if share < 20 {
+			continue
+		}
+		proof := v.Figures[len(v.Figures)-1]
+		switch column {
+		case "%scpu":
+			v.candidate("cpu-contention", share/100, proof)
+			v.candidate("cpu-throttled", share/100, proof)
+		case "%sio":
+			v.candidate("disk-wait", share/100, proof)
+		case "%smem":
+			v.candidate("direct-reclaim", share/100, proof)
+			v.candidate("page-fault", share/100, proof)
+		}
+	}
+}

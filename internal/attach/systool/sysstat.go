@@ -1,0 +1,289 @@
+package systool
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+// sysstatBanner is the first line of all tools of sysstat. Old versions lack what follows the date.
+var sysstatBanner = regexp.MustCompile(`^Linux (\S+) \(([^)]*)\)\s+\S+(?:\s+_\S+_)?(?:\s+\((\d+) CPU\))?$`)
+
+// sysstatTime takes the time, or the word for an average, from the start of a row. The word differs
+// by language, and it ends with a colon: Average:, Durchschn.:, Moyenne :.
+func sysstatTime(f []string) (at string, average bool, rest []string, ok bool) {
+	if len(f) < 2 {
+		return "", false, nil, false
+	}
+	if f[0] == "#" { // pidstat -h writes the name Time.
+		if f[1] == "Time" || f[1] == "PID" || f[1] == "UID" {
+			return "", false, slices.DeleteFunc(slices.Clone(f[1:]), func(s string) bool { return s == "Time" }), true
+		}
+		return "", false, nil, false
+	}
+	first := f[0]
+	if !strings.ContainsAny(first, "0123456789") {
+		switch {
+		case len(first) > 2 && strings.HasSuffix(first, ":") && first != "avg-cpu:" && first != "Device:":
+			return "", true, f[1:], true
+		case f[1] == ":" && len(f) > 2:
+			return "", true, f[2:], true
+		}
+		return "", false, nil, false
+	}
+	if !clockTime(first) {
+		return "", false, nil, false
+	}
+	if slices.Contains([]string{"AM", "PM", "am", "pm"}, f[1]) {
+		return first + " " + f[1], false, f[2:], len(f) > 2
+	}
+	return first, false, f[1:], true
+}
+
+// clockTime knows 13:41:28, 13时41分28秒, and the seconds since 1970 that old versions of pidstat -h
+// write.
+func clockTime(s string) bool {
+	if s[0] < '0' || s[0] > '9' {
+		return false
+	}
+	if n, ok := whole(s); ok {
+		return n > 1e9 && n < 1e10
+	}
+	if strings.Count(s, ":") == 2 {
+		return len(s) <= 8 && strings.Trim(s, "0123456789:") == ""
+	}
+	return strings.HasSuffix(s, "秒") || strings.HasSuffix(s, "초")
+}
+
+// seconds of the day of a row's time; false where it cannot be told.
+func seconds(at string) (float64, bool) {
+	if n, ok := whole(at); ok {
+		return float64(n), true
+	}
+	for _, layout := range []string{"15:04:05", "03:04:05 PM", "15时04分05秒", "15시04분05초"} {
+		if t, err := time.Parse(layout, at); err == nil {
+			return float64(t.Hour()*3600 + t.Minute()*60 + t.Second()), true
+		}
+	}
+	return 0, false
+}
+
+// sysstatTool is one of sysstat's tools that print a time before each row.
+type sysstatTool int
+
+const (
+	noTool sysstatTool = iota
+	pidstatTool
+	mpstatTool
+	sarTool
+)
+
+// sysstatNames is which tool prints these names above its rows.
+func sysstatNames(names []string) sysstatTool {
+	has := func(n string) bool { return slices.Contains(names, n) }
+	switch {
+	case len(names) < 2 || numeric(names[:1]) && numeric(names[1:2]):
+		return noTool
+	case has("Command") && (has("PID") || has("TID")):
+		return pidstatTool
+	case names[0] == "CPU" && (has("%usr") || has("%user")) || names[0] == "NODE" && has("%usr"):
+		steal, irq := slices.Index(names, "%steal"), slices.Index(names, "%irq")
+		if irq < 0 || steal >= 0 && steal < irq {
+			return sarTool
+		}
+		return mpstatTool
+	case names[0] == "CPU" && (names[1] == "intr/s" || strings.HasSuffix(names[1], "/s") && !has("total/s")):
+		return mpstatTool
+	case slices.ContainsFunc(sarTables, func(s []string) bool { return s[0] == names[0] && has(s[1]) }):
+		return sarTool
+	case names[0] == "INTR" && names[1] == "all":
+		return sarTool
+	}
+	rates := 0
+	for _, n := range names {
+		if _, ok := number(n); ok {
+			return noTool
+		}
+		if strings.HasSuffix(n, "/s") || strings.HasPrefix(n, "%") {
+			rates++
+		}
+	}
+	if rates >= 3 { // one of sar's many other tables
+		return sarTool
+	}
+	return noTool
+}
+
+// sarTables are the first column and another one, of what sar alone prints.
+var sarTables = [][]string{
+	{"runq-sz", "plist-sz"}, {"kbmemfree", "%memused"}, {"pgpgin/s", "fault/s"}, {"tps", "bread/s"}, {"DEV", "tps"},
+	{"IFACE", "rxpck/s"}, {"IFACE", "rxerr/s"}, {"IFACE", "rxidle/s"}, {"pswpin/s", "pswpout/s"}, {"proc/s", "cswch/s"},
+	{"kbswpfree", "%swpused"}, {"totsck", "tcpsck"}, {"dentunusd", "file-nr"}, {"kbhugfree", "%hugused"},
+	{"CPU", "MHz"}, {"CPU", "total/s"}, {"active/s", "passive/s"}, {"atmptf/s", "retrans/s"}, {"irec/s", "orq/s"},
+	{"ihdrerr/s", "fragcrt/s"}, {"imsg/s", "omsg/s"}, {"idgm/s", "odgm/s"}, {"idgm6/s", "odgm6/s"}, {"call/s", "retrans/s"},
+	{"scall/s", "badcall/s"}, {"INTR", "intr/s"}, {"%scpu-10", "%scpu"}, {"%sio-10", "%fio"}, {"%smem-10", "%fmem"},
+	{"TTY", "rcvin/s"}, {"FILESYSTEM", "MBfsfree"}, {"tcp6sck", "udp6sck"}, {"cswch/s", "proc/s"}, {"BUS", "idvendor"},
+	{"frmpg/s", "bufpg/s"}, {"DEVICE", "rpm"}, {"DEVICE", "degC"}, {"cswch/s", ""}, {"irec6/s", "orq6/s"}, {"imsg6/s", "omsg6/s"},
+	{"ierr/s", "oerr/s"}, {"ierr6/s", "oerr6/s"}, {"ihdrer6/s", "iinadr6/s"}, {"CPU", "wghMHz"}, {"FCHOST", "fch_rxf/s"},
+}
+
+// claimSysstat counts the lines of one of sysstat's tools: a banner, lines of names, rows.
+func claimSysstat(kind sysstatTool, lines []paste.Line) int {
+	var names []string
+	return claimWhile(lines, func(at int, text string) bool {
+		f := fields(text)
+		if sysstatBanner.MatchString(strings.Join(f, " ")) {
+			next, ok := following(lines, at+1)
+			if !ok {
+				return false
+			}
+			_, _, rest, ok := sysstatTime(fields(next.Text))
+			return ok && sysstatNames(rest) == kind
+		}
+		_, _, rest, ok := sysstatTime(f)
+		if !ok {
+			return names != nil && strings.Contains(text, "LINUX RESTART")
+		}
+		if k := sysstatNames(rest); k != noTool {
+			names = rest
+			return k == kind
+		}
+		if names == nil {
+			return kind == headless(rest)
+		}
+		return sysstatRow(names, rest)
+	})
+}
+
+// sysstatRow reports whether these cells fit below these names: as many, and figures but for names
+// of things.
+func sysstatRow(names, cells []string) bool {
+	if len(cells) < len(names) || len(cells) > len(names) && names[len(names)-1] != "Command" {
+		return strings.HasPrefix(strings.Join(cells, " "), "LINUX RESTART")
+	}
+	for i, n := range names {
+		if strings.ContainsAny(n, "/%") && n != "IFACE" {
+			if _, ok := number(cells[i]); !ok && cells[i] != "-" {
+				if _, ok := size(cells[i], 1); !ok {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
+// headless knows a row of mpstat whose names were cut off: a CPU and ten shares which sum to 100.
+func headless(cells []string) sysstatTool {
+	if len(cells) != 11 || !numeric(cells[1:]) {
+		return noTool
+	}
+	if _, ok := whole(cells[0]); !ok && cells[0] != "all" {
+		return noTool
+	}
+	total := 0.0
+	for _, c := range cells[1:] {
+		f, _ := number(c)
+		if f < 0 {
+			return noTool
+		}
+		total += f
+	}
+	if total < 99 || total > 101 {
+		return noTool
+	}
+	return mpstatTool
+}
+
+var mpstatColumns = []string{"CPU", "%usr", "%nice", "%sys", "%iowait", "%irq", "%soft", "%steal", "%guest", "%gnice", "%idle"}
+
+// sysstatTables are the tables of a part, one for each set of columns.
+type sysstatTables struct {
+	tables []*table
+	cpus   int
+	host   string
+}
+
+func parseSysstat(p *attach.Part) (s sysstatTables) {
+	var now *table
+	for _, l := range p.Lines {
+		f := fields(l.Text)
+		if m := sysstatBanner.FindStringSubmatch(strings.Join(f, " ")); m != nil {
+			s.host = m[2]
+			if n, ok := whole(m[3]); ok {
+				s.cpus = n
+			}
+			continue
+		}
+		at, average, rest, ok := sysstatTime(f)
+		switch {
+		case !ok:
+		case sysstatNames(rest) != noTool:
+			now = s.of(rest)
+		case now == nil && headless(rest) != noTool:
+			now = s.of(mpstatColumns)
+			fallthrough
+		case now != nil && sysstatRow(now.names, rest):
+			now.rows = append(now.rows, row{line: l, time: at, average: average, cells: rest})
+		}
+	}
+	return s
+}
+
+// of gives the table of these names. There are few sets of names, since each kind knows its own.
+func (s *sysstatTables) of(names []string) *table {
+	for _, t := range s.tables {
+		if slices.Equal(t.names, names) {
+			return t
+		}
+	}
+	t := &table{names: names}
+	s.tables = append(s.tables, t)
+	return t
+}
+
+// with is the first table that has all of these columns, or nil.
+func (s *sysstatTables) with(names ...string) *table {
+	for _, t := range s.tables {
+		if !slices.ContainsFunc(names, func(n string) bool { return !t.has(n) }) {
+			return t
+		}
+	}
+	return nil
+}
+
+// times counts the different times of rows that are no averages.
+func (t *table) times() int {
+	n, last := 0, ""
+	for _, r := range t.rows {
+		if !r.average && (r.time != last || n == 0) {
+			n, last = n+1, r.time
+		}
+	}
+	return n
+}
+
+// interval is the median of seconds between samples; 0: not known.
+func (t *table) interval() float64 {
+	var gaps []float64
+	last, was := "", -1.0
+	for _, r := range t.rows {
+		if r.average || r.time == last {
+			continue
+		}
+		last = r.time
+		at, ok := seconds(r.time)
+		if !ok {
+			continue
+		}
+		if was >= 0 && at > was {
+			gaps = append(gaps, at-was)
+		}
+		was = at
+	}
+	return median(gaps)
+}

@@ -1,0 +1,259 @@
+package systool
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+var top = &attach.Kind{
+	Name:  "top",
+	Claim: claimTop,
+	Read:  readTop,
+}
+
+var (
+	topFirst = regexp.MustCompile(`^top - \d+[:h]\d+`)
+	topTasks = regexp.MustCompile(`^(?:Tasks|Threads|Processes|Aufgaben|Tâches|Tareas)\s?:\s*(\d+)\s+(?:total|gesamt)`)
+	topCPU   = regexp.MustCompile(`^%?Cpu(?:\(s\)|\d+)? *:|^%CPU(?:\(s\)|\d+)? *:`)
+	topMem   = regexp.MustCompile(`^(?:[KMGTPE]iB )?(?:Mem|Swap|Spch|Échan)\s?:\s*[\d.,]+`)
+	topLoad  = regexp.MustCompile(`load average: *([\d.,]+), +([\d.,]+), +([\d.,]+)`)
+	// topShare is one share of a line of CPUs: "5.9 us", "0.7%us", "2,1 us".
+	topShare = regexp.MustCompile(`(\d[\d.]*(?:,\d+)?)\s*%?\s*(us|sy|ni|id|wa|hi|si|st|gu)\b`)
+	// topAmount is one amount of a line of memory. A + stands where figures were cut off.
+	topAmount = regexp.MustCompile(`([\d.,]+)([kKmMgGtT]?)(\+?) *(total|free|used|buff/cache|buffers|cached Mem|cached|avail)`)
+)
+
+// topNames are columns of which a line of names has at least three: with them in it, a table of
+// processes is top's and not ps's.
+var topNames = []string{"PR", "NI", "VIRT", "RES", "SHR", "TIME+", "ZEIT+"}
+
+// topHeader gives the columns of processes.
+func topHeader(text string) ([]string, bool) {
+	f := fields(text)
+	if len(f) < 6 || !slices.Contains(f, "PID") {
+		return nil, false
+	}
+	known := 0
+	for _, n := range topNames {
+		if slices.Contains(f, n) {
+			known++
+		}
+	}
+	return f, known >= 3 && !slices.Contains(f, "S-STATE")
+}
+
+// topRow reports whether a line fits below these names.
+func topRow(names []string, f []string) bool {
+	if len(f) < len(names)-1 {
+		return false
+	}
+	for i, n := range names {
+		if i >= len(f) {
+			break
+		}
+		switch n {
+		case "PID", "PPID":
+			if _, ok := whole(f[i]); !ok {
+				return false
+			}
+		case "VIRT", "RES", "SHR":
+			if _, ok := size(f[i], 1); !ok {
+				return false
+			}
+		case "%CPU", "%MEM":
+			if _, ok := number(f[i]); !ok {
+				return false
+			}
+		case "S":
+			if len(f[i]) != 1 || !strings.Contains("RSDIZTtXW", f[i]) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// topDefault are the columns where a paste starts below the line of names.
+var topDefault = []string{"PID", "USER", "PR", "NI", "VIRT", "RES", "SHR", "S", "%CPU", "%MEM", "TIME+", "COMMAND"}
+
+func topSummary(text string) bool {
+	return topFirst.MatchString(text) || topTasks.MatchString(text) || topMem.MatchString(text) ||
+		topCPU.MatchString(text) && len(topShare.FindAllString(text, 8)) >= 3
+}
+
+func claimTop(lines []paste.Line) int {
+	names := topDefault
+	return claimWhile(lines, func(at int, text string) bool {
+		text = strings.TrimSpace(text)
+		if topSummary(text) {
+			// Memory alone might be of /proc/meminfo or free.
+			return at > 0 || !topMem.MatchString(text) || strings.Contains(text, "total")
+		}
+		if n, ok := topHeader(text); ok {
+			names = n
+			return true
+		}
+		return topRow(names, fields(text)) || wrappedTop(text) && at > 0
+	})
+}
+
+// wrappedTop is the second half of a line of memory that a narrow terminal or a web page broke.
+func wrappedTop(text string) bool {
+	return strings.HasSuffix(text, "avail Mem") && len(text) < 40 || strings.HasSuffix(text, "buff/cache") && len(text) < 40
+}
+
+// screen is what one refresh of top shows.
+type screen struct {
+	load    []float64
+	total   int // tasks
+	running int
+	cpu     []cpuUse // one, or one for each CPU
+	cpus    int      // 0: not known
+	mem     memory
+	names   []string
+	rows    []row
+}
+
+func parseTop(p *attach.Part) (all []screen) {
+	var s *screen
+	open := func() {
+		all = append(all, screen{names: topDefault})
+		s = &all[len(all)-1]
+	}
+	for _, l := range p.Lines {
+		text := strings.TrimSpace(l.Text)
+		if s == nil || topFirst.MatchString(text) || topTasks.MatchString(text) && s.total > 0 {
+			open()
+		}
+		switch {
+		case topFirst.MatchString(text):
+			s.load = loads(text)
+		case topTasks.MatchString(text):
+			s.total, _ = whole(topTasks.FindStringSubmatch(text)[1])
+			if m := topRunning.FindStringSubmatch(text); m != nil {
+				s.running, _ = whole(m[1])
+			}
+		case topCPU.MatchString(text):
+			s.shares(text)
+		case topMem.MatchString(text):
+			s.memory(text)
+		default:
+			if n, ok := topHeader(text); ok {
+				s.names = n
+			} else if f := fields(text); topRow(s.names, f) {
+				s.rows = append(s.rows, row{line: l, cells: f})
+			} else if wrappedTop(text) {
+				s.memory("Swap:" + text)
+			}
+		}
+	}
+	return all
+}
+
+var topRunning = regexp.MustCompile(`,\s*(\d+) (?:running|laufend)`)
+
+// loads are the load averages of 1, 5 and 15 minutes.
+func loads(text string) (out []float64) {
+	m := topLoad.FindStringSubmatch(text)
+	if m == nil {
+		m = loadColon.FindStringSubmatch(text)
+	}
+	for _, s := range m[min(1, len(m)):] {
+		f, ok := number(strings.TrimRight(s, ",."))
+		if !ok {
+			return nil
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// loadColon also knows macOS' "load averages: 1.1 1.2 1.3" and busybox' lines.
+var loadColon = regexp.MustCompile(`(?i)load averages?: *([\d.,]+),? +([\d.,]+),? +([\d.,]+)`)
+
+// topOneCPU names a CPU in a line of one or two.
+var topOneCPU = regexp.MustCompile(`%?Cpu(\d+) *:`)
+
+// shares reads a line of CPUs; newer versions print two CPUs on a line.
+func (s *screen) shares(text string) {
+	for _, m := range topOneCPU.FindAllStringSubmatch(text, 8) {
+		if n, ok := whole(m[1]); ok && n < maxCPUs {
+			s.cpus = max(s.cpus, n+1)
+		}
+	}
+	for _, one := range strings.Split(text, "%Cpu") {
+		c := cpuUse{samples: 1, runnable: -1, blocked: -1}
+		found := 0
+		for _, m := range topShare.FindAllStringSubmatch(one, 16) {
+			f, ok := number(m[1])
+			if !ok {
+				continue
+			}
+			found++
+			switch m[2] {
+			case "us", "ni", "gu":
+				c.us += f
+			case "sy":
+				c.sy = f
+			case "id":
+				c.id = f
+			case "wa":
+				c.wa = f
+			case "hi":
+				c.hi = f
+			case "si":
+				c.si = f
+			case "st":
+				c.st = f
+			}
+		}
+		if found >= 3 && len(s.cpu) < maxCPUs {
+			s.cpu = append(s.cpu, c)
+		}
+	}
+}
+
+// memory reads a line of memory or swap. Amounts have no unit but the line's, and old versions
+// print a k behind each.
+func (s *screen) memory(text string) {
+	unit := 1024.0
+	if i := strings.Index(text, "iB "); i == 1 {
+		unit, _ = size("1"+text[:1], 1)
+		s.mem.unit = unit
+	}
+	before, _, _ := strings.Cut(text, ":")
+	swap := strings.Contains(before, "Swap")
+	for _, m := range topAmount.FindAllStringSubmatch(text, 8) {
+		f, ok := size(strings.TrimSuffix(m[1], ",")+m[2], unit)
+		if !ok {
+			continue
+		}
+		if m[3] == "+" { // one figure at least was cut off
+			f *= 10
+		}
+		switch {
+		case m[4] == "avail":
+			s.mem.available, s.mem.hasAvailable = f, true
+		case m[4] == "cached" || m[4] == "cached Mem" || m[4] == "buff/cache" || m[4] == "buffers":
+			s.mem.cache += f
+		case swap && m[4] == "total":
+			s.mem.swap = f
+		case swap && m[4] == "used":
+			s.mem.swapUsed = f
+		case swap:
+		case m[4] == "total":
+			s.mem.total = f
+		case m[4] == "free":
+			s.mem.free = f
+		case m[4] == "used":
+			s.mem.used = f
+		}
+	}
+	if !s.mem.hasAvailable {
+		s.mem.available = s.mem.free + s.mem.cache
+	}
+}

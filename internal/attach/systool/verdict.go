@@ -1,0 +1,104 @@
+package systool
+
+import (
+	"fmt"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/finding"
+)
+
+// verdict is a reading in the making.
+type verdict struct {
+	attach.Reading
+	asked  map[string]bool
+	unsure bool // no sign, and yet not healthy: too little, or busy by a reason that is not in it
+}
+
+func (v *verdict) figure(format string, args ...any) {
+	v.Figures = append(v.Figures, fmt.Sprintf(format, args...))
+}
+
+func (v *verdict) fact(name attach.FactName, value float64) {
+	v.Facts = append(v.Facts, attach.Fact{Name: name, Value: value})
+}
+
+func (v *verdict) factOf(name attach.FactName, value float64, of string) {
+	v.Facts = append(v.Facts, attach.Fact{Name: name, Value: value, Of: of})
+}
+
+func (v *verdict) next(command, why string) {
+	if v.asked[command] {
+		return
+	}
+	if v.asked == nil {
+		v.asked = map[string]bool{}
+	}
+	v.asked[command] = true
+	v.Next = append(v.Next, attach.Next{Command: command, Why: why})
+}
+
+func (v *verdict) found(cause string, sure finding.Confidence, share float64, proof ...string) {
+	v.Signs = append(v.Signs, attach.Sign{Cause: cause, Grade: attach.Found, Sure: sure, Share: part(share), Proof: proof})
+}
+
+func (v *verdict) candidate(cause string, share float64, proof ...string) {
+	v.sign(attach.Candidate, cause, share, proof)
+}
+
+func (v *verdict) risk(cause string, proof ...string) { v.sign(attach.Risk, cause, 0, proof) }
+
+func (v *verdict) against(cause string, proof ...string) { v.sign(attach.Against, cause, 0, proof) }
+
+func (v *verdict) sign(grade attach.Grade, cause string, share float64, proof []string) {
+	for _, s := range v.Signs {
+		if s.Cause == cause && s.Grade != attach.Against {
+			return
+		}
+	}
+	v.Signs = append(v.Signs, attach.Sign{Cause: cause, Grade: grade, Share: part(share), Proof: proof})
+}
+
+func (v *verdict) outside(where string, share float64, proof ...string) {
+	v.Signs = append(v.Signs, attach.Sign{Grade: attach.Outside, Where: where, Share: part(share), Proof: proof})
+}
+
+// means sets what follows, where nothing more important has done so before.
+func (v *verdict) means(format string, args ...any) {
+	if v.Means == "" {
+		v.Means = fmt.Sprintf(format, args...)
+	}
+}
+
+// not sets what the figures do not prove, likewise.
+func (v *verdict) not(text string) {
+	if v.Not == "" {
+		v.Not = text
+	}
+}
+
+// has reports whether a sign other than against is there.
+func (v *verdict) has() bool {
+	for _, s := range v.Signs {
+		if s.Grade != attach.Against {
+			return true
+		}
+	}
+	return false
+}
+
+// done settles the state.
+func (v *verdict) done() attach.Reading {
+	v.State = attach.Healthy
+	if v.unsure || v.has() {
+		v.State = attach.CannotTell
+	}
+	for _, s := range v.Signs {
+		if s.Grade == attach.Found {
+			v.State = attach.Ill
+		}
+	}
+	return v.Reading
+}
+
+// part is a share within 0 and 1.
+func part(f float64) float64 { return max(0, min(1, f)) }

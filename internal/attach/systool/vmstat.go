@@ -1,0 +1,253 @@
+package systool
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/finding"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+var vmstat = &attach.Kind{
+	Name:  "vmstat N",
+	Claim: claimVmstat,
+	Read:  readVmstat,
+}
+
+// vmstatColumns are those that every version has, in their order; buff and cache are inact and
+// active with -a. Versions since 2.6.11 add st, since 4.0.5 gu. A time may follow.
+var vmstatColumns = []string{"r", "b", "swpd", "free", "buff", "cache", "si", "so", "bi", "bo", "in", "cs", "us", "sy", "id", "wa", "st", "gu"}
+
+const vmstatLeast = 16
+
+// vmstatHeader gives the columns of a line of names. Other languages translate some of them, so the
+// place counts where r, b and the pair us and sy are there.
+func vmstatHeader(text string) ([]string, bool) {
+	f := fields(text)
+	us := slices.Index(f, "us")
+	if len(f) < vmstatLeast || f[0] != "r" || f[1] != "b" || us != 12 || f[13] != "sy" || f[14] != "id" || f[6] != "si" {
+		return nil, false
+	}
+	return f, true
+}
+
+// vmstatGroups is the line above the names.
+func vmstatGroups(text string) bool {
+	return strings.Count(text, "-") > 20 && (strings.Contains(text, "swap") || strings.Contains(text, "cpu")) &&
+		(strings.HasPrefix(text, "procs") || strings.HasPrefix(text, "kthr") || strings.HasPrefix(text, "--procs") || strings.HasPrefix(text, "proz"))
+}
+
+// vmstatRow reports whether these cells are a row: whole numbers, of which the last are shares of
+// the CPUs' time. A row is known without its header by that.
+func vmstatRow(text string) bool {
+	f := fields(text)
+	if len(f) < vmstatLeast {
+		return false
+	}
+	numbers := 0
+	for ; numbers < len(f) && numbers < len(vmstatColumns); numbers++ {
+		if _, ok := whole(f[numbers]); !ok {
+			break
+		}
+	}
+	if numbers < vmstatLeast || len(f)-numbers > 3 {
+		return false
+	}
+	total := 0
+	for _, c := range f[12:numbers] {
+		n, _ := whole(c)
+		total += n
+	}
+	// Rounding, and a first row whose guest time is counted twice.
+	return total >= 95 && total <= 105
+}
+
+func claimVmstat(lines []paste.Line) int {
+	headed := false
+	return claimWhile(lines, func(at int, text string) bool {
+		text = strings.TrimSpace(text)
+		if vmstatGroups(text) {
+			next, ok := following(lines, at+1)
+			_, is := vmstatHeader(next.Text)
+			return ok && is
+		}
+		if _, ok := vmstatHeader(text); ok {
+			headed = true
+			return true
+		}
+		return vmstatRow(text) && (headed || at == 0 || vmstatRow(lines[at-1].Text))
+	})
+}
+
+// vmstatRun is the rows of one run of vmstat, the one since boot apart.
+type vmstatRun struct {
+	table
+	boot     []row
+	restarts int
+}
+
+func parseVmstat(p *attach.Part) (run vmstatRun) {
+	run.names = vmstatColumns
+	since := 0 // rows since the last header
+	first := false
+	omitted := option(p, 'y')
+	for _, l := range p.Lines {
+		text := strings.TrimSpace(l.Text)
+		if names, ok := vmstatHeader(text); ok {
+			// A header comes again each screen; sooner, it is another run.
+			if !first && !omitted && (len(run.rows)+len(run.boot) == 0 || since < 5) {
+				first = true
+				run.restarts++
+			}
+			run.names, since = names, 0
+			continue
+		}
+		if !vmstatRow(text) {
+			continue
+		}
+		r := row{line: l, cells: fields(text)}
+		if first {
+			run.boot = append(run.boot, r)
+			first = false
+			continue
+		}
+		since++
+		run.rows = append(run.rows, r)
+	}
+	return run
+}
+
+// medians of a column over the samples, without the row since boot.
+func (t *table) median(names ...string) float64 {
+	var all []float64
+	for _, r := range t.rows {
+		all = append(all, t.num(r, names...))
+	}
+	return median(all)
+}
+
+// range is the least and the most of a column.
+func (t *table) span(names ...string) (lo, hi float64) {
+	for i, r := range t.rows {
+		f := t.num(r, names...)
+		if i == 0 || f < lo {
+			lo = f
+		}
+		hi = max(hi, f)
+	}
+	return lo, hi
+}
+
+func (t *table) cpuUse() cpuUse {
+	return cpuUse{
+		us: t.median("us") + t.median("gu"), sy: t.median("sy"), wa: t.median("wa"), st: t.median("st"), id: t.median("id"),
+		samples: len(t.rows), runnable: t.median("r"), blocked: t.median("b"),
+	}
+}
+
+func readVmstat(p *attach.Part) attach.Reading {
+	run := parseVmstat(p)
+	v := &verdict{}
+	if len(run.rows) == 0 {
+		v.Title = "vmstat, only the row since boot"
+		v.Boot, v.unsure = true, true
+		if len(run.boot) > 0 {
+			t := run.table
+			t.rows = run.boot
+			v.figure("since boot: %s", t.cpuUse())
+			v.figure("r %s, b %s at that moment", t.cell(run.boot[0], "r"), t.cell(run.boot[0], "b"))
+		}
+		v.means("it is an average since boot, and says nothing about now")
+		v.next("vmstat 1 30", "samples while it is slow")
+		return v.done()
+	}
+	v.Title = "vmstat, " + samples(len(run.rows))
+	if len(run.boot) > 0 {
+		v.Title += " after the row since boot"
+	}
+	c := run.cpuUse()
+	v.figure("%s (medians)", c)
+	lo, hi := run.span("r")
+	v.figure("r %s at the median (%s to %s), b %s", plain(c.runnable), plain(lo), plain(hi), plain(c.blocked))
+	lo, hi = run.span("cs")
+	v.figure("%s to %s context switches/s", plain(lo), plain(hi))
+	v.fact(SwitchRate, run.median("cs"))
+	run.swap(v, p)
+	c.judge(v)
+	if len(run.rows) < enoughSamples {
+		v.Glance = true
+	}
+	run.outliers(v)
+	if c.id < 30 {
+		v.means("the CPUs are %s %% busy, with some room; disk and swap are at ease", plain(100-c.id-c.wa))
+	}
+	v.means("CPUs, disk and swap are at ease in these samples")
+	if len(run.boot) > 0 && !v.has() {
+		if wa := run.num(run.boot[0], "wa"); wa >= 5 {
+			v.not(fmt.Sprintf("the %s %% iowait of the first row is an average since boot", plain(wa)))
+		}
+	}
+	v.not("a machine at ease may hold a service which waits for a lock or for another server")
+	return v.done()
+}
+
+// swap judges pages that come back from swap: whoever touches them waits.
+func (run *vmstatRun) swap(v *verdict, p *attach.Part) {
+	unit := map[string]float64{"k": 1000, "K": 1024, "m": 1e6, "M": 1 << 20}[vmstatUnit(p)]
+	if unit == 0 {
+		unit = 1024
+	}
+	in, out := run.median("si")*unit, run.median("so")*unit
+	v.fact(SwapInRate, in)
+	v.fact(SwapOutRate, out)
+	_, most := run.span("si")
+	if in == 0 && out == 0 && most == 0 {
+		return
+	}
+	v.Figures = slices.Insert(v.Figures, 1, fmt.Sprintf("swap in %s/s, out %s/s (medians)", finding.Bytes(bounded(in)), finding.Bytes(bounded(out))))
+	proof := v.Figures[1]
+	v.swapping(in, out, len(run.rows), proof)
+}
+
+// swapping is a sign where pages come back all the time.
+func (v *verdict) swapping(in, out float64, samples int, proof string) {
+	switch {
+	case in >= 1<<20 && samples >= enoughSamples:
+		v.found("page-fault", finding.Possible, 0, proof)
+		v.means("memory is short: threads wait for pages which come back from swap")
+		v.next("pidstat -r 1 10", "whose major faults they are: majflt/s")
+	case in >= 64<<10 || out >= 1<<20:
+		v.candidate("page-fault", 0, proof)
+		v.candidate("direct-reclaim", 0, proof)
+		v.next("pidstat -r 1 10", "whose major faults they are: majflt/s")
+		v.next("sar -B 1 10", "pgscand/s: whether threads free memory themselves")
+	}
+}
+
+// vmstatUnit is the argument of -S.
+func vmstatUnit(p *attach.Part) string {
+	f := strings.Fields(p.Command)
+	for i, w := range f {
+		if w == "-S" && i+1 < len(f) {
+			return f[i+1]
+		}
+		if rest, ok := strings.CutPrefix(w, "-S"); ok && rest != "" {
+			return rest
+		}
+	}
+	return ""
+}
+
+// outliers says that some samples differ from the median, which is not their judge.
+func (run *vmstatRun) outliers(v *verdict) {
+	_, b := run.span("b")
+	_, wa := run.span("wa")
+	_, st := run.span("st")
+	c := run.cpuUse()
+	if wa >= iowaitMuch && c.wa < iowaitMatters || st >= stealMuch && c.st < stealMatters || b >= 5 && c.blocked < 1 {
+		v.unsure = true
+		v.not(fmt.Sprintf("single samples stand out (b %s, wa %s %%, st %s %% at most): whether a slow request met one is not in it", plain(b), plain(wa), plain(st)))
+	}
+}
