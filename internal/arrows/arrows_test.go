@@ -32,6 +32,7 @@ internal/format/paste
 internal/format/archive github.com/klauspost/compress github.com/ulikunitz/xz
 internal/toll       internal/evidence
 internal/collect    internal/evidence internal/format internal/toll internal/sensor/
+internal/target
 internal/timeline   exectrace
 internal/timeline/twin exectrace
 internal/sched      internal/evidence/kernel exectrace

@@ -68,9 +68,10 @@ const description = `whystall finds out why a Linux service is slow when CPU, di
 for every nanosecond that slow requests waited, and names the cause with its proof.
 
 Examples:
-  whystall diagnose --pid 4121                                      record 20 s, explain, print
-  whystall diagnose --pprof http://localhost:6060 --for 60s         a Go service elsewhere
-  whystall record --pid 4121 --for 1h --slow-over 500ms             wait for the stall
+  whystall diagnose 4121                                            record 20 s, explain, print
+  whystall diagnose :8080                                           whoever listens on that port
+  whystall diagnose http://localhost:6060 --for 60s                 a Go service elsewhere
+  whystall record shop.service --for 1h --slow-over 500ms           wait for the stall
   whystall doctor --pid 4121                                        what can be seen of it here?
   whystall explain trace.out                                        files that you have
   whystall explain slow.case --format json                          for a program
@@ -140,6 +141,7 @@ func newParser(con *console, leave func(int)) (*kong.Kong, error) {
 		outputVars(),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
 	}
+	options = append(options, values()...)
 	for _, c := range sorted() {
 		var tags []string
 		if c.Hidden {
@@ -179,4 +181,9 @@ func (con *console) fail(err error) int {
 func (con *console) say(format string, args ...any) {
 	s := strings.TrimSpace(fmt.Sprintf(format, args...))
 	fmt.Fprintf(con.stderr, "whystall: %s\n", report.Printable(s))
+}
+
+// sayRow prints a line of a table on stderr, below a line of say. What is in it must be printable.
+func (con *console) sayRow(format string, args ...any) {
+	fmt.Fprintln(con.stderr, strings.TrimRight(fmt.Sprintf(format, args...), " "))
 }

@@ -2,10 +2,13 @@ package cli
 
 import (
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/whystall/whystall/internal/collect"
+	"github.com/whystall/whystall/internal/finding"
 )
 
 var _ = register(&command{
@@ -15,17 +18,22 @@ var _ = register(&command{
 
 type diagnoseCmd struct {
 	recordFlags
-	Output string `short:"o" placeholder:"FILE" help:"Keep the case in FILE. Without this it is removed after the report."`
+	Output string `short:"o" placeholder:"FILE" help:"Keep the case in FILE. Without this it is whystall-TIME.case in the current folder, where the ten newest are kept."`
+	NoCase bool   `help:"Keep no case."`
 	Force  bool   `help:"Overwrite an existing case."`
 	explainFlags
 }
 
 func (*diagnoseCmd) Help() string {
 	return `Examples:
-  whystall diagnose --pid 4121
-  whystall diagnose --pprof http://localhost:6060
-  whystall diagnose --pprof localhost:6060 --for 60s -o keep.case
-  whystall diagnose --pprof http://localhost:6060 --entry 'api\.' --slow-over 200ms --format json
+  whystall diagnose 4121                     a process by its pid
+  whystall diagnose :8080                    by the port that it listens on
+  whystall diagnose mysqld                   by its program
+  whystall diagnose shop.service             by its unit; others: unit:NAME
+  whystall diagnose container:shop           by its container, or by that one's id
+  whystall diagnose http://localhost:6060    a Go service elsewhere, by its pprof pages
+  whystall diagnose 4121 --for 60s -o keep.case
+  whystall diagnose http://localhost:6060 --entry 'api\.' --slow-over 200ms --format json --no-case
 
 Ctrl-C ends the recording early; what was recorded is explained.
 
@@ -41,7 +49,15 @@ func (c *diagnoseCmd) Run(con *console) error {
 		return err
 	}
 	name, remove := c.Output, func() {}
-	if name == "" {
+	switch {
+	case c.NoCase && name != "":
+		return usagef("--no-case and -o %s: want one of them", shellWord(name))
+	case name == "" && !c.NoCase && writable("."):
+		name, o.Unasked = caseName(time.Now()), true
+	case name == "":
+		if !c.NoCase {
+			con.say("no case is kept: nothing can be written to the current folder; -o FILE keeps it elsewhere")
+		}
 		if name, remove, err = tempCase(); err != nil {
 			return fmt.Errorf("create a temporary case: %w", err)
 		}
@@ -56,10 +72,9 @@ func (c *diagnoseCmd) Run(con *console) error {
 	if w == nil {
 		return err
 	}
-	if err == nil && c.Output != "" {
+	if err == nil && (c.Output != "" || o.Unasked) {
 		if err = w.Finish(); err == nil {
-			con.say("%s written", name)
-			return con.explain([]string{name}, c.explainFlags, "", c.again())
+			return c.explainKept(con, name, o.Unasked)
 		}
 	}
 	if err != nil {
@@ -67,6 +82,22 @@ func (c *diagnoseCmd) Run(con *console) error {
 	}
 	// explain reads the folder as it is. Packing it would take time, and the disk space twice.
 	return con.explain([]string{w.Dir()}, c.explainFlags, "", c.again())
+}
+
+// explainKept explains a case that is kept, and names it in the last line.
+func (c *diagnoseCmd) explainKept(con *console, name string, unasked bool) error {
+	err := con.explain([]string{name}, c.explainFlags, "", c.again())
+	size := ""
+	if st, err := os.Stat(name); err == nil {
+		size = ", " + finding.Bytes(st.Size())
+	}
+	if unasked {
+		thinOut(".")
+		con.say("%s written%s; the %d newest are kept, --no-case keeps none", name, size, mostKept)
+	} else {
+		con.say("%s written%s", name, size)
+	}
+	return err
 }
 
 // again is the command that would do the same, without its secrets.

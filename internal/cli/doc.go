@@ -15,8 +15,11 @@
 //
 //	compare.go      the command compare: did the remedy work?
 //
+//	aim.go          finds the process that an argument names
+//	values.go       flags' values: what to type instead of what was
 //	record.go       the command record, its flags, and what it shows while it runs
 //	diagnose.go     the command diagnose: record, then explain
+//	keep.go         which cases it keeps though nobody asked for them
 //	trigger.go      record --slow-over: watches, and saves only the slow segments
 //	judge.go        the hidden command that judges one segment, in a process of its own
 //	interrupt.go    what Ctrl-C does while recording

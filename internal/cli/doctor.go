@@ -20,7 +20,7 @@ var _ = register(&command{
 })
 
 type doctorCmd struct {
-	Pid     int    `placeholder:"N" help:"Say it for this process too."`
+	Pid     int    `type:"pid" placeholder:"N" help:"Say it for this process too."`
 	NoProbe bool   `help:"Do not look for the process' pprof pages."`
 	Format  string `enum:"text,json" default:"text" placeholder:"FORMAT" help:"text or json."`
 }

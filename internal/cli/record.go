@@ -32,7 +32,8 @@ type recordCmd struct {
 
 // recordFlags are the flags of every command that records.
 type recordFlags struct {
-	Pid      int           `placeholder:"N" help:"The process to record: its threads, as the kernel sees them, and what its runtime reports. Needs Linux; root sees more (whystall doctor)."`
+	Target   string        `arg:"" optional:"" name:"target" help:"What to record: a pid, a program's name, :PORT that it listens on, the address http://... of its pprof pages, NAME.service or unit:NAME, a container's id or container:NAME. If several processes fit, they are listed."`
+	Pid      int           `type:"pid" placeholder:"N" help:"The process to record: its threads, as the kernel sees them, and what its runtime reports. Needs Linux; root sees more (whystall doctor)."`
 	Pprof    string        `placeholder:"URL" help:"Where the service serves net/http/pprof: http://host:port, with any prefix; host:port is enough. With --pid, whystall looks for it on the process' own loopback ports by default."`
 	For      time.Duration `default:"20s" placeholder:"DURATION" help:"How long to record, in whole seconds; ${default} by default."`
 	Header   []string      `sep:"none" placeholder:"'K: V'" help:"Send this header with each request; may be repeated. It is never kept or printed."`
@@ -49,11 +50,11 @@ type recordFlags struct {
 
 func (*recordCmd) Help() string {
 	return `Examples:
-  whystall record --pid 4121 -o slow.case
-  whystall record --pprof http://localhost:6060 -o slow.case
-  whystall record --pprof https://shop.example/admin/debug/pprof/ --header 'Authorization: Bearer ...' --for 60s
-  whystall record --pprof :6060 --max-size 200MiB --force -o slow.case
-  whystall record --pid 4121 --for 1h --slow-over 500ms -o shop
+  whystall record 4121 -o slow.case
+  whystall record http://localhost:6060 -o slow.case
+  whystall record https://shop.example/admin/debug/pprof/ --header 'Authorization: Bearer ...' --for 60s
+  whystall record :8080 --pprof :6060 --max-size 200MiB --force -o slow.case
+  whystall record shop.service --for 1h --slow-over 500ms -o shop
   whystall explain slow.case
 
 Ctrl-C ends a recording early and keeps what was recorded. While recording, the case is the folder
@@ -91,7 +92,7 @@ func (c *recordCmd) Run(con *console) error {
 	}
 	name := c.Output
 	if name == "" {
-		name = "whystall-" + time.Now().UTC().Format("20060102T150405Z") + ".case"
+		name = caseName(time.Now())
 	}
 	if err := con.record(o, name, c.Force); err != nil {
 		return err
@@ -164,17 +165,18 @@ func plainDuration(d time.Duration) string {
 
 // options checks what the user typed.
 func (f *recordFlags) options(con *console, longest time.Duration) (collect.Options, error) {
+	if err := f.aim(con); err != nil {
+		return collect.Options{}, err
+	}
 	o := collect.Options{
 		URL: f.Pprof, PID: f.Pid, Headers: f.Header, For: f.For, MaxSize: int64(f.MaxSize), Profiles: f.Profiles, CPU: f.CPU, Version: version(),
 		Budget: f.Budget / 100, WithArgs: f.WithArgs, NoProbe: f.NoProbe, NoKernel: f.NoKernel, NoStacks: f.NoStacks,
 	}
 	switch {
 	case f.Pid == 0 && f.Pprof == "":
-		return o, usagef("want --pid N, or --pprof URL for a service elsewhere")
-	case f.Pid < 0:
-		return o, usagef("--pid %d: want the number of a process", f.Pid)
+		return o, usagef("want what to record: a pid, program, :PORT, unit or container, or http://... of its pprof pages")
 	case f.Pid == 0 && (f.WithArgs || f.NoProbe || f.NoKernel || f.NoStacks):
-		return o, usagef("--with-args, --no-probe, --no-kernel and --no-stacks concern a process: name it with --pid")
+		return o, usagef("--with-args, --no-probe, --no-kernel and --no-stacks concern a process: name it, not only its pprof pages")
 	case !(f.Budget > 0 && f.Budget <= 100):
 		return o, usagef("--budget %v: want a percentage, as 6", f.Budget)
 	}

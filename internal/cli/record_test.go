@@ -308,8 +308,10 @@ func TestRecordUsage(t *testing.T) {
 		"--max-size 10B: want at least 64KiB":            {"--pprof", url, "--max-size", "10"},
 		"header 2: want 'Key: value'":                    {"--pprof", url, "--header", "A: x, y", "--header", "sesame"},
 		`address: scheme "unix": want http or https`:     {"--pprof", "unix:///run/x"},
-		"want --pid N, or --pprof URL":                   {},
-		"--pid -1: want the number of a process":         {"--pid=-1"},
+		"want what to record: a pid":                     {},
+		`--pid: "-1": want the number of a process`:      {"--pid=-1"},
+		`--pid: "-3": want the number of a process`:      {"--pid", "-3"},
+		`--for: "5": want a number with its unit`:        {"--for", "5", url},
 		"--budget 0: want a percentage":                  {"--pid", "1", "--budget", "0"},
 		"concern a process":                              {"--pprof", url, "--no-stacks"},
 	} {
@@ -322,20 +324,63 @@ func TestRecordUsage(t *testing.T) {
 	}
 }
 
-// diagnose leaves nothing behind, whether it could record or not.
+// diagnose leaves its case and nothing else, and with --no-case nothing at all, whether it could
+// record or not.
 func TestDiagnoseCleansUp(t *testing.T) {
-	temp := t.TempDir()
+	temp, here := t.TempDir(), t.TempDir()
 	t.Setenv("TMPDIR", temp)
+	t.Chdir(here)
 	addr, kill := startService(t)
-	run("diagnose", "--pprof", addr, "--for", "1s")
+	run("diagnose", "http://"+addr, "--for", "1s", "--no-case")
+	_, _, stderr := run("diagnose", "http://"+addr, "--for", "1s")
+	kept, _ := filepath.Glob("*")
+	if len(kept) != 1 || !ownName.MatchString(kept[0]) || !strings.Contains(stderr, kept[0]+" written, ") || !strings.HasSuffix(stderr, "--no-case keeps none\n") {
+		t.Errorf("kept %v; %s", kept, stderr)
+	} else if st, err := os.Stat(kept[0]); err != nil || st.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", st.Mode(), err)
+	}
 	kill()
 	status, _, stderr := run("diagnose", "--pprof", addr, "--for", "1s")
 	if want := "whystall: record http://" + addr + "/debug/pprof/: connection refused: nothing listens there; check host and port\n"; status != 3 || stderr != want {
 		t.Errorf("status %d, %s", status, stderr)
 	}
 	left, err := os.ReadDir(temp)
-	if err != nil || len(left) != 0 {
-		t.Errorf("left %v, %v", left, err)
+	if now, _ := filepath.Glob("*"); err != nil || len(left) != 0 || len(now) != 1 {
+		t.Errorf("left %v and %v, %v", left, now, err)
+	}
+}
+
+// Only cases that nobody asked for are pushed out by newer ones.
+func TestThinOut(t *testing.T) {
+	t.Chdir(t.TempDir())
+	make := func(name string, unasked bool) {
+		w, err := evidence.Create(name, false, evidence.Manifest{Whystall: "test", Unasked: unasked})
+		if err == nil {
+			err = w.Finish()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 13 {
+		make(fmt.Sprintf("whystall-202611220000%02dZ.case", i), i != 1)
+		make(fmt.Sprintf("mine-%02d.case", i), true)
+	}
+	for i := range 13 {
+		old := fmt.Sprintf("whystall-202611220000%02dZ.case", i)
+		if err := os.Rename(old, fmt.Sprintf("whystall-20261122T0000%02dZ.case", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	thinOut(".")
+	left, _ := filepath.Glob("whystall-*")
+	mine, _ := filepath.Glob("mine-*")
+	if len(left) != mostKept+1 || len(mine) != 13 || left[0] != "whystall-20261122T000001Z.case" || left[1] != "whystall-20261122T000003Z.case" {
+		t.Errorf("left %v and %d", left, len(mine))
+	}
+	now := time.Date(2026, 11, 22, 0, 0, 12, 0, time.UTC)
+	if name := caseName(now); name != "whystall-20261122T000012Z-2.case" {
+		t.Error(name)
 	}
 }
 

@@ -87,6 +87,7 @@ type Options struct {
 	Profiles bool  // take the heap and goroutine profiles as well, which no detector reads
 	CPU      bool  // take a CPU profile as well, which interrupts each CPU 100 times a second
 	Version  string
+	Unasked  bool           // the case is kept though nobody asked for it
 	Progress func(Progress) // nil: none; called from one goroutine at a time
 
 	// With a process.

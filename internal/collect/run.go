@@ -58,6 +58,7 @@ func Begin(o Options) (evidence.Manifest, error) {
 		Begun:    s.o.Now(),
 		Host:     evidence.Host{OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(), Kernel: release()},
 		AskedNS:  int64(o.For),
+		Unasked:  o.Unasked,
 	}
 	if o.PID != 0 {
 		if m.Target, _, err = identify(o.PID, o.WithArgs); err != nil {

@@ -25,7 +25,8 @@ type Manifest struct {
 	Begun      Moment      `json:"begun"`
 	Ended      Moment      `json:"ended"` // zero while recording, and if the recorder was killed
 	Stopped    string      `json:"stopped,omitempty"`
-	Host       Host        `json:"host"` // the recorder's machine, which need not be the target's
+	Unasked    bool        `json:"unasked,omitempty"` // kept though nobody asked for it: newer ones push it out
+	Host       Host        `json:"host"`              // the recorder's machine, which need not be the target's
 	Target     Target      `json:"target"`
 	AskedNS    int64       `json:"asked_ns"` // how long was to be recorded
 	Collectors []Collector `json:"collectors"`
