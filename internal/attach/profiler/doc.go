@@ -12,6 +12,8 @@
 //	perfscript.go   perf script: samples with stacks, of whatever event
 //	calls.go        what system calls wait for
 //	stracecount.go  strace -c and ltrace -c
+//	stracelines.go  strace and ltrace line by line
+//	perftrace.go    perf trace, and its summary
 //	histogram.go    histograms of the BPF tools
 //	histkind.go     what a histogram measures, and what follows
 //	waits.go        what stacks of threads off CPU waited for

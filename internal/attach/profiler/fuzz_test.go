@@ -49,3 +49,7 @@ func FuzzStraceCount(f *testing.F) { fuzz(f, straceCount) }
 func FuzzHistogram(f *testing.F)   { fuzz(f, bpfHistogram) }
 func FuzzLinuxKI(f *testing.F)     { fuzz(f, linuxKI) }
 func FuzzPerfScript(f *testing.F)  { fuzz(f, perfScript) }
+func FuzzStrace(f *testing.F)      { fuzz(f, straceLines) }
+func FuzzLtrace(f *testing.F)      { fuzz(f, ltraceLines) }
+func FuzzPerfTrace(f *testing.F)   { fuzz(f, perfTrace) }
+func FuzzTraceSum(f *testing.F)    { fuzz(f, perfTraceSum) }

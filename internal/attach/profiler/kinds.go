@@ -5,6 +5,6 @@ import "github.com/whystall/whystall/internal/attach"
 // Kinds lists the kinds of this room.
 func Kinds() []*attach.Kind {
 	return []*attach.Kind{
-		perfReport, perfScript, straceCount, bpfHistogram, linuxKI,
+		perfReport, perfScript, straceCount, straceLines, ltraceLines, perfTrace, perfTraceSum, bpfHistogram, linuxKI,
 	}
 }

@@ -2,6 +2,8 @@ package profiler
 
 import (
 	"fmt"
+	"iter"
+	"maps"
 	"slices"
 	"strings"
 
@@ -71,6 +73,9 @@ func perfRowOf(text string) (row perfRow, ok bool) {
 	row.comm = strings.Join(rest, " ")
 	return row, true
 }
+
+// mapKeys are the keys of a map of counts.
+func mapKeys(m map[string]int) iter.Seq[string] { return maps.Keys(m) }
 
 func isCount(s string) bool { _, ok := whole(s); return ok }
 

@@ -146,6 +146,12 @@ func readStraceCount(p *attach.Part) attach.Reading {
 			pct(float64(worst.errors)/float64(worst.calls)), again))
 	}
 	wall := strings.Contains(p.Command, "strace") && wallOption(p.Command)
+	for _, row := range rows {
+		// To enter and leave a wait takes microseconds of CPU time. More is wall time.
+		if k := callWaits[row.name]; (k == waitIdle || k == waitLock || k == waitChild) && row.calls > 0 && row.seconds/float64(row.calls) >= 100e-6 {
+			wall = true
+		}
+	}
 	countMeaning(&r, byKind, total, wall, ltrace)
 	return r
 }
@@ -182,7 +188,7 @@ func countMeaning(r *attach.Reading, byKind map[waitKind]float64, total float64,
 		case ltrace:
 			r.Means = "ltrace adds up wall time of calls, its own breakpoints included: a share is where a trace stopped most, not what a function costs."
 		case wall:
-			r.Means = fmt.Sprintf("This is wall time in calls (-w); %s of it is in calls that wait for work.", pct(idle))
+			r.Means = fmt.Sprintf("This is wall time in calls (-w), by how long its waits are; %s of it is in calls that wait for work or for time to pass, %s in futex.", pct(idle), pct(byKind[waitLock]/total))
 		default:
 			r.Means = fmt.Sprintf("Without -w these seconds are CPU time in the kernel and no waiting; %s of it is in calls that wait for work.", pct(idle))
 		}

@@ -229,3 +229,9 @@ func (w *waiting) signs(r *attach.Reading, sure finding.Confidence) {
 }
 
 var gradeOrder = map[attach.Grade]int{attach.Found: 0, attach.Outside: 1, attach.Candidate: 2, attach.Risk: 3, attach.Against: 4}
+
+// diskSign is a sign that a disk was waited for. That a text shows slow calls on files makes it
+// possible: a lock of the file looks the same.
+func diskSign(proof string, share float64) attach.Sign {
+	return attach.Sign{Cause: "disk-wait", Grade: attach.Found, Sure: finding.Possible, Share: min(share, 1), Proof: []string{proof}}
+}

@@ -1,0 +1,160 @@
+package profiler
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+func claimPerfTrace(lines []paste.Line) int {
+	if !perfCall.MatchString(strings.TrimSpace(lines[0].Text)) {
+		return 0
+	}
+	return claimed(lines, func(_ int, text string) bool { return perfCall.MatchString(text) })
+}
+
+// perfTraceCall reads a line of perf trace.
+func perfTraceCall(text string) (c tracedCall, ok bool) {
+	m := perfCall.FindStringSubmatch(text)
+	if m == nil {
+		return c, false
+	}
+	c = tracedCall{name: m[5], at: -1, seconds: -1}
+	if at, ok := number(m[1]); ok {
+		c.at = at / 1000
+	}
+	if ms, ok := number(strings.TrimSpace(m[2])); ok {
+		c.seconds = ms / 1000
+	}
+	c.tid, _ = whole(m[4])
+	if e := callErr.FindStringSubmatch(text); e != nil {
+		c.errno = e[1]
+	}
+	return c, true
+}
+
+func readPerfTrace(p *attach.Part) attach.Reading {
+	t := &callTrace{byName: map[string]*callSum{}, threads: map[int]bool{}}
+	first, last := -1.0, -1.0
+	for _, text := range texts(p) {
+		if c, ok := perfTraceCall(text); ok {
+			t.add(&c)
+			if c.at >= 0 {
+				if first < 0 {
+					first = c.at
+				}
+				last = c.at + max(c.seconds, 0)
+			}
+		}
+	}
+	t.span = max(last-first, 0)
+	return t.reading(t.title("perf trace", "system call"), "perf trace costs little, but it shows calls and not what they wait for")
+}
+
+var perfTraceSum = &attach.Kind{Name: "perf trace -s", Claim: claimTraceSum, Read: readTraceSum}
+
+var (
+	// " redis-server (6176), 46130 events, 100.0%"
+	sumThread = regexp.MustCompile(`^(\S.*?) \((\d+)\), (\d+) events, (\d+[.,]\d+)%(?:, (\d+[.,]\d+) msec)?$`)
+	// "   write   11189   0   202.988  0.014  0.018  0.413  0.40%", before perf 5.6 without errors
+	sumRow = regexp.MustCompile(`^([A-Za-z_]\w*)\s+(\d+)\s+(?:(\d+)\s+)?(\d+[.,]\d{3})\s+(\d+[.,]\d{3})\s+(\d+[.,]\d{3})\s+(\d+[.,]\d{3})\s+(\d+[.,]\d+%)$`)
+)
+
+func claimTraceSum(lines []paste.Line) int {
+	sure := false
+	n := claimed(lines, func(_ int, text string) bool {
+		switch {
+		case sumRow.MatchString(text), sumThread.MatchString(text):
+			sure = true
+		case strings.HasPrefix(text, "Summary of events"), header(text, "syscall", "calls"), strings.HasPrefix(text, "(msec)"), strings.Trim(text, "- ") == "":
+		default:
+			return false
+		}
+		return true
+	})
+	if !sure {
+		return 0
+	}
+	return n
+}
+
+func readTraceSum(p *attach.Part) attach.Reading {
+	t := &callTrace{byName: map[string]*callSum{}, threads: map[int]bool{}}
+	who, threads, tid := "", 0, 0
+	for _, text := range texts(p) {
+		if m := sumThread.FindStringSubmatch(text); m != nil {
+			threads++
+			who = m[1]
+			tid, _ = whole(m[2])
+			continue
+		}
+		m := sumRow.FindStringSubmatch(text)
+		if m == nil {
+			continue
+		}
+		s := t.byName[m[1]]
+		if s == nil {
+			s = &callSum{name: m[1], errs: map[string]int{}}
+			t.byName[m[1]] = s
+		}
+		n, _ := whole(m[2])
+		ms, _ := number(m[4])
+		longest, _ := number(m[7])
+		errs, _ := whole(m[3])
+		s.n += n
+		s.seconds += ms / 1000
+		s.errs["errors"] += errs
+		t.n += n
+		if k := callWaits[m[1]]; k != waitIdle && k != waitLock && k != waitChild && longest/1000 > t.longest.seconds {
+			t.longest = tracedCall{name: m[1], seconds: longest / 1000}
+		}
+	}
+	r := attach.Reading{State: attach.CannotTell, Title: fmt.Sprintf("perf trace -s, %s of %s", things(t.n, "system call"), things(max(threads, 1), "thread"))}
+	if threads == 1 {
+		r.Title += fmt.Sprintf(", %s", who)
+		r.Who = attach.Who{PID: tid, Name: who}
+	}
+	idle, total := 0.0, 0.0
+	for _, s := range t.sums() {
+		if k := callWaits[s.name]; k == waitIdle || k == waitLock || k == waitChild {
+			idle += s.seconds
+		}
+		total += s.seconds
+	}
+	for _, s := range t.sums()[:min(3, len(t.byName))] {
+		line := fmt.Sprintf("%s: %d calls took %s, %s each", s.name, s.n, lasts(s.seconds), lasts(s.seconds/float64(max(s.n, 1))))
+		if e := s.errs["errors"]; e > 0 {
+			line += fmt.Sprintf(", %d (%s) failed", e, pct(float64(e)/float64(max(s.n, 1))))
+		}
+		r.Figures = append(r.Figures, line)
+	}
+	sumMeaning(&r, t, idle, total)
+	return r
+}
+
+func sumMeaning(r *attach.Reading, t *callTrace, idle, total float64) {
+	r.Not = "These are times from entry to exit, of CPU and of waiting; in epoll_wait, poll, futex and sleeps a thread mostly idles."
+	if total <= 0 {
+		r.Means = "No call has a time."
+		return
+	}
+	r.Means = fmt.Sprintf("%s of the time in calls is idling; the longest of the other calls is %s.", pct(idle/total), t.longest.says())
+	if t.longest.seconds < 0.010 && t.n >= 20 {
+		r.State = attach.Healthy
+	}
+	if s := t.byName["fsync"]; s == nil {
+		s = t.byName["fdatasync"]
+		if s == nil {
+			return
+		}
+		t.byName["fsync"] = s
+	}
+	s := t.byName["fsync"]
+	if each := s.seconds / float64(max(s.n, 1)); each >= 0.005 && s.n >= 3 {
+		r.State = attach.Ill
+		r.Signs = append(r.Signs, diskSign(fmt.Sprintf("%d calls of %s took %s each", s.n, s.name, lasts(each)), s.seconds/total))
+	}
+}

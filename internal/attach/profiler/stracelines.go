@@ -1,0 +1,348 @@
+package profiler
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/finding"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+var (
+	straceLines = &attach.Kind{Name: "strace", Claim: claimStrace, Read: readStrace}
+	ltraceLines = &attach.Kind{Name: "ltrace", Claim: claimLtrace, Read: readLtrace, Yields: []string{"strace"}}
+	perfTrace   = &attach.Kind{Name: "perf trace", Claim: claimPerfTrace, Read: readPerfTrace, Hints: []string{" ms): ", "): ", ": ... [continued]"}}
+)
+
+// tracedCall is a line of strace, ltrace or perf trace.
+type tracedCall struct {
+	tid      int
+	at       float64 // s, by whatever clock; -1: none
+	name     string
+	seconds  float64 // -1: not said
+	errno    string  // "": none
+	open     bool    // unfinished
+	resumed  bool
+	relative bool // at is the distance from the line before
+}
+
+var (
+	callHead = regexp.MustCompile(`^(?:\[pid\s+(\d+)\] |(\d+)\s+)?(?:(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))? |(\d+\.\d{6}) )?\s*(.*)$`)
+	callName = regexp.MustCompile(`^(?:<\.\.\. )?((?:[\w.+-]+->)?[A-Za-z_][\w@.:~]*)(?:\(| resumed>)`)
+	callTime = regexp.MustCompile(`<(\d+\.\d{3,9})>$`)
+	callErr  = regexp.MustCompile(`= -1 (E[A-Z0-9]+)(?: |$)`)
+	// "     0.060 ( 0.082 ms): redis/12 openat(dfd: CWD) = 3"
+	perfCall = regexp.MustCompile(`^(\d+[.,]\d{3}|\?)\s+\(\s*(\d+[.,]\d{3}|[^)]*)(?: ms)?\s*\):\s+(?:(\S+)/(\d+)\s+)?(?:\.\.\. \[continued\]: )?(\w+)\(`)
+)
+
+// tracedCallOf reads a line of strace or ltrace.
+func tracedCallOf(text string) (c tracedCall, ok bool) {
+	if len(text) > 1<<16 || strings.IndexByte(text, '(') < 0 && !strings.Contains(text, " resumed>") {
+		return c, false
+	}
+	m := callHead.FindStringSubmatch(text)
+	if m == nil {
+		return c, false
+	}
+	n := callName.FindStringSubmatch(m[8])
+	if n == nil {
+		return c, false
+	}
+	c = tracedCall{name: n[1], at: -1, seconds: -1, resumed: strings.HasPrefix(m[8], "<... ")}
+	if _, after, ok := strings.Cut(c.name, "->"); ok {
+		c.name = after
+	}
+	c.name = strings.TrimPrefix(c.name, "SYS_")
+	c.tid, _ = whole(m[1] + m[2])
+	if m[3] != "" {
+		h, _ := number(m[3])
+		min, _ := number(m[4])
+		s, _ := number(m[5] + "." + m[6] + "0")
+		c.at = h*3600 + min*60 + s
+	} else if m[7] != "" {
+		c.at, _ = number(m[7])
+		c.relative = c.at < 1e6
+	}
+	c.open = strings.Contains(text, "<unfinished ...>")
+	if t := callTime.FindStringSubmatch(text); t != nil {
+		c.seconds, _ = number(t[1])
+	}
+	if e := callErr.FindStringSubmatch(text); e != nil {
+		c.errno = e[1]
+	}
+	return c, c.open || c.resumed || c.seconds >= 0 || strings.Contains(m[8], ") ") && strings.Contains(m[8], "= ") || strings.HasSuffix(m[8], " = ?") || strings.Contains(m[8], ")= ")
+}
+
+// systemCalls are names by which a trace is known as one of system calls, beside those that wait.
+var systemCalls = words(`read write readv writev mmap munmap mprotect brk mremap madvise ioctl fcntl lseek dup dup2 dup3 pipe pipe2 socket bind listen getsockopt setsockopt
+	getsockname getpeername shutdown clone clone3 fork execve exit exit_group kill tgkill tkill rt_sigaction rt_sigprocmask rt_sigreturn sigaltstack getpid gettid
+	getppid getuid geteuid getgid getegid getrusage getrlimit setrlimit prlimit64 uname arch_prctl prctl set_tid_address set_robust_list rseq getrandom sysinfo times
+	gettimeofday clock_gettime time epoll_create epoll_create1 epoll_ctl eventfd eventfd2 timerfd_create timerfd_settime signalfd4 inotify_init1 inotify_add_watch
+	fstat fstatfs statfs fadvise64 chdir fchdir getcwd chmod fchmod chown umask link symlink utimensat sendfile splice tee membarrier sched_getaffinity sched_setaffinity
+	semget semctl shmget shmat shmdt shmctl msgget msgsnd sched_setscheduler sched_getparam socketpair mlock capget capset setsid setitimer getitimer alarm io_setup
+	io_destroy io_uring_setup memfd_create copy_file_range process_vm_readv unlinkat mknod ptrace setuid setgid seccomp bpf perf_event_open quotactl mount umount2`)
+
+func isSystemCall(name string) bool {
+	_, waits := callWaits[name]
+	return waits && !strings.HasPrefix(name, "pthread") && name != "sleep" || systemCalls[name]
+}
+
+// traceNote reports whether a line is what strace prints between calls.
+func traceNote(text string) bool {
+	if i := strings.Index(text, "+++ "); i >= 0 && i < 40 {
+		return strings.HasSuffix(text, " +++")
+	}
+	if i := strings.Index(text, "--- SIG"); i >= 0 && i < 40 {
+		return strings.HasSuffix(text, " ---")
+	}
+	return straceNote(text) || strings.HasPrefix(text, "strace: ") || text == "..." || strings.HasPrefix(text, "[pid ") && strings.HasSuffix(text, "???")
+}
+
+func claimCalls(lines []paste.Line, wanted func(name string) bool) int {
+	first := strings.TrimSpace(lines[0].Text)
+	if c, ok := tracedCallOf(first); !ok && !traceNote(first) || ok && !wanted(c.name) {
+		return 0
+	}
+	calls, sure := 0, false
+	n := claimed(lines, func(_ int, text string) bool {
+		c, ok := tracedCallOf(text)
+		if ok {
+			calls++
+			sure = sure || c.seconds >= 0 || c.tid > 0 || c.at >= 0
+		}
+		return ok || traceNote(text)
+	})
+	if calls == 0 || calls < 2 && !sure {
+		return 0
+	}
+	return n
+}
+
+func claimStrace(lines []paste.Line) int { return claimCalls(lines, isSystemCall) }
+
+func claimLtrace(lines []paste.Line) int {
+	n := claimCalls(lines, func(name string) bool { return !isSystemCall(name) })
+	if n < 3 {
+		return 0
+	}
+	return n
+}
+
+// callSum is all calls of one name.
+type callSum struct {
+	name    string
+	n       int
+	seconds float64
+	each    []float64
+	errs    map[string]int
+}
+
+// callTrace is the calls of a trace.
+type callTrace struct {
+	byName  map[string]*callSum
+	n       int
+	span    float64 // s, by the lines' clock
+	timed   bool    // lines have the time that calls took
+	threads map[int]bool
+	longest tracedCall // of those that do not idle
+	pending int
+}
+
+func (t *callTrace) add(c *tracedCall) {
+	t.threads[c.tid] = true
+	if c.open {
+		t.pending++
+		return
+	}
+	if c.resumed && t.pending > 0 {
+		t.pending--
+	}
+	s := t.byName[c.name]
+	if s == nil {
+		if len(t.byName) >= 4096 {
+			return
+		}
+		s = &callSum{name: c.name, errs: map[string]int{}}
+		t.byName[c.name] = s
+	}
+	t.n++
+	s.n++
+	if c.errno != "" {
+		s.errs[c.errno]++
+	}
+	if c.seconds < 0 {
+		return
+	}
+	t.timed = true
+	s.seconds += c.seconds
+	if len(s.each) < most {
+		s.each = append(s.each, c.seconds)
+	}
+	if k := callWaits[c.name]; k != waitIdle && k != waitLock && k != waitChild && c.seconds > t.longest.seconds {
+		t.longest = *c
+	}
+}
+
+// sums lists the calls by the time that they took, or by number where none is said.
+func (t *callTrace) sums() []*callSum {
+	out := make([]*callSum, 0, len(t.byName))
+	for _, s := range t.byName {
+		out = append(out, s)
+	}
+	slices.SortFunc(out, func(a, b *callSum) int {
+		return cmp.Or(cmp.Compare(b.seconds, a.seconds), cmp.Compare(b.n, a.n), cmp.Compare(a.name, b.name))
+	})
+	return out
+}
+
+// says is a line about one call.
+func (s *callSum) says() string {
+	line := fmt.Sprintf("%s: %s", s.name, things(s.n, "call"))
+	if len(s.each) > 0 {
+		each := slices.Sorted(slices.Values(s.each))
+		line += fmt.Sprintf(", median %s, longest %s, %s in all", lasts(each[(len(each)-1)/2]), lasts(each[len(each)-1]), lasts(s.seconds))
+	}
+	for _, e := range slices.SortedFunc(mapKeys(s.errs), func(a, b string) int { return cmp.Or(cmp.Compare(s.errs[b], s.errs[a]), cmp.Compare(a, b)) }) {
+		line += fmt.Sprintf(", %d (%s) with %s", s.errs[e], pct(float64(s.errs[e])/float64(s.n)), e)
+		break
+	}
+	return line
+}
+
+func readCallLines(p *attach.Part) *callTrace {
+	t := &callTrace{byName: map[string]*callSum{}, threads: map[int]bool{}}
+	first, last := -1.0, -1.0
+	for _, text := range texts(p) {
+		c, ok := tracedCallOf(text)
+		if !ok {
+			continue
+		}
+		t.add(&c)
+		switch {
+		case c.at < 0:
+		case c.relative:
+			t.span += c.at
+		default:
+			if first < 0 {
+				first = c.at
+			}
+			last = c.at + max(c.seconds, 0)
+		}
+	}
+	if last > first && first >= 0 {
+		t.span = last - first
+	}
+	return t
+}
+
+func (t *callTrace) title(tool, what string) string {
+	title := fmt.Sprintf("%s, %s", tool, things(t.n, what))
+	if n := len(t.threads); n > 1 {
+		title += " of " + things(n, "thread")
+	}
+	if t.span > 0 {
+		title += " in " + lasts(t.span)
+	}
+	return title
+}
+
+func readStrace(p *attach.Part) attach.Reading {
+	t := readCallLines(p)
+	return t.reading(t.title("strace", "system call"), "strace slows each call down by tens of microseconds, so rates differ without it")
+}
+
+func readLtrace(p *attach.Part) attach.Reading {
+	t := readCallLines(p)
+	r := attach.Reading{Title: t.title("ltrace", "call"), State: attach.CannotTell}
+	for _, s := range t.sums()[:min(3, len(t.byName))] {
+		r.Figures = append(r.Figures, s.says())
+	}
+	r.Means = "It lists calls of library functions. ltrace stops the program at each, so their times and rates are mostly its own."
+	r.Next = append(r.Next, ask("perf record -e cpu-clock -g -p PID -- sleep 10", 0, "where CPU time goes, without stopping the program"))
+	return r
+}
+
+// reading is what a trace of system calls says.
+func (t *callTrace) reading(title, slows string) attach.Reading {
+	r := attach.Reading{Title: title, State: attach.CannotTell}
+	sums := t.sums()
+	byKind := map[waitKind]*callSum{}
+	total := 0.0
+	for _, s := range sums {
+		k := callWaits[s.name]
+		if byKind[k] == nil {
+			byKind[k] = &callSum{}
+		}
+		byKind[k].n += s.n
+		byKind[k].seconds += s.seconds
+		byKind[k].each = append(byKind[k].each, s.each...)
+		total += s.seconds
+	}
+	for _, s := range sums[:min(3, len(sums))] {
+		r.Figures = append(r.Figures, s.says())
+	}
+	r.Not = upper(slows) + "; a wait in epoll_wait, poll, futex or nanosleep is no loss by itself."
+	if !t.timed {
+		r.Means = "No line says how long its call took (strace -T), so nothing can be said of waiting."
+		r.Next = append(r.Next, ask("strace -f -T -tt -p PID", 0, "how long each call took"))
+		return r
+	}
+	t.waits(&r, byKind, total)
+	return r
+}
+
+// waits says what the time of calls was.
+func (t *callTrace) waits(r *attach.Reading, byKind map[waitKind]*callSum, total float64) {
+	var slow callSum // calls that a disk makes slow
+	for _, k := range []waitKind{waitSync, waitDisk} {
+		if s := byKind[k]; s != nil {
+			for _, d := range s.each {
+				if d >= 0.005 {
+					slow.n++
+					slow.seconds += d
+				}
+			}
+		}
+	}
+	idle := 0.0
+	for _, k := range []waitKind{waitIdle, waitLock, waitChild} {
+		if s := byKind[k]; s != nil {
+			idle += s.seconds
+		}
+	}
+	span := max(t.span, total)
+	switch {
+	case slow.n >= 3 && slow.seconds >= 0.1*span, slow.n > 0 && slow.seconds >= 0.1 && slow.seconds >= 0.1*span:
+		proof := fmt.Sprintf("%s on files took 5 ms or longer, %s in all; the longest is %s", things(slow.n, "call"), lasts(slow.seconds), t.longest.says())
+		r.State = attach.Ill
+		r.Means = upper(proof) + "."
+		r.Signs = append(r.Signs, attach.Sign{Cause: "disk-wait", Grade: attach.Found, Sure: finding.Possible, Share: min(1, slow.seconds/max(span, 1e-9)), Proof: []string{proof}})
+		r.Next = append(r.Next, ask("biolatency-bpfcc -m 10 1", 0, "whether the disk took that time, or a lock of the file"))
+	case byKind[waitNetwork] != nil && byKind[waitNetwork].seconds >= 0.3*span && t.longest.seconds >= 0.01:
+		share := byKind[waitNetwork].seconds / max(span, 1e-9)
+		r.Signs = append(r.Signs, attach.Sign{Grade: attach.Outside, Share: min(1, share), Where: "the peer: calls wait for the network (" + t.longest.says() + ")"})
+		r.Means = fmt.Sprintf("%s in calls waits for a peer, or for a client that asks nothing.", pct(min(1, share)))
+	case idle >= 0.5*total && total > 0:
+		r.Means = fmt.Sprintf("%s of the time in calls is idling (epoll_wait, poll, futex, sleeps): it waits for work, or for a lock, and which is not in it.", pct(idle/total))
+		if t.n >= 50 && t.longest.seconds < 0.010 && byKind[waitLock] == nil {
+			r.State = attach.Healthy
+			r.Means = fmt.Sprintf("%s of the time in calls is idling, and no other call took 10 ms.", pct(idle/total))
+		}
+	case t.n >= 50 && t.longest.seconds < 0.010:
+		r.State = attach.Healthy
+		r.Means = fmt.Sprintf("No call that does not idle took 10 ms; the longest is %s.", t.longest.says())
+	default:
+		r.Means = fmt.Sprintf("The longest call that does not idle is %s.", t.longest.says())
+	}
+}
+
+func (c *tracedCall) says() string {
+	if c.name == "" {
+		return "none"
+	}
+	return c.name + " with " + lasts(max(c.seconds, 0))
+}
