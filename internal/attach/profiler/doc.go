@@ -10,6 +10,8 @@
 //	graph.go        the call graph of perf report
 //	perfreport.go   perf report and perf top
 //	perfscript.go   perf script: samples with stacks, of whatever event
+//	perfstat.go     perf stat
+//	perfsched.go    perf sched latency, timehist and map
 //	calls.go        what system calls wait for
 //	stracecount.go  strace -c and ltrace -c
 //	stracelines.go  strace and ltrace line by line

@@ -44,12 +44,16 @@ func fuzz(f *testing.F, k *attach.Kind) {
 	})
 }
 
-func FuzzPerfReport(f *testing.F)  { fuzz(f, perfReport) }
-func FuzzStraceCount(f *testing.F) { fuzz(f, straceCount) }
-func FuzzHistogram(f *testing.F)   { fuzz(f, bpfHistogram) }
-func FuzzLinuxKI(f *testing.F)     { fuzz(f, linuxKI) }
-func FuzzPerfScript(f *testing.F)  { fuzz(f, perfScript) }
-func FuzzStrace(f *testing.F)      { fuzz(f, straceLines) }
-func FuzzLtrace(f *testing.F)      { fuzz(f, ltraceLines) }
-func FuzzPerfTrace(f *testing.F)   { fuzz(f, perfTrace) }
-func FuzzTraceSum(f *testing.F)    { fuzz(f, perfTraceSum) }
+func FuzzPerfReport(f *testing.F)   { fuzz(f, perfReport) }
+func FuzzStraceCount(f *testing.F)  { fuzz(f, straceCount) }
+func FuzzHistogram(f *testing.F)    { fuzz(f, bpfHistogram) }
+func FuzzLinuxKI(f *testing.F)      { fuzz(f, linuxKI) }
+func FuzzPerfScript(f *testing.F)   { fuzz(f, perfScript) }
+func FuzzStrace(f *testing.F)       { fuzz(f, straceLines) }
+func FuzzLtrace(f *testing.F)       { fuzz(f, ltraceLines) }
+func FuzzPerfTrace(f *testing.F)    { fuzz(f, perfTrace) }
+func FuzzTraceSum(f *testing.F)     { fuzz(f, perfTraceSum) }
+func FuzzPerfStat(f *testing.F)     { fuzz(f, perfStat) }
+func FuzzSchedLatency(f *testing.F) { fuzz(f, schedLatency) }
+func FuzzSchedHist(f *testing.F)    { fuzz(f, schedHist) }
+func FuzzSchedMap(f *testing.F)     { fuzz(f, schedMap) }

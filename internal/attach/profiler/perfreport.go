@@ -2,8 +2,6 @@ package profiler
 
 import (
 	"fmt"
-	"iter"
-	"maps"
 	"slices"
 	"strings"
 
@@ -73,9 +71,6 @@ func perfRowOf(text string) (row perfRow, ok bool) {
 	row.comm = strings.Join(rest, " ")
 	return row, true
 }
-
-// mapKeys are the keys of a map of counts.
-func mapKeys(m map[string]int) iter.Seq[string] { return maps.Keys(m) }
 
 func isCount(s string) bool { _, ok := whole(s); return ok }
 

@@ -2,6 +2,8 @@ package profiler
 
 import (
 	"fmt"
+	"iter"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -105,10 +107,21 @@ func lasts(seconds float64) string {
 // count writes a number of things.
 func count(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
 
+// perSecond writes a rate.
+func perSecond(n, seconds float64) string {
+	if rate := n / seconds; rate >= 100 {
+		return fmt.Sprintf("%.0f/s", rate)
+	}
+	return fmt.Sprintf("%.3g/s", n/seconds)
+}
+
 // things writes a number of things with their name.
 func things(n int, one string) string {
 	if n == 1 {
 		return "1 " + one
+	}
+	if strings.HasSuffix(one, "ch") || strings.HasSuffix(one, "ss") {
+		one += "e"
 	}
 	return strconv.Itoa(n) + " " + one + "s"
 }
@@ -131,3 +144,6 @@ func ask(command string, pid int, why string) attach.Next {
 func record(pid int, why string) attach.Next {
 	return ask("whystall diagnose --pid PID", pid, why)
 }
+
+// mapNames are the keys of a map, for sorting.
+func mapNames[V any](m map[string]V) iter.Seq[string] { return maps.Keys(m) }

@@ -1,0 +1,247 @@
+package profiler
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+var (
+	schedLatency = &attach.Kind{Name: "perf sched latency", Claim: claimSchedLatency, Read: readSchedLatency}
+	schedHist    = &attach.Kind{Name: "perf sched timehist", Claim: claimSchedHist, Read: readSchedHist}
+	schedMap     = &attach.Kind{Name: "perf sched map", Claim: claimSchedMap, Read: readSchedMap}
+)
+
+var (
+	// "  target:(5)  |  828.076 ms |  3556 | avg:   0.888 ms | max: 492.233 ms | max at: 12374.3 s"
+	latencyRow = regexp.MustCompile(`^(\S.*?):\(?(\d+)\)?\s*\|\s*(\d+[.,]\d+) ms\s*\|\s*(\d+)\s*\|\s*avg:\s*(\d+[.,]\d+) ms\s*\|\s*max:\s*(\d+[.,]\d+) ms\s*\|?.*$`)
+	latencyEnd = regexp.MustCompile(`^TOTAL:\s*\|\s*(\d+[.,]\d+) ms\s*\|\s*(\d+)\s*\|`)
+	// " 12372.765083 [0000]  migration/0[18]   0.000  0.004  0.013", with a state and stacks in some
+	histRow = regexp.MustCompile(`^(\d+[.,]\d+) \[(\d+)\]\s+(?:[s.|-]*\s+)?(\S.*?)\s+(\d+[.,]\d{3})\s+(\d+[.,]\d{3})\s+(\d+[.,]\d{3})(?:\s.*)?$`)
+	// "  benchbin[13569/13564]   13564   337   14.259   0.005   0.042   0.348   4.38   0"
+	summaryRow = regexp.MustCompile(`^(\S.*?\[\d+(?:/\d+)?\])\s+(-?\d+)\s+(\d+)\s+(\d+[.,]\d{3})\s+(\d+[.,]\d{3})\s+(\d+[.,]\d{3})\s+(\d+[.,]\d{3})\s+(\d+[.,]\d+)\s+(\d+)$`)
+	// "  *A0       12372.765069 secs A0 => migration/0:18"
+	mapRow = regexp.MustCompile(`^(?:\s*(?:\*?[A-Z.][\w.]?|\.|-)\s+)+(\d+\.\d{6}) secs(?: .*)?$`)
+)
+
+func claimSchedLatency(lines []paste.Line) int {
+	sure := false
+	n := claimed(lines, func(_ int, text string) bool {
+		switch {
+		case latencyRow.MatchString(text), latencyEnd.MatchString(text):
+			sure = true
+		case strings.HasPrefix(text, "Task ") && strings.Contains(text, "Runtime ms"), strings.Trim(text, "-=* ") == "", strings.HasPrefix(text, "INFO: ") && strings.Contains(text, "%"):
+		default:
+			return false
+		}
+		return true
+	})
+	if !sure {
+		return 0
+	}
+	return n
+}
+
+// taskDelay is a task's row of perf sched latency.
+type taskDelay struct {
+	name         string
+	threads      int
+	run          float64 // ms
+	switches     float64
+	avg, longest float64 // ms
+}
+
+// SchedDelay is the mean wait for a CPU of tasks that ran, in ns.
+const SchedDelay attach.FactName = "/sched/delay/mean:ns"
+
+func readSchedLatency(p *attach.Part) attach.Reading {
+	var tasks []taskDelay
+	run, switches, waited := 0.0, 0.0, 0.0
+	for _, text := range texts(p) {
+		m := latencyRow.FindStringSubmatch(text)
+		if m == nil || len(tasks) >= most {
+			continue
+		}
+		t := taskDelay{name: m[1]}
+		t.threads, _ = whole(m[2])
+		t.run, _ = number(m[3])
+		t.switches, _ = number(m[4])
+		t.avg, _ = number(m[5])
+		t.longest, _ = number(m[6])
+		tasks = append(tasks, t)
+		run += t.run
+		switches += t.switches
+		waited += t.avg * t.switches
+	}
+	r := attach.Reading{Title: fmt.Sprintf("perf sched latency, %s, %s ms on CPUs, %s switches", things(len(tasks), "task"), trim(run), count(switches)), State: attach.CannotTell}
+	if len(tasks) == 0 || switches == 0 {
+		r.Means = "It has no task that ran."
+		return r
+	}
+	byWait := slices.SortedFunc(slices.Values(tasks), func(a, b taskDelay) int { return cmp.Compare(b.avg*b.switches, a.avg*a.switches) })
+	for _, t := range byWait[:min(2, len(byWait))] {
+		r.Figures = append(r.Figures, fmt.Sprintf("%s: mean delay %s ms over %s switches, longest %s ms, ran %s ms", t.name, trim(t.avg), count(t.switches), trim(t.longest), trim(t.run)))
+	}
+	longest := slices.MaxFunc(tasks, func(a, b taskDelay) int { return cmp.Compare(a.longest, b.longest) })
+	r.Figures = append(r.Figures, fmt.Sprintf("longest of all: %s ms, %s; mean of all %.3g ms", trim(longest.longest), longest.name, waited/switches))
+	r.Facts = append(r.Facts, attach.Fact{Name: SchedDelay, Value: waited / switches * 1e6})
+	r.Not = "A longest delay is one of many. A throttled cgroup counts as delay too."
+	delayMeaning(&r, waited, run, switches, longest.longest)
+	return r
+}
+
+// delayMeaning judges waits for a CPU: by what they are of the time that tasks ran or waited.
+func delayMeaning(r *attach.Reading, waited, run, n, longest float64) {
+	share := waited / max(waited+run, 1e-9)
+	switch {
+	case n < 50:
+		r.Means = fmt.Sprintf("%s switches are too few for a mean.", count(n))
+	case share < 0.05 && longest < 20, waited/n < 0.1 && longest < 5: // a thread that runs for microseconds waits as long
+		r.State = attach.Healthy
+		r.Means = fmt.Sprintf("Tasks got a CPU at once: they waited %s ms in the mean and %s ms at most.", trim(waited/n), trim(longest))
+		r.Signs = append(r.Signs, attach.Sign{Cause: "cpu-contention", Grade: attach.Against, Share: share})
+	case share < 0.10:
+		r.Means = fmt.Sprintf("Tasks waited %s of the time in which they wanted a CPU, and at most %s ms.", pct(share), trim(longest))
+	default:
+		proof := fmt.Sprintf("tasks waited %s of the time in which they wanted a CPU, %s ms in the mean and %s ms at most", pct(share), trim(waited/n), trim(longest))
+		r.Means = upper(proof) + "."
+		cause := "cpu-contention"
+		if share >= 0.4 {
+			cause = "runqueue-saturation"
+		}
+		r.Signs = append(r.Signs, attach.Sign{Cause: cause, Grade: attach.Candidate, Share: share, Proof: []string{proof}},
+			attach.Sign{Cause: "cpu-throttled", Grade: attach.Candidate, Share: share, Proof: []string{"a quota that is used up delays tasks in the same way"}})
+		r.Next = append(r.Next, ask("cat /sys/fs/cgroup/CGROUP/cpu.stat; sleep 10; cat /sys/fs/cgroup/CGROUP/cpu.stat", 0, "nr_throttled that rises says quota; else it is the CPUs"))
+	}
+}
+
+// trim writes a number with three figures.
+func trim(f float64) string { return fmt.Sprintf("%.4g", f) }
+
+func claimSchedHist(lines []paste.Line) int {
+	rows := 0
+	n := claimed(lines, func(_ int, text string) bool {
+		switch {
+		case histRow.MatchString(text), summaryRow.MatchString(text):
+			rows++
+		case header(text, "time", "cpu"), strings.HasPrefix(text, "[tid/pid]"), strings.Trim(text, "- ") == "", text == "Runtime summary", header(text, "comm", "parent", "sched-in"),
+			strings.HasPrefix(text, "(count)"), strings.HasPrefix(text, "Samples do not have callchains"), strings.HasPrefix(text, "Terminated tasks:"), strings.HasPrefix(text, "Idle stats:"),
+			strings.HasPrefix(text, "CPU ") && strings.Contains(text, "idle for"), strings.HasPrefix(text, "Total number of"), strings.HasPrefix(text, "Total run time"),
+			strings.HasPrefix(text, "Total scheduling time"), strings.HasPrefix(text, "<idle>"):
+		default:
+			return false
+		}
+		return true
+	})
+	if rows == 0 {
+		return 0
+	}
+	return n
+}
+
+func readSchedHist(p *attach.Part) attach.Reading {
+	r := attach.Reading{State: attach.CannotTell}
+	var delays []float64
+	byTask := map[string]*taskDelay{}
+	waited, run, summary := 0.0, 0.0, 0
+	for _, text := range texts(p) {
+		if m := summaryRow.FindStringSubmatch(text); m != nil {
+			summary++
+			ms, _ := number(m[4])
+			if t := byTask[m[1]]; t == nil {
+				byTask[m[1]] = &taskDelay{name: m[1], run: ms}
+			}
+			run += ms
+			continue
+		}
+		m := histRow.FindStringSubmatch(text)
+		if m == nil || strings.HasPrefix(m[3], "<idle>") || len(delays) >= most {
+			continue
+		}
+		delay, _ := number(m[5])
+		ran, _ := number(m[6])
+		delays = append(delays, delay)
+		t := byTask[m[3]]
+		if t == nil {
+			t = &taskDelay{name: m[3]}
+			byTask[m[3]] = t
+		}
+		t.switches++
+		t.avg += delay
+		t.longest = max(t.longest, delay)
+		t.run += ran
+		waited += delay
+		run += ran
+	}
+	if len(delays) == 0 {
+		return schedSummary(r, byTask, summary, run)
+	}
+	slices.Sort(delays)
+	worst := longestTask(byTask, func(t *taskDelay) float64 { return t.avg })
+	longest := delays[len(delays)-1]
+	p99 := delays[(len(delays)-1)*99/100]
+	r.Title = fmt.Sprintf("perf sched timehist, %s of %s", things(len(delays), "switch"), things(len(byTask), "task"))
+	r.Figures = append(r.Figures, fmt.Sprintf("sch delay: median %s ms, p99 %s ms, longest %s ms", trim(delays[(len(delays)-1)/2]), trim(p99), trim(longest)),
+		fmt.Sprintf("%s waited longest for a CPU: %s ms in %s switches", worst.name, trim(worst.avg), count(worst.switches)),
+		fmt.Sprintf("%s ms waited for a CPU and %s ms on one, of all", trim(waited), trim(run)))
+	r.Not = "Wait time is sleeping, mostly without work; only sch delay is waiting for a CPU. A throttled cgroup counts as delay too."
+	delayMeaning(&r, waited, run, float64(len(delays)), longest)
+	return r
+}
+
+func longestTask(tasks map[string]*taskDelay, of func(*taskDelay) float64) taskDelay {
+	var best taskDelay
+	for _, name := range slices.Sorted(mapNames(tasks)) {
+		if t := tasks[name]; best.name == "" || of(t) > of(&best) {
+			best = *t
+		}
+	}
+	return best
+}
+
+// schedSummary is the reading of timehist's summary, which has no delays.
+func schedSummary(r attach.Reading, tasks map[string]*taskDelay, n int, run float64) attach.Reading {
+	top := longestTask(tasks, func(t *taskDelay) float64 { return t.run })
+	r.Title = fmt.Sprintf("perf sched timehist, summary of %s", things(n, "task"))
+	r.Figures = append(r.Figures, fmt.Sprintf("%s ran longest: %s ms of %s ms", top.name, trim(top.run), trim(run)))
+	r.Means = "It says who ran how long. How long tasks waited for a CPU is not in the summary."
+	r.Next = append(r.Next, attach.Next{Command: "perf sched latency", Why: "the same recording, with the delay of each task"})
+	return r
+}
+
+func claimSchedMap(lines []paste.Line) int {
+	rows := 0
+	n := claimed(lines, func(_ int, text string) bool {
+		ok := mapRow.MatchString(text)
+		if ok {
+			rows++
+		}
+		return ok
+	})
+	if rows < 3 {
+		return 0
+	}
+	return n
+}
+
+func readSchedMap(p *attach.Part) attach.Reading {
+	rows, idle := 0, 0
+	for _, text := range texts(p) {
+		rows++
+		before, _, _ := strings.Cut(text, " secs")
+		fields := strings.Fields(before)
+		if slices.ContainsFunc(fields[:len(fields)-1], func(f string) bool { return strings.TrimPrefix(f, "*") == "." }) {
+			idle++
+		}
+	}
+	return attach.Reading{Title: fmt.Sprintf("perf sched map, %s", things(rows, "switch")), State: attach.CannotTell,
+		Figures: []string{fmt.Sprintf("an idle CPU at %d of %d switches", idle, rows)},
+		Means:   "It shows who ran on which CPU. How long tasks waited is not in it.",
+		Not:     "Many switches are no cause by themselves.",
+		Next:    []attach.Next{{Command: "perf sched latency", Why: "the same recording, with the delay of each task"}}}
+}

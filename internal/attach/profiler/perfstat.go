@@ -1,0 +1,243 @@
+package profiler
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+var perfStat = &attach.Kind{Name: "perf stat", Claim: claimPerfStat, Read: readPerfStat}
+
+var (
+	// "  240.16 msec task-clock    #    0.240 CPUs utilized", with the time first for -I, CPU for -A
+	statRow = regexp.MustCompile(`^(?:(\d+[.,]\d{9})\s+)?(?:(?:CPU|S|N)\d[\w-]*\s+(?:\d+\s+)?)?(<not (?:supported|counted)>|\d[\d., \x{00a0}\x{202f}]*)\s+(?:(msec|ns|Joules|MiB|Bytes|seconds)\s+)?([A-Za-z][\w./,:=-]*)\s*(#.*|\(.*%.*\)|\+-.*)?$`)
+	// "      1.001822259 seconds time elapsed", "  0.645756000 seconds user"
+	statTime = regexp.MustCompile(`^(\d+[.,]\d+)\s+(?:\+- \d+[.,]\d+ )?seconds (time elapsed|user|sys)`)
+)
+
+// statEvents are names by which a row without a comment is known.
+func statEvent(name string) bool {
+	base, _, _ := strings.Cut(name, ":")
+	return softEvents[base] || scriptEvent(name) || strings.HasPrefix(name, "L1-") || strings.HasPrefix(name, "LLC-") || strings.HasPrefix(name, "dTLB-") || strings.HasPrefix(name, "iTLB-") ||
+		strings.HasPrefix(name, "cache-") || strings.HasPrefix(name, "topdown") || strings.HasPrefix(name, "slots") || strings.Contains(name, "/") && strings.HasSuffix(name, "/")
+}
+
+// statLine is what a line of perf stat says; ok is false for a line of something else.
+func statLine(text string) (sure, ok bool) {
+	if m := statRow.FindStringSubmatch(text); m != nil && (statEvent(m[4]) || strings.HasPrefix(m[5], "#") && (m[3] != "" || strings.Contains(m[5], "/sec") || strings.Contains(m[5], "insn per cycle") || strings.Contains(m[5], "%"))) {
+		return true, true
+	}
+	switch {
+	case strings.HasPrefix(text, "Performance counter stats for"), statTime.MatchString(text), strings.HasPrefix(text, "#") && strings.Contains(text, "counts unit events"):
+		return true, true
+	case strings.HasPrefix(text, "#") && strings.Contains(text, "stalled cycles per insn"), strings.HasPrefix(text, "#") && strings.Contains(text, "CPUs utilized"),
+		strings.HasPrefix(text, "Some events weren't counted"), strings.HasPrefix(text, "echo ") && strings.Contains(text, "nmi_watchdog"), strings.HasPrefix(text, "perf stat ..."),
+		strings.HasPrefix(text, "TopdownL1"):
+		return false, true
+	}
+	return false, false
+}
+
+func claimPerfStat(lines []paste.Line) int {
+	if sure, _ := statLine(strings.TrimSpace(lines[0].Text)); !sure {
+		return 0
+	}
+	rows := 0
+	n := claimed(lines, func(i int, text string) bool {
+		sure, ok := statLine(text)
+		if sure {
+			rows++
+		}
+		return ok && !(i > 0 && strings.HasPrefix(text, "Performance counter stats for"))
+	})
+	if rows < 2 {
+		return 0
+	}
+	return n
+}
+
+// stat is what perf stat counted.
+type stat struct {
+	counts    map[string]float64 // over all intervals; of task-clock ms
+	comment   map[string]string  // of the last one
+	missing   []string
+	intervals int
+	elapsed   float64 // s
+	user, sys float64
+	target    string
+	utilized  []float64 // CPUs, per interval
+}
+
+func readStat(p *attach.Part) *stat {
+	s := &stat{counts: map[string]float64{}, comment: map[string]string{}}
+	last := ""
+	lastAt := 0.0
+	for _, text := range texts(p) {
+		if rest, ok := strings.CutPrefix(text, "Performance counter stats for"); ok {
+			s.target = strings.Trim(strings.TrimSuffix(strings.TrimSpace(rest), ":"), " ")
+			continue
+		}
+		if m := statTime.FindStringSubmatch(text); m != nil {
+			v, _ := number(m[1])
+			switch m[2] {
+			case "time elapsed":
+				s.elapsed = v
+			case "user":
+				s.user = v
+			default:
+				s.sys = v
+			}
+			continue
+		}
+		m := statRow.FindStringSubmatch(text)
+		if m == nil {
+			continue
+		}
+		if m[1] != "" && m[1] != last {
+			last = m[1]
+			s.intervals++
+			at, _ := number(m[1])
+			lastAt = max(lastAt, at)
+		}
+		name, _, _ := strings.Cut(m[4], ":u")
+		v, ok := statNumber(m[2])
+		if !ok {
+			if !slices.Contains(s.missing, name) && len(s.missing) < 64 {
+				s.missing = append(s.missing, name)
+			}
+			continue
+		}
+		s.counts[name] += v
+		if m[5] != "" {
+			s.comment[name] = m[5]
+		}
+		if f := strings.Fields(strings.TrimPrefix(m[5], "#")); len(f) > 1 && f[1] == "CPUs" {
+			if u, ok := number(f[0]); ok && len(s.utilized) < most {
+				s.utilized = append(s.utilized, u)
+			}
+		}
+	}
+	if s.intervals > 0 {
+		s.elapsed = lastAt
+	}
+	return s
+}
+
+// statNumber reads a count with any grouping: 1,234,567 and 1.234.567 and 1 234 567.
+func statNumber(text string) (float64, bool) {
+	s := strings.TrimSpace(strings.Map(func(r rune) rune {
+		if unicode.IsSpace(r) {
+			return -1
+		}
+		return r
+	}, text))
+	if strings.Count(s, ".") > 1 {
+		s = strings.ReplaceAll(s, ".", "")
+	}
+	return number(s)
+}
+
+// first is the count of the first of some names that was counted.
+func (s *stat) first(names ...string) (float64, bool) {
+	for _, n := range names {
+		if v, ok := s.counts[n]; ok {
+			return v, true
+		}
+	}
+	return 0, false
+}
+
+func readPerfStat(p *attach.Part) attach.Reading {
+	s := readStat(p)
+	r := attach.Reading{Title: "perf stat", State: attach.CannotTell}
+	if s.target != "" {
+		r.Title += " of " + s.target
+	}
+	if s.intervals > 0 {
+		r.Title += fmt.Sprintf(", %s", things(s.intervals, "interval"))
+	}
+	if s.elapsed > 0 {
+		r.Title += ", " + lasts(s.elapsed)
+	}
+	clock, hasClock := s.first("task-clock", "cpu-clock")
+	used := 0.0
+	switch {
+	case len(s.utilized) > 1:
+		sorted := slices.Sorted(slices.Values(s.utilized))
+		used = sorted[(len(sorted)-1)/2]
+		r.Figures = append(r.Figures, fmt.Sprintf("median %.3g CPUs used, %.3g to %.3g", used, sorted[0], sorted[len(sorted)-1]))
+	case len(s.utilized) == 1:
+		used = s.utilized[0]
+		r.Figures = append(r.Figures, fmt.Sprintf("%.3g CPUs used", used))
+	case hasClock && s.elapsed > 0:
+		used = clock / 1000 / s.elapsed
+		r.Figures = append(r.Figures, fmt.Sprintf("%.3g CPUs used", used))
+	}
+	s.rates(&r)
+	s.cycles(&r)
+	if s.user+s.sys > 0 {
+		r.Figures = append(r.Figures, fmt.Sprintf("%s user, %s system", lasts(s.user), lasts(s.sys)))
+	}
+	if len(s.missing) > 0 && len(s.counts) > 0 {
+		r.Figures = append(r.Figures, "not counted here: "+strings.Join(s.missing[:min(4, len(s.missing))], ", "))
+	}
+	r.Not = "Counts and rates say how much happened and not how long anything waited: an IPC, a rate of switches or of faults is no cause."
+	switch {
+	case used > 0 && used < 0.5:
+		r.Means = fmt.Sprintf("It used %.3g of a CPU: it mostly waited, and for what is not in it.", used)
+	case used > 0:
+		r.Means = fmt.Sprintf("It used %.3g CPUs: what it did there, and whether it waited for more, is not in it.", used)
+	default:
+		r.Means = "These are counts of events: they say nothing of waiting."
+	}
+	r.Next = append(r.Next, record(0, "what it waited for"))
+	return r
+}
+
+// rates adds switches and faults, by the second where the time is known.
+func (s *stat) rates(r *attach.Reading) {
+	var out []string
+	for _, e := range []struct {
+		names []string
+		say   string
+	}{{[]string{"context-switches", "cs"}, "context switches"}, {[]string{"cpu-migrations", "migrations"}, "migrations"}, {[]string{"page-faults", "faults"}, "page faults"},
+		{[]string{"major-faults"}, "major faults"}} {
+		v, ok := s.first(e.names...)
+		switch {
+		case !ok:
+		case s.elapsed > 0:
+			out = append(out, fmt.Sprintf("%s %s (%s)", count(v), e.say, perSecond(v, s.elapsed)))
+		default:
+			out = append(out, fmt.Sprintf("%s %s", count(v), e.say))
+		}
+	}
+	if len(out) > 0 {
+		r.Figures = append(r.Figures, strings.Join(out, ", "))
+	}
+}
+
+// cycles adds instructions per cycle and misses.
+func (s *stat) cycles(r *attach.Reading) {
+	var out []string
+	cycles, ok1 := s.first("cycles", "cpu-cycles", "cpu_core/cycles/")
+	insn, ok2 := s.first("instructions", "cpu_core/instructions/")
+	if ok1 && ok2 && cycles > 0 {
+		out = append(out, fmt.Sprintf("%.2f instructions per cycle", insn/cycles))
+	}
+	for _, pair := range [][3]string{{"branch-misses", "branches", "branches missed"}, {"cache-misses", "cache-references", "cache references missed"},
+		{"LLC-load-misses", "LLC-loads", "LLC loads missed"}, {"dTLB-load-misses", "dTLB-loads", "dTLB loads missed"}} {
+		part, ok1 := s.counts[pair[0]]
+		whole, ok2 := s.counts[pair[1]]
+		if ok1 && ok2 && whole > 0 {
+			out = append(out, fmt.Sprintf("%s of %s", pct(part/whole), pair[2]))
+		}
+	}
+	if len(out) > 0 {
+		r.Figures = append(r.Figures, strings.Join(out, ", "))
+	}
+}
