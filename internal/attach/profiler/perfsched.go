@@ -21,7 +21,7 @@ var (
 	// "  target:(5)  |  828.076 ms |  3556 | avg:   0.888 ms | max: 492.233 ms | max at: 12374.3 s"
 	latencyRow = regexp.MustCompile(`^(\S.*?):\(?(\d+)\)?\s*\|\s*(\d+[.,]\d+) ms\s*\|\s*(\d+)\s*\|\s*avg:\s*(\d+[.,]\d+) ms\s*\|\s*max:\s*(\d+[.,]\d+) ms\s*\|?.*$`)
 	latencyEnd = regexp.MustCompile(`^TOTAL:\s*\|\s*(\d+[.,]\d+) ms\s*\|\s*(\d+)\s*\|`)
-	// " 12372.765083 [0000]  migration/0[18]   0.000  0.004  0.013", with a state and stacks in some
+	// " 12372.765083 [0000]  migration/0[18]   0.000  0.004  0.013", in some with a state
 	histRow = regexp.MustCompile(`^(\d+[.,]\d+) \[(\d+)\]\s+(?:[s.|-]*\s+)?(\S.*?)\s+(\d+[.,]\d{3})\s+(\d+[.,]\d{3})\s+(\d+[.,]\d{3})(?:\s.*)?$`)
 	// "  benchbin[13569/13564]   13564   337   14.259   0.005   0.042   0.348   4.38   0"
 	summaryRow = regexp.MustCompile(`^(\S.*?\[\d+(?:/\d+)?\])\s+(-?\d+)\s+(\d+)\s+(\d+[.,]\d{3})\s+(\d+[.,]\d{3})\s+(\d+[.,]\d{3})\s+(\d+[.,]\d{3})\s+(\d+[.,]\d+)\s+(\d+)$`)

@@ -14,8 +14,8 @@ import (
 var perfStat = &attach.Kind{Name: "perf stat", Claim: claimPerfStat, Read: readPerfStat}
 
 var (
-	// "  240.16 msec task-clock    #    0.240 CPUs utilized", with the time first for -I, CPU for -A
-	statRow = regexp.MustCompile(`^(?:(\d+[.,]\d{9})\s+)?(?:(?:CPU|S|N)\d[\w-]*\s+(?:\d+\s+)?)?(<not (?:supported|counted)>|\d[\d., \x{00a0}\x{202f}]*)\s+(?:(msec|ns|Joules|MiB|Bytes|seconds)\s+)?([A-Za-z][\w./,:=-]*)\s*(#.*|\(.*%.*\)|\+-.*)?$`)
+	// "  240.16 msec task-clock  #  0.240 CPUs utilized", with the time first for -I
+	statRow = regexp.MustCompile(`^(?:(\d+[.,]\d{9})\s+)?(?:(?:CPU|S|N)\d[\w-]*\s+(?:\d+\s+)?)?(<not (?:supported|counted)>|\d[\d., \x{00a0}\x{202f}]*)\s+(?:(msec|ns|Joules|MiB|Bytes|seconds)\s+)?([A-Za-z][\w./,:=-]*)(?: \(msec\))?\s*(#.*|\(.*%.*\)|\+-.*)?$`)
 	// "      1.001822259 seconds time elapsed", "  0.645756000 seconds user"
 	statTime = regexp.MustCompile(`^(\d+[.,]\d+)\s+(?:\+- \d+[.,]\d+ )?seconds (time elapsed|user|sys)`)
 )
@@ -105,7 +105,7 @@ func readStat(p *attach.Part) *stat {
 			lastAt = max(lastAt, at)
 		}
 		name, _, _ := strings.Cut(m[4], ":u")
-		v, ok := statNumber(m[2])
+		v, ok := statNumber(m[2], m[3] == "" && !strings.HasSuffix(name, "-clock"))
 		if !ok {
 			if !slices.Contains(s.missing, name) && len(s.missing) < 64 {
 				s.missing = append(s.missing, name)
@@ -117,7 +117,7 @@ func readStat(p *attach.Part) *stat {
 			s.comment[name] = m[5]
 		}
 		if f := strings.Fields(strings.TrimPrefix(m[5], "#")); len(f) > 1 && f[1] == "CPUs" {
-			if u, ok := number(f[0]); ok && len(s.utilized) < most {
+			if u, ok := number(strings.ReplaceAll(f[0], ",", ".")); ok && len(s.utilized) < most {
 				s.utilized = append(s.utilized, u)
 			}
 		}
@@ -129,15 +129,17 @@ func readStat(p *attach.Part) *stat {
 }
 
 // statNumber reads a count with any grouping: 1,234,567 and 1.234.567 and 1 234 567.
-func statNumber(text string) (float64, bool) {
+func statNumber(text string, integer bool) (float64, bool) {
 	s := strings.TrimSpace(strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) {
 			return -1
 		}
 		return r
 	}, text))
-	if strings.Count(s, ".") > 1 {
-		s = strings.ReplaceAll(s, ".", "")
+	if parts := strings.FieldsFunc(s, func(r rune) bool { return r == '.' || r == ',' }); integer && len(parts) > 1 {
+		if !slices.ContainsFunc(parts[1:], func(g string) bool { return len(g) != 3 }) {
+			s = strings.Join(parts, "") // counts have no fractions, so these are groups
+		}
 	}
 	return number(s)
 }
