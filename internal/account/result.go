@@ -25,6 +25,9 @@ type Result struct {
 	Lacks    []Lack // what this trace's format does not record
 
 	Series Series // when requests were, and what else was then
+	// Stories are the slowest requests in full, in the order of Requests.Slowest; nil where nobody
+	// asked for them.
+	Stories []*Story
 
 	Kernel *Kernel // nil without the kernel's records
 	// Profiled divides the process' CPU time by the Go CPU profile of the same moment, where the

@@ -58,7 +58,7 @@ func (con *console) account(in *loaded, entry *regexp.Regexp, slowOver time.Dura
 			in.gaps = append(in.gaps, report.Gap{Source: "kernel", Reason: why})
 		}
 	}
-	o := ledger.Options{Entry: entry, SlowOver: int64(slowOver), Kernel: in.threads, Set: in.set}
+	o := ledger.Options{Entry: entry, SlowOver: int64(slowOver), Kernel: in.threads, Set: in.set, Stories: in.stories}
 	var r *account.Result
 	var err error
 	if in.trace != nil {

@@ -111,6 +111,71 @@ func TestPageActs(t *testing.T) {
 	healthy(t, p)
 }
 
+// A slow request is opened, walked and left for the next by mouse and by keys.
+func TestPageStory(t *testing.T) {
+	p := browser.New(t).Open(t, written(t, "testdata/lab/lock-contention.ill.case"), browser.Look{Width: 1280, Height: 900})
+	title := func() string { return p.Text("#story h3") }
+	first := title()
+	p.Type("#story canvas", "n")
+	second := title()
+	if first == "" || second == first {
+		t.Errorf("n goes from %q to %q", first, second)
+	}
+	p.Type("#story canvas", "p")
+	if title() != first {
+		t.Errorf("p goes back to %q, not to %q", title(), first)
+	}
+	p.Click("#slowest tr:nth-child(3) button.open")
+	if !strings.HasPrefix(title(), "3 of") || p.Count("#slowest tr.chosen") != 1 {
+		t.Errorf("a click on the third request opens %q", title())
+	}
+	if p.Count("#story .span") != 0 {
+		t.Error("a stretch is told before one is chosen")
+	}
+	seen := map[string]bool{}
+	for range 6 {
+		p.Type("#story canvas", "j")
+		seen[p.Text("#story .span")] = true
+	}
+	if len(seen) < 5 {
+		t.Errorf("j walks over %d stretches", len(seen))
+	}
+	p.Drag("#story canvas", 0.5, 0.5) // a click
+	if p.Text("#story .span h3") == "" {
+		t.Error("a click on a lane tells nothing")
+	}
+	p.Drag("#story canvas", 0.4, 0.6)
+	p.Type("#story canvas", "0")
+	stacks := 0
+	for range 40 {
+		p.Type("#story canvas", "j")
+		stacks += p.Count("#story .stack li")
+	}
+	if stacks == 0 {
+		t.Error("no stack is shown")
+	}
+	healthy(t, p)
+}
+
+// A person zooms on a page of a real recording without an error. How long that takes is said, and
+// no test: the machine may be busy.
+func TestPageKeepsUp(t *testing.T) {
+	p := browser.New(t).Open(t, written(t, "testdata/lab/sched-latency.ill.case"), browser.Look{Width: 1280, Height: 900})
+	var median float64
+	p.Ask(`(async () => {
+		const c = document.querySelector("#story canvas"), took = [];
+		for (let i = 0; i < 60; i++) {
+			const from = performance.now();
+			c.dispatchEvent(new WheelEvent("wheel", {deltaY: i % 2 ? 60 : -80, ctrlKey: true, clientX: 600, clientY: 50}));
+			await new Promise(requestAnimationFrame);
+			took.push(performance.now() - from);
+		}
+		return took.sort((a, b) => a - b)[30];
+	})()`, &median)
+	t.Logf("the median of 60 zooms takes %.1f ms with its frame", median)
+	healthy(t, p)
+}
+
 // Screenshots, looked at by a person when they were made: light and dark, narrow, in print.
 func TestPageLooks(t *testing.T) {
 	b := browser.New(t)

@@ -99,7 +99,7 @@ func (con *console) explain(files []string, f explainFlags, output, again string
 	if err := notInput(output, files); err != nil {
 		return err
 	}
-	r, err := con.examine(files, f.selectFlags, again)
+	r, err := con.examine(files, f.selectFlags, again, false)
 	if err != nil {
 		return err
 	}
@@ -122,14 +122,16 @@ func more(files []string) string {
 	return s + " -v"
 }
 
-// examine reads the files and explains what they hold.
-func (con *console) examine(files []string, f selectFlags, again string) (*report.Report, error) {
+// examine reads the files and explains what they hold, with the stories of the slowest requests if
+// they are wanted.
+func (con *console) examine(files []string, f selectFlags, again string, stories bool) (*report.Report, error) {
 	entry, err := f.check()
 	if err != nil {
 		return nil, err
 	}
 	started, cpu := time.Now(), cpuTime()
 	in := con.load(files)
+	in.stories = stories
 	defer in.close()
 	for _, i := range in.inputs {
 		if i.Error != "" {

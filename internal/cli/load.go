@@ -30,6 +30,7 @@ type loaded struct {
 	gaps      []report.Gap // what a case lacks
 	recorder  []string
 	tiers     []report.Tier
+	stories   bool // the slowest requests are wanted in full
 	cost      *evidence.Cost
 	toll      *evidence.Toll
 

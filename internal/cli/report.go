@@ -34,7 +34,7 @@ func (c *reportCmd) Run(con *console) error {
 	if err := notInput(c.Output, c.Files); err != nil {
 		return err
 	}
-	r, err := con.examine(c.Files, c.selectFlags, "")
+	r, err := con.examine(c.Files, c.selectFlags, "", true)
 	if err != nil {
 		return err
 	}

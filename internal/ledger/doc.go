@@ -10,6 +10,7 @@
 //	explain.go, piece.go    the walk: a request's story, told backwards through those it waited for
 //	locks.go                who had a lock
 //	book.go                 how a piece of a story is booked
+//	story.go, storylanes.go the slowest requests in full, for a report that shows them
 //	own.go                  the column of all: each request by its own states, without chains
 //	join.go, joinexplain.go the walk's pieces, cut by what the kernel knows of the same time
 //	paths.go, pathwords.go  stop-the-worlds and barriers, by who was awaited and what kept that thread

@@ -35,6 +35,7 @@ type Options struct {
 	Entry    *regexp.Regexp // only groups whose entry function, or requests whose name, matches
 	SlowOver int64          // ns: slow is what took at least as long; 0: the slowest 1 % of each group, at least 10 in all
 	Bytes    int            // of history to keep; 0: 24 MiB
+	Stories  bool           // tell the slowest requests in full; without it nothing of that is computed
 
 	Kernel *sched.Timeline // what the kernel recorded of the same process; nil without it
 	Set    *evidence.Set   // small readings beside it: quota, allowed CPUs; nil without them
@@ -90,7 +91,8 @@ type pass struct {
 	sums    func() *account.Kernel
 	works   *oncpu.Works // nil without kernel records
 	instead bool         // the books want to know who ran while this activation could have
-	look    func(*piece) // tests: sees every piece
+	tell    *teller      // nil: no stories are asked for
+	look    func(*piece) // the teller and tests: sees every piece
 	told    func()       // tests: an activation was explained
 }
 
@@ -112,6 +114,10 @@ func newPass(src timeline.Source, f finder, o Options) *pass {
 			p.j = newJoiner(o.Kernel, tl)
 			p.j.whole, p.j.shift = true, shift
 		}
+	}
+	if o.Stories {
+		p.tell = newTeller(p)
+		p.look = p.tell.piece
 	}
 	if p.j != nil {
 		p.y = explainer{tl: tl, out: p.ownPiece}
@@ -286,7 +292,13 @@ func (p *pass) explain(k *books.Kept, g *timeline.G, prevEnd int64, instead bool
 	p.books.Facts().Reset()
 	p.instead = instead
 	p.x.hops = p.hops
+	if p.tell != nil {
+		p.tell.start(k, g)
+	}
 	p.x.explain(g, k.Begin, k.End, prevEnd)
+	if p.tell != nil {
+		p.tell.end(k)
+	}
 	k.Limited = p.x.limit
 	sum := p.books.TakeFacts(k)
 	if p.wrong == nil && (sum != k.End-k.Begin || p.x.cursor != k.Begin && k.Begin != k.End) {
@@ -311,5 +323,8 @@ func (p *pass) result() *account.Result {
 	p.capacity(r)
 	p.kernel(r, s)
 	p.series(r)
+	if p.tell != nil {
+		r.Stories = p.tell.stories(r.Requests.Slowest)
+	}
 	return r
 }

@@ -52,6 +52,11 @@ func attacked(evil string) Source {
 		Whole: true, Dots: []account.Dot{{Begin: begin, NS: ms, Slow: true}, {Begin: begin + ms, NS: 2 * ms}}, Entries: []string{evil}, Largest: []account.Named{{Leaf: account.Leaf(evil), Site: evil}},
 		Bands: []account.Band{{Kind: account.BandSTW, Begin: begin, End: begin + ms, Detail: evil}}, Levels: []account.Level{{Stream: evil, Points: []account.LevelPoint{{Begin: begin, End: begin + ms, Share: 1}}}},
 	}
+	l.Stories = []*account.Story{{
+		Begin: begin, End: begin + ms, Names: []string{"", evil}, Stacks: [][]account.Site{nil, {{Func: evil, File: evil, Line: 1}}},
+		Chain: []account.Link{{Begin: begin, End: begin + ms, Leaf: account.Leaf(evil), Class: account.ClassOwn, Site: 1, Detail: 1, Stack: 1}},
+		Lanes: []account.Lane{{Kind: account.LaneKind(evil), Name: evil, Spans: []account.Span{{Begin: begin, End: begin + ms, State: account.Leaf(evil), Detail: 1, By: 1, On: 1, Stack: 1}}}},
+	}}
 	s.Ledger = &l
 	s.Found.Findings = []finding.Finding{{Cause: evil, Title: evil, Confidence: finding.Confidence(evil), Summary: evil, Evidence: []finding.Evidence{{Text: evil, Source: evil}}, Remedy: []string{evil}, Verify: evil, BecauseOf: ""}}
 	s.Found.RuledOut = []finding.RuledOut{{Cause: evil, Why: evil}}
@@ -82,6 +87,10 @@ func TestAttacks(t *testing.T) {
 		p.Click("#ledger .part")
 		p.Click("#ledger .part")
 		p.Type("#latency canvas", "+")
+		p.Type("#story canvas", "j")
+		if p.Count("#story .stack li") != 1 {
+			t.Errorf("attack %d: no stack", i)
+		}
 		var harm string
 		p.Ask(`[document.title.startsWith("attacked") ? "title" : "", window.attacked ? "script" : "", document.querySelectorAll("script").length !== 2 ? "scripts" : "",
 			document.querySelectorAll("img,svg,iframe,object,embed,base,link,form,[onload],[onerror],[onmouseover]").length ? "elements" : "",

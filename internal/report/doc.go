@@ -43,5 +43,6 @@
 //	json.go         for programs; schema.json describes it
 //	html.go         for a browser: what internal/report/webpage shows
 //	html_ledger.go  its ledger, and which row an account belongs to
+//	html_story.go   the slowest requests in full
 //	html_time.go    latency over time, and what stopped the process meanwhile
 package report

@@ -30,6 +30,9 @@ func (r *Report) page() *webpage.Model {
 	for i := range r.Requests.Slowest {
 		m.Slowest = append(m.Slowest, pageRequest(&r.Requests.Slowest[i], rows))
 	}
+	if r.ledger != nil {
+		m.Stories = r.pageStories()
+	}
 	for _, o := range r.RuledOut {
 		m.RuledOut = append(m.RuledOut, webpage.Text{Title: o.Cause, Text: o.Why + bounds(o.Bounds)})
 	}

@@ -2,8 +2,7 @@
 
 import { css } from "./colours";
 
-export const left = 92; // room for names beside a picture
-export const right = 14;
+export const right = 14; // room beside a picture
 
 export class View {
   lo: number;
@@ -53,7 +52,8 @@ export class Picture {
   width = 0;
   height = 0;
   private wanted = false;
-  constructor(private draw: (p: Picture) => void, readonly label: string) {
+  // left is the room for names beside the picture.
+  constructor(private draw: (p: Picture) => void, readonly label: string, public left: number) {
     this.canvas.tabIndex = 0;
     this.canvas.setAttribute("role", "application");
     this.canvas.setAttribute("aria-roledescription", "chart");
@@ -90,10 +90,10 @@ export class Picture {
     this.draw(this);
   }
   x(v: View, t: number): number {
-    return left + ((t - v.lo) / (v.hi - v.lo)) * (this.width - left - right);
+    return this.left + ((t - v.lo) / (v.hi - v.lo)) * (this.width - this.left - right);
   }
   time(v: View, x: number): number {
-    return v.lo + ((x - left) / Math.max(1, this.width - left - right)) * (v.hi - v.lo);
+    return v.lo + ((x - this.left) / Math.max(1, this.width - this.left - right)) * (v.hi - v.lo);
   }
 }
 
@@ -120,7 +120,7 @@ export function wire(p: Picture, v: View, hover: (x: number, y: number, e: Mouse
     const { x, y } = at(e);
     if (from === null) return hover(x, y, e);
     if (pans) {
-      v.pan((last - x) / Math.max(1, p.width - left - right));
+      v.pan((last - x) / Math.max(1, p.width - p.left - right));
       last = x;
       return;
     }
@@ -184,7 +184,7 @@ export function buttons(v: View): HTMLElement {
 // axis draws the times below y.
 export function axis(p: Picture, v: View, y: number, top: number): void {
   const g = p.g, span = v.hi - v.lo;
-  const step = nice(span / Math.max(2, (p.width - left - right) / 110));
+  const step = nice(span / Math.max(2, (p.width - p.left - right) / 110));
   g.fillStyle = css("soft");
   g.strokeStyle = css("line");
   g.textAlign = "center";

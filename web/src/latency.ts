@@ -1,7 +1,7 @@
 // Latency over time: each request a dot in the colour of its largest account, and below it, on the
 // same axis, what stopped or held up the process.
 
-import { axis, buttons, left, Picture, right, View, wire } from "./axis";
+import { axis, buttons, Picture, right, View, wire } from "./axis";
 import { colour, css } from "./colours";
 import { flat, h, section } from "./dom";
 import type { Latency, Model } from "./model";
@@ -9,6 +9,7 @@ import { state } from "./state";
 import { count, duration } from "./units";
 
 const plot = 300; // height of the dots
+const left = 92; // room for the names of lanes
 const lane = 17;
 
 interface Lane { name: string; colour: string; spans: { lo: number; hi: number; part: number; text: string }[] }
@@ -48,7 +49,7 @@ class Chart {
     if (!(low < high)) [low, high] = [Math.max(1, Math.min(low, 1e6) / 2), Math.max(high * 2, 1e6)];
     this.low = Math.log10(low) - 0.08;
     this.high = Math.log10(high) + 0.08;
-    this.picture = new Picture(() => this.draw(), `Latency of ${l.dots.at.length} requests over time, from ${duration(low)} to ${duration(high)}; the slowest are listed in the table below`);
+    this.picture = new Picture(() => this.draw(), `Latency of ${l.dots.at.length} requests over time, from ${duration(low)} to ${duration(high)}; the slowest are listed in the table below`, left);
     this.picture.tall(plot + 30 + this.lanes.length * lane);
     this.view.on(() => this.picture.redraw());
     state.on(() => this.picture.redraw());
@@ -226,7 +227,7 @@ class Chart {
     const i = this.nearest(x, y), d = this.l.dots;
     if (i < 0) return;
     const n = this.m.slowest.findIndex((q) => q.at === d.at[i] && q.g === d.actor[i]);
-    if (n >= 0) state.show(n);
+    if (n >= 0) state.show(n, true);
   }
 }
 

@@ -51,6 +51,19 @@ export interface Latency {
   length: number;
 }
 
+export interface Frame { f: string; at: string }
+export interface Lane { kind: string; id: number; name: string; spans: [number, number, number, number, number, number, number, number][] }
+export interface Story {
+  request: number;
+  length: number;
+  names: string[];
+  leaves: string[];
+  stacks: Frame[][];
+  chain: [number, number, number, number, number, number, number, number, number][];
+  lanes: Lane[];
+  cut: boolean;
+}
+
 export interface Model {
   title: string;
   facts: Fact[];
@@ -61,6 +74,7 @@ export interface Model {
   ledger: Ledger | null;
   latency: Latency | null;
   slowest: Request[];
+  stories: Story[];
   ruledOut: Text[];
   notChecked: Text[];
   looked: Text[];

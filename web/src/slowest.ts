@@ -9,7 +9,7 @@ import { duration } from "./units";
 export function slowest(m: Model): HTMLElement | null {
   if (m.slowest.length === 0) return null;
   const most = Math.max(...m.slowest.map((q) => q.wall), 1);
-  const rows = m.slowest.map((q) => line(m, q, most));
+  const rows = m.slowest.map((q, i) => line(m, q, i, most));
   const none = h("p", { class: "dim" }, "None of the slowest requests has this account among its parts.");
   const filter = () => {
     let shown = 0;
@@ -22,7 +22,9 @@ export function slowest(m: Model): HTMLElement | null {
   };
   none.hidden = true;
   state.on(filter);
-  return section("slowest", "The slowest requests", "", h("div", { class: "scroll" }, h("table", { class: "slowest" },
+  const mark = () => rows.forEach((r, i) => r.classList.toggle("chosen", i === state.open));
+  state.on(mark);
+  return section("slowest", "The slowest requests", m.stories.length > 0 ? "Open one to see below whom it waited for." : "", h("div", { class: "scroll" }, h("table", { class: "slowest" },
     h("thead", null, h("tr", null, h("th", { scope: "col" }, "start"), h("th", { scope: "col", class: "n" }, "took"), h("th", { scope: "col" }, "request and where its time went"))),
     h("tbody", null, rows))), none);
 }
@@ -35,9 +37,10 @@ export function has(q: Request, row: number): boolean {
   return ns * 10 >= q.wall && ns > 0;
 }
 
-function line(m: Model, q: Request, most: number): HTMLElement {
+function line(m: Model, q: Request, i: number, most: number): HTMLElement {
+  const told = m.stories.some((s) => s.request === i);
   return h("tr", null, h("td", { class: "when" }, q.when), h("td", { class: "n" }, duration(q.wall)),
-    h("td", null, h("div", { class: "name" }, symbol(q.name)), parts(m, q, most), h("div", { class: "why" }, symbol(q.why))));
+    h("td", null, h("div", { class: "name" }, told ? h("button", { type: "button", class: "open", click: () => state.show(i, true) }, symbol(q.name)) : symbol(q.name)), parts(m, q, most), h("div", { class: "why" }, symbol(q.why))));
 }
 
 // parts is the request's own bar.

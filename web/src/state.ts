@@ -14,8 +14,10 @@ class State {
     this.row = this.row === row ? -1 : row;
     this.tell();
   }
-  show(request: number): void {
+  // show opens a request, and brings its story into view if the reader asked for it elsewhere.
+  show(request: number, look = false): void {
     this.open = request;
+    if (look) document.getElementById("story")?.scrollIntoView({ block: "start" });
     this.tell();
   }
   private tell(): void {

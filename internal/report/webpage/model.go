@@ -15,6 +15,7 @@ type Model struct {
 	Ledger   *Ledger   `json:"ledger"`  // null without slow requests
 	Latency  *Latency  `json:"latency"` // null where it is not known when requests were
 	Slowest  []Request `json:"slowest"`
+	Stories  []Story   `json:"stories"`
 
 	RuledOut   []Text   `json:"ruledOut"`
 	NotChecked []Text   `json:"notChecked"`
@@ -189,6 +190,35 @@ type Band struct {
 type Level struct {
 	Name   string       `json:"name"`
 	Points [][3]float64 `json:"points"`
+}
+
+// Story is one of the slowest requests in full. Its moments are ns from the request's start.
+type Story struct {
+	Request int       `json:"request"` // in Model.Slowest
+	Length  int64     `json:"length"`
+	Names   []string  `json:"names"`  // of numbers below; 0 is none
+	Leaves  []string  `json:"leaves"` // likewise, from 0 on
+	Stacks  [][]Frame `json:"stacks"` // likewise; 0 is none
+	// Chain is where the time went: begin, end, leaf, depth, lane (-1: none), site, detail, stack,
+	// and how many short ones it stands for.
+	Chain [][9]int64 `json:"chain"`
+	Lanes []Lane     `json:"lanes"`
+	Cut   bool       `json:"cut"`
+}
+
+// Frame is a function of a stack and where it stands.
+type Frame struct {
+	Func string `json:"f"`
+	At   string `json:"at"`
+}
+
+// Lane is a goroutine, a thread or a CPU over time.
+type Lane struct {
+	Kind string `json:"kind"`
+	ID   int64  `json:"id"`
+	Name string `json:"name"`
+	// Spans have begin, end, leaf, detail, by, on, stack, and how many short ones they stand for.
+	Spans [][8]int64 `json:"spans"`
 }
 
 // Cost is what recording and explaining took.

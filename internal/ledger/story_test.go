@@ -1,0 +1,116 @@
+package ledger
+
+import (
+	"context"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/whystall/whystall/exectrace"
+	"github.com/whystall/whystall/internal/account"
+)
+
+func runStories(t *testing.T, file string, stories bool) *account.Result {
+	t.Helper()
+	tr, err := exectrace.Open(file, exectrace.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tr.Close()
+	r, err := Run(context.Background(), tr, Options{Stories: stories})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// A story says of each instant of its request what the ledger says, and asking for stories changes
+// nothing else.
+func TestStories(t *testing.T) {
+	for _, file := range traces(t) {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			r, plain := runStories(t, file, true), runStories(t, file, false)
+			if plain.Stories != nil {
+				t.Error("stories that nobody asked for")
+			}
+			if len(r.Stories) != len(r.Requests.Slowest) {
+				t.Errorf("%d stories of %d requests", len(r.Stories), len(r.Requests.Slowest))
+			}
+			for i, s := range r.Stories {
+				checkStory(t, s, &r.Requests.Slowest[i])
+			}
+			for _, x := range []*account.Result{r, plain} {
+				x.Stories, x.Reader.NS, x.Reader.MaxHeap = nil, 0, 0
+			}
+			if !reflect.DeepEqual(r, plain) {
+				t.Error("stories change the ledger")
+			}
+		})
+	}
+}
+
+func checkStory(t *testing.T, s *account.Story, q *account.Request) {
+	t.Helper()
+	at := s.Begin
+	got, want := map[account.Leaf]int64{}, map[account.Leaf]int64{}
+	for _, l := range s.Chain {
+		if l.Begin != at || l.End <= l.Begin || l.Lane >= len(s.Lanes) || l.Site >= len(s.Names) || l.Detail >= len(s.Names) || l.Stack >= len(s.Stacks) {
+			t.Fatalf("goroutine %d: link %+v, want one from %d", s.Actor, l, at)
+		}
+		at = l.End
+		got[l.Leaf] += l.End - l.Begin
+	}
+	if at != s.End {
+		t.Errorf("goroutine %d: the chain ends at %d of %d", s.Actor, at, s.End)
+	}
+	for _, a := range q.Accounts {
+		want[a.Leaf] += a.NS
+	}
+	joined := slices.ContainsFunc(s.Chain, func(l account.Link) bool { return l.Several > 0 })
+	if !joined && !reflect.DeepEqual(got, want) {
+		t.Errorf("goroutine %d: the chain has %v, the ledger %v", s.Actor, got, want)
+	}
+	for n, l := range s.Lanes {
+		last := s.Begin
+		for _, x := range l.Spans {
+			if x.Begin < last || x.End <= x.Begin || x.End > s.End || max(x.Detail, x.By, x.On) >= len(s.Names) || x.Stack >= len(s.Stacks) {
+				t.Fatalf("goroutine %d: lane %d has %+v after %d", s.Actor, n, x, last)
+			}
+			last = x.End
+		}
+		if len(l.Spans) > account.MostSpans || len(l.Spans) == 0 && l.Kind == account.LaneGoroutine {
+			t.Errorf("goroutine %d: lane %d has %d spans", s.Actor, n, len(l.Spans))
+		}
+	}
+	if len(s.Chain) > account.MostLinks || len(s.Lanes) > 3*account.MostLanes || len(s.Lanes) == 0 || s.Lanes[0].ID != s.Actor {
+		t.Errorf("goroutine %d: %d links, %d lanes", s.Actor, len(s.Chain), len(s.Lanes))
+	}
+}
+
+// Short spans are joined until there are few enough, and no time is lost.
+func TestCoarse(t *testing.T) {
+	te := &teller{hi: 1_000_000}
+	var l []account.Span
+	for i := range int64(5000) {
+		s := account.Span{Begin: i * 200, End: i*200 + 150, State: account.LeafOnCPU}
+		if i == 2500 {
+			s.Begin, s.State = s.Begin-40, account.LeafSyscall
+		}
+		l = append(l, s)
+	}
+	out := te.spans(l)
+	if len(out) > account.MostSpans {
+		t.Fatalf("%d spans", len(out))
+	}
+	several := 0
+	for i, s := range out {
+		several += max(1, s.Several)
+		if i > 0 && s.Begin < out[i-1].End {
+			t.Errorf("%+v starts before %+v ends", s, out[i-1])
+		}
+	}
+	if several != 5000 || out[0].Begin != 0 || out[len(out)-1].End != 5000*200-50 {
+		t.Errorf("%d spans from %d to %d", several, out[0].Begin, out[len(out)-1].End)
+	}
+}

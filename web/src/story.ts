@@ -1,0 +1,251 @@
+// One slow request opened: where its time went, and below it, on the same axis, the goroutines of
+// the chain, their threads and the CPUs, each in its states.
+
+import { axis, buttons, Picture, right, View, wire } from "./axis";
+import { chip, flat, h, section, symbol } from "./dom";
+import { colour, css, hue } from "./colours";
+import type { Lane, Model, Story } from "./model";
+import { state } from "./state";
+import { has } from "./slowest";
+import { duration } from "./units";
+
+const chainTall = 30;
+const tall = 19;
+const gap = 8; // between kinds of lanes
+
+// What a person can ask about: a link of the chain, or a span of a lane.
+interface Piece { begin: number; end: number; leaf: string; detail: string; by: string; on: string; site: string; stack: number; several: number; depth: number; lane: number }
+
+export function stories(m: Model): HTMLElement | null {
+  if (m.stories.length === 0) return null;
+  return new Opened(m).element;
+}
+
+class Opened {
+  readonly element: HTMLElement;
+  private view = new View(0, 1);
+  private picture: Picture;
+  private tip = h("div", { class: "tip", hidden: true });
+  private title = h("h3", { "aria-live": "polite" });
+  private why = h("p", null);
+  private note = h("p", { class: "dim" });
+  private span = h("div", { class: "span detail", "aria-live": "polite" });
+  private story: Story;
+  private chosen: Piece | null = null;
+  private link = -1;
+
+  constructor(private m: Model) {
+    this.story = m.stories[0]!;
+    this.picture = new Picture(() => this.draw(), "The request over time: its chain of waits, goroutines, threads and CPUs. Keys: j and k go from stretch to stretch, n and p to the next and previous slow request, plus, minus, arrows and 0 zoom and move", 190);
+    this.view.on(() => this.picture.redraw());
+    wire(this.picture, this.view, (x, y, e) => this.hover(x, y, e), (x, y) => this.pick(this.at(x, y), -1));
+    const step = (text: string, by: number) => h("button", { type: "button", click: () => this.step(by) }, text);
+    this.element = section("story", "One slow request, opened", "The top row is where its time went. Below it stand the goroutines it waited for, their threads, and the CPUs. A line under a lane marks the time that counts. Click a stretch for its stack; keys: n p other requests, j k stretches, + \u2212 \u25c2 \u25b8 0 zoom.",
+      h("div", { class: "steps" }, step("\u25c2 slower (p)", -1), step("next slowest (n) \u25b8", 1)), this.title, this.why,
+      h("div", { class: "picture" }, buttons(this.view), this.picture.canvas, this.tip), this.note, this.span);
+    this.element.addEventListener("keydown", (e) => this.key(e));
+    state.on(() => this.follow());
+    this.show(this.story);
+    state.open = this.story.request;
+  }
+
+  private key(e: KeyboardEvent): void {
+    if (e.ctrlKey || e.metaKey || e.altKey) return;
+    if (e.key === "n") this.step(1);
+    else if (e.key === "p") this.step(-1);
+    else if (e.key === "j" || e.key === "k") this.walk(e.key === "j" ? 1 : -1);
+    else return;
+    e.preventDefault();
+  }
+
+  // step opens another request, of those that the filter leaves.
+  private step(by: number): void {
+    const left = this.m.stories.filter((s) => s === this.story || has(this.m.slowest[s.request]!, state.row));
+    const next = left[(left.indexOf(this.story) + by + left.length) % left.length];
+    if (next) state.show(next.request);
+  }
+
+  // walk goes along the chain.
+  private walk(by: number): void {
+    const c = this.story.chain;
+    this.link = Math.min(Math.max(this.link + by, 0), c.length - 1);
+    const p = this.ofChain(this.link);
+    this.pick(p, this.link);
+    if (p.begin < this.view.lo || p.end > this.view.hi) this.view.set(p.begin - (this.view.hi - this.view.lo) / 2, p.begin + (this.view.hi - this.view.lo) / 2);
+  }
+
+  private follow(): void {
+    const s = this.m.stories.find((s) => s.request === state.open);
+    if (s && s !== this.story) this.show(s);
+    else this.picture.redraw();
+  }
+
+  private show(s: Story): void {
+    this.story = s;
+    this.link = -1;
+    const q = this.m.slowest[s.request]!;
+    this.title.replaceChildren(h("span", null, `${this.m.stories.indexOf(s) + 1} of ${this.m.stories.length}: `, symbol(q.name), `, ${duration(q.wall)}, started ${q.when}, goroutine ${q.g}`));
+    this.why.replaceChildren(h("span", null, symbol(q.why)));
+    this.note.replaceChildren(h("span", null, s.cut ? "It had more than can be shown: some goroutines or threads are left out. " : "", s.lanes.some((l) => l.kind === "thread") ? "" : "The recording does not have its threads: no kernel records on the trace's clock."));
+    this.view.bound(0, s.length);
+    this.picture.tall(this.laneTop(s.lanes.length) + 26);
+    this.pick(null, -1);
+    this.picture.redraw();
+  }
+
+  private laneTop(i: number): number {
+    let y = chainTall + 8;
+    for (let n = 0; n < i; n++) {
+      y += tall;
+      if (n + 1 < this.story.lanes.length && this.story.lanes[n]!.kind !== this.story.lanes[n + 1]!.kind) y += gap;
+    }
+    return y;
+  }
+
+  private ofChain(i: number): Piece {
+    const s = this.story, c = s.chain[i]!;
+    const lane = s.lanes[c[4]];
+    return { begin: c[0], end: c[1], leaf: s.leaves[c[2]]!, depth: c[3], lane: c[4], site: s.names[c[5]]!, detail: s.names[c[6]]!, stack: c[7], by: "", on: lane ? laneName(lane) : "", several: c[8] };
+  }
+
+  private ofLane(lane: number, i: number): Piece {
+    const s = this.story, x = s.lanes[lane]!.spans[i]!;
+    return { begin: x[0], end: x[1], leaf: s.leaves[x[2]]!, detail: s.names[x[3]]!, by: s.names[x[4]]!, on: s.names[x[5]]!, site: "", stack: x[6], several: x[7], depth: -1, lane };
+  }
+
+  private draw(): void {
+    const p = this.picture, g = p.g, s = this.story, v = this.view;
+    p.left = p.width < 600 ? 96 : 190;
+    const bottom = this.laneTop(s.lanes.length);
+    axis(p, v, bottom, 0);
+    g.save();
+    g.beginPath();
+    g.rect(p.left, 0, p.width - p.left - right, p.height);
+    g.clip();
+    s.chain.forEach((c) => this.bar(c[0], c[1], 2, chainTall - 4, s.leaves[c[2]]!, 1));
+    s.lanes.forEach((l, i) => {
+      const y = this.laneTop(i);
+      for (const x of l.spans) this.bar(x[0], x[1], y + 2, tall - 6, s.leaves[x[2]]!, l.kind === "CPU" && s.leaves[x[2]] !== "on CPU" ? 0.6 : quiet(s.leaves[x[2]]!) ? 0.25 : 0.95, s.names[x[3]]!);
+    });
+    g.fillStyle = css("ink");
+    for (const c of s.chain) {
+      if (c[4] < 0) continue;
+      const x = p.x(v, c[0]), w = p.x(v, c[1]) - x;
+      g.fillRect(x, this.laneTop(c[4]) + tall - 3, Math.max(w, 0.5), 2);
+    }
+    if (this.chosen) {
+      const y = this.chosen.depth >= 0 ? 1 : this.laneTop(this.chosen.lane) + 1, tallness = this.chosen.depth >= 0 ? chainTall - 2 : tall - 4;
+      g.strokeStyle = css("ink");
+      g.lineWidth = 2;
+      g.strokeRect(p.x(v, this.chosen.begin), y, Math.max(2, p.x(v, this.chosen.end) - p.x(v, this.chosen.begin)), tallness);
+      g.lineWidth = 1;
+    }
+    g.restore();
+    g.textAlign = "right";
+    g.fillStyle = css("ink");
+    g.fillText("where the time went", p.left - 8, chainTall / 2, p.left - 12);
+    g.fillStyle = css("soft");
+    s.lanes.forEach((l, i) => g.fillText(short(laneName(l), p.left < 120 ? 15 : 29), p.left - 8, this.laneTop(i) + tall / 2 - 1, p.left - 12));
+  }
+
+  private bar(begin: number, end: number, y: number, height: number, leaf: string, alpha: number, text = ""): void {
+    const p = this.picture, g = p.g;
+    const x = p.x(this.view, begin), w = p.x(this.view, end) - x;
+    if (x > p.width || x + w < p.left) return;
+    g.globalAlpha = alpha;
+    g.fillStyle = colour(leaf);
+    g.fillRect(x, y, Math.max(w, 0.5), height);
+    g.globalAlpha = 1;
+    const from = Math.max(x, p.left), room = Math.min(x + w, p.width - right) - from - 8;
+    if (room < (alpha < 0.5 ? 90 : 46)) return;
+    g.textAlign = "left";
+    g.fillStyle = alpha < 0.5 ? css("ink") : css("on");
+    const label = flat(text ? leaf + ": " + text : leaf);
+    g.fillText(short(label, Math.floor(room / 6.2)), from + 4, y + height / 2 + 0.5);
+  }
+
+  // at is the piece under a point.
+  private at(x: number, y: number): Piece | null {
+    const s = this.story, v = this.view, p = this.picture;
+    if (x < p.left) return null;
+    const t = p.time(v, x), near = (v.hi - v.lo) / Math.max(1, p.width - p.left);
+    const find = (spans: { [n: number]: number }[]) => {
+      let best = spans.findIndex((c) => c[0]! <= t && t < c[1]!);
+      if (best < 0) best = spans.findIndex((c) => c[0]! - near <= t && t <= c[1]! + near);
+      return best;
+    };
+    if (y < chainTall) {
+      const i = find(s.chain);
+      return i < 0 ? null : this.ofChain(i);
+    }
+    for (let n = 0; n < s.lanes.length; n++) {
+      const top = this.laneTop(n);
+      if (y < top || y >= top + tall) continue;
+      const i = find(s.lanes[n]!.spans);
+      return i < 0 ? null : this.ofLane(n, i);
+    }
+    return null;
+  }
+
+  private hover(x: number, y: number, e: MouseEvent | null): void {
+    const piece = e === null ? null : this.at(x, y);
+    this.tip.hidden = piece === null;
+    if (!piece) return;
+    this.tip.replaceChildren(...this.lines(piece).map(([name, value]) => h("div", null, name ? name + ": " + value : value)));
+    this.tip.style.left = Math.max(0, Math.min(x + 14, this.picture.width - 300)) + "px";
+    this.tip.style.top = this.picture.canvas.offsetTop + y + 14 + "px";
+  }
+
+  private lines(p: Piece): [string, string][] {
+    const s = this.story, lane = s.lanes[p.lane];
+    const out: [string, string][] = [["", `${p.leaf}, ${duration(p.end - p.begin)} from +${duration(p.begin)}`]];
+    if (p.several > 1) out.push(["", `${p.several} short stretches together, the longest of them shown`]);
+    if (p.depth < 0 && lane) out.push(["of", laneName(lane)]);
+    if (p.depth > 0) out.push(["after", `${p.depth} ${p.depth === 1 ? "wait that was" : "waits that were"} followed`]);
+    if (p.depth >= 0 && p.on) out.push(["time of", p.on]);
+    if (p.depth < 0 && p.on) out.push(["on", p.on]);
+    if (p.site) out.push(["the request waits in", p.site]);
+    if (p.detail) out.push([detailWord(p, lane), p.detail]);
+    if (p.by) out.push([p.leaf === "runnable in Go" ? "made by" : "ended by", p.by]);
+    return out;
+  }
+
+  // pick shows all that is known of a stretch, its stack too.
+  private pick(p: Piece | null, link: number): void {
+    this.chosen = p;
+    if (link < 0 && p && p.depth >= 0) this.link = this.story.chain.findIndex((c) => c[0] === p.begin);
+    this.picture.redraw();
+    this.span.hidden = p === null;
+    if (!p) return;
+    const [first, ...rest] = this.lines(p);
+    const stack = this.story.stacks[p.stack] ?? [];
+    const c = chip(`var(--c-${hue(p.leaf)})`);
+    this.span.replaceChildren(h("h3", null, c, first![1]),
+      h("dl", null, rest.map(([name, value]) => [h("dt", null, name), h("dd", null, symbol(value))])),
+      stack.length > 0 ? h("ol", { class: "stack", "aria-label": "stack, innermost first" }, stack.map((f) => h("li", null, symbol(f.f), f.at ? h("span", { class: "dim" }, " ", symbol(f.at)) : null))) : h("p", { class: "dim" }, "No stack was recorded here."));
+  }
+}
+
+// quiet states are those in which nothing is wrong: they recede.
+function quiet(leaf: string): boolean {
+  return leaf === "another goroutine" || leaf === "network" || leaf === "timer" || leaf === "asleep" || leaf === "lock" || leaf === "unexplained (born outside)";
+}
+
+function detailWord(p: Piece, lane: Lane | undefined): string {
+  if (p.depth < 0 && lane?.kind === "CPU") return "ran";
+  if (p.leaf === "no CPU") return "the CPU had";
+  if (p.leaf === "runnable in Go") return "since it was";
+  return "in";
+}
+
+function laneName(l: Lane): string {
+  return `${l.kind} ${l.id}` + (l.name ? " " + l.name : "");
+}
+
+// short leaves out the directories of an import path, then the middle.
+function short(s: string, most: number): string {
+  s = flat(s).replace(/^goroutine /, "G ").replace(/(^| )[^ ()[\]]*\//, "$1");
+  if (s.length <= most) return s;
+  const tail = Math.floor((most - 1) / 2);
+  return s.slice(0, most - 1 - tail) + "\u2026" + (tail > 0 ? s.slice(-tail) : "");
+}
