@@ -10,4 +10,13 @@
 //	tidbslow.go       TiDB's slow log
 //	tidbplan.go       TiDB's plans: their rows and times
 //	tidbplan_read.go  what a plan says: client's clock against server's first
+//	tikv.go           TiDB's coprocessor log and TiKV's log
+//	etcd.go           etcd's log
+//	redis.go          Redis' SLOWLOG and INFO
+//	redislatency.go   Redis' latency monitor, and redis-cli's own measurements
+//	postgres.go       PostgreSQL's log
+//	pgstate.go        pg_stat_activity and PostgreSQL's plans
+//	innodb.go         InnoDB's status
+//	mysql.go          MySQL's processlist and slow log
+//	explain.go        MySQL's EXPLAIN, pg_locks
 package database

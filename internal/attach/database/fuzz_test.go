@@ -40,5 +40,22 @@ func fuzzKind(f *testing.F, k *attach.Kind) {
 	})
 }
 
-func FuzzTiDBSlow(f *testing.F) { fuzzKind(f, tidbSlow) }
-func FuzzTiDBPlan(f *testing.F) { fuzzKind(f, tidbPlan) }
+func FuzzTiDBSlow(f *testing.F)     { fuzzKind(f, tidbSlow) }
+func FuzzTiDBPlan(f *testing.F)     { fuzzKind(f, tidbPlan) }
+func FuzzTiDBCop(f *testing.F)      { fuzzKind(f, tidbCop) }
+func FuzzTiKV(f *testing.F)         { fuzzKind(f, tikvSlow) }
+func FuzzEtcd(f *testing.F)         { fuzzKind(f, etcd) }
+func FuzzRedisDoctor(f *testing.F)  { fuzzKind(f, redisDoctor) }
+func FuzzRedisLatest(f *testing.F)  { fuzzKind(f, redisLatest) }
+func FuzzRedisSlow(f *testing.F)    { fuzzKind(f, redisSlow) }
+func FuzzRedisInfo(f *testing.F)    { fuzzKind(f, redisInfo) }
+func FuzzIntrinsic(f *testing.F)    { fuzzKind(f, redisIntrinsic) }
+func FuzzRedisPing(f *testing.F)    { fuzzKind(f, redisPing) }
+func FuzzPGLog(f *testing.F)        { fuzzKind(f, pgLog) }
+func FuzzPGPlan(f *testing.F)       { fuzzKind(f, pgPlan) }
+func FuzzPGActivity(f *testing.F)   { fuzzKind(f, pgActivity) }
+func FuzzInnoDB(f *testing.F)       { fuzzKind(f, innodb) }
+func FuzzProcesslist(f *testing.F)  { fuzzKind(f, processlist) }
+func FuzzMySQLSlow(f *testing.F)    { fuzzKind(f, mysqlSlow) }
+func FuzzPGLocks(f *testing.F)      { fuzzKind(f, pgLocks) }
+func FuzzMySQLExplain(f *testing.F) { fuzzKind(f, mysqlExplain) }

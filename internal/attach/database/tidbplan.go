@@ -17,7 +17,7 @@ var tidbPlan = &attach.Kind{
 }
 
 var (
-	planOp     = regexp.MustCompile(`^[\s|│├└─┌┐┤┬┴┼╴╶-]*([A-Z][A-Za-z]+(?:_\d+)?)(\((?:Build|Probe|Seed Part|Recursive Part)\))?[\s|│]`)
+	planOp     = regexp.MustCompile(`^[\s|│├└─┌┐┤┬┴┼╴╶-]*([A-Z][A-Za-z]+(?:_[A-Z][A-Za-z]+)*(?:_\d+)?)(\((?:Build|Probe|Seed Part|Recursive Part)\))?[\s|│]`)
 	planTask   = regexp.MustCompile(`(?:^|[\s|│])(root|cop\[\w+\]|mpp\[\w+\]|batchCop\[\w+\])(?:[\s|│]|$)`)
 	planHeader = regexp.MustCompile(`^[\s|]*id\s*\|?\s+.*\b(estRows|count)\b.*\b(task)\b|^[\s|]*id\s*\|?\s+\|?\s*task\b.*\b(estRows|operator info)\b`)
 	planRule   = regexp.MustCompile(`^\s*\+(-+\+)+\s*$`)

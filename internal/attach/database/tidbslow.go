@@ -23,7 +23,7 @@ var tidbSlow = &attach.Kind{
 }
 
 var (
-	slowField = regexp.MustCompile(`([A-Z][A-Za-z0-9_]*[a-zA-Z](?:@Host)?): ?`)
+	slowField = regexp.MustCompile(`([A-Z][A-Za-z0-9_]*[a-zA-Z0-9](?:@Host)?): ?`)
 	slowLine  = regexp.MustCompile(`^\s*(?:# )?([A-Z][A-Za-z_@]*): ?(\S|$)`)
 	// bareField are those which may stand without the "# " in front, as in a table's \\G output.
 	bareField = regexp.MustCompile(`^(Cop_\w+|Preproc_\w+|Rewrite_time|Txn_start_ts|Wait_TS|Query_time|Prewrite_time|Get_commit_ts_time): `)

@@ -1,0 +1,149 @@
+package database
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/finding"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+// etcd reads etcd's log: the old text with a bar, and JSON since 3.4. What counts are its own
+// complaints about slow applies, slow fdatasyncs and late heartbeats.
+var etcd = &attach.Kind{
+	Name:      "etcd log",
+	Hints:     []string{"took too long", "fdatasync", "heartbeat on time", "sync duration", "\"caller\"", " | ", "likely overloaded", "lost leader", "elected leader", "ReadIndex", " INFO: "},
+	Scattered: true,
+	Claim: func(lines []paste.Line) int {
+		n := 0
+		for n < len(lines) && isEtcd(lines[n].Text) && (n == 0 || lines[n].Command == "") {
+			n++
+		}
+		return n
+	},
+	Read: readEtcd,
+}
+
+var (
+	etcdOld    = regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ [IWENCD] \| (etcdserver|raft|wal|mvcc|embed|rafthttp|etcdmain|snap|lease|auth|pkg|api|store|membership)\b`)
+	etcdCaller = regexp.MustCompile(`"caller":"(etcdserver|raft|wal|mvcc|embed|rafthttp|etcdmain|snap|lease|auth|fileutil|membership|v3rpc|traceutil|txn|backend|schema|version|zapgrpc|flags|version|host|cindex|grpcproxy|transport|tcpproxy|leasing|storage|apply|adapters|v3compactor|osutil|api)/`)
+	etcdRaft   = regexp.MustCompile(`^raft\d{4}/\d\d/\d\d \d\d:\d\d:\d\d INFO: `)
+	etcdWords  = regexp.MustCompile(`apply request took too long|apply entries took too long|took too long \([\d.]+\w+\) to execute|slow fdatasync|failed to send out heartbeat on time|leader failed to send out heartbeat|wal: sync duration of|waiting for ReadIndex response took too long|server is likely overloaded|leader is overloaded likely|avoid queries with large range`)
+	etcdTook   = regexp.MustCompile(`"took":"?([\d.]+[mµun]?s?|[\dhm.s]+)"?|took too long \(([\dhmµu.s]+)\)|took too long \[([\dhmµu.s]+) for|sync duration of ([\dhmµu.s]+)`)
+	etcdOver   = regexp.MustCompile(`"exceeded-duration":"([^"]+)"|timeout for ([\dhmµun.s]+)\)`)
+	etcdExpect = regexp.MustCompile(`"expected-duration":"([^"]+)"|expected less than ([\dhm.s]+)`)
+)
+
+func isEtcd(text string) bool {
+	return etcdCaller.MatchString(text) || etcdOld.MatchString(text) || etcdRaft.MatchString(text) || etcdWords.MatchString(text)
+}
+
+// complaints are what etcd said was slow, in seconds, by sort.
+type complaints struct {
+	fsync, apply, reads, late []float64
+	agreement                 int // slow requests whose time was the agreement of the members
+	elections                 int
+	lines                     int
+}
+
+func readEtcd(p *attach.Part) attach.Reading {
+	var c complaints
+	for _, l := range p.Lines {
+		c.line(l.Text)
+	}
+	r := &result{}
+	r.Title = "etcd's log, " + plural(len(p.Lines), "line")
+	if p.Lines[0].Source != "" {
+		r.Who.Host = p.Lines[0].Source
+	}
+	c.figures(r)
+	switch {
+	case len(c.fsync) > 0:
+		line := fmt.Sprintf("fdatasync of the write-ahead log: %s, median %s, at most %s", times(len(c.fsync)), dur(median(c.fsync)), dur(slices.Max(c.fsync)))
+		r.fact(FactFsync, median(c.fsync)*1e3, "")
+		r.found("disk-wait", finding.Possible, line, 0)
+		r.Means = "etcd measured its own fdatasync: writes, and with them heartbeats, waited for it."
+		r.Not = "Whether the device was slow, or the thread had no CPU while it waited, the log does not say."
+		r.next("iostat -x 1 30; whystall record --pid $(pidof etcd)", "says whether the disk or the CPU made the fdatasync long")
+	case len(c.apply)+len(c.reads)+len(c.late) > 0:
+		line := r.Figures[0]
+		r.candidate("disk-wait", line)
+		r.candidate("cpu-contention", line)
+		if len(c.late) > 0 {
+			r.candidate("cpu-throttled", line)
+		}
+		r.Means = "etcd was late; a slow disk, a lack of CPU and the network to its peers all look like this in its log."
+		r.Not = "No fdatasync is named slow here: a slow disk is not shown."
+		r.next("curl -s http://127.0.0.1:2379/metrics | grep -E 'wal_fsync_duration|backend_commit_duration|peer_round_trip'", "tells the disk from the network")
+		r.next("whystall record --pid $(pidof etcd)", "says whether etcd had its CPU")
+	default:
+		r.Means = "etcd complains about no slow disk, no slow request and no late heartbeat in these lines."
+		r.Not = "It speaks only above its thresholds: 100 ms for requests, 1 s for fdatasync."
+		r.figure("no complaint in " + plural(len(p.Lines), "line"))
+	}
+	return r.done(attach.Healthy)
+}
+
+func (c *complaints) line(text string) {
+	c.lines++
+	if strings.Contains(text, "lost leader") || strings.Contains(text, "elected leader") {
+		c.elections++
+	}
+	if strings.Contains(text, "agreement among raft nodes") {
+		c.agreement++
+	}
+	if strings.Contains(text, "heartbeat on time") || strings.Contains(text, "out heartbeat") {
+		v := 0.0
+		if m := etcdOver.FindStringSubmatch(text); m != nil {
+			v, _ = seconds(m[1] + m[2])
+		}
+		c.late = append(c.late, v)
+		return
+	}
+	m := etcdTook.FindStringSubmatch(text)
+	if m == nil || strings.Contains(text, "traceutil/") {
+		return
+	}
+	v, ok := seconds(cmp.Or(m[1], m[2], m[3], m[4]))
+	switch {
+	case !ok:
+	case strings.Contains(text, "fdatasync") || strings.Contains(text, "sync duration"):
+		c.fsync = append(c.fsync, v)
+	case strings.Contains(text, "took too long") && strings.Contains(text, "read-only"):
+		c.reads = append(c.reads, v)
+	case strings.Contains(text, "took too long"):
+		c.apply = append(c.apply, v)
+	}
+}
+
+func (c *complaints) figures(r *result) {
+	for _, f := range []struct {
+		v    []float64
+		text string
+	}{{c.fsync, "slow fdatasync"}, {c.apply, "apply took too long"}, {c.reads, "read-only request took too long"}} {
+		if len(f.v) > 0 {
+			r.figure(fmt.Sprintf("%s: %s, median %s, at most %s", f.text, times(len(f.v)), dur(median(f.v)), dur(slices.Max(f.v))))
+			r.fact(FactStall, median(f.v)*1e3, f.text)
+		}
+	}
+	if len(c.late) > 0 {
+		r.figure(fmt.Sprintf("heartbeats sent too late: %s, by %s in the median, at most %s", times(len(c.late)), dur(median(c.late)), dur(slices.Max(c.late))))
+	}
+	if c.agreement > 0 {
+		r.figure(fmt.Sprintf("%s: the time was the agreement among raft members, before the read", times(c.agreement)))
+	}
+	if c.elections > 0 {
+		r.figure("leader lost or elected: " + times(c.elections))
+	}
+}
+
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}

@@ -1,0 +1,265 @@
+package database
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/finding"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+// innodb reads SHOW ENGINE INNODB STATUS, and the semaphore waits that InnoDB writes into the error
+// log. MySQL 5.5 to 8.4 and MariaDB 5.5 to 11.
+var innodb = &attach.Kind{
+	Name:  "InnoDB status",
+	Hints: []string{"INNODB MONITOR OUTPUT", "Type: InnoDB", "has waited at", "SEMAPHORES", "=====", "---TRANSACTION", "*****", "BACKGROUND THREAD", "OS WAIT ARRAY", "LATEST DETECTED", "-----", "long semaphore wait", "InnoDB"},
+	Claim: claimInnoDB,
+	Read:  readInnoDB,
+}
+
+var (
+	semaWait   = regexp.MustCompile(`--Thread (\d+) has waited at (\S+) line (\d+) for ([\d.]+) seconds the semaphore`)
+	semaLock   = regexp.MustCompile(`^\s*(X-lock|S-lock|SX-lock|Mutex|X-lock \(wait_ex\)|.*[Ll]ock)\b.* (?:on RW-latch at|at|on) (0x[0-9a-f]+|'[^']+')(?:,? created (?:in )?(?:file )?(\S+) line (\d+))?`)
+	semaWriter = regexp.MustCompile(`a writer \(thread id (\d+)\) has reserved it in mode\s+(\w+)`)
+	semaMutex  = regexp.MustCompile(`Mutex (?:at )?(0x[0-9a-f]+|\S+)(?:,? Mutex (\S+))? created (\S+)|Mutex at (0x[0-9a-f]+)`)
+	semaLast   = regexp.MustCompile(`Last time (?:read|write) locked in file (\S+) line (\d+)`)
+	trxWaiting = regexp.MustCompile(`TRX HAS BEEN WAITING (\d+) (SEC|us|µs|seconds)`)
+	trxLine    = regexp.MustCompile(`^---TRANSACTION (\w+), (not started|ACTIVE(?: \([^)]*\))? ?(\d+)?)`)
+	trxTable   = regexp.MustCompile("of table [`\"]?(\\S+?)[`\"]?[.][`\"]?([^`\" ]+)")
+	pendFlush  = regexp.MustCompile(`Pending flushes \(fsync\)(?: log: (\d+); buffer pool: (\d+)|: (\d+))`)
+	pendLog    = regexp.MustCompile(`^(\d+) pending log (?:flushes|writes)`)
+	histLen    = regexp.MustCompile(`^History list length (\d+)`)
+	innoSect   = regexp.MustCompile(`^(BACKGROUND THREAD|SEMAPHORES|TRANSACTIONS|FILE I/O|INSERT BUFFER AND ADAPTIVE HASH INDEX|LOG|BUFFER POOL AND MEMORY|ROW OPERATIONS|LATEST DETECTED DEADLOCK|LATEST FOREIGN KEY ERROR|INDIVIDUAL BUFFER POOL INFO|END OF INNODB MONITOR OUTPUT)$`)
+	innoStart  = regexp.MustCompile(`INNODB MONITOR OUTPUT|^\s*Type: InnoDB|--Thread \d+ has waited at|^---TRANSACTION \w+, |OS WAIT ARRAY INFO|InnoDB: (Warning: )?[aA] long semaphore wait|^\s*InnoDB\s+\|`)
+	innoRow    = regexp.MustCompile(`^\*+ \d+\. row \*+$`)
+)
+
+// claimInnoDB takes everything up to the end of the output: its lines have no common form. A start
+// that was cut off is known by the sections.
+func claimInnoDB(lines []paste.Line) int {
+	start := -1
+	for i := range lines[:min(len(lines), 8)] {
+		t := strings.TrimSpace(lines[i].Text)
+		if innoStart.MatchString(lines[i].Text) || i < 2 && innoSect.MatchString(t) && (t != "LOG" && t != "TRANSACTIONS" || i == 1 && strings.HasPrefix(lines[0].Text, "---")) {
+			start = i
+			break
+		}
+		if i == 0 && !strings.HasPrefix(t, "===") && !strings.HasPrefix(t, "---") && !innoRow.MatchString(t) {
+			return 0
+		}
+		if i > 0 && (lines[i].Command != "" || t != "" && !strings.Contains(t, "Name:") && !strings.Contains(t, "Status:") && !strings.HasPrefix(t, "=") && !strings.HasPrefix(t, "-")) {
+			return 0
+		}
+	}
+	if start < 0 {
+		return 0
+	}
+	n := start + 1
+	for i := start + 1; i < len(lines); i++ {
+		t := strings.TrimSpace(lines[i].Text)
+		if lines[i].Command != "" || strings.HasPrefix(t, "```") {
+			break
+		}
+		if strings.HasPrefix(t, "END OF INNODB MONITOR OUTPUT") {
+			n = i + 1
+			if n < len(lines) && strings.HasPrefix(lines[n].Text, "====") {
+				n++
+			}
+			break
+		}
+		if t == "" && i+1 < len(lines) && !innoGoes(lines[i+1].Text) {
+			break
+		}
+		if t != "" {
+			n = i + 1
+		}
+	}
+	return n
+}
+
+// innoGoes reports whether a line after a blank one can still be InnoDB's.
+func innoGoes(text string) bool {
+	t := strings.TrimSpace(text)
+	return t == "" || strings.HasPrefix(t, "-") || strings.HasPrefix(t, "=") || strings.HasPrefix(t, "*** (") || innoStart.MatchString(text) || innoSect.MatchString(t) ||
+		strings.Contains(t, "RECORD LOCKS") || strings.HasPrefix(t, "Record lock") || strings.HasPrefix(t, "0 lock struct") || strings.Contains(t, "lock struct(s)") ||
+		strings.HasPrefix(t, "TABLE LOCK") || strings.HasPrefix(t, "TRANSACTION ") || strings.HasPrefix(t, "Hash table") || strings.HasPrefix(t, "Mutex spin") || strings.HasPrefix(t, "RW-") || strings.HasPrefix(t, "Spin rounds")
+}
+
+// semaphore is one lock of the engine and its waiters.
+type semaphore struct {
+	lock, site, writer string
+	waiters            int
+	longest            float64
+}
+
+// innoState is what a status says.
+type innoState struct {
+	semas              map[string]*semaphore
+	waits              []float64 // of transactions for locks, s
+	table              string
+	pendLog, pendPool  float64
+	history            float64
+	active             int
+	longestActive      float64
+	deadlock, hasSemas bool
+}
+
+func readInnoDB(p *attach.Part) attach.Reading {
+	s := innoState{semas: map[string]*semaphore{}}
+	var at *semaphore
+	for _, l := range p.Lines {
+		at = s.line(l.Text, at)
+	}
+	r := &result{}
+	r.Glance = true
+	r.Title = "InnoDB status"
+	s.semaphores(r)
+	if len(s.waits) > 0 {
+		line := fmt.Sprintf("%s for locks of rows or tables, the longest for %s", transactionsWait(len(s.waits)), dur(slices.Max(s.waits)))
+		if s.table != "" {
+			line += ", on table " + s.table
+		}
+		r.figure(line)
+		r.fact(FactLockWait, median(s.waits)*1e3, s.table)
+		r.outside("a lock in the database's own tables, which another transaction holds", line, 0)
+		r.next("mysql -e 'SELECT * FROM sys.innodb_lock_waits\\G'", "names the transaction that holds the lock, while it waits")
+	}
+	if s.pendLog > 0 || s.pendPool > 0 {
+		line := fmt.Sprintf("pending fsyncs: %s of the log, %s of the buffer pool", three(s.pendLog), three(s.pendPool))
+		r.figure(line)
+		r.candidate("disk-wait", line)
+		r.next("iostat -x 1 10", "says whether the disk is slow: one pending fsync is normal")
+	}
+	if s.history > 1e6 {
+		r.figure(fmt.Sprintf("history list length %s: purge lags, reads go through old versions", count(s.history)))
+		r.outside("old row versions that a long transaction keeps from being purged", r.Figures[len(r.Figures)-1], 0)
+	}
+	if s.active > 0 {
+		r.figure(fmt.Sprintf("%s active, the longest for %s", plural(s.active, "transaction"), dur(s.longestActive)))
+	}
+	if s.deadlock {
+		r.figure("it keeps the latest deadlock of transactions, whenever that was: InnoDB ended one of them")
+	}
+	r.Not = cmp.Or(r.Not, "One glance; counters in it are since the start, its averages of the last seconds.")
+	if len(r.Signs) == 0 {
+		if len(r.Figures) == 0 {
+			r.figure("no wait for a semaphore, no transaction that waits for a lock")
+		}
+		r.Means = "Nothing in InnoDB waits for another at this instant."
+	}
+	return r.done(attach.Healthy)
+}
+
+func transactionsWait(n int) string {
+	if n == 1 {
+		return "1 transaction waits"
+	}
+	return fmt.Sprintf("%d transactions wait", n)
+}
+
+// line reads one line; at is the semaphore that the lines before spoke of.
+func (s *innoState) line(text string, at *semaphore) *semaphore {
+	t := strings.TrimSpace(text)
+	if m := semaWait.FindStringSubmatch(t); m != nil {
+		sec, _ := number(m[4])
+		at = &semaphore{site: m[2] + ":" + m[3], waiters: 1, longest: sec}
+		s.semas[fmt.Sprint("?", len(s.semas))] = at
+		return at
+	}
+	if at != nil {
+		if m := semaLock.FindStringSubmatch(t); m != nil && at.lock == "" {
+			at.lock = m[2]
+		} else if m := semaMutex.FindStringSubmatch(t); m != nil && at.lock == "" {
+			at.lock = cmp.Or(m[2], m[1], m[4])
+		} else if m := semaWriter.FindStringSubmatch(t); m != nil {
+			at.writer = m[1]
+		}
+	}
+	if m := trxWaiting.FindStringSubmatch(t); m != nil {
+		v, _ := number(m[1])
+		if m[2] == "us" || m[2] == "µs" {
+			v /= 1e6
+		}
+		s.waits = append(s.waits, v)
+	}
+	if m := trxTable.FindStringSubmatch(t); m != nil && strings.Contains(t, "waiting") && s.table == "" {
+		s.table = strings.Trim(m[1], "`") + "." + strings.Trim(m[2], "`")
+	}
+	if m := trxLine.FindStringSubmatch(t); m != nil && m[3] != "" {
+		v, _ := number(m[3])
+		s.active++
+		s.longestActive = max(s.longestActive, v)
+	}
+	if m := pendFlush.FindStringSubmatch(t); m != nil {
+		s.pendLog, _ = number(m[1] + m[3])
+		s.pendPool, _ = number(m[2])
+	}
+	if m := pendLog.FindStringSubmatch(t); m != nil {
+		v, _ := number(m[1])
+		s.pendLog = max(s.pendLog, v)
+	}
+	if m := histLen.FindStringSubmatch(t); m != nil {
+		s.history, _ = number(m[1])
+	}
+	s.deadlock = s.deadlock || strings.HasPrefix(t, "LATEST DETECTED DEADLOCK")
+	return at
+}
+
+// semaphores reports the engine's own locks, the one with most waiters first.
+func (s *innoState) semaphores(r *result) {
+	byLock := map[string]*semaphore{}
+	for _, w := range s.semas {
+		key := cmp.Or(w.lock, w.site)
+		if at := byLock[key]; at != nil {
+			at.waiters++
+			if w.longest > at.longest || w.longest == at.longest && w.site < at.site {
+				at.longest, at.site = w.longest, w.site
+			}
+			at.writer = max(at.writer, w.writer)
+			continue
+		}
+		c := *w
+		byLock[key] = &c
+	}
+	list := make([]*semaphore, 0, len(byLock))
+	for _, w := range byLock {
+		list = append(list, w)
+	}
+	slices.SortFunc(list, func(a, b *semaphore) int {
+		return cmp.Or(cmp.Compare(b.waiters, a.waiters), cmp.Compare(b.longest, a.longest), cmp.Compare(a.site, b.site))
+	})
+	for i, w := range list {
+		if i > 1 {
+			break
+		}
+		line := fmt.Sprintf("%s of InnoDB's lock %s for up to %s, at %s", waitersText(w.waiters), w.lock, dur(w.longest), w.site)
+		if w.writer != "" {
+			line += "; thread " + w.writer + " has it"
+		}
+		r.figure(line)
+		r.fact(FactEngineLock, w.longest*1e3, w.site)
+		if i > 0 {
+			continue
+		}
+		switch {
+		case w.waiters > 2 || w.waiters > 1 && w.longest >= 1:
+			r.found("lock-contention", finding.Possible, line, 0)
+		default:
+			r.candidate("lock-contention", line)
+		}
+		r.Means = "Threads wait for a lock of the engine itself, not of rows: what its holder does decides."
+		r.Not = "The status does not say what the holder does: it may wait for the disk while it has the lock."
+		r.next("gdb -p $(pidof mysqld mariadbd) -batch -ex 'thread apply all bt'", "shows what the holder does")
+	}
+}
+
+func waitersText(n int) string {
+	if n == 1 {
+		return "1 waiter"
+	}
+	return fmt.Sprintf("%d waiters", n)
+}

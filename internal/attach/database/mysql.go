@@ -1,0 +1,289 @@
+package database
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+// processlist reads SHOW PROCESSLIST of MySQL and MariaDB, as a table or with \G: one glance.
+var processlist = &attach.Kind{
+	Name:  "MySQL processlist",
+	Hints: []string{"Command", "+--", "*****"},
+	Claim: claimProcesslist,
+	Read:  readProcesslist,
+}
+
+// mysqlSlow reads the slow log of MySQL, MariaDB and Percona Server.
+var mysqlSlow = &attach.Kind{
+	Name:  "MySQL slow log",
+	Hints: []string{"# ", "mysqld, Version", "mariadbd, Version", "Version: "},
+	Claim: claimMySQLSlow,
+	Read:  readMySQLSlow,
+}
+
+var (
+	procHead  = regexp.MustCompile(`^\|?\s*Id\s*[|\t ]\s*User\s*[|\t ].*\bCommand\s*[|\t ]\s*Time\b`)
+	procField = regexp.MustCompile(`^\s*(Id|User|Host|db|Command|Time|State|Info|Progress|Rows_sent|Rows_examined): ?(.*)$`)
+	slowTimes = regexp.MustCompile(`Query_time: ([\d.]+)\s+Lock_time: ([\d.]+)\s+Rows_sent: (\d+)\s+Rows_examined: (\d+)`)
+	slowMeta  = regexp.MustCompile(`^# (Time|User@Host|Thread_id|Query_time|Rows_affected|Schema|Bytes_sent|Pages_|Full_scan|Filesort|InnoDB_|Tmp_|QC_Hit|No InnoDB|Log_slow|administrator|explain|Stored_routine|Merge|Old_rows|Engine_time)|^(use .*|SET timestamp=\d+);$|^(Tcp port|Time\s+Id\s+Command)|, Version: .* started with:$`)
+	slowIO    = regexp.MustCompile(`InnoDB_IO_r_wait: ([\d.]+)\s+InnoDB_rec_lock_wait: ([\d.]+)\s+InnoDB_queue_wait: ([\d.]+)`)
+)
+
+func claimProcesslist(lines []paste.Line) int {
+	if innoRow.MatchString(strings.TrimSpace(lines[0].Text)) {
+		n, own := 0, 0
+		for n < len(lines) && lines[n].Command == "" && (innoRow.MatchString(strings.TrimSpace(lines[n].Text)) || procField.MatchString(lines[n].Text)) {
+			if strings.Contains(lines[n].Text, "Command:") {
+				own++
+			}
+			n++
+		}
+		return infoDone(n, own)
+	}
+	i := 0
+	if planRule.MatchString(lines[0].Text) && len(lines) > 1 {
+		i = 1
+	}
+	if !procHead.MatchString(lines[i].Text) {
+		return 0
+	}
+	n, rows := i+1, 0
+	for ; n < len(lines); n++ {
+		t := strings.TrimSpace(lines[n].Text)
+		if lines[n].Command != "" || t == "" && (n+1 >= len(lines) || !strings.HasPrefix(lines[n+1].Text, "|")) {
+			break
+		}
+		if rowsInSet.MatchString(t) {
+			return n + 1
+		}
+		if !strings.Contains(t, "|") && !planRule.MatchString(t) && strings.Contains(lines[i].Text, "|") && !strings.HasPrefix(lines[n].Text, " ") {
+			break
+		}
+		rows++
+	}
+	return infoDone(n, rows)
+}
+
+// connection is a row of the processlist.
+type connection struct {
+	command, state, info string
+	s                    float64
+}
+
+func parseProcesslist(lines []paste.Line) (list []connection) {
+	var head []string
+	for _, l := range lines {
+		t := strings.TrimSpace(l.Text)
+		if innoRow.MatchString(t) {
+			list = append(list, connection{})
+			continue
+		}
+		if m := procField.FindStringSubmatch(l.Text); m != nil && len(list) > 0 && head == nil {
+			c := &list[len(list)-1]
+			switch m[1] {
+			case "Command":
+				c.command = m[2]
+			case "State":
+				c.state = m[2]
+			case "Info":
+				c.info = m[2]
+			case "Time":
+				c.s, _ = number(m[2])
+			}
+			continue
+		}
+		sep := "|"
+		if !strings.Contains(t, "|") {
+			sep = "\t"
+		}
+		cells := strings.Split(strings.Trim(t, "|"), sep)
+		for i := range cells {
+			cells[i] = strings.TrimSpace(cells[i])
+		}
+		if procHead.MatchString(l.Text) {
+			head = cells
+			continue
+		}
+		cell := func(name string) string {
+			if i := slices.Index(head, name); i >= 0 && i < len(cells) {
+				return cells[i]
+			}
+			return ""
+		}
+		if len(cells) < 5 || head == nil {
+			continue
+		}
+		c := connection{command: cell("Command"), state: cell("State"), info: cell("Info")}
+		c.s, _ = number(cell("Time"))
+		list = append(list, c)
+	}
+	return list
+}
+
+// background are commands of threads that serve no client.
+var background = []string{"Sleep", "Daemon", "Binlog Dump", "Binlog Dump GTID", "Connect", "Slave_IO", "Slave_SQL", "Slave_worker"}
+
+func readProcesslist(p *attach.Part) attach.Reading {
+	r := &result{}
+	r.Glance = true
+	list := parseProcesslist(p.Lines)
+	states, asleep, locked, commits, busy := map[string]int{}, 0, 0, 0, 0
+	longest := connection{}
+	for _, c := range list {
+		low := strings.ToLower(c.state)
+		switch {
+		case slices.Contains(background, c.command):
+			asleep++
+			continue
+		case strings.Contains(strings.ToLower(c.info), "show ") && strings.Contains(strings.ToLower(c.info), "processlist"):
+			continue
+		case strings.HasPrefix(low, "waiting for") && strings.Contains(low, "lock"), low == "locked", low == "system lock":
+			locked++
+		case strings.Contains(low, "commit") || low == "query end" || low == "updating status":
+			commits++
+		}
+		busy++
+		states[cmp.Or(c.state, "no state")]++
+		if c.s > longest.s {
+			longest = c
+		}
+	}
+	r.Title = fmt.Sprintf("MySQL processlist, %s, %d at work", plural(len(list), "connection"), busy)
+	if busy > 0 {
+		r.figure(fmt.Sprintf("of %d at work: %s; %d asleep or background", busy, commonest(states), asleep))
+	} else {
+		r.figure(fmt.Sprintf("%d connections asleep or background, none at work", asleep))
+	}
+	if longest.s > 0 {
+		r.figure(fmt.Sprintf("the longest is in state %q for %s", longest.state, dur(longest.s)))
+	}
+	r.Not = "One glance; Time is whole seconds in this state, and a sleeping connection may hold locks."
+	switch {
+	case locked > 0:
+		line := fmt.Sprintf("%d of %d wait for locks of tables or metadata", locked, busy)
+		r.figure(line)
+		r.outside("a lock in the database's own tables, which another session holds", line, ratio(float64(locked), float64(busy)))
+		r.next("mysql -e 'SELECT * FROM performance_schema.metadata_locks' -e 'SELECT * FROM sys.schema_table_lock_waits'", "name who holds it")
+	case commits > 2 && 2*commits >= busy:
+		line := fmt.Sprintf("%d of %d commit at this instant", commits, busy)
+		r.figure(line)
+		r.candidate("disk-wait", line)
+		r.Means = "Several sessions are in the commit at one instant: a slow fsync of the log looks like this, and so does group commit."
+		r.next("iostat -x 1 10", "says whether the disk is slow")
+	case busy > 1 && longest.s >= 1:
+		r.Means = "Statements run for seconds; the states do not say what they wait for: Updating may be a row's lock."
+		r.next("mysql -e 'SHOW ENGINE INNODB STATUS\\G'", "says which transactions wait for locks")
+		return r.done(attach.CannotTell)
+	default:
+		r.Means = "No session waits for a lock of a table at this instant."
+	}
+	return r.done(attach.Healthy)
+}
+
+func claimMySQLSlow(lines []paste.Line) int {
+	if !slowMeta.MatchString(lines[0].Text) {
+		return 0
+	}
+	n, own := 0, 0
+	for i, l := range lines {
+		t := strings.TrimSpace(l.Text)
+		switch {
+		case i > 0 && l.Command != "":
+			return infoDone(n, own)
+		case slowTimes.MatchString(t):
+			own++
+			n = i + 1
+		case slowMeta.MatchString(t):
+			n = i + 1
+		case t == "" || own == 0:
+			if i-n > 2 {
+				return infoDone(n, own)
+			}
+		case strings.HasSuffix(t, ";") || isSQL(t) || n == i && strings.HasPrefix(l.Text, " ") || n == i && inStatement(lines, i):
+			n = i + 1
+		default:
+			return infoDone(n, own)
+		}
+	}
+	return infoDone(n, own)
+}
+
+// inStatement reports whether a statement goes on: its end is near.
+func inStatement(lines []paste.Line, at int) bool {
+	for _, l := range lines[at:min(len(lines), at+30)] {
+		if strings.HasSuffix(strings.TrimSpace(l.Text), ";") {
+			return true
+		}
+		if strings.TrimSpace(l.Text) == "" {
+			return false
+		}
+	}
+	return false
+}
+
+func readMySQLSlow(p *attach.Part) attach.Reading {
+	r := &result{}
+	var took, locks, io, recs []float64
+	var examined, sent float64
+	worst := 0.0
+	small := 0
+	for _, l := range p.Lines {
+		if m := slowIO.FindStringSubmatch(l.Text); m != nil {
+			a, _ := number(m[1])
+			b, _ := number(m[2])
+			io, recs = append(io, a), append(recs, b)
+		}
+		m := slowTimes.FindStringSubmatch(l.Text)
+		if m == nil {
+			continue
+		}
+		q, _ := number(m[1])
+		lock, _ := number(m[2])
+		s, _ := number(m[3])
+		e, _ := number(m[4])
+		took, locks = append(took, q), append(locks, lock)
+		if q > worst {
+			worst, examined, sent = q, e, s
+		}
+		if e <= 1000 && lock < q/2 {
+			small++
+		}
+	}
+	r.Title = "MySQL slow log, " + plural(len(took), "statement")
+	r.figure(fmt.Sprintf("Query_time: median %s, at most %s", dur(median(took)), dur(worst)))
+	r.figure(fmt.Sprintf("the slowest: %s rows examined, %s sent", count(examined), count(sent)))
+	r.fact(FactStatement, median(took)*1e3, "")
+	sum := func(v []float64) (s float64) {
+		for _, x := range v {
+			s += x
+		}
+		return s
+	}
+	total := sum(took)
+	r.Not = "Only statements above long_query_time are in it."
+	switch {
+	case sum(locks)+sum(recs) >= 0.5*total && total > 0:
+		line := fmt.Sprintf("Lock_time %s of %s", dur(sum(locks)+sum(recs)), dur(total))
+		r.figure(line)
+		r.outside("a lock in the database's own tables", line, ratio(sum(locks), total))
+	case sum(io) >= 0.5*total && total > 0:
+		line := fmt.Sprintf("InnoDB_IO_r_wait %s of %s", dur(sum(io)), dur(total))
+		r.figure(line)
+		r.candidate("disk-wait", line)
+	case examined >= 1e5:
+		line := fmt.Sprintf("%s rows examined for %s sent in %s", count(examined), count(sent), dur(worst))
+		r.outside("the plan: it examines many rows", line, 1)
+		r.next("EXPLAIN the statement", "shows which index it lacks")
+	case 2*small >= len(took):
+		r.Means = fmt.Sprintf("%s examined few rows and still took long: a row's lock, a slow fsync at commit, or a lack of CPU. Lock_time holds no row locks in all versions.", plural(small, "statement"))
+		r.next("mysql -e 'SHOW ENGINE INNODB STATUS\\G'; iostat -x 1 10", "tell locks of rows from a slow disk, while it is slow")
+		return r.done(attach.CannotTell)
+	}
+	return r.done(attach.CannotTell)
+}

@@ -1,0 +1,319 @@
+package database
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+// pgActivity reads pg_stat_activity with its wait events: one glance.
+var pgActivity = &attach.Kind{
+	Name:  "pg_stat_activity",
+	Hints: []string{"wait_event", "-[ RECORD"},
+	Claim: claimActivity,
+	Read:  readActivity,
+}
+
+// pgPlan reads EXPLAIN of PostgreSQL, with or without ANALYZE, by itself or from auto_explain.
+var pgPlan = &attach.Kind{
+	Name:   "PostgreSQL plan",
+	Hints:  []string{"QUERY PLAN", "(cost=", "(actual"},
+	Yields: []string{"PostgreSQL log"},
+	Claim:  claimPGPlan,
+	Read:   readPGPlan,
+}
+
+var (
+	pgNode    = regexp.MustCompile(`^\s*(?:\|\s*)?(?:->\s+)?([A-Z][\w ,."()*-]*?)\s+\((?:cost=([\d.]+)\.\.([\d.]+) rows=(\d+) width=\d+\))?\s*\(?(?:actual(?: time=([\d.]+)\.\.([\d.]+))? rows=([\d.]+) loops=(\d+)|never executed)?\)?`)
+	pgIsNode  = regexp.MustCompile(`\(cost=[\d.]+\.\.[\d.]+ rows=\d+ width=\d+\)|\(actual time=`)
+	pgDetail  = regexp.MustCompile(`^\s+(Buffers|Sort Key|Sort Method|Filter|Rows Removed|Hash Cond|Index Cond|Join Filter|Merge Cond|Recheck Cond|Heap|Workers|Worker|Buckets|I/O Timings|Group Key|Planning|Execution|Output|SubPlan|InitPlan|CTE|Settings|JIT|Functions|Options|Timing|Query Identifier|Batches|Cache|Hits|WAL|Subplans|One-Time|TID|Order By|Presorted|Full-sort|Pre-sorted|Index Searches|Exact|Storage|Trigger|Conflict|Tuples|Params|Relations|Inner Unique|Single Copy|Sampling|Function Call|Partial)\b|^\s*(Planning Time|Execution Time|Planning time|Execution time|Total runtime|Time|JIT|Planning|Settings|Triggers?\b.*): ?|^\s*(JIT|Planning):$|^\(\d+ rows?\)$|^-{10,}$|^\s*QUERY PLAN\s*$`)
+	pgTime    = regexp.MustCompile(`(?:Execution [Tt]ime|Total runtime): ([\d.]+) ms`)
+	pgWorkers = regexp.MustCompile(`^\s*Workers Launched: (\d+)`)
+	pgPlanned = regexp.MustCompile(`Planning [Tt]ime: ([\d.]+) ms`)
+	pgIO      = regexp.MustCompile(`I/O Timings:(?: shared(?:/local)?)? read=([\d.]+)`)
+	pgRows    = regexp.MustCompile(`^\(\d+ rows?\)$`)
+)
+
+func claimActivity(lines []paste.Line) int {
+	if !strings.Contains(lines[0].Text, "wait_event") && !strings.HasPrefix(lines[0].Text, "-[ RECORD") {
+		return 0
+	}
+	if strings.HasPrefix(lines[0].Text, "-[ RECORD") {
+		n, own := 0, 0
+		for n < len(lines) && (strings.HasPrefix(lines[n].Text, "-[ RECORD") || strings.Contains(lines[n].Text, "|") && lines[n].Command == "") {
+			if strings.HasPrefix(lines[n].Text, "wait_event") {
+				own++
+			}
+			n++
+		}
+		return infoDone(n, own)
+	}
+	if !strings.Contains(lines[0].Text, "|") {
+		return 0
+	}
+	n := 1
+	for n < len(lines) && lines[n].Command == "" && (strings.Contains(lines[n].Text, "|") || strings.HasPrefix(lines[n].Text, "---") || pgRows.MatchString(strings.TrimSpace(lines[n].Text))) {
+		n++
+		if pgRows.MatchString(strings.TrimSpace(lines[n-1].Text)) {
+			break
+		}
+	}
+	if n < 3 {
+		return 0
+	}
+	return n
+}
+
+// backend is a row of pg_stat_activity.
+type backend struct{ kind, event, state string }
+
+func parseActivity(lines []paste.Line) (list []backend) {
+	if strings.HasPrefix(lines[0].Text, "-[ RECORD") {
+		for _, l := range lines {
+			if strings.HasPrefix(l.Text, "-[ RECORD") {
+				list = append(list, backend{})
+				continue
+			}
+			name, value, _ := strings.Cut(l.Text, "|")
+			at := &list[max(0, len(list)-1)]
+			switch strings.TrimSpace(name) {
+			case "wait_event_type":
+				at.kind = strings.TrimSpace(value)
+			case "wait_event":
+				at.event = strings.TrimSpace(value)
+			case "state":
+				at.state = strings.TrimSpace(value)
+			}
+		}
+		return list
+	}
+	var head []string
+	for _, l := range lines {
+		cells := strings.Split(strings.Trim(strings.TrimSpace(l.Text), "|"), "|")
+		for i := range cells {
+			cells[i] = strings.TrimSpace(cells[i])
+		}
+		if slices.Contains(cells, "wait_event") || slices.Contains(cells, "wait_event_type") {
+			head = cells
+			continue
+		}
+		if len(cells) < 2 || strings.HasPrefix(l.Text, "---") || head == nil {
+			continue
+		}
+		cell := func(name string) string {
+			if i := slices.Index(head, name); i >= 0 && i < len(cells) {
+				return cells[i]
+			}
+			return ""
+		}
+		list = append(list, backend{cell("wait_event_type"), cell("wait_event"), cell("state")})
+	}
+	return list
+}
+
+func readActivity(p *attach.Part) attach.Reading {
+	r := &result{}
+	r.Glance = true
+	list := parseActivity(p.Lines)
+	n := map[string]int{}
+	events := map[string]map[string]int{}
+	active := 0
+	for _, b := range list {
+		if b.state != "active" && b.state != "" || b.kind == "Activity" || b.kind == "Client" {
+			continue
+		}
+		active++
+		n[b.kind]++
+		if events[b.kind] == nil {
+			events[b.kind] = map[string]int{}
+		}
+		events[b.kind][b.event]++
+	}
+	r.Title = fmt.Sprintf("pg_stat_activity, %s, %d active", plural(len(list), "backend"), active)
+	line := func(kind string) string {
+		return fmt.Sprintf("%d of %d active backends wait for %s: %s", n[kind], active, kind, commonest(events[kind]))
+	}
+	if n["Lock"] > 0 {
+		r.figure(line("Lock"))
+		r.outside("a lock in the database's own tables, which another transaction holds", line("Lock"), ratio(float64(n["Lock"]), float64(active)))
+		r.next("psql -c 'SELECT pid, pg_blocking_pids(pid), query FROM pg_stat_activity WHERE cardinality(pg_blocking_pids(pid)) > 0'", "names who blocks whom")
+	}
+	if n["LWLock"] > 1 {
+		r.figure(line("LWLock"))
+		r.candidate("lock-contention", line("LWLock"))
+	}
+	if n["IO"] > 1 && 2*n["IO"] >= active {
+		r.figure(line("IO"))
+		r.candidate("disk-wait", line("IO"))
+	}
+	r.Not = "One glance: how long they wait, it does not say."
+	if len(r.Signs) == 0 {
+		r.figure(fmt.Sprintf("%d active backends, none waits for a lock", active))
+		r.Means = "No backend waits for a lock at this instant."
+		return r.done(attach.Healthy)
+	}
+	r.Means = cmp.Or(r.Means, "Several backends wait for the same sort of thing at this instant.")
+	return r.done(attach.CannotTell)
+}
+
+func commonest(n map[string]int) string {
+	best, most := "", 0
+	for k, v := range n {
+		if v > most || v == most && k < best {
+			best, most = k, v
+		}
+	}
+	return fmt.Sprintf("%s (%d)", best, most)
+}
+
+func claimPGPlan(lines []paste.Line) int {
+	if !pgIsNode.MatchString(lines[0].Text) && strings.TrimSpace(lines[0].Text) != "QUERY PLAN" {
+		return 0
+	}
+	n, nodes := 0, 0
+	for i, l := range lines {
+		switch {
+		case i > 0 && l.Command != "":
+			return infoDone(n, nodes)
+		case pgIsNode.MatchString(l.Text):
+			nodes++
+			n = i + 1
+		case pgDetail.MatchString(l.Text), strings.HasPrefix(strings.TrimSpace(l.Text), "|"), nodes > 0 && strings.HasPrefix(l.Text, "    "):
+			n = i + 1
+			if pgRows.MatchString(strings.TrimSpace(l.Text)) && nodes > 0 {
+				return n
+			}
+		default:
+			return infoDone(n, nodes)
+		}
+	}
+	return infoDone(n, nodes)
+}
+
+// node is a node of a plan; times in seconds, over all loops; -1: not run.
+type node struct {
+	name               string
+	depth              int
+	est, act           float64
+	total, self, loops float64
+}
+
+func parsePGPlan(lines []paste.Line) (nodes []*node) {
+	gather, workers := -1, 1.0
+	for _, l := range lines {
+		if !pgIsNode.MatchString(l.Text) {
+			if m := pgWorkers.FindStringSubmatch(l.Text); m != nil && len(nodes) > 0 {
+				v, _ := number(m[1])
+				gather, workers = nodes[len(nodes)-1].depth, v+1
+			}
+			continue
+		}
+		m := pgNode.FindStringSubmatch(l.Text)
+		if m == nil {
+			continue
+		}
+		n := &node{name: strings.TrimSpace(m[1]), depth: len(l.Text) - len(strings.TrimLeft(l.Text, " \t|")), est: -1, act: -1, total: -1}
+		n.est, _ = number(m[4])
+		if m[7] != "" {
+			n.act, _ = number(m[7])
+			n.loops, _ = number(m[8])
+			if v, ok := number(m[6]); ok && m[6] != "" {
+				n.total = v / 1e3 * max(1, n.loops)
+				if gather >= 0 && n.depth > gather {
+					n.total /= min(workers, max(1, n.loops)) // workers run their loops at the same time
+				}
+			}
+		}
+		nodes = append(nodes, n)
+	}
+	for i, n := range nodes {
+		n.self = n.total
+		for _, c := range nodes[i+1:] {
+			if c.depth <= n.depth {
+				break
+			}
+			if c.depth == nodes[i+1].depth && c.total > 0 {
+				n.self -= c.total
+			}
+		}
+		n.self = max(0, n.self)
+	}
+	return nodes
+}
+
+func readPGPlan(p *attach.Part) attach.Reading {
+	r := &result{}
+	nodes := parsePGPlan(p.Lines)
+	if len(nodes) == 0 {
+		r.Title = "PostgreSQL plan, cut off"
+		return r.done(attach.CannotTell)
+	}
+	total, plan, io := nodes[0].total, 0.0, 0.0
+	for _, l := range p.Lines {
+		if m := pgTime.FindStringSubmatch(l.Text); m != nil {
+			v, _ := number(m[1])
+			total = v / 1e3
+		}
+		if m := pgPlanned.FindStringSubmatch(l.Text); m != nil {
+			v, _ := number(m[1])
+			plan = v / 1e3
+		}
+		if m := pgIO.FindStringSubmatch(l.Text); m != nil {
+			v, _ := number(m[1])
+			io = max(io, v/1e3)
+		}
+	}
+	if total < 0 {
+		most := slices.MaxFunc(nodes, func(a, b *node) int { return cmp.Compare(a.est, b.est) })
+		r.Title = "PostgreSQL EXPLAIN, " + plural(len(nodes), "node") + ", not run: no times in it"
+		r.figure(fmt.Sprintf("%s rows estimated in %s", count(most.est), most.name))
+		r.Means = "Estimates only: whether the statement is slow it does not say."
+		r.Not = "The cost is a number without a unit, and no time."
+		r.next("EXPLAIN (ANALYZE, BUFFERS) the statement", "runs it and has the times")
+		return r.done(attach.CannotTell)
+	}
+	r.Title = fmt.Sprintf("PostgreSQL EXPLAIN ANALYZE, %s, %s", plural(len(nodes), "node"), dur(total))
+	r.fact(FactStatement, total*1e3, "")
+	worst := slices.MaxFunc(nodes, func(a, b *node) int { return cmp.Compare(a.self, b.self) })
+	line := fmt.Sprintf("execution %s, most of it in %s: %s by itself", dur(total), worst.name, dur(worst.self))
+	r.figure(line)
+	if plan > 0 {
+		r.figure("planning " + dur(plan))
+	}
+	r.Not = "The times of one run, and with the cost of measuring; time before and after it is not in it."
+	if total+plan < 0.1 {
+		r.Means = "It was fast when it was explained."
+		return r.done(attach.Healthy)
+	}
+	pgWhere(r, nodes, worst, line, total, plan, io)
+	return r.done(attach.CannotTell)
+}
+
+func pgWhere(r *result, nodes []*node, worst *node, line string, total, plan, io float64) {
+	for _, n := range nodes {
+		if n.act >= 0 && max(n.act, n.est) > 1e4 && max(n.act, n.est) > 100*max(1, min(n.act, n.est)) {
+			r.figure(fmt.Sprintf("%s: estimated %s rows, found %s", n.name, count(n.est), count(n.act)))
+			break
+		}
+	}
+	if io > 0.5*total {
+		proof := fmt.Sprintf("I/O Timings read %s of %s", dur(io), dur(total))
+		r.figure(proof)
+		r.candidate("disk-wait", proof)
+	}
+	if plan > total {
+		r.outside("planning the statement", fmt.Sprintf("planning %s, execution %s", dur(plan), dur(total)), ratio(plan, plan+total))
+		return
+	}
+	if strings.HasPrefix(worst.name, "LockRows") {
+		r.outside("a lock in the database's own tables", line, ratio(worst.self, total))
+		return
+	}
+	r.outside("the plan: "+worst.name, line, ratio(worst.self, total))
+	r.next("ANALYZE of the tables named, then EXPLAIN (ANALYZE, BUFFERS) again", "says whether the estimates, and with them the plan, change")
+}

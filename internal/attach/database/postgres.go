@@ -1,0 +1,180 @@
+package database
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/finding"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+// pgLog reads PostgreSQL's log: lock waits, durations, checkpoints, autovacuum.
+var pgLog = &attach.Kind{
+	Name:      "PostgreSQL log",
+	Hints:     []string{"LOG:  ", "ERROR:  ", "still waiting for", "acquired ", "DETAIL:  ", "STATEMENT:  ", "FATAL:  ", "WARNING:  ", "CONTEXT:  ", "HINT:  "},
+	Scattered: true,
+	Claim:     claimPGLog,
+	Read:      readPGLog,
+}
+
+var (
+	pgLine    = regexp.MustCompile(`(?:^|[ \]:>])(LOG|ERROR|FATAL|PANIC|WARNING|DETAIL|HINT|CONTEXT|STATEMENT|QUERY): {1,2}\S`)
+	pgWait    = regexp.MustCompile(`process (\d+) still waiting for (\w+) on (.+?) after ([\d.]+) ms`)
+	pgGot     = regexp.MustCompile(`process (\d+) acquired (\w+) on (.+?) after ([\d.]+) ms`)
+	pgHolder  = regexp.MustCompile(`Process(?:es)? holding the lock: ([\d, ]+)\. Wait queue: ([\d, ]+)`)
+	pgTook    = regexp.MustCompile(`duration: ([\d.]+) ms`)
+	pgCheck   = regexp.MustCompile(`checkpoint complete: wrote (\d+) buffers.*write=([\d.]+) s, sync=([\d.]+) s, total=([\d.]+) s; sync files=(\d+), longest=([\d.]+) s`)
+	pgWords   = regexp.MustCompile(`still waiting for \w+ on|acquired \w+ on .* after [\d.]+ ms|duration: [\d.]+ ms|checkpoint (complete|starting)|checkpoints are occurring too frequently|automatic (vacuum|analyze) of|deadlock detected|Process(es)? holding the lock|canceling statement due to|temporary file: path|database system|could not (fsync|serialize)|connection (authorized|received)`)
+	pgPrefix  = regexp.MustCompile(`^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d|^\[\d+\]|^<`)
+	pgElapsed = regexp.MustCompile(`elapsed: ([\d.]+) s`)
+)
+
+func claimPGLog(lines []paste.Line) int {
+	first := lines[0].Text
+	if !pgLine.MatchString(first) || !pgWords.MatchString(first) && !pgPrefix.MatchString(first) {
+		return 0
+	}
+	n := 1
+	for n < len(lines) && lines[n].Command == "" && strings.TrimSpace(lines[n].Text) != "" &&
+		(pgLine.MatchString(lines[n].Text) || strings.HasPrefix(lines[n].Text, "\t") || strings.HasPrefix(lines[n].Text, "    ")) {
+		n++
+	}
+	return n
+}
+
+// pgEvents are what a log says of time, in seconds.
+type pgEvents struct {
+	waits     map[string]float64 // process -> its longest wait for a lock
+	on, mode  map[string]int
+	holders   []string
+	durations []float64
+	sync      []float64 // the longest fsync of each checkpoint
+	total     []float64
+	deadlocks int
+	often     int
+	vacuums   []float64
+}
+
+func readPGLog(p *attach.Part) attach.Reading {
+	e := pgEvents{waits: map[string]float64{}, on: map[string]int{}, mode: map[string]int{}}
+	for _, l := range p.Lines {
+		e.line(l.Text)
+	}
+	r := &result{}
+	r.Title = "PostgreSQL's log, " + plural(len(p.Lines), "line")
+	if len(e.waits) > 0 {
+		e.locks(r)
+	}
+	e.checkpoints(r)
+	if len(e.durations) > 0 {
+		r.figure(fmt.Sprintf("%s above the log's threshold: median %s, at most %s", plural(len(e.durations), "statement"), dur(median(e.durations)), dur(slices.Max(e.durations))))
+		r.fact(FactStatement, median(e.durations)*1e3, "")
+	}
+	if e.deadlocks > 0 {
+		r.figure("deadlock detected: " + times(e.deadlocks))
+		r.outside("locks in the database's own tables, taken in opposite orders", "deadlock detected: "+times(e.deadlocks), 0)
+	}
+	switch {
+	case len(r.Signs) > 0:
+		return r.done(attach.CannotTell)
+	case len(e.durations) > 0:
+		r.Means = "Statements took long; the log does not say what they waited for."
+		r.Not = "Only statements above the threshold are in it."
+		r.next("EXPLAIN (ANALYZE, BUFFERS) the statement", "shows where its time goes")
+		r.next("psql -c 'SELECT pid, wait_event_type, wait_event, state, query FROM pg_stat_activity'", "shows what they wait for, while it is slow")
+		return r.done(attach.CannotTell)
+	}
+	r.Means = "The log complains about no lock, no slow statement and no long fsync."
+	r.Not = "It has lock waits only with log_lock_waits, and statements only above log_min_duration_statement."
+	return r.done(attach.Healthy)
+}
+
+func (e *pgEvents) line(text string) {
+	m := pgWait.FindStringSubmatch(text)
+	if m == nil {
+		m = pgGot.FindStringSubmatch(text)
+	}
+	if m != nil {
+		ms, _ := number(m[4])
+		if _, again := e.waits[m[1]]; !again {
+			e.on[m[3]]++
+			e.mode[m[2]]++
+		}
+		e.waits[m[1]] = max(e.waits[m[1]], ms/1e3)
+	}
+	if m := pgHolder.FindStringSubmatch(text); m != nil {
+		e.holders = append(e.holders, strings.Split(m[1], ", ")...)
+	}
+	if m := pgTook.FindStringSubmatch(text); m != nil && !strings.Contains(text, " plan:") {
+		ms, _ := number(m[1])
+		e.durations = append(e.durations, ms/1e3)
+	}
+	if m := pgCheck.FindStringSubmatch(text); m != nil {
+		sync, _ := number(m[6])
+		total, _ := number(m[4])
+		e.sync, e.total = append(e.sync, sync), append(e.total, total)
+	}
+	if strings.Contains(text, "deadlock detected") {
+		e.deadlocks++
+	}
+	if strings.Contains(text, "checkpoints are occurring too frequently") {
+		e.often++
+	}
+	if m := pgElapsed.FindStringSubmatch(text); m != nil {
+		v, _ := number(m[1])
+		e.vacuums = append(e.vacuums, v)
+	}
+}
+
+func (e *pgEvents) locks(r *result) {
+	var took []float64
+	for _, v := range e.waits {
+		took = append(took, v)
+	}
+	what, n := "", 0
+	for on, k := range e.on {
+		if k > n || k == n && on < what {
+			what, n = on, k
+		}
+	}
+	line := fmt.Sprintf("%s waited for a lock, on %s most: median %s, at most %s", processes(len(took)), what, dur(median(took)), dur(slices.Max(took)))
+	r.figure(line)
+	// The process at the head of the chain holds a lock and waits for none.
+	for _, h := range e.holders {
+		if _, waits := e.waits[h]; !waits {
+			r.figure("process " + h + " holds it and waits for none itself")
+			r.next("psql -c \"SELECT pid, state, xact_start, query FROM pg_stat_activity WHERE pid = "+h+"\"", "says what the holder does: often it is idle in its transaction")
+			break
+		}
+	}
+	r.fact(FactLockWait, median(took)*1e3, what)
+	r.outside("a lock in the database's own tables, which another transaction holds", line, 0)
+	r.Not = "It is a lock of tables or rows, not one of the process: CPU and disk are not shown to be short."
+}
+
+func processes(n int) string {
+	if n == 1 {
+		return "1 process"
+	}
+	return fmt.Sprintf("%d processes", n)
+}
+
+func (e *pgEvents) checkpoints(r *result) {
+	if len(e.sync) == 0 {
+		return
+	}
+	line := fmt.Sprintf("%s: longest fsync of one file %s (median of checkpoints %s)", plural(len(e.sync), "checkpoint"), dur(slices.Max(e.sync)), dur(median(e.sync)))
+	r.figure(line)
+	if e.often > 0 {
+		r.figure("checkpoints too frequent: " + times(e.often))
+	}
+	if slices.Max(e.sync) >= 1 {
+		r.fact(FactFsync, slices.Max(e.sync)*1e3, "checkpoint")
+		r.found("disk-wait", finding.Possible, line, 0)
+		r.Means = "A checkpoint's fsync took a second or more: what has to reach the disk meanwhile waits."
+		r.next("iostat -x 1 30", "says whether the disk is slow")
+	}
+}

@@ -1,0 +1,260 @@
+package database
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/finding"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+// redisSlow reads SLOWLOG GET, as redis-cli prints it on a terminal and into a pipe.
+var redisSlow = &attach.Kind{
+	Name:  "Redis SLOWLOG",
+	Hints: []string{"(integer)", "0", "1", "2", "3", "4", "5", "6", "7", "8", "9"},
+	Claim: claimRedisSlow,
+	Read:  readRedisSlow,
+}
+
+// redisInfo reads INFO: states of now, and counters since the start.
+var redisInfo = &attach.Kind{
+	Name:  "Redis INFO",
+	Hints: []string{"# ", "redis_version:", "_", ":"},
+	Claim: claimRedisInfo,
+	Read:  readRedisInfo,
+}
+
+var (
+	slowHead = regexp.MustCompile(`^\s*\d+\) +1\) \(integer\) (\d+)$`)
+	slowItem = regexp.MustCompile(`^\s+([234567])\) +(?:\(integer\) (\d+)|(1\) )?"(.*)"|\(empty.*\))$`)
+	slowArg  = regexp.MustCompile(`^\s+\d+\) +"(.*)"?$`)
+	bareInt  = regexp.MustCompile(`^\d{1,16}$`)
+	epoch    = regexp.MustCompile(`^1[3-9]\d{8}$`)
+	bareWord = regexp.MustCompile(`^[A-Za-z][A-Za-z.]{1,20}$`)
+	infoLine = regexp.MustCompile(`^([a-z][A-Za-z0-9_|.-]*):(\S.*)?$`)
+	infoHead = regexp.MustCompile(`^# (Server|Clients|Memory|Persistence|Stats|Replication|CPU|Modules|Commandstats|Errorstats|Latencystats|Cluster|Keyspace)$`)
+	infoOwn  = regexp.MustCompile(`^(redis_version|redis_mode|valkey_version|used_memory_human|used_memory_rss|mem_fragmentation_ratio|aof_delayed_fsync|latest_fork_usec|instantaneous_ops_per_sec|cmdstat_\w+|latency_percentiles_usec_\w+|rdb_last_bgsave_status|aof_enabled|blocked_clients|mem_clients_normal|total_commands_processed|keyspace_hits|tcp_port|maxmemory_policy|master_replid|used_cpu_sys|connected_clients):`)
+)
+
+func claimRedisSlow(lines []paste.Line) int {
+	if bareSlow(lines) {
+		n := 0
+		for n < len(lines) && bareSlow(lines[n:]) {
+			n += 4
+			for n < len(lines) && lines[n].Command == "" && !bareSlow(lines[n:]) && n < 1<<20 && (strings.TrimSpace(lines[n].Text) != "" || n+1 < len(lines) && bareSlow(lines[n+1:])) {
+				n++
+			}
+		}
+		return n
+	}
+	if !slowHead.MatchString(lines[0].Text) {
+		return 0
+	}
+	n, took := 1, false
+	for n < len(lines) && lines[n].Command == "" && (slowHead.MatchString(lines[n].Text) || slowItem.MatchString(lines[n].Text) || slowArg.MatchString(lines[n].Text)) {
+		took = took || strings.Contains(lines[n].Text, "3) (integer)")
+		n++
+	}
+	if !took {
+		return 0
+	}
+	return n
+}
+
+// bareSlow reports whether an entry without quotes starts here: id, time, microseconds, command.
+func bareSlow(lines []paste.Line) bool {
+	return len(lines) > 3 && bareInt.MatchString(lines[0].Text) && epoch.MatchString(lines[1].Text) && bareInt.MatchString(lines[2].Text) &&
+		bareWord.MatchString(lines[3].Text)
+}
+
+// slowCommand is a command of the slow log.
+type slowCommand struct {
+	name string
+	s    float64
+}
+
+func readRedisSlow(p *attach.Part) attach.Reading {
+	r := &result{}
+	list := parseRedisSlow(p.Lines)
+	if len(list) == 0 {
+		r.Title = "Redis SLOWLOG, no entry that could be read"
+		return r.done(attach.CannotTell)
+	}
+	var took []float64
+	sum := map[string]float64{}
+	total := 0.0
+	for _, c := range list {
+		took = append(took, c.s)
+		sum[c.name] += c.s
+		total += c.s
+	}
+	worst := slices.MaxFunc(list, func(a, b slowCommand) int { return cmp.Compare(a.s, b.s) })
+	r.Title = "Redis SLOWLOG, " + plural(len(list), "command")
+	r.figure(fmt.Sprintf("the slowest: %s, %s; median of the slow ones %s", worst.name, dur(worst.s), dur(median(took))))
+	names := make([]string, 0, len(sum))
+	for name := range sum {
+		names = append(names, name)
+	}
+	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(sum[b], sum[a]), cmp.Compare(a, b)) })
+	top := names[0]
+	r.figure(fmt.Sprintf("%s: %s of %s of all of them", top, dur(sum[top]), dur(total)))
+	r.Not = "Only execution is in it, not the wait in the queue nor the append-only file's fsync; it says nothing of faster commands."
+	line := r.Figures[0]
+	switch {
+	case worst.s < 0.01:
+		r.Means = "None of them held the thread for 10 ms: the threshold is low, nothing is slow."
+		return r.done(attach.Healthy)
+	case cheap[worst.name]:
+		r.Means = worst.name + " has a constant cost: Redis' thread lacked the CPU, or its memory had to be read in, or its value is huge."
+		r.candidate("cpu-contention", line)
+		r.candidate("page-fault", line)
+		r.next("redis-cli --intrinsic-latency 30", "says whether the machine takes the CPU away")
+	default:
+		r.Means = "These commands hold Redis' one thread: all other clients wait behind them."
+		r.found("event-loop", finding.Possible, line, 0)
+		r.next("redis-cli INFO commandstats", "has the calls and microseconds of each command")
+	}
+	return r.done(attach.CannotTell)
+}
+
+// cheap are commands of constant cost.
+var cheap = map[string]bool{"GET": true, "SET": true, "PING": true, "INCR": true, "DECR": true, "EXPIRE": true, "HGET": true, "HSET": true, "LPUSH": true, "RPUSH": true,
+	"LPOP": true, "RPOP": true, "SADD": true, "EXISTS": true, "SETEX": true, "TTL": true, "AUTH": true, "SELECT": true, "PUBLISH": true, "ZADD": true, "SETNX": true,
+	"INCRBY": true, "SISMEMBER": true, "HEXISTS": true, "GETSET": true, "ZSCORE": true, "HINCRBY": true}
+
+func parseRedisSlow(lines []paste.Line) (list []slowCommand) {
+	took, field := 0.0, false
+	for i := range lines {
+		text := lines[i].Text
+		if bareSlow(lines[i:]) {
+			us, _ := number(lines[i+2].Text)
+			list = append(list, slowCommand{strings.ToUpper(lines[i+3].Text), us / 1e6})
+			continue
+		}
+		m := slowItem.FindStringSubmatch(text)
+		switch {
+		case m == nil:
+		case m[1] == "3" && m[2] != "":
+			us, _ := number(m[2])
+			took, field = us/1e6, true
+		case m[1] == "4" && m[3] != "" && field:
+			list = append(list, slowCommand{strings.ToUpper(m[4]), took})
+			field = false
+		}
+	}
+	return list
+}
+
+func claimRedisInfo(lines []paste.Line) int {
+	if !infoHead.MatchString(lines[0].Text) && !infoOwn.MatchString(lines[0].Text) && !infoLine.MatchString(lines[0].Text) {
+		return 0
+	}
+	n, own := 0, 0
+	for i, l := range lines {
+		switch {
+		case i > 0 && l.Command != "":
+			return infoDone(n, own)
+		case infoOwn.MatchString(l.Text):
+			own++
+			n = i + 1
+		case infoHead.MatchString(l.Text), infoLine.MatchString(l.Text):
+			n = i + 1
+		case strings.TrimSpace(l.Text) == "", l.Text == "...":
+		default:
+			return infoDone(n, own)
+		}
+		if own == 0 && i > 30 {
+			return 0
+		}
+	}
+	return infoDone(n, own)
+}
+
+func infoDone(n, own int) int {
+	if own == 0 {
+		return 0
+	}
+	return n
+}
+
+var percentiles = regexp.MustCompile(`p50=([\d.]+),p99=([\d.]+)`)
+
+func readRedisInfo(p *attach.Part) attach.Reading {
+	f := map[string]string{}
+	for _, l := range p.Lines {
+		if m := infoLine.FindStringSubmatch(l.Text); m != nil {
+			f[m[1]] = m[2]
+		}
+	}
+	num := func(name string) float64 { v, _ := number(f[name]); return v }
+	r := &result{}
+	r.Boot = true
+	r.Who.PID = int(num("process_id"))
+	r.Title = "Redis INFO"
+	if v := cmp.Or(f["redis_version"], f["valkey_version"]); v != "" {
+		r.Title += ", version " + v
+	}
+	if up := num("uptime_in_seconds"); up > 0 {
+		cpu := num("used_cpu_user") + num("used_cpu_sys")
+		r.figure(fmt.Sprintf("up %s; its threads used %s of a CPU since then", dur(up), percent(cpu, up)))
+	}
+	if v, ok := f["instantaneous_ops_per_sec"]; ok {
+		r.figure(v + " commands/s now; " + cmp.Or(f["connected_clients"], "?") + " clients, " + cmp.Or(f["blocked_clients"], "0") + " blocked")
+	}
+	memoryFigures(r, f, num)
+	if v := num("latest_fork_usec"); v >= 50000 {
+		r.figure(fmt.Sprintf("the last fork took %s: Redis answered nobody meanwhile", dur(v/1e6)))
+		r.candidate("syscall-stall", "latest_fork_usec "+f["latest_fork_usec"])
+	}
+	if v := num("aof_delayed_fsync"); v > 0 {
+		r.figure(fmt.Sprintf("aof_delayed_fsync %s since the start: writes waited for the disk at times that it does not name", f["aof_delayed_fsync"]))
+		r.Signs = append(r.Signs, attach.Sign{Cause: "disk-wait", Grade: attach.Risk, Proof: []string{"aof_delayed_fsync " + f["aof_delayed_fsync"] + " since the start"}})
+		r.next("redis-cli INFO persistence; sleep 60; redis-cli INFO persistence", "the difference says whether it happens now")
+	}
+	slowStats(r, f)
+	r.Not = "Counters since the start are no rates: two INFOs a minute apart give them."
+	r.Means = cmp.Or(r.Means, "Nothing in it shows that requests wait.")
+	if r.Next == nil && len(r.Signs) > 0 {
+		r.next("redis-cli --latency-history; redis-cli SLOWLOG GET 25", "say whether clients wait now, and for what")
+	}
+	return r.done(attach.Healthy)
+}
+
+func memoryFigures(r *result, f map[string]string, num func(string) float64) {
+	used, rss := num("used_memory"), num("used_memory_rss")
+	if used > 0 && rss > 0 {
+		r.figure(fmt.Sprintf("memory %s used, %s resident", bytesText(used), bytesText(rss)))
+	}
+	if used > 256<<20 && rss > 0 && rss < 0.8*used {
+		r.Means = "Less is resident than Redis uses: a part is swapped out, and reading it takes major faults."
+		r.Signs = append(r.Signs, attach.Sign{Cause: "page-fault", Grade: attach.Risk, Proof: []string{fmt.Sprintf("%s resident of %s used", bytesText(rss), bytesText(used))}})
+	}
+	if limit := num("maxmemory"); limit > 0 && used > 0.95*limit {
+		r.figure(fmt.Sprintf("memory is at %s of maxmemory; %s keys evicted since the start", percent(used, limit), cmp.Or(f["evicted_keys"], "0")))
+	}
+	if f["loading"] == "1" {
+		r.figure("it loads its data set and answers nobody")
+		r.Signs = append(r.Signs, attach.Sign{Grade: attach.Outside, Where: "loading the data set after a start", Proof: []string{"loading:1"}})
+	}
+}
+
+// slowStats looks for commands whose median is slow: latency percentiles are since the start as
+// well.
+func slowStats(r *result, f map[string]string) {
+	worst, name := 0.0, ""
+	for k, v := range f {
+		if m := percentiles.FindStringSubmatch(v); m != nil && strings.HasPrefix(k, "latency_percentiles_usec_") {
+			p50, _ := number(m[1])
+			if p50 > worst || p50 == worst && k < name {
+				worst, name = p50, k
+			}
+		}
+	}
+	if name != "" {
+		r.figure(fmt.Sprintf("slowest median of a command since the start: %s, %s", strings.ToUpper(strings.TrimPrefix(name, "latency_percentiles_usec_")), dur(worst/1e6)))
+	}
+}

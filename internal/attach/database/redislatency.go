@@ -1,0 +1,338 @@
+package database
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/finding"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+// redisDoctor reads LATENCY DOCTOR: what Redis' latency monitor saw, by event.
+var redisDoctor = &attach.Kind{
+	Name:  "Redis LATENCY DOCTOR",
+	Hints: []string{"latency spike", "latency spikes", "latency monitor", "no latency spike"},
+	Claim: claimDoctor,
+	Read:  readDoctor,
+}
+
+// redisLatest reads LATENCY LATEST and HISTORY as redis-cli prints them.
+var redisLatest = &attach.Kind{
+	Name:  "Redis LATENCY LATEST",
+	Hints: []string{"1) "},
+	Claim: claimLatest,
+	Read:  readLatest,
+}
+
+// redisIntrinsic reads redis-cli --intrinsic-latency. It runs without a server: what it finds is
+// the machine's.
+var redisIntrinsic = &attach.Kind{
+	Name:  "redis-cli --intrinsic-latency",
+	Hints: []string{"Max latency so far:", "total runs (avg latency", "Worst run took"},
+	Claim: func(lines []paste.Line) int {
+		n := 0
+		for n < len(lines) && (intrinsicMax.MatchString(lines[n].Text) || intrinsicEnd.MatchString(lines[n].Text) || strings.HasPrefix(lines[n].Text, "Worst run took") ||
+			n > 0 && lines[n].Text == "" && n+1 < len(lines) && intrinsicEnd.MatchString(lines[n+1].Text)) {
+			n++
+		}
+		return n
+	},
+	Read: readIntrinsic,
+}
+
+// redisPing reads redis-cli --latency and --latency-history.
+var redisPing = &attach.Kind{
+	Name:  "redis-cli --latency",
+	Hints: []string{"min: "},
+	Claim: func(lines []paste.Line) int {
+		n := 0
+		for n < len(lines) && pingLine.MatchString(lines[n].Text) {
+			n++
+		}
+		return n
+	},
+	Read: readPing,
+}
+
+var (
+	doctorEvent  = regexp.MustCompile(`^\s*\d+\. ([\w-]+): (\d+) latency spikes \(average (\d+)ms, mean deviation (\d+)ms, period ([\d.]+) sec\)\.(?: Worst all time event (\d+)ms\.)?`)
+	doctorStart  = regexp.MustCompile(`I have observed latency spikes in this Redis|no latency spike was observed|I can't do that|latency monitor(ing)? is disabled|Dave, I have observed`)
+	eventName    = regexp.MustCompile(`^(?:\d+\) )?1\) "(command|fast-command|fork|rename|expire-cycle|expire-del|eviction-\w+|active-defrag-cycle|aof-[\w-]+|rdb-[\w-]+|while-blocked-cron|module-[\w-]+)"$`)
+	cliInt       = regexp.MustCompile(`^\s*(?:\d+\) )+\(integer\) (\d+)$`)
+	intrinsicMax = regexp.MustCompile(`^Max latency so far: (\d+) microseconds\.?$`)
+	intrinsicEnd = regexp.MustCompile(`^(\d+) total runs \(avg latency: ([\d.]+) microseconds`)
+	pingLine     = regexp.MustCompile(`min: (\d+), max: (\d+), avg: ([\d.]+) \((\d+) samples\)`)
+)
+
+func claimDoctor(lines []paste.Line) int {
+	if !doctorStart.MatchString(lines[0].Text) && !doctorEvent.MatchString(lines[0].Text) {
+		return 0
+	}
+	n := 1
+	for i, l := range lines[1:] {
+		t := strings.TrimSpace(l.Text)
+		if l.Command != "" {
+			break
+		}
+		if t == "" {
+			continue
+		}
+		if !doctorEvent.MatchString(t) && !strings.HasPrefix(t, "- ") && !strings.HasPrefix(t, "I have a few advices") && !strings.HasPrefix(t, "While there are") && !strings.HasPrefix(t, "The system is slow") {
+			break
+		}
+		n = i + 2
+	}
+	return n
+}
+
+// eventCause is what an event of the latency monitor points to.
+func eventCause(event string) (cause, words string) {
+	switch {
+	case event == "fork":
+		return "", "fork of the child that saves: it copies the page tables, longer the larger the memory"
+	case strings.HasPrefix(event, "aof-"), event == "rename", strings.HasPrefix(event, "rdb-"):
+		return "disk-wait", "the append-only file or the dump: the main thread waits for the disk"
+	case event == "command", event == "fast-command":
+		return "event-loop", "commands that hold the one thread: all other clients wait"
+	case strings.HasPrefix(event, "expire"), strings.HasPrefix(event, "eviction"), event == "active-defrag-cycle":
+		return "event-loop", "expiry, eviction or defragmentation on the one thread"
+	}
+	return "", "an event of the latency monitor"
+}
+
+// spike is an event with its times in milliseconds.
+type spike struct {
+	event               string
+	n                   int
+	average, worst, age float64
+}
+
+// judgeSpikes says what events mean. Redis measured them itself, on its main thread.
+func judgeSpikes(r *result, list []spike) {
+	slices.SortStableFunc(list, func(a, b spike) int { return int(b.average - a.average) })
+	for i, s := range list {
+		line := fmt.Sprintf("%s: %s, on average %s, at worst %s", s.event, times(s.n), dur(s.average/1e3), dur(s.worst/1e3))
+		if s.n == 0 {
+			line = fmt.Sprintf("%s: last %s, at worst %s", s.event, dur(s.average/1e3), dur(s.worst/1e3))
+		}
+		r.figure(line)
+		cause, words := eventCause(s.event)
+		switch {
+		case s.average < 10 || i > 2:
+			continue
+		case cause == "disk-wait":
+			r.fact(FactFsync, s.average, s.event)
+			r.found(cause, finding.Possible, line, 0)
+			r.next("iostat -x 1 10", "says whether the disk was slow: await")
+		case cause == "event-loop" && s.event == "fast-command":
+			// A command of constant cost cannot hold the thread: something took the CPU or its
+			// memory.
+			r.candidate("cpu-contention", line)
+			r.candidate("page-fault", line)
+		case cause != "":
+			r.found(cause, finding.Possible, line, 0)
+			r.next("redis-cli SLOWLOG GET 25", "names the commands")
+		default:
+			r.candidate("syscall-stall", line)
+		}
+		if r.Means == "" {
+			r.Means = strings.ToUpper(words[:1]) + words[1:] + "."
+		}
+	}
+}
+
+func readDoctor(p *attach.Part) attach.Reading {
+	r := &result{}
+	var list []spike
+	huge := false
+	for _, l := range p.Lines {
+		if m := doctorEvent.FindStringSubmatch(l.Text); m != nil {
+			s := spike{event: m[1]}
+			v, _ := number(m[2])
+			s.n = int(v)
+			s.average, _ = number(m[3])
+			s.worst, _ = number(m[6])
+			list = append(list, s)
+		}
+		huge = huge || strings.Contains(l.Text, "huge pages")
+	}
+	r.Title = "Redis LATENCY DOCTOR, " + plural(len(list), "event")
+	judgeSpikes(r, list)
+	if huge {
+		r.figure("it advises to switch off transparent huge pages")
+		r.Signs = append(r.Signs, attach.Sign{Cause: "thp-bloat", Grade: attach.Risk, Proof: []string{"LATENCY DOCTOR names transparent huge pages"}})
+	}
+	if len(list) == 0 {
+		r.figure("no latency spike since the monitor was switched on or reset")
+		r.Means = "The latency monitor saw nothing, or it is off: its threshold is 0 by default."
+		r.next("redis-cli CONFIG GET latency-monitor-threshold", "0 means that nothing was watched")
+		if !strings.Contains(p.Lines[0].Text, "no latency spike") {
+			return r.done(attach.CannotTell)
+		}
+		r.Not = "With latency-monitor-threshold 0 this is what Redis says, whatever happened."
+		return r.done(attach.CannotTell)
+	}
+	r.Not = "Events since the monitor was reset: a period says how often, no time says when. A slow command may itself lack CPU or memory."
+	return r.done(attach.Healthy)
+}
+
+func claimLatest(lines []paste.Line) int {
+	if !eventName.MatchString(strings.TrimSpace(lines[0].Text)) {
+		return claimHistory(lines)
+	}
+	n := 1
+	for n < len(lines) && (cliInt.MatchString(lines[n].Text) || eventName.MatchString(strings.TrimSpace(lines[n].Text))) {
+		n++
+	}
+	if n < 4 {
+		return 0
+	}
+	return n
+}
+
+var historyHead = regexp.MustCompile(`^\s*\d+\) 1\) \(integer\) (1[3-9]\d{8})$`)
+
+// claimHistory takes LATENCY HISTORY: pairs of a time and milliseconds.
+func claimHistory(lines []paste.Line) int {
+	n := 0
+	for n+1 < len(lines) && historyHead.MatchString(lines[n].Text) && cliInt.MatchString(lines[n+1].Text) && strings.Contains(lines[n+1].Text, "2) (integer)") {
+		if n+2 < len(lines) && strings.Contains(lines[n+2].Text, "3) ") {
+			return 0
+		}
+		n += 2
+	}
+	return n
+}
+
+// readHistory reads LATENCY HISTORY, which does not name its event.
+func readHistory(p *attach.Part) attach.Reading {
+	r := &result{}
+	var ms []float64
+	var first, last float64
+	for i := 0; i+1 < len(p.Lines); i += 2 {
+		at, v := historyHead.FindStringSubmatch(p.Lines[i].Text), cliInt.FindStringSubmatch(p.Lines[i+1].Text)
+		if at == nil || v == nil {
+			continue
+		}
+		last, _ = number(at[1])
+		if first == 0 {
+			first = last
+		}
+		x, _ := number(v[1])
+		ms = append(ms, x)
+	}
+	r.Title = "Redis LATENCY HISTORY, " + plural(len(ms), "spike")
+	if len(ms) == 0 {
+		return r.done(attach.CannotTell)
+	}
+	r.figure(fmt.Sprintf("%s in %s: median %s, at most %s", plural(len(ms), "spike"), dur(max(0, last-first)), dur(median(ms)/1e3), dur(slices.Max(ms)/1e3)))
+	r.Time = time.Unix(int64(first), 0).UTC()
+	r.Means = "Redis' main thread stood still for that long; the history does not say for which event."
+	r.Not = "At most one spike a second is kept, the longest of it."
+	r.next("redis-cli LATENCY LATEST", "names the events")
+	return r.done(attach.CannotTell)
+}
+
+func readLatest(p *attach.Part) attach.Reading {
+	if historyHead.MatchString(p.Lines[0].Text) {
+		return readHistory(p)
+	}
+	r := &result{}
+	var list []spike
+	var nums []float64
+	flush := func() {
+		if len(list) > 0 && len(nums) >= 3 {
+			s := &list[len(list)-1]
+			s.average, s.worst = nums[1], nums[2]
+			r.Time = time.Unix(int64(nums[0]), 0).UTC()
+		}
+		nums = nil
+	}
+	for _, l := range p.Lines {
+		if m := eventName.FindStringSubmatch(strings.TrimSpace(l.Text)); m != nil {
+			flush()
+			list = append(list, spike{event: m[1]})
+		} else if m := cliInt.FindStringSubmatch(l.Text); m != nil {
+			v, _ := number(m[1])
+			nums = append(nums, v)
+		}
+	}
+	flush()
+	r.Title = "Redis LATENCY LATEST, " + plural(len(list), "event")
+	judgeSpikes(r, list)
+	r.Not = "The last and the worst event of each kind, no rate: LATENCY HISTORY EVENT has the times."
+	if r.Means == "" {
+		r.Means = "No event took 10 ms or more the last time."
+	}
+	return r.done(attach.Healthy)
+}
+
+func readIntrinsic(p *attach.Part) attach.Reading {
+	r := &result{}
+	worst, avg, ended := 0.0, 0.0, false
+	for _, l := range p.Lines {
+		if m := intrinsicMax.FindStringSubmatch(l.Text); m != nil {
+			v, _ := number(m[1])
+			worst = max(worst, v)
+		}
+		if m := intrinsicEnd.FindStringSubmatch(l.Text); m != nil {
+			avg, _ = number(m[2])
+			ended = true
+		}
+	}
+	r.Title = "redis-cli --intrinsic-latency: the machine's own, without a Redis"
+	line := "at most " + dur(worst/1e6) + " in which a computing process did not run"
+	r.figure(line)
+	if ended {
+		r.figure("on average " + three(avg*1e3) + " ns a run")
+	}
+	r.fact(FactStall, worst/1e3, "machine")
+	r.Not = "It says nothing of Redis' commands or its disk; one maximum is no rate."
+	switch {
+	case worst >= 10000:
+		r.Means = "The machine took the CPU away for that long: the run queue, a neighbour of the virtual machine, or a quota."
+		for _, cause := range []string{"cpu-contention", "cpu-steal", "cpu-throttled"} {
+			r.candidate(cause, line)
+		}
+		r.next("vmstat 1 30", "r above the number of CPUs is the run queue, st is steal; cpu.stat of the cgroup has the quota")
+	case worst >= 2000:
+		r.Means = "A few milliseconds without the CPU, as a busy or a virtual machine has them: no reason for longer stalls."
+	default:
+		r.Means = "The machine kept no process from running for longer than that: scheduling is not the reason."
+		for _, cause := range []string{"cpu-contention", "cpu-steal"} {
+			r.Signs = append(r.Signs, attach.Sign{Cause: cause, Grade: attach.Against, Proof: []string{line}})
+		}
+	}
+	return r.done(attach.Healthy)
+}
+
+func readPing(p *attach.Part) attach.Reading {
+	r := &result{}
+	var avgs, worsts []float64
+	for _, l := range p.Lines {
+		if m := pingLine.FindStringSubmatch(l.Text); m != nil {
+			worst, _ := number(m[2])
+			avg, _ := number(m[3])
+			avgs, worsts = append(avgs, avg), append(worsts, worst)
+		}
+	}
+	r.Title = "redis-cli --latency, " + plural(len(avgs), "range")
+	r.figure(fmt.Sprintf("PING took %s on average (median of ranges), %s at most", dur(median(avgs)/1e3), dur(slices.Max(worsts)/1e3)))
+	r.Not = "Measured by the client: network and the client's own scheduling are in it."
+	if median(avgs) >= 5 || median(worsts) >= 50 {
+		r.Means = "PING is late: Redis' one thread was busy or had no CPU, or the way to it is slow."
+		r.next("redis-cli --intrinsic-latency 30", "on the server's host: says what the machine itself does")
+		r.next("redis-cli SLOWLOG GET 25", "names commands that hold the thread")
+		return r.done(attach.CannotTell)
+	}
+	r.Means = "PING is answered at once."
+	if slices.Max(worsts) >= 50 {
+		r.Means = "PING is answered at once in most ranges; the longest answer is one of many."
+		return r.done(attach.CannotTell)
+	}
+	return r.done(attach.Healthy)
+}

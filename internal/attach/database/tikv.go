@@ -1,0 +1,159 @@
+package database
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/finding"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+// tidbCop reads TiDB's log lines about coprocessor tasks: its own clock beside TiKV's, task by
+// task.
+var tidbCop = &attach.Kind{
+	Name:      "TiDB coprocessor log",
+	Hints:     []string{"TIME_COP_", "resp_time:"},
+	Scattered: true,
+	Claim:     func(lines []paste.Line) int { return run(lines, copLine.MatchString) },
+	Read:      readCop,
+}
+
+// tikvSlow reads TiKV's slow queries and its warnings about steps of raft that took long.
+var tikvSlow = &attach.Kind{
+	Name:      "TiKV log",
+	Hints:     []string{"slow-query", "takes=", "slow_query", "[takes", "slow log", ".rs:"},
+	Scattered: true,
+	Claim:     func(lines []paste.Line) int { return run(lines, tikvLine.MatchString) },
+	Read:      readTiKV,
+}
+
+var (
+	copLine  = regexp.MustCompile(`\[TIME_COP_\w+\]|\bresp_time:[\d.]+\w+ .*\bkv_process_ms:`)
+	copResp  = regexp.MustCompile(`resp_time:([\d.]+[a-zµ]+(?:[\d.]+[a-zµ]+)*)`)
+	copMS    = regexp.MustCompile(`kv_(process|wait)_ms:(\d+)`)
+	copAddr  = regexp.MustCompile(`store_addr:(\S+?:\d+)`)
+	tikvLine = regexp.MustCompile(`\[slow-query\]|\.rs:\d+\]? .*\[?takes?=?"?[\d.]+ ?(ms|s|us|µs)|\[(?:takes|elapsed|cost|duration|taken)="?[\d.]+(?:ms|s|µs|us)"?\]|(?:raftstore|apply|store|peer|fsm).*\btakes? \d`)
+	tikvKV   = regexp.MustCompile(`\[([\w.]+)="?([\d.]+(?:ns|µs|us|ms|s|m))"?\]`)
+	tikvTake = regexp.MustCompile(`(?:takes?[=: ]"?|took )([\d.]+(?:ns|µs|us|ms|s))`)
+)
+
+func run(lines []paste.Line, is func(string) bool) int {
+	n := 0
+	for n < len(lines) && is(lines[n].Text) && (n == 0 || lines[n].Command == "") {
+		n++
+	}
+	return n
+}
+
+func readCop(p *attach.Part) attach.Reading {
+	r := &result{}
+	var lost, resp, server, waits []float64
+	most := map[string]int{}
+	for _, l := range p.Lines {
+		m := copResp.FindStringSubmatch(l.Text)
+		if m == nil {
+			continue
+		}
+		v, ok := seconds(m[1])
+		if !ok {
+			continue
+		}
+		s := 0.0
+		for _, k := range copMS.FindAllStringSubmatch(l.Text, -1) {
+			ms, _ := number(k[2])
+			s += ms / 1e3
+			if k[1] == "wait" {
+				waits = append(waits, ms/1e3)
+			}
+		}
+		resp, server, lost = append(resp, v), append(server, s), append(lost, max(0, v-s))
+		if a := copAddr.FindStringSubmatch(l.Text); a != nil {
+			most[a[1]]++
+		}
+	}
+	r.Title = "TiDB's coprocessor log, " + plural(len(resp), "slow task")
+	if len(resp) == 0 {
+		r.Means = "No response time in these lines."
+		return r.done(attach.CannotTell)
+	}
+	addr, _, _ := strings.Cut(commonest(most), " (")
+	r.fact(FactClient, median(resp)*1e3, addr)
+	r.fact(FactServer, median(server)*1e3, addr)
+	r.fact(FactLost, median(lost)*1e3, addr)
+	line := fmt.Sprintf("median task: %s by TiDB's clock, %s by TiKV's, %s lost between them", dur(median(resp)), dur(median(server)), dur(median(lost)))
+	r.figure(line)
+	r.figure(fmt.Sprintf("the slowest: %s; most tasks at %s", dur(slices.Max(resp)), commonest(most)))
+	r.Not = "Only tasks above TiDB's threshold are logged."
+	switch {
+	case median(lost) >= 0.5*median(resp) && median(lost) >= 0.02:
+		r.Means = "The time is in neither's execution. It hides in the network, in the kernel on either host (direct reclaim, the run queue), or in the gRPC threads."
+		r.candidate("direct-reclaim", line)
+		r.candidate("cpu-contention", line)
+		r.next("whystall record --pid $(pidof tikv-server)"+onHost(addr), "while it happens: shows reclaim, run queue and throttling of the gRPC threads")
+	case len(waits) > 0 && median(waits) >= 0.5*median(resp) && median(waits) >= 0.02:
+		w := fmt.Sprintf("kv_wait_ms: median %s of %s", dur(median(waits)), dur(median(resp)))
+		r.figure(w)
+		r.fact(FactPoolWait, median(waits)*1e3, addr)
+		r.found("pool-exhaustion", finding.Possible, w, ratio(median(waits), median(resp)))
+		r.Means = "Tasks waited for a thread of TiKV's read pool."
+	default:
+		r.outside("TiKV's own execution of the tasks", line, ratio(median(server), median(resp)))
+		r.next("EXPLAIN ANALYZE the statement", "shows how many keys it scans")
+	}
+	return r.done(attach.CannotTell)
+}
+
+func readTiKV(p *attach.Part) attach.Reading {
+	r := &result{}
+	var total, process, wait, snapshot, suspend, steps []float64
+	for _, l := range p.Lines {
+		kv := map[string]float64{}
+		for _, m := range tikvKV.FindAllStringSubmatch(l.Text, -1) {
+			if v, ok := seconds(m[2]); ok {
+				kv[m[1]] = v
+			}
+		}
+		if strings.Contains(l.Text, "slow-query") {
+			total = append(total, kv["total_lifetime"])
+			process, wait = append(process, kv["total_process_time"]), append(wait, kv["wait_time"]+kv["total_wait_time"])
+			snapshot, suspend = append(snapshot, kv["wait_time.snapshot"]), append(suspend, kv["total_suspend_time"])
+			continue
+		}
+		if m := tikvTake.FindStringSubmatch(l.Text); m != nil {
+			if v, ok := seconds(m[1]); ok {
+				steps = append(steps, v)
+			}
+		}
+	}
+	r.Title = "TiKV's log, " + plural(len(p.Lines), "slow line")
+	if len(steps) > 0 {
+		line := fmt.Sprintf("steps that took long: %s, median %s, at most %s", times(len(steps)), dur(median(steps)), dur(slices.Max(steps)))
+		r.figure(line)
+		r.candidate("disk-wait", line)
+		r.candidate("cpu-contention", line)
+		r.next("iostat -x 1 10", "says whether the disk of the raft log is slow")
+	}
+	if len(total) > 0 {
+		line := fmt.Sprintf("median slow query: %s in all; %s processed, %s waited, %s suspended", dur(median(total)), dur(median(process)), dur(median(wait)), dur(median(suspend)))
+		r.figure(line)
+		r.fact(FactServer, median(total)*1e3, "")
+		switch {
+		case median(wait) >= 0.5*median(total) && median(snapshot) < 0.5*median(wait):
+			r.fact(FactPoolWait, median(wait)*1e3, "")
+			r.found("pool-exhaustion", finding.Possible, line, ratio(median(wait), median(total)))
+			r.Means = "Queries waited for a thread of the read pool longer than they ran."
+		case median(suspend) >= 0.5*median(total):
+			r.candidate("pool-exhaustion", line)
+			r.candidate("cpu-contention", line)
+			r.Means = "Queries were suspended for most of their life: they gave way to others in the read pool, or had no CPU."
+		case median(process) >= 0.5*median(total):
+			r.outside("TiKV's own execution of the queries", line, ratio(median(process), median(total)))
+		}
+		r.next("EXPLAIN ANALYZE the statement", "shows how many keys it scans")
+	}
+	r.Not = "Only lines above TiKV's thresholds; a step of raft that took long waits for the disk or for CPU alike."
+	return r.done(attach.CannotTell)
+}
