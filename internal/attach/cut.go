@@ -19,8 +19,19 @@ type Range struct {
 // A section is what follows a prompt, or a fence, or the lines of one file that grep named. No part
 // reaches beyond its section: so two runs of a tool are two parts.
 func Cut(file string, lines []paste.Line, kinds []*Kind) (parts []*Part, unknown []Range) {
-	c := cutter{file: file, kinds: kinds, scattered: map[origin]*Part{}}
+	c := newCutter(file, kinds)
+	c.lines(lines)
+	return c.parts, c.unknown
+}
+
+func newCutter(file string, kinds []*Kind) *cutter {
+	c := &cutter{file: file, kinds: kinds, scattered: map[origin]*Part{}}
 	c.prompted = slices.DeleteFunc(slices.Clone(kinds), func(k *Kind) bool { return !k.Prompted })
+	return c
+}
+
+// lines cuts all lines of a file.
+func (c *cutter) lines(lines []paste.Line) {
 	for at := 0; at < len(lines); {
 		if lines[at].Command != "" {
 			c.prompt = lines[at]
@@ -44,7 +55,6 @@ func Cut(file string, lines []paste.Line, kinds []*Kind) (parts []*Part, unknown
 			c.section++
 		}
 	}
-	return c.parts, c.unknown
 }
 
 // fenced is the number of the fence that a line stands in; 0: in none.
@@ -60,6 +70,7 @@ type cutter struct {
 	scattered map[origin]*Part
 	prompt    paste.Line // the last one; none: no Command
 	section   int
+	limit     int // lines of a scattered part; 0: no limit
 }
 
 // origin says which scattered lines are one part.
@@ -73,6 +84,7 @@ type origin struct {
 // cut cuts one section.
 func (c *cutter) cut(lines []paste.Line) {
 	var last *Part // the part that ends right above, if only what was left out stands between
+	var raw rawView
 	for at := 0; at < len(lines); {
 		line := lines[at]
 		if line.Text == "" && line.Raw == "" {
@@ -83,6 +95,10 @@ func (c *cutter) cut(lines []paste.Line) {
 			continue
 		}
 		kind, part := claim(lines[at:], c.kinds)
+		if kind == nil && line.Raw != "" {
+			// What looked like a logger's prefix may be how the tool starts its lines.
+			kind, part = claim(raw.from(lines, at), c.kinds)
+		}
 		if kind == nil {
 			c.unknow(line)
 			last = nil
@@ -93,6 +109,10 @@ func (c *cutter) cut(lines []paste.Line) {
 		switch {
 		case kind.Scattered && c.scattered[from] != nil:
 			last = c.scattered[from]
+			if c.limit > 0 && len(last.Lines) >= c.limit {
+				last.Left += len(part)
+				break
+			}
 			last.Lines = append(last.Lines, part...)
 		case !kind.Scattered && last != nil && last.Kind == kind:
 			last.Lines = append(last.Lines, part...)
@@ -124,7 +144,7 @@ func (c *cutter) named(lines []paste.Line, skip int) int {
 
 // part makes a new part, with what stands above it.
 func (c *cutter) part(kind *Kind, lines []paste.Line) *Part {
-	p := &Part{Kind: kind, File: c.file, Lines: slices.Clone(lines), Command: c.prompt.Command}
+	p := &Part{Kind: kind, File: c.file, Lines: slices.Clip(lines), Command: c.prompt.Command}
 	p.Host, p.Path, p.PID = c.prompt.Host, lines[0].Path, lines[0].PID
 	path, pid := fromCommand(p.Command)
 	if p.Path == "" {
@@ -178,34 +198,32 @@ func (c *cutter) unknow(line paste.Line) {
 
 // claim asks which kind these lines start with, and returns the lines that are its.
 func claim(lines []paste.Line, kinds []*Kind) (*Kind, []paste.Line) {
-	if lines[0].Text != "" {
-		if k, n := claimOf(lines, kinds); n > 0 {
-			return k, lines[:n]
-		}
-	}
-	if lines[0].Raw == "" {
+	if lines[0].Text == "" {
 		return nil, nil
 	}
-	// What looked like a logger's prefix may be how the tool starts its lines.
-	raw := asWritten(lines)
-	k, n := claimOf(raw, kinds)
-	return k, raw[:n]
+	k, n := claimOf(lines, kinds)
+	return k, lines[:n]
 }
 
-// maxRaw bounds how many lines are looked at as they were written: claims of a log's lines are
-// short.
-const maxRaw = 256
+// rawView is a run of a section's lines that have prefixes, as they were written. It is made once
+// for each run.
+type rawView struct {
+	lines      []paste.Line
+	first, end int // the run, in the section
+}
 
-func asWritten(lines []paste.Line) []paste.Line {
-	n := 0
-	for n < len(lines) && n < maxRaw && (lines[n].Raw != "" || lines[n].Text == "") {
-		n++
+func (v *rawView) from(lines []paste.Line, at int) []paste.Line {
+	if at < v.first || at >= v.end {
+		v.first, v.end = at, at
+		for v.end < len(lines) && (lines[v.end].Raw != "" || lines[v.end].Text == "") {
+			v.end++
+		}
+		v.lines = slices.Clone(lines[at:v.end])
+		for i := range v.lines {
+			v.lines[i].Text = v.lines[i].Raw
+		}
 	}
-	raw := slices.Clone(lines[:n])
-	for i := range raw {
-		raw[i].Text = raw[i].Raw
-	}
-	return raw
+	return v.lines[at-v.first:]
 }
 
 func claimOf(lines []paste.Line, kinds []*Kind) (best *Kind, most int) {
@@ -213,7 +231,7 @@ func claimOf(lines []paste.Line, kinds []*Kind) (best *Kind, most int) {
 		if len(k.Hints) > 0 && !slices.ContainsFunc(k.Hints, func(h string) bool { return strings.Contains(lines[0].Text, h) }) {
 			continue
 		}
-		n := min(k.Claim(lines), len(lines))
+		n := safely(k, lines)
 		switch {
 		case n <= 0:
 		case best == nil, slices.Contains(best.Yields, k.Name),
@@ -225,4 +243,14 @@ func claimOf(lines []paste.Line, kinds []*Kind) (best *Kind, most int) {
 		most--
 	}
 	return best, most
+}
+
+// safely asks one kind. One that panics knows nothing.
+func safely(k *Kind, lines []paste.Line) (n int) {
+	defer func() {
+		if recover() != nil {
+			n = 0
+		}
+	}()
+	return min(k.Claim(lines), len(lines))
 }

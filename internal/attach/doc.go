@@ -10,6 +10,8 @@
 //	kind.go     Kind and Part: how lines are known
 //	reading.go  Reading, Fact and Sign: what a part says, as types and in a person's words
 //	cut.go      Cut: lines to parts
+//	stream.go   Stream: the parts of a file that is too long to be read whole
+//	marks.go    the search for marks of scattered lines, at the speed of grep
 //	command.go  what a command says of the part below it
 //	explain.go  Explain: what all parts together say; start here
 //	answer.go   Answer: its shape

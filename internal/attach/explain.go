@@ -61,6 +61,9 @@ func read(p *Part) (t *Told) {
 		return t
 	}
 	t.Reading = p.Kind.Read(p)
+	if left := p.leftText(); left != "" {
+		t.Flaws = append(t.Flaws, left)
+	}
 	if t.Who.PID == 0 {
 		t.Who.PID = p.PID
 	}

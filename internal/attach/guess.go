@@ -7,17 +7,28 @@ import (
 	"github.com/whystall/whystall/internal/format/paste"
 )
 
-// Leftovers says of each range of a file what it may be: words of a person, or data that resembles
-// a kind.
-func Leftovers(file string, ranges []Range, kinds []*Kind) (out []Unknown) {
+// Leftovers says of each range of a file what it may be: words of a person, the rest of a log, or
+// data that resembles a kind.
+func Leftovers(file string, ranges []Range, parts []*Part, kinds []*Kind) (out []Unknown) {
 	for _, r := range ranges {
-		u := Unknown{File: file, Range: r, Words: words(r.Lines)}
+		u := Unknown{File: file, Range: r, Words: words(r.Lines) || ofLog(r, parts)}
 		if !u.Words {
 			u.Guess = guess(r.Lines, kinds)
 		}
 		out = append(out, u)
 	}
 	return out
+}
+
+// ofLog reports whether a range is the rest of a log that has lines of a scattered kind: it stands
+// among them, or has a logger's prefixes.
+func ofLog(r Range, parts []*Part) bool {
+	for _, p := range parts {
+		if p.Kind.Scattered && (r.First > p.First() && r.Last < p.Last() || r.Lines[0].Raw != "") {
+			return true
+		}
+	}
+	return false
 }
 
 // maxGuess bounds how many lines of a range are looked at.

@@ -26,6 +26,11 @@ type Kind struct {
 	// have one source are one part.
 	Scattered bool
 
+	// Marks are strings of which every line that starts the kind's lines in a log has one, where
+	// Hints are short or common: they find the lines of a Scattered kind in logs of gigabytes. Each
+	// has at least four bytes. Empty: Hints do.
+	Marks []string
+
 	// Joins: Read compares several samples in one part. So parts of one place that are in order
 	// become one; without it each is read alone.
 	Joins bool
@@ -53,6 +58,8 @@ type Part struct {
 	Host string // "": not said
 	Path string // the file that a command printed or a grep named; "": not said
 	PID  int    // 0: not said
+
+	Left int // lines of this part that were left out, since a long file is not read whole
 }
 
 // First and Last are where the part stands in its file.

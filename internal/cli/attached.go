@@ -1,18 +1,14 @@
 package cli
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
-	"github.com/whystall/whystall/internal/attach/kinds"
 	"github.com/whystall/whystall/internal/detect"
 	"github.com/whystall/whystall/internal/finding"
-	"github.com/whystall/whystall/internal/format"
-	"github.com/whystall/whystall/internal/format/paste"
 	"github.com/whystall/whystall/internal/report"
 )
 
@@ -20,44 +16,8 @@ import (
 type attachments struct {
 	parts   []*attach.Part
 	unknown []attach.Unknown
-	known   map[int]bool // items of which some part is known, by their index
-}
-
-// cutItems cuts every file that is text into parts. Members of cases are the recorder's.
-func (in *loaded) cutItems() {
-	in.attached = attachments{known: map[int]bool{}}
-	all := kinds.All()
-	for i := range in.items {
-		item := &in.items[i]
-		if !item.whole || binary(item.Data) {
-			continue
-		}
-		parts, ranges := attach.Cut(item.Name, paste.Lines(item.Data), all)
-		if len(parts) == 0 {
-			continue
-		}
-		in.attached.known[i] = true
-		in.attached.parts = append(in.attached.parts, parts...)
-		in.attached.unknown = append(in.attached.unknown, attach.Leftovers(item.Name, ranges, all)...)
-	}
-}
-
-// binary reports whether data is no text of any encoding: UTF-16 has a zero in each pair of bytes.
-func binary(data []byte) bool {
-	head := data[:min(len(data), format.HeadSize)]
-	switch {
-	case bytes.HasPrefix(head, []byte("\x1f\x8b")), bytes.HasPrefix(head, []byte("PK")):
-		return true
-	case bytes.HasPrefix(head, []byte("\xff\xfe")), bytes.HasPrefix(head, []byte("\xfe\xff")):
-		return false
-	}
-	zeros := bytes.Count(head, []byte{0})
-	return zeros > 0 && (zeros < len(head)*4/10 || zeros > len(head)*6/10)
-}
-
-// weak are formats that are known by so little that an output of a tool may look like one.
-func weak(k format.Kind) bool {
-	return k == format.KindMetrics || k == format.KindRecords || k == format.KindUnknown || k == format.KindHTML
+	notes   []string
+	inputs  map[int]bool // those of which some part is known, by their index
 }
 
 // answer puts together what the attachments say, and what detectors found in records of files that
@@ -68,7 +28,7 @@ func (in *loaded) answer(found *finding.Result) *report.Attached {
 	}
 	a := attach.Explain(in.attached.parts, in.attached.unknown)
 	out := &report.Attached{State: string(a.State), Parts: []report.AttachedPart{}, Causes: []report.AttachedCause{},
-		Unknown: []report.AttachedUnknown{}, Notes: append([]string{}, a.Notes...), Next: []report.AttachedNext{}}
+		Unknown: []report.AttachedUnknown{}, Notes: append(append([]string{}, a.Notes...), in.attached.notes...), Next: []report.AttachedNext{}}
 	for _, t := range a.Told {
 		out.Parts = append(out.Parts, toldPart(t))
 	}
@@ -90,12 +50,14 @@ func (in *loaded) answer(found *finding.Result) *report.Attached {
 // alone adds what only the detectors know, where attachments are all there is: the files that no
 // kind of text knows, and causes of which no part speaks.
 func (in *loaded) alone(out *report.Attached, found *finding.Result) {
-	for _, input := range in.inputs {
-		at := slices.IndexFunc(out.Parts, func(p report.AttachedPart) bool { return p.File == input.Name })
+	if len(in.attached.notes) > 0 {
+		out.State = worseState(out.State, report.AttachedUnsure)
+	}
+	for i, input := range in.inputs {
 		switch {
 		case input.Error != "":
-			out.State = string(worseState(out.State, report.AttachedUnsure))
-		case at < 0 && input.Kind != "":
+			out.State = worseState(out.State, report.AttachedUnsure)
+		case !in.attached.inputs[i] && input.Kind != "":
 			state := report.AttachedUnsure
 			if len(found.RuledOut) > 0 {
 				state = report.AttachedHealthy

@@ -4,12 +4,15 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/whystall/whystall/exectrace"
+	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/evidence"
 	"github.com/whystall/whystall/internal/evidence/kernel"
 	"github.com/whystall/whystall/internal/format"
+	"github.com/whystall/whystall/internal/format/archive"
 )
 
 // Bounds of what is read as a whole. A trace is not: it is mapped.
@@ -28,6 +31,11 @@ type input struct {
 	kern  *kernel.Reader   // the kernel's records; nil: it has none
 	c     *evidence.Case   // nil: it is no case
 	notes []string         // members that could not be read, and why
+
+	parts   []*attach.Part // of attached text
+	unknown []attach.Unknown
+	known   bool // it is text of which some part is known
+	members int  // files of an archive or a folder
 }
 
 // openInput opens a file, a case or its folder; "-" is standard input. left is how many bytes of
@@ -43,7 +51,10 @@ func openInput(name string, stdin io.Reader, left *int64) (*input, error) {
 		return nil, fmt.Errorf("open %s: %w", name, evidence.FileCause(err))
 	}
 	if st.IsDir() {
-		return in, in.openCase(name, left)
+		if _, err := os.Lstat(filepath.Join(name, "manifest.json")); err == nil {
+			return in, in.openCase(name, left)
+		}
+		return in, in.folder(name, left)
 	}
 	f, err := os.Open(name)
 	if err != nil {
@@ -63,7 +74,10 @@ func openInput(name string, stdin io.Reader, left *int64) (*input, error) {
 		in.trace, err = exectrace.Open(name, exectrace.Options{})
 		return in, err
 	case format.KindZip:
-		return in, in.openCase(name, left)
+		if archive.ZipHas(f, st.Size(), "manifest.json") {
+			return in, in.openCase(name, left)
+		}
+		return in, in.zip(name, f, st.Size(), left)
 	}
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, evidence.FileCause(err))
@@ -98,7 +112,10 @@ func (in *input) stream(r io.Reader, left *int64) error {
 		in.trace, err = exectrace.New(r, exectrace.Options{MaxSpool: maxTrace})
 		return err
 	}
-	return in.item(in.name, r, 0, left)
+	if archive.Known(head) && in.kind != format.KindPprof {
+		return in.packed(r, left)
+	}
+	return in.text(in.name, r, left)
 }
 
 // item reads an item as a whole.
@@ -109,7 +126,7 @@ func (in *input) item(name string, r io.Reader, at int64, left *int64) error {
 		return fmt.Errorf("read %s: %w", name, evidence.FileCause(err))
 	}
 	if int64(len(b)) > limit {
-		return fmt.Errorf("read %s: more than %d MiB and no execution trace: cut out the part that matters", name, limit>>20)
+		return tooLong(name, *left)
 	}
 	*left -= int64(len(b))
 	in.items = append(in.items, format.Item{Name: name, Data: b, Time: at})
@@ -172,4 +189,8 @@ func (in *input) caseTrace(c *evidence.Case) (err error) {
 	defer r.Close()
 	in.trace, err = exectrace.New(r, exectrace.Options{MaxSpool: maxTrace})
 	return err
+}
+
+func tooLong(name string, left int64) error {
+	return fmt.Errorf("read %s: more than %d MiB and no execution trace: cut out the part that matters", name, min(maxItem, left)>>20)
 }

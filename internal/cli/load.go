@@ -43,7 +43,8 @@ type loaded struct {
 type loadedItem struct {
 	format.Item
 	input int  // index in inputs
-	whole bool // it is all of its input, not a member of a case
+	whole bool // it is all of its input, not a member of a case or an archive
+	known bool // some part of it is of a kind that people attach
 }
 
 func (in *loaded) close() {
@@ -68,7 +69,7 @@ func (in *loaded) nothing() bool {
 // load reads the files. A file that fails does not take the others with it: its error stands beside
 // it.
 func (con *console) load(files []string) *loaded {
-	in := &loaded{}
+	in := &loaded{attached: attachments{inputs: map[int]bool{}}}
 	left := int64(maxItems)
 	for _, name := range files {
 		i, err := openInput(name, con.stdin, &left)
@@ -78,13 +79,15 @@ func (con *console) load(files []string) *loaded {
 		r := report.Input{Name: name}
 		if i != nil {
 			r.Name, r.Kind = i.name, string(i.kind)
+			if i.known && i.members == 0 && weak(i.kind) {
+				r.Kind = kindAttached
+			}
 		}
 		if err != nil {
 			r.Kind, r.Error = "", err.Error()
 		}
 		in.inputs = append(in.inputs, r)
 	}
-	in.cutItems()
 	in.gather()
 	if v, ok := in.set.Fact("/go/version:text"); ok && in.target.GoVersion == "" {
 		in.target.GoVersion = v.Text
@@ -95,9 +98,17 @@ func (con *console) load(files []string) *loaded {
 // add takes what one input holds.
 func (in *loaded) add(i *input) error {
 	for _, item := range i.items {
-		in.items = append(in.items, loadedItem{item, len(in.inputs), i.c == nil})
+		in.items = append(in.items, loadedItem{item, len(in.inputs), i.c == nil && i.members == 0, i.known})
+	}
+	in.attached.parts = append(in.attached.parts, i.parts...)
+	in.attached.unknown = append(in.attached.unknown, i.unknown...)
+	if len(i.parts) > 0 {
+		in.attached.inputs[len(in.inputs)] = true
 	}
 	for _, note := range i.notes {
+		if i.c == nil {
+			in.attached.notes = append(in.attached.notes, note)
+		}
 		in.gaps = append(in.gaps, report.Gap{Source: i.name, Reason: note})
 	}
 	if i.c != nil {
@@ -188,9 +199,6 @@ func (in *loaded) gather() {
 	items := make([]format.Item, len(in.items))
 	for i := range in.items {
 		items[i] = in.items[i].Item
-		if in.attached.known[i] && weak(format.Identify(items[i].Data[:min(len(items[i].Data), format.HeadSize)])) {
-			items[i].Data = nil // text that a kind knows: what else it resembles is by chance
-		}
 	}
 	set, kinds, problems := format.Gather(items)
 	in.set = set
@@ -203,8 +211,8 @@ func (in *loaded) gather() {
 	for i, err := range problems {
 		item := &in.items[i]
 		switch input := &in.inputs[item.input]; {
-		case in.attached.known[i] && (err != nil || weak(kinds[i])):
-			input.Kind = kindAttached
+		case item.known && err != nil:
+			// Its parts are read all the same.
 		case !item.whole && err != nil:
 			in.gaps = append(in.gaps, report.Gap{Source: input.Name, Reason: err.Error()})
 		case err != nil:

@@ -20,12 +20,21 @@ const (
 // attachments prints the answer to what was attached: the causes, then each part, then what is not
 // known and what would decide.
 func (p *page) attachments(r *Report) {
-	a := r.Attached
-	p.painted("whystall: ", p.paint(bold, "whystall: "), bold, 4, a.title(), shortenWords)
-	p.line("")
-	p.attached(a)
-	p.inputErrors(r)
+	for level := range attachedLevels {
+		p.b.Reset()
+		p.painted("whystall: ", p.paint(bold, "whystall: "), bold, 4, r.Attached.title(), shortenWords)
+		p.line("")
+		p.attached(r.Attached, level)
+		p.inputErrors(r)
+		if strings.Count(p.b.String(), "\n") <= mostLines {
+			return
+		}
+	}
 }
+
+// attachedLevels is how often the screen is made with less detail until it fits: all parts in full;
+// the healthy ones in a line; all in a line but those with a finding; all in a line.
+const attachedLevels = 4
 
 // attachedSection is the same below a report on a trace or a case.
 func (p *page) attachedSection(r *Report) {
@@ -33,10 +42,10 @@ func (p *page) attachedSection(r *Report) {
 		return
 	}
 	p.heading("ATTACHED", r.Attached.title())
-	p.attached(r.Attached)
+	p.attached(r.Attached, 1)
 }
 
-func (p *page) attached(a *Attached) {
+func (p *page) attached(a *Attached, level int) {
 	title, style := a.headline()
 	p.line("%s", p.paint(style, title))
 	for i := range a.Causes {
@@ -49,7 +58,7 @@ func (p *page) attached(a *Attached) {
 	if len(a.Parts) > 0 && len(a.Causes) > 0 {
 		p.line("")
 	}
-	p.attachedParts(a)
+	p.attachedParts(a, level)
 	for _, n := range a.Notes {
 		p.par("  ", n)
 	}
@@ -98,12 +107,25 @@ func among(said []string, sentence string) bool {
 	return false
 }
 
-func (p *page) attachedParts(a *Attached) {
+// inFull reports whether a part is told in full at a level.
+func (t *AttachedPart) inFull(level, parts int) bool {
+	switch {
+	case parts == 1 || level == 0:
+		return true
+	case level == 1:
+		return t.State != AttachedHealthy
+	case level == 2:
+		return t.State == AttachedIll
+	}
+	return false
+}
+
+func (p *page) attachedParts(a *Attached, level int) {
 	full, short, left := 0, 0, 0
 	for i := range a.Parts {
 		t := &a.Parts[i]
 		switch {
-		case len(a.Parts) <= fullParts || t.State != AttachedHealthy && full < fullParts:
+		case full < fullParts && t.inFull(level, len(a.Parts)):
 			full++
 			p.attachedPart(a, t)
 		case short < shortParts:

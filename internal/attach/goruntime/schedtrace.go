@@ -13,6 +13,7 @@ import (
 var schedtrace = &attach.Kind{
 	Name:      "schedtrace",
 	Hints:     []string{"SCHED ", "status=", "curg="},
+	Marks:     []string{"SCHED "},
 	Claim:     claimSched,
 	Scattered: true,
 	Read:      readSched,

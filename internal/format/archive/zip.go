@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 )
 
 // Bounds of a zip: what is read to find its members bounds what that allocates.
@@ -84,4 +85,11 @@ func (b *boundedAt) ReadAt(p []byte, off int64) (int, error) {
 		return 0, errMembers
 	}
 	return b.r.ReadAt(p, off)
+}
+
+// ZipHas reports whether a zip has a member of this name. A zip whose index is too large to be read
+// has none.
+func ZipHas(r io.ReaderAt, size int64, name string) bool {
+	z, err := zip.NewReader(&boundedAt{r: r, left: maxIndex}, size)
+	return err == nil && slices.ContainsFunc(z.File, func(f *zip.File) bool { return f.Name == name })
 }

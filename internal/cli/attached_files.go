@@ -1,0 +1,170 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/attach/kinds"
+	"github.com/whystall/whystall/internal/evidence"
+	"github.com/whystall/whystall/internal/format"
+	"github.com/whystall/whystall/internal/format/archive"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+var allKinds = sync.OnceValue(kinds.All)
+
+// wholeText is how much of a text is held in memory. What is longer is streamed.
+const wholeText = 8 << 20
+
+// text takes a file that is no trace, case or archive.
+func (in *input) text(name string, r io.Reader, left *int64) error {
+	return in.cut(name, procPath(name), r, left)
+}
+
+// packed takes the files of an archive that can be read only in order, or a file that is packed.
+func (in *input) packed(r io.Reader, left *int64) error {
+	notes, err := archive.Walk(in.name, r, archive.DefaultBudget(), in.visit(left))
+	return in.walked("an archive", notes, err)
+}
+
+func (in *input) zip(name string, f *os.File, size int64, left *int64) error {
+	notes, err := archive.Zip(name, f, size, archive.DefaultBudget(), in.visit(left))
+	return in.walked("an archive", notes, err)
+}
+
+func (in *input) folder(name string, left *int64) error {
+	notes, err := archive.Folder(name, archive.DefaultBudget(), in.visit(left))
+	return in.walked("a folder", notes, err)
+}
+
+// visit takes one file of an archive. What is wrong with it is a note, and the others are read.
+func (in *input) visit(left *int64) archive.Visit {
+	return func(member string, r io.Reader) error {
+		if member == "" {
+			return in.cut(in.name, procPath(in.name), r, left)
+		}
+		in.members++
+		if err := in.cut(in.name+":"+member, procPath(member), r, left); err != nil {
+			in.notes = append(in.notes, err.Error())
+		}
+		return nil
+	}
+}
+
+// walked says what an archive held.
+func (in *input) walked(what string, notes []string, err error) error {
+	in.notes = append(in.notes, notes...)
+	if err != nil {
+		return err
+	}
+	if in.members > 0 {
+		in.kind = format.Kind(fmt.Sprintf("%s of %d files", what, in.members))
+	}
+	switch {
+	case len(in.items) > 0 || len(in.parts) > 0 || in.trace != nil:
+		return nil
+	case len(notes) > 0:
+		return errors.New(notes[0])
+	case in.members == 0:
+		return fmt.Errorf("read %s: it holds no file", in.name)
+	}
+	return fmt.Errorf("read %s: none of its %d files is of a kind that is known%s", in.name, in.members, hint(format.KindUnknown))
+}
+
+// cut takes one text: its parts, and its bytes where a format knows them. path is where the file
+// was below /proc or /sys, "" if that is not known.
+func (in *input) cut(name, path string, r io.Reader, left *int64) error {
+	head, err := io.ReadAll(io.LimitReader(r, wholeText+1))
+	kind := format.Identify(head[:min(len(head), format.HeadSize)])
+	switch {
+	case len(head) == 0 && err == nil:
+		return nil // many files of /proc are empty
+	case len(head) == 0:
+		return fmt.Errorf("read %s: %w", name, evidence.FileCause(err))
+	case kind == format.KindTrace && in.members > 0:
+		return fmt.Errorf("read %s: an execution trace in an archive: unpack it, and give it by itself", name)
+	case binary(head):
+		return in.item(name, io.MultiReader(bytes.NewReader(head), r), 0, left)
+	}
+	whole := len(head) <= wholeText
+	if !whole && !weak(kind) {
+		rest, _ := io.ReadAll(io.LimitReader(r, maxItem-int64(len(head))+1))
+		head = append(head, rest...)
+	}
+	parts, ranges := in.parts, []attach.Range(nil)
+	if whole {
+		parts, ranges = attach.Cut(name, withPath(paste.Lines(head), path), allKinds())
+	} else {
+		parts, ranges, err = attach.Stream(name, io.MultiReader(bytes.NewReader(head), r), allKinds())
+	}
+	if err != nil && len(parts) > 0 {
+		err = nil // the walker notes what is damaged
+	}
+	if len(parts) > 0 {
+		in.known = true
+		in.parts = append(in.parts, parts...)
+		in.unknown = append(in.unknown, attach.Leftovers(name, ranges, parts, allKinds())...)
+	}
+	switch {
+	case !whole && weak(kind) && len(parts) == 0:
+		return fmt.Errorf("read %s: no part of it is of a kind that is known, and it is too long to be looked at whole: cut out the part that matters", name)
+	case len(parts) > 0 && weak(kind), kind == format.KindUnknown && in.members > 0:
+		return nil
+	case int64(len(head)) > min(maxItem, *left) && len(parts) > 0:
+		return nil
+	case int64(len(head)) > min(maxItem, *left):
+		return tooLong(name, *left)
+	}
+	*left -= int64(len(head))
+	in.items = append(in.items, format.Item{Name: name, Data: head})
+	return err
+}
+
+// withPath puts before the lines of a file of /proc or /sys what would have printed it: some hold
+// one number and nothing that tells what it is.
+func withPath(lines []paste.Line, path string) []paste.Line {
+	if path == "" {
+		return lines
+	}
+	return append([]paste.Line{{Text: "cat " + path, Command: "cat " + path}}, lines...)
+}
+
+// procPath is the path below /proc or /sys that the name of a file ends with, "" if it has none.
+func procPath(name string) string {
+	name = "/" + strings.TrimPrefix(filepath.ToSlash(name), "/")
+	at := -1
+	for _, root := range []string{"/proc/", "/sys/"} {
+		if i := strings.Index(name, root); i >= 0 && (at < 0 || i < at) {
+			at = i
+		}
+	}
+	if at < 0 || strings.ContainsAny(name[at:], " \t\n:") {
+		return ""
+	}
+	return name[at:]
+}
+
+// binary reports whether data is no text of any encoding: UTF-16 has a zero in each pair of bytes.
+func binary(data []byte) bool {
+	head := data[:min(len(data), format.HeadSize)]
+	switch {
+	case bytes.HasPrefix(head, []byte("\x1f\x8b")):
+		return true
+	case bytes.HasPrefix(head, []byte("\xff\xfe")), bytes.HasPrefix(head, []byte("\xfe\xff")):
+		return false
+	}
+	zeros := bytes.Count(head, []byte{0})
+	return zeros > 0 && (zeros < len(head)*4/10 || zeros > len(head)*6/10)
+}
+
+// weak are formats that are known by so little that an output of a tool may look like one.
+func weak(k format.Kind) bool {
+	return k == format.KindMetrics || k == format.KindRecords || k == format.KindUnknown || k == format.KindHTML
+}
