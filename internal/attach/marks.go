@@ -6,8 +6,8 @@ import (
 )
 
 // marks finds any of several strings in a long text. It is the search of Wu and Manber ("A fast
-// algorithm for multi-pattern searching", 1994) with blocks of two bytes: what two bytes stand at the
-// end of a window as long as the shortest mark says how far the window may move.
+// algorithm for multi-pattern searching", 1994) with blocks of two bytes: what two bytes stand
+// at the end of a window as long as the shortest mark says how far the window may move.
 type marks struct {
 	window int
 	shift  [1 << 16]uint8

@@ -18,9 +18,9 @@ const (
 	longestLine = 1 << 20
 )
 
-// Stream cuts a text of any length. The first 8 MiB are cut as Cut does. In what follows only lines
-// of scattered kinds are looked for, as they stand in logs: by their marks, so that most of the text
-// is not divided into lines at all.
+// Stream cuts a text of any length. The first 8 MiB are cut as Cut does. In what follows only
+// lines of scattered kinds are looked for, as they stand in logs: by their marks, so that most
+// of the text is not divided into lines at all.
 func Stream(file string, r io.Reader, kinds []*Kind) (parts []*Part, unknown []Range, err error) {
 	c := newCutter(file, kinds)
 	head, err := io.ReadAll(io.LimitReader(r, wholeText+1))
