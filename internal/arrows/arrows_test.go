@@ -49,6 +49,7 @@ internal/ledger     internal/timeline internal/sched internal/oldclock internal/
 internal/finding
 internal/attach     internal/format/paste internal/format internal/finding internal/evidence internal/attach
 internal/attach/profiler internal/format/paste internal/finding internal/evidence internal/attach internal/oncpu internal/sched internal/account
+internal/attach/kernelfile internal/format/paste internal/format internal/finding internal/evidence internal/attach internal/sched
 internal/attach/attachtest internal/attach internal/format/paste github.com/rogpeppe/go-internal/txtar
 internal/detect     internal/account internal/finding internal/evidence
 internal/compare    internal/account internal/finding
@@ -70,6 +71,7 @@ internal/report     internal/format internal/request internal/ledger internal/de
 internal/cli        github.com/rogpeppe/go-internal/testscript github.com/google/pprof/profile
 internal/format     github.com/rogpeppe/go-internal/txtar github.com/google/pprof/profile
 internal/attach     github.com/rogpeppe/go-internal/txtar internal/attach/attachtest
+internal/attach/kernelfile github.com/rogpeppe/go-internal/txtar internal/attach/attachtest
 internal/attach/profiler github.com/rogpeppe/go-internal/txtar
 internal/sched      internal/timeline github.com/rogpeppe/go-internal/txtar
 internal/timeline   internal/timeline/twin

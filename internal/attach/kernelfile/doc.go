@@ -8,10 +8,22 @@
 //	pairs.go  lines "name value", and how much they grew
 //	words.go  figures with units
 //
-// Of the host's memory and pressure:
+// Of the host:
 //
 //	vmstat.go, buddyinfo.go, meminfo.go, pressure.go
 //	settings.go      sysctl, huge pages
+//	host.go          /proc/stat, load
+//	host_tables.go   interrupts, softirqs, softnet_stat, slabs, zones, types of pages
+//	context.go       what the machine is: no verdict
+//
+// Of a process:
+//
+//	process.go       status, stat, sched, schedstat
+//	process_more.go  limits, io, cgroups, mounts
+//	smaps.go         smaps, smaps_rollup, maps
+//	numa_maps.go     memory by NUMA node
+//	stack.go         kernel stacks and wait channels
+//	waits.go         what a kernel stack waits for, and which causes that fits
 //
 // Of cgroups, and files that only their names tell:
 //
@@ -20,4 +32,10 @@
 //	files_read.go    what such files say together
 //	cgroup_cpu.go    quota, periods and throttled time
 //	cgroup_memory.go limit, use, and how often the limit was hit
+//
+// Of the kernel's log:
+//
+//	klog.go          its lines, with the kernel's stamp or without
+//	klog_events.go   the table of events that are known
+//	klog_read.go     what they say
 package kernelfile

@@ -23,13 +23,15 @@ func readFiles(files []file) attach.Reading {
 	for _, dir := range groupDirs(files) {
 		readings = append(readings, readGroup(dir, files)...)
 	}
-	var rest, pressures []file
+	var rest, pressures, delays []file
 	var named []setting
 	for _, f := range files {
 		switch b := f.base(); {
 		case strings.HasSuffix(b, ".pressure") || strings.HasPrefix(f.path, "/proc/pressure/"):
 			pressures = append(pressures, f)
 		case scalars(b) || groupFiles(b):
+		case b == "schedstat" && len(strings.Fields(f.text())) == 3:
+			delays = append(delays, f)
 		case isSettingPath(f.path):
 			named = append(named, setting{settingName(f.path), f.text()})
 		default:
@@ -41,6 +43,18 @@ func readFiles(files []file) attach.Reading {
 	}
 	if len(named) > 0 {
 		readings = append(readings, readSettings(named))
+	}
+	for len(delays) > 0 {
+		same := []file{delays[0]}
+		var others []file
+		for _, f := range delays[1:] {
+			if f.path == delays[0].path {
+				same = append(same, f)
+			} else {
+				others = append(others, f)
+			}
+		}
+		readings, delays = append(readings, readSchedstat(same)), others
 	}
 	for _, f := range rest {
 		readings = append(readings, readByKind(f))

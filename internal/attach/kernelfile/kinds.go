@@ -7,5 +7,9 @@ func Kinds() []*attach.Kind {
 	return []*attach.Kind{
 		vmstat, buddyinfo, meminfo, pressure,
 		namedFiles, cpuStat, cpuMax, memoryStat, memoryEvents, sysctl, choice,
+		smaps, procMaps, numaMaps, procStack, wchan, klog,
+		status, procPIDStat, procSched, limits, procIO, procCgroup, mounts,
+		procStat, loadavg, interrupts, softnet, slabinfo, zoneinfo, pagetypeinfo,
+		uname, osRelease, cmdline, lscpu, cpuinfo, numactl, uptime,
 	}
 }

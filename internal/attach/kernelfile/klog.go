@@ -1,0 +1,96 @@
+package kernelfile
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+// klog is what the kernel logs, as dmesg and journals show it. With the kernel's own stamp in front
+// every line is known; without, those of events that are known here and what belongs to them.
+var klog = &attach.Kind{
+	Name: "kernel log", Scattered: true, Yields: []string{"/proc/PID/stack"},
+	Claim: func(lines []paste.Line) int {
+		text, stamped := klogText(lines[0].Text)
+		if !stamped && eventOf(text) == nil && !blockHead(text) {
+			return 0
+		}
+		n := 1
+		for n < len(lines) && lines[n].Command == "" {
+			text, stamped := klogText(lines[n].Text)
+			wrapped := strings.HasPrefix(lines[n].Text, "        ") // the message goes on in a line of its own
+			if strings.TrimSpace(text) == "" && !stamped || !stamped && !wrapped && eventOf(text) == nil && !blockHead(text) && !belongs(text) {
+				break
+			}
+			n++
+		}
+		return n
+	},
+	Read: readKlog,
+}
+
+var stamps = []*regexp.Regexp{
+	regexp.MustCompile(`^(?:<\d+>)?\[ {0,8}\d{1,9}\.\d{0,6}\](?:\[ *[TC]\d+\])?(?: |$)`),
+	regexp.MustCompile(`^\[(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}\](?: |$)`),
+	regexp.MustCompile(`^\d{1,9}\.\d{6}\] `), // its start was cut off
+}
+
+// klogText takes the kernel's stamp off a line, and reports whether there was one.
+func klogText(text string) (rest string, stamped bool) {
+	text = strings.TrimPrefix(strings.TrimLeft(text, " "), "kernel: ")
+	if text == "" || text[0] != '[' && text[0] != '<' && (text[0] < '0' || text[0] > '9') {
+		return text, false
+	}
+	for _, re := range stamps {
+		if at := re.FindStringIndex(text); at != nil {
+			return text[at[1]:], true
+		}
+	}
+	return text, false
+}
+
+// frame is a function on a stack; a mark says that it may be left over from an earlier call.
+var frameLine = regexp.MustCompile(`^\s*(?:\[<[0-9a-fA-Fx]+>\] )?(\? )?([A-Za-z_][\w.]*)\+0x[0-9a-f]+/0x[0-9a-f]+(?: \[[\w ]+\])?\s*$`)
+
+// taskLine and oldTaskLine start the dump of one task, which also shows its state.
+var (
+	taskLine    = regexp.MustCompile(`^\s*task:(\S.*?)\s+state:([A-Z])\s.*?pid: *(\d+)`)
+	oldTaskLine = regexp.MustCompile(`^(\S.{0,15}?)\s+([DRSTZ])(?:\s+[0-9a-f]{4,16}|\s+\([\w ]+\)|\s+running task)?\s+\d+\s+(\d+)\s+\d+ +(?:0x[0-9a-f]+|[0-9a-f]{8})?$`)
+)
+
+// blockHead reports whether a line starts a dump of a task.
+func blockHead(text string) bool {
+	return strings.Contains(text, "state:") && taskLine.MatchString(text) || strings.HasSuffix(text, "0x00000000") && oldTaskLine.MatchString(text)
+}
+
+var belongsTo = []string{"Call Trace:", "Call trace:", "RIP: ", "RSP: ", "RAX: ", "RBP: ", "RDX: ", "R10: ", "R13: ", "CR2: ", "FS: ", "CS: ", "Code: ", "</TASK>", "<TASK>", "</IRQ>", "<IRQ>", "<NMI>", "</NMI>", "ORIG_RAX", "EFLAGS",
+	"Tainted: ", "Not tainted ", "Hardware name: ", "CPU: ", "Workqueue: ", "Modules linked in", "Mem-Info:", "Node ", "lowmem_reserve", "active_anon:", " active_file:", " unevictable:", " slab_reclaimable:", " mapped:", " free:",
+	"Swap cache stats", "Free swap", "Total swap", "pagecache pages", "pages RAM", "pages HighMem", "pages reserved", "pages hwpoisoned", "pages in swap cache", "total pagecache pages", "swapper", "Tasks state", "[  pid  ]", "[ pid ]",
+	"oom_score_adj", "Memory cgroup stats", "memory: usage", "memory+swap: usage", "kmem: usage", "swap: usage", "Memory limit reached", "oom_reaper: ", "\"echo 0 >", "Sending NMI", "NMI backtrace", "irq event stamp",
+	"anon ", "rss:", "Showing all locks", "Comm: ", "Pid: ", "warn_alloc", "task                        PC stack", "hi:", "per-cpu:", "DMA: ", "Normal: ", "cache:", "likely owned by", "jiffies", "lr : ", "pc : ", "sp : ", "pstate: ", "x29: ", "---["}
+
+// belongs reports whether a line without a stamp goes on with an event.
+func belongs(text string) bool {
+	if frameLine.MatchString(text) {
+		return true
+	}
+	for _, b := range belongsTo {
+		if strings.Contains(text, b) {
+			return true
+		}
+	}
+	return hexWords(text)
+}
+
+// hexWords are the raw words of a stack or of registers.
+func hexWords(text string) bool {
+	f := strings.Fields(text)
+	for _, w := range f {
+		if len(w) < 8 || strings.Trim(w, "0123456789abcdef") != "" {
+			return false
+		}
+	}
+	return len(f) >= 2
+}

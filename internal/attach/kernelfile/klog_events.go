@@ -1,0 +1,97 @@
+package kernelfile
+
+import (
+	"regexp"
+	"strings"
+)
+
+// event is a thing that the kernel reports of itself.
+type event struct {
+	name  eventName
+	words string // one of them, and several
+	many  string
+	hint  string // stands in every such line, to spare the expression
+	line  *regexp.Regexp
+}
+
+type eventName string
+
+const (
+	hungTask    eventName = "hung task"
+	lockOwner   eventName = "owner of a lock"
+	softLockup  eventName = "soft lockup"
+	hardLockup  eventName = "hard lockup"
+	rcuStall    eventName = "rcu stall"
+	oomKill     eventName = "oom"
+	oomGroup    eventName = "oom of a cgroup"
+	oomDetail   eventName = "oom: what was killed"
+	allocFail   eventName = "allocation failure"
+	allocStall  eventName = "allocation stall"
+	conntrack   eventName = "conntrack"
+	synFlood    eventName = "syn flood"
+	clockBad    eventName = "clock"
+	diskTimeout eventName = "disk timeout"
+	diskError   eventName = "disk error"
+	thermal     eventName = "thermal"
+	perfSlow    eventName = "perf"
+	hogged      eventName = "workqueue"
+	netTimeout  eventName = "network device"
+	rtThrottled eventName = "real-time"
+	neighbours  eventName = "neighbour table"
+	crashed     eventName = "crash"
+	sysrqTasks  eventName = "sysrq"
+)
+
+// events is the table, by the kernel's own formats of its messages. Groups are named in the reader.
+var events = []event{
+	{hungTask, "hung task", "hung tasks", "blocked ", regexp.MustCompile(`INFO: task (.+):(\d+) blocked (?:in I/O wait )?for more than (\d+) seconds`)},
+	{lockOwner, "owner of a lock", "owners of locks", "likely owned by", regexp.MustCompile(`INFO: task (.+?):(\d+)(?: <\w+>)?(?: is)? blocked on an? ([\w-]+),? likely owned by task (.+?):(\d+)`)},
+	{softLockup, "soft lockup", "soft lockups", "soft lockup", regexp.MustCompile(`BUG: soft lockup - CPU#(\d+) stuck for (\d+)s! \[(.+?):(\d+)\]`)},
+	{hardLockup, "hard lockup", "hard lockups", "ard LOCKUP", regexp.MustCompile(`[Hh]ard LOCKUP on cpu ?(\d+)`)},
+	{rcuStall, "RCU stall", "RCU stalls", "tall", regexp.MustCompile(`(rcu\w*)(?: kthread)?(?:_state)?.*(?:self-)?detected (?:expedited )?stalls?`)},
+	{oomGroup, "process killed at a cgroup's memory limit", "processes killed at a cgroup's memory limit", "ill", regexp.MustCompile(`Memory cgroup out of memory: Kill(?:ed)? process (\d+) \(([^)]*)\)(.*)`)},
+	{oomKill, "process killed for lack of memory", "processes killed for lack of memory", "ill", regexp.MustCompile(`Out of memory(?: \(oom_kill_allocating_task\))?: Kill(?:ed)? process (\d+) \(([^)]*)\)(.*)`)},
+	{oomDetail, "oom report", "oom reports", "oom", regexp.MustCompile(`invoked oom-killer|^\s*oom-kill:constraint=`)},
+	{allocStall, "allocation that stalled", "allocations that stalled", "stalls for", regexp.MustCompile(`^(.*?): page allocation stalls for (\d+)ms, order:(\d+)(?:, mode:\S*?\(([\w|]+)\))?`)},
+	{allocFail, "failed allocation of pages", "failed allocations of pages", "allocation failure", regexp.MustCompile(`^(.*?): page allocation failure[.:] order:(\d+), mode:(\S+)`)},
+	{conntrack, "message that the table of connections is full", "messages that the table of connections is full", "table full", regexp.MustCompile(`(?:nf|ip)_conntrack: .*table full, dropping packet`)},
+	{synFlood, "message of too many connection requests", "messages of too many connection requests", "SYN flooding", regexp.MustCompile(`ossible SYN flooding on port (?:\S*?:)?(\d+)`)},
+	{clockBad, "message that the clock is unstable", "messages that the clock is unstable", "nstable", regexp.MustCompile(`(?i)(?:marking )?clocksource '?(\w+)'? (?:as )?unstable`)},
+	{diskTimeout, "disk command that timed out", "disk commands that timed out", "", regexp.MustCompile(`nvme\d+: (?:I/O|I/O tag) .*timeout|ata\d+(?:\.\d+)?: (?:exception Emask .* frozen|link is slow to respond|hard resetting link)|timing out command, waited|\[sd\w+\] .*DID_TIME_OUT|: task abort: |virtio_scsi.*timeout|blk_mq_timeout`)},
+	{diskError, "disk or file system error", "disk or file system errors", "", regexp.MustCompile(`I/O error,? (?:on )?dev|Buffer I/O error|EXT4-fs (?:error|warning)|XFS \(\w+\): (?:metadata I/O error|log I/O error|Corruption)|md/raid\S*: Disk failure|ata\d+(?:\.\d+)?: (?:failed command|error:|exception)|critical medium error|BTRFS(?: \w+)? ?\(?.*\)?: (?:error|bdev .* errs)|Remounting filesystem read-only|FAILED Result:`)},
+	{thermal, "message that heat slows the CPU", "messages that heat slows the CPU", "temperature above", regexp.MustCompile(`temperature above threshold, cpu clock (?:is )?throttled(?: \(total events = (\d+)\))?`)},
+	{perfSlow, "slow perf interrupt", "slow perf interrupts", "too long", regexp.MustCompile(`perf: interrupt took too long|NMI handler .* took too long|perf samples too long`)},
+	{hogged, "worker that hogged a CPU", "workers that hogged a CPU", "hogged CPU", regexp.MustCompile(`workqueue: (\S+).* hogged CPU for >(\d+)us`)},
+	{netTimeout, "transmit queue that timed out", "transmit queues that timed out", "timed out", regexp.MustCompile(`NETDEV WATCHDOG: .*transmit queue \d+ timed out`)},
+	{rtThrottled, "stop of real-time tasks", "stops of real-time tasks", "RT throttling", regexp.MustCompile(`sched: RT throttling activated`)},
+	{neighbours, "overflow of the neighbour table", "overflows of the neighbour table", "table overflow", regexp.MustCompile(`neighbou?r(?:\w+)?(?:: \w+)?: neighbor table overflow|[Nn]eighbour table overflow`)},
+	{crashed, "crash", "crashes", "", regexp.MustCompile(`: segfault at |kernel BUG at |general protection fault|Unable to handle kernel|kernel panic|Kernel panic|Oops: `)},
+	{sysrqTasks, "list of blocked tasks", "lists of blocked tasks", "Show Blocked State", regexp.MustCompile(`(?i)sysrq ?: Show Blocked State`)},
+}
+
+// eventOf finds the event that a line reports; nil: none.
+func eventOf(text string) *event {
+	if len(text) < 12 || len(text) > 1000 {
+		return nil
+	}
+	for i := range events {
+		e := &events[i]
+		if e.hint != "" && !strings.Contains(text, e.hint) || e.hint == "" && !mayReport(text) {
+			continue
+		}
+		if e.line.MatchString(text) {
+			return e
+		}
+	}
+	return nil
+}
+
+// mayReport spares the costly expressions most lines.
+func mayReport(text string) bool {
+	for _, w := range []string{"nvme", "ata", "I/O", "EXT4-fs", "XFS", "md/raid", "medium error", "BTRFS", "Remounting", "FAILED", "timing out", "DID_TIME", "abort", "segfault", "BUG", "protection fault", "handle kernel", "panic", "Oops"} {
+		if strings.Contains(text, w) {
+			return true
+		}
+	}
+	return false
+}

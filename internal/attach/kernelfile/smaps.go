@@ -1,0 +1,209 @@
+package kernelfile
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+// Facts of a process' memory.
+const (
+	FactRSS      attach.FactName = "/process/rss:bytes"
+	FactAnonHuge attach.FactName = "/process/anon-huge:bytes"
+	FactSwap     attach.FactName = "/process/swap:bytes"
+	FactGoArena  attach.FactName = "/process/smaps/go-arena:bytes" // resident in mappings where Go keeps its heap
+)
+
+// mapLine is a line of /proc/PID/maps, which also starts each mapping in smaps.
+var mapLine = regexp.MustCompile(`^([0-9a-f]{4,16})-([0-9a-f]{4,16}) ([r-][w-][x-][ps-]) [0-9a-f]{8,16} [0-9a-f]{2,4}:[0-9a-f]{2,4} \d+ *(.*)$`)
+
+var smapsKeys = oneOf("Size Rss Pss Pss_Dirty Pss_Anon Pss_File Pss_Shmem Shared_Clean Shared_Dirty Private_Clean Private_Dirty Referenced Anonymous KSM LazyFree AnonHugePages ShmemPmdMapped " +
+	"FilePmdMapped Shared_Hugetlb Private_Hugetlb Swap SwapPss KernelPageSize MMUPageSize Locked THPeligible ProtectionKey")
+
+func smapsLine(text string) bool {
+	if mapLine.MatchString(text) || strings.HasPrefix(strings.ToLower(text), "vmflags:") {
+		return true
+	}
+	name, _, ok := pair(text)
+	return ok && smapsKeys(name) && strings.Contains(text, ":")
+}
+
+var smaps = &attach.Kind{
+	Name: "smaps", Hints: []string{"-", ":"},
+	Claim: repeated(func(lines []paste.Line) int {
+		if !smapsLine(strings.TrimSpace(lines[0].Text)) {
+			return 0
+		}
+		values := 0
+		n := run(lines, func(t string) bool {
+			ok := smapsLine(t)
+			if ok && !mapLine.MatchString(t) {
+				values++
+			}
+			return ok
+		})
+		if values < 3 {
+			return 0
+		}
+		return n
+	}),
+	Read: readSmaps,
+}
+
+var procMaps = &attach.Kind{
+	Name: "/proc/PID/maps", Hints: []string{"-"}, Yields: []string{"smaps"},
+	Claim: func(lines []paste.Line) int {
+		if !mapLine.MatchString(strings.TrimSpace(lines[0].Text)) {
+			return 0
+		}
+		return run(lines, mapLine.MatchString)
+	},
+	Read: func(p *attach.Part) attach.Reading {
+		var size float64
+		arena, anon := 0.0, 0
+		for _, l := range p.Lines {
+			if m := mapLine.FindStringSubmatch(strings.TrimSpace(l.Text)); m != nil {
+				s, inArena := mapSize(m)
+				size += s
+				if inArena {
+					arena += s
+				}
+				if m[4] == "" {
+					anon++
+				}
+			}
+		}
+		r := attach.Reading{Title: "map of an address space", State: attach.Healthy, Figures: []string{fmt.Sprintf("%s, %s of them anonymous, %s of address space", plural(len(p.Lines), "mapping", "mappings"), number(float64(anon)), mem(size))}}
+		r.Who.PID = p.PID
+		r.Means = "It says what is mapped, not what is resident or touched: nothing follows for latency."
+		if arena > 0 {
+			r.Figures = append(r.Figures, mem(arena)+" of it reserved where Go keeps its heap")
+		}
+		if len(p.Lines) > 60000 {
+			r.State = attach.CannotTell
+			r.Means = "The process is near vm.max_map_count (65 530 by default): beyond it mmap fails."
+		}
+		return r
+	},
+}
+
+// mapSize is the size of a mapping, and whether it lies where Go keeps its heap on 64-bit machines.
+func mapSize(m []string) (size float64, arena bool) {
+	from, _ := strconv.ParseUint(m[1], 16, 64)
+	to, _ := strconv.ParseUint(m[2], 16, 64)
+	if to <= from {
+		return 0, false
+	}
+	return float64(to - from), from >= 0xc000000000 && from < 0xc000000000+1<<40
+}
+
+// memorySums are the sums over the mappings of one reading.
+type memorySums struct {
+	rss, pss, anon, huge, lazy, swap, arena, arenaHuge float64
+	mappings                                           int
+	rollup                                             bool
+	biggest                                            string
+	biggestRSS                                         float64
+}
+
+func sumSmaps(lines []string) (s memorySums) {
+	name, arena := "", false
+	for _, t := range lines {
+		if m := mapLine.FindStringSubmatch(t); m != nil {
+			s.mappings++
+			name = m[4]
+			if name == "" {
+				name = "anonymous at " + m[1]
+			}
+			s.rollup = s.rollup || m[4] == "[rollup]"
+			_, arena = mapSize(m)
+			continue
+		}
+		key, v, _ := pair(t)
+		switch key {
+		case "Rss":
+			s.rss += v
+			if arena {
+				s.arena += v
+			}
+			if v > s.biggestRSS && name != "" {
+				s.biggest, s.biggestRSS = name, v
+			}
+		case "Pss":
+			s.pss += v
+		case "Anonymous":
+			s.anon += v
+		case "AnonHugePages":
+			s.huge += v
+			if arena {
+				s.arenaHuge += v
+			}
+		case "LazyFree":
+			s.lazy += v
+		case "Swap":
+			s.swap += v
+		}
+	}
+	return s
+}
+
+// What counts: huge pages are worth a word from there on, and swapped memory too.
+const (
+	hugeWorth = 64 << 20
+	hugePart  = 0.10
+)
+
+func readSmaps(p *attach.Part) attach.Reading {
+	var lines []string
+	for _, l := range p.Lines {
+		lines = append(lines, strings.TrimSpace(l.Text))
+	}
+	s := sumSmaps(lines)
+	r := attach.Reading{Title: fmt.Sprintf("smaps, %s", plural(max(1, s.mappings), "mapping", "mappings")), State: attach.Healthy, Glance: true}
+	if s.rollup {
+		r.Title = "smaps_rollup, the memory of a process"
+		if s.mappings > 1 {
+			r.Title = fmt.Sprintf("smaps_rollup of %d processes or moments, added up", s.mappings)
+		}
+	}
+	r.Who.PID = p.PID
+	r.Figures = []string{
+		fmt.Sprintf("%s resident", mem(s.rss)),
+		fmt.Sprintf("%s of it in huge pages (%s)", mem(s.huge), percent(ratio(s.huge, s.rss))),
+		fmt.Sprintf("%s anonymous, %s swapped out", mem(s.anon), mem(s.swap)),
+	}
+	if s.lazy > 0 {
+		r.Figures = append(r.Figures, mem(s.lazy)+" given back by MADV_FREE and not yet taken")
+	}
+	if !s.rollup && s.mappings > 3 && s.biggestRSS > 0 {
+		r.Figures = append(r.Figures, fmt.Sprintf("the largest is %s with %s", printed(s.biggest), mem(s.biggestRSS)))
+	}
+	r.Facts = []attach.Fact{{Name: FactRSS, Value: s.rss}, {Name: FactAnonHuge, Value: s.huge}, {Name: FactSwap, Value: s.swap}}
+	if s.arena > 0 {
+		r.Facts = append(r.Facts, attach.Fact{Name: FactGoArena, Value: s.arena})
+	}
+	r.Not = "How much memory is resident says nothing of latency; whether huge pages hold what a runtime has given back, only the runtime's own figures tell."
+	huge, of := s.huge, s.rss
+	if s.arena > 0 {
+		huge, of = s.arenaHuge, s.arena
+	}
+	switch {
+	case huge >= hugeWorth && ratio(huge, of) >= hugePart && (s.arena > 0 || s.rollup || s.mappings <= 3):
+		r.State = attach.CannotTell
+		r.Means = fmt.Sprintf("%s of %s resident is in huge pages: they help a live heap, and bloat one that was given back.", mem(huge), mem(of))
+		r.Signs = []attach.Sign{{Cause: "thp-bloat", Grade: attach.Risk, Share: ratio(huge, of), Proof: r.Figures[:2]}}
+		r.Next = []attach.Next{{Command: "curl -s localhost:PORT/debug/pprof/heap?debug=1 | grep -E 'Sys|HeapReleased|HeapIdle'", Why: "how much memory the Go runtime thinks it holds"}}
+	case s.swap >= hugeWorth && s.swap >= hugePart*s.rss:
+		r.State = attach.CannotTell
+		r.Means = fmt.Sprintf("%s of the process is swapped out: touching it takes major faults.", mem(s.swap))
+		r.Signs = []attach.Sign{{Cause: "page-fault", Grade: attach.Risk, Proof: r.Figures[2:3]}}
+		r.Next = []attach.Next{{Command: "grep -E 'majflt|ctxt' /proc/PID/status; vmstat 1 10", Why: "whether pages come in from swap now (si)"}}
+	default:
+		r.Means = "It is resident memory by mapping; nothing in it costs time by itself."
+	}
+	return r
+}

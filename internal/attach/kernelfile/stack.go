@@ -1,0 +1,170 @@
+package kernelfile
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/evidence/kernel"
+	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/sched"
+)
+
+// stackLine is "[<0>] do_select+0x63a/0x930 [module]", with an address in the brackets before 4.14.
+var stackLine = regexp.MustCompile(`^\[<[0-9a-fx]+>\] (0xffffffffffffffff|\??\s*([\w.]+)(?:\+0x[0-9a-f]+/0x[0-9a-f]+)?(?: \[\w+\])?)$`)
+
+var procStack = &attach.Kind{
+	Name: "/proc/PID/stack", Hints: []string{"[<"},
+	Claim: func(lines []paste.Line) int {
+		if !stackLine.MatchString(strings.TrimSpace(lines[0].Text)) {
+			return 0
+		}
+		return run(lines, func(t string) bool { return stackLine.MatchString(t) || stackTitle.MatchString(t) })
+	},
+	Read: readStacks,
+}
+
+// stackTitle is what people put between stacks: "== 1234 nginx ==", "/proc/1234/task/1240/stack".
+var stackTitle = regexp.MustCompile(`^(?:[=#*-]+ ?)?(?:(?:/proc/)?(?:PID|pid|TID|tid|task|/|:|=| )*\d+[\w/ ().:=-]{0,60}|/proc/\S+/stack:?)(?: ?[=#*-]+)?$`)
+
+func readStacks(p *attach.Part) attach.Reading {
+	var all []wait
+	var stack []string
+	end := func() {
+		if len(stack) > 0 {
+			all = append(all, waitOf(stack))
+			stack = nil
+		}
+	}
+	last := 0
+	for _, l := range p.Lines {
+		text := strings.TrimSpace(l.Text)
+		m := stackLine.FindStringSubmatch(text)
+		if m == nil || last > 0 && l.N > last+1 {
+			end()
+		}
+		last = l.N
+		if m == nil {
+			continue
+		}
+		if m[2] == "" {
+			end()
+			continue
+		}
+		stack = append(stack, m[2])
+		if strings.HasPrefix(m[2], "entry_SYSCALL") || strings.HasPrefix(m[2], "ret_from_fork") || m[2] == "system_call_fastpath" || m[2] == "el0_svc_naked" || m[2] == "el0t_64_sync" {
+			end()
+		}
+	}
+	end()
+	r := readWaits(all)
+	r.Title = "kernel stacks of " + plural(len(all), "thread", "threads")
+	r.Who.PID = p.PID
+	return r
+}
+
+// readWaits reads what threads sleep in, at one moment.
+func readWaits(all []wait) attach.Reading {
+	counts := countWaits(all)
+	r := attach.Reading{
+		State: attach.CannotTell, Glance: true,
+		Not:  "It is a glance: how long each thread has waited, and whether requests wait with it, it does not say.",
+		Next: []attach.Next{{Command: "for i in 1 2 3 4 5; do cat /proc/PID/task/*/stack; sleep 1; done", Why: "whether the same threads stay in the same place"}},
+	}
+	for _, c := range counts {
+		r.Figures = append(r.Figures, c.String())
+	}
+	signs, outside := waitSigns(counts, len(all), false)
+	r.Signs = signs
+	switch {
+	case len(outside) > 0:
+		r.Means = fmt.Sprintf("At this moment threads wait for %s, outside what whystall can look into.", outside[0])
+	case len(signs) > 0:
+		r.Means = fmt.Sprintf("At this moment threads wait in the kernel: %s.", strings.ToLower(signs[0].Proof[0][:1])+signs[0].Proof[0][1:])
+	case idleOnly(counts):
+		r.Means = "Threads sleep in the ways in which threads at rest do; a lock of the program looks the same as waiting for work."
+	default:
+		r.Means = "Nothing in it is known as a wait that costs time."
+	}
+	return r
+}
+
+var wchan = &attach.Kind{
+	Name: "wchan list",
+	Claim: func(lines []paste.Line) int {
+		known, names, n, entries := 0, 0, 0, 0
+		n = run(lines, func(t string) bool {
+			f, count, ok := wchanLine(t)
+			if !ok {
+				return false
+			}
+			if f == "WCHAN" {
+				return entries == 0
+			}
+			entries += count
+			if f != "-" && f != "0" {
+				names++
+			}
+			if knownWait(f) {
+				known++
+			}
+			return true
+		})
+		if known < 2 || n < 3 || known*3 < names {
+			return 0
+		}
+		return n
+	},
+	Read: func(p *attach.Part) attach.Reading {
+		var all []wait
+		running := 0
+		for _, l := range p.Lines {
+			f, count, ok := wchanLine(strings.TrimSpace(l.Text))
+			if !ok || f == "WCHAN" {
+				continue
+			}
+			if f == "-" || f == "0" {
+				running += count
+				continue
+			}
+			for range min(count, 10000) {
+				all = append(all, waitOf([]string{f}))
+			}
+		}
+		r := readWaits(all)
+		r.Title = fmt.Sprintf("wait channels (wchan) of %s", plural(len(all)+running, "thread", "threads"))
+		if running > 0 {
+			r.Figures = append(r.Figures, plural(running, "thread has", "threads have")+" none: they run, or the kernel does not say")
+		}
+		return r
+	},
+}
+
+// wchanLine reads a function's name, also behind a count as uniq -c writes it.
+func wchanLine(t string) (function string, count int, ok bool) {
+	f := strings.Fields(t)
+	count = 1
+	if len(f) == 2 {
+		n, err := strconv.Atoi(f[0])
+		if err != nil || n < 1 || n > 1<<20 {
+			return "", 0, false
+		}
+		f, count = f[1:], n
+	}
+	if len(f) != 1 || len(f[0]) > 64 {
+		return "", 0, false
+	}
+	w := f[0]
+	if w == "-" || w == "0" || w == "WCHAN" {
+		return w, count, true
+	}
+	return w, count, strings.Trim(w, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.") == "" && strings.Trim(w, "0123456789_.") != ""
+}
+
+// knownWait reports whether the kernel's waits have this function.
+func knownWait(f string) bool {
+	b := sched.BlockOf([]kernel.Frame{{Func: f}})
+	return b != sched.BlockOther && b != sched.BlockUnknown
+}

@@ -1,0 +1,234 @@
+package kernelfile
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/evidence/kernel"
+	"github.com/whystall/whystall/internal/finding"
+	"github.com/whystall/whystall/internal/sched"
+)
+
+// wait is what one thread sleeps in.
+type wait struct {
+	at    string // the kernel's function, the one that says most
+	block sched.Block
+	place string // a server of a file system over the network; "": none
+}
+
+// waitOf classifies a kernel stack, innermost function first.
+func waitOf(functions []string) wait {
+	var frames []kernel.Frame
+	for _, f := range functions {
+		frames = append(frames, kernel.Frame{Func: f})
+	}
+	w := wait{block: sched.BlockOf(frames)}
+	for _, f := range functions {
+		name, _, _ := strings.Cut(f, ".")
+		if w.at == "" && !schedules(name) {
+			w.at = name
+		}
+		if w.place == "" {
+			w.place = remotePlace(name)
+		}
+		if w.block == sched.BlockOther && diskModule(name) {
+			w.block = sched.BlockDisk
+		}
+	}
+	if w.at == "" && len(functions) > 0 {
+		w.at = functions[0]
+	}
+	return w
+}
+
+// schedules knows functions that stand on every stack of a thread that sleeps.
+func schedules(name string) bool {
+	switch name {
+	case "__schedule", "schedule", "schedule_timeout", "schedule_preempt_disabled", "io_schedule", "io_schedule_timeout", "__switch_to", "context_switch", "bit_wait", "bit_wait_io",
+		"__wait_on_bit", "out_of_line_wait_on_bit", "wait_for_completion", "__wait_for_common", "wait_for_common", "__down", "down", "_raw_spin_lock_irqsave", "dump_stack",
+		"prepare_to_wait", "prepare_to_wait_event", "__cond_resched", "schedule_hrtimeout_range", "schedule_hrtimeout_range_clock":
+		return true
+	}
+	return strings.HasPrefix(name, "rwsem_down_") || strings.HasPrefix(name, "__mutex_lock") || strings.HasPrefix(name, "__down_") || strings.HasPrefix(name, "call_rwsem_")
+}
+
+// remotePlace says whose answer a function of a network file system waits for.
+func remotePlace(name string) string {
+	for prefix, place := range map[string]string{
+		"nfs_": "the NFS server", "nfs4_": "the NFS server", "nfs3_": "the NFS server", "rpc_": "the NFS server", "__rpc_": "the NFS server",
+		"ceph_": "the Ceph cluster", "cifs_": "the SMB server", "smb2_": "the SMB server", "SMB2_": "the SMB server",
+		"fuse_": "the program behind a FUSE file system", "request_wait_answer": "the program behind a FUSE file system", "__fuse_request": "the program behind a FUSE file system",
+		"gfs2_": "the cluster's lock manager", "dlm_": "the cluster's lock manager", "p9_client": "the 9P server", "drbd_": "the other node of DRBD",
+	} {
+		if strings.HasPrefix(name, prefix) && name != "rpc_async_schedule" {
+			return place
+		}
+	}
+	return ""
+}
+
+// diskModule knows file systems and block drivers outside of the kernel's own tree, or stacked.
+func diskModule(name string) bool {
+	for _, p := range []string{"zio_", "txg_", "zil_", "dmu_", "zfs_", "spa_", "md_", "raid5_", "raid1_", "raid10_", "dm_", "bch_", "btree_", "vdev_", "reiserfs_", "ocfs2_"} {
+		if strings.HasPrefix(name, p) {
+			return true
+		}
+	}
+	return false
+}
+
+// causeOf is the cause that a kind of wait is the mechanism of; "" for a wait that is no fault.
+func causeOf(b sched.Block) string {
+	switch b {
+	case sched.BlockDisk:
+		return "disk-wait"
+	case sched.BlockKernelLock:
+		return "kernel-lock"
+	case sched.BlockMmapLock:
+		return "mmap-lock"
+	case sched.BlockReclaim, sched.BlockMemcg, sched.BlockCompaction:
+		return "direct-reclaim"
+	case sched.BlockNUMA:
+		return "numa-balancing"
+	case sched.BlockTLB:
+		return "tlb-shootdown"
+	case sched.BlockFault:
+		return "page-fault"
+	}
+	return ""
+}
+
+func waitWords(w wait) string {
+	if w.place != "" {
+		return "an answer of " + w.place
+	}
+	switch w.block {
+	case sched.BlockDisk:
+		return "the disk"
+	case sched.BlockKernelLock:
+		return "a lock of the kernel"
+	case sched.BlockMmapLock:
+		return "the lock of an address space (mmap_lock)"
+	case sched.BlockReclaim:
+		return "memory that it frees itself"
+	case sched.BlockMemcg:
+		return "memory of its cgroup"
+	case sched.BlockCompaction:
+		return "memory that it compacts"
+	case sched.BlockNUMA:
+		return "a migration between NUMA nodes"
+	case sched.BlockTLB:
+		return "other CPUs to flush their TLBs"
+	case sched.BlockFault:
+		return "a page"
+	case sched.BlockFutex:
+		return "a futex (a lock or a condition of the program)"
+	case sched.BlockNetwork:
+		return "a socket"
+	case sched.BlockTimer:
+		return "a timer"
+	case sched.BlockPipe:
+		return "a pipe or a terminal"
+	case sched.BlockChild:
+		return "a child process"
+	case sched.BlockIdle:
+		return "work (an idle kernel thread)"
+	}
+	return "something that no table knows"
+}
+
+// waitCount is how many threads wait for the same.
+type waitCount struct {
+	words string
+	wait  wait
+	n     int
+	in    []string // functions, the most frequent first
+}
+
+func countWaits(all []wait) []waitCount {
+	var out []waitCount
+	in := map[string]map[string]int{}
+	for _, w := range all {
+		words := waitWords(w)
+		i := slices.IndexFunc(out, func(c waitCount) bool { return c.words == words })
+		if i < 0 {
+			i = len(out)
+			out = append(out, waitCount{words: words, wait: w})
+			in[words] = map[string]int{}
+		}
+		out[i].n++
+		in[words][w.at]++
+	}
+	for i := range out {
+		for f := range in[out[i].words] {
+			out[i].in = append(out[i].in, f)
+		}
+		counts := in[out[i].words]
+		slices.SortFunc(out[i].in, func(a, b string) int { return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b)) })
+	}
+	slices.SortStableFunc(out, func(a, b waitCount) int { return cmp.Compare(b.n, a.n) })
+	return out
+}
+
+func (c waitCount) String() string {
+	var in []string
+	for _, f := range c.in[:min(3, len(c.in))] {
+		in = append(in, printed(f))
+	}
+	return fmt.Sprintf("%s for %s, in %s", plural(c.n, "thread waits", "threads wait"), c.words, strings.Join(in, ", "))
+}
+
+// waitSigns says what threads' waits mean. Where long is set, each has been measured to last: the
+// kernel's own report of a task that hung.
+//
+// A lock whose holder waits for the disk is the disk's: where both are there, the lock's waits are
+// a mechanism and no cause of their own. Alone they are a candidate: nobody says what the holder
+// does.
+func waitSigns(counts []waitCount, total int, long bool) (signs []attach.Sign, outside []string) {
+	var causes []string
+	for _, c := range counts {
+		if c.wait.place != "" {
+			outside = append(outside, c.wait.place)
+			signs = append(signs, attach.Sign{Grade: attach.Outside, Where: c.wait.place, Share: ratio(float64(c.n), float64(total)), Proof: []string{c.String()}})
+			continue
+		}
+		if cause := causeOf(c.wait.block); cause != "" {
+			if !slices.Contains(causes, cause) {
+				causes = append(causes, cause)
+				signs = append(signs, attach.Sign{Cause: cause, Grade: attach.Candidate, Share: ratio(float64(c.n), float64(total)), Proof: []string{c.String()}})
+			}
+		}
+	}
+	lock := func(c string) bool { return c == "kernel-lock" || c == "mmap-lock" }
+	other := slices.ContainsFunc(causes, func(c string) bool { return !lock(c) }) || len(outside) > 0
+	for i := range signs {
+		s := &signs[i]
+		switch {
+		case s.Grade == attach.Outside:
+		case lock(s.Cause) && other:
+			s.BecauseOf = firstOther(causes, lock)
+		case long && !lock(s.Cause) && !slices.ContainsFunc(causes, func(c string) bool { return !lock(c) && c != s.Cause }) && len(outside) == 0:
+			s.Grade, s.Sure = attach.Found, finding.Possible
+		}
+	}
+	return signs, outside
+}
+
+func firstOther(causes []string, not func(string) bool) string {
+	for _, c := range causes {
+		if !not(c) {
+			return c
+		}
+	}
+	return ""
+}
+
+// idleOnly reports whether no wait is one that costs anybody time, as far as its place tells.
+func idleOnly(counts []waitCount) bool {
+	return !slices.ContainsFunc(counts, func(c waitCount) bool {
+		return c.wait.place != "" || causeOf(c.wait.block) != "" || c.wait.block == sched.BlockOther || c.wait.block == sched.BlockUnknown
+	})
+}
