@@ -22,9 +22,18 @@ require (
 	github.com/gobwas/httphead v0.1.0 // indirect
 	github.com/gobwas/pool v0.2.1 // indirect
 	github.com/gobwas/ws v1.4.0 // indirect
+	github.com/json-iterator/go v1.1.12 // indirect
+	github.com/modern-go/concurrent v0.0.0-20180306012644-bacd9c7ef1dd // indirect
+	github.com/modern-go/reflect2 v1.0.2 // indirect
+	github.com/prometheus/client_model v0.6.3 // indirect
+	google.golang.org/protobuf v1.36.12 // indirect
 )
 
-require github.com/ulikunitz/xz v0.5.17
+require (
+	github.com/prometheus/client_golang v1.25.0
+	github.com/prometheus/common v0.72.0
+	github.com/ulikunitz/xz v0.5.17
+)
 
 require (
 	github.com/ianlancetaylor/demangle v0.0.0-20260724033716-83e58baca724

@@ -53,7 +53,8 @@ internal/attach/kernelfile internal/format/paste internal/format internal/findin
 internal/attach/attachtest internal/attach internal/format/paste github.com/rogpeppe/go-internal/txtar
 internal/detect     internal/account internal/finding internal/evidence
 internal/compare    internal/account internal/finding
-internal/report     internal/account internal/finding internal/evidence internal/toll internal/compare
+internal/fleet      internal/finding github.com/prometheus/client_golang github.com/prometheus/common
+internal/report     internal/account internal/finding internal/evidence internal/toll internal/compare internal/fleet
 internal/cli        exectrace internal/ github.com/alecthomas/kong
 internal/need
 internal/browser    internal/need github.com/chromedp

@@ -24,6 +24,7 @@
 //	judge.go        the hidden command that judges one segment, in a process of its own
 //	interrupt.go    what Ctrl-C does while recording
 //
+//	fleet.go        the command fleet: a fleet's history, from Prometheus
 //	doctor.go       the command doctor: what can be seen here
 //	causes.go       the command causes: the manual
 //	completions.go  the command completions, from the table of commands

@@ -1,0 +1,98 @@
+package fleet
+
+import (
+	"cmp"
+	"slices"
+)
+
+// arrange puts the nearer cause first, and under it what it makes look present on the same host or
+// pod. Figures of different units are not ranked against each other: wall time comes first.
+func (l *look) arrange() {
+	fs := l.r.Findings
+	for i := range fs {
+		for j := range fs {
+			if i != j && fs[i].BecauseOf == "" && hides(fs[j].Rule, fs[i].Cause) && !hides(fs[i].Rule, fs[j].Cause) && l.meet(&fs[j], &fs[i]) {
+				fs[i].BecauseOf = fs[j].Cause
+				break
+			}
+		}
+	}
+	slices.SortStableFunc(fs, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(rankOf(a.Unit), rankOf(b.Unit)), cmp.Compare(b.Lost, a.Lost), cmp.Compare(ruleNamed(a.Rule).Order, ruleNamed(b.Rule).Order))
+	})
+	var out []Finding
+	taken := make([]bool, len(fs))
+	var add func(i int)
+	add = func(i int) {
+		taken[i] = true
+		out = append(out, fs[i])
+		for j := range fs {
+			if !taken[j] && fs[j].BecauseOf == fs[i].Cause && l.meet(&fs[i], &fs[j]) {
+				add(j)
+			}
+		}
+	}
+	for _, roots := range []bool{true, false} {
+		for i := range fs {
+			if !taken[i] && (!roots || fs[i].BecauseOf == "") {
+				add(i)
+			}
+		}
+	}
+	l.r.Findings = append([]Finding{}, out...)
+}
+
+func hides(rule, cause string) bool { return slices.Contains(ruleNamed(rule).Hides, cause) }
+
+func ruleNamed(name string) *Rule {
+	for _, r := range rules {
+		if r.Name == name {
+			return r
+		}
+	}
+	return &Rule{}
+}
+
+// meet reports whether two findings have a member in common: the same pod, or the same host.
+func (l *look) meet(a, b *Finding) bool {
+	for _, x := range a.Members {
+		for _, y := range b.Members {
+			if !sameCluster(l.p.Cluster, x.Labels, y.Labels) {
+				continue
+			}
+			if x.Labels["pod"] != "" && y.Labels["pod"] != "" {
+				if x.Labels["pod"] == y.Labels["pod"] && x.Labels["namespace"] == y.Labels["namespace"] {
+					return true
+				}
+				continue
+			}
+			if h := l.hostOf(x.Labels); h != "" && h == l.hostOf(y.Labels) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func sameCluster(names []string, a, b Labels) bool {
+	return !slices.ContainsFunc(names, func(n string) bool { return a[n] != "" && b[n] != "" && a[n] != b[n] })
+}
+
+// hostOf is the host of a member; "" not known.
+func (l *look) hostOf(m Labels) string {
+	if n := l.nodes[m["namespace"]+"/"+m["pod"]]; n != "" {
+		return n
+	}
+	if m["node"] != "" {
+		return m["node"]
+	}
+	if m["pod"] != "" {
+		return ""
+	}
+	return host(m["instance"])
+}
+
+// rankOf orders units: what is surely wall time first.
+func rankOf(u Unit) int {
+	return slices.Index([]Unit{WallShare, Throttled, CPUShare, Tasks, Goroutines, Share, Memory, Events, Ratio, State}, u)
+}

@@ -1,0 +1,197 @@
+package fleet
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+)
+
+// coverage asks what the exporters show. It also says which labels name clusters, which metrics
+// there are, and how many series of each: so what later questions cost is known before.
+func (l *look) coverage(ctx context.Context) error {
+	if err := l.profile(ctx); err != nil {
+		return err
+	}
+	if err := l.names(ctx); err != nil {
+		return err
+	}
+	l.standalone(ctx)
+	l.jobs(ctx)
+	l.blind(ctx)
+	l.failing(ctx)
+	return ctx.Err()
+}
+
+// profile finds the labels that tell clusters apart.
+func (l *look) profile(ctx context.Context) error {
+	if len(l.o.ClusterLabels) > 0 {
+		l.p.Cluster = l.o.ClusterLabels
+	} else {
+		up, err := l.instant(ctx, "which labels tell clusters apart", "count by ("+joined(clusterLabels)+") (up)", 0)
+		if err != nil {
+			return err
+		}
+		for _, name := range clusterLabels {
+			if slices.ContainsFunc(up, func(s Sample) bool { return s.Labels[name] != "" }) {
+				l.p.Cluster = append(l.p.Cluster, name)
+			}
+		}
+	}
+	l.r.Coverage.Cluster = append([]string{}, l.p.Cluster...)
+	return nil
+}
+
+// namesAtOnce is how many names one question asks about: some engines do not split regular
+// expressions of more than 4 KB.
+const namesAtOnce = 40
+
+// names counts the series of each metric that is wanted.
+func (l *look) names(ctx context.Context) error {
+	l.series = map[string]int64{}
+	for names := range slices.Chunk(wanted(), namesAtOnce) {
+		matchers := append([]string{"__name__=~" + quoted(strings.Join(names, "|"))}, l.match()...)
+		got, err := l.instant(ctx, "which metrics there are", "count by (__name__) ({"+strings.Join(matchers, ",")+"})", 0)
+		if err != nil {
+			return err
+		}
+		for _, s := range got {
+			l.series[s.Labels["__name__"]] = int64(s.Value)
+		}
+	}
+	return nil
+}
+
+// standalone finds out whether containers have Kubernetes' names.
+func (l *look) standalone(ctx context.Context) {
+	const usage = "container_cpu_usage_seconds_total"
+	if l.series[usage] == 0 {
+		return
+	}
+	e := l.env(0)
+	got, err := l.instant(ctx, "whether containers have Kubernetes' names", "count("+e.sel(usage, []string{`container!=""`}, 0)+")", l.series[usage])
+	l.p.Standalone = err == nil && len(got) == 0
+}
+
+// mostJobs is how many jobs are listed.
+const mostJobs = 50
+
+func (l *look) jobs(ctx context.Context) {
+	by := "(" + joined(append(slices.Clone(l.p.Cluster), "job")) + ")"
+	names := append(slices.Clone(l.p.Cluster), "job")
+	e := l.env(0)
+	targets, err := l.instant(ctx, "targets by job", topk(mostJobs, "count by "+by+" ("+e.sel("up", nil, 0)+")"), 0)
+	if err != nil {
+		return
+	}
+	at := map[string]*Job{}
+	for _, s := range targets {
+		l.r.Coverage.Jobs = append(l.r.Coverage.Jobs, Job{Labels: s.Labels.only(names), Targets: int(s.Value)})
+	}
+	slices.SortFunc(l.r.Coverage.Jobs, func(a, b Job) int {
+		return cmp.Or(cmp.Compare(b.Targets, a.Targets), cmp.Compare(a.Labels.String(), b.Labels.String()))
+	})
+	for i := range l.r.Coverage.Jobs {
+		j := &l.r.Coverage.Jobs[i]
+		at[j.Labels.at(names)] = j
+	}
+	each := func(purpose, query string, set func(*Job, float64)) {
+		got, err := l.instant(ctx, purpose, query, 0)
+		if err != nil {
+			return
+		}
+		for _, s := range got {
+			if j := at[s.Labels.at(names)]; j != nil {
+				set(j, s.Value)
+			}
+		}
+	}
+	each("targets that are down", "count by "+by+" ("+e.sel("up", nil, 0)+" == 0)", func(j *Job, v float64) { j.Down = int(v) })
+	each("scrape intervals", "quantile by "+by+" (0.1, count_over_time("+e.sel("up", nil, 10*time.Minute)+"))", func(j *Job, v float64) {
+		if v > 1.5 {
+			j.IntervalNS = int64(math.Round(600/v)) * int64(time.Second)
+		}
+	})
+	each("scrapes that failed", "1 - avg by "+by+" (avg_over_time("+e.sel("up", nil, l.o.Since)+"))", func(j *Job, v float64) { j.Missed = v })
+	for _, j := range l.r.Coverage.Jobs {
+		l.r.Coverage.IntervalNS = max(l.r.Coverage.IntervalNS, j.IntervalNS)
+	}
+}
+
+// blind asks, for each kind of metrics, how many targets lack them.
+func (l *look) blind(ctx context.Context) {
+	for i := range wants {
+		w := &wants[i]
+		if l.series[w.Anchor] == 0 {
+			continue
+		}
+		e := l.env(0)
+		by := append(slices.Clone(l.p.Cluster), "job")
+		if w.Key == ByContainer || w.Key == ByPod {
+			by = append(slices.Clone(l.p.Cluster), "namespace")
+			if l.p.Standalone {
+				by = append(slices.Clone(l.p.Cluster), "instance")
+			}
+		}
+		var extra []string
+		if strings.HasPrefix(w.Anchor, "container_") {
+			extra = e.real()
+		}
+		anchor := e.now(w.Key, w.Anchor, extra...)
+		whole := "count(" + anchor + ")"
+		lack := "count by (" + joined(by) + ") (" + anchor + ")"
+		if l.series[w.Metrics[0]] > 0 {
+			lack = "count by (" + joined(by) + ") (" + e.unless(w.Key, anchor, e.now(w.Key, w.Metrics[0])) + ")"
+		}
+		all, err := l.instant(ctx, "who could show: "+w.What, whole, l.series[w.Anchor])
+		if err != nil || len(all) == 0 {
+			continue
+		}
+		got, err := l.instant(ctx, "who does not show: "+w.What, topk(l.o.Top, lack), l.series[w.Anchor]+l.series[w.Metrics[0]])
+		if err != nil || len(got) == 0 {
+			continue
+		}
+		b := Blind{What: w.What, Of: int(all[0].Value), Remedy: w.Remedy, Rules: []string{}}
+		if b.Lack = b.Of; l.series[w.Metrics[0]] > 0 {
+			n, err := l.instant(ctx, "how many do not show: "+w.What, "count("+e.unless(w.Key, anchor, e.now(w.Key, w.Metrics[0]))+")", l.series[w.Anchor]+l.series[w.Metrics[0]])
+			if err != nil || len(n) == 0 {
+				continue
+			}
+			b.Lack = int(n[0].Value)
+		}
+		for _, s := range got {
+			b.Where = append(b.Where, Count{s.Labels.only(by), int(s.Value)})
+		}
+		slices.SortFunc(b.Where, func(x, y Count) int {
+			return cmp.Or(cmp.Compare(y.N, x.N), cmp.Compare(x.Labels.String(), y.Labels.String()))
+		})
+		for _, r := range rules {
+			if slices.ContainsFunc(w.Metrics, func(m string) bool { return slices.Contains(r.Needs, m) || slices.Contains(r.AndNeeds, m) }) {
+				b.Rules = append(b.Rules, r.Name)
+			}
+		}
+		l.r.Coverage.Blind = append(l.r.Coverage.Blind, b)
+	}
+}
+
+// collectors are those of node_exporter whose failing blinds a rule.
+const collectors = "pressure|schedstat|vmstat|buddyinfo|stat|softnet|netstat|meminfo"
+
+func (l *look) failing(ctx context.Context) {
+	if l.series["node_boot_time_seconds"] == 0 {
+		return
+	}
+	by := append(slices.Clone(l.p.Cluster), "job", "collector")
+	e := l.env(0)
+	got, err := l.instant(ctx, "collectors that fail", topk(l.o.Top, fmt.Sprintf("count by (%s) (%s == 0)", joined(by), e.sel("node_scrape_collector_success", []string{"collector=~" + quoted(collectors)}, 0))), 0)
+	if err != nil {
+		return
+	}
+	for _, s := range got {
+		l.r.Coverage.Failing = append(l.r.Coverage.Failing, Count{s.Labels.only(by), int(s.Value)})
+	}
+	slices.SortFunc(l.r.Coverage.Failing, func(x, y Count) int { return cmp.Compare(y.N, x.N) })
+}

@@ -1,0 +1,172 @@
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/whystall/whystall/internal/finding"
+	"github.com/whystall/whystall/internal/fleet"
+)
+
+// PrintFleet prints what was seen of a fleet, in the output of this name.
+func PrintFleet(w io.Writer, r *fleet.Result, name string, o TextOptions) error {
+	switch name {
+	case "text":
+		return fleetText(w, r, o)
+	case "markdown":
+		return fleetMarkdown(w, r)
+	case "json":
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		return e.Encode(r)
+	}
+	return fmt.Errorf("print fleet: no output %q", name)
+}
+
+// fleetTitle is the first line.
+func fleetTitle(r *fleet.Result) string {
+	targets := 0
+	for _, j := range r.Coverage.Jobs {
+		targets += j.Targets
+	}
+	name := r.Engine.Name
+	if r.Engine.Version != "" {
+		name += " " + r.Engine.Version
+	}
+	return fmt.Sprintf("%s at %s, %s, %s until %s", name, r.Engine.URL, plural(int64(targets), "target", "targets"), time.Duration(r.SinceNS), r.At.Format("2006-01-02 15:04:05 UTC"))
+}
+
+// fleetBlind lists what cannot be seen.
+func fleetBlind(r *fleet.Result) (lines []string) {
+	for _, b := range r.Coverage.Blind {
+		var where []string
+		for i, c := range b.Where {
+			if i == 3 {
+				where = append(where, "...")
+				break
+			}
+			where = append(where, c.Labels.String()+" "+count(int64(c.N)))
+		}
+		some := " (" + strings.Join(where, "; ") + ")"
+		if b.Lack >= b.Of {
+			some = ""
+		}
+		lines = append(lines, fmt.Sprintf("%s: %s of %s do not show it%s; %s", b.What, count(int64(b.Lack)), count(int64(b.Of)), some, b.Remedy))
+	}
+	for _, f := range r.Coverage.Failing {
+		lines = append(lines, fmt.Sprintf("the collector %s fails on %s", f.Labels.String(), plural(int64(f.N), "target", "targets")))
+	}
+	for _, j := range r.Coverage.Jobs {
+		if j.Down > 0 {
+			lines = append(lines, fmt.Sprintf("%s: %s of %s are down", j.Labels.String(), count(int64(j.Down)), plural(int64(j.Targets), "target", "targets")))
+		}
+		if j.Missed > 0.01 && j.Missed < 1 {
+			lines = append(lines, fmt.Sprintf("%s: %.1f %% of all scrapes failed: a host that stalls misses scrapes, and looks quiet then", j.Labels.String(), 100*j.Missed))
+		}
+	}
+	for _, w := range r.Engine.Warnings {
+		lines = append(lines, "the engine warns: "+w)
+	}
+	if r.Engine.Insecure {
+		lines = append(lines, "the engine's certificate was not checked")
+	}
+	return lines
+}
+
+// fleetSentences say of one finding who has it, how much, and since when.
+func fleetSentences(f *fleet.Finding, clusters []string) (who, much, when string) {
+	who = fmt.Sprintf("%s, %s", f.Workload, plural(int64(f.Ill), string(f.Scope), string(f.Scope)+"s"))
+	if f.Seen > 0 {
+		who = fmt.Sprintf("%s, %s of %s", f.Workload, count(int64(f.Ill)), plural(int64(f.Seen), string(f.Scope), string(f.Scope)+"s"))
+	}
+	if in := clustersOf(f, clusters); in != "" {
+		who += " in " + in
+	}
+	much = fmt.Sprintf("on average %s at the worst (%s)", fleet.Amount(f.Worst, f.Unit), f.Members[0].Name)
+	if len(f.Members) > 1 {
+		much += fmt.Sprintf(", %s in their middle", fleet.Amount(f.Median, f.Unit))
+	}
+	if f.Peers.Known {
+		much += fmt.Sprintf("; all of this kind: %s in the middle, %s at p99", fleet.Amount(f.Peers.Median, f.Unit), fleet.Amount(f.Peers.P99, f.Unit))
+	}
+	if y := f.Members[0].Yesterday; y >= 0 {
+		much += fmt.Sprintf("; the worst a day before: %s", fleet.Amount(y, f.Unit))
+	}
+	if f.Since != nil {
+		when = fmt.Sprintf("since %s (+-%s)", f.Since.Format("2006-01-02 15:04:05 UTC"), time.Duration(f.SinceErrNS).Round(time.Second))
+		if f.Bouts > 1 {
+			when += fmt.Sprintf(", the last of %d bouts", f.Bouts)
+		}
+		if f.Gaps {
+			when += "; the series has gaps, of which nothing is known"
+		}
+	}
+	return who, much, when
+}
+
+// clustersOf lists the clusters of a finding's members.
+func clustersOf(f *fleet.Finding, names []string) string {
+	var in []string
+	for _, m := range f.Members {
+		var c []string
+		for _, n := range names {
+			if v := m.Labels[n]; v != "" {
+				c = append(c, v)
+			}
+		}
+		if s := strings.Join(c, "/"); s != "" && !slices.Contains(in, s) {
+			in = append(in, s)
+		}
+	}
+	slices.Sort(in)
+	if len(in) > 5 {
+		in = append(in[:5], "...")
+	}
+	return strings.Join(in, ", ")
+}
+
+// fleetHeadline is the verdict in one line.
+func fleetHeadline(r *fleet.Result) (text, style string) {
+	roots, risks := 0, 0
+	for _, f := range r.Findings {
+		switch {
+		case f.BecauseOf != "":
+		case f.Unit == fleet.State:
+			risks++
+		default:
+			roots++
+		}
+	}
+	switch {
+	case roots > 0:
+		return "FOUND " + plural(int64(roots), "cause", "causes"), red
+	case len(r.RuledOut) == 0:
+		return "COULD NOT LOOK: no target has what any cause is known by", yellow
+	case risks > 0:
+		return "NOTHING FOUND but settings that may bite", yellow
+	}
+	return nothingFound, green
+}
+
+// fleetCost is what asking took.
+func fleetCost(r *fleet.Result) string {
+	c := &r.Cost
+	return fmt.Sprintf("%s took the engine %s in all, answers of %s, the largest %s; it read about %s by estimate",
+		plural(int64(c.Questions), "question", "questions"), finding.Duration(c.EngineNS), finding.Bytes(c.Bytes), finding.Bytes(c.Largest), plural(c.Samples, "sample", "samples"))
+}
+
+// fleetRuledOut says what was asked for and is not there.
+func fleetRuledOut(o *fleet.RuledOut) string {
+	s := fmt.Sprintf("%s: at most %s", o.Rule, fleet.Amount(o.Worst, o.Unit))
+	if o.Seen > 0 {
+		s += " of " + count(int64(o.Seen))
+	}
+	return s + ", found from " + fleet.Amount(o.Least, o.Unit) + " up for 5 minutes"
+}
+
+// JSONLine writes one value as a line.
+func JSONLine(w io.Writer, v any) error { return json.NewEncoder(w).Encode(v) }
