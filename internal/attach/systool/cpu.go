@@ -98,6 +98,7 @@ func (c cpuUse) iowait(v *verdict) {
 	v.next("pidstat -d 1 10", "which processes wait for the disk")
 	v.next("iostat -x 1 10", "which device is slow: r_await, w_await, aqu-sz")
 	switch {
+	case v.finds("page-fault"): // the disk is waited for inside of page faults
 	case c.blocked >= 1 && c.samples >= enoughSamples && c.wa >= iowaitMatters:
 		proof = append(proof, fmt.Sprintf("%s threads blocked on I/O, the median", plain(c.blocked)))
 		v.found("disk-wait", finding.Possible, c.wa/100, proof...)

@@ -3,21 +3,36 @@
 //
 // Files in reading order:
 //
-//	kinds.go    Kinds: the table of this room
-//	number.go   figures as tools print them, amounts with units, medians
-//	fields.go   tables of names and rows; how far a claim reaches
-//	facts.go    the facts that several kinds write for rules over several parts
-//	verdict.go  a reading in the making
-//	cpu.go      what follows from the use of CPUs and the threads that want one
-//	vmstat.go   vmstat N
-//	sysstat.go  what the tools of sysstat share: banner, times, names, rows
-//	pidstat.go  pidstat
-//	mpstat.go   mpstat
-//	sar.go      sar
-//	iostat.go   iostat
-//	free.go     free
-//	top.go      top: from lines to screens
-//	topread.go  top: what screens say
-//	ps.go       ps
-//	numastat.go numastat
+//	kinds.go     Kinds: the table of this room
+//	number.go    figures as tools print them, amounts with units, medians
+//	fields.go    tables of names and rows; how far a claim reaches
+//	facts.go     the facts that several kinds write for rules over several parts
+//	verdict.go   a reading in the making
+//	cpu.go       what follows from the use of CPUs and the threads that want one
+//	vmstat.go    vmstat N
+//	vmstats.go   vmstat -s
+//	sysstat.go   what the tools of sysstat share: banner, times, names, rows
+//	pidstat.go   pidstat
+//	mpstat.go    mpstat
+//	sar.go       sar
+//	iostat.go    iostat
+//	dstat.go     dstat
+//	free.go      free
+//	uptime.go    uptime and w
+//	top.go       top: from lines to screens
+//	topread.go   top: what screens say
+//	othertop.go  top of busybox; top of other systems, refused
+//	htop.go      htop's text
+//	atop.go      atop
+//	ps.go        ps
+//	numastat.go  numastat
+//	container.go docker stats, kubectl top, crictl stats, systemd-cgtop
+//	setting.go   nproc, lscpu, taskset, chrt, ulimit, numactl: context
+//	df.go        df
+//	ss.go        ss, netstat -nt
+//	netstats.go  netstat -s, nstat
+//	netdev.go    ip -s link, ifconfig; tc -s qdisc; ethtool -S
+//	client.go    what clients say: ab, wrk, hey, vegeta; curl's timings, ping
+//	frequency.go turbostat, cpupower
+//	files.go     lsof, iotop
 package systool

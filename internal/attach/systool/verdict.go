@@ -37,7 +37,19 @@ func (v *verdict) next(command, why string) {
 	v.Next = append(v.Next, attach.Next{Command: command, Why: why})
 }
 
+// found adds to a sign of the same cause where there is one: the surer of the two counts.
 func (v *verdict) found(cause string, sure finding.Confidence, share float64, proof ...string) {
+	for i := range v.Signs {
+		s := &v.Signs[i]
+		if s.Cause != cause || s.Grade == attach.Against {
+			continue
+		}
+		if s.Grade != attach.Found || sure == finding.Supported {
+			s.Sure = sure
+		}
+		s.Grade, s.Share, s.Proof = attach.Found, max(s.Share, part(share)), append(s.Proof, proof...)
+		return
+	}
 	v.Signs = append(v.Signs, attach.Sign{Cause: cause, Grade: attach.Found, Sure: sure, Share: part(share), Proof: proof})
 }
 
@@ -74,6 +86,16 @@ func (v *verdict) not(text string) {
 	if v.Not == "" {
 		v.Not = text
 	}
+}
+
+// finds reports whether this cause is found.
+func (v *verdict) finds(cause string) bool {
+	for _, s := range v.Signs {
+		if s.Cause == cause && s.Grade == attach.Found {
+			return true
+		}
+	}
+	return false
 }
 
 // has reports whether a sign other than against is there.

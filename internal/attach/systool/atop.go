@@ -1,0 +1,172 @@
+package systool
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+var atop = &attach.Kind{
+	Name:  "atop",
+	Hints: []string{"ATOP - ", " | "},
+	Claim: claimAtop,
+	Read:  readAtop,
+}
+
+var (
+	atopTop  = regexp.MustCompile(`^ATOP - (\S+)\s+\S+\s+\S+.*?(\S+)? elapsed`)
+	atopLine = regexp.MustCompile(`^(PRC|CPU|cpu|CPL|MEM|SWP|PAG|PSI|LVM|MDD|DSK|NET|GPU|NUM|NUC|NFM|NFC|NFS|IFB|LLC|CPR|SHM) \|`)
+	atopCell = regexp.MustCompile(`^([a-zA-Z]\w*)\s+(-?[\d.]+)(%|[KMGT]|e\d)?`)
+	atopName = regexp.MustCompile(`^PID\b.*\b(SYSCPU|CPU|CMD|RDDSK|VSIZE|RSIZE|DSK|MEM)\b`)
+	atopTask = regexp.MustCompile(`^\d+ +\S+ +\S+ .*\S$`)
+)
+
+func claimAtop(lines []paste.Line) int {
+	sure, tasks := 0, false
+	n := claimWhile(lines, func(_ int, text string) bool {
+		text = strings.TrimSpace(text)
+		switch {
+		case atopTop.MatchString(text):
+			tasks = false
+			sure += 2
+			return true
+		case atopLine.MatchString(text):
+			sure++
+			return true
+		case strings.HasPrefix(text, "*** System and Process Activity"):
+			return sure > 0
+		case atopName.MatchString(text) && sure > 0:
+			tasks = true
+			return true
+		}
+		return tasks && atopTask.MatchString(text)
+	})
+	if sure < 2 {
+		return 0
+	}
+	return n
+}
+
+// atopCells are the figures of a line, by name.
+func atopCells(text string) map[string]string {
+	out := map[string]string{}
+	for i, c := range strings.Split(text, "|") {
+		if m := atopCell.FindStringSubmatch(strings.TrimSpace(c)); m != nil && i > 0 && i < 64 {
+			out[m[1]] = m[2] + m[3]
+		}
+	}
+	return out
+}
+
+func readAtop(p *attach.Part) attach.Reading {
+	v := &verdict{}
+	v.Title = "atop"
+	var all []screen
+	boot := false
+	var last screen
+	var psi map[string]string
+	var disks []string
+	begin := func() {
+		all = append(all, screen{})
+		disks = nil
+	}
+	for _, l := range p.Lines {
+		text := strings.TrimSpace(l.Text)
+		if m := atopTop.FindStringSubmatch(text); m != nil || len(all) == 0 {
+			begin()
+			if m != nil {
+				v.Who.Host = m[1]
+			}
+		}
+		s := &all[len(all)-1]
+		if strings.Contains(text, "since Boot") {
+			boot = true
+		}
+		if !atopLine.MatchString(text) {
+			continue
+		}
+		cells := atopCells(text)
+		num := func(name string) float64 { f, _ := number(strings.TrimSuffix(cells[name], "%")); return f }
+		amount := func(name string) float64 { f, _ := size(cells[name], 1); return f }
+		switch text[:3] {
+		case "CPU":
+			s.cpu = []cpuUse{{us: num("user"), sy: num("sys"), hi: num("irq"), id: num("idle"), wa: num("wait"), st: num("steal"), samples: 1}}
+		case "CPL":
+			s.load = []float64{num("avg1"), num("avg5"), num("avg15")}
+			if cells["avg15"] == "" { // left out on a narrow terminal
+				s.load[2] = s.load[1]
+			}
+			s.cpus = int(min(num("numcpu"), maxCPUs))
+		case "MEM":
+			if s.mem.total == 0 {
+				s.mem = memory{total: amount("tot"), free: amount("free"), cache: amount("cache") + amount("buff")}
+				s.mem.available = s.mem.free + s.mem.cache
+			}
+		case "PSI":
+			psi = cells
+		case "DSK":
+			f := strings.Split(text, "|")
+			if len(f) > 2 {
+				disks = append(disks, fmt.Sprintf("%s: busy %s, avio %s ms", strings.TrimSpace(f[1]), cells["busy"], cells["avio"]))
+			}
+		}
+		last = *s
+	}
+	judged := all
+	if boot {
+		judged = all[1:]
+	}
+	if len(judged) == 0 {
+		v.Title, v.Boot, v.unsure = "atop, since boot", true, true
+		v.means("the first screen is an average since boot, and says nothing about now")
+		v.next("atop 1 10", "what happens now")
+	} else {
+		v.Title = "atop, " + count(len(judged), "interval")
+	}
+	atopJudge(v, judged, last, psi, disks)
+	return v.done()
+}
+
+// atopJudge: atop counts the CPUs' time in percent of one CPU, so it is divided by their number.
+func atopJudge(v *verdict, judged []screen, last screen, psi map[string]string, disks []string) {
+	n := max(1, last.cpus)
+	for i := range judged {
+		for j := range judged[i].cpu {
+			c := &judged[i].cpu[j]
+			for _, f := range []*float64{&c.us, &c.sy, &c.hi, &c.id, &c.wa, &c.st} {
+				*f /= float64(n)
+			}
+		}
+	}
+	c, known := screensCPU(judged)
+	c.cpus = last.cpus
+	if known {
+		v.figure("CPUs: %s of %s", c, count(n, "CPU"))
+	}
+	if last.load != nil {
+		v.figure("load average %s, %s, %s", fixed(last.load[0]), fixed(last.load[1]), fixed(last.load[2]))
+	}
+	if last.mem.total > 0 {
+		v.figure("memory: %s of %s free or cached", bytes(last.mem.available), bytes(last.mem.total))
+	}
+	for i, d := range disks {
+		if i < 2 {
+			v.figure("%s", d)
+		}
+	}
+	if len(judged) > 0 {
+		if psi["cpusome"] != "" {
+			v.figure("some threads waited for a CPU %s of the time, for memory %s, for the disk %s", psi["cpusome"], psi["memsome"], psi["iosome"])
+		}
+		if known {
+			c.judge(v)
+			last.loaded(v, c, known)
+		}
+		last.scarce(v)
+	}
+	v.means("the machine is at ease in it")
+	v.not("these are figures of the machine: a service may wait for a lock or for another server")
+}

@@ -1,0 +1,230 @@
+package systool
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/finding"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+// load knows reports of programs that send requests: ab, wrk, hey, vegeta. They say what a client
+// saw, and not why.
+var load = &attach.Kind{
+	Name:  "load report",
+	Claim: claimLoad,
+	Read:  readLoad,
+}
+
+// loadStart are first lines, or lines that one of these programs alone prints.
+var loadStart = regexp.MustCompile(`^(This is ApacheBench,|Benchmarking \S+ \(be patient\)|Server Software:|Document Path:|Concurrency Level:|Running \d+\S* test @ |Thread Stats +Avg +Stdev|Summary:$|Requests +\[total, rate|Response time histogram:|Bucket +# +%|Percentage of the requests served within|Connection Times \(ms\))`)
+
+var loadRow = regexp.MustCompile(`^(Copyright 1996|Licensed to|Completed \d+ requests|Finished \d+ requests|Server (Software|Hostname|Port):|Document (Path|Length):|Concurrency Level:|Time taken for tests:|Complete requests:|Failed requests:|\(Connect: |Non-2xx responses:|Write errors:|Keep-Alive requests:|Total transferred:|HTML transferred:|Requests per second:|Time per request:|Transfer rate:|SSL/TLS Protocol:|Server Temp Key:|TLS Server Name:|Total body sent:|[\d.]+ kb/s|Connection Times|min +mean|(Connect|Processing|Waiting|Total): +[\d.]|Percentage of the requests|\d+%,? +\d+|100% +\d+|` +
+	`Running \d+|\d+ threads and \d+ connections|Thread Stats|Latency|Req/Sec|Latency Distribution|[\d.]+% +[\d.]+(us|ms|s|m)?$|\d+ requests in |Socket errors:|Non-2xx or 3xx|Requests/sec:|Transfer/sec:|Thread calibration:|Detailed Percentile|Value +Percentile|[\d.]+ +[\d.]+ +\d+ +([\d.]+|inf)$|#\[|-{10,}|` +
+	`Summary:|Total:|Slowest:|Fastest:|Average:|Requests/sec:|Total data:|Size/request:|Response time histogram:|[\d.]+ \[\d+\]|Latency distribution:|\d+(\.\d+)?%+ in |Details \(average|DNS\+dialup:|DNS-lookup:|req write:|resp wait:|resp read:|Status code distribution:|\[\d+\]|Error distribution:|` +
+	`Requests +\[total|Duration +\[total|Latencies +\[|Bytes (In|Out) +\[|Success +\[|Status Codes +\[|Error Set:|Bucket |\[[\d.]+\S*, +(\+Inf|[\d.]+\S*)\]|Get "?http|Post "?http|Throughput +)`)
+
+func claimLoad(lines []paste.Line) int {
+	if !loadStart.MatchString(strings.TrimSpace(lines[0].Text)) {
+		return 0
+	}
+	n := claimWhile(lines, func(_ int, text string) bool {
+		text = strings.TrimSpace(text)
+		return loadStart.MatchString(text) || loadRow.MatchString(text)
+	})
+	if n < 3 {
+		return 0
+	}
+	return n
+}
+
+// loadFigures find what matters in any of the reports: what it is called, and how it is printed.
+var loadFigures = []struct {
+	say string
+	re  *regexp.Regexp
+}{
+	{"requests/s", regexp.MustCompile(`^(?:Requests per second:|Requests/sec:)\s+([\d.]+)`)},
+	{"p50", regexp.MustCompile(`^50(?:\.000)?%+(?: in)? +(\S+(?: secs)?)`)},
+	{"p90", regexp.MustCompile(`^90(?:\.000)?%+(?: in)? +(\S+(?: secs)?)`)},
+	{"p99", regexp.MustCompile(`^99(?:\.000)?%+(?: in)? +(\S+(?: secs)?)`)},
+	{"slowest", regexp.MustCompile(`^(?:Slowest:|100%)\s+(\S+(?: secs)?)`)},
+	{"latency on average, deviation, at most", regexp.MustCompile(`^Latency +(\S+ +\S+ +\S+)`)},
+	{"latencies", regexp.MustCompile(`^Latencies +(\[.*)$`)},
+	{"requests in all, rate, throughput", regexp.MustCompile(`^Requests +(\[total.*)$`)},
+	{"success", regexp.MustCompile(`^Success +\[ratio\] +(\S+)`)},
+	{"failed requests", regexp.MustCompile(`^Failed requests: +(\d+)`)},
+	{"errors", regexp.MustCompile(`^Socket errors: (.*)$`)},
+	{"answers other than 2xx", regexp.MustCompile(`^Non-2xx(?: or 3xx)? responses: +(\d+)`)},
+}
+
+func readLoad(p *attach.Part) attach.Reading {
+	v := &verdict{}
+	v.Title = "load report: what a client saw"
+	v.unsure = true
+	ab := false
+	said := make([]string, len(loadFigures))
+	for _, l := range p.Lines {
+		text := strings.TrimSpace(l.Text)
+		ab = ab || strings.HasPrefix(text, "Concurrency Level:") || strings.HasPrefix(text, "Percentage of the requests")
+		for i, f := range loadFigures {
+			m := f.re.FindStringSubmatch(text)
+			if m == nil || m[1] == "0" || len(text) > 400 {
+				continue
+			}
+			unit := ""
+			if ab && (strings.HasPrefix(f.say, "p") || f.say == "slowest") {
+				unit = " ms"
+			}
+			said[i] = fmt.Sprintf("%s %s%s", f.say, strings.Join(strings.Fields(m[1]), " "), unit)
+		}
+	}
+	for _, s := range said {
+		if s != "" {
+			v.figure("%s", s)
+		}
+	}
+	v.means("this is how slow it was for the client: why is not in it")
+	v.not("the client itself, the network and the server's queue are all within these times")
+	v.next("whystall diagnose HOST:PORT", "why, while the same load runs")
+	return v.done()
+}
+
+// curl knows the times that curl -w prints, in seconds.
+var curl = &attach.Kind{
+	Name:  "curl timings",
+	Hints: []string{"time_", "namelookup", "starttransfer", "pretransfer"},
+	Claim: claimCurl,
+	Read:  readCurl,
+}
+
+var curlLine = regexp.MustCompile(`(?i)(time_)?(namelookup|connect|appconnect|pretransfer|redirect|starttransfer|total)\s*[:=]\s*([\d.,]+)\s*(s|ms|us)?`)
+
+func claimCurl(lines []paste.Line) int {
+	names := map[string]bool{}
+	n := claimWhile(lines, func(_ int, text string) bool {
+		if len(text) > 400 {
+			return false
+		}
+		all := curlLine.FindAllStringSubmatch(text, 16)
+		for _, m := range all {
+			names[strings.ToLower(m[2])] = true
+		}
+		return len(all) > 0 || strings.Trim(strings.TrimSpace(text), "-=") == "" || strings.HasPrefix(strings.TrimSpace(text), "http_code") && len(names) > 0
+	})
+	if len(names) < 3 || len(curlLine.FindString(lines[0].Text)) == 0 && !strings.HasPrefix(strings.TrimSpace(lines[0].Text), "http_code") {
+		return 0
+	}
+	return n
+}
+
+func readCurl(p *attach.Part) attach.Reading {
+	v := &verdict{}
+	v.Title, v.unsure, v.Glance = "curl's timings of a request", true, true
+	at := map[string]float64{}
+	for _, l := range p.Lines {
+		for _, m := range curlLine.FindAllStringSubmatch(l.Text, 16) {
+			f, ok := number(m[3])
+			if !ok {
+				continue
+			}
+			switch m[4] {
+			case "ms":
+				f /= 1e3
+			case "us":
+				f /= 1e6
+			}
+			at[strings.ToLower(m[2])] = f
+		}
+	}
+	ready := max(at["pretransfer"], at["appconnect"], at["connect"])
+	steps := []struct {
+		name  string
+		value float64
+	}{
+		{"the name server", at["namelookup"]},
+		{"connecting", max(0, at["connect"]-at["namelookup"])},
+		{"the TLS handshake", max(0, at["appconnect"]-at["connect"])},
+		{"the server's answer, until its first byte", max(0, at["starttransfer"]-ready)},
+		{"the transfer of the answer", max(0, at["total"]-at["starttransfer"])},
+	}
+	if at["starttransfer"] == 0 {
+		steps[3].value, steps[4].value = 0, 0
+	}
+	seconds := func(f float64) string { return finding.Duration(bounded(f * 1e9)) }
+	v.figure("%s in all", seconds(at["total"]))
+	most := steps[0]
+	for _, s := range steps[1:] {
+		if s.value > most.value {
+			most = s
+		}
+	}
+	v.figure("%s for %s", seconds(most.value), most.name)
+	v.not("it is one request; each of these times counts from its start, and includes those before it")
+	switch {
+	case at["total"] == 0:
+		v.means("the total is not in it")
+	case at["total"] < 0.05:
+		v.means("this request was fast")
+	case most.value < 0.5*at["total"]:
+		v.means("no step takes most of the time")
+	case most.name == steps[0].name, most.name == steps[1].name:
+		v.outside(most.name, most.value/at["total"], v.Figures[1]+" of "+v.Figures[0])
+		v.means("the time goes by before the service sees the request: in %s", most.name)
+		v.next("ss -lnt", "whether the service's accept queue is full, if it is the connecting that takes long")
+	default:
+		v.means("the time is in %s: why is not in it", most.name)
+		v.next("whystall diagnose HOST:PORT", "why the server is slow")
+	}
+	return v.done()
+}
+
+// ping says how far another machine is.
+var ping = &attach.Kind{
+	Name:  "ping",
+	Hints: []string{"PING ", " bytes from ", "ping statistics", "rtt min/avg/max"},
+	Claim: claimPing,
+	Read:  readPing,
+}
+
+var (
+	pingLine = regexp.MustCompile(`^(PING \S+|\d+ bytes from \S+|--- .* ping statistics ---|\d+ packets transmitted|(rtt|round-trip) min/avg/max|no answer yet|From \S+ icmp_seq|Request timeout)`)
+	pingRTT  = regexp.MustCompile(`time=([\d.]+) ?ms`)
+	pingSum  = regexp.MustCompile(`min/avg/max\S* = ([\d.]+)/([\d.]+)/([\d.]+)`)
+	pingLoss = regexp.MustCompile(`([\d.]+)% packet loss`)
+)
+
+func claimPing(lines []paste.Line) int {
+	return claimWhile(lines, func(_ int, text string) bool { return pingLine.MatchString(strings.TrimSpace(text)) })
+}
+
+func readPing(p *attach.Part) attach.Reading {
+	v := &verdict{}
+	v.Title = "ping"
+	var times []float64
+	loss := 0.0
+	for _, l := range p.Lines {
+		if m := pingRTT.FindStringSubmatch(l.Text); m != nil {
+			f, _ := number(m[1])
+			times = append(times, f)
+		}
+		if m := pingLoss.FindStringSubmatch(l.Text); m != nil {
+			loss, _ = number(m[1])
+		}
+		if m := pingSum.FindStringSubmatch(l.Text); m != nil {
+			v.figure("round trip %s ms at least, %s on average, %s at most", m[1], m[2], m[3])
+		}
+	}
+	if len(times) > 0 {
+		v.figure("round trip %s ms at the median of %d", plain(median(times)), len(times))
+	}
+	v.figure("%s %% of the packets lost", plain(loss))
+	v.not("ping is answered by the kernel: it says nothing of the service there")
+	if loss >= 1 {
+		v.outside("the network: packets are lost", loss/100, fmt.Sprintf("%s %% of the packets lost", plain(loss)))
+		v.means("packets are lost on the way: TCP waits 200 ms and more for each")
+	}
+	v.means("no packet was lost")
+	return v.done()
+}

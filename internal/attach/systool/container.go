@@ -1,0 +1,282 @@
+package systool
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+// containers knows what tools print of containers, pods, nodes and groups: docker stats, kubectl
+// top, crictl stats, systemd-cgtop.
+var containers = &attach.Kind{
+	Name:  "container usage",
+	Claim: claimContainers,
+	Read:  readContainers,
+}
+
+type containerTool int
+
+const (
+	noContainerTool containerTool = iota
+	dockerStats
+	kubectlTop
+	crictlStats
+	cgtop
+)
+
+func containerHeader(text string) containerTool {
+	f := fields(strings.TrimSpace(text))
+	has := func(n string) bool { return slices.Contains(f, n) }
+	switch {
+	case has("MEM") && has("USAGE") && strings.Contains(text, "LIMIT") && has("CPU"), strings.Contains(text, "CPU %") && strings.Contains(text, "MEM USAGE"):
+		return dockerStats
+	case strings.Contains(text, "CPU(cores)") && strings.Contains(text, "MEMORY(bytes)"):
+		return kubectlTop
+	case len(f) >= 4 && f[0] == "CONTAINER" && has("CPU") && has("MEM") && has("DISK"):
+		return crictlStats
+	case len(f) >= 5 && (f[0] == "Control" || f[0] == "CGroup") && has("%CPU") && has("Memory"):
+		return cgtop
+	}
+	return noContainerTool
+}
+
+// cgtopRow: systemd-cgtop -b prints no names.
+func cgtopRow(f []string) bool {
+	if len(f) != 6 || !strings.HasPrefix(f[0], "/") && !strings.HasSuffix(f[0], ".slice") && !strings.HasSuffix(f[0], ".service") {
+		return false
+	}
+	for _, c := range f[1:] {
+		if _, ok := size(c, 1); !ok && c != "-" {
+			return false
+		}
+	}
+	return true
+}
+
+func containerRow(tool containerTool, f []string) bool {
+	switch tool {
+	case dockerStats:
+		return slices.Contains(f, "/") && slices.ContainsFunc(f, func(c string) bool { return strings.HasSuffix(c, "%") }) || slices.Contains(f, "--")
+	case kubectlTop:
+		return len(f) >= 3 && slices.ContainsFunc(f, func(c string) bool {
+			_, ok := milli(c)
+			return ok
+		}) && slices.ContainsFunc(f, func(c string) bool { return strings.HasSuffix(c, "i") || c == "<unknown>" })
+	case crictlStats:
+		if len(f) < 4 {
+			return false
+		}
+		_, ok := number(f[len(f)-4])
+		return ok
+	}
+	return cgtopRow(f)
+}
+
+func claimContainers(lines []paste.Line) int {
+	tool := noContainerTool
+	n := claimWhile(lines, func(_ int, text string) bool {
+		if t := containerHeader(text); t != noContainerTool {
+			tool = t
+			return true
+		}
+		f := fields(text)
+		if tool == noContainerTool && cgtopRow(f) {
+			tool = cgtop
+		}
+		return tool != noContainerTool && containerRow(tool, f)
+	})
+	if n == 1 && containerHeader(lines[0].Text) == noContainerTool {
+		return 0
+	}
+	return n
+}
+
+// milli reads a number of CPUs: 250m, 2.
+func milli(s string) (float64, bool) {
+	if rest, ok := strings.CutSuffix(s, "m"); ok {
+		f, ok := number(rest)
+		return f / 1000, ok
+	}
+	if n, ok := whole(s); ok && n < 1e5 {
+		return float64(n), true
+	}
+	return 0, false
+}
+
+// container is one row.
+type container struct {
+	name      string
+	cpu       float64 // CPUs
+	hasCPU    bool
+	used, max float64 // bytes; max is 0 where it is not known
+}
+
+func parseContainers(p *attach.Part) (all []container, tool containerTool) {
+	var names []string
+	for _, l := range p.Lines {
+		if t := containerHeader(l.Text); t != noContainerTool {
+			tool, names = t, fields(l.Text)
+			continue
+		}
+		f := fields(l.Text)
+		if len(f) < 3 {
+			continue
+		}
+		if tool == noContainerTool {
+			tool = cgtop
+		}
+		switch tool {
+		case dockerStats:
+			all = append(all, dockerRow(f, names))
+		case kubectlTop:
+			all = append(all, kubectlRow(f, names))
+		case crictlStats:
+			c := container{name: f[0], hasCPU: true}
+			if names[1] == "NAME" && len(f) > 5 {
+				c.name = f[1]
+			}
+			c.cpu, _ = number(f[len(f)-4])
+			c.cpu /= 100
+			c.used, _ = size(f[len(f)-3], 1)
+			all = append(all, c)
+		case cgtop:
+			c := container{name: f[0]}
+			c.cpu, c.hasCPU = number(f[2])
+			c.cpu /= 100
+			c.used, _ = size(f[3], 1)
+			all = append(all, c)
+		}
+	}
+	return all, tool
+}
+
+func dockerRow(f, names []string) (c container) {
+	c.name = f[0]
+	at := slices.IndexFunc(f, func(s string) bool { return strings.HasSuffix(s, "%") })
+	if at > 1 && slices.Contains(names, "NAME") {
+		c.name = f[1]
+	}
+	if at >= 0 {
+		c.cpu, c.hasCPU = number(f[at])
+		c.cpu /= 100
+	}
+	if slash := slices.Index(f, "/"); slash > 0 && slash+1 < len(f) {
+		c.used, _ = size(f[slash-1], 1)
+		c.max, _ = size(f[slash+1], 1)
+	}
+	return c
+}
+
+func kubectlRow(f, names []string) (c container) {
+	at := slices.Index(names, "CPU(cores)")
+	if at < 0 || at >= len(f) {
+		at = 1
+	}
+	c.name = strings.Join(f[:at], "/")
+	c.cpu, c.hasCPU = milli(f[at])
+	memory := slices.Index(names, "MEMORY(bytes)")
+	if memory > 0 && memory < len(f) {
+		c.used, _ = size(f[memory], 1)
+	}
+	return c
+}
+
+// toolNames by tool.
+var toolNames = map[containerTool]string{dockerStats: "docker stats", kubectlTop: "kubectl top", crictlStats: "crictl stats", cgtop: "systemd-cgtop"}
+
+func readContainers(p *attach.Part) attach.Reading {
+	all, tool := parseContainers(p)
+	v := &verdict{}
+	v.Title, v.Glance = toolNames[tool]+", "+count(len(all), "row"), true
+	busiest, largest := -1, -1
+	for i, c := range all {
+		if i < 256 {
+			if c.hasCPU {
+				v.factOf(ContainerCPU, c.cpu, c.name)
+			}
+			if c.max > 0 {
+				v.factOf(ContainerMemory, c.used/c.max, c.name)
+			}
+		}
+		if c.hasCPU && c.name != "/" && (busiest < 0 || c.cpu > all[busiest].cpu) {
+			busiest = i
+		}
+		if c.name != "/" && (largest < 0 || max(c.used, 1)*shareOf(c) > max(all[largest].used, 1)*shareOf(all[largest])) {
+			largest = i
+		}
+	}
+	if busiest >= 0 {
+		v.figure("%s uses %s CPUs", all[busiest].name, fixed(all[busiest].cpu))
+	}
+	if largest >= 0 && all[largest].used > 0 {
+		c := all[largest]
+		if c.max > 0 {
+			v.figure("%s uses %s of %s memory (%s %%)", c.name, bytes(c.used), bytes(c.max), plain(100*c.used/c.max))
+		} else {
+			v.figure("%s uses %s memory; its limit is not in it", c.name, bytes(c.used))
+		}
+	}
+	if len(all) == 0 {
+		v.unsure = true
+		v.means("no container is listed")
+		return v.done()
+	}
+	containerJudge(v, all)
+	v.not("usage does not show what was held back: a container at its quota uses exactly its quota")
+	v.means("no container is at a limit that this shows")
+	return v.done()
+}
+
+func shareOf(c container) float64 {
+	if c.max > 0 {
+		return 1 + c.used/c.max
+	}
+	return 1
+}
+
+// containerJudge: a use of CPU near a round number may be a quota, and needs the counters of
+// throttling; memory near its limit may be reclaimed all the time.
+func containerJudge(v *verdict, all []container) {
+	for _, c := range all {
+		if c.max > 0 && c.used/c.max >= 0.9 && c.max < 1<<50 {
+			proof := fmt.Sprintf("%s uses %s of %s memory (%s %%)", c.name, bytes(c.used), bytes(c.max), plain(100*c.used/c.max))
+			v.candidate("direct-reclaim", 0, proof)
+			v.candidate("page-fault", 0, proof)
+			v.means("%s is at its memory limit: whether its threads free memory themselves is not in it", c.name)
+			v.next("cat /sys/fs/cgroup/CGROUP/memory.events /sys/fs/cgroup/CGROUP/memory.pressure", "whether the limit is hit: max, and some avg10")
+			v.Who.Cgroup = c.name
+			break
+		}
+	}
+	for _, c := range all {
+		if !c.hasCPU || c.cpu < 0.09 || c.name == "/" {
+			continue
+		}
+		nearest, ok := nearQuota(c.cpu)
+		if ok {
+			proof := fmt.Sprintf("%s uses %s CPUs: near %s, which may be its quota", c.name, fixed(c.cpu), plain(nearest))
+			v.next("cat /sys/fs/cgroup/CGROUP/cpu.max /sys/fs/cgroup/CGROUP/cpu.stat", "nr_throttled against nr_periods: whether a quota stops it")
+			v.candidate("cpu-throttled", 0, proof)
+			v.means("%s; or it just computes that much, as one busy thread does", proof)
+			break
+		}
+	}
+}
+
+// nearQuota is the usual quota that a use of CPUs is as good as at: halves, and below one also
+// a tenth, a fifth and a quarter.
+func nearQuota(cpus float64) (float64, bool) {
+	usual := []float64{0.1, 0.2, 0.25}
+	for q := 0.5; q <= 16; q += 0.5 {
+		usual = append(usual, q)
+	}
+	for _, q := range usual {
+		if cpus >= 0.985*q && cpus <= 1.015*q {
+			return q, true
+		}
+	}
+	return 0, false
+}

@@ -1,0 +1,118 @@
+package systool
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+// lsof lists open files: context.
+var lsof = &attach.Kind{
+	Name:  "lsof",
+	Hints: []string{"COMMAND", "FD", " REG ", " IPv4 ", " IPv6 ", " DIR "},
+	Claim: claimLsof,
+	Read:  readLsof,
+}
+
+var lsofRow = regexp.MustCompile(`^\S+ +\d+ +(\d+ +)?(\S+ +)?\S+ +(cwd|rtd|txt|mem|del|err|NOFD|DEL|\d+[rwuRWUN -]*\w?) +(REG|DIR|CHR|BLK|FIFO|IPv4|IPv6|unix|a_inode|sock|unknown|netlink|pack|0000|TCP|UDP|systm)\b`)
+
+func claimLsof(lines []paste.Line) int {
+	return claimWhile(lines, func(_ int, text string) bool {
+		f := fields(text)
+		return len(f) > 5 && f[0] == "COMMAND" && f[1] == "PID" && slices.Contains(f, "FD") || lsofRow.MatchString(text)
+	})
+}
+
+func readLsof(p *attach.Part) attach.Reading {
+	v := &verdict{}
+	v.Title, v.Glance = "lsof", true
+	kinds := map[string]int{}
+	total := 0
+	for _, l := range p.Lines {
+		if m := lsofRow.FindStringSubmatch(l.Text); m != nil {
+			kinds[m[4]]++
+			total++
+		}
+	}
+	var names []string
+	for k := range kinds {
+		names = append(names, k)
+	}
+	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(kinds[b], kinds[a]), cmp.Compare(a, b)) })
+	v.figure("%s", count(total, "open file"))
+	for _, k := range names[:min(2, len(names))] {
+		v.figure("%d of type %s", kinds[k], k)
+	}
+	v.means("it is context: open files say nothing of slowness")
+	return v.done()
+}
+
+// iotop lists who reads and writes.
+var iotop = &attach.Kind{
+	Name:  "iotop",
+	Hints: []string{"DISK READ"},
+	Claim: claimIotop,
+	Read:  readIotop,
+}
+
+var (
+	iotopTop = regexp.MustCompile(`^(Total|Actual|Current) DISK READ *:\s+([\d.]+) (\w)/s.*DISK WRITE *:\s+([\d.]+) (\w)/s`)
+	iotopRow = regexp.MustCompile(`^(?:\d\d:\d\d:\d\d\s+)?(\d+) +\S+/\S+ +\S+ +([\d.]+) (\w)/s +([\d.]+) (\w)/s +(\?unavailable\?|([\d.]+) % +([\d.]+) %) +(.*)$`)
+)
+
+func claimIotop(lines []paste.Line) int {
+	headed := false
+	return claimWhile(lines, func(_ int, text string) bool {
+		text = strings.TrimSpace(text)
+		if iotopTop.MatchString(text) || strings.Contains(text, "DISK READ") && strings.Contains(text, "COMMAND") {
+			headed = true
+			return true
+		}
+		return headed && iotopRow.MatchString(text)
+	})
+}
+
+func readIotop(p *attach.Part) attach.Reading {
+	v := &verdict{}
+	v.Title, v.Glance = "iotop, 1 screen", true
+	most, what := 0.0, ""
+	worst, who := 0.0, ""
+	for _, l := range p.Lines {
+		text := strings.TrimSpace(l.Text)
+		if m := iotopTop.FindStringSubmatch(text); m != nil && m[1] != "Total" {
+			v.figure("disks: reads %s %s/s, writes %s %s/s", m[2], m[3], m[4], m[5])
+		}
+		m := iotopRow.FindStringSubmatch(text)
+		if m == nil {
+			continue
+		}
+		r, _ := size(m[2]+strings.TrimSuffix(m[3], "B"), 1)
+		w, _ := size(m[4]+strings.TrimSuffix(m[5], "B"), 1)
+		name := fmt.Sprintf("%s (tid %s)", firstWord(m[9]), m[1])
+		if r+w > most {
+			most, what = r+w, fmt.Sprintf("%s: %s/s read and written", name, bytes(r+w))
+		}
+		if share, ok := number(m[8]); ok && share > worst {
+			worst, who = share, fmt.Sprintf("%s waits for the disk %s %% of the time", name, plain(share))
+		}
+	}
+	if what != "" {
+		v.figure("%s", what)
+	}
+	if worst >= 20 {
+		v.Figures = slices.Insert(v.Figures, 0, who)
+		v.candidate("disk-wait", worst/100, who)
+		v.means("%s in this screen", who)
+		v.next("iostat -x 1 10", "whether the device is slow")
+	} else {
+		v.unsure = true
+	}
+	v.means("it says who reads and writes, and not how long that takes")
+	v.not("one screen is a glance, and its IO> is unknown where delay accounting is off")
+	return v.done()
+}

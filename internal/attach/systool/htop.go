@@ -1,0 +1,117 @@
+package systool
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+var htop = &attach.Kind{
+	Name:  "htop",
+	Claim: claimHtop,
+	Read:  readHtop,
+}
+
+var (
+	// htopBar is a bar: a CPU's number, or Mem and Swp, and what is in its brackets. Two columns of
+	// bars make two in a line.
+	htopBar   = regexp.MustCompile(`(?:^|\s)(\d{1,4}|Mem|Swp|CPU|Avg)\s*\[([|#* :!.\w,%/-]*?)([\d.,]+%|[\d.,]+[KMGT]?i?B?/[\d.,]+[KMGT]?i?B?)\s*\]`)
+	htopTasks = regexp.MustCompile(`Tasks: (\d+), (\d+) thr(?:, \d+ kthr)?; (\d+) running`)
+	htopLoad  = regexp.MustCompile(`Load average: ([\d.,]+) ([\d.,]+) ([\d.,]+)`)
+)
+
+func htopSummary(text string) bool {
+	return htopBar.MatchString(text) || htopTasks.MatchString(text) || htopLoad.MatchString(text) && !strings.Contains(text, "/") || strings.HasPrefix(strings.TrimSpace(text), "Uptime: ")
+}
+
+func claimHtop(lines []paste.Line) int {
+	var names []string
+	bars, keys := 0, false
+	n := claimWhile(lines, func(at int, text string) bool {
+		if htopBar.MatchString(text) || htopTasks.MatchString(text) {
+			bars++
+			return true
+		}
+		if htopSummary(text) {
+			return bars > 0
+		}
+		f := fields(text)
+		if h, ok := topHeader(strings.NewReplacer("CPU%", "%CPU", "MEM%", "%MEM", "PRI", "PR", "△", "", "▽", "", "▼", "", "▲", "").Replace(text)); ok && bars > 0 {
+			names = h
+			return true
+		}
+		if strings.HasPrefix(strings.TrimSpace(text), "F1Help") {
+			keys = true
+			return bars > 0
+		}
+		if slices.Contains(f, "Main") && slices.Contains(f, "I/O") || strings.HasPrefix(strings.TrimSpace(text), "[Main]") {
+			return bars > 0 // the tabs of htop 3.2
+		}
+		return names != nil && !keys && len(f) >= len(names)-1 && topRow(names, f)
+	})
+	if bars == 0 {
+		return 0
+	}
+	return n
+}
+
+func readHtop(p *attach.Part) attach.Reading {
+	v := &verdict{}
+	v.Title, v.Glance = "htop, 1 screen", true
+	s := screen{}
+	var busy []float64
+	for _, l := range p.Lines {
+		for _, m := range htopBar.FindAllStringSubmatch(l.Text, 32) {
+			if share, ok := number(m[3]); ok && strings.HasSuffix(m[3], "%") {
+				if m[1] != "Mem" && m[1] != "Swp" && m[1] != "Avg" {
+					busy = append(busy, share)
+				}
+				continue
+			}
+			used, all, ok := strings.Cut(m[3], "/")
+			if !ok {
+				continue
+			}
+			u, _ := size(used, 1)
+			a, _ := size(all, 1)
+			if m[1] == "Swp" {
+				s.mem.swapUsed, s.mem.swap = u, a
+			} else {
+				s.mem.total, s.mem.used, s.mem.available = a, u, a-u
+			}
+		}
+		if m := htopLoad.FindStringSubmatch(l.Text); m != nil {
+			s.load = nil
+			for _, c := range m[1:] {
+				f, _ := number(c)
+				s.load = append(s.load, f)
+			}
+		}
+	}
+	c := cpuUse{id: 100, samples: 1, runnable: -1, blocked: -1, cpus: len(busy)}
+	if len(busy) > 0 {
+		c.us = sum(busy) / float64(len(busy))
+		c.id = 100 - c.us
+		v.figure("%s, %s %% busy on average, %s %% the busiest", count(len(busy), "CPU"), plain(c.us), plain(slices.Max(busy)))
+		v.fact(CPUs, float64(len(busy)))
+	}
+	if s.load != nil {
+		v.figure("load average %s, %s, %s", fixed(s.load[0]), fixed(s.load[1]), fixed(s.load[2]))
+	}
+	if s.mem.total > 0 {
+		v.figure("memory: %s of %s used, cache not counted", bytes(s.mem.used), bytes(s.mem.total))
+	}
+	s.loaded(v, c, len(busy) > 0)
+	if len(busy) > 0 && c.id <= idleNone {
+		v.unsure = true
+		v.means("the CPUs are %s %% busy in this one screen", plain(c.us))
+		v.next("vmstat 1 10", "r against the number of CPUs")
+	}
+	s.scarce(v)
+	v.not("one screen is a glance, and a bar does not say what a CPU is used for")
+	v.means("the machine is at ease in it")
+	return v.done()
+}

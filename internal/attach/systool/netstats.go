@@ -1,0 +1,112 @@
+package systool
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+var netstatSums = &attach.Kind{
+	Name:  "netstat -s",
+	Claim: claimNetstat,
+	Read:  readNetstat,
+}
+
+// netstatSection is a protocol's heading; netstatKnown are lines below one which nothing else prints.
+var (
+	netstatSection = regexp.MustCompile(`^(Ip|Icmp|IcmpMsg|Tcp|Udp|UdpLite|TcpExt|IpExt|Ip6|Icmp6|Udp6|UdpLite6|MPTcpExt|Sctp):$`)
+	netstatCount   = regexp.MustCompile(`^\s*(\d+) [a-zA-Z].*$|^\s*[A-Za-z0-9 ,./-]+: \d+$|^\s*[A-Z][A-Za-z0-9 ]* \d+( .*)?$|^\s*ICMP (input|output) histogram:$`)
+	netstatSure    = regexp.MustCompile(`active connection openings|segments retransmi|times the listen queue|SYNs to LISTEN|failed connection attempts|segments received|TCPLostRetransmit|TCPTimeouts|resets sent|^TcpExt|^#kernel`)
+	nstatLine      = regexp.MustCompile(`^(Ip|Tcp|Udp|Icmp|TcpExt|IpExt|Ip6|Udp6)\w+ +(\d+) +[\d.]+$`)
+)
+
+func claimNetstat(lines []paste.Line) int {
+	headed, sure := false, false
+	n := claimWhile(lines, func(_ int, text string) bool {
+		trimmed := strings.TrimSpace(text)
+		sure = sure || netstatSure.MatchString(trimmed)
+		switch {
+		case netstatSection.MatchString(trimmed), trimmed == "#kernel":
+			headed = true
+			return true
+		case nstatLine.MatchString(trimmed):
+			sure = true
+			return true
+		}
+		return (headed || sure) && len(trimmed) < 160 && netstatCount.MatchString(trimmed)
+	})
+	if !sure {
+		return 0
+	}
+	return n
+}
+
+// netstatFigures are lines that matter, as netstat words them, and nstat's names.
+var netstatFigures = []struct{ match, say string }{
+	{`(\d+) times the listen queue of a socket overflowed|TcpExtListenOverflows +(\d+)`, "the listen queue overflowed"},
+	{`(\d+) SYNs to LISTEN sockets (?:dropped|ignored)|TcpExtListenDrops +(\d+)`, "SYNs were dropped"},
+	{`(\d+) segments? retransmit\w+|TcpRetransSegs +(\d+)`, "segments were sent again"},
+	{`TCPTimeouts: (\d+)|(\d+) other TCP timeouts|TcpExtTCPTimeouts +(\d+)`, "retransmission timeouts"},
+	{`(\d+) packet receive errors|UdpInErrors +(\d+)`, "UDP packets were lost on receipt"},
+}
+
+var netstatMatches = func() (out []*regexp.Regexp) {
+	for _, f := range netstatFigures {
+		out = append(out, regexp.MustCompile(f.match))
+	}
+	return out
+}()
+
+var netstatSent = regexp.MustCompile(`(\d+) segments sen[dt] out|TcpOutSegs +(\d+)`)
+
+// firstNumber is the first group that matched.
+func firstNumber(m []string) (float64, bool) {
+	for _, s := range m[min(1, len(m)):] {
+		if s != "" {
+			return number(s)
+		}
+	}
+	return 0, false
+}
+
+func readNetstat(p *attach.Part) attach.Reading {
+	v := &verdict{}
+	v.Title = "netstat -s, sums since boot"
+	v.Boot, v.unsure = true, true
+	sent, again := 0.0, 0.0
+	seen := 0
+	for _, l := range p.Lines {
+		if n, ok := firstNumber(netstatSent.FindStringSubmatch(l.Text)); ok {
+			sent = n
+		}
+		for i, re := range netstatMatches {
+			n, ok := firstNumber(re.FindStringSubmatch(l.Text))
+			if ok {
+				seen++
+			}
+			if ok && n > 0 {
+				if i == 2 {
+					again = n
+					continue
+				}
+				v.figure("%s %s times since boot", netstatFigures[i].say, plain(n))
+			}
+		}
+	}
+	if again > 0 && sent > 0 {
+		v.figure("%s of %s segments were sent again since boot (%s %%)", plain(again), plain(sent), plain(100*again/sent))
+	} else if again > 0 {
+		v.figure("%s segments were sent again since boot", plain(again))
+	}
+	if len(v.Figures) == 0 && seen > 0 {
+		v.unsure = false
+		v.figure("no overflow, and no segment sent again since boot")
+		v.means("nothing was lost since boot")
+	}
+	v.means("these count since boot: they say that something happened, and not that it happens now")
+	v.not("an overflow or a retransmission since boot is no cause of what is slow now")
+	v.next("nstat -n; sleep 10; nstat", "what was added in ten seconds")
+	return v.done()
+}

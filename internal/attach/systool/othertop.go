@@ -1,0 +1,145 @@
+package systool
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+var busyboxTop = &attach.Kind{
+	Name:  "busybox top",
+	Hints: []string{"Mem:", "CPU:", "%VSZ"},
+	Claim: claimBusyboxTop,
+	Read:  readBusyboxTop,
+}
+
+var (
+	busyboxMem = regexp.MustCompile(`^Mem: (\d+)K used, (\d+)K free, (\d+)K shrd, (\d+)K buff, (\d+)K cached`)
+	busyboxCPU = regexp.MustCompile(`^CPU\d*: +([\d.]+)% usr +([\d.]+)% sys +([\d.]+)% nic +([\d.]+)% idle +([\d.]+)% io +([\d.]+)% irq +([\d.]+)% sirq`)
+	busyboxRow = regexp.MustCompile(`^(\d+) +\d+ +\S+ +([RSDZTtXIW][WN<]*) +[<N]? *([\d.]+[mg]?) +[\d.]+% +(?:\d+ +)?([\d.]+)% +(.*)$`)
+)
+
+func claimBusyboxTop(lines []paste.Line) int {
+	sure := false
+	n := claimWhile(lines, func(_ int, text string) bool {
+		text = strings.TrimSpace(text)
+		switch {
+		case busyboxMem.MatchString(text), busyboxCPU.MatchString(text), strings.Contains(text, "%VSZ") && strings.Contains(text, "PPID"):
+			sure = true
+			return true
+		case strings.HasPrefix(text, "Load average:"):
+			return sure
+		}
+		return sure && busyboxRow.MatchString(text)
+	})
+	return n
+}
+
+func readBusyboxTop(p *attach.Part) attach.Reading {
+	v := &verdict{}
+	v.Title, v.Glance = "busybox top", true
+	var all []screen
+	s := screen{}
+	command, most := "", -1.0
+	for _, l := range p.Lines {
+		text := strings.TrimSpace(l.Text)
+		if m := busyboxMem.FindStringSubmatch(text); m != nil {
+			var kb [6]float64
+			for i := 1; i < 6; i++ {
+				kb[i], _ = number(m[i])
+			}
+			s = screen{mem: memory{total: (kb[1] + kb[2]) * 1024, free: kb[2] * 1024, available: (kb[2] + kb[4] + kb[5]) * 1024}}
+		}
+		if m := busyboxCPU.FindStringSubmatch(text); m != nil {
+			var f [8]float64
+			for i := 1; i < 8; i++ {
+				f[i], _ = number(m[i])
+			}
+			s.cpu = append(s.cpu, cpuUse{us: f[1] + f[3], sy: f[2], id: f[4], wa: f[5], hi: f[6], si: f[7]})
+		}
+		if strings.HasPrefix(text, "Load average:") {
+			s.load = loads(text)
+			all = append(all, s)
+		}
+		if m := busyboxRow.FindStringSubmatch(text); m != nil {
+			if f, ok := number(m[4]); ok && f > most {
+				most = f
+				command = fmt.Sprintf("%s (pid %s): %s %% of all CPUs' time", firstWord(m[5]), m[1], plain(f))
+			}
+		}
+	}
+	if len(all) == 0 {
+		all = append(all, s)
+	}
+	last := all[len(all)-1]
+	c, known := screensCPU(all)
+	if last.load != nil {
+		v.figure("load average %s, %s, %s", fixed(last.load[0]), fixed(last.load[1]), fixed(last.load[2]))
+	}
+	if known {
+		v.figure("CPUs: %s", c)
+	}
+	if last.mem.total > 0 {
+		v.figure("memory: %s of %s free or cached", bytes(last.mem.available), bytes(last.mem.total))
+	}
+	if command != "" {
+		v.figure("%s", command)
+	}
+	if known {
+		c.judge(v)
+	}
+	last.loaded(v, c, known)
+	last.scarce(v)
+	v.not("one screen is a glance; busybox counts %CPU against all CPUs")
+	v.means("the machine is at ease in it")
+	return v.done()
+}
+
+func firstWord(s string) string {
+	f := strings.Fields(s)
+	if len(f) == 0 {
+		return ""
+	}
+	if len(f[0]) > 40 {
+		return f[0][:40]
+	}
+	return f[0]
+}
+
+// foreignTop is top of macOS and the BSDs: whystall is about Linux.
+var foreignTop = &attach.Kind{
+	Name:    "top (macOS, BSD)",
+	Hints:   []string{"Processes:", "last pid:"},
+	Claim:   claimForeignTop,
+	Refused: "It is top of macOS or a BSD. whystall explains services on Linux: run top -b -n 3 there.",
+}
+
+var foreignLine = regexp.MustCompile(`^(Processes: \d+ total|last pid: +\d+;|Load Avg: |CPU usage: [\d.]+% user|SharedLibs: |MemRegions: |PhysMem: |VM: .*vsize|Networks: packets|Disks: \d+/|\d+ processes: |CPU: +[\d.]+% user|Mem: [\d.]+[KMG] Active|ARC: |Swap: |\d{4}/\d\d/\d\d \d\d:\d\d:\d\d$)`)
+
+func claimForeignTop(lines []paste.Line) int {
+	first := strings.TrimSpace(lines[0].Text)
+	if !strings.HasPrefix(first, "Processes: ") && !strings.HasPrefix(first, "last pid:") {
+		return 0
+	}
+	rows := false
+	n := claimWhile(lines, func(_ int, text string) bool {
+		text = strings.TrimSpace(text)
+		f := fields(text)
+		if foreignLine.MatchString(text) {
+			return true
+		}
+		if strings.HasPrefix(text, "PID ") {
+			rows = true
+			return true
+		}
+		_, ok := whole(strings.TrimRight(f[0], "*-+"))
+		return rows && ok
+	})
+	if n < 2 {
+		return 0
+	}
+	return n
+}

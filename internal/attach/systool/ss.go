@@ -1,0 +1,243 @@
+package systool
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+var ss = &attach.Kind{
+	Name:  "ss",
+	Claim: claimSS,
+	Read:  readSS,
+}
+
+var ssStates = []string{"LISTEN", "ESTAB", "ESTABLISHED", "SYN-SENT", "SYN_SENT", "SYN-RECV", "SYN_RECV", "FIN-WAIT-1", "FIN_WAIT1", "FIN-WAIT-2", "FIN_WAIT2",
+	"TIME-WAIT", "TIME_WAIT", "CLOSE-WAIT", "CLOSE_WAIT", "LAST-ACK", "LAST_ACK", "CLOSING", "CLOSED", "CLOSE", "UNCONN"}
+
+// ssRow takes a row of ss apart, or of netstat -ant: protocol first, state last.
+func ssRow(f []string) (state string, recv, send int, local, peer string, ok bool) {
+	at := 0
+	if len(f) > 0 && slices.Contains([]string{"tcp", "tcp6", "udp", "udp6", "u_str", "u_dgr", "raw", "nl", "p_raw", "v_str", "mptcp", "sctp", "icmp6"}, f[0]) {
+		at = 1
+	}
+	if len(f) < at+4 {
+		return
+	}
+	num := func(i int) (n int) {
+		n, good := whole(f[i])
+		ok = ok && good
+		return n
+	}
+	ok = true
+	if slices.Contains(ssStates, f[at]) {
+		if len(f) < at+5 {
+			return "", 0, 0, "", "", false
+		}
+		state, recv, send, local, peer = f[at], num(at+1), num(at+2), f[at+3], f[at+4]
+		return state, recv, send, local, peer, ok && strings.ContainsAny(local, ":*/")
+	}
+	// netstat: tcp 0 0 local foreign STATE; ss with a state in the filter leaves the column out.
+	recv, send, local, peer = num(at), num(at+1), f[at+2], f[at+3]
+	if len(f) > at+4 && slices.Contains(ssStates, f[at+4]) {
+		state = f[at+4]
+	}
+	return state, recv, send, local, peer, ok && strings.Contains(local, ":") && strings.Contains(peer, ":")
+}
+
+func ssHeader(text string) bool {
+	return strings.Contains(text, "Recv-Q") && strings.Contains(text, "Send-Q") && strings.Contains(text, "Local Address")
+}
+
+// ssInfo is the second line of a connection, by ss -i.
+var ssInfo = regexp.MustCompile(`\b(rto:\d|rtt:[\d.]+/|cwnd:\d|mss:\d+|skmem:\(|bytes_acked:|segs_out:|lastsnd:)`)
+
+// ssSums are the lines of ss -s.
+var ssSums = regexp.MustCompile(`^(Total: \d+|TCP: +\d+ \(estab|Transport +Total|(\*|RAW|UDP|TCP|INET|FRAG)\s+\d+\s+\S+\s+\S+)`)
+
+func claimSS(lines []paste.Line) int {
+	headed, sums := false, false
+	return claimWhile(lines, func(at int, text string) bool {
+		f := fields(text)
+		trimmed := strings.TrimSpace(text)
+		switch {
+		case ssHeader(text):
+			headed = true
+			return true
+		case strings.HasPrefix(trimmed, "Active Internet connections"):
+			next, ok := following(lines, at+1)
+			return ok && ssHeader(next.Text)
+		case strings.HasPrefix(trimmed, "Total:") || sums:
+			sums = ssSums.MatchString(trimmed)
+			return sums
+		case ssInfo.MatchString(text) && (strings.HasPrefix(trimmed, "cubic") || strings.HasPrefix(trimmed, "bbr") || strings.HasPrefix(trimmed, "reno") || headed || strings.Contains(trimmed, "rto:")):
+			return true
+		}
+		state, _, _, _, _, ok := ssRow(f)
+		return ok && (headed || state != "")
+	})
+}
+
+// sockets is what a list of sockets says.
+type sockets struct {
+	states          map[string]int
+	total           int
+	full            []string // listeners whose queue is full
+	fullest         float64
+	unread, unsent  int // bytes, the most of one connection
+	unreadAt        string
+	unsentAt        string
+	retrans         int // connections with segments in retransmission
+	rtts            []float64
+	limited, busied int // connections that the receiver's window, or the send buffer, limits
+	sums            string
+	waiting         string // connections that wait at a listener whose limit is not printed
+}
+
+var (
+	ssRTT     = regexp.MustCompile(`\brtt:([\d.]+)/`)
+	ssRetrans = regexp.MustCompile(`\bretrans:(\d+)/(\d+)`)
+	ssLimited = regexp.MustCompile(`\brwnd_limited:\d+ms\(([\d.]+)%\)`)
+)
+
+func parseSS(p *attach.Part, v *verdict) (s sockets) {
+	s.states = map[string]int{}
+	for _, l := range p.Lines {
+		text := strings.TrimSpace(l.Text)
+		if strings.HasPrefix(text, "TCP:") {
+			s.sums = text
+		}
+		if state, recv, send, local, _, ok := ssRow(fields(text)); ok && !strings.HasPrefix(text, "TCP ") {
+			s.total++
+			s.states[state]++
+			s.row(state, recv, send, local, v)
+		}
+		if m := ssRTT.FindStringSubmatch(text); m != nil {
+			if f, ok := number(m[1]); ok {
+				s.rtts = append(s.rtts, f)
+			}
+		}
+		if m := ssRetrans.FindStringSubmatch(text); m != nil && m[1] != "0" {
+			s.retrans++
+		}
+		if m := ssLimited.FindStringSubmatch(text); m != nil {
+			if f, ok := number(m[1]); ok && f >= 20 {
+				s.limited++
+			}
+		}
+	}
+	return s
+}
+
+func (s *sockets) row(state string, recv, send int, local string, v *verdict) {
+	switch {
+	case state == "LISTEN" && send > 0: // ss prints the queue and its limit there; netstat prints none
+		share := float64(recv) / float64(send)
+		s.fullest = max(s.fullest, share)
+		if recv > 0 && len(v.Facts) < 64 {
+			v.factOf(ListenQueueShare, share, local)
+		}
+		if recv >= send {
+			s.full = append(s.full, fmt.Sprintf("%s: %d connections wait to be accepted, of %d that fit", local, recv, send))
+		}
+	case state == "LISTEN" && recv > 0:
+		s.waiting = fmt.Sprintf("%s wait to be accepted at %s", count(recv, "connection"), local)
+	case state == "ESTAB" || state == "ESTABLISHED" || state == "":
+		if recv > s.unread {
+			s.unread, s.unreadAt = recv, local
+		}
+		if send > s.unsent {
+			s.unsent, s.unsentAt = send, local
+		}
+	}
+}
+
+func readSS(p *attach.Part) attach.Reading {
+	v := &verdict{}
+	v.Title, v.Glance = "ss, a list of sockets", true
+	s := parseSS(p, v)
+	if s.sums != "" {
+		v.Title = "ss -s, sums of sockets"
+		v.figure("%s", s.sums)
+	}
+	if s.total > 0 {
+		v.figure("%s: %s", count(s.total, "socket"), stateCounts(s.states))
+	}
+	if len(s.rtts) > 0 {
+		v.figure("round trip %s ms at the median of %s", plain(median(s.rtts)), count(len(s.rtts), "connection"))
+	}
+	if s.unread >= 1 {
+		v.figure("%s has %d bytes that its program has not read", s.unreadAt, s.unread)
+	}
+	if s.unsent >= 1 {
+		v.figure("%s has %d bytes that the peer has not acknowledged", s.unsentAt, s.unsent)
+	}
+	if n := s.states["CLOSE-WAIT"] + s.states["CLOSE_WAIT"]; n >= 100 {
+		v.unsure = true
+		v.means("%d connections in CLOSE-WAIT: the peer hung up, and the program has not closed them", n)
+	}
+	s.judge(v)
+	v.not("it is a glance: queues fill and empty within milliseconds")
+	switch {
+	case s.total == 0:
+		v.means("sums of sockets are context: they say nothing of slowness")
+	case s.states["LISTEN"] > 0:
+		v.means("no queue of a listener is full at that moment")
+	}
+	v.means("no connection has much waiting in its queues at that moment")
+	return v.done()
+}
+
+func (s *sockets) judge(v *verdict) {
+	switch {
+	case len(s.full) > 0:
+		v.Figures = slices.Insert(v.Figures, 0, s.full[0])
+		v.candidate("pool-exhaustion", 0, s.full[0])
+		v.means("the accept queue is full: the program accepts too slowly, for whatever reason, and new connections wait or are dropped")
+		v.next("nstat -az TcpExtListenOverflows TcpExtListenDrops; sleep 10; nstat -az TcpExtListenOverflows TcpExtListenDrops", "whether it overflows now")
+		v.next("ss -lnt", "whether it stays full")
+	case s.waiting != "":
+		v.unsure = true
+		v.means("%s; how many fit is not in it", s.waiting)
+		v.next("ss -lnt", "how many fit: Send-Q of a listener")
+	case s.states["SYN-SENT"]+s.states["SYN_SENT"] > 0:
+		v.unsure = true
+		v.means("%s has no answer yet: the way there, or a full accept queue", count(s.states["SYN-SENT"]+s.states["SYN_SENT"], "connection"))
+		v.next("ss -lnt", "on the server: whether the accept queue is full")
+	case s.fullest >= 0.5:
+		v.unsure = true
+		v.means("an accept queue is filled to %s %% at that moment", plain(100*s.fullest))
+	}
+	if s.retrans > 0 {
+		text := fmt.Sprintf("%s with segments sent again", count(s.retrans, "connection"))
+		v.figure("%s", text)
+		v.means("segments of some connections are sent again: the network loses or delays them")
+		v.outside("the network: segments of some connections are lost or late", 0, text)
+	}
+	if s.limited > 0 {
+		v.outside("the peer: its receive window is full, so it reads too slowly", 0, count(s.limited, "connection")+" limited by the receiver for at least a fifth of the time")
+	}
+	if s.unread >= 1<<16 {
+		v.unsure = true
+		v.means("the program is behind with reading: %d bytes wait at %s", s.unread, s.unreadAt)
+		v.next("cat /proc/PID/task/*/wchan", "what its threads do instead")
+	}
+}
+
+// stateCounts lists states, the most frequent first.
+func stateCounts(states map[string]int) string {
+	var out []string
+	for _, s := range ssStates {
+		if states[s] > 0 {
+			out = append(out, fmt.Sprintf("%d %s", states[s], s))
+		}
+	}
+	if states[""] > 0 {
+		out = append(out, fmt.Sprintf("%d without a state", states[""]))
+	}
+	return strings.Join(out, ", ")
+}

@@ -1,0 +1,77 @@
+package systool
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+var uptime = &attach.Kind{
+	Name:  "uptime",
+	Hints: []string{"load average"},
+	Claim: claimUptime,
+	Read:  readUptime,
+}
+
+var uptimeLine = regexp.MustCompile(`(?:^|\s)up\s.*load averages?: *[\d.,]+|^\S*,? *load averages?: *[\d.,]+`)
+
+// claimUptime takes the line of uptime, several of them, and the table of w below it.
+func claimUptime(lines []paste.Line) int {
+	w := false
+	return claimWhile(lines, func(at int, text string) bool {
+		text = strings.TrimSpace(text)
+		switch f := fields(text); {
+		case topFirst.MatchString(text), strings.HasPrefix(text, "Load average:"):
+			return false // top's, and busybox top's
+		case len(text) < 160 && uptimeLine.MatchString(text):
+			w = false
+			return len(loads(text)) == 3
+		case len(f) >= 6 && f[0] == "USER" && f[1] == "TTY" && strings.Contains(text, "JCPU"):
+			w = true
+			return true
+		default:
+			return w && len(f) >= 7 && (strings.HasPrefix(f[1], "pts/") || strings.HasPrefix(f[1], "tty") || strings.HasPrefix(f[1], ":") || f[1] == "-")
+		}
+	})
+}
+
+func readUptime(p *attach.Part) attach.Reading {
+	v := &verdict{}
+	v.Title = "uptime"
+	var last []float64
+	n := 0
+	for _, l := range p.Lines {
+		if m := loads(l.Text); m != nil {
+			last = m
+			n++
+		}
+	}
+	if last == nil {
+		v.unsure = true
+		v.means("the load average is cut off")
+		return v.done()
+	}
+	if n > 1 {
+		v.Title = fmt.Sprintf("uptime, %d times; the last counts", n)
+	}
+	v.figure("load average %s, %s, %s over 1, 5 and 15 minutes", fixed(last[0]), fixed(last[1]), fixed(last[2]))
+	v.not("the load average counts threads that want a CPU and threads in D alike")
+	most := max(last[0], last[1], last[2])
+	switch {
+	case most < 1:
+		v.means("fewer than one thread on average ran, waited for a CPU or for the disk")
+		return v.done()
+	case last[0] > 2*last[2] && last[0] >= 2:
+		v.means("load rises: %s a quarter of an hour ago, %s now; whether it is much depends on the number of CPUs", fixed(last[2]), fixed(last[0]))
+	case last[2] > 2*last[0] && last[2] >= 2:
+		v.means("load falls: %s a quarter of an hour ago, %s now", fixed(last[2]), fixed(last[0]))
+	}
+	v.unsure = true
+	v.means("whether that is much depends on how many CPUs there are, and on whether they are R or D")
+	v.next("nproc", "the load average is to be held against the number of CPUs")
+	v.next("vmstat 1 10", "r, b and id: whether threads want CPUs or the disk")
+	return v.done()
+}
