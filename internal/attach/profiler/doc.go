@@ -18,6 +18,9 @@
 //	perftrace.go    perf trace, and its summary
 //	histogram.go    histograms of the BPF tools
 //	histkind.go     what a histogram measures, and what follows
+//	stackkind.go    stacks as bcc prints them: offcputime, profile, stackcount
+//	folded.go       folded stacks, a flame graph's input
+//	bpfmaps.go      bpftrace's maps
 //	waits.go        what stacks of threads off CPU waited for
 //	linuxki.go      LinuxKI's reports: their lines
 //	linuxkiread.go  what these lines say of tasks and the scheduler

@@ -57,3 +57,6 @@ func FuzzPerfStat(f *testing.F)     { fuzz(f, perfStat) }
 func FuzzSchedLatency(f *testing.F) { fuzz(f, schedLatency) }
 func FuzzSchedHist(f *testing.F)    { fuzz(f, schedHist) }
 func FuzzSchedMap(f *testing.F)     { fuzz(f, schedMap) }
+func FuzzStacks(f *testing.F)       { fuzz(f, bpfStacks) }
+func FuzzFolded(f *testing.F)       { fuzz(f, foldedStacks) }
+func FuzzMaps(f *testing.F)         { fuzz(f, bpfMaps) }

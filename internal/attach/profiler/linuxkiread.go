@@ -258,7 +258,8 @@ func placeOf(kind wait, names []string) string {
 }
 
 var schedulerPlumbing = words(`__schedule schedule schedule_timeout schedule_preempt_disabled finish_task_switch context_switch schedule_hrtimeout_range
-	schedule_hrtimeout_range_clock io_schedule io_schedule_timeout`)
+	schedule_hrtimeout_range_clock io_schedule io_schedule_timeout __sched_text_start schedule_hrtimeout preempt_schedule_common
+	preempt_schedule_irq __cond_resched io_schedule_prepare schedule_timeout_interruptible schedule_timeout_uninterruptible`)
 
 func (k *kiReport) callPart(f []string) {
 	if len(k.calls) == 0 {

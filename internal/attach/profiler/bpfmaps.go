@@ -1,0 +1,187 @@
+package profiler
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+var bpfMaps = &attach.Kind{Name: "bpftrace maps", Claim: claimMaps, Read: readMaps, Hints: []string{"@", "Attaching "}, Yields: []string{"BPF histogram"}}
+
+var (
+	// "@[comm, 12]: 34", "@total: 5", "@x[a]: count 5, average 3, total 15"
+	mapRowLine = regexp.MustCompile(`^@(\w*)(?:\[(.*)\])?: (-?\d+|count \d+, average -?\d+, total -?\d+)$`)
+	// "@[", "@stacks[tid, " where the key is a stack
+	mapOpen = regexp.MustCompile(`^@(\w*)\[(?:.*,)?$`)
+	// "]: 12", ", redis]: 12"
+	mapClose = regexp.MustCompile(`^(?:,\s*)?(.*)\]: (-?\d+)$`)
+)
+
+// mapEntry is an entry of a bpftrace map.
+type mapEntry struct {
+	name, key string
+	value     float64
+	stack     stackBlock // of a key that is a stack
+}
+
+func claimMaps(lines []paste.Line) int {
+	rows, end, open, inside := 0, 0, false, 0
+	n := claimed(lines, func(i int, text string) bool {
+		switch {
+		case open && mapClose.MatchString(text):
+			open, rows, end = false, rows+1, i+1
+		case open:
+			if inside++; inside > 260 || strings.HasPrefix(text, "@") {
+				return false
+			}
+		case mapRowLine.MatchString(text):
+			rows++
+			end = i + 1
+		case mapOpen.MatchString(text):
+			open, inside = true, 0
+		case preamble(text):
+		default:
+			return false
+		}
+		return true
+	})
+	if rows == 0 {
+		return 0
+	}
+	if open && n == len(lines) { // its end was cut off
+		return n
+	}
+	return end
+}
+
+func mapEntries(p *attach.Part) (out []mapEntry) {
+	var now *mapEntry
+	kernel := true
+	for _, text := range texts(p) {
+		if m := mapOpen.FindStringSubmatch(text); m != nil {
+			now, kernel = &mapEntry{name: m[1]}, true
+			continue
+		}
+		if now == nil {
+			if m := mapRowLine.FindStringSubmatch(text); m != nil && len(out) < most {
+				e := mapEntry{name: m[1], key: m[2]}
+				value := m[3]
+				if _, total, ok := strings.Cut(value, "total "); ok {
+					value = total
+				}
+				e.value, _ = number(value)
+				out = append(out, e)
+			}
+			continue
+		}
+		if m := mapClose.FindStringSubmatch(text); m != nil {
+			now.key = m[1]
+			now.value, _ = number(m[2])
+			now.stack.value = now.value
+			now.stack.owner.comm, _, _ = strings.Cut(m[1], ",")
+			if len(out) < most {
+				out = append(out, *now)
+			}
+			now = nil
+			continue
+		}
+		if text == "," || text == ", " {
+			kernel = false
+			continue
+		}
+		name, _, _ := strings.Cut(text, "+")
+		if name != "" && len(now.stack.names) < 256 {
+			now.stack.names = append(now.stack.names, strings.TrimSpace(name))
+			if kernel {
+				now.stack.kernel++
+			}
+		}
+	}
+	return out
+}
+
+func readMaps(p *attach.Part) attach.Reading {
+	entries := mapEntries(p)
+	var blocks []stackBlock
+	for _, e := range entries {
+		if len(e.stack.names) > 0 {
+			blocks = append(blocks, e.stack)
+		}
+	}
+	if len(blocks) > 0 && len(blocks)*2 >= len(entries) {
+		return mapStacks(blocks)
+	}
+	slices.SortStableFunc(entries, func(a, b mapEntry) int { return cmp.Compare(b.value, a.value) })
+	total := 0.0
+	names := map[string]bool{}
+	for _, e := range entries {
+		total += e.value
+		names["@"+e.name] = true
+	}
+	what := ""
+	switch lower := strings.ToLower(p.Command + strings.Join(commentsOf(p), " ")); {
+	case strings.Contains(lower, "syscall"):
+		what = " of system calls"
+	case strings.Contains(lower, "vfs"):
+		what = " of file system calls"
+	}
+	r := attach.Reading{Title: fmt.Sprintf("bpftrace map%s, %s", what, things(len(entries), "key")), State: attach.CannotTell}
+	for _, e := range entries[:min(3, len(entries))] {
+		key := "@" + e.name
+		if e.key != "" {
+			key += "[" + e.key + "]"
+		}
+		line := fmt.Sprintf("%s %s", key, count(e.value))
+		if len(names) == 1 && total > 0 {
+			line += fmt.Sprintf(" (%s)", pct(e.value/total))
+		}
+		r.Figures = append(r.Figures, line)
+	}
+	r.Means = "These are sums by key; what they count, and over how long, is in the script and not in its output."
+	r.Not = "A count is no latency and no cause of slowness."
+	r.Next = []attach.Next{record(0, "what threads waited for")}
+	return r
+}
+
+// commentsOf are the lines that a script printed before its maps.
+func commentsOf(p *attach.Part) (out []string) {
+	for _, text := range texts(p) {
+		if preamble(text) {
+			out = append(out, text)
+		}
+	}
+	return out
+}
+
+// mapStacks reads a map whose keys are stacks.
+func mapStacks(blocks []stackBlock) attach.Reading {
+	total, off, samples := 0.0, 0.0, 0.0
+	for i := range blocks {
+		b := &blocks[i]
+		total += b.value
+		if offCPUStack(b.names) {
+			off += b.value
+		}
+		samples = max(samples, b.value)
+	}
+	if total > 0 && off >= 0.8*total {
+		r := offCPUReading(blocks, false, false)
+		r.Title = "bpftrace stacks, " + r.Title
+		r.Not += " The unit of the numbers is not in the text."
+		for i := range r.Signs {
+			if r.Signs[i].Grade == attach.Found { // counts of switches look the same as time
+				r.Signs[i].Grade, r.Signs[i].Sure = attach.Candidate, ""
+			}
+		}
+		r.State = attach.CannotTell
+		return r
+	}
+	r := onCPUReading(blocks, "bpftrace stacks")
+	r.Not = "That they are CPU samples is taken from the functions; counts of an event look the same."
+	return r
+}

@@ -1,0 +1,103 @@
+package profiler
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+var foldedStacks = &attach.Kind{Name: "folded stacks", Claim: claimFolded, Read: readFolded, Hints: []string{";"}}
+
+// "java;start_thread;do_syscall_64_[k];schedule_[k] 1234"
+var foldedLine = regexp.MustCompile(`^([^;\s][^;]*(?:;[^;]+)+) (\d{1,18}(?:\.\d+)?)$`)
+
+func claimFolded(lines []paste.Line) int {
+	rows, depth := 0, 0
+	n := claimed(lines, func(_ int, text string) bool {
+		if len(text) > 1<<16 || strings.HasPrefix(text, "#") {
+			return false
+		}
+		m := foldedLine.FindStringSubmatch(text)
+		if m == nil {
+			return text == "..." && rows > 0
+		}
+		if strings.Contains(m[1], "=") && strings.Contains(m[1], "; ") { // a cookie, or code
+			return false
+		}
+		rows++
+		depth = max(depth, strings.Count(m[1], ";"))
+		return true
+	})
+	if rows == 0 || depth < 2 || rows < 2 && depth < 4 {
+		return 0
+	}
+	return n
+}
+
+// foldedBlocks reads folded stacks, whose outermost function stands first.
+func foldedBlocks(p *attach.Part) (out []stackBlock, marked bool) {
+	for _, text := range texts(p) {
+		m := foldedLine.FindStringSubmatch(text)
+		if m == nil || len(out) >= most {
+			continue
+		}
+		parts := strings.Split(m[1], ";")
+		b := stackBlock{}
+		b.value, _ = number(m[2])
+		b.owner.comm = parts[0]
+		for i := len(parts) - 1; i > 0 && len(b.names) < 256; i-- {
+			name := parts[i]
+			if rest, ok := strings.CutSuffix(name, "_[k]"); ok {
+				name, marked = rest, true
+				b.kernel++
+			}
+			for _, suffix := range []string{"_[j]", "_[i]", "_[w]", "_[0]", "_[1]"} {
+				name = strings.TrimSuffix(name, suffix)
+			}
+			if name != "-" && name != "--" {
+				b.names = append(b.names, name)
+			}
+		}
+		out = append(out, b)
+	}
+	return out, marked
+}
+
+func readFolded(p *attach.Part) attach.Reading {
+	blocks, _ := foldedBlocks(p)
+	total, off, inKernel, switched := 0.0, 0.0, 0.0, 0.0
+	for _, b := range blocks {
+		total += b.value
+		kernel, _ := b.split()
+		if slices.ContainsFunc(b.names, func(n string) bool { return schedulerPlumbing[n] }) {
+			switched += b.value
+		}
+		switch {
+		case offCPUStack(b.names):
+			off += b.value
+		case len(kernel) > 0:
+			inKernel += b.value
+		}
+	}
+	lower := strings.ToLower(p.Command)
+	offCPU := strings.Contains(lower, "offcpu") || strings.Contains(lower, "wakeuptime")
+	onCPU := strings.Contains(lower, "profile") || strings.Contains(lower, "cpu-clock") || strings.Contains(lower, "perf script") || strings.Contains(lower, "-e cpu")
+	switch {
+	case total > 0 && off >= 0.8*total, offCPU:
+		r := offCPUReading(blocks, false, true)
+		r.Title = "folded stacks, " + r.Title
+		r.Not += " That the numbers are microseconds is taken from offcputime, and not from the text."
+		return r
+	case onCPU, inKernel >= 0.03*total && switched < 0.3*total:
+		return onCPUReading(blocks, "folded stacks, CPU samples")
+	}
+	r := onCPUReading(blocks, "folded stacks")
+	r.Means = "Whether these are samples on CPU or time off CPU cannot be told from the text: the command that made them says it."
+	r.Not = "If they are time off CPU, most of it is waiting for work; if they are CPU samples, no waiting is in them."
+	r.State, r.Signs, r.Facts = attach.CannotTell, nil, nil
+	r.Next = []attach.Next{ask("whystall diagnose --pid PID", 0, "both at once, and which of it requests lost")}
+	return r
+}
