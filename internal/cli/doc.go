@@ -18,6 +18,7 @@
 //	aim.go          finds the process that an argument names
 //	values.go       flags' values: what to type instead of what was
 //	record.go       the command record, its flags, and what it shows while it runs
+//	progress.go     the line that ticks while it records
 //	diagnose.go     the command diagnose: record, then explain
 //	keep.go         which cases it keeps though nobody asked for them
 //	trigger.go      record --slow-over: watches, and saves only the slow segments

@@ -229,53 +229,6 @@ func (b byteSize) String() string {
 	return fmt.Sprintf("%dB", int64(b))
 }
 
-// progress shows how a recording goes: on a terminal as a line that changes, else as one line at
-// its start and one for each note.
-type progress struct {
-	con   *console
-	live  bool
-	shown int // width of the line that stands there
-	said  bool
-}
-
-func (con *console) progress() *progress {
-	return &progress{con: con, live: terminal(con.stderr) && con.getenv("TERM") != "dumb"}
-}
-
-func (p *progress) update(u collect.Progress) {
-	if u.Note != "" {
-		p.clear()
-		p.con.say("%s", u.Note)
-		return
-	}
-	if !p.live {
-		if u.Of > 0 && !p.said {
-			p.said = true
-			p.con.say("recording for %s; Ctrl-C ends it early and keeps what was recorded", u.Of)
-		}
-		return
-	}
-	line := u.Doing
-	if u.Of > 0 {
-		line = fmt.Sprintf("recording %s of %s, %s so far; Ctrl-C ends it early", u.Elapsed.Truncate(time.Second), u.Of, finding.Bytes(u.Received))
-	}
-	p.line(line)
-}
-
-// line replaces the last line.
-func (p *progress) line(s string) {
-	// Blanks instead of an escape sequence: they clear a line on every terminal.
-	fmt.Fprintf(p.con.stderr, "\r%-*s", p.shown, s)
-	p.shown = len(s)
-}
-
-func (p *progress) clear() {
-	if p.shown > 0 {
-		fmt.Fprintf(p.con.stderr, "\r%*s\r", p.shown, "")
-		p.shown = 0
-	}
-}
-
 // shellWord quotes a name for a command that is to be pasted.
 func shellWord(s string) string {
 	plain := func(c rune) bool {

@@ -148,6 +148,7 @@ type Progress struct {
 	Elapsed  time.Duration
 	Of       time.Duration
 	Received int64 // bytes of the trace
+	Load     *Load // of the target; nil: not counted
 }
 
 // Release is the running kernel's release, "" where it is not known.

@@ -9,6 +9,7 @@
 //	collect.go         the table of Collectors; Options of a recording, its Timing and Progress
 //	run.go             the steps of a recording
 //	stages.go          its stages: counters alone, with the kernel's records, with all parts
+//	load.go            what the same counters say while a person waits
 //	toll.go            what is counted of the target in each stage; toll_read.go reads it (_linux, _other)
 //	spared.go          what is left out, thinned or shortened to spare the service
 //	outcome.go         what each collector came to, and the error a person sees

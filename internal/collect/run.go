@@ -393,7 +393,7 @@ func (r *run) tick() func() {
 		t := time.NewTimer(untilBeat(progressEvery))
 		defer t.Stop()
 		for {
-			p := Progress{Doing: "recording", Elapsed: time.Since(time.Unix(0, r.begun.Load())), Of: r.o.For, Received: r.received.Load() + r.wrote.Load()}
+			p := Progress{Doing: "recording", Elapsed: time.Since(time.Unix(0, r.begun.Load())), Of: r.o.For, Received: r.received.Load() + r.wrote.Load(), Load: r.tally.now()}
 			if r.waiting.Load() {
 				p = Progress{Doing: "waiting for another client's trace to end"}
 			}

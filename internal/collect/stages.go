@@ -58,7 +58,7 @@ func (r *run) alone(ctx context.Context) {
 	}
 	r.note(fmt.Sprintf("for %s counters alone are read, then the kernel's records are taken alone, to know what recording costs the service; then all parts run", r.o.Timing.Stage))
 	r.tally.enter(evidence.StageCounters)
-	r.linger(ctx, "reading counters alone, to know later what recording costs the service")
+	r.linger(ctx, "reading counters alone, to know what recording costs")
 	r.keepToll()
 	if r.o.TellAlone != nil && ctx.Err() == nil {
 		r.o.TellAlone(r.tally.sum().Stages[0])
@@ -79,15 +79,16 @@ func (r *run) kernelAlone(ctx context.Context) {
 	if !r.asks {
 		return
 	}
-	r.linger(ctx, "recording the kernel's events, before the trace")
+	r.linger(ctx, "recording the kernel's events alone")
 	r.keepToll()
 }
 
 // linger waits for the length of a stage, or until ctx or the target ends.
 func (r *run) linger(ctx context.Context, doing string) {
 	until := time.Now().Add(r.o.Timing.Stage)
-	r.o.Progress(Progress{Doing: fmt.Sprintf("%s (%s)", doing, r.o.Timing.Stage)})
+	doing = fmt.Sprintf("%s (%s)", doing, r.o.Timing.Stage)
 	for ctx.Err() == nil && r.target.look() {
+		r.o.Progress(Progress{Doing: doing, Load: r.tally.now()})
 		left := time.Until(until)
 		if left <= 0 {
 			return

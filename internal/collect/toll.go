@@ -50,6 +50,7 @@ type tally struct {
 	seen   map[evidence.Counted]bool // in all readings so far
 	length int64                     // of a slice, ns
 	ended  bool
+	load   Load
 }
 
 // newTally starts to count. Slices last about length.
@@ -116,6 +117,7 @@ func (t *tally) cut() {
 		return
 	}
 	d := difference(last.sums, now.sums)
+	t.load.add(&d, t.seen)
 	st := &t.toll.Stages[len(t.toll.Stages)-1]
 	if d.NS < t.length/20 {
 		return

@@ -111,5 +111,5 @@ func (r *Report) mark(kind, columns int, at func(int64) int) markLine {
 			b.WriteByte(' ')
 		}
 	}
-	return markLine{name: k.name, line: strings.TrimRight(b.String(), " "), said: fmt.Sprintf("%d x, at most %s", n, finding.Duration(most))}
+	return markLine{name: k.name, line: strings.TrimRight(b.String(), " "), said: fmt.Sprintf("%d x to %s", n, finding.Duration(most))}
 }

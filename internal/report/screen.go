@@ -231,7 +231,7 @@ func (p *page) overTime(r *Report, d detail) {
 
 // axis says what the columns of the latency are, and what the marks below it add up to.
 func (r *Report) axis(l *latencyLine, marks int) string {
-	s := "the longest of each " + finding.Duration(l.width)
+	s := finding.Duration(l.width) + " a column"
 	if u := r.Recording.BeginUTC; u != nil {
 		s = "from " + clock(*u, len("2006-01-02T15:04:05"))[len("2006-01-02 "):] + " UTC, " + s
 	}
