@@ -47,9 +47,9 @@ var threadcreate = &attach.Kind{
 
 // countLine parses "100 @ 0x40380b0 0x4048c80", of which a chat may have cut the end.
 func countLine(s string) (n int, ok bool) {
-	head, rest, ok := strings.Cut(strings.TrimSpace(s), " @ ")
+	head, rest, ok := strings.Cut(strings.TrimSpace(s), " @")
 	n, isNumber := whole(head)
-	return n, ok && isNumber && strings.HasPrefix(rest, "0x")
+	return n, ok && isNumber && (strings.HasPrefix(rest, " 0x") || rest == "")
 }
 
 // stackLine parses "#	0x40489e6	sync.(*Mutex).Lock+0x46	/go/src/sync/mutex.go:71".
@@ -84,7 +84,7 @@ func claimCounts[T any](lines []paste.Line, heading string, isCount func(string)
 			return countsEnd(end, stacks, counts, heading, lines)
 		case i == 0 && strings.HasPrefix(s, heading):
 			end = 1
-		case counted:
+		case counted && (end > 0 || strings.Contains(s, " 0x")):
 			counts++
 			end = i + 1
 		case isStack && end > 0:

@@ -15,8 +15,14 @@
 //	stack.go        stacks of goroutines: headers, calls, places
 //	dump.go         dumps with a header for each goroutine: debug=2, panics, SIGQUIT
 //	counts.go       dumps with counts: debug=1, threadcreate
+//	delve.go        the debugger's list of goroutines
 //	waits.go        what a stack waits for: a lock, a turn, another server
 //	locks.go        who waits for which lock, and who likely holds it
 //	dump_read.go    what a dump says
+//	profile.go      what profiles say, as files (ReadProfile) and as text
+//	proftext.go     what go tool pprof prints
+//	legacy.go       profiles as text: heap, contention, threadz
+//	memstats.go     runtime.MemStats: expvar, and programs' own lines
+//	metrics.go      Prometheus pages of Go programs, runtime/metrics
 //	refused.go      benchmarks and inittrace, which are of no use here
 package goruntime

@@ -15,4 +15,5 @@ const (
 	FactLockHolder   attach.FactName = "/go/lock/holder:goroutine"   // Of: the function that likely holds it; Value its id
 	FactMutexDelay   attach.FactName = "/go/mutex/delay:ns"          // Of: the function that unlocked; of a mutex profile
 	FactGoroutines   attach.FactName = "/go/sched/goroutines"
+	FactGCOfUsed     attach.FactName = "/go/gc/used:share" // of the CPU that the process used, 0..1
 )

@@ -130,7 +130,7 @@ func readConcurrent(r *run) attach.Reading {
 		g.Figures = append(g.Figures, fmt.Sprintf("marking takes %s (median)%s; GC used %.0f %% of the CPU since the program started",
 			ms(s.medianMark), forcedText(s, len(cs)), last.sinceStart))
 	}
-	g.Figures = append(g.Figures, stopText(s), heapText(cs, last))
+	g.Figures = append(g.Figures, stopText(s), heapFigure(cs, last))
 	if s.span >= leastSpan {
 		g.Figures = append(g.Figures, fmt.Sprintf("as printed, GC used up to %.0f %% of the CPU; that is since the program started", mostSince(r.cycles)))
 	}
@@ -179,7 +179,7 @@ func stopText(s gcSum) string {
 	return fmt.Sprintf("stop-the-world: median %s, worst %s (%s of gc %d at %g s)", ms(median(s.stops)), ms(s.worstStop), phase, s.worst.n, s.worst.at)
 }
 
-func heapText(cs []cycle, last cycle) string {
+func heapFigure(cs []cycle, last cycle) string {
 	var live, goal []float64
 	for _, c := range cs {
 		live, goal = append(live, c.live), append(goal, c.goal)

@@ -31,7 +31,9 @@ func seconds(v float64) string { return ms(v * 1e3) }
 // percent writes a share of 1.
 func percent(v float64) string {
 	switch p := 100 * v; {
-	case p > 0 && p < 0.1:
+	case p == 0:
+		return "0 %"
+	case p < 0.1:
 		return "under 0.1 %"
 	case p < 10:
 		return strconv.FormatFloat(p, 'f', 1, 64) + " %"
@@ -96,4 +98,17 @@ func byMost[K cmp.Ordered](m map[K]int) []K {
 	}
 	slices.SortFunc(keys, func(a, b K) int { return cmp.Or(cmp.Compare(m[b], m[a]), cmp.Compare(a, b)) })
 	return keys
+}
+
+// decimal writes bytes with the units that people divide by in their heads: 374069984 is 374 MB.
+func decimal(v float64) string {
+	for _, u := range []struct {
+		size float64
+		name string
+	}{{1e12, "TB"}, {1e9, "GB"}, {1e6, "MB"}, {1e3, "kB"}} {
+		if v >= u.size {
+			return strconv.FormatFloat(v/u.size, 'g', 3, 64) + " " + u.name
+		}
+	}
+	return fmt.Sprintf("%.0f B", v)
 }

@@ -1,0 +1,341 @@
+package goruntime
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+// heapText is a heap profile as text: Go's debug=1, gperftools' and jemalloc's.
+var heapText = &attach.Kind{
+	Name:  "heap profile as text",
+	Hints: []string{"heap profile: ", "--- heapz", "heap_v2/", "] @"},
+	Claim: func(lines []paste.Line) int {
+		return claimLegacy(lines, heapHead, func(s string) bool { _, ok := heapLine(s); return ok })
+	},
+	Read: readHeapText,
+}
+
+// contentionText is a profile of mutexes or of blocking as text: Go's debug=1, and contentionz.
+var contentionText = &attach.Kind{
+	Name:  "contention profile as text",
+	Hints: []string{"--- mutex:", "--- contention", " @ 0x", "cycles/second"},
+	Claim: func(lines []paste.Line) int {
+		return claimLegacy(lines, contentionHead, func(s string) bool { _, ok := contentionLine(s); return ok })
+	},
+	Read: readContentionText,
+}
+
+// threadz is gperftools' list of threads' stacks, addresses alone.
+var threadz = &attach.Kind{
+	Name:  "threadz",
+	Hints: []string{"--- threadz"},
+	Claim: func(lines []paste.Line) int {
+		if !strings.HasPrefix(strings.TrimSpace(lines[0].Text), "--- threadz ") {
+			return 0
+		}
+		return claimLegacy(lines, func(s string) bool {
+			return strings.HasPrefix(s, "--- threadz ") || strings.HasPrefix(s, "--- Thread ") && strings.HasSuffix(s, "stack: ---") || strings.HasPrefix(s, "[same as previous thread]")
+		}, func(s string) bool {
+			return strings.HasPrefix(s, "PC: 0x") || strings.HasPrefix(s, "0x") || strings.HasPrefix(s, "@ 0x") || strings.HasPrefix(s, "creator: ")
+		})
+	},
+	Read: func(p *attach.Part) attach.Reading {
+		n := 0
+		for _, line := range p.Lines {
+			if strings.HasPrefix(strings.TrimSpace(line.Text), "--- Thread ") {
+				n++
+			}
+		}
+		return attach.Reading{Title: "threadz of a C++ program, " + count(n, "thread", "threads"), State: attach.CannotTell, Glance: true,
+			Means: "it has addresses and no names of functions, so what the threads do is not in it",
+			Next:  []attach.Next{{Command: "gdb -p PID -batch -ex 'thread apply all bt'", Why: "names the functions"}}}
+	},
+}
+
+func heapHead(s string) bool {
+	return strings.HasPrefix(s, "heap profile: ") && strings.Contains(s, " @") || strings.HasPrefix(s, "--- heapz ") || strings.HasPrefix(s, "heap_v2/")
+}
+
+func contentionHead(s string) bool {
+	return s == "--- mutex:" || s == "--- contention:" || strings.HasPrefix(s, "--- contentionz ") || strings.HasPrefix(s, "--- contention")
+}
+
+// sums is the figures of a record of a heap profile.
+type sums struct{ liveN, live, allN, all float64 }
+
+// heapLine parses "79: 374063104 [3119: 14768390144] @ 0x40104b3", jemalloc's "t*: 1: 2 [3: 4]".
+func heapLine(s string) (v sums, ok bool) {
+	s = strings.TrimSpace(s)
+	if len(s) > 1 && s[0] == 't' {
+		if who, rest, isJe := strings.Cut(s, ": "); isJe && (who == "t*" || digits(who[1:]) == len(who)-1) {
+			s = rest
+		}
+	}
+	open, closing := strings.IndexByte(s, '['), strings.IndexByte(s, ']')
+	if open < 0 || closing < open {
+		return v, false
+	}
+	a, b, ok1 := strings.Cut(s[:open], ":")
+	c, d, ok2 := strings.Cut(s[open+1:closing], ":")
+	for i, part := range []string{a, b, c, d} {
+		n, isNumber := number(part)
+		if !isNumber {
+			return v, false
+		}
+		*[]*float64{&v.liveN, &v.live, &v.allN, &v.all}[i] = n
+	}
+	rest := strings.TrimSpace(s[closing+1:])
+	return v, ok1 && ok2 && (rest == "" || strings.HasPrefix(rest, "@"))
+}
+
+// contentionLine parses "3106756016 1 @ 0x46e148 0x75acf5".
+func contentionLine(s string) (v [2]float64, ok bool) {
+	head, rest, ok := strings.Cut(strings.TrimSpace(s), " @ ")
+	f := strings.Fields(head)
+	if !ok || len(f) != 2 || !strings.HasPrefix(strings.TrimSpace(rest), "0x") {
+		return v, false
+	}
+	for i := range v {
+		n, isNumber := number(f[i])
+		if !isNumber {
+			return v, false
+		}
+		v[i] = n
+	}
+	return v, true
+}
+
+// claimLegacy takes a heading, records, the lines with # below them, and a map of memory.
+func claimLegacy(lines []paste.Line, head, record func(string) bool) int {
+	end, heads, records, stacks, inMap := 0, 0, 0, 0, false
+loop:
+	for i, line := range lines {
+		s := strings.TrimSpace(line.Text)
+		_, isStack := stackLine(s)
+		switch {
+		case line.Command != "":
+			break loop
+		case head(s):
+			if records > 0 && !strings.HasPrefix(s, "--- Thread") && !strings.HasPrefix(s, "[same") {
+				break loop // the next one
+			}
+			heads++
+		case record(s):
+			records++
+		case s == "" || line.Elided:
+			continue
+		case isStack && end > 0:
+			stacks++
+		case end == 0:
+			return 0
+		case strings.HasPrefix(s, "--- Memory map: ---"), strings.HasPrefix(s, "MAPPED_LIBRARIES:"):
+			inMap = true
+		case strings.HasPrefix(s, "# "), s == "#", legacySetting(s), javaSymbol(s):
+		case inMap && mapLine(s):
+		default:
+			break loop
+		}
+		end = i + 1
+	}
+	if heads == 0 && (records < 2 && stacks == 0 || records == 0) {
+		return 0
+	}
+	return end
+}
+
+// legacySetting knows "cycles/second=2596140707", "ms since reset = 16502830", "format = java".
+func legacySetting(s string) bool {
+	key, _, ok := strings.Cut(s, "=")
+	switch strings.TrimSpace(key) {
+	case "cycles/second", "sampling period", "ms since reset", "discarded samples", "format", "resolution", "period":
+		return ok
+	}
+	return false
+}
+
+// javaSymbol knows "0x00000003 com.example.function03 (source.java:03)".
+func javaSymbol(s string) bool {
+	f := strings.Fields(s)
+	return len(f) >= 2 && strings.HasPrefix(f[0], "0x") && strings.Contains(s, ".") && !strings.HasPrefix(f[1], "0x")
+}
+
+func mapLine(s string) bool {
+	first := firstWord(s)
+	lo, hi, ok := strings.Cut(strings.TrimSuffix(first, ":"), "-")
+	_, err1 := strconv.ParseUint(lo, 16, 64)
+	_, err2 := strconv.ParseUint(hi, 16, 64)
+	return ok && err1 == nil && err2 == nil || strings.Contains(first, "=/") || strings.HasPrefix(s, "build=")
+}
+
+// stackOf collects the named frames below a record.
+func stackOf(lines []paste.Line) (out []string) {
+	for _, line := range lines {
+		f, ok := stackLine(line.Text)
+		if !ok {
+			break
+		}
+		if f.fn != "" && len(out) < 256 {
+			out = append(out, f.fn)
+		}
+	}
+	return out
+}
+
+func readHeapText(part *attach.Part) attach.Reading {
+	r := attach.Reading{Title: "heap profile as text", State: attach.Healthy, Not: "it says nothing about latency"}
+	var total, top sums
+	var topStack []string
+	headed := false
+	for i, line := range part.Lines {
+		s := strings.TrimSpace(line.Text)
+		if rest, ok := strings.CutPrefix(s, "heap profile: "); ok {
+			total, headed = headSums(rest)
+			continue
+		}
+		v, ok := heapLine(s)
+		if !ok {
+			continue
+		}
+		if strings.HasPrefix(s, "t*: ") && total.live == 0 {
+			total, headed = v, true
+			continue
+		}
+		if !headed {
+			total.live, total.liveN, total.all, total.allN = total.live+v.live, total.liveN+v.liveN, total.all+v.all, total.allN+v.allN
+		}
+		if v.live > top.live {
+			top, topStack = v, stackOf(part.Lines[i+1:])
+		}
+	}
+	r.Figures = []string{fmt.Sprintf("%s live in %.0f objects, as sampled; %s in %.0f allocated in all", decimal(total.live), total.liveN, decimal(total.all), total.allN)}
+	if top.live > 0 {
+		where := "a stack without names"
+		for _, fn := range topStack {
+			if where = fn; !library(fn) {
+				break
+			}
+		}
+		r.Figures = append(r.Figures, fmt.Sprintf("most of it: %s in %.0f of %.0f objects (%s) from %s", decimal(top.live), top.liveN, total.liveN, percent(min(1, ratio(top.live, total.live))), where))
+	}
+	r.Means = "it shows which code allocated the memory that is live"
+	memStatsFigures(&r, part.Lines)
+	return r
+}
+
+func headSums(s string) (sums, bool) {
+	at := strings.IndexByte(s, '@')
+	if at < 0 {
+		return sums{}, false
+	}
+	v, ok := heapLine(s[:at])
+	return v, ok
+}
+
+// memStatsFigures adds what runtime.MemStats below Go's heap profile says of GC: the pauses, of
+// which it holds the last 256.
+func memStatsFigures(r *attach.Reading, lines []paste.Line) {
+	stats := map[string]string{}
+	for _, line := range lines {
+		if name, value, ok := strings.Cut(strings.TrimPrefix(strings.TrimSpace(line.Text), "# "), " = "); ok && len(stats) < 64 {
+			stats[name] = value
+		}
+	}
+	cycles, ok := number(stats["NumGC"])
+	if !ok || cycles == 0 {
+		return
+	}
+	var pauses []float64
+	for _, f := range strings.Fields(strings.Trim(stats["PauseNs"], "[]")) {
+		if v, isNumber := number(f); isNumber && v > 0 {
+			pauses = append(pauses, v)
+		}
+	}
+	line := fmt.Sprintf("%.0f GC cycles since the start", cycles)
+	if share, isNumber := number(stats["GCCPUFraction"]); isNumber {
+		line += fmt.Sprintf(", with %s of the CPU", percent(share))
+	}
+	if len(pauses) > 0 {
+		worst := 0.0
+		for _, v := range pauses {
+			worst = max(worst, v)
+		}
+		line += fmt.Sprintf("; pauses of the last %d: median %s, worst %s", len(pauses), ms(median(pauses)/1e6), ms(worst/1e6))
+		r.Facts = append(r.Facts, attach.Fact{Name: FactGCPause, Value: worst})
+	}
+	r.Figures = append(r.Figures, line)
+}
+
+func readContentionText(part *attach.Part) attach.Reading {
+	kind := profDelay
+	perSecond, period, since, java := 0.0, 1.0, 0.0, false
+	p := newProfile(kind)
+	for i, line := range part.Lines {
+		s := strings.TrimSpace(line.Text)
+		if s == "--- mutex:" {
+			p.kind = profMutex
+		}
+		if s == "--- contention:" {
+			p.kind = profBlock
+		}
+		if strings.HasPrefix(s, "--- contentionz") {
+			p.kind = profMutex // C++ and Java count locks only
+		}
+		key, value, _ := strings.Cut(s, "=")
+		n, isNumber := number(value)
+		switch key = strings.TrimSpace(key); {
+		case key == "format":
+			java = strings.TrimSpace(value) == "java"
+		case !isNumber:
+		case key == "cycles/second":
+			perSecond = n
+		case key == "sampling period":
+			period = n
+		case key == "ms since reset":
+			since = n / 1e3
+		}
+		v, ok := contentionLine(s)
+		if !ok {
+			continue
+		}
+		one := sampled{funcs: stackOf(part.Lines[i+1:]), value: v[0], n: v[1]}
+		p.total += one.value
+		p.events += one.n
+		p.add(one)
+	}
+	title := fmt.Sprintf("%s profile as text", p.kind)
+	if p.kind == profMutex && period == 0 {
+		return attach.Reading{Title: title, State: attach.CannotTell, Means: "the profile is switched off in the program (sampling period 0), so it says nothing of locks",
+			Next: []attach.Next{{Command: "runtime.SetMutexProfileFraction(100) in the program", Why: "switches it on"}}}
+	}
+	scale := ratio(1e9, perSecond)
+	if java {
+		scale = 1e3 // microseconds
+	}
+	if since > 0 { // gperftools prints samples; Go prints what it has scaled
+		scale *= max(1, period)
+		p.events *= max(1, period)
+		p.duration = since
+	}
+	if scale == 0 {
+		return attach.Reading{Title: title, State: attach.CannotTell, Means: "its first lines are cut off, so the unit of the waits is not known",
+			Figures: []string{fmt.Sprintf("%.0f waits", p.events)}, Next: []attach.Next{{Command: "curl 'http://HOST:PORT/debug/pprof/mutex?debug=1'", Why: "with its first lines"}}}
+	}
+	p.rescale(scale)
+	return p.read(title)
+}
+
+func (p *profile) rescale(by float64) {
+	p.total *= by
+	for _, m := range []map[string]float64{p.flat, p.cum} {
+		for k := range m {
+			m[k] *= by
+		}
+	}
+	for i := range p.stacks {
+		p.stacks[i].value *= by
+	}
+}

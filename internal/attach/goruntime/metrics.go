@@ -1,0 +1,281 @@
+package goruntime
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/evidence"
+	"github.com/whystall/whystall/internal/finding"
+	"github.com/whystall/whystall/internal/format"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+// prometheus is a Go process' page in the Prometheus text format. A page of other programs, and a
+// list of names and numbers such as /proc/vmstat, is not.
+var prometheus = &attach.Kind{
+	Name:  "Prometheus metrics of a Go program",
+	Hints: []string{"# HELP ", "# TYPE ", "go_", "process_"},
+	Claim: claimPrometheus,
+	Read:  readPrometheus,
+}
+
+// promLine parses a line of the format: a comment, or a sample and its name.
+func promLine(s string) (name string, comment, ok bool) {
+	s = strings.TrimSpace(s)
+	for _, h := range []string{"# HELP ", "# TYPE ", "# UNIT "} {
+		if rest, is := strings.CutPrefix(s, h); is {
+			return firstWord(rest), true, true
+		}
+	}
+	if s == "# EOF" {
+		return "", true, true
+	}
+	n := 0
+	for n < len(s) && (isLetter(s[n]) || s[n] == '_' || s[n] == ':' || n > 0 && s[n] >= '0' && s[n] <= '9') {
+		n++
+	}
+	if n == 0 || n == len(s) {
+		return "", false, false
+	}
+	rest := s[n:]
+	if rest[0] == '{' {
+		end := strings.LastIndexByte(rest, '}')
+		if end < 0 || !strings.Contains(rest[:end], "=\"") && end > 1 {
+			return "", false, false
+		}
+		rest = rest[end+1:]
+	}
+	f := strings.Fields(rest)
+	if len(f) == 0 || len(f) > 2 && f[1] != "#" || rest[0] != ' ' && rest[0] != '\t' {
+		return "", false, false
+	}
+	switch f[0] {
+	case "NaN", "+Inf", "-Inf":
+		return s[:n], false, true
+	}
+	_, err := strconv.ParseFloat(f[0], 64)
+	return s[:n], false, err == nil
+}
+
+// ofGo reports whether a series is one of client_golang's about the process.
+func ofGo(name string) bool {
+	for _, p := range []string{"go_goroutines", "go_gc_", "go_memstats_", "go_sched_", "go_threads", "go_info", "go_cpu_classes_", "go_memory_classes_", "go_sync_", "process_cpu_seconds_total", "process_resident_memory_bytes",
+		"process_open_fds", "process_start_time_seconds", "process_virtual_memory", "process_max_fds", "process_network_"} {
+		if strings.HasPrefix(name, p) {
+			return true
+		}
+	}
+	return false
+}
+
+func claimPrometheus(lines []paste.Line) int {
+	end, ofGoSeries := 0, 0
+	for i, line := range lines {
+		name, comment, ok := promLine(line.Text)
+		switch {
+		case line.Command != "":
+			return promEnd(end, ofGoSeries)
+		case strings.TrimSpace(line.Text) == "" && i > 0:
+			continue
+		case !ok:
+			return promEnd(end, ofGoSeries)
+		case ofGo(name) && !comment:
+			ofGoSeries++
+		}
+		end = i + 1
+	}
+	return promEnd(end, ofGoSeries)
+}
+
+func promEnd(end, ofGoSeries int) int {
+	if ofGoSeries < 2 {
+		return 0
+	}
+	return end
+}
+
+// pages divides a part where a series comes for the second time with the same labels: two readings
+// pasted one after the other.
+func pages(lines []paste.Line) (out []string) {
+	seen := map[string]bool{}
+	var page strings.Builder
+	for _, line := range lines {
+		s := strings.TrimSpace(line.Text)
+		name, comment, ok := promLine(s)
+		if ok && !comment && ofGo(name) {
+			key := s
+			if i := strings.LastIndexByte(s, ' '); i > 0 {
+				key = s[:i]
+			}
+			if seen[key] && len(out) < 15 {
+				out = append(out, page.String())
+				page.Reset()
+				seen = map[string]bool{}
+			}
+			seen[key] = true
+		}
+		page.WriteString(s + "\n")
+	}
+	return append(out, page.String())
+}
+
+func readPrometheus(p *attach.Part) attach.Reading {
+	all := pages(p.Lines)
+	r := attach.Reading{Title: "Prometheus metrics of a Go program", State: attach.CannotTell, Boot: len(all) == 1}
+	if len(all) > 1 {
+		r.Title += fmt.Sprintf(", %d readings", len(all))
+	}
+	first, err := values(all[0])
+	last, err2 := values(all[len(all)-1])
+	r.Records, _ = format.Metrics([]byte(all[len(all)-1]), 0)
+	for _, e := range []error{err, err2} {
+		if e != nil && len(r.Flaws) == 0 {
+			r.Flaws = append(r.Flaws, e.Error())
+		}
+	}
+	promFigures(&r, last, all[len(all)-1])
+	if len(all) == 1 {
+		r.Means = "one reading of counters: no rate follows, so what it costs now is not in it"
+		r.Next = []attach.Next{{Command: "curl http://HOST:PORT/metrics, twice, a minute apart under load", Why: "two readings give rates"}}
+		return r
+	}
+	judgePrometheus(&r, first, last)
+	return r
+}
+
+// values are the records of a page by stream.
+func values(page string) (map[string]evidence.Record, error) {
+	records, err := format.Metrics([]byte(page), 0)
+	out := map[string]evidence.Record{}
+	for _, rec := range records {
+		if rec.Shape != evidence.GapShape {
+			out[rec.Stream] = rec
+		}
+	}
+	return out, err
+}
+
+// promFigures says what one reading says of the present: sizes, and the pauses of the last cycles,
+// which client_golang keeps as quantiles.
+func promFigures(r *attach.Reading, v map[string]evidence.Record, page string) {
+	var parts []string
+	if x, ok := v["/go/sched/goroutines:goroutines"]; ok {
+		parts = append(parts, fmt.Sprintf("%.0f goroutines", x.Value))
+	}
+	if x, ok := v["/go/sched/threads:threads"]; ok {
+		parts = append(parts, fmt.Sprintf("%.0f threads", x.Value))
+	}
+	if x, ok := v["/go/sched/gomaxprocs:threads"]; ok {
+		parts = append(parts, fmt.Sprintf("GOMAXPROCS %.0f", x.Value))
+		r.Facts = append(r.Facts, attach.Fact{Name: FactGOMAXPROCS, Value: x.Value})
+	}
+	if x, ok := v["/go/memory/heap/alloc:bytes"]; ok {
+		parts = append(parts, fmt.Sprintf("heap %s", finding.Bytes(int64(x.Value))))
+	}
+	if x, ok := v["/process/rss:bytes"]; ok {
+		parts = append(parts, fmt.Sprintf("resident %s", finding.Bytes(int64(x.Value))))
+	}
+	if len(parts) > 0 {
+		r.Figures = append(r.Figures, strings.Join(parts, ", "))
+	}
+	mid, okMid := quantile(page, "0.5")
+	worst, okWorst := quantile(page, "1")
+	if okMid && okWorst {
+		r.Figures = append(r.Figures, fmt.Sprintf("GC pauses of the last cycles: median %s, worst %s", seconds(mid), seconds(worst)))
+		r.Facts = append(r.Facts, attach.Fact{Name: FactGCPause, Value: worst * 1e9})
+	}
+}
+
+func quantile(page, q string) (float64, bool) {
+	_, rest, ok := strings.Cut(page, `go_gc_duration_seconds{quantile="`+q+`"} `)
+	line, _, _ := strings.Cut(rest, "\n")
+	v, isNumber := number(firstWord(line))
+	return v, ok && isNumber
+}
+
+// judgePrometheus compares two readings. Between them no clock is needed for a share of CPU.
+func judgePrometheus(r *attach.Reading, a, b map[string]evidence.Record) {
+	delta := func(stream string) float64 { return b[stream].Value - a[stream].Value }
+	if b["/process/start:unix-ns"].Value != a["/process/start:unix-ns"].Value || delta("/go/gc/cycles:gc-cycles") < 0 {
+		r.Means = "the readings are of two processes, or of one that was restarted: no rate follows"
+		return
+	}
+	cycles, cpu := delta("/go/gc/cycles:gc-cycles"), delta("/process/cpu:ns")
+	line := fmt.Sprintf("%.0f GC cycles between the readings, %s of CPU used", cycles, finding.Duration(int64(cpu)))
+	r.Means = "the readings do not say what GC costs"
+	gc, total, idle := delta("/go/cpu/gc:ns"), delta("/go/cpu/total:ns"), delta("/go/cpu/idle:ns")
+	if used := total - idle; total > 0 && used > 0 {
+		share := min(1, gc/used)
+		line += fmt.Sprintf("; GC took %s of the CPU used", percent(share))
+		r.State, r.Means = attach.Healthy, "GC takes little of the CPU that the process uses"
+		if share >= gcOfUsed && used >= gcLeast*total {
+			r.State, r.Means = attach.Ill, fmt.Sprintf("GC takes %s of the CPU that the process uses", percent(share))
+			r.Signs = []attach.Sign{{Cause: "frequent-gc", Grade: attach.Found, Sure: finding.Possible, Share: share, Proof: []string{line}}}
+		}
+	}
+	r.Figures = append([]string{line}, r.Figures...)
+}
+
+// runtimeMetrics is runtime/metrics as programs print it: a name and a value in a line.
+var runtimeMetrics = &attach.Kind{
+	Name:  "runtime/metrics",
+	Hints: []string{"/gc/", "/sched/", "/cpu/classes/", "/memory/classes/", "/sync/mutex/", "/cgo/"},
+	Claim: func(lines []paste.Line) int {
+		n := while(lines, func(s string) bool { _, _, ok := runtimeMetric(s); return ok })
+		if n < 2 {
+			return 0
+		}
+		return n
+	},
+	Read: readRuntimeMetrics,
+}
+
+// runtimeMetric parses "/gc/heap/live:bytes 4194304", also with a colon, "=" or quotes.
+func runtimeMetric(s string) (name, value string, ok bool) {
+	s = strings.Trim(strings.TrimSpace(s), `",{}`)
+	if !strings.HasPrefix(s, "/") {
+		return "", "", false
+	}
+	for _, p := range []string{"/gc/", "/sched/", "/cpu/classes/", "/memory/classes/", "/sync/mutex/", "/cgo/", "/godebug/"} {
+		if !strings.HasPrefix(s, p) {
+			continue
+		}
+		end := strings.IndexAny(s, " \t=\"")
+		if end < 0 || !strings.Contains(s[:end], ":") {
+			return "", "", false
+		}
+		return strings.TrimSuffix(s[:end], ":"), strings.Trim(s[end:], " \t=:\","), true
+	}
+	return "", "", false
+}
+
+func readRuntimeMetrics(p *attach.Part) attach.Reading {
+	v := map[string]float64{}
+	for _, line := range p.Lines {
+		if name, value, ok := runtimeMetric(line.Text); ok && len(v) < 1000 {
+			if n, isNumber := number(firstWord(value)); isNumber {
+				v[name] = n
+			}
+		}
+	}
+	r := attach.Reading{Title: fmt.Sprintf("runtime/metrics, %s", count(len(p.Lines), "value", "values")), State: attach.CannotTell, Boot: true,
+		Means: "one reading of counters: no rate follows, so what GC costs now is not in it",
+		Next:  []attach.Next{{Command: "read them twice, a minute apart under load", Why: "two readings give rates"}}}
+	if live, ok := v["/gc/heap/live:bytes"]; ok {
+		r.Figures = append(r.Figures, fmt.Sprintf("heap %s live, goal %s", finding.Bytes(int64(live)), finding.Bytes(int64(v["/gc/heap/goal:bytes"]))))
+	}
+	if n, ok := v["/sched/goroutines:goroutines"]; ok {
+		r.Figures = append(r.Figures, fmt.Sprintf("%.0f goroutines, GOMAXPROCS %.0f", n, v["/sched/gomaxprocs:threads"]))
+		r.Facts = append(r.Facts, attach.Fact{Name: FactGoroutines, Value: n})
+	}
+	if ps := v["/sched/gomaxprocs:threads"]; ps > 0 {
+		r.Facts = append(r.Facts, attach.Fact{Name: FactGOMAXPROCS, Value: ps})
+	}
+	total, idle := v["/cpu/classes/total:cpu-seconds"], v["/cpu/classes/idle:cpu-seconds"]
+	if used := total - idle; used > 0 && total > 0 {
+		r.Figures = append(r.Figures, fmt.Sprintf("GC used %s of the CPU used since the start", percent(min(1, v["/cpu/classes/gc/total:cpu-seconds"]/used))))
+	}
+	return r
+}

@@ -1,0 +1,389 @@
+package goruntime
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/finding"
+	"github.com/whystall/whystall/internal/format"
+)
+
+// profileKind is which of the runtime's profiles something is.
+type profileKind string
+
+const (
+	profCPU       profileKind = "CPU"
+	profMutex     profileKind = "mutex"
+	profBlock     profileKind = "block"
+	profHeap      profileKind = "heap"
+	profAllocs    profileKind = "allocation"
+	profGoroutine profileKind = "goroutine"
+	profThreads   profileKind = "threadcreate"
+	profDelay     profileKind = "contention" // mutex or block
+	profOther     profileKind = ""
+)
+
+// profile is what a text or a file of pprof says: sums by function, whoever printed them.
+type profile struct {
+	kind     profileKind
+	total    float64 // ns, bytes or goroutines; 0: not printed
+	duration float64 // s that it covers; 0: since the start, or not printed
+	events   float64 // contentions, objects; 0: not printed
+	flat     map[string]float64
+	cum      map[string]float64
+	stacks   []sampled // empty: only the sums above are printed
+}
+
+// sampled is one stack, innermost first.
+type sampled struct {
+	funcs []string
+	value float64
+	n     float64
+}
+
+// add books a stack's value.
+func (p *profile) add(s sampled) {
+	if len(s.funcs) == 0 {
+		return
+	}
+	p.stacks = append(p.stacks, s)
+	p.flat[s.funcs[0]] += s.value
+	for i, fn := range s.funcs {
+		if !slices.Contains(s.funcs[:i], fn) {
+			p.cum[fn] += s.value
+		}
+	}
+}
+
+func newProfile(kind profileKind) *profile {
+	return &profile{kind: kind, flat: map[string]float64{}, cum: map[string]float64{}}
+}
+
+// ReadProfile reads a pprof file, packed or not: CPU, heap, mutex, block, goroutine or
+// threadcreate. The name of the file only says of an empty one whether it is of mutexes.
+func ReadProfile(name string, data []byte) (attach.Reading, error) {
+	raw, err := format.ParseProfile(data)
+	if err != nil {
+		return attach.Reading{}, err
+	}
+	at := func(t string) int { return slices.Index(raw.Types, t) }
+	value, n := -1, -1
+	kind := profOther
+	switch raw.Which(name) {
+	case format.ProfileCPU:
+		kind, value, n = profCPU, at("cpu/nanoseconds"), at("samples/count")
+	case format.ProfileMutex:
+		kind, value, n = profMutex, at("delay/nanoseconds"), at("contentions/count")
+	case format.ProfileBlock:
+		kind, value, n = profBlock, at("delay/nanoseconds"), at("contentions/count")
+	case format.ProfileHeap:
+		kind, value, n = profHeap, at("inuse_space/bytes"), at("inuse_objects/count")
+	case format.ProfileGoroutine:
+		kind, value, n = profGoroutine, at("goroutine/count"), at("goroutine/count")
+	case format.ProfileOther:
+		switch {
+		case at("threadcreate/count") >= 0:
+			kind, value = profThreads, at("threadcreate/count")
+		case at("delay/nanoseconds") >= 0:
+			kind, value, n = profDelay, at("delay/nanoseconds"), at("contentions/count")
+		}
+	}
+	if value < 0 {
+		return attach.Reading{}, fmt.Errorf("read profile: it has %v, and is not one of the Go runtime's", raw.Types)
+	}
+	p := newProfile(kind)
+	p.duration = float64(raw.DurationNS) / 1e9
+	for _, s := range raw.Stacks {
+		v := sampled{funcs: s.Funcs, value: float64(s.Values[value])}
+		if n >= 0 {
+			v.n = float64(s.Values[n])
+		}
+		p.total += v.value
+		p.events += v.n
+		p.add(v)
+	}
+	return p.read(fmt.Sprintf("%s profile (pprof file)", kind)), nil
+}
+
+// read says what a profile says.
+func (p *profile) read(title string) attach.Reading {
+	r := attach.Reading{Title: title, State: attach.Healthy}
+	switch p.kind {
+	case profCPU:
+		p.readCPU(&r)
+	case profMutex, profBlock, profDelay:
+		p.readDelay(&r)
+	case profHeap, profAllocs:
+		p.readHeap(&r)
+	case profGoroutine:
+		p.readGoroutines(&r)
+	case profThreads:
+		r.Figures = []string{fmt.Sprintf("%.0f threads were made", p.total)}
+		r.Means, r.Not = "threads that the runtime made since the start", "threads that exist are not threads that run"
+	default:
+		p.figures(&r, func(v float64) string { return fmt.Sprintf("%.4g", v) })
+		r.State, r.Means = attach.CannotTell, "which profile it is was cut off, so nothing follows from its sums"
+		r.Next = []attach.Next{{Command: "go tool pprof -top FILE", Why: "with its first lines (Type, Duration)"}}
+	}
+	return r
+}
+
+// figures adds the functions with most of it.
+func (p *profile) figures(r *attach.Reading, unit func(float64) string) {
+	if fn := most(p.flat, nil); fn != "" {
+		r.Figures = append(r.Figures, fmt.Sprintf("most in itself: %s, %s%s", fn, unit(p.flat[fn]), p.of(p.flat[fn])))
+	}
+	if fn := most(p.cum, ownFunction); fn != "" {
+		r.Figures = append(r.Figures, fmt.Sprintf("most with what it calls, outside the runtime: %s, %s%s", fn, unit(p.cum[fn]), p.of(p.cum[fn])))
+	}
+}
+
+func (p *profile) of(v float64) string {
+	if p.total <= 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (%s)", percent(v/p.total))
+}
+
+// ownFunction reports whether a function is likely the program's own.
+func ownFunction(fn string) bool {
+	return !library(fn) && !strings.HasPrefix(fn, "net/http.") && fn != "runtime.main"
+}
+
+// most is the key with the largest value.
+func most(m map[string]float64, ok func(string) bool) (best string) {
+	for k, v := range m {
+		if ok != nil && !ok(k) {
+			continue
+		}
+		if best == "" || v > m[best] || v == m[best] && k < best {
+			best = k
+		}
+	}
+	return best
+}
+
+// gcRoots are below which all work of GC is done; workers of idle priority give way and are taken
+// off.
+var gcRoots = []string{"runtime.gcBgMarkWorker", "runtime.gcAssistAlloc", "runtime.bgsweep", "runtime.bgscavenge"}
+
+// gcInside are functions of marking, for outputs that show only the largest.
+var gcInside = []string{"runtime.scanobject", "runtime.scanObject", "runtime.scanSpan", "runtime.greyobject", "runtime.findObject", "runtime.markBits", "runtime.(*gcWork)", "runtime.gcDrain", "runtime.scanblock",
+	"runtime.gcmarknewobject", "runtime.tryDeferToSpanScan", "runtime.(*gcBits)", "runtime.heapBits", "runtime.(*lfstack)", "runtime.gcMarkDone", "runtime.wbBufFlush", "runtime.spanClass.sizeclass", "runtime.(*mspan).moveInlineMarks",
+	"runtime.typePointers", "runtime.getempty", "runtime.trygetfull", "runtime.spanOf", "runtime.(*spanInlineMarkBits)", "internal/runtime/gc/scan."}
+
+// gcShare is GC's share of a CPU profile, at least.
+func (p *profile) gcShare() float64 {
+	if p.total <= 0 {
+		return 0
+	}
+	var ns float64
+	for _, s := range p.stacks {
+		if hasAny(s.funcs, gcRoots) && !hasAny(s.funcs, []string{"runtime.gcDrainMarkWorkerIdle"}) {
+			ns += s.value
+		}
+	}
+	if len(p.stacks) == 0 {
+		for _, fn := range gcRoots {
+			ns += p.cum[fn]
+		}
+		ns -= p.cum["runtime.gcDrainMarkWorkerIdle"]
+		var inside float64
+		for fn, v := range p.flat {
+			if hasPrefix(fn, gcInside) {
+				inside += v
+			}
+		}
+		ns = max(ns, inside-p.cum["runtime.gcDrainMarkWorkerIdle"])
+	}
+	return max(0, min(1, ns/p.total))
+}
+
+func hasAny(funcs, roots []string) bool {
+	return slices.ContainsFunc(funcs, func(fn string) bool { return slices.Contains(roots, fn) })
+}
+
+func hasPrefix(fn string, prefixes []string) bool {
+	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(fn, p) })
+}
+
+// Floors of a CPU profile, as frequent-gc has them for a process.
+const (
+	gcOfUsed  = 0.40 // of the CPU that is used, from which GC is too much
+	gcUnclear = 0.25
+	gcLeast   = 0.05 // of one CPU
+)
+
+func (p *profile) readCPU(r *attach.Reading) {
+	unit := func(v float64) string { return finding.Duration(int64(v)) }
+	cpus := ratio(p.total/1e9, p.duration)
+	switch {
+	case p.duration > 0:
+		r.Figures = append(r.Figures, fmt.Sprintf("%s of CPU in %s: %.2f CPUs on average", unit(p.total), seconds(p.duration), cpus))
+	case p.total > 0:
+		r.Figures = append(r.Figures, fmt.Sprintf("%s of CPU; over which time is not printed", unit(p.total)))
+	}
+	gc := p.gcShare()
+	if gc > 0 {
+		r.Figures = append(r.Figures, fmt.Sprintf("garbage collection used %s of it, as far as it is shown", percent(gc)))
+		r.Facts = append(r.Facts, attach.Fact{Name: FactGCOfUsed, Value: gc})
+	}
+	p.figures(r, unit)
+	r.Means = "it shows what the CPU was used for"
+	r.Not = "what requests waited for is not in it"
+	if p.flat["runtime._ExternalCode"] > 0.3*p.total && p.total > 0 {
+		r.Not += "; _ExternalCode is samples outside of Go's code, and no cause"
+	}
+	switch {
+	case gc >= gcOfUsed && cpus >= gcLeast:
+		r.State = attach.Ill
+		r.Means = fmt.Sprintf("GC takes %s of the CPU that the process uses", percent(gc))
+		r.Signs = []attach.Sign{{Cause: "frequent-gc", Grade: attach.Found, Sure: finding.Possible, Share: gc, Proof: r.Figures[:2]}}
+		r.Next = []attach.Next{{Command: "GODEBUG=gctrace=1 for a minute under load", Why: "says how often cycles come, and how much room the heap has"}}
+	case gc >= gcUnclear:
+		r.State = attach.CannotTell
+		r.Means = fmt.Sprintf("GC takes %s of the CPU used: much, though a program that does little but allocate has that", percent(gc))
+		r.Next = []attach.Next{{Command: "GODEBUG=gctrace=1 for a minute under load", Why: "says how often cycles come, and how much room the heap has"}}
+	}
+}
+
+func (p *profile) readHeap(r *attach.Reading) {
+	what := "live"
+	if p.kind == profAllocs {
+		what = "allocated since the start"
+	}
+	if p.total > 0 {
+		r.Figures = append(r.Figures, fmt.Sprintf("%s %s", finding.Bytes(int64(p.total)), what))
+	}
+	p.figures(r, func(v float64) string { return finding.Bytes(int64(v)) })
+	r.Means = "it shows which code allocated the memory"
+	r.Not = "it says nothing about latency"
+}
+
+// readDelay reads profiles of mutexes and of blocking. Those of a time of their own have a rate.
+func (p *profile) readDelay(r *attach.Reading) {
+	unit := func(v float64) string { return finding.Duration(int64(v)) }
+	r.State = attach.CannotTell
+	if p.total <= 0 {
+		r.Means = "it holds no wait: nobody waited, or the profile is switched off in the program"
+		r.Next = []attach.Next{{Command: "runtime.SetMutexProfileFraction(100) in the program", Why: "without it the profile stays empty"}}
+		return
+	}
+	line := unit(p.total) + " waited in all"
+	if p.events > 0 {
+		line += fmt.Sprintf(", %.0f times, %s each", p.events, unit(p.total/p.events))
+	}
+	switch {
+	case p.duration > 0:
+		line += fmt.Sprintf(", in %s: %.2g s a second", seconds(p.duration), p.total/1e9/p.duration)
+	default:
+		line += ", since the program started"
+	}
+	r.Figures = append(r.Figures, line)
+	site := p.delaySite()
+	if site != "" {
+		r.Figures = append(r.Figures, fmt.Sprintf("most of it at %s: %s%s", site, unit(p.cum[site]), p.of(p.cum[site])))
+		r.Facts = append(r.Facts, attach.Fact{Name: FactMutexDelay, Value: p.cum[site], Of: site})
+	}
+	share := ratio(p.total/1e9, p.duration)
+	switch {
+	case p.kind == profBlock || p.kind == profDelay:
+		r.Means = "it adds up waits at channels, selects and locks"
+		r.Not = "goroutines that wait for work are in it as well, so a large sum is no illness"
+	case p.duration > 0 && share >= 0.25:
+		cause := "lock-contention"
+		if hasPrefix(site, loggerParts) {
+			cause = "logger-lock"
+		}
+		r.State = attach.Ill
+		r.Means = fmt.Sprintf("goroutines wait %.2g s in each second for mutexes, most for what %s unlocks", share, site)
+		r.Signs = []attach.Sign{{Cause: cause, Grade: attach.Found, Sure: finding.Possible, Share: min(1, share), Proof: r.Figures}}
+	case p.duration > 0:
+		r.State = attach.Healthy
+		r.Means = "goroutines hardly wait for mutexes"
+		r.Signs = []attach.Sign{{Cause: "lock-contention", Grade: attach.Against, Share: share}}
+	default:
+		r.Means = "it names the code that held mutexes while others waited: the stack is of the unlock"
+		r.Not = "the sum is since the start, so it is no rate: how much requests lose now is not in it"
+	}
+	if r.State == attach.CannotTell {
+		r.Next = []attach.Next{{Command: "curl 'http://HOST:PORT/debug/pprof/mutex?debug=1&seconds=10'", Why: "gives a rate; or whystall diagnose --pid PID"}}
+	}
+}
+
+// delaySite is the program's own function with most of the waiting.
+func (p *profile) delaySite() string {
+	sums := map[string]float64{}
+	for _, s := range p.stacks {
+		for _, fn := range s.funcs {
+			if !library(fn) {
+				sums[fn] += s.value
+				break
+			}
+		}
+	}
+	if len(p.stacks) == 0 {
+		return most(p.cum, ownFunction)
+	}
+	site := most(sums, nil)
+	if site != "" {
+		p.cum[site] = max(p.cum[site], sums[site])
+	}
+	return site
+}
+
+// readGoroutines reads a goroutine profile as the dump that it is.
+func (p *profile) readGoroutines(r *attach.Reading) {
+	d := &dump{counts: true}
+	for _, s := range p.stacks {
+		st := &stack{count: int(min(s.value, 1e9))}
+		for _, fn := range s.funcs {
+			st.frames = append(st.frames, frame{fn: fn})
+		}
+		st.parked = slices.Contains(s.funcs, "runtime.gopark")
+		d.stacks = append(d.stacks, st)
+	}
+	if len(p.stacks) > 0 {
+		title := r.Title
+		*r = readDump(&attach.Part{}, d)
+		r.Title = strings.Replace(r.Title, "goroutine profile as text", title, 1)
+		return
+	}
+	p.readGoroutineSums(r)
+}
+
+// readGoroutineSums is the same where only sums by function are printed.
+func (p *profile) readGoroutineSums(r *attach.Reading) {
+	var lock float64
+	for fn, v := range p.cum {
+		if fn == "sync.(*Mutex).Lock" || fn == "internal/sync.(*Mutex).lockSlow" || fn == "sync.(*Mutex).lockSlow" || fn == "sync.(*RWMutex).RLock" || fn == "sync.(*RWMutex).Lock" {
+			lock = max(lock, v)
+		}
+	}
+	r.Glance = true
+	r.Figures = append(r.Figures, fmt.Sprintf("%.0f goroutines, %.0f of them at a lock", p.total, lock))
+	r.Means, r.Not = "hardly a goroutine waits for a lock", "a profile of goroutines is one moment"
+	if lock < manyWaiters {
+		return
+	}
+	site := ""
+	for fn, v := range p.cum {
+		if ownFunction(fn) && v <= lock && (site == "" || v > p.cum[site] || v == p.cum[site] && fn < site) {
+			site = fn
+		}
+	}
+	r.State = attach.Ill
+	r.Means = "goroutines queue for a lock"
+	cause := "lock-contention"
+	if hasPrefix(site, loggerParts) {
+		cause = "logger-lock"
+	}
+	if site != "" {
+		r.Figures = append(r.Figures, fmt.Sprintf("%.0f in %s", p.cum[site], site))
+		r.Means += ", most likely in " + site
+	}
+	r.Signs = []attach.Sign{{Cause: cause, Grade: attach.Found, Sure: finding.Possible, Share: ratio(lock, p.total), Proof: r.Figures}}
+	r.Next = []attach.Next{{Command: "curl 'http://HOST:PORT/debug/pprof/goroutine?debug=2'", Why: "says who likely holds it"}}
+}

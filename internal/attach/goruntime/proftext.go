@@ -1,0 +1,352 @@
+package goruntime
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+// pprofTop is what go tool pprof prints with -top, -text, -tree and -peek, and its prompt's top.
+var pprofTop = &attach.Kind{
+	Name:  "pprof -top",
+	Hints: []string{"File: ", "Type: ", "flat%", "nodes", "Build ID: ", "%", "(pprof)", "Duration: ", "Total: ", "ROUTINE "},
+	Claim: func(lines []paste.Line) int { return claimPprof(lines) },
+	Read:  readPprof,
+}
+
+// profLine says what a line of go tool pprof is.
+type profLine int
+
+const (
+	profNone   profLine = iota
+	profHead            // Type, Time, Duration
+	profTitle           // flat  flat%   sum%        cum   cum%
+	profRow             // a function with its sums
+	profRule            // -----------+-----
+	profTrace           // of -traces: a value or none, and a function
+	profListed          // of -list: ROUTINE, and its lines
+	profPlain           // belongs to it and says nothing
+)
+
+// row is a function's line.
+type row struct {
+	flat, cum float64
+	total     float64 // by the row's own percentage
+	fn        string
+	unit      string
+}
+
+func pprofLine(s string) (profLine, row) {
+	t := strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(s), "(pprof) "))
+	for _, h := range []string{"Type: ", "Duration: ", "Showing nodes accounting for ", "Showing top ", "Dropped ", "Total: ", "File: ", "Build ID: ", "Time: ", "Entering interactive mode", "Active filters:", "Doc: "} {
+		if !strings.HasPrefix(t, h) {
+			continue
+		}
+		if h == "Showing top " && !strings.Contains(t, " nodes out of ") || h == "Dropped " && !strings.Contains(t, " node") {
+			return profNone, row{}
+		}
+		return profHead, row{}
+	}
+	if f := strings.Fields(t); len(f) >= 5 && f[0] == "flat" && f[1] == "flat%" && f[2] == "sum%" {
+		return profTitle, row{}
+	}
+	if r, ok := parseRow(t); ok {
+		return profRow, r
+	}
+	switch {
+	case strings.HasPrefix(t, "-----------+---"), strings.HasPrefix(t, "----------------------------------------------------------+"):
+		return profRule, row{}
+	case strings.HasPrefix(t, "ROUTINE ====="):
+		return profListed, row{}
+	case strings.Contains(t, "% |") && strings.Count(t, "%") == 1, strings.HasPrefix(t, "| "), strings.HasPrefix(t, "focus="), strings.HasPrefix(t, "ignore="), t == "(pprof)":
+		return profPlain, row{}
+	}
+	return profNone, row{}
+}
+
+// parseRow parses "1.68s 14.14% 14.14%      1.68s 14.14%  runtime.mallocgc (inline) file.go". -tree
+// has a bar before the function.
+func parseRow(t string) (r row, ok bool) {
+	f := strings.Fields(t)
+	if len(f) < 6 || !strings.HasSuffix(f[1], "%") || !strings.HasSuffix(f[2], "%") || !strings.HasSuffix(f[4], "%") {
+		return r, false
+	}
+	var ok1, ok2, ok3 bool
+	r.flat, r.unit, ok1 = amount(f[0])
+	var unit string
+	r.cum, unit, ok2 = amount(f[3])
+	var share float64
+	share, ok3 = number(strings.TrimSuffix(f[1], "%"))
+	r.total = 100 * ratio(r.flat, share)
+	if r.unit == "" {
+		r.unit = unit
+	}
+	r.fn = f[5]
+	if r.fn == "|" && len(f) > 6 {
+		r.fn = f[6]
+	}
+	return r, ok1 && ok2 && ok3
+}
+
+// amount parses "1.68s", "650.62kB", "12" to ns, bytes or a number.
+func amount(s string) (v float64, unit string, ok bool) {
+	i := strings.LastIndexAny(s, "0123456789.") + 1
+	v, ok = number(s[:i])
+	if !ok {
+		return 0, "", false
+	}
+	switch s[i:] {
+	case "":
+		return v, "", true
+	case "ns":
+		return v, "ns", true
+	case "us", "µs":
+		return v * 1e3, "ns", true
+	case "ms":
+		return v * 1e6, "ns", true
+	case "s":
+		return v * 1e9, "ns", true
+	case "mins":
+		return v * 60e9, "ns", true
+	case "hrs":
+		return v * 3600e9, "ns", true
+	case "days":
+		return v * 86400e9, "ns", true
+	case "B":
+		return v, "B", true
+	case "kB", "KB":
+		return v * (1 << 10), "B", true
+	case "MB":
+		return v * (1 << 20), "B", true
+	case "GB":
+		return v * (1 << 30), "B", true
+	case "TB":
+		return v * (1 << 40), "B", true
+	}
+	return 0, "", false
+}
+
+// claimPprof starts at a head that a table, traces or a listing follows, or in a cut-off table.
+func claimPprof(lines []paste.Line) int {
+	end, rows, rules, titles, heads, listed, traces := 0, 0, 0, 0, 0, 0, 0
+	for i, line := range lines {
+		if line.Command != "" && i > 0 {
+			if ownPrompt(line) {
+				continue
+			}
+			break
+		}
+		what, _ := pprofLine(line.Text)
+		if what == profNone && rules > 0 && listed == 0 && traceLine(line.Text) {
+			what = profTrace
+		}
+		if what == profNone && listed > 0 && listLine(line.Text) {
+			what = profPlain
+		}
+		switch what {
+		case profNone:
+			if strings.TrimSpace(line.Text) == "" && (rows+heads+traces+listed > 0) {
+				continue
+			}
+			return pprofEnd(end, rows, titles, traces, listed)
+		case profRow:
+			rows++
+		case profTitle:
+			titles++
+		case profHead:
+			if rows+traces+listed > 0 && strings.HasPrefix(strings.TrimSpace(line.Text), "File: ") {
+				return pprofEnd(end, rows, titles, traces, listed) // the next one
+			}
+			heads++
+		case profRule:
+			rules++
+		case profTrace:
+			traces++
+		case profListed:
+			listed++
+		}
+		end = i + 1
+	}
+	if end > 0 && heads >= 3 && end == heads {
+		return end // what follows is cut off
+	}
+	return pprofEnd(end, rows, titles, traces, listed)
+}
+
+// ownPrompt knows commands at pprof's own prompt.
+func ownPrompt(line paste.Line) bool {
+	word := strings.TrimRight(firstWord(line.Command), "0123456789")
+	return strings.Contains(line.Text, "(pprof)") || word == "top" && line.Command != "top" || word == "Showing" || word == "peek" || word == "traces" || word == "tree"
+}
+
+func pprofEnd(end, rows, titles, traces, listed int) int {
+	if rows >= 3 || titles > 0 || traces > 0 || listed > 0 {
+		return end
+	}
+	return 0
+}
+
+// traceLine knows the lines of -traces: a function, with a value before it in the first of a stack.
+func traceLine(s string) bool {
+	f := strings.Fields(s)
+	if len(f) == 0 || len(s) > 1024 {
+		return false
+	}
+	if _, _, ok := amount(f[0]); ok && len(f) >= 2 {
+		f = f[1:]
+	}
+	if strings.Contains(f[0], "[") { // a generic function's types have blanks
+		return strings.HasPrefix(s, "  ")
+	}
+	return strings.HasPrefix(s, "  ") && (len(f) == 1 || f[1] == "(inline)" || strings.HasSuffix(f[0], ":")) && !strings.HasSuffix(f[0], "%")
+}
+
+// listLine knows the lines of -list: flat, cum, number, source.
+func listLine(s string) bool {
+	f := strings.Fields(s)
+	if len(f) < 3 {
+		return false
+	}
+	for _, v := range f[:2] {
+		if _, _, ok := amount(v); !ok && v != "." {
+			return false
+		}
+	}
+	return strings.Contains(f[2], ":") && digits(f[2]) > 0 || strings.HasPrefix(f[2], "(flat")
+}
+
+func readPprof(part *attach.Part) attach.Reading {
+	t := tables{p: newProfile(profOther)}
+	for _, line := range part.Lines {
+		t.take(line.Text)
+	}
+	t.closeTrace()
+	p := t.p
+	if p.total == 0 {
+		p.total = t.byRow
+	}
+	if p.total == 0 {
+		for _, s := range p.stacks {
+			p.total += s.value
+		}
+	}
+	p.guess(t.unit)
+	if t.listed {
+		return attach.Reading{Title: "pprof -list", State: attach.Healthy, Means: "it shows which lines of the source used the profile's quantity", Not: "what requests waited for is not in it",
+			Figures: listFigures(part.Lines)}
+	}
+	title := "pprof output"
+	if p.kind != profOther {
+		title = fmt.Sprintf("%s profile as pprof prints it", p.kind)
+	}
+	return p.read(title)
+}
+
+// tables takes the lines of a part one by one.
+type tables struct {
+	p              *profile
+	unit           string
+	open           *sampled // of -traces: the stack that is read
+	listed         bool
+	byRow, largest float64 // the total, by the percentage of the largest row
+}
+
+func (t *tables) closeTrace() {
+	if t.open != nil {
+		t.p.add(*t.open)
+	}
+	t.open = nil
+}
+
+func (t *tables) take(text string) {
+	what, r := pprofLine(text)
+	switch {
+	case what == profHead:
+		t.p.head(strings.TrimSpace(text))
+	case what == profRow:
+		if t.unit == "" {
+			t.unit = r.unit
+		}
+		if r.flat > t.largest {
+			t.byRow, t.largest = r.total, r.flat
+		}
+		t.p.flat[r.fn] = max(t.p.flat[r.fn], r.flat)
+		t.p.cum[r.fn] = max(t.p.cum[r.fn], r.cum)
+	case what == profListed:
+		t.listed = true
+	case what == profRule:
+		t.closeTrace()
+	case what == profNone && !t.listed && traceLine(text):
+		f := strings.Fields(text)
+		v, u, ok := amount(f[0])
+		if ok && len(f) > 1 {
+			t.closeTrace()
+			t.open = &sampled{value: v}
+			t.unit = u
+			f = f[1:]
+		}
+		if t.open != nil && len(t.open.funcs) < 256 && !strings.HasSuffix(f[0], ":") {
+			t.open.funcs = append(t.open.funcs, f[0])
+		}
+	}
+}
+
+// head takes "Type: cpu", "Duration: 6.05s, Total samples = 11.88s (196.50%)" and "Showing nodes
+// accounting for 10.91s, 91.84% of 11.88s total".
+func (p *profile) head(t string) {
+	t = strings.TrimPrefix(t, "(pprof) ")
+	if rest, ok := strings.CutPrefix(t, "Type: "); ok {
+		p.kind = map[string]profileKind{"cpu": profCPU, "samples": profCPU, "delay": profDelay, "contentions": profDelay, "inuse_space": profHeap, "inuse_objects": profHeap, "alloc_space": profAllocs,
+			"alloc_objects": profAllocs, "goroutine": profGoroutine, "threadcreate": profThreads}[rest]
+	}
+	if rest, ok := strings.CutPrefix(t, "Duration: "); ok {
+		d, total, _ := strings.Cut(rest, ", Total samples = ")
+		if v, unit, isTime := amount(strings.TrimSpace(d)); isTime && unit == "ns" {
+			p.duration = v / 1e9
+		}
+		if v, _, isAmount := amount(firstWord(total)); isAmount {
+			p.total = v
+		}
+	}
+	if _, rest, ok := strings.Cut(t, "% of "); ok && strings.HasPrefix(t, "Showing nodes") && p.total == 0 {
+		if v, _, isAmount := amount(firstWord(rest)); isAmount {
+			p.total = v
+		}
+	}
+}
+
+// guess says which profile it is where its head is cut off: by its unit and functions.
+func (p *profile) guess(unit string) {
+	if p.kind == profDelay || p.kind == profOther && unit == "ns" {
+		for fn := range p.flat {
+			if strings.HasPrefix(fn, "sync.(*") && strings.HasSuffix(fn, "nlock") && p.flat[fn] > 0 || fn == "internal/sync.(*Mutex).Unlock" || strings.HasPrefix(fn, "runtime._LostContended") {
+				p.kind = profMutex
+				return
+			}
+		}
+		for fn := range p.flat {
+			if fn == "runtime.selectgo" || strings.HasPrefix(fn, "runtime.chanrecv") || fn == "sync.(*Cond).Wait" {
+				p.kind = profBlock
+				return
+			}
+		}
+	}
+	switch {
+	case p.kind != profOther:
+	case unit == "B":
+		p.kind = profHeap
+	case unit == "ns":
+		p.kind = profCPU // its flat functions are no waits
+	}
+}
+
+func listFigures(lines []paste.Line) (out []string) {
+	for i, line := range lines {
+		if rest, ok := strings.CutPrefix(strings.TrimSpace(line.Text), "ROUTINE "); ok && i+1 < len(lines) && len(out) < 3 {
+			out = append(out, strings.TrimLeft(rest, "= ")+": "+strings.Join(strings.Fields(lines[i+1].Text), " "))
+		}
+	}
+	return out
+}
