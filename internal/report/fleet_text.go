@@ -10,10 +10,7 @@ import (
 
 // fleetText prints a fleet for a person: first what cannot be seen.
 func fleetText(w io.Writer, r *fleet.Result, o TextOptions) error {
-	p := &page{colour: o.Colour, columns: Columns}
-	if o.Columns > 0 {
-		p.columns = min(max(o.Columns, narrowest), Columns)
-	}
+	p := newPage(o)
 	p.painted("whystall: ", p.paint(bold, "whystall: "), bold, 4, fleetTitle(r), shortenWords)
 	p.listed("BLIND", fleetBlind(r))
 	if len(r.DryRun) > 0 {
