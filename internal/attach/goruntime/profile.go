@@ -348,7 +348,7 @@ func (p *profile) readGoroutines(r *attach.Reading) {
 	if len(p.stacks) > 0 {
 		title := r.Title
 		*r = readDump(&attach.Part{}, d)
-		r.Title = strings.Replace(r.Title, "goroutine profile as text", title, 1)
+		r.Title = title
 		return
 	}
 	p.readGoroutineSums(r)

@@ -14,7 +14,7 @@ var netstatSums = &attach.Kind{
 	Read:  readNetstat,
 }
 
-// netstatSection is a protocol's heading; netstatKnown are lines below one which nothing else prints.
+// netstatSection is the heading of a protocol, netstatCount a line below one.
 var (
 	netstatSection = regexp.MustCompile(`^(Ip|Icmp|IcmpMsg|Tcp|Udp|UdpLite|TcpExt|IpExt|Ip6|Icmp6|Udp6|UdpLite6|MPTcpExt|Sctp):$`)
 	netstatCount   = regexp.MustCompile(`^\s*(\d+) [a-zA-Z].*$|^\s*[A-Za-z0-9 ,./-]+: \d+$|^\s*[A-Z][A-Za-z0-9 ]* \d+( .*)?$|^\s*ICMP (input|output) histogram:$`)
