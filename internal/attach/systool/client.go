@@ -14,6 +14,7 @@ import (
 // saw, and not why.
 var load = &attach.Kind{
 	Name:  "load report",
+	Hints: []string{"This is Apache", "Benchmarking", "Server Software", "Document Path", "Concurrency", "Running ", "Thread Stats", "Summary:", "Requests ", "Response time", "Bucket", "Percentage of", "Connection Times"},
 	Claim: claimLoad,
 	Read:  readLoad,
 }

@@ -13,6 +13,7 @@ import (
 // top, crictl stats, systemd-cgtop.
 var containers = &attach.Kind{
 	Name:  "container usage",
+	Hints: []string{"CPU", "slice", "service", "/ "},
 	Claim: claimContainers,
 	Read:  readContainers,
 }

@@ -27,7 +27,7 @@
 //	ps.go        ps
 //	numastat.go  numastat
 //	container.go docker stats, kubectl top, crictl stats, systemd-cgtop
-//	setting.go   nproc, lscpu, taskset, chrt, ulimit, numactl: context
+//	setting.go   nproc, taskset, chrt, ulimit: context
 //	df.go        df
 //	ss.go        ss, netstat -nt
 //	netstats.go  netstat -s, nstat

@@ -11,6 +11,7 @@ import (
 
 var dstat = &attach.Kind{
 	Name:  "dstat",
+	Hints: []string{"--", "You did not"},
 	Claim: claimDstat,
 	Read:  readDstat,
 }

@@ -8,7 +8,7 @@ const (
 	StealShare       attach.FactName = "/host/cpu/steal:ratio"      // of all CPUs' time
 	IOWaitShare      attach.FactName = "/host/cpu/iowait:ratio"     // the same
 	IdleShare        attach.FactName = "/host/cpu/idle:ratio"       // the same, without iowait
-	CPUs             attach.FactName = "/host/cpu/count:cpus"       // of the host, or that a process may use
+	CPUs             attach.FactName = "/host/cpus:cpus"            // of the host, or that a process may use
 	RunQueuePerCPU   attach.FactName = "/host/cpu/runnable:per-cpu" // running ones included
 	RunQueue         attach.FactName = "/host/cpu/runnable:threads" // the same, where the CPUs are not known
 	SwapInRate       attach.FactName = "/host/swap/in:bytes/s"

@@ -13,6 +13,7 @@ import (
 
 var free = &attach.Kind{
 	Name:  "free",
+	Hints: []string{"total", "ache", "Mem"},
 	Claim: claimFree,
 	Read:  readFree,
 }

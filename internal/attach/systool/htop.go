@@ -11,6 +11,7 @@ import (
 
 var htop = &attach.Kind{
 	Name:  "htop",
+	Hints: []string{"%]", "[|", "B]", "G]", "M]", "K]", "Tasks: "},
 	Claim: claimHtop,
 	Read:  readHtop,
 }

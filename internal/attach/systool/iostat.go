@@ -14,6 +14,7 @@ import (
 
 var iostat = &attach.Kind{
 	Name:  "iostat",
+	Hints: []string{"Linux ", "avg-cpu", "Device", "Disk:"},
 	Claim: claimIostat,
 	Read:  readIostat,
 }
@@ -44,7 +45,7 @@ func claimIostat(lines []paste.Line) int {
 	return claimWhile(lines, func(at int, text string) bool {
 		f := fields(text)
 		switch {
-		case sysstatBanner.MatchString(strings.Join(f, " ")), iostatDate.MatchString(strings.TrimSpace(text)):
+		case banner(text) != nil, iostatDate.MatchString(strings.TrimSpace(text)):
 			next, ok := following(lines, at+1)
 			n := fields(next.Text)
 			return ok && (iostatDevices(n) || iostatCPU(n) || iostatDate.MatchString(strings.TrimSpace(next.Text)))
@@ -87,7 +88,7 @@ type report struct {
 // maxDisks bounds what one report may name.
 const maxDisks = 4096
 
-func parseIostat(p *attach.Part) (all []report, banner bool, cpus int) {
+func parseIostat(p *attach.Part) (all []report, headed bool, cpus int) {
 	var names []string
 	var shares []string
 	var r *report
@@ -96,9 +97,9 @@ func parseIostat(p *attach.Part) (all []report, banner bool, cpus int) {
 		f := fields(l.Text)
 		switch {
 		case len(f) == 0 || iostatDate.MatchString(strings.TrimSpace(l.Text)):
-		case sysstatBanner.MatchString(strings.Join(f, " ")):
-			banner = true
-			cpus, _ = whole(sysstatBanner.FindStringSubmatch(strings.Join(f, " "))[3])
+		case banner(l.Text) != nil:
+			headed = true
+			cpus, _ = whole(banner(l.Text)[3])
 		case iostatCPU(f):
 			shares = f[1:]
 			open()
@@ -116,7 +117,7 @@ func parseIostat(p *attach.Part) (all []report, banner bool, cpus int) {
 			r.add(names, f)
 		}
 	}
-	return all, banner, cpus
+	return all, headed, cpus
 }
 
 func (t *table) byShares() cpuUse {
@@ -221,9 +222,9 @@ func (d device) String() string {
 }
 
 func readIostat(p *attach.Part) attach.Reading {
-	all, banner, cpus := parseIostat(p)
+	all, headed, cpus := parseIostat(p)
 	v := &verdict{}
-	boot := banner && !option(p, 'y') && len(all) > 0
+	boot := headed && !option(p, 'y') && len(all) > 0
 	judged := all
 	if boot {
 		judged = all[1:]

@@ -9,6 +9,7 @@ import (
 
 var mpstat = &attach.Kind{
 	Name:  "mpstat",
+	Hints: []string{"Linux ", "CPU", "NODE", " all "},
 	Claim: claimMpstat,
 	Read:  readMpstat,
 }

@@ -11,6 +11,7 @@ import (
 
 var netdev = &attach.Kind{
 	Name:  "ip -s link, ifconfig",
+	Hints: []string{"mtu ", "Link encap"},
 	Claim: claimNetdev,
 	Read:  readNetdev,
 }

@@ -10,11 +10,12 @@ import (
 
 var netstatSums = &attach.Kind{
 	Name:  "netstat -s",
+	Hints: []string{"Ip:", "Ip6", "Tcp", "Udp", "Icmp", "IpExt", "MPTcp", "#kernel", "segments", "listen queue", "SYNs to", "connection openings", "connection attempts", "resets sent"},
 	Claim: claimNetstat,
 	Read:  readNetstat,
 }
 
-// netstatSection is the heading of a protocol, netstatCount a line below one.
+// netstatSection is a protocol's heading; netstatSure are lines which nothing else prints.
 var (
 	netstatSection = regexp.MustCompile(`^(Ip|Icmp|IcmpMsg|Tcp|Udp|UdpLite|TcpExt|IpExt|Ip6|Icmp6|Udp6|UdpLite6|MPTcpExt|Sctp):$`)
 	netstatCount   = regexp.MustCompile(`^\s*(\d+) [a-zA-Z].*$|^\s*[A-Za-z0-9 ,./-]+: \d+$|^\s*[A-Z][A-Za-z0-9 ]* \d+( .*)?$|^\s*ICMP (input|output) histogram:$`)

@@ -11,6 +11,7 @@ import (
 
 var numastat = &attach.Kind{
 	Name:  "numastat",
+	Hints: []string{"node", "Node", "numa_", "Numa_", "Token ", "PID ", "nterleave_"},
 	Claim: claimNumastat,
 	Read:  readNumastat,
 }

@@ -14,6 +14,7 @@ import (
 
 var ps = &attach.Kind{
 	Name:  "ps",
+	Hints: []string{"PID", "LWP", "TID", "STAT", "WCHAN", " ? ", "pts/", "tty"},
 	Claim: claimPs,
 	Read:  readPs,
 }

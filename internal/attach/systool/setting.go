@@ -12,6 +12,7 @@ import (
 // the other parts.
 var setting = &attach.Kind{
 	Name:     "CPUs and limits",
+	Hints:    []string{"affinity", "scheduling p", "parameters: ", " size", "(-", "nproc", "cpuinfo", "NPROCESSORS"},
 	Claim:    claimSetting,
 	Read:     readSetting,
 	Prompted: true,
@@ -21,12 +22,10 @@ var (
 	tasksetLine = regexp.MustCompile(`^pid (\d+)'s (?:current|new) affinity (?:list|mask): ([0-9a-f,-]+)$`)
 	chrtLine    = regexp.MustCompile(`^pid (\d+)'s (?:current|new) (?:scheduling (policy|priority)|runtime/deadline/period parameters): (.+)$`)
 	ulimitLine  = regexp.MustCompile(`^(core file size|data seg size|scheduling priority|file size|pending signals|max locked memory|max memory size|open files|pipe size|POSIX message queues|real-time priority|real-time non-blocking time|stack size|cpu time|max user processes|virtual memory|file locks)\s+\(.*\)\s+(\S+)$`)
-	lscpuLine   = regexp.MustCompile(`^(Architecture|CPU op-mode\(s\)|Byte Order|CPU\(s\)|On-line CPU\(s\) list|Off-line CPU\(s\) list|Thread\(s\) per core|Core\(s\) per socket|Socket\(s\)|NUMA node\(s\)|Vendor ID|Model name|CPU family|Model|Stepping|CPU MHz|CPU max MHz|CPU min MHz|BogoMIPS|Hypervisor vendor|Virtualization type|Virtualization|L1d cache|L1i cache|L2 cache|L3 cache|NUMA node\d+ CPU\(s\)|Flags|Address sizes|BIOS Vendor ID|BIOS Model name|Frequency boost|CPU\(s\) scaling MHz|Caches \(sum of all\)|NUMA|Vulnerabilities|Vulnerability .*|  L\w+|  NUMA.*):\s+\S`)
-	numactlLine = regexp.MustCompile(`^(available: \d+ nodes|node \d+ (cpus|size|free):|node distances:|node( +\d+)+$| *\d+:( +\d+)+$)`)
 )
 
 func settingLine(text string) bool {
-	return tasksetLine.MatchString(text) || chrtLine.MatchString(text) || ulimitLine.MatchString(text) || lscpuLine.MatchString(text) || numactlLine.MatchString(text)
+	return tasksetLine.MatchString(text) || chrtLine.MatchString(text) || ulimitLine.MatchString(text)
 }
 
 // nprocCommand: only the prompt says that a bare number is the number of CPUs.
@@ -72,13 +71,6 @@ func readSetting(p *attach.Part) attach.Reading {
 			if m := ulimitLine.FindStringSubmatch(text); m[1] == "open files" || m[1] == "max user processes" {
 				v.figure("%s: %s", m[1], m[2])
 			}
-		case strings.HasPrefix(text, "CPU(s):"):
-			if n, ok := whole(strings.TrimSpace(strings.TrimPrefix(text, "CPU(s):"))); ok {
-				v.figure("%s", count(n, "CPU"))
-				v.fact(CPUs, float64(n))
-			}
-		case strings.HasPrefix(text, "NUMA node(s):"), strings.HasPrefix(text, "Hypervisor vendor:"), strings.HasPrefix(text, "available:"):
-			v.figure("%s", strings.Join(strings.Fields(text), " "))
 		}
 	}
 	v.means("it is context for the other parts: it says nothing of slowness by itself")

@@ -12,6 +12,7 @@ import (
 
 var ss = &attach.Kind{
 	Name:  "ss",
+	Hints: []string{"Recv-Q", "Active Internet", "Total:", "rto:", "rtt:", "LISTEN", "ESTAB", "SYN", "FIN", "TIME", "CLOS", "LAST", "UNCONN"},
 	Claim: claimSS,
 	Read:  readSS,
 }

@@ -13,6 +13,14 @@ import (
 // sysstatBanner is the first line of all tools of sysstat. Old versions lack what follows the date.
 var sysstatBanner = regexp.MustCompile(`^Linux (\S+) \(([^)]*)\)\s+\S+(?:\s+_\S+_)?(?:\s+\((\d+) CPU\))?$`)
 
+// banner takes the first line of sysstat's tools apart; nil: it is none.
+func banner(text string) []string {
+	if !strings.HasPrefix(strings.TrimSpace(text), "Linux ") {
+		return nil
+	}
+	return sysstatBanner.FindStringSubmatch(strings.Join(fields(text), " "))
+}
+
 // sysstatTime takes the time, or the word for an average, from the start of a row. The word differs
 // by language, and it ends with a colon: Average:, Durchschn.:, Moyenne :.
 func sysstatTime(f []string) (at string, average bool, rest []string, ok bool) {
@@ -136,7 +144,7 @@ func claimSysstat(kind sysstatTool, lines []paste.Line) int {
 	var names []string
 	return claimWhile(lines, func(at int, text string) bool {
 		f := fields(text)
-		if sysstatBanner.MatchString(strings.Join(f, " ")) {
+		if banner(text) != nil {
 			next, ok := following(lines, at+1)
 			if !ok {
 				return false
@@ -212,7 +220,7 @@ func parseSysstat(p *attach.Part) (s sysstatTables) {
 	var now *table
 	for _, l := range p.Lines {
 		f := fields(l.Text)
-		if m := sysstatBanner.FindStringSubmatch(strings.Join(f, " ")); m != nil {
+		if m := banner(l.Text); m != nil {
 			s.host = m[2]
 			if n, ok := whole(m[3]); ok {
 				s.cpus = n

@@ -11,6 +11,7 @@ import (
 
 var top = &attach.Kind{
 	Name:  "top",
+	Hints: []string{"top - ", "Tasks", "Threads", "Processes", "Aufgaben", "Cpu", "CPU", "Mem", "Spch", "Swap", "PID", " R ", " S ", " D ", " I "},
 	Claim: claimTop,
 	Read:  readTop,
 }
@@ -81,6 +82,9 @@ func topRow(names []string, f []string) bool {
 var topDefault = []string{"PID", "USER", "PR", "NI", "VIRT", "RES", "SHR", "S", "%CPU", "%MEM", "TIME+", "COMMAND"}
 
 func topSummary(text string) bool {
+	if text == "" || !strings.ContainsRune("tTPAKMGSECÉ%", []rune(text[:min(4, len(text))])[0]) {
+		return false // most lines, without asking four patterns
+	}
 	return topFirst.MatchString(text) || topTasks.MatchString(text) || topMem.MatchString(text) ||
 		topCPU.MatchString(text) && len(topShare.FindAllString(text, 8)) >= 3
 }

@@ -12,6 +12,7 @@ import (
 
 var vmstat = &attach.Kind{
 	Name:  "vmstat N",
+	Hints: []string{"procs", "kthr", "proz", " b ", "   "},
 	Claim: claimVmstat,
 	Read:  readVmstat,
 }
@@ -42,6 +43,9 @@ func vmstatGroups(text string) bool {
 // vmstatRow reports whether these cells are a row: whole numbers, of which the last are shares of
 // the CPUs' time. A row is known without its header by that.
 func vmstatRow(text string) bool {
+	if text == "" || text[0] > '9' || text[0] != ' ' && text[0] < '0' {
+		return false
+	}
 	f := fields(text)
 	if len(f) < vmstatLeast {
 		return false

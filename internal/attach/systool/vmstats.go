@@ -9,7 +9,7 @@ import (
 
 var vmstatSums = &attach.Kind{
 	Name:  "vmstat -s",
-	Hints: []string{" memory", " ticks", " paged ", " swap", "interrupts", "context switches", "boot time", "forks", " free"},
+	Hints: []string{"memory", "ticks", "paged", "swap", "interrupts", "context switches", "boot time", "forks"},
 	Claim: claimVmstatSums,
 	Read:  readVmstatSums,
 }
@@ -21,6 +21,9 @@ var vmstatSumsNames = []string{"total memory", "used memory", "active memory", "
 
 // vmstatSum takes a line apart.
 func vmstatSum(text string) (value float64, name string) {
+	if text = strings.TrimSpace(text); text == "" || text[0] < '0' || text[0] > '9' {
+		return 0, ""
+	}
 	f := fields(text)
 	if len(f) < 2 {
 		return 0, ""
