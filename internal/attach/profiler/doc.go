@@ -21,6 +21,9 @@
 //	stackkind.go    stacks as bcc prints them: offcputime, profile, stackcount
 //	folded.go       folded stacks, a flame graph's input
 //	bpfmaps.go      bpftrace's maps
+//	bpftable.go     tables of the BPF tools, by their columns
+//	bpfread.go      what those with latencies say
+//	bpfreadmore.go  what the others say
 //	waits.go        what stacks of threads off CPU waited for
 //	linuxki.go      LinuxKI's reports: their lines
 //	linuxkiread.go  what these lines say of tasks and the scheduler

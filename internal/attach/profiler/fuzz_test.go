@@ -60,3 +60,11 @@ func FuzzSchedMap(f *testing.F)     { fuzz(f, schedMap) }
 func FuzzStacks(f *testing.F)       { fuzz(f, bpfStacks) }
 func FuzzFolded(f *testing.F)       { fuzz(f, foldedStacks) }
 func FuzzMaps(f *testing.F)         { fuzz(f, bpfMaps) }
+
+func FuzzTables(f *testing.F) {
+	for _, k := range bpfTables() {
+		if k.Name == "drsnoop" {
+			fuzz(f, k)
+		}
+	}
+}

@@ -4,7 +4,7 @@ import "github.com/whystall/whystall/internal/attach"
 
 // Kinds lists the kinds of this room.
 func Kinds() []*attach.Kind {
-	return []*attach.Kind{
+	return append([]*attach.Kind{
 		perfReport, perfScript, perfStat, schedLatency, schedHist, schedMap, straceCount, straceLines, ltraceLines, perfTrace, perfTraceSum, bpfHistogram, bpfStacks, foldedStacks, bpfMaps, linuxKI,
-	}
+	}, bpfTables()...)
 }

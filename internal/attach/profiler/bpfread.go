@@ -1,0 +1,233 @@
+package profiler
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/finding"
+)
+
+// latencies are the values of a column of a table, sorted, in seconds.
+type latencies struct {
+	all     []float64
+	sum     float64
+	longest map[string]string // its row
+	by      map[string]float64
+}
+
+func (t *bpfTable) latencies(column string, unit float64) latencies {
+	l := latencies{by: map[string]float64{}}
+	top := -1.0
+	for _, row := range t.rows {
+		v := num(row, column) * unit
+		l.all = append(l.all, v)
+		l.sum += v
+		l.by[owner(row)] += v
+		if v > top {
+			top, l.longest = v, row
+		}
+	}
+	slices.Sort(l.all)
+	return l
+}
+
+func (l *latencies) max() float64 {
+	if len(l.all) == 0 {
+		return 0
+	}
+	return l.all[len(l.all)-1]
+}
+
+func (l *latencies) says(what string) string {
+	n := len(l.all)
+	if n == 0 {
+		return "no " + what
+	}
+	return fmt.Sprintf("%s: median %s, longest %s, %s in all", things(n, what), lasts(l.all[(n-1)/2]), lasts(l.max()), lasts(l.sum))
+}
+
+// over counts the values that are at least this long.
+func (l *latencies) over(least float64) int {
+	at, _ := slices.BinarySearch(l.all, least)
+	return len(l.all) - at
+}
+
+// table is the start of a reading.
+func (t *bpfTable) reading(what string) attach.Reading {
+	r := attach.Reading{Title: fmt.Sprintf("%s, %s", t.name, things(len(t.rows), what)), State: attach.CannotTell}
+	if s := t.span(); s > 0 {
+		r.Title += " in " + lasts(s)
+	}
+	if len(t.rows) == 0 {
+		r.Means = "It has no event, which says nothing unless it ran while the service was slow."
+	}
+	return r
+}
+
+// Facts of drsnoop.
+const (
+	ReclaimStall attach.FactName = "/drsnoop/stalled:ns"        // in all
+	ReclaimRate  attach.FactName = "/drsnoop/stalls:per-second" // only where the rows have times
+)
+
+// readReclaims reads drsnoop: each row is a thread that freed memory itself before it got some.
+func readReclaims(t *bpfTable) attach.Reading {
+	r := t.reading("direct reclaim")
+	if len(t.rows) == 0 {
+		return r
+	}
+	l := t.latencies("LAT(ms)", 1e-3)
+	who := largest(l.by)[0]
+	r.Figures = append(r.Figures, l.says("direct reclaim"), fmt.Sprintf("%s of it in %s", lasts(l.by[who]), who),
+		fmt.Sprintf("%s took 10 ms or longer; the longest is %s's", things(l.over(0.010), "stall"), owner(l.longest)))
+	r.Facts = append(r.Facts, attach.Fact{Name: ReclaimStall, Value: l.sum * 1e9})
+	share, sure := 0.0, finding.Possible
+	if s := t.span(); s > 0 {
+		r.Facts = append(r.Facts, attach.Fact{Name: ReclaimRate, Value: float64(len(t.rows)) / s})
+		share = min(1, l.by[who]/s)
+	}
+	r.Not = "Whether a request waited in such a stall is not in it; reclaim of a memory cgroup looks the same."
+	proof := fmt.Sprintf("threads stalled %s in %s, up to %s each", lasts(l.sum), things(len(t.rows), "direct reclaim"), lasts(l.max()))
+	switch {
+	case share >= 0.05 && l.sum >= 0.05:
+		sure = finding.Supported
+		proof += fmt.Sprintf("; %s lost %s of the time to it", who, pct(share))
+		fallthrough
+	case l.max() >= 0.010 && l.sum >= 0.02, l.sum >= 0.1:
+		r.State = attach.Ill
+		r.Means = upper(proof) + "."
+		r.Signs = append(r.Signs, attach.Sign{Cause: "direct-reclaim", Grade: attach.Found, Sure: sure, Share: share, Proof: []string{proof}})
+		r.Next = append(r.Next, ask("grep -E 'allocstall|compact_stall|pgscan_direct ' /proc/vmstat; sleep 10; grep -E 'allocstall|compact_stall|pgscan_direct ' /proc/vmstat", 0, "how often it goes on"))
+	default:
+		r.Means = fmt.Sprintf("Threads do free memory themselves, and the stalls are short: %s at most.", lasts(l.max()))
+	}
+	return r
+}
+
+// readBlockIO reads biosnoop.
+func readBlockIO(t *bpfTable) attach.Reading {
+	r := t.reading("I/O")
+	if len(t.rows) == 0 {
+		return r
+	}
+	l := t.latencies("LAT(ms)", 1e-3)
+	h := &histogram{unit: "usecs"}
+	for _, v := range l.all {
+		h.add(bucket{v * 1e6, v*1e6 + 1, 1})
+	}
+	r.Figures = append(r.Figures, l.says("I/O"), fmt.Sprintf("%d of %d took 10 ms or longer", l.over(0.010), len(l.all)),
+		fmt.Sprintf("the longest is %s's on %s", owner(l.longest), l.longest["DISK"]))
+	share := float64(l.over(0.010)) / float64(len(l.all))
+	r.Not = "It is the disk's time for everybody: whether a request waited for it is not in it, and write-back waits for nobody."
+	switch {
+	case len(l.all) < 10:
+		r.Means = fmt.Sprintf("These are %s: too few to judge a disk.", things(len(l.all), "I/O"))
+	case share < 0.02:
+		r.State = attach.Healthy
+		r.Means = fmt.Sprintf("The disk answered in time: the median is %s.", lasts(l.all[(len(l.all)-1)/2]))
+		r.Signs = append(r.Signs, attach.Sign{Cause: "disk-wait", Grade: attach.Against, Share: share})
+	default:
+		proof := fmt.Sprintf("%s of the I/Os took 10 ms or longer, up to %s", pct(share), lasts(l.max()))
+		r.Means = upper(proof) + "."
+		r.Signs = append(r.Signs, attach.Sign{Cause: "disk-wait", Grade: attach.Candidate, Share: share, Proof: []string{proof}})
+		if share >= 0.2 && l.max() >= 0.05 && len(l.all) >= 20 {
+			r.State = attach.Ill
+			r.Signs[0].Grade, r.Signs[0].Sure = attach.Found, finding.Possible
+		}
+		r.Next = append(r.Next, record(0, "whose requests waited for it"))
+	}
+	return r
+}
+
+// readSlowFiles reads ext4slower and its kin: only calls above a threshold are listed.
+func readSlowFiles(t *bpfTable) attach.Reading {
+	r := t.reading("slow call")
+	if len(t.rows) == 0 {
+		r.State, r.Means = attach.CannotTell, "No call was slower than the tool's threshold while it ran."
+		return r
+	}
+	l := t.latencies("LAT(ms)", 1e-3)
+	kinds := map[string]float64{}
+	names := map[string]string{"R": "read", "W": "write", "S": "sync", "O": "open"}
+	for _, row := range t.rows {
+		kind := row["T"]
+		if kind == "" {
+			kind = row["D"]
+		}
+		kinds[cmp.Or(names[kind], kind, "call")]++
+	}
+	var parts string
+	for i, k := range largest(kinds) {
+		if i > 0 {
+			parts += ", "
+		}
+		parts += things(int(kinds[k]), k)
+	}
+	who := largest(l.by)[0]
+	r.Figures = append(r.Figures, l.says("slow call"), parts, fmt.Sprintf("%s of it in %s; the longest is %s's on %s", lasts(l.by[who]), who, owner(l.longest), l.longest["FILENAME"]))
+	r.Not = "Only calls above the tool's threshold are listed, so a median of them is no median of calls. A lock of the file or a full page cache looks the same as a slow disk."
+	proof := fmt.Sprintf("%s on files, %s in all, up to %s each", things(len(l.all), "slow call"), lasts(l.sum), lasts(l.max()))
+	if n := l.over(0.010); n >= 3 && l.sum >= 0.1 && l.max() >= 0.020 {
+		r.State = attach.Ill
+		r.Means = upper(proof) + "."
+		r.Signs = append(r.Signs, diskSign(proof, 0))
+		r.Next = append(r.Next, ask("biolatency-bpfcc -m 10 1", 0, "whether the disk took that time"))
+		return r
+	}
+	r.Means = upper(proof) + ": that is little."
+	return r
+}
+
+// readSlowQueue reads runqslower: only waits above a threshold are listed.
+func readSlowQueue(t *bpfTable) attach.Reading {
+	r := t.reading("long wait")
+	if len(t.rows) == 0 {
+		r.Means = "No thread waited for a CPU longer than the tool's threshold while it ran."
+		return r
+	}
+	l := t.latencies("LAT(us)", 1e-6)
+	who := largest(l.by)[0]
+	r.Figures = append(r.Figures, l.says("wait"), fmt.Sprintf("%s of it in %s", lasts(l.by[who]), who))
+	if t.has("PREV-COMM") {
+		before := map[string]float64{}
+		for _, row := range t.rows {
+			before[row["PREV-COMM"]]++
+		}
+		r.Figures = append(r.Figures, fmt.Sprintf("most often behind %s", largest(before)[0]))
+	}
+	proof := fmt.Sprintf("%s for a CPU, up to %s", things(len(l.all), "long wait"), lasts(l.max()))
+	r.Means = upper(proof) + ": the threads could run and did not."
+	r.Not = "A throttled cgroup looks the same here. Only waits above the threshold are listed, so they are no share of all."
+	if l.max() >= 0.001 {
+		r.Signs = append(r.Signs, attach.Sign{Cause: "cpu-contention", Grade: attach.Candidate, Proof: []string{proof}},
+			attach.Sign{Cause: "cpu-throttled", Grade: attach.Candidate, Proof: []string{"a quota that is used up delays threads in the same way"}})
+	}
+	r.Next = append(r.Next, ask("cat /sys/fs/cgroup/CGROUP/cpu.stat; sleep 10; cat /sys/fs/cgroup/CGROUP/cpu.stat", 0, "nr_throttled that rises says quota; else it is the CPUs"))
+	return r
+}
+
+// readBlockTop reads biotop.
+func readBlockTop(t *bpfTable) attach.Reading {
+	r := t.reading("row")
+	if len(t.rows) == 0 {
+		return r
+	}
+	top := t.rows[0]
+	slow := 0
+	for _, row := range t.rows {
+		if num(row, "AVGms") >= 10 {
+			slow++
+		}
+	}
+	r.Figures = append(r.Figures, fmt.Sprintf("%s: %s I/Os of %s KB in all, %s ms each in the mean, on %s", owner(top), top["I/O"], top["Kbytes"], top["AVGms"], top["DISK"]),
+		fmt.Sprintf("%d of %d rows have a mean of 10 ms or more", slow, len(t.rows)))
+	r.Means = "It says who does I/O, and how long the disk takes for it in the mean."
+	r.Not = "A mean hides the slow ones, and whether requests waited is not in it."
+	if slow > 0 {
+		r.Signs = append(r.Signs, attach.Sign{Cause: "disk-wait", Grade: attach.Candidate, Proof: []string{fmt.Sprintf("a mean of 10 ms or more in %s", things(slow, "row"))}})
+		r.Next = append(r.Next, ask("biolatency-bpfcc -m 10 1", 0, "how the times are spread"))
+	}
+	return r
+}

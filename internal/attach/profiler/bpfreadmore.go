@@ -1,0 +1,299 @@
+package profiler
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+)
+
+// readSessions reads tables of connections: how long one lives says nothing of a stall.
+func readSessions(t *bpfTable) attach.Reading {
+	r := t.reading("row")
+	if len(t.rows) == 0 {
+		return r
+	}
+	by := map[string]float64{}
+	for _, row := range t.rows {
+		by[owner(row)]++
+	}
+	who := largest(by)[0]
+	r.Figures = append(r.Figures, fmt.Sprintf("%s of %d rows are %s's", count(by[who]), len(t.rows), who))
+	if t.has("MS") {
+		l := t.latencies("MS", 1e-3)
+		r.Figures = append(r.Figures, l.says("session"))
+	}
+	r.Means = "It lists connections. How long one lives, and how much it carried, is no latency of a request."
+	r.Not = "A long session is mostly one that was kept open."
+	return r
+}
+
+// readRetransmits reads tcpretrans and tcpdrop: what the network lost.
+func readRetransmits(t *bpfTable) attach.Reading {
+	r := t.reading("event")
+	if len(t.rows) == 0 {
+		return r
+	}
+	peers := map[string]float64{}
+	states := map[string]float64{}
+	for _, row := range t.rows {
+		peer := row["RADDR:RPORT"]
+		if peer == "" {
+			peer = row["DADDR:DPORT"]
+		}
+		peers[peer]++
+		state, _, _ := strings.Cut(row["STATE"], " ")
+		states[state]++
+	}
+	peer := largest(peers)[0]
+	r.Figures = append(r.Figures, fmt.Sprintf("%s of %d to %s", count(peers[peer]), len(t.rows), peer), fmt.Sprintf("%s in state %s", count(states[largest(states)[0]]), largest(states)[0]))
+	if s := t.span(); s > 0 {
+		r.Figures = append(r.Figures, perSecond(float64(len(t.rows)), s))
+	}
+	r.Means = "Packets were sent again or dropped: each costs a request 200 ms or more, on the way between two hosts or in a full queue."
+	r.Not = "How many packets were sent in all is not in it, so no share of loss follows."
+	if len(t.rows) >= 5 {
+		r.Signs = append(r.Signs, attach.Sign{Grade: attach.Outside, Where: fmt.Sprintf("the network: %s", things(len(t.rows), "retransmit or drop"))})
+	}
+	r.Next = append(r.Next, attach.Next{Command: "ss -ti dst ADDRESS", Why: "retransmits and round trip time of these connections"})
+	return r
+}
+
+// readConnects reads tcpconnlat: how long a peer took to accept.
+func readConnects(t *bpfTable) attach.Reading {
+	r := t.reading("connection")
+	if len(t.rows) == 0 {
+		return r
+	}
+	l := t.latencies("LAT(ms)", 1e-3)
+	r.Figures = append(r.Figures, l.says("connection"), fmt.Sprintf("the longest is %s's to %s", owner(l.longest), l.longest["DADDR"]))
+	r.Means = "It is the time until a peer answered a new connection: the network and the peer's kernel."
+	if l.max() < 0.020 {
+		r.State = attach.Healthy
+		r.Means = "Peers accepted connections at once."
+		return r
+	}
+	r.Signs = append(r.Signs, attach.Sign{Grade: attach.Outside, Where: fmt.Sprintf("the network or the peer: a connection took up to %s", lasts(l.max()))})
+	return r
+}
+
+// readOpens reads opensnoop.
+func readOpens(t *bpfTable) attach.Reading {
+	r := t.reading("open")
+	failed, by := 0, map[string]float64{}
+	for _, row := range t.rows {
+		by[owner(row)]++
+		if num(row, "ERR") != 0 {
+			failed++
+		}
+	}
+	if len(t.rows) == 0 {
+		return r
+	}
+	who := largest(by)[0]
+	r.Figures = append(r.Figures, fmt.Sprintf("%d of %d failed", failed, len(t.rows)), fmt.Sprintf("%s of them are %s's", count(by[who]), who))
+	r.Means = "It lists opened files. No time is in it."
+	r.Not = "Failed opens are mostly a search along a path."
+	return r
+}
+
+// readExecs reads execsnoop.
+func readExecs(t *bpfTable) attach.Reading {
+	r := t.reading("started program")
+	if len(t.rows) == 0 {
+		return r
+	}
+	if s := t.span(); s > 0 {
+		r.Figures = append(r.Figures, perSecond(float64(len(t.rows)), s)+" programs started")
+	}
+	by := map[string]float64{}
+	for _, row := range t.rows {
+		name := owner(row)
+		if f := strings.Fields(row["ARGS"]); row["COMM"] == "" && row["PCOMM"] == "" && len(f) > 0 {
+			name = f[0]
+		}
+		by[name]++
+	}
+	who := largest(by)[0]
+	r.Figures = append(r.Figures, fmt.Sprintf("most often %s: %s of %d", who, count(by[who]), len(t.rows)))
+	r.Means = "It lists programs that were started. Many short ones cost CPU time that no table of processes shows."
+	r.Not = "What they cost is not in it."
+	return r
+}
+
+// readCounts reads tables of counts.
+func readCounts(t *bpfTable) attach.Reading {
+	r := t.reading("row")
+	column := "COUNT"
+	for _, c := range []string{"COUNT", "READS", "READ/s"} {
+		if t.has(c) {
+			column = c
+			break
+		}
+	}
+	by, times, total := map[string]float64{}, map[string]float64{}, 0.0
+	unit := 0.0
+	for _, c := range t.columns {
+		if strings.HasPrefix(c, "TIME(us)") {
+			unit = 1e-6
+		} else if strings.HasPrefix(c, "TIME(ms)") {
+			unit = 1e-3
+		}
+	}
+	for _, row := range t.rows {
+		name := row["SYSCALL"] + row["FUNC"]
+		if name == "" {
+			name = owner(row)
+		}
+		if name == "" {
+			name = t.name
+		}
+		by[name] += num(row, column)
+		times[name] += (num(row, "TIME(us)") + num(row, "TIME(ms)")) * unit
+		total += num(row, column)
+	}
+	if len(by) == 0 || total <= 0 {
+		r.Means = "It has no row."
+		return r
+	}
+	for _, name := range largest(by)[:min(3, len(by))] {
+		line := fmt.Sprintf("%s: %s (%s)", name, count(by[name]), pct(by[name]/total))
+		if unit > 0 {
+			line += ", " + lasts(times[name])
+		}
+		r.Figures = append(r.Figures, line)
+	}
+	r.Means = "It counts, and says nothing of how long anybody waited."
+	if unit > 0 {
+		r.Means = "Its times are from entry to exit: in epoll_wait, poll, futex and sleeps a thread mostly idles."
+	}
+	r.Not = "A high count is no cause of slowness by itself."
+	return r
+}
+
+// readCache reads hits and misses.
+func readCache(t *bpfTable) attach.Reading {
+	r := t.reading("row")
+	hits, misses := 0.0, 0.0
+	for _, row := range t.rows {
+		if t.has("REFERENCE") {
+			hits += num(row, "REFERENCE") - num(row, "MISS")
+			misses += num(row, "MISS")
+			continue
+		}
+		hits += max(num(row, "HITS"), 0)
+		misses += max(num(row, "MISSES"), 0)
+	}
+	what := "the page cache"
+	r.Means = "Misses of the page cache are reads from a disk; how long anybody waited for them is not in it."
+	if t.has("REFERENCE") {
+		what = "the last-level cache"
+		r.Means = "Misses of the processor's cache make own computing slower; they are no stall."
+	}
+	if hits+misses > 0 {
+		r.Figures = append(r.Figures, fmt.Sprintf("%s of %s lookups in %s hit", pct(hits/(hits+misses)), count(hits+misses), what))
+	}
+	r.Not = "A hit rate is no latency."
+	return r
+}
+
+// readInterrupts reads hardirqs and softirqs: sums of time.
+func readInterrupts(t *bpfTable) attach.Reading {
+	r := t.reading("row")
+	by, unit := map[string]float64{}, 1e-6
+	column := ""
+	for _, c := range t.columns {
+		if strings.HasPrefix(c, "TOTAL_") {
+			column = c
+		}
+	}
+	if strings.HasSuffix(column, "nsecs") {
+		unit = 1e-9
+	}
+	total := 0.0
+	for _, row := range t.rows {
+		v := num(row, column) * unit
+		by[row["HARDIRQ"]+row["SOFTIRQ"]] += v
+		total += v
+	}
+	if len(by) == 0 {
+		return r
+	}
+	for _, name := range largest(by)[:min(3, len(by))] {
+		r.Figures = append(r.Figures, fmt.Sprintf("%s: %s (%s)", name, lasts(by[name]), pct(by[name]/max(total, 1e-12))))
+	}
+	r.Means = fmt.Sprintf("Interrupts took %s of CPU time in all; over how long is not in the table.", lasts(total))
+	r.Not = "Only as a share of one CPU's time would it say that interrupts crowd threads out."
+	r.Next = append(r.Next, attach.Next{Command: "mpstat -P ALL 1 10", Why: "the share of %irq and %soft by CPU"})
+	return r
+}
+
+// readOutside reads tools whose time is in somebody else's hands: names, queries.
+func readOutside(t *bpfTable) attach.Reading {
+	r := t.reading("row")
+	column, where := "MS", "the database: queries"
+	if t.has("HOST") {
+		column, where = "LATms", "resolving host names"
+		if !t.has("LATms") {
+			for _, c := range t.columns {
+				if strings.HasPrefix(c, "LAT") {
+					column = c
+				}
+			}
+		}
+	}
+	if len(t.rows) == 0 {
+		return r
+	}
+	l := t.latencies(column, 1e-3)
+	r.Figures = append(r.Figures, l.says("row"), "the longest: "+l.longest["QUERY"]+l.longest["HOST"])
+	r.Means = fmt.Sprintf("The time is in %s, up to %s: outside what whystall can look into.", where, lasts(l.max()))
+	if l.max() >= 0.050 {
+		r.Signs = append(r.Signs, attach.Sign{Grade: attach.Outside, Where: fmt.Sprintf("%s, up to %s", where, lasts(l.max()))})
+	}
+	return r
+}
+
+// readPauses reads ugc: collections of garbage by a runtime.
+func readPauses(t *bpfTable) attach.Reading {
+	r := t.reading("collection")
+	if len(t.rows) == 0 {
+		return r
+	}
+	l := t.latencies("TIME(us)", 1e-6)
+	r.Figures = append(r.Figures, l.says("collection"))
+	r.Means = "It lists collections of garbage with their lengths; whether the program stood still meanwhile depends on the runtime."
+	return r
+}
+
+// readKernelLocks reads klockstat: times of mutexes of the kernel, in ns.
+func readKernelLocks(t *bpfTable) attach.Reading {
+	r := t.reading("caller")
+	wait := ""
+	by := map[string]float64{}
+	for _, row := range t.rows {
+		for _, c := range []string{"TotalSpin", "TotalWait"} {
+			if row[c] != "" {
+				wait = c
+				by[row["Caller"]] += num(row, c) * 1e-9
+			}
+		}
+	}
+	if wait == "" {
+		r.Means = "It says how long locks of the kernel were held; how long anybody waited is in its other table."
+		return r
+	}
+	total := 0.0
+	for _, v := range by {
+		total += v
+	}
+	for _, name := range largest(by)[:min(3, len(by))] {
+		r.Figures = append(r.Figures, fmt.Sprintf("%s: waited %s in all", name, lasts(by[name])))
+	}
+	r.Means = fmt.Sprintf("Callers waited %s for mutexes of the kernel; over how long is not in the table.", lasts(total))
+	if total >= 0.1 {
+		r.Signs = append(r.Signs, attach.Sign{Cause: "kernel-lock", Grade: attach.Candidate, Proof: []string{r.Figures[0]}})
+		r.Next = append(r.Next, record(0, "whose requests waited for it"))
+	}
+	return r
+}
