@@ -26,6 +26,8 @@ func (t *thread) key() string {
 	switch {
 	case t.kind == stackCache, t.kind == loaderLock, t.kind == interpreter:
 		return fmt.Sprint("kind ", t.kind)
+	case t.kind == addressSpace:
+		return "mmap_lock of " + t.name // one in each process
 	case t.addr != "":
 		return t.addr
 	case t.site != "":
@@ -174,7 +176,7 @@ func (c *convoy) lockName() string {
 	if c.addr != "" {
 		return "the lock" + c.address()
 	}
-	return "one lock"
+	return "a lock"
 }
 
 func (c *convoy) address() string {

@@ -13,5 +13,6 @@
 //	pmp.go       pt-pmp
 //	jstack.go    the JVM's dumps
 //	pyspy.go     py-spy, faulthandler; a traceback is refused
+//	more.go      crash, dotnet-stack, Ruby; a crash's backtrace is refused
 //	kinds.go     Kinds: the table of this room
 package stackdump

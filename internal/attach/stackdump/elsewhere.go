@@ -75,6 +75,17 @@ func (d *dump) quiet(r *attach.Reading, t tally, list []*convoy) {
 	r.State = attach.Healthy
 	r.Means = "No threads queue behind one lock; those that wait, wait for work."
 	switch {
+	case d.insideWork() > 0:
+		r.State = attach.CannotTell
+		line := fmt.Sprintf("%s for a signal inside a statement or request: %s", waits(d.insideWork()), d.insideWhere())
+		r.Figures = append(r.Figures, line)
+		r.Means = "They do not wait for work: what they wait for, a row's lock, a commit or another thread, the stacks do not say."
+		r.Next = append(r.Next, attach.Next{Command: "the server's own view: SHOW ENGINE INNODB STATUS, pg_stat_activity, or its request log", Why: "says what these requests wait for"})
+	case d.python() > 1:
+		r.State = attach.CannotTell
+		r.Figures = append(r.Figures, fmt.Sprintf("%s in PyThread_acquire_lock: Python's locks and its queues look alike there", waits(d.python())))
+		r.Means = "Python threads wait for a lock or for work: their frames in C do not say which."
+		r.Next = append(r.Next, attach.Next{Command: "py-spy dump --pid PID", Why: "shows the lines of Python in which they wait"})
 	case t.lock > 1:
 		r.State = attach.CannotTell
 		r.Means = fmt.Sprintf("%s wait for locks, each for another one or without an address: no convoy can be shown.", threads(t.lock))
@@ -86,6 +97,48 @@ func (d *dump) quiet(r *attach.Reading, t tally, list []*convoy) {
 	case t.running > 0 && t.running*2 > t.total && t.total > 3:
 		r.Means = "No threads queue behind one lock. Most run or are in calls; what that costs, a profile says."
 	}
+}
+
+// workMarks are functions below which a server does a client's work: who waits there is not idle.
+var workMarks = rule{names: []string{"mysql_execute_command", "dispatch_command", "mysql_parse", "exec_simple_query", "PortalRun", "handler::*", "process_request", "handle_request",
+	"processRequest", "handleRequest", "HandleRequest"}}
+
+// insideWork is how many threads wait for a signal inside a request, without any call that says
+// idle.
+func (d *dump) insideWork() (n int) {
+	for _, t := range d.threads {
+		if t.doing == signal && workMarks.find(t.frames, anything) >= 0 {
+			n += t.n
+		}
+	}
+	return n
+}
+
+// python is how many threads wait in the call that Python's locks, conditions and queues share.
+func (d *dump) python() (n int) {
+	for _, t := range d.threads {
+		if t.doing == signal && (rule{names: []string{"PyThread_acquire_lock*"}}).find(t.frames, anything) >= 0 {
+			n += t.n
+		}
+	}
+	return n
+}
+
+// insideWhere is the first such place that has a name.
+func (d *dump) insideWhere() string {
+	for _, t := range d.threads {
+		if t.doing != signal {
+			continue
+		}
+		if i := workMarks.find(t.frames, anything); i >= 0 {
+			for _, f := range t.frames[max(0, t.from):] {
+				if fn := short(f.fn); fn != "" && fn != "??" && !strings.HasPrefix(fn, "0x") {
+					return fn
+				}
+			}
+		}
+	}
+	return "a function without a name"
 }
 
 func list0(list []*convoy) string {

@@ -47,3 +47,7 @@ func FuzzJStack(f *testing.F)       { fuzzKind(f, jstack) }
 func FuzzPySpy(f *testing.F)        { fuzzKind(f, pySpy) }
 func FuzzFaultHandler(f *testing.F) { fuzzKind(f, faultHandler) }
 func FuzzTraceback(f *testing.F)    { fuzzKind(f, traceback) }
+func FuzzCrash(f *testing.F)        { fuzzKind(f, crash) }
+func FuzzDotnet(f *testing.F)       { fuzzKind(f, dotnet) }
+func FuzzRuby(f *testing.F)         { fuzzKind(f, ruby) }
+func FuzzOneTrace(f *testing.F)     { fuzzKind(f, oneTrace) }

@@ -18,6 +18,8 @@ var native = []rule{
 		"*log4cpp", "*plog::", "*easylogging", "LogMessage::Flush", "LogMessage::SendToLog", "fprintf*", "vfprintf*", "fputs", "puts", "IO_puts", "IO_fputs",
 		"fwrite", "IO_fwrite", "vprintf", "printf", "fflush", "*quill::", "zlog*", "sd_journal_*", "write_log*", "log_write_line", "*Logger::log", "*Logger::write"}},
 
+	{lock, plainLock, inCond, 20, []string{"rb_mutex_lock", "do_mutex_lock", "rb_mutex_synchronize", "rb_monitor_enter", "monitor_enter"}},
+
 	// A database's own.
 	{tableLock, 0, anything, 0, []string{"MDL_context::acquire_lock*", "MDL_wait::timed_wait", "lock_wait_suspend_thread", "lock_wait", "lock_rec_lock*wait",
 		"wait_for_lock", "thr_lock", "thr_multi_lock", "ProcSleep", "LockAcquireExtended", "mysql_ull_*", "Item_func_get_lock::*", "row_mysql_handle_errors"}},
@@ -53,7 +55,8 @@ var native = []rule{
 		"uv__io_poll", "ngx_epoll_process_events", "tokio::runtime::*park*", "mio::*poll*", "grpc_*pollset_work*", "grpc_core::*Executor*", "cq_next",
 		"grpc_completion_queue_next", "do_handle_one_connection_idle", "rocksdb::ThreadPoolImpl::*BGThread*", "ThreadPoolImpl::Impl::BGThread", "GCTaskManager::get_task",
 		"ConcurrentG1RefineThread*wait*", "VMThread::wait_for_vm_thread_operation", "CompileQueue::get", "WatcherThread::sleep", "v8::platform::*GetNext", "PlatformWorkerThread",
-		"WorkerThreadsTaskRunner*", "AbstractGangWorker::*", "WorkGang*::*", "timer_thread_func"}},
+		"WorkerThreadsTaskRunner*", "AbstractGangWorker::*", "WorkGang*::*", "timer_thread_func", "Item_func_sleep::val_int", "pg_sleep", "slave_deadlock_handler"}},
+	{idle, 0, inCond, 9, []string{"do_handle_one_connection", "one_thread_per_connection_end", "handle_one_connection"}},
 	// A connection that waits for its client's next command.
 	{idle, 0, inRead, 0, []string{"net_read_packet*", "net_read_raw_loop", "my_real_read", "my_net_read*", "vio_read*"}},
 	{idle, 0, inPoll, 0, []string{"net_read_packet*", "my_net_read*", "vio_io_wait", "vio_socket_io_wait", "do_command"}},

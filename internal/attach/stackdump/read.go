@@ -126,7 +126,7 @@ func (d *dump) convoyed(r *attach.Reading, t tally, list []*convoy) {
 		}
 		if c.cycle || float64(c.waiters) >= 0.2*float64(t.busy()) {
 			sign.Grade, sign.Sure = attach.Found, finding.Possible
-			if c.cycle || c.waiters > 2 || c.sure {
+			if c.cycle || c.sure || c.waiters > 2 && c.one() {
 				sign.Sure = finding.Supported
 			}
 		}
@@ -137,10 +137,19 @@ func (d *dump) convoyed(r *attach.Reading, t tally, list []*convoy) {
 		r.Signs = append(r.Signs, sign)
 	}
 	c := list[0]
+	if !c.one() {
+		r.Not = "The dump has no address of the lock: threads in one place may each want another one. And it is one instant."
+	}
 	r.Means = c.means(d.cycle)
 	if !c.cycle && !d.cycle && !c.sure {
 		r.Next = append(r.Next, c.next(d))
 	}
+}
+
+// one reports whether the waiters certainly want one lock: its address is known, or there is only one
+// of its sort.
+func (c *convoy) one() bool {
+	return c.addr != "" || c.kind == stackCache || c.kind == loaderLock || c.kind == interpreter || c.kind == addressSpace
 }
 
 // means is the sentence about the first lock.

@@ -216,7 +216,10 @@ func place(t *thread, rules []rule) {
 			continue
 		}
 		t.doing, t.kind = r.doing, r.kind
-		if r.doing == lock {
+		if r.doing == lock && t.from <= i && r.kind != interpreter && r.kind != stackCache {
+			t.site, t.from = r.caller(t.frames, i)
+		}
+		if r.doing == lock && r.under != inCond {
 			t.addr, t.sym = lockAddress(t.frames, max(t.from, i+1))
 		}
 		if r.doing == remote || r.doing == tableLock || r.doing == pooled || r.doing == room {
@@ -258,4 +261,14 @@ func (r rule) find(frames []frame, p prim) int {
 		}
 	}
 	return -1
+}
+
+// caller is the function that called the rule's: the one that wants the lock.
+func (r rule) caller(frames []frame, from int) (string, int) {
+	for i := from + 1; i < len(frames); i++ {
+		if r.find(frames[i:i+1], r.under) < 0 && !wrapper(short(frames[i].fn)) {
+			return short(frames[i].fn), i
+		}
+	}
+	return short(frames[from].fn), from
 }

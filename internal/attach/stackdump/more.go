@@ -1,0 +1,202 @@
+package stackdump
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+// crash reads "bt -a" and "foreach bt" of the crash utility: the kernel's stacks of tasks.
+var crash = &attach.Kind{
+	Name:  "crash bt",
+	Hints: []string{"PID: ", " #"},
+	Claim: func(lines []paste.Line) int {
+		return claimStacks(lines, crashTask.MatchString, func(t string) bool { return crashFrame.MatchString(t) || crashRegs.MatchString(t) })
+	},
+	Read: func(p *attach.Part) attach.Reading {
+		d := parseStacks(p.Lines, "crash utility, kernel stacks", crashTask, crashFrame)
+		for _, t := range d.threads {
+			place(t, kernelRules)
+		}
+		return d.read()
+	},
+}
+
+// dotnet reads dotnet-stack report, and the stacks that dotnet-dump prints.
+var dotnet = &attach.Kind{
+	Name:  "dotnet-stack",
+	Hints: []string{"Thread (0x", "OS Thread Id: 0x"},
+	Claim: func(lines []paste.Line) int {
+		return claimStacks(lines, dotnetTask.MatchString, func(t string) bool {
+			return dotnetFrame.MatchString(t) || strings.Contains(t, "Child SP") || strings.Contains(t, "[Native Frames]")
+		})
+	},
+	Read: func(p *attach.Part) attach.Reading {
+		d := parseStacks(p.Lines, "dotnet-stack", dotnetTask, dotnetFrame)
+		for _, t := range d.threads {
+			place(t, dotnetRules)
+		}
+		return d.read()
+	},
+}
+
+// ruby reads sigdump, and Thread.list with its backtraces.
+var ruby = &attach.Kind{
+	Name:  "Ruby thread dump",
+	Hints: []string{"#<Thread:"},
+	Claim: func(lines []paste.Line) int {
+		return claimStacks(lines, rubyTask.MatchString, rubyFrame.MatchString)
+	},
+	Read: func(p *attach.Part) attach.Reading {
+		d := parseStacks(p.Lines, "Ruby thread dump", rubyTask, rubyFrame)
+		for _, t := range d.threads {
+			t.placeRuby()
+		}
+		r := d.read()
+		r.Not = "Ruby's frames do not show whether a thread waits for the GVL: only native stacks do."
+		return r
+	},
+}
+
+// oneTrace reads a backtrace of one thread as glibc, Rust and C++ programs print it when they fail.
+var oneTrace = &attach.Kind{
+	Name:    "backtrace of a crash",
+	Hints:   []string{"(+0x", "[0x", "stack backtrace:", "panicked at", "*** Aborted", "Backtrace:"},
+	Refused: "A program printed this stack when it failed: one thread, once, and nothing about time. For a slow process: gdb -p PID -batch -ex 'thread apply all bt'.",
+	Claim:   claimOneTrace,
+}
+
+var (
+	crashTask   = regexp.MustCompile(`^PID: (\d+)\s+TASK: [0-9a-f]+\s+CPU: \d+\s+COMMAND: "(.*)"`)
+	crashFrame  = regexp.MustCompile(`^ ?#\d+ \[[0-9a-f]{8,}\] ([\w.]+) at [0-9a-f]+`)
+	crashRegs   = regexp.MustCompile(`^\s+(RIP|RSP|RAX|RDX|RBP|R8|R10|R11|R13|R12|ORIG_RAX|RBX|RCX|RSI|RDI|R14|R9|R15|CS|\[exception RIP)|^--- <|^ +bt: |^\(active\)`)
+	dotnetTask  = regexp.MustCompile(`^(?:OS )?Thread (?:Id: )?\(?(0x[0-9A-Fa-f]+)\)?(?: \(\d+\))?:?()$`)
+	dotnetFrame = regexp.MustCompile(`^\s+(?:[0-9A-F]{16} [0-9A-F]{16} )?([\w.` + "`" + `<>+\[\]]+!?[\w.` + "`" + `<>+\[\],|$]+)\(.*\)$`)
+	rubyTask    = regexp.MustCompile(`^\s*(?:Thread )?#<Thread:(0x[0-9a-f]+)(?:@?\S*)?(?: \S+:\d+)? (?:\w+)>(.*)$`)
+	rubyFrame   = regexp.MustCompile("^\\s+(\\S+:\\d+:in [`'].+')$")
+	glibcFrame  = regexp.MustCompile(`^\s*(?:\[?\d+\]?:? +)?(\S+)\(([\w.$]*)([+-]0x[0-9a-f]+)?\) ?\[0x[0-9a-f]+\]$|^\[0x[0-9a-f]+\]$`)
+	rustFrame   = regexp.MustCompile(`^\s+\d+: +(?:0x[0-9a-f]+ - )?[\w<]\S*::.+$|^\s+\d+: +(?:0x[0-9a-f]+ - )?(?:rust_begin_unwind|main|_start|__libc_start_main\S*|<unknown>|clone3?|start_thread)$|^\s+at \S+:\d+(:\d+)?$`)
+)
+
+// claimStacks takes headers with frames below them; both must be there.
+func claimStacks(lines []paste.Line, header, frame func(string) bool) int {
+	if !header(lines[0].Text) && !(frame(lines[0].Text) && len(lines) > 1 && frame(lines[1].Text)) {
+		return 0
+	}
+	n, heads, frames := 0, 0, 0
+	for i, l := range lines {
+		switch {
+		case i > 0 && l.Command != "":
+			return done(n, min(heads, frames))
+		case header(l.Text):
+			heads++
+			n = i + 1
+		case frame(l.Text):
+			frames++
+			n = i + 1
+		case strings.TrimSpace(l.Text) == "", strings.TrimSpace(l.Text) == "...":
+		default:
+			return done(n, min(heads, frames))
+		}
+	}
+	return done(n, min(heads, frames))
+}
+
+func parseStacks(lines []paste.Line, tool string, header, frameRE *regexp.Regexp) *dump {
+	d := &dump{tool: tool}
+	var t *thread
+	for _, l := range lines {
+		if m := header.FindStringSubmatch(l.Text); m != nil {
+			t = &thread{n: 1, id: hex(strings.ToLower(m[1])), name: m[2]}
+			if header == rubyTask {
+				t.name, t.state = m[1], m[2]
+			}
+			d.threads = append(d.threads, t)
+			continue
+		}
+		m := frameRE.FindStringSubmatch(l.Text)
+		if m == nil {
+			continue
+		}
+		if t == nil {
+			t = &thread{n: 1}
+			d.threads = append(d.threads, t)
+		}
+		if len(t.frames) < 400 {
+			t.frames = append(t.frames, frame{fn: m[1]})
+		}
+	}
+	d.dropEmpty()
+	return d
+}
+
+// dotnetRules are .NET's own names of its waits.
+var dotnetRules = []rule{
+	{idle, 0, anything, 0, []string{"*PortableThreadPool", "*LowLevelLifoSemaphore", "*WaitHandle.WaitOneNoCheck_", "*GateThread", "*SocketAsyncEngine", "*TimerQueue", "*TimerThread",
+		"*ConsoleLifetime", "*BlockingCollection", "*Thread.Sleep", "*FinalizerThread", "*Channels.", "*Host.RunAsync", "*WebHost.Run", "*HostingAbstractionsHostExtensions"}},
+	{lock, plainLock, anything, 4, []string{"*Monitor.Enter", "*Monitor.ReliableEnter", "*Monitor.Enter_Slowpath", "*SpinLock.", "*ReaderWriterLockSlim.", "*Lock.TryEnterSlow", "*Lock.Enter"}},
+	{remote, 0, anything, 0, []string{"*SqlCommand.", "*NpgsqlCommand", "*HttpClient.Send", "*MySqlCommand", "*StackExchange.Redis"}},
+	{disk, 0, anything, 4, []string{"*RandomAccess.", "*FileStream.Flush", "*FileStream.Read", "*FileStream.Write"}},
+	{signal, 0, anything, 4, []string{"*Monitor.Wait", "*WaitHandle.", "*ManualResetEventSlim.", "*SemaphoreSlim.", "*Task.Wait", "*Task.SpinThenBlockingWait"}},
+}
+
+// placeRuby says what a Ruby thread does by its innermost frames.
+func (t *thread) placeRuby() {
+	t.from = -1
+	for i, f := range t.frames[:min(len(t.frames), 6)] {
+		fn := f.fn
+		switch {
+		case strings.Contains(fn, "synchronize'") && i == 0, strings.Contains(fn, "in `lock'"), strings.Contains(fn, "Mutex#lock'"), strings.Contains(fn, "Mutex#synchronize'") && i == 0:
+			t.doing = lock
+			if i+1 < len(t.frames) {
+				t.site = t.frames[i+1].fn
+			}
+			return
+		case strings.Contains(fn, "`sleep'"), strings.Contains(fn, "sleep'") && i == 0, strings.Contains(fn, "`pop'"), strings.Contains(fn, "Queue#pop'"), strings.Contains(fn, "`select'"), strings.Contains(fn, "IO.select'"),
+			strings.Contains(fn, "`accept"), strings.Contains(fn, "`join'"), strings.Contains(fn, "Thread#join'"), strings.Contains(fn, "nio4r"):
+			t.doing, t.call = idle, fn
+			return
+		case strings.Contains(fn, "mysql2/"), strings.Contains(fn, "/pg-"), strings.Contains(fn, "net/protocol"), strings.Contains(fn, "`query'"), strings.Contains(fn, "exec_params"), strings.Contains(fn, "redis"):
+			t.doing, t.call = remote, fn
+			return
+		case strings.Contains(fn, "connection_pool") && (strings.Contains(fn, "wait") || strings.Contains(fn, "checkout")):
+			t.doing, t.call = pooled, fn
+			return
+		}
+	}
+	if strings.Contains(t.state, "sleep") {
+		t.doing = signal
+	}
+}
+
+func claimOneTrace(lines []paste.Line) int {
+	n, frames := 0, 0
+	for i, l := range lines {
+		t := l.Text
+		switch {
+		case i > 0 && l.Command != "":
+			return atLeast(n, frames, 2)
+		case glibcFrame.MatchString(t), rustFrame.MatchString(t):
+			frames++
+			n = i + 1
+		case i == 0 && !strings.Contains(t, "panicked at") && !strings.Contains(t, "stack backtrace:") && !strings.HasPrefix(t, "*** Aborted") && !strings.HasPrefix(t, "Backtrace:"):
+			return 0
+		case strings.Contains(t, "stack backtrace:"), strings.HasPrefix(t, "note: "), strings.Contains(t, "panicked at"), i == 0:
+			n = i + 1
+		case strings.TrimSpace(t) == "":
+		case frames == 0 && i < 6:
+		default:
+			return atLeast(n, frames, 2)
+		}
+	}
+	return atLeast(n, frames, 2)
+}
+
+func atLeast(n, have, want int) int {
+	if have < want {
+		return 0
+	}
+	return n
+}
