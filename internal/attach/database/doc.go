@@ -19,4 +19,7 @@
 //	innodb.go         InnoDB's status
 //	mysql.go          MySQL's processlist and slow log
 //	explain.go        MySQL's EXPLAIN, pg_locks
+//	mongo.go          MongoDB's slow operations
+//	hotthreads.go     Elasticsearch's hot threads
+//	accesslog.go      logs of HAProxy and nginx with times
 package database

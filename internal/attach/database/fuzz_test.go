@@ -59,3 +59,7 @@ func FuzzProcesslist(f *testing.F)  { fuzzKind(f, processlist) }
 func FuzzMySQLSlow(f *testing.F)    { fuzzKind(f, mysqlSlow) }
 func FuzzPGLocks(f *testing.F)      { fuzzKind(f, pgLocks) }
 func FuzzMySQLExplain(f *testing.F) { fuzzKind(f, mysqlExplain) }
+func FuzzMongo(f *testing.F)        { fuzzKind(f, mongoSlow) }
+func FuzzHAProxy(f *testing.F)      { fuzzKind(f, haproxy) }
+func FuzzNginx(f *testing.F)        { fuzzKind(f, nginxTimes) }
+func FuzzHotThreads(f *testing.F)   { fuzzKind(f, hotThreads) }

@@ -5,5 +5,6 @@ import "github.com/whystall/whystall/internal/attach"
 // Kinds lists the kinds of this room.
 func Kinds() []*attach.Kind {
 	return []*attach.Kind{tidbSlow, tidbPlan, tidbCop, tikvSlow, etcd, redisDoctor, redisLatest, redisSlow, redisInfo, redisIntrinsic, redisPing,
-		pgLog, pgPlan, pgActivity, pgLocks, innodb, processlist, mysqlSlow, mysqlExplain}
+		pgLog, pgPlan, pgActivity, pgLocks, innodb, processlist, mysqlSlow, mysqlExplain,
+		mongoSlow, haproxy, nginxTimes, hotThreads}
 }

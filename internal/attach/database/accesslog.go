@@ -1,0 +1,104 @@
+package database
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+// haproxy reads HAProxy's HTTP log: queue, connect, response and total time of each request.
+var haproxy = &attach.Kind{
+	Name:      "HAProxy log",
+	Hints:     []string{"haproxy", "/"},
+	Scattered: true,
+	Claim:     func(lines []paste.Line) int { return run(lines, haLine.MatchString) },
+	Read:      readHAProxy,
+}
+
+// nginxTimes reads access logs of nginx with its times of the request and of its upstream.
+var nginxTimes = &attach.Kind{
+	Name:      "nginx log with times",
+	Hints:     []string{"rt=", "request_time", "urt=", "upstream_response_time"},
+	Scattered: true,
+	Claim:     func(lines []paste.Line) int { return run(lines, isNginx) },
+	Read:      readNginx,
+}
+
+var (
+	haLine  = regexp.MustCompile(`\[\d+/\w+/\d{4}:\d\d:\d\d:\d\d\.\d+\] \S+ (\S+)/(\S+) (-?\d+)/(-?\d+)/(-?\d+)/(-?\d+)/\+?(\d+) (-?\d+) `)
+	nginxRT = regexp.MustCompile(`\b(?:rt|request_time|"request_time")"?[=:] ?"?(\d+\.\d+)`)
+	nginxUp = regexp.MustCompile(`\b(?:urt|uht|upstream_response_time|upstream_time|us|urpt)"?[=:] ?"?(\d+\.\d+)`)
+)
+
+func isNginx(text string) bool { return nginxRT.MatchString(text) && nginxUp.MatchString(text) }
+
+func readHAProxy(p *attach.Part) attach.Reading {
+	r := &result{}
+	var queue, connect, server, total []float64
+	slow := map[string]int{}
+	for _, l := range p.Lines {
+		m := haLine.FindStringSubmatch(l.Text)
+		if m == nil {
+			continue
+		}
+		ms := func(i int) float64 { v, _ := number(m[i]); return max(0, v) / 1e3 }
+		queue, connect, server, total = append(queue, ms(4)), append(connect, ms(5)), append(server, ms(6)), append(total, ms(7))
+		slow[m[1]+"/"+m[2]]++
+	}
+	r.Title = "HAProxy log, " + plural(len(total), "request")
+	if len(total) == 0 {
+		return r.done(attach.CannotTell)
+	}
+	line := fmt.Sprintf("median request %s: queue %s, connect %s, server's answer %s; at most %s", dur(median(total)), dur(median(queue)), dur(median(connect)), dur(median(server)), dur(slices.Max(total)))
+	r.figure(line)
+	r.figure("most requests at " + commonest(slow))
+	r.fact(FactStatement, median(total)*1e3, "")
+	r.Not = "The times are HAProxy's: what the server did meanwhile is not in it."
+	switch t := median(total); {
+	case t < 0.1:
+		r.Means = "Requests are answered fast in the median."
+		return r.done(attach.Healthy)
+	case median(queue) >= 0.5*t:
+		r.Means = "Requests wait in HAProxy's queue for a free slot of the server."
+		r.candidate("pool-exhaustion", line)
+	case median(server) >= 0.5*t:
+		r.outside("the server behind HAProxy", line, ratio(median(server), t))
+	default:
+		r.Means = "Neither queue nor server holds most of the time: the client sends or reads slowly."
+	}
+	return r.done(attach.CannotTell)
+}
+
+func readNginx(p *attach.Part) attach.Reading {
+	r := &result{}
+	var total, up []float64
+	for _, l := range p.Lines {
+		a, b := nginxRT.FindStringSubmatch(l.Text), nginxUp.FindStringSubmatch(l.Text)
+		if a == nil || b == nil {
+			continue
+		}
+		x, _ := number(a[1])
+		y, _ := number(b[1])
+		total, up = append(total, x), append(up, y)
+	}
+	r.Title = "nginx log with times, " + plural(len(total), "request")
+	if len(total) == 0 {
+		return r.done(attach.CannotTell)
+	}
+	line := fmt.Sprintf("median request %s, of it the upstream %s; at most %s", dur(median(total)), dur(median(up)), dur(slices.Max(total)))
+	r.figure(line)
+	r.Not = "The times are nginx's, in milliseconds; what the upstream did meanwhile is not in it."
+	switch {
+	case median(total) < 0.1:
+		r.Means = "Requests are answered fast in the median."
+		return r.done(attach.Healthy)
+	case median(up) >= 0.5*median(total):
+		r.outside("the upstream behind nginx", line, ratio(median(up), median(total)))
+	default:
+		r.Means = "The upstream answers sooner than the request ends: the client sends or reads slowly, or nginx itself waits."
+	}
+	return r.done(attach.CannotTell)
+}

@@ -1,0 +1,102 @@
+package database
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+// mongoSlow reads MongoDB's slow operations: JSON since 4.4, text before.
+var mongoSlow = &attach.Kind{
+	Name:      "MongoDB slow log",
+	Hints:     []string{"Slow query", "planSummary:", "\"durationMillis\"", " protocol:op_"},
+	Scattered: true,
+	Claim:     func(lines []paste.Line) int { return run(lines, isMongo) },
+	Read:      readMongo,
+}
+
+var (
+	mongoJSON  = regexp.MustCompile(`"msg":"Slow query".*"durationMillis":(\d+)`)
+	mongoText  = regexp.MustCompile(`\b(?:COMMAND|WRITE|QUERY)\s+\[\S+\] .* (\d+)ms$`)
+	mongoPlan  = regexp.MustCompile(`planSummary"?: ?"?(COLLSCAN|IXSCAN|IDHACK|COUNT\w*|EOF|[A-Z_]+)`)
+	mongoDocs  = regexp.MustCompile(`docsExamined"?: ?(\d+)`)
+	mongoRead  = regexp.MustCompile(`timeReadingMicros"?: ?(\d+)`)
+	mongoLock  = regexp.MustCompile(`timeAcquiringMicros"?: ?\{([^}]*)\}`)
+	mongoFlow  = regexp.MustCompile(`flowControl"?: ?\{[^}]*timeAcquiringMicros"?: ?(\d+)`)
+	mongoWC    = regexp.MustCompile(`waitForWriteConcernDurationMillis"?: ?(\d+)`)
+	mongoMicro = regexp.MustCompile(`"?[rwRW]"?: ?(\d+)`)
+)
+
+func isMongo(text string) bool {
+	return mongoJSON.MatchString(text) || mongoText.MatchString(text) && mongoPlan.MatchString(text)
+}
+
+func readMongo(p *attach.Part) attach.Reading {
+	r := &result{}
+	var took []float64
+	var reading, locks, flow, concern, total, docs float64
+	scans := 0
+	num := func(re *regexp.Regexp, text string) float64 {
+		if m := re.FindStringSubmatch(text); m != nil {
+			v, _ := number(m[1])
+			return v
+		}
+		return 0
+	}
+	for _, l := range p.Lines {
+		ms := num(mongoJSON, l.Text)
+		if ms == 0 {
+			ms = num(mongoText, l.Text)
+		}
+		took = append(took, ms/1e3)
+		total += ms / 1e3
+		reading += num(mongoRead, l.Text) / 1e6
+		flow += num(mongoFlow, l.Text) / 1e6
+		concern += num(mongoWC, l.Text) / 1e3
+		docs = max(docs, num(mongoDocs, l.Text))
+		if m := mongoPlan.FindStringSubmatch(l.Text); m != nil && m[1] == "COLLSCAN" {
+			scans++
+		}
+		for _, m := range mongoLock.FindAllStringSubmatch(l.Text, -1) {
+			for _, v := range mongoMicro.FindAllStringSubmatch(m[1], -1) {
+				us, _ := number(v[1])
+				locks += us / 1e6
+			}
+		}
+	}
+	r.Title = "MongoDB slow log, " + plural(len(took), "operation")
+	r.figure(fmt.Sprintf("duration: median %s, at most %s", dur(median(took)), dur(slices.Max(took))))
+	r.fact(FactStatement, median(took)*1e3, "")
+	r.Not = "Only operations above slowms are in it."
+	switch {
+	case locks >= 0.5*total:
+		line := fmt.Sprintf("waiting for locks %s of %s", dur(locks), dur(total))
+		r.figure(line)
+		r.outside("locks of the database's own collections", line, ratio(locks, total))
+	case concern >= 0.5*total:
+		line := fmt.Sprintf("waiting for the write concern %s of %s", dur(concern), dur(total))
+		r.figure(line)
+		r.outside("replication: the other members acknowledge late", line, ratio(concern, total))
+	case flow >= 0.5*total:
+		line := fmt.Sprintf("flow control %s of %s", dur(flow), dur(total))
+		r.figure(line)
+		r.outside("flow control: a member lags behind", line, ratio(flow, total))
+	case reading >= 0.5*total:
+		line := fmt.Sprintf("reading from the disk %s of %s", dur(reading), dur(total))
+		r.figure(line)
+		r.candidate("disk-wait", line)
+		r.next("iostat -x 1 10", "says whether the disk is slow, or the plan reads too much")
+	case scans > 0 && docs >= 1e4:
+		line := fmt.Sprintf("%d of %d scan the whole collection (COLLSCAN), up to %s documents", scans, len(took), count(docs))
+		r.figure(line)
+		r.outside("the plan: it reads the whole collection", line, 1)
+		r.next("db.COLLECTION.explain('executionStats')", "shows which index is missing")
+	default:
+		r.Means = "What these operations waited for is not in the lines."
+		r.next("whystall record --pid $(pidof mongod)", "shows what its threads wait for")
+	}
+	return r.done(attach.CannotTell)
+}
