@@ -106,7 +106,7 @@ func median(v []float64) float64 {
 		return 0
 	}
 	s := slices.Sorted(slices.Values(v))
-	return s[len(s)/2]
+	return (s[len(s)/2] + s[(len(s)-1)/2]) / 2
 }
 
 func number(s string) (float64, bool) {

@@ -146,8 +146,8 @@ func (d *dump) convoyed(r *attach.Reading, t tally, list []*convoy) {
 	}
 }
 
-// one reports whether the waiters certainly want one lock: its address is known, or there is only one
-// of its sort.
+// one reports whether the waiters certainly want one lock: its address is known, or there is only
+// one of its sort.
 func (c *convoy) one() bool {
 	return c.addr != "" || c.kind == stackCache || c.kind == loaderLock || c.kind == interpreter || c.kind == addressSpace
 }
