@@ -28,6 +28,8 @@ type Result struct {
 	// Stories are the slowest requests in full, in the order of Requests.Slowest; nil where nobody
 	// asked for them.
 	Stories []*Story
+	Waits   Waits   // likewise
+	Curves  []Curve // likewise
 
 	Kernel *Kernel // nil without the kernel's records
 	// Profiled divides the process' CPU time by the Go CPU profile of the same moment, where the

@@ -69,7 +69,7 @@ const testRooms = `
 exectrace           golang.org/x/exp/trace
 internal/detect     internal/format internal/request internal/capacity internal/ledger internal/timeline/twin github.com/rogpeppe/go-internal/txtar
 internal/report     internal/format internal/request internal/ledger internal/detect
-internal/cli        github.com/rogpeppe/go-internal/testscript github.com/google/pprof/profile
+internal/cli        github.com/chromedp/chromedp/kb github.com/rogpeppe/go-internal/testscript github.com/google/pprof/profile
 internal/format     github.com/rogpeppe/go-internal/txtar github.com/google/pprof/profile
 internal/attach     github.com/rogpeppe/go-internal/txtar internal/attach/attachtest
 internal/attach/kernelfile github.com/rogpeppe/go-internal/txtar internal/attach/attachtest

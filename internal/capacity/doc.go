@@ -12,6 +12,7 @@
 //     (what threads did, made and ended), calls.go (system calls by number), mmaplock.go,
 //     neighbours.go, others.go, events.go (rarer records), samples.go, standstill.go
 //   - series.go: when threads were throttled or in reclaim, and pressure over time
+//   - curves.go: threads by state and memory, over time
 //   - spans.go: stretches of one kind while they are added up
 //   - words.go: names for who had a CPU and what a thread slept in
 package capacity

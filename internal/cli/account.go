@@ -93,6 +93,9 @@ func (con *console) account(in *loaded, entry *regexp.Regexp, slowOver time.Dura
 	if r != nil && (r.Kernel == nil || r.Kernel.OnCPU == nil) {
 		r.Profiled = capacity.Profiled(in.set)
 	}
+	if r != nil && in.stories {
+		capacity.AddCurves(r, in.threads, in.set)
+	}
 	if r == nil || in.manifest == nil {
 		return r, err
 	}

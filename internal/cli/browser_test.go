@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chromedp/chromedp/kb"
+
 	"github.com/whystall/whystall/internal/browser"
 )
 
@@ -35,7 +37,8 @@ func healthy(t *testing.T, p *browser.Page) {
 	}
 }
 
-// A page of each ill and each healthy recording of the lab shows its answer and has no error.
+// A page of an ill recording of each case of the lab, and of two healthy ones, shows its answer and
+// has no error.
 func TestPages(t *testing.T) {
 	b := browser.New(t)
 	files, err := filepath.Glob("testdata/lab/*.*.case")
@@ -44,7 +47,7 @@ func TestPages(t *testing.T) {
 	}
 	for _, file := range files {
 		name := strings.TrimSuffix(filepath.Base(file), ".case")
-		if !strings.Contains(name, ".ill") && !strings.Contains(name, ".healthy") {
+		if !strings.HasSuffix(name, ".ill") && file != healthyCase && name != "logger-lock.healthy" {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
@@ -108,6 +111,40 @@ func TestPageActs(t *testing.T) {
 		t.Error("+ does not zoom")
 	}
 	p.Click("#about summary")
+	healthy(t, p)
+}
+
+// The flame graph goes down and up by keys and by mouse, and follows the filter of the ledger.
+func TestPageFlame(t *testing.T) {
+	p := browser.New(t).Open(t, written(t, "testdata/lab/lock-contention.ill.case"), browser.Look{Width: 1280, Height: 900})
+	trail := func() string { return p.Text("#flame .trail") }
+	all := trail()
+	p.Type("#flame canvas", kb.ArrowDown)
+	cause := trail()
+	p.Type("#flame canvas", kb.ArrowDown)
+	if whose := trail(); cause == all || !strings.Contains(whose, "›") {
+		t.Errorf("down goes from %q to %q to %q", all, cause, whose)
+	}
+	p.Type("#flame canvas", "\r")
+	p.Type("#flame canvas", "0")
+	if trail() != all {
+		t.Errorf("0 shows %q, not %q", trail(), all)
+	}
+	p.Click("#ledger .part[data-row='0']")
+	if trail() == all {
+		t.Error("the filter of the ledger does not reach the flame graph")
+	}
+	p.Drag("#flame canvas", 0.3, 0.3)
+	for _, part := range []string{"#pauses .pause", "#locks .lock", "#curves canvas", "#uses .use", "#threads tbody tr"} {
+		if p.Count(part) == 0 {
+			t.Errorf("no %s", part)
+		}
+	}
+	first := p.Count("#curves canvas")
+	p.Drag("#curves canvas", 0.3, 0.6)
+	if p.Count("#curves canvas") != first {
+		t.Error("a zoom removes curves")
+	}
 	healthy(t, p)
 }
 

@@ -92,6 +92,7 @@ type pass struct {
 	works   *oncpu.Works // nil without kernel records
 	instead bool         // the books want to know who ran while this activation could have
 	tell    *teller      // nil: no stories are asked for
+	curves  curves       // likewise empty
 	look    func(*piece) // the teller and tests: sees every piece
 	told    func()       // tests: an activation was explained
 }
@@ -146,6 +147,7 @@ func (p *pass) run(ctx context.Context) (*account.Result, error) {
 				events += int64(n)
 				end = max(end, at)
 				heap.look()
+				p.sample()
 			})
 		}
 		for block := range src.Blocks() {
@@ -188,6 +190,7 @@ func (p *pass) run(ctx context.Context) (*account.Result, error) {
 			}
 			end = max(end, block[len(block)-1].Time)
 			heap.look()
+			p.sample()
 		}
 		return nil
 	}()
@@ -324,7 +327,8 @@ func (p *pass) result() *account.Result {
 	p.kernel(r, s)
 	p.series(r)
 	if p.tell != nil {
-		r.Stories = p.tell.stories(r.Requests.Slowest)
+		r.Stories, r.Waits = p.tell.stories(r.Requests.Slowest), p.waits(s)
+		p.curves.write(r)
 	}
 	return r
 }

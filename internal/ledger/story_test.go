@@ -37,11 +37,12 @@ func TestStories(t *testing.T) {
 			if len(r.Stories) != len(r.Requests.Slowest) {
 				t.Errorf("%d stories of %d requests", len(r.Stories), len(r.Requests.Slowest))
 			}
+			checkWaits(t, r.Waits)
 			for i, s := range r.Stories {
 				checkStory(t, s, &r.Requests.Slowest[i])
 			}
 			for _, x := range []*account.Result{r, plain} {
-				x.Stories, x.Reader.NS, x.Reader.MaxHeap = nil, 0, 0
+				x.Stories, x.Waits, x.Curves, x.Reader.NS, x.Reader.MaxHeap = nil, nil, nil, 0, 0
 			}
 			if !reflect.DeepEqual(r, plain) {
 				t.Error("stories change the ledger")
@@ -85,6 +86,25 @@ func checkStory(t *testing.T, s *account.Story, q *account.Request) {
 	}
 	if len(s.Chain) > account.MostLinks || len(s.Lanes) > 3*account.MostLanes || len(s.Lanes) == 0 || s.Lanes[0].ID != s.Actor {
 		t.Errorf("goroutine %d: %d links, %d lanes", s.Actor, len(s.Chain), len(s.Lanes))
+	}
+}
+
+// checkWaits holds the tree of waits to what it says: children are no more than their parent.
+func checkWaits(t *testing.T, w account.Waits) {
+	t.Helper()
+	below := make([]int64, len(w))
+	for i, n := range w {
+		if n.Parent >= i || i > 0 && n.Parent < 0 {
+			t.Fatalf("node %d has the parent %d", i, n.Parent)
+		}
+		if i > 0 {
+			below[n.Parent] += n.NS
+		}
+	}
+	for i, n := range w {
+		if below[i] > n.NS {
+			t.Errorf("%s: %d ns, and %d below", n.Name, n.NS, below[i])
+		}
 	}
 }
 

@@ -34,41 +34,48 @@ var attacks = []string{
 	strings.Repeat("long.", 2000),
 }
 
-// attacked is a report in which every name is one attack.
-func attacked(evil string) Source {
+// attacked is a report in which every name is an attack.
+func attacked(evil func() string) Source {
 	s := hostile()
-	s.Target.Name, s.Target.Host, s.Target.Service = evil, evil, evidence.Service{PID: 1, GoVersion: evil, Ended: evil}
+	s.Target.Name, s.Target.Host, s.Target.Service = evil(), evil(), evidence.Service{PID: 1, GoVersion: evil(), Ended: evil()}
 	l := *s.Ledger
 	l.Slow.Accounts = append([]account.Account{}, l.Slow.Accounts...)
 	for i := range l.Slow.Accounts {
 		a := &l.Slow.Accounts[i]
-		a.Leaf, a.Actor, a.Site, a.Detail, a.Holder = account.Leaf(evil), evil, evil, evil, evil
-		a.Sites = []account.Site{{Func: evil, File: evil, NS: 1}}
+		a.Leaf, a.Actor, a.Site, a.Detail, a.Holder = account.Leaf(evil()), evil(), evil(), evil(), evil()
+		a.Sites = []account.Site{{Func: evil(), File: evil(), NS: 1}}
 	}
-	l.Requests.Groups = []account.Group{{Entry: evil, Kind: evil, Doubt: evil, Count: 3}}
-	l.Requests.Slowest = []account.Request{{Entry: evil, Name: evil, Reason: evil, Begin: begin, End: begin + ms, Accounts: l.Slow.Accounts[:2]}}
-	l.Gaps = []account.Gap{{Reason: evil}}
+	l.Requests.Groups = []account.Group{{Entry: evil(), Kind: evil(), Doubt: evil(), Count: 3}}
+	l.Requests.Slowest = []account.Request{{Entry: evil(), Name: evil(), Reason: evil(), Begin: begin, End: begin + ms, Accounts: l.Slow.Accounts[:2]}}
+	l.Gaps = []account.Gap{{Reason: evil()}}
 	l.Series = account.Series{
-		Whole: true, Dots: []account.Dot{{Begin: begin, NS: ms, Slow: true}, {Begin: begin + ms, NS: 2 * ms}}, Entries: []string{evil}, Largest: []account.Named{{Leaf: account.Leaf(evil), Site: evil}},
-		Bands: []account.Band{{Kind: account.BandSTW, Begin: begin, End: begin + ms, Detail: evil}}, Levels: []account.Level{{Stream: evil, Points: []account.LevelPoint{{Begin: begin, End: begin + ms, Share: 1}}}},
+		Whole: true, Dots: []account.Dot{{Begin: begin, NS: ms, Slow: true}, {Begin: begin + ms, NS: 2 * ms}}, Entries: []string{evil()}, Largest: []account.Named{{Leaf: account.Leaf(evil()), Site: evil()}},
+		Bands: []account.Band{{Kind: account.BandSTW, Begin: begin, End: begin + ms, Detail: evil()}}, Levels: []account.Level{{Stream: evil(), Points: []account.LevelPoint{{Begin: begin, End: begin + ms, Share: 1}}}},
 	}
 	l.Stories = []*account.Story{{
-		Begin: begin, End: begin + ms, Names: []string{"", evil}, Stacks: [][]account.Site{nil, {{Func: evil, File: evil, Line: 1}}},
-		Chain: []account.Link{{Begin: begin, End: begin + ms, Leaf: account.Leaf(evil), Class: account.ClassOwn, Site: 1, Detail: 1, Stack: 1}},
-		Lanes: []account.Lane{{Kind: account.LaneKind(evil), Name: evil, Spans: []account.Span{{Begin: begin, End: begin + ms, State: account.Leaf(evil), Detail: 1, By: 1, On: 1, Stack: 1}}}},
+		Begin: begin, End: begin + ms, Names: []string{"", evil()}, Stacks: [][]account.Site{nil, {{Func: evil(), File: evil(), Line: 1}}},
+		Chain: []account.Link{{Begin: begin, End: begin + ms, Leaf: account.Leaf(evil()), Class: account.ClassOwn, Site: 1, Detail: 1, Stack: 1}},
+		Lanes: []account.Lane{{Kind: account.LaneKind(evil()), Name: evil(), Spans: []account.Span{{Begin: begin, End: begin + ms, State: account.Leaf(evil()), Detail: 1, By: 1, On: 1, Stack: 1}}}},
 	}}
+	l.Waits = account.Waits{{Parent: -1, NS: 3}, {Name: evil(), Leaf: account.Leaf(evil()), NS: 3}, {Parent: 1, Name: evil(), Leaf: account.Leaf(evil()), NS: 2}}
+	l.Curves = []account.Curve{{Kind: account.CurveRunnable, Points: []account.CurvePoint{{At: begin, Value: 1}, {At: begin + ms, Value: 2}}}}
+	l.Locks = []account.Lock{{Sites: []string{evil()}, SlowNS: 1, WaitNS: 1, Holders: []account.Instead{{Who: evil(), Kind: account.InsteadKind(evil()), NS: 1}}, HolderNS: map[string]int64{evil(): 1}, Stack: []account.Site{{Func: evil(), File: evil()}}}}
 	s.Ledger = &l
-	s.Found.Findings = []finding.Finding{{Cause: evil, Title: evil, Confidence: finding.Confidence(evil), Summary: evil, Evidence: []finding.Evidence{{Text: evil, Source: evil}}, Remedy: []string{evil}, Verify: evil, BecauseOf: ""}}
-	s.Found.RuledOut = []finding.RuledOut{{Cause: evil, Why: evil}}
-	s.Found.NotChecked = []finding.NotChecked{{Cause: evil, Missing: []string{evil}}}
-	s.Cost.Recorder = []string{evil}
+	s.Found.Findings = []finding.Finding{{Cause: evil(), Title: evil(), Confidence: finding.Confidence(evil()), Summary: evil(), Evidence: []finding.Evidence{{Text: evil(), Source: evil()}}, Remedy: []string{evil()}, Verify: evil(), BecauseOf: ""}}
+	s.Found.RuledOut = []finding.RuledOut{{Cause: evil(), Why: evil()}}
+	s.Found.NotChecked = []finding.NotChecked{{Cause: evil(), Missing: []string{evil()}}}
+	s.Cost.Recorder = []string{evil()}
 	return s
 }
 
-// No name becomes markup, a script, a style or a request, wherever it stands.
+// No name becomes markup, a script, a style or a request, wherever it stands. Each page has all
+// attacks, each time in other places.
 func TestAttacks(t *testing.T) {
 	b := browser.New(t)
-	for i, evil := range attacks {
+	const pages = 6
+	for i := range pages {
+		n := i * len(attacks) / pages
+		evil := func() string { n++; return attacks[n%len(attacks)] }
 		name := filepath.Join(t.TempDir(), "attack.html")
 		f, err := os.Create(name)
 		if err != nil {
@@ -79,17 +86,18 @@ func TestAttacks(t *testing.T) {
 		}
 		f.Close()
 		p := b.Open(t, name, browser.Look{Width: 1000, Height: 800})
-		for _, acts := range []string{"#verdict", "#ledger .part", "#latency canvas"} {
+		for _, acts := range []string{"#verdict", "#ledger .part", "#latency canvas", "#flame canvas", "#locks .lock", "#curves canvas", "#pauses .pause"} {
 			if p.Count(acts) == 0 {
-				t.Errorf("attack %d: no %s", i, acts)
+				t.Errorf("page %d: no %s", i, acts)
 			}
 		}
 		p.Click("#ledger .part")
 		p.Click("#ledger .part")
 		p.Type("#latency canvas", "+")
 		p.Type("#story canvas", "j")
+		p.Type("#flame canvas", "\r")
 		if p.Count("#story .stack li") != 1 {
-			t.Errorf("attack %d: no stack", i)
+			t.Errorf("page %d: no stack", i)
 		}
 		var harm string
 		p.Ask(`[document.title.startsWith("attacked") ? "title" : "", window.attacked ? "script" : "", document.querySelectorAll("script").length !== 2 ? "scripts" : "",
@@ -97,10 +105,10 @@ func TestAttacks(t *testing.T) {
 			[...document.querySelectorAll("a")].some(a => !a.getAttribute("href").startsWith("#")) ? "links" : "",
 			document.documentElement.scrollWidth > innerWidth ? "too wide" : ""].filter(Boolean).join(" ")`, &harm)
 		if harm != "" {
-			t.Errorf("attack %d (%.60q): %s", i, evil, harm)
+			t.Errorf("page %d: %s", i, harm)
 		}
 		for _, s := range p.Problems() {
-			t.Errorf("attack %d (%.60q): %s", i, evil, s)
+			t.Errorf("page %d: %s", i, s)
 		}
 	}
 }

@@ -44,5 +44,6 @@
 //	html.go         for a browser: what internal/report/webpage shows
 //	html_ledger.go  its ledger, and which row an account belongs to
 //	html_story.go   the slowest requests in full
+//	html_process.go waits by stack, locks, pauses, CPUs, memory, threads
 //	html_time.go    latency over time, and what stopped the process meanwhile
 package report

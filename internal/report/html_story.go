@@ -1,7 +1,6 @@
 package report
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/whystall/whystall/internal/account"
@@ -49,11 +48,7 @@ func pageStory(s *account.Story, request int) webpage.Story {
 	for _, st := range s.Stacks {
 		frames := []webpage.Frame{}
 		for _, f := range st {
-			at := f.File
-			if f.Line > 0 {
-				at = fmt.Sprintf("%s:%d", f.File, f.Line)
-			}
-			frames = append(frames, webpage.Frame{Func: f.Func, At: at})
+			frames = append(frames, frame(f))
 		}
 		p.Stacks = append(p.Stacks, frames)
 	}

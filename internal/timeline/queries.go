@@ -47,6 +47,12 @@ func (t *Timeline) Runnable() (most int, avg float64) {
 	return int(t.runnableMax), avg
 }
 
+// RunnableNS is how long goroutines have been runnable, all added up.
+func (t *Timeline) RunnableNS() int64 { return t.runnableNS + int64(t.runnable)*t.now }
+
+// Heap is the size of the heap and its goal, in bytes; 0 not known.
+func (t *Timeline) Heap() (live, goal int64) { return t.gc.liveNow, t.gc.goalNow }
+
 // STWs lists the stop-the-worlds that are kept, oldest first; the number of the first is base.
 func (t *Timeline) STWs() (list []STW, base uint32) { return t.stops.stws, t.stops.first }
 

@@ -64,6 +64,11 @@ export interface Story {
   cut: boolean;
 }
 
+export interface Amount { name: string; leaf: string; ns: number }
+export interface Lock { name: string; slowNs: number; waits: number; waitNs: number; maxQueue: number; holders: Amount[]; doing: Amount[]; stack: Frame[] }
+export interface Curve { name: string; bytes: boolean; points: [number, number][] }
+export interface Use { title: string; text: string; parts: { name: string; share: number; amount: string }[] }
+
 export interface Model {
   title: string;
   facts: Fact[];
@@ -75,6 +80,12 @@ export interface Model {
   latency: Latency | null;
   slowest: Request[];
   stories: Story[];
+  pauses: { which: string; list: { words: string; spent: Amount[]; hops: string[] }[]; fair: string };
+  waits: { parent: number[]; name: string[]; leaf: string[]; ns: number[] };
+  locks: Lock[];
+  curves: Curve[];
+  uses: Use[];
+  threads: { text: string; list: { tid: number; name: string; on: number; queued: number; throttled: number; blocked: number }[] };
   ruledOut: Text[];
   notChecked: Text[];
   looked: Text[];

@@ -97,6 +97,16 @@ func (c *Column) Stacks(account uint32) map[uint32]*Amount {
 	return nil
 }
 
+// Each calls f with the accounts that occur, each with its time and its stacks, in the order of
+// their numbers.
+func (c *Column) Each(f func(k Key, ns int64, stacks map[uint32]*Amount)) {
+	for _, s := range c.sums {
+		if s != nil {
+			f(s.key, s.ns, s.stacks)
+		}
+	}
+}
+
 // column adds up units.
 func (b *Books) column(list []*Kept, entries map[string]bool) *Column {
 	c := &Column{

@@ -16,6 +16,12 @@ type Model struct {
 	Latency  *Latency  `json:"latency"` // null where it is not known when requests were
 	Slowest  []Request `json:"slowest"`
 	Stories  []Story   `json:"stories"`
+	Pauses   Pauses    `json:"pauses"`
+	Waits    Waits     `json:"waits"`
+	Locks    []Lock    `json:"locks"`
+	Curves   []Curve   `json:"curves"`
+	Uses     []Use     `json:"uses"`
+	Threads  Threads   `json:"threads"`
 
 	RuledOut   []Text   `json:"ruledOut"`
 	NotChecked []Text   `json:"notChecked"`
@@ -219,6 +225,84 @@ type Lane struct {
 	Name string `json:"name"`
 	// Spans have begin, end, leaf, detail, by, on, stack, and how many short ones they stand for.
 	Spans [][8]int64 `json:"spans"`
+}
+
+// Pauses are the long stop-the-worlds and barriers, hop by hop.
+type Pauses struct {
+	Which string  `json:"which" prose:"yes"`
+	List  []Pause `json:"list"`
+	Fair  string  `json:"fair" prose:"yes"`
+}
+
+// Pause is one of them.
+type Pause struct {
+	Words string   `json:"words" prose:"yes"`
+	Spent []Amount `json:"spent"`
+	Hops  []string `json:"hops" prose:"yes"`
+}
+
+// Amount is time with a name.
+type Amount struct {
+	Name string `json:"name"`
+	Leaf string `json:"leaf"` // what it is coloured by; another word, if it is no leaf
+	NS   int64  `json:"ns"`
+}
+
+// Waits is a tree: its first node is the root, and a child comes after its parent.
+type Waits struct {
+	Parent []int    `json:"parent"`
+	Name   []string `json:"name"`
+	Leaf   []string `json:"leaf"`
+	NS     []int64  `json:"ns"`
+}
+
+// Lock is a lock with who waited for it and who had it.
+type Lock struct {
+	Name     string   `json:"name"`
+	SlowNS   int64    `json:"slowNs"` // of slow requests
+	Waits    int64    `json:"waits"`
+	WaitNS   int64    `json:"waitNs"`
+	MaxQueue int      `json:"maxQueue"`
+	Holders  []Amount `json:"holders"`
+	Doing    []Amount `json:"doing"` // what holders did meanwhile
+	Stack    []Frame  `json:"stack"` // the most frequent of waiters
+}
+
+// Curve is a quantity over time.
+type Curve struct {
+	Name   string       `json:"name"`
+	Bytes  bool         `json:"bytes"`
+	Points [][2]float64 `json:"points"` // since when, and how much
+}
+
+// Use is what something was used for, as a bar.
+type Use struct {
+	Title string    `json:"title"`
+	Text  string    `json:"text" prose:"yes"`
+	Parts []UsePart `json:"parts"`
+}
+
+// UsePart is a part of it, with its amount as it is printed.
+type UsePart struct {
+	Name   string  `json:"name"`
+	Share  float64 `json:"share"`
+	Amount string  `json:"amount"`
+}
+
+// Threads are the busiest threads of the process.
+type Threads struct {
+	Text string   `json:"text" prose:"yes"`
+	List []Thread `json:"list"`
+}
+
+// Thread is one of them.
+type Thread struct {
+	TID       uint32 `json:"tid"`
+	Name      string `json:"name"`
+	On        int64  `json:"on"`
+	Queued    int64  `json:"queued"`
+	Throttled int64  `json:"throttled"`
+	Blocked   int64  `json:"blocked"`
 }
 
 // Cost is what recording and explaining took.
