@@ -47,8 +47,8 @@ func worse(a, b State) State {
 
 // atMost caps how sure a finding from text may be.
 func atMost(c finding.Confidence) finding.Confidence {
-	if c == finding.Supported {
-		return c
+	if c == finding.Supported || c == finding.Proven {
+		return finding.Supported
 	}
 	return finding.Possible
 }

@@ -2,6 +2,7 @@ package attach
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/whystall/whystall/internal/finding"
@@ -23,25 +24,20 @@ func (a *Answer) judge() {
 			by[t.Group] = weigh(by[t.Group], s, t)
 		}
 	}
-	groups := slices.Sorted(keys(by))
-	for _, g := range groups {
+	for _, t := range a.Told { // a rule may find what no part does
+		if by[t.Group] == nil {
+			by[t.Group] = []*Verdict{}
+		}
+	}
+	for _, g := range slices.Sorted(maps.Keys(by)) {
 		all := a.rules(g, by[g])
 		all = contradicted(all)
 		a.Causes = append(a.Causes, ordered(all)...)
 	}
+	a.twoMemories()
 	rank := []Grade{Found, Candidate, Outside, Risk}
 	// Stable, and by blocks of a root with its mechanisms: only the grade moves them.
 	slices.SortStableFunc(a.Causes, func(x, y Verdict) int { return slices.Index(rank, x.Grade) - slices.Index(rank, y.Grade) })
-}
-
-func keys[V any](m map[int]V) func(func(int) bool) {
-	return func(yield func(int) bool) {
-		for k := range m {
-			if !yield(k) {
-				return
-			}
-		}
-	}
 }
 
 var strength = []Grade{Risk, Outside, Candidate, Found}

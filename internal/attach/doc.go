@@ -16,6 +16,7 @@
 //	explain.go  Explain: what all parts together say; start here
 //	answer.go   Answer: its shape
 //	group.go    which parts are of one process and moment, which are before and after
+//	facts.go    the facts that rules read
 //	rules.go    what facts of several parts decide
 //	arbitrate.go  signs weighed against each other
 //	fill.go     what is known of the process, put into commands

@@ -1,0 +1,167 @@
+package attach
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/whystall/whystall/internal/finding"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+// says makes a part of a kind of its own that says this.
+func says1(kind string, r Reading) *Part {
+	return &Part{Kind: &Kind{Name: kind, Read: func(*Part) Reading { return r }}, File: kind, Lines: []paste.Line{{N: 1, Text: "x"}}}
+}
+
+func found(cause string, sure finding.Confidence) Reading {
+	return Reading{State: Ill, Signs: []Sign{{Cause: cause, Grade: Found, Sure: sure}}}
+}
+
+func sign(cause string, g Grade) Reading {
+	return Reading{State: CannotTell, Signs: []Sign{{Cause: cause, Grade: g}}}
+}
+
+func facts(all ...any) (r Reading) {
+	r.State = CannotTell
+	for i := 0; i+1 < len(all); i += 2 {
+		r.Facts = append(r.Facts, Fact{Name: all[i].(FactName), Value: all[i+1].(float64)})
+	}
+	return r
+}
+
+// stretched is a gctrace whose cycles are long by the clock.
+func stretched() Reading {
+	r := facts(GCStretched, 4.0, GOMAXPROCS, 76.0)
+	for _, c := range []string{"cpu-throttled", "cpu-contention", "gomaxprocs-over-quota"} {
+		r.Signs = append(r.Signs, Sign{Cause: c, Grade: Candidate})
+	}
+	return r
+}
+
+func locks() (dump, profile Reading) {
+	dump = Reading{State: CannotTell, Facts: []Fact{{LockSite, 40, "shop.(*Cache).Get"}}, Signs: []Sign{{Cause: "lock-contention", Grade: Candidate}}}
+	profile = Reading{State: CannotTell, Facts: []Fact{{MutexDelay, 5e9, "shop.(*Cache).Put"}}}
+	return dump, profile
+}
+
+func TestJudge(t *testing.T) {
+	dump, profile := locks()
+	against := Reading{State: Healthy, Signs: []Sign{{Cause: "frequent-gc", Grade: Against}}}
+	byPID := func(r Reading, pid int) Reading { r.Who.PID = pid; return r }
+	smaps := func(rss, huge float64, pid int) Reading {
+		return byPID(facts(ProcessRSS, rss*(1<<30), ProcessAnonHuge, huge*(1<<30)), pid)
+	}
+	zone := facts(BuddyFree, 4e9, BuddyHuge, 1e7)
+	for i := range zone.Facts {
+		zone.Facts[i].Of = "Normal"
+	}
+	for _, c := range []struct {
+		name  string
+		parts []Reading
+		state State
+		want  string
+	}{
+		{"healthy", []Reading{{State: Healthy}}, Healthy, ""},
+		{"one", []Reading{found("frequent-gc", finding.Proven)}, Ill, "found frequent-gc supported"},
+		{"two kinds agree", []Reading{found("disk-wait", finding.Possible), found("disk-wait", finding.Possible)}, Ill, "found disk-wait supported"},
+		{"another part bounds it", []Reading{found("frequent-gc", finding.Supported), against}, Ill, "candidate frequent-gc"},
+		{"of another process", []Reading{byPID(found("frequent-gc", finding.Supported), 1), byPID(against, 2)}, Ill, "found frequent-gc supported"},
+		{"a risk is no finding", []Reading{sign("thp-bloat", Risk)}, CannotTell, "risk thp-bloat"},
+		{"a candidate that another finds", []Reading{sign("disk-wait", Candidate), found("disk-wait", finding.Possible)}, Ill, "found disk-wait possible"},
+		{"stretched alone", []Reading{stretched()}, CannotTell, "candidate cpu-throttled, candidate cpu-contention, candidate gomaxprocs-over-quota"},
+		{"stretched by the quota", []Reading{stretched(), facts(ThrottledShare, 0.9)}, Ill, "found cpu-throttled supported, candidate gomaxprocs-over-quota"},
+		{"stretched by the quota, with GOMAXPROCS above it", []Reading{stretched(), facts(ThrottledShare, 0.9, Quota, 2.0)}, Ill,
+			"found gomaxprocs-over-quota supported, found cpu-throttled supported < gomaxprocs-over-quota"},
+		{"stretched, and not by the quota", []Reading{stretched(), facts(ThrottledShare, 0.001)}, CannotTell, "candidate cpu-contention"},
+		{"stretched by neighbours", []Reading{stretched(), facts(ThrottledShare, 0.001), facts(IdleShare, 0.01, StealShare, 0.0)}, Ill, "found cpu-contention possible"},
+		{"stretched under steal", []Reading{stretched(), facts(ThrottledShare, 0.001), facts(IdleShare, 0.01, StealShare, 0.3)}, CannotTell, "candidate cpu-contention"},
+		{"a lock in dump and profile", []Reading{dump, profile}, Ill, "found lock-contention supported"},
+		{"a lock in the dump alone", []Reading{dump}, CannotTell, "candidate lock-contention"},
+		{"memory in pieces", []Reading{facts(LostMS, 1249.0), facts(CompactStallRate, 40.0), zone}, Ill, "found direct-reclaim supported"},
+		{"nothing stalls", []Reading{facts(LostMS, 1249.0), facts(CompactStallRate, 0.0), zone}, CannotTell, ""},
+		{"two places", []Reading{smaps(4.55, 1.9, 1), smaps(2.28, 0, 2)}, Ill, "found thp-bloat supported"},
+		{"two places, other memory", []Reading{smaps(4.55, 0.1, 1), smaps(2.28, 0, 2)}, CannotTell, ""},
+	} {
+		var parts []*Part
+		same := &Kind{Name: "smaps"}
+		for i, r := range c.parts {
+			p := says1(fmt.Sprint(i), r)
+			if len(r.Facts) > 0 && r.Facts[0].Name == ProcessRSS {
+				p.Kind = &Kind{Name: "smaps", Read: func(p *Part) Reading { return c.parts[p.Lines[0].N-1] }}
+				if i > 0 {
+					p.Kind = same
+				}
+				same, p.Lines = p.Kind, []paste.Line{{N: i + 1, Text: "x"}}
+			}
+			parts = append(parts, p)
+		}
+		a := Explain(parts, nil)
+		var got []string
+		for _, v := range a.Causes {
+			s := fmt.Sprintf("%s %s", v.Grade, v.Cause)
+			if v.Grade == Found {
+				s += " " + string(v.Sure)
+			}
+			if v.BecauseOf != "" {
+				s += " < " + v.BecauseOf
+			}
+			got = append(got, s)
+		}
+		if s := strings.Join(got, ", "); s != c.want || a.State != c.state {
+			t.Errorf("%s:\n got %s: %s\nwant %s: %s", c.name, a.State, s, c.state, c.want)
+		}
+	}
+}
+
+// A reader that panics costs its part.
+func TestReaderPanics(t *testing.T) {
+	p := says1("x", Reading{})
+	p.Kind.Read = func(*Part) Reading { panic("no") }
+	if a := Explain([]*Part{p, says1("y", found("disk-wait", finding.Possible))}, nil); a.State != Ill || len(a.Told[0].Flaws) != 1 {
+		t.Errorf("got %+v", a)
+	}
+}
+
+func TestSeries(t *testing.T) {
+	joins := []*Kind{{Name: "n", Joins: true, Claim: func(lines []paste.Line) int {
+		n := 0
+		for n < len(lines) && strings.HasPrefix(lines[n].Text, "n ") {
+			n++
+		}
+		return n
+	}, Read: func(p *Part) Reading { return Reading{Title: fmt.Sprint(len(p.Lines)), State: Healthy} }}}
+	for _, c := range []struct {
+		name, in string
+		want     []string
+		notes    int
+	}{
+		{"prompts of one host", "root@a:~# cat /x\nn 1\nroot@a:~# cat /x\nn 2\n", []string{"2"}, 0},
+		{"two hosts", "root@a:~# cat /x\nn 1\nroot@b:~# cat /x\nn 2\n", []string{"1", "1"}, 1},
+		{"two pids", "# cat /proc/1/x\nn 1\n# cat /proc/2/x\nn 2\n", []string{"1", "1"}, 1},
+		{"nothing tells", "```\nn 1\n```\n```\nn 2\n```\n", []string{"1", "1"}, 1},
+		{"a person tells", "before:\n```\nn 1\n```\nafter:\n```\nn 2\n```\n", []string{"2"}, 0},
+		{"times", "2026-11-22T22:28:49Z n 1\nx\n2026-11-22T22:28:59Z n 2\n", []string{"2"}, 0},
+	} {
+		parts, _ := Cut("", paste.Lines([]byte(c.in)), joins)
+		a := Explain(parts, nil)
+		var got []string
+		for _, p := range a.Told {
+			got = append(got, p.Title)
+		}
+		if !slices.Equal(got, c.want) || len(a.Notes) != c.notes {
+			t.Errorf("%s: got %q %q, want %q and %d notes", c.name, got, a.Notes, c.want, c.notes)
+		}
+	}
+}
+
+func TestFilled(t *testing.T) {
+	w := Who{PID: 77, Cgroup: "/kube/a"}
+	if got, want := filled("cat /proc/PID/x /sys/fs/cgroup/CGROUP/cpu.stat", w), "cat /proc/77/x /sys/fs/cgroup/kube/a/cpu.stat"; got != want {
+		t.Errorf("got %q", got)
+	}
+	if got := filled("cat CGROUP", Who{Cgroup: "a;rm -rf $HOME"}); got != "cat CGROUP" {
+		t.Errorf("got %q", got)
+	}
+}

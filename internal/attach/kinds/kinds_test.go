@@ -1,0 +1,160 @@
+package kinds
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/attach/database"
+	"github.com/whystall/whystall/internal/attach/goruntime"
+	"github.com/whystall/whystall/internal/attach/kernelfile"
+	"github.com/whystall/whystall/internal/attach/systool"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+// Rules read the facts that the rooms write.
+func TestFactNames(t *testing.T) {
+	for rule, room := range map[attach.FactName]attach.FactName{
+		attach.GCStretched: goruntime.FactGCStretched, attach.GOMAXPROCS: goruntime.FactGOMAXPROCS,
+		attach.LockSite: goruntime.FactLockSite, attach.MutexDelay: goruntime.FactMutexDelay, attach.LockWaiters: goruntime.FactLockWaiters,
+		attach.ThrottledShare: kernelfile.FactThrottledShare, attach.Quota: kernelfile.FactQuota,
+		attach.BuddyFree: kernelfile.FactBuddyFree, attach.BuddyHuge: kernelfile.FactBuddyHuge,
+		attach.AllocstallRate: kernelfile.FactAllocstallRate, attach.CompactStallRate: kernelfile.FactCompactStallRate,
+		attach.StealShare: systool.StealShare, attach.IdleShare: systool.IdleShare, attach.LostMS: database.FactLost,
+	} {
+		if rule != room {
+			t.Errorf("a rule reads %q, and the room writes %q", rule, room)
+		}
+	}
+}
+
+// A kind's name is unique, and what it needs is there.
+func TestTable(t *testing.T) {
+	names := map[string]bool{}
+	for _, k := range All() {
+		switch {
+		case k.Name == "" || names[k.Name]:
+			t.Errorf("kind %q: no name, or one that another has", k.Name)
+		case k.Claim == nil || (k.Read == nil) == (k.Refused == ""):
+			t.Errorf("kind %q: no Claim; or Read and Refused, or neither", k.Name)
+		}
+		names[k.Name] = true
+		for _, m := range k.Marks {
+			if len(m) < 4 {
+				t.Errorf("kind %q: the mark %q has less than 4 bytes", k.Name, m)
+			}
+		}
+		if k.Scattered && !slices.ContainsFunc(slices.Concat(k.Marks, k.Hints), func(s string) bool { return len(s) >= 4 }) {
+			t.Errorf("kind %q: its lines stand in logs, and it has no mark of 4 bytes", k.Name)
+		}
+	}
+	for _, k := range All() {
+		for _, y := range k.Yields {
+			if !names[y] {
+				t.Errorf("kind %q yields to %q, which is none", k.Name, y)
+			}
+		}
+	}
+}
+
+// sample is one paste of a room's samples.
+type sample struct {
+	name  string
+	paste []byte
+}
+
+func samples(t testing.TB) (all []sample) {
+	files, err := filepath.Glob("../*/testdata/*.txtar")
+	if err != nil || len(files) < 20 {
+		t.Fatalf("%d samples, %v", len(files), err)
+	}
+	for _, name := range files {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range txtar.Parse(data).Files {
+			if strings.HasPrefix(f.Name, "paste") {
+				all = append(all, sample{strings.TrimSuffix(filepath.Base(name), ".txtar") + "/" + f.Name, f.Data})
+			}
+		}
+	}
+	return all
+}
+
+func kindsOf(data []byte) (names []string) {
+	parts, _ := attach.Cut("", paste.Lines(data), All())
+	for _, p := range parts {
+		names = append(names, p.Kind.Name)
+	}
+	return names
+}
+
+// Two samples in one paste, with a prompt between them, are what each is alone.
+func TestTwoInOnePaste(t *testing.T) {
+	all := samples(t)
+	alone := make([][]string, len(all))
+	for i, s := range all {
+		alone[i] = kindsOf(s.paste)
+	}
+	wrong := 0
+	for i, s := range all {
+		j := (i*7 + 13) % len(all)
+		if closed(s.paste) || closed(all[j].paste) {
+			continue
+		}
+		both := slices.Concat(s.paste, []byte("\n\nand then this:\n\nroot@web1:~# ./show-it\n"), all[j].paste)
+		if got, want := kindsOf(both), slices.Concat(alone[i], alone[j]); !slices.Equal(got, want) {
+			if wrong++; wrong <= 5 {
+				t.Errorf("%s, then %s:\n got %q\nwant %q", s.name, all[j].name, got, want)
+			}
+		}
+	}
+	if wrong > 5 {
+		t.Errorf("and %d more", wrong-5)
+	}
+}
+
+// closed reports whether a paste cannot have another behind it in one file: it has another encoding,
+// or marks around all of its lines.
+func closed(data []byte) bool {
+	text := string(data)
+	return strings.ContainsRune(text, 0) || strings.Contains(text, "```") && strings.Count(text, "```")%2 == 1
+}
+
+// The same sample as a chat, a wiki or a terminal bends it is of the same kinds.
+func TestBentPastes(t *testing.T) {
+	bends := map[string]func(string) string{
+		"crlf":     func(s string) string { return strings.ReplaceAll(s, "\n", "\r\n") },
+		"fence":    func(s string) string { return "see below\n\n```\n" + s + "```\nthanks\n" },
+		"indented": func(s string) string { return "see below:\n\n    " + strings.ReplaceAll(strings.TrimSuffix(s, "\n"), "\n", "\n    ") + "\n" },
+		"quoted":   func(s string) string { return "> " + strings.ReplaceAll(strings.TrimSuffix(s, "\n"), "\n", "\n> ") + "\n" },
+		"blanks":   func(s string) string { return strings.ReplaceAll(s, "\n", "   \n") },
+		"nbsp":     func(s string) string { return strings.ReplaceAll(s, "  ", "\u00a0 ") },
+		"coloured": func(s string) string { return "\x1b[0m" + strings.ReplaceAll(s, "\n", "\x1b[0m\n\x1b[1m") },
+	}
+	wrong := map[string]int{}
+	for _, s := range samples(t) {
+		text := string(s.paste)
+		if strings.ContainsAny(text, "\x00\r\x1b") || strings.Contains(text, "```") || strings.HasPrefix(text, ">") || strings.HasPrefix(text, " ") {
+			continue
+		}
+		want := kindsOf(s.paste)
+		for name, bend := range bends {
+			if got := kindsOf([]byte(bend(text))); !slices.Equal(got, want) {
+				if wrong[name]++; wrong[name] <= 3 {
+					t.Errorf("%s, %s:\n got %q\nwant %q", s.name, name, got, want)
+				}
+			}
+		}
+	}
+	if len(wrong) > 0 {
+		t.Error(fmt.Sprint("wrong by way of bending: ", wrong))
+	}
+}
