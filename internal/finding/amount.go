@@ -2,6 +2,7 @@ package finding
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 )
 
@@ -10,7 +11,7 @@ func Duration(ns int64) string {
 	f := float64(ns)
 	switch {
 	case ns < 0:
-		return "-" + Duration(-ns)
+		return "-" + Duration(-max(ns, -math.MaxInt64)) // the least number has no negative
 	case f >= 999.5e6:
 		return figures(f/1e9) + " s"
 	case f >= 999.5e3:

@@ -12,6 +12,10 @@ import (
 // every line is known; without, those of events that are known here and what belongs to them.
 var klog = &attach.Kind{
 	Name: "kernel log", Scattered: true, Yields: []string{"/proc/PID/stack"},
+	Marks: []string{"blocked for more than", "likely owned by", "soft lockup", "ard LOCKUP", "detected stall", "self-detected", "detected expedited",
+		"ut of memory: Kill", "oom-killer", "page allocation stall", "page allocation failure", "table full", "SYN flooding", "unstable",
+		"Emask ", "I/O error", "clock throttled", "clock is throttled", "took too long", "hogged CPU", "NETDEV WATCHDOG", "RT throttling",
+		"table overflow", "segfault at", "kernel BUG", "ernel panic", "Show Blocked State", "timing out command"},
 	Claim: func(lines []paste.Line) int {
 		text, stamped := klogText(lines[0].Text)
 		if !stamped && eventOf(text) == nil && !blockHead(text) {

@@ -121,8 +121,8 @@ func TestTwoInOnePaste(t *testing.T) {
 	}
 }
 
-// closed reports whether a paste cannot have another behind it in one file: it has another encoding,
-// or marks around all of its lines.
+// closed reports whether a paste cannot have another behind it in one file: it has another
+// encoding, or marks around all of its lines.
 func closed(data []byte) bool {
 	text := string(data)
 	return strings.ContainsRune(text, 0) || strings.Contains(text, "```") && strings.Count(text, "```")%2 == 1
@@ -131,10 +131,14 @@ func closed(data []byte) bool {
 // The same sample as a chat, a wiki or a terminal bends it is of the same kinds.
 func TestBentPastes(t *testing.T) {
 	bends := map[string]func(string) string{
-		"crlf":     func(s string) string { return strings.ReplaceAll(s, "\n", "\r\n") },
-		"fence":    func(s string) string { return "see below\n\n```\n" + s + "```\nthanks\n" },
-		"indented": func(s string) string { return "see below:\n\n    " + strings.ReplaceAll(strings.TrimSuffix(s, "\n"), "\n", "\n    ") + "\n" },
-		"quoted":   func(s string) string { return "> " + strings.ReplaceAll(strings.TrimSuffix(s, "\n"), "\n", "\n> ") + "\n" },
+		"crlf":  func(s string) string { return strings.ReplaceAll(s, "\n", "\r\n") },
+		"fence": func(s string) string { return "see below\n\n```\n" + s + "```\nthanks\n" },
+		"indented": func(s string) string {
+			return "see below:\n\n    " + strings.ReplaceAll(strings.TrimSuffix(s, "\n"), "\n", "\n    ") + "\n"
+		},
+		"quoted": func(s string) string {
+			return "> " + strings.ReplaceAll(strings.TrimSuffix(s, "\n"), "\n", "\n> ") + "\n"
+		},
 		"blanks":   func(s string) string { return strings.ReplaceAll(s, "\n", "   \n") },
 		"nbsp":     func(s string) string { return strings.ReplaceAll(s, "  ", "\u00a0 ") },
 		"coloured": func(s string) string { return "\x1b[0m" + strings.ReplaceAll(s, "\n", "\x1b[0m\n\x1b[1m") },

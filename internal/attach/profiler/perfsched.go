@@ -232,9 +232,12 @@ func claimSchedMap(lines []paste.Line) int {
 func readSchedMap(p *attach.Part) attach.Reading {
 	rows, idle := 0, 0
 	for _, text := range texts(p) {
-		rows++
 		before, _, _ := strings.Cut(text, " secs")
 		fields := strings.Fields(before)
+		if len(fields) == 0 {
+			continue
+		}
+		rows++
 		if slices.ContainsFunc(fields[:len(fields)-1], func(f string) bool { return strings.TrimPrefix(f, "*") == "." }) {
 			idle++
 		}

@@ -78,8 +78,8 @@ func closes(text, mark string) bool { return strings.HasSuffix(text, closerOf(ma
 func quotes(lines []Line) {
 	for depth := 0; depth < 3; depth++ {
 		for i := 0; i < len(lines); {
-			n := quoted(lines[i:])
-			if n < 2 && !(n == 1 && len(lines) == 1) {
+			n, quote := quoted(lines[i:])
+			if !quote || n < 2 && len(lines) > 1 {
 				i += max(n, 1)
 				continue
 			}
@@ -95,13 +95,17 @@ func quotes(lines []Line) {
 	}
 }
 
-// quoted counts the lines from the first on that start with ">", empty lines inside a fence aside.
-func quoted(lines []Line) int {
-	n := 0
-	for n < len(lines) && strings.HasPrefix(lines[n].Text, ">") && !commandAfter(strings.TrimPrefix(lines[n].Text, ">")) {
+// quoted counts the lines from the first on that start with ">". Commands at a prompt of that kind
+// are none: but in a quotation a line may read like one.
+func quoted(lines []Line) (n int, quote bool) {
+	commands := 0
+	for n < len(lines) && strings.HasPrefix(lines[n].Text, ">") {
+		if commandAfter(strings.TrimPrefix(lines[n].Text, ">")) {
+			commands++
+		}
 		n++
 	}
-	return n
+	return n, commands < n
 }
 
 // indentations takes off the blanks that all lines of a run start with. A run is lines between
