@@ -259,10 +259,10 @@ func tellContention(p *Pass, f *finding.Finding) {
 		}
 		f.Remedy = append(lightness(p), f.Remedy...)
 		if n > 0 || work == "" {
-			f.Remedy = append(f.Remedy, "or use weights: systemctl set-property UNIT CPUWeight=1000 for this process, or renice 19 for "+who+"; it costs the other only where both want the same CPU")
+			f.Remedy = append(f.Remedy, "use weights: systemctl set-property UNIT CPUWeight=1000 for this process, or renice 19 for "+who+"; it costs the other only where both want the same CPU")
 		}
 		if othersQ == 0 {
-			f.Remedy = append(f.Remedy, "see who it is: top -H; cat /proc/pressure/cpu")
+			f.Remedy = append([]string{"see who it is: top -H; cat /proc/pressure/cpu"}, f.Remedy...)
 		}
 	}
 	f.Verify = p.verify("'no CPU' of " + p.who() + " falls")

@@ -147,7 +147,7 @@ func (p *page) roots(r *Report, d detail) {
 		f := s.root
 		cause := middle(Printable(f.Cause), 26)
 		label := fmt.Sprintf("%2d. ", s.n)
-		size := head(fmt.Sprintf("%s, %s", r.size(f), f.Confidence), p.columns-width(label)-width(cause)-2)
+		size := head(fmt.Sprintf("%s: %s", f.Confidence, r.size(f)), p.columns-width(label)-width(cause)-2)
 		if i >= briefRoots {
 			p.line("%s%s  %s", label, cause, size)
 			continue

@@ -69,11 +69,10 @@ func (w *row) withoutSite() func(name func(string) string) string {
 		return nil
 	}
 	a := *w.account
-	if a.Class == account.ClassLock {
-		a.Actor, a.Holder, a.Detail = "", "", "" // which lock says more
-	} else {
-		a.Site, a.Detail = "", ""
+	if a.Class == account.ClassLock && a.Site != "" { // which lock says more than what its holder did
+		return func(name func(string) string) string { return "lock at " + name(a.Site) }
 	}
+	a.Site, a.Detail = "", ""
 	return func(name func(string) string) string {
 		return describe(&a, name)
 	}

@@ -72,7 +72,7 @@ func TestStories(t *testing.T) {
 		"FOUND 5 causes  Slow requests are slow partly because threads do",
 		"That shows as stop-the-world pauses (stw-pause, 50.0 %)",
 		"Before 2: of what usual requests do not lose as well it takes 20.0 %, and 2 takes 19.0 %.",
-		" 5. disk-wait  24.0 % of the slow requests' time",
+		" 5. disk-wait  supported: 24.0 % of the slow requests' time",
 	} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())
