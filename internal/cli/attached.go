@@ -23,6 +23,9 @@ type attachments struct {
 // answer puts together what the attachments say, and what detectors found in records of files that
 // both worlds know. nil: nothing was attached.
 func (in *loaded) answer(found *finding.Result) *report.Attached {
+	if in.trace != nil || in.kern != nil {
+		in.attached.parts = withoutProfiles(in.attached.parts)
+	}
 	if len(in.attached.parts) == 0 {
 		return nil
 	}

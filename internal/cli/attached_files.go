@@ -91,6 +91,7 @@ func (in *input) cut(name, path string, r io.Reader, left *int64) error {
 	case kind == format.KindTrace && in.members > 0:
 		return fmt.Errorf("read %s: an execution trace in an archive: unpack it, and give it by itself", name)
 	case binary(head):
+		in.profile(name, head)
 		return in.item(name, io.MultiReader(bytes.NewReader(head), r), 0, left)
 	}
 	whole := len(head) <= wholeText

@@ -35,7 +35,7 @@ var threadcreate = &attach.Kind{
 		r := attach.Reading{Title: "threadcreate profile of a Go program", State: attach.Healthy,
 			Figures: []string{count(n, "thread was made", "threads were made") + " since the start"},
 			Means:   "few threads: the runtime makes one when all others are in system calls or locked",
-			Not:     "threads that exist are not threads that run: blocked ones cost no CPU"}
+			Not:     "how many threads run: blocked ones cost no CPU"}
 		if n >= 1000 {
 			r.State = attach.CannotTell
 			r.Means = "many threads were made: goroutines block in system calls or in cgo, each with a thread of its own"

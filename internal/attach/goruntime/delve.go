@@ -77,7 +77,7 @@ func readDelve(p *attach.Part) attach.Reading {
 		r.Figures = append(r.Figures, fmt.Sprintf("%d in %s", places[keys[0]], keys[0]))
 	}
 	r.Means = "one place for each goroutine, without who called it: who waits for whom is not in it"
-	r.Not = "a debugger stops the program: it is one moment"
+	r.Not = "how long each has waited: a debugger stops the program at one moment"
 	pic.readLocks(&r)
 	return r
 }

@@ -95,7 +95,7 @@ func readDump(part *attach.Part, d *dump) attach.Reading {
 		}
 	}
 	if r.Not == "" {
-		r.Not = "a dump is one moment: minutes are printed only of waits that a GC cycle has seen, so none printed does not mean short"
+		r.Not = "how long each has waited: minutes are printed only of waits that a GC cycle has seen"
 	}
 	return r
 }
@@ -193,7 +193,7 @@ func (p *picture) readCrash(r *attach.Reading) {
 	} else {
 		r.Means = "the process ended by a crash: " + clip(p.crash)
 	}
-	r.Not = "a process that ended is not slow: no share of the time follows"
+	r.Not = "that it was slow: the process ended"
 }
 
 // readLocks says who waits for which lock, who likely has it, and what that one does.

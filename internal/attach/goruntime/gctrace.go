@@ -142,7 +142,7 @@ func readStopped(r *run) attach.Reading {
 		fmt.Sprintf("%d Ps", last.ps),
 	}
 	g.Facts = []attach.Fact{{Name: FactGCPause, Value: worst.stop1 * 1e6}}
-	g.Not = "the lines have no time, so they do not say how often the world stops"
+	g.Not = "how often the world stops: the lines have no time"
 	if median(stops) < longStop {
 		g.State, g.Means = attach.Healthy, "collections are short"
 		return g

@@ -124,8 +124,8 @@ func readConcurrent(r *run) attach.Reading {
 	g.Facts = []attach.Fact{{Name: FactGCPause, Value: s.worstStop * 1e6}}
 	if s.span >= leastSpan {
 		g.Facts = append(g.Facts, attach.Fact{Name: FactGCCPU, Value: s.cpuShare}, attach.Fact{Name: FactGCMark, Value: s.markShare})
-		g.Figures = append(g.Figures, fmt.Sprintf("GC marks %s of the time and takes %s of the time of %s; %s%s",
-			percent(s.markShare), percent(s.cpuShare), count(last.ps, "P", "Ps"), often(s.perSecond), forcedText(s, len(cs))))
+		g.Figures = append(g.Figures, fmt.Sprintf("GC marks %s of the time and takes %s of the CPU time of %s; %s, marking %s each (median)%s",
+			percent(s.markShare), percent(s.cpuShare), count(last.ps, "P", "Ps"), often(s.perSecond), ms(s.medianMark), forcedText(s, len(cs))))
 	} else {
 		g.Figures = append(g.Figures, fmt.Sprintf("marking takes %s (median)%s; GC used %.0f %% of the CPU since the program started",
 			ms(s.medianMark), forcedText(s, len(cs)), last.sinceStart))
@@ -203,7 +203,7 @@ func judgeGC(g *attach.Reading, s gcSum, cs []cycle) {
 		judgeStretched(g, s, cs, stretched, long)
 	case s.start && (s.cpuShare >= gcLoss/2 || s.markShare >= gcMarking):
 		g.State = attach.CannotTell
-		g.Means = "these are the program's first seconds, in which its heap grows: GC works much, and that is not its steady state"
+		g.Means = fmt.Sprintf("these are the program's first seconds, in which its heap grows: GC used up to %.0f %% of the CPU (since the start, as printed), and that is not its steady state", mostSince(cs))
 		g.Next = []attach.Next{{Command: "GODEBUG=gctrace=1 for a minute under load", Why: "cycles after the start decide"}}
 	case s.span < leastSpan:
 		judgeFew(g, s, cs)
@@ -212,7 +212,7 @@ func judgeGC(g *attach.Reading, s gcSum, cs []cycle) {
 	case s.markShare >= gcMarking && s.assistShare >= assistOwn && s.forced*2 < len(cs):
 		g.State = attach.Ill
 		g.Means = fmt.Sprintf("GC marks %s of the time; a request that allocates meanwhile is made to mark: %s of the program's CPU time in these cycles", percent(s.markShare), percent(s.assistShare))
-		g.Not = "the lines do not say which requests assisted, nor for how long each"
+		g.Not = "which requests assisted, and for how long each"
 		g.Signs = []attach.Sign{{Cause: "mark-assist", Grade: attach.Found, Sure: finding.Possible, Share: s.markShare * s.assistShare,
 			Proof: []string{g.Figures[0], fmt.Sprintf("assists used %s of the CPU time that GC left to the program while it marked", percent(s.assistShare))}}}
 		g.Next = []attach.Next{{Command: "whystall diagnose --pid PID", Why: "shows what slow requests lost to mark assist, and the sites that allocate"}}
@@ -232,7 +232,7 @@ func judgeStretched(g *attach.Reading, s gcSum, cs []cycle, stretched, long bool
 	}
 	g.Facts = append(g.Facts, attach.Fact{Name: FactGCStretched, Value: float64(max(1, s.longStops))})
 	g.Means = strings.Join(what, "; ") + ": the threads of the process were kept off their CPUs, or one was waited for"
-	g.Not = "the CPU time of a stop is the Ps times the wall time by arithmetic, so it proves no use of CPU; the first figure also holds the initiator's own wait for a CPU"
+	g.Not = "that a stop used CPU: that figure is the Ps times the wall time by arithmetic, and the first one holds the initiator's own wait for a CPU as well"
 	causes := []string{"cpu-throttled", "cpu-contention", "gomaxprocs-over-quota"}
 	if !stretched {
 		causes = []string{"stw-pause", "cpu-throttled", "cpu-contention"}
@@ -256,7 +256,7 @@ func judgeFew(g *attach.Reading, s gcSum, cs []cycle) {
 	if last.sinceStart < 10 && s.worstStop < longStop {
 		g.State = attach.Healthy
 		g.Means = fmt.Sprintf("GC used %.0f %% of the CPU since the program started, and the stops are short", last.sinceStart)
-		g.Not = "so few cycles do not say how often they come"
+		g.Not = "how often cycles come: these are too few"
 		return
 	}
 	g.State = attach.CannotTell
@@ -278,7 +278,7 @@ func judgeFrequent(g *attach.Reading, s gcSum, cs []cycle) {
 	}
 	g.State = attach.Ill
 	g.Means = fmt.Sprintf("%s cycles a second withhold %s of the Ps' time from the program%s", each(s.perSecond), percent(s.cpuShare), why)
-	g.Not = "the lines do not say what each request lost"
+	g.Not = "what each request lost"
 	proof := []string{g.Figures[0], fmt.Sprintf("assists took %s of the Ps' time, stops %s of the time", percent(s.assistAll), percent(s.stopShare))}
 	g.Signs = []attach.Sign{{Cause: "frequent-gc", Grade: attach.Found, Sure: sure, Share: s.cpuShare, Proof: proof}}
 	g.Next = []attach.Next{{Command: "tr '\\0' '\\n' < /proc/PID/environ | grep -E 'GOGC|GOMEMLIMIT'", Why: "a low GOGC or a limit near the live heap makes cycles many"}}
@@ -286,12 +286,12 @@ func judgeFrequent(g *attach.Reading, s gcSum, cs []cycle) {
 
 func judgeWell(g *attach.Reading, s gcSum) {
 	g.State = attach.Healthy
-	g.Means = "GC costs the program little: it takes few CPU, and the world stops for short"
+	g.Means = "GC costs the program little: it takes little CPU, and the world stops for short"
 	switch {
 	case s.perSecond >= gcRate:
-		g.Not = "many cycles alone are no harm: what they take of the CPU counts"
+		g.Not = "that many cycles are harm: what they take of the CPU counts"
 	case s.worstStop >= longStop:
-		g.Not = "one long stop among short ones is no rule"
+		g.Not = "that such a long stop comes often: it is one among short ones"
 	}
 	for _, cause := range []string{"frequent-gc", "mark-assist"} {
 		g.Signs = append(g.Signs, attach.Sign{Cause: cause, Grade: attach.Against, Share: s.cpuShare})

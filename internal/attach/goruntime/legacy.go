@@ -186,7 +186,7 @@ func stackOf(lines []paste.Line) (out []string) {
 }
 
 func readHeapText(part *attach.Part) attach.Reading {
-	r := attach.Reading{Title: "heap profile as text", State: attach.Healthy, Not: "it says nothing about latency"}
+	r := attach.Reading{Title: "heap profile as text", State: attach.Healthy, Not: "anything about latency"}
 	var total, top sums
 	var topStack []string
 	headed := false

@@ -135,7 +135,7 @@ func (m *memStat) tell(r *attach.Reading) {
 	}
 	r.Figures = append(r.Figures, fmt.Sprintf("%.0f cycles since the start, with %s of the CPU available (%.0f forced)", value(m.NumGC), percent(share), value(m.NumForcedGC)))
 	r.Means = "since the start, GC took little of the CPU"
-	r.Not = "one reading of counters is no rate: what GC costs now is not in it"
+	r.Not = "what GC costs now: counters since the start, read once, are no rate"
 	if share >= 0.10 || len(pauses) >= 5 && median(pauses) >= longStop*1e6 {
 		r.State = attach.CannotTell
 		r.Means = "since the start, GC took much of the CPU or stopped the world for long"
@@ -147,7 +147,7 @@ func (m *memStat) tell(r *attach.Reading) {
 func readMemStatsLines(p *attach.Part) attach.Reading {
 	first, last := p.Lines[0].Text, p.Lines[len(p.Lines)-1].Text
 	r := attach.Reading{Title: fmt.Sprintf("memstats as a program prints it, %s", count(len(p.Lines), "line", "lines")), State: attach.Healthy,
-		Means: "it shows how much memory the heap has", Not: "no time is in it: it says nothing about latency"}
+		Means: "it shows how much memory the heap has", Not: "anything about latency: no time is in it"}
 	r.Figures = []string{"last: " + clip(last)}
 	a, b := after(first, "NumGC = "), after(last, "NumGC = ")
 	if n, ok := number(b); ok {

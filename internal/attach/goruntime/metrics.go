@@ -18,6 +18,7 @@ var prometheus = &attach.Kind{
 	Name:  "Prometheus metrics of a Go program",
 	Hints: []string{"# HELP ", "# TYPE ", "go_", "process_"},
 	Claim: claimPrometheus,
+	Joins: true,
 	Read:  readPrometheus,
 }
 
@@ -71,7 +72,7 @@ func ofGo(name string) bool {
 }
 
 func claimPrometheus(lines []paste.Line) int {
-	end, ofGoSeries := 0, 0
+	end, ofGoSeries, before := 0, 0, ""
 	for i, line := range lines {
 		name, comment, ok := promLine(line.Text)
 		switch {
@@ -81,8 +82,9 @@ func claimPrometheus(lines []paste.Line) int {
 			continue
 		case !ok:
 			return promEnd(end, ofGoSeries)
-		case ofGo(name) && !comment:
+		case ofGo(name) && !comment && name != before:
 			ofGoSeries++
+			before = name
 		}
 		end = i + 1
 	}

@@ -121,7 +121,7 @@ func (p *profile) read(title string) attach.Reading {
 		p.readGoroutines(&r)
 	case profThreads:
 		r.Figures = []string{fmt.Sprintf("%.0f threads were made", p.total)}
-		r.Means, r.Not = "threads that the runtime made since the start", "threads that exist are not threads that run"
+		r.Means, r.Not = "threads that the runtime made since the start", "how many threads run: blocked ones cost no CPU"
 	default:
 		p.figures(&r, func(v float64) string { return fmt.Sprintf("%.4g", v) })
 		r.State, r.Means = attach.CannotTell, "which profile it is was cut off, so nothing follows from its sums"
@@ -232,9 +232,9 @@ func (p *profile) readCPU(r *attach.Reading) {
 	}
 	p.figures(r, unit)
 	r.Means = "it shows what the CPU was used for"
-	r.Not = "what requests waited for is not in it"
+	r.Not = "what requests waited for"
 	if p.flat["runtime._ExternalCode"] > 0.3*p.total && p.total > 0 {
-		r.Not += "; _ExternalCode is samples outside of Go's code, and no cause"
+		r.Not += "; and _ExternalCode is samples outside of Go's code, no cause"
 	}
 	switch {
 	case gc >= gcOfUsed && cpus >= gcLeast:
@@ -259,7 +259,7 @@ func (p *profile) readHeap(r *attach.Reading) {
 	}
 	p.figures(r, func(v float64) string { return finding.Bytes(int64(v)) })
 	r.Means = "it shows which code allocated the memory"
-	r.Not = "it says nothing about latency"
+	r.Not = "anything about latency"
 }
 
 // readDelay reads profiles of mutexes and of blocking. Those of a time of their own have a rate.
@@ -291,7 +291,7 @@ func (p *profile) readDelay(r *attach.Reading) {
 	switch {
 	case p.kind == profBlock || p.kind == profDelay:
 		r.Means = "it adds up waits at channels, selects and locks"
-		r.Not = "goroutines that wait for work are in it as well, so a large sum is no illness"
+		r.Not = "that something is ill: goroutines that wait for work are in the sum as well"
 	case p.duration > 0 && share >= 0.25:
 		cause := "lock-contention"
 		if hasPrefix(site, loggerParts) {
@@ -306,7 +306,7 @@ func (p *profile) readDelay(r *attach.Reading) {
 		r.Signs = []attach.Sign{{Cause: "lock-contention", Grade: attach.Against, Share: share}}
 	default:
 		r.Means = "it names the code that held mutexes while others waited: the stack is of the unlock"
-		r.Not = "the sum is since the start, so it is no rate: how much requests lose now is not in it"
+		r.Not = "how much requests lose now: the sum is since the start, so it is no rate"
 	}
 	if r.State == attach.CannotTell {
 		r.Next = []attach.Next{{Command: "curl 'http://HOST:PORT/debug/pprof/mutex?debug=1&seconds=10'", Why: "gives a rate; or whystall diagnose --pid PID"}}
@@ -364,7 +364,7 @@ func (p *profile) readGoroutineSums(r *attach.Reading) {
 	}
 	r.Glance = true
 	r.Figures = append(r.Figures, fmt.Sprintf("%.0f goroutines, %.0f of them at a lock", p.total, lock))
-	r.Means, r.Not = "hardly a goroutine waits for a lock", "a profile of goroutines is one moment"
+	r.Means, r.Not = "hardly a goroutine waits for a lock", "how long each has waited: it is one moment"
 	if lock < manyWaiters {
 		return
 	}

@@ -234,7 +234,7 @@ func readPprof(part *attach.Part) attach.Reading {
 	}
 	p.guess(t.unit)
 	if t.listed {
-		return attach.Reading{Title: "pprof -list", State: attach.Healthy, Means: "it shows which lines of the source used the profile's quantity", Not: "what requests waited for is not in it",
+		return attach.Reading{Title: "pprof -list", State: attach.Healthy, Means: "it shows which lines of the source used the profile's quantity", Not: "what requests waited for",
 			Figures: listFigures(part.Lines)}
 	}
 	title := "pprof output"

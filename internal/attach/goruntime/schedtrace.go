@@ -209,7 +209,7 @@ func judgeSched(r *attach.Reading, n, long int, perP []float64) {
 				sure = finding.Supported
 			}
 		}
-		r.Not = "who waits and what runs meanwhile is not in it; threads that the kernel keeps off their CPUs look the same"
+		r.Not = "who waits and what runs meanwhile; threads that the kernel keeps off their CPUs look the same"
 		r.Signs = []attach.Sign{{Cause: "sched-latency", Grade: attach.Found, Sure: sure, Share: share, Proof: r.Figures[:2]}}
 		r.Next = []attach.Next{{Command: "whystall diagnose --pid PID", Why: "shows which goroutines queue, and what has the Ps meanwhile"}}
 	case long > 0:

@@ -52,7 +52,7 @@ func readScvg(p *attach.Part) attach.Reading {
 		Title: fmt.Sprintf("Go's scavenger, %s", count(len(p.Lines), "line", "lines")),
 		State: attach.Healthy,
 		Means: "the runtime gives unused heap memory back in the background",
-		Not:   "no time is in these lines: they say nothing about latency",
+		Not:   "anything about latency: no time is in these lines",
 	}
 	for i := len(p.Lines) - 1; i >= 0; i-- {
 		s := scvgLine(p.Lines[i].Text)
@@ -114,7 +114,7 @@ func readPacer(p *attach.Part) attach.Reading {
 		Title: fmt.Sprintf("gcpacertrace, %s", count(max(cycles, len(used), len(assist)), "cycle", "cycles")),
 		State: attach.Healthy,
 		Means: "this is how the pacer set assists and workers for each cycle while it marked",
-		Not:   "the share is of the time in which GC marks, not of all time: 25 to 30 % is what the pacer aims at",
+		Not:   "what GC takes of all time: 25 to 30 % while it marks is what the pacer aims at",
 	}
 	if median(used) > 40 {
 		r.State = attach.CannotTell
