@@ -137,6 +137,18 @@ func (one *task) String() string {
 	return fmt.Sprintf("%s (pid %d)", one.name, one.pid)
 }
 
+// kernelThreads are starts of names of the kernel's own threads. Their waits are no service's.
+var kernelThreads = []string{"kworker/", "jbd2/", "kswapd", "ksoftirqd/", "flush-", "xfsaild", "xfs-", "kcompactd", "khugepaged", "migration/", "rcu_", "md", "dm-", "loop", "scsi_", "txg_"}
+
+func (one *task) kernel() bool {
+	return slices.ContainsFunc(kernelThreads, func(s string) bool { return strings.HasPrefix(one.name, s) })
+}
+
+// programs leaves the kernel's own threads out.
+func programs(tasks []*task) []*task {
+	return slices.DeleteFunc(tasks, (*task).kernel)
+}
+
 // top gives the tasks with most of a figure, those without any left out.
 func (run *pidstatRun) top(figure func(*task) float64) []*task {
 	var out []*task
@@ -291,6 +303,9 @@ func (run *pidstatRun) cpu(v *verdict) {
 	if len(users) == 0 {
 		return
 	}
+	for _, one := range users[:min(32, len(users))] {
+		v.kernelThread(one.String(), one.use)
+	}
 	if one := users[0]; one.sys >= 30 && one.sys > one.usr {
 		v.unsure = true
 		v.next(fmt.Sprintf("perf top -g -p %d", max(one.pid, one.tid)), "what the kernel computes for it")
@@ -300,7 +315,7 @@ func (run *pidstatRun) cpu(v *verdict) {
 
 // waits judges the wait for a CPU.
 func (run *pidstatRun) waits(v *verdict) {
-	waiters := run.top(func(t *task) float64 { return t.wait })
+	waiters := programs(run.top(func(t *task) float64 { return t.wait }))
 	if len(waiters) == 0 {
 		v.figure("%%wait 0 for all tasks")
 		v.against("cpu-contention", "%wait 0 for all tasks")
@@ -400,7 +415,7 @@ func (run *pidstatRun) disk(v *verdict) {
 		return
 	}
 	v.figure("%s: reads %s/s, writes %s/s", top[0], kB(top[0].read), kB(top[0].write))
-	waits := run.top(func(t *task) float64 { return t.iodelay })
+	waits := programs(run.top(func(t *task) float64 { return t.iodelay }))
 	if len(waits) == 0 {
 		if top[0].read+top[0].write >= 10<<10 {
 			v.unsure = true

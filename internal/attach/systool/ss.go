@@ -72,6 +72,8 @@ func claimSS(lines []paste.Line) int {
 		case strings.HasPrefix(trimmed, "Active Internet connections"):
 			next, ok := following(lines, at+1)
 			return ok && ssHeader(next.Text)
+		case headed && (strings.HasPrefix(trimmed, "unix ") || strings.HasPrefix(trimmed, "Active UNIX domain") || strings.HasPrefix(trimmed, "Proto RefCnt")):
+			return true
 		case strings.HasPrefix(trimmed, "Total:") || sums:
 			sums = ssSums.MatchString(trimmed)
 			return sums

@@ -24,6 +24,8 @@ var (
 	topLoad  = regexp.MustCompile(`load average: *([\d.,]+), +([\d.,]+), +([\d.,]+)`)
 	// topShare is one share of a line of CPUs: "5.9 us", "0.7%us", "2,1 us".
 	topShare = regexp.MustCompile(`(\d[\d.]*(?:,\d+)?)\s*%?\s*(us|sy|ni|id|wa|hi|si|st|gu)\b`)
+	// topGraph is the line of CPUs as a bar: user and system before it, both together within.
+	topGraph = regexp.MustCompile(`: *([\d.,]+)/([\d.,]+) +(\d+)\[`)
 	// topAmount is one amount of a line of memory. A + stands where figures were cut off.
 	topAmount = regexp.MustCompile(`([\d.,]+)([kKmMgGtT]?)(\+?) *(total|free|used|buff/cache|buffers|cached Mem|cached|avail)`)
 )
@@ -49,6 +51,11 @@ func topHeader(text string) ([]string, bool) {
 
 // topRow reports whether a line fits below these names.
 func topRow(names []string, f []string) bool {
+	if len(names) > manyColumns {
+		// With all fields shown, some are empty, and nothing says which.
+		_, ok := whole(f[0])
+		return ok && len(f) >= len(names)/2
+	}
 	if len(f) < len(names)-1 {
 		return false
 	}
@@ -78,6 +85,9 @@ func topRow(names []string, f []string) bool {
 	return true
 }
 
+// manyColumns is more than top shows until somebody asks for them.
+const manyColumns = 20
+
 // topDefault are the columns where a paste starts below the line of names.
 var topDefault = []string{"PID", "USER", "PR", "NI", "VIRT", "RES", "SHR", "S", "%CPU", "%MEM", "TIME+", "COMMAND"}
 
@@ -86,7 +96,7 @@ func topSummary(text string) bool {
 		return false // most lines, without asking four patterns
 	}
 	return topFirst.MatchString(text) || topTasks.MatchString(text) || topMem.MatchString(text) ||
-		topCPU.MatchString(text) && len(topShare.FindAllString(text, 8)) >= 3
+		topCPU.MatchString(text) && (len(topShare.FindAllString(text, 8)) >= 3 || topGraph.MatchString(text))
 }
 
 func claimTop(lines []paste.Line) int {
@@ -214,6 +224,11 @@ func (s *screen) shares(text string) {
 			case "st":
 				c.st = f
 			}
+		}
+		if m := topGraph.FindStringSubmatch(one); m != nil {
+			c.us, _ = number(m[1])
+			c.sy, _ = number(m[2])
+			c.id, found = 100-c.us-c.sy, 3
 		}
 		if found >= 3 && len(s.cpu) < maxCPUs {
 			s.cpu = append(s.cpu, c)

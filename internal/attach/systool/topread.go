@@ -94,6 +94,9 @@ func (s *screen) processes(v *verdict, p *attach.Part) {
 		v.figure("%s: %s %% CPU, %s resident", name(busy), plain(use), bytes(t.resident(busy)))
 		v.factOf(ProcessCPU, use/100, name(busy))
 	}
+	for _, r := range t.rows {
+		v.kernelThread(name(r), t.num(r, "%CPU"))
+	}
 	large := slices.MaxFunc(t.rows, func(a, b row) int { return cmp.Compare(t.resident(a), t.resident(b)) })
 	if share := t.num(large, "%MEM"); share >= 25 {
 		text := fmt.Sprintf("%s holds %s, %s %% of the memory", name(large), bytes(t.resident(large)), plain(share))
@@ -104,6 +107,24 @@ func (s *screen) processes(v *verdict, p *attach.Part) {
 func (t *table) resident(r row) float64 {
 	f, _ := size(t.cell(r, "RES"), 1024)
 	return f
+}
+
+// kernelThread: some threads of the kernel that use much CPU time do so for one reason.
+func (v *verdict) kernelThread(name string, use float64) {
+	if use < 20 || !strings.HasPrefix(name, "k") {
+		return
+	}
+	proof := fmt.Sprintf("%s uses %s %% of a CPU", name, plain(use))
+	switch {
+	case strings.HasPrefix(name, "kswapd"), strings.HasPrefix(name, "kcompactd"):
+		v.candidate("direct-reclaim", 0, proof)
+		v.means("%s: memory is being freed or moved; whether the service's threads have to help is not in it", proof)
+		v.next("sar -B 1 10", "pgscand/s: whether threads free memory themselves")
+	case strings.HasPrefix(name, "ksoftirqd"):
+		v.candidate("softirq", 0, proof)
+		v.means("%s: there are more interrupts than are served at once", proof)
+		v.next("cat /proc/softirqs; sleep 10; cat /proc/softirqs", "which soft interrupts they are")
+	}
 }
 
 // used is the CPU time of all processes shown, in percent of one CPU.

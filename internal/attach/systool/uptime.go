@@ -70,6 +70,10 @@ func readUptime(p *attach.Part) attach.Reading {
 		v.means("load falls: %s a quarter of an hour ago, %s now", fixed(last[2]), fixed(last[0]))
 	}
 	v.unsure = true
+	if most < 2 {
+		v.means("one or two threads on average ran, waited for a CPU or for the disk")
+		return v.done()
+	}
 	v.means("whether that is much depends on how many CPUs there are, and on whether they are R or D")
 	v.next("nproc", "the load average is to be held against the number of CPUs")
 	v.next("vmstat 1 10", "r, b and id: whether threads want CPUs or the disk")

@@ -36,6 +36,9 @@ func vmstatHeader(text string) ([]string, bool) {
 
 // vmstatGroups is the line above the names.
 func vmstatGroups(text string) bool {
+	if strings.HasPrefix(text, "procs ") && strings.Contains(text, "memory") && strings.Contains(text, "cpu") {
+		return true // without dashes, as before procps 3
+	}
 	return strings.Count(text, "-") > 20 && (strings.Contains(text, "swap") || strings.Contains(text, "cpu")) &&
 		(strings.HasPrefix(text, "procs") || strings.HasPrefix(text, "kthr") || strings.HasPrefix(text, "--procs") || strings.HasPrefix(text, "proz"))
 }
