@@ -2,6 +2,7 @@ package kernelfile
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -104,7 +105,7 @@ const (
 // out.
 func judgeZones(zones []zone) (r attach.Reading) {
 	var free, huge float64
-	var broken []zone
+	var small []zone // with memory, and next to none of it in large blocks
 	for _, z := range zones {
 		r.Facts = append(r.Facts, attach.Fact{Name: FactBuddyFree, Value: z.free(0), Of: z.String()},
 			attach.Fact{Name: FactBuddyHuge, Value: z.free(hugeOrder), Of: z.String()})
@@ -115,9 +116,12 @@ func judgeZones(zones []zone) (r attach.Reading) {
 		free += z.free(0)
 		huge += z.free(hugeOrder)
 		if z.free(0) >= zoneLeast && z.free(hugeOrder) < hugeLeast*z.free(0) {
-			broken = append(broken, z)
+			small = append(small, z)
 		}
 	}
+	// An allocation falls back to another zone: a small zone without large blocks is no matter
+	// while most of what is free is in large blocks.
+	broken := slices.DeleteFunc(small, func(z zone) bool { return huge >= 0.5*free && z.free(0) < 1<<30 })
 	r.Not = "Free lists are a glance at one moment, and say nothing of who waited: allocstall and compact_stall of /proc/vmstat, read twice, do."
 	r.Next = []attach.Next{{Command: "grep -E 'allocstall|compact_stall' /proc/vmstat; sleep 10; grep -E 'allocstall|compact_stall' /proc/vmstat", Why: "whether threads have to free or move memory themselves now"}}
 	switch {

@@ -241,7 +241,7 @@ func merged(all []attach.Reading, files []file) attach.Reading {
 	if len(all) == 1 {
 		return r
 	}
-	var titles, figures []string
+	var titles, figures, calm []string
 	for i, o := range all {
 		titles = append(titles, o.Title)
 		if i > 0 {
@@ -253,13 +253,17 @@ func merged(all []attach.Reading, files []file) attach.Reading {
 			if o.State == r.State || len(all) == 2 {
 				r.Means += " " + o.Means
 			}
-			if len(o.Figures) > 0 {
+			switch {
+			case len(o.Figures) == 0:
+			case o.State == attach.Healthy:
+				calm = append(calm, o.Figures[0])
+			default:
 				figures = append(figures, o.Figures[0])
 			}
 		}
 	}
-	// Of each file one figure, before further ones of the first.
-	r.Figures = slices.Concat(r.Figures[:min(1, len(r.Figures))], figures, r.Figures[min(1, len(r.Figures)):])
+	// Of each file one figure, before further ones of the first; what is healthy comes last.
+	r.Figures = slices.Concat(r.Figures[:min(1, len(r.Figures))], figures, r.Figures[min(1, len(r.Figures)):], calm)
 	r.Title = fmt.Sprintf("%s: %s", plural(len(files), "kernel file", "kernel files"), strings.Join(titles[:min(3, len(titles))], "; "))
 	return r
 }

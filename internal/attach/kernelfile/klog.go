@@ -18,7 +18,7 @@ var klog = &attach.Kind{
 		"table overflow", "segfault at", "kernel BUG", "ernel panic", "Show Blocked State", "timing out command"},
 	Claim: func(lines []paste.Line) int {
 		text, stamped := klogText(lines[0].Text)
-		if !stamped && eventOf(text) == nil && !blockHead(text) {
+		if !stamped && eventOf(text) == nil && !blockHead(text) && !(lines[0].Raw != "" && goesOn(text)) {
 			return 0
 		}
 		n := 1
@@ -66,14 +66,14 @@ var (
 
 // blockHead reports whether a line starts a dump of a task.
 func blockHead(text string) bool {
-	return strings.Contains(text, "state:") && taskLine.MatchString(text) || strings.HasSuffix(text, "0x00000000") && oldTaskLine.MatchString(text)
+	return strings.Contains(text, "state:") && taskLine.MatchString(text) || strings.Contains(text, "  ") && oldTaskLine.MatchString(text)
 }
 
 var belongsTo = []string{"Call Trace:", "Call trace:", "RIP: ", "RSP: ", "RAX: ", "RBP: ", "RDX: ", "R10: ", "R13: ", "CR2: ", "FS: ", "CS: ", "Code: ", "</TASK>", "<TASK>", "</IRQ>", "<IRQ>", "<NMI>", "</NMI>", "ORIG_RAX", "EFLAGS",
 	"Tainted: ", "Not tainted ", "Hardware name: ", "CPU: ", "Workqueue: ", "Modules linked in", "Mem-Info:", "Node ", "lowmem_reserve", "active_anon:", " active_file:", " unevictable:", " slab_reclaimable:", " mapped:", " free:",
 	"Swap cache stats", "Free swap", "Total swap", "pagecache pages", "pages RAM", "pages HighMem", "pages reserved", "pages hwpoisoned", "pages in swap cache", "total pagecache pages", "swapper", "Tasks state", "[  pid  ]", "[ pid ]",
 	"oom_score_adj", "Memory cgroup stats", "memory: usage", "memory+swap: usage", "kmem: usage", "swap: usage", "Memory limit reached", "oom_reaper: ", "\"echo 0 >", "Sending NMI", "NMI backtrace", "irq event stamp",
-	"anon ", "rss:", "Showing all locks", "Comm: ", "Pid: ", "warn_alloc", "task                        PC stack", "hi:", "per-cpu:", "DMA: ", "Normal: ", "cache:", "likely owned by", "jiffies", "lr : ", "pc : ", "sp : ", "pstate: ", "x29: ", "---["}
+	"anon ", "rss:", "Showing all locks", "Comm: ", "Pid: ", "warn_alloc", "task                        PC stack", "hi:", "per-cpu:", "DMA: ", "Normal: ", "cache:", "likely owned by", "jiffies", "lr : ", "pc : ", "sp : ", "pstate: ", "x29: ", "---[", "callbacks suppressed"}
 
 // belongs reports whether a line without a stamp goes on with an event.
 func belongs(text string) bool {
@@ -86,6 +86,17 @@ func belongs(text string) bool {
 		}
 	}
 	return hexWords(text)
+}
+
+// goesOn reports whether a line of a log, which lines of others may part from its event, can be
+// nothing else than the kernel's.
+func goesOn(text string) bool {
+	for _, b := range []string{"Call Trace:", "Call trace:", "\"echo 0 >", "      Not tainted ", "      Tainted: ", "RIP: 00", "<TASK>", "</TASK>", "callbacks suppressed"} {
+		if strings.Contains(text, b) {
+			return true
+		}
+	}
+	return frameLine.MatchString(text)
 }
 
 // hexWords are the raw words of a stack or of registers.

@@ -31,7 +31,7 @@ type report struct {
 type owner struct{ waiter, lock, name, pid string }
 
 func (o owner) String() string {
-	return fmt.Sprintf("%s waits for a %s that %s (pid %s) most likely holds", printed(o.waiter), printed(o.lock), printed(o.name), o.pid)
+	return fmt.Sprintf("%s waits for the %s that %s (pid %s) most likely holds", printed(o.waiter), printed(o.lock), printed(o.name), o.pid)
 }
 
 // task is one that the kernel dumped.
@@ -245,7 +245,7 @@ func (r *report) readTasks(out *attach.Reading) {
 	means := fmt.Sprintf("%s in the kernel and cannot go on", plural(max(hung, len(r.tasks)), "task waits", "tasks wait"))
 	switch {
 	case len(outside) > 0:
-		means += fmt.Sprintf(": for an answer of %s, outside what whystall can look into.", outside[0])
+		means += fmt.Sprintf(": for %s, outside what whystall can look into.", outside[0])
 	case len(counts) > 0:
 		means += fmt.Sprintf(": for %s, in %s.", counts[0].words, printed(counts[0].in[0]))
 	default:

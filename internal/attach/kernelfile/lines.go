@@ -41,7 +41,7 @@ func repeated(one func([]paste.Line) int) func([]paste.Line) int {
 		n := 0
 		for n < len(lines) {
 			at := n
-			for at < len(lines) && at < n+maxBlank && lines[at].Command == "" && strings.TrimSpace(lines[at].Text) == "" {
+			for at < len(lines) && at <= n+maxBlank && lines[at].Command == "" && strings.TrimSpace(lines[at].Text) == "" {
 				at++
 			}
 			if at < len(lines) && lines[at].Command == "" && isTime(lines[at].Text) {
@@ -74,6 +74,9 @@ func samples(p *attach.Part, next func(sofar []string, line string) bool) []samp
 	for _, l := range p.Lines {
 		text := strings.TrimSpace(l.Text)
 		if text == "" {
+			if !l.Time.IsZero() { // a time alone, which was taken for a logger's
+				at, fresh = l.Time, true
+			}
 			continue
 		}
 		if t, ok := parseTime(text); ok {

@@ -154,7 +154,7 @@ func readSettings(all []setting) attach.Reading {
 	r.Not = "A setting costs nobody time by itself: what it does shows in counters and recordings."
 	if len(risks) > 0 {
 		r.State = attach.CannotTell
-		r.Means = strings.ToUpper(risks[0][:1]) + risks[0][1:] + "."
+		r.Means = "The setting " + risks[0] + "."
 		r.Next = []attach.Next{{Command: "whystall diagnose --pid PID", Why: "whether it costs the service anything"}}
 	}
 	return r

@@ -16,9 +16,11 @@ import (
 var stackLine = regexp.MustCompile(`^\[<[0-9a-fx]+>\] (0xffffffffffffffff|\??\s*([\w.]+)(?:\+0x[0-9a-f]+/0x[0-9a-f]+)?(?: \[\w+\])?)$`)
 
 var procStack = &attach.Kind{
-	Name: "/proc/PID/stack", Hints: []string{"[<"},
+	Name: "/proc/PID/stack",
 	Claim: func(lines []paste.Line) int {
-		if !stackLine.MatchString(strings.TrimSpace(lines[0].Text)) {
+		first := strings.TrimSpace(lines[0].Text)
+		titled := stackTitle.MatchString(first) && len(lines) > 1 && lines[1].Command == "" && stackLine.MatchString(strings.TrimSpace(lines[1].Text))
+		if !titled && !stackLine.MatchString(first) {
 			return 0
 		}
 		return run(lines, func(t string) bool { return stackLine.MatchString(t) || stackTitle.MatchString(t) })

@@ -34,8 +34,16 @@ func waitOf(functions []string) wait {
 		if w.place == "" {
 			w.place = remotePlace(name)
 		}
-		if w.block == sched.BlockOther && diskModule(name) {
+		switch {
+		case w.block != sched.BlockOther && w.block != sched.BlockUnknown:
+		case diskModule(name):
 			w.block = sched.BlockDisk
+		case strings.HasPrefix(name, "percpu_rwsem_") || strings.HasPrefix(name, "__percpu_down_"):
+			w.block = sched.BlockKernelLock
+		}
+		// Who wants to write waits for this lock as long as the file system is frozen.
+		if percpu := strings.HasPrefix(functions[0], "percpu_") || w.at == "percpu_rwsem_wait"; percpu && (name == "mnt_want_write" || name == "__sb_start_write" || name == "sb_start_write") {
+			w.place = "a frozen file system (fsfreeze, or a snapshot that is being taken)"
 		}
 	}
 	if w.at == "" && len(functions) > 0 {
@@ -103,7 +111,7 @@ func causeOf(b sched.Block) string {
 
 func waitWords(w wait) string {
 	if w.place != "" {
-		return "an answer of " + w.place
+		return w.place
 	}
 	switch w.block {
 	case sched.BlockDisk:
@@ -169,7 +177,13 @@ func countWaits(all []wait) []waitCount {
 		counts := in[out[i].words]
 		slices.SortFunc(out[i].in, func(a, b string) int { return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b)) })
 	}
-	slices.SortStableFunc(out, func(a, b waitCount) int { return cmp.Compare(b.n, a.n) })
+	lock := func(c waitCount) int {
+		if b := c.wait.block; c.wait.place == "" && (b == sched.BlockKernelLock || b == sched.BlockMmapLock) {
+			return 1
+		}
+		return 0
+	}
+	slices.SortStableFunc(out, func(a, b waitCount) int { return cmp.Or(cmp.Compare(b.n, a.n), cmp.Compare(lock(a), lock(b))) })
 	return out
 }
 

@@ -20,6 +20,13 @@ func loggers(lines []Line) {
 			}
 		}
 	}
+	for i := range lines {
+		l := &lines[i]
+		alone := l.Text == "" && !l.Time.IsZero() && (i == 0 || lines[i-1].Raw == "") && (i+1 == len(lines) || lines[i+1].Raw == "")
+		if alone { // what date printed between two readings is no logger's
+			l.Text, l.Raw = l.Raw, ""
+		}
+	}
 }
 
 // logged takes one prefix off, and reports whether there was one.
