@@ -297,3 +297,22 @@ func readKernelLocks(t *bpfTable) attach.Reading {
 	}
 	return r
 }
+
+// readEvents reads trace and argdist: events with what a person asked for.
+func readEvents(t *bpfTable) attach.Reading {
+	r := t.reading("row")
+	by := map[string]float64{}
+	for _, row := range t.rows {
+		if t.has("EVENT") {
+			by[row["EVENT"]] += num(row, "COUNT")
+		} else {
+			by[owner(row)]++
+		}
+	}
+	for _, name := range largest(by)[:min(3, len(by))] {
+		r.Figures = append(r.Figures, fmt.Sprintf("%s: %s", name, count(by[name])))
+	}
+	r.Means = "It lists events that a probe saw: what they mean is in the command that asked for them."
+	r.Not = "A count is no latency."
+	return r
+}

@@ -45,6 +45,8 @@ var bpfTools = []bpfTool{
 	{name: "tcpconnect", has: "PID SADDR DADDR DPORT", read: readSessions},
 	{name: "tcpdrop", has: "SADDR:SPORT DADDR:DPORT", read: readRetransmits},
 	{name: "ugc", has: "START TIME(us) DESCRIPTION", read: readPauses},
+	{name: "trace", has: "PID COMM FUNC", read: readEvents},
+	{name: "argdist", has: "COUNT EVENT", most: 2, read: readEvents},
 	{name: "klockstat", has: "Caller AvgSpin Count", read: readKernelLocks},
 	{name: "klockstat", has: "Caller AvgHold Count", read: readKernelLocks},
 	{name: "klockstat", has: "Caller AvgWait Count", read: readKernelLocks},
@@ -60,6 +62,7 @@ func bpfTables() []*attach.Kind {
 		}
 		out = append(out, &attach.Kind{
 			Name:  tool.name,
+			Hints: []string{strings.Fields(oneWord.Replace(tool.has))[0], "Tracing ", "Ctrl"},
 			Claim: func(lines []paste.Line) int { return claimTable(tool.name, lines) },
 			Read: func(p *attach.Part) attach.Reading {
 				t := readTable(tool, p)
@@ -74,6 +77,9 @@ func bpfTables() []*attach.Kind {
 var twoWords = strings.NewReplacer("TIME (us)", "TIME(us)", "TIME (ms)", "TIME(ms)", "PREV COMM", "PREV-COMM", "PREV PID", "PREV-PID", "Avg Spin", "AvgSpin", "Max spin", "MaxSpin",
 	"Total spin", "TotalSpin", "Avg Hold", "AvgHold", "Max hold", "MaxHold", "Total hold", "TotalHold", "Avg Wait", "AvgWait", "Max Wait", "MaxWait", "Total Wait", "TotalWait",
 	"STATE (FLAGS)", "STATE", "REASON (CODE)", "REASON", "LATms", "LATms")
+
+// oneWord undoes it, for a hint.
+var oneWord = strings.NewReplacer("TIME(us)", "TIME", "AvgSpin", "Avg", "AvgHold", "Avg", "AvgWait", "Avg")
 
 // columnsOf gives the names of the columns if a line is the header of a known tool.
 func columnsOf(text string) (*bpfTool, []string) {
@@ -98,7 +104,7 @@ func columnsOf(text string) (*bpfTool, []string) {
 }
 
 // restColumns hold all that is left of a line.
-var restColumns = words("FILENAME PATH ARGS QUERY HOST FILE DESCRIPTION PREV-COMM STATE REASON")
+var restColumns = words("- EVENT FUNC FILENAME PATH ARGS QUERY HOST FILE DESCRIPTION PREV-COMM STATE REASON")
 
 // commColumns hold a thread's name, which may have blanks.
 var commColumns = words("COMM PCOMM NAME CMD C-COMM")
@@ -168,7 +174,7 @@ func fit(columns, fields []string, comm, words int) map[string]string {
 func tableNote(text string) bool {
 	return preamble(text) || clockLine.MatchString(strings.Trim(text, "[]")) || strings.Contains(text, "loadavg:") || strings.HasPrefix(text, "Detaching") || strings.HasPrefix(text, "Total References:") ||
 		strings.HasPrefix(text, "Printing ") || strings.HasPrefix(text, "Tracing ") || text == "[...]" || text == "..." || strings.HasPrefix(text, "Top ") && strings.Contains(text, "syscalls") ||
-		strings.HasPrefix(text, "Buffers MB:") || strings.HasPrefix(text, "Summarize")
+		strings.HasPrefix(text, "Buffers MB:") || len(text) > 2 && strings.Contains("pruth", text[:1]) && text[1] == ':' || strings.HasPrefix(text, "Summarize")
 }
 
 func claimTable(name string, lines []paste.Line) int {

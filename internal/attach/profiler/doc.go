@@ -28,4 +28,9 @@
 //	linuxki.go      LinuxKI's reports: their lines
 //	linuxkiread.go  what these lines say of tasks and the scheduler
 //	linuxkicalls.go what they say of system calls, sleep and profiles
+//	ftrace.go       ftrace and trace-cmd: events, latencies, function_graph
+//	realtime.go     cyclictest
+//	perflock.go     perf lock
+//	asyncprofiler.go async-profiler's text
+//	refused.go      tools that say nothing of waiting, by name
 package profiler

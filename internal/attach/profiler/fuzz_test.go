@@ -68,3 +68,21 @@ func FuzzTables(f *testing.F) {
 		}
 	}
 }
+
+func FuzzTrace(f *testing.F)  { fuzz(f, kernelTrace) }
+func FuzzGraph(f *testing.F)  { fuzz(f, functionGraph) }
+func FuzzCyclic(f *testing.F) { fuzz(f, cyclictest) }
+func FuzzLock(f *testing.F)   { fuzz(f, perfLock) }
+func FuzzAsync(f *testing.F)  { fuzz(f, asyncProfiler) }
+
+func FuzzRefused(f *testing.F) {
+	one := *refused[0]
+	one.Claim = func(lines []paste.Line) int {
+		most := 0
+		for _, k := range refused {
+			most = max(most, k.Claim(lines))
+		}
+		return most
+	}
+	fuzz(f, &one)
+}

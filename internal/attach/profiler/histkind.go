@@ -40,8 +40,21 @@ func histLine(text string) (row, ok bool) {
 	return false, arrowHead.MatchString(text) || mapHead.MatchString(text) || keyLine.MatchString(text) || preamble(text)
 }
 
+// mayStartHistogram spares most lines of a long log the expressions.
+func mayStartHistogram(text string) bool {
+	if text == "" {
+		return false
+	}
+	key := strings.Index(text, " = ")
+	return strings.IndexByte("@[(^", text[0]) >= 0 || strings.HasSuffix(text, "|") || strings.HasSuffix(text, "distribution") || key > 0 && key <= 40 || len(text) < 12 ||
+		hitEnd(text) || strings.HasPrefix(text, "Attaching ") || strings.Contains(text, " -> ")
+}
+
 func claimHistogram(lines []paste.Line) int {
 	if !strings.ContainsAny(lines[0].Text, ":=@[(|^") && !hitEnd(strings.TrimSpace(lines[0].Text)) && !strings.HasPrefix(lines[0].Text, "Attaching") {
+		return 0
+	}
+	if first := strings.TrimSpace(lines[0].Text); len(first) > 200 || !mayStartHistogram(first) {
 		return 0
 	}
 	rows, end, since := 0, 0, 0

@@ -101,7 +101,7 @@ var kiKeys = map[string]bool{"busy": true, "sys": true, "user": true, "irq": tru
 	"policy": true, "runtime": true, "sleeptime": true, "runqtime": true, "total": true, "hardirq_s": true}
 
 func claimKI(lines []paste.Line) int {
-	if kiLineOf(strings.TrimSpace(lines[0].Text)) == kiNone {
+	if first := strings.TrimSpace(lines[0].Text); !mayStartKI(first) || kiLineOf(first) == kiNone {
 		return 0
 	}
 	sure, weak := false, 0
@@ -121,3 +121,29 @@ func claimKI(lines []paste.Line) int {
 	}
 	return n
 }
+
+// mayStartKI spares most lines of a long log the expressions: it looks at a line's first word.
+func mayStartKI(text string) bool {
+	if text == "" {
+		return false
+	}
+	word := text
+	if i := strings.IndexAny(text, " :\t"); i >= 0 {
+		word = text[:i]
+	}
+	c := text[0]
+	switch {
+	case c >= '0' && c <= '9':
+		_, ok := number(strings.TrimSuffix(word, "%"))
+		return ok || strings.Count(word, ".") > 1
+	case c == '[', c == '^', c == '=', c == '*', c == '-', c == '%', c == '.':
+		return true
+	case kiFirst[word]:
+		return true
+	}
+	rest := strings.TrimLeft(text[len(word):], " ") // a row of a table of system calls
+	return rest != "" && rest[0] >= '0' && rest[0] <= '9'
+}
+
+var kiFirst = words(`PID TID PPID RunTime SleepTime RunQTime HardIRQ SoftIRQ Last Policy busy sys user irq runQ sleep nCPU Busy Count Pct count wpct System
+	Kernel Process Global GLOBAL non-idle functions Functions Sleep SLEEP RUNQ CPU AIO Warning device The of User Soft Hard IRQ Report Top Total SysTime SCHEDULER`)

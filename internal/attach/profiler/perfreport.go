@@ -10,7 +10,7 @@ import (
 	"github.com/whystall/whystall/internal/format/paste"
 )
 
-var perfReport = &attach.Kind{Name: "perf report", Claim: claimPerfReport, Read: readPerfReport}
+var perfReport = &attach.Kind{Name: "perf report", Claim: claimPerfReport, Read: readPerfReport, Hints: []string{"%", "#", "PerfTop:", "Samples: ", "Overhead", "Children"}}
 
 // perfRow is a row of perf report or perf top.
 type perfRow struct {

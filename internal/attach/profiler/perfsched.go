@@ -12,9 +12,9 @@ import (
 )
 
 var (
-	schedLatency = &attach.Kind{Name: "perf sched latency", Claim: claimSchedLatency, Read: readSchedLatency}
-	schedHist    = &attach.Kind{Name: "perf sched timehist", Claim: claimSchedHist, Read: readSchedHist}
-	schedMap     = &attach.Kind{Name: "perf sched map", Claim: claimSchedMap, Read: readSchedMap}
+	schedLatency = &attach.Kind{Name: "perf sched latency", Claim: claimSchedLatency, Read: readSchedLatency, Hints: []string{"| avg:", "Runtime ms", "-----", "TOTAL:"}}
+	schedHist    = &attach.Kind{Name: "perf sched timehist", Claim: claimSchedHist, Read: readSchedHist, Hints: []string{"] ", "sch delay", "Runtime summary", "sched-in", "-----"}}
+	schedMap     = &attach.Kind{Name: "perf sched map", Claim: claimSchedMap, Read: readSchedMap, Hints: []string{" secs"}}
 )
 
 var (

@@ -37,11 +37,33 @@ var eventSystems = words(`sched syscalls raw_syscalls block irq kmem net skb soc
 	context_tracking cpuhp fib hwmon i2c iommu mce mdio module netlink pagemap percpu qdisc ras regmap rpm sunrpc thermal udp xdp xen clk fs_dax bpf_trace`)
 
 func scriptHeadOf(text string) []string {
+	if !namesEvent(text) {
+		return nil
+	}
 	m := scriptHead.FindStringSubmatch(text)
 	if m == nil || !scriptEvent(m[7]) || m[4] == "" && m[5] == "" && m[6] == "" && m[8] != "" && !scriptFrame.MatchString(m[8]) {
 		return nil
 	}
 	return m
+}
+
+// namesEvent reports whether a word of a line is an event with a colon after it. It is what spares
+// the lines of a long log the expression.
+func namesEvent(text string) bool {
+	for at := 0; at < min(len(text), 160); {
+		i := strings.IndexByte(text[at:], ':')
+		if i < 0 {
+			return false
+		}
+		i += at
+		if i+1 == len(text) || text[i+1] == ' ' {
+			if scriptEvent(text[strings.LastIndexByte(text[:i], ' ')+1 : i]) {
+				return true
+			}
+		}
+		at = i + 1
+	}
+	return false
 }
 
 func claimPerfScript(lines []paste.Line) int {

@@ -11,7 +11,8 @@ import (
 	"github.com/whystall/whystall/internal/format/paste"
 )
 
-var perfStat = &attach.Kind{Name: "perf stat", Claim: claimPerfStat, Read: readPerfStat}
+var perfStat = &attach.Kind{Name: "perf stat", Claim: claimPerfStat, Read: readPerfStat,
+	Hints: []string{"Performance counter stats", "-clock", "seconds ", "context-switches", "cycles", "msec", "instructions", "<not ", "unit events", "faults", "-misses"}}
 
 var (
 	// "  240.16 msec task-clock  #  0.240 CPUs utilized", with the time first for -I

@@ -54,7 +54,7 @@ func readPerfTrace(p *attach.Part) attach.Reading {
 	return t.reading(t.title("perf trace", "system call"), "perf trace costs little, but it shows calls and not what they wait for")
 }
 
-var perfTraceSum = &attach.Kind{Name: "perf trace -s", Claim: claimTraceSum, Read: readTraceSum}
+var perfTraceSum = &attach.Kind{Name: "perf trace -s", Claim: claimTraceSum, Read: readTraceSum, Hints: []string{"Summary of events", " events, ", "syscall ", "%"}}
 
 var (
 	// " redis-server (6176), 46130 events, 100.0%"

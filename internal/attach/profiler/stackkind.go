@@ -51,6 +51,9 @@ func stacksHead(text string) bool {
 func isWhole(text string) bool { _, ok := whole(text); return ok && len(text) < 20 }
 
 func claimStacks(lines []paste.Line) int {
+	if first := lines[0].Text; len(first) > 300 || strings.Count(first, " ") > 30 {
+		return 0
+	}
 	end, frames, sure := 0, 0, false
 	claimed(lines, func(i int, text string) bool {
 		_, owner := stackOwnerOf(text)

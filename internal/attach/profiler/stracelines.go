@@ -44,6 +44,9 @@ func tracedCallOf(text string) (c tracedCall, ok bool) {
 	if len(text) > 1<<16 || strings.IndexByte(text, '(') < 0 && !strings.Contains(text, " resumed>") {
 		return c, false
 	}
+	if !strings.Contains(text, "= ") && !strings.Contains(text, "<unfinished ...>") && !strings.Contains(text, " resumed>") {
+		return c, false // most lines of a log
+	}
 	m := callHead.FindStringSubmatch(text)
 	if m == nil {
 		return c, false

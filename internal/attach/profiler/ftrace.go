@@ -1,0 +1,267 @@
+package profiler
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+var (
+	kernelTrace   = &attach.Kind{Name: "kernel trace", Claim: claimTrace, Read: readKernelTrace, Hints: []string{"# tracer: ", "] ", "entries-in-buffer", "# latency:", "cpus="}, Yields: []string{"function_graph"}}
+	functionGraph = &attach.Kind{Name: "function_graph", Claim: claimGraph, Read: readGraph, Hints: []string{") ", "# tracer: function_graph"}}
+)
+
+var (
+	// "   link-9631    [000] d..2. 15614.134982: sched_switch: prev_comm=link ..."
+	traceLine = regexp.MustCompile(`^(\S.{0,30}?)-(\d+)\s+(?:\([- \d]+\)\s+)?\[(\d+)\]\s+(?:[a-zA-Z.\d]{4,6}\s+)?(\d+\.\d+): +([\w.]+:?.*)$`)
+	wakeupPID = regexp.MustCompile(`(?:^|[ :\]])(?:comm=\S.*? )?pid=(\d+)|(\S+):(\d+) \[\d+\]`)
+	nextPID   = regexp.MustCompile(`next_comm=(.*?) next_pid=(\d+)|==> (\S.*?):(\d+) \[\d+\]`)
+	prevPID   = regexp.MustCompile(`prev_pid=(\d+) prev_prio=\d+ prev_state=(\S+)`)
+	latency   = regexp.MustCompile(`^# latency: (\d+) us`)
+	hwlatLine = regexp.MustCompile(`inner/outer\(us\):\s*(\d+)/(\d+)`)
+	timerlat  = regexp.MustCompile(`context\s+(irq|thread) timer_latency\s+(\d+) ns`)
+	// "81.637220: 1000000  190  99.98100  9  18  0  1007  18  1"
+	osnoise = regexp.MustCompile(`^(\d{4,9})\s+(\d+)\s+(\d+\.\d+)\s+(\d+)\s+\d+`)
+	// " 0)   1.234 us    |  func();", " 1) ! 123.4 us |  } /* func */", " 0)       |  do_fork() {"
+	graphLineOf = regexp.MustCompile(`^(?:\d+\.\d+ \|\s+)?(\d+)\)\s+(?:\S.*? \|\s+)?(?:([+!#*@$]) )?(?:(\d+\.\d+) us)?\s*\|\s{0,}(\S.*)$`)
+)
+
+func claimTrace(lines []paste.Line) int {
+	rows := 0
+	n := claimed(lines, func(_ int, text string) bool {
+		switch {
+		case traceLine.MatchString(text):
+			rows++
+		case strings.HasPrefix(text, "# tracer: "), latency.MatchString(text):
+			rows++
+		case strings.HasPrefix(text, "cpus="), strings.HasPrefix(text, "#"), strings.HasPrefix(text, "CPU ") && strings.HasSuffix(text, "EVENTS]"), strings.HasPrefix(text, "=> "),
+			rows > 0 && strings.HasPrefix(text, "<stack trace"):
+		default:
+			return false
+		}
+		return true
+	})
+	if rows == 0 || rows == 1 && n < 2 && !strings.HasPrefix(lines[0].Text, "#") && !traceLine.MatchString(strings.TrimSpace(lines[0].Text)) {
+		return 0
+	}
+	return n
+}
+
+// switchTrace pairs wake-ups and switches of a trace: how long threads waited for a CPU.
+type switchTrace struct {
+	ready    map[string]float64 // PID: since when
+	tasks    map[string]*taskDelay
+	delays   []float64 // ms
+	waited   float64
+	switches int
+}
+
+func (s *switchTrace) add(at float64, event string) {
+	name, rest, _ := strings.Cut(event, ":")
+	switch name {
+	case "sched_wakeup", "sched_wakeup_new", "sched_waking":
+		if m := wakeupPID.FindStringSubmatch(rest); m != nil && len(s.ready) < most {
+			pid := m[1] + m[3]
+			if _, ok := s.ready[pid]; !ok {
+				s.ready[pid] = at
+			}
+		}
+	case "sched_switch":
+		s.switches++
+		if m := prevPID.FindStringSubmatch(rest); m != nil {
+			delete(s.ready, m[1])
+			if strings.HasPrefix(m[2], "R") && m[1] != "0" {
+				s.ready[m[1]] = at
+			}
+		}
+		m := nextPID.FindStringSubmatch(rest)
+		if m == nil {
+			return
+		}
+		pid, comm := m[2]+m[4], m[1]+m[3]
+		since, ok := s.ready[pid]
+		if !ok || pid == "0" || len(s.delays) >= most {
+			return
+		}
+		delete(s.ready, pid)
+		ms := max(at-since, 0) * 1000
+		s.delays = append(s.delays, ms)
+		s.waited += ms
+		t := s.tasks[comm]
+		if t == nil {
+			t = &taskDelay{name: comm}
+			s.tasks[comm] = t
+		}
+		t.avg += ms
+		t.switches++
+		t.longest = max(t.longest, ms)
+	}
+}
+
+func readKernelTrace(p *attach.Part) attach.Reading {
+	s := &switchTrace{ready: map[string]float64{}, tasks: map[string]*taskDelay{}}
+	tracer, events, first, last := "", map[string]float64{}, 0.0, 0.0
+	worst, noise := 0.0, []float64{}
+	for _, text := range texts(p) {
+		if rest, ok := strings.CutPrefix(text, "# tracer: "); ok {
+			tracer = rest
+		}
+		if m := latency.FindStringSubmatch(text); m != nil {
+			us, _ := number(m[1])
+			worst = max(worst, us)
+		}
+		m := traceLine.FindStringSubmatch(text)
+		if m == nil {
+			continue
+		}
+		at, _ := number(m[4])
+		if first == 0 {
+			first = at
+		}
+		last = at
+		for _, re := range []*regexp.Regexp{hwlatLine, timerlat} {
+			if h := re.FindStringSubmatch(m[5]); h != nil {
+				a, _ := number(h[1])
+				b, _ := number(h[2])
+				if re == timerlat {
+					a, b = 0, b/1000
+				}
+				worst = max(worst, a, b)
+			}
+		}
+		if o := osnoise.FindStringSubmatch(m[5]); o != nil && len(noise) < most {
+			pct, _ := number(o[3])
+			us, _ := number(o[4])
+			noise = append(noise, 100-pct)
+			worst = max(worst, us)
+		}
+		s.add(at, m[5])
+		name, _, _ := strings.Cut(m[5], ":")
+		events[strings.Fields(name + " ")[0]]++
+	}
+	r := attach.Reading{State: attach.CannotTell, Title: "kernel trace"}
+	if tracer != "" && tracer != "nop" {
+		r.Title += ", tracer " + tracer
+	}
+	n := 0.0
+	for _, v := range events {
+		n += v
+	}
+	r.Title += fmt.Sprintf(", %s events", count(n))
+	if last > first {
+		r.Title += " in " + lasts(last-first)
+	}
+	if worst > 0 {
+		return traceLatency(r, tracer, worst, noise)
+	}
+	return traceEvents(r, s, events, n, last-first)
+}
+
+// traceLatency reads the tracers that measure a latency themselves.
+func traceLatency(r attach.Reading, tracer string, worst float64, noise []float64) attach.Reading {
+	r.Figures = append(r.Figures, fmt.Sprintf("longest: %s", lasts(worst/1e6)))
+	r.Not = "It is the longest of what was traced: no rate."
+	switch {
+	case strings.HasPrefix(tracer, "hwlat"):
+		r.Means = "The hardware, firmware or hypervisor took the CPU away with interrupts off: the time is outside of what the kernel or a program does."
+		if worst >= 1000 {
+			r.Signs = append(r.Signs, attach.Sign{Grade: attach.Outside, Where: fmt.Sprintf("the hardware, firmware or hypervisor: up to %s", lasts(worst/1e6))})
+		}
+	case len(noise) > 0:
+		slices.Sort(noise)
+		r.Figures = append(r.Figures, fmt.Sprintf("median noise %.3g %% of the time", noise[(len(noise)-1)/2]))
+		r.Means = "It is what the kernel, interrupts and other threads took from a thread that only wants to run."
+	default:
+		r.Means = fmt.Sprintf("The longest latency that the tracer saw is %s.", lasts(worst/1e6))
+	}
+	if worst < 1000 {
+		r.State = attach.Healthy
+		r.Means += " Below a millisecond that is nobody's stall."
+	}
+	return r
+}
+
+func traceEvents(r attach.Reading, s *switchTrace, events map[string]float64, n, span float64) attach.Reading {
+	names := largest(events)
+	for _, name := range names[:min(2, len(names))] {
+		r.Figures = append(r.Figures, fmt.Sprintf("%s: %s (%s)", strings.TrimSuffix(name, ":"), count(events[name]), pct(events[name]/max(n, 1))))
+	}
+	if len(s.delays) == 0 {
+		r.Means = "These are events of the kernel: how long anybody waited does not follow from them alone."
+		r.Not = "Many events are no cause."
+		r.Next = append(r.Next, record(0, "what threads waited for"))
+		return r
+	}
+	slices.Sort(s.delays)
+	longest := s.delays[len(s.delays)-1]
+	who := longestTask(s.tasks, func(t *taskDelay) float64 { return t.avg })
+	r.Figures = append([]string{fmt.Sprintf("from ready to running: median %s ms, p99 %s ms, longest %s ms, by %s pairs", trim(s.delays[(len(s.delays)-1)/2]),
+		trim(s.delays[(len(s.delays)-1)*99/100]), trim(longest), count(float64(len(s.delays)))), fmt.Sprintf("%s waited longest: %s ms in %s switches", who.name, trim(who.avg), count(who.switches))}, r.Figures...)
+	r.Not = "A throttled cgroup delays threads in the same way."
+	delayMeaning(&r, s.waited, max(span*1000-s.waited, 0), float64(len(s.delays)), longest)
+	return r
+}
+
+func claimGraph(lines []paste.Line) int {
+	rows := 0
+	n := claimed(lines, func(_ int, text string) bool {
+		switch {
+		case graphLineOf.MatchString(text):
+			rows++
+		case strings.HasPrefix(text, "#"), strings.Trim(text, "-") == "", strings.Contains(text, "=>") && strings.Contains(text, ") "):
+		default:
+			return false
+		}
+		return true
+	})
+	if rows < 2 {
+		return 0
+	}
+	return n
+}
+
+func readGraph(p *attach.Part) attach.Reading {
+	r := attach.Reading{State: attach.CannotTell}
+	rows, worst, name := 0, 0.0, ""
+	by := map[string]float64{}
+	var open []string
+	for _, text := range texts(p) {
+		m := graphLineOf.FindStringSubmatch(text)
+		if m == nil {
+			continue
+		}
+		rows++
+		f := strings.TrimSpace(m[4])
+		switch {
+		case strings.HasSuffix(f, "{") && len(open) < 512:
+			open = append(open, strings.TrimSuffix(strings.TrimSpace(strings.TrimSuffix(f, "{")), "()"))
+		case strings.HasPrefix(f, "}") && len(open) > 0:
+			f, open = open[len(open)-1], open[:len(open)-1]
+		}
+		us, ok := number(m[3])
+		if !ok || m[3] == "" {
+			continue
+		}
+		f = strings.TrimSuffix(strings.Trim(f, " {};/*"), "()")
+		if f == "" {
+			f = "a function whose start was cut off"
+		}
+		by[f] += us
+		if us > worst {
+			worst, name = us, f
+		}
+	}
+	r.Title = fmt.Sprintf("function_graph, %s", things(rows, "line"))
+	r.Figures = append(r.Figures, fmt.Sprintf("longest: %s in %s", lasts(worst/1e6), name))
+	for _, f := range largest(by)[:min(2, len(by))] {
+		r.Figures = append(r.Figures, fmt.Sprintf("%s in %s, with what it calls and waits for", lasts(by[f]/1e6), f))
+	}
+	r.Means = "It says how long functions of the kernel took, waiting included."
+	r.Not = "The tracer itself costs more than short functions do."
+	r.Next = append(r.Next, record(0, "which of these waits requests had"))
+	return r
+}

@@ -1,0 +1,77 @@
+package profiler
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+// refused are tools whose output says nothing of waiting, by name, with what would.
+var refused = []*attach.Kind{
+	{Name: "valgrind", Claim: linesLike(2, regexp.MustCompile(`^(==|--|\*\*)\d+(==|--|\*\*)`)),
+		Hints:   []string{"==", "--", "**"},
+		Refused: "valgrind runs a program tens of times slower on one CPU: its output finds errors, and nothing of it is true of the service's times. Record the service itself: whystall diagnose --pid PID"},
+	{Name: "callgrind", Claim: linesLike(1, regexp.MustCompile(`^(Profile data file 'callgrind\.out|events?: Ir\b|fn=\(\d+\)|Ir\s+file:function|[\d,]+ \([ \d.]+%\)\s+\S+:\S.*\[.*\]$|I1 cache:|D1 cache:|Profiled target:|Events (recorded|shown)|Event sort order|Thresholds:|Include dirs:|User annotated:|Auto-annotation:)`)),
+		Hints:   []string{"callgrind", "events: Ir", "event: Ir", "Ir  ", "fn=("},
+		Refused: "callgrind counts instructions in an emulation: no time and no waiting is in it. Record the service itself: whystall diagnose --pid PID"},
+	{Name: "heaptrack", Claim: linesLike(1, regexp.MustCompile(`^(reading file "heaptrack\.|MOST CALLS TO ALLOCATION FUNCTIONS|PEAK MEMORY CONSUMERS|MOST TEMPORARY ALLOCATIONS|total runtime: \d|calls to allocation functions: \d|temporary memory allocations: \d|peak heap memory consumption: |peak RSS \(including heaptrack|total memory leaked: |suppressed leaks:|[\d.]+[KMG]?B? (peak memory consumed|calls to allocation)|\d+ calls (to allocation functions )?with .* peak consumption from)`)),
+		Hints:   []string{"heaptrack", "MOST CALLS", "PEAK MEMORY", "MOST TEMPORARY", "total runtime"},
+		Refused: "heaptrack says who allocated how much: it is no latency. Where allocation costs time, a CPU profile shows it: perf record -g -p PID"},
+	{Name: "perf annotate", Claim: linesLike(3, regexp.MustCompile(`^(Percent\s*\|\s*Source code|-{20,}$|(\d+\.\d+)?\s*:\s+[0-9a-f]+:|:\s*(\d+\s|[0-9a-f]{8,}|$)|(\d+\.\d+)\s+\S+:\d+$|:)`)),
+		Hints:   []string{"Percent", " : ", ":"},
+		Refused: "perf annotate shows instructions within one function: which share the function has, and who waits, is not in it. Attach perf report --stdio of the same recording"},
+	{Name: "perf c2c", Claim: linesLike(3, regexp.MustCompile(`^(=+$|Trace Event Information|Shared Data Cache Line Table|Shared Cache Line Distribution Pareto|Global Shared Cache Line Event|c2c details|Total records\s+:|Load (Operations|Fill|LLC|Local|Remote|MESI)|Store |Locked |LLC Misses|# ?-+ (Cacheline|Total)|(\w[\w ./-]*?)\s+:\s+[\d.]+%?$)`)),
+		Hints:   []string{"Trace Event Information", "Shared Data Cache", "Shared Cache Line", "Global Shared"},
+		Refused: "perf c2c shows cache lines that CPUs share: that makes own computing slower and is no stall. Attach perf report --stdio for the functions' shares"},
+	{Name: "memleak", Claim: linesLike(2, regexp.MustCompile(`^(\[\d\d:\d\d:\d\d\] Top \d+ stacks with outstanding allocations:|Attaching to (pid \d+|kernel allocators), Ctrl|\d+ bytes in \d+ allocations from stack|addr = [0-9a-f]+ size = \d+|\S+\+0x[0-9a-f]+ \[.*\]|0x[0-9a-f]+ \S+.*\[.*\])`)),
+		Hints:   []string{"outstanding allocations", "Attaching to "},
+		Refused: "memleak lists memory that was not given back: it is no latency. For stalls by memory, attach /proc/vmstat twice and /proc/buddyinfo"},
+	{Name: "systemd-analyze", Claim: claimBoot, Hints: []string{"Startup finished in", "graphical.target", "multi-user.target", ".service", "The time when unit"},
+		Refused: "systemd-analyze says how long the machine took to boot: it says nothing of a service that runs"},
+	{Name: "gprof", Claim: linesLike(2, regexp.MustCompile(`^(Flat profile:|Each sample counts as|%\s+cumulative\s+self|time\s+seconds\s+seconds\s+calls|\d+\.\d+\s+\d+\.\d+\s+\d+\.\d+(\s+\d+\s+\d+\.\d+\s+\d+\.\d+)?\s+\S.*)`)),
+		Hints:   []string{"Flat profile:", "Each sample counts"},
+		Refused: "gprof shows CPU time of a program built for it, and no waiting. Attach perf report --stdio of the service, or record it: whystall diagnose --pid PID"},
+}
+
+// linesLike claims lines of a form, if there are enough of them.
+func linesLike(least int, form *regexp.Regexp) func([]paste.Line) int {
+	return func(lines []paste.Line) int {
+		rows := 0
+		n := claimed(lines, func(_ int, text string) bool {
+			if !form.MatchString(text) {
+				return false
+			}
+			rows++
+			return true
+		})
+		if rows < least {
+			return 0
+		}
+		return n
+	}
+}
+
+var blameRow = regexp.MustCompile(`^(?:\d+min )?(?:\d+\.\d+s|\d+ms) \S+\.(service|mount|device|socket|target|swap|timer|slice|scope|path)$`)
+
+func claimBoot(lines []paste.Line) int {
+	sure := 0
+	n := claimed(lines, func(_ int, text string) bool {
+		switch {
+		case blameRow.MatchString(text):
+			sure++
+		case strings.HasPrefix(text, "Startup finished in ") && strings.Contains(text, "(kernel)"), strings.HasPrefix(text, "The time when unit became active"):
+			sure += 2
+		case strings.HasPrefix(text, "The time the unit took to start"), strings.Contains(text, ".target reached after"), strings.HasPrefix(text, "graphical.target @"), strings.HasPrefix(text, "multi-user.target @"),
+			strings.Contains(text, " @") && strings.HasPrefix(text, "└─"), strings.Contains(text, ".target @"), strings.Contains(text, ".service @"):
+		default:
+			return false
+		}
+		return true
+	})
+	if sure < 2 {
+		return 0
+	}
+	return n
+}
