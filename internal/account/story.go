@@ -63,7 +63,7 @@ type Span struct {
 // Bounds of a story.
 const (
 	MostStories = 10 // of each group of requests
-	MostLinks   = 2000
+	MostLinks   = 1500
 	MostLanes   = 14  // of each kind
-	MostSpans   = 400 // of each lane
+	MostSpans   = 300 // of each lane
 )

@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/whystall/whystall/internal/evidence"
 )
 
 var _ = register(&command{
@@ -39,7 +41,7 @@ func (c *reportCmd) Run(con *console) error {
 		return err
 	}
 	if err := writeWhole(c.Output, r.HTML); err != nil {
-		return fmt.Errorf("write report: %w", err)
+		return fmt.Errorf("write report %s: %w", c.Output, evidence.FileCause(err))
 	}
 	con.say("%s written", c.Output)
 	return exit(statusOf(r))
@@ -60,7 +62,11 @@ func writeWhole(name string, write func(io.Writer) error) (err error) {
 		if err != nil {
 			return err
 		}
-		return errors.Join(write(f), f.Close())
+		err = write(f)
+		if cerr := f.Close(); err == nil {
+			err = cerr
+		}
+		return err
 	}
 	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
 	if err != nil {
@@ -71,7 +77,11 @@ func writeWhole(name string, write func(io.Writer) error) (err error) {
 			os.Remove(f.Name())
 		}
 	}()
-	if err = errors.Join(write(f), f.Sync(), f.Close()); err != nil {
+	err = write(f)
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
 		return err
 	}
 	return os.Rename(f.Name(), name)

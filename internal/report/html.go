@@ -31,7 +31,8 @@ func (r *Report) page() *webpage.Model {
 		m.Slowest = append(m.Slowest, pageRequest(&r.Requests.Slowest[i], rows))
 	}
 	if r.ledger != nil {
-		m.Stories, m.Waits, m.Locks, m.Curves = r.pageStories(), pageWaits(r.ledger.Waits), pageLocks(r.ledger), pageCurves(r.ledger)
+		m.Stories, m.Frames = r.pageStories()
+		m.Waits, m.Locks, m.Curves = pageWaits(r.ledger.Waits), pageLocks(r.ledger), pageCurves(r.ledger)
 	}
 	m.Pauses, m.Uses, m.Threads = r.pagePauses(), r.pageUses(), r.pageThreads()
 	for _, o := range r.RuledOut {

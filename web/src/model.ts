@@ -52,14 +52,14 @@ export interface Latency {
 }
 
 export interface Frame { f: string; at: string }
-export interface Lane { kind: string; id: number; name: string; spans: [number, number, number, number, number, number, number, number][] }
+export interface Lane { kind: string; id: number; name: string; spans: number[][] }
 export interface Story {
   request: number;
   length: number;
   names: string[];
   leaves: string[];
-  stacks: Frame[][];
-  chain: [number, number, number, number, number, number, number, number, number][];
+  stacks: number[][];
+  chain: number[][];
   lanes: Lane[];
   cut: boolean;
 }
@@ -68,6 +68,16 @@ export interface Amount { name: string; leaf: string; ns: number }
 export interface Lock { name: string; slowNs: number; waits: number; waitNs: number; maxQueue: number; holders: Amount[]; doing: Amount[]; stack: Frame[] }
 export interface Curve { name: string; bytes: boolean; points: [number, number][] }
 export interface Use { title: string; text: string; parts: { name: string; share: number; amount: string }[] }
+
+// unpack turns what a file keeps short into begin, end and all figures of each stretch.
+export function unpack(l: number[][], width: number): number[][] {
+  let at = 0;
+  return l.map((x) => {
+    const begin = at + (x[0] ?? 0);
+    at = begin + (x[1] ?? 0);
+    return Array.from({ length: width }, (_, i) => (i === 0 ? begin : i === 1 ? at : (x[i] ?? 0)));
+  });
+}
 
 export interface Model {
   title: string;
@@ -80,6 +90,7 @@ export interface Model {
   latency: Latency | null;
   slowest: Request[];
   stories: Story[];
+  frames: Frame[];
   pauses: { which: string; list: { words: string; spent: Amount[]; hops: string[] }[]; fair: string };
   waits: { parent: number[]; name: string[]; leaf: string[]; ns: number[] };
   locks: Lock[];

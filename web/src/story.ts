@@ -6,12 +6,16 @@ import { chip, flat, h, section, symbol } from "./dom";
 import { colour, css, hue } from "./colours";
 import type { Lane, Model, Story } from "./model";
 import { state } from "./state";
+import { stackOf } from "./process";
 import { has } from "./slowest";
 import { duration } from "./units";
 
 const chainTall = 30;
 const tall = 19;
 const gap = 8; // between kinds of lanes
+
+// Figures of a link or a span: see Story and Lane in model.go.
+type Figures = [number, number, number, number, number, number, number, number, number];
 
 // What a person can ask about: a link of the chain, or a span of a lane.
 interface Piece { begin: number; end: number; leaf: string; detail: string; by: string; on: string; site: string; stack: number; several: number; depth: number; lane: number }
@@ -103,13 +107,13 @@ class Opened {
   }
 
   private ofChain(i: number): Piece {
-    const s = this.story, c = s.chain[i]!;
+    const s = this.story, c = s.chain[i] as Figures;
     const lane = s.lanes[c[4]];
     return { begin: c[0], end: c[1], leaf: s.leaves[c[2]]!, depth: c[3], lane: c[4], site: s.names[c[5]]!, detail: s.names[c[6]]!, stack: c[7], by: "", on: lane ? laneName(lane) : "", several: c[8] };
   }
 
   private ofLane(lane: number, i: number): Piece {
-    const s = this.story, x = s.lanes[lane]!.spans[i]!;
+    const s = this.story, x = s.lanes[lane]!.spans[i] as Figures;
     return { begin: x[0], end: x[1], leaf: s.leaves[x[2]]!, detail: s.names[x[3]]!, by: s.names[x[4]]!, on: s.names[x[5]]!, site: "", stack: x[6], several: x[7], depth: -1, lane };
   }
 
@@ -122,13 +126,13 @@ class Opened {
     g.beginPath();
     g.rect(p.left, 0, p.width - p.left - right, p.height);
     g.clip();
-    s.chain.forEach((c) => this.bar(c[0], c[1], 2, chainTall - 4, s.leaves[c[2]]!, 1));
+    for (const c of s.chain as Figures[]) this.bar(c[0], c[1], 2, chainTall - 4, s.leaves[c[2]]!, 1);
     s.lanes.forEach((l, i) => {
       const y = this.laneTop(i);
-      for (const x of l.spans) this.bar(x[0], x[1], y + 2, tall - 6, s.leaves[x[2]]!, l.kind === "CPU" && s.leaves[x[2]] !== "on CPU" ? 0.6 : quiet(s.leaves[x[2]]!) ? 0.25 : 0.95, s.names[x[3]]!);
+      for (const x of l.spans as Figures[]) this.bar(x[0], x[1], y + 2, tall - 6, s.leaves[x[2]]!, l.kind === "CPU" && s.leaves[x[2]] !== "on CPU" ? 0.6 : quiet(s.leaves[x[2]]!) ? 0.25 : 0.95, s.names[x[3]]!);
     });
     g.fillStyle = css("ink");
-    for (const c of s.chain) {
+    for (const c of s.chain as Figures[]) {
       if (c[4] < 0) continue;
       const x = p.x(v, c[0]), w = p.x(v, c[1]) - x;
       g.fillRect(x, this.laneTop(c[4]) + tall - 3, Math.max(w, 0.5), 2);
@@ -169,7 +173,7 @@ class Opened {
     const s = this.story, v = this.view, p = this.picture;
     if (x < p.left) return null;
     const t = p.time(v, x), near = (v.hi - v.lo) / Math.max(1, p.width - p.left);
-    const find = (spans: { [n: number]: number }[]) => {
+    const find = (spans: number[][]) => {
       let best = spans.findIndex((c) => c[0]! <= t && t < c[1]!);
       if (best < 0) best = spans.findIndex((c) => c[0]! - near <= t && t <= c[1]! + near);
       return best;
@@ -218,11 +222,11 @@ class Opened {
     this.span.hidden = p === null;
     if (!p) return;
     const [first, ...rest] = this.lines(p);
-    const stack = this.story.stacks[p.stack] ?? [];
+    const stack = (this.story.stacks[p.stack] ?? []).map((n) => this.m.frames[n]!);
     const c = chip(`var(--c-${hue(p.leaf)})`);
     this.span.replaceChildren(h("h3", null, c, first![1]),
       h("dl", null, rest.map(([name, value]) => [h("dt", null, name), h("dd", null, symbol(value))])),
-      stack.length > 0 ? h("ol", { class: "stack", "aria-label": "stack, innermost first" }, stack.map((f) => h("li", null, symbol(f.f), f.at ? h("span", { class: "dim" }, " ", symbol(f.at)) : null))) : h("p", { class: "dim" }, "No stack was recorded here."));
+      stack.length > 0 ? stackOf(stack) : h("p", { class: "dim" }, "No stack was recorded here."));
   }
 }
 

@@ -16,6 +16,7 @@ type Model struct {
 	Latency  *Latency  `json:"latency"` // null where it is not known when requests were
 	Slowest  []Request `json:"slowest"`
 	Stories  []Story   `json:"stories"`
+	Frames   []Frame   `json:"frames"` // of the stories' stacks
 	Pauses   Pauses    `json:"pauses"`
 	Waits    Waits     `json:"waits"`
 	Locks    []Lock    `json:"locks"`
@@ -200,16 +201,17 @@ type Level struct {
 
 // Story is one of the slowest requests in full. Its moments are ns from the request's start.
 type Story struct {
-	Request int       `json:"request"` // in Model.Slowest
-	Length  int64     `json:"length"`
-	Names   []string  `json:"names"`  // of numbers below; 0 is none
-	Leaves  []string  `json:"leaves"` // likewise, from 0 on
-	Stacks  [][]Frame `json:"stacks"` // likewise; 0 is none
-	// Chain is where the time went: begin, end, leaf, depth, lane (-1: none), site, detail, stack,
-	// and how many short ones it stands for.
-	Chain [][9]int64 `json:"chain"`
-	Lanes []Lane     `json:"lanes"`
-	Cut   bool       `json:"cut"`
+	Request int      `json:"request"` // in Model.Slowest
+	Length  int64    `json:"length"`
+	Names   []string `json:"names"`  // of numbers below; 0 is none
+	Leaves  []string `json:"leaves"` // likewise, from 0 on
+	Stacks  [][]int  `json:"stacks"` // likewise; 0 is none. Frames are numbers in Model.Frames
+	// Chain is where the time went: since the end of the one before, length, leaf, depth, lane (-1:
+	// none), site, detail, stack, and how many short ones it stands for. Zeros at the end are left
+	// out.
+	Chain [][]int64 `json:"chain"`
+	Lanes []Lane    `json:"lanes"`
+	Cut   bool      `json:"cut"`
 }
 
 // Frame is a function of a stack and where it stands.
@@ -223,8 +225,9 @@ type Lane struct {
 	Kind string `json:"kind"`
 	ID   int64  `json:"id"`
 	Name string `json:"name"`
-	// Spans have begin, end, leaf, detail, by, on, stack, and how many short ones they stand for.
-	Spans [][8]int64 `json:"spans"`
+	// Spans have the time since the end of the one before, length, leaf, detail, by, on, stack, and
+	// how many short ones they stand for, likewise.
+	Spans [][]int64 `json:"spans"`
 }
 
 // Pauses are the long stop-the-worlds and barriers, hop by hop.
