@@ -22,6 +22,7 @@ var pgLog = &attach.Kind{
 
 var (
 	pgLine    = regexp.MustCompile(`(?:^|[ \]:>])(LOG|ERROR|FATAL|PANIC|WARNING|DETAIL|HINT|CONTEXT|STATEMENT|QUERY): {1,2}\S`)
+	pgTwo     = regexp.MustCompile(`(LOG|ERROR|FATAL|PANIC|WARNING|DETAIL|HINT|CONTEXT|STATEMENT|QUERY):  \S`)
 	pgWait    = regexp.MustCompile(`process (\d+) still waiting for (\w+) on (.+?) after ([\d.]+) ms`)
 	pgGot     = regexp.MustCompile(`process (\d+) acquired (\w+) on (.+?) after ([\d.]+) ms`)
 	pgHolder  = regexp.MustCompile(`Process(?:es)? holding the lock: ([\d, ]+)\. Wait queue: ([\d, ]+)`)
@@ -34,7 +35,7 @@ var (
 
 func claimPGLog(lines []paste.Line) int {
 	first := lines[0].Text
-	if !pgLine.MatchString(first) || !pgWords.MatchString(first) && !pgPrefix.MatchString(first) {
+	if !pgLine.MatchString(first) || !pgWords.MatchString(first) && !(pgPrefix.MatchString(first) && pgTwo.MatchString(first)) {
 		return 0
 	}
 	n := 1

@@ -203,7 +203,7 @@ func readRedisInfo(p *attach.Part) attach.Reading {
 		r.figure(fmt.Sprintf("up %s; its threads used %s of a CPU since then", dur(up), percent(cpu, up)))
 	}
 	if v, ok := f["instantaneous_ops_per_sec"]; ok {
-		r.figure(v + " commands/s now; " + cmp.Or(f["connected_clients"], "?") + " clients, " + cmp.Or(f["blocked_clients"], "0") + " blocked")
+		r.figure(v + " commands/s now; " + "clients: " + cmp.Or(f["connected_clients"], "not said") + ", blocked: " + cmp.Or(f["blocked_clients"], "0"))
 	}
 	memoryFigures(r, f, num)
 	if v := num("latest_fork_usec"); v >= 50000 {

@@ -28,7 +28,17 @@ var (
 	planAct    = regexp.MustCompile(`(?:^|[\s|│])(\d+)(?:[\s|│]|$)`)
 )
 
-func isPlanRow(text string) bool { return planOp.MatchString(text) && planTask.MatchString(text) }
+// isPlanRow asks for what only a plan has beside an operator and its task: a numbered operator, a
+// task of a store, or an estimate in a column.
+func isPlanRow(text string) bool {
+	m := planOp.FindStringSubmatch(text)
+	if m == nil || !planTask.MatchString(text) {
+		return false
+	}
+	return numbered.MatchString(m[1]) || strings.Contains(text, "cop[") || strings.Contains(text, "mpp[") || planEst.MatchString(text) && strings.ContainsAny(text, "|\t│├└")
+}
+
+var numbered = regexp.MustCompile(`_\d+$`)
 
 func claimTiDBPlan(lines []paste.Line) int {
 	n, rows := 0, 0

@@ -35,7 +35,7 @@ var (
 	copResp  = regexp.MustCompile(`resp_time:([\d.]+[a-zµ]+(?:[\d.]+[a-zµ]+)*)`)
 	copMS    = regexp.MustCompile(`kv_(process|wait)_ms:(\d+)`)
 	copAddr  = regexp.MustCompile(`store_addr:(\S+?:\d+)`)
-	tikvLine = regexp.MustCompile(`\[slow-query\]|\.rs:\d+\]? .*\[?takes?=?"?[\d.]+ ?(ms|s|us|µs)|\[(?:takes|elapsed|cost|duration|taken)="?[\d.]+(?:ms|s|µs|us)"?\]|(?:raftstore|apply|store|peer|fsm).*\btakes? \d`)
+	tikvLine = regexp.MustCompile(`\[slow-query\]|\.rs:\d+\]? .*\[?takes?=?"?[\d.]+ ?(ms|s|us|µs)|\[(?:takes|elapsed|cost|duration|taken)="?[\d.]+(?:ms|s|µs|us)"?\]|^\[?\d{4}[/-]\d\d[/-]\d\d.*(?:raftstore|apply|peer|fsm).*\btakes? [\d.]+ ?m?s\b`)
 	tikvKV   = regexp.MustCompile(`\[([\w.]+)="?([\d.]+(?:ns|µs|us|ms|s|m))"?\]`)
 	tikvTake = regexp.MustCompile(`(?:takes?[=: ]"?|took )([\d.]+(?:ns|µs|us|ms|s))`)
 )

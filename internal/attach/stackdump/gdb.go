@@ -77,7 +77,7 @@ func claimGDB(lines []paste.Line) int {
 		case trimmed == "":
 			// What follows decides.
 		case frames == 0 && n > 0 && i < 40 && advice.MatchString(trimmed):
-		case frames > 0 && continues(text, lines[i-1].Text):
+		case frames > 0 && (continues(text, lines[i-1].Text) || between(lines, i)):
 			n = i + 1
 		default:
 			return done(n, frames)
@@ -113,6 +113,34 @@ func continues(text, above string) bool {
 	open := strings.Count(above, "(") > strings.Count(above, ")")
 	return open && (strings.HasSuffix(above, ",") || strings.Contains(trimmed, ")"))
 }
+
+// between reports whether a line stands between a frame and a later one of the same stack: a mail
+// or a chat has wrapped it.
+func between(lines []paste.Line, at int) bool {
+	above := at - 1
+	for above > 0 && above > at-3 && !isFrame(lines[above].Text) {
+		above--
+	}
+	m := frameLine.FindStringSubmatch(lines[above].Text)
+	if m == nil || strings.TrimSpace(lines[at-1].Text) == "" || len(lines[above].Text) < 50 {
+		return false
+	}
+	for _, l := range lines[at+1 : min(len(lines), at+4)] {
+		if l.Command != "" {
+			return false
+		}
+		if next := frameLine.FindStringSubmatch(l.Text); next != nil && isFrame(l.Text) {
+			return atoi(next[1]) == atoi(m[1])+1
+		}
+		if strings.TrimSpace(l.Text) == "" || isHeader(l.Text) {
+			break
+		}
+	}
+	return wrappedTail.MatchString(lines[at].Text)
+}
+
+// wrappedTail is the end of a frame that was wrapped: a place in a source, or arguments.
+var wrappedTail = regexp.MustCompile(`[\w/+-]\.(?:c|cc|cpp|cxx|h|hh|hpp|S|rs|C):\d+$|=0x[0-9a-f]+|<optimized out>|@entry=|\) (?:at|from) /`)
 
 func claimEU(lines []paste.Line) int {
 	if !tidLine.MatchString(lines[0].Text) && !pidLine.MatchString(lines[0].Text) && !euFrame(lines[0].Text) {
@@ -233,13 +261,17 @@ func joined(lines []paste.Line) (out []string) {
 		text := l.Text
 		trimmed := strings.TrimSpace(text)
 		switch {
-		case trimmed == "":
+		case trimmed == "", preamble.MatchString(text):
 		case isFrame(text), euFrame(text), isHeader(text), tidLine.MatchString(trimmed), pidLine.MatchString(trimmed):
 			out = append(out, split(trimmed)...)
 		case ownerLine.MatchString(text):
 			out = append(out, trimmed)
 		case len(out) > 0 && isFrame(out[len(out)-1]) && len(out[len(out)-1]) < 4000 && !strings.Contains(text, " = "):
-			out[len(out)-1] += " " + trimmed
+			if text == trimmed {
+				out[len(out)-1] += trimmed // wrapped inside a word, as a mail does
+			} else {
+				out[len(out)-1] += " " + trimmed
+			}
 		}
 	}
 	return out
