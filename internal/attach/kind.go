@@ -1,6 +1,9 @@
 package attach
 
-import "github.com/whystall/whystall/internal/format/paste"
+import (
+	"github.com/whystall/whystall/internal/format"
+	"github.com/whystall/whystall/internal/format/paste"
+)
 
 // Kind is one kind of text, such as the output of vmstat. It stands in a file of its own.
 type Kind struct {
@@ -38,6 +41,10 @@ type Kind struct {
 	// Yields names the kinds whose claim counts where both claim the same first line. Otherwise the
 	// longer claim does.
 	Yields []string
+
+	// Format is the format of the same text, where one has it that is known by so little that other
+	// texts resemble it: only then do the detectors get the file's records.
+	Format format.Kind
 
 	// Refused is why a kind that is known is of no use here, and what would be: benchmarks say
 	// nothing of a service. Read is nil then. It is for people.

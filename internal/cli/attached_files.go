@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -99,7 +100,8 @@ func (in *input) cut(name, path string, r io.Reader, left *int64) error {
 		rest, _ := io.ReadAll(io.LimitReader(r, maxItem-int64(len(head))+1))
 		head = append(head, rest...)
 	}
-	parts, ranges := in.parts, []attach.Range(nil)
+	var parts []*attach.Part
+	var ranges []attach.Range
 	if whole {
 		parts, ranges = attach.Cut(name, withPath(paste.Lines(head), path), allKinds())
 	} else {
@@ -116,7 +118,7 @@ func (in *input) cut(name, path string, r io.Reader, left *int64) error {
 	switch {
 	case !whole && weak(kind) && len(parts) == 0:
 		return fmt.Errorf("read %s: no part of it is of a kind that is known, and it is too long to be looked at whole: cut out the part that matters", name)
-	case len(parts) > 0 && weak(kind), kind == format.KindUnknown && in.members > 0:
+	case len(parts) > 0 && weak(kind) && !same(parts, kind), kind == format.KindUnknown && in.members > 0:
 		return nil
 	case int64(len(head)) > min(maxItem, *left) && len(parts) > 0:
 		return nil
@@ -126,6 +128,11 @@ func (in *input) cut(name, path string, r io.Reader, left *int64) error {
 	*left -= int64(len(head))
 	in.items = append(in.items, format.Item{Name: name, Data: head})
 	return err
+}
+
+// same reports whether a part is what the format takes the file for.
+func same(parts []*attach.Part, kind format.Kind) bool {
+	return slices.ContainsFunc(parts, func(p *attach.Part) bool { return p.Kind.Format == kind && kind != "" })
 }
 
 // withPath puts before the lines of a file of /proc or /sys what would have printed it: some hold

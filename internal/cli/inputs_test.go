@@ -143,7 +143,7 @@ func TestItemsAreBounded(t *testing.T) {
 	if err != nil || left != 200 || in.kind != format.KindMetrics {
 		t.Errorf("%v, %d left, %s", err, left, in.kind)
 	}
-	if _, err := openInput("-", strings.NewReader(strings.Repeat("go_goroutines 7\n", 50)), &left); err == nil {
+	if _, err := openInput("-", strings.NewReader(strings.Repeat("a_server_up 7\n", 50)), &left); err == nil {
 		t.Error("more than the limit was read")
 	}
 }

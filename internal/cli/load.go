@@ -79,7 +79,7 @@ func (con *console) load(files []string) *loaded {
 		r := report.Input{Name: name}
 		if i != nil {
 			r.Name, r.Kind = i.name, string(i.kind)
-			if i.known && i.members == 0 && weak(i.kind) {
+			if i.known && i.members == 0 && weak(i.kind) && !same(i.parts, i.kind) {
 				r.Kind = kindAttached
 			}
 		}

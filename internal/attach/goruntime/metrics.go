@@ -20,6 +20,8 @@ var prometheus = &attach.Kind{
 	Claim: claimPrometheus,
 	Joins: true,
 	Read:  readPrometheus,
+
+	Format: format.KindMetrics,
 }
 
 // promLine parses a line of the format: a comment, or a sample and its name.
