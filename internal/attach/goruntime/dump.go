@@ -59,11 +59,11 @@ func dumpLine(s string) lineOf {
 			return lineNoise
 		}
 	}
-	if _, ok := parsePlace(t); ok {
-		return linePlace
-	}
 	if _, _, ok := parseCall(t); ok {
 		return lineCall
+	}
+	if _, ok := parsePlace(t); ok {
+		return linePlace
 	}
 	switch {
 	case t == "...", t == "…", t == "[...]", t == "(...)", strings.HasPrefix(t, "...additional frames elided"), strings.HasPrefix(t, "...") && strings.HasSuffix(t, "elided..."):
@@ -73,7 +73,7 @@ func dumpLine(s string) lineOf {
 	case strings.HasPrefix(t, "SIG") && strings.Contains(t, ": ") && len(t) < 60:
 		return lineSignal
 	case strings.HasPrefix(t, "[signal SIG"), strings.HasPrefix(t, "PC=0x"), strings.HasPrefix(t, "runtime stack:"), strings.HasPrefix(t, "exit status "),
-		strings.HasPrefix(t, "unexpected fault address"), strings.HasPrefix(t, "[originating from goroutine"), strings.HasPrefix(t, "goroutine 0 "), isRegister(t):
+		strings.HasPrefix(t, "unexpected fault address"), strings.HasPrefix(t, "[originating from goroutine"), strings.HasPrefix(t, "goroutine 0 "), isRegister(t), isTail(t):
 		return lineNoise
 	}
 	return lineOther
@@ -85,6 +85,11 @@ func isRegister(t string) bool {
 	return len(f) == 2 && len(f[0]) <= 6 && strings.HasPrefix(f[1], "0x") && f[0] == strings.ToLower(f[0])
 }
 
+// isTail knows the rest of a line of hexadecimal arguments that was broken in two.
+func isTail(t string) bool {
+	return strings.Trim(t, "0123456789abcdefx, ?.{})") == "" && (strings.HasPrefix(t, "0x") || strings.Contains(t, ", 0x"))
+}
+
 // claimDump starts at a header, at a crash's first line where a header follows, or in the middle of
 // a stack: two calls with their places.
 func claimDump(lines []paste.Line) int {
@@ -92,7 +97,7 @@ func claimDump(lines []paste.Line) int {
 	switch first {
 	case lineHeader:
 	case lineCrash, lineSignal, lineNoise:
-		if !headerNear(lines) {
+		if isTail(strings.TrimSpace(lines[0].Text)) || !headerNear(lines) {
 			return 0
 		}
 	case lineCall, linePlace:
@@ -151,7 +156,7 @@ func headerNear(lines []paste.Line) bool {
 func pairs(lines []paste.Line) (n int) {
 	for i := 0; i+1 < len(lines) && i < 12; i++ {
 		a, b := dumpLine(lines[i].Text), dumpLine(lines[i+1].Text)
-		if a == lineCall && b == linePlace {
+		if f, _, _ := parseCall(lines[i].Text); a == lineCall && (b == linePlace || f.at != "") {
 			n++
 		}
 		if a != lineCall && a != linePlace && a != lineBlank {

@@ -68,6 +68,9 @@ func lookAt(d *dump) *picture {
 }
 
 func readDump(part *attach.Part, d *dump) attach.Reading {
+	if n := countInProse(part.Title); len(d.stacks) == 1 && n > 1 {
+		d.stacks[0].count = n // one stack, of as many as the text above it says
+	}
 	p := lookAt(d)
 	r := attach.Reading{Glance: true, State: attach.Healthy, Title: p.title(part)}
 	if len(d.stacks) == 0 && d.crash == "" {
@@ -106,8 +109,8 @@ func (p *picture) title(part *attach.Part) string {
 		what = "goroutine profile as text"
 	}
 	t := fmt.Sprintf("%s, %s", what, count(p.n, "goroutine", "goroutines"))
-	if n := countInProse(part.Title); n > p.n {
-		t = fmt.Sprintf("%s, %s here; the text above says %d", what, count(len(p.stacks), "stack", "stacks"), n)
+	if n := countInProse(part.Title); n >= p.n && n > len(p.stacks) {
+		t = fmt.Sprintf("%s, %s of %d goroutines, as the text above it says", what, count(len(p.stacks), "stack", "stacks"), n)
 	}
 	if p.total > p.n {
 		t += fmt.Sprintf(" of %d (the rest is cut off)", p.total)
@@ -258,6 +261,9 @@ func (p *picture) judgeLocks(r *attach.Reading, q *queue, proof []string) {
 	}
 	cause := "lock-contention"
 	r.Means = "goroutines queue for one lock"
+	if waiters == 1 {
+		r.Means = "a goroutine waits for a lock for minutes"
+	}
 	if q.logger {
 		cause = "logger-lock"
 		r.Means = "goroutines queue for the lock of a logger: one writes, and the others wait with what they log"

@@ -15,6 +15,7 @@ const (
 	gcLoss    = 0.15 // of the Ps' time withheld from the program: a seventh of a request
 	gcQuarter = 0.25 // of the Ps' time: what the pacer aims at while it marks, all the time
 	assistOwn = 0.05 // of the program's own CPU time while GC marks
+	veryLong  = 50.0 // ms: a stop that people notice, even if it is the only one
 	longStop  = 10.0 // ms: a stop takes microseconds, a time slice of the kernel a few ms
 	startup   = 10.0 // s after the start of a program that are not its steady state
 	leastSpan = 1.0  // s
@@ -216,6 +217,10 @@ func judgeGC(g *attach.Reading, s gcSum, cs []cycle) {
 		g.Signs = []attach.Sign{{Cause: "mark-assist", Grade: attach.Found, Sure: finding.Possible, Share: s.markShare * s.assistShare,
 			Proof: []string{g.Figures[0], fmt.Sprintf("assists used %s of the CPU time that GC left to the program while it marked", percent(s.assistShare))}}}
 		g.Next = []attach.Next{{Command: "whystall diagnose --pid PID", Why: "shows what slow requests lost to mark assist, and the sites that allocate"}}
+	case s.worstStop >= veryLong:
+		g.State = attach.CannotTell
+		g.Means = fmt.Sprintf("one stop took %s, and the others are short: such a stop is mostly a thread that got no CPU, or a call that could not be interrupted", ms(s.worstStop))
+		g.Next = []attach.Next{{Command: "whystall diagnose --pid PID", Why: "shows who was waited for when it comes again"}}
 	default:
 		judgeWell(g, s)
 	}

@@ -109,8 +109,19 @@ func parseCall(line string) (f frame, created, ok bool) {
 		rest, _, _ = strings.Cut(rest, " in goroutine ")
 		return frame{fn: rest}, true, rest != "" && !strings.ContainsAny(rest, " \t")
 	}
-	if !strings.HasSuffix(line, ")") || len(line) > 4096 {
+	if at := strings.LastIndexAny(line, " \t"); at > 0 { // somebody put the place behind the call
+		if place, isPlace := parsePlace(line[at+1:]); isPlace {
+			line, f.at = strings.TrimSpace(line[:at]), place
+		}
+	}
+	if len(line) > 4096 {
 		return f, false, false
+	}
+	if !strings.HasSuffix(line, ")") { // the end of a long line may be cut off, or stand in the next
+		if at := strings.Index(line, "(0x"); at <= 0 || strings.Trim(line[at+1:], "0123456789abcdefx, ?.{}") != "" {
+			return f, false, false
+		}
+		line += ")"
 	}
 	open := argsStart(line)
 	if open <= 0 {
@@ -157,6 +168,7 @@ func argsStart(line string) int {
 func parsePlace(line string) (string, bool) {
 	line = strings.TrimSpace(line)
 	line, _, _ = strings.Cut(line, " +0x")
+	line = strings.TrimSuffix(line, " +")
 	colon := strings.LastIndexByte(line, ':')
 	if colon <= 0 || digits(line[colon+1:]) == 0 || digits(line[colon+1:]) != len(line)-colon-1 {
 		return "", false

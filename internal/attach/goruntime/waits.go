@@ -224,7 +224,7 @@ func poolOf(s *stack) string {
 			break
 		}
 		for _, p := range pools {
-			if strings.HasPrefix(f.fn, p.fn) && (n == 1 || !strings.HasPrefix(p.fn, "database/sql")) {
+			if rest, ok := strings.CutPrefix(f.fn, p.fn); ok && (rest == "" || !strings.HasSuffix(p.fn, ".conn") || !isLetter(rest[0])) && (n == 1 || !strings.HasPrefix(p.fn, "database/sql")) {
 				return p.words
 			}
 		}
