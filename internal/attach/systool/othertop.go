@@ -27,7 +27,8 @@ func claimBusyboxTop(lines []paste.Line) int {
 	n := claimWhile(lines, func(_ int, text string) bool {
 		text = strings.TrimSpace(text)
 		switch {
-		case busyboxMem.MatchString(text), busyboxCPU.MatchString(text), strings.Contains(text, "%VSZ") && strings.Contains(text, "PPID"):
+		case busyboxMem.MatchString(text), busyboxCPU.MatchString(text), strings.Contains(text, "%VSZ") && strings.Contains(text, "PPID"),
+			sure && strings.Contains(text, "%MEM") && strings.Contains(text, "PPID"):
 			sure = true
 			return true
 		case strings.HasPrefix(text, "Load average:"):

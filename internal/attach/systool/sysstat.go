@@ -11,7 +11,7 @@ import (
 )
 
 // sysstatBanner is the first line of all tools of sysstat. Old versions lack what follows the date.
-var sysstatBanner = regexp.MustCompile(`^Linux (\S+) \(([^)]*)\)\s+\S+(?:\s+_\S+_)?(?:\s+\((\d+) CPU\))?$`)
+var sysstatBanner = regexp.MustCompile(`^Linux (\S+) \(([^)]*)\)\s+\S.*?(?:\s+_\S+_)?(?:\s+\((\d+) CPU\))?$`)
 
 // banner takes the first line of sysstat's tools apart; nil: it is none.
 func banner(text string) []string {
@@ -49,7 +49,18 @@ func sysstatTime(f []string) (at string, average bool, rest []string, ok bool) {
 	if slices.Contains([]string{"AM", "PM", "am", "pm"}, f[1]) {
 		return first + " " + f[1], false, f[2:], len(f) > 2
 	}
+	if zone(f[1]) && len(f) > 2 {
+		return first, false, f[2:], true
+	}
 	return first, false, f[1:], true
+}
+
+// zone reports whether a word is a time zone, as some locales print it behind the time.
+func zone(s string) bool {
+	if len(s) < 3 || len(s) > 5 || strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" {
+		return false
+	}
+	return !slices.Contains([]string{"PID", "UID", "CPU", "DEV", "TTY", "BUS", "INTR", "NODE", "TGID", "TID", "IFACE", "USER"}, s)
 }
 
 // clockTime knows 13:41:28, 13时41分28秒, and the seconds since 1970 that old versions of pidstat -h

@@ -43,6 +43,15 @@ func vmstatGroups(text string) bool {
 		(strings.HasPrefix(text, "procs") || strings.HasPrefix(text, "kthr") || strings.HasPrefix(text, "--procs") || strings.HasPrefix(text, "proz"))
 }
 
+// untimed takes off a time that somebody's script put before each row.
+func untimed(text string) string {
+	text = strings.TrimSpace(text)
+	if first, rest, ok := strings.Cut(text, " "); ok && strings.Count(first, ":") == 2 && clockTime(first) {
+		return strings.TrimSpace(rest)
+	}
+	return strings.TrimSpace(strings.TrimPrefix(text, "--time--"))
+}
+
 // vmstatRow reports whether these cells are a row: whole numbers, of which the last are shares of
 // the CPUs' time. A row is known without its header by that.
 func vmstatRow(text string) bool {
@@ -74,7 +83,7 @@ func vmstatRow(text string) bool {
 func claimVmstat(lines []paste.Line) int {
 	headed := false
 	return claimWhile(lines, func(at int, text string) bool {
-		text = strings.TrimSpace(text)
+		text = untimed(text)
 		if vmstatGroups(text) {
 			next, ok := following(lines, at+1)
 			_, is := vmstatHeader(next.Text)
@@ -84,7 +93,7 @@ func claimVmstat(lines []paste.Line) int {
 			headed = true
 			return true
 		}
-		return vmstatRow(text) && (headed || at == 0 || vmstatRow(lines[at-1].Text))
+		return vmstatRow(text) && (headed || at == 0 || vmstatRow(untimed(lines[at-1].Text)))
 	})
 }
 
@@ -101,7 +110,7 @@ func parseVmstat(p *attach.Part) (run vmstatRun) {
 	first := false
 	omitted := option(p, 'y')
 	for _, l := range p.Lines {
-		text := strings.TrimSpace(l.Text)
+		text := untimed(l.Text)
 		if names, ok := vmstatHeader(text); ok {
 			// A header comes again each screen; sooner, it is another run.
 			if !first && !omitted && (len(run.rows)+len(run.boot) == 0 || since < 5) {
