@@ -17,31 +17,32 @@ import (
 // compared is how long processes are looked at to say which CPU they use.
 const compared = 300 * time.Millisecond
 
-// aim finds what the argument TARGET names, and puts it where --pid or --pprof would.
-func (f *recordFlags) aim(con *console) error {
-	if f.Target == "" {
+// aim finds what the argument TARGET names, and puts it where --pid or --pprof would. Pprof is nil
+// for a command that needs a process.
+func (con *console) aim(name string, pid *int, pprof *string) error {
+	if name == "" {
 		return nil
 	}
-	a, err := target.Parse(f.Target)
+	a, err := target.Parse(name)
 	if err != nil {
 		return usageError{err}
 	}
-	if a.Kind == target.URL {
-		if f.Pprof != "" {
-			return usagef("%s and --pprof name two addresses: want one", shellWord(f.Target))
-		}
-		f.Pprof = f.Target
+	switch st, serr := os.Stat(name); {
+	case a.Kind == target.URL && pprof == nil:
+		return usagef("%s: want a process of this machine", shellWord(name))
+	case a.Kind == target.URL && *pprof != "":
+		return usagef("%s and --pprof name two addresses: want one", shellWord(name))
+	case a.Kind == target.URL:
+		*pprof = name
 		return nil
-	}
-	if f.Pid != 0 {
-		return usagef("%s and --pid name two processes: want one", shellWord(f.Target))
-	}
-	if st, err := os.Stat(f.Target); err == nil && a.Kind == target.Program && (st.Mode().IsRegular() || strings.HasSuffix(f.Target, ".part")) {
-		return usagef("%s is a file: whystall explain %s", shellWord(f.Target), shellWord(f.Target))
+	case *pid != 0:
+		return usagef("%s and --pid name two processes: want one", shellWord(name))
+	case serr == nil && a.Kind == target.Program && (st.Mode().IsRegular() || strings.HasSuffix(name, ".part")):
+		return usagef("%s is a file: whystall explain %s", shellWord(name), shellWord(name))
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	pid, err := target.Machine{While: compared}.Find(ctx, a)
+	found, err := target.Machine{While: compared}.Find(ctx, a)
 	var several *target.Several
 	if errors.As(err, &several) {
 		con.list(several)
@@ -50,7 +51,7 @@ func (f *recordFlags) aim(con *console) error {
 	if err != nil {
 		return err
 	}
-	f.Pid = pid
+	*pid = found
 	return nil
 }
 

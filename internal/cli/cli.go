@@ -72,7 +72,7 @@ Examples:
   whystall diagnose :8080                                           whoever listens on that port
   whystall diagnose http://localhost:6060 --for 60s                 a Go service elsewhere
   whystall record shop.service --for 1h --slow-over 500ms           wait for the stall
-  whystall doctor --pid 4121                                        what can be seen of it here?
+  whystall doctor 4121                                              what can be seen of it here?
   whystall explain trace.out                                        files that you have
   whystall explain slow.case --format json                          for a program
   whystall causes lock-contention                                   a page of the manual

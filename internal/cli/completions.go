@@ -70,6 +70,7 @@ func completable(app *kong.Application) []completion {
 				c.words = strings.Split(p.Enum, ",")
 			case n.Name == "causes":
 				c.words = append(c.words, pages()...)
+			case p.Name == "target":
 			default:
 				c.files = true
 			}

@@ -62,6 +62,7 @@ func (c *diagnoseCmd) Run(con *console) error {
 			return fmt.Errorf("create a temporary case: %w", err)
 		}
 		defer remove()
+		c.gone = true
 	}
 	// Signals are handled to the end. The first Ctrl-C ends the recording, which is then explained;
 	// a later one must not leave the temporary case behind.
@@ -103,7 +104,10 @@ func (c *diagnoseCmd) explainKept(con *console, name string, unasked bool) error
 // again is the command that would do the same, without its secrets.
 func (c *diagnoseCmd) again() string {
 	s := "whystall diagnose"
-	if c.Pid != 0 {
+	switch {
+	case c.Target != "" && c.Target != c.Pprof:
+		s += " " + shellWord(c.Target) // it also names the process that is started with the remedy
+	case c.Pid != 0:
 		s += " --pid " + strconv.Itoa(c.Pid)
 	}
 	if c.Pprof != "" {

@@ -20,6 +20,7 @@ var _ = register(&command{
 })
 
 type doctorCmd struct {
+	Target  string `arg:"" optional:"" name:"target" help:"Say it for this process too: a pid, a program's name, :PORT, NAME.service or unit:NAME, a container's id or container:NAME."`
 	Pid     int    `type:"pid" placeholder:"N" help:"Say it for this process too."`
 	NoProbe bool   `help:"Do not look for the process' pprof pages."`
 	Format  string `enum:"text,json" default:"text" placeholder:"FORMAT" help:"text or json."`
@@ -30,8 +31,8 @@ func (*doctorCmd) Help() string {
 
 Examples:
   whystall doctor
-  whystall doctor --pid 4121
-  sudo whystall doctor --pid 4121 --format json | jq '.abilities[] | select(.ready | not)'
+  whystall doctor :8080
+  sudo whystall doctor 4121 --format json | jq '.abilities[] | select(.ready | not)'
 
 Exit status: 0 all can be seen, 1 something cannot be seen or only in part, 2 wrong usage,
 3 the process cannot be recorded.`
@@ -46,8 +47,8 @@ type diagnosis struct {
 }
 
 func (c *doctorCmd) Run(con *console) error {
-	if c.Pid < 0 {
-		return usagef("--pid %d: want the number of a process", c.Pid)
+	if err := con.aim(c.Target, &c.Pid, nil); err != nil {
+		return err
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()

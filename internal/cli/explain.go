@@ -41,6 +41,8 @@ type explainFlags struct {
 	Format  string `enum:"${outputs}" default:"${output}" placeholder:"FORMAT" help:"${outputs_in_words}."`
 	Verbose bool   `short:"v" help:"Print everything. Without this, text and markdown are one screen."`
 	Only    string `placeholder:"PART" help:"Print one part of the text: ${parts}."`
+
+	gone bool // the files do not outlive the report
 }
 
 // check says what was typed wrongly, before any work is done.
@@ -103,7 +105,7 @@ func (con *console) explain(files []string, f explainFlags, output, again string
 	if err != nil {
 		return err
 	}
-	if err := con.print(r, f, output, more(files)); err != nil {
+	if err := con.print(r, f, output, f.more(files)); err != nil {
 		return err
 	}
 	return exit(statusOf(r))
@@ -111,11 +113,14 @@ func (con *console) explain(files []string, f explainFlags, output, again string
 
 // more is the command that prints what the one screen leaves out. What came from standard input is
 // gone, and so is a recording that is not kept.
-func more(files []string) string {
+func (f *explainFlags) more(files []string) string {
 	s := "whystall explain"
+	if f.gone {
+		return "the same with -v, or keep the case"
+	}
 	for _, name := range files {
 		if name == "-" {
-			return "add -v"
+			return "the same with -v"
 		}
 		s += " " + shellWord(name)
 	}

@@ -165,7 +165,7 @@ func plainDuration(d time.Duration) string {
 
 // options checks what the user typed.
 func (f *recordFlags) options(con *console, longest time.Duration) (collect.Options, error) {
-	if err := f.aim(con); err != nil {
+	if err := con.aim(f.Target, &f.Pid, &f.Pprof); err != nil {
 		return collect.Options{}, err
 	}
 	o := collect.Options{
