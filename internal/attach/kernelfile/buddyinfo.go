@@ -18,9 +18,9 @@ const (
 
 var buddyinfo = &attach.Kind{
 	Name: "buddyinfo", Hints: []string{"zone", ":"},
-	Claim: repeated(func(lines []paste.Line) int {
+	Claim: starting("N", 300, repeated(func(lines []paste.Line) int {
 		return run(lines, func(text string) bool { _, ok := parseZone(text); return ok })
-	}),
+	})),
 	Read: readBuddy,
 }
 
@@ -143,7 +143,6 @@ func judgeZones(zones []zone) (r attach.Reading) {
 	default:
 		r.State = attach.Healthy
 		r.Means = fmt.Sprintf("%s of %s free is in blocks of 2 MiB or more: huge pages and large buffers can be served.", mem(huge), mem(free))
-		r.Signs = []attach.Sign{{Cause: "direct-reclaim", Grade: attach.Against}}
 	}
 	return r
 }

@@ -24,10 +24,10 @@ var cpuStatKnown = oneOf("nr_periods nr_throttled throttled_time throttled_usec 
 	"wait_sum current_bw core_sched.force_idle_usec user system")
 
 var cpuStat = &attach.Kind{
-	Name: "cpu.stat",
-	Claim: repeated(func(lines []paste.Line) int {
+	Name: "cpu.stat", Joins: true,
+	Claim: starting("a-z", 80, repeated(func(lines []paste.Line) int {
 		return claimPairs(lines, cpuStatKnown, cpuStatSure, nil, 9)
-	}),
+	})),
 	Read: func(p *attach.Part) attach.Reading {
 		all, m := pairSamples(p)
 		return cpuGroup{all: all, stats: m}.read()

@@ -28,8 +28,8 @@ var memoryStatKnown = hasPrefix("total_ hierarchical_mem anon cache rss mapped_f
 	"dirty writeback pagetables sec_pagetables zswap zswp numa_ hugetlb swapcached recent_ misc hugepages demote promote")
 
 var memoryStat = &attach.Kind{
-	Name: "memory.stat",
-	Claim: repeated(func(lines []paste.Line) int {
+	Name: "memory.stat", Joins: true,
+	Claim: starting("a-z", 80, repeated(func(lines []paste.Line) int {
 		// /proc/vmstat has names with nr_ first, and this none.
 		if strings.HasPrefix(strings.TrimSpace(lines[0].Text), "nr_") || strings.Contains(lines[0].Text, ":") {
 			return 0
@@ -39,7 +39,7 @@ var memoryStat = &attach.Kind{
 			return 0
 		}
 		return n
-	}),
+	})),
 	Read: func(p *attach.Part) attach.Reading {
 		all, m := pairSamples(p)
 		return memGroup{all: all, stats: m, limit: none}.read()
@@ -47,15 +47,15 @@ var memoryStat = &attach.Kind{
 }
 
 var memoryEvents = &attach.Kind{
-	Name: "memory.events",
-	Claim: repeated(func(lines []paste.Line) int {
+	Name: "memory.events", Joins: true,
+	Claim: starting("a-z", 80, repeated(func(lines []paste.Line) int {
 		known := oneOf("low high max oom oom_kill oom_group_kill sock_throttled fail")
 		n := claimPairs(lines, known, func(n string) bool { return n == "oom_kill" || n == "oom_group_kill" }, nil, 4)
 		if name, _, _ := pair(strings.TrimSpace(lines[0].Text)); n < 2 || name == "oom_kill" {
 			return 0 // oom_kill stands in /proc/vmstat as well
 		}
 		return n
-	}),
+	})),
 	Read: func(p *attach.Part) attach.Reading {
 		all, m := pairSamples(p)
 		return memGroup{all: all, events: m, limit: none}.read()
@@ -228,6 +228,5 @@ func (g memGroup) readEvents(r *attach.Reading) {
 		r.Means = "Processes were killed at the memory limit. That is an end and a restart, and by itself no cause of latency."
 	default:
 		r.Means = "The group hardly ever hit its memory limit."
-		r.Signs = append(r.Signs, attach.Sign{Cause: "direct-reclaim", Grade: attach.Against})
 	}
 }

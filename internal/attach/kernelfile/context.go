@@ -35,6 +35,9 @@ var uname = contextKind("kernel release", []string{"Linux "}, func(lines []paste
 })
 
 var osRelease = contextKind("os-release", []string{"="}, func(lines []paste.Line) int {
+	if text := lines[0].Text; text == "" || text[0] < 'A' || text[0] > 'Z' || strings.IndexByte(text, '=') > 24 {
+		return 0
+	}
 	if n := run(lines, osLine.MatchString); n >= 2 {
 		return n
 	}
@@ -73,6 +76,9 @@ var lscpuKnown = regexp.MustCompile(`^(Architecture|CPU op-mode\(s\)|Address siz
 var lscpu = &attach.Kind{
 	Name: "lscpu", Hints: []string{":"},
 	Claim: func(lines []paste.Line) int {
+		if text := lines[0].Text; text == "" || strings.IndexByte(text, ':') > 48 || text[0] > 'Z' {
+			return 0
+		}
 		n := run(lines, lscpuKnown.MatchString)
 		for _, l := range lines[:n] {
 			if t := strings.TrimSpace(l.Text); n >= 3 && (strings.HasPrefix(t, "CPU(s):") || strings.HasPrefix(t, "Thread(s) per core:") || strings.HasPrefix(t, "CPU op-mode(s):") || strings.HasPrefix(t, "Model name:")) {
@@ -111,6 +117,9 @@ var cpuinfoKnown = oneOf("processor vendor_id cpu|family model model|name steppi
 var cpuinfo = &attach.Kind{
 	Name: "/proc/cpuinfo", Hints: []string{":"},
 	Claim: func(lines []paste.Line) int {
+		if strings.IndexByte(lines[0].Text, ':') > 24 {
+			return 0
+		}
 		known, cpus := 0, 0
 		n := run(lines, func(t string) bool {
 			name, _, ok := strings.Cut(t, ":")
@@ -218,7 +227,7 @@ var uptimeLine = regexp.MustCompile(`^(\d{3,9}\.\d\d) (\d{1,10}\.\d\d)$`)
 var uptime = &attach.Kind{
 	Name: "/proc/uptime", Hints: []string{"."},
 	Claim: func(lines []paste.Line) int {
-		if uptimeLine.MatchString(strings.TrimSpace(lines[0].Text)) && (len(lines) == 1 || strings.TrimSpace(lines[1].Text) == "" || lines[1].Command != "") {
+		if len(lines[0].Text) < 32 && uptimeLine.MatchString(strings.TrimSpace(lines[0].Text)) && (len(lines) == 1 || strings.TrimSpace(lines[1].Text) == "" || lines[1].Command != "") {
 			return 1
 		}
 		return 0

@@ -12,14 +12,17 @@ import (
 	"github.com/whystall/whystall/internal/format/paste"
 )
 
-// Facts of /proc/stat between two samples.
-const FactStealShare attach.FactName = "/host/cpu/steal:share" // of the time in which CPUs were not idle
+// Facts of /proc/stat between two samples, as shares of all CPU time.
+const (
+	FactStealShare attach.FactName = "/host/cpu/steal:ratio"
+	FactIdleShare  attach.FactName = "/host/cpu/idle:ratio"
+)
 
 var cpuLine = regexp.MustCompile(`^cpu(\d*)((?: +\d+){7,10})$`)
 
 var procStat = &attach.Kind{
-	Name: "/proc/stat", Hints: []string{"cpu", ":"},
-	Claim: repeated(func(lines []paste.Line) int {
+	Name: "/proc/stat", Joins: true, Hints: []string{"cpu", ":"},
+	Claim: starting("c", 400, repeated(func(lines []paste.Line) int {
 		cpus := 0
 		n := run(lines, func(t string) bool {
 			if cpuLine.MatchString(t) {
@@ -37,7 +40,7 @@ var procStat = &attach.Kind{
 			return 0
 		}
 		return n
-	}),
+	})),
 	Read: readProcStat,
 }
 
@@ -81,7 +84,6 @@ func readProcStat(p *attach.Part) attach.Reading {
 		fmt.Sprintf("%s steal (%s of the time in which CPUs were not idle)", percent(ratio(times[7], total)), percent(steal)),
 		fmt.Sprintf("%s in softirqs, %s in interrupts", percent(ratio(times[6], total)), percent(ratio(times[5], total))),
 	}
-	r.Facts = append(r.Facts, attach.Fact{Name: FactStealShare, Value: steal})
 	r.Not = "iowait is idle time while a disk was busy, and no proof that anybody waited for it."
 	if r.Boot {
 		r.Not = "These are averages since boot and not of now. " + r.Not
@@ -94,6 +96,7 @@ func readProcStat(p *attach.Part) attach.Reading {
 		}
 		return r
 	}
+	r.Facts = append(r.Facts, attach.Fact{Name: FactStealShare, Value: ratio(times[7], total)}, attach.Fact{Name: FactIdleShare, Value: ratio(times[3]+times[4], total)})
 	judgeTimes(&r, times, steal)
 	return r
 }
@@ -147,7 +150,12 @@ var loadavgLine = regexp.MustCompile(`^(\d{1,6}[.,]\d\d) (\d{1,6}[.,]\d\d) (\d{1
 
 var loadavg = &attach.Kind{
 	Name: "/proc/loadavg", Hints: []string{"/"},
-	Claim: func(lines []paste.Line) int { return run(lines, loadavgLine.MatchString) },
+	Claim: func(lines []paste.Line) int {
+		if len(lines[0].Text) > 64 {
+			return 0
+		}
+		return run(lines, loadavgLine.MatchString)
+	},
 	Read: func(p *attach.Part) attach.Reading {
 		m := loadavgLine.FindStringSubmatch(strings.TrimSpace(p.Lines[len(p.Lines)-1].Text))
 		return attach.Reading{

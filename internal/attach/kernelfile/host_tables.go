@@ -22,6 +22,10 @@ var (
 var softirqNames = oneOf("HI TIMER NET_TX NET_RX BLOCK BLOCK_IOPOLL IRQ_POLL TASKLET SCHED HRTIMER RCU")
 
 func claimTable(lines []paste.Line) int {
+	text := strings.TrimLeft(lines[0].Text, " ")
+	if colon := strings.IndexByte(text, ':'); (colon < 1 || colon > 12) && !strings.HasPrefix(text, "CPU") {
+		return 0
+	}
 	if !cpuHeader.MatchString(strings.TrimSpace(lines[0].Text)) {
 		// A table whose start was cut off is known by its names.
 		m := cpuRow.FindStringSubmatch(strings.TrimSpace(lines[0].Text))
@@ -77,7 +81,7 @@ func tableRows(lines []string) (rows []tableRow, cpus int) {
 }
 
 var interrupts = &attach.Kind{
-	Name: "interrupts", Hints: []string{"CPU", ":"}, Claim: repeated(claimTable),
+	Name: "interrupts", Joins: true, Hints: []string{"CPU", ":"}, Claim: repeated(claimTable),
 	Read: func(p *attach.Part) attach.Reading {
 		all := samples(p, func(_ []string, line string) bool { return cpuHeader.MatchString(line) })
 		rows, cpus := tableRows(all[len(all)-1].lines)
@@ -136,7 +140,7 @@ func tableGrowth(all []sample, last []tableRow) (out []tableRow, ok bool) {
 var softnetLine = regexp.MustCompile(`^(?:[0-9a-f]{8} ){8,15}[0-9a-f]{8}$`)
 
 var softnet = &attach.Kind{
-	Name: "softnet_stat", Claim: repeated(func(lines []paste.Line) int { return run(lines, softnetLine.MatchString) }),
+	Name: "softnet_stat", Claim: starting("0-9a-f", 160, repeated(func(lines []paste.Line) int { return run(lines, softnetLine.MatchString) })),
 	Read: func(p *attach.Part) attach.Reading {
 		all := samples(p, nil)
 		packets, dropped, squeezed := softnetSums(all[len(all)-1].lines)

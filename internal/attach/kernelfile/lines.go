@@ -122,7 +122,7 @@ func isTime(text string) bool {
 // parseTime reads a line that is a time and nothing else, also as "--- 12:00:05 ---".
 func parseTime(text string) (time.Time, bool) {
 	text = strings.Trim(text, " \t#=-*[]")
-	if len(text) < 8 || len(text) > 40 || strings.Count(text, ":") < 2 && !strings.Contains(text, "T") {
+	if len(text) < 8 || len(text) > longestTime || strings.Count(text, ":") < 2 && !strings.Contains(text, "T") {
 		return time.Time{}, false
 	}
 	for _, form := range timeForms {
@@ -132,3 +132,30 @@ func parseTime(text string) (time.Time, bool) {
 	}
 	return time.Time{}, false
 }
+
+// starting spares a claim most lines of a long log: it is asked about those that start with one of
+// these characters, a dash between two being a range, and are no longer than most. Lines as short
+// as a time alone are always asked about.
+func starting(chars string, most int, claim func([]paste.Line) int) func([]paste.Line) int {
+	var set [256]bool
+	for i := 0; i < len(chars); i++ {
+		if i+2 < len(chars) && chars[i+1] == '-' {
+			for c := chars[i]; c <= chars[i+2]; c++ {
+				set[c] = true
+			}
+			i += 2
+			continue
+		}
+		set[chars[i]] = true
+	}
+	return func(lines []paste.Line) int {
+		text := strings.TrimLeft(lines[0].Text, " \t")
+		if text == "" || len(text) > most || len(text) > longestTime && !set[text[0]] {
+			return 0
+		}
+		return claim(lines)
+	}
+}
+
+// longestTime bounds lines that may be a time alone.
+const longestTime = 40

@@ -25,14 +25,14 @@ var meminfoKnown = oneOf("MemTotal MemFree MemUsed MemAvailable Buffers Cached S
 
 var meminfo = &attach.Kind{
 	Name: "/proc/meminfo", Hints: []string{":"},
-	Claim: repeated(func(lines []paste.Line) int {
+	Claim: starting("A-Z", 80, repeated(func(lines []paste.Line) int {
 		stripped := make([]paste.Line, 0, min(len(lines), 512))
 		for _, l := range lines[:min(len(lines), 512)] {
 			l.Text = withoutNode(l.Text)
 			stripped = append(stripped, l)
 		}
 		return claimPairs(stripped, meminfoKnown, meminfoSure, nil, 2)
-	}),
+	})),
 	Read: readMeminfo,
 }
 

@@ -44,6 +44,9 @@ func (m pairs) sum(prefix string) (v float64) {
 // pair reads "name value", "name: value kB" and "name : value". A number with a comma is one of
 // another locale.
 func pair(line string) (name string, v float64, ok bool) {
+	if len(line) > 120 {
+		return "", 0, false
+	}
 	name, rest, cut := strings.Cut(line, ":")
 	if f := strings.Fields(line); !cut || strings.ContainsAny(strings.TrimSpace(name), " \t") {
 		if len(f) != 2 {

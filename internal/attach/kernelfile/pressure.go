@@ -21,7 +21,7 @@ const (
 
 var pressure = &attach.Kind{
 	Name: "PSI", Hints: []string{"avg10=", ":"},
-	Claim: repeated(func(lines []paste.Line) int {
+	Claim: starting("a-z/=A-Z", 200, repeated(func(lines []paste.Line) int {
 		sure := false
 		n := run(lines, func(text string) bool {
 			_, _, ok := pressureLine(text)
@@ -35,7 +35,7 @@ var pressure = &attach.Kind{
 			return 0
 		}
 		return n
-	}),
+	})),
 	Read: readPressure,
 }
 
@@ -256,16 +256,28 @@ func readPressure(p *attach.Part) attach.Reading {
 	r.Not = pressureNot(all, cgroup)
 	if len(high) == 0 {
 		r.Means = "Tasks waited for little of the time: no resource named here is short."
-		for _, s := range all {
-			for _, cause := range pressureCauses[s.resource] {
-				r.Signs = append(r.Signs, attach.Sign{Cause: cause, Grade: attach.Against})
-			}
-		}
+		r.Signs = ruledOut(all, cgroup)
 		return r
 	}
 	r.Means = "Tasks wait for " + strings.Join(high, ", ") + "; whose, and whether requests wait with them, it does not say."
 	r.Next = []attach.Next{{Command: "whystall diagnose --pid PID", Why: "what the service's own threads wait for"}}
 	return r
+}
+
+// ruledOut are causes that pressure bounds below any matter: over five minutes next to nobody
+// waited. Faults that read nothing, and what happens before five minutes, do not show in it.
+func ruledOut(all []stall, cgroup bool) (out []attach.Sign) {
+	for _, s := range all {
+		if s.kind != "some" || max(s.avg[0], s.avg[1], s.avg[2]) >= 0.005 {
+			continue
+		}
+		for _, cause := range causesOf(s, cgroup) {
+			if cause != "page-fault" {
+				out = append(out, attach.Sign{Cause: cause, Grade: attach.Against, Proof: []string{s.resource + " pressure is under 0.5 %"}})
+			}
+		}
+	}
+	return out
 }
 
 func causesOf(s stall, cgroup bool) []string {

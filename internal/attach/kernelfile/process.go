@@ -24,7 +24,7 @@ var statusSure = oneOf("Tgid TracerPid FDSize VmPeak VmSize VmHWM VmRSS RssAnon 
 
 var status = &attach.Kind{
 	Name: "/proc/PID/status", Hints: []string{":"},
-	Claim: repeated(func(lines []paste.Line) int {
+	Claim: starting("A-Zx", 9000, repeated(func(lines []paste.Line) int {
 		sure := false
 		n := run(lines, func(t string) bool {
 			name, _, ok := strings.Cut(t, ":")
@@ -35,7 +35,7 @@ var status = &attach.Kind{
 			return 0
 		}
 		return n
-	}),
+	})),
 	Read: readStatus,
 }
 
@@ -112,7 +112,12 @@ var statLine = regexp.MustCompile(`^(\d{1,9}) \((.{0,64})\) ([RSDTtZXIKWP]) ((?:
 
 var procPIDStat = &attach.Kind{
 	Name: "/proc/PID/stat", Hints: []string{"("},
-	Claim: func(lines []paste.Line) int { return run(lines, statLine.MatchString) },
+	Claim: func(lines []paste.Line) int {
+		if text := lines[0].Text; text == "" || text[0] > '9' || strings.IndexByte(text, '(') > 12 {
+			return 0
+		}
+		return run(lines, statLine.MatchString)
+	},
 	Read: func(p *attach.Part) attach.Reading {
 		m := statLine.FindStringSubmatch(strings.TrimSpace(p.Lines[0].Text))
 		f := []float64{0, 0, 0, 0} // the fields by their number in proc(5)
@@ -153,7 +158,7 @@ var schedKnown = hasPrefix("se. nr_ policy prio clock-delta mm-> numa_ total_num
 var procSched = &attach.Kind{
 	Name: "/proc/PID/sched", Hints: []string{"#threads:", ":"},
 	Claim: func(lines []paste.Line) int {
-		sure := schedHead.MatchString(strings.TrimSpace(lines[0].Text))
+		sure := strings.Contains(lines[0].Text, "#threads:") && schedHead.MatchString(strings.TrimSpace(lines[0].Text))
 		if !sure && !schedSure(firstName(lines[0].Text)) {
 			return 0
 		}

@@ -40,8 +40,8 @@ var limits = &attach.Kind{
 var ioKnown = oneOf("rchar wchar syscr syscw read_bytes write_bytes cancelled_write_bytes")
 
 var procIO = &attach.Kind{
-	Name: "/proc/PID/io", Hints: []string{"char:", "syscr:", "syscw:", "_bytes:"},
-	Claim: repeated(func(lines []paste.Line) int { return claimPairs(lines, ioKnown, ioKnown, nil, 3) }),
+	Name: "/proc/PID/io", Joins: true, Hints: []string{"char:", "syscr:", "syscw:", "_bytes:"},
+	Claim: starting("a-z", 80, repeated(func(lines []paste.Line) int { return claimPairs(lines, ioKnown, ioKnown, nil, 3) })),
 	Read: func(p *attach.Part) attach.Reading {
 		all, m := pairSamples(p)
 		last := m[len(m)-1]

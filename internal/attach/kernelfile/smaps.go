@@ -25,6 +25,9 @@ var smapsKeys = oneOf("Size Rss Pss Pss_Dirty Pss_Anon Pss_File Pss_Shmem Shared
 	"FilePmdMapped Shared_Hugetlb Private_Hugetlb Swap SwapPss KernelPageSize MMUPageSize Locked THPeligible ProtectionKey")
 
 func smapsLine(text string) bool {
+	if dash := strings.IndexByte(text, '-'); (dash < 4 || dash > 16) && strings.IndexByte(text, ':') < 0 {
+		return false
+	}
 	if mapLine.MatchString(text) || strings.HasPrefix(strings.ToLower(text), "vmflags:") {
 		return true
 	}
@@ -34,7 +37,7 @@ func smapsLine(text string) bool {
 
 var smaps = &attach.Kind{
 	Name: "smaps", Hints: []string{"-", ":"},
-	Claim: repeated(func(lines []paste.Line) int {
+	Claim: starting("0-9a-fA-Zv", 400, repeated(func(lines []paste.Line) int {
 		if !smapsLine(strings.TrimSpace(lines[0].Text)) {
 			return 0
 		}
@@ -50,14 +53,14 @@ var smaps = &attach.Kind{
 			return 0
 		}
 		return n
-	}),
+	})),
 	Read: readSmaps,
 }
 
 var procMaps = &attach.Kind{
 	Name: "/proc/PID/maps", Hints: []string{"-"}, Yields: []string{"smaps"},
 	Claim: func(lines []paste.Line) int {
-		if !mapLine.MatchString(strings.TrimSpace(lines[0].Text)) {
+		if dash := strings.IndexByte(lines[0].Text, '-'); dash < 4 || dash > 32 || !mapLine.MatchString(strings.TrimSpace(lines[0].Text)) {
 			return 0
 		}
 		return run(lines, mapLine.MatchString)

@@ -18,6 +18,9 @@ var stackLine = regexp.MustCompile(`^\[<[0-9a-fx]+>\] (0xffffffffffffffff|\??\s*
 var procStack = &attach.Kind{
 	Name: "/proc/PID/stack",
 	Claim: func(lines []paste.Line) int {
+		if !strings.Contains(lines[0].Text, "[<") && (len(lines) < 2 || !strings.Contains(lines[1].Text, "[<")) {
+			return 0
+		}
 		first := strings.TrimSpace(lines[0].Text)
 		titled := stackTitle.MatchString(first) && len(lines) > 1 && lines[1].Command == "" && stackLine.MatchString(strings.TrimSpace(lines[1].Text))
 		if !titled && !stackLine.MatchString(first) {
@@ -146,6 +149,9 @@ var wchan = &attach.Kind{
 
 // wchanLine reads a function's name, also behind a count as uniq -c writes it.
 func wchanLine(t string) (function string, count int, ok bool) {
+	if len(t) > 80 {
+		return "", 0, false
+	}
 	f := strings.Fields(t)
 	count = 1
 	if len(f) == 2 {

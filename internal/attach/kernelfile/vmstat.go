@@ -29,11 +29,11 @@ var vmstatKnown = hasPrefix("nr_ numa_ pg allocstall compact_ thp_ workingset_ p
 var notVmstat = oneOf("nr_periods nr_throttled nr_bursts nr_switches nr_voluntary_switches nr_involuntary_switches nr_migrations nr_wakeups nr_descendants nr_dying_descendants")
 
 var vmstat = &attach.Kind{
-	Name: "/proc/vmstat",
-	Claim: repeated(func(lines []paste.Line) int {
+	Name: "/proc/vmstat", Joins: true,
+	Claim: starting("a-z", 80, repeated(func(lines []paste.Line) int {
 		known := func(n string) bool { return vmstatKnown(n) && !notVmstat(n) }
 		return claimPairs(lines, known, vmstatSure, nil, 8)
-	}),
+	})),
 	Read: readVmstat,
 }
 
