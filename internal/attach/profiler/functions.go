@@ -135,6 +135,16 @@ func jvmCollector(comm string) bool {
 	return false
 }
 
+// collects reports whether a stack is of a goroutine of Go's collector.
+func collects(frames []kernel.Frame) bool {
+	for i := range frames {
+		if name := frames[i].Func; name == "runtime.bgsweep" || name == "runtime.gcBgMarkWorker" || name == "runtime.bgscavenge" {
+			return true
+		}
+	}
+	return false
+}
+
 // entries are the functions through which a thread comes into the kernel: what stands outside of
 // them on a stack is the program's.
 var entries = words(`entry_SYSCALL_64_after_hwframe entry_SYSCALL_64 entry_SYSCALL_64_fastpath entry_SYSCALL_64_safe_stack system_call_fastpath system_call

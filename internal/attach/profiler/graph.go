@@ -103,6 +103,9 @@ func graphLine(line string) (column int, share float64, name string) {
 	return at, 0, strings.TrimSpace(rest)
 }
 
+// sameFunc compares names of functions but for the underscores that web pages eat.
+func sameFunc(a, b string) bool { return strings.TrimLeft(a, "_") == strings.TrimLeft(b, "_") }
+
 // chains gives the call chains whose innermost function is symbol, the innermost first, with their
 // shares of all. A chain of a caller's row goes on past it and is left out.
 func chains(lines []string, symbol string, self float64) []path {
@@ -110,12 +113,13 @@ func chains(lines []string, symbol string, self float64) []path {
 	out := paths[:0]
 	for _, p := range paths {
 		switch {
-		case p.names[0] == symbol:
-		case p.names[len(p.names)-1] == symbol:
+		case sameFunc(p.names[0], symbol):
+		case sameFunc(p.names[len(p.names)-1], symbol):
 			slices.Reverse(p.names)
 		default:
 			continue
 		}
+		p.names[0] = symbol
 		out = append(out, p)
 	}
 	return out

@@ -51,9 +51,6 @@ func mayStartHistogram(text string) bool {
 }
 
 func claimHistogram(lines []paste.Line) int {
-	if !strings.ContainsAny(lines[0].Text, ":=@[(|^") && !hitEnd(strings.TrimSpace(lines[0].Text)) && !strings.HasPrefix(lines[0].Text, "Attaching") {
-		return 0
-	}
 	if first := strings.TrimSpace(lines[0].Text); len(first) > 200 || !mayStartHistogram(first) {
 		return 0
 	}

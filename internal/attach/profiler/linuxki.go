@@ -134,15 +134,18 @@ func mayStartKI(text string) bool {
 	c := text[0]
 	switch {
 	case c >= '0' && c <= '9':
+		word, _, _ := strings.Cut(text, " ")
 		_, ok := number(strings.TrimSuffix(word, "%"))
 		return ok || strings.Count(word, ".") > 1
-	case c == '[', c == '^', c == '=', c == '*', c == '-', c == '%', c == '.':
+	case c == '[':
+		return strings.Contains(text, "[Next") || strings.Contains(text, "[Prev") || strings.Contains(text, "[Table")
+	case c == '^', c == '=', c == '*', c == '-', c == '%', c == '.':
 		return true
 	case kiFirst[word]:
 		return true
 	}
 	rest := strings.TrimLeft(text[len(word):], " ") // a row of a table of system calls
-	return rest != "" && rest[0] >= '0' && rest[0] <= '9'
+	return rest != "" && rest[0] >= '0' && rest[0] <= '9' && (kiCall.MatchString(text) || kiIRQ.MatchString(text))
 }
 
 var kiFirst = words(`PID TID PPID RunTime SleepTime RunQTime HardIRQ SoftIRQ Last Policy busy sys user irq runQ sleep nCPU Busy Count Pct count wpct System

@@ -15,7 +15,7 @@ func (k *kiReport) readCalls(r *attach.Reading) {
 	if len(k.calls) == 0 {
 		return
 	}
-	k.says(r, "system calls")
+	k.says("system calls")
 	calls := slices.SortedStableFunc(slices.Values(k.calls), func(a, b kiCallRow) int { return cmp.Compare(b.elapsed, a.elapsed) })
 	for _, c := range calls[:min(2, len(calls))] {
 		line := fmt.Sprintf("%s: %d calls took %s, %s each (longest %s)", c.name, c.count, lasts(c.elapsed), lasts(c.elapsed/float64(max(c.count, 1))), lasts(c.max))
@@ -61,7 +61,13 @@ func (k *kiReport) callOnCPU(r *attach.Reading, c *kiCallRow) {
 // callAsleep is a call in which threads slept.
 func (k *kiReport) callAsleep(r *attach.Reading, c *kiCallRow) {
 	c.sleeps.whole = c.elapsed
-	r.Means = fmt.Sprintf("%s sleeps %s of its time: %s.", c.name, pct(c.asleep/c.elapsed), c.sleeps.figures("of its time"))
+	funcs := map[string]float64{}
+	for _, at := range c.sleeps.at {
+		for name, amount := range at {
+			funcs[name] += amount
+		}
+	}
+	r.Means = fmt.Sprintf("%s sleeps %s of its time, most of it in %s; %s.", c.name, pct(c.asleep/c.elapsed), largest(funcs)[0], c.sleeps.figures("of its time"))
 	before := len(r.Signs)
 	c.sleeps.signs(r, finding.Possible)
 	if len(r.Signs) == before && c.sleeps.share(waitedPeer) >= 0.3 {
@@ -80,7 +86,7 @@ func (k *kiReport) readSleep(r *attach.Reading) {
 	if w.whole <= 0 {
 		return
 	}
-	k.says(r, "sleep")
+	k.says("sleep")
 	if k.funcs.whole > 0 {
 		top := map[string]float64{}
 		for _, at := range k.funcs.at {
@@ -113,7 +119,9 @@ func (k *kiReport) readSleep(r *attach.Reading) {
 		r.Means = fmt.Sprintf("%s of the waiting is for the network.", pct(share))
 		return
 	}
-	if r.Means == "" {
+	if share := w.share(waitedOther); share >= 0.3 {
+		r.Means = fmt.Sprintf("%s of the waiting is in functions that no rule knows: %s.", pct(share), w.where(waitedOther, 2))
+	} else if r.Means == "" {
 		r.Means = "It sleeps without work, as far as the functions say."
 	}
 }
@@ -136,7 +144,7 @@ func (k *kiReport) readProfile(r *attach.Reading) {
 	if p == &k.hot && len(k.stacks.samples) > 0 {
 		p.callers = k.stacks.sum()
 	}
-	k.says(r, "profile")
+	k.says("profile")
 	if k.profileIdle > 0 && !slices.ContainsFunc(p.samples, func(s sample) bool { return s.comm == "swapper" }) {
 		p.samples = append(p.samples, sample{weight: k.profileIdle, comm: "swapper"})
 	}

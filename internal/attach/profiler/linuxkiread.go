@@ -29,6 +29,7 @@ type kiReport struct {
 	usage         bool
 	profileIdle   float64 // of the profile's samples
 	traces        int
+	irqs          map[string]float64 // s, by kind
 	sections      []string
 }
 
@@ -62,7 +63,7 @@ const (
 )
 
 func readKIReport(p *attach.Part) *kiReport {
-	k := &kiReport{funcs: newWaiting(), sleepStacks: newWaiting()}
+	k := &kiReport{funcs: newWaiting(), sleepStacks: newWaiting(), irqs: map[string]float64{}}
 	mode := kiOther
 	for _, text := range texts(p) {
 		switch {
@@ -153,6 +154,10 @@ func (k *kiReport) looseLine(text string, mode *kiMode) {
 		k.usage = true
 		k.sysPct, k.userPct, k.idle = percentOf(fields[1]), percentOf(fields[2]), percentOf(fields[3])
 		*mode = kiOther
+	}
+	if kiIRQ.MatchString(text) && len(fields) >= 3 {
+		seconds, _ := number(fields[len(fields)-1])
+		k.irqs[fields[len(fields)-3]] += seconds
 	}
 	if *mode == kiClock && kiNumbersOnly(text) && len(fields) >= 4 {
 		k.usage = true
@@ -292,6 +297,18 @@ func readKI(p *attach.Part) attach.Reading {
 	k.readCalls(&r)
 	k.readSleep(&r)
 	k.readProfile(&r)
+	if len(k.irqs) > 0 {
+		k.says("interrupts")
+		total := 0.0
+		for _, v := range k.irqs {
+			total += v
+		}
+		top := largest(k.irqs)[0]
+		r.Figures = append(r.Figures, fmt.Sprintf("interrupts: %s of %s in %s", lasts(k.irqs[top]), lasts(total), top))
+		if r.Means == "" {
+			r.Means = "It sums up interrupts; over how many CPUs and how long is in the report's head."
+		}
+	}
 	if k.traces > 0 {
 		r.Figures = append(r.Figures, things(k.traces, "traced event"))
 		k.sections = append(k.sections, "trace")
@@ -314,7 +331,7 @@ func readKI(p *attach.Part) attach.Reading {
 	return r
 }
 
-func (k *kiReport) says(r *attach.Reading, section string) {
+func (k *kiReport) says(section string) {
 	if !slices.Contains(k.sections, section) {
 		k.sections = append(k.sections, section)
 	}
@@ -324,7 +341,7 @@ func (k *kiReport) readUsage(r *attach.Reading) {
 	if !k.usage {
 		return
 	}
-	k.says(r, "global CPU usage")
+	k.says("global CPU usage")
 	line := fmt.Sprintf("%s system, %s user, %s idle", pct(k.sysPct), pct(k.userPct), pct(k.idle))
 	if k.cpus > 0 {
 		line = fmt.Sprintf("%d CPUs: ", k.cpus) + line
@@ -345,7 +362,7 @@ func (k *kiReport) readSched(r *attach.Reading) {
 	if !k.sched {
 		return
 	}
-	k.says(r, "scheduler activity")
+	k.says("scheduler activity")
 	all := k.run + k.sleep + k.queue
 	if all <= 0 {
 		return
@@ -380,7 +397,7 @@ func (k *kiReport) readTasks(r *attach.Reading) {
 	if len(k.tasks) == 0 {
 		return
 	}
-	k.says(r, things(len(k.tasks), "task"))
+	k.says(things(len(k.tasks), "task"))
 	worst, longest := k.tasks[0], k.tasks[0]
 	for _, t := range k.tasks {
 		if t.queued > worst.queued {

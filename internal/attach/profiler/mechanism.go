@@ -173,6 +173,7 @@ func (t *tally) conclude(r *attach.Reading) {
 	own := t.share(t.kinds[account.WorkOwn] + t.kinds[account.WorkLibrary] + t.kinds[account.WorkInterprets] + t.kinds[account.WorkMap] +
 		t.kinds[account.WorkMemmove] + t.kinds[account.WorkInterface] + t.kinds[account.WorkAlloc])
 	inKernel := t.share(t.kinds[account.WorkKernel] + t.kinds[account.WorkSyscall])
+	ofGo := t.share(t.kinds[account.WorkGoRuntime] + t.kinds[account.WorkGoSched] + t.kinds[account.WorkGC] + t.kinds[account.WorkSpin])
 	shown := t.idle
 	for _, part := range t.kinds {
 		shown += part
@@ -189,6 +190,10 @@ func (t *tally) conclude(r *attach.Reading) {
 		r.State = attach.CannotTell
 		r.Means = fmt.Sprintf("%s of the busy CPU time is the kernel's, in functions that do not say whether it is more than the calls need.", pct(inKernel))
 		r.Next = append(r.Next, ask("perf trace -s -p PID -- sleep 10", t.p.pid, "which system calls that is, how many and how long"))
+	case ofGo >= 0.35:
+		r.State = attach.CannotTell
+		r.Means = fmt.Sprintf("%s of the busy CPU time is Go's runtime; functions alone do not say whether its collector, its scheduler or its locks.", pct(ofGo))
+		r.Next = append(r.Next, ask("perf record -e cpu-clock -g -p PID -- sleep 10", t.p.pid, "with call graphs, attach perf script: what the runtime does it for"))
 	case own >= 0.5:
 		r.Means = "The CPU time is the program's own computing, which is no stall. No mechanism of the runtime or the kernel stands out."
 	default:

@@ -179,6 +179,7 @@ func readPerfReport(p *attach.Part) attach.Reading {
 	if best.event != "" && !cpuEvent(best.event) {
 		return otherEvent(&best.p, title, best.event, float64(best.samples))
 	}
+	best.p.pid = targetOf(p)
 	r := best.p.reading()
 	r.Title = title
 	if len(sections) > 1 {

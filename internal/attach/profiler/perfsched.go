@@ -125,6 +125,9 @@ func trim(f float64) string { return fmt.Sprintf("%.4g", f) }
 
 func claimSchedHist(lines []paste.Line) int {
 	rows := 0
+	if first := strings.TrimSpace(lines[0].Text); strings.Contains(first, "] ") && !strings.Contains(first, " [0") && !summaryRow.MatchString(first) {
+		return 0
+	}
 	n := claimed(lines, func(_ int, text string) bool {
 		switch {
 		case histRow.MatchString(text), summaryRow.MatchString(text):

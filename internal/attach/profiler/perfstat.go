@@ -157,7 +157,10 @@ func (s *stat) first(names ...string) (float64, bool) {
 
 func readPerfStat(p *attach.Part) attach.Reading {
 	s := readStat(p)
-	r := attach.Reading{Title: "perf stat", State: attach.CannotTell}
+	r := attach.Reading{Title: "perf stat", State: attach.CannotTell, Who: attach.Who{PID: targetOf(p)}}
+	if rest, ok := strings.CutPrefix(s.target, "process id '"); ok {
+		r.Who.PID, _ = whole(strings.TrimSuffix(rest, "'"))
+	}
 	if s.target != "" {
 		r.Title += " of " + s.target
 	}
@@ -198,7 +201,7 @@ func readPerfStat(p *attach.Part) attach.Reading {
 	default:
 		r.Means = "These are counts of events: they say nothing of waiting."
 	}
-	r.Next = append(r.Next, record(0, "what it waited for"))
+	r.Next = append(r.Next, record(r.Who.PID, "what it waited for"))
 	return r
 }
 

@@ -65,6 +65,9 @@ var (
 
 func claimTraceSum(lines []paste.Line) int {
 	sure := false
+	if first := lines[0].Text; strings.Contains(first, "%") && !strings.HasSuffix(first, "%") && !strings.Contains(first, " events, ") {
+		return 0
+	}
 	n := claimed(lines, func(_ int, text string) bool {
 		switch {
 		case sumRow.MatchString(text), sumThread.MatchString(text):

@@ -97,6 +97,9 @@ func (t *tally) add(s *sample) {
 		}
 	}
 	key := oncpu.Named(modern(s.kernel), s.program)
+	if key.Kind == account.WorkSpin && collects(s.program) {
+		key.Kind = account.WorkGC // the sweeper yields between spans
+	}
 	if key.Late != "" {
 		t.late += s.weight
 	}
@@ -156,7 +159,7 @@ func (t *tally) look(s *sample, key *oncpu.Key) {
 			t.futex += s.weight
 			break
 		}
-		if slowClock[name] {
+		if clock, _, _ := strings.Cut(name, "."); slowClock[clock] {
 			t.clock += s.weight
 			break
 		}

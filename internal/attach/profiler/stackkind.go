@@ -16,7 +16,7 @@ var bpfStacks = &attach.Kind{Name: "BPF stacks", Claim: claimStacks, Read: readS
 
 var (
 	// "    ffffffff810df082 hrtimer_wakeup", "    schedule+0x12", "    [unknown]"
-	stackFrame = regexp.MustCompile(`^(?:b')?(?:(?:0x)?[0-9a-f]{8,16} )?(\[unknown\]|\[Missed [A-Za-z ]+\]|[A-Za-z_.$~][\w.$:~@\[\]/;+-]*|[A-Za-z_~][\w:~<>, ]*[(<:].*|0x[0-9a-f]+)'?$`)
+	stackFrame = regexp.MustCompile(`^(?:b')?(?:(?:0x)?[0-9a-f]{8,16} )?(\[unknown\]|\[Missed [A-Za-z ]+\]|[A-Za-z_.$~][\w.$:~@\[\]/;+-]*|[A-Za-z_~][\w~]*(?:::|<|\()\S.*|operator .*|0x[0-9a-f]+)'?$`)
 	// "    -                dd (25036)", "    target:          sshd", "    tar [15069]"
 	stackOwner = regexp.MustCompile(`^(?:-\s+(\S.*?) \((\d+)\)|(target|waker):\s+(\S.*)|(\S+) \[(\d+)\])$`)
 )
@@ -50,8 +50,15 @@ func stacksHead(text string) bool {
 
 func isWhole(text string) bool { _, ok := whole(text); return ok && len(text) < 20 }
 
+// mayStartStack spares most lines of a long log the expressions: they have several words.
+func mayStartStack(text string) bool {
+	i := strings.IndexByte(text, ' ')
+	return text != "" && (i < 0 || text[0] == '-' || strings.IndexByte(text[:i], '(') > 0 || strings.IndexByte(text[:i], '<') > 0 || strings.Contains(text, "::") ||
+		strings.IndexByte(text[i+1:], ' ') < 0 || strings.HasPrefix(text, "target:") || strings.HasPrefix(text, "waker:") || strings.HasPrefix(text, "operator ") || stacksHead(text))
+}
+
 func claimStacks(lines []paste.Line) int {
-	if first := lines[0].Text; len(first) > 300 || strings.Count(first, " ") > 30 {
+	if first := lines[0].Text; len(first) > 300 || !mayStartStack(strings.TrimSpace(first)) {
 		return 0
 	}
 	end, frames, sure := 0, 0, false

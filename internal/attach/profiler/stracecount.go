@@ -139,7 +139,7 @@ func readStraceCount(p *attach.Part) attach.Reading {
 	if ltrace {
 		what, tool = "function", "ltrace -c"
 	}
-	r := attach.Reading{Title: fmt.Sprintf("%s, %s of %s, %s", tool, things(calls, "call"), things(len(rows), what), lasts(total)), State: attach.CannotTell}
+	r := attach.Reading{Title: fmt.Sprintf("%s, %s of %s, %s", tool, things(calls, "call"), things(len(rows), what), lasts(total)), State: attach.CannotTell, Who: attach.Who{PID: targetOf(p)}}
 	r.Figures = append(r.Figures, topCalls(rows, total))
 	if worst.errors > 0 && worst.calls > 0 {
 		r.Figures = append(r.Figures, fmt.Sprintf("%d of %d calls of %s failed (%s); %d of all", worst.errors, worst.calls, worst.name,
@@ -198,5 +198,5 @@ func countMeaning(r *attach.Reading, byKind map[waitKind]float64, total float64,
 		}
 	}
 	r.Not = "strace slows every call down, so rates and shares differ without it; a wait in epoll_wait, poll or futex is no loss by itself."
-	r.Next = append(r.Next, ask("strace -f -T -e trace=fsync,fdatasync,pread64,pwrite64 -p PID", 0, "how long single calls took, by wall time"))
+	r.Next = append(r.Next, ask("strace -f -T -e trace=fsync,fdatasync,pread64,pwrite64 -p PID", r.Who.PID, "how long single calls took, by wall time"))
 }

@@ -153,6 +153,7 @@ type callTrace struct {
 	threads map[int]bool
 	longest tracedCall // of those that do not idle
 	pending int
+	pid     int // of the process that was traced; 0: not named
 }
 
 func (t *callTrace) add(c *tracedCall) {
@@ -255,6 +256,7 @@ func (t *callTrace) title(tool, what string) string {
 
 func readStrace(p *attach.Part) attach.Reading {
 	t := readCallLines(p)
+	t.pid = targetOf(p)
 	return t.reading(t.title("strace", "system call"), "strace slows each call down by tens of microseconds, so rates differ without it")
 }
 
@@ -271,7 +273,7 @@ func readLtrace(p *attach.Part) attach.Reading {
 
 // reading is what a trace of system calls says.
 func (t *callTrace) reading(title, slows string) attach.Reading {
-	r := attach.Reading{Title: title, State: attach.CannotTell}
+	r := attach.Reading{Title: title, State: attach.CannotTell, Who: attach.Who{PID: t.pid}}
 	sums := t.sums()
 	byKind := map[waitKind]*callSum{}
 	total := 0.0
@@ -291,7 +293,7 @@ func (t *callTrace) reading(title, slows string) attach.Reading {
 	r.Not = upper(slows) + "; a wait in epoll_wait, poll, futex or nanosleep is no loss by itself."
 	if !t.timed {
 		r.Means = "No line says how long its call took (strace -T), so nothing can be said of waiting."
-		r.Next = append(r.Next, ask("strace -f -T -tt -p PID", 0, "how long each call took"))
+		r.Next = append(r.Next, ask("strace -f -T -tt -p PID", t.pid, "how long each call took"))
 		return r
 	}
 	t.waits(&r, byKind, total)

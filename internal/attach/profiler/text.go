@@ -132,6 +132,19 @@ func header(text string, words ...string) bool {
 	return len(fields) >= len(words) && slices.Equal(fields[:len(words)], words)
 }
 
+// targetOf is the process that the command above a part names, as -p 123 or --pid=123; 0: none.
+func targetOf(p *attach.Part) int {
+	fields := strings.Fields(strings.ReplaceAll(p.Command, "=", " "))
+	for i, f := range fields {
+		if i > 0 && (fields[i-1] == "-p" || fields[i-1] == "--pid" || fields[i-1] == "-fp" || fields[i-1] == "-P") {
+			if pid, ok := whole(f); ok {
+				return pid
+			}
+		}
+	}
+	return 0
+}
+
 // ask is the command that decides between causes, with the process filled in if it is known.
 func ask(command string, pid int, why string) attach.Next {
 	if pid > 0 {

@@ -72,6 +72,8 @@ func simpleWait(frames []kernel.Frame) wait {
 	for i := range frames {
 		name := frames[i].Func
 		switch {
+		case name == "inode_dio_wait": // for direct I/O of others to end, as a lock of the file would
+			return waitedOther
 		case strings.Contains(name, "migration_entry_wait"), strings.HasPrefix(name, "migrate_misplaced"):
 			return waitedNUMA
 		case i > 4:
