@@ -100,7 +100,7 @@ func (d *dump) holder(c *convoy) (*thread, bool) {
 	if c.kind == interpreter {
 		return d.only(func(t *thread) bool { return t.doing == running && interpreted(t) }), false
 	}
-	if c.site == "" || c.kind != plainLock && c.kind != loggerLock && c.kind != engineLock {
+	if c.site == "" || c.kind != plainLock && c.kind != loggerLock {
 		return nil, false
 	}
 	return d.only(func(t *thread) bool {

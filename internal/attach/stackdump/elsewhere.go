@@ -72,6 +72,7 @@ func (d *dump) lookAt(w doing) attach.Next {
 
 // quiet reads a dump without convoys.
 func (d *dump) quiet(r *attach.Reading, t tally, list []*convoy) {
+	d.pools(r, t)
 	r.State = attach.Healthy
 	r.Means = "No threads queue behind one lock; those that wait, wait for work."
 	switch {
@@ -96,6 +97,34 @@ func (d *dump) quiet(r *attach.Reading, t tally, list []*convoy) {
 		r.Figures = append(r.Figures, fmt.Sprintf("%s for another server's answer (%s)", waits(t.remote), t.most(remote)))
 	case t.running > 0 && t.running*2 > t.total && t.total > 3:
 		r.Means = "No threads queue behind one lock. Most run or are in calls; what that costs, a profile says."
+	}
+}
+
+// pools names the largest group of threads that wait in one place, and the one thread at work if
+// there is only one: the usual misreading is to call the pool slow.
+func (d *dump) pools(r *attach.Reading, t tally) {
+	n := map[string]int{}
+	var at *thread
+	for _, th := range d.threads {
+		if th.doing == idle {
+			n[th.site] += th.n
+		} else if th.doing == running {
+			at = th
+		}
+	}
+	delete(n, "")
+	best := ""
+	for site, k := range n {
+		if k > n[best] || k == n[best] && site < best {
+			best = site
+		}
+	}
+	if n[best] > 2 && !strings.HasPrefix(best, "0x") {
+		r.Figures = append(r.Figures, fmt.Sprintf("%d threads wait in %s, as a pool without work does", n[best], best))
+	}
+	if t.running == 1 && t.total > 2 && at != nil && len(at.frames) > 0 && at.state == "" {
+		at.from = 0
+		r.Figures = append(r.Figures, "the only thread at work: "+at.path())
 	}
 }
 

@@ -51,3 +51,4 @@ func FuzzCrash(f *testing.F)        { fuzzKind(f, crash) }
 func FuzzDotnet(f *testing.F)       { fuzzKind(f, dotnet) }
 func FuzzRuby(f *testing.F)         { fuzzKind(f, ruby) }
 func FuzzOneTrace(f *testing.F)     { fuzzKind(f, oneTrace) }
+func FuzzThreadDump(f *testing.F)   { fuzzKind(f, threadDump) }

@@ -32,6 +32,37 @@ var (
 	jvmHeap   = regexp.MustCompile(`^\s+(PSYoungGen|ParOldGen|def new|tenured|eden|from|to |garbage-first|Metaspace|class space|region size|the space|object space|total|ZHeap|PSOldGen|PSPermGen|concurrent)`)
 )
 
+// threadDump reads what jcmd's Thread.dump_to_file writes: virtual threads too, without locks.
+var threadDump = &attach.Kind{
+	Name:  "JVM Thread.dump_to_file",
+	Hints: []string{"#"},
+	Claim: func(lines []paste.Line) int {
+		return claimStacks(lines, toFileTask.MatchString, func(t string) bool { return toFileFrame.MatchString(t) || toFileNote.MatchString(t) })
+	},
+	Read: func(p *attach.Part) attach.Reading {
+		d := parseStacks(p.Lines, "JVM threads by Thread.dump_to_file", toFileTask, toFileFrame)
+		for _, t := range d.threads {
+			for i := range t.frames {
+				t.frames[i].fn = modless(t.frames[i].fn)
+			}
+			t.state = "RUNNABLE" // the dump has no states: only names can tell
+			placeJVM(t)
+		}
+		r := d.read()
+		r.Not = "This dump has no states and no locks: jcmd PID Thread.print has them, for platform threads."
+		if r.State == attach.Healthy {
+			r.State = attach.CannotTell
+		}
+		return r
+	},
+}
+
+var (
+	toFileTask  = regexp.MustCompile(`^#(\d+) "(.*)"(?: virtual)?(?: [A-Z_]+)?(?: \d{4}-\d\d-\d\dT\S+)?$`)
+	toFileFrame = regexp.MustCompile(`^\s{4,}([\w$.@/<>:-]+)\([^()]*\)$`)
+	toFileNote  = regexp.MustCompile(`^\s{4,}- (?:locked|waiting|parked|blocked|waiting to lock)`)
+)
+
 func claimJVM(lines []paste.Line) int {
 	first := lines[0].Text
 	if jvmStart.MatchString(first) {

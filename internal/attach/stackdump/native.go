@@ -22,12 +22,15 @@ var native = []rule{
 
 	// A database's own.
 	{tableLock, 0, anything, 0, []string{"MDL_context::acquire_lock*", "MDL_wait::timed_wait", "lock_wait_suspend_thread", "lock_wait", "lock_rec_lock*wait",
-		"wait_for_lock", "thr_lock", "thr_multi_lock", "ProcSleep", "LockAcquireExtended", "mysql_ull_*", "Item_func_get_lock::*", "row_mysql_handle_errors"}},
+		"wait_for_lock", "thr_lock", "thr_multi_lock", "ProcSleep", "LockAcquireExtended", "mysql_ull_*", "Item_func_get_lock::*", "row_mysql_handle_errors", "srv_suspend_mysql_thread",
+		"wait_if_global_read_lock", "lock_global_read_lock", "Global_read_lock::*", "wait_while_table_is_used", "tdc_wait_for_old_version*", "wait_for_refresh"}},
+	{pooled, 0, anything, 12, []string{"srv_conc_enter_innodb*", "srv_conc_force_enter_innodb"}},
 	{lock, engineLock, anything, 12, []string{"rw_lock_*_lock_spin", "rw_lock_s_lock*", "rw_lock_x_lock*", "rw_lock_sx_lock*", "pfs_rw_lock_*", "sync_array_wait_event",
-		"mutex_spin_wait", "PolicyMutex*::enter", "TTASEventMutex*::enter", "sux_lock*", "ssux_lock*", "rw_lock_*_lock_func", "srw_lock_impl*", "LWLockAcquire"}},
+		"mutex_spin_wait", "PolicyMutex*::enter", "TTASEventMutex*::enter", "sux_lock*", "ssux_lock*", "rw_lock_*_lock_func", "srw_lock_impl*", "LWLockAcquire",
+		"Query_cache::try_lock", "Query_cache::lock*", "Query_cache::wait_while_query_cache_is_busy"}},
 
 	// Waits for a disk behind a database's or another program's own name for it.
-	{disk, 0, anything, 0, []string{"fil_flush*", "os_file_flush*", "log_write_up_to", "log_write_flush_to_disk_low", "log_wait_for_flush", "MYSQL_BIN_LOG::sync_binlog_file",
+	{disk, 0, anything, 0, []string{"fil_flush*", "os_file_flush*", "log_write_up_to", "log_write_flush_to_disk_low", "log_wait_for_flush", "MYSQL_BIN_LOG::sync_binlog_file", "buf_LRU_get_free_block*", "log_preflush_pool_modified_pages", "log_checkpoint_margin", "buf_read_page*",
 		"os_file_io", "os_file_pread", "os_file_pwrite", "rocksdb::PosixWritableFile::Sync", "rocksdb::PosixWritableFile::Fsync",
 		"XLogFlush", "XLogWrite", "issue_xlog_fsync", "FileRead", "FileWrite", "mdread", "mdwrite", "WiredTiger*fsync", "__posix_sync"}},
 
@@ -55,7 +58,9 @@ var native = []rule{
 		"uv__io_poll", "ngx_epoll_process_events", "tokio::runtime::*park*", "mio::*poll*", "grpc_*pollset_work*", "grpc_core::*Executor*", "cq_next",
 		"grpc_completion_queue_next", "do_handle_one_connection_idle", "rocksdb::ThreadPoolImpl::*BGThread*", "ThreadPoolImpl::Impl::BGThread", "GCTaskManager::get_task",
 		"ConcurrentG1RefineThread*wait*", "VMThread::wait_for_vm_thread_operation", "CompileQueue::get", "WatcherThread::sleep", "v8::platform::*GetNext", "PlatformWorkerThread",
-		"WorkerThreadsTaskRunner*", "AbstractGangWorker::*", "WorkGang*::*", "timer_thread_func", "Item_func_sleep::val_int", "pg_sleep", "slave_deadlock_handler"}},
+		"WorkerThreadsTaskRunner*", "AbstractGangWorker::*", "WorkGang*::*", "timer_thread_func", "Item_func_sleep::val_int", "pg_sleep", "slave_deadlock_handler",
+		"end_thread", "srv_lock_timeout*", "os_aio_simulated_handle", "os_aio_linux_handle", "next_event", "wait_for_update_bin_log", "wait_for_update_relay_log", "kill_server_thread",
+		"timer_helper_thread", "slave_worker_exec*wait", "pop_jobs_item", "buf_page_cleaner*", "recv_writer_thread"}},
 	{idle, 0, inCond, 9, []string{"do_handle_one_connection", "one_thread_per_connection_end", "handle_one_connection"}},
 	// A connection that waits for its client's next command.
 	{idle, 0, inRead, 0, []string{"net_read_packet*", "net_read_raw_loop", "my_real_read", "my_net_read*", "vio_read*"}},

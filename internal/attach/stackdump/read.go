@@ -2,6 +2,7 @@ package stackdump
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
@@ -129,6 +130,9 @@ func (d *dump) convoyed(r *attach.Reading, t tally, list []*convoy) {
 			if c.cycle || c.sure || c.waiters > 2 && c.one() {
 				sign.Sure = finding.Supported
 			}
+		}
+		if sign.Grade == attach.Candidate && slices.ContainsFunc(r.Signs, func(s attach.Sign) bool { return s.Cause == sign.Cause }) {
+			continue
 		}
 		if c.holder != nil && c.holder.doing == disk && sign.Grade == attach.Found {
 			r.Signs = append(r.Signs, attach.Sign{Cause: "disk-wait", Grade: attach.Candidate, Proof: []string{c.holderText()}})

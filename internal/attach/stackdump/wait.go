@@ -92,7 +92,7 @@ var prims = []struct {
 	{inSleep, []string{"nanosleep*", "clock_nanosleep*", "usleep", "sleep", "sigwait*", "sigtimedwait*", "pause", "sigsuspend", "rt_sigtimedwait",
 		"do_sigwait", "sleep_for"}},
 	{inPoll, []string{"epoll_wait*", "epoll_pwait*", "poll", "ppoll", "poll_chk", "select", "pselect*", "accept", "accept4", "libc_accept*",
-		"io_getevents*", "io_getevents_0_4", "kevent*", "port_getn", "inotify_read", "WaitEventSetWait*", "uv__io_poll", "libaio_*"}},
+		"io_getevents*", "io_getevents_0_4", "kevent*", "port_getn", "inotify_read", "WaitEventSetWait*", "uv__io_poll", "libaio_*", "io_uring_get_cqe*", "io_uring_enter*"}},
 	{inDisk, []string{"fsync", "fdatasync", "libc_fsync", "sync_file_range", "msync", "pwrite*", "pread*", "libc_pread*", "libc_pwrite*", "io_submit",
 		"fallocate*", "posix_fallocate*", "ftruncate*", "sync", "syncfs", "openat*", "open64", "libc_open*", "unlink", "rename*", "xstat*", "fxstat*",
 		"lxstat*", "stat64", "getdents*", "readdir*", "preadv*", "pwritev*"}},
@@ -146,7 +146,7 @@ func glue(fn string) bool {
 func wrapper(fn string) bool {
 	for _, p := range []string{"std::", "boost::", "absl::", "parking_lot", "lock_api::", "inline_mysql_", "os_event", "sync_array_wait_event", "os_thread",
 		"pfs_rw_lock", "rw_lock_", "PolicyMutex", "TTASEventMutex", "ib_mutex_t", "mtr_t::", "mtr_", "mutex_enter", "pfs_mutex_enter", "sux_lock",
-		"ssux_lock", "srw_lock", "srw_mutex", "my_cond_wait", "my_mutex_lock", "safe_mutex", "safe_cond", "native_", "mysql_mutex", "mysql_cond",
+		"ssux_lock", "srw_lock", "srw_mutex", "my_fast_mutex", "Query_cache::lock", "Query_cache::try_lock", "mutex_spin_wait", "my_cond_wait", "my_mutex_lock", "safe_mutex", "safe_cond", "native_", "mysql_mutex", "mysql_cond",
 		"uv_mutex", "uv_cond", "uv_rwlock", "pthread_", "psi_", "core::", "java.", "jdk.", "sun.misc", "futex_", "folly::", "lock_guard", "gthread",
 		"PyMutex", "PyThread", "QMutex", "rwlock::", "index_lock", "buf_page_t::", "block_lock", "dict_index_t::lock", "mem_", "futex", "System.Threading."} {
 		if strings.HasPrefix(fn, p) {
