@@ -26,6 +26,7 @@
 //	interrupt.go    what Ctrl-C does while recording
 //
 //	fleet.go        the command fleet: a fleet's history, from Prometheus
+//	fleet_files.go  its rules and dashboard
 //	doctor.go       the command doctor: what can be seen here
 //	causes.go       the command causes: the manual
 //	completions.go  the command completions, from the table of commands

@@ -25,7 +25,9 @@ var _ = register(&command{
 })
 
 type fleetCmd struct {
-	Ask fleetAsk `cmd:"" default:"withargs" help:"Ask an engine (the default)."`
+	Ask       fleetAsk       `cmd:"" default:"withargs" help:"Ask an engine (the default)."`
+	Rules     fleetRules     `cmd:"" help:"Write recording rules, alerts and their unit tests."`
+	Dashboard fleetDashboard `cmd:"" help:"Write a dashboard for Grafana."`
 }
 
 type fleetAsk struct {
@@ -153,10 +155,8 @@ func (c *fleetAsk) options() (o fleet.Options, a fleet.Ask, err error) {
 	if a.Match, err = fleet.Matchers(c.Match); err != nil {
 		return o, a, usagef("--match: %v", err)
 	}
-	for _, l := range c.ClusterLabel {
-		if !fleet.LabelName(l) {
-			return o, a, usagef("--cluster-label %s: want the name of a label", l)
-		}
+	if err := labelNames(c.ClusterLabel); err != nil {
+		return o, a, err
 	}
 	o = fleet.Options{URL: c.Prom, User: c.User, Tenant: c.Tenant, Timeout: c.Timeout, MaxSamples: c.MaxSamples, Record: c.Record, Replay: c.Replay, Insecure: c.Insecure, Headers: http.Header{}}
 	for _, h := range c.Header {

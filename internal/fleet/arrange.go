@@ -3,6 +3,8 @@ package fleet
 import (
 	"cmp"
 	"slices"
+
+	"github.com/whystall/whystall/internal/finding"
 )
 
 // arrange puts the nearer cause first, and under it what it makes look present on the same host or
@@ -11,7 +13,7 @@ func (l *look) arrange() {
 	fs := l.r.Findings
 	for i := range fs {
 		for j := range fs {
-			if i != j && fs[i].BecauseOf == "" && hides(fs[j].Rule, fs[i].Cause) && !hides(fs[i].Rule, fs[j].Cause) && l.meet(&fs[j], &fs[i]) {
+			if i != j && fs[i].BecauseOf == "" && hides(&fs[j], &fs[i]) && !hides(&fs[i], &fs[j]) && l.meet(&fs[j], &fs[i]) {
 				fs[i].BecauseOf = fs[j].Cause
 				break
 			}
@@ -42,7 +44,11 @@ func (l *look) arrange() {
 	l.r.Findings = append([]Finding{}, out...)
 }
 
-func hides(rule, cause string) bool { return slices.Contains(ruleNamed(rule).Hides, cause) }
+// hides reports whether a makes b look present.
+func hides(a, b *Finding) bool {
+	r := ruleNamed(a.Rule)
+	return slices.Contains(r.Hides, b.Cause) || a.Rule != b.Rule && b.Confidence == finding.Possible && a.Confidence != finding.Possible && slices.Contains(r.Instead, b.Cause)
+}
 
 func ruleNamed(name string) *Rule {
 	for _, r := range rules {

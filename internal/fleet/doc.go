@@ -19,5 +19,8 @@
 //	since.go      when it started
 //	arrange.go    the nearer cause stands first, the other under it
 //	capture.go    the command for a deep capture
+//	made.go       series for unit tests of rules
+//	rulesfile.go  recording rules, alerts and their unit tests
+//	dashboard.go  a dashboard for Grafana
 //	result.go     what comes out: plain data
 package fleet

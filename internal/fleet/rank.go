@@ -16,6 +16,9 @@ func (l *look) findings(ctx context.Context, r *Rule, sick []*candidate, with bo
 	var order []string
 	for _, c := range sick {
 		w := c.labels.workload()
+		if !c.agreed { // not as sure as those whose other counter agrees
+			w += "\x00"
+		}
 		if groups[w] == nil {
 			order = append(order, w)
 		}

@@ -43,6 +43,8 @@ type Rule struct {
 	// Hides lists causes that this one makes look present: they stand under it on the same host or
 	// pod.
 	Hides []string
+	// Instead lists causes that it stands for where they are possible and no more.
+	Instead []string
 }
 
 // Proof is one figure of a finding's members.

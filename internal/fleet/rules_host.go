@@ -33,7 +33,7 @@ var hostRules = []*Rule{
 	},
 	{
 		Name: "direct-reclaim-compaction", Cause: "direct-reclaim", Title: "Tasks of the host have to make large blocks of free memory",
-		Scope: Host, Key: ByHost, Unit: WallShare, Order: 11, Least: 0.01,
+		Scope: Host, Key: ByHost, Unit: WallShare, Order: 11, Least: 0.01, Instead: []string{"direct-reclaim"},
 		Needs: []string{"node_pressure_memory_waiting_seconds_total", "node_vmstat_compact_stall"}, Loss: memoryPressure,
 		AndNeeds: []string{"node_vmstat_compact_stall"}, AloneNot: true,
 		And: func(e *env) string {
@@ -44,7 +44,7 @@ var hostRules = []*Rule{
 		Proof: []Proof{{"stalls for compaction a second: %s", "node_vmstat_compact_stall", func(e *env) string { return e.rate(ByHost, "node_vmstat_compact_stall") }, Events}},
 	},
 	{
-		Name: "swap", Cause: "swap", Title: "The host swaps",
+		Name: "swap", Cause: "swap", Instead: []string{"direct-reclaim"}, Title: "The host swaps",
 		Scope: Host, Key: ByHost, Unit: WallShare, Order: 12, Least: 0.01,
 		Needs: []string{"node_pressure_memory_waiting_seconds_total", "node_vmstat_pswpin"}, Loss: memoryPressure,
 		AndNeeds: []string{"node_vmstat_pswpin"}, AloneNot: true,

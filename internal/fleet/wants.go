@@ -44,11 +44,13 @@ func wanted() (names []string) {
 		}
 	}
 	for _, r := range rules {
-		for _, m := range r.Needs {
-			add(m)
+		for _, list := range [][]string{r.Needs, r.AndNeeds, r.Uses} {
+			for _, m := range list {
+				add(m)
+			}
 		}
-		for _, m := range r.Uses {
-			add(m)
+		for _, p := range r.Proof {
+			add(p.Needs)
 		}
 	}
 	return names
