@@ -29,7 +29,7 @@ func TestRuleFiles(t *testing.T) {
 		}
 	}
 	write(dir, RuleFiles(nil))
-	// promtool evaluates all rules for each test: a file of its own for each rule takes a twentieth.
+	// promtool evaluates all rules for each test: a file for each rule takes far less.
 	test := []string{"test", "rules"}
 	for _, r := range rules {
 		write(filepath.Join(dir, r.Name), ruleFiles(nil, []*Rule{r}))
