@@ -109,6 +109,11 @@ func (r *Report) pageVerdict() webpage.Verdict {
 		}
 	} else {
 		v.Title, v.Text = "Found "+plural(int64(r.roots()), "cause", "causes"), r.without()
+		if f := &r.Findings[0]; r.roots() == 1 {
+			v.Title += ": " + f.Title
+		} else {
+			v.Title += ", the first: " + f.Title
+		}
 	}
 	if s := r.wasSlow(); s != "" {
 		v.Text = append([]string{s}, v.Text...)

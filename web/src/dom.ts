@@ -54,7 +54,7 @@ export function section(id: string, title: string, lead: string, ...children: Ch
 
 // label is text in which a long symbol may break after dots and slashes.
 export function symbol(s: string): Child[] {
-  return s.split(/(?<=[./(),])/).flatMap((part, i) => (i === 0 ? [part] : [h("wbr"), part]));
+  return s.split(/(?<=[./(,])/).flatMap((part, i) => (i === 0 ? [part] : [h("wbr"), part]));
 }
 
 // chip is a small field of a colour; the value is one of ours, never of the data.

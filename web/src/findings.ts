@@ -1,7 +1,7 @@
 // The answer: the verdict, and each finding with its proof and what to do.
 
 import { Child, h, section, symbol } from "./dom";
-import type { Finding, Model, Text } from "./model";
+import type { Evidence, Finding, Model, Text } from "./model";
 import { count, duration } from "./units";
 
 export function head(m: Model): HTMLElement {
@@ -39,12 +39,19 @@ function finding(f: Finding): HTMLElement {
     f.verify && [h("h4", null, "How to verify"), command(f.verify)],
     h("h4", null, "How sure"),
     h("p", null, badge(f), " ", f.sure, "."),
-    f.evidence.length > 0 && h("details", null, h("summary", null, "Proof: " + f.evidence.length + (f.evidence.length === 1 ? " line" : " lines")),
-      h("ul", { class: "evidence" }, f.evidence.map((e) => h("li", null, e.text, e.source ? h("span", { class: "source" }, e.source) : null)))),
+    f.evidence.length > 0 && [h("h4", null, "Proof"), proof(f.evidence.slice(0, open))],
+    f.evidence.length > open && h("details", null, h("summary", null, `${f.evidence.length - open} more`), proof(f.evidence.slice(open))),
   ];
   const title = h("h3", null, root ? f.number + ". " : "", h("span", { class: "cause" }, f.cause), " ", h("span", { class: "what" }, f.title));
   if (root) return h("article", { class: "finding", id: "finding-" + f.number }, title, body);
   return h("article", { class: "finding mechanism" }, title, h("p", { class: "because" }, "It shows this way because of ", h("strong", null, f.becauseOf), "."), body);
+}
+
+// open is how many lines of proof are not folded.
+const open = 3;
+
+function proof(l: Evidence[]): HTMLElement {
+  return h("ul", { class: "evidence" }, l.map((e) => h("li", null, e.text, e.source ? h("span", { class: "source" }, e.source) : null)));
 }
 
 // meter is a bar of a share of the slow requests' time.

@@ -38,10 +38,9 @@ class Chart {
     this.view = new View(0, l.length);
     this.lanes = lanesOf(l);
     let low = Infinity, high = 0;
-    for (const ns of l.dots.ns) {
-      low = Math.min(low, Math.max(ns, 1000));
-      high = Math.max(high, ns);
-    }
+    // The very shortest are drawn at the lower edge: one of them must not press all others together.
+    const sorted = [...l.dots.ns].sort((a, b) => a - b);
+    if (sorted.length > 0) [low, high] = [Math.max(sorted[Math.floor(sorted.length / 200)]!, 1000), sorted[sorted.length - 1]!];
     for (const [, from, below] of l.density.cells) {
       low = Math.min(low, Math.max(from, 1000));
       high = Math.max(high, below);
@@ -70,7 +69,7 @@ class Chart {
   }
 
   private y(ns: number): number {
-    return 8 + (plot - 12) * (1 - (Math.log10(Math.max(ns, 1)) - this.low) / (this.high - this.low));
+    return 8 + (plot - 12) * Math.min(1, 1 - (Math.log10(Math.max(ns, 1)) - this.low) / (this.high - this.low));
   }
 
   private draw(): void {
@@ -100,7 +99,7 @@ class Chart {
     for (let e = Math.floor(this.low); e <= this.high; e++) {
       for (const f of decades < 1.3 ? [1, 2, 3, 5, 7] : decades < 3 ? [1, 3] : [1]) {
         const ns = f * 10 ** e, y = Math.round(this.y(ns)) + 0.5;
-        if (y < 4 || y > plot) continue;
+        if (y < 4 || Math.log10(ns) < this.low) continue;
         g.beginPath();
         g.moveTo(left, y);
         g.lineTo(p.width - right, y);
