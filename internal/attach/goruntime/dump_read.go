@@ -205,8 +205,12 @@ func (p *picture) readLocks(r *attach.Reading) {
 		return
 	}
 	var holders []string
-	for i, q := range p.queues {
-		r.Facts = append(r.Facts, attach.Fact{Name: FactLockWaiters, Value: float64(q.n), Of: fmt.Sprintf("0x%x", q.addr)})
+	for i, q := range p.queues[:min(len(p.queues), maxQueues)] {
+		of := fmt.Sprintf("0x%x", q.addr)
+		if q.addr == 0 {
+			of = byMost(q.sites)[0]
+		}
+		r.Facts = append(r.Facts, attach.Fact{Name: FactLockWaiters, Value: float64(q.n), Of: of})
 		for _, site := range byMost(q.sites) {
 			r.Facts = append(r.Facts, attach.Fact{Name: FactLockSite, Value: float64(q.sites[site]), Of: site})
 		}

@@ -62,6 +62,9 @@ func queues(stacks []*stack, waits []wait) []*queue {
 	return out
 }
 
+// maxQueues bounds for how many locks a holder is looked for, the longest queues first.
+const maxQueues = 20
+
 // findHolders looks for who likely holds each lock. By address: another goroutine inside a call
 // that was given the lock or the object around it. Without one: inside another method of the same
 // type.
@@ -72,7 +75,7 @@ func findHolders(qs []*queue, stacks []*stack) {
 			of[s] = q
 		}
 	}
-	for _, q := range qs {
+	for _, q := range qs[:min(len(qs), maxQueues)] {
 		for _, s := range stacks {
 			if of[s] == q || idle(s) && !q.fd {
 				continue

@@ -31,9 +31,11 @@ type profile struct {
 	total    float64 // ns, bytes or goroutines; 0: not printed
 	duration float64 // s that it covers; 0: since the start, or not printed
 	events   float64 // contentions, objects; 0: not printed
-	flat     map[string]float64
-	cum      map[string]float64
-	stacks   []sampled // empty: only the sums above are printed
+	// perSample: CPU is counted in samples of unknown length.
+	perSample bool
+	flat      map[string]float64
+	cum       map[string]float64
+	stacks    []sampled // empty: only the sums above are printed
 }
 
 // sampled is one stack, innermost first.
@@ -218,6 +220,9 @@ const (
 
 func (p *profile) readCPU(r *attach.Reading) {
 	unit := func(v float64) string { return finding.Duration(int64(v)) }
+	if p.perSample {
+		unit = func(v float64) string { return fmt.Sprintf("%.0f samples", v) }
+	}
 	cpus := ratio(p.total/1e9, p.duration)
 	switch {
 	case p.duration > 0:

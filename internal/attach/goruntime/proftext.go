@@ -40,13 +40,16 @@ type row struct {
 
 func pprofLine(s string) (profLine, row) {
 	t := strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(s), "(pprof) "))
-	for _, h := range []string{"Type: ", "Duration: ", "Showing nodes accounting for ", "Showing top ", "Dropped ", "Total: ", "File: ", "Build ID: ", "Time: ", "Entering interactive mode", "Active filters:", "Doc: "} {
+	for _, h := range []string{"Type: ", "Duration: ", "Showing nodes accounting for ", "Showing top ", "Dropped ", "Total: ", "File: ", "Build ID: ", "Time: ", "Entering interactive mode", "Active filters:", "Doc: ", "Fetching profile ", "Saved profile in ", "Please wait... (", "Main binary filename ", "Local symbolization "} {
 		if !strings.HasPrefix(t, h) {
 			continue
 		}
 		if h == "Showing top " && !strings.Contains(t, " nodes out of ") || h == "Dropped " && !strings.Contains(t, " node") {
 			return profNone, row{}
 		}
+		return profHead, row{}
+	}
+	if _, ok := oldTotal(t); ok {
 		return profHead, row{}
 	}
 	if f := strings.Fields(t); len(f) >= 5 && f[0] == "flat" && f[1] == "flat%" && f[2] == "sum%" {
@@ -64,6 +67,16 @@ func pprofLine(s string) (profLine, row) {
 		return profPlain, row{}
 	}
 	return profNone, row{}
+}
+
+// oldTotal parses "6.45s of 11.88s total (54.29%)" and "Total: 64 samples", as pprof printed it
+// until Go 1.8.
+func oldTotal(t string) (total float64, ok bool) {
+	f := strings.Fields(t)
+	if len(f) == 5 && f[1] == "of" && f[3] == "total" {
+		total, _, ok = amount(f[2])
+	}
+	return total, ok
 }
 
 // parseRow parses "1.68s 14.14% 14.14%      1.68s 14.14%  runtime.mallocgc (inline) file.go". -tree
@@ -300,6 +313,13 @@ func (p *profile) head(t string) {
 	if rest, ok := strings.CutPrefix(t, "Type: "); ok {
 		p.kind = map[string]profileKind{"cpu": profCPU, "samples": profCPU, "delay": profDelay, "contentions": profDelay, "inuse_space": profHeap, "inuse_objects": profHeap, "alloc_space": profAllocs,
 			"alloc_objects": profAllocs, "goroutine": profGoroutine, "threadcreate": profThreads}[rest]
+	}
+	if v, ok := oldTotal(t); ok && p.total == 0 {
+		p.total = v
+	}
+	if rest, ok := strings.CutPrefix(t, "Total: "); ok && strings.HasSuffix(rest, " samples") {
+		p.kind, p.perSample = profCPU, true
+		p.total, _ = number(firstWord(rest))
 	}
 	if rest, ok := strings.CutPrefix(t, "Duration: "); ok {
 		d, total, _ := strings.Cut(rest, ", Total samples = ")
