@@ -22,6 +22,7 @@ const (
 	stealMatters  = 5
 	stealMuch     = 10
 	iowaitMatters = 10
+	iowaitBlocked = 20 // beside threads that are blocked
 	iowaitMuch    = 30
 	idleNone      = 10
 	queueMatters  = 1.5
@@ -99,7 +100,7 @@ func (c cpuUse) iowait(v *verdict) {
 	v.next("iostat -x 1 10", "which device is slow: r_await, w_await, aqu-sz")
 	switch {
 	case v.finds("page-fault"): // the disk is waited for inside of page faults
-	case c.blocked >= 1 && c.samples >= enoughSamples && c.wa >= iowaitMatters:
+	case c.blocked >= 1 && c.samples >= enoughSamples && c.wa >= iowaitBlocked:
 		proof = append(proof, fmt.Sprintf("%s threads blocked on I/O, the median", plain(c.blocked)))
 		v.found("disk-wait", finding.Possible, c.wa/100, proof...)
 	case c.samples >= enoughSamples && c.wa >= iowaitMuch:

@@ -65,8 +65,8 @@ func claimNumastat(lines []paste.Line) int {
 			return ok || at > 0
 		case strings.Trim(text, "- ") == "":
 			return headed
-		case slices.Contains(numaRows, strings.ToLower(f[0])) && len(f) > 1 && numeric(f[1:]):
-			headed = true
+		case slices.Contains(numaRows, strings.ToLower(f[0])) && numeric(f[1:]) && (headed && len(f) > 1 || len(f) > 2):
+			headed = true // /proc/vmstat has these names with one figure, and no line of nodes
 			return true
 		}
 		last := 0

@@ -395,12 +395,13 @@ func (run *pidstatRun) faults(v *verdict) {
 	proof := fmt.Sprintf("%s: %s major faults/s", one, plain(one.majflt))
 	v.figure("%s", proof)
 	switch {
-	case one.majflt >= 100:
+	case one.majflt >= 100 && (run.samples >= enoughSamples || run.averages):
 		v.found("page-fault", finding.Possible, 0, proof)
 		v.means("%s reads pages from disk or swap %s times a second when it touches memory", one, plain(one.majflt))
 		v.next("vmstat 1 10", "si: whether it is swap that comes back, or files")
 	case one.majflt >= 10:
 		v.candidate("page-fault", 0, proof)
+		v.means("%s reads pages from disk or swap %s times a second; a program that starts does so as well", one, plain(one.majflt))
 		v.next("perf trace -F maj --no-syscalls", "how long each major fault takes, and of which file")
 	}
 }

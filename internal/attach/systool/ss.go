@@ -74,7 +74,11 @@ func claimSS(lines []paste.Line) int {
 			return ok && ssHeader(next.Text)
 		case headed && (strings.HasPrefix(trimmed, "unix ") || strings.HasPrefix(trimmed, "Active UNIX domain") || strings.HasPrefix(trimmed, "Proto RefCnt")):
 			return true
-		case strings.HasPrefix(trimmed, "Total:") || sums:
+		case strings.HasPrefix(trimmed, "Total:"):
+			next, ok := following(lines, at+1)
+			sums = ok && strings.HasPrefix(strings.TrimSpace(next.Text), "TCP:")
+			return sums
+		case sums:
 			sums = ssSums.MatchString(trimmed)
 			return sums
 		case ssInfo.MatchString(text) && (strings.HasPrefix(trimmed, "cubic") || strings.HasPrefix(trimmed, "bbr") || strings.HasPrefix(trimmed, "reno") || headed || strings.Contains(trimmed, "rto:")):
