@@ -21,7 +21,8 @@ type latencyLine struct {
 	marks []markLine
 }
 
-// markLine has a mark in each column in which something held.
+// markLine has a mark in each column in which something held, as high as the part of its time for
+// which it did. Stop-the-worlds, which are short, have one of one height.
 type markLine struct {
 	name string
 	line string
@@ -76,7 +77,7 @@ func (r *Report) latency(columns int) *latencyLine {
 	}
 	l.spark = b.String()
 	for i := range markNames {
-		if m := r.mark(i, columns, at); m.name != "" {
+		if m := r.mark(i, columns, l.width, at); m.name != "" {
 			l.marks = append(l.marks, m)
 		}
 	}
@@ -84,9 +85,9 @@ func (r *Report) latency(columns int) *latencyLine {
 }
 
 // mark makes the line of one kind of bands; without a name if there are none.
-func (r *Report) mark(kind, columns int, at func(int64) int) markLine {
+func (r *Report) mark(kind, columns int, wide int64, at func(int64) int) markLine {
 	k := markNames[kind]
-	held := make([]bool, columns)
+	held, any := make([]int64, columns), make([]bool, columns)
 	var n int
 	var most int64
 	for _, b := range r.Series.Bands {
@@ -97,18 +98,23 @@ func (r *Report) mark(kind, columns int, at func(int64) int) markLine {
 		n++
 		most = max(most, ns)
 		for i := at(b.Begin); i <= at(max(b.Begin, b.End-1)); i++ {
-			held[i] = true
+			any[i] = true
+			from := r.Recording.BeginNS + int64(i)*wide
+			held[i] += max(0, min(b.End, from+wide)-max(b.Begin, from))
 		}
 	}
 	if n == 0 {
 		return markLine{}
 	}
 	var b strings.Builder
-	for _, h := range held {
-		if h {
-			b.WriteRune('▪')
-		} else {
+	for i, ns := range held {
+		switch {
+		case !any[i]:
 			b.WriteByte(' ')
+		case k.kind == account.BandSTW:
+			b.WriteRune('▪')
+		default:
+			b.WriteRune(sparks[min(int(float64(ns)/float64(wide)*float64(len(sparks))), len(sparks)-1)])
 		}
 	}
 	return markLine{name: k.name, line: strings.TrimRight(b.String(), " "), said: fmt.Sprintf("%d x to %s", n, finding.Duration(most))}

@@ -87,7 +87,7 @@ func TestMarks(t *testing.T) {
 	if err := New(s).Print(&b, "text", TextOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"throttled  ▪▪▪▪\n", " STW  ▪\n", " GC  ▪\n", "reclaim  ", "throttled 1 x to 899 ms"} {
+	for _, want := range []string{"throttled  ████\n", " STW  ▪\n", " GC  ▁\n", "reclaim  ", "throttled 1 x to 899 ms"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())
 		}
