@@ -28,7 +28,7 @@ var (
 	// bareField are those which may stand without the "# " in front, as in a table's \\G output.
 	bareField = regexp.MustCompile(`^(Cop_\w+|Preproc_\w+|Rewrite_time|Txn_start_ts|Wait_TS|Query_time|Prewrite_time|Get_commit_ts_time): `)
 	// tidbOnly are fields that no other slow log has.
-	tidbOnly = regexp.MustCompile(`\b(Txn_start_ts|Conn_ID|Cop_(wait|proc|backoff|time|mvcc)\w*|Process_time|Wait_TS|Rewrite_time|Preproc_subqueries\w*|Optimize_time|Parse_time|Compile_time|Prewrite_time|Commit_time|Get_commit_ts_time|Commit_backoff_time|Resolve_lock_time|Local_latch_wait_time|Backoff_(time|total|types|Detail)|KV_total|PD_total|Num_cop_tasks|Exec_retry_(time|count)|Plan_from_cache|Is_internal|Request_count|Mem_max|Write_sql_response_total|Rocksdb_\w+|LockKeys_time|Write_keys|Is(Explicit|Sync|Pessimistic)\w*|Time_queued_by_rc|Request_unit_\w+|Tidb_cpu_time|Tikv_cpu_time|Result_rows|Succ|Plan_digest|Has_more_results|Prewrite_region|Total_keys|Process_keys)(: )`)
+	tidbOnly = regexp.MustCompile(`\b(Txn_start_ts|Conn_ID|Cop_(wait|proc|backoff|time|mvcc)\w*|Process_time|Wait_TS|Rewrite_time|Preproc_subqueries\w*|Optimize_time|Parse_time|Compile_time|Prewrite_time|Commit_time|Get_commit_ts_time|Commit_backoff_time|Resolve_lock_time|Local_latch_wait_time|Backoff_(time|total|types|Detail)|KV_total|PD_total|Num_cop_tasks|Exec_retry_(time|count)|Plan_from_cache|Is_internal|Request_count|Mem_max|Write_sql_response_total|Rocksdb_\w+|LockKeys_time|Write_keys|Is(Explicit|Sync|Pessimistic)\w*|Time_queued_by_rc|Request_unit_\w+|Tidb_cpu_time|Tikv_cpu_time|Result_rows|Succ|Plan_digest|Has_more_results|Prewrite_region|Total_keys|Process(?:ed)?_keys)(: )`)
 )
 
 func isTiDBLine(text string) bool {
@@ -99,6 +99,16 @@ func (e entry) s(names ...string) float64 {
 	return 0
 }
 
+// n is a count among the fields: durations are bounded, counts of keys are not.
+func (e entry) n(names ...string) float64 {
+	for _, name := range names {
+		if v, ok := number(firstWord(e[name])); ok && v >= 0 {
+			return v
+		}
+	}
+	return 0
+}
+
 func firstWord(s string) string {
 	w, _, _ := strings.Cut(strings.TrimSpace(s), " ")
 	return w
@@ -132,6 +142,9 @@ func readTiDBSlow(p *attach.Part) attach.Reading {
 	}
 	slowest.judge(r, q)
 	if len(r.Figures) == 0 {
+		if keys := slowest.n("Total_keys"); keys > 0 && q == 0 {
+			r.figure(fmt.Sprintf("%s keys scanned for %s processed", count(keys), count(slowest.n("Process_keys", "Processed_keys"))))
+		}
 		slowest.plain(r, q)
 	}
 	if r.Not == "" {
@@ -320,7 +333,14 @@ func onHost(addr string) string {
 func (e entry) process(r *result, q float64) {
 	longest, total := e.s("Cop_proc_max"), e.s("Process_time")
 	read := e.s("Rocksdb_block_read_time")
-	keys, processed := e.s("Total_keys"), e.s("Process_keys")
+	keys, processed := e.n("Total_keys"), e.n("Process_keys", "Processed_keys")
+	if len(r.Signs) == 0 && max(longest, total) == 0 && processed > 0 && keys > 1.5*processed && keys-processed > 1e5 {
+		line := fmt.Sprintf("%s keys scanned for %s processed", count(keys), count(processed))
+		r.figure(line)
+		r.outside("TiKV's own execution: it scans old versions or deleted keys beside those that it needs", line, 0)
+		r.Not = "These lines have no time: how long the scan took they do not say."
+		return
+	}
 	if len(r.Signs) > 0 || max(longest, total) < 0.1 || q > 0 && longest < 0.3*q && total < 0.5*q {
 		return
 	}
@@ -333,8 +353,8 @@ func (e entry) process(r *result, q float64) {
 	if keys > 0 {
 		r.figure(fmt.Sprintf("%s keys scanned for %s processed", count(keys), count(processed)))
 		switch {
-		case processed > 0 && keys > 3*processed && keys > 1e5, processed == 0 && keys > 1e5:
-			where = "TiKV's own execution: it scans old versions or deleted keys, many times those that it needs"
+		case processed > 0 && keys > 1.9*processed && keys > 1e5, processed == 0 && keys > 1e5:
+			where = "TiKV's own execution: it scans old versions or deleted keys beside those that it needs"
 		case processed > 1e5:
 			where = "TiKV's own execution: the plan reads many keys"
 		}
