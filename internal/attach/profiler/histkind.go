@@ -258,8 +258,11 @@ func readHistogram(p *attach.Part) attach.Reading {
 	return r
 }
 
-// RunQueueP99 is where the p99 of run queue latency lies at least, in ns.
-const RunQueueP99 attach.FactName = "/runqlat/p99:ns"
+// Facts of run queue latency. Throttling looks the same in them: cpu.stat decides.
+const (
+	RunQueueP99  attach.FactName = "/runqlat/p99:ns"         // where it lies at least
+	RunQueueLong attach.FactName = "/runqlat/over-1ms:share" // of all waits for a CPU
+)
 
 // histMeaning says what follows. Worst is the histogram with the largest p99, main that with most
 // values.
@@ -319,6 +322,7 @@ func runQueueMeaning(r *attach.Reading, h *histogram) {
 	p99 := h.at(0.99).low * s
 	r.Facts = append(r.Facts, attach.Fact{Name: RunQueueP99, Value: p99 * 1e9, Of: h.key})
 	long, veryLong := h.from(0.001/s)/max(n, 1), h.from(0.010/s)/max(n, 1)
+	r.Facts = append(r.Facts, attach.Fact{Name: RunQueueLong, Value: long, Of: h.key})
 	switch {
 	case n < 100:
 		r.Means = fmt.Sprintf("These are %s values: too few for a p99.", count(n))

@@ -58,7 +58,11 @@ func (p *profile) reading() attach.Reading {
 	}
 	t.locks(&r)
 	for _, rule := range rules {
-		if share := t.share(t.kinds[rule.kind]); share >= rule.least {
+		part := t.kinds[rule.kind]
+		if rule.kind == account.WorkSpin && t.share(t.kinds[account.WorkGC]) >= 0.10 {
+			part -= t.names[rule.kind]["runtime.Gosched"] // the sweeper's, who yields between spans
+		}
+		if share := t.share(part); share >= rule.least {
 			t.found(&r, rule.cause, share, rule.because, fmt.Sprintf("%s of the busy CPU time is %s: %s", pct(share), rule.kind, rule.proof))
 		}
 	}
