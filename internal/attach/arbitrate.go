@@ -35,6 +35,7 @@ func (a *Answer) judge() {
 		a.Causes = append(a.Causes, ordered(all)...)
 	}
 	a.twoMemories()
+	a.twoPauses()
 	rank := []Grade{Found, Candidate, Outside, Risk}
 	// Stable, and by blocks of a root with its mechanisms: only the grade moves them.
 	slices.SortStableFunc(a.Causes, func(x, y Verdict) int { return slices.Index(rank, x.Grade) - slices.Index(rank, y.Grade) })

@@ -4,6 +4,7 @@ package attach
 // own; a test of the table of kinds holds the two lists to each other.
 const (
 	GCStretched      FactName = "/go/gc/stretched:cycles"          // cycles long by the clock and short by CPU time
+	GCPause          FactName = "/go/gc/pause:ns"                  // the worst stop of the world
 	GOMAXPROCS       FactName = "/go/sched/gomaxprocs"             //
 	ThrottledShare   FactName = "/cgroup/cpu/throttled:share"      // of its periods
 	Quota            FactName = "/cgroup/cpu/quota:cpus"           // 0: none at this level

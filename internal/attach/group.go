@@ -36,6 +36,7 @@ func differ(a, b string) bool { return a != "" && b != "" && a != b }
 // series joins parts of one kind that are samples of one place in order, where the kind can compare
 // samples. What cannot be told is said, and stays apart.
 func series(parts []*Part) (out []*Part, notes []string) {
+	noted := map[*Kind]bool{}
 	for _, p := range parts {
 		var last *Part
 		for _, o := range out {
@@ -43,20 +44,26 @@ func series(parts []*Part) (out []*Part, notes []string) {
 				last = o
 			}
 		}
-		if last == nil || !p.Kind.Joins {
+		if last == nil || p.Kind.Read == nil || p.Kind.Scattered {
 			out = append(out, p)
 			continue
 		}
-		switch places, why := apart(last, p); {
+		places, why := apart(last, p)
+		note := ""
+		switch {
 		case places:
-			notes = append(notes, fmt.Sprintf("%s: %s and %s are two places (%s): side by side, without rates", p.Kind.Name, last.where(), p.where(), why))
-			out = append(out, p)
+			note = fmt.Sprintf("%s: %s and %s are two places (%s): side by side, without rates", p.Kind.Name, last.where(), p.where(), why)
 		case !inOrder(last, p):
-			notes = append(notes, fmt.Sprintf("%s: nothing tells whether %s and %s are one place before and after, so no rate is made of them", p.Kind.Name, last.where(), p.where()))
-			out = append(out, p)
-		default:
+			note = fmt.Sprintf("%s: nothing tells whether %s and %s are one place before and after, so no rate is made of them", p.Kind.Name, last.where(), p.where())
+		case p.Kind.Joins:
 			last.Lines = append(last.Lines, p.Lines...)
+			continue
 		}
+		if note != "" && !noted[p.Kind] {
+			noted[p.Kind] = true // of many places one note is enough
+			notes = append(notes, note)
+		}
+		out = append(out, p)
 	}
 	return out, notes
 }

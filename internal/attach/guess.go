@@ -81,6 +81,9 @@ func sentence(text string) bool {
 			other++
 		}
 	}
+	if letters+digits+wide == 0 { // a rule of dashes
+		return true
+	}
 	if wide > 0 && wide*3 >= all-wide {
 		return true
 	}

@@ -256,3 +256,19 @@ func (a *Answer) twoMemories() {
 	}
 	a.Causes = append(a.Causes, Verdict{Sign: s, Group: big.Group, From: []*Told{big, small}})
 }
+
+// twoPauses compares the worst stops of two GC traces: whoever attaches two wants to know.
+func (a *Answer) twoPauses() {
+	var told []*Told
+	for _, t := range a.Told {
+		if _, from := fact([]*Told{t}, GCPause); from != nil {
+			told = append(told, t)
+		}
+	}
+	if len(told) != 2 || told[0].Part.Kind != told[1].Part.Kind {
+		return
+	}
+	ns := func(t *Told) string { f, _ := fact([]*Told{t}, GCPause); return finding.Duration(int64(f.Value)) }
+	a.Notes = append(a.Notes, fmt.Sprintf("the worst stop-the-world is %s in %s and %s in %s; whether requests got faster is not in them",
+		ns(told[0]), told[0].Part.where(), ns(told[1]), told[1].Part.where()))
+}

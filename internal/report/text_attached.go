@@ -269,8 +269,10 @@ func (a *Attached) headline() (title, style string) {
 		return fmt.Sprintf("FOUND %d CAUSES", roots), red
 	case a.State == AttachedIll:
 		return "SOMETHING IS WRONG", red
-	case candidates > 0:
-		return "CANNOT TELL: WHAT FITS IT", yellow
+	case candidates == 1:
+		return "CANNOT TELL: THIS CAUSE WOULD FIT", yellow
+	case candidates > 1:
+		return "CANNOT TELL: THESE CAUSES WOULD FIT", yellow
 	case outside > 0:
 		return "THE TIME IS OUTSIDE WHAT WHYSTALL CAN LOOK INTO", yellow
 	case risks > 0:

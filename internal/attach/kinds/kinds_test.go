@@ -21,7 +21,8 @@ import (
 // Rules read the facts that the rooms write.
 func TestFactNames(t *testing.T) {
 	for rule, room := range map[attach.FactName]attach.FactName{
-		attach.GCStretched: goruntime.FactGCStretched, attach.GOMAXPROCS: goruntime.FactGOMAXPROCS,
+		attach.GCStretched: goruntime.FactGCStretched, attach.GOMAXPROCS: goruntime.FactGOMAXPROCS, attach.GCPause: goruntime.FactGCPause,
+		attach.ProcessRSS: kernelfile.FactRSS, attach.ProcessAnonHuge: kernelfile.FactAnonHuge,
 		attach.LockSite: goruntime.FactLockSite, attach.MutexDelay: goruntime.FactMutexDelay, attach.LockWaiters: goruntime.FactLockWaiters,
 		attach.ThrottledShare: kernelfile.FactThrottledShare, attach.Quota: kernelfile.FactQuota,
 		attach.BuddyFree: kernelfile.FactBuddyFree, attach.BuddyHuge: kernelfile.FactBuddyHuge,

@@ -35,6 +35,11 @@ var dollar = regexp.MustCompile(`^[$] (?P<cmd>[\w./~(][^=:]*(?:\s.*)?|[A-Z_]+=\S
 // prompt tells a prompt and its command from output.
 func (l *Line) prompt() {
 	text := strings.TrimLeft(l.Text, " \t")
+	// A command without its prompt: told by a variable before it, which no output has.
+	if name, _, ok := strings.Cut(text, "="); ok && len(text) < 1024 && name != "" && strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_") == "" && commandAfter(text) {
+		l.command(text, "")
+		return
+	}
 	if text == "" || len(text) > 4096 || !strings.ContainsAny(text[:min(len(text), 160)], "$#>%❯➜λ▶»)╰") {
 		return
 	}
