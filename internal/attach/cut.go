@@ -37,7 +37,7 @@ func (c *cutter) lines(lines []paste.Line) {
 			c.prompt = lines[at]
 			c.section++
 			at++
-			at += c.named(lines[at-1:], 1)
+			at += c.named(lines[at-1:sameHost(lines, at-1)], 1)
 			continue
 		}
 		if lines[at].Path != "" {
@@ -55,6 +55,18 @@ func (c *cutter) lines(lines []paste.Line) {
 			c.section++
 		}
 	}
+}
+
+// mostNamed bounds how many lines may be known by their prompts together.
+const mostNamed = 4000
+
+// sameHost is where the lines end that may be of the same host as the prompt at a place.
+func sameHost(lines []paste.Line, at int) int {
+	end := at + 1
+	for end < min(len(lines), at+mostNamed) && !(lines[end].Command != "" && differ(lines[end].Host, lines[at].Host)) {
+		end++
+	}
+	return end
 }
 
 // fenced is the number of the fence that a line stands in; 0: in none.
