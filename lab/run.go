@@ -99,6 +99,9 @@ func run(ctx context.Context, c *Case, v *Variant, o runOptions) (status int, er
 		return status, err
 	}
 	compare(x.words, before, after)
+	if err := x.judged(ctx); err != nil {
+		return status, err
+	}
 	if e, ok := experiments[c.Name]; ok {
 		err = tryAll(ctx, x.b, c, e, 2*time.Second, x.words)
 	}
@@ -168,6 +171,13 @@ func (x *showing) remedy(ctx context.Context, cured *Variant) (after *seen, err 
 	}
 	after.others = others()
 	return after, nil
+}
+
+// judged has whystall say from the two recordings whether the remedy worked.
+func (x *showing) judged(ctx context.Context) error {
+	fmt.Fprintf(x.words, "\n$ whystall compare %s.case cured.case\n\n", x.c.Name)
+	_, err := diagnose(ctx, x.whystall, []string{"compare", filepath.Join(x.dir, x.c.Name+".case"), filepath.Join(x.dir, "cured.case")}, x.words, x.stderr)
+	return err
 }
 
 func (c *Case) variant(name string) *Variant {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/whystall/whystall/internal/collect"
+	"github.com/whystall/whystall/internal/compare"
 	"github.com/whystall/whystall/internal/finding"
 )
 
@@ -21,7 +22,11 @@ type diagnoseCmd struct {
 	Output string `short:"o" placeholder:"FILE" help:"Keep the case in FILE. Without this it is whystall-TIME.case in the current folder, where the ten newest are kept."`
 	NoCase bool   `help:"Keep no case."`
 	Force  bool   `help:"Overwrite an existing case."`
+
+	Baseline string `placeholder:"FILE" help:"Compare with a case recorded before the remedy, and print that instead of the report."`
 	explainFlags
+
+	before *compare.Run // the baseline, explained before anything is recorded
 }
 
 func (*diagnoseCmd) Help() string {
@@ -34,10 +39,12 @@ func (*diagnoseCmd) Help() string {
   whystall diagnose http://localhost:6060    a Go service elsewhere, by its pprof pages
   whystall diagnose 4121 --for 60s -o keep.case
   whystall diagnose http://localhost:6060 --entry 'api\.' --slow-over 200ms --format json --no-case
+  whystall diagnose 4121 --baseline before.case    did the remedy work?
 
 Ctrl-C ends the recording early; what was recorded is explained.
 
-Exit status: 0 nothing found, 1 a cause was found, 2 wrong usage, 3 could not look.`
+Exit status: 0 nothing found, 1 a cause was found, 2 wrong usage, 3 could not look. With --baseline
+it is that of whystall compare.`
 }
 
 func (c *diagnoseCmd) Run(con *console) error {
@@ -47,6 +54,11 @@ func (c *diagnoseCmd) Run(con *console) error {
 	o, err := c.options(con, maxFor)
 	if err != nil {
 		return err
+	}
+	if c.Baseline != "" {
+		if c.before, err = con.run(c.Baseline); err != nil {
+			return fmt.Errorf("--baseline: %w", err)
+		}
 	}
 	name, remove := c.Output, func() {}
 	switch {
@@ -82,12 +94,24 @@ func (c *diagnoseCmd) Run(con *console) error {
 		con.say("%v; what was recorded is explained", err) // the disk is full
 	}
 	// explain reads the folder as it is. Packing it would take time, and the disk space twice.
-	return con.explain([]string{w.Dir()}, c.explainFlags, "", c.again())
+	return c.tell(con, w.Dir(), c.again())
+}
+
+// tell says what was recorded: the report, or with a baseline what the remedy did.
+func (c *diagnoseCmd) tell(con *console, name, again string) error {
+	if c.before == nil {
+		return con.explain([]string{name}, c.explainFlags, "", again)
+	}
+	after, err := con.run(name)
+	if err != nil {
+		return err
+	}
+	return con.printComparison(compare.Sides([]*compare.Run{c.before}, []*compare.Run{after}), c.Format, "")
 }
 
 // explainKept explains a case that is kept, and names it in the last line.
 func (c *diagnoseCmd) explainKept(con *console, name string, unasked bool) error {
-	err := con.explain([]string{name}, c.explainFlags, "", c.again())
+	err := c.tell(con, name, c.again()+" --baseline "+shellWord(name))
 	size := ""
 	if st, err := os.Stat(name); err == nil {
 		size = ", " + finding.Bytes(st.Size())

@@ -174,12 +174,16 @@ func (con *console) examine(files []string, f selectFlags, again string, stories
 // again is the command that would record the target of the case once more, "" where it is not
 // known.
 func (in *loaded) again() string {
+	baseline := ""
+	if len(in.inputs) == 1 {
+		baseline = " --baseline " + shellWord(in.inputs[0].Name)
+	}
 	switch m := in.manifest; {
 	case m == nil:
 	case m.Target.PID != 0:
-		return "whystall diagnose --pid PID --for 20s" // the process of the case is long gone
+		return "whystall diagnose --pid PID --for 20s" + baseline // the process of the case is long gone
 	case m.Target.URL != "":
-		return "whystall diagnose --pprof " + shellWord(m.Target.URL) + " --for 20s"
+		return "whystall diagnose --pprof " + shellWord(m.Target.URL) + " --for 20s" + baseline
 	}
 	return ""
 }
