@@ -337,6 +337,7 @@ func (e entry) process(r *result, q float64) {
 	if len(r.Signs) == 0 && max(longest, total) == 0 && processed > 0 && keys > 1.5*processed && keys-processed > 1e5 {
 		line := fmt.Sprintf("%s keys scanned for %s processed", count(keys), count(processed))
 		r.figure(line)
+		r.Means = "If this statement is slow, TiKV's scan of old versions or deleted keys is the reason that lies nearest."
 		r.outside("TiKV's own execution: it scans old versions or deleted keys beside those that it needs", line, 0)
 		r.Not = "These lines have no time: how long the scan took they do not say."
 		return
