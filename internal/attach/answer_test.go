@@ -40,6 +40,15 @@ func stretched() Reading {
 	return r
 }
 
+// queued is vmstat with so many runnable threads and CPUs that are never idle.
+func queued(threads float64) Reading {
+	r := facts(Runnable, threads, IdleShare, 0.01)
+	for _, c := range []string{"cpu-contention", "runqueue-saturation"} {
+		r.Signs = append(r.Signs, Sign{Cause: c, Grade: Candidate})
+	}
+	return r
+}
+
 func locks() (dump, profile Reading) {
 	dump = Reading{State: CannotTell, Facts: []Fact{{LockSite, 40, "shop.(*Cache).Get"}}, Signs: []Sign{{Cause: "lock-contention", Grade: Candidate}}}
 	profile = Reading{State: CannotTell, Facts: []Fact{{MutexDelay, 5e9, "shop.(*Cache).Put"}}}
@@ -77,6 +86,10 @@ func TestJudge(t *testing.T) {
 		{"stretched, and not by the quota", []Reading{stretched(), facts(ThrottledShare, 0.001)}, CannotTell, "candidate cpu-contention"},
 		{"stretched by neighbours", []Reading{stretched(), facts(ThrottledShare, 0.001), facts(IdleShare, 0.01, StealShare, 0.0)}, Ill, "found cpu-contention possible"},
 		{"stretched under steal", []Reading{stretched(), facts(ThrottledShare, 0.001), facts(IdleShare, 0.01, StealShare, 0.3)}, CannotTell, "candidate cpu-contention"},
+		{"threads queue", []Reading{queued(15), facts(HostCPUs, 2.0)}, Ill, "found cpu-contention possible"},
+		{"threads queue, many times the CPUs", []Reading{queued(40), facts(HostCPUs, 2.0)}, Ill, "found cpu-contention possible, candidate runqueue-saturation"},
+		{"as many threads as CPUs", []Reading{queued(15), facts(HostCPUs, 16.0)}, CannotTell, ""},
+		{"threads, and nobody says how many CPUs", []Reading{queued(15)}, CannotTell, "candidate cpu-contention, candidate runqueue-saturation"},
 		{"a lock in dump and profile", []Reading{dump, profile}, Ill, "found lock-contention supported"},
 		{"a lock in the dump alone", []Reading{dump}, CannotTell, "candidate lock-contention"},
 		{"memory in pieces", []Reading{facts(LostMS, 1249.0), facts(CompactStallRate, 40.0), zone}, Ill, "found direct-reclaim supported"},

@@ -18,6 +18,7 @@
 //	group.go    which parts are of one process and moment, which are before and after
 //	facts.go    the facts that rules read
 //	rules.go    what facts of several parts decide
+//	queue.go    of them: whether threads queue for CPUs
 //	arbitrate.go  signs weighed against each other
 //	fill.go     what is known of the process, put into commands
 //	kinds/      the table of all kinds; the rooms beside it fill it

@@ -10,6 +10,8 @@ const (
 	Quota            FactName = "/cgroup/cpu/quota:cpus"           // 0: none at this level
 	StealShare       FactName = "/host/cpu/steal:ratio"            //
 	IdleShare        FactName = "/host/cpu/idle:ratio"             //
+	HostCPUs         FactName = "/host/cpus:cpus"                  //
+	Runnable         FactName = "/host/cpu/runnable:threads"       // the median; those that run included
 	ProcessRSS       FactName = "/process/rss:bytes"               //
 	ProcessAnonHuge  FactName = "/process/anon-huge:bytes"         //
 	BuddyFree        FactName = "/host/buddy/free:bytes"           // Of: the zone

@@ -20,6 +20,7 @@ func (a *Answer) rules(group int, all []*Verdict) []*Verdict {
 		}
 	}
 	all = quotaOrContention(told, all)
+	all = queueOnCPUs(told, all)
 	all = reclaim(told, all)
 	all = lockName(told, all)
 	return all

@@ -53,9 +53,11 @@ func (c cpuUse) String() string {
 
 // judge adds what follows from the use of CPUs to a verdict.
 func (c cpuUse) judge(v *verdict) {
-	v.fact(StealShare, c.st/100)
-	v.fact(IOWaitShare, c.wa/100)
-	v.fact(IdleShare, c.id/100)
+	if c.samples > 1 || !v.Glance { // one screen may cover an instant, or all time since boot
+		v.fact(StealShare, c.st/100)
+		v.fact(IOWaitShare, c.wa/100)
+		v.fact(IdleShare, c.id/100)
+	}
 	if c.cpus > 0 {
 		v.fact(CPUs, float64(c.cpus))
 	}

@@ -318,7 +318,9 @@ func (run *pidstatRun) waits(v *verdict) {
 	waiters := programs(run.top(func(t *task) float64 { return t.wait }))
 	if len(waiters) == 0 {
 		v.figure("%%wait 0 for all tasks")
-		v.against("cpu-contention", "%wait 0 for all tasks")
+		if run.threads { // otherwise it is of main threads only
+			v.against("cpu-contention", "%wait 0 for all threads")
+		}
 		return
 	}
 	for i, one := range waiters {
@@ -340,7 +342,9 @@ func (run *pidstatRun) waits(v *verdict) {
 	cpus, known := run.seenCPUs()
 	switch {
 	case most.wait < waitSmall:
-		v.against("cpu-contention", proof)
+		if run.threads {
+			v.against("cpu-contention", proof)
+		}
 		v.means("the wait for a CPU is %s %% at most: a small cost, and no reason for long stalls", plain(most.wait))
 	case known && ran < 0.6*float64(cpus):
 		v.unsure = true
