@@ -116,7 +116,7 @@ func (t *tally) locks(r *attach.Reading) {
 	}
 	line := fmt.Sprintf("%s of the busy CPU time is in page faults", pct(fault))
 	if t.faultSpin > 0 {
-		line += fmt.Sprintf(", %s of it spinning for a lock there", pct(inFaults))
+		line += fmt.Sprintf("; %s spins for a lock there", pct(inFaults))
 	}
 	if t.guest >= t.faultSpin/2 && t.guest > 0 {
 		line += "; they are faults of a virtual machine's memory on its host"
@@ -186,6 +186,11 @@ func (t *tally) conclude(r *attach.Reading) {
 	case shown < 0.2*t.whole:
 		r.State = attach.CannotTell
 		r.Means = fmt.Sprintf("Only %s of the samples are in what is here: the rest was cut off.", pct(shown/t.whole))
+	case t.unnamed > 0 && len(t.funcs) == 0 && len(t.comms) > 0 && !t.p.stacks:
+		r.State = attach.CannotTell
+		r.Figures = []string{"by thread: " + t.top(t.comms, 3, 0)}
+		r.Means = "It is sorted by program or module alone: which functions took the time is not in it."
+		r.Next = append(r.Next, attach.Next{Command: "perf report --stdio --no-children --sort symbol", Why: "the functions, of the same recording"})
 	case t.share(t.unnamed) > 0.5:
 		r.State = attach.CannotTell
 		r.Means = fmt.Sprintf("%s of the time has no symbol, so what it was cannot be said.", pct(t.share(t.unnamed)))
