@@ -18,6 +18,8 @@ const (
 	BuddyHuge        FactName = "/host/buddy/huge:bytes"           // of it in blocks of 2 MiB or more
 	AllocstallRate   FactName = "/host/vmstat/allocstall:stalls/s" //
 	CompactStallRate FactName = "/host/vmstat/compact/stall:stalls/s"
+	MinFree          FactName = "/host/sysctl/vm.min_free_kbytes:bytes"
+	MemoryTotal      FactName = "/host/memory/total:bytes"
 	LostMS           FactName = "/db/request/lost:ms"         // between a client's and a server's clock
 	LockSite         FactName = "/go/lock/site:goroutines"    // Of: the function that waiters call Lock in
 	MutexDelay       FactName = "/go/mutex/delay:ns"          // Of: the function that unlocked

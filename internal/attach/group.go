@@ -57,6 +57,7 @@ func series(parts []*Part) (out []*Part, notes []string) {
 			note = fmt.Sprintf("%s: nothing tells whether %s and %s are one place before and after, so no rate is made of them", p.Kind.Name, last.where(), p.where())
 		case p.Kind.Joins:
 			last.Lines = append(last.Lines, p.Lines...)
+			last.Command += "; " + p.Command // it may say how long it slept before
 			continue
 		}
 		if note != "" && !noted[p.Kind] {

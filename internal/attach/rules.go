@@ -23,6 +23,7 @@ func (a *Answer) rules(group int, all []*Verdict) []*Verdict {
 	all = queueOnCPUs(told, all)
 	all = reclaim(told, all)
 	all = lockName(told, all)
+	all = smallReserve(told, all)
 	return all
 }
 
@@ -153,6 +154,24 @@ func inPieces(told []*Told) (share float64, from *Told) {
 func buddyZone(t *Told) string {
 	f, _ := fact([]*Told{t}, BuddyFree)
 	return f.Of
+}
+
+// What is kept free for a moment's need, as a share of memory: below it, and on a large host, a
+// burst of allocations is over before kswapd has woken.
+const (
+	reserveShare = 0.0005
+	largeHost    = 32 << 30
+)
+
+// smallReserve holds vm.min_free_kbytes against the host's memory, where the paste has both.
+func smallReserve(told []*Told, all []*Verdict) []*Verdict {
+	reserve, setting := fact(told, MinFree)
+	total, memory := fact(told, MemoryTotal)
+	if setting == nil || memory == nil || total.Value < largeHost || reserve.Value >= reserveShare*total.Value || of(all, "direct-reclaim") != nil {
+		return all
+	}
+	return append(all, &Verdict{Group: setting.Group, From: []*Told{setting, memory}, Sign: Sign{Cause: "direct-reclaim", Grade: Risk, Proof: []string{
+		fmt.Sprintf("vm.min_free_kbytes keeps %s of %s free; 0.5 %% for each NUMA node is a usual rule", finding.Bytes(int64(reserve.Value)), finding.Bytes(int64(total.Value)))}}})
 }
 
 // leastWaiters is how many goroutines must want a lock for the dump to show a queue.

@@ -122,7 +122,7 @@ func judgeZones(zones []zone) (r attach.Reading) {
 	// An allocation falls back to another zone: a small zone without large blocks is no matter
 	// while most of what is free is in large blocks.
 	broken := slices.DeleteFunc(small, func(z zone) bool { return huge >= 0.5*free && z.free(0) < 1<<30 })
-	r.Not = "Free lists are a glance at one moment, and say nothing of who waited: allocstall and compact_stall of /proc/vmstat, read twice, do."
+	r.Not = "whether anybody waited: free lists are one moment, and allocstall and compact_stall of /proc/vmstat, read twice, tell"
 	r.Next = []attach.Next{{Command: "grep -E 'allocstall|compact_stall' /proc/vmstat; sleep 10; grep -E 'allocstall|compact_stall' /proc/vmstat", Why: "whether threads have to free or move memory themselves now"}}
 	switch {
 	case len(broken) > 0:

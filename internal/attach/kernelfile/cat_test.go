@@ -1,7 +1,10 @@
 package kernelfile
 
 import (
+	"os"
 	"testing"
+
+	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
@@ -22,5 +25,23 @@ func TestSession(t *testing.T) {
 	other := []paste.Line{{N: 1, Command: "cat /etc/motd"}, {N: 2, Text: "100000"}}
 	if n := namedFiles.Claim(other); n != 0 {
 		t.Errorf("claims %d lines of another file", n)
+	}
+}
+
+// Two prompts of one paste are before and after; the second says how long it slept.
+func TestJoinedByPrompts(t *testing.T) {
+	data, err := os.ReadFile("testdata/vmstat-file-two-prompts.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts, _ := attach.Cut("", paste.Lines(txtar.Parse(data).Files[0].Data), Kinds())
+	a := attach.Explain(parts, nil)
+	if len(a.Told) != 1 || a.State != attach.Ill {
+		t.Fatalf("%d parts, %s", len(a.Told), a.State)
+	}
+	for _, f := range a.Told[0].Facts {
+		if f.Name == FactAllocstallRate && f.Value != 60 {
+			t.Errorf("%v stalls a second", f.Value)
+		}
 	}
 }

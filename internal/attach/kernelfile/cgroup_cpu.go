@@ -153,7 +153,7 @@ func (g cpuGroup) readQuota(r *attach.Reading) string {
 		r.Figures = append(r.Figures, "no quota at this level")
 		r.State = attach.Healthy
 		r.Means = "This level of the cgroup has no CPU quota."
-		r.Not = "The levels above may have one: the least of all holds."
+		r.Not = "whether a level above has one: the least of all holds"
 		return ""
 	}
 	r.Facts = append(r.Facts, attach.Fact{Name: FactQuota, Value: g.cpus()})
@@ -165,7 +165,7 @@ func (g cpuGroup) readQuota(r *attach.Reading) string {
 	}
 	r.Figures = append(r.Figures, text)
 	r.Means = fmt.Sprintf("The group may use %s CPUs; whether that stops it only cpu.stat tells.", number(g.cpus()))
-	r.Not = "A quota alone shows no throttling."
+	r.Not = "whether the quota ever stopped the group"
 	r.Signs = []attach.Sign{{Cause: "cpu-throttled", Grade: attach.Risk, Proof: []string{text}}}
 	r.Next = g.next("cat /sys/fs/cgroup/CGROUP/cpu.stat; sleep 10; cat /sys/fs/cgroup/CGROUP/cpu.stat", "nr_throttled and throttled time tell whether the quota is used up")
 	return text
@@ -202,9 +202,9 @@ func (g cpuGroup) judge(r *attach.Reading, by func(string) float64, quota string
 		period = 100e6
 	}
 	r.Facts = append(r.Facts, attach.Fact{Name: FactThrottledShare, Value: share}, attach.Fact{Name: FactThrottledTime, Value: ratio(ns, periods*period)})
-	r.Not = "The share of periods is no share of time: a program at its quota is throttled in nearly all periods, also where nobody waits for it."
+	r.Not = "how much time requests lost: a program at its quota is throttled in nearly all periods, also where nobody waits for it"
 	if r.Boot {
-		r.Not = "It is an average over the group's life and not of now. " + r.Not
+		r.Not = "whether it happens now, since this is an average over the group's life; nor " + r.Not
 	}
 	r.Next = g.next("cat /sys/fs/cgroup/CGROUP/cpu.max /sys/fs/cgroup/CGROUP/cpu.stat; sleep 10; cat /sys/fs/cgroup/CGROUP/cpu.stat", "the rate of now, and the quota")
 	sign := attach.Sign{Cause: "cpu-throttled", Share: min(1, share), Proof: r.Figures[:min(2, len(r.Figures))]}
@@ -245,7 +245,7 @@ func (g cpuGroup) judgeUnlimited(r *attach.Reading, last pairs, used string, thr
 		r.Figures = append([]string{"no period in which a quota was counted " + since}, r.Figures...)
 		r.State = attach.Healthy
 		r.Means = "No quota of this level stopped the group: it has none, or had nothing to run."
-		r.Not = "The levels above have a cpu.stat of their own."
+		r.Not = "whether a level above stops it: each has a cpu.stat of its own"
 		r.Signs = []attach.Sign{{Cause: "cpu-throttled", Grade: attach.Against}}
 	case throttled > 0 || ns > 0:
 		r.Figures = append([]string{fmt.Sprintf("%s throttled periods, %s throttled time %s", number(throttled), dur(ns), since)}, r.Figures...)

@@ -124,7 +124,7 @@ func (g memGroup) read() attach.Reading {
 		r.Means = "It cannot say whether memory is short: limit, use and events tell together."
 	}
 	if r.Not == "" {
-		r.Not = "The levels above may have a lower limit; that memory is used says nothing of time lost."
+		r.Not = "whether a level above has a lower limit, and what requests waited for"
 	}
 	if r.State != attach.Healthy && len(r.Next) == 0 {
 		r.Next = cpuGroup{path: g.path}.next("cd /sys/fs/cgroup/CGROUP; cat memory.max memory.current memory.events memory.pressure; sleep 10; cat memory.events", "whether the limit is hit now, and for how long tasks wait")
@@ -188,7 +188,7 @@ func (g memGroup) readEvents(r *attach.Reading) {
 			r.Means = "The group has hit its memory limit and had to free memory within; whether it still does, a second reading tells."
 			if g.limit > 0 && ratio(g.used, g.limit) >= 0.95 {
 				r.Signs = append(r.Signs, attach.Sign{Cause: "direct-reclaim", Grade: attach.Candidate, Proof: r.Figures})
-				r.Not = "Page cache alone takes a group to its limit and is given back at no great cost."
+				r.Not = "that the program lacks memory: page cache alone takes a group to its limit, and is given back at no great cost"
 			}
 		}
 	}

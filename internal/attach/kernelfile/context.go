@@ -212,7 +212,7 @@ var numactl = &attach.Kind{
 		}
 		r.Facts = []attach.Fact{{Name: FactNodes, Value: float64(max(1, len(order)))}}
 		r.Means = fmt.Sprintf("The machine has %s of memory.", plural(max(1, len(order)), "node", "nodes"))
-		r.Not = "Free memory of a node leaves out its page cache, which can be given back."
+		r.Not = "how much a node could give back: page cache is not in its free memory"
 		if low != "" && high != "" {
 			r.State = attach.CannotTell
 			r.Means += fmt.Sprintf(" Node %s is nearly empty of free memory while node %s has plenty: who is bound to it may have to free memory.", low, high)

@@ -73,7 +73,7 @@ func readProcStat(p *attach.Part) attach.Reading {
 		}
 		if !fell && now.sum() > 0 {
 			times, r.Boot, when = now, false, "between the samples"
-			r.Title = fmt.Sprintf("/proc/stat, %s, %d samples%s", plural(cpus, "CPU", "CPUs"), len(all), over(seconds(all[0], last)))
+			r.Title = fmt.Sprintf("/proc/stat, %s, %d samples%s", plural(cpus, "CPU", "CPUs"), len(all), over(span(all)))
 		}
 	}
 	total := times.sum()
@@ -84,9 +84,9 @@ func readProcStat(p *attach.Part) attach.Reading {
 		fmt.Sprintf("%s steal (%s of the time in which CPUs were not idle)", percent(ratio(times[7], total)), percent(steal)),
 		fmt.Sprintf("%s in softirqs, %s in interrupts", percent(ratio(times[6], total)), percent(ratio(times[5], total))),
 	}
-	r.Not = "iowait is idle time while a disk was busy, and no proof that anybody waited for it."
+	r.Not = "that anybody waited for a disk: iowait is idle time while one was busy"
 	if r.Boot {
-		r.Not = "These are averages since boot and not of now. " + r.Not
+		r.Not = "what happens now, since these are averages since boot; nor " + r.Not
 		r.Next = []attach.Next{{Command: "grep '^cpu ' /proc/stat; sleep 10; grep '^cpu ' /proc/stat", Why: "the shares of now"}}
 		r.Means = "Since boot, on average: which of it happens now it cannot say."
 		if steal >= 0.10 {
@@ -96,7 +96,7 @@ func readProcStat(p *attach.Part) attach.Reading {
 		}
 		return r
 	}
-	r.Facts = append(r.Facts, attach.Fact{Name: FactStealShare, Value: ratio(times[7], total)}, attach.Fact{Name: FactIdleShare, Value: ratio(times[3]+times[4], total)})
+	r.Facts = append(r.Facts, attach.Fact{Name: FactStealShare, Value: ratio(times[7], total)}, attach.Fact{Name: FactIdleShare, Value: ratio(times[3], total)})
 	judgeTimes(&r, times, steal)
 	return r
 }
@@ -165,7 +165,7 @@ var loadavg = &attach.Kind{
 				fmt.Sprintf("%s runnable at this moment, of %s", m[4], m[5]),
 			},
 			Means: "Load counts tasks that run, are queued, or sleep for a disk or a lock of the kernel: alone it tells no shortage, and needs the number of CPUs.",
-			Not:   "A high load is no CPU shortage: tasks that wait for a disk or NFS count as well.",
+			Not:   "that CPUs are short: tasks that wait for a disk or NFS count as well",
 			Next:  []attach.Next{{Command: "nproc; cat /proc/pressure/*", Why: "what tasks wait for"}},
 		}
 	},

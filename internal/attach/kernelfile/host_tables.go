@@ -93,7 +93,7 @@ var interrupts = &attach.Kind{
 		when, dt := "since boot", 0.0
 		if len(all) > 1 {
 			if d, ok := tableGrowth(all, rows); ok {
-				rows, r.Boot, when, dt = d, false, "between the samples", seconds(all[0], all[len(all)-1])
+				rows, r.Boot, when, dt = d, false, "between the samples", span(all)
 				r.Title += fmt.Sprintf(", %d samples%s", len(all), over(dt))
 			}
 		}
@@ -109,9 +109,9 @@ var interrupts = &attach.Kind{
 			r.Figures = append(r.Figures, strings.ReplaceAll(text, " :", ":"))
 		}
 		r.Means = "It counts interrupts by kind; how much time they took, and from whom, it does not say."
-		r.Not = "Counters since boot: no rate follows. A high count is no lost time."
+		r.Not = "how often it happens now, nor that time was lost: these are counters since boot"
 		if !r.Boot {
-			r.Not = "A high rate is no lost time by itself."
+			r.Not = "that time was lost: a high rate alone is none"
 		}
 		r.Next = []attach.Next{{Command: "grep '^cpu ' /proc/stat; sleep 10; grep '^cpu ' /proc/stat", Why: "the share of time in interrupts and softirqs"}}
 		return r
@@ -150,7 +150,7 @@ var softnet = &attach.Kind{
 		if len(all) > 1 && len(all[0].lines) == cpus {
 			a, b, c := softnetSums(all[0].lines)
 			if packets >= a && dropped >= b && squeezed >= c {
-				packets, dropped, squeezed, r.Boot, when = packets-a, dropped-b, squeezed-c, false, "between the samples"+over(seconds(all[0], all[len(all)-1]))
+				packets, dropped, squeezed, r.Boot, when = packets-a, dropped-b, squeezed-c, false, "between the samples"+over(span(all))
 			}
 		}
 		r.Figures = []string{
@@ -158,7 +158,7 @@ var softnet = &attach.Kind{
 			fmt.Sprintf("%s times the softirq ran out of its budget (time_squeeze)", number(squeezed)),
 		}
 		r.Means = "Next to no packet was dropped at this point."
-		r.Not = "A run out of budget only means that the rest went to ksoftirqd; it is usual on busy hosts."
+		r.Not = "that a run out of budget is harm: the rest goes to ksoftirqd, which is usual on busy hosts"
 		switch {
 		case ratio(dropped, packets) <= 1e-5:
 		case r.Boot:
@@ -305,7 +305,7 @@ func readZoneinfo(p *attach.Part) attach.Reading {
 		}
 	}
 	r.Means = "Free memory is above the low watermarks: a zone that is below borrows from another of its node."
-	r.Not = "A glance: between two readings a zone can run empty and be refilled."
+	r.Not = "what happened before: a zone can run empty and be refilled at once"
 	if len(short) > 0 {
 		r.State = attach.CannotTell
 		r.Means = fmt.Sprintf("Node %s is below its low watermarks: kswapd frees memory, and below min threads do it themselves.", strings.Join(short, ", "))

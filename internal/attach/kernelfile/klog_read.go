@@ -185,7 +185,7 @@ func (r *report) read(p *attach.Part) attach.Reading {
 	r.readNotes(&out)
 	if out.Means == "" {
 		out.Means = "Nothing in it is known as a stall: no hung task, lockup, failed allocation, or error of a disk."
-		out.Not = "The kernel logs a wait from two minutes on, and a stuck CPU from some 20 s on: shorter ones leave no line."
+		out.Not = "that nothing stalled for less: a wait is logged from two minutes on, a stuck CPU from some 20 s on"
 	}
 	out.Means = strings.TrimSpace(out.Means)
 	for _, s := range out.Signs {
@@ -252,7 +252,7 @@ func (r *report) readTasks(out *attach.Reading) {
 		means += "; the stacks that would say for what are not in the paste."
 	}
 	say(out, attach.CannotTell, means, figures...)
-	out.Not = "Of a lock it shows who waits and not who holds it, unless an owner is named: the holder's own stack decides."
+	out.Not = "who holds a lock that is waited for, unless an owner is named: the holder's own stack decides"
 	if stacks == 0 {
 		out.Next = append(out.Next, attach.Next{Command: "echo w > /proc/sysrq-trigger; dmesg | tail -200", Why: "the stacks of all blocked tasks"})
 	} else {
@@ -307,7 +307,7 @@ func (r *report) readLockups(out *attach.Reading) {
 		out.Signs = append(out.Signs, attach.Sign{Cause: c, Grade: attach.Candidate, Proof: figures})
 	}
 	say(out, attach.CannotTell, means, figures...)
-	out.Not = cmp.Or(out.Not, "The function at which it was caught need not be at fault: a virtual CPU that was not run stands anywhere.")
+	out.Not = cmp.Or(out.Not, "that the function at which it was caught is at fault: a virtual CPU that is not run stands anywhere")
 	out.Next = append(out.Next, attach.Next{Command: "grep ^cpu /proc/stat; sleep 10; grep ^cpu /proc/stat", Why: "how much the hypervisor takes (steal)"})
 }
 
@@ -346,7 +346,7 @@ func (r *report) readAllocations(out *attach.Reading) {
 	}
 	out.Signs = append(out.Signs, sign)
 	say(out, attach.CannotTell, means, figures...)
-	out.Not = cmp.Or(out.Not, "A failure is one moment; how often threads free or compact memory themselves, /proc/vmstat read twice tells.")
+	out.Not = cmp.Or(out.Not, "how often threads free or compact memory themselves: /proc/vmstat read twice tells")
 	out.Next = append(out.Next, attach.Next{Command: "sysctl vm.min_free_kbytes; grep -E 'allocstall|compact_stall' /proc/vmstat; sleep 10; grep -E 'allocstall|compact_stall' /proc/vmstat", Why: "whether threads have to free memory themselves now"})
 }
 
@@ -386,7 +386,7 @@ func (r *report) readOOM(out *attach.Reading) {
 	default:
 		say(out, attach.CannotTell, "The kernel had to kill a process for lack of memory; which one is not in the paste.", figures...)
 	}
-	out.Not = cmp.Or(out.Not, "A kill at a memory limit says nothing of how slow requests were before.")
+	out.Not = cmp.Or(out.Not, "how slow requests were before the kill")
 }
 
 // readOutside reads events whose time is in no process.

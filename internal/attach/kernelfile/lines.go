@@ -1,6 +1,7 @@
 package kernelfile
 
 import (
+	"strconv"
 	"strings"
 	"time"
 
@@ -63,6 +64,7 @@ func repeated(one func([]paste.Line) int) func([]paste.Line) int {
 // sample is one reading of a file: its lines, and when it was taken.
 type sample struct {
 	at    time.Time // zero: not known
+	after float64   // seconds after the one before, as a command says that slept; 0: not known
 	lines []string
 }
 
@@ -90,7 +92,7 @@ func samples(p *attach.Part, next func(sofar []string, line string) bool) []samp
 			if at.IsZero() {
 				at = l.Time
 			}
-			out = append(out, sample{at: at})
+			out = append(out, sample{at: at, after: slept(p)})
 			fresh = false
 		}
 		last := &out[len(out)-1]
@@ -105,6 +107,26 @@ func seconds(a, b sample) float64 {
 		return 0
 	}
 	return b.at.Sub(a.at).Seconds()
+}
+
+// span is how much time lies between the first sample and the last; 0: not known.
+func span(all []sample) float64 {
+	last := len(all) - 1
+	if s := seconds(all[0], all[last]); s > 0 || last != 1 {
+		return s
+	}
+	return all[1].after
+}
+
+// slept is how long the part's command slept between its samples: "cat F; sleep 10; cat F".
+func slept(p *attach.Part) float64 {
+	_, rest, ok := strings.Cut(p.Command, "sleep ")
+	word, _, _ := strings.Cut(strings.TrimSpace(rest), " ")
+	v, err := strconv.ParseFloat(strings.Trim(word, ";&s"), 64)
+	if !ok || err != nil || !(v > 0) || v > 86400 {
+		return 0
+	}
+	return v
 }
 
 // timeForms are how date and people write when a sample was taken.

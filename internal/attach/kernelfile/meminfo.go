@@ -93,7 +93,7 @@ func readMeminfo(p *attach.Part) attach.Reading {
 		r.State = attach.Healthy
 		r.Means = fmt.Sprintf("%s of %s can be had without swapping (%s): memory is not short.", mem(available), mem(total), percent(available/total))
 	}
-	r.Not = "Low MemFree is no shortage: page cache fills memory by design. Nor does MemAvailable rule out stalls for large blocks (buddyinfo) or at a cgroup's limit."
+	r.Not = "that low MemFree is a shortage, since page cache fills memory by design; nor that nobody stalls for large blocks (buddyinfo) or at a cgroup's limit"
 	r.Next = []attach.Next{{Command: "cat /proc/pressure/memory; grep -E 'allocstall|compact_stall' /proc/vmstat", Why: "whether anybody waits for memory"}}
 	if used := m.get("SwapTotal") - m.get("SwapFree"); m.get("SwapTotal") > 0 && used > 0.5*m.get("SwapTotal") {
 		r.State = attach.CannotTell

@@ -55,7 +55,7 @@ func readNUMAMaps(p *attach.Part) attach.Reading {
 	for _, n := range ids {
 		r.Figures = append(r.Figures, fmt.Sprintf("%s on node %d (%s)", mem(nodes[n]), n, percent(ratio(nodes[n], total))))
 	}
-	r.Not = "It does not say from which node the memory is used, nor how often."
+	r.Not = "from which node the memory is used, nor how often"
 	switch {
 	case len(ids) < 2:
 		r.Means = "All of its memory is on one NUMA node."

@@ -174,7 +174,7 @@ func growth(all []sample, m []pairs, counters ...string) (g grown, ok bool) {
 	if last < 1 {
 		return g, false
 	}
-	g = grown{seconds: seconds(all[0], all[last]), from: m[0], to: m[last]}
+	g = grown{seconds: span(all), from: m[0], to: m[last]}
 	for _, c := range counters {
 		if g.to.has(c) && g.from.has(c) && g.to.get(c) < g.from.get(c) {
 			g.fell = c

@@ -300,13 +300,13 @@ func pressureNot(all []stall, cgroup bool) string {
 	}
 	switch {
 	case has("cpu") && cgroup:
-		return "In a cgroup, tasks that are out of quota count as waiting for a CPU: only cpu.stat tells throttling from contention."
+		return "whether tasks were throttled or contended: those out of quota count as waiting for a CPU, and only cpu.stat tells"
 	case has("cpu"):
-		return "'some' of cpu is the time in which at least one task of the whole host was ready and had no CPU; it is no loss of throughput, and no service is named."
+		return "whose tasks waited: 'some' of cpu is the time in which at least one task of the whole host was ready and had no CPU, which is no loss of throughput"
 	case has("memory"):
-		return "Memory pressure is reclaim, compaction and reading back what was evicted or swapped; it is not the amount that is used."
+		return "how much memory is used: pressure is the time of reclaim, compaction, and reading back what was evicted or swapped"
 	case has(""):
-		return "Nothing says whose pressure it is: the file's name does (cpu, memory, io)."
+		return "whose pressure it is: only the file's name does (cpu, memory, io)"
 	}
-	return "It is the time of tasks, and not of the device: a slow disk and a busy one look the same."
+	return "why a device was slow: it is the time of tasks, to which a slow disk and a busy one look the same"
 }

@@ -84,7 +84,7 @@ func readStatus(p *attach.Part) attach.Reading {
 		r.Figures = []string{plural(len(v), "field", "fields") + ", none of memory, threads or switches"}
 	}
 	r.Means = "It shows what the process has and may use; nothing in it is lost time."
-	r.Not = "Switches count since the process started: no rate follows. An involuntary one only says that another thread ran next."
+	r.Not = "how often it switches now, nor that it lacked a CPU: an involuntary switch only says that another thread ran next"
 	state, _, _ := strings.Cut(v["State"], " ")
 	switch {
 	case state == "T" || state == "t":
@@ -136,7 +136,7 @@ var procPIDStat = &attach.Kind{
 			},
 			Facts: []attach.Fact{{Name: FactThreads, Value: f[20]}, {Name: FactRSS, Value: f[24] * pageSize}},
 			Means: "Counters of the process' whole life: they show no rate and no lost time.",
-			Not:   "The state " + m[3] + " is that of one moment.",
+			Not:   "how long it has been in state " + m[3] + ": that is one moment",
 		}
 		if len(p.Lines) > 1 {
 			r.Title += fmt.Sprintf(", the first of %d lines", len(p.Lines))
@@ -232,10 +232,10 @@ func readRunDelay(r *attach.Reading, ran, waited, times float64) {
 	r.Figures = append([]string{figure}, r.Figures...)
 	r.Facts = append(r.Facts, attach.Fact{Name: FactWaitShare, Value: share})
 	when := "Between the samples"
-	r.Not = "Who had the CPU meanwhile it does not say."
+	r.Not = "who had the CPU meanwhile"
 	if r.Boot {
 		when = "Over its life"
-		r.Not = "It is an average since the thread started, and not of now; who had the CPU meanwhile it does not say."
+		r.Not = "what happens now, and who had the CPU meanwhile: it is an average since the thread started"
 	}
 	r.Next = []attach.Next{{Command: "cat /proc/PID/schedstat; sleep 10; cat /proc/PID/schedstat", Why: "the share of now"}}
 	if share < waitPart || waited < waitLeast {

@@ -151,7 +151,7 @@ func readSettings(all []setting) attach.Reading {
 			r.Figures = append(r.Figures, printed(s.name)+" = "+printed(chosen(s.value)))
 		}
 	}
-	r.Not = "A setting costs nobody time by itself: what it does shows in counters and recordings."
+	r.Not = "that a setting costs anybody time: what it does shows in counters and recordings"
 	if len(risks) > 0 {
 		r.State = attach.CannotTell
 		r.Means = "The setting " + risks[0] + "."

@@ -189,7 +189,7 @@ func readSmaps(p *attach.Part) attach.Reading {
 	if s.arena > 0 {
 		r.Facts = append(r.Facts, attach.Fact{Name: FactGoArena, Value: s.arena})
 	}
-	r.Not = "How much memory is resident says nothing of latency; whether huge pages hold what a runtime has given back, only the runtime's own figures tell."
+	r.Not = "anything about latency, nor whether huge pages hold what a runtime has given back: the runtime's own figures tell"
 	huge, of := s.huge, s.rss
 	if s.arena > 0 {
 		huge, of = s.arenaHuge, s.arena

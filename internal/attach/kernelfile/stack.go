@@ -75,7 +75,7 @@ func readWaits(all []wait) attach.Reading {
 	counts := countWaits(all)
 	r := attach.Reading{
 		State: attach.CannotTell, Glance: true,
-		Not:  "It is a glance: how long each thread has waited, and whether requests wait with it, it does not say.",
+		Not:  "how long each thread has waited, and whether requests wait with it: it is a glance",
 		Next: []attach.Next{{Command: "for i in 1 2 3 4 5; do cat /proc/PID/task/*/stack; sleep 1; done", Why: "whether the same threads stay in the same place"}},
 	}
 	for _, c := range counts {

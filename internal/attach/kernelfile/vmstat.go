@@ -56,7 +56,7 @@ func readVmstat(p *attach.Part) attach.Reading {
 		Figures: []string{stallsText(last)},
 		Facts:   []attach.Fact{{Name: FactAllocstalls, Value: stalls(last)}, {Name: FactCompactStalls, Value: last.get("compact_stall")}},
 		Next:    []attach.Next{{Command: "cat /proc/vmstat; sleep 10; date; cat /proc/vmstat", Why: "two readings give rates"}},
-		Not:     "Counters since boot say that something happened, not when: no rate follows from one reading.",
+		Not:     "when it happened: counters since boot are no rate",
 	}
 	if last.has("pgscan_direct") || last.has("pgscan_kswapd") {
 		r.Figures = append(r.Figures, reclaimText(last.get("pgsteal_direct"), last.get("pgsteal_kswapd"))+" since boot")
@@ -134,10 +134,15 @@ func readVmstatPair(all []sample, g grown) attach.Reading {
 		Title: fmt.Sprintf("/proc/vmstat, %d samples%s", len(all), over(g.seconds)), Time: all[0].at, State: attach.Healthy,
 		Figures: []string{
 			g.text(alloc, "direct reclaims") + ", " + g.text(compact, "direct compactions"),
-			reclaimText(direct, kswapd) + " meanwhile",
-			g.text(major, "major faults") + ", " + g.text(swap, "pages from swap"),
 		},
-		Not: "These are counters of the host: whose threads stalled, and for how long, they do not say.",
+		Not: "whose threads stalled, and for how long: these are counters of the host",
+	}
+	if g.to.sum("pgsteal_") > 0 {
+		r.Figures = append(r.Figures, reclaimText(direct, kswapd)+" meanwhile")
+	}
+	reads := g.text(major, "major faults") + ", " + g.text(swap, "pages from swap")
+	if g.to.has("pgmajfault") || g.to.has("pswpin") {
+		r.Figures = append(r.Figures, reads)
 	}
 	if moved > 0 {
 		r.Figures = append(r.Figures, g.text(moved, "pages moved between NUMA nodes"))
@@ -151,13 +156,13 @@ func readVmstatPair(all []sample, g grown) attach.Reading {
 	if enough(alloc+compact, g.seconds, stallRate, stallTotal) {
 		r.State = attach.Ill
 		r.Means = "Threads have to free or compact memory themselves before they get any."
-		r.Signs = append(r.Signs, attach.Sign{Cause: "direct-reclaim", Grade: attach.Found, Sure: finding.Possible, Proof: r.Figures[:2]})
+		r.Signs = append(r.Signs, attach.Sign{Cause: "direct-reclaim", Grade: attach.Found, Sure: finding.Possible, Proof: r.Figures[:min(2, len(r.Figures))]})
 		r.Next = append(r.Next, attach.Next{Command: "whystall diagnose --pid PID", Why: "whether threads of the service are in reclaim, and how long"})
 	} else if stallsKnown(g.to) {
 		r.Signs = append(r.Signs, attach.Sign{Cause: "direct-reclaim", Grade: attach.Against})
 	}
 	if enough(swap, g.seconds, swapRate, stallTotal) || enough(major, g.seconds, majorRate, stallTotal) {
-		r.Signs = append(r.Signs, attach.Sign{Cause: "page-fault", Grade: attach.Candidate, Proof: r.Figures[2:3]}, attach.Sign{Cause: "disk-wait", Grade: attach.Candidate, Proof: r.Figures[2:3]})
+		r.Signs = append(r.Signs, attach.Sign{Cause: "page-fault", Grade: attach.Candidate, Proof: []string{reads}}, attach.Sign{Cause: "disk-wait", Grade: attach.Candidate, Proof: []string{reads}})
 		r.Means += " Pages have to be read from disk or swap when they are touched: programs that start do that as well."
 	}
 	if g.seconds > 0 && moved/g.seconds >= migrateRate {
@@ -168,6 +173,9 @@ func readVmstatPair(all []sample, g grown) attach.Reading {
 	switch {
 	case r.Means == "" && !stallsKnown(g.to):
 		r.State, r.Means = attach.CannotTell, "It has none of the counters of allocation stalls, so little follows for latency."
+	case r.Means == "" && g.seconds == 0 && alloc+compact >= fewStalls/10:
+		r.State, r.Signs = attach.CannotTell, nil
+		r.Means = "Threads had to free or compact memory themselves between the samples; without the time between them it is no rate."
 	case r.Means == "":
 		r.Means = "Between the samples next to no thread had to free or compact memory itself."
 	case r.State == attach.Healthy:

@@ -27,6 +27,7 @@ func TestFactNames(t *testing.T) {
 		attach.ThrottledShare: kernelfile.FactThrottledShare, attach.Quota: kernelfile.FactQuota,
 		attach.BuddyFree: kernelfile.FactBuddyFree, attach.BuddyHuge: kernelfile.FactBuddyHuge,
 		attach.AllocstallRate: kernelfile.FactAllocstallRate, attach.CompactStallRate: kernelfile.FactCompactStallRate,
+		attach.MinFree: kernelfile.FactMinFree, attach.MemoryTotal: kernelfile.FactMemTotal,
 		attach.StealShare: systool.StealShare, attach.IdleShare: systool.IdleShare, attach.LostMS: database.FactLost,
 	} {
 		if rule != room {
