@@ -75,7 +75,7 @@ func (con *console) account(in *loaded, entry *regexp.Regexp, slowOver time.Dura
 			// Its threads wait for goroutines to run, and such waits do not bound requests.
 			r, err = ledger.RunKernel(ctx, in.threads, o)
 		} else {
-			r, err = thread.Run(ctx, in.threads, thread.Options{Entry: entry, SlowOver: o.SlowOver, Set: in.set})
+			r, err = thread.Run(ctx, in.threads, thread.Options{Entry: entry, SlowOver: o.SlowOver, Set: in.set, Stories: in.stories})
 		}
 		name = "the kernel's records"
 	}

@@ -2,12 +2,12 @@ package ledger
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"github.com/whystall/whystall/exectrace"
 	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/ledger/books"
+	"github.com/whystall/whystall/internal/ledger/thread"
 	"github.com/whystall/whystall/internal/request"
 	"github.com/whystall/whystall/internal/timeline"
 )
@@ -20,17 +20,13 @@ type teller struct {
 	told map[*books.Group][]toldOnce // the slowest first, account.MostStories at most
 
 	// Of the request that is explained.
-	open    bool
-	lo, hi  int64
-	links   []account.Link
-	idents  []uint32 // of links
-	met     []actor  // the request's own goroutine first
-	cut     bool
-	names   map[string]int
-	nameOf  []string
-	stacks  map[stackKey]int
-	framesS [][]account.Site
-	hosts   map[uint32]int64 // threads that were met: ns there
+	open   bool
+	lo, hi int64
+	*thread.Teller
+	links  []account.Link
+	idents []uint32         // of links
+	met    []actor          // the request's own goroutine first
+	hosts  map[uint32]int64 // threads that were met: ns there
 }
 
 type toldOnce struct {
@@ -44,11 +40,6 @@ type actor struct {
 	ident uint32
 	seg   *timeline.Segment
 	hi    int64
-}
-
-type stackKey struct {
-	kernel bool
-	id     uint32
 }
 
 // mostGroups bounds the groups of which stories are kept, mostPieces the pieces of a story before
@@ -68,9 +59,17 @@ func (t *teller) start(k *books.Kept, g *timeline.G) {
 	if !known && len(t.told) >= mostGroups || len(l) == account.MostStories && l[len(l)-1].wall >= k.Wall() {
 		return
 	}
-	*t = teller{p: t.p, told: t.told, open: true, lo: k.Begin, hi: k.End, names: map[string]int{"": 0}, nameOf: []string{""},
-		stacks: map[stackKey]int{{}: 0}, framesS: [][]account.Site{nil}, hosts: map[uint32]int64{}}
+	*t = teller{p: t.p, told: t.told, open: true, lo: k.Begin, hi: k.End, Teller: t.names(), hosts: map[uint32]int64{}}
 	t.met = append(t.met, actor{g.Ident, t.p.tl.Seg(uint32(g.Cur)), k.End})
+}
+
+// names starts the names of a story.
+func (t *teller) names() *thread.Teller {
+	j, tl := t.p.j, t.p.tl
+	if j == nil {
+		return thread.NewTeller(nil, 0, nil, nil)
+	}
+	return thread.NewTeller(j.k, tl.Abs(0)-j.base, j.words, func(id uint32) string { return tl.Func(timeline.FuncID(id)) })
 }
 
 // piece hears a piece of the walk, the latest first.
@@ -82,16 +81,16 @@ func (t *teller) piece(q *piece) {
 		if len(t.met) < account.MostLanes {
 			t.met = append(t.met, actor{q.ident, q.seg, q.hi})
 		} else {
-			t.cut = true
+			t.Cut = true
 		}
 	}
 	tl := t.p.tl
 	l := account.Link{Begin: tl.Abs(q.lo), End: tl.Abs(q.hi), Class: account.Class(q.class.String()), Leaf: account.Leaf(q.leaf.String()), Depth: q.depth, Lane: -1,
-		Site: t.name(tl.Func(q.site)), Stack: t.stack(q.stack)}
+		Site: t.Name(tl.Func(q.site)), Stack: t.stack(q.stack)}
 	if q.leaf.Named() {
-		l.Detail = t.name(tl.Func(q.detail))
+		l.Detail = t.Name(tl.Func(q.detail))
 	} else if q.kind != 0 {
-		l.Detail = t.name(t.p.src.String(q.kind))
+		l.Detail = t.Name(t.p.src.String(q.kind))
 	}
 	if n := len(t.links); n > 0 {
 		// The walk cuts where a wait was followed or a queue changed. What looks alike is one link.
@@ -105,7 +104,7 @@ func (t *teller) piece(q *piece) {
 		}
 	}
 	if len(t.links) == mostPieces {
-		t.cut = true
+		t.Cut = true
 		last := &t.links[len(t.links)-1]
 		last.Begin, last.Leaf = l.Begin, account.LeafLimit // and so on to the request's start
 		return
@@ -129,8 +128,8 @@ func (t *teller) end(k *books.Kept) {
 		t.links[i].Lane = slices.IndexFunc(t.met, func(a actor) bool { return a.ident == t.idents[i] })
 	}
 	slices.Reverse(t.links)
-	t.links = coarse(t.links, account.MostLinks, t.hi-t.lo, func(l *account.Link) (begin, end *int64, several *int) { return &l.Begin, &l.End, &l.Several })
-	s.Chain, s.Names, s.Stacks, s.Cut = t.links, t.nameOf, t.framesS, t.cut
+	t.links = thread.Links(t.links, t.hi-t.lo)
+	s.Chain, s.Names, s.Stacks, s.Cut = t.links, t.Names, t.Stacks, t.Cut
 	l := append(t.told[k.Group], toldOnce{k.Wall(), k.Name, s})
 	slices.SortStableFunc(l, func(a, b toldOnce) int { return cmp.Compare(b.wall, a.wall) })
 	t.told[k.Group] = l[:min(len(l), account.MostStories)]
@@ -158,55 +157,11 @@ func (t *teller) stories(slowest []account.Request) (out []*account.Story) {
 	return out
 }
 
-func (t *teller) name(s string) int {
-	n, ok := t.names[s]
-	if !ok {
-		n = len(t.nameOf)
-		t.names[s] = n
-		t.nameOf = append(t.nameOf, s)
-	}
-	return n
-}
-
-// mostFrames bounds a stack.
-const mostFrames = 40
-
 func (t *teller) stack(id exectrace.StackID) int {
-	return t.frames(stackKey{false, uint32(id)}, func() (l []account.Site) {
+	return t.Stack(uint32(id), func() (l []account.Site) {
 		for _, f := range t.p.src.Frames(nil, id) {
 			l = append(l, account.Site{Func: timeline.Plain(f.Func), File: f.File, Line: f.Line})
 		}
 		return l
 	})
-}
-
-// kernelStack is a stack that the kernel's recorder took.
-func (t *teller) kernelStack(id uint32) int {
-	if id == 0 {
-		return 0
-	}
-	return t.frames(stackKey{true, id}, func() (l []account.Site) {
-		for _, f := range t.p.j.k.Stack(id) {
-			name := f.Func
-			if name == "" {
-				name = fmt.Sprintf("%s+0x%x", cmp.Or(f.Module, "?"), f.Offset)
-			}
-			l = append(l, account.Site{Func: name, File: f.Module})
-		}
-		return l
-	})
-}
-
-func (t *teller) frames(key stackKey, read func() []account.Site) int {
-	if key.id == 0 {
-		return 0
-	}
-	n, ok := t.stacks[key]
-	if !ok {
-		l := read()
-		n = len(t.framesS)
-		t.stacks[key] = n
-		t.framesS = append(t.framesS, l[:min(len(l), mostFrames)])
-	}
-	return n
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/whystall/whystall/exectrace"
 	"github.com/whystall/whystall/internal/account"
+	"github.com/whystall/whystall/internal/ledger/thread"
 )
 
 func runStories(t *testing.T, file string, stories bool) *account.Result {
@@ -110,7 +111,6 @@ func checkWaits(t *testing.T, w account.Waits) {
 
 // Short spans are joined until there are few enough, and no time is lost.
 func TestCoarse(t *testing.T) {
-	te := &teller{hi: 1_000_000}
 	var l []account.Span
 	for i := range int64(5000) {
 		s := account.Span{Begin: i * 200, End: i*200 + 150, State: account.LeafOnCPU}
@@ -119,7 +119,7 @@ func TestCoarse(t *testing.T) {
 		}
 		l = append(l, s)
 	}
-	out := te.spans(l)
+	out := thread.Spans(l, 1_000_000)
 	if len(out) > account.MostSpans {
 		t.Fatalf("%d spans", len(out))
 	}

@@ -44,7 +44,7 @@ class Opened {
     this.view.on(() => this.picture.redraw());
     wire(this.picture, this.view, (x, y, e) => this.hover(x, y, e), (x, y) => this.pick(this.at(x, y), -1));
     const step = (text: string, by: number) => h("button", { type: "button", click: () => this.step(by) }, text);
-    this.element = section("story", "One slow request, opened", "The top row is where its time went. Below it stand the goroutines it waited for, their threads, and the CPUs. A line under a lane marks the time that counts. Click a stretch for its stack; keys: n p other requests, j k stretches, + \u2212 \u25c2 \u25b8 0 zoom.",
+    this.element = section("story", "One slow request, opened", "The top row is where its time went. Below it stand whom it waited for, the threads, and the CPUs. A line under a lane marks the time that counts. Click a stretch for its stack; keys: n p other requests, j k stretches, + \u2212 \u25c2 \u25b8 0 zoom.",
       h("div", { class: "steps" }, step("\u25c2 slower (p)", -1), step("next slowest (n) \u25b8", 1)), this.title, this.why,
       h("div", { class: "picture" }, buttons(this.view), this.picture.canvas, this.tip), this.note, this.span);
     this.element.addEventListener("keydown", (e) => this.key(e));
@@ -88,7 +88,7 @@ class Opened {
     this.story = s;
     this.link = -1;
     const q = this.m.slowest[s.request]!;
-    this.title.replaceChildren(h("span", null, `${this.m.stories.indexOf(s) + 1} of ${this.m.stories.length}: `, symbol(q.name), `, ${duration(q.wall)}, started ${q.when}, goroutine ${q.g}`));
+    this.title.replaceChildren(h("span", null, `${this.m.stories.indexOf(s) + 1} of ${this.m.stories.length}: `, symbol(q.name), `, ${duration(q.wall)}, started ${q.when}, ${s.lanes[0]?.kind ?? "actor"} ${q.g}`));
     this.why.replaceChildren(h("span", null, symbol(q.why)));
     this.note.replaceChildren(h("span", null, s.cut ? "It had more than can be shown: some goroutines or threads are left out. " : "", s.lanes.some((l) => l.kind === "thread") ? "" : "The recording does not have its threads: no kernel records on the trace's clock."));
     this.view.bound(0, s.length);

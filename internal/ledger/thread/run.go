@@ -27,6 +27,7 @@ import (
 type Options struct {
 	Entry    *regexp.Regexp // only groups whose entry function, or units whose name, matches
 	SlowOver int64          // ns: slow is what took at least as long; 0: the slowest 1 % of each group, at least 10 in all
+	Stories  bool           // tell the slowest requests in full
 	Set      *evidence.Set  // small readings beside the kernel's records: quota, allowed CPUs; nil without them
 }
 
@@ -110,6 +111,9 @@ func (t *pass) run(ctx context.Context) (*account.Result, error) {
 	account.SortInstead(instead)
 	r.CPUs = capacity.CPUs(t.k, t.o.Set, append(t.flight(), waits...).Merge(), instead)
 	capacity.AddSeries(r, t.o.Set, 0)
+	if t.o.Stories {
+		r.Stories = t.stories(r.Requests.Slowest)
+	}
 	return r, t.err
 }
 
