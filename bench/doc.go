@@ -39,5 +39,6 @@
 //	harm_rows.go             pairs, ratios, goals
 //	harm_table.go            the table and its JSON
 //	harm_other.go            harm elsewhere: refused
+//	logscan.go               log: explain on a log of 1 GB beside grep -c
 //	profile.go               profile: makes the compiler's profile anew, by profiled/
 package main

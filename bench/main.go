@@ -21,6 +21,7 @@ const usage = `usage: bench [--runs 5] [--sizes 50,500] [--dir DIR] [--go-tool-t
        bench overhead [--help]      what recording costs
        bench harm [--help]          what the users of a service under stress feel of it
        bench profile [--help]       makes the profile by which the compiler knows the hot paths
+       bench log [--help]           explains a log of 1 GB beside grep -c
 
 Makes traces of these sizes in MB, and one of a format before 1.22, and reads them with whystall and with its
 peers. With --dir the traces are kept there and used again. go tool trace reads the smallest only, once, and
@@ -64,6 +65,8 @@ func main() {
 			run, args = harm, args[1:]
 		case "profile":
 			run, args = makeProfile, args[1:]
+		case "log":
+			run, args = logScan, args[1:]
 		}
 	}
 	err := run(ctx, args, os.Stdout, os.Stderr)

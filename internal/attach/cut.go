@@ -82,7 +82,8 @@ type cutter struct {
 	scattered map[origin]*Part
 	prompt    paste.Line // the last one; none: no Command
 	section   int
-	limit     int // lines of a scattered part; 0: no limit
+	limit     int                   // lines of a scattered part; 0: no limit
+	starts    func(paste.Line) bool // reports whether a line may start a part; nil: any may
 }
 
 // origin says which scattered lines are one part.
@@ -103,6 +104,11 @@ func (c *cutter) cut(lines []paste.Line) {
 			if !line.Elided {
 				last = nil
 			}
+			at++
+			continue
+		}
+		if c.starts != nil && !c.starts(line) {
+			last = nil
 			at++
 			continue
 		}

@@ -2,6 +2,7 @@ package attach
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -58,6 +59,7 @@ func newStreamer(c *cutter, line int) *streamer {
 	}
 	c.kinds, c.prompted = scattered, nil
 	c.limit = mostLines
+	c.starts = func(l paste.Line) bool { return s.marks.next([]byte(cmp.Or(l.Raw, l.Text)), 0) >= 0 }
 	s.look()
 	return s
 }
