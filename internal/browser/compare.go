@@ -75,18 +75,51 @@ func shrink(m image.Image, width int) *image.Paletted {
 	return out
 }
 
-// differ is the mean difference of a channel where both images have a row.
+// differ is the mean difference of a channel, by strips of rows. A line of text more or less moves
+// all that is below it, so each strip is looked for near its place.
 func differ(a, b image.Image) float64 {
-	w, h := min(a.Bounds().Dx(), b.Bounds().Dx()), min(a.Bounds().Dy(), b.Bounds().Dy())
+	x, y := rows(a), rows(b)
+	near := max(4, len(y)*6/100)
 	var sum float64
-	for y := range h {
-		for x := range w {
-			ar, ag, ab, _ := a.At(x, y).RGBA()
-			br, bg, bb, _ := b.At(x, y).RGBA()
-			for _, d := range [3]int64{int64(ar) - int64(br), int64(ag) - int64(bg), int64(ab) - int64(bb)} {
-				sum += float64(max(d, -d)) / 65535
+	n := 0
+	for at := 0; at < len(y); at += strip {
+		want := y[at:min(at+strip, len(y))]
+		least := 1.0
+		for by := -near; by <= near; by++ {
+			if from := at + by; from >= 0 && from+len(want) <= len(x) {
+				least = min(least, apart(x[from:from+len(want)], want))
 			}
 		}
+		sum += least
+		n++
 	}
-	return sum / float64(max(1, 3*w*h))
+	return sum / float64(max(1, n))
+}
+
+const strip = 12
+
+// apart is the mean difference of rows that lie one on another.
+func apart(a, b [][]uint8) float64 {
+	sum, n := 0, 0
+	for i := range a {
+		for j := range min(len(a[i]), len(b[i])) {
+			d := int(a[i][j]) - int(b[i][j])
+			sum += max(d, -d)
+			n++
+		}
+	}
+	return float64(sum) / 255 / float64(max(1, n))
+}
+
+// rows has the channels of each row.
+func rows(m image.Image) [][]uint8 {
+	b := m.Bounds()
+	out := make([][]uint8, b.Dy())
+	for y := range out {
+		for x := b.Min.X; x < b.Max.X; x++ {
+			r, g, bl, _ := m.At(x, b.Min.Y+y).RGBA()
+			out[y] = append(out[y], uint8(r>>8), uint8(g>>8), uint8(bl>>8))
+		}
+	}
+	return out
 }

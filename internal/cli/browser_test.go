@@ -230,6 +230,7 @@ func TestPageLooks(t *testing.T) {
 		if p.Ask("document.documentElement.scrollWidth > innerWidth", &wider); wider {
 			t.Errorf("%s: the page is wider than the window", name)
 		}
+		p.Ask(`document.querySelector("#about > p.dim")?.remove() ?? true`, new(any)) // how long explaining took
 		shot := p.Screenshot()
 		if dir := os.Getenv("WHYSTALL_SHOTS"); dir != "" { // for a person to look at
 			if err := os.WriteFile(filepath.Join(dir, name+".png"), shot, 0o644); err != nil {
