@@ -53,7 +53,7 @@ var osRelease = contextKind("os-release", []string{"="}, func(lines []paste.Line
 })
 
 var cmdline = contextKind("command line of the kernel", []string{"root=", "console="}, func(lines []paste.Line) int {
-	if cmdlineLine.MatchString(strings.TrimSpace(lines[0].Text)) {
+	if text := strings.TrimSpace(lines[0].Text); !strings.Contains(text, `", "`) && cmdlineLine.MatchString(text) {
 		return 1
 	}
 	return 0

@@ -78,12 +78,30 @@ func prefixed(l paste.Line) (p, content string, ok bool) {
 		case ' ', '\t':
 			return "", "", false
 		case ':', '=':
-			if knownPath(text[:i]) {
-				return text[:i], strings.TrimSpace(text[i+1:]), true
+			content := strings.TrimSpace(text[i+1:])
+			if knownPath(text[:i]) && (strings.Contains(text[:i], "/") && text[i] == ':' || isValue(content, text[i] == ':')) {
+				return text[:i], content, true
 			}
 		}
 	}
 	return "", "", false
+}
+
+// isValue reports whether text is what such files hold: numbers, and names before them where
+// several is set. A file without a folder in its name could be anybody's.
+func isValue(text string, several bool) bool {
+	f := strings.Fields(text)
+	if len(f) == 0 || len(f) > 5 {
+		return false
+	}
+	if c := f[0][0]; c >= '0' && c <= '9' || f[0] == "max" || f[0] == "-1" {
+		return true
+	}
+	if !several {
+		return false
+	}
+	_, _, ok := pair(text)
+	return ok || f[0] == "some" || f[0] == "full"
 }
 
 // titled reads a line that is the path of a file and nothing else.

@@ -65,7 +65,7 @@ var events = []event{
 	{netTimeout, "transmit queue that timed out", "transmit queues that timed out", "timed out", regexp.MustCompile(`NETDEV WATCHDOG: .*transmit queue \d+ timed out`)},
 	{rtThrottled, "stop of real-time tasks", "stops of real-time tasks", "RT throttling", regexp.MustCompile(`sched: RT throttling activated`)},
 	{neighbours, "overflow of the neighbour table", "overflows of the neighbour table", "table overflow", regexp.MustCompile(`neighbou?r(?:\w+)?(?:: \w+)?: neighbor table overflow|[Nn]eighbour table overflow`)},
-	{crashed, "crash", "crashes", "", regexp.MustCompile(`: segfault at |kernel BUG at |general protection fault|Unable to handle kernel|kernel panic|Kernel panic|Oops: `)},
+	{crashed, "crash", "crashes", "", regexp.MustCompile(`^\S+\[\d+\]: segfault at |^kernel BUG at |^general protection fault|^(?:BUG: )?[Uu]nable to handle kernel|^Kernel panic - not syncing|^Oops: `)},
 	{sysrqTasks, "list of blocked tasks", "lists of blocked tasks", "Show Blocked State", regexp.MustCompile(`(?i)sysrq ?: Show Blocked State`)},
 }
 

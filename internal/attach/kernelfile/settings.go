@@ -27,10 +27,17 @@ var sysctl = &attach.Kind{
 		if _, ok := parseSysctl(strings.TrimSpace(lines[0].Text)); !ok {
 			return 0
 		}
-		return run(lines, func(text string) bool {
-			_, ok := parseSysctl(text)
+		sure := false // the other roots are names in programs as well
+		n := run(lines, func(text string) bool {
+			s, ok := parseSysctl(text)
+			root, _, _ := strings.Cut(s.name, ".")
+			sure = sure || ok && (root == "vm" || root == "kernel" || root == "net" || root == "fs")
 			return ok || strings.HasPrefix(text, "sysctl: ") || strings.HasPrefix(text, "#") && len(text) < 120
 		})
+		if _, v, _ := strings.Cut(lines[0].Text, "="); !sure || n < 3 && strings.ContainsAny(v, "(){};\"") {
+			return 0
+		}
+		return n
 	},
 	Read: func(p *attach.Part) attach.Reading {
 		var all []setting
@@ -50,7 +57,7 @@ func parseSysctl(text string) (s setting, ok bool) {
 	name, v, ok := strings.Cut(text, "=")
 	name = strings.TrimSpace(name)
 	root, rest, dotted := strings.Cut(name, ".")
-	if !ok || !dotted || rest == "" || !sysctlRoots(root) || strings.ContainsAny(name, " \t\"'(){}:,") {
+	if !ok || !dotted || rest == "" || !sysctlRoots(root) || strings.ContainsAny(name, " \t\"'(){}[]:,+&|") || rest[0] >= 'A' && rest[0] <= 'Z' {
 		return s, false
 	}
 	return setting{name, strings.Join(strings.Fields(v), " ")}, true

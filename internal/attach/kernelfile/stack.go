@@ -100,15 +100,19 @@ var wchan = &attach.Kind{
 	Name: "wchan list",
 	Claim: func(lines []paste.Line) int {
 		known, names, n, entries := 0, 0, 0, 0
+		seen, listed := map[string]bool{}, false // a list of threads repeats itself; a stack does not
 		n = run(lines, func(t string) bool {
 			f, count, ok := wchanLine(t)
 			if !ok {
 				return false
 			}
 			if f == "WCHAN" {
+				listed = true
 				return entries == 0
 			}
 			entries += count
+			listed = listed || seen[f] || count > 1
+			seen[f] = true
 			if f != "-" && f != "0" {
 				names++
 			}
@@ -117,7 +121,7 @@ var wchan = &attach.Kind{
 			}
 			return true
 		})
-		if known < 2 || n < 3 || known*3 < names {
+		if known < 2 || n < 3 || known*2 < names || !listed {
 			return 0
 		}
 		return n
@@ -168,7 +172,13 @@ func wchanLine(t string) (function string, count int, ok bool) {
 	if w == "-" || w == "0" || w == "WCHAN" {
 		return w, count, true
 	}
-	return w, count, strings.Trim(w, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.") == "" && strings.Trim(w, "0123456789_.") != ""
+	return w, count, strings.Trim(w, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.") == "" && strings.Trim(w, "0123456789_.") != "" && functionName(w)
+}
+
+// functionName refuses names of files: after a dot only a compiler's suffix may stand.
+func functionName(w string) bool {
+	_, suffix, dotted := strings.Cut(w, ".")
+	return !dotted || strings.HasPrefix(suffix, "isra") || strings.HasPrefix(suffix, "constprop") || strings.HasPrefix(suffix, "part") || strings.HasPrefix(suffix, "cold") || strings.HasPrefix(suffix, "llvm")
 }
 
 // knownWait reports whether the kernel's waits have this function.
