@@ -6,6 +6,7 @@
 //	go run -C bench . --against COMMIT
 //	sudo go run -C bench . overhead
 //	sudo go run -C bench . harm
+//	go run -C bench . verdicts FOLDER
 //	go run -C bench . profile
 //
 // It refuses to judge times: only ratios of programs that were measured by turns are judged.
@@ -27,6 +28,7 @@
 //	overhead_load_linux.go   and what it costs at many switches a second
 //	overhead_child_linux.go  the server, its load and the switching threads
 //	overhead_other.go        overhead elsewhere: refused
+//	verdicts.go              verdicts: how often whystall compare is right
 //	harm_linux.go            harm: what users of a service under stress feel while it is recorded
 //	harm_targets_linux.go    the servers under stress, from harmtarget/
 //	harm_cgroup_linux.go     their quotas and memory limits

@@ -20,6 +20,7 @@ const usage = `usage: bench [--runs 5] [--sizes 50,500] [--dir DIR] [--go-tool-t
        bench --against COMMIT [--pairs 15] [--only REGEX] [--sizes 50,500] [--dir DIR] [--format json]
        bench overhead [--help]      what recording costs
        bench harm [--help]          what the users of a service under stress feel of it
+       bench verdicts [--help]      how often whystall compare is right
        bench profile [--help]       makes the profile by which the compiler knows the hot paths
        bench log [--help]           explains a log of 1 GB beside grep -c
 
@@ -63,6 +64,8 @@ func main() {
 			run, args = overhead, args[1:]
 		case "harm":
 			run, args = harm, args[1:]
+		case "verdicts":
+			run, args = verdicts, args[1:]
 		case "profile":
 			run, args = makeProfile, args[1:]
 		case "log":
