@@ -21,13 +21,14 @@ var _ = register(&command{
 type compareCmd struct {
 	Files  []string `arg:"" name:"file" help:"BEFORE AFTER, or several a side with -- between the sides. Cases or execution traces."`
 	Output string   `short:"o" placeholder:"FILE" help:"Write the comparison to FILE instead of standard output."`
-	Format string   `enum:"text,json,markdown" default:"text" placeholder:"FORMAT" help:"text, json or markdown."`
+	Format string   `enum:"text,json,markdown,html" default:"text" placeholder:"FORMAT" help:"text, json, markdown or html, a page for a browser."`
 }
 
 func (*compareCmd) Help() string {
 	return `Examples:
   whystall compare before.case after.case
   whystall compare before.trace after.trace --format markdown
+  whystall compare before.case after.case --format html -o remedy.html
   whystall compare b1.case b2.case b3.case -- a1.case a2.case a3.case
 
 For each cause that was found before it says: confirmed, not confirmed, worse, or cannot tell and

@@ -27,6 +27,8 @@ type Comparison struct {
 	Figures    []Figure `json:"figures"`
 	Slow       []Row    `json:"slow"`
 	Usual      []Row    `json:"usual"`
+	// Distribution is of both sides' requests by how long they took; empty where one has none.
+	Distribution []Bin `json:"distribution"`
 }
 
 // Side is the recordings before, or after.
@@ -93,6 +95,7 @@ func Sides(before, after []*Run) *Comparison {
 	}
 	c.SlowBefore, c.SlowAfter = slowMean(before), slowMean(after)
 	c.Figures = figures(before, after)
+	c.Distribution = append([]Bin{}, distribution(before, after)...)
 	c.Slow, c.Usual = rows(before, after, finding.Slow), rows(before, after, finding.Usual)
 	return c
 }

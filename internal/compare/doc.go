@@ -10,6 +10,7 @@
 //	starts.go   recordings of one start of the process count once; the t test over starts
 //	verdict.go  Verdict: confirmed, not confirmed, worse, or cannot tell and why
 //	gates.go    what keeps two sides from being compared
+//	distribution.go  both sides' requests by how long they took
 //	compare.go  Sides: the whole comparison
 //
 // The rules come from 72 unchanged recordings of five services, and pairs of eight, on a machine

@@ -21,6 +21,8 @@ func PrintComparison(w io.Writer, c *compare.Comparison, name string, o TextOpti
 		return comparisonText(w, c, o)
 	case "markdown":
 		return comparisonMarkdown(w, c)
+	case "html":
+		return comparisonHTML(w, c)
 	case "json":
 		e := json.NewEncoder(w)
 		e.SetIndent("", "  ")
