@@ -245,8 +245,9 @@ func (v *rawView) from(lines []paste.Line, at int) []paste.Line {
 }
 
 func claimOf(lines []paste.Line, kinds []*Kind) (best *Kind, most int) {
+	pairs := pairsOf(lines[0].Text)
 	for _, k := range kinds {
-		if len(k.Hints) > 0 && !slices.ContainsFunc(k.Hints, func(h string) bool { return strings.Contains(lines[0].Text, h) }) {
+		if len(k.Hints) > 0 && !slices.ContainsFunc(k.Hints, func(h string) bool { return pairs.may(h) && strings.Contains(lines[0].Text, h) }) {
 			continue
 		}
 		n := safely(k, lines)

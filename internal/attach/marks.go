@@ -1,9 +1,6 @@
 package attach
 
-import (
-	"bytes"
-	"strings"
-)
+import "bytes"
 
 // marks finds any of several strings in a long text. It is the search of Wu and Manber ("A fast
 // algorithm for multi-pattern searching", 1994) with blocks of two bytes: what two bytes stand
@@ -11,14 +8,14 @@ import (
 type marks struct {
 	window int
 	shift  [1 << 16]uint8
-	ends   map[uint16][]string // marks by the two bytes at the end of their first window
+	ends   map[uint16][][]byte // marks by the two bytes at the end of their first window
 }
 
 // leastMark is the shortest mark that is looked for: with shorter ones the window hardly moves.
 const leastMark = 4
 
 func newMarks(all []string) *marks {
-	m := &marks{window: 255, ends: map[uint16][]string{}}
+	m := &marks{window: 255, ends: map[uint16][][]byte{}}
 	for _, s := range all {
 		if len(s) >= leastMark {
 			m.window = min(m.window, len(s))
@@ -36,7 +33,7 @@ func newMarks(all []string) *marks {
 			m.shift[b] = min(m.shift[b], uint8(m.window-2-i))
 		}
 		end := uint16(s[m.window-2]) | uint16(s[m.window-1])<<8
-		m.ends[end] = append(m.ends[end], s)
+		m.ends[end] = append(m.ends[end], []byte(s))
 	}
 	return m
 }
@@ -54,7 +51,7 @@ func (m *marks) next(data []byte, from int) int {
 		}
 		at := i - (m.window - 2)
 		for _, mark := range m.ends[b] {
-			if strings.HasPrefix(asString(data, at, len(mark)), mark) {
+			if bytes.HasPrefix(data[at:], mark) {
 				return at
 			}
 		}
@@ -63,9 +60,6 @@ func (m *marks) next(data []byte, from int) int {
 	return -1
 }
 
-// asString is at most n bytes of data from at on. The compiler compares without a copy.
-func asString(data []byte, at, n int) string { return string(data[at:min(at+n, len(data))]) }
-
 // lineAround is the line that stands at a place of a text: from its start to behind its newline.
 func lineAround(data []byte, at int) (start, end int) {
 	start = bytes.LastIndexByte(data[:at], '\n') + 1
@@ -73,4 +67,36 @@ func lineAround(data []byte, at int) (start, end int) {
 		return start, at + i + 1
 	}
 	return start, len(data)
+}
+
+// pairs is which pairs of bytes stand in a line, as a filter: there are some hundred hints, and
+// most have a pair that a line has not.
+type pairs struct {
+	bits [64]uint64
+	all  bool // the line is so long that it may have any
+}
+
+const longForPairs = 2048
+
+func pairsOf(text string) (p pairs) {
+	if p.all = len(text) > longForPairs; p.all {
+		return p
+	}
+	for i := 0; i+1 < len(text); i++ {
+		h := pairHash(text[i], text[i+1])
+		p.bits[h>>6] |= 1 << (h & 63)
+	}
+	return p
+}
+
+func pairHash(a, b byte) uint16 { return (uint16(a)*67 + uint16(b)*31) & 4095 }
+
+// may reports whether the line may have the hint. It looks at the hint's first pair and its last.
+func (p *pairs) may(hint string) bool {
+	n := len(hint)
+	if p.all || n < 2 {
+		return true
+	}
+	first, last := pairHash(hint[0], hint[1]), pairHash(hint[n-2], hint[n-1])
+	return p.bits[first>>6]&(1<<(first&63)) != 0 && p.bits[last>>6]&(1<<(last&63)) != 0
 }

@@ -12,14 +12,16 @@ import (
 
 // Bounds of a file that is too long to be read whole.
 const (
-	wholeText   = 8 << 20 // of this much all kinds are asked
+	wholeText   = 8 << 20 // a text of this size is cut as a whole
+	firstText   = 2 << 20 // of a longer one that is a log, all kinds are asked about so much
 	windowSize  = 4 << 20
 	behindMark  = 24      // lines behind one with a mark that may belong to it
 	mostLines   = 150_000 // of one part
 	longestLine = 1 << 20
 )
 
-// Stream cuts a text of any length. The first 8 MiB are cut as Cut does. In what follows only
+// Stream cuts a text of any length. One of up to 8 MiB is cut as Cut does, and so are the first
+// 2 MiB of a longer one, or 8 where they are all of one part. In what follows only
 // lines of scattered kinds are looked for, as they stand in logs: by their marks, so that most
 // of the text is not divided into lines at all.
 func Stream(file string, r io.Reader, kinds []*Kind) (parts []*Part, unknown []Range, err error) {
@@ -29,11 +31,19 @@ func Stream(file string, r io.Reader, kinds []*Kind) (parts []*Part, unknown []R
 		c.lines(paste.Lines(head))
 		return c.parts, c.unknown, err
 	}
-	end := bytes.LastIndexByte(head, '\n') + 1
+	end := bytes.LastIndexByte(head[:firstText], '\n') + 1
 	if end == 0 {
-		end = len(head)
+		end = firstText
 	}
 	c.lines(paste.Lines(head[:end]))
+	if n := len(c.parts); n > 0 && !c.parts[n-1].Kind.Scattered && c.parts[n-1].Last() == bytes.Count(head[:end], []byte{'\n'}) {
+		// One text that goes on, such as a dump.
+		c = newCutter(file, kinds)
+		if end = bytes.LastIndexByte(head, '\n') + 1; end == 0 {
+			end = len(head)
+		}
+		c.lines(paste.Lines(head[:end]))
+	}
 	s := newStreamer(c, bytes.Count(head[:end], []byte{'\n'}))
 	if n := len(c.parts); n > 0 && !c.parts[n-1].Kind.Scattered && c.parts[n-1].Last() == s.line {
 		c.parts[n-1].Left = -1 // how many is not known

@@ -96,7 +96,8 @@ func (in *input) cut(name, path string, r io.Reader, left *int64) error {
 		return in.item(name, io.MultiReader(bytes.NewReader(head), r), 0, left)
 	}
 	whole := len(head) <= wholeText
-	if !whole && !weak(kind) {
+	streamed := !whole && (weak(kind) || kind == format.KindGCTrace) // lines of a log are found in it
+	if !whole && !streamed {
 		rest, _ := io.ReadAll(io.LimitReader(r, maxItem-int64(len(head))+1))
 		head = append(head, rest...)
 	}
@@ -116,7 +117,9 @@ func (in *input) cut(name, path string, r io.Reader, left *int64) error {
 		in.unknown = append(in.unknown, attach.Leftovers(name, ranges, parts, allKinds())...)
 	}
 	switch {
-	case !whole && weak(kind) && len(parts) == 0:
+	case streamed && len(parts) > 0:
+		return err
+	case streamed:
 		return fmt.Errorf("read %s: no part of it is of a kind that is known, and it is too long to be looked at whole: cut out the part that matters", name)
 	case len(parts) > 0 && weak(kind) && !same(parts, kind), kind == format.KindUnknown && in.members > 0:
 		return nil
