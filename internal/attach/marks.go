@@ -8,14 +8,15 @@ import "bytes"
 type marks struct {
 	window int
 	shift  [1 << 16]uint8
-	ends   map[uint16][][]byte // marks by the two bytes at the end of their first window
+	ends   [1 << 16]uint8 // 1 + index in marks, by the two bytes at the end of a mark's first window
+	marks  [][][]byte
 }
 
 // leastMark is the shortest mark that is looked for: with shorter ones the window hardly moves.
 const leastMark = 4
 
 func newMarks(all []string) *marks {
-	m := &marks{window: 255, ends: map[uint16][][]byte{}}
+	m := &marks{window: 255}
 	for _, s := range all {
 		if len(s) >= leastMark {
 			m.window = min(m.window, len(s))
@@ -33,14 +34,22 @@ func newMarks(all []string) *marks {
 			m.shift[b] = min(m.shift[b], uint8(m.window-2-i))
 		}
 		end := uint16(s[m.window-2]) | uint16(s[m.window-1])<<8
-		m.ends[end] = append(m.ends[end], []byte(s))
+		if m.ends[end] == 0 {
+			if len(m.marks) == 255 {
+				continue // more marks than any table of kinds has
+			}
+			m.marks = append(m.marks, nil)
+			m.ends[end] = uint8(len(m.marks))
+		}
+		list := &m.marks[m.ends[end]-1]
+		*list = append(*list, []byte(s))
 	}
 	return m
 }
 
 // next returns where the next mark stands in data at or after from, -1 if none does.
 func (m *marks) next(data []byte, from int) int {
-	if len(m.ends) == 0 {
+	if len(m.marks) == 0 {
 		return -1
 	}
 	for i := from + m.window - 2; i+1 < len(data); {
@@ -50,7 +59,12 @@ func (m *marks) next(data []byte, from int) int {
 			continue
 		}
 		at := i - (m.window - 2)
-		for _, mark := range m.ends[b] {
+		n := m.ends[b]
+		if n == 0 {
+			i++
+			continue
+		}
+		for _, mark := range m.marks[n-1] {
 			if bytes.HasPrefix(data[at:], mark) {
 				return at
 			}

@@ -12,6 +12,7 @@ import (
 // haproxy reads HAProxy's HTTP log: queue, connect, response and total time of each request.
 var haproxy = &attach.Kind{
 	Name:      "HAProxy log",
+	Marks:     []string{"haproxy["},
 	Hints:     []string{"haproxy", "/"},
 	Scattered: true,
 	Claim:     func(lines []paste.Line) int { return run(lines, haLine.MatchString) },
@@ -21,6 +22,7 @@ var haproxy = &attach.Kind{
 // nginxTimes reads access logs of nginx with its times of the request and of its upstream.
 var nginxTimes = &attach.Kind{
 	Name:      "nginx log with times",
+	Marks:     []string{"request_time", "upstream_response_time", " urt="},
 	Hints:     []string{"rt=", "request_time", "urt=", "upstream_response_time"},
 	Scattered: true,
 	Claim:     func(lines []paste.Line) int { return run(lines, isNginx) },

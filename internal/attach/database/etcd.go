@@ -16,6 +16,7 @@ import (
 // complaints about slow applies, slow fdatasyncs and late heartbeats.
 var etcd = &attach.Kind{
 	Name:      "etcd log",
+	Marks:     []string{"took too long", "fdatasync", "heartbeat on time", "sync duration", "likely overloaded", "lost leader", "elected leader", "ReadIndex"},
 	Hints:     []string{"took too long", "fdatasync", "heartbeat on time", "sync duration", "\"caller\"", " | ", "likely overloaded", "lost leader", "elected leader", "ReadIndex", " INFO: "},
 	Scattered: true,
 	Claim: func(lines []paste.Line) int {

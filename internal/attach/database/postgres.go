@@ -14,6 +14,7 @@ import (
 // pgLog reads PostgreSQL's log: lock waits, durations, checkpoints, autovacuum.
 var pgLog = &attach.Kind{
 	Name:      "PostgreSQL log",
+	Marks:     []string{"still waiting for", "acquired ", "deadlock", "duration: ", "checkpoint complete", "canceling"},
 	Hints:     []string{"LOG:  ", "ERROR:  ", "still waiting for", "acquired ", "DETAIL:  ", "STATEMENT:  ", "FATAL:  ", "WARNING:  ", "CONTEXT:  ", "HINT:  "},
 	Scattered: true,
 	Claim:     claimPGLog,

@@ -24,6 +24,7 @@ var tidbCop = &attach.Kind{
 // tikvSlow reads TiKV's slow queries and its warnings about steps of raft that took long.
 var tikvSlow = &attach.Kind{
 	Name:      "TiKV log",
+	Marks:     []string{"slow-query", "slow_query", "takes=", "[takes", "slow log"},
 	Hints:     []string{"slow-query", "takes=", "slow_query", "[takes", "slow log", ".rs:"},
 	Scattered: true,
 	Claim:     func(lines []paste.Line) int { return run(lines, tikvLine.MatchString) },

@@ -23,6 +23,7 @@ var (
 	}
 	inittrace = &attach.Kind{
 		Name:      "inittrace",
+		Marks:     []string{" allocs"},
 		Hints:     []string{"init "},
 		Claim:     func(lines []paste.Line) int { return while(lines, initLine) },
 		Scattered: true,

@@ -12,6 +12,7 @@ import (
 // GODEBUG=scavtrace=1 since.
 var scvg = &attach.Kind{
 	Name:      "Go scavenger lines",
+	Marks:     []string{"released: ", " KiB work", "MiB work"},
 	Hints:     []string{"scvg", "scav "},
 	Claim:     func(lines []paste.Line) int { return while(lines, func(s string) bool { return scvgLine(s) != "" }) },
 	Scattered: true,
