@@ -15,7 +15,7 @@ const (
 	wholeText   = 8 << 20 // a text of this size is cut as a whole
 	firstText   = 2 << 20 // of a longer one that is a log, all kinds are asked about so much
 	windowSize  = 4 << 20
-	behindMark  = 24      // lines behind one with a mark that may belong to it
+	behindMark  = 10      // lines behind one with a mark that may belong to it
 	mostLines   = 150_000 // of one part
 	longestLine = 1 << 20
 )

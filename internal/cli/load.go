@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"path"
+	"runtime/debug"
 	"strings"
 
 	"github.com/whystall/whystall/exectrace"
@@ -71,6 +72,9 @@ func (in *loaded) nothing() bool {
 func (con *console) load(files []string) *loaded {
 	in := &loaded{attached: attachments{inputs: map[int]bool{}}}
 	left := int64(maxItems)
+	if con.getenv("GOMEMLIMIT") == "" { // texts are read in windows, which leave much behind
+		defer debug.SetMemoryLimit(debug.SetMemoryLimit(memoryLimit))
+	}
 	for _, name := range files {
 		i, err := openInput(name, con.stdin, &left)
 		if err == nil {
