@@ -11,7 +11,7 @@ type Story struct {
 	// request.
 	Chain []Link
 	// Lanes are goroutines, the request's own first and then those of the chain, their threads, and
-	// the CPUs that these ran on or were queued at.
+	// the CPUs that these ran on or were queued at, and last the Ps.
 	Lanes  []Lane
 	Names  []string // by the numbers in Links and Spans; 0 is ""
 	Stacks [][]Site // likewise, innermost frame first; 0 is none
@@ -39,6 +39,9 @@ const (
 	LaneGoroutine LaneKind = "goroutine"
 	LaneThread    LaneKind = "thread"
 	LaneCPU       LaneKind = "CPU"
+	// LaneP is a P, as far as the history tells: who held one and when, and not its number. IDs
+	// count from 0.
+	LaneP LaneKind = "P"
 )
 
 // Lane is the states of one goroutine or thread, or who was on a CPU, the oldest first.
@@ -55,9 +58,13 @@ type Span struct {
 	State      Leaf // [LeafOther]: it waited for another goroutine
 	Detail     int  // name: who had the CPU, what was waited for
 	By         int  // name of who ended the wait, or made the goroutine
-	On         int  // name of the thread or CPU that it was on, or queued at
-	Stack      int
-	Several    int // as of a Link
+	// ByKind and ByID say who By is, if it is a goroutine or a thread; ByKind is "" else. A
+	// [LeafRunnable] starts with it, any other state ends with it.
+	ByKind  LaneKind
+	ByID    int64
+	On      int // name of the thread or CPU that it was on, or queued at
+	Stack   int
+	Several int // as of a Link
 }
 
 // Bounds of a story.

@@ -124,6 +124,7 @@ func (t *teller) end(k *books.Kept) {
 		s.Lanes = append(s.Lanes, t.goroutine(a))
 	}
 	t.threads(s)
+	t.ps(s)
 	for i := range t.links {
 		t.links[i].Lane = slices.IndexFunc(t.met, func(a actor) bool { return a.ident == t.idents[i] })
 	}

@@ -85,7 +85,7 @@ func checkStory(t *testing.T, s *account.Story, q *account.Request) {
 			t.Errorf("goroutine %d: lane %d has %d spans", s.Actor, n, len(l.Spans))
 		}
 	}
-	if len(s.Chain) > account.MostLinks || len(s.Lanes) > 3*account.MostLanes || len(s.Lanes) == 0 || s.Lanes[0].ID != s.Actor {
+	if len(s.Chain) > account.MostLinks || len(s.Lanes) > 4*account.MostLanes || len(s.Lanes) == 0 || s.Lanes[0].ID != s.Actor {
 		t.Errorf("goroutine %d: %d links, %d lanes", s.Actor, len(s.Chain), len(s.Lanes))
 	}
 }

@@ -57,7 +57,7 @@ func (t *teller) state(s *timeline.Segment, lo, hi int64) account.Span {
 	case timeline.Runnable:
 		x.Stack = t.stack(exectrace.StackID(s.Stack)) // where its waker stood
 		if s.Why() == timeline.WhyNewborn && s.EnderKind() == timeline.EnderGoroutine {
-			x.By = t.who(s.Ender)
+			t.by(&x, s.Ender)
 		}
 		if why := whyRunnable[s.Why()]; why != "" {
 			x.Detail = t.Name(why)
@@ -74,7 +74,7 @@ func (t *teller) state(s *timeline.Segment, lo, hi int64) account.Span {
 		x.Detail = t.Name(tl.Func(tl.Get(exectrace.StackID(s.Stack)).Site))
 		switch s.EnderKind() {
 		case timeline.EnderGoroutine:
-			x.By = t.who(s.Ender)
+			t.by(&x, s.Ender)
 		case timeline.EnderP, timeline.EnderNobody:
 			x.By = t.Name("the runtime: network or timer")
 		}
@@ -86,10 +86,11 @@ var whyRunnable = map[timeline.Why]string{
 	timeline.WhyWoken: "woken", timeline.WhyNewborn: "just made", timeline.WhyPreempted: "preempted", timeline.WhyYielded: "yielded", timeline.WhySyscall: "back from a system call",
 }
 
-// who names a goroutine.
-func (t *teller) who(ident uint32) int {
+// by writes down which goroutine ended a wait.
+func (t *teller) by(x *account.Span, ident uint32) {
 	id := t.p.tl.Identity(ident)
-	return t.Name(fmt.Sprintf("goroutine %d %s", id.GoID, t.p.tl.Func(id.Entry)))
+	x.By = t.Name(fmt.Sprintf("goroutine %d %s", id.GoID, t.p.tl.Func(id.Entry)))
+	x.ByKind, x.ByID = account.LaneGoroutine, int64(id.GoID)
 }
 
 // threads adds the lanes of the threads that were met, and of the CPUs at which they ran or were

@@ -27,7 +27,7 @@ func (t *Timeline) RunningBy() []Occupant {
 }
 
 // Holds gives who held the Ps during [s,e), and with which thread. Past gets the blocks that touch
-// it. If the last one does, present gets those that hold a P until now. It needs [Options.Threads].
+// it. If the last one does, present gets those that hold a P until now. It needs [Options.Holds].
 func (t *Timeline) Holds(s, e int64, past func(b *HoldBlock), present func(h Hold)) {
 	t.procs.holds(s, e, t.now, past, present)
 }

@@ -10,8 +10,10 @@ type Options struct {
 	// goroutine is then named after what its launcher calls.
 	Launchers []string
 
-	// Threads keeps with which thread each P was held, for [Timeline.Holds].
+	// Threads says that the kernel's records know the trace's threads.
 	Threads bool
+	// Holds keeps with which thread each P was held, for [Timeline.Holds].
+	Holds bool
 }
 
 // G is a goroutine that is there now. It lies at its [exectrace.Event.Slot].
@@ -116,7 +118,7 @@ func New(src Source, o Options) *Timeline {
 	t.ring.init(o.Bytes / 24)
 	t.identities.init()
 	t.procs.init()
-	t.procs.threads = o.Threads
+	t.procs.threads = o.Holds
 	t.stops.procs, t.stops.blind = &t.procs, t.old && !o.Threads
 	for _, name := range o.Launchers { // first, so that a launcher has a small number
 		t.launchers = max(t.launchers, t.intern(Plain(name)))

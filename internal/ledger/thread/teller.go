@@ -143,7 +143,7 @@ func (t *Teller) stretch(tid uint32, s *sched.Stretch) account.Span {
 	case sched.Blocked:
 		x.Detail = t.Name(t.Func(t.Words.Slept(s)))
 		x.Stack = t.stackOf(s)
-		x.By = t.waker(s)
+		t.waker(&x, s)
 	}
 	return x
 }
@@ -156,18 +156,20 @@ func (t *Teller) stackOf(s *sched.Stretch) int {
 	return t.kernelStack(s.User)
 }
 
-func (t *Teller) waker(s *sched.Stretch) int {
+// waker writes down who ended the wait s.
+func (t *Teller) waker(x *account.Span, s *sched.Stretch) {
 	if s.Waker == 0 {
-		return 0
+		return
+	}
+	if s.ByInterrupt {
+		x.By = t.Name("an interrupt")
+		return
 	}
 	who := fmt.Sprintf("thread %d", s.Waker)
 	if n, ok := t.K.Name(s.Waker, s.End); ok {
 		who += " " + sched.PlainComm(n.Comm)
 	}
-	if s.ByInterrupt {
-		who = "an interrupt"
-	}
-	return t.Name(who)
+	x.By, x.ByKind, x.ByID = t.Name(who), account.LaneThread, int64(s.Waker)
 }
 
 // run is a thread on a CPU as a span.
