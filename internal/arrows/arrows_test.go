@@ -55,6 +55,7 @@ internal/detect     internal/account internal/finding internal/evidence
 internal/compare    internal/account internal/finding
 internal/fleet      internal/finding github.com/prometheus/client_golang github.com/prometheus/common
 internal/report     internal/account internal/finding internal/evidence internal/toll internal/compare internal/fleet
+internal/export     internal/account internal/finding github.com/google/pprof/profile google.golang.org/protobuf/encoding/protowire
 internal/cli        exectrace internal/ github.com/alecthomas/kong
 internal/need
 internal/browser    internal/need github.com/chromedp
@@ -69,6 +70,7 @@ const testRooms = `
 exectrace           golang.org/x/exp/trace
 internal/detect     internal/format internal/request internal/capacity internal/ledger internal/timeline/twin github.com/rogpeppe/go-internal/txtar
 internal/report     internal/format internal/request internal/ledger internal/detect
+internal/export     internal/ledger internal/timeline/twin go.opentelemetry.io/proto/otlp google.golang.org/protobuf
 internal/cli        github.com/chromedp/chromedp/kb github.com/rogpeppe/go-internal/testscript github.com/google/pprof/profile
 internal/format     github.com/rogpeppe/go-internal/txtar github.com/google/pprof/profile
 internal/attach     github.com/rogpeppe/go-internal/txtar internal/attach/attachtest

@@ -100,7 +100,7 @@ func (c *diagnoseCmd) Run(con *console) error {
 // tell says what was recorded: the report, or with a baseline what the remedy did.
 func (c *diagnoseCmd) tell(con *console, name, again string) error {
 	if c.before == nil {
-		return con.explain([]string{name}, c.explainFlags, "", again)
+		return con.explain([]string{name}, c.explainFlags, "", again, nil)
 	}
 	after, err := con.run(name)
 	if err != nil {

@@ -26,6 +26,7 @@ var _ = register(&command{
 type explainCmd struct {
 	Files  []string `arg:"" name:"file" help:"Execution traces, cases, folders NAME.case.part, pprof profiles, gctrace lines, text of /metrics and /debug/vars, and files of /proc and cgroups, in any order. They are recognised by their content; - reads standard input."`
 	Output string   `short:"o" placeholder:"FILE" help:"Write the report to FILE instead of standard output."`
+	exportFlags
 	explainFlags
 }
 
@@ -81,32 +82,43 @@ func (*explainCmd) Help() string {
   whystall explain slow.case -v                       everything; without this, one screen
   whystall explain slow.case --only locks             one part
   whystall explain trace.out --format json | jq '.findings[].cause'
+  whystall explain slow.case --perfetto slow.pftrace  tracks, for ui.perfetto.dev
+  whystall explain slow.case --pprof wait.pb.gz       then: go tool pprof -http=: wait.pb.gz
 
 Exit status: 0 nothing found, 1 a cause was found, 2 wrong usage, 3 could not look.`
 }
 
 func (c *explainCmd) Run(con *console) error {
-	return con.explain(c.Files, c.explainFlags, c.Output, "")
+	if err := c.exportFlags.check(c.Output, c.Files); err != nil {
+		return err
+	}
+	return con.explain(c.Files, c.explainFlags, c.Output, "", &c.exportFlags)
 }
 
 // explain reads the files, explains what they hold and prints the report. Both explain and diagnose
 // end with it. output is the file for the report, "" for standard output. again is the command that
 // would record the same target once more, for the line "verify"; "" where it is not known. What
 // went wrong with a file is on stderr and in the report. The error is an exit, or whatever else
-// failed.
-func (con *console) explain(files []string, f explainFlags, output, again string) error {
+// failed. Exports are written after the report; nil is none.
+func (con *console) explain(files []string, f explainFlags, output, again string, exports *exportFlags) error {
 	if err := f.check(); err != nil {
 		return err
 	}
 	if err := notInput(output, files); err != nil {
 		return err
 	}
-	r, err := con.examine(files, f.selectFlags, again, false)
+	others := exports != nil && exports.any()
+	r, err := con.examine(files, f.selectFlags, again, others)
 	if err != nil {
 		return err
 	}
 	if err := con.print(r, f, output, f.more(files)); err != nil {
 		return err
+	}
+	if others {
+		if err := con.export(r, exports); err != nil {
+			return err
+		}
 	}
 	return exit(statusOf(r))
 }
@@ -220,19 +232,8 @@ func outputVars() kong.Vars {
 	return kong.Vars{"parts": strings.Join(report.Parts(), ", "), "outputs": strings.Join(names, ","), "output": names[0], "outputs_in_words": strings.Join(names[:last], ", ") + " or " + names[last]}
 }
 
-// notInput keeps -o from overwriting a file that is to be read: evidence often exists only once.
-func notInput(output string, files []string) error {
-	out, err := os.Stat(output)
-	if output == "" || err != nil {
-		return nil
-	}
-	for _, name := range files {
-		if in, err := os.Stat(name); err == nil && os.SameFile(out, in) {
-			return usagef("--output %s: is one of the files to explain", output)
-		}
-	}
-	return nil
-}
+// notInput keeps -o from overwriting a file that is to be read.
+func notInput(output string, files []string) error { return isInput("--output", output, files) }
 
 func (con *console) print(r *report.Report, f explainFlags, output, more string) error {
 	return con.printTo(output, func(w io.Writer, o report.TextOptions) error {

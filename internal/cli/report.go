@@ -18,7 +18,8 @@ var _ = register(&command{
 
 type reportCmd struct {
 	Files  []string `arg:"" name:"file" help:"Cases, traces and other evidence, as for explain."`
-	Output string   `short:"o" required:"" placeholder:"FILE" help:"Where to write the page: one file, which opens from disk without a network."`
+	Output string   `short:"o" placeholder:"FILE" help:"Where to write the page: one file, which opens from disk without a network."`
+	exportFlags
 	selectFlags
 }
 
@@ -26,24 +27,37 @@ func (*reportCmd) Help() string {
 	return `Examples:
   whystall report slow.case -o slow.html
   whystall report trace.out mutex.pb.gz -o slow.html --slow-over 200ms
+  whystall report slow.case --folded slow.folded     where slow requests waited, for a flame graph
+  whystall report slow.case --otlp slow.json         their traces, for a tracing backend
 
-The page names functions, paths and requests of the service: it is as private as the case.
+The files name functions, paths and requests of the service: they are as private as the case.
 
 Exit status: 0 nothing found, 1 a cause was found, 2 wrong usage, 3 could not look.`
 }
 
 func (c *reportCmd) Run(con *console) error {
+	if c.Output == "" && !c.any() {
+		return usagef("report: want a file to write: --output FILE for the page, or --perfetto, --pprof, --folded or --otlp FILE")
+	}
 	if err := notInput(c.Output, c.Files); err != nil {
+		return err
+	}
+	if err := c.exportFlags.check(c.Output, c.Files); err != nil {
 		return err
 	}
 	r, err := con.examine(c.Files, c.selectFlags, "", true)
 	if err != nil {
 		return err
 	}
-	if err := writeWhole(c.Output, r.HTML); err != nil {
-		return fmt.Errorf("write report %s: %w", c.Output, evidence.FileCause(err))
+	if c.Output != "" {
+		if err := writeWhole(c.Output, r.HTML); err != nil {
+			return fmt.Errorf("write report %s: %w", c.Output, evidence.FileCause(err))
+		}
+		con.say("%s written", c.Output)
 	}
-	con.say("%s written", c.Output)
+	if err := con.export(r, &c.exportFlags); err != nil {
+		return err
+	}
 	return exit(statusOf(r))
 }
 

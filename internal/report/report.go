@@ -45,6 +45,10 @@ type Report struct {
 	ledger *account.Result // for the page, which shows more; nil without one
 }
 
+// Account is the accounts that the report was made of, nil without any. What a report leaves out is
+// in it, for the files of other tools.
+func (r *Report) Account() *account.Result { return r.ledger }
+
 // Rest is the largest account of the slow requests' time that no finding explains.
 type Rest struct {
 	Account Account `json:"account"`  // NS and Share: the part without a finding
