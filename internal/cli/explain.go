@@ -24,7 +24,7 @@ var _ = register(&command{
 })
 
 type explainCmd struct {
-	Files  []string `arg:"" name:"file" help:"Execution traces, cases, folders NAME.case.part, pprof profiles, gctrace lines, text of /metrics and /debug/vars, and files of /proc and cgroups, in any order. They are recognised by their content; - reads standard input."`
+	Files  []string `arg:"" name:"file" help:"Execution traces, cases, folders NAME.case.part, pprof profiles, and what hangs on a ticket: outputs of tools, lines of logs, thread dumps, files of /proc and cgroups, folders and archives of them, in any order. They are recognised by their content; - reads standard input."`
 	Output string   `short:"o" placeholder:"FILE" help:"Write the report to FILE instead of standard output."`
 	exportFlags
 	explainFlags

@@ -20,6 +20,7 @@ func Lines(data []byte) []Line {
 	fences(out)
 	quotes(out)
 	indentations(out)
+	quotes(out) // some are indented as a whole
 	numbers(out)
 	for i := range out {
 		l := &out[i]
