@@ -9,6 +9,7 @@
 //	numbers.go        durations and numbers, read and printed
 //	tidbslow.go       TiDB's slow log
 //	tidbplan.go       TiDB's plans: their rows and times
+//	tidbinfo.go       execution info of a plan, pasted without its row
 //	tidbplan_read.go  what a plan says: client's clock against server's first
 //	tikv.go           TiDB's coprocessor log and TiKV's log
 //	etcd.go           etcd's log

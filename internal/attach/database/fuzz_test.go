@@ -63,3 +63,4 @@ func FuzzMongo(f *testing.F)        { fuzzKind(f, mongoSlow) }
 func FuzzHAProxy(f *testing.F)      { fuzzKind(f, haproxy) }
 func FuzzNginx(f *testing.F)        { fuzzKind(f, nginxTimes) }
 func FuzzHotThreads(f *testing.F)   { fuzzKind(f, hotThreads) }
+func FuzzTiDBInfo(f *testing.F)     { fuzzKind(f, tidbInfo) }

@@ -60,6 +60,7 @@ var redisPing = &attach.Kind{
 
 var (
 	doctorEvent  = regexp.MustCompile(`^\s*\d+\. ([\w-]+): (\d+) latency spikes \(average (\d+)ms, mean deviation (\d+)ms, period ([\d.]+) sec\)\.(?: Worst all time event (\d+)ms\.)?`)
+	doctorLine   = regexp.MustCompile(`^(\d+\. [\w-]+: \d+ latency spikes|- |I have a few advices|While there are|The system is slow|You don't mind talking)`)
 	doctorStart  = regexp.MustCompile(`I have observed latency spikes in this Redis|no latency spike was observed|I can't do that|latency monitor(ing)? is disabled|Dave, I have observed`)
 	eventName    = regexp.MustCompile(`^(?:\d+\) )?1\) "(command|fast-command|fork|rename|expire-cycle|expire-del|eviction-\w+|active-defrag-cycle|aof-[\w-]+|rdb-[\w-]+|while-blocked-cron|module-[\w-]+)"$`)
 	cliInt       = regexp.MustCompile(`^\s*(?:\d+\) )+\(integer\) (\d+)$`)
@@ -67,6 +68,23 @@ var (
 	intrinsicEnd = regexp.MustCompile(`^(\d+) total runs \(avg latency: ([\d.]+) microseconds`)
 	pingLine     = regexp.MustCompile(`min: (\d+), max: (\d+), avg: ([\d.]+) \((\d+) samples\)`)
 )
+
+// broken reports whether a line goes on with the one above it: a client's window has broken it.
+func broken(text, above string) bool {
+	return strings.TrimSpace(above) != "" && (text != strings.TrimSpace(text) || strings.Contains(text, " sec). "))
+}
+
+// doctorText is an event's line with what a window has broken off it.
+func doctorText(lines []paste.Line) string {
+	text := lines[0].Text
+	for _, l := range lines[1:min(3, len(lines))] {
+		if !strings.Contains(text, " latency spikes (average") || strings.Contains(text, " sec).") && strings.Contains(text, "Worst") || doctorLine.MatchString(strings.TrimSpace(l.Text)) {
+			break
+		}
+		text += " " + strings.TrimSpace(l.Text)
+	}
+	return text
+}
 
 func claimDoctor(lines []paste.Line) int {
 	if !doctorStart.MatchString(lines[0].Text) && !doctorEvent.MatchString(lines[0].Text) {
@@ -81,7 +99,7 @@ func claimDoctor(lines []paste.Line) int {
 		if t == "" {
 			continue
 		}
-		if !doctorEvent.MatchString(t) && !strings.HasPrefix(t, "- ") && !strings.HasPrefix(t, "I have a few advices") && !strings.HasPrefix(t, "While there are") && !strings.HasPrefix(t, "The system is slow") {
+		if !doctorLine.MatchString(t) && !broken(l.Text, lines[i].Text) {
 			break
 		}
 		n = i + 2
@@ -149,8 +167,8 @@ func readDoctor(p *attach.Part) attach.Reading {
 	r := &result{}
 	var list []spike
 	huge := false
-	for _, l := range p.Lines {
-		if m := doctorEvent.FindStringSubmatch(l.Text); m != nil {
+	for i, l := range p.Lines {
+		if m := doctorEvent.FindStringSubmatch(doctorText(p.Lines[i:])); m != nil {
 			s := spike{event: m[1]}
 			v, _ := number(m[2])
 			s.n = int(v)
@@ -165,6 +183,11 @@ func readDoctor(p *attach.Part) attach.Reading {
 	if huge {
 		r.figure("it advises to switch off transparent huge pages")
 		r.Signs = append(r.Signs, attach.Sign{Cause: "thp-bloat", Grade: attach.Risk, Proof: []string{"LATENCY DOCTOR names transparent huge pages"}})
+	}
+	if len(list) == 0 && strings.Contains(p.Lines[0].Text, "observed latency spikes") {
+		r.Means = "There were latency spikes; the lines that say of what, and how long, are not in the paste."
+		r.next("redis-cli LATENCY LATEST", "names the events")
+		return r.done(attach.CannotTell)
 	}
 	if len(list) == 0 {
 		r.figure("no latency spike since the monitor was switched on or reset")

@@ -188,6 +188,9 @@ func (o *operator) serverTime(cop string) {
 	if o.server < 0 {
 		o.server = max(value(cop, "tot_proc"), value(detail, "total_process_time"))
 	}
+	if o.tasks == 1 { // the sum of all tasks is this one's, and has more in it than its executors
+		o.server = max(o.server, value(cop, "tot_proc"), value(detail, "total_process_time"))
+	}
 	o.waited = max(value(cop, "tot_wait"), value(detail, "total_wait_time"), 0)
 	if o.server >= 0 && value(detail, "tikv_wall_time") < 0 {
 		o.server += o.waited + max(value(detail, "total_suspend_time"), 0)

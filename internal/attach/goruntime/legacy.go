@@ -2,6 +2,7 @@ package goruntime
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -14,7 +15,8 @@ var heapText = &attach.Kind{
 	Name:  "heap profile as text",
 	Hints: []string{"heap profile: ", "--- heapz", "heap_v2/", "] @"},
 	Claim: func(lines []paste.Line) int {
-		return claimLegacy(lines, heapHead, func(s string) bool { _, ok := heapLine(s); return ok })
+		java := javaHeap(lines)
+		return claimLegacy(lines, heapHead, func(s string) bool { _, ok := heapRecord(s, java); return ok })
 	},
 	Read: readHeapText,
 }
@@ -27,33 +29,6 @@ var contentionText = &attach.Kind{
 		return claimLegacy(lines, contentionHead, func(s string) bool { _, ok := contentionLine(s); return ok })
 	},
 	Read: readContentionText,
-}
-
-// threadz is gperftools' list of threads' stacks, addresses alone.
-var threadz = &attach.Kind{
-	Name:  "threadz",
-	Hints: []string{"--- threadz"},
-	Claim: func(lines []paste.Line) int {
-		if !strings.HasPrefix(strings.TrimSpace(lines[0].Text), "--- threadz ") {
-			return 0
-		}
-		return claimLegacy(lines, func(s string) bool {
-			return strings.HasPrefix(s, "--- threadz ") || strings.HasPrefix(s, "--- Thread ") && strings.HasSuffix(s, "stack: ---") || strings.HasPrefix(s, "[same as previous thread]")
-		}, func(s string) bool {
-			return strings.HasPrefix(s, "PC: 0x") || strings.HasPrefix(s, "0x") || strings.HasPrefix(s, "@ 0x") || strings.HasPrefix(s, "creator: ")
-		})
-	},
-	Read: func(p *attach.Part) attach.Reading {
-		n := 0
-		for _, line := range p.Lines {
-			if strings.HasPrefix(strings.TrimSpace(line.Text), "--- Thread ") {
-				n++
-			}
-		}
-		return attach.Reading{Title: "threadz of a C++ program, " + count(n, "thread", "threads"), State: attach.CannotTell, Glance: true,
-			Means: "it has addresses and no names of functions, so what the threads do is not in it",
-			Next:  []attach.Next{{Command: "gdb -p PID -batch -ex 'thread apply all bt'", Why: "names the functions"}}}
-	},
 }
 
 func heapHead(s string) bool {
@@ -90,6 +65,22 @@ func heapLine(s string) (v sums, ok bool) {
 	}
 	rest := strings.TrimSpace(s[closing+1:])
 	return v, ok1 && ok2 && (rest == "" || strings.HasPrefix(rest, "@"))
+}
+
+// javaHeap reports whether a heap profile is a JVM's: its records are "bytes objects @ stack".
+func javaHeap(lines []paste.Line) bool {
+	if !strings.HasPrefix(strings.TrimSpace(lines[0].Text), "--- heapz ") {
+		return false
+	}
+	return slices.ContainsFunc(lines[1:min(4, len(lines))], func(l paste.Line) bool { return strings.TrimSpace(l.Text) == "format = java" })
+}
+
+func heapRecord(s string, java bool) (v sums, ok bool) {
+	if !java {
+		return heapLine(s)
+	}
+	one, ok := contentionLine(s)
+	return sums{liveN: one[1], live: one[0], allN: one[1], all: one[0]}, ok
 }
 
 // contentionLine parses "3106756016 1 @ 0x46e148 0x75acf5".
@@ -190,13 +181,14 @@ func readHeapText(part *attach.Part) attach.Reading {
 	var total, top sums
 	var topStack []string
 	headed := false
+	java := javaHeap(part.Lines)
 	for i, line := range part.Lines {
 		s := strings.TrimSpace(line.Text)
 		if rest, ok := strings.CutPrefix(s, "heap profile: "); ok {
 			total, headed = headSums(rest)
 			continue
 		}
-		v, ok := heapLine(s)
+		v, ok := heapRecord(s, java)
 		if !ok {
 			continue
 		}
@@ -212,6 +204,10 @@ func readHeapText(part *attach.Part) attach.Reading {
 		}
 	}
 	r.Figures = []string{fmt.Sprintf("%s live in %.0f objects, as sampled; %s in %.0f allocated in all", decimal(total.live), total.liveN, decimal(total.all), total.allN)}
+	if java {
+		r.Title = "heap profile of a JVM as text"
+		r.Figures[0] = fmt.Sprintf("%s in %.0f objects, as sampled", decimal(total.live), total.liveN)
+	}
 	if top.live > 0 {
 		where := "a stack without names"
 		for _, fn := range topStack {

@@ -11,7 +11,7 @@ import (
 // pprofTop is what go tool pprof prints with -top, -text, -tree and -peek, and its prompt's top.
 var pprofTop = &attach.Kind{
 	Name:  "pprof -top",
-	Hints: []string{"File: ", "Type: ", "flat%", "nodes", "Build ID: ", "%", "(pprof)", "Duration: ", "Total: ", "ROUTINE "},
+	Hints: []string{"File: ", "Type: ", "flat%", "nodes", "Build ID: ", "%", "(pprof)", "Duration: ", "Total: ", "ROUTINE ", "Active filters:"},
 	Claim: func(lines []paste.Line) int { return claimPprof(lines) },
 	Read:  readPprof,
 }
@@ -63,10 +63,19 @@ func pprofLine(s string) (profLine, row) {
 		return profRule, row{}
 	case strings.HasPrefix(t, "ROUTINE ====="):
 		return profListed, row{}
-	case strings.Contains(t, "% |") && strings.Count(t, "%") == 1, strings.HasPrefix(t, "| "), strings.HasPrefix(t, "focus="), strings.HasPrefix(t, "ignore="), t == "(pprof)":
+	case strings.Contains(t, "% |") && strings.Count(t, "%") == 1, strings.HasPrefix(t, "| "), filterLine(t), t == "(pprof)":
 		return profPlain, row{}
 	}
 	return profNone, row{}
+}
+
+// filterLine is one of those below "Active filters:".
+func filterLine(t string) bool {
+	switch name, _, ok := strings.Cut(t, "="); name {
+	case "focus", "ignore", "hide", "show", "show_from", "prune_from", "tagfocus", "tagignore", "tagshow", "taghide":
+		return ok
+	}
+	return false
 }
 
 // oldTotal parses "6.45s of 11.88s total (54.29%)" and "Total: 64 samples", as pprof printed it
@@ -213,7 +222,13 @@ func traceLine(s string) bool {
 	if strings.Contains(f[0], "[") { // a generic function's types have blanks
 		return strings.HasPrefix(s, "  ")
 	}
-	return strings.HasPrefix(s, "  ") && (len(f) == 1 || f[1] == "(inline)" || strings.HasSuffix(f[0], ":")) && !strings.HasSuffix(f[0], "%")
+	return strings.HasPrefix(s, "  ") && (len(f) == 1 || f[1] == "(inline)" || strings.HasSuffix(f[0], ":") || sourceLine(f[1])) && !strings.HasSuffix(f[0], "%")
+}
+
+// sourceLine knows what -lines adds to a function: its file and the line.
+func sourceLine(s string) bool {
+	file, line, ok := strings.Cut(s, ":")
+	return ok && line != "" && digits(line) == len(line) && strings.Contains(file, ".")
 }
 
 // listLine knows the lines of -list: flat, cum, number, source.

@@ -41,9 +41,15 @@ var stamps = []*regexp.Regexp{
 	regexp.MustCompile(`^\d{1,9}\.\d{6}\] `), // its start was cut off
 }
 
+var journalDate = regexp.MustCompile(`^[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d `)
+
 // klogText takes the kernel's stamp off a line, and reports whether there was one.
 func klogText(text string) (rest string, stamped bool) {
-	text = strings.TrimPrefix(strings.TrimLeft(text, " "), "kernel: ")
+	text = strings.TrimLeft(text, " ")
+	if i := strings.Index(text, " kernel: ["); i > 0 && i < 64 && journalDate.MatchString(text) {
+		text = text[i+1:] // a journal's line without the host
+	}
+	text = strings.TrimPrefix(text, "kernel: ")
 	if text == "" || text[0] != '[' && text[0] != '<' && (text[0] < '0' || text[0] > '9') {
 		return text, false
 	}
@@ -56,7 +62,7 @@ func klogText(text string) (rest string, stamped bool) {
 }
 
 // frame is a function on a stack; a mark says that it may be left over from an earlier call.
-var frameLine = regexp.MustCompile(`^\s*(?:\[<[0-9a-fA-Fx]+>\] )?(\? )?([A-Za-z_][\w.]*)\+0x[0-9a-f]+/0x[0-9a-f]+(?: \[[\w ]+\])?\s*$`)
+var frameLine = regexp.MustCompile(`^\s*(?:\[<[0-9a-fA-Fx]+>\] )?(?:\([\w. \[\]]+\) from (?:\[<[0-9a-f]+>\] )?\(?)?(\? )?([A-Za-z_][\w.]*)\+0x[0-9a-f]+/0x[0-9a-f]+(?: \[[\w ]+\])?\)?\s*$`)
 
 // taskLine and oldTaskLine start the dump of one task, which also shows its state.
 var (

@@ -51,7 +51,7 @@ func readKlog(p *attach.Part) attach.Reading {
 	for _, l := range p.Lines {
 		text, _ := klogText(l.Text)
 		if m := frameLine.FindStringSubmatch(text); m != nil {
-			rep.frame(m, now, tracing)
+			rep.frame(m, now, tracing || strings.Contains(text, ") from ")) // ARM has no heading
 			continue
 		}
 		if strings.Contains(text, "Call Trace:") || strings.Contains(text, "Call trace:") {

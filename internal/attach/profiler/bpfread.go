@@ -180,6 +180,27 @@ func readSlowFiles(t *bpfTable) attach.Reading {
 	return r
 }
 
+// readSlowFunctions reads funcslower: calls of a function that took longer than a threshold.
+func readSlowFunctions(t *bpfTable) attach.Reading {
+	r := t.reading("slow call")
+	column, scale := "LAT(us)", 1e-6
+	if t.has("LAT(ms)") {
+		column, scale = "LAT(ms)", 1e-3
+	}
+	if len(t.rows) == 0 {
+		return r
+	}
+	l := t.latencies(column, scale)
+	by := map[string]float64{}
+	for _, row := range t.rows {
+		by[row["FUNC"]] += num(row, column) * scale
+	}
+	r.Figures = append(r.Figures, l.says("call"), fmt.Sprintf("%s of it in %s", lasts(by[largest(by)[0]]), largest(by)[0]))
+	r.Means = "It says how long calls of a function took, its own waiting included, and not what it waited for."
+	r.Not = "Only calls above the threshold are listed, so they are no share of all."
+	return r
+}
+
 // readSlowQueue reads runqslower: only waits above a threshold are listed.
 func readSlowQueue(t *bpfTable) attach.Reading {
 	r := t.reading("long wait")

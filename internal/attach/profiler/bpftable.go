@@ -22,6 +22,8 @@ var bpfTools = []bpfTool{
 	{name: "drsnoop", has: "LAT(ms) PAGES", read: readReclaims},
 	{name: "biosnoop", has: "DISK LAT(ms)", read: readBlockIO},
 	{name: "slow file calls", has: "LAT(ms) FILENAME", read: readSlowFiles},
+	{name: "slow functions", has: "LAT(us) RVAL FUNC", read: readSlowFunctions},
+	{name: "slow functions", has: "LAT(ms) RVAL FUNC", read: readSlowFunctions},
 	{name: "runqslower", has: "LAT(us) COMM", read: readSlowQueue},
 	{name: "biotop", has: "DISK AVGms", read: readBlockTop},
 	{name: "tcplife", has: "TX_KB RX_KB MS", read: readSessions},

@@ -101,6 +101,8 @@ func delayMeaning(r *attach.Reading, waited, run, n, longest float64) {
 	switch {
 	case n < 50:
 		r.Means = fmt.Sprintf("%s switches are too few for a mean.", count(n))
+	case waited+run < 100 && longest < 20: // the recorder's own start is most of so little
+		r.Means = fmt.Sprintf("%s ms on CPUs and %s ms of waiting for one are too little to judge: the recording's own work is most of it.", trim(run), trim(waited))
 	case share < 0.05 && longest < 20, waited/n < 0.1 && longest < 5: // a thread that runs for microseconds waits as long
 		r.State = attach.Healthy
 		r.Means = fmt.Sprintf("Tasks got a CPU at once: they waited %s ms in the mean and %s ms at most.", trim(waited/n), trim(longest))

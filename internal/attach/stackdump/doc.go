@@ -10,8 +10,10 @@
 //	read.go      what a dump says, as signs and in words
 //	elsewhere.go other waits: servers, tables, pools, disks, nothing
 //	gdb.go       gdb, pstack, eu-stack
+//	gdbinfo.go   gdb's info threads
 //	pmp.go       pt-pmp
 //	jstack.go    the JVM's dumps
+//	jvmother.go  ThreadInfo's text and jstack -F
 //	pyspy.go     py-spy, faulthandler; a traceback is refused
 //	more.go      crash, dotnet-stack, Ruby; a crash's backtrace is refused
 //	kinds.go     Kinds: the table of this room

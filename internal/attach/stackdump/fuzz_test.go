@@ -52,3 +52,5 @@ func FuzzDotnet(f *testing.F)       { fuzzKind(f, dotnet) }
 func FuzzRuby(f *testing.F)         { fuzzKind(f, ruby) }
 func FuzzOneTrace(f *testing.F)     { fuzzKind(f, oneTrace) }
 func FuzzThreadDump(f *testing.F)   { fuzzKind(f, threadDump) }
+func FuzzInfoThreads(f *testing.F)  { fuzzKind(f, infoThreads) }
+func FuzzAgent(f *testing.F)        { fuzzKind(f, agent) }

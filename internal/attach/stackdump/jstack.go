@@ -125,7 +125,7 @@ func readJVM(lines []paste.Line) attach.Reading {
 
 // parseJVM reads threads up to the section about deadlocks, which repeats some of them.
 func parseJVM(lines []paste.Line) *dump {
-	d := &dump{}
+	d := &dump{owners: map[string]int{}}
 	var t *thread
 	for _, l := range lines {
 		text := l.Text
@@ -141,6 +141,7 @@ func parseJVM(lines []paste.Line) *dump {
 			if n := jvmNID.FindStringSubmatch(text); n != nil {
 				t.id = hex(n[1])
 			}
+			d.info(t, text)
 			d.threads = append(d.threads, t)
 			continue
 		}
@@ -172,6 +173,12 @@ func (t *thread) line(text, trimmed string) {
 	}
 	if m := jvmOwned.FindStringSubmatch(text); m != nil {
 		t.holds = append(t.holds, m[1])
+		return
+	}
+	if m := infoLock.FindStringSubmatch(text); m != nil {
+		if _, of := object(m[2]); m[1] == "locked" && of != t.wants {
+			t.holds = append(t.holds, of)
+		}
 		return
 	}
 	m := jvmLock.FindStringSubmatch(text)

@@ -125,7 +125,7 @@ func (d *dump) convoyed(r *attach.Reading, t tally, list []*convoy) {
 			r.Figures = append(r.Figures, h)
 			sign.Proof = append(sign.Proof, h)
 		}
-		if c.cycle || float64(c.waiters) >= 0.2*float64(t.busy()) {
+		if c.cycle || float64(c.waiters) >= 0.2*float64(t.busy()) && (c.waiters > 2 || c.sure || t.total < 20) {
 			sign.Grade, sign.Sure = attach.Found, finding.Possible
 			if c.cycle || c.sure || c.waiters > 2 && c.one() {
 				sign.Sure = finding.Supported

@@ -67,11 +67,11 @@ func psRow(names, f []string) bool {
 				return f[i] == "-"
 			}
 		case "%CPU", "%MEM":
-			if _, ok := number(f[i]); !ok {
+			if _, ok := number(f[i]); !ok && f[i] != "-" {
 				return false
 			}
-		case "STAT", "S":
-			if !psState.MatchString(f[i]) {
+		case "STAT", "S": // with m, a process' row has its threads' states below it
+			if !psState.MatchString(f[i]) && f[i] != "-" {
 				return false
 			}
 		}

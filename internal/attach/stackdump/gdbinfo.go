@@ -1,0 +1,67 @@
+package stackdump
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+// infoLine is a row of gdb's "info threads": a thread, and the frame that it is in.
+var infoLine = regexp.MustCompile(`^\s*\*?\s*(\d+)\s+(?:Thread|LWP|process) [^"]*?(?:\((?:LWP|process|pid) (\d+)\))?\)?(?: ?"([^"]*)")?\s+(?:(?:(0x[0-9a-f]+) in )?([\w:~<>@., ]*[\w>@.]) \(.*|0x[0-9a-f]+ in ([\w:~<>@.]+))\s*$`)
+
+func isInfo(text string) bool { return infoLine.MatchString(text) }
+
+// infoThreads reads "info threads". It has one frame for each thread, so of locks only that they are
+// waited for.
+var infoThreads = &attach.Kind{
+	Name:  "gdb info threads",
+	Hints: []string{"Thread ", "LWP ", "Target Id"},
+	Claim: func(lines []paste.Line) int {
+		n, rows := 0, 0
+		for i, l := range lines {
+			trimmed := strings.TrimSpace(l.Text)
+			switch {
+			case i > 0 && l.Command != "":
+				return done(n, rows)
+			case isInfo(l.Text):
+				rows++
+				n = i + 1
+			case rows == 0 && strings.HasPrefix(trimmed, "Id ") && strings.Contains(trimmed, "Target Id"):
+				n = i + 1
+			case rows > 0 && strings.TrimSpace(lines[i-1].Text) != "" && (strings.HasPrefix(trimmed, "() ") || strings.HasPrefix(trimmed, "from /") || strings.HasPrefix(trimmed, "at ")):
+				n = i + 1
+			default:
+				return done(n, rows)
+			}
+		}
+		return done(n, rows)
+	},
+	Read: func(p *attach.Part) attach.Reading {
+		d := &dump{tool: "gdb info threads"}
+		for _, l := range p.Lines {
+			if m := infoLine.FindStringSubmatch(l.Text); m != nil {
+				t := &thread{id: atoi(cmp.Or(m[2], m[1])), name: m[3], n: 1, frames: []frame{{fn: strings.TrimSpace(m[5] + m[6])}}}
+				place(t, native)
+				d.threads = append(d.threads, t)
+			}
+		}
+		r := d.read()
+		n := 0
+		for _, t := range d.threads {
+			if t.doing == lock {
+				n++
+			}
+		}
+		if n > 1 && len(r.Signs) == 0 {
+			r.Signs = []attach.Sign{{Cause: "lock-contention", Grade: attach.Candidate, Proof: []string{fmt.Sprintf("%d of %d threads wait for a lock, of one or of several", n, len(d.threads))}}}
+		}
+		r.State = worst(r.Signs, attach.CannotTell)
+		r.Means = "One frame for each thread: who called it, and so for which lock or for what work it waits, is not in it."
+		r.Next = []attach.Next{{Command: "gdb -p PID -batch -ex 'thread apply all bt'", Why: "has the whole stacks: which lock, and who holds it"}}
+		return r
+	},
+}

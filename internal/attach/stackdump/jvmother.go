@@ -1,0 +1,98 @@
+package stackdump
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+// ThreadInfo's own text, as beans and test frameworks print it. The state and the owner stand in the
+// header, and locks have a hash of the object in place of an address.
+var (
+	infoHeader = regexp.MustCompile(`^".*" .*\bId=(\d+) (BLOCKED|WAITING|TIMED_WAITING|RUNNABLE|NEW|TERMINATED)\b(?: on (\S+@[0-9a-f]+))?(?: owned by ".*" Id=(\d+))?`)
+	infoLock   = regexp.MustCompile(`^\s*-\s+(blocked on|locked|waiting on) (\S+@[0-9a-f]+)$`)
+)
+
+// object parts "java.lang.Object@32a88bc2" in the type and the hash.
+func object(s string) (kind, hash string) {
+	if i := strings.LastIndexByte(s, '@'); i > 0 {
+		return s[:i], s[i:]
+	}
+	return s, ""
+}
+
+// info takes what a header of ThreadInfo says of the thread that it starts.
+func (d *dump) info(t *thread, text string) {
+	m := infoHeader.FindStringSubmatch(text)
+	if m == nil {
+		return
+	}
+	t.id, t.state = atoi(m[1]), m[2]
+	t.what, t.wants = object(m[3])
+	switch {
+	case m[2] == "BLOCKED":
+		t.wait.call = "waiting to lock"
+	case t.wants != "":
+		t.wait.call = "parking to wait for"
+	}
+	if m[4] != "" && t.wants != "" && len(d.owners) < 4096 {
+		d.owners[t.wants] = atoi(m[4])
+	}
+}
+
+// agent reads jstack -F and jhsdb jstack, which look at the process from outside: a thread that is
+// BLOCKED there is in native code, with or without a lock.
+var agent = &attach.Kind{
+	Name:  "jstack -F",
+	Hints: []string{"(state = "},
+	Claim: func(lines []paste.Line) int {
+		n, heads := 0, 0
+		for i, l := range lines {
+			trimmed := strings.TrimSpace(l.Text)
+			switch {
+			case i > 0 && l.Command != "":
+				return done(n, heads)
+			case agentHeader.MatchString(trimmed):
+				heads++
+				n = i + 1
+			case trimmed == "" && i > 0:
+			case heads > 0 && agentFrame.MatchString(trimmed), heads > 0 && strings.HasPrefix(trimmed, "Locked ownable"), heads > 0 && trimmed == "- None":
+				n = i + 1
+			default:
+				return done(n, heads)
+			}
+		}
+		return done(n, heads)
+	},
+	Read: func(p *attach.Part) attach.Reading {
+		d := &dump{tool: "JVM thread dump from outside (jstack -F)"}
+		var t *thread
+		for _, l := range p.Lines {
+			trimmed := strings.TrimSpace(l.Text)
+			if m := agentHeader.FindStringSubmatch(trimmed); m != nil {
+				t = &thread{id: atoi(m[1]), n: 1}
+				d.threads = append(d.threads, t)
+			} else if m := agentFrame.FindStringSubmatch(trimmed); m != nil && t != nil && len(t.frames) < 400 {
+				t.frames = append(t.frames, frame{fn: modless(m[1])})
+			}
+		}
+		for _, t := range d.threads {
+			placeJVM(t)
+		}
+		r := d.read()
+		if r.State == attach.Healthy {
+			r.State = attach.CannotTell
+		}
+		r.Means = "It says where threads are, and nothing of locks."
+		r.Not = "This dump has no locks, and BLOCKED in it says no more than that a thread is in native code."
+		r.Next = []attach.Next{{Command: "jcmd PID Thread.print -l", Why: "has the locks and who holds them"}}
+		return r
+	},
+}
+
+var (
+	agentHeader = regexp.MustCompile(`^Thread (\d+): \(state = [A-Z_]+\)$`)
+	agentFrame  = regexp.MustCompile(`^- ([\w$.@/<>]+)\([^()]*\) @bci=`)
+)
