@@ -15,8 +15,8 @@ var infoLine = regexp.MustCompile(`^\s*\*?\s*(\d+)\s+(?:Thread|LWP|process) [^"]
 
 func isInfo(text string) bool { return infoLine.MatchString(text) }
 
-// infoThreads reads "info threads". It has one frame for each thread, so of locks only that they are
-// waited for.
+// infoThreads reads "info threads". It has one frame for each thread: that a lock is waited
+// for, and not which.
 var infoThreads = &attach.Kind{
 	Name:  "gdb info threads",
 	Hints: []string{"Thread ", "LWP ", "Target Id"},

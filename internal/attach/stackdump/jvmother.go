@@ -8,8 +8,8 @@ import (
 	"github.com/whystall/whystall/internal/format/paste"
 )
 
-// ThreadInfo's own text, as beans and test frameworks print it. The state and the owner stand in the
-// header, and locks have a hash of the object in place of an address.
+// ThreadInfo's own text, as beans and test frameworks print it. The header has the state and
+// the owner, and locks have a hash of the object in place of an address.
 var (
 	infoHeader = regexp.MustCompile(`^".*" .*\bId=(\d+) (BLOCKED|WAITING|TIMED_WAITING|RUNNABLE|NEW|TERMINATED)\b(?: on (\S+@[0-9a-f]+))?(?: owned by ".*" Id=(\d+))?`)
 	infoLock   = regexp.MustCompile(`^\s*-\s+(blocked on|locked|waiting on) (\S+@[0-9a-f]+)$`)
