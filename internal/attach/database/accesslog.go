@@ -32,10 +32,21 @@ var nginxTimes = &attach.Kind{
 var (
 	haLine  = regexp.MustCompile(`\[\d+/\w+/\d{4}:\d\d:\d\d:\d\d\.\d+\] \S+ (\S+)/(\S+) (-?\d+)/(-?\d+)/(-?\d+)/(-?\d+)/\+?(\d+) (-?\d+) `)
 	nginxRT = regexp.MustCompile(`\b(?:rt|request_time|"request_time")"?[=:] ?"?(\d+\.\d+)`)
-	nginxUp = regexp.MustCompile(`\b(?:urt|uht|upstream_response_time|upstream_time|us|urpt)"?[=:] ?"?(\d+\.\d+)`)
+	nginxUp = regexp.MustCompile(`\b(?:urt|upstream_response_time|upstream_time|us|urpt)"?[=:] ?"?(\d+\.\d+)`)
+	// nginxHead and nginxConn are parts of the upstream's time: to its first line, to connect.
+	nginxHead = regexp.MustCompile(`\b(?:uht|upstream_header_time)"?[=:] ?"?(\d+\.\d+)`)
+	nginxConn = regexp.MustCompile(`\b(?:uct|upstream_connect_time)"?[=:] ?"?(\d+\.\d+)`)
 )
 
-func isNginx(text string) bool { return nginxRT.MatchString(text) && nginxUp.MatchString(text) }
+func isNginx(text string) bool { return nginxRT.MatchString(text) && upstreamTime(text) != nil }
+
+// upstreamTime is the upstream's whole time, or that until its first line where a log has no other.
+func upstreamTime(text string) []string {
+	if m := nginxUp.FindStringSubmatch(text); m != nil {
+		return m
+	}
+	return nginxHead.FindStringSubmatch(text)
+}
 
 func readHAProxy(p *attach.Part) attach.Reading {
 	r := &result{}
@@ -76,9 +87,13 @@ func readHAProxy(p *attach.Part) attach.Reading {
 
 func readNginx(p *attach.Part) attach.Reading {
 	r := &result{}
-	var total, up []float64
+	var total, up, connect []float64
 	for _, l := range p.Lines {
-		a, b := nginxRT.FindStringSubmatch(l.Text), nginxUp.FindStringSubmatch(l.Text)
+		a, b := nginxRT.FindStringSubmatch(l.Text), upstreamTime(l.Text)
+		if m := nginxConn.FindStringSubmatch(l.Text); m != nil {
+			v, _ := number(m[1])
+			connect = append(connect, v)
+		}
 		if a == nil || b == nil {
 			continue
 		}
@@ -97,6 +112,11 @@ func readNginx(p *attach.Part) attach.Reading {
 	case median(total) < 0.1:
 		r.Means = "Requests are answered fast in the median."
 		return r.done(attach.Healthy)
+	case len(connect) > 0 && median(connect) >= 0.2*median(total):
+		r.figure(fmt.Sprintf("median connect to the upstream %s", dur(median(connect))))
+		r.Means = "Connecting takes long: a full accept queue of the upstream, packets that are lost, or nginx's own worker, which sees late what has come."
+		r.candidate("cpu-contention", "nginx's worker may be what is late: its own clock counts that as time of the upstream")
+		r.next("pidstat -u -t -p $(pgrep -d, nginx) 1 10; ss -lnt; nstat -az | grep -E 'ListenOverflows|RetransSegs'", "tells a busy worker from a full queue and from lost packets")
 	case median(up) >= 0.5*median(total):
 		r.outside("the upstream behind nginx", line, ratio(median(up), median(total)))
 	default:

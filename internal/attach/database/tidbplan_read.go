@@ -118,7 +118,7 @@ func whereInPlan(r *result, ops []*operator, total float64) {
 		} else if leaf.keys > 0 {
 			r.figure(fmt.Sprintf("%s keys scanned", count(leaf.keys)))
 		}
-	case bad != nil:
+	case bad != nil && (bad.act > bad.est || bad == leaf): // fewer rows than estimated cost nobody time
 		where = "a plan that rests on a wrong estimate"
 	case strings.Contains(joinText(ops), "CARTESIAN"):
 		where = "the plan: a cartesian join"

@@ -139,6 +139,9 @@ func parsePs(p *attach.Part) (all []process, names []string) {
 		if len(one.name) > 40 {
 			one.name = one.name[:40]
 		}
+		if n := len(all); one.pid == "-" && n > 0 { // a thread below its process, whose row has the sums
+			one.pid, one.name, one.cpu = all[n-1].pid, all[n-1].name, 0
+		}
 		all = append(all, one)
 	}
 	return all, names
