@@ -7,6 +7,7 @@
 //	sudo go run -C bench . overhead
 //	sudo go run -C bench . harm
 //	go run -C bench . verdicts FOLDER
+//	go run -C bench . fleet
 //	go run -C bench . profile
 //
 // It refuses to judge times: only ratios of programs that were measured by turns are judged.
@@ -42,5 +43,8 @@
 //	harm_table.go            the table and its JSON
 //	harm_other.go            harm elsewhere: refused
 //	logscan.go               log: explain on a log of 1 GB beside grep -c
+//	fleet.go                 fleet: what whystall fleet asks of an engine, and what that takes
+//	fleet_made.go            the fleet and the engines
+//	fleet_proxy.go           measures each question
 //	profile.go               profile: makes the compiler's profile anew, by profiled/
 package main

@@ -21,6 +21,7 @@ const usage = `usage: bench [--runs 5] [--sizes 50,500] [--dir DIR] [--go-tool-t
        bench overhead [--help]      what recording costs
        bench harm [--help]          what the users of a service under stress feel of it
        bench verdicts [--help]      how often whystall compare is right
+       bench fleet [--help]         what asking a fleet's engine costs
        bench profile [--help]       makes the profile by which the compiler knows the hot paths
        bench log [--help]           explains a log of 1 GB beside grep -c
 
@@ -66,6 +67,8 @@ func main() {
 			run, args = harm, args[1:]
 		case "verdicts":
 			run, args = verdicts, args[1:]
+		case "fleet":
+			run, args = fleetScale, args[1:]
 		case "profile":
 			run, args = makeProfile, args[1:]
 		case "log":

@@ -22,6 +22,8 @@
 //	temp.go           folders which do not outlive the lab for long
 //	run.go            lab run: the symptom, the diagnosis, the remedy
 //	compare.go        its table of before and after
+//	fleet.go          lab run fleet: a Prometheus and its exporters, and what whystall says of them
+//	fleet_exporter.go cgroups' counters with cAdvisor's names
 //	experiment.go     lab experiment: published measurements, repeated
 //	judge.go          one run of a variant, and the verdict on what whystall says
 //	verify.go         lab verify: all variants, several times

@@ -27,6 +27,8 @@ run shows a case: it starts the server and its clients, prints what the clients 
 whystall. Then it does the same with the cured variant. With --variant it runs only that variant.
 experiment repeats what was published about thread-churn or runqueue-saturation, and prints the tables. run does so too,
 at its end.
+run fleet starts a Prometheus with node_exporter, a server that its CPU quota stops and a healthy one. It asks
+whystall fleet who is ill, and has whystall diagnose that one.
 verify runs every variant, or those of --only, several times. It compares what whystall says with what is known, and
 writes a table. --keep keeps the recordings with a wrong verdict, --all those with a right one too.
 record-cases keeps a short recording of each variant for the tests, where there is none or where its verdict is no
@@ -103,6 +105,8 @@ func lab(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 			}
 		}
 		return 0
+	case command == "run" && len(args) > 0 && args[0] == "fleet":
+		return fleetArgs(ctx, o, args[1:])
 	case command == "run" && len(args) > 0:
 		return runArgs(ctx, o, args)
 	case command == "experiment" && len(args) > 0:

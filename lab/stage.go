@@ -22,6 +22,7 @@ type stage struct {
 	child   map[string]*child
 	order   []*child
 	says    map[string]string
+	joined  map[string][]string // the cgroup.procs that each process joined, by its name
 	unwatch func() error // ends the watch over scarce memory; nil without one
 }
 
@@ -43,7 +44,7 @@ func set(ctx context.Context, b *builder, c *Case, v *Variant) (s *stage, err er
 	if v.Nodes > nodes() {
 		return nil, skip(fmt.Sprintf("it needs %d NUMA nodes, and this machine has %d; in a virtual machine: lab qemu %s", v.Nodes, nodes(), c.Name))
 	}
-	s = &stage{c: c, v: v, child: map[string]*child{}, says: map[string]string{"cpus": strconv.Itoa(runtime.NumCPU())}}
+	s = &stage{c: c, v: v, child: map[string]*child{}, joined: map[string][]string{}, says: map[string]string{"cpus": strconv.Itoa(runtime.NumCPU())}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.end())
@@ -107,10 +108,11 @@ func (s *stage) start(ctx context.Context, p *Process, program string) error {
 	}
 	var join []string
 	if p.Cgroup != (settings.Limits{}) {
-		if join, err = s.journal.Cgroup(p.Name, p.Cgroup); err != nil {
+		if join, err = s.journal.Cgroup(s.v.Name+"-"+p.Name, p.Cgroup); err != nil {
 			return err
 		}
 	}
+	s.joined[p.Name] = join
 	child, err := start(ctx, p, program, args, join)
 	if err != nil {
 		return err

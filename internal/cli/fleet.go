@@ -107,7 +107,7 @@ func (c *fleetAsk) Run(con *console) error {
 	return exit(fleetStatus(r, err))
 }
 
-// fleetMemory is a soft limit of the heap: an answer of 8 MiB takes some of it, and the rest is
+// fleetMemory is a soft limit of the heap: an answer of 4 MiB takes some of it, and the rest is
 // small.
 const fleetMemory = 48 << 20
 
@@ -142,9 +142,15 @@ func (c *fleetAsk) options() (o fleet.Options, a fleet.Ask, err error) {
 			return o, a, usagef("--at %s: want a time such as 2026-11-22T08:00:00Z", c.At)
 		}
 	}
+	if c.Replay != "" {
+		if a, err = fleet.Recorded(c.Replay); err != nil {
+			return o, a, usagef("%v", err)
+		}
+		return fleet.Options{URL: c.Prom, Timeout: c.Timeout, MaxSamples: a.MaxSamples, Replay: c.Replay, Record: c.Record}, a, nil
+	}
 	switch {
-	case c.Since < 5*time.Minute || c.Since > 90*24*time.Hour:
-		return o, a, usagef("--since %v: want between 5m and 2160h", c.Since)
+	case c.Since < time.Minute || c.Since > 90*24*time.Hour:
+		return o, a, usagef("--since %v: want between 1m and 2160h", c.Since)
 	case c.Top < 1 || c.Top > 500:
 		return o, a, usagef("--top %d: want between 1 and 500", c.Top)
 	case c.Timeout < time.Second || c.Timeout > 10*time.Minute:

@@ -42,7 +42,7 @@ func TestRefusals(t *testing.T) {
 			for range 20 {
 				fmt.Fprint(w, huge)
 			}
-		}, "more than 8 MiB", TooMuch},
+		}, "more than 4 MiB", TooMuch},
 		{"drips", func(w http.ResponseWriter, r *http.Request) {
 			fmt.Fprint(w, `{"status":`)
 			w.(http.Flusher).Flush()

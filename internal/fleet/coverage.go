@@ -35,6 +35,13 @@ func (l *look) profile(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		seen := map[string]bool{}
+		for _, s := range up {
+			if c := s.Labels.only(clusterLabels); len(c) > 0 && !seen[c.String()] {
+				seen[c.String()] = true
+				l.clusters = append(l.clusters, c)
+			}
+		}
 		for _, name := range clusterLabels {
 			if slices.ContainsFunc(up, func(s Sample) bool { return s.Labels[name] != "" }) {
 				l.p.Cluster = append(l.p.Cluster, name)
@@ -49,21 +56,52 @@ func (l *look) profile(ctx context.Context) error {
 // expressions of more than 4 KB.
 const namesAtOnce = 40
 
-// names counts the series of each metric that is wanted.
+// names counts the series of each metric that is wanted. Engines refuse a question that touches too
+// many series: then half of the names are asked about at a time.
 func (l *look) names(ctx context.Context) error {
 	l.series = map[string]int64{}
-	for names := range slices.Chunk(wanted(), namesAtOnce) {
+	var ask func(names []string) error
+	ask = func(names []string) error {
 		matchers := append([]string{"__name__=~" + quoted(strings.Join(names, "|"))}, l.match()...)
 		got, err := l.instant(ctx, "which metrics there are", "count by (__name__) ({"+strings.Join(matchers, ",")+"})", 0)
-		if err != nil {
-			return err
+		if tooMuch(err) {
+			if len(names) == 1 {
+				l.series[names[0]] = manySeries
+				return nil
+			}
+			if err := ask(names[:len(names)/2]); err != nil {
+				return err
+			}
+			return ask(names[len(names)/2:])
 		}
 		for _, s := range got {
 			l.series[s.Labels["__name__"]] = int64(s.Value)
 		}
+		return err
+	}
+	all := slices.DeleteFunc(wanted(), func(n string) bool { return n == cpuSeconds })
+	for names := range slices.Chunk(all, namesAtOnce) {
+		if err := ask(names); err != nil {
+			return err
+		}
+	}
+	// It has eight series a CPU, of which rules ask for one.
+	got, err := l.instant(ctx, "how many CPUs there are", "count("+l.env(0).sel(cpuSeconds, []string{cpuMode("idle")}, 0)+")", 0)
+	switch {
+	case tooMuch(err):
+		l.series[cpuSeconds] = manySeries
+	case err != nil:
+		return err
+	case len(got) > 0:
+		l.series[cpuSeconds] = int64(got[0].Value)
 	}
 	return nil
 }
+
+const cpuSeconds = "node_cpu_seconds_total"
+
+// manySeries is taken where an engine refuses to count: the smallest limit of one that does.
+const manySeries = 300_000
 
 // standalone finds out whether containers have Kubernetes' names.
 func (l *look) standalone(ctx context.Context) {
@@ -110,11 +148,17 @@ func (l *look) jobs(ctx context.Context) {
 		}
 	}
 	each("targets that are down", "count by "+by+" ("+e.sel("up", nil, 0)+" == 0)", func(j *Job, v float64) { j.Down = int(v) })
-	each("scrape intervals", "quantile by "+by+" (0.1, count_over_time("+e.sel("up", nil, 10*time.Minute)+"))", func(j *Job, v float64) {
-		if v > 1.5 {
-			j.IntervalNS = int64(math.Round(600/v)) * int64(time.Second)
-		}
-	})
+	// Two spans: an engine that has just started has not been scraping for the longer one.
+	for _, span := range []time.Duration{10 * time.Minute, 2 * time.Minute} {
+		each("scrape intervals", "quantile by "+by+" (0.1, count_over_time("+e.sel("up", nil, span)+"))", func(j *Job, v float64) {
+			if v > 1.5 && (j.IntervalNS == 0 || v >= 4) {
+				every := int64(math.Round(span.Seconds()/v)) * int64(time.Second)
+				if j.IntervalNS == 0 || every < j.IntervalNS/2 {
+					j.IntervalNS = every
+				}
+			}
+		})
+	}
 	each("scrapes that failed", "1 - avg by "+by+" (avg_over_time("+e.sel("up", nil, l.o.Since)+"))", func(j *Job, v float64) { j.Missed = v })
 	for _, j := range l.r.Coverage.Jobs {
 		l.r.Coverage.IntervalNS = max(l.r.Coverage.IntervalNS, j.IntervalNS)

@@ -15,6 +15,7 @@
 //	coverage.go   what cannot be seen
 //	rules.go      Rule: what the table of rules holds; rules_*.go are its rows
 //	look.go       Look: all of it, in stages
+//	split.go      a question that would read too much, in parts
 //	rank.go       candidates of a rule to groups
 //	since.go      when it started
 //	arrange.go    the nearer cause stands first, the other under it

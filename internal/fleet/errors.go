@@ -155,3 +155,9 @@ func hopeless(err error) bool {
 	var r *Refusal
 	return errors.As(err, &r) && r.Kind == Unreachable || errors.Is(err, context.Canceled)
 }
+
+// tooMuch reports whether a question asked for more than the engine gives at a time.
+func tooMuch(err error) bool {
+	var r *Refusal
+	return errors.As(err, &r) && r.Kind == TooMuch
+}

@@ -12,13 +12,13 @@ import (
 
 // Ask is what is wanted of a fleet.
 type Ask struct {
-	Since         time.Duration
-	At            time.Time
-	ClusterLabels []string // "" found
-	Match         []string // matchers for every question: namespace="shop"
-	Top           int      // how many members of a cause are looked at closely
-	MaxSamples    int64
-	DryRun        bool
+	Since         time.Duration `json:"since_ns"`
+	At            time.Time     `json:"at"`
+	ClusterLabels []string      `json:"cluster_labels,omitempty"` // nil: found
+	Match         []string      `json:"match,omitempty"`          // matchers for every question: namespace="shop"
+	Top           int           `json:"top"`                      // how many members of a cause are looked at closely
+	MaxSamples    int64         `json:"max_samples"`
+	DryRun        bool          `json:"dry_run,omitempty"`
 }
 
 // Bounds of one look.
@@ -34,7 +34,11 @@ type look struct {
 	p      Profile
 	series map[string]int64 // of each metric
 	r      *Result
-	nodes  map[string]string // of pods, by namespace/pod; "" not known
+	// clusters are the values of the labels that tell clusters apart.
+	clusters []Labels
+	split    [][]string // the parts in which the present rule is asked
+	known    map[string][]Sample
+	nodes    map[string]string // of pods, by namespace/pod; "" not known
 }
 
 // Look asks an engine about its fleet. The error is one after which nothing could be asked; what
@@ -46,11 +50,16 @@ type look struct {
 //     when.
 //  4. What stands behind what.
 func Look(ctx context.Context, e *Engine, o Ask) (*Result, error) {
-	l := &look{engine: e, o: o, r: &Result{
+	l := &look{engine: e, o: o, known: map[string][]Sample{}, r: &Result{
 		Schema: SchemaVersion, At: o.At.UTC(), SinceNS: int64(o.Since),
 		Coverage: Coverage{Cluster: []string{}, Jobs: []Job{}, Blind: []Blind{}, Failing: []Count{}},
 		Findings: []Finding{}, LookAlikes: []LookAlike{}, RuledOut: []RuledOut{}, NotChecked: []NotChecked{},
 	}}
+	if e.o.Record != "" {
+		if err := keepAsk(e.o.Record, o); err != nil {
+			return l.r, err
+		}
+	}
 	l.r.Engine = e.info(ctx)
 	err := l.coverage(ctx)
 	if err == nil {
@@ -74,14 +83,25 @@ func (l *look) match() []string { return slices.Clone(l.o.Match) }
 
 // window is over how long the present is averaged.
 func (l *look) window() time.Duration {
-	return max(leastWindow, 4*time.Duration(l.r.Coverage.IntervalNS))
+	return max(min(leastWindow, l.o.Since), 4*time.Duration(l.r.Coverage.IntervalNS))
 }
 
 // instant asks one question, if it may be asked. samples is what it makes the engine read.
+// Rules share expressions: what was asked is not asked again.
 func (l *look) instant(ctx context.Context, purpose, query string, samples int64) ([]Sample, error) {
+	if got, ok := l.known[query]; ok {
+		return got, nil
+	}
 	l.engine.reads(samples)
-	return l.engine.Instant(ctx, query, l.o.At)
+	got, err := l.engine.Instant(ctx, query, l.o.At)
+	if err == nil && len(got) <= mostKept {
+		l.known[query] = got
+	}
+	return got, err
 }
+
+// mostKept is the longest answer that is kept for the next who asks.
+const mostKept = 500
 
 // cost estimates what a rule's questions over a window make the engine read: all series of its
 // metrics, a sample each scrape.
@@ -90,10 +110,6 @@ func (l *look) costOf(r *Rule, window time.Duration) int64 {
 	var series int64
 	for _, lists := range [][]string{r.Needs, r.AndNeeds, r.Uses} {
 		for _, m := range lists {
-			if m == "node_cpu_seconds_total" {
-				series += l.series[m] / 8 // one of its modes
-				continue
-			}
 			series += l.series[m]
 		}
 	}
@@ -104,14 +120,14 @@ func (l *look) costOf(r *Rule, window time.Duration) int64 {
 func (l *look) rule(ctx context.Context, r *Rule) error {
 	for _, m := range r.Needs {
 		if l.series[m] == 0 {
-			l.not(r, "no target has "+m)
+			l.lacks(r, []string{m})
 			return nil
 		}
 	}
-	loss := r.Loss(l.env(l.o.Since))
+	loss := r.Loss(l.partly(nil))
 	with := r.And != nil && l.has(r.AndNeeds)
 	if r.And != nil && !with && r.AloneNot {
-		l.not(r, fmt.Sprintf("no target has %s", joined(r.AndNeeds)))
+		l.lacks(r, r.AndNeeds)
 		return nil
 	}
 	samples := l.costOf(r, l.o.Since)
@@ -120,16 +136,25 @@ func (l *look) rule(ctx context.Context, r *Rule) error {
 		l.r.DryRun = append(l.r.DryRun, Question{worst, "the worst members: " + r.Title, samples})
 		return nil
 	}
-	if samples > l.o.MaxSamples {
+	if l.split = l.parts(r, samples); l.split == nil {
 		l.not(r, fmt.Sprintf("it would read about %d million samples, and %d million are allowed: ask about less with --since or --match, or allow more with --max-samples", samples/1e6, l.o.MaxSamples/1e6))
 		return nil
 	}
-	found, err := l.instant(ctx, r.Title, worst, samples)
+	found, err := l.worst(ctx, r, samples)
+	if tooMuch(err) && len(l.split) == 1 { // by the engine's own limit
+		if l.split = l.parts(r, 2*l.o.MaxSamples); l.split != nil {
+			found, err = l.worst(ctx, r, samples)
+		}
+	}
 	switch {
 	case hopeless(err):
 		return err
 	case err != nil:
 		l.not(r, err.Error())
+		return nil
+	}
+	if len(found) == 0 && r.Unit == State { // all have another one
+		l.r.RuledOut = append(l.r.RuledOut, RuledOut{Cause: r.Cause, Rule: r.Name, Unit: r.Unit, Least: r.Least})
 		return nil
 	}
 	if len(found) == 0 {
@@ -150,7 +175,11 @@ func (l *look) has(metrics []string) bool {
 }
 
 func (l *look) not(r *Rule, why string) {
-	l.r.NotChecked = append(l.r.NotChecked, NotChecked{r.Cause, r.Name, why})
+	l.r.NotChecked = append(l.r.NotChecked, NotChecked{Cause: r.Cause, Rule: r.Name, Why: why})
+}
+
+func (l *look) lacks(r *Rule, metrics []string) {
+	l.r.NotChecked = append(l.r.NotChecked, NotChecked{r.Cause, r.Name, "no target has " + joined(metrics), metrics})
 }
 
 // candidate is a member that may be ill.
@@ -210,11 +239,8 @@ func (l *look) candidates(ctx context.Context, r *Rule, found []Sample, with boo
 
 // members is how many members were asked; 0: not known.
 func (l *look) members(ctx context.Context, r *Rule) int {
-	n, err := l.instant(ctx, "how many there are", "count("+r.Loss(l.env(l.o.Since))+")", 0)
-	if err != nil || len(n) == 0 {
-		return 0
-	}
-	return int(n[0].Value)
+	n, _ := l.sum(ctx, r.Loss, l.costOf(r, l.o.Since))
+	return n
 }
 
 // of makes matchers for exactly these members.

@@ -18,6 +18,7 @@ type env struct {
 	window time.Duration
 	offset time.Duration
 	match  []string // matchers for every selector: instance=~"..."
+	first  bool     // the whole fleet is asked: what ranks members has to be cheap
 }
 
 // quoted writes a string for PromQL.
@@ -46,7 +47,14 @@ func (e *env) by(k Key) string { return "(" + strings.Join(e.p.labels(k), ", ") 
 func (e *env) max(k Key, expr string) string { return "max by " + e.by(k) + " (" + expr + ")" }
 
 // rate is the growth a second of a counter.
+//
+// Over the whole time asked for, and of the whole fleet, it is the increase by the time: a member
+// that lived for two samples then counts for what it lost, and not for how fast. Some engines take
+// the rate over the samples that are there.
 func (e *env) rate(k Key, metric string, matchers ...string) string {
+	if e.first {
+		return fmt.Sprintf("%s / %d", e.max(k, "increase("+e.sel(metric, matchers, e.window)+")"), int64(e.window/time.Second))
+	}
 	return e.max(k, "rate("+e.sel(metric, matchers, e.window)+")")
 }
 
@@ -92,6 +100,9 @@ func above(expr string, limit float64) string {
 // lasting leaves out members with fewer than four samples in the window: two samples of a
 // short-lived container make rates that engines do not agree on.
 func (e *env) lasting(k Key, expr, metric string, matchers ...string) string {
+	if e.first {
+		return expr // an increase by the time needs none, and the second stage asks again
+	}
 	return e.and(k, expr, above(e.max(k, "count_over_time("+e.sel(metric, matchers, e.window)+")"), 3.5))
 }
 

@@ -26,7 +26,7 @@ func (l *look) findings(ctx context.Context, r *Rule, sick []*candidate, with bo
 	}
 	sort.SliceStable(order, func(i, j int) bool { return total(groups[order[i]]) > total(groups[order[j]]) })
 	peers := l.peers(ctx, r)
-	counts := l.counts(ctx, r, with)
+	all := l.everywhere(ctx, r, len(sick), with)
 	before := map[string][2]float64{}
 	l.before(ctx, r, sick, before)
 	for _, w := range order {
@@ -40,11 +40,10 @@ func (l *look) findings(ctx context.Context, r *Rule, sick []*candidate, with bo
 		}
 		f := l.finding(ctx, r, cs, with, before)
 		f.Peers = peers
-		ill, seen := l.countOf(r, cs, counts)
+		f.Everywhere = all
 		if len(order) == 1 {
-			f.Ill = max(f.Ill, ill) // more than were looked at closely
+			f.Ill, f.Seen = all.Ill, all.Seen // more than were looked at closely
 		}
-		f.Seen = max(seen, f.Ill)
 		l.r.Findings = append(l.r.Findings, f)
 	}
 	return nil
@@ -77,7 +76,7 @@ func (l *look) finding(ctx context.Context, r *Rule, cs []*candidate, with bool,
 	f := Finding{
 		Cause: r.Cause, Rule: r.Name, Scope: r.Scope, Title: r.Title, Unit: r.Unit, Workload: cs[0].labels.workload(),
 		Group: Labels{}, Ill: len(cs), Worst: cs[0].value, Median: medianValue(cs), Members: l.list(r, cs, before), Evidence: []Evidence{},
-		Query: topk(l.o.Top, r.Loss(l.env(l.o.Since))), Capture: []string{},
+		Query: topk(l.o.Top, r.Loss(l.partly(nil))), Capture: []string{},
 	}
 	f.Confidence, f.Why = sureOf(r, cs, with)
 	for k, v := range cs[0].labels {
@@ -165,7 +164,10 @@ func Amount(v float64, u Unit) string {
 
 // peers asks how everybody of this kind fares.
 func (l *look) peers(ctx context.Context, r *Rule) (p Peers) {
-	loss := r.Loss(l.env(l.o.Since))
+	if len(l.split) > 1 {
+		return p // quantiles of parts do not add up
+	}
+	loss := r.Loss(l.partly(nil))
 	for _, q := range []struct {
 		at  string
 		set *float64
@@ -180,9 +182,6 @@ func (l *look) peers(ctx context.Context, r *Rule) (p Peers) {
 	return p
 }
 
-// counted is how many members of a group are ill, and how many there are.
-type counted struct{ ill, seen int }
-
 // groupBy is by which labels members are counted without being listed.
 func (l *look) groupBy(r *Rule) []string {
 	by := slices.Clone(l.p.Cluster)
@@ -195,45 +194,40 @@ func (l *look) groupBy(r *Rule) []string {
 	return append(by, "namespace")
 }
 
-// countOf adds up the counts of the groups that have these members.
-func (l *look) countOf(r *Rule, cs []*candidate, counts map[string]counted) (ill, seen int) {
-	taken := map[string]bool{}
-	for _, c := range cs {
-		key := c.labels.at(l.groupBy(r))
-		if !taken[key] {
-			taken[key] = true
-			ill += counts[key].ill
-			seen += counts[key].seen
-		}
-	}
-	return ill, seen
-}
+// mostGroups is how many groups are named where ill members were counted.
+const mostGroups = 30
 
-// counts counts the ill members and all members by group: thousands, without listing one.
-func (l *look) counts(ctx context.Context, r *Rule, with bool) map[string]counted {
-	e := l.env(l.o.Since)
-	by := l.groupBy(r)
-	loss := r.Loss(e)
-	ill := above(loss, r.Least)
-	if with && r.And != nil {
-		ill = e.and(r.Key, ill, r.And(e))
-	}
-	out := map[string]counted{}
-	for _, q := range []struct {
-		expr string
-		set  func(*counted, int)
-	}{{ill, func(c *counted, n int) { c.ill = n }}, {loss, func(c *counted, n int) { c.seen = n }}} {
-		got, err := l.instant(ctx, "how many there are", topk(max(50, l.o.Top), "count by ("+joined(by)+") ("+q.expr+")"), l.costOf(r, l.o.Since))
-		if err != nil {
-			return out
+// everywhere counts the ill members and all members: thousands, without listing one. The sum is
+// asked for only if not all groups are named.
+func (l *look) everywhere(ctx context.Context, r *Rule, sick int, with bool) (n Everywhere) {
+	n.Where = []Count{}
+	ill := func(e *env) string {
+		some := above(r.Loss(e), r.Least)
+		if with && r.And != nil {
+			some = e.and(r.Key, some, r.And(e))
 		}
+		return some
+	}
+	cost := l.costOf(r, l.o.Since)
+	n.Seen, _ = l.sum(ctx, r.Loss, cost)
+	if len(l.split) == 1 {
+		by := l.groupBy(r)
+		got, err := l.instant(ctx, "how many there are, and where", topk(mostGroups, "count by ("+joined(by)+") ("+ill(l.partly(nil))+")"), cost)
 		for _, s := range got {
-			c := out[s.Labels.at(by)]
-			q.set(&c, int(s.Value))
-			out[s.Labels.at(by)] = c
+			n.Where = append(n.Where, Count{s.Labels.only(by), int(s.Value)})
+			n.Ill += int(s.Value)
+		}
+		slices.SortFunc(n.Where, func(x, y Count) int {
+			return cmp.Or(cmp.Compare(y.N, x.N), cmp.Compare(x.Labels.String(), y.Labels.String()))
+		})
+		if err == nil && len(got) < mostGroups {
+			n.Ill, n.Seen = max(n.Ill, sick), max(n.Seen, n.Ill, sick)
+			return n
 		}
 	}
-	return out
+	n.Ill, _ = l.sum(ctx, ill, cost)
+	n.Ill, n.Seen = max(n.Ill, sick), max(n.Seen, n.Ill, sick)
+	return n
 }
 
 // before asks for the same figure a day and a week before.

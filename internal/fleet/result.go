@@ -47,6 +47,7 @@ type Finding struct {
 	Group      Labels             `json:"group"`           // what the group has in common
 	Ill        int                `json:"ill"`             // members that have it
 	Seen       int                `json:"seen"`            // members of the group; 0: not known
+	Everywhere Everywhere         `json:"everywhere"`      // of the rule, counted and not listed
 	Unit       Unit               `json:"unit"`
 	Worst      float64            `json:"worst"`
 	Median     float64            `json:"median"` // of the members that are listed
@@ -60,6 +61,14 @@ type Finding struct {
 	Evidence   []Evidence         `json:"evidence"`
 	Capture    []string           `json:"capture"` // one command a line, worst member
 	Query      string             `json:"query"`
+}
+
+// Everywhere is how many members of all have a rule's cause, and where most of them are. They were
+// counted by the engine: more may be ill than are listed.
+type Everywhere struct {
+	Ill   int     `json:"ill"`
+	Seen  int     `json:"seen"`
+	Where []Count `json:"where"`
 }
 
 // Member is one host, container, pod or service.
@@ -110,6 +119,8 @@ type NotChecked struct {
 	Cause string `json:"cause"`
 	Rule  string `json:"rule"`
 	Why   string `json:"why" prose:"yes"`
+	// Lacks are metrics that no target has; nil: that is not the reason.
+	Lacks []string `json:"lacks,omitempty"`
 }
 
 // Coverage is what the exporters show.

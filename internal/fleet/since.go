@@ -81,7 +81,7 @@ func bouts(points []Point, least float64, step time.Duration, level bool, since 
 			inBout, from, above = true, p.At, 0
 		}
 		above += step
-		if longest = max(longest, above); above >= min(leastBout, since) && (w.bouts == 0 || w.start.Before(from)) {
+		if longest = max(longest, above); above >= min(leastBout, since/2) && (w.bouts == 0 || w.start.Before(from)) {
 			w.bouts++
 			w.start = from
 		}

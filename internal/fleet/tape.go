@@ -42,8 +42,38 @@ func newTape(record, replay string) (*tape, error) {
 	return &tape{record, replay}, nil
 }
 
-// timeArgs are the arguments that say when: a replay is asked at another time of the day.
-var timeArgs = []string{"time", "start", "end", "timeout", "partial_response", "dedup", "max_source_resolution"}
+// idleArgs are the arguments that change no answer.
+var idleArgs = []string{"timeout", "partial_response", "dedup", "max_source_resolution"}
+
+// askFile holds what was asked: a replay asks the same, of the same moment.
+const askFile = "ask.json"
+
+func keepAsk(dir string, a Ask) error {
+	b, err := json.MarshalIndent(a, "", "  ")
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, askFile), append(b, '\n'), 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("--record: %w", err)
+	}
+	return nil
+}
+
+// Recorded reads what was asked when the answers in a folder were kept.
+func Recorded(dir string) (a Ask, err error) {
+	f, err := os.Open(filepath.Join(dir, askFile))
+	if err != nil {
+		return a, fmt.Errorf("--replay %s: want a folder that whystall fleet --record made: it has no %s", dir, askFile)
+	}
+	defer f.Close()
+	if err := json.NewDecoder(io.LimitReader(f, 1<<20)).Decode(&a); err != nil {
+		return a, fmt.Errorf("--replay %s: %s: %w", dir, askFile, err)
+	}
+	if a.Since <= 0 || a.Top < 1 || a.Top > 500 || a.MaxSamples < 1 || a.At.IsZero() {
+		return a, fmt.Errorf("--replay %s: %s does not say what was asked", dir, askFile)
+	}
+	return a, nil
+}
 
 func question(r *http.Request, body []byte) taped {
 	path := r.URL.Path
@@ -59,13 +89,13 @@ func question(r *http.Request, body []byte) taped {
 	return taped{Path: path, Args: args}
 }
 
-// name is the file of a question, whenever it is asked.
+// name is the file of a question.
 func (q taped) name() string {
 	args := url.Values{}
 	for k, v := range q.Args {
 		args[k] = v
 	}
-	for _, k := range timeArgs {
+	for _, k := range idleArgs {
 		args.Del(k)
 	}
 	sum := sha256.Sum256([]byte(q.Path + "?" + args.Encode()))
@@ -90,7 +120,7 @@ func (t *tape) keep(r *http.Request, body []byte, status int, answer []byte) err
 
 func (t *tape) play(r *http.Request, body []byte) (*http.Response, error) {
 	q := question(r, body)
-	b, err := os.ReadFile(filepath.Join(t.replay, q.name()))
+	b, err := readTaped(filepath.Join(t.replay, q.name()))
 	if errors.Is(err, fs.ErrNotExist) {
 		b = []byte(`{"status":422,"answer":{"status":"error","errorType":"execution","error":"this question is not among the recorded ones"}}`)
 	} else if err != nil {
@@ -105,4 +135,18 @@ func (t *tape) play(r *http.Request, body []byte) (*http.Response, error) {
 		Header: http.Header{"Content-Type": {"application/json"}}, Request: r,
 		Body: io.NopCloser(bytes.NewReader(a.Answer)), ContentLength: int64(len(a.Answer)),
 	}, nil
+}
+
+// readTaped reads one file: a folder from elsewhere may hold anything.
+func readTaped(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxAnswer+1<<20))
+	if err == nil && len(b) > maxAnswer {
+		err = errTooLarge
+	}
+	return b, err
 }

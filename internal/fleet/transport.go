@@ -14,7 +14,7 @@ import (
 )
 
 // maxAnswer bounds one answer: they are top lists of some kilobytes.
-const maxAnswer = 8 << 20
+const maxAnswer = 4 << 20
 
 var errTooLarge = fmt.Errorf("the answer has more than %d MiB", maxAnswer>>20)
 

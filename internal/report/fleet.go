@@ -90,7 +90,7 @@ func fleetSentences(f *fleet.Finding, clusters []string) (who, much, when string
 	if len(f.Members) > 1 {
 		much += fmt.Sprintf(", %s in their middle", fleet.Amount(f.Median, f.Unit))
 	}
-	if f.Peers.Known {
+	if f.Peers.Known && f.Everywhere.Seen > 3 {
 		much += fmt.Sprintf("; all of this kind: %s in the middle, %s at p99", fleet.Amount(f.Peers.Median, f.Unit), fleet.Amount(f.Peers.P99, f.Unit))
 	}
 	if y := f.Members[0].Yesterday; y >= 0 {
@@ -165,7 +165,46 @@ func fleetRuledOut(o *fleet.RuledOut) string {
 	if o.Seen > 0 {
 		s += " of " + count(int64(o.Seen))
 	}
-	return s + ", found from " + fleet.Amount(o.Least, o.Unit) + " up for 5 minutes"
+	if o.Unit == fleet.State {
+		return o.Rule + ": no target has it"
+	}
+	return s + ", found from " + fleet.Amount(o.Least, o.Unit)
+}
+
+// fleetNotChecked lists what could not be asked. Causes whose metrics nobody has stand on one line.
+func fleetNotChecked(r *fleet.Result) (lines []string) {
+	var lack []string
+	for _, c := range r.NotChecked {
+		if len(c.Lacks) > 0 {
+			lack = append(lack, c.Rule)
+			continue
+		}
+		lines = append(lines, c.Rule+": "+c.Why)
+	}
+	if len(lack) > 0 {
+		lines = append(lines, "no target has their metrics: "+strings.Join(lack, ", "))
+	}
+	return lines
+}
+
+// fleetEverywhere says how many more are ill than are listed, and where; "" no more are.
+func fleetEverywhere(f *fleet.Finding) string {
+	if f.Everywhere.Ill <= f.Ill {
+		return ""
+	}
+	var where []string
+	for i, c := range f.Everywhere.Where {
+		if i == 5 {
+			where = append(where, "...")
+			break
+		}
+		where = append(where, c.Labels.String()+" "+count(int64(c.N)))
+	}
+	s := fmt.Sprintf("in all %s of %s", count(int64(f.Everywhere.Ill)), plural(int64(f.Everywhere.Seen), string(f.Scope), string(f.Scope)+"s"))
+	if len(where) > 0 {
+		s += ": " + strings.Join(where, "; ")
+	}
+	return s
 }
 
 // JSONLine writes one value as a line.

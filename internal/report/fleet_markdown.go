@@ -23,6 +23,9 @@ func fleetMarkdown(w io.Writer, r *fleet.Result) error {
 		if when != "" {
 			m.line("   - %s", escape(when))
 		}
+		if all := fleetEverywhere(f); all != "" {
+			m.line("   - %s", escape(all))
+		}
 		for _, e := range f.Evidence {
 			m.line("   - %s", escape(e.Text))
 		}
@@ -46,11 +49,7 @@ func fleetMarkdown(w io.Writer, r *fleet.Result) error {
 		out = append(out, fleetRuledOut(&r.RuledOut[i]))
 	}
 	section("Ruled out", out)
-	out = nil
-	for _, c := range r.NotChecked {
-		out = append(out, c.Rule+": "+c.Why)
-	}
-	section("Not checked", out)
+	section("Not checked", fleetNotChecked(r))
 	m.line("\n<sub>%s</sub>", escape(fleetCost(r)))
 	_, err := io.WriteString(w, m.b.String())
 	return err

@@ -31,11 +31,7 @@ func fleetText(w io.Writer, r *fleet.Result, o TextOptions) error {
 		out = append(out, fleetRuledOut(&r.RuledOut[i]))
 	}
 	p.listed("RULED OUT", out)
-	out = nil
-	for _, c := range r.NotChecked {
-		out = append(out, c.Rule+": "+c.Why)
-	}
-	p.listed("NOT CHECKED", out)
+	p.listed("NOT CHECKED", fleetNotChecked(r))
 	p.listed("COST", []string{fleetCost(r)})
 	return p.flush(w)
 }
@@ -67,6 +63,9 @@ func (p *page) fleetFinding(f *fleet.Finding, clusters []string, n *int) {
 	p.par("    ", sentence(f.Title+": "+much))
 	if when != "" {
 		p.par("    ", when)
+	}
+	if all := fleetEverywhere(f); all != "" {
+		p.par("    ", all)
 	}
 	for _, e := range f.Evidence {
 		p.par("    - ", e.Text)
