@@ -23,7 +23,7 @@ type stage struct {
 	order   []*child
 	says    map[string]string
 	joined  map[string][]string // the cgroup.procs that each process joined, by its name
-	unwatch func() error // ends the watch over scarce memory; nil without one
+	unwatch func() error        // ends the watch over scarce memory; nil without one
 }
 
 // leastFree is how much memory, in bytes, a variant that needs much leaves to the machine.
