@@ -27,6 +27,7 @@
 //
 //	fleet.go        the command fleet: a fleet's history, from Prometheus
 //	fleet_files.go  its rules and dashboard
+//	fleet_explain.go explain of what it recorded, and of samples of a Prometheus in files
 //	doctor.go       the command doctor: what can be seen here
 //	causes.go       the command causes: the manual
 //	completions.go  the command completions, from the table of commands

@@ -107,6 +107,9 @@ func (con *console) explain(files []string, f explainFlags, output, again string
 	if err := notInput(output, files); err != nil {
 		return err
 	}
+	if done, err := con.explainFleet(files, f, output); done {
+		return err
+	}
 	others := exports != nil && exports.any()
 	r, err := con.examine(files, f.selectFlags, again, others)
 	if err != nil {

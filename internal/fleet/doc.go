@@ -9,6 +9,7 @@
 //	transport.go  what goes over the wire: credentials, redirects, bounds of answers
 //	errors.go     what an engine's refusal means, in one line
 //	tape.go       records answers, and plays them back
+//	dump.go       samples in files: how an engine serves a copy
 //	keys.go       which labels name a cluster, a host, a container, a service
 //	promql.go     expressions, written so that copies, gaps and engines do not change them
 //	wants.go      the metrics that rules want, and the setting that brings each

@@ -50,13 +50,13 @@ func withCost(ctx context.Context, c *wireCost) context.Context {
 var apiPaths = []string{"/api/v1/query", "/api/v1/query_range", "/api/v1", "/graph", "/query", "/classic/graph", "/vmui", "/targets"}
 
 func newWire(o Options) (*wire, error) {
+	if !strings.Contains(o.URL, "://") {
+		o.URL = "http://" + o.URL
+	}
 	u, err := url.Parse(o.URL)
 	if err != nil {
 		// The error quotes the address, which may hold a password.
 		return nil, errors.New("--prom: not an address: want http://HOST:PORT")
-	}
-	if !strings.Contains(o.URL, "://") {
-		u, err = url.Parse("http://" + o.URL)
 	}
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, fmt.Errorf("--prom %s: want http://HOST:PORT, with the engine's path where it has one", redacted(u))
