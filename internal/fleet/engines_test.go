@@ -78,6 +78,12 @@ func madeSamples(end time.Time) (open, imported []byte) {
 // serve starts an engine on loopback and waits until it answers.
 func serve(t *testing.T, name string, args ...string) (address string) {
 	t.Helper()
+	return serveUntil(t, "/api/v1/query?query=1", name, args...)
+}
+
+// serveUntil starts a program on loopback and waits until it has this page.
+func serveUntil(t *testing.T, page, name string, args ...string) (address string) {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -95,7 +101,7 @@ func serve(t *testing.T, name string, args ...string) (address string) {
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	for range 300 {
-		if resp, err := http.Get("http://" + address + "/api/v1/query?query=1"); err == nil {
+		if resp, err := http.Get("http://" + address + page); err == nil {
 			resp.Body.Close()
 			if resp.StatusCode == 200 {
 				return address
@@ -107,12 +113,11 @@ func serve(t *testing.T, name string, args ...string) (address string) {
 	return ""
 }
 
-// TestEngines gives both engines the same samples: each rule finds the member that is ill, and
-// nothing else, and their figures agree.
-func TestEngines(t *testing.T) {
+// filled starts both engines with the same samples.
+func filled(t *testing.T, end time.Time) (prometheus, victoria string) {
+	t.Helper()
 	promtool := need.Tool(t, "promtool")
 	dir := t.TempDir()
-	end := time.Now().Add(-fleetAge).Truncate(time.Second)
 	open, imported := madeSamples(end)
 	file := filepath.Join(dir, "samples.om")
 	if err := os.WriteFile(file, open, 0o600); err != nil {
@@ -126,8 +131,8 @@ func TestEngines(t *testing.T) {
 	if err := os.WriteFile(config, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	prometheus := serve(t, "prometheus", "--config.file="+config, "--storage.tsdb.path="+tsdb, "--storage.tsdb.retention.time=100y", "--web.listen-address=ADDRESS")
-	victoria := serve(t, "victoria-metrics", "-storageDataPath="+filepath.Join(dir, "vm"), "-httpListenAddr=ADDRESS", "-search.latencyOffset=1s")
+	prometheus = serve(t, "prometheus", "--config.file="+config, "--storage.tsdb.path="+tsdb, "--storage.tsdb.retention.time=100y", "--web.listen-address=ADDRESS")
+	victoria = serve(t, "victoria-metrics", "-storageDataPath="+filepath.Join(dir, "vm"), "-httpListenAddr=ADDRESS", "-search.latencyOffset=1s")
 	resp, err := http.Post("http://"+victoria+"/api/v1/import/prometheus", "text/plain", bytes.NewReader(imported))
 	if err != nil || resp.StatusCode/100 != 2 {
 		t.Fatalf("import: %v %v", err, resp)
@@ -138,6 +143,14 @@ func TestEngines(t *testing.T) {
 	if err == nil {
 		flush.Body.Close()
 	}
+	return prometheus, victoria
+}
+
+// TestEngines gives both engines the same samples: each rule finds the member that is ill, and
+// nothing else, and their figures agree.
+func TestEngines(t *testing.T) {
+	end := time.Now().Add(-fleetAge).Truncate(time.Second)
+	prometheus, victoria := filled(t, end)
 	values := map[string]map[string]float64{}
 	for name, address := range map[string]string{"prometheus": prometheus, "victoria": victoria} {
 		e, err := NewEngine(Options{URL: "http://" + address, Timeout: time.Minute})

@@ -92,7 +92,7 @@ func (l *look) finding(ctx context.Context, r *Rule, cs []*candidate, with bool,
 		f.Gaps = f.Gaps || c.when.gaps
 		if c.when.bouts > 0 && (f.Since == nil || c.when.start.Before(*f.Since)) {
 			start := c.when.start.UTC()
-			f.Since, f.SinceErrNS = &start, int64(c.when.err)
+			f.Since, f.SinceErrNS, f.Earlier = &start, int64(c.when.err), c.when.earlier
 		}
 	}
 	l.proof(ctx, r, cs[0], &f)

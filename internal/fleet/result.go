@@ -55,6 +55,7 @@ type Finding struct {
 	Lost       float64            `json:"lost"`   // of all listed members, over the whole time; Unit times seconds
 	Since      *time.Time         `json:"since"`  // of the last bout; nil: not known
 	SinceErrNS int64              `json:"since_error_ns"`
+	Earlier    bool               `json:"since_or_earlier"` // it was ill from the first sample on
 	Bouts      int                `json:"bouts"`
 	Gaps       bool               `json:"gaps"` // the series is not there all the time
 	Members    []Member           `json:"members"`

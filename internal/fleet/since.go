@@ -15,6 +15,7 @@ type when struct {
 	err     time.Duration
 	bouts   int
 	gaps    bool
+	earlier bool // it was ill from the first value on: it may have started before
 }
 
 // mostSteps is how many values a series may have: engines allow 11 000, and an answer for twenty
@@ -47,7 +48,8 @@ func (l *look) whens(ctx context.Context, r *Rule, e *env, cs []*candidate) erro
 		}
 		c.when = bouts(series[i].Points, r.Least, step, r.Levels, l.o.Since)
 		c.when.err = step + at.window
-		if !c.when.start.Equal(series[i].Points[0].At) && !r.Levels {
+		c.when.earlier = len(series[i].Points) > 0 && c.when.start.Equal(series[i].Points[0].At)
+		if !c.when.earlier && !r.Levels {
 			l.zoom(ctx, r, c, e)
 		}
 	}

@@ -98,6 +98,9 @@ func fleetSentences(f *fleet.Finding, clusters []string) (who, much, when string
 	}
 	if f.Since != nil {
 		when = fmt.Sprintf("since %s (+-%s)", f.Since.Format("2006-01-02 15:04:05 UTC"), time.Duration(f.SinceErrNS).Round(time.Second))
+		if f.Earlier {
+			when = fmt.Sprintf("since %s or earlier", f.Since.Format("2006-01-02 15:04:05 UTC"))
+		}
 		if f.Bouts > 1 {
 			when += fmt.Sprintf(", the last of %d bouts", f.Bouts)
 		}
