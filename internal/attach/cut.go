@@ -25,7 +25,7 @@ func Cut(file string, lines []paste.Line, kinds []*Kind) (parts []*Part, unknown
 }
 
 func newCutter(file string, kinds []*Kind) *cutter {
-	c := &cutter{file: file, kinds: kinds, scattered: map[origin]*Part{}}
+	c := &cutter{file: file, kinds: kinds, asks: newAsker(kinds), scattered: map[origin]*Part{}}
 	c.prompted = slices.DeleteFunc(slices.Clone(kinds), func(k *Kind) bool { return !k.Prompted })
 	return c
 }
@@ -76,6 +76,7 @@ func fenced(l paste.Line) int { return max(l.Block, 0) }
 type cutter struct {
 	file      string
 	kinds     []*Kind
+	asks      *asker
 	prompted  []*Kind // those that may ask what the prompt or the names of files say
 	parts     []*Part
 	unknown   []Range
@@ -112,10 +113,10 @@ func (c *cutter) cut(lines []paste.Line) {
 			at++
 			continue
 		}
-		kind, part := claim(lines[at:], c.kinds)
+		kind, part := c.asks.claim(lines[at:])
 		if kind == nil && line.Raw != "" {
 			// What looked like a logger's prefix may be how the tool starts its lines.
-			kind, part = claim(raw.from(lines, at), c.kinds)
+			kind, part = c.asks.claim(raw.from(lines, at))
 		}
 		if kind == nil {
 			c.unknow(line)
@@ -214,15 +215,6 @@ func (c *cutter) unknow(line paste.Line) {
 	c.unknown = append(c.unknown, Range{line.N, line.N, []paste.Line{line}})
 }
 
-// claim asks which kind these lines start with, and returns the lines that are its.
-func claim(lines []paste.Line, kinds []*Kind) (*Kind, []paste.Line) {
-	if lines[0].Text == "" {
-		return nil, nil
-	}
-	k, n := claimOf(lines, kinds)
-	return k, lines[:n]
-}
-
 // rawView is a run of a section's lines that have prefixes, as they were written. It is made once
 // for each run.
 type rawView struct {
@@ -244,24 +236,40 @@ func (v *rawView) from(lines []paste.Line, at int) []paste.Line {
 	return v.lines[at-v.first:]
 }
 
-func claimOf(lines []paste.Line, kinds []*Kind) (best *Kind, most int) {
-	pairs := pairsOf(lines[0].Text)
+// claimOf asks which of a few kinds these lines start with, and how many are its.
+func claimOf(lines []paste.Line, kinds []*Kind) (*Kind, int) {
+	var best choice
 	for _, k := range kinds {
-		if len(k.Hints) > 0 && !slices.ContainsFunc(k.Hints, func(h string) bool { return pairs.may(h) && strings.Contains(lines[0].Text, h) }) {
-			continue
-		}
-		n := safely(k, lines)
-		switch {
-		case n <= 0:
-		case best == nil, slices.Contains(best.Yields, k.Name),
-			n > most && !slices.Contains(k.Yields, best.Name):
-			best, most = k, n
+		if len(k.Hints) == 0 || slices.ContainsFunc(k.Hints, func(h string) bool { return strings.Contains(lines[0].Text, h) }) {
+			best.ask(k, lines)
 		}
 	}
-	for most > 0 && strings.TrimSpace(lines[most-1].Text) == "" {
-		most--
+	return best.kind, best.whole(lines)
+}
+
+// choice is the kind that has the best claim so far.
+type choice struct {
+	kind *Kind
+	most int
+}
+
+func (c *choice) ask(k *Kind, lines []paste.Line) {
+	n := safely(k, lines)
+	switch {
+	case n <= 0:
+	case c.kind == nil, slices.Contains(c.kind.Yields, k.Name),
+		n > c.most && !slices.Contains(k.Yields, c.kind.Name):
+		c.kind, c.most = k, n
 	}
-	return best, most
+}
+
+// whole is how many lines are claimed, without blank ones at the end.
+func (c *choice) whole(lines []paste.Line) int {
+	n := c.most
+	for n > 0 && strings.TrimSpace(lines[n-1].Text) == "" {
+		n--
+	}
+	return n
 }
 
 // A kind is first asked about so many lines. One that sees none of its own there knows none of

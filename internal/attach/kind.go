@@ -31,8 +31,12 @@ type Kind struct {
 
 	// Marks are strings of which every line that starts the kind's lines in a log has one, where
 	// Hints are short or common: they find the lines of a Scattered kind in logs of gigabytes. Each
-	// has at least four bytes. Empty: Hints do.
+	// has at least five bytes. Empty: Hints do.
 	Marks []string
+
+	// Single: each of a Scattered kind's lines stands for itself, so that lines behind a mark need
+	// not be looked at.
+	Single bool
 
 	// Joins: Read compares several samples in one part. So parts of one place that are in order
 	// become one; without it each is read alone.

@@ -1,6 +1,10 @@
 package attach
 
-import "bytes"
+import (
+	"bytes"
+	"encoding/binary"
+	"strings"
+)
 
 // marks finds any of several strings in a long text. It is the search of Wu and Manber ("A fast
 // algorithm for multi-pattern searching", 1994) with blocks of two bytes: what two bytes stand
@@ -8,24 +12,31 @@ import "bytes"
 type marks struct {
 	window int
 	shift  [1 << 16]uint8
-	ends   [1 << 16]uint8 // 1 + index in marks, by the two bytes at the end of a mark's first window
-	marks  [][][]byte
+	ends   [1 << 16]uint16 // one more than the place in lists of marks, by the two bytes at the end of their first window
+	lists  [][]mark
+}
+
+// mark is a string to look for. Its line may stand for itself.
+type mark struct {
+	text   string
+	single bool
 }
 
 // leastMark is the shortest mark that is looked for: with shorter ones the window hardly moves.
-const leastMark = 4
+const leastMark = 5
 
-func newMarks(all []string) *marks {
+func newMarks(all []mark) *marks {
 	m := &marks{window: 255}
 	for _, s := range all {
-		if len(s) >= leastMark {
-			m.window = min(m.window, len(s))
+		if len(s.text) >= leastMark {
+			m.window = min(m.window, len(s.text))
 		}
 	}
 	for i := range m.shift {
 		m.shift[i] = uint8(m.window - 1)
 	}
-	for _, s := range all {
+	for _, mark := range all {
+		s := mark.text
 		if len(s) < leastMark {
 			continue
 		}
@@ -35,44 +46,39 @@ func newMarks(all []string) *marks {
 		}
 		end := uint16(s[m.window-2]) | uint16(s[m.window-1])<<8
 		if m.ends[end] == 0 {
-			if len(m.marks) == 255 {
-				continue // more marks than any table of kinds has
-			}
-			m.marks = append(m.marks, nil)
-			m.ends[end] = uint8(len(m.marks))
+			m.lists = append(m.lists, nil)
+			m.ends[end] = uint16(len(m.lists))
 		}
-		list := &m.marks[m.ends[end]-1]
-		*list = append(*list, []byte(s))
+		m.lists[m.ends[end]-1] = append(m.lists[m.ends[end]-1], mark)
 	}
 	return m
 }
 
-// next returns where the next mark stands in data at or after from, -1 if none does.
-func (m *marks) next(data []byte, from int) int {
-	if len(m.marks) == 0 {
-		return -1
+// next returns where the next mark stands in data at or after from, -1 if none does, and whether its
+// line stands for itself.
+func (m *marks) next(data []byte, from int) (at int, single bool) {
+	if len(m.lists) == 0 {
+		return -1, false
 	}
-	for i := from + m.window - 2; i+1 < len(data); {
-		b := uint16(data[i]) | uint16(data[i+1])<<8
+	for i, last := from+m.window-2, len(data)-1; i < last; {
+		b := binary.LittleEndian.Uint16(data[i:])
 		if s := m.shift[b]; s > 0 {
 			i += int(s)
 			continue
 		}
 		at := i - (m.window - 2)
-		n := m.ends[b]
-		if n == 0 {
-			i++
-			continue
-		}
-		for _, mark := range m.marks[n-1] {
-			if bytes.HasPrefix(data[at:], mark) {
-				return at
+		for _, mark := range m.lists[m.ends[b]-1] {
+			if strings.HasPrefix(asString(data, at, len(mark.text)), mark.text) {
+				return at, mark.single
 			}
 		}
 		i++
 	}
-	return -1
+	return -1, false
 }
+
+// asString is at most n bytes of data from at on. The compiler compares without a copy.
+func asString(data []byte, at, n int) string { return string(data[at:min(at+n, len(data))]) }
 
 // lineAround is the line that stands at a place of a text: from its start to behind its newline.
 func lineAround(data []byte, at int) (start, end int) {
@@ -81,36 +87,4 @@ func lineAround(data []byte, at int) (start, end int) {
 		return start, at + i + 1
 	}
 	return start, len(data)
-}
-
-// pairs is which pairs of bytes stand in a line, as a filter: there are some hundred hints, and
-// most have a pair that a line has not.
-type pairs struct {
-	bits [64]uint64
-	all  bool // the line is so long that it may have any
-}
-
-const longForPairs = 2048
-
-func pairsOf(text string) (p pairs) {
-	if p.all = len(text) > longForPairs; p.all {
-		return p
-	}
-	for i := 0; i+1 < len(text); i++ {
-		h := pairHash(text[i], text[i+1])
-		p.bits[h>>6] |= 1 << (h & 63)
-	}
-	return p
-}
-
-func pairHash(a, b byte) uint16 { return (uint16(a)*67 + uint16(b)*31) & 4095 }
-
-// may reports whether the line may have the hint. It looks at the hint's first pair and its last.
-func (p *pairs) may(hint string) bool {
-	n := len(hint)
-	if p.all || n < 2 {
-		return true
-	}
-	first, last := pairHash(hint[0], hint[1]), pairHash(hint[n-2], hint[n-1])
-	return p.bits[first>>6]&(1<<(first&63)) != 0 && p.bits[last>>6]&(1<<(last&63)) != 0
 }

@@ -67,9 +67,12 @@ func newStreamer(c *cutter, line int) *streamer {
 			scattered = append(scattered, k)
 		}
 	}
-	c.kinds, c.prompted = scattered, nil
+	c.kinds, c.prompted, c.asks = scattered, nil, newAsker(scattered)
 	c.limit = mostLines
-	c.starts = func(l paste.Line) bool { return s.marks.next([]byte(cmp.Or(l.Raw, l.Text)), 0) >= 0 }
+	c.starts = func(l paste.Line) bool {
+		at, _ := s.marks.next([]byte(cmp.Or(l.Raw, l.Text)), 0)
+		return at >= 0
+	}
 	s.look()
 	return s
 }
@@ -82,15 +85,17 @@ func (s *streamer) look() {
 			full[p.Kind] = true
 		}
 	}
-	var all []string
+	var all []mark
 	for _, k := range s.c.kinds {
 		if full[k] {
 			continue
 		}
-		if len(k.Marks) > 0 {
-			all = append(all, k.Marks...)
-		} else {
-			all = append(all, k.Hints...)
+		texts := k.Marks
+		if len(texts) == 0 {
+			texts = k.Hints
+		}
+		for _, t := range texts {
+			all = append(all, mark{t, k.Single})
 		}
 	}
 	s.marks = newMarks(all)
@@ -124,17 +129,19 @@ func (s *streamer) read(r io.Reader) error {
 func (s *streamer) window(data []byte) {
 	before := len(s.c.parts)
 	counted, lines := 0, s.line // newlines in data[:counted], added to s.line
-	for at := s.marks.next(data, 0); at >= 0; {
+	for at, single := s.marks.next(data, 0); at >= 0; {
 		start, end := lineAround(data, at)
 		if end-start > longestLine {
-			at = s.marks.next(data, end)
+			at, single = s.marks.next(data, end)
 			continue
 		}
 		// Lines with marks that stand close together are cut together.
 		for seen := 0; seen < behindMark && end < len(data); seen++ {
 			_, next := lineAround(data, end)
-			if s.marks.next(data[end:next], 0) >= 0 {
-				seen = 0
+			if more, alone := s.marks.next(data[end:next], 0); more >= 0 {
+				seen, single = 0, single && alone
+			} else if single {
+				break
 			}
 			if end = next; end-start > longestLine {
 				break
@@ -148,7 +155,7 @@ func (s *streamer) window(data []byte) {
 		}
 		s.c.lines(group)
 		s.c.unknown = nil
-		at = s.marks.next(data, end)
+		at, single = s.marks.next(data, end)
 	}
 	if len(s.c.parts) != before || s.full() {
 		s.look()

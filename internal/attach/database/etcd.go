@@ -18,6 +18,7 @@ var etcd = &attach.Kind{
 	Name:      "etcd log",
 	Marks:     []string{"took too long", "fdatasync", "heartbeat on time", "sync duration", "likely overloaded", "lost leader", "elected leader", "ReadIndex"},
 	Hints:     []string{"took too long", "fdatasync", "heartbeat on time", "sync duration", "\"caller\"", " | ", "likely overloaded", "lost leader", "elected leader", "ReadIndex", " INFO: "},
+	Single:    true,
 	Scattered: true,
 	Claim: func(lines []paste.Line) int {
 		n := 0

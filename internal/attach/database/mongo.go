@@ -12,7 +12,8 @@ import (
 // mongoSlow reads MongoDB's slow operations: JSON since 4.4, text before.
 var mongoSlow = &attach.Kind{
 	Name:      "MongoDB slow log",
-	Hints:     []string{"Slow query", "planSummary:", "\"durationMillis\"", " protocol:op_"},
+	Hints:     []string{"Slow query", "planSummary:", "\"durationMillis\"", " protocol:op_", " keyUpdates:", " reslen:"},
+	Single:    true,
 	Scattered: true,
 	Claim:     func(lines []paste.Line) int { return run(lines, isMongo) },
 	Read:      readMongo,
@@ -21,8 +22,9 @@ var mongoSlow = &attach.Kind{
 var (
 	mongoJSON  = regexp.MustCompile(`"msg":"Slow query".*"durationMillis":(\d+)`)
 	mongoText  = regexp.MustCompile(`\b(?:COMMAND|WRITE|QUERY)\s+\[\S+\] .* (\d+)ms$`)
+	mongoOld   = regexp.MustCompile(`\[[\w-]+\] (?:command|query|insert|update|remove|getmore) \S+ .*\b(?:keyUpdates|reslen|numYields|nscanned):.* (\d+)ms$`) // before 3.2
 	mongoPlan  = regexp.MustCompile(`planSummary"?: ?"?(COLLSCAN|IXSCAN|IDHACK|COUNT\w*|EOF|[A-Z_]+)`)
-	mongoDocs  = regexp.MustCompile(`docsExamined"?: ?(\d+)`)
+	mongoDocs  = regexp.MustCompile(`(?:docsExamined"?|nscanned): ?(\d+)`)
 	mongoRead  = regexp.MustCompile(`timeReadingMicros"?: ?(\d+)`)
 	mongoLock  = regexp.MustCompile(`timeAcquiringMicros"?: ?\{([^}]*)\}`)
 	mongoFlow  = regexp.MustCompile(`flowControl"?: ?\{[^}]*timeAcquiringMicros"?: ?(\d+)`)
@@ -30,8 +32,12 @@ var (
 	mongoMicro = regexp.MustCompile(`"?[rwRW]"?: ?(\d+)`)
 )
 
+// quick is what nobody calls slow of one statement, in seconds. Logs hold such statements where their
+// threshold is low, or logs all that use no index.
+const quick = 0.05
+
 func isMongo(text string) bool {
-	return mongoJSON.MatchString(text) || mongoText.MatchString(text) && mongoPlan.MatchString(text)
+	return mongoJSON.MatchString(text) || mongoText.MatchString(text) && mongoPlan.MatchString(text) || mongoOld.MatchString(text)
 }
 
 func readMongo(p *attach.Part) attach.Reading {
@@ -50,6 +56,9 @@ func readMongo(p *attach.Part) attach.Reading {
 		ms := num(mongoJSON, l.Text)
 		if ms == 0 {
 			ms = num(mongoText, l.Text)
+		}
+		if ms == 0 {
+			ms = num(mongoOld, l.Text)
 		}
 		took = append(took, ms/1e3)
 		total += ms / 1e3
@@ -72,6 +81,9 @@ func readMongo(p *attach.Part) attach.Reading {
 	r.fact(FactStatement, median(took)*1e3, "")
 	r.Not = "Only operations above slowms are in it."
 	switch {
+	case slices.Max(took) < quick:
+		r.Means = fmt.Sprintf("Each of these operations took less than %s: they are in the log, and not slow.", dur(quick))
+		return r.done(attach.Healthy)
 	case locks >= 0.5*total:
 		line := fmt.Sprintf("waiting for locks %s of %s", dur(locks), dur(total))
 		r.figure(line)

@@ -251,7 +251,7 @@ func readMySQLSlow(p *attach.Part) attach.Reading {
 		if q > worst {
 			worst, examined, sent = q, e, s
 		}
-		if e <= 1000 && lock < q/2 {
+		if e <= 1000 && lock < q/2 && q >= quick {
 			small++
 		}
 	}
@@ -268,6 +268,9 @@ func readMySQLSlow(p *attach.Part) attach.Reading {
 	total := sum(took)
 	r.Not = "Only statements above long_query_time are in it."
 	switch {
+	case worst < quick:
+		r.Means = fmt.Sprintf("Each of these statements took less than %s: they are in the log, and not slow.", dur(quick))
+		return r.done(attach.Healthy)
 	case sum(locks)+sum(recs) >= 0.5*total && total > 0:
 		line := fmt.Sprintf("Lock_time %s of %s", dur(sum(locks)+sum(recs)), dur(total))
 		r.figure(line)

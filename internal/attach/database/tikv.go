@@ -16,6 +16,7 @@ import (
 var tidbCop = &attach.Kind{
 	Name:      "TiDB coprocessor log",
 	Hints:     []string{"TIME_COP_", "resp_time:"},
+	Single:    true,
 	Scattered: true,
 	Claim:     func(lines []paste.Line) int { return run(lines, copLine.MatchString) },
 	Read:      readCop,
@@ -26,6 +27,7 @@ var tikvSlow = &attach.Kind{
 	Name:      "TiKV log",
 	Marks:     []string{"slow-query", "slow_query", "takes=", "[takes", "slow log"},
 	Hints:     []string{"slow-query", "takes=", "slow_query", "[takes", "slow log", ".rs:"},
+	Single:    true,
 	Scattered: true,
 	Claim:     func(lines []paste.Line) int { return run(lines, tikvLine.MatchString) },
 	Read:      readTiKV,

@@ -12,6 +12,7 @@ import (
 var gctrace = &attach.Kind{
 	Name:      "gctrace",
 	Hints:     []string{"gc"},
+	Single:    true,
 	Marks:     []string{" ms clock, ", " MB, "},
 	Claim:     claimGCTrace,
 	Scattered: true,

@@ -25,6 +25,7 @@ var (
 		Name:      "inittrace",
 		Marks:     []string{" allocs"},
 		Hints:     []string{"init "},
+		Single:    true,
 		Claim:     func(lines []paste.Line) int { return while(lines, initLine) },
 		Scattered: true,
 		Refused:   "inittrace says what packages did before main started: it says nothing of a service that runs. Of use: GODEBUG=gctrace=1 or a recording under load",

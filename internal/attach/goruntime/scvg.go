@@ -14,6 +14,7 @@ var scvg = &attach.Kind{
 	Name:      "Go scavenger lines",
 	Marks:     []string{"released: ", " KiB work", "MiB work"},
 	Hints:     []string{"scvg", "scav "},
+	Single:    true,
 	Claim:     func(lines []paste.Line) int { return while(lines, func(s string) bool { return scvgLine(s) != "" }) },
 	Scattered: true,
 	Read:      readScvg,
@@ -69,6 +70,7 @@ func readScvg(p *attach.Part) attach.Reading {
 var pacer = &attach.Kind{
 	Name:      "gcpacertrace",
 	Hints:     []string{"pacer: "},
+	Single:    true,
 	Claim:     func(lines []paste.Line) int { return while(lines, func(s string) bool { return pacerLine(s) != "" }) },
 	Scattered: true,
 	Read:      readPacer,

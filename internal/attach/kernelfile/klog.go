@@ -102,7 +102,7 @@ func goesOn(text string) bool {
 			return true
 		}
 	}
-	return frameLine.MatchString(text)
+	return strings.Contains(text, "+0x") && frameLine.MatchString(text)
 }
 
 // hexWords are the raw words of a stack or of registers.

@@ -2,7 +2,10 @@ package kernelfile
 
 import (
 	"regexp"
+	"slices"
 	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
 )
 
 // event is a thing that the kernel reports of itself.
@@ -71,7 +74,7 @@ var events = []event{
 
 // eventOf finds the event that a line reports; nil: none.
 func eventOf(text string) *event {
-	if len(text) < 12 || len(text) > 1000 {
+	if len(text) < 12 || len(text) > 1000 || !eventWords.In(text) {
 		return nil
 	}
 	for i := range events {
@@ -86,12 +89,22 @@ func eventOf(text string) *event {
 	return nil
 }
 
-// mayReport spares the costly expressions most lines.
-func mayReport(text string) bool {
-	for _, w := range []string{"nvme", "ata", "I/O", "EXT4-fs", "XFS", "md/raid", "medium error", "BTRFS", "Remounting", "FAILED", "timing out", "DID_TIME", "abort", "segfault", "BUG", "protection fault", "handle kernel", "panic", "Oops"} {
-		if strings.Contains(text, w) {
-			return true
-		}
+// reportWords are those of which one stands in every line of an event that has no hint.
+var reportWords = attach.NewWords(rareWords)
+
+var rareWords = []string{"nvme", "ata", "I/O", "EXT4-fs", "XFS", "md/raid", "medium error", "BTRFS", "Remounting", "FAILED", "timing out", "DID_TIME",
+	"abort", "segfault", "BUG", "protection fault", "handle kernel", "panic", "Oops"}
+
+// eventWords spares most lines of a log the search for each event.
+var eventWords = attach.NewWords(allWords())
+
+func allWords() []string {
+	words := slices.Clone(rareWords)
+	for _, e := range events {
+		words = append(words, e.hint)
 	}
-	return false
+	return words
 }
+
+// mayReport spares the costly expressions most lines.
+func mayReport(text string) bool { return reportWords.In(text) }

@@ -19,12 +19,13 @@ var jstack = &attach.Kind{
 }
 
 var (
-	jvmHeader = regexp.MustCompile(`^"(.*)"(?: #(\d+))?(?: \[(\d+)\])?(?: (?:daemon|virtual))* (?:.*\b)?(?:prio=\d+|os_prio=\S+|tid=0x[0-9a-f]+|nid=\S+|Id=\d+|virtual\b|#\d+)`)
+	jvmHeader = regexp.MustCompile(`^"(.*)"(?: #(\d+))?(?: \[(\d+)\])?(?: (?:daemon|virtual))* (?:.*\b)?(?:prio=\d+|os_prio=\S+|tid=0x[0-9a-f]+|nid=\S+|Id=\d+|id=\d+ in [A-Z_]+\b|- Thread t@\d+|virtual\b|#\d+)`)
+	jvmIn     = regexp.MustCompile(`" id=(\d+) in ([A-Z_]+)\b|" - Thread t@(\d+)`) // of profilers and VisualVM
 	jvmNID    = regexp.MustCompile(`\bnid=(0x[0-9a-f]+|\d+)`)
 	jvmState  = regexp.MustCompile(`^\s*java\.lang\.Thread\.State: (\w+)(?: \((.*)\))?`)
 	jvmFrame  = regexp.MustCompile(`^\s+at ([\w$.@/<>:-]+)\((.*)\)\s*$`)
 	jvmBare   = regexp.MustCompile(`^at ([\w$.@/<>:-]+)\((.*(?:\.java:\d+|\.kt:\d+|\.scala:\d+|Native Method|Unknown Source|\.java|\.groovy:\d+|<generated>))\)\s*$`)
-	jvmLock   = regexp.MustCompile(`^\s*- (waiting to lock|locked|waiting on|parking to wait for|waiting to re-lock in wait\(\)|eliminated|lock is eliminated|waiting on the Class initialization monitor for|Class initialization lock of|<no)\s*(?:<(0x[0-9a-f]+)>|<no object reference available>|(\S+))?(?: \(a (.*)\)| \(owned by \d+\))?`)
+	jvmLock   = regexp.MustCompile(`^\s*- (waiting to lock|locked|waiting on|parking to wait for|waiting to re-lock in wait\(\)|eliminated|lock is eliminated|waiting on the Class initialization monitor for|Class initialization lock of|<no)\s*(?:<((?:0x)?[0-9a-f]+)>|<no object reference available>|(\S+))?(?: \(a (.*)\)| \(owned by \d+\))?`)
 	jvmOwned  = regexp.MustCompile(`^\s*- <(0x[0-9a-f]+)> \(a (.*)\)`)
 	jvmBits   = regexp.MustCompile(`^(Full thread dump|Threads class SMR|_java_thread_list|0x[0-9a-f]{8,}[, 0xa-f0-9]*$|\}$|JNI global ref|Found (one|\d+) (Java-level )?deadlock|=====|Java stack information|which is held by|waiting to lock monitor|waiting for ownable|JNI|Heap$)`)
 	jvmStart  = regexp.MustCompile(`^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d|\d+:)$`)
@@ -116,7 +117,7 @@ func doneJVM(n, frames, heads int) int {
 
 func readJVM(lines []paste.Line) attach.Reading {
 	d := parseJVM(lines)
-	d.tool = "JVM thread dump"
+	d.tool, d.whole = "JVM thread dump", "jcmd PID Thread.print -l"
 	for _, t := range d.threads {
 		placeJVM(t)
 	}
@@ -142,6 +143,9 @@ func parseJVM(lines []paste.Line) *dump {
 				t.id = hex(n[1])
 			}
 			d.info(t, text)
+			if n := jvmIn.FindStringSubmatch(text); n != nil {
+				t.id, t.state = atoi(n[1]+n[3]), n[2]
+			}
 			d.threads = append(d.threads, t)
 			continue
 		}
@@ -193,6 +197,9 @@ func (t *thread) line(text, trimmed string) {
 		t.wants, t.what, t.wait.call = m[2], m[4], m[1]
 	case "locked", "Class initialization lock of":
 		// A thread in Object.wait has given back the monitor that it lists as locked.
+		if strings.Contains(m[4], "ProcessPipeInputStream") {
+			t.pipe = true
+		}
 		if m[2] != "" && m[2] != t.wants {
 			t.holds = append(t.holds, m[2])
 		}
@@ -242,6 +249,10 @@ func placeJVM(t *thread) {
 		}
 		if r.doing == lock && !blocked && !locker {
 			continue
+		}
+		if r.doing == disk && t.pipe { // what another process writes is no file
+			t.doing = idle
+			return
 		}
 		t.doing, t.kind = r.doing, r.kind
 		if r.doing == remote || r.doing == pooled {

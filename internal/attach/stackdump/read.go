@@ -1,6 +1,7 @@
 package stackdump
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -70,7 +71,9 @@ func (d *dump) read() attach.Reading {
 	}
 	sortFacts(r.Facts)
 	d.judge(&r, t, list)
-	r.Figures = append(r.Figures, d.census(t))
+	if t.total > 0 {
+		r.Figures = append(r.Figures, d.census(t))
+	}
 	if r.Not == "" {
 		r.Not = "A dump is one instant: how long these threads wait, and how often, it does not say."
 	}
@@ -80,6 +83,9 @@ func (d *dump) read() attach.Reading {
 // judge decides on the dump's state: a lone thread, then convoys, then other waits.
 func (d *dump) judge(r *attach.Reading, t tally, list []*convoy) {
 	switch {
+	case t.total == 0:
+		r.State, r.Means = attach.CannotTell, "No thread's stack could be read from it."
+		return
 	case t.total == 1:
 		d.lone(r)
 		return
@@ -242,7 +248,7 @@ func (d *dump) lone(r *attach.Reading) {
 	r.Means = "It shows what one thread does at one instant, and nothing of the others."
 	r.Not = "One thread is no convoy: who holds what it waits for is not in here."
 	r.Figures = append(r.Figures, "one thread: "+th.does())
-	r.Next = append(r.Next, attach.Next{Command: "gdb -p PID -batch -ex 'thread apply all bt'", Why: "shows all threads, and so who holds what this one waits for"})
+	r.Next = append(r.Next, attach.Next{Command: cmp.Or(d.whole, "gdb -p PID -batch -ex 'thread apply all bt'"), Why: "shows all threads, and so who holds what this one waits for"})
 	switch th.doing {
 	case lock:
 		c := (&dump{threads: d.threads}).convoys()

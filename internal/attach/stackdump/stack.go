@@ -25,6 +25,7 @@ type thread struct {
 	what  string   // the type of that lock
 	holds []string // locks that it holds
 
+	pipe  bool   // it reads what another process writes
 	state string // a word of the dump for what it does: RUNNABLE, active+gil; "": none
 	wait         // what it does, from all of this
 }
@@ -38,6 +39,7 @@ type dump struct {
 	owners  map[string]int // lock -> TID, where the dump prints an owner
 	cycle   bool           // the dump itself found a deadlock
 	counted bool           // several processes or samples are added up
+	whole   string         // the command that dumps all threads; "": gdb
 }
 
 // total is how many threads it has.

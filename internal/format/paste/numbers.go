@@ -17,6 +17,9 @@ func numbers(lines []Line) {
 		end, last, tight := i+1, first, 0
 		for end < len(lines) && lines[end].Block == lines[i].Block {
 			n, m, rest, ok := numbered(lines[end].Text)
+			if ok && mark == ' ' && rest == "" { // an empty line
+				m = mark
+			}
 			if !ok || m != mark || n <= last || mark != ':' && n != last+1 {
 				break
 			}
@@ -26,6 +29,10 @@ func numbers(lines []Line) {
 			last = n
 			end++
 		}
+		if mark == ' ' && !alone(lines, i, end, first) {
+			i = end
+			continue
+		}
 		// /proc/interrupts and /proc/locks number their lines with "N: ".
 		if end-i >= 3 && (mark != ':' || tight*2 > end-i) {
 			for j := i; j < end; j++ {
@@ -34,6 +41,27 @@ func numbers(lines []Line) {
 		}
 		i = end
 	}
+}
+
+// alone reports whether lines whose numbers only blanks part from the text are numbered by an
+// editor: from 1 on, aligned, and with nothing above or below, as a tool's table has a heading.
+func alone(lines []Line, i, end, first int) bool {
+	if first != 1 || end-i < 5 {
+		return false
+	}
+	for _, at := range []int{i - 1, end} {
+		if at >= 0 && at < len(lines) && lines[at].Block == lines[i].Block && lines[at].Text != "" {
+			return false
+		}
+	}
+	column := strings.IndexByte(lines[i].Text, '1') + 1
+	for _, l := range lines[i:end] {
+		t := strings.TrimLeft(l.Text, " ")
+		if len(l.Text)-len(t)+len(t)-len(strings.TrimLeft(t, "0123456789")) != column {
+			return false
+		}
+	}
+	return true
 }
 
 // numbered divides a line into its number, what follows the number, and the text.
@@ -51,6 +79,8 @@ func numbered(text string) (n int, mark byte, rest string, ok bool) {
 	switch {
 	case after[0] == '\t':
 		return n, '\t', after[1:], true
+	case strings.HasPrefix(after, "  "):
+		return n, ' ', after[2:], true
 	case after[0] == ':' && len(t) == len(text):
 		return n, ':', after[1:], true
 	}
