@@ -54,8 +54,8 @@ func newMarks(all []mark) *marks {
 	return m
 }
 
-// next returns where the next mark stands in data at or after from, -1 if none does, and whether its
-// line stands for itself.
+// next returns where the next mark stands in data at or after from, -1 if none does, and whether
+// its line stands for itself.
 func (m *marks) next(data []byte, from int) (at int, single bool) {
 	if len(m.lists) == 0 {
 		return -1, false

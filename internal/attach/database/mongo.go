@@ -32,8 +32,8 @@ var (
 	mongoMicro = regexp.MustCompile(`"?[rwRW]"?: ?(\d+)`)
 )
 
-// quick is what nobody calls slow of one statement, in seconds. Logs hold such statements where their
-// threshold is low, or logs all that use no index.
+// quick is what nobody calls slow of one statement, in seconds. Logs hold such statements where
+// their threshold is low, or logs all that use no index.
 const quick = 0.05
 
 func isMongo(text string) bool {
