@@ -136,7 +136,7 @@ func (p *perfetto) requests() {
 		by[d.Entry] = append(by[d.Entry], x)
 	}
 	for i, l := range by {
-		p.packed(group, clean(s.Entries[i]), l)
+		p.packed(group, cmp.Or(clean(s.Entries[i]), "?"), l)
 	}
 }
 
