@@ -15,14 +15,14 @@ import (
 var pgLog = &attach.Kind{
 	Name:      "PostgreSQL log",
 	Marks:     []string{"still waiting for", "acquired ", "deadlock", "duration: ", "checkpoint complete", "canceling"},
-	Hints:     []string{"LOG:  ", "ERROR:  ", "still waiting for", "acquired ", "DETAIL:  ", "STATEMENT:  ", "FATAL:  ", "WARNING:  ", "CONTEXT:  ", "HINT:  "},
+	Hints:     []string{"LOG:  ", "LOG: duration: ", ",LOG,", ",ERROR,", "ERROR:  ", "still waiting for", "acquired ", "DETAIL:  ", "STATEMENT:  ", "FATAL:  ", "WARNING:  ", "CONTEXT:  ", "HINT:  "},
 	Scattered: true,
 	Claim:     claimPGLog,
 	Read:      readPGLog,
 }
 
 var (
-	pgLine    = regexp.MustCompile(`(?:^|[ \]:>])(LOG|ERROR|FATAL|PANIC|WARNING|DETAIL|HINT|CONTEXT|STATEMENT|QUERY): {1,2}\S`)
+	pgLine    = regexp.MustCompile(`(?:^|[ \]:>])(LOG|ERROR|FATAL|PANIC|WARNING|DETAIL|HINT|CONTEXT|STATEMENT|QUERY): {1,2}\S|^"?\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[^"]*"?,.*,(?:LOG|ERROR|FATAL|PANIC|WARNING),[0-9A-Z]{5},"`)
 	pgTwo     = regexp.MustCompile(`(LOG|ERROR|FATAL|PANIC|WARNING|DETAIL|HINT|CONTEXT|STATEMENT|QUERY):  \S`)
 	pgWait    = regexp.MustCompile(`process (\d+) still waiting for (\w+) on (.+?) after ([\d.]+) ms`)
 	pgGot     = regexp.MustCompile(`process (\d+) acquired (\w+) on (.+?) after ([\d.]+) ms`)
@@ -82,6 +82,10 @@ func readPGLog(p *attach.Part) attach.Reading {
 	switch {
 	case len(r.Signs) > 0:
 		return r.done(attach.CannotTell)
+	case len(e.durations) > 0 && slices.Max(e.durations) < 0.1:
+		r.Means = "No statement took 100 ms: the log's threshold is low, and these statements were fast."
+		r.Not = "Only statements above the threshold are in it, and lock waits only with log_lock_waits."
+		return r.done(attach.Healthy)
 	case len(e.durations) > 0:
 		r.Means = "Statements took long; the log does not say what they waited for."
 		r.Not = "Only statements above the threshold are in it."

@@ -63,7 +63,7 @@ var (
 	doctorLine   = regexp.MustCompile(`^(\d+\. [\w-]+: \d+ latency spikes|- |I have a few advices|While there are|The system is slow|You don't mind talking)`)
 	doctorStart  = regexp.MustCompile(`I have observed latency spikes in this Redis|no latency spike was observed|I can't do that|latency monitor(ing)? is disabled|Dave, I have observed`)
 	eventName    = regexp.MustCompile(`^(?:\d+\) )?1\) "(command|fast-command|fork|rename|expire-cycle|expire-del|eviction-\w+|active-defrag-cycle|aof-[\w-]+|rdb-[\w-]+|while-blocked-cron|module-[\w-]+)"$`)
-	cliInt       = regexp.MustCompile(`^\s*(?:\d+\) )+\(integer\) (\d+)$`)
+	cliInt       = regexp.MustCompile(`^\s*(?:\d+\) )+\(integer\) (\d+)(?:\s+#.*)?$`)
 	intrinsicMax = regexp.MustCompile(`^Max latency so far: (\d+) microseconds\.?$`)
 	intrinsicEnd = regexp.MustCompile(`^(\d+) total runs \(avg latency: ([\d.]+) microseconds`)
 	pingLine     = regexp.MustCompile(`min: (\d+), max: (\d+), avg: ([\d.]+) \((\d+) samples\)`)
