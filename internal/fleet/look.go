@@ -195,8 +195,8 @@ type candidate struct {
 func (l *look) candidates(ctx context.Context, r *Rule, found []Sample, with bool) error {
 	least := r.Least
 	if !r.Levels {
-		// A bout of five minutes is enough, however long the time asked for.
-		least *= min(1, float64(leastBout)/float64(l.o.Since))
+		// A bout of five minutes is enough, however long the time asked for, or of half of that.
+		least *= float64(min(leastBout, l.o.Since/2)) / float64(l.o.Since)
 	}
 	var cs []*candidate
 	worst := 0.0
