@@ -53,6 +53,7 @@ func isEtcd(text string) bool {
 type complaints struct {
 	fsync, apply, reads, late []float64
 	agreement                 int // slow requests whose time was the agreement of the members
+	index                     int // waits for the leader that name no duration
 	elections                 int
 	lines                     int
 }
@@ -76,7 +77,7 @@ func readEtcd(p *attach.Part) attach.Reading {
 		r.Means = "etcd measured its own fdatasync: writes, and with them heartbeats, waited for it."
 		r.Not = "Whether the device was slow, or the thread had no CPU while it waited, the log does not say."
 		r.next("iostat -x 1 30; whystall record --pid $(pidof etcd)", "says whether the disk or the CPU made the fdatasync long")
-	case len(c.apply)+len(c.reads)+len(c.late) > 0:
+	case len(c.apply)+len(c.reads)+len(c.late)+c.index > 0:
 		line := r.Figures[0]
 		r.candidate("disk-wait", line)
 		r.candidate("cpu-contention", line)
@@ -111,6 +112,10 @@ func (c *complaints) line(text string) {
 		c.late = append(c.late, v)
 		return
 	}
+	if strings.Contains(text, "waiting for ReadIndex response took too long") {
+		c.index++
+		return
+	}
 	m := etcdTook.FindStringSubmatch(text)
 	if m == nil || strings.Contains(text, "traceutil/") {
 		return
@@ -139,6 +144,9 @@ func (c *complaints) figures(r *result) {
 	}
 	if len(c.late) > 0 {
 		r.figure(fmt.Sprintf("heartbeats sent too late: %s, by %s in the median, at most %s", times(len(c.late)), dur(median(c.late)), dur(slices.Max(c.late))))
+	}
+	if c.index > 0 {
+		r.figure("waiting for the leader's ReadIndex took too long: " + times(c.index))
 	}
 	if c.agreement > 0 {
 		r.figure(fmt.Sprintf("%s: the time was the agreement among raft members, before the read", times(c.agreement)))

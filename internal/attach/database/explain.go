@@ -100,7 +100,7 @@ func readExplain(p *attach.Part) attach.Reading {
 			continue
 		}
 		rows++
-		join *= max(1, v)
+		join = min(join*max(1, v), 1e15) // a paste that repeats itself
 		if i := slices.Index(head, "type"); i >= 0 && c[i] == "ALL" {
 			full++
 		}

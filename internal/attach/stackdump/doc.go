@@ -14,6 +14,7 @@
 //	pmp.go       pt-pmp
 //	jstack.go    the JVM's dumps
 //	jvmother.go  ThreadInfo's text and jstack -F
+//	safepoint.go the JVM's log of stops of all threads
 //	pyspy.go     py-spy, faulthandler; a traceback is refused
 //	more.go      crash, dotnet-stack, Ruby; a crash's backtrace is refused
 //	kinds.go     Kinds: the table of this room

@@ -54,3 +54,4 @@ func FuzzOneTrace(f *testing.F)     { fuzzKind(f, oneTrace) }
 func FuzzThreadDump(f *testing.F)   { fuzzKind(f, threadDump) }
 func FuzzInfoThreads(f *testing.F)  { fuzzKind(f, infoThreads) }
 func FuzzAgent(f *testing.F)        { fuzzKind(f, agent) }
+func FuzzSafepoint(f *testing.F)    { fuzzKind(f, safepoint) }

@@ -67,6 +67,9 @@ var (
 
 func claimPySpy(lines []paste.Line) int {
 	n, frames, heads := 0, 0, 0
+	if spyProcess.MatchString(lines[0].Text) {
+		frames = 1 // py-spy says so itself: a thread in no Python code has no frames
+	}
 	for i, l := range lines {
 		text := l.Text
 		switch {

@@ -32,6 +32,7 @@ func TestLines(t *testing.T) {
 		{"grep -n", "3:gc 1\n7:gc 2\n12:gc 3\n", []string{"gc 1", "gc 2", "gc 3"}},
 		{"editor", "1 | a\n2 | b\n3 | c", []string{"a", "b", "c"}},
 		{"an editor's blanks", "a:\n\n 1  a\n 2    b\n 3\n 4  c\n 5  d\n", []string{"a:", "", "a", "  b", "", "c", "d"}},
+		{"a web page's list", " 1. a\n 2. b\n 3. c\n 4. d\n 5. e\n", []string{"a", "b", "c", "d", "e"}},
 		{"a table of ids", "id  x\n 1  a\n 2  b\n 3  c\n 4  c\n 5  d\n", []string{"id  x", " 1  a", " 2  b", " 3  c", " 4  c", " 5  d"}},
 		{"quoted, then indented", "so:\n\n    > a\n    > b\n", []string{"so:", "", "a", "b"}},
 		{"interrupts", "  0:   47   x\n  1:    9   y\n  2:    0   z\n", []string{"0:   47   x", "1:    9   y", "2:    0   z"}},

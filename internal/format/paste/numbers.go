@@ -17,7 +17,7 @@ func numbers(lines []Line) {
 		end, last, tight := i+1, first, 0
 		for end < len(lines) && lines[end].Block == lines[i].Block {
 			n, m, rest, ok := numbered(lines[end].Text)
-			if ok && mark == ' ' && rest == "" { // an empty line
+			if ok && mark != ':' && rest == "" { // an empty line
 				m = mark
 			}
 			if !ok || m != mark || n <= last || mark != ':' && n != last+1 {
@@ -29,7 +29,7 @@ func numbers(lines []Line) {
 			last = n
 			end++
 		}
-		if mark == ' ' && !alone(lines, i, end, first) {
+		if (mark == ' ' || mark == '.') && !alone(lines, i, end, first) {
 			i = end
 			continue
 		}
@@ -53,6 +53,9 @@ func alone(lines []Line, i, end, first int) bool {
 		if at >= 0 && at < len(lines) && lines[at].Block == lines[i].Block && lines[at].Text != "" {
 			return false
 		}
+	}
+	if lines[i].Text[strings.IndexByte(lines[i].Text, '1')+1] == '.' {
+		return true // lists of web pages are not aligned at the right
 	}
 	column := strings.IndexByte(lines[i].Text, '1') + 1
 	for _, l := range lines[i:end] {
@@ -79,6 +82,8 @@ func numbered(text string) (n int, mark byte, rest string, ok bool) {
 	switch {
 	case after[0] == '\t':
 		return n, '\t', after[1:], true
+	case strings.HasPrefix(after, ". "): // of a web page
+		return n, '.', after[2:], true
 	case strings.HasPrefix(after, "  "):
 		return n, ' ', after[2:], true
 	case after[0] == ':' && len(t) == len(text):

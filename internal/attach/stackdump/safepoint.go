@@ -1,0 +1,149 @@
+package stackdump
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+// safepoint reads what the JVM logs of stops of all its threads: -XX:+PrintGCApplicationStoppedTime
+// until JDK 8, -Xlog:safepoint since 9, in the form of 14 as well.
+var safepoint = &attach.Kind{
+	Name:      "JVM safepoint log",
+	Hints:     []string{"application threads were stopped", "Safepoint \"", "Application time: "},
+	Marks:     []string{"application threads were stopped", "Safepoint \""},
+	Single:    true,
+	Scattered: true,
+	Claim: func(lines []paste.Line) int {
+		n := 0
+		for n < len(lines) && lines[n].Command == "" && isStop(lines[n].Text) {
+			n++
+		}
+		return n
+	},
+	Read: readSafepoint,
+}
+
+var (
+	stopOld = regexp.MustCompile(`Total time for which application threads were stopped: (\d+[.,]\d+) seconds(?:, Stopping threads took: (\d+[.,]\d+) seconds)?`)
+	stopNew = regexp.MustCompile(`Safepoint "(\w+)", .*\bReaching safepoint: (\d+) ns\b.*\bTotal: (\d+) ns`)
+	ran     = regexp.MustCompile(`Application time: (\d+[.,]\d+) seconds`)
+	since   = regexp.MustCompile(`Time since last: (\d+) ns`)
+)
+
+func isStop(text string) bool {
+	return stopOld.MatchString(text) || stopNew.MatchString(text) || ran.MatchString(text)
+}
+
+// stops is what the lines say, in seconds.
+type stops struct {
+	took, reach []float64
+	between     float64 // time that the program ran between stops; 0: not said
+	longest     string  // why the longest one was; "": not said
+}
+
+func (s *stops) line(text string) {
+	num := func(t string, unit float64) float64 {
+		v, _ := strconv.ParseFloat(strings.Replace(t, ",", ".", 1), 64)
+		return v * unit
+	}
+	if m := ran.FindStringSubmatch(text); m != nil {
+		s.between += num(m[1], 1)
+		return
+	}
+	if m := stopOld.FindStringSubmatch(text); m != nil {
+		s.took = append(s.took, num(m[1], 1))
+		if m[2] != "" {
+			s.reach = append(s.reach, num(m[2], 1))
+		}
+		return
+	}
+	m := stopNew.FindStringSubmatch(text)
+	if m == nil {
+		return
+	}
+	took := num(m[3], 1e-9)
+	if len(s.took) == 0 || took > slices.Max(s.took) {
+		s.longest = m[1]
+	}
+	s.took, s.reach = append(s.took, took), append(s.reach, num(m[2], 1e-9))
+	if b := since.FindStringSubmatch(text); b != nil {
+		s.between += num(b[1], 1e-9)
+	}
+}
+
+// longStop is a stop that requests feel, in seconds; muchStopped is a share of time that they do.
+const (
+	longStop    = 0.1
+	muchStopped = 0.05
+)
+
+func readSafepoint(p *attach.Part) attach.Reading {
+	var s stops
+	for _, l := range p.Lines {
+		s.line(l.Text)
+	}
+	r := attach.Reading{Title: fmt.Sprintf("JVM safepoints, %d stops of all threads", len(s.took)), State: attach.CannotTell,
+		Not: "Garbage collection is only one reason of a stop: the lines do not all say which it was."}
+	if len(s.took) == 0 {
+		r.Means = "It says how long the program ran, and of no stop."
+		return r
+	}
+	total, reach := sum(s.took), sum(s.reach)
+	most := slices.Max(s.took)
+	line := fmt.Sprintf("%s in all, median %s, longest %s", span(total), span(middle(s.took)), span(most))
+	if s.longest != "" {
+		line += " (" + s.longest + ")"
+	}
+	r.Figures = append(r.Figures, line)
+	if len(s.reach) > 0 {
+		r.Figures = append(r.Figures, fmt.Sprintf("of it until all threads had stopped: %s in all, longest %s", span(reach), span(slices.Max(s.reach))))
+	}
+	stopped := 0.0
+	if s.between > 0 {
+		stopped = total / (total + s.between)
+		r.Figures = append(r.Figures, fmt.Sprintf("stopped for %.1f %% of the time between the first line and the last", 100*stopped))
+	}
+	switch {
+	case most < longStop && stopped < muchStopped:
+		r.State, r.Means = attach.Healthy, "No stop is long enough for requests to feel it."
+		return r
+	case reach > total/2:
+		r.Means = "Most of it is the wait for a thread that did not stop: a long loop, a page fault, or a thread without a CPU."
+		r.Next = append(r.Next, attach.Next{Command: "java -XX:+SafepointTimeout -XX:SafepointTimeoutDelay=500 ...", Why: "names the threads that the others wait for"})
+		r.Signs = append(r.Signs, attach.Sign{Cause: "cpu-contention", Grade: attach.Candidate, Proof: []string{line}})
+	default:
+		r.Means = "All threads stood still in these stops: what was done in them, mostly garbage collection, took the time."
+		r.Next = append(r.Next, attach.Next{Command: "java -Xlog:gc*,safepoint ...", Why: "says what each stop was for"})
+	}
+	r.Signs = append(r.Signs, attach.Sign{Cause: "stw-pause", Grade: attach.Candidate, Proof: []string{line}})
+	return r
+}
+
+func sum(v []float64) (s float64) {
+	for _, x := range v {
+		s += x
+	}
+	return s
+}
+
+func middle(v []float64) float64 {
+	s := slices.Sorted(slices.Values(v))
+	return (s[len(s)/2] + s[(len(s)-1)/2]) / 2
+}
+
+// span prints seconds with three digits.
+func span(s float64) string {
+	switch {
+	case s >= 1:
+		return fmt.Sprintf("%.3g s", s)
+	case s >= 1e-3:
+		return fmt.Sprintf("%.3g ms", s*1e3)
+	}
+	return fmt.Sprintf("%.3g us", s*1e6)
+}
