@@ -58,7 +58,7 @@ func (p *page) compared(title, rest string, rows []comparedRow) {
 	p.line("  %10s %10s  %-*s  %s", "before", "after", barWidth, "", "")
 	for _, r := range rows {
 		room := p.columns - 2 - 10 - 1 - 10 - 2 - barWidth - 2
-		name := wrap(Printable(r.name), room, shortenWords)
+		name := wrap(Printable(r.name), room-2, shortenWords)
 		p.line("  %10s %10s  %s%s  %s", r.before, r.after, r.change, strings.Repeat(" ", max(0, barWidth-width(r.change))), name[0])
 		for _, l := range name[1:] {
 			p.line("%*s%s", p.columns-room+2, "", l)
