@@ -2,6 +2,7 @@ package compare
 
 import (
 	"math"
+	"slices"
 
 	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/finding"
@@ -42,9 +43,12 @@ type conditions struct {
 	othersKnown   bool
 	otherEvidence bool
 	otherMachine  bool
-	// The part of the fall of slow, and of usual, requests' time that had been waits for CPUs which
-	// others had: neighbours that left can have made no more. 1 where no kernel record says.
-	waitedSlow, waitedUsual float64
+	// waits is, by scope, the part of the change of requests' time that is waits for CPUs which
+	// others had. NaN where no kernel record says.
+	waits map[finding.Scope]float64
+	// crowdedBefore and crowdedAfter: requests or the process lost time to neighbours, as a cause
+	// of its own.
+	crowdedBefore, crowdedAfter bool
 }
 
 func conditionsOf(before, after []*Run) (c conditions) {
@@ -60,7 +64,11 @@ func conditionsOf(before, after []*Run) (c conditions) {
 	}
 	others := func(r *Run) float64 { return r.OthersCPUs }
 	c.others = medianBy(after, others) - medianBy(before, others)
-	c.waitedSlow, c.waitedUsual = waited(before, after, finding.Slow), waited(before, after, finding.Usual)
+	c.waits = map[finding.Scope]float64{}
+	for _, scope := range []finding.Scope{finding.Slow, finding.Usual} {
+		c.waits[scope] = waits(before, after, scope)
+	}
+	c.crowdedBefore, c.crowdedAfter = crowded(before), crowded(after)
 	return c
 }
 
@@ -78,12 +86,19 @@ func medianBy(runs []*Run, get func(*Run) float64) float64 {
 	return medianOf(xs)
 }
 
-// mostWaited is the part of a fall that waits for CPUs may be for neighbours not to be asked about:
-// less does not make a third of what was there before.
-const mostWaited = 0.25
+func crowded(runs []*Run) bool {
+	return slices.ContainsFunc(runs, func(r *Run) bool {
+		return slices.ContainsFunc(r.roots(), func(f finding.Finding) bool { return byNeighbours[f.Cause] })
+	})
+}
 
-// waited is the part of a fall of a column's time that waits for CPUs can be which others had.
-func waited(before, after []*Run, scope finding.Scope) float64 {
+// mostWaits is the part of a change that waits for CPUs may be for neighbours not to count: less
+// does not make a third of what was there before.
+const mostWaits = 0.25
+
+// waits is the part of the change of a column's time that is waits for CPUs which others had; NaN
+// where no kernel record says, or nothing changed.
+func waits(before, after []*Run, scope finding.Scope) float64 {
 	wall := func(r *Run) float64 {
 		if r.Result == nil {
 			return 0
@@ -92,7 +107,7 @@ func waited(before, after []*Run, scope finding.Scope) float64 {
 	}
 	queue := func(r *Run) (ns float64) {
 		if e := r.evidence(); !e.Kernel || e.Trace && !e.Joined {
-			return math.Inf(1)
+			return math.NaN()
 		}
 		for i := range r.column(scope).Accounts {
 			a := &r.column(scope).Accounts[i]
@@ -107,22 +122,18 @@ func waited(before, after []*Run, scope finding.Scope) float64 {
 		}
 		return ns
 	}
-	fall := medianBy(before, wall) - medianBy(after, wall)
-	if fall <= 0 {
-		return 1
-	}
-	return min(1, medianBy(before, queue)/fall)
+	return (medianBy(before, queue) - medianBy(after, queue)) / (medianBy(before, wall) - medianBy(after, wall))
 }
 
 // byOthers reports whether who had the CPU is, or may be, another process.
 func byOthers(who string) bool { return who != account.OwnThreads && who != account.Recorder }
 
 // always lists the gates that keep anything from being told.
-func (c *conditions) always() (gs []Gate) {
+func (c *conditions) always(f *finding.Finding) (gs []Gate) {
 	if c.otherMachine {
 		gs = append(gs, OtherMachine)
 	}
-	if c.otherEvidence {
+	if c.otherEvidence && f.Explains.Bytes == 0 { // bytes are read beside traces and records
 		gs = append(gs, OtherEvidence)
 	}
 	return gs
@@ -134,27 +145,30 @@ func (c *conditions) forFall(f *finding.Finding) (gs []Gate) {
 	if c.load > 0 && c.load < 1-loadAlike {
 		gs = append(gs, LoadFell)
 	}
-	waited := c.waitedSlow
-	if f.Scope == finding.Usual {
-		waited = c.waitedUsual
-	}
-	switch {
-	case !c.othersKnown || c.others >= -othersAlike:
-	case byNeighbours[f.Cause], f.Explains.Bytes > 0:
-	case f.Explains.NS > 0 && waited <= mostWaited:
-	default:
+	if !byNeighbours[f.Cause] && f.Explains.Bytes == 0 && c.byOthers(f, -c.others, c.crowdedBefore) {
 		gs = append(gs, OthersFell)
 	}
 	return gs
 }
 
 // forRise lists the gates that keep a rise, or that nothing changed, from being the remedy's.
-func (c *conditions) forRise() (gs []Gate) {
+func (c *conditions) forRise(f *finding.Finding) (gs []Gate) {
 	if c.load > 1+loadAlike {
 		gs = append(gs, LoadRose)
 	}
-	if c.othersKnown && c.others > othersAlike {
+	if c.othersKnown && c.others > othersAlike || c.byOthers(f, c.others, c.crowdedAfter) {
 		gs = append(gs, OthersRose)
 	}
 	return gs
+}
+
+// byOthers reports whether neighbours may have made a change: where they took so much more, or
+// were a cause of their own. Where the ledger says for how long requests waited behind them, that
+// has to be a part of the change, too: a service that wants less of the CPUs waits less as well.
+func (c *conditions) byOthers(f *finding.Finding, more float64, crowded bool) bool {
+	moved := c.othersKnown && more > othersAlike
+	if w, ok := c.waits[f.Scope]; ok && f.Explains.NS > 0 && !math.IsNaN(w) {
+		return w > mostWaits && (moved || crowded)
+	}
+	return moved || f.Explains.NS == 0 && crowded
 }

@@ -86,7 +86,7 @@ func judge(before, after []*Run, f *finding.Finding, both []Entry, c *conditions
 	} else if asked {
 		v.Gates = append(v.Gates, noLatency(both))
 	}
-	v.Gates = append(v.Gates, c.always()...)
+	v.Gates = append(v.Gates, c.always(f)...)
 	if !v.Known && len(v.Gates) == 0 {
 		v.Gates = append(v.Gates, Unbounded)
 	}
@@ -127,9 +127,9 @@ func (v *Verdict) settle(change tested, f *finding.Finding, c *conditions) {
 	case fell:
 		v.Outcome, v.Gates = Confirmed, c.forFall(f)
 	case rose:
-		v.Outcome, v.Gates = Worse, c.forRise()
+		v.Outcome, v.Gates = Worse, c.forRise(f)
 	case unchanged:
-		v.Outcome, v.Gates = NotConfirmed, c.forRise()
+		v.Outcome, v.Gates = NotConfirmed, c.forRise(f)
 	case parted:
 		v.Gates = []Gate{Disagree}
 	default:
