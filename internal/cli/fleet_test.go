@@ -27,9 +27,11 @@ func TestFleetSecrets(t *testing.T) {
 			}
 			fmt.Fprint(w, `{"status":"success","data":{"resultType":"vector","result":[{"metric":{"__name__":"node_forks_total"},"value":[1,"1"]}]}}`)
 		},
-		"refused":  func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusUnauthorized) },
-		"redirect": func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "http://other.example/", 302) },
-		"broken":   func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"status":`) },
+		"refused": func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusUnauthorized) },
+		"redirect": func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://other.example/", http.StatusFound)
+		},
+		"broken": func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"status":`) },
 	}
 	for name, answer := range answers {
 		s := httptest.NewServer(answer)

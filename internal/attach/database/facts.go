@@ -1,8 +1,6 @@
 package database
 
 import (
-	"strconv"
-
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/finding"
 )
@@ -63,5 +61,3 @@ func (r *result) done(quiet attach.State) attach.Reading {
 	}
 	return r.Reading
 }
-
-func itoa(n int) string { return strconv.Itoa(n) }

@@ -26,7 +26,6 @@ var (
 	semaLock   = regexp.MustCompile(`^\s*(X-lock|S-lock|SX-lock|Mutex|X-lock \(wait_ex\)|.*[Ll]ock)\b.* (?:on RW-latch at|at|on) (0x[0-9a-f]+|'[^']+')(?:,? created (?:in )?(?:file )?(\S+) line (\d+))?`)
 	semaWriter = regexp.MustCompile(`a writer \(thread id (\d+)\) has reserved it in mode\s+(\w+)`)
 	semaMutex  = regexp.MustCompile(`Mutex (?:at )?(0x[0-9a-f]+|\S+)(?:,? Mutex (\S+))? created (\S+)|Mutex at (0x[0-9a-f]+)`)
-	semaLast   = regexp.MustCompile(`Last time (?:read|write) locked in file (\S+) line (\d+)`)
 	trxWaiting = regexp.MustCompile(`TRX HAS BEEN WAITING (\d+) (SEC|us|µs|seconds)`)
 	trxLine    = regexp.MustCompile(`^---TRANSACTION (\w+), (not started|ACTIVE(?: \([^)]*\))? ?(\d+)?)`)
 	trxTable   = regexp.MustCompile("of table [`\"]?(\\S+?)[`\"]?[.][`\"]?([^`\" ]+)")
@@ -98,14 +97,14 @@ type semaphore struct {
 
 // innoState is what a status says.
 type innoState struct {
-	semas              map[string]*semaphore
-	waits              []float64 // of transactions for locks, s
-	table              string
-	pendLog, pendPool  float64
-	history            float64
-	active             int
-	longestActive      float64
-	deadlock, hasSemas bool
+	semas             map[string]*semaphore
+	waits             []float64 // of transactions for locks, s
+	table             string
+	pendLog, pendPool float64
+	history           float64
+	active            int
+	longestActive     float64
+	deadlock          bool
 }
 
 func readInnoDB(p *attach.Part) attach.Reading {

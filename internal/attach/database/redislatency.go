@@ -124,9 +124,9 @@ func eventCause(event string) (cause, words string) {
 
 // spike is an event with its times in milliseconds.
 type spike struct {
-	event               string
-	n                   int
-	average, worst, age float64
+	event          string
+	n              int
+	average, worst float64
 }
 
 // judgeSpikes says what events mean. Redis measured them itself, on its main thread.

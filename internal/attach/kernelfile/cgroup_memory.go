@@ -67,12 +67,12 @@ const none = -2
 
 // memGroup is what a cgroup's files say of its memory. A limit of -1 is no limit, none not read.
 type memGroup struct {
-	path              string
-	all               []sample
-	stats, events     []pairs
-	used, limit, high float64
-	failcnt           float64
-	hasUsed, hasFail  bool
+	path             string
+	all              []sample
+	stats, events    []pairs
+	used, limit      float64
+	failcnt          float64
+	hasUsed, hasFail bool
 }
 
 func (g memGroup) read() attach.Reading {

@@ -22,7 +22,6 @@ type report struct {
 	zones  []zone // of a Mem-Info dump
 	stalls []float64
 	atomic bool
-	kswapd bool
 	spin   string // where a CPU was stuck
 	killed []string
 }

@@ -101,11 +101,6 @@ func claimPairs(lines []paste.Line, known, distinct func(string) bool, plain fun
 	return n
 }
 
-// snake reports whether a name is written as the kernel writes counters.
-func snake(name string) bool {
-	return name != "" && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_") == ""
-}
-
 // oneOf makes a set of names.
 func oneOf(names string) func(string) bool {
 	set := map[string]bool{}

@@ -34,8 +34,3 @@ var callWaits = func() map[string]waitKind {
 	}
 	return m
 }()
-
-// waitWords say it in a person's words.
-var waitWords = map[waitKind]string{
-	waitIdle: "idling", waitLock: "futex", waitSync: "waiting for a disk to have written", waitDisk: "file calls", waitNetwork: "the network", waitChild: "waiting for a process",
-}

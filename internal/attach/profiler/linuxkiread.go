@@ -17,7 +17,6 @@ type kiReport struct {
 	sleep, queue  float64
 	sched         bool
 	policy        string
-	busyShare     float64
 	calls         []kiCallRow
 	hot, stacks   profile
 	funcs         *waiting // sleep functions of a process

@@ -111,7 +111,6 @@ type scriptedEvent struct {
 	p           profile
 	counted     float64 // periods: of events that are counted, how many there were
 	first, last float64 // s
-	switches    int
 }
 
 func readScript(p *attach.Part) *scripted {

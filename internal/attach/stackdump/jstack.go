@@ -30,7 +30,6 @@ var (
 	jvmBits   = regexp.MustCompile(`^(Full thread dump|Threads class SMR|_java_thread_list|0x[0-9a-f]{8,}[, 0xa-f0-9]*$|\}$|JNI global ref|Found (one|\d+) (Java-level )?deadlock|=====|Java stack information|which is held by|waiting to lock monitor|waiting for ownable|JNI|Heap$)`)
 	jvmStart  = regexp.MustCompile(`^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d|\d+:)$`)
 	jvmInner  = regexp.MustCompile(`^\s+(java\.lang\.Thread\.State|Locked ownable|No compile task|Compiling:|Locked synchronizers|which is held by|waiting (to lock|for)|in object 0x|Carrying virtual|Mounted on carrier|- |at |JavaThread state|Thread:|Number of locked|total|space|Metaspace|class space|region size|PSYoungGen|ParOldGen|def new|tenured|eden|from|to |the space|compacting|garbage-first|object space|None$|\.\.\. \d+ more|Caused by)`)
-	jvmHeap   = regexp.MustCompile(`^\s+(PSYoungGen|ParOldGen|def new|tenured|eden|from|to |garbage-first|Metaspace|class space|region size|the space|object space|total|ZHeap|PSOldGen|PSPermGen|concurrent)`)
 )
 
 // threadDump reads what jcmd's Thread.dump_to_file writes: virtual threads too, without locks.

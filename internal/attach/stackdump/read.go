@@ -12,8 +12,8 @@ import (
 
 // tally is how many threads do what.
 type tally struct {
-	total, idle, lock, lone, disk, remote, table, room, pooled, signal, running int
-	calls                                                                       map[doing]map[string]int
+	total, idle, lock, disk, remote, table, room, pooled, signal, running int
+	calls                                                                 map[doing]map[string]int
 }
 
 func (d *dump) tally() tally {

@@ -91,18 +91,18 @@ func claimSS(lines []paste.Line) int {
 
 // sockets is what a list of sockets says.
 type sockets struct {
-	states          map[string]int
-	total           int
-	full            []string // listeners whose queue is full
-	fullest         float64
-	unread, unsent  int // bytes, the most of one connection
-	unreadAt        string
-	unsentAt        string
-	retrans         int // connections with segments in retransmission
-	rtts            []float64
-	limited, busied int // connections that the receiver's window, or the send buffer, limits
-	sums            string
-	waiting         string // connections that wait at a listener whose limit is not printed
+	states         map[string]int
+	total          int
+	full           []string // listeners whose queue is full
+	fullest        float64
+	unread, unsent int // bytes, the most of one connection
+	unreadAt       string
+	unsentAt       string
+	retrans        int // connections with segments in retransmission
+	rtts           []float64
+	limited        int // connections that the receiver's window, or the send buffer, limits
+	sums           string
+	waiting        string // connections that wait at a listener whose limit is not printed
 }
 
 var (

@@ -52,7 +52,7 @@ func readTop(p *attach.Part) attach.Reading {
 
 // screensCPU is the medians of the lines of CPUs.
 func screensCPU(all []screen) (c cpuUse, known bool) {
-	var us, sy, wa, hi, si, st, id, run []float64
+	var us, sy, wa, hi, si, st, id []float64
 	for _, s := range all {
 		if len(s.cpu) == 0 {
 			continue
@@ -68,7 +68,7 @@ func screensCPU(all []screen) (c cpuUse, known bool) {
 		us, sy = append(us, mean(func(c cpuUse) float64 { return c.us })), append(sy, mean(func(c cpuUse) float64 { return c.sy }))
 		wa, hi = append(wa, mean(func(c cpuUse) float64 { return c.wa })), append(hi, mean(func(c cpuUse) float64 { return c.hi }))
 		si, st = append(si, mean(func(c cpuUse) float64 { return c.si })), append(st, mean(func(c cpuUse) float64 { return c.st }))
-		id, run = append(id, mean(func(c cpuUse) float64 { return c.id })), append(run, float64(s.running))
+		id = append(id, mean(func(c cpuUse) float64 { return c.id }))
 		c.cpus = s.cpus
 	}
 	c.us, c.sy, c.wa, c.hi, c.si, c.st, c.id = median(us), median(sy), median(wa), median(hi), median(si), median(st), median(id)
