@@ -70,6 +70,7 @@ func TestVerdicts(t *testing.T) {
 		gate          Gate // "" none
 	}{
 		{"cured", runs(ill), runs(cured), Confirmed, ""},
+		{"a third is left, and it is still found", runs(ill), runs(with(ill, func(m *made) { m.p99, m.lock = 20e6, 13e6 })), CannotTell, TooLittle},
 		{"nothing changed", runs(ill), runs(with(ill, func(m *made) { m.start = 2; m.p99 = 55e6 })), NotConfirmed, ""},
 		{"a little less", runs(ill), runs(with(ill, func(m *made) { m.p99, m.lock = 38e6, 30e6 })), CannotTell, TooLittle},
 		{"worse", runs(ill), runs(with(ill, func(m *made) { m.p99, m.lock = 150e6, 120e6 })), Worse, ""},

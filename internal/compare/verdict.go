@@ -163,6 +163,8 @@ func (v *Verdict) ofPair(ab, aa, lb, la []float64, c *conditions) tested {
 		}
 	}
 	switch {
+	case v.Found && few <= needA:
+		return unclear // a cause that is still found is not cured, and has its own ups and downs
 	case few <= needA && (!asked || slow <= needL):
 		return fell
 	case much >= roseAmount && (!asked || fast >= roseLatency):
