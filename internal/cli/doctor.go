@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os/signal"
 	"runtime"
@@ -61,9 +60,7 @@ func (c *doctorCmd) Run(con *console) error {
 		d.Target = &t
 	}
 	if c.Format == "json" {
-		enc := json.NewEncoder(con.stdout)
-		enc.SetIndent("", "  ")
-		err = enc.Encode(d)
+		err = report.PrintJSON(con.stdout, d)
 	} else {
 		err = con.printDoctor(&d)
 	}

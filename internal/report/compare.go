@@ -2,7 +2,6 @@ package report
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
@@ -24,9 +23,7 @@ func PrintComparison(w io.Writer, c *compare.Comparison, name string, o TextOpti
 	case "html":
 		return comparisonHTML(w, c)
 	case "json":
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		return e.Encode(c)
+		return PrintJSON(w, c)
 	}
 	return fmt.Errorf("print comparison: no output %q", name)
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // hostileName is a name that each output has to make harmless.
-const hostileName = "</style><script>alert(1)</script>\x1b[31m|@all"
+const hostileName = "</style><script>alert(1)</script>\x1b[31m\u009b31m\u202e|@all"
 
 func hostileComparison() *compare.Comparison {
 	return &compare.Comparison{
@@ -40,8 +40,8 @@ func TestComparisonOutputs(t *testing.T) {
 		}
 		out := b.String()
 		if format == "json" {
-			if !json.Valid([]byte(out)) {
-				t.Error("json: not valid")
+			if !json.Valid([]byte(out)) || strings.ContainsAny(out, "\u0085\u009b\u202e") {
+				t.Errorf("json: not valid, or a terminal would act upon it: %q", out)
 			}
 			continue
 		}

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -20,9 +19,7 @@ func PrintFleet(w io.Writer, r *fleet.Result, name string, o TextOptions) error 
 	case "markdown":
 		return fleetMarkdown(w, r)
 	case "json":
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		return e.Encode(r)
+		return PrintJSON(w, r)
 	}
 	return fmt.Errorf("print fleet: no output %q", name)
 }
@@ -209,6 +206,3 @@ func fleetEverywhere(f *fleet.Finding) string {
 	}
 	return s
 }
-
-// JSONLine writes one value as a line.
-func JSONLine(w io.Writer, v any) error { return json.NewEncoder(w).Encode(v) }

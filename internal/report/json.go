@@ -18,13 +18,21 @@ var _ = registerOutput(&Output{Name: "json", Order: 20, Ext: "json", Print: func
 var Schema []byte
 
 // JSON prints the report for programs, complete.
-func (r *Report) JSON(w io.Writer) error {
+func (r *Report) JSON(w io.Writer) error { return PrintJSON(w, r) }
+
+// PrintJSON prints anything for programs, in lines that a person can read too.
+func PrintJSON(w io.Writer, v any) error { return printJSON(w, v, "  ") }
+
+// JSONLine prints one value for programs, in one line.
+func JSONLine(w io.Writer, v any) error { return printJSON(w, v, "") }
+
+func printJSON(w io.Writer, v any, indent string) error {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	if err := enc.Encode(r); err != nil {
-		return fmt.Errorf("print report as JSON: %w", err)
+	enc.SetIndent("", indent)
+	if err := enc.Encode(v); err != nil {
+		return fmt.Errorf("print as JSON: %w", err)
 	}
 	_, err := w.Write(escapeUnprintable(b.Bytes()))
 	return err
