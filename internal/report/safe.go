@@ -1,49 +1,14 @@
 package report
 
 import (
-	"fmt"
 	"strings"
 	"unicode"
-	"unicode/utf8"
+
+	"github.com/whystall/whystall/internal/report/webpage"
 )
 
-// Printable makes s safe for a terminal and for one line. What is not a letter, mark, number,
-// punctuation, symbol or plain space is shown as an escape. These are control characters (ESC, line
-// breaks, C1), direction changes, zero-width and private characters, and bytes that are no UTF-8.
-func Printable(s string) string {
-	clean := true
-	for _, r := range s {
-		if !unicode.IsPrint(r) || r == utf8.RuneError {
-			clean = false
-			break
-		}
-	}
-	if clean {
-		return s
-	}
-	var b strings.Builder
-	for i := 0; i < len(s); {
-		r, n := utf8.DecodeRuneInString(s[i:])
-		switch {
-		case r == utf8.RuneError && n <= 1:
-			fmt.Fprintf(&b, `\x%02x`, s[i])
-		case unicode.IsPrint(r):
-			b.WriteRune(r)
-		case r == '\n':
-			b.WriteString(`\n`)
-		case r == '\t':
-			b.WriteString(`\t`)
-		case r < 0x100:
-			fmt.Fprintf(&b, `\x%02x`, r)
-		case r < 0x10000:
-			fmt.Fprintf(&b, `\u%04x`, r)
-		default:
-			fmt.Fprintf(&b, `\U%08x`, r)
-		}
-		i += n
-	}
-	return b.String()
-}
+// Printable makes s safe for a terminal and for one line: see [webpage.Escaped].
+func Printable(s string) string { return webpage.Escaped(s, "", "") }
 
 // width is the number of terminal columns that a printable s takes.
 func width(s string) int {

@@ -14,10 +14,14 @@ const (
 	Close = '\uf8f1'
 )
 
-// Marked makes s safe to show on one line of the page. What is not a letter, mark, number,
-// punctuation, symbol or plain space becomes an escape between Open and Close: control characters,
-// direction changes, zero-width and private characters, and bytes that are no UTF-8.
-func Marked(s string) string {
+// Marked makes s safe to show on one line of the page: each escape stands between Open and Close.
+func Marked(s string) string { return Escaped(s, string(Open), string(Close)) }
+
+// Escaped makes s safe for one line of a terminal or a page. What is not a letter, mark, number,
+// punctuation, symbol or plain space becomes an escape between before and after. These are control
+// characters (ESC, line breaks, C1), direction changes, zero-width and private characters, and
+// bytes that are no UTF-8.
+func Escaped(s, before, after string) string {
 	clean := true
 	for _, r := range s {
 		if !unicode.IsPrint(r) || r == utf8.RuneError {
@@ -33,29 +37,29 @@ func Marked(s string) string {
 		r, n := utf8.DecodeRuneInString(s[i:])
 		switch {
 		case r == utf8.RuneError && n <= 1:
-			escape(&b, `\x%02x`, rune(s[i]))
+			fmt.Fprintf(&b, `%s\x%02x%s`, before, s[i], after)
 		case unicode.IsPrint(r):
 			b.WriteRune(r)
-		case r == '\n':
-			escape(&b, `\n`)
-		case r == '\t':
-			escape(&b, `\t`)
-		case r < 0x100:
-			escape(&b, `\x%02x`, r)
-		case r < 0x10000:
-			escape(&b, `\u%04x`, r)
 		default:
-			escape(&b, `\U%08x`, r)
+			b.WriteString(before + escapeOf(r) + after)
 		}
 		i += n
 	}
 	return b.String()
 }
 
-func escape(b *strings.Builder, format string, args ...any) {
-	b.WriteRune(Open)
-	fmt.Fprintf(b, format, args...)
-	b.WriteRune(Close)
+func escapeOf(r rune) string {
+	switch {
+	case r == '\n':
+		return `\n`
+	case r == '\t':
+		return `\t`
+	case r < 0x100:
+		return fmt.Sprintf(`\x%02x`, r)
+	case r < 0x10000:
+		return fmt.Sprintf(`\u%04x`, r)
+	}
+	return fmt.Sprintf(`\U%08x`, r)
 }
 
 // plain shows the marks where there can be no markup, such as a title.
