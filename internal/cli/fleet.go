@@ -146,7 +146,7 @@ func (c *fleetAsk) options() (o fleet.Options, a fleet.Ask, err error) {
 		if a, err = fleet.Recorded(c.Replay); err != nil {
 			return o, a, usagef("%v", err)
 		}
-		return fleet.Options{URL: c.Prom, Timeout: c.Timeout, MaxSamples: a.MaxSamples, Replay: c.Replay, Record: c.Record}, a, nil
+		return fleet.Options{URL: c.Prom, Timeout: c.Timeout, Replay: c.Replay, Record: c.Record}, a, nil
 	}
 	switch {
 	case c.Since < time.Minute || c.Since > 90*24*time.Hour:
@@ -164,7 +164,7 @@ func (c *fleetAsk) options() (o fleet.Options, a fleet.Ask, err error) {
 	if err := labelNames(c.ClusterLabel); err != nil {
 		return o, a, err
 	}
-	o = fleet.Options{URL: c.Prom, User: c.User, Tenant: c.Tenant, Timeout: c.Timeout, MaxSamples: c.MaxSamples, Record: c.Record, Replay: c.Replay, Insecure: c.Insecure, Headers: http.Header{}}
+	o = fleet.Options{URL: c.Prom, User: c.User, Tenant: c.Tenant, Timeout: c.Timeout, Record: c.Record, Replay: c.Replay, Insecure: c.Insecure, Headers: http.Header{}}
 	for _, h := range c.Header {
 		name, value, ok := strings.Cut(h, ":")
 		if !ok || strings.TrimSpace(name) == "" {

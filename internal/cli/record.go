@@ -230,18 +230,7 @@ func (b byteSize) String() string {
 }
 
 // shellWord quotes a name for a command that is to be pasted.
-func shellWord(s string) string {
-	plain := func(c rune) bool {
-		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("./_-+:@%,=", c)
-	}
-	if s != "" && strings.IndexFunc(s, func(c rune) bool { return !plain(c) }) < 0 {
-		if s[0] == '-' {
-			return "./" + s
-		}
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-}
+func shellWord(s string) string { return finding.ShellFile(s) }
 
 // tempCase names a case in a folder of its own, which remove deletes.
 func tempCase() (name string, remove func(), err error) {

@@ -1,4 +1,5 @@
-// Package finding is what a detector may say, as plain data, and how an amount is written.
+// Package finding is what a detector may say, as plain data, and how an amount and a word of a
+// command are written.
 package finding
 
 // Confidence grades a finding. The rule is the manual's chapter "how-sure", which whystall causes

@@ -26,18 +26,17 @@ type Engine struct {
 
 // Options are how to reach an engine, and the bounds of what may be asked.
 type Options struct {
-	URL        string
-	Headers    http.Header
-	User       string
-	Password   string
-	Bearer     string
-	Tenant     string // X-Scope-OrgID
-	Transport  http.RoundTripper
-	Timeout    time.Duration // of one question
-	MaxSamples int64         // that one question may make the engine read
-	Record     string        // folder that keeps the answers; "" none
-	Replay     string        // folder whose answers are given instead; "" none
-	Insecure   bool
+	URL       string
+	Headers   http.Header
+	User      string
+	Password  string
+	Bearer    string
+	Tenant    string // X-Scope-OrgID
+	Transport http.RoundTripper
+	Timeout   time.Duration // of one question
+	Record    string        // folder that keeps the answers; "" none
+	Replay    string        // folder whose answers are given instead; "" none
+	Insecure  bool
 }
 
 // atOnce is how many questions are under way at once: an engine has other askers.

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/whystall/whystall/internal/finding"
 )
 
 const secretWord = "s3cr3t-t0ken"
@@ -141,7 +143,28 @@ func TestForeignNames(t *testing.T) {
 	if m := among([]Labels{evil}, "instance"); m != `instance=~"h\"\\} or vector\\(1\\) #"` {
 		t.Errorf("matcher %s", m)
 	}
-	if s := shellWord(evil["pod"]); s != `'a'\''; rm -rf /'` {
+	if s := finding.ShellWord(evil["pod"]); s != `'a'\''; rm -rf /'` {
 		t.Errorf("word %s", s)
+	}
+}
+
+// TestCaptureOfForeignNames: no shell, here or on the host, finds anything to carry out in a label.
+// No program finds an option there.
+func TestCaptureOfForeignNames(t *testing.T) {
+	l := &look{nodes: map[string]string{}}
+	for _, c := range []struct {
+		key    Key
+		labels Labels
+		want   string
+	}{
+		{ByHost, Labels{"instance": "db1:9100"}, "ssh db1 sudo whystall diagnose --pid PID --for 60s -o swap-db1.case"},
+		{ByContainer, Labels{"instance": "db1:9100", "name": "$(reboot)"}, `ssh db1 'sudo whystall diagnose '\''container:$(reboot)'\'' --for 60s'`},
+		{ByHost, Labels{"instance": "-oProxyCommand=reboot"}, "# no command: the label instance starts with -, as an option does"},
+		{ByHost, Labels{"instance": "[-oProxyCommand=reboot]:9100"}, "# no command: the label instance starts with -, as an option does"},
+		{ByContainer, Labels{"namespace": "ns", "pod": "--kubeconfig=x"}, "# no command: the label pod starts with -, as an option does"},
+	} {
+		if got := l.capture(t.Context(), &Rule{Cause: "swap", Key: c.key}, c.labels); got[0] != c.want {
+			t.Errorf("%v:\n got %s\nwant %s", c.labels, got[0], c.want)
+		}
 	}
 }

@@ -3,31 +3,47 @@ package fleet
 import (
 	"context"
 	"strings"
+
+	"github.com/whystall/whystall/internal/finding"
 )
 
 // capture is the commands that record the worst member, one a line. Labels are foreign input: each
-// is quoted for a shell.
+// is quoted, and twice where a shell on the host reads it again. A label that a program would take
+// for an option gets no command.
 func (l *look) capture(ctx context.Context, r *Rule, m Labels) []string {
+	for _, name := range []string{"instance", "namespace", "pod", "container"} {
+		if strings.HasPrefix(host(m[name]), "-") { // host takes off the brackets of an address
+			return []string{"# no command: the label " + name + " starts with -, as an option does"}
+		}
+	}
 	switch {
 	case r.Key == ByService && m["instance"] != "":
-		return []string{"whystall diagnose --pprof " + shellWord("http://"+m["instance"]) + " --for 20s"}
+		return []string{"whystall diagnose --pprof " + finding.ShellWord("http://"+m["instance"]) + " --for 20s"}
 	case m["pod"] != "":
-		node := l.nodeOf(ctx, m)
-		container := m["container"]
 		target := ""
-		if container != "" {
-			target = " --target=" + shellWord(container)
+		if c := m["container"]; c != "" {
+			target = " --target=" + finding.ShellWord(c)
 		}
-		c := []string{"kubectl debug -n " + shellWord(m["namespace"]) + " -it " + shellWord(m["pod"]) + target + " --image=IMAGE --profile=sysadmin -- whystall diagnose --pid 1 --for 60s"}
-		if node != "" {
-			c = append(c, "# it runs on node "+shellWord(node))
+		c := []string{"kubectl debug -n " + finding.ShellWord(m["namespace"]) + " -it " + finding.ShellWord(m["pod"]) + target + " --image=IMAGE --profile=sysadmin -- whystall diagnose --pid 1 --for 60s"}
+		if node := l.nodeOf(ctx, m); node != "" && finding.ShellWord(node) == node { // no quotes hold in a comment
+			c = append(c, "# it runs on node "+node)
 		}
 		return c
 	case m["name"] != "":
-		return []string{"ssh " + shellWord(host(m["instance"])) + " sudo whystall diagnose " + shellWord("container:"+m["name"]) + " --for 60s"}
+		return []string{onHost(m, "sudo whystall diagnose", "container:"+m["name"], "--for 60s")}
 	}
 	name := r.Cause + "-" + host(m["instance"]) + ".case"
-	return []string{"ssh " + shellWord(host(m["instance"])) + " sudo whystall diagnose --pid PID --for 60s -o " + shellWord(name), "# PID: the service that is slow there; host metrics do not know it"}
+	return []string{onHost(m, "sudo whystall diagnose --pid PID --for 60s -o", name, ""), "# PID: the service that is slow there; host metrics do not know it"}
+}
+
+// onHost is a command with one foreign word, run on the member's host. The shell there reads the
+// command again.
+func onHost(m Labels, before, word, after string) string {
+	command := strings.TrimSpace(before + " " + finding.ShellWord(word) + " " + after)
+	if finding.ShellWord(word) != word {
+		command = finding.ShellWord(command)
+	}
+	return "ssh " + finding.ShellWord(host(m["instance"])) + " " + command
 }
 
 // nodeOf asks on which node a pod runs; "" not known.
@@ -48,12 +64,4 @@ func (l *look) nodeOf(ctx context.Context, m Labels) string {
 		l.nodes[key] = got[0].Labels["node"]
 	}
 	return l.nodes[key]
-}
-
-// shellWord quotes a word for a shell, unless it needs none.
-func shellWord(s string) string {
-	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=@%+,") == "" {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

@@ -11,6 +11,8 @@ import (
 	"regexp"
 	"strconv"
 	"time"
+
+	"github.com/whystall/whystall/internal/finding"
 )
 
 // Dump is samples of a Prometheus that lie in files. They are not read here: an engine serves a
@@ -62,7 +64,7 @@ func DumpOf(name string) *Dump {
 		return nil
 	}
 	d := &Dump{Kind: OpenMetrics, Path: name, First: first, Last: last}
-	d.Commands = d.serve("promtool tsdb create-blocks-from openmetrics " + shellWord(name) + " whystall-copy")
+	d.Commands = d.serve("promtool tsdb create-blocks-from openmetrics " + finding.ShellFile(name) + " whystall-copy")
 	return d
 }
 
@@ -109,7 +111,7 @@ const latestSecond = 7_258_118_400
 func blocksOf(dir string) *Dump {
 	if m := blockMeta(dir); m != nil {
 		d := &Dump{Kind: Block, Path: dir, First: time.UnixMilli(m.MinTime).UTC(), Last: time.UnixMilli(m.MaxTime).UTC()}
-		d.Commands = d.serve("mkdir whystall-copy && cp -r " + shellWord(filepath.Clean(dir)) + " whystall-copy/" + m.ULID)
+		d.Commands = d.serve("mkdir whystall-copy && cp -r " + finding.ShellFile(filepath.Clean(dir)) + " whystall-copy/" + m.ULID)
 		return d
 	}
 	entries, err := os.ReadDir(dir)
@@ -133,7 +135,7 @@ func blocksOf(dir string) *Dump {
 	if d.Last.IsZero() {
 		return nil
 	}
-	d.Commands = d.serve("cp -r " + shellWord(filepath.Clean(dir)) + " whystall-copy && rm -f whystall-copy/lock")
+	d.Commands = d.serve("cp -r " + finding.ShellFile(filepath.Clean(dir)) + " whystall-copy && rm -f whystall-copy/lock")
 	return d
 }
 

@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -336,6 +335,3 @@ func sureOf(r *Rule, cs []*candidate, with bool) (finding.Confidence, string) {
 	}
 	return r.Sure, r.Why
 }
-
-// ErrNothing says that nothing could be asked at all.
-var ErrNothing = errors.New("no target has a metric that any rule asks for")

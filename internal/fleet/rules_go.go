@@ -14,6 +14,11 @@ func slower(e *env, name string) string {
 // recordedOneIn is how many transitions of goroutines runtime/metrics records one of.
 const recordedOneIn = "8"
 
+// heldByGo is what the runtime believes to have of the system.
+func heldByGo(e *env) string {
+	return "(" + e.gauge(ByService, "go_memstats_sys_bytes") + " - " + e.gauge(ByService, "go_memstats_heap_released_bytes") + ")"
+}
+
 var goRules = []*Rule{
 	{
 		Name: "sched-latency", Cause: "sched-latency", Title: "Runnable goroutines wait for a P",
@@ -75,12 +80,10 @@ var goRules = []*Rule{
 		Scope: Service, Key: ByService, Unit: Memory, Order: 85, Least: 256 << 20, Levels: true,
 		Needs: []string{"process_resident_memory_bytes", "go_memstats_sys_bytes", "go_memstats_heap_released_bytes"},
 		Loss: func(e *env) string {
-			held := "(" + e.gauge(ByService, "go_memstats_sys_bytes") + " - " + e.gauge(ByService, "go_memstats_heap_released_bytes") + ")"
-			return e.gauge(ByService, "process_resident_memory_bytes") + " - " + held
+			return e.gauge(ByService, "process_resident_memory_bytes") + " - " + heldByGo(e)
 		},
 		And: func(e *env) string {
-			held := "(" + e.gauge(ByService, "go_memstats_sys_bytes") + " - " + e.gauge(ByService, "go_memstats_heap_released_bytes") + ")"
-			return above(e.ratio(ByService, e.gauge(ByService, "process_resident_memory_bytes"), held), 1.2)
+			return above(e.ratio(ByService, e.gauge(ByService, "process_resident_memory_bytes"), heldByGo(e)), 1.2)
 		},
 		Sure: finding.Possible, Why: "cgo, mapped files and MADV_FREE look the same",
 	},
