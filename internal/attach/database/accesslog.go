@@ -63,24 +63,24 @@ func readHAProxy(p *attach.Part) attach.Reading {
 		queue, connect, server, total = append(queue, ms(4)), append(connect, ms(5)), append(server, ms(6)), append(total, ms(7))
 		slow[m[1]+"/"+m[2]]++
 	}
-	r.Title = "HAProxy log, " + plural(len(total), "request")
+	r.Title = "HAProxy log, " + attach.Plural(len(total), "request")
 	if len(total) == 0 {
 		return r.done(attach.CannotTell)
 	}
-	line := fmt.Sprintf("median request %s: queue %s, connect %s, server's answer %s; at most %s", dur(median(total)), dur(median(queue)), dur(median(connect)), dur(median(server)), dur(slices.Max(total)))
+	line := fmt.Sprintf("median request %s: queue %s, connect %s, server's answer %s; at most %s", dur(attach.Median(total)), dur(attach.Median(queue)), dur(attach.Median(connect)), dur(attach.Median(server)), dur(slices.Max(total)))
 	r.figure(line)
 	r.figure("most requests at " + commonest(slow))
-	r.fact(FactStatement, median(total)*1e3, "")
+	r.fact(FactStatement, attach.Median(total)*1e3, "")
 	r.Not = "The times are HAProxy's: what the server did meanwhile is not in it."
-	switch t := median(total); {
+	switch t := attach.Median(total); {
 	case t < 0.1:
 		r.Means = "Requests are answered fast in the median."
 		return r.done(attach.Healthy)
-	case median(queue) >= 0.5*t:
+	case attach.Median(queue) >= 0.5*t:
 		r.Means = "Requests wait in HAProxy's queue for a free slot of the server."
 		r.candidate("pool-exhaustion", line)
-	case median(server) >= 0.5*t:
-		r.outside("the server behind HAProxy", line, ratio(median(server), t))
+	case attach.Median(server) >= 0.5*t:
+		r.outside("the server behind HAProxy", line, ratio(attach.Median(server), t))
 	default:
 		r.Means = "Neither queue nor server holds most of the time: the client sends or reads slowly."
 	}
@@ -103,24 +103,24 @@ func readNginx(p *attach.Part) attach.Reading {
 		y, _ := number(b[1])
 		total, up = append(total, x), append(up, y)
 	}
-	r.Title = "nginx log with times, " + plural(len(total), "request")
+	r.Title = "nginx log with times, " + attach.Plural(len(total), "request")
 	if len(total) == 0 {
 		return r.done(attach.CannotTell)
 	}
-	line := fmt.Sprintf("median request %s, of it the upstream %s; at most %s", dur(median(total)), dur(median(up)), dur(slices.Max(total)))
+	line := fmt.Sprintf("median request %s, of it the upstream %s; at most %s", dur(attach.Median(total)), dur(attach.Median(up)), dur(slices.Max(total)))
 	r.figure(line)
 	r.Not = "The times are nginx's, in milliseconds; what the upstream did meanwhile is not in it."
 	switch {
-	case median(total) < 0.1:
+	case attach.Median(total) < 0.1:
 		r.Means = "Requests are answered fast in the median."
 		return r.done(attach.Healthy)
-	case len(connect) > 0 && median(connect) >= 0.2*median(total):
-		r.figure(fmt.Sprintf("median connect to the upstream %s", dur(median(connect))))
+	case len(connect) > 0 && attach.Median(connect) >= 0.2*attach.Median(total):
+		r.figure(fmt.Sprintf("median connect to the upstream %s", dur(attach.Median(connect))))
 		r.Means = "Connecting takes long: a full accept queue of the upstream, packets that are lost, or nginx's own worker, which sees late what has come."
 		r.candidate("cpu-contention", "nginx's worker may be what is late: its own clock counts that as time of the upstream")
 		r.next("pidstat -u -t -p $(pgrep -d, nginx) 1 10; ss -lnt; nstat -az | grep -E 'ListenOverflows|RetransSegs'", "tells a busy worker from a full queue and from lost packets")
-	case median(up) >= 0.5*median(total):
-		r.outside("the upstream behind nginx", line, ratio(median(up), median(total)))
+	case attach.Median(up) >= 0.5*attach.Median(total):
+		r.outside("the upstream behind nginx", line, ratio(attach.Median(up), attach.Median(total)))
 	default:
 		r.Means = "The upstream answers sooner than the request ends: the client sends or reads slowly, or nginx itself waits."
 	}

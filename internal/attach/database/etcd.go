@@ -63,15 +63,15 @@ func readEtcd(p *attach.Part) attach.Reading {
 		c.line(l.Text)
 	}
 	r := &result{}
-	r.Title = "etcd's log, " + plural(len(p.Lines), "line")
+	r.Title = "etcd's log, " + attach.Plural(len(p.Lines), "line")
 	if p.Lines[0].Source != "" {
 		r.Who.Host = p.Lines[0].Source
 	}
 	c.figures(r)
 	switch {
 	case len(c.fsync) > 0:
-		line := fmt.Sprintf("fdatasync of the write-ahead log: %s, median %s, at most %s", times(len(c.fsync)), dur(median(c.fsync)), dur(slices.Max(c.fsync)))
-		r.fact(FactFsync, median(c.fsync)*1e3, "")
+		line := fmt.Sprintf("fdatasync of the write-ahead log: %s, median %s, at most %s", times(len(c.fsync)), dur(attach.Median(c.fsync)), dur(slices.Max(c.fsync)))
+		r.fact(FactFsync, attach.Median(c.fsync)*1e3, "")
 		r.found("disk-wait", finding.Possible, line, 0)
 		r.Means = "etcd measured its own fdatasync: writes, and with them heartbeats, waited for it."
 		r.Not = "Whether the device was slow, or the thread had no CPU while it waited, the log does not say."
@@ -90,7 +90,7 @@ func readEtcd(p *attach.Part) attach.Reading {
 	default:
 		r.Means = "etcd complains about no slow disk, no slow request and no late heartbeat in these lines."
 		r.Not = "It speaks only above its thresholds: 100 ms for requests, 1 s for fdatasync."
-		r.figure("no complaint in " + plural(len(p.Lines), "line"))
+		r.figure("no complaint in " + attach.Plural(len(p.Lines), "line"))
 	}
 	return r.done(attach.Healthy)
 }
@@ -137,12 +137,12 @@ func (c *complaints) figures(r *result) {
 		text string
 	}{{c.fsync, "slow fdatasync"}, {c.apply, "apply took too long"}, {c.reads, "read-only request took too long"}} {
 		if len(f.v) > 0 {
-			r.figure(fmt.Sprintf("%s: %s, median %s, at most %s", f.text, times(len(f.v)), dur(median(f.v)), dur(slices.Max(f.v))))
-			r.fact(FactStall, median(f.v)*1e3, f.text)
+			r.figure(fmt.Sprintf("%s: %s, median %s, at most %s", f.text, times(len(f.v)), dur(attach.Median(f.v)), dur(slices.Max(f.v))))
+			r.fact(FactStall, attach.Median(f.v)*1e3, f.text)
 		}
 	}
 	if len(c.late) > 0 {
-		r.figure(fmt.Sprintf("heartbeats sent too late: %s, by %s in the median, at most %s", times(len(c.late)), dur(median(c.late)), dur(slices.Max(c.late))))
+		r.figure(fmt.Sprintf("heartbeats sent too late: %s, by %s in the median, at most %s", times(len(c.late)), dur(attach.Median(c.late)), dur(slices.Max(c.late))))
 	}
 	if c.index > 0 {
 		r.figure("waiting for the leader's ReadIndex took too long: " + times(c.index))

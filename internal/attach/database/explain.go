@@ -108,7 +108,7 @@ func readExplain(p *attach.Part) attach.Reading {
 			most, table = v, c[i]
 		}
 	}
-	r.Title = "MySQL EXPLAIN, " + plural(rows, "table") + ", not run: no times in it"
+	r.Title = "MySQL EXPLAIN, " + attach.Plural(rows, "table") + ", not run: no times in it"
 	r.figure(fmt.Sprintf("most rows estimated: %s of %s; %d read whole (type ALL)", count(most), table, full))
 	if full > 1 && join >= 1e7 {
 		line := fmt.Sprintf("%s rows to be compared, by the estimates", count(join))
@@ -146,7 +146,7 @@ func readPGLocks(p *attach.Part) attach.Reading {
 	for _, v := range waits {
 		n += v
 	}
-	r.Title = "pg_locks, " + plural(rows, "lock")
+	r.Title = "pg_locks, " + attach.Plural(rows, "lock")
 	r.Not = "One glance: how long they wait, it does not say."
 	if n == 0 {
 		r.figure(fmt.Sprintf("%d locks, all granted", rows))

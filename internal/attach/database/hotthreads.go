@@ -59,7 +59,7 @@ func readHotThreads(p *attach.Part) attach.Reading {
 			r.figure(fmt.Sprintf("%s %% %s: %s", m[1], m[6], m[7]))
 		}
 	}
-	r.Title = "Elasticsearch hot threads, " + plural(n, "thread")
+	r.Title = "Elasticsearch hot threads, " + attach.Plural(n, "thread")
 	r.Means = "It names the threads that used the CPU most in half a second; whether requests waited, it does not say."
 	r.Not = "Busy threads are no cause: no queue and no wait is in it."
 	r.next("curl -s localhost:9200/_cat/thread_pool?v", "has queued and rejected requests of each pool")

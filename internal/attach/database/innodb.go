@@ -123,7 +123,7 @@ func readInnoDB(p *attach.Part) attach.Reading {
 			line += ", on table " + s.table
 		}
 		r.figure(line)
-		r.fact(FactLockWait, median(s.waits)*1e3, s.table)
+		r.fact(FactLockWait, attach.Median(s.waits)*1e3, s.table)
 		r.outside("a lock in the database's own tables, which another transaction holds", line, 0)
 		r.next("mysql -e 'SELECT * FROM sys.innodb_lock_waits\\G'", "names the transaction that holds the lock, while it waits")
 	}
@@ -138,7 +138,7 @@ func readInnoDB(p *attach.Part) attach.Reading {
 		r.outside("old row versions that a long transaction keeps from being purged", r.Figures[len(r.Figures)-1], 0)
 	}
 	if s.active > 0 {
-		r.figure(fmt.Sprintf("%s active, the longest for %s", plural(s.active, "transaction"), dur(s.longestActive)))
+		r.figure(fmt.Sprintf("%s active, the longest for %s", attach.Plural(s.active, "transaction"), dur(s.longestActive)))
 	}
 	if s.deadlock {
 		r.figure("it keeps the latest deadlock of transactions, whenever that was: InnoDB ended one of them")

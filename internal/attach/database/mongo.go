@@ -76,9 +76,9 @@ func readMongo(p *attach.Part) attach.Reading {
 			}
 		}
 	}
-	r.Title = "MongoDB slow log, " + plural(len(took), "operation")
-	r.figure(fmt.Sprintf("duration: median %s, at most %s", dur(median(took)), dur(slices.Max(took))))
-	r.fact(FactStatement, median(took)*1e3, "")
+	r.Title = "MongoDB slow log, " + attach.Plural(len(took), "operation")
+	r.figure(fmt.Sprintf("duration: median %s, at most %s", dur(attach.Median(took)), dur(slices.Max(took))))
+	r.fact(FactStatement, attach.Median(took)*1e3, "")
 	r.Not = "Only operations above slowms are in it."
 	switch {
 	case slices.Max(took) < quick:

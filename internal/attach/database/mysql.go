@@ -154,7 +154,7 @@ func readProcesslist(p *attach.Part) attach.Reading {
 			longest = c
 		}
 	}
-	r.Title = fmt.Sprintf("MySQL processlist, %s, %d at work", plural(len(list), "connection"), busy)
+	r.Title = fmt.Sprintf("MySQL processlist, %s, %d at work", attach.Plural(len(list), "connection"), busy)
 	if busy > 0 {
 		r.figure(fmt.Sprintf("of %d at work: %s; %d asleep or background", busy, commonest(states), asleep))
 	} else {
@@ -255,10 +255,10 @@ func readMySQLSlow(p *attach.Part) attach.Reading {
 			small++
 		}
 	}
-	r.Title = "MySQL slow log, " + plural(len(took), "statement")
-	r.figure(fmt.Sprintf("Query_time: median %s, at most %s", dur(median(took)), dur(worst)))
+	r.Title = "MySQL slow log, " + attach.Plural(len(took), "statement")
+	r.figure(fmt.Sprintf("Query_time: median %s, at most %s", dur(attach.Median(took)), dur(worst)))
 	r.figure(fmt.Sprintf("the slowest: %s rows examined, %s sent", count(examined), count(sent)))
-	r.fact(FactStatement, median(took)*1e3, "")
+	r.fact(FactStatement, attach.Median(took)*1e3, "")
 	sum := func(v []float64) (s float64) {
 		for _, x := range v {
 			s += x
@@ -284,7 +284,7 @@ func readMySQLSlow(p *attach.Part) attach.Reading {
 		r.outside("the plan: it examines many rows", line, 1)
 		r.next("EXPLAIN the statement", "shows which index it lacks")
 	case 2*small >= len(took):
-		r.Means = fmt.Sprintf("%s examined few rows and still took long: a row's lock, a slow fsync at commit, or a lack of CPU. Lock_time holds no row locks in all versions.", plural(small, "statement"))
+		r.Means = fmt.Sprintf("%s examined few rows and still took long: a row's lock, a slow fsync at commit, or a lack of CPU. Lock_time holds no row locks in all versions.", attach.Plural(small, "statement"))
 		r.next("mysql -e 'SHOW ENGINE INNODB STATUS\\G'; iostat -x 1 10", "tell locks of rows from a slow disk, while it is slow")
 		return r.done(attach.CannotTell)
 	}

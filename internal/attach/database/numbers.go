@@ -3,7 +3,6 @@ package database
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -101,28 +100,12 @@ func percent(part, whole float64) string {
 	return three(100*part/whole) + " %"
 }
 
-func median(v []float64) float64 {
-	if len(v) == 0 {
-		return 0
-	}
-	s := slices.Sorted(slices.Values(v))
-	return (s[len(s)/2] + s[(len(s)-1)/2]) / 2
-}
-
 func number(s string) (float64, bool) {
 	v, err := strconv.ParseFloat(strings.TrimRight(strings.TrimSpace(s), ",;})]"), 64)
 	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
 		return 0, false
 	}
 	return v, true
-}
-
-// plural is "1 task" or "2 tasks".
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 func ratio(part, whole float64) float64 {

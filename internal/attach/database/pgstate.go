@@ -134,7 +134,7 @@ func readActivity(p *attach.Part) attach.Reading {
 		}
 		events[b.kind][b.event]++
 	}
-	r.Title = fmt.Sprintf("pg_stat_activity, %s, %d active", plural(len(list), "backend"), active)
+	r.Title = fmt.Sprintf("pg_stat_activity, %s, %d active", attach.Plural(len(list), "backend"), active)
 	line := func(kind string) string {
 		return fmt.Sprintf("%d of %d active backends wait for %s: %s", n[kind], active, kind, commonest(events[kind]))
 	}
@@ -270,14 +270,14 @@ func readPGPlan(p *attach.Part) attach.Reading {
 	}
 	if total < 0 {
 		most := slices.MaxFunc(nodes, func(a, b *node) int { return cmp.Compare(a.est, b.est) })
-		r.Title = "PostgreSQL EXPLAIN, " + plural(len(nodes), "node") + ", not run: no times in it"
+		r.Title = "PostgreSQL EXPLAIN, " + attach.Plural(len(nodes), "node") + ", not run: no times in it"
 		r.figure(fmt.Sprintf("%s rows estimated in %s", count(most.est), most.name))
 		r.Means = "Estimates only: whether the statement is slow it does not say."
 		r.Not = "The cost is a number without a unit, and no time."
 		r.next("EXPLAIN (ANALYZE, BUFFERS) the statement", "runs it and has the times")
 		return r.done(attach.CannotTell)
 	}
-	r.Title = fmt.Sprintf("PostgreSQL EXPLAIN ANALYZE, %s, %s", plural(len(nodes), "node"), dur(total))
+	r.Title = fmt.Sprintf("PostgreSQL EXPLAIN ANALYZE, %s, %s", attach.Plural(len(nodes), "node"), dur(total))
 	r.fact(FactStatement, total*1e3, "")
 	worst := slices.MaxFunc(nodes, func(a, b *node) int { return cmp.Compare(a.self, b.self) })
 	line := fmt.Sprintf("execution %s, most of it in %s: %s by itself", dur(total), worst.name, dur(worst.self))

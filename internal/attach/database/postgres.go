@@ -66,14 +66,14 @@ func readPGLog(p *attach.Part) attach.Reading {
 		e.line(l.Text)
 	}
 	r := &result{}
-	r.Title = "PostgreSQL's log, " + plural(len(p.Lines), "line")
+	r.Title = "PostgreSQL's log, " + attach.Plural(len(p.Lines), "line")
 	if len(e.waits) > 0 {
 		e.locks(r)
 	}
 	e.checkpoints(r)
 	if len(e.durations) > 0 {
-		r.figure(fmt.Sprintf("%s above the log's threshold: median %s, at most %s", plural(len(e.durations), "statement"), dur(median(e.durations)), dur(slices.Max(e.durations))))
-		r.fact(FactStatement, median(e.durations)*1e3, "")
+		r.figure(fmt.Sprintf("%s above the log's threshold: median %s, at most %s", attach.Plural(len(e.durations), "statement"), dur(attach.Median(e.durations)), dur(slices.Max(e.durations))))
+		r.fact(FactStatement, attach.Median(e.durations)*1e3, "")
 	}
 	if e.deadlocks > 0 {
 		r.figure("deadlock detected: " + times(e.deadlocks))
@@ -146,7 +146,7 @@ func (e *pgEvents) locks(r *result) {
 			what, n = on, k
 		}
 	}
-	line := fmt.Sprintf("%s waited for a lock, on %s most: median %s, at most %s", processes(len(took)), what, dur(median(took)), dur(slices.Max(took)))
+	line := fmt.Sprintf("%s waited for a lock, on %s most: median %s, at most %s", processes(len(took)), what, dur(attach.Median(took)), dur(slices.Max(took)))
 	r.figure(line)
 	// The process at the head of the chain holds a lock and waits for none.
 	for _, h := range e.holders {
@@ -156,7 +156,7 @@ func (e *pgEvents) locks(r *result) {
 			break
 		}
 	}
-	r.fact(FactLockWait, median(took)*1e3, what)
+	r.fact(FactLockWait, attach.Median(took)*1e3, what)
 	r.outside("a lock in the database's own tables, which another transaction holds", line, 0)
 	r.Not = "It is a lock of tables or rows, not one of the process: CPU and disk are not shown to be short."
 }
@@ -172,7 +172,7 @@ func (e *pgEvents) checkpoints(r *result) {
 	if len(e.sync) == 0 {
 		return
 	}
-	line := fmt.Sprintf("%s: longest fsync of one file %s (median of checkpoints %s)", plural(len(e.sync), "checkpoint"), dur(slices.Max(e.sync)), dur(median(e.sync)))
+	line := fmt.Sprintf("%s: longest fsync of one file %s (median of checkpoints %s)", attach.Plural(len(e.sync), "checkpoint"), dur(slices.Max(e.sync)), dur(attach.Median(e.sync)))
 	r.figure(line)
 	if e.often > 0 {
 		r.figure("checkpoints too frequent: " + times(e.often))

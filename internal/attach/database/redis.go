@@ -93,8 +93,8 @@ func readRedisSlow(p *attach.Part) attach.Reading {
 		total += c.s
 	}
 	worst := slices.MaxFunc(list, func(a, b slowCommand) int { return cmp.Compare(a.s, b.s) })
-	r.Title = "Redis SLOWLOG, " + plural(len(list), "command")
-	r.figure(fmt.Sprintf("the slowest: %s, %s; median of the slow ones %s", worst.name, dur(worst.s), dur(median(took))))
+	r.Title = "Redis SLOWLOG, " + attach.Plural(len(list), "command")
+	r.figure(fmt.Sprintf("the slowest: %s, %s; median of the slow ones %s", worst.name, dur(worst.s), dur(attach.Median(took))))
 	names := make([]string, 0, len(sum))
 	for name := range sum {
 		names = append(names, name)

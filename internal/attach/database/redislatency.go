@@ -178,7 +178,7 @@ func readDoctor(p *attach.Part) attach.Reading {
 		}
 		huge = huge || strings.Contains(l.Text, "huge pages")
 	}
-	r.Title = "Redis LATENCY DOCTOR, " + plural(len(list), "event")
+	r.Title = "Redis LATENCY DOCTOR, " + attach.Plural(len(list), "event")
 	judgeSpikes(r, list)
 	if huge {
 		r.figure("it advises to switch off transparent huge pages")
@@ -248,11 +248,11 @@ func readHistory(p *attach.Part) attach.Reading {
 		x, _ := number(v[1])
 		ms = append(ms, x)
 	}
-	r.Title = "Redis LATENCY HISTORY, " + plural(len(ms), "spike")
+	r.Title = "Redis LATENCY HISTORY, " + attach.Plural(len(ms), "spike")
 	if len(ms) == 0 {
 		return r.done(attach.CannotTell)
 	}
-	r.figure(fmt.Sprintf("%s in %s: median %s, at most %s", plural(len(ms), "spike"), dur(max(0, last-first)), dur(median(ms)/1e3), dur(slices.Max(ms)/1e3)))
+	r.figure(fmt.Sprintf("%s in %s: median %s, at most %s", attach.Plural(len(ms), "spike"), dur(max(0, last-first)), dur(attach.Median(ms)/1e3), dur(slices.Max(ms)/1e3)))
 	r.Time = time.Unix(int64(first), 0).UTC()
 	r.Means = "Redis' main thread stood still for that long; the history does not say for which event."
 	r.Not = "At most one spike a second is kept, the longest of it."
@@ -285,7 +285,7 @@ func readLatest(p *attach.Part) attach.Reading {
 		}
 	}
 	flush()
-	r.Title = "Redis LATENCY LATEST, " + plural(len(list), "event")
+	r.Title = "Redis LATENCY LATEST, " + attach.Plural(len(list), "event")
 	judgeSpikes(r, list)
 	r.Not = "The last and the worst event of each kind, no rate: LATENCY HISTORY EVENT has the times."
 	if r.Means == "" {
@@ -343,10 +343,10 @@ func readPing(p *attach.Part) attach.Reading {
 			avgs, worsts = append(avgs, avg), append(worsts, worst)
 		}
 	}
-	r.Title = "redis-cli --latency, " + plural(len(avgs), "range")
-	r.figure(fmt.Sprintf("PING took %s on average (median of ranges), %s at most", dur(median(avgs)/1e3), dur(slices.Max(worsts)/1e3)))
+	r.Title = "redis-cli --latency, " + attach.Plural(len(avgs), "range")
+	r.figure(fmt.Sprintf("PING took %s on average (median of ranges), %s at most", dur(attach.Median(avgs)/1e3), dur(slices.Max(worsts)/1e3)))
 	r.Not = "Measured by the client: network and the client's own scheduling are in it."
-	if median(avgs) >= 5 || median(worsts) >= 50 {
+	if attach.Median(avgs) >= 5 || attach.Median(worsts) >= 50 {
 		r.Means = "PING is late: Redis' one thread was busy or had no CPU, or the way to it is slow."
 		r.next("redis-cli --intrinsic-latency 30", "on the server's host: says what the machine itself does")
 		r.next("redis-cli SLOWLOG GET 25", "names commands that hold the thread")

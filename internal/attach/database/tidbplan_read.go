@@ -20,7 +20,7 @@ func readTiDBPlan(p *attach.Part) attach.Reading {
 	for _, o := range ops {
 		total = max(total, o.time, o.client)
 	}
-	r.Title = fmt.Sprintf("TiDB EXPLAIN ANALYZE, %s, %s", plural(len(ops), "operator"), dur(total))
+	r.Title = fmt.Sprintf("TiDB EXPLAIN ANALYZE, %s, %s", attach.Plural(len(ops), "operator"), dur(total))
 	r.fact(FactStatement, max(total, statement)*1e3, "")
 	switch {
 	case statement > 0.1 && statement > 4*total:
@@ -69,7 +69,7 @@ func lostBetween(r *result, ops []*operator, total float64) bool {
 	line := fmt.Sprintf("%s of %s by TiDB's clock is lost between client and server: TiKV's clock has %s (%s)", exact(lost), dur(worst.client), dur(worst.server), worst.name)
 	r.figure(line)
 	if worst.tasks > 1 {
-		r.figure(fmt.Sprintf("the slowest of %s; the client's average is %s", plural(int(worst.tasks), "task"), dur(max(value(group(worst.text, "cop_task:"), "avg"), 0))))
+		r.figure(fmt.Sprintf("the slowest of %s; the client's average is %s", attach.Plural(int(worst.tasks), "task"), dur(max(value(group(worst.text, "cop_task:"), "avg"), 0))))
 	}
 	if worst.used > 0 {
 		r.figure(fmt.Sprintf("%s keys processed: it is no heavy query", count(worst.used)))
@@ -146,7 +146,7 @@ func slowest(r *result, ops []*operator) {
 // waits looks for what an operator waited for that is no execution.
 func waits(r *result, o *operator, total float64) bool {
 	if o.waited >= 0.05 && o.waited >= 0.3*total && o.tasks <= 1 || o.waited >= 0.5*o.client*max(1, o.tasks) && o.waited >= 0.05 && o.client > 0.3*total {
-		line := fmt.Sprintf("tasks waited %s for a thread of TiKV, of %s by TiDB's clock (%s, %s)", dur(o.waited), dur(o.client), o.name, plural(int(max(1, o.tasks)), "task"))
+		line := fmt.Sprintf("tasks waited %s for a thread of TiKV, of %s by TiDB's clock (%s, %s)", dur(o.waited), dur(o.client), o.name, attach.Plural(int(max(1, o.tasks)), "task"))
 		r.figure(line)
 		r.fact(FactPoolWait, o.waited*1e3, "")
 		r.found("pool-exhaustion", finding.Possible, line, ratio(o.waited, total*max(1, o.tasks)))
@@ -209,7 +209,7 @@ func misjudged(ops []*operator) (worst *operator) {
 
 // readPlainPlan reads EXPLAIN without ANALYZE: estimates, and no time.
 func readPlainPlan(r *result, ops []*operator) attach.Reading {
-	r.Title = "TiDB EXPLAIN, " + plural(len(ops), "operator") + ", not run: no times in it"
+	r.Title = "TiDB EXPLAIN, " + attach.Plural(len(ops), "operator") + ", not run: no times in it"
 	most := slices.MaxFunc(ops, func(a, b *operator) int { return cmp.Compare(a.est, b.est) })
 	all := joinText(ops)
 	cartesian := strings.Contains(all, "CARTESIAN")
@@ -228,7 +228,7 @@ func readPlainPlan(r *result, ops []*operator) attach.Reading {
 		}
 	}
 	if full > 0 {
-		r.figure(plural(full, "full scan") + " of a table")
+		r.figure(attach.Plural(full, "full scan") + " of a table")
 	}
 	r.Not = "A plan without ANALYZE has estimates only: it shows no time, and nothing was measured."
 	switch {

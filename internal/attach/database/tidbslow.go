@@ -135,7 +135,7 @@ func readTiDBSlow(p *attach.Part) attach.Reading {
 	slowest := slices.MaxFunc(list, func(a, b entry) int { return cmp.Compare(a.s("Query_time"), b.s("Query_time")) })
 	r := &result{}
 	q := slowest.s("Query_time")
-	r.Title = "TiDB slow log, " + plural(len(list), "statement")
+	r.Title = "TiDB slow log, " + attach.Plural(len(list), "statement")
 	if q > 0 {
 		r.Title += ", the slowest took " + dur(q)
 		r.fact(FactStatement, q*1e3, "")

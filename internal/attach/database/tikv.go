@@ -77,33 +77,33 @@ func readCop(p *attach.Part) attach.Reading {
 			most[a[1]]++
 		}
 	}
-	r.Title = "TiDB's coprocessor log, " + plural(len(resp), "slow task")
+	r.Title = "TiDB's coprocessor log, " + attach.Plural(len(resp), "slow task")
 	if len(resp) == 0 {
 		r.Means = "No response time in these lines."
 		return r.done(attach.CannotTell)
 	}
 	addr, _, _ := strings.Cut(commonest(most), " (")
-	r.fact(FactClient, median(resp)*1e3, addr)
-	r.fact(FactServer, median(server)*1e3, addr)
-	r.fact(FactLost, median(lost)*1e3, addr)
-	line := fmt.Sprintf("median task: %s by TiDB's clock, %s by TiKV's, %s lost between them", dur(median(resp)), dur(median(server)), dur(median(lost)))
+	r.fact(FactClient, attach.Median(resp)*1e3, addr)
+	r.fact(FactServer, attach.Median(server)*1e3, addr)
+	r.fact(FactLost, attach.Median(lost)*1e3, addr)
+	line := fmt.Sprintf("median task: %s by TiDB's clock, %s by TiKV's, %s lost between them", dur(attach.Median(resp)), dur(attach.Median(server)), dur(attach.Median(lost)))
 	r.figure(line)
 	r.figure(fmt.Sprintf("the slowest: %s; most tasks at %s", dur(slices.Max(resp)), commonest(most)))
 	r.Not = "Only tasks above TiDB's threshold are logged."
 	switch {
-	case median(lost) >= 0.5*median(resp) && median(lost) >= 0.02:
+	case attach.Median(lost) >= 0.5*attach.Median(resp) && attach.Median(lost) >= 0.02:
 		r.Means = "The time is in neither's execution. It hides in the network, in the kernel on either host (direct reclaim, the run queue), or in the gRPC threads."
 		r.candidate("direct-reclaim", line)
 		r.candidate("cpu-contention", line)
 		r.next("whystall record --pid $(pidof tikv-server)"+onHost(addr), "while it happens: shows reclaim, run queue and throttling of the gRPC threads")
-	case len(waits) > 0 && median(waits) >= 0.5*median(resp) && median(waits) >= 0.02:
-		w := fmt.Sprintf("kv_wait_ms: median %s of %s", dur(median(waits)), dur(median(resp)))
+	case len(waits) > 0 && attach.Median(waits) >= 0.5*attach.Median(resp) && attach.Median(waits) >= 0.02:
+		w := fmt.Sprintf("kv_wait_ms: median %s of %s", dur(attach.Median(waits)), dur(attach.Median(resp)))
 		r.figure(w)
-		r.fact(FactPoolWait, median(waits)*1e3, addr)
-		r.found("pool-exhaustion", finding.Possible, w, ratio(median(waits), median(resp)))
+		r.fact(FactPoolWait, attach.Median(waits)*1e3, addr)
+		r.found("pool-exhaustion", finding.Possible, w, ratio(attach.Median(waits), attach.Median(resp)))
 		r.Means = "Tasks waited for a thread of TiKV's read pool."
 	default:
-		r.outside("TiKV's own execution of the tasks", line, ratio(median(server), median(resp)))
+		r.outside("TiKV's own execution of the tasks", line, ratio(attach.Median(server), attach.Median(resp)))
 		r.next("EXPLAIN ANALYZE the statement", "shows how many keys it scans")
 	}
 	return r.done(attach.CannotTell)
@@ -131,29 +131,29 @@ func readTiKV(p *attach.Part) attach.Reading {
 			}
 		}
 	}
-	r.Title = "TiKV's log, " + plural(len(p.Lines), "slow line")
+	r.Title = "TiKV's log, " + attach.Plural(len(p.Lines), "slow line")
 	if len(steps) > 0 {
-		line := fmt.Sprintf("steps that took long: %s, median %s, at most %s", times(len(steps)), dur(median(steps)), dur(slices.Max(steps)))
+		line := fmt.Sprintf("steps that took long: %s, median %s, at most %s", times(len(steps)), dur(attach.Median(steps)), dur(slices.Max(steps)))
 		r.figure(line)
 		r.candidate("disk-wait", line)
 		r.candidate("cpu-contention", line)
 		r.next("iostat -x 1 10", "says whether the disk of the raft log is slow")
 	}
 	if len(total) > 0 {
-		line := fmt.Sprintf("median slow query: %s in all; %s processed, %s waited, %s suspended", dur(median(total)), dur(median(process)), dur(median(wait)), dur(median(suspend)))
+		line := fmt.Sprintf("median slow query: %s in all; %s processed, %s waited, %s suspended", dur(attach.Median(total)), dur(attach.Median(process)), dur(attach.Median(wait)), dur(attach.Median(suspend)))
 		r.figure(line)
-		r.fact(FactServer, median(total)*1e3, "")
+		r.fact(FactServer, attach.Median(total)*1e3, "")
 		switch {
-		case median(wait) >= 0.5*median(total) && median(snapshot) < 0.5*median(wait):
-			r.fact(FactPoolWait, median(wait)*1e3, "")
-			r.found("pool-exhaustion", finding.Possible, line, ratio(median(wait), median(total)))
+		case attach.Median(wait) >= 0.5*attach.Median(total) && attach.Median(snapshot) < 0.5*attach.Median(wait):
+			r.fact(FactPoolWait, attach.Median(wait)*1e3, "")
+			r.found("pool-exhaustion", finding.Possible, line, ratio(attach.Median(wait), attach.Median(total)))
 			r.Means = "Queries waited for a thread of the read pool longer than they ran."
-		case median(suspend) >= 0.5*median(total):
+		case attach.Median(suspend) >= 0.5*attach.Median(total):
 			r.candidate("pool-exhaustion", line)
 			r.candidate("cpu-contention", line)
 			r.Means = "Queries were suspended for most of their life: they gave way to others in the read pool, or had no CPU."
-		case median(process) >= 0.5*median(total):
-			r.outside("TiKV's own execution of the queries", line, ratio(median(process), median(total)))
+		case attach.Median(process) >= 0.5*attach.Median(total):
+			r.outside("TiKV's own execution of the queries", line, ratio(attach.Median(process), attach.Median(total)))
 		}
 		r.next("EXPLAIN ANALYZE the statement", "shows how many keys it scans")
 	}

@@ -138,20 +138,20 @@ func readStopped(r *run) attach.Reading {
 	}
 	last := r.cycles[len(r.cycles)-1]
 	g.Figures = []string{
-		fmt.Sprintf("a cycle stops the world for %s (median); worst %s (gc %d)", ms(median(stops)), ms(worst.stop1), worst.n),
+		fmt.Sprintf("a cycle stops the world for %s (median); worst %s (gc %d)", ms(attach.Median(stops)), ms(worst.stop1), worst.n),
 		fmt.Sprintf("heap %.0f MB before and %.0f MB after the last cycle", last.before, last.live),
 		fmt.Sprintf("%d Ps", last.ps),
 	}
 	g.Facts = []attach.Fact{{Name: FactGCPause, Value: worst.stop1 * 1e6}}
 	g.Not = "how often the world stops: the lines have no time"
-	if median(stops) < longStop {
+	if attach.Median(stops) < longStop {
 		g.State, g.Means = attach.Healthy, "collections are short"
 		return g
 	}
 	g.State = attach.Ill
 	g.Means = "before Go 1.5 all marking stops the world: requests wait for the whole of each cycle"
 	g.Signs = []attach.Sign{{Cause: "stw-pause", Grade: attach.Found, Sure: finding.Possible,
-		Proof: []string{fmt.Sprintf("%s, each a stop of %s (median)", count(len(stops), "cycle", "cycles"), ms(median(stops)))}}}
+		Proof: []string{fmt.Sprintf("%s, each a stop of %s (median)", count(len(stops), "cycle", "cycles"), ms(attach.Median(stops)))}}}
 	g.Next = []attach.Next{{Command: "go version PROGRAM", Why: "Go 1.5 and later mark beside the program; Go 1.8 and later stop it for less than 1 ms"}}
 	return g
 }

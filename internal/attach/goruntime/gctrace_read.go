@@ -79,7 +79,7 @@ func sumGC(cs []cycle) (s gcSum) {
 		stop += c.stop1 + c.stop2
 		capacity += c.mark * float64(c.ps)
 	}
-	s.medianMark = median(marks)
+	s.medianMark = attach.Median(marks)
 	s.cramped = 2*roomy < len(cs)
 	s.usedOfMark = ratio(assist+workers+idle, capacity)
 	own = max(assist, capacity-workers-idle)
@@ -177,7 +177,7 @@ func stopText(s gcSum) string {
 	if s.worstSecond {
 		phase = "mark termination"
 	}
-	return fmt.Sprintf("stop-the-world: median %s, worst %s (%s of gc %d at %g s)", ms(median(s.stops)), ms(s.worstStop), phase, s.worst.n, s.worst.at)
+	return fmt.Sprintf("stop-the-world: median %s, worst %s (%s of gc %d at %g s)", ms(attach.Median(s.stops)), ms(s.worstStop), phase, s.worst.n, s.worst.at)
 }
 
 func heapFigure(cs []cycle, last cycle) string {
@@ -185,9 +185,9 @@ func heapFigure(cs []cycle, last cycle) string {
 	for _, c := range cs {
 		live, goal = append(live, c.live), append(goal, c.goal)
 	}
-	t := fmt.Sprintf("heap: %.0f MB live (median)", median(live))
+	t := fmt.Sprintf("heap: %.0f MB live (median)", attach.Median(live))
 	if last.goal > 0 {
-		t += fmt.Sprintf(", goal %.0f MB", median(goal))
+		t += fmt.Sprintf(", goal %.0f MB", attach.Median(goal))
 	}
 	return t
 }

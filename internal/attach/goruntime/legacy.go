@@ -259,7 +259,7 @@ func memStatsFigures(r *attach.Reading, lines []paste.Line) {
 		for _, v := range pauses {
 			worst = max(worst, v)
 		}
-		line += fmt.Sprintf("; pauses of the last %d: median %s, worst %s", len(pauses), ms(median(pauses)/1e6), ms(worst/1e6))
+		line += fmt.Sprintf("; pauses of the last %d: median %s, worst %s", len(pauses), ms(attach.Median(pauses)/1e6), ms(worst/1e6))
 		r.Facts = append(r.Facts, attach.Fact{Name: FactGCPause, Value: worst})
 	}
 	r.Figures = append(r.Figures, line)

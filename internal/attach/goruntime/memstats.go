@@ -130,13 +130,13 @@ func (m *memStat) tell(r *attach.Reading) {
 		for _, v := range pauses {
 			worst = max(worst, v)
 		}
-		r.Figures = append(r.Figures, fmt.Sprintf("stop-the-world of the last %s: median %s, worst %s", count(len(pauses), "cycle", "cycles"), ms(median(pauses)/1e6), ms(worst/1e6)))
+		r.Figures = append(r.Figures, fmt.Sprintf("stop-the-world of the last %s: median %s, worst %s", count(len(pauses), "cycle", "cycles"), ms(attach.Median(pauses)/1e6), ms(worst/1e6)))
 		r.Facts = append(r.Facts, attach.Fact{Name: FactGCPause, Value: worst})
 	}
 	r.Figures = append(r.Figures, fmt.Sprintf("%.0f cycles since the start, with %s of the CPU available (%.0f forced)", value(m.NumGC), percent(share), value(m.NumForcedGC)))
 	r.Means = "since the start, GC took little of the CPU"
 	r.Not = "what GC costs now: counters since the start, read once, are no rate"
-	if share >= 0.10 || len(pauses) >= 5 && median(pauses) >= longStop*1e6 {
+	if share >= 0.10 || len(pauses) >= 5 && attach.Median(pauses) >= longStop*1e6 {
 		r.State = attach.CannotTell
 		r.Means = "since the start, GC took much of the CPU or stopped the world for long"
 		r.Next = []attach.Next{{Command: "curl http://HOST:PORT/debug/vars, twice, a minute apart under load", Why: "two readings give a rate"}}

@@ -172,7 +172,7 @@ func readSched(p *attach.Part) attach.Reading {
 			most = s
 		}
 	}
-	r.Facts = []attach.Fact{{Name: FactRunnablePerP, Value: median(perP)}, {Name: FactGOMAXPROCS, Value: float64(ps)}}
+	r.Facts = []attach.Fact{{Name: FactRunnablePerP, Value: attach.Median(perP)}, {Name: FactGOMAXPROCS, Value: float64(ps)}}
 	queues := fmt.Sprintf("%d global + %d local = %d runnable goroutines on %s", most.global, most.local, most.runnable(), count(most.ps, "P", "Ps"))
 	if !most.locals {
 		queues = fmt.Sprintf("%d runnable goroutines in the global queue on %s; the Ps' own queues are cut off", most.global, count(most.ps, "P", "Ps"))
@@ -180,7 +180,7 @@ func readSched(p *attach.Part) attach.Reading {
 	r.Figures = []string{
 		fmt.Sprintf("longest queue: %s at %.3f s", queues, most.at),
 		fmt.Sprintf("%d of %d samples have %.0f or more runnable goroutines for each P and no idle P; %d have idle Ps and nobody waiting", long, len(samples), queueLong, idle),
-		fmt.Sprintf("median %.2g runnable for each P; %.2g spinning threads on average, %d threads", median(perP), ratio(float64(spinning), float64(len(samples))), samples[len(samples)-1].threads),
+		fmt.Sprintf("median %.2g runnable for each P; %.2g spinning threads on average, %d threads", attach.Median(perP), ratio(float64(spinning), float64(len(samples))), samples[len(samples)-1].threads),
 	}
 	judgeSched(&r, len(samples), long, perP)
 	return r
@@ -219,6 +219,6 @@ func judgeSched(r *attach.Reading, n, long int, perP []float64) {
 	default:
 		r.State = attach.Healthy
 		r.Means = "hardly a goroutine waits for a P: run queues are short in all samples"
-		r.Signs = []attach.Sign{{Cause: "sched-latency", Grade: attach.Against, Share: min(1, median(perP))}}
+		r.Signs = []attach.Sign{{Cause: "sched-latency", Grade: attach.Against, Share: min(1, attach.Median(perP))}}
 	}
 }

@@ -119,16 +119,16 @@ func readPacer(p *attach.Part) attach.Reading {
 		Means: "this is how the pacer set assists and workers for each cycle while it marked",
 		Not:   "what GC takes of all time: 25 to 30 % while it marks is what the pacer aims at",
 	}
-	if median(used) > 40 {
+	if attach.Median(used) > 40 {
 		r.State = attach.CannotTell
 		r.Means = "GC used more CPU while it marked than the pacer aims at"
 		r.Next = []attach.Next{{Command: "GODEBUG=gctrace=1", Why: "its lines say when cycles ran and what they cost"}}
 	}
 	if len(used) > 0 {
-		r.Figures = append(r.Figures, fmt.Sprintf("GC used %.0f %% of the CPU while it marked (median)", median(used)))
+		r.Figures = append(r.Figures, fmt.Sprintf("GC used %.0f %% of the CPU while it marked (median)", attach.Median(used)))
 	}
 	if len(assist) > 0 {
-		r.Figures = append(r.Figures, fmt.Sprintf("assist ratio %.2g bytes to scan for each byte allocated (median)", median(assist)))
+		r.Figures = append(r.Figures, fmt.Sprintf("assist ratio %.2g bytes to scan for each byte allocated (median)", attach.Median(assist)))
 	}
 	return r
 }

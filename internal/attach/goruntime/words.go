@@ -10,18 +10,6 @@ import (
 	"github.com/whystall/whystall/internal/finding"
 )
 
-// median of values; 0 of none.
-func median(v []float64) float64 {
-	if len(v) == 0 {
-		return 0
-	}
-	s := slices.Sorted(slices.Values(v))
-	if n := len(s); n%2 == 0 {
-		return (s[n/2-1] + s[n/2]) / 2
-	}
-	return s[len(s)/2]
-}
-
 // ms writes milliseconds.
 func ms(v float64) string { return finding.Duration(int64(v*1e6 + 0.5)) }
 

@@ -45,3 +45,11 @@ func TestJoinedByPrompts(t *testing.T) {
 		}
 	}
 }
+
+// linesOf makes lines of a text, for a kind.
+func linesOf(texts []string) (out []paste.Line) {
+	for i, t := range texts {
+		out = append(out, paste.Line{N: i + 1, Text: t})
+	}
+	return out
+}

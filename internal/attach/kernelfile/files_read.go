@@ -267,11 +267,3 @@ func merged(all []attach.Reading, files []file) attach.Reading {
 	r.Title = fmt.Sprintf("%s: %s", plural(len(files), "kernel file", "kernel files"), strings.Join(titles[:min(3, len(titles))], "; "))
 	return r
 }
-
-// linesOf makes lines of a text, for a kind.
-func linesOf(texts []string) (out []paste.Line) {
-	for i, t := range texts {
-		out = append(out, paste.Line{N: i + 1, Text: t})
-	}
-	return out
-}

@@ -79,7 +79,7 @@ func readAsync(p *attach.Part) attach.Reading {
 	}
 	best.whole = 1
 	r := best.reading()
-	r.Title = fmt.Sprintf("async-profiler, %s", things(best.number, "sample"))
+	r.Title = fmt.Sprintf("async-profiler, %s", attach.Plural(best.number, "sample"))
 	if unit == "bytes" {
 		r.State, r.Signs = attach.CannotTell, nil
 		r.Means = "It is memory that was allocated, and no time."

@@ -130,7 +130,7 @@ func readMaps(p *attach.Part) attach.Reading {
 	case strings.Contains(lower, "vfs"):
 		what = " of file system calls"
 	}
-	r := attach.Reading{Title: fmt.Sprintf("bpftrace map%s, %s", what, things(len(entries), "key")), State: attach.CannotTell}
+	r := attach.Reading{Title: fmt.Sprintf("bpftrace map%s, %s", what, attach.Plural(len(entries), "key")), State: attach.CannotTell}
 	for _, e := range entries[:min(3, len(entries))] {
 		key := "@" + e.name
 		if e.key != "" {

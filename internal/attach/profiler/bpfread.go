@@ -45,7 +45,7 @@ func (l *latencies) says(what string) string {
 	if n == 0 {
 		return "no " + what
 	}
-	return fmt.Sprintf("%s: median %s, longest %s, %s in all", things(n, what), lasts(l.all[(n-1)/2]), lasts(l.max()), lasts(l.sum))
+	return fmt.Sprintf("%s: median %s, longest %s, %s in all", attach.Plural(n, what), lasts(l.all[(n-1)/2]), lasts(l.max()), lasts(l.sum))
 }
 
 // over counts the values that are at least this long.
@@ -56,7 +56,7 @@ func (l *latencies) over(least float64) int {
 
 // table is the start of a reading.
 func (t *bpfTable) reading(what string) attach.Reading {
-	r := attach.Reading{Title: fmt.Sprintf("%s, %s", t.name, things(len(t.rows), what)), State: attach.CannotTell}
+	r := attach.Reading{Title: fmt.Sprintf("%s, %s", t.name, attach.Plural(len(t.rows), what)), State: attach.CannotTell}
 	if s := t.span(); s > 0 {
 		r.Title += " in " + lasts(s)
 	}
@@ -81,7 +81,7 @@ func readReclaims(t *bpfTable) attach.Reading {
 	l := t.latencies("LAT(ms)", 1e-3)
 	who := largest(l.by)[0]
 	r.Figures = append(r.Figures, l.says("direct reclaim"), fmt.Sprintf("%s of it in %s", lasts(l.by[who]), who),
-		fmt.Sprintf("%s took 10 ms or longer; the longest is %s's", things(l.over(0.010), "stall"), owner(l.longest)))
+		fmt.Sprintf("%s took 10 ms or longer; the longest is %s's", attach.Plural(l.over(0.010), "stall"), owner(l.longest)))
 	r.Facts = append(r.Facts, attach.Fact{Name: ReclaimStall, Value: l.sum * 1e9})
 	share, sure := 0.0, finding.Possible
 	if s := t.span(); s > 0 {
@@ -89,7 +89,7 @@ func readReclaims(t *bpfTable) attach.Reading {
 		share = min(1, l.by[who]/s)
 	}
 	r.Not = "Whether a request waited in such a stall is not in it; reclaim of a memory cgroup looks the same."
-	proof := fmt.Sprintf("threads stalled %s in %s, up to %s each", lasts(l.sum), things(len(t.rows), "direct reclaim"), lasts(l.max()))
+	proof := fmt.Sprintf("threads stalled %s in %s, up to %s each", lasts(l.sum), attach.Plural(len(t.rows), "direct reclaim"), lasts(l.max()))
 	switch {
 	case share >= 0.05 && l.sum >= 0.05:
 		sure = finding.Supported
@@ -123,7 +123,7 @@ func readBlockIO(t *bpfTable) attach.Reading {
 	r.Not = "It is the disk's time for everybody: whether a request waited for it is not in it, and write-back waits for nobody."
 	switch {
 	case len(l.all) < 10:
-		r.Means = fmt.Sprintf("These are %s: too few to judge a disk.", things(len(l.all), "I/O"))
+		r.Means = fmt.Sprintf("These are %s: too few to judge a disk.", attach.Plural(len(l.all), "I/O"))
 	case share < 0.02:
 		r.State = attach.Healthy
 		r.Means = fmt.Sprintf("The disk answered in time: the median is %s.", lasts(l.all[(len(l.all)-1)/2]))
@@ -163,12 +163,12 @@ func readSlowFiles(t *bpfTable) attach.Reading {
 		if i > 0 {
 			parts += ", "
 		}
-		parts += things(int(kinds[k]), k)
+		parts += attach.Plural(int(kinds[k]), k)
 	}
 	who := largest(l.by)[0]
 	r.Figures = append(r.Figures, l.says("slow call"), parts, fmt.Sprintf("%s of it in %s; the longest is %s's on %s", lasts(l.by[who]), who, owner(l.longest), l.longest["FILENAME"]))
 	r.Not = "Only calls above the tool's threshold are listed, so a median of them is no median of calls. A lock of the file or a full page cache looks the same as a slow disk."
-	proof := fmt.Sprintf("%s on files, %s in all, up to %s each", things(len(l.all), "slow call"), lasts(l.sum), lasts(l.max()))
+	proof := fmt.Sprintf("%s on files, %s in all, up to %s each", attach.Plural(len(l.all), "slow call"), lasts(l.sum), lasts(l.max()))
 	if n := l.over(0.010); n >= 3 && l.sum >= 0.1 && l.max() >= 0.020 {
 		r.State = attach.Ill
 		r.Means = upper(proof) + "."
@@ -218,7 +218,7 @@ func readSlowQueue(t *bpfTable) attach.Reading {
 		}
 		r.Figures = append(r.Figures, fmt.Sprintf("most often behind %s", largest(before)[0]))
 	}
-	proof := fmt.Sprintf("%s for a CPU, up to %s", things(len(l.all), "long wait"), lasts(l.max()))
+	proof := fmt.Sprintf("%s for a CPU, up to %s", attach.Plural(len(l.all), "long wait"), lasts(l.max()))
 	r.Means = upper(proof) + ": the threads could run and did not."
 	r.Not = "A throttled cgroup looks the same here. Only waits above the threshold are listed, so they are no share of all."
 	if l.max() >= 0.001 {
@@ -247,7 +247,7 @@ func readBlockTop(t *bpfTable) attach.Reading {
 	r.Means = "It says who does I/O, and how long the disk takes for it in the mean."
 	r.Not = "A mean hides the slow ones, and whether requests waited is not in it."
 	if slow > 0 {
-		r.Signs = append(r.Signs, attach.Sign{Cause: "disk-wait", Grade: attach.Candidate, Proof: []string{fmt.Sprintf("a mean of 10 ms or more in %s", things(slow, "row"))}})
+		r.Signs = append(r.Signs, attach.Sign{Cause: "disk-wait", Grade: attach.Candidate, Proof: []string{fmt.Sprintf("a mean of 10 ms or more in %s", attach.Plural(slow, "row"))}})
 		r.Next = append(r.Next, ask("biolatency-bpfcc -m 10 1", 0, "how the times are spread"))
 	}
 	return r

@@ -53,7 +53,7 @@ func readRetransmits(t *bpfTable) attach.Reading {
 	r.Means = "Packets were sent again or dropped: each costs a request 200 ms or more, on the way between two hosts or in a full queue."
 	r.Not = "How many packets were sent in all is not in it, so no share of loss follows."
 	if len(t.rows) >= 5 {
-		r.Signs = append(r.Signs, attach.Sign{Grade: attach.Outside, Where: fmt.Sprintf("the network: %s", things(len(t.rows), "retransmit or drop"))})
+		r.Signs = append(r.Signs, attach.Sign{Grade: attach.Outside, Where: fmt.Sprintf("the network: %s", attach.Plural(len(t.rows), "retransmit or drop"))})
 	}
 	r.Next = append(r.Next, attach.Next{Command: "ss -ti dst ADDRESS", Why: "retransmits and round trip time of these connections"})
 	return r

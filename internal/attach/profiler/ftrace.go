@@ -255,7 +255,7 @@ func readGraph(p *attach.Part) attach.Reading {
 			worst, name = us, f
 		}
 	}
-	r.Title = fmt.Sprintf("function_graph, %s", things(rows, "line"))
+	r.Title = fmt.Sprintf("function_graph, %s", attach.Plural(rows, "line"))
 	r.Figures = append(r.Figures, fmt.Sprintf("longest: %s in %s", lasts(worst/1e6), name))
 	for _, f := range largest(by)[:min(2, len(by))] {
 		r.Figures = append(r.Figures, fmt.Sprintf("%s in %s, with what it calls and waits for", lasts(by[f]/1e6), f))

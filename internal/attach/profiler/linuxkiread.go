@@ -309,7 +309,7 @@ func readKI(p *attach.Part) attach.Reading {
 		}
 	}
 	if k.traces > 0 {
-		r.Figures = append(r.Figures, things(k.traces, "traced event"))
+		r.Figures = append(r.Figures, attach.Plural(k.traces, "traced event"))
 		k.sections = append(k.sections, "trace")
 	}
 	r.Title = "LinuxKI"
@@ -396,7 +396,7 @@ func (k *kiReport) readTasks(r *attach.Reading) {
 	if len(k.tasks) == 0 {
 		return
 	}
-	k.says(things(len(k.tasks), "task"))
+	k.says(attach.Plural(len(k.tasks), "task"))
 	worst, longest := k.tasks[0], k.tasks[0]
 	for _, t := range k.tasks {
 		if t.queued > worst.queued {

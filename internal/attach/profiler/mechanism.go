@@ -53,7 +53,7 @@ func (p *profile) reading() attach.Reading {
 	r.Not = "A CPU profile has no waiting in it: a thread that sleeps, queues or is throttled is in no sample."
 	if p.number > 0 && p.number < fewest {
 		r.State = attach.CannotTell
-		r.Means = fmt.Sprintf("These are %s: too few for a share.", things(p.number, "sample"))
+		r.Means = fmt.Sprintf("These are %s: too few for a share.", attach.Plural(p.number, "sample"))
 		return r
 	}
 	t.locks(&r)

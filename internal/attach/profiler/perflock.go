@@ -74,7 +74,7 @@ func readPerfLock(p *attach.Part) attach.Reading {
 		total += sum
 		worst = max(worst, longest)
 	}
-	r := attach.Reading{Title: fmt.Sprintf("perf lock, %s", things(len(by), "lock")), State: attach.CannotTell}
+	r := attach.Reading{Title: fmt.Sprintf("perf lock, %s", attach.Plural(len(by), "lock")), State: attach.CannotTell}
 	if len(by) == 0 {
 		r.Means = "It has no lock that anybody waited for."
 		return r

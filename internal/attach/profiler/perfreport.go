@@ -169,12 +169,12 @@ func readPerfReport(p *attach.Part) attach.Reading {
 	if best.top {
 		tool = "perf top"
 	}
-	title := fmt.Sprintf("%s, %s", tool, things(best.rows, "row"))
+	title := fmt.Sprintf("%s, %s", tool, attach.Plural(best.rows, "row"))
 	if best.event != "" {
 		title += " of event " + best.event
 	}
 	if best.samples > 0 {
-		title += ", " + things(best.samples, "sample")
+		title += ", " + attach.Plural(best.samples, "sample")
 	}
 	if best.event != "" && !cpuEvent(best.event) {
 		return otherEvent(&best.p, title, best.event, float64(best.samples))

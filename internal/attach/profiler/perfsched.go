@@ -78,7 +78,7 @@ func readSchedLatency(p *attach.Part) attach.Reading {
 		switches += t.switches
 		waited += t.avg * t.switches
 	}
-	r := attach.Reading{Title: fmt.Sprintf("perf sched latency, %s, %s ms on CPUs, %s switches", things(len(tasks), "task"), trim(run), count(switches)), State: attach.CannotTell}
+	r := attach.Reading{Title: fmt.Sprintf("perf sched latency, %s, %s ms on CPUs, %s switches", attach.Plural(len(tasks), "task"), trim(run), count(switches)), State: attach.CannotTell}
 	if len(tasks) == 0 || switches == 0 {
 		r.Means = "It has no task that ran."
 		return r
@@ -190,7 +190,7 @@ func readSchedHist(p *attach.Part) attach.Reading {
 	worst := longestTask(byTask, func(t *taskDelay) float64 { return t.avg })
 	longest := delays[len(delays)-1]
 	p99 := delays[(len(delays)-1)*99/100]
-	r.Title = fmt.Sprintf("perf sched timehist, %s of %s", things(len(delays), "switch"), things(len(byTask), "task"))
+	r.Title = fmt.Sprintf("perf sched timehist, %s of %s", attach.Plural(len(delays), "switch"), attach.Plural(len(byTask), "task"))
 	r.Figures = append(r.Figures, fmt.Sprintf("sch delay: median %s ms, p99 %s ms, longest %s ms", trim(delays[(len(delays)-1)/2]), trim(p99), trim(longest)),
 		fmt.Sprintf("%s waited longest for a CPU: %s ms in %s switches", worst.name, trim(worst.avg), count(worst.switches)),
 		fmt.Sprintf("%s ms waited for a CPU and %s ms on one, of all", trim(waited), trim(run)))
@@ -212,7 +212,7 @@ func longestTask(tasks map[string]*taskDelay, of func(*taskDelay) float64) taskD
 // schedSummary is the reading of timehist's summary, which has no delays.
 func schedSummary(r attach.Reading, tasks map[string]*taskDelay, n int, run float64) attach.Reading {
 	top := longestTask(tasks, func(t *taskDelay) float64 { return t.run })
-	r.Title = fmt.Sprintf("perf sched timehist, summary of %s", things(n, "task"))
+	r.Title = fmt.Sprintf("perf sched timehist, summary of %s", attach.Plural(n, "task"))
 	r.Figures = append(r.Figures, fmt.Sprintf("%s ran longest: %s ms of %s ms", top.name, trim(top.run), trim(run)))
 	r.Means = "It says who ran how long. How long tasks waited for a CPU is not in the summary."
 	r.Next = append(r.Next, attach.Next{Command: "perf sched latency", Why: "the same recording, with the delay of each task"})
@@ -247,7 +247,7 @@ func readSchedMap(p *attach.Part) attach.Reading {
 			idle++
 		}
 	}
-	return attach.Reading{Title: fmt.Sprintf("perf sched map, %s", things(rows, "switch")), State: attach.CannotTell,
+	return attach.Reading{Title: fmt.Sprintf("perf sched map, %s", attach.Plural(rows, "switch")), State: attach.CannotTell,
 		Figures: []string{fmt.Sprintf("an idle CPU at %d of %d switches", idle, rows)},
 		Means:   "It shows who ran on which CPU. How long tasks waited is not in it.",
 		Not:     "Many switches are no cause by themselves.",

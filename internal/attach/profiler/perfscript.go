@@ -219,12 +219,12 @@ func readPerfScript(p *attach.Part) attach.Reading {
 	if !one {
 		e.p.pid = 0
 	}
-	title := fmt.Sprintf("perf script, %s of event %s", things(e.p.number, "sample"), best)
+	title := fmt.Sprintf("perf script, %s of event %s", attach.Plural(e.p.number, "sample"), best)
 	if d := e.last - e.first; d > 0 {
 		title += " in " + lasts(d)
 	}
 	if len(s.order) > 1 {
-		title += fmt.Sprintf(", and %s", things(len(s.order)-1, "other event"))
+		title += fmt.Sprintf(", and %s", attach.Plural(len(s.order)-1, "other event"))
 	}
 	if cpuEvent(best) {
 		r := e.p.reading()

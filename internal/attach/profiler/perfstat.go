@@ -165,7 +165,7 @@ func readPerfStat(p *attach.Part) attach.Reading {
 		r.Title += " of " + s.target
 	}
 	if s.intervals > 0 {
-		r.Title += fmt.Sprintf(", %s", things(s.intervals, "interval"))
+		r.Title += fmt.Sprintf(", %s", attach.Plural(s.intervals, "interval"))
 	}
 	if s.elapsed > 0 {
 		r.Title += ", " + lasts(s.elapsed)

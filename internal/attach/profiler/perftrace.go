@@ -115,7 +115,7 @@ func readTraceSum(p *attach.Part) attach.Reading {
 			t.longest = tracedCall{name: m[1], seconds: longest / 1000}
 		}
 	}
-	r := attach.Reading{State: attach.CannotTell, Title: fmt.Sprintf("perf trace -s, %s of %s", things(t.n, "system call"), things(max(threads, 1), "thread"))}
+	r := attach.Reading{State: attach.CannotTell, Title: fmt.Sprintf("perf trace -s, %s of %s", attach.Plural(t.n, "system call"), attach.Plural(max(threads, 1), "thread"))}
 	if threads == 1 {
 		r.Title += fmt.Sprintf(", %s", who)
 		r.Who = attach.Who{PID: tid, Name: who}

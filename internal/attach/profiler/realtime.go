@@ -48,7 +48,7 @@ func readCyclic(p *attach.Part) attach.Reading {
 		priority, loops = max(priority, prio), loops+n
 		avg, worst = max(avg, a), max(worst, mx)
 	}
-	r.Title = fmt.Sprintf("cyclictest, %s, priority %s, %s wake-ups", things(threads, "thread"), count(priority), count(loops))
+	r.Title = fmt.Sprintf("cyclictest, %s, priority %s, %s wake-ups", attach.Plural(threads, "thread"), count(priority), count(loops))
 	r.Figures = []string{fmt.Sprintf("mean %s late, longest %s", lasts(avg/1e6), lasts(worst/1e6))}
 	r.Not = "The longest is one of all wake-ups. It measures cyclictest's own threads, and no service."
 	switch {

@@ -181,7 +181,7 @@ func readStacks(p *attach.Part) attach.Reading {
 	case strings.Contains(lower, "sampling"), strings.Contains(lower, "profile"):
 		return onCPUReading(blocks, "CPU samples by stack")
 	}
-	r := attach.Reading{Title: fmt.Sprintf("stacks with counts, %s", things(len(blocks), "stack")), State: attach.CannotTell}
+	r := attach.Reading{Title: fmt.Sprintf("stacks with counts, %s", attach.Plural(len(blocks), "stack")), State: attach.CannotTell}
 	if m := strings.Index(head, "functions for"); m >= 0 {
 		r.Title = "stacks that led to " + strings.TrimSuffix(strings.Trim(head[m+len("functions for "):], "."), "... Hit Ctrl-C to end")
 	}
@@ -220,7 +220,7 @@ func onCPUReading(blocks []stackBlock, title string) attach.Reading {
 		p.pid = 0
 	}
 	r := p.reading()
-	r.Title = fmt.Sprintf("%s, %s of %s", title, things(len(blocks), "stack"), things(p.number, "sample"))
+	r.Title = fmt.Sprintf("%s, %s of %s", title, attach.Plural(len(blocks), "stack"), attach.Plural(p.number, "sample"))
 	return r
 }
 
@@ -242,9 +242,9 @@ func offCPUReading(blocks []stackBlock, woken, micro bool) attach.Reading {
 		}
 	}
 	total := w.whole
-	r := attach.Reading{State: attach.CannotTell, Title: fmt.Sprintf("time off CPU by stack, %s", things(len(blocks), "stack"))}
+	r := attach.Reading{State: attach.CannotTell, Title: fmt.Sprintf("time off CPU by stack, %s", attach.Plural(len(blocks), "stack"))}
 	if woken {
-		r.Title = fmt.Sprintf("blocked time by who woke, %s", things(len(blocks), "stack"))
+		r.Title = fmt.Sprintf("blocked time by who woke, %s", attach.Plural(len(blocks), "stack"))
 	}
 	if total <= 0 {
 		r.Means = "It has no time."

@@ -139,7 +139,7 @@ func readStraceCount(p *attach.Part) attach.Reading {
 	if ltrace {
 		what, tool = "function", "ltrace -c"
 	}
-	r := attach.Reading{Title: fmt.Sprintf("%s, %s of %s, %s", tool, things(calls, "call"), things(len(rows), what), lasts(total)), State: attach.CannotTell, Who: attach.Who{PID: targetOf(p)}}
+	r := attach.Reading{Title: fmt.Sprintf("%s, %s of %s, %s", tool, attach.Plural(calls, "call"), attach.Plural(len(rows), what), lasts(total)), State: attach.CannotTell, Who: attach.Who{PID: targetOf(p)}}
 	r.Figures = append(r.Figures, topCalls(rows, total))
 	if worst.errors > 0 && worst.calls > 0 {
 		r.Figures = append(r.Figures, fmt.Sprintf("%d of %d calls of %s failed (%s); %d of all", worst.errors, worst.calls, worst.name,

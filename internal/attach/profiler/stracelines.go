@@ -205,7 +205,7 @@ func (t *callTrace) sums() []*callSum {
 
 // says is a line about one call.
 func (s *callSum) says() string {
-	line := fmt.Sprintf("%s: %s", s.name, things(s.n, "call"))
+	line := fmt.Sprintf("%s: %s", s.name, attach.Plural(s.n, "call"))
 	if len(s.each) > 0 {
 		each := slices.Sorted(slices.Values(s.each))
 		line += fmt.Sprintf(", median %s, longest %s, %s in all", lasts(each[(len(each)-1)/2]), lasts(each[len(each)-1]), lasts(s.seconds))
@@ -244,9 +244,9 @@ func readCallLines(p *attach.Part) *callTrace {
 }
 
 func (t *callTrace) title(tool, what string) string {
-	title := fmt.Sprintf("%s, %s", tool, things(t.n, what))
+	title := fmt.Sprintf("%s, %s", tool, attach.Plural(t.n, what))
 	if n := len(t.threads); n > 1 {
-		title += " of " + things(n, "thread")
+		title += " of " + attach.Plural(n, "thread")
 	}
 	if t.span > 0 {
 		title += " in " + lasts(t.span)
@@ -322,7 +322,7 @@ func (t *callTrace) waits(r *attach.Reading, byKind map[waitKind]*callSum, total
 	span := max(t.span, total)
 	switch {
 	case slow.n >= 3 && slow.seconds >= 0.1*span, slow.n > 0 && slow.seconds >= 0.1 && slow.seconds >= 0.1*span:
-		proof := fmt.Sprintf("%s on files took 5 ms or longer, %s in all; the longest is %s", things(slow.n, "call"), lasts(slow.seconds), t.longest.says())
+		proof := fmt.Sprintf("%s on files took 5 ms or longer, %s in all; the longest is %s", attach.Plural(slow.n, "call"), lasts(slow.seconds), t.longest.says())
 		r.State = attach.Ill
 		r.Means = upper(proof) + "."
 		r.Signs = append(r.Signs, attach.Sign{Cause: "disk-wait", Grade: attach.Found, Sure: finding.Possible, Share: min(1, slow.seconds/max(span, 1e-9)), Proof: []string{proof}})

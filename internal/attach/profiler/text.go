@@ -115,17 +115,6 @@ func perSecond(n, seconds float64) string {
 	return fmt.Sprintf("%.3g/s", n/seconds)
 }
 
-// things writes a number of things with their name.
-func things(n int, one string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	if strings.HasSuffix(one, "ch") || strings.HasSuffix(one, "ss") {
-		one += "e"
-	}
-	return strconv.Itoa(n) + " " + one + "s"
-}
-
 // header reports whether a line has these words as its fields, one after another from the first on.
 func header(text string, words ...string) bool {
 	fields := strings.Fields(text)

@@ -94,9 +94,9 @@ func readSafepoint(p *attach.Part) attach.Reading {
 		r.Means = "It says how long the program ran, and of no stop."
 		return r
 	}
-	total, reach := sum(s.took), sum(s.reach)
+	total, reach := attach.Sum(s.took), attach.Sum(s.reach)
 	most := slices.Max(s.took)
-	line := fmt.Sprintf("%s in all, median %s, longest %s", span(total), span(middle(s.took)), span(most))
+	line := fmt.Sprintf("%s in all, median %s, longest %s", span(total), span(attach.Median(s.took)), span(most))
 	if s.longest != "" {
 		line += " (" + s.longest + ")"
 	}
@@ -123,18 +123,6 @@ func readSafepoint(p *attach.Part) attach.Reading {
 	}
 	r.Signs = append(r.Signs, attach.Sign{Cause: "stw-pause", Grade: attach.Candidate, Proof: []string{line}})
 	return r
-}
-
-func sum(v []float64) (s float64) {
-	for _, x := range v {
-		s += x
-	}
-	return s
-}
-
-func middle(v []float64) float64 {
-	s := slices.Sorted(slices.Values(v))
-	return (s[len(s)/2] + s[(len(s)-1)/2]) / 2
 }
 
 // span prints seconds with three digits.

@@ -124,7 +124,7 @@ func readAtop(p *attach.Part) attach.Reading {
 		v.means("the first screen is an average since boot, and says nothing about now")
 		v.next("atop 1 10", "what happens now")
 	} else {
-		v.Title = "atop, " + count(len(judged), "interval")
+		v.Title = "atop, " + attach.Plural(len(judged), "interval")
 	}
 	atopJudge(v, judged, last, psi, disks)
 	return v.done()
@@ -144,7 +144,7 @@ func atopJudge(v *verdict, judged []screen, last screen, psi map[string]string, 
 	c, known := screensCPU(judged)
 	c.cpus = last.cpus
 	if known {
-		v.figure("CPUs: %s of %s", c, count(n, "CPU"))
+		v.figure("CPUs: %s of %s", c, attach.Plural(n, "CPU"))
 	}
 	if last.load != nil {
 		v.figure("load average %s, %s, %s", fixed(last.load[0]), fixed(last.load[1]), fixed(last.load[2]))

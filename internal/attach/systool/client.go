@@ -218,7 +218,7 @@ func readPing(p *attach.Part) attach.Reading {
 		}
 	}
 	if len(times) > 0 {
-		v.figure("round trip %s ms at the median of %d", plain(median(times)), len(times))
+		v.figure("round trip %s ms at the median of %d", plain(attach.Median(times)), len(times))
 	}
 	v.figure("%s %% of the packets lost", plain(loss))
 	v.not("ping is answered by the kernel: it says nothing of the service there")

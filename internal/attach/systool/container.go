@@ -191,7 +191,7 @@ var toolNames = map[containerTool]string{dockerStats: "docker stats", kubectlTop
 func readContainers(p *attach.Part) attach.Reading {
 	all, tool := parseContainers(p)
 	v := &verdict{}
-	v.Title, v.Glance = toolNames[tool]+", "+count(len(all), "row"), true
+	v.Title, v.Glance = toolNames[tool]+", "+attach.Plural(len(all), "row"), true
 	busiest, largest := -1, -1
 	for i, c := range all {
 		if i < 256 {

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/whystall/whystall/internal/finding"
+
+	"github.com/whystall/whystall/internal/attach"
 )
 
 // cpuUse is how CPUs spent their time, in percent: medians over samples.
@@ -163,4 +165,4 @@ func (c cpuUse) system(v *verdict) {
 	}
 }
 
-func samples(n int) string { return count(n, "sample") }
+func samples(n int) string { return attach.Plural(n, "sample") }

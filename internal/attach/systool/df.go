@@ -72,7 +72,7 @@ func readDf(p *attach.Part) attach.Reading {
 	}
 	if full > 0 {
 		v.unsure = true
-		v.figure("%s full", count(full, "file system"))
+		v.figure("%s full", attach.Plural(full, "file system"))
 		v.means("%s is full: writes there fail, which is an error and not a wait", where)
 	}
 	v.means("no file system is full: it says nothing of slowness")

@@ -103,7 +103,7 @@ func readDstat(p *attach.Part) attach.Reading {
 			f, _ := size(t.cell(r, name), 1)
 			all = append(all, f)
 		}
-		return median(all)
+		return attach.Median(all)
 	}
 	if t.has("idl") {
 		v.figure("CPUs: %s (medians)", c)

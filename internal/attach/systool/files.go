@@ -44,7 +44,7 @@ func readLsof(p *attach.Part) attach.Reading {
 		names = append(names, k)
 	}
 	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(kinds[b], kinds[a]), cmp.Compare(a, b)) })
-	v.figure("%s", count(total, "open file"))
+	v.figure("%s", attach.Plural(total, "open file"))
 	for _, k := range names[:min(2, len(names))] {
 		v.figure("%d of type %s", kinds[k], k)
 	}

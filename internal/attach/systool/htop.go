@@ -94,9 +94,9 @@ func readHtop(p *attach.Part) attach.Reading {
 	}
 	c := cpuUse{id: 100, samples: 1, runnable: -1, blocked: -1, cpus: len(busy)}
 	if len(busy) > 0 {
-		c.us = sum(busy) / float64(len(busy))
+		c.us = attach.Sum(busy) / float64(len(busy))
 		c.id = 100 - c.us
-		v.figure("%s, %s %% busy on average, %s %% the busiest", count(len(busy), "CPU"), plain(c.us), plain(slices.Max(busy)))
+		v.figure("%s, %s %% busy on average, %s %% the busiest", attach.Plural(len(busy), "CPU"), plain(c.us), plain(slices.Max(busy)))
 		v.fact(CPUs, float64(len(busy)))
 	}
 	if s.load != nil {

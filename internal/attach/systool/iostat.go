@@ -169,7 +169,7 @@ func medianDisk(all []report, name string, columns ...string) float64 {
 			}
 		}
 	}
-	return median(list)
+	return attach.Median(list)
 }
 
 // device is the medians that matter of one device.

@@ -217,7 +217,7 @@ func readEthtool(p *attach.Part) attach.Reading {
 		v.means("packets were lost in the card or its driver: whether it still goes on is not in it")
 		v.next(fmt.Sprintf("%s; sleep 10; %s", "ethtool -S DEVICE", "ethtool -S DEVICE"), "what was added in ten seconds")
 	}
-	v.figure("%s, none of a loss above 0", count(len(p.Lines)-1, "counter"))
+	v.figure("%s, none of a loss above 0", attach.Plural(len(p.Lines)-1, "counter"))
 	v.means("the card counts no loss")
 	return v.done()
 }

@@ -103,7 +103,7 @@ func readNumastat(p *attach.Part) attach.Reading {
 			if len(values) > nodes && nodes > 0 {
 				values = values[:nodes] // the total stands behind
 			}
-			counters[name] += sum(values)
+			counters[name] += attach.Sum(values)
 		}
 		rows[f[0]] = values
 	}
@@ -130,7 +130,7 @@ func numaCounters(v *verdict, c map[string]float64, nodes int) {
 	v.fact(OtherNodeShare, share)
 	v.figure("%s %% of the pages were allocated on another node than the one that asked (since boot)", plain(100*share))
 	v.figure("%s %% were not on the node that was wanted (numa_miss)", plain(100*missed))
-	v.figure("%s", count(max(1, nodes), "NUMA node"))
+	v.figure("%s", attach.Plural(max(1, nodes), "NUMA node"))
 	v.not("these count allocations since boot: they say neither what happens now nor where threads reach to afterwards")
 	if nodes <= 1 {
 		v.means("there is one NUMA node: no memory is remote")

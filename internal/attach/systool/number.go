@@ -69,26 +69,6 @@ func size(s string, unit float64) (float64, bool) {
 	return f * math.Pow(1024, float64(power)), true
 }
 
-// median is 0 of nothing. It does not change the order of what it is given.
-func median(of []float64) float64 {
-	if len(of) == 0 {
-		return 0
-	}
-	sorted := slices.Sorted(slices.Values(of))
-	mid := len(sorted) / 2
-	if len(sorted)%2 == 0 {
-		return (sorted[mid-1] + sorted[mid]) / 2
-	}
-	return sorted[mid]
-}
-
-func sum(of []float64) (total float64) {
-	for _, f := range of {
-		total += f
-	}
-	return total
-}
-
 // plain writes a figure with at most two decimals, and none that mean nothing.
 func plain(f float64) string {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
@@ -128,12 +108,4 @@ func bounded(f float64) int64 {
 		return 0
 	}
 	return int64(min(f, 1<<62))
-}
-
-// count writes a number of things.
-func count(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return strconv.Itoa(n) + " " + thing + "s"
 }

@@ -122,7 +122,7 @@ func (one *task) settle(t *table, n int) {
 		for len(list) < n {
 			list = append(list, 0)
 		}
-		*into = max(0, median(list))
+		*into = max(0, attach.Median(list))
 		delete(one.lists, name)
 	}
 	for i, into := range []*float64{&one.usr, &one.sys, &one.wait, &one.use, &one.majflt, &one.minflt, &one.cswch, &one.nvcswch, &one.read, &one.write, &one.iodelay} {
@@ -258,7 +258,7 @@ func (run *pidstatRun) demand() (want, ran float64) {
 			wants, rans = append(wants, d.want/100), append(rans, d.ran/100)
 		}
 	}
-	return median(wants), median(rans)
+	return attach.Median(wants), attach.Median(rans)
 }
 
 // seenCPUs is the number of CPUs: by the banner, or by the highest that a task ran on where the

@@ -173,7 +173,7 @@ func readPs(p *attach.Part) attach.Reading {
 	all, names := parsePs(p)
 	v := &verdict{}
 	v.Glance, v.unsure = true, true
-	v.Title = "ps, " + count(len(all), "row")
+	v.Title = "ps, " + attach.Plural(len(all), "row")
 	psStates(v, all, names)
 	if slices.Contains(names, "%CPU") && len(all) > 0 {
 		one := slices.MaxFunc(all, func(a, b process) int { return cmp.Compare(a.cpu, b.cpu) })
@@ -190,7 +190,7 @@ func readPs(p *attach.Part) attach.Reading {
 		}
 	}
 	if len(v.Figures) == 0 {
-		v.figure("%s, without states", count(len(all), "row"))
+		v.figure("%s, without states", attach.Plural(len(all), "row"))
 	}
 	v.means("it says what runs, and not how it does")
 	v.not("ps is a glance: states change a thousand times a second, and its %CPU is an average since the process started")

@@ -56,7 +56,7 @@ func readSetting(p *attach.Part) attach.Reading {
 		switch {
 		case nprocCommand(p.Command) && len(p.Lines) == 1:
 			if n, ok := whole(text); ok {
-				v.figure("%s", count(n, "CPU"))
+				v.figure("%s", attach.Plural(n, "CPU"))
 				v.fact(CPUs, float64(n))
 			}
 		case tasksetLine.MatchString(text):

@@ -152,7 +152,7 @@ func (s *sockets) row(state string, recv, send int, local string, v *verdict) {
 			s.full = append(s.full, fmt.Sprintf("%s: %d connections wait to be accepted, of %d that fit", local, recv, send))
 		}
 	case state == "LISTEN" && recv > 0:
-		s.waiting = fmt.Sprintf("%s wait to be accepted at %s", count(recv, "connection"), local)
+		s.waiting = fmt.Sprintf("%s wait to be accepted at %s", attach.Plural(recv, "connection"), local)
 	case state == "ESTAB" || state == "ESTABLISHED" || state == "":
 		if recv > s.unread {
 			s.unread, s.unreadAt = recv, local
@@ -172,10 +172,10 @@ func readSS(p *attach.Part) attach.Reading {
 		v.figure("%s", s.sums)
 	}
 	if s.total > 0 {
-		v.figure("%s: %s", count(s.total, "socket"), stateCounts(s.states))
+		v.figure("%s: %s", attach.Plural(s.total, "socket"), stateCounts(s.states))
 	}
 	if len(s.rtts) > 0 {
-		v.figure("round trip %s ms at the median of %s", plain(median(s.rtts)), count(len(s.rtts), "connection"))
+		v.figure("round trip %s ms at the median of %s", plain(attach.Median(s.rtts)), attach.Plural(len(s.rtts), "connection"))
 	}
 	if s.unread >= 1 {
 		v.figure("%s has %d bytes that its program has not read", s.unreadAt, s.unread)
@@ -213,20 +213,20 @@ func (s *sockets) judge(v *verdict) {
 		v.next("ss -lnt", "how many fit: Send-Q of a listener")
 	case s.states["SYN-SENT"]+s.states["SYN_SENT"] > 0:
 		v.unsure = true
-		v.means("%s has no answer yet: the way there, or a full accept queue", count(s.states["SYN-SENT"]+s.states["SYN_SENT"], "connection"))
+		v.means("%s has no answer yet: the way there, or a full accept queue", attach.Plural(s.states["SYN-SENT"]+s.states["SYN_SENT"], "connection"))
 		v.next("ss -lnt", "on the server: whether the accept queue is full")
 	case s.fullest >= 0.5:
 		v.unsure = true
 		v.means("an accept queue is filled to %s %% at that moment", plain(100*s.fullest))
 	}
 	if s.retrans > 0 {
-		text := fmt.Sprintf("%s with segments sent again", count(s.retrans, "connection"))
+		text := fmt.Sprintf("%s with segments sent again", attach.Plural(s.retrans, "connection"))
 		v.figure("%s", text)
 		v.means("segments of some connections are sent again: the network loses or delays them")
 		v.outside("the network: segments of some connections are lost or late", 0, text)
 	}
 	if s.limited > 0 {
-		v.outside("the peer: its receive window is full, so it reads too slowly", 0, count(s.limited, "connection")+" limited by the receiver for at least a fifth of the time")
+		v.outside("the peer: its receive window is full, so it reads too slowly", 0, attach.Plural(s.limited, "connection")+" limited by the receiver for at least a fifth of the time")
 	}
 	if s.unread >= 1<<16 {
 		v.unsure = true

@@ -304,5 +304,5 @@ func (t *table) interval() float64 {
 		}
 		was = at
 	}
-	return median(gaps)
+	return attach.Median(gaps)
 }

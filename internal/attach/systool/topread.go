@@ -71,7 +71,7 @@ func screensCPU(all []screen) (c cpuUse, known bool) {
 		id = append(id, mean(func(c cpuUse) float64 { return c.id }))
 		c.cpus = s.cpus
 	}
-	c.us, c.sy, c.wa, c.hi, c.si, c.st, c.id = median(us), median(sy), median(wa), median(hi), median(si), median(st), median(id)
+	c.us, c.sy, c.wa, c.hi, c.si, c.st, c.id = attach.Median(us), attach.Median(sy), attach.Median(wa), attach.Median(hi), attach.Median(si), attach.Median(st), attach.Median(id)
 	c.samples, c.runnable, c.blocked = len(us), -1, -1
 	return c, len(us) > 0
 }

@@ -141,7 +141,7 @@ func (t *table) median(names ...string) float64 {
 	for _, r := range t.rows {
 		all = append(all, t.num(r, names...))
 	}
-	return median(all)
+	return attach.Median(all)
 }
 
 // range is the least and the most of a column.
