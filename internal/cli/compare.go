@@ -5,11 +5,9 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/whystall/whystall/internal/capacity"
 	"github.com/whystall/whystall/internal/compare"
-	"github.com/whystall/whystall/internal/detect"
 	"github.com/whystall/whystall/internal/report"
 )
 
@@ -131,15 +129,14 @@ func (con *console) run(name string) (*compare.Run, error) {
 		return nil, fmt.Errorf("compare %s: neither an execution trace nor a case with kernel records; whystall record makes one", name)
 	}
 	r := &compare.Run{Name: name}
-	ledger, err := con.account(in, nil, time.Duration(0))
+	ledger, err := con.account(in, nil, 0)
 	if ledger == nil {
 		return nil, err
 	}
 	if err != nil {
 		con.say("%v; what was read is compared", err)
 	}
-	facts := detect.Facts{Service: in.target.Service, Again: in.again(), CPUs: in.target.CPUs}
-	r.Result, r.Found = ledger, detect.Run(ledger, in.set, facts)
+	r.Result, r.Found = ledger, in.detect(ledger, "", 0)
 	r.CPUs, r.Program = in.target.CPUs, in.target.Name
 	r.CPUNS = grown(in, "/process/cpu:ns")
 	if m := ledger.Memory; m != nil {

@@ -12,8 +12,10 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
+	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/capacity"
 	"github.com/whystall/whystall/internal/detect"
+	"github.com/whystall/whystall/internal/finding"
 	"github.com/whystall/whystall/internal/report"
 	"github.com/whystall/whystall/internal/toll"
 )
@@ -174,16 +176,21 @@ func (con *console) examine(files []string, f selectFlags, again string, stories
 	if f.Entry != "" && s.Ledger != nil && s.Ledger.Requests.Count == 0 {
 		s.Ledger.Requests.NoRequestsCause = fmt.Sprintf("no request that --entry %s matches started and ended inside the trace; without it the report lists the entries", shellWord(f.Entry))
 	}
-	facts := detect.Facts{Service: in.target.Service, Again: cmp.Or(again, in.again()), CPUs: in.target.CPUs, SlowOver: int64(f.SlowOver)}
-	if s.Ledger == nil {
-		facts.Memory = capacity.Memory(in.set, false)
-	}
-	s.Found = detect.Run(s.Ledger, in.set, facts)
+	s.Found = in.detect(s.Ledger, again, f.SlowOver)
 	if s.Attached = in.answer(&s.Found); s.Attached != nil && in.trace == nil && in.kern == nil {
 		s.Found.Findings = findings(s.Attached)
 	}
 	s.Cost.ExplainNS, s.Cost.ExplainCPUNS = int64(time.Since(started)), cpuTime()-cpu
 	return report.New(s), nil
+}
+
+// detect has the detectors look at what was read; r is nil where there is no ledger.
+func (in *loaded) detect(r *account.Result, again string, slowOver time.Duration) finding.Result {
+	facts := detect.Facts{Service: in.target.Service, Again: cmp.Or(again, in.again()), CPUs: in.target.CPUs, SlowOver: int64(slowOver)}
+	if r == nil {
+		facts.Memory = capacity.Memory(in.set, false)
+	}
+	return detect.Run(r, in.set, facts)
 }
 
 // again is the command that would record the target of the case once more, "" where it is not
