@@ -29,6 +29,7 @@
 // The service's HTTP pages:
 //
 //	pprof_fetch.go     one request, its body, its limits
+//	pprof_hangup.go    how a trace ends early without losing what its tracer writes last
 //	pprof_failure.go   why a request brought nothing, and what to do next
 //	pprof_address.go   what people paste as an address; headers
 //	pprof_probe.go     looks for a process' pages

@@ -147,6 +147,12 @@ func (s *session) fetchOne(ctx context.Context, f Fetch, hint string) (bytesKept
 		// An idle service has nothing to send until the end, not even its header.
 		ends = ends.Add(lasting)
 	}
+	asked := ctx // until then we want the answer
+	if f.Member == evidence.TraceMember {
+		var done func()
+		ctx, done = hangingUp(ctx)
+		defer done()
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	// A service that drips would keep us busy for ever.
@@ -191,7 +197,11 @@ func (s *session) fetchOne(ctx context.Context, f Fetch, hint string) (bytesKept
 	if n := traceMinor(head); n > 0 {
 		s.goMinor.Store(n)
 	}
-	return s.keep(ctx, f, buf, quiet)
+	bytesKept, fail = s.keep(ctx, f, buf, quiet)
+	if fail == nil && asked.Err() != nil {
+		fail = broken(asked, asked.Err(), quiet)
+	}
+	return bytesKept, fail
 }
 
 // traceMinor returns N for a trace that starts with "go 1.N trace", 0 for anything else.

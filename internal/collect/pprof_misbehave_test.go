@@ -320,6 +320,28 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
+// What a tracer writes when its client hangs up is kept: before Go 1.22 these are the stacks.
+func TestHungUp(t *testing.T) {
+	const tail = "what is written last"
+	ctx, cancel := context.WithCancel(t.Context())
+	r := record(t, ctx, serve(t, service(func(w http.ResponseWriter, r *http.Request) {
+		w.Write(fakeTrace)
+		w.(http.Flusher).Flush()
+		cancel()
+		<-r.Context().Done()
+		io.WriteString(w, tail)
+	})), func(o *Options) { o.For = time.Hour })
+	if r.err != nil {
+		t.Fatal(r.err)
+	}
+	if got, want := r.c.Size(evidence.TraceMember), int64(len(fakeTrace)+len(tail)); got != want {
+		t.Errorf("kept %d bytes, want %d", got, want)
+	}
+	if got := r.c.Manifest.Lost(evidence.TraceMember); got != "stopped" {
+		t.Errorf("lost %q", got)
+	}
+}
+
 func TestRedirectWithin(t *testing.T) {
 	mux := service(sendTrace)
 	r := record(t, t.Context(), serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
