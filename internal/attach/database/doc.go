@@ -22,5 +22,11 @@
 //	explain.go        MySQL's EXPLAIN, pg_locks
 //	mongo.go          MongoDB's slow operations
 //	hotthreads.go     Elasticsearch's hot threads
+//	sqltable.go       results of statements, as clients print them
+//	sqlviews.go       tables of which it is known what they say: locks, statements, waits
+//	sqlstate.go       the others: counters and settings
+//	summaries.go      pt-query-digest, mysqldumpslow, pools of threads
+//	cachestats.go     what Redis, memcached, HAProxy, Envoy and nginx count of themselves
+//	mongostate.go     MongoDB's serverStatus and currentOp
 //	accesslog.go      logs of HAProxy and nginx with times
 package database

@@ -3,7 +3,9 @@ package database
 import (
 	"testing"
 
+	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/attach/attachtest/fuzz"
+	"github.com/whystall/whystall/internal/format/paste"
 )
 
 func FuzzTiDBSlow(f *testing.F)     { fuzz.Kind(f, tidbSlow) }
@@ -30,3 +32,34 @@ func FuzzHAProxy(f *testing.F)      { fuzz.Kind(f, haproxy) }
 func FuzzNginx(f *testing.F)        { fuzz.Kind(f, nginxTimes) }
 func FuzzHotThreads(f *testing.F)   { fuzz.Kind(f, hotThreads) }
 func FuzzTiDBInfo(f *testing.F)     { fuzz.Kind(f, tidbInfo) }
+func FuzzRedisClients(f *testing.F) { fuzz.Kind(f, redisClients) }
+func FuzzRedisKeys(f *testing.F)    { fuzz.Kind(f, redisKeys) }
+func FuzzRedisMemory(f *testing.F)  { fuzz.Kind(f, redisMemory) }
+func FuzzMemcached(f *testing.F)    { fuzz.Kind(f, memcached) }
+func FuzzHAProxyStats(f *testing.F) { fuzz.Kind(f, haproxyStats) }
+func FuzzEnvoyStats(f *testing.F)   { fuzz.Kind(f, envoyStats) }
+func FuzzNginxStatus(f *testing.F)  { fuzz.Kind(f, nginxStatus) }
+func FuzzQueryDigest(f *testing.F)  { fuzz.Kind(f, queryDigest) }
+func FuzzDumpSlow(f *testing.F)     { fuzz.Kind(f, dumpSlow) }
+func FuzzThreadPools(f *testing.F)  { fuzz.Kind(f, threadPools) }
+func FuzzMongoState(f *testing.F)   { fuzz.Kind(f, mongoState) }
+
+func FuzzSQL(f *testing.F) {
+	first := func(lines []paste.Line) (*attach.Kind, int) {
+		for _, k := range sqlKinds(nil) {
+			if n := k.Claim(lines); n > 0 {
+				return k, n
+			}
+		}
+		return nil, 0
+	}
+	fuzz.Kind(f, &attach.Kind{Name: "any of them",
+		Claim: func(lines []paste.Line) int { _, n := first(lines); return n },
+		Read: func(p *attach.Part) attach.Reading {
+			k, _ := first(p.Lines)
+			if k == nil { // its first line is a prompt's
+				return attach.Reading{Title: "none", Means: "none", State: attach.Healthy}
+			}
+			return k.Read(p)
+		}})
+}

@@ -4,7 +4,9 @@ import "github.com/whystall/whystall/internal/attach"
 
 // Kinds lists the kinds of this room.
 func Kinds() []*attach.Kind {
-	return []*attach.Kind{tidbSlow, tidbPlan, tidbInfo, tidbCop, tikvSlow, etcd, redisDoctor, redisLatest, redisSlow, redisInfo, redisIntrinsic, redisPing,
+	known := []*attach.Kind{tidbSlow, tidbPlan, tidbInfo, tidbCop, tikvSlow, etcd, redisDoctor, redisLatest, redisSlow, redisInfo, redisIntrinsic, redisPing,
 		pgLog, pgPlan, pgActivity, pgLocks, innodb, processlist, mysqlSlow, mysqlExplain,
-		mongoSlow, haproxy, nginxTimes, hotThreads}
+		mongoSlow, mongoState, haproxy, nginxTimes, hotThreads,
+		redisClients, redisKeys, redisMemory, memcached, haproxyStats, envoyStats, nginxStatus, queryDigest, dumpSlow, threadPools}
+	return append(known, sqlKinds(known)...)
 }

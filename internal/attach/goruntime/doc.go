@@ -25,5 +25,6 @@
 //	threadz.go      gperftools' list of threads
 //	memstats.go     runtime.MemStats: expvar, and programs' own lines
 //	metrics.go      Prometheus pages of Go programs, runtime/metrics
+//	proftags.go   go tool pprof -tags
 //	refused.go      benchmarks and inittrace, which are of no use here
 package goruntime

@@ -73,3 +73,4 @@ func TestDamaged(t *testing.T) {
 		}
 	}
 }
+func FuzzPprofTags(f *testing.F) { fuzz.Kind(f, pprofTags) }

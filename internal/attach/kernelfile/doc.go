@@ -14,6 +14,9 @@
 //	settings.go      sysctl, huge pages
 //	host.go          /proc/stat, load
 //	host_tables.go   interrupts, softirqs, softnet_stat, slabs, zones, types of pages
+//	counters.go      files with several counters in a line: diskstats.go, netcounters.go
+//	netsnmp.go       counters of network protocols; sockets
+//	hostlists.go     swaps, controllers of cgroups, locks of files, sched_debug
 //	context.go       what the machine is: no verdict
 //
 // Of a process:

@@ -30,6 +30,9 @@ var bpfTools = []bpfTool{
 	{name: "tcpretrans", has: "T>", read: readRetransmits},
 	{name: "tcpconnlat", has: "LAT(ms) DADDR", read: readConnects},
 	{name: "opensnoop", has: "FD ERR PATH", read: readOpens},
+	{name: "opensnoop", has: "COMM PID FD FILE", most: 5, read: readOpens},
+	{name: "iosnoop", has: "TYPE DEV LATms", read: readOldBlockIO},
+	{name: "tcpretrans", has: "LADDR:LPORT RADDR:RPORT STATE", read: readRetransmits},
 	{name: "execsnoop", has: "PID ARGS", read: readExecs},
 	{name: "syscount", has: "SYSCALL COUNT", read: readCounts},
 	{name: "funccount", has: "FUNC COUNT", most: 2, read: readCounts},
@@ -59,12 +62,14 @@ func bpfTables() []*attach.Kind {
 	var out []*attach.Kind
 	for i := range bpfTools {
 		tool := &bpfTools[i]
-		if slices.ContainsFunc(out, func(k *attach.Kind) bool { return k.Name == tool.name }) {
+		first := strings.Fields(oneWord.Replace(tool.has))[0]
+		if at := slices.IndexFunc(out, func(k *attach.Kind) bool { return k.Name == tool.name }); at >= 0 {
+			out[at].Hints = append(out[at].Hints, first)
 			continue
 		}
 		out = append(out, &attach.Kind{
 			Name:  tool.name,
-			Hints: []string{strings.Fields(oneWord.Replace(tool.has))[0], "Tracing ", "Ctrl"},
+			Hints: []string{first, "Tracing ", "Ctrl"},
 			Claim: func(lines []paste.Line) int { return claimTable(tool.name, lines) },
 			Read: func(p *attach.Part) attach.Reading {
 				t := readTable(tool, p)
@@ -160,7 +165,7 @@ func fit(columns, fields []string, comm, words int) map[string]string {
 		value := strings.Join(fields[at:at+n], " ")
 		at += n
 		if numberColumn(c) {
-			if _, ok := number(value); !ok && value != "-" {
+			if _, ok := number(value); !ok && value != "-" && !strings.HasPrefix(value, "0x") {
 				return nil
 			}
 		}

@@ -29,6 +29,7 @@
 //	linuxkiread.go  what these lines say of tasks and the scheduler
 //	linuxkicalls.go what they say of system calls, sleep and profiles
 //	ftrace.go       ftrace and trace-cmd: events, latencies, function_graph
+//	perftools.go    iosnoop of perf-tools, pt-ioprofile, rbspy
 //	realtime.go     cyclictest
 //	perflock.go     perf lock
 //	asyncprofiler.go async-profiler's text

@@ -49,3 +49,5 @@ func FuzzRefused(f *testing.F) {
 	}
 	fuzz.Kind(f, &one)
 }
+func FuzzIOProfile(f *testing.F) { fuzz.Kind(f, ioProfile) }
+func FuzzRbspy(f *testing.F)     { fuzz.Kind(f, rbspy) }

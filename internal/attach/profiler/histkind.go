@@ -25,11 +25,14 @@ func preamble(text string) bool {
 		hitEnd(text) || strings.HasPrefix(text, "Tracing ") && strings.HasSuffix(text, "... Output every 1 secs.") || strings.HasPrefix(text, "avg = ") || strings.HasPrefix(text, "Lost ") && strings.Contains(text, "events")
 }
 
+// forSeconds is how the perf-tools say the same.
+var forSeconds = regexp.MustCompile(`( for \d+ seconds( \(buffered\))?\.\.\.|Output every \d+ seconds\.)$`)
+
 // hitEnd reports whether a line says how to end a tool.
 func hitEnd(text string) bool {
 	starts := strings.HasPrefix(text, "Tracing") || strings.HasPrefix(text, "Sampling") || strings.HasPrefix(text, "Measuring") || strings.HasPrefix(text, "Summarize") ||
 		strings.HasPrefix(text, "Counting") || strings.HasPrefix(text, "Tracking")
-	return starts && (strings.Contains(text, "Ctrl-C") || strings.Contains(text, "Ctrl+C"))
+	return starts && (strings.Contains(text, "Ctrl-C") || strings.Contains(text, "Ctrl+C") || forSeconds.MatchString(text))
 }
 
 // histLine reports whether a line is of a histogram: a row, or what stands above rows.
@@ -46,7 +49,7 @@ func mayStartHistogram(text string) bool {
 		return false
 	}
 	key := strings.Index(text, " = ")
-	return strings.IndexByte("@[(^", text[0]) >= 0 || strings.HasSuffix(text, "|") || strings.HasSuffix(text, "distribution") || key > 0 && key <= 40 || len(text) < 12 ||
+	return strings.IndexByte("@[(^", text[0]) >= 0 || strings.HasSuffix(text, "|") || strings.HasSuffix(text, "istribution") || key > 0 && key <= 40 || len(text) < 12 ||
 		hitEnd(text) || strings.HasPrefix(text, "Attaching ") || strings.Contains(text, " -> ")
 }
 
@@ -139,6 +142,9 @@ func histograms(p *attach.Part) (out []*histogram, context string, intervals int
 				now = &histogram{key: key}
 				byKey[key] = now
 				out = append(out, now)
+			}
+			if strings.Contains(now.label, "<(") { // ">=(ms) .. <(ms)" of perf-tools
+				b.high--
 			}
 			now.add(b)
 			continue

@@ -22,12 +22,15 @@ type histogram struct {
 var (
 	// "     1024 -> 2047       : 27       |*                   |"
 	arrowRow = regexp.MustCompile(`^\(?(\d+)\s*->\s*(\d+)\)?\s*:\s*(\d+)\s*(\|.*)?$`)
+	// "  1.0 -> 7.9       : 38       |#      |" as the bitesize of perf-tools prints it, with open ends
+	openRow = regexp.MustCompile(`^(\d+\.\d)?\s*->\s*(\d+\.\d)?\s*:\s*(\d+)\s*\|[# ]*\|$`)
 	// "     3      : 27       |*        |" as runqlen prints it
 	singleRow = regexp.MustCompile(`^(\d+)\s*:\s*(\d+)\s*\|[* ]*\+?\|?$`)
 	// "[16, 32)             725 |@@                |", "[0]  12 |@|", "(..., 0)  5 ||"
 	bracketRow = regexp.MustCompile(`^[\[(]([-\d.]+[KMGTP]?)(?:, ?([-\d.]+[KMGTP]?|\.\.\.)[\])]|\])\s+(\d+)\s*(\|.*)?$`)
 	// "     usecs               : count     distribution"
-	arrowHead = regexp.MustCompile(`^(.*?\S)\s*:\s*count\s+distribution$`)
+	// "  >=(ms) .. <(ms)   : I/O      |Distribution      |" in perf-tools
+	arrowHead = regexp.MustCompile(`^(.*?\S)\s*:\s*(?:count\s+distribution|I/O\s+\|?Distribution\s*\|?)$`)
 	// "@usecs:", "@[java]:", "@us[java, 12]:"
 	mapHead = regexp.MustCompile(`^(@\w*(?:\[.*\])?):$`)
 )
@@ -39,6 +42,15 @@ func bucketOf(text string) (b bucket, ok bool) {
 		high, ok2 := number(m[2])
 		n, ok3 := number(m[3])
 		return bucket{low, high + 1, n}, ok1 && ok2 && ok3 && high >= low
+	}
+	if m := openRow.FindStringSubmatch(text); m != nil && m[1]+m[2] != "" {
+		low, _ := number(m[1])
+		high, ok := number(m[2])
+		if !ok {
+			high = 8 * low
+		}
+		n, ok := number(m[3])
+		return bucket{low, high, n}, ok
 	}
 	if m := bracketRow.FindStringSubmatch(text); m != nil {
 		low, ok1 := power(m[1])

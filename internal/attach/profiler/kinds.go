@@ -6,6 +6,6 @@ import "github.com/whystall/whystall/internal/attach"
 func Kinds() []*attach.Kind {
 	return append([]*attach.Kind{
 		perfReport, perfScript, perfStat, schedLatency, schedHist, schedMap, straceCount, straceLines, ltraceLines, perfTrace, perfTraceSum, bpfHistogram, bpfStacks, foldedStacks, bpfMaps, linuxKI,
-		kernelTrace, functionGraph, cyclictest, perfLock, asyncProfiler,
+		kernelTrace, functionGraph, cyclictest, perfLock, asyncProfiler, ioProfile, rbspy,
 	}, append(bpfTables(), refused...)...)
 }

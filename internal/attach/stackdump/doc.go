@@ -15,6 +15,8 @@
 //	jstack.go    the JVM's dumps
 //	jvmother.go  ThreadInfo's text and jstack -F
 //	safepoint.go the JVM's log of stops of all threads
+//	gclog.go     the JVM's log of collections, of all versions
+//	jstat.go     jstat; what is in the heap; Node.js' report
 //	pyspy.go     py-spy, faulthandler; a traceback is refused
 //	more.go      crash, dotnet-stack, Ruby; a crash's backtrace is refused
 //	kinds.go     Kinds: the table of this room

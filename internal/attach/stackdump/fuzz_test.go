@@ -21,3 +21,7 @@ func FuzzThreadDump(f *testing.F)   { fuzz.Kind(f, threadDump) }
 func FuzzInfoThreads(f *testing.F)  { fuzz.Kind(f, infoThreads) }
 func FuzzAgent(f *testing.F)        { fuzz.Kind(f, agent) }
 func FuzzSafepoint(f *testing.F)    { fuzz.Kind(f, safepoint) }
+func FuzzGCLog(f *testing.F)        { fuzz.Kind(f, gcLog) }
+func FuzzJstat(f *testing.F)        { fuzz.Kind(f, jstat) }
+func FuzzJVMHeap(f *testing.F)      { fuzz.Kind(f, jvmHeap) }
+func FuzzNodeReport(f *testing.F)   { fuzz.Kind(f, nodeReport) }

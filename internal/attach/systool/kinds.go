@@ -4,7 +4,7 @@ import "github.com/whystall/whystall/internal/attach"
 
 // Kinds lists the kinds of this room.
 func Kinds() []*attach.Kind {
-	return []*attach.Kind{
+	return append([]*attach.Kind{
 		free,
 		iostat,
 		numastat,
@@ -36,5 +36,9 @@ func Kinds() []*attach.Kind {
 		iotop,
 		mpstat,
 		pidstat,
-	}
+		describePod,
+		dockerInspect,
+		dockerJSON,
+		unit,
+	}, gridKinds()...)
 }

@@ -1,0 +1,88 @@
+package database
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+// mongoState reads what MongoDB's shell prints of serverStatus and currentOp: nearly JSON, with
+// NumberLong and the like in it, whole or cut off.
+var mongoState = &attach.Kind{
+	Name:  "MongoDB state",
+	Hints: []string{"{", "inprog", "globalLock", "wiredTiger", "currentQueue"},
+	Claim: func(lines []paste.Line) int {
+		n, depth, own := 0, 0, 0
+		for i, l := range lines {
+			t := strings.TrimSpace(l.Text)
+			switch {
+			case l.Command != "" || t == "" || len(t) > 64<<10:
+				return infoDone(n, own)
+			case i == 0 && t[0] != '{' && !mongoOwn.MatchString(t), !mongoLine.MatchString(t):
+				return infoDone(n, own)
+			}
+			own += len(mongoOwn.FindAllString(t, 4))
+			depth += strings.Count(t, "{") + strings.Count(t, "[") - strings.Count(t, "}") - strings.Count(t, "]")
+			n = i + 1
+			if depth <= 0 && strings.HasPrefix(strings.TrimSpace(lines[0].Text), "{") {
+				return infoDone(n, own)
+			}
+		}
+		return infoDone(n, own)
+	},
+	Read: readMongoState,
+}
+
+var (
+	mongoOwn   = regexp.MustCompile(`"?\b(inprog|globalLock|concurrentTransactions|secs_running|microsecs_running|waitingForLock|opcounters|currentQueue)"? ?: ?`)
+	mongoLine  = regexp.MustCompile(`^["'{}\[\]\w$-]`)
+	mongoQueue = regexp.MustCompile(`"?currentQueue"? ?: ?\{ ?"?total"? ?: ?(?:NumberLong\(|Long\(|NumberInt\()?"?(\d+)`)
+	mongoTicks = regexp.MustCompile(`"?(read|write)"? ?: ?\{ ?"?out"? ?: ?(\d+), ?"?available"? ?: ?(\d+)`)
+	mongoRuns  = regexp.MustCompile(`\bsecs_running"? ?: ?(?:NumberLong\(|Long\(|NumberInt\()?"?(\d+)`)
+	mongoWaits = regexp.MustCompile(`"?waitingForLock"? ?: ?true`)
+)
+
+func readMongoState(p *attach.Part) attach.Reading {
+	r := &result{}
+	r.Glance = true
+	var b strings.Builder
+	for _, l := range p.Lines {
+		b.WriteString(strings.TrimSpace(l.Text) + " ")
+	}
+	text := strings.Join(strings.Fields(b.String()), " ")
+	longest, ops := 0.0, 0
+	for _, m := range mongoRuns.FindAllStringSubmatch(text, 1<<12) {
+		v, _ := number(m[1])
+		longest = max(longest, v)
+		ops++
+	}
+	waits := len(mongoWaits.FindAllString(text, 1<<12))
+	r.Title = "MongoDB serverStatus"
+	if ops > 0 || strings.Contains(text, "inprog") {
+		r.Title = fmt.Sprintf("MongoDB currentOp, %s", attach.Plural(ops, "running operation"))
+		r.figure(fmt.Sprintf("the longest runs for %s; %d wait for a lock", dur(longest), waits))
+		r.Means = "It lists what runs at one instant; one that runs long may be a background task."
+	}
+	if m := mongoQueue.FindStringSubmatch(text); m != nil {
+		r.figure(m[1] + " operations wait for a lock or a ticket now (currentQueue)")
+	}
+	for _, m := range mongoTicks.FindAllStringSubmatch(text, 4) {
+		r.figure(fmt.Sprintf("%s tickets: %s in use, %s free", m[1], m[2], m[3]))
+		if m[3] == "0" {
+			r.candidate("pool-exhaustion", fmt.Sprintf("all %s tickets of WiredTiger are in use: %s", m[1], m[2]))
+			r.candidate("disk-wait", "the operations that have the tickets may wait for the disk")
+			r.Means = "All tickets are in use at this instant: operations wait to be let in, and why those inside take long is not in it."
+		}
+	}
+	if waits > 0 {
+		r.outside("a lock in the database's own collections", attach.Plural(waits, "operation")+" waiting for a lock", 0)
+	}
+	if r.Means == "" {
+		r.Means = "Counters since the start and a state at one instant: why an operation is slow is not in it."
+	}
+	r.next("db.currentOp({secs_running: {$gte: 1}}) twice, some seconds apart", "whether the same operations run on, and their plan")
+	return r.done(attach.CannotTell)
+}

@@ -1,0 +1,42 @@
+package attach
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+var jsonKey = regexp.MustCompile(`^"([\w.$ /:-]+)"\s*:`)
+
+// ClaimJSON counts the lines of a JSON text that has a line for each value, from its first brace to
+// the one that closes it, or to where it was cut off. known says by its keys whether it is the
+// kind's.
+func ClaimJSON(lines []paste.Line, known func(keys map[string]bool) bool) int {
+	first := strings.TrimSpace(lines[0].Text)
+	if first == "" || !strings.Contains(`[{"`, first[:1]) || first[0] == '"' && !jsonKey.MatchString(first) {
+		return 0
+	}
+	keys := map[string]bool{}
+	depth, n := 0, 0
+	for i, l := range lines {
+		text := strings.TrimSpace(l.Text)
+		if l.Command != "" || text == "" {
+			break
+		}
+		if m := jsonKey.FindStringSubmatch(text); m != nil {
+			keys[m[1]] = true
+		} else if !strings.Contains(`[]{}"-0123456789tfn`, text[:1]) {
+			break
+		}
+		depth += strings.Count(text, "{") + strings.Count(text, "[") - strings.Count(text, "}") - strings.Count(text, "]")
+		n = i + 1
+		if depth <= 0 && first[0] != '"' {
+			break
+		}
+	}
+	if !known(keys) {
+		return 0
+	}
+	return n
+}

@@ -1,0 +1,248 @@
+package stackdump
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+// jstat reads jstat -gcutil, -gc and -gccause: a row for each sample.
+var jstat = &attach.Kind{
+	Name:  "jstat",
+	Hints: []string{"YGCT"},
+	Claim: func(lines []paste.Line) int {
+		head := strings.Fields(lines[0].Text)
+		if !slices.Contains(head, "YGC") || !slices.Contains(head, "YGCT") || !slices.Contains(head, "GCT") {
+			return 0
+		}
+		n := 0
+		for i, l := range lines {
+			f := strings.Fields(l.Text)
+			if l.Command != "" || len(f) == 0 && i > 0 {
+				break
+			}
+			if !slices.Contains(f, "YGCT") && !jstatRow(head, f) {
+				break
+			}
+			n = i + 1
+		}
+		if n < 2 {
+			return 0
+		}
+		return n
+	},
+	Read: readJstat,
+}
+
+func jstatRow(head, f []string) bool {
+	if len(f) < min(len(head), 6) || len(f) > len(head)+12 {
+		return false
+	}
+	for _, w := range f[:min(len(f), 6)] {
+		if _, ok := decimal(w); !ok && w != "-" {
+			return false
+		}
+	}
+	return true
+}
+
+// jstatEvery is the interval in the command, in s: "jstat -gcutil 4711 1000" and "1s".
+func jstatEvery(command string) float64 {
+	f := strings.Fields(command)
+	if i := slices.IndexFunc(f, func(w string) bool { return strings.HasSuffix(w, "jstat") }); i >= 0 {
+		words := 0
+		for _, w := range f[i+1:] {
+			if strings.HasPrefix(w, "-") {
+				continue
+			}
+			if words++; words == 2 {
+				unit := 1e-3
+				if s, ok := strings.CutSuffix(w, "ms"); ok {
+					w = s
+				} else if s, ok := strings.CutSuffix(w, "s"); ok {
+					w, unit = s, 1
+				}
+				v, _ := strconv.ParseFloat(w, 64)
+				if v > 0 && v < 1e9 {
+					return v * unit
+				}
+				return 0
+			}
+		}
+	}
+	return 0
+}
+
+func readJstat(p *attach.Part) attach.Reading {
+	var head []string
+	var rows [][]string
+	for _, l := range p.Lines {
+		f := strings.Fields(l.Text)
+		if slices.Contains(f, "YGCT") {
+			head = f
+			continue
+		}
+		rows = append(rows, f)
+	}
+	r := attach.Reading{Title: "jstat, " + attach.Plural(len(rows), "sample"), State: attach.CannotTell}
+	col := func(row []string, name string) float64 {
+		i := slices.Index(head, name)
+		if i < 0 || i >= len(row) {
+			return 0
+		}
+		v, _ := decimal(row[i])
+		return v
+	}
+	first, last := rows[0], rows[len(rows)-1]
+	young, full, spent := col(last, "YGC")-col(first, "YGC"), col(last, "FGC")-col(first, "FGC"), col(last, "GCT")-col(first, "GCT")
+	seconds := col(last, "Timestamp") - col(first, "Timestamp")
+	if every := jstatEvery(p.Command); seconds <= 0 {
+		seconds = every * float64(len(rows)-1)
+	}
+	r.Not = "Collectors that run beside the program count into GCT as well (CGCT): not all of it is a pause."
+	r.Next = []attach.Next{{Command: "jcmd PID VM.log what=gc,safepoint", Why: "each pause, with its length"}}
+	if slices.Contains(head, "O") {
+		r.Figures = append(r.Figures, fmt.Sprintf("the old generation is %.0f %% full", col(last, "O")))
+	}
+	if len(rows) < 2 || young < 0 || full < 0 || spent < 0 {
+		r.Boot = true
+		r.Figures = append([]string{fmt.Sprintf("%s young and %s full collections since its start, %s in all", whole(col(last, "YGC")), whole(col(last, "FGC")), span(col(last, "GCT")))}, r.Figures...)
+		r.Means = "Sums since the JVM's start: they say nothing of now."
+		r.Next = []attach.Next{{Command: "jstat -gcutil -t PID 1000 10", Why: "ten samples with their times: how much of each second"}}
+		return r
+	}
+	share := 0.0
+	line := fmt.Sprintf("%s young and %s full collections between the first sample and the last, %s in all", whole(young), whole(full), span(spent))
+	if seconds > 0 {
+		share = min(1, spent/seconds)
+		line += fmt.Sprintf(": %.1f %% of %s", 100*share, span(seconds))
+	}
+	r.Figures = append([]string{line}, r.Figures...)
+	mean := spent / max(1, young+full)
+	switch {
+	case seconds > 0 && share < muchStopped && mean < longStop, young+full == 0:
+		r.State, r.Means, r.Next = attach.Healthy, "Collections take little of the time.", nil
+	case seconds <= 0 && mean < longStop:
+		r.Means = "Collections are short in the mean; what share of the time they take is not in it, since the interval is not."
+	default:
+		r.Means = "Collections take a part of the time that requests feel."
+		r.Signs = append(r.Signs, attach.Sign{Cause: "jvm-safepoint", Grade: attach.Candidate, Share: share, Proof: []string{line}})
+	}
+	return r
+}
+
+func whole(v float64) string { return strconv.FormatFloat(v, 'f', 0, 64) }
+
+// jvmHeap is jcmd's GC.heap_info and GC.class_histogram: what is in the heap.
+var jvmHeap = &attach.Kind{
+	Name:  "JVM heap",
+	Hints: []string{"#instances", "heap  ", "PSYoungGen", "def new generation", "garbage-first heap", "ZHeap", "Shenandoah Heap"},
+	Claim: func(lines []paste.Line) int {
+		n, own := 0, 0
+		for i, l := range lines {
+			t := strings.TrimSpace(l.Text)
+			if l.Command != "" || t == "" && i == 0 {
+				break
+			}
+			if heapSure.MatchString(t) {
+				own++
+			} else if t != "" && (own == 0 || !heapLine.MatchString(t)) {
+				break
+			}
+			if t != "" {
+				n = i + 1
+			}
+		}
+		if own == 0 {
+			return 0
+		}
+		return n
+	},
+	Read: func(p *attach.Part) attach.Reading {
+		r := attach.Reading{Title: "JVM heap, what is in it", State: attach.CannotTell, Glance: true}
+		for _, l := range p.Lines {
+			t := strings.TrimSpace(l.Text)
+			if f := strings.Fields(t); len(f) >= 4 && strings.HasSuffix(f[0], ":") && len(r.Figures) < 3 {
+				r.Figures = append(r.Figures, fmt.Sprintf("%s bytes in %s objects of %s", f[2], f[1], f[3]))
+			} else if heapSure.MatchString(t) && !strings.Contains(t, "#instances") && len(r.Figures) < 3 {
+				r.Figures = append(r.Figures, strings.Join(f, " "))
+			}
+		}
+		r.Means = "It says what fills the heap at one instant, and nothing of pauses or of who waited for them."
+		r.Next = []attach.Next{{Command: "jstat -gcutil -t PID 1000 10", Why: "how much of each second collections take"}}
+		return r
+	},
+}
+
+var (
+	heapSure = regexp.MustCompile(`^(num +#instances +#bytes +class name|(garbage-first heap|PSYoungGen|def new generation|par new generation|ZHeap|Shenandoah Heap)\b.*(total|used|max))`)
+	heapLine = regexp.MustCompile(`^(\d+: +\d+ +\d+ +\S.*|-{10,}|Total +\d+ +\d+|region size|Metaspace +used|class space +used|(eden|from|to|object|the) +space|ParOldGen|PSOldGen|tenured generation|concurrent mark-sweep|\d+[KMG] total|\d+ x \d+|Status:|Reserved region:|- \[|Collection set:|Heap Region)`)
+)
+
+// nodeReport is a diagnostic report of Node.js.
+var nodeReport = &attach.Kind{
+	Name:  "Node.js report",
+	Hints: []string{"{", `"header"`, `"javascriptStack"`, `"libuv"`},
+	Claim: func(lines []paste.Line) int {
+		return attach.ClaimJSON(lines, func(keys map[string]bool) bool {
+			return (keys["javascriptStack"] || keys["javascriptHeap"]) && (keys["nativeStack"] || keys["libuv"] || keys["resourceUsage"])
+		})
+	},
+	Read: readNode,
+}
+
+var (
+	nodeValue = regexp.MustCompile(`^"(\w+)"\s*:\s*"?([^"]*?)"?,?$`)
+	nodeFrame = regexp.MustCompile(`^"(at .*)",?$`)
+)
+
+func readNode(p *attach.Part) attach.Reading {
+	r := attach.Reading{Title: "Node.js diagnostic report", State: attach.CannotTell, Glance: true}
+	v := map[string]string{}
+	frame, requests := "", 0
+	for _, l := range p.Lines {
+		t := strings.TrimSpace(l.Text)
+		if m := nodeFrame.FindStringSubmatch(t); m != nil && frame == "" {
+			frame = m[1]
+		}
+		m := nodeValue.FindStringSubmatch(t)
+		if m == nil {
+			continue
+		}
+		if v[m[1]] == "" {
+			v[m[1]] = m[2]
+		}
+		if m[1] == "is_active" && m[2] == "true" {
+			requests++
+		}
+	}
+	r.Who.PID, _ = strconv.Atoi(v["processId"])
+	if why := v["trigger"]; why != "" {
+		r.Title += ", written for " + why
+	}
+	if cpu, ok := decimal(v["cpuConsumptionPercent"]); ok && v["cpuConsumptionPercent"] != "" {
+		r.Figures = append(r.Figures, fmt.Sprintf("%.0f %% of a CPU since its start", cpu))
+	}
+	used, ok1 := decimal(v["usedMemory"])
+	limit, ok2 := decimal(v["memoryLimit"])
+	if !ok1 || v["usedMemory"] == "" {
+		used, _ = decimal(v["usedHeapSize"])
+	}
+	if ok2 && limit > 0 && used > 0 {
+		r.Figures = append(r.Figures, fmt.Sprintf("%.0f %% of the heap's limit in use", 100*used/limit))
+	}
+	if frame != "" {
+		r.Figures = append(r.Figures, "its one thread was at: "+frame)
+	} else {
+		r.Figures = append(r.Figures, fmt.Sprintf("%d handles of its loop are active", requests))
+	}
+	r.Means = "One glance at the process: how long its event loop was held up is not in it."
+	r.Not = "The stack is of the code that asked for the report, where code did."
+	r.Next = []attach.Next{{Command: "whystall diagnose --pid PID", Why: "what the thread of the loop did while it was slow"}}
+	return r
+}

@@ -1,0 +1,322 @@
+package systool
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+// What these say of a container or a service is settings and a state: its limits, whether it was
+// killed, and how it is. A limit alone is a risk, and only a counter of throttling says more.
+
+var describePod = &attach.Kind{
+	Name:  "kubectl describe pod",
+	Hints: []string{"Name:", "Containers:", "Last State:", "Limits:", "State:"},
+	Claim: claimDescribe,
+	Read:  readDescribe,
+}
+
+var (
+	describeTop  = regexp.MustCompile(`^(Name|Namespace|Priority|Priority Class Name|Service Account|Node|Start Time|Labels|Annotations|Status|IP|IPs|Controlled By|Containers|Init Containers|Ephemeral Containers|Conditions|Volumes|QoS Class|Node-Selectors|Tolerations|Events|Reason|Message|Runtime Class Name|Nominated Node Name|SeccompProfile|Security Context|Termination Grace Period):( |$)`)
+	describeSure = regexp.MustCompile(`^(QoS Class: +(Burstable|Guaranteed|BestEffort)|Container ID: +\w+://|Image ID: +\S+|Last State: +Terminated|Restart Count: +\d+|Controlled By: +\w+/)`)
+	// A chat takes the blanks away that the table of events stands behind.
+	describeEvent = regexp.MustCompile(`^(Type +Reason +Age +From|-{4} +-{6} +-{3}|(Normal|Warning) +\w+ +\d+[smhd])`)
+	describeItem  = regexp.MustCompile(`^([A-Z][\w ()-]*):(?: +(.*))?$`)
+)
+
+// claimDescribe takes what stands below the headings of a pod: all lines with a blank in front.
+func claimDescribe(lines []paste.Line) int {
+	first := strings.TrimSpace(lines[0].Text)
+	if !describeTop.MatchString(first) && !describeSure.MatchString(first) {
+		return 0
+	}
+	sure := 0
+	n := claimWhile(lines, func(_ int, text string) bool {
+		trimmed := strings.TrimSpace(text)
+		if describeSure.MatchString(trimmed) {
+			sure++
+			return true
+		}
+		return text != trimmed && strings.HasPrefix(text, " ") || describeTop.MatchString(trimmed) || sure > 0 && describeEvent.MatchString(trimmed)
+	})
+	if sure < 2 {
+		return 0
+	}
+	return n
+}
+
+func readDescribe(p *attach.Part) attach.Reading {
+	v := &verdict{}
+	v.Title = "kubectl describe pod"
+	v.unsure = true
+	in, killed, probes, limits := "", "", "", map[string]string{}
+	for _, l := range p.Lines {
+		text := strings.TrimSpace(l.Text)
+		if strings.Contains(text, "Unhealthy") && strings.Contains(text, "robe failed") && probes == "" {
+			probes = text
+		}
+		m := describeItem.FindStringSubmatch(text)
+		if m == nil {
+			if key, value, ok := strings.Cut(text, ":"); ok && in == "Limits" {
+				limits[strings.TrimSpace(key)] = strings.TrimSpace(value)
+			}
+			continue
+		}
+		switch key := m[1]; key {
+		case "Name":
+			if v.Who.Name == "" {
+				v.Who.Name = m[2]
+				v.Title += " " + m[2]
+			}
+		case "Limits", "Requests", "Last State", "State":
+			in = key
+		case "Reason":
+			if in == "Last State" || in == "State" {
+				killed = m[2]
+			}
+		case "Restart Count":
+			if m[2] != "0" {
+				v.figure("restarted %s times", m[2])
+			}
+		}
+	}
+	if killed == "OOMKilled" {
+		v.figure("a container was killed because its memory was at its limit (OOMKilled)")
+		v.means("a container ran out of memory and was started again: requests of that moment failed, and caches are cold after it")
+		v.risk("direct-reclaim", "a container was killed at its memory limit: before that its threads may have had to free memory themselves")
+		v.next("cat /sys/fs/cgroup/CGROUP/memory.events /sys/fs/cgroup/CGROUP/memory.pressure", "max, and some avg10: whether the limit is hit now")
+	}
+	limited(v, limits["cpu"], limits["memory"], "")
+	if probes != "" {
+		v.figure("a probe failed: the service did not answer in time, which is the symptom and no cause")
+	}
+	v.means("limits and events: whether a limit stops it, its counters say")
+	v.not("a limit alone is no proof that it is reached")
+	return v.done()
+}
+
+// limited says what limits of CPU and memory mean: a quota is a risk, and so is a small one most.
+func limited(v *verdict, cpu, memory, group string) {
+	if memory != "" {
+		v.figure("memory limit %s", memory)
+	}
+	if cpu != "" {
+		v.figure("CPU limit %s", cpu)
+		v.risk("cpu-throttled", "a CPU limit of "+cpu)
+		v.next("cat /sys/fs/cgroup/CGROUP/cpu.stat; sleep 10; cat /sys/fs/cgroup/CGROUP/cpu.stat", "nr_throttled against nr_periods: whether the quota stops it")
+	}
+	if group != "" {
+		v.Who.Cgroup = group
+	}
+}
+
+// dockerInspect is docker inspect's JSON, whole or cut off.
+var dockerInspect = &attach.Kind{
+	Name:  "docker inspect",
+	Hints: []string{"[", "{", `"HostConfig"`, `"State"`},
+	Claim: func(lines []paste.Line) int {
+		return attach.ClaimJSON(lines, func(keys map[string]bool) bool {
+			return keys["HostConfig"] && (keys["NanoCpus"] || keys["CpuQuota"] || keys["Memory"]) || keys["NanoCpus"] && keys["CpuShares"] && keys["MemorySwap"]
+		})
+	},
+	Read: readInspect,
+}
+
+var inspectValue = regexp.MustCompile(`^"(\w+)"\s*:\s*"?([^",]*)"?,?$`)
+
+func readInspect(p *attach.Part) attach.Reading {
+	v := &verdict{}
+	v.Title = "docker inspect"
+	v.unsure = true
+	values := map[string]string{}
+	for _, l := range p.Lines {
+		if m := inspectValue.FindStringSubmatch(strings.TrimSpace(l.Text)); m != nil && values[m[1]] == "" {
+			values[m[1]] = m[2]
+		}
+	}
+	if name := strings.TrimPrefix(values["Name"], "/"); name != "" {
+		v.Title += " " + name
+		v.Who.Name = name
+	}
+	if pid, ok := whole(values["Pid"]); ok {
+		v.Who.PID = pid
+	}
+	num := func(key string) float64 { f, _ := number(values[key]); return f }
+	cpu, memory := "", ""
+	switch {
+	case num("NanoCpus") > 0:
+		cpu = plain(num("NanoCpus")/1e9) + " CPUs"
+	case num("CpuQuota") > 0:
+		period := num("CpuPeriod")
+		if period <= 0 {
+			period = 1e5
+		}
+		cpu = plain(num("CpuQuota")/period) + " CPUs"
+	}
+	if m := num("Memory"); m > 0 {
+		memory = bytes(m)
+	}
+	if values["OOMKilled"] == "true" {
+		v.figure("it was killed because its memory was at its limit (OOMKilled)")
+		v.risk("direct-reclaim", "it was killed at its memory limit: before that its threads may have had to free memory themselves")
+	}
+	if n := num("RestartCount"); n > 0 {
+		v.figure("restarted %s times", plain(n))
+	}
+	limited(v, cpu, memory, "")
+	if cpu == "" && memory == "" {
+		v.unsure = values["OOMKilled"] == "true"
+		v.figure("no limit of CPU or memory")
+	}
+	if set := values["CpusetCpus"]; set != "" {
+		v.figure("may run on CPUs %s only", set)
+	}
+	v.means("it says what the container may use, and not what it uses")
+	v.not("a limit alone is no proof that it is reached")
+	return v.done()
+}
+
+// dockerJSON is docker stats --format json: an object a line.
+var dockerJSON = &attach.Kind{
+	Name:  "docker stats, JSON",
+	Hints: []string{`"CPUPerc"`},
+	Claim: func(lines []paste.Line) int {
+		return claimWhile(lines, func(_ int, text string) bool {
+			text = strings.TrimSpace(text)
+			return strings.HasPrefix(text, "{") && strings.Contains(text, `"CPUPerc"`) && strings.Contains(text, `"MemUsage"`)
+		})
+	},
+	Read: readDockerJSON,
+}
+
+func readDockerJSON(p *attach.Part) attach.Reading {
+	v := &verdict{}
+	v.Glance = true
+	var all []container
+	for _, l := range p.Lines {
+		var o struct{ Name, Container, CPUPerc, MemUsage string }
+		if strings.TrimSpace(l.Text) == "" {
+			continue
+		}
+		if err := json.Unmarshal([]byte(strings.TrimSpace(l.Text)), &o); err != nil {
+			v.Flaws = append(v.Flaws, fmt.Sprintf("line %d: no JSON object", l.N))
+			continue
+		}
+		c := container{name: o.Name}
+		if c.name == "" {
+			c.name = o.Container
+		}
+		c.cpu, c.hasCPU = number(o.CPUPerc)
+		c.cpu /= 100
+		if used, limit, ok := strings.Cut(o.MemUsage, "/"); ok {
+			c.used, _ = size(strings.TrimSpace(used), 1)
+			c.max, _ = size(strings.TrimSpace(limit), 1)
+		}
+		all = append(all, c)
+	}
+	v.Title = "docker stats, " + attach.Plural(len(all), "row")
+	sorted := slices.Clone(all)
+	slices.SortStableFunc(sorted, func(a, b container) int { return int(1000 * (b.cpu - a.cpu)) })
+	for _, c := range sorted[:min(2, len(sorted))] {
+		v.figure("%s uses %s CPUs and %s of %s memory", c.name, fixed(c.cpu), bytes(c.used), bytes(c.max))
+	}
+	containerJudge(v, all)
+	v.not("usage does not show what was held back: a container at its quota uses exactly its quota")
+	v.means("no container is at a limit that this shows")
+	return v.done()
+}
+
+// unit is systemctl status and systemctl show of a service.
+var unit = &attach.Kind{
+	Name:  "systemctl",
+	Hints: []string{"Loaded: ", "Active: ", "CPUQuotaPerSecUSec=", "MemoryMax=", "MainPID=", ".service - ", "Tasks: ", "Main PID: ", "Type=", "Id=", "MemoryCurrent=", "CPUUsageNSec="},
+	Claim: claimUnit,
+	Read:  readUnit,
+}
+
+var (
+	unitStatus = regexp.MustCompile(`^(\S* ?[\w@:.\\-]+\.(service|slice|scope|socket|timer|mount) - .*|(Loaded|Active|Main PID|Process|Tasks|Memory|CPU|CGroup|Docs|Status|IP|IO|Drop-In|TriggeredBy|Triggers|Invocation|FD Store|Until|Since|Control PID|Transient|Mem peak|Error|Notice): .*|(CGroup|Drop-In):|[├└│─ ]+.*)$`)
+	unitSure   = regexp.MustCompile(`^(Loaded: (loaded|not-found|masked|error|bad-setting)|Active: (active|inactive|failed|activating|deactivating|reloading) ?\()`)
+	unitShow   = regexp.MustCompile(`^[A-Z][A-Za-z]+=.*$`)
+	unitKeys   = regexp.MustCompile(`^(CPUQuotaPerSecUSec|CPUQuotaPeriodUSec|MemoryMax|MemoryHigh|MemoryCurrent|CPUUsageNSec|TasksMax|TasksCurrent|MainPID|ControlGroup|LimitNOFILE|CPUWeight|ActiveState|SubState|NRestarts|CPUAccounting|IOAccounting|ExecMainPID|MemoryLimit|CPUShares|FragmentPath)=`)
+)
+
+func claimUnit(lines []paste.Line) int {
+	sure := 0
+	show := unitShow.MatchString(strings.TrimSpace(lines[0].Text))
+	n := claimWhile(lines, func(_ int, text string) bool {
+		text = strings.TrimSpace(text)
+		if show {
+			if unitKeys.MatchString(text) {
+				sure++
+			}
+			return unitShow.MatchString(text)
+		}
+		if unitSure.MatchString(text) {
+			sure += 2
+		}
+		return unitStatus.MatchString(text)
+	})
+	if sure < 2 {
+		return 0
+	}
+	return n
+}
+
+func readUnit(p *attach.Part) attach.Reading {
+	v := &verdict{}
+	v.unsure = true
+	name, cpu, memory := "a unit", "", ""
+	for _, l := range p.Lines {
+		text := strings.TrimSpace(l.Text)
+		key, value, ok := strings.Cut(text, ": ")
+		if !ok {
+			key, value, _ = strings.Cut(text, "=")
+		}
+		switch key {
+		case "Active", "ActiveState":
+			v.figure("%s", value)
+		case "Main PID", "MainPID":
+			pid, _, _ := strings.Cut(value, " ")
+			v.Who.PID, _ = whole(pid)
+		case "Memory":
+			v.figure("memory %s", value)
+			if _, limit, ok := strings.Cut(value, "(max: "); ok {
+				memory, _, _ = strings.Cut(strings.TrimSuffix(limit, ")"), " ")
+			}
+		case "MemoryMax", "MemoryLimit":
+			if n, ok := number(value); ok && n < 1<<60 {
+				memory = bytes(n)
+			}
+		case "CPUQuotaPerSecUSec":
+			if value != "infinity" {
+				cpu = value + " a second"
+			}
+		case "NRestarts":
+			if value != "0" {
+				v.figure("restarted %s times", value)
+			}
+		case "CGroup", "ControlGroup":
+			v.Who.Cgroup = value
+		case "Id":
+			name = value
+		}
+		if title, _, ok := strings.Cut(text, " - "); ok && strings.Contains(title, ".service") {
+			name = title[strings.LastIndexByte(title, ' ')+1:]
+		}
+	}
+	v.Title = "systemctl, " + name
+	limited(v, cpu, memory, "")
+	if cpu == "" && memory == "" {
+		v.unsure = false
+	}
+	v.means("state and settings of a service: they say what it may use, and not why it is slow")
+	v.not("a limit alone is no proof that it is reached; \"active (running)\" says nothing of speed")
+	v.next("whystall diagnose --pid PID", "looks at it while it is slow")
+	return v.done()
+}

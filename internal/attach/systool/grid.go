@@ -1,0 +1,351 @@
+package systool
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+// A grid is what a tool prints as a line of names and rows below it, where no more is to be known
+// of it than its names and what a row looks like.
+type grid struct {
+	name  string
+	title string   // "": the name
+	heads []string // lines of names, with single blanks; a line may go on behind it
+	notes *regexp.Regexp
+	row   func(f []string) bool
+	read  func(v *verdict, rows [][]string)
+}
+
+var grids = []grid{
+	{name: "vmstat -d", heads: []string{"disk- ------------reads------------", "total merged sectors ms total merged sectors ms cur sec"}, row: numbersBehind(1, 10), read: readVmstatDisks},
+	{name: "vmstat -m", heads: []string{"Cache Num Total Size Pages"}, row: numbersBehind(1, 4), read: readVmstatSlabs},
+	{name: "slabtop", heads: []string{"OBJS ACTIVE USE OBJ SIZE SLABS OBJ/SLAB CACHE SIZE NAME"}, row: slabtopRow, read: readSlabtop,
+		notes: regexp.MustCompile(`^(Active / Total (Objects|Slabs|Caches|Size) \(% used\) +: |Minimum / Average / Maximum Object : )`)},
+	{name: "netstat -i", heads: []string{"Iface MTU RX-OK RX-ERR RX-DRP RX-OVR TX-OK", "Iface MTU Met RX-OK RX-ERR RX-DRP RX-OVR TX-OK"}, row: netstatIfRow, read: readNetstatIf,
+		notes: regexp.MustCompile(`^Kernel Interface table$`)},
+	{name: "lsblk", heads: []string{"NAME MAJ:MIN RM SIZE RO TYPE MOUNTPOINT"}, read: readNames("disks and what is on them"),
+		row: func(f []string) bool { return len(f) >= 6 && strings.Contains(f[1], ":") }},
+	{name: "docker ps", heads: []string{"CONTAINER ID IMAGE COMMAND CREATED STATUS PORTS NAMES"}, read: readDockerPs,
+		row: func(f []string) bool { return len(f) >= 6 && containerID.MatchString(f[0]) }},
+	{name: "kubectl get pods", heads: []string{"NAME READY STATUS RESTARTS AGE", "NAMESPACE NAME READY STATUS RESTARTS AGE"}, read: readPods, row: podRow},
+	{name: "kubectl get nodes", heads: []string{"NAME STATUS ROLES AGE VERSION"}, read: readNodes,
+		row: func(f []string) bool {
+			return len(f) >= 5 && (strings.HasPrefix(f[1], "Ready") || strings.HasPrefix(f[1], "NotReady") || f[1] == "Unknown")
+		}},
+	{name: "kubectl get events", heads: []string{"LAST SEEN TYPE REASON OBJECT MESSAGE", "NAMESPACE LAST SEEN TYPE REASON OBJECT MESSAGE"}, read: readEvents,
+		row: func(f []string) bool {
+			return len(f) >= 4 && (slices.Contains(f[:4], "Normal") || slices.Contains(f[:4], "Warning"))
+		}},
+	{name: "ipcs", heads: []string{"key msqid owner perms used-bytes messages", "key shmid owner perms bytes nattch status", "key semid owner perms nsems"}, read: readNames("objects of System V IPC"),
+		notes: regexp.MustCompile(`^-+ (Message Queues|Shared Memory Segments|Semaphore Arrays) -+$`),
+		row:   func(f []string) bool { return len(f) >= 5 && strings.HasPrefix(f[0], "0x") }},
+}
+
+// gridKinds makes a kind of each.
+func gridKinds() (out []*attach.Kind) {
+	for i := range grids {
+		g := &grids[i]
+		k := &attach.Kind{Name: g.name, Claim: g.claim, Read: g.readPart}
+		for _, h := range g.heads {
+			k.Hints = append(k.Hints, strings.Fields(h)[0])
+		}
+		if g.notes != nil {
+			k.Hints = append(k.Hints, "Kernel Interface", "------ ", "Active / ", "Minimum / ")
+		}
+		out = append(out, k)
+	}
+	return out
+}
+
+func (g *grid) head(f []string) bool {
+	text := strings.Join(f, " ")
+	return slices.ContainsFunc(g.heads, func(h string) bool { return strings.HasPrefix(text, h) })
+}
+
+func (g *grid) claim(lines []paste.Line) int {
+	headed := false
+	n := claimWhile(lines, func(_ int, text string) bool {
+		f := fields(text)
+		switch {
+		case g.head(f):
+			headed = true
+			return true
+		case g.notes != nil && g.notes.MatchString(strings.TrimSpace(text)):
+			return true
+		}
+		return headed && g.row(f)
+	})
+	if !headed {
+		return 0
+	}
+	return n
+}
+
+func (g *grid) readPart(p *attach.Part) attach.Reading {
+	var rows [][]string
+	for _, l := range p.Lines {
+		f := fields(l.Text)
+		if len(f) > 0 && !g.head(f) && g.row(f) {
+			rows = append(rows, f)
+		}
+	}
+	v := &verdict{}
+	v.Title = cmp.Or(g.title, g.name) + ", " + attach.Plural(len(rows), "row")
+	v.unsure = true
+	g.read(v, rows)
+	v.means("it says nothing of why a service is slow")
+	return v.done()
+}
+
+// numbersBehind accepts rows of so many names, and numbers behind them.
+func numbersBehind(names, numbers int) func([]string) bool {
+	return func(f []string) bool {
+		return len(f) == names+numbers && numeric(f[names:]) && !numeric(f[:1])
+	}
+}
+
+func readNames(what string) func(*verdict, [][]string) {
+	return func(v *verdict, rows [][]string) {
+		v.unsure = false
+		v.figure("%d rows", len(rows))
+		v.means("it lists %s, and nothing of slowness", what)
+	}
+}
+
+// readVmstatDisks has counters since boot, and with an interval their growth from the first table
+// to the last.
+func readVmstatDisks(v *verdict, rows [][]string) {
+	type use struct {
+		name                           string
+		reads, readMS, writes, writeMS float64
+	}
+	var order []string
+	first, last := map[string]use{}, map[string]use{}
+	for _, f := range rows {
+		n := func(i int) float64 { x, _ := number(f[i]); return x }
+		u := use{f[0], n(1), n(4), n(5), n(8)}
+		if _, ok := first[u.name]; !ok {
+			first[u.name] = u
+			order = append(order, u.name)
+			continue
+		}
+		last[u.name] = u
+	}
+	v.Boot = len(last) == 0
+	when := "since boot"
+	var all []use
+	for _, name := range order {
+		u := first[name]
+		if to, ok := last[name]; ok {
+			when = "between the first table and the last"
+			u = use{name, to.reads - u.reads, to.readMS - u.readMS, to.writes - u.writes, to.writeMS - u.writeMS}
+		} else if !v.Boot {
+			continue
+		}
+		if u.reads+u.writes > 0 && u.reads >= 0 && u.writes >= 0 {
+			all = append(all, u)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b use) int { return cmp.Compare(b.readMS+b.writeMS, a.readMS+a.writeMS) })
+	slow := ""
+	for i, u := range all {
+		r, w := u.readMS/max(1, u.reads), u.writeMS/max(1, u.writes)
+		text := fmt.Sprintf("%s: %s reads of %s ms and %s writes of %s ms in the mean, %s", u.name, plain(u.reads), plain(r), plain(u.writes), plain(w), when)
+		if i < 3 {
+			v.figure("%s", text)
+		}
+		if slow == "" && (u.reads >= 20 && r >= awaitSlow || u.writes >= 20 && w >= awaitSlow) {
+			slow = text
+		}
+	}
+	v.not("who waited for a disk: write-back waits for nobody")
+	switch {
+	case v.Boot:
+		v.means("these are means since boot, and say nothing about now")
+		v.next("vmstat -d 10 2", "two tables: what was added in ten seconds")
+	case slow != "":
+		v.candidate("disk-wait", 0, slow)
+		v.means("requests to a disk took long: whether the service waited for them is not in it")
+		v.next("pidstat -d 1 10", "iodelay: which processes wait for the disk")
+	default:
+		v.unsure = false
+		v.means("the disks answered fast")
+	}
+}
+
+// slabs says what the kernel's caches hold.
+func slabs(v *verdict, name []string, bytesOf []float64) {
+	order := make([]int, len(name))
+	total := 0.0
+	for i := range name {
+		order[i] = i
+		total += bytesOf[i]
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(bytesOf[b], bytesOf[a]) })
+	v.figure("%s in the caches listed", bytes(total))
+	for _, i := range order[:min(2, len(order))] {
+		v.figure("%s: %s", name[i], bytes(bytesOf[i]))
+	}
+	v.unsure = false
+	v.means("it says what the kernel keeps objects in: memory there is no lost time, and much of it can be given back")
+	v.not("a large dentry or inode cache is use of free memory, and no leak by itself")
+}
+
+func readVmstatSlabs(v *verdict, rows [][]string) {
+	var names []string
+	var sizes []float64
+	for _, f := range rows {
+		total, _ := number(f[2])
+		size, _ := number(f[3])
+		names, sizes = append(names, f[0]), append(sizes, total*size)
+	}
+	slabs(v, names, sizes)
+}
+
+func slabtopRow(f []string) bool {
+	return len(f) >= 8 && numeric(f[:2]) && strings.HasSuffix(f[2], "%") && strings.HasSuffix(f[3], "K") && strings.HasSuffix(f[6], "K")
+}
+
+func readSlabtop(v *verdict, rows [][]string) {
+	var names []string
+	var sizes []float64
+	for _, f := range rows {
+		s, _ := size(f[6], 1)
+		names, sizes = append(names, strings.Join(f[7:], " ")), append(sizes, s)
+	}
+	slabs(v, names, sizes)
+}
+
+func netstatIfRow(f []string) bool {
+	return (len(f) == 11 || len(f) == 12) && numeric(f[1:len(f)-1]) && !numeric(f[len(f)-1:])
+}
+
+func readNetstatIf(v *verdict, rows [][]string) {
+	v.Boot, v.unsure = true, false
+	lost := false
+	for _, f := range rows {
+		at := len(f) - 9
+		n := func(i int) float64 { x, _ := number(f[at+i]); return x }
+		packets, drops, errors := n(0)+n(4), n(2)+n(6)+n(3)+n(7), n(1)+n(5)
+		if packets+drops+errors == 0 {
+			continue
+		}
+		v.figure("%s: %s of %s packets dropped (%s %%), %s errors", f[0], plain(drops), plain(packets), plain(100*drops/max(1, packets)), plain(errors))
+		lost = lost || drops+errors >= 0.001*packets
+	}
+	v.not("drops since the interface came up are no drops now; packets of unknown protocols count as well")
+	if lost {
+		v.unsure = true
+		v.means("packets were dropped: whether it still goes on is not in it")
+		v.next("netstat -i; sleep 10; netstat -i", "what was added in ten seconds")
+	}
+	v.means("hardly any packet was dropped or broken")
+}
+
+var containerID = regexp.MustCompile(`^[0-9a-f]{12,64}$`)
+
+func readDockerPs(v *verdict, rows [][]string) {
+	ill := 0
+	for _, f := range rows {
+		if text := strings.Join(f, " "); strings.Contains(text, "(unhealthy)") || strings.Contains(text, " Restarting (") {
+			ill++
+		}
+	}
+	v.figure("%s, %d of them unhealthy or restarting", attach.Plural(len(rows), "container"), ill)
+	v.unsure = ill > 0
+	v.means("it lists containers; whether one is slow it does not say")
+	v.next("docker stats --no-stream", "what each uses of CPU and memory")
+}
+
+var podReady = regexp.MustCompile(`^\d+/\d+$`)
+
+func podRow(f []string) bool {
+	if len(f) < 5 {
+		return false
+	}
+	return podReady.MatchString(f[1]) || podReady.MatchString(f[2])
+}
+
+// readPods: a pod that restarts answers slowly or not at all, and why it restarts another command
+// says.
+func readPods(v *verdict, rows [][]string) {
+	odd := ""
+	restarts, most, name := 0.0, 0.0, ""
+	for _, f := range rows {
+		at := slices.IndexFunc(f, func(s string) bool { return strings.Contains(s, "/") })
+		if at < 1 || at+2 >= len(f) {
+			continue
+		}
+		n, _ := number(f[at+2])
+		restarts += n
+		if n > most {
+			most, name = n, f[at-1]
+		}
+		if s := f[at+1]; s != "Running" && s != "Completed" && odd == "" {
+			odd, name = s, f[at-1]
+		}
+	}
+	v.figure("%s, %s restarts in all", attach.Plural(len(rows), "pod"), plain(restarts))
+	if odd != "" {
+		v.figure("%s is %s", name, odd)
+	} else if most > 0 {
+		v.figure("most restarts: %s, %s", name, plain(most))
+	}
+	v.unsure = odd != "" || restarts > 0
+	v.means("it says which pods run, and nothing of how fast they are")
+	v.not("when the restarts were: their number counts since the pod was made")
+	if v.unsure {
+		v.next("kubectl describe pod "+name, "Last State and Events: why it was restarted")
+		return
+	}
+	v.next("kubectl top pod --containers", "what each uses of CPU and memory")
+}
+
+func readNodes(v *verdict, rows [][]string) {
+	ill := 0
+	for _, f := range rows {
+		if f[1] != "Ready" {
+			ill++
+		}
+	}
+	v.figure("%s, %d not ready or cordoned", attach.Plural(len(rows), "node"), ill)
+	v.unsure = ill > 0
+	v.means("it says which nodes are there, and nothing of how busy they are")
+	v.next("kubectl top node", "what is used of each node's CPUs and memory")
+}
+
+func readEvents(v *verdict, rows [][]string) {
+	n := map[string]int{}
+	warnings := 0
+	for _, f := range rows {
+		at := slices.Index(f[:min(4, len(f))], "Warning")
+		if at < 0 || at+1 >= len(f) {
+			continue
+		}
+		warnings++
+		n[f[at+1]]++
+	}
+	v.figure("%s, %d of them warnings", attach.Plural(len(rows), "event"), warnings)
+	for _, reason := range commonest(n) {
+		v.figure("%s: %d", reason, n[reason])
+	}
+	v.means("it says what the cluster did, and nothing of a request's time; a restart or a failed probe is a consequence as often as a cause")
+	if n["OOMKilling"]+n["Evicted"] > 0 {
+		v.next("kubectl describe pod POD", "limits, and why its containers ended")
+	}
+}
+
+// commonest are keys by their numbers, most first.
+func commonest(n map[string]int) (keys []string) {
+	for k := range n {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, func(a, b string) int { return cmp.Or(cmp.Compare(n[b], n[a]), cmp.Compare(a, b)) })
+	return keys[:min(3, len(keys))]
+}
