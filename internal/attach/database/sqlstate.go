@@ -99,7 +99,8 @@ func readSettings(r *result, t *sqlTable) {
 	r.Means = "Settings: they cost nobody time by themselves."
 }
 
-// statusSays are what of SHOW STATUS says something at one glance. The others count since the start.
+// statusSays are what of SHOW STATUS says something at one glance. Most others count since the
+// start.
 var statusSays = []struct{ name, say string }{
 	{"threads_running", "connections at work now"},
 	{"threads_connected", "connections"},

@@ -195,8 +195,8 @@ func readGrid(lines []paste.Line, want func(*sqlTable) bool) *sqlTable {
 	return t
 }
 
-// sqlCells takes a row apart. Only a box has bars at its ends: elsewhere a bar in front stands behind
-// an empty cell.
+// sqlCells takes a row apart. Only a box has bars at its ends: elsewhere a bar in front stands
+// behind an empty cell.
 func sqlCells(text, sep string) []string {
 	trimmed := strings.TrimSpace(text)
 	if sep == "|" && strings.HasPrefix(trimmed, "|") && strings.HasSuffix(trimmed, "|") && !strings.HasPrefix(text, " ") {

@@ -197,8 +197,8 @@ func readSlowRows(r *result, t *sqlTable) {
 		name string
 		s    float64
 	}
-	// Process_time and Wait_time are sums over tasks that ran beside each other: they may exceed the
-	// statement's own time.
+	// Process_time and Wait_time are sums over tasks that ran beside each other: they may exceed
+	// the statement's own time.
 	parts := []part{{"parsing", num(worst, "parse_time")}, {"making the plan (Compile_time)", num(worst, "compile_time")}, {"waits for other transactions' locks (LockKeys_time)", num(worst, "lockkeys_time")},
 		{"the commit", num(worst, "prewrite_time") + num(worst, "commit_time")}, {"tasks in TiKV (Process_time, a sum over tasks)", num(worst, "process_time")},
 		{"waits of tasks in TiKV's queue (Wait_time, a sum over tasks)", num(worst, "wait_time")}, {"retries (Backoff_time, a sum over tasks)", num(worst, "backoff_time")}}

@@ -73,4 +73,3 @@ func TestDamaged(t *testing.T) {
 		}
 	}
 }
-func FuzzPprofTags(f *testing.F) { fuzz.Kind(f, pprofTags) }

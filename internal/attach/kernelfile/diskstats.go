@@ -12,7 +12,8 @@ import (
 // diskstats has a line for each device and partition. Times are in ms.
 var diskstats = counted{name: "/proc/diskstats", hints: []string{" "}, line: diskLine, least: 1, read: readDisks}.kind()
 
-// diskLine wants "major minor name" and 11, 15 or 17 counters: before Linux 4.18, before 5.5, since.
+// diskLine wants "major minor name" and 11, 15 or 17 counters: before Linux 4.18, before 5.5, and
+// since.
 func diskLine(text string) (string, pairs, bool) {
 	f := strings.Fields(text)
 	if n := len(f) - 3; n != 11 && n != 15 && n != 17 {

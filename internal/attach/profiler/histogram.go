@@ -22,7 +22,7 @@ type histogram struct {
 var (
 	// "     1024 -> 2047       : 27       |*                   |"
 	arrowRow = regexp.MustCompile(`^\(?(\d+)\s*->\s*(\d+)\)?\s*:\s*(\d+)\s*(\|.*)?$`)
-	// "  1.0 -> 7.9       : 38       |#      |" as the bitesize of perf-tools prints it, with open ends
+	// "  1.0 -> 7.9       : 38       |#      |", with open ends: bitesize of perf-tools
 	openRow = regexp.MustCompile(`^(\d+\.\d)?\s*->\s*(\d+\.\d)?\s*:\s*(\d+)\s*\|[# ]*\|$`)
 	// "     3      : 27       |*        |" as runqlen prints it
 	singleRow = regexp.MustCompile(`^(\d+)\s*:\s*(\d+)\s*\|[* ]*\+?\|?$`)
