@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -33,7 +34,7 @@ type fleetCmd struct {
 type fleetAsk struct {
 	Prom         string        `placeholder:"URL" help:"Prometheus, Mimir, Thanos, VictoriaMetrics, or a Grafana data source's proxy."`
 	Since        time.Duration `default:"6h" placeholder:"DURATION" help:"How far to look back."`
-	At           string        `placeholder:"TIME" help:"Until when: RFC 3339. Default: a minute ago."`
+	At           string        `placeholder:"TIME" help:"Until when: 2026-11-22T08:00:00Z, the same without a zone (UTC), or Unix seconds or milliseconds. Default: a minute ago."`
 	ClusterLabel []string      `placeholder:"LABEL" help:"Labels that tell clusters apart. Default: what is found."`
 	Match        []string      `sep:"none" placeholder:"LABEL=VALUE" help:"Only series with this label; also LABEL=~REGEX. Repeatable."`
 	Top          int           `default:"20" placeholder:"N" help:"How many members of a cause are looked at closely."`
@@ -138,8 +139,12 @@ func (c *fleetAsk) options() (o fleet.Options, a fleet.Ask, err error) {
 	}
 	a = fleet.Ask{Since: c.Since, ClusterLabels: c.ClusterLabel, Top: c.Top, MaxSamples: c.MaxSamples, DryRun: c.DryRun, At: time.Now().Add(-fleetSettle)}
 	if c.At != "" {
-		if a.At, err = time.Parse(time.RFC3339, c.At); err != nil {
-			return o, a, usagef("--at %s: want a time such as 2026-11-22T08:00:00Z", c.At)
+		var ok bool
+		if a.At, ok = timeOf(c.At); !ok {
+			return o, a, usagef("--at %s: want a time such as 2026-11-22T08:00:00Z, or Unix seconds", c.At)
+		}
+		if a.At.After(time.Now()) {
+			return o, a, usagef("--at %s: this is in the future", c.At)
 		}
 	}
 	if c.Replay != "" {
@@ -182,6 +187,24 @@ func (c *fleetAsk) options() (o fleet.Options, a fleet.Ask, err error) {
 	return o, a, err
 }
 
+// timeOf reads a time as dashboards, logs and people write it; without a zone it is UTC.
+func timeOf(s string) (time.Time, bool) {
+	s = strings.TrimSuffix(strings.TrimSpace(s), " UTC")
+	for _, layout := range []string{time.RFC3339, "2006-01-02 15:04:05Z07:00", "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02T15:04", "2006-01-02 15:04"} {
+		if t, err := time.Parse(layout, s); err == nil {
+			return t.UTC(), true
+		}
+	}
+	n, err := strconv.ParseInt(s, 10, 64)
+	switch {
+	case err != nil || n < 1e9 || n > 1e14: // since 2001
+		return time.Time{}, false
+	case n > 1e11:
+		return time.UnixMilli(n).UTC(), true
+	}
+	return time.Unix(n, 0).UTC(), true
+}
+
 // secret reads a file that holds one secret.
 func secret(flag, name string) (string, error) {
 	if name == "" {
@@ -212,7 +235,10 @@ func (c *fleetAsk) transport() (http.RoundTripper, error) {
 		}
 		t.TLSClientConfig.RootCAs = pool
 	}
-	if c.Cert != "" || c.Key != "" {
+	if (c.Cert == "") != (c.Key == "") {
+		return nil, usagef("--cert and --key go together")
+	}
+	if c.Cert != "" {
 		pair, err := tls.LoadX509KeyPair(c.Cert, c.Key)
 		if err != nil {
 			return nil, usagef("--cert and --key: %v", err)

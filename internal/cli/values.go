@@ -6,6 +6,7 @@ import (
 	"math"
 	"reflect"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -34,12 +35,29 @@ func decodeDuration(ctx *kong.DecodeContext, target reflect.Value) error {
 	if err != nil {
 		return err
 	}
-	d, err := time.ParseDuration(s)
+	d, err := time.ParseDuration(inHours(s))
 	if err != nil {
 		return fmt.Errorf("%q: want a number with its unit, as 500ms, 20s or 5m", s)
 	}
 	target.SetInt(int64(d))
 	return nil
+}
+
+// inHours writes the days or weeks that a duration starts with in hours, as ParseDuration takes it.
+func inHours(s string) string {
+	i := strings.IndexAny(s, "dw")
+	if i < 0 {
+		return s
+	}
+	n, err := strconv.ParseUint(s[:i], 10, 16)
+	if err != nil {
+		return s
+	}
+	hours := uint64(24)
+	if s[i] == 'w' {
+		hours = 7 * 24
+	}
+	return strconv.FormatUint(n*hours, 10) + "h" + s[i+1:]
 }
 
 func decodePID(ctx *kong.DecodeContext, target reflect.Value) error {

@@ -3,6 +3,7 @@ package fleet
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/whystall/whystall/internal/finding"
 )
@@ -11,11 +12,14 @@ import (
 // pod. Figures of different units are not ranked against each other: wall time comes first.
 func (l *look) arrange() {
 	fs := l.r.Findings
-	for i := range fs {
-		for j := range fs {
-			if i != j && fs[i].BecauseOf == "" && hides(&fs[j], &fs[i]) && !hides(&fs[i], &fs[j]) && l.meet(&fs[j], &fs[i]) {
-				fs[i].BecauseOf = fs[j].Cause
-				break
+	// A cause of the same scope is nearer than one of the host.
+	for _, near := range []bool{true, false} {
+		for i := range fs {
+			for j := range fs {
+				if i != j && fs[i].BecauseOf == "" && (fs[i].Scope == fs[j].Scope) == near && l.behind(&fs[j], &fs[i]) {
+					fs[i].BecauseOf = fs[j].Cause
+					break
+				}
 			}
 		}
 	}
@@ -44,10 +48,30 @@ func (l *look) arrange() {
 	l.r.Findings = append([]Finding{}, out...)
 }
 
+// behind reports whether a cause is behind an effect.
+func (l *look) behind(cause, effect *Finding) bool {
+	return hides(cause, effect) && !hides(effect, cause) && l.together(cause, effect) && l.meet(cause, effect)
+}
+
 // hides reports whether a makes b look present.
 func hides(a, b *Finding) bool {
 	r := ruleNamed(a.Rule)
 	return slices.Contains(r.Hides, b.Cause) || a.Rule != b.Rule && b.Confidence == finding.Possible && a.Confidence != finding.Possible && slices.Contains(r.Instead, b.Cause)
+}
+
+// lateEffect is how much later than its cause an effect may start: load grows, and thresholds are
+// crossed one after another. It is a quarter of a short look.
+const lateEffect = 5 * time.Minute
+
+// together reports whether an effect started when its cause had, or not long after it. What started
+// before is none, and what started long after needs another reason.
+func (l *look) together(cause, effect *Finding) bool {
+	if cause.Since == nil || effect.Since == nil {
+		return true
+	}
+	fuzzy := time.Duration(cause.SinceErrNS+effect.SinceErrNS) + leastBout/10
+	later := effect.Since.Sub(*cause.Since)
+	return (later >= -fuzzy || effect.Earlier && cause.Earlier) && later <= min(lateEffect, l.o.Since/4)+fuzzy
 }
 
 func ruleNamed(name string) *Rule {

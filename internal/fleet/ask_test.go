@@ -25,6 +25,16 @@ func TestRefusals(t *testing.T) {
 		kind RefusalKind
 	}{
 		{"login page", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<!doctype html><title>Log in</title>") }, "web page", Unreachable},
+		{"another API", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"hello":"world"}`) }, "no JSON of a query API", Unreachable},
+		{"TLS", func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, "Client sent an HTTP request to an HTTPS server.", http.StatusBadRequest)
+		}, "https://", Unreachable},
+		{"hangs up", func(w http.ResponseWriter, _ *http.Request) {
+			if c, _, err := w.(http.Hijacker).Hijack(); err == nil {
+				c.Close()
+			}
+		}, "https://", Unreachable},
+		{"fails", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusInternalServerError) }, "its own log", Unreachable},
 		{"empty", func(http.ResponseWriter, *http.Request) {}, "nothing", Unreachable},
 		{"unauthorized", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusUnauthorized) }, "--bearer-file", Unreachable},
 		{"tenant", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no org id", http.StatusUnauthorized) }, "--tenant", Unreachable},
@@ -165,6 +175,21 @@ func TestCaptureOfForeignNames(t *testing.T) {
 	} {
 		if got := l.capture(t.Context(), &Rule{Cause: "swap", Key: c.key}, c.labels); got[0] != c.want {
 			t.Errorf("%v:\n got %s\nwant %s", c.labels, got[0], c.want)
+		}
+	}
+}
+
+// TestMatchers takes one label at a time, and no pattern that engines would refuse each question
+// for.
+func TestMatchers(t *testing.T) {
+	for m, want := range map[string]string{
+		"job=node": `job="node"`, `job="node"`: `job="node"`, "job=": `job=""`, "pod=~a|b": `pod=~"a|b"`, "pod!~x.*": `pod!~"x.*"`, "job != node": `job!="node"`,
+		"job=a=b": `job="a=b"`,
+		"foo":     "", `{job="node"}`: "", `job="a",instance="b"`: "", "pod=~[": "", "__name__=~.+": "", "job==node": "", "1a=b": "",
+	} {
+		got, err := Matchers([]string{m})
+		if want == "" && err == nil || want != "" && (err != nil || got[0] != want) {
+			t.Errorf("%s: %q, %v; want %q", m, got, err, want)
 		}
 	}
 }

@@ -16,6 +16,7 @@ func (l *look) coverage(ctx context.Context) error {
 	if err := l.profile(ctx); err != nil {
 		return err
 	}
+	l.depth(ctx)
 	if err := l.names(ctx); err != nil {
 		return err
 	}
@@ -50,6 +51,40 @@ func (l *look) profile(ctx context.Context) error {
 	}
 	l.r.Coverage.Cluster = append([]string{}, l.p.Cluster...)
 	return nil
+}
+
+// depth looks at no more time than the engine has samples of. Means over time of which nothing is
+// known would hide what there is, and quiet would be said of it.
+func (l *look) depth(ctx context.Context) {
+	held := func(at time.Time) (bool, error) {
+		l.engine.reads(0)
+		got, err := l.engine.Instant(ctx, "count("+l.env(0).sel("up", nil, 0)+")", at)
+		return len(got) > 0, err
+	}
+	from, to := l.o.At.Add(-l.o.Since), l.o.At
+	if there, err := held(from); there || err != nil {
+		return
+	}
+	if there, err := held(to); !there || err != nil {
+		return
+	}
+	for to.Sub(from) > max(l.o.Since/100, time.Minute/2) {
+		middle := from.Add(to.Sub(from) / 2).Truncate(time.Second)
+		there, err := held(middle)
+		if err != nil {
+			return
+		}
+		if there {
+			to = middle
+		} else {
+			from = middle
+		}
+	}
+	if span := max(l.o.At.Sub(to), time.Minute); span < l.o.Since*19/20 {
+		oldest := to.UTC()
+		l.r.Coverage.Oldest, l.r.Coverage.AskedNS = &oldest, int64(l.o.Since)
+		l.o.Since, l.r.SinceNS = span, int64(span)
+	}
 }
 
 // namesAtOnce is how many names one question asks about: some engines do not split regular

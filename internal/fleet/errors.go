@@ -56,7 +56,7 @@ func (w *wire) explain(err error, seen *wireCost, query string) error {
 	case errors.Is(err, errNotJSON):
 		return say(Unreachable, "%s", notJSON(seen))
 	}
-	if e := w.network(err, say); e != nil {
+	if e := w.network(err, seen, say); e != nil {
 		return e
 	}
 	if seen.status != 0 && seen.status/100 != 2 {
@@ -70,7 +70,7 @@ func (w *wire) explain(err error, seen *wireCost, query string) error {
 
 type sayFunc func(RefusalKind, string, ...any) error
 
-func (w *wire) network(err error, say sayFunc) error {
+func (w *wire) network(err error, seen *wireCost, say sayFunc) error {
 	var (
 		dns      *net.DNSError
 		unknown  x509.UnknownAuthorityError
@@ -92,6 +92,8 @@ func (w *wire) network(err error, say sayFunc) error {
 		return say(Unreachable, "its certificate is for another name: use a name that it is for")
 	case errors.As(err, &record), strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
 		return say(Unreachable, "it does not speak TLS: use http://")
+	case (errors.Is(err, syscall.ECONNRESET) || strings.Contains(err.Error(), "EOF")) && w.base.Scheme == "http" && seen.status == 0 && !w.answered():
+		return say(Unreachable, "the connection broke before any answer: if it speaks TLS, use https://; else the engine may have ended")
 	case errors.Is(err, syscall.ECONNRESET), strings.Contains(err.Error(), "EOF"):
 		return say(Slow, "the connection broke before the answer was whole: the engine may have ended")
 	}
@@ -101,16 +103,16 @@ func (w *wire) network(err error, say sayFunc) error {
 // status explains an HTTP status.
 func (w *wire) status(err error, api *v1.Error, seen *wireCost, say sayFunc) error {
 	said := ""
-	if api != nil {
+	if api != nil && seen.head == "" { // else it is no answer of the API, and only its status is known
 		said = oneLine(api.Msg)
-		if api.Detail != "" && seen.head == "" {
+		if api.Detail != "" {
 			said += ": " + oneLine(api.Detail)
 		}
 		said = fmt.Sprintf(" (%.200s)", strings.TrimSuffix(said, ": "))
 	}
-	switch seen.status {
+	switch low := strings.ToLower(seen.head); seen.status {
 	case http.StatusUnauthorized:
-		if strings.Contains(strings.ToLower(seen.head+said), "org id") || strings.Contains(strings.ToLower(seen.head), "tenant") {
+		if strings.Contains(low+strings.ToLower(said), "org id") || strings.Contains(low, "tenant") {
 			return say(Unreachable, "401: it wants a tenant: --tenant NAME")
 		}
 		return say(Unreachable, "401: it wants credentials: --bearer-file, or --user with --password-file, or --header")
@@ -121,9 +123,15 @@ func (w *wire) status(err error, api *v1.Error, seen *wireCost, say sayFunc) err
 	case http.StatusTooManyRequests:
 		return say(Slow, "429: it answers no more questions now: try again later%s", said)
 	case http.StatusUnprocessableEntity, http.StatusBadRequest:
+		if strings.Contains(low, "https server") || strings.Contains(low, "https port") {
+			return say(Unreachable, "it speaks TLS: use https://")
+		}
 		return say(TooMuch, "%d: it does not answer this question%s", seen.status, said)
 	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		return say(Slow, "%d: what stands in front of the engine gets no answer from it%s", seen.status, said)
+	}
+	if seen.status/100 == 5 {
+		return say(Unreachable, "%d: it failed%s: its own log says why", seen.status, said)
 	}
 	return say(Unreachable, "HTTP status %d%s", seen.status, said)
 }

@@ -123,6 +123,10 @@ func (l *look) rule(ctx context.Context, r *Rule) error {
 			return nil
 		}
 	}
+	if r.Pods && l.p.Standalone {
+		l.not(r, "containers have no pods' names there, so nothing tells which Go program runs in which")
+		return nil
+	}
 	loss := r.Loss(l.partly(nil))
 	with := r.And != nil && l.has(r.AndNeeds)
 	if r.And != nil && !with && r.AloneNot {
@@ -160,6 +164,10 @@ func (l *look) rule(ctx context.Context, r *Rule) error {
 		l.not(r, "no target had a value in this time")
 		return nil
 	}
+	if found[0].Value == 0 && l.constant(ctx, r) {
+		l.not(r, "its counters are constant zeros there, as exporters show what the kernel does not count (containers' pressure: cgroup v1)")
+		return nil
+	}
 	if err := l.candidates(ctx, r, found, with); err != nil {
 		if hopeless(err) {
 			return err
@@ -167,6 +175,20 @@ func (l *look) rule(ctx context.Context, r *Rule) error {
 		l.not(r, err.Error())
 	}
 	return nil
+}
+
+// constant reports whether all of a rule's counters have been 0 from the start on.
+func (l *look) constant(ctx context.Context, r *Rule) bool {
+	for _, m := range r.Counts {
+		if l.series[m] == 0 {
+			continue
+		}
+		got, err := l.instant(ctx, "whether anything is counted", "max("+l.env(0).sel(m, nil, 0)+")", l.series[m])
+		if err != nil || len(got) > 0 && got[0].Value > 0 {
+			return false
+		}
+	}
+	return len(r.Counts) > 0
 }
 
 func (l *look) has(metrics []string) bool {
@@ -230,7 +252,14 @@ func (l *look) candidates(ctx context.Context, r *Rule, found []Sample, with boo
 		l.r.LookAlikes = append(l.r.LookAlikes, a)
 	}
 	if len(sick) == 0 {
-		l.r.RuledOut = append(l.r.RuledOut, RuledOut{r.Cause, r.Name, l.members(ctx, r), worst, r.Unit, r.Least})
+		against := Against("")
+		switch {
+		case len(ill) > 0:
+			against = Disagrees
+		case worst >= r.Least:
+			against = Brief
+		}
+		l.r.RuledOut = append(l.r.RuledOut, RuledOut{r.Cause, r.Name, l.members(ctx, r), worst, r.Unit, r.Least, against})
 		return nil
 	}
 	return l.findings(ctx, r, sick, with)

@@ -49,6 +49,10 @@ var made = map[string]cases{
 		Ill:   []Made{grows("node_pressure_irq_stalled_seconds_total", 6), {"node_cpu_seconds_total", `cpu="0",mode="softirq"`, 50, 0}, {"node_cpu_seconds_total", `cpu="1",mode="softirq"`, 0, 0}},
 		Alike: []Made{grows("node_pressure_irq_stalled_seconds_total", 0), {"node_cpu_seconds_total", `cpu="0",mode="softirq"`, 50, 0}, {"node_cpu_seconds_total", `cpu="1",mode="softirq"`, 0, 0}},
 	},
+	"softirq-cpu": {
+		Ill:   []Made{{"node_cpu_seconds_total", `cpu="0",mode="softirq"`, 50, 0}, {"node_cpu_seconds_total", `cpu="1",mode="softirq"`, 0, 0}},
+		Alike: []Made{{"node_cpu_seconds_total", `cpu="0",mode="softirq"`, 8, 0}, {"node_cpu_seconds_total", `cpu="1",mode="softirq"`, 6, 0}, {"node_cpu_seconds_total", `cpu="0",mode="user"`, 50, 0}}, // a packet flood that two CPUs share
+	},
 	"numa-balancing": {
 		Ill:   []Made{grows("node_vmstat_numa_hint_faults", 600000)},
 		Alike: []Made{grows("node_vmstat_numa_hint_faults", 6000), grows("node_vmstat_pgfault", 1e7)},
@@ -78,12 +82,12 @@ var made = map[string]cases{
 		Alike: []Made{grows("container_cpu_cfs_throttled_seconds_total", 30), level("container_spec_cpu_quota", "", 800000), level("container_spec_cpu_period", "", 100000), level("go_sched_gomaxprocs_threads", podOnly, 8)},
 	},
 	"direct-reclaim-cgroup": {
-		Ill:   []Made{grows("container_pressure_memory_waiting_seconds_total", 12), level("container_memory_working_set_bytes", "", 990), level("container_spec_memory_limit_bytes", "", 1000)},
-		Alike: []Made{grows("container_pressure_memory_waiting_seconds_total", 12), level("container_memory_working_set_bytes", "", 100), level("container_spec_memory_limit_bytes", "", 1000)}, // the host's reclaim
+		Ill:   []Made{grows("container_pressure_memory_waiting_seconds_total", 12), level("container_memory_working_set_bytes", "", 400), level("container_memory_usage_bytes", "", 1000), level("container_spec_memory_limit_bytes", "", 1000)}, // page cache thrashes
+		Alike: []Made{grows("container_pressure_memory_waiting_seconds_total", 12), level("container_memory_working_set_bytes", "", 100), level("container_memory_usage_bytes", "", 900), level("container_spec_memory_limit_bytes", "", 1000)},  // the host's reclaim
 	},
 	"direct-reclaim-cgroup-v1": {
-		Ill:   []Made{grows("container_memory_failcnt", 6000), level("container_memory_working_set_bytes", "", 990), level("container_spec_memory_limit_bytes", "", 1000)},
-		Alike: []Made{grows("container_memory_failcnt", 6000), level("container_memory_working_set_bytes", "", 500), level("container_spec_memory_limit_bytes", "", 1000)}, // page cache filled it
+		Ill:   []Made{grows("container_memory_failcnt", 6000), level("container_memory_working_set_bytes", "", 990), level("container_memory_usage_bytes", "", 1000), level("container_spec_memory_limit_bytes", "", 1000)},
+		Alike: []Made{grows("container_memory_failcnt", 6000), level("container_memory_working_set_bytes", "", 500), level("container_memory_usage_bytes", "", 1000), level("container_spec_memory_limit_bytes", "", 1000), {"container_memory_failures_total", `failure_type="pgmajfault",scope="container"`, 6, 0}}, // files are read once
 	},
 	"sched-latency": {
 		Ill:   []Made{grows("go_sched_latencies_seconds_sum", 6), grows("go_sched_latencies_seconds_count", 6000), {"go_sched_latencies_seconds_bucket", `le="0.010485759999999998"`, 5400, 0}},
@@ -100,8 +104,9 @@ var made = map[string]cases{
 			grows("go_cpu_classes_idle_cpu_seconds_total", 20), grows("go_gc_duration_seconds_count", 600)}, // on idle Ps
 	},
 	"frequent-gc": {
-		Ill:   []Made{grows("go_gc_duration_seconds_count", 600)},
-		Alike: []Made{grows("go_gc_duration_seconds_count", 60)},
+		Ill: []Made{grows("go_gc_duration_seconds_count", 600)},
+		Alike: []Made{grows("go_gc_duration_seconds_count", 600), grows("go_cpu_classes_gc_total_cpu_seconds_total", 3), grows("go_cpu_classes_gc_mark_idle_cpu_seconds_total", 0),
+			grows("go_cpu_classes_total_cpu_seconds_total", 120), grows("go_cpu_classes_idle_cpu_seconds_total", 20)}, // cheap ones
 	},
 	"lock-contention": {
 		Ill:   []Made{grows("go_sync_mutex_wait_total_seconds_total", 12)},

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"fmt"
+	"regexp/syntax"
 	"strconv"
 	"strings"
 	"time"
@@ -19,6 +20,7 @@ type env struct {
 	offset time.Duration
 	match  []string // matchers for every selector: instance=~"..."
 	first  bool     // the whole fleet is asked: what ranks members has to be cheap
+	start  bool     // the start of a bout is sought, over two scrapes
 }
 
 // quoted writes a string for PromQL.
@@ -100,7 +102,7 @@ func above(expr string, limit float64) string {
 // lasting leaves out members with fewer than four samples in the window: two samples of a
 // short-lived container make rates that engines do not agree on.
 func (e *env) lasting(k Key, expr, metric string, matchers ...string) string {
-	if e.first {
+	if e.first || e.start {
 		return expr // an increase by the time needs none, and the second stage asks again
 	}
 	return e.and(k, expr, above(e.max(k, "count_over_time("+e.sel(metric, matchers, e.window)+")"), 3.5))
@@ -150,18 +152,40 @@ func LabelName(s string) bool {
 // Matchers turns LABEL=VALUE, LABEL=~REGEX and their negations into matchers.
 func Matchers(list []string) (out []string, err error) {
 	for _, m := range list {
-		done := false
-		for _, op := range []string{"=~", "!~", "!=", "="} {
-			name, value, ok := strings.Cut(m, op)
-			if ok && LabelName(strings.TrimSpace(name)) {
-				out = append(out, strings.TrimSpace(name)+op+quoted(strings.Trim(strings.TrimSpace(value), `"`)))
-				done = true
-				break
-			}
+		matcher, why := matcherOf(m)
+		if why != "" {
+			return nil, fmt.Errorf("%s: %s", m, why)
 		}
-		if !done {
-			return nil, fmt.Errorf("%s: want LABEL=VALUE or LABEL=~REGEX", m)
-		}
+		out = append(out, matcher)
 	}
 	return out, nil
+}
+
+// matcherOf writes one matcher; else it says why it is none.
+func matcherOf(m string) (matcher, why string) {
+	const want = "want LABEL=VALUE or LABEL=~REGEX, without braces"
+	for _, op := range []string{"=~", "!~", "!=", "="} {
+		name, value, ok := strings.Cut(m, op)
+		name, value = strings.TrimSpace(name), strings.TrimSpace(value)
+		if !ok || !LabelName(name) {
+			continue
+		}
+		if n := len(value); n > 1 && value[0] == '"' && value[n-1] == '"' {
+			value = value[1 : n-1]
+		}
+		switch {
+		case name == "__name__":
+			return "", "want a label: each question has its metric's name"
+		case strings.Contains(value, `"`):
+			return "", "want one label: repeat --match for the next"
+		case op == "=" && strings.HasPrefix(value, "="):
+			return "", want
+		case op == "=~" || op == "!~":
+			if _, err := syntax.Parse(value, syntax.Perl); err != nil {
+				return "", "want a regular expression: " + err.Error()
+			}
+		}
+		return name + op + quoted(value), ""
+	}
+	return "", want
 }

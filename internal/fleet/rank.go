@@ -78,6 +78,9 @@ func (l *look) finding(ctx context.Context, r *Rule, cs []*candidate, with bool,
 		Group: Labels{}, Ill: len(cs), Worst: cs[0].value, Median: medianValue(cs), Members: l.list(r, cs, before), Evidence: []Evidence{},
 		Query: topk(l.o.Top, r.Loss(l.partly(nil))), Capture: []string{},
 	}
+	if !r.Levels {
+		f.Peak = cs[0].when.largest
+	}
 	f.Confidence, f.Why = sureOf(r, cs, with)
 	for k, v := range cs[0].labels {
 		if !slices.ContainsFunc(cs, func(c *candidate) bool { return c.labels[k] != v }) {

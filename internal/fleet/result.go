@@ -49,7 +49,8 @@ type Finding struct {
 	Seen       int                `json:"seen"`            // members of the group; 0: not known
 	Everywhere Everywhere         `json:"everywhere"`      // of the rule, counted and not listed
 	Unit       Unit               `json:"unit"`
-	Worst      float64            `json:"worst"`
+	Worst      float64            `json:"worst"`  // of the members' means over the whole time
+	Peak       float64            `json:"peak"`   // the largest of the worst member at any time; 0: not known
 	Median     float64            `json:"median"` // of the members that are listed
 	Peers      Peers              `json:"peers"`  // everybody of this kind
 	Lost       float64            `json:"lost"`   // of all listed members, over the whole time; Unit times seconds
@@ -113,7 +114,18 @@ type RuledOut struct {
 	Worst float64 `json:"worst"` // the largest figure of any
 	Unit  Unit    `json:"unit"`
 	Least float64 `json:"least"` // from which on it would be a finding
+	// Against is what speaks against it all the same; "": the figure is too small.
+	Against Against `json:"against,omitempty"`
 }
+
+// Against is what speaks against a cause whose figure is large enough.
+type Against string
+
+// What speaks against a cause.
+const (
+	Disagrees Against = "other counter" // that has to agree
+	Brief     Against = "brief"         // the time for which it was so large
+)
 
 // NotChecked is a cause that could not be asked for.
 type NotChecked struct {
@@ -130,6 +142,10 @@ type Coverage struct {
 	Jobs    []Job    `json:"jobs"`
 	Blind   []Blind  `json:"blind"`
 	Failing []Count  `json:"failing_collectors"`
+	// Oldest is since when there are samples, where that is later than was asked for, AskedNS ago;
+	// nil: there are samples of all that time.
+	Oldest  *time.Time `json:"oldest,omitempty"`
+	AskedNS int64      `json:"asked_ns,omitempty"`
 	// IntervalNS is the longest scrape interval of a job; 0: not known.
 	IntervalNS int64 `json:"scrape_interval_ns"`
 }

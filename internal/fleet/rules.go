@@ -36,6 +36,12 @@ type Rule struct {
 	Risk   bool               // a setting: nothing shows that it does harm
 	Levels bool               // Loss is a level and no loss: it is not multiplied by time
 
+	// Pods: only pods' names tell which Go program runs in which container.
+	Pods bool
+	// Counts is metrics of which one grows in any case where they are counted at all: constant
+	// zeros are no all-clear.
+	Counts []string
+
 	// Proof are figures that stand beside a finding.
 	Proof []Proof
 	// Like says what has the loss without And, where And's metrics are there: a look-alike.

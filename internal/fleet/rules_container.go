@@ -25,15 +25,37 @@ func throttledPeriods(e *env) string {
 	return e.ratio(ByContainer, e.rate(ByContainer, "container_cpu_cfs_throttled_periods_total", e.real()...), e.rate(ByContainer, "container_cpu_cfs_periods_total", e.real()...))
 }
 
-// fullMemory is the working set by its limit; no limit is 0, or as good as none.
+// memoryLimit is a container's limit; no limit is 0, or as good as none.
+func memoryLimit(e *env) string {
+	return "(" + e.now(ByContainer, "container_spec_memory_limit_bytes", e.real()...) + " < 1e15)"
+}
+
+// fullMemory is the working set by its limit.
 func fullMemory(e *env) string {
-	return e.ratio(ByContainer, e.gauge(ByContainer, "container_memory_working_set_bytes", e.real()...), "("+e.now(ByContainer, "container_spec_memory_limit_bytes", e.real()...)+" < 1e15)")
+	return e.ratio(ByContainer, e.gauge(ByContainer, "container_memory_working_set_bytes", e.real()...), memoryLimit(e))
+}
+
+// mostMemory is the largest usage by the limit. Page cache that may go belongs to it, which the
+// working set leaves out: a container that thrashes by it has a small working set.
+func mostMemory(e *env) string {
+	return e.ratio(ByContainer, e.max(ByContainer, "max_over_time("+e.sel("container_memory_usage_bytes", e.real(), e.window)+")"), memoryLimit(e))
+}
+
+// A group at its limit frees a few pages at a time, so that it stays within a hundredth of it. One
+// that the host reclaims from does not.
+const atLimit = 0.98
+
+func majorFaults(e *env) string {
+	return e.rate(ByContainer, "container_memory_failures_total", append(e.real(), `failure_type="pgmajfault"`, `scope!="hierarchy"`)...)
 }
 
 // quota is a container's quota in CPUs.
 func quota(e *env) string {
 	return e.ratio(ByContainer, e.now(ByContainer, "container_spec_cpu_quota", e.real()...), e.now(ByContainer, "container_spec_cpu_period", e.real()...))
 }
+
+// containerPressures are constant zeros where cAdvisor meets cgroup v1.
+var containerPressures = []string{"container_pressure_cpu_waiting_seconds_total", "container_pressure_memory_waiting_seconds_total", "container_pressure_io_waiting_seconds_total"}
 
 var containerRules = []*Rule{
 	{
@@ -51,11 +73,13 @@ var containerRules = []*Rule{
 				return e.rate(ByContainer, "container_cpu_usage_seconds_total", e.real()...)
 			}, Ratio},
 		},
-		Hides: []string{"runqueue-saturation", "sched-latency", "stw-pause", "frequent-gc", "lock-contention"},
+		Hides: []string{"sched-latency", "stw-pause", "frequent-gc", "lock-contention"},
+		// CPU pressure counts throttled tasks, the number of runnable tasks does not.
+		Instead: []string{"runqueue-saturation"},
 	},
 	{
 		Name: "gomaxprocs-over-quota", Cause: "gomaxprocs-over-quota", Title: "GOMAXPROCS is above the CPU quota",
-		Scope: Container, Key: ByPod, Unit: Throttled, Order: 0, Least: 0.1,
+		Scope: Container, Key: ByPod, Unit: Throttled, Order: 0, Least: 0.1, Pods: true,
 		Needs: []string{"container_cpu_cfs_throttled_seconds_total", "go_sched_gomaxprocs_threads"},
 		Loss: func(e *env) string {
 			return e.max(ByPod, e.rate(ByContainer, "container_cpu_cfs_throttled_seconds_total", e.real()...))
@@ -65,10 +89,6 @@ var containerRules = []*Rule{
 			procs := e.max(ByPod, e.sel("go_sched_gomaxprocs_threads", []string{`pod!=""`}, 0))
 			// The limit as the container has it, else as it was configured.
 			limit := "(" + e.max(ByPod, quota(e)) + ") or (" + e.max(ByPod, e.sel("kube_pod_container_resource_limits", []string{`resource="cpu"`}, 0)) + ")"
-			if e.p.Standalone {
-				limit = e.max(ByPod, quota(e))
-				procs = e.max(ByPod, e.sel("go_sched_gomaxprocs_threads", nil, 0))
-			}
 			return above(e.ratio(ByPod, procs, "("+limit+")"), 1.5)
 		},
 		Uses: []string{"container_spec_cpu_quota", "container_spec_cpu_period", "kube_pod_container_resource_limits"},
@@ -86,12 +106,18 @@ var containerRules = []*Rule{
 		Loss: func(e *env) string {
 			return e.lasting(ByContainer, e.rate(ByContainer, "container_pressure_memory_waiting_seconds_total", e.real()...), "container_pressure_memory_waiting_seconds_total", e.real()...)
 		},
-		AndNeeds: []string{"container_spec_memory_limit_bytes"}, And: func(e *env) string { return above(fullMemory(e), 0.9) },
-		Uses: []string{"container_memory_working_set_bytes", "container_memory_failcnt"},
-		Sure: finding.Supported, Why: "memory pressure in the container, and its working set at its limit, agree",
+		Counts:   containerPressures,
+		AndNeeds: []string{"container_spec_memory_limit_bytes"}, And: func(e *env) string {
+			return "(" + above(mostMemory(e), atLimit) + ") or (" + above(fullMemory(e), 0.9) + ")"
+		},
+		Uses: append([]string{"container_memory_working_set_bytes", "container_memory_usage_bytes", "container_memory_failcnt"}, containerPressures...),
+		Sure: finding.Supported, Why: "memory pressure in the container, and its memory at its limit, agree",
 		Alone: "its limit is not known",
 		Like:  "a container waits for memory, and is not at its limit: the host's reclaim, or memory.high",
-		Proof: []Proof{{"its working set is %s of its limit", "container_spec_memory_limit_bytes", fullMemory, Share}},
+		Proof: []Proof{
+			{"its memory is at most %s of its limit", "container_memory_usage_bytes", mostMemory, Share},
+			{"its working set, without page cache that was used once, is %s of its limit", "container_memory_working_set_bytes", fullMemory, Share},
+		},
 		Hides: []string{"page-fault", "stw-pause", "sched-latency", "swap"},
 	},
 	{
@@ -102,9 +128,17 @@ var containerRules = []*Rule{
 			return e.lasting(ByContainer, e.rate(ByContainer, "container_memory_failcnt", e.real()...), "container_memory_failcnt", e.real()...)
 		},
 		AndNeeds: []string{"container_spec_memory_limit_bytes"}, AloneNot: true,
-		And:  func(e *env) string { return above(fullMemory(e), 0.9) },
-		Uses: []string{"container_memory_working_set_bytes"},
-		Sure: finding.Supported, Why: "the limit was hit, and the working set is at it",
-		Proof: []Proof{{"its working set is %s of its limit", "container_spec_memory_limit_bytes", fullMemory, Share}},
+		And: func(e *env) string {
+			thrash := e.and(ByContainer, above(mostMemory(e), atLimit), above(majorFaults(e), 10))
+			return "(" + above(fullMemory(e), 0.9) + ") or (" + thrash + ")"
+		},
+		Uses: []string{"container_memory_working_set_bytes", "container_memory_usage_bytes", "container_memory_failures_total"},
+		Sure: finding.Supported, Why: "the limit is hit, and what is in use stands at it, or is read from disk again and again",
+		Like: "a container hits its limit, and its working set is far below: page cache fills it, as reading or writing files once does",
+		Proof: []Proof{
+			{"its working set, without page cache that was used once, is %s of its limit", "container_memory_working_set_bytes", fullMemory, Share},
+			{"major faults a second: %s", "container_memory_failures_total", majorFaults, Events},
+		},
+		Hides: []string{"page-fault", "stw-pause", "sched-latency", "swap"},
 	},
 }

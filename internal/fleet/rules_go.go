@@ -19,6 +19,14 @@ func heldByGo(e *env) string {
 	return "(" + e.gauge(ByService, "go_memstats_sys_bytes") + " - " + e.gauge(ByService, "go_memstats_heap_released_bytes") + ")"
 }
 
+// gcShare is the part of the CPU time that the process uses which goes to garbage collection.
+// Workers that run on idle Ps harm nobody.
+func gcShare(e *env) string {
+	gc := "(" + e.rate(ByService, "go_cpu_classes_gc_total_cpu_seconds_total") + " - " + e.rate(ByService, "go_cpu_classes_gc_mark_idle_cpu_seconds_total") + ")"
+	all := "(" + e.rate(ByService, "go_cpu_classes_total_cpu_seconds_total") + " - " + e.rate(ByService, "go_cpu_classes_idle_cpu_seconds_total") + ")"
+	return e.ratio(ByService, gc, all)
+}
+
 var goRules = []*Rule{
 	{
 		Name: "sched-latency", Cause: "sched-latency", Title: "Runnable goroutines wait for a P",
@@ -39,34 +47,37 @@ var goRules = []*Rule{
 		Loss:  func(e *env) string { return e.rate(ByService, "go_gc_duration_seconds_sum") },
 		Uses:  []string{"go_gc_duration_seconds_count"},
 		Sure:  finding.Possible, Why: "what made them long, and whether a request waited, no metric says",
-		Proof: []Proof{{"stop-the-worlds a second: %s", "go_gc_duration_seconds_count", func(e *env) string { return e.rate(ByService, "go_gc_duration_seconds_count") }, Events}},
+		Proof: []Proof{{"stop-the-worlds a second: %s", "go_gc_duration_seconds_count", func(e *env) string { return e.rate(ByService, "go_gc_duration_seconds_count") }, Events},
+			{"one takes %s ms on average", "go_gc_duration_seconds_count", func(e *env) string {
+				return "1000 * " + e.ratio(ByService, e.rate(ByService, "go_gc_duration_seconds_sum"), e.rate(ByService, "go_gc_duration_seconds_count"))
+			}, Ratio}},
 	},
 	{
 		Name: "frequent-gc-share", Cause: "frequent-gc", Title: "GC takes a large part of the CPU time",
 		Scope: Service, Key: ByService, Unit: Share, Order: 75, Least: 0.25,
-		Needs: []string{"go_cpu_classes_gc_total_cpu_seconds_total", "go_cpu_classes_total_cpu_seconds_total", "go_cpu_classes_idle_cpu_seconds_total"},
-		Loss: func(e *env) string {
-			// Workers that run on idle Ps harm nobody.
-			gc := "(" + e.rate(ByService, "go_cpu_classes_gc_total_cpu_seconds_total") + " - " + e.rate(ByService, "go_cpu_classes_gc_mark_idle_cpu_seconds_total") + ")"
-			all := "(" + e.rate(ByService, "go_cpu_classes_total_cpu_seconds_total") + " - " + e.rate(ByService, "go_cpu_classes_idle_cpu_seconds_total") + ")"
-			return e.ratio(ByService, gc, all)
-		},
+		Needs:    []string{"go_cpu_classes_gc_total_cpu_seconds_total", "go_cpu_classes_total_cpu_seconds_total", "go_cpu_classes_idle_cpu_seconds_total"},
+		Loss:     gcShare,
 		AndNeeds: []string{"go_gc_duration_seconds_count"},
 		And:      func(e *env) string { return above(e.rate(ByService, "go_gc_duration_seconds_count"), 1) },
 		Uses:     []string{"go_cpu_classes_gc_mark_idle_cpu_seconds_total", "go_cpu_classes_gc_mark_assist_cpu_seconds_total"},
 		Sure:     finding.Supported, Why: "the runtime counts the CPU time",
 		Alone: "how many collections there are is not known",
+		Hides: []string{"stw-pause"},
 	},
 	{
 		Name: "frequent-gc", Cause: "frequent-gc", Title: "GC runs many times a second",
 		Scope: Service, Key: ByService, Unit: Events, Order: 76, Least: 5,
 		Needs: []string{"go_gc_duration_seconds_count"},
 		Loss: func(e *env) string {
-			return e.unless(ByService, e.rate(ByService, "go_gc_duration_seconds_count"), e.now(ByService, "go_cpu_classes_gc_total_cpu_seconds_total"))
+			// Where their CPU time is known, cheap ones do not count. The rule above has dear
+			// ones.
+			share := gcShare(e)
+			return e.unless(ByService, e.rate(ByService, "go_gc_duration_seconds_count"), "(("+share+") < 0.1) or (("+share+") >= 0.25)")
 		},
-		Uses: []string{"go_cpu_classes_gc_total_cpu_seconds_total", "go_memstats_next_gc_bytes"},
-		Sure: finding.Possible, Why: "what each collection costs no default metric says",
-		Proof: []Proof{{"the heap at which it starts is %s bytes", "go_memstats_next_gc_bytes", func(e *env) string { return e.now(ByService, "go_memstats_next_gc_bytes") }, Memory}},
+		Uses: []string{"go_cpu_classes_gc_total_cpu_seconds_total", "go_cpu_classes_gc_mark_idle_cpu_seconds_total", "go_cpu_classes_total_cpu_seconds_total", "go_cpu_classes_idle_cpu_seconds_total", "go_memstats_next_gc_bytes"},
+		Sure: finding.Possible, Why: "what each collection costs a request, no metric says",
+		Hides: []string{"stw-pause"},
+		Proof: []Proof{{"of the CPU time that the process uses they take %s", "go_cpu_classes_gc_total_cpu_seconds_total", gcShare, Share}, {"the heap at which it starts is %s bytes", "go_memstats_next_gc_bytes", func(e *env) string { return e.now(ByService, "go_memstats_next_gc_bytes") }, Memory}},
 	},
 	{
 		Name: "lock-contention", Cause: "lock-contention", Title: "Goroutines wait for mutexes",

@@ -15,6 +15,13 @@ func cpusOf(e *env) string {
 	return "count by " + e.by(ByHost) + " (" + "max by (" + joined(e.p.labels(ByHost)) + ", cpu) (" + e.sel("node_cpu_seconds_total", []string{cpuMode("idle")}, 0) + "))"
 }
 
+// eachSoftirq is each CPU's share of time at softirqs, and busiestSoftirq that of the busiest.
+func eachSoftirq(e *env) string {
+	return "max by (" + joined(e.p.labels(ByHost)) + ", cpu) (rate(" + e.sel("node_cpu_seconds_total", []string{cpuMode("softirq")}, e.window) + "))"
+}
+
+func busiestSoftirq(e *env) string { return e.max(ByHost, eachSoftirq(e)) }
+
 var hostRules = []*Rule{
 	{
 		Name: "direct-reclaim-host", Cause: "direct-reclaim", Title: "Tasks of the host have to free memory before they get any",
@@ -104,16 +111,27 @@ var hostRules = []*Rule{
 		Scope: Host, Key: ByHost, Unit: WallShare, Order: 36, Least: 0.02,
 		Needs: []string{"node_pressure_irq_stalled_seconds_total"}, Loss: func(e *env) string { return e.rate(ByHost, "node_pressure_irq_stalled_seconds_total") },
 		AndNeeds: []string{"node_cpu_seconds_total"},
-		And: func(e *env) string {
-			each := "max by (" + joined(e.p.labels(ByHost)) + ", cpu) (rate(" + e.sel("node_cpu_seconds_total", []string{cpuMode("softirq")}, e.window) + "))"
-			return above("max by "+e.by(ByHost)+" ("+each+")", 0.3)
-		},
-		Uses: []string{"node_softnet_times_squeezed_total"},
-		Sure: finding.Supported, Why: "interrupt pressure and one CPU that is busy with softirqs agree",
+		And:      func(e *env) string { return above(busiestSoftirq(e), 0.3) },
+		Uses:     []string{"node_softnet_times_squeezed_total"},
+		Sure:     finding.Supported, Why: "interrupt pressure and one CPU that is busy with softirqs agree",
 		Alone: "which work it is, no counter says",
-		Proof: []Proof{{"the busiest CPU is at softirqs for %s of its time", "node_cpu_seconds_total", func(e *env) string {
-			return "max by " + e.by(ByHost) + " (max by (" + joined(e.p.labels(ByHost)) + ", cpu) (rate(" + e.sel("node_cpu_seconds_total", []string{cpuMode("softirq")}, e.window) + ")))"
-		}, Share}},
+		Proof: []Proof{{"the busiest CPU is at softirqs for %s of its time", "node_cpu_seconds_total", busiestSoftirq, Share}},
+	},
+	{
+		Name: "softirq-cpu", Cause: "softirq", Title: "One CPU is busy with the work of interrupts",
+		Scope: Host, Key: ByHost, Unit: CPUShare, Order: 37, Least: 0.3,
+		Needs: []string{"node_cpu_seconds_total"}, Loss: func(e *env) string {
+			// Where the kernel counts whom it stalls, the rule above goes by that.
+			return e.unless(ByHost, busiestSoftirq(e), e.now(ByHost, "node_pressure_irq_stalled_seconds_total"))
+		},
+		Uses: []string{"node_pressure_irq_stalled_seconds_total", "node_softnet_processed_total", "node_softnet_times_squeezed_total"},
+		Sure: finding.Possible, Why: "whether tasks wait for that CPU, nothing there counts",
+		Proof: []Proof{
+			{"all CPUs together: %s", "node_cpu_seconds_total", func(e *env) string {
+				return "avg by " + e.by(ByHost) + " (" + eachSoftirq(e) + ")"
+			}, Share},
+			{"packets a second on one CPU: %s", "node_softnet_processed_total", func(e *env) string { return e.rate(ByHost, "node_softnet_processed_total") }, Events},
+		},
 	},
 	{
 		Name: "numa-balancing", Cause: "numa-balancing", Title: "The kernel moves pages between NUMA nodes",

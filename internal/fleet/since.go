@@ -103,7 +103,7 @@ func bouts(points []Point, least float64, step time.Duration, level bool, since 
 func (l *look) zoom(ctx context.Context, r *Rule, c *candidate, e *env) {
 	interval := max(time.Duration(l.r.Coverage.IntervalNS), 5*time.Second)
 	at := *l.of(r, []Labels{c.labels})
-	at.window = 2*interval + interval/2
+	at.window, at.start = 2*interval+interval/2, true
 	from, to := c.when.start.Add(-5*time.Minute), minTime(c.when.start.Add(5*time.Minute), l.o.At)
 	series, err := l.engine.Range(ctx, r.Loss(&at), from, to, interval)
 	if err != nil {

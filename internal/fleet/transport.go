@@ -28,6 +28,7 @@ type wire struct {
 
 	mu          sync.Mutex
 	noPartial   bool   // partial_response=false met an error once: it is asked for with true
+	any         bool   // it answered something
 	application string // what /api/v1/status/buildinfo calls itself; "" nothing
 }
 
@@ -131,7 +132,13 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 		if resp.StatusCode/100 == 2 {
 			return nil, errNotJSON
 		}
+	} else if resp.StatusCode/100 == 2 && !bytes.Contains(answer, []byte(`"status"`)) {
+		seen.head = "{"
+		return nil, errNotJSON
 	}
+	w.mu.Lock()
+	w.any = true
+	w.mu.Unlock()
 	answer = w.warnings(r, answer)
 	if w.tape != nil {
 		if err := w.tape.keep(r, body, resp.StatusCode, answer); err != nil {
@@ -141,6 +148,13 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp.Body = io.NopCloser(bytes.NewReader(answer))
 	resp.ContentLength = int64(len(answer))
 	return resp, nil
+}
+
+// answered reports whether the engine has answered anything yet.
+func (w *wire) answered() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.any
 }
 
 var (

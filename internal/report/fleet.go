@@ -34,11 +34,26 @@ func fleetTitle(r *fleet.Result) string {
 	if r.Engine.Version != "" {
 		name += " " + r.Engine.Version
 	}
-	return fmt.Sprintf("%s at %s, %s, %s until %s", name, r.Engine.URL, plural(int64(targets), "target", "targets"), time.Duration(r.SinceNS), r.At.Format("2006-01-02 15:04:05 UTC"))
+	return fmt.Sprintf("%s at %s, %s, %s until %s", name, r.Engine.URL, plural(int64(targets), "target", "targets"), span(r.SinceNS), r.At.Format("2006-01-02 15:04:05 UTC"))
+}
+
+// span writes a time that was asked for, without the units that are zero.
+func span(ns int64) string {
+	s := time.Duration(ns).Round(time.Second).String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
 }
 
 // fleetBlind lists what cannot be seen.
 func fleetBlind(r *fleet.Result) (lines []string) {
+	if o := r.Coverage.Oldest; o != nil {
+		lines = append(lines, fmt.Sprintf("time: there are no samples before about %s, so %s are looked at and not %s", o.Format("2006-01-02 15:04:05 UTC"), span(r.SinceNS), span(r.Coverage.AskedNS)))
+	}
 	for _, b := range r.Coverage.Blind {
 		var where []string
 		for i, c := range b.Where {
@@ -84,6 +99,9 @@ func fleetSentences(f *fleet.Finding, clusters []string) (who, much, when string
 		who += " in " + in
 	}
 	much = fmt.Sprintf("on average %s at the worst (%s)", fleet.Amount(f.Worst, f.Unit), f.Members[0].Name)
+	if f.Peak > 1.5*f.Worst { // a bout: the mean of a long time hides it
+		much = fmt.Sprintf("up to %s at a time and %s on average at the worst (%s)", fleet.Amount(f.Peak, f.Unit), fleet.Amount(f.Worst, f.Unit), f.Members[0].Name)
+	}
 	if len(f.Members) > 1 {
 		much += fmt.Sprintf(", %s in their middle", fleet.Amount(f.Median, f.Unit))
 	}
@@ -141,7 +159,13 @@ func fleetHeadline(r *fleet.Result) (text, style string) {
 			roots++
 		}
 	}
+	targets := 0
+	for _, j := range r.Coverage.Jobs {
+		targets += j.Targets
+	}
 	switch {
+	case len(r.RuledOut) == 0 && roots == 0 && targets == 0:
+		return "COULD NOT LOOK: no target was scraped then (no series up): check --at, --match and --tenant", yellow
 	case roots > 0:
 		return "FOUND " + plural(int64(roots), "cause", "causes"), red
 	case len(r.RuledOut) == 0:
@@ -167,6 +191,12 @@ func fleetRuledOut(o *fleet.RuledOut) string {
 	}
 	if o.Unit == fleet.State {
 		return o.Rule + ": no target has it"
+	}
+	switch o.Against {
+	case fleet.Disagrees:
+		return s + ", and the other counter that shows this cause does not agree"
+	case fleet.Brief:
+		return s + ", and not for long enough"
 	}
 	return s + ", found from " + fleet.Amount(o.Least, o.Unit)
 }

@@ -16,7 +16,7 @@ func fleetMarkdown(w io.Writer, r *fleet.Result) error {
 		f := &r.Findings[i]
 		who, much, when := fleetSentences(f, r.Coverage.Cluster)
 		if f.BecauseOf != "" {
-			m.line("   - seen as %s: %s; %s", escape(f.Cause), escape(who), escape(much))
+			m.line("   - seen as %s", escape(fleetSeenAs(f, who, much, when)))
 			continue
 		}
 		m.line("\n1. **%s**: %s, %s. %s", escape(f.Cause), escape(who), escape(string(f.Confidence)), escape(sentence(f.Title+": "+much)))

@@ -54,7 +54,7 @@ func (p *page) listed(title string, lines []string) {
 func (p *page) fleetFinding(f *fleet.Finding, clusters []string, n *int) {
 	who, much, when := fleetSentences(f, clusters)
 	if f.BecauseOf != "" {
-		p.par("    seen as ", fmt.Sprintf("%s: %s; %s", f.Cause, who, much))
+		p.par("    seen as ", fleetSeenAs(f, who, much, when))
 		return
 	}
 	*n++
@@ -81,6 +81,15 @@ func (p *page) fleetFinding(f *fleet.Finding, clusters []string, n *int) {
 	for _, c := range f.Capture {
 		p.command("    $ ", c)
 	}
+}
+
+// fleetSeenAs is what a cause makes look present.
+func fleetSeenAs(f *fleet.Finding, who, much, when string) string {
+	s := fmt.Sprintf("%s: %s; %s", f.Cause, who, much)
+	if when != "" {
+		s += ", " + when
+	}
+	return s
 }
 
 func (p *page) alike(r *fleet.Result) {
