@@ -121,7 +121,7 @@ func fleetStatus(r *fleet.Result, err error) int {
 	switch {
 	case len(r.DryRun) > 0 && err == nil:
 		return statusNothing
-	case err != nil, len(r.RuledOut) == 0, len(r.Engine.Warnings) > 0, len(r.Findings) > 0:
+	case err != nil, len(r.RuledOut) == 0, len(r.Engine.Warnings) > 0, r.Refused() > 0, len(r.Findings) > 0:
 		return statusNoLook
 	}
 	return statusNothing

@@ -69,7 +69,10 @@ func (l *look) together(cause, effect *Finding) bool {
 	if cause.Since == nil || effect.Since == nil {
 		return true
 	}
-	fuzzy := time.Duration(cause.SinceErrNS+effect.SinceErrNS) + leastBout/10
+	fuzzy := time.Duration(effect.SinceErrNS) + leastBout/10
+	if !cause.Earlier {
+		fuzzy += time.Duration(cause.SinceErrNS)
+	}
 	later := effect.Since.Sub(*cause.Since)
 	return (later >= -fuzzy || effect.Earlier && cause.Earlier) && later <= min(lateEffect, l.o.Since/4)+fuzzy
 }

@@ -68,7 +68,7 @@ func (l *look) depth(ctx context.Context) {
 	if there, err := held(to); !there || err != nil {
 		return
 	}
-	for to.Sub(from) > max(l.o.Since/100, time.Minute/2) {
+	for to.Sub(from) > max(l.o.At.Sub(to)/50, time.Minute/2) {
 		middle := from.Add(to.Sub(from) / 2).Truncate(time.Second)
 		there, err := held(middle)
 		if err != nil {

@@ -84,6 +84,8 @@ func (w *wire) network(err error, seen *wireCost, say sayFunc) error {
 		return say(Slow, "no whole answer within %v: allow more with --timeout, or ask for less with --since or --match", w.o.Timeout)
 	case errors.As(err, &dns):
 		return say(Unreachable, "there is no host %s: check the address", dns.Name)
+	case errors.Is(err, syscall.ECONNREFUSED) && w.answered():
+		return say(Unreachable, "nothing listens there any more: the engine has ended")
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return say(Unreachable, "nothing listens there: check host and port")
 	case errors.As(err, &unknown), errors.As(err, &invalid):
@@ -103,7 +105,8 @@ func (w *wire) network(err error, seen *wireCost, say sayFunc) error {
 // status explains an HTTP status.
 func (w *wire) status(err error, api *v1.Error, seen *wireCost, say sayFunc) error {
 	said := ""
-	if api != nil && seen.head == "" { // else it is no answer of the API, and only its status is known
+	// Else it is no answer of the API, and only its status is known.
+	if api != nil && seen.head == "" && api.Type != v1.ErrClient && api.Type != v1.ErrServer {
 		said = oneLine(api.Msg)
 		if api.Detail != "" {
 			said += ": " + oneLine(api.Detail)

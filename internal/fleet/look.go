@@ -62,10 +62,14 @@ func Look(ctx context.Context, e *Engine, o Ask) (*Result, error) {
 	l.r.Engine = e.info(ctx)
 	err := l.coverage(ctx)
 	if err == nil {
-		for _, r := range rules {
-			if err = l.rule(ctx, r); err != nil {
-				break
+		for i, r := range rules {
+			if err = l.rule(ctx, r); err == nil {
+				continue
 			}
+			for _, r := range rules[i:] {
+				l.refused(r, err)
+			}
+			break
 		}
 	}
 	l.arrange()
@@ -153,7 +157,7 @@ func (l *look) rule(ctx context.Context, r *Rule) error {
 	case hopeless(err):
 		return err
 	case err != nil:
-		l.not(r, err.Error())
+		l.refused(r, err)
 		return nil
 	}
 	if len(found) == 0 && r.Unit == State { // all have another one
@@ -172,7 +176,7 @@ func (l *look) rule(ctx context.Context, r *Rule) error {
 		if hopeless(err) {
 			return err
 		}
-		l.not(r, err.Error())
+		l.refused(r, err)
 	}
 	return nil
 }
@@ -199,8 +203,13 @@ func (l *look) not(r *Rule, why string) {
 	l.r.NotChecked = append(l.r.NotChecked, NotChecked{Cause: r.Cause, Rule: r.Name, Why: why})
 }
 
+// refused says that an engine did not answer what a rule had to know.
+func (l *look) refused(r *Rule, err error) {
+	l.r.NotChecked = append(l.r.NotChecked, NotChecked{Cause: r.Cause, Rule: r.Name, Why: err.Error(), Refused: true})
+}
+
 func (l *look) lacks(r *Rule, metrics []string) {
-	l.r.NotChecked = append(l.r.NotChecked, NotChecked{r.Cause, r.Name, "no target has " + joined(metrics), metrics})
+	l.r.NotChecked = append(l.r.NotChecked, NotChecked{Cause: r.Cause, Rule: r.Name, Why: "no target has " + joined(metrics), Lacks: metrics})
 }
 
 // candidate is a member that may be ill.

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -17,6 +18,11 @@ func TestDepth(t *testing.T) {
 	oldest := r.Coverage.Oldest
 	if oldest == nil || r.Coverage.AskedNS != int64(time.Hour) || (time.Duration(r.SinceNS)-held).Abs() > time.Minute || (fakeAsk.At.Sub(*oldest)-held).Abs() > time.Minute {
 		t.Errorf("oldest %v, looked at %v", oldest, time.Duration(r.SinceNS))
+	}
+	month := fakeAsk
+	month.Since = 30 * 24 * time.Hour
+	if r := lookAt(t, Options{URL: s.URL, Timeout: time.Second}, month); (time.Duration(r.SinceNS) - held).Abs() > time.Minute {
+		t.Errorf("of a month looked at %v", time.Duration(r.SinceNS))
 	}
 	whole := lookAt(t, Options{URL: fakeEngine(t, func(string) (string, bool) { return "", false }).URL, Timeout: time.Second}, fakeAsk)
 	if whole.Coverage.Oldest != nil || whole.SinceNS != int64(time.Hour) {
@@ -96,4 +102,28 @@ func TestGoOfWhom(t *testing.T) {
 		}
 	}
 	t.Errorf("not said: %+v", r.NotChecked)
+}
+
+// TestRefusedHalfWay has an engine answer what there is and then no more: that is not quiet.
+func TestRefusedHalfWay(t *testing.T) {
+	for status, hopeless := range map[int]bool{http.StatusBadGateway: false, http.StatusForbidden: true} {
+		s := fakeEngine(t, func(string) (string, bool) { return "", false })
+		whole := s.Config.Handler
+		s.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_ = r.ParseForm()
+			if strings.HasPrefix(r.Form.Get("query"), "topk") && strings.Contains(r.Form.Get("query"), "increase") {
+				http.Error(w, "no", status)
+				return
+			}
+			whole.ServeHTTP(w, r)
+		})
+		e, err := NewEngine(Options{URL: s.URL, Timeout: time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := Look(context.Background(), e, fakeAsk)
+		if (err != nil) != hopeless || r.Refused() == 0 || hopeless && len(r.NotChecked)+len(r.RuledOut)+len(r.Findings) < len(rules) {
+			t.Errorf("%d: %v, %d refused, %d of %d rules told", status, err, r.Refused(), len(r.NotChecked)+len(r.RuledOut)+len(r.Findings), len(rules))
+		}
+	}
 }

@@ -134,6 +134,18 @@ type NotChecked struct {
 	Why   string `json:"why" prose:"yes"`
 	// Lacks are metrics that no target has; nil: that is not the reason.
 	Lacks []string `json:"lacks,omitempty"`
+	// Refused: the engine did not answer. The look is not whole then.
+	Refused bool `json:"refused,omitempty"`
+}
+
+// Refused is how many rules the engine did not answer.
+func (r *Result) Refused() (n int) {
+	for _, c := range r.NotChecked {
+		if c.Refused {
+			n++
+		}
+	}
+	return n
 }
 
 // Coverage is what the exporters show.

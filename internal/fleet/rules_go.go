@@ -38,7 +38,6 @@ var goRules = []*Rule{
 		And:  func(e *env) string { return above(slower(e, "go_sched_latencies_seconds"), 0.01) },
 		Sure: finding.Possible, Why: "a quota, neighbours and too few Ps look the same in the process' own metrics",
 		Proof: []Proof{{"of the waits for a P %s took longer than 10 ms", "go_sched_latencies_seconds_bucket", func(e *env) string { return slower(e, "go_sched_latencies_seconds") }, Share}},
-		Hides: []string{"stw-pause"},
 	},
 	{
 		Name: "stw-pause", Cause: "stw-pause", Title: "The garbage collector stops the world for long",
@@ -69,15 +68,16 @@ var goRules = []*Rule{
 		Scope: Service, Key: ByService, Unit: Events, Order: 76, Least: 5,
 		Needs: []string{"go_gc_duration_seconds_count"},
 		Loss: func(e *env) string {
-			// Where their CPU time is known, cheap ones do not count. The rule above has dear
-			// ones.
-			share := gcShare(e)
-			return e.unless(ByService, e.rate(ByService, "go_gc_duration_seconds_count"), "(("+share+") < 0.1) or (("+share+") >= 0.25)")
+			// Where their CPU time is known, cheap ones count as none, and the rule above has dear
+			// ones. They are 0 and not left out, so that it is seen when they started.
+			on, count, share := " on "+e.by(ByService)+" ", e.rate(ByService, "go_gc_duration_seconds_count"), gcShare(e)
+			known := count + " *" + on + "((" + share + ") >= bool 0.1) *" + on + "((" + share + ") < bool 0.25)"
+			return "(" + known + ") or (" + e.unless(ByService, count, share) + ")"
 		},
 		Uses: []string{"go_cpu_classes_gc_total_cpu_seconds_total", "go_cpu_classes_gc_mark_idle_cpu_seconds_total", "go_cpu_classes_total_cpu_seconds_total", "go_cpu_classes_idle_cpu_seconds_total", "go_memstats_next_gc_bytes"},
 		Sure: finding.Possible, Why: "what each collection costs a request, no metric says",
 		Hides: []string{"stw-pause"},
-		Proof: []Proof{{"of the CPU time that the process uses they take %s", "go_cpu_classes_gc_total_cpu_seconds_total", gcShare, Share}, {"the heap at which it starts is %s bytes", "go_memstats_next_gc_bytes", func(e *env) string { return e.now(ByService, "go_memstats_next_gc_bytes") }, Memory}},
+		Proof: []Proof{{"of the CPU time that the process uses they take %s", "go_cpu_classes_gc_total_cpu_seconds_total", gcShare, Share}, {"it starts at a heap of %s", "go_memstats_next_gc_bytes", func(e *env) string { return e.now(ByService, "go_memstats_next_gc_bytes") }, Memory}},
 	},
 	{
 		Name: "lock-contention", Cause: "lock-contention", Title: "Goroutines wait for mutexes",

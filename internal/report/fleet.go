@@ -168,6 +168,8 @@ func fleetHeadline(r *fleet.Result) (text, style string) {
 		return "COULD NOT LOOK: no target was scraped then (no series up): check --at, --match and --tenant", yellow
 	case roots > 0:
 		return "FOUND " + plural(int64(roots), "cause", "causes"), red
+	case r.Refused() > 0:
+		return fmt.Sprintf("NOTHING FOUND IN WHAT WAS ANSWERED: about %s of %s there was no answer", count(int64(r.Refused())), plural(int64(len(r.RuledOut)+len(r.NotChecked)), "cause", "causes")), yellow
 	case len(r.RuledOut) == 0:
 		return "COULD NOT LOOK: no target has what any cause is known by", yellow
 	case risks > 0:
@@ -201,15 +203,25 @@ func fleetRuledOut(o *fleet.RuledOut) string {
 	return s + ", found from " + fleet.Amount(o.Least, o.Unit)
 }
 
-// fleetNotChecked lists what could not be asked. Causes whose metrics nobody has stand on one line.
+// fleetNotChecked lists what could not be asked. Causes with the same reason stand on one line.
 func fleetNotChecked(r *fleet.Result) (lines []string) {
-	var lack []string
+	var (
+		lack  []string
+		order []string
+		why   = map[string][]string{}
+	)
 	for _, c := range r.NotChecked {
 		if len(c.Lacks) > 0 {
 			lack = append(lack, c.Rule)
 			continue
 		}
-		lines = append(lines, c.Rule+": "+c.Why)
+		if why[c.Why] == nil {
+			order = append(order, c.Why)
+		}
+		why[c.Why] = append(why[c.Why], c.Rule)
+	}
+	for _, w := range order {
+		lines = append(lines, strings.Join(why[w], ", ")+": "+w)
 	}
 	if len(lack) > 0 {
 		lines = append(lines, "no target has their metrics: "+strings.Join(lack, ", "))
