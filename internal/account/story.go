@@ -10,8 +10,8 @@ type Story struct {
 	// Chain is where the time went, as the ledger booked it, the oldest first. It tiles the
 	// request.
 	Chain []Link
-	// Lanes are goroutines, the request's own first and then those of the chain, their threads, and
-	// the CPUs that these ran on or were queued at, and last the Ps.
+	// Lanes are goroutines, the request's own first and then those of the chain, the Ps, their
+	// threads, and the CPUs that these ran on or were queued at.
 	Lanes  []Lane
 	Names  []string // by the numbers in Links and Spans; 0 is ""
 	Stacks [][]Site // likewise, innermost frame first; 0 is none
@@ -39,9 +39,7 @@ const (
 	LaneGoroutine LaneKind = "goroutine"
 	LaneThread    LaneKind = "thread"
 	LaneCPU       LaneKind = "CPU"
-	// LaneP is a P, as far as the history tells: who held one and when, and not its number. IDs
-	// count from 0.
-	LaneP LaneKind = "P"
+	LaneP         LaneKind = "P" // by the runtime's number: who held it, none where it was idle
 )
 
 // Lane is the states of one goroutine or thread, or who was on a CPU, the oldest first.

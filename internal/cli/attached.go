@@ -161,6 +161,21 @@ func weighed(v attach.Verdict) report.AttachedCause {
 	return c
 }
 
+// mostPlaces bounds the places that a line of proof names.
+const mostPlaces = 3
+
+// placesOf says where a cause was read: "cpu.txt:3-9, top.txt:1-40".
+func placesOf(l []report.Where) string {
+	var out []string
+	for _, w := range l[:min(len(l), mostPlaces)] {
+		out = append(out, w.String())
+	}
+	if n := len(l) - len(out); n > 0 {
+		out = append(out, fmt.Sprintf("%d more", n))
+	}
+	return strings.Join(out, ", ")
+}
+
 // findings puts what was found in attachments among the report's findings, for programs that ask
 // there.
 func findings(a *report.Attached) (out []finding.Finding) {
@@ -170,8 +185,9 @@ func findings(a *report.Attached) (out []finding.Finding) {
 		}
 		f := finding.Finding{Cause: c.Cause, Scope: finding.Process, Title: c.Title, Confidence: finding.Confidence(c.Confidence),
 			Share: c.Share, BecauseOf: c.BecauseOf, Summary: c.Title, Remedy: []string{}, Evidence: []finding.Evidence{}}
+		source := placesOf(c.From)
 		for _, s := range c.Proof {
-			f.Evidence = append(f.Evidence, finding.Evidence{Text: s, Source: fmt.Sprintf("%d attached parts", len(c.From))})
+			f.Evidence = append(f.Evidence, finding.Evidence{Text: s, Source: source})
 		}
 		if c.Remedy != "" {
 			f.Remedy = []string{c.Remedy}

@@ -65,9 +65,6 @@ func stackTexts(s *account.Story) []string {
 }
 
 func laneName(l *account.Lane) string {
-	if l.Kind == account.LaneP {
-		return fmt.Sprintf("a P (%d)", l.ID) // not its number
-	}
 	return clean(strings.TrimSpace(fmt.Sprintf("%s %d %s", l.Kind, l.ID, l.Name)))
 }
 
@@ -79,9 +76,10 @@ type laneKey struct {
 
 // told is a lane of all stories together.
 type told struct {
-	name  string
-	id    uint64
-	spans []toldSpan // in order, without overlaps
+	name     string
+	occupied bool // a P or a CPU: a span is named after who had it
+	id       uint64
+	spans    []toldSpan // in order, without overlaps
 }
 
 type toldSpan struct {
@@ -92,26 +90,21 @@ type toldSpan struct {
 }
 
 // lanes joins the lanes of all stories. Two stories that ran at once tell the same of a goroutine:
-// the slower request's stands. Of Ps a story has numbers of its own, so each moment is told by one.
+// the slower request's stands.
 func (p *perfetto) lanes() {
 	all := map[laneKey]*told{}
-	var before told // the time of the stories so far
 	for _, s := range p.l.Stories {
 		t := stackTexts(s)
 		for i := range s.Lanes {
-			l, spans := &s.Lanes[i], s.Lanes[i].Spans
-			if l.Kind == account.LaneP {
-				spans = before.outside(spans)
-			}
+			l := &s.Lanes[i]
 			key := laneKey{l.Kind, l.ID}
 			x := all[key]
 			if x == nil {
-				x = &told{name: laneName(l)}
+				x = &told{name: laneName(l), occupied: l.Kind == account.LaneP || l.Kind == account.LaneCPU}
 				all[key] = x
 			}
-			x.add(spans, s, t)
+			x.add(l.Spans, s, t)
 		}
-		before.add([]account.Span{{Begin: s.Begin, End: s.End}}, s, nil)
 	}
 	for _, kind := range []struct {
 		kind account.LaneKind
@@ -219,8 +212,8 @@ func (p *perfetto) told(t *told) {
 		x := &t.spans[i]
 		s := x.story
 		name, detail := clean(string(x.State)), clean(s.Names[x.Detail])
-		if (x.State == account.LeafOnCPU || x.State == account.LeafNoCPU) && x.On == 0 && detail != "" {
-			name, detail = detail, name // of a CPU or a P: who had it
+		if t.occupied && detail != "" {
+			name, detail = detail, name
 		}
 		at := p.slice(t.id, x.Begin, x.End, 0, name, note{name: "detail", text: detail}, note{name: "ended by", text: clean(s.Names[x.By])}, note{name: "on", text: clean(s.Names[x.On])},
 			note{name: "stack", text: x.stacks[x.Stack]}, note{name: "short ones joined", number: int64(x.Several)})

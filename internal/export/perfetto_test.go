@@ -141,7 +141,7 @@ func TestPerfetto(t *testing.T) {
 	}{
 		// The recording, 2 findings, 2 requests, 2 links, a band, a stop-the-world, 2 requests; of
 		// goroutines 2 spans of 7, 1 of 8 and its rest in the second story, and of Ps 1.
-		"trace":  {sample(), 16, 1},
+		"trace":  {sample(), 17, 1},
 		"native": {native(), 9, 0},
 	} {
 		r := &perfettoRead{tracks: map[uint64]string{}, open: map[uint64][]uint64{}, busy: map[uint64]uint64{}, flows: map[uint64]bool{}}

@@ -103,7 +103,7 @@ func newPass(src timeline.Source, f finder, o Options) *pass {
 		to.Launchers = f.Launchers()
 	}
 	threads := o.Kernel != nil && namesThreads(src)
-	to.Threads, to.Holds = threads, threads || o.Stories
+	to.Threads, to.Holds, to.Ps = threads, threads || o.Stories, o.Stories
 	tl := timeline.New(src, to)
 	p := &pass{o: o, src: src, tl: tl, f: f, locks: locks{tl: tl}}
 	p.books = books.New(p, p, o.SlowOver, uint32(tl.Name("(others)")))

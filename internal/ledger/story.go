@@ -26,7 +26,8 @@ type teller struct {
 	links  []account.Link
 	idents []uint32         // of links
 	met    []actor          // the request's own goroutine first
-	hosts  map[uint32]int64 // threads that were met: ns there
+	hosts  map[uint32]int64 // threads that were met, as the kernel numbers them: ns there
+	own    map[uint32]bool  // the same as the trace numbers them
 }
 
 type toldOnce struct {
@@ -59,7 +60,7 @@ func (t *teller) start(k *books.Kept, g *timeline.G) {
 	if !known && len(t.told) >= mostGroups || len(l) == account.MostStories && l[len(l)-1].wall >= k.Wall() {
 		return
 	}
-	*t = teller{p: t.p, told: t.told, open: true, lo: k.Begin, hi: k.End, Teller: t.names(), hosts: map[uint32]int64{}}
+	*t = teller{p: t.p, told: t.told, open: true, lo: k.Begin, hi: k.End, Teller: t.names(), hosts: map[uint32]int64{}, own: map[uint32]bool{}}
 	t.met = append(t.met, actor{g.Ident, t.p.tl.Seg(uint32(g.Cur)), k.End})
 }
 
@@ -123,8 +124,8 @@ func (t *teller) end(k *books.Kept) {
 	for _, a := range t.met {
 		s.Lanes = append(s.Lanes, t.goroutine(a))
 	}
-	t.threads(s)
 	t.ps(s)
+	t.threads(s)
 	for i := range t.links {
 		t.links[i].Lane = slices.IndexFunc(t.met, func(a actor) bool { return a.ident == t.idents[i] })
 	}

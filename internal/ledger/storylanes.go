@@ -44,11 +44,9 @@ func (t *teller) state(s *timeline.Segment, lo, hi int64) account.Span {
 	switch s.State() {
 	case timeline.Running, timeline.Syscall:
 		if m := s.Thread(); m != 0 {
-			host := uint32(0)
-			if t.p.j != nil && !t.p.j.whole {
-				host = t.p.j.host(m)
-				t.hosts[host] += hi - lo
-			}
+			t.own[m] = true
+			host := t.host(m)
+			t.hosts[host] += hi - lo
 			x.On = t.Name(fmt.Sprintf("thread %d", cmp.Or(host, m)))
 		}
 		if s.State() == timeline.Syscall {
@@ -80,6 +78,14 @@ func (t *teller) state(s *timeline.Segment, lo, hi int64) account.Span {
 		}
 	}
 	return x
+}
+
+// host is a thread's number in the kernel's records, 0 where they do not know it.
+func (t *teller) host(m uint32) uint32 {
+	if t.p.j == nil || t.p.j.whole {
+		return 0
+	}
+	return t.p.j.host(m)
 }
 
 var whyRunnable = map[timeline.Why]string{

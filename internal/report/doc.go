@@ -46,4 +46,5 @@
 //	html_story.go   the slowest requests in full
 //	html_process.go waits by stack, locks, pauses, CPUs, memory, threads
 //	html_time.go    latency over time, and what stopped the process meanwhile
+//	html_parts.go   what hung on a ticket, part by part
 package report

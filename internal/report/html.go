@@ -47,6 +47,7 @@ func (r *Report) page() *webpage.Model {
 		m.Looked = append(m.Looked, webpage.Text{Title: l[0], Text: l[1]})
 	}
 	m.Lost, m.Cost = r.pageLost(), r.pageCost()
+	m.Attached = pageAttached(r.Attached)
 	return m
 }
 
@@ -90,7 +91,7 @@ func (r *Report) alerts() (as []webpage.Text) {
 	if s := r.Target.Ended; s != "" {
 		as = append(as, webpage.Text{Title: "Meanwhile", Text: s})
 	}
-	if why := r.unrequested(); why != "" {
+	if why := r.unrequested(); why != "" && !r.AttachedOnly() {
 		as = append(as, webpage.Text{Title: sentenceCase(noRequest), Text: why})
 	}
 	for _, e := range r.Errors {
@@ -100,6 +101,9 @@ func (r *Report) alerts() (as []webpage.Text) {
 }
 
 func (r *Report) pageVerdict() webpage.Verdict {
+	if r.AttachedOnly() {
+		return r.Attached.pageVerdict()
+	}
 	v := webpage.Verdict{Kind: webpage.Found}
 	if len(r.Findings) == 0 {
 		title, rest := r.nothing()
@@ -138,7 +142,7 @@ func (r *Report) pageFindings() (fs []webpage.Finding) {
 	n := 0
 	for i := range r.Findings {
 		f := &r.Findings[i]
-		p := webpage.Finding{Cause: f.Cause, Title: f.Title, Amount: r.amount(f), Share: f.Share, Confidence: string(f.Confidence), Sure: sure(f.Confidence),
+		p := webpage.Finding{Cause: f.Cause, Title: f.Title, Amount: r.pageAmount(f), Share: f.Share, Confidence: string(f.Confidence), Sure: sure(f.Confidence),
 			BecauseOf: f.BecauseOf, Summary: sentence(f.Summary), Remedy: slices.Clone(f.Remedy), Verify: f.Verify}
 		if f.BecauseOf == "" {
 			n++
@@ -150,6 +154,14 @@ func (r *Report) pageFindings() (fs []webpage.Finding) {
 		fs = append(fs, p)
 	}
 	return fs
+}
+
+// pageAmount leaves out a share of which nothing says what it is a share of.
+func (r *Report) pageAmount(f *finding.Finding) string {
+	if f.Explains == (finding.Explains{}) {
+		return ""
+	}
+	return r.amount(f)
 }
 
 func (r *Report) pageRequests() webpage.Requests {

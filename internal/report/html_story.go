@@ -62,9 +62,6 @@ func pageStory(s *account.Story, request int, frames *frameTable) webpage.Story 
 	}
 	for i := range s.Lanes {
 		l := &s.Lanes[i]
-		if l.Kind == account.LaneP {
-			break // they come last, and the page does not show them
-		}
 		lane := webpage.Lane{Kind: string(l.Kind), ID: l.ID, Name: l.Name}
 		at := s.Begin
 		for j := range l.Spans {

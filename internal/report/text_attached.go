@@ -305,13 +305,16 @@ func (c *AttachedCause) says() string {
 }
 
 // place is a range for people: "paste.txt:3-14".
-func (w Where) place() string {
+func (w Where) place() string { return Printable(w.String()) }
+
+// String is the same with a name as it came.
+func (w Where) String() string {
 	name := middle(path.Base(w.File), 28)
-	if w.First == 0 {
-		return Printable(name)
+	switch w.First {
+	case 0:
+		return name
+	case w.Last:
+		return fmt.Sprintf("%s:%d", name, w.First)
 	}
-	if w.First == w.Last {
-		return Printable(fmt.Sprintf("%s:%d", name, w.First))
-	}
-	return Printable(fmt.Sprintf("%s:%d-%d", name, w.First, w.Last))
+	return fmt.Sprintf("%s:%d-%d", name, w.First, w.Last)
 }

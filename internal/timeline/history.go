@@ -59,6 +59,7 @@ func (o *occupants) take() []Occupant {
 // instead of occupations.
 type history struct {
 	threads bool    // each occupation's thread is kept
+	numbers bool    // and the number of its P
 	heldNS  []int64 // since the start, by occupant, as in occupants
 
 	blocks   []block // ring
@@ -78,6 +79,7 @@ type block struct {
 	count      int32 // of Ps
 	occ        []occupation
 	threads    []uint32 // of the occupations, if they are kept
+	numbers    []uint16 // likewise, of their Ps
 	sum        []Occupant
 }
 
@@ -88,7 +90,7 @@ const (
 	blockOcc  = 48
 	blockNS   = 1 << 30
 
-	// historyOcc bounds all occupations: 48 MB, 64 with threads. That is room for all blocks of
+	// historyOcc bounds all occupations: 48 MB, 64 with threads, 72 with Ps. That is room for all blocks of
 	// some 340 Ps. With more Ps, real or made up by damage, the history is shorter.
 	historyOcc = 1 << 22
 )
@@ -107,17 +109,20 @@ func (h *history) full(count int) bool {
 	return len(h.cur.occ) >= blockOcc && len(h.cur.occ) >= 2*count
 }
 
-// add writes down that holder held a P, with thread, from begin until end.
-func (h *history) add(holder, thread uint32, begin, end int64) {
-	i := holder - holderSpecial // wraps
+// add writes down that x's occupant held it until end.
+func (h *history) add(x *proc, end int64) {
+	i := x.occupant - holderSpecial // wraps
 	for uint(i) >= uint(len(h.heldNS)) {
 		h.heldNS = append(h.heldNS, make([]int64, max(64, len(h.heldNS)))...)
 	}
-	h.heldNS[i] += end - begin
+	h.heldNS[i] += end - x.held
 	b := h.cur
-	b.occ = append(b.occ, occupation{uint32(begin - b.begin), uint32(end - b.begin), holder})
+	b.occ = append(b.occ, occupation{uint32(x.held - b.begin), uint32(end - b.begin), x.occupant})
 	if h.threads {
-		b.threads = append(b.threads, thread)
+		b.threads = append(b.threads, x.thread)
+	}
+	if h.numbers {
+		b.numbers = append(b.numbers, x.number)
 	}
 }
 
@@ -131,7 +136,7 @@ func (h *history) rotate(now int64, count int32, known int) {
 	for h.room > historyOcc {
 		old := h.at(h.first)
 		h.room -= cap(old.occ)
-		old.occ, old.threads = nil, nil
+		old.occ, old.threads, old.numbers = nil, nil, nil
 		h.first++
 	}
 	h.next++
@@ -143,7 +148,7 @@ func (h *history) rotate(now int64, count int32, known int) {
 	}
 	h.cur = h.at(h.next)
 	h.room -= cap(h.cur.occ)
-	*h.cur = block{begin: now, occ: h.cur.occ[:0], threads: h.cur.threads[:0], sum: h.cur.sum[:0]}
+	*h.cur = block{begin: now, occ: h.cur.occ[:0], threads: h.cur.threads[:0], numbers: h.cur.numbers[:0], sum: h.cur.sum[:0]}
 	h.first = max(h.first, h.next-maxBlocks+1)
 }
 

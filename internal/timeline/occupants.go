@@ -38,6 +38,7 @@ type Hold struct {
 	Begin, End int64
 	Holder     uint32 // as in [Occupant]
 	Thread     uint32 // with which it held the P, as the traced process sees it; 0 not known
+	P          int32  // its number; -1: not kept
 }
 
 // HoldBlock is a piece of the history of who held the Ps. Of the last piece the end moves, and
@@ -55,8 +56,11 @@ func (b *HoldBlock) Len() int { return min(len(b.b.occ), len(b.b.threads)) }
 
 // At is the i-th hold. They are in order of their ends.
 func (b *HoldBlock) At(i int) Hold {
-	o := &b.b.occ[i]
-	return Hold{b.Begin + int64(o.begin), b.Begin + int64(o.end), o.holder, knownThread(b.b.threads[i])}
+	o, number := &b.b.occ[i], int32(-1)
+	if i < len(b.b.numbers) {
+		number = int32(b.b.numbers[i])
+	}
+	return Hold{b.Begin + int64(o.begin), b.Begin + int64(o.end), o.holder, knownThread(b.b.threads[i]), number}
 }
 
 // holds is [Timeline.Holds].
@@ -74,7 +78,7 @@ func (p *procs) holds(s, e, now int64, past func(b *HoldBlock), present func(h H
 	past(&HoldBlock{p.next + 1, p.cur.begin, now, int64(max(p.count(), 1)), p.cur})
 	for i := range p.ps {
 		if x := &p.ps[i]; x.occupant != holderNobody && x.held < now {
-			present(Hold{max(p.cur.begin, x.held), now, x.occupant, knownThread(x.thread)})
+			present(Hold{max(p.cur.begin, x.held), now, x.occupant, knownThread(x.thread), int32(x.number)})
 		}
 	}
 }

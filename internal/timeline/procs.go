@@ -34,6 +34,7 @@ type proc struct {
 	thread    uint32 // with which the occupant holds it
 	cat       category
 	active    bool // started and not stopped
+	number    uint16
 	lastStack uint32
 	lastIdent uint32
 }
@@ -154,7 +155,7 @@ func (p *procs) get(i int32) *proc {
 		return nil
 	}
 	for int(i) >= len(p.ps) {
-		p.ps = append(p.ps, proc{slot: exectrace.NoSlot, occupant: holderNobody})
+		p.ps = append(p.ps, proc{number: uint16(len(p.ps)), slot: exectrace.NoSlot, occupant: holderNobody})
 	}
 	return &p.ps[i]
 }
@@ -181,7 +182,7 @@ func one(b bool) int32 {
 // give gives P x to occupant, and writes down who had it until now.
 func (p *procs) give(x *proc, occupant uint32, now int64) {
 	if x.occupant != holderNobody && now > x.held {
-		p.add(x.occupant, x.thread, x.held, now)
+		p.add(x, now)
 		if p.full(len(p.ps)) {
 			x.occupant = holderNobody // not to be written again by the rotation
 			p.rotate(now)
@@ -197,7 +198,7 @@ func (p *procs) rotate(now int64) {
 	}
 	for i := range p.ps {
 		if x := &p.ps[i]; x.occupant != holderNobody && now > x.held {
-			p.add(x.occupant, x.thread, x.held, now)
+			p.add(x, now)
 			x.held = now
 		}
 	}

@@ -14,6 +14,8 @@ type Options struct {
 	Threads bool
 	// Holds keeps with which thread each P was held, for [Timeline.Holds].
 	Holds bool
+	// Ps keeps which P it was, too. Only stories ask.
+	Ps bool
 }
 
 // G is a goroutine that is there now. It lies at its [exectrace.Event.Slot].
@@ -118,7 +120,7 @@ func New(src Source, o Options) *Timeline {
 	t.ring.init(o.Bytes / 24)
 	t.identities.init()
 	t.procs.init()
-	t.procs.threads = o.Holds
+	t.procs.threads, t.procs.numbers = o.Holds, o.Holds && o.Ps
 	t.stops.procs, t.stops.blind = &t.procs, t.old && !o.Threads
 	for _, name := range o.Launchers { // first, so that a launcher has a small number
 		t.launchers = max(t.launchers, t.intern(Plain(name)))

@@ -34,9 +34,25 @@ const hues: Record<string, string> = {
   pipe: "disk",
   other: "other",
   "another goroutine": "other",
-  "previous request's end": "other",
+  "previous request's end": "behind",
   "runtime idle": "late",
 };
+
+// What Ps, CPUs and memory were used for, in the colours of the causes that are akin.
+const uses: Record<string, string> = {
+  "running the program": "run", "garbage collection": "gc", "in a syscall": "syscall", "world stopped": "stw", "idle while work waited": "late",
+  "running the target": "run", "taken by others": "nocpu", "taken by the host": "disk", "unused while its work waited": "late",
+  "live heap": "run", "idle heap": "timer", "released, still resident": "asleep", stacks: "syscall", "the runtime's own": "gc",
+};
+
+// useHue is the hue of the i-th part of a use: what nobody used recedes.
+export function useHue(name: string, i: number): string {
+  if (name === "idle" || name === "the rest") return "other";
+  if (hue(name) !== "other") return hue(name);
+  return uses[name] ?? rest[i % rest.length]!;
+}
+
+const rest = ["outside", "memory", "lock", "disk", "behind", "runnable"];
 
 let cache = new Map<string, string>();
 
@@ -53,6 +69,9 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => (cac
 addEventListener("beforeprint", () => (cache = new Map()));
 addEventListener("afterprint", () => (cache = new Map()));
 
+// Names of the sheet by leaf, kept: a picture asks for thousands.
+const hueOf = new Map<string, string>();
+
 // css is a colour of the sheet, for a canvas.
 export function css(name: string): string {
   return value(name);
@@ -63,7 +82,9 @@ export function hue(leaf: string): string {
 }
 
 export function colour(leaf: string): string {
-  return value("c-" + hue(leaf));
+  let name = hueOf.get(leaf);
+  if (name === undefined) hueOf.set(leaf, (name = "c-" + hue(leaf)));
+  return value(name);
 }
 
 // shade tells rows of one hue apart: the n-th of them is a little nearer to the background.

@@ -48,7 +48,7 @@ export function flat(s: string): string {
 }
 
 // section is one part of the page, with its place in the table of contents.
-export function section(id: string, title: string, lead: string, ...children: Child[]): HTMLElement {
+export function section(id: string, title: string, lead: Child, ...children: Child[]): HTMLElement {
   return h("section", { id, "aria-labelledby": id + "-title" }, h("h2", { id: id + "-title" }, title), lead ? h("p", { class: "lead" }, lead) : null, children);
 }
 
@@ -62,4 +62,9 @@ export function chip(background: string): HTMLElement {
   const e = h("span", { class: "chip", "aria-hidden": "true" });
   e.style.background = background;
   return e;
+}
+
+// keys is a list of keys, which stays on one line.
+export function keys(s: string): HTMLElement {
+  return h("span", { class: "keys" }, s);
 }

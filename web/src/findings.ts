@@ -17,7 +17,7 @@ export function verdict(m: Model): HTMLElement {
     h("h2", { id: "verdict-title" }, v.title),
     v.text.map((s) => h("p", null, s)),
     h("ol", { class: "answers" }, m.findings.filter((f) => f.number > 0).map((f) =>
-      h("li", null, h("a", { href: "#finding-" + f.number }, f.cause), " ", f.amount, ", ", badge(f), h("br"), f.summary,
+      h("li", null, h("a", { href: "#finding-" + f.number }, f.cause), " ", f.amount ? f.amount + ", " : "", badge(f), h("br"), f.summary,
         f.remedy[0] ? [h("br"), h("span", { class: "dim" }, "What to do: "), f.remedy[0]] : null))));
 }
 
@@ -33,7 +33,7 @@ export function findings(m: Model): HTMLElement | null {
 function finding(f: Finding): HTMLElement {
   const root = f.number > 0;
   const body: Child[] = [
-    h("p", { class: "amount" }, meter(f.share), " ", f.amount),
+    f.amount ? h("p", { class: "amount" }, meter(f.share), " ", f.amount) : null,
     h("p", null, f.summary),
     f.remedy.length > 0 && [h("h4", null, "What to do"), h("ul", { class: "remedy" }, f.remedy.map((r) => h("li", null, r)))],
     f.verify && [h("h4", null, "How to verify"), command(f.verify)],
@@ -56,8 +56,9 @@ function proof(l: Evidence[]): HTMLElement {
 
 // meter is a bar of a share of the slow requests' time.
 function meter(share: number): HTMLElement {
-  const e = h("meter", { min: 0, max: 1, value: Math.min(1, Math.max(0, share)).toFixed(4), "aria-hidden": "true" });
-  return e;
+  const e = h("span");
+  e.style.width = 100 * Math.min(1, Math.max(0, share)) + "%";
+  return h("span", { class: "meter", "aria-hidden": "true" }, e);
 }
 
 // command is what a person may copy.
@@ -75,6 +76,21 @@ export function requests(m: Model): HTMLElement | null {
         h("th", { scope: "row" }, symbol(g.entry), g.kind ? h("span", { class: "dim" }, " " + g.kind) : null, g.doubt ? h("div", { class: "dim" }, g.doubt) : null),
         h("td", { class: "n" }, count(g.count)), h("td", { class: "n" }, duration(g.p50)), h("td", { class: "n" }, duration(g.p99)), h("td", { class: "n" }, duration(g.max)), h("td", { class: "n" }, count(g.slow))))))),
     q.leftOut ? h("p", { class: "dim" }, "Not counted: " + q.leftOut + ".") : null);
+}
+
+// attached is what hung on the ticket, part by part, and what would decide.
+export function attached(m: Model): HTMLElement | null {
+  const a = m.attached;
+  if (!a) return null;
+  return section("attached", "What was attached", "", a.parts.map((p) => h("article", { class: "finding" },
+    h("h3", null, p.title, " ", h("span", { class: "what" }, symbol(p.place), ": ", p.state)),
+    h("ul", { class: "evidence" }, p.figures.map((s) => h("li", null, s))),
+    p.means ? h("p", null, p.means) : null,
+    p.not ? h("p", null, h("strong", null, "It does not say: "), p.not) : null,
+    p.flaws.length > 0 ? h("p", { class: "dim" }, "Not read: ", p.flaws.join("; "), ".") : null)),
+    a.notes.map((s) => h("p", null, s)),
+    a.unknown.length > 0 ? [h("h4", null, "Of no kind that is known"), h("ul", null, a.unknown.map((s) => h("li", null, s)))] : null,
+    a.next.length > 0 ? [h("h4", null, "What would decide"), a.next.map((t) => [command(t.title), h("p", { class: "dim" }, t.text)])] : null);
 }
 
 // about is what stands at the end: what was ruled out, what was not seen, what it cost.

@@ -3,9 +3,10 @@
 
 import { Picture, right } from "./axis";
 import { colour, css } from "./colours";
-import { flat, h, section } from "./dom";
+import { h, section } from "./dom";
 import type { Model } from "./model";
 import { state } from "./state";
+import { fit } from "./text";
 import { duration, percent } from "./units";
 
 const row = 19;
@@ -127,8 +128,7 @@ class Flame {
     if (w < 34) return;
     g.fillStyle = n === 0 ? css("ink") : css("on");
     g.textAlign = "left";
-    const name = flat(n === 0 ? "all waiting" : this.m.waits.name[n]!), room = Math.floor((w - 8) / 6.4);
-    g.fillText(name.length <= room ? name : room > 3 ? name.slice(0, room - 1) + "\u2026" : "", x + 4, y + row / 2);
+    g.fillText(fit(g, n === 0 ? "all waiting" : this.m.waits.name[n]!, w - 8), x + 4, y + row / 2);
   }
 
   private at(x: number, y: number): number | undefined {

@@ -3,13 +3,12 @@
 
 import { axis, buttons, Picture, right, View, wire } from "./axis";
 import { colour, css } from "./colours";
-import { flat, h, section } from "./dom";
+import { flat, h, keys, section } from "./dom";
 import type { Latency, Model } from "./model";
 import { state } from "./state";
 import { count, duration } from "./units";
 
-const plot = 300; // height of the dots
-const left = 92; // room for the names of lanes
+const left = 108; // room for the names of lanes
 const lane = 17;
 
 interface Lane { name: string; colour: string; spans: { lo: number; hi: number; part: number; text: string }[] }
@@ -20,10 +19,13 @@ export function latency(m: Model): HTMLElement | null {
   const l = m.latency;
   if (!l) return null;
   const chart = new Chart(m, l);
+  const acts = [" Drag to zoom, Shift and drag to move; ", keys("by keys: + \u2212 \u25c2 \u25b8 0"), "."];
+  const picture = h("div", { class: "picture" }, buttons(chart.view), chart.picture.canvas, chart.tip);
+  if (!chart.requests) return section("latency", "What held up the process, over time", ["No request is known, so there is no latency to show.", acts], picture);
   const lead = (l.whole ? `Each of ${count(l.dots.at.length)} requests is a dot, by its start, in the colour of its largest part.`
     : `There are too many requests for a dot each: ${count(l.dots.at.length)} slow ones are dots, all others are shown as density (the darker, the more).`)
-    + (l.notShown > 0 ? ` ${count(l.notShown)} requests of small groups are not shown.` : "") + " Slow ones are large. Drag to zoom, Shift and drag to move; by keys: + \u2212 \u25c2 \u25b8 0.";
-  return section("latency", "Latency over time", lead, h("div", { class: "picture" }, buttons(chart.view), chart.picture.canvas, chart.tip), chart.legend());
+    + (l.notShown > 0 ? ` ${count(l.notShown)} requests of small groups are not shown.` : "") + " Slow ones are large; click one to open it.";
+  return section("latency", "Latency over time", [lead, acts], picture, chart.legend());
 }
 
 class Chart {
@@ -33,8 +35,12 @@ class Chart {
   private lanes: Lane[];
   private low: number;
   private high: number;
+  private plot: number; // height of the dots
+  readonly requests: boolean;
 
   constructor(private m: Model, private l: Latency) {
+    this.requests = l.dots.at.length + l.density.cells.length > 0;
+    this.plot = this.requests ? 300 : 6;
     this.view = new View(0, l.length);
     this.lanes = lanesOf(l);
     let low = Infinity, high = 0;
@@ -48,8 +54,8 @@ class Chart {
     if (!(low < high)) [low, high] = [Math.max(1, Math.min(low, 1e6) / 2), Math.max(high * 2, 1e6)];
     this.low = Math.log10(low) - 0.08;
     this.high = Math.log10(high) + 0.08;
-    this.picture = new Picture(() => this.draw(), `Latency of ${l.dots.at.length} requests over time, from ${duration(low)} to ${duration(high)}; the slowest are listed in the table below`, left);
-    this.picture.tall(plot + 30 + this.lanes.length * lane);
+    this.picture = new Picture(() => this.draw(), this.requests ? `Latency of ${l.dots.at.length} requests over time, from ${duration(low)} to ${duration(high)}; the slowest are listed in the table below` : "What held up the process, over time: " + this.lanes.map((x) => x.name).join(", "), left);
+    this.picture.tall(this.plot + 30 + this.lanes.length * lane);
     this.view.on(() => this.picture.redraw());
     state.on(() => this.picture.redraw());
     wire(this.picture, this.view, (x, y, e) => this.hover(x, y, e), (x, y) => this.click(x, y));
@@ -69,13 +75,13 @@ class Chart {
   }
 
   private y(ns: number): number {
-    return 8 + (plot - 12) * Math.min(1, 1 - (Math.log10(Math.max(ns, 1)) - this.low) / (this.high - this.low));
+    return 8 + (this.plot - 12) * Math.min(1, 1 - (Math.log10(Math.max(ns, 1)) - this.low) / (this.high - this.low));
   }
 
   private draw(): void {
     const p = this.picture, g = p.g, v = this.view;
     this.grid();
-    axis(p, v, plot + 4 + this.lanes.length * lane, 0);
+    axis(p, v, this.plot + 4 + this.lanes.length * lane, 0);
     g.save();
     g.beginPath();
     g.rect(left, 0, p.width - left - right, p.height);
@@ -87,10 +93,11 @@ class Chart {
     g.restore();
     g.textAlign = "right";
     g.fillStyle = css("soft");
-    this.lanes.forEach((x, i) => g.fillText(x.name, left - 8, plot + 4 + (i + 0.5) * lane, left - 8));
+    this.lanes.forEach((x, i) => g.fillText(x.name, left - 8, this.plot + 4 + (i + 0.5) * lane, left - 8));
   }
 
   private grid(): void {
+    if (!this.requests) return;
     const p = this.picture, g = p.g;
     g.textAlign = "right";
     g.strokeStyle = css("line");
@@ -118,7 +125,7 @@ class Chart {
       g.globalAlpha = 0.12;
       for (const s of l.spans) {
         const x = this.picture.x(this.view, s.lo), w = this.picture.x(this.view, s.hi) - x;
-        if (w >= 2) g.fillRect(x, 0, w, plot);
+        if (w >= 2) g.fillRect(x, 0, w, this.plot);
       }
     }
     g.globalAlpha = 1;
@@ -177,7 +184,7 @@ class Chart {
   }
 
   private lane(l: Lane, i: number): void {
-    const g = this.picture.g, y = plot + 4 + i * lane;
+    const g = this.picture.g, y = this.plot + 4 + i * lane;
     g.fillStyle = l.colour;
     for (const s of l.spans) {
       const x = this.picture.x(this.view, s.lo), w = this.picture.x(this.view, s.hi) - x;
@@ -210,8 +217,8 @@ class Chart {
 
   private words(x: number, y: number): string[] {
     if (x < left) return [];
-    if (y > plot + 4) {
-      const l = this.lanes[Math.floor((y - plot - 4) / lane)], t = this.picture.time(this.view, x);
+    if (y > this.plot + 4) {
+      const l = this.lanes[Math.floor((y - this.plot - 4) / lane)], t = this.picture.time(this.view, x);
       const near = ((this.view.hi - this.view.lo) / this.picture.width) * 2;
       const s = l?.spans.find((s) => s.lo - near <= t && t <= s.hi + near);
       return s ? [l!.name, s.text] : [];
@@ -245,7 +252,7 @@ function lanesOf(l: Latency): Lane[] {
   }
   for (const v of l.levels) {
     if (!v.points.some((p) => p[2] > 0)) continue;
-    out.push({ name: levelName(v.name), colour: css("c-disk"), spans: v.points.map(([lo, hi, share]) => ({ lo, hi, part: share, text: (100 * share).toFixed(1) + " % of the time" })) });
+    out.push({ name: levelName(v.name), colour: css("c-disk"), spans: v.points.map(([lo, hi, share]) => ({ lo, hi, part: share, text: levelText(v.name, share) })) });
   }
   return out;
 }
@@ -254,4 +261,10 @@ function lanesOf(l: Latency): Lane[] {
 function levelName(stream: string): string {
   const m = /^\/(\w+)\/psi\/(\w+)\/some:ns$/.exec(stream);
   return m ? `PSI ${m[2]}, ${m[1]}` : stream;
+}
+
+// levelText says what such a share means.
+function levelText(stream: string, share: number): string {
+  const m = /^\/(\w+)\/psi\/(\w+)\/some:ns$/.exec(stream), p = (100 * share).toFixed(1) + " % of the time";
+  return m ? `some task waited for ${m[2] === "cpu" ? "a CPU" : m[2]} ${p} (${m[1]})` : p;
 }

@@ -2,7 +2,7 @@
 
 import "./style.css";
 import { h } from "./dom";
-import { about, findings, head, requests, verdict } from "./findings";
+import { about, attached, findings, head, requests, verdict } from "./findings";
 import { ledger } from "./ledger";
 import { latency } from "./latency";
 import { type Model, unpack } from "./model";
@@ -17,7 +17,7 @@ for (const s of m.stories) {
   for (const l of s.lanes) l.spans = unpack(l.spans, 8);
 }
 const page = document.getElementById("page")!;
-const sections = [verdict(m), findings(m), about(m), ledger(m), latency(m), slowest(m), stories(m), pauses(m), flame(m), locks(m), curves(m), uses(m), threads(m), requests(m)].filter((e) => e !== null);
+const sections = [verdict(m), findings(m), attached(m), about(m), ledger(m), latency(m), slowest(m), stories(m), pauses(m), flame(m), locks(m), curves(m), uses(m), threads(m), requests(m)].filter((e) => e !== null);
 const contents = h("nav", { "aria-label": "parts of the page" }, sections.filter((s) => s.id !== "verdict").map((s) => h("a", { href: "#" + s.id }, s.querySelector("h2")?.textContent ?? s.id)));
 page.replaceChildren(head(m), contents, ...sections);
 

@@ -103,4 +103,5 @@ export interface Model {
   unseen: string[];
   lost: string[];
   cost: { service: string; stages: string[][]; eased: string[]; own: string };
+  attached: { parts: { place: string; title: string; state: string; figures: string[]; means: string; not: string; flaws: string[] }[]; notes: string[]; unknown: string[]; next: Text[] } | null;
 }

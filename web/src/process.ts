@@ -1,15 +1,12 @@
 // What belongs to the process and to no one request: pauses, locks, curves, CPUs, memory, threads.
 
 import { axis, buttons, nice, Picture, right, View, wire } from "./axis";
-import { css, hue } from "./colours";
+import { css, hue, shade, useHue } from "./colours";
 import { chip, h, section, symbol } from "./dom";
 import type { Amount, Curve, Frame, Model } from "./model";
 import { bytes, count, duration, percent } from "./units";
 
-// Hues of what has no leaf, in an order of their own.
-const hues = ["run", "runnable", "nocpu", "outside", "gc", "syscall", "memory", "lock", "late", "other"];
-
-// The same for lists of names, without the hues that say how well it goes.
+// Hues for lists of names, without those that say how well it goes.
 const names = ["outside", "late", "syscall", "lock", "disk", "timer", "asleep", "other"];
 
 export function pauses(m: Model): HTMLElement | null {
@@ -23,7 +20,7 @@ export function pauses(m: Model): HTMLElement | null {
 function amounts(l: Amount[]): HTMLElement | null {
   const whole = l.reduce((sum, a) => sum + a.ns, 0);
   if (whole <= 0) return null;
-  const colourOf = (a: Amount, i: number) => `var(--c-${hue(a.leaf) !== "other" ? hue(a.leaf) : names[i % names.length]})`;
+  const colourOf = (a: Amount, i: number) => (hue(a.leaf) !== "other" ? shade(l, i) : `var(--c-${names[i % names.length]})`);
   return h("div", { class: "use amounts" },
     h("div", { class: "bar small", role: "img", "aria-label": l.map((a) => `${a.name} ${percent(a.ns, whole)}`).join(", ") }, l.map((a, i) => part(a.ns / whole, colourOf(a, i), `${a.name}, ${duration(a.ns)}`))),
     h("ul", null, l.slice(0, 8).map((a, i) => h("li", null, chip(colourOf(a, i)), symbol(a.name), " ", h("span", { class: "n" }, duration(a.ns))))));
@@ -53,17 +50,22 @@ export function locks(m: Model): HTMLElement | null {
 export function uses(m: Model): HTMLElement | null {
   if (m.uses.length === 0) return null;
   return section("uses", "What Ps, CPUs and memory were used for", "", m.uses.map((u) => h("div", { class: "use" }, h("h3", null, u.title), h("p", { class: "dim" }, u.text),
-    h("div", { class: "bar", role: "img", "aria-label": u.parts.map((p) => `${p.name} ${(100 * p.share).toFixed(1)} %`).join(", ") }, u.parts.map((p, i) => part(p.share, `var(--c-${hues[i % hues.length]})`, `${p.name}, ${p.amount}`))),
-    h("ul", null, u.parts.map((p, i) => h("li", null, chip(`var(--c-${hues[i % hues.length]})`), p.name, " ", h("span", { class: "n" }, `${(100 * p.share).toFixed(1)} %, ${p.amount}`)))))));
+    h("div", { class: "bar", role: "img", "aria-label": u.parts.map((p) => `${p.name} ${(100 * p.share).toFixed(1)} %`).join(", ") }, u.parts.map((p, i) => part(p.share, `var(--c-${useHue(p.name, i)})`, `${p.name}, ${p.amount}`))),
+    h("ul", null, u.parts.map((p, i) => h("li", null, chip(`var(--c-${useHue(p.name, i)})`), p.name, " ", h("span", { class: "n" }, `${(100 * p.share).toFixed(1)} %, ${p.amount}`)))))));
 }
 
 export function threads(m: Model): HTMLElement | null {
   const t = m.threads;
   if (t.list.length === 0) return null;
-  return section("threads", "Threads", t.text, h("div", { class: "scroll" }, h("table", null,
+  const table = (l: typeof t.list) => h("div", { class: "scroll" }, h("table", null,
     h("thead", null, h("tr", null, ["thread", "on CPU", "queued", "throttled", "blocked"].map((s, i) => h("th", { scope: "col", class: i ? "n" : "" }, s)))),
-    h("tbody", null, t.list.map((x) => h("tr", null, h("th", { scope: "row" }, `${x.tid} `, x.name), [x.on, x.queued, x.throttled, x.blocked].map((ns) => h("td", { class: "n" }, duration(ns)))))))));
+    h("tbody", null, l.map((x) => h("tr", null, h("th", { scope: "row" }, `${x.tid} `, x.name), [x.on, x.queued, x.throttled, x.blocked].map((ns) => h("td", { class: "n" }, duration(ns))))))));
+  const rest = t.list.length - open;
+  return section("threads", "Threads", t.text, table(t.list.slice(0, open)), rest > 2 ? h("details", null, h("summary", null, `${rest} more`), table(t.list.slice(open))) : rest > 0 ? table(t.list.slice(open)) : null);
 }
+
+// open is how many threads are not folded.
+const open = 12;
 
 const hueOf: Record<string, string> = {
   "goroutines runnable": "runnable", "threads on a CPU": "run", "threads queued for a CPU": "nocpu", "threads throttled": "throttled",

@@ -2,12 +2,13 @@
 // the chain, their threads and the CPUs, each in its states.
 
 import { axis, buttons, Picture, right, View, wire } from "./axis";
-import { chip, flat, h, section, symbol } from "./dom";
+import { chip, flat, h, keys, section, symbol } from "./dom";
 import { colour, css, hue } from "./colours";
 import type { Lane, Model, Story } from "./model";
 import { state } from "./state";
 import { stackOf } from "./process";
 import { has } from "./slowest";
+import { fit } from "./text";
 import { duration } from "./units";
 
 const chainTall = 30;
@@ -37,16 +38,21 @@ class Opened {
   private story: Story;
   private chosen: Piece | null = null;
   private link = -1;
+  private tops: number[] = []; // of the lanes, and where the last ends
+  private own = new Set<number>(); // names of the threads that ran the chain's goroutines
+  private legend = h("p", { class: "legend" });
 
   constructor(private m: Model) {
     this.story = m.stories[0]!;
-    this.picture = new Picture(() => this.draw(), "The request over time: its chain of waits, goroutines, threads and CPUs. Keys: j and k go from stretch to stretch, n and p to the next and previous slow request, plus, minus, arrows and 0 zoom and move", 190);
+    this.picture = new Picture(() => this.draw(), "The request over time: its chain of waits, goroutines, Ps, threads and CPUs. Keys: j and k go from stretch to stretch, n and p to the next and previous slow request, plus, minus, arrows and 0 zoom and move", 190);
     this.view.on(() => this.picture.redraw());
     wire(this.picture, this.view, (x, y, e) => this.hover(x, y, e), (x, y) => this.pick(this.at(x, y), -1));
     const step = (text: string, by: number) => h("button", { type: "button", click: () => this.step(by) }, text);
-    this.element = section("story", "One slow request, opened", "The top row is where its time went. Below it stand whom it waited for, the threads, and the CPUs. A line under a lane marks the time that counts. Click a stretch for its stack; keys: n p other requests, j k stretches, + \u2212 \u25c2 \u25b8 0 zoom.",
+    this.element = section("story", "One slow request, opened", [
+      "The top row is where its time went. Below it stand its goroutine (G) and those it waited for, the Ps of the Go scheduler, the threads, and the CPUs. A line under a lane marks the time that counts; Ps and CPUs are bright where the request's own had them, pale where others did. Click a stretch for its stack; keys: ",
+      keys("n p other requests,"), " ", keys("j k stretches,"), " ", keys("+ \u2212 \u25c2 \u25b8 0 zoom"), "."],
       h("div", { class: "steps" }, step("\u25c2 slower (p)", -1), step("next slowest (n) \u25b8", 1)), this.title, this.why,
-      h("div", { class: "picture" }, buttons(this.view), this.picture.canvas, this.tip), this.note, this.span);
+      h("div", { class: "picture" }, buttons(this.view), this.picture.canvas, this.tip), this.legend, this.note, this.span);
     this.element.addEventListener("keydown", (e) => this.key(e));
     state.on(() => this.follow());
     this.show(this.story);
@@ -90,20 +96,34 @@ class Opened {
     const q = this.m.slowest[s.request]!;
     this.title.replaceChildren(h("span", null, `${this.m.stories.indexOf(s) + 1} of ${this.m.stories.length}: `, symbol(q.name), `, ${duration(q.wall)}, started ${q.when}, ${s.lanes[0]?.kind ?? "actor"} ${q.g}`));
     this.why.replaceChildren(h("span", null, symbol(q.why)));
-    this.note.replaceChildren(h("span", null, s.cut ? "It had more than can be shown: some goroutines or threads are left out. " : "", s.lanes.some((l) => l.kind === "thread") ? "" : "The recording does not have its threads: no kernel records on the trace's clock."));
+    this.note.replaceChildren(h("span", null, s.cut ? "It had more than can be shown: some goroutines, Ps or threads are left out. " : "", s.lanes.some((l) => l.kind === "thread") ? "" : "The recording does not have its threads: no kernel records on the trace's clock."));
+    this.measure();
     this.view.bound(0, s.length);
     this.picture.tall(this.laneTop(s.lanes.length) + 26);
     this.pick(null, -1);
     this.picture.redraw();
   }
 
-  private laneTop(i: number): number {
+  // measure finds where the lanes stand, and whose threads are the request's own.
+  private measure(): void {
+    const l = this.story.lanes, total = new Map<string, number>();
     let y = chainTall + 8;
-    for (let n = 0; n < i; n++) {
-      y += tall;
-      if (n + 1 < this.story.lanes.length && this.story.lanes[n]!.kind !== this.story.lanes[n + 1]!.kind) y += gap;
+    this.tops = l.map((x, n) => {
+      const top = y;
+      y += tall + (n + 1 < l.length && x.kind !== l[n + 1]!.kind ? gap : 0);
+      return top;
+    });
+    this.tops.push(y);
+    this.own = new Set(l.filter((x) => x.kind === "goroutine").flatMap((x) => x.spans.map((s) => s[5]!)).filter((n) => n > 0));
+    for (const c of this.story.chain as Figures[]) {
+      const leaf = this.story.leaves[c[2]]!;
+      total.set(leaf, (total.get(leaf) ?? 0) + c[1] - c[0]);
     }
-    return y;
+    this.legend.replaceChildren(...[...total].sort((a, b) => b[1] - a[1]).map(([leaf, ns]) => h("span", null, chip(`var(--c-${hue(leaf)})`), leaf, " ", h("span", { class: "n dim" }, duration(ns)))));
+  }
+
+  private laneTop(i: number): number {
+    return this.tops[i] ?? 0;
   }
 
   private ofChain(i: number): Piece {
@@ -126,16 +146,16 @@ class Opened {
     g.beginPath();
     g.rect(p.left, 0, p.width - p.left - right, p.height);
     g.clip();
-    for (const c of s.chain as Figures[]) this.bar(c[0], c[1], 2, chainTall - 4, s.leaves[c[2]]!, 1);
-    s.lanes.forEach((l, i) => {
-      const y = this.laneTop(i);
-      for (const x of l.spans as Figures[]) this.bar(x[0], x[1], y + 2, tall - 6, s.leaves[x[2]]!, l.kind === "CPU" && s.leaves[x[2]] !== "on CPU" ? 0.6 : quiet(s.leaves[x[2]]!) ? 0.25 : 0.95, s.names[x[3]]!);
-    });
+    this.row(s.chain, 2, chainTall - 4, (c) => [s.leaves[c[2]!]!, 1, ""]);
+    s.lanes.forEach((l, i) => this.row(l.spans, this.laneTop(i) + 2, tall - 6, (x) => this.look(l, x)));
     g.fillStyle = css("ink");
+    let drawn = -1, in_ = -1;
     for (const c of s.chain as Figures[]) {
-      if (c[4] < 0) continue;
-      const x = p.x(v, c[0]), w = p.x(v, c[1]) - x;
-      g.fillRect(x, this.laneTop(c[4]) + tall - 3, Math.max(w, 0.5), 2);
+      if (c[4] < 0 || c[1] < v.lo || c[0] > v.hi) continue;
+      const x = p.x(v, c[0]), end = Math.max(p.x(v, c[1]), x + 0.5);
+      if (c[4] === in_ && end <= drawn) continue;
+      g.fillRect(x, this.laneTop(c[4]) + tall - 3, end - x, 2);
+      [drawn, in_] = [Math.ceil(end), c[4]];
     }
     if (this.chosen) {
       const y = this.chosen.depth >= 0 ? 1 : this.laneTop(this.chosen.lane) + 1, tallness = this.chosen.depth >= 0 ? chainTall - 2 : tall - 4;
@@ -147,25 +167,39 @@ class Opened {
     g.restore();
     g.textAlign = "right";
     g.fillStyle = css("ink");
-    g.fillText("where the time went", p.left - 8, chainTall / 2, p.left - 12);
+    g.fillText(fit(g, "where the time went", p.left - 14), p.left - 8, chainTall / 2);
     g.fillStyle = css("soft");
-    s.lanes.forEach((l, i) => g.fillText(short(laneName(l), p.left < 120 ? 15 : 29), p.left - 8, this.laneTop(i) + tall / 2 - 1, p.left - 12));
+    s.lanes.forEach((l, i) => g.fillText(fit(g, laneName(l).replace(/^goroutine /, "G "), p.left - 14), p.left - 8, this.laneTop(i) + tall / 2 - 1));
   }
 
-  private bar(begin: number, end: number, y: number, height: number, leaf: string, alpha: number, text = ""): void {
-    const p = this.picture, g = p.g;
-    const x = p.x(this.view, begin), w = p.x(this.view, end) - x;
-    if (x > p.width || x + w < p.left) return;
-    g.globalAlpha = alpha;
-    g.fillStyle = colour(leaf);
-    g.fillRect(x, y, Math.max(w, 0.5), height);
-    g.globalAlpha = 1;
-    const from = Math.max(x, p.left), room = Math.min(x + w, p.width - right) - from - 8;
-    if (room < (alpha < 0.5 ? 90 : 46)) return;
-    g.textAlign = "left";
-    g.fillStyle = alpha < 0.5 ? css("ink") : css("on");
-    const label = flat(text ? leaf + ": " + text : leaf);
-    g.fillText(short(label, Math.floor(room / 6.2)), from + 4, y + height / 2 + 0.5);
+  // look is the leaf, how strongly it is drawn, and the text. Of a P or a CPU the text is who had it.
+  private look(l: Lane, x: number[]): [string, number, string] {
+    const s = this.story, leaf = s.leaves[x[2]!]!, detail = s.names[x[3] ?? 0]!;
+    if (l.kind === "P") return [leaf, this.own.has(x[5] ?? 0) ? 0.95 : 0.45, detail];
+    if (l.kind === "CPU") return [leaf, leaf === "on CPU" ? 0.95 : 0.6, detail];
+    return [leaf, quiet(leaf) ? 0.25 : 0.95, detail ? leaf + ": " + detail : ""];
+  }
+
+  // row draws the stretches of a lane that can be seen. Of those that share a pixel the first is
+  // drawn: a long recording has hundreds of them.
+  private row(spans: number[][], y: number, height: number, look: (x: number[]) => [string, number, string]): void {
+    const p = this.picture, v = this.view, g = p.g;
+    let drawn = -1;
+    for (let i = first(spans, v.lo); i < spans.length && spans[i]![0]! <= v.hi; i++) {
+      const x = p.x(v, spans[i]![0]!), till = p.x(v, spans[i]![1]!), end = Math.max(till, x + 0.5);
+      if (till <= drawn) continue;
+      const [leaf, alpha, text] = look(spans[i]!);
+      g.globalAlpha = alpha;
+      g.fillStyle = colour(leaf);
+      g.fillRect(x, y, end - x, height);
+      g.globalAlpha = 1;
+      drawn = end;
+      const from = Math.max(x, p.left), room = Math.min(end, p.width - right) - from - 8;
+      if (room < (alpha < 0.5 ? 70 : 40)) continue;
+      g.textAlign = "left";
+      g.fillStyle = alpha < 0.5 ? css("ink") : css("on");
+      g.fillText(fit(g, flat(text || leaf), room), from + 4, y + height / 2 + 0.5);
+    }
   }
 
   // at is the piece under a point.
@@ -174,9 +208,10 @@ class Opened {
     if (x < p.left) return null;
     const t = p.time(v, x), near = (v.hi - v.lo) / Math.max(1, p.width - p.left);
     const find = (spans: number[][]) => {
-      let best = spans.findIndex((c) => c[0]! <= t && t < c[1]!);
-      if (best < 0) best = spans.findIndex((c) => c[0]! - near <= t && t <= c[1]! + near);
-      return best;
+      const i = first(spans, t);
+      if (spans[i] && spans[i]![0]! <= t) return i;
+      for (const n of [i - 1, i]) if (spans[n] && spans[n]![0]! - near <= t && t <= spans[n]![1]! + near) return n;
+      return -1;
     };
     if (y < chainTall) {
       const i = find(s.chain);
@@ -237,6 +272,7 @@ function quiet(leaf: string): boolean {
 
 function detailWord(p: Piece, lane: Lane | undefined): string {
   if (p.depth < 0 && lane?.kind === "CPU") return "ran";
+  if (p.depth < 0 && lane?.kind === "P") return "held by";
   if (p.leaf === "no CPU") return "the CPU had";
   if (p.leaf === "runnable in Go") return "since it was";
   return "in";
@@ -246,10 +282,13 @@ function laneName(l: Lane): string {
   return `${l.kind} ${l.id}` + (l.name ? " " + l.name : "");
 }
 
-// short leaves out the directories of an import path, then the middle.
-function short(s: string, most: number): string {
-  s = flat(s).replace(/^goroutine /, "G ").replace(/(^| )[^ ()[\]]*\//, "$1");
-  if (s.length <= most) return s;
-  const tail = Math.floor((most - 1) / 2);
-  return s.slice(0, most - 1 - tail) + "\u2026" + (tail > 0 ? s.slice(-tail) : "");
+// first is the first of spans, which are in order, that ends after t.
+function first(spans: number[][], t: number): number {
+  let lo = 0, hi = spans.length;
+  while (lo < hi) {
+    const mid = (lo + hi) >> 1;
+    if (spans[mid]![1]! > t) hi = mid;
+    else lo = mid + 1;
+  }
+  return lo;
 }

@@ -30,6 +30,8 @@ type Model struct {
 	Unseen     []string `json:"unseen" prose:"yes"`
 	Lost       []string `json:"lost" prose:"yes"`
 	Cost       Cost     `json:"cost"`
+
+	Attached *Attached `json:"attached"` // null where nothing was attached
 }
 
 // Fact is a word and what it is here.
@@ -314,6 +316,25 @@ type Cost struct {
 	Stages  [][]string `json:"stages"` // a table; its first row has the names
 	Eased   []string   `json:"eased" prose:"yes"`
 	Own     string     `json:"own" prose:"yes"`
+}
+
+// Attached is what hung on a ticket, part by part.
+type Attached struct {
+	Parts   []AttachedPart `json:"parts"`
+	Notes   []string       `json:"notes" prose:"yes"`
+	Unknown []string       `json:"unknown" prose:"yes"`
+	Next    []Text         `json:"next"` // commands that would decide, and why
+}
+
+// AttachedPart is a range of lines of one kind.
+type AttachedPart struct {
+	Place   string   `json:"place"`
+	Title   string   `json:"title" prose:"yes"`
+	State   string   `json:"state"`
+	Figures []string `json:"figures" prose:"yes"`
+	Means   string   `json:"means" prose:"yes"`
+	Not     string   `json:"not" prose:"yes"` // what it does not say
+	Flaws   []string `json:"flaws" prose:"yes"`
 }
 
 // mark marks every string below v, and makes every list a list.
