@@ -1,12 +1,15 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/whystall/whystall/internal/report"
 	"github.com/whystall/whystall/internal/report/conform"
@@ -25,8 +28,8 @@ type labVariant struct {
 var labMissed = map[string]string{}
 
 // TestLabRecordings explains a short recording of each of the lab's variants: the known root is
-// found first, nothing that is forbidden is named at all, and the JSON conforms to its schema. They
-// are made, on a machine with nothing else to do, by
+// found first, nothing that is forbidden is named at all, the JSON conforms to its schema, and the
+// one screen fits. They are made, on a machine with nothing else to do, by
 //
 //	go run -C lab . record-cases
 //
@@ -87,15 +90,16 @@ func TestLabRecordings(t *testing.T) {
 
 // labWrong says what is wrong in the report of a recording.
 func labWrong(t *testing.T, file string, v labVariant) (wrong []string) {
-	status, stdout, stderr := run("explain", file, "--format", "json")
-	if status > 1 {
-		t.Fatalf("status %d: %s", status, stderr)
+	var stdout, stderr bytes.Buffer
+	con := &console{stdin: strings.NewReader(""), stdout: &stdout, stderr: &stderr, getenv: func(string) string { return "" }}
+	r, err := con.examine([]string{file}, selectFlags{}, "", false)
+	if err != nil || statusOf(r) > statusFound {
+		t.Fatalf("status %d, %v: %s", statusOf(r), err, stderr.String())
 	}
-	wrong = conform.Errors(report.Schema, []byte(stdout))
-	var r report.Report
-	if err := json.Unmarshal([]byte(stdout), &r); err != nil {
+	if err := r.Print(&stdout, "json", report.TextOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	wrong = append(conform.Errors(report.Schema, stdout.Bytes()), tooLarge(t, r, file)...)
 	var roots []string
 	for _, f := range r.Findings {
 		if f.BecauseOf == "" {
@@ -108,6 +112,32 @@ func labWrong(t *testing.T, file string, v labVariant) (wrong []string) {
 	}
 	if v.Root != "" && (len(roots) == 0 || roots[0] != v.Root) {
 		wrong = append(wrong, "finds "+strings.Join(roots, ", ")+", want "+v.Root+" first")
+	}
+	return wrong
+}
+
+// tooLarge says where the one screen is longer than 45 lines or wider than the terminal. Screens are
+// kept where WHYSTALL_SHOTS names a folder, for a person to look at.
+func tooLarge(t *testing.T, r *report.Report, file string) (wrong []string) {
+	for _, columns := range []int{72, 80, 100, 120} {
+		var b bytes.Buffer
+		if err := r.Print(&b, "text", report.TextOptions{Columns: columns, More: "whystall explain " + shellWord(file) + " -v"}); err != nil {
+			t.Fatal(err)
+		}
+		if n := bytes.Count(b.Bytes(), []byte("\n")); n > 45 {
+			wrong = append(wrong, fmt.Sprintf("%d lines at %d columns", n, columns))
+		}
+		for line := range strings.Lines(b.String()) {
+			if line = strings.TrimSuffix(line, "\n"); utf8.RuneCountInString(line) > columns || strings.TrimRight(line, " ") != line {
+				wrong = append(wrong, fmt.Sprintf("at %d columns: %q", columns, line))
+			}
+		}
+		if dir := os.Getenv("WHYSTALL_SHOTS"); dir != "" {
+			name := fmt.Sprintf("%s.%d.txt", strings.TrimSuffix(filepath.Base(file), ".case"), columns)
+			if err := os.WriteFile(filepath.Join(dir, name), b.Bytes(), 0o644); err != nil {
+				t.Error(err)
+			}
+		}
 	}
 	return wrong
 }

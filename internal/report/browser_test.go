@@ -65,6 +65,11 @@ func attacked(evil func() string) Source {
 	s.Found.RuledOut = []finding.RuledOut{{Cause: evil(), Why: evil()}}
 	s.Found.NotChecked = []finding.NotChecked{{Cause: evil(), Missing: []string{evil()}}}
 	s.Cost.Recorder = []string{evil()}
+	s.Attached = &Attached{
+		State: evil(), Notes: []string{evil()}, Unknown: []AttachedUnknown{{Where: Where{File: evil(), First: 1, Last: 2}, Guess: evil()}}, Next: []AttachedNext{{Command: evil(), Why: evil()}},
+		Parts:  []AttachedPart{{Where: Where{File: evil(), First: 1}, Title: evil(), State: evil(), Figures: []string{evil()}, Means: evil(), Not: evil(), Flaws: []string{evil()}}},
+		Causes: []AttachedCause{{Cause: evil(), Grade: evil(), Title: evil()}},
+	}
 	return s
 }
 
@@ -86,7 +91,7 @@ func TestAttacks(t *testing.T) {
 		}
 		f.Close()
 		p := b.Open(t, name, browser.Look{Width: 1000, Height: 800})
-		for _, acts := range []string{"#verdict", "#ledger .part", "#latency canvas", "#flame canvas", "#locks .lock", "#curves canvas", "#pauses .pause"} {
+		for _, acts := range []string{"#verdict", "#ledger .part", "#latency canvas", "#flame canvas", "#locks .lock", "#curves canvas", "#pauses .pause", "#attached article"} {
 			if p.Count(acts) == 0 {
 				t.Errorf("page %d: no %s", i, acts)
 			}

@@ -42,7 +42,7 @@ func (p *page) bars(r *Report, d detail) {
 func (t *table) brief() string {
 	s := fmt.Sprintf("%s a request: %s slow, %s each", t.scale.name, count(int64(t.slowRequests)), t.scale.print(t.slowTotal))
 	if t.medianReq > 0 {
-		s += fmt.Sprintf("; beside %s usual, %s each", count(int64(t.medianReq)), t.scale.print(t.medianTotal))
+		s += fmt.Sprintf("; beside %s usual, %s", count(int64(t.medianReq)), t.scale.print(t.medianTotal))
 	}
 	return s
 }

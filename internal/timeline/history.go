@@ -90,8 +90,8 @@ const (
 	blockOcc  = 48
 	blockNS   = 1 << 30
 
-	// historyOcc bounds all occupations: 48 MB, 64 with threads, 72 with Ps. That is room for all blocks of
-	// some 340 Ps. With more Ps, real or made up by damage, the history is shorter.
+	// historyOcc bounds all occupations: 48 MB, 64 with threads, 72 with Ps. That is room for all
+	// blocks of some 340 Ps. With more Ps, real or made up by damage, the history is shorter.
 	historyOcc = 1 << 22
 )
 

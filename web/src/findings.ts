@@ -6,7 +6,7 @@ import { count, duration } from "./units";
 
 export function head(m: Model): HTMLElement {
   return h("header", null,
-    h("h1", null, "whystall: ", m.facts.find((f) => f.name === "service")?.value ?? m.title),
+    h("h1", null, "whystall: ", m.facts.find((f) => f.name === "service")?.value ?? m.facts.find((f) => f.name === "file")?.value.replace(/^.*\//, "") ?? m.title),
     h("dl", { class: "facts" }, m.facts.filter((f) => f.name !== "service").map((f) => h("div", null, h("dt", null, f.name), h("dd", null, f.value)))));
 }
 

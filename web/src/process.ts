@@ -41,7 +41,7 @@ export function locks(m: Model): HTMLElement | null {
   if (m.locks.length === 0) return null;
   return section("locks", "Locks, who waited and who had them", "Those of the program first, by what slow requests waited for them.", m.locks.map((l, i) =>
     h("details", { class: "lock", open: i === 0 },
-      h("summary", null, symbol(l.name), " ", h("span", { class: "dim" }, `${l.slowNs > 0 ? duration(l.slowNs) + " of slow requests, " : ""}${count(l.waits)} waits of ${duration(l.waitNs)} in all, ${count(l.maxQueue)} at once at most`)),
+      h("summary", null, h("h3", null, symbol(l.name)), " ", h("span", { class: "dim" }, `${l.slowNs > 0 ? duration(l.slowNs) + " of slow requests, " : ""}${count(l.waits)} waits of ${duration(l.waitNs)} in all, ${count(l.maxQueue)} at once at most`)),
       l.holders.length > 0 ? [h("h4", null, "Who had it meanwhile"), amounts(l.holders)] : null,
       l.doing.length > 0 ? [h("h4", null, "What the holder did"), amounts(l.doing)] : null,
       l.stack.length > 0 ? [h("h4", null, "Where most wait"), stackOf(l.stack)] : null)));
@@ -108,12 +108,7 @@ function chart(title: string, list: Curve[], view: View, first: boolean): HTMLEl
       g.strokeStyle = css("c-" + (hueOf[c.name] ?? "other"));
       g.lineWidth = 1.5;
       g.beginPath();
-      c.points.forEach(([t, v], i) => {
-        const end = c.points[i + 1]?.[0] ?? view.max;
-        if (end < view.lo || t > view.hi) return;
-        g.lineTo(p.x(view, t), y(v));
-        g.lineTo(p.x(view, end), y(v));
-      });
+      steps(g, c.points, (t) => p.x(view, t), y, view);
       g.stroke();
     }
     g.lineWidth = 1;
@@ -132,4 +127,30 @@ function chart(title: string, list: Curve[], view: View, first: boolean): HTMLEl
   }, () => {});
   const legend = h("p", { class: "legend" }, list.map((c) => h("span", null, chip(`var(--c-${hueOf[c.name] ?? "other"})`), c.name)));
   return h("div", null, h("div", { class: "picture" }, first ? buttons(view) : null, p.canvas, tip), legend);
+}
+
+// steps draws what can be seen of a curve. What shares a pixel is one line from its least to its most.
+function steps(g: CanvasRenderingContext2D, points: [number, number][], x: (t: number) => number, y: (v: number) => number, view: View): void {
+  let column = -Infinity, least = 0, most = 0, last = 0;
+  const end = () => {
+    if (least === most) return;
+    g.lineTo(column, y(least));
+    g.lineTo(column, y(most));
+    g.lineTo(column, y(last));
+  };
+  points.forEach(([t, v], i) => {
+    const till = points[i + 1]?.[0] ?? view.max;
+    if (till < view.lo || t > view.hi) return;
+    const from = x(Math.max(t, view.lo - (view.hi - view.lo)));
+    if (from - column < 0.5) {
+      [least, most, last] = [Math.min(least, v), Math.max(most, v), v];
+      return;
+    }
+    end();
+    if (column > -Infinity) g.lineTo(from, y(last));
+    g.lineTo(from, y(v));
+    [column, least, most, last] = [from, v, v, v];
+  });
+  end();
+  if (column > -Infinity) g.lineTo(x(Math.min(view.max, view.hi + (view.hi - view.lo))), y(last));
 }

@@ -39,7 +39,8 @@ class Opened {
   private chosen: Piece | null = null;
   private link = -1;
   private tops: number[] = []; // of the lanes, and where the last ends
-  private own = new Set<number>(); // names of the threads that ran the chain's goroutines
+  private own = new Set<number[]>(); // holds of Ps by goroutines of the chain
+  private lead = h("span");
   private legend = h("p", { class: "legend" });
 
   constructor(private m: Model) {
@@ -48,8 +49,7 @@ class Opened {
     this.view.on(() => this.picture.redraw());
     wire(this.picture, this.view, (x, y, e) => this.hover(x, y, e), (x, y) => this.pick(this.at(x, y), -1));
     const step = (text: string, by: number) => h("button", { type: "button", click: () => this.step(by) }, text);
-    this.element = section("story", "One slow request, opened", [
-      "The top row is where its time went. Below it stand its goroutine (G) and those it waited for, the Ps of the Go scheduler, the threads, and the CPUs. A line under a lane marks the time that counts; Ps and CPUs are bright where the request's own had them, pale where others did. Click a stretch for its stack; keys: ",
+    this.element = section("story", "One slow request, opened", [this.lead, " A line under a lane marks the time that counts. Click a stretch for its stack; keys: ",
       keys("n p other requests,"), " ", keys("j k stretches,"), " ", keys("+ \u2212 \u25c2 \u25b8 0 zoom"), "."],
       h("div", { class: "steps" }, step("\u25c2 slower (p)", -1), step("next slowest (n) \u25b8", 1)), this.title, this.why,
       h("div", { class: "picture" }, buttons(this.view), this.picture.canvas, this.tip), this.legend, this.note, this.span);
@@ -114,12 +114,30 @@ class Opened {
       return top;
     });
     this.tops.push(y);
-    this.own = new Set(l.filter((x) => x.kind === "goroutine").flatMap((x) => x.spans.map((s) => s[5]!)).filter((n) => n > 0));
+    this.own = new Set(l.filter((x) => x.kind === "P").flatMap((x) => x.spans.filter((s) => this.holds(s))));
+    const has = (kind: string, words: string) => (l.some((x) => x.kind === kind) ? [words] : []);
+    this.lead.textContent = "The top row is where its time went. Below it stand " + [...has("goroutine", "its goroutine (G) and those it waited for"), ...has("P", "the Ps of the Go scheduler"),
+      ...has("thread", l.some((x) => x.kind === "goroutine") ? "their threads" : "its thread and those it waited for"), ...has("CPU", "the CPUs")].join(", then ") + "."
+      + (l.some((x) => x.kind === "P" || x.kind === "CPU") ? " " + [...has("P", "Ps"), ...has("CPU", "CPUs")].join(" and ") + " are bright where these had them and pale where others did." : "");
     for (const c of this.story.chain as Figures[]) {
       const leaf = this.story.leaves[c[2]]!;
       total.set(leaf, (total.get(leaf) ?? 0) + c[1] - c[0]);
     }
     this.legend.replaceChildren(...[...total].sort((a, b) => b[1] - a[1]).map(([leaf, ns]) => h("span", null, chip(`var(--c-${hue(leaf)})`), leaf, " ", h("span", { class: "n dim" }, duration(ns)))));
+  }
+
+  // holds reports whether the hold of a P is mostly by the chain: one of its goroutines was then on
+  // the same thread.
+  private holds(x: number[]): boolean {
+    let ns = 0;
+    for (const l of this.story.lanes) {
+      if (l.kind !== "goroutine") continue;
+      for (let i = first(l.spans, x[0]!); i < l.spans.length && l.spans[i]![0]! < x[1]!; i++) {
+        const s = l.spans[i]!;
+        if (s[5]! > 0 && s[5] === x[5]) ns += Math.min(s[1]!, x[1]!) - Math.max(s[0]!, x[0]!);
+      }
+    }
+    return 2 * ns >= x[1]! - x[0]!;
   }
 
   private laneTop(i: number): number {
@@ -175,7 +193,7 @@ class Opened {
   // look is the leaf, how strongly it is drawn, and the text. Of a P or a CPU the text is who had it.
   private look(l: Lane, x: number[]): [string, number, string] {
     const s = this.story, leaf = s.leaves[x[2]!]!, detail = s.names[x[3] ?? 0]!;
-    if (l.kind === "P") return [leaf, this.own.has(x[5] ?? 0) ? 0.95 : 0.45, detail];
+    if (l.kind === "P") return [leaf, this.own.has(x) ? 0.95 : 0.45, detail];
     if (l.kind === "CPU") return [leaf, leaf === "on CPU" ? 0.95 : 0.6, detail];
     return [leaf, quiet(leaf) ? 0.25 : 0.95, detail ? leaf + ": " + detail : ""];
   }

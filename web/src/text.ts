@@ -26,8 +26,12 @@ export function fit(g: CanvasRenderingContext2D, s: string, room: number): strin
   s = plain(s);
   const w = width(g, s);
   if (w <= room) return s;
-  const most = Math.floor((s.length * room) / w) - 1; // letters
-  if (most < 3) return "";
-  const tail = Math.floor(most / 2);
-  return s.slice(0, most - tail) + "\u2026" + s.slice(-tail);
+  for (let most = Math.floor((s.length * room) / w); most >= least; most--) {
+    const tail = Math.floor((most - 1) / 2), shorter = s.slice(0, most - 1 - tail) + "\u2026" + s.slice(-tail);
+    if (width(g, shorter) <= room) return shorter;
+  }
+  return "";
 }
+
+// least is how many letters of a name still say something.
+const least = 6;
