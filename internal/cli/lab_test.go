@@ -116,8 +116,8 @@ func labWrong(t *testing.T, file string, v labVariant) (wrong []string) {
 	return wrong
 }
 
-// tooLarge says where the one screen is longer than 45 lines or wider than the terminal. Screens are
-// kept where WHYSTALL_SHOTS names a folder, for a person to look at.
+// tooLarge says where the one screen is longer than 45 lines or wider than the terminal. It keeps
+// the screens where WHYSTALL_SHOTS names a folder, for a person to look at.
 func tooLarge(t *testing.T, r *report.Report, file string) (wrong []string) {
 	for _, columns := range []int{72, 80, 100, 120} {
 		var b bytes.Buffer
