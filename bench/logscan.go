@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -10,11 +11,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"time"
 )
 
-// mostOfGrep is how many times the time of grep -c a long log may take.
-const mostOfGrep = 3
+// What explaining a long log may take.
+const (
+	mostOfGrep    = 3        // times the CPU time and the time of grep -c
+	mostLogMemory = 64 << 20 // resident, with the pages of the program itself
+)
 
 // logScan compares explain on a long log that has gctrace lines with grep -c on the same log.
 func logScan(ctx context.Context, args []string, stdout, stderr io.Writer) error {
@@ -27,46 +32,62 @@ func logScan(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	if err := f.Parse(args); err != nil {
 		return err
 	}
-	ratio, err := scanLog(ctx, *size, *runs, *dir, *program, stdout)
-	if err == nil && ratio > mostOfGrep {
+	ok, err := scanLog(ctx, *size, *runs, *dir, *program, stdout)
+	if err == nil && !ok {
 		return errWorse
 	}
 	return err
 }
 
-func scanLog(ctx context.Context, megabytes, runs int, dir, program string, stdout io.Writer) (ratio float64, err error) {
+// scanLog prints CPU time, time and peak memory of both, and reports whether all are within what is
+// promised.
+func scanLog(ctx context.Context, megabytes, runs int, dir, program string, stdout io.Writer) (ok bool, err error) {
 	if program == "" {
 		program = filepath.Join(dir, "whystall-log-bench")
 		defer os.Remove(program)
 		build := exec.CommandContext(ctx, "go", "build", "-o", program, "./cmd/whystall")
 		build.Dir = ".."
 		if out, err := build.CombinedOutput(); err != nil {
-			return 0, fmt.Errorf("build whystall: %w: %s", err, out)
+			return false, fmt.Errorf("build whystall: %w: %s", err, out)
 		}
 	}
 	name := filepath.Join(dir, "whystall-bench.log")
 	defer os.Remove(name)
 	if err := makeLog(name, int64(megabytes)<<20); err != nil {
-		return 0, err
+		return false, err
 	}
-	var grep, explain []float64
+	var grep, explain scans
 	for range max(runs, 1) {
-		for _, m := range []struct {
-			into *[]float64
-			args []string
-		}{{&grep, []string{"grep", "-c", "gc [0-9]* @", name}}, {&explain, []string{program, "explain", name}}} {
-			started := time.Now()
-			// With its output at /dev/null grep stops at the first match.
-			_, err := exec.CommandContext(ctx, m.args[0], m.args[1:]...).Output()
-			if _, ok := errors.AsType[*exec.ExitError](err); err != nil && (!ok || ctx.Err() != nil) {
-				return 0, fmt.Errorf("run %s: %w", m.args[0], err)
-			}
-			*m.into = append(*m.into, time.Since(started).Seconds())
+		if err := grep.run(ctx, "grep", "-c", "gc [0-9]* @", name); err != nil {
+			return false, err
+		}
+		if err := explain.run(ctx, program, "explain", name); err != nil {
+			return false, err
 		}
 	}
-	g, e := middle(grep), middle(explain)
-	fmt.Fprintf(stdout, "a log of %d MB: grep -c %.2f s, explain %.2f s, %.2f times as long (at most %d)\n", megabytes, g, e, e/g, mostOfGrep)
-	return e / g, nil
+	cpu, wall := middle(explain.cpu)/middle(grep.cpu), middle(explain.wall)/middle(grep.wall)
+	fmt.Fprintf(stdout, "a log of %d MiB, median of %d; at most %d times grep's time and %d MiB\n", megabytes, runs, mostOfGrep, mostLogMemory>>20)
+	fmt.Fprintf(stdout, "%-18s %9s %9s %9s\n", "", "CPU s", "wall s", "RSS MiB")
+	fmt.Fprintf(stdout, "%-18s %9.2f %9.2f %9.1f\n", "grep -c", middle(grep.cpu), middle(grep.wall), slices.Max(grep.rss)/(1<<20))
+	fmt.Fprintf(stdout, "%-18s %9.2f %9.2f %9.1f\n", "whystall explain", middle(explain.cpu), middle(explain.wall), slices.Max(explain.rss)/(1<<20))
+	fmt.Fprintf(stdout, "%-18s %8.2fx %8.2fx\n", "", cpu, wall)
+	return cpu <= mostOfGrep && wall <= mostOfGrep && slices.Max(explain.rss) <= mostLogMemory, nil
+}
+
+// scans are what the runs of one program took.
+type scans struct{ cpu, wall, rss []float64 }
+
+func (s *scans) run(ctx context.Context, args ...string) error {
+	started := time.Now()
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd.Stdout = new(bytes.Buffer) // with its output at /dev/null grep stops at the first match
+	err := cmd.Run()
+	if _, ok := errors.AsType[*exec.ExitError](err); err != nil && (!ok || ctx.Err() != nil) {
+		return fmt.Errorf("run %s: %w", args[0], err)
+	}
+	c := costOf(cmd.ProcessState, time.Since(started))
+	s.cpu, s.wall, s.rss = append(s.cpu, c.cpu.Seconds()), append(s.wall, c.wall.Seconds()), append(s.rss, float64(c.rss))
+	return nil
 }
 
 // makeLog writes lines of a web server, with two GC cycles a second.

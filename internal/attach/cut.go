@@ -24,6 +24,11 @@ func Cut(file string, lines []paste.Line, kinds []*Kind) (parts []*Part, unknown
 	return c.parts, c.unknown
 }
 
+// cutAll cuts a text that is held as a whole.
+func cutAll(file string, text []byte, kinds []*Kind) (parts []*Part, unknown []Range) {
+	return Cut(file, paste.Lines(text), kinds)
+}
+
 func newCutter(file string, kinds []*Kind) *cutter {
 	c := &cutter{file: file, kinds: kinds, asks: newAsker(kinds), scattered: map[origin]*Part{}}
 	c.prompted = slices.DeleteFunc(slices.Clone(kinds), func(k *Kind) bool { return !k.Prompted })
@@ -46,15 +51,21 @@ func (c *cutter) lines(lines []paste.Line) {
 				continue
 			}
 		}
-		end := at + 1
-		for end < len(lines) && lines[end].Command == "" && fenced(lines[end]) == fenced(lines[at]) && lines[end].Path == lines[at].Path {
-			end++
-		}
+		end := at + section(lines[at:])
 		c.cut(lines[at:end])
 		if at = end; at < len(lines) && fenced(lines[at]) != fenced(lines[at-1]) {
 			c.section++
 		}
 	}
+}
+
+// section is how many lines, from the first one on, no prompt, fence or other file's name divides.
+func section(lines []paste.Line) int {
+	end := 1
+	for end < len(lines) && lines[end].Command == "" && fenced(lines[end]) == fenced(lines[0]) && lines[end].Path == lines[0].Path {
+		end++
+	}
+	return end
 }
 
 // mostNamed bounds how many lines may be known by their prompts together.
@@ -83,8 +94,17 @@ type cutter struct {
 	scattered map[origin]*Part
 	prompt    paste.Line // the last one; none: no Command
 	section   int
-	limit     int                   // lines of a scattered part; 0: no limit
+	limit     int                   // lines of a scattered part of a long text; 0: no limit
+	spans     []span                // of a long text: lines that were last claimed
 	starts    func(paste.Line) bool // reports whether a line may start a part; nil: any may
+}
+
+// span is the numbers of the first and the last of some lines.
+type span struct{ first, last int }
+
+// has reports whether a line was claimed of late.
+func (c *cutter) has(n int) bool {
+	return slices.ContainsFunc(c.spans, func(s span) bool { return s.first <= n && n <= s.last })
 }
 
 // origin says which scattered lines are one part.
@@ -113,36 +133,52 @@ func (c *cutter) cut(lines []paste.Line) {
 			at++
 			continue
 		}
-		kind, part := c.asks.claim(lines[at:])
-		if kind == nil && line.Raw != "" {
-			// What looked like a logger's prefix may be how the tool starts its lines.
-			kind, part = c.asks.claim(raw.from(lines, at))
-		}
+		kind, part := c.claim(lines, at, &raw)
 		if kind == nil {
 			c.unknow(line)
 			last = nil
 			at++
 			continue
 		}
-		from := origin{kind, line.Source, line.PID, c.section}
-		switch {
-		case kind.Scattered && c.scattered[from] != nil:
-			last = c.scattered[from]
-			if c.limit > 0 && len(last.Lines) >= c.limit {
-				last.Left += len(part)
-				break
-			}
-			last.Lines = append(last.Lines, part...)
-		case !kind.Scattered && last != nil && last.Kind == kind:
-			last.Lines = append(last.Lines, part...)
-		default:
-			last = c.part(kind, part)
-			if kind.Scattered {
-				c.scattered[from] = last
-			}
-		}
+		last = c.place(last, kind, part)
 		at += len(part)
 	}
+}
+
+// claim asks which kind a section's lines are from one of them on, and returns those that are its.
+func (c *cutter) claim(lines []paste.Line, at int, raw *rawView) (*Kind, []paste.Line) {
+	kind, part := c.asks.claim(lines[at:])
+	if kind == nil && lines[at].Raw != "" {
+		// What looked like a logger's prefix may be how the tool starts its lines.
+		kind, part = c.asks.claim(raw.from(lines, at))
+	}
+	return kind, part
+}
+
+// place puts a kind's lines where they belong: into the scattered part of their source, into the
+// part that ends right above, or into a new one. It returns the part.
+func (c *cutter) place(last *Part, kind *Kind, lines []paste.Line) *Part {
+	from := origin{kind, lines[0].Source, lines[0].PID, c.section}
+	if c.limit > 0 {
+		c.spans = append(c.spans, span{lines[0].N, lines[len(lines)-1].N})
+	}
+	switch {
+	case kind.Scattered && c.scattered[from] != nil:
+		last = c.scattered[from]
+		if c.limit > 0 && len(last.Lines) >= c.limit {
+			last.Left += len(lines)
+			return last
+		}
+		last.Lines = append(last.Lines, lines...)
+	case !kind.Scattered && last != nil && last.Kind == kind:
+		last.Lines = append(last.Lines, lines...)
+	default:
+		last = c.part(kind, lines)
+		if kind.Scattered {
+			c.scattered[from] = last
+		}
+	}
+	return last
 }
 
 // named makes a part of lines whose prompt or names of files are needed to know them. It returns

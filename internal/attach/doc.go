@@ -10,7 +10,10 @@
 //	kind.go     Kind and Part: how lines are known
 //	reading.go  Reading, Fact and Sign: what a part says, as types and in a person's words
 //	cut.go      Cut: lines to parts
-//	stream.go   Stream: the parts of a file that is too long to be read whole
+//	stream.go   Stream: the parts of a file of any length
+//	long.go     Long: those of a file that is too long to be read whole
+//	shapes.go   which lines of a log look like many others
+//	window.go   the stretch of a long file that is in memory
 //	marks.go    the search for marks of scattered lines, at the speed of grep
 //	words.go    which of many words stand in a line, in one pass; which kinds to ask about it
 //	figures.go  how figures are summed up and written

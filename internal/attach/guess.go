@@ -41,7 +41,7 @@ func guess(lines []paste.Line, kinds []*Kind) string {
 		n := 0
 		for _, l := range lines[:min(len(lines), maxGuess)] {
 			for _, h := range k.Hints {
-				if len(h) >= 4 && strings.Contains(l.Text, h) {
+				if telling(h) && strings.Contains(l.Text, h) {
 					n++
 					break
 				}
@@ -52,6 +52,17 @@ func guess(lines []paste.Line, kinds []*Kind) string {
 		}
 	}
 	return best
+}
+
+// telling reports whether a hint says more than that a text is a table, or has a common word.
+func telling(hint string) bool {
+	letters := 0
+	for _, r := range hint {
+		if unicode.IsLetter(r) {
+			letters++
+		}
+	}
+	return letters >= 5
 }
 
 // words reports whether a person wrote most of these lines: few digits, no columns.

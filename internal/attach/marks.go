@@ -12,7 +12,7 @@ import (
 type marks struct {
 	window int
 	shift  [1 << 16]uint8
-	ends   [1 << 16]uint16 // one more than the place in lists of marks, by the two bytes at the end of their first window
+	ends   [1 << 16]uint16 // one more than the place in lists of marks, by the last two bytes of their windows
 	lists  [][]mark
 }
 
@@ -20,12 +20,17 @@ type marks struct {
 type mark struct {
 	text   string
 	single bool
+	at     int // where the window lies in text
 }
 
-// leastMark is the shortest mark that is looked for: with shorter ones the window hardly moves.
-const leastMark = 5
+const (
+	leastMark  = 5 // the shortest mark that is looked for: with shorter ones the window hardly moves
+	markSample = 64 << 10
+)
 
-func newMarks(all []mark) *marks {
+// newMarks makes the search. The sample is of the text that will be searched: of each mark, the
+// window is what is rarest there, so that the search seldom stops.
+func newMarks(all []mark, sample []byte) *marks {
 	m := &marks{window: 255}
 	for _, s := range all {
 		if len(s.text) >= leastMark {
@@ -35,23 +40,48 @@ func newMarks(all []mark) *marks {
 	for i := range m.shift {
 		m.shift[i] = uint8(m.window - 1)
 	}
-	for _, mark := range all {
-		s := mark.text
-		if len(s) < leastMark {
-			continue
+	var often [1 << 16]uint32
+	for i := 0; i+2 <= len(sample); i++ {
+		often[pair(sample, i)]++
+	}
+	for _, s := range all {
+		if len(s.text) >= leastMark {
+			s.at = rarest(s.text, m.window, &often)
+			m.add(s)
 		}
-		for i := 0; i+2 <= m.window; i++ {
-			b := uint16(s[i]) | uint16(s[i+1])<<8
-			m.shift[b] = min(m.shift[b], uint8(m.window-2-i))
-		}
-		end := uint16(s[m.window-2]) | uint16(s[m.window-1])<<8
-		if m.ends[end] == 0 {
-			m.lists = append(m.lists, nil)
-			m.ends[end] = uint16(len(m.lists))
-		}
-		m.lists[m.ends[end]-1] = append(m.lists[m.ends[end]-1], mark)
 	}
 	return m
+}
+
+func pair[T string | []byte](text T, at int) uint16 { return uint16(text[at]) | uint16(text[at+1])<<8 }
+
+// rarest is where the window of a text lies best: its last two bytes stop the search, the others
+// shorten its way.
+func rarest(text string, window int, often *[1 << 16]uint32) (at int) {
+	least := ^uint64(0)
+	for i := 0; i+window <= len(text); i++ {
+		cost := 4 * uint64(window) * uint64(often[pair(text, i+window-2)])
+		for j := 0; j < window-2; j++ {
+			cost += uint64(j+1) * uint64(often[pair(text, i+j)])
+		}
+		if cost < least {
+			least, at = cost, i
+		}
+	}
+	return at
+}
+
+func (m *marks) add(s mark) {
+	for i := 0; i+2 <= m.window; i++ {
+		b := pair(s.text, s.at+i)
+		m.shift[b] = min(m.shift[b], uint8(m.window-2-i))
+	}
+	end := pair(s.text, s.at+m.window-2)
+	if m.ends[end] == 0 {
+		m.lists = append(m.lists, nil)
+		m.ends[end] = uint16(len(m.lists))
+	}
+	m.lists[m.ends[end]-1] = append(m.lists[m.ends[end]-1], s)
 }
 
 // next returns where the next mark stands in data at or after from, -1 if none does, and whether
@@ -66,9 +96,9 @@ func (m *marks) next(data []byte, from int) (at int, single bool) {
 			i += int(s)
 			continue
 		}
-		at := i - (m.window - 2)
 		for _, mark := range m.lists[m.ends[b]-1] {
-			if strings.HasPrefix(asString(data, at, len(mark.text)), mark.text) {
+			at := i - (m.window - 2) - mark.at
+			if at >= from && strings.HasPrefix(asString(data, at, len(mark.text)), mark.text) {
 				return at, mark.single
 			}
 		}

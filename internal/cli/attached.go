@@ -16,7 +16,8 @@ import (
 type attachments struct {
 	parts   []*attach.Part
 	unknown []attach.Unknown
-	notes   []string
+	notes   []string     // what went wrong
+	remarks []string     // what was not looked at
 	inputs  map[int]bool // those of which some part is known, by their index
 }
 
@@ -26,12 +27,13 @@ func (in *loaded) answer(found *finding.Result) *report.Attached {
 	if in.trace != nil || in.kern != nil {
 		in.attached.parts = withoutProfiles(in.attached.parts)
 	}
-	if len(in.attached.parts) == 0 {
+	alone := in.trace == nil && in.kern == nil
+	if len(in.attached.parts) == 0 && (!alone || len(in.cases) > 0) {
 		return nil
 	}
 	a := attach.Explain(in.attached.parts, in.attached.unknown)
 	out := &report.Attached{State: string(a.State), Parts: []report.AttachedPart{}, Causes: []report.AttachedCause{},
-		Unknown: []report.AttachedUnknown{}, Notes: append(append([]string{}, a.Notes...), in.attached.notes...), Next: []report.AttachedNext{}}
+		Unknown: []report.AttachedUnknown{}, Notes: append([]string{}, slices.Concat(a.Notes, in.attached.remarks, in.attached.notes)...), Next: []report.AttachedNext{}}
 	for _, t := range a.Told {
 		out.Parts = append(out.Parts, toldPart(t))
 	}
@@ -44,7 +46,10 @@ func (in *loaded) answer(found *finding.Result) *report.Attached {
 	for _, n := range a.Next {
 		out.Next = append(out.Next, report.AttachedNext(n))
 	}
-	if in.trace == nil && in.kern == nil {
+	if alone {
+		if len(out.Parts) == 0 && len(out.Unknown) == 0 { // formats know all of it
+			out.State = report.AttachedHealthy
+		}
 		in.alone(out, found)
 	}
 	return out

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -20,9 +21,6 @@ import (
 )
 
 var allKinds = sync.OnceValue(kinds.All)
-
-// wholeText is how much of a text is held in memory. What is longer is streamed.
-const wholeText = 8 << 20
 
 // text takes a file that is no trace, case or archive.
 func (in *input) text(name string, r io.Reader, left *int64) error {
@@ -82,7 +80,7 @@ func (in *input) walked(what string, notes []string, err error) error {
 // cut takes one text: its parts, and its bytes where a format knows them. path is where the file
 // was below /proc or /sys, "" if that is not known.
 func (in *input) cut(name, path string, r io.Reader, left *int64) error {
-	head, err := io.ReadAll(io.LimitReader(r, wholeText+1))
+	head, err := attach.Head(r)
 	kind := format.Identify(head[:min(len(head), format.HeadSize)])
 	switch {
 	case len(head) == 0 && err == nil:
@@ -94,42 +92,59 @@ func (in *input) cut(name, path string, r io.Reader, left *int64) error {
 	case binary(head):
 		in.profile(name, head)
 		return in.item(name, io.MultiReader(bytes.NewReader(head), r), 0, left)
+	case len(head) <= attach.WholeText:
+		parts, ranges := attach.Cut(name, withPath(paste.Lines(head), path), allKinds())
+		if in.members == 0 || len(parts) > 0 { // most files of an archive are of no kind
+			var unknown []attach.Unknown
+			if len(parts) > 0 || kind == format.KindUnknown { // else a format knows the rest
+				unknown = attach.Leftovers(name, ranges, parts, allKinds())
+			}
+			in.take(parts, unknown)
+		}
+		return in.whole(name, kind, head, len(parts) > 0, err, left)
+	case weak(kind) || kind == format.KindGCTrace: // no format reads it as a whole
+		return in.long(name, head, r)
 	}
-	whole := len(head) <= wholeText
-	streamed := !whole && (weak(kind) || kind == format.KindGCTrace) // lines of a log are found in it
-	if !whole && !streamed {
-		rest, _ := io.ReadAll(io.LimitReader(r, maxItem-int64(len(head))+1))
-		head = append(head, rest...)
+	rest, _ := io.ReadAll(io.LimitReader(r, maxItem-int64(len(head))+1))
+	head = append(head, rest...)
+	known := len(in.parts)
+	_ = in.long(name, head, r)
+	return in.whole(name, kind, head, len(in.parts) > known, err, left)
+}
+
+// take keeps what is known of a text.
+func (in *input) take(parts []*attach.Part, unknown []attach.Unknown) {
+	in.known = in.known || len(parts) > 0
+	in.parts = append(in.parts, parts...)
+	in.unknown = append(in.unknown, unknown...)
+}
+
+// long takes a text that is too long to be held.
+func (in *input) long(name string, head []byte, r io.Reader) error {
+	parts, remarks, err := attach.Long(name, head, r, allKinds())
+	in.take(parts, nil)
+	in.remarks = append(in.remarks, remarks...)
+	if len(parts) > 0 {
+		return nil // the walker notes what is damaged
 	}
-	var parts []*attach.Part
-	var ranges []attach.Range
-	if whole {
-		parts, ranges = attach.Cut(name, withPath(paste.Lines(head), path), allKinds())
-	} else {
-		parts, ranges, err = attach.Stream(name, io.MultiReader(bytes.NewReader(head), r), allKinds())
-	}
-	if err != nil && len(parts) > 0 {
+	return cmp.Or(err, fmt.Errorf("read %s: no part of it is of a kind that is known, and it is too long to be looked at whole: cut out the part that matters", name))
+}
+
+// whole gives a text to the formats that read it as a whole.
+func (in *input) whole(name string, kind format.Kind, text []byte, known bool, err error, left *int64) error {
+	if known {
 		err = nil // the walker notes what is damaged
 	}
-	if len(parts) > 0 {
-		in.known = true
-		in.parts = append(in.parts, parts...)
-		in.unknown = append(in.unknown, attach.Leftovers(name, ranges, parts, allKinds())...)
-	}
 	switch {
-	case streamed && len(parts) > 0:
-		return err
-	case streamed:
-		return fmt.Errorf("read %s: no part of it is of a kind that is known, and it is too long to be looked at whole: cut out the part that matters", name)
-	case len(parts) > 0 && weak(kind) && !same(parts, kind), kind == format.KindUnknown && in.members > 0:
+	case known && weak(kind) && !same(in.parts, kind), kind == format.KindUnknown && in.members > 0:
 		return nil
-	case int64(len(head)) > min(maxItem, *left) && len(parts) > 0:
+	case int64(len(text)) > min(maxItem, *left) && known:
 		return nil
-	case int64(len(head)) > min(maxItem, *left):
+	case int64(len(text)) > min(maxItem, *left):
 		return tooLong(name, *left)
 	}
-	*left -= int64(len(head))
-	in.items = append(in.items, format.Item{Name: name, Data: head})
+	*left -= int64(len(text))
+	in.items = append(in.items, format.Item{Name: name, Data: text})
 	return err
 }
 

@@ -34,8 +34,9 @@ type input struct {
 
 	parts   []*attach.Part // of attached text
 	unknown []attach.Unknown
-	known   bool // it is text of which some part is known
-	members int  // files of an archive or a folder
+	remarks []string // what was not looked at in a long text
+	known   bool     // it is text of which some part is known
+	members int      // files of an archive or a folder
 }
 
 // openInput opens a file, a case or its folder; "-" is standard input. left is how many bytes of

@@ -57,8 +57,11 @@ func (in *loaded) close() {
 	}
 }
 
-// nothing reports whether no input could be read.
+// nothing reports whether no input could be read, not even as a text that nothing knows.
 func (in *loaded) nothing() bool {
+	if len(in.attached.unknown) > 0 {
+		return false
+	}
 	for _, i := range in.inputs {
 		if i.Error == "" {
 			return false
@@ -106,6 +109,7 @@ func (in *loaded) add(i *input) error {
 	}
 	in.attached.parts = append(in.attached.parts, i.parts...)
 	in.attached.unknown = append(in.attached.unknown, i.unknown...)
+	in.attached.remarks = append(in.attached.remarks, i.remarks...)
 	if len(i.parts) > 0 {
 		in.attached.inputs[len(in.inputs)] = true
 	}

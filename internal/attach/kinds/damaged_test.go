@@ -121,7 +121,7 @@ func examine(t *testing.T, name string, data []byte) {
 			t.Errorf("%s: panic: %v", name, e)
 		}
 	}()
-	parts, ranges, err := attach.Stream("x", bytes.NewReader(data), All())
+	parts, ranges, _, err := attach.Stream("x", bytes.NewReader(data), All())
 	if err != nil {
 		t.Errorf("%s: %v", name, err)
 	}
@@ -152,14 +152,14 @@ func examine(t *testing.T, name string, data []byte) {
 // A part of a healthy text is no ill one: what was cut off is no evidence.
 func TestHealthyCutShort(t *testing.T) {
 	for i, s := range samples(t) {
-		parts, _, _ := attach.Stream("x", bytes.NewReader(s.paste), All())
+		parts, _, _, _ := attach.Stream("x", bytes.NewReader(s.paste), All())
 		if len(parts) == 0 || attach.Explain(parts, nil).State != attach.Healthy {
 			continue
 		}
 		r := rand.New(rand.NewPCG(uint64(i), 1))
 		for range 4 {
 			at := r.IntN(len(s.paste))
-			parts, _, _ := attach.Stream("x", bytes.NewReader(s.paste[:at]), All())
+			parts, _, _, _ := attach.Stream("x", bytes.NewReader(s.paste[:at]), All())
 			for _, v := range attach.Explain(parts, nil).Causes {
 				if v.Grade == attach.Found {
 					t.Errorf("%s, the first %d bytes: found %s: %q", s.name, at, v.Cause, v.Proof)

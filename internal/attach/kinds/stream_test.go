@@ -26,7 +26,7 @@ func longLog(size, every int) []byte {
 // A long file gives what the whole of it would, read in windows.
 func TestStreamOfLogs(t *testing.T) {
 	data := longLog(20<<20, 3000)
-	parts, _, err := attach.Stream("x", bytes.NewReader(data), All())
+	parts, _, _, err := attach.Stream("x", bytes.NewReader(data), All())
 	if err != nil || len(parts) != 1 {
 		t.Fatalf("%d parts, %v", len(parts), err)
 	}

@@ -1,0 +1,64 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/whystall/whystall/internal/report"
+	"github.com/whystall/whystall/internal/report/conform"
+)
+
+// The JSON on any attachment conforms to the schema: a sample in ten of each room, alone and with
+// another.
+func TestAttachedSchema(t *testing.T) {
+	files, err := filepath.Glob("../attach/*/testdata/*.txtar")
+	if err != nil || len(files) < 100 {
+		t.Fatalf("%d samples, %v", len(files), err)
+	}
+	last := ""
+	for i := 0; i < len(files); i += 10 {
+		sample, err := os.ReadFile(files[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, rest, _ := strings.Cut(string(sample), "\n-- paste")
+		_, rest, _ = strings.Cut(rest, "--\n")
+		text, _, _ := strings.Cut(rest, "\n-- ")
+		name := filepath.Join(t.TempDir(), "paste.txt")
+		if err := os.WriteFile(name, []byte(text+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, args := range [][]string{{name}, {name, last}} {
+			if args[len(args)-1] == "" {
+				continue
+			}
+			_, out, stderr := run(append([]string{"explain", "--format", "json"}, args...)...)
+			if errs := conform.Errors(report.Schema, []byte(out)); len(errs) > 0 {
+				t.Errorf("%s: %s\n%s", files[i], strings.Join(errs, "\n"), stderr)
+			}
+		}
+		last = name
+	}
+}
+
+// A text that nothing knows is said to be unknown on one screen, with its lines and without a list
+// of causes. Numbers that decide nothing have no such list either.
+func TestUnknownText(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{"foo 12 bar 33\nfoo 13 bar 31\nfoo 14 bar 39\n", "x.txt:1-3  not known"},
+		{"Tracing block I/O size (bytes), until Ctrl-C...\n^C\n  Kbytes : I/O\n  -> 0.9 : 0\n", "not known, nearest to "},
+		{"node_load1 0.5\nnode_load5 0.7\n# TYPE node_boot_time gauge\nnode_boot_time 1\n", "CANNOT TELL"},
+		{"it was slow all day yesterday\n", "NOT KNOWN"},
+	} {
+		name := filepath.Join(t.TempDir(), "x.txt")
+		if err := os.WriteFile(name, []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		status, out, _ := run("explain", name)
+		if status != statusNoLook || !strings.Contains(out, c.want) || strings.Contains(out, "not checked") {
+			t.Errorf("%q: status %d, want %q in\n%s", c.text, status, c.want, out)
+		}
+	}
+}
