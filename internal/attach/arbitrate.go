@@ -36,9 +36,49 @@ func (a *Answer) judge() {
 	}
 	a.twoMemories()
 	a.twoPauses()
+	a.Causes = once(a.Causes)
 	rank := []Grade{Found, Candidate, Outside, Risk}
 	// Stable, and by blocks of a root with its mechanisms: only the grade moves them.
 	slices.SortStableFunc(a.Causes, func(x, y Verdict) int { return slices.Index(rank, x.Grade) - slices.Index(rank, y.Grade) })
+}
+
+// once makes one verdict of those of several groups that say the same of one cause: two dumps of
+// one service are two places of it. They are weighed apart, and read in one list.
+func once(all []Verdict) (out []Verdict) {
+	for _, v := range all {
+		i := slices.IndexFunc(out, func(o Verdict) bool { return o.Cause == v.Cause && o.Grade == v.Grade && v.Grade != Outside })
+		if i < 0 {
+			out = append(out, v)
+			continue
+		}
+		o := &out[i]
+		for _, t := range v.From {
+			if !slices.Contains(o.From, t) {
+				o.From = append(o.From, t)
+			}
+		}
+		o.Proof = mixed(o.Proof, v.Proof)
+		o.Share = max(o.Share, v.Share)
+		if sureness(v.Sure) > sureness(o.Sure) {
+			o.Sure = v.Sure
+		}
+		if o.BecauseOf != v.BecauseOf {
+			o.BecauseOf = ""
+		}
+	}
+	return out
+}
+
+// mixed takes from two lists in turn, so that the first lines are of both.
+func mixed(a, b []string) (out []string) {
+	for i := range max(len(a), len(b)) {
+		for _, list := range [][]string{a, b} {
+			if i < len(list) {
+				out = append(out, list[i])
+			}
+		}
+	}
+	return out
 }
 
 var strength = []Grade{Risk, Outside, Candidate, Found}

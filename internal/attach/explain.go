@@ -21,7 +21,7 @@ func Explain(parts []*Part, unknown []Unknown) *Answer {
 	a.group()
 	a.judge()
 	a.State = Healthy
-	if len(a.Told) == 0 {
+	if !slices.ContainsFunc(a.Told, func(t *Told) bool { return t.State != Context }) {
 		a.State = CannotTell
 	}
 	for _, t := range a.Told {
@@ -60,7 +60,9 @@ func read(p *Part) (t *Told) {
 		t.Reading = Reading{Title: p.Kind.Name, Means: p.Kind.Refused, State: CannotTell}
 		return t
 	}
-	t.Reading = p.Kind.Read(p)
+	if t.Reading = p.Kind.Read(p); p.Kind.Context && t.State == Healthy {
+		t.State = Context
+	}
 	if left := p.leftText(); left != "" {
 		t.Flaws = append(t.Flaws, left)
 	}
@@ -83,7 +85,7 @@ func (a *Answer) next() {
 	}
 	var all []Next
 	for _, t := range a.Told {
-		if t.State != Healthy {
+		if t.State != Healthy && t.State != Context {
 			all = append(all, t.Reading.Next...)
 		}
 	}

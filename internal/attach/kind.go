@@ -46,6 +46,9 @@ type Kind struct {
 	// longer claim does.
 	Yields []string
 
+	// Context: it says what a machine is, or where things are, and nothing of health.
+	Context bool
+
 	// Format is the format of the same text, where one has it that is known by so little that other
 	// texts resemble it: only then do the detectors get the file's records.
 	Format format.Kind

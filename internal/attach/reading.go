@@ -33,6 +33,7 @@ type State string
 // States.
 const (
 	Healthy    State = "healthy"     // what this kind can show is shown, and is all right
+	Context    State = "context"     // it says what a machine is; alone it makes nothing healthy
 	CannotTell State = "cannot tell" // too little, a glance, a risk, candidates, or time outside
 	Ill        State = "ill"         // a sign of grade Found
 )

@@ -14,7 +14,7 @@ type Attached struct {
 type AttachedPart struct {
 	Where
 	Kind      string   `json:"kind"`
-	State     string   `json:"state"`
+	State     string   `json:"state"` // or "context", which is no word on health
 	Group     int      `json:"group"` // parts of one process and moment have the same number
 	Above     string   `json:"above,omitempty" prose:"yes"`
 	Command   string   `json:"command,omitempty"`
@@ -74,6 +74,7 @@ type AttachedNext struct {
 // States and grades, as the JSON has them.
 const (
 	AttachedHealthy = "healthy"
+	AttachedContext = "context" // of a part only
 	AttachedUnsure  = "cannot tell"
 	AttachedIll     = "ill"
 

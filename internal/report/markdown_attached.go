@@ -32,6 +32,9 @@ func (m *markdown) attached(a *Attached) {
 			indent = "  "
 		}
 		m.line("%s- **%s** %s", indent, escape(strings.TrimSpace(c.label())), escape(c.says()))
+		if from := c.places(); from != "" {
+			m.line("%s  - in %s", indent, escape(from))
+		}
 		for _, s := range c.Proof[:min(len(c.Proof), maxProof)] {
 			m.line("%s  - %s", indent, escape(s))
 		}

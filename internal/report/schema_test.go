@@ -16,6 +16,64 @@ func TestSchema(t *testing.T) {
 	}
 }
 
+// So does a report on what was attached, with every field.
+func TestSchemaAttached(t *testing.T) {
+	r := New(Source{Inputs: []Input{{Name: "a.txt", Kind: "attached text"}}, Attached: attachedSample()})
+	good := string(render(t, r, "json"))
+	if errs := conform.Errors(Schema, []byte(good)); len(errs) > 0 {
+		t.Error(strings.Join(errs, "\n"))
+	}
+	for _, c := range []struct{ old, new, want string }{
+		{`"state": "context"`, `"state": "fine"`, "state"},
+		{`"grade": "found"`, `"grade": "proven"`, "grade"},
+		{`"confidence": "possible"`, `"confidence": "proven"`, "confidence"},
+		{`"first_line": 7`, `"first_line": -7`, "first_line"},
+		{`"words": false`, `"word": false`, "words"},
+		{`"unknown": [`, `"unknowns": [`, "unknown"},
+	} {
+		bad := strings.Replace(good, c.old, c.new, 1)
+		if bad == good {
+			t.Errorf("sample has no %s", c.old)
+		}
+		if errs := conform.Errors(Schema, []byte(bad)); !strings.Contains(strings.Join(errs, "\n"), c.want) {
+			t.Errorf("%s: %q, want an error about %s", c.new, errs, c.want)
+		}
+	}
+}
+
+func attachedSample() *Attached {
+	at := Where{File: "a.txt", First: 7, Last: 9}
+	return &Attached{
+		State: AttachedIll,
+		Parts: []AttachedPart{
+			{Where: at, Kind: "cpu.stat", State: AttachedIll, Group: 1, Above: "before:", Command: "cat cpu.stat", Host: "a", Path: "/x/cpu.stat", PID: 7,
+				Title: "cpu.stat", Figures: []string{"38 % of the periods"}, Means: "it is stopped", Not: "who pays", Flaws: []string{"line 8: cut"},
+				SinceBoot: true, Glance: true, Facts: []Fact{{Name: "/x:y", Value: 1.5, Of: "z"}}},
+			{Where: at, Kind: "lscpu", State: AttachedContext, Group: 1, Title: "lscpu", Figures: []string{}, Flaws: []string{}, Facts: []Fact{}},
+		},
+		Causes: []AttachedCause{
+			{Cause: "cpu-throttled", Grade: GradeFound, Confidence: "possible", Share: 0.4, Title: "t", Proof: []string{"p"}, Remedy: "r", From: []Where{at, at}},
+			{Grade: GradeOutside, Title: "in the database", Proof: []string{}, From: []Where{at}},
+		},
+		Unknown: []AttachedUnknown{{Where: at, Guess: "vmstat N"}, {Where: at, Words: true}},
+		Notes:   []string{"n"},
+		Next:    []AttachedNext{{Command: "c", Why: "w"}},
+	}
+}
+
+// A cause of two parts names both places. Parts that say nothing of health make nothing healthy.
+func TestAttachedWords(t *testing.T) {
+	a := attachedSample()
+	r := New(Source{Inputs: []Input{{Name: "a.txt"}}, Attached: a})
+	if text := string(render(t, r, "text")); !strings.Contains(text, "in a.txt:7-9, a.txt:7-9") {
+		t.Errorf("no places of a cause:\n%s", text)
+	}
+	a.State, a.Parts, a.Causes, a.Unknown = AttachedUnsure, a.Parts[1:], []AttachedCause{}, a.Unknown[1:]
+	if text := string(render(t, r, "text")); !strings.Contains(text, "CONTEXT: ") || strings.Contains(text, "HEALTHY") {
+		t.Errorf("context alone:\n%s", text)
+	}
+}
+
 // A validator that accepts everything would prove nothing.
 func TestSchemaRejects(t *testing.T) {
 	good := string(render(t, New(ill()), "json"))

@@ -12,6 +12,7 @@ const (
 	shortParts   = 14
 	maxProof     = 3
 	maxFigures   = 3
+	maxPlaces    = 4
 	maxNext      = 2
 	maxUnknown   = 4
 	maxFlaws     = 2
@@ -84,6 +85,9 @@ func (p *page) attachedCause(c *AttachedCause, told []string) {
 		indent = "    "
 	}
 	p.painted(indent+label, indent+p.paint(bold, label), "", len(indent)+2, c.says(), shortenWords)
+	if from := c.places(); from != "" {
+		p.par(indent+"  in ", from)
+	}
 	n := 0
 	for _, s := range c.Proof {
 		if n == maxProof {
@@ -114,7 +118,7 @@ func (t *AttachedPart) inFull(level, parts int) bool {
 	case parts == 1 || level == 0:
 		return true
 	case level == 1:
-		return t.State != AttachedHealthy
+		return t.State != AttachedHealthy && t.State != AttachedContext
 	case level == 2:
 		return t.State == AttachedIll
 	}
@@ -279,10 +283,27 @@ func (a *Attached) headline() (title, style string) {
 		return "A RISK, AND NOTHING THAT SHOWS A LOSS", yellow
 	case len(a.Parts) == 0:
 		return "NOT KNOWN", yellow
+	case a.State == AttachedUnsure && a.onlyContext():
+		return "CONTEXT: NOTHING IN IT SAYS WHETHER ANYTHING IS SLOW", yellow
 	case a.State == AttachedUnsure:
 		return "CANNOT TELL", yellow
 	}
 	return "HEALTHY, AS FAR AS THIS SHOWS", green
+}
+
+// onlyContext reports whether no part says anything of health.
+func (a *Attached) onlyContext() bool {
+	for i := range a.Parts {
+		if a.Parts[i].State != AttachedContext {
+			return false
+		}
+	}
+	for _, u := range a.Unknown {
+		if !u.Words {
+			return false
+		}
+	}
+	return len(a.Parts) > 0
 }
 
 // label names a cause and how sure it is.
@@ -302,6 +323,21 @@ func (c *AttachedCause) says() string {
 		s += ", because of " + c.BecauseOf
 	}
 	return s
+}
+
+// places names the parts that a cause rests on, where they are several.
+func (c *AttachedCause) places() string {
+	if len(c.From) < 2 {
+		return ""
+	}
+	var all []string
+	for _, w := range c.From[:min(len(c.From), maxPlaces)] {
+		all = append(all, w.place())
+	}
+	if more := len(c.From) - maxPlaces; more > 0 {
+		all = append(all, fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(all, ", ")
 }
 
 // place is a range for people: "paste.txt:3-14".

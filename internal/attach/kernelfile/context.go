@@ -74,7 +74,7 @@ var cmdline = contextKind("command line of the kernel", []string{"root=", "conso
 var lscpuKnown = regexp.MustCompile(`^(Architecture|CPU op-mode\(s\)|Address sizes|Byte Order|CPU\(s\)|On-line CPU\(s\) list|Off-line CPU\(s\) list|Vendor ID|BIOS Vendor ID|Model name|BIOS Model name|CPU family|Model|Thread\(s\) per core|Core\(s\) per socket|Socket\(s\)|Core\(s\) per cluster|Cluster\(s\)|Stepping|CPU(?: max| min)? MHz|CPU\(s\) scaling MHz|BogoMIPS|Frequency boost|Flags|Virtualization(?: type| features)?|Hypervisor vendor|L\w+(?: cache)?|Caches \(sum of all\)|NUMA(?: node\(s\)|node\d+ CPU\(s\)| node\d+ CPU\(s\))?|Vulnerabilit(?:y|ies).*|Itlb multihit|Gather data sampling|Indirect target selection|L1tf|Mds|Meltdown|Mmio stale data|Reg file data sampling|Retbleed|Spec rstack overflow|Spec store bypass|Spectre v1|Spectre v2|Srbds|Tsa|Tsx async abort|Ghostwrite|Old microcode|Vmscape):`)
 
 var lscpu = &attach.Kind{
-	Name: "lscpu", Hints: []string{":"},
+	Name: "lscpu", Hints: []string{":"}, Context: true,
 	Claim: func(lines []paste.Line) int {
 		if text := lines[0].Text; text == "" || strings.IndexByte(text, ':') > 48 || text[0] > 'Z' {
 			return 0
@@ -115,7 +115,7 @@ var cpuinfoKnown = oneOf("processor vendor_id cpu|family model model|name steppi
 	"vmx|flags bugs bogomips clflush|size cache_alignment address|sizes power|management BogoMIPS Features CPU|implementer CPU|architecture CPU|variant CPU|part CPU|revision TLB|size fdiv_bug hlt_bug f00f_bug coma_bug Hardware Revision Serial")
 
 var cpuinfo = &attach.Kind{
-	Name: "/proc/cpuinfo", Hints: []string{":"},
+	Name: "/proc/cpuinfo", Hints: []string{":"}, Context: true,
 	Claim: func(lines []paste.Line) int {
 		if strings.IndexByte(lines[0].Text, ':') > 24 {
 			return 0
@@ -225,7 +225,7 @@ var numactl = &attach.Kind{
 var uptimeLine = regexp.MustCompile(`^(\d{3,9}\.\d\d) (\d{1,10}\.\d\d)$`)
 
 var uptime = &attach.Kind{
-	Name: "/proc/uptime", Hints: []string{"."},
+	Name: "/proc/uptime", Hints: []string{"."}, Context: true,
 	Claim: func(lines []paste.Line) int {
 		if len(lines[0].Text) < 32 && uptimeLine.MatchString(strings.TrimSpace(lines[0].Text)) && (len(lines) == 1 || strings.TrimSpace(lines[1].Text) == "" || lines[1].Command != "") {
 			return 1

@@ -117,7 +117,7 @@ func titled(text string) (string, bool) {
 var namedFiles = &attach.Kind{
 	Name: "kernel files", Prompted: true,
 	Claim:  func(lines []paste.Line) int { _, n := claimFiles(lines); return n },
-	Yields: []string{"PSI"},
+	Yields: []string{"PSI", "wchan list"},
 	Read:   func(p *attach.Part) attach.Reading { return readFiles(filesOf(p)) },
 }
 

@@ -174,7 +174,7 @@ var loadavg = &attach.Kind{
 // contextKind makes a kind of lines of which only context follows.
 func contextKind(name string, hints []string, claim func([]paste.Line) int, read func(lines []string) (figures []string, means string)) *attach.Kind {
 	return &attach.Kind{
-		Name: name, Hints: hints, Claim: claim,
+		Name: name, Hints: hints, Claim: claim, Context: true,
 		Read: func(p *attach.Part) attach.Reading {
 			var lines []string
 			for _, l := range p.Lines {

@@ -73,7 +73,7 @@ var (
 )
 
 var procCgroup = &attach.Kind{
-	Name: "/proc/PID/cgroup", Hints: []string{":/"},
+	Name: "/proc/PID/cgroup", Hints: []string{":/"}, Context: true,
 	Claim: func(lines []paste.Line) int { return run(lines, cgroupLine.MatchString) },
 	Read: func(p *attach.Part) attach.Reading {
 		r := attach.Reading{Title: "cgroups of a process", State: attach.Healthy}
@@ -115,7 +115,7 @@ func nextQuota(path string, v1 bool) string {
 }
 
 var mounts = &attach.Kind{
-	Name: "mounts", Hints: []string{" - ", " on /", " 0 0"},
+	Name: "mounts", Hints: []string{" - ", " on /", " 0 0"}, Context: true,
 	Claim: func(lines []paste.Line) int {
 		return run(lines, func(t string) bool {
 			return mountLine.MatchString(t) || mountOut.MatchString(t) || mountsTab.MatchString(t)

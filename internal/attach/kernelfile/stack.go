@@ -97,8 +97,11 @@ func readWaits(all []wait) attach.Reading {
 }
 
 var wchan = &attach.Kind{
-	Name: "wchan list",
+	Name: "wchan list", Prompted: true,
 	Claim: func(lines []paste.Line) int {
+		if lines[0].Command != "" {
+			return wchanPrompt(lines)
+		}
 		known, names, n, entries := 0, 0, 0, 0
 		seen, listed := map[string]bool{}, false // a list of threads repeats itself; a stack does not
 		n = run(lines, func(t string) bool {
@@ -121,6 +124,9 @@ var wchan = &attach.Kind{
 			}
 			return true
 		})
+		if headed := strings.TrimSpace(lines[0].Text) == "WCHAN"; headed && known >= 1 && known*2 >= names {
+			return n // ps says what it is
+		}
 		if known < 2 || n < 3 || known*2 < names || !listed {
 			return 0
 		}
@@ -149,6 +155,30 @@ var wchan = &attach.Kind{
 		}
 		return r
 	},
+}
+
+var wchanCommand = regexp.MustCompile(`(?:^|[\s;|&])(?:cat\s[^;|&]*/wchan\b|ps\s[^;|&]*\bwchan\b)`)
+
+// wchanPrompt knows what a command that prints wait channels alone printed: one line is enough.
+func wchanPrompt(lines []paste.Line) int {
+	if !wchanCommand.MatchString(lines[0].Command) {
+		return 0
+	}
+	known, names := 0, 0
+	n := 1 + run(lines[1:], func(t string) bool {
+		f, _, ok := wchanLine(t)
+		if ok && knownWait(f) {
+			known++
+		}
+		if ok && f != "-" && f != "0" && f != "WCHAN" {
+			names++
+		}
+		return ok
+	})
+	if known == 0 || known*2 < names {
+		return 0
+	}
+	return n
 }
 
 // wchanLine reads a function's name, also behind a count as uniq -c writes it.

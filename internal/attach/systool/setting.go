@@ -13,6 +13,7 @@ import (
 var setting = &attach.Kind{
 	Name:     "CPUs and limits",
 	Hints:    []string{"affinity", "scheduling p", "parameters: ", " size", "(-", "nproc", "cpuinfo", "NPROCESSORS"},
+	Context:  true,
 	Claim:    claimSetting,
 	Read:     readSetting,
 	Prompted: true,
