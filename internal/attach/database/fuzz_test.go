@@ -3,9 +3,7 @@ package database
 import (
 	"testing"
 
-	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/attach/attachtest/fuzz"
-	"github.com/whystall/whystall/internal/format/paste"
 )
 
 func FuzzTiDBSlow(f *testing.F)     { fuzz.Kind(f, tidbSlow) }
@@ -43,23 +41,4 @@ func FuzzQueryDigest(f *testing.F)  { fuzz.Kind(f, queryDigest) }
 func FuzzDumpSlow(f *testing.F)     { fuzz.Kind(f, dumpSlow) }
 func FuzzThreadPools(f *testing.F)  { fuzz.Kind(f, threadPools) }
 func FuzzMongoState(f *testing.F)   { fuzz.Kind(f, mongoState) }
-
-func FuzzSQL(f *testing.F) {
-	first := func(lines []paste.Line) (*attach.Kind, int) {
-		for _, k := range sqlKinds(nil) {
-			if n := k.Claim(lines); n > 0 {
-				return k, n
-			}
-		}
-		return nil, 0
-	}
-	fuzz.Kind(f, &attach.Kind{Name: "any of them",
-		Claim: func(lines []paste.Line) int { _, n := first(lines); return n },
-		Read: func(p *attach.Part) attach.Reading {
-			k, _ := first(p.Lines)
-			if k == nil { // its first line is a prompt's
-				return attach.Reading{Title: "none", Means: "none", State: attach.Healthy}
-			}
-			return k.Read(p)
-		}})
-}
+func FuzzSQL(f *testing.F)          { fuzz.Kind(f, sqlKind(nil)) }

@@ -8,5 +8,5 @@ func Kinds() []*attach.Kind {
 		pgLog, pgPlan, pgActivity, pgLocks, innodb, processlist, mysqlSlow, mysqlExplain,
 		mongoSlow, mongoState, haproxy, nginxTimes, hotThreads,
 		redisClients, redisKeys, redisMemory, memcached, haproxyStats, envoyStats, nginxStatus, queryDigest, dumpSlow, threadPools}
-	return append(known, sqlKinds(known)...)
+	return append(known, sqlKind(known))
 }

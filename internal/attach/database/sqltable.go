@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
@@ -57,33 +58,28 @@ func num(row map[string]string, columns ...string) float64 {
 	return v
 }
 
-// readTable reads one table from the first line on; nil if none starts there. want is asked as soon
-// as the columns are known, so that a long table is not read for nothing.
-func readTable(lines []paste.Line, want func(*sqlTable) bool) *sqlTable {
+// readTable reads one table from the first line on; nil if none starts there.
+func readTable(lines []paste.Line) *sqlTable {
 	first := strings.TrimSpace(lines[0].Text)
-	var t *sqlTable
 	switch {
 	case lines[0].Command != "" || first == "" || len(first) > 64<<10:
 		return nil
-	case innoRow.MatchString(first):
-		t = readRecords(lines, innoRow, func(text string) (string, string, bool) {
+	case first[0] == '*' && innoRow.MatchString(first):
+		return readRecords(lines, innoRow, func(text string) (string, string, bool) {
 			m := upright.FindStringSubmatch(text)
 			if m == nil {
 				return "", "", false
 			}
 			return m[1], m[2], true
 		})
-	case psqlRecord.MatchString(first):
-		t = readRecords(lines, psqlRecord, func(text string) (string, string, bool) {
+	case first[0] == '-' && psqlRecord.MatchString(first):
+		return readRecords(lines, psqlRecord, func(text string) (string, string, bool) {
 			return strings.Cut(text, "|")
 		})
 	case planRule.MatchString(first) || strings.Contains(first, "|") || strings.Contains(first, "\t"):
-		return readGrid(lines, want)
+		return readGrid(lines)
 	}
-	if t == nil || !want(t) {
-		return nil
-	}
-	return t
+	return nil
 }
 
 // readRecords reads a line for each value.
@@ -146,7 +142,7 @@ func textColumn(name string) bool {
 }
 
 // readGrid reads a line for each row.
-func readGrid(lines []paste.Line, want func(*sqlTable) bool) *sqlTable {
+func readGrid(lines []paste.Line) *sqlTable {
 	t := &sqlTable{}
 	at := 0
 	if planRule.MatchString(strings.TrimSpace(lines[0].Text)) {
@@ -158,10 +154,10 @@ func readGrid(lines []paste.Line, want func(*sqlTable) bool) *sqlTable {
 	if !strings.Contains(lines[at].Text, "|") {
 		sep = "\t"
 	}
-	t.columns = sqlCells(lines[at].Text, sep)
-	if at == 0 && sep == "|" && !strings.HasPrefix(strings.TrimSpace(lines[0].Text), "|") && (len(lines) < 2 || !psqlRule.MatchString(strings.TrimSpace(lines[1].Text))) {
+	if !mayHead(lines, at, sep) {
 		return nil
 	}
+	t.columns = sqlCells(lines[at].Text, sep)
 	if len(t.columns) < 2 || len(t.columns) > 256 {
 		return nil
 	}
@@ -170,9 +166,6 @@ func readGrid(lines []paste.Line, want func(*sqlTable) bool) *sqlTable {
 			return nil
 		}
 		t.columns[i] = strings.ToLower(c)
-	}
-	if !want(t) {
-		return nil
 	}
 	t.lines = at + 1
 	for i := at + 1; i < len(lines); i++ {
@@ -194,6 +187,43 @@ func readGrid(lines []paste.Line, want func(*sqlTable) bool) *sqlTable {
 	}
 	return t
 }
+
+// mayHead reports whether a line may hold the names of columns: with bars a rule is near, and with
+// tabs two of the names are known. It spares most lines of a long log the rest.
+func mayHead(lines []paste.Line, at int, sep string) bool {
+	if sep == "\t" {
+		known, text := 0, lines[at].Text
+		for known < 2 && text != "" {
+			word, rest, _ := strings.Cut(text, sep)
+			if len(word) < 64 && sqlNames()[strings.ToLower(strings.TrimSpace(word))] {
+				known++
+			}
+			text = rest
+		}
+		return known == 2
+	}
+	if at > 0 {
+		return true
+	}
+	if len(lines) < 2 {
+		return false
+	}
+	below := strings.TrimSpace(lines[1].Text)
+	return planRule.MatchString(below) || psqlRule.MatchString(below)
+}
+
+// sqlNames are the columns that views are known by.
+var sqlNames = sync.OnceValue(func() map[string]bool {
+	names := map[string]bool{}
+	for _, v := range sqlViews {
+		for _, list := range v.has {
+			for _, n := range strings.Fields(list) {
+				names[n] = true
+			}
+		}
+	}
+	return names
+})
 
 // sqlCells takes a row apart. Only a box has bars at its ends: elsewhere a bar in front stands
 // behind an empty cell.
@@ -227,71 +257,56 @@ type sqlView struct {
 	read func(r *result, t *sqlTable)
 }
 
-// sqlKinds makes a kind of each view, and one of results of which nothing more is known. They yield
-// to those that know such tables better.
-func sqlKinds(others []*attach.Kind) (out []*attach.Kind) {
-	var better []string
-	for _, k := range others {
-		better = append(better, k.Name)
+// sqlKind is the results of statements, whatever their columns. It yields to those that know such
+// tables better. It is one kind and not one of each view, since nearly any line of a log may be the
+// start of a table, and is asked about once.
+func sqlKind(others []*attach.Kind) *attach.Kind {
+	k := &attach.Kind{Name: "result of a statement", Hints: []string{"|", "\t", "+--", ". row *", "-[ RECORD"}, Claim: claimSQL, Read: readSQL}
+	for _, o := range others {
+		k.Yields = append(k.Yields, o.Name)
 	}
-	hints := []string{"|", "\t", "+--", ". row *", "-[ RECORD"}
-	for _, v := range sqlViews {
-		want := func(t *sqlTable) bool { return t.has(v.has...) && v.first(t) }
-		out = append(out, &attach.Kind{Name: v.name, Hints: hints, Yields: better,
-			Claim: func(lines []paste.Line) int { return claimSQL(lines, want) },
-			Read: func(p *attach.Part) attach.Reading {
-				r := &result{}
-				t := readTable(p.Lines, want)
-				if t == nil {
-					t = &sqlTable{}
-				}
-				r.Title = v.name + ", " + attach.Plural(len(t.rows), "row")
-				v.read(r, t)
-				if r.Means == "" {
-					r.Means = "It says nothing of why a service is slow."
-				}
-				return r.done(attach.CannotTell)
-			}})
-		better = append(better, v.name)
-	}
-	any := func(*sqlTable) bool { return true }
-	return append(out, &attach.Kind{Name: "result of a statement", Hints: hints, Yields: better,
-		Claim: func(lines []paste.Line) int {
-			if t := readTable(lines, any); t != nil && t.footer && len(t.columns) > 0 && len(t.rows) > 0 {
-				return t.lines
-			}
-			return 0
-		},
-		Read: readResult})
+	return k
 }
 
-// first reports whether no view before this one knows the table.
-func (v sqlView) first(t *sqlTable) bool {
-	for _, w := range sqlViews {
-		if w.name == v.name {
-			return true
-		}
-		if t.has(w.has...) {
-			return false
+// viewOf is the view that knows these columns; nil: none does.
+func viewOf(t *sqlTable) *sqlView {
+	for i := range sqlViews {
+		if t.has(sqlViews[i].has...) {
+			return &sqlViews[i]
 		}
 	}
-	return true
+	return nil
 }
 
-func claimSQL(lines []paste.Line, want func(*sqlTable) bool) int {
-	if t := readTable(lines, want); t != nil && len(t.rows) > 0 {
-		return t.lines
+func claimSQL(lines []paste.Line) int {
+	t := readTable(lines)
+	if t == nil || len(t.rows) == 0 || len(t.columns) == 0 || !t.footer && viewOf(t) == nil {
+		return 0
 	}
-	return 0
+	return t.lines
 }
 
-// readResult says of a result of any statement no more than what it is.
-func readResult(p *attach.Part) attach.Reading {
-	r := &result{}
-	t := readTable(p.Lines, func(*sqlTable) bool { return true })
+func readSQL(p *attach.Part) attach.Reading {
+	t := readTable(p.Lines)
 	if t == nil {
 		t = &sqlTable{}
 	}
+	v := viewOf(t)
+	if v == nil {
+		return readResult(p, t)
+	}
+	r := &result{}
+	r.Title = v.name + ", " + attach.Plural(len(t.rows), "row")
+	v.read(r, t)
+	if r.Means == "" {
+		r.Means = "It says nothing of why a service is slow."
+	}
+	return r.done(attach.CannotTell)
+}
+
+// readResult says of a result of any statement no more than what it is.
+func readResult(p *attach.Part, t *sqlTable) attach.Reading {
+	r := &result{}
 	r.Title = "the result of a statement, " + attach.Plural(len(t.rows), "row")
 	names := strings.Join(t.columns[:min(4, len(t.columns))], ", ")
 	r.figure("columns: " + names)

@@ -29,6 +29,7 @@
 //	container.go docker stats, kubectl top, crictl stats, systemd-cgtop
 //	described.go kubectl describe pod, docker inspect, systemctl: limits and states
 //	grid.go      plain tables: vmstat -d and -m, slabtop, netstat -i, kubectl get, docker ps
+//	collectl.go  collectl; vmstat -D; nfsiostat
 //	setting.go   nproc, taskset, chrt, ulimit: context
 //	df.go        df
 //	ss.go        ss, netstat -nt

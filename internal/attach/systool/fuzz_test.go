@@ -44,6 +44,9 @@ func FuzzDockerInspect(f *testing.F) { fuzz.Kind(f, dockerInspect) }
 func FuzzDockerJSON(f *testing.F)    { fuzz.Kind(f, dockerJSON) }
 func FuzzUnit(f *testing.F)          { fuzz.Kind(f, unit) }
 
+func FuzzDiskSums(f *testing.F) { fuzz.Kind(f, diskSums) }
+func FuzzNFS(f *testing.F)      { fuzz.Kind(f, nfs) }
+
 func FuzzGrid(f *testing.F) {
 	first := func(lines []paste.Line) (*attach.Kind, int) {
 		for _, k := range gridKinds() {

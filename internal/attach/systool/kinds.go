@@ -40,5 +40,7 @@ func Kinds() []*attach.Kind {
 		dockerInspect,
 		dockerJSON,
 		unit,
+		diskSums,
+		nfs,
 	}, gridKinds()...)
 }
