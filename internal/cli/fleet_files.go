@@ -13,6 +13,7 @@ import (
 type fleetRules struct {
 	Output       string   `short:"o" required:"" placeholder:"DIR" help:"The folder for the files."`
 	ClusterLabel []string `placeholder:"LABEL" help:"Labels that tell clusters apart. Default: cluster."`
+	Standalone   bool     `help:"Containers have no pods, as where cAdvisor runs by itself: labels id and name."`
 }
 
 func (*fleetRules) Help() string {
@@ -29,7 +30,7 @@ func (c *fleetRules) Run(con *console) error {
 	if err := os.MkdirAll(c.Output, 0o755); err != nil {
 		return fmt.Errorf("write rules: %w", err)
 	}
-	for name, data := range fleet.RuleFiles(c.ClusterLabel) {
+	for name, data := range fleet.RuleFiles(fleet.Profile{Cluster: c.ClusterLabel, Standalone: c.Standalone}) {
 		if err := os.WriteFile(filepath.Join(c.Output, name), data, 0o644); err != nil {
 			return fmt.Errorf("write rules: %w", err)
 		}

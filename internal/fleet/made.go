@@ -127,7 +127,19 @@ func level(metric, labels string, v float64) Made {
 	return Made{Metric: metric, Labels: labels, Level: v}
 }
 
-// member is the labels of a made member.
+// member is the labels of a made member as this fleet names it.
+func (p *Profile) member(k Key, cluster, name string) string {
+	if !p.Standalone || k != ByContainer && k != ByPod {
+		return member(k, cluster, name)
+	}
+	l := `instance="` + name + `:8080",id="/` + name + `",name="` + name + `"`
+	if cluster != "" {
+		l = `cluster="` + cluster + `",` + l
+	}
+	return l
+}
+
+// member is the labels of a made member, in Kubernetes.
 func member(k Key, cluster, name string) string {
 	c := ""
 	if cluster != "" {

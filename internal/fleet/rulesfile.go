@@ -3,6 +3,7 @@ package fleet
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -22,16 +23,18 @@ const (
 	alertAfter = "5m"
 )
 
-// RuleFiles makes recording rules and alerts of the table, and their unit tests for promtool.
-// cluster is the labels that tell clusters apart; nil: "cluster". A label that is missing is
-// harmless.
-func RuleFiles(cluster []string) map[string][]byte { return ruleFiles(cluster, rules) }
+// RuleFiles makes recording rules and alerts of the table, and their unit tests for promtool. The
+// profile is the labels that tell clusters apart, none: "cluster", and whether containers have
+// Kubernetes' names. A label that is missing is harmless.
+func RuleFiles(p Profile) map[string][]byte { return ruleFiles(&p, rules) }
 
-func ruleFiles(cluster []string, rules []*Rule) map[string][]byte {
-	if len(cluster) == 0 {
-		cluster = []string{"cluster"}
+func ruleFiles(p *Profile, rules []*Rule) map[string][]byte {
+	if len(p.Cluster) == 0 {
+		p.Cluster = []string{"cluster"}
 	}
-	p := &Profile{Cluster: cluster}
+	if p.Standalone {
+		rules = slices.DeleteFunc(slices.Clone(rules), func(r *Rule) bool { return r.Pods })
+	}
 	e := &env{p: p, window: ruleWindow}
 	var b bytes.Buffer
 	b.WriteString(generated + "groups:\n")
@@ -49,7 +52,7 @@ func ruleFiles(cluster []string, rules []*Rule) map[string][]byte {
 		}
 		fmt.Fprintf(&b, "        labels: {severity: %s, cause: %s, confidence: %s, tool: whystall}\n", severity, r.Cause, r.Sure)
 		fmt.Fprintf(&b, "        annotations:\n          summary: %s\n          description: %s\n          capture: %s\n",
-			yaml(r.Title), yaml(fmt.Sprintf("{{ $value | humanize }} %s. %s: %s. The manual: whystall causes %s.", r.Unit, r.Sure, r.Why, r.Cause)), yaml(captureTemplate(r)))
+			yaml(r.Title), yaml(fmt.Sprintf("{{ $value | humanize }} %s. %s: %s. The manual: whystall causes %s.", r.Unit, r.Sure, r.Why, r.Cause)), yaml(captureTemplate(p, r)))
 	}
 	return map[string][]byte{RulesFile: b.Bytes(), TestsFile: ruleTests(p, rules)}
 }
@@ -74,12 +77,15 @@ func alertName(r *Rule) string {
 
 // captureTemplate is the command for a deep capture, with the alert's labels. Who runs it reads it
 // first: labels are foreign input, and a template cannot quote for a shell.
-func captureTemplate(r *Rule) string {
+func captureTemplate(p *Profile, r *Rule) string {
 	switch r.Key {
 	case ByHost:
 		return "on the host {{ $labels.instance }}: whystall diagnose --pid PID --for 60s"
 	case ByService:
 		return "whystall diagnose --pprof 'http://{{ $labels.instance }}' --for 20s"
+	}
+	if p.Standalone {
+		return "on the host {{ $labels.instance }}: whystall diagnose 'container:{{ $labels.name }}' --for 60s"
 	}
 	return "kubectl debug -n '{{ $labels.namespace }}' -it '{{ $labels.pod }}' --image=IMAGE --profile=sysadmin -- whystall diagnose --pid 1 --for 60s"
 }
@@ -123,13 +129,13 @@ func ruleTests(p *Profile, rules []*Rule) []byte {
 			fmt.Fprintf(&b, "    promql_expr_test:\n      - expr: %s\n        eval_time: %s\n        exp_samples: [{labels: '{}', value: %d}]\n",
 				yaml(fmt.Sprintf("count(ALERTS{alertname=%q,alertstate=\"firing\"}) or vector(0)", alertName(r))), testAt, want)
 		}
-		a, other := member(r.Key, "a", "m1"), member(r.Key, "a", "m2")
+		a, other := p.member(r.Key, "a", "m1"), p.member(r.Key, "a", "m2")
 		one("ill", 1, madeMember{a, "", m.Ill})
 		one("looks alike", 0, madeMember{other, "", m.Alike})
 		one("healthy", 0, madeMember{a, "", healthy})
-		one("without a label for clusters", 1, madeMember{member(r.Key, "", "m1"), "", m.Ill})
+		one("without a label for clusters", 1, madeMember{p.member(r.Key, "", "m1"), "", m.Ill})
 		one("two copies of one target", 1, madeMember{a, "", m.Ill}, madeMember{a, "copy", m.Ill})
-		one("the same name in another cluster, healthy", 1, madeMember{a, "", m.Ill}, madeMember{member(r.Key, "b", "m1"), "", m.Alike})
+		one("the same name in another cluster, healthy", 1, madeMember{a, "", m.Ill}, madeMember{p.member(r.Key, "b", "m1"), "", m.Alike})
 		if !r.Levels {
 			one("lived for two samples", 0, madeMember{a, "short", m.Ill})
 			one("counters were reset", 1, madeMember{a, "reset", m.Ill})

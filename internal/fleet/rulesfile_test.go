@@ -28,12 +28,17 @@ func TestRuleFiles(t *testing.T) {
 			}
 		}
 	}
-	write(dir, RuleFiles(nil))
+	write(dir, RuleFiles(Profile{}))
 	// promtool evaluates all rules for each test: a file for each rule takes far less.
 	test := []string{"test", "rules"}
 	for _, r := range rules {
-		write(filepath.Join(dir, r.Name), ruleFiles(nil, []*Rule{r}))
+		write(filepath.Join(dir, r.Name), ruleFiles(&Profile{}, []*Rule{r}))
 		test = append(test, filepath.Join(r.Name, TestsFile))
+		if r.Scope == Container && !r.Pods {
+			alone := r.Name + "-standalone"
+			write(filepath.Join(dir, alone), ruleFiles(&Profile{Standalone: true}, []*Rule{r}))
+			test = append(test, filepath.Join(alone, TestsFile))
+		}
 	}
 	for _, args := range [][]string{{"check", "rules", RulesFile}, test} {
 		cmd := exec.Command(promtool, args...)

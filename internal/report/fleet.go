@@ -169,7 +169,7 @@ func fleetHeadline(r *fleet.Result) (text, style string) {
 	case roots > 0:
 		return "FOUND " + plural(int64(roots), "cause", "causes"), red
 	case r.Refused() > 0:
-		return fmt.Sprintf("NOTHING FOUND IN WHAT WAS ANSWERED: about %s of %s there was no answer", count(int64(r.Refused())), plural(int64(len(r.RuledOut)+len(r.NotChecked)), "cause", "causes")), yellow
+		return fmt.Sprintf("NOTHING FOUND IN WHAT WAS ANSWERED: %s of %s got no answer", count(int64(r.Refused())), plural(int64(len(r.RuledOut)+len(r.NotChecked)), "cause", "causes")), yellow
 	case len(r.RuledOut) == 0:
 		return "COULD NOT LOOK: no target has what any cause is known by", yellow
 	case risks > 0:
