@@ -18,7 +18,7 @@ import (
 // question is what was asked once: what the engine's process and the wire took for it.
 type question struct {
 	Query string        `json:"query"`
-	Rule  string        `json:"rule,omitempty"` // whose first question it is
+	Rule  string        `json:"rule,omitempty"` // of the first stage: whose it is
 	First bool          `json:"first_stage"`
 	CPU   time.Duration `json:"cpu_ns"`
 	Wall  time.Duration `json:"wall_ns"`

@@ -276,7 +276,7 @@ func (l *look) candidates(ctx context.Context, r *Rule, found []Sample, with boo
 
 // members is how many members were asked; 0: not known.
 func (l *look) members(ctx context.Context, r *Rule) int {
-	n, _ := l.sum(ctx, r.Loss, l.costOf(r, l.o.Since))
+	n, _ := l.sum(ctx, r.Loss, l.split, l.costOf(r, l.o.Since))
 	return n
 }
 

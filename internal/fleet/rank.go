@@ -26,7 +26,7 @@ func (l *look) findings(ctx context.Context, r *Rule, sick []*candidate, with bo
 	}
 	sort.SliceStable(order, func(i, j int) bool { return total(groups[order[i]]) > total(groups[order[j]]) })
 	peers := l.peers(ctx, r)
-	all := l.everywhere(ctx, r, len(sick), with)
+	all := l.everywhere(ctx, r, sick, with)
 	before := map[string][2]float64{}
 	l.before(ctx, r, sick, before)
 	for _, w := range order {
@@ -183,54 +183,6 @@ func (l *look) peers(ctx context.Context, r *Rule) (p Peers) {
 	}
 	p.Known = true
 	return p
-}
-
-// groupBy is by which labels members are counted without being listed.
-func (l *look) groupBy(r *Rule) []string {
-	by := slices.Clone(l.p.Cluster)
-	switch {
-	case r.Scope == Host, r.Scope == Service && r.Key == ByService:
-		return append(by, "job")
-	case l.p.Standalone:
-		return append(by, "instance")
-	}
-	return append(by, "namespace")
-}
-
-// mostGroups is how many groups are named where ill members were counted.
-const mostGroups = 30
-
-// everywhere counts the ill members and all members: thousands, without listing one. The sum is
-// asked for only if not all groups are named.
-func (l *look) everywhere(ctx context.Context, r *Rule, sick int, with bool) (n Everywhere) {
-	n.Where = []Count{}
-	ill := func(e *env) string {
-		some := above(r.Loss(e), r.Least)
-		if with && r.And != nil {
-			some = e.and(r.Key, some, r.And(e))
-		}
-		return some
-	}
-	cost := l.costOf(r, l.o.Since)
-	n.Seen, _ = l.sum(ctx, r.Loss, cost)
-	if len(l.split) == 1 {
-		by := l.groupBy(r)
-		got, err := l.instant(ctx, "how many there are, and where", topk(mostGroups, "count by ("+joined(by)+") ("+ill(l.partly(nil))+")"), cost)
-		for _, s := range got {
-			n.Where = append(n.Where, Count{s.Labels.only(by), int(s.Value)})
-			n.Ill += int(s.Value)
-		}
-		slices.SortFunc(n.Where, func(x, y Count) int {
-			return cmp.Or(cmp.Compare(y.N, x.N), cmp.Compare(x.Labels.String(), y.Labels.String()))
-		})
-		if err == nil && len(got) < mostGroups {
-			n.Ill, n.Seen = max(n.Ill, sick), max(n.Seen, n.Ill, sick)
-			return n
-		}
-	}
-	n.Ill, _ = l.sum(ctx, ill, cost)
-	n.Ill, n.Seen = max(n.Ill, sick), max(n.Seen, n.Ill, sick)
-	return n
 }
 
 // before asks for the same figure a day and a week before.

@@ -3,7 +3,6 @@ package fleet
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 )
 
@@ -16,16 +15,7 @@ func (l *look) parts(r *Rule, samples int64) [][]string {
 	if each() <= l.o.MaxSamples {
 		return parts
 	}
-	if len(l.clusters) > 1 {
-		parts = nil
-		for _, c := range l.clusters {
-			var m []string
-			for _, name := range l.p.Cluster {
-				m = append(m, name+"="+quoted(c[name]))
-			}
-			parts = append(parts, m)
-		}
-	}
+	parts = l.byCluster()
 	if each() <= l.o.MaxSamples {
 		return parts
 	}
@@ -66,18 +56,4 @@ func (l *look) worst(ctx context.Context, r *Rule, samples int64) (found []Sampl
 	}
 	slices.SortStableFunc(found, func(a, b Sample) int { return cmp.Compare(b.Value, a.Value) })
 	return found[:min(len(found), l.o.Top)], nil
-}
-
-// sum adds up the count of what an expression gives, part by part.
-func (l *look) sum(ctx context.Context, expr func(*env) string, samples int64) (n int, err error) {
-	for _, part := range l.split {
-		got, err := l.instant(ctx, "how many there are", fmt.Sprintf("count(%s)", expr(l.partly(part))), samples/int64(len(l.split)))
-		if err != nil {
-			return 0, err
-		}
-		if len(got) > 0 {
-			n += int(got[0].Value)
-		}
-	}
-	return n, nil
 }
