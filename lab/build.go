@@ -177,17 +177,13 @@ func goBuild(ctx context.Context, tool, dir, out, pkg string) error {
 func toolchain(ctx context.Context, version string, progress io.Writer) (string, error) {
 	fmt.Fprintf(progress, "fetching the toolchain of %s unless it is there already (100 MB, once) ...\n", version)
 	module := fmt.Sprintf("golang.org/toolchain@v0.0.1-%s.%s-%s", version, runtime.GOOS, runtime.GOARCH)
-	// Outside any module, so that no go.mod is involved.
-	cmd := exec.CommandContext(ctx, "go", "mod", "download", "-json", module)
-	cmd.Dir = os.TempDir()
-	out, err := cmd.Output()
-	var got struct{ Dir, Error string }
-	if jsonErr := json.Unmarshal(out, &got); jsonErr != nil || got.Dir == "" {
-		return "", skip(fmt.Sprintf("the toolchain of %s cannot be fetched: %s", version, strings.TrimSpace(got.Error+fmt.Sprint(" ", errOr(err, jsonErr)))))
+	dir, err := moduleDir(ctx, module)
+	if err != nil {
+		return "", err
 	}
 	// The module cache does not keep files executable.
-	for _, dir := range []string{"bin", "pkg/tool"} {
-		err := filepath.WalkDir(filepath.Join(got.Dir, dir), func(path string, d fs.DirEntry, err error) error {
+	for _, part := range []string{"bin", "pkg/tool"} {
+		err := filepath.WalkDir(filepath.Join(dir, part), func(path string, d fs.DirEntry, err error) error {
 			if err == nil && d.Type().IsRegular() {
 				info, err := d.Info()
 				if err == nil && info.Mode()&0o100 == 0 {
@@ -200,7 +196,20 @@ func toolchain(ctx context.Context, version string, progress io.Writer) (string,
 			return "", fmt.Errorf("prepare the toolchain of %s: %w", version, err)
 		}
 	}
-	return filepath.Join(got.Dir, "bin", "go"), nil
+	return filepath.Join(dir, "bin", "go"), nil
+}
+
+// moduleDir fetches a module through the module proxy, and gives its folder.
+func moduleDir(ctx context.Context, module string) (string, error) {
+	// Outside any module, so that no go.mod is involved.
+	cmd := exec.CommandContext(ctx, "go", "mod", "download", "-json", module)
+	cmd.Dir = os.TempDir()
+	out, err := cmd.Output()
+	var got struct{ Dir, Error string }
+	if jsonErr := json.Unmarshal(out, &got); jsonErr != nil || got.Dir == "" {
+		return "", skip(fmt.Sprintf("%s cannot be fetched: %s", module, strings.TrimSpace(got.Error+fmt.Sprint(" ", errOr(err, jsonErr)))))
+	}
+	return got.Dir, nil
 }
 
 func errOr(a, b error) error {

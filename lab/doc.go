@@ -24,6 +24,7 @@
 //	compare.go        its table of before and after
 //	fleet.go          lab run fleet: a Prometheus and its exporters, and what whystall says of them
 //	fleet_exporter.go cgroups' counters with cAdvisor's names
+//	fleet_engine.go   lab fleet: engines built from their modules, held to Prometheus
 //	experiment.go     lab experiment: published measurements, repeated
 //	judge.go          one run of a variant, and the verdict on what whystall says
 //	verify.go         lab verify: all variants, several times

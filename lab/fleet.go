@@ -121,51 +121,29 @@ func loaded(v *Variant, name string, quota float64) *Variant {
 // startPrometheus starts an exporter of the host, one of the cgroups, and a Prometheus, all on free
 // ports of loopback.
 func startPrometheus(ctx context.Context, dir string, all exporter) (address string, stop func(), err error) {
-	var stops []func()
-	stop = func() {
-		for i := len(stops) - 1; i >= 0; i-- {
-			stops[i]()
-		}
-	}
+	var s servers
 	defer func() {
 		if err != nil {
-			stop()
+			s.stop()
 		}
 	}()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return "", stop, err
+		return "", s.stop, err
 	}
 	server := &http.Server{Handler: all, ReadHeaderTimeout: 5 * time.Second}
 	go func() { _ = server.Serve(l) }()
-	stops = append(stops, func() { _ = server.Close() })
-	launch := func(program, ready string, args ...string) (string, error) {
-		port, err := freePort()
-		if err != nil {
-			return "", err
-		}
-		var out tail
-		cmd := exec.CommandContext(ctx, program, append(args, "--web.listen-address="+port)...)
-		cmd.Stdout, cmd.Stderr = &out, &out
-		if err := cmd.Start(); err != nil {
-			return "", fmt.Errorf("start %s: %w", program, err)
-		}
-		stops = append(stops, func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-		if err := answers(ctx, "http://"+port+ready); err != nil {
-			return "", fmt.Errorf("start %s: %w: %s", program, err, &out)
-		}
-		return port, nil
-	}
-	node, err := launch(fleetTools[1], "/metrics")
+	s.stops = append(s.stops, func() { _ = server.Close() })
+	node, err := s.start(ctx, "/metrics", fleetTools[1], "--web.listen-address=PORT")
 	if err != nil {
-		return "", stop, err
+		return "", s.stop, err
 	}
 	config := filepath.Join(dir, "prometheus.yml")
-	if err := os.WriteFile(config, []byte(scrapes(node, l.Addr().String())), 0o600); err != nil {
-		return "", stop, err
+	if err := os.WriteFile(config, []byte(scrapes(strings.TrimPrefix(node, "http://"), l.Addr().String())), 0o600); err != nil {
+		return "", s.stop, err
 	}
-	address, err = launch(fleetTools[0], "/-/ready", "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "tsdb"))
-	return "http://" + address, stop, err
+	address, err = s.start(ctx, "/-/ready", fleetTools[0], "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "tsdb"), "--web.listen-address=PORT")
+	return address, s.stop, err
 }
 
 // scrapes is a configuration of Prometheus.

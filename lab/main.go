@@ -21,6 +21,7 @@ const usage = `usage: lab list
        lab experiment CASE [--for 2s]
        lab verify [--only CASE[/VARIANT]]... [--times 3] [--for 6s] [-o FILE] [--keep FOLDER [--all]]
        lab record-cases [--only CASE[/VARIANT]]... [-o FOLDER] [--for 2s] [--tries 4] [--all] [--wrong]
+       lab fleet --engine prometheus3|mimir|thanos [--binary FILE]
        lab qemu [--kernel VMLINUZ] [...] CASE[/VARIANT]
 
 run shows a case: it starts the server and its clients, prints what the clients see, and diagnoses the server with
@@ -29,6 +30,8 @@ experiment repeats what was published about thread-churn or runqueue-saturation,
 at its end.
 run fleet starts a Prometheus with node_exporter, a server that its CPU quota stops and a healthy one. It asks
 whystall fleet who is ill, and has whystall diagnose that one.
+fleet --engine builds an engine from its module, which takes minutes the first time, and compares its answers to whystall
+fleet with those of Prometheus. --binary: it is built already.
 verify runs every variant, or those of --only, several times. It compares what whystall says with what is known, and
 writes a table. --keep keeps the recordings with a wrong verdict, --all those with a right one too.
 record-cases keeps a short recording of each variant for the tests, where there is none or where its verdict is no
@@ -105,6 +108,8 @@ func lab(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 			}
 		}
 		return 0
+	case command == "fleet":
+		return engineArgs(ctx, o, args)
 	case command == "run" && len(args) > 0 && args[0] == "fleet":
 		return fleetArgs(ctx, o, args[1:])
 	case command == "run" && len(args) > 0:

@@ -53,7 +53,7 @@ internal/attach/kernelfile internal/format/paste internal/format internal/findin
 internal/attach/attachtest internal/attach internal/format/paste github.com/rogpeppe/go-internal/txtar
 internal/detect     internal/account internal/finding internal/evidence
 internal/compare    internal/account internal/finding
-internal/fleet      internal/finding github.com/prometheus/client_golang github.com/prometheus/common
+internal/fleet      internal/finding internal/format/archive github.com/klauspost/compress github.com/prometheus/client_golang github.com/prometheus/common
 internal/report     internal/account internal/finding internal/evidence internal/toll internal/compare internal/fleet
 internal/export     internal/account internal/finding github.com/google/pprof/profile google.golang.org/protobuf/encoding/protowire
 internal/cli        exectrace internal/ github.com/alecthomas/kong
@@ -72,6 +72,7 @@ internal/detect     internal/format internal/request internal/capacity internal/
 internal/report     internal/format internal/request internal/ledger internal/detect
 internal/export     internal/ledger internal/timeline/twin go.opentelemetry.io/proto/otlp google.golang.org/protobuf
 internal/cli        github.com/chromedp/chromedp/kb github.com/rogpeppe/go-internal/testscript github.com/google/pprof/profile
+internal/fleet      google.golang.org/protobuf/encoding/protowire
 internal/format     github.com/rogpeppe/go-internal/txtar github.com/google/pprof/profile
 internal/attach     github.com/rogpeppe/go-internal/txtar internal/attach/attachtest
 internal/attach/kernelfile github.com/rogpeppe/go-internal/txtar internal/attach/attachtest

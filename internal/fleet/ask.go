@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -187,16 +188,29 @@ func (e *Engine) info(ctx context.Context) EngineInfo {
 	if err != nil {
 		return i
 	}
-	i.Version = b.Version
-	switch {
-	case b.Version == "":
-		i.Name = "VictoriaMetrics" // the only one that answers with nothing in it
-	case e.wire.application != "":
-		i.Name = e.wire.application
-	default:
-		i.Name = "Prometheus"
+	i.Name, i.Version = engineName(b, e.wire.application), b.Version
+	if i.Name == victoriaName {
+		i.Version = "" // it gives one of Prometheus, for Grafana
 	}
 	return i
+}
+
+const victoriaName = "VictoriaMetrics"
+
+// engineName tells engines apart by what they say of their build. Those that somebody has built by
+// hand may have no version.
+func engineName(b v1.BuildinfoResult, application string) string {
+	switch {
+	case application != "":
+		return application // Mimir's
+	case b.GoVersion == "" && (b.Version == "" || b.Version == "2.24.0"):
+		return victoriaName // nothing in it until 1.95, and then this
+	case strings.HasPrefix(b.Version, "0."):
+		return "Thanos" // Prometheus left these behind in 2016
+	case b.GoVersion != "" && b.Version != "":
+		return "Prometheus"
+	}
+	return "Prometheus-compatible"
 }
 
 func labelsOf(m model.Metric) Labels {

@@ -193,3 +193,29 @@ func TestMatchers(t *testing.T) {
 		}
 	}
 }
+
+// TestEngineNames tells engines apart by their builds, as each answers.
+func TestEngineNames(t *testing.T) {
+	for want, answer := range map[string]string{
+		"Prometheus 2.42.0":            `{"version":"2.42.0","revision":"x","branch":"HEAD","goVersion":"go1.19.8"}`,
+		"Prometheus-compatible ":       `{"version":"","revision":"unknown","branch":"","buildUser":"","buildDate":"","goVersion":"go1.26.8"}`, // Prometheus 3, built by hand
+		"VictoriaMetrics ":             `{}`,
+		"VictoriaMetrics  of Grafana":  `{"version":"2.24.0"}`,
+		"Grafana Mimir 3.0.0":          `{"application":"Grafana Mimir","version":"3.0.0","goVersion":"go1.25.9"}`,
+		"Thanos 0.42.0":                `{"version":"0.42.0","revision":"x","goVersion":"go1.26.0"}`,
+		"Prometheus-compatible 3.13.1": `{"version":"3.13.1"}`,
+	} {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprintf(w, `{"status":"success","data":%s}`, answer)
+		}))
+		e, err := NewEngine(Options{URL: s.URL, Timeout: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := e.info(context.Background())
+		s.Close()
+		if want, _, _ := strings.Cut(want, "  of"); strings.TrimSpace(got.Name+" "+got.Version) != strings.TrimSpace(want) {
+			t.Errorf("%s: %s %s, want %s", answer, got.Name, got.Version, want)
+		}
+	}
+}

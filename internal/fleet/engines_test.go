@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"sort"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -113,8 +114,8 @@ func serveUntil(t *testing.T, page, name string, args ...string) (address string
 	return ""
 }
 
-// filled starts both engines with the same samples.
-func filled(t *testing.T, end time.Time) (prometheus, victoria string) {
+// filled starts both engines with the same samples, and fills the lab's where there is one.
+func filled(t *testing.T, end time.Time) (all map[string]*Engine) {
 	t.Helper()
 	promtool := need.Tool(t, "promtool")
 	dir := t.TempDir()
@@ -131,8 +132,17 @@ func filled(t *testing.T, end time.Time) (prometheus, victoria string) {
 	if err := os.WriteFile(config, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	prometheus = serve(t, "prometheus", "--config.file="+config, "--storage.tsdb.path="+tsdb, "--storage.tsdb.retention.time=100y", "--web.listen-address=ADDRESS")
-	victoria = serve(t, "victoria-metrics", "-storageDataPath="+filepath.Join(dir, "vm"), "-httpListenAddr=ADDRESS", "-search.latencyOffset=1s")
+	all = map[string]*Engine{}
+	add := func(name string, o Options) {
+		o.Timeout = time.Minute
+		e, err := NewEngine(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[name] = e
+	}
+	add(reference, Options{URL: serve(t, "prometheus", "--config.file="+config, "--storage.tsdb.path="+tsdb, "--storage.tsdb.retention.time=100y", "--web.listen-address=ADDRESS")})
+	victoria := serve(t, "victoria-metrics", "-storageDataPath="+filepath.Join(dir, "vm"), "-httpListenAddr=ADDRESS", "-search.latencyOffset=1s")
 	resp, err := http.Post("http://"+victoria+"/api/v1/import/prometheus", "text/plain", bytes.NewReader(imported))
 	if err != nil || resp.StatusCode/100 != 2 {
 		t.Fatalf("import: %v %v", err, resp)
@@ -143,32 +153,99 @@ func filled(t *testing.T, end time.Time) (prometheus, victoria string) {
 	if err == nil {
 		flush.Body.Close()
 	}
-	return prometheus, victoria
+	add("victoria-metrics", Options{URL: victoria})
+	if x := extra(t, imported); x != nil {
+		add(x.Name, Options{URL: x.Query, Tenant: x.Tenant})
+	}
+	return all
 }
 
-// TestEngines gives both engines the same samples: each rule finds the member that is ill, and
+// reference is the engine that the others are held to.
+const reference = "prometheus"
+
+// TestEngines gives all engines the same samples: each rule finds the member that is ill, and
 // nothing else, and their figures agree.
 func TestEngines(t *testing.T) {
-	end := time.Now().Add(-fleetAge).Truncate(time.Second)
-	prometheus, victoria := filled(t, end)
+	end := samplesEnd()
 	values := map[string]map[string]float64{}
-	for name, address := range map[string]string{"prometheus": prometheus, "victoria": victoria} {
-		e, err := NewEngine(Options{URL: "http://" + address, Timeout: time.Minute})
-		if err != nil {
-			t.Fatal(err)
-		}
+	for name, e := range filled(t, end) {
 		r, err := Look(context.Background(), e, Ask{Since: 30 * time.Minute, At: end, Top: 50, MaxSamples: 1e9})
 		if err != nil {
 			t.Fatal(err)
 		}
 		values[name] = found(t, name, r, end)
-	}
-	for key, a := range values["prometheus"] {
-		if b, ok := values["victoria"][key]; !ok || math.Abs(a-b) > 0.1*math.Max(a, b) {
-			t.Errorf("%s: %g by Prometheus, %g by VictoriaMetrics", key, a, b)
+		t.Logf("%s is %s %s: %d questions, %v of its time, warnings %q", name, r.Engine.Name, r.Engine.Version, r.Cost.Questions, time.Duration(r.Cost.EngineNS).Round(time.Millisecond), r.Engine.Warnings)
+		if name != reference && len(r.Engine.Warnings) > 0 {
+			t.Errorf("%s warns of a whole answer: %q", name, r.Engine.Warnings)
 		}
 	}
+	for name := range values {
+		agree(t, name, values[reference], values[name])
+	}
 }
+
+// agree holds figures of an engine to those of the reference: at most a tenth apart.
+func agree(t *testing.T, name string, want, got map[string]float64) {
+	t.Helper()
+	most, at := 0.0, ""
+	for key, a := range want {
+		b, ok := got[key]
+		if !ok || math.Abs(a-b) > 0.1*math.Max(math.Abs(a), math.Abs(b)) {
+			t.Errorf("%s: %g by %s, %g by %s (there: %t)", key, a, reference, b, name, ok)
+		} else if apart := math.Abs(a-b) / math.Max(math.Abs(a), 1e-12); apart > most {
+			most, at = apart, key
+		}
+	}
+	if len(want) != len(got) {
+		t.Errorf("%s: %d figures, %s has %d", name, len(got), reference, len(want))
+	}
+	t.Logf("%s: %d figures, at most %.2f %% from those of %s %s", name, len(got), 100*most, reference, at)
+}
+
+// TestEngineValues asks all engines for each expression of each rule, over the whole time and over
+// the last minutes, of all members, healthy ones included.
+func TestEngineValues(t *testing.T) {
+	end := samplesEnd()
+	values, queries := map[string]map[string]float64{}, ruleQueries()
+	for name, e := range filled(t, end) {
+		values[name] = map[string]float64{}
+		for query, key := range queries {
+			got, err := e.Instant(context.Background(), query, end)
+			if err != nil {
+				t.Errorf("%s: %v\n%s", name, err, query)
+			}
+			for _, s := range got {
+				values[name][key+" of "+s.Labels.only([]string{"cluster", "job", "namespace", "pod", "container", "instance"}).String()] = s.Value
+			}
+		}
+	}
+	for name := range values {
+		agree(t, name, values[reference], values[name])
+	}
+}
+
+// ruleQueries are the expressions of all rules, and what each is; rules share some.
+func ruleQueries() map[string]string {
+	p := &Profile{Cluster: []string{"cluster"}}
+	first, close := &env{p: p, window: 30 * time.Minute, first: true}, &env{p: p, window: leastWindow}
+	all := map[string]string{}
+	for _, r := range rules {
+		for n, e := range map[string]*env{"first": first, "close": close} {
+			all[r.Loss(e)] = r.Name + " loss, " + n
+			if r.And != nil {
+				all[r.And(e)] = r.Name + " and, " + n
+			}
+			for i, f := range r.Proof {
+				all[f.Expr(e)] = fmt.Sprintf("%s proof %d, %s", r.Name, i, n)
+			}
+		}
+	}
+	return all
+}
+
+// samplesEnd is the time of the newest sample, the same for all tests: the lab's engine is filled
+// once.
+var samplesEnd = sync.OnceValue(func() time.Time { return time.Now().Add(-fleetAge).Truncate(time.Second) })
 
 // fleetAge is how old the newest sample is: VictoriaMetrics hides the last seconds.
 const fleetAge = 35 * time.Second
