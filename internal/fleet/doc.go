@@ -10,6 +10,8 @@
 //	errors.go     what an engine's refusal means, in one line
 //	tape.go       records answers, and plays them back
 //	dump.go       samples in files: how an engine serves a copy
+//	dump_wal.go   the times of a log of samples that are in no block yet
+//	dump_archive.go such files in an archive, or packed
 //	keys.go       which labels name a cluster, a host, a container, a service
 //	promql.go     expressions, written so that copies, gaps and engines do not change them
 //	wants.go      the metrics that rules want, and the setting that brings each
@@ -18,6 +20,7 @@
 //	look.go       Look: all of it, in stages
 //	split.go      a question that would read too much, in parts
 //	rank.go       candidates of a rule to groups
+//	count.go      how many are ill, without listing them
 //	since.go      when it started
 //	arrange.go    the nearer cause stands first, the other under it
 //	capture.go    the command for a deep capture

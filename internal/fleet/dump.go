@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/whystall/whystall/internal/finding"
+	"github.com/whystall/whystall/internal/format/archive"
 )
 
 // Dump is samples of a Prometheus that lie in files. They are not read here: an engine serves a
@@ -33,6 +34,7 @@ const (
 	OpenMetrics DumpKind = "an OpenMetrics dump"
 	Block       DumpKind = "a block of a Prometheus"
 	Blocks      DumpKind = "a data folder of a Prometheus"
+	Log         DumpKind = "the write-ahead log of a Prometheus"
 )
 
 // DumpOf recognises a dump by its content; nil: it is none.
@@ -55,6 +57,9 @@ func DumpOf(name string) *Dump {
 	if err != nil {
 		return nil
 	}
+	if archive.Known(head) {
+		return archivedDump(name, f, st.Size(), head)
+	}
 	tail := make([]byte, min(st.Size(), dumpTail))
 	if _, err := f.ReadAt(tail, st.Size()-int64(len(tail))); err != nil {
 		return nil
@@ -75,6 +80,20 @@ const (
 )
 
 var openMetricsSample = regexp.MustCompile(`^([a-zA-Z_:][a-zA-Z0-9_:]*(?:\{.*\})?) \S+ ([0-9]+(?:\.[0-9]+)?)$`)
+
+// sampled reports whether one of a text's first lines is a sample with a time.
+func sampled(head []byte) bool {
+	left := 4
+	for line := range bytes.Lines(head) {
+		if line = bytes.TrimRight(line, "\r\n"); len(line) == 0 || line[0] == '#' {
+			continue
+		}
+		if left--; left < 0 || openMetricsSample.Match(line) {
+			return left >= 0
+		}
+	}
+	return false
+}
 
 // openMetricsTimes tells a dump from one scrape: the same series has samples of several times.
 func openMetricsTimes(head, tail []byte) (first, last time.Time, ok bool) {
@@ -107,7 +126,7 @@ func openMetricsTimes(head, tail []byte) (first, last time.Time, ok bool) {
 // latestSecond is in the year 2200: larger numbers are milliseconds, which OpenMetrics has not.
 const latestSecond = 7_258_118_400
 
-// blocksOf recognises a block, and a folder of blocks.
+// blocksOf recognises a block, a folder of blocks and of a log, and a log.
 func blocksOf(dir string) *Dump {
 	if m := blockMeta(dir); m != nil {
 		d := &Dump{Kind: Block, Path: dir, First: time.UnixMilli(m.MinTime).UTC(), Last: time.UnixMilli(m.MaxTime).UTC()}
@@ -118,23 +137,21 @@ func blocksOf(dir string) *Dump {
 	if err != nil {
 		return nil
 	}
-	d := &Dump{Kind: Blocks, Path: dir}
+	if at, ok := walSpan(dir); ok {
+		d := &Dump{Kind: Log, Path: dir, First: at.first, Last: at.last}
+		d.Commands = d.serve("mkdir whystall-copy && cp -r " + finding.ShellFile(filepath.Clean(dir)) + " whystall-copy/wal")
+		return d
+	}
+	at, _ := walSpan(filepath.Join(dir, "wal"))
 	for _, e := range entries[:min(len(entries), mostBlocks)] {
-		m := blockMeta(filepath.Join(dir, e.Name()))
-		if m == nil || e.Name() != m.ULID {
-			continue
-		}
-		first, last := time.UnixMilli(m.MinTime).UTC(), time.UnixMilli(m.MaxTime).UTC()
-		if d.First.IsZero() || first.Before(d.First) {
-			d.First = first
-		}
-		if last.After(d.Last) {
-			d.Last = last
+		if m := blockMeta(filepath.Join(dir, e.Name())); m != nil && e.Name() == m.ULID {
+			at.add(time.UnixMilli(m.MinTime).UTC(), time.UnixMilli(m.MaxTime).UTC())
 		}
 	}
-	if d.Last.IsZero() {
+	if at.last.IsZero() {
 		return nil
 	}
+	d := &Dump{Kind: Blocks, Path: dir, First: at.first, Last: at.last}
 	d.Commands = d.serve("cp -r " + finding.ShellFile(filepath.Clean(dir)) + " whystall-copy && rm -f whystall-copy/lock")
 	return d
 }
@@ -161,8 +178,12 @@ func blockMeta(dir string) *meta {
 		return nil
 	}
 	defer f.Close()
+	return readMeta(f)
+}
+
+func readMeta(r io.Reader) *meta {
 	var m meta
-	if json.NewDecoder(io.LimitReader(f, 1<<20)).Decode(&m) != nil || !ulid.MatchString(m.ULID) || m.MaxTime <= m.MinTime || m.MaxTime > latestSecond*1000 || m.MinTime < 0 {
+	if json.NewDecoder(io.LimitReader(r, 1<<20)).Decode(&m) != nil || !ulid.MatchString(m.ULID) || m.MaxTime <= m.MinTime || m.MaxTime > latestSecond*1000 || m.MinTime < 0 {
 		return nil
 	}
 	return &m

@@ -1,13 +1,17 @@
 package fleet
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
+	"hash/crc32"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -37,8 +41,14 @@ func TestDumps(t *testing.T) {
 	for _, c := range []struct {
 		path string
 		kind DumpKind
-	}{{file, OpenMetrics}, {filepath.Dir(blocks[len(blocks)-1]), Block}, {data, Blocks}} {
-		t.Run(string(c.kind), func(t *testing.T) {
+	}{
+		{file, OpenMetrics}, {filepath.Dir(blocks[len(blocks)-1]), Block}, {data, Blocks},
+		{packed(t, dir, "dump.gz", "gzip -c \"$1\" > \"$2\"", file), OpenMetrics},
+		{packed(t, dir, "a dump.tar.gz", "tar -czf \"$2\" -C \"$(dirname \"$1\")\" \"$(basename \"$1\")\"", file), OpenMetrics},
+		{packed(t, dir, "blocks.tar", "tar -cf \"$2\" -C \"$1\" .", data), Blocks},
+		{packed(t, dir, "blocks.tgz", "tar -czf \"$2\" -C \"$1\" ../data", data), Blocks},
+	} {
+		t.Run(string(c.kind)+" "+filepath.Base(c.path), func(t *testing.T) {
 			d := DumpOf(c.path)
 			if d == nil || d.Kind != c.kind || len(d.Commands) != 3 {
 				t.Fatalf("%+v", d)
@@ -48,6 +58,57 @@ func TestDumps(t *testing.T) {
 			}
 			r := served(t, d)
 			if len(r.Findings) == 0 {
+				t.Error("nothing found in what is ill")
+			}
+		})
+	}
+}
+
+// packed makes an archive of a file or folder: $1 to $2.
+func packed(t *testing.T, dir, name, script, from string) string {
+	t.Helper()
+	to := filepath.Join(dir, name)
+	if out, err := exec.Command("sh", "-ec", script, "sh", from, to).CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v: %s", script, err, out)
+	}
+	return to
+}
+
+// TestLogs carries out the commands for a data folder of a Prometheus that has written no block
+// yet, for its log alone, for the folder with a block that is older, and for an archive of it.
+func TestLogs(t *testing.T) {
+	need.Tool(t, "prometheus")
+	end := time.Now().Add(-2 * time.Hour).Truncate(time.Second)
+	_, imported := madeSamples(end)
+	dir := t.TempDir()
+	data, config := filepath.Join(dir, "data"), filepath.Join(dir, "prometheus.yml")
+	if err := os.WriteFile(config, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	address := serve(t, "prometheus", "--config.file="+config, "--storage.tsdb.path="+data, "--web.enable-remote-write-receiver", "--web.listen-address=ADDRESS")
+	e := extraEngine{Write: "http://" + address + "/api/v1/write"}
+	for part := range slices.Chunk(seriesOf(t, imported), 200) {
+		e.write(t, part)
+	}
+	// As it stands while the engine runs: its lock and the page that it writes are in it.
+	copied := filepath.Join(dir, "copied")
+	packed(t, dir, "copied", "cp -r \"$1\" \"$2\"", data)
+	for _, c := range []struct {
+		path string
+		kind DumpKind
+	}{
+		{copied, Blocks}, {filepath.Join(copied, "wal"), Log},
+		{packed(t, dir, "data.tar.gz", "tar -czf \"$2\" -C \"$1\" .", copied), Blocks},
+	} {
+		t.Run(string(c.kind)+" "+filepath.Base(c.path), func(t *testing.T) {
+			d := DumpOf(c.path)
+			if d == nil || d.Kind != c.kind || len(d.Commands) != 3 {
+				t.Fatalf("%+v", d)
+			}
+			if !d.Last.Equal(end.UTC()) || !d.First.Equal(end.Add(-madeMinutes*time.Minute).UTC()) {
+				t.Errorf("%v to %v, want until %v", d.First, d.Last, end)
+			}
+			if r := served(t, d); len(r.Findings) == 0 {
 				t.Error("nothing found in what is ill")
 			}
 		})
@@ -127,4 +188,22 @@ func TestNoDumps(t *testing.T) {
 	if d := DumpOf(filepath.Join(dir, "not a block")); d != nil {
 		t.Errorf("%+v", d)
 	}
+}
+
+// FuzzSegment reads anything as a segment of a log.
+func FuzzSegment(f *testing.F) {
+	record := []byte{walSamples, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 1, 0x8b, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8}
+	head := []byte{walFull, 0, byte(len(record)), 0, 0, 0, 0}
+	binary.BigEndian.PutUint32(head[3:], crc32.Checksum(record, castagnoli))
+	f.Add(append(head, record...))
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var s span
+		if found := segmentSpan(bytes.NewReader(data), &s); found != !s.last.IsZero() || s.last.Before(s.first) {
+			t.Errorf("found %t: %v to %v", found, s.first, s.last)
+		}
+		_ = recordSpan(0, data, &s)
+		_ = recordSpan(walZstd, data, &s)
+		_ = recordSpan(walSnappy, data, &s)
+	})
 }
