@@ -123,7 +123,7 @@ var walUnzstd = sync.OnceValues(func() (*zstd.Decoder, error) {
 	return zstd.NewReader(nil, zstd.WithDecoderMaxMemory(walLargest), zstd.WithDecoderConcurrency(1))
 })
 
-// recordSpan adds the times of a record's samples, if it has samples: the number of the first series
+// recordSpan adds the times of a record, if it has samples: the number of the first series
 // and the first time, and then of each sample its differences to these and its value.
 func recordSpan(flags byte, record []byte, s *span) (found bool) {
 	switch {
