@@ -148,28 +148,30 @@ class Chart {
 
   private dots(): void {
     const d = this.l.dots, g = this.picture.g, v = this.view;
-    // One path for all dots that look alike: a fill each is what takes long.
-    const paths = new Map<string, { path: Path2D; colour: string; alpha: number; slow: number }>();
+    // Dots that look alike come together: to change the colour for each is what takes long.
+    const alike = new Map<string, { xy: number[]; colour: string; alpha: number; slow: number }>();
     for (let i = 0; i < d.at.length; i++) {
       const at = d.at[i]!;
       if (at < v.lo || at > v.hi) continue;
       const slow = d.slow[i]!, alpha = this.chosen(i) ? (slow ? 0.95 : 0.6) : 0.07, leaf = this.l.largest[d.largest[i]!]!.leaf;
       const key = slow + " " + alpha + " " + colour(leaf);
-      let p = paths.get(key);
-      if (!p) paths.set(key, (p = { path: new Path2D(), colour: colour(leaf), alpha, slow }));
-      const x = this.picture.x(v, at), y = this.y(d.ns[i]!);
-      if (slow) {
-        p.path.moveTo(x + 3.4, y);
-        p.path.arc(x, y, 3.4, 0, 2 * Math.PI);
-      } else {
-        const r = d.at.length > 3000 ? 1.4 : 2;
-        p.path.rect(x - r, y - r, 2 * r, 2 * r);
-      }
+      let p = alike.get(key);
+      if (!p) alike.set(key, (p = { xy: [], colour: colour(leaf), alpha, slow }));
+      p.xy.push(this.picture.x(v, at), this.y(d.ns[i]!));
     }
-    for (const p of [...paths.values()].sort((a, b) => a.slow - b.slow || a.alpha - b.alpha)) {
+    const r = d.at.length > 3000 ? 1.4 : 2;
+    for (const p of [...alike.values()].sort((a, b) => a.slow - b.slow || a.alpha - b.alpha)) {
       g.globalAlpha = p.alpha;
       g.fillStyle = p.colour;
-      g.fill(p.path);
+      for (let i = 0; i < p.xy.length; i += 2) {
+        const x = p.xy[i]!, y = p.xy[i + 1]!;
+        if (!p.slow) g.fillRect(x - r, y - r, 2 * r, 2 * r);
+        else {
+          g.beginPath();
+          g.arc(x, y, 3.4, 0, 2 * Math.PI);
+          g.fill();
+        }
+      }
     }
     g.globalAlpha = 1;
     const open = state.open >= 0 ? this.m.slowest[state.open] : undefined;
