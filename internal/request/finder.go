@@ -57,8 +57,8 @@ func (f *Finder) Event(ev *exectrace.Event) []Activation {
 	if ev.Kind != exectrace.KindGoroutine {
 		return f.other(ev)
 	}
-	if ev.From == exectrace.Syscall && ev.To != exectrace.NotExist && int(ev.Slot) < len(f.gs) && f.gs[ev.Slot].flags&flagWriting == 0 {
-		return nil // came back from a call that was no flush
+	if ev.From == exectrace.Syscall && ev.To != exectrace.NotExist && int(ev.Slot) < len(f.gs) && f.gs[ev.Slot].flags&(flagWriting|flagPolling) == 0 {
+		return nil // came back from a call that was no flush, and no wait for events
 	}
 	if len(f.ended) != 0 {
 		f.ended = f.ended[:0]
@@ -76,8 +76,8 @@ func (f *Finder) Record(r *exectrace.Record, id, actor exectrace.GoID) []Activat
 	switch r.Op {
 	case exectrace.OpBlock, exectrace.OpWake, exectrace.OpSyscall, exectrace.OpCreate, exectrace.OpEnd:
 	case exectrace.OpSyscallEnd:
-		if int(r.Slot) < len(f.gs) && f.gs[r.Slot].flags&flagWriting == 0 {
-			return nil // came back from a call that was no flush
+		if int(r.Slot) < len(f.gs) && f.gs[r.Slot].flags&(flagWriting|flagPolling) == 0 {
+			return nil // came back from a call that was no flush, and no wait for events
 		}
 	case exectrace.OpRegionBegin, exectrace.OpRegionEnd:
 		f.ended, f.now = f.ended[:0], r.Time

@@ -41,6 +41,12 @@ func (f *Finder) call(g *gstate, stack exectrace.StackID, t exectrace.Time) {
 		return
 	}
 	in := f.enter(g, stack)
+	if in.marks&markPoll != 0 && g.role == roleUnknown {
+		f.block(g, stack, exectrace.ReasonNetwork, t)
+		g.flags |= flagPolling
+		return
+	}
+	g.flags |= flagActed
 	if (g.role == roleUnknown || g.role == roleLoop) && f.isIdle(g, in) {
 		f.loopRead(g, t)
 		return
@@ -62,6 +68,10 @@ func (f *Finder) call(g *gstate, stack exectrace.StackID, t exectrace.Time) {
 
 // callEnd: g came back from one.
 func (f *Finder) callEnd(g *gstate, t exectrace.Time) {
+	if g.flags&flagPolling != 0 {
+		g.flags &^= flagPolling
+		f.wake(g, act{time: t, slot: exectrace.NoSlot})
+	}
 	if g.flags&flagWriting != 0 {
 		g.flags &^= flagWriting
 		if g.flags&flagHolds != 0 {
@@ -80,6 +90,7 @@ func (f *Finder) status(g *gstate, ev *exectrace.Event) {
 	var in *stackInfo
 	if ev.Stack != 0 {
 		in = f.enter(g, ev.Stack)
+		g.flags |= flagByStart // before Go 1.22 it is no more than where its life began
 	}
 	if ev.To == exectrace.Waiting && g.flags&flagWaiting == 0 {
 		g.flags |= flagWaiting
@@ -109,6 +120,7 @@ func (f *Finder) create(g *gstate, id exectrace.GoID, slot uint32, start exectra
 		in := f.stack(start)
 		if g.entry = in.entry; !f.entries[in.entry].launch.decided {
 			g.role = f.entries[in.entry].role
+			g.flags |= flagByStart
 		}
 	}
 	if !fresh {
@@ -248,6 +260,7 @@ func (f *Finder) wakes(g *gstate, a act) {
 	if waker == nil {
 		return
 	}
+	waker.flags |= flagActed
 	if g.role == roleUnknown {
 		f.woken(g, waker)
 	}

@@ -18,6 +18,8 @@ func (f *Finder) loopBlock(g *gstate, in *stackInfo, t exectrace.Time) {
 		if g.phase == phaseOpen { // else it was only looking whether there is more to do
 			if s := f.entries[g.entry].server; s != nil && s.needWrite && g.writes == 0 {
 				g.serial++
+			} else if in.marks&markPoll != 0 && g.flags&(flagActed|flagSpawned) == 0 {
+				g.serial++ // it only looked whether there are events
 			} else {
 				f.close(g, t)
 			}

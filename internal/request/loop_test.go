@@ -328,3 +328,30 @@ func consume[T any](jobs chan T, work func()) {
 		work()
 	}
 }
+
+// A loop around epoll_wait, of a program that does not leave its sockets to the runtime: from the
+// wait's end to the next is a request, but not where it only looked.
+func TestPolls(t *testing.T) {
+	var text strings.Builder
+	text.WriteString("goroutine L main.loop\n")
+	at := 0
+	for range 60 {
+		fmt.Fprintf(&text, "\t%d syscall at syscall.EpollWait\n\t%d running\n", at, at+50)
+		fmt.Fprintf(&text, "\t%d syscall at syscall.read<syscall.Read\n\t%d running\n", at+60, at+61)
+		fmt.Fprintf(&text, "\t%d syscall at syscall.EpollWait\n\t%d running\n", at+80, at+81)
+		at += 100
+	}
+	fmt.Fprintf(&text, "\t%d end\n", at)
+	f, as := byHand(t, text.String(), Options{})
+	if g := f.Groups(); len(g) != 1 || g[0].Entry != "main.loop" || g[0].Kind != KindLoop || !g[0].Listed {
+		t.Fatalf("groups %+v", g)
+	}
+	if len(as) < 40 {
+		t.Fatalf("%d requests", len(as))
+	}
+	for _, a := range as[:len(as)-1] {
+		if d := a.End - a.Begin; d != 30 {
+			t.Errorf("[%d,%d) lasts %d", a.Begin, a.End, d)
+		}
+	}
+}

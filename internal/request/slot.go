@@ -45,6 +45,9 @@ func (f *Finder) enter(g *gstate, id exectrace.StackID) *stackInfo {
 	} else {
 		in = f.stack(id)
 	}
+	if g.flags&flagByStart != 0 && in.entry != 0 {
+		f.unwrap(g, in.entry)
+	}
 	if g.role == roleNone && in.entry != 0 && !f.entries[in.entry].launch.decided {
 		g.entry, g.role = in.entry, f.entries[in.entry].role
 		f.arrived(g)
@@ -54,6 +57,20 @@ func (f *Finder) enter(g *gstate, id exectrace.StackID) *stackInfo {
 		}
 	}
 	return in
+}
+
+// unwrap: a stack of g's own says that it is of entry. The compiler wraps a go statement's call
+// with arguments. A trace of Go 1.17 to 1.21 names that wrapper as where a goroutine began which
+// was there before the trace. Stacks leave it out.
+func (f *Finder) unwrap(g *gstate, entry uint32) {
+	g.flags &^= flagByStart
+	if g.role != roleUnknown || entry == g.entry || g.phase == phaseOpen {
+		return
+	}
+	if f.entries[g.entry].accepted {
+		f.entries[entry].accepted = true
+	}
+	g.role, g.entry = roleNone, 0
 }
 
 // see: g stands at a stack. It proves what g is in, and may name it.

@@ -42,6 +42,7 @@ const (
 	markPush                      // the handler asked for its writes to be sent now
 	markSend                      // writes to a socket
 	markFlush                     // finishRequest's last flush: once a request
+	markPoll                      // waits for the events of many descriptors, in a system call
 )
 
 // stackInfo is what a stack means, worked out once.
@@ -220,6 +221,9 @@ func (p *program) classify(frames []exectrace.Frame) stackInfo {
 	if in.where == whereFinish && callee(frames, "(*response).finishRequest", is("bufio.(*Writer).Flush")) && callee(frames, "(*Writer).Flush", is("net/http.checkConnErrorWriter.Write")) {
 		in.marks |= markFlush
 	}
+	if polls(frames) {
+		in.marks |= markPoll
+	}
 	if handler > 0 {
 		in.name = p.handlerName(frames[:handler])
 	}
@@ -250,6 +254,22 @@ func netMarks(name string) mark {
 		return markOurs
 	}
 	return 0
+}
+
+// polls reports whether a stack stands in a call of epoll_wait: a program that does not leave its
+// sockets to the runtime waits there for work.
+func polls(frames []exectrace.Frame) bool {
+	for i := range frames {
+		switch name := frames[i].Func; methodOf(name) {
+		case "EpollWait", "epollWait", "epollwait", "EpollPwait", "epollPwait", "EpollPwait2":
+			return true
+		default:
+			if !isStd(name) {
+				return false
+			}
+		}
+	}
+	return false
 }
 
 // httpMarks reads one frame of package net/http.

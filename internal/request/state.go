@@ -41,7 +41,10 @@ const (
 	flagWoke                        // woke at begin from a wait older than the trace, did nothing since
 	flagGiver                       // wrote to a connection or gave work before
 	flagHolds                       // has a request that it did not read itself: see holder
-	flagsKept     = flagChild | flagWaiting | flagWrote | flagFresh | flagHolds | flagGiver
+	flagPolling                     // in a system call that waits for the events of many descriptors
+	flagActed                       // called, woke or waited since begin
+	flagByStart                     // its entry is where its life began: no stack of its own was seen
+	flagsKept     = flagPolling | flagByStart | flagChild | flagWaiting | flagWrote | flagFresh | flagHolds | flagGiver
 )
 
 // gstate is what a goroutine is in the middle of. There is one a slot.
