@@ -1,6 +1,7 @@
 package attach
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -18,7 +19,29 @@ type Range struct {
 //
 // A section is what follows a prompt, or a fence, or the lines of one file that grep named. No part
 // reaches beyond its section: so two runs of a tool are two parts.
+//
+// Where much remains unknown, or one kind falls into pieces, other readings of the paste are tried,
+// and the one counts of which most is known.
 func Cut(file string, lines []paste.Line, kinds []*Kind) (parts []*Part, unknown []Range) {
+	parts, unknown = cutOnce(file, lines, kinds)
+	if len(lines) > mostViewed || !doubtful(parts, unknown) {
+		return parts, unknown
+	}
+	best := knownShare(parts, unknown)
+	for _, v := range paste.Views(lines) {
+		p, u := cutOnce(file, v, kinds)
+		share := knownShare(p, u)
+		if share > best+0.02 || share > best-0.02 && len(p) < len(parts) && len(p) > 0 {
+			parts, unknown, best = p, u, share
+		}
+	}
+	return parts, unknown
+}
+
+// mostViewed bounds the time for other readings, which no log needs.
+const mostViewed = 20000
+
+func cutOnce(file string, lines []paste.Line, kinds []*Kind) (parts []*Part, unknown []Range) {
 	c := newCutter(file, kinds)
 	c.lines(lines)
 	return c.parts, c.unknown
@@ -27,6 +50,44 @@ func Cut(file string, lines []paste.Line, kinds []*Kind) (parts []*Part, unknown
 // cutAll cuts a text that is held as a whole.
 func cutAll(file string, text []byte, kinds []*Kind) (parts []*Part, unknown []Range) {
 	return Cut(file, paste.Lines(text), kinds)
+}
+
+// doubtful reports whether something that is no person's words is unknown, or one kind comes thrice.
+func doubtful(parts []*Part, unknown []Range) bool {
+	for _, r := range unknown {
+		if !words(r.Lines) {
+			return true
+		}
+	}
+	times := map[*Kind]int{}
+	for _, p := range parts {
+		if times[p.Kind]++; times[p.Kind] > 2 {
+			return true
+		}
+	}
+	return len(parts) == 0
+}
+
+// knownShare is how much of the text is in parts, words of a person left out.
+func knownShare(parts []*Part, unknown []Range) float64 {
+	known, not := 0, 0
+	for _, p := range parts {
+		for _, l := range p.Lines {
+			known += len(l.Text)
+		}
+	}
+	for _, r := range unknown {
+		if words(r.Lines) {
+			continue
+		}
+		for _, l := range r.Lines {
+			not += len(l.Text)
+		}
+	}
+	if known == 0 {
+		return 0
+	}
+	return float64(known) / float64(known+not)
 }
 
 func newCutter(file string, kinds []*Kind) *cutter {
@@ -251,8 +312,8 @@ func (c *cutter) unknow(line paste.Line) {
 	c.unknown = append(c.unknown, Range{line.N, line.N, []paste.Line{line}})
 }
 
-// rawView is a run of a section's lines that have prefixes, as they were written. It is made once
-// for each run.
+// rawView is a section's lines from one on that has a prefix, as they were written. What follows it
+// without a prefix is the rest of a record that has several lines. It is made once for a section.
 type rawView struct {
 	lines      []paste.Line
 	first, end int // the run, in the section
@@ -261,12 +322,10 @@ type rawView struct {
 func (v *rawView) from(lines []paste.Line, at int) []paste.Line {
 	if at < v.first || at >= v.end {
 		v.first, v.end = at, at
-		for v.end < len(lines) && (lines[v.end].Raw != "" || lines[v.end].Text == "") {
-			v.end++
-		}
-		v.lines = slices.Clone(lines[at:v.end])
+		v.end = len(lines)
+		v.lines = slices.Clone(lines[at:])
 		for i := range v.lines {
-			v.lines[i].Text = v.lines[i].Raw
+			v.lines[i].Text = cmp.Or(v.lines[i].Raw, v.lines[i].Text)
 		}
 	}
 	return v.lines[at-v.first:]

@@ -37,11 +37,15 @@ const maxGuess = 200
 // guess is the kind of which most lines have a hint; "" where none is near.
 func guess(lines []paste.Line, kinds []*Kind) string {
 	best, most := "", 0
+	least := 4
+	if len(lines) == 1 {
+		least = 8 // a short word of one line is chance
+	}
 	for _, k := range kinds {
 		n := 0
 		for _, l := range lines[:min(len(lines), maxGuess)] {
 			for _, h := range k.Hints {
-				if telling(h) && strings.Contains(l.Text, h) {
+				if len(h) >= least && telling(h) && strings.Contains(l.Text, h) {
 					n++
 					break
 				}
@@ -70,7 +74,7 @@ func words(lines []paste.Line) bool {
 	human := 0
 	lines = lines[:min(len(lines), maxGuess)]
 	for _, l := range lines {
-		if sentence(strings.TrimSpace(l.Text)) {
+		if text := strings.TrimSpace(l.Text); sentence(text) || paste.IsCommand(text) {
 			human++
 		}
 	}

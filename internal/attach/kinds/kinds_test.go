@@ -2,6 +2,7 @@ package kinds
 
 import (
 	"fmt"
+	"html"
 	"os"
 	"path/filepath"
 	"slices"
@@ -130,6 +131,37 @@ func closed(data []byte) bool {
 	return strings.ContainsRune(text, 0) || strings.Contains(text, "```") && strings.Count(text, "```")%2 == 1
 }
 
+// What stands before each line of a paste does not keep it from being known. Each sample is tried
+// with one prefix, in turn.
+func TestPrefixedPastes(t *testing.T) {
+	prefixes := []func(i int) string{
+		func(i int) string { return fmt.Sprintf("2026-11-22 10:00:%02d.123 ", i%60) },
+		func(i int) string { return fmt.Sprintf("[2026-11-22 10:00:%02d] INFO ", i%60) },
+		func(i int) string { return fmt.Sprintf("%4d %4d  ", i+10, i+12) },
+		func(int) string { return "- " },
+		func(int) string { return "| " },
+	}
+	wrong := 0
+	for n, s := range samples(t) {
+		text := strings.TrimSuffix(string(s.paste), "\n")
+		want := kindsOf(s.paste)
+		if strings.ContainsAny(text, "\x00\r\x1b") || strings.Contains(text, "```") || len(want) != 1 || strings.Count(text, "\n") < 3 || len(text) > 3000 {
+			continue
+		}
+		lines := strings.Split(text, "\n")
+		for i := range lines {
+			lines[i] = prefixes[n%len(prefixes)](i) + lines[i]
+		}
+		if got := kindsOf([]byte(strings.Join(lines, "\n"))); !slices.Contains(got, want[0]) {
+			wrong++
+			t.Logf("%s, with %q: got %q, want %q", s.name, lines[0], got, want)
+		}
+	}
+	if wrong > 4 { // some samples are quoted or numbered already
+		t.Errorf("%d pastes are not known behind a prefix", wrong)
+	}
+}
+
 // The same sample as a chat, a wiki or a terminal bends it is of the same kinds.
 func TestBentPastes(t *testing.T) {
 	bends := map[string]func(string) string{
@@ -143,6 +175,10 @@ func TestBentPastes(t *testing.T) {
 		},
 		"blanks":   func(s string) string { return strings.ReplaceAll(s, "\n", "   \n") },
 		"nbsp":     func(s string) string { return strings.ReplaceAll(s, "  ", "\u00a0 ") },
+		"entities": html.EscapeString,
+		"details": func(s string) string {
+			return "<details><summary>output</summary>\n\n```\n" + s + "```\n\n</details>\n"
+		},
 		"coloured": func(s string) string { return "\x1b[0m" + strings.ReplaceAll(s, "\n", "\x1b[0m\n\x1b[1m") },
 	}
 	wrong := map[string]int{}

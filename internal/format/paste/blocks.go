@@ -11,7 +11,7 @@ func fences(lines []Line) {
 		text := strings.TrimLeft(strings.TrimLeft(l.Text, "> \t"), " \t")
 		mark := fence(text)
 		switch {
-		case closing == "" && mark != "":
+		case closing == "" && mark != "", mark != "" && mark == closing && language(text, mark):
 			last++
 			block, closing = last, mark
 			l.Text = afterFence(text, mark)
@@ -28,6 +28,13 @@ func fences(lines []Line) {
 			l.Block = block
 		}
 	}
+}
+
+// language reports whether a line opens a fence of Markdown with the name of a language. No line
+// that closes one has that: where one is open, its mark stood for an end whose start was cut off.
+func language(text, mark string) bool {
+	name := strings.TrimLeft(text, mark[:1])
+	return (mark == "```" || mark == "~~~") && name != "" && len(name) < 20 && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz-+") == ""
 }
 
 // fence is the mark with which a line opens a fence; "": it opens none.
@@ -52,6 +59,7 @@ func afterFence(text, mark string) string {
 		}
 	default:
 		_, rest, _ = strings.Cut(text, map[byte]string{'{': "}", '<': ">", '[': "]"}[mark[0]])
+		rest = untagged(rest)
 	}
 	return strings.TrimRight(rest, " \t")
 }
@@ -79,7 +87,8 @@ func quotes(lines []Line) {
 	for depth := 0; depth < 3; depth++ {
 		for i := 0; i < len(lines); {
 			n, quote := quoted(lines[i:])
-			if !quote || n < 2 && len(lines) > 1 {
+			inFence := n == 1 && lines[i].Block > 0 && (i == 0 || lines[i-1].Text == "")
+			if !quote || n < 2 && len(lines) > 1 && !inFence {
 				i += max(n, 1)
 				continue
 			}

@@ -86,7 +86,9 @@ func fromLatin1(text string) string {
 // overwritten, spaces that are none.
 func plain(text string) string {
 	text = strings.TrimRight(text, " \t\r\n")
-	if odd := strings.IndexFunc(text, func(r rune) bool { return r < ' ' && r != '\t' || r >= 0x7f && special(r) }); odd < 0 {
+	if odd := strings.IndexFunc(text, func(r rune) bool {
+		return r < ' ' && r != '\t' || r >= 0x7f && (special(r) || typeset[r] != "" || r == '→')
+	}); odd < 0 {
 		return text
 	}
 	var b strings.Builder
@@ -105,6 +107,10 @@ func plain(text string) string {
 			b.WriteString(s[:len(s)-last])
 		case r == '\r': // a progress line: the last writing counts
 			b.Reset()
+		case typeset[r] != "":
+			b.WriteString(typeset[r])
+		case r == '→' && betweenDigits(text, i-n, i):
+			b.WriteString("->")
 		case r == '\t' || r >= ' ' && !special(r):
 			b.WriteRune(r)
 		case r == 0xa0 || r == 0x2007 || r == 0x202f || r == 0x3000:
@@ -112,6 +118,15 @@ func plain(text string) string {
 		}
 	}
 	return strings.TrimRight(b.String(), " \t")
+}
+
+// typeset are characters that chats, wikis and blogs put in the place of what was typed.
+var typeset = map[rune]string{'“': `"`, '”': `"`, '„': `"`, '‘': "'", '’': "'", '—': "---", '–': "--", '−': "-"}
+
+// betweenDigits reports whether digits stand on both sides of text[from:to], as in gctrace's 4->5.
+func betweenDigits(text string, from, to int) bool {
+	digit := func(i int) bool { return i >= 0 && i < len(text) && text[i] >= '0' && text[i] <= '9' }
+	return digit(from-1) && digit(to)
 }
 
 // special reports whether r is a space that is none, or a character without a width.

@@ -9,8 +9,10 @@
 //	lines.go    Lines: a paste to its lines, in five steps
 //	decode.go   bytes to text; what only a terminal shows
 //	blocks.go   fences, quotes, indentation
+//	html.go     tags and entities of HTML
 //	numbers.go  line numbers
 //	prompt.go   prompts and their commands
 //	logger.go   prefixes of loggers
 //	paths.go    names of files before lines
+//	views.go    Views: other readings of a paste of which little is known
 package paste

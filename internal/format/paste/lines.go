@@ -15,9 +15,12 @@ import "strings"
 func Lines(data []byte) []Line {
 	var out []Line
 	for text := range strings.Lines(decode(data)) {
-		out = append(out, Line{N: len(out) + 1, Text: plain(text)})
+		out = append(out, Line{N: len(out) + 1, Text: plain(unescaped(text))})
 	}
 	fences(out)
+	for i := range out {
+		out[i].Text = untagged(out[i].Text)
+	}
 	quotes(out)
 	indentations(out)
 	quotes(out) // some are indented as a whole
@@ -25,6 +28,7 @@ func Lines(data []byte) []Line {
 	for i := range out {
 		l := &out[i]
 		l.elided()
+		l.idle()
 		l.prompt()
 	}
 	loggers(out)

@@ -32,6 +32,21 @@ var shortPrompt = regexp.MustCompile(`^(?P<host>(?:[A-Za-z][\w.-]*)?)(?:(?:[~/][
 // dollar is a prompt by itself: few outputs start a line with it.
 var dollar = regexp.MustCompile(`^[$] (?P<cmd>[\w./~(][^=:]*(?:\s.*)?|[A-Z_]+=\S+ .*)$`)
 
+// idlePrompt is a prompt at which nobody typed, or a key that ended a tool.
+var idlePrompt = regexp.MustCompile(`^(?:\[?(?:\([\w.-]+\) ?)?[\w.-]+@[\w.-]+(?:[: ]+[^\s$#%>][^$#%>]{0,80}?|:? *)\]? ?[$#%>❯]` +
+	`|(?:bash|sh|ash|zsh|dash)-[\d.]+[$#]|(?:mysql|MySQL|MariaDB|TiDB|tidb)(?: ?[\[(][^\])]{0,60}[\])]+)?>|\((?:gdb|pprof|dlv|lldb)\)` +
+	`|[a-z][\w-]*=[#>*!]|(?:redis )?[\w.-]+:\d{2,5}(?:\[\d+\])?>|[$#]|(?:\^[CDZ\\])+)$`)
+
+// idle empties a line that is a prompt and nothing more.
+func (l *Line) idle() {
+	text := strings.TrimSpace(l.Text)
+	if len(text) < 128 && text != "" && strings.IndexByte("$#%>)CDZ\\", text[len(text)-1]) >= 0 || strings.HasSuffix(text, "❯") {
+		if idlePrompt.MatchString(text) {
+			l.Text = ""
+		}
+	}
+}
+
 // prompt tells a prompt and its command from output.
 func (l *Line) prompt() {
 	text := strings.TrimLeft(l.Text, " \t")
@@ -76,6 +91,9 @@ func named(re *regexp.Regexp, m []string, name string) string {
 	}
 	return ""
 }
+
+// IsCommand reports whether a line reads like a command that was typed, without its prompt.
+func IsCommand(text string) bool { return len(text) < 200 && commandAfter(text) }
 
 // commandAfter reports whether text is a command that a person would run to see something.
 func commandAfter(text string) bool {

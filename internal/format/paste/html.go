@@ -1,0 +1,48 @@
+package paste
+
+import (
+	"html"
+	"regexp"
+	"strings"
+)
+
+// tags are marks of HTML that hold text, as they stand at the start or the end of a line.
+const tags = `(?:</?(?:pre|code|details|summary|p|br|div|blockquote|ul|ol|li|b|i|em|strong|font|span|tt|kbd|samp|h[1-6])(?:\s[^<>]*)?/?>\s*)+`
+
+var (
+	tagsBefore = regexp.MustCompile(`^\s*` + tags)
+	tagsAfter  = regexp.MustCompile(tags + `$`)
+)
+
+// untagged takes the tags at the start and at the end of a line off. Blanks behind a tag that stands
+// first belong to the tool's line.
+func untagged(text string) string {
+	if !strings.Contains(text, ">") || !strings.Contains(text, "<") {
+		return text
+	}
+	if at := tagsBefore.FindStringIndex(text); at != nil {
+		end := at[1]
+		for end > 0 && (text[end-1] == ' ' || text[end-1] == '\t') {
+			end--
+		}
+		text = text[end:]
+	}
+	if at := tagsAfter.FindStringIndex(text); at != nil {
+		text = text[:at[0]]
+	}
+	return strings.TrimRight(text, " \t")
+}
+
+// entity is one of those that a web page or a tracker makes of a tool's output.
+var entity = regexp.MustCompile(`&(?:gt|lt|amp|quot|apos|nbsp|#39|#34|#x27|#x2F|#96);`)
+
+// unescaped puts characters for the entities of HTML. Twice, since some trackers escape twice.
+func unescaped(text string) string {
+	for range 2 {
+		if strings.IndexByte(text, '&') < 0 || !entity.MatchString(text) {
+			break
+		}
+		text = entity.ReplaceAllStringFunc(text, html.UnescapeString)
+	}
+	return text
+}

@@ -1,0 +1,121 @@
+package paste
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Views gives other readings of a paste, for who knows little of it as it stands: without a prefix
+// that nearly all its lines have, and with lines put together that a terminal or a mail broke. Most
+// pastes have none. A wrong view reads like nothing, so who asks takes the one of which it knows most.
+func Views(lines []Line) (out [][]Line) {
+	for _, re := range everyLine {
+		if v := stripped(lines, re); v != nil {
+			out = append(out, v)
+			if w := unwrapped(v, 0); w != nil {
+				out = append(out, w)
+			}
+		}
+	}
+	for _, loose := range []int{0, 3} {
+		if v := unwrapped(lines, loose); v != nil {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// everyLine are prefixes that somebody or something put before each line. A tool's own rows start
+// with some of them as well.
+var everyLine = []*regexp.Regexp{
+	regexp.MustCompile(`^\s*[\[(]?\d{4}[-/.]\d\d[-/.]\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?: ?(?:Z|UTC|GMT|CET|CEST|CST|[+-]\d\d:?\d\d))?[\])]?:?(?:\s\[?(?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL|I|W|E|D|info|warn|error|debug)\]?:?)?(?: |$)`),
+	regexp.MustCompile(`^\s*[\[(]?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?[\])]?:?(?: |$)`),
+	regexp.MustCompile(`^\s*\[[\w./: -]{1,60}\](?: |$)`),
+	regexp.MustCompile(`^\s*\d{1,6}\s+\d{1,6}(?:  |\t|$)`),
+	regexp.MustCompile(`^\s*\d{1,6}(?:  |\t|$)`),
+	regexp.MustCompile(`^\s*\d{1,6}(?: |[:.|)] ?|$)`),
+	regexp.MustCompile(`^\s*[-*+•│|#;](?: |$)`),
+	regexp.MustCompile(`^\s*(?://|--|>>|::)(?: |$)`),
+	regexp.MustCompile(`^[\w.@/-]{2,40}: ?(?:|$)`),
+	regexp.MustCompile(`^[\w.@/-]{2,40}\s+\| ?`),
+}
+
+// leastViewed is how many lines must have a prefix before it is taken for one.
+const leastViewed = 3
+
+// stripped is the lines without a prefix; nil where fewer than nine of ten have it.
+func stripped(lines []Line, re *regexp.Regexp) []Line {
+	with, all := 0, 0
+	for _, l := range lines[:min(len(lines), 200)] {
+		if l.Text == "" || l.Command != "" {
+			continue
+		}
+		if all++; re.MatchString(l.Text) {
+			with++
+		}
+	}
+	if with < leastViewed && with < all || with*10 < all*9 || with == 0 {
+		return nil
+	}
+	out := slices.Clone(lines)
+	for i := range out {
+		l := &out[i]
+		if l.Command != "" {
+			continue
+		}
+		if at := re.FindStringIndex(l.Text); at != nil {
+			l.Text = strings.TrimRight(l.Text[at[1]:], " \t")
+			l.prompt()
+		}
+	}
+	fences(out)
+	indentations(out)
+	for i := range out {
+		if out[i].Command == "" {
+			out[i].prompt()
+		}
+	}
+	return out
+}
+
+// Widths at which terminals and mails break lines.
+const (
+	leastWidth = 60
+	mostWidth  = 400
+)
+
+// unwrapped joins lines that were broken at a width: where several lines are as long as the longest,
+// each goes on in the next. Blanks at the end of a line were lost, so with loose a line may be so
+// much shorter. nil: no width stands out.
+func unwrapped(lines []Line, loose int) []Line {
+	width, count, all := 0, 0, 0
+	for _, l := range lines {
+		n := len(l.Text)
+		if n == 0 {
+			continue
+		}
+		all++
+		switch {
+		case n > width:
+			width, count = n, 1
+		case n == width:
+			count++
+		}
+	}
+	if width < leastWidth || width > mostWidth || count < 2 || count*20 < all {
+		return nil
+	}
+	var out []Line
+	open := false // the last line goes on
+	for _, l := range lines {
+		if n := len(out); open && l.Command == "" && l.Text != "" && n > 0 && out[n-1].Block == l.Block {
+			last := &out[n-1].Text
+			*last += strings.Repeat(" ", width-(len(*last)-1)%width-1) + l.Text
+		} else {
+			out = append(out, l)
+		}
+		open = l.Text != "" && len(l.Text) >= width-loose
+	}
+	return out
+}
