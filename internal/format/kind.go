@@ -62,11 +62,31 @@ func candidates(h head) []*row {
 			var line string
 			line, text, _ = strings.Cut(text, "\n")
 			if line = strings.TrimSpace(line); line != "" {
-				known = rowsThat(func(r *row) bool { return r.line != nil && r.line(line) })
+				known = rowsThat(func(r *row) bool { return r.line != nil && r.line(line) && (!r.mostly || mostly(h, r.line)) })
 			}
 		}
 	}
 	return known
+}
+
+// mostly reports whether most of the first lines are known, comments and blank ones left out. Of a
+// command and a number, or a name and a number in another program's output, each is a line that a
+// page of metrics might have.
+func mostly(h head, knows func(line string) bool) bool {
+	yes, no := 0, 0
+	text := h.start
+	for n := 0; n < maxLookLines && text != ""; n++ {
+		var line string
+		line, text, _ = strings.Cut(text, "\n")
+		switch line = strings.TrimSpace(line); {
+		case line == "":
+		case knows(line):
+			yes++
+		case line[0] != '#':
+			no++
+		}
+	}
+	return yes > no
 }
 
 // rowsThat lists the rows that ok accepts, without those that yield to another of them.

@@ -15,7 +15,7 @@ const KindMetrics Kind = "Prometheus metrics"
 // The names are those of client_golang's go_* and process_* series.
 var _ = register(&row{
 	kind: KindMetrics, name: "metrics", rank: rankRuntime,
-	line:  looksMetrics,
+	line: looksMetrics, mostly: true,
 	parse: alone(Metrics),
 	streams: []evidence.Stream{
 		{Name: "/go/version:text", Doc: "Fact. Go version of the target: \"go1.26.1\"."},
@@ -55,8 +55,8 @@ func looksMetrics(line string) bool {
 	if strings.HasPrefix(line, "# HELP ") || strings.HasPrefix(line, "# TYPE ") {
 		return true
 	}
-	_, ok := parseSample(line)
-	return ok
+	s, ok := parseSample(line)
+	return ok && !strings.HasSuffix(s.name, ":")
 }
 
 // metric maps a series of a metrics page to a stream.

@@ -15,6 +15,7 @@ var _ = register(&row{
 		_, err := evidence.ParseRecord(line)
 		return err == nil
 	},
+	mostly: true,
 	parse: alone(func(data []byte, _ int64) ([]evidence.Record, error) {
 		return evidence.ParseText(bytes.NewReader(data))
 	}),

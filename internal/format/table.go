@@ -19,6 +19,7 @@ type row struct {
 	// with at alone is only ever a reading in a recorder's member; it needs no samples of its own.
 	looks    func(h head) bool                      // by how the file starts
 	line     func(line string) bool                 // by any of the first lines: a log starts with anything
+	mostly   bool                                   // line must know most of the first lines: chance ones of other texts read alike
 	anywhere func(data []byte) bool                 // by a line further down, in a file that nothing else knows
 	named    func(base string, content []byte) bool // by its base name and its content
 	yields   []Kind                                 // rows that know the same bytes better
