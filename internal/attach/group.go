@@ -33,9 +33,15 @@ func elsewhere(t, o *Told) bool {
 
 func differ(a, b string) bool { return a != "" && b != "" && a != b }
 
+// note says how two parts of one kind stand to each other.
+type note struct {
+	a, b *Part
+	text string
+}
+
 // series joins parts of one kind that are samples of one place in order, where the kind can compare
 // samples. What cannot be told is said, and stays apart.
-func series(parts []*Part) (out []*Part, notes []string) {
+func series(parts []*Part) (out []*Part, notes []note) {
 	noted := map[*Kind]bool{}
 	for _, p := range parts {
 		var last *Part
@@ -49,20 +55,20 @@ func series(parts []*Part) (out []*Part, notes []string) {
 			continue
 		}
 		places, why := apart(last, p)
-		note := ""
+		text := ""
 		switch {
 		case places:
-			note = fmt.Sprintf("%s: %s and %s are two places (%s): side by side, without rates", p.Kind.Name, last.where(), p.where(), why)
+			text = fmt.Sprintf("%s: %s and %s are two places (%s): side by side, without rates", p.Kind.Name, last.where(), p.where(), why)
 		case !inOrder(last, p):
-			note = fmt.Sprintf("%s: nothing tells whether %s and %s are one place before and after, so no rate is made of them", p.Kind.Name, last.where(), p.where())
+			text = fmt.Sprintf("%s: nothing tells whether %s and %s are one place before and after, so no rate is made of them", p.Kind.Name, last.where(), p.where())
 		case p.Kind.Joins:
 			last.Lines = append(last.Lines, p.Lines...)
 			last.Command += "; " + p.Command // it may say how long it slept before
 			continue
 		}
-		if note != "" && !noted[p.Kind] {
+		if text != "" && !noted[p.Kind] {
 			noted[p.Kind] = true // of many places one note is enough
-			notes = append(notes, note)
+			notes = append(notes, note{last, p, text})
 		}
 		out = append(out, p)
 	}

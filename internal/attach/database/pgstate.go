@@ -53,7 +53,7 @@ func claimActivity(lines []paste.Line) int {
 		}
 		return infoDone(n, own)
 	}
-	if !strings.Contains(lines[0].Text, "|") {
+	if !slices.ContainsFunc(strings.Split(lines[0].Text, "|"), func(c string) bool { return strings.HasPrefix(strings.TrimSpace(c), "wait_event") }) || !strings.Contains(lines[0].Text, "|") {
 		return 0
 	}
 	n := 1

@@ -23,6 +23,7 @@ var pgLog = &attach.Kind{
 
 var (
 	pgLine    = regexp.MustCompile(`(?:^|[ \]:>])(LOG|ERROR|FATAL|PANIC|WARNING|DETAIL|HINT|CONTEXT|STATEMENT|QUERY): {1,2}\S|^"?\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[^"]*"?,.*,(?:LOG|ERROR|FATAL|PANIC|WARNING),[0-9A-Z]{5},"`)
+	pgCSV     = regexp.MustCompile(`^"?\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[^"]*"?,(?:.*,){6}`)
 	pgTwo     = regexp.MustCompile(`(LOG|ERROR|FATAL|PANIC|WARNING|DETAIL|HINT|CONTEXT|STATEMENT|QUERY):  \S`)
 	pgWait    = regexp.MustCompile(`process (\d+) still waiting for (\w+) on (.+?) after ([\d.]+) ms`)
 	pgGot     = regexp.MustCompile(`process (\d+) acquired (\w+) on (.+?) after ([\d.]+) ms`)
@@ -39,12 +40,32 @@ func claimPGLog(lines []paste.Line) int {
 	if !pgLine.MatchString(first) || !pgWords.MatchString(first) && !(pgPrefix.MatchString(first) && pgTwo.MatchString(first)) {
 		return 0
 	}
-	n := 1
+	n := len(pgRecord(lines))
 	for n < len(lines) && lines[n].Command == "" && strings.TrimSpace(lines[n].Text) != "" &&
 		(pgLine.MatchString(lines[n].Text) || strings.HasPrefix(lines[n].Text, "\t") || strings.HasPrefix(lines[n].Text, "    ")) {
 		n++
 	}
 	return n
+}
+
+// maxRecord bounds the lines of one CSV record, which a query or a terminal's width breaks.
+const maxRecord = 40
+
+// pgRecord is the lines of the record that starts here: one, or as many as a CSV record's quotes need.
+func pgRecord(lines []paste.Line) []paste.Line {
+	if !pgCSV.MatchString(lines[0].Text) {
+		return lines[:1]
+	}
+	quotes := 0
+	for n, l := range lines[:min(len(lines), maxRecord)] {
+		if quotes += strings.Count(l.Text, `"`); quotes%2 == 0 {
+			return lines[:n+1]
+		}
+		if l.Command != "" {
+			break
+		}
+	}
+	return lines[:1]
 }
 
 // pgEvents are what a log says of time, in seconds.
@@ -62,8 +83,14 @@ type pgEvents struct {
 
 func readPGLog(p *attach.Part) attach.Reading {
 	e := pgEvents{waits: map[string]float64{}, on: map[string]int{}, mode: map[string]int{}}
-	for _, l := range p.Lines {
-		e.line(l.Text)
+	for at := 0; at < len(p.Lines); {
+		record := pgRecord(p.Lines[at:])
+		text := record[0].Text
+		for _, l := range record[1:] {
+			text += l.Text
+		}
+		e.line(text)
+		at += len(record)
 	}
 	r := &result{}
 	r.Title = "PostgreSQL's log, " + attach.Plural(len(p.Lines), "line")

@@ -260,6 +260,7 @@ func readPprof(part *attach.Part) attach.Reading {
 			p.total += s.value
 		}
 	}
+	p.named(part.Title + " " + part.Command)
 	p.guess(t.unit)
 	if t.listed {
 		return attach.Reading{Title: "pprof -list", State: attach.Healthy, Means: "it shows which lines of the source used the profile's quantity", Not: "what requests waited for",
@@ -350,6 +351,20 @@ func (p *profile) head(t string) {
 			p.total = v
 		}
 	}
+}
+
+// named takes the profile from the address that a person fetched, where the head is cut off.
+func (p *profile) named(command string) {
+	if p.kind != profOther {
+		return
+	}
+	_, name, _ := strings.Cut(command, "debug/pprof/")
+	end := strings.IndexFunc(name, func(r rune) bool { return r < 'a' || r > 'z' })
+	if end >= 0 {
+		name = name[:end]
+	}
+	p.kind = map[string]profileKind{"profile": profCPU, "mutex": profMutex, "block": profBlock, "heap": profHeap, "allocs": profAllocs,
+		"goroutine": profGoroutine, "threadcreate": profThreads}[name]
 }
 
 // guess says which profile it is where its head is cut off: by its unit and functions.

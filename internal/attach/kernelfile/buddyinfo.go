@@ -176,6 +176,9 @@ func elsewhere(zones []zone, worst zone) string {
 	if best.free(hugeOrder) < zoneLeast {
 		return ""
 	}
+	if best.name == worst.name || best.node != worst.node {
+		return fmt.Sprintf("; %s still has %s in such blocks, which is another node's memory", best, mem(best.free(hugeOrder)))
+	}
 	return fmt.Sprintf("; %s still has %s in such blocks, which the lowmem reserve may withhold", best, mem(best.free(hugeOrder)))
 }
 

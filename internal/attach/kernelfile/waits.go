@@ -42,7 +42,8 @@ func waitOf(functions []string) wait {
 			w.block = sched.BlockKernelLock
 		}
 		// Who wants to write waits for this lock as long as the file system is frozen.
-		if percpu := strings.HasPrefix(functions[0], "percpu_") || w.at == "percpu_rwsem_wait"; percpu && (name == "mnt_want_write" || name == "__sb_start_write" || name == "sb_start_write") {
+		// Before Linux 5.7 it sleeps as any other that waits for a rw-semaphore.
+		if percpu := strings.HasPrefix(functions[0], "percpu_") || w.at == "percpu_rwsem_wait" || w.at == "percpu_down_read" || w.at == name; percpu && (name == "mnt_want_write" || name == "__sb_start_write" || name == "sb_start_write") {
 			w.place = "a frozen file system (fsfreeze, or a snapshot that is being taken)"
 		}
 	}

@@ -35,6 +35,10 @@ var native = []rule{
 		"XLogFlush", "XLogWrite", "issue_xlog_fsync", "FileRead", "FileWrite", "mdread", "mdwrite", "WiredTiger*fsync", "__posix_sync"}},
 
 	{idle, 0, anything, 0, []string{"handle_slave_io", "rd_kafka_thread_main", "rd_kafka_broker_thread_main"}},
+	// Go's runtime, whose threads sleep in its own futex: without work, or for one of its own locks.
+	{lock, plainLock, anything, 5, []string{"runtime.lock", "runtime.lock2", "runtime.lockWithRank"}},
+	{idle, 0, anything, 6, []string{"runtime.findRunnable", "runtime.findrunnable", "runtime.stopm", "runtime.mPark", "runtime.sysmon", "runtime.notesleep",
+		"runtime.notetsleep*", "runtime.stoplockedm", "runtime.netpoll", "runtime.templateThread", "runtime.usleep"}},
 	// Another server's answer, by the client library.
 	{remote, 0, anything, 0, []string{"cli_safe_read*", "cli_read_query_result", "mysql_real_query", "mysql_send_query", "mysql_real_connect", "PQexec*", "PQgetResult", "pqWaitTimed", "pqSocketCheck",
 		"PQconnect*", "redisGetReply", "redisBufferRead", "redisCommand", "memcached_*", "mongoc_*", "curl_easy_perform", "Curl_*", "ldap_result*",

@@ -105,9 +105,13 @@ func (c cpuUse) iowait(v *verdict) {
 	switch {
 	case v.finds("page-fault"): // the disk is waited for inside of page faults
 	case c.blocked >= 1 && c.samples >= enoughSamples && c.wa >= iowaitBlocked:
-		proof = append(proof, fmt.Sprintf("%s threads blocked on I/O, the median", plain(c.blocked)))
+		proof = append(proof, fmt.Sprintf("threads blocked on I/O: %s, the median", plain(c.blocked)))
+		if v.swapsOut {
+			v.candidate("disk-wait", c.wa/100, proof...)
+			break
+		}
 		v.found("disk-wait", finding.Possible, c.wa/100, proof...)
-	case c.samples >= enoughSamples && c.wa >= iowaitMuch:
+	case c.samples >= enoughSamples && c.wa >= iowaitMuch && !v.swapsOut:
 		v.found("disk-wait", finding.Possible, c.wa/100, proof...)
 	default:
 		v.candidate("disk-wait", c.wa/100, proof...)

@@ -313,6 +313,10 @@ func (d device) judge(v *verdict, c cpuUse, n int) {
 		v.means("requests to %s take %s ms: whether anybody waits for them is not in it", d.name, plain(d.worst()))
 		v.not("writes go on behind the programs' backs: only fsync and a limit on dirty pages make a program wait for them")
 		v.next("pidstat -d 1 10", "iodelay: which processes wait for the disk")
+	case d.util >= 90 && d.queue < 2 && d.rawait >= 1 && d.reads*d.rawait >= 700:
+		v.candidate("disk-wait", c.wa/100, proof)
+		v.means("%s serves one read after another all the time, each in %s ms: who reads waits for it", d.name, plain(d.rawait))
+		v.next("pidstat -d 1 10", "which processes read")
 	case d.util >= 90 && d.worst() < awaitSome:
 		v.not(fmt.Sprintf("%s %% util is no proof of a slow disk: %s serves many requests at once, and answers in %s ms", plain(d.util), d.name, plain(d.worst())))
 	}

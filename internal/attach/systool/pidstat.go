@@ -23,16 +23,17 @@ func claimPidstat(lines []paste.Line) int { return claimSysstat(pidstatTool, lin
 // task is a process or a thread as pidstat saw it: medians over the samples, in which a task that
 // a sample leaves out did nothing.
 type task struct {
-	pid, tid, cpu  int // cpu is -1 where it is not known
-	name           string
-	use, wait      float64 // percent of a CPU's time
-	usr, sys       float64
-	majflt, minflt float64 // a second
-	cswch, nvcswch float64
-	read, write    float64 // kB a second
-	iodelay        float64 // clock ticks a sample
-	samples        int
-	lists          map[string][]float64
+	pid, tid, cpu                  int // cpu is -1 where it is not known
+	name                           string
+	use, wait                      float64 // percent of a CPU's time
+	usr, sys                       float64
+	majflt, minflt                 float64 // a second
+	cswch, nvcswch                 float64
+	read, write                    float64 // kB a second
+	iodelay                        float64 // clock ticks a sample
+	readMean, writeMean, delayMean float64 // means: a burst in one sample of many has no median
+	samples                        int
+	lists                          map[string][]float64
 }
 
 // pidstatRun is what a part of pidstat says.
@@ -124,6 +125,14 @@ func (one *task) settle(t *table, n int) {
 		}
 		*into = max(0, attach.Median(list))
 		delete(one.lists, name)
+	}
+	for _, m := range []struct {
+		name string
+		into *float64
+	}{{"kB_rd/s", &one.readMean}, {"kB_wr/s", &one.writeMean}, {"iodelay", &one.delayMean}} {
+		if list := one.lists[m.name]; t.has(m.name) && len(list) > 0 {
+			*m.into = max(0, attach.Sum(list)/float64(n))
+		}
 	}
 	for i, into := range []*float64{&one.usr, &one.sys, &one.wait, &one.use, &one.majflt, &one.minflt, &one.cswch, &one.nvcswch, &one.read, &one.write, &one.iodelay} {
 		mid(pidstatFigures[i], into)
@@ -416,10 +425,11 @@ func (run *pidstatRun) disk(v *verdict) {
 	}
 	top := run.top(func(t *task) float64 { return t.read + t.write })
 	if len(top) == 0 {
-		v.figure("no task reads from or writes to disk")
+		run.bursts(v)
 		return
 	}
 	v.figure("%s: reads %s/s, writes %s/s", top[0], kB(top[0].read), kB(top[0].write))
+	run.journal(v)
 	waits := programs(run.top(func(t *task) float64 { return t.iodelay }))
 	if len(waits) == 0 {
 		if top[0].read+top[0].write >= 10<<10 {
@@ -447,6 +457,56 @@ func (run *pidstatRun) disk(v *verdict) {
 	case share >= 0.05 || run.averages:
 		v.candidate("disk-wait", share, proof)
 		v.next("iostat -x 1 10", "whether the device is slow")
+	}
+}
+
+// bursts reads what no task did in half of the samples: tasks that come and go by turns. They are
+// taken together by their name, in means.
+func (run *pidstatRun) bursts(v *verdict) {
+	type sum struct{ read, write, delay float64 }
+	sums := map[string]sum{}
+	name, most := "", 0.0
+	for _, one := range run.tasks {
+		if one.kernel() {
+			continue
+		}
+		s := sums[one.name]
+		s = sum{s.read + one.readMean, s.write + one.writeMean, s.delay + one.delayMean}
+		sums[one.name] = s
+		if all := s.read + s.write + s.delay; all > most || all == most && one.name < name {
+			name, most = one.name, all
+		}
+	}
+	if most == 0 {
+		v.figure("no task reads from or writes to disk")
+		return
+	}
+	s := sums[name]
+	v.figure("%s, all of that name, by turns: reads %s/s, writes %s/s on average", name, kB(s.read), kB(s.write))
+	share := s.delay / 100 / max(1, run.interval)
+	if s.delay > 0 {
+		v.figure("they wait for the disk %s ms of each second, taken together (iodelay)", plain(1000*share))
+	}
+	if share >= 0.2 || s.read+s.write >= 10<<10 {
+		v.candidate("disk-wait", part(share), v.Figures[len(v.Figures)-1])
+		v.means("%s reads and writes in bursts, and waits for the disk then", name)
+		v.next("iostat -x 1 10", "r_await and w_await: how long requests take")
+	}
+}
+
+// journal: the journal's thread of a file system waits where others call fsync.
+func (run *pidstatRun) journal(v *verdict) {
+	for _, one := range run.top(func(t *task) float64 { return t.iodelay }) {
+		share := one.iodelay / 100 / max(1, run.interval)
+		if share < 0.5 || !strings.HasPrefix(one.name, "jbd2/") && !strings.HasPrefix(one.name, "xfsaild") {
+			continue
+		}
+		text := fmt.Sprintf("%s waits for the disk %s %% of the time", one, plain(100*min(1, share)))
+		v.figure("%s", text)
+		v.candidate("disk-wait", part(share), text)
+		v.means("%s, the journal's thread: whoever calls fsync waits for it", text)
+		v.next("strace -f -T -e trace=fsync,fdatasync -p PID", "whether the service calls fsync, and how long each takes")
+		return
 	}
 }
 

@@ -283,7 +283,11 @@ func (s *sysstatTables) sarNetwork(v *verdict) {
 				busiest, most = name, f
 			}
 		}
-		v.figure("%s: %s/s in and out", busiest, kB(most))
+		one := t.group()[busiest]
+		if one == nil {
+			return
+		}
+		v.figure("%s: %s/s in and out, %s packets/s in, %s out%s", busiest, kB(most), plain(one.median("rxpck/s")), plain(one.median("txpck/s")), small(one))
 	}
 	if t := s.with("retrans/s", "isegerr/s"); t != nil {
 		v.figure("%s TCP segments/s sent again", plain(t.median("retrans/s")))
@@ -291,6 +295,15 @@ func (s *sysstatTables) sarNetwork(v *verdict) {
 			v.outside("the network: segments are lost", 0, v.Figures[len(v.Figures)-1])
 		}
 	}
+}
+
+// small says that most packets have no content: it is requests for connections, or answers to them.
+func small(t *table) string {
+	packets, kb := t.median("rxpck/s"), t.median("rxkB/s")+t.median("rxbyt/s")/1024
+	if size := kb * 1024 / max(packets, 1); packets >= 5000 && size < 80 {
+		return fmt.Sprintf("; %s bytes each in: packets without content", plain(size))
+	}
+	return ""
 }
 
 // group splits a table by its first column.

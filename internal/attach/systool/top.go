@@ -22,6 +22,7 @@ var (
 	topCPU   = regexp.MustCompile(`^%?Cpu(?:\(s\)|\d+)? *:|^%CPU(?:\(s\)|\d+)? *:`)
 	topMem   = regexp.MustCompile(`^(?:[KMGTPE]iB )?(?:Mem|Swap|Spch|Échan)\s?:\s*[\d.,]+`)
 	topLoad  = regexp.MustCompile(`load average: *([\d.,]+), +([\d.,]+), +([\d.,]+)`)
+	topTight = regexp.MustCompile(`load average: *(\d+\.\d+), ?(\d+\.\d+), ?(\d+\.\d+)`)
 	// topShare is one share of a line of CPUs: "5.9 us", "0.7%us", "2,1 us".
 	topShare = regexp.MustCompile(`(\d[\d.]*(?:,\d+)?)\s*%?\s*(us|sy|ni|id|wa|hi|si|st|gu)\b`)
 	// topGraph is the line of CPUs as a bar: user and system before it, both together within.
@@ -125,6 +126,7 @@ type screen struct {
 	load    []float64
 	total   int // tasks
 	running int
+	zombies int
 	cpu     []cpuUse // one, or one for each CPU
 	cpus    int      // 0: not known
 	mem     memory
@@ -151,6 +153,9 @@ func parseTop(p *attach.Part) (all []screen) {
 			if m := topRunning.FindStringSubmatch(text); m != nil {
 				s.running, _ = whole(m[1])
 			}
+			if m := topZombies.FindStringSubmatch(text); m != nil {
+				s.zombies, _ = whole(m[1])
+			}
 		case topCPU.MatchString(text):
 			s.shares(text)
 		case topMem.MatchString(text):
@@ -168,11 +173,17 @@ func parseTop(p *attach.Part) (all []screen) {
 	return all
 }
 
-var topRunning = regexp.MustCompile(`,\s*(\d+) (?:running|laufend)`)
+var (
+	topRunning = regexp.MustCompile(`,\s*(\d+) (?:running|laufend)`)
+	topZombies = regexp.MustCompile(`,\s*(\d+) zombie`)
+)
 
 // loads are the load averages of 1, 5 and 15 minutes.
 func loads(text string) (out []float64) {
-	m := topLoad.FindStringSubmatch(text)
+	m := topTight.FindStringSubmatch(text)
+	if m == nil {
+		m = topLoad.FindStringSubmatch(text)
+	}
 	if m == nil {
 		m = loadColon.FindStringSubmatch(text)
 	}

@@ -36,7 +36,8 @@ func readTop(p *attach.Part) attach.Reading {
 		v.figure("memory: %s of %s available", last.mem.show(last.mem.available), last.mem.show(last.mem.total))
 		v.fact(MemoryAvailable, part(last.mem.available/last.mem.total))
 	}
-	last.processes(v, p)
+	last.processes(v, known && c.id+c.wa < 50)
+	last.oneCPU(v)
 	last.states(v, &c)
 	if known {
 		c.judge(v)
@@ -46,8 +47,60 @@ func readTop(p *attach.Part) attach.Reading {
 	if v.Glance {
 		v.not("one screen is a glance: states R and D change a thousand times a second, and the line of CPUs covers an instant or all time since boot")
 	}
-	v.means("the machine is at ease in it")
+	switch {
+	case known && c.id < 50:
+		v.means("the CPUs are %s %% busy, with some room", plain(100-c.id-c.wa))
+	case known:
+		v.means("the machine is at ease in it")
+	case last.mem.total > 0:
+		v.means("memory is not short; how busy the CPUs are is not in it")
+	default:
+		v.unsure = true
+		v.means("how busy the CPUs are is not in it")
+	}
 	return v.done()
+}
+
+// oneCPU names a CPU that is full of what the mean over all of them hides.
+func (s *screen) oneCPU(v *verdict) {
+	if len(s.cpu) < 2 || len(s.cpu) != s.cpus { // some lines are left out, and the others have no number here
+		return
+	}
+	for _, k := range []struct {
+		what string
+		of   func(cpuUse) float64
+	}{{"iowait", func(c cpuUse) float64 { return c.wa }}, {"soft interrupts", func(c cpuUse) float64 { return c.si }}, {"steal", func(c cpuUse) float64 { return c.st }}} {
+		most, at, total := 0.0, 0, 0.0
+		for i, c := range s.cpu {
+			total += k.of(c)
+			if k.of(c) > most {
+				most, at = k.of(c), i
+			}
+		}
+		if most >= iowaitMuch && most >= 1.3*total/float64(len(s.cpu)) {
+			v.Figures = slices.Insert(v.Figures, min(2, len(v.Figures)), fmt.Sprintf("CPU %d: %s %% %s", at, plain(most), k.what))
+			v.unsure = true
+		}
+	}
+}
+
+// programs sums the CPU time of processes by their names. Many small ones may fill a machine.
+func (t *table) programs() (name string, use float64, count int) {
+	sums, counts := map[string]float64{}, map[string]int{}
+	at := t.column("COMMAND", "BEFEHL", "Command")
+	for _, r := range t.rows {
+		i := at
+		if i < 0 || i >= len(r.cells) {
+			i = len(r.cells) - 1
+		}
+		n := r.cells[i]
+		sums[n] += max(0, t.num(r, "%CPU"))
+		counts[n]++
+		if sums[n] > use || sums[n] == use && n < name {
+			name, use = n, sums[n]
+		}
+	}
+	return name, use, counts[name]
 }
 
 // screensCPU is the medians of the lines of CPUs.
@@ -77,7 +130,7 @@ func screensCPU(all []screen) (c cpuUse, known bool) {
 }
 
 // processes names the one with most CPU time and the one with most memory.
-func (s *screen) processes(v *verdict, p *attach.Part) {
+func (s *screen) processes(v *verdict, loaded bool) {
 	t := table{names: s.names, rows: s.rows}
 	if len(t.rows) == 0 {
 		return
@@ -90,7 +143,10 @@ func (s *screen) processes(v *verdict, p *attach.Part) {
 		return fmt.Sprintf("%s (pid %s)", strings.Join(r.cells[at:min(len(r.cells), at+1)], " "), t.cell(r, "PID"))
 	}
 	busy := slices.MaxFunc(t.rows, func(a, b row) int { return cmp.Compare(t.num(a, "%CPU"), t.num(b, "%CPU")) })
-	if use := t.num(busy, "%CPU"); use >= 1 {
+	if program, all, n := t.programs(); loaded && n > 1 && all > 1.5*t.num(busy, "%CPU") {
+		text := fmt.Sprintf("%d processes %s: %s %% CPU", n, program, plain(all))
+		v.Figures = slices.Insert(v.Figures, min(2, len(v.Figures)), text)
+	} else if use := t.num(busy, "%CPU"); use >= 1 {
 		v.figure("%s: %s %% CPU, %s resident", name(busy), plain(use), bytes(t.resident(busy)))
 		v.factOf(ProcessCPU, use/100, name(busy))
 	}
@@ -136,8 +192,23 @@ func (s *screen) used() (total float64) {
 	return total
 }
 
+// beside adds to the figure of the load average, where there is one: few figures are shown.
+func (s *screen) beside(v *verdict, text string) {
+	if s.load == nil {
+		v.figure("%s", text)
+		return
+	}
+	v.Figures[0] += "; " + text
+}
+
+// manyZombies is more than come and go in the time a parent needs to ask for them.
+const manyZombies = 10
+
 // states counts threads in D, which one screen shows as they were at an instant.
 func (s *screen) states(v *verdict, c *cpuUse) {
+	if s.zombies >= manyZombies {
+		s.beside(v, fmt.Sprintf("%d zombies, whose parent does not ask for them", s.zombies))
+	}
 	at := slices.Index(s.names, "S")
 	if at < 0 {
 		return
@@ -149,7 +220,7 @@ func (s *screen) states(v *verdict, c *cpuUse) {
 		}
 	}
 	if blocked > 0 {
-		v.figure("%d in state D at that moment", blocked)
+		s.beside(v, fmt.Sprintf("%d in state D at that moment", blocked))
 		v.unsure = true
 		v.next("for i in 1 2 3 4 5; do ps -eLo state,wchan:32,comm | grep ^D; sleep 1; done", "whether the same threads stay in D, and where in the kernel")
 	}

@@ -10,8 +10,9 @@ import (
 // verdict is a reading in the making.
 type verdict struct {
 	attach.Reading
-	asked  map[string]bool
-	unsure bool // no sign, and yet not healthy: too little, or busy by a reason that is not in it
+	asked    map[string]bool
+	swapsOut bool // the disk's writes are mostly swap, so that it is busy shows no slow disk
+	unsure   bool // no sign, and yet not healthy: too little, or busy by a reason that is not in it
 }
 
 func (v *verdict) figure(format string, args ...any) {

@@ -174,6 +174,9 @@ func readVmstat(p *attach.Part) attach.Reading {
 			t.rows = run.boot
 			v.figure("since boot: %s", t.cpuUse())
 			v.figure("r %s, b %s at that moment", t.cell(run.boot[0], "r"), t.cell(run.boot[0], "b"))
+		} else {
+			v.Title = "vmstat, names without figures"
+			v.means("what stands below the names is cut off")
 		}
 		v.means("it is an average since boot, and says nothing about now")
 		v.next("vmstat 1 30", "samples while it is slow")
@@ -186,9 +189,13 @@ func readVmstat(p *attach.Part) attach.Reading {
 	c := run.cpuUse()
 	v.figure("%s (medians)", c)
 	lo, hi := run.span("r")
-	v.figure("r %s at the median (%s to %s), b %s", plain(c.runnable), plain(lo), plain(hi), plain(c.blocked))
+	if lo == hi {
+		v.figure("r %s in each sample, b %s", plain(lo), plain(c.blocked))
+	} else {
+		v.figure("r %s at the median (%s), b %s", plain(c.runnable), between(lo, hi), plain(c.blocked))
+	}
 	lo, hi = run.span("cs")
-	v.figure("%s to %s context switches/s", plain(lo), plain(hi))
+	v.figure("%s context switches/s", between(lo, hi))
 	v.fact(SwitchRate, run.median("cs"))
 	run.swap(v, p)
 	c.judge(v)
@@ -209,6 +216,14 @@ func readVmstat(p *attach.Part) attach.Reading {
 	return v.done()
 }
 
+// between writes the least and the most of a figure.
+func between(lo, hi float64) string {
+	if plain(lo) == plain(hi) {
+		return plain(lo)
+	}
+	return plain(lo) + " to " + plain(hi)
+}
+
 // swap judges pages that come back from swap: whoever touches them waits.
 func (run *vmstatRun) swap(v *verdict, p *attach.Part) {
 	unit := map[string]float64{"k": 1000, "K": 1024, "m": 1e6, "M": 1 << 20}[vmstatUnit(p)]
@@ -225,6 +240,11 @@ func (run *vmstatRun) swap(v *verdict, p *attach.Part) {
 	v.Figures = slices.Insert(v.Figures, 1, fmt.Sprintf("swap in %s/s, out %s/s (medians)", finding.Bytes(bounded(in)), finding.Bytes(bounded(out))))
 	proof := v.Figures[1]
 	v.swapping(in, out, len(run.rows), proof)
+	// What the disk writes is then mostly memory that does not fit, and others' reads wait behind it.
+	if written := run.median("bo") * 1024; out >= 1<<20 && out >= written/2 {
+		v.swapsOut = true
+		v.means("memory is short: %s of the %s that the disk writes each second goes to swap", finding.Bytes(bounded(min(out, written))), finding.Bytes(bounded(written)))
+	}
 }
 
 // swapping is a sign where pages come back all the time.
@@ -262,8 +282,20 @@ func (run *vmstatRun) outliers(v *verdict) {
 	_, wa := run.span("wa")
 	_, st := run.span("st")
 	c := run.cpuUse()
-	if wa >= iowaitMuch && c.wa < iowaitMatters || st >= stealMuch && c.st < stealMatters || b >= 5 && c.blocked < 1 {
+	var all []string
+	for _, o := range []struct {
+		is   bool
+		text string
+	}{
+		{b >= 5 && c.blocked < 1, "b " + plain(b)}, {wa >= iowaitMuch && c.wa < iowaitMatters, "iowait " + plain(wa) + " %"},
+		{st >= stealMuch && c.st < stealMatters, "steal " + plain(st) + " %"},
+	} {
+		if o.is {
+			all = append(all, o.text)
+		}
+	}
+	if len(all) > 0 {
 		v.unsure = true
-		v.not(fmt.Sprintf("single samples stand out (b %s, wa %s %%, st %s %% at most): whether a slow request met one is not in it", plain(b), plain(wa), plain(st)))
+		v.not(fmt.Sprintf("single samples stand out (%s at most): whether a slow request met one is not in it", strings.Join(all, ", ")))
 	}
 }
