@@ -52,7 +52,8 @@ func cutAll(file string, text []byte, kinds []*Kind) (parts []*Part, unknown []R
 	return Cut(file, paste.Lines(text), kinds)
 }
 
-// doubtful reports whether something that is no person's words is unknown, or one kind comes thrice.
+// doubtful reports whether something that is no person's words is unknown, or one kind comes
+// thrice.
 func doubtful(parts []*Part, unknown []Range) bool {
 	for _, r := range unknown {
 		if !words(r.Lines) {

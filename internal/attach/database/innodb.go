@@ -22,6 +22,7 @@ var innodb = &attach.Kind{
 }
 
 var (
+	semaEnd    = regexp.MustCompile(`[sS]emaphore wait has lasted > (\d+) seconds`)
 	semaWait   = regexp.MustCompile(`--Thread (\d+) has waited at (\S+) line (\d+) for ([\d.]+) seconds the semaphore`)
 	semaLock   = regexp.MustCompile(`^\s*(X-lock|S-lock|SX-lock|Mutex|X-lock \(wait_ex\)|.*[Ll]ock)\b.* (?:on RW-latch at|at|on) (0x[0-9a-f]+|'[^']+')(?:,? created (?:in )?(?:file )?(\S+) line (\d+))?`)
 	semaWriter = regexp.MustCompile(`a writer \(thread id (\d+)\) has reserved it in mode\s+(\w+)`)
@@ -33,7 +34,7 @@ var (
 	pendLog    = regexp.MustCompile(`^(\d+) pending log (?:flushes|writes)`)
 	histLen    = regexp.MustCompile(`^History list length (\d+)`)
 	innoSect   = regexp.MustCompile(`^(BACKGROUND THREAD|SEMAPHORES|TRANSACTIONS|FILE I/O|INSERT BUFFER AND ADAPTIVE HASH INDEX|LOG|BUFFER POOL AND MEMORY|ROW OPERATIONS|LATEST DETECTED DEADLOCK|LATEST FOREIGN KEY ERROR|INDIVIDUAL BUFFER POOL INFO|END OF INNODB MONITOR OUTPUT)$`)
-	innoStart  = regexp.MustCompile(`INNODB MONITOR OUTPUT|^\s*Type: InnoDB|--Thread \d+ has waited at|^---TRANSACTION \w+, |OS WAIT ARRAY INFO|InnoDB: (Warning: )?[aA] long semaphore wait|^\s*InnoDB\s+\|`)
+	innoStart  = regexp.MustCompile(`InnoDB: (?:Error: |\[FATAL\] )?[sS]emaphore wait has lasted|INNODB MONITOR OUTPUT|^\s*Type: InnoDB|--Thread \d+ has waited at|^---TRANSACTION \w+, |OS WAIT ARRAY INFO|InnoDB: (Warning: )?[aA] long semaphore wait|^\s*InnoDB\s+\|`)
 	innoRow    = regexp.MustCompile(`^\*+ \d+\. row \*+$`)
 )
 
@@ -105,6 +106,7 @@ type innoState struct {
 	active            int
 	longestActive     float64
 	deadlock          bool
+	ended             string // the seconds of a wait after which InnoDB ends the server
 }
 
 func readInnoDB(p *attach.Part) attach.Reading {
@@ -117,6 +119,13 @@ func readInnoDB(p *attach.Part) attach.Reading {
 	r.Glance = true
 	r.Title = "InnoDB status"
 	s.semaphores(r)
+	if s.ended != "" {
+		line := "a wait for one of InnoDB's locks lasted more than " + s.ended + " s: it took the server for hung, and ended it"
+		r.figure(line)
+		r.candidate("lock-contention", line)
+		r.Means = "The server was ended on purpose: the log above it names the lock, who has it, and where it was taken."
+		r.next("grep -B5 -A40 'has waited at' the error log", "the lock and its holder, before the end")
+	}
 	if len(s.waits) > 0 {
 		line := fmt.Sprintf("%s for locks of rows or tables, the longest for %s", transactionsWait(len(s.waits)), dur(slices.Max(s.waits)))
 		if s.table != "" {
@@ -163,6 +172,9 @@ func transactionsWait(n int) string {
 // line reads one line; at is the semaphore that the lines before spoke of.
 func (s *innoState) line(text string, at *semaphore) *semaphore {
 	t := strings.TrimSpace(text)
+	if m := semaEnd.FindStringSubmatch(t); m != nil {
+		s.ended = m[1]
+	}
 	if m := semaWait.FindStringSubmatch(t); m != nil {
 		sec, _ := number(m[4])
 		at = &semaphore{site: m[2] + ":" + m[3], waiters: 1, longest: sec}
@@ -235,7 +247,11 @@ func (s *innoState) semaphores(r *result) {
 		if i > 1 {
 			break
 		}
-		line := fmt.Sprintf("%s of InnoDB's lock %s for up to %s, at %s", waitersText(w.waiters), w.lock, dur(w.longest), w.site)
+		long := "for up to " + dur(w.longest)
+		if w.longest < 0.01 { // two decimals are printed
+			long = "for less than 10 ms"
+		}
+		line := fmt.Sprintf("%s of InnoDB's lock %s %s, at %s", waitersText(w.waiters), w.lock, long, w.site)
 		if w.writer != "" {
 			line += "; thread " + w.writer + " has it"
 		}

@@ -51,7 +51,8 @@ func claimPGLog(lines []paste.Line) int {
 // maxRecord bounds the lines of one CSV record, which a query or a terminal's width breaks.
 const maxRecord = 40
 
-// pgRecord is the lines of the record that starts here: one, or as many as a CSV record's quotes need.
+// pgRecord is the lines of the record that starts here: one, or as many as a CSV record's quotes
+// need.
 func pgRecord(lines []paste.Line) []paste.Line {
 	if !pgCSV.MatchString(lines[0].Text) {
 		return lines[:1]

@@ -2,6 +2,7 @@ package goruntime
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
@@ -16,8 +17,21 @@ var delve = &attach.Kind{
 	Read:  readDelve,
 }
 
+// With -t, each goroutine has its stack below it: a line of the function, and one of its place.
+var (
+	delveFrame = regexp.MustCompile(`^\s*\d{1,3}\s+0x[0-9a-f]{8,16} in (\S+)$`)
+	delveAt    = regexp.MustCompile(`^\s+at \S.*:\d+$`)
+)
+
 func claimDelve(lines []paste.Line) int {
-	n := while(lines, func(s string) bool { _, ok := delveLine(s); return ok })
+	listed := false
+	n := while(lines, func(s string) bool {
+		if _, ok := delveLine(s); ok {
+			listed = true
+			return true
+		}
+		return listed && (delveFrame.MatchString(s) || delveAt.MatchString(s))
+	})
 	if n > 0 && n < len(lines) && strings.HasSuffix(strings.TrimSpace(lines[n].Text), " goroutines]") {
 		n++
 	}
@@ -63,8 +77,20 @@ func delveLine(s string) (st stack, ok bool) {
 func readDelve(p *attach.Part) attach.Reading {
 	d := &dump{}
 	places := map[string]int{}
+	traced := false
 	for _, line := range p.Lines {
+		if m := delveFrame.FindStringSubmatch(line.Text); m != nil && len(d.stacks) > 0 {
+			last := d.stacks[len(d.stacks)-1]
+			if !traced {
+				last.frames, traced = nil, true
+			}
+			if len(last.frames) < 256 {
+				last.frames = append(last.frames, frame{fn: m[1]})
+			}
+			continue
+		}
 		if st, ok := delveLine(line.Text); ok && len(d.stacks) < maxStacks {
+			traced = false
 			d.stacks = append(d.stacks, &st)
 			places[st.frames[len(st.frames)-1].fn]++
 		}
@@ -76,7 +102,11 @@ func readDelve(p *attach.Part) attach.Reading {
 	if keys := byMost(places); len(keys) > 0 {
 		r.Figures = append(r.Figures, fmt.Sprintf("%d in %s", places[keys[0]], keys[0]))
 	}
-	r.Means = "one place for each goroutine, without who called it: who waits for whom is not in it"
+	if traced {
+		r.Means = "where each goroutine is at one moment, with who called it"
+	} else {
+		r.Means = "one place for each goroutine, without who called it: who waits for whom is not in it"
+	}
 	r.Not = "how long each has waited: a debugger stops the program at one moment"
 	pic.readLocks(&r)
 	return r

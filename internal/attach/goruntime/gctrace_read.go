@@ -194,7 +194,9 @@ func heapFigure(cs []cycle, last cycle) string {
 
 // judgeGC says what follows. A lack of CPU comes first, since it looks like the cost of GC.
 func judgeGC(g *attach.Reading, s gcSum, cs []cycle) {
-	stretched := s.medianMark >= longStop && s.usedOfMark < 0.10
+	// One thread that always ran would use as much of all Ps: a heap of few objects gives no work
+	// to more, and that is no wait for a CPU.
+	stretched := s.medianMark >= longStop && s.usedOfMark < 0.10 && s.usedOfMark*float64(cs[0].ps) < 0.9
 	long := s.longStops >= 2 && (10*s.longStops >= len(cs) || s.longShare >= 0.02)
 	frequent := s.perSecond >= gcRate && s.span >= leastSpan && !s.start
 	switch {

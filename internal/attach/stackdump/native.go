@@ -35,7 +35,7 @@ var native = []rule{
 		"XLogFlush", "XLogWrite", "issue_xlog_fsync", "FileRead", "FileWrite", "mdread", "mdwrite", "WiredTiger*fsync", "__posix_sync"}},
 
 	{idle, 0, anything, 0, []string{"handle_slave_io", "rd_kafka_thread_main", "rd_kafka_broker_thread_main"}},
-	// Go's runtime, whose threads sleep in its own futex: without work, or for one of its own locks.
+	// Go's runtime, whose threads sleep in its own futex: without work, or for one of its locks.
 	{lock, plainLock, anything, 5, []string{"runtime.lock", "runtime.lock2", "runtime.lockWithRank"}},
 	{idle, 0, anything, 6, []string{"runtime.findRunnable", "runtime.findrunnable", "runtime.stopm", "runtime.mPark", "runtime.sysmon", "runtime.notesleep",
 		"runtime.notetsleep*", "runtime.stoplockedm", "runtime.netpoll", "runtime.templateThread", "runtime.usleep"}},

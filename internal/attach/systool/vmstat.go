@@ -240,7 +240,7 @@ func (run *vmstatRun) swap(v *verdict, p *attach.Part) {
 	v.Figures = slices.Insert(v.Figures, 1, fmt.Sprintf("swap in %s/s, out %s/s (medians)", finding.Bytes(bounded(in)), finding.Bytes(bounded(out))))
 	proof := v.Figures[1]
 	v.swapping(in, out, len(run.rows), proof)
-	// What the disk writes is then mostly memory that does not fit, and others' reads wait behind it.
+	// What the disk writes is then mostly memory that does not fit, and others' reads wait for it.
 	if written := run.median("bo") * 1024; out >= 1<<20 && out >= written/2 {
 		v.swapsOut = true
 		v.means("memory is short: %s of the %s that the disk writes each second goes to swap", finding.Bytes(bounded(min(out, written))), finding.Bytes(bounded(written)))

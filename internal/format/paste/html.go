@@ -14,8 +14,8 @@ var (
 	tagsAfter  = regexp.MustCompile(tags + `$`)
 )
 
-// untagged takes the tags at the start and at the end of a line off. Blanks behind a tag that stands
-// first belong to the tool's line.
+// untagged takes the tags at the start and at the end of a line off. Blanks behind a tag that
+// stands first belong to the tool's line.
 func untagged(text string) string {
 	if !strings.Contains(text, ">") || !strings.Contains(text, "<") {
 		return text

@@ -8,7 +8,8 @@ import (
 
 // Views gives other readings of a paste, for who knows little of it as it stands: without a prefix
 // that nearly all its lines have, and with lines put together that a terminal or a mail broke. Most
-// pastes have none. A wrong view reads like nothing, so who asks takes the one of which it knows most.
+// pastes have none. A wrong view reads like nothing, so who asks takes the one of which it knows
+// most.
 func Views(lines []Line) (out [][]Line) {
 	for _, re := range everyLine {
 		if v := stripped(lines, re); v != nil {
@@ -85,8 +86,8 @@ const (
 	mostWidth  = 400
 )
 
-// unwrapped joins lines that were broken at a width: where several lines are as long as the longest,
-// each goes on in the next. Blanks at the end of a line were lost, so with loose a line may be so
+// unwrapped joins lines that were broken at a width: where several lines are as long as the
+// longest, each goes on in the next. Blanks at the end of a line were lost, so with loose a line may be so
 // much shorter. nil: no width stands out.
 func unwrapped(lines []Line, loose int) []Line {
 	width, count, all := 0, 0, 0
