@@ -3,7 +3,6 @@ package attach
 import (
 	"fmt"
 	"slices"
-	"strings"
 )
 
 // Explain reads all parts and puts together what they say.
@@ -15,14 +14,9 @@ import (
 //  5. Signs are weighed against each other (arbitrate.go).
 func Explain(parts []*Part, unknown []Unknown) *Answer {
 	a := &Answer{Unknown: unknown}
-	parts, notes := series(parts)
+	parts, a.Notes = series(parts)
 	for _, p := range parts {
 		a.Told = append(a.Told, read(p))
-	}
-	for _, n := range notes {
-		if a.about(n.a) == a.about(n.b) {
-			a.Notes = append(a.Notes, n.text)
-		}
 	}
 	a.group()
 	a.judge()
@@ -48,17 +42,6 @@ func Explain(parts []*Part, unknown []Unknown) *Answer {
 	}
 	a.next()
 	return a
-}
-
-// about is the title of a part up to its figures. A kind may have several reports, which are no
-// samples of one thing.
-func (a *Answer) about(p *Part) string {
-	for _, t := range a.Told {
-		if t.Part == p {
-			return t.Title[:len(t.Title)-len(strings.TrimLeftFunc(t.Title, func(r rune) bool { return r != ',' && (r < '0' || r > '9') }))]
-		}
-	}
-	return ""
 }
 
 // read lets the kind read a part. A reader that panics costs its part and no other.

@@ -33,15 +33,9 @@ func elsewhere(t, o *Told) bool {
 
 func differ(a, b string) bool { return a != "" && b != "" && a != b }
 
-// note says how two parts of one kind stand to each other.
-type note struct {
-	a, b *Part
-	text string
-}
-
 // series joins parts of one kind that are samples of one place in order, where the kind can compare
 // samples. What cannot be told is said, and stays apart.
-func series(parts []*Part) (out []*Part, notes []note) {
+func series(parts []*Part) (out []*Part, notes []string) {
 	noted := map[*Kind]bool{}
 	for _, p := range parts {
 		var last *Part
@@ -50,7 +44,7 @@ func series(parts []*Part) (out []*Part, notes []note) {
 				last = o
 			}
 		}
-		if last == nil || p.Kind.Read == nil || p.Kind.Scattered {
+		if last == nil || p.Kind.Read == nil || p.Kind.Scattered || p.Kind.Reports {
 			out = append(out, p)
 			continue
 		}
@@ -68,7 +62,7 @@ func series(parts []*Part) (out []*Part, notes []note) {
 		}
 		if text != "" && !noted[p.Kind] {
 			noted[p.Kind] = true // of many places one note is enough
-			notes = append(notes, note{last, p, text})
+			notes = append(notes, text)
 		}
 		out = append(out, p)
 	}

@@ -42,6 +42,10 @@ type Kind struct {
 	// become one; without it each is read alone.
 	Joins bool
 
+	// Reports says that parts of this kind may be different reports of one tool, which are no
+	// samples of one thing: nothing is said of their order.
+	Reports bool
+
 	// Yields names the kinds whose claim counts where both claim the same first line. Otherwise the
 	// longer claim does.
 	Yields []string

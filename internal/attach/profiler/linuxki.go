@@ -8,7 +8,7 @@ import (
 	"github.com/whystall/whystall/internal/format/paste"
 )
 
-var linuxKI = &attach.Kind{Name: "LinuxKI report", Claim: claimKI, Read: readKI, Yields: nil}
+var linuxKI = &attach.Kind{Name: "LinuxKI report", Claim: claimKI, Read: readKI, Reports: true}
 
 // kiLine is what a line of a LinuxKI report is.
 type kiLine int

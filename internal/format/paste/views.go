@@ -87,8 +87,8 @@ const (
 )
 
 // unwrapped joins lines that were broken at a width: where several lines are as long as the
-// longest, each goes on in the next. Blanks at the end of a line were lost, so with loose a line may be so
-// much shorter. nil: no width stands out.
+// longest, each goes on in the next. Blanks at the end of a line were lost, so with loose a line
+// may be so much shorter. nil: no width stands out.
 func unwrapped(lines []Line, loose int) []Line {
 	width, count, all := 0, 0, 0
 	for _, l := range lines {
