@@ -34,7 +34,6 @@ func (a *Answer) judge() {
 		all = contradicted(all)
 		a.Causes = append(a.Causes, ordered(all)...)
 	}
-	a.Causes = once(a.Causes)
 	a.twoMemories()
 	a.twoPauses()
 	a.Causes = once(a.Causes)
@@ -114,45 +113,6 @@ func weigh(all []*Verdict, s Sign, from *Told) []*Verdict {
 		return all
 	}
 	return append(all, &Verdict{Sign: s, Group: from.Group, From: []*Told{from}})
-}
-
-// once joins verdicts on one cause which differ in nothing but that a tool was run twice: no host,
-// process or cgroup tells their parts apart. The strongest grade counts, as within a group.
-func once(all []Verdict) (out []Verdict) {
-	for _, v := range all {
-		at := slices.IndexFunc(out, func(o Verdict) bool { return v.Cause != "" && o.Cause == v.Cause && alike(v.From, o.From) })
-		if at < 0 {
-			out = append(out, v)
-			continue
-		}
-		o := &out[at]
-		if slices.Index(strength, v.Grade) > slices.Index(strength, o.Grade) {
-			v.From = append(v.From, o.From...)
-			*o = v
-			continue
-		}
-		if o.Grade == v.Grade {
-			o.Proof, o.Share = append(o.Proof, v.Proof...), max(o.Share, v.Share)
-			if sureness(v.Sure) > sureness(o.Sure) {
-				o.Sure = v.Sure
-			}
-		}
-		o.From = append(o.From, v.From...)
-	}
-	return out
-}
-
-// alike reports whether parts name no two different hosts, processes or cgroups.
-func alike(some, others []*Told) bool {
-	for _, t := range some {
-		for _, o := range others {
-			a, b := t.Who, o.Who
-			if differ(a.Host, b.Host) || a.PID != 0 && b.PID != 0 && a.PID != b.PID || differ(a.Cgroup, b.Cgroup) || t.Part.File != o.Part.File {
-				return false
-			}
-		}
-	}
-	return true
 }
 
 // contradicted takes out what another part bounds, and marks without a root.
