@@ -305,6 +305,7 @@ func (l *long) claim() (*Kind, []paste.Line) {
 		var raw rawView
 		here := l.lines[:section(l.lines)]
 		kind, part := l.all.claim(here, 0, &raw)
+		part = part[:l.alien(len(part))]
 		l.capped = false
 		near := len(part) > len(l.lines)-min(len(l.lines)/2, lookEdge)
 		if kind == nil || !near || l.w.done && l.until == l.w.off+int64(len(l.w.buf)) {
@@ -317,6 +318,33 @@ func (l *long) claim() (*Kind, []paste.Line) {
 		lines, size = min(lines*8, largeLines), min(size*8, largeWindow)
 		l.context(lines, size)
 	}
+}
+
+// manyOwn lines of the log's own shapes, one below the other, are no part of a dump in it.
+const manyOwn = 16
+
+// alien is how many of the first lines from the position on are before the log's own lines: a kind
+// whose end was cut off may claim all that follows.
+func (l *long) alien(lines int) int {
+	data, run, end := l.w.lines(), 0, 0
+	for n := range lines {
+		_, next := lineAround(data, 0)
+		line := trimmed(data[:next])
+		data = data[next:]
+		if len(line) == 0 {
+			continue
+		}
+		if _, is := l.shapes.new(line); is {
+			if at, _ := l.marks.next(line, 0); at < 0 { // a line with a mark may be the log's
+				run, end = 0, n+1
+			}
+			continue
+		}
+		if run++; run == manyOwn {
+			return end
+		}
+	}
+	return lines
 }
 
 // place keeps what a kind claims.

@@ -51,6 +51,31 @@ func TestLongLogHolds(t *testing.T) {
 	}
 }
 
+// A status whose end was cut off does not take the log behind it.
+func TestCutShortInLog(t *testing.T) {
+	log := longLog(9<<20, 500)
+	var status []byte
+	for _, s := range samples(t) {
+		if s.name == "innodb-semaphores/paste" {
+			status = s.paste
+		}
+	}
+	status = status[:bytes.LastIndexByte(status[:len(status)*2/3], '\n')+1]
+	parts, _, _, err := attach.Stream("x", bytes.NewReader(slices.Concat(log, status, log)), All())
+	cycles, rows := 0, 0
+	for _, p := range parts {
+		switch p.Kind.Name {
+		case "gctrace":
+			cycles = len(p.Lines)
+		case "InnoDB status":
+			rows = len(p.Lines)
+		}
+	}
+	if want := 2 * bytes.Count(log, []byte("ms clock")); err != nil || len(parts) != 2 || cycles != want || rows > bytes.Count(status, []byte("\n")) || rows == 0 {
+		t.Errorf("%d parts with %d cycles, want %d, and %d lines of a status; %v", len(parts), cycles, want, rows, err)
+	}
+}
+
 // A dump that is longer than what is held is one part, and says that it goes on.
 func TestLongDump(t *testing.T) {
 	var text bytes.Buffer
