@@ -26,6 +26,10 @@ var meminfoKnown = oneOf("MemTotal MemFree MemUsed MemAvailable Buffers Cached S
 var meminfo = &attach.Kind{
 	Name: "/proc/meminfo", Hints: []string{":"},
 	Claim: starting("A-Z", 80, repeated(func(lines []paste.Line) int {
+		// Most lines of a log are refused here, before anything is copied.
+		if name, _, ok := pair(strings.TrimSpace(withoutNode(lines[0].Text))); !ok || !meminfoKnown(name) {
+			return 0
+		}
 		stripped := make([]paste.Line, 0, min(len(lines), 512))
 		for _, l := range lines[:min(len(lines), 512)] {
 			l.Text = withoutNode(l.Text)
