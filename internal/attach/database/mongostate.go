@@ -3,6 +3,7 @@ package database
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
@@ -21,10 +22,12 @@ var mongoState = &attach.Kind{
 			switch {
 			case l.Command != "" || t == "" || len(t) > 64<<10:
 				return infoDone(n, own)
-			case i == 0 && t[0] != '{' && !mongoOwn.MatchString(t), !mongoLine.MatchString(t):
+			case i == 0 && t[0] != '{' && t[0] != '"' && t[0] != '\'', !mongoLine.MatchString(t):
 				return infoDone(n, own)
 			}
-			own += len(mongoOwn.FindAllString(t, 4))
+			if slices.ContainsFunc(mongoWords, func(w string) bool { return strings.Contains(t, w) }) {
+				own += len(mongoOwn.FindAllString(t, 4))
+			}
 			depth += strings.Count(t, "{") + strings.Count(t, "[") - strings.Count(t, "}") - strings.Count(t, "]")
 			n = i + 1
 			if depth <= 0 && strings.HasPrefix(strings.TrimSpace(lines[0].Text), "{") {
@@ -35,6 +38,9 @@ var mongoState = &attach.Kind{
 	},
 	Read: readMongoState,
 }
+
+// mongoWords are in each line that mongoOwn knows: they spare it the lines of logs in JSON.
+var mongoWords = []string{"inprog", "globalLock", "concurrentTransactions", "secs_running", "waitingForLock", "opcounters", "currentQueue"}
 
 var (
 	mongoOwn   = regexp.MustCompile(`"?\b(inprog|globalLock|concurrentTransactions|secs_running|microsecs_running|waitingForLock|opcounters|currentQueue)"? ?: ?`)

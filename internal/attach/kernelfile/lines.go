@@ -147,6 +147,9 @@ func parseTime(text string) (time.Time, bool) {
 	if len(text) < 8 || len(text) > longestTime || strings.Count(text, ":") < 2 && !strings.Contains(text, "T") {
 		return time.Time{}, false
 	}
+	if c := text[0]; (c < '0' || c > '9') && strings.IndexByte("MTWFS", c) < 0 { // a year, an hour or a day
+		return time.Time{}, false
+	}
 	for _, form := range timeForms {
 		if t, err := time.Parse(form, text); err == nil {
 			return t, true
