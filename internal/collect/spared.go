@@ -253,6 +253,8 @@ func (g *guard) look(t *evidence.Toll) bool {
 		return false
 	case lasted(t, g.stage) < g.enough && e.Growth < farBeyond*e.Limit:
 		return true
+	case !felt(t, b, e):
+		return true
 	}
 	g.r.tally.ease(evidence.Easing{
 		Part: lead().Name, Did: evidence.Shortened, Why: easingWhy(e.Measure), Measured: e.Growth, Limit: e.Limit,
@@ -260,6 +262,19 @@ func (g *guard) look(t *evidence.Toll) bool {
 	})
 	g.endTrace()
 	return false
+}
+
+// felt reports whether a cost may lengthen requests: whether it takes more than ofIdle of the time
+// in which CPUs are idle. A nearly idle service may pay half as much CPU time again without that,
+// and without a trace there is no verdict on it. Throttled time is always felt.
+func felt(t *evidence.Toll, b *toll.Bill, e toll.Effect) bool {
+	busy, _, known := busyShare(t)
+	alone, ok := b.Stage(evidence.StageCounters)
+	if !known || !ok || e.Measure == toll.Throttled {
+		return true
+	}
+	before, _ := alone.Amount(e.Measure)
+	return e.Growth*before.BySecond.Value/1e9 > ofIdle*(1-busy)*t.LimitCPUs
 }
 
 // byTrace reports whether most of an effect came with the trace.

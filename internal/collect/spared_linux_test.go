@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/whystall/whystall/internal/evidence"
+	"github.com/whystall/whystall/internal/toll"
 )
 
 func tollOf(quota bool, limit float64, cpu, idle int64, counters ...evidence.Counted) *evidence.Toll {
@@ -87,6 +88,30 @@ func TestSpared(t *testing.T) {
 	}
 	if e := r.tally.toll.Eased; len(e) != 4 || e[3].Part != "trace" || e[3].Did != evidence.Shortened {
 		t.Errorf("eased %+v", e)
+	}
+}
+
+// Where CPUs are idle, a cost that is a large share of little is not felt.
+func TestFelt(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		idle    int64 // of 2 CPUs, in a second
+		measure toll.Measure
+		growth  float64
+		want    bool
+	}{
+		{"half as much again of a tenth of a CPU, 1.8 are idle", 1.8e9, toll.CPU, 0.5, false},
+		{"the same, but a third of a CPU is idle", 0.3e9, toll.CPU, 0.5, true},
+		{"three times as much", 1.8e9, toll.CPU, 2, true},
+		{"throttled", 1.8e9, toll.Throttled, 0.03, true},
+	} {
+		in := &evidence.Toll{LimitCPUs: 2, Counters: []evidence.Counted{evidence.CountedCPU, evidence.CountedIdle}, Stages: []evidence.Stage{
+			{Name: evidence.StageCounters, Slices: []evidence.Slice{{NS: 1e9, CPUNS: 1e8, IdleNS: c.idle}}},
+			{Name: evidence.StageAll, Slices: []evidence.Slice{{NS: 1e9, CPUNS: 15e7, IdleNS: c.idle}}},
+		}}
+		if got := felt(in, toll.Weigh(in), toll.Effect{Measure: c.measure, Growth: c.growth}); got != c.want {
+			t.Errorf("%s: %v", c.name, got)
+		}
 	}
 }
 
