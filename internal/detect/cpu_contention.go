@@ -41,7 +41,8 @@ Not to be taken for
   hypervisor took the CPU, and no neighbour here is to blame. A full Go run queue, with the
   threads on their CPUs (sched-latency). More Ps than CPUs: the other threads are Go's own then,
   and the number of Ps is the root (gomaxprocs, gomaxprocs-over-quota). Many more runnable threads
-  than CPUs: runqueue-saturation. A busy neighbour that took nothing from a request.
+  than CPUs: runqueue-saturation. A busy neighbour that took nothing from a request. A lock whose
+  holder waits behind threads of its own process (lock-contention, logger-lock).
 
 Remedy
   Neighbours: move them (taskset -pc, cpuset.cpus, systemd AllowedCPUs=), lower their weight
@@ -101,16 +102,20 @@ func lookContention(p *Pass) {
 func claimContention(p *Pass) {
 	reclaims := hostReclaims(p) // kswapd and kcompactd belong to direct-reclaim then
 	usual := p.board.scope == finding.Usual
-	others := func(what account.Leaf, who string) bool {
+	kept := func(what account.Leaf, who string) bool {
 		if usual && isOwn(who) {
 			return false // what high load is: every request waits for the ones before it
 		}
 		return what == account.LeafNoCPU && !isIdle(who) && who != recorder && !(reclaims && isReclaimer(who))
 	}
-	p.ClaimWhere(func(a *account.Account) bool { return others(a.Leaf, a.Detail) })
+	// Where a lock's holder waits behind threads of the process, the lock is the root: they do the
+	// process's own work, and those who wait would not without it, as in Go's run queue.
+	p.ClaimWhere(func(a *account.Account) bool {
+		return kept(a.Leaf, a.Detail) && !(a.Class == account.ClassLock && isOwn(a.Detail))
+	})
 	// A P whose thread is queued behind another of the process waits for the process's own work, as
 	// other Ps' threads do.
-	p.ClaimLacking(func(what account.Leaf, who string) bool { return others(what, who) && !isOwn(who) })
+	p.ClaimLacking(func(what account.Leaf, who string) bool { return kept(what, who) && !isOwn(who) })
 	if usual {
 		return
 	}
@@ -119,7 +124,11 @@ func claimContention(p *Pass) {
 		p.ClaimWhere(func(a *account.Account) bool { return a.Leaf == account.LeafNoCPU && isIdle(a.Detail) })
 		p.ClaimLacking(func(what account.Leaf, who string) bool { return what == account.LeafNoCPU && isIdle(who) })
 	}
-	p.claimHeld(p.Ledger.Kernel.QueuedNS)
+	part := p.Ledger.Kernel.QueuedNS
+	if own, others, _ := queueShare(p.Ledger.Kernel); own > others {
+		part = max(0, part-own) // Ps' threads wait mostly for the process's own work
+	}
+	p.claimHeld(part)
 }
 
 func othersOf(r *account.Result) float64 {
