@@ -22,6 +22,9 @@ func (l *look) coverage(ctx context.Context) error {
 	}
 	l.standalone(ctx)
 	l.jobs(ctx)
+	if l.r.Coverage.IntervalNS == 0 {
+		l.interval(ctx)
+	}
 	l.blind(ctx)
 	l.failing(ctx)
 	return ctx.Err()
@@ -197,6 +200,30 @@ func (l *look) jobs(ctx context.Context) {
 	each("scrapes that failed", "1 - avg by "+by+" (avg_over_time("+e.sel("up", nil, l.o.Since)+"))", func(j *Job, v float64) { j.Missed = v })
 	for _, j := range l.r.Coverage.Jobs {
 		l.r.Coverage.IntervalNS = max(l.r.Coverage.IntervalNS, j.IntervalNS)
+	}
+}
+
+// interval finds the scrape interval by the metrics of rules, where no series up says it: --match
+// may ask for a label that up has not. Rates over less than two samples would have gaps, and a
+// member that is ill all the time would look as if it were so for moments.
+func (l *look) interval(ctx context.Context) {
+	for _, key := range []Key{ByHost, ByContainer, ByService} {
+		metric := ""
+		for _, r := range rules {
+			for _, m := range r.Needs {
+				if r.Key == key && l.series[m] > 0 && (metric == "" || cmp.Or(cmp.Compare(l.series[m], l.series[metric]), cmp.Compare(m, metric)) < 0) {
+					metric = m
+				}
+			}
+		}
+		if metric == "" {
+			continue
+		}
+		span := 10 * time.Minute
+		got, err := l.instant(ctx, "scrape intervals", "quantile(0.1, count_over_time("+l.env(0).sel(metric, nil, span)+"))", l.series[metric])
+		if err == nil && len(got) > 0 && got[0].Value > 1.5 {
+			l.r.Coverage.IntervalNS = max(l.r.Coverage.IntervalNS, int64(math.Round(span.Seconds()/got[0].Value))*int64(time.Second))
+		}
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strings"
 	"sync"
@@ -181,6 +182,28 @@ func TestEngines(t *testing.T) {
 	}
 	for name := range values {
 		agree(t, name, values[reference], values[name])
+	}
+}
+
+// TestMatchWithoutUp finds the scrape interval where --match leaves no series up: the ill are found
+// as well.
+func TestMatchWithoutUp(t *testing.T) {
+	end := samplesEnd()
+	matchers, err := Matchers([]string{"container=app"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, e := range filled(t, end) {
+		r, err := Look(context.Background(), e, Ask{Since: 30 * time.Minute, At: end, Top: 20, MaxSamples: 1e9, Match: matchers})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if every := time.Duration(r.Coverage.IntervalNS); every != madeInterval*time.Second || len(r.Coverage.Jobs) > 0 {
+			t.Errorf("%s: a scrape every %v, want %d s; jobs %v", name, every, madeInterval, r.Coverage.Jobs)
+		}
+		if !slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Rule == "cpu-throttled" }) {
+			t.Errorf("%s: cpu-throttled not found", name)
+		}
 	}
 }
 
