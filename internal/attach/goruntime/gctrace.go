@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/whystall/whystall/internal/attach"
-	"github.com/whystall/whystall/internal/evidence"
 	"github.com/whystall/whystall/internal/finding"
 	"github.com/whystall/whystall/internal/format/paste"
 )
@@ -161,19 +160,4 @@ func cyclesText(cs []cycle) string {
 		return fmt.Sprintf("1 cycle (gc %d)", cs[0].n)
 	}
 	return fmt.Sprintf("%d cycles (gc %d to %d)", len(cs), cs[0].n, cs[len(cs)-1].n)
-}
-
-// records are the streams that a live reading of gctrace would have given.
-func records(cs []cycle) (out []evidence.Record) {
-	for _, c := range cs {
-		t := int64(c.at * 1e9)
-		all := (c.stop1 + c.mark + c.stop2) * 1e6
-		out = append(out,
-			evidence.Record{Stream: "/go/gc/cycles:gc-cycles", Shape: evidence.Counter, Time: t, Value: float64(c.n)},
-			evidence.Record{Stream: "/go/gctrace/cycle:ns", Shape: evidence.Interval, Time: t, End: t + int64(all), Value: all},
-			evidence.Record{Stream: "/go/gctrace/stw:ns", Shape: evidence.Sample, Time: t, Value: (c.stop1 + c.stop2) * 1e6},
-			evidence.Record{Stream: "/go/gc/heap/live:bytes", Shape: evidence.Sample, Time: t, Value: c.live * (1 << 20)},
-			evidence.Record{Stream: "/go/sched/gomaxprocs:threads", Shape: evidence.Sample, Time: t, Value: float64(c.ps)})
-	}
-	return out
 }

@@ -120,7 +120,7 @@ func readConcurrent(r *run) attach.Reading {
 	cs, start := steady(r.cycles)
 	s := sumGC(cs)
 	s.start = start
-	g := attach.Reading{Title: gcTitle(r.cycles), Records: records(r.cycles)}
+	g := attach.Reading{Title: gcTitle(r.cycles)}
 	last := r.cycles[len(r.cycles)-1]
 	g.Facts = []attach.Fact{{Name: FactGCPause, Value: s.worstStop * 1e6}}
 	if s.span >= leastSpan {
