@@ -27,7 +27,6 @@ var bpfTools = []bpfTool{
 	{name: "runqslower", has: "LAT(us) COMM", read: readSlowQueue},
 	{name: "biotop", has: "DISK AVGms", read: readBlockTop},
 	{name: "tcplife", has: "TX_KB RX_KB MS", read: readSessions},
-	{name: "tcpretrans", has: "T>", read: readRetransmits},
 	{name: "tcpconnlat", has: "LAT(ms) DADDR", read: readConnects},
 	{name: "opensnoop", has: "FD ERR PATH", read: readOpens},
 	{name: "opensnoop", has: "COMM PID FD FILE", most: 5, read: readOpens},

@@ -123,7 +123,7 @@ var tc = &attach.Kind{
 }
 
 var (
-	tcTop  = regexp.MustCompile(`^(qdisc|class) \w+ [\da-f]*:`)
+	tcTop  = regexp.MustCompile(`^(qdisc|class) \w+ [\da-f]+:`)
 	tcRow  = regexp.MustCompile(`^(Sent \d+ bytes|backlog |maxpacket |new_flow|flows|rate |lended:|tokens:|count |memory |capacity|throttled|gc |\(?unsent|ecn_mark|flow_limit|drop_|fq: )|^\d+ (flows|pkt)`)
 	tcSent = regexp.MustCompile(`Sent \d+ bytes (\d+) pkts? \(dropped (\d+), overlimits (\d+)`)
 	tcWait = regexp.MustCompile(`backlog (\d+\w*) (\d+)p`)
