@@ -50,6 +50,6 @@ func printDump(w io.Writer, d *fleet.Dump, format string) error {
 			return err
 		}
 	}
-	_, err := fmt.Fprintf(w, "\nThen stop it, and remove whystall-copy and whystall-copy.yml.\n")
+	_, err := fmt.Fprintf(w, "\nThen stop it, and remove whystall-copy, whystall-copy.yml, and whystall-unpacked or whystall-dump where it is.\n")
 	return err
 }
