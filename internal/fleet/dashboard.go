@@ -69,7 +69,8 @@ type (
 		Format       string `json:"format,omitempty"`
 	}
 	fieldConfig struct {
-		Defaults fieldDefaults `json:"defaults"`
+		Defaults  fieldDefaults `json:"defaults"`
+		Overrides []struct{}    `json:"overrides"` // Grafana's schema wants it; here it is empty
 	}
 	fieldDefaults struct {
 		Unit       string      `json:"unit"`
@@ -116,7 +117,7 @@ func Dashboard(cluster string) ([]byte, error) {
 	next := func(h int) gridPos { at := gridPos{h, 24, 0, y}; y += h; return at }
 	add := func(q panel) { id++; q.ID = id; d.Panels = append(d.Panels, q) }
 	add(panel{Type: "row", Title: "What cannot be seen", GridPos: next(1)})
-	q := panel{Type: "table", Title: "Targets that lack what causes are known by", Description: "The flag that would show it: whystall fleet", GridPos: next(8), Datasource: source, FieldConfig: &fieldConfig{fieldDefaults{Unit: "none"}}}
+	q := panel{Type: "table", Title: "Targets that lack what causes are known by", Description: "The flag that would show it: whystall fleet", GridPos: next(8), Datasource: source, FieldConfig: &fieldConfig{Defaults: fieldDefaults{Unit: "none"}, Overrides: []struct{}{}}}
 	for i, w := range wants {
 		q.Targets = append(q.Targets, target{RefID: string(rune('A' + i)), Expr: "count(" + e.unless(w.Key, e.now(w.Key, w.Anchor), e.now(w.Key, w.Metrics[0])) + ")", LegendFormat: w.What, Instant: true, Format: "time_series"})
 	}
@@ -131,7 +132,7 @@ func Dashboard(cluster string) ([]byte, error) {
 		add(panel{
 			Type: "timeseries", Title: r.Title, Description: string(r.Sure) + ": " + r.Why + ". The manual: whystall causes " + r.Cause, GridPos: next(8), Datasource: source,
 			Targets: []target{{RefID: "A", Expr: topk(10, r.Loss(e))}},
-			FieldConfig: &fieldConfig{fieldDefaults{Unit: grafanaUnits[r.Unit], Min: &zero,
+			FieldConfig: &fieldConfig{Overrides: []struct{}{}, Defaults: fieldDefaults{Unit: grafanaUnits[r.Unit], Min: &zero,
 				Thresholds: &thresholds{"absolute", []step{{"green", nil}, {"red", &least}}},
 				Custom:     map[string]any{"thresholdsStyle": map[string]string{"mode": "line"}}}},
 		})
