@@ -266,7 +266,9 @@ func (l *long) newLine() {
 	last := l.last
 	switch {
 	case kind.Scattered:
-		l.logs.place(nil, kind, cloned(part))
+		if p := l.logs.place(nil, kind, cloned(part)); p.Left > 0 {
+			l.own(len(part)) // it has all the lines that it may have
+		}
 	case l.total >= mostOthers || l.held[kind] >= mostParts:
 		l.tooMany(kind)
 		l.own(len(part))

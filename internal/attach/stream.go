@@ -13,7 +13,7 @@ const (
 	largeWindow = 8 << 20 // of one part that goes on
 	largeLines  = 60_000  // of it
 	behindMark  = 10      // lines behind one with a mark that may belong to it
-	mostLines   = 150_000 // of one scattered part
+	mostLines   = 60_000  // of one scattered part
 	mostOthers  = 60_000  // lines of all other parts of a long file
 	mostParts   = 100     // of one kind of a long file
 	longestLine = 1 << 20
