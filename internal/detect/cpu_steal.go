@@ -61,11 +61,13 @@ func lookSteal(p *Pass) {
 		p.Clear("of its %s on CPUs the hypervisor took %s, at most %s; it is no part of single requests", finding.Duration(s.RanNS), percent(share), percent(ratio(s.High, s.RanNS)))
 		return
 	}
+	if s.Low == 0 {
+		p.Blind(fmt.Sprintf("whether the hypervisor took any of the process' %s on CPUs, or up to %s: all of the steal there may have hit others that ran on the same CPUs",
+			finding.Duration(s.RanNS), percent(ratio(s.High, s.RanNS))))
+		return
+	}
 	p.ClaimCPU(s.NS, s.RanNS)
 	p.Cap("which thread was on the CPU when it was stolen is not known")
-	if s.Low == 0 {
-		p.Doubt("all of it may have been stolen from others that ran on the same CPUs")
-	}
 }
 
 func tellSteal(p *Pass, f *finding.Finding) {

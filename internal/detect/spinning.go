@@ -72,6 +72,7 @@ func lookSpinning(p *Pass) {
 			spin.Low, spin.High = max(0, spin.Low-w.High), max(spin.NS, spin.High-w.Low)
 		}
 	}
+	p.ownLoops(on, spin)
 	if !left {
 		lookWork(p, account.WorkSpin)
 		return
@@ -85,6 +86,19 @@ func lookSpinning(p *Pass) {
 		return
 	}
 	p.claimWork(spin)
+}
+
+// ownLoops lets the program's own computing bound what spinning may cost: a loop of its own that
+// waits has no name which tells it from work.
+func (p *Pass) ownLoops(on *account.OnCPU, spin account.Work) {
+	if on == nil || on.Samples < account.LeastSamples {
+		return
+	}
+	own := on.Of(account.WorkOwn)
+	p.unclaimed(own)
+	if 2*spin.NS < own.NS && ratio(own.NS, on.NS) >= workFloor.Share {
+		p.Missing("whether the program's own code waits in loops of its own, which samples cannot tell from computing: perf annotate shows them")
+	}
 }
 
 func tellSpinning(p *Pass, f *finding.Finding) {

@@ -51,7 +51,7 @@ func (p *Pass) claimWork(w account.Work) {
 func (p *Pass) unclaimed(w account.Work) {
 	p.asked = true
 	if on := p.samples(); on != nil {
-		p.work.high += w.High
+		p.work.high = min(p.work.high+w.High, on.NS)
 		p.work.of = on.NS
 	}
 }
