@@ -18,6 +18,44 @@ func readOldBlockIO(t *bpfTable) attach.Reading {
 	return readBlockIO(t)
 }
 
+// readListed reads tools that list events without any time in which somebody waited.
+func readListed(t *bpfTable) attach.Reading {
+	r := t.reading("event")
+	by := map[string]float64{}
+	for _, row := range t.rows {
+		by[owner(row)]++
+	}
+	for _, name := range largest(by)[:min(2, len(by))] {
+		r.Figures = append(r.Figures, fmt.Sprintf("%s of %d are %s's", count(by[name]), len(t.rows), name))
+	}
+	if s := t.span(); s > 0 {
+		r.Figures = append(r.Figures, perSecond(float64(len(t.rows)), s))
+	}
+	r.Means = "It lists events, and no time in which somebody waited is in it."
+	r.Not = "Many events are no loss by themselves."
+	return r
+}
+
+// readCompactions reads compactsnoop: each row is a thread that moved pages together before it got
+// a large block. kcompactd does so in the background.
+func readCompactions(t *bpfTable) attach.Reading {
+	t.rows = slices.DeleteFunc(t.rows, func(row map[string]string) bool { return strings.HasPrefix(owner(row), "kcompactd") })
+	r := t.reading("compaction")
+	if len(t.rows) == 0 {
+		return r
+	}
+	l := t.latencies("LAT(ms)", 1e-3)
+	who := largest(l.by)[0]
+	r.Figures = []string{l.says("compaction"), fmt.Sprintf("%s of it in %s", lasts(l.by[who]), who)}
+	r.Means = "Threads moved pages together themselves before they got a large block: each waited so long for its memory."
+	r.Not = "Whether a request waited in one is not in it."
+	if l.max() >= 0.010 {
+		r.Signs = append(r.Signs, attach.Sign{Cause: "direct-reclaim", Grade: attach.Candidate, Proof: r.Figures[:1]})
+	}
+	r.Next = append(r.Next, ask("grep compact_stall /proc/vmstat; sleep 10; grep compact_stall /proc/vmstat", 0, "how often it goes on"))
+	return r
+}
+
 // ioProfile is pt-ioprofile: seconds, calls or bytes by file and system call.
 var ioProfile = &attach.Kind{
 	Name:  "pt-ioprofile",

@@ -98,6 +98,10 @@ func readJstat(p *attach.Part) attach.Reading {
 		v, _ := decimal(row[i])
 		return v
 	}
+	if len(rows) == 0 { // a heading twice
+		r.Means = "No sample is in it."
+		return r
+	}
 	first, last := rows[0], rows[len(rows)-1]
 	young, full, spent := col(last, "YGC")-col(first, "YGC"), col(last, "FGC")-col(first, "FGC"), col(last, "GCT")-col(first, "GCT")
 	seconds := col(last, "Timestamp") - col(first, "Timestamp")

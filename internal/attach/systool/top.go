@@ -52,6 +52,9 @@ func topHeader(text string) ([]string, bool) {
 
 // topRow reports whether a line fits below these names.
 func topRow(names []string, f []string) bool {
+	if len(f) == 0 {
+		return false
+	}
 	if len(names) > manyColumns {
 		// With all fields shown, some are empty, and nothing says which.
 		_, ok := whole(f[0])
