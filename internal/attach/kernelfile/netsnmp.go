@@ -27,8 +27,7 @@ func snmpLine(text string) (protocol string, words []string, values, ok bool) {
 	if len(words) == 0 {
 		return "", nil, false, false
 	}
-	if _, values = count(words[0]); values {
-		_, values = columns(words)
+	if _, number := count(words[0]); number {
 		for _, w := range words {
 			if _, good := count(w); !good {
 				return "", nil, false, false
