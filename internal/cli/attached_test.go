@@ -48,7 +48,7 @@ func TestAttachedSchema(t *testing.T) {
 func TestUnknownText(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"foo 12 bar 33\nfoo 13 bar 31\nfoo 14 bar 39\n", "x.txt:1-3  not known"},
-		{"Tracing block I/O size (bytes), until Ctrl-C...\n^C\n  Kbytes : I/O\n  -> 0.9 : 0\n", "not known, nearest to "},
+		{"procs -----------memory---------- ---swap-- -----io----\n foo bar\n", "not known, nearest to "},
 		{"node_load1 0.5\nnode_load5 0.7\n# TYPE node_boot_time gauge\nnode_boot_time 1\n", "CANNOT TELL"},
 		{"it was slow all day yesterday\n", "NOT KNOWN"},
 	} {
