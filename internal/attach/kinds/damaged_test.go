@@ -91,13 +91,16 @@ var damages = []struct {
 // of the file, and every reading can be printed.
 func TestDamaged(t *testing.T) {
 	all := samples(t)
-	n := 0
+	n, each := 0, 4 // all of them take 10 s
+	if testing.Short() {
+		each = 16
+	}
 	for i, s := range all {
 		if len(s.paste) < 2 {
 			continue
 		}
 		for d, damage := range damages {
-			if (i+d)%4 != 0 { // all of them take 10 s
+			if (i+d)%each != 0 {
 				continue
 			}
 			r := rand.New(rand.NewPCG(uint64(i), uint64(d)))
@@ -105,12 +108,12 @@ func TestDamaged(t *testing.T) {
 			n++
 			started := time.Now()
 			examine(t, s.name+", "+damage.name, data)
-			if took := time.Since(started); took > 5*time.Second {
+			if took := time.Since(started); took > time.Minute { // each takes 5 ms on a machine of its own
 				t.Errorf("%s, %s: took %v for %d bytes", s.name, damage.name, took, len(data))
 			}
 		}
 	}
-	if n < 300 {
+	if n < 300 && !testing.Short() {
 		t.Errorf("only %d damaged inputs", n)
 	}
 }
