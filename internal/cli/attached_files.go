@@ -101,7 +101,7 @@ func (in *input) cut(name, path string, r io.Reader, left *int64) error {
 			}
 			in.take(parts, unknown)
 		}
-		return in.whole(name, kind, head, len(parts) > 0, err, left)
+		return in.whole(name, kind, head, parts, err, left)
 	case weak(kind) || kind == format.KindGCTrace: // no format reads it as a whole
 		return in.long(name, head, r)
 	}
@@ -109,7 +109,7 @@ func (in *input) cut(name, path string, r io.Reader, left *int64) error {
 	head = append(head, rest...)
 	known := len(in.parts)
 	_ = in.long(name, head, r)
-	return in.whole(name, kind, head, len(in.parts) > known, err, left)
+	return in.whole(name, kind, head, in.parts[known:], err, left)
 }
 
 // take keeps what is known of a text.
@@ -130,13 +130,14 @@ func (in *input) long(name string, head []byte, r io.Reader) error {
 	return cmp.Or(err, fmt.Errorf("read %s: no part of it is of a kind that is known, and it is too long to be looked at whole: cut out the part that matters", name))
 }
 
-// whole gives a text to the formats that read it as a whole.
-func (in *input) whole(name string, kind format.Kind, text []byte, known bool, err error, left *int64) error {
+// whole gives a text to the formats that read it as a whole. parts are what is known of it.
+func (in *input) whole(name string, kind format.Kind, text []byte, parts []*attach.Part, err error, left *int64) error {
+	known := len(parts) > 0
 	if known {
 		err = nil // the walker notes what is damaged
 	}
 	switch {
-	case known && weak(kind) && !same(in.parts, kind), kind == format.KindUnknown && in.members > 0:
+	case known && weak(kind) && !same(parts, kind), kind == format.KindUnknown && in.members > 0:
 		return nil
 	case int64(len(text)) > min(maxItem, *left) && known:
 		return nil

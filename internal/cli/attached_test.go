@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/format"
 	"github.com/whystall/whystall/internal/report"
 	"github.com/whystall/whystall/internal/report/conform"
 )
@@ -59,6 +61,25 @@ func TestUnknownText(t *testing.T) {
 		status, out, _ := run("explain", name)
 		if status != statusNoLook || !strings.Contains(out, c.want) || strings.Contains(out, "not checked") {
 			t.Errorf("%q: status %d, want %q in\n%s", c.text, status, c.want, out)
+		}
+	}
+}
+
+// Whether a format may read a text hangs on the parts of this text, not on those of another file of
+// the archive.
+func TestWholeByItsOwnParts(t *testing.T) {
+	part := func(k format.Kind) *attach.Part { return &attach.Part{Kind: &attach.Kind{Format: k}} }
+	for _, c := range []struct {
+		name  string
+		parts []*attach.Part
+		items int
+	}{
+		{"its part is what the format takes it for", []*attach.Part{part(format.KindMetrics)}, 1},
+		{"another kind knows it better", []*attach.Part{part(format.KindUnknown)}, 0},
+	} {
+		in, left := &input{parts: append([]*attach.Part{part(format.KindMetrics)}, c.parts...)}, int64(100)
+		if err := in.whole("x.txt", format.KindMetrics, []byte("a 1\n"), c.parts, nil, &left); err != nil || len(in.items) != c.items {
+			t.Errorf("%s: %d items, %v", c.name, len(in.items), err)
 		}
 	}
 }
