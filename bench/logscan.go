@@ -43,12 +43,13 @@ func logScan(ctx context.Context, args []string, stdout, stderr io.Writer) error
 // promised.
 func scanLog(ctx context.Context, megabytes, runs int, dir, program string, stdout io.Writer) (ok bool, err error) {
 	if program == "" {
-		program = filepath.Join(dir, "whystall-log-bench")
-		defer os.Remove(program)
-		build := exec.CommandContext(ctx, "go", "build", "-o", program, "./cmd/whystall")
-		build.Dir = ".."
-		if out, err := build.CombinedOutput(); err != nil {
-			return false, fmt.Errorf("build whystall: %w: %s", err, out)
+		built, err := os.MkdirTemp("", "log")
+		if err != nil {
+			return false, err
+		}
+		defer os.RemoveAll(built)
+		if program, err = buildWhystall(ctx, built); err != nil {
+			return false, err
 		}
 	}
 	name := filepath.Join(dir, "whystall-bench.log")

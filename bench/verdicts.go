@@ -69,11 +69,8 @@ func verdicts(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 			return err
 		}
 		defer os.RemoveAll(dir)
-		*whystall = filepath.Join(dir, "whystall")
-		build := exec.CommandContext(ctx, "go", "build", "-o", *whystall, "./cmd/whystall")
-		build.Dir = ".."
-		if out, err := build.CombinedOutput(); err != nil {
-			return fmt.Errorf("build whystall: %w: %s", err, out)
+		if *whystall, err = buildWhystall(ctx, dir); err != nil {
+			return err
 		}
 	}
 	pairs, err := pairsOf(flags.Arg(0))
