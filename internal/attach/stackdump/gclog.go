@@ -136,9 +136,7 @@ func (c *collections) line(text string) {
 			c.cpu, c.real = c.cpu+user+sys, c.real+real
 		}
 	}
-	switch {
-	case gcPause.MatchString(text):
-		m := gcPause.FindStringSubmatch(text)
+	if m := gcPause.FindStringSubmatch(text); m != nil {
 		if m[8] == "" || !strings.HasPrefix(m[1], "Pause") {
 			return
 		}
@@ -152,8 +150,7 @@ func (c *collections) line(text string) {
 		if m[4] != "" && m[6] != "" {
 			c.after, c.heap = kmg(m[4], m[5]), kmg(m[6], m[7])
 		}
-	case gcOld.MatchString(text):
-		m := gcOld.FindStringSubmatch(text)
+	} else if m := gcOld.FindStringSubmatch(text); m != nil {
 		if v, ok := decimal(m[2]); ok {
 			c.pause(v, m[1], m[1] == "Full GC")
 		}
@@ -166,8 +163,7 @@ func (c *collections) line(text string) {
 			}
 			c.after, c.heap = kmg(h[3], h[4]), kmg(h[5], h[6])
 		}
-	case gcCass.MatchString(text):
-		m := gcCass.FindStringSubmatch(text)
+	} else if m := gcCass.FindStringSubmatch(text); m != nil {
 		if v, ok := decimal(m[2]); ok {
 			c.pause(v/1e3, m[1], strings.Contains(m[1], "Old"))
 		}
