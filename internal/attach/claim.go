@@ -7,6 +7,30 @@ import (
 	"github.com/whystall/whystall/internal/format/paste"
 )
 
+// ClaimWhile counts lines from the first on for which mine holds. Blank lines inside count, at the
+// end they do not. A prompt ends it.
+func ClaimWhile(lines []paste.Line, mine func(at int, text string) bool) int {
+	end := 0
+	for at, l := range lines {
+		if l.Command != "" {
+			break
+		}
+		if strings.TrimSpace(l.Text) == "" {
+			continue
+		}
+		if !mine(at, l.Text) {
+			break
+		}
+		end = at + 1
+	}
+	return end
+}
+
+// Nesting is how many brackets of JSON a line opens and leaves open; negative: it closes more.
+func Nesting(text string) int {
+	return strings.Count(text, "{") + strings.Count(text, "[") - strings.Count(text, "}") - strings.Count(text, "]")
+}
+
 var jsonKey = regexp.MustCompile(`^"([\w.$ /:-]+)"\s*:`)
 
 // ClaimJSON counts the lines of a JSON text that has a line for each value, from its first brace to
@@ -29,7 +53,7 @@ func ClaimJSON(lines []paste.Line, known func(keys map[string]bool) bool) int {
 		} else if !strings.Contains(`[]{}"-0123456789tfn`, text[:1]) {
 			break
 		}
-		depth += strings.Count(text, "{") + strings.Count(text, "[") - strings.Count(text, "}") - strings.Count(text, "]")
+		depth += Nesting(text)
 		n = i + 1
 		if depth <= 0 && first[0] != '"' {
 			break

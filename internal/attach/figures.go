@@ -1,6 +1,8 @@
 package attach
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,6 +23,13 @@ func Sum(of []float64) (total float64) {
 		total += v
 	}
 	return total
+}
+
+// Largest lists the keys by falling value, and by name where these are the same.
+func Largest[V cmp.Ordered](of map[string]V) []string {
+	return slices.SortedFunc(maps.Keys(of), func(a, b string) int {
+		return cmp.Or(cmp.Compare(of[b], of[a]), cmp.Compare(a, b))
+	})
 }
 
 // Plural writes a number of things: "1 thread", "2 threads", "3 searches".

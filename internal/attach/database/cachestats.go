@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
@@ -88,22 +87,15 @@ var redisKeys = &attach.Kind{
 	Name:  "redis-cli --bigkeys",
 	Hints: []string{"# Scanning the entire keyspace", "Biggest ", "-------- summary"},
 	Claim: func(lines []paste.Line) int {
-		n, own := 0, 0
-		for i, l := range lines {
-			t := strings.TrimSpace(l.Text)
-			switch {
-			case l.Command != "":
-				return infoDone(n, own)
-			case bigKey.MatchString(t):
+		own := 0
+		n := attach.ClaimWhile(lines, func(_ int, text string) bool {
+			text = strings.TrimSpace(text)
+			if bigKey.MatchString(text) {
 				own++
-				n = i + 1
-			case t == "" && i > 0:
-			case bigKeyLine.MatchString(t):
-				n = i + 1
-			default:
-				return infoDone(n, own)
+				return true
 			}
-		}
+			return bigKeyLine.MatchString(text)
+		})
 		return infoDone(n, own)
 	},
 	Read: func(p *attach.Part) attach.Reading {
@@ -351,13 +343,4 @@ var nginxStatus = &attach.Kind{
 		r.next("log_format with $request_time and $upstream_response_time", "how long requests take, and how much of it in the server behind")
 		return r.done(attach.CannotTell)
 	},
-}
-
-// sortedBy are keys by their values, most first.
-func sortedBy(by map[string]float64) (names []string) {
-	for n := range by {
-		names = append(names, n)
-	}
-	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(by[b], by[a]), cmp.Compare(a, b)) })
-	return names
 }

@@ -28,7 +28,7 @@ var mongoState = &attach.Kind{
 			if slices.ContainsFunc(mongoWords, func(w string) bool { return strings.Contains(t, w) }) {
 				own += len(mongoOwn.FindAllString(t, 4))
 			}
-			depth += strings.Count(t, "{") + strings.Count(t, "[") - strings.Count(t, "}") - strings.Count(t, "]")
+			depth += attach.Nesting(t)
 			n = i + 1
 			if depth <= 0 && strings.HasPrefix(strings.TrimSpace(lines[0].Text), "{") {
 				return infoDone(n, own)

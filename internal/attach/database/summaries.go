@@ -12,31 +12,22 @@ import (
 // Reports that sum up slow logs, and pools of servers in Java.
 
 var queryDigest = &attach.Kind{
-	Name:   "pt-query-digest",
-	Hints:  []string{"# Overall: ", "# Profile", "# Rank Query ID", "user time, ", "# Query "},
-	Yields: nil,
+	Name:  "pt-query-digest",
+	Hints: []string{"# Overall: ", "# Profile", "# Rank Query ID", "user time, ", "# Query "},
 	Claim: func(lines []paste.Line) int {
-		n, own := 0, 0
-		for i, l := range lines {
-			t := strings.TrimSpace(l.Text)
+		own := 0
+		n := attach.ClaimWhile(lines, func(i int, text string) bool {
+			t := strings.TrimSpace(text)
 			switch {
-			case l.Command != "":
-				return infoDone(n, own)
 			case digestSure.MatchString(t):
 				own++
-				n = i + 1
-			case strings.HasPrefix(t, "#") || t == "":
-				if t != "" {
-					n = i + 1
-				}
-			case own > 0 && strings.HasSuffix(t, `\G`), own > 0 && i > 0 && strings.HasPrefix(strings.TrimSpace(lines[i-1].Text), "#"):
-				n = i + 1 // the statement of a class, or the start of one
-			case own > 0 && statementLine(lines, i):
-				n = i + 1
-			default:
-				return infoDone(n, own)
+				return true
+			case strings.HasPrefix(t, "#"):
+				return true
 			}
-		}
+			// The statement of a class, the start of one, or a line in it.
+			return own > 0 && (strings.HasSuffix(t, `\G`) || i > 0 && strings.HasPrefix(strings.TrimSpace(lines[i-1].Text), "#") || statementLine(lines, i))
+		})
 		return infoDone(n, own)
 	},
 	Read: readDigest,
@@ -104,22 +95,15 @@ var dumpSlow = &attach.Kind{
 	Name:  "mysqldumpslow",
 	Hints: []string{"Count: ", "Reading mysql slow query log"},
 	Claim: func(lines []paste.Line) int {
-		n, own := 0, 0
-		for i, l := range lines {
-			t := strings.TrimSpace(l.Text)
-			switch {
-			case l.Command != "":
-				return infoDone(n, own)
-			case dumpRow.MatchString(t):
+		own := 0
+		n := attach.ClaimWhile(lines, func(i int, text string) bool {
+			t := strings.TrimSpace(text)
+			if dumpRow.MatchString(t) {
 				own++
-				n = i + 1
-			case i == 0 && strings.HasPrefix(t, "Reading mysql slow query log from "), own > 0 && t != "" && strings.HasPrefix(l.Text, "  "):
-				n = i + 1
-			case t == "":
-			default:
-				return infoDone(n, own)
+				return true
 			}
-		}
+			return i == 0 && strings.HasPrefix(t, "Reading mysql slow query log from ") || own > 0 && strings.HasPrefix(text, "  ")
+		})
 		return infoDone(n, own)
 	},
 	Read: func(p *attach.Part) attach.Reading {
@@ -141,7 +125,7 @@ var dumpSlow = &attach.Kind{
 			says[text] = fmt.Sprintf("%s calls of %s in the mean (locks %s): %s", count(n), dur(s), dur(k), text)
 		}
 		r.Title = fmt.Sprintf("mysqldumpslow, %d kinds of statements, %s in all", len(by), dur(total))
-		for _, n := range sortedBy(by)[:min(2, len(by))] {
+		for _, n := range attach.Largest(by)[:min(2, len(by))] {
 			r.figure(says[n])
 		}
 		r.Not = "A slow log holds slow statements only."
@@ -170,22 +154,18 @@ var threadPools = &attach.Kind{
 		if !cassandra && !elastic {
 			return 0
 		}
-		n, rows := 1, 0
-		for i, l := range lines[1:] {
-			t := strings.TrimSpace(l.Text)
-			f := strings.Fields(t)
+		rows := 0
+		n := attach.ClaimWhile(lines, func(i int, text string) bool {
+			t := strings.TrimSpace(text)
 			switch {
-			case l.Command != "":
-				return infoDone(n, rows)
-			case t == "":
-				continue
-			case poolRow.MatchString(t), cassandra && strings.HasPrefix(t, "Message type"), cassandra && len(f) >= 2 && dropped.MatchString(t), cassandra && strings.HasPrefix(t, "Meters"):
+			case i == 0:
+				return true
+			case poolRow.MatchString(t), cassandra && (strings.HasPrefix(t, "Message type") || dropped.MatchString(t) || strings.HasPrefix(t, "Meters")):
 				rows++
-			default:
-				return infoDone(n, rows)
+				return true
 			}
-			n = i + 2
-		}
+			return false
+		})
 		return infoDone(n, rows)
 	},
 	Read: readPools,

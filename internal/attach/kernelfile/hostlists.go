@@ -110,23 +110,20 @@ var schedDebug = &attach.Kind{
 		if !strings.HasPrefix(text, "Sched Debug Version: ") && !schedCPU.MatchString(text) && !strings.HasPrefix(text, "cfs_rq[") && text != "runnable tasks:" {
 			return 0
 		}
-		n, own := 0, 0
-		for i, l := range lines {
-			t := strings.TrimSpace(l.Text)
-			switch {
-			case l.Command != "":
-				return schedOwn(n, own)
-			case t == "":
-				continue
-			case schedCPU.MatchString(t), schedGroup.MatchString(t):
+		own := 0
+		n := attach.ClaimWhile(lines, func(_ int, text string) bool {
+			t := strings.TrimSpace(text)
+			if schedCPU.MatchString(t) || schedGroup.MatchString(t) {
 				own++
-			case !schedPair.MatchString(t) && !schedTask(t) && !strings.HasPrefix(t, "Sched Debug Version: ") && !strings.HasPrefix(t, "sysctl_sched") && t != "runnable tasks:" &&
-				!strings.HasPrefix(t, "----------") && !strings.HasPrefix(t, "S ") && !strings.HasPrefix(t, "task "):
-				return schedOwn(n, own)
+				return true
 			}
-			n = i + 1
+			return schedPair.MatchString(t) || schedTask(t) || strings.HasPrefix(t, "Sched Debug Version: ") || strings.HasPrefix(t, "sysctl_sched") || t == "runnable tasks:" ||
+				strings.HasPrefix(t, "----------") || strings.HasPrefix(t, "S ") || strings.HasPrefix(t, "task ")
+		})
+		if own == 0 {
+			return 0
 		}
-		return schedOwn(n, own)
+		return n
 	},
 	Read: readSchedDebug,
 }
@@ -136,13 +133,6 @@ var (
 	schedGroup = regexp.MustCompile(`^(cfs|rt|dl|scx)_rq\[(\d+)\]:`)
 	schedPair  = regexp.MustCompile(`^\.?[\w.>()/-]+ *: -?[\d.+-]+( \(\w+\))?$`)
 )
-
-func schedOwn(n, own int) int {
-	if own == 0 {
-		return 0
-	}
-	return n
-}
 
 // schedTask reports whether a line is a task: a state (">R" runs now), or none before Linux 5.6, a
 // name that may have blanks, a pid, and many numbers.

@@ -79,7 +79,7 @@ func readReclaims(t *bpfTable) attach.Reading {
 		return r
 	}
 	l := t.latencies("LAT(ms)", 1e-3)
-	who := largest(l.by)[0]
+	who := attach.Largest(l.by)[0]
 	r.Figures = append(r.Figures, l.says("direct reclaim"), fmt.Sprintf("%s of it in %s", lasts(l.by[who]), who),
 		fmt.Sprintf("%s took 10 ms or longer; the longest is %s's", attach.Plural(l.over(0.010), "stall"), owner(l.longest)))
 	r.Facts = append(r.Facts, attach.Fact{Name: ReclaimStall, Value: l.sum * 1e9})
@@ -159,13 +159,13 @@ func readSlowFiles(t *bpfTable) attach.Reading {
 		kinds[cmp.Or(names[kind], kind, "call")]++
 	}
 	var parts string
-	for i, k := range largest(kinds) {
+	for i, k := range attach.Largest(kinds) {
 		if i > 0 {
 			parts += ", "
 		}
 		parts += attach.Plural(int(kinds[k]), k)
 	}
-	who := largest(l.by)[0]
+	who := attach.Largest(l.by)[0]
 	r.Figures = append(r.Figures, l.says("slow call"), parts, fmt.Sprintf("%s of it in %s; the longest is %s's on %s", lasts(l.by[who]), who, owner(l.longest), l.longest["FILENAME"]))
 	r.Not = "Only calls above the tool's threshold are listed, so a median of them is no median of calls. A lock of the file or a full page cache looks the same as a slow disk."
 	proof := fmt.Sprintf("%s on files, %s in all, up to %s each", attach.Plural(len(l.all), "slow call"), lasts(l.sum), lasts(l.max()))
@@ -195,7 +195,7 @@ func readSlowFunctions(t *bpfTable) attach.Reading {
 	for _, row := range t.rows {
 		by[row["FUNC"]] += num(row, column) * scale
 	}
-	r.Figures = append(r.Figures, l.says("call"), fmt.Sprintf("%s of it in %s", lasts(by[largest(by)[0]]), largest(by)[0]))
+	r.Figures = append(r.Figures, l.says("call"), fmt.Sprintf("%s of it in %s", lasts(by[attach.Largest(by)[0]]), attach.Largest(by)[0]))
 	r.Means = "It says how long calls of a function took, its own waiting included, and not what it waited for."
 	r.Not = "Only calls above the threshold are listed, so they are no share of all."
 	return r
@@ -209,14 +209,14 @@ func readSlowQueue(t *bpfTable) attach.Reading {
 		return r
 	}
 	l := t.latencies("LAT(us)", 1e-6)
-	who := largest(l.by)[0]
+	who := attach.Largest(l.by)[0]
 	r.Figures = append(r.Figures, l.says("wait"), fmt.Sprintf("%s of it in %s", lasts(l.by[who]), who))
 	if t.has("PREV-COMM") {
 		before := map[string]float64{}
 		for _, row := range t.rows {
 			before[row["PREV-COMM"]]++
 		}
-		r.Figures = append(r.Figures, fmt.Sprintf("most often behind %s", largest(before)[0]))
+		r.Figures = append(r.Figures, fmt.Sprintf("most often behind %s", attach.Largest(before)[0]))
 	}
 	proof := fmt.Sprintf("%s for a CPU, up to %s", attach.Plural(len(l.all), "long wait"), lasts(l.max()))
 	r.Means = upper(proof) + ": the threads could run and did not."

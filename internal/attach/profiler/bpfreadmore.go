@@ -17,7 +17,7 @@ func readSessions(t *bpfTable) attach.Reading {
 	for _, row := range t.rows {
 		by[owner(row)]++
 	}
-	who := largest(by)[0]
+	who := attach.Largest(by)[0]
 	r.Figures = append(r.Figures, fmt.Sprintf("%s of %d rows are %s's", count(by[who]), len(t.rows), who))
 	if t.has("MS") {
 		l := t.latencies("MS", 1e-3)
@@ -45,8 +45,8 @@ func readRetransmits(t *bpfTable) attach.Reading {
 		state, _, _ := strings.Cut(row["STATE"], " ")
 		states[state]++
 	}
-	peer := largest(peers)[0]
-	r.Figures = append(r.Figures, fmt.Sprintf("%s of %d to %s", count(peers[peer]), len(t.rows), peer), fmt.Sprintf("%s in state %s", count(states[largest(states)[0]]), largest(states)[0]))
+	peer := attach.Largest(peers)[0]
+	r.Figures = append(r.Figures, fmt.Sprintf("%s of %d to %s", count(peers[peer]), len(t.rows), peer), fmt.Sprintf("%s in state %s", count(states[attach.Largest(states)[0]]), attach.Largest(states)[0]))
 	if s := t.span(); s > 0 {
 		r.Figures = append(r.Figures, perSecond(float64(len(t.rows)), s))
 	}
@@ -90,7 +90,7 @@ func readOpens(t *bpfTable) attach.Reading {
 	if len(t.rows) == 0 {
 		return r
 	}
-	who := largest(by)[0]
+	who := attach.Largest(by)[0]
 	r.Figures = append(r.Figures, fmt.Sprintf("%d of %d failed", failed, len(t.rows)), fmt.Sprintf("%s of them are %s's", count(by[who]), who))
 	r.Means = "It lists opened files. No time is in it."
 	r.Not = "Failed opens are mostly a search along a path."
@@ -114,7 +114,7 @@ func readExecs(t *bpfTable) attach.Reading {
 		}
 		by[name]++
 	}
-	who := largest(by)[0]
+	who := attach.Largest(by)[0]
 	r.Figures = append(r.Figures, fmt.Sprintf("most often %s: %s of %d", who, count(by[who]), len(t.rows)))
 	r.Means = "It lists programs that were started. Many short ones cost CPU time that no table of processes shows."
 	r.Not = "What they cost is not in it."
@@ -156,7 +156,7 @@ func readCounts(t *bpfTable) attach.Reading {
 		r.Means = "It has no row."
 		return r
 	}
-	for _, name := range largest(by)[:min(3, len(by))] {
+	for _, name := range attach.Largest(by)[:min(3, len(by))] {
 		line := fmt.Sprintf("%s: %s (%s)", name, count(by[name]), pct(by[name]/total))
 		if unit > 0 {
 			line += ", " + lasts(times[name])
@@ -219,7 +219,7 @@ func readInterrupts(t *bpfTable) attach.Reading {
 	if len(by) == 0 {
 		return r
 	}
-	for _, name := range largest(by)[:min(3, len(by))] {
+	for _, name := range attach.Largest(by)[:min(3, len(by))] {
 		r.Figures = append(r.Figures, fmt.Sprintf("%s: %s (%s)", name, lasts(by[name]), pct(by[name]/max(total, 1e-12))))
 	}
 	r.Means = fmt.Sprintf("Interrupts took %s of CPU time in all; over how long is not in the table.", lasts(total))
@@ -287,7 +287,7 @@ func readKernelLocks(t *bpfTable) attach.Reading {
 	for _, v := range by {
 		total += v
 	}
-	for _, name := range largest(by)[:min(3, len(by))] {
+	for _, name := range attach.Largest(by)[:min(3, len(by))] {
 		r.Figures = append(r.Figures, fmt.Sprintf("%s: waited %s in all", name, lasts(by[name])))
 	}
 	r.Means = fmt.Sprintf("Callers waited %s for mutexes of the kernel; over how long is not in the table.", lasts(total))
@@ -309,7 +309,7 @@ func readEvents(t *bpfTable) attach.Reading {
 			by[owner(row)]++
 		}
 	}
-	for _, name := range largest(by)[:min(3, len(by))] {
+	for _, name := range attach.Largest(by)[:min(3, len(by))] {
 		r.Figures = append(r.Figures, fmt.Sprintf("%s: %s", name, count(by[name])))
 	}
 	r.Means = "It lists events that a probe saw: what they mean is in the command that asked for them."

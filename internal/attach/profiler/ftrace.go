@@ -186,7 +186,7 @@ func traceLatency(r attach.Reading, tracer string, worst float64, noise []float6
 }
 
 func traceEvents(r attach.Reading, s *switchTrace, events map[string]float64, n, span float64) attach.Reading {
-	names := largest(events)
+	names := attach.Largest(events)
 	for _, name := range names[:min(2, len(names))] {
 		r.Figures = append(r.Figures, fmt.Sprintf("%s: %s (%s)", strings.TrimSuffix(name, ":"), count(events[name]), pct(events[name]/max(n, 1))))
 	}
@@ -257,7 +257,7 @@ func readGraph(p *attach.Part) attach.Reading {
 	}
 	r.Title = fmt.Sprintf("function_graph, %s", attach.Plural(rows, "line"))
 	r.Figures = append(r.Figures, fmt.Sprintf("longest: %s in %s", lasts(worst/1e6), name))
-	for _, f := range largest(by)[:min(2, len(by))] {
+	for _, f := range attach.Largest(by)[:min(2, len(by))] {
 		r.Figures = append(r.Figures, fmt.Sprintf("%s in %s, with what it calls and waits for", lasts(by[f]/1e6), f))
 	}
 	r.Means = "It says how long functions of the kernel took, waiting included."

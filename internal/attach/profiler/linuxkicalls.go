@@ -67,7 +67,7 @@ func (k *kiReport) callAsleep(r *attach.Reading, c *kiCallRow) {
 			funcs[name] += amount
 		}
 	}
-	r.Means = fmt.Sprintf("%s sleeps %s of its time, most of it in %s; %s.", c.name, pct(c.asleep/c.elapsed), largest(funcs)[0], c.sleeps.figures("of its time"))
+	r.Means = fmt.Sprintf("%s sleeps %s of its time, most of it in %s; %s.", c.name, pct(c.asleep/c.elapsed), attach.Largest(funcs)[0], c.sleeps.figures("of its time"))
 	before := len(r.Signs)
 	c.sleeps.signs(r, finding.Possible)
 	if len(r.Signs) == before && c.sleeps.share(waitedPeer) >= 0.3 {
@@ -94,7 +94,7 @@ func (k *kiReport) readSleep(r *attach.Reading) {
 				top[name] += amount
 			}
 		}
-		name := largest(top)[0]
+		name := attach.Largest(top)[0]
 		r.Figures = append(r.Figures, fmt.Sprintf("%s of the sleep is in %s", pct(top[name]/k.funcs.whole), name))
 	}
 	r.Figures = append(r.Figures, w.figures(what))

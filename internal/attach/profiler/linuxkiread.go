@@ -302,7 +302,7 @@ func readKI(p *attach.Part) attach.Reading {
 		for _, v := range k.irqs {
 			total += v
 		}
-		top := largest(k.irqs)[0]
+		top := attach.Largest(k.irqs)[0]
 		r.Figures = append(r.Figures, fmt.Sprintf("interrupts: %s of %s in %s", lasts(k.irqs[top]), lasts(total), top))
 		if r.Means == "" {
 			r.Means = "It sums up interrupts; over how many CPUs and how long is in the report's head."

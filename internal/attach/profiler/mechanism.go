@@ -75,7 +75,7 @@ func (p *profile) reading() attach.Reading {
 func (t *tally) facts(r *attach.Reading) {
 	spin := t.share(t.kinds[account.WorkKernelLock])
 	who := ""
-	if all := largest(t.askers); len(all) > 0 {
+	if all := attach.Largest(t.askers); len(all) > 0 {
 		who = all[0]
 	}
 	r.Facts = append(r.Facts, attach.Fact{Name: SpinShare, Value: spin, Of: who},

@@ -79,7 +79,7 @@ func readPerfLock(p *attach.Part) attach.Reading {
 		r.Means = "It has no lock that anybody waited for."
 		return r
 	}
-	for _, name := range largest(by)[:min(2, len(by))] {
+	for _, name := range attach.Largest(by)[:min(2, len(by))] {
 		r.Figures = append(r.Figures, fmt.Sprintf("%s: waited %s in all, %s times", name, lasts(by[name]), count(times[name])))
 	}
 	r.Figures = append(r.Figures, fmt.Sprintf("all: %s, longest %s", lasts(total), lasts(worst)))

@@ -25,7 +25,7 @@ func readListed(t *bpfTable) attach.Reading {
 	for _, row := range t.rows {
 		by[owner(row)]++
 	}
-	for _, name := range largest(by)[:min(2, len(by))] {
+	for _, name := range attach.Largest(by)[:min(2, len(by))] {
 		r.Figures = append(r.Figures, fmt.Sprintf("%s of %d are %s's", count(by[name]), len(t.rows), name))
 	}
 	if s := t.span(); s > 0 {
@@ -45,7 +45,7 @@ func readCompactions(t *bpfTable) attach.Reading {
 		return r
 	}
 	l := t.latencies("LAT(ms)", 1e-3)
-	who := largest(l.by)[0]
+	who := attach.Largest(l.by)[0]
 	r.Figures = []string{l.says("compaction"), fmt.Sprintf("%s of it in %s", lasts(l.by[who]), who)}
 	r.Means = "Threads moved pages together themselves before they got a large block: each waited so long for its memory."
 	r.Not = "Whether a request waited in one is not in it."
@@ -117,7 +117,7 @@ func readIOProfile(p *attach.Part) attach.Reading {
 		r.Means = "It counts calls or bytes by file: no time is in it."
 		return r
 	}
-	call, file := largest(byCall)[0], largest(byFile)[0]
+	call, file := attach.Largest(byCall)[0], attach.Largest(byFile)[0]
 	r.Figures = []string{fmt.Sprintf("%s in system calls on files, %s of it in %s", lasts(total), pct(byCall[call]/total), call),
 		fmt.Sprintf("%s of it on %s", pct(byFile[file]/total), file)}
 	r.Means = "It says how long threads were in calls on files; how long it was traced, and whether the calls slept, is not in it."

@@ -1,13 +1,11 @@
 package profiler
 
 import (
-	"cmp"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/account"
+	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/evidence/kernel"
 	"github.com/whystall/whystall/internal/oncpu"
 )
@@ -180,7 +178,7 @@ func (t *tally) share(part float64) float64 {
 // top lists the largest of some parts, with their shares of whole as the tool itself prints them.
 func (t *tally) top(of map[string]float64, n int, least float64) string {
 	var out []string
-	for _, name := range largest(of) {
+	for _, name := range attach.Largest(of) {
 		share := of[name] / t.whole
 		if len(out) == n || share < least {
 			break
@@ -188,13 +186,6 @@ func (t *tally) top(of map[string]float64, n int, least float64) string {
 		out = append(out, pct(share)+" "+name)
 	}
 	return strings.Join(out, ", ")
-}
-
-// largest lists the keys by falling value, and by name where these are the same.
-func largest(of map[string]float64) []string {
-	return slices.SortedFunc(maps.Keys(of), func(a, b string) int {
-		return cmp.Or(cmp.Compare(of[b], of[a]), cmp.Compare(a, b))
-	})
 }
 
 // figures are the lines that a person wants first.

@@ -21,20 +21,7 @@ const most = 1 << 16
 // claimed is how many lines a kind has: up to the first that is not its own. Blank lines between
 // its own are its own, and a prompt never is.
 func claimed(lines []paste.Line, own func(i int, text string) bool) int {
-	n := 0
-	for i := range lines {
-		text := strings.TrimSpace(lines[i].Text)
-		switch {
-		case lines[i].Command != "":
-			return n
-		case text == "":
-		case own(i, text):
-			n = i + 1
-		default:
-			return n
-		}
-	}
-	return n
+	return attach.ClaimWhile(lines, func(i int, text string) bool { return own(i, strings.TrimSpace(text)) })
 }
 
 // texts are the lines of a part without blanks around them. Those of another prompt are not there.

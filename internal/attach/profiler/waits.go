@@ -167,7 +167,7 @@ func (w *waiting) share(kinds ...wait) float64 {
 // where names the places of a kind, the largest first.
 func (w *waiting) where(kind wait, n int) string {
 	var out []string
-	for _, name := range largest(w.at[kind]) {
+	for _, name := range attach.Largest(w.at[kind]) {
 		if len(out) < n && name != "" {
 			out = append(out, fmt.Sprintf("%s %s", pct(w.at[kind][name]/w.whole), name))
 		}

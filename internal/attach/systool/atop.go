@@ -26,7 +26,7 @@ var (
 
 func claimAtop(lines []paste.Line) int {
 	sure, tasks := 0, false
-	n := claimWhile(lines, func(_ int, text string) bool {
+	n := attach.ClaimWhile(lines, func(_ int, text string) bool {
 		text = strings.TrimSpace(text)
 		switch {
 		case atopTop.MatchString(text):

@@ -31,7 +31,7 @@ func claimLoad(lines []paste.Line) int {
 	if !loadStart.MatchString(strings.TrimSpace(lines[0].Text)) {
 		return 0
 	}
-	n := claimWhile(lines, func(_ int, text string) bool {
+	n := attach.ClaimWhile(lines, func(_ int, text string) bool {
 		text = strings.TrimSpace(text)
 		return loadStart.MatchString(text) || loadRow.MatchString(text)
 	})
@@ -104,7 +104,7 @@ var curlLine = regexp.MustCompile(`(?i)(time_)?(namelookup|connect|appconnect|pr
 
 func claimCurl(lines []paste.Line) int {
 	names := map[string]bool{}
-	n := claimWhile(lines, func(_ int, text string) bool {
+	n := attach.ClaimWhile(lines, func(_ int, text string) bool {
 		if len(text) > 400 {
 			return false
 		}
@@ -197,7 +197,7 @@ var (
 )
 
 func claimPing(lines []paste.Line) int {
-	return claimWhile(lines, func(_ int, text string) bool { return pingLine.MatchString(strings.TrimSpace(text)) })
+	return attach.ClaimWhile(lines, func(_ int, text string) bool { return pingLine.MatchString(strings.TrimSpace(text)) })
 }
 
 func readPing(p *attach.Part) attach.Reading {

@@ -34,7 +34,7 @@ var diskSums = &attach.Kind{
 	Name:  "vmstat -D",
 	Hints: []string{" disks", " reads", " writes", " sectors", " milli "},
 	Claim: func(lines []paste.Line) int {
-		n := claimWhile(lines, func(_ int, text string) bool { return diskSum.MatchString(strings.TrimSpace(text)) })
+		n := attach.ClaimWhile(lines, func(_ int, text string) bool { return diskSum.MatchString(strings.TrimSpace(text)) })
 		if n < 4 {
 			return 0
 		}
@@ -66,7 +66,7 @@ var nfs = &attach.Kind{
 	Hints: []string{" mounted on "},
 	Claim: func(lines []paste.Line) int {
 		tables := 0
-		n := claimWhile(lines, func(_ int, text string) bool {
+		n := attach.ClaimWhile(lines, func(_ int, text string) bool {
 			text = strings.TrimSpace(text)
 			if strings.Contains(text, "avg RTT (ms)") {
 				tables++

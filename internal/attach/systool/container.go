@@ -78,7 +78,7 @@ func containerRow(tool containerTool, f []string) bool {
 
 func claimContainers(lines []paste.Line) int {
 	tool := noContainerTool
-	n := claimWhile(lines, func(_ int, text string) bool {
+	n := attach.ClaimWhile(lines, func(_ int, text string) bool {
 		if t := containerHeader(text); t != noContainerTool {
 			tool = t
 			return true

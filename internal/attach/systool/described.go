@@ -36,7 +36,7 @@ func claimDescribe(lines []paste.Line) int {
 		return 0
 	}
 	sure := 0
-	n := claimWhile(lines, func(_ int, text string) bool {
+	n := attach.ClaimWhile(lines, func(_ int, text string) bool {
 		trimmed := strings.TrimSpace(text)
 		if describeSure.MatchString(trimmed) {
 			sure++
@@ -91,7 +91,7 @@ func readDescribe(p *attach.Part) attach.Reading {
 		v.risk("direct-reclaim", "a container was killed at its memory limit: before that its threads may have had to free memory themselves")
 		v.next("cat /sys/fs/cgroup/CGROUP/memory.events /sys/fs/cgroup/CGROUP/memory.pressure", "max, and some avg10: whether the limit is hit now")
 	}
-	limited(v, limits["cpu"], limits["memory"], "")
+	limited(v, limits["cpu"], limits["memory"])
 	if probes != "" {
 		v.figure("a probe failed: the service did not answer in time, which is the symptom and no cause")
 	}
@@ -101,7 +101,7 @@ func readDescribe(p *attach.Part) attach.Reading {
 }
 
 // limited says what limits of CPU and memory mean: a quota is a risk, and so is a small one most.
-func limited(v *verdict, cpu, memory, group string) {
+func limited(v *verdict, cpu, memory string) {
 	if memory != "" {
 		v.figure("memory limit %s", memory)
 	}
@@ -109,9 +109,6 @@ func limited(v *verdict, cpu, memory, group string) {
 		v.figure("CPU limit %s", cpu)
 		v.risk("cpu-throttled", "a CPU limit of "+cpu)
 		v.next("cat /sys/fs/cgroup/CGROUP/cpu.stat; sleep 10; cat /sys/fs/cgroup/CGROUP/cpu.stat", "nr_throttled against nr_periods: whether the quota stops it")
-	}
-	if group != "" {
-		v.Who.Cgroup = group
 	}
 }
 
@@ -168,7 +165,7 @@ func readInspect(p *attach.Part) attach.Reading {
 	if n := num("RestartCount"); n > 0 {
 		v.figure("restarted %s times", plain(n))
 	}
-	limited(v, cpu, memory, "")
+	limited(v, cpu, memory)
 	if cpu == "" && memory == "" {
 		v.unsure = values["OOMKilled"] == "true"
 		v.figure("no limit of CPU or memory")
@@ -186,7 +183,7 @@ var dockerJSON = &attach.Kind{
 	Name:  "docker stats, JSON",
 	Hints: []string{`"CPUPerc"`},
 	Claim: func(lines []paste.Line) int {
-		return claimWhile(lines, func(_ int, text string) bool {
+		return attach.ClaimWhile(lines, func(_ int, text string) bool {
 			text = strings.TrimSpace(text)
 			return strings.HasPrefix(text, "{") && strings.Contains(text, `"CPUPerc"`) && strings.Contains(text, `"MemUsage"`)
 		})
@@ -249,7 +246,7 @@ var (
 func claimUnit(lines []paste.Line) int {
 	sure := 0
 	show := unitShow.MatchString(strings.TrimSpace(lines[0].Text))
-	n := claimWhile(lines, func(_ int, text string) bool {
+	n := attach.ClaimWhile(lines, func(_ int, text string) bool {
 		text = strings.TrimSpace(text)
 		if show {
 			if unitKeys.MatchString(text) {
@@ -311,7 +308,7 @@ func readUnit(p *attach.Part) attach.Reading {
 		}
 	}
 	v.Title = "systemctl, " + name
-	limited(v, cpu, memory, "")
+	limited(v, cpu, memory)
 	if cpu == "" && memory == "" {
 		v.unsure = false
 	}

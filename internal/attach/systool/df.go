@@ -22,7 +22,7 @@ func dfHeader(f []string) bool {
 }
 
 func claimDf(lines []paste.Line) int {
-	n := claimWhile(lines, func(at int, text string) bool {
+	n := attach.ClaimWhile(lines, func(at int, text string) bool {
 		f := fields(text)
 		if dfHeader(f) {
 			return true

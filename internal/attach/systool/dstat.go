@@ -50,7 +50,7 @@ func dstatRow(f []string) bool {
 
 func claimDstat(lines []paste.Line) int {
 	names := false
-	return claimWhile(lines, func(at int, text string) bool {
+	return attach.ClaimWhile(lines, func(at int, text string) bool {
 		if strings.HasPrefix(text, "You did not select any stats") {
 			next, ok := following(lines, at+1)
 			return ok && dstatGroups(next.Text)

@@ -56,25 +56,6 @@ func fields(text string) []string {
 	return strings.Fields(text)
 }
 
-// claimWhile counts lines from the first on for which mine holds. Blank lines inside count, at the
-// end they do not. A prompt ends it.
-func claimWhile(lines []paste.Line, mine func(at int, text string) bool) int {
-	end := 0
-	for at, l := range lines {
-		if l.Command != "" {
-			break
-		}
-		if blank(l) {
-			continue
-		}
-		if !mine(at, l.Text) {
-			break
-		}
-		end = at + 1
-	}
-	return end
-}
-
 func blank(l paste.Line) bool { return strings.TrimSpace(l.Text) == "" }
 
 // following is the next line that is not blank, from at on; false at the end or at a prompt.

@@ -22,7 +22,7 @@ var lsof = &attach.Kind{
 var lsofRow = regexp.MustCompile(`^\S+ +\d+ +(\d+ +)?(\S+ +)?\S+ +(cwd|rtd|txt|mem|del|err|NOFD|DEL|\d+[rwuRWUN -]*\w?) +(REG|DIR|CHR|BLK|FIFO|IPv4|IPv6|unix|a_inode|sock|unknown|netlink|pack|0000|TCP|UDP|systm)\b`)
 
 func claimLsof(lines []paste.Line) int {
-	return claimWhile(lines, func(_ int, text string) bool {
+	return attach.ClaimWhile(lines, func(_ int, text string) bool {
 		f := fields(text)
 		return len(f) > 5 && f[0] == "COMMAND" && f[1] == "PID" && slices.Contains(f, "FD") || lsofRow.MatchString(text)
 	})
@@ -67,7 +67,7 @@ var (
 
 func claimIotop(lines []paste.Line) int {
 	headed := false
-	return claimWhile(lines, func(_ int, text string) bool {
+	return attach.ClaimWhile(lines, func(_ int, text string) bool {
 		text = strings.TrimSpace(text)
 		if iotopTop.MatchString(text) || strings.Contains(text, "DISK READ") && strings.Contains(text, "COMMAND") {
 			headed = true

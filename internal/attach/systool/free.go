@@ -64,7 +64,7 @@ var freeLabels = []string{"Mem", "Swap", "Low", "High", "Total", "-/+", "Comm", 
 
 func claimFree(lines []paste.Line) int {
 	seen := false
-	return claimWhile(lines, func(at int, text string) bool {
+	return attach.ClaimWhile(lines, func(at int, text string) bool {
 		if freeHeader(text) {
 			next, ok := following(lines, at+1)
 			return ok && freeMemory(freeRow(next.Text))

@@ -19,7 +19,7 @@ var turbostat = &attach.Kind{
 
 func claimTurbostat(lines []paste.Line) int {
 	width := 0
-	return claimWhile(lines, func(_ int, text string) bool {
+	return attach.ClaimWhile(lines, func(_ int, text string) bool {
 		f := fields(text)
 		if slices.Contains(f, "Avg_MHz") && slices.Contains(f, "Bzy_MHz") {
 			width = len(f)
@@ -83,7 +83,7 @@ func claimCpupower(lines []paste.Line) int {
 	if !strings.HasPrefix(lines[0].Text, "analy") {
 		return 0
 	}
-	return claimWhile(lines, func(_ int, text string) bool { return cpupowerRow.MatchString(strings.TrimSpace(text)) })
+	return attach.ClaimWhile(lines, func(_ int, text string) bool { return cpupowerRow.MatchString(strings.TrimSpace(text)) })
 }
 
 var (

@@ -71,7 +71,7 @@ func (g *grid) head(f []string) bool {
 
 func (g *grid) claim(lines []paste.Line) int {
 	headed := false
-	n := claimWhile(lines, func(_ int, text string) bool {
+	n := attach.ClaimWhile(lines, func(_ int, text string) bool {
 		f := fields(text)
 		switch {
 		case g.head(f):
@@ -333,20 +333,11 @@ func readEvents(v *verdict, rows [][]string) {
 		n[f[at+1]]++
 	}
 	v.figure("%s, %d of them warnings", attach.Plural(len(rows), "event"), warnings)
-	for _, reason := range commonest(n) {
+	for _, reason := range attach.Largest(n)[:min(3, len(n))] {
 		v.figure("%s: %d", reason, n[reason])
 	}
 	v.means("it says what the cluster did, and nothing of a request's time; a restart or a failed probe is a consequence as often as a cause")
 	if n["OOMKilling"]+n["Evicted"] > 0 {
 		v.next("kubectl describe pod POD", "limits, and why its containers ended")
 	}
-}
-
-// commonest are keys by their numbers, most first.
-func commonest(n map[string]int) (keys []string) {
-	for k := range n {
-		keys = append(keys, k)
-	}
-	slices.SortFunc(keys, func(a, b string) int { return cmp.Or(cmp.Compare(n[b], n[a]), cmp.Compare(a, b)) })
-	return keys[:min(3, len(keys))]
 }

@@ -31,7 +31,7 @@ func htopSummary(text string) bool {
 func claimHtop(lines []paste.Line) int {
 	var names []string
 	bars, keys := 0, false
-	n := claimWhile(lines, func(at int, text string) bool {
+	n := attach.ClaimWhile(lines, func(at int, text string) bool {
 		if htopBar.MatchString(text) || htopTasks.MatchString(text) {
 			bars++
 			return true

@@ -42,7 +42,7 @@ func iostatCPU(f []string) bool {
 func claimIostat(lines []paste.Line) int {
 	var names []string
 	shares := 0
-	return claimWhile(lines, func(at int, text string) bool {
+	return attach.ClaimWhile(lines, func(at int, text string) bool {
 		f := fields(text)
 		switch {
 		case banner(text) != nil, iostatDate.MatchString(strings.TrimSpace(text)):

@@ -26,7 +26,7 @@ var (
 
 func claimNetdev(lines []paste.Line) int {
 	headed := false
-	return claimWhile(lines, func(_ int, text string) bool {
+	return attach.ClaimWhile(lines, func(_ int, text string) bool {
 		trimmed := strings.TrimSpace(text)
 		if ipLink.MatchString(trimmed) || ifconfigTop.MatchString(trimmed) {
 			headed = true
@@ -133,7 +133,7 @@ func claimTC(lines []paste.Line) int {
 	if !tcTop.MatchString(strings.TrimSpace(lines[0].Text)) {
 		return 0
 	}
-	return claimWhile(lines, func(_ int, text string) bool {
+	return attach.ClaimWhile(lines, func(_ int, text string) bool {
 		trimmed := strings.TrimSpace(text)
 		return tcTop.MatchString(trimmed) || tcRow.MatchString(trimmed)
 	})
@@ -196,7 +196,7 @@ func claimEthtool(lines []paste.Line) int {
 	if strings.TrimSpace(lines[0].Text) != "NIC statistics:" {
 		return 0
 	}
-	return claimWhile(lines, func(at int, text string) bool { return at == 0 || ethtoolRow.MatchString(strings.TrimSpace(text)) })
+	return attach.ClaimWhile(lines, func(at int, text string) bool { return at == 0 || ethtoolRow.MatchString(strings.TrimSpace(text)) })
 }
 
 func readEthtool(p *attach.Part) attach.Reading {

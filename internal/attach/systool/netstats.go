@@ -25,7 +25,7 @@ var (
 
 func claimNetstat(lines []paste.Line) int {
 	headed, sure := false, false
-	n := claimWhile(lines, func(_ int, text string) bool {
+	n := attach.ClaimWhile(lines, func(_ int, text string) bool {
 		trimmed := strings.TrimSpace(text)
 		sure = sure || netstatSure.MatchString(trimmed)
 		switch {

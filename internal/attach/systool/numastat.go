@@ -46,7 +46,7 @@ func numaTitle(text string) bool {
 
 func claimNumastat(lines []paste.Line) int {
 	headed := false
-	return claimWhile(lines, func(at int, text string) bool {
+	return attach.ClaimWhile(lines, func(at int, text string) bool {
 		text = strings.TrimSpace(text)
 		f := fields(text)
 		switch {

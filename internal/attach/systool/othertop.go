@@ -24,7 +24,7 @@ var (
 
 func claimBusyboxTop(lines []paste.Line) int {
 	sure := false
-	n := claimWhile(lines, func(_ int, text string) bool {
+	n := attach.ClaimWhile(lines, func(_ int, text string) bool {
 		text = strings.TrimSpace(text)
 		switch {
 		case busyboxMem.MatchString(text), busyboxCPU.MatchString(text), strings.Contains(text, "%VSZ") && strings.Contains(text, "PPID"),
@@ -126,7 +126,7 @@ func claimForeignTop(lines []paste.Line) int {
 		return 0
 	}
 	rows := false
-	n := claimWhile(lines, func(_ int, text string) bool {
+	n := attach.ClaimWhile(lines, func(_ int, text string) bool {
 		text = strings.TrimSpace(text)
 		f := fields(text)
 		if foreignLine.MatchString(text) {

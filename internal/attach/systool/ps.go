@@ -88,7 +88,7 @@ func auxRow(f []string) bool {
 
 func claimPs(lines []paste.Line) int {
 	var names []string
-	return claimWhile(lines, func(at int, text string) bool {
+	return attach.ClaimWhile(lines, func(at int, text string) bool {
 		f := fields(text)
 		if n, ok := psHeader(text); ok {
 			next, more := following(lines, at+1)

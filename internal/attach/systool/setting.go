@@ -46,7 +46,7 @@ func claimSetting(lines []paste.Line) int {
 		}
 		return 2
 	}
-	return claimWhile(lines, func(_ int, text string) bool { return len(text) < 1<<14 && settingLine(strings.TrimSpace(text)) })
+	return attach.ClaimWhile(lines, func(_ int, text string) bool { return len(text) < 1<<14 && settingLine(strings.TrimSpace(text)) })
 }
 
 func readSetting(p *attach.Part) attach.Reading {

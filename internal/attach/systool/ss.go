@@ -62,7 +62,7 @@ var ssSums = regexp.MustCompile(`^(Total: \d+|TCP: +\d+ \(estab|Transport +Total
 
 func claimSS(lines []paste.Line) int {
 	headed, sums := false, false
-	return claimWhile(lines, func(at int, text string) bool {
+	return attach.ClaimWhile(lines, func(at int, text string) bool {
 		f := fields(text)
 		trimmed := strings.TrimSpace(text)
 		switch {

@@ -153,7 +153,7 @@ var sarTables = [][]string{
 // claimSysstat counts the lines of one of sysstat's tools: a banner, lines of names, rows.
 func claimSysstat(kind sysstatTool, lines []paste.Line) int {
 	var names []string
-	return claimWhile(lines, func(at int, text string) bool {
+	return attach.ClaimWhile(lines, func(at int, text string) bool {
 		f := fields(text)
 		if banner(text) != nil {
 			next, ok := following(lines, at+1)

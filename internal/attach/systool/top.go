@@ -105,7 +105,7 @@ func topSummary(text string) bool {
 
 func claimTop(lines []paste.Line) int {
 	names := topDefault
-	return claimWhile(lines, func(at int, text string) bool {
+	return attach.ClaimWhile(lines, func(at int, text string) bool {
 		text = strings.TrimSpace(text)
 		if topSummary(text) {
 			// Memory alone might be of /proc/meminfo or free.

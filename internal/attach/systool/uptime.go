@@ -21,7 +21,7 @@ var uptimeLine = regexp.MustCompile(`(?:^|\s)up\s.*load averages?: *[\d.,]+|^\S*
 // claimUptime takes the line of uptime, several of them, and the table of w below it.
 func claimUptime(lines []paste.Line) int {
 	w := false
-	return claimWhile(lines, func(at int, text string) bool {
+	return attach.ClaimWhile(lines, func(at int, text string) bool {
 		text = strings.TrimSpace(text)
 		switch f := fields(text); {
 		case topFirst.MatchString(text), strings.HasPrefix(text, "Load average:"):

@@ -82,7 +82,7 @@ func vmstatRow(text string) bool {
 
 func claimVmstat(lines []paste.Line) int {
 	headed := false
-	return claimWhile(lines, func(at int, text string) bool {
+	return attach.ClaimWhile(lines, func(at int, text string) bool {
 		text = untimed(text)
 		if vmstatGroups(text) {
 			next, ok := following(lines, at+1)

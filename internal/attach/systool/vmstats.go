@@ -46,7 +46,7 @@ func vmstatSum(text string) (value float64, name string) {
 }
 
 func claimVmstatSums(lines []paste.Line) int {
-	n := claimWhile(lines, func(_ int, text string) bool { _, name := vmstatSum(text); return name != "" })
+	n := attach.ClaimWhile(lines, func(_ int, text string) bool { _, name := vmstatSum(text); return name != "" })
 	if n < 4 {
 		return 0
 	}
