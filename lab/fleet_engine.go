@@ -116,7 +116,7 @@ func (e *engine) build(ctx context.Context, progress io.Writer) (string, error) 
 	fmt.Fprintf(progress, "building %s %s: some minutes, once; to %s ...\n", e.module, e.version, out)
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-tags", e.tags, "-o", out, e.pkg)
 	cmd.Dir = module
-	// Each engine says which toolchain it wants, and none is in a workspace of ours.
+	// The engine's module chooses its toolchain, and a workspace of ours must not reach it.
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=-mod=readonly")
 	if text, err := cmd.CombinedOutput(); err != nil {
 		if ctx.Err() != nil {

@@ -42,8 +42,8 @@ func (a *Answer) judge() {
 	slices.SortStableFunc(a.Causes, func(x, y Verdict) int { return slices.Index(rank, x.Grade) - slices.Index(rank, y.Grade) })
 }
 
-// once makes one verdict of those of several groups that say the same of one cause: two dumps of
-// one service are two places of it. They are weighed apart, and read in one list.
+// once merges verdicts of several groups that say the same of one cause: two dumps of one service
+// are two places of it. They are weighed apart, and read in one list.
 func once(all []Verdict) (out []Verdict) {
 	for _, v := range all {
 		i := slices.IndexFunc(out, func(o Verdict) bool { return o.Cause == v.Cause && o.Grade == v.Grade && v.Grade != Outside })

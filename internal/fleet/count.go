@@ -128,7 +128,7 @@ func (l *look) within(r *Rule, groups []Count) (matchers []string) {
 // mostJoined is how many samples one question may join, where it can be asked in parts.
 const mostJoined = 1_000_000
 
-// gently is one part for each cluster, if a join of all would be large.
+// gently divides a question by cluster, if a join of the whole fleet would be large.
 func (l *look) gently(cost int64) [][]string {
 	if cost > mostJoined {
 		return l.byCluster()

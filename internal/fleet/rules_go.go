@@ -19,7 +19,7 @@ func heldByGo(e *env) string {
 	return "(" + e.gauge(ByService, "go_memstats_sys_bytes") + " - " + e.gauge(ByService, "go_memstats_heap_released_bytes") + ")"
 }
 
-// gcShare is the part of the CPU time that the process uses which goes to garbage collection.
+// gcShare is the part of the process' CPU time that goes to garbage collection.
 // Workers that run on idle Ps harm nobody.
 func gcShare(e *env) string {
 	gc := "(" + e.rate(ByService, "go_cpu_classes_gc_total_cpu_seconds_total") + " - " + e.rate(ByService, "go_cpu_classes_gc_mark_idle_cpu_seconds_total") + ")"

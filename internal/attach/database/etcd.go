@@ -48,7 +48,7 @@ func isEtcd(text string) bool {
 	return etcdCaller.MatchString(text) || etcdOld.MatchString(text) || etcdRaft.MatchString(text) || etcdWords.MatchString(text)
 }
 
-// fsyncSlow is a fdatasync in seconds that is longer than a disk needs which turns.
+// fsyncSlow is in seconds: a fdatasync that takes so long is slow even for a disk that turns.
 const fsyncSlow = 0.025
 
 // complaints are what etcd said was slow, in seconds, by sort.

@@ -39,7 +39,7 @@ var mongoState = &attach.Kind{
 	Read: readMongoState,
 }
 
-// mongoWords are in each line that mongoOwn knows: they spare it the lines of logs in JSON.
+// mongoWords are what mongoOwn looks for. A line without any of them is spared the slower search.
 var mongoWords = []string{"inprog", "globalLock", "concurrentTransactions", "secs_running", "waitingForLock", "opcounters", "currentQueue"}
 
 var (
