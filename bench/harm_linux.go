@@ -218,13 +218,13 @@ func (s *stand) pairs(ctx context.Context, parts []part, table *harmTarget, prog
 				dropped++
 				continue
 			}
-			row.add(with.window, without, with.own)
-			table.bare = append(table.bare, without)
+			row.add(with.window, without.window, with.own)
+			table.bare = append(table.bare, without.window)
 			if p.whole {
 				if with.early.Due > 0 {
-					table.row(p.key+"-early", p.title+", before its trace starts").add(with.early, without, with.earlyOwn)
+					table.row(p.key+"-early", p.title+", before its trace starts").add(with.early, without.early, with.earlyOwn)
 				}
-				table.row(p.key+"-all", p.title+", from its start to its end").add(with.all, without, with.allOwn)
+				table.row(p.key+"-all", p.title+", from its start to its end").add(with.all, without.all, with.allOwn)
 			}
 		}
 	}
@@ -252,20 +252,20 @@ const foreignLimit = 0.08
 // and the target is to be as stressed in the last pair as in the first. Of what the recorded window
 // felt like nothing is asked. A pair into which others came is taken anew as well. If anew is above
 // anewLimit, the last one was no better.
-func (s *stand) steadyPair(ctx context.Context, p part, recorded bool, progress io.Writer) (without felt, with felts, anew int, err error) {
+func (s *stand) steadyPair(ctx context.Context, p part, recorded bool, progress io.Writer) (without, with felts, anew int, err error) {
 	for ; ; anew++ {
 		without, with, err = s.pair(ctx, p, recorded)
 		if err != nil {
 			return without, with, anew, err
 		}
-		w := with.window
+		bare, w := without.window, with.window
 		fmt.Fprintf(progress, "%s %s: p50 %.2f -> %.2f ms, p99 %.1f -> %.1f ms, %.0f -> %.0f/s, busy %.2f -> %.2f, others %.2f -> %.2f, recorder %.3f; %s\n", s.t.key, p.key,
-			without.P50, w.P50, without.P99, w.P99, without.PerS, w.PerS, without.Busy, w.Busy, without.Foreign, w.Foreign, with.own, with.slices)
-		idle, busy := without.Busy < busyLow-0.03 && s.note == "", without.Busy > busyHigh || without.PerS < keptUp*s.rate
-		foreign := max(without.Foreign, w.Foreign) > foreignLimit
+			bare.P50, w.P50, bare.P99, w.P99, bare.PerS, w.PerS, bare.Busy, w.Busy, bare.Foreign, w.Foreign, with.own, with.slices)
+		idle, busy := bare.Busy < busyLow-0.03 && s.note == "", bare.Busy > busyHigh || bare.PerS < keptUp*s.rate
+		foreign := max(bare.Foreign, w.Foreign) > foreignLimit
 		if !idle && !busy && !foreign {
 			if s.note == "" {
-				err = s.setRate(nudged(s.rate, without.Busy))
+				err = s.setRate(nudged(s.rate, bare.Busy))
 			}
 			return without, with, anew, err
 		} else if anew == anewLimit {
@@ -282,13 +282,14 @@ func (s *stand) steadyPair(ctx context.Context, p part, recorded bool, progress 
 	}
 }
 
-// pair measures a window with the part and one without.
-func (s *stand) pair(ctx context.Context, p part, recorded bool) (without felt, with felts, err error) {
+// pair measures a window with the part and one without, and of a whole recording what it felt like
+// at other times of it beside times without it that are as long.
+func (s *stand) pair(ctx context.Context, p part, recorded bool) (without, with felts, err error) {
 	for _, withPart := range []bool{recorded, !recorded} {
 		if withPart {
 			with, err = s.attached(ctx, p)
 		} else {
-			without, err = s.measure(ctx, nil)
+			without, err = s.undisturbed(ctx, p)
 		}
 		if err == nil {
 			err = s.drain(ctx)
@@ -297,7 +298,26 @@ func (s *stand) pair(ctx context.Context, p part, recorded bool) (without felt, 
 			return without, with, err
 		}
 	}
-	return without, with, nil
+	if early := with.earlyTime; early.to > early.from {
+		from := without.time.from
+		without.early, err = s.felt(from, from+early.to-early.from)
+	}
+	return without, with, err
+}
+
+// undisturbed measures a window without recording. Beside a whole recording it lasts as long as the
+// last one did: the longer a time is, the more of the rare bursts its p99 has.
+func (s *stand) undisturbed(ctx context.Context, p part) (f felts, err error) {
+	f.time.from = monotonicNS()
+	if f.window, err = s.measure(ctx, nil); err != nil || !p.whole {
+		return f, err
+	}
+	f.time.to = f.time.from + int64(cmp.Or(s.lasts, s.o.settle+s.o.window+4*time.Second))
+	if err = pause(ctx, time.Duration(f.time.to-monotonicNS())); err != nil {
+		return f, err
+	}
+	f.all, err = s.felt(f.time.from, f.time.to)
+	return f, err
 }
 
 func kernelRelease() string {

@@ -43,15 +43,17 @@ func harmParts() []part {
 // fits reports whether the target has what the part asks for.
 func (p part) fits(t stressed) bool { return !t.native || p.page == "" }
 
-// felts are the windows of one recorded half of a pair.
+// felts are the windows of one half of a pair.
 type felts struct {
-	window   felt
-	own      float64 // CPUs that the recorder took in the window
-	all      felt    // from the recorder's start to its end; only of the whole
-	allOwn   float64
-	early    felt // while it recorded the kernel's events and no trace yet; none due: there was no such time
-	earlyOwn float64
-	slices   string // p99 over the recorder's time
+	window    felt
+	own       float64 // CPUs that the recorder took in the window
+	time      span    // of the whole: from the recorder's start to its end, or as long without one
+	all       felt
+	allOwn    float64
+	earlyTime span // while it recorded the kernel's events and no trace yet
+	early     felt // none due: there was no such time
+	earlyOwn  float64
+	slices    string // p99 over the recorder's time
 }
 
 // attached measures a window with the part at work.
@@ -134,10 +136,12 @@ func (s *stand) recorded(ctx context.Context, p part) (f felts, err error) {
 	f.allOwn = c.cpu.Seconds() / (float64(now-began) / 1e9)
 	if early.from > 0 && early.to-early.from > int64(time.Second) {
 		f.earlyOwn = cpus(early.cpuFrom, early.cpuTo, time.Duration(early.to-early.from))
+		f.earlyTime = early
 		if f.early, err = s.felt(early.from, early.to); err != nil {
 			return f, err
 		}
 	}
+	f.time, s.lasts = span{from: began, to: now}, time.Duration(now-began)
 	f.slices = s.overTime(began, now)
 	f.all, err = s.felt(began, now)
 	return f, err

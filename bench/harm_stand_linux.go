@@ -21,7 +21,8 @@ type stand struct {
 	dir      string
 	target   *helper
 	clients  *helper
-	recorder int // its PID while it is at work; 0: none is
+	recorder int           // its PID while it is at work; 0: none is
+	lasts    time.Duration // of the last whole recording, from its start to its end
 	note     string
 	rate     float64
 }
