@@ -108,6 +108,7 @@ type run struct {
 	order    []string     // of outcomes, as they came
 	kept     int          // members with something in them
 	answered bool         // an answer came
+	untraced bool         // the trace is left out to spare the service
 	begun    atomic.Int64 // when the last try at the trace started, ns of UTC: for progress
 	waiting  atomic.Bool  // for another client's trace to end
 	trace    *failure
@@ -287,7 +288,7 @@ func leadingNumber(s []byte) (n int64, rest []byte) {
 func (r *run) during(ctx context.Context) *failure {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if r.asks && r.target != nil {
+	if r.asks && !r.untraced && r.target != nil {
 		r.tally.enter(evidence.StageAll)
 	}
 	r.begun.Store(time.Now().UnixNano())
@@ -313,6 +314,13 @@ func (r *run) during(ctx context.Context) *failure {
 				beside.Go(func() { n, fail := r.fetch(ctx, f, c.Hint); r.book(c, f, n, fail) })
 			}
 		}
+	}
+	if r.untraced {
+		guarded := r.guard(nil)
+		r.wait(ctx, begun)
+		guarded()
+		beside.Wait()
+		return nil
 	}
 	traced, endTrace := context.WithCancelCause(ctx)
 	guarded := r.guard(func() { endTrace(errSpared) })

@@ -1,6 +1,9 @@
 package collect
 
 import (
+	"os"
+	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 
@@ -112,6 +115,38 @@ func TestFelt(t *testing.T) {
 		if got := felt(in, toll.Weigh(in), toll.Effect{Measure: c.measure, Growth: c.growth}); got != c.want {
 			t.Errorf("%s: %v", c.name, got)
 		}
+	}
+}
+
+// A busy target at its GOMEMLIMIT is not traced. An idle one is, and one that is far below.
+func TestWithoutTrace(t *testing.T) {
+	here := anonymousMemory(os.Getpid())
+	for _, c := range []struct {
+		name  string
+		limit int64
+		idle  int64 // ns of 2 CPUs in 2 s
+		want  bool
+	}{
+		{"at its limit", here, 5e8, true},
+		{"at its limit, and idle", here, 3e9, false},
+		{"far below", 4 * here, 5e8, false},
+		{"no limit", 0, 5e8, false},
+	} {
+		m := evidence.Manifest{}
+		if c.limit > 0 {
+			m.Target.Env = map[string]string{"GOMEMLIMIT": strconv.FormatInt(c.limit, 10)}
+		}
+		w, err := evidence.Create(filepath.Join(t.TempDir(), "x.case"), false, m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := &run{session: &session{o: Options{PID: os.Getpid(), For: 20 * time.Second}, w: w, asks: true}, outcomes: map[string]*outcome{}}
+		r.tally = &tally{toll: *tollOf(false, 2, 3e9, c.idle), seen: map[evidence.Counted]bool{evidence.CountedIdle: true}}
+		r.beforeTrace()
+		if r.untraced != c.want || (r.outcomes[lead().Name] != nil) != c.want || len(r.tally.toll.Eased) > 0 != c.want {
+			t.Errorf("%s: untraced %v, outcomes %v, eased %+v", c.name, r.untraced, r.outcomes, r.tally.toll.Eased)
+		}
+		w.Discard()
 	}
 }
 

@@ -233,14 +233,16 @@ func limitOf(pid, machine int) (cpus float64, quota bool) {
 	return float64(machine), false
 }
 
-// memoryUse is the largest share of a memory limit that a process, or its cgroup, has in use.
-// goLimit is that of its Go runtime, in bytes.
-func memoryUse(pid int, goLimit float64) (share float64) {
-	if goLimit > 0 {
-		b, _ := readAtMost(pidFile(pid, "status"), 64<<10)
-		rss := fieldsOf(string(b))["RssAnon"] << 10
-		share = float64(rss) / goLimit
-	}
+// anonymousMemory is the memory of a process that no file backs, in bytes: without the pages of its
+// program, which no runtime counts.
+func anonymousMemory(pid int) int64 {
+	b, _ := readAtMost(pidFile(pid, "status"), 64<<10)
+	return int64(fieldsOf(string(b))["RssAnon"] << 10)
+}
+
+// groupMemoryUse is the largest share of a memory limit that a process' cgroup has in use, without
+// the page cache that can be dropped.
+func groupMemoryUse(pid int) (share float64) {
 	groups, _, _ := proc.FS{}.Groups(pid)
 	for _, g := range groups {
 		if g.Controller != "memory" {
