@@ -48,6 +48,7 @@ type judged struct {
 	outcome      string
 	gates        []string
 	load, others float64 // after by before; after less before
+	behind       float64 // how much longer requests wait behind others, as a part of their time before; NaN: not known
 	found        bool    // the cause was found before
 	attempt      int     // of a cured pair of the same number: 1 for the first; else 0
 }
@@ -86,7 +87,7 @@ func verdicts(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 		if !j.found {
 			continue // nothing was found before, so nothing can be confirmed
 		}
-		fmt.Fprintf(stderr, "%s %s -> %s: %s %s, load x %.2f, others %+.2f CPUs\n", j.kind, filepath.Base(p.before), filepath.Base(p.after), j.outcome, strings.Join(j.gates, ", "), j.load, j.others)
+		fmt.Fprintf(stderr, "%s %s -> %s: %s %s, load x %.2f, others %+.2f CPUs, behind them %+.2f of a request\n", j.kind, filepath.Base(p.before), filepath.Base(p.after), j.outcome, strings.Join(j.gates, ", "), j.load, j.others, j.behind)
 		all = append(all, j)
 	}
 	return tellVerdicts(stdout, all)
@@ -149,6 +150,11 @@ func (p *casePair) judge(ctx context.Context, whystall string) (j judged, err er
 		Verdicts []struct {
 			Cause, Outcome string
 			Gates          []string
+			Behind         *struct {
+				Before float64 `json:"before_ns"`
+				After  float64 `json:"after_ns"`
+				Wall   float64 `json:"wall_before_ns"`
+			} `json:"behind_others"`
 		}
 		Before, After struct {
 			OthersCPUs float64 `json:"others_cpus"`
@@ -161,7 +167,7 @@ func (p *casePair) judge(ctx context.Context, whystall string) (j judged, err er
 	if jerr := json.Unmarshal(out.Bytes(), &c); jerr != nil {
 		return j, fmt.Errorf("compare %s %s: %w: %s", p.before, p.after, errors.Join(err, jerr), errs.String())
 	}
-	j = judged{kind: p.kind, service: p.service, attempt: p.attempt, load: math.NaN(), others: c.After.OthersCPUs - c.Before.OthersCPUs}
+	j = judged{kind: p.kind, service: p.service, attempt: p.attempt, load: math.NaN(), behind: math.NaN(), others: c.After.OthersCPUs - c.Before.OthersCPUs}
 	for _, f := range c.Figures {
 		if f.Name == "requests_per_second" && f.Before > 0 {
 			j.load = f.After / f.Before
@@ -170,10 +176,17 @@ func (p *casePair) judge(ctx context.Context, whystall string) (j judged, err er
 	for _, v := range c.Verdicts {
 		if v.Cause == p.service {
 			j.outcome, j.gates, j.found = v.Outcome, v.Gates, true
+			if b := v.Behind; b != nil && b.Wall > 0 {
+				j.behind = (b.After - b.Before) / b.Wall
+			}
 		}
 	}
 	return j, nil
 }
+
+// behindAlike is the part of a request's time before by which its wait behind others may differ for
+// neighbours to be alike: a fall has to be a third of that time.
+const behindAlike = 1.0 / 3
 
 // tellVerdicts prints the table and holds it against the goals.
 func tellVerdicts(w io.Writer, all []judged) error {
@@ -218,7 +231,8 @@ func tellVerdicts(w io.Writer, all []judged) error {
 	alike := func(j judged) bool {
 		return j.kind == curedPair && math.Abs(j.others) <= 0.3 && (math.IsNaN(j.load) || j.load > 0.8)
 	}
-	an, aBy := line("cured, load and neighbours alike", "all", alike)
+	line("cured, load alike, others within 0.3 CPUs", "all", alike)
+	an, aBy := line("the same, and as long behind them", "all", func(j judged) bool { return alike(j) && !(math.Abs(j.behind) > behindAlike) })
 	_, pBy := line(string(placeboPair), "all", func(j judged) bool { return j.kind == placeboPair })
 	t.Flush()
 	within := map[string]bool{}

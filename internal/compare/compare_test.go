@@ -19,6 +19,7 @@ type made struct {
 	bound            int64 // of the lock where it is not found
 	trace            bool  // no kernel records
 	fresh            string
+	once             int // how many separate stretches it lacks
 }
 
 func (m made) run() *Run {
@@ -32,7 +33,7 @@ func (m made) run() *Run {
 	r.Requests = account.Requests{Count: m.count, P50: m.p99 / 10, P99: m.p99, Max: 2 * m.p99, Slow: slow,
 		Groups: []account.Group{{Entry: "main.serve", Kind: "net/http", Count: m.count, P50: m.p99 / 10, P99: m.p99, Max: 2 * m.p99, Slow: slow}}}
 	r.Slow = account.Column{Requests: slow, WallNS: wall * slow, Accounts: []account.Account{
-		{Leaf: account.LeafOnCPU, Class: account.ClassLock, Site: "main.get", NS: m.lock * slow},
+		{Leaf: account.LeafOnCPU, Class: account.ClassLock, Site: "main.get", NS: m.lock * slow, Events: leastEvents - m.once},
 		{Leaf: account.LeafNoCPU, Class: account.ClassOwn, Detail: "tar", NS: m.queue * slow},
 		{Leaf: account.LeafNetwork, Class: account.ClassOwn, NS: (wall - m.lock - m.queue) * slow},
 	}}
@@ -77,7 +78,10 @@ func TestVerdicts(t *testing.T) {
 		{"worse under more load", runs(ill), runs(with(ill, func(m *made) { m.p99, m.lock, m.count = 150e6, 120e6, 15000 })), CannotTell, LoadRose},
 		{"cured under less load", runs(ill), runs(with(cured, func(m *made) { m.count = 5000 })), CannotTell, LoadFell},
 		{"a client that waits asks more often", runs(ill), runs(with(cured, func(m *made) { m.count = 40000 })), Confirmed, ""},
-		{"neighbours left, and requests had waited behind them", runs(with(ill, func(m *made) { m.lock, m.queue, m.others = 20e6, 18e6, 1 })), runs(cured), CannotTell, OthersFell},
+		{"neighbours left, and requests had waited behind them alone", runs(with(ill, func(m *made) { m.lock, m.queue, m.others = 4e6, 46e6, 1 })), runs(with(cured, func(m *made) { m.p99 = 4e6 })), CannotTell, OthersFell},
+		{"neighbours left, and the fall is as large without their waits", runs(with(ill, func(m *made) { m.lock, m.queue, m.others = 20e6, 18e6, 1 })), runs(cured), Confirmed, ""},
+		{"the cause is gone, and requests wait behind others instead", runs(ill), runs(with(cured, func(m *made) { m.p99, m.queue = 50e6, 48e6 })), CannotTell, OthersRose},
+		{"worse, by one stretch of time", runs(ill), runs(with(ill, func(m *made) { m.p99, m.lock, m.once = 150e6, 120e6, 4 })), CannotTell, FewEvents},
 		{"neighbours left, and requests had not waited for them", runs(with(ill, func(m *made) { m.others = 1 })), runs(cured), Confirmed, ""},
 		{"neighbours came", runs(ill), runs(with(ill, func(m *made) { m.p99, m.lock, m.others = 150e6, 120e6, 1 })), CannotTell, OthersRose},
 		{"neighbours are not known, and it fell by half", runs(with(ill, func(m *made) { m.blind = true })), runs(with(ill, func(m *made) { m.p99, m.lock, m.blind = 25e6, 18e6, true })), CannotTell, TooLittle},

@@ -1,7 +1,6 @@
 package compare
 
 import (
-	"math"
 	"slices"
 
 	"github.com/whystall/whystall/internal/account"
@@ -17,11 +16,12 @@ const (
 	FewRequests   Gate = "few requests"    // under leastRequests a side
 	LoadFell      Gate = "load fell"       // by more than a fifth, so a fall proves nothing
 	LoadRose      Gate = "load rose"       // by more than a fifth, so a rise proves nothing
-	OthersFell    Gate = "neighbours left" // others took 0.3 CPUs less
-	OthersRose    Gate = "neighbours came" // others took 0.3 CPUs more
+	OthersFell    Gate = "neighbours left" // others took less, of the CPUs or of requests' time
+	OthersRose    Gate = "neighbours came" // others took more
 	OtherEvidence Gate = "other evidence"  // what was recorded differs
 	OtherMachine  Gate = "other machine"   // the number of CPUs differs
 	Unbounded     Gate = "unbounded"       // nothing bounds what the cause costs after
+	FewEvents     Gate = "few events"      // it costs more now, in fewer than leastEvents stretches
 	TooLittle     Gate = "too little"      // it changed by less than one recording a side can tell
 	Disagree      Gate = "disagree"        // the account and the latency went different ways
 )
@@ -43,9 +43,7 @@ type conditions struct {
 	othersKnown   bool
 	otherEvidence bool
 	otherMachine  bool
-	// waits is, by scope, the part of the change of requests' time that is waits for CPUs which
-	// others had. NaN where no kernel record says.
-	waits map[finding.Scope]float64
+	behind        map[finding.Scope]*Behind // nil where no kernel record says
 	// crowdedBefore and crowdedAfter: requests or the process lost time to neighbours, as a cause
 	// of its own.
 	crowdedBefore, crowdedAfter bool
@@ -64,9 +62,9 @@ func conditionsOf(before, after []*Run) (c conditions) {
 	}
 	others := func(r *Run) float64 { return r.OthersCPUs }
 	c.others = medianBy(after, others) - medianBy(before, others)
-	c.waits = map[finding.Scope]float64{}
+	c.behind = map[finding.Scope]*Behind{}
 	for _, scope := range []finding.Scope{finding.Slow, finding.Usual} {
-		c.waits[scope] = waits(before, after, scope)
+		c.behind[scope] = behind(before, after, scope)
 	}
 	c.crowdedBefore, c.crowdedAfter = crowded(before), crowded(after)
 	return c
@@ -92,23 +90,38 @@ func crowded(runs []*Run) bool {
 	})
 }
 
+// Behind is how long a request of a scope waits for CPUs that others have, and how long it takes;
+// ns, before and after.
+type Behind struct {
+	Before     float64 `json:"before_ns"`
+	After      float64 `json:"after_ns"`
+	WallBefore float64 `json:"wall_before_ns"`
+	WallAfter  float64 `json:"wall_after_ns"`
+}
+
 // mostWaits is the part of a change that waits for CPUs may be for neighbours not to count: less
 // does not make a third of what was there before.
 const mostWaits = 0.25
 
-// waits is the part of the change of a column's time that is waits for CPUs which others had; NaN
-// where no kernel record says, or nothing changed.
-func waits(before, after []*Run, scope finding.Scope) float64 {
-	wall := func(r *Run) float64 {
-		if r.Result == nil {
-			return 0
-		}
-		return perRequest(r, scope, r.column(scope).WallNS)
-	}
-	queue := func(r *Run) (ns float64) {
+// part is the part of a rise that is waits for CPUs which others had.
+func (b *Behind) part() float64 { return (b.After - b.Before) / (b.WallAfter - b.WallBefore) }
+
+// without is how long a request takes of what it took before, both without these waits.
+func (b *Behind) without() float64 {
+	return ratio(max(0, b.WallAfter-b.After), b.WallBefore-b.Before)
+}
+
+// came reports whether requests wait so much longer behind others that a fall may not show.
+func (b *Behind) came() bool { return b != nil && b.After-b.Before > mostWaits*b.WallBefore }
+
+func behind(before, after []*Run, scope finding.Scope) *Behind {
+	for _, r := range slices.Concat(before, after) {
 		if e := r.evidence(); !e.Kernel || e.Trace && !e.Joined {
-			return math.NaN()
+			return nil
 		}
+	}
+	wall := func(r *Run) float64 { return perRequest(r, scope, r.column(scope).WallNS) }
+	queue := func(r *Run) (ns float64) {
 		for i := range r.column(scope).Accounts {
 			a := &r.column(scope).Accounts[i]
 			if a.Leaf == account.LeafNoCPU && byOthers(a.Detail) {
@@ -122,7 +135,7 @@ func waits(before, after []*Run, scope finding.Scope) float64 {
 		}
 		return ns
 	}
-	return (medianBy(before, queue) - medianBy(after, queue)) / (medianBy(before, wall) - medianBy(after, wall))
+	return &Behind{medianBy(before, queue), medianBy(after, queue), medianBy(before, wall), medianBy(after, wall)}
 }
 
 // byOthers reports whether who had the CPU is, or may be, another process.
@@ -145,10 +158,25 @@ func (c *conditions) forFall(f *finding.Finding) (gs []Gate) {
 	if c.load > 0 && c.load < 1-loadAlike {
 		gs = append(gs, LoadFell)
 	}
-	if !byNeighbours[f.Cause] && f.Explains.Bytes == 0 && c.byOthers(f, -c.others, c.crowdedBefore) {
+	if !byNeighbours[f.Cause] && f.Explains.Bytes == 0 && c.othersLeft(f) {
 		gs = append(gs, OthersFell)
 	}
 	return gs
+}
+
+// othersLeft reports whether neighbours that left may have made a fall: they took so much more
+// before, or were a cause of their own. Where the ledger says for how long requests waited behind
+// them, the fall is the remedy's if it is as large without these waits: a service that wants less
+// of the CPUs waits less as well, beside the same neighbours.
+func (c *conditions) othersLeft(f *finding.Finding) bool {
+	moved := c.othersKnown && -c.others > othersAlike
+	if f.Explains.NS == 0 {
+		return moved || c.crowdedBefore && !c.othersKnown
+	}
+	if b := c.behind[f.Scope]; b != nil {
+		return (moved || c.crowdedBefore) && b.without() > fellLatency
+	}
+	return moved
 }
 
 // forRise lists the gates that keep a rise, or that nothing changed, from being the remedy's.
@@ -156,19 +184,17 @@ func (c *conditions) forRise(f *finding.Finding) (gs []Gate) {
 	if c.load > 1+loadAlike {
 		gs = append(gs, LoadRose)
 	}
-	if c.othersKnown && c.others > othersAlike || c.byOthers(f, c.others, c.crowdedAfter) {
+	if c.othersKnown && c.others > othersAlike || c.othersCame(f) {
 		gs = append(gs, OthersRose)
 	}
 	return gs
 }
 
-// byOthers reports whether neighbours may have made a change: where they took so much more, or
-// were a cause of their own. Where the ledger says for how long requests waited behind them, that
-// has to be a part of the change, too: a service that wants less of the CPUs waits less as well.
-func (c *conditions) byOthers(f *finding.Finding, more float64, crowded bool) bool {
-	moved := c.othersKnown && more > othersAlike
-	if w, ok := c.waits[f.Scope]; ok && f.Explains.NS > 0 && !math.IsNaN(w) {
-		return w > mostWaits && (moved || crowded)
+// othersCame reports whether neighbours that came may have made a rise. Where the ledger says for
+// how long requests wait behind them, that has to be a part of the rise, too.
+func (c *conditions) othersCame(f *finding.Finding) bool {
+	if b := c.behind[f.Scope]; b != nil && f.Explains.NS > 0 {
+		return b.part() > mostWaits && c.crowdedAfter
 	}
-	return moved || f.Explains.NS == 0 && crowded
+	return f.Explains.NS == 0 && c.crowdedAfter
 }

@@ -40,6 +40,8 @@ type Verdict struct {
 	// Low and High, with three starts a side or more, are the 95 % interval of Latency.
 	Low  float64 `json:"latency_low,omitempty"`
 	High float64 `json:"latency_high,omitempty"`
+	// Behind is how long requests of its scope wait behind others; nil where nothing says.
+	Behind *Behind `json:"behind_others,omitempty"`
 	// Mechanisms are the causes under it before.
 	Mechanisms []string `json:"mechanisms"`
 }
@@ -81,6 +83,9 @@ func judge(before, after []*Run, f *finding.Finding, both []Entry, c *conditions
 	speed := func(r *Run) (float64, bool) { return latency(r, both, f.Scope) }
 	lb, la := byStart(before, speed), byStart(after, speed)
 	asked := v.Unit == NSPerRequest
+	if asked {
+		v.Behind = c.behind[f.Scope]
+	}
 	if len(lb) > 0 && len(la) > 0 {
 		v.Latency = math.Exp(mean(la) - mean(lb))
 	} else if asked {
@@ -100,6 +105,9 @@ func judge(before, after []*Run, f *finding.Finding, both []Entry, c *conditions
 		change = v.ofPair(ab, aa, lb, la, c)
 	}
 	v.settle(change, f, c)
+	if v.Outcome == Worse && asked && events(after, f) < leastEvents {
+		v.Outcome, v.Gates = CannotTell, []Gate{FewEvents}
+	}
 	return v
 }
 
@@ -119,6 +127,7 @@ const (
 	rose
 	unchanged
 	parted // the account and the latency went different ways
+	masked // the account fell, and requests wait longer behind others now
 )
 
 // settle turns what the figures say into a verdict, unless something else may have made it.
@@ -132,6 +141,8 @@ func (v *Verdict) settle(change tested, f *finding.Finding, c *conditions) {
 		v.Outcome, v.Gates = NotConfirmed, c.forRise(f)
 	case parted:
 		v.Gates = []Gate{Disagree}
+	case masked:
+		v.Gates = []Gate{OthersRose}
 	default:
 		v.Gates = []Gate{TooLittle}
 	}
@@ -167,6 +178,8 @@ func (v *Verdict) ofPair(ab, aa, lb, la []float64, c *conditions) tested {
 		return unclear // a cause that is still found is not cured, and has its own ups and downs
 	case few <= needA && (!asked || slow <= needL):
 		return fell
+	case few <= needA && v.Behind.came():
+		return masked
 	case much >= roseAmount && (!asked || fast >= roseLatency):
 		return rose
 	case much > same && few < roseAmount && (!asked || fast > same && slow < roseLatency):
@@ -175,6 +188,29 @@ func (v *Verdict) ofPair(ab, aa, lb, la []float64, c *conditions) tested {
 		return parted
 	}
 	return unclear
+}
+
+// leastEvents is how many separate stretches of time a rise has to be seen in. What a service pays
+// once or twice in a recording, it pays by chance more or less of.
+const leastEvents = 5
+
+// events is in how many separate stretches the cause is seen after, in the recording with most.
+func events(after []*Run, f *finding.Finding) (most int) {
+	kinds := map[string]bool{}
+	for _, c := range f.Claims {
+		kinds[c.Leaf] = true
+	}
+	for _, r := range after {
+		var ns int64
+		n := 0
+		for i := range r.column(f.Scope).Accounts {
+			if a := &r.column(f.Scope).Accounts[i]; kinds[string(a.Leaf)] && a.NS > ns {
+				ns, n = a.NS, a.Events
+			}
+		}
+		most = max(most, n)
+	}
+	return most
 }
 
 // overStarts is the rule for three starts a side or more: a t test on the logarithms, and an effect

@@ -162,7 +162,7 @@ func amountOf(v *compare.Verdict, x float64) string {
 }
 
 // gateWords says what keeps a verdict from being told, and what would help.
-func gateWords(g compare.Gate, c *compare.Comparison) string {
+func gateWords(g compare.Gate, v *compare.Verdict, c *compare.Comparison) string {
 	switch g {
 	case compare.NoRequests:
 		return "both sides have no entry point in common with requests; record under the same load"
@@ -172,10 +172,10 @@ func gateWords(g compare.Gate, c *compare.Comparison) string {
 		return "the load fell by more than a fifth, which alone makes a service faster; record under the same load"
 	case compare.LoadRose:
 		return "the load rose by more than a fifth, which alone makes a service slower; record under the same load"
-	case compare.OthersFell:
-		return fmt.Sprintf("other processes took %s less: %s before, %s now; record when they are alike", cpus(c.Before.OthersCPUs-c.After.OthersCPUs), cpus(c.Before.OthersCPUs), cpus(c.After.OthersCPUs))
-	case compare.OthersRose:
-		return fmt.Sprintf("other processes took %s more: %s before, %s now; record when they are alike", cpus(c.After.OthersCPUs-c.Before.OthersCPUs), cpus(c.Before.OthersCPUs), cpus(c.After.OthersCPUs))
+	case compare.OthersFell, compare.OthersRose:
+		return othersWords(g, v, c)
+	case compare.FewEvents:
+		return "it costs more, but in fewer than five stretches of time, which may be chance; record longer"
 	case compare.OtherEvidence:
 		return "the recordings hold different evidence, such as kernel records on one side only; record both alike"
 	case compare.OtherMachine:
@@ -188,6 +188,37 @@ func gateWords(g compare.Gate, c *compare.Comparison) string {
 		return "the cause's own time and the latency went different ways: something else changed too"
 	}
 	return string(g)
+}
+
+// othersWords says how much more or less others took: of the CPUs, and of requests' time where that
+// is known.
+func othersWords(g compare.Gate, v *compare.Verdict, c *compare.Comparison) string {
+	how := "less"
+	diff := c.Before.OthersCPUs - c.After.OthersCPUs
+	if g == compare.OthersRose {
+		how, diff = "more", -diff
+	}
+	s := ""
+	if diff > 0 {
+		s = fmt.Sprintf("other processes took %s %s: %s before, %s now", cpus(diff), how, cpus(c.Before.OthersCPUs), cpus(c.After.OthersCPUs))
+	}
+	if b := v.Behind; b != nil {
+		if s != "" {
+			s += "; "
+		}
+		s += fmt.Sprintf("%s waited %s for CPUs that others had, and %s now", aRequest(v.Scope), durationOf(b.Before), durationOf(b.After))
+	}
+	if s == "" {
+		s = "other processes took CPUs that it wanted"
+	}
+	return s + "; record when they are alike"
+}
+
+func aRequest(s finding.Scope) string {
+	if s == finding.Usual {
+		return "a usual request"
+	}
+	return "a slow request"
 }
 
 // comparedRow is a line of a table of two sides.

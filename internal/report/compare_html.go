@@ -26,7 +26,7 @@ func comparisonHTML(w io.Writer, c *compare.Comparison) error {
 		d := &c.Verdicts[i]
 		one := verdictView{Cause: d.Cause, Title: d.Title, Outcome: d.Outcome, Text: sentence(sentenceOf(d))}
 		for _, g := range d.Gates {
-			one.Gates = append(one.Gates, gateWords(g, c))
+			one.Gates = append(one.Gates, gateWords(g, d, c))
 		}
 		v.Verdicts = append(v.Verdicts, one)
 	}

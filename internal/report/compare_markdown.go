@@ -17,7 +17,7 @@ func comparisonMarkdown(w io.Writer, c *compare.Comparison) error {
 		v := &c.Verdicts[i]
 		m.line("%d. **%s: %s.** %s", i+1, escape(v.Cause), escape(string(v.Outcome)), escape(sentence(sentenceOf(v))))
 		for _, g := range v.Gates {
-			m.line("   - %s", escape(gateWords(g, c)))
+			m.line("   - %s", escape(gateWords(g, v, c)))
 		}
 	}
 	for _, s := range []string{goneLine(c), freshLine(c), programsLine(c), startsLine(c)} {

@@ -20,7 +20,7 @@ func comparisonText(w io.Writer, c *compare.Comparison, o TextOptions) error {
 		p.painted(fmt.Sprintf("%2d. %s ", i+1, v.Cause), fmt.Sprintf("%2d. %s ", i+1, p.paint(bold, v.Cause)), outcomeStyle(v.Outcome), 6, string(v.Outcome), shortenWords)
 		p.par("    ", sentence(sentenceOf(v)))
 		for _, g := range v.Gates {
-			p.par("    - ", gateWords(g, c))
+			p.par("    - ", gateWords(g, v, c))
 		}
 	}
 	for _, s := range []string{goneLine(c), freshLine(c), programsLine(c), startsLine(c)} {
