@@ -26,13 +26,15 @@ const (
 	CurveGoal        CurveKind = "heap goal"
 	CurveRSS         CurveKind = "resident"
 	CurveHuge        CurveKind = "in huge pages"
+	CurveHugeGroup   CurveKind = "in huge pages, its cgroup"
+	CurveHugeHost    CurveKind = "in huge pages, whole host"
 	CurveMemoryLimit CurveKind = "limit of its cgroup"
 )
 
 // Bytes reports whether the curve is an amount of memory.
 func (k CurveKind) Bytes() bool {
 	switch k {
-	case CurveHeap, CurveGoal, CurveRSS, CurveHuge, CurveMemoryLimit:
+	case CurveHeap, CurveGoal, CurveRSS, CurveHuge, CurveHugeGroup, CurveHugeHost, CurveMemoryLimit:
 		return true
 	}
 	return false

@@ -28,8 +28,12 @@ type Result struct {
 	// Stories are the slowest requests in full, in the order of Requests.Slowest; nil where nobody
 	// asked for them.
 	Stories []*Story
-	Waits   Waits   // likewise
-	Curves  []Curve // likewise
+	// Others are slow requests in full that are not among Requests.Slowest: the longest of those
+	// whose largest account is the same, for each such account up to MostOthers; likewise.
+	Others   []*Story
+	Sketches Sketches // likewise
+	Waits    Waits    // likewise
+	Curves   []Curve  // likewise
 
 	Kernel *Kernel // nil without the kernel's records
 	// Profiled divides the process' CPU time by the Go CPU profile of the same moment, where the

@@ -68,6 +68,7 @@ type Span struct {
 // Bounds of a story.
 const (
 	MostStories = 10 // of each group of requests
+	MostOthers  = 10 // of all groups
 	MostLinks   = 1500
 	MostLanes   = 14  // of each kind
 	MostSpans   = 300 // of each lane

@@ -25,23 +25,44 @@ func AddCurves(r *account.Result, k *sched.Timeline, set *evidence.Set) {
 	if set == nil {
 		return
 	}
-	for _, m := range []struct {
-		stream string
-		kind   account.CurveKind
-	}{{"/process/rss:bytes", account.CurveRSS}, {"/process/anon-huge:bytes", account.CurveHuge}} {
-		c := account.Curve{Kind: m.kind}
-		for _, x := range set.All(m.stream) {
+	curve := func(stream string, kind account.CurveKind) (c account.Curve) {
+		c.Kind = kind
+		for _, x := range set.All(stream) {
 			if x.Shape == evidence.Sample && x.Time != 0 && len(c.Points) < account.MostPoints {
 				c.Points = append(c.Points, account.CurvePoint{At: x.Time - shift, Value: x.Value})
 			}
 		}
-		if len(c.Points) > 1 {
+		return c
+	}
+	rss := curve("/process/rss:bytes", account.CurveRSS)
+	if len(rss.Points) > 1 {
+		r.Curves = append(r.Curves, rss)
+	}
+	huge := curve("/process/anon-huge:bytes", account.CurveHuge)
+	if len(huge.Points) > 0 {
+		r.Curves = append(r.Curves, huge)
+	}
+	// A process' own huge pages are read once, since that walks all of its memory. Over time they
+	// are known of its cgroup or else of the host, where these are not much larger than it.
+	for _, c := range []account.Curve{curve("/cgroup/memory/anon-huge:bytes", account.CurveHugeGroup), curve("/host/memory/anon-huge:bytes", account.CurveHugeHost)} {
+		if len(huge.Points) < 2 && len(c.Points) > 1 && highest(c) > 0 && highest(c) <= mostBeside*highest(rss) {
 			r.Curves = append(r.Curves, c)
+			break
 		}
 	}
 	if l, ok := set.Fact("/cgroup/memory/limit:bytes"); ok && l.Value > 0 {
 		r.Curves = append(r.Curves, account.Curve{Kind: account.CurveMemoryLimit, Points: []account.CurvePoint{{At: r.Begin, Value: l.Value}, {At: r.End, Value: l.Value}}})
 	}
+}
+
+// mostBeside is how many times as large as the process a curve beside it may be.
+const mostBeside = 3
+
+func highest(c account.Curve) (most float64) {
+	for _, p := range c.Points {
+		most = max(most, p.Value)
+	}
+	return most
 }
 
 // threadCurves is how many threads of the target were in each state that wants a CPU.

@@ -169,6 +169,9 @@ func TestPageStory(t *testing.T) {
 	if p.Count("#story .span") != 0 {
 		t.Error("a stretch is told before one is chosen")
 	}
+	if p.Count("#story .use li") == 0 {
+		t.Error("the request's own parts are not listed")
+	}
 	seen := map[string]bool{}
 	for range 6 {
 		p.Type("#story canvas", "j")

@@ -11,6 +11,7 @@
 //	locks.go                who had a lock
 //	book.go                 how a piece of a story is booked
 //	story.go, storylanes.go the slowest requests in full, for a report that shows them
+//	sketch.go               every slow request in short, likewise
 //	storyps.go              who held the Ps meanwhile
 //	curves.go               how many goroutines were runnable when, and where requests waited, likewise
 //	own.go                  the column of all: each request by its own states, without chains

@@ -35,7 +35,7 @@ type Options struct {
 	Entry    *regexp.Regexp // only groups whose entry function, or requests whose name, matches
 	SlowOver int64          // ns: slow is what took at least as long; 0: the slowest 1 % of each group, at least 10 in all
 	Bytes    int            // of history to keep; 0: 24 MiB
-	Stories  bool           // tell the slowest requests in full; without it nothing of that is computed
+	Stories  bool           // tell slow requests, some of them in full; without it nothing of that is computed
 
 	Kernel *sched.Timeline // what the kernel recorded of the same process; nil without it
 	Set    *evidence.Set   // small readings beside it: quota, allowed CPUs; nil without them
@@ -286,6 +286,9 @@ func (p *pass) activation(a *request.Activation) {
 		return
 	}
 	k := &books.Kept{Begin: b, End: e, Running: own, Number: int64(a.G), Name: a.Name, Hash: h, Group: grp}
+	if p.tell != nil && cand {
+		p.tell.start(k, g)
+	}
 	p.explain(k, g, p.tl.Rel(a.PrevEnd), cand && (grp.IsHot(wall) || p.o.SlowOver > 0))
 	p.books.Keep(k, cand, other, p.f.Groups)
 }
@@ -295,15 +298,12 @@ func (p *pass) explain(k *books.Kept, g *timeline.G, prevEnd int64, instead bool
 	p.books.Facts().Reset()
 	p.instead = instead
 	p.x.hops = p.hops
-	if p.tell != nil {
-		p.tell.start(k, g)
-	}
 	p.x.explain(g, k.Begin, k.End, prevEnd)
+	k.Limited = p.x.limit
+	sum := p.books.TakeFacts(k)
 	if p.tell != nil {
 		p.tell.end(k)
 	}
-	k.Limited = p.x.limit
-	sum := p.books.TakeFacts(k)
 	if p.wrong == nil && (sum != k.End-k.Begin || p.x.cursor != k.Begin && k.Begin != k.End) {
 		p.wrong = fmt.Errorf("account for goroutine %d from %d ns: internal error: pieces add up to %d ns of %d", k.Number, k.Begin, sum, k.End-k.Begin)
 	}
@@ -327,7 +327,8 @@ func (p *pass) result() *account.Result {
 	p.kernel(r, s)
 	p.series(r)
 	if p.tell != nil {
-		r.Stories, r.Waits = p.tell.stories(r.Requests.Slowest), p.waits(s)
+		p.tell.write(r, s)
+		r.Waits = p.waits(s)
 		p.curves.write(r)
 	}
 	return r

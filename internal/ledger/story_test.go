@@ -39,11 +39,13 @@ func TestStories(t *testing.T) {
 				t.Errorf("%d stories of %d requests", len(r.Stories), len(r.Requests.Slowest))
 			}
 			checkWaits(t, r.Waits)
+			checkSketches(t, r)
 			for i, s := range r.Stories {
 				checkStory(t, s, &r.Requests.Slowest[i])
 			}
 			for _, x := range []*account.Result{r, plain} {
-				x.Stories, x.Waits, x.Curves, x.Reader.NS, x.Reader.MaxHeap = nil, nil, nil, 0, 0
+				x.Stories, x.Others, x.Waits, x.Curves, x.Reader.NS, x.Reader.MaxHeap = nil, nil, nil, nil, 0, 0
+				x.Sketches = account.Sketches{}
 			}
 			if !reflect.DeepEqual(r, plain) {
 				t.Error("stories change the ledger")
@@ -87,6 +89,47 @@ func checkStory(t *testing.T, s *account.Story, q *account.Request) {
 	}
 	if len(s.Chain) > account.MostLinks || len(s.Lanes) > 4*account.MostLanes || len(s.Lanes) == 0 || s.Lanes[0].ID != s.Actor {
 		t.Errorf("goroutine %d: %d links, %d lanes", s.Actor, len(s.Chain), len(s.Lanes))
+	}
+}
+
+// checkSketches: each slow request has a sketch, whose chain tiles it, and the slowest of each
+// largest account is told in full.
+func checkSketches(t *testing.T, r *account.Result) {
+	t.Helper()
+	k := &r.Sketches
+	if len(k.List)+k.Left != r.Requests.Slow {
+		t.Errorf("%d sketches of %d slow requests", len(k.List), r.Requests.Slow)
+	}
+	full := map[[3]int64]bool{}
+	for _, s := range slices.Concat(r.Stories, r.Others) {
+		full[[3]int64{s.Begin, s.End, s.Actor}] = true
+	}
+	met := map[int]bool{}
+	for _, s := range k.List {
+		at := s.Begin
+		for _, l := range s.Chain {
+			if l.Begin != at || l.End <= l.Begin || l.Lane >= len(k.Lanes) || max(l.Site, l.Detail) >= len(k.Names) || l.Stack >= len(k.Stacks) {
+				t.Fatalf("goroutine %d: link %+v, want one from %d", s.Actor, l, at)
+			}
+			at = l.End
+		}
+		if at != s.End || len(s.Chain) > account.MostSketchLinks {
+			t.Errorf("goroutine %d: %d links to %d of %d", s.Actor, len(s.Chain), at, s.End)
+		}
+		var sum int64
+		for _, p := range s.Parts {
+			sum += p.NS
+		}
+		if sum > s.End-s.Begin || len(s.Parts) == 0 || s.Parts[0].Account >= len(k.Accounts) {
+			t.Errorf("goroutine %d: parts %v of %d", s.Actor, s.Parts, s.End-s.Begin)
+			continue
+		}
+		if a := s.Parts[0].Account; !met[a] {
+			met[a] = true
+			if !full[[3]int64{s.Begin, s.End, s.Actor}] && len(r.Others) < account.MostOthers {
+				t.Errorf("goroutine %d: the slowest with %v is not told in full", s.Actor, k.Accounts[a])
+			}
+		}
 	}
 }
 

@@ -49,7 +49,7 @@ func attacked(evil func() string) Source {
 	l.Requests.Slowest = []account.Request{{Entry: evil(), Name: evil(), Reason: evil(), Begin: begin, End: begin + ms, Accounts: l.Slow.Accounts[:2]}}
 	l.Gaps = []account.Gap{{Reason: evil()}}
 	l.Series = account.Series{
-		Whole: true, Dots: []account.Dot{{Begin: begin, NS: ms, Slow: true}, {Begin: begin + ms, NS: 2 * ms}}, Entries: []string{evil()}, Largest: []account.Named{{Leaf: account.Leaf(evil()), Site: evil()}},
+		Whole: true, Dots: []account.Dot{{Begin: begin, NS: ms, Slow: true}, {Begin: begin + ms, NS: 2 * ms, Slow: true}}, Entries: []string{evil()}, Largest: []account.Named{{Leaf: account.Leaf(evil()), Site: evil()}},
 		Bands: []account.Band{{Kind: account.BandSTW, Begin: begin, End: begin + ms, Detail: evil()}}, Levels: []account.Level{{Stream: evil(), Points: []account.LevelPoint{{Begin: begin, End: begin + ms, Share: 1}}}},
 	}
 	l.Stories = []*account.Story{{
@@ -57,6 +57,11 @@ func attacked(evil func() string) Source {
 		Chain: []account.Link{{Begin: begin, End: begin + ms, Leaf: account.Leaf(evil()), Class: account.ClassOwn, Site: 1, Detail: 1, Stack: 1}},
 		Lanes: []account.Lane{{Kind: account.LaneKind(evil()), Name: evil(), Spans: []account.Span{{Begin: begin, End: begin + ms, State: account.Leaf(evil()), Detail: 1, By: 1, On: 1, Stack: 1}}}},
 	}}
+	l.Sketches = account.Sketches{
+		Accounts: []account.Named{{Leaf: account.Leaf(evil()), Site: evil()}}, Lanes: []account.Lane{{Kind: account.LaneKind(evil()), Name: evil()}}, Names: []string{"", evil()}, Stacks: l.Stories[0].Stacks,
+		List: []account.Sketch{{Begin: begin + ms, End: begin + 3*ms, Entry: evil(), Name: evil(), Parts: []account.Part{{NS: ms}},
+			Chain: []account.Link{{Begin: begin + ms, End: begin + 3*ms, Leaf: account.Leaf(evil()), Site: 1, Detail: 1, Stack: 1}}}},
+	}
 	l.Waits = account.Waits{{Parent: -1, NS: 3}, {Name: evil(), Leaf: account.Leaf(evil()), NS: 3}, {Parent: 1, Name: evil(), Leaf: account.Leaf(evil()), NS: 2}}
 	l.Curves = []account.Curve{{Kind: account.CurveRunnable, Points: []account.CurvePoint{{At: begin, Value: 1}, {At: begin + ms, Value: 2}}}}
 	l.Locks = []account.Lock{{Sites: []string{evil()}, SlowNS: 1, WaitNS: 1, Holders: []account.Instead{{Who: evil(), Kind: account.InsteadKind(evil()), NS: 1}}, HolderNS: map[string]int64{evil(): 1}, Stack: []account.Site{{Func: evil(), File: evil()}}}}
@@ -103,6 +108,11 @@ func TestAttacks(t *testing.T) {
 		p.Type("#flame canvas", "\r")
 		if p.Count("#story .stack li") != 1 {
 			t.Errorf("page %d: no stack", i)
+		}
+		p.Type("#story canvas", "n") // the other one, which is kept in short
+		p.Type("#story canvas", "j")
+		if p.Count("#story .stack li") != 1 || !strings.HasPrefix(p.Text("#story h3"), "2 of 2") {
+			t.Errorf("page %d: %s: no stack", i, p.Text("#story h3"))
 		}
 		var harm string
 		p.Ask(`[document.title.startsWith("attacked") ? "title" : "", window.attacked ? "script" : "", document.querySelectorAll("script").length !== 2 ? "scripts" : "",

@@ -34,7 +34,8 @@
 //
 // The outputs, a file and a row of the table each:
 //
-//	screen.go       for a terminal: the one screen; screen_bars.go: its bars
+//	screen.go       for a terminal: the one screen; screen_bars.go: its bars; labels.go: labels
+//	                that are cut and still differ
 //	text.go         for a terminal, everything: the first part
 //	text_proof.go   the proof of each finding, the slowest requests, what was not checked
 //	text_kernel.go  CPUs, memory, threads, pauses
@@ -43,7 +44,7 @@
 //	json.go         for programs; schema.json describes it
 //	html.go         for a browser: what internal/report/webpage shows
 //	html_ledger.go  its ledger, and which row an account belongs to
-//	html_story.go   the slowest requests in full
+//	html_story.go   slow requests in full; html_sketch.go: the others in short
 //	html_process.go waits by stack, locks, pauses, CPUs, memory, threads
 //	html_time.go    latency over time, and what stopped the process meanwhile
 //	html_parts.go   what hung on a ticket, part by part

@@ -31,7 +31,9 @@ func (r *Report) page() *webpage.Model {
 		m.Slowest = append(m.Slowest, pageRequest(&r.Requests.Slowest[i], rows))
 	}
 	if r.ledger != nil {
-		m.Stories, m.Frames = r.pageStories()
+		dots, frames := slowDots(&r.ledger.Series), frameTable{of: map[webpage.Frame]int{}}
+		m.Stories, m.Sketches = r.pageStories(dots, &frames), r.pageSketches(rows, dots, &frames)
+		m.Frames = frames.list
 		m.Waits, m.Locks, m.Curves = pageWaits(r.ledger.Waits), pageLocks(r.ledger), pageCurves(r.ledger)
 	}
 	m.Pauses, m.Uses, m.Threads = r.pagePauses(), r.pageUses(), r.pageThreads()

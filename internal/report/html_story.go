@@ -7,18 +7,45 @@ import (
 	"github.com/whystall/whystall/internal/report/webpage"
 )
 
-// pageStories are those of the slowest requests that were told, and the frames of their stacks.
-func (r *Report) pageStories() (out []webpage.Story, frames []webpage.Frame) {
-	f := frameTable{of: map[webpage.Frame]int{}}
+// mostFigures bounds the numbers of the stories of requests that are not among the slowest: each
+// takes about four bytes of the page.
+const mostFigures = 300_000
+
+// pageStories are the requests that were told in full: the slowest, and others of the dots.
+func (r *Report) pageStories(dots map[dotKey]int, f *frameTable) (out []webpage.Story) {
 	for _, s := range r.ledger.Stories {
 		i := slices.IndexFunc(r.Requests.Slowest, func(q Request) bool {
 			return q.Begin == s.Begin && q.End == s.End && q.Goroutine == s.Actor
 		})
 		if i >= 0 {
-			out = append(out, pageStory(s, i, &f))
+			out = append(out, pageStory(s, f))
+			out[len(out)-1].Request = i
 		}
 	}
-	return out, f.list
+	room := mostFigures
+	for _, s := range r.ledger.Others {
+		if i, ok := dots[dotKey{s.Begin, s.End - s.Begin, s.Actor}]; ok {
+			p := pageStory(s, f)
+			if room -= figuresIn(&p); room < 0 {
+				break
+			}
+			p.Request, p.Dot = -1, i
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+func figuresIn(p *webpage.Story) (n int) {
+	for _, x := range p.Chain {
+		n += len(x)
+	}
+	for i := range p.Lanes {
+		for _, x := range p.Lanes[i].Spans {
+			n += len(x)
+		}
+	}
+	return n
 }
 
 // frameTable numbers frames: all stories of a server have much the same.
@@ -42,31 +69,16 @@ func (t *frameTable) stack(l []account.Site) []int {
 	return out
 }
 
-func pageStory(s *account.Story, request int, frames *frameTable) webpage.Story {
-	p := webpage.Story{Request: request, Length: s.End - s.Begin, Names: slices.Clone(s.Names), Cut: s.Cut}
-	leaves := map[account.Leaf]int64{}
-	leaf := func(l account.Leaf) int64 {
-		n, ok := leaves[l]
-		if !ok {
-			n = int64(len(p.Leaves))
-			leaves[l] = n
-			p.Leaves = append(p.Leaves, string(l))
-		}
-		return n
-	}
-	at := s.Begin
-	for i := range s.Chain {
-		l := &s.Chain[i]
-		p.Chain = append(p.Chain, figuresOf(l.Begin-at, l.End-l.Begin, leaf(l.Leaf), int64(l.Depth), int64(l.Lane), int64(l.Site), int64(l.Detail), int64(l.Stack), int64(l.Several)))
-		at = l.End
-	}
+func pageStory(s *account.Story, frames *frameTable) webpage.Story {
+	leaves := leafTable{of: map[account.Leaf]int64{}}
+	p := webpage.Story{Length: s.End - s.Begin, Names: slices.Clone(s.Names), Cut: s.Cut, Chain: pageChain(s.Chain, s.Begin, &leaves)}
 	for i := range s.Lanes {
 		l := &s.Lanes[i]
 		lane := webpage.Lane{Kind: string(l.Kind), ID: l.ID, Name: l.Name}
 		at := s.Begin
 		for j := range l.Spans {
 			x := &l.Spans[j]
-			lane.Spans = append(lane.Spans, figuresOf(x.Begin-at, x.End-x.Begin, leaf(x.State), int64(x.Detail), int64(x.By), int64(x.On), int64(x.Stack), int64(x.Several)))
+			lane.Spans = append(lane.Spans, figuresOf(x.Begin-at, x.End-x.Begin, leaves.number(x.State), int64(x.Detail), int64(x.By), int64(x.On), int64(x.Stack), int64(x.Several)))
 			at = x.End
 		}
 		p.Lanes = append(p.Lanes, lane)
@@ -74,6 +86,7 @@ func pageStory(s *account.Story, request int, frames *frameTable) webpage.Story 
 	for _, st := range s.Stacks {
 		p.Stacks = append(p.Stacks, frames.stack(st))
 	}
+	p.Leaves = leaves.list
 	return p
 }
 

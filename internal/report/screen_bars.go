@@ -26,12 +26,13 @@ func (p *page) bars(r *Report, d detail) {
 	numbers := max(len(t.scale.print(most)), 5)
 	name := p.columns / 2
 	bar := (p.columns - name - 2*numbers - 8) / 2
-	for _, w := range rows {
+	labels := fittedRows(rows, name)
+	for i, w := range rows {
 		usual := "-"
 		if t.medianReq > 0 {
 			usual = t.scale.print(w.usual)
 		}
-		label := w.fitted(name)
+		label := labels[i]
 		p.line("  %s%s  %*s %s  %*s %s", label, strings.Repeat(" ", max(0, name-width(label))),
 			numbers, t.scale.print(w.slow), p.paint(red, filled(w.slow, most, bar)),
 			numbers, usual, p.paint(dim, strings.TrimRight(filled(w.usual, most, bar), " ")))

@@ -5,6 +5,7 @@ import { axis, buttons, Picture, right, View, wire } from "./axis";
 import { colour, css } from "./colours";
 import { flat, h, keys, section } from "./dom";
 import type { Latency, Model } from "./model";
+import type { Openable } from "./opened";
 import { state } from "./state";
 import { count, duration } from "./units";
 
@@ -15,16 +16,17 @@ interface Lane { name: string; colour: string; spans: { lo: number; hi: number; 
 
 const laneColours: Record<string, string> = { "stop-the-world": "c-stw", "GC cycle": "c-gc", throttled: "c-throttled", reclaim: "c-memory" };
 
-export function latency(m: Model): HTMLElement | null {
+export function latency(m: Model, open: Openable): HTMLElement | null {
   const l = m.latency;
   if (!l) return null;
-  const chart = new Chart(m, l);
+  const chart = new Chart(m, l, open);
   const acts = [" Drag to zoom, Shift and drag to move; ", keys("by keys: + \u2212 \u25c2 \u25b8 0"), "."];
   const picture = h("div", { class: "picture" }, buttons(chart.view), chart.picture.canvas, chart.tip);
   if (!chart.requests) return section("latency", "What held up the process, over time", ["No request is known, so there is no latency to show.", acts], picture);
   const lead = (l.whole ? `Each of ${count(l.dots.at.length)} requests is a dot, by its start, in the colour of its largest part.`
     : `There are too many requests for a dot each: ${count(l.dots.at.length)} slow ones are dots, all others are shown as density (the darker, the more).`)
-    + (l.notShown > 0 ? ` ${count(l.notShown)} requests of small groups are not shown.` : "") + " Slow ones are large; click one to open it.";
+    + (l.notShown > 0 ? ` ${count(l.notShown)} requests of small groups are not shown.` : "") + " Slow ones are large; click one to open it." + (chart.rings ? " Of those with a ring the states of goroutines, threads and CPUs are kept too, of the others the parts and the chain of waits." : "")
+    + (m.sketches.left > 0 ? ` Of ${count(m.sketches.left)} slow ones nothing more is kept.` : "");
   return section("latency", "Latency over time", [lead, acts], picture, chart.legend());
 }
 
@@ -36,9 +38,16 @@ class Chart {
   private low: number;
   private high: number;
   private plot: number; // height of the dots
+  private full: number[]; // dots of which the joined timeline is kept
   readonly requests: boolean;
+  get rings(): boolean {
+    return this.full.length > 0;
+  }
 
-  constructor(private m: Model, private l: Latency) {
+  constructor(private m: Model, private l: Latency, private open: Openable) {
+    const slow = l.dots.at.map((_, i) => i).filter((i) => l.dots.slow[i]);
+    this.full = slow.filter((i) => open.isFull(open.ofDot(i)));
+    if (this.full.length === slow.length) this.full = []; // where all have a ring, it says nothing
     this.requests = l.dots.at.length + l.density.cells.length > 0;
     this.plot = this.requests ? 300 : 6;
     this.view = new View(0, l.length);
@@ -173,13 +182,22 @@ class Chart {
         }
       }
     }
+    g.lineWidth = 1.2;
+    g.strokeStyle = css("ink");
+    for (const i of this.full) {
+      if (d.at[i]! < v.lo || d.at[i]! > v.hi || !this.chosen(i)) continue;
+      g.globalAlpha = 0.8;
+      g.beginPath();
+      g.arc(this.picture.x(v, d.at[i]!), this.y(d.ns[i]!), 5, 0, 2 * Math.PI);
+      g.stroke();
+    }
     g.globalAlpha = 1;
     const open = state.open >= 0 ? this.m.slowest[state.open] : undefined;
     if (open) {
       g.strokeStyle = css("ink");
       g.lineWidth = 2;
       g.beginPath();
-      g.arc(this.picture.x(v, open.at), this.y(open.wall), 6, 0, 2 * Math.PI);
+      g.arc(this.picture.x(v, open.at), this.y(open.wall), 7, 0, 2 * Math.PI);
       g.stroke();
       g.lineWidth = 1;
     }
@@ -235,14 +253,21 @@ class Chart {
     const i = this.nearest(x, y), d = this.l.dots;
     if (i < 0) return [];
     const a = this.l.largest[d.largest[i]!]!;
-    return [duration(d.ns[i]!) + ", started at +" + duration(d.at[i]!) + (d.slow[i] ? ", slow" : ""), this.l.entries[d.entry[i]!] ?? "", "mostly " + a.label];
+    return [duration(d.ns[i]!) + ", started at +" + duration(d.at[i]!) + (d.slow[i] ? ", slow" : ""), this.l.entries[d.entry[i]!] ?? "", "mostly " + a.label, this.kept(i)];
+  }
+
+  // kept says what a click opens.
+  private kept(i: number): string {
+    if (!this.l.dots.slow[i]) return "not slow, so it was not followed";
+    const n = this.open.ofDot(i);
+    if (!this.open.has(n)) return "nothing more is kept of it";
+    return this.open.isFull(n) ? "click: its parts, chain, goroutines, threads and CPUs" : "click: its parts and its chain of waits";
   }
 
   private click(x: number, y: number): void {
-    const i = this.nearest(x, y), d = this.l.dots;
-    if (i < 0) return;
-    const n = this.m.slowest.findIndex((q) => q.at === d.at[i] && q.g === d.actor[i]);
-    if (n >= 0) state.show(n, true);
+    const i = this.nearest(x, y);
+    const n = i < 0 ? -1 : this.open.ofDot(i);
+    if (this.open.has(n)) state.show(n, true);
   }
 }
 

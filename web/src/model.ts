@@ -36,7 +36,8 @@ export interface Row {
 
 export interface Ledger { rows: Row[]; unit: string; slow: number; usual: number; slowNs: number; usualNs: number; total: [string, string]; note: string }
 
-export interface Part { row: number; label: string; ns: number }
+// leaf is known where the part has no row of its own.
+export interface Part { row: number; label: string; ns: number; leaf?: string }
 export interface Request { at: number; wall: number; when: string; name: string; entry: string; g: number; why: string; parts: Part[] }
 
 export interface Latency {
@@ -54,7 +55,8 @@ export interface Latency {
 export interface Frame { f: string; at: string }
 export interface Lane { kind: string; id: number; name: string; spans: number[][] }
 export interface Story {
-  request: number;
+  request: number; // of the slowest; -1: it is that of a dot
+  dot: number;
   length: number;
   names: string[];
   leaves: string[];
@@ -62,6 +64,22 @@ export interface Story {
   chain: number[][];
   lanes: Lane[];
   cut: boolean;
+}
+
+// Sketches are slow requests in short. The last five lists have one field for each.
+export interface Sketches {
+  accounts: { row: number; leaf: string; label: string }[];
+  lanes: Lane[];
+  names: string[];
+  leaves: string[];
+  stacks: number[][];
+  titles: string[];
+  left: number;
+  dots: number[];
+  title: number[];
+  when: string[];
+  parts: number[][];
+  chains: number[][][];
 }
 
 export interface Amount { name: string; leaf: string; ns: number }
@@ -90,6 +108,7 @@ export interface Model {
   latency: Latency | null;
   slowest: Request[];
   stories: Story[];
+  sketches: Sketches;
   frames: Frame[];
   pauses: { which: string; list: { words: string; spent: Amount[]; hops: string[] }[]; fair: string };
   waits: { parent: number[]; name: string[]; leaf: string[]; ns: number[] };

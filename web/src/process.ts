@@ -69,13 +69,13 @@ const open = 12;
 
 const hueOf: Record<string, string> = {
   "goroutines runnable": "runnable", "threads on a CPU": "run", "threads queued for a CPU": "nocpu", "threads throttled": "throttled",
-  heap: "run", "heap goal": "timer", resident: "memory", "in huge pages": "gc", "limit of its cgroup": "throttled",
+  heap: "run", "heap goal": "timer", resident: "memory", "in huge pages": "gc", "in huge pages, its cgroup": "lock", "in huge pages, whole host": "disk", "limit of its cgroup": "throttled",
 };
 
 export function curves(m: Model): HTMLElement | null {
   const view = new View(0, m.latency?.length ?? Math.max(1, ...m.curves.flatMap((c) => c.points.map((p) => p[0]))));
   const groups = ([["Goroutines that wait for a P", (c: Curve) => c.name === "goroutines runnable"], ["Threads that run or want to", (c: Curve) => c.name.startsWith("threads")], ["Memory", (c: Curve) => c.bytes]] as const)
-    .map(([title, of]) => ({ title, list: m.curves.filter((c) => of(c) && c.points.length > 1) })).filter((g) => g.list.some((c) => c.name !== "limit of its cgroup"));
+    .map(([title, of]) => ({ title, list: m.curves.filter((c) => of(c) && c.points.length > 0) })).filter((g) => g.list.some((c) => c.points.length > 1 && c.name !== "limit of its cgroup"));
   if (groups.length === 0) return null;
   return section("curves", "Run queue, threads and memory over time", "", groups.map((g, i) => h("div", null, h("h3", null, g.title), chart(g.title, g.list, view, i === 0))));
 }
@@ -108,6 +108,13 @@ function chart(title: string, list: Curve[], view: View, first: boolean): HTMLEl
       g.strokeStyle = css("c-" + (hueOf[c.name] ?? "other"));
       g.lineWidth = 1.5;
       g.beginPath();
+      if (c.points.length === 1) {
+        const [t, v] = c.points[0]!; // read once
+        g.fillStyle = g.strokeStyle;
+        g.arc(Math.min(p.x(view, t), p.width - right - 3), y(v), 3.5, 0, 2 * Math.PI);
+        g.fill();
+        continue;
+      }
       steps(g, c.points, (t) => p.x(view, t), y, view);
       g.stroke();
     }
@@ -125,7 +132,7 @@ function chart(title: string, list: Curve[], view: View, first: boolean): HTMLEl
     tip.style.left = Math.max(0, Math.min(x + 14, p.width - 220)) + "px";
     tip.style.top = p.canvas.offsetTop + y + 14 + "px";
   }, () => {});
-  const legend = h("p", { class: "legend" }, list.map((c) => h("span", null, chip(`var(--c-${hueOf[c.name] ?? "other"})`), c.name)));
+  const legend = h("p", { class: "legend" }, list.map((c) => h("span", null, chip(`var(--c-${hueOf[c.name] ?? "other"})`), c.name + (c.points.length === 1 ? ": " + say(c.points[0]![1]) + ", read once" : ""))));
   return h("div", null, h("div", { class: "picture" }, first ? buttons(view) : null, p.canvas, tip), legend);
 }
 

@@ -1,19 +1,22 @@
 // The slowest requests, each with what it consists of.
 
 import { Child, h, section, symbol } from "./dom";
-import { shade } from "./colours";
-import type { Model, Request } from "./model";
+import { hue, shade } from "./colours";
+import type { Model, Part, Request } from "./model";
+import type { Openable } from "./opened";
 import { state } from "./state";
 import { duration } from "./units";
 
-export function slowest(m: Model): HTMLElement | null {
-  if (m.slowest.length === 0) return null;
-  const most = Math.max(...m.slowest.map((q) => q.wall), 1);
-  const rows = m.slowest.map((q, i) => line(m, q, i, most));
+// slowest lists the first few of the requests that can be opened.
+export function slowest(m: Model, listed: number, open: Openable): HTMLElement | null {
+  if (listed === 0) return null;
+  const few = m.slowest.slice(0, listed);
+  const most = Math.max(...few.map((q) => q.wall), 1);
+  const rows = few.map((q, i) => line(m, q, i, most, open));
   const none = h("p", { class: "dim" }, "None of the slowest requests has this account among its parts.");
   const filter = () => {
     let shown = 0;
-    m.slowest.forEach((q, i) => {
+    few.forEach((q, i) => {
       const on = has(q, state.row);
       rows[i]!.hidden = !on;
       if (on) shown++;
@@ -37,18 +40,24 @@ export function has(q: Request, row: number): boolean {
   return ns * 10 >= q.wall && ns > 0;
 }
 
-function line(m: Model, q: Request, i: number, most: number): HTMLElement {
-  const told = m.stories.some((s) => s.request === i);
+function line(m: Model, q: Request, i: number, most: number, open: Openable): HTMLElement {
+  const told = open.has(i);
   return h("tr", null, h("td", { class: "when" }, q.when), h("td", { class: "n" }, duration(q.wall)),
     h("td", null, h("div", { class: "name" }, told ? h("button", { type: "button", class: "open", click: () => state.show(i, true) }, symbol(q.name)) : symbol(q.name)), parts(m, q, most), h("div", { class: "why" }, symbol(q.why))));
 }
 
-// parts is the request's own bar.
+// parts is the request's own bar. What is in none of its parts is the rest.
 export function parts(m: Model, q: Request, most: number): Child {
-  return h("div", { class: "bar small", role: "img", "aria-label": q.why }, q.parts.map((p) => {
+  return h("div", { class: "bar small", role: "img", "aria-label": q.parts.map((p) => p.label + " " + duration(p.ns)).join(", ") }, q.parts.map((p) => {
     const e = h("span", { class: "part", title: p.label + ", " + duration(p.ns) });
-    e.style.background = p.row < 0 ? "var(--c-other)" : shade(m.ledger?.rows ?? [], p.row);
+    e.style.background = partColour(m, p);
     e.style.width = (100 * p.ns) / most + "%";
     return e;
   }));
+}
+
+// partColour is one of ours, never of the data.
+export function partColour(m: Model, p: Part): string {
+  if (p.row >= 0) return shade(m.ledger?.rows ?? [], p.row);
+  return `var(--c-${p.leaf ? hue(p.leaf) : "other"})`;
 }

@@ -4,16 +4,18 @@
 import { axis, buttons, Picture, right, View, wire } from "./axis";
 import { chip, flat, h, keys, section, symbol } from "./dom";
 import { colour, css, hue } from "./colours";
-import type { Lane, Model, Story } from "./model";
+import type { Lane, Model, Request, Story } from "./model";
+import type { Openable } from "./opened";
 import { state } from "./state";
 import { stackOf } from "./process";
-import { has } from "./slowest";
+import { has, partColour, parts } from "./slowest";
 import { fit } from "./text";
-import { duration } from "./units";
+import { count, duration, percent } from "./units";
 
 const chainTall = 30;
 const tall = 19;
 const gap = 8; // between kinds of lanes
+const mostParts = 6;
 
 // Figures of a link or a span: see Story and Lane in model.go.
 type Figures = [number, number, number, number, number, number, number, number, number];
@@ -21,9 +23,9 @@ type Figures = [number, number, number, number, number, number, number, number, 
 // What a person can ask about: a link of the chain, or a span of a lane.
 interface Piece { begin: number; end: number; leaf: string; detail: string; by: string; on: string; site: string; stack: number; several: number; depth: number; lane: number }
 
-export function stories(m: Model): HTMLElement | null {
-  if (m.stories.length === 0) return null;
-  return new Opened(m).element;
+export function stories(m: Model, open: Openable): HTMLElement | null {
+  const first = open.requests.findIndex((_, i) => open.has(i));
+  return first >= 0 ? new Opened(m, open, first, open.story(first)!).element : null;
 }
 
 class Opened {
@@ -33,9 +35,9 @@ class Opened {
   private tip = h("div", { class: "tip", hidden: true });
   private title = h("h3", { "aria-live": "polite" });
   private why = h("p", null);
+  private parts = h("div", { class: "use" });
   private note = h("p", { class: "dim" });
   private span = h("div", { class: "span detail", "aria-live": "polite" });
-  private story: Story;
   private chosen: Piece | null = null;
   private link = -1;
   private tops: number[] = []; // of the lanes, and where the last ends
@@ -43,20 +45,19 @@ class Opened {
   private lead = h("span");
   private legend = h("p", { class: "legend" });
 
-  constructor(private m: Model) {
-    this.story = m.stories[0]!;
-    this.picture = new Picture(() => this.draw(), "The request over time: its chain of waits, goroutines, Ps, threads and CPUs. Keys: j and k go from stretch to stretch, n and p to the next and previous slow request, plus, minus, arrows and 0 zoom and move", 190);
+  constructor(private m: Model, private open: Openable, private request: number, private story: Story) {
+    this.picture = new Picture(() => this.draw(), "The request over time: where its time went, and below it whose time it was. Keys: j and k go from stretch to stretch, n and p to the next and previous slow request, plus, minus, arrows and 0 zoom and move", 190);
     this.view.on(() => this.picture.redraw());
     wire(this.picture, this.view, (x, y, e) => this.hover(x, y, e), (x, y) => this.pick(this.at(x, y), -1));
     const step = (text: string, by: number) => h("button", { type: "button", click: () => this.step(by) }, text);
     this.element = section("story", "One slow request, opened", [this.lead, " A line under a lane marks the time that counts. Click a stretch for its stack; keys: ",
       keys("n p other requests,"), " ", keys("j k stretches,"), " ", keys("+ \u2212 \u25c2 \u25b8 0 zoom"), "."],
-      h("div", { class: "steps" }, step("\u25c2 slower (p)", -1), step("next slowest (n) \u25b8", 1)), this.title, this.why,
+      h("div", { class: "steps" }, step("\u25c2 slower (p)", -1), step("next slowest (n) \u25b8", 1)), this.title, this.why, this.parts,
       h("div", { class: "picture" }, buttons(this.view), this.picture.canvas, this.tip), this.legend, this.note, this.span);
     this.element.addEventListener("keydown", (e) => this.key(e));
     state.on(() => this.follow());
-    this.show(this.story);
-    state.open = this.story.request;
+    this.show(request);
+    state.open = request;
   }
 
   private key(e: KeyboardEvent): void {
@@ -70,9 +71,11 @@ class Opened {
 
   // step opens another request, of those that the filter leaves.
   private step(by: number): void {
-    const left = this.m.stories.filter((s) => s === this.story || has(this.m.slowest[s.request]!, state.row));
-    const next = left[(left.indexOf(this.story) + by + left.length) % left.length];
-    if (next) state.show(next.request);
+    const all = this.open.requests, n = all.length;
+    for (let i = 1; i <= n; i++) {
+      const at = (this.request + by * i + n * i) % n;
+      if (this.open.has(at) && has(all[at]!, state.row)) return state.show(at);
+    }
   }
 
   // walk goes along the chain.
@@ -85,27 +88,41 @@ class Opened {
   }
 
   private follow(): void {
-    const s = this.m.stories.find((s) => s.request === state.open);
-    if (s && s !== this.story) this.show(s);
+    if (state.open !== this.request && this.open.has(state.open)) this.show(state.open);
     else this.picture.redraw();
   }
 
-  private show(s: Story): void {
+  private show(request: number): void {
+    const s = this.open.story(request);
+    if (!s) return;
     this.story = s;
+    this.request = request;
     this.link = -1;
-    const q = this.m.slowest[s.request]!;
-    this.title.replaceChildren(h("span", null, `${this.m.stories.indexOf(s) + 1} of ${this.m.stories.length}: `, symbol(q.name), `, ${duration(q.wall)}, started ${q.when}, ${s.lanes[0]?.kind ?? "actor"} ${q.g}`));
+    const q = this.open.requests[request]!, full = this.open.isFull(request);
+    this.title.replaceChildren(h("span", null, `${count(request + 1)} of ${count(this.open.requests.length)}: `, symbol(q.name), `, ${duration(q.wall)}, started ${q.when}, ${s.lanes[0]?.kind ?? "actor"} ${q.g}`));
     this.why.replaceChildren(h("span", null, symbol(q.why)));
-    this.note.replaceChildren(h("span", null, s.cut ? "It had more than can be shown: some goroutines, Ps or threads are left out. " : "", s.lanes.some((l) => l.kind === "thread") ? "" : "The recording does not have its threads: no kernel records on the trace's clock."));
-    this.measure();
+    this.why.hidden = q.why === "";
+    this.parts.replaceChildren(...this.ledger(q));
+    const notes = full ? [s.cut ? "It had more than can be shown: some goroutines, Ps or threads are left out." : "", s.lanes.some((l) => l.kind === "thread") ? "" : "The recording does not have its threads: no kernel records on the trace's clock."]
+      : [`Of this request the parts and the chain are kept. What goroutines, threads and CPUs did meanwhile is kept of ${this.open.fulls}: the slowest, and the slowest of each cause; they have a ring above.`];
+    this.note.replaceChildren(h("span", null, notes.filter((x) => x).join(" ")));
+    this.measure(full);
     this.view.bound(0, s.length);
     this.picture.tall(this.laneTop(s.lanes.length) + 26);
     this.pick(null, -1);
     this.picture.redraw();
   }
 
+  // ledger is the request's own: a bar, and its largest parts.
+  private ledger(q: Request): HTMLElement[] {
+    const l = q.parts.slice(0, mostParts), rest = q.wall - l.reduce((sum, p) => sum + p.ns, 0);
+    if (rest * 100 > q.wall) l.push({ row: -1, label: "the rest", ns: rest });
+    return [h("div", null, parts(this.m, { ...q, parts: l }, q.wall)),
+      h("ul", null, l.map((p) => h("li", null, chip(partColour(this.m, p)), symbol(p.label), " ", h("span", { class: "n" }, `${duration(p.ns)}, ${percent(p.ns, q.wall)}`))))];
+  }
+
   // measure finds where the lanes stand, and whose threads are the request's own.
-  private measure(): void {
+  private measure(full: boolean): void {
     const l = this.story.lanes, total = new Map<string, number>();
     let y = chainTall + 8;
     this.tops = l.map((x, n) => {
@@ -116,7 +133,7 @@ class Opened {
     this.tops.push(y);
     this.own = new Set(l.filter((x) => x.kind === "P").flatMap((x) => x.spans.filter((s) => this.holds(s))));
     const has = (kind: string, words: string) => (l.some((x) => x.kind === kind) ? [words] : []);
-    this.lead.textContent = "The top row is where its time went. Below it stand " + [...has("goroutine", "its goroutine (G) and those it waited for"), ...has("P", "the Ps of the Go scheduler"),
+    this.lead.textContent = !full ? "The top row is where its time went. Below it stands whose time that was." : "The top row is where its time went. Below it stand " + [...has("goroutine", "its goroutine (G) and those it waited for"), ...has("P", "the Ps of the Go scheduler"),
       ...has("thread", l.some((x) => x.kind === "goroutine") ? "their threads" : "its thread and those it waited for"), ...has("CPU", "the CPUs")].join(", then ") + "."
       + (l.some((x) => x.kind === "P" || x.kind === "CPU") ? " " + [...has("P", "Ps"), ...has("CPU", "CPUs")].join(" and ") + " are bright where these had them and pale where others did." : "");
     for (const c of this.story.chain as Figures[]) {

@@ -13,6 +13,6 @@
 //   - plot.go, grid.go: when units were
 //   - columns.go: slow and usual units added up; excess.go: one against the other; separate.go: on
 //     how many separate events an account stands; divide.go: what time on CPUs was used for
-//   - write.go: columns in words; slowest.go: the slowest requests; locks.go: what is lost behind a
-//     lock
+//   - write.go: columns in words; slowest.go: the slowest requests; sketch.go: every slow one in
+//     short; locks.go: what is lost behind a lock
 package books

@@ -40,6 +40,7 @@ type Kept struct {
 	Group      *Group
 	Name       request.NameID // 0: none
 	Limited    bool           // the walk met one of its limits
+	Steps      []Step         // its chain in short; nil where no sketches are asked for
 
 	facts []fact
 	slow  bool // it turned out to be slow

@@ -103,7 +103,7 @@ func (b *Books) series(list []request.Group, c *Column) account.Series {
 		}
 	}
 	s.Whole = s.Whole && n <= account.MostDots
-	w := seriesWriter{Books: b, out: &s, column: c, accounts: map[uint32]account.Named{}, entries: map[string]int{}, largest: map[account.Named]int{}}
+	w := seriesWriter{namer: namer{Books: b, column: c, accounts: map[uint32]account.Named{}}, out: &s, entries: map[string]int{}, largest: map[account.Named]int{}}
 	if s.Whole {
 		for id, g := range b.listed(list) {
 			for i := range g.plot.dots {
@@ -149,12 +149,10 @@ func (b *Books) density(list []request.Group) account.Density {
 
 // seriesWriter writes dots down. Names become numbers, which are given in the order of the dots.
 type seriesWriter struct {
-	*Books
-	out      *account.Series
-	column   *Column // the slow one
-	accounts map[uint32]account.Named
-	entries  map[string]int
-	largest  map[account.Named]int
+	namer
+	out     *account.Series
+	entries map[string]int
+	largest map[account.Named]int
 }
 
 func (w *seriesWriter) dot(d *dot, slow *Kept, entry string) {
@@ -170,23 +168,11 @@ func (w *seriesWriter) dot(d *dot, slow *Kept, entry string) {
 
 // mostOf is the largest account of a unit that was explained.
 func (w *seriesWriter) mostOf(k *Kept) account.Named {
-	var id uint32
-	most := int64(-1)
-	for _, f := range k.facts {
-		if f.kind() == FactNS && f.ns() > most {
-			id, most = f.account, f.ns()
-		}
-	}
-	if most < 0 || w.column.sums[id] == nil {
+	id, ok := k.Largest()
+	if !ok {
 		return account.Named{Leaf: account.LeafUnknown, Class: account.ClassUnknown}
 	}
-	n, ok := w.accounts[id]
-	if !ok {
-		a := w.writeSum(w.column.sums[id], w.column.entries)
-		n = account.Named{Class: a.Class, Leaf: a.Leaf, Actor: a.Actor, Site: a.Site, Detail: a.Detail, Holder: a.Holder}
-		w.accounts[id] = n
-	}
-	return n
+	return w.named(id)
 }
 
 // number is the place of v in list, where it is put at the first time.

@@ -1,9 +1,7 @@
 package books
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/account"
@@ -16,19 +14,7 @@ const mostSlowest = 10
 
 // slowest lists the slowest requests of all groups, each with its accounts and a line of reason.
 func (b *Books) slowest(list []request.Group) (out []account.Request) {
-	type slow struct {
-		*Kept
-		group int
-	}
-	var l []slow
-	for id, g := range b.listed(list) {
-		for _, k := range g.candidates {
-			if k.slow {
-				l = append(l, slow{k, id})
-			}
-		}
-	}
-	slices.SortFunc(l, func(x, y slow) int { return cmp.Or(slower(x.Kept, y.Kept), cmp.Compare(x.group, y.group)) })
+	l := b.slowUnits(list)
 	for _, k := range l[:min(len(l), mostSlowest)] {
 		q := account.Request{
 			Begin: b.names.Time(k.Begin), End: b.names.Time(k.End), Goroutine: k.Number, Entry: list[k.group].Entry,

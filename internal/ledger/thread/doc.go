@@ -8,7 +8,7 @@
 //	pick.go     which units are explained
 //	all.go      the column of all: the units' own states
 //	explain.go  how the pieces of a unit's story are booked
-//	story.go    the slowest units in full, for a report that shows them
+//	story.go    slow units in short and in full, for a report that shows them
 //	teller.go   threads and CPUs of such a story
 //	turn.go     waits for a turn that others have first
 //	locks.go    the locks that slow units waited for

@@ -112,7 +112,7 @@ func (t *pass) run(ctx context.Context) (*account.Result, error) {
 	r.CPUs = capacity.CPUs(t.k, t.o.Set, append(t.flight(), waits...).Merge(), instead)
 	capacity.AddSeries(r, t.o.Set, 0)
 	if t.o.Stories {
-		r.Stories = t.stories(r.Requests.Slowest)
+		t.tell(r, slow)
 	}
 	return r, t.err
 }

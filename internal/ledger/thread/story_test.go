@@ -33,7 +33,22 @@ func TestStories(t *testing.T) {
 		for i, s := range r.Stories {
 			checkStory(t, file, s, &r.Requests.Slowest[i])
 		}
-		r.Stories = nil
+		if len(r.Sketches.List)+r.Sketches.Left != r.Requests.Slow {
+			t.Errorf("%s: %d sketches of %d slow units", file, len(r.Sketches.List), r.Requests.Slow)
+		}
+		for _, s := range r.Sketches.List {
+			at := s.Begin
+			for _, l := range s.Chain {
+				if l.Begin != at || l.Lane < 0 || l.Lane >= len(r.Sketches.Lanes) {
+					t.Fatalf("%s: thread %d: link %+v, want one from %d", file, s.Actor, l, at)
+				}
+				at = l.End
+			}
+			if at != s.End || len(s.Chain) > account.MostSketchLinks || len(s.Parts) == 0 {
+				t.Errorf("%s: thread %d: %d links to %d of %d, %d parts", file, s.Actor, len(s.Chain), at, s.End, len(s.Parts))
+			}
+		}
+		r.Stories, r.Others, r.Sketches = nil, nil, account.Sketches{}
 		if !reflect.DeepEqual(r, plain) {
 			t.Errorf("%s: stories change the ledger", file)
 		}

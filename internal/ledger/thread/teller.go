@@ -74,6 +74,9 @@ func (t *Teller) frames(key stackKey, read func() []account.Site) int {
 		return 0
 	}
 	n, ok := t.stacks[key]
+	if !ok && len(t.Stacks) > account.MostStacks {
+		return 0
+	}
 	if !ok {
 		l := read()
 		n = len(t.Stacks)
@@ -90,10 +93,7 @@ func (t *Teller) Lanes(threads map[uint32]int64, lo, hi int64) (out []account.La
 	t.Cut = t.Cut || len(tids) > account.MostLanes
 	cpus := map[uint32]int64{}
 	for _, tid := range tids[:min(len(tids), account.MostLanes)] {
-		lane := account.Lane{Kind: account.LaneThread, ID: int64(tid)}
-		if n, ok := t.K.Name(tid, lo); ok {
-			lane.Name = sched.PlainComm(n.Comm)
-		}
+		lane := t.laneOf(tid, lo)
 		for _, x := range t.K.Stretches(tid, lo, hi, nil) {
 			lane.Spans = append(lane.Spans, t.stretch(tid, &x))
 			if x.CPU >= 0 && (x.Doing == sched.OnCPU || x.Doing == sched.Queued || x.Doing == sched.Throttled) {
@@ -114,6 +114,15 @@ func (t *Teller) Lanes(threads map[uint32]int64, lo, hi int64) (out []account.La
 		out = append(out, lane)
 	}
 	return out
+}
+
+// laneOf is the lane of a thread, without spans.
+func (t *Teller) laneOf(tid uint32, at int64) account.Lane {
+	lane := account.Lane{Kind: account.LaneThread, ID: int64(tid)}
+	if n, ok := t.K.Name(tid, at); ok {
+		lane.Name = sched.PlainComm(n.Comm)
+	}
+	return lane
 }
 
 // byAmount lists the keys, the largest amount first.
@@ -191,17 +200,22 @@ func (t *Teller) run(r *sched.Run) account.Span {
 // Spans joins short spans of a lane, and Links those of a chain, until there are few enough for a
 // story that lasted so long.
 func Spans(l []account.Span, wall int64) []account.Span {
-	return coarse(l, account.MostSpans, wall, func(s *account.Span) (begin, end *int64, several *int) { return &s.Begin, &s.End, &s.Several })
+	return Coarse(l, account.MostSpans, wall, func(s *account.Span) (begin, end *int64, several *int) { return &s.Begin, &s.End, &s.Several })
 }
 
 // Links is [Spans] for a chain.
 func Links(l []account.Link, wall int64) []account.Link {
-	return coarse(l, account.MostLinks, wall, func(l *account.Link) (begin, end *int64, several *int) { return &l.Begin, &l.End, &l.Several })
+	return Shortened(l, account.MostLinks, wall)
 }
 
-// coarse joins neighbours that are short until there are at most so many. What stands for several
+// Shortened is Links with a bound of its own.
+func Shortened(l []account.Link, most int, wall int64) []account.Link {
+	return Coarse(l, most, wall, func(l *account.Link) (begin, end *int64, several *int) { return &l.Begin, &l.End, &l.Several })
+}
+
+// Coarse joins neighbours that are short until there are at most so many. What stands for several
 // is what the longest of them was. of gives a span's begin, end and number.
-func coarse[T any](l []T, most int, wall int64, of func(*T) (begin, end *int64, several *int)) []T {
+func Coarse[T any](l []T, most int, wall int64, of func(*T) (begin, end *int64, several *int)) []T {
 	for q := max(wall/4000, 1); len(l) > most; q *= 2 {
 		out := l[:0]
 		var longest int64

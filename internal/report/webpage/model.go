@@ -16,7 +16,8 @@ type Model struct {
 	Latency  *Latency  `json:"latency"` // null where it is not known when requests were
 	Slowest  []Request `json:"slowest"`
 	Stories  []Story   `json:"stories"`
-	Frames   []Frame   `json:"frames"` // of the stories' stacks
+	Sketches Sketches  `json:"sketches"` // every slow request that is a dot, the longest first
+	Frames   []Frame   `json:"frames"`   // of the stories' stacks
 	Pauses   Pauses    `json:"pauses"`
 	Waits    Waits     `json:"waits"`
 	Locks    []Lock    `json:"locks"`
@@ -201,9 +202,10 @@ type Level struct {
 	Points [][3]float64 `json:"points"`
 }
 
-// Story is one of the slowest requests in full. Its moments are ns from the request's start.
+// Story is a slow request in full. Its moments are ns from the request's start.
 type Story struct {
-	Request int      `json:"request"` // in Model.Slowest
+	Request int      `json:"request"` // in Model.Slowest; -1: it has a Dot
+	Dot     int      `json:"dot"`     // in Latency.Dots
 	Length  int64    `json:"length"`
 	Names   []string `json:"names"`  // of numbers below; 0 is none
 	Leaves  []string `json:"leaves"` // likewise, from 0 on
@@ -214,6 +216,24 @@ type Story struct {
 	Chain [][]int64 `json:"chain"`
 	Lanes []Lane    `json:"lanes"`
 	Cut   bool      `json:"cut"`
+}
+
+// Sketches are slow requests in short: what their time consists of and their chains. What they
+// share is numbered. The last five lists have one field for each.
+type Sketches struct {
+	Accounts []Largest `json:"accounts"`
+	Lanes    []Lane    `json:"lanes"` // without spans
+	Names    []string  `json:"names"`
+	Leaves   []string  `json:"leaves"`
+	Stacks   [][]int   `json:"stacks"` // as of a Story
+	Titles   []string  `json:"titles"`
+	Left     int       `json:"left"` // slow requests of which nothing is kept
+
+	Dots   []int       `json:"dots"` // in Latency.Dots
+	Title  []int       `json:"title"`
+	When   []string    `json:"when"`
+	Parts  [][]int64   `json:"parts"`  // an account and its time, the next account and its, the largest first
+	Chains [][][]int64 `json:"chains"` // as of a Story
 }
 
 // Frame is a function of a stack and where it stands.
