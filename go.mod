@@ -33,6 +33,7 @@ require (
 	github.com/prometheus/common v0.72.0
 	github.com/ulikunitz/xz v0.5.17
 	go.opentelemetry.io/proto/otlp v1.11.1
+	golang.org/x/arch v0.32.0
 	google.golang.org/protobuf v1.36.12
 )
 

@@ -67,6 +67,10 @@ const (
 	FaultFiles  = "file pages"
 )
 
+// SpinLoop is the name of spinning in code of the program which looks at memory until another
+// thread changes it. Its Sites are the functions.
+const SpinLoop = "a loop of its own"
+
 // WorkKind says what CPU time was used for.
 type WorkKind string
 

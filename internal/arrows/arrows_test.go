@@ -23,7 +23,7 @@ const module = "github.com/whystall/whystall/"
 const rooms = `
 exectrace
 internal/sensor/proc
-internal/sensor/symbol github.com/ianlancetaylor/demangle
+internal/sensor/symbol github.com/ianlancetaylor/demangle golang.org/x/arch
 internal/sensor/perfevent golang.org/x/sys
 internal/sensor/bpf github.com/cilium/ebpf golang.org/x/sys
 internal/evidence   github.com/klauspost/compress

@@ -24,6 +24,7 @@ func Sums(k *sched.Timeline, works *oncpu.Works, set *evidence.Set) *account.Ker
 	r := &account.Kernel{Source: h.Source, Release: h.Kernel, Begin: begin, End: end, PerTask: h.PerTask, AllTasks: h.AllTasks, Missing: slices.Clone(h.Missing),
 		Lost: totals.Lost, UnknownNS: totals.BreakNS, Switches: totals.Switches, Involuntary: totals.Involuntary}
 	r.Untold = untold(k.Levels(), begin, end)
+	r.Turns = slices.Contains(h.Recorded, kernel.SightTurns) && r.Untold[kernel.Sockets] < mostUntold
 	if s := k.Ended(); s != "" {
 		r.Missing = append(r.Missing, kernel.Missing{What: []kernel.Sight{kernel.SightWhole}, Why: s})
 	}
@@ -56,6 +57,10 @@ func Sums(k *sched.Timeline, works *oncpu.Works, set *evidence.Set) *account.Ker
 	}
 	return r
 }
+
+// mostUntold is the part of a recording that may be without turns of loops: some of its rounds look
+// longer than they were.
+const mostUntold = 0.05
 
 // untold is the share of [begin,end) in which each kind of extra record was not recorded.
 func untold(levels []sched.Level, begin, end int64) (share [kernel.Extras]float64) {

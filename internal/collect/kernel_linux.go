@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"time"
 
@@ -60,7 +61,7 @@ func recordBPF(ctx context.Context, p Process, w io.Writer) (_ *evidence.Cost, e
 	if unwinder != nil {
 		defer unwinder.Close()
 	}
-	o := bpf.Options{PID: p.PID, Stacks: p.Stacks, Copy: unwinder != nil}
+	o := bpf.Options{PID: p.PID, Stacks: p.Stacks, Copy: unwinder != nil, Turns: !named.goroutines()}
 	o.Loaded = debug.FreeOSMemory // the kernel's types took 20 MB
 	var turn *bpf.First
 	if p.Quota == 0 { // under a shared quota whatever we take, the target lacks: the report says so
@@ -145,6 +146,9 @@ func (s *bpfStream) header(n *naming) kernel.Header {
 	}
 	for _, part := range s.r.Attached {
 		h.Recorded = append(h.Recorded, partSights[part]...)
+	}
+	if !n.goroutines() && slices.Contains(h.Recorded, kernel.SightSockets) {
+		h.Recorded = append(h.Recorded, kernel.SightTurns)
 	}
 	for _, m := range s.r.Missing {
 		h.Missing = append(h.Missing, kernel.Missing{What: partSights[m.Part], Why: m.Why})

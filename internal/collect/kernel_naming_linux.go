@@ -45,6 +45,10 @@ func newNaming(p Process) *naming {
 	return n
 }
 
+// goroutines reports whether the target is a Go program: a thread there works for one goroutine
+// after another, whatever each of them reads.
+func (n *naming) goroutines() bool { return n.table != nil && n.table.Binary().Go }
+
 // kernelNames names the kernel's functions.
 type kernelNames interface {
 	Stack(pcs []uint64, dst []symbol.Frame) []symbol.Frame
@@ -142,7 +146,7 @@ func (n *naming) start(w *kernel.Writer) {
 			}
 			out = out[:0]
 			for _, f := range frames {
-				out = append(out, kernel.Frame{Addr: f.Addr, Func: f.Func, Module: f.Module, Offset: f.Offset, Inferred: f.Inferred})
+				out = append(out, kernel.Frame{Addr: f.Addr, Func: f.Func, Module: f.Module, Offset: f.Offset, Inferred: f.Inferred, Waits: f.Waits})
 			}
 			w.Stack(u.id, out)
 			if len(n.todo)%32 == 0 {

@@ -76,6 +76,7 @@ var kinds = [...]kernel.Kind{
 	bpf.Delivered: kernel.Delivered, bpf.Sample: kernel.Sample, bpf.Fault: kernel.Fault, bpf.Reclaim: kernel.Reclaim,
 	bpf.Compaction: kernel.Compaction, bpf.MmapLock: kernel.MmapLock, bpf.TLBFlush: kernel.TLBFlush, bpf.KernelLock: kernel.KernelLock,
 	bpf.NUMAMove: kernel.NUMAMove, bpf.SocketReady: kernel.SocketReady, bpf.TimerDue: kernel.TimerDue, bpf.Held: kernel.Held,
+	bpf.Turn: kernel.Turn,
 }
 
 var flagPairs = [...]struct {

@@ -15,6 +15,12 @@ const (
 	leastOwn = 0.5
 	// loopNS is the least computing of a slow request for which others can be said to wait.
 	loopNS = 10e6
+	// Where the recorder does not tell a loop's turns apart, what it does without a pause may be
+	// many requests. Such heaps are rare in a loop that is idle half of the time: where requests
+	// come independently of each other, one in 10 million is of heapOf or more (Borel's
+	// distribution).
+	heapShare = 0.5
+	heapOf    = 50
 )
 
 var _ = register(&Detector{
@@ -30,13 +36,16 @@ var _ = register(&Detector{
   all requests then follows the longest callback, on machines whose CPUs are idle.
 
 Evidence
-  Slow column: computing of the loop's thread between two waits for events, from 10 ms a slow
-  request up. The share of the time that this thread was on a CPU: as many of the requests that
-  come find it at work, if they come independently of each other. Which request waited, and for how
-  long, is not seen: its data lies in a socket that nobody reads. So the finding is possible and no
-  more.
+  Slow column: computing of the loop's thread between two waits for events, or between its reads of
+  two sockets, from 10 ms a slow request up. A loop with much to do answers many requests without a
+  wait; the reads tell them apart (Linux 6.3 and later). Where they were not recorded a slow request
+  counts if the loop is idle half of the time and it computes for 50 usual ones. The share of the
+  time that this thread was on a CPU: as many of the requests that come find it at work, if they
+  come independently of each other. Which request waited, and for how long, is not seen: its data
+  lies in a socket that nobody reads. So the finding is possible and no more.
 
 Not to be taken for
+  A loop that is full of short requests: they wait for each other as well, and more processes help.
   Computing that nobody waits behind: at a low load, or where each process has one client. Work on
   libuv's pool (files, DNS, zlib, crypto): it has threads of its own. A loop without a CPU:
   cpu-contention, cpu-throttled. Collections of V8's, which run on this thread too: --trace-gc.
@@ -85,6 +94,19 @@ func loopThread(p *Pass) (name string, share float64) {
 	return fmt.Sprintf("%s (thread %d)", most.Comm, most.TID), ratio(most.OnNS, wall(k))
 }
 
+// heaped says that what slow requests compute may be many requests that the loop answered without a
+// wait, "" where it is one.
+func heaped(p *Pass, share float64) string {
+	usual := p.Ledger.Requests.P50
+	if p.Ledger.Kernel.Turns || perRequest(p.Column(), p.Claimed()) < loopNS {
+		return ""
+	}
+	if share <= heapShare && usual > 0 && perRequest(p.Column(), p.Claimed()) >= heapOf*usual {
+		return ""
+	}
+	return fmt.Sprintf("whether the %s that the loop computes without a wait are one request or many: its reads of sockets were not recorded, or not all the time (they need Linux 6.3)", p.per(p.Claimed()))
+}
+
 func lookLoop(p *Pass) {
 	if !joined(p.Ledger) {
 		p.Blind("no request is visible: what the loop did without a pause is not known")
@@ -96,6 +118,11 @@ func lookLoop(p *Pass) {
 		return
 	}
 	p.ClaimWhere(func(a *account.Account) bool { return a.Class == account.ClassOwn && a.Leaf == account.LeafOnCPU })
+	if why := heaped(p, share); why != "" {
+		p.claims = nil
+		p.Blind(why)
+		return
+	}
 	// Computing is no loss by itself, so that this floor does not fall with the service's latency.
 	if per := perRequest(p.Column(), p.Claimed()); per < loopNS {
 		p.Clear("%s compute %s each on the loop's thread (reported from %s up)", p.who(), finding.Duration(per), finding.Duration(loopNS))

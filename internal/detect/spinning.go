@@ -23,10 +23,13 @@ var _ = register(&Detector{
 
 Evidence
   Samples of the stacks of the process' threads that met them in functions which do nothing but
-  look again: pthread_spin_lock, sched_yield, runtime.Gosched, the pauses of Go's own locks. Their
-  share of the CPU time with its 95 % interval, the functions, and who calls them where stacks say
-  it. A loop that somebody wrote himself has no such function: it is the program's own code in the
-  report's "on CPU".
+  look again: pthread_spin_lock, sched_yield, runtime.Gosched, the pauses of Go's own locks. Or in a
+  loop that somebody wrote himself, around an atomic flag or a ticket: it is known by its
+  instructions, which the recorder reads from the program's file on amd64. A round of it changes
+  nothing that the next round goes by, so only another thread can end it. Their share of the CPU
+  time with its 95 % interval, the functions, and who calls them where stacks say it. A loop that
+  calls a function in each round is not known: it is the program's own code in the report's "on
+  CPU".
 
 Not to be taken for
   A spin lock that is held for nanoseconds: it takes a few percent. Spinning of the kernel for its
@@ -97,7 +100,7 @@ func (p *Pass) ownLoops(on *account.OnCPU, spin account.Work) {
 	own := on.Of(account.WorkOwn)
 	p.unclaimed(own)
 	if 2*spin.NS < own.NS && ratio(own.NS, on.NS) >= workFloor.Share {
-		p.Missing("whether the program's own code waits in loops of its own, which samples cannot tell from computing: perf annotate shows them")
+		p.Missing("whether the program's own code waits in loops that call a function in each round, or whose instructions were not read: samples cannot tell them from computing, perf annotate shows them")
 	}
 }
 
@@ -108,18 +111,24 @@ func tellSpinning(p *Pass, f *finding.Finding) {
 		where = "a function without a name"
 	}
 	callers := workSites(l)
+	if len(l) > 0 && l[0].Name == account.SpinLoop && len(callers) > 0 {
+		where, callers = account.SpinLoop+" in "+callers[0].Func, nil
+	}
 	f.Summary = fmt.Sprintf("%s looking again and again for what is not there yet, in %s", p.costs(), where)
 	if len(callers) > 0 {
 		f.Summary += ", called by " + callers[0].Func
 	}
 	workLines(p, "spinning", account.WorkSpin)
 	threadsLine(p)
-	at := where
-	if len(callers) > 0 {
+	at, instead := where, where
+	switch {
+	case len(callers) > 0:
 		at = callers[0].Func
+	case len(l) > 0 && l[0].Name == account.SpinLoop && len(l[0].Sites) > 0:
+		at, instead = l[0].Sites[0].Func, "the loop"
 	}
 	f.Remedy = append(f.Remedy,
-		"let waiters sleep in "+at+": a mutex, a condition or a channel instead of "+where+"; while it is free a mutex costs no more, and a wait costs a switch",
+		"let waiters sleep in "+at+": a mutex, a condition or a channel instead of "+instead+"; while it is free a mutex costs no more, and a wait costs a switch",
 		"hold the lock for less, or divide it; no more threads that may spin at once than CPUs")
 	f.Verify = p.verify("spinning is gone, and the CPU time of a request falls by its share")
 }

@@ -19,6 +19,8 @@ func nativeProgram(frames []kernel.Frame, made interpreters) program {
 	switch {
 	case spinCalls[name]:
 		p.kind, p.name = account.WorkSpin, name
+	case in.Waits:
+		p.kind, p.name = account.WorkSpin, account.SpinLoop
 	case p.threads:
 		p.kind, p.name = account.WorkThreads, name
 	case copies(name):

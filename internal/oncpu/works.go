@@ -142,7 +142,7 @@ func workOf(inKernel, inProgram []kernel.Frame, made interpreters) Key {
 func together(of program, s *said) Key {
 	key := Key{Kind: of.kind, Name: of.name, Site: of.site, Leaf: of.leaf, Churn: of.threads || of.kind == account.WorkThreads}
 	if s == nil || s.kind == "" {
-		if key.Site.Func == key.Name {
+		if key.Site.Func == key.Name && key.Kind != account.WorkSpin {
 			key.Site = account.Site{} // own code: it is its own site
 		}
 		return key

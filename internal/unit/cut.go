@@ -3,8 +3,10 @@ package unit
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
+	"github.com/whystall/whystall/internal/evidence/kernel"
 	"github.com/whystall/whystall/internal/request"
 	"github.com/whystall/whystall/internal/sched"
 )
@@ -74,7 +76,7 @@ func (c *cutter) see(s *sched.Stretch) {
 	case s.Doing == sched.Unknown:
 		c.lost = true
 	case s.Doing == sched.OnCPU:
-		c.onNS += s.End - s.Begin
+		c.run(s)
 	case s.Doing != sched.Blocked || s.End != s.Whole.End || !c.idle(s):
 	default:
 		if c.open {
@@ -98,6 +100,31 @@ func (c *cutter) see(s *sched.Stretch) {
 		}
 	}
 }
+
+// run takes a stretch on a CPU. A loop around many sockets that has much to do answers one request
+// after the other, and does not come to wait in between: what it does for each socket is a unit.
+// The first has the wait for the CPU, which the others had as well before the loop came to them;
+// that they lay in their sockets meanwhile no record shows.
+func (c *cutter) run(s *sched.Stretch) {
+	at := s.Begin
+	if own := &c.life.sites[max(c.life.best, 0)].key; c.life.best >= 0 && c.role.tier == tierNet && own.multi == multiMany {
+		c.f.timeline.EventsOf(c.life.tid, s.Begin, s.End, func(e *sched.Event) bool {
+			if !c.open || e.Begin-c.unit.Begin < leastTurnNS {
+				return true
+			}
+			c.onNS += e.Begin - at
+			at = e.Begin
+			c.close(at, request.Kept)
+			c.open, c.lost, c.head, c.born = true, false, false, false
+			c.unit, c.onNS = Unit{Begin: at, TID: c.life.tid}, 0
+			return true
+		}, kernel.Turn)
+	}
+	c.onNS += s.End - at
+}
+
+// leastTurnNS is as short as a turn may be. The recorder tells none apart that are shorter.
+const leastTurnNS = 50e3
 
 // idle reports whether s is a wait for work of the life.
 func (c *cutter) idle(s *sched.Stretch) bool {
@@ -184,6 +211,9 @@ func (c *cutter) group() request.GroupID {
 			g.Boundary = "from the thread's creation to its first wait in " + c.f.waitName(&r.site)
 		default:
 			g.Boundary = "from the end of the wait in " + c.f.waitName(&r.site) + " to the next"
+			if r.tier == tierNet && r.site.key.multi == multiMany && slices.Contains(c.f.timeline.Header().Recorded, kernel.SightTurns) {
+				g.Boundary += ", or to the read of another socket"
+			}
 		}
 		c.f.set.Groups = append(c.f.set.Groups, g)
 		c.f.groupRole = append(c.f.groupRole, c.life.role)

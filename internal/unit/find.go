@@ -15,9 +15,9 @@ import (
 //     lives are judged by those that look like them, or all together (pool.go). Lives that wait for
 //     work in the same way have one role (judge.go).
 //  4. Lives are cut (cut.go). A unit of work goes from the end of one wait for work to the start of
-//     the next. For a role whose threads are born and die without coming back to a wait for work it
-//     is the whole life. From a thread's birth to its first wait for work is a unit of its own
-//     group.
+//     the next, or to where a loop around many sockets goes on to another one. For a role whose
+//     threads are born and die without coming back to a wait for work it is the whole life. From a
+//     thread's birth to its first wait for work is a unit of its own group.
 //  5. Where threads are woken all at once, those that found nothing to do have no unit (herd.go).
 //  6. Groups that only serve other groups' units are not requests (list.go).
 //

@@ -3,7 +3,8 @@ package unit
 import "github.com/whystall/whystall/internal/request"
 
 // Unit is one unit of work of a thread: it was busy with it during [Begin, End), CLOCK_MONOTONIC.
-// The units of one thread are disjoint.
+// The units of one thread are disjoint. One that follows another without a wait in between is the
+// next turn of a loop around many sockets.
 type Unit struct {
 	Begin, End int64
 	TID        uint32

@@ -112,9 +112,16 @@ func (d *items) thread() {
 	}
 }
 
+// Bits of a frame. A reader from before frameWaits takes a frame with both for one that was called,
+// which no recorder writes: what waits is innermost, and nothing was scanned for before it.
+const (
+	frameInferred = 1 << iota
+	frameWaits
+)
+
 func (d *items) frame() {
-	inferred, id := d.byte() == 1, uint32(d.uvarint())
-	f := Frame{Inferred: inferred, Addr: d.uvarint(), Offset: d.uvarint(), Func: d.name(), Module: d.name()}
+	bits, id := d.byte(), uint32(d.uvarint())
+	f := Frame{Inferred: bits&frameInferred != 0, Waits: bits&frameWaits != 0, Addr: d.uvarint(), Offset: d.uvarint(), Func: d.name(), Module: d.name()}
 	if !d.bad && len(d.r.frames) < maxFrames {
 		d.r.frames[id] = f
 	}

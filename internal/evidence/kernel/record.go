@@ -119,6 +119,11 @@ const (
 	// that is not recorded from here on.
 	Detail
 
+	// Turn: TID reads another socket than before, and did not wait in between: a loop around many
+	// sockets goes on to the next. Turns that follow within 0.1 ms are not reported. It is recorded
+	// with the extra Sockets, of programs whose threads are not shared by goroutines.
+	Turn
+
 	kinds
 )
 
@@ -201,6 +206,7 @@ type Frame struct {
 	Module   string // file name or "kernel"; "" not known
 	Offset   uint64 // in the module's file; in the kernel, from Func's start
 	Inferred bool   // found by scanning the stack: it may never have been called
+	Waits    bool   // its instruction is in a loop that only looks at memory until another thread changes it
 }
 
 // What a File is, its Arg[1].

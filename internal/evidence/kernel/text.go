@@ -16,17 +16,19 @@ import (
 //	header source=bpf pid=10 cpus=0,1 pertask alltasks recorded=run-queues missing="mmap-lock: why"
 //	thread tid=11 pid=10 ns=5 comm=app cgroup=/a target since=0
 //	stack id=1 futex_wait;do_futex@kernel;main.lock@app+0x123;?inferred.guess
+//	stack id=2 !main.spin@app+0x45;main.main
 //	switch t=100 cpu=0 tid=11 other=12 flags=target,preempted kernel=1 user=2 args=1,203,4096
 //
-// In missing="...", the sights stand before the first colon, separated by commas, and the reason
-// after it. Numbers may be hexadecimal. Blank lines and lines that start with # are skipped.
+// A function that starts with ! is in a loop that waits. In missing="...", the sights stand before
+// the first colon, separated by commas, and the reason after it. Numbers may be hexadecimal. Blank
+// lines and lines that start with # are skipped.
 
 var kindNames = [kinds]string{
 	Switch: "switch", WaitStack: "waitstack", Waking: "waking", Wakeup: "wakeup", Clone: "clone", Exit: "exit", Exec: "exec",
 	FutexWake: "futexwake", FutexWait: "futexwait", Unthrottle: "unthrottle", Signal: "signal", Delivered: "delivered",
 	Sample: "sample", Fault: "fault", Reclaim: "reclaim", Compaction: "compaction", MmapLock: "mmaplock", TLBFlush: "tlbflush",
 	KernelLock: "kernellock", NUMAMove: "numamove", SocketReady: "socketready", File: "file", TimerDue: "timerdue",
-	Disk: "disk", Held: "held", Lost: "lost", Detail: "detail",
+	Disk: "disk", Held: "held", Lost: "lost", Detail: "detail", Turn: "turn",
 }
 
 // String is the kind's word in the text twin.
@@ -268,7 +270,8 @@ func (t *Text) stack(s string) error {
 	var frames []Frame
 	for part := range strings.SplitSeq(rest, ";") {
 		var f Frame
-		f.Func, f.Inferred = strings.CutPrefix(strings.TrimSpace(part), "?")
+		f.Func, f.Waits = strings.CutPrefix(strings.TrimSpace(part), "!")
+		f.Func, f.Inferred = strings.CutPrefix(f.Func, "?")
 		if fn, where, ok := strings.Cut(f.Func, "@"); ok {
 			f.Func = fn
 			module, off, _ := strings.Cut(where, "+0x")
@@ -351,6 +354,7 @@ func WriteText(out io.Writer, s Source) error {
 		fmt.Fprintf(w, "stack id=%d ", id)
 		for i, f := range frames {
 			optional(w, i > 0, ";")
+			optional(w, f.Waits, "!")
 			optional(w, f.Inferred, "?")
 			w.WriteString(strings.Map(plainName, f.Func))
 			optional(w, f.Module != "", "@%s+%#x", strings.Map(plainName, f.Module), f.Offset)

@@ -113,7 +113,10 @@ func (w *Writer) Stack(id uint32, frames []Frame) error {
 			w.frames[f] = n
 			b := append(w.items, itemFrame, 0)
 			if f.Inferred {
-				b[len(b)-1] = 1
+				b[len(b)-1] |= frameInferred
+			}
+			if f.Waits {
+				b[len(b)-1] |= frameWaits
 			}
 			b = binary.AppendUvarint(b, uint64(n))
 			b = binary.AppendUvarint(b, f.Addr)

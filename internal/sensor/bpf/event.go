@@ -44,6 +44,7 @@ const (
 	// Copied: a copy of the innermost bytes of a thread's user stack, to which a later event of the
 	// thread refers by its hash.
 	Copied
+	Turn // TID, which did not wait meanwhile, reads another socket than before
 
 	kinds
 )

@@ -63,6 +63,7 @@ type Options struct {
 	PID    int  // of the target, in our own pid namespace
 	Stacks bool // whether stacks are taken at all
 	Copy   bool // whether user stacks are copied, for programs without frame pointers
+	Turns  bool // whether threads' turns from socket to socket are told
 	Ring   int  // bytes of each CPU's log, a power of two, 16 KiB at least; 0: by the number of CPUs
 
 	// Loaded is called before the first program is attached. From then on the rings fill.
@@ -107,6 +108,9 @@ func Open(o Options) (_ *Recorder, err error) {
 	}
 	if err := spec.Variables[whystallVarStacks].Set(bit(o.Stacks)); err != nil {
 		return nil, fmt.Errorf("load programs: set stacks: %w", err)
+	}
+	if err := spec.Variables[whystallVarTurns].Set(bit(o.Turns)); err != nil {
+		return nil, fmt.Errorf("load programs: set turns: %w", err)
 	}
 	if err := spec.Variables[whystallVarCopies].Set(bit(o.Copy)); err != nil {
 		return nil, fmt.Errorf("load programs: set copies: %w", err)

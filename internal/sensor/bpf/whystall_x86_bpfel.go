@@ -122,6 +122,8 @@ type whystallThread struct {
 	_      [4]byte
 	Queued uint64
 	ByCall uint64
+	Sk     uint64
+	Turn   uint64
 }
 
 // Names of all BPF objects in the ELF.
@@ -189,6 +191,7 @@ const (
 	whystallVarTarget             = "target"
 	whystallVarTickPeriod         = "tick_period"
 	whystallVarTickTimer          = "tick_timer"
+	whystallVarTurns              = "turns"
 	whystallVarWaitFloor          = "wait_floor"
 	whystallVarWakeupTimer        = "wakeup_timer"
 )
@@ -308,6 +311,7 @@ type whystallVariableSpecs struct {
 	Target        *ebpf.VariableSpec `ebpf:"target"`
 	TickPeriod    *ebpf.VariableSpec `ebpf:"tick_period"`
 	TickTimer     *ebpf.VariableSpec `ebpf:"tick_timer"`
+	Turns         *ebpf.VariableSpec `ebpf:"turns"`
 	WaitFloor     *ebpf.VariableSpec `ebpf:"wait_floor"`
 	WakeupTimer   *ebpf.VariableSpec `ebpf:"wakeup_timer"`
 }
@@ -380,6 +384,7 @@ type whystallVariables struct {
 	Target        *ebpf.Variable `ebpf:"target"`
 	TickPeriod    *ebpf.Variable `ebpf:"tick_period"`
 	TickTimer     *ebpf.Variable `ebpf:"tick_timer"`
+	Turns         *ebpf.Variable `ebpf:"turns"`
 	WaitFloor     *ebpf.Variable `ebpf:"wait_floor"`
 	WakeupTimer   *ebpf.Variable `ebpf:"wakeup_timer"`
 }

@@ -22,6 +22,7 @@
 //	frame.go    which frames of a frame-pointer stack can be believed
 //	cfi.go      call frame information: where a function's caller is
 //	unwind.go   walks a copied stack by it
+//	loops.go    whether an instruction is in a loop that does nothing but wait
 //	binary.go   what program it is; where Go's scheduler keeps its notes (sched.go has the offsets)
 //	kernel.go   the kernel's functions, from /proc/kallsyms
 //
@@ -44,4 +45,8 @@ type Frame struct {
 	// Inferred: callers between this frame and the one before may be missing, as the code of that
 	// one keeps no frame pointers.
 	Inferred bool
+
+	// Waits: of the innermost frame, its instruction is in a loop that only waits for another
+	// thread (loops.go).
+	Waits bool
 }

@@ -41,6 +41,7 @@ type Table struct {
 type space struct {
 	maps  []mapping
 	cache map[uint64][]Frame
+	loops map[uint64]bool // whether an address is in a loop that waits
 	read  time.Time
 	gap   time.Duration
 	main  *module
@@ -91,6 +92,8 @@ func (t *Table) Stack(pcs []uint64, at int64, dst []Frame) []Frame {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := t.space(at)
+	from := len(dst)
+	defer func() { t.marks(s, pcs, dst[from:]) }()
 	loose := false // the code of the frame before keeps no frame pointers
 	for i, pc := range pcs {
 		back := min(uint64(i), 1, pc)
@@ -129,6 +132,23 @@ func appendFrames(dst, frames []Frame, pc, back uint64, inferred bool) []Frame {
 		dst = append(dst, fr)
 	}
 	return dst
+}
+
+// marks says of the innermost frame whether it is in a loop that waits.
+func (t *Table) marks(s *space, pcs []uint64, frames []Frame) {
+	if len(pcs) == 0 || len(frames) == 0 {
+		return
+	}
+	waits, known := s.loops[pcs[0]]
+	if m := s.mapped(pcs[0]); !known && m != nil && m.mod != nil && m.mod.im != nil {
+		linked, ok := m.mod.im.address(pcs[0] - m.start + m.offset)
+		waits = ok && m.mod.im.waits(linked)
+		if s.loops == nil || len(s.loops) >= maxCached {
+			s.loops = map[uint64]bool{}
+		}
+		s.loops[pcs[0]] = waits
+	}
+	frames[0].Waits = waits
 }
 
 func (t *Table) space(at int64) *space {

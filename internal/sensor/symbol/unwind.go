@@ -124,9 +124,11 @@ func (t *Table) Exact(pcs []uint64, at int64, dst []Frame) []Frame {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := t.space(at)
+	from := len(dst)
 	for i, pc := range pcs {
 		back := min(uint64(i), 1, pc)
 		dst = appendFrames(dst, t.look(s, pc-back), pc, back, false)
 	}
+	t.marks(s, pcs, dst[from:])
 	return dst
 }

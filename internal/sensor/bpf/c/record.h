@@ -28,6 +28,7 @@ enum {
 	K_TIMER_DUE,
 	K_HELD,
 	K_COPY,
+	K_TURN,
 };
 
 // Flags, likewise.
@@ -89,6 +90,7 @@ const volatile u64 tick_period; // ns
 
 // Changed while running: what is written in less detail.
 volatile u32 stacks = 1;           // whether stacks are taken
+volatile u32 turns;                // whether the turns of loops around many sockets are told apart
 volatile u32 copies;               // whether the stack's bytes are copied, of programs without frame pointers
 volatile u32 fold;                 // whether others' switches are folded
 // From how many ns on a wait's stacks are written. Of shorter waits one is, whenever they add up to a few

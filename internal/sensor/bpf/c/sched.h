@@ -38,6 +38,7 @@ INLINE void leaving(void *ctx, struct task_struct *prev, u64 now, bool blocks, b
 		return;
 	}
 	t->queued = 0;
+	t->sk = 0;
 	if (!stacks)
 		return;
 	t->left = now;
@@ -165,7 +166,7 @@ int sched_switch(u64 *ctx)
 		}
 	}
 	// A thread in TASK_DEAD does not come back.
-	if (leaves && !(state & 0x80) && (stacks || fold))
+	if (leaves && !(state & 0x80) && (stacks || fold || turns))
 		leaving(ctx, prev, now, blocks, by_call);
 	struct cpu *c = this_cpu();
 	if (!c)

@@ -1,6 +1,7 @@
 // Since when a socket had data for a reader that found it empty. The event has which thread found
 // it empty and which one read it, so that both ends of the wait between are known. Data for a
-// socket that no thread found empty keeps no thread waiting.
+// socket that no thread found empty keeps no thread waiting. And when a thread goes on from one
+// socket to another without waiting.
 #pragma once
 #include "thread.h"
 
@@ -40,6 +41,26 @@ INLINE struct socket *socket_at(u64 sk)
 
 #define EAGAIN 11
 
+// Turns of a loop are told apart from so many ns on: shorter ones are together with the next.
+#define TURN 100000
+
+// turn writes that a thread which did not wait meanwhile goes on to another socket: a loop around
+// many sockets then starts with the next request.
+INLINE void turn(u32 tid, u64 sk)
+{
+	struct thread *t = turns ? thread_of(tid) : 0;
+	if (!t || t->sk == sk)
+		return;
+	bool first = !t->sk;
+	u64 now = ktime_get_ns();
+	t->sk = sk;
+	if (!first && now - t->turn < TURN)
+		return;
+	t->turn = now;
+	if (!first)
+		tell_at(K_TURN, F_TARGET, now, tid, 0, 0);
+}
+
 SEC("tp_btf/sk_data_ready")
 int socket_ready(u64 *ctx)
 {
@@ -57,10 +78,12 @@ int socket_read(u64 *ctx)
 	if (t->tgid != target)
 		return 0;
 	u64 sk = ctx[0];
+	int got = ctx[1];
+	if (got > 0)
+		turn(t->pid, sk);
 	struct socket *s = socket_at(sk);
 	if (!s)
 		return 0;
-	int got = ctx[1];
 	if (got == -EAGAIN) {
 		if (s->sk != sk) {
 			s->sk = sk;

@@ -30,6 +30,8 @@ struct thread {
 	struct numa numa;
 	u64 queued;      // since when it waits for a CPU; 0: it does not
 	u64 by_call;     // whether the call alone says what the wait is for
+	u64 sk;          // the socket that it read last; 0: none since it waited
+	u64 turn;        // since when it works on what it read, as far as that is written
 };
 
 #define THREADS 16384 // a power of two

@@ -1,0 +1,70 @@
+package unit
+
+import (
+	"testing"
+
+	"github.com/whystall/whystall/internal/request"
+)
+
+// A loop that has much to do comes to its wait every 30 ms only, and answers a request each 0.3 ms
+// in between. One of these takes 20 ms.
+func loopRounds(turns bool) *script {
+	s := newScript()
+	s.thread(11, "node")
+	for i, at := 0, 10_000_000; i < 8; i, at = i+1, at+60_000_000 {
+		s.comes(11, at)
+		for n := 1; n < 100 && turns; n++ {
+			if n < 30 || n > 95 {
+				s.line("turn t=%d tid=11 flags=target", at+n*300_000)
+			}
+		}
+		s.blocks(11, at+30_000_000, epoll(5))
+		s.wokenByNet(11, at+59_990_000)
+	}
+	return s
+}
+
+func TestTurnsOfALoop(t *testing.T) {
+	for _, c := range []struct {
+		turns   bool
+		count   int64
+		longest int64
+	}{
+		// The round under way when the recording starts is cut too; its first turn is left out.
+		{true, 8*34 - 1, 20_100_000},
+		{false, 7, 30_000_000},
+	} {
+		f := loopRounds(c.turns).find(t)
+		if len(f.Groups) != 1 || f.Groups[0].Count != c.count {
+			t.Errorf("turns %t: %s, want %d", c.turns, groupsOf(f), c.count)
+		}
+		var longest, end int64
+		for _, u := range f.Units {
+			if u.Begin < end {
+				t.Errorf("turns %t: the unit at %d starts before the one before it ended, at %d", c.turns, u.Begin, end)
+			}
+			end = u.End
+			if u.LeftOut == request.Kept {
+				longest = max(longest, u.End-u.Begin)
+			}
+		}
+		if longest != c.longest+10_000 && longest != c.longest { // the first turn waits for its CPU too
+			t.Errorf("turns %t: the longest unit takes %d, want %d", c.turns, longest, c.longest)
+		}
+	}
+}
+
+// A thread that serves one connection, and reads from another socket meanwhile, is at one request.
+func TestTurnsOfAConnection(t *testing.T) {
+	s := newScript()
+	s.thread(11, "worker")
+	for i, at := 0, 10_000_000; i < 8; i, at = i+1, at+10_000_000 {
+		s.comes(11, at)
+		s.line("turn t=%d tid=11 flags=target", at+500_000)
+		s.blocks(11, at+1_000_000, recv(7))
+		s.wokenByNet(11, at+9_990_000)
+	}
+	if f := s.find(t); len(f.Groups) != 1 || f.Groups[0].Count != 7 {
+		t.Errorf("got %swant 7 units", groupsOf(f))
+	}
+}
