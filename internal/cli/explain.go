@@ -15,6 +15,7 @@ import (
 	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/capacity"
 	"github.com/whystall/whystall/internal/detect"
+	"github.com/whystall/whystall/internal/evidence"
 	"github.com/whystall/whystall/internal/finding"
 	"github.com/whystall/whystall/internal/report"
 	"github.com/whystall/whystall/internal/toll"
@@ -187,6 +188,9 @@ func (con *console) examine(files []string, f selectFlags, again string, stories
 // detect has the detectors look at what was read; r is nil where there is no ledger.
 func (in *loaded) detect(r *account.Result, again string, slowOver time.Duration) finding.Result {
 	facts := detect.Facts{Service: in.target.Service, Again: cmp.Or(again, in.again()), CPUs: in.target.CPUs, SlowOver: int64(slowOver)}
+	if in.toll != nil {
+		facts.Shortened = slices.ContainsFunc(in.toll.Eased, func(e evidence.Easing) bool { return e.Did == evidence.Shortened })
+	}
 	if r == nil {
 		facts.Memory = capacity.Memory(in.set, false)
 	}

@@ -77,6 +77,8 @@ type Facts struct {
 	// SlowOver is what the user calls slow, in ns; 0: not given. Where no request is visible, it is
 	// compared with standstills.
 	SlowOver int64
+	// Shortened: the recorder ended the trace early to spare the service.
+	Shortened bool
 
 	evidence.Service
 	Memory *account.Memory // of a target without other ledgers; nil where its memory was not read

@@ -31,10 +31,11 @@ Evidence
   Cycles a second, the heap's goal against the live heap, and GC's share of the CPU used. In the
   slow column: mark assist, waits for credit and for mark termination, sweeps, stop-the-worlds of
   GC, and time runnable while GC workers ran; where GC has half of the CPU used, that part of all
-  time runnable. Which call sites start the cycles and assist. Without a trace: runtime metrics or
-  memstats read twice give cycles and CPU; what requests lost is not known then, and the finding
-  is possible at most. The same holds for a finding of CPU alone: the heap has no room and GC
-  takes a quarter of the CPUs, but requests are too short to show it one by one.
+  time runnable. Which call sites start the cycles and assist. Cycles that the program asks for
+  (runtime.GC, debug.FreeOSMemory) are too many as soon as requests pay for them. Without a trace:
+  runtime metrics or memstats read twice give cycles and CPU; what requests lost is not known
+  then, and the finding is possible at most. The same holds for a finding of CPU alone: the heap
+  has no room and GC takes a quarter of the CPUs, but requests are too short to show it one by one.
 
 Not to be taken for
   Many cycles alone: a busy server with a small heap collects ten times a second and nobody
@@ -100,7 +101,9 @@ func lookFrequentGC(p *Pass) {
 		least = gcShare
 	}
 	marking := ratio(r.GC.MarkNS, r.Capacity.WallNS)
-	if r.GC.PerSecond < gcRate && marking < gcMarking || share < least {
+	// Cycles that the program asks for are too many whatever they cost in all, if requests pay.
+	asked := forced(&r.GC) && r.GC.PerSecond >= gcRate
+	if !asked && (r.GC.PerSecond < gcRate && marking < gcMarking || share < least) {
 		boundGC(p, share)
 		p.Clear("%.1f cycles a second, marking %s of the time, GC took %s of the CPU used%s (looked into from %.0f a second or %s of the time, and %s of the CPU up)",
 			r.GC.PerSecond, percent(marking), percent(share), roomText(&r.GC), gcRate, percent(gcMarking), percent(least))

@@ -102,6 +102,8 @@ func lookOverQuota(p *Pass) {
 			return
 		}
 		p.claimTerm(termThrottled, r.CPUs.ThrottledNS, stood)
+		// Between two standstills its threads wait behind each other, which fewer Ps end as well.
+		p.weight = max(p.weight, ratio(k.ThrottledNS+own, wantedCPU(k).wanted))
 		if from != "" {
 			p.Cap("GOMAXPROCS is not measured, but %s", from)
 		}

@@ -26,7 +26,8 @@ var _ = register(&Detector{
 
 Evidence
   Slow and usual column: time in which the request's thread waits at the barrier of a safepoint, or
-  for an operation of the VM thread, by the functions of HotSpot on its stack. While the VM thread
+  for an operation of the VM thread, or for the heap's lock while it allocates, by the functions of
+  HotSpot on its stack. That lock is taken to ask for a collection. While the VM thread
   itself waits in SafepointSynchronize::synchronize_threads, threads have not reached it. The rest
   is the operation. Who was on a CPU meanwhile is named. What the operation is called is not seen:
   -Xlog:safepoint says it.

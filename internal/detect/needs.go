@@ -55,10 +55,30 @@ func (p *Pass) blindTrace() string {
 		if r.Native {
 			return "no request among its threads (" + why + "): record for longer and under load"
 		}
-		return "no request to explain in the execution trace (" + why + "): record for longer and under load, or name the entry with --entry"
+		return "no request to explain in the execution trace (" + why + "): " + p.traceAgain() + ", or name the entry with --entry"
 	}
 	return ""
 }
+
+// traceAgain says what would show requests in a trace that has none: more of it, unless what was
+// asked for did not come.
+func (p *Pass) traceAgain() string {
+	if p.Facts.Shortened {
+		return "the recorder ended the trace early to spare the service; record again for longer, or at a lower load"
+	}
+	r := p.Ledger
+	var lost int64
+	for i := range r.Gaps {
+		lost += max(0, min(r.Gaps[i].End, r.End)-max(r.Gaps[i].Begin, r.Begin))
+	}
+	if len(r.Gaps) > 0 && mostlyLost*float64(lost) >= float64(r.End-r.Begin) {
+		return fmt.Sprintf("%s of its %s are damaged or cut off (%s); record it again, and copy it whole", finding.Duration(min(lost, r.End-r.Begin)), finding.Duration(r.End-r.Begin), r.Gaps[0].Reason)
+	}
+	return "record for longer and under load"
+}
+
+// mostlyLost is how many times what is missing of a trace must hold in all of it to be no reason.
+const mostlyLost = 4
 
 // bring says what would bring a stream.
 func bring(stream string) string {

@@ -2,6 +2,7 @@ package detect
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -85,8 +86,24 @@ func (p *Pass) blindWork() string {
 	case on == nil:
 		return "what CPU time went into: no sample of its threads' stacks; record with privilege (whystall doctor), while it works"
 	}
-	return fmt.Sprintf("what CPU time went into: only %s in this time (%d are needed): record for longer, or under load", times(on.Samples, "sample", "samples"), account.LeastSamples)
+	return fmt.Sprintf("what CPU time went into: only %s in this time (%d are needed): %s", times(on.Samples, "sample", "samples"), account.LeastSamples, longer(k, on.Samples))
 }
+
+// longer says for how long to record for enough samples at the same load. They come by chance, so
+// it is half as long again.
+func longer(k *account.Kernel, samples int64) string {
+	if k == nil || samples <= 0 {
+		return "record for longer, or under load"
+	}
+	s := math.Ceil(1.5 * float64(wall(k)) / 1e9 * account.LeastSamples / float64(samples))
+	if s > mostSeconds {
+		return "record under more load"
+	}
+	return fmt.Sprintf("record for about %.0f s (--for %.0fs), or under more load", s, s)
+}
+
+// mostSeconds is for how long somebody may be asked to record.
+const mostSeconds = 300
 
 // noWork says that no sample met such work, and what that bounds.
 func (p *Pass) noWork(kinds ...account.WorkKind) string {

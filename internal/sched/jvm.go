@@ -11,7 +11,7 @@ type JVMWait uint8
 
 const (
 	JVMNone      JVMWait = iota
-	JVMSafepoint         // the end of a safepoint, or an operation that needs one
+	JVMSafepoint         // the end of a safepoint, an operation that needs one, or room that such an operation makes
 	JVMMonitor           // an object's monitor: synchronized
 	JVMReaching          // of the thread that starts a safepoint: other threads have not reached it
 )
@@ -26,6 +26,13 @@ var jvmFuncs = []struct {
 	{"SafepointSynchronize::block", JVMSafepoint},
 	{"SafepointMechanism::", JVMSafepoint},
 	{"VMThread::wait_until_executed", JVMSafepoint},
+	// A thread that finds no room asks for a collection under the heap's lock. All others that
+	// allocate meanwhile wait for that lock, which has no other use.
+	{"VM_GC_Operation::", JVMSafepoint},
+	{"MemAllocator::", JVMSafepoint},
+	{"GenCollectedHeap::mem_allocate", JVMSafepoint},
+	{"ParallelScavengeHeap::mem_allocate", JVMSafepoint},
+	{"G1CollectedHeap::attempt_allocation", JVMSafepoint},
 	{"SafepointSynchronize::synchronize_threads", JVMReaching},
 	{"SafepointSynchronize::begin", JVMReaching},
 	{"ObjectMonitor::enter", JVMMonitor},
