@@ -2,6 +2,7 @@ package attach
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -42,31 +43,51 @@ func (a *Answer) judge() {
 	slices.SortStableFunc(a.Causes, func(x, y Verdict) int { return slices.Index(rank, x.Grade) - slices.Index(rank, y.Grade) })
 }
 
-// once merges verdicts of several groups that say the same of one cause: two dumps of one service
-// are two places of it. They are weighed apart, and read in one list.
+// once merges verdicts of several groups on one cause: two dumps of one service are two places of
+// it. They are weighed apart, and read in one list. The strongest grade counts: what is a candidate
+// in one place and found in another is found, and the candidate is a line of its proof.
 func once(all []Verdict) (out []Verdict) {
 	for _, v := range all {
-		i := slices.IndexFunc(out, func(o Verdict) bool { return o.Cause == v.Cause && o.Grade == v.Grade && v.Grade != Outside })
-		if i < 0 {
+		i := slices.IndexFunc(out, func(o Verdict) bool {
+			return o.Cause == v.Cause && v.Cause != "" && o.Grade != Outside && v.Grade != Outside
+		})
+		switch {
+		case i < 0:
 			out = append(out, v)
-			continue
-		}
-		o := &out[i]
-		for _, t := range v.From {
-			if !slices.Contains(o.From, t) {
-				o.From = append(o.From, t)
-			}
-		}
-		o.Proof = mixed(o.Proof, v.Proof)
-		o.Share = max(o.Share, v.Share)
-		if sureness(v.Sure) > sureness(o.Sure) {
-			o.Sure = v.Sure
-		}
-		if o.BecauseOf != v.BecauseOf {
-			o.BecauseOf = ""
+		case out[i].Grade == v.Grade:
+			out[i].join(v)
+		case slices.Index(strength, v.Grade) > slices.Index(strength, out[i].Grade):
+			v.mention(out[i])
+			out[i] = v
+		default:
+			out[i].mention(v)
 		}
 	}
 	return out
+}
+
+// join adds a verdict of the same grade.
+func (o *Verdict) join(v Verdict) {
+	for _, t := range v.From {
+		if !slices.Contains(o.From, t) {
+			o.From = append(o.From, t)
+		}
+	}
+	o.Proof = mixed(o.Proof, v.Proof)
+	o.Share = max(o.Share, v.Share)
+	if sureness(v.Sure) > sureness(o.Sure) {
+		o.Sure = v.Sure
+	}
+	if o.BecauseOf != v.BecauseOf {
+		o.BecauseOf = ""
+	}
+}
+
+// mention adds a verdict of a weaker grade: a line of proof, and no place that the cause rests on.
+func (o *Verdict) mention(v Verdict) {
+	for _, t := range v.From[:min(1, len(v.From))] {
+		o.Proof = append(slices.Clip(o.Proof), fmt.Sprintf("in %s it is a %s", t.Part.where(), v.Grade))
+	}
 }
 
 // mixed takes from two lists in turn, so that the first lines are of both.

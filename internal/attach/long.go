@@ -21,7 +21,7 @@ import (
 // So most of a log is not divided into parts of lines at all, and memory does not grow with the
 // text, but for the lines of parts.
 func Long(file string, head []byte, r io.Reader, kinds []*Kind) (parts []*Part, notes []string, err error) {
-	if isUTF16(head) {
+	if paste.UTF16(head) {
 		parts, _ = cutAll(file, head[:utf16Text], kinds)
 		return parts, []string{fmt.Sprintf("%s: a long text in UTF-16: only its first %d MiB are looked at", file, utf16Text>>20)}, nil
 	}

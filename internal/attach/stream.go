@@ -1,7 +1,6 @@
 package attach
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 )
@@ -59,9 +58,4 @@ func (p *Part) leftText() string {
 		return fmt.Sprintf("a long file: this part goes on behind line %d, which is not read", p.Last())
 	}
 	return ""
-}
-
-// isUTF16 reports whether a text has two bytes for each character of ASCII.
-func isUTF16(head []byte) bool {
-	return bytes.HasPrefix(head, []byte("\xff\xfe")) || bytes.HasPrefix(head, []byte("\xfe\xff")) || bytes.IndexByte(head[:min(len(head), 1024)], 0) >= 0
 }

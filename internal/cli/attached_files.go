@@ -178,17 +178,10 @@ func procPath(name string) string {
 	return name[at:]
 }
 
-// binary reports whether data is no text of any encoding: UTF-16 has a zero in each pair of bytes.
+// binary reports whether data is no text of any encoding.
 func binary(data []byte) bool {
 	head := data[:min(len(data), format.HeadSize)]
-	switch {
-	case bytes.HasPrefix(head, []byte("\x1f\x8b")):
-		return true
-	case bytes.HasPrefix(head, []byte("\xff\xfe")), bytes.HasPrefix(head, []byte("\xfe\xff")):
-		return false
-	}
-	zeros := bytes.Count(head, []byte{0})
-	return zeros > 0 && (zeros < len(head)*4/10 || zeros > len(head)*6/10)
+	return bytes.HasPrefix(head, []byte("\x1f\x8b")) || bytes.IndexByte(head, 0) >= 0 && !paste.UTF16(head)
 }
 
 // weak are formats that are known by so little that an output of a tool may look like one.

@@ -39,12 +39,13 @@ Not to be taken for
   stop it only for moments; what they cost then is CPU.
 
 Remedy
-  Long ways to a safepoint: java -Xlog:safepoint shows "Reaching safepoint"; -XX:+SafepointTimeout
-  -XX:SafepointTimeoutDelay=100 names the thread. Shorten counted loops, use a long as the loop
-  variable, or keep -XX:+UseCountedLoopSafepoints (with G1, ZGC and Shenandoah on by default). Long
-  operations: mostly collections. Allocate less, size the heap, choose a collector that runs beside
-  the program (-XX:+UseZGC, -XX:+UseShenandoahGC, G1 with -XX:MaxGCPauseMillis) instead of Serial
-  or Parallel; -XX:+DisableExplicitGC where System.gc() is called.
+  Collections, which most safepoints are for: allocate less, give the heap more room (-Xmx), or
+  take a collector that runs beside the program (-XX:+UseZGC, -XX:+UseShenandoahGC, or G1 with
+  -XX:MaxGCPauseMillis) instead of Serial or Parallel. Where System.gc() is called:
+  -XX:+DisableExplicitGC. Long ways to a safepoint: java -Xlog:safepoint shows "Reaching
+  safepoint"; -XX:+SafepointTimeout -XX:SafepointTimeoutDelay=100 names the thread. Shorten its
+  counted loop, use a long as the loop variable, or keep -XX:+UseCountedLoopSafepoints (with G1,
+  ZGC and Shenandoah on by default).
 
 Verify
   whystall diagnose under the same load: waiting for safepoints falls below the floor; and

@@ -83,7 +83,7 @@ func (g *gatherer) read(it Item) (Kind, error) {
 	known := identifyWhole(it.Name, data)
 	switch {
 	case len(known) == 0:
-		return KindUnknown, fmt.Errorf("read %s: %s: not a kind of file that is used here", it.Name, KindUnknown)
+		return KindUnknown, fmt.Errorf("read %s: no part of it is of a kind that is known", it.Name)
 	case len(known) > 1:
 		return KindUnknown, fmt.Errorf("read %s: it may be %s or %s, and nothing in it says which", it.Name, known[0].kind, known[1].kind)
 	}

@@ -139,8 +139,10 @@ func (s *said) add(p *attach.Part) {
 	}
 }
 
+// worse keeps the worst state of all parts.
 func (s *said) worse(state attach.State) {
-	if s.state != attach.Ill && (state != attach.Healthy || s.state == "") {
+	rank := []attach.State{"", attach.Healthy, attach.Context, attach.CannotTell, attach.Ill}
+	if slices.Index(rank, state) > slices.Index(rank, s.state) {
 		s.state = state
 	}
 }

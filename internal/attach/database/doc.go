@@ -15,16 +15,19 @@
 //	etcd.go           etcd's log
 //	redis.go          Redis' SLOWLOG and INFO
 //	redislatency.go   Redis' latency monitor, and redis-cli's own measurements
+//	redislog.go       Redis' log; mysqladmin's line
 //	postgres.go       PostgreSQL's log
 //	pgstate.go        pg_stat_activity and PostgreSQL's plans
 //	innodb.go         InnoDB's status
 //	mysql.go          MySQL's processlist and slow log
 //	explain.go        MySQL's EXPLAIN, pg_locks
+//	planjson.go       plans as JSON
 //	mongo.go          MongoDB's slow operations
 //	hotthreads.go     Elasticsearch's hot threads
 //	sqltable.go       results of statements, as clients print them
 //	sqlviews.go       tables of which it is known what they say: locks, statements, waits
 //	sqlstate.go       the others: counters and settings
+//	cassandra.go      nodetool's reports
 //	summaries.go      pt-query-digest, mysqldumpslow, pools of threads
 //	cachestats.go     what Redis, memcached, HAProxy, Envoy and nginx count of themselves
 //	mongostate.go     MongoDB's serverStatus and currentOp

@@ -42,3 +42,10 @@ func FuzzDumpSlow(f *testing.F)     { fuzz.Kind(f, dumpSlow) }
 func FuzzThreadPools(f *testing.F)  { fuzz.Kind(f, threadPools) }
 func FuzzMongoState(f *testing.F)   { fuzz.Kind(f, mongoState) }
 func FuzzSQL(f *testing.F)          { fuzz.Kind(f, sqlKind(nil)) }
+func FuzzNodeStatus(f *testing.F)   { fuzz.Kind(f, nodeStatus) }
+func FuzzCompactions(f *testing.F)  { fuzz.Kind(f, compactions) }
+func FuzzNodeGC(f *testing.F)       { fuzz.Kind(f, nodeGC) }
+func FuzzHistograms(f *testing.F)   { fuzz.Kind(f, nodeHistograms) }
+func FuzzRedisLog(f *testing.F)     { fuzz.Kind(f, redisLog) }
+func FuzzMySQLBrief(f *testing.F)   { fuzz.Kind(f, mysqlBrief) }
+func FuzzJSONPlan(f *testing.F)     { fuzz.Kind(f, jsonPlan) }

@@ -7,6 +7,7 @@ func Kinds() []*attach.Kind {
 	known := []*attach.Kind{tidbSlow, tidbPlan, tidbInfo, tidbCop, tikvSlow, etcd, redisDoctor, redisLatest, redisSlow, redisInfo, redisIntrinsic, redisPing,
 		pgLog, pgPlan, pgActivity, pgLocks, innodb, processlist, mysqlSlow, mysqlExplain,
 		mongoSlow, mongoState, haproxy, nginxTimes, hotThreads,
-		redisClients, redisKeys, redisMemory, memcached, haproxyStats, envoyStats, nginxStatus, queryDigest, dumpSlow, threadPools}
+		redisClients, redisKeys, redisMemory, memcached, haproxyStats, envoyStats, nginxStatus, queryDigest, dumpSlow, threadPools,
+		nodeStatus, compactions, nodeGC, nodeHistograms, redisLog, mysqlBrief, jsonPlan}
 	return append(known, sqlKind(known))
 }

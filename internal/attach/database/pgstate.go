@@ -269,28 +269,38 @@ func readPGPlan(p *attach.Part) attach.Reading {
 		}
 	}
 	if total < 0 {
-		most := slices.MaxFunc(nodes, func(a, b *node) int { return cmp.Compare(a.est, b.est) })
-		r.Title = "PostgreSQL EXPLAIN, " + attach.Plural(len(nodes), "node") + ", not run: no times in it"
-		r.figure(fmt.Sprintf("%s rows estimated in %s", count(most.est), most.name))
-		r.Means = "Estimates only: whether the statement is slow it does not say."
-		r.Not = "The cost is a number without a unit, and no time."
-		r.next("EXPLAIN (ANALYZE, BUFFERS) the statement", "runs it and has the times")
+		unrun(r, "PostgreSQL", nodes)
 		return r.done(attach.CannotTell)
 	}
 	r.Title = fmt.Sprintf("PostgreSQL EXPLAIN ANALYZE, %s, %s", attach.Plural(len(nodes), "node"), dur(total))
-	r.fact(FactStatement, total*1e3, "")
+	return planTimes{total, plan, io}.run(r, nodes)
+}
+
+// unrun says what a plan without times says.
+func unrun(r *result, name string, nodes []*node) {
+	most := slices.MaxFunc(nodes, func(a, b *node) int { return cmp.Compare(a.est, b.est) })
+	r.Title = name + " EXPLAIN, " + attach.Plural(len(nodes), "node") + ", not run: no times in it"
+	r.figure(fmt.Sprintf("%s rows estimated in %s", count(most.est), most.name))
+	r.Means = "Estimates only: whether the statement is slow it does not say."
+	r.Not = "The cost is a number without a unit, and no time."
+	r.next("EXPLAIN (ANALYZE, BUFFERS) the statement", "runs it and has the times")
+}
+
+// run says what a plan with times says.
+func (t planTimes) run(r *result, nodes []*node) attach.Reading {
+	r.fact(FactStatement, t.total*1e3, "")
 	worst := slices.MaxFunc(nodes, func(a, b *node) int { return cmp.Compare(a.self, b.self) })
-	line := fmt.Sprintf("execution %s, most of it in %s: %s by itself", dur(total), worst.name, dur(worst.self))
+	line := fmt.Sprintf("execution %s, most of it in %s: %s by itself", dur(t.total), worst.name, dur(worst.self))
 	r.figure(line)
-	if plan > 0 {
-		r.figure("planning " + dur(plan))
+	if t.plan > 0 {
+		r.figure("planning " + dur(t.plan))
 	}
 	r.Not = "The times of one run, and with the cost of measuring; time before and after it is not in it."
-	if total+plan < 0.1 {
+	if t.total+t.plan < 0.1 {
 		r.Means = "It was fast when it was explained."
 		return r.done(attach.Healthy)
 	}
-	pgWhere(r, nodes, worst, line, total, plan, io)
+	pgWhere(r, nodes, worst, line, t.total, t.plan, t.io)
 	return r.done(attach.CannotTell)
 }
 

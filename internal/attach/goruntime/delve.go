@@ -111,3 +111,55 @@ func readDelve(p *attach.Part) attach.Reading {
 	pic.readLocks(&r)
 	return r
 }
+
+// delveStack is what bt and stack print in delve: one goroutine's frames.
+var delveStack = &attach.Kind{
+	Name:  "delve stack",
+	Hints: []string{"  0x0", " in ", "Thread ", "Goroutine ", "Switched from "},
+	Claim: claimDelveStack,
+	Read:  readDelveStack,
+}
+
+// delvePlace is what goroutine prints: "Goroutine 1:", "\tUser: ./main.go:12 main.main (0x4a5d6f)".
+var delvePlace = regexp.MustCompile(`^\s*(Thread \d+ at \S+:\d+|Goroutine \d+:|(Runtime|User|Go|Start): \S+:\d+ \S+ \(0x[0-9a-f]+\)|Switched from \d+ to \d+ \(thread \d+\)|\(truncated\)|error: .*)$`)
+
+func claimDelveStack(lines []paste.Line) int {
+	if !delveFrame.MatchString(lines[0].Text) && !delvePlace.MatchString(lines[0].Text) {
+		return 0
+	}
+	frames, places := 0, 0
+	n := while(lines, func(s string) bool {
+		switch {
+		case delveFrame.MatchString(s):
+			frames++
+		case delveAt.MatchString(s):
+			places++
+		default:
+			return delvePlace.MatchString(s)
+		}
+		return true
+	})
+	if frames == 0 || places == 0 {
+		return 0
+	}
+	return n
+}
+
+func readDelveStack(p *attach.Part) attach.Reading {
+	st := &stack{count: 1}
+	for _, line := range p.Lines {
+		if m := delveFrame.FindStringSubmatch(line.Text); m != nil && len(st.frames) < 256 {
+			st.frames = append(st.frames, frame{fn: m[1]})
+		}
+	}
+	r := attach.Reading{Title: fmt.Sprintf("a goroutine's stack as delve prints it, %d frames", len(st.frames)), State: attach.CannotTell, Glance: true}
+	if len(st.frames) == 0 {
+		r.Means = "no frame of it could be read"
+		return r
+	}
+	r.Figures = []string{"it is in " + st.frames[0].fn, "called by " + st.own().fn}
+	r.Means = "where one goroutine is at one moment; nothing of the others"
+	r.Not = "how long it has been there, and whether anybody waits for it: a debugger stops the program at one moment"
+	r.Next = []attach.Next{{Command: "goroutines -t, in delve; or kill -QUIT PID", Why: "the stacks of all goroutines: who waits for whom"}}
+	return r
+}

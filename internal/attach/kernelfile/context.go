@@ -34,6 +34,27 @@ var uname = contextKind("kernel release", []string{"Linux "}, func(lines []paste
 	return []string{"Linux " + printed(release)}, "It says which kernel runs; nothing of slowness."
 })
 
+// fileNR is /proc/sys/fs/file-nr without its name: a limit that is none is the largest number there
+// is, and the middle is 0 since Linux 2.6.
+var fileNR = regexp.MustCompile(`^(\d+)(?:\t0\t(\d+)|\s+0\s+(9223372036854775807))$`)
+
+var openFiles = contextKind("/proc/sys/fs/file-nr", []string{"\t0\t", "9223372036854775807"}, func(lines []paste.Line) int {
+	if !fileNR.MatchString(strings.TrimSpace(lines[0].Text)) {
+		return 0
+	}
+	return 1
+}, func(lines []string) ([]string, string) {
+	m := fileNR.FindStringSubmatch(lines[0])
+	if m == nil {
+		return nil, "It says how many files are open."
+	}
+	figure := m[1] + " files are open, without a limit of the host"
+	if m[2] != "" && m[2] != "9223372036854775807" {
+		figure = m[1] + " files are open of at most " + m[2]
+	}
+	return []string{figure}, "It says how many files are open on the whole host; a process has a limit of its own (/proc/PID/limits)."
+})
+
 var osRelease = contextKind("os-release", []string{"="}, func(lines []paste.Line) int {
 	if text := lines[0].Text; text == "" || text[0] < 'A' || text[0] > 'Z' || strings.IndexByte(text, '=') > 24 {
 		return 0

@@ -16,6 +16,7 @@
 //	host_tables.go   interrupts, softirqs, softnet_stat, slabs, zones, types of pages
 //	counters.go      files with several counters in a line: diskstats.go, netcounters.go
 //	netsnmp.go       counters of network protocols; sockets
+//	nettcp.go        sockets of TCP and UDP, line by line
 //	hostlists.go     swaps, controllers of cgroups, locks of files, sched_debug
 //	context.go       what the machine is: no verdict
 //

@@ -52,3 +52,5 @@ func FuzzSwaps(f *testing.F)             { fuzz.Kind(f, swaps) }
 func FuzzCgroupControllers(f *testing.F) { fuzz.Kind(f, cgroupControllers) }
 func FuzzFileLocks(f *testing.F)         { fuzz.Kind(f, fileLocks) }
 func FuzzSchedDebug(f *testing.F)        { fuzz.Kind(f, schedDebug) }
+func FuzzNetTCP(f *testing.F)            { fuzz.Kind(f, netTCP) }
+func FuzzOpenFiles(f *testing.F)         { fuzz.Kind(f, openFiles) }

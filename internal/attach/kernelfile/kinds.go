@@ -10,7 +10,7 @@ func Kinds() []*attach.Kind {
 		smaps, procMaps, numaMaps, procStack, wchan, klog,
 		status, procPIDStat, procSched, limits, procIO, procCgroup, mounts,
 		procStat, loadavg, interrupts, softnet, slabinfo, zoneinfo, pagetypeinfo,
-		diskstats, netDev, netSNMP, sockStat, swaps, cgroupControllers, fileLocks, schedDebug,
-		uname, osRelease, cmdline, lscpu, cpuinfo, numactl, uptime,
+		diskstats, netDev, netSNMP, netTCP, sockStat, swaps, cgroupControllers, fileLocks, schedDebug,
+		uname, openFiles, osRelease, cmdline, lscpu, cpuinfo, numactl, uptime,
 	}
 }

@@ -155,7 +155,7 @@ func readSettings(all []setting) attach.Reading {
 	}
 	for _, s := range all {
 		if len(r.Figures) < 3 && !slices.Contains(shown, s.name) {
-			r.Figures = append(r.Figures, printed(s.name)+" = "+printed(chosen(s.value)))
+			r.Figures = append(r.Figures, printed(s.name)+" = "+printed(strings.Join(strings.Fields(chosen(s.value)), " ")))
 		}
 	}
 	r.Not = "that a setting costs anybody time: what it does shows in counters and recordings"

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/finding"
@@ -13,7 +14,7 @@ import (
 type latencies struct {
 	all     []float64
 	sum     float64
-	longest map[string]string // its row
+	longest bpfRow // its row
 	by      map[string]float64
 }
 
@@ -21,10 +22,10 @@ func (t *bpfTable) latencies(column string, unit float64) latencies {
 	l := latencies{by: map[string]float64{}}
 	top := -1.0
 	for _, row := range t.rows {
-		v := num(row, column) * unit
+		v := row.num(column) * unit
 		l.all = append(l.all, v)
 		l.sum += v
-		l.by[owner(row)] += v
+		l.by[row.owner()] += v
 		if v > top {
 			top, l.longest = v, row
 		}
@@ -56,7 +57,7 @@ func (l *latencies) over(least float64) int {
 
 // table is the start of a reading.
 func (t *bpfTable) reading(what string) attach.Reading {
-	r := attach.Reading{Title: fmt.Sprintf("%s, %s", t.name, attach.Plural(len(t.rows), what)), State: attach.CannotTell}
+	r := attach.Reading{Title: fmt.Sprintf("%s, %s", t.tool.name, attach.Plural(len(t.rows), what)), State: attach.CannotTell}
 	if s := t.span(); s > 0 {
 		r.Title += " in " + lasts(s)
 	}
@@ -81,7 +82,7 @@ func readReclaims(t *bpfTable) attach.Reading {
 	l := t.latencies("LAT(ms)", 1e-3)
 	who := attach.Largest(l.by)[0]
 	r.Figures = append(r.Figures, l.says("direct reclaim"), fmt.Sprintf("%s of it in %s", lasts(l.by[who]), who),
-		fmt.Sprintf("%s took 10 ms or longer; the longest is %s's", attach.Plural(l.over(0.010), "stall"), owner(l.longest)))
+		fmt.Sprintf("%s took 10 ms or longer; the longest is %s's", attach.Plural(l.over(0.010), "stall"), l.longest.owner()))
 	r.Facts = append(r.Facts, attach.Fact{Name: ReclaimStall, Value: l.sum * 1e9})
 	share, sure := 0.0, finding.Possible
 	if s := t.span(); s > 0 {
@@ -118,7 +119,7 @@ func readBlockIO(t *bpfTable) attach.Reading {
 		h.add(bucket{v * 1e6, v*1e6 + 1, 1})
 	}
 	r.Figures = append(r.Figures, l.says("I/O"), fmt.Sprintf("%d of %d took 10 ms or longer", l.over(0.010), len(l.all)),
-		fmt.Sprintf("the longest is %s's on %s", owner(l.longest), l.longest["DISK"]))
+		fmt.Sprintf("the longest is %s's on %s", l.longest.owner(), l.longest.at("DISK")))
 	share := float64(l.over(0.010)) / float64(len(l.all))
 	r.Not = "It is the disk's time for everybody: whether a request waited for it is not in it, and write-back waits for nobody."
 	switch {
@@ -152,9 +153,9 @@ func readSlowFiles(t *bpfTable) attach.Reading {
 	kinds := map[string]float64{}
 	names := map[string]string{"R": "read", "W": "write", "S": "sync", "O": "open"}
 	for _, row := range t.rows {
-		kind := row["T"]
+		kind := row.at("T")
 		if kind == "" {
-			kind = row["D"]
+			kind = row.at("D")
 		}
 		kinds[cmp.Or(names[kind], kind, "call")]++
 	}
@@ -166,8 +167,16 @@ func readSlowFiles(t *bpfTable) attach.Reading {
 		parts += attach.Plural(int(kinds[k]), k)
 	}
 	who := attach.Largest(l.by)[0]
-	r.Figures = append(r.Figures, l.says("slow call"), parts, fmt.Sprintf("%s of it in %s; the longest is %s's on %s", lasts(l.by[who]), who, owner(l.longest), l.longest["FILENAME"]))
+	r.Figures = append(r.Figures, l.says("slow call"), parts, fmt.Sprintf("%s of it in %s; the longest is %s's on %s", lasts(l.by[who]), who, l.longest.owner(), l.longest.at("FILENAME")))
 	r.Not = "Only calls above the tool's threshold are listed, so a median of them is no median of calls. A lock of the file or a full page cache looks the same as a slow disk."
+	if strings.Contains(t.said, "NFS") || strings.Contains(t.command, "nfsslower") {
+		r.Means = "Calls on files of NFS took long: the time is in the server of these files or on the way to it."
+		if l.over(0.010) >= 3 {
+			r.Signs = append(r.Signs, attach.Sign{Grade: attach.Outside, Where: "the NFS server, or the network to it: " + l.says("slow call")})
+		}
+		r.Next = append(r.Next, ask("nfsiostat 5 3", 0, "how long the server takes for each call"))
+		return r
+	}
 	proof := fmt.Sprintf("%s on files, %s in all, up to %s each", attach.Plural(len(l.all), "slow call"), lasts(l.sum), lasts(l.max()))
 	if n := l.over(0.010); n >= 3 && l.sum >= 0.1 && l.max() >= 0.020 {
 		r.State = attach.Ill
@@ -193,7 +202,7 @@ func readSlowFunctions(t *bpfTable) attach.Reading {
 	l := t.latencies(column, scale)
 	by := map[string]float64{}
 	for _, row := range t.rows {
-		by[row["FUNC"]] += num(row, column) * scale
+		by[row.at("FUNC")] += row.num(column) * scale
 	}
 	r.Figures = append(r.Figures, l.says("call"), fmt.Sprintf("%s of it in %s", lasts(by[attach.Largest(by)[0]]), attach.Largest(by)[0]))
 	r.Means = "It says how long calls of a function took, its own waiting included, and not what it waited for."
@@ -214,7 +223,7 @@ func readSlowQueue(t *bpfTable) attach.Reading {
 	if t.has("PREV-COMM") {
 		before := map[string]float64{}
 		for _, row := range t.rows {
-			before[row["PREV-COMM"]]++
+			before[row.at("PREV-COMM")]++
 		}
 		r.Figures = append(r.Figures, fmt.Sprintf("most often behind %s", attach.Largest(before)[0]))
 	}
@@ -238,11 +247,11 @@ func readBlockTop(t *bpfTable) attach.Reading {
 	top := t.rows[0]
 	slow := 0
 	for _, row := range t.rows {
-		if num(row, "AVGms") >= 10 {
+		if row.num("AVGms") >= 10 {
 			slow++
 		}
 	}
-	r.Figures = append(r.Figures, fmt.Sprintf("%s: %s I/Os of %s KB in all, %s ms each in the mean, on %s", owner(top), top["I/O"], top["Kbytes"], top["AVGms"], top["DISK"]),
+	r.Figures = append(r.Figures, fmt.Sprintf("%s: %s I/Os of %s KB in all, %s ms each in the mean, on %s", top.owner(), top.at("I/O"), top.at("Kbytes"), top.at("AVGms"), top.at("DISK")),
 		fmt.Sprintf("%d of %d rows have a mean of 10 ms or more", slow, len(t.rows)))
 	r.Means = "It says who does I/O, and how long the disk takes for it in the mean."
 	r.Not = "A mean hides the slow ones, and whether requests waited is not in it."

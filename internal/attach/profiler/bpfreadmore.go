@@ -3,6 +3,7 @@ package profiler
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/whystall/whystall/internal/attach"
 )
@@ -15,7 +16,7 @@ func readSessions(t *bpfTable) attach.Reading {
 	}
 	by := map[string]float64{}
 	for _, row := range t.rows {
-		by[owner(row)]++
+		by[row.owner()]++
 	}
 	who := attach.Largest(by)[0]
 	r.Figures = append(r.Figures, fmt.Sprintf("%s of %d rows are %s's", count(by[who]), len(t.rows), who))
@@ -37,12 +38,12 @@ func readRetransmits(t *bpfTable) attach.Reading {
 	peers := map[string]float64{}
 	states := map[string]float64{}
 	for _, row := range t.rows {
-		peer := row["RADDR:RPORT"]
+		peer := row.at("RADDR:RPORT")
 		if peer == "" {
-			peer = row["DADDR:DPORT"]
+			peer = row.at("DADDR:DPORT")
 		}
 		peers[peer]++
-		state, _, _ := strings.Cut(row["STATE"], " ")
+		state, _, _ := strings.Cut(row.at("STATE"), " ")
 		states[state]++
 	}
 	peer := attach.Largest(peers)[0]
@@ -66,7 +67,7 @@ func readConnects(t *bpfTable) attach.Reading {
 		return r
 	}
 	l := t.latencies("LAT(ms)", 1e-3)
-	r.Figures = append(r.Figures, l.says("connection"), fmt.Sprintf("the longest is %s's to %s", owner(l.longest), l.longest["DADDR"]))
+	r.Figures = append(r.Figures, l.says("connection"), fmt.Sprintf("the longest is %s's to %s", l.longest.owner(), l.longest.at("DADDR")))
 	r.Means = "It is the time until a peer answered a new connection: the network and the peer's kernel."
 	if l.max() < 0.020 {
 		r.State = attach.Healthy
@@ -82,8 +83,8 @@ func readOpens(t *bpfTable) attach.Reading {
 	r := t.reading("open")
 	failed, by := 0, map[string]float64{}
 	for _, row := range t.rows {
-		by[owner(row)]++
-		if num(row, "ERR") != 0 {
+		by[row.owner()]++
+		if row.num("ERR") != 0 {
 			failed++
 		}
 	}
@@ -108,8 +109,8 @@ func readExecs(t *bpfTable) attach.Reading {
 	}
 	by := map[string]float64{}
 	for _, row := range t.rows {
-		name := owner(row)
-		if f := strings.Fields(row["ARGS"]); row["COMM"] == "" && row["PCOMM"] == "" && len(f) > 0 {
+		name := row.owner()
+		if f := strings.Fields(row.at("ARGS")); row.at("COMM") == "" && row.at("PCOMM") == "" && len(f) > 0 {
 			name = f[0]
 		}
 		by[name]++
@@ -125,7 +126,7 @@ func readExecs(t *bpfTable) attach.Reading {
 func readCounts(t *bpfTable) attach.Reading {
 	r := t.reading("row")
 	column := "COUNT"
-	for _, c := range []string{"COUNT", "READS", "READ/s"} {
+	for _, c := range []string{"COUNT", "READS"} {
 		if t.has(c) {
 			column = c
 			break
@@ -141,16 +142,16 @@ func readCounts(t *bpfTable) attach.Reading {
 		}
 	}
 	for _, row := range t.rows {
-		name := row["SYSCALL"] + row["FUNC"]
+		name := row.at(t.column("SYSCALL FUNC"))
 		if name == "" {
-			name = owner(row)
+			name = row.owner()
 		}
 		if name == "" {
-			name = t.name
+			name = t.tool.name
 		}
-		by[name] += num(row, column)
-		times[name] += (num(row, "TIME(us)") + num(row, "TIME(ms)")) * unit
-		total += num(row, column)
+		by[name] += row.num(column)
+		times[name] += (row.num("TIME(us)") + row.num("TIME(ms)")) * unit
+		total += row.num(column)
 	}
 	if len(by) == 0 || total <= 0 {
 		r.Means = "It has no row."
@@ -177,12 +178,12 @@ func readCache(t *bpfTable) attach.Reading {
 	hits, misses := 0.0, 0.0
 	for _, row := range t.rows {
 		if t.has("REFERENCE") {
-			hits += num(row, "REFERENCE") - num(row, "MISS")
-			misses += num(row, "MISS")
+			hits += row.num("REFERENCE") - row.num("MISS")
+			misses += row.num("MISS")
 			continue
 		}
-		hits += max(num(row, "HITS"), 0)
-		misses += max(num(row, "MISSES"), 0)
+		hits += max(row.num("HITS"), 0)
+		misses += max(row.num("MISSES"), 0)
 	}
 	what := "the page cache"
 	r.Means = "Misses of the page cache are reads from a disk; how long anybody waited for them is not in it."
@@ -203,7 +204,7 @@ func readInterrupts(t *bpfTable) attach.Reading {
 	by, unit := map[string]float64{}, 1e-6
 	column := ""
 	for _, c := range t.columns {
-		if strings.HasPrefix(c, "TOTAL_") {
+		if strings.HasPrefix(c, "TOTAL_") && (column == "" || strings.HasSuffix(c, "secs")) {
 			column = c
 		}
 	}
@@ -212,8 +213,8 @@ func readInterrupts(t *bpfTable) attach.Reading {
 	}
 	total := 0.0
 	for _, row := range t.rows {
-		v := num(row, column) * unit
-		by[row["HARDIRQ"]+row["SOFTIRQ"]] += v
+		v := row.num(column) * unit
+		by[row.at("HARDIRQ")+row.at("SOFTIRQ")] += v
 		total += v
 	}
 	if len(by) == 0 {
@@ -222,10 +223,36 @@ func readInterrupts(t *bpfTable) attach.Reading {
 	for _, name := range attach.Largest(by)[:min(3, len(by))] {
 		r.Figures = append(r.Figures, fmt.Sprintf("%s: %s (%s)", name, lasts(by[name]), pct(by[name]/max(total, 1e-12))))
 	}
-	r.Means = fmt.Sprintf("Interrupts took %s of CPU time in all; over how long is not in the table.", lasts(total))
-	r.Not = "Only as a share of one CPU's time would it say that interrupts crowd threads out."
 	r.Next = append(r.Next, attach.Next{Command: "mpstat -P ALL 1 10", Why: "the share of %irq and %soft by CPU"})
+	each := t.interval()
+	if each == 0 || column == "" || strings.HasSuffix(column, "count") {
+		r.Means = fmt.Sprintf("Interrupts took %s of CPU time in all; over how long is not in the table.", lasts(total))
+		if column == "" || strings.HasSuffix(column, "count") {
+			r.Figures, r.Means = nil, "It counts interrupts, and not what they took."
+			t.largest(&r, t.counted(), "")
+		}
+		r.Not = "Only as a share of one CPU's time would it say that interrupts crowd threads out."
+		return r
+	}
+	ofCPU := total / (each * float64(max(t.heads, 1)))
+	r.Means = fmt.Sprintf("Interrupts took %s of CPU time in %s: as much as %s of one CPU.", lasts(total), lasts(each*float64(max(t.heads, 1))), pct(ofCPU))
+	r.Not = "On which CPUs they ran is not in it: on one CPU they crowd its threads out, on many they hardly do."
+	if ofCPU >= muchOfCPU {
+		r.Signs = append(r.Signs, attach.Sign{Cause: "softirq", Grade: attach.Candidate, Share: min(1, ofCPU), Proof: []string{r.Means}})
+	}
 	return r
+}
+
+// muchOfCPU is the time in interrupts, as a share of one CPU, from which on its threads feel it.
+const muchOfCPU = 0.3
+
+// counted are the rows of hardirqs and softirqs that have counts and no times.
+func (t *bpfTable) counted() map[string]float64 {
+	by := map[string]float64{}
+	for _, row := range t.rows {
+		by[row.at("HARDIRQ")+row.at("SOFTIRQ")] += row.num("TOTAL_count")
+	}
+	return by
 }
 
 // readOutside reads tools whose time is in somebody else's hands: names, queries.
@@ -246,7 +273,7 @@ func readOutside(t *bpfTable) attach.Reading {
 		return r
 	}
 	l := t.latencies(column, 1e-3)
-	r.Figures = append(r.Figures, l.says("row"), "the longest: "+l.longest["QUERY"]+l.longest["HOST"])
+	r.Figures = append(r.Figures, l.says("row"), "the longest: "+l.longest.at("QUERY")+l.longest.at("HOST"))
 	r.Means = fmt.Sprintf("The time is in %s, up to %s: outside what whystall can look into.", where, lasts(l.max()))
 	if l.max() >= 0.050 {
 		r.Signs = append(r.Signs, attach.Sign{Grade: attach.Outside, Where: fmt.Sprintf("%s, up to %s", where, lasts(l.max()))})
@@ -273,9 +300,9 @@ func readKernelLocks(t *bpfTable) attach.Reading {
 	by := map[string]float64{}
 	for _, row := range t.rows {
 		for _, c := range []string{"TotalSpin", "TotalWait"} {
-			if row[c] != "" {
+			if row.at(c) != "" {
 				wait = c
-				by[row["Caller"]] += num(row, c) * 1e-9
+				by[row.at("Caller")+row.at("Comm")] += waited(row.at(c))
 			}
 		}
 	}
@@ -298,15 +325,24 @@ func readKernelLocks(t *bpfTable) attach.Reading {
 	return r
 }
 
+// waited reads a time of klockstat in seconds: with its unit, or a number of nanoseconds.
+func waited(text string) float64 {
+	if d, err := time.ParseDuration(text); err == nil {
+		return d.Seconds()
+	}
+	ns, _ := number(text)
+	return ns * 1e-9
+}
+
 // readEvents reads trace and argdist: events with what a person asked for.
 func readEvents(t *bpfTable) attach.Reading {
 	r := t.reading("row")
 	by := map[string]float64{}
 	for _, row := range t.rows {
 		if t.has("EVENT") {
-			by[row["EVENT"]] += num(row, "COUNT")
+			by[row.at("EVENT")] += row.num("COUNT")
 		} else {
-			by[owner(row)]++
+			by[row.owner()]++
 		}
 	}
 	for _, name := range attach.Largest(by)[:min(3, len(by))] {

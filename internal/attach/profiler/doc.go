@@ -21,9 +21,13 @@
 //	stackkind.go    stacks as bcc prints them: offcputime, profile, stackcount
 //	folded.go       folded stacks, a flame graph's input
 //	bpfmaps.go      bpftrace's maps
-//	bpftable.go     tables of the BPF tools, by their columns
+//	bpftools.go     the table of BPF tools that have columns
+//	bpftable.go     their tables: from lines to rows
+//	bpfrow.go       one row, divided by the names of the columns
 //	bpfread.go      what those with latencies say
 //	bpfreadmore.go  what the others say
+//	bpflisted.go    what those say that list events or count them
+//	bpflines.go     BPF tools without columns
 //	waits.go        what stacks of threads off CPU waited for
 //	linuxki.go      LinuxKI's reports: their lines
 //	linuxkiread.go  what these lines say of tasks and the scheduler

@@ -3,6 +3,7 @@ package profiler
 import (
 	"testing"
 
+	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/attach/attachtest/fuzz"
 	"github.com/whystall/whystall/internal/format/paste"
 )
@@ -24,13 +25,29 @@ func FuzzStacks(f *testing.F)       { fuzz.Kind(f, bpfStacks) }
 func FuzzFolded(f *testing.F)       { fuzz.Kind(f, foldedStacks) }
 func FuzzMaps(f *testing.F)         { fuzz.Kind(f, bpfMaps) }
 
-func FuzzTables(f *testing.F) {
-	for _, k := range bpfTables() {
-		if k.Name == "drsnoop" {
-			fuzz.Kind(f, k)
+// of is one kind that asks all of these, and reads with the first that knows the lines.
+func of(kinds []*attach.Kind) *attach.Kind {
+	first := func(lines []paste.Line) (*attach.Kind, int) {
+		for _, k := range kinds {
+			if n := k.Claim(lines); n > 0 {
+				return k, n
+			}
 		}
+		return nil, 0
 	}
+	return &attach.Kind{Name: "any of several",
+		Claim: func(lines []paste.Line) int {
+			_, n := first(lines)
+			return n
+		},
+		Read: func(p *attach.Part) attach.Reading {
+			k, _ := first(p.Lines)
+			return k.Read(p)
+		}}
 }
+
+func FuzzTables(f *testing.F)    { fuzz.Kind(f, of(bpfTables())) }
+func FuzzLineTools(f *testing.F) { fuzz.Kind(f, of(lineKinds())) }
 
 func FuzzTrace(f *testing.F)  { fuzz.Kind(f, kernelTrace) }
 func FuzzGraph(f *testing.F)  { fuzz.Kind(f, functionGraph) }

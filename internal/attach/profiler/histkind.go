@@ -15,7 +15,7 @@ import (
 var bpfHistogram = &attach.Kind{Name: "BPF histogram", Claim: claimHistogram, Read: readHistogram}
 
 // keyLine is what bcc's tools print above one of several histograms: "disk = 'sda'", "pid = 7".
-var keyLine = regexp.MustCompile(`^([\w:]{1,40}) = (.{1,120})$`)
+var keyLine = regexp.MustCompile(`^([\w:]{1,40}|(?:Remote|Local) Addres{1,2}) = (.{1,120})$`)
 
 var clockLine = regexp.MustCompile(`^(?:@ ?)?\d{2}:\d{2}:\d{2}:?$`)
 
@@ -93,6 +93,8 @@ const (
 	ofFunction measure = "time in a function"
 	ofInterrup measure = "time in interrupts"
 	ofRTT      measure = "TCP round trip time"
+	ofQueries  measure = "latency of a database's queries"
+	ofWork     measure = "time that work of the kernel queued"
 	ofSizes    measure = "sizes"
 	ofUnknown  measure = "values of which the text does not say what they are"
 )
@@ -122,6 +124,10 @@ func measureOf(context string) measure {
 		return ofInterrup
 	case has("rtt", "round trip"):
 		return ofRTT
+	case has("query latency", "database queries"):
+		return ofQueries
+	case has("work queue request", "wqlat"):
+		return ofWork
 	case has("tracing 1 function", "functions for", "funclatency"):
 		return ofFunction
 	}
@@ -307,6 +313,13 @@ func histMeaning(r *attach.Reading, what measure, worst, main *histogram) {
 	case ofRTT:
 		r.Means = "It is the network's round trip, which is outside of this machine."
 		r.Not = "A long round trip is distance or a peer's delayed answer, and no stall here."
+	case ofQueries:
+		r.Means = "It is how long a database took for queries: what it waited for meanwhile is not in it."
+		if s := main.seconds(); s > 0 && main.from(0.100/s) > 0 {
+			r.Signs = append(r.Signs, attach.Sign{Grade: attach.Outside, Where: fmt.Sprintf("the database: %s queries from %s on", count(main.from(0.100/s)), main.value(main.border(0.100/s)))})
+		}
+	case ofWork:
+		r.Means = "It is how long work waited for threads of the kernel: write-back, timers and the like. No request waits for most of it."
 	case ofSizes:
 		r.Means = "It is a distribution of sizes: no time is in it."
 	default:

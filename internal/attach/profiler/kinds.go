@@ -1,11 +1,15 @@
 package profiler
 
-import "github.com/whystall/whystall/internal/attach"
+import (
+	"slices"
+
+	"github.com/whystall/whystall/internal/attach"
+)
 
 // Kinds lists the kinds of this room.
 func Kinds() []*attach.Kind {
 	return append([]*attach.Kind{
 		perfReport, perfScript, perfStat, schedLatency, schedHist, schedMap, straceCount, straceLines, ltraceLines, perfTrace, perfTraceSum, bpfHistogram, bpfStacks, foldedStacks, bpfMaps, linuxKI,
 		kernelTrace, functionGraph, cyclictest, perfLock, asyncProfiler, ioProfile, rbspy,
-	}, append(bpfTables(), refused...)...)
+	}, slices.Concat(bpfTables(), lineKinds(), refused)...)
 }

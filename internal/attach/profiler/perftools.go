@@ -12,34 +12,24 @@ import (
 
 // readOldBlockIO reads the iosnoop of perf-tools, which is biosnoop by other names.
 func readOldBlockIO(t *bpfTable) attach.Reading {
-	for _, row := range t.rows {
-		row["LAT(ms)"], row["DISK"] = row["LATms"], row["DEV"]
+	for i := range t.rows {
+		t.rows[i].columns = slices.Clone(t.rows[i].columns)
+		for at, c := range t.rows[i].columns {
+			switch c {
+			case "LATms":
+				t.rows[i].columns[at] = "LAT(ms)"
+			case "DEV":
+				t.rows[i].columns[at] = "DISK"
+			}
+		}
 	}
 	return readBlockIO(t)
-}
-
-// readListed reads tools that list events without any time in which somebody waited.
-func readListed(t *bpfTable) attach.Reading {
-	r := t.reading("event")
-	by := map[string]float64{}
-	for _, row := range t.rows {
-		by[owner(row)]++
-	}
-	for _, name := range attach.Largest(by)[:min(2, len(by))] {
-		r.Figures = append(r.Figures, fmt.Sprintf("%s of %d are %s's", count(by[name]), len(t.rows), name))
-	}
-	if s := t.span(); s > 0 {
-		r.Figures = append(r.Figures, perSecond(float64(len(t.rows)), s))
-	}
-	r.Means = "It lists events, and no time in which somebody waited is in it."
-	r.Not = "Many events are no loss by themselves."
-	return r
 }
 
 // readCompactions reads compactsnoop: each row is a thread that moved pages together before it got
 // a large block. kcompactd does so in the background.
 func readCompactions(t *bpfTable) attach.Reading {
-	t.rows = slices.DeleteFunc(t.rows, func(row map[string]string) bool { return strings.HasPrefix(owner(row), "kcompactd") })
+	t.rows = slices.DeleteFunc(t.rows, func(row bpfRow) bool { return strings.HasPrefix(row.owner(), "kcompactd") })
 	r := t.reading("compaction")
 	if len(t.rows) == 0 {
 		return r

@@ -28,6 +28,8 @@ var refused = []*attach.Kind{
 	{Name: "memleak", Claim: linesLike(2, regexp.MustCompile(`^(\[\d\d:\d\d:\d\d\] Top \d+ stacks with outstanding allocations:|Attaching to (pid \d+|kernel allocators), Ctrl|\d+ bytes in \d+ allocations from stack|addr = [0-9a-f]+ size = \d+|\S+\+0x[0-9a-f]+ \[.*\]|0x[0-9a-f]+ \S+.*\[.*\])`)),
 		Hints:   []string{"outstanding allocations", "Attaching to "},
 		Refused: "memleak lists memory that was not given back: it is no latency. For stalls by memory, attach /proc/vmstat twice and /proc/buddyinfo"},
+	{Name: "sslsniff", Claim: claimSniffed, Hints: []string{"----- DATA -----", "TIME(s)", "READ/RECV", "WRITE/SEND", "HANDSHAKE"},
+		Refused: "sslsniff prints what went through TLS connections as plain text: passwords and personal data may be in it, and nothing of waiting. Take it off the ticket, and record the service: whystall diagnose --pid PID"},
 	{Name: "systemd-analyze", Claim: claimBoot, Hints: []string{"Startup finished in", "graphical.target", "multi-user.target", ".service", "The time when unit"},
 		Refused: "systemd-analyze says how long the machine took to boot: it says nothing of a service that runs"},
 	{Name: "gprof", Claim: linesLike(2, regexp.MustCompile(`^(Flat profile:|Each sample counts as|%\s+cumulative\s+self|time\s+seconds\s+seconds\s+calls|\d+\.\d+\s+\d+\.\d+\s+\d+\.\d+(\s+\d+\s+\d+\.\d+\s+\d+\.\d+)?\s+\S.*)`)),
@@ -51,6 +53,33 @@ func linesLike(least int, form *regexp.Regexp) func([]paste.Line) int {
 		}
 		return n
 	}
+}
+
+var sniffed = regexp.MustCompile(`^(FUNC +TIME\(s\) +COMM +PID +LEN\b|(READ/RECV|WRITE/SEND|HANDSHAKE) +\d+\.\d{6,} )`)
+
+// claimSniffed takes all that stands between the marks of data, whatever it is.
+func claimSniffed(lines []paste.Line) int {
+	if !sniffed.MatchString(strings.TrimSpace(lines[0].Text)) {
+		return 0
+	}
+	end, data := 0, false
+	for i, l := range lines {
+		text := strings.TrimSpace(l.Text)
+		switch {
+		case strings.HasPrefix(text, "----- DATA -----"):
+			data = true
+		case strings.HasPrefix(text, "----- END DATA"):
+			data, end = false, i+1
+		case sniffed.MatchString(text):
+			end = i + 1
+		case !data && text != "":
+			return end
+		}
+	}
+	if data { // its end was cut off
+		return len(lines)
+	}
+	return end
 }
 
 var blameRow = regexp.MustCompile(`^(?:\d+min )?(?:\d+\.\d+s|\d+ms) \S+\.(service|mount|device|socket|target|swap|timer|slice|scope|path)$`)

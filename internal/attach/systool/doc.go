@@ -30,6 +30,8 @@
 //	described.go kubectl describe pod, docker inspect, systemctl: limits and states
 //	grid.go      plain tables: vmstat -d and -m, slabtop, netstat -i, kubectl get, docker ps
 //	collectl.go  collectl; vmstat -D; nfsiostat
+//	nmon.go      nmon; pmstat and pmval of PCP
+//	glances.go   glances
 //	setting.go   nproc, taskset, chrt, ulimit: context
 //	df.go        df
 //	ss.go        ss, netstat -nt

@@ -66,3 +66,7 @@ func FuzzGrid(f *testing.F) {
 			return k.Read(p)
 		}})
 }
+
+func FuzzNmon(f *testing.F)    { fuzz.Kind(f, nmon) }
+func FuzzPmval(f *testing.F)   { fuzz.Kind(f, pmval) }
+func FuzzGlances(f *testing.F) { fuzz.Kind(f, glances) }

@@ -30,6 +30,7 @@ var grids = []grid{
 	{name: "netstat -i", heads: []string{"Iface MTU RX-OK RX-ERR RX-DRP RX-OVR TX-OK", "Iface MTU Met RX-OK RX-ERR RX-DRP RX-OVR TX-OK"}, row: netstatIfRow, read: readNetstatIf,
 		notes: regexp.MustCompile(`^Kernel Interface table$`)},
 	collectl,
+	pmstat,
 	{name: "lsblk", heads: []string{"NAME MAJ:MIN RM SIZE RO TYPE MOUNTPOINT"}, read: readNames("disks and what is on them"),
 		row: func(f []string) bool { return len(f) >= 6 && strings.Contains(f[1], ":") }},
 	{name: "docker ps", heads: []string{"CONTAINER ID IMAGE COMMAND CREATED STATUS PORTS NAMES"}, read: readDockerPs,
@@ -57,7 +58,7 @@ func gridKinds() (out []*attach.Kind) {
 			k.Hints = append(k.Hints, strings.Fields(h)[0])
 		}
 		if g.notes != nil {
-			k.Hints = append(k.Hints, "Kernel Interface", "------ ", "Active / ", "Minimum / ", "#<--", "waiting for ")
+			k.Hints = append(k.Hints, "Kernel Interface", "------ ", "Active / ", "Minimum / ", "#<--", "waiting for ", "@ ")
 		}
 		out = append(out, k)
 	}

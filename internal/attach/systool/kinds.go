@@ -42,5 +42,8 @@ func Kinds() []*attach.Kind {
 		unit,
 		diskSums,
 		nfs,
+		nmon,
+		glances,
+		pmval,
 	}, gridKinds()...)
 }

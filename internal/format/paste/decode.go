@@ -10,18 +10,10 @@ import (
 
 // decode turns bytes into UTF-8 with \n at the end of lines.
 func decode(data []byte) string {
-	switch {
-	case bytes.HasPrefix(data, []byte("\xff\xfe")):
-		data = fromUTF16(data[2:], binary.LittleEndian)
-	case bytes.HasPrefix(data, []byte("\xfe\xff")):
-		data = fromUTF16(data[2:], binary.BigEndian)
-	case zeros(data, 1):
-		data = fromUTF16(data, binary.LittleEndian)
-	case zeros(data, 0):
-		data = fromUTF16(data, binary.BigEndian)
-	default:
-		data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
+	if order := utf16Order(data); order != nil {
+		data = fromUTF16(data, order)
 	}
+	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	text := string(data)
 	if !utf8.ValidString(text) {
 		text = fromLatin1(text)
@@ -33,6 +25,21 @@ func decode(data []byte) string {
 		}
 	}
 	return text
+}
+
+// UTF16 reports whether a text has two bytes for each character of ASCII. Its start is enough.
+func UTF16(data []byte) bool { return utf16Order(data) != nil }
+
+// utf16Order is the order of a text's pairs of bytes, by its mark, or by where zeros stand; nil: it
+// is no UTF-16.
+func utf16Order(data []byte) binary.ByteOrder {
+	switch {
+	case bytes.HasPrefix(data, []byte("\xff\xfe")), zeros(data, 1):
+		return binary.LittleEndian
+	case bytes.HasPrefix(data, []byte("\xfe\xff")), zeros(data, 0):
+		return binary.BigEndian
+	}
+	return nil
 }
 
 // zeros reports whether most bytes at odd places (or at even ones, with 0) are zero, and nearly

@@ -1,0 +1,185 @@
+package database
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/finding"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+// redisLog is the log of a Redis or Valkey server. Its own words say when the disk did not keep up,
+// and when it forked; no line says how long a client waited.
+var redisLog = &attach.Kind{
+	Name:      "Redis log",
+	Scattered: true,
+	Hints:     []string{" * ", " # ", " - ", " . ", "WATCHDOG"},
+	Marks: []string{"Asynchronous AOF fsync is taking too long", "Background saving ", "DB saved on disk", "memory used by copy-on-write", "Fork CoW for ", "append only file rewriting",
+		"Can't save in background", "Slow script detected", "Transparent Huge Pages (THP)", "overcommit_memory is set to 0", "output buffer limits", "WATCHDOG TIMER EXPIRED",
+		"Disconnecting timedout replica", "Connection with replica", "Ready to accept connections"},
+	Claim: claimRedisLog,
+	Read:  readRedisLog,
+}
+
+// "2210:M 22 Nov 2026 10:00:00.123 * Ready"; before Redis 3 "[2210] 22 Nov 10:00:00.123 * Ready".
+var redisLine = regexp.MustCompile(`^(?:(\d+):[MSCX]|\[(\d+)\]) (\d{1,2} [A-Z][a-z]{2} (?:\d{4} )?\d\d:\d\d:\d\d(?:\.\d{1,3})?) ([.\-*#]) (.*)$`)
+
+func claimRedisLog(lines []paste.Line) int {
+	if !redisLine.MatchString(lines[0].Text) {
+		return 0
+	}
+	n := 0
+	for i, l := range lines {
+		switch {
+		case l.Command != "" || i > n+mostBanner:
+			return n
+		case redisLine.MatchString(l.Text):
+			n = i + 1
+		case l.Text != "" && !ofBanner(l.Text):
+			return n
+		}
+	}
+	return n
+}
+
+// mostBanner lines of a drawing stand where a server starts.
+const mostBanner = 24
+
+func ofBanner(text string) bool {
+	return len(text) < 100 && (strings.Contains(text, "`-._") || strings.Contains(text, "_.-") || strings.Contains(text, "_._") || strings.Contains(text, "-.__") || strings.Contains(text, "`-.."))
+}
+
+// redisEvent is what a message of the log is.
+type redisEvent struct {
+	text string // the message has it
+	one  string // how one is called
+}
+
+var redisEvents = []redisEvent{
+	{"Asynchronous AOF fsync is taking too long", "fsync of the append-only file that took too long"},
+	{"Slow script detected", "script that ran too long"},
+	{"WATCHDOG TIMER EXPIRED", "stall that the watchdog saw"},
+	{"Can't save in background", "fork that failed"},
+	{"Background saving started", "fork for a snapshot"},
+	{"append only file rewriting started", "fork to rewrite the append-only file"},
+	{"output buffer limits", "client that was closed, as it read too slowly"},
+	{"Disconnecting timedout replica", "replica that did not answer in time"},
+	{"Connection with replica", "replica that was lost"},
+}
+
+var redisCopied = regexp.MustCompile(`(\d+) MB of memory used by copy-on-write|Fork CoW for \w+: current \d+ MB, peak (\d+) MB`)
+
+func readRedisLog(p *attach.Part) attach.Reading {
+	r := &result{}
+	n, lines := make([]int, len(redisEvents)), 0
+	copied := 0.0
+	thp := false
+	for _, l := range p.Lines {
+		m := redisLine.FindStringSubmatch(l.Text)
+		if m == nil {
+			continue
+		}
+		lines++
+		if r.Who.PID == 0 {
+			pid, _ := number(cmp.Or(m[1], m[2]))
+			r.Who.PID = int(min(pid, 1<<22))
+		}
+		for i, e := range redisEvents {
+			if strings.Contains(m[5], e.text) {
+				n[i]++
+			}
+		}
+		if c := redisCopied.FindStringSubmatch(m[5]); c != nil {
+			mb, _ := number(cmp.Or(c[1], c[2]))
+			copied = max(copied, mb)
+		}
+		thp = thp || strings.Contains(m[5], "Transparent Huge Pages (THP)") && strings.HasPrefix(m[5], "WARNING")
+	}
+	r.Title = "Redis log, " + attach.Plural(lines, "line")
+	for i, e := range redisEvents {
+		if n[i] > 0 {
+			r.figure(attach.Plural(n[i], "time") + ": " + e.one)
+		}
+	}
+	if copied > 0 {
+		r.figure(fmt.Sprintf("up to %s MB were copied beside a fork", count(copied)))
+	}
+	r.Not = "No line says how long a client waited: a fork and a slow fsync hold Redis' one thread, and all clients behind it."
+	redisJudge(r, n, copied)
+	if thp {
+		r.Signs = append(r.Signs, attach.Sign{Cause: "thp-bloat", Grade: attach.Risk, Proof: []string{"huge pages are on: after a fork each write copies 2 MiB, says Redis itself"}})
+	}
+	if len(r.Signs) == 0 && r.Means == "" {
+		r.Means = "Redis complains of nothing here; commands that take long are in SLOWLOG, and not in its log."
+		return r.done(attach.Context)
+	}
+	r.next("redis-cli LATENCY LATEST; redis-cli SLOWLOG GET 10", "how long its thread was held, and by what")
+	return r.done(attach.CannotTell)
+}
+
+// redisJudge says what counts of events mean; n is in the order of redisEvents.
+func redisJudge(r *result, n []int, copied float64) {
+	fsyncs, scripts, stalls, forks := n[0], n[1], n[2], n[4]+n[5]
+	if fsyncs > 0 {
+		line := attach.Plural(fsyncs, "time") + " an fsync of the append-only file took 2 s or longer"
+		r.Means = "The disk does not keep up with the append-only file: a write waits while an fsync runs, and Redis' one thread with it."
+		if fsyncs >= 3 {
+			r.found("disk-wait", finding.Possible, line, 0)
+		} else {
+			r.candidate("disk-wait", line)
+		}
+		r.next("iostat -x 1 10", "whether the disk is slow, or full of others' writes")
+	}
+	if scripts+stalls > 0 {
+		line := attach.Plural(scripts+stalls, "time") + " one command or script held Redis' thread too long"
+		r.Means = cmp.Or(r.Means, "A command or a script held Redis' one thread: all other clients waited behind it.")
+		r.found("event-loop", finding.Possible, line, 0)
+	}
+	if n[3] > 0 {
+		r.Means = cmp.Or(r.Means, "A fork failed for lack of memory: Redis cannot save, and by its settings may refuse writes.")
+	}
+	if forks > 0 && copied >= 100 {
+		r.candidate("page-fault", fmt.Sprintf("%s, and up to %s MB copied page by page beside it", attach.Plural(forks, "fork"), count(copied)))
+		r.Means = cmp.Or(r.Means, "Redis forks: the fork itself holds its thread, and each page written after it is copied first.")
+		r.next("redis-cli INFO stats | grep latest_fork_usec", "how long the last fork held the thread")
+	}
+	if n[6]+n[7]+n[8] > 0 {
+		r.Means = cmp.Or(r.Means, "Clients or replicas fell behind or were lost: that may be the network, or themselves.")
+	}
+}
+
+// mysqlBrief is the line of mysqladmin status, which the client's \s ends with as well.
+var mysqlBrief = &attach.Kind{
+	Name:  "mysqladmin status",
+	Hints: []string{"Queries per second avg:"},
+	Claim: func(lines []paste.Line) int {
+		return attach.ClaimWhile(lines, func(_ int, text string) bool { return mysqlStatus.MatchString(strings.TrimSpace(text)) })
+	},
+	Read: readMySQLBrief,
+}
+
+var mysqlStatus = regexp.MustCompile(`^(?:Uptime: (\d+) +)?Threads: (\d+) +Questions: (\d+) +Slow queries: (\d+) +Opens: \d+ .*Queries per second avg: ([\d.]+)$`)
+
+func readMySQLBrief(p *attach.Part) attach.Reading {
+	r := &result{}
+	r.Boot = true
+	for _, l := range p.Lines {
+		m := mysqlStatus.FindStringSubmatch(strings.TrimSpace(l.Text))
+		if m == nil || len(r.Figures) > 0 {
+			continue
+		}
+		all, _ := number(m[3])
+		slow, _ := number(m[4])
+		r.figure(m[2] + " connections now")
+		r.figure(m[5] + " statements a second in the mean since the start")
+		r.figure(fmt.Sprintf("%s of %s statements were slow since the start", count(slow), count(all)))
+	}
+	r.Title = "mysqladmin status, sums since the start"
+	r.Means = "It counts since the server's start, and says nothing of now."
+	r.Not = "A slow statement of last week counts as much as one of now."
+	r.next("mysqladmin processlist; SHOW ENGINE INNODB STATUS", "what connections do and wait for at this moment")
+	return r.done(attach.CannotTell)
+}
