@@ -27,6 +27,7 @@ func Lines(data []byte) []Line {
 	numbers(out)
 	for i := range out {
 		l := &out[i]
+		l.code()
 		l.elided()
 		l.idle()
 		l.prompt()
@@ -34,6 +35,13 @@ func Lines(data []byte) []Line {
 	loggers(out)
 	paths(out)
 	return out
+}
+
+// code takes off the marks of a line that somebody set as code, all of it: `free -m`.
+func (l *Line) code() {
+	if n := len(l.Text); n > 2 && l.Text[0] == '`' && l.Text[n-1] == '`' && strings.Count(l.Text, "`") == 2 {
+		l.Text = l.Text[1 : n-1]
+	}
 }
 
 // elided takes marks of what was left out for an empty line.

@@ -44,6 +44,7 @@ func TestLines(t *testing.T) {
 		{"no tags", "#1 f (a=<optimized out>)\n<idle> 3\n", []string{"#1 f (a=<optimized out>)", "<idle> 3"}},
 		{"idle prompts", "[a@b ~]$\nroot@h:~] $\n^C\n^Cx\n(gdb)\n$\n", []string{"", "", "", "^Cx", "", ""}},
 		{"a fence cut off", "x 1\n```\ntext\n```bash\ny 2\n```\n", []string{"x 1", "", "text", "", "y 2", ""}},
+		{"a line of code", "`gc 1 @1s`\n`a` and `b`\n`-- c\n``\n", []string{"gc 1 @1s", "`a` and `b`", "`-- c", "``"}},
 		{"crlf", "a\r\nb\r\n", []string{"a", "b"}},
 		{"old Macs", "a\rb\r", []string{"a", "b"}},
 		{"progress", "10%\r20%\rdone\n", []string{"done"}},
