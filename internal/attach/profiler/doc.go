@@ -31,6 +31,7 @@
 //	waits.go        what stacks of threads off CPU waited for
 //	linuxki.go      LinuxKI's reports: their lines
 //	linuxkiread.go  what these lines say of tasks and the scheduler
+//	linuxkimore.go  devices, files, traces and counters of a report
 //	linuxkicalls.go what they say of system calls, sleep and profiles
 //	ftrace.go       ftrace and trace-cmd: events, latencies, function_graph
 //	perftools.go    iosnoop of perf-tools, pt-ioprofile, rbspy

@@ -49,7 +49,7 @@ var older = map[string]string{
 	"__ticket_spin_lock": "queued_spin_lock_slowpath", "_raw_spin_lock": "queued_spin_lock_slowpath",
 	"_raw_spin_lock_irqsave": "queued_spin_lock_slowpath", "_raw_spin_lock_irq": "queued_spin_lock_slowpath",
 	"_raw_spin_lock_bh": "queued_spin_lock_slowpath", "mutex_spin_on_owner.isra.0": "mutex_spin_on_owner", "__write_lock_failed": "queued_write_lock_slowpath",
-	"__read_lock_failed": "queued_read_lock_slowpath",
+	"do_raw_spin_lock": "queued_spin_lock_slowpath", "__read_lock_failed": "queued_read_lock_slowpath",
 }
 
 // modern gives a kernel stack whose innermost function has its present name.
@@ -118,6 +118,20 @@ func lockFunc(name string) bool {
 
 // slowClock are functions that read a clock which is no register of the CPU.
 var slowClock = words("read_hpet acpi_pm_read acpi_pm_read_slow acpi_pm_read_verified read_acpi_pm uv_read_rtc read_hpet_counter")
+
+// spinsForLock reports whether a function of a program spins for a lock which another thread has:
+// spinlocks of libraries and servers. One that only takes a free lock is no spinner.
+func spinsForLock(name string) bool {
+	if i := strings.IndexAny(name, "(@"); i > 0 { // arguments, or a symbol's version
+		name = name[:i]
+	}
+	low := strings.ToLower(name)
+	return userSpinners[name] || strings.Contains(low, "spinlock") && !strings.Contains(low, "unlock") && !strings.Contains(low, "release") && !strings.Contains(low, "init") ||
+		strings.Contains(low, "spintoacquire") || strings.Contains(low, "mutex_spin") || strings.Contains(low, "spin_and_try_lock")
+}
+
+// userSpinners are glibc's, PostgreSQL's, InnoDB's and OpenMP's.
+var userSpinners = words("pthread_spin_lock __pthread_spin_lock s_lock perform_spin_delay ut_delay rw_lock_s_lock_spin rw_lock_x_lock_spin")
 
 // semaphoreCall reports whether a function is of a system call on System V semaphores, which
 // programs use as locks.

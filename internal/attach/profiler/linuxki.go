@@ -41,6 +41,12 @@ var (
 	kiPair = regexp.MustCompile(`([A-Za-z][A-Za-z-]*(?: (?:CPU|Cnt|Migrs))?)\s*:\s*([-+\w.,%]+)`)
 	kiIRQ  = regexp.MustCompile(`^(\d+\s+)?[A-Z][A-Z_]+\s+\d+\s+\d+\.\d{6}$`)
 	// "0.100159 cpu=2 pid=1026 recvfrom ret=0xd68 syscallbeg= 0.000802 fd=9"
+	// "0x00800010 w 0.55 0.05 718 108100 150 0.01 0.95 14352"
+	kiDevice = regexp.MustCompile(`^0x[0-9a-f]{6,}\s+(?:[rwt]\s+\d+\.\d|/dev/\S+$)`)
+	// "0 [ 20] : 34.63% 7.50% 26.90% 65.20%"
+	kiNode = regexp.MustCompile(`^(?:\d+ \[\s*(\d+)\]\s*:|Total)\s+\d+\.\d+%`)
+	// "7186 9 28.55% 3.598721 [kworker/11:281]", of who woke whom
+	kiWaker   = regexp.MustCompile(`^\d+\s+\d+\s+\d+\.\d+%\s+\d+\.\d{6}\s+\S`)
 	kiTrace   = regexp.MustCompile(`^\d+\.\d{6} cpu=\d+ [pt]id=\d+ `)
 	kiSection = regexp.MustCompile(`^\d+\.\d+(\.\d+)*\s+[A-Z][\w ]+`)
 )
@@ -49,10 +55,11 @@ var (
 var kiHeads = []string{"SCHEDULER ACTIVITY REPORT", "SYSTEM CALL REPORT", "CPU ACTIVITY REPORT", "HARDCLOCK REPORT", "HARDCLOCK STACK TRACES", "HARDCLOCK entries",
 	"SLEEP REPORT", "PHYSICAL DEVICE REPORT", "FILE ACTIVITY REPORT", "Kernel Functions executed during profile", "functions calling sleep()", "Functions calling sleep()",
 	"leep stack traces (sort by", "Report of non-idle kernel", "PIDs Waiting on RunQ", "Tasks sorted by System Time", "Tasks sorted by", "Top Files sorted by", "PROCESS MEMORY REPORT",
-	"NETWORK ACTIVITY REPORT", "COOP REPORT", "Soft IRQ events", "Hard IRQ events"}
+	"NETWORK ACTIVITY REPORT", "COOP REPORT", "RUNQ LATENCY REPORT", "COOPERATING/COMPETING TASKS", "Tasks woken up by this task", "Tasks that have woken up this task", "Soft IRQ events", "Hard IRQ events"}
 
 // kiWords are headers of its tables.
-var kiWords = [][]string{{"System", "Call", "Name", "Count", "Rate"}, {"Count", "Pct", "State", "Function"}, {"Count", "Pct", "Function"}, {"Count", "Pct", "Stack", "trace"},
+var kiWords = [][]string{{"System", "Call", "Name", "Count", "Rate"}, {"Count", "Pct", "State", "Function"}, {"Count", "Pct", "Function"}, {"Count", "Pct", "Stack", "trace"}, {"Count", "Pct", "HARDCLOCK"},
+	{"node", "ncpu"}, {"device", "rw", "avque"}, {"PID", "Count", "SlpPcnt"},
 	{"nCPU", "sys%"}, {"Busy", "sys", "usr", "idle"}, {"Pct", "SlpTime", "Slp%"}, {"Count", "Pct", "SlpTime"}, {"PID", "RunTime", "SysTime"}, {"wpct", "avg"}, {"count", "wpct", "avg"},
 	{"Count", "USER%", "SYS%"}, {"IRQ", "Name", "Count", "ElpTime"}, {"IRQ", "Name", "Count"}}
 
@@ -69,12 +76,13 @@ func kiLineOf(text string) kiLine {
 	}
 	switch {
 	case strings.HasPrefix(text, "RunTime") && strings.Contains(text, ":"), strings.HasPrefix(text, "RunQTime"), kiHot.MatchString(text), kiSleepFunc.MatchString(text),
-		kiCallPart.MatchString(text), kiCall.MatchString(text), kiTask.MatchString(text), kiTrace.MatchString(text), strings.HasPrefix(text, "SleepTime"):
+		kiCallPart.MatchString(text), kiCall.MatchString(text), kiTask.MatchString(text), kiTrace.MatchString(text), kiDevice.MatchString(text),
+		kiNode.MatchString(text), kiWaker.MatchString(text), strings.HasPrefix(text, "SleepTime"):
 		return kiSure
 	case kiProcess.MatchString(text), kiParent.MatchString(text), kiStack.MatchString(text), kiSleepStack.MatchString(text), kiIRQ.MatchString(text),
 		strings.Contains(text, "[Next") || strings.Contains(text, "[Prev") || strings.Contains(text, "[Table of"), kiSection.MatchString(text),
 		strings.Trim(text, "^=*- .…") == "", strings.HasPrefix(text, "Warning: "), header(text, "Count", "USER", "SYS", "INTR"),
-		strings.HasPrefix(text, "device: 0x"), strings.HasPrefix(text, "The percentages below"), strings.HasPrefix(text, "of the Thread's total"), strings.HasPrefix(text, "User code or System"),
+		strings.HasPrefix(text, "device: 0x"), kiFile.MatchString(text), kiWrapped(text), strings.HasPrefix(text, "The percentages below"), strings.HasPrefix(text, "of the Thread's total"), strings.HasPrefix(text, "User code or System"),
 		strings.HasPrefix(text, "%") && strings.Contains(text, "msecs"), kiNumbersOnly(text), kiPairs(text):
 		return kiWeak
 	}
@@ -98,7 +106,7 @@ func kiPairs(text string) bool {
 }
 
 var kiKeys = map[string]bool{"busy": true, "sys": true, "user": true, "irq": true, "runq": true, "sleep": true, "hardirq": true, "softirq": true, "last cpu": true,
-	"policy": true, "runtime": true, "sleeptime": true, "runqtime": true, "total": true, "hardirq_s": true}
+	"policy": true, "runqpri": true, "runqidle": true, "runtime": true, "sleeptime": true, "runqtime": true, "total": true, "hardirq_s": true}
 
 func claimKI(lines []paste.Line) int {
 	if first := strings.TrimSpace(lines[0].Text); !mayStartKI(first) || kiLineOf(first) == kiNone {
@@ -149,4 +157,4 @@ func mayStartKI(text string) bool {
 }
 
 var kiFirst = words(`PID TID PPID RunTime SleepTime RunQTime HardIRQ SoftIRQ Last Policy busy sys user irq runQ sleep nCPU Busy Count Pct count wpct System
-	Kernel Process Global GLOBAL non-idle functions Functions Sleep SLEEP RUNQ CPU AIO Warning device The of User Soft Hard IRQ Report Top Total SysTime SCHEDULER`)
+	Kernel Process Global GLOBAL non-idle functions Functions Sleep SLEEP RUNQ CPU AIO Warning device The of User Soft Hard IRQ Report Top Total SysTime SCHEDULER FD FD: node Tasks`)

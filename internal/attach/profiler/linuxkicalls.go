@@ -18,7 +18,11 @@ func (k *kiReport) readCalls(r *attach.Reading) {
 	k.says("system calls")
 	calls := slices.SortedStableFunc(slices.Values(k.calls), func(a, b kiCallRow) int { return cmp.Compare(b.elapsed, a.elapsed) })
 	for _, c := range calls[:min(2, len(calls))] {
-		line := fmt.Sprintf("%s: %d calls took %s, %s each (longest %s)", c.name, c.count, lasts(c.elapsed), lasts(c.elapsed/float64(max(c.count, 1))), lasts(c.max))
+		name := c.name
+		if c.file != "" {
+			name += " of " + c.file
+		}
+		line := fmt.Sprintf("%s: %d calls took %s, %s each (longest %s)", name, c.count, lasts(c.elapsed), lasts(c.elapsed/float64(max(c.count, 1))), lasts(c.max))
 		if c.asleep+c.queued+c.running > 0 {
 			line += fmt.Sprintf("; of it %s CPU, %s asleep, %s for a CPU", lasts(c.running), lasts(c.asleep), lasts(c.queued))
 		}
@@ -70,7 +74,7 @@ func (k *kiReport) callAsleep(r *attach.Reading, c *kiCallRow) {
 	r.Means = fmt.Sprintf("%s sleeps %s of its time, most of it in %s; %s.", c.name, pct(c.asleep/c.elapsed), attach.Largest(funcs)[0], c.sleeps.figures("of its time"))
 	before := len(r.Signs)
 	c.sleeps.signs(r, finding.Possible)
-	if len(r.Signs) == before && c.sleeps.share(waitedPeer) >= 0.3 {
+	if len(r.Signs) == before && c.sleeps.share(waitedPeer) >= 0.3 && k.spends(c.asleep) {
 		r.Signs = append(r.Signs, attach.Sign{Grade: attach.Outside, Share: c.sleeps.share(waitedPeer), Where: "the peer: the thread waits for data from the network"})
 	}
 }

@@ -28,13 +28,18 @@ type kiReport struct {
 	usage         bool
 	profileIdle   float64 // of the profile's samples
 	traces        int
+	traced        map[string]*kiTraced // calls of a trace, by name
+	devices       []kiDeviceRow
+	deviceHead    []string
+	file          string             // whose calls follow
+	cpi, hits     float64            // cycles per instruction; share of reads that the last cache had
 	irqs          map[string]float64 // s, by kind
 	sections      []string
 }
 
 // kiCallRow is a system call of a report, with what its time was.
 type kiCallRow struct {
-	name                    string
+	name, file              string
 	count, errs             int
 	elapsed, avg, max       float64 // s
 	asleep, queued, running float64
@@ -59,13 +64,20 @@ const (
 	kiUsage
 	kiBusy
 	kiClock
+	kiNodes
 )
 
 func readKIReport(p *attach.Part) *kiReport {
-	k := &kiReport{funcs: newWaiting(), sleepStacks: newWaiting(), irqs: map[string]float64{}}
+	k := &kiReport{funcs: newWaiting(), sleepStacks: newWaiting(), irqs: map[string]float64{}, traced: map[string]*kiTraced{}}
 	mode := kiOther
 	for _, text := range texts(p) {
 		switch {
+		case header(text, "node", "ncpu"):
+			mode = kiNodes
+			continue
+		case header(text, "device", "rw"):
+			k.deviceHead = strings.Fields(text)[2:]
+			continue
 		case header(text, "nCPU"):
 			mode = kiUsage
 			continue
@@ -98,7 +110,7 @@ func (k *kiReport) line(text string, mode *kiMode) {
 		return
 	}
 	if m := kiCall.FindStringSubmatch(text); m != nil && len(k.calls) < most {
-		c := kiCallRow{name: m[1], sleeps: newWaiting()}
+		c := kiCallRow{name: m[1], file: k.file, sleeps: newWaiting()}
 		c.count, _ = whole(m[2])
 		c.elapsed, _ = number(m[4])
 		c.avg, _ = number(m[5])
@@ -123,10 +135,12 @@ func (k *kiReport) line(text string, mode *kiMode) {
 		return
 	}
 	if kiTrace.MatchString(text) {
-		k.traces++
+		k.trace(text)
 		return
 	}
-	k.looseLine(text, mode)
+	if !k.moreLine(text, *mode) {
+		k.looseLine(text, mode)
+	}
 }
 
 // looseLine reads the rows that only the table around them tells.
@@ -278,7 +292,7 @@ func (k *kiReport) callPart(f []string) {
 	case "Sleep":
 		if len(f) >= 7 {
 			amount, _ := number(f[3])
-			c.sleeps.add(waitOf(f[6:7]), f[6], amount)
+			c.sleeps.add(c.waitIn(f[6]), f[6], amount)
 		}
 	case "RUNQ":
 		c.queued, _ = number(f[1])
@@ -309,9 +323,9 @@ func readKI(p *attach.Part) attach.Reading {
 		}
 	}
 	if k.traces > 0 {
-		r.Figures = append(r.Figures, attach.Plural(k.traces, "traced event"))
-		k.sections = append(k.sections, "trace")
+		k.readTrace(&r)
 	}
+	k.readDevices(&r)
 	r.Title = "LinuxKI"
 	if k.pid > 0 {
 		r.Title += fmt.Sprintf(", PID %d %s", k.pid, k.name)
@@ -346,6 +360,7 @@ func (k *kiReport) readUsage(r *attach.Reading) {
 		line = fmt.Sprintf("%d CPUs: ", k.cpus) + line
 	}
 	r.Figures = append(r.Figures, line)
+	k.readCounters(r)
 	switch {
 	case k.sysPct >= 0.30 && k.sysPct > k.userPct:
 		r.Means = fmt.Sprintf("The kernel takes %s of the CPUs: what it does there is the question, not how many CPUs there are.", pct(k.sysPct))
@@ -364,6 +379,11 @@ func (k *kiReport) readSched(r *attach.Reading) {
 	k.says("scheduler activity")
 	all := k.run + k.sleep + k.queue
 	if all <= 0 {
+		return
+	}
+	if k.run+k.sleep == 0 { // a part of the report alone
+		r.Figures = append(r.Figures, "waited for a CPU "+lasts(k.queue))
+		r.Means = "How long it ran and slept meanwhile is not in it, so no share follows."
 		return
 	}
 	line := fmt.Sprintf("ran %s (%s), waited for a CPU %s (%s), slept %s (%s)", lasts(k.run), pct(k.run/all), lasts(k.queue), pct(k.queue/all), lasts(k.sleep), pct(k.sleep/all))

@@ -2,6 +2,7 @@ package profiler
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -10,7 +11,7 @@ import (
 	"github.com/whystall/whystall/internal/format/paste"
 )
 
-var perfReport = &attach.Kind{Name: "perf report", Claim: claimPerfReport, Read: readPerfReport, Hints: []string{"%", "#", "PerfTop:", "Samples: ", "Overhead", "Children"}}
+var perfReport = &attach.Kind{Name: "perf report", Claim: claimPerfReport, Read: readPerfReport, Hints: []string{"%", "#", "PerfTop:", "pcnt", "Samples: ", "Overhead", "Children"}}
 
 // perfRow is a row of perf report or perf top.
 type perfRow struct {
@@ -20,12 +21,24 @@ type perfRow struct {
 	symbol         string
 }
 
+// oldTopRow is a row of perf top before 3.1: "120249.00 74.6% do_raw_spin_lock [kernel.kallsyms]".
+var oldTopRow = regexp.MustCompile(`^\d+\.\d\d\s+(\d+\.\d%)\s+([\w.@:~<>]+)\s+(\[[\w.]+\]|/\S+|\S+\.so\S*)$`)
+
 // marks say whose code a symbol is of.
 var marks = words("[k] [.] [u] [g] [H] [h]")
 
 // perfRowOf reads a row. Only what has a mark is known without a header.
 func perfRowOf(text string) (row perfRow, ok bool) {
 	text = strings.TrimLeft(text, "+- ")
+	if m := oldTopRow.FindStringSubmatch(text); m != nil {
+		row = perfRow{dso: m[3], mark: "[.]", symbol: m[2]}
+		row.self, _ = percent(m[1])
+		row.children = row.self
+		if strings.HasPrefix(row.dso, "[") {
+			row.mark = "[k]"
+		}
+		return row, true
+	}
 	fields := strings.Fields(text)
 	if len(fields) < 2 {
 		return row, false
@@ -90,7 +103,8 @@ func perfHead(text string) bool {
 // perfTopHead reports whether a line heads the screen of perf top or of perf report.
 func perfTopHead(text string) bool {
 	return strings.HasPrefix(text, "PerfTop:") || strings.HasPrefix(text, "Samples: ") && strings.Contains(text, "of event") ||
-		header(text, "Overhead", "Shared", "Object") || header(text, "Overhead", "Command") || header(text, "Children", "Self") || header(text, "Overhead", "Symbol")
+		header(text, "Overhead", "Shared", "Object") || header(text, "Overhead", "Command") || header(text, "Children", "Self") || header(text, "Overhead", "Symbol") ||
+		header(text, "samples", "pcnt", "function") || strings.HasPrefix(text, "____") && strings.Trim(text, "_ ") == ""
 }
 
 // perfHeaderField reports whether a comment is of what perf report --header prints.
@@ -211,7 +225,7 @@ func perfSections(p *attach.Part) []perfSection {
 			out[len(out)-1].top = true
 			continue
 		}
-		if header(text, "Overhead", "Shared", "Object") {
+		if header(text, "Overhead", "Shared", "Object") || header(text, "samples", "pcnt") {
 			out[len(out)-1].top = true
 		}
 		if perfHead(text) || text == "" {

@@ -77,7 +77,7 @@ type stat struct {
 func readStat(p *attach.Part) *stat {
 	s := &stat{counts: map[string]float64{}, comment: map[string]string{}}
 	last := ""
-	lastAt := 0.0
+	firstAt, lastAt := 0.0, 0.0
 	for _, text := range texts(p) {
 		if rest, ok := strings.CutPrefix(text, "Performance counter stats for"); ok {
 			s.target = strings.Trim(strings.TrimSuffix(strings.TrimSpace(rest), ":"), " ")
@@ -103,6 +103,9 @@ func readStat(p *attach.Part) *stat {
 			last = m[1]
 			s.intervals++
 			at, _ := number(m[1])
+			if s.intervals == 1 {
+				firstAt = at
+			}
 			lastAt = max(lastAt, at)
 		}
 		name, _, _ := strings.Cut(m[4], ":u")
@@ -118,16 +121,26 @@ func readStat(p *attach.Part) *stat {
 			s.comment[name] = m[5]
 		}
 		if f := strings.Fields(strings.TrimPrefix(m[5], "#")); len(f) > 1 && f[1] == "CPUs" {
-			if u, ok := number(strings.ReplaceAll(f[0], ",", ".")); ok && len(s.utilized) < most {
+			if u, ok := number(strings.ReplaceAll(f[0], ",", ".")); ok && len(s.utilized) < most && name != "cpu-clock" {
 				s.utilized = append(s.utilized, u)
 			}
 		}
 	}
-	if s.intervals > 0 {
-		s.elapsed = lastAt
+	switch {
+	case s.intervals > 1: // the first interval may start long after perf did
+		s.elapsed = (lastAt - firstAt) * float64(s.intervals) / float64(s.intervals-1)
+	case s.intervals == 1:
+		s.elapsed = 0
+		if m := statEvery.FindStringSubmatch(p.Command); m != nil {
+			ms, _ := number(m[1])
+			s.elapsed = ms / 1000
+		}
 	}
 	return s
 }
+
+// statEvery is the length of an interval in ms, as the command says it.
+var statEvery = regexp.MustCompile(`\s(?:-I\s*|--interval-print[= ])(\d{1,9})\b`)
 
 // statNumber reads a count with any grouping: 1,234,567 and 1.234.567 and 1 234 567.
 func statNumber(text string, integer bool) (float64, bool) {
@@ -170,7 +183,7 @@ func readPerfStat(p *attach.Part) attach.Reading {
 	if s.elapsed > 0 {
 		r.Title += ", " + lasts(s.elapsed)
 	}
-	clock, hasClock := s.first("task-clock", "cpu-clock")
+	clock, hasClock := s.first("task-clock")
 	used := 0.0
 	switch {
 	case len(s.utilized) > 1:
@@ -183,6 +196,9 @@ func readPerfStat(p *attach.Part) attach.Reading {
 	case hasClock && s.elapsed > 0:
 		used = clock / 1000 / s.elapsed
 		r.Figures = append(r.Figures, fmt.Sprintf("%.3g CPUs used", used))
+	}
+	if watched, ok := s.first("cpu-clock"); ok && !hasClock && s.elapsed > 0 { // of the whole machine: it runs while a CPU idles, too
+		r.Figures = append(r.Figures, fmt.Sprintf("%.3g CPUs watched", watched/1000/s.elapsed))
 	}
 	s.rates(&r)
 	s.cycles(&r)

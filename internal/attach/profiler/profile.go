@@ -98,6 +98,9 @@ func (t *tally) add(s *sample) {
 	if key.Kind == account.WorkSpin && collects(s.program) {
 		key.Kind = account.WorkGC // the sweeper yields between spans
 	}
+	if len(s.kernel) == 0 && spinsForLock(name) {
+		key.Kind, key.Name = account.WorkSpin, name
+	}
 	if key.Late != "" {
 		t.late += s.weight
 	}

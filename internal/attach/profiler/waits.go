@@ -29,6 +29,7 @@ const (
 	waitedTLB        wait = "TLB flushes"
 	waitedPreempted  wait = "a CPU (preempted)"
 	waitedPipe       wait = "a pipe or terminal"
+	waitedDirect     wait = "other direct I/O on the same file to end"
 	waitedOther      wait = "what no rule knows"
 )
 
@@ -72,8 +73,10 @@ func simpleWait(frames []kernel.Frame) wait {
 	for i := range frames {
 		name := frames[i].Func
 		switch {
-		case name == "inode_dio_wait": // for direct I/O of others to end, as a lock of the file would
-			return waitedOther
+		case name == "inode_dio_wait" || name == "__inode_dio_wait": // as for a lock of the file
+			return waitedDirect
+		case name == "md_flush_request" || name == "blkdev_issue_flush" || name == "__blkdev_issue_flush":
+			return waitedDisk
 		case strings.Contains(name, "migration_entry_wait"), strings.HasPrefix(name, "migrate_misplaced"):
 			return waitedNUMA
 		case i > 4:
