@@ -18,6 +18,7 @@
 //	gclog.go     the JVM's log of collections, of all versions
 //	jstat.go     jstat; what is in the heap; Node.js' report
 //	pyspy.go     py-spy, faulthandler; a traceback is refused
+//	watchdog.go  the stack of Redis' watchdog
 //	more.go      crash, dotnet-stack, Ruby; a crash's backtrace is refused
 //	kinds.go     Kinds: the table of this room
 package stackdump

@@ -93,6 +93,9 @@ func (d *dump) quiet(r *attach.Reading, t tally, list []*convoy) {
 	case t.lock == 1:
 		r.Figures = append(r.Figures, "one thread waits for a lock"+list0(list))
 		r.Means = "One thread that waits is no convoy."
+		if len(list) > 0 && list[0].sure {
+			r.Figures = append(r.Figures, list[0].holderText())
+		}
 	case t.remote > 0:
 		r.Figures = append(r.Figures, fmt.Sprintf("%s for another server's answer (%s)", waits(t.remote), t.most(remote)))
 	case t.running > 0 && t.running*2 > t.total && t.total > 3:

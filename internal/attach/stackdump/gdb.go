@@ -62,11 +62,14 @@ func isHeader(text string) bool {
 }
 
 func claimGDB(lines []paste.Line) int {
-	n, frames := 0, 0
+	n, frames, born := 0, 0, 0
 	for i := 0; i < len(lines); i++ {
 		text := lines[i].Text
 		trimmed := strings.TrimSpace(text)
 		switch {
+		case strings.HasPrefix(text, "[New ") && lines[i].Command == "":
+			born++ // a line for each thread, before the first stack
+			n = i + 1
 		case lines[i].Command != "" && !strings.HasPrefix(lines[i].Command, "bt") && i > 0:
 			return done(n, frames)
 		case isFrame(text):
@@ -82,9 +85,12 @@ func claimGDB(lines []paste.Line) int {
 		default:
 			return done(n, frames)
 		}
-		if frames == 0 && i > 400 {
+		if frames == 0 && i-born > 400 {
 			return 0
 		}
+	}
+	if frames == 0 && born >= 100 { // the first stack may stand behind what is seen of the text
+		return n
 	}
 	return done(n, frames)
 }

@@ -188,6 +188,9 @@ func (t *thread) line(text, trimmed string) {
 	if m == nil {
 		return
 	}
+	if m[1] == "waiting to re-lock in wait()" && t.wait.call == "waiting on" && t.state != "BLOCKED" {
+		return // JDK 11 prints it of every thread in Object.wait: it has not been notified yet
+	}
 	switch m[1] {
 	case "waiting to lock", "waiting to re-lock in wait()", "parking to wait for", "waiting on the Class initialization monitor for":
 		t.wants, t.what = m[2]+m[3], m[4]
