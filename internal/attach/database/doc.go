@@ -18,6 +18,7 @@
 //	redislog.go       Redis' log; mysqladmin's line
 //	postgres.go       PostgreSQL's log
 //	pgstate.go        pg_stat_activity and PostgreSQL's plans
+//	mysqlplan.go      MySQL's plans as a tree
 //	innodb.go         InnoDB's status
 //	mysql.go          MySQL's processlist and slow log
 //	explain.go        MySQL's EXPLAIN, pg_locks

@@ -147,7 +147,7 @@ func readInnoDB(p *attach.Part) attach.Reading {
 		r.outside("old row versions that a long transaction keeps from being purged", r.Figures[len(r.Figures)-1], 0)
 	}
 	if s.active > 0 {
-		r.figure(fmt.Sprintf("%s active, the longest for %s", attach.Plural(s.active, "transaction"), dur(s.longestActive)))
+		r.figure(fmt.Sprintf("%s active, the longest for %.0f s", attach.Plural(s.active, "transaction"), s.longestActive))
 	}
 	if s.deadlock {
 		r.figure("it keeps the latest deadlock of transactions, whenever that was: InnoDB ended one of them")

@@ -5,7 +5,7 @@ import "github.com/whystall/whystall/internal/attach"
 // Kinds lists the kinds of this room.
 func Kinds() []*attach.Kind {
 	known := []*attach.Kind{tidbSlow, tidbPlan, tidbInfo, tidbCop, tikvSlow, etcd, redisDoctor, redisLatest, redisSlow, redisInfo, redisIntrinsic, redisPing,
-		pgLog, pgPlan, pgActivity, pgLocks, innodb, processlist, mysqlSlow, mysqlExplain,
+		pgLog, pgPlan, mysqlPlan, pgActivity, pgLocks, innodb, processlist, mysqlSlow, mysqlExplain,
 		mongoSlow, mongoState, haproxy, nginxTimes, hotThreads,
 		redisClients, redisKeys, redisMemory, memcached, haproxyStats, envoyStats, nginxStatus, queryDigest, dumpSlow, threadPools,
 		nodeStatus, compactions, nodeGC, nodeHistograms, redisLog, mysqlBrief, jsonPlan}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
@@ -21,6 +22,7 @@ var mongoSlow = &attach.Kind{
 
 var (
 	mongoJSON  = regexp.MustCompile(`"msg":"Slow query".*"durationMillis":(\d+)`)
+	mongoCut   = regexp.MustCompile(`^\{"t":\{"\$date":.*"msg":"Slow query".*"planSummary":`) // its end, with the duration, is missing
 	mongoText  = regexp.MustCompile(`\b(?:COMMAND|WRITE|QUERY)\s+\[\S+\] .* (\d+)ms$`)
 	mongoOld   = regexp.MustCompile(`\[[\w-]+\] (?:command|query|insert|update|remove|getmore) \S+ .*\b(?:keyUpdates|reslen|numYields|nscanned):.* (\d+)ms$`) // before 3.2
 	mongoPlan  = regexp.MustCompile(`planSummary"?: ?"?(COLLSCAN|IXSCAN|IDHACK|COUNT\w*|EOF|[A-Z_]+)`)
@@ -37,14 +39,14 @@ var (
 const quick = 0.05
 
 func isMongo(text string) bool {
-	return mongoJSON.MatchString(text) || mongoText.MatchString(text) && mongoPlan.MatchString(text) || mongoOld.MatchString(text)
+	return mongoJSON.MatchString(text) || mongoCut.MatchString(text) || mongoText.MatchString(text) && mongoPlan.MatchString(text) || mongoOld.MatchString(text)
 }
 
 func readMongo(p *attach.Part) attach.Reading {
 	r := &result{}
 	var took []float64
 	var reading, locks, flow, concern, total, docs float64
-	scans := 0
+	scans, cut := 0, 0
 	num := func(re *regexp.Regexp, text string) float64 {
 		if m := re.FindStringSubmatch(text); m != nil {
 			v, _ := number(m[1])
@@ -60,7 +62,11 @@ func readMongo(p *attach.Part) attach.Reading {
 		if ms == 0 {
 			ms = num(mongoOld, l.Text)
 		}
-		took = append(took, ms/1e3)
+		if ms == 0 && mongoCut.MatchString(l.Text) && !strings.Contains(l.Text, `"durationMillis":`) {
+			cut++
+		} else {
+			took = append(took, ms/1e3)
+		}
 		total += ms / 1e3
 		reading += num(mongoRead, l.Text) / 1e6
 		flow += num(mongoFlow, l.Text) / 1e6
@@ -76,7 +82,14 @@ func readMongo(p *attach.Part) attach.Reading {
 			}
 		}
 	}
-	r.Title = "MongoDB slow log, " + attach.Plural(len(took), "operation")
+	r.Title = "MongoDB slow log, " + attach.Plural(len(took)+cut, "operation")
+	if len(took) == 0 {
+		r.figure(fmt.Sprintf("%d of %d scan the whole collection (COLLSCAN), up to %s documents", scans, cut, count(docs)))
+		r.Means = "MongoDB calls it slow; the line was cut off before its duration."
+		r.Not = "How long it took, and what it waited for, stands at the end of the line."
+		r.next("db.COLLECTION.explain('executionStats')", "shows whether an index is missing")
+		return r.done(attach.CannotTell)
+	}
 	r.figure(fmt.Sprintf("duration: median %s, at most %s", dur(attach.Median(took)), dur(slices.Max(took))))
 	r.fact(FactStatement, attach.Median(took)*1e3, "")
 	r.Not = "Only operations above slowms are in it."

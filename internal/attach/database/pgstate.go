@@ -24,8 +24,13 @@ var pgPlan = &attach.Kind{
 	Name:   "PostgreSQL plan",
 	Hints:  []string{"QUERY PLAN", "(cost=", "(actual"},
 	Yields: []string{"PostgreSQL log"},
-	Claim:  claimPGPlan,
-	Read:   readPGPlan,
+	Claim: func(lines []paste.Line) int {
+		if mysqlTree(lines) {
+			return 0
+		}
+		return claimPGPlan(lines)
+	},
+	Read: readPGPlan,
 }
 
 var (
@@ -69,8 +74,8 @@ func claimActivity(lines []paste.Line) int {
 	return n
 }
 
-// backend is a row of pg_stat_activity.
-type backend struct{ kind, event, state string }
+// backend is a row of pg_stat_activity. by is who blocks it, where a query adds pg_blocking_pids.
+type backend struct{ kind, event, state, pid, by string }
 
 func parseActivity(lines []paste.Line) (list []backend) {
 	if strings.HasPrefix(lines[0].Text, "-[ RECORD") {
@@ -111,7 +116,8 @@ func parseActivity(lines []paste.Line) (list []backend) {
 			}
 			return ""
 		}
-		list = append(list, backend{cell("wait_event_type"), cell("wait_event"), cell("state")})
+		by := strings.Trim(cmp.Or(cell("blocked_by_pids"), cell("pg_blocking_pids"), cell("blocked_by")), "{} ")
+		list = append(list, backend{cell("wait_event_type"), cell("wait_event"), cell("state"), cell("pid"), by})
 	}
 	return list
 }
@@ -141,7 +147,9 @@ func readActivity(p *attach.Part) attach.Reading {
 	if n["Lock"] > 0 {
 		r.figure(line("Lock"))
 		r.outside("a lock in the database's own tables, which another transaction holds", line("Lock"), ratio(float64(n["Lock"]), float64(active)))
-		r.next("psql -c 'SELECT pid, pg_blocking_pids(pid), query FROM pg_stat_activity WHERE cardinality(pg_blocking_pids(pid)) > 0'", "names who blocks whom")
+		if !blockers(r, list) {
+			r.next("psql -c 'SELECT pid, pg_blocking_pids(pid), query FROM pg_stat_activity WHERE cardinality(pg_blocking_pids(pid)) > 0'", "names who blocks whom")
+		}
 	}
 	if n["LWLock"] > 1 {
 		r.figure(line("LWLock"))
@@ -159,6 +167,36 @@ func readActivity(p *attach.Part) attach.Reading {
 	}
 	r.Means = cmp.Or(r.Means, "Several backends wait for the same sort of thing at this instant.")
 	return r.done(attach.CannotTell)
+}
+
+// blockers names the backends that others wait for and that wait for none themselves.
+func blockers(r *result, list []backend) bool {
+	waits, state := map[string]bool{}, map[string]string{}
+	for _, b := range list {
+		waits[b.pid] = b.by != ""
+		state[b.pid] = b.state
+	}
+	n := map[string]int{}
+	for _, b := range list {
+		for _, pid := range strings.FieldsFunc(b.by, func(c rune) bool { return c == ',' || c == ' ' }) {
+			if !waits[pid] {
+				n[pid]++
+			}
+		}
+	}
+	if len(n) == 0 {
+		return false
+	}
+	holder, _, _ := strings.Cut(commonest(n), " (")
+	line := fmt.Sprintf("backend %s blocks %d of them", holder, n[holder])
+	if s := state[holder]; strings.HasPrefix(s, "idle") {
+		line += "; it is " + strings.Replace(s, "idletx", "idle in transaction", 1) + ", so its program holds the transaction open"
+	} else if s != "" {
+		line += "; it is " + s
+	}
+	r.figure(line)
+	r.next("psql -c \"SELECT pid, state, xact_start, query FROM pg_stat_activity WHERE pid = "+holder+"\"", "says what it did last, and since when its transaction is open")
+	return true
 }
 
 func commonest(n map[string]int) string {
@@ -201,6 +239,7 @@ type node struct {
 	depth              int
 	est, act           float64
 	total, self, loops float64
+	cut                bool // what is below it was cut off: self has others' time
 }
 
 func parsePGPlan(lines []paste.Line) (nodes []*node) {
@@ -231,29 +270,56 @@ func parsePGPlan(lines []paste.Line) (nodes []*node) {
 		}
 		nodes = append(nodes, n)
 	}
+	selfTimes(nodes)
+	return nodes
+}
+
+// selfTimes takes the times of the nodes right below a node off its own. A node below without a
+// time was cut off: what is above it then has more than its own.
+func selfTimes(nodes []*node) {
 	for i, n := range nodes {
 		n.self = n.total
+		children := 0
 		for _, c := range nodes[i+1:] {
 			if c.depth <= n.depth {
 				break
 			}
-			if c.depth == nodes[i+1].depth && c.total > 0 {
+			if c.depth != nodes[i+1].depth {
+				continue
+			}
+			children++
+			n.cut = n.cut || c.total < 0 && c.act < 0
+			if c.total > 0 {
 				n.self -= c.total
 			}
 		}
+		n.cut = n.cut || children == 1 && joins(n.name)
 		n.self = max(0, n.self)
 	}
-	return nodes
+}
+
+// joins reports whether a node has two nodes below it in a whole plan.
+func joins(name string) bool {
+	return strings.HasPrefix(name, "Nested ") || strings.Contains(name, "Hash Join") || strings.Contains(name, "Merge Join") || strings.Contains(name, " hash join")
 }
 
 func readPGPlan(p *attach.Part) attach.Reading {
+	return readPlanOf("PostgreSQL", parsePGPlan(p.Lines), p)
+}
+
+// readPlanOf says where a plan's time is, of PostgreSQL and of MySQL alike.
+func readPlanOf(server string, nodes []*node, p *attach.Part) attach.Reading {
 	r := &result{}
-	nodes := parsePGPlan(p.Lines)
 	if len(nodes) == 0 {
-		r.Title = "PostgreSQL plan, cut off"
+		r.Title = server + " plan, cut off"
 		return r.done(attach.CannotTell)
 	}
 	total, plan, io := nodes[0].total, 0.0, 0.0
+	if server == "MySQL" { // a scan of a temporary table has no time of what filled it, which stands below
+		for _, n := range nodes {
+			total = max(total, n.total)
+		}
+	}
 	for _, l := range p.Lines {
 		if m := pgTime.FindStringSubmatch(l.Text); m != nil {
 			v, _ := number(m[1])
@@ -269,11 +335,15 @@ func readPGPlan(p *attach.Part) attach.Reading {
 		}
 	}
 	if total < 0 {
-		unrun(r, "PostgreSQL", nodes)
+		unrun(r, server, nodes)
 		return r.done(attach.CannotTell)
 	}
-	r.Title = fmt.Sprintf("PostgreSQL EXPLAIN ANALYZE, %s, %s", attach.Plural(len(nodes), "node"), dur(total))
-	return planTimes{total, plan, io}.run(r, nodes)
+	r.Title = fmt.Sprintf("%s EXPLAIN ANALYZE, %s, %s", server, attach.Plural(len(nodes), "node"), dur(total))
+	got := planTimes{total, plan, io}.run(r, nodes)
+	if server == "MySQL" && got.State != attach.Healthy {
+		got.Next = []attach.Next{{Command: "ANALYZE TABLE of the tables named, then EXPLAIN ANALYZE again", Why: "says whether the estimates, and with them the plan, change"}}
+	}
+	return got
 }
 
 // unrun says what a plan without times says.
@@ -291,6 +361,9 @@ func (t planTimes) run(r *result, nodes []*node) attach.Reading {
 	r.fact(FactStatement, t.total*1e3, "")
 	worst := slices.MaxFunc(nodes, func(a, b *node) int { return cmp.Compare(a.self, b.self) })
 	line := fmt.Sprintf("execution %s, most of it in %s: %s by itself", dur(t.total), worst.name, dur(worst.self))
+	if worst.cut {
+		line = fmt.Sprintf("execution %s, most of it in %s and what was cut off below it: %s", dur(t.total), worst.name, dur(worst.self))
+	}
 	r.figure(line)
 	if t.plan > 0 {
 		r.figure("planning " + dur(t.plan))

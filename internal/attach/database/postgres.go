@@ -32,6 +32,7 @@ var (
 	pgCheck   = regexp.MustCompile(`checkpoint complete: wrote (\d+) buffers.*write=([\d.]+) s, sync=([\d.]+) s, total=([\d.]+) s; sync files=(\d+), longest=([\d.]+) s`)
 	pgWords   = regexp.MustCompile(`still waiting for \w+ on|acquired \w+ on .* after [\d.]+ ms|duration: [\d.]+ ms|checkpoint (complete|starting)|checkpoints are occurring too frequently|automatic (vacuum|analyze) of|deadlock detected|Process(es)? holding the lock|canceling statement due to|temporary file: path|database system|could not (fsync|serialize)|connection (authorized|received)`)
 	pgPrefix  = regexp.MustCompile(`^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d|^\[\d+\]|^<`)
+	pgTemp    = regexp.MustCompile(`temporary file: path "[^"]*", size (\d+)`)
 	pgElapsed = regexp.MustCompile(`elapsed: ([\d.]+) s`)
 )
 
@@ -79,6 +80,7 @@ type pgEvents struct {
 	total     []float64
 	deadlocks int
 	often     int
+	spilled   []float64 // temporary files, in bytes
 	vacuums   []float64
 }
 
@@ -103,6 +105,9 @@ func readPGLog(p *attach.Part) attach.Reading {
 		r.figure(fmt.Sprintf("%s above the log's threshold: median %s, at most %s", attach.Plural(len(e.durations), "statement"), dur(attach.Median(e.durations)), dur(slices.Max(e.durations))))
 		r.fact(FactStatement, attach.Median(e.durations)*1e3, "")
 	}
+	if len(e.spilled) > 0 {
+		r.figure(fmt.Sprintf("%s, the largest %s: sorts or hashes larger than work_mem go to disk", attach.Plural(len(e.spilled), "temporary file"), bytesText(slices.Max(e.spilled))))
+	}
 	if e.deadlocks > 0 {
 		r.figure("deadlock detected: " + times(e.deadlocks))
 		r.outside("locks in the database's own tables, taken in opposite orders", "deadlock detected: "+times(e.deadlocks), 0)
@@ -116,6 +121,9 @@ func readPGLog(p *attach.Part) attach.Reading {
 		return r.done(attach.Healthy)
 	case len(e.durations) > 0:
 		r.Means = "Statements took long; the log does not say what they waited for."
+		if slow := e.over(0.1); attach.Median(e.durations) < quick && slow*20 <= len(e.durations) {
+			r.Means = fmt.Sprintf("Nearly all of these statements were fast; %d of %d took 100 ms or longer, and the log does not say what for.", slow, len(e.durations))
+		}
 		r.Not = "Only statements above the threshold are in it."
 		r.next("EXPLAIN (ANALYZE, BUFFERS) the statement", "shows where its time goes")
 		r.next("psql -c 'SELECT pid, wait_event_type, wait_event, state, query FROM pg_stat_activity'", "shows what they wait for, while it is slow")
@@ -124,6 +132,16 @@ func readPGLog(p *attach.Part) attach.Reading {
 	r.Means = "The log complains about no lock, no slow statement and no long fsync."
 	r.Not = "It has lock waits only with log_lock_waits, and statements only above log_min_duration_statement."
 	return r.done(attach.Healthy)
+}
+
+// over is how many statements took so many seconds or longer.
+func (e *pgEvents) over(least float64) (n int) {
+	for _, d := range e.durations {
+		if d >= least {
+			n++
+		}
+	}
+	return n
 }
 
 func (e *pgEvents) line(text string) {
@@ -156,6 +174,10 @@ func (e *pgEvents) line(text string) {
 	}
 	if strings.Contains(text, "checkpoints are occurring too frequently") {
 		e.often++
+	}
+	if m := pgTemp.FindStringSubmatch(text); m != nil {
+		size, _ := number(m[1])
+		e.spilled = append(e.spilled, size)
 	}
 	if m := pgElapsed.FindStringSubmatch(text); m != nil {
 		v, _ := number(m[1])

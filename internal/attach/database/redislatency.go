@@ -217,6 +217,9 @@ func claimLatest(lines []paste.Line) int {
 	return n
 }
 
+// historyOf is the event that the command asked for.
+var historyOf = regexp.MustCompile(`(?i)\blatency history ([a-z-]+)`)
+
 var historyHead = regexp.MustCompile(`^\s*\d+\) 1\) \(integer\) (1[3-9]\d{8})$`)
 
 // claimHistory takes LATENCY HISTORY: pairs of a time and milliseconds.
@@ -255,6 +258,11 @@ func readHistory(p *attach.Part) attach.Reading {
 	r.figure(fmt.Sprintf("%s in %s: median %s, at most %s", attach.Plural(len(ms), "spike"), dur(max(0, last-first)), dur(attach.Median(ms)/1e3), dur(slices.Max(ms)/1e3)))
 	r.Time = time.Unix(int64(first), 0).UTC()
 	r.Means = "Redis' main thread stood still for that long; the history does not say for which event."
+	if m := historyOf.FindStringSubmatch(p.Command); m != nil {
+		_, words := eventCause(strings.ToLower(m[1]))
+		r.figure("event " + strings.ToLower(m[1]))
+		r.Means = "Redis' main thread stood still for that long: " + words + "."
+	}
 	r.Not = "At most one spike a second is kept, the longest of it."
 	r.next("redis-cli LATENCY LATEST", "names the events")
 	return r.done(attach.CannotTell)
@@ -270,7 +278,7 @@ func readLatest(p *attach.Part) attach.Reading {
 	flush := func() {
 		if len(list) > 0 && len(nums) >= 3 {
 			s := &list[len(list)-1]
-			s.average, s.worst = nums[1], nums[2]
+			s.average, s.worst = nums[1], max(nums[1], nums[2]) // a cut number is smaller than the last
 			r.Time = time.Unix(int64(nums[0]), 0).UTC()
 		}
 		nums = nil
@@ -324,6 +332,11 @@ func readIntrinsic(p *attach.Part) attach.Reading {
 		r.next("vmstat 1 30", "r above the number of CPUs is the run queue, st is steal; cpu.stat of the cgroup has the quota")
 	case worst >= 2000:
 		r.Means = "A few milliseconds without the CPU, as a busy or a virtual machine has them: no reason for longer stalls."
+		if worst >= 5000 {
+			r.Means = "The machine kept a computing process waiting for milliseconds, without any Redis: answers are as late as that now and then."
+			r.next("vmstat 1 30", "r above the number of CPUs is the run queue, st is steal")
+			return r.done(attach.CannotTell)
+		}
 	default:
 		r.Means = "The machine kept no process from running for longer than that: scheduling is not the reason."
 		for _, cause := range []string{"cpu-contention", "cpu-steal"} {

@@ -145,7 +145,7 @@ func (o *operator) parse(actual bool) {
 	}
 	if m := planEst.FindStringSubmatchIndex(o.text); m != nil {
 		o.est, _ = number(o.text[m[2]:m[3]])
-		if a := planAct.FindStringSubmatch(o.text[m[3]:]); a != nil && actual && o.time >= 0 {
+		if a := planAct.FindStringSubmatch(o.text[m[3]:]); a != nil && actual && (o.time >= 0 || strings.Contains(o.text, "proc max:")) {
 			o.act, _ = number(a[1])
 		}
 	}

@@ -167,8 +167,8 @@ func slowFields(text string) entry {
 			end = at[i+1][0]
 		}
 		name, value := text[m[2]:m[3]], strings.TrimSpace(text[m[1]:end])
-		if value == "" && (name == "Cop_wait" || name == "Cop_proc") {
-			prefix = name + "_"
+		if value == "" && (name == "Cop_wait" || name == "Cop_proc" || name == "Cop_process") {
+			prefix = strings.TrimSuffix(name, "ess") + "_"
 			continue
 		}
 		if prefix != "" {
@@ -210,6 +210,9 @@ func (e entry) judge(r *result, q float64) {
 		{e.s("Rewrite_time"), "Rewrite_time", "rewriting the statement before it is planned"},
 	}
 	for _, p := range phases {
+		if p.name == "Exec_retry_time" && q > 0 && p.s > q {
+			continue // of an entry which somebody put together: a part is not longer than the whole
+		}
 		if p.s < 0.01 || q > 0 && p.s < 0.5*q || q == 0 && p.s < 0.1 || len(r.Signs) > 0 {
 			continue
 		}
@@ -347,7 +350,10 @@ func (e entry) process(r *result, q float64) {
 	}
 	line := fmt.Sprintf("TiKV processed for %s in all", dur(total))
 	if longest > 0 {
-		line = fmt.Sprintf("TiKV's longest task processed for %s (P90 %s, average %s), %s in all", dur(longest), dur(e.s("Cop_proc_p90")), dur(e.s("Cop_proc_avg")), dur(total))
+		line = fmt.Sprintf("TiKV's longest task processed for %s (P90 %s, average %s)", dur(longest), dur(e.s("Cop_proc_p90")), dur(e.s("Cop_proc_avg")))
+		if total > 0 {
+			line += fmt.Sprintf(", %s in all", dur(total))
+		}
 	}
 	r.figure(line)
 	where := "TiKV's own execution of the plan"

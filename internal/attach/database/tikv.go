@@ -1,6 +1,7 @@
 package database
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -25,8 +26,8 @@ var tidbCop = &attach.Kind{
 // tikvSlow reads TiKV's slow queries and its warnings about steps of raft that took long.
 var tikvSlow = &attach.Kind{
 	Name:      "TiKV log",
-	Marks:     []string{"slow-query", "slow_query", "takes=", "[takes", "slow log"},
-	Hints:     []string{"slow-query", "takes=", "slow_query", "[takes", "slow log", ".rs:"},
+	Marks:     []string{"primary_lock", "slow-query", "slow_query", "takes=", "[takes", "slow log"},
+	Hints:     []string{"primary_lock", "slow-query", "takes=", "slow_query", "[takes", "slow log", ".rs:"},
 	Single:    true,
 	Scattered: true,
 	Claim:     func(lines []paste.Line) int { return run(lines, tikvLine.MatchString) },
@@ -37,8 +38,9 @@ var (
 	copLine  = regexp.MustCompile(`\[TIME_COP_\w+\]|\bresp_time:[\d.]+\w+ .*\bkv_process_ms:`)
 	copResp  = regexp.MustCompile(`resp_time:([\d.]+[a-zµ]+(?:[\d.]+[a-zµ]+)*)`)
 	copMS    = regexp.MustCompile(`kv_(process|wait)_ms:(\d+)`)
+	copBack  = regexp.MustCompile(`\bbackoff_ms:(\d+)(?: backoff_types:\[([^\]]*)\])?`)
 	copAddr  = regexp.MustCompile(`store_addr:(\S+?:\d+)`)
-	tikvLine = regexp.MustCompile(`\[slow-query\]|\.rs:\d+\]? .*\[?takes?=?"?[\d.]+ ?(ms|s|us|µs)|\[(?:takes|elapsed|cost|duration|taken)="?[\d.]+(?:ms|s|µs|us)"?\]|^\[?\d{4}[/-]\d\d[/-]\d\d.*(?:raftstore|apply|peer|fsm).*\btakes? [\d.]+ ?m?s\b`)
+	tikvLine = regexp.MustCompile(`\[slow-query\]|\[endpoint\.rs:\d+\].*\blocked primary_lock|\.rs:\d+\]? .*\[?takes?=?"?[\d.]+ ?(ms|s|us|µs)|\[(?:takes|elapsed|cost|duration|taken)="?[\d.]+(?:ms|s|µs|us)"?\]|^\[?\d{4}[/-]\d\d[/-]\d\d.*(?:raftstore|apply|peer|fsm).*\btakes? [\d.]+ ?m?s\b`)
 	tikvKV   = regexp.MustCompile(`\[([\w.]+)="?([\d.]+(?:ns|µs|us|ms|s|m))"?\]`)
 	tikvTake = regexp.MustCompile(`(?:takes?[=: ]"?|took )([\d.]+(?:ns|µs|us|ms|s))`)
 )
@@ -55,6 +57,8 @@ func readCop(p *attach.Part) attach.Reading {
 	r := &result{}
 	var lost, resp, server, waits []float64
 	most := map[string]int{}
+	var backs []float64
+	types := map[string]int{}
 	for _, l := range p.Lines {
 		m := copResp.FindStringSubmatch(l.Text)
 		if m == nil {
@@ -73,6 +77,14 @@ func readCop(p *attach.Part) attach.Reading {
 			}
 		}
 		resp, server, lost = append(resp, v), append(server, s), append(lost, max(0, v-s))
+		back := 0.0
+		if b := copBack.FindStringSubmatch(l.Text); b != nil {
+			back, _ = number(b[1])
+			for _, kind := range strings.Split(b[2], ",") {
+				types[strings.TrimSpace(kind)]++
+			}
+		}
+		backs = append(backs, min(back/1e3, v))
 		if a := copAddr.FindStringSubmatch(l.Text); a != nil {
 			most[a[1]]++
 		}
@@ -91,6 +103,11 @@ func readCop(p *attach.Part) attach.Reading {
 	r.figure(fmt.Sprintf("the slowest: %s; most tasks at %s", dur(slices.Max(resp)), commonest(most)))
 	r.Not = "Only tasks above TiDB's threshold are logged."
 	switch {
+	case attach.Median(backs) >= 0.3*attach.Median(resp) && attach.Median(backs) >= 0.02:
+		kind, _, _ := strings.Cut(commonest(types), " (")
+		w := fmt.Sprintf("backoff %s: median %s of %s", cmp.Or(kind, "without a name"), dur(attach.Median(backs)), dur(attach.Median(resp)))
+		r.figure(w)
+		r.outside(backoffWhere(kind), w, ratio(attach.Median(backs), attach.Median(resp)))
 	case attach.Median(lost) >= 0.5*attach.Median(resp) && attach.Median(lost) >= 0.02:
 		r.Means = "The time is in neither's execution. It hides in the network, in the kernel on either host (direct reclaim, the run queue), or in the gRPC threads."
 		r.candidate("direct-reclaim", line)
@@ -112,7 +129,12 @@ func readCop(p *attach.Part) attach.Reading {
 func readTiKV(p *attach.Part) attach.Reading {
 	r := &result{}
 	var total, process, wait, snapshot, suspend, steps []float64
+	locked := 0
 	for _, l := range p.Lines {
+		if strings.Contains(l.Text, "locked primary_lock") {
+			locked++
+			continue
+		}
 		kv := map[string]float64{}
 		for _, m := range tikvKV.FindAllStringSubmatch(l.Text, -1) {
 			if v, ok := seconds(m[2]); ok {
@@ -132,6 +154,11 @@ func readTiKV(p *attach.Part) attach.Reading {
 		}
 	}
 	r.Title = "TiKV's log, " + attach.Plural(len(p.Lines), "slow line")
+	if locked > 0 {
+		line := fmt.Sprintf("reads that met a lock of another transaction: %s", times(locked))
+		r.figure(line)
+		r.outside(backoffWhere("lock"), line, 0)
+	}
 	if len(steps) > 0 {
 		line := fmt.Sprintf("steps that took long: %s, median %s, at most %s", times(len(steps)), dur(attach.Median(steps)), dur(slices.Max(steps)))
 		r.figure(line)

@@ -39,7 +39,7 @@ func readCompactions(t *bpfTable) attach.Reading {
 	r.Figures = []string{l.says("compaction"), fmt.Sprintf("%s of it in %s", lasts(l.by[who]), who)}
 	r.Means = "Threads moved pages together themselves before they got a large block: each waited so long for its memory."
 	r.Not = "Whether a request waited in one is not in it."
-	byRequest := !slices.ContainsFunc(t.rows, func(row map[string]string) bool { return row["ORDER"] != "-1" })
+	byRequest := !slices.ContainsFunc(t.rows, func(row bpfRow) bool { return row.at("ORDER") != "-1" })
 	switch {
 	case byRequest:
 		r.Means = "Somebody asked the kernel to compact all of the memory (order -1, as by /proc/sys/vm/compact_memory): no thread waited for a block."
