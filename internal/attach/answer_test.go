@@ -79,6 +79,7 @@ func TestJudge(t *testing.T) {
 		{"of another process", []Reading{byPID(found("frequent-gc", finding.Supported), 1), byPID(against, 2)}, Ill, "found frequent-gc supported"},
 		{"a risk is no finding", []Reading{sign("thp-bloat", Risk)}, CannotTell, "risk thp-bloat"},
 		{"a candidate that another finds", []Reading{sign("disk-wait", Candidate), found("disk-wait", finding.Possible)}, Ill, "found disk-wait possible"},
+		{"found of one process, fits another", []Reading{byPID(sign("disk-wait", Candidate), 1), byPID(found("disk-wait", finding.Possible), 2)}, Ill, "found disk-wait possible"},
 		{"stretched alone", []Reading{stretched()}, CannotTell, "candidate cpu-throttled, candidate cpu-contention, candidate gomaxprocs-over-quota"},
 		{"stretched by the quota", []Reading{stretched(), facts(ThrottledShare, 0.9)}, Ill, "found cpu-throttled supported, candidate gomaxprocs-over-quota"},
 		{"stretched by the quota, with GOMAXPROCS above it", []Reading{stretched(), facts(ThrottledShare, 0.9, Quota, 2.0)}, Ill,

@@ -51,9 +51,10 @@ Not to be taken for
   cpu-contention, cpu-throttled. Collections of V8's, which run on this thread too: --trace-gc.
 
 Remedy
-  Move what computes to worker_threads (piscina), or to a process of its own; cluster or more
-  processes behind a balancer bound how many requests wait behind one. Else split it: a part, then
-  setImmediate, then the next. JSON.parse of large bodies, synchronous functions (readFileSync,
+  Take what computes off the one thread: in Node to worker_threads (piscina) or a process of its
+  own; in Redis UNLINK for DEL, SCAN for KEYS, and scripts in parts. More processes behind a
+  balancer bound how many requests wait behind one. Else split it: a part, then setImmediate, then
+  the next. JSON.parse of large bodies, synchronous functions (readFileSync,
   crypto.pbkdf2Sync, zlib.gzipSync) and regular expressions that backtrack are the usual ones.
   node --cpu-prof names the function.
 

@@ -267,6 +267,13 @@ func readIostat(p *attach.Part) attach.Reading {
 		v.means("without -x it shows how much is read and written, and not how long that takes")
 		v.next("iostat -x 1 10", "r_await and w_await: how long requests take")
 	}
+	for _, d := range disks {
+		if d.worst() >= awaitSome && d.reads+d.writes >= 1 && d.queue >= 1 && v.Means == "" {
+			v.unsure = true
+			v.means("requests to %s take %s ms: usual for a rotating or a remote disk, late for an SSD", d.name, plain(d.worst()))
+			v.next("pidstat -d 1 10", "iodelay: which processes wait for the disk")
+		}
+	}
 	v.means("the disks answer fast")
 	v.not("what is read and written says nothing of who waits for it")
 	return v.done()

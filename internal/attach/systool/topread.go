@@ -259,6 +259,11 @@ func (s *screen) loaded(v *verdict, c cpuUse, known bool) {
 // scarce judges memory as free does.
 func (s *screen) scarce(v *verdict) {
 	m := s.mem
+	if m.swap > 0 && m.swapUsed >= 0.5*m.swap {
+		v.unsure = true
+		v.not(fmt.Sprintf("whether pages come back from swap now, of which %s of %s is used: they may never be asked for", bytes(m.swapUsed), bytes(m.swap)))
+		v.next("vmstat 1 10", "si and so: whether pages come back from swap")
+	}
 	if m.total <= 0 || m.available/m.total >= memoryShort {
 		return
 	}
