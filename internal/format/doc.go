@@ -12,7 +12,7 @@
 //	elsewhere.go    rows that are only recognised: others read them, or nobody
 //	metrics.go, vars.go, heap_text.go, mutex_text.go, gctrace.go, records.go
 //	                a format each, of the Go runtime's own numbers
-//	pprof.go, profiles.go
+//	pprof.go, pprof_legacy.go, profiles.go
 //	                the decoder of profiles; what the runtime's profiles mean, and their pairs
 //	readings.go     the recorder's member of many kernel files
 //	kernel_files.go what the kernel's files say together, and which row reads which path

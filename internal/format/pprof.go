@@ -37,6 +37,9 @@ func ParseProfile(data []byte) (*Profile, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read profile: %w", err)
 	}
+	if _, _, ok := legacyHead(data); ok {
+		return parseLegacyCPU(data)
+	}
 	d := &profileDecoder{locations: map[uint64][]uint64{}, functions: map[uint64]uint64{}, stacks: map[string]int{}}
 	for _, pass := range []func(num uint64, wire int, v uint64, b []byte) error{d.tables, d.samples} {
 		if err := fields(data, pass); err != nil {
@@ -269,9 +272,12 @@ func repeated(wire int, v uint64, b []byte, do func(uint64) error) error {
 	return nil
 }
 
-// looksProfile recognises an uncompressed profile: all fields that the head has room for are those
+// looksProfile recognises an uncompressed profile, or a legacy one of CPU: all fields that the head has room for are those
 // of profile.proto, and a ValueType is among them. Go writes that first, in a CPU profile second.
 func looksProfile(h head) bool {
+	if _, _, ok := legacyHead(h.data); ok {
+		return true
+	}
 	head := h.data
 	const valueTypes = 1<<1 | 1<<11
 	const lengths, numbers = 1<<1 | 1<<2 | 1<<3 | 1<<4 | 1<<5 | 1<<6 | 1<<11 | 1<<13, 1<<7 | 1<<8 | 1<<9 | 1<<10 | 1<<12 | 1<<13 | 1<<14 | 1<<15

@@ -12,7 +12,7 @@ import (
 	"github.com/whystall/whystall/internal/evidence"
 )
 
-// KindPprof is a profile as protocol buffer, whichever it is.
+// KindPprof is a profile as protocol buffer, whichever it is, or a legacy CPU profile.
 const KindPprof Kind = "a pprof profile"
 
 const rankPprof = rankProfile + 1

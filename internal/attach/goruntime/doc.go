@@ -21,10 +21,11 @@
 //	dump_read.go    what a dump says
 //	profile.go      what profiles say, as files (ReadProfile) and as text
 //	proftext.go     what go tool pprof prints
+//	profraw.go      what it prints with -raw
 //	legacy.go       profiles as text: heap, contention
 //	threadz.go      gperftools' list of threads
 //	memstats.go     runtime.MemStats: expvar, and programs' own lines
 //	metrics.go      Prometheus pages of Go programs, runtime/metrics
-//	proftags.go   go tool pprof -tags
+//	proftags.go     go tool pprof -tags
 //	refused.go      benchmarks and inittrace, which are of no use here
 package goruntime

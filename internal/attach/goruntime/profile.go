@@ -33,6 +33,7 @@ type profile struct {
 	events   float64 // contentions, objects; 0: not printed
 	// perSample: CPU is counted in samples of unknown length.
 	perSample bool
+	threads   bool // of a program without goroutines
 	flat      map[string]float64
 	cum       map[string]float64
 	stacks    []sampled // empty: only the sums above are printed
@@ -70,6 +71,11 @@ func ReadProfile(name string, data []byte) (attach.Reading, error) {
 	if err != nil {
 		return attach.Reading{}, err
 	}
+	return readRaw(name, raw, "pprof file")
+}
+
+// readRaw says what a profile with all its stacks says. The form is how it was written.
+func readRaw(name string, raw *format.Profile, form string) (attach.Reading, error) {
 	at := func(t string) int { return slices.Index(raw.Types, t) }
 	value, n := -1, -1
 	kind := profOther
@@ -88,6 +94,10 @@ func ReadProfile(name string, data []byte) (attach.Reading, error) {
 		switch {
 		case at("threadcreate/count") >= 0:
 			kind, value = profThreads, at("threadcreate/count")
+		case at("inuse_space/bytes") >= 0: // not of Go
+			kind, value, n = profHeap, at("inuse_space/bytes"), at("inuse_objects/count")
+		case at("space/bytes") >= 0: // of C++
+			kind, value, n = profHeap, at("space/bytes"), at("objects/count")
 		case at("delay/nanoseconds") >= 0:
 			kind, value, n = profDelay, at("delay/nanoseconds"), at("contentions/count")
 		}
@@ -106,7 +116,24 @@ func ReadProfile(name string, data []byte) (attach.Reading, error) {
 		p.events += v.n
 		p.add(v)
 	}
-	return p.read(fmt.Sprintf("%s profile (pprof file)", kind)), nil
+	if kind == profBlock && !hasNames(p.flat) {
+		kind, p.kind = profDelay, profDelay // an unlock's name would tell
+	}
+	r := p.read(fmt.Sprintf("%s profile (%s)", kind, form))
+	if len(p.stacks) > 0 && !hasNames(p.flat) {
+		r.Flaws = append(r.Flaws, "it has addresses and no names of functions: go tool pprof PROGRAM PROFILE finds them")
+	}
+	return r, nil
+}
+
+// hasNames reports whether functions have names, and not only addresses.
+func hasNames(funcs map[string]float64) bool {
+	for fn := range funcs {
+		if !strings.HasPrefix(fn, "0x") && fn != "?" {
+			return true
+		}
+	}
+	return false
 }
 
 // read says what a profile says.
@@ -141,6 +168,22 @@ func (p *profile) figures(r *attach.Reading, unit func(float64) string) {
 		r.Figures = append(r.Figures, fmt.Sprintf("most with what it calls, outside the runtime: %s, %s%s", fn, unit(p.cum[fn]), p.of(p.cum[fn])))
 	}
 }
+
+// runtimeShare says which of the runtime's services took much of the CPU with all that it calls:
+// allocation, maps, copies, stacks that are walked. Functions that only start others are none.
+func (p *profile) runtimeShare(unit func(float64) string) string {
+	fn := most(p.cum, func(fn string) bool {
+		return strings.HasPrefix(fn, "runtime.") && !slices.Contains(gcRoots, fn) && !slices.Contains(runtimeStarts, fn) && !strings.HasPrefix(fn, "runtime.gcDrain") && !strings.Contains(fn, ".func")
+	})
+	if fn == "" || p.total <= 0 || p.cum[fn] < 0.25*p.total || p.cum[fn] <= 1.2*p.flat[fn] {
+		return ""
+	}
+	return fmt.Sprintf("most with what it calls, in the runtime: %s, %s%s", fn, unit(p.cum[fn]), p.of(p.cum[fn]))
+}
+
+// runtimeStarts are below or above all others, so that their sums say nothing.
+var runtimeStarts = []string{"runtime.goexit", "runtime.main", "runtime.mcall", "runtime.systemstack", "runtime.mstart", "runtime.mstart0", "runtime.mstart1",
+	"runtime.morestack", "runtime._ExternalCode", "runtime._System", "runtime._GC", "runtime.rt0_go", "runtime.park_m", "runtime.schedule", "runtime.findRunnable", "runtime.findrunnable"}
 
 func (p *profile) of(v float64) string {
 	if p.total <= 0 {
@@ -235,6 +278,9 @@ func (p *profile) readCPU(r *attach.Reading) {
 		r.Figures = append(r.Figures, fmt.Sprintf("garbage collection used %s of it, as far as it is shown", percent(gc)))
 		r.Facts = append(r.Facts, attach.Fact{Name: FactGCOfUsed, Value: gc})
 	}
+	if text := p.runtimeShare(unit); text != "" {
+		r.Figures = append(r.Figures, text)
+	}
 	p.figures(r, unit)
 	r.Means = "it shows what the CPU was used for"
 	r.Not = "what requests waited for"
@@ -303,11 +349,14 @@ func (p *profile) readDelay(r *attach.Reading) {
 			cause = "logger-lock"
 		}
 		r.State = attach.Ill
-		r.Means = fmt.Sprintf("goroutines wait %.2g s in each second for mutexes, most for what %s unlocks", share, site)
+		r.Means = fmt.Sprintf("%s wait %.2g s in each second for mutexes", p.waiters(), share)
+		if site != "" {
+			r.Means += ", most for what " + site + " unlocks"
+		}
 		r.Signs = []attach.Sign{{Cause: cause, Grade: attach.Found, Sure: finding.Possible, Share: min(1, share), Proof: r.Figures}}
 	case p.duration > 0:
 		r.State = attach.Healthy
-		r.Means = "goroutines hardly wait for mutexes"
+		r.Means = p.waiters() + " hardly wait for mutexes"
 		r.Signs = []attach.Sign{{Cause: "lock-contention", Grade: attach.Against, Share: share}}
 	default:
 		r.Means = "it names the code that held mutexes while others waited: the stack is of the unlock"
@@ -316,6 +365,13 @@ func (p *profile) readDelay(r *attach.Reading) {
 	if r.State == attach.CannotTell {
 		r.Next = []attach.Next{{Command: "curl 'http://HOST:PORT/debug/pprof/mutex?debug=1&seconds=10'", Why: "gives a rate; or whystall diagnose --pid PID"}}
 	}
+}
+
+func (p *profile) waiters() string {
+	if p.threads {
+		return "threads"
+	}
+	return "goroutines"
 }
 
 // delaySite is the program's own function with most of the waiting.

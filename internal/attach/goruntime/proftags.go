@@ -64,6 +64,6 @@ func tagsOwn(n, rows int) int {
 }
 
 var (
-	tagHead = regexp.MustCompile(`^([\w./-]{1,60}): Total ([\d.]+)([a-zA-Zµ]*)(?: of [\d.]+[a-zA-Zµ]* \( ?[\d.]+%\))?$`)
+	tagHead = regexp.MustCompile(`^([\w./-]{1,60}): Total ([\d.]+)([a-zA-Zµ]*)(?: of [\d.]+[a-zA-Zµ]* \( *[\d.]+%\))?$`)
 	tagRow  = regexp.MustCompile(`^([\d.]+[a-zA-Zµ]*) \( ?([\d.]+%)\): (.*)$`)
 )

@@ -12,6 +12,8 @@ const tags = `(?:</?(?:pre|code|details|summary|p|br|div|blockquote|ul|ol|li|b|i
 var (
 	tagsBefore = regexp.MustCompile(`^\s*` + tags)
 	tagsAfter  = regexp.MustCompile(tags + `$`)
+	// A word that was set in bold, within a line.
+	inline = regexp.MustCompile(`<(?:b|i|u|em|strong|font|span|mark)(?:\s[^<>]*)?>([^<>]*)</(?:b|i|u|em|strong|font|span|mark)>`)
 )
 
 // untagged takes the tags at the start and at the end of a line off. Blanks behind a tag that
@@ -19,6 +21,9 @@ var (
 func untagged(text string) string {
 	if !strings.Contains(text, ">") || !strings.Contains(text, "<") {
 		return text
+	}
+	if strings.Contains(text, "</") {
+		text = inline.ReplaceAllString(text, "$1")
 	}
 	if at := tagsBefore.FindStringIndex(text); at != nil {
 		end := at[1]

@@ -157,3 +157,26 @@ func FuzzLines(f *testing.F) {
 		}
 	})
 }
+
+// Runs of comments are read without their marks, in another view; a lone comment is left.
+func TestViewsOfComments(t *testing.T) {
+	lines := Lines([]byte("package main\n// gc 1 of it\n// gc 2 of it\nfunc main() {\n// alone\n}\n"))
+	found := false
+	for _, v := range Views(lines) {
+		found = found || v[1].Text == "gc 1 of it" && v[2].Text == "gc 2 of it" && v[4].Text == "// alone" && v[3].Text == "func main() {"
+	}
+	if !found {
+		t.Error("no view without the marks of comments")
+	}
+}
+
+// Words set in bold within a line are its words; a generic type in one is none.
+func TestInlineTags(t *testing.T) {
+	got := Lines([]byte("<pre>\n up, load average: <b>25.25, 23.40</b>, 7 users\nstd::map<b, i>::find\n</pre>\n"))
+	if got[1].Text != " up, load average: 25.25, 23.40, 7 users" && got[1].Text != "up, load average: 25.25, 23.40, 7 users" {
+		t.Errorf("got %q", got[1].Text)
+	}
+	if got[2].Text != "std::map<b, i>::find" {
+		t.Errorf("got %q", got[2].Text)
+	}
+}

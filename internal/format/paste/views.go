@@ -19,6 +19,9 @@ func Views(lines []Line) (out [][]Line) {
 			}
 		}
 	}
+	if v := uncommented(lines); v != nil {
+		out = append(out, v)
+	}
 	for _, loose := range []int{0, 3} {
 		if v := unwrapped(lines, loose); v != nil {
 			out = append(out, v)
@@ -40,6 +43,41 @@ var everyLine = []*regexp.Regexp{
 	regexp.MustCompile(`^\s*(?://|--|>>|::)(?: |$)`),
 	regexp.MustCompile(`^[\w.@/-]{2,40}: ?(?:|$)`),
 	regexp.MustCompile(`^[\w.@/-]{2,40}\s+\| ?`),
+}
+
+// comments are the marks of comments in source files, in which people keep a tool's output.
+var comments = []*regexp.Regexp{
+	regexp.MustCompile(`^\s*//(?: |$)`),
+	regexp.MustCompile(`^\s*#(?: |$)`),
+	regexp.MustCompile(`^\s*\*(?: |$)`),
+	regexp.MustCompile(`^\s*--(?: |$)`),
+	regexp.MustCompile(`^\s*;+(?: |$)`),
+}
+
+// uncommented is the lines with the marks taken off runs of comments, whatever code stands between;
+// nil where there is no such run.
+func uncommented(lines []Line) []Line {
+	var out []Line
+	for _, re := range comments {
+		for i := 0; i < len(lines); {
+			n := 0
+			for i+n < len(lines) && lines[i+n].Text != "" && lines[i+n].Command == "" && re.MatchString(lines[i+n].Text) {
+				n++
+			}
+			if n >= 2 {
+				if out == nil {
+					out = slices.Clone(lines)
+				}
+				for j := i; j < i+n; j++ {
+					l := &out[j]
+					l.Text = strings.TrimRight(l.Text[re.FindStringIndex(l.Text)[1]:], " \t")
+					l.prompt()
+				}
+			}
+			i += max(n, 1)
+		}
+	}
+	return out
 }
 
 // leastViewed is how many lines must have a prefix before it is taken for one.
