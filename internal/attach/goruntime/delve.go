@@ -21,6 +21,8 @@ var delve = &attach.Kind{
 var (
 	delveFrame = regexp.MustCompile(`^\s*\d{1,3}\s+0x[0-9a-f]{8,16} in (\S+)$`)
 	delveAt    = regexp.MustCompile(`^\s+at \S.*:\d+$`)
+	// A place with blanks in its path, as on Windows.
+	delveSpaced = regexp.MustCompile(`^(\S[^()\[\]]* [^()\[\]]*\.(?:go|s):\d+) (\S+) \(0x[0-9a-f]+\)`)
 )
 
 func claimDelve(lines []paste.Line) int {
@@ -51,6 +53,9 @@ func delveLine(s string) (st stack, ok bool) {
 	st.id, _ = whole(rest[:min(d, 9)])
 	st.count = 1
 	f := strings.Fields(place)
+	if m := delveSpaced.FindStringSubmatch(place); m != nil { // "c:/program files/go/src/bytes/buffer.go:451 f (0x1)"
+		f = []string{m[1], m[2]}
+	}
 	if len(f) < 2 {
 		return st, false
 	}
@@ -99,6 +104,18 @@ func readDelve(p *attach.Part) attach.Reading {
 	r := attach.Reading{Title: fmt.Sprintf("goroutines as delve lists them, %d", len(d.stacks)), State: attach.Healthy, Glance: true,
 		Facts: []attach.Fact{{Name: FactGoroutines, Value: float64(len(d.stacks))}}}
 	r.Figures = []string{pic.kindsText()}
+	states, parked := map[string]int{}, 0
+	for _, st := range d.stacks {
+		if strings.HasPrefix(st.state, "GC ") && !strings.HasPrefix(st.state, "GC worker") {
+			states[st.state]++
+		}
+		if len(st.frames) > 0 && st.frames[len(st.frames)-1].fn == "runtime.gopark" {
+			parked++
+		}
+	}
+	for _, state := range byMost(states)[:min(1, len(states))] {
+		r.Figures = append(r.Figures, fmt.Sprintf("%d in the state %q", states[state], state))
+	}
 	if keys := byMost(places); len(keys) > 0 {
 		r.Figures = append(r.Figures, fmt.Sprintf("%d in %s", places[keys[0]], keys[0]))
 	}
@@ -106,6 +123,11 @@ func readDelve(p *attach.Part) attach.Reading {
 		r.Means = "where each goroutine is at one moment, with who called it"
 	} else {
 		r.Means = "one place for each goroutine, without who called it: who waits for whom is not in it"
+	}
+	if !traced && 2*parked > len(d.stacks) {
+		r.State = attach.CannotTell
+		r.Means = "all it says of most goroutines is that they wait (runtime.gopark); for what, their stacks say"
+		r.Next = []attach.Next{{Command: "(dlv) goroutines -t", Why: "the stack of each goroutine"}}
 	}
 	r.Not = "how long each has waited: a debugger stops the program at one moment"
 	pic.readLocks(&r)

@@ -47,7 +47,7 @@ const (
 )
 
 func dumpLine(s string) lineOf {
-	t := strings.TrimSpace(s)
+	t := strings.TrimPrefix(strings.TrimSpace(s), `^\`) // a terminal shows the key that sent the signal
 	if t == "" {
 		return lineBlank
 	}
@@ -73,7 +73,7 @@ func dumpLine(s string) lineOf {
 	case strings.HasPrefix(t, "SIG") && strings.Contains(t, ": ") && len(t) < 60:
 		return lineSignal
 	case strings.HasPrefix(t, "[signal SIG"), strings.HasPrefix(t, "PC=0x"), strings.HasPrefix(t, "runtime stack:"), strings.HasPrefix(t, "exit status "),
-		strings.HasPrefix(t, "unexpected fault address"), strings.HasPrefix(t, "[originating from goroutine"), strings.HasPrefix(t, "goroutine 0 "), isRegister(t), isTail(t):
+		strings.HasPrefix(t, "unexpected fault address"), strings.HasPrefix(t, "[originating from goroutine"), strings.HasPrefix(t, "goroutine 0 "), isRegister(t), isTail(t), isRuntimeC(t):
 		return lineNoise
 	}
 	return lineOther
@@ -83,6 +83,15 @@ func dumpLine(s string) lineOf {
 func isRegister(t string) bool {
 	f := strings.Fields(t)
 	return len(f) == 2 && len(f[0]) <= 6 && strings.HasPrefix(f[1], "0x") && f[0] == strings.ToLower(f[0])
+}
+
+// isRuntimeC knows a call of the runtime's C code, which Go had until 1.4: "stopm()".
+func isRuntimeC(t string) bool {
+	name, args, ok := strings.Cut(t, "(")
+	if !ok || name == "" || len(name) > 40 || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_") != "" {
+		return false
+	}
+	return args == ")" || strings.HasPrefix(args, "0x") && strings.HasSuffix(args, ")")
 }
 
 // isTail knows the rest of a line of hexadecimal arguments that was broken in two.
@@ -140,7 +149,7 @@ func elided(s string) bool {
 }
 
 func headerNear(lines []paste.Line) bool {
-	for i := 0; i < len(lines) && i < 16; i++ {
+	for i := 0; i < len(lines) && i < 40; i++ { // Go before 1.5 prints the stopped thread's stack first
 		switch dumpLine(lines[i].Text) {
 		case lineHeader:
 			return true

@@ -79,6 +79,9 @@ func readDump(part *attach.Part, d *dump) attach.Reading {
 	}
 	r.Facts = append(r.Facts, attach.Fact{Name: FactGoroutines, Value: float64(max(p.n, d.total))})
 	r.Figures = append(r.Figures, p.kindsText())
+	if text := p.sleepers(); text != "" {
+		r.Figures = append(r.Figures, text)
+	}
 	if p.ended() {
 		p.readCrash(&r)
 		return r
@@ -101,6 +104,22 @@ func readDump(part *attach.Part, d *dump) attach.Reading {
 		r.Not = "how long each has waited: minutes are printed only of waits that a GC cycle has seen"
 	}
 	return r
+}
+
+// sleepers names the place where most of a crowd of goroutines sleep.
+func (p *picture) sleepers() string {
+	at := map[string]int{}
+	for i, s := range p.stacks {
+		if p.waits[i].kind == waitSleep {
+			at[s.own().fn] += s.count
+		}
+	}
+	for _, fn := range byMost(at)[:min(1, len(at))] {
+		if at[fn] >= manyRunning && fn != "" {
+			return fmt.Sprintf("%d sleep in %s", at[fn], fn)
+		}
+	}
+	return ""
 }
 
 func (p *picture) title(part *attach.Part) string {

@@ -19,6 +19,7 @@ const (
 	longStop  = 10.0 // ms: a stop takes microseconds, a time slice of the kernel a few ms
 	startup   = 10.0 // s after the start of a program that are not its steady state
 	leastSpan = 1.0  // s
+	manyCycle = 10   // that are enough for a rate within half of leastSpan
 	manyPs    = 8    // from which GOMAXPROCS may be far above a container's quota
 )
 
@@ -56,7 +57,25 @@ func steady(cs []cycle) (kept []cycle, start bool) {
 			break
 		}
 	}
-	return cs, cs[0].at < startup
+	return cs, cs[0].at < startup && !settled(cs)
+}
+
+// settled reports whether the heap of a program's first seconds does not grow any more: then they
+// are as its steady state.
+func settled(cs []cycle) bool {
+	if len(cs) < manyCycle || cs[0].n < manyCycle {
+		return false
+	}
+	least, most := cs[0].live, cs[0].live
+	for _, c := range cs {
+		least, most = min(least, c.live), max(most, c.live)
+	}
+	return least > 0 && most <= 1.3*least
+}
+
+// rated reports whether the cycles cover enough time for a rate.
+func (s gcSum) rated(cs []cycle) bool {
+	return s.span >= leastSpan || s.span >= leastSpan/2 && len(cs) >= manyCycle && !s.start
 }
 
 func sumGC(cs []cycle) (s gcSum) {
@@ -123,7 +142,7 @@ func readConcurrent(r *run) attach.Reading {
 	g := attach.Reading{Title: gcTitle(r.cycles)}
 	last := r.cycles[len(r.cycles)-1]
 	g.Facts = []attach.Fact{{Name: FactGCPause, Value: s.worstStop * 1e6}}
-	if s.span >= leastSpan {
+	if s.rated(cs) {
 		g.Facts = append(g.Facts, attach.Fact{Name: FactGCCPU, Value: s.cpuShare}, attach.Fact{Name: FactGCMark, Value: s.markShare})
 		g.Figures = append(g.Figures, fmt.Sprintf("GC marks %s of the time and takes %s of the CPU time of %s; %s, marking %s each (median)%s",
 			percent(s.markShare), percent(s.cpuShare), count(last.ps, "P", "Ps"), often(s.perSecond), ms(s.medianMark), forcedText(s, len(cs))))
@@ -132,7 +151,7 @@ func readConcurrent(r *run) attach.Reading {
 			ms(s.medianMark), forcedText(s, len(cs)), last.sinceStart))
 	}
 	g.Figures = append(g.Figures, stopText(s), heapFigure(cs, last))
-	if s.span >= leastSpan {
+	if s.rated(cs) {
 		g.Figures = append(g.Figures, fmt.Sprintf("as printed, GC used up to %.0f %% of the CPU; that is since the program started", mostSince(r.cycles)))
 	}
 	judgeGC(&g, s, cs)
@@ -198,7 +217,7 @@ func judgeGC(g *attach.Reading, s gcSum, cs []cycle) {
 	// to more, and that is no wait for a CPU.
 	stretched := s.medianMark >= longStop && s.usedOfMark < 0.10 && s.usedOfMark*float64(cs[0].ps) < 0.9
 	long := s.longStops >= 2 && (10*s.longStops >= len(cs) || s.longShare >= 0.02)
-	frequent := s.perSecond >= gcRate && s.span >= leastSpan && !s.start
+	frequent := s.perSecond >= gcRate && s.rated(cs) && !s.start
 	switch {
 	case frequent && !stretched && s.cpuShare-s.longShare >= gcLoss:
 		judgeFrequent(g, s, cs)
@@ -208,7 +227,7 @@ func judgeGC(g *attach.Reading, s gcSum, cs []cycle) {
 		g.State = attach.CannotTell
 		g.Means = fmt.Sprintf("these are the program's first seconds, in which its heap grows: GC used up to %.0f %% of the CPU (since the start, as printed), and that is not its steady state", mostSince(cs))
 		g.Next = []attach.Next{{Command: "GODEBUG=gctrace=1 for a minute under load", Why: "cycles after the start decide"}}
-	case s.span < leastSpan:
+	case !s.rated(cs):
 		judgeFew(g, s, cs)
 	case s.perSecond >= gcRate && s.cpuShare >= gcLoss:
 		judgeFrequent(g, s, cs)
@@ -288,6 +307,9 @@ func judgeFrequent(g *attach.Reading, s gcSum, cs []cycle) {
 	g.Not = "what each request lost"
 	proof := []string{g.Figures[0], fmt.Sprintf("assists took %s of the Ps' time, stops %s of the time", percent(s.assistAll), percent(s.stopShare))}
 	g.Signs = []attach.Sign{{Cause: "frequent-gc", Grade: attach.Found, Sure: sure, Share: s.cpuShare, Proof: proof}}
+	if s.assistAll >= gcLoss/2 && 2*s.assistAll >= s.cpuShare { // the program's own goroutines do most of it
+		g.Signs = append(g.Signs, attach.Sign{Cause: "mark-assist", Grade: attach.Found, Sure: finding.Possible, Share: s.assistAll, BecauseOf: "frequent-gc", Proof: proof[1:]})
+	}
 	g.Next = []attach.Next{{Command: "tr '\\0' '\\n' < /proc/PID/environ | grep -E 'GOGC|GOMEMLIMIT'", Why: "a low GOGC or a limit near the live heap makes cycles many"}}
 }
 

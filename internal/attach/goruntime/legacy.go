@@ -107,6 +107,9 @@ loop:
 	for i, line := range lines {
 		s := strings.TrimSpace(line.Text)
 		_, isStack := stackLine(s)
+		if !isStack && strings.HasPrefix(s, "/") {
+			_, isStack = parsePlace(s) // the end of a line that was broken before its place
+		}
 		switch {
 		case line.Command != "":
 			break loop
@@ -278,7 +281,7 @@ func readContentionText(part *attach.Part) attach.Reading {
 			p.kind = profBlock
 		}
 		if strings.HasPrefix(s, "--- contentionz") {
-			p.kind = profMutex // C++ and Java count locks only
+			p.kind, p.threads = profMutex, true // C++ and Java count locks only
 		}
 		key, value, _ := strings.Cut(s, "=")
 		n, isNumber := number(value)

@@ -2,6 +2,8 @@ package goruntime
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
@@ -370,17 +372,22 @@ func (p *profile) named(command string) {
 // guess says which profile it is where its head is cut off: by its unit and functions.
 func (p *profile) guess(unit string) {
 	if p.kind == profDelay || p.kind == profOther && unit == "ns" {
-		for fn := range p.flat {
-			if strings.HasPrefix(fn, "sync.(*") && strings.HasSuffix(fn, "nlock") && p.flat[fn] > 0 || fn == "internal/sync.(*Mutex).Unlock" || strings.HasPrefix(fn, "runtime._LostContended") {
-				p.kind = profMutex
-				return
+		unlocks, waits := 0.0, 0.0
+		for fn, v := range p.flat {
+			switch {
+			case strings.HasPrefix(fn, "sync.(*") && strings.HasSuffix(fn, "nlock"), fn == "internal/sync.(*Mutex).Unlock", strings.HasPrefix(fn, "runtime._LostContended"):
+				unlocks += v
+			case waitFuncs[strings.TrimPrefix(fn, "internal/")]:
+				waits += v
 			}
 		}
-		for fn := range p.flat {
-			if fn == "runtime.selectgo" || strings.HasPrefix(fn, "runtime.chanrecv") || fn == "sync.(*Cond).Wait" {
-				p.kind = profBlock
-				return
-			}
+		// A CPU profile has these functions too, for the little that they compute themselves.
+		shown := attach.Sum(slices.Collect(maps.Values(p.flat)))
+		switch {
+		case unlocks > 0 && (p.kind == profDelay || unlocks >= mostWaits*shown):
+			p.kind = profMutex
+		case waits > 0 && (p.kind == profDelay || waits >= mostWaits*shown):
+			p.kind = profBlock
 		}
 	}
 	switch {
@@ -392,11 +399,46 @@ func (p *profile) guess(unit string) {
 	}
 }
 
+// waitFuncs are the functions that block profiles count: their time is a wait.
+var waitFuncs = map[string]bool{
+	"runtime.selectgo": true, "runtime.chanrecv1": true, "runtime.chanrecv2": true, "runtime.chansend1": true, "runtime.chanrecv": true, "runtime.chansend": true,
+	"sync.(*Mutex).Lock": true, "sync.(*RWMutex).Lock": true, "sync.(*RWMutex).RLock": true, "sync.(*WaitGroup).Wait": true, "sync.(*Cond).Wait": true,
+}
+
+// mostWaits is the share of what a table shows that is in such functions, where it is of waits.
+const mostWaits = 0.8
+
+// listFigures says of each function what it has, and which of its lines has most.
 func listFigures(lines []paste.Line) (out []string) {
 	for i, line := range lines {
-		if rest, ok := strings.CutPrefix(strings.TrimSpace(line.Text), "ROUTINE "); ok && i+1 < len(lines) && len(out) < 3 {
-			out = append(out, strings.TrimLeft(rest, "= ")+": "+strings.Join(strings.Fields(lines[i+1].Text), " "))
+		rest, ok := strings.CutPrefix(strings.TrimSpace(line.Text), "ROUTINE ")
+		if !ok || i+1 >= len(lines) || len(out) >= 6 {
+			continue
+		}
+		out = append(out, strings.TrimLeft(rest, "= ")+": "+strings.Join(strings.Fields(lines[i+1].Text), " "))
+		if top := topLine(lines[i+2:]); top != "" {
+			out = append(out, "most of it: "+top)
 		}
 	}
 	return out
+}
+
+// topLine is the source line of one function that has most, with what it calls.
+func topLine(lines []paste.Line) (top string) {
+	most := 0.0
+	for _, line := range lines {
+		text := strings.TrimSpace(line.Text)
+		if strings.HasPrefix(text, "ROUTINE ") {
+			break
+		}
+		f := strings.Fields(text)
+		if len(f) < 4 || !listLine(text) {
+			continue
+		}
+		if v, _, ok := amount(f[1]); ok && v > most {
+			number, source, _ := strings.Cut(strings.Join(f[2:], " "), ":")
+			most, top = v, fmt.Sprintf("line %s, %s: %s", number, f[1], strings.TrimSpace(source))
+		}
+	}
+	return top
 }

@@ -2,6 +2,7 @@ package goruntime
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
@@ -20,7 +21,23 @@ var schedtrace = &attach.Kind{
 }
 
 func claimSched(lines []paste.Line) int {
-	return while(lines, func(s string) bool { return schedStart(s) >= 0 || detailLine(s) != "" })
+	broken := false // the line above is a sample that an editor broke in two
+	return while(lines, func(s string) bool {
+		at := schedStart(s)
+		known := at >= 0 || detailLine(s) != "" || broken && schedRest(s)
+		broken = at >= 0 && !strings.Contains(s[at:], " runqueue=")
+		return known
+	})
+}
+
+// schedRest reports whether a line is the end of a sample that was broken between two fields.
+func schedRest(s string) bool {
+	key, _, ok := strings.Cut(firstWord(strings.TrimSpace(s)), "=")
+	switch key {
+	case "threads", "spinningthreads", "needspinning", "idlethreads", "runqueue":
+		return ok
+	}
+	return false
 }
 
 // schedStart returns where "SCHED 1004ms: " starts in a line, -1 if nowhere.
@@ -108,9 +125,13 @@ func parseSched(line string) (s snapshot, ok bool) {
 
 // parseSnapshots reads the samples; with scheddetail the queues of Ps stand in lines of their own.
 func parseSnapshots(lines []paste.Line) (out []snapshot, flaws []string) {
-	for _, line := range lines {
+	for i, line := range lines {
 		if at := schedStart(line.Text); at >= 0 {
-			s, ok := parseSched(line.Text)
+			text := line.Text
+			if i+1 < len(lines) && schedRest(lines[i+1].Text) {
+				text += " " + strings.TrimSpace(lines[i+1].Text)
+			}
+			s, ok := parseSched(text)
 			if !ok {
 				if len(flaws) < 4 {
 					flaws = append(flaws, fmt.Sprintf("line %d: a schedtrace line that is cut or damaged", line.N))
@@ -150,6 +171,10 @@ func readSched(p *attach.Part) attach.Reading {
 		r.Means = "there is no whole SCHED line: nothing follows"
 		return r
 	}
+	all, starts := longestRun(all)
+	if starts > 1 {
+		r.Flaws = append(r.Flaws, fmt.Sprintf("the samples are of %d starts or processes; the one with most samples is read", starts))
+	}
 	samples := all
 	if len(all) > 1 && all[0].at < 0.5 {
 		samples = all[1:] // a program's first moment
@@ -157,9 +182,13 @@ func readSched(p *attach.Part) attach.Reading {
 	ps := samples[0].ps
 	r.Title = fmt.Sprintf("schedtrace, %s over %s, GOMAXPROCS %d", count(len(all), "sample", "samples"), seconds(all[len(all)-1].at-all[0].at), ps)
 	var perP []float64
-	long, idle, spinning := 0, 0, 0
+	long, idle, busy, spinning, threads := 0, 0, 0, 0, 0
 	most := samples[0]
 	for _, s := range samples {
+		threads = max(threads, s.threads)
+		if s.idle == 0 && s.runnable() > 0 {
+			busy++
+		}
 		perP = append(perP, s.perP())
 		if s.perP() >= queueLong && s.idle == 0 {
 			long++
@@ -180,10 +209,50 @@ func readSched(p *attach.Part) attach.Reading {
 	r.Figures = []string{
 		fmt.Sprintf("longest queue: %s at %.3f s", queues, most.at),
 		fmt.Sprintf("%d of %d samples have %.0f or more runnable goroutines for each P and no idle P; %d have idle Ps and nobody waiting", long, len(samples), queueLong, idle),
-		fmt.Sprintf("median %.2g runnable for each P; %.2g spinning threads on average, %d threads", attach.Median(perP), ratio(float64(spinning), float64(len(samples))), samples[len(samples)-1].threads),
+		fmt.Sprintf("median %s runnable for each P; %.2g spinning threads on average, %d threads", short(attach.Median(perP)), ratio(float64(spinning), float64(len(samples))), threads),
+	}
+	if threads >= manyThreads && threads >= threadsPerP*ps {
+		r.Figures = slices.Insert(r.Figures, 0, fmt.Sprintf("%d threads at most, for %s: threads in system calls or C code keep theirs", threads, count(ps, "P", "Ps")))
 	}
 	judgeSched(&r, len(samples), long, perP)
+	if r.State == attach.Healthy && float64(busy) >= queueAlways*float64(len(samples)) && len(samples) > 1 && attach.Median(perP) >= 1 {
+		r.State, r.Signs = attach.CannotTell, nil
+		r.Means = fmt.Sprintf("all Ps are busy in %d of %d samples, and %s goroutines wait for each (median): each waits for some time slices of 10 ms whenever it wants to run", busy, len(samples), short(attach.Median(perP)))
+		r.Not = "that requests wait: the goroutines in the queues may be background work"
+		r.Next = []attach.Next{{Command: "whystall diagnose --pid PID", Why: "shows which goroutines queue, and what has the Ps meanwhile"}}
+	}
 	return r
+}
+
+// manyThreads is more than a program has that does not wait in system calls or C code.
+const (
+	manyThreads = 200
+	threadsPerP = 20
+)
+
+// short writes a small number with a decimal, and a large one without.
+func short(v float64) string {
+	if v >= 10 {
+		return fmt.Sprintf("%.0f", v)
+	}
+	return fmt.Sprintf("%.2g", v)
+}
+
+// longestRun is the samples of one start of a program: its time only grows, and its Ps stay. It
+// returns how many starts there are.
+func longestRun(all []snapshot) (best []snapshot, starts int) {
+	from := 0
+	for i := 1; i <= len(all); i++ {
+		if i < len(all) && all[i].at >= all[i-1].at {
+			continue
+		}
+		starts++
+		if i-from > len(best) {
+			best = all[from:i]
+		}
+		from = i
+	}
+	return best, starts
 }
 
 func judgeSched(r *attach.Reading, n, long int, perP []float64) {
