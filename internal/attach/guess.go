@@ -74,11 +74,33 @@ func words(lines []paste.Line) bool {
 	human := 0
 	lines = lines[:min(len(lines), maxGuess)]
 	for _, l := range lines {
-		if text := strings.TrimSpace(l.Text); sentence(text) || paste.IsCommand(text) {
+		if text := uncommented(strings.TrimSpace(l.Text)); sentence(text) || paste.IsCommand(text) || address(text) || heading(l.Text) {
 			human++
 		}
 	}
 	return human*3 >= len(lines)*2
+}
+
+// uncommented takes off what makes a line a heading, an item of a list or a comment. Where nothing
+// is left, the line was a rule.
+func uncommented(text string) string {
+	rest := strings.TrimLeft(text, "#/*=-+•| ")
+	if rest == "" || rest == text {
+		return rest
+	}
+	return strings.TrimRight(rest, "#*=- ")
+}
+
+// heading reports whether a line is a comment or a heading of Markdown, whatever its blanks.
+func heading(text string) bool {
+	rest, ok := strings.CutPrefix(strings.TrimSpace(text), "#")
+	return ok && sentence(strings.Join(strings.Fields(strings.TrimLeft(rest, "#")), " "))
+}
+
+// address reports whether a line is a link and no more.
+func address(text string) bool {
+	text = strings.Trim(text, "<>()[] ")
+	return (strings.HasPrefix(text, "https://") || strings.HasPrefix(text, "http://")) && !strings.ContainsAny(text, " \t")
 }
 
 func sentence(text string) bool {

@@ -119,6 +119,9 @@ func (g memGroup) read() attach.Reading {
 		r.Means = "Anonymous memory leaves room below the limit; page cache may fill that and be given back."
 	case len(g.stats) > 0:
 		r.Means = "It says what the memory is; without the limit it cannot say whether it is short."
+		if r.State == attach.Healthy && r.Boot {
+			r.State = attach.Context
+		}
 	default:
 		r.State = attach.CannotTell
 		r.Means = "It cannot say whether memory is short: limit, use and events tell together."
@@ -153,6 +156,7 @@ func (g memGroup) readStat(r *attach.Reading) float64 {
 	r.Title += ": memory.stat"
 	r.Flaws = append(r.Flaws, m.flaws...)
 	r.Figures = append(r.Figures, fmt.Sprintf("%s anonymous (%s of it in huge pages), %s page cache", mem(anon), mem(huge), mem(file)))
+	r.Figures = append(otherMemory(m, anon+file, get("swap", "swap")), r.Figures...)
 	r.Facts = append(r.Facts, attach.Fact{Name: FactGroupAnonHuge, Value: huge})
 	if limit := m.get("hierarchical_memory_limit"); limit > 0 && limit < 1<<60 && g.limit <= 0 {
 		r.Figures = append(r.Figures, fmt.Sprintf("limit of this level and those above %s (%s of it anonymous)", mem(limit), percent(ratio(anon, limit))))
@@ -177,6 +181,26 @@ func (g memGroup) readStat(r *attach.Reading) float64 {
 		r.Boot = true
 	}
 	return anon + get("shmem", "shmem") + m.get("slab_unreclaimable") + m.get("kernel_stack")
+}
+
+// otherMemory says what a group has beside anonymous memory and page cache, where that is much: the
+// kernel's objects for it, and what was swapped out.
+func otherMemory(m pairs, rest, swap float64) (out []string) {
+	slab := m.get("slab")
+	if slab == 0 {
+		slab = m.get("slab_reclaimable") + m.get("slab_unreclaimable")
+	}
+	if slab > 0.25*(slab+rest) {
+		text := mem(slab) + " of the kernel's objects (slab)"
+		if m.has("slab_reclaimable") {
+			text += ", " + mem(m.get("slab_reclaimable")) + " of which can be given back"
+		}
+		out = append(out, text)
+	}
+	if swap > 0.05*(swap+rest) {
+		out = append(out, mem(swap)+" swapped out; whether pages still go in and out it does not say")
+	}
+	return out
 }
 
 func (g memGroup) readEvents(r *attach.Reading) {

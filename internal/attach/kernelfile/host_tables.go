@@ -235,8 +235,11 @@ var zoneinfo = &attach.Kind{
 			case "per-node", "pages", "min", "low", "high", "spanned", "present", "managed", "cma", "boost", "protection", "pagesets", "cpu", "count", "batch", "vm", "node_unreclaimable", "start_pfn", "inactive_ratio", "all_unreclaimable", "prev_priority", "scanned", "promo", "free", "high_min", "high_max":
 				return true
 			}
-			return zoneHead.MatchString(t) || strings.HasPrefix(t, "nr_") || strings.HasPrefix(t, "numa_") || strings.HasPrefix(t, "workingset_") || strings.HasPrefix(t, "pg") || strings.HasPrefix(t, "free ")
+			return t == "--" || zoneHead.MatchString(t) || strings.HasPrefix(t, "nr_") || strings.HasPrefix(t, "numa_") || strings.HasPrefix(t, "workingset_") || strings.HasPrefix(t, "pg") || strings.HasPrefix(t, "free ")
 		})
+		for n > 0 && strings.TrimSpace(lines[n-1].Text) == "--" { // of grep -A
+			n--
+		}
 		if n < 3 {
 			return 0
 		}
@@ -306,6 +309,9 @@ func readZoneinfo(p *attach.Part) attach.Reading {
 	}
 	r.Means = "Free memory is above the low watermarks: a zone that is below borrows from another of its node."
 	r.Not = "what happened before: a zone can run empty and be refilled at once"
+	if len(r.Figures) == 0 {
+		r.State, r.Means, r.Not = attach.Context, "It names zones, and their free pages and watermarks are not in the paste.", ""
+	}
 	if len(short) > 0 {
 		r.State = attach.CannotTell
 		r.Means = fmt.Sprintf("Node %s is below its low watermarks: kswapd frees memory, and below min threads do it themselves.", strings.Join(short, ", "))
@@ -325,43 +331,70 @@ var pagetypeinfo = &attach.Kind{
 				strings.HasPrefix(t, "Number of blocks type") || strings.HasPrefix(t, "Number of mixed blocks") || zoneCounts.MatchString(t)
 		})
 	},
-	Read: func(p *attach.Part) attach.Reading {
-		byZone := map[string]*zone{}
-		var order []string
-		for _, l := range p.Lines {
-			m := typeLine.FindStringSubmatch(strings.TrimSpace(l.Text))
-			if m == nil {
-				continue
-			}
-			key := m[1] + m[2]
-			z := byZone[key]
-			if z == nil {
-				z = &zone{node: m[1], name: m[2]}
-				byZone[key] = z
-				order = append(order, key)
-			}
-			for i, w := range strings.Fields(m[4]) {
-				n, _ := strconv.ParseFloat(strings.TrimPrefix(w, ">"), 64)
-				for len(z.blocks) <= i && i < 24 {
-					z.blocks = append(z.blocks, 0)
-				}
-				if i < len(z.blocks) {
-					z.blocks[i] += n
-				}
-			}
-		}
-		var zones []zone
-		for _, k := range order {
-			zones = append(zones, *byZone[k])
-		}
-		if len(zones) == 0 {
-			return attach.Reading{Title: "/proc/pagetypeinfo", State: attach.CannotTell, Means: "The free lists are not in the paste, only the kinds of blocks."}
-		}
-		r := judgeZones(zones)
-		r.Title, r.Glance = fmt.Sprintf("/proc/pagetypeinfo, free memory of %s by size of block, all types of pages together", plural(len(zones), "zone", "zones")), true
-		return r
-	},
+	Read: readPageTypes,
 }
 
 // zoneCounts is a line of the second table: how many blocks there are of each type.
 var zoneCounts = regexp.MustCompile(`^Node +\d+, zone +\w+(?: +\d+){4,8}$`)
+
+func readPageTypes(p *attach.Part) attach.Reading {
+	zones, cut := typeZones(p.Lines)
+	r := attach.Reading{Title: "/proc/pagetypeinfo", State: attach.CannotTell, Glance: true, Means: "The free lists are not in the paste, only the kinds of blocks."}
+	if len(zones) > 0 {
+		r = judgeZones(zones)
+		r.Title, r.Glance = fmt.Sprintf("/proc/pagetypeinfo, free memory of %s by size of block, all types of pages together", plural(len(zones), "zone", "zones")), true
+	} else if len(cut) > 0 {
+		r.Means = "The free lists are cut off: no zone is whole."
+	}
+	for _, z := range cut {
+		r.Flaws = append(r.Flaws, fmt.Sprintf("%s: its rows are cut off", z))
+	}
+	return r
+}
+
+// typeZones sums the free blocks of each zone over the types of pages. A zone with fewer types than
+// others, or a row with fewer orders, is where the paste was cut: it is returned as cut.
+func typeZones(lines []paste.Line) (zones []zone, cut []string) {
+	type rows struct {
+		zone
+		types int
+	}
+	byZone := map[string]*rows{}
+	var order []string
+	types, orders := 0, 0
+	for _, l := range lines {
+		m := typeLine.FindStringSubmatch(strings.TrimSpace(l.Text))
+		if m == nil {
+			if head, ok := strings.CutPrefix(strings.TrimSpace(l.Text), "Free pages count per migrate type at order"); ok {
+				orders = max(orders, len(strings.Fields(head)))
+			}
+			continue
+		}
+		key := m[1] + " " + m[2]
+		z := byZone[key]
+		if z == nil {
+			z = &rows{zone: zone{node: m[1], name: m[2]}}
+			byZone[key] = z
+			order = append(order, key)
+		}
+		counts := strings.Fields(m[4])
+		if orders = max(orders, min(len(counts), 24)); len(counts) < orders {
+			continue
+		}
+		z.types++
+		types = max(types, z.types)
+		z.blocks = append(z.blocks, make([]float64, orders-len(z.blocks))...)
+		for i, w := range counts[:orders] {
+			n, _ := strconv.ParseFloat(strings.TrimPrefix(w, ">"), 64)
+			z.blocks[i] += n
+		}
+	}
+	for _, k := range order {
+		if z := byZone[k]; z.types == types && types > 0 {
+			zones = append(zones, z.zone)
+		} else {
+			cut = append(cut, z.String())
+		}
+	}
+	return zones, cut
+}

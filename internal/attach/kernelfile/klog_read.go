@@ -22,7 +22,9 @@ type report struct {
 	zones  []zone // of a Mem-Info dump
 	stalls []float64
 	atomic bool
-	spin   string // where a CPU was stuck
+	spin   string   // where a CPU was stuck
+	bare   bool     // the machine is named, and is no virtual one
+	below  []string // zones of a Mem-Info dump whose free memory is below its min watermark
 	killed []string
 }
 
@@ -140,9 +142,20 @@ var (
 	orderItem = regexp.MustCompile(`(\d+)\*(\d+)kB`)
 )
 
-// other reads what stands between: where a CPU was stuck, and the free lists of a Mem-Info dump.
+// other reads what stands between: the machine, where a CPU was stuck, what a Mem-Info dump says of
+// zones, and the size of what was killed, which kernels before 5.0 print in a line of its own.
 func (r *report) other(text string) {
 	text = strings.TrimSpace(text)
+	if name, ok := strings.CutPrefix(text, "Hardware name: "); ok {
+		r.bare = bareMetal(name)
+	}
+	if m := killedLine.FindStringSubmatch(text); m != nil {
+		head := printed(m[2] + " (pid " + m[1] + ")")
+		if i := slices.Index(r.killed, head); i >= 0 {
+			r.killed[i] = head + residentOf(m[3])
+		}
+	}
+	r.watermark(text)
 	if m := ripLine.FindStringSubmatch(text); m != nil && r.spin == "" && r.counts[softLockup]+r.counts[hardLockup]+r.counts[rcuStall] > 0 {
 		r.spin = m[1]
 	}
@@ -158,6 +171,42 @@ func (r *report) other(text string) {
 			r.zones = append(r.zones, z)
 		}
 	}
+}
+
+var (
+	killedLine = regexp.MustCompile(`^Killed process (\d+) \(([^)]*)\)(.*)`)
+	zoneMarks  = regexp.MustCompile(`^(?:Node (\d+) )?(DMA32|Normal|HighMem|Movable) free:(\d+)kB (?:boost:\d+kB )?min:(\d+)kB `)
+)
+
+// watermark notes a zone that has less free than its min watermark: below it threads free memory
+// themselves.
+func (r *report) watermark(text string) {
+	m := zoneMarks.FindStringSubmatch(text)
+	if m == nil || len(r.below) >= 8 {
+		return
+	}
+	free, _ := strconv.ParseFloat(m[3], 64)
+	least, _ := strconv.ParseFloat(m[4], 64)
+	if free < least {
+		r.below = append(r.below, fmt.Sprintf("node %s %s: %s free, below its min watermark of %s", cmp.Or(m[1], "0"), m[2], mem(free*1024), mem(least*1024)))
+	}
+}
+
+// bareMetal reports whether the name that firmware gives a machine is that of a board or a server,
+// and of no hypervisor. A maker that is not listed may be a cloud.
+func bareMetal(name string) bool {
+	low := strings.ToLower(name)
+	for _, v := range []string{"virt", "qemu", "kvm", "xen", "hvm", "cloud", "compute", "ec2", "openstack", "bochs", "vm"} {
+		if strings.Contains(low, v) {
+			return false
+		}
+	}
+	for _, b := range []string{"(dt)", "dell", "hp ", "hpe ", "hewlett", "supermicro", "lenovo", "asus", "gigabyte", "asrock", "intel corporation", "fujitsu", "cisco", "raspberry", "micro-star"} {
+		if strings.Contains(low, b) {
+			return true
+		}
+	}
+	return false
 }
 
 // read puts the events in words, the gravest first.
@@ -293,6 +342,9 @@ func (r *report) readLockups(out *attach.Reading) {
 	}
 	means := "A CPU was held for seconds: by kernel code that does not give way, or by a hypervisor that did not run it."
 	causes := []string{"cpu-steal"}
+	if r.bare { // nobody else has its CPUs
+		means, causes = "A CPU was held for seconds by kernel code that does not give way.", nil
+	}
 	if r.spin != "" {
 		figures = append(figures, "it was in "+printed(r.spin))
 		switch {
@@ -307,6 +359,11 @@ func (r *report) readLockups(out *attach.Reading) {
 	}
 	say(out, attach.CannotTell, means, figures...)
 	out.Not = cmp.Or(out.Not, "that the function at which it was caught is at fault: a virtual CPU that is not run stands anywhere")
+	if r.bare {
+		out.Not = "which code that is, unless the trace below it is in the paste"
+		out.Next = append(out.Next, attach.Next{Command: "dmesg | grep -A 30 'soft lockup'", Why: "the trace of what the CPU did"})
+		return
+	}
 	out.Next = append(out.Next, attach.Next{Command: "grep ^cpu /proc/stat; sleep 10; grep ^cpu /proc/stat", Why: "how much the hypervisor takes (steal)"})
 }
 
@@ -323,12 +380,18 @@ func (r *report) readAllocations(out *attach.Reading) {
 			z := judgeZones(r.zones)
 			out.Signs = append(out.Signs, z.Signs...)
 			out.Facts = append(out.Facts, z.Facts...)
-			say(out, z.State, "Mem-Info: "+z.Means, z.Figures...)
+			if len(r.below) == 0 {
+				say(out, z.State, "Mem-Info: "+z.Means, z.Figures...)
+			} else {
+				say(out, attach.CannotTell, "Mem-Info: "+belowMeans, append(r.below, z.Figures...)...)
+				out.Signs = append(out.Signs, attach.Sign{Cause: "direct-reclaim", Grade: attach.Candidate, Proof: r.below})
+				out.Next = append(out.Next, nextStalls)
+			}
 		}
 		return
 	}
 	order, _ := strconv.Atoi(m[2])
-	figures := []string{fmt.Sprintf("%s failed, the first for order %d (%s in one piece), by %s", plural(r.counts[allocFail], "allocation", "allocations"), order, mem(pageSize*float64(int64(1)<<min(order, 20))), printed(m[1]))}
+	figures := append([]string{fmt.Sprintf("%s failed, the first for order %d (%s in one piece), by %s", plural(r.counts[allocFail], "allocation", "allocations"), order, mem(pageSize*float64(int64(1)<<min(order, 20))), printed(m[1]))}, r.below...)
 	if len(r.zones) > 0 {
 		var free, fits float64
 		for _, z := range r.zones {
@@ -346,8 +409,13 @@ func (r *report) readAllocations(out *attach.Reading) {
 	out.Signs = append(out.Signs, sign)
 	say(out, attach.CannotTell, means, figures...)
 	out.Not = cmp.Or(out.Not, "how often threads free or compact memory themselves: /proc/vmstat read twice tells")
-	out.Next = append(out.Next, attach.Next{Command: "sysctl vm.min_free_kbytes; grep -E 'allocstall|compact_stall' /proc/vmstat; sleep 10; grep -E 'allocstall|compact_stall' /proc/vmstat", Why: "whether threads have to free memory themselves now"})
+	out.Next = append(out.Next, nextStalls)
 }
+
+// belowMeans is what a zone below its min watermark means.
+const belowMeans = "A zone has less free than its min watermark: threads that want memory from it have to free some themselves, and those that may not wait get none."
+
+var nextStalls = attach.Next{Command: "sysctl vm.min_free_kbytes; grep -E 'allocstall|compact_stall' /proc/vmstat; sleep 10; grep -E 'allocstall|compact_stall' /proc/vmstat", Why: "whether threads have to free memory themselves now"}
 
 func (r *report) readDisks(out *attach.Reading) {
 	timeouts, errors := r.counts[diskTimeout], r.counts[diskError]

@@ -2,6 +2,7 @@ package kernelfile
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
@@ -84,6 +85,9 @@ func readMeminfo(p *attach.Part) attach.Reading {
 		if m.has("MemFree") && m.has("Cached") && total > 0 {
 			available = m.get("MemFree") + m.get("Cached") + m.get("Buffers") - m.get("Shmem")
 			r.Means = fmt.Sprintf("This kernel does not state MemAvailable; free memory and page cache together are about %s of %s.", mem(available), mem(total))
+			if slab := m.get("SReclaimable"); slab > 0.2*total {
+				r.Means += fmt.Sprintf(" %s of the kernel's objects can be given back as well: mostly names and inodes of files.", mem(slab))
+			}
 			if ratio(available, total) >= 0.1 {
 				r.State = attach.Healthy
 			}
@@ -135,6 +139,13 @@ func memFigures(m pairs) (out []string) {
 	}
 	if m.has("Dirty") {
 		out = append(out, fmt.Sprintf("%s dirty, %s being written", mem(m.get("Dirty")), mem(m.get("Writeback"))))
+	}
+	if slab := m.get("Slab"); slab > 0.2*total && total > 0 {
+		text := fmt.Sprintf("%s of the kernel's objects (slab, %s of the memory)", mem(slab), percent(slab/total))
+		if m.has("SReclaimable") {
+			text += fmt.Sprintf(", %s of which can be given back", mem(m.get("SReclaimable")))
+		}
+		out = slices.Insert(out, min(1, len(out)), text)
 	}
 	if len(out) == 0 {
 		for _, n := range m.order {

@@ -20,8 +20,8 @@ const (
 )
 
 var pressure = &attach.Kind{
-	Name: "PSI", Hints: []string{"avg10=", ":"},
-	Claim: starting("a-z/=A-Z", 200, repeated(func(lines []paste.Line) int {
+	Name: "PSI", Hints: []string{"avg10=", ":", "/proc/pressure/", ".pressure"},
+	Claim: starting("a-z/=A-Z-", 200, repeated(func(lines []paste.Line) int {
 		sure := false
 		n := run(lines, func(text string) bool {
 			_, _, ok := pressureLine(text)
@@ -98,11 +98,27 @@ func resourceOf(text string) string {
 
 // resourceTitle reads a line that names a resource and nothing else: "cpu:", "/proc/pressure/io",
 // "==> memory.pressure <==".
+//
+// A heading may have words around the path: "----- Output from /proc/pressure/io -----".
 func resourceTitle(text string) string {
-	if len(text) > 160 || strings.Contains(strings.Trim(text, " =<>"), " ") {
+	if len(text) > 160 {
 		return ""
 	}
-	return resourceOf(text)
+	words := strings.Fields(strings.Trim(text, " =<>"))
+	if len(words) == 1 {
+		return resourceOf(text)
+	}
+	found := ""
+	for _, w := range words[:min(len(words), 8)] {
+		if strings.Contains(w, "/proc/pressure/") || strings.HasSuffix(strings.TrimRight(w, ":"), ".pressure") {
+			if r := resourceOf(w); r != "" && found == "" {
+				found = r
+			} else {
+				return ""
+			}
+		}
+	}
+	return found
 }
 
 // stalls reads all lines of a part, and finds out by titles, paths and the command whose they are.
@@ -112,6 +128,10 @@ func pressureStalls(p *attach.Part) (out []stall, cgroup bool) {
 		if strings.HasSuffix(word, ".pressure") || strings.Contains(word, "/proc/pressure/") {
 			named = append(named, word)
 		}
+	}
+	// In /proc/pressure itself the name alone is enough: "cat io".
+	if f := strings.Fields(p.Command); len(named) == 0 && len(f) == 2 && f[0] == "cat" && resourceOf(f[1]) != "" {
+		named = f[1:]
 	}
 	cgroup = slices.ContainsFunc(named, func(w string) bool { return strings.HasSuffix(w, ".pressure") })
 	if len(named) == 1 && strings.ContainsAny(named[0], "*?{") {

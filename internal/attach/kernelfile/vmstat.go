@@ -2,6 +2,7 @@ package kernelfile
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
@@ -71,13 +72,13 @@ func readVmstat(p *attach.Part) attach.Reading {
 	switch n := stalls(last) + last.get("compact_stall"); {
 	case !asked:
 		r.State, r.Means = attach.CannotTell, "It has none of the counters of allocation stalls, so nothing follows for latency."
-	case n < fewStalls && last.get("pswpin") == 0:
+	case n < fewStalls && last.get("pswpin") == 0 && last.sum("pgsteal_direct") == 0:
 		r.State = attach.Healthy
 		r.Means = fmt.Sprintf("Since boot threads had to free or move memory themselves %s: memory was not short.", plural(int(n), "time", "times"))
 		r.Signs = []attach.Sign{{Cause: "direct-reclaim", Grade: attach.Against}}
 	default:
 		r.State = attach.CannotTell
-		r.Means = fmt.Sprintf("Since boot threads had to free memory themselves %s times and to compact it %s times; whether they still do cannot be told.", number(stalls(last)), number(last.get("compact_stall")))
+		r.Means = "Since boot threads had to " + stallsDone(last) + "; whether they still do cannot be told."
 	}
 	return r
 }
@@ -89,23 +90,44 @@ const fewStalls = 100
 func stalls(m pairs) float64 { return m.sum("allocstall") }
 
 func stallsKnown(m pairs) bool {
-	for _, n := range m.order {
-		if strings.HasPrefix(n, "allocstall") || n == "compact_stall" {
-			return true
-		}
-	}
-	return false
+	return hasCounter(m, "allocstall") || hasCounter(m, "compact_stall")
 }
 
 func stallsText(m pairs) string {
 	text := "no counter of direct reclaim"
-	if stallsKnown(m) {
-		text = fmt.Sprintf("%s direct reclaims (allocstall), %s direct compactions (compact_stall)", number(stalls(m)), number(m.get("compact_stall")))
+	var said []string
+	if hasCounter(m, "allocstall") {
+		said = append(said, number(stalls(m))+" direct reclaims (allocstall)")
+	}
+	if hasCounter(m, "compact_stall") {
+		said = append(said, number(m.get("compact_stall"))+" direct compactions (compact_stall)")
+	}
+	if len(said) > 0 {
+		text = strings.Join(said, ", ")
 		if fail := m.get("compact_fail"); fail > 0 {
 			text += fmt.Sprintf(", of which %s failed", number(fail))
 		}
 	}
 	return text + " since boot"
+}
+
+// hasCounter reports whether the paste has a counter: one that was cut off is not 0.
+func hasCounter(m pairs, prefix string) bool {
+	return slices.ContainsFunc(m.order, func(n string) bool { return strings.HasPrefix(n, prefix) })
+}
+
+// stallsDone says which stalls there were since boot, as far as the paste has their counters.
+func stallsDone(m pairs) string {
+	var done []string
+	if hasCounter(m, "allocstall") {
+		done = append(done, "free memory themselves "+number(stalls(m))+" times")
+	} else if direct := m.sum("pgsteal_direct"); direct > 0 {
+		done = append(done, "free "+number(direct)+" pages themselves")
+	}
+	if hasCounter(m, "compact_stall") {
+		done = append(done, "compact memory "+number(m.get("compact_stall"))+" times")
+	}
+	return strings.Join(done, " and ")
 }
 
 func reclaimText(direct, kswapd float64) string {

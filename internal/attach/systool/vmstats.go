@@ -16,7 +16,7 @@ var vmstatSums = &attach.Kind{
 
 // vmstatSumsNames are how lines end.
 var vmstatSumsNames = []string{"total memory", "used memory", "active memory", "inactive memory", "free memory", "buffer memory", "swap cache",
-	"total swap", "used swap", "free swap", "cpu ticks", "paged in", "paged out", "pages swapped in", "pages swapped out",
+	"total swap", "used swap", "free swap", "cpu ticks", "paged in", "paged out", "pages paged in", "pages paged out", "pages swapped in", "pages swapped out",
 	"interrupts", "CPU context switches", "boot time", "forks"}
 
 // vmstatSum takes a line apart.
