@@ -137,8 +137,8 @@ func rawSample(t string, n int) (values []int64, where []string, ok bool) {
 	return values, strings.Fields(rest), true
 }
 
-// rawPlace parses "12: 0x430bac M=1 main.work /src/main.go:12:0 s=10", and the lines below it of the
-// functions that it was inlined into. It returns the number of the place.
+// rawPlace parses "12: 0x430bac M=1 main.work /src/main.go:12:0 s=10", and the lines below it of
+// the functions that it was inlined into. It returns the number of the place.
 func rawPlace(t, last string, names map[string][]string) string {
 	id, rest, ok := strings.Cut(t, ": ")
 	f := strings.Fields(rest)
