@@ -272,9 +272,9 @@ func repeated(wire int, v uint64, b []byte, do func(uint64) error) error {
 	return nil
 }
 
-// looksProfile recognises a legacy CPU profile, or an uncompressed one of today: all fields that the
-// head has room for are those of profile.proto, and a ValueType is among them. Go writes that first,
-// in a CPU profile second.
+// looksProfile recognises a legacy CPU profile, or an uncompressed one of today: all fields that
+// the head has room for are those of profile.proto, and a ValueType is among them. Go writes that
+// first, in a CPU profile second.
 func looksProfile(h head) bool {
 	if _, _, ok := legacyHead(h.data); ok {
 		return true

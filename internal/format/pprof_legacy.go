@@ -95,7 +95,7 @@ func parseLegacyCPU(data []byte) (*Profile, error) {
 	return p, nil
 }
 
-// legacyNames reads the names that Java's profiles have: "0x00000003 com.example.Cart.add (File:3)".
+// legacyNames reads the names that Java's profiles have: "0x00000003 com.example.Cart.add".
 func legacyNames(text []byte) map[uint64]string {
 	names := map[uint64]string{}
 	for line := range bytes.Lines(text) {
