@@ -49,6 +49,8 @@ func cost(r *Run, g, f *finding.Finding) float64 {
 		return g.Share * perRequest(r, f.Scope, r.column(f.Scope).WallNS)
 	case g.Explains.CPUNS > 0:
 		return perSecond(r, g.Explains.CPUNS)
+	case g.Explains.WaitedNS > 0:
+		return perSecond(r, g.Explains.WaitedNS)
 	}
 	return g.Share * processCPUs(r)
 }
@@ -94,7 +96,7 @@ func boundFor(r *Run, f *finding.Finding) (most float64, ok bool) {
 				return float64(b.NS), true
 			case f.Explains.CPUNS > 0 && b.Of == finding.OfCPU:
 				return b.Share * processCPUs(r), true
-			case f.Explains.CPUNS > 0 && b.Of == finding.OfWall:
+			case f.Explains.CPUNS > 0 && b.Of == finding.OfWall, f.Explains.WaitedNS > 0 && b.Of == finding.OfWall:
 				return b.Share * 1e9, true
 			}
 		}

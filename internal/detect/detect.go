@@ -50,6 +50,9 @@ type Detector struct {
 	// the process. A detector with the scope usual reads [Pass.Column] instead of Ledger.Slow, and
 	// one with the scope process asks [Pass.Scope] before it reads either.
 	Scopes []finding.Scope
+	// Beside reports whether it looks at the process where slow requests are visible too. Nil: if
+	// it has that scope.
+	Beside func(*account.Result) bool
 	// Go is of causes within Go's runtime: they are not listed for a program that has none.
 	Go bool
 	// Native is of causes that only requests of threads can have: they are listed for no others.

@@ -223,6 +223,9 @@ func verdict(b *run, name string) string {
 		if f.Explains.CPUNS > 0 {
 			what = finding.Duration(f.Explains.CPUNS) + " of CPU"
 		}
+		if f.Explains.WaitedNS > 0 {
+			what = finding.Duration(f.Explains.WaitedNS) + " waited"
+		}
 		fmt.Fprintf(&s, "found %s%s: %s, %s, %s\n", f.Cause, because, f.Confidence, what, percent(f.Share))
 		if f.Cause != name {
 			continue
@@ -283,7 +286,7 @@ func honestRound(t *testing.T, b *board, pools map[string]int64) {
 			t.Errorf("%s: proven from a trace alone", p.det.Name)
 		}
 		set := 0
-		for _, v := range []int64{f.Explains.NS, f.Explains.CPUNS, f.Explains.Bytes} {
+		for _, v := range []int64{f.Explains.NS, f.Explains.CPUNS, f.Explains.Bytes, f.Explains.WaitedNS} {
 			if v > 0 {
 				set++
 			}

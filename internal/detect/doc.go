@@ -37,6 +37,7 @@
 //	shared_late.go              netpoll-late, timer-late: the runtime notices late
 //	shared_locks.go             lock-contention, logger-lock: locks of goroutines
 //	shared_thread_locks.go      lock-contention: locks of threads
+//	shared_convoy.go            lock-contention of a Go process whose work is not in requests
 //	shared_tasks.go             runtimes of tasks, whose waits no thread shows
 //
 // All other files are causes, by name:

@@ -12,7 +12,8 @@ var _ = register(&Detector{
 	Name:   "lock-contention",
 	Title:  "Requests queue for a lock",
 	Needs:  []string{Trace, mutexStream, KernelRecords},
-	Scopes: []finding.Scope{finding.Slow, finding.Usual},
+	Scopes: everyScope,
+	Beside: besideConvoy,
 	Floor:  lockFloor,
 	Doc: `What happens
   Requests wait for a sync.Mutex or sync.RWMutex that others hold. It may be inside singleflight,
@@ -29,7 +30,9 @@ Evidence
   second counter; it also shows the runtime's own locks, which a trace does not. With the kernel's
   records: futex waits of the runtime's own locks (page heap, scheduler; since Go 1.24 inferred
   from the function that locks), and those of native threads, with the holder where the lock's
-  word or its wakers show it.
+  word or its wakers show it. Where the process' work is not in requests, but in goroutines of its
+  own: the waits of all goroutines for one lock, from a second a second and a quarter of the time
+  in which they have work up.
 
 Not to be taken for
   Waits of the garbage collector and of stop-the-worlds: their reason in the trace is the same
@@ -58,6 +61,9 @@ Sources
   stops at 60 % CPU. golang/go#33747 (collapse under starvation mode); sync/mutex.go for the two
   modes; golang/go#61427, #61428 for the page heap's locks.`,
 	Look: func(p *Pass) {
+		if lookConvoy(p) {
+			return
+		}
 		if why := p.blindTrace(); why != "" {
 			lookFutexes(p, why)
 			return
@@ -84,6 +90,10 @@ Sources
 		}
 	},
 	Tell: func(p *Pass, f *finding.Finding) {
+		if p.convoy != nil {
+			tellConvoy(p, f)
+			return
+		}
 		if len(p.pools) > 0 {
 			tellFutexes(p, f)
 			return

@@ -66,9 +66,10 @@ type Pass struct {
 	total       int64       // what the pools are a share of
 	bytes       bool        // pools hold bytes
 	bounds      []finding.Bound
-	asked       bool      // ClaimWork was
-	work        workClaim // what of all claims rests on samples
-	weight      float64   // the share of what everybody lost, to rank pools beside claims
+	asked       bool          // ClaimWork was
+	work        workClaim     // what of all claims rests on samples
+	weight      float64       // the share of what everybody lost, to rank pools beside claims
+	convoy      *account.Lock // of lock-contention: background goroutines queue for it
 
 	partly     string  `prose:"yes"` // evidence that was recorded a part of the time only
 	unrecorded float64 // the part of the recording without it
@@ -243,6 +244,8 @@ func (p *Pass) words() finding.Finding {
 		}
 	}
 	switch {
+	case p.convoy != nil: // no request's time, and no CPU's
+		f.Explains.WaitedNS, f.Share = p.pooled(), p.weight
 	case len(p.pools) > 0 && p.bytes:
 		f.Explains.Bytes, f.Share = p.pooled(), ratio(p.pooled(), p.total)
 	case len(p.pools) > 0:

@@ -52,6 +52,9 @@ func (b *board) looks(d *Detector) bool {
 	if !b.all && !slices.Contains(d.Scopes, b.scope) {
 		return false
 	}
+	if b.seen && d.Beside != nil && !d.Beside(b.r) {
+		return false
+	}
 	// What it claimed of the process in another round is not claimed again.
 	q := b.earlier(d)
 	return q == nil || len(q.pools) == 0

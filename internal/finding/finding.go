@@ -47,6 +47,8 @@ type Explains struct {
 	NS    int64 `json:"ns,omitempty"`     // of the time of slow requests, or of usual ones: of the scope's column
 	CPUNS int64 `json:"cpu_ns,omitempty"` // of the capacity ledger
 	Bytes int64 `json:"bytes,omitempty"`  // of the memory ledger
+	// WaitedNS is of the time in which goroutines had work or waited, where no request's is meant.
+	WaitedNS int64 `json:"waited_ns,omitempty"`
 }
 
 // Evidence is one line of proof and its source.

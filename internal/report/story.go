@@ -102,6 +102,8 @@ func wholeOf(f *finding.Finding) string {
 		return "of memory"
 	case f.Explains.CPUNS > 0:
 		return "of CPU time"
+	case f.Explains.WaitedNS > 0:
+		return "of the time in which goroutines have work"
 	case f.Scope == finding.Usual:
 		return "of every request's time"
 	case f.Explains.NS > 0:
@@ -126,6 +128,8 @@ func (r *Report) size(f *finding.Finding) string {
 		return s + ", " + finding.Duration(e.CPUNS)
 	case e.Bytes > 0:
 		return s + ", " + finding.Bytes(e.Bytes)
+	case e.WaitedNS > 0:
+		return s + ", " + finding.Duration(e.WaitedNS)
 	}
 	return s
 }

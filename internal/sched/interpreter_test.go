@@ -60,13 +60,16 @@ func TestShortStacks(t *testing.T) {
 // TestJVMWait has stacks of OpenJDK 17.
 func TestJVMWait(t *testing.T) {
 	for stack, want := range map[string]JVMWait{
-		"syscall@libc.so.6;LinuxWaitBarrier::wait@libjvm.so;SafepointSynchronize::block@libjvm.so":                                            JVMSafepoint,
-		"pthread_cond_wait@libc.so.6;os::PlatformMonitor::wait@libjvm.so;Monitor::wait@libjvm.so;VMThread::wait_until_executed@libjvm.so":     JVMSafepoint,
-		"nanosleep@libc.so.6;os::naked_short_sleep@libjvm.so;SafepointSynchronize::synchronize_threads@libjvm.so;VMThread::run@libjvm.so":     JVMReaching,
-		"pthread_cond_wait@libc.so.6;os::PlatformEvent::park@libjvm.so;ObjectMonitor::EnterI@libjvm.so;ObjectMonitor::enter@libjvm.so":        JVMMonitor,
-		"pthread_cond_timedwait@libc.so.6;os::PlatformEvent::park@libjvm.so;ObjectMonitor::wait@libjvm.so;ObjectSynchronizer::wait@libjvm.so": JVMNone, // Object.wait
-		"pthread_cond_timedwait@libc.so.6;os::PlatformMonitor::wait@libjvm.so;VMThread::wait_for_operation@libjvm.so;VMThread::run@libjvm.so": JVMNone, // nothing to do
-		"pthread_cond_wait@libc.so.6;Parker::park@libjvm.so;Unsafe_Park@libjvm.so":                                                            JVMNone,
+		"syscall@libc.so.6;LinuxWaitBarrier::wait@libjvm.so;SafepointSynchronize::block@libjvm.so":                                                                   JVMSafepoint,
+		"pthread_cond_wait@libc.so.6;os::PlatformMonitor::wait@libjvm.so;Monitor::wait@libjvm.so;VMThread::wait_until_executed@libjvm.so":                            JVMSafepoint,
+		"__lll_lock_wait@libc.so.6;pthread_mutex_lock@libc.so.6;Mutex::lock_contended@libjvm.so;Mutex::lock@libjvm.so;GenCollectedHeap::mem_allocate_work@libjvm.so": JVMSafepoint,
+		"__lll_lock_wait@libc.so.6;pthread_mutex_lock@libc.so.6;Mutex::lock_contended@libjvm.so;Mutex::lock@libjvm.so;VM_GC_Operation::doit_prologue@libjvm.so":      JVMSafepoint,
+		"__lll_lock_wait@libc.so.6;pthread_mutex_lock@libc.so.6;Mutex::lock_contended@libjvm.so;Mutex::lock@libjvm.so;SymbolTable::lookup@libjvm.so":                 JVMNone,
+		"nanosleep@libc.so.6;os::naked_short_sleep@libjvm.so;SafepointSynchronize::synchronize_threads@libjvm.so;VMThread::run@libjvm.so":                            JVMReaching,
+		"pthread_cond_wait@libc.so.6;os::PlatformEvent::park@libjvm.so;ObjectMonitor::EnterI@libjvm.so;ObjectMonitor::enter@libjvm.so":                               JVMMonitor,
+		"pthread_cond_timedwait@libc.so.6;os::PlatformEvent::park@libjvm.so;ObjectMonitor::wait@libjvm.so;ObjectSynchronizer::wait@libjvm.so":                        JVMNone, // Object.wait
+		"pthread_cond_timedwait@libc.so.6;os::PlatformMonitor::wait@libjvm.so;VMThread::wait_for_operation@libjvm.so;VMThread::run@libjvm.so":                        JVMNone, // nothing to do
+		"pthread_cond_wait@libc.so.6;Parker::park@libjvm.so;Unsafe_Park@libjvm.so":                                                                                   JVMNone,
 	} {
 		if got := jvmWait(stackOf(stack)); got != want {
 			t.Errorf("%s: %d, want %d", stack, got, want)
