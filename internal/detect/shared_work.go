@@ -62,7 +62,8 @@ func (p *Pass) fewSamples() bool {
 				ns += a.NS
 			}
 		}
-		if below := p.below(ns); below != "" {
+		bound := finding.Bound{Scope: p.board.scope, NS: perRequest(p.Column(), ns), Share: ratio(ns, p.Column().WallNS), Of: finding.OfRequest}
+		if below := p.below(ns); below != "" && !p.tooMuch(bound) {
 			p.Bound(perRequest(p.Column(), ns), ratio(ns, p.Column().WallNS), finding.OfRequest)
 			p.Clear("all time on CPUs: %s", below)
 			return true

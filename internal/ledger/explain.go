@@ -383,19 +383,22 @@ func (x *explainer) follow(f *frame, s *timeline.Segment, lo int64, depth int) b
 	return true
 }
 
+// manyTurns are enough to be a queue, though one of them took half of the wait.
+const manyTurns = 5
+
 // others finds how far a wait [lo, cursor) for a message was the turn of others. If a goroutine of
 // the waiter's own kind ended the wait, it had what both need, and the whole wait was theirs. If a
 // worker ended it, the wait was theirs up to when that worker ended another's wait. A wait shorter
 // than two turns is no queue: the request arrived during a turn, or was woken together with many
-// others.
+// others. Where there were many turns one may have been long: its holder had no CPU.
 func (x *explainer) others(ident uint32, s *timeline.Segment, lo int64) {
 	if s.Wait() != timeline.WaitMessage {
 		return
 	}
 	x.held = x.tl.Alike(ident, s.Ender)
 	n, last, longest := x.tl.Turns(x.site, ident, s.Ender, lo, x.cursor)
-	switch {
-	case n < 2 || x.cursor-lo < 3*longest:
+	switch wait := x.cursor - lo; {
+	case n < 2 || wait < 3*longest && (n < manyTurns || wait < 2*longest):
 	case x.held:
 		x.turn = x.cursor
 	default:
