@@ -313,6 +313,9 @@ func (l *long) claim() (*Kind, []paste.Line) {
 		if kind == nil || !near || l.w.done && l.until == l.w.off+int64(len(l.w.buf)) {
 			return kind, part
 		}
+		if kind.Scattered && lines >= logLines {
+			return kind, part
+		}
 		if lines >= largeLines && size >= largeWindow || l.total >= mostOthers || l.held[kind] >= mostParts {
 			l.capped = true
 			return kind, part

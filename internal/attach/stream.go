@@ -1,6 +1,7 @@
 package attach
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 )
@@ -8,11 +9,13 @@ import (
 // Bounds of a file that is too long to be read whole.
 const (
 	WholeText   = 8 << 20 // a text of this size is cut as a whole
+	wholeLines  = 150_000 // unless it has more lines: one takes more memory than its text
 	windowSize  = 256 << 10
-	largeWindow = 8 << 20 // of one part that goes on
+	largeWindow = 4 << 20 // of one part that goes on
 	largeLines  = 60_000  // of it
+	logLines    = 4096    // of a scattered one, which later lines are added to
 	behindMark  = 10      // lines behind one with a mark that may belong to it
-	mostLines   = 60_000  // of one scattered part
+	mostLines   = 30_000  // of one scattered part
 	mostOthers  = 60_000  // lines of all other parts of a long file
 	mostParts   = 100     // of one kind of a long file
 	longestLine = 1 << 20
@@ -23,12 +26,17 @@ const (
 // longer one. The notes say what was not looked at.
 func Stream(file string, r io.Reader, kinds []*Kind) (parts []*Part, unknown []Range, notes []string, err error) {
 	head, err := Head(r)
-	if err != nil || len(head) <= WholeText {
+	if err != nil || Whole(head) {
 		parts, unknown = cutAll(file, head, kinds)
 		return parts, unknown, nil, err
 	}
 	parts, notes, err = Long(file, head, r, kinds)
 	return parts, nil, notes, err
+}
+
+// Whole reports whether a text, of which head is what Head has read, is cut as a whole.
+func Whole(head []byte) bool {
+	return len(head) <= WholeText && bytes.Count(head, []byte("\n")) <= wholeLines
 }
 
 // Head reads a text that is held as a whole, or one byte more than that of a longer one. Where it

@@ -31,6 +31,9 @@ func (in *loaded) answer(found *finding.Result) *report.Attached {
 	if len(in.attached.parts) == 0 && (!alone || len(in.cases) > 0) {
 		return nil
 	}
+	if alone {
+		defer frugal()()
+	}
 	a := attach.Explain(in.attached.parts, in.attached.unknown)
 	out := &report.Attached{State: string(a.State), Parts: []report.AttachedPart{}, Causes: []report.AttachedCause{},
 		Unknown: []report.AttachedUnknown{}, Notes: append([]string{}, slices.Concat(a.Notes, in.attached.remarks, in.attached.notes)...), Next: []report.AttachedNext{}}

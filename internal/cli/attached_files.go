@@ -8,6 +8,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -80,6 +82,7 @@ func (in *input) walked(what string, notes []string, err error) error {
 // cut takes one text: its parts, and its bytes where a format knows them. path is where the file
 // was below /proc or /sys, "" if that is not known.
 func (in *input) cut(name, path string, r io.Reader, left *int64) error {
+	defer frugal()()
 	head, err := attach.Head(r)
 	kind := format.Identify(head[:min(len(head), format.HeadSize)])
 	switch {
@@ -92,7 +95,7 @@ func (in *input) cut(name, path string, r io.Reader, left *int64) error {
 	case binary(head):
 		in.profile(name, head)
 		return in.item(name, io.MultiReader(bytes.NewReader(head), r), 0, left)
-	case len(head) <= attach.WholeText:
+	case attach.Whole(head):
 		parts, ranges := attach.Cut(name, withPath(paste.Lines(head), path), allKinds())
 		if in.members == 0 || len(parts) > 0 { // most files of an archive are of no kind
 			var unknown []attach.Unknown
@@ -110,6 +113,23 @@ func (in *input) cut(name, path string, r io.Reader, left *int64) error {
 	known := len(in.parts)
 	_ = in.long(name, head, r)
 	return in.whole(name, kind, head, in.parts[known:], err, left)
+}
+
+// textMemory is what Go's runtime may take while texts are read, unless what is held needs more:
+// with the program's own pages that is 64 MiB.
+const textMemory = 24 << 20
+
+// frugal makes the collector keep to textMemory until undo is called: reading texts makes much
+// garbage. Where far more is held already, as a trace, it changes nothing.
+func frugal() (undo func()) {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	before := debug.SetMemoryLimit(-1)
+	if before <= textMemory || m.HeapAlloc > 8*textMemory {
+		return func() {}
+	}
+	debug.SetMemoryLimit(textMemory)
+	return func() { debug.SetMemoryLimit(before) }
 }
 
 // take keeps what is known of a text.
@@ -139,6 +159,8 @@ func (in *input) whole(name string, kind format.Kind, text []byte, parts []*atta
 	switch {
 	case known && weak(kind) && !same(parts, kind), kind == format.KindUnknown && in.members > 0:
 		return nil
+	case known && kind == format.KindGCTrace && len(text) > mostGCTrace:
+		return nil // its kind says all of it, and a record of each cycle would take much memory
 	case int64(len(text)) > min(maxItem, *left) && known:
 		return nil
 	case int64(len(text)) > min(maxItem, *left):
@@ -148,6 +170,9 @@ func (in *input) whole(name string, kind format.Kind, text []byte, parts []*atta
 	in.items = append(in.items, format.Item{Name: name, Data: text})
 	return err
 }
+
+// mostGCTrace is some ten thousand cycles.
+const mostGCTrace = 1 << 20
 
 // same reports whether a part is what the format takes the file for.
 func same(parts []*attach.Part, kind format.Kind) bool {

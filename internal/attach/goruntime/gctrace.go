@@ -84,6 +84,9 @@ func runs(p *attach.Part) (out []*run, flaws []string) {
 		r := last[key]
 		if r == nil || c.n <= r.cycles[len(r.cycles)-1].n || c.at < r.cycles[len(r.cycles)-1].at {
 			r = &run{source: line.Source}
+			if len(out) == 0 { // mostly there is one, and it is long
+				r.cycles = make([]cycle, 0, min(len(p.Lines)-i, maxCycles))
+			}
 			last[key] = r
 			out = append(out, r)
 		}

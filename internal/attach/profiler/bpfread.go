@@ -61,6 +61,9 @@ func (t *bpfTable) reading(what string) attach.Reading {
 	if s := t.span(); s > 0 {
 		r.Title += " in " + lasts(s)
 	}
+	if t.left > 0 {
+		r.Flaws = append(r.Flaws, fmt.Sprintf("only the first %d rows are read", len(t.rows)))
+	}
 	if len(t.rows) == 0 {
 		r.Means = "It has no event, which says nothing unless it ran while the service was slow."
 	}

@@ -111,7 +111,11 @@ type bpfTable struct {
 	heads   int       // how often the header stands: intervals
 	clocks  []float64 // times that stand between the rows, in seconds
 	command string
+	left    int // rows that are not read
 }
+
+// mostRows bounds how many rows of a table are kept.
+const mostRows = 1 << 15
 
 func readTable(tool *bpfTool, p *attach.Part) *bpfTable {
 	t := &bpfTable{tool: tool, command: p.Command}
@@ -122,7 +126,7 @@ func readTable(tool *bpfTool, p *attach.Part) *bpfTable {
 			t.heads++
 			continue
 		}
-		if first, _, _ := strings.Cut(text, " "); len(first) == len("10:20:30") && len(t.rows) < most && tableNote(text) {
+		if first, _, _ := strings.Cut(text, " "); len(first) == len("10:20:30") && len(t.rows) < mostRows && tableNote(text) {
 			if s := clockOf(first); s >= 0 {
 				t.clocks = append(t.clocks, s)
 			}
@@ -131,7 +135,11 @@ func readTable(tool *bpfTool, p *attach.Part) *bpfTable {
 		if len(t.rows) == 0 && len(t.said) < 400 && tableNote(text) {
 			t.said += text + "\n"
 		}
-		if t.columns == nil || tableNote(text) || len(t.rows) >= most {
+		if t.columns == nil || tableNote(text) {
+			continue
+		}
+		if len(t.rows) == mostRows {
+			t.left++
 			continue
 		}
 		if row, ok := rowOf(t.columns, text); ok {

@@ -81,7 +81,7 @@ func readDstat(p *attach.Part) attach.Reading {
 			for len(f) > len(t.names) {
 				f = f[1:]
 			}
-			t.rows = append(t.rows, row{line: l, cells: f})
+			t.rows = append(t.rows, row{cells: f})
 		}
 	}
 	if len(t.rows) < 2 {

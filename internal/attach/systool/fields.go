@@ -14,11 +14,13 @@ type table struct {
 	rows  []row
 }
 
+// row is one row of figures. A file may have a hundred thousand of them, so rows that are as they
+// were printed are kept as text.
 type row struct {
-	line    paste.Line
 	time    string // as printed; "": none
 	average bool
 	cells   []string
+	text    string // instead of cells: they stand in it, with blanks between
 }
 
 // column is -1 where none of these names is there.
@@ -35,10 +37,29 @@ func (t *table) has(names ...string) bool { return t.column(names...) >= 0 }
 
 // cell is "" where the row has no such column.
 func (t *table) cell(r row, names ...string) string {
-	if at := t.column(names...); at >= 0 && at < len(r.cells) {
+	at := t.column(names...)
+	if at >= 0 && r.text != "" {
+		return nth(r.text, at)
+	}
+	if at >= 0 && at < len(r.cells) {
 		return r.cells[at]
 	}
 	return ""
+}
+
+// nth is a field of a text, counted from 0; "" where there are not so many.
+func nth(text string, at int) string {
+	for {
+		text = strings.TrimLeft(text, " \t")
+		end := strings.IndexAny(text, " \t")
+		if end < 0 {
+			end = len(text)
+		}
+		if at == 0 || end == 0 {
+			return text[:end]
+		}
+		text, at = text[end:], at-1
+	}
 }
 
 // num is 0 where there is no such figure.

@@ -247,7 +247,7 @@ func parseSysstat(p *attach.Part) (s sysstatTables) {
 			now = s.of(mpstatColumns)
 			fallthrough
 		case now != nil && sysstatRow(now.names, rest):
-			now.rows = append(now.rows, row{line: l, time: at, average: average, cells: rest})
+			now.rows = append(now.rows, row{time: at, average: average, cells: rest})
 		}
 	}
 	return s

@@ -167,7 +167,7 @@ func parseTop(p *attach.Part) (all []screen) {
 			if n, ok := topHeader(text); ok {
 				s.names = n
 			} else if f := fields(text); topRow(s.names, f) {
-				s.rows = append(s.rows, row{line: l, cells: f})
+				s.rows = append(s.rows, row{cells: f})
 			} else if wrappedTop(text) {
 				s.memory("Swap:" + text)
 			}

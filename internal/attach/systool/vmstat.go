@@ -123,7 +123,7 @@ func parseVmstat(p *attach.Part) (run vmstatRun) {
 		if !vmstatRow(text) {
 			continue
 		}
-		r := row{line: l, cells: fields(text)}
+		r := row{text: text}
 		if first {
 			run.boot = append(run.boot, r)
 			first = false

@@ -13,8 +13,9 @@ import "strings"
 // A line that has nothing left is kept, empty, so that numbers of lines stay right. All of it runs
 // in time and memory linear in the paste.
 func Lines(data []byte) []Line {
-	var out []Line
-	for text := range strings.Lines(decode(data)) {
+	all := decode(data)
+	out := make([]Line, 0, strings.Count(all, "\n")+1) // a line takes more memory than its text
+	for text := range strings.Lines(all) {
 		out = append(out, Line{N: len(out) + 1, Text: plain(unescaped(text))})
 	}
 	fences(out)
