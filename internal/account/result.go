@@ -42,6 +42,15 @@ type Result struct {
 	CPUs     *CPUs   // nil without them
 	Memory   *Memory // nil where the target's memory was not read
 	Native   bool    // requests are those of threads: there is no Go trace
+	Loop     Loop
+}
+
+// Loop is a loop around many sockets whose one thread has all requests: how often one of them made
+// the thread wait for something else than work, for 2 ms or more, and how often the thread then
+// went on to another socket without a wait.
+type Loop struct {
+	TID          uint32 // 0: the requests have no such loop, or several
+	Held, Behind int64
 }
 
 // Requests says which units of work were found.

@@ -21,34 +21,49 @@ const (
 	// distribution).
 	heapShare = 0.5
 	heapOf    = 50
+	// leastBehind is how often the loop must have gone on to another socket right after a request
+	// had made its thread wait. It must be half of those waits as well.
+	leastBehind = 5
 )
+
+// heldFloor is of waits in the loop's thread. It is no loss of the one request alone, so the floor
+// does not fall with the service's latency.
+var heldFloor = Floor{NS: 5e6, Share: 0.20}
 
 var _ = register(&Detector{
 	Name:    "event-loop",
-	Title:   "One request computes on the only thread of the event loop, and others wait",
+	Title:   "One request holds up the only thread of the event loop, and others wait",
 	Needs:   []string{KernelRecords},
 	Floor:   Floor{NS: loopNS, Share: leastOwn},
 	Native:  true,
-	Applies: func(_ *account.Result, facts Facts) bool { return facts.Runtime == "node" },
+	Applies: func(r *account.Result, facts Facts) bool { return facts.Runtime == "node" || heldOften(r) },
 	Doc: `What happens
   Node runs all JavaScript of a process on one thread. While a callback computes, no other request
   is read, answered or timed out: each that comes meanwhile waits for all of the rest. Latency of
-  all requests then follows the longest callback, on machines whose CPUs are idle.
+  all requests then follows the longest callback, on machines whose CPUs are idle. The same happens
+  to any loop whose one thread serves many connections, as Python's asyncio, when a request makes
+  it wait: a sleep, a query by a library that blocks, a child process.
 
 Evidence
-  Slow column: computing of the loop's thread between two waits for events, or between its reads of
-  two sockets, from 10 ms a slow request up. A loop with much to do answers many requests without a
-  wait; the reads tell them apart (Linux 6.3 and later). Where they were not recorded a slow request
-  counts if the loop is idle half of the time and it computes for 50 usual ones. The share of the
-  time that this thread was on a CPU: as many of the requests that come find it at work, if they
-  come independently of each other. Which request waited, and for how long, is not seen: its data
-  lies in a socket that nobody reads. So the finding is possible and no more.
+  Slow column: computing of the loop's thread between two waits for events, or between its reads
+  of two sockets, from 10 ms a slow request up. A loop with much to do answers many requests
+  without a wait; the reads tell them apart (Linux 6.3 and later). Where they were not recorded a
+  slow request counts if the loop is idle half of the time and it computes for 50 usual ones. The
+  share of the time that this thread was on a CPU: as many of the requests that come find it at
+  work, if they come independently of each other. Which request waited, and for how long, is not
+  seen: its data lies in a socket that nobody reads. So the finding is possible and no more.
+  Waits of the loop's thread within requests, for anything but a lock, count from 5 ms a slow
+  request up, in any program whose requests have one thread. After half of those of 2 ms or more
+  the thread must go on to another socket at once: a request lay there, or came while the thread
+  finished (Linux 6.3 and later). This is supported at most.
 
 Not to be taken for
-  A loop that is full of short requests: they wait for each other as well, and more processes help.
-  Computing that nobody waits behind: at a low load, or where each process has one client. Work on
-  libuv's pool (files, DNS, zlib, crypto): it has threads of its own. A loop without a CPU:
-  cpu-contention, cpu-throttled. Collections of V8's, which run on this thread too: --trace-gc.
+  A loop that is full of short requests: they wait for each other as well, and more processes
+  help. Computing that nobody waits behind: at a low load, or where each process has one client.
+  Work on libuv's pool (files, DNS, zlib, crypto): it has threads of its own. A loop without a
+  CPU: cpu-contention, cpu-throttled. A thread that has one connection alone, as in a process for
+  each: it makes nobody wait. Waits for files: disk-wait. Collections of V8's, which run on this
+  thread too: --trace-gc.
 
 Remedy
   Take what computes off the one thread: in Node to worker_threads (piscina) or a process of its
@@ -56,7 +71,8 @@ Remedy
   balancer bound how many requests wait behind one. Else split it: a part, then setImmediate, then
   the next. JSON.parse of large bodies, synchronous functions (readFileSync,
   crypto.pbkdf2Sync, zlib.gzipSync) and regular expressions that backtrack are the usual ones.
-  node --cpu-prof names the function.
+  node --cpu-prof names the function. asyncio: asyncio.to_thread or run_in_executor for what
+  blocks, or a library that awaits; asyncio's debug mode names slow callbacks.
 
 Verify
   perf_hooks.monitorEventLoopDelay: its p99 falls; and p99 of quick requests with it.
@@ -66,6 +82,10 @@ Sources
   cluster and perf_hooks; R. W. Wolff, Poisson arrivals see time averages, 1982.`,
 	Look: lookLoop,
 	Tell: func(p *Pass, f *finding.Finding) {
+		if p.grantedOf(leaf(account.LeafOnCPU)) == 0 {
+			tellHeld(p, f)
+			return
+		}
 		name, share := loopThread(p)
 		f.Summary = fmt.Sprintf("%s compute %s (%s of their time) on the one thread that runs all requests; those that come meanwhile wait for it", p.who(), p.per(p.NS()), p.share(p.NS()))
 		p.Proof("kernel records: threads", "%s was on a CPU %s of the time: as many of the requests that come find it at work", name, percent(share))
@@ -113,6 +133,9 @@ func lookLoop(p *Pass) {
 		p.Blind("no request is visible: what the loop did without a pause is not known")
 		return
 	}
+	if claimHeldLoop(p) || p.Facts.Runtime != "node" {
+		return
+	}
 	_, share := loopThread(p)
 	if share < loopShare {
 		p.Clear("the loop's thread was on a CPU %s of the time: few requests find it at work (looked into from %s up)", percent(share), percent(loopShare))
@@ -129,4 +152,50 @@ func lookLoop(p *Pass) {
 		p.Clear("%s compute %s each on the loop's thread (reported from %s up)", p.who(), finding.Duration(per), finding.Duration(loopNS))
 		p.claims = nil
 	}
+}
+
+// heldOften reports whether requests made the loop's thread wait.
+func heldOften(r *account.Result) bool {
+	return r != nil && r.Loop.TID != 0 && r.Loop.Held >= leastBehind
+}
+
+// claimHeldLoop claims what the loop's thread waited for within requests, if it went on to others'
+// at once. It reports whether that is enough.
+func claimHeldLoop(p *Pass) bool {
+	l := p.Ledger.Loop
+	if !heldOften(p.Ledger) {
+		return false
+	}
+	if l.Behind < leastBehind || 2*l.Behind < l.Held {
+		p.Clear("the loop's thread waited %s within requests for 2 ms or more, and went on to another socket at once after %d of them (looked into from %d and half of them up)", times(l.Held, "time", "times"), l.Behind, leastBehind)
+		return false
+	}
+	p.ClaimWhere(func(a *account.Account) bool {
+		return a.Class == account.ClassOwn && leaf(account.LeafTimer, account.LeafNetwork, account.LeafPipe, account.LeafAsleep, account.LeafSyscall)(a)
+	})
+	p.SetFloor(heldFloor)
+	if p.board.below(heldFloor, p.Claimed()) == "" {
+		return true
+	}
+	if p.Facts.Runtime == "node" {
+		p.claims, p.floor = nil, nil
+	}
+	return false
+}
+
+func tellHeld(p *Pass, f *finding.Finding) {
+	l := p.Ledger.Loop
+	at := ""
+	p.granted(func(a *account.Account, _ int64) {
+		if at == "" && a.Site != "" {
+			at = ", at " + a.Site
+		}
+	})
+	f.Summary = fmt.Sprintf("%s make the one thread that runs all requests wait for %s (%s of their time)%s; those that come meanwhile wait for it", p.who(), p.per(p.NS()), p.share(p.NS()), at)
+	p.measure()
+	p.Proof("kernel records", "%s of 2 ms or more within requests; after %d of them thread %d went on to another socket at once", times(l.Held, "wait", "waits"), l.Behind, l.TID)
+	p.Cap("which requests waited meanwhile, and for how long, is not seen: their data lies in sockets that nobody reads")
+	f.Remedy = append(f.Remedy, "do not block the loop's thread"+at+": await it, or give it to a thread (asyncio.to_thread, run_in_executor, worker_threads)",
+		"run more processes, which bounds how many wait behind one")
+	f.Verify = p.verify("waits within slow requests are below " + p.per(p.NS()))
 }

@@ -45,6 +45,7 @@ type cutter struct {
 	lost bool  // records are missing within
 	head bool  // it was under way when the recording started
 	born bool  // it starts with the thread
+	held bool  // its thread waited for something else than work, for long
 	onNS int64 // on a CPU
 }
 
@@ -55,7 +56,7 @@ func (c *cutter) start(l *life) {
 		return
 	}
 	c.role = &c.f.set.roles[l.role]
-	c.open, c.lost = true, false
+	c.open, c.lost, c.held = true, false, false
 	c.head, c.born = !l.born, l.born
 	c.unit, c.onNS = Unit{Begin: l.begin, TID: l.tid}, 0
 	if l.born {
@@ -77,7 +78,9 @@ func (c *cutter) see(s *sched.Stretch) {
 		c.lost = true
 	case s.Doing == sched.OnCPU:
 		c.run(s)
-	case s.Doing != sched.Blocked || s.End != s.Whole.End || !c.idle(s):
+	case s.Doing != sched.Blocked || s.End != s.Whole.End:
+	case !c.idle(s):
+		c.held = c.held || s.Whole.End-s.Whole.Begin >= leastHeldNS
 	default:
 		if c.open {
 			c.close(s.Whole.Begin, request.Kept)
@@ -93,7 +96,7 @@ func (c *cutter) see(s *sched.Stretch) {
 		if _, hi := c.f.timeline.Span(); s.End >= hi {
 			return
 		}
-		c.open, c.lost, c.head, c.born = true, false, false, false
+		c.open, c.lost, c.head, c.born, c.held = true, false, false, false, false
 		c.unit, c.onNS = Unit{Begin: s.End, TID: c.life.tid}, 0
 		if s.WakerTarget && !s.ByInterrupt {
 			c.unit.Waker = s.Waker
@@ -114,6 +117,9 @@ func (c *cutter) run(s *sched.Stretch) {
 			}
 			c.onNS += e.Begin - at
 			at = e.Begin
+			if c.held {
+				c.f.set.Loop.Behind++
+			}
 			c.close(at, request.Kept)
 			c.open, c.lost, c.head, c.born = true, false, false, false
 			c.unit, c.onNS = Unit{Begin: at, TID: c.life.tid}, 0
@@ -122,6 +128,9 @@ func (c *cutter) run(s *sched.Stretch) {
 	}
 	c.onNS += s.End - at
 }
+
+// leastHeldNS is as long as a wait within a unit must be to count as one that holds a loop up.
+const leastHeldNS = 2e6
 
 // leastTurnNS is as short as a turn may be. The recorder tells none apart that are shorter.
 const leastTurnNS = 50e3
@@ -162,7 +171,10 @@ func (c *cutter) end() {
 
 // close closes the open unit at a time. If why is Kept the unit may still have to be left out.
 func (c *cutter) close(at int64, why request.LeftOut) {
-	c.open = false
+	if c.held {
+		c.f.set.Loop.Held++
+	}
+	c.open, c.held = false, false
 	switch {
 	case why != request.Kept:
 	case c.head:

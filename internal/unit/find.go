@@ -40,5 +40,27 @@ func Find(k *sched.Timeline, o request.Options) *Set {
 	f.units()
 	f.herds()
 	f.list()
+	f.loop()
 	return &f.set
+}
+
+// loop finds out whether one thread has all requests, and takes them from many sockets.
+func (f *finder) loop() {
+	t := &f.set
+	var tid uint32
+	for i := range t.Units {
+		u := &t.Units[i]
+		r := &t.roles[f.groupRole[u.Group]]
+		switch {
+		case !t.Groups[u.Group].Listed:
+		case r.tier != tierNet || r.site.key.multi != multiMany || tid != 0 && u.TID != tid:
+			t.Loop = Loop{}
+			return
+		default:
+			tid = u.TID
+		}
+	}
+	if t.Loop.TID = tid; tid == 0 {
+		t.Loop = Loop{}
+	}
 }

@@ -68,3 +68,38 @@ func TestTurnsOfAConnection(t *testing.T) {
 		t.Errorf("got %swant 7 units", groupsOf(f))
 	}
 }
+
+// A request in ten makes the thread sleep for 12 ms. It then finds two other sockets with data.
+func TestLoopHeldUp(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		threads []int
+		want    Loop
+	}{
+		{"one thread", []int{11}, Loop{TID: 11, Held: 6, Behind: 6}},
+		{"two threads", []int{11, 12}, Loop{}},
+	} {
+		s := newScript()
+		for _, tid := range c.threads {
+			s.thread(tid, "worker")
+		}
+		for i, at := 0, 10_000_000; i < 60; i, at = i+1, at+20_000_000 {
+			for _, tid := range c.threads {
+				s.comes(tid, at)
+				end := at + 300_000
+				if i%10 == 5 {
+					s.blocks(tid, at+100_000, wait{230, 0, stTimer})
+					s.wokenByTimer(tid, at+12_000_000)
+					s.comes(tid, at+12_010_000)
+					s.line("turn t=%d tid=%d flags=target", at+12_300_000, tid)
+					end = at + 12_600_000
+				}
+				s.blocks(tid, end, epoll(5))
+				s.wokenByNet(tid, at+19_990_000)
+			}
+		}
+		if f := s.find(t); f.Loop != c.want {
+			t.Errorf("%s: got %+v of %swant %+v", c.name, f.Loop, groupsOf(f), c.want)
+		}
+	}
+}

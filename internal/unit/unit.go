@@ -21,10 +21,20 @@ type Set struct {
 	Groups []request.Group // the index is the GroupID
 	Units  []Unit          // by thread, each in order of time
 	Cause  string          `prose:"yes"` // why no group is listed; "" when one is
+	Loop   Loop
 
 	lives []life
 	byTID map[uint32][]int32 // lives in order of time
 	roles []role
+}
+
+// Loop is what is known of a loop around many sockets whose one thread has all units of the
+// requests: how often a unit made the thread wait for something else than work, for 2 ms or more,
+// and how often it then went on to another socket without a wait. That one's data lay there
+// meanwhile, or came while the thread finished.
+type Loop struct {
+	TID          uint32 // 0: the requests have no such loop, or several
+	Held, Behind int64
 }
 
 // Bounds of what a stream from anywhere may make us hold.

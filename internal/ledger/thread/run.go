@@ -99,7 +99,7 @@ func (t *pass) run(ctx context.Context) (*account.Result, error) {
 		}
 		t.keep(&t.units.Units[c.unit], running[c.unit], c)
 	}
-	r := &account.Result{Native: true, Monotonic: true, Begin: begin, End: end}
+	r := &account.Result{Native: true, Monotonic: true, Begin: begin, End: end, Loop: account.Loop(t.units.Loop)}
 	slow := t.books.Ledgers(r, t.units.Groups)
 	if r.Requests.Count == 0 && t.units.Cause != "" {
 		r.Requests.NoRequestsCause = t.units.Cause
