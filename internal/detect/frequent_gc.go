@@ -31,7 +31,8 @@ Evidence
   Cycles a second, the heap's goal against the live heap, and GC's share of the CPU used. In the
   slow column: mark assist, waits for credit and for mark termination, sweeps, stop-the-worlds of
   GC, and time runnable while GC workers ran; where GC has half of the CPU used, that part of all
-  time runnable. Which call sites start the cycles and assist. Cycles that the program asks for
+  time runnable; where Ps are 80 % busy, and 65 % without GC, all time runnable behind GC and other
+  requests. Which call sites start the cycles and assist. Cycles that the program asks for
   (runtime.GC, debug.FreeOSMemory) are too many as soon as requests pay for them. Without a trace:
   runtime metrics or memstats read twice give cycles and CPU; what requests lost is not known
   then, and the finding is possible at most. The same holds for a finding of CPU alone: the heap
@@ -122,7 +123,7 @@ func lookFrequentGC(p *Pass) {
 		a := &r.Slow.Accounts[i]
 		switch {
 		case a.Leaf == account.LeafRunnable:
-			p.Claim(i, queuedForGC(a, share, stretched))
+			p.Claim(i, queuedForGC(r, a, share, stretched))
 		case gcLeaf(a):
 			// While the whole process stands still, what a goroutine happens to wait for is not the
 			// reason.
@@ -137,7 +138,7 @@ func boundGC(p *Pass, share float64) {
 	for i := range p.Column().Accounts {
 		a := &p.Column().Accounts[i]
 		if a.Leaf == account.LeafRunnable {
-			ns += queuedForGC(a, share, false)
+			ns += queuedForGC(p.Ledger, a, share, false)
 		} else if gcLeaf(a) {
 			ns += a.NS
 		}
@@ -151,16 +152,39 @@ const gcRules = 0.5
 
 // queuedForGC is the part of an account's time in the run queue that GC caused. share is GC's part
 // of the CPU used. It is the time in which GC's workers had the Ps. Where GC rules, it is GC's part
-// of all work: requests wait for each other because GC leaves them so little.
-func queuedForGC(a *account.Account, share float64, stretched bool) (ns int64) {
+// of all work: requests wait for each other because GC leaves them so little. Where the Ps are full
+// and would not be without GC, it is all the time in which GC, other requests or own threads had
+// them: what is left of such a queue then is a tenth of it or less.
+func queuedForGC(r *account.Result, a *account.Account, share float64, stretched bool) (ns int64) {
 	if !stretched {
 		ns = instead(a, account.InsteadGC)
 	}
 	if share >= gcRules {
 		ns = max(ns, int64(share*float64(a.NS)))
 	}
+	if gcFills(r) {
+		var queue int64
+		for i := range a.Instead {
+			switch w := &a.Instead[i]; {
+			case w.Kind == account.InsteadGC, w.Kind == account.InsteadSweep, w.Kind == account.InsteadRequest,
+				w.Lacked() && w.Leaf() == account.LeafNoCPU && isOwn(w.Who):
+				queue += w.NS
+			}
+		}
+		ns = max(ns, queue-min(queue, a.Tags.SilenceNS))
+	}
 	return min(ns, a.NS)
 }
+
+// gcFills reports whether the Ps are full, and would not be if GC did not work on them.
+func gcFills(r *account.Result) bool {
+	c := &r.Capacity
+	return ratio(used(c), c.TotalNS) >= full && ratio(used(c)-gcWork(c), c.TotalNS) < mostRoom
+}
+
+// mostRoom is how busy Ps may be without GC for the queue to be GC's: where they are 95 % busy now,
+// a queue at 65 % has a tenth of its length (M/M/1).
+const mostRoom = 0.65
 
 // gcLeaf reports whether all of an account is GC's.
 func gcLeaf(a *account.Account) bool {

@@ -201,7 +201,11 @@ func tellGCRequests(p *Pass, f *finding.Finding, why string) {
 		}
 	})
 	if inferred > 0 {
-		p.Proof("inferred", "%s per request of it passed in the run queue, not behind GC's workers: requests queue for what GC leaves them, so GC's part of the CPU used is its part of the queue", p.per(inferred))
+		reason := "GC's part of the CPU used is its part of the queue"
+		if gcFills(p.Ledger) {
+			reason = fmt.Sprintf("the Ps were busy %s of the time, and %s of it without GC", percent(ratio(used(c), c.TotalNS)), percent(ratio(used(c)-gcWork(c), c.TotalNS)))
+		}
+		p.Proof("inferred", "%s per request of it passed in the run queue, not behind GC's workers: requests queue for what GC leaves them; %s", p.per(inferred), reason)
 	}
 	tellHeap(p)
 	if len(g.TriggerSites) > 0 {
