@@ -22,8 +22,10 @@ const (
 	heapShare = 0.5
 	heapOf    = 50
 	// leastBehind is how often the loop must have gone on to another socket right after a request
-	// had made its thread wait. It must be half of those waits as well.
+	// had made its thread wait. It must be a tenth of those waits as well: a loop that reads all
+	// sockets that are ready, and then works, has turns that are too short to be told.
 	leastBehind = 5
+	behindShare = 10
 )
 
 // heldFloor is of waits in the loop's thread. It is no loss of the one request alone, so the floor
@@ -53,9 +55,9 @@ Evidence
   work, if they come independently of each other. Which request waited, and for how long, is not
   seen: its data lies in a socket that nobody reads. So the finding is possible and no more.
   Waits of the loop's thread within requests, for anything but a lock, count from 5 ms a slow
-  request up, in any program whose requests have one thread. After half of those of 2 ms or more
-  the thread must go on to another socket at once: a request lay there, or came while the thread
-  finished (Linux 6.3 and later). This is supported at most.
+  request up, in any program whose requests have one thread. After a tenth of those of 2 ms or
+  more the thread must go on to another socket at once: a request lay there, or came while the
+  thread finished (Linux 6.3 and later). This is supported at most.
 
 Not to be taken for
   A loop that is full of short requests: they wait for each other as well, and more processes
@@ -166,12 +168,12 @@ func claimHeldLoop(p *Pass) bool {
 	if !heldOften(p.Ledger) {
 		return false
 	}
-	if l.Behind < leastBehind || 2*l.Behind < l.Held {
-		p.Clear("the loop's thread waited %s within requests for 2 ms or more, and went on to another socket at once after %d of them (looked into from %d and half of them up)", times(l.Held, "time", "times"), l.Behind, leastBehind)
+	if l.Behind < leastBehind || behindShare*l.Behind < l.Held {
+		p.Clear("the loop's thread waited %s within requests for 2 ms or more, and went on to another socket at once after %d of them (looked into from %d and a tenth of them up)", times(l.Held, "time", "times"), l.Behind, leastBehind)
 		return false
 	}
 	p.ClaimWhere(func(a *account.Account) bool {
-		return a.Class == account.ClassOwn && leaf(account.LeafTimer, account.LeafNetwork, account.LeafPipe, account.LeafAsleep, account.LeafSyscall)(a)
+		return (a.Class == account.ClassOwn || a.Class == account.ClassOutside) && leaf(account.LeafTimer, account.LeafNetwork, account.LeafPipe, account.LeafAsleep, account.LeafSyscall)(a)
 	})
 	p.SetFloor(heldFloor)
 	if p.board.below(heldFloor, p.Claimed()) == "" {

@@ -96,7 +96,7 @@ func lookFrequentGC(p *Pass) {
 		return
 	}
 	r := p.Ledger
-	share := ratio(gcWork(&r.Capacity), used(&r.Capacity))
+	share := gcPart(r)
 	least := gcShareRoom
 	if cramped(&r.GC) {
 		least = gcShare
@@ -178,8 +178,18 @@ func queuedForGC(r *account.Result, a *account.Account, share float64, stretched
 
 // gcFills reports whether the Ps are full, and would not be if GC did not work on them.
 func gcFills(r *account.Result) bool {
-	c := &r.Capacity
-	return ratio(used(c), c.TotalNS) >= full && ratio(used(c)-gcWork(c), c.TotalNS) < mostRoom
+	busy := ratio(used(&r.Capacity), r.Capacity.TotalNS)
+	return busy >= full && busy*(1-gcPart(r)) < mostRoom
+}
+
+// gcPart is GC's part of the CPU used, without idle workers: by the trace's states, or by samples,
+// which see what allocations do for GC in passing as well.
+func gcPart(r *account.Result) float64 {
+	part := ratio(gcWork(&r.Capacity), used(&r.Capacity))
+	if r.Kernel != nil && r.Kernel.OnCPU != nil && r.Kernel.OnCPU.Samples >= account.LeastSamples {
+		part = max(part, ratio(gcSamples(r.Kernel.OnCPU).Low, r.Kernel.OnCPU.NS))
+	}
+	return part
 }
 
 // mostRoom is how busy Ps may be without GC for the queue to be GC's: where they are 95 % busy now,

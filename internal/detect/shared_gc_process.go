@@ -58,16 +58,21 @@ func traced(r *account.Result) bool { return r != nil && r.Capacity.TotalNS > 0 
 // gcUses is the least that GC takes of one CPU to be worth a finding.
 const gcUses = 0.05
 
-// lookGCSamples claims the samples in garbage collection. Workers of idle priority give way, and do
-// not count.
-func lookGCSamples(p *Pass, low bool, least float64) {
-	on := p.samples()
+// gcSamples is garbage collection by samples. Workers of idle priority give way, and do not count.
+func gcSamples(on *account.OnCPU) account.Work {
 	w := on.Of(account.WorkGC)
 	for _, part := range works(on, account.WorkGC) {
 		if part.Name == account.GCIdle {
 			w.NS, w.Samples, w.Low = w.NS-part.NS, w.Samples-part.Samples, max(0, w.Low-part.High)
 		}
 	}
+	return w
+}
+
+// lookGCSamples claims the samples in garbage collection.
+func lookGCSamples(p *Pass, low bool, least float64) {
+	on := p.samples()
+	w := gcSamples(on)
 	if ratio(w.NS, on.NS) < least || ratio(w.NS, wall(p.Ledger.Kernel)) < gcUses {
 		p.Bound(0, ratio(w.High, on.NS), finding.OfCPU)
 		p.Clear("GC took %s of the CPU time, at most %s (reported from %s up%s)", percent(ratio(w.NS, on.NS)), percent(ratio(w.High, on.NS)), percent(least), lowText(low))
@@ -193,7 +198,7 @@ func tellGCRequests(p *Pass, f *finding.Finding, why string) {
 	g, c := &p.Ledger.GC, &p.Ledger.Capacity
 	f.Summary = fmt.Sprintf("GC runs %.1f times a second%s%s; %s lose %s each to it (%s of their time)", g.PerSecond, markingText(p.Ledger), why, p.who(), p.per(p.NS()), p.share(p.NS()))
 	p.Proof("execution trace: GC", "%d cycles, marking %s of the time; GC took %s of the CPU used (workers and assists; idle-priority workers not counted)",
-		g.Cycles, percent(ratio(g.MarkNS, c.WallNS)), percent(ratio(gcWork(c), used(c))))
+		g.Cycles, percent(ratio(g.MarkNS, c.WallNS)), percent(gcPart(p.Ledger)))
 	var inferred int64
 	p.granted(func(a *account.Account, ns int64) {
 		if a.Leaf == account.LeafRunnable {
@@ -203,7 +208,7 @@ func tellGCRequests(p *Pass, f *finding.Finding, why string) {
 	if inferred > 0 {
 		reason := "GC's part of the CPU used is its part of the queue"
 		if gcFills(p.Ledger) {
-			reason = fmt.Sprintf("the Ps were busy %s of the time, and %s of it without GC", percent(ratio(used(c), c.TotalNS)), percent(ratio(used(c)-gcWork(c), c.TotalNS)))
+			reason = fmt.Sprintf("the Ps were busy %s of the time, and %s of it without GC", percent(ratio(used(c), c.TotalNS)), percent(ratio(used(c), c.TotalNS)*(1-gcPart(p.Ledger))))
 		}
 		p.Proof("inferred", "%s per request of it passed in the run queue, not behind GC's workers: requests queue for what GC leaves them; %s", p.per(inferred), reason)
 	}
