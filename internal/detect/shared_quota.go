@@ -146,8 +146,10 @@ func lookCounted(p *Pass) bool {
 	case p.Ledger.CPUs == nil:
 		p.Blind(why)
 	case stoodStill(p) < stoodShare && c.ns < 2*stoodShare*float64(wall(k)):
-		p.Bound(0, stoodStill(p), finding.OfWall)
-		p.Clear("for %s of the wall time no thread of the process ran while %s was out of its quota (reported from %s up)", percent(stoodStill(p)), c.level, percent(stoodShare))
+		most := min(1, max(stoodStill(p), ratio(int64(c.ns), wall(k))))
+		p.Bound(0, most, finding.OfWall)
+		p.Clear("for %s to %s of the wall time, in %s, no thread of the process ran while %s was out of its quota (reported from %s up)",
+			percent(stoodStill(p)), percent(most), times(int64(c.periods), "period", "periods"), c.level, percent(stoodShare))
 	default:
 		claimCountedTerms(p, &c)
 	}
