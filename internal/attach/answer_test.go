@@ -130,6 +130,27 @@ func TestJudge(t *testing.T) {
 }
 
 // A reader that panics costs its part.
+// A cause that is found in one place and a candidate in another is one verdict, and rests on the
+// place where it is found.
+func TestOneLineForOneCause(t *testing.T) {
+	for _, order := range [][2]Reading{{found("disk-wait", finding.Possible), sign("disk-wait", Candidate)}, {sign("disk-wait", Candidate), found("disk-wait", finding.Possible)}} {
+		var parts []*Part
+		for i, r := range order {
+			p := says1("iostat", r)
+			p.Kind.Name, p.Host, p.File = "iostat", []string{"db1", "db2"}[i], []string{"a", "b"}[i]
+			parts = append(parts, p)
+		}
+		a := Explain(parts, nil)
+		if len(a.Causes) != 1 || a.Causes[0].Grade != Found || len(a.Causes[0].From) != 1 || len(a.Causes[0].Proof) != 1 {
+			t.Errorf("got %+v", a.Causes)
+			continue
+		}
+		if from := a.Causes[0].From[0]; from.State != Ill {
+			t.Errorf("it rests on %s", from.Part.File)
+		}
+	}
+}
+
 func TestReaderPanics(t *testing.T) {
 	p := says1("x", Reading{})
 	p.Kind.Read = func(*Part) Reading { panic("no") }

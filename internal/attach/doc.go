@@ -17,6 +17,7 @@
 //	marks.go    the search for marks of scattered lines, at the speed of grep
 //	words.go    which of many words stand in a line, in one pass; which kinds to ask about it
 //	figures.go  how figures are summed up and written
+//	disks.go    what counters of disks say, whoever printed them
 //	claim.go    how many lines a kind claims: while they are its own, or a JSON text
 //	command.go  what a command says of the part below it
 //	explain.go  Explain: what all parts together say; start here

@@ -234,7 +234,7 @@ func (in *loaded) gather() {
 // hint is what to do about a file that whystall cannot use.
 func hint(kind format.Kind) string {
 	if kind == format.KindUnknown {
-		return "; whystall explain --help lists these"
+		return "; whystall explain --help says which are"
 	}
 	return ""
 }

@@ -2,7 +2,6 @@ package systool
 
 import (
 	"cmp"
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -123,62 +122,43 @@ func readNames(what string) func(*verdict, [][]string) {
 // readVmstatDisks has counters since boot, and with an interval their growth from the first table
 // to the last.
 func readVmstatDisks(v *verdict, rows [][]string) {
-	type use struct {
-		name                           string
-		reads, readMS, writes, writeMS float64
-	}
 	var order []string
-	first, last := map[string]use{}, map[string]use{}
+	first, last := map[string][]string{}, map[string][]string{}
 	for _, f := range rows {
-		n := func(i int) float64 { x, _ := number(f[i]); return x }
-		u := use{f[0], n(1), n(4), n(5), n(8)}
-		if _, ok := first[u.name]; !ok {
-			first[u.name] = u
-			order = append(order, u.name)
+		if _, ok := first[f[0]]; !ok {
+			first[f[0]] = f
+			order = append(order, f[0])
 			continue
 		}
-		last[u.name] = u
+		last[f[0]] = f
 	}
-	v.Boot = len(last) == 0
-	when := "since boot"
-	var all []use
+	boot, when := len(last) == 0, "since boot"
+	if !boot {
+		when = "between the first table and the last"
+	}
+	var all []attach.DiskUse
 	for _, name := range order {
-		u := first[name]
-		if to, ok := last[name]; ok {
-			when = "between the first table and the last"
-			u = use{name, to.reads - u.reads, to.readMS - u.readMS, to.writes - u.writes, to.writeMS - u.writeMS}
-		} else if !v.Boot {
+		from, to := first[name], last[name]
+		if !boot && to == nil {
 			continue
 		}
-		if u.reads+u.writes > 0 && u.reads >= 0 && u.writes >= 0 {
-			all = append(all, u)
+		grew := func(column int) float64 {
+			f, _ := number(from[column])
+			if boot {
+				return f
+			}
+			t, _ := number(to[column])
+			return t - f
+		}
+		d := attach.DiskUse{Name: name, Reads: grew(1), Writes: grew(5), Busy: -1, Queue: -1}
+		d.ReadMS, d.WriteMS = grew(4)/max(1, d.Reads), grew(8)/max(1, d.Writes)
+		if d.Reads+d.Writes > 0 && d.Reads >= 0 && d.Writes >= 0 {
+			all = append(all, d)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b use) int { return cmp.Compare(b.readMS+b.writeMS, a.readMS+a.writeMS) })
-	slow := ""
-	for i, u := range all {
-		r, w := u.readMS/max(1, u.reads), u.writeMS/max(1, u.writes)
-		text := fmt.Sprintf("%s: %s reads of %s ms and %s writes of %s ms in the mean, %s", u.name, plain(u.reads), plain(r), plain(u.writes), plain(w), when)
-		if i < 3 {
-			v.figure("%s", text)
-		}
-		if slow == "" && (u.reads >= 20 && r >= awaitSlow || u.writes >= 20 && w >= awaitSlow) {
-			slow = text
-		}
-	}
-	v.not("who waited for a disk: write-back waits for nobody")
-	switch {
-	case v.Boot:
-		v.means("these are means since boot, and say nothing about now")
-		v.next("vmstat -d 10 2", "two tables: what was added in ten seconds")
-	case slow != "":
-		v.candidate("disk-wait", 0, slow)
-		v.means("requests to a disk took long: whether the service waited for them is not in it")
-		v.next("pidstat -d 1 10", "iodelay: which processes wait for the disk")
-	default:
-		v.unsure = false
-		v.means("the disks answered fast")
-	}
+	title := v.Title
+	v.Reading = attach.Disks(all, boot, when, "vmstat -d 10 2", plain)
+	v.Title, v.unsure = title, v.State == attach.CannotTell
 }
 
 // slabs says what the kernel's caches hold.
