@@ -74,7 +74,8 @@ func words(lines []paste.Line) bool {
 	human := 0
 	lines = lines[:min(len(lines), maxGuess)]
 	for _, l := range lines {
-		if text := uncommented(strings.TrimSpace(l.Text)); sentence(text) || paste.IsCommand(text) || address(text) || heading(l.Text) {
+		text := strings.TrimSpace(l.Text)
+		if sentence(text) || sentence(uncommented(text)) || paste.IsCommand(uncommented(text)) || address(uncommented(text)) || heading(text) {
 			human++
 		}
 	}

@@ -45,11 +45,12 @@ var threadcreate = &attach.Kind{
 	},
 }
 
-// countLine parses "100 @ 0x40380b0 0x4048c80", of which a chat may have cut the end.
+// countLine parses "100 @ 0x40380b0 0x4048c80", of which a chat may have cut the end, and "100 @ ...
+// main.work", as people shorten a stack to the function that matters.
 func countLine(s string) (n int, ok bool) {
 	head, rest, ok := strings.Cut(strings.TrimSpace(s), " @")
 	n, isNumber := whole(head)
-	return n, ok && isNumber && (strings.HasPrefix(rest, " 0x") || rest == "")
+	return n, ok && isNumber && (strings.HasPrefix(rest, " 0x") || rest == "" || strings.HasPrefix(rest, " ... "))
 }
 
 // stackLine parses "#	0x40489e6	sync.(*Mutex).Lock+0x46	/go/src/sync/mutex.go:71".
@@ -115,6 +116,9 @@ func parseCounts(lines []paste.Line) *dump {
 		if n, ok := countLine(t); ok && len(d.stacks) < maxStacks {
 			_, addresses, _ := strings.Cut(t, " @ ")
 			s = &stack{count: n, pc: firstWord(addresses)}
+			if short, ok := strings.CutPrefix(addresses, "... "); ok {
+				s.pc, s.frames = "", []frame{{fn: firstWord(short)}}
+			}
 			d.stacks = append(d.stacks, s)
 			continue
 		}
@@ -145,8 +149,8 @@ func park(stacks []*stack) {
 		}
 	}
 	for _, s := range stacks {
-		s.parked = at[s.pc]
-		if !s.parked && len(at) == 0 && s.count > 1 {
+		s.parked = at[s.pc] && s.pc != ""
+		if !s.parked && len(at) == 0 && s.count > 1 && s.pc != "" {
 			s.parked = true // so many alike do not run
 		}
 	}

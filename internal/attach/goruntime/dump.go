@@ -211,7 +211,7 @@ func parseDump(lines []paste.Line) *dump {
 				d.crash = strings.TrimSpace(line.Text)
 			}
 		case lineSignal:
-			d.signal = strings.TrimSpace(line.Text)
+			d.signal = strings.TrimPrefix(strings.TrimSpace(line.Text), `^\`)
 		case lineCut:
 			d.cut++
 		case lineOther:

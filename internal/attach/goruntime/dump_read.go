@@ -79,7 +79,7 @@ func readDump(part *attach.Part, d *dump) attach.Reading {
 	}
 	r.Facts = append(r.Facts, attach.Fact{Name: FactGoroutines, Value: float64(max(p.n, d.total))})
 	r.Figures = append(r.Figures, p.kindsText())
-	if text := p.sleepers(); text != "" {
+	if text := p.crowd(); text != "" {
 		r.Figures = append(r.Figures, text)
 	}
 	if p.ended() {
@@ -106,17 +106,26 @@ func readDump(part *attach.Part, d *dump) attach.Reading {
 	return r
 }
 
-// sleepers names the place where most of a crowd of goroutines sleep.
-func (p *picture) sleepers() string {
+// crowdLeast is how many at one place are worth naming it.
+const crowdLeast = 20
+
+// crowd names the place where most of those sleep, or are, that no lock, channel or socket holds.
+func (p *picture) crowd() string {
 	at := map[string]int{}
+	sleep := map[string]bool{}
 	for i, s := range p.stacks {
-		if p.waits[i].kind == waitSleep {
+		if k := p.waits[i].kind; k == waitSleep || k == waitOther {
 			at[s.own().fn] += s.count
+			sleep[s.own().fn] = k == waitSleep
 		}
 	}
 	for _, fn := range byMost(at)[:min(1, len(at))] {
-		if at[fn] >= manyRunning && fn != "" {
+		switch {
+		case at[fn] < crowdLeast || fn == "":
+		case sleep[fn]:
 			return fmt.Sprintf("%d sleep in %s", at[fn], fn)
+		default:
+			return fmt.Sprintf("%d in %s", at[fn], fn)
 		}
 	}
 	return ""

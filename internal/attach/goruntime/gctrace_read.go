@@ -234,6 +234,9 @@ func judgeGC(g *attach.Reading, s gcSum, cs []cycle) {
 	case s.markShare >= gcMarking && s.assistShare >= assistOwn && s.forced*2 < len(cs):
 		g.State = attach.Ill
 		g.Means = fmt.Sprintf("GC marks %s of the time; a request that allocates meanwhile is made to mark: %s of the program's CPU time in these cycles", percent(s.markShare), percent(s.assistShare))
+		if s.cramped {
+			g.Means += "; " + noRoom
+		}
 		g.Not = "which requests assisted, and for how long each"
 		g.Signs = []attach.Sign{{Cause: "mark-assist", Grade: attach.Found, Sure: finding.Possible, Share: s.markShare * s.assistShare,
 			Proof: []string{g.Figures[0], fmt.Sprintf("assists used %s of the CPU time that GC left to the program while it marked", percent(s.assistShare))}}}
@@ -300,7 +303,7 @@ func judgeFrequent(g *attach.Reading, s gcSum, cs []cycle) {
 	case 2*s.forced >= len(cs):
 		why = "; the program asks for them (runtime.GC)"
 	case s.cramped:
-		why = "; the goal is less than 1.5 times the live heap, so the heap has no room (GOGC, GOMEMLIMIT)"
+		why = "; " + noRoom
 	}
 	g.State = attach.Ill
 	g.Means = fmt.Sprintf("%s cycles a second withhold %s of the Ps' time from the program%s", each(s.perSecond), percent(s.cpuShare), why)
@@ -312,6 +315,9 @@ func judgeFrequent(g *attach.Reading, s gcSum, cs []cycle) {
 	}
 	g.Next = []attach.Next{{Command: "tr '\\0' '\\n' < /proc/PID/environ | grep -E 'GOGC|GOMEMLIMIT'", Why: "a low GOGC or a limit near the live heap makes cycles many"}}
 }
+
+// noRoom is why cycles come one after another.
+const noRoom = "the goal is less than 1.5 times the live heap, so the heap has no room (GOGC, GOMEMLIMIT)"
 
 func judgeWell(g *attach.Reading, s gcSum) {
 	g.State = attach.Healthy
