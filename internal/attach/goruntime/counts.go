@@ -153,6 +153,9 @@ func park(stacks []*stack) {
 		if !s.parked && len(at) == 0 && s.count > 1 && s.pc != "" {
 			s.parked = true // so many alike do not run
 		}
+		if !s.parked && len(at) == 0 && len(stacks) == 1 {
+			s.pc = "" // no other stack tells where the runtime parks
+		}
 	}
 }
 

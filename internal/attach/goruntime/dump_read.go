@@ -98,6 +98,9 @@ func readDump(part *attach.Part, d *dump) attach.Reading {
 		}
 		if p.n == 1 {
 			r.State, r.Means = attach.CannotTell, "one goroutine says where it is, and nothing of the others"
+			if len(p.stacks) == 1 && p.stacks[0].own().fn != "" {
+				r.Figures = append([]string{does(p.stacks[0], p.waits[0])}, r.Figures...)
+			}
 		}
 	}
 	if r.Not == "" {

@@ -261,6 +261,7 @@ func readZoneinfo(p *attach.Part) attach.Reading {
 			name = "node " + m[1] + " " + m[2]
 			continue
 		}
+		t, _, _ = strings.Cut(t, "#") // a person's remark
 		f := strings.Fields(strings.TrimPrefix(t, "pages "))
 		if len(f) != 2 {
 			continue

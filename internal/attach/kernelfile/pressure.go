@@ -86,7 +86,7 @@ func pressureLine(line string) (at string, s stall, ok bool) {
 
 // resourceOf says by a path or a title which resource it names.
 func resourceOf(text string) string {
-	text = strings.TrimSuffix(strings.ToLower(path.Base(strings.Trim(text, " \t:=<>#[]*-"))), ".pressure")
+	text = strings.TrimSuffix(strings.ToLower(path.Base(strings.Trim(text, " \t:=<>#[]()`*-"))), ".pressure")
 	switch text {
 	case "cpu", "memory", "io", "irq":
 		return text

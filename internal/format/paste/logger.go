@@ -84,8 +84,14 @@ func (l *Line) take(p prefix) {
 // Both syslog's and journald's lines go on with: host program[pid]: message.
 var program = regexp.MustCompile(`^([\w.:-]+) ([\w./@+() -]{1,64}?)(?:\[(\d{1,9})\])?: ?(.*)$`)
 
+// hostless is the same where somebody took the host out.
+var hostless = regexp.MustCompile(`^([\w./@+-]{1,64})\[(\d{1,9})\]: ?(.*)$`)
+
 func fromProgram(rest string, t time.Time) (prefix, bool) {
 	m := program.FindStringSubmatch(rest)
+	if h := hostless.FindStringSubmatch(rest); h != nil {
+		m = []string{"", "", h[1], h[2], h[3]}
+	}
 	if m == nil {
 		return prefix{}, false
 	}
