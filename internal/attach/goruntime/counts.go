@@ -45,8 +45,8 @@ var threadcreate = &attach.Kind{
 	},
 }
 
-// countLine parses "100 @ 0x40380b0 0x4048c80", of which a chat may have cut the end, and "100 @ ...
-// main.work", as people shorten a stack to the function that matters.
+// countLine parses "100 @ 0x40380b0 0x4048c80", of which a chat may have cut the end, and as people
+// shorten a stack to the function that matters: "100 @ ... main.work".
 func countLine(s string) (n int, ok bool) {
 	head, rest, ok := strings.Cut(strings.TrimSpace(s), " @")
 	n, isNumber := whole(head)
