@@ -108,7 +108,7 @@ func commandAfter(text string) bool {
 			text = strings.TrimSpace(rest)
 			continue
 		}
-		if !commands[path.Base(strings.TrimSuffix(word, ";"))] {
+		if name := path.Base(strings.TrimSuffix(word, ";")); !commands[strings.TrimSuffix(name, ".py")] && !commands[strings.TrimSuffix(strings.TrimSuffix(name, "-bpfcc"), ".bt")] {
 			return false
 		}
 		// "top - 10:00:00 up" and "free  shared" are no commands.
@@ -125,7 +125,13 @@ var commands = words(`
 	py-spy redis-cli runqlat runqslower sar sed slabtop softirqs sort ss ssh strace stress stress-ng sysctl systemctl tail
 	timeout top tree uname uptime vmstat watch wc whystall xargs zcat zgrep etcdctl oc nerdctl dstat atop iotop lscpu taskset
 	chrt nproc pmap lsblk df du id whoami ifstat nstat drsnoop wakeuptime cachestat tcpretrans biosnoop softirqs hardirqs
-	runqlen profile offwaketime ext4slower execsnoop opensnoop syscount llcstat memleak schbench wrk hey ab sysbench fio`)
+	runqlen profile offwaketime ext4slower execsnoop opensnoop syscount llcstat memleak schbench wrk hey ab sysbench fio
+	argdist biolatpcts biopattern biotop bitesize btrfsdist btrfsslower cachetop capable compactsnoop cpuunclaimed criticalstat dbslower
+	dbstat dcsnoop dcstat deadlock execsnoop exitsnoop ext4dist f2fsslower filelife fileslower filetop funccount funcgraph funcslower
+	functrace gethostlatency iolatency iosnoop javagc killsnoop klockstat kvmexit mdflush mysqld_qslower netqtop nfsdist nfsslower
+	numasched offwaketime oomkill readahead reset-ftrace slabratetop softirqslower solisten stackcount statsnoop swapin syncsnoop tcpaccept
+	tcpconnect tcpconnlat tcpdrop tcplife tcprtt tcpstates tcpsubnet tcpsynbl tcptop tcptracer threadsnoop tpoint ttysnoop uprobe kprobe vfscount
+	vfsstat virtiostat wqlat xfsdist xfsslower zfsdist zfsslower nfsiostat zpool sar blktrace blkparse turbostat`)
 
 func words(text string) map[string]bool {
 	m := map[string]bool{}
