@@ -215,6 +215,9 @@ func place(t *thread, rules []rule) {
 		if i < 0 || r.doing == idle && p == inLock {
 			continue
 		}
+		if r.doing == remote && p == anything && i > 0 && short(t.frames[0].fn) != "??" && short(t.frames[0].fn) != "" {
+			continue // the client's library computes, or is in a call that waits for no server
+		}
 		t.doing, t.kind = r.doing, r.kind
 		if r.doing == lock && t.from <= i && r.kind != interpreter && r.kind != stackCache {
 			t.site, t.from = r.caller(t.frames, i)
