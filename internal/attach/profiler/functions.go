@@ -1,6 +1,7 @@
 package profiler
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/evidence/kernel"
@@ -126,7 +127,10 @@ func spinsForLock(name string) bool {
 		name = name[:i]
 	}
 	low := strings.ToLower(name)
-	return userSpinners[name] || strings.Contains(low, "spinlock") && !strings.Contains(low, "unlock") && !strings.Contains(low, "release") && !strings.Contains(low, "init") ||
+	// The type's name alone says nothing: its other functions free the lock, or make it.
+	_, does, typed := strings.Cut(low, "spinlock")
+	takes := typed && !strings.Contains(does, "unlock") && slices.ContainsFunc([]string{"lock", "acquire", "spin", "enter", "slow", "wait"}, func(verb string) bool { return strings.Contains(does, verb) })
+	return userSpinners[name] || takes ||
 		strings.Contains(low, "spintoacquire") || strings.Contains(low, "mutex_spin") || strings.Contains(low, "spin_and_try_lock")
 }
 
