@@ -95,6 +95,11 @@ func readOpens(t *bpfTable) attach.Reading {
 	r.Figures = append(r.Figures, fmt.Sprintf("%d of %d failed", failed, len(t.rows)), fmt.Sprintf("%s of them are %s's", count(by[who]), who))
 	r.Means = "It lists opened files. No time is in it."
 	r.Not = "Failed opens are mostly a search along a path."
+	if strings.Contains(t.command, "statsnoop") {
+		r.Title = "statsnoop, " + attach.Plural(len(t.rows), "call") + " of stat"
+		r.Means = "It lists calls of stat. No time is in it."
+		r.Not = "Failed calls are mostly a search along a path."
+	}
 	return r
 }
 

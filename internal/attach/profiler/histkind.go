@@ -15,7 +15,7 @@ import (
 var bpfHistogram = &attach.Kind{Name: "BPF histogram", Claim: claimHistogram, Read: readHistogram}
 
 // keyLine is what bcc's tools print above one of several histograms: "disk = 'sda'", "pid = 7".
-var keyLine = regexp.MustCompile(`^([\w:]{1,40}|(?:Remote|Local) Addres{1,2}) = (.{1,120})$`)
+var keyLine = regexp.MustCompile(`^([\w:]{1,40}|(?:Remote|Local|All) Addres{1,2}(?:es)?) = (.{1,120})$`)
 
 var clockLine = regexp.MustCompile(`^(?:@ ?)?\d{2}:\d{2}:\d{2}:?$`)
 
@@ -96,6 +96,7 @@ const (
 	ofQueries  measure = "latency of a database's queries"
 	ofWork     measure = "time that work of the kernel queued"
 	ofSizes    measure = "sizes"
+	ofBacklog  measure = "length of the queue of new connections"
 	ofUnknown  measure = "values of which the text does not say what they are"
 )
 
@@ -110,6 +111,8 @@ func measureOf(context string) measure {
 		return ofRunQueue
 	case has("run queue length", "runqlen"):
 		return ofQueueLen
+	case has("syn backlog", "tcpsynbl", "backlog_max"):
+		return ofBacklog
 	case has("bitesize", "kbytes", "size_t"):
 		return ofSizes
 	case has("block device i/o", "block i/o", "biolatency", "block_rq_issue", "block_rq_complete", "bio latency"):
@@ -320,6 +323,13 @@ func histMeaning(r *attach.Reading, what measure, worst, main *histogram) {
 		}
 	case ofWork:
 		r.Means = "It is how long work waited for threads of the kernel: write-back, timers and the like. No request waits for most of it."
+	case ofBacklog:
+		r.Means = "It is how many connections waited for the program's accept when another one came."
+		r.Not = "The limit of the queue is its key, where there is one: beyond it connections are dropped."
+		if main.from(4) == 0 {
+			r.State = attach.Healthy
+			r.Means += " Hardly any did."
+		}
 	case ofSizes:
 		r.Means = "It is a distribution of sizes: no time is in it."
 	default:

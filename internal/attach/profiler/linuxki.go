@@ -46,7 +46,9 @@ var (
 	// "0 [ 20] : 34.63% 7.50% 26.90% 65.20%"
 	kiNode = regexp.MustCompile(`^(?:\d+ \[\s*(\d+)\]\s*:|Total)\s+\d+\.\d+%`)
 	// "7186 9 28.55% 3.598721 [kworker/11:281]", of who woke whom
-	kiWaker   = regexp.MustCompile(`^\d+\s+\d+\s+\d+\.\d+%\s+\d+\.\d{6}\s+\S`)
+	kiWaker = regexp.MustCompile(`^\d+\s+\d+\s+\d+\.\d+%\s+\d+\.\d{6}\s+\S`)
+	// "393545 1267 1258 1 0.694290 /usr/lib/program", of who woke many at once
+	kiHerd    = regexp.MustCompile(`^(\d+)\s+(\d+)\s+(\d+)\s+(\d+)\s+\d+\.\d{6}\s+(\S.*)$`)
 	kiTrace   = regexp.MustCompile(`^\d+\.\d{6} cpu=\d+ [pt]id=\d+ `)
 	kiSection = regexp.MustCompile(`^\d+\.\d+(\.\d+)*\s+[A-Z][\w ]+`)
 )
@@ -55,13 +57,13 @@ var (
 var kiHeads = []string{"SCHEDULER ACTIVITY REPORT", "SYSTEM CALL REPORT", "CPU ACTIVITY REPORT", "HARDCLOCK REPORT", "HARDCLOCK STACK TRACES", "HARDCLOCK entries",
 	"SLEEP REPORT", "PHYSICAL DEVICE REPORT", "FILE ACTIVITY REPORT", "Kernel Functions executed during profile", "functions calling sleep()", "Functions calling sleep()",
 	"leep stack traces (sort by", "Report of non-idle kernel", "PIDs Waiting on RunQ", "Tasks sorted by System Time", "Tasks sorted by", "Top Files sorted by", "PROCESS MEMORY REPORT",
-	"NETWORK ACTIVITY REPORT", "COOP REPORT", "RUNQ LATENCY REPORT", "COOPERATING/COMPETING TASKS", "Tasks woken up by this task", "Tasks that have woken up this task", "Soft IRQ events", "Hard IRQ events"}
+	"NETWORK ACTIVITY REPORT", "COOP REPORT", "RUNQ LATENCY REPORT", "COOPERATING/COMPETING TASKS", "Tasks woken up by this task", "Tasks that have woken up this task", "Soft IRQ events", "Hard IRQ events", "Thundering Herd Detection"}
 
 // kiWords are headers of its tables.
 var kiWords = [][]string{{"System", "Call", "Name", "Count", "Rate"}, {"Count", "Pct", "State", "Function"}, {"Count", "Pct", "Function"}, {"Count", "Pct", "Stack", "trace"}, {"Count", "Pct", "HARDCLOCK"},
 	{"node", "ncpu"}, {"device", "rw", "avque"}, {"PID", "Count", "SlpPcnt"},
 	{"nCPU", "sys%"}, {"Busy", "sys", "usr", "idle"}, {"Pct", "SlpTime", "Slp%"}, {"Count", "Pct", "SlpTime"}, {"PID", "RunTime", "SysTime"}, {"wpct", "avg"}, {"count", "wpct", "avg"},
-	{"Count", "USER%", "SYS%"}, {"IRQ", "Name", "Count", "ElpTime"}, {"IRQ", "Name", "Count"}}
+	{"Count", "USER%", "SYS%"}, {"IRQ", "Name", "Count", "ElpTime"}, {"IRQ", "Name", "Count"}, {"PID", "Wakeups", "MaxWakeups"}}
 
 func kiLineOf(text string) kiLine {
 	for _, h := range kiHeads {
@@ -77,7 +79,7 @@ func kiLineOf(text string) kiLine {
 	switch {
 	case strings.HasPrefix(text, "RunTime") && strings.Contains(text, ":"), strings.HasPrefix(text, "RunQTime"), kiHot.MatchString(text), kiSleepFunc.MatchString(text),
 		kiCallPart.MatchString(text), kiCall.MatchString(text), kiTask.MatchString(text), kiTrace.MatchString(text), kiDevice.MatchString(text),
-		kiNode.MatchString(text), kiWaker.MatchString(text), strings.HasPrefix(text, "SleepTime"):
+		kiNode.MatchString(text), kiWaker.MatchString(text), kiHerd.MatchString(text), strings.HasPrefix(text, "SleepTime"):
 		return kiSure
 	case kiProcess.MatchString(text), kiParent.MatchString(text), kiStack.MatchString(text), kiSleepStack.MatchString(text), kiIRQ.MatchString(text),
 		strings.Contains(text, "[Next") || strings.Contains(text, "[Prev") || strings.Contains(text, "[Table of"), kiSection.MatchString(text),

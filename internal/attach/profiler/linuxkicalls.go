@@ -22,7 +22,7 @@ func (k *kiReport) readCalls(r *attach.Reading) {
 		if c.file != "" {
 			name += " of " + c.file
 		}
-		line := fmt.Sprintf("%s: %d calls took %s, %s each (longest %s)", name, c.count, lasts(c.elapsed), lasts(c.elapsed/float64(max(c.count, 1))), lasts(c.max))
+		line := fmt.Sprintf("%s: %s took %s, %s each (longest %s)", name, attach.Plural(c.count, "call"), lasts(c.elapsed), lasts(c.elapsed/float64(max(c.count, 1))), lasts(c.max))
 		if c.asleep+c.queued+c.running > 0 {
 			line += fmt.Sprintf("; of it %s CPU, %s asleep, %s for a CPU", lasts(c.running), lasts(c.asleep), lasts(c.queued))
 		}
@@ -121,6 +121,12 @@ func (k *kiReport) readSleep(r *attach.Reading) {
 	if share := w.share(waitedPeer); share >= 0.4 {
 		r.Signs = append(r.Signs, attach.Sign{Grade: attach.Outside, Share: share, Where: "the peer: the thread waits for data from the network"})
 		r.Means = fmt.Sprintf("%s of the waiting is for the network.", pct(share))
+		return
+	}
+	if share := w.share(waitedDriver); share >= 0.4 {
+		r.Signs = append(r.Signs, attach.Sign{Grade: attach.Outside, Share: share, Where: "a driver of the kernel: it sleeps for fixed times until its device is ready"})
+		r.Means = fmt.Sprintf("%s of the waiting: a driver sleeps until its device is ready (%s).", pct(share), w.where(waitedDriver, 2))
+		r.Not = "The functions above it in the stack name the driver. Whoever wants a lock that it holds waits as long."
 		return
 	}
 	if share := w.share(waitedOther); share >= 0.3 {

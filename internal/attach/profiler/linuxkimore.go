@@ -29,6 +29,12 @@ type kiDeviceRow struct {
 	rate        float64 // requests/s
 }
 
+// kiHerdRow is a task that woke many others at once.
+type kiHerdRow struct {
+	pid, most, times int
+	command          string
+}
+
 // kiWrapped reports whether a line is a stack that was wrapped: names of functions and no more.
 func kiWrapped(text string) bool {
 	names, low := strings.Fields(text), 0
@@ -49,6 +55,12 @@ func (k *kiReport) moreLine(text string, mode kiMode) bool {
 	switch {
 	case kiDevice.MatchString(text):
 		k.deviceRow(fields)
+	case kiHerd.MatchString(text) && len(k.herds) < most:
+		h := kiHerdRow{command: kiHerd.FindStringSubmatch(text)[5]}
+		h.pid, _ = whole(fields[0])
+		h.most, _ = whole(fields[2])
+		h.times, _ = whole(fields[3])
+		k.herds = append(k.herds, h)
 	case kiFile.MatchString(text):
 		words := strings.Fields(kiFile.FindStringSubmatch(text)[1])
 		k.file = words[len(words)-1]
@@ -141,6 +153,27 @@ func (k *kiReport) readTrace(r *attach.Reading) {
 	}
 	if r.Means == "" && len(sums) > 0 {
 		r.Means = "These are lines of a trace: what the calls waited for is in its lines of sched_switch."
+	}
+}
+
+// readHerds says who woke many tasks at once.
+func (k *kiReport) readHerds(r *attach.Reading) {
+	if len(k.herds) == 0 {
+		return
+	}
+	k.says("who wakes many at once")
+	worst, times := k.herds[0], 0
+	for _, h := range k.herds {
+		times += h.times
+		if h.most > worst.most {
+			worst = h
+		}
+	}
+	r.Figures = append(r.Figures, fmt.Sprintf("%s (pid %d) woke %s others at once; %s woke many so, %s in all",
+		worst.command, worst.pid, count(float64(worst.most)), attach.Plural(len(k.herds), "task"), attach.Plural(times, "time")))
+	if r.Means == "" {
+		r.Means = "Threads that are woken at once crowd the CPUs, and the locks of what all of them then do: most of them may have been woken for nothing."
+		r.Not = "How long any of them waited then is in the run queue's and the locks' tables."
 	}
 }
 

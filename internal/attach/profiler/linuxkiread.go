@@ -31,6 +31,7 @@ type kiReport struct {
 	traced        map[string]*kiTraced // calls of a trace, by name
 	devices       []kiDeviceRow
 	deviceHead    []string
+	herds         []kiHerdRow
 	file          string             // whose calls follow
 	cpi, hits     float64            // cycles per instruction; share of reads that the last cache had
 	irqs          map[string]float64 // s, by kind
@@ -326,6 +327,7 @@ func readKI(p *attach.Part) attach.Reading {
 		k.readTrace(&r)
 	}
 	k.readDevices(&r)
+	k.readHerds(&r)
 	r.Title = "LinuxKI"
 	if k.pid > 0 {
 		r.Title += fmt.Sprintf(", PID %d %s", k.pid, k.name)

@@ -128,7 +128,7 @@ func readTraceSum(p *attach.Part) attach.Reading {
 		total += s.seconds
 	}
 	for _, s := range t.sums()[:min(3, len(t.byName))] {
-		line := fmt.Sprintf("%s: %d calls took %s, %s each", s.name, s.n, lasts(s.seconds), lasts(s.seconds/float64(max(s.n, 1))))
+		line := fmt.Sprintf("%s: %s took %s, %s each", s.name, attach.Plural(s.n, "call"), lasts(s.seconds), lasts(s.seconds/float64(max(s.n, 1))))
 		if e := s.errs["errors"]; e > 0 {
 			line += fmt.Sprintf(", %d (%s) failed", e, pct(float64(e)/float64(max(s.n, 1))))
 		}

@@ -30,6 +30,7 @@ const (
 	waitedPreempted  wait = "a CPU (preempted)"
 	waitedPipe       wait = "a pipe or terminal"
 	waitedDirect     wait = "other direct I/O on the same file to end"
+	waitedDriver     wait = "a driver that sleeps until its device is ready"
 	waitedOther      wait = "what no rule knows"
 )
 
@@ -75,6 +76,8 @@ func simpleWait(frames []kernel.Frame) wait {
 		switch {
 		case name == "inode_dio_wait" || name == "__inode_dio_wait": // as for a lock of the file
 			return waitedDirect
+		case i == 0 && (name == "msleep" || name == "msleep_interruptible" || name == "usleep_range" || name == "usleep_range_state" || name == "fsleep"):
+			return waitedDriver
 		case name == "md_flush_request" || name == "blkdev_issue_flush" || name == "__blkdev_issue_flush":
 			return waitedDisk
 		case strings.Contains(name, "migration_entry_wait"), strings.HasPrefix(name, "migrate_misplaced"):
