@@ -67,7 +67,7 @@ func readNodeStatus(p *attach.Part) attach.Reading {
 	}
 	r.Title = "nodetool status, " + attach.Plural(nodes, "node")
 	r.figure(fmt.Sprintf("%d of %d down, %d joining, leaving or moving", len(down), nodes, moving))
-	r.Not = "It says which nodes are there, and not how fast they answer."
+	r.Not = "how fast the nodes answer"
 	r.next("nodetool tpstats; nodetool proxyhistograms", "whether requests queue, and how long they take")
 	if len(down) == 0 && moving == 0 {
 		r.Means = "All nodes are up."
@@ -114,7 +114,7 @@ func readCompactions(p *attach.Part) attach.Reading {
 	}
 	r.Figures = append([]string{fmt.Sprintf("%s pending, %d at work", count(pending), busy)}, r.Figures...)
 	r.Title = "nodetool compactionstats"
-	r.Not = "Compactions are work in the background: no request waits for one."
+	r.Not = "that requests wait: compactions are work in the background"
 	r.Means = "Hardly any compaction waits."
 	if pending >= 20 {
 		r.Means = "Compactions have piled up: reads have more files to look into, and the compactions load the disks meanwhile."
@@ -153,7 +153,7 @@ func readNodeGC(p *attach.Part) attach.Reading {
 		line := fmt.Sprintf("collections stopped it %s of %s (%s), the longest %s", dur(total/1e3), dur(interval/1e3), percent(total, interval), dur(longest/1e3))
 		r.figure(line)
 		r.figure(count(times) + " collections")
-		r.Not = "How many requests met such a stop is not in it."
+		r.Not = "how many requests met such a stop"
 		r.Means = "Collections stop the node little."
 		switch {
 		case total >= 0.05*interval || longest >= 500:
@@ -212,7 +212,7 @@ func readNodeHistograms(p *attach.Part) attach.Reading {
 		}
 	}
 	r.Boot = true
-	r.Not = "They are since the start, or since they were last asked for, and of the server alone."
+	r.Not = "how it is now, or what clients wait for: the figures are since the start, and of the server alone"
 	r.Means = "It says how long the node took for requests, and not what it waited for."
 	if slow > 0 && slow < 0.02 {
 		r.Means = "The node answered reads fast: what clients wait for beyond that is in front of it."

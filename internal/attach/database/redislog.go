@@ -107,7 +107,7 @@ func readRedisLog(p *attach.Part) attach.Reading {
 	if copied > 0 {
 		r.figure(fmt.Sprintf("up to %s MB were copied beside a fork", count(copied)))
 	}
-	r.Not = "No line says how long a client waited: a fork and a slow fsync hold Redis' one thread, and all clients behind it."
+	r.Not = "how long a client waited: a fork and a slow fsync hold Redis' one thread, and all clients behind it"
 	redisJudge(r, n, copied)
 	if thp {
 		r.Signs = append(r.Signs, attach.Sign{Cause: "thp-bloat", Grade: attach.Risk, Proof: []string{"huge pages are on: after a fork each write copies 2 MiB, says Redis itself"}})
@@ -179,7 +179,7 @@ func readMySQLBrief(p *attach.Part) attach.Reading {
 	}
 	r.Title = "mysqladmin status, sums since the start"
 	r.Means = "It counts since the server's start, and says nothing of now."
-	r.Not = "A slow statement of last week counts as much as one of now."
+	r.Not = "when the slow statements were: one of last week counts as much as one of now"
 	r.next("mysqladmin processlist; SHOW ENGINE INNODB STATUS", "what connections do and wait for at this moment")
 	return r.done(attach.CannotTell)
 }

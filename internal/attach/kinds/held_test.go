@@ -56,10 +56,10 @@ func TestHeldOfDenseTexts(t *testing.T) {
 		kind string
 		most uint64 // bytes held
 	}{
-		{"gctrace of 40 MB", gc, 40e6, "gctrace", 12 << 20},
-		{"strace of 40 MB", strace, 40e6, "strace", 16 << 20},
+		{"gctrace of 12 MB", gc, 12e6, "gctrace", 12 << 20},
+		{"strace of 12 MB", strace, 12e6, "strace", 16 << 20},
 		{"vmstat of 7 MB", vmstat, 7e6, "vmstat N", 24 << 20},
-		{"vmstat of 40 MB", vmstat, 40e6, "vmstat N", 16 << 20},
+		{"vmstat of 12 MB", vmstat, 12e6, "vmstat N", 16 << 20},
 	} {
 		all := All()
 		var before, after runtime.MemStats
