@@ -114,24 +114,29 @@ const crowdLeast = 20
 
 // crowd names the place where most of those sleep, or are, that no lock, channel or socket holds.
 func (p *picture) crowd() string {
+	fn, n, sleep := p.crowded()
+	switch {
+	case n < crowdLeast:
+		return ""
+	case sleep:
+		return fmt.Sprintf("%d sleep in %s", n, fn)
+	}
+	return fmt.Sprintf("%d in %s", n, fn)
+}
+
+func (p *picture) crowded() (fn string, n int, sleep bool) {
 	at := map[string]int{}
-	sleep := map[string]bool{}
+	asleep := map[string]bool{}
 	for i, s := range p.stacks {
-		if k := p.waits[i].kind; k == waitSleep || k == waitOther {
+		if k := p.waits[i].kind; (k == waitSleep || k == waitOther) && s.own().fn != "" {
 			at[s.own().fn] += s.count
-			sleep[s.own().fn] = k == waitSleep
+			asleep[s.own().fn] = k == waitSleep
 		}
 	}
 	for _, fn := range byMost(at)[:min(1, len(at))] {
-		switch {
-		case at[fn] < crowdLeast || fn == "":
-		case sleep[fn]:
-			return fmt.Sprintf("%d sleep in %s", at[fn], fn)
-		default:
-			return fmt.Sprintf("%d in %s", at[fn], fn)
-		}
+		return fn, at[fn], asleep[fn]
 	}
-	return ""
+	return "", 0, false
 }
 
 func (p *picture) title(part *attach.Part) string {
@@ -412,6 +417,11 @@ func (p *picture) readCrowds(r *attach.Reading) {
 			r.Means = "so many goroutines at one channel are a leak, or a crowd behind one that serves them; a leak costs memory and work of GC, and is no cause of latency by itself"
 			r.Next = append(r.Next, attach.Next{Command: "curl 'http://HOST:PORT/debug/pprof/goroutine?debug=1' a minute later", Why: "a number that only grows is a leak"})
 		}
+	}
+	if fn, n, sleep := p.crowded(); n >= manyLeaked && sleep && len(r.Signs) == 0 && r.Means == "" {
+		r.State = attach.CannotTell
+		r.Means = fmt.Sprintf("so many goroutines asleep in %s are work that comes faster than it ends, or a leak; it costs memory and work of GC, and is no cause of latency by itself", fn)
+		r.Next = append(r.Next, attach.Next{Command: "curl 'http://HOST:PORT/debug/pprof/goroutine?debug=1' a minute later", Why: "a number that only grows is a leak"})
 	}
 	if n := p.kinds[waitRun]; (n >= manyRunning || n >= manyRunning/2 && 2*n >= p.n) && len(r.Signs) == 0 {
 		r.State = attach.CannotTell
