@@ -6,7 +6,7 @@ import (
 )
 
 var _ = register(&Collector{
-	Name:  "trace",
+	Name:  evidence.TracePart,
 	Doc:   "The execution trace: which goroutine was in which state when. Starting and ending it stops the world briefly.",
 	Order: 50,
 	Lead:  true,

@@ -90,6 +90,9 @@ type Easing struct {
 	Lost     string  `json:"lost,omitempty" prose:"yes"` // which evidence it cost
 }
 
+// TracePart is the name of the collector of the execution trace.
+const TracePart = "trace"
+
 // EasingDid is what was done to a part.
 type EasingDid string
 

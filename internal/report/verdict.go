@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/whystall/whystall/internal/evidence"
 	"github.com/whystall/whystall/internal/finding"
 )
 
@@ -104,13 +105,26 @@ func (r *Report) unrequested() string {
 		why = fmt.Sprintf("no request started and ended within the recording; %d were already running at its start or unfinished at its end", q.Open)
 	}
 	why = sentence(why)
-	if r.Kernel != nil && r.Kernel.ran() != "" {
+	if e := r.untraced(); e != nil {
+		why = "The trace was left out to spare the service, as " + easingWords(*e) + ". To see requests, record while it is less busy."
+	} else if r.Kernel != nil && r.Kernel.ran() != "" {
 		why += " To see them takes net/http/pprof in the service (--pprof URL)."
 	}
 	if r.Kernel != nil || len(r.Findings) > 0 {
 		why += " What follows is of the process as a whole."
 	}
 	return why
+}
+
+// untraced is why the recorder left the trace out, nil where it did not.
+func (r *Report) untraced() *evidence.Easing {
+	i := slices.IndexFunc(r.Cost.Eased, func(e evidence.Easing) bool {
+		return e.Part == evidence.TracePart && e.Did == evidence.LeftOut
+	})
+	if i < 0 {
+		return nil
+	}
+	return &r.Cost.Eased[i]
 }
 
 const nothingFound = "NOTHING FOUND"

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/whystall/whystall/internal/account"
+	"github.com/whystall/whystall/internal/evidence"
 	"github.com/whystall/whystall/internal/finding"
 )
 
@@ -36,5 +37,18 @@ func TestNothingOfDamage(t *testing.T) {
 		if _, got := r.nothing(); strings.Contains(got, "900 ms of the trace's 1.00 s are damaged or cut off") != c.says {
 			t.Errorf("gap %+v: %s", c.gap, got)
 		}
+	}
+}
+
+// Where the trace was left out, that is why no request was seen, and not that a page is missing.
+func TestUntraced(t *testing.T) {
+	var r Report
+	r.Requests.NoRequestsCause = "no execution trace was read"
+	if got := r.unrequested(); !strings.Contains(got, "No execution trace was read") {
+		t.Errorf("got %q", got)
+	}
+	r.Cost.Eased = []evidence.Easing{{Part: evidence.TracePart, Did: evidence.LeftOut, Why: evidence.WhyMemory, Measured: 0.94, Limit: 0.9}}
+	if got := r.unrequested(); !strings.Contains(got, "94 %") || strings.Contains(got, "--pprof") {
+		t.Errorf("got %q", got)
 	}
 }
