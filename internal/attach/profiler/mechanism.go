@@ -54,21 +54,40 @@ func (p *profile) reading() attach.Reading {
 	if p.number > 0 && p.number < fewest {
 		r.State = attach.CannotTell
 		r.Means = fmt.Sprintf("These are %s: too few for a share.", attach.Plural(p.number, "sample"))
+		t.few(&r)
 		return r
 	}
-	t.locks(&r)
+	t.mechanisms(&r)
+	t.rest(&r)
+	t.conclude(&r)
+	return r
+}
+
+// few adds candidates from samples that are too few for a share: what most of the busy ones are in
+// is no chance.
+func (t *tally) few(r *attach.Reading) {
+	var all attach.Reading
+	t.mechanisms(&all)
+	for _, s := range all.Signs {
+		if s.Share >= 0.5 && s.Share*float64(t.p.number)*t.busy()/t.whole >= 10 {
+			s.Grade, s.Sure = attach.Candidate, ""
+			r.Signs = append(r.Signs, s)
+		}
+	}
+}
+
+// mechanisms adds what the time that locks and the kinds of work took says.
+func (t *tally) mechanisms(r *attach.Reading) {
+	t.locks(r)
 	for _, rule := range rules {
 		part := t.kinds[rule.kind]
 		if rule.kind == account.WorkSpin && t.share(t.kinds[account.WorkGC]) >= 0.10 {
 			part -= t.names[rule.kind]["runtime.Gosched"] // the sweeper's, who yields between spans
 		}
 		if share := t.share(part); share >= rule.least {
-			t.found(&r, rule.cause, share, rule.because, fmt.Sprintf("%s of the busy CPU time is %s: %s", pct(share), rule.kind, rule.proof))
+			t.found(r, rule.cause, share, rule.because, fmt.Sprintf("%s of the busy CPU time is %s: %s", pct(share), rule.kind, rule.proof))
 		}
 	}
-	t.rest(&r)
-	t.conclude(&r)
-	return r
 }
 
 // facts notes what rules over several parts may want.
