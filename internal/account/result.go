@@ -28,8 +28,8 @@ type Result struct {
 	// Stories are the slowest requests in full, in the order of Requests.Slowest; nil where nobody
 	// asked for them.
 	Stories []*Story
-	// Others are slow requests in full that are not among Requests.Slowest: the longest of those
-	// whose largest account is the same, for each such account up to MostOthers; likewise.
+	// Others are slow requests in full that are not among Requests.Slowest: one of the longest of
+	// those whose largest account is the same, for each such account up to MostOthers; likewise.
 	Others   []*Story
 	Sketches Sketches // likewise
 	Waits    Waits    // likewise

@@ -34,6 +34,6 @@ const (
 	MostSketches     = MostDots
 	MostSketchLinks  = 20     // of each; fewer where there are many
 	LeastSketchLinks = 3      // likewise
-	AllSketchLinks   = 60_000 // of all together
+	AllSketchLinks   = 25_000 // of all together
 	MostStacks       = 1500   // that they share; of a story too
 )

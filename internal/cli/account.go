@@ -30,6 +30,10 @@ const memoryLimit = 72 << 20
 // kernelLimit is what the columns of the kernel's records may take in addition (sched.Options).
 const kernelLimit = 320 << 20
 
+// storiesLimit is what stories of slow requests may take in addition: under the limit of the rest
+// the collector would run without a pause.
+const storiesLimit = 96 << 20
+
 // account makes the ledgers of the trace, of the kernel's records, or of both on one clock. Without
 // a trace the requests are those of threads. An error beside a result means that the trace ended
 // early or that a sum is wrong.
@@ -47,6 +51,9 @@ func (con *console) account(in *loaded, entry *regexp.Regexp, slowOver time.Dura
 		limit := int64(memoryLimit)
 		if in.kern != nil {
 			limit += kernelLimit
+		}
+		if in.stories {
+			limit += storiesLimit
 		}
 		defer debug.SetMemoryLimit(debug.SetMemoryLimit(limit))
 	}

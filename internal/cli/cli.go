@@ -75,6 +75,8 @@ Examples:
   whystall doctor 4121                                              what can be seen of it here?
   whystall explain trace.out                                        files that you have
   whystall explain slow.case --format json                          for a program
+  whystall report slow.case -o slow.html                            a page for a browser
+  whystall compare before.case after.case                           did the remedy work?
   whystall causes lock-contention                                   a page of the manual
 
 Exit status:

@@ -80,7 +80,7 @@ func (*explainCmd) Help() string {
   whystall explain trace.out                          a Go execution trace, of any version since 1.11
   whystall explain slow.case                          what whystall record made
   whystall explain trace.out mutex.pb.gz metrics.txt  more evidence, more causes that can be checked
-  curl -s http://localhost:6060/debug/pprof/trace?seconds=5 | whystall explain -
+  curl -s 'http://localhost:6060/debug/pprof/trace?seconds=5' | whystall explain -
   whystall explain trace.out --entry 'api\.' --slow-over 200ms
   whystall explain slow.case -v                       everything; without this, one screen
   whystall explain slow.case --only locks             one part

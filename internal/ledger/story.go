@@ -17,8 +17,8 @@ import (
 // then. Without one nothing is told, and explaining costs no more.
 //
 // Who is slow, and for what, is known only at the end. So the chain of every candidate is noted in
-// short (sketch.go), and those are told in full that are the slowest of their group so far, or the
-// slowest of their group whose largest account is the same.
+// short (sketch.go), and those are told in full that are the slowest of their group so far, or much
+// slower than any before whose largest account is the same: to tell one takes long.
 type teller struct {
 	p    *pass
 	told map[*books.Group]*toldGroup
@@ -38,7 +38,7 @@ type teller struct {
 // toldGroup is the stories of a group.
 type toldGroup struct {
 	slowest []toldOnce           // the slowest first, account.MostStories at most
-	by      map[uint32]*toldOnce // the slowest by the number of its largest account
+	by      map[uint32]*toldOnce // one of the slowest by the number of its largest account
 }
 
 type toldOnce struct {
@@ -69,7 +69,7 @@ type actor struct {
 // which some are, mostPieces the pieces of a story before short ones are joined.
 const (
 	mostGroups   = 8
-	mostAccounts = 2 * account.MostOthers
+	mostAccounts = account.MostOthers + 5
 	mostPieces   = 1 << 15
 )
 
@@ -163,11 +163,11 @@ func (t *teller) end(k *books.Kept) {
 	}
 }
 
-// wants reports whether k is the slowest so far with that largest account, and makes room for it:
-// there are as many accounts as the input likes.
+// wants reports whether k is much slower than any before with that largest account, and makes room
+// for it: there are as many accounts as the input likes.
 func (g *toldGroup) wants(largest uint32, k *books.Kept) bool {
 	if x := g.by[largest]; x != nil {
-		return x.Wall() < k.Wall()
+		return x.muchFasterThan(k)
 	}
 	if len(g.by) < mostAccounts {
 		return true
@@ -179,12 +179,16 @@ func (g *toldGroup) wants(largest uint32, k *books.Kept) bool {
 			id, least = i, x
 		}
 	}
-	if least.Wall() >= k.Wall() {
+	if !least.muchFasterThan(k) {
 		return false
 	}
 	delete(g.by, id)
 	return true
 }
+
+// muchFasterThan keeps the number of stories small where each request is a little slower than the
+// one before.
+func (x *toldOnce) muchFasterThan(k *books.Kept) bool { return x.Wall()+x.Wall()/4 < k.Wall() }
 
 // story is the story of k in full.
 func (t *teller) story(k *books.Kept) *account.Story {
@@ -252,8 +256,8 @@ func (t *teller) stories(slowest []account.Request) (out []*account.Story) {
 	return out
 }
 
-// others gives the slowest of those slow requests that have the same largest account, without those
-// in told: the accounts that are the largest of most slow requests first.
+// others gives one of the slowest requests of each largest account that none in told has: the
+// accounts that are the largest of most slow requests first.
 func (t *teller) others(slow []*books.Kept, told []*account.Story) (out []*account.Story) {
 	n := map[uint32]int{}
 	for _, k := range slow {

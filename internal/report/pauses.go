@@ -44,7 +44,10 @@ func (b *Barrier) words() string {
 	}
 	s := fmt.Sprintf("%s%s: %s", finding.Duration(b.End-b.Begin), at, b.Kind)
 	if b.Kind != account.SafePoint {
-		s += fmt.Sprintf(", world stopped %s, then only its initiator delayed %s", finding.Duration(b.StoppedNS), finding.Duration(b.DelayedNS))
+		s += ", world stopped " + finding.Duration(b.StoppedNS)
+		if b.DelayedNS > 0 {
+			s += ", then only its initiator delayed " + finding.Duration(b.DelayedNS)
+		}
 	} else {
 		s = fmt.Sprintf("%s%s: ragged barrier, the world was not stopped", finding.Duration(b.End-b.Begin), at)
 	}

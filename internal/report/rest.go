@@ -1,5 +1,10 @@
 package report
 
+import (
+	"cmp"
+	"slices"
+)
+
 // restShare is the part of the slow requests' time from which an account without a finding gets a
 // line beside the findings. A person who reads no further must not take a part for the whole.
 const restShare = 0.25
@@ -8,18 +13,21 @@ const restShare = 0.25
 // account of the slow column. Time booked as unexplained has a row of its own and does not count
 // here.
 func (r *Report) rest(left []int64) *Rest {
-	slow, most := &r.Ledger.Slow, -1
+	slow := &r.Ledger.Slow
+	var list []*Account
 	for i := range min(len(left), len(slow.Accounts)) {
-		if !isUnexplained(slow.Accounts[i].Leaf) && (most < 0 || left[i] > left[most]) {
-			most = i
+		if a := slow.Accounts[i]; !isUnexplained(a.Leaf) && left[i] > 0 {
+			a.NS = left[i]
+			list = append(list, &a)
 		}
 	}
-	if most < 0 || share(left[most], slow.WallNS) < restShare {
+	slices.SortStableFunc(list, func(a, b *Account) int { return cmp.Compare(b.NS, a.NS) })
+	if list = neighbours(list); len(list) == 0 || share(list[0].NS, slow.WallNS) < restShare {
 		return nil
 	}
-	out := &Rest{Account: slow.Accounts[most]}
+	out := &Rest{Account: *list[0]}
 	a := &out.Account
-	a.NS, a.Share = left[most], share(left[most], slow.WallNS)
+	a.Share = share(a.NS, slow.WallNS)
 	for i := range r.Ledger.Median.Accounts {
 		if m := &r.Ledger.Median.Accounts[i]; keyOf(m) == keyOf(a) {
 			out.UsualNS += m.NS / int64(max(1, r.Ledger.Median.Requests))

@@ -249,7 +249,7 @@ func (p *page) slowestFew(r *Report) {
 	if len(q.Slowest) == 0 {
 		return
 	}
-	unit, day := "start from the recording's", ""
+	unit, day := "start after that of the recording", ""
 	if u := q.Slowest[0].UTC; u != nil {
 		day = clock(*u, len("2006-01-02"))
 		unit = "start in UTC"

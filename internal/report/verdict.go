@@ -183,7 +183,7 @@ func (r *Report) besides(title, rest string) []string {
 
 // without is what is said of time that no finding explains.
 func (r *Report) without() (l []string) {
-	for _, s := range []string{r.computes(), r.beside(Printable)} {
+	for _, s := range []string{r.computes(), r.beside(Printable), r.closest()} {
 		if s != "" {
 			l = append(l, s)
 		}
@@ -207,6 +207,27 @@ func (r *Report) beside(name func(string) string) string {
 	}
 	each := finding.Duration(w.Account.NS / int64(max(1, r.Ledger.Slow.Requests)))
 	return fmt.Sprintf(title+": %s (%s each; %s).", percent(w.Account.Share), describe(&w.Account, name), each, usual)
+}
+
+// closest says which cause comes nearest, where a large part of the slow requests' time may be its
+// and none is found: it may be too little to be worth a finding. "" if there is none.
+func (r *Report) closest() string {
+	if len(r.Findings) > 0 {
+		return ""
+	}
+	var nearest *finding.RuledOut
+	var most int64
+	for i := range r.RuledOut {
+		for _, b := range r.RuledOut[i].Bounds {
+			if b.Scope == finding.Slow && b.Of == finding.OfRequest && b.Share >= restShare && b.NS > most {
+				nearest, most = &r.RuledOut[i], b.NS
+			}
+		}
+	}
+	if nearest == nil {
+		return ""
+	}
+	return fmt.Sprintf("Of what was ruled out %s comes nearest: %s", Printable(nearest.Cause), sentence(Printable(nearest.Why)))
 }
 
 // unseenRequests says what there is instead of requests for a Go program without a trace: how busy

@@ -110,7 +110,7 @@ export function about(m: Model): HTMLElement {
         h("tbody", null, stages.map((row) => h("tr", null, row.map((s, i) => (i ? h("td", { class: "n" }, s) : h("th", { scope: "row" }, s)))))))) : null,
       c.eased.length ? h("ul", null, c.eased.map((s) => h("li", null, s))) : null,
     ], false),
-    c.own ? h("p", { class: "dim" }, "whystall itself: " + c.own) : null);
+    c.own ? fold("What whystall itself took", 1, h("p", null, c.own), false) : null);
 }
 
 function fold(title: string, n: number, body: Child, counted = true): HTMLElement | null {

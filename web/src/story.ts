@@ -104,7 +104,7 @@ class Opened {
     this.why.hidden = q.why === "";
     this.parts.replaceChildren(...this.ledger(q));
     const notes = full ? [s.cut ? "It had more than can be shown: some goroutines, Ps or threads are left out." : "", s.lanes.some((l) => l.kind === "thread") ? "" : "The recording does not have its threads: no kernel records on the trace's clock."]
-      : [`Of this request the parts and the chain are kept. What goroutines, threads and CPUs did meanwhile is kept of ${this.open.fulls}: the slowest, and the slowest of each cause; they have a ring above.`];
+      : [`Of this request the parts and the chain are kept. What goroutines, threads and CPUs did meanwhile is kept of ${this.open.fulls}: the slowest, and one of the slowest with each largest part; they have a ring above.`];
     this.note.replaceChildren(h("span", null, notes.filter((x) => x).join(" ")));
     this.measure(full);
     this.view.bound(0, s.length);

@@ -216,7 +216,7 @@ func Shortened(l []account.Link, most int, wall int64) []account.Link {
 // Coarse joins neighbours that are short until there are at most so many. What stands for several
 // is what the longest of them was. of gives a span's begin, end and number.
 func Coarse[T any](l []T, most int, wall int64, of func(*T) (begin, end *int64, several *int)) []T {
-	for q := max(wall/4000, 1); len(l) > most; q *= 2 {
+	for q := max(wall/int64(min(4000, 14*most)), 1); len(l) > most; q *= 2 {
 		out := l[:0]
 		var longest int64
 		for i := range l {
