@@ -26,6 +26,9 @@ var twoWords = func() *strings.Replacer {
 }()
 
 func asPrinted(column string) string {
+	if strings.HasPrefix(column, "TIME(") { // some have a blank before the unit
+		return "TIME"
+	}
 	for _, b := range blanks {
 		if b[1] == column {
 			return b[0]

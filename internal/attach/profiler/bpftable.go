@@ -13,7 +13,7 @@ func bpfTables() []*attach.Kind {
 	var out []*attach.Kind
 	for i := range bpfTools {
 		tool := &bpfTools[i]
-		hint := asPrinted(tool.rarest)
+		hint := tool.hint
 		if at := slices.IndexFunc(out, func(k *attach.Kind) bool { return k.Name == tool.name }); at >= 0 {
 			out[at].Hints = append(out[at].Hints, hint)
 			continue
@@ -56,10 +56,29 @@ func ofStack(text string) bool {
 	return !strings.Contains(text, " ") && len(text) < 200 && (strings.HasPrefix(text, "b'") || strings.Contains(text, "+0x") || text == "[unknown]")
 }
 
+// mostNotes lines may stand above a heading.
+const mostNotes = 6
+
+// headNear reports whether the next lines may have a tool's heading. A log may be full of lines
+// that start with Tracing, and all tools are asked about each.
+func headNear(name string, lines []paste.Line) bool {
+	for i := range bpfTools {
+		if bpfTools[i].name != name {
+			continue
+		}
+		for _, l := range lines[1:min(len(lines), 2*mostNotes)] {
+			if strings.Contains(l.Text, bpfTools[i].hint) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 func claimTable(name string, lines []paste.Line) int {
 	first := strings.TrimSpace(lines[0].Text)
 	tool, columns := columnsOf(first)
-	if tool == nil && !tableNote(first) || tool != nil && tool.name != name {
+	if tool == nil && !(headNear(name, lines) && tableNote(first)) || tool != nil && tool.name != name {
 		return 0
 	}
 	headed, rows, end, notes := tool != nil, 0, 0, 0
@@ -74,7 +93,7 @@ func claimTable(name string, lines []paste.Line) int {
 		switch {
 		case tool == nil || rows == 0 && tableNote(text):
 			notes++
-			return tableNote(text) && notes < 6
+			return tableNote(text) && notes < mostNotes
 		case hasRow(columns, text):
 			rows++
 			end = i + 1

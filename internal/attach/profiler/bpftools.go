@@ -21,6 +21,7 @@ type bpfTool struct {
 
 	want   []string // has, divided
 	rarest string   // the longest of them, which few other texts have
+	hint   string   // the same as it is printed
 }
 
 // listed is what is told of a tool whose rows bear on no cause.
@@ -220,6 +221,7 @@ func divided(tools []bpfTool) []bpfTool {
 		t := &tools[i]
 		t.want = strings.Fields(t.has)
 		t.rarest = slices.MaxFunc(t.want, func(a, b string) int { return len(a) - len(b) })
+		t.hint = asPrinted(t.rarest)
 		if t.read == nil {
 			t.read = readListed
 		}
