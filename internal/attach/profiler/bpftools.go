@@ -243,7 +243,7 @@ func columnsOf(text string) (*bpfTool, []string) {
 	if len(text) > 240 {
 		return nil, nil
 	}
-	if text == "" || text[0] >= '0' && text[0] <= '9' { // most rows
+	if text == "" || text[0] >= '0' && text[0] <= '9' || strings.HasPrefix(text, "Tracing ") { // most rows and notes
 		return nil, nil
 	}
 	columns := strings.Fields(twoWords.Replace(text))
