@@ -141,6 +141,10 @@ func readConcurrent(r *run) attach.Reading {
 	s.start = start
 	g := attach.Reading{Title: gcTitle(r.cycles)}
 	last := r.cycles[len(r.cycles)-1]
+	if n := unreadable(cs); 2*n > len(cs) && s.worstStop < veryLong {
+		judgeCoarse(&g, s, cs, n)
+		return g
+	}
 	g.Facts = []attach.Fact{{Name: FactGCPause, Value: s.worstStop * 1e6}}
 	if s.rated(cs) {
 		g.Facts = append(g.Facts, attach.Fact{Name: FactGCCPU, Value: s.cpuShare}, attach.Fact{Name: FactGCMark, Value: s.markShare})
@@ -156,6 +160,38 @@ func readConcurrent(r *run) attach.Reading {
 	}
 	judgeGC(&g, s, cs)
 	return g
+}
+
+// unreadable counts the cycles whose phases all took 0 by the clock. It ticks too seldom to time
+// them, as on Windows.
+func unreadable(cs []cycle) (n int) {
+	for _, c := range cs {
+		if c.stop1 == 0 && c.mark == 0 && c.stop2 == 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// coarseTick is the longest tick of a coarse clock in s: a phase that shows as 0 took less.
+const coarseTick = 0.016
+
+// judgeCoarse reads cycles whose times say nothing: it only counts them.
+func judgeCoarse(g *attach.Reading, s gcSum, cs []cycle, zero int) {
+	g.Glance = !s.rated(cs)
+	g.Figures = []string{fmt.Sprintf("%d of %d cycles print 0 for every phase: the clock is too coarse for them%s", zero, len(cs), forcedText(s, len(cs)))}
+	if s.perSecond > 0 {
+		g.Figures = append(g.Figures, often(s.perSecond))
+	}
+	g.Figures = append(g.Figures, heapFigure(cs, cs[len(cs)-1]))
+	g.State = attach.CannotTell
+	g.Means = "how long marking and the stops take cannot be read, nor GC's share of the CPU: the clock is too coarse"
+	g.Not = "that cycles cost nothing: a phase that is shorter than a tick shows as 0, and the few others show as a tick"
+	if len(cs) >= manyCycle && s.perSecond*coarseTick >= gcLoss {
+		g.Means = fmt.Sprintf("%s, and what they cost cannot be read: the clock is too coarse", often(s.perSecond))
+		g.Signs = []attach.Sign{{Cause: "frequent-gc", Grade: attach.Candidate, Proof: g.Figures[:2]}}
+	}
+	g.Next = []attach.Next{{Command: "go tool pprof -top -seconds 30 http://HOST:PORT/debug/pprof/profile", Why: "GC's share of the CPU, without this clock"}}
 }
 
 func mostSince(cs []cycle) (most float64) {

@@ -170,7 +170,8 @@ func (p *profile) figures(r *attach.Reading, unit func(float64) string) {
 }
 
 // runtimeShare says which of the runtime's services took much of the CPU with all that it calls:
-// allocation, maps, copies, stacks that are walked. Functions that only start others are none.
+// allocation, maps, copies, stacks that are walked, the search for work. Functions that only start
+// others are none.
 func (p *profile) runtimeShare(unit func(float64) string) string {
 	fn := most(p.cum, func(fn string) bool {
 		return strings.HasPrefix(fn, "runtime.") && !slices.Contains(gcRoots, fn) && !slices.Contains(runtimeStarts, fn) && !strings.HasPrefix(fn, "runtime.gcDrain") && !strings.Contains(fn, ".func")
@@ -178,12 +179,16 @@ func (p *profile) runtimeShare(unit func(float64) string) string {
 	if fn == "" || p.total <= 0 || p.cum[fn] < 0.25*p.total || p.cum[fn] <= 1.2*p.flat[fn] {
 		return ""
 	}
-	return fmt.Sprintf("most with what it calls, in the runtime: %s, %s%s", fn, unit(p.cum[fn]), p.of(p.cum[fn]))
+	text := fmt.Sprintf("most with what it calls, in the runtime: %s, %s%s", fn, unit(p.cum[fn]), p.of(p.cum[fn]))
+	if fn == "runtime.findRunnable" || fn == "runtime.findrunnable" {
+		text += ", the scheduler's search for goroutines to run"
+	}
+	return text
 }
 
 // runtimeStarts are below or above all others, so that their sums say nothing.
 var runtimeStarts = []string{"runtime.goexit", "runtime.main", "runtime.mcall", "runtime.systemstack", "runtime.mstart", "runtime.mstart0", "runtime.mstart1",
-	"runtime.morestack", "runtime._ExternalCode", "runtime._System", "runtime._GC", "runtime.rt0_go", "runtime.park_m", "runtime.schedule", "runtime.findRunnable", "runtime.findrunnable"}
+	"runtime.morestack", "runtime._ExternalCode", "runtime._System", "runtime._GC", "runtime.rt0_go", "runtime.park_m", "runtime.schedule"}
 
 func (p *profile) of(v float64) string {
 	if p.total <= 0 {

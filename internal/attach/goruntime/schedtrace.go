@@ -76,6 +76,7 @@ type snapshot struct {
 	threads            int
 	global, local      int
 	locals             bool // the queues of Ps are in it
+	shown              int  // of scheddetail: Ps whose lines are there
 	gcWaiting          bool
 }
 
@@ -150,6 +151,7 @@ func parseSnapshots(lines []paste.Line) (out []snapshot, flaws []string) {
 				last := &out[len(out)-1]
 				last.local += n
 				last.locals = true
+				last.shown++
 			}
 		}
 	}
@@ -180,7 +182,11 @@ func readSched(p *attach.Part) attach.Reading {
 		samples = all[1:] // a program's first moment
 	}
 	ps := samples[0].ps
-	r.Title = fmt.Sprintf("schedtrace, %s over %s, GOMAXPROCS %d", count(len(all), "sample", "samples"), seconds(all[len(all)-1].at-all[0].at), ps)
+	over := ""
+	if len(all) > 1 {
+		over = " over " + seconds(all[len(all)-1].at-all[0].at)
+	}
+	r.Title = fmt.Sprintf("schedtrace, %s%s, GOMAXPROCS %d", count(len(all), "sample", "samples"), over, ps)
 	var perP []float64
 	long, idle, busy, spinning, threads := 0, 0, 0, 0, 0
 	most := samples[0]
@@ -206,6 +212,9 @@ func readSched(p *attach.Part) attach.Reading {
 	if !most.locals {
 		queues = fmt.Sprintf("%d runnable goroutines in the global queue on %s; the Ps' own queues are cut off", most.global, count(most.ps, "P", "Ps"))
 	}
+	if most.shown > 0 && most.shown < most.ps {
+		queues = fmt.Sprintf("at least %d global + %d local = %d runnable goroutines (%d of %d Ps are shown)", most.global, most.local, most.runnable(), most.shown, most.ps)
+	}
 	r.Figures = []string{
 		fmt.Sprintf("longest queue: %s at %.3f s", queues, most.at),
 		fmt.Sprintf("%d of %d samples have %.0f or more runnable goroutines for each P and no idle P; %d have idle Ps and nobody waiting", long, len(samples), queueLong, idle),
@@ -214,7 +223,7 @@ func readSched(p *attach.Part) attach.Reading {
 	if threads >= manyThreads && threads >= threadsPerP*ps {
 		r.Figures = slices.Insert(r.Figures, 0, fmt.Sprintf("%d threads at most, for %s: threads in system calls or C code keep theirs", threads, count(ps, "P", "Ps")))
 	}
-	judgeSched(&r, len(samples), long, perP)
+	judgeSched(&r, samples, long, perP)
 	if r.State == attach.Healthy && float64(busy) >= queueAlways*float64(len(samples)) && len(samples) > 1 && attach.Median(perP) >= 1 {
 		r.State, r.Signs = attach.CannotTell, nil
 		r.Means = fmt.Sprintf("all Ps are busy in %d of %d samples, and %s goroutines wait for each (median): each waits for some time slices of 10 ms whenever it wants to run", busy, len(samples), short(attach.Median(perP)))
@@ -255,7 +264,8 @@ func longestRun(all []snapshot) (best []snapshot, starts int) {
 	return best, starts
 }
 
-func judgeSched(r *attach.Reading, n, long int, perP []float64) {
+func judgeSched(r *attach.Reading, samples []snapshot, long int, perP []float64) {
+	n := len(samples)
 	share := ratio(float64(long), float64(n))
 	often := fmt.Sprintf("%d of %d samples", long, n)
 	switch {
@@ -264,9 +274,18 @@ func judgeSched(r *attach.Reading, n, long int, perP []float64) {
 		r.State = attach.CannotTell
 		r.Means = "one sample is a glance: queues of Go's scheduler change within milliseconds"
 		r.Next = []attach.Next{{Command: "GODEBUG=schedtrace=100", Why: "samples over some seconds say how often goroutines queue"}}
-		if long == 0 {
+		switch s := samples[0]; {
+		case s.runnable() == 0 && s.locals && (s.shown == 0 || s.shown >= s.ps):
 			r.State = attach.Healthy
 			r.Means = "nobody queues for a P in this one sample, which is a glance"
+		case s.runnable() == 0:
+			r.Means = "nobody is in the queues that this one sample shows, and others are cut off"
+		case s.idle > 0:
+			r.Means = fmt.Sprintf("%s while %s: one sample does not say for how long",
+				count(s.runnable(), "goroutine is queued", "goroutines are queued"), count(s.idle, "P is idle", "Ps are idle"))
+		case long == 0:
+			r.Means = fmt.Sprintf("no P is idle, and %s: one sample does not say for how long",
+				count(s.runnable(), "goroutine is queued", "goroutines are queued"))
 		}
 	case long >= 2 && share >= queueOften:
 		r.State = attach.Ill
