@@ -216,7 +216,7 @@ var slabinfo = contextKind("/proc/slabinfo", []string{"slabinfo", "# name", ": t
 	for _, s := range all[:min(3, len(all))] {
 		figures = append(figures, fmt.Sprintf("%s: %s, %s objects in use", printed(s.name), mem(s.bytes), number(s.objs)))
 	}
-	return figures, "It says what the kernel keeps objects in; memory in slabs is no lost time, and much of it can be given back (SReclaimable)."
+	return figures, "It says what the kernel keeps objects in; memory in slabs is no lost time. How much of it can be given back is in /proc/meminfo (SReclaimable)."
 })
 
 // zoneinfo starts a zone as buddyinfo does, but has nothing else in that line.

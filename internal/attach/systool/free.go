@@ -86,6 +86,7 @@ func claimFree(lines []paste.Line) int {
 // memory is one report of free, in bytes.
 type memory struct {
 	total, used, free, cache, available float64
+	shared                              float64 // of the cache, where available had to be summed up
 	swap, swapUsed                      float64
 	hasAvailable                        bool
 	unit                                float64 // of amounts without one; 0 or 1: none
@@ -136,7 +137,8 @@ func parseFree(p *attach.Part) (all []memory, guessed bool) {
 		}
 		switch {
 		case label == "-/+" && len(cells) >= 2:
-			m.available, _ = size(cells[1], unit)
+			without, _ := size(cells[1], unit)
+			m.available = max(m.free, without-m.shared)
 		case len(cells) == 3 && label != "Low" && label != "High" && label != "Total" && label != "Comm":
 			m.swap, _ = size(cells[0], unit)
 			m.swapUsed, _ = size(cells[1], unit)
@@ -167,8 +169,9 @@ func freeReport(names, cells []string, unit float64) (m memory) {
 	}
 	switch {
 	case slices.Contains(names, "buffers") && slices.Contains(names, "cached"):
-		m.cache = at(4) + at(5)
-		m.available = m.free + m.cache
+		// Shared memory and tmpfs are in the cache, and only swap takes them.
+		m.cache, m.shared = at(4)+at(5), at(3)
+		m.available = m.free + max(0, m.cache-m.shared)
 	case len(cells) == 7: // -w: buffers and cache apart
 		m.cache, m.available, m.hasAvailable = at(4)+at(5), at(6), true
 	default:
@@ -211,7 +214,11 @@ func (m memory) judge(v *verdict) {
 	}
 	share := m.available / m.total
 	v.figure("available %s of %s (%s %%)", m.show(m.available), m.show(m.total), plain(100*share))
-	v.figure("free %s, page cache %s", m.show(m.free), m.show(m.cache))
+	stays := ""
+	if m.shared >= memoryShort*m.total {
+		stays = fmt.Sprintf(", of which %s is shared memory (tmpfs) and is not given up", m.show(m.shared))
+	}
+	v.figure("free %s, page cache %s%s", m.show(m.free), m.show(m.cache), stays)
 	if m.swap > 0 {
 		v.figure("swap used %s of %s", m.show(m.swapUsed), m.show(m.swap))
 	} else {
@@ -242,6 +249,8 @@ func (m memory) judge(v *verdict) {
 		v.unsure = true
 		v.means("memory is available, and swap is %s %% full: pages that went there once need not be missed", plain(100*m.swapUsed/m.swap))
 		v.next("vmstat 1 10", "si: whether pages come back from swap")
+	case m.shared >= memoryShort*m.total:
+		v.means("memory is not short: %s is available without the shared memory", m.show(m.available))
 	default:
 		v.means("memory is not short: the page cache is given up when memory is wanted")
 		v.not("little free memory is no shortage; what counts is what is available")

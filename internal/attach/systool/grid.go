@@ -161,6 +161,18 @@ func readVmstatDisks(v *verdict, rows [][]string) {
 	v.Title, v.unsure = title, v.State == attach.CannotTell
 }
 
+// slabLarge is what one cache seldom holds on a host that is well, unless it can be given back.
+const slabLarge = 1 << 30
+
+// reclaimable knows the large caches that the kernel makes with SLAB_RECLAIM_ACCOUNT.
+func reclaimable(cache string) bool {
+	switch cache {
+	case "dentry", "buffer_head", "radix_tree_node", "ext4_extent_status":
+		return true
+	}
+	return strings.HasSuffix(cache, "_inode_cache") || cache == "inode_cache" || strings.HasSuffix(cache, "_inode") || strings.HasPrefix(cache, "kmalloc-rcl-")
+}
+
 // slabs says what the kernel's caches hold.
 func slabs(v *verdict, name []string, bytesOf []float64) {
 	order := make([]int, len(name))
@@ -175,8 +187,28 @@ func slabs(v *verdict, name []string, bytesOf []float64) {
 		v.figure("%s: %s", name[i], bytes(bytesOf[i]))
 	}
 	v.unsure = false
-	v.means("it says what the kernel keeps objects in: memory there is no lost time, and much of it can be given back")
-	v.not("a large dentry or inode cache is use of free memory, and no leak by itself")
+	back := 0.0
+	for i := range name {
+		if reclaimable(name[i]) {
+			back += bytesOf[i]
+		}
+	}
+	if len(order) > 0 {
+		if top := order[0]; !reclaimable(name[top]) && bytesOf[top] >= slabLarge && bytesOf[top] >= total/2 {
+			v.unsure = true
+			v.means("most of it is in %s; nothing here says that such memory can be given back, and a leak of the kernel looks like this", name[top])
+			v.not("that memory is short, nor that it leaks: that the cache grows would show it")
+			v.next("grep -E 'Slab|SReclaimable|SUnreclaim' /proc/meminfo; sleep 60; grep -E 'Slab|SReclaimable|SUnreclaim' /proc/meminfo", "how much of it can be given back, and whether it grows")
+			return
+		}
+	}
+	if back >= total/2 {
+		v.means("it says what the kernel keeps objects in: memory there is no lost time, and much of it can be given back")
+		v.not("a large dentry or inode cache is use of free memory, and no leak by itself")
+		return
+	}
+	v.means("it says what the kernel keeps objects in; how much of it can be given back is not in it")
+	v.not("that memory in these caches is lost time")
 }
 
 func readVmstatSlabs(v *verdict, rows [][]string) {

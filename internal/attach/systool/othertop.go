@@ -19,7 +19,7 @@ var busyboxTop = &attach.Kind{
 var (
 	busyboxMem = regexp.MustCompile(`^Mem: (\d+)K used, (\d+)K free, (\d+)K shrd, (\d+)K buff, (\d+)K cached`)
 	busyboxCPU = regexp.MustCompile(`^CPU\d*: +([\d.]+)% usr +([\d.]+)% sys +([\d.]+)% nic +([\d.]+)% idle +([\d.]+)% io +([\d.]+)% irq +([\d.]+)% sirq`)
-	busyboxRow = regexp.MustCompile(`^(\d+) +\d+ +\S+ +([RSDZTtXIW][WN<]*) +[<N]? *([\d.]+[mg]?) +[\d.]+% +(?:\d+ +)?([\d.]+)% +(.*)$`)
+	busyboxRow = regexp.MustCompile(`^(\d+) +\d+ +\S+ +([RSDZTtXIW][WN<]*) +[<N]? *([\d.]+[mg]?) +(?:[\d.]+%|\d+\.\d) +(?:\d+ +)?([\d.]+%|\d+\.\d) +(.*)$`)
 )
 
 func claimBusyboxTop(lines []paste.Line) int {
@@ -44,6 +44,11 @@ func readBusyboxTop(p *attach.Part) attach.Reading {
 	v.Title, v.Glance = "busybox top", true
 	var all []screen
 	s := screen{}
+	type use struct {
+		name  string
+		share float64
+	}
+	var threads []use // of the kernel
 	command, most := "", -1.0
 	for _, l := range p.Lines {
 		text := strings.TrimSpace(l.Text)
@@ -52,7 +57,7 @@ func readBusyboxTop(p *attach.Part) attach.Reading {
 			for i := 1; i < 6; i++ {
 				kb[i], _ = number(m[i])
 			}
-			s = screen{mem: memory{total: (kb[1] + kb[2]) * 1024, free: kb[2] * 1024, available: (kb[2] + kb[4] + kb[5]) * 1024}}
+			s = screen{mem: memory{total: (kb[1] + kb[2]) * 1024, free: kb[2] * 1024, available: (kb[2] + max(0, kb[4]+kb[5]-kb[3])) * 1024}}
 		}
 		if m := busyboxCPU.FindStringSubmatch(text); m != nil {
 			var f [8]float64
@@ -66,7 +71,11 @@ func readBusyboxTop(p *attach.Part) attach.Reading {
 			all = append(all, s)
 		}
 		if m := busyboxRow.FindStringSubmatch(text); m != nil {
-			if f, ok := number(m[4]); ok && f > most {
+			f, ok := number(strings.TrimSuffix(m[4], "%"))
+			if name := strings.Trim(firstWord(m[5]), "[]"); ok && strings.HasPrefix(m[5], "[") {
+				threads = append(threads, use{fmt.Sprintf("%s (pid %s)", name, m[1]), f})
+			}
+			if ok && f > most {
 				most = f
 				command = fmt.Sprintf("%s (pid %s): %s %% of all CPUs' time", firstWord(m[5]), m[1], plain(f))
 			}
@@ -94,8 +103,19 @@ func readBusyboxTop(p *attach.Part) attach.Reading {
 	}
 	last.loaded(v, c, known)
 	last.scarce(v)
+	for _, t := range threads {
+		v.kernelThread(t.name, t.share, "all CPUs' time")
+	}
 	v.not("one screen is a glance; busybox counts %CPU against all CPUs")
-	v.means("the machine is at ease in it")
+	switch {
+	case known:
+		v.means("the machine is at ease in it")
+	case last.mem.total > 0:
+		v.means("memory is not short; how busy the CPUs are is not in it")
+	default:
+		v.unsure = true
+		v.means("how busy the CPUs are in all is not in it")
+	}
 	return v.done()
 }
 

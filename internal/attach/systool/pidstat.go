@@ -313,7 +313,7 @@ func (run *pidstatRun) cpu(v *verdict) {
 		return
 	}
 	for _, one := range users[:min(32, len(users))] {
-		v.kernelThread(one.String(), one.use)
+		v.kernelThread(one.String(), one.use, "a CPU")
 	}
 	if one := users[0]; one.sys >= 30 && one.sys > one.usr {
 		v.unsure = true

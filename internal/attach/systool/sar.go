@@ -159,6 +159,7 @@ func (s *sysstatTables) sarMemory(v *verdict) {
 		}
 		m := memory{total: total, free: free, cache: cache, available: available}
 		v.figure("memory: %s of %s available", bytes(available), bytes(total))
+		t.leastMemory(v, available, total)
 		if total > 0 {
 			v.fact(MemoryAvailable, part(available/total))
 			if available/total < memoryShort {
@@ -169,7 +170,9 @@ func (s *sysstatTables) sarMemory(v *verdict) {
 		v.not("%memused counts the page cache in some versions: what counts is what is available")
 	}
 	if t := s.with("kbswpfree", "%swpused"); t != nil {
-		v.figure("%s %% of swap used", plain(t.median("%swpused")))
+		if !t.swapFilled(v) {
+			v.figure("%s %% of swap used", plain(t.median("%swpused")))
+		}
 	}
 	if t := s.with("pswpin/s"); t != nil {
 		in, out := t.median("pswpin/s")*4096, t.median("pswpout/s")*4096
@@ -178,6 +181,55 @@ func (s *sysstatTables) sarMemory(v *verdict) {
 		v.figure("swap in %s/s, out %s/s", bytes(in), bytes(out))
 		v.swapping(in, out, len(t.rows), v.Figures[len(v.Figures)-1])
 	}
+}
+
+// leastMemory: memory may run out in rows that the median does not show.
+func (t *table) leastMemory(v *verdict, median, total float64) {
+	least, worst := median, row{}
+	for _, r := range t.rows {
+		if len(r.cells) < len(t.names) {
+			continue // it is cut
+		}
+		available := t.num(r, "kbmemfree") + max(0, t.num(r, "kbcached")) + max(0, t.num(r, "kbbuffers"))
+		if t.has("kbavail") {
+			available = t.num(r, "kbavail")
+		}
+		if available >= 0 && available*1024 < least {
+			least, worst = available*1024, r
+		}
+	}
+	if worst.cells == nil || least >= memoryShort*total || median < memoryShort*total {
+		return
+	}
+	proof := fmt.Sprintf("%s of memory available at %s, %s at the median", bytes(least), worst.time, bytes(median))
+	v.figure("%s", proof)
+	v.candidate("direct-reclaim", 0, proof)
+	v.candidate("page-fault", 0, proof)
+	v.means("memory was nearly used up at %s: whether threads had to free memory themselves is not in it", worst.time)
+	v.next("sar -B 1 10", "pgscand/s: whether threads free memory themselves; majflt/s")
+}
+
+// Shares of swap, in percent: it counts as filled from the first on, after it grew by the second.
+const (
+	swapFull  = 80
+	swapGrown = 20
+)
+
+// swapFilled: swap that fills over the rows is no state to call healthy.
+func (t *table) swapFilled(v *verdict) bool {
+	if len(t.rows) < 2 {
+		return false
+	}
+	first, last := t.rows[0], t.rows[len(t.rows)-1]
+	from, to := t.num(first, "%swpused"), t.num(last, "%swpused")
+	if from < 0 || to < swapFull || to-from < swapGrown {
+		return false
+	}
+	v.unsure = true
+	v.figure("swap filled: %s %% used at %s, %s %% at %s", plain(from), first.time, plain(to), last.time)
+	v.means("swap filled up over the rows: whether pages come back from it is not in it")
+	v.next("vmstat 1 10", "si and so: whether pages come back from swap")
+	return true
 }
 
 // Rates a second from which on paging is more than a trace.

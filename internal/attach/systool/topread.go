@@ -151,7 +151,7 @@ func (s *screen) processes(v *verdict, loaded bool) {
 		v.factOf(ProcessCPU, use/100, name(busy))
 	}
 	for _, r := range t.rows {
-		v.kernelThread(name(r), t.num(r, "%CPU"))
+		v.kernelThread(name(r), t.num(r, "%CPU"), "a CPU")
 	}
 	large := slices.MaxFunc(t.rows, func(a, b row) int { return cmp.Compare(t.resident(a), t.resident(b)) })
 	if share := t.num(large, "%MEM"); share >= 25 {
@@ -165,12 +165,13 @@ func (t *table) resident(r row) float64 {
 	return f
 }
 
-// kernelThread: some threads of the kernel that use much CPU time do so for one reason.
-func (v *verdict) kernelThread(name string, use float64) {
+// kernelThread: some threads of the kernel that use much CPU time do so for one reason. The use is
+// in percent, of one CPU or of the time of all.
+func (v *verdict) kernelThread(name string, use float64, of string) {
 	if use < 20 || !strings.HasPrefix(name, "k") {
 		return
 	}
-	proof := fmt.Sprintf("%s uses %s %% of a CPU", name, plain(use))
+	proof := fmt.Sprintf("%s uses %s %% of %s", name, plain(use), of)
 	switch {
 	case strings.HasPrefix(name, "kswapd"), strings.HasPrefix(name, "kcompactd"):
 		v.candidate("direct-reclaim", 0, proof)
