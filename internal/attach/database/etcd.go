@@ -40,12 +40,14 @@ var (
 	etcdMaybe = regexp.MustCompile(`^\{"level":"\w+","ts":"[^"]+","(?:logger|caller)":"(?:[\w.-]+","caller":")?(snap|lease|auth|fileutil|txn|backend|schema|version|zapgrpc|flags|host|grpcproxy|transport|leasing|storage|apply|adapters|osutil|api)/`)
 	etcdRaft  = regexp.MustCompile(`^raft\d{4}/\d\d/\d\d \d\d:\d\d:\d\d INFO: `)
 	etcdWords = regexp.MustCompile(`apply request took too long|apply entries took too long|took too long [([][\d.]+\w+[)\]] to execute|slow fdatasync|failed to send out heartbeat on time|leader failed to send out heartbeat|wal: sync duration of|waiting for ReadIndex response took too long|server is likely overloaded|leader is overloaded likely|avoid queries with large range`)
-	etcdTook  = regexp.MustCompile(`"took":"?([\d.]+[mµun]?s?|[\dhm.s]+)"?|took too long \(([\dhmµu.s]+)\)|took too long \[([\dhmµu.s]+)(?: for|\])|sync duration of ([\dhmµu.s]+)`)
-	etcdOver  = regexp.MustCompile(`"exceeded-duration":"([^"]+)"|timeout for ([\dhmµun.s]+)\)`)
+	// etcdLogged is what a line of a log has and a sentence about it has not.
+	etcdLogged = regexp.MustCompile(`"msg":|\d\d:\d\d:\d\d| \| |^\s*(?:etcdserver|etcdmain|rafthttp|raft|wal|mvcc|embed|lease)(?:/\S+)?: |\bmsg=`)
+	etcdTook   = regexp.MustCompile(`"took":"?([\d.]+[mµun]?s?|[\dhm.s]+)"?|took too long \(([\dhmµu.s]+)\)|took too long \[([\dhmµu.s]+)(?: for|\])|sync duration of ([\dhmµu.s]+)`)
+	etcdOver   = regexp.MustCompile(`"exceeded-duration":"([^"]+)"|timeout for ([\dhmµun.s]+)\)`)
 )
 
 func isEtcd(text string) bool {
-	return etcdCaller.MatchString(text) || etcdOld.MatchString(text) || etcdRaft.MatchString(text) || etcdWords.MatchString(text)
+	return etcdCaller.MatchString(text) || etcdOld.MatchString(text) || etcdRaft.MatchString(text) || etcdWords.MatchString(text) && etcdLogged.MatchString(text)
 }
 
 // fsyncSlow is in seconds: a fdatasync that takes so long is slow even for a disk that turns.
@@ -93,7 +95,7 @@ func readEtcd(p *attach.Part) attach.Reading {
 			r.candidate("cpu-throttled", line)
 		}
 		r.Means = "etcd was late; a slow disk, a lack of CPU and the network to its peers all look like this in its log."
-		r.Not = "No fdatasync is named slow here: a slow disk is not shown."
+		r.Not = "These lines name no slow fdatasync: a slow disk is not shown."
 		r.next("curl -s http://127.0.0.1:2379/metrics | grep -E 'wal_fsync_duration|backend_commit_duration|peer_round_trip'", "tells the disk from the network")
 		r.next("whystall record --pid $(pidof etcd)", "says whether etcd had its CPU")
 	default:

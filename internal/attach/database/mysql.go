@@ -227,13 +227,52 @@ func inStatement(lines []paste.Line, at int) bool {
 	return false
 }
 
+// sleepers are the lines with the times of those statements which take their time on purpose.
+func sleepers(lines []paste.Line) map[int]bool {
+	on, entry, took := map[int]bool{}, -1, 0.0
+	for at, l := range lines {
+		switch m := slowTimes.FindStringSubmatch(l.Text); {
+		case m != nil:
+			entry = -1
+			if took, _ = number(m[1]); took >= quick {
+				entry = at
+			}
+		case strings.HasPrefix(l.Text, "# Time:"), strings.HasPrefix(l.Text, "# User@Host:"):
+			entry = -1
+		case entry >= 0 && sleeps(l.Text, took):
+			on[entry] = true
+		}
+	}
+	return on
+}
+
+var (
+	sleepCall = regexp.MustCompile(`(?i)\b(?:pg_sleep|pg_sleep_for|pg_sleep_until|sleep|benchmark)\s*\((?:\s*([\d.]+)\s*\))?`)
+	fromTable = regexp.MustCompile(`(?i)\bfrom\b`)
+	notCalled = regexp.MustCompile(`'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|` + "`[^`]*`" + `|/\*.*?\*/|--\s.*|^#.*|(?i:\b(?:into|table|function|procedure)\s+[\w.]+\s*\()`)
+)
+
+// sleeps reports whether a statement takes its seconds on purpose: it calls a function for that.
+// A name in a string or in a comment is no call, and a short sleep is the reason only where many
+// rows may each have one.
+func sleeps(statement string, took float64) bool {
+	text := notCalled.ReplaceAllString(statement, "''")
+	m := sleepCall.FindStringSubmatch(text)
+	if m == nil {
+		return false
+	}
+	told, known := number(m[1])
+	return !known || told >= took/2 || fromTable.MatchString(text)
+}
+
 func readMySQLSlow(p *attach.Part) attach.Reading {
 	r := &result{}
 	var took, locks, io, recs []float64
 	var examined, sent float64
 	worst := 0.0
-	small := 0
-	for _, l := range p.Lines {
+	small, slow := 0, 0
+	asleep := sleepers(p.Lines)
+	for at, l := range p.Lines {
 		if m := slowIO.FindStringSubmatch(l.Text); m != nil {
 			a, _ := number(m[1])
 			b, _ := number(m[2])
@@ -251,7 +290,10 @@ func readMySQLSlow(p *attach.Part) attach.Reading {
 		if q > worst {
 			worst, examined, sent = q, e, s
 		}
-		if e <= 1000 && lock < q/2 && q >= quick {
+		if q >= quick {
+			slow++
+		}
+		if e <= 1000 && lock < q/2 && q >= quick && !asleep[at] {
 			small++
 		}
 	}
@@ -267,7 +309,13 @@ func readMySQLSlow(p *attach.Part) attach.Reading {
 	}
 	total := sum(took)
 	r.Not = "Only statements above long_query_time are in it."
+	if n := len(asleep); n > 0 {
+		r.figure(attach.Plural(n, "statement") + " with SLEEP or BENCHMARK: the time is wanted")
+	}
 	switch {
+	case len(asleep) > 0 && len(asleep) >= slow:
+		r.Means = "The slow statements call SLEEP or BENCHMARK: they take the time on purpose."
+		return r.done(attach.Healthy)
 	case worst < quick:
 		r.Means = fmt.Sprintf("Each of these statements took less than %s: they are in the log, and not slow.", dur(quick))
 		return r.done(attach.Healthy)

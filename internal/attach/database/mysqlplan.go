@@ -64,7 +64,7 @@ func parseMySQLPlan(lines []paste.Line) (nodes []*node) {
 		if m == nil {
 			continue
 		}
-		n := &node{name: m[2], depth: at[2], est: -1, act: -1, total: -1}
+		n := &node{name: m[2], depth: at[2], est: -1, act: -1, total: -1, idle: strings.Contains(l.Text, "(never executed)")}
 		if strings.HasPrefix(strings.TrimLeft(l.Text, " |"), "EXPLAIN: ") {
 			n.depth = 0
 		}

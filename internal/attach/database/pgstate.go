@@ -239,13 +239,24 @@ type node struct {
 	depth              int
 	est, act           float64
 	total, self, loops float64
-	cut                bool // what is below it was cut off: self has others' time
+	cut                bool   // what is below it was cut off: self has others' time
+	idle               bool   // it was not run: never executed
+	beside             bool   // no node: what the nodes do not have
+	cte                string // it is the top of this CTE: its time is in the nodes that read it
 }
 
 func parsePGPlan(lines []paste.Line) (nodes []*node) {
 	gather, workers := -1, 1.0
+	var label []int // where the label of the next node stands: a CTE, an InitPlan or a SubPlan
+	cte := ""
 	for _, l := range lines {
 		if !pgIsNode.MatchString(l.Text) {
+			if m := pgLabel.FindStringSubmatchIndex(l.Text); m != nil {
+				label, cte = m[2:4], ""
+				if m[4] >= 0 {
+					cte = l.Text[m[4]:m[5]]
+				}
+			}
 			if m := pgWorkers.FindStringSubmatch(l.Text); m != nil && len(nodes) > 0 {
 				v, _ := number(m[1])
 				gather, workers = nodes[len(nodes)-1].depth, v+1
@@ -257,6 +268,11 @@ func parsePGPlan(lines []paste.Line) (nodes []*node) {
 			continue
 		}
 		n := &node{name: strings.TrimSpace(m[1]), depth: len(l.Text) - len(strings.TrimLeft(l.Text, " \t|")), est: -1, act: -1, total: -1}
+		if label != nil { // its label stands where its siblings do
+			n.depth, n.cte = min(n.depth, label[0]), cte
+			label, cte = nil, ""
+		}
+		n.idle = strings.Contains(l.Text, "(never executed)")
 		n.est, _ = number(m[4])
 		if m[7] != "" {
 			n.act, _ = number(m[7])
@@ -288,19 +304,44 @@ func selfTimes(nodes []*node) {
 				continue
 			}
 			children++
-			n.cut = n.cut || c.total < 0 && c.act < 0
-			if c.total > 0 {
+			n.cut = n.cut || c.total < 0 && c.act < 0 && !c.idle
+			if c.total > 0 && c.cte == "" {
 				n.self -= c.total
 			}
 		}
-		n.cut = n.cut || children == 1 && joins(n.name)
+		n.cut = n.cut || lacks(n.name, children)
 		n.self = max(0, n.self)
+	}
+	cteTimes(nodes)
+}
+
+// cteTimes takes a CTE's time off the scans that read it. Which of several scans waited for it a
+// plan does not say: it is taken off each of them.
+func cteTimes(nodes []*node) {
+	took := map[string]float64{}
+	for _, n := range nodes {
+		if n.cte != "" {
+			took[n.cte] = max(took[n.cte], n.total)
+		}
+	}
+	for _, n := range nodes {
+		if m := cteScan.FindStringSubmatch(n.name); m != nil {
+			n.self = max(0, n.self-took[m[1]])
+		}
 	}
 }
 
-// joins reports whether a node has two nodes below it in a whole plan.
-func joins(name string) bool {
-	return strings.HasPrefix(name, "Nested ") || strings.Contains(name, "Hash Join") || strings.Contains(name, "Merge Join") || strings.Contains(name, " hash join")
+var (
+	cteScan  = regexp.MustCompile(`^(?:Parallel )?CTE Scan on "?([^\s"]+)`)
+	pgLabel  = regexp.MustCompile(`^\s+(?:\|\s*)?()(?:CTE (\S+)|(?:InitPlan|SubPlan) \d.*)$`)
+	planJoin = regexp.MustCompile(`^Nested |\b(?:Hash|Merge) (?:\w+ )*Join\b| hash join`)
+	// planOver are nodes that only work on the rows of nodes below them.
+	planOver = regexp.MustCompile(`^(?:Parallel |Partial |Finalize |Incremental )*(?:Sort|Hash|Aggregate|HashAggregate|GroupAggregate|MixedAggregate|Group|Materialize|Memoize|Limit|Unique|WindowAgg|Gather|Gather Merge|Merge Append|LockRows|SetOp|Recursive Union|Subquery Scan|Bitmap Heap Scan|BitmapAnd|BitmapOr)(?:$| on )|^(?:Filter|Limit|Sort|Aggregate|Group aggregate): `)
+)
+
+// lacks reports whether a node has more nodes below it in a whole plan.
+func lacks(name string, children int) bool {
+	return children < 2 && planJoin.MatchString(name) || children == 0 && planOver.MatchString(name)
 }
 
 func readPGPlan(p *attach.Part) attach.Reading {
@@ -360,11 +401,23 @@ func unrun(r *result, name string, nodes []*node) {
 func (t planTimes) run(r *result, nodes []*node) attach.Reading {
 	r.fact(FactStatement, t.total*1e3, "")
 	worst := slices.MaxFunc(nodes, func(a, b *node) int { return cmp.Compare(a.self, b.self) })
-	line := fmt.Sprintf("execution %s, most of it in %s: %s by itself", dur(t.total), worst.name, dur(worst.self))
+	own, in := ": "+dur(worst.self)+" by itself", worst.name
 	if worst.cut {
-		line = fmt.Sprintf("execution %s, most of it in %s and what was cut off below it: %s", dur(t.total), worst.name, dur(worst.self))
+		own, in = ": "+dur(worst.self), worst.name+" and what was cut off below it"
+	}
+	rest := t.beside(nodes)
+	if 2*rest >= t.total {
+		worst = &node{name: "no node that is shown", self: rest, beside: true}
+		own, in = ": "+dur(rest), worst.name
+	}
+	line := "execution " + dur(t.total) + ", most of it in " + in + own
+	if !t.most(worst) {
+		line = "execution " + dur(t.total) + ", the largest of its nodes is " + in + own + " (" + percent(worst.self, t.total) + ")"
 	}
 	r.figure(line)
+	if rest > worst.self {
+		r.figure(fmt.Sprintf("in no node that is shown: %s (%s)", dur(rest), percent(rest, t.total)))
+	}
 	if t.plan > 0 {
 		r.figure("planning " + dur(t.plan))
 	}
@@ -373,11 +426,24 @@ func (t planTimes) run(r *result, nodes []*node) attach.Reading {
 		r.Means = "It was fast when it was explained."
 		return r.done(attach.Healthy)
 	}
-	pgWhere(r, nodes, worst, line, t.total, t.plan, t.io)
+	t.where(r, nodes, worst, line)
 	return r.done(attach.CannotTell)
 }
 
-func pgWhere(r *result, nodes []*node, worst *node, line string, total, plan, io float64) {
+// most reports whether a node has at least half of the time.
+func (t planTimes) most(n *node) bool { return 2*n.self >= t.total }
+
+// beside is the time of the execution that no node has: triggers, compiling, start and end.
+func (t planTimes) beside(nodes []*node) float64 {
+	longest := 0.0
+	for _, n := range nodes {
+		longest = max(longest, n.total)
+	}
+	return t.total - longest
+}
+
+func (t planTimes) where(r *result, nodes []*node, worst *node, line string) {
+	total, plan, io := t.total, t.plan, t.io
 	for _, n := range nodes {
 		if n.act >= 0 && max(n.act, n.est) > 1e4 && max(n.act, n.est) > 100*max(1, min(n.act, n.est)) {
 			r.figure(fmt.Sprintf("%s: estimated %s rows, found %s", n.name, count(n.est), count(n.act)))
@@ -393,10 +459,23 @@ func pgWhere(r *result, nodes []*node, worst *node, line string, total, plan, io
 		r.outside("planning the statement", fmt.Sprintf("planning %s, execution %s", dur(plan), dur(total)), ratio(plan, plan+total))
 		return
 	}
-	if strings.HasPrefix(worst.name, "LockRows") {
+	again := "EXPLAIN (ANALYZE, BUFFERS) again"
+	switch {
+	case strings.HasPrefix(worst.name, "LockRows") && t.most(worst) && !worst.cut:
 		r.outside("a lock in the database's own tables", line, ratio(worst.self, total))
 		return
+	case worst.cut:
+		r.outside("the plan: "+worst.name+" and what was cut off below it", line, ratio(worst.self, total))
+		r.next(again+", the whole of it", "names the node that has the time")
+		return
+	case worst.beside:
+		r.outside("the statement, most of it in no node of the plan that is shown", line, ratio(worst.self, total))
+		r.next(again+", the whole of it", "lists triggers and compiling below the nodes")
+		return
+	case !t.most(worst):
+		r.outside("the plan, "+percent(worst.self, total)+" of it in "+worst.name, line, ratio(worst.self, total))
+	default:
+		r.outside("the plan: "+worst.name, line, ratio(worst.self, total))
 	}
-	r.outside("the plan: "+worst.name, line, ratio(worst.self, total))
-	r.next("ANALYZE of the tables named, then EXPLAIN (ANALYZE, BUFFERS) again", "says whether the estimates, and with them the plan, change")
+	r.next("ANALYZE of the tables named, then "+again, "says whether the estimates, and with them the plan, change")
 }

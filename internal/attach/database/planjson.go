@@ -174,7 +174,9 @@ func readJSONPlan(p *attach.Part) attach.Reading {
 	}
 	if root, ok := m["Plan"].(map[string]any); ok {
 		t := planTimes{plan: float(m, "Planning Time") / 1e3, total: float(m, "Execution Time") / 1e3}
-		return t.tell(r, "PostgreSQL", pgNodes(nil, root, 0, 1, &t.io))
+		nodes := pgNodes(nil, root, 0, 1, &t.io)
+		cteTimes(nodes)
+		return t.tell(r, "PostgreSQL", nodes)
 	}
 	t := planTimes{}
 	nodes := mysqlNodes(nil, m, "", 0)
@@ -207,8 +209,11 @@ func pgNodes(out []*node, m map[string]any, depth int, workers float64, io *floa
 	if index := word(m, "Index Name"); index != "" {
 		n.name += " using " + index
 	}
-	if table := word(m, "Relation Name"); table != "" {
+	if table := cmp.Or(word(m, "Relation Name"), word(m, "CTE Name")); table != "" {
 		n.name += " on " + table
+	}
+	if name, ok := strings.CutPrefix(word(m, "Subplan Name"), "CTE "); ok {
+		n.cte = name
 	}
 	if _, ok := m["Actual Loops"]; ok {
 		n.act, n.loops = float(m, "Actual Rows"), float(m, "Actual Loops")
@@ -227,9 +232,13 @@ func pgNodes(out []*node, m map[string]any, depth int, workers float64, io *floa
 		if c, ok := c.(map[string]any); ok {
 			at := len(out)
 			out = pgNodes(out, c, depth+1, workers, io)
-			below += max(0, out[at].total)
+			if out[at].cte == "" {
+				below += max(0, out[at].total)
+			}
+			n.cut = n.cut || out[at].act < 0 && out[at].total < 0
 		}
 	}
+	n.cut = n.cut || lacks(word(m, "Node Type"), len(children))
 	n.self = max(0, n.total-below)
 	return out
 }

@@ -78,6 +78,7 @@ type pgEvents struct {
 	durations []float64
 	sync      []float64 // the longest fsync of each checkpoint
 	total     []float64
+	asleep    int // slow statements that take their time on purpose
 	deadlocks int
 	often     int
 	spilled   []float64 // temporary files, in bytes
@@ -118,6 +119,10 @@ func readPGLog(p *attach.Part) attach.Reading {
 	case len(e.durations) > 0 && slices.Max(e.durations) < 0.1:
 		r.Means = "No statement took 100 ms: the log's threshold is low, and these statements were fast."
 		r.Not = "Only statements above the threshold are in it, and lock waits only with log_lock_waits."
+		return r.done(attach.Healthy)
+	case e.asleep > 0 && e.asleep == e.over(0.1):
+		r.Means = "The slow statements call pg_sleep: they take the time on purpose."
+		r.Not = "Only statements above the threshold are in it."
 		return r.done(attach.Healthy)
 	case len(e.durations) > 0:
 		r.Means = "Statements took long; the log does not say what they waited for."
@@ -163,6 +168,9 @@ func (e *pgEvents) line(text string) {
 	if m := pgTook.FindStringSubmatch(text); m != nil && !strings.Contains(text, " plan:") {
 		ms, _ := number(m[1])
 		e.durations = append(e.durations, ms/1e3)
+		if ms >= 100 && sleeps(text, ms/1e3) {
+			e.asleep++
+		}
 	}
 	if m := pgCheck.FindStringSubmatch(text); m != nil {
 		sync, _ := number(m[6])

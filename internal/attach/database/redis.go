@@ -15,7 +15,7 @@ import (
 // redisSlow reads SLOWLOG GET, as redis-cli prints it on a terminal and into a pipe.
 var redisSlow = &attach.Kind{
 	Name:  "Redis SLOWLOG",
-	Hints: []string{"(integer)", "0", "1", "2", "3", "4", "5", "6", "7", "8", "9"},
+	Hints: []string{"(integer)", "Slow log id:", "0", "1", "2", "3", "4", "5", "6", "7", "8", "9"},
 	Claim: claimRedisSlow,
 	Read:  readRedisSlow,
 }
@@ -32,12 +32,15 @@ var (
 	slowHead = regexp.MustCompile(`^\s*\d+\) +1\) \(integer\) (\d+)$`)
 	slowItem = regexp.MustCompile(`^\s+([234567])\) +(?:\(integer\) (\d+)|(1\) )?"(.*)"|\(empty.*\))$`)
 	slowArg  = regexp.MustCompile(`^\s+\d+\) +"(.*)"?$`)
-	bareInt  = regexp.MustCompile(`^\d{1,16}$`)
-	epoch    = regexp.MustCompile(`^1[3-9]\d{8}$`)
-	bareWord = regexp.MustCompile(`^[A-Za-z][A-Za-z.]{1,20}$`)
-	infoLine = regexp.MustCompile(`^([a-z][A-Za-z0-9_|.-]*):(\S.*)?$`)
-	infoHead = regexp.MustCompile(`^# (Server|Clients|Memory|Persistence|Stats|Replication|CPU|Modules|Commandstats|Errorstats|Latencystats|Cluster|Keyspace)$`)
-	infoOwn  = regexp.MustCompile(`^(redis_version|redis_mode|valkey_version|used_memory_human|used_memory_rss|mem_fragmentation_ratio|aof_delayed_fsync|latest_fork_usec|instantaneous_ops_per_sec|cmdstat_\w+|latency_percentiles_usec_\w+|rdb_last_bgsave_status|aof_enabled|blocked_clients|mem_clients_normal|total_commands_processed|keyspace_hits|tcp_port|maxmemory_policy|master_replid|used_cpu_sys|connected_clients):`)
+	// iredis names the fields. Its older versions call the microseconds ms.
+	iredisHead = regexp.MustCompile(`^\s*\d+\) +Slow log id: +\d+$`)
+	iredisItem = regexp.MustCompile(`^\s+(Start at|Running time\([^)]*\)|Command|Client IP and port|Client name):(?: +(.*))?$`)
+	bareInt    = regexp.MustCompile(`^\d{1,16}$`)
+	epoch      = regexp.MustCompile(`^1[3-9]\d{8}$`)
+	bareWord   = regexp.MustCompile(`^[A-Za-z][A-Za-z.]{1,20}$`)
+	infoLine   = regexp.MustCompile(`^([a-z][A-Za-z0-9_|.-]*):(\S.*)?$`)
+	infoHead   = regexp.MustCompile(`^# (Server|Clients|Memory|Persistence|Stats|Replication|CPU|Modules|Commandstats|Errorstats|Latencystats|Cluster|Keyspace)$`)
+	infoOwn    = regexp.MustCompile(`^(redis_version|redis_mode|valkey_version|used_memory_human|used_memory_rss|mem_fragmentation_ratio|aof_delayed_fsync|latest_fork_usec|instantaneous_ops_per_sec|cmdstat_\w+|latency_percentiles_usec_\w+|rdb_last_bgsave_status|aof_enabled|blocked_clients|mem_clients_normal|total_commands_processed|keyspace_hits|tcp_port|maxmemory_policy|master_replid|used_cpu_sys|connected_clients):`)
 )
 
 func claimRedisSlow(lines []paste.Line) int {
@@ -50,6 +53,16 @@ func claimRedisSlow(lines []paste.Line) int {
 			}
 		}
 		return n
+	}
+	if iredisHead.MatchString(lines[0].Text) {
+		n, took := 1, 0
+		for n < len(lines) && lines[n].Command == "" && (iredisHead.MatchString(lines[n].Text) || iredisItem.MatchString(lines[n].Text)) {
+			if strings.Contains(lines[n].Text, "Running time(") {
+				took++
+			}
+			n++
+		}
+		return infoDone(n, took)
 	}
 	if !slowHead.MatchString(lines[0].Text) {
 		return 0
@@ -102,6 +115,9 @@ func readRedisSlow(p *attach.Part) attach.Reading {
 	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(sum[b], sum[a]), cmp.Compare(a, b)) })
 	top := names[0]
 	r.figure(fmt.Sprintf("%s: %s of %s of all of them", top, dur(sum[top]), dur(total)))
+	if slices.ContainsFunc(p.Lines, func(l paste.Line) bool { return strings.Contains(l.Text, "Running time(ms): ") }) {
+		r.figure("the label says ms: what Redis gives are microseconds")
+	}
 	r.Not = "Only execution is in it, not the wait in the queue nor the append-only file's fsync; it says nothing of faster commands."
 	line := r.Figures[0]
 	switch {
@@ -133,6 +149,17 @@ func parseRedisSlow(lines []paste.Line) (list []slowCommand) {
 		if bareSlow(lines[i:]) {
 			us, _ := number(lines[i+2].Text)
 			list = append(list, slowCommand{strings.ToUpper(lines[i+3].Text), us / 1e6})
+			continue
+		}
+		if m := iredisItem.FindStringSubmatch(text); m != nil {
+			switch {
+			case strings.HasPrefix(m[1], "Running"):
+				us, ok := number(m[2])
+				took, field = us/1e6, ok
+			case m[1] == "Command" && field && m[2] != "":
+				list = append(list, slowCommand{strings.ToUpper(strings.Trim(firstWord(m[2]), `"`)), took})
+				field = false
+			}
 			continue
 		}
 		m := slowItem.FindStringSubmatch(text)

@@ -16,7 +16,7 @@ import (
 // fields are those of TiDB's reference, versions 2.1 to 8.5; times are in seconds.
 var tidbSlow = &attach.Kind{
 	Name:   "TiDB slow log",
-	Hints:  []string{": "},
+	Hints:  []string{": ", "_QUERY] cost_time:"},
 	Yields: []string{"MySQL slow log"},
 	Claim:  claimTiDBSlow,
 	Read:   readTiDBSlow,
@@ -51,7 +51,7 @@ func claimTiDBSlow(lines []paste.Line) int {
 			return tidbDone(n, own)
 		case strings.Contains(text, "Lock_time:") && strings.Contains(text, "Rows_sent"):
 			return tidbDone(n, own)
-		case isTiDBLine(text):
+		case isTiDBLine(text), tidbOld.MatchString(text):
 			own++
 			n = i + 1
 		case strings.HasPrefix(text, "# ") && slowLine.MatchString(text):
@@ -119,6 +119,13 @@ func readTiDBSlow(p *attach.Part) attach.Reading {
 	e := entry{}
 	for _, l := range p.Lines {
 		text := strings.TrimSpace(l.Text)
+		if m := tidbOld.FindStringSubmatch(text); m != nil { // a line has a whole statement
+			if len(e) > 0 {
+				list = append(list, e)
+			}
+			e = oldFields(m[1])
+			continue
+		}
 		if !strings.HasPrefix(text, "# ") && !slowLine.MatchString(text) {
 			continue
 		}
@@ -151,6 +158,27 @@ func readTiDBSlow(p *attach.Part) attach.Reading {
 		r.Not = "The log has only statements above its threshold: it says nothing of the others."
 	}
 	return r.done(attach.CannotTell)
+}
+
+// tidbOld is a line of TiDB 2.1's log and of earlier ones, with a whole statement in it.
+var tidbOld = regexp.MustCompile(`\[(?:SLOW|TIME_\w+)_QUERY\] (cost_time:\S.*)$`)
+
+// oldNames are names of TiDB 2.1's fields, as the slow log has them since.
+var oldNames = map[string]string{"cost_time": "Query_time", "process_time": "Process_time", "wait_time": "Wait_time", "backoff_time": "Backoff_time",
+	"request_count": "Request_count", "total_keys": "Total_keys", "processed_keys": "Process_keys", "prewrite_time": "Prewrite_time", "commit_time": "Commit_time",
+	"get_commit_ts_time": "Get_commit_ts_time", "local_latch_wait_time": "Local_latch_wait_time", "resolve_lock_time": "Resolve_lock_time",
+	"commit_backoff_time": "Commit_backoff_time", "write_keys": "Write_keys", "write_size": "Write_size", "prewrite_region": "Prewrite_region", "txn_retry": "Txn_retry"}
+
+func oldFields(text string) entry {
+	e := entry{}
+	text, _, _ = strings.Cut(text, " sql:")
+	for _, f := range strings.Fields(text) {
+		name, value, _ := strings.Cut(f, ":")
+		if known := oldNames[name]; known != "" {
+			e[known] = value
+		}
+	}
+	return e
 }
 
 // slowFields takes a line apart. "Cop_wait: Avg_time: 1ms" has a name before the names.
@@ -225,10 +253,34 @@ func (e entry) judge(r *result, q float64) {
 		}
 		r.figure(line)
 		r.outside(p.where, line, ratio(p.s, q))
-		r.next("EXPLAIN ANALYZE the statement, and each subquery by itself", "shows which part of it takes the time")
+		if !e.large() {
+			r.next("EXPLAIN ANALYZE the statement, and each subquery by itself", "shows which part of it takes the time")
+		}
 	}
+	e.written(r)
 	e.pool(r, q)
 	e.process(r, q)
+}
+
+// written says how much a transaction wrote, where its commit took the time.
+func (e entry) written(r *result) {
+	if len(r.Signs) == 0 || !e.large() {
+		return
+	}
+	line := "the transaction wrote " + count(e.n("Write_keys")) + " keys"
+	if size := e.n("Write_size"); size > 0 {
+		line += ", " + bytesText(size)
+	}
+	if n := e.n("Prewrite_region"); n > 0 {
+		line += ", in " + attach.Plural(int(min(n, 1e9)), "region")
+	}
+	r.figure(line)
+	r.next("the same rows in several transactions", "says whether the commit's time follows the number of keys")
+}
+
+// large reports whether the commit of many keys took most of the time.
+func (e entry) large() bool {
+	return e.n("Write_keys") >= 1e4 && max(e.s("Prewrite_time"), e.s("Commit_time")) >= 0.5*e.s("Query_time")
 }
 
 // backoffWhere says what TiDB waits for before it tries again.
