@@ -31,7 +31,7 @@ type tracedCall struct {
 }
 
 var (
-	callHead = regexp.MustCompile(`^(?:\[pid\s+(\d+)\] |(\d+)\s+)?(?:(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))? |(\d+\.\d{6}) )?\s*(.*)$`)
+	callHead = regexp.MustCompile(`^(?:\[pid\s+(\d+)\] |(\d+)\s+)?(?:(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))? (?:\(\+ +\d+\.\d{1,9}\) )?|(\d+\.\d{6}) )?\s*(.*)$`)
 	callName = regexp.MustCompile(`^(?:<\.\.\. )?((?:[\w.+-]+->)?[A-Za-z_][\w@.:~]*)(?:\(| resumed>)`)
 	callTime = regexp.MustCompile(`<(\d+\.\d{3,9})>$`)
 	callErr  = regexp.MustCompile(`= -1 (E[A-Z0-9]+)(?: |$)`)
@@ -220,12 +220,15 @@ func (s *callSum) says() string {
 func readCallLines(p *attach.Part) *callTrace {
 	t := &callTrace{byName: map[string]*callSum{}, threads: map[int]bool{}}
 	first, last := -1.0, -1.0
+	inCalls, longest := map[int]float64{}, 0.0 // a thread's calls follow one another
 	for _, text := range texts(p) {
 		c, ok := tracedCallOf(text)
 		if !ok {
 			continue
 		}
 		t.add(&c)
+		inCalls[c.tid] += max(c.seconds, 0)
+		longest = max(longest, inCalls[c.tid])
 		switch {
 		case c.at < 0:
 		case c.relative:
@@ -239,6 +242,9 @@ func readCallLines(p *attach.Part) *callTrace {
 	}
 	if last > first && first >= 0 {
 		t.span = last - first
+	}
+	if t.span > 0 { // stamps may be of lines that were left out
+		t.span = max(t.span, longest)
 	}
 	return t
 }
