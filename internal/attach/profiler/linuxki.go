@@ -61,7 +61,7 @@ var kiHeads = []string{"SCHEDULER ACTIVITY REPORT", "SYSTEM CALL REPORT", "CPU A
 
 // kiWords are headers of its tables.
 var kiWords = [][]string{{"System", "Call", "Name", "Count", "Rate"}, {"Count", "Pct", "State", "Function"}, {"Count", "Pct", "Function"}, {"Count", "Pct", "Stack", "trace"}, {"Count", "Pct", "HARDCLOCK"},
-	{"node", "ncpu"}, {"device", "rw", "avque"}, {"PID", "Count", "SlpPcnt"},
+	{"node", "ncpu"}, {"cpu", "node", "Total", "Busy"}, {"cpu", "node", "Busy"}, {"device", "rw", "avque"}, {"PID", "Count", "SlpPcnt"},
 	{"nCPU", "sys%"}, {"Busy", "sys", "usr", "idle"}, {"Pct", "SlpTime", "Slp%"}, {"Count", "Pct", "SlpTime"}, {"PID", "RunTime", "SysTime"}, {"wpct", "avg"}, {"count", "wpct", "avg"},
 	{"Count", "USER%", "SYS%"}, {"IRQ", "Name", "Count", "ElpTime"}, {"IRQ", "Name", "Count"}, {"PID", "Wakeups", "MaxWakeups"}}
 
@@ -159,4 +159,4 @@ func mayStartKI(text string) bool {
 }
 
 var kiFirst = words(`PID TID PPID RunTime SleepTime RunQTime HardIRQ SoftIRQ Last Policy busy sys user irq runQ sleep nCPU Busy Count Pct count wpct System
-	Kernel Process Global GLOBAL non-idle functions Functions Sleep SLEEP RUNQ CPU AIO Warning device The of User Soft Hard IRQ Report Top Total SysTime SCHEDULER FD FD: node Tasks`)
+	Kernel Process Global GLOBAL non-idle functions Functions Sleep SLEEP RUNQ CPU AIO Warning device The of User Soft Hard IRQ Report Top Total SysTime SCHEDULER FD FD: node cpu Tasks`)

@@ -61,6 +61,8 @@ func (k *kiReport) moreLine(text string, mode kiMode) bool {
 		h.most, _ = whole(fields[2])
 		h.times, _ = whole(fields[3])
 		k.herds = append(k.herds, h)
+	case mode == kiCPUs && kiNode.MatchString(text):
+		k.cpuRow(text)
 	case kiFile.MatchString(text):
 		words := strings.Fields(kiFile.FindStringSubmatch(text)[1])
 		k.file = words[len(words)-1]

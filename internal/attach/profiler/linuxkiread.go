@@ -26,6 +26,8 @@ type kiReport struct {
 	sysPct        float64
 	userPct, idle float64
 	usage         bool
+	cpuHead       []string // columns of the table of CPUs
+	perCPU        []kiCPURow
 	profileIdle   float64 // of the profile's samples
 	traces        int
 	traced        map[string]*kiTraced // calls of a trace, by name
@@ -66,6 +68,7 @@ const (
 	kiBusy
 	kiClock
 	kiNodes
+	kiCPUs
 )
 
 func readKIReport(p *attach.Part) *kiReport {
@@ -75,6 +78,11 @@ func readKIReport(p *attach.Part) *kiReport {
 		switch {
 		case header(text, "node", "ncpu"):
 			mode = kiNodes
+			continue
+		case header(text, "cpu", "node"):
+			mode = kiCPUs
+			k.cpuHead = strings.Fields(text)
+			k.cpuHead = k.cpuHead[slices.Index(k.cpuHead, "Busy")+1:]
 			continue
 		case header(text, "device", "rw"):
 			k.deviceHead = strings.Fields(text)[2:]
@@ -306,6 +314,7 @@ func readKI(p *attach.Part) attach.Reading {
 	k := readKIReport(p)
 	r := attach.Reading{State: attach.CannotTell, Who: attach.Who{PID: k.pid, Name: k.name}}
 	k.readUsage(&r)
+	k.readCPUs(&r)
 	k.readSched(&r)
 	k.readTasks(&r)
 	k.readCalls(&r)
