@@ -8,6 +8,7 @@
 //	functions.go    functions of the kernel that say what a CPU did
 //	mechanism.go    what shares of CPU time say of causes
 //	graph.go        the call graph of perf report
+//	graphforms.go   call graphs from perf's screen, and folded ones
 //	perfreport.go   perf report and perf top
 //	perfscript.go   perf script: samples with stacks, of whatever event
 //	perfstat.go     perf stat
@@ -31,6 +32,7 @@
 //	waits.go        what stacks of threads off CPU waited for
 //	linuxki.go      LinuxKI's reports: their lines
 //	linuxkiread.go  what these lines say of tasks and the scheduler
+//	linuxkicpus.go  the table of CPUs
 //	linuxkimore.go  devices, files, traces and counters of a report
 //	linuxkicalls.go what they say of system calls, sleep and profiles
 //	ftrace.go       ftrace and trace-cmd: events, latencies, function_graph

@@ -84,9 +84,25 @@ func inFault(frames []kernel.Frame) (fault, guest bool) {
 
 var (
 	faultFuncs = words(`page_fault do_page_fault __do_page_fault asm_exc_page_fault exc_page_fault do_user_addr_fault handle_mm_fault __handle_mm_fault
-		handle_pte_fault hugetlb_fault do_anonymous_page do_huge_pmd_anonymous_page do_fault do_translation_fault do_mem_abort filemap_fault do_async_page_fault`)
+		handle_pte_fault hugetlb_fault do_anonymous_page do_huge_pmd_anonymous_page do_fault do_translation_fault do_mem_abort el0_da filemap_fault do_async_page_fault`)
 	guestFaults = words("tdp_page_fault kvm_mmu_page_fault handle_ept_violation npf_interception kvm_tdp_page_fault direct_page_fault kvm_tdp_mmu_map")
 )
+
+// listLockers put pages on the lists of a NUMA node and take them off, many under one lock. With
+// interrupts off no tick sees the spinning: it comes when they give the lock back.
+var listLockers = words("pagevec_lru_move_fn folio_batch_move_lru release_pages folios_put_refs")
+
+// insideSoftirq is the part of a kernel stack that a softirq is: what is inside of the function
+// that runs softirqs.
+func insideSoftirq(frames []kernel.Frame) []kernel.Frame {
+	for i := range frames {
+		switch frames[i].Func {
+		case "handle_softirqs", "__do_softirq", "__softirqentry_text_start":
+			return frames[:i]
+		}
+	}
+	return nil
+}
 
 // zeroes reports whether a kernel function clears pages that a program gets.
 func zeroes(name string) bool {
@@ -168,7 +184,7 @@ func collects(frames []kernel.Frame) bool {
 var entries = words(`entry_SYSCALL_64_after_hwframe entry_SYSCALL_64 entry_SYSCALL_64_fastpath entry_SYSCALL_64_safe_stack system_call_fastpath system_call
 	tracesys tracesys_phase2 sysret_check do_syscall_64 asm_exc_page_fault page_fault async_page_fault ret_from_fork ret_from_fork_asm kernel_thread_helper
 	asm_sysvec_apic_timer_interrupt asm_common_interrupt asm_sysvec_call_function asm_sysvec_reschedule_ipi apic_timer_interrupt reschedule_interrupt
-	ret_from_intr common_interrupt return_from_SYSCALL_64 el0t_64_sync el0_sync el0_svc secondary_startup_64 secondary_startup_64_no_verify
+	ret_from_intr common_interrupt return_from_SYSCALL_64 el0t_64_sync el0_sync el0_svc el0_da el0_ia secondary_startup_64 secondary_startup_64_no_verify
 	entry_INT80_compat sysenter_do_call syscall_return_slowpath stub_clone return_from_execve ret_from_sys_call retint_user int_signal`)
 
 // split divides the functions of a stack, the innermost first, into the kernel's and the program's

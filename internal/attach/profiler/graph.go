@@ -7,8 +7,9 @@ import (
 
 // path is a call chain of perf's call graph, and its share of all.
 type path struct {
-	names []string // as printed: the innermost first or last
-	share float64
+	names  []string // as printed: the innermost first or last
+	share  float64
+	deeper bool // branches start at its end: its time is in some that are too small to print
 }
 
 // branch is a line of a call graph which starts a chain, with the functions that follow it.
@@ -23,12 +24,15 @@ type branch struct {
 // printed, with their indentation, by which alone a branch is told from its neighbour. What a
 // branch has beyond the branches at its end, such as are too small to print, is a path of its own.
 func graph(lines []string, whole float64) (paths []path) {
+	if paths := foldedChains(lines); len(paths) > 0 {
+		return paths
+	}
 	var open []branch
 	relative := partsOfParent(lines, whole)
 	emit := func() {
 		top := open[len(open)-1]
 		if left := top.share - top.parts; left > 0.0002 && len(paths) < most {
-			p := path{share: left}
+			p := path{share: left, deeper: top.parts > 0}
 			for _, b := range open {
 				p.names = append(p.names, b.names...)
 			}

@@ -19,6 +19,9 @@ const (
 	ProfileGCShare attach.FactName = "/profile/gc:share"
 )
 
+// ofCgroup is the name of reclaim that the limit of a memory cgroup asks for.
+const ofCgroup = "of the memory cgroup"
+
 // fewest is how many samples a share needs; floor how large a share of CPU time is worth a word.
 const fewest = 50
 
@@ -85,7 +88,11 @@ func (t *tally) mechanisms(r *attach.Reading) {
 			part -= t.names[rule.kind]["runtime.Gosched"] // the sweeper's, who yields between spans
 		}
 		if share := t.share(part); share >= rule.least {
-			t.found(r, rule.cause, share, rule.because, fmt.Sprintf("%s of the busy CPU time is %s: %s", pct(share), rule.kind, rule.proof))
+			what := string(rule.kind)
+			if rule.kind == account.WorkReclaim && t.names[rule.kind][ofCgroup] >= part/2 {
+				what += " " + ofCgroup
+			}
+			t.found(r, rule.cause, share, rule.because, fmt.Sprintf("%s of the busy CPU time is %s: %s", pct(share), what, rule.proof))
 		}
 	}
 }
@@ -123,11 +130,17 @@ func (t *tally) locks(r *attach.Reading) {
 		} else {
 			line += "; no stack says who asks for them"
 		}
+		if in := t.share(t.softirqSpin); in >= 0.02 {
+			line += fmt.Sprintf("; at least %s spins in softirqs", pct(in))
+		}
 		cause := "kernel-lock"
 		if t.mmapSpin >= t.kinds[account.WorkKernelLock]/2 {
 			cause = "mmap-lock"
 		}
 		t.found(r, cause, spin, because, line)
+	}
+	if spin < 0.10 && !t.p.stacks {
+		t.lists(r)
 	}
 	fault := t.share(t.kinds[account.WorkFault] + t.faultSpin)
 	if fault < 0.15 && (because == "" || fault < 0.10) {
@@ -144,6 +157,21 @@ func (t *tally) locks(r *attach.Reading) {
 		line += fmt.Sprintf("; %s clears pages", pct(z))
 	}
 	t.found(r, "page-fault", fault, "", line)
+}
+
+// lists says what functions cost that take the lock of a node's lists of pages.
+func (t *tally) lists(r *attach.Reading) {
+	of, part := map[string]float64{}, 0.0
+	for name, weight := range t.funcs {
+		if listLockers[name] {
+			of[name] = weight
+			part += weight
+		}
+	}
+	if share := t.share(part); share >= 0.20 {
+		proof := t.top(of, 2, 0.005) + ": these take the lock of a node's lists of pages; whether they spin for it is not in it"
+		r.Signs = append(r.Signs, attach.Sign{Cause: "kernel-lock", Grade: attach.Candidate, Share: share, Proof: []string{proof}})
+	}
 }
 
 // rest says what has no kind of work of its own.
@@ -210,6 +238,10 @@ func (t *tally) conclude(r *attach.Reading) {
 		r.Figures = []string{"by thread: " + t.top(t.comms, 3, 0)}
 		r.Means = "It is sorted by program or module alone: which functions took the time is not in it."
 		r.Next = append(r.Next, attach.Next{Command: "perf report --stdio --no-children --sort symbol", Why: "the functions, of the same recording"})
+	case len(t.p.below) > 0 && t.share(t.unnamed) > 0.5:
+		r.State = attach.CannotTell
+		r.Means = "The tree was cut off: which functions the time went into is not in it."
+		r.Next = append(r.Next, attach.Next{Command: "perf report --stdio --no-children", Why: "all of the call graphs, of the same recording"})
 	case t.share(t.unnamed) > 0.5:
 		r.State = attach.CannotTell
 		r.Means = fmt.Sprintf("%s of the time has no symbol, so what it was cannot be said.", pct(t.share(t.unnamed)))

@@ -6,9 +6,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/evidence/kernel"
 	"github.com/whystall/whystall/internal/format/paste"
+	"github.com/whystall/whystall/internal/oncpu"
 )
 
 var perfReport = &attach.Kind{Name: "perf report", Claim: claimPerfReport, Read: readPerfReport, Hints: []string{"%", "#", "PerfTop:", "pcnt", "Samples: ", "Overhead", "Children"}}
@@ -19,6 +21,7 @@ type perfRow struct {
 	comm, dso      string
 	mark           string // "[k]", "[.]" and so on; "": the row names no symbol
 	symbol         string
+	screen         bool // it was opened on perf's screen: the tree below it is not as printed
 }
 
 // oldTopRow is a row of perf top before 3.1: "120249.00 74.6% do_raw_spin_lock [kernel.kallsyms]".
@@ -129,18 +132,27 @@ func claimPerfReport(lines []paste.Line) int {
 	}
 	known := isRow && row.mark != ""
 	columns := false // a header that names columns
-	indent := -1
+	indent, screen, named := -1, -1, false
 	n := claimed(lines, func(i int, text string) bool {
 		if perfHead(text) || columnsHead(text) || strings.Trim(text, "- ") == "" && strings.HasPrefix(text, "------") {
 			columns = columns || columnsHead(text)
+			named = false
 			return true
 		}
-		if row, ok := perfRowOf(text); ok && (row.mark != "" || columns) {
+		row, ok := perfRowOf(text)
+		if ok && row.mark == "" && (onScreen(lines[i].Text, screen) || named && foldedChain.MatchString(text)) {
+			return true
+		}
+		if ok && (row.mark != "" || columns) {
 			known = true
+			screen, named = -1, row.mark != ""
+			if named {
+				screen = openedAt(lines[i].Text)
+			}
 			indent = len(lines[i].Text) - len(strings.TrimLeft(lines[i].Text, " \t+-"))
 			return true
 		}
-		return indent >= 0 && inGraph(lines[i].Text, indent)
+		return indent >= 0 && inGraph(lines[i].Text, indent) || onScreen(lines[i].Text, screen)
 	})
 	if !known {
 		return 0
@@ -162,8 +174,9 @@ func inGraph(text string, indent int) bool {
 
 // perfSection is the rows of one event.
 type perfSection struct {
-	called  []sample // of the row with the largest share that has callees, by its call graph
-	covered float64  // share of that row
+	called  []sample           // of the row with the largest share that has callees, by its call graph
+	covered float64            // share of that row
+	below   map[string]float64 // the same on perf's screen: shares by function, with what it calls
 	event   string
 	samples int
 	p       profile
@@ -210,7 +223,7 @@ func perfSections(p *attach.Part) []perfSection {
 		out[len(out)-1].add(row, below)
 		row, below = perfRow{}, nil
 	}
-	indent := 0
+	indent, screen := 0, -1
 	for _, l := range p.Lines {
 		text := strings.TrimSpace(l.Text)
 		if s, ok := strings.CutPrefix(strings.TrimSpace(strings.TrimPrefix(text, "#")), "Samples:"); ok {
@@ -231,9 +244,18 @@ func perfSections(p *attach.Part) []perfSection {
 		if perfHead(text) || text == "" {
 			continue
 		}
-		if got, ok := perfRowOf(text); ok && (got.mark != "" || len(below) == 0 || !inGraph(l.Text, indent)) {
+		got, ok := perfRowOf(text)
+		if ok && got.mark == "" && row.mark != "" && (onScreen(l.Text, screen) || foldedChain.MatchString(text)) && len(below) < most {
+			below = append(below, l.Text)
+			continue
+		}
+		if ok && (got.mark != "" || len(below) == 0 || !inGraph(l.Text, indent)) {
 			flush()
-			row = got
+			row, screen = got, -1
+			if row.mark != "" {
+				screen = openedAt(l.Text)
+			}
+			row.screen = screen >= 0
 			indent = len(l.Text) - len(strings.TrimLeft(l.Text, " \t+-"))
 			continue
 		}
@@ -286,6 +308,9 @@ func (s *perfSection) add(row perfRow, below []string) {
 	s.rows++
 	s.p.whole = 1
 	inKernel := row.mark == "[k]" || row.mark == "[g]"
+	if row.screen {
+		below = printed(below)
+	}
 	s.caller(row, below)
 	left := row.self
 	for _, c := range chains(below, row.symbol, row.self) {
@@ -325,12 +350,30 @@ func (s *perfSection) caller(row perfRow, below []string) {
 	if len(paths) < 2 || paths[0].names[0] != row.symbol {
 		return
 	}
-	s.called, s.covered = nil, row.children
+	s.called, s.covered, s.below = nil, row.children, nil
 	for _, p := range paths {
+		if row.screen && p.deeper {
+			p.names = append(p.names, "[unknown]")
+		}
 		slices.Reverse(p.names)
 		one := sample{weight: p.share, comm: row.comm}
 		one.kernel, one.program = split(p.names, row.mark == "[k]")
+		if row.screen && len(one.kernel) == 0 {
+			one.program = frames(p.names, "")
+			if p.names[0] == "[unknown]" && oncpu.Named(nil, one.program).Kind == account.WorkOwn {
+				one.program = nil // what it calls may be the kernel's
+			}
+		}
 		s.called = append(s.called, one)
+	}
+	if !row.screen {
+		return
+	}
+	s.below = map[string]float64{row.symbol: row.children}
+	for _, line := range below {
+		if _, share, name := graphLine(line); share > 0 && name != "" {
+			s.below[name] = max(s.below[name], min(share, row.children))
+		}
 	}
 }
 
@@ -342,7 +385,7 @@ func (s *perfSection) settle() {
 		own += s.p.samples[i].weight
 	}
 	if s.covered > 1.5*own {
-		s.p.samples, s.p.stacks = s.called, true
+		s.p.samples, s.p.stacks, s.p.below = s.called, true, s.below
 	}
 }
 

@@ -35,31 +35,33 @@ type profile struct {
 	number  int     // of samples taken; 0: not said
 	stacks  bool
 	pid     int
-	callers *tally // of some of it, with stacks, where the profile itself has none; nil: none
+	below   map[string]float64 // of a tree that was cut: shares by function, with what it calls
+	callers *tally             // of some of it, with stacks, where the profile itself has none; nil: none
 }
 
 // tally is a profile by what CPUs did.
 type tally struct {
-	p         *profile
-	whole     float64
-	idle      float64 // of whole
-	unnamed   float64 // without a symbol
-	kinds     map[account.WorkKind]float64
-	names     map[account.WorkKind]map[string]float64
-	funcs     map[string]float64
-	comms     map[string]float64
-	askers    map[string]float64 // of locks of the kernel: who wants them
-	faultSpin float64            // spinning for a lock within a page fault
-	guest     float64            // of that: in faults of a guest
-	mmapSpin  float64
-	zeroing   float64
-	assist    float64
-	sweep     float64
-	semaphore float64
-	futex     float64
-	clock     float64
-	jvmGC     float64
-	late      float64
+	p           *profile
+	whole       float64
+	idle        float64 // of whole
+	unnamed     float64 // without a symbol
+	kinds       map[account.WorkKind]float64
+	names       map[account.WorkKind]map[string]float64
+	funcs       map[string]float64
+	comms       map[string]float64
+	askers      map[string]float64 // of locks of the kernel: who wants them
+	faultSpin   float64            // spinning for a lock within a page fault
+	guest       float64            // of that: in faults of a guest
+	mmapSpin    float64
+	softirqSpin float64 // spinning for a lock within a softirq
+	zeroing     float64
+	assist      float64
+	sweep       float64
+	semaphore   float64
+	futex       float64
+	clock       float64
+	jvmGC       float64
+	late        float64
 }
 
 // sum says what the CPUs of a profile did. Idle CPUs are left out of all but whole.
@@ -100,6 +102,15 @@ func (t *tally) add(s *sample) {
 	}
 	if len(s.kernel) == 0 && spinsForLock(name) {
 		key.Kind, key.Name = account.WorkSpin, name
+	}
+	inside := insideSoftirq(s.kernel)
+	if key.Kind == account.WorkSoftirq && len(inside) > 0 {
+		if spun := oncpu.Named(modern(inside), nil); spun.Kind == account.WorkKernelLock {
+			key = spun // whatever had the softirq run, the time goes into the lock
+		}
+	}
+	if key.Kind == account.WorkKernelLock && len(inside) > 0 {
+		t.softirqSpin += s.weight
 	}
 	if key.Late != "" {
 		t.late += s.weight
@@ -194,7 +205,9 @@ func (t *tally) top(of map[string]float64, n int, least float64) string {
 // figures are the lines that a person wants first.
 func (t *tally) figures() []string {
 	var out []string
-	if s := t.top(t.funcs, 3, 0.005); s != "" {
+	if s := t.top(t.p.below, 3, 0.005); s != "" {
+		out = append(out, "with what they call: "+s)
+	} else if s := t.top(t.funcs, 3, 0.005); s != "" {
 		out = append(out, s)
 	} else if t.unnamed > 0 {
 		out = append(out, pct(t.unnamed/t.whole)+" without a symbol")
