@@ -239,23 +239,31 @@ type node struct {
 	depth              int
 	est, act           float64
 	total, self, loops float64
-	cut                bool   // what is below it was cut off: self has others' time
-	idle               bool   // it was not run: never executed
-	beside             bool   // no node: what the nodes do not have
-	cte                string // it is the top of this CTE: its time is in the nodes that read it
+	cut                bool     // what is below it was cut off: self has others' time
+	idle               bool     // it was not run: never executed
+	beside             bool     // no node: what the nodes do not have
+	gives              []string // it is the top of this InitPlan: the names of what it gives
+	reads              []string // the names in its conditions of what InitPlans give
+	cte                string   // it is the top of this CTE: its time is in the nodes that read it
 }
 
 func parsePGPlan(lines []paste.Line) (nodes []*node) {
 	gather, workers := -1, 1.0
 	var label []int // where the label of the next node stands: a CTE, an InitPlan or a SubPlan
-	cte := ""
+	cte, gives := "", []string(nil)
 	for _, l := range lines {
 		if !pgIsNode.MatchString(l.Text) {
 			if m := pgLabel.FindStringSubmatchIndex(l.Text); m != nil {
-				label, cte = m[2:4], ""
+				label, cte, gives = m[2:4], "", nil
 				if m[4] >= 0 {
 					cte = l.Text[m[4]:m[5]]
 				}
+				if strings.Contains(l.Text, "InitPlan") {
+					gives = pgParam.FindAllString(l.Text, -1)
+				}
+			} else if len(nodes) > 0 {
+				n := nodes[len(nodes)-1]
+				n.reads = append(n.reads, pgParam.FindAllString(l.Text, -1)...)
 			}
 			if m := pgWorkers.FindStringSubmatch(l.Text); m != nil && len(nodes) > 0 {
 				v, _ := number(m[1])
@@ -269,8 +277,8 @@ func parsePGPlan(lines []paste.Line) (nodes []*node) {
 		}
 		n := &node{name: strings.TrimSpace(m[1]), depth: len(l.Text) - len(strings.TrimLeft(l.Text, " \t|")), est: -1, act: -1, total: -1}
 		if label != nil { // its label stands where its siblings do
-			n.depth, n.cte = min(n.depth, label[0]), cte
-			label, cte = nil, ""
+			n.depth, n.cte, n.gives = min(n.depth, label[0]), cte, gives
+			label, cte, gives = nil, "", nil
 		}
 		n.idle = strings.Contains(l.Text, "(never executed)")
 		n.est, _ = number(m[4])
@@ -315,18 +323,25 @@ func selfTimes(nodes []*node) {
 	cteTimes(nodes)
 }
 
-// cteTimes takes a CTE's time off the scans that read it. Which of several scans waited for it a
-// plan does not say: it is taken off each of them.
+// cteTimes takes the time of a CTE or an InitPlan off the nodes that read it. Which of several
+// waited for it a plan does not say: it is taken off each of them.
 func cteTimes(nodes []*node) {
 	took := map[string]float64{}
 	for _, n := range nodes {
 		if n.cte != "" {
 			took[n.cte] = max(took[n.cte], n.total)
 		}
+		for _, name := range n.gives {
+			took[name] = max(took[name], n.total)
+		}
 	}
 	for _, n := range nodes {
 		if m := cteScan.FindStringSubmatch(n.name); m != nil {
 			n.self = max(0, n.self-took[m[1]])
+		}
+		slices.Sort(n.reads)
+		for _, name := range slices.Compact(n.reads) {
+			n.self = max(0, n.self-took[name])
 		}
 	}
 }
@@ -334,6 +349,7 @@ func cteTimes(nodes []*node) {
 var (
 	cteScan  = regexp.MustCompile(`^(?:Parallel )?CTE Scan on "?([^\s"]+)`)
 	pgLabel  = regexp.MustCompile(`^\s+(?:\|\s*)?()(?:CTE (\S+)|(?:InitPlan|SubPlan) \d.*)$`)
+	pgParam  = regexp.MustCompile(`\$\d+|InitPlan \d+`)
 	planJoin = regexp.MustCompile(`^Nested |\b(?:Hash|Merge) (?:\w+ )*Join\b| hash join`)
 	// planOver are nodes that only work on the rows of nodes below them.
 	planOver = regexp.MustCompile(`^(?:Parallel |Partial |Finalize |Incremental )*(?:Sort|Hash|Aggregate|HashAggregate|GroupAggregate|MixedAggregate|Group|Materialize|Memoize|Limit|Unique|WindowAgg|Gather|Gather Merge|Merge Append|LockRows|SetOp|Recursive Union|Subquery Scan|Bitmap Heap Scan|BitmapAnd|BitmapOr)(?:$| on )|^(?:Filter|Limit|Sort|Aggregate|Group aggregate): `)
