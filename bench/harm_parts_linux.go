@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -157,7 +158,7 @@ func (s *stand) awaitRecording(p part, pid int, dir string) (early span) {
 			had, since = n, time.Now()
 		}
 		trace, err := os.Stat(filepath.Join(dir, "trace.out"))
-		traced := err == nil && trace.Size() > 0
+		traced := err == nil && trace.Size() > 0 || untraced(dir)
 		if had > 0 && time.Since(since) > 300*time.Millisecond && early.from == 0 {
 			early = span{from: monotonicNS(), cpuFrom: processCPU(pid)}
 		}
@@ -170,6 +171,23 @@ func (s *stand) awaitRecording(p part, pid int, dir string) (early span) {
 		}
 	}
 	return span{}
+}
+
+// untraced reports whether whystall has left the trace out, to spare the target.
+func untraced(dir string) bool {
+	var m struct {
+		Collectors []struct{ Name, State string }
+	}
+	b, err := os.ReadFile(filepath.Join(dir, "manifest.json"))
+	if err != nil || json.Unmarshal(b, &m) != nil {
+		return false
+	}
+	for _, c := range m.Collectors {
+		if c.Name == "trace" && c.State == "unavailable" {
+			return true
+		}
+	}
+	return false
 }
 
 // span is a time, and a process' CPU time at its ends.
