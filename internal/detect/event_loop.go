@@ -120,11 +120,11 @@ func loopThread(p *Pass) (name string, share float64) {
 // heaped says that what slow requests compute may be many requests that the loop answered without a
 // wait, "" where it is one.
 func heaped(p *Pass, share float64) string {
-	usual := p.Ledger.Requests.P50
-	if p.Ledger.Kernel.Turns || perRequest(p.Column(), p.Claimed()) < loopNS {
+	usual, per := p.Ledger.Requests.P50, perRequest(p.Column(), p.Claimed())
+	if p.Ledger.Kernel.Turns || per < loopNS {
 		return ""
 	}
-	if share <= heapShare && usual > 0 && perRequest(p.Column(), p.Claimed()) >= heapOf*usual {
+	if share <= heapShare && usual > 0 && per >= heapOf*usual {
 		return ""
 	}
 	return fmt.Sprintf("whether the %s that the loop computes without a wait are one request or many: its reads of sockets were not recorded, or not all the time (they need Linux 6.3)", p.per(p.Claimed()))

@@ -119,11 +119,12 @@ func lookFrequentGC(p *Pass) {
 			r.GC.PerSecond, percent(share), roomText(&r.GC), why))
 		return
 	}
+	fills := gcFills(r)
 	for i := range r.Slow.Accounts {
 		a := &r.Slow.Accounts[i]
 		switch {
 		case a.Leaf == account.LeafRunnable:
-			p.Claim(i, queuedForGC(r, a, share, stretched))
+			p.Claim(i, queuedForGC(a, share, fills, stretched))
 		case gcLeaf(a):
 			// While the whole process stands still, what a goroutine happens to wait for is not the
 			// reason.
@@ -135,10 +136,11 @@ func lookFrequentGC(p *Pass) {
 // boundGC says what requests lost to all that GC does.
 func boundGC(p *Pass, share float64) {
 	var ns int64
+	fills := gcFills(p.Ledger)
 	for i := range p.Column().Accounts {
 		a := &p.Column().Accounts[i]
 		if a.Leaf == account.LeafRunnable {
-			ns += queuedForGC(p.Ledger, a, share, false)
+			ns += queuedForGC(a, share, fills, false)
 		} else if gcLeaf(a) {
 			ns += a.NS
 		}
@@ -152,17 +154,17 @@ const gcRules = 0.5
 
 // queuedForGC is the part of an account's time in the run queue that GC caused. share is GC's part
 // of the CPU used. It is the time in which GC's workers had the Ps. Where GC rules, it is GC's part
-// of all work: requests wait for each other because GC leaves them so little. Where the Ps are full
-// and would not be without GC, it is all the time in which GC, other requests or own threads had
-// them: what is left of such a queue then is a tenth of it or less.
-func queuedForGC(r *account.Result, a *account.Account, share float64, stretched bool) (ns int64) {
+// of all work: requests wait for each other because GC leaves them so little. Where GC fills the Ps
+// (gcFills), it is all the time in which GC, other requests or own threads had them: what is left
+// of such a queue then is a tenth of it or less.
+func queuedForGC(a *account.Account, share float64, fills, stretched bool) (ns int64) {
 	if !stretched {
 		ns = instead(a, account.InsteadGC)
 	}
 	if share >= gcRules {
 		ns = max(ns, int64(share*float64(a.NS)))
 	}
-	if gcFills(r) {
+	if fills {
 		var queue int64
 		for i := range a.Instead {
 			switch w := &a.Instead[i]; {
