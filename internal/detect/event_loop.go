@@ -26,6 +26,11 @@ const (
 	// sockets that are ready, and then works, has turns that are too short to be told.
 	leastBehind = 5
 	behindShare = 10
+	// Where the loop goes on to another socket after half of the requests that compute for 2 ms or
+	// more, others did wait. Then less than loopNS counts, as the service's latency permits, if one
+	// request computes for longer than usual ones by longTimes [healthy Node at 90 %: 0.6 ms].
+	leastBusyNS = 2e6
+	longTimes   = 4
 )
 
 // heldFloor is of waits in the loop's thread. It is no loss of the one request alone, so the floor
@@ -33,12 +38,14 @@ const (
 var heldFloor = Floor{NS: 5e6, Share: 0.20}
 
 var _ = register(&Detector{
-	Name:    "event-loop",
-	Title:   "One request holds up the only thread of the event loop, and others wait",
-	Needs:   []string{KernelRecords},
-	Floor:   Floor{NS: loopNS, Share: leastOwn},
-	Native:  true,
-	Applies: func(r *account.Result, facts Facts) bool { return facts.Runtime == "node" || heldOften(r) },
+	Name:   "event-loop",
+	Title:  "One request holds up the only thread of the event loop, and others wait",
+	Needs:  []string{KernelRecords},
+	Floor:  Floor{NS: loopNS, Share: leastOwn},
+	Native: true,
+	Applies: func(r *account.Result, facts Facts) bool {
+		return facts.Runtime == "node" || heldOften(r) || busyOften(r)
+	},
 	Doc: `What happens
   Node runs all JavaScript of a process on one thread. While a callback computes, no other request
   is read, answered or timed out: each that comes meanwhile waits for all of the rest. Latency of
@@ -50,7 +57,11 @@ Evidence
   Slow column: computing of the loop's thread between two waits for events, or between its reads
   of two sockets, from 10 ms a slow request up. A loop with much to do answers many requests
   without a wait; the reads tell them apart (Linux 6.3 and later). Where they were not recorded a
-  slow request counts if the loop is idle half of the time and it computes for 50 usual ones. The
+  slow request counts if the loop is idle half of the time and it computes for 50 usual ones.
+  Less than 10 ms counts in a fast service, but no less than 2 ms and half of the median, where
+  the thread goes on to another socket at once after half of such requests, and usual ones compute
+  for less than a quarter. This is supported at most, and holds for any program whose requests
+  have one thread. The
   share of the time that this thread was on a CPU: as many of the requests that come find it at
   work, if they come independently of each other. Which request waited, and for how long, is not
   seen: its data lies in a socket that nobody reads. So the finding is possible and no more.
@@ -94,7 +105,17 @@ Sources
 		if c := p.Ledger.CPUs; c != nil {
 			p.Proof("ledger: CPUs", "the process ran on %[2]s of its %[1]d CPUs, others took %[3]s", c.Allowed, percent(ratio(c.RunningNS, c.TotalNS)), percent(ratio(c.OthersNS, c.TotalNS)))
 		}
-		p.Doubt("that others waited meanwhile is not seen: their data lies in sockets that nobody reads")
+		if l := p.Ledger.Loop; busyOften(p.Ledger) {
+			p.Proof("kernel records", "%s that computed for 2 ms or more; after %d of them thread %d went on to another socket at once", times(l.Busy, "request", "requests"), l.BusyBehind, l.TID)
+			p.Cap("which requests waited meanwhile, and for how long, is not seen: their data lies in sockets that nobody reads")
+		} else {
+			p.Doubt("that others waited meanwhile is not seen: their data lies in sockets that nobody reads")
+		}
+		if p.Facts.Runtime != "node" {
+			f.Remedy = append(f.Remedy, "move what computes to another process (in Python run_in_executor with a ProcessPoolExecutor), or split it", "run more processes, which bounds how many wait behind one")
+			f.Verify = p.verify("computing of slow requests is below " + p.per(p.NS()))
+			return
+		}
 		f.Remedy = append(f.Remedy, "move what computes to worker_threads or a process of its own; node --cpu-prof names the function",
 			"split it (setImmediate between the parts); or run more processes (cluster), which bounds how many wait behind one")
 		f.Verify = p.verify("computing of slow requests is below " + p.per(p.NS()) + "; perf_hooks.monitorEventLoopDelay shows what others waited")
@@ -135,11 +156,12 @@ func lookLoop(p *Pass) {
 		p.Blind("no request is visible: what the loop did without a pause is not known")
 		return
 	}
-	if claimHeldLoop(p) || p.Facts.Runtime != "node" {
+	busy := busyOften(p.Ledger)
+	if claimHeldLoop(p) || p.Facts.Runtime != "node" && !busy {
 		return
 	}
 	_, share := loopThread(p)
-	if share < loopShare {
+	if share < loopShare && !busy {
 		p.Clear("the loop's thread was on a CPU %s of the time: few requests find it at work (looked into from %s up)", percent(share), percent(loopShare))
 		return
 	}
@@ -149,11 +171,26 @@ func lookLoop(p *Pass) {
 		p.Blind(why)
 		return
 	}
-	// Computing is no loss by itself, so that this floor does not fall with the service's latency.
-	if per := perRequest(p.Column(), p.Claimed()); per < loopNS {
-		p.Clear("%s compute %s each on the loop's thread (reported from %s up)", p.who(), finding.Duration(per), finding.Duration(loopNS))
-		p.claims = nil
+	// Computing is no loss by itself: this floor falls only where others are seen to wait for it.
+	least := int64(loopNS)
+	per := perRequest(p.Column(), p.Claimed())
+	if busy && longTimes*perRequest(&p.Ledger.Median, p.usually()) <= per {
+		least = max(leastBusyNS, min(loopNS, p.Ledger.Requests.P50/2))
+		p.SetFloor(Floor{NS: least, Share: leastOwn})
 	}
+	if per < least {
+		p.Clear("%s compute %s each on the loop's thread (reported from %s up)", p.who(), finding.Duration(per), finding.Duration(least))
+		p.claims, p.floor = nil, nil
+	}
+}
+
+// busyOften reports whether requests that computed for long were followed by others at once.
+func busyOften(r *account.Result) bool {
+	if r == nil || r.Loop.TID == 0 || r.Kernel == nil || !r.Kernel.Turns {
+		return false
+	}
+	l := r.Loop
+	return l.BusyBehind >= leastBehind && 2*l.BusyBehind >= l.Busy
 }
 
 // heldOften reports whether requests made the loop's thread wait.

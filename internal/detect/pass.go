@@ -61,6 +61,7 @@ type Pass struct {
 	lackedQueue int64       // of the claims: Go's run queue, while threads that held Ps lacked something
 	heldQueue   int64       // of the claims: Go's run queue that would have been empty otherwise
 	cpuQueue    int64       // of the claims: the queue for CPUs, as the cause takes a part of the threads' CPU time
+	goQueue     int64       // of the claims: Go's run queue, likewise
 	unsaid      []claim     // what pools stand for of the slow column, though it is too little to be claimed
 	pools       []poolClaim // instead of claims, where no request is visible or memory is lost
 	total       int64       // what the pools are a share of

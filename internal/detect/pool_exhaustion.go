@@ -13,7 +13,7 @@ var _ = register(&Detector{
 	Title: "Requests queue for a worker, a connection or a permit, of which there are too few",
 	Needs: []string{Trace, KernelRecords},
 	Floor: queueFloor,
-	Fast:  never,
+	Fast:  waitsUnderPermit,
 	Doc: `What happens
   All requests pass through few hands: one thread that does a step for everybody, a pool of
   workers or of connections that is too small, a semaphore. A request then waits while earlier
@@ -31,7 +31,8 @@ Evidence
   each wait and is sent work at other times; it set helpers to work in each turn; or the request
   whose turn it was waited for it again elsewhere, as one does that was given a connection. One
   goroutine for which several requests wait at once, and which computes, is the head of such a
-  line, whatever it computes.
+  line, whatever it computes. A fast service may lose less than 10 ms a slow request and have the
+  cause, if those that are waited for wait themselves most of that time.
 
 Not to be taken for
   A mutex: lock-contention. An interpreter's lock: interpreter-lock. A worker that is slow with
@@ -80,6 +81,19 @@ func byFinalizer(r *account.Result, a *account.Account) bool {
 		return true
 	}
 	return false
+}
+
+// waitsUnderPermit reports whether those who are waited for mostly wait themselves. Where they
+// compute or want a CPU, short waits for them are what high load is.
+func waitsUnderPermit(p *Pass) bool {
+	var busy int64
+	for _, c := range p.claims {
+		switch p.Column().Accounts[c.account].Leaf {
+		case account.LeafOnCPU, account.LeafNoCPU, account.LeafRunnable, account.LeafThrottled:
+			busy += c.ns
+		}
+	}
+	return 2*busy < p.Claimed()
 }
 
 func lookTurns(p *Pass) {

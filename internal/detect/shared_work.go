@@ -210,7 +210,7 @@ func (p *Pass) costs() string {
 func names(l []*account.Work, most int) string {
 	var s []string
 	for _, w := range l[:min(len(l), most)] {
-		if w.Name != "" {
+		if w.Name != "" && !slices.Contains(s, w.Name) {
 			s = append(s, w.Name)
 		}
 	}

@@ -29,7 +29,10 @@ Evidence
   nothing that the next round goes by, so only another thread can end it. Their share of the CPU
   time with its 95 % interval, the functions, and who calls them where stacks say it. A loop that
   calls a function in each round is not known: it is the program's own code in the report's "on
-  CPU".
+  CPU". Threads that sleep for less than a ms again and again look as often: the CPU time that
+  goes into beginning and ending sleeps counts with theirs. In Go a goroutine that yields between
+  two looks costs a round of the scheduler for each. Requests queue for Ps and CPUs behind all
+  that; the same part of their queue counts.
 
 Not to be taken for
   A spin lock that is held for nanoseconds: it takes a few percent. Spinning of the kernel for its
@@ -56,39 +59,88 @@ Sources
 	Tell: tellSpinning,
 })
 
-// lookSpinning leaves out what a Go program's runtime does for itself: it yields while it collects
-// garbage. A program that spins is met now and then before it yields, with its own function on the
-// stack, so that its work has a site.
 func lookSpinning(p *Pass) {
 	on, all := p.samples(), p.best()
-	runtimes := map[string]bool{}
-	if !noGo(p.Ledger, p.Facts) {
-		for _, w := range works(all, account.WorkSpin) {
-			runtimes[w.Name] = len(w.Sites) == 0
-		}
-	}
-	spin, left := on.Of(account.WorkSpin), false
-	for _, w := range works(on, account.WorkSpin) {
-		if runtimes[w.Name] {
-			left = true
-			spin.NS, spin.Samples = spin.NS-w.NS, spin.Samples-w.Samples
-			spin.Low, spin.High = max(0, spin.Low-w.High), max(spin.NS, spin.High-w.Low)
-		}
-	}
+	spin := spun(p, on, all)
 	p.ownLoops(on, spin)
-	if !left {
-		lookWork(p, account.WorkSpin)
+	p.behindSpinners(spun(p, all, all))
+	if p.fewSamples() {
 		return
 	}
 	if p.Scope() == finding.Process {
 		p.SetFloor(Floor{Share: processShare})
 	}
-	if spin.NS == 0 {
+	switch {
+	case spin.NS > 0:
+		p.claimWork(spin)
+	case on.Of(account.WorkSpin).NS > 0:
 		p.unclaimed(spin)
 		p.Clear("the threads yield, and no function of the program was met at it: Go's runtime does so while it sweeps and assists")
+	case len(p.claims) == 0:
+		p.unclaimed(spin)
+		p.Clear("%s", p.noWork(account.WorkSpin))
+	}
+}
+
+// spinWorks are the parts of on that are spinning of the program. It leaves out what a Go program's
+// runtime does for itself: it yields while it collects garbage. A program that spins is met now and
+// then before it yields, with its own function on the stack, so that its work has a site in all.
+// Short sleeps one after another are looks, too.
+func spinWorks(p *Pass, on, all *account.OnCPU) (l []*account.Work) {
+	isGo := !noGo(p.Ledger, p.Facts)
+	sited := map[string]bool{}
+	for _, w := range works(all, account.WorkSpin) {
+		sited[w.Name] = len(w.Sites) > 0
+	}
+	for _, w := range works(on, account.WorkSpin) {
+		if !isGo || sited[w.Name] {
+			l = append(l, w)
+		}
+	}
+	if k := kernelOf(p); !isGo && k != nil && k.ShortSleepers > 0 {
+		for _, w := range works(on, account.WorkSwitch, account.WorkSyscall, account.WorkLibrary) {
+			if sleepCalls[w.Name] {
+				l = append(l, w)
+			}
+		}
+	}
+	return l
+}
+
+// sleepCalls are the calls of threads that sleep for a time, by their names as works.
+var sleepCalls = map[string]bool{"nanosleep": true, "clock_nanosleep": true, "usleep": true}
+
+// spun adds them up.
+func spun(p *Pass, on, all *account.OnCPU) account.Work {
+	if on == nil || on.Samples < account.LeastSamples {
+		return on.Of(account.WorkSpin)
+	}
+	spins := *on
+	spins.Works = nil
+	for _, w := range spinWorks(p, on, all) {
+		spins.Works = append(spins.Works, *w)
+		spins.Works[len(spins.Works)-1].Kind = account.WorkSpin
+	}
+	return spins.Of(account.WorkSpin)
+}
+
+// behindSpinners claims what requests waited for CPUs, and in Go for Ps, behind threads that spin:
+// the same part of it as of the process' CPU time. In Go their own turns between two looks are
+// among that.
+func (p *Pass) behindSpinners(w account.Work) {
+	k := kernelOf(p)
+	if p.Scope() == finding.Process || k == nil || !joined(p.Ledger) || k.OnCPU == nil || k.OnCPU.NS <= 0 || ratio(w.Low, k.OnCPU.NS) < processLow {
 		return
 	}
-	p.claimWork(spin)
+	p.claimQueue(scale(k.OnNS, w.NS, k.OnCPU.NS))
+	for i := range p.Ledger.Slow.Accounts {
+		a := &p.Ledger.Slow.Accounts[i]
+		if a.Leaf == account.LeafRunnable {
+			part := scale(max(0, a.NS-notAtWork(a)-p.claimed(i)), w.NS, k.OnCPU.NS)
+			p.Claim(i, part)
+			p.goQueue += part
+		}
+	}
 }
 
 // ownLoops lets the program's own computing bound what spinning may cost: a loop of its own that
@@ -105,7 +157,7 @@ func (p *Pass) ownLoops(on *account.OnCPU, spin account.Work) {
 }
 
 func tellSpinning(p *Pass, f *finding.Finding) {
-	l := works(p.best(), account.WorkSpin)
+	l := spinWorks(p, p.best(), p.best())
 	where := names(l, 2)
 	if where == "" {
 		where = "a function without a name"
@@ -119,6 +171,8 @@ func tellSpinning(p *Pass, f *finding.Finding) {
 		f.Summary += ", called by " + callers[0].Func
 	}
 	workLines(p, "spinning", account.WorkSpin)
+	sleepLine(p, l)
+	goQueueLine(p)
 	threadsLine(p)
 	at, instead := where, where
 	switch {
@@ -131,4 +185,29 @@ func tellSpinning(p *Pass, f *finding.Finding) {
 		"let waiters sleep in "+at+": a mutex, a condition or a channel instead of "+instead+"; while it is free a mutex costs no more, and a wait costs a switch",
 		"hold the lock for less, or divide it; no more threads that may spin at once than CPUs")
 	f.Verify = p.verify("spinning is gone, and the CPU time of a request falls by its share")
+}
+
+// sleepLine says how much CPU time goes into short sleeps.
+func sleepLine(p *Pass, l []*account.Work) {
+	var ns int64
+	for _, w := range l {
+		if w.Kind != account.WorkSpin {
+			ns += w.NS
+		}
+	}
+	if k := kernelOf(p); ns > 0 && k != nil {
+		p.Proof("CPU samples", "%s of the process' CPU time goes into beginning and ending sleeps", percent(ratio(ns, p.best().NS)))
+		p.Proof("kernel records", "%s for less than a ms 100 times a second or more (%s such sleeps)", times(int64(k.ShortSleepers), "thread sleeps", "threads sleep"), perSecond(k.ShortSleeps, k))
+	}
+}
+
+// goQueueLine says what was claimed of Go's run queue, and why.
+func goQueueLine(p *Pass) {
+	if p.goQueue == 0 {
+		return
+	}
+	p.Proof(p.column(), "%s of it in Go's run queue: the same part of the process' CPU time goes into spinning", p.share(p.goQueue))
+	if 2*p.goQueue > p.NS() {
+		p.Cap("how much of the run queue is due to it is known from samples only")
+	}
 }

@@ -117,8 +117,11 @@ func (c *cutter) run(s *sched.Stretch) {
 			}
 			c.onNS += e.Begin - at
 			at = e.Begin
-			if c.held {
+			switch {
+			case c.held:
 				c.f.set.Loop.Behind++
+			case c.onNS >= leastHeldNS:
+				c.f.set.Loop.BusyBehind++
 			}
 			c.close(at, request.Kept)
 			c.open, c.lost, c.head, c.born = true, false, false, false
@@ -129,7 +132,8 @@ func (c *cutter) run(s *sched.Stretch) {
 	c.onNS += s.End - at
 }
 
-// leastHeldNS is as long as a wait within a unit must be to count as one that holds a loop up.
+// leastHeldNS is as long as a wait within a unit, or its computing, must be to count as one that
+// holds a loop up.
 const leastHeldNS = 2e6
 
 // leastTurnNS is as short as a turn may be. The recorder tells none apart that are shorter.
@@ -171,8 +175,11 @@ func (c *cutter) end() {
 
 // close closes the open unit at a time. If why is Kept the unit may still have to be left out.
 func (c *cutter) close(at int64, why request.LeftOut) {
-	if c.held {
+	switch {
+	case c.held:
 		c.f.set.Loop.Held++
+	case c.onNS >= leastHeldNS:
+		c.f.set.Loop.Busy++
 	}
 	c.open, c.held = false, false
 	switch {

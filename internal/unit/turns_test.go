@@ -103,3 +103,34 @@ func TestLoopHeldUp(t *testing.T) {
 		}
 	}
 }
+
+// A request in ten computes for 5 ms. Data of another socket came meanwhile, in one case.
+func TestLoopBusy(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		others bool
+		want   Loop
+	}{
+		{"others wait", true, Loop{TID: 11, Busy: 6, BusyBehind: 6}},
+		{"nobody waits", false, Loop{TID: 11, Busy: 6}},
+	} {
+		s := newScript()
+		s.thread(11, "worker")
+		for i, at := 0, 10_000_000; i < 60; i, at = i+1, at+20_000_000 {
+			s.comes(11, at)
+			end := at + 300_000
+			if i%10 == 5 {
+				end = at + 5_000_000
+				if c.others {
+					s.line("turn t=%d tid=%d flags=target", end, 11)
+					end += 300_000
+				}
+			}
+			s.blocks(11, end, epoll(5))
+			s.wokenByNet(11, at+19_990_000)
+		}
+		if f := s.find(t); f.Loop != c.want {
+			t.Errorf("%s: got %+v of %swant %+v", c.name, f.Loop, groupsOf(f), c.want)
+		}
+	}
+}

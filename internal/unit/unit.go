@@ -31,10 +31,12 @@ type Set struct {
 // Loop is what is known of a loop around many sockets whose one thread has all units of the
 // requests: how often a unit made the thread wait for something else than work, for 2 ms or more,
 // and how often it then went on to another socket without a wait. That one's data lay there
-// meanwhile, or came while the thread finished.
+// meanwhile, or came while the thread finished. Likewise how often a unit that made it wait for
+// nothing computed for 2 ms or more.
 type Loop struct {
-	TID          uint32 // 0: the requests have no such loop, or several
-	Held, Behind int64
+	TID              uint32 // 0: the requests have no such loop, or several
+	Held, Behind     int64
+	Busy, BusyBehind int64
 }
 
 // Bounds of what a stream from anywhere may make us hold.
