@@ -41,5 +41,11 @@
 //
 //	klog.go          its lines, with the kernel's stamp or without
 //	klog_events.go   the table of events that are known
-//	klog_read.go     what they say
+//	klog_read.go     from lines to events; tasks that hang
+//	klog_lockup.go   CPUs that are stuck, RCU
+//	klog_memory.go   allocations, dumps of memory
+//	klog_oom.go      what was killed for lack of memory, and where
+//	klog_disk.go     disks and file systems
+//	klog_net.go      servers, tables of connections, clocks; faults that no table knows
+//	killers.go       programs that kill before the kernel has to: earlyoom.go with nohang, oomd.go
 package kernelfile

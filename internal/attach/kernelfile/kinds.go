@@ -7,7 +7,7 @@ func Kinds() []*attach.Kind {
 	return []*attach.Kind{
 		vmstat, buddyinfo, meminfo, pressure,
 		namedFiles, cpuStat, cpuMax, memoryStat, memoryEvents, sysctl, choice,
-		smaps, procMaps, numaMaps, procStack, wchan, klog,
+		smaps, procMaps, numaMaps, procStack, wchan, klog, killers,
 		status, procPIDStat, procSched, limits, procIO, procCgroup, mounts,
 		procStat, loadavg, interrupts, softnet, slabinfo, zoneinfo, pagetypeinfo,
 		diskstats, netDev, netSNMP, netTCP, sockStat, swaps, cgroupControllers, fileLocks, schedDebug,

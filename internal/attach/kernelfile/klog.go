@@ -1,6 +1,7 @@
 package kernelfile
 
 import (
+	"cmp"
 	"regexp"
 	"strings"
 
@@ -15,19 +16,16 @@ var klog = &attach.Kind{
 	Marks: []string{"blocked for more than", "likely owned by", "soft lockup", "ard LOCKUP", "detected stall", "self-detected", "detected expedited",
 		"ut of memory: Kill", "oom-killer", "page allocation stall", "page allocation failure", "table full", "SYN flooding", "unstable",
 		"Emask ", "I/O error", "clock throttled", "clock is throttled", "took too long", "hogged CPU", "NETDEV WATCHDOG", "RT throttling",
-		"table overflow", "segfault at", "kernel BUG", "ernel panic", "Show Blocked State", "timing out command"},
+		"table overflow", "segfault at", "kernel BUG", "ernel panic", "Show Blocked State", "timing out command",
+		"not responding", "orphaned sockets", "consider tuning tcp_mem", "force closing socket", "time wait bucket", "Memory cgroup stats", "Tasks state (memory", "Mem-Info:", "hrtimer: interrupt",
+		"QID ", "Device not ready", "controller is down", "not ready; aborting", "task abort", "Timeout waiting for"},
 	Claim: func(lines []paste.Line) int {
 		text, stamped := klogText(lines[0].Text)
-		if !stamped && eventOf(text) == nil && !blockHead(text) && !(lines[0].Raw != "" && goesOn(text)) {
+		if !stamped && eventOf(text) == nil && !blockHead(text) && !startsDump(text) && !(lines[0].Raw != "" && goesOn(text)) {
 			return 0
 		}
 		n := 1
-		for n < len(lines) && lines[n].Command == "" {
-			text, stamped := klogText(lines[n].Text)
-			wrapped := strings.HasPrefix(lines[n].Text, "        ") // the message goes on in a line of its own
-			if strings.TrimSpace(text) == "" && !stamped || !stamped && !wrapped && eventOf(text) == nil && !blockHead(text) && !belongs(text) {
-				break
-			}
+		for n < len(lines) && lines[n].Command == "" && goesOnAt(lines, n) {
 			n++
 		}
 		return n
@@ -35,19 +33,81 @@ var klog = &attach.Kind{
 	Read: readKlog,
 }
 
+// goesOnAt reports whether line n goes on with what the lines above it report.
+func goesOnAt(lines []paste.Line, n int) bool {
+	line := lines[n]
+	text, stamped := klogText(line.Text)
+	switch {
+	case stamped:
+		return true
+	case strings.TrimSpace(text) == "":
+		return false
+	case strings.HasPrefix(line.Text, "        "), eventOf(text) != nil, blockHead(text), belongs(text), moduleNames(text):
+		return true
+	}
+	return wrappedAt(lines, n)
+}
+
+// wrappedAt reports whether line n is the rest of a line that a terminal or a mail broke: lines
+// with a stamp stand above and below.
+func wrappedAt(lines []paste.Line, n int) bool {
+	if line := lines[n]; line.Raw != "" || len(line.Text) > 160 || n+1 >= len(lines) && !endsWrapped(lines, n) {
+		return false
+	}
+	before := lines[n-1]
+	_, above := klogText(before.Text)
+	if above = above || before.Raw != ""; !above || len(cmp.Or(before.Raw, before.Text)) < 50 {
+		return false
+	}
+	if n+1 >= len(lines) {
+		return true
+	}
+	_, below := klogText(lines[n+1].Text)
+	return below || lines[n+1].Raw != "" && lines[n+1].Source == before.Source
+}
+
+// endsWrapped reports whether the last line repeats what was wrapped before.
+func endsWrapped(lines []paste.Line, n int) bool {
+	return n >= 3 && lines[n].Text == lines[n-2].Text
+}
+
+// moduleNames knows the rest of a list of modules, which is longer than any terminal is wide.
+func moduleNames(text string) bool {
+	f := strings.Fields(text)
+	for _, w := range f {
+		w = strings.TrimSuffix(strings.TrimSuffix(w, "]"), ")")
+		if strings.Trim(w, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-(+") != "" {
+			return false
+		}
+	}
+	return len(f) >= 4 && strings.Count(text, "_") >= len(f)/4+1
+}
+
+// startsDump knows the first line of a report of memory.
+func startsDump(text string) bool {
+	text = strings.TrimSpace(text)
+	return text == "Mem-Info:" || strings.HasPrefix(text, "Mem-info:") || strings.HasPrefix(text, "Memory cgroup stats for /") || strings.HasPrefix(text, "Tasks state (memory values in pages)")
+}
+
 var stamps = []*regexp.Regexp{
-	regexp.MustCompile(`^(?:<\d+>)?\[ {0,8}\d{1,9}\.\d{0,6}\](?:\[ *[TC]\d+\])?(?: |$)`),
+	regexp.MustCompile(`^(?:<\d+>)?\[ {0,8}\d{1,9}\.\d{0,6}(?:@\d+)?\](?:\[ *[TC]\d+\])?(?: |$)`),
 	regexp.MustCompile(`^\[(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}\](?: |$)`),
 	regexp.MustCompile(`^\d{1,9}\.\d{6}\] `), // its start was cut off
 }
 
-var journalDate = regexp.MustCompile(`^[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d `)
+// relayed is the stamp with its level, as a serial console or a hypervisor's log passes it on.
+var relayed = regexp.MustCompile(`<\d{1,2}>\[ {0,8}\d{1,9}\.\d{6}\]`)
 
 // klogText takes the kernel's stamp off a line, and reports whether there was one.
 func klogText(text string) (rest string, stamped bool) {
 	text = strings.TrimLeft(text, " ")
-	if i := strings.Index(text, " kernel: ["); i > 0 && i < 64 && journalDate.MatchString(text) {
-		text = text[i+1:] // a journal's line without the host
+	if i := strings.Index(text, "kernel: ["); i > 0 && i < 64 {
+		text = text[i:] // a journal's line without the host, or cut off
+	}
+	if i := strings.Index(text, ">["); i > 2 && i < 120 {
+		if at := relayed.FindStringIndex(text); at != nil && at[0] < 120 {
+			text = text[at[0]:]
+		}
 	}
 	text = strings.TrimPrefix(text, "kernel: ")
 	if text == "" || text[0] != '[' && text[0] != '<' && (text[0] < '0' || text[0] > '9') {
@@ -62,7 +122,7 @@ func klogText(text string) (rest string, stamped bool) {
 }
 
 // frame is a function on a stack; a mark says that it may be left over from an earlier call.
-var frameLine = regexp.MustCompile(`^\s*(?:\[<[0-9a-fA-Fx]+>\] )?(?:\([\w. \[\]]+\) from (?:\[<[0-9a-f]+>\] )?\(?)?(\? )?([A-Za-z_][\w.]*)\+0x[0-9a-f]+/0x[0-9a-f]+(?: \[[\w ]+\])?\)?\s*$`)
+var frameLine = regexp.MustCompile(`^\s*(?:\[<[0-9a-fA-Fx]+>\] )?(?:\([\w. \[\]]+\) from (?:\[<[0-9a-f]+>\] )?\(?)?(\? )?([A-Za-z_][\w.]*)\+0x[0-9a-f]+/0x[0-9a-f]+(?: \[[\w ]*\]?)?\)?\s*$`)
 
 // taskLine and oldTaskLine start the dump of one task, which also shows its state.
 var (
@@ -76,10 +136,11 @@ func blockHead(text string) bool {
 }
 
 var belongsTo = []string{"Call Trace:", "Call trace:", "RIP: ", "RSP: ", "RAX: ", "RBP: ", "RDX: ", "R10: ", "R13: ", "CR2: ", "FS: ", "CS: ", "Code: ", "</TASK>", "<TASK>", "</IRQ>", "<IRQ>", "<NMI>", "</NMI>", "ORIG_RAX", "EFLAGS",
-	"Tainted: ", "Not tainted ", "Hardware name: ", "CPU: ", "Workqueue: ", "Modules linked in", "Mem-Info:", "Node ", "lowmem_reserve", "active_anon:", " active_file:", " unevictable:", " slab_reclaimable:", " mapped:", " free:",
+	"Tainted: ", "Not tainted ", "Hardware name: ", "CPU: ", "Workqueue: ", "Modules linked in", "Mem-Info:", "Node ", "lowmem_reserve", "active_anon:", "active_file:", "unevictable:", "slab_reclaimable:", "slab_unreclaimable:", "pagetables:", "writeback:",
 	"Swap cache stats", "Free swap", "Total swap", "pagecache pages", "pages RAM", "pages HighMem", "pages reserved", "pages hwpoisoned", "pages in swap cache", "total pagecache pages", "swapper", "Tasks state", "[  pid  ]", "[ pid ]",
 	"oom_score_adj", "Memory cgroup stats", "memory: usage", "memory+swap: usage", "kmem: usage", "swap: usage", "Memory limit reached", "oom_reaper: ", "\"echo 0 >", "Sending NMI", "NMI backtrace", "irq event stamp",
-	"anon ", "rss:", "Showing all locks", "Comm: ", "Pid: ", "warn_alloc", "task                        PC stack", "hi:", "per-cpu:", "DMA: ", "Normal: ", "cache:", "likely owned by", "jiffies", "lr : ", "pc : ", "sp : ", "pstate: ", "x29: ", "---[", "callbacks suppressed"}
+	"anon ", "rss:", "Showing all locks", "Comm: ", "Pid: ", "warn_alloc", "task                        PC stack", "hi:", "per-cpu:", "DMA: ", "Normal: ", "cache:", "likely owned by", "jiffies", "lr : ", "pc : ", "sp : ", "pstate: ", "x29: ", "---[", "callbacks suppressed", "free_cma", "free_pcp", "isolated_file:", "HighMem: ", "DMA32: ",
+	"Killed process ", "oom-kill:constraint", "Task in /", "hierarchical_memory_limit", "total_rss", "DMA free:", "DMA32 free:", "Normal free:", "HighMem free:"}
 
 // belongs reports whether a line without a stamp goes on with an event.
 func belongs(text string) bool {

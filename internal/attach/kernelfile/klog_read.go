@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
-	"github.com/whystall/whystall/internal/finding"
+	"github.com/whystall/whystall/internal/sched"
 )
 
 // report is what one kernel log says, by the events in it.
@@ -23,9 +23,21 @@ type report struct {
 	stalls []float64
 	atomic bool
 	spin   string   // where a CPU was stuck
-	bare   bool     // the machine is named, and is no virtual one
 	below  []string // zones of a Mem-Info dump whose free memory is below its min watermark
 	killed []string
+
+	host       machine
+	rcu        rcuReport
+	devices    []string // disks that errors name
+	oom        oomReport
+	sums       memSums
+	interrupt  bool    // an allocation failed in an interrupt
+	clock      string  // what was switched to
+	clockAsked bool    // the command line calls the TSC reliable
+	silent     silence // of a file server
+	suppressed float64 // messages that the kernel did not print
+	complaints int     // lines of a fault that no table knows
+	complaint  string  // the first of them
 }
 
 // owner is who most likely holds a lock that a hung task waits for.
@@ -48,9 +60,15 @@ type task struct {
 func readKlog(p *attach.Part) attach.Reading {
 	rep := &report{lines: len(p.Lines), counts: map[eventName]int{}, first: map[eventName][]string{}}
 	var now *task
-	tracing := false
+	tracing, before := false, ""
 	for _, l := range p.Lines {
-		text, _ := klogText(l.Text)
+		text, stamped := klogText(l.Text)
+		if !stamped && l.Raw == "" && before != "" && eventOf(before) == nil && eventOf(text) == nil {
+			if joined := before + " " + strings.TrimSpace(text); eventOf(joined) != nil {
+				text = joined // a broken line
+			}
+		}
+		before = text
 		if m := frameLine.FindStringSubmatch(text); m != nil {
 			rep.frame(m, now, tracing || strings.Contains(text, ") from ")) // ARM has no heading
 			continue
@@ -62,6 +80,7 @@ func readKlog(p *attach.Part) attach.Reading {
 		if e := eventOf(text); e != nil {
 			tracing = false
 			now = rep.event(e, text, now)
+			rep.when(e, l, text)
 			continue
 		}
 		if t := taskHead(text); t != nil {
@@ -74,6 +93,10 @@ func readKlog(p *attach.Part) attach.Reading {
 			continue
 		}
 		rep.other(text)
+		rep.answered(l, text)
+		if stamped {
+			rep.complain(text)
+		}
 	}
 	return rep.read(p)
 }
@@ -89,6 +112,7 @@ func taskHead(text string) *task {
 }
 
 func (r *report) frame(m []string, now *task, tracing bool) {
+	r.interrupt = r.interrupt || r.counts[allocFail] > 0 && inInterrupt(m[2])
 	if now == nil || !tracing || len(now.sure)+len(now.maybe) > 256 {
 		return
 	}
@@ -119,6 +143,14 @@ func (r *report) event(e *event, text string, now *task) *task {
 		r.stalls = append(r.stalls, ms*1e6)
 	case allocFail:
 		r.atomic = r.atomic || strings.Contains(m[3], "GFP_ATOMIC") || strings.Contains(m[3], "GFP_NOWAIT") || m[3] == "0x20" || m[3] == "0x4020"
+	case diskTimeout, diskError, diskGone, diskFailed:
+		r.device(text)
+	case rcuStall:
+		r.rcu.read(text)
+	case rcuStarved:
+		r.rcu.starved(m)
+	case oomDetail:
+		r.oom.read(text)
 	case oomKill, oomGroup:
 		r.killed = append(r.killed, printed(m[2]+" (pid "+m[1]+")")+residentOf(m[3]))
 	}
@@ -146,13 +178,27 @@ var (
 // zones, and the size of what was killed, which kernels before 5.0 print in a line of its own.
 func (r *report) other(text string) {
 	text = strings.TrimSpace(text)
-	if name, ok := strings.CutPrefix(text, "Hardware name: "); ok {
-		r.bare = bareMetal(name)
+	r.host.read(text)
+	r.oom.read(text)
+	r.sums.read(text)
+	r.clockLine(text)
+	if r.counts[rcuStall] > 0 {
+		r.rcu.read(text)
+	}
+	if r.counts[allocFail] > 0 && strings.Contains(text, "<IRQ>") {
+		r.interrupt = true
+	}
+	if m := suppressedLine.FindStringSubmatch(text); m != nil {
+		n, _ := strconv.ParseFloat(m[1], 64)
+		r.suppressed += n
 	}
 	if m := killedLine.FindStringSubmatch(text); m != nil {
 		head := printed(m[2] + " (pid " + m[1] + ")")
 		if i := slices.Index(r.killed, head); i >= 0 {
 			r.killed[i] = head + residentOf(m[3])
+		} else if !slices.ContainsFunc(r.killed, func(k string) bool { return strings.HasPrefix(k, head) }) {
+			r.killed = append(r.killed, head+residentOf(m[3]))
+			r.oom.seen = true
 		}
 	}
 	r.watermark(text)
@@ -175,39 +221,8 @@ func (r *report) other(text string) {
 
 var (
 	killedLine = regexp.MustCompile(`^Killed process (\d+) \(([^)]*)\)(.*)`)
-	zoneMarks  = regexp.MustCompile(`^(?:Node (\d+) )?(DMA32|Normal|HighMem|Movable) free:(\d+)kB (?:boost:\d+kB )?min:(\d+)kB `)
+	zoneMarks  = regexp.MustCompile(`^(?:Node (\d+) )?(DMA|DMA32|Normal|HighMem|Movable) free:(\d+)kB (?:boost:\d+kB )?min:(\d+)kB `)
 )
-
-// watermark notes a zone that has less free than its min watermark: below it threads free memory
-// themselves.
-func (r *report) watermark(text string) {
-	m := zoneMarks.FindStringSubmatch(text)
-	if m == nil || len(r.below) >= 8 {
-		return
-	}
-	free, _ := strconv.ParseFloat(m[3], 64)
-	least, _ := strconv.ParseFloat(m[4], 64)
-	if free < least {
-		r.below = append(r.below, fmt.Sprintf("node %s %s: %s free, below its min watermark of %s", cmp.Or(m[1], "0"), m[2], mem(free*1024), mem(least*1024)))
-	}
-}
-
-// bareMetal reports whether the name that firmware gives a machine is that of a board or a server,
-// and of no hypervisor. A maker that is not listed may be a cloud.
-func bareMetal(name string) bool {
-	low := strings.ToLower(name)
-	for _, v := range []string{"virt", "qemu", "kvm", "xen", "hvm", "cloud", "compute", "ec2", "openstack", "bochs", "vm"} {
-		if strings.Contains(low, v) {
-			return false
-		}
-	}
-	for _, b := range []string{"(dt)", "dell", "hp ", "hpe ", "hewlett", "supermicro", "lenovo", "asus", "gigabyte", "asrock", "intel corporation", "fujitsu", "cisco", "raspberry", "micro-star"} {
-		if strings.Contains(low, b) {
-			return true
-		}
-	}
-	return false
-}
 
 // read puts the events in words, the gravest first.
 func (r *report) read(p *attach.Part) attach.Reading {
@@ -221,6 +236,9 @@ func (r *report) read(p *attach.Part) attach.Reading {
 			said = append(said, number(float64(n))+" "+e.many)
 		}
 	}
+	if len(said) == 0 && r.oom.seen {
+		said = []string{"a report of memory that ran out"}
+	}
 	if len(said) > 0 {
 		out.Title += ": " + strings.Join(said[:min(4, len(said))], ", ")
 	}
@@ -231,6 +249,7 @@ func (r *report) read(p *attach.Part) attach.Reading {
 	r.readOOM(&out)
 	r.readOutside(&out)
 	r.readNotes(&out)
+	r.readComplaints(&out)
 	if out.Means == "" {
 		out.Means = "Nothing in it is known as a stall: no hung task, lockup, failed allocation, or error of a disk."
 		out.Not = "that nothing stalled for less: a wait is logged from two minutes on, a stuck CPU from some 20 s on"
@@ -255,9 +274,12 @@ func say(out *attach.Reading, state attach.State, means string, figures ...strin
 	out.Figures = append(out.Figures, figures...)
 }
 
+// blockedState: a thread in D cannot be woken by a signal; one in I or S waits for work.
+func blockedState(t *task) bool { return t.hung || t.state == "" || t.state == "D" }
+
 func (r *report) readTasks(out *attach.Reading) {
 	var all []wait
-	hung, stacks := 0, 0
+	hung, stacks, blocked := 0, 0, 0
 	for _, t := range r.tasks {
 		stack := t.sure
 		if len(stack) == 0 {
@@ -266,12 +288,16 @@ func (r *report) readTasks(out *attach.Reading) {
 		if t.hung {
 			hung++
 		}
-		if len(stack) > 0 && (t.hung || t.state == "" || t.state == "D") {
+		if !blockedState(t) {
+			continue
+		}
+		blocked++
+		if len(stack) > 0 {
 			stacks++
 			all = append(all, waitOf(stack))
 		}
 	}
-	if len(r.tasks) == 0 {
+	if blocked == 0 {
 		return
 	}
 	counts := countWaits(all)
@@ -290,7 +316,7 @@ func (r *report) readTasks(out *attach.Reading) {
 	for _, o := range r.owners {
 		figures = append(figures, o.String())
 	}
-	means := fmt.Sprintf("%s in the kernel and cannot go on", plural(max(hung, len(r.tasks)), "task waits", "tasks wait"))
+	means := fmt.Sprintf("%s in the kernel and cannot go on", plural(max(hung, blocked), "task waits", "tasks wait"))
 	switch {
 	case len(outside) > 0:
 		means += fmt.Sprintf(": for %s, outside what whystall can look into.", outside[0])
@@ -301,10 +327,10 @@ func (r *report) readTasks(out *attach.Reading) {
 	}
 	say(out, attach.CannotTell, means, figures...)
 	out.Not = "who holds a lock that is waited for, unless an owner is named: the holder's own stack decides"
-	if stacks == 0 {
-		out.Next = append(out.Next, attach.Next{Command: "echo w > /proc/sysrq-trigger; dmesg | tail -200", Why: "the stacks of all blocked tasks"})
-	} else {
+	if onDisk := slices.ContainsFunc(counts, func(c waitCount) bool { return c.wait.block == sched.BlockDisk }); onDisk {
 		out.Next = append(out.Next, attach.Next{Command: "cat /proc/pressure/io; iostat -x 1 5", Why: "whether a disk is the one that does not answer"})
+	} else {
+		out.Next = append(out.Next, attach.Next{Command: "echo w > /proc/sysrq-trigger; dmesg | tail -200", Why: "the stacks of all blocked tasks: the holder is among them, or waits for none"})
 	}
 }
 
@@ -322,183 +348,5 @@ func (r *report) blame(signs *[]attach.Sign) {
 				}
 			}
 		}
-	}
-}
-
-func (r *report) readLockups(out *attach.Reading) {
-	soft, hard, rcu := r.first[softLockup], r.counts[hardLockup], r.counts[rcuStall]
-	if soft == nil && hard+rcu == 0 {
-		return
-	}
-	var figures []string
-	if soft != nil {
-		figures = append(figures, fmt.Sprintf("CPU %s stuck in the kernel for %s s, in task %s (pid %s)", soft[1], soft[2], printed(soft[3]), soft[4]))
-	}
-	if hard > 0 {
-		figures = append(figures, plural(hard, "CPU", "CPUs")+" stuck with interrupts off (hard lockup)")
-	}
-	if rcu > 0 {
-		figures = append(figures, plural(rcu, "RCU stall", "RCU stalls")+": a CPU did not pass through the scheduler for 21 s or more, by the default")
-	}
-	means := "A CPU was held for seconds: by kernel code that does not give way, or by a hypervisor that did not run it."
-	causes := []string{"cpu-steal"}
-	if r.bare { // nobody else has its CPUs
-		means, causes = "A CPU was held for seconds by kernel code that does not give way.", nil
-	}
-	if r.spin != "" {
-		figures = append(figures, "it was in "+printed(r.spin))
-		switch {
-		case strings.Contains(r.spin, "spin_lock") || strings.Contains(r.spin, "_spin_"):
-			causes = append(causes, "kernel-lock")
-		case strings.HasPrefix(r.spin, "smp_call_function") || strings.HasPrefix(r.spin, "csd_lock") || strings.HasPrefix(r.spin, "flush_tlb"):
-			causes = append(causes, "tlb-shootdown")
-		}
-	}
-	for _, c := range causes {
-		out.Signs = append(out.Signs, attach.Sign{Cause: c, Grade: attach.Candidate, Proof: figures})
-	}
-	say(out, attach.CannotTell, means, figures...)
-	out.Not = cmp.Or(out.Not, "that the function at which it was caught is at fault: a virtual CPU that is not run stands anywhere")
-	if r.bare {
-		out.Not = "which code that is, unless the trace below it is in the paste"
-		out.Next = append(out.Next, attach.Next{Command: "dmesg | grep -A 30 'soft lockup'", Why: "the trace of what the CPU did"})
-		return
-	}
-	out.Next = append(out.Next, attach.Next{Command: "grep ^cpu /proc/stat; sleep 10; grep ^cpu /proc/stat", Why: "how much the hypervisor takes (steal)"})
-}
-
-func (r *report) readAllocations(out *attach.Reading) {
-	if len(r.stalls) > 0 {
-		slices.Sort(r.stalls)
-		figure := fmt.Sprintf("%s: %s at the median, %s at most", plural(len(r.stalls), "allocation stalled", "allocations stalled"), dur(r.stalls[len(r.stalls)/2]), dur(r.stalls[len(r.stalls)-1]))
-		out.Signs = append(out.Signs, attach.Sign{Cause: "direct-reclaim", Grade: attach.Found, Sure: finding.Supported, Proof: []string{figure}})
-		say(out, attach.Ill, "Threads waited for seconds until the kernel had freed memory for them.", figure)
-	}
-	m := r.first[allocFail]
-	if m == nil {
-		if len(r.zones) > 0 && r.counts[oomKill]+r.counts[oomGroup]+len(r.stalls) == 0 {
-			z := judgeZones(r.zones)
-			out.Signs = append(out.Signs, z.Signs...)
-			out.Facts = append(out.Facts, z.Facts...)
-			if len(r.below) == 0 {
-				say(out, z.State, "Mem-Info: "+z.Means, z.Figures...)
-			} else {
-				say(out, attach.CannotTell, "Mem-Info: "+belowMeans, append(r.below, z.Figures...)...)
-				out.Signs = append(out.Signs, attach.Sign{Cause: "direct-reclaim", Grade: attach.Candidate, Proof: r.below})
-				out.Next = append(out.Next, nextStalls)
-			}
-		}
-		return
-	}
-	order, _ := strconv.Atoi(m[2])
-	figures := append([]string{fmt.Sprintf("%s failed, the first for order %d (%s in one piece), by %s", plural(r.counts[allocFail], "allocation", "allocations"), order, mem(pageSize*float64(int64(1)<<min(order, 20))), printed(m[1]))}, r.below...)
-	if len(r.zones) > 0 {
-		var free, fits float64
-		for _, z := range r.zones {
-			free += z.free(0)
-			fits += z.free(order)
-		}
-		figures = append(figures, fmt.Sprintf("%s free, %s of it in blocks of that order or larger", mem(free), mem(fits)))
-	}
-	means := "The kernel found no block of that size: memory was free in small pieces, or not at all."
-	sign := attach.Sign{Cause: "direct-reclaim", Grade: attach.Candidate, Proof: figures}
-	if r.atomic {
-		means = "An allocation that may not wait found nothing: the caller, as a rule a network driver, drops a packet or tries again. Nobody waited here for memory."
-		sign.Grade = attach.Risk
-	}
-	out.Signs = append(out.Signs, sign)
-	say(out, attach.CannotTell, means, figures...)
-	out.Not = cmp.Or(out.Not, "how often threads free or compact memory themselves: /proc/vmstat read twice tells")
-	out.Next = append(out.Next, nextStalls)
-}
-
-// belowMeans is what a zone below its min watermark means.
-const belowMeans = "A zone has less free than its min watermark: threads that want memory from it have to free some themselves, and those that may not wait get none."
-
-var nextStalls = attach.Next{Command: "sysctl vm.min_free_kbytes; grep -E 'allocstall|compact_stall' /proc/vmstat; sleep 10; grep -E 'allocstall|compact_stall' /proc/vmstat", Why: "whether threads have to free memory themselves now"}
-
-func (r *report) readDisks(out *attach.Reading) {
-	timeouts, errors := r.counts[diskTimeout], r.counts[diskError]
-	if timeouts+errors == 0 {
-		return
-	}
-	figure := fmt.Sprintf("%s, %s", plural(timeouts, "command timed out or a link was reset", "commands timed out or links were reset"), plural(errors, "error of a disk or file system", "errors of disks or file systems"))
-	grade, sure := attach.Candidate, finding.Confidence("")
-	means := "A disk or a file system reports errors: commands that are tried again wait for seconds."
-	if timeouts > 0 {
-		grade, sure = attach.Found, finding.Possible
-		means = "A disk did not answer in time, and what waited for it stood still meanwhile."
-	}
-	out.Signs = slices.DeleteFunc(out.Signs, func(s attach.Sign) bool { return s.Cause == "disk-wait" && s.Grade == attach.Candidate })
-	if !slices.ContainsFunc(out.Signs, func(s attach.Sign) bool { return s.Cause == "disk-wait" }) {
-		out.Signs = append(out.Signs, attach.Sign{Cause: "disk-wait", Grade: grade, Sure: sure, Proof: []string{figure}})
-	}
-	say(out, attach.CannotTell, means, figure)
-}
-
-func (r *report) readOOM(out *attach.Reading) {
-	group, host := r.counts[oomGroup], r.counts[oomKill]
-	if group+host+r.counts[oomDetail] == 0 {
-		return
-	}
-	var figures []string
-	if len(r.killed) > 0 {
-		figures = append(figures, "killed: "+strings.Join(r.killed[:min(3, len(r.killed))], "; "))
-	}
-	switch {
-	case group > 0 && host == 0:
-		say(out, attach.CannotTell, "A cgroup reached its memory limit, and a process in it was killed: an end and a restart, and by itself no cause of latency.", figures...)
-	case host > 0:
-		say(out, attach.CannotTell, "The host ran out of memory, and a process was killed: an end and a restart; what other processes waited for before that, it does not say.", figures...)
-	default:
-		say(out, attach.CannotTell, "The kernel had to kill a process for lack of memory; which one is not in the paste.", figures...)
-	}
-	out.Not = cmp.Or(out.Not, "how slow requests were before the kill")
-}
-
-// readOutside reads events whose time is in no process.
-func (r *report) readOutside(out *attach.Reading) {
-	for _, o := range []struct {
-		name         eventName
-		where, means string
-	}{
-		{conntrack, "the host's table of connections (nf_conntrack)", "The table of connections is full, and packets are dropped: connections time out that no process has seen."},
-		{synFlood, "the accept queue of a port", "More connection requests came than a port's queue holds: the program accepts too slowly, its backlog is small, or it is an attack."},
-		{netTimeout, "a network device and its driver", "A network device did not send for seconds."},
-		{neighbours, "the host's table of neighbours (ARP)", "The table of neighbours overflows, and packets to new hosts are dropped."},
-		{thermal, "the speed of the CPUs: heat", "CPUs run slower than they could, because they are too hot: all work takes longer."},
-	} {
-		n := r.counts[o.name]
-		if n == 0 {
-			continue
-		}
-		figure := plural(n, "message", "messages") + " of it"
-		if m := r.first[o.name]; len(m) > 1 && m[1] != "" {
-			figure += map[eventName]string{synFlood: ", port " + printed(m[1]), thermal: ", " + printed(m[1]) + " events in all"}[o.name]
-		}
-		out.Signs = append(out.Signs, attach.Sign{Grade: attach.Outside, Where: o.where, Proof: []string{figure}})
-		say(out, attach.CannotTell, o.means, figure)
-	}
-}
-
-// readNotes reads events that are worth a word and no cause.
-func (r *report) readNotes(out *attach.Reading) {
-	for _, o := range []struct {
-		name  eventName
-		means string
-		state attach.State
-	}{
-		{clockBad, "The kernel gave up its fast clock: from then on reading the time costs a system call.", attach.CannotTell},
-		{hogged, "A worker of the kernel held a CPU for more than 10 ms at a time.", attach.CannotTell},
-		{rtThrottled, "Real-time tasks used up their share of a CPU, and were stopped once: others had no CPU until then.", attach.CannotTell},
-		{crashed, "A program or the kernel crashed: that is an end, and no slowness.", attach.CannotTell},
-		{perfSlow, "Interrupts of perf took longer than the kernel allows, and it samples less often: usual under virtualisation, and no stall.", attach.Healthy},
-	} {
-		if n := r.counts[o.name]; n > 0 {
-			say(out, o.state, o.means, plural(n, "such message", "such messages"))
-		}
-	}
-	if r.counts[rtThrottled] > 0 {
-		out.Signs = append(out.Signs, attach.Sign{Cause: "cpu-contention", Grade: attach.Candidate, Proof: []string{"sched: RT throttling activated"}})
 	}
 }

@@ -3,6 +3,7 @@ package kernelfile
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"path"
 	"slices"
 	"strconv"
@@ -227,6 +228,9 @@ var pressureLeast = map[string][2]float64{ // some, full
 	"cpu": {0.25, 0.10}, "memory": {0.05, 0.02}, "io": {0.10, 0.05}, "irq": {1, 0.05}, "": {0.05, 0.02},
 }
 
+// mostTotal is more than any machine has run: 20 years, in us.
+const mostTotal = 20 * 365 * 86400 * 1e6
+
 // pressureCauses are the causes that pressure on a resource fits.
 var pressureCauses = map[string][]string{
 	"cpu": {"cpu-contention", "runqueue-saturation"}, "memory": {"direct-reclaim", "page-fault"}, "io": {"disk-wait", "page-fault"}, "irq": {"softirq"},
@@ -272,6 +276,9 @@ func readPressure(p *attach.Part) attach.Reading {
 				r.Signs = append(r.Signs, attach.Sign{Cause: cause, Grade: attach.Candidate, Share: top, Proof: []string{text}})
 			}
 		}
+	}
+	if i := slices.IndexFunc(all, func(s stall) bool { return s.total > mostTotal }); i >= 0 {
+		r.Figures = append([]string{fmt.Sprintf("the total of %s %s is %s years, which no machine has run: that counter is broken", all[i].resource, all[i].kind, number(math.Round(all[i].total/1e6/86400/365)))}, r.Figures...)
 	}
 	r.Not = pressureNot(all, cgroup)
 	if len(high) == 0 {

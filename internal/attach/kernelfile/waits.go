@@ -17,6 +17,7 @@ type wait struct {
 	at    string // the kernel's function, the one that says most
 	block sched.Block
 	place string // a server of a file system over the network; "": none
+	cond  bool   // a condition variable of a module, in which its threads also rest
 }
 
 // waitOf classifies a kernel stack, innermost function first.
@@ -34,8 +35,10 @@ func waitOf(functions []string) wait {
 		if w.place == "" {
 			w.place = remotePlace(name)
 		}
+		w.cond = w.cond || strings.HasPrefix(name, "__cv_") || strings.HasPrefix(name, "cv_wait") || strings.HasPrefix(name, "cv_timedwait")
 		switch {
 		case w.block != sched.BlockOther && w.block != sched.BlockUnknown:
+		case moduleRests(name):
 		case diskModule(name):
 			w.block = sched.BlockDisk
 		case strings.HasPrefix(name, "percpu_rwsem_") || strings.HasPrefix(name, "__percpu_down_"):
@@ -58,7 +61,7 @@ func schedules(name string) bool {
 	switch name {
 	case "__schedule", "schedule", "schedule_timeout", "schedule_preempt_disabled", "io_schedule", "io_schedule_timeout", "__switch_to", "context_switch", "bit_wait", "bit_wait_io",
 		"__wait_on_bit", "out_of_line_wait_on_bit", "wait_for_completion", "__wait_for_common", "wait_for_common", "__down", "down", "_raw_spin_lock_irqsave", "dump_stack",
-		"prepare_to_wait", "prepare_to_wait_event", "__cond_resched", "schedule_hrtimeout_range", "schedule_hrtimeout_range_clock":
+		"prepare_to_wait", "prepare_to_wait_event", "prepare_to_wait_exclusive", "autoremove_wake_function", "__wake_up", "cv_wait_common", "__cv_wait", "__cv_wait_sig", "__cv_timedwait_common", "cv_timedwait_common", "__cv_timedwait", "__cond_resched", "schedule_hrtimeout_range", "schedule_hrtimeout_range_clock":
 		return true
 	}
 	return strings.HasPrefix(name, "rwsem_down_") || strings.HasPrefix(name, "__mutex_lock") || strings.HasPrefix(name, "__down_") || strings.HasPrefix(name, "call_rwsem_")
@@ -77,6 +80,11 @@ func remotePlace(name string) string {
 		}
 	}
 	return ""
+}
+
+// moduleRests knows functions in which threads of a module wait for work.
+func moduleRests(name string) bool {
+	return name == "txg_thread_wait" || name == "zthr_procedure" || name == "spa_async_thread"
 }
 
 // diskModule knows file systems and block drivers outside of the kernel's own tree, or stacked.
@@ -145,6 +153,9 @@ func waitWords(w wait) string {
 		return "a child process"
 	case sched.BlockIdle:
 		return "work (an idle kernel thread)"
+	}
+	if w.cond {
+		return "a condition of a kernel module, in which its threads rest, too"
 	}
 	return "something that no table knows"
 }

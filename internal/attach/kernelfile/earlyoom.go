@@ -1,0 +1,200 @@
+package kernelfile
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+)
+
+// earlyLog is what earlyoom says: how much was available, and whom it sent a signal. It acts only
+// where memory and swap are both below their limits.
+type earlyLog struct {
+	states             int
+	first, least, last earlyState
+	rule               string
+	memLimit           float64 // percent; 0: not said
+	swapLimit          float64
+	kills              []*earlyVictim
+}
+
+type earlyState struct{ mem, memAll, swap, swapAll float64 } // MiB
+
+func (s earlyState) share() float64 { return ratio(s.mem, s.memAll) }
+
+func (s earlyState) String() string {
+	text := fmt.Sprintf("%s of %s MiB available (%s)", number(s.mem), number(s.memAll), percent(s.share()))
+	if s.swapAll == 0 {
+		return text + ", no swap"
+	}
+	return text + fmt.Sprintf(", %s of %s MiB of swap free (%s)", number(s.swap), number(s.swapAll), percent(ratio(s.swap, s.swapAll)))
+}
+
+type earlyVictim struct {
+	name, pid   string
+	signals     []string
+	first, last float64 // MiB resident
+}
+
+func (e *earlyLog) read(text string) bool {
+	if m := earlyAvail.FindStringSubmatch(text); m != nil {
+		s := earlyState{float(m[1]), float(m[2]), float(m[4]), float(m[5])}
+		if e.states++; e.states == 1 {
+			e.first, e.least = s, s
+		}
+		if s.share() < e.least.share() {
+			e.least = s
+		}
+		e.last = s
+		return true
+	}
+	if m := earlyKill.FindStringSubmatch(text); m != nil {
+		e.kill(cmp.Or(m[3], m[5]), cmp.Or(m[2], m[7]), cmp.Or(m[1], signalName(m[6])), float(m[8]))
+		return true
+	}
+	if m := earlyRule.FindStringSubmatch(text); m != nil {
+		if m[1] == "SIGTERM" {
+			e.memLimit, e.swapLimit = float(m[2]), float(m[4])
+		}
+		return true
+	}
+	return earlyOther.MatchString(text)
+}
+
+func (e *earlyLog) kill(name, pid, signal string, rss float64) {
+	for _, v := range e.kills {
+		if v.pid == pid {
+			v.signals, v.last = append(v.signals, signal), rss
+			return
+		}
+	}
+	if len(e.kills) < 256 {
+		e.kills = append(e.kills, &earlyVictim{name, pid, []string{signal}, rss, rss})
+	}
+}
+
+func signalName(n string) string {
+	switch n {
+	case "15":
+		return "SIGTERM"
+	case "9":
+		return "SIGKILL"
+	}
+	return "signal " + n
+}
+
+func float(text string) float64 {
+	v, _ := strconv.ParseFloat(text, 64)
+	return v
+}
+
+func (v *earlyVictim) String() string {
+	text := fmt.Sprintf("%s (pid %s) was sent %s", printed(v.name), v.pid, strings.Join(v.signals[:min(2, len(v.signals))], ", "))
+	if n := len(v.signals); n > 1 {
+		text = fmt.Sprintf("%s (pid %s) was sent %s %d times", printed(v.name), v.pid, v.signals[0], n)
+	}
+	switch {
+	case v.first > 0 && v.last > v.first:
+		text += fmt.Sprintf(", and grew from %s to %s MiB", number(v.first), number(v.last))
+	case v.first > 0:
+		text += fmt.Sprintf(", with %s MiB resident", number(v.first))
+	}
+	return text
+}
+
+func (e *earlyLog) say(out *attach.Reading) {
+	if e.states == 0 && len(e.kills) == 0 {
+		return
+	}
+	if e.states > 0 {
+		out.Figures = append(out.Figures, "least: "+e.least.String())
+	}
+	for _, v := range e.kills[:min(3, len(e.kills))] {
+		out.Figures = append(out.Figures, v.String())
+	}
+	swapLimit := cmp.Or(e.swapLimit, 10)
+	low := e.states > 0 && e.least.share() <= max(0.05, e.memLimit/100)
+	swapLow := e.least.swapAll == 0 || ratio(e.least.swap, e.least.swapAll) <= swapLimit/100
+	switch {
+	case len(e.kills) > 0 && len(e.kills[0].signals) > 2:
+		say(out, attach.CannotTell, "Memory ran short, and earlyoom sent the same process one signal after another: it did not end by that.")
+	case len(e.kills) > 0:
+		say(out, attach.CannotTell, fmt.Sprintf("Memory ran short, and earlyoom ended %s before the kernel had to: an end, and by itself no cause of latency.", plural(len(e.kills), "process", "processes")))
+	case low && !swapLow:
+		say(out, attach.CannotTell, "Memory was as good as gone, and nothing was killed: earlyoom waits until swap is used up as well, and meanwhile everybody swaps.")
+	case low:
+		say(out, attach.CannotTell, "Memory was as good as gone; that anything was killed is not in the paste.")
+	default:
+		say(out, attach.Healthy, "Memory was available at each line, and nothing was killed.")
+	}
+	if low || len(e.kills) > 0 {
+		shortOfMemory(out, out.Figures[0])
+	}
+	out.Not = cmp.Or(out.Not, "who used the memory: the process with the highest badness is ended, and it need not be the one that grew")
+}
+
+// nohangLog is what nohang says: pressure, and what was available at the same moment.
+type nohangLog struct {
+	seen      bool
+	psi       float64 // percent; negative: not said
+	mem, swap float64 // percent that was available or free
+	memMiB    float64
+	exceeded  string
+	kept      bool // it says that nothing was over its limit in the end
+	killed    string
+}
+
+func (n *nohangLog) read(text string) bool {
+	if !nohangLine.MatchString(text) && !strings.Contains(text, "Sending SIG") {
+		return false
+	}
+	if m := nohangState.FindStringSubmatch(text); m != nil && (!n.seen || float(m[3]) < n.mem || float(m[1]) > n.psi) {
+		n.seen, n.psi, n.memMiB, n.mem, n.swap = true, -1, float(m[2]), float(m[3]), float(m[5])
+		if m[1] != "" {
+			n.psi = float(m[1])
+		}
+	}
+	switch {
+	case strings.Contains(text, "exceeded psi_excess_duration"):
+		_, n.exceeded, _ = strings.Cut(text, "PSI avg ")
+	case strings.Contains(text, "is not exceeded now"):
+		n.kept = true
+	case strings.Contains(text, "Sending") && strings.Contains(text, "SIG"):
+		n.killed = text
+	}
+	return true
+}
+
+func (n *nohangLog) say(out *attach.Reading) {
+	if !n.seen {
+		return
+	}
+	figure := fmt.Sprintf("%s MiB of memory available (%s), %s of swap free", number(n.memMiB), percent(n.mem/100), percent(n.swap/100))
+	if n.psi >= 0 {
+		figure = fmt.Sprintf("memory pressure (PSI) %s, with ", percent(n.psi/100)) + figure
+	}
+	out.Figures = append(out.Figures, figure)
+	if n.exceeded != "" {
+		out.Figures = append(out.Figures, printed(n.exceeded))
+	}
+	if n.killed != "" {
+		out.Figures = append(out.Figures, printed(n.killed))
+	}
+	end := ""
+	if n.kept && n.killed == "" {
+		end = " Nothing was killed."
+	}
+	switch {
+	case n.psi >= 20 && n.mem >= 20:
+		say(out, attach.CannotTell, "Tasks waited for memory though most of it was available: the two do not fit. It is reclaim within a cgroup's limit, swapping to zram, or a kernel that counts wrongly."+end)
+		out.Signs = append(out.Signs, attach.Sign{Cause: "direct-reclaim", Grade: attach.Candidate, Share: n.psi / 100, Proof: []string{figure}})
+		out.Next = append(out.Next, attach.Next{Command: "cat /proc/pressure/memory; find /sys/fs/cgroup -name memory.pressure -exec grep -H . {} +", Why: "which group's tasks wait"})
+	case n.mem < 5 || n.psi >= 20:
+		say(out, attach.CannotTell, "Memory was short."+end)
+		shortOfMemory(out, figure)
+	default:
+		say(out, attach.Healthy, "Memory was available."+end)
+	}
+}

@@ -1,0 +1,196 @@
+package kernelfile
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+)
+
+// machine is what a log says of the computer: a hypervisor can only take CPUs of a virtual one.
+type machine struct{ bare, virtual bool }
+
+var (
+	virtualNames = []string{"virt", "qemu", "kvm", "xen", "hvm", "cloud", "compute", "ec2", "openstack", "bochs", "vm"}
+	boardNames   = []string{"(dt)", "dell", "hp ", "hpe ", "hewlett", "supermicro", "lenovo", "asus", "gigabyte", "asrock", "intel corporation", "fujitsu", "cisco", "raspberry", "micro-star"}
+)
+
+// read notes the name that firmware gives a machine, and what the kernel says at boot. A maker that
+// is not listed may be a cloud.
+func (m *machine) read(text string) {
+	if strings.HasPrefix(text, "Hypervisor detected:") || strings.Contains(text, "kvm-clock: using") || strings.HasPrefix(text, "Booting paravirtualized kernel on ") && !strings.Contains(text, "bare hardware") {
+		m.virtual, m.bare = true, false
+	}
+	name, ok := strings.CutPrefix(text, "Hardware name: ")
+	if !ok {
+		return
+	}
+	low := strings.ToLower(name)
+	in := func(list []string) bool {
+		return slices.ContainsFunc(list, func(w string) bool { return strings.Contains(low, w) })
+	}
+	m.virtual = m.virtual || in(virtualNames)
+	m.bare = !m.virtual && in(boardNames)
+}
+
+// rcuReport is what stalls of RCU say: which CPUs did not pass through the scheduler, and for how
+// long, in jiffies, whose length a kernel does not print.
+type rcuReport struct {
+	cpus, tasks []string
+	jiffies     float64
+	thread      string // of RCU itself, that had no CPU
+	without     float64
+}
+
+var (
+	rcuOnCPU   = regexp.MustCompile(`stall on CPU (\d+)`)
+	rcuSet     = regexp.MustCompile(`(?:CPUs/tasks:|on CPU) ?\{ ?([^}]*)\}`)
+	rcuRow     = regexp.MustCompile(`^(?:rcu:\s+)?(\d{1,4})-[^ ]{1,6}: \(`)
+	rcuTasks   = regexp.MustCompile(`^(?:rcu:\s+)?Tasks blocked on level-\d+ rcu_node .*?:((?: P\d+\S*)+)`)
+	rcuJiffies = regexp.MustCompile(`\bt=(\d{1,12}) jiffies|\} (\d{1,12}) jiffies s:`)
+	rcuItem    = regexp.MustCompile(`[P\d]\d*`)
+)
+
+func (r *rcuReport) read(text string) {
+	text = strings.TrimSpace(text)
+	if m := rcuOnCPU.FindStringSubmatch(text); m != nil {
+		r.add(m[1])
+	}
+	if m := rcuSet.FindStringSubmatch(text); m != nil {
+		for _, w := range strings.Fields(m[1]) {
+			w, _, _ = strings.Cut(w, "-")
+			if m := rcuItem.FindString(w); m != "" {
+				r.add(m)
+			}
+		}
+	}
+	if m := rcuRow.FindStringSubmatch(text); m != nil {
+		r.add(m[1])
+	}
+	if m := rcuTasks.FindStringSubmatch(text); m != nil {
+		for _, w := range strings.Fields(m[1]) {
+			r.add(rcuItem.FindString(w))
+		}
+	}
+	if m := rcuJiffies.FindStringSubmatch(text); m != nil {
+		v, _ := strconv.ParseFloat(cmp.Or(m[1], m[2]), 64)
+		r.jiffies = max(r.jiffies, v)
+	}
+}
+
+func (r *rcuReport) add(of string) {
+	list := &r.cpus
+	if strings.HasPrefix(of, "P") {
+		list, of = &r.tasks, of[1:]
+	}
+	if of != "" && len(*list) < 1024 && !slices.Contains(*list, of) {
+		*list = append(*list, of)
+	}
+}
+
+func (r *rcuReport) starved(m []string) {
+	if v, _ := strconv.ParseFloat(m[2], 64); v > r.without {
+		r.thread, r.without = m[1], v
+	}
+}
+
+// jiffies writes ticks of the kernel, at the two rates that distributions choose.
+func jiffies(n float64) string {
+	return fmt.Sprintf("%s jiffies (%s at 250 a second, %s at 1000)", number(n), dur(n*4e6), dur(n*1e6))
+}
+
+func (r *rcuReport) figures(stalls int) (out []string) {
+	text := plural(stalls, "RCU stall", "RCU stalls")
+	switch {
+	case len(r.cpus) == 1:
+		text += fmt.Sprintf(": CPU %s did not pass through the scheduler", r.cpus[0])
+	case len(r.cpus) > 1:
+		slices.SortFunc(r.cpus, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) })
+		text += fmt.Sprintf(": %s did not pass through the scheduler (%s)", plural(len(r.cpus), "CPU", "CPUs"), listed(r.cpus, 12))
+	}
+	if len(r.tasks) > 0 {
+		text += ", or was held by a preempted task (pid " + listed(r.tasks, 6) + ")"
+	}
+	if r.jiffies > 0 {
+		text += ", the longest for " + jiffies(r.jiffies)
+	}
+	out = append(out, text)
+	if r.without > 0 {
+		out = append(out, fmt.Sprintf("the thread %s of the kernel had no CPU for %s", printed(r.thread), jiffies(r.without)))
+	}
+	return out
+}
+
+// listed writes the first of some short words.
+func listed(words []string, most int) string {
+	text := strings.Join(words[:min(most, len(words))], ", ")
+	if len(words) > most {
+		text += ", ..."
+	}
+	return printed(text)
+}
+
+func (r *report) readLockups(out *attach.Reading) {
+	soft, hard, rcu := r.first[softLockup], r.counts[hardLockup], r.counts[rcuStall]
+	if soft == nil && hard+rcu+r.counts[rcuStarved] == 0 {
+		return
+	}
+	var figures []string
+	if soft != nil {
+		figures = append(figures, fmt.Sprintf("CPU %s stuck in the kernel for %s s, in task %s (pid %s)", soft[1], soft[2], printed(soft[3]), soft[4]))
+		if n := r.counts[softLockup]; n > 1 {
+			figures[0] += fmt.Sprintf(", the first of %d messages", n)
+		}
+	}
+	if hard > 0 {
+		figures = append(figures, plural(hard, "CPU", "CPUs")+" stuck with interrupts off (hard lockup)")
+	}
+	if rcu+r.counts[rcuStarved] > 0 {
+		figures = append(figures, r.rcu.figures(rcu)...)
+	}
+	means := "A CPU was held for seconds: by kernel code that does not give way, or, in a virtual machine, by a hypervisor that did not run it."
+	var causes []string
+	switch {
+	case r.host.bare: // nobody else has its CPUs
+		means = "A CPU was held for seconds by kernel code that does not give way."
+	case r.host.virtual:
+		means, causes = "A CPU was held for seconds: by kernel code that does not give way, or by the hypervisor that did not run it.", []string{"cpu-steal"}
+	}
+	if r.spin != "" {
+		figures = append(figures, "it was in "+printed(r.spin))
+		causes = append(causes, spinCauses(r.spin)...)
+	} else {
+		means += " No stack in the paste says in which code."
+	}
+	for _, c := range causes {
+		out.Signs = append(out.Signs, attach.Sign{Cause: c, Grade: attach.Candidate, Proof: figures})
+	}
+	say(out, attach.CannotTell, means, figures...)
+	out.Not = cmp.Or(out.Not, "that the function at which it was caught, or a module that is listed, is at fault: a virtual CPU that is not run stands anywhere")
+	if r.host.bare {
+		out.Not = "which code that is, unless the trace below it is in the paste; modules that are listed say nothing"
+	}
+	if r.host.bare || r.spin == "" {
+		out.Next = append(out.Next, attach.Next{Command: "dmesg | grep -A 30 -E 'soft lockup|hard LOCKUP|detected.* stall'", Why: "the trace of what the CPU did"})
+	}
+	if !r.host.bare {
+		out.Next = append(out.Next, attach.Next{Command: "grep ^cpu /proc/stat; sleep 10; grep ^cpu /proc/stat", Why: "in a virtual machine: how much the hypervisor takes (steal)"})
+	}
+}
+
+// spinCauses says which causes a function fits at which a CPU was stuck. One that gives a lock back
+// waits for none: it is where interrupts go on.
+func spinCauses(f string) []string {
+	switch {
+	case strings.Contains(f, "unlock"):
+	case strings.Contains(f, "spin_lock") || strings.Contains(f, "_spin_"):
+		return []string{"kernel-lock"}
+	case strings.HasPrefix(f, "smp_call_function") || strings.HasPrefix(f, "csd_lock") || strings.HasPrefix(f, "flush_tlb"):
+		return []string{"tlb-shootdown"}
+	}
+	return nil
+}

@@ -1,0 +1,151 @@
+package kernelfile
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+)
+
+// oomReport is what the kernel prints before it kills a process for lack of memory.
+type oomReport struct {
+	seen    bool
+	group   bool    // a cgroup's limit was reached, and not the host's memory
+	cgroup  string  // whose limit
+	usage   float64 // of the group, bytes
+	limit   float64
+	rss     float64 // of the group, bytes
+	biggest oomTask
+	tasks   int
+	columns []string // of the table of tasks
+}
+
+type oomTask struct {
+	name, pid string
+	pages     float64
+}
+
+var (
+	oomUsage   = regexp.MustCompile(`^memory: usage (\d+)kB, limit (\d+)kB`)
+	oomLimited = regexp.MustCompile(`^Task in (\S+) killed as a result of limit of (\S+)`)
+	oomStats   = regexp.MustCompile(`^Memory cgroup stats for (/[^\s:]*):?(?:.*?\brss:(\d+)KB)?`)
+	oomBlame   = regexp.MustCompile(`^oom-kill:constraint=(\w+)(?:.*?oom_memcg=([^,\s]+))?(?:.*?,task=([^,]+),pid=(\d+))?`)
+	oomRow     = regexp.MustCompile(`^\[ *(\d+)\] +((?:-?\d+ +){5,11})(\S.*)$`)
+)
+
+// read takes what a line says of the kill.
+func (o *oomReport) read(text string) {
+	text = strings.TrimSpace(text)
+	switch {
+	case strings.HasPrefix(text, "memory: usage"):
+		if m := oomUsage.FindStringSubmatch(text); m != nil {
+			o.seen, o.group = true, true
+			o.usage, _ = strconv.ParseFloat(m[1], 64)
+			o.limit, _ = strconv.ParseFloat(m[2], 64)
+			o.usage, o.limit = o.usage*1024, o.limit*1024
+		}
+	case strings.HasPrefix(text, "Task in "):
+		if m := oomLimited.FindStringSubmatch(text); m != nil {
+			o.seen, o.group, o.cgroup = true, true, m[2]
+		}
+	case strings.HasPrefix(text, "Memory cgroup stats for "):
+		if m := oomStats.FindStringSubmatch(text); m != nil {
+			o.seen, o.group, o.cgroup = true, true, cmp.Or(o.cgroup, m[1])
+			if kb, err := strconv.ParseFloat(m[2], 64); err == nil {
+				o.rss = kb * 1024
+			}
+		}
+	case strings.HasPrefix(text, "oom-kill:"):
+		if m := oomBlame.FindStringSubmatch(text); m != nil {
+			o.seen, o.group, o.cgroup = true, m[1] == "CONSTRAINT_MEMCG", cmp.Or(m[2], o.cgroup)
+		}
+	case strings.HasPrefix(text, "[") && strings.HasSuffix(text, "name") && strings.Contains(text, "pid"):
+		o.columns = strings.Fields(strings.NewReplacer("[", " ", "]", " ").Replace(text))
+	case strings.HasPrefix(text, "Tasks state (memory"):
+		o.seen = true
+	case strings.HasPrefix(text, "["):
+		o.row(text)
+	}
+}
+
+// row reads a task of the table, whose memory is in pages.
+func (o *oomReport) row(text string) {
+	m := oomRow.FindStringSubmatch(text)
+	if m == nil {
+		return
+	}
+	at := slices.Index(o.columns, "rss") - 1
+	if at < 0 {
+		at = 3 // uid tgid total_vm rss
+	}
+	f := strings.Fields(m[2])
+	if at >= len(f) {
+		return
+	}
+	pages, _ := strconv.ParseFloat(f[at], 64)
+	o.seen = true
+	o.tasks++
+	if pages > o.biggest.pages {
+		o.biggest = oomTask{m[3], m[1], pages}
+	}
+}
+
+func (o *oomReport) figures() (out []string) {
+	if o.limit > 0 && o.limit < 1<<60 {
+		out = append(out, fmt.Sprintf("the group used %s of its limit of %s", mem(o.usage), mem(o.limit)))
+	} else if o.rss > 0 {
+		out = append(out, "the group's processes had "+mem(o.rss)+" resident")
+	}
+	if o.biggest.pages > 0 {
+		out = append(out, fmt.Sprintf("the largest of %s: %s (pid %s), %s resident", plural(o.tasks, "task listed", "tasks listed"), printed(o.biggest.name), o.biggest.pid, mem(o.biggest.pages*pageSize)))
+	}
+	if o.cgroup != "" {
+		out = append(out, "cgroup "+printed(tail(o.cgroup)))
+	}
+	return out
+}
+
+// tail keeps the end of a long path, which names what is in it.
+func tail(path string) string {
+	if len(path) > 76 {
+		return "..." + path[len(path)-73:]
+	}
+	return path
+}
+
+func (r *report) readOOM(out *attach.Reading) {
+	group, host := r.counts[oomGroup], r.counts[oomKill]
+	if group+host+r.counts[oomDetail] == 0 && !r.oom.seen {
+		return
+	}
+	if host == 0 && r.oom.group {
+		group++
+	}
+	if r.oom.cgroup != "" {
+		out.Who.Cgroup = r.oom.cgroup
+	}
+	var figures []string
+	if len(r.killed) > 0 {
+		figures = append(figures, "killed: "+strings.Join(r.killed[:min(3, len(r.killed))], "; "))
+	}
+	figures = append(figures, r.oom.figures()...)
+	killed := "and a process in it was killed: an end and a restart, and by itself no cause of latency."
+	if len(r.killed) == 0 {
+		killed = "and the kernel kills a process in it; which one is not in the paste."
+	}
+	switch {
+	case group > 0 && host == 0:
+		say(out, attach.CannotTell, "A cgroup reached its memory limit, "+killed, figures...)
+	case host > 0:
+		say(out, attach.CannotTell, "The host ran out of memory, and a process was killed: an end and a restart; what other processes waited for before that, it does not say.", figures...)
+	case len(r.killed) > 0:
+		say(out, attach.CannotTell, "The kernel killed a process for lack of memory: an end and a restart; whether of the host or of a cgroup is not in the paste.", figures...)
+	default:
+		say(out, attach.CannotTell, "The kernel had to kill a process for lack of memory; which one is not in the paste.", figures...)
+	}
+	out.Not = cmp.Or(out.Not, "how slow requests were before the kill, nor that what was killed had used the memory: the kernel weighs sizes and settings")
+}
