@@ -92,7 +92,7 @@ func (in *input) cut(name, path string, r io.Reader, left *int64) error {
 		return fmt.Errorf("read %s: %w", name, evidence.FileCause(err))
 	case kind == format.KindTrace && in.members > 0:
 		return fmt.Errorf("read %s: an execution trace in an archive: unpack it, and give it by itself", name)
-	case binary(head):
+	case binary(head), kind == format.KindPprof:
 		in.profile(name, head)
 		return in.item(name, io.MultiReader(bytes.NewReader(head), r), 0, left)
 	case attach.Whole(head):

@@ -13,6 +13,7 @@
 //	tidbplan_read.go  what a plan says: client's clock against server's first
 //	tikv.go           TiDB's coprocessor log and TiKV's log
 //	etcd.go           etcd's log
+//	etcdmetrics.go    etcd's histograms, and what Prometheus answers of them
 //	redis.go          Redis' SLOWLOG and INFO
 //	redislatency.go   Redis' latency monitor, and redis-cli's own measurements
 //	redislog.go       Redis' log; mysqladmin's line
@@ -21,6 +22,7 @@
 //	mysqlplan.go      MySQL's plans as a tree
 //	innodb.go         InnoDB's status
 //	mysql.go          MySQL's processlist and slow log
+//	mysqllog.go       MySQL's error log: the page cleaner
 //	explain.go        MySQL's EXPLAIN, pg_locks
 //	planjson.go       plans as JSON
 //	mongo.go          MongoDB's slow operations
@@ -32,5 +34,7 @@
 //	summaries.go      pt-query-digest, mysqldumpslow, pools of threads
 //	cachestats.go     what Redis, memcached, HAProxy, Envoy and nginx count of themselves
 //	mongostate.go     MongoDB's serverStatus and currentOp
+//	hikari.go         HikariCP's log of a pool
+//	rabbitmq.go       RabbitMQ's alarms
 //	accesslog.go      logs of HAProxy and nginx with times
 package database

@@ -43,7 +43,7 @@ var (
 	// etcdLogged is what a line of a log has and a sentence about it has not.
 	etcdLogged = regexp.MustCompile(`"msg":|\d\d:\d\d:\d\d| \| |^\s*(?:etcdserver|etcdmain|rafthttp|raft|wal|mvcc|embed|lease)(?:/\S+)?: |\bmsg=`)
 	etcdTook   = regexp.MustCompile(`"took":"?([\d.]+[mµun]?s?|[\dhm.s]+)"?|took too long \(([\dhmµu.s]+)\)|took too long \[([\dhmµu.s]+)(?: for|\])|sync duration of ([\dhmµu.s]+)`)
-	etcdOver   = regexp.MustCompile(`"exceeded-duration":"([^"]+)"|timeout for ([\dhmµun.s]+)\)`)
+	etcdOver   = regexp.MustCompile(`"exceeded-duration":"([^"]+)"|timeout for ([\dhmµun.s]+)[,)]`)
 )
 
 func isEtcd(text string) bool {
@@ -56,6 +56,9 @@ const fsyncSlow = 0.025
 // complaints are what etcd said was slow, in seconds, by sort.
 type complaints struct {
 	fsync, apply, reads, late []float64
+	beats                     int // heartbeats sent too late; late has those that say by how much
+	unsent                    int // snapshots of the database that did not reach a member
+	timeouts                  int // requests that timed out
 	agreement                 int // slow requests whose time was the agreement of the members
 	index                     int // waits for the leader that name no duration
 	elections                 int
@@ -87,11 +90,11 @@ func readEtcd(p *attach.Part) attach.Reading {
 		}
 		r.Not = "Whether the device was slow, or the thread had no CPU while it waited, the log does not say."
 		r.next("iostat -x 1 30; whystall record --pid $(pidof etcd)", "says whether the disk or the CPU made the fdatasync long")
-	case len(c.apply)+len(c.reads)+len(c.late)+c.index > 0:
+	case len(c.apply)+len(c.reads)+c.beats+c.index > 0:
 		line := r.Figures[0]
 		r.candidate("disk-wait", line)
 		r.candidate("cpu-contention", line)
-		if len(c.late) > 0 {
+		if c.beats > 0 {
 			r.candidate("cpu-throttled", line)
 		}
 		r.Means = "etcd was late; a slow disk, a lack of CPU and the network to its peers all look like this in its log."
@@ -111,15 +114,22 @@ func (c *complaints) line(text string) {
 	if strings.Contains(text, "lost leader") || strings.Contains(text, "elected leader") {
 		c.elections++
 	}
+	if strings.Contains(text, "failed to be sent out") {
+		c.unsent++
+	}
+	if strings.Contains(text, "etcdserver: request timed out") {
+		c.timeouts++
+	}
 	if strings.Contains(text, "agreement among raft nodes") {
 		c.agreement++
 	}
 	if strings.Contains(text, "heartbeat on time") || strings.Contains(text, "out heartbeat") {
-		v := 0.0
+		c.beats++
 		if m := etcdOver.FindStringSubmatch(text); m != nil {
-			v, _ = seconds(m[1] + m[2])
+			if v, ok := seconds(m[1] + m[2]); ok {
+				c.late = append(c.late, v)
+			}
 		}
-		c.late = append(c.late, v)
 		return
 	}
 	if strings.Contains(text, "waiting for ReadIndex response took too long") {
@@ -152,8 +162,18 @@ func (c *complaints) figures(r *result) {
 			r.fact(FactStall, attach.Median(f.v)*1e3, f.text)
 		}
 	}
-	if len(c.late) > 0 {
-		r.figure(fmt.Sprintf("heartbeats sent too late: %s, by %s in the median, at most %s", times(len(c.late)), dur(attach.Median(c.late)), dur(slices.Max(c.late))))
+	if c.beats > 0 {
+		line := "heartbeats sent too late: " + times(c.beats)
+		if len(c.late) > 0 {
+			line += fmt.Sprintf(", by %s in the median, at most %s", dur(attach.Median(c.late)), dur(slices.Max(c.late)))
+		}
+		r.figure(line)
+	}
+	if c.unsent > 0 {
+		r.figure("snapshots of the database that did not reach a member: " + times(c.unsent))
+	}
+	if c.timeouts > 0 {
+		r.figure("requests of etcd itself that timed out: " + times(c.timeouts))
 	}
 	if c.index > 0 {
 		r.figure("waiting for the leader's ReadIndex took too long: " + times(c.index))

@@ -1,6 +1,7 @@
 package database
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strings"
@@ -25,7 +26,7 @@ var hotThreads = &attach.Kind{
 				n = i + 1
 			case strings.HasPrefix(t, "::: {"), strings.HasPrefix(t, "Hot threads at"):
 				n = i + 1
-			case own > 0 && (hotShare.MatchString(t) || strings.HasPrefix(l.Text, "       ")):
+			case own > 0 && (hotShare.MatchString(t) || hotFrame.MatchString(t) || strings.HasPrefix(l.Text, "       ")):
 				n = i + 1
 			case t == "" || i == 0:
 				if i == 0 {
@@ -41,25 +42,38 @@ var hotThreads = &attach.Kind{
 }
 
 var (
-	hotUse   = regexp.MustCompile(`^([\d.,]+)% (?:\[cpu=([\d.]+)%, other=([\d.]+)%\] )?\(([\d.,]+\w+) out of (\d+ms|[\d.]+s)\) (cpu|block|wait|mem)(?: usage)? ?(?:usage )?by thread '(.*)'$`)
+	hotUse   = regexp.MustCompile(`^([\d.,]+)% (?:\[cpu=([\d.]+)%, (?:other=[\d.]+%, )?(other|idle)=([\d.]+)%\] )?\(([\d.,]+\w+) out of (\d+ms|[\d.]+s)\) (cpu|block|wait|mem)(?: usage)? ?(?:usage )?by thread '(.*)'$`)
+	hotFrame = regexp.MustCompile(`^(?:[\w.@-]+/)*[\w.$@<>/-]+\.[\w$<>]+\((?:[\w$.-]+(?::\d+)?|Native Method|Unknown Source)\)$`)
 	hotShare = regexp.MustCompile(`^(\d+)/(\d+) snapshots sharing following (\d+) elements|^unique snapshot$`)
 )
 
 func readHotThreads(p *attach.Part) attach.Reading {
 	r := &result{}
 	r.Glance = true
-	n := 0
+	n, busy := 0, 0
 	for _, l := range p.Lines {
 		m := hotUse.FindStringSubmatch(strings.TrimSpace(l.Text))
 		if m == nil {
 			continue
 		}
 		n++
+		line := fmt.Sprintf("%s %% %s: %s", m[1], m[7], m[8])
+		if m[3] == "idle" {
+			line = fmt.Sprintf("%s %% of a CPU, idle %s %% of the time: %s", m[2], m[4], m[8])
+		}
+		if v, _ := number(strings.Replace(cmp.Or(m[2], m[1]), ",", ".", 1)); v >= 5 {
+			busy++
+		}
 		if len(r.Figures) < 3 {
-			r.figure(fmt.Sprintf("%s %% %s: %s", m[1], m[6], m[7]))
+			r.figure(line)
 		}
 	}
 	r.Title = "Elasticsearch hot threads, " + attach.Plural(n, "thread")
+	if n > 0 && busy == 0 {
+		r.Means = "None of these threads is busy: they wait for work."
+		r.Not = "What other threads wait for: only those listed were sampled."
+		return r.done(attach.Healthy)
+	}
 	r.Means = "It names the threads that used the CPU most in half a second; whether requests waited, it does not say."
 	r.Not = "Busy threads are no cause: no queue and no wait is in it."
 	r.next("curl -s localhost:9200/_cat/thread_pool?v", "has queued and rejected requests of each pool")

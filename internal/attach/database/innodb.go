@@ -25,7 +25,7 @@ var (
 	semaEnd    = regexp.MustCompile(`[sS]emaphore wait has lasted > (\d+) seconds`)
 	semaWait   = regexp.MustCompile(`--Thread (\d+) has waited at (\S+) line (\d+) for ([\d.]+) seconds the semaphore`)
 	semaLock   = regexp.MustCompile(`^\s*(X-lock|S-lock|SX-lock|Mutex|X-lock \(wait_ex\)|.*[Ll]ock)\b.* (?:on RW-latch at|at|on) (0x[0-9a-f]+|'[^']+')(?:,? created (?:in )?(?:file )?(\S+) line (\d+))?`)
-	semaWriter = regexp.MustCompile(`a writer \(thread id (\d+)\) has reserved it in mode\s+(\w+)`)
+	semaWriter = regexp.MustCompile(`a writer \(thread id (\d+)\) has reserved it in mode\s+(wait exclusive|\w+)`)
 	semaMutex  = regexp.MustCompile(`Mutex (?:at )?(0x[0-9a-f]+|\S+)(?:,? Mutex (\S+))? created (\S+)|Mutex at (0x[0-9a-f]+)`)
 	trxWaiting = regexp.MustCompile(`TRX HAS BEEN WAITING (\d+) (SEC|us|µs|seconds)`)
 	trxLine    = regexp.MustCompile(`^---TRANSACTION (\w+), (not started|ACTIVE(?: \([^)]*\))? ?(\d+)?)`)
@@ -92,6 +92,8 @@ func innoGoes(text string) bool {
 // semaphore is one lock of the engine and its waiters.
 type semaphore struct {
 	lock, site, writer string
+	made               string // where the lock is created, which names it
+	waits              bool   // the writer waits for the readers to go
 	waiters            int
 	longest            float64
 }
@@ -184,10 +186,13 @@ func (s *innoState) line(text string, at *semaphore) *semaphore {
 	if at != nil {
 		if m := semaLock.FindStringSubmatch(t); m != nil && at.lock == "" {
 			at.lock = m[2]
+			if m[3] != "" {
+				at.made = m[3] + ":" + m[4]
+			}
 		} else if m := semaMutex.FindStringSubmatch(t); m != nil && at.lock == "" {
 			at.lock = cmp.Or(m[2], m[1], m[4])
 		} else if m := semaWriter.FindStringSubmatch(t); m != nil {
-			at.writer = m[1]
+			at.writer, at.waits = m[1], m[2] == "wait exclusive"
 		}
 	}
 	if m := trxWaiting.FindStringSubmatch(t); m != nil {
@@ -230,7 +235,10 @@ func (s *innoState) semaphores(r *result) {
 			if w.longest > at.longest || w.longest == at.longest && w.site < at.site {
 				at.longest, at.site = w.longest, w.site
 			}
-			at.writer = max(at.writer, w.writer)
+			if w.writer > at.writer {
+				at.writer, at.waits = w.writer, w.waits
+			}
+			at.made = cmp.Or(at.made, w.made)
 			continue
 		}
 		c := *w
@@ -251,8 +259,14 @@ func (s *innoState) semaphores(r *result) {
 		if w.longest < 0.01 { // two decimals are printed
 			long = "for less than 10 ms"
 		}
-		line := fmt.Sprintf("%s of InnoDB's lock %s %s, at %s", waitersText(w.waiters), w.lock, long, w.site)
-		if w.writer != "" {
+		line := fmt.Sprintf("%s of %s %s, at %s", waitersText(w.waiters), strings.TrimSpace("InnoDB's lock "+w.lock), long, w.site)
+		if w.made != "" {
+			line += " (created at " + w.made + ")"
+		}
+		switch {
+		case w.waits:
+			line += "; thread " + w.writer + " waits until its readers are gone, and those who come later wait behind it"
+		case w.writer != "":
 			line += "; thread " + w.writer + " has it"
 		}
 		r.figure(line)

@@ -8,6 +8,7 @@ func Kinds() []*attach.Kind {
 		pgLog, pgPlan, mysqlPlan, pgActivity, pgLocks, innodb, processlist, mysqlSlow, mysqlExplain,
 		mongoSlow, mongoState, haproxy, nginxTimes, hotThreads,
 		redisClients, redisKeys, redisMemory, memcached, haproxyStats, envoyStats, nginxStatus, queryDigest, dumpSlow, threadPools,
-		nodeStatus, compactions, nodeGC, nodeHistograms, redisLog, mysqlBrief, jsonPlan}
+		nodeStatus, compactions, nodeGC, nodeHistograms, redisLog, mysqlBrief, jsonPlan,
+		hikari, rabbit, mysqlLog, etcdMetrics}
 	return append(known, sqlKind(known))
 }

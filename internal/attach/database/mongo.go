@@ -13,11 +13,21 @@ import (
 // mongoSlow reads MongoDB's slow operations: JSON since 4.4, text before.
 var mongoSlow = &attach.Kind{
 	Name:      "MongoDB slow log",
-	Hints:     []string{"Slow query", "planSummary:", "\"durationMillis\"", " protocol:op_", " keyUpdates:", " reslen:"},
+	Hints:     []string{"Slow query", "planSummary:", "\"durationMillis\"", " protocol:op_", " keyUpdates:", " reslen:", "COMMAND ", "command ", "aggregate ", "QUERY ", "WRITE "},
 	Single:    true,
 	Scattered: true,
-	Claim:     func(lines []paste.Line) int { return run(lines, isMongo) },
-	Read:      readMongo,
+	Claim: func(lines []paste.Line) int {
+		n := 0
+		for n < len(lines) && (n == 0 || lines[n].Command == "") {
+			_, k := mongoRecord(lines[n:])
+			if k == 0 {
+				break
+			}
+			n += k
+		}
+		return n
+	},
+	Read: readMongo,
 }
 
 var (
@@ -25,6 +35,8 @@ var (
 	mongoCut   = regexp.MustCompile(`^\{"t":\{"\$date":.*"msg":"Slow query".*"planSummary":`) // its end, with the duration, is missing
 	mongoText  = regexp.MustCompile(`\b(?:COMMAND|WRITE|QUERY)\s+\[\S+\] .* (\d+)ms$`)
 	mongoOld   = regexp.MustCompile(`\[[\w-]+\] (?:command|query|insert|update|remove|getmore) \S+ .*\b(?:keyUpdates|reslen|numYields|nscanned):.* (\d+)ms$`) // before 3.2
+	mongoBare  = regexp.MustCompile(`^(?:command|query|find|update|remove|getmore|aggregate) [\w$-]+\.\S+ .*planSummary: .* (\d+)ms$`)
+	mongoEnd   = regexp.MustCompile(`(?:^| )(\d+)ms$`)
 	mongoPlan  = regexp.MustCompile(`planSummary"?: ?"?(COLLSCAN|IXSCAN|IDHACK|COUNT\w*|EOF|[A-Z_]+)`)
 	mongoDocs  = regexp.MustCompile(`(?:docsExamined"?|nscanned): ?(\d+)`)
 	mongoRead  = regexp.MustCompile(`timeReadingMicros"?: ?(\d+)`)
@@ -42,6 +54,37 @@ func isMongo(text string) bool {
 	return mongoJSON.MatchString(text) || mongoCut.MatchString(text) || mongoText.MatchString(text) && mongoPlan.MatchString(text) || mongoOld.MatchString(text)
 }
 
+// mongoStart is a record's start where a page's width or a person broke it into lines.
+var mongoStart = regexp.MustCompile(`\b(?:COMMAND|WRITE|QUERY)\s+\[\S+\] |^(?:command|query|find|update|remove|getmore|aggregate) [\w$-]+\.\S+ `)
+
+// mostBroken is how many lines a broken record has at most.
+const mostBroken = 25
+
+// mongoRecord is the text of the record that starts here and how many lines it has; 0: none does.
+func mongoRecord(lines []paste.Line) (string, int) {
+	if isMongo(lines[0].Text) {
+		return lines[0].Text, 1
+	}
+	if !mongoStart.MatchString(lines[0].Text) {
+		return "", 0
+	}
+	var b strings.Builder
+	for i, l := range lines[:min(len(lines), mostBroken)] {
+		t := strings.TrimSpace(l.Text)
+		if i > 0 && (l.Command != "" || t == "" || mongoStart.MatchString(t) || b.Len() > 1<<16) {
+			break
+		}
+		b.WriteString(t + " ")
+		if mongoEnd.MatchString(t) {
+			if text := strings.TrimSpace(b.String()); i > 0 && mongoPlan.MatchString(text) || mongoBare.MatchString(text) {
+				return text, i + 1
+			}
+			break
+		}
+	}
+	return "", 0
+}
+
 func readMongo(p *attach.Part) attach.Reading {
 	r := &result{}
 	var took []float64
@@ -54,13 +97,21 @@ func readMongo(p *attach.Part) attach.Reading {
 		}
 		return 0
 	}
-	for _, l := range p.Lines {
+	for at := 0; at < len(p.Lines); {
+		l := p.Lines[at]
+		text, lines := mongoRecord(p.Lines[at:])
+		if at += max(lines, 1); lines > 1 || mongoBare.MatchString(text) {
+			l.Text = text
+		}
 		ms := num(mongoJSON, l.Text)
 		if ms == 0 {
 			ms = num(mongoText, l.Text)
 		}
 		if ms == 0 {
 			ms = num(mongoOld, l.Text)
+		}
+		if ms == 0 && (lines > 1 || mongoBare.MatchString(l.Text)) {
+			ms = num(mongoEnd, l.Text)
 		}
 		if ms == 0 && mongoCut.MatchString(l.Text) && !strings.Contains(l.Text, `"durationMillis":`) {
 			cut++

@@ -15,7 +15,7 @@ import (
 var pgLog = &attach.Kind{
 	Name:      "PostgreSQL log",
 	Marks:     []string{"still waiting for", "acquired ", "deadlock", "duration: ", "checkpoint complete", "canceling"},
-	Hints:     []string{"LOG:  ", "LOG: duration: ", ",LOG,", ",ERROR,", "ERROR:  ", "still waiting for", "acquired ", "DETAIL:  ", "STATEMENT:  ", "FATAL:  ", "WARNING:  ", "CONTEXT:  ", "HINT:  "},
+	Hints:     []string{"LOG:  ", "LOG: duration: ", ",LOG,", ",ERROR,", "ERROR:  ", "still waiting for", "acquired ", "DETAIL:  ", "STATEMENT:  ", "FATAL:  ", "WARNING:  ", "CONTEXT:  ", "HINT:  ", "holding the lock", "deadlock detected", "canceling statement"},
 	Scattered: true,
 	Claim:     claimPGLog,
 	Read:      readPGLog,
@@ -32,6 +32,7 @@ var (
 	pgCheck   = regexp.MustCompile(`checkpoint complete: wrote (\d+) buffers.*write=([\d.]+) s, sync=([\d.]+) s, total=([\d.]+) s; sync files=(\d+), longest=([\d.]+) s`)
 	pgWords   = regexp.MustCompile(`still waiting for \w+ on|acquired \w+ on .* after [\d.]+ ms|duration: [\d.]+ ms|checkpoint (complete|starting)|checkpoints are occurring too frequently|automatic (vacuum|analyze) of|deadlock detected|Process(es)? holding the lock|canceling statement due to|temporary file: path|database system|could not (fsync|serialize)|connection (authorized|received)`)
 	pgPrefix  = regexp.MustCompile(`^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d|^\[\d+\]|^<`)
+	pgCycle   = regexp.MustCompile(`^Process \d+(?: waits for |: )`)
 	pgTemp    = regexp.MustCompile(`temporary file: path "[^"]*", size (\d+)`)
 	pgElapsed = regexp.MustCompile(`elapsed: ([\d.]+) s`)
 )
@@ -43,7 +44,7 @@ func claimPGLog(lines []paste.Line) int {
 	}
 	n := len(pgRecord(lines))
 	for n < len(lines) && lines[n].Command == "" && strings.TrimSpace(lines[n].Text) != "" &&
-		(pgLine.MatchString(lines[n].Text) || strings.HasPrefix(lines[n].Text, "\t") || strings.HasPrefix(lines[n].Text, "    ")) {
+		(pgLine.MatchString(lines[n].Text) || strings.HasPrefix(lines[n].Text, "\t") || strings.HasPrefix(lines[n].Text, "    ") || pgCycle.MatchString(lines[n].Text)) {
 		n++
 	}
 	return n
@@ -73,6 +74,7 @@ func pgRecord(lines []paste.Line) []paste.Line {
 // pgEvents are what a log says of time, in seconds.
 type pgEvents struct {
 	waits     map[string]float64 // process -> its longest wait for a lock
+	got       map[string]bool    // those whose wait ended
 	on, mode  map[string]int
 	holders   []string
 	durations []float64
@@ -86,7 +88,7 @@ type pgEvents struct {
 }
 
 func readPGLog(p *attach.Part) attach.Reading {
-	e := pgEvents{waits: map[string]float64{}, on: map[string]int{}, mode: map[string]int{}}
+	e := pgEvents{waits: map[string]float64{}, got: map[string]bool{}, on: map[string]int{}, mode: map[string]int{}}
 	for at := 0; at < len(p.Lines); {
 		record := pgRecord(p.Lines[at:])
 		text := record[0].Text
@@ -152,7 +154,9 @@ func (e *pgEvents) over(least float64) (n int) {
 func (e *pgEvents) line(text string) {
 	m := pgWait.FindStringSubmatch(text)
 	if m == nil {
-		m = pgGot.FindStringSubmatch(text)
+		if m = pgGot.FindStringSubmatch(text); m != nil {
+			e.got[m[1]] = true
+		}
 	}
 	if m != nil {
 		ms, _ := number(m[4])
@@ -205,6 +209,12 @@ func (e *pgEvents) locks(r *result) {
 		}
 	}
 	line := fmt.Sprintf("%s waited for a lock, on %s most: median %s, at most %s", processes(len(took)), what, dur(attach.Median(took)), dur(slices.Max(took)))
+	if going := len(e.waits) - len(e.got); going > 0 {
+		line += fmt.Sprintf(", so far: %s of %d goes on where the log ends", "the wait", len(took))
+		if len(took) == 1 {
+			line = fmt.Sprintf("1 process waits for a lock, on %s: %s so far, and the log does not say when it got it", what, dur(took[0]))
+		}
+	}
 	r.figure(line)
 	// The process at the head of the chain holds a lock and waits for none.
 	for _, h := range e.holders {

@@ -43,6 +43,20 @@ var (
 	infoOwn    = regexp.MustCompile(`^(redis_version|redis_mode|valkey_version|used_memory_human|used_memory_rss|mem_fragmentation_ratio|aof_delayed_fsync|latest_fork_usec|instantaneous_ops_per_sec|cmdstat_\w+|latency_percentiles_usec_\w+|rdb_last_bgsave_status|aof_enabled|blocked_clients|mem_clients_normal|total_commands_processed|keyspace_hits|tcp_port|maxmemory_policy|master_replid|used_cpu_sys|connected_clients):`)
 )
 
+// slowNote is what somebody wrote behind a field.
+var slowNote = regexp.MustCompile(`^(\s*(?:\d+\) *)+(?:\(integer\) \d+|"(?:[^"\\]|\\.)*"))\s+(?:#|//|<-+|--).*$`)
+
+// slowText is a line without what somebody wrote behind its field, and without blanks at its end.
+func slowText(text string) string {
+	text = strings.TrimRight(text, " \t")
+	if strings.ContainsAny(text, "#/<-") {
+		if m := slowNote.FindStringSubmatch(text); m != nil {
+			return m[1]
+		}
+	}
+	return text
+}
+
 func claimRedisSlow(lines []paste.Line) int {
 	if bareSlow(lines) {
 		n := 0
@@ -64,11 +78,17 @@ func claimRedisSlow(lines []paste.Line) int {
 		}
 		return infoDone(n, took)
 	}
-	if !slowHead.MatchString(lines[0].Text) {
+	if n := flatSlow(lines); n > 0 {
+		for n < len(lines) && lines[n].Command == "" && (flatField.MatchString(strings.TrimSpace(lines[n].Text)) || strings.TrimSpace(lines[n].Text) == "") {
+			n++
+		}
+		return n
+	}
+	if !slowHead.MatchString(slowText(lines[0].Text)) {
 		return 0
 	}
 	n, took := 1, false
-	for n < len(lines) && lines[n].Command == "" && (slowHead.MatchString(lines[n].Text) || slowItem.MatchString(lines[n].Text) || slowArg.MatchString(lines[n].Text)) {
+	for n < len(lines) && lines[n].Command == "" && slowOwn(slowText(lines[n].Text)) {
 		took = took || strings.Contains(lines[n].Text, "3) (integer)")
 		n++
 	}
@@ -76,6 +96,37 @@ func claimRedisSlow(lines []paste.Line) int {
 		return 0
 	}
 	return n
+}
+
+func slowOwn(text string) bool {
+	return slowHead.MatchString(text) || slowItem.MatchString(text) || slowArg.MatchString(text)
+}
+
+var (
+	flatField = regexp.MustCompile(`^(?:\d+\) *)+(?:\(integer\) \d+|"[^"]*")?$`)
+	flatID    = regexp.MustCompile(`^(?:\d+\) +)?1\) \(integer\) \d+$`)
+	flatAt    = regexp.MustCompile(`^2\) \(integer\) 1[3-9]\d{8}$`)
+	flatTook  = regexp.MustCompile(`^3\) \(integer\) (\d{1,16})$`)
+	flatWord  = regexp.MustCompile(`^(?:4\) +)?1\) "([^"]+)"$`)
+)
+
+// flatSlow is how many lines the first entry has which lost its indentation, as pages do that to
+// it; 0: none starts here.
+func flatSlow(lines []paste.Line) int {
+	if len(lines) < 4 {
+		return 0
+	}
+	t := func(i int) string { return strings.TrimSpace(lines[i].Text) }
+	if strings.HasPrefix(lines[1].Text, " ") || !flatID.MatchString(t(0)) || !flatAt.MatchString(t(1)) || !flatTook.MatchString(t(2)) {
+		return 0
+	}
+	if flatWord.MatchString(t(3)) {
+		return 4
+	}
+	if len(lines) > 4 && t(3) == "4)" && flatWord.MatchString(t(4)) {
+		return 5
+	}
+	return 0
 }
 
 // bareSlow reports whether an entry without quotes starts here: id, time, microseconds, command.
@@ -124,6 +175,9 @@ func readRedisSlow(p *attach.Part) attach.Reading {
 	case worst.s < 0.01:
 		r.Means = "None of them held the thread for 10 ms: the threshold is low, nothing is slow."
 		return r.done(attach.Healthy)
+	case worst.name == "DEBUG" && sum["DEBUG"] >= 0.9*total:
+		r.Means = "DEBUG holds the thread on purpose: it is a test, and no slow command."
+		return r.done(attach.Healthy)
 	case cheap[worst.name]:
 		r.Means = worst.name + " has a constant cost: Redis' thread lacked the CPU, or its memory had to be read in, or its value is huge."
 		r.candidate("cpu-contention", line)
@@ -145,7 +199,13 @@ var cheap = map[string]bool{"GET": true, "SET": true, "PING": true, "INCR": true
 func parseRedisSlow(lines []paste.Line) (list []slowCommand) {
 	took, field := 0.0, false
 	for i := range lines {
-		text := lines[i].Text
+		text := slowText(lines[i].Text)
+		if n := flatSlow(lines[i:]); n > 0 {
+			us, _ := number(flatTook.FindStringSubmatch(strings.TrimSpace(lines[i+2].Text))[1])
+			word := flatWord.FindStringSubmatch(strings.TrimSpace(lines[i+n-1].Text))[1]
+			list = append(list, slowCommand{strings.ToUpper(word), us / 1e6})
+			continue
+		}
 		if bareSlow(lines[i:]) {
 			us, _ := number(lines[i+2].Text)
 			list = append(list, slowCommand{strings.ToUpper(lines[i+3].Text), us / 1e6})

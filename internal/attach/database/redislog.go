@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
@@ -27,8 +28,28 @@ var redisLog = &attach.Kind{
 // "2210:M 22 Nov 2026 10:00:00.123 * Ready"; before Redis 3 "[2210] 22 Nov 10:00:00.123 * Ready".
 var redisLine = regexp.MustCompile(`^(?:(\d+):[MSCX]|\[(\d+)\]) (\d{1,2} [A-Z][a-z]{2} (?:\d{4} )?\d\d:\d\d:\d\d(?:\.\d{1,3})?) ([.\-*#]) (.*)$`)
 
+// redisLoose is a line of which somebody took off the pid or the date. Only what Redis alone says
+// makes it one.
+var redisLoose = regexp.MustCompile(`^(?:\S{0,12} )?(?:\S{1,4} )?(?:\S{0,10} )?(\d\d:\d\d:\d\d(?:\.\d{1,3})?Z?) +([.\-*#]) (.*)$`)
+
+// redisMessages are messages of no other program.
+var redisMessages = []string{"Asynchronous AOF fsync is taking too long", "Background saving started by pid", "Background saving terminated", "DB saved on disk", "memory used by copy-on-write", "Fork CoW for ",
+	" seconds. Saving...", "append only file rewriting", "Background AOF rewrite", "is now ready to exit, bye bye", "User requested shutdown"}
+
+// redisParts takes a line apart as redisLine does: the pid twice, the time, the level, the message.
+func redisParts(text string) []string {
+	if m := redisLine.FindStringSubmatch(text); m != nil {
+		return m
+	}
+	m := redisLoose.FindStringSubmatch(text)
+	if m == nil || !slices.ContainsFunc(redisMessages, func(s string) bool { return strings.Contains(m[3], s) }) {
+		return nil
+	}
+	return []string{text, "", "", m[1], m[2], m[3]}
+}
+
 func claimRedisLog(lines []paste.Line) int {
-	if !redisLine.MatchString(lines[0].Text) {
+	if redisParts(lines[0].Text) == nil {
 		return 0
 	}
 	n := 0
@@ -36,7 +57,7 @@ func claimRedisLog(lines []paste.Line) int {
 		switch {
 		case l.Command != "" || i > n+mostBanner:
 			return n
-		case redisLine.MatchString(l.Text):
+		case redisParts(l.Text) != nil, i > 0 && redisTold.MatchString(l.Text):
 			n = i + 1
 		case l.Text != "" && !ofBanner(l.Text):
 			return n
@@ -44,6 +65,9 @@ func claimRedisLog(lines []paste.Line) int {
 	}
 	return n
 }
+
+// redisTold is a line that a signal handler wrote, which has no level.
+var redisTold = regexp.MustCompile(`^(?:\S+ )?\d+:signal-handler(?: \(\d+\))? Received SIG\w+ scheduling shutdown`)
 
 // mostBanner lines of a drawing stand where a server starts.
 const mostBanner = 24
@@ -77,12 +101,16 @@ func readRedisLog(p *attach.Part) attach.Reading {
 	n, lines := make([]int, len(redisEvents)), 0
 	copied := 0.0
 	thp := false
+	var slow []string // when a fsync took too long
 	for _, l := range p.Lines {
-		m := redisLine.FindStringSubmatch(l.Text)
+		m := redisParts(l.Text)
 		if m == nil {
 			continue
 		}
 		lines++
+		if strings.Contains(m[5], redisEvents[0].text) {
+			slow = append(slow, m[3])
+		}
 		if r.Who.PID == 0 {
 			pid, _ := number(cmp.Or(m[1], m[2]))
 			r.Who.PID = int(min(pid, 1<<22))
@@ -101,7 +129,11 @@ func readRedisLog(p *attach.Part) attach.Reading {
 	r.Title = "Redis log, " + attach.Plural(lines, "line")
 	for i, e := range redisEvents {
 		if n[i] > 0 {
-			r.figure(attach.Plural(n[i], "time") + ": " + e.one)
+			line := attach.Plural(n[i], "time") + ": " + e.one
+			if i == 0 && len(slow) > 1 {
+				line += ", from " + slow[0] + " to " + slow[len(slow)-1]
+			}
+			r.figure(line)
 		}
 	}
 	if copied > 0 {

@@ -54,17 +54,79 @@ var (
 	digestAttr    = regexp.MustCompile(`^# (Exec|Lock) time +(?:(\d+) +)?([\d.]+)(us|ms|s|m|h)? `)
 )
 
+// digestClass is the table of one class of statements, or of all of them.
+type digestClass struct {
+	share             string  // of the time; "" of all
+	total, mean, most float64 // s
+	lock              float64
+	examined, sent    float64 // rows of one call, in the mean
+	examines          bool
+}
+
+var digestField = regexp.MustCompile(`^# (Exec time|Lock time|Rows sent|Rows examine) +(\d+) +(\S+) +(\S+) +(\S+) +(\S+)`)
+
+// line reads one line of a class' table.
+func (c *digestClass) line(text string) {
+	m := digestField.FindStringSubmatch(text)
+	if m == nil {
+		return
+	}
+	total, _ := digestNumber(m[3])
+	most, _ := digestNumber(m[5])
+	mean, ok := digestNumber(m[6])
+	switch m[1] {
+	case "Exec time":
+		if c.total == 0 {
+			c.share, c.total, c.most, c.mean = m[2], total, most, mean
+		}
+	case "Lock time":
+		c.lock = total
+	case "Rows sent":
+		c.sent = mean
+	case "Rows examine":
+		c.examined, c.examines = mean, ok
+	}
+}
+
+// digestNumber reads "33.12G", "564s", "208.16k", "22ms".
+func digestNumber(s string) (float64, bool) {
+	if v, ok := seconds(s); ok {
+		return v, ok
+	}
+	factor := map[string]float64{"k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "h": 3600}[s[len(s)-1:]]
+	v, ok := number(s[:len(s)-1])
+	return v * factor, ok && factor > 0
+}
+
+// Of a call in the mean: so many rows read for each one sent, and so many in all, are a plan that
+// reads too much.
+const (
+	manyForOne = 1000
+	manyRows   = 1e4
+)
+
 func readDigest(p *attach.Part) attach.Reading {
 	r := &result{}
 	r.Title = "pt-query-digest, a summary of a slow log"
 	exec, lock := 0.0, 0.0
+	var classes []*digestClass
+	selects := false
 	for _, l := range p.Lines {
 		t := strings.TrimSpace(l.Text)
 		if m := digestOverall.FindStringSubmatch(t); m != nil {
 			r.Title = fmt.Sprintf("pt-query-digest, %s statements of %s kinds", m[1], m[2])
 		}
+		if strings.HasPrefix(t, "# Query ") && digestSure.MatchString(t) {
+			classes = append(classes, &digestClass{})
+		}
+		if len(classes) > 0 {
+			classes[len(classes)-1].line(t)
+		}
 		if m := digestRow.FindStringSubmatch(t); m != nil && len(r.Figures) < 2 {
-			r.figure(fmt.Sprintf("%s %% of the time (%s s): %s calls of %s s each: %s", m[3], m[2], m[4], m[5], short(m[6])))
+			selects = selects || len(r.Figures) == 0 && strings.HasPrefix(m[6], "SELECT") && !strings.Contains(m[6], "INSERT")
+			took, _ := number(m[2])
+			each, _ := number(m[5])
+			r.figure(fmt.Sprintf("%s %% of the time (%s): %s calls of %s each: %s", m[3], dur(took), m[4], dur(each), short(m[6])))
 		}
 		if m := digestAttr.FindStringSubmatch(t); m != nil && m[2] == "" {
 			v, ok := seconds(m[3] + m[4])
@@ -81,14 +143,41 @@ func readDigest(p *attach.Part) attach.Reading {
 	}
 	r.Not = "A slow log holds slow statements only: shares are of these, and not of all."
 	r.Means = "It names the statements that took most of the logged time; what they waited for is not in it."
-	if exec > 0 && lock >= exec/2 {
+	switch {
+	case exec > 0 && lock >= exec/2:
 		line := fmt.Sprintf("waits for locks: %s of %s", dur(lock), dur(exec))
 		r.figure(line)
 		r.Means = ""
 		r.outside("a lock in the database's own tables", line, ratio(lock, exec))
+	case len(classes) > 0:
+		classes[0].judge(r, selects)
 	}
 	r.next("EXPLAIN ANALYZE of the first statement", "where its time goes")
 	return r.done(attach.CannotTell)
+}
+
+// judge says what the table of the class with most time shows. What a statement writes is not in
+// the rows that it sends, so only those of one that selects are held against those it reads.
+func (c *digestClass) judge(r *result, selects bool) {
+	if c.total <= 0 {
+		return
+	}
+	line := fmt.Sprintf("the first statement: %s in all, %s in the mean, at most %s", dur(c.total), dur(c.mean), dur(c.most))
+	r.figure(line)
+	if c.examines {
+		line = fmt.Sprintf("a call of it reads %s rows in the mean, and sends %s", count(c.examined), count(c.sent))
+		r.figure(line)
+	}
+	switch {
+	case c.lock >= c.total/2:
+		line := fmt.Sprintf("waits for locks: %s of its %s", dur(c.lock), dur(c.total))
+		r.figure(line)
+		r.Means = ""
+		r.outside("a lock in the database's own tables", line, ratio(c.lock, c.total))
+	case selects && c.examines && c.examined >= manyRows && c.examined >= manyForOne*max(c.sent, 1):
+		r.Means = ""
+		r.outside("the plan: it reads far more rows than it sends", line, 0)
+	}
 }
 
 var dumpSlow = &attach.Kind{

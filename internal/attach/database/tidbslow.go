@@ -252,6 +252,9 @@ func (e entry) judge(r *result, q float64) {
 			line += fmt.Sprintf("; Rewrite_time %s holds it", dur(e.s("Rewrite_time")))
 		}
 		r.figure(line)
+		if p.name == "Prewrite_time" || p.name == "Commit_time" {
+			p.where += e.retried(r)
+		}
 		r.outside(p.where, line, ratio(p.s, q))
 		if !e.large() {
 			r.next("EXPLAIN ANALYZE the statement, and each subquery by itself", "shows which part of it takes the time")
@@ -260,6 +263,31 @@ func (e entry) judge(r *result, q float64) {
 	e.written(r)
 	e.pool(r, q)
 	e.process(r, q)
+}
+
+// retried says what a commit waited for before it tried again.
+func (e entry) retried(r *result) string {
+	list := cmp.Or(e["Prewrite_Backoff_types"], e["Commit_Backoff_types"], e["Backoff_types"])
+	kinds := strings.Fields(strings.Trim(list, "[]"))
+	b := e.s("Commit_backoff_time")
+	if len(kinds) == 0 || b < 0.05 {
+		return ""
+	}
+	n, most := map[string]float64{}, ""
+	for _, k := range kinds {
+		n[k]++
+	}
+	names := attach.Largest(n)
+	most = names[0]
+	line := fmt.Sprintf("backoff in it: %s, mostly %s", dur(b), most)
+	if strings.HasSuffix(list, "]") { // else the list was cut off
+		line += fmt.Sprintf(" (%d of %d)", int(n[most]), len(kinds))
+	}
+	r.figure(line)
+	if movedRegion(most) {
+		return ", with retries since regions moved or a TiKV was gone"
+	}
+	return ", with retries after " + most
 }
 
 // written says how much a transaction wrote, where its commit took the time.
@@ -285,9 +313,10 @@ func (e entry) large() bool {
 
 // backoffWhere says what TiDB waits for before it tries again.
 func backoffWhere(kind string) string {
-	switch k := strings.ToLower(kind); {
-	case strings.Contains(k, "regionmiss"), strings.Contains(k, "updateleader"), strings.Contains(k, "stalecommand"), strings.Contains(k, "regionscheduling"):
+	if movedRegion(kind) {
 		return "a stale region cache: TiDB asks for regions where they no longer are, and waits before it asks again"
+	}
+	switch k := strings.ToLower(kind); {
 	case strings.Contains(k, "lock"):
 		return "locks in the database's own tables, which other transactions hold"
 	case strings.Contains(k, "busy"), strings.Contains(k, "diskfull"):
@@ -298,6 +327,12 @@ func backoffWhere(kind string) string {
 		return "requests to TiKV that failed: the network, or a TiKV that does not answer"
 	}
 	return "retries after errors"
+}
+
+// movedRegion reports whether TiDB asked for a region where it was no longer.
+func movedRegion(kind string) bool {
+	k := strings.ToLower(kind)
+	return strings.Contains(k, "regionmiss") || strings.Contains(k, "updateleader") || strings.Contains(k, "stalecommand") || strings.Contains(k, "regionscheduling")
 }
 
 var backoffKind = regexp.MustCompile(`^Cop_backoff_(\w+)_total_time$`)
@@ -433,7 +468,14 @@ func (e entry) plain(r *result, q float64) {
 		r.figure("Query_time " + dur(q))
 	}
 	sum := 0.0
+	if _, said := e["Process_time"]; said {
+		r.figure(fmt.Sprintf("in TiKV: Process_time %s and Wait_time %s, of all its requests together", dur(e.s("Process_time")), dur(e.s("Wait_time"))))
+	}
 	for _, name := range []string{"Parse_time", "Compile_time", "Wait_TS", "Prewrite_time", "Commit_time", "Cop_proc_max", "Cop_wait_max", "Wait_time", "Process_time"} {
+		if _, said := e["Process_time"]; said && (name == "Wait_time" || name == "Process_time") {
+			sum = max(sum, e.s(name))
+			continue
+		}
 		if v := e.s(name); v > 0 && len(r.Figures) < 4 {
 			r.figure(name + " " + dur(v))
 			sum = max(sum, v)

@@ -16,6 +16,7 @@
 //	dump.go         dumps with a header for each goroutine: debug=2, panics, SIGQUIT
 //	counts.go       dumps with counts: debug=1, threadcreate
 //	delve.go        the debugger's list of goroutines
+//	deadlock.go     go-deadlock's reports
 //	waits.go        what a stack waits for: a lock, a turn, another server
 //	locks.go        who waits for which lock, and who likely holds it
 //	dump_read.go    what a dump says

@@ -2,6 +2,7 @@ package goruntime
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
@@ -283,7 +284,37 @@ func judgeGC(g *attach.Reading, s gcSum, cs []cycle) {
 		g.Next = []attach.Next{{Command: "whystall diagnose --pid PID", Why: "shows who was waited for when it comes again"}}
 	default:
 		judgeWell(g, s)
+		assisting(g, s, cs)
 	}
+}
+
+// Of the cycles: so much of the CPU time that marking takes is the assists', and so much of all Ps'
+// time meanwhile, where requests that meet a cycle are slow though cycles are few.
+const (
+	assistMost = 0.5
+	assistPs   = 0.25
+	assistWall = 5.0 // ms of marking, for less is not felt
+	assistFew  = 3   // cycles
+)
+
+// assisting adds what those pay who allocate in a cycle, where GC costs little over all time.
+func assisting(g *attach.Reading, s gcSum, cs []cycle) {
+	var assist, workers, capacity float64
+	for _, c := range cs {
+		assist, workers, capacity = assist+c.assist, workers+c.workers+c.idleWorkers, capacity+c.mark*float64(c.ps)
+	}
+	ofMark, ofPs := ratio(assist, assist+workers), ratio(assist, capacity)
+	if len(cs) < assistFew || s.medianMark < assistWall || ofMark < assistMost || ofPs < assistPs {
+		return
+	}
+	proof := fmt.Sprintf("while GC marks, assists do %s of the marking, on %s of the Ps' time", percent(ofMark), percent(ofPs))
+	g.Figures = append([]string{proof}, g.Figures...)
+	g.State = attach.CannotTell
+	g.Means = "GC costs little over all time; but who allocates while it marks does most of the marking, and is slow then"
+	g.Not = fmt.Sprintf("how many requests meet a cycle: GC marks %s of the time", percent(s.markShare))
+	g.Signs = slices.DeleteFunc(g.Signs, func(s attach.Sign) bool { return s.Cause == "mark-assist" })
+	g.Signs = append(g.Signs, attach.Sign{Cause: "mark-assist", Grade: attach.Candidate, Share: s.markShare * ofPs, Proof: []string{proof}})
+	g.Next = []attach.Next{{Command: "whystall diagnose --pid PID", Why: "shows what slow requests lost to mark assist, and the sites that allocate"}}
 }
 
 func judgeStretched(g *attach.Reading, s gcSum, cs []cycle, stretched, long bool) {

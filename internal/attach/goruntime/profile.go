@@ -215,6 +215,34 @@ func most(m map[string]float64, ok func(string) bool) (best string) {
 	return best
 }
 
+// poolFunction reports whether a function only waits where a pool of connections has none free.
+func poolFunction(fn string) bool {
+	return fn == "database/sql.(*DB).conn" || strings.HasPrefix(fn, "github.com/jackc/puddle") && strings.Contains(fn, ".Acquire") ||
+		strings.Contains(fn, "/pool.(*ConnPool).waitTurn")
+}
+
+// innermost is the function with the smallest sum that is still most of the waiting: those above it
+// only call it. Where none has half, it is the one with the largest.
+func innermost(cum map[string]float64, ok func(string) bool) (best string) {
+	top := most(cum, ok)
+	total := 0.0
+	for _, v := range cum {
+		total = max(total, v)
+	}
+	for k, v := range cum {
+		if !ok(k) || v < total/2 || v > cum[top] {
+			continue
+		}
+		if best == "" || v < cum[best] || v == cum[best] && k < best {
+			best = k
+		}
+	}
+	if best == "" {
+		return top
+	}
+	return best
+}
+
 // gcRoots are below which all work of GC is done; workers of idle priority give way and are taken
 // off.
 var gcRoots = []string{"runtime.gcBgMarkWorker", "runtime.gcAssistAlloc", "runtime.bgsweep", "runtime.bgscavenge"}
@@ -348,6 +376,12 @@ func (p *profile) readDelay(r *attach.Reading) {
 	case p.kind == profBlock || p.kind == profDelay:
 		r.Means = "it adds up waits at channels, selects and locks"
 		r.Not = "that something is ill: goroutines that wait for work are in the sum as well"
+		if fn := most(p.cum, poolFunction); fn != "" && p.total > 0 && p.cum[fn] >= 0.1*p.total {
+			line := fmt.Sprintf("waits for a connection of the pool (%s): %s%s", fn, unit(p.cum[fn]), p.of(p.cum[fn]))
+			r.Figures = append(r.Figures, line)
+			r.Means = "much of the waiting is for a connection of a pool: all of them were in use"
+			r.Signs = []attach.Sign{{Cause: "pool-exhaustion", Grade: attach.Candidate, Share: ratio(p.cum[fn], p.total), Proof: []string{line}}}
+		}
 	case p.duration > 0 && share >= 0.25:
 		cause := "lock-contention"
 		if hasPrefix(site, loggerParts) {
@@ -391,7 +425,7 @@ func (p *profile) delaySite() string {
 		}
 	}
 	if len(p.stacks) == 0 {
-		return most(p.cum, ownFunction)
+		return innermost(p.cum, ownFunction)
 	}
 	site := most(sums, nil)
 	if site != "" {

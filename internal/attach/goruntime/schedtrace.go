@@ -228,6 +228,9 @@ func readSched(p *attach.Part) attach.Reading {
 		r.State, r.Signs = attach.CannotTell, nil
 		r.Means = fmt.Sprintf("all Ps are busy in %d of %d samples, and %s goroutines wait for each (median): each waits for some time slices of 10 ms whenever it wants to run", busy, len(samples), short(attach.Median(perP)))
 		r.Not = "that requests wait: the goroutines in the queues may be background work"
+		if attach.Median(perP) >= queueSome {
+			r.Signs = []attach.Sign{{Cause: "sched-latency", Grade: attach.Candidate, Share: min(1, float64(busy)/float64(len(samples))), Proof: r.Figures[:1]}}
+		}
 		r.Next = []attach.Next{{Command: "whystall diagnose --pid PID", Why: "shows which goroutines queue, and what has the Ps meanwhile"}}
 	}
 	return r
@@ -236,6 +239,7 @@ func readSched(p *attach.Part) attach.Reading {
 // manyThreads is more than a program has that does not wait in system calls or C code.
 const (
 	manyThreads = 200
+	queueSome   = 3 // goroutines in the queue of each P that is always busy
 	threadsPerP = 20
 )
 

@@ -27,6 +27,9 @@ func claimFolded(lines []paste.Line) int {
 		if strings.Contains(m[1], "=") && strings.Contains(m[1], "; ") { // a cookie, or code
 			return false
 		}
+		if strings.Count(m[1], "; ") == strings.Count(m[1], ";") { // a list in a sentence
+			return false
+		}
 		rows++
 		depth = max(depth, strings.Count(m[1], ";"))
 		return true

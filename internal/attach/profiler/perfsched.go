@@ -12,7 +12,7 @@ import (
 )
 
 var (
-	schedLatency = &attach.Kind{Name: "perf sched latency", Claim: claimSchedLatency, Read: readSchedLatency, Hints: []string{"| avg:", "Runtime ms", "-----", "TOTAL:"}}
+	schedLatency = &attach.Kind{Name: "perf sched latency", Claim: claimSchedLatency, Read: readSchedLatency, Hints: []string{"| avg:", "Runtime ms", "-----", "TOTAL:", "Tasks "}}
 	schedHist    = &attach.Kind{Name: "perf sched timehist", Claim: claimSchedHist, Read: readSchedHist, Hints: []string{"] ", "sch delay", "Runtime summary", "sched-in", "-----"}}
 	schedMap     = &attach.Kind{Name: "perf sched map", Claim: claimSchedMap, Read: readSchedMap, Hints: []string{" secs"}}
 )
@@ -21,6 +21,8 @@ var (
 	// "  target:(5)  |  828.076 ms |  3556 | avg:   0.888 ms | max: 492.233 ms | max at: 12374.3 s"
 	latencyRow = regexp.MustCompile(`^(\S.*?):\(?(\d+)\)?\s*\|\s*(\d+[.,]\d+) ms\s*\|\s*(\d+)\s*\|\s*avg:\s*(\d+[.,]\d+) ms\s*\|\s*max:\s*(\d+[.,]\d+) ms\s*\|?.*$`)
 	latencyEnd = regexp.MustCompile(`^TOTAL:\s*\|\s*(\d+[.,]\d+) ms\s*\|\s*(\d+)\s*\|`)
+	// "kblockd/0     42     37805097     900121     5077684": the first version, in ns
+	latencyOld = regexp.MustCompile(`^(\S+)\s+(\d+)\s+(\d+)\s+(\d+)\s+(\d+)$`)
 	// " 12372.765083 [0000]  migration/0[18]   0.000  0.004  0.013", in some with a state
 	histRow = regexp.MustCompile(`^(\d+[.,]\d+) \[(\d+)\]\s+(?:[s.|-]*\s+)?(\S.*?)\s+(\d+[.,]\d{3})\s+(\d+[.,]\d{3})\s+(\d+[.,]\d{3})(?:\s.*)?$`)
 	// "  benchbin[13569/13564]   13564   337   14.259   0.005   0.042   0.348   4.38   0"
@@ -30,6 +32,20 @@ var (
 )
 
 func claimSchedLatency(lines []paste.Line) int {
+	if header(strings.TrimSpace(lines[0].Text), "Tasks", "count", "total", "avg", "max") {
+		rows := 0
+		n := claimed(lines, func(i int, text string) bool {
+			if latencyOld.MatchString(text) {
+				rows++
+				return true
+			}
+			return i == 0 || text == ""
+		})
+		if rows == 0 {
+			return 0
+		}
+		return n
+	}
 	sure := false
 	n := claimed(lines, func(_ int, text string) bool {
 		switch {
@@ -59,7 +75,40 @@ type taskDelay struct {
 // SchedDelay is the mean wait for a CPU of tasks that ran, in ns.
 const SchedDelay attach.FactName = "/sched/delay/mean:ns"
 
+// readSchedOld reads the first version's table, whose sums are waits for a CPU in ns. How long
+// tasks ran is not in it.
+func readSchedOld(p *attach.Part) attach.Reading {
+	r := attach.Reading{State: attach.CannotTell}
+	var worst taskDelay
+	n, tasks, waited := 0.0, 0, 0.0
+	for _, text := range texts(p) {
+		m := latencyOld.FindStringSubmatch(text)
+		if m == nil {
+			continue
+		}
+		t := taskDelay{name: m[1]}
+		t.switches, _ = number(m[2])
+		ns, _ := number(m[3])
+		t.avg, _ = number(m[4])
+		t.longest, _ = number(m[5])
+		tasks, n, waited = tasks+1, n+t.switches, waited+ns/1e6
+		if t.longest > worst.longest {
+			worst = t
+		}
+	}
+	r.Title = fmt.Sprintf("perf sched's first table of delays, %s, %s switches, in nanoseconds", attach.Plural(tasks, "task"), count(n))
+	r.Figures = []string{fmt.Sprintf("longest of all: %s ms, %s, whose mean is %s ms", trim(worst.longest/1e6), worst.name, trim(worst.avg/1e6)),
+		fmt.Sprintf("%s ms of waiting for a CPU in all", trim(waited))}
+	r.Means = "It has no time on CPUs, so nothing tells what share of their time tasks waited."
+	r.Not = "A longest delay is one of many. A throttled cgroup counts as delay too."
+	r.Next = append(r.Next, ask("perf sched record -- sleep 10; perf sched latency", 0, "the same with the time on CPUs"))
+	return r
+}
+
 func readSchedLatency(p *attach.Part) attach.Reading {
+	if header(strings.TrimSpace(p.Lines[0].Text), "Tasks", "count", "total", "avg", "max") {
+		return readSchedOld(p)
+	}
 	var tasks []taskDelay
 	run, switches, waited := 0.0, 0.0, 0.0
 	for _, text := range texts(p) {

@@ -76,7 +76,7 @@ func claimPerfScript(lines []paste.Line) int {
 		switch {
 		case scriptHeadOf(text) != nil:
 			heads++
-		case scriptFrame.MatchString(text):
+		case scriptFrame.MatchString(text) && (heads > 0 || !strings.HasPrefix(text, "0 ") || strings.Contains(text, "[unknown]")):
 			frames++
 		case heads+frames > 0 && inlined.MatchString(text):
 		case scriptComment(text):

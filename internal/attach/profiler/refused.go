@@ -19,7 +19,7 @@ var refused = []*attach.Kind{
 	{Name: "heaptrack", Claim: linesLike(1, regexp.MustCompile(`^(reading file "heaptrack\.|MOST CALLS TO ALLOCATION FUNCTIONS|PEAK MEMORY CONSUMERS|MOST TEMPORARY ALLOCATIONS|total runtime: \d|calls to allocation functions: \d|temporary memory allocations: \d|peak heap memory consumption: |peak RSS \(including heaptrack|total memory leaked: |suppressed leaks:|[\d.]+[KMG]?B? (peak memory consumed|calls to allocation)|\d+ calls (to allocation functions )?with .* peak consumption from)`)),
 		Hints:   []string{"heaptrack", "MOST CALLS", "PEAK MEMORY", "MOST TEMPORARY", "total runtime"},
 		Refused: "heaptrack says who allocated how much: it is no latency. Where allocation costs time, a CPU profile shows it: perf record -g -p PID"},
-	{Name: "perf annotate", Claim: linesLike(3, regexp.MustCompile(`^(Percent\s*\|\s*Source code|-{20,}$|(\d+\.\d+)?\s*:\s+[0-9a-f]+:|:\s*(\d+\s|[0-9a-f]{8,}|$)|(\d+\.\d+)\s+\S+:\d+$|:)`)),
+	{Name: "perf annotate", Claim: linesLike(3, regexp.MustCompile(`^(Percent\s*\|\s*Source code|-{20,}$|(\d+\.\d+)?\s*:\s+[0-9a-f]+:|:\s*(\d+\s|[0-9a-f]{8,}|$)|(\d+\.\d+)\s+\S+:\d+$|:\s{2,}\S|:$)`)),
 		Hints:   []string{"Percent", " : ", ":"},
 		Refused: "perf annotate shows instructions within one function: which share the function has, and who waits, is not in it. Attach perf report --stdio of the same recording"},
 	{Name: "perf c2c", Claim: linesLike(3, regexp.MustCompile(`^(=+$|Trace Event Information|Shared Data Cache Line Table|Shared Cache Line Distribution Pareto|Global Shared Cache Line Event|c2c details|Total records\s+:|Load (Operations|Fill|LLC|Local|Remote|MESI)|Store |Locked |LLC Misses|# ?-+ (Cacheline|Total)|(\w[\w ./-]*?)\s+:\s+[\d.]+%?$)`)),

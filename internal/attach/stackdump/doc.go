@@ -16,8 +16,10 @@
 //	jvmother.go  ThreadInfo's text and jstack -F
 //	safepoint.go the JVM's log of stops of all threads
 //	gclog.go     the JVM's log of collections, of all versions
+//	gcmonitor.go Elasticsearch's log of time that went into collections
 //	jstat.go     jstat; what is in the heap; Node.js' report
 //	pyspy.go     py-spy, faulthandler; a traceback is refused
+//	pyspytop.go  py-spy top
 //	watchdog.go  the stack of Redis' watchdog
 //	more.go      crash, dotnet-stack, Ruby; a crash's backtrace is refused
 //	kinds.go     Kinds: the table of this room

@@ -72,7 +72,23 @@ func (c cpuUse) judge(v *verdict) {
 	c.steal(v)
 	c.iowait(v)
 	c.queue(v)
+	c.interrupts(v)
 	c.system(v)
+}
+
+// softMuch is the share of CPU time, in percent, from which soft interrupts take what others want.
+const softMuch = 25
+
+// interrupts: much of the CPU time is the work of interrupts, mostly packets.
+func (c cpuUse) interrupts(v *verdict) {
+	if c.si < softMuch {
+		return
+	}
+	proof := fmt.Sprintf("soft interrupts take %s %% of the CPU time, the median of %s", plain(c.si), samples(c.samples))
+	v.candidate("softirq", c.si/100, proof)
+	v.means("soft interrupts take %s %% of the CPU time: packets, mostly", plain(c.si))
+	v.not("whose threads they interrupt, and for how long")
+	v.next("cat /proc/softirqs; sleep 10; cat /proc/softirqs", "which soft interrupts they are")
 }
 
 func (c cpuUse) steal(v *verdict) {
@@ -162,7 +178,7 @@ func (c cpuUse) queue(v *verdict) {
 
 // system asks for a profile where the kernel uses the CPUs.
 func (c cpuUse) system(v *verdict) {
-	if sy := c.sy + c.hi + c.si; sy >= 30 && sy > c.us {
+	if sy := c.sy + c.hi + c.si; sy >= 30 && sy > c.us && c.si < softMuch {
 		v.unsure = true
 		v.next("perf top -g", "which kernel functions use the CPU")
 		v.means("%s %% of the CPU time is the kernel's: what it does there is not in it", plain(sy))

@@ -22,7 +22,7 @@ func Kinds() []*attach.Kind {
 		tc,
 		ethtool,
 		busyboxTop,
-		foreignTop,
+		foreignTop, foreignSar,
 		htop,
 		dstat,
 		atop,

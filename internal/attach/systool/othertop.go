@@ -164,3 +164,37 @@ func claimForeignTop(lines []paste.Line) int {
 	}
 	return n
 }
+
+// foreignSar is sar of HP-UX, AIX and Solaris: as with top, whystall is about Linux.
+var foreignSar = &attach.Kind{
+	Name:    "sar (HP-UX, AIX, Solaris)",
+	Hints:   []string{"HP-UX ", "SunOS ", "AIX ", "%wio"},
+	Claim:   claimForeignSar,
+	Refused: "It is sar of HP-UX, AIX or Solaris. whystall explains services on Linux: run sar -u -q -B -W -d 1 10 there.",
+}
+
+var (
+	foreignBanner = regexp.MustCompile(`^(?:HP-UX|SunOS|AIX) \S+ \S+ `)
+	foreignRow    = regexp.MustCompile(`^(?:\d\d:\d\d:\d\d|Average|[Aa]verage:?)(?: +[\d.]+)+$`)
+)
+
+func claimForeignSar(lines []paste.Line) int {
+	rows, names := 0, false
+	n := attach.ClaimWhile(lines, func(_ int, text string) bool {
+		text = strings.TrimSpace(text)
+		switch {
+		case foreignBanner.MatchString(text):
+		case strings.Contains(text, "%wio") && strings.Contains(text, "%idle"):
+			names = true
+		case names && foreignRow.MatchString(text):
+			rows++
+		default:
+			return false
+		}
+		return true
+	})
+	if !names || rows == 0 {
+		return 0
+	}
+	return n
+}

@@ -52,6 +52,7 @@ var comments = []*regexp.Regexp{
 	regexp.MustCompile(`^\s*\*(?: |$)`),
 	regexp.MustCompile(`^\s*--(?: |$)`),
 	regexp.MustCompile(`^\s*;+(?: |$)`),
+	regexp.MustCompile(`^\+`), // lines that a diff adds
 }
 
 // uncommented is the lines with the marks taken off runs of comments, whatever code stands between;
@@ -72,6 +73,9 @@ func uncommented(lines []Line) []Line {
 					l := &out[j]
 					l.Text = strings.TrimRight(l.Text[re.FindStringIndex(l.Text)[1]:], " \t")
 					l.prompt()
+					if strings.HasPrefix(l.Text, "```") {
+						l.Text = ""
+					}
 				}
 			}
 			i += max(n, 1)

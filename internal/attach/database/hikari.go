@@ -1,0 +1,151 @@
+package database
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/finding"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+// hikari is what HikariCP, the usual pool of connections of Java programs, logs of itself.
+var hikari = &attach.Kind{
+	Name:      "HikariCP log",
+	Hints:     hikariMarks,
+	Marks:     hikariMarks,
+	Single:    true,
+	Scattered: true,
+	Claim:     func(lines []paste.Line) int { return run(lines, isHikari) },
+	Read:      readHikari,
+}
+
+var hikariMarks = []string{"request timed out after ", "housekeeper delta=", ", waiting=", "onnection leak detection", "connection leak detected", "HikariPool-"}
+
+var (
+	// "(total=10, active=10, idle=0, waiting=52)"
+	hikariStats = regexp.MustCompile(`\(total=(\d+)(?:/\d+)?, active=(\d+), idle=(\d+)(?:/\d+)?, waiting=(\d+)\)`)
+	hikariOut   = regexp.MustCompile(`Connection is not available, request timed out after (\d+)ms`)
+	hikariDelta = regexp.MustCompile(`housekeeper delta=([\dhmsuµn.]+)\)`)
+	hikariLeak  = regexp.MustCompile(`[Cc]onnection leak detect(?:ed|ion triggered)`)
+	hikariOther = regexp.MustCompile(`\bHikariPool-\d+ - \S`)
+)
+
+func isHikari(text string) bool {
+	return hikariStats.MatchString(text) || hikariOut.MatchString(text) || hikariDelta.MatchString(text) || hikariLeak.MatchString(text) || hikariOther.MatchString(text)
+}
+
+// leaped is the delay of the pool's own timer from which on it is a machine that slept rather than
+// one without CPU.
+const leaped = 300.0
+
+// hikariSaid is what the lines say.
+type hikariSaid struct {
+	stats, full         int     // lines with the pool's size; those with none idle and somebody waiting
+	total, active, most float64 // of the line with the most waiting
+	limits              []float64
+	deltas              []float64 // s
+	leaks               int
+}
+
+func (h *hikariSaid) line(text string) {
+	if m := hikariStats.FindStringSubmatch(text); m != nil {
+		h.stats++
+		total, _ := number(m[1])
+		active, _ := number(m[2])
+		idle, _ := number(m[3])
+		waiting, _ := number(m[4])
+		if idle == 0 && waiting > 0 {
+			h.full++
+		}
+		if waiting > h.most || h.stats == 1 {
+			h.total, h.active, h.most = total, active, waiting
+		}
+	}
+	if m := hikariOut.FindStringSubmatch(text); m != nil {
+		ms, _ := number(m[1])
+		h.limits = append(h.limits, ms/1e3)
+	}
+	if m := hikariDelta.FindStringSubmatch(text); m != nil {
+		if d, err := time.ParseDuration(m[1]); err == nil && d > 0 {
+			h.deltas = append(h.deltas, d.Seconds())
+		}
+	}
+	if hikariLeak.MatchString(text) {
+		h.leaks++
+	}
+}
+
+func readHikari(p *attach.Part) attach.Reading {
+	var h hikariSaid
+	for _, l := range p.Lines {
+		h.line(l.Text)
+	}
+	r := &result{}
+	r.Title = "HikariCP's log of a pool of connections, " + attach.Plural(len(p.Lines), "line")
+	if h.stats > 0 {
+		r.figure(fmt.Sprintf("at the worst %.0f of %.0f connections in use, and %s waiting for one; all in use in %d of %d lines",
+			h.active, h.total, attach.Plural(int(h.most), "thread"), h.full, h.stats))
+	}
+	if len(h.limits) > 0 {
+		r.figure(fmt.Sprintf("%s gave up after %s without a connection", attach.Plural(len(h.limits), "request"), dur(slices.Max(h.limits))))
+	}
+	if len(h.deltas) > 0 {
+		r.figure(fmt.Sprintf("the pool's own timer was late: %s, by %s in the median, at most %s", times(len(h.deltas)), long(attach.Median(h.deltas)), long(slices.Max(h.deltas))))
+	}
+	if h.leaks > 0 {
+		r.figure("connections that were held longer than the leak threshold: " + times(h.leaks))
+	}
+	h.judge(r)
+	if len(r.Signs) == 0 && r.Means == "" {
+		r.Means = "The pool complains of nothing here."
+		return r.done(attach.Context)
+	}
+	return r.done(attach.CannotTell)
+}
+
+func (h *hikariSaid) judge(r *result) {
+	if len(h.deltas) > 0 {
+		h.late(r)
+	}
+	switch {
+	case h.full > 0 || len(h.limits) > 0:
+		r.Means = "Threads wait for a connection of the pool: all are in use. What their holders do meanwhile decides."
+		r.Not = "Why connections are held: a slow statement, a transaction that stays open, or a pool that is too small look the same."
+		r.found("pool-exhaustion", finding.Possible, r.Figures[0], 0)
+		r.next("jcmd PID Thread.print -l", "shows what the threads do which hold the connections")
+	case h.leaks > 0:
+		r.Means = "Connections are held for long; nobody is shown to wait for one."
+		r.candidate("pool-exhaustion", r.Figures[len(r.Figures)-1])
+	}
+}
+
+// late says what a late timer means: the whole process did not run.
+func (h *hikariSaid) late(r *result) {
+	line := r.Figures[len(r.Figures)-1]
+	r.Not = "It says nothing of the database, nor of connections: the timer needs neither."
+	if attach.Median(h.deltas) >= leaped {
+		r.Means = "The process stood still for minutes or the clock was set: a machine that was suspended does that, such as a laptop that slept."
+		return
+	}
+	r.Means = "The whole process stood still: it had no CPU, was in a pause of the JVM, or its memory was swapped out."
+	r.candidate("cpu-contention", line)
+	r.candidate("cpu-throttled", line)
+	r.candidate("jvm-safepoint", line)
+	r.next("vmstat 1 10; cat /sys/fs/cgroup/CGROUP/cpu.stat", "r says CPUs, si swap, nr_throttled a quota")
+}
+
+// long prints minutes and hours as people say them.
+func long(s float64) string {
+	if s < 100 {
+		return dur(s)
+	}
+	d := time.Duration(s * float64(time.Second)).Round(time.Second).String()
+	if strings.HasSuffix(d, "m0s") {
+		return strings.TrimSuffix(d, "0s")
+	}
+	return d
+}

@@ -1,0 +1,111 @@
+package stackdump
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/whystall/whystall/internal/attach"
+	"github.com/whystall/whystall/internal/format/paste"
+)
+
+// pySpyTop reads the screen of "py-spy top": shares of samples by function, and how many threads
+// were active.
+var pySpyTop = &attach.Kind{
+	Name:  "py-spy top",
+	Hints: []string{"Collecting samples from ", "Total Samples ", "GIL: ", "%Own"},
+	Claim: claimSpyTop,
+	Read:  readSpyTop,
+}
+
+var (
+	spyTopGIL = regexp.MustCompile(`^GIL: +([\d.]+)%, Active: +([\d.]+)%, Threads: +(\d+)`)
+	spyTopRow = regexp.MustCompile(`^([\d.]+)% +([\d.]+)% +([\d.]+)s +([\d.]+)s +(\S.*)$`)
+	spyTopSum = regexp.MustCompile(`^Total Samples (\d+)`)
+)
+
+func claimSpyTop(lines []paste.Line) int {
+	sure := 0
+	n := attach.ClaimWhile(lines, func(_ int, text string) bool {
+		t := strings.TrimSpace(text)
+		switch {
+		case spyTopGIL.MatchString(t), strings.HasPrefix(t, "%Own") && strings.Contains(t, "OwnTime"):
+			sure++
+		case spyTopRow.MatchString(t), spyTopSum.MatchString(t), strings.HasPrefix(t, "Collecting samples from "), strings.HasPrefix(t, "Press Control-C to quit"), t == "...":
+		default:
+			return false
+		}
+		return true
+	})
+	if sure == 0 {
+		return 0
+	}
+	return n
+}
+
+// What a thread that waits for the interpreter's lock sleeps in, and from which share of one CPU on
+// the lock is taken.
+var gilWaits = []string{"do_futex_wait", "take_gil", "pthread_cond_timedwait", "futex_abstimed_wait", "sem_wait", "PyThread_acquire_lock"}
+
+const (
+	gilTaken   = 80.0
+	oneAtATime = 130.0
+	gilThreads = 3
+)
+
+func readSpyTop(p *attach.Part) attach.Reading {
+	r := attach.Reading{Title: "py-spy top", State: attach.CannotTell, Glance: true}
+	gil, active, threads := 0.0, 0.0, 0
+	known := false
+	var rows []string
+	native := ""
+	for _, l := range p.Lines {
+		t := strings.TrimSpace(l.Text)
+		if m := spyTopGIL.FindStringSubmatch(t); m != nil {
+			gil, _ = decimal(m[1])
+			active, _ = decimal(m[2])
+			threads, _ = strconv.Atoi(m[3])
+			known = true
+		}
+		if m := spyTopSum.FindStringSubmatch(t); m != nil {
+			r.Title = "py-spy top, " + m[1] + " samples"
+		}
+		m := spyTopRow.FindStringSubmatch(t)
+		if m == nil {
+			continue
+		}
+		if len(rows) < 2 {
+			rows = append(rows, fmt.Sprintf("%s: %s s by itself, %s s with what it calls", m[5], m[3], m[4]))
+		}
+		for _, w := range gilWaits {
+			if native == "" && strings.Contains(m[5], w) && strings.Contains(m[5], "(lib") {
+				native = fmt.Sprintf("%s has %s s by itself: threads that count as active, and sleep", strings.TrimSpace(m[5]), m[3])
+			}
+		}
+	}
+	if known {
+		r.Figures = append(r.Figures, fmt.Sprintf("%s, active %g %%: %.1f at a time; the GIL was held in %g %% of the samples", attach.Plural(threads, "thread"), active, active/100, gil))
+	}
+	r.Figures = append(r.Figures, rows...)
+	r.Means = "It shows where threads were when they were active; who waited, and for what, is not in it."
+	r.Not = "How much requests lost: a busy interpreter with nobody waiting looks the same."
+	r.Next = []attach.Next{{Command: "py-spy dump --pid PID", Why: "which thread has the GIL, and what the others do"}}
+	crowd := known && threads >= gilThreads && active >= gilTaken && active <= oneAtATime
+	switch {
+	case crowd && gil >= gilTaken, crowd && native != "":
+		proof := r.Figures[0]
+		r.Means = "Of many threads about one is active at a time: they take turns, as those do which need the GIL."
+		if gil < gilTaken {
+			r.Not = "That the GIL is free: py-spy does not find it in some builds of Python, and prints 0 %."
+		}
+		proofs := []string{proof}
+		if native != "" {
+			proofs = append(proofs, native)
+		}
+		r.Signs = append(r.Signs, attach.Sign{Cause: "interpreter-lock", Grade: attach.Candidate, Proof: proofs})
+	case known && active < 50:
+		r.Means = "Few threads were active: the others waited, and for what is not in it."
+	}
+	return r
+}
