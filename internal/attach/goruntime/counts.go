@@ -1,6 +1,7 @@
 package goruntime
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -12,7 +13,14 @@ import (
 var goroutineCounts = &attach.Kind{
 	Name:  "goroutine profile as text",
 	Hints: []string{"goroutine profile: total ", " @ 0x"},
-	Claim: func(lines []paste.Line) int { return claimCounts(lines, "goroutine profile: total ", countLine) },
+	Claim: func(lines []paste.Line) int {
+		n := claimCounts(lines, "goroutine profile: total ", countLine)
+		if n > 0 && !countsHead(lines[0].Text, "goroutine profile: total ") && ofThreads(lines[:n]) {
+			return 0
+		}
+		return n
+	},
+	Reports: true,
 	Read: func(p *attach.Part) attach.Reading {
 		return readDump(p, parseCounts(p.Lines))
 	},
@@ -20,14 +28,14 @@ var goroutineCounts = &attach.Kind{
 
 // threadcreate is the same of threads, /debug/pprof/threadcreate?debug=1.
 var threadcreate = &attach.Kind{
-	Name:   "threadcreate profile as text",
-	Hints:  []string{"threadcreate profile: total "},
-	Yields: nil,
+	Name:  "threadcreate profile as text",
+	Hints: []string{"threadcreate profile: total ", " @ 0x"},
 	Claim: func(lines []paste.Line) int {
-		if !strings.HasPrefix(strings.TrimSpace(lines[0].Text), "threadcreate profile: total ") {
+		n := claimCounts(lines, "threadcreate profile: total ", countLine)
+		if n > 0 && !countsHead(lines[0].Text, "threadcreate profile: total ") && !ofThreads(lines[:n]) {
 			return 0
 		}
-		return claimCounts(lines, "threadcreate profile: total ", countLine)
+		return n
 	},
 	Read: func(p *attach.Part) attach.Reading {
 		d := parseCounts(p.Lines)
@@ -67,6 +75,7 @@ func stackLine(s string) (f frame, ok bool) {
 	if plus := strings.LastIndex(f.fn, "+0x"); plus > 0 {
 		f.fn = f.fn[:plus]
 	}
+	f.fn = starred(f.fn)
 	if len(fields) > 2 {
 		f.at, _ = parsePlace(fields[len(fields)-1])
 	}
@@ -83,7 +92,7 @@ func claimCounts[T any](lines []paste.Line, heading string, isCount func(string)
 		switch {
 		case line.Command != "":
 			return countsEnd(end, stacks, counts, heading, lines)
-		case i == 0 && strings.HasPrefix(s, heading):
+		case i == 0 && countsHead(s, heading):
 			end = 1
 		case counted && (end > 0 || strings.Contains(s, " 0x")):
 			counts++
@@ -93,7 +102,10 @@ func claimCounts[T any](lines []paste.Line, heading string, isCount func(string)
 			end = i + 1
 		case strings.HasPrefix(s, "# labels: ") && end > 0, s == "..." && end > 0, s == "…" && end > 0:
 			end = i + 1
-		case s == "" && end > 0:
+		case s == "" && end > 0, end == i && end > 0 && (moreAddresses(s) || restOfPlace(lines[i-1].Text, s)):
+			if s != "" {
+				end = i + 1
+			}
 		default:
 			return countsEnd(end, stacks, counts, heading, lines)
 		}
@@ -102,10 +114,42 @@ func claimCounts[T any](lines []paste.Line, heading string, isCount func(string)
 }
 
 func countsEnd(end, stacks, counts int, heading string, lines []paste.Line) int {
-	if end == 0 || stacks == 0 && (counts < 2 && !strings.HasPrefix(strings.TrimSpace(lines[0].Text), heading)) {
+	if end == 0 || stacks == 0 && (counts < 2 && !countsHead(lines[0].Text, heading)) {
 		return 0
 	}
 	return end
+}
+
+// countsHead knows the heading, before which a logger may have put a stamp of its own.
+func countsHead(s, heading string) bool {
+	at := strings.Index(s, heading)
+	if at < 0 {
+		return false
+	}
+	before, after := strings.TrimSpace(s[:at]), strings.TrimSpace(s[at+len(heading):])
+	return digits(after) > 0 && digits(after) == len(after) && len(before) <= 60 && (before == "" || strings.HasSuffix(before, "]") || strings.HasSuffix(before, ":") || strings.HasSuffix(before, "|"))
+}
+
+// ofThreads knows a profile of threads without its heading: the runtime made them.
+func ofThreads(lines []paste.Line) bool {
+	return slices.ContainsFunc(lines, func(l paste.Line) bool {
+		f, ok := stackLine(l.Text)
+		return ok && (f.fn == "runtime.allocm" || f.fn == "runtime.newm")
+	})
+}
+
+// moreAddresses knows the rest of a line of addresses that a terminal broke, also within one.
+func moreAddresses(s string) bool {
+	return s != "" && strings.Contains(s, "0x") && strings.Trim(s, "0123456789abcdefx ") == "" && !strings.HasPrefix(s, "#")
+}
+
+// restOfPlace knows the rest of a stack's line that a terminal broke.
+func restOfPlace(before, s string) bool {
+	if strings.HasPrefix(s, "#") || strings.ContainsAny(s, " @") || !strings.HasPrefix(strings.TrimSpace(before), "#") {
+		return false
+	}
+	_, isPlace := parsePlace(s)
+	return isPlace
 }
 
 func parseCounts(lines []paste.Line) *dump {
@@ -129,7 +173,7 @@ func parseCounts(lines []paste.Line) *dump {
 			continue
 		}
 		if _, total, ok := strings.Cut(t, "profile: total "); ok {
-			d.total, _ = strconv.Atoi(total)
+			d.total, _ = strconv.Atoi(strings.TrimSpace(total))
 		}
 		if t == "..." || t == "…" {
 			d.cut++

@@ -20,12 +20,15 @@
 //	waits.go        what a stack waits for: a lock, a turn, another server
 //	locks.go        who waits for which lock, and who likely holds it
 //	dump_read.go    what a dump says
+//	race.go         reports of the race detector
+//	crowds.go       what many goroutines at one place mean
 //	profile.go      what profiles say, as files (ReadProfile) and as text
 //	proftext.go     what go tool pprof prints
 //	profraw.go      what it prints with -raw
 //	legacy.go       profiles as text: heap, contention
 //	threadz.go      gperftools' list of threads
 //	memstats.go     runtime.MemStats: expvar, and programs' own lines
+//	memfields.go    its fields by their names, however they are written
 //	metrics.go      Prometheus pages of Go programs, runtime/metrics
 //	proftags.go     go tool pprof -tags
 //	refused.go      benchmarks and inittrace, which are of no use here

@@ -9,9 +9,10 @@ import (
 
 // goroutineDump is stacks as debug=2, a panic, SIGQUIT and runtime.Stack print them.
 var goroutineDump = &attach.Kind{
-	Name:  "goroutine dump",
-	Hints: []string{"goroutine ", "fatal error: ", "panic: ", "SIG", "("},
-	Claim: claimDump,
+	Name:    "goroutine dump",
+	Hints:   []string{"goroutine ", "fatal error: ", "panic: ", "SIG", "(", " in state ", "leaked", ".go:"},
+	Claim:   claimDump,
+	Reports: true,
 	Read: func(p *attach.Part) attach.Reading {
 		d := parseDump(p.Lines)
 		return readDump(p, d)
@@ -26,6 +27,7 @@ type dump struct {
 	total  int    // as a heading says; 0: none
 	cut    int    // lines that stand for what was left out
 	counts bool   // debug=1: stacks with counts, no states
+	leak   bool   // a test's own check found them
 }
 
 // maxStacks bounds what is held of a dump.
@@ -44,20 +46,29 @@ const (
 	lineSignal // SIGQUIT: quit
 	lineNoise  // registers, "runtime stack:"
 	lineCut    // "..."
+	lineLeak   // what a test's check of leaks prints first
+	lineParent // where the stack of the goroutine starts that started this one
 )
 
+// bare is a line without the key that a terminal shows for a signal, and the marks of a person who
+// meant a fence.
+func bare(s string) string {
+	return strings.TrimPrefix(strings.Trim(strings.TrimSpace(s), "`"), `^\`)
+}
+
 func dumpLine(s string) lineOf {
-	t := strings.TrimPrefix(strings.TrimSpace(s), `^\`) // a terminal shows the key that sent the signal
+	t := bare(s)
 	if t == "" {
 		return lineBlank
 	}
-	if strings.HasPrefix(t, "goroutine ") {
-		if _, ok := parseHeader(t); ok {
-			return lineHeader
-		}
-		if strings.HasPrefix(t, "goroutine running on other thread") {
-			return lineNoise
-		}
+	if _, _, ok := headerIn(t); ok {
+		return lineHeader
+	}
+	if strings.HasPrefix(t, "goroutine running on other thread") {
+		return lineNoise
+	}
+	if strings.HasPrefix(t, "[originating from goroutine") {
+		return lineParent
 	}
 	if _, _, ok := parseCall(t); ok {
 		return lineCall
@@ -66,6 +77,8 @@ func dumpLine(s string) lineOf {
 		return linePlace
 	}
 	switch {
+	case leakLine(t):
+		return lineLeak
 	case t == "...", t == "…", t == "[...]", t == "(...)", strings.HasPrefix(t, "...additional frames elided"), strings.HasPrefix(t, "...") && strings.HasSuffix(t, "elided..."):
 		return lineCut
 	case strings.HasPrefix(t, "fatal error: "), strings.HasPrefix(t, "panic: "), strings.Contains(t, "http: panic serving "):
@@ -73,10 +86,41 @@ func dumpLine(s string) lineOf {
 	case strings.HasPrefix(t, "SIG") && strings.Contains(t, ": ") && len(t) < 60:
 		return lineSignal
 	case strings.HasPrefix(t, "[signal SIG"), strings.HasPrefix(t, "PC=0x"), strings.HasPrefix(t, "runtime stack:"), strings.HasPrefix(t, "exit status "),
-		strings.HasPrefix(t, "unexpected fault address"), strings.HasPrefix(t, "[originating from goroutine"), strings.HasPrefix(t, "goroutine 0 "), isRegister(t), isTail(t), isRuntimeC(t):
+		t == "]", strings.HasPrefix(t, "unexpected fault address"), strings.HasPrefix(t, "goroutine 0 "), isRegister(t), isTail(t), isRuntimeC(t):
 		return lineNoise
 	}
 	return lineOther
+}
+
+// headerIn finds a goroutine's header in a line. A program's own words may stand right before it,
+// where they had no end of line; glued is true then.
+func headerIn(t string) (s stack, glued, ok bool) {
+	if s, ok = leakHeader(t); ok {
+		return s, false, true
+	}
+	at := strings.LastIndex(t, "goroutine ")
+	if at < 0 || at > 0 && !strings.HasSuffix(t, "]:") {
+		return s, false, false
+	}
+	s, ok = parseHeader(t[at:])
+	return s, at > 0, ok
+}
+
+// leakHeader parses goleak's "[Goroutine 21 in state select, with main.serve on top of the stack:".
+func leakHeader(t string) (s stack, ok bool) {
+	rest, ok := strings.CutPrefix(strings.TrimPrefix(strings.TrimPrefix(t, "found unexpected goroutines: "), "["), "Goroutine ")
+	id, rest, ok2 := strings.Cut(rest, " in state ")
+	state, _, ok3 := strings.Cut(rest, ", with ")
+	if !ok || !ok2 || !ok3 || !strings.HasSuffix(t, " on top of the stack:") {
+		return s, false
+	}
+	return parseHeader("goroutine " + id + " [" + state + "]:")
+}
+
+// leakLine knows what checks of tests print of goroutines that are left: goleak, leaktest, and
+// net/http's own.
+func leakLine(t string) bool {
+	return strings.Contains(t, "found unexpected goroutines") || strings.Contains(t, "leaked goroutine: ") || strings.Contains(t, "Test appears to have leaked ")
 }
 
 // isRegister knows "rax    0xca" at the end of a crash.
@@ -105,6 +149,13 @@ func claimDump(lines []paste.Line) int {
 	first := dumpLine(lines[0].Text)
 	switch first {
 	case lineHeader:
+		if _, glued, _ := headerIn(bare(lines[0].Text)); glued && (len(lines) < 2 || dumpLine(lines[1].Text) != lineCall) {
+			return 0
+		}
+	case lineLeak:
+		if !headerNear(lines) && pairs(lines[1:]) == 0 {
+			return 0
+		}
 	case lineCrash, lineSignal, lineNoise:
 		if isTail(strings.TrimSpace(lines[0].Text)) || !headerNear(lines) {
 			return 0
@@ -145,7 +196,8 @@ func claimDump(lines []paste.Line) int {
 // elided knows a line that stands for a part of the dump which was taken out.
 func elided(s string) bool {
 	t := strings.TrimSpace(s)
-	return strings.HasPrefix(t, "...") || strings.HasPrefix(t, "[...") || strings.HasPrefix(t, "<snip") || strings.HasPrefix(t, "(snip")
+	t = strings.TrimPrefix(t, "[ ")
+	return strings.HasPrefix(t, "...") || strings.HasPrefix(t, "…") || strings.HasPrefix(t, "[...") || strings.HasPrefix(t, "<snip") || strings.HasPrefix(t, "(snip")
 }
 
 func headerNear(lines []paste.Line) bool {
@@ -177,48 +229,95 @@ func pairs(lines []paste.Line) (n int) {
 
 func parseDump(lines []paste.Line) *dump {
 	d := &dump{}
-	var s *stack
-	created := false
+	r := dumpReader{d: d}
 	for _, line := range lines {
 		what := dumpLine(line.Text)
 		if what == lineHeader && len(d.stacks) >= maxStacks {
 			d.cut++
 			break
 		}
-		switch what {
-		case lineHeader:
-			h, _ := parseHeader(line.Text)
-			s = &h
-			d.stacks = append(d.stacks, s)
-			created = false
-		case lineCall:
-			if s == nil {
-				s = &stack{count: 1}
-				d.stacks = append(d.stacks, s)
-			}
-			f, isCreated, _ := parseCall(line.Text)
-			if created = isCreated; created {
-				s.created = f.fn
-			} else if len(s.frames) < 256 {
-				s.frames = append(s.frames, f)
-			}
-		case linePlace:
-			if place, _ := parsePlace(line.Text); s != nil && len(s.frames) > 0 && !created {
-				s.frames[len(s.frames)-1].at = place
-			}
-		case lineCrash:
-			if d.crash == "" {
-				d.crash = strings.TrimSpace(line.Text)
-			}
-		case lineSignal:
-			d.signal = strings.TrimPrefix(strings.TrimSpace(line.Text), `^\`)
-		case lineCut:
-			d.cut++
-		case lineOther:
-			if elided(line.Text) {
-				d.cut++
-			}
-		}
+		r.take(what, bare(line.Text))
 	}
 	return d
+}
+
+// dumpReader takes the lines of a dump one by one.
+type dumpReader struct {
+	d       *dump
+	s       *stack
+	created bool // the line above says who started the goroutine
+	ended   bool // the stack has its last line
+	parents bool // what follows is of the goroutines that started this one
+	last    lineOf
+	blanks  int // in this stack
+}
+
+func (r *dumpReader) start(s *stack) {
+	r.s, r.created, r.ended, r.parents, r.blanks = s, false, false, false, 0
+	r.d.stacks = append(r.d.stacks, s)
+}
+
+// another reports whether a call starts a stack of which no header is there.
+func (r *dumpReader) another() bool {
+	return r.s == nil || r.s.id == 0 && (r.ended || r.blanks == 1 && r.last == linePlace) && len(r.d.stacks) < maxStacks
+}
+
+func (r *dumpReader) take(what lineOf, t string) {
+	d := r.d
+	switch what {
+	case lineBlank:
+		r.blanks++
+		return
+	case lineHeader:
+		d.leak = d.leak || leakLine(t)
+		h, glued, _ := headerIn(t)
+		if before := t[:max(0, strings.LastIndex(t, "goroutine "))]; glued && d.crash == "" && dumpLine(before) == lineCrash {
+			d.crash = strings.TrimSpace(before)
+		}
+		if r.s != nil && r.s.id == h.id && len(r.s.frames) == 0 { // goleak prints both
+			*r.s = h
+			break
+		}
+		r.start(&h)
+	case lineCall:
+		r.call(t)
+	case linePlace:
+		if place, _ := parsePlace(t); r.s != nil && len(r.s.frames) > 0 && !r.created && !r.parents {
+			r.s.frames[len(r.s.frames)-1].at = place
+		}
+		r.ended = r.ended || r.created
+	case lineCrash:
+		if d.crash == "" {
+			d.crash = t
+		}
+	case lineSignal:
+		d.signal = t
+	case lineLeak:
+		d.leak, r.s = true, nil
+	case lineParent:
+		r.parents = true
+	case lineCut:
+		d.cut++
+	case lineOther:
+		if elided(t) {
+			d.cut++
+		}
+	}
+	r.last = what
+}
+
+func (r *dumpReader) call(t string) {
+	f, created, _ := parseCall(t)
+	if r.parents && !r.another() {
+		return
+	}
+	if r.another() {
+		r.start(&stack{count: 1})
+	}
+	if r.created = created; created {
+		r.s.created = f.fn
+		r.ended = f.at != ""
+	} else if len(r.s.frames) < 256 {
+		r.s.frames = append(r.s.frames, f)
+	}
 }

@@ -2,6 +2,8 @@ package goruntime
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
@@ -15,6 +17,7 @@ const (
 	fewWaiters  = 3    // at locks, of which nothing follows
 	manyLeaked  = 500  // with one stack
 	manyRunning = 50   // runnable at once
+	manyInC     = 50   // more threads than a program has for its system calls
 	mostOfAll   = 0.05 // of all goroutines; less in calls is no news
 )
 
@@ -30,13 +33,15 @@ type picture struct {
 	downs  map[string]int
 	alike  *stack // the stack that most goroutines in channels have
 	same   int    // how many have it
-	oldest int    // minutes
-	thread int    // locked to a thread
+	remote *stack // the same of goroutines that wait for the other side of a connection
+	far    int
+	oldest int // minutes
+	thread int // locked to a thread
 }
 
 func lookAt(d *dump) *picture {
 	p := &picture{dump: d, kinds: map[waitKind]int{}, pools: map[string]int{}, downs: map[string]int{}}
-	alike := map[string]int{}
+	alike, remote := map[string]int{}, map[string]int{}
 	for _, s := range d.stacks {
 		w := classify(s)
 		p.waits = append(p.waits, w)
@@ -61,6 +66,12 @@ func lookAt(d *dump) *picture {
 				p.same, p.alike = alike[key], s
 			}
 		}
+		if w.kind == waitNet && !idle(s) {
+			key := s.own().fn + s.own().at
+			if remote[key] += s.count; remote[key] > p.far {
+				p.far, p.remote = remote[key], s
+			}
+		}
 	}
 	p.queues = queues(d.stacks, p.waits)
 	findHolders(p.queues, d.stacks)
@@ -68,8 +79,9 @@ func lookAt(d *dump) *picture {
 }
 
 func readDump(part *attach.Part, d *dump) attach.Reading {
-	if n := countInProse(part.Title); len(d.stacks) == 1 && n > 1 {
-		d.stacks[0].count = n // one stack, of as many as the text above it says
+	several := countInProse(part.Title)
+	if len(d.stacks) == 1 && several > 1 {
+		d.stacks[0].count = several // one stack, of as many as the text above it says
 	}
 	p := lookAt(d)
 	r := attach.Reading{Glance: true, State: attach.Healthy, Title: p.title(part)}
@@ -91,22 +103,46 @@ func readDump(part *attach.Part, d *dump) attach.Reading {
 	p.readDownstream(&r)
 	p.readRequests(&r)
 	p.readCrowds(&r)
+	p.readCut(&r, several)
 	if r.Means == "" {
 		r.Means = "nobody waits for a lock; what there is waits to be woken, sleeps or runs"
 		if p.locked > 0 {
 			r.Means = "a few goroutines at a lock in one moment are usual"
-		}
-		if p.n == 1 {
-			r.State, r.Means = attach.CannotTell, "one goroutine says where it is, and nothing of the others"
-			if len(p.stacks) == 1 && p.stacks[0].own().fn != "" {
-				r.Figures = append([]string{does(p.stacks[0], p.waits[0])}, r.Figures...)
-			}
 		}
 	}
 	if r.Not == "" {
 		r.Not = "how long each has waited: minutes are printed only of waits that a GC cycle has seen"
 	}
 	return r
+}
+
+// readCut says what does not follow from a dump of which only a part is there.
+func (p *picture) readCut(r *attach.Reading, several int) {
+	one := slices.IndexFunc(p.waits, func(w wait) bool { return w.kind != waitRuntime })
+	switch {
+	case r.Means != "":
+	case p.leak && len(p.stacks) > 0:
+		r.State, r.Means = attach.CannotTell, "a test's own check found these goroutines after the test: they leaked, or were about to end"
+		r.Not = "anything about a service under load"
+		r.Figures = append([]string{does(p.stacks[0], p.waits[0])}, r.Figures...)
+	case p.n-p.kinds[waitRuntime] == 1 && one >= 0, p.n == 1:
+		r.State, r.Means = attach.CannotTell, "one goroutine says where it is, and nothing of the others"
+		if p.stacks[max(0, one)].own().fn != "" || p.stacks[max(0, one)].state != "" {
+			r.Figures = append([]string{does(p.stacks[max(0, one)], p.waits[max(0, one)])}, r.Figures...)
+		}
+	case len(p.stacks) == 1 && several > 1:
+		r.State, r.Means = attach.CannotTell, "one stack of the dump says where these goroutines are, and nothing of the others"
+		r.Figures = append([]string{does(p.stacks[0], p.waits[0])}, r.Figures...)
+	case p.total > p.n:
+		r.State = attach.CannotTell
+		r.Means = fmt.Sprintf("those that are shown wait to be woken, sleep or run; the other %d are cut off", p.total-p.n)
+		if p.locked > 0 {
+			r.Means = fmt.Sprintf("few of those that are shown wait for a lock; the other %d are cut off", p.total-p.n)
+		}
+	}
+	if p.signal != "" && strings.HasPrefix(p.signal, "SIGQUIT") && r.Not == "" {
+		r.Not = "that it crashed: SIGQUIT asks a program for its stacks, and ends it; nor how long each has waited, where no minutes are printed"
+	}
 }
 
 // crowdLeast is how many at one place are worth naming it.
@@ -128,7 +164,7 @@ func (p *picture) crowded() (fn string, n int, sleep bool) {
 	at := map[string]int{}
 	asleep := map[string]bool{}
 	for i, s := range p.stacks {
-		if k := p.waits[i].kind; (k == waitSleep || k == waitOther) && s.own().fn != "" {
+		if k := p.waits[i].kind; (k == waitSleep || k == waitOther || k == waitC) && s.own().fn != "" {
 			at[s.own().fn] += s.count
 			asleep[s.own().fn] = k == waitSleep
 		}
@@ -167,26 +203,33 @@ func clip(s string) string {
 	return s
 }
 
-// countInProse finds "3200 goroutines" in what a person wrote.
+// countInProse finds "3200 goroutines", "302 of these" or "40x" in what a person wrote.
 func countInProse(s string) (n int) {
-	for f, rest := range words(s) {
-		if v, ok := whole(strings.ReplaceAll(f, ",", "")); ok && strings.HasPrefix(rest, "goroutine") {
-			n = max(n, v)
+	f := strings.Fields(s)
+	for i, word := range f {
+		next := ""
+		if i+1 < len(f) {
+			next = strings.ToLower(strings.Trim(f[i+1], "():,.`*"))
 		}
-	}
-	return n
-}
-
-// words yields each word with what follows it.
-func words(s string) func(func(string, string) bool) {
-	return func(yield func(string, string) bool) {
-		f := strings.Fields(s)
-		for i := 0; i+1 < len(f); i++ {
-			if !yield(f[i], f[i+1]) {
-				return
+		if next == "of" && i+2 < len(f) {
+			next += " " + strings.ToLower(strings.Trim(f[i+2], "():,.`*"))
+		}
+		word = strings.ReplaceAll(strings.Trim(word, "():,.~`*"), ",", "")
+		number, times := strings.CutSuffix(strings.TrimSuffix(word, "×"), "x")
+		v, ok := whole(number)
+		if !ok || v < 2 {
+			continue
+		}
+		switch next {
+		case "of these", "of those", "of them", "of this", "of such", "times", "copies", "instances", "x", "×", "similar", "stacks":
+			n = max(n, v)
+		default:
+			if times || number != word || strings.HasPrefix(next, "goroutine") {
+				n = max(n, v)
 			}
 		}
 	}
+	return n
 }
 
 func (p *picture) kindsText() string {
@@ -195,7 +238,7 @@ func (p *picture) kindsText() string {
 		kind waitKind
 		text string
 	}{{waitLock, "at a lock"}, {waitRun, "running or runnable"}, {waitChan, "at a channel"}, {waitNet, "in IO wait"}, {waitSleep, "asleep"},
-		{waitSyscall, "in a system call"}, {waitCond, "at a condition"}, {waitGroup, "at a WaitGroup"}, {waitRuntime, "the runtime's own"}, {waitOther, "elsewhere"}} {
+		{waitSyscall, "in a system call"}, {waitC, "in C code (cgo)"}, {waitSema, "at a semaphore (a lock or a WaitGroup)"}, {waitCond, "at a condition"}, {waitGroup, "at a WaitGroup"}, {waitRuntime, "the runtime's own"}, {waitOther, "elsewhere"}} {
 		if n := p.kinds[k.kind]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, k.text))
 		}
@@ -221,7 +264,7 @@ func (p *picture) readCrash(r *attach.Reading) {
 	where := ""
 	if len(p.stacks) > 0 {
 		s := p.stacks[0]
-		where = fmt.Sprintf("goroutine %d [%s] in %s", s.id, s.state, s.own().fn)
+		where = does(s, p.waits[0])
 		r.Figures = append([]string{where}, r.Figures...)
 	}
 	if strings.Contains(p.crash, "all goroutines are asleep") {
@@ -263,7 +306,10 @@ func (p *picture) readLocks(r *attach.Reading) {
 		line = fmt.Sprintf("%d wait for %s: %s", q.n, q.what(), q.where())
 	}
 	if q.addr == 0 && len(p.queues) > 1 {
-		line = fmt.Sprintf("%d wait in Lock: %s", p.locked, sitesText(p.allSites()))
+		line = fmt.Sprintf("%d wait in Lock: %s", p.locked, sitesText(p.allSites(), p.places()))
+	}
+	if p.apart() {
+		line = fmt.Sprintf("%d wait for %d locks: %s", p.locked, len(p.queues), sitesText(p.allSites(), p.places()))
 	}
 	if q.minutes > 0 {
 		line += fmt.Sprintf(", the longest for %s", count(q.minutes, "minute", "minutes"))
@@ -278,6 +324,15 @@ func (p *picture) allSites() map[string]int {
 		for k, n := range q.sites {
 			all[k] += n
 		}
+	}
+	return all
+}
+
+// places are where the functions of all queues call Lock.
+func (p *picture) places() map[string]string {
+	all := map[string]string{}
+	for _, q := range p.queues {
+		maps.Copy(all, q.places)
 	}
 	return all
 }
@@ -324,6 +379,8 @@ func (p *picture) judgeLocks(r *attach.Reading, q *queue, proof []string) {
 		if q.minutes > 0 && q.addr != 0 {
 			sure = finding.Supported
 		}
+	case p.apart():
+		r.Means = "goroutines wait for minutes, each for another lock: locks that were taken in different order look like this, a deadlock; who holds them is not in the text"
 	case len(p.singles(q)) > 0:
 		r.Means += fmt.Sprintf("; %s wait for a lock elsewhere and likely hold what the others want: locks taken in different order, perhaps a deadlock", strings.Join(p.singles(q), " and "))
 	default:
@@ -332,6 +389,19 @@ func (p *picture) judgeLocks(r *attach.Reading, q *queue, proof []string) {
 	r.State = attach.Ill
 	r.Signs = append(r.Signs, attach.Sign{Cause: cause, Grade: attach.Found, Sure: sure, Share: ratio(float64(waiters), float64(p.n)), Proof: proof})
 	r.Next = append(r.Next, attach.Next{Command: "whystall diagnose --pid PID", Why: "measures how long requests wait for the lock and what its holders do"})
+}
+
+// apart reports whether a few goroutines wait for minutes, each for a lock of its own.
+func (p *picture) apart() bool {
+	if len(p.queues) < 2 || len(p.queues) > 4 {
+		return false
+	}
+	for _, q := range p.queues {
+		if q.addr == 0 || q.minutes == 0 || q.n > 1 || len(q.holders) > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // singles are functions of which one or two goroutines wait for a lock, beside a long queue.
@@ -361,71 +431,5 @@ func (p *picture) readPools(r *attach.Reading) {
 		r.State = attach.Ill
 		r.Means = "goroutines queue for a thing of which there are too few, or which others keep too long"
 		r.Signs = append(r.Signs, attach.Sign{Cause: "pool-exhaustion", Grade: attach.Found, Sure: finding.Possible, Share: ratio(float64(n), float64(p.n)), Proof: []string{line}})
-	}
-}
-
-// readDownstream says who waits for another process. That is not ours to explain.
-func (p *picture) readDownstream(r *attach.Reading) {
-	for i, what := range byMost(p.downs) {
-		n := p.downs[what]
-		if i == 2 {
-			break
-		}
-		r.Figures = append([]string{fmt.Sprintf("%d wait for %s", n, what)}, r.Figures...)
-		if i > 0 || n < manyWaiters && !(float64(n) >= mostOfAll*float64(p.n) && n >= fewWaiters) || len(r.Signs) > 0 {
-			continue
-		}
-		r.State = attach.CannotTell
-		r.Means = fmt.Sprintf("the time is in %s, outside what whystall can look into here", what)
-		r.Signs = append(r.Signs, attach.Sign{Grade: attach.Outside, Where: what, Share: ratio(float64(n), float64(p.n))})
-		r.Next = append(r.Next, attach.Next{Command: "the same dump, or whystall diagnose, on the other side", Why: "what it does meanwhile is not in this process"})
-	}
-}
-
-// readRequests says where requests of a server wait at a channel: for a turn, or for an answer.
-func (p *picture) readRequests(r *attach.Reading) {
-	at := map[string]int{}
-	for i, s := range p.stacks {
-		if w := p.waits[i]; w.kind == waitChan && w.pool == "" && w.down == "" && !idle(s) && s.has(handlers...) {
-			at[s.own().fn] += s.count
-		}
-	}
-	for _, fn := range byMost(at)[:min(1, len(at))] {
-		if at[fn] < manyWaiters || len(r.Signs) > 0 {
-			break
-		}
-		line := fmt.Sprintf("%d requests wait at a channel in %s", at[fn], fn)
-		r.Figures = append([]string{line}, r.Figures...)
-		r.State = attach.CannotTell
-		r.Means = "requests wait for a turn or for an answer of other goroutines: which of them is not in the text"
-		r.Signs = append(r.Signs, attach.Sign{Cause: "pool-exhaustion", Grade: attach.Candidate, Proof: []string{line}})
-		r.Next = append(r.Next, attach.Next{Command: "whystall diagnose --pid PID", Why: "says who ends these waits, and what that one did before"})
-	}
-}
-
-// handlers are the calls below which a server's request runs.
-var handlers = []string{"net/http.HandlerFunc.ServeHTTP", "net/http.serverHandler.ServeHTTP", "google.golang.org/grpc.(*Server).handleStream", "google.golang.org/grpc.(*Server).processUnaryRPC",
-	"github.com/valyala/fasthttp.(*Server).serveConn", "net/rpc.(*service).call"}
-
-// readCrowds says what many goroutines alike mean: a leak, or work that queues for the Ps.
-func (p *picture) readCrowds(r *attach.Reading) {
-	if p.same >= manyLeaked {
-		s := p.alike
-		r.Figures = append([]string{fmt.Sprintf("%d have one stack: %s", p.same, does(s, classify(s)))}, r.Figures...)
-		if len(r.Signs) == 0 {
-			r.State = attach.CannotTell
-			r.Means = "so many goroutines at one channel are a leak, or a crowd behind one that serves them; a leak costs memory and work of GC, and is no cause of latency by itself"
-			r.Next = append(r.Next, attach.Next{Command: "curl 'http://HOST:PORT/debug/pprof/goroutine?debug=1' a minute later", Why: "a number that only grows is a leak"})
-		}
-	}
-	if fn, n, sleep := p.crowded(); n >= manyLeaked && sleep && len(r.Signs) == 0 && r.Means == "" {
-		r.State = attach.CannotTell
-		r.Means = fmt.Sprintf("so many goroutines asleep in %s are work that comes faster than it ends, or a leak; it costs memory and work of GC, and is no cause of latency by itself", fn)
-		r.Next = append(r.Next, attach.Next{Command: "curl 'http://HOST:PORT/debug/pprof/goroutine?debug=1' a minute later", Why: "a number that only grows is a leak"})
-	}
-	if n := p.kinds[waitRun]; (n >= manyRunning || n >= manyRunning/2 && 2*n >= p.n) && len(r.Signs) == 0 {
-		r.State = attach.CannotTell
-		r.Means = "many goroutines are runnable at once: they wait for a P, in this moment"
-		r.Next = append(r.Next, attach.Next{Command: "GODEBUG=schedtrace=1000", Why: "samples say whether it stays so"})
 	}
 }

@@ -181,14 +181,15 @@ func stackOf(lines []paste.Line) (out []string) {
 
 func readHeapText(part *attach.Part) attach.Reading {
 	r := attach.Reading{Title: "heap profile as text", State: attach.Healthy, Not: "anything about latency"}
-	var total, top sums
-	var topStack []string
-	headed := false
+	var total, top, made sums
+	var topStack, madeStack []frame
+	headed, off := false, false
 	java := javaHeap(part.Lines)
 	for i, line := range part.Lines {
 		s := strings.TrimSpace(line.Text)
 		if rest, ok := strings.CutPrefix(s, "heap profile: "); ok {
 			total, headed = headSums(rest)
+			off = strings.HasSuffix(rest, "@ heap/0")
 			continue
 		}
 		v, ok := heapRecord(s, java)
@@ -203,7 +204,10 @@ func readHeapText(part *attach.Part) attach.Reading {
 			total.live, total.liveN, total.all, total.allN = total.live+v.live, total.liveN+v.liveN, total.all+v.all, total.allN+v.allN
 		}
 		if v.live > top.live {
-			top, topStack = v, stackOf(part.Lines[i+1:])
+			top, topStack = v, framesOf(part.Lines[i+1:])
+		}
+		if v.all > made.all {
+			made, madeStack = v, framesOf(part.Lines[i+1:])
 		}
 	}
 	r.Figures = []string{fmt.Sprintf("%s live in %.0f objects, as sampled; %s in %.0f allocated in all", decimal(total.live), total.liveN, decimal(total.all), total.allN)}
@@ -211,18 +215,46 @@ func readHeapText(part *attach.Part) attach.Reading {
 		r.Title = "heap profile of a JVM as text"
 		r.Figures[0] = fmt.Sprintf("%s in %.0f objects, as sampled", decimal(total.live), total.liveN)
 	}
-	if top.live > 0 {
-		where := "a stack without names"
-		for _, fn := range topStack {
-			if where = fn; !library(fn) {
-				break
-			}
-		}
-		r.Figures = append(r.Figures, fmt.Sprintf("most of it: %s in %.0f of %.0f objects (%s) from %s", decimal(top.live), top.liveN, total.liveN, percent(min(1, ratio(top.live, total.live))), where))
-	}
 	r.Means = "it shows which code allocated the memory that is live"
+	switch {
+	case top.live > 0:
+		r.Figures = append(r.Figures, fmt.Sprintf("most of it: %s in %.0f of %.0f objects (%s) from %s", decimal(top.live), top.liveN, total.liveN, percent(min(1, ratio(top.live, total.live))), allocator(topStack)))
+	case made.all > 0:
+		r.Figures = append(r.Figures, fmt.Sprintf("most was allocated, and is garbage by now: %s in %.0f objects (%s) by %s", decimal(made.all), made.allN, percent(min(1, ratio(made.all, total.all))), allocator(madeStack)))
+		r.Means = "nothing of it is live; it shows which code allocated since the start"
+	}
+	if off {
+		r.Figures, r.State = nil, attach.CannotTell
+		r.Means = "the profile is switched off in the program (a rate of 0), so it is empty; that says nothing of the heap's size"
+		r.Next = []attach.Next{{Command: "runtime.MemProfileRate = 512 << 10 in the program, first thing in main", Why: "switches it on: linkers leave it out where nothing uses it"}}
+	}
 	memStatsFigures(&r, part.Lines)
 	return r
+}
+
+// framesOf collects the frames below a record that have names.
+func framesOf(lines []paste.Line) (out []frame) {
+	for _, line := range lines {
+		f, ok := stackLine(line.Text)
+		if !ok || len(out) == 256 {
+			break
+		}
+		if f.fn != "" {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// allocator is the program's own function of a stack that allocated.
+func allocator(frames []frame) string {
+	where := "a stack without names"
+	for _, f := range frames {
+		if where = f.fn + at(f.at); !library(f.fn) {
+			break
+		}
+	}
+	return where
 }
 
 func headSums(s string) (sums, bool) {
@@ -234,38 +266,12 @@ func headSums(s string) (sums, bool) {
 	return v, ok
 }
 
-// memStatsFigures adds what runtime.MemStats below Go's heap profile says of GC: the pauses, of
-// which it holds the last 256.
+// memStatsFigures adds what runtime.MemStats below Go's heap profile says.
 func memStatsFigures(r *attach.Reading, lines []paste.Line) {
-	stats := map[string]string{}
-	for _, line := range lines {
-		if name, value, ok := strings.Cut(strings.TrimPrefix(strings.TrimSpace(line.Text), "# "), " = "); ok && len(stats) < 64 {
-			stats[name] = value
-		}
+	at := slices.IndexFunc(lines, func(l paste.Line) bool { return strings.HasPrefix(strings.TrimSpace(l.Text), "# runtime.MemStats") })
+	if at >= 0 {
+		memFieldsOf(lines[at:]).figures(r)
 	}
-	cycles, ok := number(stats["NumGC"])
-	if !ok || cycles == 0 {
-		return
-	}
-	var pauses []float64
-	for _, f := range strings.Fields(strings.Trim(stats["PauseNs"], "[]")) {
-		if v, isNumber := number(f); isNumber && v > 0 {
-			pauses = append(pauses, v)
-		}
-	}
-	line := fmt.Sprintf("%.0f GC cycles since the start", cycles)
-	if share, isNumber := number(stats["GCCPUFraction"]); isNumber {
-		line += fmt.Sprintf(", with %s of the CPU", percent(share))
-	}
-	if len(pauses) > 0 {
-		worst := 0.0
-		for _, v := range pauses {
-			worst = max(worst, v)
-		}
-		line += fmt.Sprintf("; pauses of the last %d: median %s, worst %s", len(pauses), ms(attach.Median(pauses)/1e6), ms(worst/1e6))
-		r.Facts = append(r.Facts, attach.Fact{Name: FactGCPause, Value: worst})
-	}
-	r.Figures = append(r.Figures, line)
 }
 
 func readContentionText(part *attach.Part) attach.Reading {

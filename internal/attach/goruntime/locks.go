@@ -14,6 +14,7 @@ type queue struct {
 	n       int
 	minutes int // the longest wait
 	sites   map[string]int
+	places  map[string]string // of a site: "server.go:12"
 	kinds   map[string]string // of a site: the receiver of its function
 	owners  map[uint64]bool   // objects whose methods take the lock, by address
 	stacks  []*stack
@@ -42,7 +43,7 @@ func queues(stacks []*stack, waits []wait) []*queue {
 		}
 		q := byLock[key]
 		if q == nil {
-			q = &queue{addr: w.addr, sites: map[string]int{}, kinds: map[string]string{}, owners: map[uint64]bool{}}
+			q = &queue{addr: w.addr, sites: map[string]int{}, places: map[string]string{}, kinds: map[string]string{}, owners: map[uint64]bool{}}
 			byLock[key] = q
 			out = append(out, q)
 		}
@@ -50,6 +51,7 @@ func queues(stacks []*stack, waits []wait) []*queue {
 		q.minutes = max(q.minutes, s.minutes)
 		q.sites[w.site.fn] += s.count
 		q.kinds[w.site.fn] = receiver(w.site.fn)
+		q.places[w.site.fn] = cmp.Or(q.places[w.site.fn], w.site.at)
 		q.stacks = append(q.stacks, s)
 		q.read, q.fd, q.once = q.read || w.read, q.fd || w.fd, q.once || w.once
 		q.logger = q.logger || w.logger
@@ -177,10 +179,10 @@ func (q *queue) what() string {
 
 // where lists the places, the one with most waiters first.
 func (q *queue) where() string {
-	return sitesText(q.sites)
+	return sitesText(q.sites, q.places)
 }
 
-func sitesText(sites map[string]int) string {
+func sitesText(sites map[string]int, places map[string]string) string {
 	keys := byMost(sites)
 	var parts []string
 	for i, k := range keys {
@@ -192,6 +194,7 @@ func sitesText(sites map[string]int) string {
 		if name == "" {
 			name = "a place that is cut off"
 		}
+		name += at(places[k])
 		if len(keys) > 1 {
 			name = fmt.Sprintf("%d in %s", sites[k], name)
 		}
@@ -203,16 +206,25 @@ func sitesText(sites map[string]int) string {
 	return strings.Join(parts, ", ")
 }
 
+// at writes a place behind its function.
+func at(place string) string {
+	if place == "" {
+		return ""
+	}
+	return " (" + place + ")"
+}
+
 // does says what a goroutine is doing, in a person's words.
 func does(s *stack, w wait) string {
-	name := s.own().fn
+	own := s.own()
+	name := own.fn
 	what := s.state
 	if what == "" {
 		what = map[waitKind]string{waitRun: "running", waitLock: "waiting for a lock", waitChan: "waiting for a channel", waitNet: "IO wait", waitSleep: "sleep",
-			waitSyscall: "in a system call", waitCond: "waiting for a condition", waitGroup: "waiting for a WaitGroup", waitOther: "waiting"}[w.kind]
+			waitSyscall: "in a system call", waitCond: "waiting for a condition", waitGroup: "waiting for a WaitGroup", waitC: "in C code", waitOther: "waiting"}[w.kind]
 	}
 	if s.minutes > 0 {
-		what += fmt.Sprintf(", %d minutes", s.minutes)
+		what += ", " + count(s.minutes, "minute", "minutes")
 	}
 	through := ""
 	for _, f := range s.frames {
@@ -225,5 +237,8 @@ func does(s *stack, w wait) string {
 	if s.id > 0 {
 		id = fmt.Sprintf("goroutine %d ", s.id)
 	}
-	return fmt.Sprintf("%s[%s] in %s%s", id, what, name, through)
+	if name == "" {
+		return fmt.Sprintf("%s[%s], and its stack is cut off", id, what)
+	}
+	return fmt.Sprintf("%s[%s] in %s%s%s", id, what, name, at(own.at), through)
 }

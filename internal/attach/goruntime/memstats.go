@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
-	"github.com/whystall/whystall/internal/finding"
 	"github.com/whystall/whystall/internal/format"
 	"github.com/whystall/whystall/internal/format/paste"
 )
@@ -14,7 +13,7 @@ import (
 // memstats is runtime.MemStats: /debug/vars as JSON, and the line that programs print of it.
 var memstats = &attach.Kind{
 	Name:  "memstats",
-	Hints: []string{"{", "TotalAlloc"},
+	Hints: []string{"{", "lloc", "MemStats", "Heap", "heap-", "HEAP", "Sys", "name: runtime"},
 	Claim: claimMemStats,
 	Read:  readMemStats,
 }
@@ -27,6 +26,14 @@ func claimMemStats(lines []paste.Line) int {
 		return n
 	}
 	first := strings.TrimSpace(lines[0].Text)
+	if n := claimMemJSON(lines, first); n > 0 {
+		return n
+	}
+	return claimMemFields(lines)
+}
+
+// claimMemJSON takes a page of expvar, or the start of one.
+func claimMemJSON(lines []paste.Line, first string) int {
 	if !strings.HasPrefix(first, "{") && !strings.HasPrefix(first, `"memstats": {`) {
 		return 0
 	}
@@ -71,76 +78,35 @@ func memStatsLine(s string) bool {
 	return strings.Contains(s, "Alloc = ") && strings.Contains(s, "TotalAlloc = ") && strings.Contains(s, "Sys = ") && strings.Contains(s, "NumGC = ")
 }
 
-// memStat is what is used of runtime.MemStats.
-type memStat struct {
-	HeapAlloc, NextGC, NumGC, GCCPUFraction, Sys *float64
-	NumForcedGC                                  *float64
-	PauseNs                                      []float64
-}
-
 func readMemStats(p *attach.Part) attach.Reading {
 	if memStatsLine(p.Lines[0].Text) {
 		return readMemStatsLines(p)
 	}
-	r := attach.Reading{Title: "memstats of a Go program (expvar)", State: attach.CannotTell}
-	var text strings.Builder
-	for _, line := range p.Lines {
-		text.WriteString(line.Text + "\n")
+	r := attach.Reading{Title: "memstats of a Go program", State: attach.CannotTell}
+	first := strings.TrimSpace(p.Lines[0].Text)
+	if strings.HasPrefix(first, "{\"") || first == "{" || strings.HasPrefix(first, `"`) {
+		r.Title += " (expvar)"
+		var text strings.Builder
+		for _, line := range p.Lines {
+			text.WriteString(line.Text + "\n")
+		}
+		page := []byte(text.String())
+		if strings.HasPrefix(first, `"memstats"`) {
+			page = []byte("{" + strings.TrimSuffix(strings.TrimSpace(text.String()), ",") + "}")
+		}
+		var err error
+		if r.Records, err = format.Vars(page, 0); err != nil && !json.Valid(page) {
+			r.Flaws = []string{fmt.Sprintf("line %d: the JSON is cut or damaged; what is there is read", p.First())}
+		}
 	}
-	page := []byte(text.String())
-	if strings.HasPrefix(strings.TrimSpace(p.Lines[0].Text), `"memstats"`) {
-		page = []byte("{" + strings.TrimSuffix(strings.TrimSpace(text.String()), ",") + "}")
-	}
-	var vars struct{ Memstats *memStat }
-	if err := json.Unmarshal(page, &vars); err != nil {
-		r.Means, r.Flaws = "the JSON is cut or damaged: nothing follows", []string{fmt.Sprintf("line %d: %v", p.First(), err)}
+	m := memFieldsOf(p.Lines)
+	if len(m.v) == 0 {
+		r.Means = "it holds no memstats: nothing follows"
 		return r
 	}
-	m := vars.Memstats
-	if m == nil {
-		m = &memStat{}
-		if err := json.Unmarshal(page, m); err != nil || m.NumGC == nil {
-			r.Means = "it holds no memstats: nothing follows"
-			return r
-		}
-	}
-	r.Records, _ = format.Vars(page, 0)
-	m.tell(&r)
+	m.figures(&r)
+	m.judge(&r)
 	return r
-}
-
-func (m *memStat) tell(r *attach.Reading) {
-	value := func(v *float64) float64 {
-		if v == nil {
-			return 0
-		}
-		return min(max(*v, 0), 1e18)
-	}
-	r.Boot, r.State = true, attach.Healthy
-	share := value(m.GCCPUFraction)
-	r.Figures = []string{fmt.Sprintf("heap %s of a goal of %s", finding.Bytes(int64(value(m.HeapAlloc))), finding.Bytes(int64(value(m.NextGC))))}
-	var pauses []float64
-	for _, v := range m.PauseNs {
-		if v > 0 && v < 1e15 {
-			pauses = append(pauses, v)
-		}
-	}
-	if len(pauses) > 0 {
-		worst := 0.0
-		for _, v := range pauses {
-			worst = max(worst, v)
-		}
-		r.Figures = append(r.Figures, fmt.Sprintf("stop-the-world of the last %s: median %s, worst %s", count(len(pauses), "cycle", "cycles"), ms(attach.Median(pauses)/1e6), ms(worst/1e6)))
-		r.Facts = append(r.Facts, attach.Fact{Name: FactGCPause, Value: worst})
-	}
-	r.Figures = append(r.Figures, fmt.Sprintf("%.0f cycles since the start, with %s of the CPU available (%.0f forced)", value(m.NumGC), percent(share), value(m.NumForcedGC)))
-	r.Means = "since the start, GC took little of the CPU"
-	r.Not = "what GC costs now: counters since the start, read once, are no rate"
-	if share >= 0.10 || len(pauses) >= 5 && attach.Median(pauses) >= longStop*1e6 {
-		r.State = attach.CannotTell
-		r.Means = "since the start, GC took much of the CPU or stopped the world for long"
-		r.Next = []attach.Next{{Command: "curl http://HOST:PORT/debug/vars, twice, a minute apart under load", Why: "two readings give a rate"}}
-	}
 }
 
 // readMemStatsLines reads lines that programs print: the first and the last.

@@ -1,6 +1,7 @@
 package goruntime
 
 import (
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -107,7 +108,7 @@ func parseCall(line string) (f frame, created, ok bool) {
 	line = strings.TrimSpace(line)
 	if rest, is := strings.CutPrefix(line, "created by "); is {
 		rest, _, _ = strings.Cut(rest, " in goroutine ")
-		return frame{fn: rest}, true, rest != "" && !strings.ContainsAny(rest, " \t")
+		return frame{fn: starred(rest)}, true, rest != "" && !strings.ContainsAny(rest, " \t")
 	}
 	if at := strings.LastIndexAny(line, " \t"); at > 0 { // somebody put the place behind the call
 		if place, isPlace := parsePlace(line[at+1:]); isPlace {
@@ -127,7 +128,7 @@ func parseCall(line string) (f frame, created, ok bool) {
 	if open <= 0 {
 		return f, false, false
 	}
-	f.fn = line[:open]
+	f.fn = starred(line[:open])
 	if !strings.Contains(f.fn, ".") && f.fn != "panic" && f.fn != "main" || strings.ContainsAny(f.fn, " \t\"'=<>;,") && !strings.Contains(f.fn, "[") {
 		return f, false, false
 	}
@@ -146,6 +147,17 @@ func parseCall(line string) (f frame, created, ok bool) {
 		f.args = append(f.args, v)
 	}
 	return f, false, true
+}
+
+// unstarred is a method's receiver as markdown leaves it: "(_Mutex)." or "(Mutex)." or "(\*Mutex).".
+var unstarred = regexp.MustCompile(`\.\((?:_|\\\*|&#42;)?([A-Za-z]\w*(?:\[[^\]]*\])?)_?\)\.`)
+
+// starred gives a method's receiver its star back. Go prints parentheses around pointers only.
+func starred(fn string) string {
+	if !strings.Contains(fn, ".(") || strings.Contains(fn, ".(*") {
+		return fn
+	}
+	return unstarred.ReplaceAllString(fn, ".(*$1).")
 }
 
 // argsStart is the offset of the parenthesis that opens the arguments: the partner of the last one.

@@ -16,6 +16,8 @@ const (
 	waitSleep
 	waitSyscall
 	waitRuntime // the runtime's own goroutines, which SIGQUIT prints
+	waitC       // in C code, with a thread of its own
+	waitSema    // a lock or a WaitGroup: the stack that would tell is cut off
 )
 
 // wait is what one stack waits for.
@@ -49,6 +51,9 @@ func classify(s *stack) (w wait) {
 // stateKind goes by the state of the header, else by the frames of the runtime on top.
 func stateKind(s *stack) waitKind {
 	state := s.state
+	if (state == "" || state == "syscall") && inC(s) {
+		return waitC
+	}
 	switch {
 	case strings.HasPrefix(state, "GC "), strings.HasSuffix(state, " (idle)"), state == "idle", strings.HasPrefix(state, "finalizer wait"), strings.HasPrefix(state, "cleanup wait"), strings.HasPrefix(state, "trace reader"):
 		return waitRuntime
@@ -86,6 +91,9 @@ func stateKind(s *stack) waitKind {
 			return waitSyscall
 		}
 	}
+	if strings.HasPrefix(state, "semacquire") {
+		return waitSema
+	}
 	if s.parked {
 		return waitChan // all other waits have named frames
 	}
@@ -93,6 +101,19 @@ func stateKind(s *stack) waitKind {
 		return waitRun
 	}
 	return waitOther
+}
+
+// inC reports whether a goroutine called C: cgo's calls have a stub in Go, below the runtime's.
+func inC(s *stack) bool {
+	for i, f := range s.frames {
+		if i > 2 {
+			break
+		}
+		if f.fn == "runtime.cgocall" || strings.Contains(f.fn, "._Cfunc_") {
+			return true
+		}
+	}
+	return false
 }
 
 // lockKind looks for a lock on top of the stack. Which argument has its address is by the

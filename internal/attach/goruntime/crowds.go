@@ -1,0 +1,93 @@
+package goruntime
+
+import (
+	"fmt"
+
+	"github.com/whystall/whystall/internal/attach"
+)
+
+// readDownstream says who waits for another process. That is not ours to explain.
+func (p *picture) readDownstream(r *attach.Reading) {
+	for i, what := range byMost(p.downs) {
+		n := p.downs[what]
+		if i == 2 {
+			break
+		}
+		r.Figures = append([]string{fmt.Sprintf("%d wait for %s", n, what)}, r.Figures...)
+		if i > 0 || n < manyWaiters && !(float64(n) >= mostOfAll*float64(p.n) && n >= fewWaiters) || len(r.Signs) > 0 {
+			continue
+		}
+		r.State = attach.CannotTell
+		r.Means = fmt.Sprintf("the time is in %s, outside what whystall can look into here", what)
+		r.Signs = append(r.Signs, attach.Sign{Grade: attach.Outside, Where: what, Share: ratio(float64(n), float64(p.n))})
+		r.Next = append(r.Next, attach.Next{Command: "the same dump, or whystall diagnose, on the other side", Why: "what it does meanwhile is not in this process"})
+	}
+}
+
+// readRequests says where requests of a server wait at a channel: for a turn, or for an answer.
+func (p *picture) readRequests(r *attach.Reading) {
+	at := map[string]int{}
+	for i, s := range p.stacks {
+		if w := p.waits[i]; w.kind == waitChan && w.pool == "" && w.down == "" && !idle(s) && s.has(handlers...) {
+			at[s.own().fn] += s.count
+		}
+	}
+	for _, fn := range byMost(at)[:min(1, len(at))] {
+		if at[fn] < manyWaiters || len(r.Signs) > 0 {
+			break
+		}
+		line := fmt.Sprintf("%d requests wait at a channel in %s", at[fn], fn)
+		r.Figures = append([]string{line}, r.Figures...)
+		r.State = attach.CannotTell
+		r.Means = "requests wait for a turn or for an answer of other goroutines: which of them is not in the text"
+		r.Signs = append(r.Signs, attach.Sign{Cause: "pool-exhaustion", Grade: attach.Candidate, Proof: []string{line}})
+		r.Next = append(r.Next, attach.Next{Command: "whystall diagnose --pid PID", Why: "says who ends these waits, and what that one did before"})
+	}
+}
+
+// handlers are the calls below which a server's request runs.
+var handlers = []string{"net/http.HandlerFunc.ServeHTTP", "net/http.serverHandler.ServeHTTP", "google.golang.org/grpc.(*Server).handleStream", "google.golang.org/grpc.(*Server).processUnaryRPC",
+	"github.com/valyala/fasthttp.(*Server).serveConn", "net/rpc.(*service).call"}
+
+// readRemote says what many connections mean that wait alike for their other side.
+func (p *picture) readRemote(r *attach.Reading) {
+	if p.far < crowdLeast || 2*p.far < p.n || len(r.Signs) > 0 || r.Means != "" {
+		return
+	}
+	r.Figures = append([]string{fmt.Sprintf("%d of %d have one stack: %s", p.far, max(p.n, p.total), does(p.remote, classify(p.remote)))}, r.Figures...)
+	if p.far < manyLeaked && p.total <= p.n {
+		return
+	}
+	r.State = attach.CannotTell
+	r.Means = "so many that wait for the other side are connections which are kept open, or a leak; they cost memory, and are no cause of latency by themselves"
+	r.Next = append(r.Next, attach.Next{Command: "curl 'http://HOST:PORT/debug/pprof/goroutine?debug=1' a minute later", Why: "a number that only grows is a leak"})
+}
+
+// readCrowds says what many goroutines alike mean: a leak, or work that queues for the Ps.
+func (p *picture) readCrowds(r *attach.Reading) {
+	if p.same >= manyLeaked {
+		s := p.alike
+		r.Figures = append([]string{fmt.Sprintf("%d have one stack: %s", p.same, does(s, classify(s)))}, r.Figures...)
+		if len(r.Signs) == 0 {
+			r.State = attach.CannotTell
+			r.Means = "so many goroutines at one channel are a leak, or a crowd behind one that serves them; a leak costs memory and work of GC, and is no cause of latency by itself"
+			r.Next = append(r.Next, attach.Next{Command: "curl 'http://HOST:PORT/debug/pprof/goroutine?debug=1' a minute later", Why: "a number that only grows is a leak"})
+		}
+	}
+	p.readRemote(r)
+	if n := p.kinds[waitC]; n >= manyInC && len(r.Signs) == 0 && r.Means == "" {
+		r.State = attach.CannotTell
+		r.Means = fmt.Sprintf("%d goroutines are in C code (cgo), and each call that blocks there keeps a thread of its own", n)
+		r.Next = append(r.Next, attach.Next{Command: "gdb -p PID -batch -ex 'thread apply all bt'", Why: "shows what the C code waits for"})
+	}
+	if fn, n, sleep := p.crowded(); n >= manyLeaked && sleep && len(r.Signs) == 0 && r.Means == "" {
+		r.State = attach.CannotTell
+		r.Means = fmt.Sprintf("so many goroutines asleep in %s are work that comes faster than it ends, or a leak; it costs memory and work of GC, and is no cause of latency by itself", fn)
+		r.Next = append(r.Next, attach.Next{Command: "curl 'http://HOST:PORT/debug/pprof/goroutine?debug=1' a minute later", Why: "a number that only grows is a leak"})
+	}
+	if n := p.kinds[waitRun]; (n >= manyRunning || n >= manyRunning/2 && 2*n >= p.n) && len(r.Signs) == 0 {
+		r.State = attach.CannotTell
+		r.Means = "many goroutines are runnable at once: they wait for a P, in this moment"
+		r.Next = append(r.Next, attach.Next{Command: "GODEBUG=schedtrace=1000", Why: "samples say whether it stays so"})
+	}
+}
