@@ -149,7 +149,7 @@ func parseCall(line string) (f frame, created, ok bool) {
 	return f, false, true
 }
 
-// unstarred is a method's receiver as markdown leaves it: "(_Mutex)." or "(Mutex)." or "(\*Mutex).".
+// unstarred is a method's receiver as markdown leaves it: "(_Mutex).", "(Mutex).", "(\*Mutex).".
 var unstarred = regexp.MustCompile(`\.\((?:_|\\\*|&#42;)?([A-Za-z]\w*(?:\[[^\]]*\])?)_?\)\.`)
 
 // starred gives a method's receiver its star back. Go prints parentheses around pointers only.
