@@ -26,10 +26,11 @@ Evidence
   look again: pthread_spin_lock, sched_yield, runtime.Gosched, the pauses of Go's own locks. Or in a
   loop that somebody wrote himself, around an atomic flag or a ticket: it is known by its
   instructions, which the recorder reads from the program's file on amd64. A round of it changes
-  nothing that the next round goes by, so only another thread can end it. Their share of the CPU
-  time with its 95 % interval, the functions, and who calls them where stacks say it. A loop that
-  calls a function in each round is not known: it is the program's own code in the report's "on
-  CPU". Threads that sleep for less than a ms again and again look as often: the CPU time that
+  nothing that the next round goes by, so only another thread can end it; it may call functions of
+  the same file that do no more. Their share of the CPU time with its 95 % interval, the functions,
+  and who calls them where stacks say it. A loop that calls through pointers or into other files is
+  not known, nor one of code made at run time (Java): it is the program's own code in the report's
+  "on CPU". Threads that sleep for less than a ms again and again look as often: the CPU time that
   goes into beginning and ending sleeps counts with theirs. In Go a goroutine that yields between
   two looks costs a round of the scheduler for each. Requests queue for Ps and CPUs behind all
   that; the same part of their queue counts.
@@ -152,7 +153,7 @@ func (p *Pass) ownLoops(on *account.OnCPU, spin account.Work) {
 	own := on.Of(account.WorkOwn)
 	p.unclaimed(own)
 	if 2*spin.NS < own.NS && ratio(own.NS, on.NS) >= workFloor.Share {
-		p.Missing("whether the program's own code waits in loops that call a function in each round, or whose instructions were not read: samples cannot tell them from computing, perf annotate shows them")
+		p.Missing("whether the program's own code waits in loops whose instructions were not read, or which call functions through pointers or of other files: samples cannot tell them from computing, perf annotate shows them")
 	}
 }
 

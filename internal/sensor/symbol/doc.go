@@ -23,6 +23,8 @@
 //	cfi.go      call frame information: where a function's caller is
 //	unwind.go   walks a copied stack by it
 //	loops.go    whether an instruction is in a loop that does nothing but wait
+//	ways.go     whether a way through code can be walked again and again
+//	calls.go    who calls a function that is a part of such a loop
 //	binary.go   what program it is; where Go's scheduler keeps its notes (sched.go has the offsets)
 //	kernel.go   the kernel's functions, from /proc/kallsyms
 //

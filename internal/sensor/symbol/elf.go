@@ -32,6 +32,8 @@ type image struct {
 	segments []segment
 	sections []section // those with one of the names in wanted
 	buildID  string    // hex
+	code     paged     // for loops.go
+	called   []called  // for calls.go
 }
 
 type segment struct {

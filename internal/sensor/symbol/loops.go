@@ -12,88 +12,117 @@ import (
 // by an atomic exchange of constants, and goes back. Only somebody else can end it.
 //
 //  1. From the sampled instruction on, all ways through the code are followed that come back to it
-//     within loopSteps instructions. A call, a store, or anything else that a wait does not do ends
-//     a way.
+//     within loopSteps instructions, into the functions that they call and out of them. A store,
+//     or anything else that a wait does not do, ends a way.
 //  2. A round is run on what is known of registers: constant while it loops, read from memory in this
 //     round, or neither. An address that is neither walks through memory: that computes. A round has
 //     no first instruction, so each is tried.
 //  3. A register that counts is permitted only beside PAUSE, by which the programmer says that he
 //     waits. Without it the loop may do something a number of times.
 //
-// What calls a function in each round is not known as a wait, nor is code that a runtime generated.
-// Only the instructions of amd64 are read.
+// A way out of the sampled function goes on at its caller, if the stack shows one (calls.go). Calls
+// through pointers and of other files are not followed, nor is code that a runtime generated. Only
+// the instructions of amd64 are read.
 
 const (
-	loopSteps = 24  // instructions of a round
-	loopReach = 256 // bytes before and behind the sampled instruction
+	loopSteps = 48  // instructions of a round
 	loopTries = 400 // instructions that are followed in all
+	loopDepth = 4   // calls within calls
 )
 
-// waits reports whether the instruction at a linked address is in a loop that only waits.
-func (im *image) waits(linked uint64) bool {
-	if im.machine != machineAMD64 {
-		return false
-	}
-	before := uint64(loopReach)
-	at, ok := im.place(linked)
-	if !ok {
-		return false
-	}
-	before = min(before, at)
-	code, err := im.bytes(at-before, before+loopReach)
-	if err != nil {
-		if code, err = im.bytes(at-before, before+16); err != nil {
-			return false
-		}
-	}
-	return waitsAt(code, int(before))
-}
+// coder reads code at a linked address into b, and returns how many bytes there are.
+type coder func(linked uint64, b []byte) int
 
-// waitsAt is waits for code whose byte at start is the sampled instruction's first.
-func waitsAt(code []byte, start int) bool {
-	l := loop{code: code, start: start, tries: loopTries}
-	return l.follow(start)
+// waitsAt reports whether the instruction at an address is in a loop that only waits. callers are
+// where its function returns to, the innermost first, as far as known. left says that a way out of
+// the function went beyond them.
+func waitsAt(code coder, at uint64, callers []uint64) (waits, left bool) {
+	l := loop{code: code, start: at, callers: callers, tries: loopTries}
+	waits = l.follow(at, nil, 0)
+	return waits, l.left
 }
 
 // loop is the search for a round.
 type loop struct {
-	code  []byte
-	start int
-	tries int
-	path  []x86asm.Inst
-	at    []int // where they are
+	code    coder
+	start   uint64
+	callers []uint64
+	tries   int
+	left    bool
+	path    []x86asm.Inst
+	at      []place
 }
 
-// follow goes on at an offset, and reports whether a round that waits was found.
-func (l *loop) follow(at int) bool {
-	if at == l.start && len(l.path) > 0 {
-		return roundWaits(l.path)
+// place is an instruction on a way, and how many calls deeper than the first it is.
+type place struct {
+	addr  uint64
+	depth int
+}
+
+// follow goes on at an address, and reports whether a round that waits was found. back is where the
+// calls on this way return to.
+func (l *loop) follow(addr uint64, back []uint64, depth int) bool {
+	here := place{addr, depth}
+	if addr == l.start && depth == 0 && len(l.path) > 0 {
+		return l.repeats() && roundWaits(l.path)
 	}
-	if at < 0 || at >= len(l.code) || len(l.path) >= loopSteps || l.tries == 0 || slices.Contains(l.at, at) {
+	if len(l.path) >= loopSteps || l.tries == 0 || depth > loopDepth || slices.Contains(l.at, here) {
 		return false
 	}
 	l.tries--
-	in, err := x86asm.Decode(l.code[at:], 64)
-	if err != nil || in.Len <= 0 {
+	in, ok := l.decode(addr)
+	if !ok {
 		return false
 	}
-	next := at + in.Len
+	next := addr + uint64(in.Len)
 	to, jumps := in.Args[0].(x86asm.Rel)
-	if !jumps && !maySpin(&in) {
+	if !jumps && in.Op != x86asm.RET && !maySpin(&in) {
 		return false
 	}
-	l.path, l.at = append(l.path, in), append(l.at, at)
+	l.path, l.at = append(l.path, in), append(l.at, here)
 	defer func() { l.path, l.at = l.path[:len(l.path)-1], l.at[:len(l.at)-1] }()
+	target := next + uint64(int64(to))
 	switch {
+	case in.Op == x86asm.RET:
+		return l.leave(back, depth)
 	case !jumps:
-		return l.follow(next)
+		return l.follow(next, back, depth)
 	case in.Op == x86asm.JMP:
-		return l.follow(next + int(to))
+		return l.follow(target, back, depth)
+	case in.Op == x86asm.CALL:
+		return l.follow(target, append(back[:len(back):len(back)], next), depth+1)
 	case conditional(in.Op):
-		return l.follow(next+int(to)) || l.follow(next)
+		return l.follow(target, back, depth) || l.follow(next, back, depth)
 	}
-	return false // a call, a loop instruction
+	return false // a loop instruction
 }
+
+// leave goes on where a function returns to.
+func (l *loop) leave(back []uint64, depth int) bool {
+	if n := len(back); n > 0 {
+		return l.follow(back[n-1], back[:n-1], depth-1)
+	}
+	// Only ways out of the sampled function and of its callers come here: depth is 0 or less.
+	if n := -depth; n >= 0 && n < len(l.callers) {
+		return l.follow(l.callers[n], nil, depth-1)
+	}
+	l.left = true
+	return false
+}
+
+// decode reads an instruction.
+func (l *loop) decode(addr uint64) (in x86asm.Inst, ok bool) {
+	var b [16]byte
+	n := l.code(addr, b[:])
+	if n >= len(landing) && [4]byte(b[:4]) == landing {
+		return x86asm.Inst{Op: x86asm.NOP, Len: len(landing)}, true
+	}
+	in, err := x86asm.Decode(b[:n], 64)
+	return in, err == nil && in.Len > 0
+}
+
+// landing is ENDBR64, with which functions begin that may be called through a pointer.
+var landing = [4]byte{0xf3, 0x0f, 0x1e, 0xfa}
 
 func conditional(op x86asm.Op) bool {
 	switch op {
@@ -107,17 +136,26 @@ func conditional(op x86asm.Op) bool {
 // maySpin reports whether an instruction can be part of a loop that waits.
 func maySpin(in *x86asm.Inst) bool {
 	switch in.Op {
-	case x86asm.PAUSE, x86asm.NOP, x86asm.LFENCE, x86asm.MFENCE, x86asm.RDTSC, x86asm.CMP, x86asm.TEST, x86asm.BT:
+	case x86asm.PAUSE, x86asm.NOP, x86asm.LFENCE, x86asm.MFENCE, x86asm.RDTSC, x86asm.CMP, x86asm.TEST, x86asm.BT, x86asm.LEAVE:
 		return true
+	case x86asm.PUSH, x86asm.POP:
+		_, register := in.Args[0].(x86asm.Reg)
+		return register
 	case x86asm.XCHG, x86asm.CMPXCHG, x86asm.BTS, x86asm.BTR:
 		_, memory := in.Args[0].(x86asm.Mem)
 		return memory
 	case x86asm.MOV, x86asm.MOVZX, x86asm.MOVSX, x86asm.MOVSXD, x86asm.XOR, x86asm.AND, x86asm.OR, x86asm.SHR, x86asm.SHL, x86asm.SUB, x86asm.ADD,
 		x86asm.INC, x86asm.DEC, x86asm.LEA:
 		_, register := in.Args[0].(x86asm.Reg)
-		return register
+		return register || in.Op == x86asm.MOV && ofFrame(in.Args[0])
 	}
 	return setsByte(in.Op)
+}
+
+// ofFrame reports whether an operand is a place in the function's own frame.
+func ofFrame(a x86asm.Arg) bool {
+	m, ok := a.(x86asm.Mem)
+	return ok && m.Segment == 0 && m.Index == 0 && (m.Base == x86asm.RSP || m.Base == x86asm.RBP)
 }
 
 func setsByte(op x86asm.Op) bool {
@@ -141,6 +179,7 @@ const (
 // round is a loop's state after some of its instructions.
 type round struct {
 	regs            [16]holds
+	pushed          []holds
 	pause, counts   bool
 	looks, computes bool // it reads memory; it does what no wait does
 }
@@ -158,6 +197,7 @@ func roundWaits(path []x86asm.Inst) bool {
 	}
 	for first := range path {
 		r := begin
+		r.pushed = nil
 		for i := range path {
 			r.run(&path[(first+i)%len(path)])
 		}
@@ -170,15 +210,18 @@ func roundWaits(path []x86asm.Inst) bool {
 
 // written lists the registers that an instruction changes.
 func written(in *x86asm.Inst) (regs []int) {
+	// Within a function the stack pointer is where it was when a round has ended.
 	add := func(a x86asm.Arg) {
 		if reg, ok := a.(x86asm.Reg); ok {
-			if n := family(reg); n >= 0 {
+			if n := family(reg); n >= 0 && reg != x86asm.RSP {
 				regs = append(regs, n)
 			}
 		}
 	}
 	switch in.Op {
-	case x86asm.CMP, x86asm.TEST, x86asm.BT, x86asm.BTS, x86asm.BTR, x86asm.NOP:
+	case x86asm.CMP, x86asm.TEST, x86asm.BT, x86asm.BTS, x86asm.BTR, x86asm.NOP, x86asm.PUSH, x86asm.CALL, x86asm.RET:
+	case x86asm.LEAVE:
+		add(x86asm.RBP)
 	case x86asm.XCHG:
 		add(in.Args[1])
 	case x86asm.CMPXCHG:
@@ -196,7 +239,13 @@ func (r *round) run(in *x86asm.Inst) {
 	switch in.Op {
 	case x86asm.PAUSE:
 		r.pause = true
-	case x86asm.NOP, x86asm.LFENCE, x86asm.MFENCE, x86asm.JMP:
+	case x86asm.NOP, x86asm.LFENCE, x86asm.MFENCE, x86asm.JMP, x86asm.CALL, x86asm.RET:
+	case x86asm.PUSH:
+		r.pushed = append(r.pushed, r.value(in.Args[0]))
+	case x86asm.POP:
+		r.pop(in.Args[0])
+	case x86asm.LEAVE:
+		r.pop(x86asm.RBP)
 	case x86asm.RDTSC:
 		r.set(x86asm.RAX, read)
 		r.set(x86asm.RDX, read)
@@ -206,6 +255,11 @@ func (r *round) run(in *x86asm.Inst) {
 	case x86asm.XCHG, x86asm.CMPXCHG, x86asm.BTS, x86asm.BTR:
 		r.exchange(in)
 	case x86asm.MOV, x86asm.MOVZX, x86asm.MOVSX, x86asm.MOVSXD:
+		if ofFrame(in.Args[0]) {
+			// What was read must not be kept for the next round: it may be a sum.
+			r.computes = r.computes || r.value(in.Args[1]) != constant || r.address(in.Args[0]) != constant
+			return
+		}
 		r.set(in.Args[0], r.value(in.Args[1]))
 	case x86asm.LEA:
 		r.set(in.Args[0], r.address(in.Args[1]))
@@ -235,8 +289,20 @@ func (r *round) exchange(in *x86asm.Inst) {
 	}
 }
 
+// pop gives a register what was pushed last in this round.
+func (r *round) pop(to x86asm.Arg) {
+	was := changes
+	if n := len(r.pushed); n > 0 {
+		was, r.pushed = r.pushed[n-1], r.pushed[:n-1]
+	}
+	r.set(to, was)
+}
+
 // alter is arithmetic on a register.
 func (r *round) alter(in *x86asm.Inst) {
+	if in.Args[0] == x86asm.RSP {
+		return // it makes a frame, or gives it back
+	}
 	if in.Op == x86asm.XOR && in.Args[0] == in.Args[1] {
 		r.set(in.Args[0], constant)
 		return

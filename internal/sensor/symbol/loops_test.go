@@ -1,6 +1,7 @@
 package symbol
 
 import (
+	"bytes"
 	"encoding/hex"
 	"strings"
 	"testing"
@@ -22,7 +23,17 @@ var loopCases = []struct {
 	{"a ticket", "8b07 29c8 85c0 75f8", []int{0, 2, 4}, true},
 	{"PAUSE so many times", "f390 ffc9 75fa", []int{0, 2, 4}, true},
 	{"PAUSE in a block behind the return", "b001 8607 84c0 7503 c39090 f390 ebf1", []int{2, 6, 11, 13}, true},
-	{"sched_yield is called", "f390 e800000000 ebf7", []int{0, 2}, false},
+	{"a call of what is not known", "f390 e800100000 ebf7", []int{0, 2}, false},
+	// exchange in a function: mov rdi,rbx; call; test al; je back; ret. The function: cmpxchg; sete; ret.
+	{"a call that tries to set a flag", "4889df e805000000 84c0 74f4 c3 31c0 ba01000000 f00fb117 0f94c0 c3", []int{0, 3, 8, 10}, true},
+	// push rbp; mov rbp,rsp; sub rsp,16; mov [rbp-8],rdi; mov rax,[rbp-8]; mov eax,[rax]; leave; ret
+	{"a call with a frame that looks", "f30f1efa e805000000 85c0 74f3 c3 55 4889e5 4883ec10 48897df8 488b45f8 8b00 c9 c3", []int{0, 4, 9}, true},
+	{"a call that counts in memory", "e805000000 85c0 74f7 c3 8b07 83c001 8907 c3", []int{0, 5}, false},
+	// next: mov rax,[rdi]; test rax,rax; je ret; mov rdx,[rax]; mov [rdi],rdx; ret
+	{"an iterator whose function stores", "4889df e809000000 4885c0 7502 c3 90 ebef 488b07 4885c0 7406 488b10 488917 c3", []int{0, 3, 8}, false},
+	{"twice at most: a flag says so", "8b07 83f801 7401 c3 4885c9 7507 b901000000 ebec c3", []int{0, 2, 8}, false},
+	{"a counter in the frame", "8b45fc 83c001 8945fc 8b07 85c0 74f1", []int{0, 3, 9}, false},
+	{"a call that walks a list", "e805000000 85c0 74f7 c3 488b3f 8b07 c3", []int{0, 5}, false},
 	{"add by compare and exchange", "8b07 8d4801 f00fb10f 75f5", []int{0, 5, 9}, false},
 	{"atomic counter", "f0ff07 ffc9 75f9", []int{0, 3}, false},
 	{"sum of an array", "03048e 48ffc1 4839d1 75f5", []int{0, 3, 6}, false},
@@ -35,6 +46,51 @@ var loopCases = []struct {
 	{"for ever", "ebfe", []int{0}, false},
 }
 
+const codeBase = 1 << 20
+
+// coderOf is code at codeBase.
+func coderOf(code []byte) coder {
+	return func(linked uint64, b []byte) int {
+		if linked < codeBase || linked-codeBase >= uint64(len(code)) {
+			return 0
+		}
+		return copy(b, code[linked-codeBase:])
+	}
+}
+
+// A sample in a function that only looks: the loop is in its caller.
+func TestWaitsInCallee(t *testing.T) {
+	// mov rdi,rbx; call; test al; je back; ret; then at 13: mov eax,[rdi]; test; sete al; ret.
+	code, err := hex.DecodeString("4889dfe80500000084c074f4c38b0785c00f94c0c3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		at          uint64
+		callers     []uint64
+		waits, left bool
+	}{
+		{13, nil, false, true},
+		{15, []uint64{codeBase + 8}, true, false},
+		{17, []uint64{codeBase + 12}, false, true}, // it returns to the caller's end, and out of it
+	} {
+		waits, left := waitsAt(coderOf(code), codeBase+c.at, c.callers)
+		if waits != c.waits || !waits && left != c.left {
+			t.Errorf("at %d, callers %#x: waits %t, left %t", c.at, c.callers, waits, left)
+		}
+	}
+	im := &image{r: bytes.NewReader(code), size: int64(len(code)), machine: machineAMD64,
+		segments: []segment{{kind: segLoad, flags: segExec, vaddr: codeBase, in: uint64(len(code)), mem: uint64(len(code))}}}
+	for at, want := range map[uint64]bool{3: true, 13: true, 17: true, 12: false} {
+		if got := im.waits(codeBase+at, nil); got != want {
+			t.Errorf("at %d by the file alone: %t, want %t", at, got, want)
+		}
+	}
+	if got := im.waits(codeBase+15, []uint64{codeBase + 8}); !got {
+		t.Error("a caller on the stack is not believed")
+	}
+}
+
 func TestWaits(t *testing.T) {
 	for _, c := range loopCases {
 		code, err := hex.DecodeString(strings.ReplaceAll(c.code, " ", ""))
@@ -45,7 +101,7 @@ func TestWaits(t *testing.T) {
 			// What stands around it must not matter.
 			around := append([]byte{0x0f, 0x05, 0xc3}, code...)
 			around = append(around, 0xc3, 0x90, 0x90)
-			if got := waitsAt(around, 3+at); got != c.waits {
+			if got, _ := waitsAt(coderOf(around), uint64(codeBase+3+at), nil); got != c.waits {
 				t.Errorf("%s, at %d: waits is %t, want %t", c.name, at, got, c.waits)
 			}
 		}
@@ -59,7 +115,7 @@ func FuzzWaits(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, code []byte, at uint16) {
 		if len(code) > 0 {
-			waitsAt(code[:min(len(code), 2*loopReach)], int(at)%len(code))
+			waitsAt(coderOf(code), codeBase+uint64(int(at)%len(code)), []uint64{codeBase, codeBase + uint64(at)})
 		}
 	})
 }

@@ -41,7 +41,7 @@ type Table struct {
 type space struct {
 	maps  []mapping
 	cache map[uint64][]Frame
-	loops map[uint64]bool // whether an address is in a loop that waits
+	loops map[[2]uint64]bool // whether an address with its caller's is in a loop that waits
 	read  time.Time
 	gap   time.Duration
 	main  *module
@@ -139,16 +139,36 @@ func (t *Table) marks(s *space, pcs []uint64, frames []Frame) {
 	if len(pcs) == 0 || len(frames) == 0 {
 		return
 	}
-	waits, known := s.loops[pcs[0]]
+	key := [2]uint64{pcs[0]}
+	if len(pcs) > 1 {
+		key[1] = pcs[1]
+	}
+	waits, known := s.loops[key]
 	if m := s.mapped(pcs[0]); !known && m != nil && m.mod != nil && m.mod.im != nil {
 		linked, ok := m.mod.im.address(pcs[0] - m.start + m.offset)
-		waits = ok && m.mod.im.waits(linked)
+		waits = ok && m.mod.im.waits(linked, s.linked(m, pcs[1:]))
 		if s.loops == nil || len(s.loops) >= maxCached {
-			s.loops = map[uint64]bool{}
+			s.loops = map[[2]uint64]bool{}
 		}
-		s.loops[pcs[0]] = waits
+		s.loops[key] = waits
 	}
 	frames[0].Waits = waits
+}
+
+// linked are the linked addresses of the first pcs that are of the module of m.
+func (s *space) linked(m *mapping, pcs []uint64) (all []uint64) {
+	for _, pc := range pcs[:min(len(pcs), loopCallers)] {
+		of := s.mapped(pc)
+		if of == nil || of.mod != m.mod {
+			break
+		}
+		addr, ok := m.mod.im.address(pc - of.start + of.offset)
+		if !ok {
+			break
+		}
+		all = append(all, addr)
+	}
+	return all
 }
 
 func (t *Table) space(at int64) *space {
