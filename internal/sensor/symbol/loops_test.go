@@ -24,9 +24,9 @@ var loopCases = []struct {
 	{"PAUSE so many times", "f390 ffc9 75fa", []int{0, 2, 4}, true},
 	{"PAUSE in a block behind the return", "b001 8607 84c0 7503 c39090 f390 ebf1", []int{2, 6, 11, 13}, true},
 	{"a call of what is not known", "f390 e800100000 ebf7", []int{0, 2}, false},
-	// exchange in a function: mov rdi,rbx; call; test al; je back; ret. The function: cmpxchg; sete; ret.
+	// mov rdi,rbx; call; test al,al; je back; ret. The function: cmpxchg; sete; ret.
 	{"a call that tries to set a flag", "4889df e805000000 84c0 74f4 c3 31c0 ba01000000 f00fb117 0f94c0 c3", []int{0, 3, 8, 10}, true},
-	// push rbp; mov rbp,rsp; sub rsp,16; mov [rbp-8],rdi; mov rax,[rbp-8]; mov eax,[rax]; leave; ret
+	// The function: push rbp; mov rbp,rsp; sub rsp,16; mov [rbp-8],rdi; two reads; leave; ret
 	{"a call with a frame that looks", "f30f1efa e805000000 85c0 74f3 c3 55 4889e5 4883ec10 48897df8 488b45f8 8b00 c9 c3", []int{0, 4, 9}, true},
 	{"a call that counts in memory", "e805000000 85c0 74f7 c3 8b07 83c001 8907 c3", []int{0, 5}, false},
 	// next: mov rax,[rdi]; test rax,rax; je ret; mov rdx,[rax]; mov [rdi],rdx; ret
