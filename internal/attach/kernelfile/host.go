@@ -146,7 +146,7 @@ func totalTimes(lines []string) (sum cpuTimes, cpus int) {
 	return sum, cpus
 }
 
-var loadavgLine = regexp.MustCompile(`^(\d{1,6}[.,]\d\d) (\d{1,6}[.,]\d\d) (\d{1,6}[.,]\d\d) (\d{1,7})/(\d{1,8}) \d{1,9}$`)
+var loadavgLine = regexp.MustCompile(`^(\d{1,10}[.,]\d\d) (\d{1,10}[.,]\d\d) (\d{1,10}[.,]\d\d) (\d{1,7})/(\d{1,8}) \d{1,9}$`)
 
 var loadavg = &attach.Kind{
 	Name: "/proc/loadavg", Hints: []string{"/"},
@@ -158,6 +158,15 @@ var loadavg = &attach.Kind{
 	},
 	Read: func(p *attach.Part) attach.Reading {
 		m := loadavgLine.FindStringSubmatch(strings.TrimSpace(p.Lines[len(p.Lines)-1].Text))
+		if whole, _, _ := strings.Cut(strings.ReplaceAll(m[1], ",", "."), "."); len(whole) > len("4194304") {
+			return attach.Reading{
+				Title: "/proc/loadavg", State: attach.CannotTell, Glance: true,
+				Figures: []string{fmt.Sprintf("%s runnable at this moment, of %s", m[4], m[5])},
+				Means:   "A load of " + m[1] + " is no number of tasks: a counter of the kernel fell below zero.",
+				Not:     "that anything queues: the averages are of no use",
+				Next:    []attach.Next{{Command: "vmstat 1 10; cat /proc/pressure/*", Why: "r and b: what tasks wait for, without the load average"}},
+			}
+		}
 		return attach.Reading{
 			Title: "/proc/loadavg", State: attach.CannotTell, Glance: true,
 			Figures: []string{

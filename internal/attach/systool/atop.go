@@ -20,6 +20,8 @@ var (
 	atopTop  = regexp.MustCompile(`^ATOP - (\S+)\s+\S+\s+\S+.*?(\S+)? elapsed`)
 	atopLine = regexp.MustCompile(`^(PRC|CPU|cpu|CPL|MEM|SWP|PAG|PSI|LVM|MDD|DSK|NET|GPU|NUM|NUC|NFM|NFC|NFS|IFB|LLC|CPR|SHM) \|`)
 	atopCell = regexp.MustCompile(`^([a-zA-Z]\w*)\s+(-?[\d.]+)(%|[KMGT]|e\d)?`)
+	atopExit = regexp.MustCompile(`\|\s*#exit\s+(\d+)`)
+	atopSpan = regexp.MustCompile(`(?:(\d+)h)?(?:(\d+)m)?(\d+)s elapsed`)
 	atopName = regexp.MustCompile(`^PID\b.*\b(SYSCPU|CPU|CMD|RDDSK|VSIZE|RSIZE|DSK|MEM)\b`)
 	atopTask = regexp.MustCompile(`^\d+ +\S+ +\S+ .*\S$`)
 )
@@ -69,6 +71,7 @@ func readAtop(p *attach.Part) attach.Reading {
 	var last screen
 	var psi map[string]string
 	var disks []string
+	exits, span := 0.0, 0.0
 	begin := func() {
 		all = append(all, screen{})
 		disks = nil
@@ -80,6 +83,7 @@ func readAtop(p *attach.Part) attach.Reading {
 			if m != nil {
 				v.Who.Host = m[1]
 			}
+			span = atopSeconds(text)
 		}
 		s := &all[len(all)-1]
 		if strings.Contains(text, "since Boot") {
@@ -92,6 +96,10 @@ func readAtop(p *attach.Part) attach.Reading {
 		num := func(name string) float64 { f, _ := number(strings.TrimSuffix(cells[name], "%")); return f }
 		amount := func(name string) float64 { f, _ := size(cells[name], 1); return f }
 		switch text[:3] {
+		case "PRC":
+			if m := atopExit.FindStringSubmatch(text); m != nil {
+				exits, _ = number(m[1])
+			}
 		case "CPU":
 			s.cpu = []cpuUse{{us: num("user"), sy: num("sys"), hi: num("irq"), id: num("idle"), wa: num("wait"), st: num("steal"), samples: 1}}
 		case "CPL":
@@ -126,8 +134,29 @@ func readAtop(p *attach.Part) attach.Reading {
 	} else {
 		v.Title = "atop, " + attach.Plural(len(judged), "interval")
 	}
+	if rate := exits / max(1, span); span > 0 && rate >= manyExits && len(judged) > 0 {
+		v.unsure = true
+		v.figure("%s processes ended in %s s, %s a second", plain(exits), plain(span), plain(rate))
+		v.means("processes start and end all the time: their CPU time is in the machine's figures, and in no row of the list")
+		v.next("execsnoop-bpfcc, or: perf trace -e sched:sched_process_exec -a -- sleep 5", "which processes start and end all the time")
+	}
 	atopJudge(v, judged, last, psi, disks)
 	return v.done()
+}
+
+// manyExits is the processes that end in a second from which on to start them costs much.
+const manyExits = 50
+
+// atopSeconds is how long an interval was; 0: it does not say.
+func atopSeconds(text string) (sum float64) {
+	m := atopSpan.FindStringSubmatch(text)
+	for i, f := range []float64{3600, 60, 1} {
+		if m != nil {
+			n, _ := number(m[i+1])
+			sum += n * f
+		}
+	}
+	return sum
 }
 
 // atopJudge: atop counts the CPUs' time in percent of one CPU, so it is divided by their number.

@@ -63,7 +63,7 @@ var diskSum = regexp.MustCompile(`^(\d+) (disks|partitions|total reads|merged re
 // nfs is nfsiostat: of each mount, how long the server took.
 var nfs = &attach.Kind{
 	Name:  "nfsiostat",
-	Hints: []string{" mounted on "},
+	Hints: []string{" mounted on ", "rpc bklog", "avg RTT"},
 	Claim: func(lines []paste.Line) int {
 		tables := 0
 		n := attach.ClaimWhile(lines, func(_ int, text string) bool {
@@ -83,14 +83,14 @@ var nfs = &attach.Kind{
 
 var (
 	nfsMount = regexp.MustCompile(`^(\S+:/\S*) mounted on (\S+):$`)
-	nfsHead  = regexp.MustCompile(`^(read|write): +ops/s |^(ops/s|op/s) +rpc bklog`)
+	nfsHead  = regexp.MustCompile(`^(read|write):\s+ops/s\s|^(ops/s|op/s)\s+rpc bklog`)
 	nfsShare = regexp.MustCompile(`\([\d.]+%\)`)
 )
 
 func readNFS(p *attach.Part) attach.Reading {
 	v := &verdict{}
 	v.unsure = true
-	mount, call, mounts, reports := "", "", 0, 0
+	mount, call, mounts, reports := "the mount", "", 0, 0
 	worst, where := 0.0, ""
 	for _, l := range p.Lines {
 		text := strings.TrimSpace(l.Text)
@@ -117,7 +117,7 @@ func readNFS(p *attach.Part) attach.Reading {
 			call = ""
 		}
 	}
-	v.Title = "nfsiostat, " + attach.Plural(mounts, "report of a mount")
+	v.Title = "nfsiostat, " + attach.Plural(max(1, mounts), "report of a mount")
 	v.not("the first report is a mean since the mount; who waited is not in it")
 	v.Boot = mounts <= 1 || reports <= 2
 	switch {

@@ -17,6 +17,7 @@ type cpuUse struct {
 	runnable                   float64 // threads that run or want to, the median; negative: not known
 	blocked                    float64 // threads in D, likewise
 	load                       bool    // runnable is a load average, which counts D as well
+	still                      bool    // next to nothing is read from disks or written to them meanwhile
 }
 
 // Thresholds in percent of CPU time, and of threads for each CPU.
@@ -120,6 +121,9 @@ func (c cpuUse) iowait(v *verdict) {
 	v.next("iostat -x 1 10", "which device is slow: r_await, w_await, aqu-sz")
 	switch {
 	case v.finds("page-fault"): // the disk is waited for inside of page faults
+	case c.still:
+		v.candidate("disk-wait", c.wa/100, append(proof, "next to nothing is read or written meanwhile")...)
+		v.means("CPUs are idle %s %% of the time while threads wait, and next to nothing is read or written: requests are stuck, or threads wait for something else in the kernel", plain(c.wa))
 	case c.blocked >= 1 && c.samples >= enoughSamples && c.wa >= iowaitBlocked:
 		proof = append(proof, fmt.Sprintf("threads blocked on I/O: %s, the median", plain(c.blocked)))
 		if v.swapsOut {

@@ -5,6 +5,7 @@
 //
 //	kinds.go     Kinds: the table of this room
 //	number.go    figures as tools print them, amounts with units, medians
+//	wrapped.go   rows that a mail or a terminal broke
 //	fields.go    tables of names and rows; how far a claim reaches
 //	facts.go     the facts that several kinds write for rules over several parts
 //	verdict.go   a reading in the making
@@ -38,6 +39,7 @@
 //	netstats.go  netstat -s, nstat
 //	netdev.go    ip -s link, ifconfig; tc -s qdisc; ethtool -S
 //	client.go    what clients say: ab, wrk, hey, vegeta; curl's timings, ping
+//	fio.go       fio
 //	frequency.go turbostat, cpupower
 //	files.go     lsof, iotop
 package systool

@@ -2,7 +2,9 @@ package systool
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
@@ -38,18 +40,72 @@ func dstatNames(f []string) bool {
 	return known >= 2 && known*2 >= len(f)
 }
 
-func dstatRow(f []string) bool {
-	figures := 0
-	for _, c := range f {
-		if _, ok := size(c, 1); ok {
-			figures++
+// dstatColumns is the line of names: groups of columns, with bars between. A plug-in's group may
+// have blanks in its cells, so each group is read for itself.
+type dstatColumns [][]string
+
+// dstatGroup divides a line at the bars, and where a group is of several devices, between these.
+func dstatGroup(text string) (out [][]string) {
+	for _, g := range strings.Split(strings.Trim(strings.TrimSpace(text), "|"), "|") {
+		if parts := strings.Split(g, ": "); len(parts) > 1 {
+			for _, p := range parts {
+				out = append(out, fields(p))
+			}
+			continue
+		}
+		out = append(out, fields(strings.TrimSuffix(strings.TrimSpace(g), ":")))
+	}
+	return out
+}
+
+func dstatHeader(text string) (dstatColumns, bool) {
+	if !dstatNames(dstatCells(text)) && !strings.Contains(text, "|") {
+		return nil, false
+	}
+	groups, known := dstatGroup(text), false
+	for _, g := range groups {
+		known = known || dstatNames(g)
+	}
+	return groups, known
+}
+
+// row gives the figures of a line by name; nil: it is no row. What several devices or CPUs have is
+// summed up, but the shares of CPUs, of which it is the mean.
+func (h dstatColumns) row(text string) map[string]float64 {
+	groups := dstatGroup(text)
+	if len(groups) > len(h) || len(groups)*2 < len(h) {
+		return nil // a row may be cut at the right
+	}
+	out, cpus := map[string]float64{}, 0.0
+	for i, cells := range groups {
+		names := h[i]
+		if len(cells) != len(names) || !dstatNames(names) {
+			continue
+		}
+		if slices.Contains(names, "idl") {
+			cpus++
+		}
+		for j, c := range cells {
+			f, ok := size(c, 1)
+			if !ok && c != "-" {
+				return nil
+			}
+			out[names[j]] += f
 		}
 	}
-	return figures >= 2 && len(f)-figures <= 2
+	if len(out) == 0 {
+		return nil
+	}
+	for _, n := range []string{"usr", "sys", "idl", "wai", "hiq", "siq", "stl"} {
+		if cpus > 1 {
+			out[n] /= cpus
+		}
+	}
+	return out
 }
 
 func claimDstat(lines []paste.Line) int {
-	names := false
+	var names dstatColumns
 	return attach.ClaimWhile(lines, func(at int, text string) bool {
 		if strings.HasPrefix(text, "You did not select any stats") {
 			next, ok := following(lines, at+1)
@@ -58,31 +114,38 @@ func claimDstat(lines []paste.Line) int {
 		if dstatGroups(text) {
 			return true
 		}
-		f := dstatCells(text)
-		if dstatNames(f) && at > 0 {
-			names = true
+		if h, ok := dstatHeader(text); ok && at > 0 {
+			names = h
 			return true
 		}
-		return names && dstatRow(f)
+		return names != nil && names.row(text) != nil
 	})
 }
 
 func readDstat(p *attach.Part) attach.Reading {
 	v := &verdict{}
 	t := table{}
+	var columns dstatColumns
 	for _, l := range p.Lines {
-		f := dstatCells(l.Text)
-		switch {
-		case dstatGroups(l.Text) || len(f) == 0:
-		case dstatNames(f):
-			t.names = f
-		case t.names != nil && dstatRow(f):
-			// A date and a time are two cells below one name.
-			for len(f) > len(t.names) {
-				f = f[1:]
-			}
-			t.rows = append(t.rows, row{cells: f})
+		if dstatGroups(l.Text) {
+			continue
 		}
+		if h, ok := dstatHeader(l.Text); ok {
+			columns = h
+			continue
+		}
+		figures := columns.row(l.Text)
+		if figures == nil {
+			continue
+		}
+		if t.names == nil {
+			t.names = slices.Sorted(maps.Keys(figures))
+		}
+		r := row{}
+		for _, n := range t.names {
+			r.cells = append(r.cells, strconv.FormatFloat(figures[n], 'f', -1, 64))
+		}
+		t.rows = append(t.rows, r)
 	}
 	if len(t.rows) < 2 {
 		v.Title, v.Boot, v.unsure = "dstat, one row", true, true

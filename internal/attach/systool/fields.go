@@ -18,6 +18,7 @@ type table struct {
 // were printed are kept as text.
 type row struct {
 	time    string // as printed; "": none
+	since   string // of the line of names right above, which is when its interval started; "": none
 	average bool
 	cells   []string
 	text    string // instead of cells: they stand in it, with blanks between

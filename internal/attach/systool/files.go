@@ -55,21 +55,30 @@ func readLsof(p *attach.Part) attach.Reading {
 // iotop lists who reads and writes.
 var iotop = &attach.Kind{
 	Name:  "iotop",
-	Hints: []string{"DISK READ"},
+	Hints: []string{"DISK READ", "DISK read"},
 	Claim: claimIotop,
 	Read:  readIotop,
 }
 
 var (
-	iotopTop = regexp.MustCompile(`^(Total|Actual|Current) DISK READ *:\s+([\d.]+) (\w)/s.*DISK WRITE *:\s+([\d.]+) (\w)/s`)
-	iotopRow = regexp.MustCompile(`^(?:\d\d:\d\d:\d\d\s+)?(\d+) +\S+/\S+ +\S+ +([\d.]+) (\w)/s +([\d.]+) (\w)/s +(\?unavailable\?|([\d.]+) % +([\d.]+) %) +(.*)$`)
+	iotopTop = regexp.MustCompile(`^(Total|Actual|Current) DISK (?i:read) *:\s+([\d.,]+) (\w)\S*/s.*DISK (?i:write) *:\s+([\d.,]+) (\w)\S*/s`)
+	iotopRow = regexp.MustCompile(`^(?:\d\d:\d\d:\d\d\s+)?(\d+) +\S+/\S+ +\S+ +([\d.,]+) (\w)\S*/s +([\d.,]+) (\w)\S*/s +(\?unavailable\?|([\d.,]+) % +([\d.,]+) %)? *(.*)$`)
 )
+
+func iotopNames(text string) bool {
+	text = strings.ToUpper(text)
+	return strings.Contains(text, "DISK READ") && strings.Contains(text, "COMMAND")
+}
 
 func claimIotop(lines []paste.Line) int {
 	headed := false
-	return attach.ClaimWhile(lines, func(_ int, text string) bool {
+	whole := func(text string) bool {
 		text = strings.TrimSpace(text)
-		if iotopTop.MatchString(text) || strings.Contains(text, "DISK READ") && strings.Contains(text, "COMMAND") {
+		return iotopTop.MatchString(text) || iotopNames(text) || iotopRow.MatchString(text)
+	}
+	return claimLogical(lines, whole, func(_ int, text string) bool {
+		text = strings.TrimSpace(text)
+		if iotopTop.MatchString(text) || iotopNames(text) {
 			headed = true
 			return true
 		}
@@ -82,10 +91,15 @@ func readIotop(p *attach.Part) attach.Reading {
 	v.Title, v.Glance = "iotop, 1 screen", true
 	most, what := 0.0, ""
 	worst, who := 0.0, ""
+	total := ""
 	for _, l := range p.Lines {
 		text := strings.TrimSpace(l.Text)
-		if m := iotopTop.FindStringSubmatch(text); m != nil && m[1] != "Total" {
-			v.figure("disks: reads %s %s/s, writes %s %s/s", m[2], m[3], m[4], m[5])
+		if m := iotopTop.FindStringSubmatch(text); m != nil {
+			if sum := fmt.Sprintf("reads %s %s/s, writes %s %s/s", m[2], m[3], m[4], m[5]); m[1] == "Total" {
+				total = sum
+			} else {
+				v.figure("disks: %s", sum)
+			}
 		}
 		m := iotopRow.FindStringSubmatch(text)
 		if m == nil {
@@ -103,6 +117,12 @@ func readIotop(p *attach.Part) attach.Reading {
 	}
 	if what != "" {
 		v.figure("%s", what)
+	}
+	if len(v.Figures) == 0 && total != "" {
+		v.figure("programs: %s", total)
+	}
+	if what == "" {
+		v.means("nobody reads or writes at that moment")
 	}
 	if worst >= 20 {
 		v.Figures = slices.Insert(v.Figures, 0, who)

@@ -37,6 +37,7 @@ func FuzzTurbostat(f *testing.F)     { fuzz.Kind(f, turbostat) }
 func FuzzCpupower(f *testing.F)      { fuzz.Kind(f, cpupower) }
 func FuzzLsof(f *testing.F)          { fuzz.Kind(f, lsof) }
 func FuzzIotop(f *testing.F)         { fuzz.Kind(f, iotop) }
+func FuzzFio(f *testing.F)           { fuzz.Kind(f, fio) }
 func FuzzMpstat(f *testing.F)        { fuzz.Kind(f, mpstat) }
 func FuzzPidstat(f *testing.F)       { fuzz.Kind(f, pidstat) }
 func FuzzDescribePod(f *testing.F)   { fuzz.Kind(f, describePod) }

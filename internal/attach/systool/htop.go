@@ -28,6 +28,11 @@ func htopSummary(text string) bool {
 	return htopBar.MatchString(text) || htopTasks.MatchString(text) || htopLoad.MatchString(text) && !strings.Contains(text, "/") || strings.HasPrefix(strings.TrimSpace(text), "Uptime: ")
 }
 
+// htopNames gives the columns of processes, by top's names.
+func htopNames(text string) ([]string, bool) {
+	return topHeader(strings.NewReplacer("CPU%", "%CPU", "MEM%", "%MEM", "PRI", "PR", "△", "", "▽", "", "▼", "", "▲", "").Replace(text))
+}
+
 func claimHtop(lines []paste.Line) int {
 	var names []string
 	bars, keys := 0, false
@@ -40,7 +45,7 @@ func claimHtop(lines []paste.Line) int {
 			return bars > 0
 		}
 		f := fields(text)
-		if h, ok := topHeader(strings.NewReplacer("CPU%", "%CPU", "MEM%", "%MEM", "PRI", "PR", "△", "", "▽", "", "▼", "", "▲", "").Replace(text)); ok && bars > 0 {
+		if h, ok := htopNames(text); ok && bars > 0 {
 			names = h
 			return true
 		}
@@ -84,6 +89,11 @@ func readHtop(p *attach.Part) attach.Reading {
 				s.mem.total, s.mem.used, s.mem.available = a, u, a-u
 			}
 		}
+		if h, ok := htopNames(l.Text); ok {
+			s.names = h
+		} else if f := fields(l.Text); s.names != nil && topRow(s.names, f) {
+			s.rows = append(s.rows, row{cells: f})
+		}
 		if m := htopLoad.FindStringSubmatch(l.Text); m != nil {
 			s.load = nil
 			for _, c := range m[1:] {
@@ -104,6 +114,10 @@ func readHtop(p *attach.Part) attach.Reading {
 	}
 	if s.mem.total > 0 {
 		v.figure("memory: %s of %s used, cache not counted", bytes(s.mem.used), bytes(s.mem.total))
+	}
+	s.cpus = len(busy)
+	if len(busy) > 0 {
+		s.unseen(v, c)
 	}
 	s.loaded(v, c, len(busy) > 0)
 	if len(busy) > 0 && c.id <= idleNone {

@@ -24,7 +24,7 @@ var iostatDate = regexp.MustCompile(`^\d{1,4}[./-]\d{1,2}[./-]\d{1,4} \d{2}:\d{2
 
 // iostatDevices gives the columns of devices. The device is the first of them, or with -h the last.
 func iostatDevices(f []string) bool {
-	if len(f) < 4 {
+	if len(f) < 3 {
 		return false
 	}
 	has := func(n ...string) bool {
@@ -32,17 +32,29 @@ func iostatDevices(f []string) bool {
 	}
 	first := f[0] == "Device" || f[0] == "Device:" || f[0] == "Disk:"
 	last := f[len(f)-1] == "Device"
-	return first && has("tps", "r/s", "await", "rrqm/s") || last && has("r/s", "w/s", "d/s", "f/s", "tps")
+	return first && has("tps", "r/s", "await", "rrqm/s") || last && has("r/s", "w/s", "d/s", "f/s", "tps", "aqu-sz", "%util")
 }
 
 func iostatCPU(f []string) bool {
 	return len(f) >= 5 && strings.HasPrefix(f[0], "avg-cpu") && f[1] == "%user"
 }
 
+// iostatTable is the columns that stand above, devices' and those of CPUs.
+type iostatTable struct {
+	names  []string
+	shares int
+}
+
+// whole reports whether a line is complete: some mails break each.
+func (t *iostatTable) whole(text string) bool {
+	f := fields(text)
+	return banner(text) != nil || iostatDate.MatchString(strings.TrimSpace(text)) || iostatDevices(f) || iostatCPU(f) ||
+		t.shares > 0 && len(f) == t.shares && numeric(f) || t.names != nil && len(f) == len(t.names) && iostatRow(t.names, f)
+}
+
 func claimIostat(lines []paste.Line) int {
-	var names []string
-	shares := 0
-	return attach.ClaimWhile(lines, func(at int, text string) bool {
+	var t iostatTable
+	return claimLogical(lines, t.whole, func(at int, text string) bool {
 		f := fields(text)
 		switch {
 		case banner(text) != nil, iostatDate.MatchString(strings.TrimSpace(text)):
@@ -50,16 +62,16 @@ func claimIostat(lines []paste.Line) int {
 			n := fields(next.Text)
 			return ok && (iostatDevices(n) || iostatCPU(n) || iostatDate.MatchString(strings.TrimSpace(next.Text)))
 		case iostatDevices(f):
-			names = f
+			t.names = f
 			return true
 		case iostatCPU(f):
-			shares = len(f) - 1
+			t.shares = len(f) - 1
 			return true
-		case shares > 0 && len(f) == shares && numeric(f):
-			shares = 0
+		case t.shares > 0 && len(f) == t.shares && numeric(f):
+			t.shares = 0
 			return true
 		}
-		return names != nil && len(f) == len(names) && iostatRow(names, f)
+		return t.names != nil && len(f) == len(t.names) && iostatRow(t.names, f)
 	})
 }
 
@@ -93,18 +105,19 @@ func parseIostat(p *attach.Part) (all []report, headed bool, cpus int) {
 	var shares []string
 	var r *report
 	open := func() { all = append(all, report{disks: map[string]disk{}}); r = &all[len(all)-1] }
-	for _, l := range p.Lines {
-		f := fields(l.Text)
+	var now iostatTable
+	for _, text := range logical(p.Lines, now.whole) {
+		f := fields(text)
 		switch {
-		case len(f) == 0 || iostatDate.MatchString(strings.TrimSpace(l.Text)):
-		case banner(l.Text) != nil:
+		case len(f) == 0 || iostatDate.MatchString(strings.TrimSpace(text)):
+		case banner(text) != nil:
 			headed = true
-			cpus, _ = whole(banner(l.Text)[3])
+			cpus, _ = whole(banner(text)[3])
 		case iostatCPU(f):
-			shares = f[1:]
+			shares, now.shares = f[1:], len(f)-1
 			open()
 		case iostatDevices(f):
-			names = f
+			names, now.names = f, f
 			// -d leaves out the CPUs, -h prints four tables of devices.
 			if r == nil || len(r.order) > 0 && f[0] != "w/s" && f[0] != "d/s" && f[0] != "f/s" && !slices.Contains(f[:1], "aqu-sz") {
 				open()
@@ -112,7 +125,7 @@ func parseIostat(p *attach.Part) (all []report, headed bool, cpus int) {
 		case len(shares) > 0 && len(f) == len(shares) && numeric(f):
 			t := table{names: shares, rows: []row{{cells: f}}}
 			one := t.byShares()
-			r.cpu, shares = &one, nil
+			r.cpu, shares, now.shares = &one, nil, 0
 		case r != nil && len(f) == len(names) && iostatRow(names, f):
 			r.add(names, f)
 		}
@@ -175,7 +188,7 @@ func medianDisk(all []report, name string, columns ...string) float64 {
 // device is the medians that matter of one device.
 type device struct {
 	name                          string
-	reads, writes                 float64 // requests a second
+	reads, writes, others         float64 // requests a second
 	rawait, wawait, fawait, await float64 // ms
 	queue, util                   float64
 	extended                      bool
@@ -190,7 +203,7 @@ func devices(all []report) (out []device) {
 			}
 			seen[name] = true
 			m := func(c ...string) float64 { return medianDisk(all, name, c...) }
-			d := device{name: strings.TrimSuffix(name, ":"), reads: m("r/s"), writes: m("w/s"), rawait: m("r_await"), wawait: m("w_await"),
+			d := device{name: strings.TrimSuffix(name, ":"), reads: m("r/s"), writes: m("w/s"), others: m("d/s") + m("f/s"), rawait: m("r_await"), wawait: m("w_await"),
 				fawait: m("f_await"), await: m("await"), queue: m("aqu-sz", "avgqu-sz"), util: m("%util")}
 			if d.reads+d.writes == 0 {
 				d.reads = m("tps")
@@ -260,6 +273,14 @@ func readIostat(p *attach.Part) attach.Reading {
 	}
 	if known {
 		c.cpus = cpus
+		if atRest(disks) && c.wa >= iowaitMatters {
+			v.unsure = true
+			v.against("disk-wait", "no disk of iostat serves a request")
+			v.means("CPUs are idle %s %% of the time with threads that wait for I/O, and no disk in it serves a request: it is waited for elsewhere", plain(c.wa))
+			v.not("iowait is no proof of a slow disk: a thread that sleeps in the kernel for memory, for a server of files or for a device that is not listed counts likewise")
+			v.next("for i in 1 2 3 4 5; do ps -eLo state,wchan:32,comm | grep ^D; sleep 1; done", "where in the kernel they wait")
+			c.wa = 0
+		}
 		c.judge(v)
 	}
 	if len(disks) > 0 && !disks[0].extended {
@@ -298,8 +319,31 @@ const (
 	awaitSome = 10
 )
 
+// stuck reports whether requests are under way and none is finished.
+func (d device) stuck() bool {
+	return d.extended && d.util >= 90 && d.reads+d.writes+d.others == 0
+}
+
+// atRest reports whether no device served anything, and all that matters of each is shown.
+func atRest(all []device) bool {
+	for _, d := range all {
+		if !d.extended || d.reads+d.writes+d.others > 0 || d.util >= 5 || d.queue >= 1 {
+			return false
+		}
+	}
+	return len(all) > 0
+}
+
 func (d device) judge(v *verdict, c cpuUse, n int) {
 	proof := d.String()
+	if d.stuck() {
+		v.candidate("disk-wait", c.wa/100, proof)
+		v.means("%s is busy all the time and finishes no request: those under way are stuck in it, or below it", d.name)
+		v.not("a busy device without requests is not at ease: who waits for those under way is not in it")
+		v.next("for i in 1 2 3 4 5; do ps -eLo state,wchan:32,comm | grep ^D; sleep 1; done", "which threads stay in D, and where in the kernel")
+		v.next("dmesg -T | tail -50", "whether the device, or what it is made of, reports errors")
+		return
+	}
 	// Writes are mostly the kernel's own, behind everybody's back: they are no wait yet.
 	waited := max(d.rawait, d.fawait)
 	if d.rawait == 0 && d.wawait == 0 && d.reads > 0 {

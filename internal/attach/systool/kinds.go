@@ -41,6 +41,7 @@ func Kinds() []*attach.Kind {
 		dockerJSON,
 		unit,
 		diskSums,
+		fio,
 		nfs,
 		nmon,
 		glances,

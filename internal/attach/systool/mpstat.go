@@ -2,6 +2,7 @@ package systool
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format/paste"
@@ -29,7 +30,7 @@ func (t *table) byCPU() (all []cpuRows) {
 	var order []string
 	sampled := t.times() > 0
 	for _, r := range t.rows {
-		if r.average && sampled || len(r.cells) == 0 {
+		if r.average && sampled || len(r.cells) == 0 || t.overflowed(r) != "" {
 			continue
 		}
 		one := index[r.cells[0]]
@@ -59,6 +60,29 @@ func (t *table) byCPU() (all []cpuRows) {
 	return all
 }
 
+// overflowed is a share of a CPU's time that is far above all of it; "": none is. A counter that
+// fell between two readings gives one.
+func (t *table) overflowed(r row) string {
+	for i, n := range t.names {
+		if f, ok := 0.0, false; strings.HasPrefix(n, "%") && i < len(r.cells) {
+			if f, ok = number(r.cells[i]); ok && f > 110 {
+				return n + " " + r.cells[i]
+			}
+		}
+	}
+	return ""
+}
+
+// flaw says that rows are left out.
+func (t *table) flaw(v *verdict) {
+	for _, r := range t.rows {
+		if bad := t.overflowed(r); bad != "" && len(r.cells) > 0 {
+			v.Flaws = append(v.Flaws, fmt.Sprintf("CPU %s at %s: %s is no share: a counter fell, and the row is left out", r.cells[0], r.time, bad))
+			return
+		}
+	}
+}
+
 // maxCPUs is more than Linux supports: NR_CPUS is 8192 at most.
 const maxCPUs = 8192
 
@@ -72,10 +96,15 @@ func readMpstat(p *attach.Part) attach.Reading {
 		return interrupts(v, &s)
 	}
 	all := t.byCPU()
+	t.flaw(v)
 	n := t.times()
 	v.Title += ", " + samples(max(1, n))
 	if n == 0 {
 		v.Title = "mpstat, averages"
+	}
+	if len(all) == 0 {
+		v.cutOff("mpstat")
+		return v.done()
 	}
 	v.cpus(all, s.cpus)
 	if n == 1 && t.interval() == 0 && bootOnly(p, t) {

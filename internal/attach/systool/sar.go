@@ -34,8 +34,14 @@ func readSar(p *attach.Part) attach.Reading {
 	if gap >= 60 {
 		v.Title += fmt.Sprintf(" of %s min", plain(gap/60))
 	}
+	rows := 0
 	for _, t := range s.tables {
+		rows += len(t.rows)
 		t.dropAverages()
+	}
+	if rows == 0 {
+		v.cutOff("sar")
+		return v.done()
 	}
 	s.sarCPU(v)
 	s.sarQueue(v)
@@ -76,6 +82,7 @@ func (s *sysstatTables) sarCPU(v *verdict) {
 	if t == nil {
 		return
 	}
+	t.flaw(v)
 	v.cpus(t.byCPU(), s.cpus)
 	if v.Signs == nil || !v.has() {
 		v.Means = "" // the other tables may say more

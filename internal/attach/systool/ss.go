@@ -60,6 +60,31 @@ var ssInfo = regexp.MustCompile(`\b(rto:\d|rtt:[\d.]+/|cwnd:\d|mss:\d+|skmem:\(|
 // ssSums are the lines of ss -s.
 var ssSums = regexp.MustCompile(`^(Total: \d+|TCP: +\d+ \(estab|Transport +Total|(\*|RAW|UDP|TCP|INET|FRAG)\s+\d+\s+\S+\s+\S+)`)
 
+// ssPart is one of the figures of a connection.
+var ssPart = regexp.MustCompile(`^(\w+:\S+|\w+\(\S*\)|bbr|cubic|reno|send|pacing_rate|delivery_rate|app_limited|ts|sack|ecn|ecnseen|fastopen|[\d.]+[KMG]?bps|timer:\S+|users:\S+)$`)
+
+// ssMore reports whether a line goes on with the figures of a connection.
+func ssMore(f []string) bool {
+	if len(f) == 0 || len(f) > 64 {
+		return false
+	}
+	known, keyed := 0, 0
+	for _, c := range f {
+		if ssPart.MatchString(c) {
+			known++
+			if strings.Contains(c, ":") || strings.HasSuffix(c, "bps") {
+				keyed++
+			}
+		}
+	}
+	return keyed >= 1 && known == len(f) && (keyed >= 2 || ssInfo.MatchString(strings.Join(f, " ")))
+}
+
+func ssLine(text string) bool {
+	state, _, _, _, _, ok := ssRow(fields(text))
+	return ok && state != ""
+}
+
 func claimSS(lines []paste.Line) int {
 	headed, sums := false, false
 	return attach.ClaimWhile(lines, func(at int, text string) bool {
@@ -81,6 +106,8 @@ func claimSS(lines []paste.Line) int {
 		case sums:
 			sums = ssSums.MatchString(trimmed)
 			return sums
+		case at > 0 && ssMore(f), at > 0 && trimmed == "--" && at+1 < len(lines) && ssLine(lines[at+1].Text):
+			return true // a person wrapped it; grep -A puts a line between
 		case ssInfo.MatchString(text) && (strings.HasPrefix(trimmed, "cubic") || strings.HasPrefix(trimmed, "bbr") || strings.HasPrefix(trimmed, "reno") || headed || strings.Contains(trimmed, "rto:")):
 			return true
 		}
@@ -100,6 +127,10 @@ type sockets struct {
 	unsentAt       string
 	retrans        int // connections with segments in retransmission
 	rtts           []float64
+	slow           string // the connection whose round trips are longest above their least
+	slowest        float64
+	rtt, least     float64 // of the connection that is read, in ms
+	at             string
 	limited        int // connections that the receiver's window, or the send buffer, limits
 	sums           string
 	waiting        string // connections that wait at a listener whose limit is not printed
@@ -108,6 +139,7 @@ type sockets struct {
 var (
 	ssRTT     = regexp.MustCompile(`\brtt:([\d.]+)/`)
 	ssRetrans = regexp.MustCompile(`\bretrans:(\d+)/(\d+)`)
+	ssLeast   = regexp.MustCompile(`\bminrtt:([\d.]+)`)
 	ssLimited = regexp.MustCompile(`\brwnd_limited:\d+ms\(([\d.]+)%\)`)
 )
 
@@ -121,13 +153,19 @@ func parseSS(p *attach.Part, v *verdict) (s sockets) {
 		if state, recv, send, local, _, ok := ssRow(fields(text)); ok && !strings.HasPrefix(text, "TCP ") {
 			s.total++
 			s.states[state]++
+			s.rtt, s.least, s.at = 0, 0, local
 			s.row(state, recv, send, local, v)
 		}
 		if m := ssRTT.FindStringSubmatch(text); m != nil {
 			if f, ok := number(m[1]); ok {
 				s.rtts = append(s.rtts, f)
+				s.rtt = f
 			}
 		}
+		if m := ssLeast.FindStringSubmatch(text); m != nil {
+			s.least, _ = number(m[1])
+		}
+		s.queued()
 		if m := ssRetrans.FindStringSubmatch(text); m != nil && m[1] != "0" {
 			s.retrans++
 		}
@@ -139,6 +177,22 @@ func parseSS(p *attach.Part, v *verdict) (s sockets) {
 	}
 	return s
 }
+
+// A round trip this much above the least one of its connection is time in queues on the way, in ms.
+const (
+	queuedTimes = 3
+	queuedMore  = 20
+)
+
+func (s *sockets) queued() {
+	if more := s.rtt - s.least; s.least > 0 && s.rtt >= queuedTimes*s.least && more >= queuedMore && more > s.slowest {
+		s.slowest = more
+		s.slow = fmt.Sprintf("%s: round trip %s ms, %s ms at best", s.at, plain(s.rtt), plain(s.least))
+	}
+}
+
+// unsentMuch is bytes in a queue to send that are more than a usual answer.
+const unsentMuch = 1 << 20
 
 func (s *sockets) row(state string, recv, send int, local string, v *verdict) {
 	switch {
@@ -227,6 +281,17 @@ func (s *sockets) judge(v *verdict) {
 	}
 	if s.limited > 0 {
 		v.outside("the peer: its receive window is full, so it reads too slowly", 0, attach.Plural(s.limited, "connection")+" limited by the receiver for at least a fifth of the time")
+	}
+	if s.slow != "" {
+		v.unsure = true
+		v.figure("%s", s.slow)
+		v.means("packets queue on the way: %s", s.slow)
+	}
+	if s.unsent >= unsentMuch {
+		v.unsure = true
+		v.means("%s of %s wait to be sent or acknowledged: the peer or the way takes less than the program writes", bytes(float64(s.unsent)), s.unsentAt)
+		v.not("a transfer that sends all it can fills its queue by design: what matters is whether requests share the connection or the way")
+		v.next("ss -tinm dst PEER; sleep 5; ss -tinm dst PEER", "whether the queue stays full, and what limits it: rwnd_limited, sndbuf_limited, cwnd")
 	}
 	if s.unread >= 1<<16 {
 		v.unsure = true

@@ -150,22 +150,41 @@ var sarTables = [][]string{
 	{"ierr/s", "oerr/s"}, {"ierr6/s", "oerr6/s"}, {"ihdrer6/s", "iinadr6/s"}, {"CPU", "wghMHz"}, {"FCHOST", "fch_rxf/s"},
 }
 
+// sysstatNote reports whether cells behind a time are a note of sar's between its rows: a restart
+// of the machine, or a comment, as of a suspend.
+func sysstatNote(cells []string) bool {
+	return len(cells) > 1 && (cells[0] == "COM" || cells[0] == "LINUX" && cells[1] == "RESTART")
+}
+
+// sysstatWhole reports whether a line is complete, below these names.
+func sysstatWhole(names []string, text string) bool {
+	if banner(text) != nil {
+		return true
+	}
+	_, _, rest, ok := sysstatTime(fields(text))
+	if !ok {
+		return false
+	}
+	if sysstatNames(rest) != noTool {
+		return true
+	}
+	return sysstatNote(rest) || names != nil && sysstatRow(names, rest) || names == nil && headless(rest) != noTool
+}
+
 // claimSysstat counts the lines of one of sysstat's tools: a banner, lines of names, rows.
 func claimSysstat(kind sysstatTool, lines []paste.Line) int {
 	var names []string
-	return attach.ClaimWhile(lines, func(at int, text string) bool {
-		f := fields(text)
+	whole := func(text string) bool { return sysstatWhole(names, text) }
+	return claimLogical(lines, whole, func(at int, text string) bool {
 		if banner(text) != nil {
-			next, ok := following(lines, at+1)
-			if !ok {
-				return false
-			}
-			_, _, rest, ok := sysstatTime(fields(next.Text))
-			return ok && sysstatNames(rest) == kind
+			return sysstatAhead(lines[at+1:]) == kind
 		}
-		_, _, rest, ok := sysstatTime(f)
+		_, _, rest, ok := sysstatTime(fields(text))
 		if !ok {
-			return names != nil && strings.Contains(text, "LINUX RESTART")
+			return names != nil && (strings.Contains(text, "LINUX RESTART") || aside(lines[at+1:], names))
+		}
+		if sysstatNote(rest) {
+			return names != nil || sysstatAhead(lines[at+1:]) == kind
 		}
 		if k := sysstatNames(rest); k != noTool {
 			names = rest
@@ -178,11 +197,39 @@ func claimSysstat(kind sysstatTool, lines []paste.Line) int {
 	})
 }
 
+// sysstatAhead is the tool of the names that come next, behind notes.
+func sysstatAhead(lines []paste.Line) sysstatTool {
+	for at := 0; at < len(lines); at++ {
+		next, ok := following(lines, at)
+		if !ok {
+			return noTool
+		}
+		_, _, rest, ok := sysstatTime(fields(next.Text))
+		if !ok || !sysstatNote(rest) {
+			return sysstatNames(rest)
+		}
+		for lines[at].N != next.N {
+			at++
+		}
+	}
+	return noTool
+}
+
+// aside reports whether a row of these names follows at once: so the line above it is somebody's
+// note between the rows.
+func aside(lines []paste.Line, names []string) bool {
+	if len(lines) == 0 || lines[0].Command != "" {
+		return false
+	}
+	_, _, rest, ok := sysstatTime(fields(lines[0].Text))
+	return ok && len(rest) == len(names) && sysstatRow(names, rest)
+}
+
 // sysstatRow reports whether these cells fit below these names: as many, and figures but for names
 // of things.
 func sysstatRow(names, cells []string) bool {
 	if len(cells) < len(names) || len(cells) > len(names) && names[len(names)-1] != "Command" {
-		return strings.HasPrefix(strings.Join(cells, " "), "LINUX RESTART")
+		return false
 	}
 	for i, n := range names {
 		if strings.ContainsAny(n, "/%") && n != "IFACE" {
@@ -229,9 +276,11 @@ type sysstatTables struct {
 
 func parseSysstat(p *attach.Part) (s sysstatTables) {
 	var now *table
-	for _, l := range p.Lines {
-		f := fields(l.Text)
-		if m := banner(l.Text); m != nil {
+	var names []string
+	since := ""
+	for _, text := range logical(p.Lines, func(text string) bool { return sysstatWhole(names, text) }) {
+		f := fields(text)
+		if m := banner(text); m != nil {
 			s.host = m[2]
 			if n, ok := whole(m[3]); ok {
 				s.cpus = n
@@ -240,14 +289,15 @@ func parseSysstat(p *attach.Part) (s sysstatTables) {
 		}
 		at, average, rest, ok := sysstatTime(f)
 		switch {
-		case !ok:
+		case !ok, sysstatNote(rest):
 		case sysstatNames(rest) != noTool:
-			now = s.of(rest)
+			now, names, since = s.of(rest), rest, at
 		case now == nil && headless(rest) != noTool:
-			now = s.of(mpstatColumns)
+			now, names = s.of(mpstatColumns), mpstatColumns
 			fallthrough
 		case now != nil && sysstatRow(now.names, rest):
-			now.rows = append(now.rows, row{time: at, average: average, cells: rest})
+			now.rows = append(now.rows, row{time: at, average: average, since: since, cells: rest})
+			since = ""
 		}
 	}
 	return s
@@ -298,6 +348,9 @@ func (t *table) interval() float64 {
 		at, ok := seconds(r.time)
 		if !ok {
 			continue
+		}
+		if from, ok := seconds(r.since); ok && r.since != "" {
+			was = from // a restart, or what was cut out, may lie before it
 		}
 		if was >= 0 && at > was {
 			gaps = append(gaps, at-was)

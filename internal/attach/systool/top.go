@@ -103,9 +103,24 @@ func topSummary(text string) bool {
 		topCPU.MatchString(text) && (len(topShare.FindAllString(text, 8)) >= 3 || topGraph.MatchString(text))
 }
 
+// topWhole reports whether a line is complete, below these names of columns.
+func topWhole(names []string, text string) bool {
+	text = strings.TrimSpace(text)
+	if topFirst.MatchString(text) {
+		return len(loads(text)) == 3
+	}
+	if _, ok := topHeader(text); ok {
+		return true
+	}
+	if topSummary(text) {
+		return !strings.HasSuffix(text, ",") && !strings.HasSuffix(text, ":")
+	}
+	return topRow(names, fields(text))
+}
+
 func claimTop(lines []paste.Line) int {
 	names := topDefault
-	return attach.ClaimWhile(lines, func(at int, text string) bool {
+	return claimLogical(lines, func(text string) bool { return topWhole(names, text) }, func(at int, text string) bool {
 		text = strings.TrimSpace(text)
 		if topSummary(text) {
 			// Memory alone might be of /proc/meminfo or free.
@@ -143,8 +158,14 @@ func parseTop(p *attach.Part) (all []screen) {
 		all = append(all, screen{names: topDefault})
 		s = &all[len(all)-1]
 	}
-	for _, l := range p.Lines {
-		text := strings.TrimSpace(l.Text)
+	complete := func(text string) bool {
+		if s == nil {
+			return topWhole(topDefault, text)
+		}
+		return topWhole(s.names, text)
+	}
+	for _, text := range logical(p.Lines, complete) {
+		text = strings.TrimSpace(text)
 		if s == nil || topFirst.MatchString(text) || topTasks.MatchString(text) && s.total > 0 {
 			open()
 		}

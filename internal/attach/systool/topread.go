@@ -26,6 +26,9 @@ func readTop(p *attach.Part) attach.Reading {
 	if known && len(all) == 1 && c.id >= 99 && last.used() >= 50 {
 		known = false // the line of the first screen covers an instant in some versions
 	}
+	if overflowedLoad(v, last.load) {
+		last.load, v.unsure = nil, true
+	}
 	if last.load != nil {
 		v.figure("load average %s, %s, %s", fixed(last.load[0]), fixed(last.load[1]), fixed(last.load[2]))
 	}
@@ -37,6 +40,9 @@ func readTop(p *attach.Part) attach.Reading {
 		v.fact(MemoryAvailable, part(last.mem.available/last.mem.total))
 	}
 	last.processes(v, known && c.id+c.wa < 50)
+	if known {
+		last.unseen(v, c)
+	}
 	last.oneCPU(v)
 	last.states(v, &c)
 	if known {
@@ -101,6 +107,28 @@ func (t *table) programs() (name string, use float64, count int) {
 		}
 	}
 	return name, use, counts[name]
+}
+
+// unseen says that processes in a screen do not add up to what CPUs do. A screen shows those first
+// that use most, so what follows the last one, which uses next to nothing, cannot make up for it.
+func (s *screen) unseen(v *verdict, c cpuUse) {
+	t := table{names: s.names, rows: s.rows}
+	if len(t.rows) < 3 || !t.has("%CPU", "CPU%") {
+		return
+	}
+	total, least := 0.0, 100.0
+	for _, r := range t.rows {
+		use := t.num(r, "%CPU", "CPU%")
+		total, least = total+use, min(least, use)
+	}
+	cpus := float64(max(1, s.cpus))
+	if busy := (100 - c.id - c.wa) * cpus; busy >= 60 && total < busy/2 && least < 1 {
+		v.unsure = true
+		v.Figures = slices.Insert(v.Figures, min(1, len(v.Figures)), fmt.Sprintf("the processes in it use %s %% of a CPU together, of %s %%", plain(total), plain(busy)))
+		v.means("what is listed does not explain it: the CPU time may be of processes that live too shortly to be listed, or of interrupts")
+		v.not("that the process at the head is the reason: it is the largest of those that were still there")
+		v.next("execsnoop-bpfcc, or: perf trace -e sched:sched_process_exec -a -- sleep 5", "which processes start and end all the time")
+	}
 }
 
 // screensCPU is the medians of the lines of CPUs.

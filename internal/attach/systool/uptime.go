@@ -54,6 +54,12 @@ func readUptime(p *attach.Part) attach.Reading {
 		v.means("the load average is cut off")
 		return v.done()
 	}
+	if overflowedLoad(v, last) {
+		v.unsure = true
+		v.means("the load average is of no use")
+		v.next("vmstat 1 10", "r, b and id: whether threads want CPUs or the disk")
+		return v.done()
+	}
 	if n > 1 {
 		v.Title = fmt.Sprintf("uptime, %d times; the last counts", n)
 	}
@@ -78,4 +84,19 @@ func readUptime(p *attach.Part) attach.Reading {
 	v.next("nproc", "the load average is to be held against the number of CPUs")
 	v.next("vmstat 1 10", "r, b and id: whether threads want CPUs or the disk")
 	return v.done()
+}
+
+// mostThreads is the largest pid_max of Linux: no load is above it.
+const mostThreads = 1 << 22
+
+// overflowedLoad reports whether a load average is no number of threads, and says so: a counter of
+// the kernel that falls below zero gives 2^32 and some.
+func overflowedLoad(v *verdict, load []float64) bool {
+	for _, l := range load {
+		if l > mostThreads {
+			v.Flaws = append(v.Flaws, fmt.Sprintf("load average %s: it is no number of threads, since a counter of the kernel fell below zero; it is left out", fixed(l)))
+			return true
+		}
+	}
+	return false
 }

@@ -109,6 +109,12 @@ func (v *verdict) has() bool {
 	return false
 }
 
+// cutOff is the verdict on names without rows.
+func (v *verdict) cutOff(tool string) {
+	v.Title, v.unsure = tool+", names without figures", true
+	v.means("what stands below the names is cut off")
+}
+
 // done settles the state.
 func (v *verdict) done() attach.Reading {
 	v.State = attach.Healthy

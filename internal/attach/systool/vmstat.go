@@ -80,21 +80,37 @@ func vmstatRow(text string) bool {
 	return total >= 95 && total <= 105
 }
 
+// vmstatWhole reports whether a line is complete: some mails break each.
+func vmstatWhole(text string) bool {
+	text = untimed(text)
+	if vmstatGroups(text) {
+		return strings.Contains(text, "cpu")
+	}
+	if _, ok := vmstatHeader(text); ok {
+		return !strings.ContainsAny(text, "0123456789")
+	}
+	return vmstatRow(text)
+}
+
 func claimVmstat(lines []paste.Line) int {
-	headed := false
-	return attach.ClaimWhile(lines, func(at int, text string) bool {
+	groups, told := false, 0
+	n := claimLogical(lines, vmstatWhole, func(_ int, text string) bool {
 		text = untimed(text)
-		if vmstatGroups(text) {
-			next, ok := following(lines, at+1)
-			_, is := vmstatHeader(next.Text)
-			return ok && is
+		_, names := vmstatHeader(text)
+		if groups && !names {
+			return false
 		}
-		if _, ok := vmstatHeader(text); ok {
-			headed = true
+		groups = vmstatGroups(text)
+		if names || vmstatRow(text) {
+			told++
 			return true
 		}
-		return vmstatRow(text) && (headed || at == 0 || vmstatRow(untimed(lines[at-1].Text)))
+		return groups
 	})
+	if told == 0 {
+		return 0
+	}
+	return n
 }
 
 // vmstatRun is the rows of one run of vmstat, the one since boot apart.
@@ -109,8 +125,8 @@ func parseVmstat(p *attach.Part) (run vmstatRun) {
 	since := 0 // rows since the last header
 	first := false
 	omitted := option(p, 'y')
-	for _, l := range p.Lines {
-		text := untimed(l.Text)
+	for _, text := range logical(p.Lines, vmstatWhole) {
+		text = untimed(text)
 		if names, ok := vmstatHeader(text); ok {
 			// A header comes again each screen; sooner, it is another run.
 			if !first && !omitted && (len(run.rows)+len(run.boot) == 0 || since < 5) {
@@ -156,9 +172,15 @@ func (t *table) span(names ...string) (lo, hi float64) {
 	return lo, hi
 }
 
+// stillBlocks is the blocks of 1 KiB a second below which disks do next to nothing.
+const stillBlocks = 4
+
 func (t *table) cpuUse() cpuUse {
+	_, in := t.span("bi")
+	_, out := t.span("bo")
 	return cpuUse{
-		us: t.median("us") + t.median("gu"), sy: t.median("sy"), wa: t.median("wa"), st: t.median("st"), id: t.median("id"),
+		still: t.has("bi") && t.median("bi")+t.median("bo") < stillBlocks && in+out < 25*stillBlocks,
+		us:    t.median("us") + t.median("gu"), sy: t.median("sy"), wa: t.median("wa"), st: t.median("st"), id: t.median("id"),
 		samples: len(t.rows), runnable: t.median("r"), blocked: t.median("b"),
 	}
 }

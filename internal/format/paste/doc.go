@@ -14,5 +14,6 @@
 //	prompt.go   prompts and their commands
 //	logger.go   prefixes of loggers
 //	paths.go    names of files before lines
+//	softbreaks.go  lines of mails in quoted-printable
 //	views.go    Views: other readings of a paste of which little is known
 package paste

@@ -22,6 +22,9 @@ func Views(lines []Line) (out [][]Line) {
 	if v := uncommented(lines); v != nil {
 		out = append(out, v)
 	}
+	if v := unquoted(lines); v != nil {
+		out = append(out, v)
+	}
 	for _, loose := range []int{0, 3} {
 		if v := unwrapped(lines, loose); v != nil {
 			out = append(out, v)
