@@ -12,6 +12,9 @@ import (
 type Range struct {
 	First, Last int
 	Lines       []paste.Line
+	Command     string // of the prompt above them; "": none
+
+	own bool // Lines was copied
 }
 
 // Cut divides the lines of a file into parts. What no kind claims is in unknown, but for prompts
@@ -31,11 +34,29 @@ func Cut(file string, lines []paste.Line, kinds []*Kind) (parts []*Part, unknown
 	for _, v := range paste.Views(lines) {
 		p, u := cutOnce(file, v, kinds)
 		share := knownShare(p, u)
-		if share > best+0.02 || share > best-0.02 && len(p) < len(parts) && len(p) > 0 {
+		better := share > best+0.02 || share > best-0.02 && len(p) < len(parts) && len(p) > 0
+		if better && covers(p, parts) {
 			parts, unknown, best = p, u, share
 		}
 	}
 	return parts, unknown
+}
+
+// covers reports whether each part of one reading lies, by most of its lines, in parts of another.
+// A reading that fits one part of a paste may make prose of the next.
+func covers(parts, others []*Part) bool {
+	for _, o := range others {
+		in := 0
+		for _, l := range o.Lines {
+			if slices.ContainsFunc(parts, func(p *Part) bool { return p.First() <= l.N && l.N <= p.Last() }) {
+				in++
+			}
+		}
+		if in*2 < len(o.Lines) {
+			return false
+		}
+	}
+	return true
 }
 
 // mostViewed bounds the time for other readings, which no log needs.
@@ -44,6 +65,7 @@ const mostViewed = 20000
 func cutOnce(file string, lines []paste.Line, kinds []*Kind) (parts []*Part, unknown []Range) {
 	c := newCutter(file, kinds)
 	c.lines(lines)
+	c.clip()
 	return c.parts, c.unknown
 }
 
@@ -156,6 +178,7 @@ type cutter struct {
 	scattered map[origin]*Part
 	prompt    paste.Line // the last one; none: no Command
 	section   int
+	dull      dull
 	limit     int                   // lines of a scattered part of a long text; 0: no limit
 	spans     []span                // of a long text: lines that were last claimed
 	starts    func(paste.Line) bool // reports whether a line may start a part; nil: any may
@@ -197,7 +220,8 @@ func (c *cutter) cut(lines []paste.Line) {
 		}
 		kind, part := c.claim(lines, at, &raw)
 		if kind == nil {
-			c.unknow(line)
+			c.dull.add(line, c.section)
+			c.unknow(lines[at : at+1])
 			last = nil
 			at++
 			continue
@@ -209,6 +233,7 @@ func (c *cutter) cut(lines []paste.Line) {
 
 // claim asks which kind a section's lines are from one of them on, and returns those that are its.
 func (c *cutter) claim(lines []paste.Line, at int, raw *rawView) (*Kind, []paste.Line) {
+	c.asks.logs = c.dull.is(lines[at], c.section)
 	kind, part := c.asks.claim(lines[at:])
 	if kind == nil && lines[at].Raw != "" {
 		// What looked like a logger's prefix may be how the tool starts its lines.
@@ -231,9 +256,9 @@ func (c *cutter) place(last *Part, kind *Kind, lines []paste.Line) *Part {
 			last.Left += len(lines)
 			return last
 		}
-		last.Lines = append(last.Lines, lines...)
+		last.Lines = grown(last.Lines, &last.own, lines)
 	case !kind.Scattered && last != nil && last.Kind == kind:
-		last.Lines = append(last.Lines, lines...)
+		last.Lines = grown(last.Lines, &last.own, lines)
 	default:
 		last = c.part(kind, lines)
 		if kind.Scattered {
@@ -261,7 +286,7 @@ func (c *cutter) named(lines []paste.Line, skip int) int {
 
 // part makes a new part, with what stands above it.
 func (c *cutter) part(kind *Kind, lines []paste.Line) *Part {
-	p := &Part{Kind: kind, File: c.file, Lines: slices.Clip(lines), Command: c.prompt.Command}
+	p := &Part{Kind: kind, File: c.file, Lines: lines, Command: c.prompt.Command}
 	p.Host, p.Path, p.PID = c.prompt.Host, lines[0].Path, lines[0].PID
 	path, pid := fromCommand(p.Command)
 	if p.Path == "" {
@@ -300,17 +325,42 @@ func (c *cutter) title(n int) string {
 	return text
 }
 
-// unknow adds a line to what no kind knows.
-func (c *cutter) unknow(line paste.Line) {
-	if strings.TrimSpace(line.Text) == "" {
+// unknow adds one line to what no kind knows.
+func (c *cutter) unknow(line []paste.Line) {
+	n := line[0].N
+	if strings.TrimSpace(line[0].Text) == "" {
 		return
 	}
-	if i := len(c.unknown) - 1; i >= 0 && c.unknown[i].Last == line.N-1 {
-		c.unknown[i].Last = line.N
-		c.unknown[i].Lines = append(c.unknown[i].Lines, line)
+	if i := len(c.unknown) - 1; i >= 0 && c.unknown[i].Last == n-1 {
+		c.unknown[i].Last = n
+		c.unknown[i].Lines = grown(c.unknown[i].Lines, &c.unknown[i].own, line)
 		return
 	}
-	c.unknown = append(c.unknown, Range{line.N, line.N, []paste.Line{line}})
+	c.unknown = append(c.unknown, Range{First: n, Last: n, Lines: line, Command: c.prompt.Command})
+}
+
+// grown is lines with more behind them. As long as they stand below each other in the paste, they
+// are a stretch of it, and nothing is copied: a line takes more memory than its text. own is set
+// where they were copied: what stands behind them in memory is free then.
+func grown(lines []paste.Line, own *bool, more []paste.Line) []paste.Line {
+	n := len(lines)
+	switch {
+	case !*own && cap(lines) >= n+len(more) && &lines[:n+1][n] == &more[0]:
+		return lines[:n+len(more)]
+	case !*own:
+		lines, *own = slices.Clip(lines), true
+	}
+	return append(lines, more...)
+}
+
+// clip keeps who appends to lines from writing into the paste.
+func (c *cutter) clip() {
+	for _, p := range c.parts {
+		p.Lines = slices.Clip(p.Lines)
+	}
+	for i := range c.unknown {
+		c.unknown[i].Lines = slices.Clip(c.unknown[i].Lines)
+	}
 }
 
 // rawView is a section's lines from one on that has a prefix, as they were written. What follows it

@@ -60,6 +60,9 @@ func read(p *Part) (t *Told) {
 		t.Reading = Reading{Title: p.Kind.Name, Means: p.Kind.Refused, State: CannotTell}
 		return t
 	}
+	if len(p.Lines) > mostRows && p.Kind.Rows {
+		p.Lines, p.Left = p.Lines[:mostRows], -1
+	}
 	if t.Reading = p.Kind.Read(p); p.Kind.Context && t.State == Healthy {
 		t.State = Context
 	}

@@ -42,6 +42,10 @@ type Kind struct {
 	// become one; without it each is read alone.
 	Joins bool
 
+	// Rows: Read keeps each line as a row of figures. So of a part only the first 40 000 lines are
+	// read, and the reading says so.
+	Rows bool
+
 	// Reports says that parts of this kind may be different reports of one tool, which are no
 	// samples of one thing: nothing is said of their order.
 	Reports bool
@@ -78,6 +82,8 @@ type Part struct {
 	PID  int    // 0: not said
 
 	Left int // lines of this part that were left out, since a long file is not read whole
+
+	own bool // Lines was copied
 }
 
 // First and Last are where the part stands in its file.

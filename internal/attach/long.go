@@ -34,6 +34,8 @@ func Long(file string, head []byte, r io.Reader, kinds []*Kind) (parts []*Part, 
 	l.sample = bytes.Clone(head[:min(len(head), markSample)])
 	l.look()
 	l.run()
+	l.all.clip()
+	l.logs.clip()
 	parts = append(l.all.parts, l.logs.parts...)
 	slices.SortStableFunc(parts, func(a, b *Part) int { return cmp.Compare(a.First(), b.First()) })
 	return parts, l.notes(file), l.w.err
@@ -259,7 +261,7 @@ func (l *long) newLine() {
 		l.asked++
 		l.fail()
 		l.all.unknown = nil // but for this one, which may be a title
-		l.all.unknow(first)
+		l.all.unknow(l.lines[:1:1])
 		l.skip(1)
 		return
 	}

@@ -3,6 +3,8 @@ package attach
 import (
 	"bytes"
 	"encoding/binary"
+
+	"github.com/whystall/whystall/internal/format/paste"
 )
 
 // shapes tells lines that look like many others of a log from those that do not. A shape is the
@@ -49,6 +51,42 @@ func (s *shapes) of(body []byte) uint16 {
 		k.start, k.shape = start, shapeOf(body[:shapeBytes])
 	}
 	return k.shape
+}
+
+// dull tells lines of a section that look like many others of it which no kind knows. Only kinds
+// that stand in logs are asked about them: so the time for a log of no kind does not grow with what
+// all others do to refuse a line. A new section counts anew.
+type dull struct {
+	section, failed int
+	shapes          *shapes // nil: few lines of the section failed
+	head            []byte
+}
+
+const dullAfter = 512 // lines of a section, before shapes are counted
+
+// is reports whether a line is one of these.
+func (d *dull) is(l paste.Line, section int) bool {
+	return d.shapes != nil && d.section == section && d.shapes.failed[d.shape(l)] >= manyFailed
+}
+
+// add counts a line of a section that no kind knew.
+func (d *dull) add(l paste.Line, section int) {
+	if d.section != section {
+		*d = dull{section: section, head: d.head}
+	}
+	if d.failed++; d.failed < dullAfter {
+		return
+	}
+	if d.shapes == nil {
+		d.shapes = new(shapes)
+	}
+	d.shapes.fail(d.shape(l))
+}
+
+func (d *dull) shape(l paste.Line) uint16 {
+	d.head = append(d.head[:0], l.Text[:min(len(l.Text), mostPrefix+shapeBytes)]...)
+	shape, _ := d.shapes.new(d.head)
+	return shape
 }
 
 // fail counts a line of a shape that no kind knew.

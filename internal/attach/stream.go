@@ -8,21 +8,22 @@ import (
 
 // Bounds of a file that is too long to be read whole.
 const (
-	WholeText   = 8 << 20 // a text of this size is cut as a whole
-	wholeLines  = 150_000 // unless it has more lines: one takes more memory than its text
+	WholeText   = 4 << 20 // a text of this size is cut as a whole
+	wholeLines  = 40_000  // unless it has more lines: one takes more memory than its text
 	windowSize  = 256 << 10
 	largeWindow = 4 << 20 // of one part that goes on
 	largeLines  = 60_000  // of it
 	logLines    = 4096    // of a scattered one, which later lines are added to
 	behindMark  = 10      // lines behind one with a mark that may belong to it
 	mostLines   = 30_000  // of one scattered part
+	mostRows    = 40_000  // of a kind with rows that are read
 	mostOthers  = 60_000  // lines of all other parts of a long file
 	mostParts   = 100     // of one kind of a long file
 	longestLine = 1 << 20
 	utf16Text   = 2 << 20 // what is read of a long text in UTF-16
 )
 
-// Stream cuts a text of any length. One of up to 8 MiB is cut as Cut does; Long has the rules for a
+// Stream cuts a text of any length. One of up to 4 MiB is cut as Cut does; Long has the rules for a
 // longer one. The notes say what was not looked at.
 func Stream(file string, r io.Reader, kinds []*Kind) (parts []*Part, unknown []Range, notes []string, err error) {
 	head, err := Head(r)

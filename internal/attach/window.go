@@ -11,6 +11,7 @@ type window struct {
 	buf  []byte
 	at   int   // what is used up
 	off  int64 // where buf starts in the text
+	own  bool  // buf is the window's, and may be written over
 	done bool  // nothing follows
 	err  error
 }
@@ -23,8 +24,8 @@ func (w *window) more(n int) {
 	}
 	n = max(n, windowSize)
 	into := w.buf[:0]
-	if cap(into) < n || cap(into) > 2*n { // a large one is not kept for small needs
-		into = make([]byte, 0, n)
+	if !w.own || cap(into) < n || cap(into) > 2*n { // a large one is not kept for small needs
+		into, w.own = make([]byte, 0, n), true
 	}
 	into = append(into, w.buf[w.at:]...)
 	w.off += int64(w.at)

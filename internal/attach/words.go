@@ -75,6 +75,7 @@ type asker struct {
 	of     []int // the kind of each hint
 	always []bool
 	asked  []bool
+	logs   bool // only those that stand in logs are asked
 }
 
 func newAsker(kinds []*Kind) *asker {
@@ -103,7 +104,7 @@ func (a *asker) claim(lines []paste.Line) (*Kind, []paste.Line) {
 	})
 	var best choice
 	for i, k := range a.kinds {
-		if a.asked[i] {
+		if a.asked[i] && (k.Scattered || !a.logs) {
 			best.ask(k, lines)
 		}
 	}

@@ -105,11 +105,17 @@ func (in *input) cut(name, path string, r io.Reader, left *int64) error {
 			in.take(parts, unknown)
 		}
 		return in.whole(name, kind, head, parts, err, left)
-	case weak(kind) || kind == format.KindGCTrace: // no format reads it as a whole
+	case kind == format.KindUnknown, kind == format.KindHTML, kind == format.KindGCTrace: // no format reads it as a whole
 		return in.long(name, head, r)
 	}
-	rest, _ := io.ReadAll(io.LimitReader(r, maxItem-int64(len(head))+1))
-	head = append(head, rest...)
+	limit := int64(maxItem)
+	if weak(kind) {
+		limit = mostWeak
+	}
+	rest, _ := io.ReadAll(io.LimitReader(r, limit-int64(len(head))+1))
+	if head = append(head, rest...); weak(kind) && len(head) > mostWeak {
+		return in.long(name, head, r)
+	}
 	known := len(in.parts)
 	_ = in.long(name, head, r)
 	return in.whole(name, kind, head, in.parts[known:], err, left)
@@ -170,6 +176,9 @@ func (in *input) whole(name string, kind format.Kind, text []byte, parts []*atta
 	in.items = append(in.items, format.Item{Name: name, Data: text})
 	return err
 }
+
+// mostWeak is how much of a text is held that may be a page of metrics. A longer one is a log.
+const mostWeak = 8 << 20
 
 // mostGCTrace is some ten thousand cycles.
 const mostGCTrace = 1 << 20

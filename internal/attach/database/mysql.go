@@ -205,7 +205,7 @@ func claimMySQLSlow(lines []paste.Line) int {
 			if i-n > 2 {
 				return infoDone(n, own)
 			}
-		case strings.HasSuffix(t, ";") || isSQL(t) || n == i && strings.HasPrefix(l.Text, " ") || n == i && inStatement(lines, i):
+		case n == i && (strings.HasSuffix(t, ";") || isSQL(t) || strings.HasPrefix(l.Text, " ") || inStatement(lines, i)):
 			n = i + 1
 		default:
 			return infoDone(n, own)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"unicode"
 
 	"github.com/whystall/whystall/internal/attach"
 	"github.com/whystall/whystall/internal/format"
@@ -43,6 +44,9 @@ func claimMemJSON(lines []paste.Line, first string) int {
 		if size += len(line.Text); line.Command != "" || size > maxJSON || i > 20000 {
 			return 0
 		}
+		if i > 0 && !quoted && !valueStart(line.Text) || quoted && line.Text == "" {
+			return knownLines(known, i) // the text was cut off above
+		}
 		known = known || strings.Contains(line.Text, `"memstats"`) || strings.Contains(line.Text, `"PauseTotalNs"`)
 		for j := 0; j < len(line.Text); j++ {
 			switch c := line.Text[j]; {
@@ -67,8 +71,18 @@ func claimMemJSON(lines []paste.Line, first string) int {
 			return 0
 		}
 	}
-	if known { // the end is cut off
-		return len(lines)
+	return knownLines(known, len(lines)) // the end is cut off
+}
+
+// valueStart reports whether a line may go on with JSON outside of strings: no word stands there.
+func valueStart(text string) bool {
+	text = strings.TrimLeft(text, " \t")
+	return text == "" || !unicode.IsLetter(rune(text[0])) || strings.HasPrefix(text, "true") || strings.HasPrefix(text, "false") || strings.HasPrefix(text, "null")
+}
+
+func knownLines(known bool, n int) int {
+	if known {
+		return n
 	}
 	return 0
 }

@@ -100,7 +100,15 @@ func kindsOf(data []byte) (names []string) {
 	return names
 }
 
-// Two samples in one paste, with a prompt between them, are what each is alone.
+// between is how people put two outputs below each other.
+var between = map[string]func(a, b string) string{
+	"a prompt":   func(a, b string) string { return a + "\n\nand then this:\n\nroot@web1:~# ./show-it\n" + b },
+	"a sentence": func(a, b string) string { return a + "\n\nAnd this is what the other one says.\n\n" + b },
+	"fences":     func(a, b string) string { return "## First\n\n```\n" + a + "```\n\n## Second\n\n```\n" + b + "```\n" },
+}
+
+// Two samples in one paste are what each is alone. Each sample has a partner for each of the ways
+// to stand below each other, which the names choose: another sample changes few of them.
 func TestTwoInOnePaste(t *testing.T) {
 	all := samples(t)
 	alone := make([][]string, len(all))
@@ -109,19 +117,54 @@ func TestTwoInOnePaste(t *testing.T) {
 	}
 	wrong := 0
 	for i, s := range all {
-		j := (i*7 + 13) % len(all)
-		if closed(s.paste) || closed(all[j].paste) {
-			continue
-		}
-		both := slices.Concat(s.paste, []byte("\n\nand then this:\n\nroot@web1:~# ./show-it\n"), all[j].paste)
-		if got, want := kindsOf(both), slices.Concat(alone[i], alone[j]); !slices.Equal(got, want) {
-			if wrong++; wrong <= 5 {
-				t.Errorf("%s, then %s:\n got %q\nwant %q", s.name, all[j].name, got, want)
+		for way, join := range between {
+			j := partner(all, s.name+way)
+			a, b := string(s.paste), string(all[j].paste)
+			switch {
+			case closed(s.paste) || closed(all[j].paste) || !strings.HasSuffix(a, "\n") || !strings.HasSuffix(b, "\n"):
+				continue
+			case way == "fences" && strings.Contains(a+b, "```"):
+				continue
+			case way == "a sentence" && slices.ContainsFunc(alone[i], func(k string) bool { return slices.Contains(alone[j], k) }):
+				continue // it may be one log
+			}
+			if got, want := kindsOf([]byte(join(a, b))), slices.Concat(alone[i], alone[j]); !slices.Equal(got, want) {
+				if wrong++; wrong <= 5 {
+					t.Errorf("%s, then %s, with %s between:\n got %q\nwant %q", s.name, all[j].name, way, got, want)
+				}
 			}
 		}
 	}
 	if wrong > 5 {
 		t.Errorf("and %d more", wrong-5)
+	}
+}
+
+// partner is the sample whose name goes best with a word.
+func partner(all []sample, word string) (best int) {
+	most := uint32(0)
+	for i, s := range all {
+		if sum := crc32.ChecksumIEEE([]byte(word + s.name)); sum >= most {
+			best, most = i, sum
+		}
+	}
+	return best
+}
+
+// Two samples of which one was lost once: another view of the paste fitted the other one better.
+func TestNoPartLost(t *testing.T) {
+	at := map[string][]byte{}
+	for _, s := range samples(t) {
+		at[s.name] = s.paste
+	}
+	for _, pair := range [][2]string{{"net-snmp-loss/paste", "postgres-activity-expanded/paste"}, {"mounts-container/paste", "uptime-nproc/paste"},
+		{"pprof-prompt/paste", "net-snmp-loss/paste"}, {"bpftrace-profile/paste", "cgroup-v1-paths/paste"}, {"mongo-json-cut/paste", "vars/paste"}} {
+		a, b := at[pair[0]], at[pair[1]]
+		for way, join := range between {
+			if got, want := kindsOf([]byte(join(string(a), string(b)))), slices.Concat(kindsOf(a), kindsOf(b)); !slices.Equal(got, want) {
+				t.Errorf("%s, with %s between:\n got %q\nwant %q", pair, way, got, want)
+			}
+		}
 	}
 }
 

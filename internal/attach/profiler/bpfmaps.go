@@ -19,6 +19,8 @@ var (
 	// "@[", "@stacks[tid, " where the key is a stack
 	mapOpen = regexp.MustCompile(`^@(\w*)\[(?:.*,)?$`)
 	// "]: 12", ", redis]: 12"
+	// a frame of such a key, or the end of one of its stacks
+	mapFrame = regexp.MustCompile(`^(?:\s|,|0x[0-9a-f]+$|\S+$|.*\+(?:0x)?[0-9a-f]+(?:$| \())`)
 	mapClose = regexp.MustCompile(`^(?:,\s*)?(.*)\]: (-?\d+)$`)
 )
 
@@ -36,7 +38,7 @@ func claimMaps(lines []paste.Line) int {
 		case open && mapClose.MatchString(text):
 			open, rows, end = false, rows+1, i+1
 		case open:
-			if inside++; inside > 260 || strings.HasPrefix(text, "@") {
+			if inside++; inside > 260 || strings.HasPrefix(text, "@") || !mapFrame.MatchString(text) {
 				return false
 			}
 		case mapRowLine.MatchString(text):

@@ -9,7 +9,7 @@ import (
 	"github.com/whystall/whystall/internal/format/paste"
 )
 
-var foldedStacks = &attach.Kind{Name: "folded stacks", Claim: claimFolded, Read: readFolded, Hints: []string{";"}}
+var foldedStacks = &attach.Kind{Name: "folded stacks", Claim: claimFolded, Read: readFolded, Rows: true, Hints: []string{";"}}
 
 // "java;start_thread;do_syscall_64_[k];schedule_[k] 1234"
 var foldedLine = regexp.MustCompile(`^([^;\s][^;]*(?:;[^;]+)+) (\d{1,18}(?:\.\d+)?)$`)
@@ -42,13 +42,14 @@ func claimFolded(lines []paste.Line) int {
 
 // foldedBlocks reads folded stacks, whose outermost function stands first.
 func foldedBlocks(p *attach.Part) (out []stackBlock, marked bool) {
+	out = make([]stackBlock, 0, min(len(p.Lines), most))
 	for _, text := range texts(p) {
 		m := foldedLine.FindStringSubmatch(text)
 		if m == nil || len(out) >= most {
 			continue
 		}
 		parts := strings.Split(m[1], ";")
-		b := stackBlock{}
+		b := stackBlock{names: make([]string, 0, min(len(parts), 256))}
 		b.value, _ = number(m[2])
 		b.owner.comm = parts[0]
 		for i := len(parts) - 1; i > 0 && len(b.names) < 256; i-- {
@@ -74,14 +75,13 @@ func readFolded(p *attach.Part) attach.Reading {
 	total, off, inKernel, switched := 0.0, 0.0, 0.0, 0.0
 	for _, b := range blocks {
 		total += b.value
-		kernel, _ := b.split()
 		if slices.ContainsFunc(b.names, func(n string) bool { return schedulerPlumbing[n] }) {
 			switched += b.value
 		}
 		switch {
 		case offCPUStack(b.names):
 			off += b.value
-		case len(kernel) > 0:
+		case b.kernel > 0 || slices.ContainsFunc(b.names, func(n string) bool { return entries[n] }):
 			inKernel += b.value
 		}
 	}

@@ -200,12 +200,11 @@ func split(names []string, kernelFirst bool) (inKernel, inProgram []kernel.Frame
 	if last < 0 && kernelFirst {
 		last = len(names) - 1
 	}
+	all := make([]kernel.Frame, len(names))
 	for i, name := range names {
-		if i <= last {
-			inKernel = append(inKernel, kernel.Frame{Func: name, Module: "kernel"})
-		} else {
-			inProgram = append(inProgram, kernel.Frame{Func: name})
+		if all[i].Func = name; i <= last {
+			all[i].Module = "kernel"
 		}
 	}
-	return inKernel, inProgram
+	return all[: last+1 : last+1], all[last+1:]
 }

@@ -208,10 +208,12 @@ func stackTops(blocks []stackBlock, total float64) []string {
 
 // onCPUReading reads stacks as CPU samples.
 func onCPUReading(blocks []stackBlock, title string) attach.Reading {
-	p := profile{stacks: true}
-	for _, b := range blocks {
+	p := profile{stacks: true, samples: make([]sample, 0, len(blocks))}
+	for i := range blocks {
+		b := &blocks[i]
 		s := sample{weight: b.value, comm: b.owner.comm}
 		s.kernel, s.program = b.split()
+		b.names = nil // as frames they take five times the memory already
 		p.samples = append(p.samples, s)
 		p.number += int(min(b.value, 1e9))
 		p.pid = b.owner.pid

@@ -11,6 +11,7 @@ import (
 
 var atop = &attach.Kind{
 	Name:  "atop",
+	Rows:  true,
 	Hints: []string{"ATOP - ", " | "},
 	Claim: claimAtop,
 	Read:  readAtop,

@@ -13,6 +13,7 @@ import (
 
 var dstat = &attach.Kind{
 	Name:  "dstat",
+	Rows:  true,
 	Hints: []string{"--", "You did not"},
 	Claim: claimDstat,
 	Read:  readDstat,

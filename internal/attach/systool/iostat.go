@@ -14,6 +14,7 @@ import (
 
 var iostat = &attach.Kind{
 	Name:  "iostat",
+	Rows:  true,
 	Hints: []string{"Linux ", "avg-cpu", "Device", "Disk:"},
 	Claim: claimIostat,
 	Read:  readIostat,

@@ -10,6 +10,7 @@ import (
 
 var mpstat = &attach.Kind{
 	Name:  "mpstat",
+	Rows:  true,
 	Hints: []string{"Linux ", "CPU", "NODE", " all "},
 	Claim: claimMpstat,
 	Read:  readMpstat,

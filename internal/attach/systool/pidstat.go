@@ -13,6 +13,7 @@ import (
 
 var pidstat = &attach.Kind{
 	Name:  "pidstat",
+	Rows:  true,
 	Hints: []string{"Linux ", "Command"},
 	Claim: claimPidstat,
 	Read:  readPidstat,

@@ -12,6 +12,7 @@ import (
 
 var sar = &attach.Kind{
 	Name:  "sar",
+	Rows:  true,
 	Hints: []string{"Linux ", "/s", "%", "kb", "runq-sz", "totsck", "dentunusd", "INTR"},
 	Claim: claimSar,
 	Read:  readSar,

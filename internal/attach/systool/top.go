@@ -11,6 +11,7 @@ import (
 
 var top = &attach.Kind{
 	Name:  "top",
+	Rows:  true,
 	Hints: []string{"top - ", "Tasks", "Threads", "Processes", "Aufgaben", "Cpu", "CPU", "Mem", "Spch", "Swap", "PID", " R ", " S ", " D ", " I "},
 	Claim: claimTop,
 	Read:  readTop,

@@ -12,6 +12,7 @@ import (
 
 var vmstat = &attach.Kind{
 	Name:  "vmstat N",
+	Rows:  true,
 	Hints: []string{"procs", "kthr", "proz", " b ", "   "},
 	Claim: claimVmstat,
 	Read:  readVmstat,
