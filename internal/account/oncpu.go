@@ -57,6 +57,9 @@ const (
 	UnnamedWork = "in the kernel, whose functions have no names here"
 )
 
+// AllocClears is the name of the part of allocation that clears the memory before it is handed out.
+const AllocClears = "clearing"
+
 // GCIdle is the name of the part of garbage collection that workers of idle priority did: on CPUs
 // that the program had no use for.
 const GCIdle = "marking on idle CPUs"

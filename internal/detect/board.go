@@ -59,10 +59,13 @@ func (b *board) arbitrate(p *Pass) {
 		p.Clear("%s", why)
 		return
 	}
+	if b.isWithin(p) {
+		return
+	}
 	free, over := int64(0), make([][]taker, len(p.claims))
 	for i := range p.claims {
 		c := &p.claims[i]
-		c.granted = min(c.ns, b.left[c.account])
+		c.granted = min(c.ns, b.queueLeft(p, c.account))
 		free += c.granted
 		over[i] = b.overlap(c)
 	}
@@ -76,6 +79,30 @@ func (b *board) arbitrate(p *Pass) {
 		return
 	}
 	b.submit(p, over, free)
+}
+
+// isWithin puts p under the cause that claimed the same time for the same reason, and reports
+// whether there is one. All of p's claim that this cause could have taken is then its part of that.
+func (b *board) isWithin(p *Pass) bool {
+	for _, q := range b.passes {
+		if p.within == "" || q.det.Name != p.within || q.outcome != found || len(q.pools) > 0 {
+			continue
+		}
+		if p.root = q; q.root != nil {
+			p.root, p.via = q.root, q
+		}
+		p.outcome = found
+		for i := range p.claims {
+			c := &p.claims[i]
+			c.granted = min(c.ns, b.taken(c.account, p.root.det.Name))
+		}
+		if p.NS() == 0 {
+			p.root, p.via, p.outcome = nil, nil, undecided
+			return false
+		}
+		return true
+	}
+	return false
 }
 
 // valid reports whether no claim exceeds its account. One that does is the detector's fault, and no

@@ -26,11 +26,12 @@ var _ = register(&Detector{
 
 Evidence
   Stretches of the target's threads in direct reclaim, of the host or of a memory cgroup, and in
-  compaction, with the order and flags asked for and the call that wanted the memory. Where these
-  are enough for a finding, also waits for CPUs that kswapd and kcompactd have. Beside them
-  allocstall and compact_stall of /proc/vmstat, free memory against the zones' watermarks, blocks
-  of high order in buddyinfo, page cache; of a cgroup its limit, its page cache and how often the
-  limit was hit.
+  compaction, with the order and flags asked for and the call that wanted the memory. Where
+  these are enough for a finding, also waits for CPUs that kswapd and kcompactd have. Where
+  samples show 10 % of the CPU time in reclaim, the part of Go's queue for Ps that this
+  explains. Beside them allocstall and compact_stall of /proc/vmstat, free memory against the
+  zones' watermarks, blocks of high order in buddyinfo, page cache; of a cgroup its limit, its
+  page cache and how often the limit was hit.
 
 Not to be taken for
   Reclaim by others: the host's counters move, but no thread of the target was in it. Memory that
@@ -77,6 +78,7 @@ func lookReclaim(p *Pass) {
 		p.ClaimWhere(leaf(reclaimLeaves...))
 		p.ClaimLacking(lacks(reclaimLeaves...))
 		claimHeldUp(p)
+		claimReclaimed(p)
 		if hostReclaims(p) {
 			p.ClaimWhere(func(a *account.Account) bool { return a.Leaf == account.LeafNoCPU && isReclaimer(a.Detail) })
 			p.ClaimLacking(func(what account.Leaf, who string) bool { return what == account.LeafNoCPU && isReclaimer(who) })
@@ -126,6 +128,20 @@ func claimHeldUp(p *Pass) {
 	}
 }
 
+// reclaimLeast is the least part of the process' CPU time in reclaim, by the lower end of its
+// interval, for requests to wait for a P because of it.
+const reclaimLeast = 0.10
+
+// claimReclaimed claims the part of Go's run queue that is due to reclaim by those that had the Ps.
+// Reclaim is on a CPU mostly, and a thread in it keeps its P.
+func claimReclaimed(p *Pass) {
+	if on := p.Ledger.Kernel.OnCPU; on != nil {
+		if w := on.Of(account.WorkReclaim); ratio(w.Low, on.NS) >= reclaimLeast {
+			p.claimRunQueue(w)
+		}
+	}
+}
+
 // hostReclaims reports whether slow requests free the host's memory themselves for long enough to
 // make a finding. What kswapd and kcompactd take of their CPUs has the same reason then. Otherwise
 // these are neighbours like others, or programs with such names.
@@ -172,15 +188,18 @@ func tellReclaim(p *Pass, f *finding.Finding) {
 	} else {
 		p.measured = p.pooled()
 	}
+	own := memcg + global + compact
+	if own == 0 { // requests only queue behind others that are in it
+		memcg, global, compact = k.Memcg.NS, k.Reclaim.NS, k.Compact.NS
+	}
 	where := "of the host's memory"
 	if memcg > global+compact {
 		where = "of its memory cgroup"
 	}
 	order := max(k.Reclaim.Order, k.Memcg.Order, k.Compact.Order)
 	if len(p.pools) > 0 {
-		f.Summary = fmt.Sprintf("threads of the process spend %s in direct reclaim %s", finding.Duration(memcg+global+compact), where)
+		f.Summary = fmt.Sprintf("threads of the process spend %s in direct reclaim %s", finding.Duration(own), where)
 	} else {
-		own := memcg + global + compact
 		f.Summary = fmt.Sprintf("%s spend %s (%s of their time) in direct reclaim %s", p.who(), p.per(own), p.share(own), where)
 	}
 	if compact > global+memcg {
@@ -193,6 +212,10 @@ func tellReclaim(p *Pass, f *finding.Finding) {
 	}
 	if queued := p.lackedNS(); queued > 0 {
 		f.Summary += fmt.Sprintf("; and wait %s for a P whose thread is in reclaim", p.per(queued))
+	}
+	if queued := p.grantedRunQueue(); queued > 0 {
+		f.Summary += fmt.Sprintf("; and wait %s for Ps that others keep while they are in it", p.per(queued))
+		runQueueLine(p, "reclaim")
 	}
 	if behind := p.grantedOf(leaf(account.LeafNoCPU)); behind > 0 {
 		f.Summary += fmt.Sprintf("; and wait %s for CPUs that kswapd and kcompactd have", p.per(behind))

@@ -30,6 +30,8 @@
 //	shared_sites.go             where in the code calls were made, and files waited for
 //	shared_kernel.go            the kernel's records: what is unseen, who had the CPUs
 //	shared_holders.go           goroutines that wait for a P whose own thread was held up
+//	shared_run_queue.go         the part of Go's run queue that work for nothing makes
+//	shared_renewal.go           memory that is given back and touched anew
 //	shared_by_shares.go         the same in sums, where trace and records have no common time
 //	shared_neighbours.go        who else had the CPUs
 //	shared_quota.go             throttling that only cpu.stat counts: an ordinary user sees no more

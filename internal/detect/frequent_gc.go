@@ -97,14 +97,8 @@ func lookFrequentGC(p *Pass) {
 	}
 	r := p.Ledger
 	share := gcPart(r)
-	least := gcShareRoom
-	if cramped(&r.GC) {
-		least = gcShare
-	}
-	marking := ratio(r.GC.MarkNS, r.Capacity.WallNS)
-	// Cycles that the program asks for are too many whatever they cost in all, if requests pay.
-	asked := forced(&r.GC) && r.GC.PerSecond >= gcRate
-	if !asked && (r.GC.PerSecond < gcRate && marking < gcMarking || share < least) {
+	if !gcTooMuch(r) {
+		least, marking := gcLeast(r), ratio(r.GC.MarkNS, r.Capacity.WallNS)
 		boundGC(p, share)
 		p.Clear("%.1f cycles a second, marking %s of the time, GC took %s of the CPU used%s (looked into from %.0f a second or %s of the time, and %s of the CPU up)",
 			r.GC.PerSecond, percent(marking), percent(share), roomText(&r.GC), gcRate, percent(gcMarking), percent(least))
@@ -131,6 +125,24 @@ func lookFrequentGC(p *Pass) {
 			p.Claim(i, a.NS-min(a.NS, a.Tags.SilenceNS))
 		}
 	}
+}
+
+// gcTooMuch reports whether GC is looked into: it takes too much of the CPU used, or the program
+// asks for it. Cycles that it asks for are too many whatever they cost in all, if requests pay.
+func gcTooMuch(r *account.Result) bool {
+	if forced(&r.GC) && r.GC.PerSecond >= gcRate {
+		return true
+	}
+	often := r.GC.PerSecond >= gcRate || ratio(r.GC.MarkNS, r.Capacity.WallNS) >= gcMarking
+	return often && gcPart(r) >= gcLeast(r)
+}
+
+// gcLeast is the part of the CPU used from which on GC takes too much.
+func gcLeast(r *account.Result) float64 {
+	if cramped(&r.GC) {
+		return gcShare
+	}
+	return gcShareRoom
 }
 
 // boundGC says what requests lost to all that GC does.

@@ -2,7 +2,6 @@ package detect
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/whystall/whystall/internal/account"
 	"github.com/whystall/whystall/internal/evidence/kernel"
@@ -16,29 +15,35 @@ var _ = register(&Detector{
 	Floor:  Floor{NS: 5e6, Share: 0.10},
 	Scopes: everyScope,
 	Doc: `What happens
-  The first touch of a page enters the kernel. A minor fault takes a microsecond: a page is taken,
-  zeroed and charged to the memory cgroup. A server that returns memory after each request, and
-  touches it again for the next, pays that for each page of each request: 4 MB are 1 000 faults
-  and a millisecond. free() does it by itself where it trims the heap or unmaps a large block. A
-  major fault reads a file or swap: the binary itself after its pages were dropped, a mapped
-  database, swapped heap. A huge one clears 2 MiB, which takes 100 us or more, and may compact
-  memory for it. Go calls the goroutine running all the while.
+  The first touch of a page enters the kernel. A minor fault takes a microsecond: a page is
+  taken, zeroed and charged to the memory cgroup. A server that returns memory after each
+  request, and touches it again for the next, pays that for each page of each request: 4 MB
+  are 1 000 faults and a millisecond. free() does it by itself where it trims the heap or
+  unmaps a large block. A major fault reads a file or swap: the binary itself after its pages
+  were dropped, a mapped database, swapped heap. A huge one clears 2 MiB, which takes 100 us
+  or more, and may compact memory for it. Go calls the goroutine running all the while.
 
 Evidence
   Samples of kernel stacks within the fault path: their share of the CPU time with its 95 %
   interval, for what (zeroing, charging, huge pages), and the functions that touch the memory.
-  What returns it: samples in munmap, madvise and brk, and who calls them. Stretches of the
-  target's threads in page faults: major ones (of which files, where that is known), huge ones,
-  and others that took long. Waits for the disk inside faults. Counts of major and minor faults.
+  What returns it: samples in munmap, madvise and brk, and who calls them. Where a Go program
+  has 10 % of its CPU time in faults, clearing what it allocates is of the same kind: large
+  blocks are made for a moment and dropped, and the heap clears those that the kernel did not.
+  Where they take 20 % together, so much of the queue for Ps behind other requests as it
+  explains by queueing theory: without them requests are shorter, and Ps more often free.
+  Stretches of the target's threads in page faults: major ones (of which files, where that is
+  known), huge ones, and others that took long. Waits for the disk inside faults. Counts of
+  major and minor faults.
 
 Not to be taken for
-  Reclaim or compaction inside the fault (direct-reclaim), NUMA hinting faults (numa-balancing):
-  the innermost counts. Waiting for mmap_lock in it is mmap-lock, and flushing TLBs is
-  tlb-shootdown, unless the process itself returns the memory that it faults in again all the
-  time: that is then the root of all three. A read() that waits for the
-  disk: disk-wait. Minor faults in passing: every program has them, and a few percent of its CPU
-  time in them are no finding. A program that grows: memory which it touches for the first time
-  and keeps has to be faulted in once.
+  Reclaim or compaction inside the fault (direct-reclaim), NUMA hinting faults
+  (numa-balancing): the innermost counts. Waiting for mmap_lock in it is mmap-lock, and
+  flushing TLBs is tlb-shootdown, unless the process itself returns the memory that it faults
+  in again all the time: that is then the root of all three, even where the flushes take more
+  time than the faults. It shows in flushes within calls that return memory, and in as many
+  faults. A read() that waits for the disk: disk-wait. Minor faults in passing: every program
+  has them, and a few percent of its CPU time in them are no finding. A program that grows:
+  memory which it touches for the first time and keeps has to be faulted in once.
 
 Remedy
   Minor: keep memory instead of returning it. glibc: M_TRIM_THRESHOLD and M_MMAP_THRESHOLD, or
@@ -132,12 +137,17 @@ func claimMinor(p *Pass) bool {
 	if grows(p) {
 		return false
 	}
-	p.queueBehind(account.WorkFault)
+	p.queueBehind(renewals(p)...)
+	if of := p.Ledger.Kernel.OnCPU; of != nil {
+		if w := renewed(p, of); ratio(w.Low, of.NS) >= minorLeast {
+			p.claimRunQueue(w)
+		}
+	}
 	if p.blindWork() != "" {
 		boundByCount(p)
 		return false
 	}
-	w := on.Of(account.WorkFault)
+	w := renewed(p, on)
 	switch p.Scope() {
 	case finding.Slow:
 		if ratio(w.Low, on.NS) < minorLeast {
@@ -150,6 +160,9 @@ func claimMinor(p *Pass) bool {
 			return false
 		}
 	}
+	if p.Scope() != finding.Process {
+		w = newMemory(p, on, account.WorkFault) // flushes are an account of their own
+	}
 	p.claimWork(w)
 	return true
 }
@@ -161,7 +174,7 @@ func claimMinor(p *Pass) bool {
 func claimReturned(p *Pass) {
 	k := p.Ledger.Kernel
 	on := k.OnCPU
-	if p.Scope() == finding.Process || grows(p) || on == nil || ratio(on.Of(account.WorkFault).Low, on.NS) < minorLeast {
+	if p.Scope() == finding.Process || grows(p) || on == nil || ratio(renewed(p, on).Low, on.NS) < minorLeast {
 		return
 	}
 	var mapped int64
@@ -173,19 +186,10 @@ func claimReturned(p *Pass) {
 	if 2*mapped > k.MmapLock.NS && 4*k.MmapReclaimNS < k.MmapLock.NS {
 		p.ClaimWhere(leaf(account.LeafMmapLock))
 	}
-	var flushed, all int64
-	for _, f := range k.TLB.Flags {
-		if all += f.NS; returns(f.Who) {
-			flushed += f.NS
-		}
-	}
-	if 2*flushed > all && on.Of(account.WorkTLB).NS < on.Of(account.WorkFault).NS {
-		p.ClaimWhere(leaf(account.LeafTLB))
+	if flushesOfReturned(p) {
+		claimFlushes(p)
 	}
 }
-
-// returns reports whether a system call maps memory or returns it.
-func returns(call string) bool { return call == "mmap" || slices.Contains(returners, call) }
 
 // minorMost is what a fault takes at most that no record tells of: longer ones have their own.
 const minorMost = 10e3
@@ -230,7 +234,7 @@ func faultText(p *Pass) string {
 
 func tellFault(p *Pass, f *finding.Finding) {
 	k := p.Ledger.Kernel
-	if p.work.ns+p.cpuQueue+p.grantedOf(leaf(account.LeafMmapLock, account.LeafTLB)) > beyondMinor(k)/2 {
+	if p.work.ns+p.cpuQueue+p.goQueue+p.grantedOf(leaf(account.LeafMmapLock, account.LeafTLB)) > beyondMinor(k)/2 {
 		tellMinor(p, f)
 		return
 	}
@@ -278,14 +282,19 @@ func tellFault(p *Pass, f *finding.Finding) {
 	f.Verify = p.verify("'fault' of " + p.who() + " falls")
 }
 
-// returners are system calls that return memory to the kernel.
-var returners = []string{"munmap", "madvise", "brk", "process_madvise", "mremap"}
-
 // tellMinor is of faults that are CPU time: memory which is returned and touched again.
 func tellMinor(p *Pass, f *finding.Finding) {
 	k, all := p.Ledger.Kernel, p.best()
 	faults := works(all, account.WorkFault)
-	f.Summary = fmt.Sprintf("%s in page faults: memory is touched for the first time, %s", p.costs(), perSecond(k.FaultsN, k))
+	flushes, cleared := flushesOfReturned(p) && all != nil && all.Of(account.WorkTLB).NS > 0, clearing(p, all)
+	switch {
+	case cleared.NS > 0:
+		f.Summary = fmt.Sprintf("%s in page faults, %s, and in clearing what is allocated anew: memory is given back, or dropped, and taken anew", p.costs(), perSecond(k.FaultsN, k))
+	case flushes:
+		f.Summary = fmt.Sprintf("%s in page faults, %s, and in TLB flushes: memory is given back and touched anew", p.costs(), perSecond(k.FaultsN, k))
+	default:
+		f.Summary = fmt.Sprintf("%s in page faults: memory is touched for the first time, %s", p.costs(), perSecond(k.FaultsN, k))
+	}
 	if n := p.Ledger.Requests.Count; n > 0 && k.FaultsN > 0 && p.Scope() != finding.Process {
 		f.Summary += fmt.Sprintf(", %d faults a request", k.FaultsN/n)
 	}
@@ -298,7 +307,14 @@ func tellMinor(p *Pass, f *finding.Finding) {
 	if ns := p.grantedOf(leaf(account.LeafTLB)); ns > 0 {
 		p.Proof("kernel records", "%s of it flushes TLBs, mostly in %s", p.share(ns), whoList(k.TLB.Flags, 3))
 	}
-	workLines(p, "page faults", account.WorkFault)
+	runQueueLine(p, "the faults")
+	workLines(p, "page faults", renewals(p)...)
+	if c := cleared; c.NS > 0 {
+		p.Proof("CPU samples", "clearing memory that is allocated anew takes another %s of the process' CPU time%s", percent(ratio(c.NS, all.NS)), fromSites(&c))
+	}
+	if w := all.Of(account.WorkTLB); flushes {
+		p.Proof("CPU samples", "flushing TLBs takes %s of the process' CPU time, mostly in %s: %s, and as many faults bring back what was returned", percent(ratio(w.NS, all.NS)), whoList(k.TLB.Flags, 3), perSecond(k.TLB.N, k))
+	}
 	p.Proof("kernel records", "%s", faultText(p))
 	returned := map[string]*account.Work{}
 	for _, w := range works(all, account.WorkSyscall, account.WorkTLB) {

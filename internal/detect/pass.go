@@ -56,16 +56,18 @@ type Pass struct {
 	missing []string `prose:"yes"`
 
 	claims      []claim
-	floor       *Floor      // instead of the detector's
-	claimedEver int64       // the sum of all claims, also of those that were taken back
-	lackedQueue int64       // of the claims: Go's run queue, while threads that held Ps lacked something
-	heldQueue   int64       // of the claims: Go's run queue that would have been empty otherwise
-	cpuQueue    int64       // of the claims: the queue for CPUs, as the cause takes a part of the threads' CPU time
-	goQueue     int64       // of the claims: Go's run queue, likewise
-	unsaid      []claim     // what pools stand for of the slow column, though it is too little to be claimed
-	pools       []poolClaim // instead of claims, where no request is visible or memory is lost
-	total       int64       // what the pools are a share of
-	bytes       bool        // pools hold bytes
+	floor       *Floor        // instead of the detector's
+	claimedEver int64         // the sum of all claims, also of those that were taken back
+	lackedQueue int64         // of the claims: Go's run queue, while threads that held Ps lacked something
+	heldQueue   int64         // of the claims: Go's run queue that would have been empty otherwise
+	queueAtWork map[int]int64 // by account: what claims of Go's run queue are a part of, if not of all
+	cpuQueue    int64         // of the claims: the queue for CPUs, as the cause takes a part of the threads' CPU time
+	goQueue     int64         // of the claims: Go's run queue, likewise
+	goQueued    map[int]int64 // the same by account
+	unsaid      []claim       // what pools stand for of the slow column, though it is too little to be claimed
+	pools       []poolClaim   // instead of claims, where no request is visible or memory is lost
+	total       int64         // what the pools are a share of
+	bytes       bool          // pools hold bytes
 	bounds      []finding.Bound
 	asked       bool          // ClaimWork was
 	work        workClaim     // what of all claims rests on samples
@@ -80,6 +82,7 @@ type Pass struct {
 	// symptom lists causes of which this is a symptom if they were found, though they claim of
 	// another ledger; the likeliest first.
 	symptom  []string
+	within   string // the cause which claims the same time for the same reason, if it was found
 	silent   bool   // what was claimed is silent by nature: a silence is no sign of anything else
 	doubt    string `prose:"yes"` // why the finding is possible and no more
 	capped   string `prose:"yes"` // why it is supported and no more

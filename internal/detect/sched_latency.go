@@ -97,6 +97,7 @@ func lookSchedLatency(p *Pass) {
 	busy := busyPs(p.Ledger)
 	var ns, gc int64
 	whole := make([]int64, len(p.Ledger.Slow.Accounts))
+	p.queueAtWork = map[int]int64{}
 	for i := range p.Ledger.Slow.Accounts {
 		a := &p.Ledger.Slow.Accounts[i]
 		if !runnableIn(a) || a.Class == account.ClassLock && !all {
@@ -112,6 +113,7 @@ func lookSchedLatency(p *Pass) {
 			own = max(0, own-scale(late(a), a.NS-notAtWork(a), a.NS))
 		}
 		p.Claim(i, own)
+		p.queueAtWork[i] = a.NS - notAtWork(a)
 		ns += own
 		gc += g
 		whole[i] = own + g

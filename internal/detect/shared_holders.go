@@ -50,7 +50,7 @@ func (p *Pass) ClaimLacking(ok func(what account.Leaf, who string) bool) {
 
 // lackedNS is what was granted of the part claimed by ClaimLacking.
 func (p *Pass) lackedNS() int64 {
-	return scale(p.grantedOf(leaf(account.LeafRunnable)), p.lackedQueue, p.lackedQueue+p.heldQueue)
+	return scale(p.grantedOf(leaf(account.LeafRunnable)), p.lackedQueue, p.lackedQueue+p.heldQueue+p.goQueue)
 }
 
 // lackedLine prints it.

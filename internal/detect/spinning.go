@@ -138,8 +138,7 @@ func (p *Pass) behindSpinners(w account.Work) {
 		a := &p.Ledger.Slow.Accounts[i]
 		if a.Leaf == account.LeafRunnable {
 			part := scale(max(0, a.NS-notAtWork(a)-p.claimed(i)), w.NS, k.OnCPU.NS)
-			p.Claim(i, part)
-			p.goQueue += part
+			p.claimGoQueue(i, part)
 		}
 	}
 }

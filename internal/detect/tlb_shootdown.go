@@ -29,6 +29,8 @@ Not to be taken for
   mmap-lock: threads that wait in front of the one that unmaps; they wait for the lock, not for
   other CPUs. Many flushes that cost nothing: a flush takes microseconds on a calm host, so a rate
   alone is no finding. Threads that are made and ended all the time: thread-churn is the root.
+  Memory that is returned and faulted in anew: page-fault is the root, and these flushes its
+  mechanism. Where rights change, or pages move, and nothing is faulted in, they stand alone.
 
 Remedy
   Unmap and madvise less often: keep memory and threads (allocator settings as for mmap-lock, a
@@ -54,13 +56,17 @@ func lookTLB(p *Pass) {
 	r, k := p.Ledger, p.Ledger.Kernel
 	text := fmt.Sprintf("flushes by the process: %s", perSecond(k.TLB.N, k))
 	if joined(r) {
-		p.ClaimWhere(leaf(account.LeafTLB))
+		if flushesOfReturned(p) {
+			p.within = "page-fault"
+		}
+		claimFlushes(p)
 		p.ClaimLacking(lacks(account.LeafTLB))
 		p.claimQueue(k.TLB.NS)
 		if p.below(p.Claimed()) == "" {
 			return
 		}
 	} else if r.CPUs != nil && p.lost(k.TLB.NS) >= stallShare {
+		p.symptom = []string{"page-fault"} // found of flushes too: what is returned is faulted in anew
 		p.claimTerm(termRunning, min(k.TLB.NS, r.CPUs.RunningNS), p.lost(k.TLB.NS))
 		p.capProcess()
 		return

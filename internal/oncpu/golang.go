@@ -83,6 +83,8 @@ func goWork(frames []kernel.Frame, parts map[string]goSet) (account.WorkKind, st
 		return account.WorkSpin, "runtime." + leaf
 	case is.has(goMapGrows):
 		return account.WorkMap, "growth"
+	case is.has(goAllocates) && strings.HasPrefix(leaf, "memclr"):
+		return account.WorkAlloc, account.AllocClears
 	case is.has(goAllocates) && !strings.HasPrefix(leaf, "memmove"):
 		return account.WorkAlloc, outerPart(frames, goAllocates)
 	case strings.HasPrefix(leaf, "memmove"), strings.HasPrefix(leaf, "memclr"), leaf == "duffcopy", leaf == "duffzero", leaf == "typedmemmove":
