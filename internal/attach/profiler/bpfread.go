@@ -18,6 +18,23 @@ type latencies struct {
 	by      map[string]float64
 }
 
+// overflown is a time in seconds that no call takes: a clock that went backwards between two
+// readings, counted without a sign, gives up to 2^64 ns.
+const overflown = 1e9
+
+// dropAbsurd leaves out rows whose time is absurd.
+func (t *bpfTable) dropAbsurd() {
+	t.rows = slices.DeleteFunc(t.rows, func(row bpfRow) bool {
+		for column, unit := range map[string]float64{"LAT(ms)": 1e-3, "LAT(us)": 1e-6, "MS": 1e-3, "TIME(us)": 1e-6, "QUE(ms)": 1e-3} {
+			if row.num(column)*unit >= overflown {
+				t.wrong++
+				return true
+			}
+		}
+		return false
+	})
+}
+
 func (t *bpfTable) latencies(column string, unit float64) latencies {
 	l := latencies{by: map[string]float64{}}
 	top := -1.0
@@ -63,6 +80,9 @@ func (t *bpfTable) reading(what string) attach.Reading {
 	}
 	if t.left > 0 {
 		r.Flaws = append(r.Flaws, fmt.Sprintf("only the first %d rows are read", len(t.rows)))
+	}
+	if t.wrong > 0 {
+		r.Flaws = append(r.Flaws, fmt.Sprintf("%s left out: a time of more than 30 years is a clock that went backwards", attach.Plural(t.wrong, "row")))
 	}
 	if len(t.rows) == 0 {
 		r.Means = "It has no event, which says nothing unless it ran while the service was slow."

@@ -24,6 +24,7 @@ func bpfTables() []*attach.Kind {
 			Claim: func(lines []paste.Line) int { return claimTable(tool.name, lines) },
 			Read: func(p *attach.Part) attach.Reading {
 				t := readTable(tool, p)
+				t.dropAbsurd()
 				return t.tool.read(t)
 			},
 		})
@@ -131,6 +132,7 @@ type bpfTable struct {
 	clocks  []float64 // times that stand between the rows, in seconds
 	command string
 	left    int // rows that are not read
+	wrong   int // rows left out, whose time is absurd
 }
 
 // mostRows bounds how many rows of a table are kept.

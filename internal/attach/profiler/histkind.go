@@ -152,6 +152,10 @@ func histograms(p *attach.Part) (out []*histogram, context string, intervals int
 				byKey[key] = now
 				out = append(out, now)
 			}
+			if s := now.seconds(); s > 0 && b.low*s >= overflown {
+				now.wrong += b.n
+				continue
+			}
 			if strings.Contains(now.label, "<(") { // ">=(ms) .. <(ms)" of perf-tools
 				b.high--
 			}
@@ -227,6 +231,9 @@ func (h *histogram) says() string {
 				break
 			}
 		}
+	}
+	if h.wrong > 0 {
+		line += fmt.Sprintf("; %s of more than 30 years left out, which a clock gives that went backwards", count(h.wrong))
 	}
 	if h.key != "" {
 		line = h.key + ": " + line
@@ -309,6 +316,9 @@ func histMeaning(r *attach.Reading, what measure, worst, main *histogram) {
 		r.Next = append(r.Next, ask("offcputime-bpfcc -p PID 10", 0, "in which functions the threads waited"))
 	case ofInterrup:
 		r.Means = "It is how long single interrupts ran."
+		if main.unit == "usecs" && main.at(0.5).low >= 1000 {
+			r.Not = "Some versions of softirqs and hardirqs print nanoseconds below usecs with -d: interrupts of milliseconds at the median are more likely microseconds."
+		}
 		if s := main.seconds(); s > 0 && main.from(0.001/s) == 0 {
 			r.State = attach.Healthy
 			r.Means += " None of them took a millisecond."

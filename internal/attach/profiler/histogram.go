@@ -17,6 +17,7 @@ type histogram struct {
 	unit    string // of values: "usecs", "msecs", "nsecs"; "": the column says something else
 	label   string // of the column: "usecs", "runqlen", "@ns"
 	buckets []bucket
+	wrong   float64 // values that are no times
 }
 
 var (

@@ -110,6 +110,13 @@ func (t *tally) facts(r *attach.Reading) {
 		attach.Fact{Name: ProfileGCShare, Value: t.share(t.kinds[account.WorkGC])})
 }
 
+// spinAlone is the share of spinning from which on a list of functions without stacks finds a lock:
+// below it much else may be what limits.
+const spinAlone = 0.25
+
+// oneOwn is the share of one function of the program from which on it may be a loop that spins.
+const oneOwn = 0.40
+
 // locks says what spinning and page faults cost. Spinning within page faults is the faults'.
 func (t *tally) locks(r *attach.Reading) {
 	spin := t.share(t.kinds[account.WorkKernelLock])
@@ -137,7 +144,11 @@ func (t *tally) locks(r *attach.Reading) {
 		if t.mmapSpin >= t.kinds[account.WorkKernelLock]/2 {
 			cause = "mmap-lock"
 		}
-		t.found(r, cause, spin, because, line)
+		if t.p.stacks || t.p.callers != nil || spin >= spinAlone {
+			t.found(r, cause, spin, because, line)
+		} else {
+			r.Signs = append(r.Signs, attach.Sign{Cause: cause, Grade: attach.Candidate, Share: spin, BecauseOf: because, Proof: []string{line}})
+		}
 	}
 	if spin < 0.10 && !t.p.stacks {
 		t.lists(r)
@@ -254,6 +265,10 @@ func (t *tally) conclude(r *attach.Reading) {
 		r.State = attach.CannotTell
 		r.Means = fmt.Sprintf("%s of the busy CPU time is Go's runtime; functions alone do not say whether its collector, its scheduler or its locks.", pct(ofGo))
 		r.Next = append(r.Next, ask("perf record -e cpu-clock -g -p PID -- sleep 10", t.p.pid, "with call graphs, attach perf script: what the runtime does it for"))
+	case own >= 0.5 && !t.p.stacks && t.share(t.mostOwn()) >= oneOwn:
+		r.State = attach.CannotTell
+		r.Means = fmt.Sprintf("%s of the busy CPU time is in one function of the program: it computes there, or it spins for a lock or a counter that threads share, which looks the same.", pct(t.share(t.mostOwn())))
+		r.Next = append(r.Next, ask("perf annotate --stdio -s FUNCTION", 0, "whether it stands at an atomic instruction or a pause"))
 	case own >= 0.5:
 		r.Means = "The CPU time is the program's own computing, which is no stall. No mechanism of the runtime or the kernel stands out."
 	default:
@@ -262,6 +277,14 @@ func (t *tally) conclude(r *attach.Reading) {
 	if share := t.share(t.jvmGC); share >= 0.2 {
 		r.Means += fmt.Sprintf(" Threads of the JVM's collector take %s.", pct(share))
 	}
+}
+
+// mostOwn is the time in the function of the program itself that has most.
+func (t *tally) mostOwn() (most float64) {
+	for _, part := range t.names[account.WorkOwn] {
+		most = max(most, part)
+	}
+	return most
 }
 
 func upper(s string) string { return strings.ToUpper(s[:1]) + s[1:] }

@@ -17,6 +17,7 @@ var (
 	scriptHead = regexp.MustCompile(`^(\S.{0,30}?)\s+(\d+)(?:/\s*(\d+))?\s+(?:\[(\d+)\]\s+)?(?:(\d+\.\d+):\s+)?(?:(\d+)\s+)?([A-Za-z][\w./,=-]*(?::[\w-]+){0,2}):(?:\s+(.*))?$`)
 	// "   80786 _int_malloc+0x28 (/lib/libc.so)"
 	scriptFrame = regexp.MustCompile(`^([0-9a-f]{1,16})\s+(\S.*?)\s+\((.*)\)$`)
+	scriptCut   = regexp.MustCompile(`^[0-9a-f]{6,16}\s+\S.*\s+\([^)]*$`) // its end was cut off
 	inlined     = regexp.MustCompile(`^\S.*\s+\(inlined\)$`)
 )
 
@@ -76,6 +77,7 @@ func claimPerfScript(lines []paste.Line) int {
 		switch {
 		case scriptHeadOf(text) != nil:
 			heads++
+		case heads > 0 && scriptCut.MatchString(text):
 		case scriptFrame.MatchString(text) && (heads > 0 || !strings.HasPrefix(text, "0 ") || strings.Contains(text, "[unknown]")):
 			frames++
 		case heads+frames > 0 && inlined.MatchString(text):

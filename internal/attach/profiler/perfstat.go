@@ -202,6 +202,9 @@ func readPerfStat(p *attach.Part) attach.Reading {
 	}
 	s.rates(&r)
 	s.cycles(&r)
+	if len(r.Figures) == 0 {
+		s.plain(&r)
+	}
 	if s.user+s.sys > 0 {
 		r.Figures = append(r.Figures, fmt.Sprintf("%s user, %s system", lasts(s.user), lasts(s.sys)))
 	}
@@ -219,6 +222,23 @@ func readPerfStat(p *attach.Part) attach.Reading {
 	}
 	r.Next = append(r.Next, record(r.Who.PID, "what it waited for"))
 	return r
+}
+
+// plain adds the counts of which nothing better is known, the largest first.
+func (s *stat) plain(r *attach.Reading) {
+	var out []string
+	for _, name := range attach.Largest(s.counts) {
+		text := fmt.Sprintf("%s %s", count(s.counts[name]), name)
+		if s.elapsed > 0 {
+			text += fmt.Sprintf(" (%s)", perSecond(s.counts[name], s.elapsed))
+		}
+		if out = append(out, text); len(out) == 3 {
+			break
+		}
+	}
+	if len(out) > 0 {
+		r.Figures = append(r.Figures, strings.Join(out, ", "))
+	}
 }
 
 // rates adds switches and faults, by the second where the time is known.

@@ -103,6 +103,9 @@ func (t *tally) add(s *sample) {
 	if len(s.kernel) == 0 && spinsForLock(name) {
 		key.Kind, key.Name = account.WorkSpin, name
 	}
+	if len(s.kernel) == 1 && strings.HasPrefix(name, "bpf_prog_") && packetProgram(name) {
+		key.Kind, key.Name = account.WorkKernel, name
+	}
 	inside := insideSoftirq(s.kernel)
 	if key.Kind == account.WorkSoftirq && len(inside) > 0 {
 		if spun := oncpu.Named(modern(inside), nil); spun.Kind == account.WorkKernelLock {
@@ -121,6 +124,19 @@ func (t *tally) add(s *sample) {
 	}
 	t.names[key.Kind][key.Name] += s.weight
 	t.look(s, &key)
+}
+
+// packetProgram reports whether an eBPF program is no tracer by its name: it handles packets.
+func packetProgram(name string) bool {
+	if strings.Contains(name, "probe") || strings.Contains(name, "trace") {
+		return false
+	}
+	for _, word := range []string{"xdp", "_tc_", "cls_", "_tcx", "ingress", "egress", "_sk_", "sockops", "cilium", "cali_", "katran", "_lb_", "reuseport", "skb"} {
+		if strings.Contains(name, word) {
+			return true
+		}
+	}
+	return false
 }
 
 // look notes what the kinds of work do not tell apart.

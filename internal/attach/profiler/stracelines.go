@@ -28,12 +28,14 @@ type tracedCall struct {
 	open     bool    // unfinished
 	resumed  bool
 	relative bool // at is the distance from the line before
+	marked   bool // ltrace -S marks system calls
 }
 
 var (
 	callHead = regexp.MustCompile(`^(?:\[pid\s+(\d+)\] |(\d+)\s+)?(?:(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))? (?:\(\+ +\d+\.\d{1,9}\) )?|(\d+\.\d{6}) )?\s*(.*)$`)
 	callName = regexp.MustCompile(`^(?:<\.\.\. )?((?:[\w.+-]+->)?[A-Za-z_][\w@.:~]*)(?:\(| resumed>)`)
 	callTime = regexp.MustCompile(`<(\d+\.\d{3,9})>$`)
+	callEnd  = regexp.MustCompile(`\)\s*= `)
 	callErr  = regexp.MustCompile(`= -1 (E[A-Z0-9]+)(?: |$)`)
 	// "     0.060 ( 0.082 ms): redis/12 openat(dfd: CWD) = 3"
 	perfCall = regexp.MustCompile(`^(\d+[.,]\d{3}|\?)\s+\(\s*(\d+[.,]\d{3}|[^)]*)(?: ms)?\s*\):\s+(?:(\S+)/(\d+)\s+)?(?:\.\.\. \[continued\]: )?(\w+)\(`)
@@ -59,7 +61,7 @@ func tracedCallOf(text string) (c tracedCall, ok bool) {
 	if _, after, ok := strings.Cut(c.name, "->"); ok {
 		c.name = after
 	}
-	c.name = strings.TrimPrefix(c.name, "SYS_")
+	c.name, c.marked = strings.CutPrefix(c.name, "SYS_")
 	c.tid, _ = whole(m[1] + m[2])
 	if m[3] != "" {
 		h, _ := number(m[3])
@@ -77,7 +79,7 @@ func tracedCallOf(text string) (c tracedCall, ok bool) {
 	if e := callErr.FindStringSubmatch(text); e != nil {
 		c.errno = e[1]
 	}
-	return c, c.open || c.resumed || c.seconds >= 0 || strings.Contains(m[8], ") ") && strings.Contains(m[8], "= ") || strings.HasSuffix(m[8], " = ?") || strings.Contains(m[8], ")= ")
+	return c, c.open || c.resumed || c.seconds >= 0 || strings.HasSuffix(m[8], " = ?") || callEnd.MatchString(m[8])
 }
 
 // systemCalls are names by which a trace is known as one of system calls, beside those that wait.
@@ -105,9 +107,9 @@ func traceNote(text string) bool {
 	return straceNote(text) || strings.HasPrefix(text, "strace: ") || text == "..." || strings.HasPrefix(text, "[pid ") && strings.HasSuffix(text, "???")
 }
 
-func claimCalls(lines []paste.Line, wanted func(name string) bool) int {
+func claimCalls(lines []paste.Line, wanted func(c *tracedCall) bool) int {
 	first := strings.TrimSpace(lines[0].Text)
-	if c, ok := tracedCallOf(first); !ok && !traceNote(first) || ok && !wanted(c.name) {
+	if c, ok := tracedCallOf(first); !ok && !traceNote(first) || ok && !wanted(&c) {
 		return 0
 	}
 	calls, sure := 0, false
@@ -125,10 +127,12 @@ func claimCalls(lines []paste.Line, wanted func(name string) bool) int {
 	return n
 }
 
-func claimStrace(lines []paste.Line) int { return claimCalls(lines, isSystemCall) }
+func claimStrace(lines []paste.Line) int {
+	return claimCalls(lines, func(c *tracedCall) bool { return isSystemCall(c.name) && !c.marked })
+}
 
 func claimLtrace(lines []paste.Line) int {
-	n := claimCalls(lines, func(name string) bool { return !isSystemCall(name) })
+	n := claimCalls(lines, func(c *tracedCall) bool { return c.marked || !isSystemCall(c.name) })
 	if n < 3 {
 		return 0
 	}
@@ -272,7 +276,7 @@ func readLtrace(p *attach.Part) attach.Reading {
 	for _, s := range t.sums()[:min(3, len(t.byName))] {
 		r.Figures = append(r.Figures, s.says())
 	}
-	r.Means = "It lists calls of library functions. ltrace stops the program at each, so their times and rates are mostly its own."
+	r.Means = "It lists calls of library functions, or of the system where they are marked. ltrace stops the program at each, so their times and rates are mostly its own."
 	r.Next = append(r.Next, ask("perf record -e cpu-clock -g -p PID -- sleep 10", 0, "where CPU time goes, without stopping the program"))
 	return r
 }

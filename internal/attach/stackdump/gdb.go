@@ -32,7 +32,8 @@ var euStack = &attach.Kind{
 }
 
 var (
-	frameLine   = regexp.MustCompile(`^\s*#(\d+)\s+(?:(0x[0-9a-f]+)(?:\s+|$))?(?:in )?(?:- 1\s+)?(.*)$`)
+	// A page that links numbers of tickets may have put a project's name before the mark.
+	frameLine   = regexp.MustCompile(`^\s*(?:[A-Za-z][\w.-]{0,23}(?:/[\w.-]{1,24})?)?#(\d+)\s+(?:(0x[0-9a-f]+)(?:\s+|$))?(?:in )?(?:- 1\s+)?(.*)$`)
 	glued       = regexp.MustCompile(`(.)(#\d+ +(?:0x[0-9a-f]+ in )?[\w~:]+[^#]* \()`)
 	headerLine  = regexp.MustCompile(`^\s*\*?\s*Thread (\d+)(?:\.\d+)? ?(?:\((?:Thread )?(0x[0-9a-f]+)?.*?(?:\(?(?:LWP|process|pid) (\d+)\)?)?(?: "([^"]*)")?.*\)?:?)?\s*$`)
 	tidLine     = regexp.MustCompile(`^(?:TID|LWP) (\d+)( "([^"]*)")?:?$`)

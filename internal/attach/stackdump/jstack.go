@@ -242,6 +242,9 @@ func placeJVM(t *thread) {
 		return rule{depth: depth, names: names}.find(t.frames, anything) >= 0
 	}
 	blocked := how == "waiting to lock" || strings.HasPrefix(how, "waiting to re-lock") || strings.HasPrefix(how, "waiting on the Class")
+	if t.state == "BLOCKED" && how == "" { // some dumps leave the line of the lock out
+		blocked, t.what = true, "a monitor that the dump does not name"
+	}
 	locker := how == "parking to wait for" && (strings.Contains(t.what, "Lock$") || strings.Contains(t.what, "StampedLock") || strings.HasSuffix(t.what, "Sync")) &&
 		!strings.Contains(t.what, "Condition") && !strings.Contains(t.what, "Latch") && !strings.Contains(t.what, "Semaphore")
 	for _, r := range jvmRules {

@@ -60,6 +60,7 @@ var (
 	spyHeader  = regexp.MustCompile(`^Thread (?:0x)?([0-9A-Fa-f]+)(?:/0x[0-9a-fA-F]+)? \(([a-z+]+)\)(?:: "(.*)")?$`)
 	spyProcess = regexp.MustCompile(`^Process (\d+): (.*)$`)
 	spyFrame   = regexp.MustCompile(`^ {4}(\S.*?) \(([^()]*?)(?::(\d+))?\)$`)
+	spyNative  = regexp.MustCompile(`^ {4}([A-Za-z_][\w:~.@<>]*)(?: \(\))?$`) // of a library whose name is not printed
 	pyHeader   = regexp.MustCompile(`^(Current thread|Thread) 0x([0-9a-f]+)(?: \[(.*)\])? ?\((most recent call first|no Python frame|Python frame)`)
 	pyFrame    = regexp.MustCompile(`^ {2,}File "(.*)", line (\d+) in (\S+)`)
 	pyError    = regexp.MustCompile(`^[\w.]+(Error|Exception|Exit|Interrupt|Warning)\b`)
@@ -81,7 +82,7 @@ func claimPySpy(lines []paste.Line) int {
 		case i < 2 && spyProcess.MatchString(text), strings.HasPrefix(text, "Python v") && strings.Contains(text, " ("):
 			n = i + 1
 		case strings.TrimSpace(text) == "":
-		case heads > 0 && spyFrame.MatchString(text), heads > 0 && strings.HasPrefix(text, "    0x"):
+		case heads > 0 && spyFrame.MatchString(text), heads > 0 && strings.HasPrefix(text, "    0x"), heads > 0 && spyNative.MatchString(text):
 			frames++
 			n = i + 1
 		case frames > 0 && (strings.HasPrefix(text, "        Arguments:") || strings.HasPrefix(text, "        Locals:") || strings.HasPrefix(text, "            ")):
@@ -145,6 +146,8 @@ func parsePython(lines []paste.Line) *dump {
 			t.frames = append(t.frames, frame{fn: m[3], file: tail(m[1]), args: m[2]})
 		} else if m := spyFrame.FindStringSubmatch(text); m != nil {
 			t.frames = append(t.frames, frame{fn: m[1], file: tail(m[2]), args: m[3]})
+		} else if m := spyNative.FindStringSubmatch(text); m != nil {
+			t.frames = append(t.frames, frame{fn: m[1]})
 		}
 	}
 	d.dropEmpty()
@@ -289,6 +292,8 @@ func (d *dump) readPython() attach.Reading {
 	case len(d.threads) < 2 || len(r.Signs) > 0:
 	case gil != nil && off+on >= 3 && n > 1 && gil.passes(top):
 		d.candidate(&r, "interpreter-lock", fmt.Sprintf("%d threads stand off the CPU in the line where the one with the GIL runs: %s", n, top))
+	case gil != nil && on >= 2 && native == 0:
+		d.candidate(&r, "interpreter-lock", fmt.Sprintf("%s more active while %q has the GIL: in native code, or wanting the GIL", are(on-1), gil.name))
 	case d.threads[0].state == "" || d.threads[0].state == "current":
 		r.State = attach.CannotTell
 		if n >= 3 {
@@ -301,6 +306,13 @@ func (d *dump) readPython() attach.Reading {
 	}
 	r.Not = "Python's frames do not show whether a line waits for a lock, a call in C or the GIL: py-spy's \"idle\" is only \"off the CPU\"."
 	return r
+}
+
+func are(n int) string {
+	if n == 1 {
+		return "1 thread is"
+	}
+	return fmt.Sprintf("%d threads are", n)
 }
 
 // candidate adds what one dump of Python's frames only hints at.
