@@ -27,7 +27,7 @@ Evidence
   Samples of kernel stacks within the fault path: their share of the CPU time with its 95 %
   interval, for what (zeroing, charging, huge pages), and the functions that touch the memory.
   What returns it: samples in munmap, madvise and brk, and who calls them. Where a Go program
-  has 10 % of its CPU time in faults, clearing what it allocates is of the same kind: large
+  has 15 % of its CPU time in faults, clearing what it allocates is of the same kind: large
   blocks are made for a moment and dropped, and the heap clears those that the kernel did not.
   Where they take 20 % together, so much of the queue for Ps behind other requests as it
   explains by queueing theory: without them requests are shorter, and Ps more often free.

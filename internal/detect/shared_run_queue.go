@@ -27,7 +27,11 @@ func dueTo(share, busy float64) float64 {
 // part of the rest, for which frequent-gc looks.
 func (p *Pass) claimRunQueue(w account.Work) {
 	c, on := &p.Ledger.Capacity, p.Ledger.Kernel.OnCPU
-	if p.Scope() == finding.Process || !joined(p.Ledger) || c.TotalNS <= 0 || on == nil || w.NS <= 0 {
+	if p.Scope() != finding.Slow || !joined(p.Ledger) || c.TotalNS <= 0 || on == nil || w.NS <= 0 {
+		return
+	}
+	// Below the floor of sched-latency it is the queue that every busy program has a little of.
+	if p.board.below(queueFloor, queueAtWork(p.Column())) != "" {
 		return
 	}
 	share, all := ratio(w.NS, on.NS), ratio(w.NS, on.NS)
@@ -71,6 +75,16 @@ func (b *board) queueLeft(p *Pass, account int) int64 {
 		}
 	}
 	return max(0, min(left, at))
+}
+
+// queueAtWork is how long requests waited for Ps that other requests had.
+func queueAtWork(c *account.Column) (ns int64) {
+	for i := range c.Accounts {
+		if a := &c.Accounts[i]; a.Leaf == account.LeafRunnable {
+			ns += atWork(a)
+		}
+	}
+	return ns
 }
 
 // atWork is the part of a run-queue account during which other requests had the Ps, on a CPU or
